@@ -1,0 +1,47 @@
+package fence
+
+import (
+	"context"
+	"io"
+)
+
+// Candidate is one entry in an election's queue.
+type Candidate struct {
+	Token  Token  `json:"token"` // the number its term has once it leads; worth nothing before that
+	Holder string `json:"holder"`
+	Ready  bool   `json:"ready"` // it leads and has acknowledged: the mark is raised on its stores
+}
+
+// Elector wins terms.
+type Elector interface {
+	// Campaign enrols holder for a resource and waits, through disconnections and lost sessions, until it leads or ctx
+	// ends. The term it returns was confirmed by the coordinator after the win. ctx bounds the campaign, not the term.
+	// Errors: ctx's cause, ErrBadResource, or a refusal of the coordinator that waiting cannot mend (credentials,
+	// permissions). After any error nothing of the campaign is left but what the session timeout removes.
+	Campaign(ctx context.Context, r Resource, holder string) (*Term, error)
+
+	// Depose ends the term or candidacy with exactly this token, whoever holds it. It reports false when there is none.
+	Depose(ctx context.Context, r Resource, t Token) (bool, error)
+}
+
+// Observer tells how elections stand. It needs no candidacy of its own.
+type Observer interface {
+	// Issuer is the identity of the coordinator. It never changes for as long as its counter goes on.
+	Issuer(ctx context.Context) (Issuer, error)
+
+	// Candidates lists the queue of an election, oldest token first; the first one leads. It is as fresh as the
+	// coordinator can make it: no election that ended before the call is missed. Nobody enrolled is an empty list.
+	Candidates(ctx context.Context, r Resource) ([]Candidate, error)
+
+	// Watch calls each with the queue as it is and again after changes of it, until ctx ends or each returns an error,
+	// which it returns. Changes that follow each other quickly may be seen as one. It rides out disconnections.
+	Watch(ctx context.Context, r Resource, each func([]Candidate) error) error
+}
+
+// Coordinator is ZooKeeper or etcd: the place where elections are held. Close ends its connections, waits for its
+// goroutines, and loses the terms that were won through it.
+type Coordinator interface {
+	Elector
+	Observer
+	io.Closer
+}

@@ -1,0 +1,22 @@
+package fence
+
+import (
+	"errors"
+	"fmt"
+)
+
+// ErrLost is matched by every cause that ends a term. The context of a term is cancelled with one of the four causes
+// below; context.Cause tells which. None of them says whether the last write landed: ask the store.
+var ErrLost = errors.New("leadership lost")
+
+var (
+	// ErrExpired: the coordinator was not heard from for a session timeout, by the local monotonic clock or by the
+	// coordinator's own word. Another leader may exist already.
+	ErrExpired = fmt.Errorf("%w: the coordinator session expired", ErrLost)
+	// ErrDeposed: the leader's own znode or key was deleted by somebody else, such as an operator.
+	ErrDeposed = fmt.Errorf("%w: deposed, its election entry was deleted", ErrLost)
+	// ErrResigned: the holder gave the term up with Resign.
+	ErrResigned = fmt.Errorf("%w: resigned", ErrLost)
+	// ErrSuperseded: a store said that the token is stale. A newer leader has raised the mark.
+	ErrSuperseded = fmt.Errorf("%w: superseded, a store has accepted a newer token", ErrLost)
+)

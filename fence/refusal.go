@@ -1,0 +1,91 @@
+package fence
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// Reason says why a store or a guard did not admit. Each has one code on each wire (see guard/postgres and
+// guard/redis), so that a program can tell them apart without reading text.
+type Reason int
+
+const (
+	Stale        Reason = iota + 1 // the token is older than the mark: a newer leader has written, for good
+	NoToken                        // nothing was claimed
+	Malformed                      // the resource or the token is not of the form, or claimed twice
+	OtherIssuer                    // the mark belongs to another coordinator
+	NotInstalled                   // the store has no schema of ours, or one that does not fit
+	Unrevoked                      // older sessions could not be ended in time; the mark stays raised
+	NotLeader                      // the token is not the current leader's, or nobody could confirm that it is
+	NotAllowed                     // a command that the guard refuses whoever sends it
+)
+
+// Refusal is the answer that admits nothing. No data command of the refused session has run: the write has not
+// landed. errors.Is matches it against the sentinel of its Reason (ErrStale, ErrNoToken, …).
+type Refusal struct {
+	Reason  Reason
+	Claim   Claim  // what was presented; zero where nothing was
+	Mark    Token  // the mark it met; zero where none is known
+	Message string // what
+	Detail  string // why
+	Hint    string // what to do
+	Cause   error  // an underlying error, or nil
+}
+
+// Error is all three parts in one line.
+func (r *Refusal) Error() string {
+	var b strings.Builder
+	b.WriteString(r.Message)
+	if r.Detail != "" {
+		fmt.Fprintf(&b, " — %s", r.Detail)
+	}
+	if r.Hint != "" {
+		fmt.Fprintf(&b, " (%s)", r.Hint)
+	}
+	return b.String()
+}
+
+// Unwrap returns the cause.
+func (r *Refusal) Unwrap() error { return r.Cause }
+
+// Is matches the sentinel of the reason.
+func (r *Refusal) Is(target error) bool { return target == sentinels[r.Reason] }
+
+// Sentinels of refusals. None of them says that a write may have landed: a refusal comes before the first command.
+var (
+	// ErrStale is returned when a store's mark is above the token. It is final: retrying with this token cannot help.
+	ErrStale = errors.New("stale token")
+	// ErrNoToken is returned when a session claims nothing.
+	ErrNoToken = errors.New("no token")
+	// ErrBadToken is returned for a token that is not 1 to 2^63-1 in decimal.
+	ErrBadToken = errors.New("not a token")
+	// ErrBadResource is returned for a name that is not of a Resource's form.
+	ErrBadResource = errors.New("not a resource name")
+	// ErrOtherIssuer is returned when the mark was raised under another coordinator. An operator decides (guard adopt).
+	ErrOtherIssuer = errors.New("token of another issuer")
+	// ErrNotInstalled is returned by a store whose schema is missing or does not fit. Run guard install.
+	ErrNotInstalled = errors.New("ringfence is not installed in this store")
+	// ErrUnrevoked is returned when older sessions were not gone in time. Retry with the same token.
+	ErrUnrevoked = errors.New("older sessions could not be ended")
+	// ErrNotLeader is returned for a token that is not the current leader's, or when no coordinator could be asked.
+	ErrNotLeader = errors.New("not the current leader's token")
+	// ErrNotAllowed is returned for a command that the guard refuses by name.
+	ErrNotAllowed = errors.New("not allowed through the guard")
+
+	// ErrMalformed is matched by every refusal for a resource or token that is not of the form, or claimed twice.
+	ErrMalformed = errors.New("malformed resource or token")
+)
+
+var sentinels = map[Reason]error{
+	Stale: ErrStale, NoToken: ErrNoToken, Malformed: ErrMalformed, OtherIssuer: ErrOtherIssuer,
+	NotInstalled: ErrNotInstalled, Unrevoked: ErrUnrevoked, NotLeader: ErrNotLeader, NotAllowed: ErrNotAllowed,
+}
+
+var reasonNames = map[Reason]string{
+	Stale: "stale", NoToken: "no_token", Malformed: "malformed", OtherIssuer: "other_issuer",
+	NotInstalled: "not_installed", Unrevoked: "unrevoked", NotLeader: "not_leader", NotAllowed: "not_allowed",
+}
+
+// String is the reason in one word, for logs and metrics.
+func (r Reason) String() string { return reasonNames[r] }

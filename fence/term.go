@@ -1,0 +1,204 @@
+package fence
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+)
+
+// State is where a term stands; see the package documentation for the moves between the three.
+type State int
+
+const (
+	Active    State = iota // confirmed by the coordinator within the session timeout
+	Suspended              // the coordinator is out of reach; work may go on, wait, or stop
+	Lost                   // over, for good
+)
+
+// String is the state in one word.
+func (s State) String() string { return [...]string{"active", "suspended", "lost"}[s] }
+
+// Backing is a term's hold on the coordinator. Both calls concern this one term and can touch no other.
+type Backing interface {
+	// Acknowledge publishes that this leader is ready. It fails once the term is over at the coordinator.
+	Acknowledge(ctx context.Context) error
+	// Release gives the term up at the coordinator and frees what belongs to it. It is called once, after the term is
+	// lost for whatever cause; an error means that the next leader may have to wait for the session timeout.
+	Release(ctx context.Context) error
+}
+
+// Term is one unbroken period of leadership. It exists only once it is won, and never again after it is lost.
+// Its methods may be called from any goroutine.
+type Term struct {
+	claim   Claim
+	timeout time.Duration
+	backing Backing
+	ctx     context.Context
+	cancel  context.CancelCauseFunc
+
+	mu       sync.Mutex
+	state    State
+	deadline time.Time // monotonic; passed means lost
+	expiry   *time.Timer
+	changed  chan struct{} // closed at the next change of state
+
+	release  sync.Once
+	released error
+}
+
+// Keeper is the elector's side of a Term: what the elector learns from the coordinator goes in here.
+type Keeper struct{ t *Term }
+
+// NewTerm makes the term that an elector has just won. confirmed is when the round trip that proved it was started,
+// timeout the session timeout that the coordinator granted: the term is lost at confirmed+timeout unless Confirm
+// moves that on. A term whose time is already up is returned lost.
+func NewTerm(claim Claim, confirmed time.Time, timeout time.Duration, backing Backing) (*Term, *Keeper) {
+	ctx, cancel := context.WithCancelCause(context.Background())
+	t := &Term{
+		claim: claim, timeout: timeout, backing: backing, ctx: ctx, cancel: cancel,
+		deadline: confirmed.Add(timeout), changed: make(chan struct{}),
+	}
+	t.expiry = time.AfterFunc(time.Until(t.deadline), t.expire)
+	k := &Keeper{t}
+	k.Confirm(confirmed)
+	return t, k
+}
+
+// Claim is what this term's sessions present to stores.
+func (t *Term) Claim() Claim { return t.claim }
+
+// Token is the term's number.
+func (t *Term) Token() Token { return t.claim.Token }
+
+// Context ends when the term is lost; context.Cause tells why (ErrExpired, ErrDeposed, ErrResigned, ErrSuperseded).
+func (t *Term) Context() context.Context { return t.ctx }
+
+// State tells where the term stands now.
+func (t *Term) State() State {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.state
+}
+
+// Watch returns the present state and a channel that is closed when it changes.
+func (t *Term) Watch() (State, <-chan struct{}) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.state, t.changed
+}
+
+// Deadline is when the term is lost unless the coordinator is heard from before: the coordinator cannot have let
+// another leader in earlier. It is read from the monotonic clock.
+func (t *Term) Deadline() time.Time {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.deadline
+}
+
+// Wait returns nil at once while the term is active, waits while it is suspended, and returns the cause once it is
+// lost. Call it between steps of work. It returns ctx's cause when ctx ends first.
+func (t *Term) Wait(ctx context.Context) error {
+	for {
+		state, changed := t.Watch()
+		switch state {
+		case Active:
+			return nil
+		case Lost:
+			return context.Cause(t.ctx)
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// Acknowledge tells everybody who asks the coordinator that this leader is ready, not only elected. Call it after the
+// mark is raised on every store. It returns the cause when the term is lost.
+func (t *Term) Acknowledge(ctx context.Context) error {
+	if t.State() == Lost {
+		return context.Cause(t.ctx)
+	}
+	return t.backing.Acknowledge(ctx)
+}
+
+// Resign ends the term and lets the next candidate in at once. Stop and drain your work first. Safe to call more than
+// once and after the term is lost; it cannot touch a newer term. An error means that the coordinator could not be
+// told, so that the next candidate may have to wait for the session timeout; the term is over all the same.
+func (t *Term) Resign(ctx context.Context) error {
+	t.lose(ErrResigned)
+	t.release.Do(func() { t.released = t.backing.Release(ctx) })
+	return t.released
+}
+
+// Supersede ends the term because a store said that its token is stale; why is that answer.
+func (t *Term) Supersede(why error) { t.lose(fmt.Errorf("%w: %w", ErrSuperseded, why)) }
+
+// Confirm records a round trip to the coordinator that proved the term alive; start is when it was begun, for its
+// reply may be old by the time it is read. A suspended term is active again. A term past its deadline stays lost,
+// however late the good news: another leader may have been told so.
+func (k *Keeper) Confirm(start time.Time) {
+	t := k.t
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.state == Lost {
+		return
+	}
+	if !time.Now().Before(t.deadline) {
+		t.loseLocked(ErrExpired)
+		return
+	}
+	if next := start.Add(t.timeout); next.After(t.deadline) {
+		t.deadline = next
+		t.expiry.Reset(time.Until(next))
+	}
+	t.move(Active)
+}
+
+// Suspend records that the coordinator is out of reach.
+func (k *Keeper) Suspend() {
+	k.t.mu.Lock()
+	defer k.t.mu.Unlock()
+	if k.t.state == Active {
+		k.t.move(Suspended)
+	}
+}
+
+// Lose ends the term with one of ErrExpired, ErrDeposed or an error that wraps one. The first cause stays.
+func (k *Keeper) Lose(cause error) { k.t.lose(cause) }
+
+// expire runs at the deadline; a Confirm that came in between has moved the deadline on.
+func (t *Term) expire() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.state != Lost && !time.Now().Before(t.deadline) {
+		t.loseLocked(ErrExpired)
+	}
+}
+
+func (t *Term) lose(cause error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.loseLocked(cause)
+}
+
+func (t *Term) loseLocked(cause error) {
+	if t.state == Lost {
+		return
+	}
+	t.expiry.Stop()
+	t.cancel(cause)
+	t.move(Lost)
+}
+
+// move changes the state and wakes whoever watches. The caller holds mu.
+func (t *Term) move(to State) {
+	if t.state == to {
+		return
+	}
+	t.state = to
+	close(t.changed)
+	t.changed = make(chan struct{})
+}

@@ -1,0 +1,197 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/ringfence/ringfence/fence"
+)
+
+// Event is one thing that happened to a resource, for logs and metrics.
+type Event struct {
+	Kind    EventKind
+	Claim   fence.Claim
+	Session Session
+	Before  Mark          // Raised: the mark as it was
+	Ended   int           // Revoked: sessions that were ended
+	Took    time.Duration // of this step; of the whole admission for Opened and Refused
+	Err     error         // Refused: why
+}
+
+// EventKind is what happened.
+type EventKind string
+
+const (
+	Opened  EventKind = "admitted"
+	Raised  EventKind = "raised"
+	Revoked EventKind = "revoked"
+	Refused EventKind = "refused"
+)
+
+// Admission opens sessions at one store: refuse, raise, revoke, admit, in that order, each durable before the next.
+// The zero Timeout is 10 s. It may be used from any goroutine.
+type Admission struct {
+	Store     Store
+	Authority Authority
+	Timeout   time.Duration // for one Admit as a whole
+	Notify    func(Event)   // may be nil; must not block
+
+	seen memory
+}
+
+// Admit opens a session under all its claims, whose issuer it fills in itself. Only after it has returned nil may
+// anything of the client but its login reach the database. Any error admits nothing, and a mark may be raised all the
+// same: that is what keeps an older leader out while this one tries again.
+func (a *Admission) Admit(ctx context.Context, s Session, claims []fence.Claim) error {
+	start := time.Now()
+	timeout := a.Timeout
+	if timeout == 0 {
+		timeout = 10 * time.Second
+	}
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+
+	err := a.admit(ctx, s, claims, false)
+	if errors.Is(err, fence.ErrOtherIssuer) {
+		// The remembered issuer may be the one that is out of date: ask anew before refusing.
+		err = a.admit(ctx, s, claims, true)
+	}
+	kind := Opened
+	if err != nil {
+		kind = Refused
+	}
+	for _, c := range claims {
+		a.notify(Event{Kind: kind, Claim: c, Session: s, Took: time.Since(start), Err: err})
+	}
+	return err
+}
+
+// Ended tells why sessions under these claims were ended: the ErrStale refusal when a mark has passed one of them, and
+// nil when it was something else, such as an administrator, or when the store cannot say before ctx ends.
+func (a *Admission) Ended(ctx context.Context, claims []fence.Claim) error {
+	var only []fence.Resource
+	for _, c := range claims {
+		if m, ok := a.seen.get(c.Resource); ok && m.Token.Compare(c.Token) > 0 {
+			return Stale(c, m)
+		}
+		only = append(only, c.Resource)
+	}
+	marks, err := a.Store.Marks(ctx, only...)
+	if err != nil {
+		return nil
+	}
+	for _, m := range marks {
+		a.seen.learn(m)
+		for _, c := range claims {
+			if c.Resource == m.Resource && m.Token.Compare(c.Token) > 0 {
+				return Stale(c, m)
+			}
+		}
+	}
+	return nil
+}
+
+func (a *Admission) admit(ctx context.Context, s Session, claims []fence.Claim, fresh bool) error {
+	claims, err := a.issued(ctx, claims, fresh)
+	if err != nil {
+		return err
+	}
+	for {
+		if err := a.refuseKnown(claims); err != nil {
+			return err
+		}
+		st, err := a.Store.Register(ctx, s, claims)
+		a.seen.learn(st.Mark)
+		if err != nil {
+			return a.asked(err)
+		}
+		switch st.Step {
+		case Admitted:
+			return nil
+		case MustRaise:
+			err = a.raise(ctx, st.Claim, st.Mark)
+		case MustRevoke:
+			err = a.revoke(ctx, s, st.Claim)
+		}
+		if err != nil {
+			return a.asked(err)
+		}
+	}
+}
+
+// issued gives the claims their issuer.
+func (a *Admission) issued(ctx context.Context, claims []fence.Claim, fresh bool) ([]fence.Claim, error) {
+	is, err := a.Authority.Issuer(ctx, fresh)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]fence.Claim, len(claims))
+	for i, c := range claims {
+		c.Issuer = is
+		out[i] = c
+	}
+	return out, nil
+}
+
+// refuseKnown refuses what this process has already seen a newer mark for. It spares the store a storm of retries, and
+// it holds when the store has lost that mark.
+func (a *Admission) refuseKnown(claims []fence.Claim) error {
+	for _, c := range claims {
+		if m, ok := a.seen.get(c.Resource); ok && m.Issuer == c.Issuer && c.Token.Compare(m.Token) < 0 {
+			return Stale(c, m)
+		}
+	}
+	return nil
+}
+
+func (a *Admission) raise(ctx context.Context, c fence.Claim, m Mark) error {
+	start := time.Now()
+	if seen, ok := a.seen.get(c.Resource); ok && !m.Confirmed {
+		m = seen // the store may have lost the mark; this process has not
+		m.Confirmed = true
+	}
+	confirmed, err := a.Authority.Confirm(ctx, c, m)
+	if err != nil {
+		return err
+	}
+	before, err := a.Store.Raise(ctx, confirmed)
+	if err != nil {
+		return err
+	}
+	a.notify(Event{Kind: Raised, Claim: confirmed, Before: before, Took: time.Since(start)})
+	return nil
+}
+
+func (a *Admission) revoke(ctx context.Context, s Session, c fence.Claim) error {
+	start := time.Now()
+	ended, err := a.Store.Revoke(ctx, c)
+	if ended > 0 || err == nil {
+		a.notify(Event{Kind: Revoked, Claim: c, Session: s, Ended: ended, Took: time.Since(start)})
+	}
+	return err
+}
+
+// asked makes sure that every error says what to do.
+func (a *Admission) asked(err error) error {
+	var r *fence.Refusal
+	if errors.As(err, &r) {
+		return err
+	}
+	if errors.Is(err, context.DeadlineExceeded) {
+		return &fence.Refusal{
+			Reason: fence.Unrevoked, Cause: err,
+			Message: "admission did not finish in time",
+			Detail:  err.Error(),
+			Hint:    "nothing was admitted; the mark may be raised; try again with the same token",
+		}
+	}
+	return fmt.Errorf("the store could not be asked, nothing was admitted: %w", err)
+}
+
+func (a *Admission) notify(e Event) {
+	if a.Notify != nil {
+		a.Notify(e)
+	}
+}

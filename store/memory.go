@@ -1,0 +1,56 @@
+package store
+
+import (
+	"sync"
+
+	"github.com/ringfence/ringfence/fence"
+)
+
+// memory is what this process has seen of a store's marks. It may refuse early, and it is a lower bound when a store
+// has lost a mark; it never admits.
+type memory struct {
+	mu    sync.Mutex
+	marks map[fence.Resource]Mark
+}
+
+func (m *memory) get(r fence.Resource) (Mark, bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	mark, ok := m.marks[r]
+	return mark, ok
+}
+
+// learn keeps the newest mark; a mark of another issuer replaces, for an operator has adopted it.
+func (m *memory) learn(mark Mark) {
+	if mark.Token == 0 {
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	old, ok := m.marks[mark.Resource]
+	if ok && old.Issuer == mark.Issuer && old.Token.Compare(mark.Token) >= 0 {
+		return
+	}
+	if m.marks == nil {
+		m.marks = make(map[fence.Resource]Mark)
+	}
+	m.marks[mark.Resource] = mark
+}
+
+// remembered is one issuer behind a lock.
+type remembered struct {
+	mu sync.Mutex
+	is fence.Issuer
+}
+
+func (r *remembered) get() fence.Issuer {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.is
+}
+
+func (r *remembered) set(is fence.Issuer) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.is = is
+}
