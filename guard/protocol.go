@@ -1,0 +1,28 @@
+package guard
+
+import (
+	"context"
+	"net"
+)
+
+// Protocol speaks one database's wire protocol. A new database is one package that implements it and one line in
+// cmd/guard's table of protocols.
+type Protocol interface {
+	// Name is the protocol in one word, for logs and metrics.
+	Name() string
+
+	// Serve talks with one client until either side is gone: login, admission, relay. It must not let anything but the
+	// client's login reach the database before the session is admitted. draining is closed when the guard shuts down:
+	// Serve then ends the connection, with a reason, as soon as no transaction is open; when ctx ends it returns at
+	// once. The caller closes client afterwards. The error is for the log; a client that leaves is no error.
+	Serve(ctx context.Context, client net.Conn, draining <-chan struct{}) error
+
+	// Refuse tells a client that has not said anything yet why it cannot be served, in the protocol's own form.
+	Refuse(client net.Conn, why string)
+
+	// Ready is nil when sessions can be admitted now: the store's marks can be read and nothing forbids serving.
+	Ready(ctx context.Context) error
+
+	// Close ends the control connections and waits for background work.
+	Close()
+}

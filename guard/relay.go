@@ -1,0 +1,148 @@
+package guard
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"sync"
+	"time"
+)
+
+// Walker follows the messages of one direction of a session. It re-encodes nothing: what it passes on is what came.
+type Walker interface {
+	// Walk looks at b, which starts where the last Walk stopped, and writes what may go on to w, in as few calls as it
+	// can. It returns how many bytes of b it is done with; the rest comes again with more behind it, so a Walker that
+	// waits for the end of a message must not wait for more than the relay's buffer holds (BufferSize). An error ends
+	// the session.
+	Walk(b []byte, w io.Writer) (done int, err error)
+}
+
+// BufferSize is the most that a Walker can be shown at once, in bytes.
+const BufferSize = 16 << 10
+
+// Side is one end of a relay.
+type Side int
+
+const (
+	Client Side = iota + 1
+	Server
+)
+
+// End tells how a relay ended: which side left or failed first, and the error, nil for an orderly end of stream.
+type End struct {
+	Side Side
+	Err  error
+}
+
+// Linger is how long a relay waits for the server to finish after the client has left.
+const Linger = 5 * time.Second
+
+// Relay passes bytes both ways until one side ends or ctx does, and returns when both directions have stopped. from is
+// what to read of the client's: a reader over client that still holds what the handshake has read too much.
+//
+// When the client leaves, the server is told by a half-close and may finish what it was sent for at most Linger. When
+// the server leaves, the client's connection stays open: the caller sets a write deadline of its own, says why, and
+// closes it. When ctx ends, both directions stop where they are.
+func Relay(ctx context.Context, client net.Conn, from io.Reader, server net.Conn, up, down Walker) End {
+	unhook := context.AfterFunc(ctx, func() {
+		_ = client.SetDeadline(past)
+		_ = server.SetDeadline(past)
+	})
+	defer unhook()
+	var first End
+	var once sync.Once
+	ended := func(e End) { once.Do(func() { first = e }) }
+
+	var both sync.WaitGroup
+	both.Go(func() {
+		ended(relayUp(server, from, up))
+		closeWrite(server)
+		_ = server.SetReadDeadline(time.Now().Add(Linger))
+	})
+	both.Go(func() {
+		ended(relayDown(client, server, down))
+		_ = client.SetReadDeadline(past)
+		_ = server.SetWriteDeadline(past) // a writer stuck in a dead server must see it too
+	})
+	both.Wait()
+	if ctx.Err() != nil && errors.Is(first.Err, os.ErrDeadlineExceeded) {
+		first.Err = context.Cause(ctx)
+	}
+	return first
+}
+
+// relayUp and relayDown are named so that they can be told apart in a goroutine dump.
+func relayUp(server io.Writer, from io.Reader, w Walker) End {
+	return pump(server, from, w, Server, Client)
+}
+
+func relayDown(client io.Writer, server io.Reader, w Walker) End {
+	return pump(client, server, w, Client, Server)
+}
+
+// pump moves bytes through w until src ends. to and from say whose fault an error is.
+func pump(dst io.Writer, src io.Reader, w Walker, to, from Side) End {
+	buf := make([]byte, BufferSize)
+	held := 0
+	out := &failing{w: dst}
+	for {
+		n, err := src.Read(buf[held:])
+		held += n
+		if n > 0 {
+			done, werr := w.Walk(buf[:held], out)
+			if out.err != nil {
+				return End{to, out.err}
+			}
+			if werr != nil {
+				return End{from, werr}
+			}
+			held = copy(buf, buf[done:held])
+			if held == len(buf) {
+				return End{from, errors.New("guard: a walker holds a full buffer and wants more")}
+			}
+		}
+		if err == io.EOF {
+			return End{Side: from}
+		}
+		if err != nil {
+			return End{from, err}
+		}
+	}
+}
+
+// failing remembers that a write failed, to tell it from the walker's own errors.
+type failing struct {
+	w   io.Writer
+	err error
+}
+
+func (f *failing) Write(b []byte) (int, error) {
+	n, err := f.w.Write(b)
+	if err != nil {
+		f.err = err
+	}
+	return n, err
+}
+
+// past is a deadline that ends a call that is under way.
+var past = time.Unix(1, 0)
+
+func closeWrite(c net.Conn) {
+	if half, ok := c.(interface{ CloseWrite() error }); ok {
+		_ = half.CloseWrite()
+		return
+	}
+	_ = c.Close()
+}
+
+// CloseGently closes a connection whose last words must arrive: it says that nothing more will come and reads off what
+// the client still sends for at most a second, because closing with unread bytes resets the connection and may take
+// the last words with it.
+func CloseGently(c net.Conn) {
+	closeWrite(c)
+	_ = c.SetReadDeadline(time.Now().Add(time.Second))
+	_, _ = io.Copy(io.Discard, io.LimitReader(c, 1<<20))
+	_ = c.Close()
+}
