@@ -1,0 +1,108 @@
+package postgres
+
+import (
+	"context"
+	"embed"
+	"errors"
+	"fmt"
+	"strings"
+	"text/template"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// Version is the schema this program needs. A change of tables is a new numbered file and a new version; functions are
+// replaced by every install.
+const Version = 1
+
+//go:embed sql/*.sql
+var sqlFiles embed.FS
+
+// migrations run in this order, each safe to run again.
+var migrations = []string{"sql/001_schema.sql"}
+
+// InstallSQL is the whole installation as text, one transaction: what Install runs, for people who would rather read it
+// first and run it themselves with psql. guard is the role that the guard logs in as.
+func InstallSQL(guard string) (string, error) {
+	var b strings.Builder
+	fmt.Fprintf(&b, "begin;\nset local client_min_messages = warning;\nselect pg_advisory_xact_lock(%d);\n\n", installLock)
+	files := append(append([]string{}, migrations...), "sql/functions.sql", "sql/grants.sql", "sql/stamp.sql")
+	for _, name := range files {
+		text, err := sqlFiles.ReadFile(name)
+		if err != nil {
+			return "", err
+		}
+		t, err := template.New(name).Parse(string(text))
+		if err != nil {
+			return "", err
+		}
+		data := struct {
+			Guard   string
+			Version int
+		}{pgx.Identifier{guard}.Sanitize(), Version}
+		if err := t.Execute(&b, data); err != nil {
+			return "", err
+		}
+		b.WriteByte('\n')
+	}
+	b.WriteString("commit;\n")
+	return b.String(), nil
+}
+
+// installLock keeps two installs apart.
+const installLock = 0x72696e67
+
+// Install creates or upgrades the schema ringfence in the database of url, for the guard's role. It is one transaction
+// and may be repeated: marks stay as they are. url's role has to own the database (or be a superuser) and be able to
+// grant pg_signal_backend and pg_read_all_stats.
+func Install(ctx context.Context, url, guard string) error {
+	text, err := InstallSQL(guard)
+	if err != nil {
+		return err
+	}
+	cfg, err := parseURL(url)
+	if err != nil {
+		return err
+	}
+	conn, err := pgx.ConnectConfig(ctx, cfg)
+	if err != nil {
+		return fmt.Errorf("install: cannot log in at %s: %w", Address(url), err)
+	}
+	defer conn.Close(context.WithoutCancel(ctx))
+	if err := newerInstalled(ctx, conn); err != nil {
+		return err
+	}
+	if _, err := conn.PgConn().Exec(ctx, text).ReadAll(); err != nil {
+		return fmt.Errorf("install: nothing was changed: %w%s", err, installHint(err, guard))
+	}
+	return nil
+}
+
+// newerInstalled refuses to replace the functions of a newer version.
+func newerInstalled(ctx context.Context, conn *pgx.Conn) error {
+	var installed bool
+	if err := conn.QueryRow(ctx, "select to_regclass('ringfence.installation') is not null").Scan(&installed); err != nil || !installed {
+		return err
+	}
+	version := 0
+	err := conn.QueryRow(ctx, "select coalesce(max(version), 0) from ringfence.installation").Scan(&version)
+	if err == nil && version > Version {
+		return fmt.Errorf("install: the database has schema version %d, this program knows %d: use the newer program", version, Version)
+	}
+	return err
+}
+
+func installHint(err error, guard string) string {
+	var pg *pgconn.PgError
+	if !errors.As(err, &pg) {
+		return ""
+	}
+	switch pg.Code {
+	case "42704": // undefined_object: the role
+		return fmt.Sprintf(" (create the guard's role first: CREATE ROLE %s LOGIN PASSWORD '…')", pgx.Identifier{guard}.Sanitize())
+	case "42501": // insufficient_privilege
+		return " (the installing role has to own the database and be able to grant pg_signal_backend and pg_read_all_stats; or give the output of guard install --print to somebody who can)"
+	}
+	return ""
+}

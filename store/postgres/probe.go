@@ -1,0 +1,99 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/store"
+)
+
+// SetupError is something an operator has to mend before this server can be guarded. Nothing is admitted until then.
+type SetupError struct{ What, Hint string }
+
+func (e *SetupError) Error() string { return e.What + " (" + e.Hint + ")" }
+
+// Probe is nil when the store can be used now: the server answers, is a primary, is reached directly, has our schema,
+// the role has what it needs, and the marks can be read.
+func (s *Store) Probe(ctx context.Context) error {
+	_, err := s.Marks(ctx)
+	return err
+}
+
+// probe checks a control connection before it serves.
+func probe(ctx context.Context, c *pgx.Conn, o Options) error {
+	var pid uint32
+	var port int
+	var standby, sees, signals bool
+	var prepared int
+	var role string
+	err := c.QueryRow(ctx, `select pg_backend_pid(), coalesce(inet_client_port(), 0), pg_is_in_recovery(), current_user,
+	        current_setting('max_prepared_transactions')::int,
+	        pg_has_role(current_user, 'pg_read_all_stats', 'usage'), pg_has_role(current_user, 'pg_signal_backend', 'usage')`).
+		Scan(&pid, &port, &standby, &role, &prepared, &sees, &signals)
+	if err != nil {
+		return explain(err)
+	}
+	c.PgConn().CustomData()["direct"] = port != 0 && port == localPort(c)
+	switch {
+	case pid != c.PgConn().PID():
+		return pooled(fmt.Sprintf("there is a pooler between guard and Postgres: the login named backend %d, the server says %d", c.PgConn().PID(), pid))
+	case standby:
+		return &SetupError{"the upstream is a standby: it cannot keep marks", "point the guard at the primary"}
+	case prepared > 0 && !o.AllowPrepared:
+		return &SetupError{
+			fmt.Sprintf("max_prepared_transactions is %d: a prepared transaction outlives its session, so a deposed leader's could still be committed", prepared),
+			"set it to 0, or set GUARD_POSTGRES_ALLOW_PREPARED=true if nobody uses PREPARE TRANSACTION"}
+	}
+	if _, err := c.PgConn().Exec(ctx, settings).ReadAll(); err != nil {
+		return explain(err)
+	}
+	var version int
+	if err := c.QueryRow(ctx, `select ringfence.version()`).Scan(&version); err != nil {
+		return explain(err)
+	}
+	if version != Version {
+		return store.NotInstalled(fmt.Sprintf("the database has schema version %d, this program needs %d", version, Version), nil)
+	}
+	if !sees || !signals {
+		return &SetupError{
+			fmt.Sprintf("role %s lacks pg_read_all_stats or pg_signal_backend", role),
+			fmt.Sprintf("GRANT pg_read_all_stats, pg_signal_backend TO %s; (guard install does)", pgx.Identifier{role}.Sanitize())}
+	}
+	return nil
+}
+
+// isDirect tells whether the server sees a control connection come from the port it left here, so that legs can be held
+// to the same. Behind an address translation it does not, and over a Unix socket there is no port.
+func isDirect(c *pgx.Conn) bool {
+	direct, _ := c.PgConn().CustomData()["direct"].(bool)
+	return direct
+}
+
+func localPort(c *pgx.Conn) int {
+	if tcp, ok := c.PgConn().Conn().LocalAddr().(*net.TCPAddr); ok {
+		return tcp.Port
+	}
+	return 0
+}
+
+// explain turns what Postgres says of a missing or foreign schema and of missing rights into what to do about it.
+func explain(err error) error {
+	var pg *pgconn.PgError
+	var r *fence.Refusal
+	if err == nil || errors.As(err, &r) || !errors.As(err, &pg) {
+		return err
+	}
+	switch pg.Code {
+	case "3F000", "42883", "42P01": // no schema, no function, no table
+		return store.NotInstalled("the database has no schema ringfence that fits: "+pg.Message, err)
+	case "42501":
+		return &SetupError{"the guard's role lacks a privilege: " + pg.Message, "an operator runs guard install again with the guard's role"}
+	}
+	return err
+}

@@ -1,0 +1,78 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/store"
+)
+
+// Revoke is store.Store's. It signals every older backend at once and then looks until pg_stat_activity has none of
+// them: an entry leaves it only after the transaction was rolled back and its locks are free
+// (src/backend/utils/activity/backend_status.c, pgstat_beshutdown_hook runs after ShutdownPostgres).
+func (s *Store) Revoke(ctx context.Context, c fence.Claim) (ended int, err error) {
+	wait := 200 * time.Microsecond
+	for {
+		var current bool
+		var gone int
+		var remaining []int32
+		var blocked []string
+		err := s.row(ctx, func(r pgx.Row) error { return r.Scan(&current, &gone, &remaining, &blocked) },
+			`select current, gone, remaining, blocked from ringfence.revoke($1, $2, $3)`,
+			c.Resource, int64(c.Token), c.Issuer)
+		if err != nil {
+			return ended, unfinished(ctx, c, remaining, err)
+		}
+		ended += gone
+		switch {
+		case !current:
+			return ended, s.passed(ctx, c)
+		case len(blocked) > 0:
+			return ended, blockedBy(c, remaining, blocked)
+		case len(remaining) == 0:
+			return ended, nil
+		}
+		select {
+		case <-ctx.Done():
+			return ended, unfinished(ctx, c, remaining, context.Cause(ctx))
+		case <-time.After(wait):
+		}
+		wait = min(wait*2, 20*time.Millisecond)
+	}
+}
+
+// passed says what overtook a claim whose revocation was under way.
+func (s *Store) passed(ctx context.Context, c fence.Claim) error {
+	marks, err := s.Marks(ctx, c.Resource)
+	if err != nil {
+		return err
+	}
+	for _, m := range marks {
+		if m.Issuer != c.Issuer {
+			return store.Foreign(c, m)
+		}
+		return store.Stale(c, m)
+	}
+	return fmt.Errorf("the mark of %q is gone", c.Resource)
+}
+
+func blockedBy(c fence.Claim, pids []int32, roles []string) error {
+	slices.Sort(roles)
+	roles = slices.Compact(roles)
+	return store.Unrevoked(c, fmt.Sprintf(
+		"the guard's role may not end sessions of role %s (backend pids %v): only a superuser ends a superuser's session; let leaders log in as ordinary roles",
+		strings.Join(roles, ", "), pids), nil)
+}
+
+func unfinished(ctx context.Context, c fence.Claim, pids []int32, err error) error {
+	if ctx.Err() == nil {
+		return err
+	}
+	return store.Unrevoked(c, fmt.Sprintf("backend pids %v were told to end and still live", pids), err)
+}

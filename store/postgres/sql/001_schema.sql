@@ -1,0 +1,48 @@
+-- Version 1: marks, sessions, the audit of adoptions.
+-- Everything here is idempotent; a later version is a file of its own that runs after this one.
+
+create schema if not exists ringfence;
+comment on schema ringfence is 'Ringfence: who may write. See guard install --print';
+
+-- One row. server is the system identifier and timeline on which the marks were last vouched for by an operator:
+-- on another one (a failover, a restore) a missing mark does not mean that there never was one.
+create table if not exists ringfence.installation (
+    only_row     boolean primary key default true check (only_row),
+    version      integer not null,
+    server       text not null,
+    installed_at timestamptz not null default clock_timestamp()
+);
+
+-- The mark: the highest token accepted for a resource. Logged, so that it survives whatever the data survives.
+create table if not exists ringfence.mark (
+    resource  text primary key check (resource ~ '^[a-z][a-z0-9_]{0,47}$'),
+    token     bigint not null check (token >= 0),
+    issuer    text not null,
+    holder    text not null,
+    raised_at timestamptz not null default clock_timestamp(),
+    server    text not null
+);
+
+-- The sessions admitted under a mark. Unlogged: a crash that empties it has ended every session that it listed.
+create unlogged table if not exists ringfence.session (
+    resource      text not null,
+    token         bigint not null,
+    issuer        text not null,
+    pid           integer not null,
+    backend_start timestamptz not null,
+    primary key (resource, pid, backend_start)
+);
+create index if not exists session_by_process on ringfence.session (pid, backend_start);
+create index if not exists session_by_token on ringfence.session (resource, token);
+
+-- Which operator started which issuer's count, and what it was before.
+create table if not exists ringfence.adoption (
+    adopted_at timestamptz not null default clock_timestamp(),
+    by_role    name not null default session_user,
+    by_holder  text not null,
+    resource   text not null,
+    old_issuer text,
+    old_token  bigint,
+    new_issuer text not null,
+    new_token  bigint not null
+);

@@ -1,0 +1,12 @@
+-- What the guard's role needs, and nothing more. It is no superuser and owns nothing here.
+revoke all on schema ringfence from public;
+revoke all on all tables in schema ringfence from public;
+revoke all on all functions in schema ringfence from public;
+
+grant pg_signal_backend, pg_read_all_stats to {{.Guard}};
+grant usage on schema ringfence to {{.Guard}};
+grant execute on all functions in schema ringfence to {{.Guard}};
+
+-- What everybody may ask: whether the own session is admitted.
+grant usage on schema ringfence to public;
+grant execute on function ringfence.holds(text, bigint) to public;

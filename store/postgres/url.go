@@ -1,0 +1,51 @@
+package postgres
+
+import (
+	"fmt"
+	"net"
+	"strconv"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// parseURL reads a connection URL for a control connection.
+func parseURL(url string) (*pgx.ConnConfig, error) {
+	cfg, err := pgx.ParseConfig(url)
+	if err != nil {
+		return nil, fmt.Errorf("not a Postgres URL: %w", err) // pgx leaves the password out
+	}
+	cfg.RuntimeParams["application_name"] = "ringfence"
+	return cfg, nil
+}
+
+// settings are made on every control connection, once it is known not to be a pooler's: nothing that a role, a database
+// or an environment sets by default may change what our statements mean. The statement timeout is longer than any
+// admission, whose context ends sooner.
+const settings = `set search_path = pg_catalog;
+set default_transaction_isolation = 'read committed';
+set default_transaction_read_only = off;
+set statement_timeout = '30s';
+set lock_timeout = 0;
+set idle_in_transaction_session_timeout = '30s'`
+
+// Address is where a URL points, without its credentials.
+func Address(url string) string {
+	cfg, err := pgx.ParseConfig(url)
+	if err != nil {
+		return "(not a Postgres URL)"
+	}
+	network, address := dialTarget(cfg)
+	if network == "unix" {
+		return address
+	}
+	return address + "/" + cfg.Database
+}
+
+// dialTarget is what to dial for a connection of the same server.
+func dialTarget(cfg *pgx.ConnConfig) (network, address string) {
+	if strings.HasPrefix(cfg.Host, "/") {
+		return "unix", cfg.Host + "/.s.PGSQL." + strconv.Itoa(int(cfg.Port))
+	}
+	return "tcp", net.JoinHostPort(cfg.Host, strconv.Itoa(int(cfg.Port)))
+}
