@@ -26,8 +26,8 @@ const BufferSize = 16 << 10
 type Side int
 
 const (
-	Client Side = iota + 1
-	Server
+	ClientSide Side = iota + 1
+	ServerSide
 )
 
 // End tells how a relay ended: which side left or failed first, and the error, nil for an orderly end of stream.
@@ -75,11 +75,11 @@ func Relay(ctx context.Context, client net.Conn, from io.Reader, server net.Conn
 
 // relayUp and relayDown are named so that they can be told apart in a goroutine dump.
 func relayUp(server io.Writer, from io.Reader, w Walker) End {
-	return pump(server, from, w, Server, Client)
+	return pump(server, from, w, ServerSide, ClientSide)
 }
 
 func relayDown(client io.Writer, server io.Reader, w Walker) End {
-	return pump(client, server, w, Client, Server)
+	return pump(client, server, w, ClientSide, ServerSide)
 }
 
 // pump moves bytes through w until src ends. to and from say whose fault an error is.

@@ -1,0 +1,88 @@
+package guard
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/store"
+)
+
+// Events turns what a store's admission reports into one log line each, and into metrics. protocol names the store.
+func Events(log *slog.Logger, m *Metrics, protocol string) func(store.Event) {
+	var refused quiet
+	return func(e store.Event) {
+		m.event(protocol, e)
+		who := []any{
+			"protocol", protocol, "resource", string(e.Claim.Resource), "token", e.Claim.Token.String(),
+			"holder", e.Claim.Holder, "duration", e.Took,
+		}
+		switch e.Kind {
+		case store.Raised:
+			log.Info("mark raised", append(who, "old_token", e.Before.Token.String(), "old_holder", e.Before.Holder, "issuer", string(e.Claim.Issuer))...)
+		case store.Revoked:
+			log.Info("older sessions ended", append(who, "sessions", e.Ended)...)
+		case store.Opened:
+			log.Debug("session admitted", append(who, "session", e.Session.ID)...)
+		case store.Refused:
+			level := slog.LevelWarn
+			if refused.again(e) {
+				level = slog.LevelDebug // a client that retries in a loop is counted, not logged each time
+			}
+			log.Log(context.Background(), level, "session refused", append(who, "reason", reason(e.Err).String(), "mark", mark(e.Err).String(), "err", e.Err)...)
+		}
+	}
+}
+
+func reason(err error) fence.Reason {
+	var r *fence.Refusal
+	if errors.As(err, &r) {
+		return r.Reason
+	}
+	return 0
+}
+
+func mark(err error) fence.Token {
+	var r *fence.Refusal
+	if errors.As(err, &r) {
+		return r.Mark
+	}
+	return 0
+}
+
+func isRefusal(err error) bool {
+	var r *fence.Refusal
+	return errors.As(err, &r)
+}
+
+// quiet remembers which refusals were logged lately: once a minute for each token and reason.
+type quiet struct {
+	mu   sync.Mutex
+	last map[refusalKey]time.Time
+}
+
+type refusalKey struct {
+	resource fence.Resource
+	token    fence.Token
+	reason   fence.Reason
+}
+
+const quietFor = time.Minute
+
+func (q *quiet) again(e store.Event) bool {
+	key := refusalKey{e.Claim.Resource, e.Claim.Token, reason(e.Err)}
+	now := time.Now()
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if now.Sub(q.last[key]) < quietFor {
+		return true
+	}
+	if q.last == nil || len(q.last) > 1000 { // invented tokens must not fill the memory
+		q.last = make(map[refusalKey]time.Time)
+	}
+	q.last[key] = now
+	return false
+}

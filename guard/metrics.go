@@ -1,0 +1,67 @@
+package guard
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/ringfence/ringfence/store"
+)
+
+// Metrics are what a guard counts. No metric is labelled with a token, a holder or a session: those are without bound,
+// and a token would lose digits as a float.
+type Metrics struct {
+	connections *prometheus.GaugeVec
+	accepts     *prometheus.CounterVec
+	admissions  *prometheus.CounterVec
+	raises      *prometheus.CounterVec
+	ended       *prometheus.CounterVec
+	duration    *prometheus.HistogramVec
+}
+
+// NewMetrics makes the metrics and registers them.
+func NewMetrics(r prometheus.Registerer) *Metrics {
+	m := &Metrics{
+		connections: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "guard_connections", Help: "Client connections open now, logins included."}, []string{"protocol"}),
+		accepts: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "guard_connections_total", Help: "Client connections, by what became of them at the door."}, []string{"protocol", "result"}),
+		admissions: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "guard_admissions_total", Help: "Admissions, by result: admitted, or the reason of the refusal."}, []string{"protocol", "resource", "result"}),
+		raises: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "guard_raises_total", Help: "Marks raised: changes of leadership that reached this store through this guard."}, []string{"protocol", "resource"}),
+		ended: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "guard_revoked_sessions_total", Help: "Sessions of older tokens that were ended."}, []string{"protocol", "resource"}),
+		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "guard_step_duration_seconds", Help: "How long a step took: a raise, a revocation, a whole admission.",
+			Buckets: prometheus.ExponentialBuckets(0.0001, 4, 9)}, []string{"protocol", "step"}),
+	}
+	r.MustRegister(m.connections, m.accepts, m.admissions, m.raises, m.ended, m.duration)
+	return m
+}
+
+func (m *Metrics) accepted(p Protocol)   { m.accepts.WithLabelValues(p.Name(), "accepted").Inc() }
+func (m *Metrics) turnedAway(p Protocol) { m.accepts.WithLabelValues(p.Name(), "too_many").Inc() }
+func (m *Metrics) opened(p Protocol)     { m.connections.WithLabelValues(p.Name()).Inc() }
+func (m *Metrics) closed(p Protocol)     { m.connections.WithLabelValues(p.Name()).Dec() }
+
+func (m *Metrics) event(protocol string, e store.Event) {
+	m.duration.WithLabelValues(protocol, string(e.Kind)).Observe(e.Took.Seconds())
+	resource := string(e.Claim.Resource)
+	switch e.Kind {
+	case store.Opened:
+		m.admissions.WithLabelValues(protocol, resource, "admitted").Inc()
+	case store.Refused:
+		// A refused claim may name any resource: only those that exist may become a label.
+		if mark(e.Err) == 0 {
+			resource = ""
+		}
+		result := reason(e.Err).String()
+		if result == "" {
+			result = "error"
+		}
+		m.admissions.WithLabelValues(protocol, resource, result).Inc()
+	case store.Raised:
+		m.raises.WithLabelValues(protocol, resource).Inc()
+	case store.Revoked:
+		m.ended.WithLabelValues(protocol, resource).Add(float64(e.Ended))
+	}
+}

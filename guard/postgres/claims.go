@@ -1,0 +1,83 @@
+package postgres
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/ringfence/ringfence/fence"
+)
+
+const prefix = "fence."
+
+// claims reads what a client claims: every `fence.<resource>=<token>` in its options, and as a startup parameter of its
+// own, which Postgres treats alike. The server ignores case in a setting's name and takes '-' for '_', so both are
+// folded; one resource named twice has to carry one token. The claims come out by resource, without issuer.
+func (s *startup) claims(holder string) ([]fence.Claim, error) {
+	settings, err := parseOptions(s.get("options"))
+	if err != nil {
+		return nil, malformed(fence.Claim{}, err)
+	}
+	for _, p := range s.params {
+		settings = append(settings, setting(p))
+	}
+	byResource := map[fence.Resource]fence.Claim{}
+	for _, set := range settings {
+		name := strings.ReplaceAll(strings.ToLower(set.name), "-", "_")
+		if !strings.HasPrefix(name, prefix) {
+			continue
+		}
+		c, err := claim(strings.TrimPrefix(name, prefix), set.value)
+		if err != nil {
+			return nil, malformed(c, err)
+		}
+		if other, ok := byResource[c.Resource]; ok && other.Token != c.Token {
+			return nil, malformed(c, fmt.Errorf("two tokens for one resource: %s and %s for %q", other.Token, c.Token, c.Resource))
+		}
+		c.Holder = holder
+		byResource[c.Resource] = c
+	}
+	out := make([]fence.Claim, 0, len(byResource))
+	for _, c := range byResource {
+		out = append(out, c)
+	}
+	slices.SortFunc(out, func(a, b fence.Claim) int { return strings.Compare(string(a.Resource), string(b.Resource)) })
+	return out, nil
+}
+
+func claim(resource, token string) (c fence.Claim, err error) {
+	if c.Resource, err = fence.ParseResource(resource); err != nil {
+		return c, err
+	}
+	if c.Token, err = fence.ParseToken(token); err != nil {
+		return c, fmt.Errorf("fence.%s: %w", c.Resource, err)
+	}
+	return c, nil
+}
+
+func malformed(c fence.Claim, err error) error {
+	return &fence.Refusal{
+		Reason: fence.Malformed, Claim: c, Cause: err,
+		Message: err.Error(),
+		Detail:  "the session was refused before login; nothing was sent to the database",
+		Hint:    "give one token per resource, as it was handed out: options='-c fence.<resource>=<token>'",
+	}
+}
+
+func noToken() error {
+	return &fence.Refusal{
+		Reason:  fence.NoToken,
+		Message: "no token: this database takes only sessions of a leader",
+		Detail:  "the startup packet names no fence.<resource>",
+		Hint:    "connect with options='-c fence.<resource>=<token>' (PGOPTIONS works; leader run sets it)",
+	}
+}
+
+func unknownResource(c fence.Claim, known []fence.Resource) error {
+	return &fence.Refusal{
+		Reason: fence.Malformed, Claim: c,
+		Message: fmt.Sprintf("unknown resource %q", c.Resource),
+		Detail:  fmt.Sprintf("this guard serves %v (GUARD_RESOURCES)", known),
+		Hint:    "use one of these, or let the guard's operator add yours",
+	}
+}

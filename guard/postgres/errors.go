@@ -1,0 +1,53 @@
+package postgres
+
+import (
+	"errors"
+	"io"
+
+	"github.com/jackc/pgx/v5/pgproto3"
+
+	"github.com/ringfence/ringfence/fence"
+	pgstore "github.com/ringfence/ringfence/store/postgres"
+)
+
+// SQLSTATEs of Postgres itself that the guard uses (manual, appendix A).
+const (
+	adminShutdown      = "57P01"
+	cannotConnectNow   = "57P03"
+	protocolViolation  = "08P01"
+	tooManyConnections = "53300"
+)
+
+// errorResponse is err in the protocol's form: what, why, what to do.
+func errorResponse(err error) *pgproto3.ErrorResponse {
+	e := &pgproto3.ErrorResponse{Severity: "FATAL", SeverityUnlocalized: "FATAL"}
+	var r *fence.Refusal
+	var setup *pgstore.SetupError
+	var bad *protocolError
+	switch {
+	case errors.As(err, &r):
+		e.Code, e.Message, e.Detail, e.Hint = pgstore.Code(r.Reason), r.Message, r.Detail, r.Hint
+	case errors.As(err, &setup):
+		e.Code, e.Message, e.Detail, e.Hint = cannotConnectNow, "the guard cannot serve this database", setup.What, setup.Hint
+	case errors.As(err, &bad):
+		e.Code, e.Message = protocolViolation, bad.what
+	default:
+		e.Code, e.Message, e.Detail = cannotConnectNow, "the guard could not admit this session", err.Error()
+		e.Hint = "nothing was admitted and nothing was written; try again with the same token"
+	}
+	return e
+}
+
+func fatal(code, message, detail, hint string) *pgproto3.ErrorResponse {
+	return &pgproto3.ErrorResponse{Severity: "FATAL", SeverityUnlocalized: "FATAL", Code: code, Message: message, Detail: detail, Hint: hint}
+}
+
+// send writes a server message to a client.
+func send(w io.Writer, m pgproto3.BackendMessage) error {
+	b, err := m.Encode(nil)
+	if err != nil {
+		return err
+	}
+	_, err = w.Write(b)
+	return err
+}

@@ -1,0 +1,171 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/guard"
+	"github.com/ringfence/ringfence/internal/servers"
+	"github.com/ringfence/ringfence/internal/servers/serverstest"
+	"github.com/ringfence/ringfence/store"
+	pgstore "github.com/ringfence/ringfence/store/postgres"
+)
+
+// guarded is a guard in front of a real database, in this process.
+type guarded struct {
+	t        *testing.T
+	pg       *servers.Postgres
+	database string
+	addr     string
+	stop     func()
+}
+
+// fenced gives a fresh database of the shared server with a guard before it, in the unverified mode, so that a test may
+// present any token it likes.
+func fenced(t *testing.T) *guarded {
+	t.Helper()
+	pg := serverstest.SharedPostgres(t)
+	return guardBefore(t, pg, prepared(t, pg, serverstest.FreshDatabase(t, pg)), Options{})
+}
+
+// prepared makes the roles, the schema and a ledger in a database.
+func prepared(t *testing.T, pg *servers.Postgres, database string) string {
+	t.Helper()
+	sql(t, pg.URL("postgres", database), `do $$ begin
+	    if not exists (select from pg_roles where rolname = 'guard_role') then create role guard_role login; end if;
+	    if not exists (select from pg_roles where rolname = 'app') then create role app login; end if;
+	  end $$;
+	  create table if not exists ledger (n bigserial, token bigint, note text);
+	  grant all on ledger, ledger_n_seq to app`)
+	if err := pgstore.Install(t.Context(), pg.URL("postgres", database), "guard_role"); err != nil {
+		t.Fatal(err)
+	}
+	return database
+}
+
+func sql(t *testing.T, url, text string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 20*time.Second)
+	defer cancel()
+	c, err := pgx.Connect(ctx, url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close(ctx)
+	if _, err := c.PgConn().Exec(ctx, text).ReadAll(); err != nil {
+		t.Fatalf("%s: %v", text, err)
+	}
+}
+
+func guardBefore(t *testing.T, pg *servers.Postgres, database string, o Options) *guarded {
+	t.Helper()
+	s, err := pgstore.Open(pg.URL("guard_role", database), pgstore.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	metrics := guard.NewMetrics(prometheus.NewRegistry())
+	log := slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelDebug}))
+	o.Store = s
+	if o.Admission == nil {
+		o.Admission = &store.Admission{Authority: store.Unverified{}}
+	}
+	o.Admission.Store = s
+	o.Admission.Notify = guard.Events(log, metrics, "postgres")
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := &guarded{t: t, pg: pg, database: database, addr: l.Addr().String()}
+	p := New(o)
+	srv := &guard.Server{Protocol: p, Listener: l, Log: log, Metrics: metrics, DrainTimeout: 2 * time.Second}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- srv.Serve(ctx) }()
+	stopped := false
+	g.stop = func() {
+		if stopped {
+			return
+		}
+		stopped = true
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+		p.Close()
+	}
+	t.Cleanup(g.stop)
+	return g
+}
+
+// url is a connection string through the guard.
+func (g *guarded) url(user string, token fence.Token) string {
+	return fmt.Sprintf("postgres://%s@%s/%s?sslmode=prefer&options=-c%%20fence.orders%%3D%d", user, g.addr, g.database, token)
+}
+
+// dial opens a session under a token, or says why not.
+func (g *guarded) dial(token fence.Token) (*pgx.Conn, error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(g.t.Context()), 20*time.Second)
+	defer cancel()
+	c, err := pgx.Connect(ctx, g.url("app", token))
+	if err == nil {
+		g.t.Cleanup(func() { _ = c.Close(context.Background()) })
+	}
+	return c, err
+}
+
+func (g *guarded) open(token fence.Token) *pgx.Conn {
+	g.t.Helper()
+	c, err := g.dial(token)
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	return c
+}
+
+// exec runs a statement and fails the test when it fails.
+func (g *guarded) exec(c *pgx.Conn, statement string, args ...any) {
+	g.t.Helper()
+	if _, err := c.Exec(g.t.Context(), statement, args...); err != nil {
+		g.t.Fatalf("%s: %v", statement, err)
+	}
+}
+
+// count asks the database directly.
+func (g *guarded) count(query string) (n int) {
+	g.t.Helper()
+	c, err := pgx.Connect(g.t.Context(), g.pg.URL("postgres", g.database))
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	defer c.Close(context.Background())
+	if err := c.QueryRow(g.t.Context(), query).Scan(&n); err != nil {
+		g.t.Fatal(err)
+	}
+	return n
+}
+
+// code is the SQLSTATE of an error.
+func code(err error) string {
+	var pg *pgconn.PgError
+	if errors.As(err, &pg) {
+		return pg.Code
+	}
+	return fmt.Sprint(err)
+}
+
+func wantCode(t *testing.T, err error, want string) {
+	t.Helper()
+	if got := code(err); got != want {
+		t.Errorf("got %s (%v), want SQLSTATE %s", got, err, want)
+	}
+}

@@ -1,0 +1,72 @@
+package servers
+
+import (
+	"context"
+	"os"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// limited is a context for one test, which must not hang.
+func limited(t *testing.T) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// closed closes the server after the test, with its log when the test failed.
+func closed(t *testing.T, s interface {
+	Close() error
+	LogTail(int) string
+}) {
+	t.Helper()
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Log(s.LogTail(tailLines))
+		}
+		if err := s.Close(); err != nil {
+			t.Error("Close:", err)
+		}
+	})
+}
+
+// eventually polls until the condition holds.
+func eventually(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	tick := time.NewTicker(pollEvery)
+	defer tick.Stop()
+	limit := time.After(30 * time.Second)
+	for !holds() {
+		select {
+		case <-tick.C:
+		case <-limit:
+			t.Fatal("never happened: ", what)
+		}
+	}
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func allGone(all []member) bool {
+	for _, m := range all {
+		if m.exists() {
+			return false
+		}
+	}
+	return true
+}
+
+func gone(dir string) bool {
+	_, err := os.Stat(dir)
+	return os.IsNotExist(err)
+}

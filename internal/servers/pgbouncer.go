@@ -1,0 +1,91 @@
+package servers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"path/filepath"
+	"strings"
+	"syscall"
+)
+
+// PgBouncer is a pooler in session mode in front of a Postgres. Whatever user
+// name a client gives, it gets a server session of the superuser "postgres".
+type PgBouncer struct {
+	Process
+	port int
+}
+
+// StartPgBouncer starts a pooler for the upstream. It returns a [MissingError]
+// when PgBouncer is not installed.
+func StartPgBouncer(ctx context.Context, upstream *Postgres) (*PgBouncer, error) {
+	program, err := system().pgbouncer()
+	if err != nil {
+		return nil, err
+	}
+	acc, err := unprivileged()
+	if err != nil {
+		return nil, err
+	}
+	dir, err := newDir("pgb", acc)
+	if err != nil {
+		return nil, err
+	}
+	b := &PgBouncer{}
+	b.spec = spec{
+		name: "pgbouncer", dir: dir, account: acc,
+		command: func() []string { return []string{program, b.configFile()} },
+		ready:   b.answers,
+		stop:    syscall.SIGTERM,
+		quit:    syscall.SIGKILL, // it keeps nothing
+	}
+	err = startOnFreePorts(ctx, 1, func(ports []int) error {
+		b.port = ports[0]
+		if err := acc.writeFile(b.configFile(), b.config(upstream)); err != nil {
+			return err
+		}
+		return b.Start(ctx)
+	})
+	if err != nil {
+		return nil, errors.Join(err, b.Close())
+	}
+	return b, nil
+}
+
+// config lets clients send options: what the pooler cannot pass on it drops, so
+// that whoever must notice the pooler has to notice it by other means.
+func (b *PgBouncer) config(upstream *Postgres) string {
+	_, port, _ := net.SplitHostPort(upstream.Addr())
+	return fmt.Sprintf(`[databases]
+* = host=%s port=%s user=postgres
+[pgbouncer]
+listen_addr = %s
+listen_port = %d
+unix_socket_dir =
+auth_type = any
+pool_mode = session
+max_client_conn = 1000
+default_pool_size = 250
+ignore_startup_parameters = extra_float_digits,options
+`, host, port, host, b.port)
+}
+
+func (b *PgBouncer) configFile() string { return filepath.Join(b.spec.dir, "pgbouncer.ini") }
+
+// Addr is the TCP address, 127.0.0.1:port.
+func (b *PgBouncer) Addr() string { return hostPort(b.port) }
+
+// URL is a connection URL through the pooler, without TLS.
+func (b *PgBouncer) URL(user, database string) string {
+	return postgresURL(user, b.Addr(), database)
+}
+
+// answers looks into the log first: the port might be another pooler's.
+func (b *PgBouncer) answers(ctx context.Context) error {
+	r := b.live()
+	if r == nil || !strings.Contains(tail(b.logFile(), r.logFrom, keepLines), "process up") {
+		return errors.New("not up yet")
+	}
+	return pingPostgres(ctx, b.URL("postgres", "postgres"))
+}

@@ -1,0 +1,161 @@
+package servers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net/url"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// trustEverybody is the default pg_hba.conf.
+const trustEverybody = `local all all trust
+host all all 127.0.0.1/32 trust
+host all all ::1/128 trust
+local replication all trust
+host replication all 127.0.0.1/32 trust
+host replication all ::1/128 trust
+`
+
+// PostgresOptions change how Postgres is set up.
+type PostgresOptions struct {
+	Settings map[string]string // appended to postgresql.conf, values unquoted
+	HBA      string            // the whole pg_hba.conf; default: trust everybody on this machine
+}
+
+// Postgres is a Postgres server with its own cluster. The superuser is
+// "postgres". fsync is on: what committed survives Kill and Start.
+type Postgres struct {
+	Process
+	port int
+	data string
+}
+
+// StartPostgres makes a cluster and starts it. It returns a [MissingError] when
+// Postgres is not installed.
+func StartPostgres(ctx context.Context, o PostgresOptions) (*Postgres, error) {
+	bin, err := system().postgres()
+	if err != nil {
+		return nil, err
+	}
+	acc, err := unprivileged()
+	if err != nil {
+		return nil, err
+	}
+	dir, err := newDir("pg", acc)
+	if err != nil {
+		return nil, err
+	}
+	p := &Postgres{data: filepath.Join(dir, "data")}
+	p.spec = spec{
+		name: "postgres", dir: dir, account: acc,
+		command: func() []string { return []string{filepath.Join(bin, "postgres"), "-D", p.data} },
+		ready:   p.answers,
+		stop:    syscall.SIGINT, // fast shutdown: ends sessions, writes a checkpoint
+		quit:    syscall.SIGQUIT,
+		tidy:    func() { removeSharedMemory(p.data) },
+	}
+	if err := p.create(ctx, bin, o); err != nil {
+		return nil, errors.Join(err, p.Close())
+	}
+	return p, nil
+}
+
+func (p *Postgres) create(ctx context.Context, bin string, o PostgresOptions) error {
+	err := p.run(ctx, filepath.Join(bin, "initdb"), "-D", p.data, "--no-sync", "--no-instructions",
+		"--auth=trust", "-U", "postgres", "-E", "UTF8", "--locale=C")
+	if err != nil {
+		return err
+	}
+	hba := o.HBA
+	if hba == "" {
+		hba = trustEverybody
+	}
+	if err := p.spec.account.writeFile(filepath.Join(p.data, "pg_hba.conf"), hba); err != nil {
+		return err
+	}
+	return startOnFreePorts(ctx, 1, func(ports []int) error {
+		p.port = ports[0]
+		conf := filepath.Join(p.data, "postgresql.conf")
+		if err := p.spec.account.writeFile(conf, p.config(o.Settings)); err != nil {
+			return err
+		}
+		return p.Start(ctx)
+	})
+}
+
+// config is the whole postgresql.conf.
+func (p *Postgres) config(extra map[string]string) string {
+	settings := map[string]string{
+		"listen_addresses":        host,
+		"port":                    strconv.Itoa(p.port),
+		"unix_socket_directories": p.SocketDir(),
+		"shared_buffers":          "32MB",
+		"max_connections":         "300",
+		"log_line_prefix":         "%m [%p] %u@%d ",
+		"log_checkpoints":         "off",
+		"timezone":                "UTC",
+		// Segments are files in the data directory and go with it; those in
+		// /dev/shm would outlive a killed server.
+		"dynamic_shared_memory_type": "mmap",
+	}
+	maps.Copy(settings, extra)
+	var b strings.Builder
+	for _, name := range slices.Sorted(maps.Keys(settings)) {
+		fmt.Fprintf(&b, "%s = '%s'\n", name, strings.ReplaceAll(settings[name], "'", "''"))
+	}
+	return b.String()
+}
+
+// Addr is the TCP address, 127.0.0.1:port.
+func (p *Postgres) Addr() string { return hostPort(p.port) }
+
+// SocketDir is the directory of the unix socket.
+func (p *Postgres) SocketDir() string { return p.spec.dir }
+
+// URL is a connection URL over TCP without TLS.
+func (p *Postgres) URL(user, database string) string {
+	return postgresURL(user, p.Addr(), database)
+}
+
+func postgresURL(user, addr, database string) string {
+	u := url.URL{Scheme: "postgres", User: url.User(user), Host: addr, Path: database, RawQuery: "sslmode=disable"}
+	return u.String()
+}
+
+// answers asks over the unix socket, which, unlike a port, can be no other
+// server's. A server that refuses the login is up: pg_hba.conf is the caller's.
+func (p *Postgres) answers(ctx context.Context) error {
+	q := url.Values{"host": {p.SocketDir()}, "port": {strconv.Itoa(p.port)}, "sslmode": {"disable"}}
+	err := pingPostgres(ctx, "postgres://postgres@/postgres?"+q.Encode())
+	if e, ok := errors.AsType[*pgconn.PgError](err); ok && strings.HasPrefix(e.Code, "28") {
+		return nil
+	}
+	return err
+}
+
+// pingPostgres connects and runs a query.
+func pingPostgres(ctx context.Context, dsn string) error {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	cfg, err := pgx.ParseConfig(dsn)
+	if err != nil {
+		return err
+	}
+	delete(cfg.RuntimeParams, "options") // the caller's PGOPTIONS
+	c, err := pgx.ConnectConfig(ctx, cfg)
+	if err != nil {
+		return err
+	}
+	_, err = c.Exec(ctx, "select 1", pgx.QueryExecModeSimpleProtocol)
+	return errors.Join(err, c.Close(ctx))
+}

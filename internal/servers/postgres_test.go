@@ -1,0 +1,163 @@
+package servers
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+func connect(t *testing.T, url string) *pgx.Conn {
+	t.Helper()
+	c, err := pgx.Connect(limited(t), url)
+	must(t, err)
+	t.Cleanup(func() { _ = c.Close(context.WithoutCancel(t.Context())) })
+	return c
+}
+
+func query[T any](t *testing.T, c *pgx.Conn, sql string) (v T) {
+	t.Helper()
+	must(t, c.QueryRow(limited(t), sql).Scan(&v))
+	return v
+}
+
+// TestPostgresLife goes through the life of one server, because making a
+// cluster takes most of a second.
+func TestPostgresLife(t *testing.T) {
+	p, err := StartPostgres(limited(t), PostgresOptions{Settings: map[string]string{"application_name": "it's set"}})
+	must(t, err)
+	closed(t, p)
+	url := p.URL("postgres", "postgres")
+
+	t.Run("options and defaults apply", func(t *testing.T) {
+		c := connect(t, url)
+		for name, want := range map[string]string{"application_name": "it's set", "fsync": "on", "shared_buffers": "32MB"} {
+			if got := query[string](t, c, "select current_setting('"+name+"')"); got != want {
+				t.Errorf("%s = %q, want %q", name, got, want)
+			}
+		}
+	})
+	t.Run("the unix socket works", func(t *testing.T) {
+		connect(t, "postgres:///postgres?user=postgres&host="+p.SocketDir()+"&port="+strings.Split(p.Addr(), ":")[1])
+	})
+	t.Run("starting twice is refused", func(t *testing.T) {
+		if err := p.Start(limited(t)); !errors.Is(err, ErrRunning) {
+			t.Fatal(err)
+		}
+	})
+	t.Run("kill ends backends and keeps committed rows", func(t *testing.T) { killKeepsRows(t, p) })
+	t.Run("a stopped server keeps rows too", func(t *testing.T) {
+		must(t, p.Stop())
+		if !strings.Contains(p.LogTail(5), "database system is shut down") {
+			t.Error("the stop was not orderly")
+		}
+		must(t, p.Start(limited(t)))
+		query[int](t, connect(t, url), "select 1 from kept")
+	})
+	t.Run("pause holds every backend until resume", func(t *testing.T) { pauseHolds(t, p) })
+	t.Run("close works while paused, and leaves nothing", func(t *testing.T) {
+		family := p.live().family()
+		must(t, p.Pause())
+		must(t, p.Close())
+		if !allGone(family) || !gone(p.Dir()) {
+			t.Error("something is left")
+		}
+		if p.LogTail(1) == "" {
+			t.Error("the log's end is lost")
+		}
+		if err := p.Start(limited(t)); !errors.Is(err, ErrClosed) {
+			t.Error("Start after Close:", err)
+		}
+	})
+}
+
+func killKeepsRows(t *testing.T, p *Postgres) {
+	url := p.URL("postgres", "postgres")
+	c := connect(t, url)
+	_, err := c.Exec(limited(t), "create table kept as select 1")
+	must(t, err)
+	family := p.live().family()
+	if len(family) < 2 {
+		t.Fatal("no backend in the family")
+	}
+	must(t, p.Kill())
+	if !allGone(family) {
+		t.Error("a process is left")
+	}
+	must(t, p.Kill()) // nothing to do
+	if err := p.Pause(); !errors.Is(err, ErrNotRunning) {
+		t.Error("Pause of a killed server:", err)
+	}
+	must(t, p.Start(limited(t)))
+	query[int](t, connect(t, url), "select 1 from kept")
+}
+
+func pauseHolds(t *testing.T, p *Postgres) {
+	ctx, cancel := context.WithCancel(limited(t))
+	defer cancel()
+	c := connect(t, p.URL("postgres", "postgres"))
+	must(t, p.Pause())
+	must(t, p.Pause()) // again: no change
+	family := p.live().family()
+	for _, m := range family {
+		if !m.stopped() {
+			t.Error("not stopped:", m)
+		}
+	}
+	answered := make(chan error, 1)
+	go func() { answered <- c.Ping(ctx) }()
+	short, end := context.WithTimeout(ctx, 100*time.Millisecond)
+	defer end()
+	if _, err := pgx.Connect(short, p.URL("postgres", "postgres")); err == nil {
+		t.Error("a paused server let somebody in")
+	}
+	select {
+	case err := <-answered:
+		t.Error("a paused server answered:", err)
+		answered <- err
+	default:
+	}
+	must(t, p.Resume())
+	must(t, p.Resume()) // again: no change
+	must(t, <-answered)
+}
+
+func TestBadSettingFailsWithTheLog(t *testing.T) {
+	_, err := StartPostgres(limited(t), PostgresOptions{Settings: map[string]string{"work_mem": "much"}})
+	if err == nil || !strings.Contains(err.Error(), `invalid value for parameter "work_mem"`) {
+		t.Error(err)
+	}
+	if !errors.Is(err, errExited) {
+		t.Error("not errExited")
+	}
+}
+
+func TestHBAIsTheCallers(t *testing.T) {
+	p, err := StartPostgres(limited(t), PostgresOptions{HBA: "host all all 127.0.0.1/32 reject\n"})
+	must(t, err)
+	closed(t, p)
+	_, err = pgx.Connect(limited(t), p.URL("postgres", "postgres"))
+	if e, ok := errors.AsType[*pgconn.PgError](err); !ok || e.Code != "28000" {
+		t.Error(err)
+	}
+}
+
+func TestPgBouncerPools(t *testing.T) {
+	p, err := StartPostgres(limited(t), PostgresOptions{})
+	must(t, err)
+	closed(t, p)
+	b, err := StartPgBouncer(limited(t), p)
+	must(t, err)
+	closed(t, b)
+	url := b.URL("anybody", "postgres")
+	if got := query[string](t, connect(t, url+"&options=-c%20fence.orders%3D1"), "select current_user"); got != "postgres" {
+		t.Error("user", got)
+	}
+	must(t, b.Stop())
+	must(t, b.Start(limited(t)))
+	connect(t, url)
+}

@@ -1,0 +1,196 @@
+package servers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"time"
+)
+
+const (
+	startLimit = 60 * time.Second // for a start whose context has no earlier deadline
+	stopLimit  = 20 * time.Second // for an orderly stop, before the server is killed
+	killLimit  = 20 * time.Second // for the kernel to end killed processes
+	pollEvery  = 10 * time.Millisecond
+)
+
+// ErrClosed is returned by Start, Pause and Resume after Close.
+var ErrClosed = errors.New("server is closed")
+
+// ErrRunning is returned by Start when the server is running.
+var ErrRunning = errors.New("server is already running")
+
+// ErrNotRunning is returned by Pause and Resume when the server is not running.
+var ErrNotRunning = errors.New("server is not running")
+
+// Process is one server: a program, its children and its directory. Its
+// methods may be called from several goroutines; a Kill or Stop during a Start
+// makes that Start fail.
+type Process struct {
+	spec spec
+
+	mu      sync.Mutex
+	cur     *running // the latest run, ended or not; nil before the first
+	closed  bool
+	lastLog string // kept by Close, which removes the file
+
+	closing  sync.Once
+	closeErr error
+}
+
+// spec says how a server is run. The functions are called anew for every start.
+type spec struct {
+	name    string
+	dir     string // owned by the Process; Close removes it
+	account *account
+	command func() []string             // program and arguments
+	ready   func(context.Context) error // nil when the server answers
+	stop    syscall.Signal              // asks for an orderly stop
+	quit    syscall.Signal              // asks for a fast stop, when the data is thrown away
+	tidy    func()                      // after the last exit, before dir is removed; may be nil
+}
+
+// Start starts the server again on the same port with the same data, and
+// returns when it answers. It returns [ErrRunning], [ErrClosed], or an error
+// that carries the end of the server's log; the server is then not running.
+func (p *Process) Start(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, startLimit)
+	defer cancel()
+	r, err := p.launch()
+	if err != nil {
+		return fmt.Errorf("start %s: %w", p.spec.name, err)
+	}
+	if err := p.await(ctx, r); err != nil {
+		err = p.explain(r, err)
+		return errors.Join(err, r.kill())
+	}
+	return nil
+}
+
+// Kill sends SIGKILL to every process of the server and waits until all are
+// gone. Killing a server that does not run is no error.
+func (p *Process) Kill() error {
+	r := p.live()
+	if r == nil {
+		return nil
+	}
+	if err := r.kill(); err != nil {
+		return fmt.Errorf("kill %s: %w", p.spec.name, err)
+	}
+	return nil
+}
+
+// Stop stops the server in an orderly way (Postgres: a fast shutdown) and
+// waits. A paused server is resumed first. A server that does not end in time
+// is killed, and Stop says so. Stopping a server that does not run is no error.
+func (p *Process) Stop() error { return p.end(p.spec.stop, stopLimit) }
+
+// Pause stops every process of the server with SIGSTOP and returns when the
+// kernel reports all of them stopped. Connections stay open and unanswered.
+func (p *Process) Pause() error {
+	r, err := p.mustLive()
+	if err == nil {
+		err = r.pause()
+	}
+	if err != nil {
+		return fmt.Errorf("pause %s: %w", p.spec.name, err)
+	}
+	return nil
+}
+
+// Resume lets a paused server go on. Resuming a server that is not paused does
+// nothing.
+func (p *Process) Resume() error {
+	r, err := p.mustLive()
+	if err != nil {
+		return fmt.Errorf("resume %s: %w", p.spec.name, err)
+	}
+	r.thaw()
+	return nil
+}
+
+// Close ends the server, paused or not, and removes its directory. It may be
+// called more than once; later calls wait for the first and return its error.
+func (p *Process) Close() error {
+	p.closing.Do(p.close)
+	return p.closeErr
+}
+
+func (p *Process) close() {
+	p.mu.Lock()
+	p.closed = true // from here on launch refuses
+	p.mu.Unlock()
+	err := p.end(p.spec.quit, stopLimit)
+	p.mu.Lock()
+	p.lastLog = tail(p.logFile(), 0, keepLines)
+	p.mu.Unlock()
+	if p.spec.tidy != nil {
+		p.spec.tidy()
+	}
+	p.closeErr = errors.Join(err, os.RemoveAll(p.spec.dir))
+}
+
+// PID is the process id of the server's first process, 0 when it does not run.
+func (p *Process) PID() int {
+	if r := p.live(); r != nil {
+		return r.pid
+	}
+	return 0
+}
+
+// Dir is the directory of the server's data and log; Close removes it.
+func (p *Process) Dir() string { return p.spec.dir }
+
+// LogTail returns the last n lines of the server's log, also after Close.
+func (p *Process) LogTail(n int) string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.lastLog != "" {
+		return lastLines(p.lastLog, n)
+	}
+	return tail(p.logFile(), 0, n)
+}
+
+func (p *Process) logFile() string { return filepath.Join(p.spec.dir, "server.log") }
+
+// end asks the server to end with sig, and kills it when the limit is over.
+func (p *Process) end(sig syscall.Signal, limit time.Duration) error {
+	r := p.live()
+	if r == nil {
+		return nil
+	}
+	r.thaw() // a stopped process takes no signal but SIGKILL
+	r.signal(sig)
+	if r.wait(limit) {
+		return nil
+	}
+	err := fmt.Errorf("%s did not end within %v of %v and was killed%s",
+		p.spec.name, limit, sig, quoteLog(p.LogTail(tailLines)))
+	return errors.Join(err, r.kill())
+}
+
+// live returns the current run, or nil when the server does not run.
+func (p *Process) live() *running {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.cur == nil || p.cur.ended() {
+		return nil
+	}
+	return p.cur
+}
+
+func (p *Process) mustLive() (*running, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch {
+	case p.closed:
+		return nil, ErrClosed
+	case p.cur == nil || p.cur.ended():
+		return nil, ErrNotRunning
+	}
+	return p.cur, nil
+}

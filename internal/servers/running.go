@@ -1,0 +1,176 @@
+package servers
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"runtime"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// running is one run of a server, from its start to its exit.
+type running struct {
+	pid     int
+	logFrom int64         // where this run's log begins in the file
+	done    chan struct{} // closed when the program has exited and is reaped
+	state   *os.ProcessState
+
+	mu  sync.Mutex
+	dog *watchdog // while paused
+}
+
+// supervise starts the command, reports how that went, and stays until it has
+// exited. It keeps its OS thread all that time: the kernel delivers the parent
+// death signal when the starting thread ends, not when the process does.
+func (r *running) supervise(cmd *exec.Cmd, started chan<- error) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	if err := cmd.Start(); err != nil {
+		started <- err
+		return
+	}
+	r.pid = cmd.Process.Pid
+	started <- nil
+	_ = cmd.Wait() // how it exited is in the state
+	r.state = cmd.ProcessState
+	close(r.done)
+}
+
+func (r *running) ended() bool {
+	select {
+	case <-r.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// wait reports whether the program exited within the limit.
+func (r *running) wait(limit time.Duration) bool {
+	t := time.NewTimer(limit)
+	defer t.Stop()
+	select {
+	case <-r.done:
+		return true
+	case <-t.C:
+		return false
+	}
+}
+
+func (r *running) signal(sig syscall.Signal) {
+	if !r.ended() {
+		_ = syscall.Kill(r.pid, sig) // ESRCH: it has just ended
+	}
+}
+
+// kill ends the whole family and waits until every member is gone. Postgres
+// backends each call setsid, so signalling the process group would miss them;
+// and a postmaster that is not stopped first could fork one more meanwhile.
+func (r *running) kill() error {
+	defer r.release()
+	all, _ := r.freeze(time.Second) // best effort: a process deep in I/O stops late, but dies all the same
+	for _, m := range all {
+		_ = syscall.Kill(m.pid, syscall.SIGKILL)
+	}
+	r.signal(syscall.SIGKILL)
+	if !r.wait(killLimit) {
+		return errors.New("killed processes did not end")
+	}
+	deadline := time.Now().Add(killLimit)
+	for _, m := range all {
+		for m.exists() {
+			if time.Now().After(deadline) {
+				return errors.New("killed processes did not end")
+			}
+			time.Sleep(time.Millisecond)
+		}
+	}
+	return nil
+}
+
+// freeze stops the whole family and returns its members. A process may fork
+// until it is really stopped, so the family is listed again until two lists in
+// a row show nothing but stopped processes: the second began when none could fork.
+func (r *running) freeze(limit time.Duration) ([]member, error) {
+	deadline := time.Now().Add(limit)
+	for settled := 0; ; {
+		all := r.family()
+		still := true
+		for _, m := range all {
+			if !m.stopped() {
+				still = false
+				_ = syscall.Kill(m.pid, syscall.SIGSTOP)
+			}
+		}
+		if settled++; !still {
+			settled = 0
+		}
+		if settled == 2 {
+			return all, nil
+		}
+		if time.Now().After(deadline) {
+			return all, errors.New("processes did not stop in time")
+		}
+		if !still {
+			time.Sleep(time.Millisecond)
+		}
+	}
+}
+
+// pause freezes the family, and sees to it that its members do not stay stopped
+// for ever when the caller is killed before it resumes them.
+func (r *running) pause() error {
+	all, err := r.freeze(killLimit)
+	if err != nil {
+		return err
+	}
+	dog, err := watch(all)
+	if err != nil {
+		r.thaw()
+		return err
+	}
+	r.release()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.dog = dog
+	return nil
+}
+
+func (r *running) thaw() {
+	r.release()
+	for _, m := range r.family() {
+		_ = syscall.Kill(m.pid, syscall.SIGCONT)
+	}
+}
+
+// release sends the watchdog home, if there is one.
+func (r *running) release() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.dog != nil {
+		r.dog.release()
+		r.dog = nil
+	}
+}
+
+// family is the program and all its descendants, parents first; empty once the
+// program has exited.
+func (r *running) family() []member {
+	if r.ended() {
+		return nil
+	}
+	children := map[int][]member{}
+	var all []member
+	for _, m := range processes() {
+		if m.pid == r.pid {
+			all = append(all, m)
+		}
+		children[m.parent] = append(children[m.parent], m)
+	}
+	for i := 0; i < len(all); i++ {
+		all = append(all, children[all[i].pid]...)
+	}
+	return all
+}

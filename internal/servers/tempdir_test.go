@@ -1,0 +1,29 @@
+package servers
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func TestTempRootIsLeftWhenAnotherAccountCannotReachIt(t *testing.T) {
+	private := filepath.Join(t.TempDir(), "private")
+	open := filepath.Join(private, "open")
+	must(t, os.Mkdir(private, 0o700))
+	must(t, os.Mkdir(open, 0o777))
+	t.Setenv("TMPDIR", open)
+	if got := tempRoot(&account{}); got != "/tmp" {
+		t.Error("for another account:", got)
+	}
+	if got := tempRoot(nil); len(open) <= longestTempDir && got != open {
+		t.Error("for the caller itself:", got)
+	}
+}
+
+func TestTempRootIsLeftWhenASocketPathWouldBeTooLong(t *testing.T) {
+	t.Setenv("TMPDIR", "/tmp/"+strings.Repeat("x", longestTempDir))
+	if got := tempRoot(nil); got != "/tmp" {
+		t.Error(got)
+	}
+}

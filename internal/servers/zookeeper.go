@@ -1,0 +1,142 @@
+package servers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// ZooKeeperOptions change how ZooKeeper is set up.
+type ZooKeeperOptions struct {
+	Nodes    int           // 1 (default) or 3
+	TickTime time.Duration // default 200 ms; sessions may be from 2 ticks to 60 s long
+}
+
+// ZooKeeper is an ensemble of one or three servers. Its methods act on all of
+// them; those of a node on that node only.
+type ZooKeeper struct {
+	Nodes []*ZooKeeperNode
+	dir   string
+}
+
+// StartZooKeeper starts an ensemble and returns when every node serves. It
+// returns a [MissingError] when ZooKeeper or Java is not installed.
+func StartZooKeeper(ctx context.Context, o ZooKeeperOptions) (*ZooKeeper, error) {
+	if o.Nodes == 0 {
+		o.Nodes = 1
+	}
+	if o.TickTime == 0 {
+		o.TickTime = 200 * time.Millisecond
+	}
+	classPath, err := system().zookeeper()
+	if err != nil {
+		return nil, err
+	}
+	java, err := system().javaProgram()
+	if err != nil {
+		return nil, err
+	}
+	dir, err := newDir("zk", nil)
+	if err != nil {
+		return nil, err
+	}
+	z := &ZooKeeper{dir: dir}
+	for i := range o.Nodes {
+		z.Nodes = append(z.Nodes, newZooKeeperNode(i+1, dir, java, classPath))
+	}
+	if err := z.create(ctx, o.TickTime); err != nil {
+		return nil, errors.Join(err, z.Close())
+	}
+	return z, nil
+}
+
+func (z *ZooKeeper) create(ctx context.Context, tick time.Duration) error {
+	return startOnFreePorts(ctx, 3*len(z.Nodes), func(ports []int) error {
+		for i, n := range z.Nodes {
+			n.ports = zooKeeperPorts{client: ports[3*i], quorum: ports[3*i+1], election: ports[3*i+2]}
+		}
+		for _, n := range z.Nodes {
+			if err := n.configure(tick, z.Nodes); err != nil {
+				return err
+			}
+		}
+		return z.Start(ctx)
+	})
+}
+
+// Addr is the list of all nodes' client addresses, separated by commas.
+func (z *ZooKeeper) Addr() string {
+	var addrs []string
+	for _, n := range z.Nodes {
+		addrs = append(addrs, n.Addr())
+	}
+	return strings.Join(addrs, ",")
+}
+
+// Start starts every node that does not run, and returns when all serve. When
+// one fails those started are killed again.
+func (z *ZooKeeper) Start(ctx context.Context) error {
+	g, ctx := errgroup.WithContext(ctx)
+	for _, n := range z.Nodes {
+		if n.PID() == 0 {
+			g.Go(func() error { return n.Start(ctx) })
+		}
+	}
+	return g.Wait()
+}
+
+// Wipe kills all nodes, deletes their data and starts them again on the same
+// ports: an ensemble whose transaction ids begin anew.
+func (z *ZooKeeper) Wipe(ctx context.Context) error {
+	if err := z.Kill(); err != nil {
+		return err
+	}
+	for _, n := range z.Nodes {
+		if err := n.wipe(); err != nil {
+			return fmt.Errorf("wipe %s: %w", n.spec.name, err)
+		}
+	}
+	return z.Start(ctx)
+}
+
+// Kill kills every node and waits; see [Process.Kill].
+func (z *ZooKeeper) Kill() error { return z.each((*ZooKeeperNode).Kill) }
+
+// Stop stops every node and waits; see [Process.Stop].
+func (z *ZooKeeper) Stop() error { return z.each((*ZooKeeperNode).Stop) }
+
+// Pause stops the processes of every node; see [Process.Pause].
+func (z *ZooKeeper) Pause() error { return z.each((*ZooKeeperNode).Pause) }
+
+// Resume lets every node go on; see [Process.Resume].
+func (z *ZooKeeper) Resume() error { return z.each((*ZooKeeperNode).Resume) }
+
+// Close ends every node and removes the directory. It may be called twice.
+func (z *ZooKeeper) Close() error {
+	return errors.Join(z.each((*ZooKeeperNode).Close), os.RemoveAll(z.dir))
+}
+
+// each does something with all nodes at once and returns all errors.
+func (z *ZooKeeper) each(do func(*ZooKeeperNode) error) error {
+	errs := make([]error, len(z.Nodes))
+	var g errgroup.Group
+	for i, n := range z.Nodes {
+		g.Go(func() error { errs[i] = do(n); return nil })
+	}
+	return errors.Join(append(errs, g.Wait())...)
+}
+
+// LogTail returns the last n lines of each node's log.
+func (z *ZooKeeper) LogTail(n int) string {
+	var b strings.Builder
+	for _, node := range z.Nodes {
+		fmt.Fprintf(&b, "%s:\n%s\n", filepath.Base(node.spec.dir), node.LogTail(n))
+	}
+	return b.String()
+}

@@ -1,0 +1,111 @@
+package servers
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+)
+
+type silent struct{}
+
+func (silent) Printf(string, ...any) {}
+
+// zkClient is a session on the given servers.
+func zkClient(t *testing.T, addr string) *zk.Conn {
+	t.Helper()
+	c, events, err := zk.Connect(strings.Split(addr, ","), 10*time.Second, zk.WithLogger(silent{}))
+	must(t, err)
+	t.Cleanup(c.Close)
+	for e := range events {
+		if e.State == zk.StateHasSession {
+			return c
+		}
+	}
+	t.Fatal("no session")
+	return nil
+}
+
+func TestZooKeeperLife(t *testing.T) {
+	z, err := StartZooKeeper(limited(t), ZooKeeperOptions{})
+	must(t, err)
+	closed(t, z)
+	create(t, z.Addr(), "/kept")
+
+	must(t, z.Kill())
+	must(t, z.Start(limited(t)))
+	if !exists(t, z.Addr(), "/kept") {
+		t.Error("a node is lost after Kill and Start")
+	}
+
+	must(t, z.Pause())
+	short, cancel := context.WithTimeout(limited(t), 50*time.Millisecond)
+	defer cancel()
+	if _, err := fourLetters(short, z.Addr(), "ruok"); err == nil {
+		t.Error("a paused server answered")
+	}
+	must(t, z.Resume())
+
+	addr := z.Addr()
+	must(t, z.Wipe(limited(t)))
+	if exists(t, z.Addr(), "/kept") || z.Addr() != addr {
+		t.Error("Wipe left data or changed the address")
+	}
+
+	family := z.Nodes[0].live().family()
+	must(t, z.Close())
+	must(t, z.Close())
+	if len(family) == 0 || !allGone(family) || !gone(z.dir) {
+		t.Error("something is left")
+	}
+}
+
+func TestEnsembleOfThreeServesWithoutOne(t *testing.T) {
+	z, err := StartZooKeeper(limited(t), ZooKeeperOptions{Nodes: 3})
+	must(t, err)
+	closed(t, z)
+	create(t, z.Addr(), "/kept")
+	must(t, z.Nodes[2].Kill())
+	if !exists(t, z.Nodes[0].Addr()+","+z.Nodes[1].Addr(), "/kept") {
+		t.Error("two of three do not serve")
+	}
+	must(t, z.Nodes[1].Stop())
+
+	short, cancel := context.WithTimeout(limited(t), time.Second)
+	defer cancel()
+	if err := z.Nodes[0].Start(short); !errors.Is(err, ErrRunning) {
+		t.Error("Start of the running node:", err)
+	}
+	must(t, z.Nodes[0].Kill())
+	if err := z.Nodes[0].Start(short); !errors.Is(err, context.DeadlineExceeded) {
+		t.Error("one of three serves:", err)
+	}
+	must(t, z.Start(limited(t)))
+	for _, n := range z.Nodes {
+		if !exists(t, n.Addr(), "/kept") {
+			t.Error("not on", n.Addr())
+		}
+	}
+}
+
+func create(t *testing.T, addr, path string) {
+	t.Helper()
+	c := zkClient(t, addr)
+	defer c.Close()
+	_, err := c.Create(path, nil, 0, zk.WorldACL(zk.PermAll))
+	must(t, err)
+}
+
+func exists(t *testing.T, addr, path string) bool {
+	t.Helper()
+	c := zkClient(t, addr)
+	defer c.Close()
+	_, err := c.Sync("/")
+	must(t, err)
+	ok, _, err := c.Exists(path)
+	must(t, err)
+	return ok
+}

@@ -1,0 +1,138 @@
+package servers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// ZooKeeperNode is one server of an ensemble. Start returns when it serves, for
+// which a majority of the ensemble must run.
+type ZooKeeperNode struct {
+	Process
+	id    int
+	ports zooKeeperPorts
+}
+
+type zooKeeperPorts struct{ client, quorum, election int }
+
+// logbackConfig is for Homebrew's and Apache's packages, whose logger says
+// everything at debug level unless told otherwise. Debian's has none, and gets
+// slf4j-simple, whose default is right.
+const logbackConfig = `<configuration>
+<appender name="out" class="ch.qos.logback.core.ConsoleAppender">
+<encoder><pattern>%d %-5level [%thread] %logger{0} %msg%n</pattern></encoder>
+</appender>
+<root level="INFO"><appender-ref ref="out"/></root>
+</configuration>
+`
+
+func newZooKeeperNode(id int, parent, java, classPath string) *ZooKeeperNode {
+	n := &ZooKeeperNode{id: id}
+	dir := filepath.Join(parent, "node"+strconv.Itoa(id))
+	argv := []string{java,
+		"-Xms32m", "-Xmx128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1",
+		"-XX:-UsePerfData", // no files in /tmp/hsperfdata
+		"-Djava.io.tmpdir=" + dir,
+		"-Djava.net.preferIPv4Stack=true",
+		"-Dzookeeper.preAllocSize=1024", // KiB; the default writes 64 MiB at each start
+		"-Dzookeeper.jmx.log4j.disable=true",
+		"-Dorg.slf4j.simpleLogger.showDateTime=true",
+		"-Dorg.slf4j.simpleLogger.dateTimeFormat=HH:mm:ss.SSS",
+		"-cp", dir + ":" + classPath,
+		"org.apache.zookeeper.server.quorum.QuorumPeerMain",
+		filepath.Join(dir, "zoo.cfg"),
+	}
+	n.spec = spec{
+		name: "zookeeper node " + strconv.Itoa(id), dir: dir,
+		command: func() []string { return argv },
+		ready:   n.answers,
+		stop:    syscall.SIGTERM,
+		quit:    syscall.SIGKILL,
+	}
+	return n
+}
+
+// Addr is the address for clients, 127.0.0.1:port.
+func (n *ZooKeeperNode) Addr() string { return hostPort(n.ports.client) }
+
+func (n *ZooKeeperNode) data() string { return filepath.Join(n.spec.dir, "data") }
+
+// configure writes the node's files; all nodes must have their ports.
+func (n *ZooKeeperNode) configure(tick time.Duration, all []*ZooKeeperNode) error {
+	if err := os.MkdirAll(n.spec.dir, 0o755); err != nil {
+		return err
+	}
+	ms := tick.Milliseconds()
+	var b strings.Builder
+	fmt.Fprintf(&b, "tickTime=%d\nminSessionTimeout=%d\nmaxSessionTimeout=60000\n", ms, 2*ms)
+	fmt.Fprintf(&b, "initLimit=%d\nsyncLimit=%d\n", ticks(10*time.Second, tick), ticks(2*time.Second, tick))
+	fmt.Fprintf(&b, "dataDir=%s\nclientPort=%d\nclientPortAddress=%s\n", n.data(), n.ports.client, host)
+	b.WriteString("maxClientCnxns=0\nadmin.enableServer=false\n4lw.commands.whitelist=*\n")
+	for _, o := range all {
+		if len(all) > 1 {
+			fmt.Fprintf(&b, "server.%d=%s:%d:%d\n", o.id, host, o.ports.quorum, o.ports.election)
+		}
+	}
+	return errors.Join(
+		os.WriteFile(filepath.Join(n.spec.dir, "zoo.cfg"), []byte(b.String()), 0o644),
+		os.WriteFile(filepath.Join(n.spec.dir, "logback.xml"), []byte(logbackConfig), 0o644),
+		n.wipe(),
+	)
+}
+
+// ticks is how many ticks make d, five at least.
+func ticks(d, tick time.Duration) int { return max(5, int(d/tick)) }
+
+// wipe leaves a data directory with nothing but the node's number.
+func (n *ZooKeeperNode) wipe() error {
+	if err := os.RemoveAll(n.data()); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(n.data(), 0o755); err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(n.data(), "myid"), []byte(strconv.Itoa(n.id)), 0o644)
+}
+
+// answers asks for the node's mode, and for its data directory: the port might
+// be another server's. A node that cannot have one of its other two ports goes
+// on without serving, so the log is searched for that.
+func (n *ZooKeeperNode) answers(ctx context.Context) error {
+	mode, err := fourLetters(ctx, n.Addr(), "srvr")
+	if err != nil {
+		return err
+	}
+	if !strings.Contains(mode, "Mode: ") {
+		if r := n.live(); r != nil && saysPortTaken(tail(n.logFile(), r.logFrom, keepLines)) {
+			return errPortTaken
+		}
+		return fmt.Errorf("srvr: %s", strings.TrimSpace(mode))
+	}
+	conf, err := fourLetters(ctx, n.Addr(), "conf")
+	if err == nil && !strings.Contains(conf, n.data()) {
+		return fmt.Errorf("%w by another ZooKeeper", errPortTaken)
+	}
+	return err
+}
+
+// fourLetters sends a four-letter word and returns the whole answer.
+func fourLetters(ctx context.Context, addr, word string) (string, error) {
+	c, err := dial(ctx, "tcp", addr)
+	if err != nil {
+		return "", err
+	}
+	defer c.Close()
+	if _, err := io.WriteString(c, word); err != nil {
+		return "", err
+	}
+	b, err := io.ReadAll(c)
+	return string(b), err
+}

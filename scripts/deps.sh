@@ -1,0 +1,95 @@
+#!/usr/bin/env bash
+# Installs the servers that the tests and the demo start: ZooKeeper (with Java),
+# Postgres, Redis and PgBouncer. Only what is missing is installed; run it as
+# often as you like.
+set -euo pipefail
+
+# find_first CANDIDATE... prints the first candidate that exists: a file, or a
+# program on PATH. The caller expands globs.
+find_first() {
+  local candidate
+  for candidate in "$@"; do
+    case $candidate in
+      /*) [[ -e $candidate ]] && echo "$candidate" && return ;;
+      *) command -v "$candidate" && return ;;
+    esac
+  done
+  return 1
+}
+
+# need NAME PACKAGE CANDIDATE... reports what is found, and puts the package on
+# the list of missing ones otherwise.
+missing=()
+need() {
+  local name=$1 package=$2 where
+  shift 2
+  if where=$(find_first "$@"); then
+    echo "found      $name: $where"
+  else
+    echo "missing    $name"
+    missing+=("$package")
+  fi
+}
+
+as_root() {
+  if [[ $(id -u) -eq 0 ]]; then
+    "$@"
+  elif command -v sudo >/dev/null; then
+    sudo "$@"
+  else
+    echo "deps: not root and no sudo; run as root: $*" >&2
+    exit 1
+  fi
+}
+
+# The Debian package of Postgres makes and starts a cluster on port 5432. The
+# tests do not use it, and do not mind it: their own clusters live in temporary
+# directories, on other ports.
+apt_install() {
+  local packages=("$@") install
+  install=(env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends "${packages[@]}")
+  # The package lists are fetched only when they are too old or absent to do it.
+  if ! apt-get install -s "${packages[@]}" >/dev/null 2>&1 || ! as_root "${install[@]}"; then
+    as_root apt-get update -q
+    as_root "${install[@]}"
+  fi
+}
+
+debian() {
+  need zookeeper zookeeper "${ZOOKEEPER_HOME:-/nowhere}/lib" /usr/share/java/zookeeper.jar /opt/zookeeper/lib /usr/local/zookeeper/lib
+  need java default-jre-headless "${JAVA_HOME:-/nowhere}/bin/java" java
+  need postgres postgresql /usr/lib/postgresql/*/bin/postgres /usr/local/pgsql/bin/postgres postgres
+  need redis-server redis-server redis-server /usr/bin/redis-server
+  need pgbouncer pgbouncer pgbouncer /usr/sbin/pgbouncer
+  [[ ${#missing[@]} -eq 0 ]] && return
+  apt_install "${missing[@]}"
+  printf 'installed  %s\n' "${missing[@]}"
+}
+
+macos() {
+  command -v brew >/dev/null || { echo "deps: Homebrew is needed: https://brew.sh" >&2; exit 1; }
+  local opt
+  opt="$(brew --prefix)/opt"
+  need zookeeper zookeeper "${ZOOKEEPER_HOME:-/nowhere}/lib" "$opt/zookeeper/libexec/lib"
+  need java openjdk "${JAVA_HOME:-/nowhere}/bin/java" "$opt/openjdk/bin/java"
+  need postgres postgresql "$opt"/postgresql*/bin/postgres postgres
+  need redis-server redis redis-server
+  need pgbouncer pgbouncer pgbouncer
+  [[ ${#missing[@]} -eq 0 ]] && return
+  brew install "${missing[@]}"
+  printf 'installed  %s\n' "${missing[@]}"
+}
+
+case "$(uname -s)" in
+  Darwin) macos ;;
+  *)
+    if command -v apt-get >/dev/null; then
+      debian
+    else
+      echo "deps: this script knows Debian, Ubuntu and macOS. Install by your own means:" >&2
+      echo "  ZooKeeper 3.8 or later (set ZOOKEEPER_HOME) with a Java runtime, Postgres server programs" >&2
+      echo "  (initdb and postgres on PATH), redis-server and pgbouncer." >&2
+      exit 1
+    fi
+    ;;
+esac
