@@ -28,11 +28,16 @@ func bare(t *testing.T) database {
 	t.Helper()
 	pg := serverstest.SharedPostgres(t)
 	d := database{pg, serverstest.FreshDatabase(t, pg)}
+	d.roles(t)
+	return d
+}
+
+func (d database) roles(t testing.TB) {
+	t.Helper()
 	d.sql(t, fmt.Sprintf(`do $$ begin
 	    if not exists (select from pg_roles where rolname = '%[1]s') then create role %[1]s login; end if;
 	    if not exists (select from pg_roles where rolname = 'app') then create role app login; end if;
 	  end $$; grant create on schema public to public`, guardRole))
-	return d
 }
 
 func installed(t *testing.T) database {
@@ -46,7 +51,7 @@ func installed(t *testing.T) database {
 
 func (d database) url(user string) string { return d.pg.URL(user, d.name) }
 
-func (d database) connect(t *testing.T, user string) *pgx.Conn {
+func (d database) connect(t testing.TB, user string) *pgx.Conn {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 10*time.Second) // clean-ups come here too
 	defer cancel()
@@ -58,7 +63,7 @@ func (d database) connect(t *testing.T, user string) *pgx.Conn {
 	return c
 }
 
-func (d database) sql(t *testing.T, text string) {
+func (d database) sql(t testing.TB, text string) {
 	t.Helper()
 	c := d.connect(t, "postgres")
 	if _, err := c.PgConn().Exec(context.WithoutCancel(t.Context()), text).ReadAll(); err != nil {
@@ -66,7 +71,7 @@ func (d database) sql(t *testing.T, text string) {
 	}
 }
 
-func (d database) open(t *testing.T, o Options) *Store {
+func (d database) open(t testing.TB, o Options) *Store {
 	t.Helper()
 	s, err := Open(d.url(guardRole), o)
 	if err != nil {

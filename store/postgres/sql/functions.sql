@@ -52,12 +52,12 @@ begin
                                 and (s.token <> m.token or s.issuer <> m.issuer)) then 'revoke'
                  else 'admitted'
                end as step,
-               wanted.resource, m.token, m.issuer, m.holder, m.raised_at,
+               wanted.place, wanted.resource, m.token, m.issuer, m.holder, m.raised_at,
                case when m.resource is null then v_vouched else m.server = v_server end as confirmed
-          from unnest(p_resources, p_tokens) as wanted(resource, token)
+          from unnest(p_resources, p_tokens) with ordinality as wanted(resource, token, place)
           left join ringfence.mark m on m.resource = wanted.resource
       ) w
-     order by array_position(array['issuer', 'stale', 'raise', 'revoke', 'admitted'], w.step), w.resource
+     order by array_position(array['issuer', 'stale', 'raise', 'revoke', 'admitted'], w.step), w.place
      limit 1;
 
     if step = 'admitted' then
@@ -113,12 +113,12 @@ language sql volatile security definer set search_path = pg_catalog, pg_temp as 
        and (s.token <> m.token or s.issuer <> m.issuer)
 $$;
 
--- forget removes the records of processes that the caller has seen to be gone.
-create or replace function ringfence.forget(p_pids integer[], p_backend_starts timestamptz[]) returns void
+-- forget removes the records of processes that the caller has seen to be gone, of one resource or (null) of all.
+create or replace function ringfence.forget(p_resource text, p_pids integer[], p_backend_starts timestamptz[]) returns void
 language sql volatile security definer set search_path = pg_catalog, pg_temp as $$
     select set_config('synchronous_commit', 'off', true);
     delete from ringfence.session s using unnest(p_pids, p_backend_starts) as gone(pid, backend_start)
-     where s.pid = gone.pid and s.backend_start = gone.backend_start
+     where s.pid = gone.pid and s.backend_start = gone.backend_start and (p_resource is null or s.resource = p_resource)
 $$;
 
 -- may_see tells whether the caller sees the start time of every role's backend; without it the living look gone.
@@ -169,7 +169,7 @@ begin
     end loop;
     gone := cardinality(v_pids);
     if gone > 0 then
-        perform ringfence.forget(v_pids, v_starts);
+        perform ringfence.forget(p_resource, v_pids, v_starts);
     end if;
 end $$;
 
@@ -180,7 +180,7 @@ begin
     perform pg_stat_clear_snapshot();
     if ringfence.may_see() and not exists (
         select from pg_stat_activity a where a.pid = p_pid and a.backend_start = p_backend_start) then
-        perform ringfence.forget(array[p_pid], array[p_backend_start]);
+        perform ringfence.forget(null, array[p_pid], array[p_backend_start]);
     end if;
 end $$;
 
@@ -208,7 +208,7 @@ begin
       from unnest(v_listed_pids, v_listed_starts) as s(pid, backend_start)
      where not exists (select from pg_stat_activity a where a.pid = s.pid and a.backend_start = s.backend_start);
     if v_pids is not null then
-        perform ringfence.forget(v_pids, v_starts);
+        perform ringfence.forget(null, v_pids, v_starts);
     end if;
 end $$;
 

@@ -1,0 +1,142 @@
+package postgres
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/servers"
+	"github.com/ringfence/ringfence/internal/servers/serverstest"
+	"github.com/ringfence/ringfence/store"
+	"github.com/ringfence/ringfence/store/storetest"
+)
+
+func TestPostgresKeepsTheContract(t *testing.T) {
+	pg := serverstest.Postgres(t, servers.PostgresOptions{}) // one of our own: the contract restarts it
+	storetest.Run(t, storetest.Harness{Open: func(t testing.TB) storetest.Instance { return open(t, pg) }})
+}
+
+func open(t testing.TB, pg *servers.Postgres) storetest.Instance {
+	d := database{pg, serverstest.FreshDatabase(t, pg)}
+	d.roles(t)
+	d.sql(t, `create table written (n bigserial, value text); grant all on written, written_n_seq to app`)
+	if err := Install(t.Context(), d.url("postgres"), guardRole); err != nil {
+		t.Fatal(err)
+	}
+	s := d.open(t, Options{})
+	return storetest.Instance{
+		Store: s, Admin: s,
+		Connect: func(t testing.TB) storetest.Conn { return connect(t, d, s) },
+		Written: func(t testing.TB) []string { return d.list(t, "select value from written order by n") },
+		Audit:   d.audit,
+		Restart: d.promote,
+	}
+}
+
+// promote brings the server back on another timeline, as a failover does.
+func (d database) promote(t testing.TB) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 30*time.Second)
+	defer cancel()
+	if err := d.pg.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	data, err := filepath.Glob(filepath.Join(d.pg.Dir(), "*", "PG_VERSION"))
+	if err != nil || len(data) != 1 {
+		t.Fatalf("no data directory below %s: %v %v", d.pg.Dir(), data, err)
+	}
+	dir := filepath.Dir(data[0])
+	if err := os.WriteFile(filepath.Join(dir, "standby.signal"), nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(filepath.Join(dir, "standby.signal"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.pg.Start(ctx); err != nil {
+		t.Fatal(err)
+	}
+	d.sql(t, "select pg_promote(true, 30)")
+}
+
+func (d database) list(t testing.TB, query string, args ...any) []string {
+	t.Helper()
+	c := d.connect(t, "postgres")
+	defer c.Close(context.Background())
+	rows, err := c.Query(context.WithoutCancel(t.Context()), query, args...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+func (d database) audit(t testing.TB, r fence.Resource) []storetest.Adoption {
+	t.Helper()
+	c := d.connect(t, "postgres")
+	defer c.Close(context.Background())
+	rows, err := c.Query(t.Context(), `select by_holder, coalesce(old_token, 0), new_token, coalesce(old_issuer, ''), new_issuer
+	    from ringfence.adoption where resource = $1 order by adopted_at`, r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := pgx.CollectRows(rows, func(r pgx.CollectableRow) (a storetest.Adoption, err error) {
+		return a, r.Scan(&a.By, &a.Before, &a.After, &a.From, &a.To)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// client is a session of an application's role.
+type client struct {
+	t    testing.TB
+	d    database
+	conn *pgx.Conn
+	sess store.Session
+}
+
+func connect(t testing.TB, d database, s *Store) storetest.Conn {
+	t.Helper()
+	c := d.connect(t, "app")
+	sess, err := s.Identify(t.Context(), Leg{PID: c.PgConn().PID(), User: "app", Database: d.name, Local: c.PgConn().Conn().LocalAddr()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &client{t, d, c, sess}
+}
+
+func (c *client) Session() store.Session { return c.sess }
+
+func (c *client) Write(ctx context.Context, value string) error {
+	_, err := c.conn.Exec(ctx, "insert into written (value) values ($1)", value)
+	return err
+}
+
+func (c *client) Leave(ctx context.Context, value string) error {
+	if _, err := c.conn.Exec(ctx, "begin"); err != nil {
+		return err
+	}
+	return c.Write(ctx, value)
+}
+
+// Close waits until the server has no such backend any more: it lets go of the socket first.
+func (c *client) Close() {
+	_ = c.conn.Close(context.Background())
+	for len(c.d.list(c.t, "select 'here' from pg_stat_activity where pid = $1", c.sess.ID)) > 0 {
+		if c.t.Context().Err() != nil {
+			c.t.Fatal("the backend does not end")
+		}
+	}
+}

@@ -1,0 +1,31 @@
+// Package redis keeps marks and sessions in Redis: one hash per resource with the mark and the sessions under it, and
+// a marker that names the resources. All Lua is in lua/, and every decision is one script.
+//
+// A session is a client connection, named by client id and the run_id of the server: ids start again when the server
+// does. Revoke ends connections with CLIENT KILL ID and believes only the server that they are gone. Nothing of a
+// killed client runs after that call, be it in MULTI, parked in BLPOP, or unread in a buffer; while a script of an
+// older leader runs, the server answers BUSY, and Revoke waits.
+//
+// # Keys
+//
+//	ringfence              the marker: schema, epoch, the resources that have a mark
+//	ringfence:<resource>   mark and sessions of one resource; both in one key, so that they are lost together
+//	ringfence:.audit       a stream of adoptions
+//
+// They are in the database that the URL names, and nobody else may write to them. The guard refuses commands that name
+// them; a script can make up a name, so give applications key patterns that leave these out.
+//
+// # Redis loses data by design
+//
+//	restart with data       marks of another run: unconfirmed. Sessions of another run are dead.
+//	key or marker missing   the registry is lost, while sessions that were in it may live on: unconfirmed, and Raise
+//	                        ends every client connection of the server before it writes the mark anew. That is rude,
+//	                        and it cuts the control links of other guards, which reconnect; but it is safe.
+//
+// An unconfirmed mark is raised only when the Authority has asked a coordinator, or when this guard remembers the mark
+// itself. Without a coordinator nobody can say what the marks were once the marker is gone: the store then counts as
+// not installed, and Install is the operator's word that no older leader runs.
+//
+// What outlives a connection is out of reach: replicas and failover lose acknowledged writes, marks among them, and a
+// deposed leader that still reaches a former primary writes there.
+package redis

@@ -1,0 +1,17 @@
+-- Reads marks. KEYS: the marker. ARGV: the resources, or none for all.
+local run = now_run()
+local m = redis.call('HMGET', MARKER, 'schema', 'epoch')
+if m[2] and m[1] ~= SCHEMA then return {'schema'} end
+
+local names = ARGV
+if #names == 0 then
+  for _, field in ipairs(redis.call('HKEYS', MARKER)) do
+    if string.sub(field, 1, 9) == 'resource:' then names[#names + 1] = string.sub(field, 10) end
+  end
+end
+local list = {m[2] and 'marks' or 'missing'}
+for _, name in ipairs(names) do
+  local s = look(name, MARKER .. ':' .. name, run)
+  if s.present or s.lost and s.installed then list[#list + 1] = answer(name, 1, s) end
+end
+return list

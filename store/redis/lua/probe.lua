@@ -1,0 +1,15 @@
+-- Tries, on a key of its own, every command that the other scripts need, and names those that may not be run.
+-- KEYS: the marker, the key to try on.
+local tries = {
+  {'INFO', 'server'}, {'TIME'}, {'HMGET', MARKER, 'epoch'}, {'DEL', KEYS[2]}, {'HSET', KEYS[2], 'a', 'b'},
+  {'HGET', KEYS[2], 'a'}, {'HKEYS', KEYS[2]}, {'HLEN', KEYS[2]}, {'HDEL', KEYS[2], 'a'}, {'XADD', KEYS[2], '*', 'a', 'b'},
+  {'DEL', KEYS[2]},
+}
+local failed = {'probed'}
+for _, try in ipairs(tries) do
+  local result = redis.pcall(unpack(try))
+  if type(result) == 'table' and result.err then
+    failed[#failed + 1] = string.lower(try[1]) .. ': ' .. result.err
+  end
+end
+return failed

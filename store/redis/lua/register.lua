@@ -1,0 +1,23 @@
+-- KEYS: the marker, one resource per claim. ARGV: client id, run of the session; resource, token, issuer per claim.
+local run = now_run()
+if run ~= ARGV[2] then return {'elsewhere'} end
+
+local claims = {}
+for i = 1, #KEYS - 1 do
+  claims[i] = look(ARGV[3 * i], KEYS[i + 1], run)
+  claims[i].want, claims[i].from = ARGV[3 * i + 1], ARGV[3 * i + 2]
+end
+for i, s in ipairs(claims) do
+  local refused = judge(s, s.want, s.from)
+  if refused then return answer(refused, i, s) end
+end
+for i, s in ipairs(claims) do
+  if not s.confirmed or higher(s.want, s.token) then return answer('raise', i, s) end
+end
+for i, s in ipairs(claims) do
+  if s.sessions > 0 and s.under ~= s.want then return answer('revoke', i, s) end
+end
+for _, s in ipairs(claims) do
+  redis.call('HSET', s.key, 'under', s.want, 'session:' .. ARGV[1], s.want)
+end
+return answer('admitted', 1, claims[1])

@@ -1,0 +1,114 @@
+package redis
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"time"
+
+	driver "github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/logging"
+	"github.com/redis/go-redis/v9/maintnotifications"
+
+	"github.com/ringfence/ringfence/store"
+)
+
+// Options of a Store. The zero value is right for a guard without a coordinator.
+type Options struct {
+	// Connections is the most control connections, 4 when zero. Each admission holds one for one short script.
+	Connections int
+
+	// Coordinated says that the Authority asks a coordinator about every raise. Only then may a raise write a marker
+	// that is missing; otherwise a missing marker is ErrNotInstalled.
+	Coordinated bool
+}
+
+// Store keeps marks and sessions in Redis. Its methods may be called from any goroutine and, like everything behind
+// store.Store, from any number of processes.
+type Store struct {
+	db  *driver.Client
+	url string
+	o   Options
+}
+
+var (
+	_ store.Store = (*Store)(nil)
+	_ store.Admin = (*Store)(nil)
+)
+
+// Open makes a store and probes the server once. It fails for a URL that cannot be read and for a server that answers
+// and cannot be guarded (SetupError). A server that does not answer, or where nothing is installed yet, is no error:
+// Probe tells when the store can be used. Every control connection is probed again before it serves.
+func Open(ctx context.Context, url string, o Options) (*Store, error) {
+	db, err := open(url, o)
+	if err != nil {
+		return nil, err
+	}
+	s := &Store{db: db, url: url, o: o}
+	var setup *SetupError
+	if err := s.probeRights(ctx); errors.As(err, &setup) {
+		s.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+// Close ends the control connections.
+func (s *Store) Close() { _ = s.db.Close() }
+
+// Dial opens a connection of its own to the server, for a client of the guard: TCP, Unix socket or TLS as in the URL.
+func (s *Store) Dial(ctx context.Context) (net.Conn, error) {
+	o := s.db.Options()
+	d := &net.Dialer{Timeout: o.DialTimeout}
+	if o.TLSConfig != nil {
+		return (&tls.Dialer{NetDialer: d, Config: o.TLSConfig}).DialContext(ctx, o.Network, o.Addr)
+	}
+	return d.DialContext(ctx, o.Network, o.Addr)
+}
+
+// Address is where a URL points, without its credentials.
+func Address(url string) string {
+	o, err := driver.ParseURL(url)
+	if err != nil {
+		return "(not a Redis URL)"
+	}
+	return fmt.Sprintf("%s/%d", o.Addr, o.DB)
+}
+
+// controlName is what CLIENT LIST shows of the guard's own connections.
+const controlName = "ringfence-guard"
+
+// open makes a client whose connections are ours alone: RESP2, our name, nothing that a client of the guard sends.
+func open(url string, o Options) (*driver.Client, error) {
+	opt, err := driver.ParseURL(url)
+	if err != nil {
+		return nil, errors.New("not a Redis URL (want redis://user:password@host:port/db): " + withoutSecrets(err, url))
+	}
+	opt.Protocol, opt.ClientName, opt.DisableIdentity = 2, controlName, true
+	opt.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
+	opt.PoolSize, opt.PipelinePoolSize = o.Connections, -1
+	if opt.PoolSize == 0 {
+		opt.PoolSize = 4
+	}
+	opt.MaxActiveConns = opt.PoolSize
+	opt.ReadBufferSize, opt.WriteBufferSize = 16<<10, 16<<10
+	opt.DialerRetries = 1
+	// A long script of a client holds everybody up: only the caller's context says when to give up waiting.
+	opt.ContextTimeoutEnabled, opt.ReadTimeout, opt.WriteTimeout = true, -1, 10*time.Second
+	opt.PoolTimeout = time.Minute
+	opt.OnConnect = probeConnection
+	return driver.NewClient(opt), nil
+}
+
+// withoutSecrets is what is wrong with a URL, without quoting it: it may hold a password.
+func withoutSecrets(err error, url string) string {
+	if strings.Contains(err.Error(), url) {
+		return "it cannot be parsed"
+	}
+	return err.Error()
+}
+
+func init() { driver.SetLogger(&logging.VoidLogger{}) }

@@ -1,0 +1,173 @@
+package storetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/store"
+)
+
+var admissionChecks = []check{
+	{"Admission lets a newer leader in and the older out, and tells the older why", admissionTakesOver},
+	{"Admission lets only the elected raise the mark", admissionAsksCoordinator},
+	{"Admission notices that the coordinator was replaced, and waits for the operator", admissionNeedsAdopt},
+	{"Of leaders that fight through several guards no older one writes after a newer one", admissionsAtOnce},
+}
+
+// ballot is an Observer that says what the test wrote on it.
+type ballot struct {
+	mu     sync.Mutex
+	issuer fence.Issuer
+	queue  []fence.Candidate
+}
+
+// elect makes these tokens of orders the queue.
+func (b *ballot) elect(is fence.Issuer, tokens ...int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.issuer, b.queue = is, nil
+	for _, n := range tokens {
+		b.queue = append(b.queue, fence.Candidate{Token: ofOrders(n).Token, Holder: fmt.Sprintf("elected-%d", n)})
+	}
+}
+
+func (b *ballot) Issuer(context.Context) (fence.Issuer, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.issuer, nil
+}
+
+func (b *ballot) Candidates(context.Context, fence.Resource) ([]fence.Candidate, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.queue, nil
+}
+
+func (b *ballot) Watch(ctx context.Context, _ fence.Resource, _ func([]fence.Candidate) error) error {
+	<-ctx.Done()
+	return context.Cause(ctx)
+}
+
+// try admits a new session through an Admission.
+func (k *kit) try(a *store.Admission, claims ...fence.Claim) (Conn, error) {
+	k.Helper()
+	c := k.connect()
+	return c, a.Admit(k.ctx, c.Session(), claims)
+}
+
+// in is try that must succeed.
+func (k *kit) in(a *store.Admission, claims ...fence.Claim) Conn {
+	k.Helper()
+	c, err := k.try(a, claims...)
+	if err != nil {
+		k.Fatalf("admit %v: %v", claims, err)
+	}
+	return c
+}
+
+func admissionTakesOver(k *kit) {
+	var kinds []store.EventKind
+	a := &store.Admission{Store: k.Store, Authority: store.Unverified{Name: here}, Notify: func(e store.Event) {
+		kinds = append(kinds, e.Kind)
+	}}
+	old := k.in(a, ofOrders(1))
+	if err := a.Ended(k.ctx, []fence.Claim{ofOrders(1)}); err != nil {
+		k.Errorf("the leader has not ended, and is told %v", err)
+	}
+	fresh := k.in(a, ofOrders(2))
+	k.ended(old)
+	k.works(fresh)
+	k.refused(a.Ended(k.ctx, []fence.Claim{ofOrders(1)}), fence.ErrStale)
+	_, err := k.try(a, ofOrders(1))
+	k.refused(err, fence.ErrStale)
+
+	other := &store.Admission{Store: k.Store, Authority: store.Unverified{Name: here}} // it has seen nothing yet
+	k.refused(other.Ended(k.ctx, []fence.Claim{ofOrders(1)}), fence.ErrStale)
+	_, err = k.try(other, ofOrders(1))
+	k.refused(err, fence.ErrStale)
+	k.works(fresh)
+
+	want := []store.EventKind{store.Raised, store.Opened, store.Raised, store.Revoked, store.Opened, store.Refused}
+	if fmt.Sprint(kinds) != fmt.Sprint(want) {
+		k.Errorf("events %v, want %v", kinds, want)
+	}
+}
+
+func admissionAsksCoordinator(k *kit) {
+	b := &ballot{}
+	a := &store.Admission{Store: k.Store, Authority: &store.Elected{Observer: b}}
+	b.elect(here, 1, 2)
+	old := k.in(a, ofOrders(1))
+	for _, n := range []int{2, 9} { // a candidate that writes too early, and an invented token
+		_, err := k.try(a, ofOrders(n))
+		k.refused(err, fence.ErrNotLeader)
+	}
+	if m := k.mark(orders); m.Token != ofOrders(1).Token || m.Holder != "elected-1" {
+		k.Errorf("the mark is %+v", m)
+	}
+	k.works(old)
+	b.elect(here, 2)
+	k.works(k.in(a, ofOrders(2)))
+	k.ended(old)
+	b.elect(here, 1)
+	_, err := k.try(a, ofOrders(1))
+	k.refused(err, fence.ErrStale)
+}
+
+func admissionNeedsAdopt(k *kit) {
+	b := &ballot{}
+	a := &store.Admission{Store: k.Store, Authority: &store.Elected{Observer: b}}
+	b.elect(here, 5)
+	old := k.in(a, ofOrders(5))
+	b.elect(elsewhere, 2)
+	_, err := k.try(a, ofOrders(2))
+	if !errors.Is(err, fence.ErrOtherIssuer) && !errors.Is(err, fence.ErrStale) {
+		k.Fatalf("a token of a rebuilt coordinator: %v", err)
+	}
+	k.works(old)
+	k.adopt(fence.Claim{Resource: orders, Issuer: elsewhere}, "alice")
+	k.ended(old)
+	k.works(k.in(a, ofOrders(2)))
+}
+
+func admissionsAtOnce(k *kit) {
+	const guards, terms = 3, 6
+	var all sync.WaitGroup
+	for g := range guards {
+		a := &store.Admission{Store: k.Store, Authority: store.Unverified{Name: here}}
+		for n := 1; n <= terms; n++ {
+			c := k.connect()
+			all.Go(func() { k.fight(a, c, ofOrders(n), (n+g)%2 == 0) })
+		}
+	}
+	all.Wait()
+	written := k.Written(k.TB)
+	k.inOrder(written)
+	if top := fmt.Sprint([]fence.Claim{ofOrders(terms)}); len(written) == 0 || written[len(written)-1] != top {
+		k.Errorf("of %d writes the last is not the newest leader's", len(written))
+	}
+}
+
+// fight is one leader: it gets in or is stale, and then writes as long as it can.
+func (k *kit) fight(a *store.Admission, c Conn, claim fence.Claim, leaves bool) {
+	claims := []fence.Claim{claim}
+	switch err := a.Admit(k.ctx, c.Session(), claims); {
+	case errors.Is(err, fence.ErrStale):
+		return
+	case err != nil:
+		k.Errorf("admit %s: %v", claim, err)
+		return
+	}
+	for range 20 {
+		if err := c.Write(k.ctx, fmt.Sprint(claims)); err != nil {
+			return
+		}
+	}
+	if leaves {
+		c.Close()
+		_ = k.Store.Release(k.ctx, c.Session())
+	}
+}
