@@ -55,3 +55,12 @@ func Unrevoked(c fence.Claim, detail string, cause error) error {
 		Hint:    "the mark stays raised and nobody is admitted: end those sessions in the database, then try again with the same token",
 	}
 }
+
+// SetupError is something an operator has to mend before a server can be guarded at all, such as a pooler in between or
+// a missing privilege. Nothing is admitted until then.
+type SetupError struct{ What, Hint string }
+
+func (e *SetupError) Error() string { return e.What + " (" + e.Hint + ")" }
+
+// Setup makes a SetupError: what is wrong, and what to do about it.
+func Setup(what, hint string) error { return &SetupError{What: what, Hint: hint} }

@@ -7,6 +7,7 @@ import (
 	"github.com/jackc/pgx/v5/pgproto3"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/store"
 	pgstore "github.com/ringfence/ringfence/store/postgres"
 )
 
@@ -22,7 +23,7 @@ const (
 func errorResponse(err error) *pgproto3.ErrorResponse {
 	e := &pgproto3.ErrorResponse{Severity: "FATAL", SeverityUnlocalized: "FATAL"}
 	var r *fence.Refusal
-	var setup *pgstore.SetupError
+	var setup *store.SetupError
 	var bad *protocolError
 	switch {
 	case errors.As(err, &r):

@@ -13,11 +13,6 @@ import (
 	"github.com/ringfence/ringfence/store"
 )
 
-// SetupError is something an operator has to mend before this server can be guarded. Nothing is admitted until then.
-type SetupError struct{ What, Hint string }
-
-func (e *SetupError) Error() string { return e.What + " (" + e.Hint + ")" }
-
 // Probe is nil when the store can be used now: the server answers, is a primary, is reached directly, has our schema,
 // the role has what it needs, and the marks can be read.
 func (s *Store) Probe(ctx context.Context) error {
@@ -44,11 +39,11 @@ func probe(ctx context.Context, c *pgx.Conn, o Options) error {
 	case pid != c.PgConn().PID():
 		return pooled(fmt.Sprintf("there is a pooler between guard and Postgres: the login named backend %d, the server says %d", c.PgConn().PID(), pid))
 	case standby:
-		return &SetupError{"the upstream is a standby: it cannot keep marks", "point the guard at the primary"}
+		return store.Setup("the upstream is a standby: it cannot keep marks", "point the guard at the primary")
 	case prepared > 0 && !o.AllowPrepared:
-		return &SetupError{
+		return store.Setup(
 			fmt.Sprintf("max_prepared_transactions is %d: a prepared transaction outlives its session, so a deposed leader's could still be committed", prepared),
-			"set it to 0, or set GUARD_POSTGRES_ALLOW_PREPARED=true if nobody uses PREPARE TRANSACTION"}
+			"set it to 0, or set GUARD_POSTGRES_ALLOW_PREPARED=true if nobody uses PREPARE TRANSACTION")
 	}
 	if _, err := c.PgConn().Exec(ctx, settings).ReadAll(); err != nil {
 		return explain(err)
@@ -61,9 +56,9 @@ func probe(ctx context.Context, c *pgx.Conn, o Options) error {
 		return store.NotInstalled(fmt.Sprintf("the database has schema version %d, this program needs %d", version, Version), nil)
 	}
 	if !sees || !signals {
-		return &SetupError{
+		return store.Setup(
 			fmt.Sprintf("role %s lacks pg_read_all_stats or pg_signal_backend", role),
-			fmt.Sprintf("GRANT pg_read_all_stats, pg_signal_backend TO %s; (guard install does)", pgx.Identifier{role}.Sanitize())}
+			fmt.Sprintf("GRANT pg_read_all_stats, pg_signal_backend TO %s; (guard install does)", pgx.Identifier{role}.Sanitize()))
 	}
 	return nil
 }
@@ -93,7 +88,7 @@ func explain(err error) error {
 	case "3F000", "42883", "42P01": // no schema, no function, no table
 		return store.NotInstalled("the database has no schema ringfence that fits: "+pg.Message, err)
 	case "42501":
-		return &SetupError{"the guard's role lacks a privilege: " + pg.Message, "an operator runs guard install again with the guard's role"}
+		return store.Setup("the guard's role lacks a privilege: "+pg.Message, "an operator runs guard install again with the guard's role")
 	}
 	return err
 }

@@ -45,7 +45,7 @@ func (s *Store) Identify(ctx context.Context, l Leg) (store.Session, error) {
 		return store.Session{}, err
 	}
 	if start == nil {
-		return store.Session{}, &SetupError{"the guard's role cannot see other roles' sessions", "GRANT pg_read_all_stats TO the guard's role (guard install does)"}
+		return store.Session{}, store.Setup("the guard's role cannot see other roles' sessions", "GRANT pg_read_all_stats TO the guard's role (guard install does)")
 	}
 	want := l.Database
 	if want == "" {
@@ -62,7 +62,7 @@ func (s *Store) Identify(ctx context.Context, l Leg) (store.Session, error) {
 
 // pooled is the error of a connection that does not lead straight to one server.
 func pooled(what string) error {
-	return &SetupError{what, "put the guard directly in front of one Postgres server: a pooler such as PgBouncer goes between application and guard's clients, never between guard and Postgres"}
+	return store.Setup(what, "put the guard directly in front of one Postgres server: a pooler such as PgBouncer goes between application and guard's clients, never between guard and Postgres")
 }
 
 const birthForm = "2006-01-02T15:04:05.000000Z" // Postgres counts microseconds

@@ -49,3 +49,12 @@ func dialTarget(cfg *pgx.ConnConfig) (network, address string) {
 	}
 	return "tcp", net.JoinHostPort(cfg.Host, strconv.Itoa(int(cfg.Port)))
 }
+
+// Role is the role that a URL logs in as.
+func Role(url string) (string, error) {
+	cfg, err := parseURL(url)
+	if err != nil {
+		return "", err
+	}
+	return cfg.User, nil
+}

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	driver "github.com/redis/go-redis/v9"
-	"github.com/redis/go-redis/v9/logging"
 	"github.com/redis/go-redis/v9/maintnotifications"
 
 	"github.com/ringfence/ringfence/store"
@@ -110,5 +109,3 @@ func withoutSecrets(err error, url string) string {
 	}
 	return err.Error()
 }
-
-func init() { driver.SetLogger(&logging.VoidLogger{}) }

@@ -1,0 +1,25 @@
+package main
+
+import (
+	"context"
+	"fmt"
+)
+
+// install prepares every configured store, or prints what that would take.
+func (p *program) install(ctx context.Context, c *config, o options) error {
+	for _, proto := range c.configured() {
+		if o.printOnly {
+			text, err := proto.script(c)
+			if err != nil {
+				return fmt.Errorf("%s: %w", proto.name, err)
+			}
+			fmt.Fprint(p.stdout, text)
+			continue
+		}
+		if err := proto.install(ctx, c); err != nil {
+			return fmt.Errorf("%s: %w", proto.name, err)
+		}
+		fmt.Fprintf(p.stdout, "%s: installed\n", proto.name)
+	}
+	return nil
+}

@@ -1,0 +1,75 @@
+package main
+
+import (
+	"context"
+
+	"github.com/ringfence/ringfence/guard"
+	guardpg "github.com/ringfence/ringfence/guard/postgres"
+	"github.com/ringfence/ringfence/store"
+	pgstore "github.com/ringfence/ringfence/store/postgres"
+)
+
+// protocol is one database that can be guarded. A new one is an entry in the table below.
+type protocol struct {
+	name     string
+	upstream func(*config) string // empty: not configured
+	listen   func(*config) string // empty: not served
+
+	// open makes the store, which answers status and adopt too.
+	open func(ctx context.Context, c *config) (database, error)
+	// serve makes the protocol that serves clients through an opened store.
+	serve func(c *config, d database, a *store.Admission) guard.Protocol
+	// install prepares the database; script is what it would run, for people.
+	install func(ctx context.Context, c *config) error
+	script  func(c *config) (string, error)
+}
+
+// database is a store with everything an operator does to it.
+type database interface {
+	store.Store
+	store.Admin
+	Probe(ctx context.Context) error
+	Close()
+}
+
+// protocols is every protocol there is.
+var protocols = []protocol{postgresProtocol}
+
+var postgresProtocol = protocol{
+	name:     "postgres",
+	upstream: func(c *config) string { return c.PostgresUpstream.Reveal() },
+	listen:   func(c *config) string { return c.PostgresListen },
+	open: func(_ context.Context, c *config) (database, error) {
+		return pgstore.Open(c.PostgresUpstream.Reveal(), pgstore.Options{AllowPrepared: c.PostgresAllowPrepared})
+	},
+	serve: func(c *config, d database, a *store.Admission) guard.Protocol {
+		return guardpg.New(guardpg.Options{
+			Store: d.(*pgstore.Store), Admission: a, LoginTimeout: c.LoginTimeout, Resources: c.resources(),
+		})
+	},
+	install: func(ctx context.Context, c *config) error {
+		role, err := pgstore.Role(c.PostgresUpstream.Reveal())
+		if err != nil {
+			return err
+		}
+		return pgstore.Install(ctx, c.PostgresAdmin.Reveal(), role)
+	},
+	script: func(c *config) (string, error) {
+		role, err := pgstore.Role(c.PostgresUpstream.Reveal())
+		if err != nil {
+			return "", err
+		}
+		return pgstore.InstallSQL(role)
+	},
+}
+
+// configured are the protocols that the settings name an upstream for.
+func (c *config) configured() []protocol {
+	var all []protocol
+	for _, p := range protocols {
+		if p.upstream(c) != "" {
+			all = append(all, p)
+		}
+	}
+	return all
+}

@@ -1,0 +1,168 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/ringfence/ringfence/guard"
+	"github.com/ringfence/ringfence/internal/logging"
+	"github.com/ringfence/ringfence/internal/settings"
+	"github.com/ringfence/ringfence/store"
+)
+
+// serve runs until ctx ends and every client is gone.
+func (p *program) serve(ctx context.Context, c *config) error {
+	log := logging.New(p.stderr, c.Log)
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	metrics := guard.NewMetrics(registry)
+	authority, observer := c.authority(log)
+	defer observer.Close()
+
+	log.LogAttrs(ctx, slog.LevelInfo, "starting", settings.Effective(c)...)
+	servers, err := c.servers(ctx, log, metrics, authority)
+	defer func() {
+		for _, s := range servers {
+			s.Protocol.Close()
+		}
+	}()
+	if err != nil {
+		return err
+	}
+	if len(servers) == 0 {
+		return usageError{"nothing to serve: set GUARD_POSTGRES_LISTEN or GUARD_REDIS_LISTEN"}
+	}
+	return serveAll(ctx, c, log, servers, registry)
+}
+
+// servers opens stores and listeners. What it has made is returned with an error too.
+func (c *config) servers(ctx context.Context, log *slog.Logger, m *guard.Metrics, who store.Authority) ([]*guard.Server, error) {
+	var all []*guard.Server
+	for _, p := range c.configured() {
+		if p.listen(c) == "" {
+			continue
+		}
+		db, err := p.open(ctx, c)
+		if err != nil {
+			return all, fmt.Errorf("%s: %w", p.name, err)
+		}
+		a := &store.Admission{Store: db, Authority: who, Timeout: c.AdmitTimeout, Notify: guard.Events(log, m, p.name)}
+		s := &guard.Server{
+			Protocol: p.serve(c, db, a), Log: log, Metrics: m,
+			MaxConnections: c.MaxConnections, DrainTimeout: c.DrainTimeout,
+		}
+		all = append(all, s)
+		if err := firstProbe(ctx, s.Protocol); err != nil {
+			return all, fmt.Errorf("%s: cannot guard this server: %w", p.name, err)
+		}
+		if s.Listener, err = net.Listen("tcp", p.listen(c)); err != nil {
+			return all, fmt.Errorf("%s: %w", p.name, err)
+		}
+		log.Info("listening", "protocol", p.name, "address", s.Listener.Addr().String())
+	}
+	return all, nil
+}
+
+// firstProbe stops the start for what waiting cannot mend. A server that is down, or not installed yet, may come.
+func firstProbe(ctx context.Context, p guard.Protocol) error {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	var setup *store.SetupError
+	if err := p.Ready(ctx); errors.As(err, &setup) {
+		return err
+	}
+	return nil
+}
+
+// serveAll serves everything at once; the first failure stops all.
+func serveAll(ctx context.Context, c *config, log *slog.Logger, servers []*guard.Server, metrics prometheus.Gatherer) error {
+	group, ctx := errgroup.WithContext(ctx)
+	var all []guard.Protocol
+	clients, clientsGone := context.WithCancel(context.WithoutCancel(ctx))
+	left := make(chan struct{}, len(servers))
+	for _, s := range servers {
+		all = append(all, s.Protocol)
+		group.Go(func() error {
+			defer func() { left <- struct{}{} }()
+			return s.Serve(ctx)
+		})
+		group.Go(func() error {
+			watchReadiness(ctx, log, s.Protocol)
+			return nil
+		})
+	}
+	group.Go(func() error { // the page answers until the last client is gone
+		defer clientsGone()
+		for range servers {
+			<-left
+		}
+		return nil
+	})
+	group.Go(func() error { return serveHTTP(clients, c.HTTPListen, guard.Handler(all, metrics, ctx.Done())) })
+	err := group.Wait()
+	log.Info("stopped")
+	return err
+}
+
+// serveHTTP serves until ctx ends.
+func serveHTTP(ctx context.Context, address string, h http.Handler) error {
+	if address == "" {
+		return nil
+	}
+	s := &http.Server{Addr: address, Handler: h, ReadHeaderTimeout: 5 * time.Second}
+	stopped := make(chan struct{})
+	unhook := context.AfterFunc(ctx, func() {
+		defer close(stopped)
+		bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+		defer cancel()
+		_ = s.Shutdown(bounded)
+	})
+	err := s.ListenAndServe()
+	if !unhook() {
+		<-stopped
+	}
+	if errors.Is(err, http.ErrServerClosed) {
+		return nil
+	}
+	return fmt.Errorf("GUARD_HTTP_LISTEN: %w", err)
+}
+
+// watchReadiness logs when a protocol becomes ready, or stops being.
+func watchReadiness(ctx context.Context, log *slog.Logger, p guard.Protocol) {
+	tick := time.NewTicker(2 * time.Second)
+	defer tick.Stop()
+	last := ""
+	for {
+		bounded, cancel := context.WithTimeout(ctx, 5*time.Second)
+		now := "ready"
+		if err := p.Ready(bounded); err != nil {
+			now = err.Error()
+		}
+		cancel()
+		if ctx.Err() != nil {
+			return
+		}
+		if now != last {
+			level := slog.LevelInfo
+			if now != "ready" {
+				level = slog.LevelError
+			}
+			log.Log(ctx, level, "readiness", "protocol", p.Name(), "state", now)
+		}
+		last = now
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}

@@ -1,0 +1,142 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/settings"
+)
+
+// config is guard's settings; `guard -h` is made of these tags.
+type config struct {
+	PostgresListen        string       `env:"GUARD_POSTGRES_LISTEN" help:"address to take Postgres clients on, such as :6432. Unset: no Postgres"`
+	PostgresUpstream      settings.URL `env:"GUARD_POSTGRES_UPSTREAM" help:"URL of the Postgres server behind the guard, postgres://guard@host:5432/database. The guard's control connections log in with it; clients' own logins are relayed to the same host"`
+	PostgresAdmin         settings.URL `env:"GUARD_POSTGRES_ADMIN" defaultText:"GUARD_POSTGRES_UPSTREAM" help:"URL of a role that may make the schema; used by guard install only"`
+	PostgresAllowPrepared bool         `env:"GUARD_POSTGRES_ALLOW_PREPARED" envDefault:"false" help:"serve although max_prepared_transactions is above 0. A prepared transaction outlives its session, so a deposed leader's could still be committed"`
+
+	RedisListen   string       `env:"GUARD_REDIS_LISTEN" help:"address to take Redis clients on, such as :7379. Unset: no Redis"`
+	RedisUpstream settings.URL `env:"GUARD_REDIS_UPSTREAM" help:"URL of the Redis server behind the guard, redis://guard@host:6379/0. Marks live in its database number"`
+
+	Coordinator settings.URL `env:"GUARD_COORDINATOR" help:"where elections are held, such as zk://host1:2181,host2:2181/root. A token may then raise a mark only while its holder leads. Unset: every higher token raises, which is weaker"`
+	Issuer      string       `env:"GUARD_ISSUER" envDefault:"unverified" help:"name of the issuer of tokens when there is no coordinator to ask"`
+	Resources   []string     `env:"GUARD_RESOURCES" help:"the only resources that clients may name, with commas between. Unset: any"`
+	Unfenced    string       `env:"GUARD_UNFENCED" envDefault:"refuse" help:"what becomes of a session without a token: refuse. (read-only is not built yet)"`
+
+	HTTPListen     string        `env:"GUARD_HTTP_LISTEN" help:"address of /livez, /readyz and /metrics, such as 127.0.0.1:9090. Unset: none"`
+	MaxConnections int           `env:"GUARD_MAX_CONNECTIONS" envDefault:"10000" help:"clients at once, for each protocol"`
+	LoginTimeout   time.Duration `env:"GUARD_LOGIN_TIMEOUT" envDefault:"30s" help:"how long a client may take to log in"`
+	AdmitTimeout   time.Duration `env:"GUARD_ADMIT_TIMEOUT" envDefault:"10s" help:"how long one admission may take: to ask the coordinator, raise the mark and see older sessions end. After that the newcomer is refused"`
+	DrainTimeout   time.Duration `env:"GUARD_DRAIN_TIMEOUT" envDefault:"30s" help:"how long open transactions may go on after SIGTERM. A second signal ends the guard at once"`
+	Log            slog.Level    `env:"GUARD_LOG" envDefault:"info" help:"debug, info, warn or error. The log goes to stderr: text on a terminal, JSON elsewhere"`
+}
+
+// load reads the settings. Its error lists every problem.
+func load(env []string) (*config, error) {
+	c := &config{}
+	if err := settings.Load(c, "GUARD_", env); err != nil {
+		return nil, err
+	}
+	if c.PostgresAdmin.Reveal() == "" {
+		c.PostgresAdmin = c.PostgresUpstream
+	}
+	return c, nil
+}
+
+// Validate is settings.Validator's: rules across settings.
+func (c *config) Validate() error {
+	var problems []error
+	bad := func(format string, args ...any) { problems = append(problems, fmt.Errorf(format, args...)) }
+	if c.PostgresUpstream.Reveal() == "" && c.RedisUpstream.Reveal() == "" {
+		bad("nothing to guard: set GUARD_POSTGRES_UPSTREAM, GUARD_REDIS_UPSTREAM or both")
+	}
+	for _, scheme := range []struct {
+		url  settings.URL
+		name string
+		are  []string
+	}{
+		{c.PostgresUpstream, "GUARD_POSTGRES_UPSTREAM", []string{"postgres", "postgresql"}},
+		{c.PostgresAdmin, "GUARD_POSTGRES_ADMIN", []string{"postgres", "postgresql"}},
+		{c.RedisUpstream, "GUARD_REDIS_UPSTREAM", []string{"redis"}},
+		{c.Coordinator, "GUARD_COORDINATOR", schemes()},
+	} {
+		if got := scheme.url.Scheme(); scheme.url.Reveal() != "" && !contains(scheme.are, got) {
+			bad("%s is a URL of scheme %q, not of %s", scheme.name, got, strings.Join(scheme.are, " or "))
+		}
+	}
+	for _, pair := range []struct{ name, listen, need, upstream string }{
+		{"GUARD_POSTGRES_LISTEN", c.PostgresListen, "GUARD_POSTGRES_UPSTREAM", c.PostgresUpstream.Reveal()},
+		{"GUARD_REDIS_LISTEN", c.RedisListen, "GUARD_REDIS_UPSTREAM", c.RedisUpstream.Reveal()},
+		{"GUARD_HTTP_LISTEN", c.HTTPListen, "", "-"},
+	} {
+		if pair.listen == "" {
+			continue
+		}
+		if _, _, err := net.SplitHostPort(pair.listen); err != nil {
+			bad("%s is not an address such as :6432 or 127.0.0.1:6432: %w", pair.name, err)
+		}
+		if pair.upstream == "" {
+			bad("%s is set, %s is not", pair.name, pair.need)
+		}
+	}
+	for _, r := range c.Resources {
+		if _, err := fence.ParseResource(r); err != nil {
+			bad("GUARD_RESOURCES: %w", err)
+		}
+	}
+	switch c.Unfenced {
+	case "refuse":
+	case "read-only":
+		bad("GUARD_UNFENCED=read-only is not built yet: use refuse")
+	default:
+		bad("GUARD_UNFENCED is %q, not refuse", c.Unfenced)
+	}
+	for name, d := range map[string]time.Duration{"GUARD_LOGIN_TIMEOUT": c.LoginTimeout, "GUARD_ADMIT_TIMEOUT": c.AdmitTimeout, "GUARD_DRAIN_TIMEOUT": c.DrainTimeout} {
+		if d <= 0 {
+			bad("%s is %s: it has to be above 0", name, d)
+		}
+	}
+	if c.MaxConnections <= 0 {
+		bad("GUARD_MAX_CONNECTIONS is %d: it has to be above 0", c.MaxConnections)
+	}
+	return errors.Join(problems...)
+}
+
+func contains(all []string, one string) bool {
+	for _, s := range all {
+		if s == one {
+			return true
+		}
+	}
+	return false
+}
+
+// resources are those that clients may name; Validate has checked them.
+func (c *config) resources() []fence.Resource {
+	var all []fence.Resource
+	for _, r := range c.Resources {
+		all = append(all, fence.Resource(r))
+	}
+	return all
+}
+
+// scrub takes the secrets of all URLs out of a text.
+func (c *config) scrub(text string) string {
+	for _, u := range []settings.URL{c.PostgresUpstream, c.PostgresAdmin, c.RedisUpstream, c.Coordinator} {
+		text = u.Scrub(text)
+	}
+	return text
+}
+
+func hostname() string {
+	host, err := os.Hostname()
+	if err != nil {
+		return "unknown host"
+	}
+	return host
+}

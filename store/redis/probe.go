@@ -1,0 +1,105 @@
+package redis
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	driver "github.com/redis/go-redis/v9"
+)
+
+// SetupError is something an operator has to mend before this server can be guarded. Nothing is admitted until then.
+type SetupError struct {
+	What, Hint string
+	Cause      error
+}
+
+func (e *SetupError) Error() string { return e.What + " (" + e.Hint + ")" }
+
+// Unwrap is what the server said, or nil.
+func (e *SetupError) Unwrap() error { return e.Cause }
+
+// Probe is nil when the store can be used now: the server answers, can be guarded, and the marks can be read.
+func (s *Store) Probe(ctx context.Context) error {
+	_, err := s.Marks(ctx)
+	return err
+}
+
+// probeConnection checks a control connection before it serves: another server may have come up at this address.
+func probeConnection(ctx context.Context, c *driver.Conn) error {
+	p := c.Pipeline()
+	server, replication := p.Info(ctx, "server"), p.Info(ctx, "replication")
+	noEvict := p.Do(ctx, "CLIENT", "NO-EVICT", "ON") // since 7.0, and not allowed everywhere; nothing depends on it
+	_, err := p.Exec(ctx)
+	if err != nil && !errors.Is(err, noEvict.Err()) {
+		return explain(err)
+	}
+	mode, role := infoField(server.Val(), "redis_mode"), infoField(replication.Val(), "role")
+	if mode == "" {
+		mode = infoField(server.Val(), "server_mode") // Valkey, where the old name is turned off
+	}
+	switch {
+	case mode == "cluster":
+		return &SetupError{What: "the upstream runs in cluster mode: MOVED would lead clients round the guard", Hint: "guard a server that is not part of a cluster"}
+	case mode == "sentinel":
+		return &SetupError{What: "the upstream is a Sentinel, not a Redis server", Hint: "point the guard at the primary itself"}
+	case role == "slave":
+		return &SetupError{What: "the upstream is a replica: it cannot keep marks", Hint: "point the guard at the primary"}
+	case runID(server.Val()) == "":
+		return &SetupError{What: "the upstream does not tell its run_id", Hint: "allow INFO, and make sure that it is Redis 6.2 or later, or Valkey"}
+	}
+	return nil
+}
+
+// probeRights tries every command that the store needs, on a key of its own and on clients that do not exist.
+func (s *Store) probeRights(ctx context.Context) error {
+	r, err := s.run(ctx, probeScript, []string{probeKey})
+	if err != nil {
+		return err
+	}
+	if len(r.list) > 1 {
+		return &SetupError{What: "the guard's user may not run " + text(r.list[1]), Hint: rightsHint}
+	}
+	const nobody = "9223372036854775807"
+	for _, command := range [][]any{
+		{"CLIENT", "KILL", "ID", nobody}, {"CLIENT", "LIST", "ID", nobody}, {"CLIENT", "SETNAME", controlName},
+	} {
+		if err := retry(ctx, func() error { return s.db.Do(ctx, command...).Err() }); err != nil {
+			return explain(fmt.Errorf("%v: %w", command[0:2], err))
+		}
+	}
+	return nil
+}
+
+const rightsHint = "give the user what guard install --print shows"
+
+// explain turns what Redis says of missing rights and missing abilities into what to do about it.
+func explain(err error) error {
+	var setup *SetupError
+	switch {
+	case err == nil, errors.As(err, &setup):
+		return err
+	case driver.IsPermissionError(err):
+		return &SetupError{What: "the guard's user lacks a right: " + err.Error(), Hint: rightsHint, Cause: err}
+	case driver.IsAuthError(err):
+		return &SetupError{What: "Redis refuses the guard's credentials: " + err.Error(), Hint: "set user and password in the URL", Cause: err}
+	case driver.IsReadOnlyError(err):
+		return &SetupError{What: "the upstream has become a replica: it cannot keep marks", Hint: "point the guard at the primary", Cause: err}
+	case strings.Contains(strings.ToLower(err.Error()), "unknown command"):
+		return &SetupError{What: "the upstream lacks a command: " + err.Error(), Hint: "the guard needs Redis 6.2 or later, or Valkey, with Lua and CLIENT KILL", Cause: err}
+	}
+	return err
+}
+
+// ACL is the rule for the guard's user, for guard install --print. password is put in as it is.
+func ACL(user, password string) string {
+	return fmt.Sprintf("ACL SETUSER %s on >%s resetkeys ~%s ~%s:* resetchannels -@all %s", user, password, markerKey, markerKey,
+		strings.Join(rights, " "))
+}
+
+// rights are all that the guard's own connections do.
+var rights = []string{
+	"+hello", "+auth", "+ping", "+select", "+info", "+multi", "+exec", "+client|kill", "+client|list", "+client|setname",
+	"+client|no-evict", "+client|id", "+eval", "+evalsha", "+time", "+hget", "+hmget", "+hset", "+hdel", "+hlen", "+hkeys", "+del", "+xadd",
+}

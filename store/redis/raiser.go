@@ -1,0 +1,57 @@
+package redis
+
+import (
+	"context"
+	"fmt"
+
+	driver "github.com/redis/go-redis/v9"
+
+	"github.com/ringfence/ringfence/fence"
+)
+
+// Raiser raises marks for a new leader, through a guard or at a Redis where the marker is installed.
+type Raiser struct{ URL string }
+
+// NewRaiser is a Raiser for the guard or Redis at url.
+func NewRaiser(url string) fence.Raiser { return Raiser{url} }
+
+// Raise is fence.Raiser's. It opens a session under the claim: through a guard that is all it takes, for the guard
+// admits nobody before the mark is raised and older sessions are gone. Redis itself does not know the command; then
+// Raise does the guard's work, which needs the guard's rights, except that it has no Authority to ask: a Redis that has
+// lost its marker is not installed.
+func (r Raiser) Raise(ctx context.Context, c fence.Claim) error {
+	db, err := open(r.URL, Options{Connections: 1})
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	// The driver tries again when the connection breaks: a guard may have had to end every connection of the server.
+	err = db.Do(ctx, "FENCE", string(c.Resource), c.Token.String()).Err()
+	switch {
+	case err == nil:
+		return nil
+	case unknownCommand(err):
+		return r.raiseDirectly(ctx, c)
+	}
+	return fmt.Errorf("at %s: %w", Address(r.URL), Refused(err, c))
+}
+
+// unknownCommand says that this is no guard.
+func unknownCommand(err error) bool {
+	return driver.HasErrorPrefix(err, "ERR unknown command")
+}
+
+func (r Raiser) raiseDirectly(ctx context.Context, c fence.Claim) error {
+	s, err := Open(ctx, r.URL, Options{Connections: 1})
+	if err != nil {
+		return fmt.Errorf("at %s: %w", Address(r.URL), err)
+	}
+	defer s.Close()
+	if _, err := s.Raise(ctx, c); err != nil {
+		return fmt.Errorf("at %s: %w", Address(r.URL), err)
+	}
+	if _, err := s.Revoke(ctx, c); err != nil {
+		return fmt.Errorf("at %s: %w", Address(r.URL), err)
+	}
+	return nil
+}

@@ -1,0 +1,158 @@
+package redis
+
+import (
+	"context"
+	"embed"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	driver "github.com/redis/go-redis/v9"
+
+	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/store"
+)
+
+//go:embed lua/*.lua
+var lua embed.FS
+
+// The scripts. What each is given and answers is said in its file.
+var (
+	registerScript = script("register")
+	raiseScript    = script("raise")
+	othersScript   = script("others")
+	forgetScript   = script("forget")
+	releaseScript  = script("release")
+	marksScript    = script("marks")
+	adoptScript    = script("adopt")
+	endingScript   = script("ending")
+	installScript  = script("install")
+	probeScript    = script("probe")
+)
+
+// script puts what all of them share before one of them.
+func script(name string) *driver.Script {
+	var text string
+	for _, file := range []string{"common", name} {
+		b, err := lua.ReadFile("lua/" + file + ".lua")
+		if err != nil {
+			panic(err) // the files are part of the program
+		}
+		text += string(b)
+	}
+	return driver.NewScript(text)
+}
+
+// The keys.
+const (
+	markerKey = "ringfence"
+	auditKey  = "ringfence:.audit"
+	probeKey  = "ringfence:.probe"
+)
+
+func key(r fence.Resource) string { return markerKey + ":" + string(r) }
+
+// reply is what a script answers: a verdict, and mostly the mark that a claim met.
+type reply struct {
+	verdict   string
+	list      []any // the answer as it came, verdict included
+	claim     int   // which claim it is about, from 0
+	mark      store.Mark
+	installed bool
+}
+
+// run runs a script. While another script holds the server up it waits, for as long as ctx lets it.
+func (s *Store) run(ctx context.Context, script *driver.Script, keys []string, args ...any) (reply, error) {
+	var list []any
+	err := retry(ctx, func() (err error) {
+		list, err = script.Run(ctx, s.db, append([]string{markerKey}, keys...), args...).Slice()
+		return err
+	})
+	if err != nil {
+		return reply{}, explain(err)
+	}
+	return parseReply(list)
+}
+
+func parseReply(list []any) (r reply, err error) {
+	if len(list) == 0 {
+		return r, errors.New("redis answered an empty list: guard and scripts do not fit")
+	}
+	r.list = list
+	r.verdict, _ = list[0].(string)
+	if len(list) < 9 || r.verdict == "others" || r.verdict == "marks" || r.verdict == "probed" {
+		return r, nil
+	}
+	r.claim, r.mark, err = parseMark(list)
+	r.installed = text(list[7]) == "1"
+	return r, err
+}
+
+// parseMark reads what answer in common.lua writes.
+func parseMark(list []any) (claim int, m store.Mark, err error) {
+	if len(list) < 9 {
+		return 0, m, fmt.Errorf("redis answered %d fields for a mark", len(list))
+	}
+	claim, err = strconv.Atoi(text(list[1]))
+	if err != nil {
+		return 0, m, err
+	}
+	if err := m.Token.UnmarshalText([]byte(text(list[2]))); err != nil {
+		return 0, m, fmt.Errorf("the mark in Redis is not a token: %w", err)
+	}
+	m.Issuer, m.Holder = fence.Issuer(text(list[3])), text(list[4])
+	micros, err := strconv.ParseInt(text(list[5]), 10, 64)
+	if err != nil {
+		return 0, m, fmt.Errorf("the mark in Redis has no time: %w", err)
+	}
+	if micros > 0 {
+		m.Raised = time.UnixMicro(micros)
+	}
+	m.Confirmed = text(list[6]) == "1"
+	m.Sessions, err = strconv.Atoi(text(list[8]))
+	return claim - 1, m, err
+}
+
+func text(v any) string {
+	s, _ := v.(string)
+	return s
+}
+
+// retry calls again while the server says that it is busy with a script or still loads its data. It returns the
+// server's words with ctx's error when ctx ends first.
+func retry(ctx context.Context, call func() error) error {
+	wait := firstPause
+	for {
+		err := call()
+		if err == nil || !occupied(err) {
+			return err
+		}
+		if waited := pause(ctx, wait); waited != nil {
+			return fmt.Errorf("%w: %w", waited, err)
+		}
+		wait = nextPause(wait)
+	}
+}
+
+// pause waits, at most until ctx ends.
+func pause(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// occupied says that the server will answer later.
+func occupied(err error) bool {
+	return driver.HasErrorPrefix(err, "BUSY") || driver.IsLoadingError(err)
+}
+
+// firstPause and nextPause space the tries.
+const firstPause = 2 * time.Millisecond
+
+func nextPause(d time.Duration) time.Duration { return min(2*d, 100*time.Millisecond) }
