@@ -1,0 +1,126 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"syscall"
+	"time"
+)
+
+// route is how workers reach the databases.
+type route struct {
+	postgres, redis string
+	fenced          bool
+}
+
+func direct(s *stage) route {
+	return route{postgres: s.pg.URL("app", "postgres"), redis: s.redis.Addr()}
+}
+
+func guarded(s *stage) route {
+	return route{postgres: fmt.Sprintf("postgres://app@%s/postgres", s.guardPg), redis: s.guardRedis, fenced: true}
+}
+
+// outcome is what a scene leaves behind.
+type outcome struct{ postgres, redis, want int }
+
+func (o outcome) corrupt() bool { return o.postgres != o.want || o.redis != o.want }
+
+// scene: A leads, reads, checks, is paused; B takes over and writes; A wakes and writes.
+func scene(ctx context.Context, p printer, s *stage, r route) (outcome, error) {
+	a, err := enter(ctx, s, r, "A", 10, true)
+	if err != nil {
+		return outcome{}, err
+	}
+	defer a.leave()
+	if err := a.until(ctx, p, "paused"); err != nil {
+		return outcome{}, err
+	}
+	since := time.Now()
+	b, err := enter(ctx, s, r, "B", 50, false)
+	if err != nil {
+		return outcome{}, err
+	}
+	defer b.leave()
+	if err := b.until(ctx, p, "elected"); err != nil {
+		return outcome{}, err
+	}
+	p.remark(fmt.Sprintf("%.1f s after A fell silent: its session at ZooKeeper has expired", time.Since(since).Seconds()))
+	if err := b.until(ctx, p, ""); err != nil {
+		return outcome{}, err
+	}
+	p.remark("A wakes, in the line after its check, and writes")
+	if err := a.wake(); err != nil {
+		return outcome{}, err
+	}
+	if err := a.until(ctx, p, ""); err != nil {
+		return outcome{}, err
+	}
+	o := outcome{want: startBalance + 50}
+	o.postgres, o.redis, err = s.balances(ctx)
+	p.balance(o)
+	return o, err
+}
+
+// actor is a worker in a process of its own.
+type actor struct {
+	name   string
+	cmd    *exec.Cmd
+	lines  *bufio.Scanner
+	waited bool
+}
+
+func enter(ctx context.Context, s *stage, r route, name string, add int, pause bool) (*actor, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	cmd := exec.CommandContext(ctx, self, "worker", "-name", name, "-coordinator", "zk://"+s.zk.Addr()+"/demo",
+		"-postgres", r.postgres, "-redis", r.redis, "-add", fmt.Sprint(add),
+		fmt.Sprintf("-fenced=%t", r.fenced), fmt.Sprintf("-pause=%t", pause))
+	cmd.Stderr = os.Stderr
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	return &actor{name: name, cmd: cmd, lines: bufio.NewScanner(out)}, cmd.Start()
+}
+
+// until prints what the actor says, up to and including the event what, or to the actor's end.
+func (a *actor) until(ctx context.Context, p printer, what string) error {
+	for a.lines.Scan() {
+		var e event
+		if err := json.Unmarshal(a.lines.Bytes(), &e); err != nil {
+			return err
+		}
+		p.event(a.name, e)
+		if e.What == what {
+			return nil
+		}
+	}
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	a.waited = true
+	if err := a.cmd.Wait(); err != nil {
+		return fmt.Errorf("%s: %w", a.name, err)
+	}
+	if what != "" {
+		return fmt.Errorf("%s ended before it was %s", a.name, what)
+	}
+	return nil
+}
+
+func (a *actor) wake() error { return a.cmd.Process.Signal(syscall.SIGCONT) }
+
+func (a *actor) leave() {
+	if a.waited {
+		return
+	}
+	_ = a.cmd.Process.Kill()
+	_ = a.cmd.Wait()
+}

@@ -1,0 +1,110 @@
+// Package imports holds the rules of who may import whom (ARCHITECTURE.md, "Packages"), as a test.
+package imports
+
+import (
+	"encoding/json"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/ringfence/ringfence"
+
+// Drivers are the only third-party packages that a layer may use.
+const (
+	zk     = "github.com/go-zookeeper/zk"
+	pgx    = "github.com/jackc/pgx/v5"
+	redis  = "github.com/redis/go-redis/v9"
+	prom   = "github.com/prometheus/client_golang/prometheus"
+	pgwire = "github.com/jackc/pgx/v5/pgproto3"
+)
+
+// allowed is, for each package, what it may import besides the standard library. A third-party path allows what is below it too, one of our own does not.
+// A package that is not listed fails the test, so that a new one is a decision.
+var allowed = map[string][]string{
+	"fence":            {},
+	"fence/fencetest":  {"fence"},
+	"fence/zookeeper":  {"fence", zk},
+	"store":            {"fence"},
+	"store/storetest":  {"fence", "fence/fencetest", "store"},
+	"store/postgres":   {"fence", "store", pgx},
+	"store/redis":      {"fence", "store", redis},
+	"guard":            {"fence", "store", prom},
+	"guard/postgres":   {"fence", "store", "store/postgres", "guard", pgwire},
+	"guard/redis":      {"fence", "store", "store/redis", "guard"},
+	"cmd/guard":        {"fence", "fence/zookeeper", "store", "store/postgres", "store/redis", "guard", "guard/postgres", "guard/redis", "internal/settings", "internal/logging", prom, "golang.org/x/sync/errgroup"},
+	"cmd/leader":       {"fence", "fence/zookeeper", "store/postgres", "store/redis", "internal/settings", "internal/logging", "golang.org/x/sys", "golang.org/x/term"},
+	"internal/demo":    {"fence", "fence/zookeeper", "store/postgres", "store/redis", "internal/servers", pgx, redis, "golang.org/x/term"},
+	"internal/logging": {"golang.org/x/term"},
+	"internal/servers": {pgx, redis, zk, "golang.org/x/sys"},
+	"internal/servers/serverstest": {
+		"internal/servers", "go.uber.org/goleak", pgx},
+	"internal/settings": {"github.com/caarlos0/env/v11"},
+	"internal/imports":  {},
+}
+
+// testOnly must not reach a user's binary.
+var testOnly = []string{
+	"testing", "go.uber.org/goleak", module + "/internal/servers", module + "/fence/fencetest", module + "/store/storetest",
+}
+
+type pkg struct {
+	ImportPath string
+	Imports    []string
+	Deps       []string
+	Name       string
+}
+
+func list(t *testing.T) []pkg {
+	t.Helper()
+	out, err := exec.CommandContext(t.Context(), "go", "list", "-json=ImportPath,Imports,Deps,Name", module+"/...").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []pkg
+	for d := json.NewDecoder(strings.NewReader(string(out))); d.More(); {
+		var p pkg
+		if err := d.Decode(&p); err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, p)
+	}
+	return all
+}
+
+func TestPackagesImportOnlyWhatTheirLayerMay(t *testing.T) {
+	for _, p := range list(t) {
+		name := strings.TrimPrefix(p.ImportPath, module+"/")
+		may, listed := allowed[name]
+		if !listed {
+			t.Errorf("%s is new: say in internal/imports what it may import", name)
+			continue
+		}
+		for _, i := range p.Imports {
+			if first, _, _ := strings.Cut(i, "/"); !strings.Contains(first, ".") {
+				continue // standard library
+			}
+			i = strings.TrimPrefix(i, module+"/")
+			if strings.HasPrefix(i, "cmd/") {
+				t.Errorf("%s imports %s: nothing imports cmd", name, i)
+			}
+			if !slices.ContainsFunc(may, func(m string) bool { return i == m || strings.Contains(m, ".") && strings.HasPrefix(i, m+"/") }) {
+				t.Errorf("%s may not import %s", name, i)
+			}
+		}
+	}
+}
+
+func TestNothingTestOnlyReachesAUsersBinary(t *testing.T) {
+	for _, p := range list(t) {
+		if p.Name != "main" || !strings.HasPrefix(p.ImportPath, module+"/cmd/") {
+			continue
+		}
+		for _, bad := range testOnly {
+			if slices.Contains(p.Deps, bad) {
+				t.Errorf("%s links %s", p.ImportPath, bad)
+			}
+		}
+	}
+}
