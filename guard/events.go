@@ -18,7 +18,7 @@ func Events(log *slog.Logger, m *Metrics, protocol string) func(store.Event) {
 		m.event(protocol, e)
 		who := []any{
 			"protocol", protocol, "resource", string(e.Claim.Resource), "token", e.Claim.Token.String(),
-			"holder", e.Claim.Holder, "duration", e.Took,
+			"holder", e.Claim.Holder, "duration_ms", float64(e.Took.Microseconds()) / 1000,
 		}
 		switch e.Kind {
 		case store.Raised:

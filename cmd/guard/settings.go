@@ -84,6 +84,11 @@ func (c *config) Validate() error {
 			bad("%s is set, %s is not", pair.name, pair.need)
 		}
 	}
+	for name, u := range map[string]settings.URL{"GUARD_POSTGRES_UPSTREAM": c.PostgresUpstream, "GUARD_REDIS_UPSTREAM": c.RedisUpstream} {
+		if wantsTLS(u.Reveal()) {
+			bad("%s asks for TLS, which is not built yet: use a network that you trust, or a Unix socket, and sslmode=disable", name)
+		}
+	}
 	for _, r := range c.Resources {
 		if _, err := fence.ParseResource(r); err != nil {
 			bad("GUARD_RESOURCES: %w", err)
@@ -105,6 +110,17 @@ func (c *config) Validate() error {
 		bad("GUARD_MAX_CONNECTIONS is %d: it has to be above 0", c.MaxConnections)
 	}
 	return errors.Join(problems...)
+}
+
+// wantsTLS tells whether a URL asks for more than the guard can do: its legs to the server are not encrypted yet.
+func wantsTLS(url string) bool {
+	_, query, _ := strings.Cut(url, "?")
+	for _, mode := range []string{"sslmode=require", "sslmode=verify-ca", "sslmode=verify-full"} {
+		if strings.Contains(query, mode) {
+			return true
+		}
+	}
+	return strings.HasPrefix(url, "rediss:")
 }
 
 func contains(all []string, one string) bool {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/store"
 )
 
@@ -27,7 +28,7 @@ func (s *Store) Identify(ctx context.Context, l Leg) (store.Session, error) {
 	var start *time.Time
 	var user, database *string
 	var port *int32
-	direct := false
+	direct, beyond := false, false
 	err := s.retry(ctx, func() error {
 		conn, err := s.pool.Acquire(ctx)
 		if err != nil {
@@ -35,8 +36,10 @@ func (s *Store) Identify(ctx context.Context, l Leg) (store.Session, error) {
 		}
 		defer conn.Release()
 		direct = isDirect(conn.Conn())
-		return conn.QueryRow(ctx, `select backend_start, usename, datname, client_port
-		    from pg_stat_activity where pid = $1`, int64(l.PID)).Scan(&start, &user, &database, &port)
+		return conn.QueryRow(ctx, `select a.backend_start, a.usename, a.datname, a.client_port,
+		        coalesce((select r.rolsuper and not own.rolsuper from pg_roles r, pg_roles own
+		                   where r.oid = a.usesysid and own.rolname = current_user), false)
+		    from pg_stat_activity a where a.pid = $1`, int64(l.PID)).Scan(&start, &user, &database, &port, &beyond)
 	})
 	if errors.Is(err, pgx.ErrNoRows) {
 		return store.Session{}, pooled(fmt.Sprintf("the server has no backend with the pid %d that it gave the client", l.PID))
@@ -57,7 +60,20 @@ func (s *Store) Identify(ctx context.Context, l Leg) (store.Session, error) {
 	if tcp, ok := l.Local.(*net.TCPAddr); ok && direct && (port == nil || int(*port) != tcp.Port) {
 		return store.Session{}, pooled(fmt.Sprintf("backend %d is not at the other end of the client's connection", l.PID))
 	}
+	if beyond {
+		return store.Session{}, superuser(*user)
+	}
 	return store.Session{ID: int64(l.PID), Birth: birth(*start)}, nil
+}
+
+// superuser refuses a session that could not be ended later, before it can keep every successor out.
+func superuser(role string) error {
+	return &fence.Refusal{
+		Reason:  fence.Unrevoked,
+		Message: fmt.Sprintf("role %q is a superuser, whose sessions the guard could not end", role),
+		Detail:  "only a superuser ends a superuser's session, and the guard's role is none",
+		Hint:    "let leaders log in as an ordinary role",
+	}
 }
 
 // pooled is the error of a connection that does not lead straight to one server.

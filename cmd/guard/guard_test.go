@@ -1,0 +1,320 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"reflect"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/ringfence/ringfence/internal/servers"
+	"github.com/ringfence/ringfence/internal/servers/serverstest"
+)
+
+// invoke runs a subcommand to its end and returns what it printed.
+func invoke(t *testing.T, env []string, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	var out, errs bytes.Buffer
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 60*time.Second)
+	defer cancel()
+	code = run(ctx, args, env, &out, &errs)
+	return code, out.String(), errs.String()
+}
+
+// running is a guard that serves in this process.
+type running struct {
+	t      *testing.T
+	env    []string
+	pg     string // where it takes Postgres clients
+	page   string
+	stop   context.CancelFunc
+	exited chan int
+	log    *syncBuffer
+}
+
+type syncBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (s *syncBuffer) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.Write(p)
+}
+
+func (s *syncBuffer) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.String()
+}
+
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+func serving(t *testing.T, env ...string) *running {
+	t.Helper()
+	r := &running{t: t, pg: freeAddress(t), page: freeAddress(t), exited: make(chan int, 1), log: &syncBuffer{}}
+	r.env = append(env, "GUARD_POSTGRES_LISTEN="+r.pg, "GUARD_HTTP_LISTEN="+r.page, "GUARD_DRAIN_TIMEOUT=5s")
+	ctx, stop := context.WithCancel(context.Background())
+	r.stop = stop
+	go func() { r.exited <- run(ctx, []string{"serve"}, r.env, io.Discard, r.log) }()
+	t.Cleanup(func() {
+		stop()
+		<-r.exited
+		if t.Failed() {
+			t.Log(r.log)
+		}
+	})
+	return r
+}
+
+// ready waits until /readyz answers status.
+func (r *running) ready(status int) (body string) {
+	r.t.Helper()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.t.Context()), 30*time.Second)
+	defer cancel()
+	for ctx.Err() == nil {
+		code, text := r.get(ctx, "/readyz")
+		if code == status {
+			return text
+		}
+		body = text
+	}
+	r.t.Fatalf("/readyz did not become %d: %s\n%s", status, body, r.log)
+	return ""
+}
+
+func (r *running) get(ctx context.Context, path string) (int, string) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+r.page+path, nil)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	answer, err := client.Do(req)
+	if err != nil {
+		return 0, err.Error()
+	}
+	defer answer.Body.Close()
+	text, _ := io.ReadAll(answer.Body)
+	return answer.StatusCode, string(text)
+}
+
+func (r *running) connect(token int) (*pgx.Conn, error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.t.Context()), 20*time.Second)
+	defer cancel()
+	c, err := pgx.Connect(ctx, fmt.Sprintf("postgres://app@%s/postgres?options=-c%%20fence.orders%%3D%d", r.pg, token))
+	if err == nil {
+		r.t.Cleanup(func() { _ = c.Close(context.Background()) })
+	}
+	return c, err
+}
+
+// fresh is a Postgres of its own with the guard's role, and the settings that point at it.
+func fresh(t *testing.T) (*servers.Postgres, []string) {
+	t.Helper()
+	pg := serverstest.Postgres(t, servers.PostgresOptions{})
+	c, err := pgx.Connect(t.Context(), pg.URL("postgres", "postgres"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close(context.Background())
+	if _, err := c.PgConn().Exec(t.Context(), "create role guard login; create role app login").ReadAll(); err != nil {
+		t.Fatal(err)
+	}
+	return pg, []string{
+		"GUARD_POSTGRES_UPSTREAM=" + pg.URL("guard", "postgres"),
+		"GUARD_POSTGRES_ADMIN=" + pg.URL("postgres", "postgres"),
+	}
+}
+
+func TestHelpNamesEverySetting(t *testing.T) {
+	code, out, _ := invoke(t, nil, "serve", "-h")
+	if code != exitDone {
+		t.Fatalf("exit code %d", code)
+	}
+	for _, f := range reflect.VisibleFields(reflect.TypeFor[config]()) {
+		name, _, _ := strings.Cut(f.Tag.Get("env"), ",")
+		if !strings.Contains(out, name) {
+			t.Errorf("help does not name %s", name)
+		}
+	}
+}
+
+func TestABadStartListsEveryProblem(t *testing.T) {
+	code, _, errs := invoke(t, []string{
+		"GUARD_POSTGRES_LISTEN=6432", "GUARD_REDIS_LISTEN=:7379", "GUARD_COORDINATOR=consul://h/", "GUARD_UNFENCED=read-only",
+		"GUARD_POSTGRES_UPSTREAM=postgres://guard:s3cret@h/db?sslmode=require", "GUARD_LOGIN_TIMEOUT=soon", "GUARD_POSTGRES_LISTNE=:1", "GUARD_RESOURCES=Orders",
+	}, "serve")
+	if code != exitUsage {
+		t.Errorf("exit code %d", code)
+	}
+	for _, part := range []string{"GUARD_POSTGRES_LISTEN", "GUARD_REDIS_UPSTREAM", "consul", "not built", "sslmode", "GUARD_LOGIN_TIMEOUT", "GUARD_POSTGRES_LISTNE", "Orders"} {
+		if !strings.Contains(errs, part) {
+			t.Errorf("%q is not in:\n%s", part, errs)
+		}
+	}
+	if strings.Contains(errs, "s3cret") {
+		t.Errorf("a secret is in:\n%s", errs)
+	}
+}
+
+func TestUsageMistakesAreExplained(t *testing.T) {
+	for _, args := range [][]string{{}, {"protect"}, {"adopt"}, {"status", "-o"}, {"status", "extra"}, {"install", "--pritn"}} {
+		if code, _, errs := invoke(t, []string{"GUARD_POSTGRES_UPSTREAM=postgres://h/db"}, args...); code != exitUsage || !strings.Contains(errs, "guard serve") {
+			t.Errorf("guard %v: exit %d, %s", args, code, errs)
+		}
+	}
+}
+
+func TestAGuardBecomesReadyWhenItsStoreDoes(t *testing.T) {
+	pg, env := fresh(t)
+	r := serving(t, env...)
+	if body := r.ready(http.StatusServiceUnavailable); !strings.Contains(body, "guard install") {
+		t.Errorf("not installed, and the page says %s", body)
+	}
+	_, err := r.connect(1)
+	wantCode(t, err, "RF005")
+
+	if code, out, errs := invoke(t, env, "install"); code != exitDone || out != "postgres: installed\n" {
+		t.Fatalf("install: %d %s %s", code, out, errs)
+	}
+	r.ready(http.StatusOK)
+	if _, err := r.connect(1); err != nil {
+		t.Fatal(err)
+	}
+
+	if err := pg.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	r.ready(http.StatusServiceUnavailable)
+	_, err = r.connect(2)
+	wantCode(t, err, "57P03")
+	if err := pg.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	r.ready(http.StatusOK)
+	if _, err := r.connect(2); err != nil {
+		t.Fatal(err)
+	}
+	if _, text := r.get(t.Context(), "/metrics"); !strings.Contains(text, `guard_raises_total{protocol="postgres",resource="orders"} 2`) {
+		t.Errorf("metrics:\n%s", text)
+	}
+}
+
+func TestStatusAndAdopt(t *testing.T) {
+	_, env := fresh(t)
+	if code, _, errs := invoke(t, env, "status"); code != exitError || !strings.Contains(errs, "not every store") {
+		t.Errorf("status before install: %d %s", code, errs)
+	}
+	invoke(t, env, "install")
+	r := serving(t, append(env, "GUARD_ISSUER=old")...)
+	r.ready(http.StatusOK)
+	const token = 9007199254740993 // 2^53 + 1
+	old, err := r.connect(token)
+	if err != nil {
+		t.Fatal(err)
+	}
+	code, out, _ := invoke(t, env, "status", "-o", "json")
+	var all []storeStatus
+	if err := json.Unmarshal([]byte(out), &all); err != nil || code != exitDone || all[0].Marks[0].Token != token || !strings.Contains(out, `"9007199254740993"`) || all[0].Marks[0].Sessions != 1 {
+		t.Fatalf("status: %d %v\n%s", code, err, out)
+	}
+
+	rebuilt := serving(t, append(env, "GUARD_ISSUER=new")...)
+	rebuilt.ready(http.StatusOK)
+	_, err = rebuilt.connect(3)
+	wantCode(t, err, "RF004")
+	if code, out, errs := invoke(t, append(env, "GUARD_ISSUER=new"), "adopt", "orders"); code != exitDone || !strings.Contains(out, "9007199254740993") {
+		t.Fatalf("adopt: %d %s %s", code, out, errs)
+	}
+	if err := old.Ping(t.Context()); err == nil {
+		t.Error("a session of the old issuer lives on")
+	}
+	if _, err := rebuilt.connect(3); err != nil {
+		t.Error(err)
+	}
+	_, err = r.connect(token)
+	wantCode(t, err, "RF004")
+}
+
+func TestAPoolerBeforePostgresStopsTheStart(t *testing.T) {
+	pg, env := fresh(t)
+	invoke(t, env, "install")
+	bouncer := serverstest.PgBouncer(t, pg)
+	code, _, errs := invoke(t, []string{"GUARD_POSTGRES_LISTEN=127.0.0.1:0", "GUARD_POSTGRES_UPSTREAM=" + bouncer.URL("guard", "postgres")}, "serve")
+	if code != exitError || !strings.Contains(errs, "pooler") {
+		t.Errorf("exit %d: %s", code, errs)
+	}
+}
+
+func TestPreparedTransactionsStopTheStart(t *testing.T) {
+	pg := serverstest.Postgres(t, servers.PostgresOptions{Settings: map[string]string{"max_prepared_transactions": "1"}})
+	env := []string{"GUARD_POSTGRES_LISTEN=127.0.0.1:0", "GUARD_POSTGRES_UPSTREAM=" + pg.URL("postgres", "postgres")}
+	invoke(t, env, "install")
+	code, _, errs := invoke(t, env, "serve")
+	if code != exitError || !strings.Contains(errs, "max_prepared_transactions") {
+		t.Errorf("exit %d: %s", code, errs)
+	}
+}
+
+func TestAShutdownTellsIdleSessionsAndEnds(t *testing.T) {
+	_, env := fresh(t)
+	invoke(t, env, "install")
+	r := serving(t, env...)
+	r.ready(http.StatusOK)
+	c, err := r.connect(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.stop()
+	_, err = c.Exec(t.Context(), "select 1")
+	wantCode(t, err, "57P01")
+	code := <-r.exited
+	r.exited <- code
+	if code != exitDone {
+		t.Errorf("exit code %d", code)
+	}
+}
+
+func TestACoordinatorThatIsDownRefusesAndTheGuardStays(t *testing.T) {
+	_, env := fresh(t)
+	invoke(t, env, "install")
+	r := serving(t, append(env, "GUARD_COORDINATOR=zk://"+freeAddress(t), "GUARD_ADMIT_TIMEOUT=1s")...)
+	r.ready(http.StatusOK) // the marks can be read
+	_, err := r.connect(1)
+	wantCode(t, err, "RF007")
+}
+
+func TestPrintShowsTheWholeInstallation(t *testing.T) {
+	code, out, _ := invoke(t, []string{"GUARD_POSTGRES_UPSTREAM=postgres://guard@h/db"}, "install", "--print")
+	if code != exitDone || !strings.Contains(out, `grant pg_signal_backend, pg_read_all_stats to "guard"`) {
+		t.Errorf("%d %s", code, out)
+	}
+}
+
+func wantCode(t *testing.T, err error, want string) {
+	t.Helper()
+	var pg *pgconn.PgError
+	if !errors.As(err, &pg) || pg.Code != want {
+		t.Errorf("got %v, want SQLSTATE %s", err, want)
+	}
+}
