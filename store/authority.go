@@ -62,17 +62,23 @@ func (e *Elected) Issuer(ctx context.Context, fresh bool) (fence.Issuer, error) 
 	return is, nil
 }
 
-// Confirm asks the coordinator, now: the token has to be the one that leads.
+// Confirm asks the coordinator, now: the token has to be the one that leads. The issuer is read before and after the
+// queue, so that a queue of a coordinator that was replaced meanwhile is not taken for the other one's.
 func (e *Elected) Confirm(ctx context.Context, c fence.Claim, m Mark) (fence.Claim, error) {
+	before, err := e.Issuer(ctx, true)
+	if err != nil {
+		return c, err
+	}
 	queue, err := e.Observer.Candidates(ctx, c.Resource)
 	if err != nil {
 		return c, unasked(c, err)
 	}
-	is, err := e.Issuer(ctx, true)
-	if err != nil {
+	if c.Issuer, err = e.Issuer(ctx, true); err != nil {
 		return c, err
 	}
-	c.Issuer = is
+	if c.Issuer != before {
+		return c, unasked(c, fmt.Errorf("the coordinator was replaced while it was asked: issuer %s became %s", before, c.Issuer))
+	}
 	if len(queue) > 0 && queue[0].Token == c.Token {
 		c.Holder = queue[0].Holder
 		return c, nil

@@ -20,9 +20,10 @@ func (m *memory) get(r fence.Resource) (Mark, bool) {
 	return mark, ok
 }
 
-// learn keeps the newest mark; a mark of another issuer replaces, for an operator has adopted it.
+// learn keeps the newest mark; a mark of another issuer replaces, for an operator has adopted it. An unconfirmed mark
+// is not learned: it may be what is left of a higher one, and must not be taken for what this process has seen itself.
 func (m *memory) learn(mark Mark) {
-	if mark.Token == 0 {
+	if mark.Token == 0 || !mark.Confirmed {
 		return
 	}
 	m.mu.Lock()

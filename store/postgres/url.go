@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"strconv"
@@ -14,6 +15,11 @@ func parseURL(url string) (*pgx.ConnConfig, error) {
 	cfg, err := pgx.ParseConfig(url)
 	if err != nil {
 		return nil, fmt.Errorf("not a Postgres URL: %w", err) // pgx leaves the password out
+	}
+	for _, other := range cfg.Fallbacks { // sslmode=prefer makes one for the same server
+		if other.Host != cfg.Host || other.Port != cfg.Port {
+			return nil, errors.New("a Postgres URL of several hosts: name the one primary that is guarded")
+		}
 	}
 	cfg.RuntimeParams["application_name"] = "ringfence"
 	return cfg, nil

@@ -6,7 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"strings"
+	"net/url"
 	"time"
 
 	driver "github.com/redis/go-redis/v9"
@@ -28,9 +28,8 @@ type Options struct {
 // Store keeps marks and sessions in Redis. Its methods may be called from any goroutine and, like everything behind
 // store.Store, from any number of processes.
 type Store struct {
-	db  *driver.Client
-	url string
-	o   Options
+	db *driver.Client
+	o  Options
 }
 
 var (
@@ -38,15 +37,15 @@ var (
 	_ store.Admin = (*Store)(nil)
 )
 
-// Open makes a store and probes the server once. It fails for a URL that cannot be read and for a server that answers
+// Open makes a store on the URL redis[s]://user:password@host:port/db and probes the server once. It fails for a URL that cannot be read and for a server that answers
 // and cannot be guarded (SetupError). A server that does not answer, or where nothing is installed yet, is no error:
 // Probe tells when the store can be used. Every control connection is probed again before it serves.
-func Open(ctx context.Context, url string, o Options) (*Store, error) {
-	db, err := open(url, o)
+func Open(ctx context.Context, address string, o Options) (*Store, error) {
+	db, err := open(address, o)
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{db: db, url: url, o: o}
+	s := &Store{db: db, o: o}
 	var setup *SetupError
 	if err := s.probeRights(ctx); errors.As(err, &setup) {
 		s.Close()
@@ -69,8 +68,8 @@ func (s *Store) Dial(ctx context.Context) (net.Conn, error) {
 }
 
 // Address is where a URL points, without its credentials.
-func Address(url string) string {
-	o, err := driver.ParseURL(url)
+func Address(address string) string {
+	o, err := driver.ParseURL(address)
 	if err != nil {
 		return "(not a Redis URL)"
 	}
@@ -81,10 +80,10 @@ func Address(url string) string {
 const controlName = "ringfence-guard"
 
 // open makes a client whose connections are ours alone: RESP2, our name, nothing that a client of the guard sends.
-func open(url string, o Options) (*driver.Client, error) {
-	opt, err := driver.ParseURL(url)
+func open(address string, o Options) (*driver.Client, error) {
+	opt, err := driver.ParseURL(address)
 	if err != nil {
-		return nil, errors.New("not a Redis URL (want redis://user:password@host:port/db): " + withoutSecrets(err, url))
+		return nil, errors.New("not a Redis URL (want redis://user:password@host:port/db): " + withoutSecrets(err))
 	}
 	opt.Protocol, opt.ClientName, opt.DisableIdentity = 2, controlName, true
 	opt.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
@@ -103,8 +102,9 @@ func open(url string, o Options) (*driver.Client, error) {
 }
 
 // withoutSecrets is what is wrong with a URL, without quoting it: it may hold a password.
-func withoutSecrets(err error, url string) string {
-	if strings.Contains(err.Error(), url) {
+func withoutSecrets(err error) string {
+	var u *url.Error
+	if errors.As(err, &u) {
 		return "it cannot be parsed"
 	}
 	return err.Error()

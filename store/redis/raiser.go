@@ -3,8 +3,7 @@ package redis
 import (
 	"context"
 	"fmt"
-
-	driver "github.com/redis/go-redis/v9"
+	"strings"
 
 	"github.com/ringfence/ringfence/fence"
 )
@@ -38,7 +37,7 @@ func (r Raiser) Raise(ctx context.Context, c fence.Claim) error {
 
 // unknownCommand says that this is no guard.
 func unknownCommand(err error) bool {
-	return driver.HasErrorPrefix(err, "ERR unknown command")
+	return strings.HasPrefix(err.Error(), "ERR unknown command")
 }
 
 func (r Raiser) raiseDirectly(ctx context.Context, c fence.Claim) error {

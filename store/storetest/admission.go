@@ -14,6 +14,7 @@ var admissionChecks = []check{
 	{"Admission lets a newer leader in and the older out, and tells the older why", admissionTakesOver},
 	{"Admission lets only the elected raise the mark", admissionAsksCoordinator},
 	{"Admission notices that the coordinator was replaced, and waits for the operator", admissionNeedsAdopt},
+	{"Admission without a coordinator takes no unconfirmed mark for its own memory", admissionDoubts},
 	{"Of leaders that fight through several guards no older one writes after a newer one", admissionsAtOnce},
 }
 
@@ -131,6 +132,22 @@ func admissionNeedsAdopt(k *kit) {
 	k.adopt(fence.Claim{Resource: orders, Issuer: elsewhere}, "alice")
 	k.ended(old)
 	k.works(k.in(a, ofOrders(2)))
+}
+
+func admissionDoubts(k *kit) {
+	k.admitted(ofOrders(5))
+	k.restarted()
+	if k.mark(orders).Confirmed {
+		k.Skip("this store does not lose marks in a restart")
+	}
+	a := &store.Admission{Store: k.Store, Authority: store.Unverified{Name: here}}
+	for range 2 { // the second time it has seen the mark, but not seen it confirmed
+		_, err := k.try(a, ofOrders(6))
+		k.refused(err, fence.ErrNotLeader)
+	}
+	if _, err := k.try(a, ofOrders(4)); !errors.Is(err, fence.ErrStale) {
+		k.Errorf("below what is left of the mark: %v", err)
+	}
 }
 
 func admissionsAtOnce(k *kit) {
