@@ -59,7 +59,9 @@ func NewTerm(claim Claim, confirmed time.Time, timeout time.Duration, backing Ba
 		claim: claim, timeout: timeout, backing: backing, ctx: ctx, cancel: cancel,
 		deadline: confirmed.Add(timeout), changed: make(chan struct{}),
 	}
+	t.mu.Lock() // expire may run before AfterFunc returns
 	t.expiry = time.AfterFunc(time.Until(t.deadline), t.expire)
+	t.mu.Unlock()
 	k := &Keeper{t}
 	k.Confirm(confirmed)
 	return t, k
@@ -76,15 +78,15 @@ func (t *Term) Context() context.Context { return t.ctx }
 
 // State tells where the term stands now.
 func (t *Term) State() State {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.state
+	state, _ := t.Watch()
+	return state
 }
 
 // Watch returns the present state and a channel that is closed when it changes.
 func (t *Term) Watch() (State, <-chan struct{}) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	t.expireLocked() // the timer may be late: the process has just been woken
 	return t.state, t.changed
 }
 
@@ -143,11 +145,8 @@ func (k *Keeper) Confirm(start time.Time) {
 	t := k.t
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	t.expireLocked()
 	if t.state == Lost {
-		return
-	}
-	if !time.Now().Before(t.deadline) {
-		t.loseLocked(ErrExpired)
 		return
 	}
 	if next := start.Add(t.timeout); next.After(t.deadline) {
@@ -173,6 +172,10 @@ func (k *Keeper) Lose(cause error) { k.t.lose(cause) }
 func (t *Term) expire() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	t.expireLocked()
+}
+
+func (t *Term) expireLocked() {
 	if t.state != Lost && !time.Now().Before(t.deadline) {
 		t.loseLocked(ErrExpired)
 	}

@@ -157,6 +157,20 @@ func (a *Admission) refuseKnown(claims []fence.Claim) error {
 	return nil
 }
 
+// setBack looks whether a token that was refused as stale leads all the same. Then it is the coordinator that went back,
+// such as one that was restored from a backup, and its leader must not be told that it is deposed. It stays refused.
+func (a *Admission) setBack(ctx context.Context, stale error) error {
+	var r *fence.Refusal
+	if !errors.As(stale, &r) || !a.Authority.Verifies() || !a.seen.mayAsk(r.Claim.Resource) {
+		return stale
+	}
+	m := Mark{Resource: r.Claim.Resource, Token: r.Mark}
+	if _, err := a.Authority.Confirm(ctx, r.Claim, m); err != nil {
+		return stale
+	}
+	return SetBack(r.Claim, m)
+}
+
 func (a *Admission) raise(ctx context.Context, c fence.Claim, m Mark) error {
 	start := time.Now()
 	if seen, ok := a.seen.get(c.Resource); ok && !m.Confirmed {

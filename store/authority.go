@@ -15,6 +15,9 @@ type Authority interface {
 	// Confirm agrees that a claim may raise this mark and returns it with what the authority knows better: issuer and
 	// holder. Otherwise it returns an ErrNotLeader refusal.
 	Confirm(ctx context.Context, c fence.Claim, m Mark) (fence.Claim, error)
+
+	// Verifies tells whether Confirm asks somebody who knows, so that a token it agrees to does lead.
+	Verifies() bool
 }
 
 // Unverified takes every higher token at its word, under an issuer the operator names (fence.Unverified by default). It
@@ -29,6 +32,9 @@ func (u Unverified) Issuer(context.Context, bool) (fence.Issuer, error) {
 	}
 	return u.Name, nil
 }
+
+// Verifies is false.
+func (u Unverified) Verifies() bool { return false }
 
 // Confirm agrees unless the mark is unconfirmed.
 func (u Unverified) Confirm(_ context.Context, c fence.Claim, m Mark) (fence.Claim, error) {
@@ -61,6 +67,9 @@ func (e *Elected) Issuer(ctx context.Context, fresh bool) (fence.Issuer, error) 
 	e.issuer.set(is)
 	return is, nil
 }
+
+// Verifies is true.
+func (e *Elected) Verifies() bool { return true }
 
 // Confirm asks the coordinator, now: the token has to be the one that leads. The issuer is read before and after the
 // queue, so that a queue of a coordinator that was replaced meanwhile is not taken for the other one's.

@@ -2,6 +2,7 @@ package store
 
 import (
 	"sync"
+	"time"
 
 	"github.com/ringfence/ringfence/fence"
 )
@@ -11,6 +12,22 @@ import (
 type memory struct {
 	mu    sync.Mutex
 	marks map[fence.Resource]Mark
+	asked map[fence.Resource]time.Time
+}
+
+// mayAsk is true at most once in a while for each resource: a storm of stale clients must not reach the coordinator.
+func (m *memory) mayAsk(r fence.Resource) bool {
+	const while = 5 * time.Second
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if now := time.Now(); now.Sub(m.asked[r]) > while {
+		if m.asked == nil {
+			m.asked = make(map[fence.Resource]time.Time)
+		}
+		m.asked[r] = now
+		return true
+	}
+	return false
 }
 
 func (m *memory) get(r fence.Resource) (Mark, bool) {

@@ -36,6 +36,16 @@ func Foreign(c fence.Claim, m Mark) error {
 	}
 }
 
+// SetBack is the refusal of a token that leads at the coordinator and is below the mark all the same.
+func SetBack(c fence.Claim, m Mark) error {
+	return &fence.Refusal{
+		Reason: fence.OtherIssuer, Claim: c, Mark: m.Token,
+		Message: fmt.Sprintf("the coordinator went back: token %s leads %q, and the mark is already %s", c.Token, c.Resource, m.Token),
+		Detail:  "its counter is behind what it has given out before, as after a restore from a backup; nothing was admitted",
+		Hint:    fmt.Sprintf("make sure that no older leader runs; an operator then runs guard adopt %s and restarts the guards, which remember the old mark", c.Resource),
+	}
+}
+
 // NotInstalled is the refusal of a store without our schema, or without the one this version needs.
 func NotInstalled(detail string, cause error) error {
 	return &fence.Refusal{

@@ -42,6 +42,7 @@ var allowed = map[string][]string{
 		"internal/servers", "go.uber.org/goleak", pgx},
 	"internal/settings": {"github.com/caarlos0/env/v11"},
 	"internal/imports":  {},
+	"internal/endtoend": {},
 }
 
 // testOnly must not reach a user's binary.

@@ -1,0 +1,102 @@
+package main
+
+import (
+	"io"
+	"os/exec"
+	"runtime"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// groupPatience is how long a killed process group may take to disappear before leader goes on without it. What the
+// kernel cannot end by then hangs in a device, not in the program.
+const groupPatience = 5 * time.Second
+
+// child is a command that runs in a process group of its own.
+type child struct {
+	cmd      *exec.Cmd
+	reaper   *reaper
+	terminal *terminal
+	ended    chan struct{} // closed when nothing of the group is left
+
+	mu   sync.Mutex
+	pgid int  // of the group, and the process id of the command itself
+	gone bool // the group was killed; its number may be another's from now on
+}
+
+// start starts the command. Nothing of it has run when start returns an error.
+func (c *child) start(argv, env []string, stdin io.Reader, stdout, stderr io.Writer) error {
+	c.cmd = exec.Command(argv[0], argv[1:]...)
+	c.cmd.Env = env
+	c.cmd.Stdin, c.cmd.Stdout, c.cmd.Stderr = stdin, stdout, stderr
+	c.cmd.WaitDelay = time.Second // where the streams are no files: do not wait for a reader that never ends
+	c.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	c.ended = make(chan struct{})
+	dieWithParent(c.cmd.SysProcAttr)
+	c.terminal = borrowTerminal(stdin)
+	c.terminal.lend(c.cmd.SysProcAttr)
+	started := make(chan error)
+	go c.live(started)
+	return <-started
+}
+
+// live runs from the start of the command to the end of its group, on one thread: the kernel kills the command when the
+// thread that started it ends, not the process. The thread is not unlocked, so it ends with live.
+func (c *child) live(started chan<- error) {
+	runtime.LockOSThread()
+	if err := c.reaper.start(c.cmd); err != nil {
+		c.terminal.takeBack()
+		started <- err
+		return
+	}
+	c.pgid = c.cmd.Process.Pid
+	c.terminal.shield()
+	started <- nil
+
+	c.finish()
+	c.reaper.finished(c.pgid)
+	c.awaitGroup()
+	c.terminal.takeBack()
+	close(c.ended)
+}
+
+func (c *child) hasEnded() bool {
+	select {
+	case <-c.ended:
+		return true
+	default:
+		return false
+	}
+}
+
+// signal sends to the whole group. A group that is gone is no error: that is where most signals are meant to lead.
+func (c *child) signal(s syscall.Signal) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.gone {
+		_ = syscall.Kill(-c.pgid, s)
+	}
+}
+
+// killGroup ends what the command has left behind, and signals for good: a process that gets KILL forks no more, so
+// once is enough.
+func (c *child) killGroup() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	_ = syscall.Kill(-c.pgid, syscall.SIGKILL)
+	c.gone = true
+}
+
+// awaitGroup waits for the killed processes to be gone: only then can no effect of theirs start any more.
+func (c *child) awaitGroup() {
+	patience := time.NewTimer(groupPatience)
+	defer patience.Stop()
+	for wait := time.Millisecond; groupLives(c.pgid); wait = min(2*wait, 50*time.Millisecond) {
+		select {
+		case <-patience.C:
+			return
+		case <-time.After(wait):
+		}
+	}
+}

@@ -1,0 +1,95 @@
+package main
+
+import (
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/ringfence/ringfence/fence/fencetest"
+)
+
+// stubborn ends at KILL only.
+const stubborn = `trap "" TERM; sleep 1000 & echo inner=$!; echo pid=$$; exec sleep 1000`
+
+func TestPauseStopsTheCommandUntilTheCoordinatorIsBack(t *testing.T) {
+	t.Parallel()
+	l := shell(t, setup{memory: fencetest.NewMemory(patience), env: []string{"LEADER_SESSION_TIMEOUT=30s"}}, stubborn)
+	pid, inner := l.pid("pid"), l.pid("inner")
+	for range 2 {
+		l.client.Cut()
+		eventually(t, "the group is stopped", func() bool { return halted(pid) && halted(inner) })
+		l.client.Heal()
+		eventually(t, "the group goes on", func() bool { return !halted(pid) && !halted(inner) })
+	}
+	l.signals <- syscall.SIGTERM
+	l.signals <- syscall.SIGTERM
+	l.exits(128 + 9)
+	mustBeGone(t, pid, inner)
+}
+
+func TestTERMEndsAPausedCommand(t *testing.T) {
+	t.Parallel()
+	l := shell(t, setup{}, `trap 'exit 4' TERM; echo pid=$$; while :; do sleep 0.02; done`)
+	pid := l.pid("pid")
+	l.client.Cut()
+	eventually(t, "it is stopped", func() bool { return halted(pid) })
+	l.signals <- syscall.SIGTERM
+	l.exits(4)
+}
+
+func TestContinueLetsTheCommandGoOn(t *testing.T) {
+	t.Parallel()
+	l := shell(t, setup{env: []string{"LEADER_ON_DISCONNECT=continue"}}, stubborn)
+	pid := l.pid("pid")
+	l.client.Cut()
+	l.log.await(t, "out of reach")
+	if halted(pid) || !alive(pid) {
+		t.Errorf("the command is in state %q", state(pid))
+	}
+	l.client.Heal()
+	l.log.await(t, "is back")
+	l.signals <- syscall.SIGTERM
+	l.signals <- syscall.SIGTERM
+	l.exits(128 + 9)
+}
+
+func TestStopEndsTheCommandAtOnce(t *testing.T) {
+	t.Parallel()
+	l := shell(t, setup{env: []string{"LEADER_ON_DISCONNECT=stop", "LEADER_GRACE=100ms"}}, stubborn)
+	pid, inner := l.pid("pid"), l.pid("inner")
+	l.client.Cut()
+	l.exits(exitLost) // long before the session could expire
+	mustBeGone(t, pid, inner)
+}
+
+// The successor is let in when the session of the leader that was cut off expires at the coordinator.
+func TestCommandIsGoneBeforeASuccessorIsLetIn(t *testing.T) {
+	t.Parallel()
+	for _, policy := range []string{"pause", "continue"} {
+		t.Run(policy, func(t *testing.T) {
+			t.Parallel()
+			l := shell(t, setup{
+				memory: fencetest.NewMemory(4 * time.Second),
+				env:    []string{"LEADER_SESSION_TIMEOUT=4s", "LEADER_ON_DISCONNECT=" + policy},
+			}, stubborn)
+			pid, inner := l.pid("pid"), l.pid("inner")
+			elected := l.successor(func() { mustBeGone(t, pid, inner) })
+			l.client.Cut()
+			l.exits(exitLost)
+			await(t, "the successor is elected", elected)
+		})
+	}
+}
+
+func TestCommandIsToldInTimeForItsGrace(t *testing.T) {
+	t.Parallel()
+	l := shell(t, setup{
+		memory: fencetest.NewMemory(4 * time.Second),
+		env:    []string{"LEADER_SESSION_TIMEOUT=4s", "LEADER_GRACE=1s"},
+	}, `trap 'echo bye; exit 0' TERM; echo pid=$$; while :; do sleep 0.02; done`)
+	pid := l.pid("pid")
+	l.client.Cut()
+	eventually(t, "it is stopped", func() bool { return halted(pid) })
+	l.exits(exitLost)
+	l.out.await(t, "bye") // woken up to say so
+}

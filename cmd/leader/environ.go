@@ -1,0 +1,37 @@
+package main
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/store/postgres"
+)
+
+// childEnviron is environ with the claim added in the forms that the command may want it in. An outer leader's token
+// for another resource stays in PGOPTIONS: a session may be fenced for several.
+func childEnviron(environ []string, c fence.Claim) []string {
+	own := [][2]string{
+		{"RINGFENCE_RESOURCE", string(c.Resource)},
+		{"RINGFENCE_TOKEN", c.Token.String()},
+		{"RINGFENCE_HOLDER", c.Holder},
+		{"PGOPTIONS", postgres.Option(lookup(environ, "PGOPTIONS"), c)},
+	}
+	environ = slices.Clone(environ)
+	for _, v := range own {
+		environ = slices.DeleteFunc(environ, func(entry string) bool { return strings.HasPrefix(entry, v[0]+"=") })
+		environ = append(environ, v[0]+"="+v[1])
+	}
+	return environ
+}
+
+// lookup is the value of a variable, the last one where it is there twice.
+func lookup(environ []string, name string) string {
+	value := ""
+	for _, entry := range environ {
+		if key, v, ok := strings.Cut(entry, "="); ok && key == name {
+			value = v
+		}
+	}
+	return value
+}

@@ -1,0 +1,204 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/fence/fencetest"
+)
+
+// patience is how long a test waits for what must happen. It is long because the machine may be busy.
+const patience = 30 * time.Second
+
+// long is a session timeout that nothing in a test waits for.
+const long = time.Minute
+
+// screen collects output and lets a test wait for some.
+type screen struct {
+	mu      sync.Mutex
+	text    bytes.Buffer
+	changed chan struct{}
+}
+
+func newScreen() *screen { return &screen{changed: make(chan struct{})} }
+
+func (s *screen) Write(b []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	close(s.changed)
+	s.changed = make(chan struct{})
+	return s.text.Write(b)
+}
+
+func (s *screen) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.text.String()
+}
+
+// await waits until the text is there.
+func (s *screen) await(t *testing.T, text string) {
+	t.Helper()
+	deadline := time.After(patience)
+	for {
+		s.mu.Lock()
+		seen, changed := strings.Contains(s.text.String(), text), s.changed
+		s.mu.Unlock()
+		if seen {
+			return
+		}
+		select {
+		case <-changed:
+		case <-deadline:
+			t.Fatalf("no %q in:\n%s", text, s)
+		}
+	}
+}
+
+// trial is one leader in this process, with a coordinator in memory and signals that the test makes.
+type trial struct {
+	t       *testing.T
+	memory  *fencetest.Memory
+	client  *fencetest.Client // the leader's
+	out     *screen
+	log     *screen
+	signals chan os.Signal
+	code    chan int
+}
+
+type setup struct {
+	memory *fencetest.Memory
+	stores map[string]openStore
+	env    []string
+	stdin  io.Reader
+}
+
+// begin runs leader with the arguments.
+func begin(t *testing.T, s setup, args ...string) *trial {
+	t.Helper()
+	l := &trial{
+		t: t, memory: s.memory, out: newScreen(), log: newScreen(),
+		signals: make(chan os.Signal, 8), code: make(chan int, 1),
+	}
+	if l.memory == nil {
+		l.memory = fencetest.NewMemory(long)
+	}
+	l.client = l.memory.Open()
+	p := &program{
+		env:    append([]string{"PATH=" + os.Getenv("PATH"), "LEADER_COORDINATOR=mem://here", "LEADER_LOG=debug"}, s.env...),
+		stdin:  s.stdin,
+		stdout: l.out,
+		stderr: l.log,
+		electors: map[string]openElector{"mem": func(context.Context, string, electorOptions) (fence.Coordinator, error) {
+			return l.client, nil
+		}},
+		stores: s.stores,
+		notify: func() (<-chan os.Signal, func()) { return l.signals, func() { close(l.signals) } },
+	}
+	go func() { l.code <- p.run(context.Background(), args) }()
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("stdout:\n%s\nstderr:\n%s", l.out, l.log)
+		}
+	})
+	return l
+}
+
+// shell runs a script as the leader of orders.
+func shell(t *testing.T, s setup, script string) *trial {
+	t.Helper()
+	return begin(t, s, "run", "orders", "--", "/bin/sh", "-c", script)
+}
+
+// exits waits for the end and checks the exit code.
+func (l *trial) exits(want int) {
+	l.t.Helper()
+	select {
+	case got := <-l.code:
+		if got != want {
+			l.t.Fatalf("exit code %d, want %d", got, want)
+		}
+	case <-time.After(patience):
+		l.t.Fatalf("leader does not end")
+	}
+}
+
+// pid waits for a line "name=number" of the command and returns the number.
+func (l *trial) pid(name string) int {
+	l.t.Helper()
+	l.out.await(l.t, name+"=")
+	var pid int
+	eventually(l.t, "a whole line with "+name, func() bool {
+		_, rest, _ := strings.Cut(l.out.String(), name+"=")
+		line, _, whole := strings.Cut(rest, "\n")
+		pid, _ = strconv.Atoi(line)
+		return whole
+	})
+	return pid
+}
+
+// queue is who stands for orders.
+func (l *trial) queue() []fence.Candidate {
+	l.t.Helper()
+	observer := l.memory.Open()
+	defer observer.Close()
+	queue, err := observer.Candidates(l.t.Context(), "orders")
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	return queue
+}
+
+// depose deletes the leader's entry.
+func (l *trial) depose() {
+	l.t.Helper()
+	if q := l.queue(); len(q) == 0 || !l.memory.Delete("orders", q[0].Token) {
+		l.t.Fatal("there is nobody to depose")
+	}
+}
+
+// successor stands for orders behind the leader, and calls won at the moment when it leads.
+func (l *trial) successor(won func()) (elected <-chan struct{}) {
+	l.t.Helper()
+	client, done := l.memory.Open(), make(chan struct{})
+	go func() {
+		defer close(done)
+		if _, err := client.Campaign(l.t.Context(), "orders", "successor"); err == nil {
+			won()
+		}
+	}()
+	l.t.Cleanup(func() { _ = client.Close() })
+	eventually(l.t, "the successor stands", func() bool { return len(l.queue()) == 2 })
+	return done
+}
+
+// eventually looks until it is so.
+func eventually(t *testing.T, what string, so func() bool) {
+	t.Helper()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for deadline := time.After(patience); !so(); {
+		select {
+		case <-tick.C:
+		case <-deadline:
+			t.Fatalf("not so after %s: %s", patience, what)
+		}
+	}
+}
+
+func await(t *testing.T, what string, c <-chan struct{}) {
+	t.Helper()
+	select {
+	case <-c:
+	case <-time.After(patience):
+		t.Fatalf("not so after %s: %s", patience, what)
+	}
+}

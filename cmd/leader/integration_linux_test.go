@@ -1,0 +1,277 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/ringfence/ringfence/internal/servers"
+	"github.com/ringfence/ringfence/internal/servers/serverstest"
+)
+
+// site is a place to run leader as it is shipped: the program, and a ZooKeeper with an election root of the test's own.
+type site struct {
+	t       *testing.T
+	program string
+	env     []string
+}
+
+func newSite(t *testing.T, program string, zk *servers.ZooKeeper, timeout time.Duration) *site {
+	root := strings.ToLower(strings.ReplaceAll(t.Name(), "/", "-"))
+	return &site{t: t, program: program, env: []string{
+		"PATH=" + os.Getenv("PATH"), "LEADER_COORDINATOR=zk://" + zk.Addr() + "/" + root, "LEADER_SESSION_TIMEOUT=" + timeout.String(),
+	}}
+}
+
+// leader is one leader process.
+type leader struct {
+	*trial
+	cmd *exec.Cmd
+}
+
+// prepare makes a process that begin starts.
+func (s *site) prepare(args ...string) *leader {
+	l := &leader{
+		trial: &trial{t: s.t, out: newScreen(), log: newScreen(), code: make(chan int, 1)},
+		cmd:   exec.Command(s.program, args...),
+	}
+	l.cmd.Env, l.cmd.Stdout, l.cmd.Stderr = s.env, l.out, l.log
+	l.cmd.WaitDelay = time.Second // an orphan may hold the streams
+	l.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	return l
+}
+
+func (s *site) start(args ...string) *leader {
+	s.t.Helper()
+	l := s.prepare(args...)
+	l.begin()
+	return l
+}
+
+func (l *leader) begin() {
+	l.t.Helper()
+	if err := l.cmd.Start(); err != nil {
+		l.t.Fatal(err)
+	}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_ = l.cmd.Wait()
+		l.code <- exitCode(l.cmd.ProcessState)
+	}()
+	l.t.Cleanup(func() {
+		_ = l.cmd.Process.Kill()
+		<-ended
+		if l.t.Failed() {
+			l.t.Logf("%v\nstdout:\n%s\nstderr:\n%s", l.cmd.Args[1:], l.out, l.log)
+		}
+	})
+}
+
+// sleeper runs a command that tells its process id and sleeps.
+func (s *site) sleeper() *leader {
+	s.t.Helper()
+	return s.start("run", "orders", "--", "/bin/sh", "-c", "echo pid=$$; exec sleep 1000")
+}
+
+func (l *leader) signal(sig syscall.Signal) {
+	l.t.Helper()
+	if err := l.cmd.Process.Signal(sig); err != nil {
+		l.t.Fatal(err)
+	}
+}
+
+// standing asks with leader status.
+func (s *site) standing() standing {
+	s.t.Helper()
+	cmd := exec.Command(s.program, "status", "orders", "-o", "json")
+	cmd.Env = s.env
+	out, err := cmd.Output()
+	if _, ended := errors.AsType[*exec.ExitError](err); err != nil && !ended {
+		s.t.Fatal(err)
+	}
+	var now standing
+	if err := json.Unmarshal(out, &now); err != nil {
+		s.t.Fatalf("%v in %q", err, out)
+	}
+	return now
+}
+
+// second starts a sleeper that stands behind the first.
+func (s *site) second() *leader {
+	s.t.Helper()
+	l := s.sleeper()
+	eventually(s.t, "two stand", func() bool { return len(s.standing().Candidates) == 2 })
+	return l
+}
+
+func TestLeaderProcesses(t *testing.T) {
+	program := filepath.Join(t.TempDir(), "leader")
+	if out, err := exec.Command("go", "build", "-o", program, ".").CombinedOutput(); err != nil {
+		t.Fatalf("go build: %v\n%s", err, out)
+	}
+	for name, test := range map[string]func(*testing.T, string){
+		"KilledLeaderIsFollowedAndItsCommandDiesWithIt":      testKilled,
+		"LeaderPausedPastTheTimeoutKillsItsCommandAndExits3": testPaused,
+		"ResignLetsTheNextInAtOnce":                          testResigned,
+		"OneCommandsEndLetsTheNextInAtOnce":                  testEnded,
+		"CoordinatorPausedAndResumed":                        testCoordinatorPaused,
+		"CoordinatorGoneForGood":                             testCoordinatorGone,
+		"CoordinatorThatIsNotThere":                          testNoCoordinator,
+		"CommandOnATerminal":                                 testTerminal,
+		"StoresAreRaisedBeforeTheCommand":                    testStores,
+		"FirstProcessOfAContainerReapsOrphans":               testFirstProcess,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t, program)
+		})
+	}
+}
+
+func testKilled(t *testing.T, program string) {
+	s := newSite(t, program, serverstest.SharedZooKeeper(t), 2*time.Second)
+	first := s.sleeper()
+	pid := first.pid("pid")
+	second := s.second()
+	start := time.Now()
+	first.signal(syscall.SIGKILL)
+	eventually(t, "the command dies with its leader", func() bool { return !alive(pid) })
+	next := second.pid("pid")
+	t.Logf("taken over after %s, with a session timeout of 2s", time.Since(start))
+	if !alive(next) {
+		t.Error("the second leader's command does not run")
+	}
+	if now := s.standing(); len(now.Candidates) != 1 || !now.Leader.Ready {
+		t.Errorf("the election stands at %+v", now)
+	}
+	second.signal(syscall.SIGTERM)
+	second.exits(128 + 15)
+	mustBeGone(t, next)
+}
+
+func testPaused(t *testing.T, program string) {
+	s := newSite(t, program, serverstest.SharedZooKeeper(t), 2*time.Second)
+	first := s.sleeper()
+	pid := first.pid("pid")
+	second := s.second()
+	first.signal(syscall.SIGSTOP)
+	next := second.pid("pid")
+	if !alive(pid) {
+		t.Error("the command is gone already: what ended it?")
+	}
+	first.signal(syscall.SIGCONT)
+	first.exits(exitLost)
+	mustBeGone(t, pid)
+	if !strings.Contains(first.log.String(), "expired") || !alive(next) {
+		t.Error("not the right end")
+	}
+}
+
+func testResigned(t *testing.T, program string) {
+	s := newSite(t, program, serverstest.SharedZooKeeper(t), 40*time.Second) // longer than the test's patience
+	watch := s.start("watch", "orders")
+	watch.out.await(t, "nobody leads orders")
+	first := s.sleeper()
+	pid := first.pid("pid")
+	watch.out.await(t, "ready=yes")
+	second := s.second()
+	token := s.standing().Leader.Token.String()
+	resign := s.start("resign", "orders")
+	resign.exits(exitDone)
+	resign.out.await(t, "with token "+token+" was deposed")
+	first.exits(exitLost)
+	mustBeGone(t, pid)
+	second.pid("pid")
+	eventually(t, "watch tells of both", func() bool { return strings.Count(watch.out.String(), "ready=yes") == 2 })
+	lines := strings.Split(watch.out.String(), "\n")
+	if !slices.ContainsFunc(lines, func(line string) bool { return strings.Contains(line, "token="+token+" ") }) {
+		t.Errorf("watch does not show token %s:\n%s", token, watch.out)
+	}
+	watch.signal(syscall.SIGINT)
+	watch.exits(exitDone)
+}
+
+func testEnded(t *testing.T, program string) {
+	s := newSite(t, program, serverstest.SharedZooKeeper(t), 40*time.Second)
+	first := s.sleeper()
+	first.pid("pid")
+	second := s.second()
+	start := time.Now()
+	first.signal(syscall.SIGTERM)
+	first.exits(128 + 15)
+	second.pid("pid")
+	t.Logf("taken over after %s", time.Since(start))
+}
+
+func testCoordinatorPaused(t *testing.T, program string) {
+	zk := serverstest.ZooKeeper(t, servers.ZooKeeperOptions{Nodes: 1})
+	s := newSite(t, program, zk, 8*time.Second)
+	l := s.sleeper()
+	pid := l.pid("pid")
+	if err := zk.Pause(); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the command is paused", func() bool { return halted(pid) })
+	if err := zk.Resume(); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the command goes on", func() bool { return !halted(pid) })
+	if !alive(pid) {
+		t.Error("it was ended instead")
+	}
+}
+
+func testCoordinatorGone(t *testing.T, program string) {
+	zk := serverstest.ZooKeeper(t, servers.ZooKeeperOptions{Nodes: 1})
+	s := newSite(t, program, zk, 3*time.Second)
+	l := s.sleeper()
+	pid := l.pid("pid")
+	start := time.Now()
+	if err := zk.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the command is gone", func() bool { return !alive(pid) })
+	if took := time.Since(start); took > 3*time.Second {
+		t.Errorf("it was gone after %s: too late for a session timeout of 3s", took)
+	}
+	l.exits(exitLost)
+	if !strings.Contains(l.log.String(), "the session could have expired soon") {
+		t.Error("the log does not say why")
+	}
+}
+
+func testNoCoordinator(t *testing.T, program string) {
+	s := &site{t: t, program: program, env: []string{
+		"PATH=" + os.Getenv("PATH"), "LEADER_COORDINATOR=zk://u:s3cr3t@127.0.0.1:1/x", "LEADER_SESSION_TIMEOUT=300ms",
+	}}
+	for _, args := range [][]string{{"status", "orders"}, {"watch", "orders"}, {"resign", "orders"}, {"run", "orders", "--", "true"}} {
+		l := s.start(args...)
+		l.exits(exitError)
+		if l.out.String() != "" || !strings.Contains(l.log.String(), "127.0.0.1:1") || strings.Contains(l.log.String(), "s3cr3t") {
+			t.Errorf("%v: stdout %q, stderr %q", args, l.out, l.log)
+		}
+	}
+}
+
+// testFirstProcess runs leader as process 1 of a container. The command leaves orphans and waits until they are gone.
+func testFirstProcess(t *testing.T, program string) {
+	container := []string{"unshare", "--user", "--map-root-user", "--pid", "--fork", "--mount-proc"}
+	if out, err := exec.Command(container[0], append(container[1:], "true")...).CombinedOutput(); err != nil {
+		t.Skipf("this machine cannot make a PID namespace: %v: %s", err, out)
+	}
+	s := newSite(t, program, serverstest.SharedZooKeeper(t), 20*time.Second)
+	s.program = container[0]
+	l := s.start(append(container[1:], program, "run", "orders", "--", "/bin/sh", "-c", `
+		for i in 1 2 3; do ( (exit 0) & ); done
+		while grep -q ") Z 1 " /proc/[0-9]*/stat 2>/dev/null; do sleep 0.02; done
+		exit 6`)...)
+	l.exits(6)
+}

@@ -1,0 +1,321 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/fence/fencetest"
+)
+
+func TestExitCodeIsTheCommandsOwn(t *testing.T) {
+	t.Parallel()
+	for script, want := range map[string]int{
+		"exit 0": 0, "exit 7": 7, "exit 3": 3, "kill -TERM $$": 128 + 15, "kill -KILL $$": 128 + 9,
+	} {
+		t.Run(script, func(t *testing.T) {
+			t.Parallel()
+			l := shell(t, setup{}, script)
+			l.exits(want)
+			if len(l.queue()) != 0 {
+				t.Error("did not resign")
+			}
+		})
+	}
+}
+
+func TestCommandGetsTheTokenInEveryForm(t *testing.T) {
+	t.Parallel()
+	l := shell(t, setup{env: []string{"PGOPTIONS=-c a=b", "RINGFENCE_TOKEN=99", "OTHER=kept", "LEADER_HOLDER=me"}},
+		`echo "$RINGFENCE_RESOURCE/$RINGFENCE_TOKEN/$RINGFENCE_HOLDER/$PGOPTIONS/$OTHER"; cat`)
+	l.exits(0)
+	if got, want := l.out.String(), "orders/1/me/-c a=b -c fence.orders=1/kept\n"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+func TestPGOPTIONSIsMadeWhereThereWasNone(t *testing.T) {
+	claim := fence.Claim{Resource: "orders", Token: 9007199254740993, Holder: "me"}
+	got := childEnviron([]string{"A=1", "PGOPTIONS=", "RINGFENCE_HOLDER=old"}, claim)
+	want := []string{
+		"A=1", "RINGFENCE_RESOURCE=orders", "RINGFENCE_TOKEN=9007199254740993", "RINGFENCE_HOLDER=me",
+		"PGOPTIONS=-c fence.orders=9007199254740993",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+func TestStdinReachesTheCommand(t *testing.T) {
+	t.Parallel()
+	l := shell(t, setup{stdin: strings.NewReader("by hand")}, "cat")
+	l.exits(0)
+	if got := l.out.String(); got != "by hand" {
+		t.Errorf("got %q", got)
+	}
+}
+
+func TestNothingOfTheGroupIsLeftWhenTheCommandEnds(t *testing.T) {
+	t.Parallel()
+	stdin, hold := holdStdin(t)
+	l := shell(t, setup{stdin: stdin},
+		`(trap "" TERM HUP; sleep 1000 & echo inner=$!; wait) & echo outer=$!; read line; exit 5`)
+	inner, outer := l.pid("inner"), l.pid("outer")
+	_ = hold.Close()
+	l.exits(5)
+	mustBeGone(t, inner, outer)
+}
+
+// holdStdin is a stdin that ends when the test closes hold.
+func holdStdin(t *testing.T) (stdin, hold *os.File) {
+	t.Helper()
+	stdin, hold, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _, _ = stdin.Close(), hold.Close() })
+	return stdin, hold
+}
+
+// The session timeout is far longer than the test: the successor is let in by the resignation.
+func TestNextCandidateIsLetInAtOnceAndOnlyAfterTheGroupIsGone(t *testing.T) {
+	t.Parallel()
+	stdin, hold := holdStdin(t)
+	l := shell(t, setup{stdin: stdin}, `sleep 1000 & echo pid=$!; read line; exit 0`)
+	pid := l.pid("pid")
+	elected := l.successor(func() { mustBeGone(t, pid) })
+	_ = hold.Close() // the command ends
+	l.exits(0)
+	await(t, "the successor is elected", elected)
+}
+
+func TestDeposedCommandIsToldAndTheExitCodeIs3(t *testing.T) {
+	t.Parallel()
+	l := shell(t, setup{}, `trap 'echo bye; exit 0' TERM; echo ready; while :; do sleep 0.02; done`)
+	l.out.await(t, "ready")
+	l.depose()
+	l.exits(exitLost)
+	l.out.await(t, "bye")
+	for _, want := range []string{`"resource":"orders"`, `"token":"1"`, `"holder":`, "deposed", `"next":`} {
+		if !strings.Contains(l.log.String(), want) {
+			t.Errorf("no %s in the log", want)
+		}
+	}
+}
+
+func TestCommandThatIgnoresTERMIsKilledAfterTheGrace(t *testing.T) {
+	t.Parallel()
+	l := shell(t, setup{env: []string{"LEADER_GRACE=200ms"}},
+		`trap "" TERM; sleep 1000 & echo inner=$!; echo outer=$$; while :; do sleep 0.02; done`)
+	inner, outer := l.pid("inner"), l.pid("outer")
+	start := time.Now()
+	l.depose()
+	l.exits(exitLost)
+	mustBeGone(t, inner, outer)
+	if took := time.Since(start); took < 200*time.Millisecond {
+		t.Errorf("killed after %s, before the grace was over", took)
+	}
+}
+
+func TestSessionThatTheCoordinatorCallsExpiredKillsAtOnce(t *testing.T) {
+	t.Parallel()
+	l := shell(t, setup{env: []string{"LEADER_SESSION_TIMEOUT=10m", "LEADER_GRACE=2m"}},
+		`trap "" TERM; echo pid=$$; while :; do sleep 0.02; done`)
+	pid := l.pid("pid")
+	l.client.Expire()
+	l.exits(exitLost) // long before the grace is over
+	mustBeGone(t, pid)
+}
+
+func TestSignalsReachTheWholeGroup(t *testing.T) {
+	t.Parallel()
+	l := shell(t, setup{}, `
+		trap 'echo outer USR1' USR1; trap 'echo outer HUP' HUP; trap 'echo outer INT' INT; trap 'echo outer QUIT' QUIT
+		trap 'echo outer WINCH' WINCH; trap 'echo outer USR2' USR2; trap 'exit 9' TERM
+		sh -c 'trap "echo inner USR1" USR1; trap "" HUP INT QUIT USR2 WINCH; echo inner ready; while :; do sleep 0.02; done' &
+		echo outer ready; while :; do wait; done`)
+	l.out.await(t, "inner ready")
+	l.out.await(t, "outer ready")
+	l.signals <- syscall.SIGUSR1
+	l.out.await(t, "outer USR1")
+	l.out.await(t, "inner USR1")
+	for sig, name := range map[os.Signal]string{
+		syscall.SIGHUP: "HUP", syscall.SIGINT: "INT", syscall.SIGQUIT: "QUIT", syscall.SIGUSR2: "USR2", syscall.SIGWINCH: "WINCH",
+	} {
+		l.signals <- sig
+		l.out.await(t, "outer "+name)
+	}
+	l.signals <- syscall.SIGTERM
+	l.exits(9)
+}
+
+func TestSecondTERMKills(t *testing.T) {
+	t.Parallel()
+	for _, second := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT} {
+		l := shell(t, setup{}, `trap 'echo no' TERM; trap "" INT; echo ready; while :; do sleep 0.02; done`)
+		l.out.await(t, "ready")
+		l.signals <- syscall.SIGTERM
+		l.out.await(t, "no")
+		l.signals <- second
+		l.exits(128 + 9)
+	}
+}
+
+func TestSignalWhileStandingWithdrawsTheCandidacy(t *testing.T) {
+	t.Parallel()
+	m := fencetest.NewMemory(long)
+	first := shell(t, setup{memory: m}, "echo ready; exec sleep 1000")
+	first.out.await(t, "ready")
+	second := shell(t, setup{memory: m}, "echo never")
+	eventually(t, "two candidates", func() bool { return len(first.queue()) == 2 })
+	second.signals <- syscall.SIGUSR1 // means nothing yet
+	second.signals <- syscall.SIGTERM
+	second.exits(128 + 15)
+	if len(first.queue()) != 1 || second.out.String() != "" {
+		t.Errorf("queue %v, output %q", first.queue(), second.out)
+	}
+	first.signals <- syscall.SIGTERM
+	first.exits(128 + 15)
+}
+
+func TestCommandThatCannotBeFoundStandsForNothing(t *testing.T) {
+	t.Parallel()
+	l := begin(t, setup{}, "run", "orders", "--", "no-such-command-anywhere")
+	l.exits(exitError)
+	if strings.Contains(l.log.String(), "standing for election") {
+		t.Error("it stood for election all the same")
+	}
+}
+
+func TestCommandThatCannotBeStartedGivesLeadershipUp(t *testing.T) {
+	t.Parallel()
+	path := t.TempDir() + "/broken"
+	if err := os.WriteFile(path, []byte("#!/no/such/interpreter\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	l := begin(t, setup{}, "run", "orders", "--", path)
+	l.exits(exitError)
+	if len(l.queue()) != 0 {
+		t.Error("did not resign")
+	}
+}
+
+// fakeStore raises as it is told.
+type fakeStore struct {
+	mu     sync.Mutex
+	raised []fence.Token
+	answer func(n int) error // to the n-th raise, from 1
+}
+
+func (f *fakeStore) Raise(_ context.Context, c fence.Claim) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.raised = append(f.raised, c.Token)
+	return f.answer(len(f.raised))
+}
+
+// with is a setup whose one store is f.
+func (f *fakeStore) with() setup {
+	return setup{
+		env:    []string{"LEADER_STORES=fake://u:s3cr3t@h/"},
+		stores: map[string]openStore{"fake": func(string) fence.Raiser { return f }},
+	}
+}
+
+func refusal(r fence.Reason) error { return &fence.Refusal{Reason: r, Message: "refused"} }
+
+func TestCommandIsStartedOnlyOnceEveryMarkIsRaisedAndTheCoordinatorTold(t *testing.T) {
+	t.Parallel()
+	m := fencetest.NewMemory(long)
+	observer := m.Open()
+	defer observer.Close()
+	var atRaise []fence.Candidate
+	f := &fakeStore{answer: func(int) (err error) {
+		atRaise, err = observer.Candidates(t.Context(), "orders")
+		return err
+	}}
+	s := f.with()
+	s.memory = m
+	l := shell(t, s, "echo ready; exec sleep 1000")
+	l.out.await(t, "ready")
+	if len(atRaise) != 1 || atRaise[0].Ready {
+		t.Errorf("when the mark was raised the election stood at %v", atRaise)
+	}
+	if q := l.queue(); len(q) != 1 || !q[0].Ready {
+		t.Errorf("when the command had started the election stood at %v", q)
+	}
+	l.signals <- syscall.SIGTERM
+	l.exits(128 + 15)
+}
+
+func TestRefusalThatMayPassIsTriedAgainWithANewTerm(t *testing.T) {
+	t.Parallel()
+	passing := []error{errors.New("connection refused"), refusal(fence.Unrevoked), refusal(fence.NotLeader)}
+	f := &fakeStore{answer: func(n int) error {
+		if n <= len(passing) {
+			return passing[n-1]
+		}
+		return nil
+	}}
+	l := shell(t, f.with(), "echo token=$RINGFENCE_TOKEN")
+	l.exits(0)
+	if got := l.pid("token"); got != 4 || !slices.Equal(f.raised, []fence.Token{1, 2, 3, 4}) {
+		t.Errorf("the command ran under %d after raises %v", got, f.raised)
+	}
+	if strings.Contains(l.log.String(), "s3cr3t") {
+		t.Error("the log tells the store's password")
+	}
+}
+
+func TestRefusalThatWillNotPassEndsTheRun(t *testing.T) {
+	t.Parallel()
+	for reason, want := range map[fence.Reason]int{
+		fence.Stale: exitLost, fence.OtherIssuer: exitError, fence.NotInstalled: exitError, fence.Malformed: exitError,
+	} {
+		t.Run(reason.String(), func(t *testing.T) {
+			t.Parallel()
+			l := shell(t, (&fakeStore{answer: func(int) error { return refusal(reason) }}).with(), "echo never")
+			l.exits(want)
+			if l.out.String() != "" || len(l.queue()) != 0 {
+				t.Errorf("output %q, queue %v", l.out, l.queue())
+			}
+			if !strings.Contains(l.log.String(), `"next":`) || !strings.Contains(l.log.String(), "fake://u:xxxxx@h/") {
+				t.Error("the log does not say which store and what now")
+			}
+		})
+	}
+}
+
+func TestSignalDuringABackoffEndsTheRun(t *testing.T) {
+	t.Parallel()
+	l := shell(t, (&fakeStore{answer: func(int) error { return errors.New("unreachable") }}).with(), "echo never")
+	l.log.await(t, "standing again")
+	l.signals <- syscall.SIGINT
+	l.exits(128 + 2)
+}
+
+func TestStoreThatDoesNotAnswerIsGivenUpInTime(t *testing.T) {
+	t.Parallel()
+	s := setup{
+		env:    []string{"LEADER_STORES=fake://h/", "LEADER_RAISE_TIMEOUT=50ms"},
+		stores: map[string]openStore{"fake": func(string) fence.Raiser { return silentStore{} }},
+	}
+	l := shell(t, s, "echo never")
+	l.log.await(t, "LEADER_RAISE_TIMEOUT=50ms")
+	l.signals <- syscall.SIGTERM
+	l.exits(128 + 15)
+}
+
+type silentStore struct{}
+
+func (silentStore) Raise(ctx context.Context, _ fence.Claim) error {
+	<-ctx.Done()
+	return ctx.Err()
+}

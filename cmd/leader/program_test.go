@@ -1,0 +1,270 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/fence/fencetest"
+)
+
+// call runs leader to its end and returns what it said.
+func call(t *testing.T, env []string, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	var out, log strings.Builder
+	code = run(t.Context(), args, env, strings.NewReader(""), &out, &log)
+	return code, out.String(), log.String()
+}
+
+func TestWrongUsageExits2AndSaysWhatIsRight(t *testing.T) {
+	for _, c := range []struct {
+		args string
+		want string
+	}{
+		{"", "no subcommand"},
+		{"lead orders", `"lead" is not a subcommand`},
+		{"run", "RESOURCE is missing"},
+		{"run orders", "the command is missing"},
+		{"run orders --", "the command is missing"},
+		{"run orders psql", "leader run orders -- psql"},
+		{"run orders more -- psql", `"more" is one argument too many`},
+		{"run -o json orders -- psql", "-o"},
+		{"run Orders -- psql", "not a resource name"},
+		{"status", "RESOURCE is missing"},
+		{"status orders -o yaml", "table or json"},
+		{"status orders more", `"more" is one argument too many`},
+		{"status orders -- psql", "takes no command"},
+		{"watch orders -x", "-x"},
+		{"resign orders -o json", "-o"},
+	} {
+		code, out, log := call(t, nil, strings.Fields(c.args)...)
+		if code != exitUsage || out != "" || !strings.Contains(log, c.want) {
+			t.Errorf("leader %s: code %d, stdout %q, stderr %q", c.args, code, out, log)
+		}
+	}
+}
+
+func TestEveryProblemOfTheSettingsIsListedWithoutASecret(t *testing.T) {
+	env := []string{
+		"LEADER_COORDINATOR=consul://u:s3cr3t@h", "LEADER_STORES=redis://:s3cr3t@h,mysql://u:s3cr3t@h",
+		"LEADER_SESSION_TIMEOUT=10", "LEADER_GRACE=5s", "LEADER_ON_DISCONNECT=shrug", "LEADER_HODLER=me",
+		"LEADER_LOG=loud", "LEADER_RAISE_TIMEOUT=-1s", "UNRELATED=1",
+	}
+	code, out, log := call(t, env, "status", "orders")
+	if code != exitUsage || out != "" || strings.Contains(log, "s3cr3t") {
+		t.Errorf("code %d, stdout %q, stderr:\n%s", code, out, log)
+	}
+	for _, want := range []string{
+		"no coordinator consul://", "number 2: there is no store mysql://", `LEADER_SESSION_TIMEOUT="10"`, "LEADER_GRACE=5s does not fit",
+		"pause, continue, stop", "did you mean LEADER_HOLDER?", `LEADER_LOG="loud"`, "LEADER_RAISE_TIMEOUT=-1s",
+	} {
+		if !strings.Contains(log, want) {
+			t.Errorf("no %q in:\n%s", want, log)
+		}
+	}
+}
+
+func TestCoordinatorIsRequired(t *testing.T) {
+	if code, _, log := call(t, nil, "status", "orders"); code != exitUsage || !strings.Contains(log, "LEADER_COORDINATOR is required") {
+		t.Errorf("code %d, stderr %q", code, log)
+	}
+}
+
+func TestEtcdIsAnsweredNotBuilt(t *testing.T) {
+	code, _, log := call(t, []string{"LEADER_COORDINATOR=etcd://u:s3cr3t@h"}, "status", "orders")
+	if code != exitError || !strings.Contains(log, "etcd is not built") || strings.Contains(log, "s3cr3t") {
+		t.Errorf("code %d, stderr %q", code, log)
+	}
+}
+
+func TestErrorOfTheCoordinatorTellsNoSecret(t *testing.T) {
+	p := &program{
+		env: []string{"LEADER_COORDINATOR=mem://u:s3cr3t@h"}, stdout: newScreen(), stderr: newScreen(), notify: notify,
+		electors: map[string]openElector{"mem": func(_ context.Context, url string, _ electorOptions) (fence.Coordinator, error) {
+			return nil, errors.New("cannot parse " + url + ", not with password s3cr3t")
+		}},
+	}
+	if code := p.run(t.Context(), []string{"status", "orders"}); code != exitError {
+		t.Errorf("code %d", code)
+	}
+	if log := p.stderr.(*screen).String(); strings.Contains(log, "s3cr3t") || !strings.Contains(log, "mem://u:xxxxx@h") {
+		t.Error(log)
+	}
+}
+
+func TestHelpMentionsEverySettingSubcommandAndExitCode(t *testing.T) {
+	source, err := os.ReadFile("settings.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := regexp.MustCompile(`LEADER_[A-Z_]+`).FindAllString(string(source), -1)
+	for _, args := range [][]string{{"-h"}, {"--help"}, {"run", "-h"}, {"run", "orders", "-h"}, {"status", "-h"}} {
+		code, out, log := call(t, []string{"LEADER_UNKNOWN=1"}, args...)
+		if code != exitDone || log != "" {
+			t.Errorf("%v: code %d, stderr %q", args, code, log)
+		}
+		for _, want := range append(names, "default: 10s", "default: pause", "3    leadership was lost") {
+			if !strings.Contains(out, want) {
+				t.Errorf("%v: no %q in:\n%s", args, want, out)
+			}
+		}
+	}
+	_, out, _ := call(t, nil, "-h")
+	for _, c := range commands() {
+		if !strings.Contains(out, "leader "+c.name) {
+			t.Errorf("no %s in:\n%s", c.name, out)
+		}
+	}
+}
+
+func TestDefaultsFollowTheSessionTimeout(t *testing.T) {
+	p := &program{env: []string{"LEADER_COORDINATOR=mem://h", "LEADER_SESSION_TIMEOUT=30s"}, electors: map[string]openElector{"mem": nil}}
+	c, err := p.settings()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if host, _ := os.Hostname(); c.Grace.Seconds() != 6 || !strings.HasPrefix(c.Holder, host+":") || c.OnDisconnect != pause {
+		t.Errorf("got %+v", c)
+	}
+}
+
+// enrolled is a memory with two candidates, the first of which is ready.
+func enrolled(t *testing.T) *fencetest.Memory {
+	t.Helper()
+	m := fencetest.NewMemory(long)
+	c := m.Open()
+	t.Cleanup(func() { _ = c.Close() })
+	term, err := c.Campaign(t.Context(), "orders", "host a:1")
+	if err == nil {
+		err = term.Acknowledge(t.Context())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() { _, _ = c.Campaign(t.Context(), "orders", "b:2") }()
+	eventually(t, "two stand", func() bool {
+		queue, err := c.Candidates(t.Context(), "orders")
+		return err == nil && len(queue) == 2
+	})
+	return m
+}
+
+func TestStatusShowsTheLeader(t *testing.T) {
+	l := begin(t, setup{memory: enrolled(t)}, "status", "orders")
+	l.exits(exitDone)
+	want := "RESOURCE  LEADER      TOKEN  READY  CANDIDATES\n" + `orders    "host a:1"  1      yes    2` + "\n"
+	if l.out.String() != want {
+		t.Errorf("got\n%swant\n%s", l.out, want)
+	}
+}
+
+func TestStatusAsJSONHasTokensAsStrings(t *testing.T) {
+	l := begin(t, setup{memory: enrolled(t)}, "status", "orders", "-o", "json")
+	l.exits(exitDone)
+	want := `{"resource":"orders","leader":{"token":"1","holder":"host a:1","ready":true},"candidates":[` +
+		`{"token":"1","holder":"host a:1","ready":true},{"token":"2","holder":"b:2","ready":false}]}` + "\n"
+	if l.out.String() != want {
+		t.Errorf("got  %swant %s", l.out, want)
+	}
+}
+
+func TestStatusExits1WhenNobodyLeads(t *testing.T) {
+	l := begin(t, setup{}, "status", "-o=json", "orders")
+	l.exits(exitError)
+	if got, want := l.out.String(), `{"resource":"orders","leader":null,"candidates":[]}`+"\n"; got != want {
+		t.Errorf("got %swant %s", got, want)
+	}
+	l = begin(t, setup{}, "status", "orders")
+	l.exits(exitError)
+	if !strings.Contains(l.out.String(), "orders    -       -      -      0") {
+		t.Errorf("got %s", l.out)
+	}
+}
+
+func TestStatusGivesUpOnACoordinatorThatDoesNotAnswer(t *testing.T) {
+	m := fencetest.NewMemory(long)
+	l := begin(t, setup{memory: m, env: []string{"LEADER_SESSION_TIMEOUT=50ms", "LEADER_STORES="}}, "status", "orders")
+	l.client.Cut()
+	if code := <-l.code; code != exitError { // either it was asked before the cut, and nobody leads, or not
+		t.Errorf("code %d", code)
+	}
+}
+
+func TestWatchPrintsALinePerChangeOfLeadershipUntilInterrupted(t *testing.T) {
+	m := fencetest.NewMemory(long)
+	l := begin(t, setup{memory: m}, "watch", "orders", "-o", "json")
+	l.out.await(t, `"leader":null`)
+	c := m.Open()
+	defer c.Close()
+	term, err := c.Campaign(t.Context(), "orders", "a:1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.out.await(t, `"leader":{"token":"1","holder":"a:1","ready":false}}`)
+	if err := term.Acknowledge(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	l.out.await(t, `"leader":{"token":"1","holder":"a:1","ready":true}}`)
+	go func() { _, _ = c.Campaign(t.Context(), "orders", "b:2") }() // no change of leadership
+	eventually(t, "two stand", func() bool { return len(l.queue()) == 2 })
+	if err := term.Resign(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	l.out.await(t, `"leader":{"token":"2","holder":"b:2","ready":false}}`)
+	l.signals <- syscall.SIGINT
+	l.exits(exitDone)
+	lines := strings.Split(strings.TrimSpace(l.out.String()), "\n")
+	if len(lines) != 4 {
+		t.Errorf("want 4 lines, got:\n%s", l.out)
+	}
+	for _, line := range lines {
+		var c change
+		if err := json.Unmarshal([]byte(line), &c); err != nil || c.Time.IsZero() || c.Resource != "orders" {
+			t.Errorf("%v in %s", err, line)
+		}
+	}
+}
+
+func TestWatchInWords(t *testing.T) {
+	l := begin(t, setup{memory: enrolled(t)}, "watch", "orders")
+	l.out.await(t, `Z  token=1  holder="host a:1"  ready=yes`)
+	l.memory.Delete("orders", 1)
+	l.out.await(t, "Z  token=2  holder=b:2  ready=no")
+	l.memory.Delete("orders", 2)
+	l.signals <- syscall.SIGTERM
+	l.exits(exitDone)
+}
+
+func TestResignDeposesTheLeader(t *testing.T) {
+	m := enrolled(t)
+	l := begin(t, setup{memory: m}, "resign", "orders")
+	l.exits(exitDone)
+	if got, want := l.out.String(), `orders: "host a:1" with token 1 was deposed`+"\n"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if q := l.queue(); len(q) != 1 || q[0].Token != 2 {
+		t.Errorf("queue %v", q)
+	}
+}
+
+func TestResignExits1WhenNobodyLeads(t *testing.T) {
+	l := begin(t, setup{}, "resign", "orders")
+	l.exits(exitError)
+	if !strings.Contains(l.log.String(), "nobody leads orders") {
+		t.Errorf("stderr %q", l.log)
+	}
+}
+
+func TestResignedTermsCommandIsStopped(t *testing.T) {
+	m := fencetest.NewMemory(long)
+	running := shell(t, setup{memory: m}, "echo ready; exec sleep 1000")
+	running.out.await(t, "ready")
+	begin(t, setup{memory: m}, "resign", "orders").exits(exitDone)
+	running.exits(exitLost)
+}

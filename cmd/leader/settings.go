@@ -1,0 +1,108 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/ringfence/ringfence/internal/settings"
+)
+
+// config is leader's settings; `leader -h` is made of these tags.
+type config struct {
+	Coordinator    settings.URL  `env:"LEADER_COORDINATOR,required" help:"where elections are held, such as zk://host1:2181,host2:2181/root"`
+	Stores         settings.URLs `env:"LEADER_STORES" help:"URLs (postgres://..., redis://...) with commas between, of guards or of databases with the schema installed. A new leader raises the mark on every one before the command is started. With none, the mark rises only when the command opens its first session under the token"`
+	SessionTimeout time.Duration `env:"LEADER_SESSION_TIMEOUT" envDefault:"10s" help:"after so long without a word from this leader the coordinator lets another one in. The commands that only ask give up after as long"`
+	OnDisconnect   policy        `env:"LEADER_ON_DISCONNECT" envDefault:"pause" help:"what happens to the command while the coordinator is out of reach: pause (SIGSTOP until it is back), continue, or stop. Whichever it is, the command is ended before the session can expire; only when leader itself is paused for as long, the fence alone holds"`
+	Grace          time.Duration `env:"LEADER_GRACE" defaultText:"a fifth of LEADER_SESSION_TIMEOUT" help:"how long a command that has to stop has between TERM and KILL. Less where the session could expire sooner; 1ms for next to none"`
+	RaiseTimeout   time.Duration `env:"LEADER_RAISE_TIMEOUT" envDefault:"30s" help:"how long one store may take to raise the mark and end older sessions before this candidate steps back and stands again"`
+	Holder         string        `env:"LEADER_HOLDER" defaultText:"host name:process id" help:"who this is, for people who look at status and logs"`
+	Log            slog.Level    `env:"LEADER_LOG" envDefault:"info" help:"debug, info, warn or error. The log goes to stderr: text on a terminal, JSON elsewhere"`
+
+	electors, stores []string // the schemes there are
+}
+
+// policy is what happens to the command while the coordinator is out of reach.
+type policy string
+
+const (
+	pause   policy = "pause"
+	goOn    policy = "continue"
+	stopNow policy = "stop"
+)
+
+// UnmarshalText takes one of the three.
+func (p *policy) UnmarshalText(text []byte) error {
+	given := policy(text)
+	if given != pause && given != goOn && given != stopNow {
+		return errors.New("not one of pause, continue, stop")
+	}
+	*p = given
+	return nil
+}
+
+// settings loads the config. Its error lists every problem.
+func (p *program) settings() (*config, error) {
+	c := &config{electors: slices.Sorted(maps.Keys(p.electors)), stores: slices.Sorted(maps.Keys(p.stores))}
+	if err := settings.Load(c, "LEADER_", p.env); err != nil {
+		return nil, err
+	}
+	if c.Grace == 0 {
+		c.Grace = min(c.SessionTimeout/5, c.mostGrace())
+	}
+	if c.Holder == "" {
+		host, err := os.Hostname()
+		if err != nil {
+			host = "unknown"
+		}
+		c.Holder = fmt.Sprintf("%s:%d", host, os.Getpid())
+	}
+	return c, nil
+}
+
+// Validate implements settings.Validator.
+func (c *config) Validate() error {
+	var problems []error
+	report := func(bad bool, format string, args ...any) {
+		if bad {
+			problems = append(problems, fmt.Errorf(format, args...))
+		}
+	}
+	scheme := c.Coordinator.Scheme()
+	report(c.Coordinator != "" && !slices.Contains(c.electors, scheme),
+		"LEADER_COORDINATOR: there is no coordinator %s://; there is %s", scheme, list(c.electors))
+	for i, u := range c.Stores {
+		report(!slices.Contains(c.stores, u.Scheme()),
+			"LEADER_STORES: number %d: there is no store %s://; there is %s", i+1, u.Scheme(), list(c.stores))
+	}
+	report(c.SessionTimeout <= 0, "LEADER_SESSION_TIMEOUT=%s must be above 0", c.SessionTimeout)
+	report(c.RaiseTimeout <= 0, "LEADER_RAISE_TIMEOUT=%s must be above 0", c.RaiseTimeout)
+	report(c.Grace < 0, "LEADER_GRACE=%s must not be below 0", c.Grace)
+	report(c.SessionTimeout > 0 && c.Grace > c.mostGrace(),
+		"LEADER_GRACE=%s does not fit into LEADER_SESSION_TIMEOUT=%s: the command must have stopped before the session "+
+			"can expire, and the coordinator is heard from only every third of that time; at most %s fits",
+		c.Grace, c.SessionTimeout, c.mostGrace())
+	report(len(c.Holder) > 200 || strings.ContainsFunc(c.Holder, isControl),
+		"LEADER_HOLDER must be at most 200 bytes without control characters")
+	return errors.Join(problems...)
+}
+
+// margin is kept between the KILL and the deadline: for the kernel to end the command, and for a busy machine.
+func (c *config) margin() time.Duration {
+	return min(max(c.SessionTimeout/20, 20*time.Millisecond), time.Second)
+}
+
+// mostGrace leaves room for the time that passes between two words of the coordinator when all is well: with less the
+// command would be stopped for no reason.
+func (c *config) mostGrace() time.Duration {
+	return max(0, c.SessionTimeout/3-c.margin()).Truncate(time.Millisecond)
+}
+
+func isControl(r rune) bool { return r < ' ' || r == 0x7f }
+
+func list(schemes []string) string { return strings.Join(schemes, "://, ") + "://" }

@@ -1,0 +1,60 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/settings"
+	"github.com/ringfence/ringfence/store/postgres"
+	"github.com/ringfence/ringfence/store/redis"
+)
+
+type openStore func(url string) fence.Raiser
+
+// stores is every store there is, by the scheme of its URL in LEADER_STORES.
+var stores = map[string]openStore{
+	"postgres":   postgres.NewRaiser,
+	"postgresql": postgres.NewRaiser,
+	"redis":      redis.NewRaiser,
+}
+
+// raisers are the stores of the settings.
+func (p *program) raisers(c *config) []fence.Raiser {
+	var all []fence.Raiser
+	for _, u := range c.Stores {
+		all = append(all, &namedStore{Raiser: p.stores[u.Scheme()](u.Reveal()), url: u, timeout: c.RaiseTimeout})
+	}
+	return all
+}
+
+// namedStore bounds a raise in time and says in its errors which store it was.
+type namedStore struct {
+	fence.Raiser
+	url     settings.URL
+	timeout time.Duration
+}
+
+// Raise implements fence.Raiser. Its error is a *raiseError.
+func (s *namedStore) Raise(ctx context.Context, claim fence.Claim) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, s.timeout, fmt.Errorf("no answer within LEADER_RAISE_TIMEOUT=%s", s.timeout))
+	defer cancel()
+	err := s.Raiser.Raise(ctx, claim)
+	if err == nil {
+		return nil
+	}
+	if cause := context.Cause(ctx); cause != nil {
+		err = fmt.Errorf("%w: %w", cause, err)
+	}
+	return &raiseError{url: s.url, err: err}
+}
+
+// raiseError tells which store did not raise the mark. The mark may or may not be raised there.
+type raiseError struct {
+	url settings.URL
+	err error
+}
+
+func (e *raiseError) Error() string { return e.url.Scrub(fmt.Sprintf("%s: %v", e.url, e.err)) }
+func (e *raiseError) Unwrap() error { return e.err }

@@ -1,0 +1,66 @@
+package main
+
+import (
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/servers/serverstest"
+	"github.com/ringfence/ringfence/store/postgres"
+	"github.com/ringfence/ringfence/store/redis"
+)
+
+// testStores leads over a real Postgres and a real Redis, reached without a guard.
+func testStores(t *testing.T, program string) {
+	pg, zk := serverstest.SharedPostgres(t), serverstest.SharedZooKeeper(t)
+	database := pg.URL("postgres", serverstest.FreshDatabase(t, pg))
+	cache := serverstest.SharedRedis(t).URL()
+	s := newSite(t, program, zk, 20*time.Second)
+	s.env = append(s.env, "LEADER_STORES="+database+","+cache, "LEADER_HOLDER=me")
+	psql := []string{"run", "orders", "--", "psql", database, "-Atc",
+		"select token::text = current_setting('fence.orders'), holder from ringfence.mark where resource = 'orders'"}
+
+	l := s.start(psql...)
+	l.exits(exitError)
+	l.log.await(t, "guard install")
+
+	if err := postgres.Install(t.Context(), database, "postgres"); err != nil {
+		t.Fatal(err)
+	}
+	if err := redis.Install(t.Context(), cache); err != nil {
+		t.Fatal(err)
+	}
+	l = s.start(psql...)
+	l.exits(0)
+	if got := strings.TrimSpace(l.out.String()); got != "t|me" {
+		t.Errorf("psql says %q", got)
+	}
+
+	t.Run("other issuer", func(t *testing.T) {
+		other := *s
+		other.env = append([]string{}, s.env...)
+		for i, v := range other.env {
+			if strings.HasPrefix(v, "LEADER_COORDINATOR=") {
+				other.env[i] = v + "-rebuilt"
+			}
+		}
+		l := other.start(psql...)
+		l.exits(exitError)
+		l.log.await(t, "guard adopt")
+	})
+	t.Run("stale", func(t *testing.T) {
+		out, err := exec.Command("psql", database, "-Atc", "select issuer from ringfence.mark where resource = 'orders'").Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		newer := fence.Claim{Resource: "orders", Token: 1 << 60, Issuer: fence.Issuer(strings.TrimSpace(string(out))), Holder: "newer"}
+		if err := postgres.NewRaiser(database).Raise(t.Context(), newer); err != nil {
+			t.Fatal(err)
+		}
+		l := s.start(psql...)
+		l.exits(exitLost)
+		l.log.await(t, "a newer leader has raised the mark")
+	})
+}

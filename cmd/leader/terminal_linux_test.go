@@ -1,0 +1,83 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/ringfence/ringfence/internal/servers/serverstest"
+)
+
+// openTerminal makes a pseudo-terminal: what is written to keyboard is typed, and the other end is a program's stdin.
+func openTerminal(t *testing.T) (keyboard, tty *os.File) {
+	t.Helper()
+	keyboard, err := os.OpenFile("/dev/ptmx", os.O_RDWR|syscall.O_NOCTTY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = keyboard.Close() })
+	raw, err := keyboard.SyscallConn()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var n int
+	var errs [2]error
+	_ = raw.Control(func(fd uintptr) {
+		errs[0] = unix.IoctlSetPointerInt(int(fd), unix.TIOCSPTLCK, 0)
+		n, errs[1] = unix.IoctlGetInt(int(fd), unix.TIOCGPTN)
+	})
+	if errs[0] != nil || errs[1] != nil {
+		t.Fatal(errs)
+	}
+	tty, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", n), os.O_RDWR|syscall.O_NOCTTY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = tty.Close() })
+	return keyboard, tty
+}
+
+// testTerminal is a shell that runs leader in the foreground and reads on afterwards. It has no job control, so that
+// it is leader that has to give the terminal back.
+func testTerminal(t *testing.T, program string) {
+	keyboard, tty := openTerminal(t)
+	s := newSite(t, program, serverstest.SharedZooKeeper(t), 20*time.Second)
+	s.env = append(s.env, "LEADER="+program)
+	s.program = "/bin/sh"
+	shown := newScreen()
+	shell := s.prepare("-c", `
+		"$LEADER" run orders -- /bin/sh -c 'trap "echo interrupted" INT; stty -echo; echo ready; read line; echo got $line; until read line; do :; done; echo got $line; exit 5'
+		echo "code=$?"; stty -a | tr ";" "\n" | grep -E "susp|echo "; read line; echo "afterwards $line"`)
+	shell.cmd.Stdin, shell.cmd.Stdout, shell.cmd.Stderr = tty, tty, tty
+	shell.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+	shell.begin()
+	_ = tty.Close()
+	read := make(chan struct{})
+	go func() { defer close(read); _, _ = io.Copy(shown, keyboard) }()
+
+	shown.await(t, "ready")
+	for _, step := range []struct{ typed, shown string }{
+		{"one\n", "got one"}, // it can read
+		{"\x03", "interrupted"},
+		{"\x1atwo\n", "two"}, // Ctrl-Z stops nothing
+		{"", "code=5"},
+		{"", "susp = ^Z"}, // all is as it was
+		{"three\n", "afterwards three"},
+	} {
+		if _, err := keyboard.WriteString(step.typed); err != nil {
+			t.Fatal(err)
+		}
+		shown.await(t, step.shown)
+	}
+	shell.exits(0)
+	<-read
+	if strings.Contains(shown.String(), " -echo ") {
+		t.Errorf("the terminal was not restored:\n%s", shown)
+	}
+}

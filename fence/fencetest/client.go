@@ -1,0 +1,178 @@
+package fencetest
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+
+	"github.com/ringfence/ringfence/fence"
+)
+
+// ErrClosed is returned by calls on a closed Client.
+var ErrClosed = errors.New("the coordinator client is closed")
+
+// Client is one process's view of a Memory. Its faults are switched by Cut, Heal, Expire and LoseReply.
+type Client struct {
+	m    *Memory
+	ctx  context.Context // ends at Close
+	stop context.CancelFunc
+
+	terms sync.WaitGroup // campaigns and the keepers of terms
+
+	// The Memory's mu guards the rest.
+	cut       bool
+	loseReply bool
+	closed    bool
+	entries   map[*entry]bool
+}
+
+var _ fence.Coordinator = (*Client)(nil)
+
+// Open makes a client. Close it.
+func (m *Memory) Open() *Client {
+	ctx, stop := context.WithCancel(context.Background())
+	return &Client{m: m, ctx: ctx, stop: stop, entries: map[*entry]bool{}}
+}
+
+// Cut lets no round trip of this client through until Heal.
+func (c *Client) Cut() { c.set(func() { c.cut = true }) }
+
+// Heal undoes Cut.
+func (c *Client) Heal() { c.set(func() { c.cut = false }) }
+
+// LoseReply makes the next enrolment of this client happen without its client being told.
+func (c *Client) LoseReply() { c.set(func() { c.loseReply = true }) }
+
+// Expire ends the sessions of this client at the coordinator.
+func (c *Client) Expire() {
+	c.set(func() {
+		for e := range c.entries {
+			if !e.gone {
+				e.expired = true
+				c.m.remove(e)
+			}
+		}
+	})
+}
+
+func (c *Client) set(fault func()) {
+	c.m.mu.Lock()
+	defer c.m.mu.Unlock()
+	fault()
+	c.m.tell()
+}
+
+// Close implements fence.Coordinator.
+func (c *Client) Close() error {
+	c.set(func() { c.closed = true })
+	c.stop()
+	c.terms.Wait()
+	return nil
+}
+
+// Issuer implements fence.Coordinator.
+func (c *Client) Issuer(ctx context.Context) (issuer fence.Issuer, err error) {
+	err = c.patiently(ctx, func() { issuer = c.m.issuer })
+	return issuer, err
+}
+
+// Candidates implements fence.Coordinator.
+func (c *Client) Candidates(ctx context.Context, r fence.Resource) (queue []fence.Candidate, err error) {
+	if _, err := fence.ParseResource(string(r)); err != nil {
+		return nil, err
+	}
+	err = c.patiently(ctx, func() { queue = c.m.queue(r) })
+	return queue, err
+}
+
+// Watch implements fence.Coordinator.
+func (c *Client) Watch(ctx context.Context, r fence.Resource, each func([]fence.Candidate) error) error {
+	if _, err := fence.ParseResource(string(r)); err != nil {
+		return err
+	}
+	var told []fence.Candidate
+	for first := true; ; first = false {
+		var queue []fence.Candidate
+		var changed chan struct{}
+		err := c.patiently(ctx, func() { queue, changed = c.m.queue(r), c.m.changed })
+		if err != nil {
+			return err
+		}
+		if first || !slices.Equal(queue, told) {
+			if err := each(slices.Clone(queue)); err != nil {
+				return err
+			}
+			told = queue
+		}
+		if err := c.wait(ctx, changed); err != nil {
+			return err
+		}
+	}
+}
+
+// Depose implements fence.Coordinator.
+func (c *Client) Depose(ctx context.Context, r fence.Resource, token fence.Token) (found bool, err error) {
+	if _, err := fence.ParseResource(string(r)); err != nil {
+		return false, err
+	}
+	err = c.patiently(ctx, func() {
+		i := slices.IndexFunc(c.m.elections[r], func(e *entry) bool { return e.Token == token })
+		if found = i >= 0; found {
+			c.m.remove(c.m.elections[r][i])
+		}
+	})
+	return found, err
+}
+
+// queue copies an election. The caller holds mu.
+func (m *Memory) queue(r fence.Resource) []fence.Candidate {
+	queue := make([]fence.Candidate, 0, len(m.elections[r]))
+	for i, e := range m.elections[r] {
+		candidate := e.Candidate
+		candidate.Ready = candidate.Ready && i == 0
+		queue = append(queue, candidate)
+	}
+	return queue
+}
+
+// roundTrip does one thing at the coordinator, or returns errCut or ErrClosed.
+func (c *Client) roundTrip(do func()) error {
+	c.m.mu.Lock()
+	defer c.m.mu.Unlock()
+	switch {
+	case c.closed:
+		return ErrClosed
+	case c.cut:
+		return errCut
+	}
+	do()
+	return nil
+}
+
+// patiently is roundTrip that waits for a cut to heal.
+func (c *Client) patiently(ctx context.Context, do func()) error {
+	for {
+		c.m.mu.Lock()
+		changed := c.m.changed
+		c.m.mu.Unlock()
+		if err := c.roundTrip(do); !errors.Is(err, errCut) {
+			return err
+		}
+		if err := c.wait(ctx, changed); err != nil {
+			return err
+		}
+	}
+}
+
+// wait returns nil when changed is closed.
+func (c *Client) wait(ctx context.Context, changed <-chan struct{}) error {
+	select {
+	case <-changed:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-c.ctx.Done():
+		return ErrClosed
+	}
+}

@@ -1,0 +1,189 @@
+package fencetest
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/ringfence/ringfence/fence"
+)
+
+func shortCutSuspends(t *testing.T, h Harness) {
+	s := newStage(t, h)
+	c := s.open()
+	term := s.lead(c, "a")
+	token := term.Token()
+	b := s.enrol(s.open(), "b")
+	h.Cut(t, c)
+	s.reaches(term, fence.Suspended)
+	h.Heal(t, c)
+	s.reaches(term, fence.Active)
+	first := term.Deadline()
+	s.eventually("the resumed term is confirmed again", func() bool { return term.Deadline().After(first) })
+	if term.Token() != token || s.token("a") != token {
+		t.Errorf("the token changed from %v to %v, enrolled as %v", token, term.Token(), s.token("a"))
+	}
+	b.waits("although the cut was short")
+	if err := term.Acknowledge(s.ctx); err != nil {
+		t.Errorf("acknowledge after the cut: %v", err)
+	}
+	s.resign(term)
+	s.resign(b.term())
+}
+
+func longCutExpires(t *testing.T, h Harness) {
+	s := newStage(t, h)
+	c := s.open()
+	term := s.lead(c, "a")
+	b := s.enrol(s.open(), "b")
+	h.Cut(t, c)
+	next := b.term()
+	s.wantState(term, fence.Lost) // without having heard a word
+	s.ends(term, 0, fence.ErrExpired)
+	if next.Token() <= term.Token() {
+		t.Errorf("token %v follows %v", next.Token(), term.Token())
+	}
+	h.Heal(t, c)
+	_ = term.Resign(s.ctx)
+	s.wantQueue("b")
+	again := s.enrol(c, "a")
+	s.wantQueue("b", "a")
+	s.resign(next)
+	if latest := again.term(); latest.Token() <= next.Token() {
+		t.Errorf("token %v follows %v", latest.Token(), next.Token())
+	}
+}
+
+func cutInTheMiddle(t *testing.T, h Harness) {
+	s := newStage(t, h)
+	leader := s.lead(s.open(), "a")
+	middle := s.open()
+	b := s.enrol(middle, "b")
+	c := s.enrol(s.open(), "c")
+	h.Cut(t, middle)
+	s.wantQueue("a", "c")
+	c.waits("when only its predecessor had gone")
+	h.Heal(t, middle)
+	s.wantQueue("a", "c", "b")
+	s.wantState(leader, fence.Active)
+	b.waits("while another leads")
+	s.resign(leader)
+	s.resign(c.term())
+	s.resign(b.term())
+}
+
+func observingRidesOutACut(t *testing.T, h Harness) {
+	s := newStage(t, h)
+	c := s.open()
+	w := s.watch(c)
+	w.sees(false)
+	h.Cut(t, c)
+	ctx, cancel := context.WithTimeout(s.ctx, h.SessionTimeout/4)
+	defer cancel()
+	if queue, err := c.Candidates(ctx, s.resource); err == nil {
+		t.Errorf("a client that is cut off lists %+v", queue)
+	}
+	term := s.lead(s.open(), "a")
+	h.Heal(t, c)
+	w.sees(false, "a")
+	s.eventually("the healed client lists again", func() bool {
+		queue, err := c.Candidates(s.ctx, s.resource)
+		return err == nil && len(queue) == 1
+	})
+	s.resign(term)
+	w.sees(false)
+}
+
+func resignOutOfReach(t *testing.T, h Harness) {
+	s := newStage(t, h)
+	c := s.open()
+	term := s.lead(c, "a")
+	b := s.enrol(s.open(), "b")
+	h.Cut(t, c)
+	ctx, cancel := context.WithTimeout(s.ctx, h.SessionTimeout/4)
+	defer cancel()
+	begin := time.Now()
+	if err := term.Resign(ctx); err == nil {
+		t.Error("a resignation that cannot have arrived is no error")
+	}
+	if took := time.Since(begin); took > h.SessionTimeout/4+patience/3 {
+		t.Errorf("the resignation took %v; its context had %v", took, h.SessionTimeout/4)
+	}
+	s.ends(term, 0, fence.ErrResigned)
+	s.resign(b.term()) // after the session timeout
+	h.Heal(t, c)
+}
+
+func expiredSessionEndsTheTerm(t *testing.T, h Harness) {
+	s := newStage(t, h)
+	c := s.open()
+	term := s.lead(c, "a")
+	b := s.enrol(s.open(), "b")
+	h.Expire(t, c)
+	s.ends(term, patience, fence.ErrExpired)
+	next := b.term()
+	if next.Token() <= term.Token() {
+		t.Errorf("token %v follows %v", next.Token(), term.Token())
+	}
+	_ = term.Resign(s.ctx)
+	s.wantQueue("b")
+}
+
+func expiredCandidateEnrolsAgain(t *testing.T, h Harness) {
+	s := newStage(t, h)
+	leader := s.lead(s.open(), "a")
+	middle := s.open()
+	b := s.enrol(middle, "b")
+	c := s.enrol(s.open(), "c")
+	old := s.token("b")
+	h.Expire(t, middle)
+	s.wantQueue("a", "c", "b")
+	b.waits("after its session expired")
+	c.waits("after its predecessor's session expired")
+	s.wantState(leader, fence.Active)
+	if token := s.token("b"); token <= old {
+		t.Errorf("the candidate enrolled again with token %v; it had %v", token, old)
+	}
+}
+
+func deletedLeaderIsDeposed(t *testing.T, h Harness) {
+	s := newStage(t, h)
+	leader := s.lead(s.open(), "a")
+	b := s.enrol(s.open(), "b")
+	h.Delete(t, s.resource, leader.Token())
+	s.ends(leader, h.SessionTimeout/2, fence.ErrDeposed)
+	next := b.term()
+	if err := leader.Resign(s.ctx); err != nil {
+		t.Errorf("resign after the entry was deleted: %v", err)
+	}
+	s.wantState(next, fence.Active)
+	s.wantQueue("b")
+}
+
+func deletedCandidateEnrolsAgain(t *testing.T, h Harness) {
+	s := newStage(t, h)
+	leader := s.lead(s.open(), "a")
+	b := s.enrol(s.open(), "b")
+	c := s.enrol(s.open(), "c")
+	h.Delete(t, s.resource, s.token("b"))
+	s.wantQueue("a", "c", "b")
+	b.waits("after its entry was deleted")
+	c.waits("after its predecessor's entry was deleted")
+	s.wantState(leader, fence.Active)
+}
+
+func lostReplyEnrolsOnce(t *testing.T, h Harness) {
+	s := newStage(t, h)
+	c := s.open()
+	h.LoseReply(t, c)
+	term := s.lead(c, "a")
+	if got := s.queue(); len(got) != 1 || got[0].Token != term.Token() {
+		t.Errorf("after a lost reply the queue is %+v; the leader's token is %v", got, term.Token())
+	}
+	h.LoseReply(t, c)
+	b := s.enrol(c, "b")
+	s.wantQueue("a", "b")
+	s.resign(term)
+	s.resign(b.term())
+	s.wantQueue()
+}

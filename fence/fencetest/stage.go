@@ -1,0 +1,217 @@
+package fencetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/ringfence/ringfence/fence"
+)
+
+// patience is how long anything but a session timeout may take on a busy machine.
+const patience = 30 * time.Second
+
+var resources atomic.Int64
+
+// stage is one test's election: a resource of its own, and a client that only looks.
+type stage struct {
+	t        *testing.T
+	h        Harness
+	ctx      context.Context
+	resource fence.Resource
+	observer fence.Coordinator
+}
+
+func newStage(t *testing.T, h Harness) *stage {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
+	t.Cleanup(cancel)
+	s := &stage{t: t, h: h, ctx: ctx}
+	s.resource = s.anotherResource()
+	s.observer = s.open()
+	return s
+}
+
+// anotherResource is a name that no other test of this process, nor an earlier process, uses.
+func (s *stage) anotherResource() fence.Resource {
+	return fence.Resource(fmt.Sprintf("t%d_%d", time.Now().UnixNano(), resources.Add(1)))
+}
+
+// open makes a client and closes it at the end of the test.
+func (s *stage) open() fence.Coordinator {
+	s.t.Helper()
+	c := s.h.Open(s.t)
+	s.t.Cleanup(func() {
+		if err := c.Close(); err != nil {
+			s.t.Errorf("close the coordinator client: %v", err)
+		}
+	})
+	return c
+}
+
+// run is a campaign in progress.
+type run struct {
+	s      *stage
+	client fence.Coordinator
+	holder string
+	cancel context.CancelCauseFunc
+	won    chan *fence.Term // closed when Campaign has returned
+	err    error            // read it after won is closed
+}
+
+// enrol starts a campaign and returns once its candidate is listed.
+func (s *stage) enrol(c fence.Coordinator, holder string) *run {
+	s.t.Helper()
+	r := s.campaign(c, s.resource, holder)
+	s.eventually(holder+" is enrolled", func() bool { return s.position(holder) >= 0 })
+	return r
+}
+
+// campaign starts a campaign and returns at once.
+func (s *stage) campaign(c fence.Coordinator, resource fence.Resource, holder string) *run {
+	ctx, cancel := context.WithCancelCause(s.ctx)
+	r := &run{s: s, client: c, holder: holder, cancel: cancel, won: make(chan *fence.Term, 1)}
+	go func() {
+		defer close(r.won)
+		term, err := c.Campaign(ctx, resource, holder)
+		if r.err = err; err == nil {
+			r.won <- term
+		}
+	}()
+	s.t.Cleanup(func() {
+		cancel(errors.New("the test is over"))
+		for range r.won { // until Campaign has returned
+		}
+	})
+	return r
+}
+
+// lead campaigns until the term is won.
+func (s *stage) lead(c fence.Coordinator, holder string) *fence.Term {
+	s.t.Helper()
+	return s.campaign(c, s.resource, holder).term()
+}
+
+// term waits for victory.
+func (r *run) term() *fence.Term {
+	r.s.t.Helper()
+	select {
+	case term, ok := <-r.won:
+		if !ok {
+			r.s.t.Fatalf("campaign of %s: %v", r.holder, r.err)
+		}
+		return term
+	case <-time.After(patience):
+		r.s.t.Fatalf("%s does not lead after %v; candidates: %+v", r.holder, patience, r.s.queue())
+	}
+	return nil
+}
+
+// waits fails the test when the campaign has been won.
+func (r *run) waits(why string) {
+	r.s.t.Helper()
+	select {
+	case term, ok := <-r.won:
+		if ok {
+			r.s.t.Fatalf("%s was given a term (%v) %s", r.holder, term.Claim(), why)
+		}
+		r.s.t.Fatalf("campaign of %s ended %s: %v", r.holder, why, r.err)
+	default:
+	}
+}
+
+func (s *stage) queue() []fence.Candidate {
+	s.t.Helper()
+	queue, err := s.observer.Candidates(s.ctx, s.resource)
+	if err != nil {
+		s.t.Fatalf("list the candidates: %v", err)
+	}
+	return queue
+}
+
+// position is the holder's place in the queue, or -1.
+func (s *stage) position(holder string) int {
+	s.t.Helper()
+	return slices.IndexFunc(s.queue(), func(c fence.Candidate) bool { return c.Holder == holder })
+}
+
+// token is the number under which the holder is enrolled, or 0.
+func (s *stage) token(holder string) fence.Token {
+	s.t.Helper()
+	for _, c := range s.queue() {
+		if c.Holder == holder {
+			return c.Token
+		}
+	}
+	return 0
+}
+
+// holders lists the queue by name.
+func (s *stage) holders() []string {
+	s.t.Helper()
+	names := []string{}
+	for _, c := range s.queue() {
+		names = append(names, c.Holder)
+	}
+	return names
+}
+
+func (s *stage) wantQueue(holders ...string) {
+	s.t.Helper()
+	s.eventually(fmt.Sprintf("the queue is %q", holders), func() bool { return slices.Equal(s.holders(), holders) })
+}
+
+// eventually polls until the condition holds.
+func (s *stage) eventually(what string, holds func() bool) {
+	s.t.Helper()
+	s.within(patience, what, holds)
+}
+
+func (s *stage) within(limit time.Duration, what string, holds func() bool) {
+	s.t.Helper()
+	end := time.Now().Add(limit)
+	for !holds() {
+		if time.Now().After(end) {
+			s.t.Fatalf("after %v it does not hold that %s", limit, what)
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+}
+
+// ends waits until the term is lost, and checks why.
+func (s *stage) ends(term *fence.Term, limit time.Duration, cause error) {
+	s.t.Helper()
+	ctx, cancel := context.WithTimeout(term.Context(), limit)
+	defer cancel()
+	<-ctx.Done()
+	if term.Context().Err() == nil {
+		s.t.Fatalf("term %v is %v after %v; want it lost", term.Claim(), term.State(), limit)
+	}
+	if got := context.Cause(term.Context()); !errors.Is(got, cause) || !errors.Is(got, fence.ErrLost) {
+		s.t.Errorf("term %v was lost with %v; want %v", term.Claim(), got, cause)
+	}
+}
+
+// reaches waits until the term is in the state.
+func (s *stage) reaches(term *fence.Term, want fence.State) {
+	s.t.Helper()
+	s.eventually(fmt.Sprintf("term %v is %v", term.Claim(), want), func() bool { return term.State() == want })
+}
+
+func (s *stage) resign(term *fence.Term) {
+	s.t.Helper()
+	if err := term.Resign(s.ctx); err != nil {
+		s.t.Errorf("resign %v: %v", term.Claim(), err)
+	}
+}
+
+func (s *stage) wantState(term *fence.Term, want fence.State) {
+	s.t.Helper()
+	if got := term.State(); got != want {
+		s.t.Errorf("term %v is %v (%v); want %v", term.Claim(), got, context.Cause(term.Context()), want)
+	}
+}

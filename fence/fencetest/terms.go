@@ -1,0 +1,208 @@
+package fencetest
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/ringfence/ringfence/fence"
+)
+
+func termSaysWhoWonWhat(t *testing.T, h Harness) {
+	s := newStage(t, h)
+	begin := time.Now()
+	c := s.open()
+	term := s.lead(c, "a")
+	issuer, err := c.Issuer(s.ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := (fence.Claim{Resource: s.resource, Token: term.Token(), Issuer: issuer, Holder: "a"}); term.Claim() != want {
+		t.Errorf("the claim is %+v; want %+v", term.Claim(), want)
+	}
+	if term.Token() <= 0 {
+		t.Errorf("token %v is not positive", term.Token())
+	}
+	s.wantState(term, fence.Active)
+	if d := term.Deadline(); !d.After(begin) || d.After(time.Now().Add(h.SessionTimeout)) {
+		t.Errorf("the deadline is %v from now; want at most the session timeout, %v", time.Until(d), h.SessionTimeout)
+	}
+	first := term.Deadline()
+	s.eventually("the term is confirmed again", func() bool { return term.Deadline().After(first) })
+	s.resign(term)
+	s.ends(term, 0, fence.ErrResigned)
+}
+
+func tokensRise(t *testing.T, h Harness) {
+	s := newStage(t, h)
+	clients := []fence.Coordinator{s.open(), s.open()}
+	var last fence.Token
+	for i := range 6 {
+		term := s.lead(clients[i%2], fmt.Sprint("holder", i))
+		if term.Token().Compare(last) <= 0 {
+			t.Errorf("term %d has token %v after %v", i, term.Token(), last)
+		}
+		last = term.Token()
+		s.resign(term)
+	}
+}
+
+// atMostOneTerm lets many campaign for one resource; whoever wins looks at every earlier term.
+func atMostOneTerm(t *testing.T, h Harness) {
+	const campaigners, rounds = 6, 4
+	s := newStage(t, h)
+	clients := []fence.Coordinator{s.open(), s.open(), s.open()}
+	var mu sync.Mutex
+	var won []*fence.Term
+	var all sync.WaitGroup
+	for i := range campaigners {
+		all.Go(func() {
+			for range rounds {
+				term, err := clients[i%len(clients)].Campaign(s.ctx, s.resource, fmt.Sprint("holder", i))
+				if err != nil {
+					t.Errorf("campaign: %v", err)
+					return
+				}
+				mu.Lock()
+				for _, older := range won {
+					if older.State() != fence.Lost {
+						t.Errorf("%v and %v lead at once", older.Claim(), term.Claim())
+					}
+					if older.Token() >= term.Token() {
+						t.Errorf("term %v came after %v", term.Claim(), older.Claim())
+					}
+				}
+				won = append(won, term)
+				mu.Unlock()
+				if err := term.Acknowledge(s.ctx); err != nil {
+					t.Errorf("acknowledge %v: %v", term.Claim(), err)
+				}
+				if err := term.Resign(s.ctx); err != nil {
+					t.Errorf("resign %v: %v", term.Claim(), err)
+				}
+			}
+		})
+	}
+	all.Wait()
+	if len(won) != campaigners*rounds {
+		t.Errorf("%d terms were won; want %d", len(won), campaigners*rounds)
+	}
+	s.wantQueue()
+}
+
+func oneClientManyResources(t *testing.T, h Harness) {
+	s := newStage(t, h)
+	c := s.open()
+	first := s.lead(c, "a")
+	second := s.campaign(c, s.anotherResource(), "a").term()
+	if first.Token() == second.Token() {
+		t.Errorf("two resources have one token, %v", first.Token())
+	}
+	s.resign(first)
+	s.wantState(second, fence.Active)
+	s.resign(second)
+}
+
+func waitingCandidateHasNoTerm(t *testing.T, h Harness) {
+	s := newStage(t, h)
+	leader := s.lead(s.open(), "a")
+	b := s.enrol(s.open(), "b")
+	if token := s.token("b"); token.Compare(leader.Token()) <= 0 {
+		t.Errorf("the waiting candidate's token is %v, the leader's %v", token, leader.Token())
+	}
+	first := leader.Deadline() // wait for as long as a session lasts
+	s.eventually("the leader has outlived its first deadline", func() bool { return time.Now().After(first) })
+	s.wantState(leader, fence.Active)
+	b.waits("while another leads")
+	s.resign(leader)
+	s.resign(b.term())
+}
+
+func resignLetsTheNextIn(t *testing.T, h Harness) {
+	s := newStage(t, h)
+	leader := s.lead(s.open(), "a")
+	b := s.enrol(s.open(), "b")
+	enrolled := s.token("b")
+	begin := time.Now()
+	s.resign(leader)
+	term := b.term()
+	if took := time.Since(begin); took > h.SessionTimeout/2 {
+		t.Errorf("the next leader took %v after a resignation; the session timeout is %v", took, h.SessionTimeout)
+	}
+	if term.Token() != enrolled {
+		t.Errorf("the term has token %v, its candidate had %v", term.Token(), enrolled)
+	}
+}
+
+func lateResignCannotTouchNewerTerm(t *testing.T, h Harness) {
+	s := newStage(t, h)
+	c := s.open()
+	resigned := s.lead(c, "a")
+	b := s.enrol(s.open(), "b")
+	s.resign(resigned)
+	deposed := b.term()
+	next := s.enrol(c, "c") // of the client whose first term will resign late
+	if _, err := s.observer.Depose(s.ctx, s.resource, deposed.Token()); err != nil {
+		t.Fatal(err)
+	}
+	newer := next.term()
+	s.ends(deposed, patience, fence.ErrDeposed)
+	for range 2 {
+		_ = resigned.Resign(s.ctx)
+		_ = deposed.Resign(s.ctx)
+	}
+	s.wantQueue("c")
+	first := newer.Deadline()
+	s.eventually("the newer term is confirmed again", func() bool { return newer.Deadline().After(first) })
+	s.wantState(newer, fence.Active)
+}
+
+func cancelledCampaignLeavesNothing(t *testing.T, h Harness) {
+	s := newStage(t, h)
+	c := s.open()
+	leader := s.lead(c, "a")
+	b := s.enrol(c, "b")
+	enough := errors.New("enough")
+	b.cancel(enough)
+	for range b.won {
+		t.Error("a cancelled campaign was won")
+	}
+	if !errors.Is(b.err, enough) {
+		t.Errorf("the cancelled campaign returned %v; want its context's cause", b.err)
+	}
+	if got := s.holders(); !slices.Equal(got, []string{"a"}) {
+		t.Errorf("after the cancelled campaign returned, the queue is %q", got)
+	}
+	s.wantState(leader, fence.Active)
+
+	early := s.campaign(c, s.resource, "d")
+	early.cancel(enough) // somewhere between the first byte and the last
+	for range early.won {
+		t.Error("a cancelled campaign was won")
+	}
+	s.wantQueue("a")
+}
+
+// deathInTheMiddle: c's predecessor goes, but a still leads.
+func deathInTheMiddle(t *testing.T, h Harness) {
+	s := newStage(t, h)
+	leader := s.lead(s.open(), "a")
+	middle := s.open()
+	s.enrol(middle, "b")
+	c := s.enrol(s.open(), "c")
+	d := s.enrol(s.open(), "d")
+	if err := middle.Close(); err != nil {
+		t.Fatal(err)
+	}
+	s.wantQueue("a", "c", "d")
+	first := leader.Deadline()
+	s.eventually("the leader is confirmed again", func() bool { return leader.Deadline().After(first) })
+	c.waits("when only its predecessor had gone")
+	d.waits("when a candidate far before it had gone")
+	s.resign(leader)
+	s.resign(c.term())
+	s.resign(d.term())
+}

@@ -1,0 +1,104 @@
+package fencetest
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/ringfence/ringfence/fence"
+)
+
+// watcher is a Watch in progress.
+type watcher struct {
+	s     *stage
+	seen  chan []fence.Candidate
+	ended chan error
+	stop  context.CancelCauseFunc
+}
+
+func (s *stage) watch(c fence.Coordinator) *watcher {
+	ctx, stop := context.WithCancelCause(s.ctx)
+	w := &watcher{s: s, seen: make(chan []fence.Candidate, 1000), ended: make(chan error, 1), stop: stop}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		w.ended <- c.Watch(ctx, s.resource, func(queue []fence.Candidate) error {
+			w.seen <- queue
+			return nil
+		})
+	}()
+	s.t.Cleanup(func() { stop(nil); <-done })
+	return w
+}
+
+// sees waits until a queue of these holders is seen, with the first one ready or not.
+func (w *watcher) sees(ready bool, holders ...string) {
+	w.s.t.Helper()
+	limit := time.After(patience)
+	for {
+		select {
+		case queue := <-w.seen:
+			names := []string{}
+			for _, c := range queue {
+				names = append(names, c.Holder)
+			}
+			if slices.Equal(names, holders) && (len(queue) == 0 || queue[0].Ready == ready) {
+				return
+			}
+		case err := <-w.ended:
+			w.s.t.Fatalf("the watch ended: %v", err)
+		case <-limit:
+			w.s.t.Fatalf("the watch has not seen %q, ready %v; candidates are %+v", holders, ready, w.s.queue())
+		}
+	}
+}
+
+func watchSeesChanges(t *testing.T, h Harness) {
+	s := newStage(t, h)
+	w := s.watch(s.open())
+	w.sees(false) // an election nobody entered yet
+	leader := s.lead(s.open(), "a")
+	w.sees(false, "a")
+	late := s.watch(s.observer)
+	late.sees(false, "a")
+	if err := leader.Acknowledge(s.ctx); err != nil {
+		t.Fatal(err)
+	}
+	w.sees(true, "a")
+	late.sees(true, "a")
+	b := s.enrol(s.open(), "b")
+	w.sees(true, "a", "b")
+	s.resign(leader)
+	w.sees(false, "b")
+	next := b.term()
+	if err := next.Acknowledge(s.ctx); err != nil {
+		t.Fatal(err)
+	}
+	w.sees(true, "b")
+	late.sees(true, "b")
+	s.resign(next)
+	w.sees(false)
+	late.sees(false)
+}
+
+func watchEnds(t *testing.T, h Harness) {
+	s := newStage(t, h)
+	enough := errors.New("enough")
+	err := s.observer.Watch(s.ctx, s.resource, func([]fence.Candidate) error { return enough })
+	if !errors.Is(err, enough) {
+		t.Errorf("Watch whose callback failed returned %v", err)
+	}
+	w := s.watch(s.open())
+	w.sees(false)
+	w.stop(enough)
+	select {
+	case err := <-w.ended:
+		if !errors.Is(err, enough) {
+			t.Errorf("Watch whose context ended returned %v; want its cause", err)
+		}
+	case <-time.After(patience):
+		t.Error("Watch goes on after its context ended")
+	}
+}

@@ -1,0 +1,117 @@
+package zookeeper
+
+import (
+	"context"
+	"os"
+	"path"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/fence/fencetest"
+	"github.com/ringfence/ringfence/internal/servers/serverstest"
+)
+
+func TestMain(m *testing.M) { os.Exit(serverstest.RunMain(m)) }
+
+func TestZooKeeperKeepsTheContract(t *testing.T) {
+	const timeout = 2 * time.Second
+	ensemble := serverstest.SharedZooKeeper(t).Addr()
+	admin := plainConn(t, ensemble)
+	var mu sync.Mutex
+	relays := map[fence.Coordinator]*relay{}
+	of := func(c fence.Coordinator) *relay { mu.Lock(); defer mu.Unlock(); return relays[c] }
+	fencetest.Run(t, fencetest.Harness{
+		Open: func(t *testing.T) fence.Coordinator {
+			r := newRelay(t, ensemble)
+			c := openFor(t, "zk://"+r.addr()+"/contract", timeout)
+			mu.Lock()
+			defer mu.Unlock()
+			relays[c] = r
+			return c
+		},
+		SessionTimeout: timeout,
+		Cut:            func(_ *testing.T, c fence.Coordinator) { of(c).hold() },
+		Heal:           func(_ *testing.T, c fence.Coordinator) { of(c).pass() },
+		Expire:         func(_ *testing.T, c fence.Coordinator) { of(c).expireSessions() },
+		LoseReply:      func(_ *testing.T, c fence.Coordinator) { of(c).loseNextEnrolment() },
+		Delete: func(t *testing.T, r fence.Resource, token fence.Token) {
+			deleteCandidate(t, admin, "/contract/elections/"+string(r), token)
+		},
+	})
+}
+
+// openFor opens a coordinator with a session timeout and closes it with the test.
+func openFor(t *testing.T, url string, timeout time.Duration) *Coordinator {
+	t.Helper()
+	c, err := Open(t.Context(), url, Options{SessionTimeout: timeout})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	return c
+}
+
+// plainConn is the library, without any of our code.
+func plainConn(t *testing.T, servers string) *zk.Conn {
+	t.Helper()
+	conn, events, err := zk.Connect(splitHosts(servers), 10*time.Second, zk.WithLogger(quietly{}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		conn.Close()
+		for range events { // until its loop has ended
+		}
+	})
+	if _, err := conn.Sync("/"); err != nil { // all its goroutines run from here on
+		t.Fatal(err)
+	}
+	return conn
+}
+
+type quietly struct{}
+
+func (quietly) Printf(string, ...any) {}
+
+func deleteCandidate(t *testing.T, conn *zk.Conn, dir string, token fence.Token) {
+	t.Helper()
+	names, _, err := conn.Children(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range names {
+		if _, stat, err := conn.Exists(path.Join(dir, name)); err == nil && stat.Czxid == int64(token) {
+			if err := conn.Delete(path.Join(dir, name), -1); err != nil {
+				t.Fatal(err)
+			}
+			return
+		}
+	}
+	t.Fatalf("no candidate %v in %s", token, dir)
+}
+
+// eventually polls until the condition holds.
+func eventually(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	for end := time.Now().Add(30 * time.Second); !holds(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("it does not come to hold that %s", what)
+		}
+	}
+}
+
+// win campaigns with a limit.
+func win(t *testing.T, c *Coordinator, r fence.Resource, holder string) *fence.Term {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
+	defer cancel()
+	term, err := c.Campaign(ctx, r, holder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return term
+}

@@ -1,0 +1,42 @@
+package zookeeper
+
+import (
+	"path"
+	"slices"
+)
+
+// A list of candidates is read one znode at a time. What a name stands for never changes, so a name that has been read
+// in the present session of the eyes is not read again.
+
+// known returns what has been read of these names in an election.
+func (c *Coordinator) known(s *session, dir string, names []string) map[string]entry {
+	known := map[string]entry{}
+	c.eyes.mu.Lock()
+	defer c.eyes.mu.Unlock()
+	if c.eyes.s != s {
+		return known
+	}
+	for _, name := range names {
+		if e, ok := c.eyes.known[path.Join(dir, name)]; ok {
+			known[name] = e
+		}
+	}
+	return known
+}
+
+// remember notes the entries of an election and forgets those that are gone from it.
+func (c *Coordinator) remember(s *session, dir string, entries []entry) {
+	c.eyes.mu.Lock()
+	defer c.eyes.mu.Unlock()
+	if c.eyes.s != s {
+		return
+	}
+	for at, e := range c.eyes.known {
+		if path.Dir(at) == dir && !slices.Contains(entries, e) {
+			delete(c.eyes.known, at)
+		}
+	}
+	for _, e := range entries {
+		c.eyes.known[path.Join(dir, e.name)] = e
+	}
+}

@@ -1,0 +1,133 @@
+package zookeeper
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"time"
+)
+
+const (
+	frameMost    = 64 << 20 // bytes; more is not ZooKeeper talking
+	greetingLess = 16       // bytes of a greeting that we read
+)
+
+// link is one TCP connection of a session, read along frame by frame, because the library
+//
+//   - does not tell the timeout that the server granted,
+//   - takes any session that the server greets it with, and runs its queued requests in it,
+//   - sets its watches anew after a reconnection in a way that can miss an event (it reads the last zxid it saw while
+//     replies may already move that on) and that only logs a failure.
+//
+// So the first frame, the server's greeting, is shown to the session before the library sees it, and when the
+// connection breaks the library is told that every watch has fired: then it has none to set anew, and whoever waits
+// for one looks again.
+type link struct {
+	net.Conn
+	s       *session
+	greeted bool
+	frame   []byte // what the library has not read yet
+	broken  error
+}
+
+// greeting is the part of ZooKeeper's ConnectResponse that matters.
+type greeting struct {
+	timeout time.Duration
+	session int64
+}
+
+// newLink takes the connection over; the greeting must come within the limit.
+func newLink(c net.Conn, s *session, limit time.Duration) (*link, error) {
+	if err := c.SetReadDeadline(time.Now().Add(limit)); err != nil {
+		return nil, errors.Join(err, c.Close())
+	}
+	return &link{Conn: c, s: s}, nil
+}
+
+// SetReadDeadline leaves the limit for the greeting alone: the library would wait for many session timeouts.
+func (l *link) SetReadDeadline(t time.Time) error {
+	if !l.greeted {
+		return nil
+	}
+	return l.Conn.SetReadDeadline(t)
+}
+
+// Read implements net.Conn; only the library's one reader calls it.
+func (l *link) Read(p []byte) (int, error) {
+	if len(l.frame) == 0 && l.broken == nil {
+		l.advance()
+	}
+	if len(l.frame) == 0 {
+		return 0, l.broken
+	}
+	n := copy(p, l.frame)
+	l.frame = l.frame[n:]
+	return n, nil
+}
+
+// advance reads the next frame whole. A frame that breaks off is not begun.
+func (l *link) advance() {
+	frame, err := readFrame(l.Conn)
+	if err == nil && !l.greeted {
+		err = l.greet(frame)
+	}
+	switch {
+	case err == nil:
+		l.frame = frame
+	case l.greeted:
+		l.frame, l.broken = l.s.farewell(), err
+	default:
+		l.broken = err
+		l.s.c.failed(err)
+	}
+}
+
+// greet lets the session judge the first frame.
+func (l *link) greet(frame []byte) error {
+	body := frame[4:]
+	if len(body) < greetingLess {
+		return fmt.Errorf("a ZooKeeper greeting of %d bytes: is another service on the port?", len(body))
+	}
+	g := greeting{
+		timeout: time.Duration(int32(binary.BigEndian.Uint32(body[4:]))) * time.Millisecond,
+		session: int64(binary.BigEndian.Uint64(body[8:])),
+	}
+	if err := l.s.greeted(g); err != nil {
+		return err
+	}
+	l.greeted = true
+	return l.Conn.SetReadDeadline(time.Time{})
+}
+
+// readFrame returns length and body.
+func readFrame(r io.Reader) ([]byte, error) {
+	var head [4]byte
+	if _, err := io.ReadFull(r, head[:]); err != nil {
+		return nil, err
+	}
+	n := binary.BigEndian.Uint32(head[:])
+	if n > frameMost {
+		return nil, fmt.Errorf("a frame of %d bytes: is another service on the port?", n)
+	}
+	frame := make([]byte, 4+n)
+	copy(frame, head[:])
+	if _, err := io.ReadFull(r, frame[4:]); err != nil {
+		return nil, err
+	}
+	return frame, nil
+}
+
+// fired is the frame by which a server would tell that a watch on the path fired.
+func fired(path string) []byte {
+	const notice, deleted, connected = -1, 2, 3
+	body := binary.BigEndian.AppendUint32(nil, 0xffffffff) // xid -1: a notice, no reply
+	body = binary.BigEndian.AppendUint64(body, 0xffffffffffffffff)
+	body = binary.BigEndian.AppendUint32(body, 0)
+	body = binary.BigEndian.AppendUint32(body, deleted) // fires every kind of watch
+	body = binary.BigEndian.AppendUint32(body, connected)
+	body = binary.BigEndian.AppendUint32(body, uint32(len(path)))
+	body = append(body, path...)
+	return append(binary.BigEndian.AppendUint32(nil, uint32(len(body))), body...)
+}

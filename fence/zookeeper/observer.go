@@ -1,0 +1,200 @@
+package zookeeper
+
+import (
+	"context"
+	"errors"
+	"path"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/ringfence/ringfence/fence"
+)
+
+// eyes is the one session of all calls that only look. It lasts for one connection: names are resolved anew for the
+// next, no watch has to be set again, and a wiped ensemble is met with nothing remembered.
+type eyes struct {
+	turn chan struct{} // held while the session is changed; a channel, so that whoever waits can give up
+
+	mu    sync.Mutex
+	s     *session
+	known map[string]entry // of s: candidates that have been read, by path
+}
+
+// look returns the session, opened if need be.
+func (c *Coordinator) look(ctx context.Context) (*session, error) {
+	select {
+	case c.eyes.turn <- struct{}{}:
+		defer func() { <-c.eyes.turn }()
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+	c.eyes.mu.Lock()
+	s := c.eyes.s
+	c.eyes.mu.Unlock()
+	if s != nil || c.ctx.Err() != nil { // after Close none must be opened
+		return s, context.Cause(c.ctx)
+	}
+	s, err := c.openSession(ctx, false)
+	if err != nil {
+		return nil, err
+	}
+	c.eyes.mu.Lock()
+	c.eyes.s, c.eyes.known = s, map[string]entry{}
+	c.eyes.mu.Unlock()
+	return s, nil
+}
+
+// blink drops a session that did not answer.
+func (c *Coordinator) blink(s *session) {
+	c.eyes.mu.Lock()
+	mine := c.eyes.s == s
+	if mine {
+		c.eyes.s, c.eyes.known = nil, nil
+	}
+	c.eyes.mu.Unlock()
+	if mine && c.begin() == nil {
+		go func() { defer c.work.Done(); s.close() }()
+	} else if mine {
+		s.close()
+	}
+}
+
+func (c *Coordinator) closeEyes() {
+	c.eyes.turn <- struct{}{} // whoever opens a session now gives up, for c.ctx has ended
+	defer func() { <-c.eyes.turn }()
+	c.eyes.mu.Lock()
+	s := c.eyes.s
+	c.eyes.s = nil
+	c.eyes.mu.Unlock()
+	if s != nil {
+		s.close()
+	}
+}
+
+// observe asks the ensemble, again on a fresh connection when there is no reply, until a session timeout has passed.
+func observe[T any](ctx context.Context, c *Coordinator, ask func(context.Context, *session) (T, error)) (T, error) {
+	var none T
+	if err := c.begin(); err != nil {
+		return none, err
+	}
+	defer c.work.Done()
+	caller := ctx
+	ctx, stop := c.until(ctx)
+	defer stop()
+	ctx, cancel := context.WithTimeout(ctx, c.timeout)
+	defer cancel()
+	for n := 1; ctx.Err() == nil; n++ {
+		value, err := askOnce(ctx, c, ask)
+		if err == nil || !unanswered(err) && ctx.Err() == nil && !errors.Is(err, errSlow) {
+			return value, err
+		}
+		c.failed(err)
+		pause(ctx, backoff(n, 10*time.Millisecond, time.Second))
+	}
+	return none, c.unreachable(caller, c.timeout)
+}
+
+var errSlow = errors.New("no reply in a third of the session timeout")
+
+func askOnce[T any](ctx context.Context, c *Coordinator, ask func(context.Context, *session) (T, error)) (T, error) {
+	s, err := c.look(ctx)
+	if err != nil {
+		var none T
+		return none, err
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, c.timeout/3, errSlow)
+	defer cancel()
+	value, err := ask(ctx, s)
+	if err != nil && (unanswered(err) || errors.Is(err, errSlow)) {
+		c.blink(s)
+	}
+	return value, err
+}
+
+// Issuer implements fence.Observer.
+func (c *Coordinator) Issuer(ctx context.Context) (fence.Issuer, error) {
+	return observe(ctx, c, func(ctx context.Context, s *session) (fence.Issuer, error) { return s.issuer(ctx) })
+}
+
+// Candidates implements fence.Observer. It is a read of the ensemble's leader, through a sync.
+func (c *Coordinator) Candidates(ctx context.Context, r fence.Resource) ([]fence.Candidate, error) {
+	if _, err := fence.ParseResource(string(r)); err != nil {
+		return nil, err
+	}
+	return observe(ctx, c, func(ctx context.Context, s *session) ([]fence.Candidate, error) {
+		if err := s.sync(ctx, c.address.root); err != nil {
+			return nil, err
+		}
+		names, err := s.list(ctx, c.electionPath(r))
+		if err != nil && !errors.Is(err, zk.ErrNoNode) {
+			return nil, c.explain(c.electionPath(r), err)
+		}
+		return c.queue(ctx, s, r, names)
+	})
+}
+
+// Depose implements fence.Elector.
+func (c *Coordinator) Depose(ctx context.Context, r fence.Resource, t fence.Token) (bool, error) {
+	if _, err := fence.ParseResource(string(r)); err != nil {
+		return false, err
+	}
+	sent := false // a delete; when it has no reply and the znode is gone, it was ours
+	return observe(ctx, c, func(ctx context.Context, s *session) (bool, error) {
+		if err := s.sync(ctx, c.address.root); err != nil {
+			return false, err
+		}
+		at, err := c.find(ctx, s, r, t)
+		if err != nil || at == "" {
+			return sent && err == nil, err
+		}
+		sent = true
+		_, err = read(ctx, s, func(conn *zk.Conn) (struct{}, error) { return struct{}{}, conn.Delete(at, -1) })
+		if errors.Is(err, zk.ErrNoNode) {
+			return true, nil
+		}
+		return err == nil, c.explain(at, err)
+	})
+}
+
+// find returns the path of the candidate with the token, or "".
+func (c *Coordinator) find(ctx context.Context, s *session, r fence.Resource, t fence.Token) (string, error) {
+	dir := c.electionPath(r)
+	names, err := s.list(ctx, dir)
+	if errors.Is(err, zk.ErrNoNode) {
+		return "", nil
+	}
+	if err != nil {
+		return "", c.explain(dir, err)
+	}
+	entries, err := s.readEntries(ctx, dir, names, nil)
+	if err != nil {
+		return "", err
+	}
+	i := slices.IndexFunc(entries, func(e entry) bool { return e.token == t })
+	if i < 0 {
+		return "", nil
+	}
+	return path.Join(dir, entries[i].name), nil
+}
+
+// queue makes the public list from the names in an election.
+func (c *Coordinator) queue(ctx context.Context, s *session, r fence.Resource, names []string) ([]fence.Candidate, error) {
+	dir := c.electionPath(r)
+	entries, err := s.readEntries(ctx, dir, names, c.known(s, dir, names))
+	if err != nil || len(entries) == 0 {
+		return nil, err
+	}
+	c.remember(s, dir, entries)
+	ready, err := s.acknowledged(ctx, dir)
+	if err != nil {
+		return nil, err
+	}
+	queue := make([]fence.Candidate, len(entries))
+	for i, e := range entries {
+		queue[i] = fence.Candidate{Token: e.token, Holder: e.holder, Ready: i == 0 && e.token == ready}
+	}
+	return queue, nil
+}

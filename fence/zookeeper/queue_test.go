@@ -1,0 +1,297 @@
+package zookeeper
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/servers/serverstest"
+)
+
+// crowd is N campaigns for one resource through one relay, and what it takes to wake them.
+type crowd struct {
+	t      *testing.T
+	relay  *relay
+	watch  *Coordinator
+	cancel map[string]context.CancelFunc
+	won    chan *fence.Term
+
+	mu    sync.Mutex
+	woken []string
+}
+
+func newCrowd(t *testing.T, n int) *crowd {
+	ensemble := serverstest.SharedZooKeeper(t).Addr()
+	cr := &crowd{t: t, relay: newRelay(t, ensemble), cancel: map[string]context.CancelFunc{}, won: make(chan *fence.Term, n)}
+	cr.watch = openFor(t, "zk://"+ensemble+"/crowd", 16*time.Second)
+	c := openFor(t, "zk://"+cr.relay.addr()+"/crowd", 16*time.Second)
+	c.probe.woken = func(_ fence.Resource, holder string) {
+		cr.mu.Lock()
+		defer cr.mu.Unlock()
+		cr.woken = append(cr.woken, holder)
+	}
+	for i := range n {
+		ctx, cancel := context.WithCancel(t.Context())
+		holder := fmt.Sprint("holder", i)
+		cr.cancel[holder] = cancel
+		go func() {
+			if term, err := c.Campaign(ctx, "orders", holder); err == nil {
+				cr.won <- term
+			}
+		}()
+	}
+	return cr
+}
+
+// queue waits until n candidates are enrolled.
+func (cr *crowd) queue(n int) (queue []fence.Candidate) {
+	cr.t.Helper()
+	eventually(cr.t, fmt.Sprint(n, " candidates are enrolled"), func() bool {
+		var err error
+		queue, err = cr.watch.Candidates(cr.t.Context(), "orders")
+		return err == nil && len(queue) == n
+	})
+	return queue
+}
+
+// count returns who was woken since the last call, and how many lists, reads and syncs the crowd has asked for.
+func (cr *crowd) count() (woken []string, lists int) {
+	const getChildren2 = 12
+	cr.relay.mu.Lock()
+	lists = cr.relay.requests[getChildren2]
+	cr.relay.requests[getChildren2] = 0
+	cr.relay.mu.Unlock()
+	cr.mu.Lock()
+	defer cr.mu.Unlock()
+	woken, cr.woken = cr.woken, nil
+	return woken, lists
+}
+
+func TestADeathInAQueueOf50WakesExactlyOne(t *testing.T) {
+	const n = 50
+	cr := newCrowd(t, n)
+	queue := cr.queue(n)
+	leader := <-cr.won
+	if leader.Token() != queue[0].Token {
+		t.Fatalf("%v leads; the queue begins with %+v", leader.Claim(), queue[0])
+	}
+	// settled: everybody has armed the watch on the one before.
+	eventually(t, "everybody watches", func() bool { return cr.armed() >= 2*(n-1) })
+	cr.count()
+
+	cr.cancel[queue[25].Holder]()
+	cr.queue(n - 1)
+	eventually(t, "somebody is woken", func() bool { cr.mu.Lock(); defer cr.mu.Unlock(); return len(cr.woken) > 0 })
+	confirmedAgain(t, leader) // a while, in which others could have woken
+	if woken, lists := cr.count(); !slices.Equal(woken, []string{queue[26].Holder}) || lists != 1 {
+		t.Errorf("a death in the middle woke %q and made %d lists; want %q and 1", woken, lists, queue[26].Holder)
+	}
+
+	if err := leader.Resign(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	next := <-cr.won
+	confirmedAgain(t, next)
+	if woken, lists := cr.count(); !slices.Equal(woken, []string{queue[1].Holder}) || lists != 1 {
+		t.Errorf("the leader's end woke %q and made %d lists; want %q and 1", woken, lists, queue[1].Holder)
+	}
+	if next.Token() != queue[1].Token {
+		t.Errorf("%v leads; next in the queue was %+v", next.Claim(), queue[1])
+	}
+}
+
+// armed is how many watches the server holds on candidates.
+func (cr *crowd) armed() int {
+	stats := fourLetters(cr.t, cr.relay.server, "wchs")
+	var conns, paths, total int
+	if _, err := fmt.Sscanf(stats, "%d connections watching %d paths\nTotal watches:%d", &conns, &paths, &total); err != nil {
+		cr.t.Fatalf("wchs: %q: %v", stats, err)
+	}
+	return total
+}
+
+// crafted makes an ephemeral candidate with a sequence suffix of our choice, in the admin's session.
+func crafted(t *testing.T, admin *zk.Conn, dir, sequence string, flags int32) string {
+	t.Helper()
+	at := path.Join(dir, candidatePrefix+string(newGUID())+"-"+sequence)
+	if _, err := admin.Create(at, encode(candidateData{"crafted " + sequence}), flags, zk.WorldACL(zk.PermAll)); err != nil {
+		t.Fatal(err)
+	}
+	return at
+}
+
+func TestTheCzxidOrdersNotTheSuffix(t *testing.T) {
+	ensemble := serverstest.SharedZooKeeper(t).Addr()
+	c := openFor(t, "zk://"+ensemble+"/suffix", 50*time.Second)
+	if err := win(t, c, "orders", "a").Resign(t.Context()); err != nil { // makes the election
+		t.Fatal(err)
+	}
+	admin := plainConn(t, ensemble)
+	older := crafted(t, admin, c.electionPath("orders"), "2147483647", zk.FlagEphemeral)
+	won := make(chan *fence.Term, 1)
+	go func() {
+		term, _ := c.Campaign(t.Context(), "orders", "b")
+		won <- term
+	}()
+	var queue []fence.Candidate
+	eventually(t, "b waits behind the older one", func() bool {
+		queue, _ = c.Candidates(t.Context(), "orders")
+		return len(queue) == 2 && queue[1].Holder == "b"
+	})
+	younger := crafted(t, admin, c.electionPath("orders"), "-2147483648", zk.FlagEphemeral)
+	select {
+	case term := <-won:
+		t.Fatalf("%v leads before an older candidate with a higher suffix", term.Claim())
+	default:
+	}
+	if err := admin.Delete(older, -1); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case term := <-won:
+		if term.Token() != queue[1].Token {
+			t.Errorf("b leads with %v; it was enrolled as %v", term.Token(), queue[1].Token)
+		}
+	case <-time.After(10 * time.Second):
+		t.Errorf("b does not lead before a younger candidate with a lower suffix, %s", younger)
+	}
+}
+
+// TestWakingProvesNothing: the predecessor and the candidate itself are deleted in one transaction, so the candidate
+// wakes with nobody before it, and with a token that is no longer enrolled.
+func TestWakingProvesNothing(t *testing.T) {
+	ensemble := serverstest.SharedZooKeeper(t).Addr()
+	c := openFor(t, "zk://"+ensemble+"/waking", 20*time.Second)
+	leader := win(t, c, "orders", "a")
+	won := make(chan *fence.Term, 1)
+	go func() {
+		term, _ := c.Campaign(t.Context(), "orders", "b")
+		won <- term
+	}()
+	var queue []fence.Candidate
+	eventually(t, "b waits", func() bool {
+		queue, _ = c.Candidates(t.Context(), "orders")
+		return len(queue) == 2
+	})
+	admin := plainConn(t, ensemble)
+	names, _, err := admin.Children(c.electionPath("orders"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var both []any
+	for _, name := range names {
+		both = append(both, &zk.DeleteRequest{Path: path.Join(c.electionPath("orders"), name), Version: -1})
+	}
+	if _, err := admin.Multi(both...); err != nil {
+		t.Fatal(err)
+	}
+	ends(t, leader, 5*time.Second, fence.ErrDeposed)
+	if term := <-won; term == nil || term.Token() <= queue[1].Token {
+		t.Errorf("b leads with %v; its candidacy %v was deleted", term, queue[1].Token)
+	}
+}
+
+func TestForeignZnodesInAnElectionAreLeftAlone(t *testing.T) {
+	ensemble := serverstest.SharedZooKeeper(t).Addr()
+	c := openFor(t, "zk://"+ensemble+"/foreign", 50*time.Second)
+	if err := win(t, c, "orders", "a").Resign(t.Context()); err != nil { // makes the election
+		t.Fatal(err)
+	}
+	admin := plainConn(t, ensemble)
+	dir := c.electionPath("orders")
+	for _, name := range []string{"x", "c", "c-", "c--", "c-1", "_c_", "c-short-0000000001", leaderName} {
+		if _, err := admin.Create(path.Join(dir, name), []byte("not JSON"), zk.FlagPersistent, zk.WorldACL(zk.PermAll)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	crafted(t, admin, dir, "0000000000", zk.FlagPersistent) // a candidate that could never die
+	term := win(t, c, "orders", "b")
+	if err := term.Acknowledge(t.Context()); err != nil {
+		t.Errorf("acknowledge over a foreign znode: %v", err)
+	}
+	queue, err := c.Candidates(t.Context(), "orders")
+	want := fence.Candidate{Token: term.Token(), Holder: "b", Ready: true}
+	if err != nil || !slices.Equal(queue, []fence.Candidate{want}) {
+		t.Errorf("the queue is %+v, %v; want %+v", queue, err, want)
+	}
+}
+
+func TestAnotherSessionsZnodeIsNotAdopted(t *testing.T) {
+	ensemble := serverstest.SharedZooKeeper(t).Addr()
+	c := openFor(t, "zk://"+ensemble+"/adopt", 50*time.Second)
+	if err := win(t, c, "orders", "a").Resign(t.Context()); err != nil { // makes the election
+		t.Fatal(err)
+	}
+	s, err := c.openSession(t.Context(), true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.close()
+	own := &candidate{s: s, dir: c.electionPath("orders"), id: newGUID()}
+	foreign := path.Join(own.dir, candidatePrefix+string(own.id)+"-0000000001")
+	if _, err := plainConn(t, ensemble).Create(foreign, nil, zk.FlagEphemeral, zk.WorldACL(zk.PermAll)); err != nil {
+		t.Fatal(err)
+	}
+	if err := own.recover(t.Context(), 0); err != nil || own.name != "" {
+		t.Errorf("recover = %v and took %q", err, own.name)
+	}
+	for range 2 { // two of our own, as when a lost create happens late: the older counts
+		if err := own.create(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	younger := own.name
+	if err := own.recover(t.Context(), 0); err != nil || own.name >= younger {
+		t.Errorf("recover = %v and took %q; the younger is %q", err, own.name, younger)
+	}
+	stat, err := s.stat(t.Context(), own.path())
+	if err != nil || stat == nil {
+		t.Fatal(stat, err)
+	}
+	own.token = fence.Token(stat.Czxid)
+	if err := own.prove(t.Context()); err != nil {
+		t.Errorf("prove: %v", err)
+	}
+	h := &hold{own}
+	if err := h.Acknowledge(t.Context()); err != nil {
+		t.Errorf("acknowledge: %v", err)
+	}
+	if err := h.Acknowledge(t.Context()); err != nil {
+		t.Errorf("acknowledge again: %v", err)
+	}
+	own.token++
+	if err := own.prove(t.Context()); !errors.Is(err, errGone) {
+		t.Errorf("prove with another czxid: %v", err)
+	}
+}
+
+// TestAnAcknowledgementNeedsItsCandidate, without anybody who keeps the term and would end the session.
+func TestAnAcknowledgementNeedsItsCandidate(t *testing.T) {
+	c := openFor(t, "zk://"+serverstest.SharedZooKeeper(t).Addr()+"/acknowledge", 20*time.Second)
+	s, err := c.openSession(t.Context(), true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.close()
+	own, err := s.enrol(t.Context(), "orders", "a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.conn.Delete(own.path(), -1); err != nil {
+		t.Fatal(err)
+	}
+	if err := (&hold{own}).Acknowledge(t.Context()); !errors.Is(err, fence.ErrDeposed) {
+		t.Errorf("acknowledge without a candidate returned %v", err)
+	}
+	if there, _, err := s.conn.Exists(path.Join(own.dir, leaderName)); there || err != nil {
+		t.Errorf("the acknowledgement exists: %v, %v", there, err)
+	}
+}

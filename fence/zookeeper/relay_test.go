@@ -1,0 +1,235 @@
+package zookeeper
+
+import (
+	"bytes"
+	"encoding/binary"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// relay stands between one client and a server. It passes frame by frame, so that it can hold traffic back, lose a
+// reply, and learn the sessions that pass.
+type relay struct {
+	t        *testing.T
+	listener net.Listener
+	server   string
+	work     sync.WaitGroup
+
+	mu        sync.Mutex
+	open      *sync.Cond
+	cut       bool
+	closed    bool
+	loseReply bool
+	forgetful bool // the next client to connect again is greeted as a new one
+	conns     map[net.Conn]bool
+	sessions  [][]byte // greetings of the server, which hold session id and password
+	requests  map[uint32]int
+}
+
+func newRelay(t *testing.T, server string) *relay {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &relay{t: t, listener: listener, server: server, conns: map[net.Conn]bool{}, requests: map[uint32]int{}}
+	r.open = sync.NewCond(&r.mu)
+	r.work.Go(r.accept)
+	t.Cleanup(r.close)
+	return r
+}
+
+func (r *relay) addr() string { return r.listener.Addr().String() }
+
+func (r *relay) close() {
+	r.mu.Lock()
+	r.closed = true
+	r.open.Broadcast()
+	r.mu.Unlock()
+	r.listener.Close()
+	r.dropAll()
+	r.work.Wait()
+}
+
+// dropAll breaks every connection.
+func (r *relay) dropAll() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for c := range r.conns {
+		c.Close()
+	}
+}
+
+// hold lets nothing through until pass.
+func (r *relay) hold() { r.set(func() { r.cut = true }) }
+func (r *relay) pass() { r.set(func() { r.cut = false }) }
+
+// loseNextEnrolment passes the next create of a candidate on and breaks the connection instead of passing its reply.
+func (r *relay) loseNextEnrolment() { r.set(func() { r.loseReply = true }) }
+
+func (r *relay) set(do func()) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	do()
+	r.open.Broadcast()
+}
+
+func (r *relay) accept() {
+	for {
+		client, err := r.listener.Accept()
+		if err != nil {
+			return
+		}
+		r.work.Go(func() { r.serve(client) })
+	}
+}
+
+func (r *relay) serve(client net.Conn) {
+	defer r.keep(client)()
+	if !r.waitOpen() {
+		return
+	}
+	server, err := net.DialTimeout("tcp", r.server, 5*time.Second)
+	if err != nil {
+		return
+	}
+	defer r.keep(server)()
+	lose := make(chan struct{}, 1)
+	var both sync.WaitGroup
+	both.Go(func() { r.pump(client, server, lose, true) })
+	both.Go(func() { r.pump(server, client, lose, false) })
+	both.Wait()
+}
+
+// keep notes a connection for dropAll, and returns what closes it.
+func (r *relay) keep(c net.Conn) (closeIt func()) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.closed {
+		c.Close()
+	}
+	r.conns[c] = true
+	return func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		delete(r.conns, c)
+		c.Close()
+	}
+}
+
+func (r *relay) pump(from, to net.Conn, lose chan struct{}, requests bool) {
+	defer from.Close()
+	defer to.Close()
+	for first := true; ; first = false {
+		frame, err := readFrame(from)
+		if err != nil || !r.waitOpen() {
+			return
+		}
+		switch {
+		case requests && first:
+			r.forget(frame)
+		case requests:
+			r.note(frame, lose)
+		case !requests && first:
+			r.set(func() { r.sessions = append(r.sessions, frame) })
+		case !requests && len(lose) > 0 && int32(binary.BigEndian.Uint32(frame[4:])) >= 0: // a reply, not a ping's
+			return
+		}
+		if _, err := to.Write(frame); err != nil {
+			return
+		}
+	}
+}
+
+// forget makes the server give a new session to a client that wants its old one back, as servers do that only speak
+// ZooKeeper's protocol.
+func (r *relay) forget(connect []byte) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.forgetful {
+		r.forgetful = false
+		clear(connect[4+4+8+4:][:8])
+		clear(connect[4+4+8+4+8+4:])
+	}
+}
+
+// note counts requests by their operation, and sees the enrolment whose reply shall get lost.
+func (r *relay) note(frame []byte, lose chan struct{}) {
+	const create = 1
+	operation := binary.BigEndian.Uint32(frame[8:])
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.requests[operation]++
+	if r.loseReply && operation == create && bytes.Contains(frame, []byte("/"+candidatePrefix)) {
+		r.loseReply = false
+		lose <- struct{}{}
+	}
+}
+
+// waitOpen returns false when the relay is closed.
+func (r *relay) waitOpen() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for r.cut && !r.closed {
+		r.open.Wait()
+	}
+	return !r.closed
+}
+
+// expireSessions closes every session that has passed, from another connection, as only somebody with its password
+// can. Traffic is held meanwhile: a client that comes back would push the other connection out.
+func (r *relay) expireSessions() {
+	r.t.Helper()
+	r.hold()
+	defer r.pass()
+	r.mu.Lock()
+	sessions := r.sessions
+	r.sessions = nil
+	r.mu.Unlock()
+	for _, greeting := range sessions {
+		if err := closeSession(r.server, greeting); err != nil {
+			r.t.Errorf("close a session: %v", err)
+		}
+	}
+}
+
+func closeSession(server string, greeting []byte) error {
+	c, err := net.DialTimeout("tcp", server, 5*time.Second)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	c.SetDeadline(time.Now().Add(10 * time.Second))
+	body := greeting[4:]
+	request := binary.BigEndian.AppendUint32(nil, 0)    // protocol
+	request = binary.BigEndian.AppendUint64(request, 0) // last zxid
+	request = append(request, body[4:8]...)             // timeout
+	request = append(request, body[8:16]...)            // session
+	request = append(request, body[16:16+4+16]...)      // password with its length
+	if _, err := c.Write(withLength(request)); err != nil {
+		return err
+	}
+	if _, err := readFrame(c); err != nil {
+		return err
+	}
+	const closeOperation = 0xfffffff5 // -11
+	request = binary.BigEndian.AppendUint32(nil, 1)
+	request = binary.BigEndian.AppendUint32(request, closeOperation)
+	if _, err := c.Write(withLength(request)); err != nil {
+		return err
+	}
+	_, err = readFrame(c)
+	if err != nil {
+		return nil // it had ended before
+	}
+	return nil
+}
+
+func withLength(body []byte) []byte {
+	return append(binary.BigEndian.AppendUint32(nil, uint32(len(body))), body...)
+}
+
+func splitHosts(s string) []string { return strings.Split(s, ",") }

@@ -1,0 +1,211 @@
+package zookeeper
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"go.uber.org/goleak"
+
+	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/servers/serverstest"
+)
+
+func TestOnlyTheFirstSessionIsTaken(t *testing.T) {
+	first := greeting{10 * time.Second, 7}
+	for name, c := range map[string]struct {
+		second greeting
+		want   error
+	}{
+		"the same":         {first, nil},
+		"expired":          {greeting{0, 0}, errExpired},
+		"another session":  {greeting{10 * time.Second, 8}, errExpired},
+		"a shorter one":    {greeting{9 * time.Second, 7}, errExpired},
+		"a negative limit": {greeting{-1, 7}, errExpired},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := &session{over: make(chan struct{}), changed: make(chan struct{})}
+			if err := s.greeted(first); err != nil || s.id != 7 || s.timeout != 10*time.Second {
+				t.Fatalf("first greeting: %v, session %d, timeout %v", err, s.id, s.timeout)
+			}
+			if err := s.greeted(c.second); !errors.Is(err, c.want) {
+				t.Errorf("second greeting: %v; want %v", err, c.want)
+			}
+			if c.want != nil {
+				if err := s.greeted(first); !errors.Is(err, c.want) {
+					t.Errorf("a session that was over was taken again: %v", err)
+				}
+			}
+		})
+	}
+}
+
+// TestNoRequestRunsInASecondSession: a request is queued while the session comes to its end. The library by itself runs
+// it in another session, which it takes without asking; that is why a link reads along.
+func TestNoRequestRunsInASecondSession(t *testing.T) {
+	ensemble := serverstest.SharedZooKeeper(t).Addr()
+	admin := plainConn(t, ensemble)
+	exists := func(at string) bool {
+		there, _, err := admin.Exists(at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return there
+	}
+	for name, end := range map[string]func(*relay){
+		"expired": func(r *relay) { r.expireSessions() }, // and pass
+		"greeted as new": func(r *relay) {
+			r.set(func() { r.forgetful = true })
+			r.pass()
+		},
+	} {
+		t.Run(name+"/the library runs it", func(t *testing.T) {
+			r := newRelay(t, ensemble)
+			conn := plainConn(t, strings.Join([]string{r.addr(), r.addr(), r.addr()}, ",")) // as many as an ensemble has
+			before := conn.SessionID()
+			at, created := queuedCreate(t, r, conn)
+			end(r)
+			if err := <-created; err != nil || !exists(at) || conn.SessionID() == before {
+				t.Errorf("the library has changed: create returned %v, exists %v", err, exists(at))
+			}
+		})
+		t.Run(name+"/a session of ours does not", func(t *testing.T) {
+			r := newRelay(t, ensemble)
+			c := openFor(t, "zk://"+r.addr(), 5*time.Second)
+			s, err := c.openSession(t.Context(), true)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer s.close()
+			at, created := queuedCreate(t, r, s.conn)
+			end(r)
+			select {
+			case <-s.over:
+			case err := <-created:
+				t.Fatalf("create returned %v, exists %v", err, exists(at))
+			}
+			if _, cause, _ := s.state(); !errors.Is(cause, errExpired) {
+				t.Errorf("the session is over because %v", cause)
+			}
+			if _, err := do(t.Context(), s, getter("/")); !errors.Is(err, errExpired) {
+				t.Errorf("a request after the end returned %v", err)
+			}
+			s.close()
+			if err := <-created; err == nil || exists(at) {
+				t.Errorf("create returned %v, exists %v", err, exists(at))
+			}
+		})
+	}
+}
+
+// queuedCreate breaks the connection, and queues a create while the next one waits for its greeting.
+func queuedCreate(t *testing.T, r *relay, conn *zk.Conn) (at string, created chan error) {
+	t.Helper()
+	at = "/second-session-" + string(newGUID())
+	r.hold()
+	r.dropAll()
+	eventually(t, "the library waits for a greeting", func() bool { return conn.State() == zk.StateConnected })
+	created = make(chan error, 1)
+	go func() {
+		_, err := conn.Create(at, nil, zk.FlagEphemeral, zk.WorldACL(zk.PermAll))
+		created <- err
+	}()
+	return at, created
+}
+
+func TestTheGrantedTimeoutCounts(t *testing.T) {
+	ensemble := serverstest.SharedZooKeeper(t).Addr() // grants 400 ms to 60 s
+	for asked, granted := range map[time.Duration]time.Duration{
+		10 * time.Millisecond: 400 * time.Millisecond,
+		3 * time.Second:       3 * time.Second,
+		time.Hour:             time.Minute,
+	} {
+		a, err := parseURL("zk://" + ensemble + "/granted")
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := newCoordinator(a, Options{SessionTimeout: asked})
+		defer c.Close()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		s, err := c.openSession(ctx, true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s.timeout != granted {
+			t.Errorf("asked for %v, was granted %v; want %v", asked, s.timeout, granted)
+		}
+		s.close()
+	}
+}
+
+func TestCloseIsQuickAndLeavesNothing(t *testing.T) {
+	ensemble := serverstest.SharedZooKeeper(t).Addr()
+	admin := plainConn(t, ensemble)
+	before := goleak.IgnoreCurrent()
+	c := openFor(t, "zk://"+ensemble+"/closing", 20*time.Second)
+	win(t, c, "orders", "a")
+	waiting := make(chan error, 1)
+	go func() {
+		_, err := c.Campaign(context.Background(), "orders", "b")
+		waiting <- err
+	}()
+	eventually(t, "both are enrolled", func() bool {
+		names, _, _ := admin.Children("/closing/elections/orders")
+		return len(names) == 2
+	})
+	begin := time.Now()
+	c.Close()
+	if took := time.Since(begin); took > 5*time.Second {
+		t.Errorf("Close took %v", took)
+	}
+	if err := <-waiting; !errors.Is(err, ErrClosed) {
+		t.Errorf("the waiting campaign returned %v", err)
+	}
+	goleak.VerifyNone(t, before)
+	if names, _, err := admin.Children("/closing/elections/orders"); err != nil || len(names) != 0 {
+		t.Errorf("Close left %q, %v", names, err)
+	}
+}
+
+// TestWatchesFireWhenTheConnectionBreaks: so whoever waits looks again, and the library sets none anew.
+func TestWatchesFireWhenTheConnectionBreaks(t *testing.T) {
+	r := newRelay(t, serverstest.SharedZooKeeper(t).Addr())
+	c := openFor(t, "zk://"+r.addr()+"/watches", 20*time.Second)
+	term := win(t, c, "orders", "a")
+	waiting := make(chan *fence.Term, 1)
+	woken := make(chan string, 100)
+	other := openFor(t, "zk://"+r.addr()+"/watches", 20*time.Second)
+	other.probe.woken = func(_ fence.Resource, holder string) { woken <- holder }
+	go func() {
+		term, _ := other.Campaign(t.Context(), "orders", "b")
+		waiting <- term
+	}()
+	eventually(t, "b waits", func() bool {
+		queue, err := c.Candidates(t.Context(), "orders")
+		return err == nil && len(queue) == 2
+	})
+	const setWatches = 101
+	greetings := func() int { r.mu.Lock(); defer r.mu.Unlock(); return len(r.sessions) }
+	for range 3 {
+		before := greetings()
+		r.dropAll()
+		eventually(t, "both campaigns are back", func() bool { return greetings() >= before+2 })
+		confirmedAgain(t, term)
+	}
+	r.mu.Lock()
+	set := r.requests[setWatches]
+	r.mu.Unlock()
+	if set != 0 {
+		t.Errorf("the library has set watches anew %d times", set)
+	}
+	if err := term.Resign(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if next := <-waiting; next == nil {
+		t.Error("b does not lead")
+	}
+}

@@ -1,0 +1,190 @@
+package endtoend
+
+import (
+	"bufio"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"net"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/ringfence/ringfence/fence"
+)
+
+// rawQuery is a Query message as it goes over the wire.
+func rawQuery(sql string) []byte {
+	b := binary.BigEndian.AppendUint32([]byte{'Q'}, uint32(4+len(sql)+1))
+	return append(append(b, sql...), 0)
+}
+
+func TestBytesQueuedInAPausedGuardHaveNoEffectOnceLeadershipHasMoved(t *testing.T) {
+	s := newStack(t)
+	paused, other := s.guard(), s.guard()
+	first := s.term("first")
+	pg := paused.mustPostgres(first.Token()).PgConn().Conn()
+	rd := s.rawRedis(paused, first.Token())
+
+	paused.signal(syscall.SIGSTOP)
+	for _, write := range []struct {
+		conn  net.Conn
+		bytes []byte
+	}{
+		{pg, rawQuery("insert into ledger (token, note) values (1, 'queued')")},
+		{rd, []byte("RPUSH ledger queued\r\n")},
+	} {
+		if _, err := write.conn.Write(write.bytes); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.resign(first)
+	second := s.term("second")
+	c := other.mustPostgres(second.Token())
+	if _, err := c.Exec(s.ctx, insert, second.Token(), "second"); err != nil {
+		t.Fatal(err)
+	}
+	if err := other.redisClient(second.Token()).RPush(s.ctx, "ledger", "second").Err(); err != nil {
+		t.Fatal(err)
+	}
+	paused.signal(syscall.SIGCONT)
+
+	for name, conn := range map[string]net.Conn{"RF001": pg, "STALETOKEN": rd} {
+		_ = conn.SetReadDeadline(time.Now().Add(20 * time.Second))
+		said, _ := io.ReadAll(conn) // until the guard has closed it
+		if !strings.Contains(string(said), name) {
+			t.Errorf("the client of the paused guard was told %q, want %s", said, name)
+		}
+	}
+	s.holdsOnly("second")
+}
+
+// rawRedis is a fenced connection without a driver.
+func (s *stack) rawRedis(g *guard, token fence.Token) net.Conn {
+	s.t.Helper()
+	c, err := net.Dial("tcp", g.redis)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.t.Cleanup(func() { _ = c.Close() })
+	fmt.Fprintf(c, "FENCE orders %s\r\n", token)
+	_ = c.SetReadDeadline(time.Now().Add(20 * time.Second))
+	answer, err := bufio.NewReader(c).ReadString('\n')
+	if err != nil || answer != "+OK\r\n" {
+		s.t.Fatalf("FENCE: %q %v", answer, err)
+	}
+	return c
+}
+
+// holdsOnly wants exactly these notes in both ledgers.
+func (s *stack) holdsOnly(notes ...string) {
+	s.t.Helper()
+	if got := s.column("select note from ledger order by n"); !slices.Equal(got, notes) {
+		s.t.Errorf("Postgres holds %q, want %q", got, notes)
+	}
+	if got := s.list("ledger"); !slices.Equal(got, notes) {
+		s.t.Errorf("Redis holds %q, want %q", got, notes)
+	}
+}
+
+func TestAGuardThatWasKilledAndStartedEmptyRefusesTheOldTokenFirst(t *testing.T) {
+	s := newStack(t)
+	g := s.guard()
+	first := s.term("first")
+	g.mustPostgres(first.Token())
+	if err := g.redisClient(first.Token()).RPush(s.ctx, "ledger", "first").Err(); err != nil {
+		t.Fatal(err)
+	}
+	s.resign(first)
+	second := s.term("second")
+	g.mustPostgres(second.Token())
+	if err := g.redisClient(second.Token()).RPush(s.ctx, "ledger", "second").Err(); err != nil {
+		t.Fatal(err)
+	}
+	g.kill()
+	g.start()
+	_, err := g.postgres(first.Token())
+	wantStale(t, "Postgres", err)
+	wantStale(t, "Redis", g.redisClient(first.Token()).RPush(s.ctx, "ledger", "late").Err())
+	g.mustPostgres(second.Token())
+	if err := g.redisClient(second.Token()).RPush(s.ctx, "ledger", "second").Err(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestASessionOutlivesItsGuardOnlyUntilTheNextLeaderIsReady(t *testing.T) {
+	s := newStack(t)
+	g, other := s.guard(), s.guard()
+	first := s.term("first")
+	c := g.mustPostgres(first.Token())
+	query := rawQuery("insert into ledger (token, note) select 1, 'late' from pg_sleep(100)")
+	if _, err := c.PgConn().Conn().Write(query); err != nil {
+		t.Fatal(err)
+	}
+	for len(s.column("select 'x' from pg_stat_activity where state = 'active' and query like 'insert into ledger%'")) == 0 {
+		if s.ctx.Err() != nil {
+			t.Fatal("the statement does not start")
+		}
+	}
+	g.kill() // the statement goes on: its backend does not look at the connection
+	s.resign(first)
+	second := s.term("second")
+	other.mustPostgres(second.Token())
+	if n := s.column("select 'x' from pg_stat_activity where state = 'active' and query like 'insert into ledger%'"); len(n) > 0 {
+		t.Error("a statement of the old leader still runs, and the new one is ready")
+	}
+}
+
+func TestOnlyTheElectedMayRaiseTheMark(t *testing.T) {
+	s := newStack(t)
+	g := s.guard()
+	leader := s.term("leader")
+	g.mustPostgres(leader.Token())
+	waiting := s.enrol("waiting")
+	for name, token := range map[string]fence.Token{
+		"a token that was never issued": 1<<62 + 1, "the number of a candidate that waits": waiting,
+	} {
+		_, err := g.postgres(token)
+		if err == nil || !strings.Contains(err.Error(), "RF007") {
+			t.Errorf("%s on Postgres: %v", name, err)
+		}
+		err = g.redisClient(token).RPush(s.ctx, "ledger", "late").Err()
+		if err == nil || !strings.Contains(err.Error(), "NOTLEADER") {
+			t.Errorf("%s on Redis: %v", name, err)
+		}
+	}
+	g.mustPostgres(leader.Token()) // nobody was locked out
+}
+
+func TestARebuiltCoordinatorFailsClosedUntilAnOperatorAdoptsIt(t *testing.T) {
+	s := newStack(t)
+	g := s.guard()
+	before := s.term("before")
+	g.mustPostgres(before.Token())
+	if err := g.redisClient(before.Token()).RPush(s.ctx, "ledger", "before").Err(); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.zk.Wipe(s.ctx); err != nil {
+		t.Fatal(err)
+	}
+	after := s.term("after")
+	_, err := g.postgres(after.Token())
+	if err == nil || !strings.Contains(err.Error(), "RF00") {
+		t.Errorf("Postgres after the wipe: %v", err)
+	}
+	if err := g.redisClient(after.Token()).RPush(s.ctx, "ledger", "after").Err(); err == nil {
+		t.Error("Redis took a token of another issuer")
+	}
+	out, err := s.program("guard", "adopt", "orders").CombinedOutput()
+	if err != nil {
+		t.Fatalf("adopt: %v: %s", err, out)
+	}
+	if _, err := g.mustPostgres(after.Token()).Exec(s.ctx, insert, after.Token(), "after"); err != nil {
+		t.Error(err)
+	}
+	if err := g.redisClient(after.Token()).RPush(s.ctx, "ledger", "after").Err(); err != nil {
+		t.Error(err)
+	}
+}

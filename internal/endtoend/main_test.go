@@ -1,0 +1,35 @@
+package endtoend
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/ringfence/ringfence/internal/servers/serverstest"
+)
+
+// programs is where guard and leader were built.
+var programs string
+
+func TestMain(m *testing.M) {
+	if os.Getenv("RINGFENCE_VICTIM") != "" {
+		os.Exit(victim())
+	}
+	os.Exit(func() int {
+		dir, err := os.MkdirTemp("", "rf-bin-")
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+		defer os.RemoveAll(dir)
+		programs = dir
+		build := exec.Command("go", "build", "-o", dir+string(filepath.Separator), "../../cmd/guard", "../../cmd/leader")
+		if out, err := build.CombinedOutput(); err != nil {
+			fmt.Fprintf(os.Stderr, "%v: %s\n", err, out)
+			return 1
+		}
+		return serverstest.RunMain(m)
+	}())
+}

@@ -1,0 +1,106 @@
+package endtoend
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/ringfence/ringfence/fence"
+)
+
+// startVictim starts a leader in a process of its own, which has left everything open when this returns.
+func (s *stack) startVictim(g *guard) (cmd *exec.Cmd, out *bufio.Reader, token fence.Token, resume func()) {
+	s.t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	cmd = exec.CommandContext(s.ctx, self)
+	cmd.Env = append(os.Environ(), "RINGFENCE_VICTIM="+s.coordinator(), "VICTIM_PG="+g.pg, "VICTIM_REDIS="+g.redis)
+	cmd.Stderr = os.Stderr
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		s.t.Fatal(err)
+	}
+	s.t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+	out = bufio.NewReader(stdout)
+	line, err := out.ReadString('\n')
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	if token, err = fence.ParseToken(strings.TrimSpace(line)); err != nil {
+		s.t.Fatal(err)
+	}
+	return cmd, out, token, func() {
+		_ = cmd.Process.Signal(syscall.SIGCONT)
+		_, _ = in.Write([]byte("\n"))
+	}
+}
+
+func TestAPausedLeaderIsRefusedInEverythingItLeftOpen(t *testing.T) {
+	s := newStack(t)
+	g := s.guard()
+	cmd, out, old, resume := s.startVictim(g)
+	if err := cmd.Process.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	start := time.Now()
+	term := s.term("successor") // once the victim's session has expired
+	elected := time.Since(start)
+	if term.Token() <= old {
+		t.Fatalf("token %s follows %s", term.Token(), old)
+	}
+	c := g.mustPostgres(term.Token())
+	if _, err := c.Exec(s.ctx, insert, term.Token(), "successor"); err != nil { // the victim's lock is in no way
+		t.Fatal(err)
+	}
+	r := g.redisClient(term.Token())
+	if err := r.RPush(s.ctx, "ledger", "successor").Err(); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.RPush(s.ctx, "queue", "work").Err(); err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("elected %s after the pause, first writes %s later", elected.Round(time.Millisecond), (time.Since(start) - elected).Round(time.Millisecond))
+
+	resume()
+	line, err := out.ReadString('\n')
+	if err != nil {
+		t.Fatal(err)
+	}
+	var attempts []attempt
+	if err := json.Unmarshal([]byte(line), &attempts); err != nil {
+		t.Fatal(err)
+	}
+	if len(attempts) < 12 {
+		t.Errorf("only %d attempts: %v", len(attempts), attempts)
+	}
+	for _, a := range attempts {
+		if a.What == "the end of the COPY" { // written into a pipe that the COPY has left
+			continue
+		}
+		wantStale(t, a.What, errors.New(a.Error))
+	}
+	if got := s.column("select note from ledger order by n"); strings.Join(got, ",") != "before the pause,successor" {
+		t.Errorf("Postgres holds %q", got)
+	}
+	if got := s.list("ledger"); got[len(got)-1] != "successor" {
+		t.Errorf("Redis holds %q", got)
+	}
+	if got := s.list("queue"); len(got) != 1 {
+		t.Errorf("the queue holds %q: a parked BLPOP of the old leader took the work", got)
+	}
+}

@@ -1,0 +1,276 @@
+package endtoend
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/fence/zookeeper"
+	"github.com/ringfence/ringfence/internal/servers"
+	"github.com/ringfence/ringfence/internal/servers/serverstest"
+)
+
+const sessionTimeout = time.Second
+
+// stack is one of everything.
+type stack struct {
+	t     *testing.T
+	zk    *servers.ZooKeeper
+	pg    *servers.Postgres
+	redis *servers.Redis
+	ctx   context.Context // for clean-ups and everything bounded
+}
+
+func newStack(t *testing.T) *stack {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 3*time.Minute)
+	t.Cleanup(cancel)
+	s := &stack{
+		t: t, ctx: ctx,
+		zk:    serverstest.ZooKeeper(t, servers.ZooKeeperOptions{Nodes: 1}),
+		pg:    serverstest.Postgres(t, servers.PostgresOptions{}),
+		redis: serverstest.Redis(t, servers.RedisOptions{Args: []string{"--appendonly", "yes", "--appendfsync", "always"}}),
+	}
+	s.sql(`create role guard login; create role app login;
+	    create table ledger (n bigserial, token bigint, note text); grant all on ledger, ledger_n_seq to app`)
+	if out, err := s.program("guard", "install").CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	return s
+}
+
+func (s *stack) coordinator() string { return "zk://" + s.zk.Addr() + "/e2e" }
+
+// program is one of ours, with the settings of this stack.
+func (s *stack) program(name string, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(s.ctx, filepath.Join(programs, name), args...)
+	cmd.Env = append(os.Environ(),
+		"GUARD_POSTGRES_UPSTREAM="+s.pg.URL("guard", "postgres"), "GUARD_POSTGRES_ADMIN="+s.pg.URL("postgres", "postgres"),
+		"GUARD_REDIS_UPSTREAM="+s.redis.URL(), "GUARD_COORDINATOR="+s.coordinator(), "GUARD_ADMIT_TIMEOUT=5s",
+		"LEADER_COORDINATOR="+s.coordinator(), "LEADER_SESSION_TIMEOUT="+sessionTimeout.String())
+	return cmd
+}
+
+// guard is a guard in a process of its own.
+type guard struct {
+	s               *stack
+	cmd             *exec.Cmd
+	pg, redis, page string
+	log             *os.File
+}
+
+func (s *stack) guard() *guard {
+	s.t.Helper()
+	log, err := os.Create(filepath.Join(s.t.TempDir(), "guard.log"))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	g := &guard{s: s, pg: free(s.t), redis: free(s.t), page: free(s.t), log: log}
+	s.t.Cleanup(func() {
+		g.signal(syscall.SIGCONT)
+		g.kill()
+		if s.t.Failed() {
+			text, _ := os.ReadFile(log.Name())
+			s.t.Logf("guard log:\n%s", text)
+		}
+		log.Close()
+	})
+	g.start()
+	return g
+}
+
+func free(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+// start starts the guard on its addresses and waits until it is ready.
+func (g *guard) start() {
+	g.s.t.Helper()
+	g.cmd = g.s.program("guard", "serve")
+	g.cmd.Env = append(g.cmd.Env, "GUARD_POSTGRES_LISTEN="+g.pg, "GUARD_REDIS_LISTEN="+g.redis, "GUARD_HTTP_LISTEN="+g.page, "GUARD_LOG=debug")
+	g.cmd.Stderr = g.log
+	if err := g.cmd.Start(); err != nil {
+		g.s.t.Fatal(err)
+	}
+	g.ready()
+}
+
+func (g *guard) ready() {
+	g.s.t.Helper()
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	for {
+		answer, err := client.Get("http://" + g.page + "/readyz")
+		if err == nil {
+			answer.Body.Close()
+			if answer.StatusCode == http.StatusOK {
+				return
+			}
+		}
+		if g.s.ctx.Err() != nil {
+			g.s.t.Fatal("the guard does not get ready")
+		}
+	}
+}
+
+func (g *guard) signal(sig syscall.Signal) { _ = g.cmd.Process.Signal(sig) }
+
+func (g *guard) kill() {
+	_ = g.cmd.Process.Kill()
+	_ = g.cmd.Wait()
+}
+
+// term wins a term in this process.
+func (s *stack) term(holder string) *fence.Term {
+	s.t.Helper()
+	co, err := zookeeper.Open(s.ctx, s.coordinator(), zookeeper.Options{SessionTimeout: sessionTimeout})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.t.Cleanup(func() { _ = co.Close() })
+	term, err := co.Campaign(s.ctx, "orders", holder)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return term
+}
+
+func (s *stack) resign(t *fence.Term) {
+	s.t.Helper()
+	if err := t.Resign(s.ctx); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+func pgURL(address string, token fence.Token) string {
+	return fmt.Sprintf("postgres://app@%s/postgres?options=-c%%20fence.orders%%3D%s", address, token)
+}
+
+func (g *guard) postgres(token fence.Token) (*pgx.Conn, error) {
+	ctx, cancel := context.WithTimeout(g.s.ctx, 15*time.Second)
+	defer cancel()
+	c, err := pgx.Connect(ctx, pgURL(g.pg, token))
+	if err == nil {
+		g.s.t.Cleanup(func() { _ = c.Close(context.Background()) })
+	}
+	return c, err
+}
+
+func (g *guard) mustPostgres(token fence.Token) *pgx.Conn {
+	g.s.t.Helper()
+	c, err := g.postgres(token)
+	if err != nil {
+		g.s.t.Fatal(err)
+	}
+	return c
+}
+
+// redisClient has one connection and never retries.
+func redisClient(address string, token fence.Token) *redis.Client {
+	return redis.NewClient(&redis.Options{
+		Addr: address, ClientName: fmt.Sprintf("fence.orders=%s", token), PoolSize: 1, MaxRetries: -1,
+		ReadTimeout: 15 * time.Second, ContextTimeoutEnabled: true,
+	})
+}
+
+func (g *guard) redisClient(token fence.Token) *redis.Client {
+	c := redisClient(g.redis, token)
+	g.s.t.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+// sql runs statements as the superuser, straight at the database.
+func (s *stack) sql(text string) {
+	s.t.Helper()
+	c, err := pgx.Connect(s.ctx, s.pg.URL("postgres", "postgres"))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer c.Close(context.Background())
+	if _, err := c.PgConn().Exec(s.ctx, text).ReadAll(); err != nil {
+		s.t.Fatalf("%s: %v", text, err)
+	}
+}
+
+// column reads one column straight from the database.
+func (s *stack) column(query string) []string {
+	s.t.Helper()
+	c, err := pgx.Connect(s.ctx, s.pg.URL("postgres", "postgres"))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer c.Close(context.Background())
+	rows, err := c.Query(s.ctx, query)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	all, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return all
+}
+
+// list reads a list straight from Redis.
+func (s *stack) list(key string) []string {
+	s.t.Helper()
+	c := redis.NewClient(&redis.Options{Addr: s.redis.Addr()})
+	defer c.Close()
+	all, err := c.LRange(s.ctx, key, 0, -1).Result()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return all
+}
+
+// wantStale wants the guard's word that a token is stale, in either protocol.
+func wantStale(t *testing.T, what string, err error) {
+	t.Helper()
+	if err == nil || !strings.Contains(err.Error(), "RF001") && !strings.Contains(err.Error(), "STALETOKEN") {
+		t.Errorf("%s: got %v, want it refused as stale", what, err)
+	}
+}
+
+// enrol stands for election behind the present leader and returns the number it waits with.
+func (s *stack) enrol(holder string) fence.Token {
+	s.t.Helper()
+	co, err := zookeeper.Open(s.ctx, s.coordinator(), zookeeper.Options{SessionTimeout: sessionTimeout})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(s.ctx)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_, _ = co.Campaign(ctx, "orders", holder)
+	}()
+	s.t.Cleanup(func() { cancel(); <-done; _ = co.Close() })
+	for {
+		queue, err := co.Candidates(s.ctx, "orders")
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		for _, c := range queue {
+			if c.Holder == holder {
+				return c.Token
+			}
+		}
+	}
+}

@@ -1,0 +1,72 @@
+package settings
+
+import (
+	"fmt"
+	"io"
+	"log/slog"
+	"strings"
+)
+
+// Help prints every setting of into, a pointer to a struct: name, default, meaning.
+func Help(w io.Writer, into any) error {
+	var b strings.Builder
+	for _, f := range fields(into) {
+		fmt.Fprintf(&b, "  %s (%s)\n", f.name, f.standing())
+		for _, line := range wrap(f.help, 100) {
+			fmt.Fprintf(&b, "      %s\n", line)
+		}
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+func (f field) standing() string {
+	switch {
+	case f.required:
+		return "required"
+	case f.defaultText != "":
+		return "default: " + f.defaultText
+	case f.fallback != "":
+		return "default: " + f.fallback
+	}
+	return "not set by default"
+}
+
+// wrap breaks text into lines of at most width characters where there are spaces to do so.
+func wrap(text string, width int) []string {
+	var lines []string
+	line := ""
+	for _, word := range strings.Fields(text) {
+		if line != "" && len(line)+1+len(word) > width {
+			lines = append(lines, line)
+			line = ""
+		}
+		if line != "" {
+			line += " "
+		}
+		line += word
+	}
+	if line == "" {
+		return lines
+	}
+	return append(lines, line)
+}
+
+// Effective is every setting with the value it has, for the log at the start. Secrets are masked.
+func Effective(into any) []slog.Attr {
+	var attrs []slog.Attr
+	for _, f := range fields(into) {
+		attrs = append(attrs, slog.String(f.name, f.shown()))
+	}
+	return attrs
+}
+
+func (f field) shown() string {
+	switch {
+	case f.secret && f.value.IsZero():
+		return ""
+	case f.secret:
+		return mask
+	}
+	return fmt.Sprint(f.value.Interface())
+}
