@@ -12,8 +12,8 @@ func Stale(c fence.Claim, m Mark) error {
 	return &fence.Refusal{
 		Reason: fence.Stale, Claim: c, Mark: m.Token,
 		Message: fmt.Sprintf("stale token: %s is older than the mark %s of %q", c.Token, m.Token, c.Resource),
-		Detail:  Newer(m) + "; nothing of this session that was not committed before has been or will be written",
-		Hint:    "this process no longer leads: stop, and campaign again for a new token; retrying with this one cannot help",
+		Detail:  Newer(m) + "; nothing that this session had not committed before then is written",
+		Hint:    "this process no longer leads: stop, or campaign for a new token; this one will never be taken again",
 	}
 }
 

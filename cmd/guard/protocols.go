@@ -5,8 +5,10 @@ import (
 
 	"github.com/ringfence/ringfence/guard"
 	guardpg "github.com/ringfence/ringfence/guard/postgres"
+	guardredis "github.com/ringfence/ringfence/guard/redis"
 	"github.com/ringfence/ringfence/store"
 	pgstore "github.com/ringfence/ringfence/store/postgres"
+	redisstore "github.com/ringfence/ringfence/store/redis"
 )
 
 // protocol is one database that can be guarded. A new one is an entry in the table below.
@@ -33,7 +35,7 @@ type database interface {
 }
 
 // protocols is every protocol there is.
-var protocols = []protocol{postgresProtocol}
+var protocols = []protocol{postgresProtocol, redisProtocol}
 
 var postgresProtocol = protocol{
 	name:     "postgres",
@@ -61,6 +63,23 @@ var postgresProtocol = protocol{
 		}
 		return pgstore.InstallSQL(role)
 	},
+}
+
+var redisProtocol = protocol{
+	name:     "redis",
+	upstream: func(c *config) string { return c.RedisUpstream.Reveal() },
+	listen:   func(c *config) string { return c.RedisListen },
+	open: func(ctx context.Context, c *config) (database, error) {
+		// Only a coordinator can say whose mark it was when Redis has lost it.
+		return redisstore.Open(ctx, c.RedisUpstream.Reveal(), redisstore.Options{Coordinated: c.Coordinator.Reveal() != ""})
+	},
+	serve: func(c *config, d database, a *store.Admission) guard.Protocol {
+		return guardredis.New(guardredis.Options{
+			Store: d.(*redisstore.Store), Admission: a, LoginTimeout: c.LoginTimeout, Resources: c.resources(),
+		})
+	},
+	install: func(ctx context.Context, c *config) error { return redisstore.Install(ctx, c.RedisUpstream.Reveal()) },
+	script:  func(c *config) (string, error) { return redisstore.InstallText(c.RedisUpstream.Reveal()) },
 }
 
 // configured are the protocols that the settings name an upstream for.

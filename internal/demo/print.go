@@ -73,11 +73,16 @@ func (p printer) event(who string, e event) {
 	}
 }
 
+// refused prints what the guard answered: all three parts of it for the first database, what it is about for the rest.
 func (p printer) refused(who string, e event) {
-	lines := strings.Split(e.Text, "\n")
-	p.line(who, p.paint(green, "REFUSED")+"  ", e.Database+": "+lines[0])
-	for _, l := range lines[1:] {
-		p.line("", "", p.paint(grey, l))
+	message, rest, _ := strings.Cut(e.Text, "\n")
+	message, _, _ = strings.Cut(message, " — ") // Redis has one line for all of it
+	p.line(who, p.paint(green, "REFUSED")+"  ", "by "+e.Database+": "+message)
+	if e.Database != "Postgres" {
+		return
+	}
+	for line := range strings.Lines(rest) {
+		p.line("", "", p.paint(grey, strings.TrimSpace(line)))
 	}
 }
 

@@ -1,0 +1,99 @@
+package redis
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/store"
+)
+
+// claim admits the session. A command that carries the claim in a client name is forwarded first, and its reply is held
+// back; FENCE is the guard's own. Only with that reply does the client know that it may write.
+func (c *conn) claim(ctx context.Context, raw []byte, own bool, claims []fence.Claim) error {
+	refuse := c.refusal(own)
+	if err := c.p.serves(claims); err != nil {
+		return refuse(err)
+	}
+	held := bytes.NewBufferString("+OK\r\n")
+	if !own {
+		held.Reset()
+		if _, err := c.leg.Conn.Write(raw); err != nil {
+			return err
+		}
+		kind, err := c.leg.reply(held, c.client)
+		if err != nil {
+			return err
+		}
+		if kind == '-' { // the login failed, so nothing is claimed
+			_, err := held.WriteTo(c.client)
+			return err
+		}
+	}
+	err := c.admit(ctx, claims)
+	var answered serverError
+	if errors.As(err, &answered) && c.session == (store.Session{}) {
+		_, err := c.client.Write(answered) // not logged in, or not allowed to: nothing was raised
+		return err
+	}
+	if err != nil {
+		return refuse(err)
+	}
+	c.claims = claims
+	_, err = held.WriteTo(c.client)
+	return err
+}
+
+// admit identifies the session and opens it. A client that is not logged in gets no further than its own leg, so it
+// cannot raise a mark.
+func (c *conn) admit(ctx context.Context, claims []fence.Claim) error {
+	id, name, nonce, err := c.mark()
+	if err != nil {
+		return err
+	}
+	if c.session, err = c.p.o.Store.Identify(ctx, id, nonce); err != nil {
+		return fmt.Errorf("the session could not be identified, nothing was admitted: %w", err)
+	}
+	if err := c.p.o.Admission.Admit(ctx, c.session, claims); err != nil {
+		return err
+	}
+	// The answer also shows that the session was not ended meanwhile, with everybody else's, to mend a lost registry.
+	if _, err := c.leg.ask(c.client, "CLIENT", "SETNAME", name); err != nil {
+		return store.Unrevoked(claims[0], "the mark is raised, and this session was ended while it was admitted: "+err.Error(), err)
+	}
+	return nil
+}
+
+// mark gives the leg a name that nobody else can know, and returns its own name and the client's id.
+func (c *conn) mark() (id int64, name, nonce string, err error) {
+	text, err := c.leg.ask(c.client, "CLIENT", "ID")
+	if err != nil {
+		return 0, "", "", err
+	}
+	if id, err = strconv.ParseInt(text, 10, 64); err != nil {
+		return 0, "", "", err
+	}
+	if name, err = c.leg.ask(c.client, "CLIENT", "GETNAME"); err != nil {
+		return 0, "", "", err
+	}
+	nonce = rand.Text()
+	_, err = c.leg.ask(c.client, "CLIENT", "SETNAME", nonce)
+	return id, name, nonce, err
+}
+
+// serves refuses resources that this guard is not set up for.
+func (p *Protocol) serves(claims []fence.Claim) error {
+	for _, claim := range claims {
+		if len(p.o.Resources) > 0 && !slices.Contains(p.o.Resources, claim.Resource) {
+			r := badToken(fmt.Sprintf("resource %q is not served here", claim.Resource), fmt.Sprintf("this guard serves %v", p.o.Resources), nil)
+			r.Claim = claim
+			return r
+		}
+	}
+	return nil
+}

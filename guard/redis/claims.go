@@ -1,0 +1,91 @@
+package redis
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+
+	"github.com/ringfence/ringfence/fence"
+)
+
+// namePrefix begins a client name that claims: fence.<resource>=<token>.
+const namePrefix = "fence."
+
+// claimed reads what a command claims: FENCE, or a client name by CLIENT SETNAME or HELLO. There are no claims in any
+// other command, and none in a name that does not begin with "fence.". The error is a refusal for what is malformed.
+func claimed(args [][]byte) (claims []fence.Claim, own bool, err error) {
+	if equalFold(args[0], "FENCE") {
+		claims, err = claimsOf(args[1:])
+		return claims, true, err
+	}
+	name, ok := clientName(args)
+	if !ok || !bytes.HasPrefix(name, []byte(namePrefix)) {
+		return nil, false, nil
+	}
+	resource, token, ok := bytes.Cut(name[len(namePrefix):], []byte("="))
+	if !ok {
+		return nil, false, badToken("the client name "+excerpt(name)+" claims nothing", "a name that begins with fence. has to be fence.<resource>=<token>", nil)
+	}
+	claims, err = claimsOf([][]byte{resource, token})
+	return claims, false, err
+}
+
+// claimsOf reads pairs of resource and token.
+func claimsOf(pairs [][]byte) ([]fence.Claim, error) {
+	if len(pairs) == 0 || len(pairs)%2 != 0 {
+		return nil, badToken("FENCE takes pairs of resource and token", fmt.Sprintf("there are %d arguments", len(pairs)), nil)
+	}
+	var claims []fence.Claim
+	seen := make(map[fence.Resource]bool)
+	for i := 0; i < len(pairs); i += 2 {
+		r, rerr := fence.ParseResource(string(pairs[i]))
+		token, terr := fence.ParseToken(string(pairs[i+1]))
+		if err := errors.Join(rerr, terr); err != nil {
+			return nil, badToken("the claim is malformed", err.Error(), err)
+		}
+		if seen[r] {
+			return nil, badToken(fmt.Sprintf("%q is claimed twice", r), "a session has one token for each resource", nil)
+		}
+		seen[r] = true
+		claims = append(claims, fence.Claim{Resource: r, Token: token})
+	}
+	return claims, nil
+}
+
+// clientName is the name that a command gives to its connection.
+func clientName(args [][]byte) (name []byte, ok bool) {
+	switch {
+	case len(args) == 3 && equalFold(args[0], "CLIENT") && equalFold(args[1], "SETNAME"):
+		return args[2], true
+	case equalFold(args[0], "HELLO"):
+		for i := 2; i < len(args); i++ {
+			switch {
+			case equalFold(args[i], "AUTH"):
+				i += 2
+			case equalFold(args[i], "SETNAME") && i+1 < len(args):
+				i++
+				name, ok = args[i], true
+			}
+		}
+	}
+	return name, ok
+}
+
+// within says that all these claims are among those that a session was admitted under.
+func within(claims, admitted []fence.Claim) bool {
+	for _, c := range claims {
+		found := false
+		for _, a := range admitted {
+			found = found || a.Resource == c.Resource && a.Token == c.Token
+		}
+		if !found {
+			return false
+		}
+	}
+	return true
+}
+
+// keepsToken is the refusal of a claim that differs from the session's own.
+func keepsToken(admitted []fence.Claim) *fence.Refusal {
+	return badToken("a session keeps its token for life", fmt.Sprintf("this one was admitted under %v: another token or resource needs another connection", admitted), nil)
+}

@@ -1,0 +1,118 @@
+package redis
+
+import (
+	"bytes"
+	"errors"
+	"strconv"
+)
+
+// A client's command is an array of bulk strings, or an inline line. What the guard takes for a command must be what
+// Redis takes for one, or a command could hide in another; where Redis is lax the guard is strict, and refuses.
+
+// errProtocol is matched by every malformed command. Its text is what the client is told.
+var errProtocol = errors.New("Protocol error")
+
+type protocolError string
+
+func (e protocolError) Error() string        { return "Protocol error: " + string(e) }
+func (e protocolError) Is(target error) bool { return target == errProtocol }
+
+const (
+	argumentsMost = 1<<31 - 1 // as in Redis
+	argumentMost  = 1 << 40   // Redis has its own limit, which can be set
+)
+
+// parseCommand reads the first command of b. size is its length on the wire, 0 when b does not hold all of it yet.
+// The arguments are put into args, and are parts of b where that is possible. An empty command has none.
+func parseCommand(b []byte, args [][]byte) (size int, _ [][]byte, err error) {
+	if len(b) == 0 {
+		return 0, args, nil
+	}
+	if b[0] != '*' {
+		return parseInline(b, args)
+	}
+	count, n, err := parseHeader(b, "invalid multibulk length", argumentsMost)
+	if n == 0 || err != nil {
+		return 0, args, err
+	}
+	for range count {
+		length, header, err := parseArgument(b[n:])
+		if header == 0 || err != nil {
+			return 0, args, err
+		}
+		n += header
+		if length+2 > int64(len(b)-n) {
+			return 0, args, nil
+		}
+		end := n + int(length)
+		if b[end] != '\r' || b[end+1] != '\n' {
+			return 0, args, protocolError("an argument is longer than it says")
+		}
+		args = append(args, b[n:end])
+		n = end + 2
+	}
+	return n, args, nil
+}
+
+// parseArgument reads the header of an argument.
+func parseArgument(b []byte) (length int64, header int, err error) {
+	if len(b) == 0 {
+		return 0, 0, nil
+	}
+	if b[0] != '$' {
+		return 0, 0, protocolError("expected '$', got " + strconv.QuoteToASCII(string(b[:1])))
+	}
+	length, header, err = parseHeader(b, "invalid bulk length", argumentMost)
+	if err == nil && length < 0 {
+		return 0, 0, protocolError("invalid bulk length")
+	}
+	return length, header, err
+}
+
+// parseHeader reads a type byte, a number and CRLF. n is 0 while they are not all there. A negative number, which
+// Redis takes for an empty array, comes back as -1.
+func parseHeader(b []byte, invalid protocolError, most int64) (count int64, n int, err error) {
+	end := 1
+	for end < len(b) && b[end] != '\r' {
+		if c := b[end]; (c < '0' || c > '9') && (c != '-' || end > 1) || end > 19 {
+			return 0, 0, invalid
+		}
+		end++
+	}
+	if end+1 >= len(b) {
+		return 0, 0, nil
+	}
+	digits := b[1:end]
+	if b[end+1] != '\n' || len(digits) == 0 || digits[0] == '0' && len(digits) > 1 {
+		return 0, 0, invalid
+	}
+	if digits[0] == '-' {
+		if len(digits) == 1 || digits[1] == '0' {
+			return 0, 0, invalid
+		}
+		return -1, end + 2, nil
+	}
+	for _, c := range digits {
+		count = count*10 + int64(c-'0')
+	}
+	if len(digits) > 18 || count > most {
+		return 0, 0, invalid
+	}
+	return count, end + 2, nil
+}
+
+// equalFold compares a word of a client with an upper-case one.
+func equalFold(word []byte, upper string) bool {
+	return len(word) == len(upper) && bytes.EqualFold(word, []byte(upper))
+}
+
+// upper is a word in upper case. It is written to buf where it fits.
+func upper(buf, word []byte) []byte {
+	buf = append(buf[:0], word...)
+	for i, c := range buf {
+		if c >= 'a' && c <= 'z' {
+			buf[i] = c - ('a' - 'A')
+		}
+	}
+	return buf
+}

@@ -1,0 +1,113 @@
+package redis
+
+import "bytes"
+
+// inlineMost is the longest inline command, so that one always fits into the relay's buffer. Redis takes up to 64 KiB.
+const inlineMost = 8 << 10
+
+// parseInline reads a line of words, as people type it: words may be quoted, in "…" with escapes or in '…'.
+func parseInline(b []byte, args [][]byte) (size int, _ [][]byte, err error) {
+	end := bytes.IndexByte(b, '\n')
+	if end > inlineMost || end < 0 && len(b) > inlineMost {
+		return 0, args, protocolError("too big inline request")
+	}
+	line := b
+	if end >= 0 {
+		line = b[:end]
+	}
+	if bytes.IndexByte(line, 0) >= 0 { // Redis would look no further
+		return 0, args, protocolError("a zero byte in an inline request")
+	}
+	if end < 0 {
+		return 0, args, nil
+	}
+	for {
+		line = bytes.TrimLeft(line, " \t\r\n\v\f")
+		if len(line) == 0 {
+			return end + 1, args, nil
+		}
+		word, rest, ok := inlineWord(line)
+		if !ok {
+			return 0, args, protocolError("unbalanced quotes in request")
+		}
+		args, line = append(args, word), rest
+	}
+}
+
+// inlineWord reads the first word of a line, by the rules of Redis' sdssplitargs.
+func inlineWord(line []byte) (word, rest []byte, ok bool) {
+	for i := 0; i < len(line); {
+		switch c := line[i]; {
+		case isSpace(c):
+			return word, line[i:], true
+		case c == '"' || c == '\'':
+			var n int
+			word, n, ok = inlineQuoted(word, line[i:], c)
+			if i += n; !ok || i < len(line) && !isSpace(line[i]) {
+				return nil, nil, false
+			}
+		default:
+			word = append(word, c)
+			i++
+		}
+	}
+	return word, nil, true
+}
+
+// inlineQuoted reads a quoted part that starts with its quote; n is its length with both quotes.
+func inlineQuoted(word, line []byte, quote byte) (_ []byte, n int, ok bool) {
+	for i := 1; i < len(line); i++ {
+		c := line[i]
+		switch {
+		case c == quote:
+			return word, i + 1, true
+		case c != '\\' || i+1 == len(line):
+			word = append(word, c)
+		case quote == '\'':
+			if line[i+1] == '\'' {
+				i++
+				c = '\''
+			}
+			word = append(word, c)
+		case line[i+1] == 'x' && i+3 < len(line) && isHex(line[i+2]) && isHex(line[i+3]):
+			word = append(word, unhex(line[i+2])<<4|unhex(line[i+3]))
+			i += 3
+		default:
+			i++
+			word = append(word, unescape(line[i]))
+		}
+	}
+	return word, len(line), false
+}
+
+func unescape(c byte) byte {
+	switch c {
+	case 'n':
+		return '\n'
+	case 'r':
+		return '\r'
+	case 't':
+		return '\t'
+	case 'b':
+		return '\b'
+	case 'a':
+		return '\a'
+	}
+	return c
+}
+
+func isSpace(c byte) bool { return c == ' ' || c >= '\t' && c <= '\r' }
+
+func isHex(c byte) bool { return unhex(c) < 16 }
+
+func unhex(c byte) byte {
+	switch {
+	case c >= '0' && c <= '9':
+		return c - '0'
+	case c >= 'a' && c <= 'f':
+		return c - 'a' + 10
+	case c >= 'A' && c <= 'F':
+		return c - 'A' + 10
+	}
+	return 16
+}

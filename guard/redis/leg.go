@@ -1,0 +1,122 @@
+package redis
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strconv"
+)
+
+// leg is the client's own connection to Redis. During the handshake its replies are read one by one.
+type leg struct {
+	net.Conn
+	unhook  func() bool // from the context that ends it
+	pending []byte      // read, and not used yet
+	frames  frames
+}
+
+// Read gives the relay what the handshake has read too much, and then the connection.
+func (l *leg) Read(b []byte) (int, error) {
+	if len(l.pending) > 0 {
+		n := copy(b, l.pending)
+		l.pending = l.pending[n:]
+		return n, nil
+	}
+	return l.Conn.Read(b)
+}
+
+// CloseWrite lets the relay half-close the leg.
+func (l *leg) CloseWrite() error {
+	if half, ok := l.Conn.(interface{ CloseWrite() error }); ok {
+		return half.CloseWrite()
+	}
+	return l.Conn.Close()
+}
+
+// reply passes exactly one reply on to w as it comes, and what the server pushes meanwhile to pushed. It returns the
+// reply's first byte, '-' for an error.
+func (l *leg) reply(w, pushed io.Writer) (kind byte, err error) {
+	for {
+		n, ended, err := l.frames.scan(l.pending)
+		if err != nil {
+			return 0, err
+		}
+		if n > 0 {
+			to := w
+			if l.frames.kind == '>' {
+				to = pushed
+			}
+			if _, err := to.Write(l.pending[:n]); err != nil {
+				return 0, err
+			}
+			l.pending = l.pending[n:]
+		}
+		if ended && l.frames.kind != '>' {
+			return l.frames.kind, nil
+		}
+		if !ended {
+			if err := l.fill(); err != nil {
+				return 0, err
+			}
+		}
+	}
+}
+
+func (l *leg) fill() error {
+	var chunk [4 << 10]byte
+	n, err := l.Conn.Read(chunk[:])
+	l.pending = append(bytes.Clone(l.pending), chunk[:n]...)
+	if n > 0 {
+		return nil
+	}
+	if err == io.EOF {
+		return errLeft
+	}
+	return err
+}
+
+// errLeft says that the server closed the leg.
+var errLeft = errors.New("redis closed the connection")
+
+// serverError is an error that Redis answered to a question of the guard's, as it came.
+type serverError []byte
+
+func (e serverError) Error() string { return string(bytes.TrimSpace(e)) }
+
+// ask sends a command of the guard's own on the leg and returns the value: of a number or a string, empty for null.
+func (l *leg) ask(pushed io.Writer, words ...string) (string, error) {
+	if _, err := l.Conn.Write(command(words...)); err != nil {
+		return "", err
+	}
+	var raw bytes.Buffer
+	kind, err := l.reply(&raw, pushed)
+	if err != nil {
+		return "", err
+	}
+	head, body, _ := bytes.Cut(raw.Bytes(), []byte("\r\n"))
+	switch kind {
+	case '-':
+		return "", serverError(raw.Bytes())
+	case '+', ':':
+		return string(head[1:]), nil
+	case '$':
+		return string(bytes.TrimSuffix(body, []byte("\r\n"))), nil
+	case '=':
+		text := bytes.TrimSuffix(body, []byte("\r\n"))
+		return string(text[min(len(text), len("txt:")):]), nil
+	case '_':
+		return "", nil
+	}
+	return "", fmt.Errorf("redis answered %q to %v", raw.Bytes(), words)
+}
+
+// command is a command on the wire.
+func command(words ...string) []byte {
+	b := []byte("*" + strconv.Itoa(len(words)) + "\r\n")
+	for _, w := range words {
+		b = append(b, "$"+strconv.Itoa(len(w))+"\r\n"+w+"\r\n"...)
+	}
+	return b
+}

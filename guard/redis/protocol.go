@@ -1,0 +1,121 @@
+package redis
+
+import (
+	"context"
+	"errors"
+	"net"
+	"time"
+
+	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/guard"
+	"github.com/ringfence/ringfence/store"
+	redisstore "github.com/ringfence/ringfence/store/redis"
+)
+
+// Options of a Protocol. Store and Admission are required.
+type Options struct {
+	Store     *redisstore.Store
+	Admission *store.Admission
+
+	// LoginTimeout ends a connection to which the server has answered nothing but errors, or nothing; 30 s when zero.
+	LoginTimeout time.Duration
+
+	Resources []fence.Resource // the only resources that may be claimed; any when empty
+}
+
+// Protocol serves Redis clients. It implements guard.Protocol.
+type Protocol struct{ o Options }
+
+var _ guard.Protocol = (*Protocol)(nil)
+
+// New makes a Protocol.
+func New(o Options) *Protocol {
+	if o.LoginTimeout == 0 {
+		o.LoginTimeout = 30 * time.Second
+	}
+	return &Protocol{o}
+}
+
+// Name is "redis".
+func (p *Protocol) Name() string { return "redis" }
+
+// Ready asks the store whether it can be used.
+func (p *Protocol) Ready(ctx context.Context) error { return p.o.Store.Probe(ctx) }
+
+// Close ends the control connections.
+func (p *Protocol) Close() { p.o.Store.Close() }
+
+// Refuse answers before the client has asked: its driver reads it as the answer to its first command.
+func (p *Protocol) Refuse(client net.Conn, why string) {
+	_ = client.SetWriteDeadline(time.Now().Add(time.Second))
+	_, _ = client.Write(errorLine("guard: " + why))
+	guard.CloseGently(client)
+}
+
+// Serve is guard.Protocol's.
+func (p *Protocol) Serve(ctx context.Context, client net.Conn, draining <-chan struct{}) error {
+	c := &conn{p: p, client: client, in: &inbox{conn: client}}
+	defer context.AfterFunc(ctx, func() { _ = client.SetDeadline(past) })()
+	defer c.close(ctx)
+	err := c.handshake(ctx, draining)
+	if err == nil {
+		err = c.relay(ctx, draining)
+	}
+	if errors.Is(err, errDone) || ctx.Err() == nil && left(err) {
+		return nil
+	}
+	return err
+}
+
+// relay passes bytes until one side leaves, and tells the client why if it was not the client.
+func (c *conn) relay(ctx context.Context, draining <-chan struct{}) error {
+	_ = c.client.SetReadDeadline(time.Time{})
+	swaps := newSwaps()
+	u, d := &up{admitted: c.claims, swaps: swaps}, &down{swaps: swaps}
+	stop := whenDraining(draining, func() { u.drain(c.leg.Conn) })
+	end := guard.Relay(ctx, c.client, c.in.rest(), c.leg, u, d)
+	stop()
+	var refusal *fence.Refusal
+	switch {
+	case errors.Is(end.Err, errDrained):
+		return c.say(nothing{}) // it has been told already
+	case ctx.Err() != nil, !d.between():
+		return end.Err
+	case errors.Is(end.Err, errProtocol), errors.As(end.Err, &refusal):
+		return errors.Join(c.last(end.Err), end.Err)
+	case end.Side == guard.ServerSide && !u.quit:
+		return c.ended(ctx)
+	}
+	return end.Err
+}
+
+// ended tells a client whose session was ended the reason, when a newer leader is the reason. Otherwise the connection
+// is closed without a word, as Redis does: an error would look like the answer to a command that may have run.
+func (c *conn) ended(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	if why := c.p.o.Admission.Ended(ctx, c.claims); why != nil {
+		return c.last(why)
+	}
+	return nil
+}
+
+// close ends the leg, waits until the server has done so too, and has the store forget the session.
+func (c *conn) close(ctx context.Context) {
+	if c.leg == nil {
+		return
+	}
+	c.leg.unhook()
+	guard.CloseGently(c.leg)
+	if c.session == (store.Session{}) {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	defer cancel()
+	_ = c.p.o.Store.Release(ctx, c.session) // what stays recorded is ended, or found gone, by the next revoke
+}
+
+// left says that one side just went away.
+func left(err error) bool {
+	return err == nil || errors.Is(err, errLeft) || isClosed(err)
+}
