@@ -54,10 +54,8 @@ func (a *Admission) Admit(ctx context.Context, s Session, claims []fence.Claim) 
 	defer cancel()
 
 	err := a.admit(ctx, s, claims)
-	if errors.Is(err, fence.ErrOtherIssuer) || errors.Is(err, fence.ErrStale) {
-		// The remembered issuer may be the one that is out of date: ask anew before refusing. A rebuilt coordinator
-		// counts from the start again, and must not look like a stale leader.
-		err = a.readmit(ctx, s, claims, err)
+	if errors.Is(err, fence.ErrStale) {
+		err = a.setBack(ctx, err)
 	}
 	kind := Opened
 	if err != nil {
@@ -122,19 +120,9 @@ func (a *Admission) admit(ctx context.Context, s Session, claims []fence.Claim) 
 	}
 }
 
-// readmit tries once more if the refused claim did not carry the issuer of now; otherwise the refusal stands.
-func (a *Admission) readmit(ctx context.Context, s Session, claims []fence.Claim, refusal error) error {
-	var r *fence.Refusal
-	now, err := a.Authority.Issuer(ctx, true)
-	if err != nil || !errors.As(refusal, &r) || r.Claim.Issuer == now {
-		return refusal
-	}
-	return a.admit(ctx, s, claims)
-}
-
 // issued gives the claims their issuer.
 func (a *Admission) issued(ctx context.Context, claims []fence.Claim) ([]fence.Claim, error) {
-	is, err := a.Authority.Issuer(ctx, false)
+	is, err := a.Authority.Issuer(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -9,8 +9,9 @@ import (
 
 // Authority says whose tokens may raise a mark.
 type Authority interface {
-	// Issuer is the issuer of the tokens that clients bring now. It may be remembered unless fresh is asked for.
-	Issuer(ctx context.Context, fresh bool) (fence.Issuer, error)
+	// Issuer is the issuer of the tokens that clients bring, asked now and never remembered: a coordinator that was
+	// rebuilt may hand out the very number that the mark has.
+	Issuer(ctx context.Context) (fence.Issuer, error)
 
 	// Confirm agrees that a claim may raise this mark and returns it with what the authority knows better: issuer and
 	// holder. Otherwise it returns an ErrNotLeader refusal.
@@ -26,7 +27,7 @@ type Authority interface {
 type Unverified struct{ Name fence.Issuer }
 
 // Issuer is the configured name.
-func (u Unverified) Issuer(context.Context, bool) (fence.Issuer, error) {
+func (u Unverified) Issuer(context.Context) (fence.Issuer, error) {
 	if u.Name == "" {
 		return fence.Unverified, nil
 	}
@@ -50,31 +51,24 @@ func (u Unverified) Confirm(_ context.Context, c fence.Claim, m Mark) (fence.Cla
 }
 
 // Elected lets a mark be raised by the current leader of the resource's election only.
-type Elected struct {
-	Observer fence.Observer
-	issuer   remembered
-}
+type Elected struct{ Observer fence.Observer }
 
 // Issuer is the coordinator's identity.
-func (e *Elected) Issuer(ctx context.Context, fresh bool) (fence.Issuer, error) {
-	if known := e.issuer.get(); known != "" && !fresh {
-		return known, nil
-	}
+func (e Elected) Issuer(ctx context.Context) (fence.Issuer, error) {
 	is, err := e.Observer.Issuer(ctx)
 	if err != nil {
 		return "", unasked(fence.Claim{}, err)
 	}
-	e.issuer.set(is)
 	return is, nil
 }
 
 // Verifies is true.
-func (e *Elected) Verifies() bool { return true }
+func (e Elected) Verifies() bool { return true }
 
 // Confirm asks the coordinator, now: the token has to be the one that leads. The issuer is read before and after the
 // queue, so that a queue of a coordinator that was replaced meanwhile is not taken for the other one's.
-func (e *Elected) Confirm(ctx context.Context, c fence.Claim, m Mark) (fence.Claim, error) {
-	before, err := e.Issuer(ctx, true)
+func (e Elected) Confirm(ctx context.Context, c fence.Claim, m Mark) (fence.Claim, error) {
+	before, err := e.Issuer(ctx)
 	if err != nil {
 		return c, err
 	}
@@ -82,7 +76,7 @@ func (e *Elected) Confirm(ctx context.Context, c fence.Claim, m Mark) (fence.Cla
 	if err != nil {
 		return c, unasked(c, err)
 	}
-	if c.Issuer, err = e.Issuer(ctx, true); err != nil {
+	if c.Issuer, err = e.Issuer(ctx); err != nil {
 		return c, err
 	}
 	if c.Issuer != before {

@@ -54,21 +54,3 @@ func (m *memory) learn(mark Mark) {
 	}
 	m.marks[mark.Resource] = mark
 }
-
-// remembered is one issuer behind a lock.
-type remembered struct {
-	mu sync.Mutex
-	is fence.Issuer
-}
-
-func (r *remembered) get() fence.Issuer {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.is
-}
-
-func (r *remembered) set(is fence.Issuer) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.is = is
-}

@@ -24,7 +24,7 @@ func (p *program) adopt(ctx context.Context, c *config, args []string) error {
 	authority, observer := c.authority(logging.New(p.stderr, c.Log))
 	defer observer.Close()
 	claim := fence.Claim{Resource: resource}
-	if claim.Issuer, err = authority.Issuer(ctx, true); err != nil {
+	if claim.Issuer, err = authority.Issuer(ctx); err != nil {
 		return fmt.Errorf("nothing was changed: %w", err)
 	}
 	by := operator(hostname())

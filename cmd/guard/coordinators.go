@@ -43,7 +43,7 @@ func (c *config) authority(log *slog.Logger) (store.Authority, *observer) {
 		}
 		return co, nil
 	}}
-	return &store.Elected{Observer: o}, o
+	return store.Elected{Observer: o}, o
 }
 
 // observer opens the coordinator when it is first asked for something and it answers: a guard has to start, and to say

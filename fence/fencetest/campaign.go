@@ -142,11 +142,8 @@ func (c *Client) keep(e *entry, term *fence.Term, keeper *fence.Keeper) {
 			keeper.Lose(fence.ErrDeposed)
 		}
 		if term.State() == fence.Lost || c.waitUpTo(term.Context(), changed, c.m.timeout/4) != nil && c.ctx.Err() == nil {
-			break
+			return
 		}
-	}
-	if c.ctx.Err() != nil {
-		c.leave(e)
 	}
 }
 

@@ -63,11 +63,19 @@ func (c *Client) set(fault func()) {
 	c.m.tell()
 }
 
-// Close implements fence.Coordinator.
+// Close implements fence.Coordinator. The sessions end with it, unless they are cut off: then they run out.
 func (c *Client) Close() error {
 	c.set(func() { c.closed = true })
 	c.stop()
 	c.terms.Wait()
+	c.set(func() {
+		for e := range c.entries {
+			if !c.cut {
+				c.m.remove(e)
+			}
+		}
+		clear(c.entries)
+	})
 	return nil
 }
 

@@ -14,7 +14,7 @@ type Harness struct {
 	// The contract closes it; whatever else belongs to it ends in t.Cleanup.
 	Open func(t *testing.T) fence.Coordinator
 
-	// SessionTimeout is what the coordinator grants: how long a crashed leader holds up the next. Two seconds make
+	// SessionTimeout is what the coordinator grants: how long a crashed leader holds up the next. Three seconds make
 	// the tests quick and still bear a busy machine.
 	SessionTimeout time.Duration
 

@@ -27,6 +27,7 @@ type entry struct {
 	fence.Candidate
 	id       string // the client's own name for it
 	resource fence.Resource
+	until    time.Time // its session lasts until then
 	expiry   *time.Timer
 	gone     bool // no longer in its election
 	expired  bool // … because its session ran out
@@ -74,6 +75,7 @@ func (m *Memory) Wipe() {
 func (m *Memory) enrol(r fence.Resource, holder, id string) *entry {
 	m.counter++
 	e := &entry{Candidate: fence.Candidate{Token: m.counter, Holder: holder}, id: id, resource: r}
+	e.until = time.Now().Add(m.timeout)
 	e.expiry = time.AfterFunc(m.timeout, func() { m.expire(e) })
 	m.elections[r] = append(m.elections[r], e)
 	m.tell()
@@ -91,12 +93,15 @@ func (m *Memory) find(r fence.Resource, id string) *entry {
 }
 
 // touch puts the end of the entry's session off. The caller holds mu.
-func (m *Memory) touch(e *entry) { e.expiry.Reset(m.timeout) }
+func (m *Memory) touch(e *entry) {
+	e.until = time.Now().Add(m.timeout)
+	e.expiry.Reset(m.timeout)
+}
 
 func (m *Memory) expire(e *entry) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if !e.gone {
+	if !e.gone && !time.Now().Before(e.until) { // else touched after the timer had fired
 		e.expired = true
 		m.remove(e)
 	}

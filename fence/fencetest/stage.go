@@ -162,7 +162,16 @@ func (s *stage) holders() []string {
 
 func (s *stage) wantQueue(holders ...string) {
 	s.t.Helper()
-	s.eventually(fmt.Sprintf("the queue is %q", holders), func() bool { return slices.Equal(s.holders(), holders) })
+	var last []string
+	defer func() {
+		if s.t.Failed() {
+			s.t.Logf("the queue was last %q", last)
+		}
+	}()
+	s.eventually(fmt.Sprintf("the queue is %q", holders), func() bool {
+		last = s.holders()
+		return slices.Equal(last, holders)
+	})
 }
 
 // eventually polls until the condition holds.

@@ -127,7 +127,7 @@ func TestAnUnreachableEnsembleIsSaidSo(t *testing.T) {
 	other := listener(t, func(c net.Conn) { io.WriteString(c, "HTTP/1.1 400 Bad Request\r\n\r\n") })
 	for name, c := range map[string]struct{ url, says string }{
 		"nobody listens": {"zk://alice:secret@127.0.0.1:1,127.0.0.1:2", "connection refused"},
-		"it hangs up":    {"zk://alice:secret@" + closed, "EOF"},
+		"it hangs up":    {"zk://alice:secret@" + closed, "last failure"},
 		"it is silent":   {"zk://alice:secret@" + silent, "is it running"},
 		"not ZooKeeper":  {"zk://alice:secret@" + other, "another service"},
 	} {

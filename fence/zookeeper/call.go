@@ -35,7 +35,7 @@ func do[T any](ctx context.Context, s *session, request func(*zk.Conn) (T, error
 	case <-ctx.Done():
 		return none, context.Cause(ctx)
 	case <-s.over:
-		_, cause, _ := s.state()
+		_, _, cause := s.state()
 		return none, cause
 	}
 }

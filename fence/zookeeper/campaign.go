@@ -62,7 +62,7 @@ func pause(ctx context.Context, d time.Duration) {
 
 // attempt is one candidacy in a session of its own: victory, or an error and nothing left behind.
 func (c *Coordinator) attempt(ctx context.Context, r fence.Resource, holder string) (term *fence.Term, enrolled bool, err error) {
-	limited, cancel := context.WithTimeoutCause(ctx, 2*c.timeout, fmt.Errorf("%w: %s, within %v", ErrUnreachable, c.hosts(), 2*c.timeout))
+	limited, cancel := context.WithTimeoutCause(ctx, c.patience(), c.noAnswer(nil))
 	defer cancel()
 	s, err := c.openSession(limited, true)
 	if err != nil {

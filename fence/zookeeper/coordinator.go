@@ -24,7 +24,10 @@ type Options struct {
 	Logger *slog.Logger
 }
 
-const defaultSessionTimeout = 10 * time.Second
+const (
+	defaultSessionTimeout = 10 * time.Second
+	leastPatience         = 2 * time.Second
+)
 
 // ErrClosed is returned by calls on a closed Coordinator.
 var ErrClosed = errors.New("the ZooKeeper coordinator is closed")
@@ -114,6 +117,9 @@ func (c *Coordinator) begin() error {
 	c.work.Add(1)
 	return nil
 }
+
+// patience is how long a call that only asks waits for an answer: a session timeout, if that is not very short.
+func (c *Coordinator) patience() time.Duration { return max(c.timeout, leastPatience) }
 
 // hosts is for messages.
 func (c *Coordinator) hosts() string { return strings.Join(c.address.hosts, ",") }

@@ -45,7 +45,7 @@ func (s *session) dial(network, address string, limit time.Duration) (net.Conn, 
 		s.c.failed(err)
 		return nil, err
 	}
-	l, err := newLink(conn, s, max(s.c.timeout/3, limit))
+	l, err := newLink(conn, s, s.c.greetingLimit())
 	if err != nil {
 		return nil, err
 	}
@@ -62,6 +62,12 @@ func (s *session) dial(network, address string, limit time.Duration) (net.Conn, 
 	return l, nil
 }
 
+// greetingLimit is how long a server may take to greet. A server that is just starting can swallow the request and
+// never answer; the library would wait for it for more than six session timeouts.
+func (c *Coordinator) greetingLimit() time.Duration {
+	return min(max(c.timeout/6, time.Second), 3*time.Second)
+}
+
 // pace waits before the second and later rounds over the hosts, and forever when the session is over.
 func (s *session) pace() error {
 	s.mu.Lock()
@@ -75,7 +81,7 @@ func (s *session) pace() error {
 		case <-s.over:
 		}
 	}
-	if _, cause, _ := s.state(); cause == nil {
+	if _, _, cause := s.state(); cause == nil {
 		return nil
 	}
 	<-s.ctx.Done()

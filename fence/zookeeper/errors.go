@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"time"
 
 	"github.com/go-zookeeper/zk"
 )
@@ -85,7 +84,7 @@ func (c *Coordinator) lastFailure() error {
 }
 
 // unreachable is the error of a call that had no answer: ctx's cause, or that the patience is up, and the last failure.
-func (c *Coordinator) unreachable(ctx context.Context, patience time.Duration) error {
+func (c *Coordinator) unreachable(ctx context.Context) error {
 	last := c.lastFailure()
 	if cause := context.Cause(c.ctx); cause != nil {
 		return cause
@@ -93,8 +92,21 @@ func (c *Coordinator) unreachable(ctx context.Context, patience time.Duration) e
 	if cause := context.Cause(ctx); cause != nil {
 		return fmt.Errorf("ZooKeeper at %s has not answered yet: %w%s", c.hosts(), cause, because(last))
 	}
-	return fmt.Errorf("%w: %s, within %v: is it running, is the port right?%s", ErrUnreachable, c.hosts(), patience, because(last))
+	return c.noAnswer(last)
 }
+
+// noAnswer matches ErrUnreachable.
+func (c *Coordinator) noAnswer(last error) error {
+	return &noAnswer{fmt.Sprintf("ZooKeeper at %s did not answer within %v: is it running, is the port right?%s",
+		c.hosts(), c.patience(), because(last))}
+}
+
+type noAnswer struct{ text string }
+
+func (e *noAnswer) Error() string { return e.text }
+
+// Is matches the sentinel.
+func (e *noAnswer) Is(target error) bool { return target == ErrUnreachable }
 
 func because(last error) string {
 	if last == nil {

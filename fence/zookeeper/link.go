@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	frameMost    = 64 << 20 // bytes; more is not ZooKeeper talking
-	greetingLess = 16       // bytes of a greeting that we read
+	frameMost  = 64 << 20 // bytes; more is not ZooKeeper talking
+	leastFrame = 16       // bytes of a greeting that we read; and of any other frame, which the library takes for granted
 )
 
 // link is one TCP connection of a session, read along frame by frame, because the library
@@ -70,8 +70,12 @@ func (l *link) Read(p []byte) (int, error) {
 // advance reads the next frame whole. A frame that breaks off is not begun.
 func (l *link) advance() {
 	frame, err := readFrame(l.Conn)
-	if err == nil && !l.greeted {
-		err = l.greet(frame)
+	switch {
+	case err != nil:
+	case len(frame) < 4+leastFrame:
+		err = fmt.Errorf("a frame of %d bytes: is another service on the port?", len(frame)-4)
+	case !l.greeted:
+		err = l.greet(frame[4:])
 	}
 	switch {
 	case err == nil:
@@ -85,11 +89,7 @@ func (l *link) advance() {
 }
 
 // greet lets the session judge the first frame.
-func (l *link) greet(frame []byte) error {
-	body := frame[4:]
-	if len(body) < greetingLess {
-		return fmt.Errorf("a ZooKeeper greeting of %d bytes: is another service on the port?", len(body))
-	}
+func (l *link) greet(body []byte) error {
 	g := greeting{
 		timeout: time.Duration(int32(binary.BigEndian.Uint32(body[4:]))) * time.Millisecond,
 		session: int64(binary.BigEndian.Uint64(body[8:])),

@@ -74,7 +74,7 @@ func (c *Coordinator) closeEyes() {
 	}
 }
 
-// observe asks the ensemble, again on a fresh connection when there is no reply, until a session timeout has passed.
+// observe asks the ensemble, again on a fresh connection when there is no reply, until the patience is up.
 func observe[T any](ctx context.Context, c *Coordinator, ask func(context.Context, *session) (T, error)) (T, error) {
 	var none T
 	if err := c.begin(); err != nil {
@@ -84,7 +84,7 @@ func observe[T any](ctx context.Context, c *Coordinator, ask func(context.Contex
 	caller := ctx
 	ctx, stop := c.until(ctx)
 	defer stop()
-	ctx, cancel := context.WithTimeout(ctx, c.timeout)
+	ctx, cancel := context.WithTimeout(ctx, c.patience())
 	defer cancel()
 	for n := 1; ctx.Err() == nil; n++ {
 		value, err := askOnce(ctx, c, ask)
@@ -94,10 +94,10 @@ func observe[T any](ctx context.Context, c *Coordinator, ask func(context.Contex
 		c.failed(err)
 		pause(ctx, backoff(n, 10*time.Millisecond, time.Second))
 	}
-	return none, c.unreachable(caller, c.timeout)
+	return none, c.unreachable(caller)
 }
 
-var errSlow = errors.New("no reply in a third of the session timeout")
+var errSlow = errors.New("a server has not replied in time")
 
 func askOnce[T any](ctx context.Context, c *Coordinator, ask func(context.Context, *session) (T, error)) (T, error) {
 	s, err := c.look(ctx)
@@ -105,7 +105,7 @@ func askOnce[T any](ctx context.Context, c *Coordinator, ask func(context.Contex
 		var none T
 		return none, err
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, c.timeout/3, errSlow)
+	ctx, cancel := context.WithTimeoutCause(ctx, c.patience()/3, errSlow)
 	defer cancel()
 	value, err := ask(ctx, s)
 	if err != nil && (unanswered(err) || errors.Is(err, errSlow)) {

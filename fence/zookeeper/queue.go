@@ -18,7 +18,7 @@ func (c *candidate) await(ctx context.Context) (confirmed time.Time, err error) 
 		return time.Time{}, err
 	}
 	for len(before) > 0 {
-		_, _, changed := c.s.state()
+		_, changed, _ := c.s.state()
 		names, err := c.s.list(ctx, c.dir)
 		if err != nil {
 			return time.Time{}, c.gone(err)

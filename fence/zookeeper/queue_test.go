@@ -2,7 +2,6 @@ package zookeeper
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"path"
 	"slices"
@@ -221,77 +220,5 @@ func TestForeignZnodesInAnElectionAreLeftAlone(t *testing.T) {
 	want := fence.Candidate{Token: term.Token(), Holder: "b", Ready: true}
 	if err != nil || !slices.Equal(queue, []fence.Candidate{want}) {
 		t.Errorf("the queue is %+v, %v; want %+v", queue, err, want)
-	}
-}
-
-func TestAnotherSessionsZnodeIsNotAdopted(t *testing.T) {
-	ensemble := serverstest.SharedZooKeeper(t).Addr()
-	c := openFor(t, "zk://"+ensemble+"/adopt", 50*time.Second)
-	if err := win(t, c, "orders", "a").Resign(t.Context()); err != nil { // makes the election
-		t.Fatal(err)
-	}
-	s, err := c.openSession(t.Context(), true)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.close()
-	own := &candidate{s: s, dir: c.electionPath("orders"), id: newGUID()}
-	foreign := path.Join(own.dir, candidatePrefix+string(own.id)+"-0000000001")
-	if _, err := plainConn(t, ensemble).Create(foreign, nil, zk.FlagEphemeral, zk.WorldACL(zk.PermAll)); err != nil {
-		t.Fatal(err)
-	}
-	if err := own.recover(t.Context(), 0); err != nil || own.name != "" {
-		t.Errorf("recover = %v and took %q", err, own.name)
-	}
-	for range 2 { // two of our own, as when a lost create happens late: the older counts
-		if err := own.create(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-	}
-	younger := own.name
-	if err := own.recover(t.Context(), 0); err != nil || own.name >= younger {
-		t.Errorf("recover = %v and took %q; the younger is %q", err, own.name, younger)
-	}
-	stat, err := s.stat(t.Context(), own.path())
-	if err != nil || stat == nil {
-		t.Fatal(stat, err)
-	}
-	own.token = fence.Token(stat.Czxid)
-	if err := own.prove(t.Context()); err != nil {
-		t.Errorf("prove: %v", err)
-	}
-	h := &hold{own}
-	if err := h.Acknowledge(t.Context()); err != nil {
-		t.Errorf("acknowledge: %v", err)
-	}
-	if err := h.Acknowledge(t.Context()); err != nil {
-		t.Errorf("acknowledge again: %v", err)
-	}
-	own.token++
-	if err := own.prove(t.Context()); !errors.Is(err, errGone) {
-		t.Errorf("prove with another czxid: %v", err)
-	}
-}
-
-// TestAnAcknowledgementNeedsItsCandidate, without anybody who keeps the term and would end the session.
-func TestAnAcknowledgementNeedsItsCandidate(t *testing.T) {
-	c := openFor(t, "zk://"+serverstest.SharedZooKeeper(t).Addr()+"/acknowledge", 20*time.Second)
-	s, err := c.openSession(t.Context(), true)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.close()
-	own, err := s.enrol(t.Context(), "orders", "a")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := s.conn.Delete(own.path(), -1); err != nil {
-		t.Fatal(err)
-	}
-	if err := (&hold{own}).Acknowledge(t.Context()); !errors.Is(err, fence.ErrDeposed) {
-		t.Errorf("acknowledge without a candidate returned %v", err)
-	}
-	if there, _, err := s.conn.Exists(path.Join(own.dir, leaderName)); there || err != nil {
-		t.Errorf("the acknowledgement exists: %v, %v", there, err)
 	}
 }

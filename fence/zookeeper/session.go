@@ -183,10 +183,10 @@ func (s *session) tellLocked() {
 
 // state tells whether the ensemble is in reach, why the session is over (or nil), and a channel that is closed when
 // either changes.
-func (s *session) state() (up bool, cause error, changed <-chan struct{}) {
+func (s *session) state() (up bool, changed <-chan struct{}, cause error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.up, s.cause, s.changed
+	return s.up, s.changed, s.cause
 }
 
 // after waits until the session has come up more than turn times.

@@ -87,7 +87,7 @@ func TestNoRequestRunsInASecondSession(t *testing.T) {
 			case err := <-created:
 				t.Fatalf("create returned %v, exists %v", err, exists(at))
 			}
-			if _, cause, _ := s.state(); !errors.Is(cause, errExpired) {
+			if _, _, cause := s.state(); !errors.Is(cause, errExpired) {
 				t.Errorf("the session is over because %v", cause)
 			}
 			if _, err := do(t.Context(), s, getter("/")); !errors.Is(err, errExpired) {

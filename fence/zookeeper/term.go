@@ -40,7 +40,7 @@ func (h *hold) keep(term *fence.Term, keeper *fence.Keeper) {
 func (h *hold) beat(term *fence.Term, keeper *fence.Keeper) {
 	interval := h.s.timeout / 4
 	start := time.Now()
-	up, cause, changed := h.s.state()
+	up, changed, cause := h.s.state()
 	var own <-chan zk.Event
 	switch {
 	case h.s.c.ctx.Err() != nil:

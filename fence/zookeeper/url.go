@@ -33,6 +33,9 @@ func parseURL(s string) (address, error) {
 		return address{}, errors.New("a ZooKeeper URL takes no ? and no #; write them as %3F and %23 in a password")
 	}
 	authority, path, _ := strings.Cut(rest, "/")
+	if strings.Contains(path, "@") { // the path is not shown: it may be the rest of a password
+		return address{}, errors.New("a ZooKeeper URL takes no @ after its first /; write / in a user or password as %2F")
+	}
 	var a address
 	var err error
 	if at := strings.LastIndexByte(authority, '@'); at >= 0 {

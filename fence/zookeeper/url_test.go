@@ -29,7 +29,7 @@ func TestURLsThatAreRefused(t *testing.T) {
 		"", "zk:", "zk:/h1", "etcd://h1", "h1:2181", "http://h1",
 		"zk://", "zk:///root", "zk://h1,,h2", "zk://h1,", "zk://:2181",
 		"zk://h1:", "zk://h1:0", "zk://h1:65536", "zk://h1:x", "zk://h1:-1", "zk://h1:2181:2181", "zk://::1", "zk://h 1",
-		"zk://u@h1", "zk://u:@h1", "zk://:p@h1", "zk://u%3Av:p@h1", "zk://u:%zz@h1", "zk://u:p@",
+		"zk://u@h1", "zk://u:@h1", "zk://:p@h1", "zk://u%3Av:p@h1", "zk://u:%zz@h1", "zk://u:p@", "zk://u:p/q@h1",
 		"zk://h1//a", "zk://h1/a//b", "zk://h1/.", "zk://h1/a/../b", "zk://h1/a%20b", "zk://h1/a\x00",
 		"zk://h1/zookeeper", "zk://h1/zookeeper/quota", "zk://h1/a?x=y", "zk://h1/a#b",
 	} {
@@ -40,13 +40,13 @@ func TestURLsThatAreRefused(t *testing.T) {
 }
 
 func FuzzURLErrorsNeverShowThePassword(f *testing.F) {
-	for _, shape := range []string{"zk://u:PW@h1:x", "zk://u:PW%@h1", "zk://u:PW@h1/../x", "zk://u:PW@", "zk//u:PW@h1", "zk://u:PW@h,,", "zk://u:PW?@h1", "zk://PW@h1"} {
+	for _, shape := range []string{"zk://u:PW@h1:x", "zk://u:PW%@h1", "zk://u:PW@h1/../x", "zk://u:PW@", "zk//u:PW@h1", "zk://u:PW@h,,", "zk://u:PW?@h1", "zk://PW@h1", "zk://u:PW/x@h1", "zk://u:x/PW@h1", "zk://u:x/PW@h1/../", "zk://u:x,PW,@h1:x"} {
 		f.Add(shape)
 	}
 	f.Fuzz(func(t *testing.T, shape string) {
 		const secret = "S3CR3T"
 		before, after, ok := strings.Cut(shape, "PW")
-		if !ok || !strings.Contains(after, "@") || strings.ContainsAny(after[:strings.LastIndex(after, "@")], ",/") {
+		if !ok || !strings.Contains(after, "@") {
 			t.Skip("the secret is not where a password is")
 		}
 		_, err := parseURL(before + secret + after)

@@ -28,7 +28,7 @@ func TestBytesQueuedInAPausedGuardHaveNoEffectOnceLeadershipHasMoved(t *testing.
 	pg := paused.mustPostgres(first.Token()).PgConn().Conn()
 	rd := s.rawRedis(paused, first.Token())
 
-	paused.signal(syscall.SIGSTOP)
+	paused.pause()
 	for _, write := range []struct {
 		conn  net.Conn
 		bytes []byte

@@ -57,6 +57,7 @@ func TestAPausedLeaderIsRefusedInEverythingItLeftOpen(t *testing.T) {
 	if err := cmd.Process.Signal(syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
+	awaitStopped(s, cmd.Process.Pid)
 	start := time.Now()
 	term := s.term("successor") // once the victim's session has expired
 	elected := time.Since(start)
@@ -65,6 +66,9 @@ func TestAPausedLeaderIsRefusedInEverythingItLeftOpen(t *testing.T) {
 	}
 	c := g.mustPostgres(term.Token())
 	if _, err := c.Exec(s.ctx, insert, term.Token(), "successor"); err != nil { // the victim's lock is in no way
+		t.Fatal(err)
+	}
+	if _, err := c.Exec(s.ctx, "insert into spare values ('successor')"); err != nil {
 		t.Fatal(err)
 	}
 	r := g.redisClient(term.Token())

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -44,7 +45,7 @@ func newStack(t *testing.T) *stack {
 		redis: serverstest.Redis(t, servers.RedisOptions{Args: []string{"--appendonly", "yes", "--appendfsync", "always"}}),
 	}
 	s.sql(`create role guard login; create role app login;
-	    create table ledger (n bigserial, token bigint, note text); grant all on ledger, ledger_n_seq to app`)
+	    create table ledger (n bigserial, token bigint, note text); create table spare (note text); grant all on ledger, ledger_n_seq, spare to app`)
 	if out, err := s.program("guard", "install").CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
@@ -128,6 +129,36 @@ func (g *guard) ready() {
 			g.s.t.Fatal("the guard does not get ready")
 		}
 	}
+}
+
+// pause stops the guard and waits until every thread of it has stopped.
+func (g *guard) pause() {
+	g.s.t.Helper()
+	g.signal(syscall.SIGSTOP)
+	awaitStopped(g.s, g.cmd.Process.Pid)
+}
+
+func awaitStopped(s *stack, pid int) {
+	s.t.Helper()
+	for {
+		threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
+		if err != nil || len(threads) == 0 {
+			s.t.Fatalf("process %d is not there: %v", pid, err)
+		}
+		if !slices.ContainsFunc(threads, runs) {
+			return
+		}
+		if s.ctx.Err() != nil {
+			s.t.Fatal("the process does not stop")
+		}
+	}
+}
+
+// runs tells from /proc whether a thread is not stopped. The state follows the name, which is in brackets.
+func runs(stat string) bool {
+	text, err := os.ReadFile(stat)
+	_, state, _ := strings.Cut(string(text), ") ")
+	return err == nil && !strings.HasPrefix(state, "T")
 }
 
 func (g *guard) signal(sig syscall.Signal) { _ = g.cmd.Process.Signal(sig) }

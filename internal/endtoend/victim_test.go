@@ -97,7 +97,7 @@ func (l *leftovers) leave() (func() []attempt, error) {
 		}
 	}
 	l.later("open transaction", func() error { _, err := open.Exec(l.ctx, "commit"); return err })
-	for _, statement := range []string{"begin", "lock table ledger in exclusive mode"} {
+	for _, statement := range []string{"begin", "lock table spare in access exclusive mode"} {
 		if _, err := locked.Exec(l.ctx, statement); err != nil {
 			return nil, err
 		}

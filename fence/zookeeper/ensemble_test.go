@@ -1,0 +1,159 @@
+package zookeeper
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/servers"
+	"github.com/ringfence/ringfence/internal/servers/serverstest"
+)
+
+func TestAPausedEnsembleExpiresTheTermByTheLocalClock(t *testing.T) {
+	t.Parallel()
+	z := serverstest.ZooKeeper(t, servers.ZooKeeperOptions{})
+	c := openFor(t, "zk://"+z.Addr(), 2*time.Second)
+	term := win(t, c, "orders", "a")
+	if err := z.Pause(); err != nil {
+		t.Fatal(err)
+	}
+	reaches(t, term, fence.Suspended)
+	ends(t, term, 10*time.Second, fence.ErrExpired)
+	if late := time.Since(term.Deadline()); late > time.Second {
+		t.Errorf("the term was lost %v after its deadline", late)
+	}
+	if err := z.Resume(); err != nil {
+		t.Fatal(err)
+	}
+	if next := win(t, c, "orders", "a"); next.Token() <= term.Token() {
+		t.Errorf("token %v follows %v", next.Token(), term.Token())
+	}
+}
+
+func TestATermOutlivesARestartOfTheEnsemble(t *testing.T) {
+	t.Parallel()
+	z := serverstest.ZooKeeper(t, servers.ZooKeeperOptions{})
+	c := openFor(t, "zk://"+z.Addr(), 20*time.Second)
+	term := win(t, c, "orders", "a")
+	if err := term.Acknowledge(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	waiting := make(chan *fence.Term, 1)
+	go func() {
+		term, _ := c.Campaign(t.Context(), "orders", "b")
+		waiting <- term
+	}()
+	var before []fence.Candidate
+	eventually(t, "b waits", func() bool {
+		before, _ = c.Candidates(t.Context(), "orders")
+		return len(before) == 2
+	})
+	if err := z.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	reaches(t, term, fence.Suspended)
+	if err := z.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	reaches(t, term, fence.Active)
+	confirmedAgain(t, term)
+	after, err := c.Candidates(t.Context(), "orders")
+	if err != nil || len(after) != 2 || after[0] != before[0] || after[1] != before[1] || after[0].Token != term.Token() {
+		t.Errorf("before the restart the queue was %+v, after it %+v, %v", before, after, err)
+	}
+	deleteCandidate(t, plainConn(t, z.Addr()), c.electionPath("orders"), term.Token())
+	ends(t, term, 5*time.Second, fence.ErrDeposed) // the watch works after the restart
+	if next := <-waiting; next == nil || next.Token() != before[1].Token {
+		t.Errorf("b leads with %v; it was enrolled as %v", next, before[1].Token)
+	}
+}
+
+func TestATermOutlivesTheDeathOfTheEnsemblesLeader(t *testing.T) {
+	t.Parallel()
+	z := serverstest.ZooKeeper(t, servers.ZooKeeperOptions{Nodes: 3})
+	c := openFor(t, "zk://"+z.Addr(), 50*time.Second)
+	term := win(t, c, "orders", "a")
+	if err := inMode(t, z, "leader").Kill(); err != nil {
+		t.Fatal(err)
+	}
+	start := time.Now()
+	eventually(t, "the term is confirmed by the new ensemble leader", func() bool {
+		return term.State() == fence.Active && term.Deadline().After(start.Add(50*time.Second))
+	})
+	if err := term.Acknowledge(t.Context()); err != nil {
+		t.Errorf("acknowledge: %v", err)
+	}
+	queue, err := c.Candidates(t.Context(), "orders")
+	if err != nil || len(queue) != 1 || queue[0].Token != term.Token() || !queue[0].Ready {
+		t.Errorf("the queue is %+v, %v", queue, err)
+	}
+	if err := term.Resign(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if next := win(t, c, "orders", "a"); next.Token() <= term.Token() {
+		t.Errorf("token %v follows %v", next.Token(), term.Token())
+	}
+}
+
+// inMode returns a node that leads or follows.
+func inMode(t *testing.T, z *servers.ZooKeeper, mode string) *servers.ZooKeeperNode {
+	t.Helper()
+	for _, n := range z.Nodes {
+		if strings.Contains(fourLetters(t, n.Addr(), "srvr"), "Mode: "+mode) {
+			return n
+		}
+	}
+	t.Fatalf("no node is in mode %s", mode)
+	return nil
+}
+
+// TestAServerWithoutItsEnsembleConfirmsNothing: it still answers plain reads, for two seconds here, from what it knows.
+func TestAServerWithoutItsEnsembleConfirmsNothing(t *testing.T) {
+	t.Parallel()
+	const timeout = 4 * time.Second
+	z := serverstest.ZooKeeper(t, servers.ZooKeeperOptions{Nodes: 3})
+	alone := inMode(t, z, "follower")
+	c := openFor(t, "zk://"+alone.Addr(), timeout)
+	term := win(t, c, "orders", "a")
+	for _, n := range z.Nodes {
+		if n != alone {
+			if err := n.Pause(); err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { n.Resume() })
+		}
+	}
+	paused := time.Now()
+	ends(t, term, 3*timeout, fence.ErrExpired)
+	if d := term.Deadline(); d.After(paused.Add(timeout)) {
+		t.Errorf("the term was confirmed by a round trip begun %v after the ensemble was gone", d.Sub(paused.Add(timeout)))
+	}
+}
+
+func TestAWipedEnsembleIsAnotherIssuer(t *testing.T) {
+	t.Parallel()
+	z := serverstest.ZooKeeper(t, servers.ZooKeeperOptions{})
+	c := openFor(t, "zk://"+z.Addr(), 2*time.Second)
+	for range 20 { // so that the new ensemble's count is behind
+		if err := win(t, c, "orders", "a").Resign(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	term := win(t, c, "orders", "a")
+	if err := z.Wipe(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	ends(t, term, 10*time.Second, fence.ErrExpired)
+	issuer, err := c.Issuer(t.Context())
+	if err != nil || issuer == term.Claim().Issuer {
+		t.Errorf("after the wipe the issuer is %q, %v; before %q", issuer, err, term.Claim().Issuer)
+	}
+	next := win(t, c, "orders", "a")
+	if next.Claim().Issuer != issuer {
+		t.Errorf("the new term's issuer is %q; want %q", next.Claim().Issuer, issuer)
+	}
+	if next.Token() >= term.Token() {
+		t.Errorf("token %v does not start again below %v: nothing is shown", next.Token(), term.Token())
+	}
+}

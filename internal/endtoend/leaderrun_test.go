@@ -1,0 +1,102 @@
+package endtoend
+
+import (
+	"fmt"
+	"net"
+	"os/exec"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/ringfence/ringfence/fence"
+)
+
+// psql is `leader run orders -- psql …` through a guard; nothing in the psql part knows of tokens.
+func (s *stack) psql(g *guard, sql string) *exec.Cmd {
+	host, port, err := net.SplitHostPort(g.pg)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	cmd := s.program("leader", "run", "orders", "--", "psql", "-X", "-q", "-v", "ON_ERROR_STOP=1",
+		"-h", host, "-p", port, "-U", "app", "-d", "postgres", "-c", sql)
+	cmd.Env = append(cmd.Env, fmt.Sprintf("LEADER_STORES=postgres://app@%s/postgres,redis://%s", g.pg, g.redis))
+	return cmd
+}
+
+func TestLeaderRunFencesPsqlWithNothingChangedInIt(t *testing.T) {
+	s := newStack(t)
+	g := s.guard()
+	out, err := s.psql(g, "insert into ledger (token, note) values (current_setting('fence.orders')::bigint, 'psql')").CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	token, err := fence.ParseToken(s.column("select token::text from ledger")[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The mark is on both stores, though psql knows of one.
+	_, err = g.postgres(token - 1)
+	wantStale(t, "Postgres", err)
+	wantStale(t, "Redis", g.redisClient(token-1).RPush(s.ctx, "ledger", "late").Err())
+}
+
+func TestAPsqlWhoseLeaderIsDeposedIsStoppedAndItsTransactionRollsBack(t *testing.T) {
+	s := newStack(t)
+	g := s.guard()
+	first := s.psql(g, "insert into ledger (token, note) select 1, 'late' from pg_sleep(100)")
+	var said strings.Builder
+	first.Stderr = &said
+	if err := first.Start(); err != nil {
+		t.Fatal(err)
+	}
+	for !slices.Contains(s.column("select state from pg_stat_activity where query like 'insert into ledger%'"), "active") {
+		if s.ctx.Err() != nil {
+			t.Fatalf("psql does not start: %s", said.String())
+		}
+	}
+	if out, err := s.program("leader", "resign", "orders").CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	err := first.Wait()
+	if code := first.ProcessState.ExitCode(); code != 3 || !strings.Contains(said.String(), "deposed") {
+		t.Errorf("exit code %d (%v): %s", code, err, said.String())
+	}
+	start := time.Now()
+	if out, err := s.psql(g, "insert into ledger (token, note) values (2, 'next')").CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	t.Logf("the next leader was done %s later", time.Since(start).Round(time.Millisecond))
+	if got := s.column("select note from ledger"); !slices.Equal(got, []string{"next"}) {
+		t.Errorf("the ledger holds %q", got)
+	}
+}
+
+func TestALeaderThatIsKilledLetsTheNextInAfterItsSessionTimeout(t *testing.T) {
+	s := newStack(t)
+	g := s.guard()
+	first := s.psql(g, "insert into ledger (token, note) select 1, 'late' from pg_sleep(100)")
+	if err := first.Start(); err != nil {
+		t.Fatal(err)
+	}
+	for !slices.Contains(s.column("select state from pg_stat_activity where query like 'insert into ledger%'"), "active") {
+		if s.ctx.Err() != nil {
+			t.Fatal("psql does not start")
+		}
+	}
+	killed := time.Now()
+	_ = first.Process.Signal(syscall.SIGKILL)
+	_ = first.Wait()
+	if out, err := s.psql(g, "insert into ledger (token, note) values (2, 'next')").CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	took := time.Since(killed)
+	t.Logf("the next leader was done %s after the kill, session timeout %s", took.Round(time.Millisecond), sessionTimeout)
+	if took < sessionTimeout/2 {
+		t.Errorf("the next leader was let in %s after the kill: nobody can have known that the first one is dead", took)
+	}
+	if got := s.column("select note from ledger"); !slices.Equal(got, []string{"next"}) {
+		t.Errorf("the ledger holds %q", got)
+	}
+}
