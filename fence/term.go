@@ -90,8 +90,8 @@ func (t *Term) Watch() (State, <-chan struct{}) {
 	return t.state, t.changed
 }
 
-// Deadline is when the term is lost unless the coordinator is heard from before: the coordinator cannot have let
-// another leader in earlier. It is read from the monotonic clock.
+// Deadline is when the term is lost unless the coordinator is heard from before, on the monotonic clock. A coordinator
+// lets another leader in no earlier, but for what its own servers are behind each other: see the elector's package.
 func (t *Term) Deadline() time.Time {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"strings"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -80,8 +81,14 @@ func localPort(c *pgx.Conn) int {
 // explain turns what Postgres says of a missing or foreign schema and of missing rights into what to do about it.
 func explain(err error) error {
 	var pg *pgconn.PgError
+	var connect *pgconn.ConnectError
 	var r *fence.Refusal
-	if err == nil || errors.As(err, &r) || !errors.As(err, &pg) {
+	switch {
+	case err == nil || errors.As(err, &r):
+		return err
+	case errors.As(err, &connect) && !errors.As(err, &pg):
+		return &unreachable{err}
+	case !errors.As(err, &pg):
 		return err
 	}
 	switch pg.Code {
@@ -92,3 +99,11 @@ func explain(err error) error {
 	}
 	return err
 }
+
+// unreachable is a server that could not be connected to, in one line; pgx has one for each address that it tried.
+type unreachable struct{ err error }
+
+func (u *unreachable) Error() string { return strings.Join(strings.Fields(u.err.Error()), " ") }
+
+// Unwrap returns pgx's error.
+func (u *unreachable) Unwrap() error { return u.err }
