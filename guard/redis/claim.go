@@ -2,12 +2,14 @@ package redis
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
 	"fmt"
 	"slices"
 	"strconv"
+	"time"
 
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/store"
@@ -52,7 +54,7 @@ func (c *conn) claim(ctx context.Context, raw []byte, own bool, claims []fence.C
 // admit identifies the session and opens it. A client that is not logged in gets no further than its own leg, so it
 // cannot raise a mark.
 func (c *conn) admit(ctx context.Context, claims []fence.Claim) error {
-	id, name, nonce, err := c.mark()
+	id, name, nonce, err := c.mark(ctx, claims)
 	if err != nil {
 		return err
 	}
@@ -70,20 +72,41 @@ func (c *conn) admit(ctx context.Context, claims []fence.Claim) error {
 }
 
 // mark gives the leg a name that nobody else can know, and returns its own name and the client's id.
-func (c *conn) mark() (id int64, name, nonce string, err error) {
-	text, err := c.leg.ask(c.client, "CLIENT", "ID")
+func (c *conn) mark(ctx context.Context, claims []fence.Claim) (id int64, name, nonce string, err error) {
+	text, err := c.patiently(ctx, claims, "CLIENT", "ID")
 	if err != nil {
 		return 0, "", "", err
 	}
 	if id, err = strconv.ParseInt(text, 10, 64); err != nil {
 		return 0, "", "", err
 	}
-	if name, err = c.leg.ask(c.client, "CLIENT", "GETNAME"); err != nil {
+	if name, err = c.patiently(ctx, claims, "CLIENT", "GETNAME"); err != nil {
 		return 0, "", "", err
 	}
 	nonce = rand.Text()
-	_, err = c.leg.ask(c.client, "CLIENT", "SETNAME", nonce)
+	_, err = c.patiently(ctx, claims, "CLIENT", "SETNAME", nonce)
 	return id, name, nonce, err
+}
+
+// patiently asks on the leg again while a script holds the server up, which may be the older leader's; as long as an
+// admission may take.
+func (c *conn) patiently(ctx context.Context, claims []fence.Claim, words ...string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, cmp.Or(c.p.o.Admission.Timeout, 10*time.Second))
+	defer cancel()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		value, err := c.leg.ask(c.client, words...)
+		var answered serverError
+		if !errors.As(err, &answered) || !bytes.HasPrefix(answered, []byte("-BUSY")) && !bytes.HasPrefix(answered, []byte("-LOADING")) {
+			return value, err
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return "", store.Unrevoked(claims[0], "Redis was busy all the time: "+err.Error(), ctx.Err())
+		}
+	}
 }
 
 // serves refuses resources that this guard is not set up for.

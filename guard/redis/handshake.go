@@ -23,6 +23,9 @@ type conn struct {
 	leg    *leg // nil until the client has sent its first command
 	known  bool // the server has answered something but an error: the client need not hurry any more
 
+	mu    sync.Mutex // deadline
+	final bool
+
 	session store.Session // once identified
 	claims  []fence.Claim // once admitted
 }
@@ -33,7 +36,7 @@ var errDone = errors.New("done")
 // handshake serves one command at a time until the session is admitted. errDone: the client was refused or has quit.
 func (c *conn) handshake(ctx context.Context, draining <-chan struct{}) error {
 	_ = c.client.SetReadDeadline(time.Now().Add(c.p.o.LoginTimeout))
-	defer whenDraining(draining, func() { _ = c.client.SetReadDeadline(past) })()
+	defer whenDraining(draining, func() { c.deadline(past, true) })()
 	for len(c.claims) == 0 {
 		raw, args, err := c.in.next()
 		switch {
@@ -47,6 +50,16 @@ func (c *conn) handshake(ctx context.Context, draining <-chan struct{}) error {
 		}
 	}
 	return nil
+}
+
+// deadline sets when to stop waiting for the client; a last one is not moved again.
+func (c *conn) deadline(at time.Time, last bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.final {
+		c.final = last
+		_ = c.client.SetReadDeadline(at)
+	}
 }
 
 // whenDraining calls f once the guard drains. stop waits until that cannot happen any more.
@@ -117,7 +130,7 @@ func (c *conn) serve(ctx context.Context, raw []byte, args [][]byte) error {
 	}
 	if kind != '-' && !c.known {
 		c.known = true
-		_ = c.client.SetReadDeadline(time.Time{})
+		c.deadline(time.Time{}, false)
 	}
 	if rule.moves == leaves {
 		return errDone

@@ -42,7 +42,7 @@ func TestRefusedCommandsAreAnsweredInTheirPlace(t *testing.T) {
 			_ = c
 		}
 		r.send("ACL WHOAMI\r\nCONFIG GET maxmemory\r\nCLIENT ID\r\nCLUSTER INFO\r\nMODULE LIST\r\n")
-		r.expect("$7\r\ndefault", "", "", "-ERR", "")
+		r.expect("$7\r\ndefault", anyReply, anyReply, "-ERR", anyReply)
 	}
 	marks, err := g.store.Marks(t.Context())
 	if err != nil || len(marks) != 1 || marks[0].Token != 5 || marks[0].Sessions == 0 {
@@ -65,7 +65,7 @@ func TestARefusedCommandIsAnsweredToASubscriber(t *testing.T) {
 		r := g.raw()
 		r.send(hello + "\r\nFENCE orders 5\r\nSUBSCRIBE ch\r\nFLUSHALL\r\nPING\r\n")
 		r.reply()
-		r.expect("+OK", "", "-NOTALLOWED", "")
+		r.expect("+OK", anyReply, "-NOTALLOWED", anyReply)
 		if n := g.direct().Publish(t.Context(), "ch", "hello").Val(); n == 0 {
 			t.Error("nobody listens")
 		}

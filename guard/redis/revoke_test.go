@@ -140,12 +140,11 @@ func TestANewerLeaderIsRefusedWhenTheOlderCannotBeEndedInTime(t *testing.T) {
 		Admission: &store.Admission{Authority: store.Unverified{}, Timeout: 400 * time.Millisecond},
 	}})
 	old, newer := g.fenced(5), g.raw()
-	newer.send("CLIENT GETNAME\r\n")
-	newer.expect("$-1")
 	old.send(array("EVAL", `redis.call('SET', 'spoilt', '1') while redis.call('EXISTS', 'spoilt') == 1 do end`, "0"))
 	g.busy()
 	newer.send("FENCE orders 6\r\nRPUSH written 6\r\n")
-	newer.expect("-", "-") // BUSY on its own leg, or REVOKE
+	newer.expect("-REVOKE", "-REVOKE")
+	newer.ended()
 	if err := g.server.Kill(); err != nil {
 		t.Fatal(err)
 	}
@@ -174,7 +173,9 @@ func TestAfterALossTheOlderLeaderIsDeadBeforeTheNewerIsIn(t *testing.T) {
 		}
 	}
 	_, _ = old.conn.Write([]byte("RPUSH written 5\r\n"))
-	old.expect("-STALETOKEN")
+	if reply := old.reply(); reply != "" && !strings.HasPrefix(reply, "-STALETOKEN") { // it ended before the mark was raised anew
+		t.Errorf("the older leader was told %q", reply)
+	}
 	if list := g.written(); !slices.Equal(list, []string{"5", "6"}) {
 		t.Errorf("written: %v", list)
 	}

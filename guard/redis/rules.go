@@ -106,7 +106,7 @@ func forbidden(r *rule, args [][]byte) *fence.Refusal {
 	case len(args) < 2:
 		return nil
 	}
-	if sub := string(upper(nil, args[1])); r.not[sub] || r.only != nil && !r.only[sub] {
+	if sub := upper(nil, args[1]); r.not[string(sub)] || r.only != nil && !r.only[string(sub)] {
 		return notAllowed(args, r.why)
 	}
 	if len(args) > 2 && equalFold(args[0], "ACL") && equalFold(args[1], "LOG") && equalFold(args[2], "RESET") {

@@ -3,6 +3,7 @@ package redis
 import (
 	"bytes"
 	"crypto/rand"
+	"errors"
 	"strconv"
 	"sync"
 )
@@ -14,12 +15,17 @@ type swaps struct {
 
 	mu      sync.Mutex
 	sent    int
-	answers map[int][]byte
-	final   int // the sentinel of draining
+	waiting [][]byte // answers to the last len(waiting) commands sent
+	final   int      // the sentinel of draining
 }
 
+// waitingMost bounds what a client can make the guard keep, by turning replies off and having commands refused.
+const waitingMost = 100_000
+
+var errWaiting = errors.New("too many refused commands have not been answered")
+
 func newSwaps() *swaps {
-	return &swaps{name: []byte("RINGFENCE-" + rand.Text() + "-"), answers: make(map[int][]byte)}
+	return &swaps{name: []byte("RINGFENCE-" + rand.Text() + "-")}
 }
 
 // add keeps an answer and returns the command to send in place of the client's.
@@ -27,7 +33,7 @@ func (s *swaps) add(answer []byte) []byte {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.sent++
-	s.answers[s.sent] = answer
+	s.waiting = append(s.waiting, answer)
 	return command(string(s.name) + strconv.Itoa(s.sent))
 }
 
@@ -64,16 +70,29 @@ func (s *swaps) find(b []byte) (answer []byte, size int, final, more bool) {
 		}
 		number = number*10 + int(c-'0')
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	answer, ok := s.answers[number]
-	if !ok {
+	answer, final = s.take(number)
+	if answer == nil {
 		return nil, 0, false, false
 	}
-	for n := range s.answers { // those before it were never answered: the client had turned replies off
-		if n <= number {
-			delete(s.answers, n)
-		}
+	return answer, end + 1, final, false
+}
+
+// take hands out the answer to a command. Those before it were never answered: the client had turned replies off.
+func (s *swaps) take(number int) (answer []byte, final bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	first := s.sent - len(s.waiting) + 1
+	if number < first || number > s.sent {
+		return nil, false
 	}
-	return answer, end + 1, number == s.final, false
+	answer = s.waiting[number-first]
+	s.waiting = s.waiting[number-first+1:]
+	return answer, number == s.final
+}
+
+// full says that no more may be added.
+func (s *swaps) full() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.waiting) >= waitingMost
 }

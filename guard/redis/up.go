@@ -41,6 +41,9 @@ func (u *up) Walk(b []byte, w io.Writer) (int, error) {
 			return at, err
 		}
 		if step.dropped {
+			if u.swaps.full() {
+				return at, errWaiting
+			}
 			if err := flush(); err != nil {
 				return at, err
 			}

@@ -3,6 +3,7 @@ package redis_test
 import (
 	"context"
 	"errors"
+	"sync"
 	"testing"
 	"time"
 
@@ -234,4 +235,32 @@ func TestALongScriptOfTheOlderLeaderHoldsTheNewerUp(t *testing.T) {
 		t.Fatal(err)
 	}
 	<-ended
+}
+
+// Guards that mend a lost registry at the same time cut each other's links, and all get there.
+func TestSeveralGuardsMendALossAtOnce(t *testing.T) {
+	b := open(t, serverstest.Redis(t, servers.RedisOptions{}))
+	const guards = 4
+	var stores [guards]*redis.Store
+	for i := range stores {
+		stores[i] = openWith(t, b.server, redis.Options{Coordinated: true}).store
+	}
+	for range 5 {
+		b.do(t, "FLUSHALL")
+		var all sync.WaitGroup
+		for i, s := range stores {
+			all.Go(func() {
+				c := claim(5)
+				c.Resource = fence.Resource("r" + string(rune('a'+i/2))) // two for each resource
+				if _, err := s.Raise(t.Context(), c); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		all.Wait()
+		marks, err := stores[0].Marks(t.Context())
+		if err != nil || len(marks) != 2 || !marks[0].Confirmed || !marks[1].Confirmed {
+			t.Fatalf("marks %+v, %v", marks, err)
+		}
+	}
 }

@@ -81,9 +81,9 @@ const controlName = "ringfence-guard"
 
 // open makes a client whose connections are ours alone: RESP2, our name, nothing that a client of the guard sends.
 func open(address string, o Options) (*driver.Client, error) {
-	opt, err := driver.ParseURL(address)
+	opt, err := parseURL(address)
 	if err != nil {
-		return nil, errors.New("not a Redis URL (want redis://user:password@host:port/db): " + withoutSecrets(err))
+		return nil, err
 	}
 	opt.Protocol, opt.ClientName, opt.DisableIdentity = 2, controlName, true
 	opt.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
@@ -99,6 +99,14 @@ func open(address string, o Options) (*driver.Client, error) {
 	opt.PoolTimeout = time.Minute
 	opt.OnConnect = probeConnection
 	return driver.NewClient(opt), nil
+}
+
+func parseURL(address string) (*driver.Options, error) {
+	opt, err := driver.ParseURL(address)
+	if err != nil {
+		return nil, errors.New("not a Redis URL (want redis://user:password@host:port/db): " + withoutSecrets(err))
+	}
+	return opt, nil
 }
 
 // withoutSecrets is what is wrong with a URL, without quoting it: it may hold a password.

@@ -1,6 +1,7 @@
 package redis
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -30,9 +31,9 @@ func (s *Store) Probe(ctx context.Context) error {
 func probeConnection(ctx context.Context, c *driver.Conn) error {
 	p := c.Pipeline()
 	server, replication := p.Info(ctx, "server"), p.Info(ctx, "replication")
-	noEvict := p.Do(ctx, "CLIENT", "NO-EVICT", "ON") // since 7.0, and not allowed everywhere; nothing depends on it
-	_, err := p.Exec(ctx)
-	if err != nil && !errors.Is(err, noEvict.Err()) {
+	p.Do(ctx, "CLIENT", "NO-EVICT", "ON") // since 7.0, and not allowed everywhere; nothing depends on it
+	_, _ = p.Exec(ctx)
+	if err := cmp.Or(server.Err(), replication.Err()); err != nil {
 		return explain(err)
 	}
 	mode, role := infoField(server.Val(), "redis_mode"), infoField(replication.Val(), "role")
@@ -92,7 +93,23 @@ func explain(err error) error {
 	return err
 }
 
-// ACL is the rule for the guard's user, for guard install --print. password is put in as it is.
+// InstallText says, for guard install --print, what an operator sets up for the guard: the rule of the user in the
+// URL, and what Install does. The password is left to be filled in.
+func InstallText(address string) (string, error) {
+	opt, err := parseURL(address)
+	if err != nil {
+		return "", err
+	}
+	user := opt.Username
+	if user == "" {
+		user = "ringfence"
+	}
+	return "# the guard's user:\n" + ACL(user, "PASSWORD") + "\n\n" +
+		"# applications' users: no +@dangerous, and key patterns that leave out " + markerKey + "*\n\n" +
+		"# guard install then makes the key " + markerKey + ", and the first time ends every client connection before it does\n", nil
+}
+
+// ACL is the rule for the guard's user. The password is put in as it is.
 func ACL(user, password string) string {
 	return fmt.Sprintf("ACL SETUSER %s on >%s resetkeys ~%s ~%s:* resetchannels -@all %s", user, password, markerKey, markerKey,
 		strings.Join(rights, " "))

@@ -5,7 +5,11 @@ import (
 	"embed"
 	"errors"
 	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
 	"strconv"
+	"syscall"
 	"time"
 
 	driver "github.com/redis/go-redis/v9"
@@ -119,14 +123,20 @@ func text(v any) string {
 	return s
 }
 
-// retry calls again while the server says that it is busy with a script or still loads its data. It returns the
-// server's words with ctx's error when ctx ends first.
+// retry calls again while the server says that it is busy with a script or still loads its data, and a number of times
+// when the connection broke: another guard may be ending every connection, and all that is called here may be repeated.
+// It returns the server's words with ctx's error when ctx ends first.
 func retry(ctx context.Context, call func() error) error {
 	wait := firstPause
-	for {
+	for breaks := 0; ; {
 		err := call()
-		if err == nil || !occupied(err) {
+		if err == nil || !occupied(err) && !broken(err) {
 			return err
+		}
+		if broken(err) {
+			if breaks++; breaks > breaksMost {
+				return err
+			}
 		}
 		if waited := pause(ctx, wait); waited != nil {
 			return fmt.Errorf("%w: %w", waited, err)
@@ -135,9 +145,22 @@ func retry(ctx context.Context, call func() error) error {
 	}
 }
 
-// pause waits, at most until ctx ends.
+// breaksMost is how many broken connections in a row are no reason to give up.
+const breaksMost = 20
+
+// broken says that a connection was ended under a call, or before it could serve. A server that cannot be dialed is
+// not broken but down.
+func broken(err error) bool {
+	var op *net.OpError
+	if errors.As(err, &op) && op.Op == "dial" {
+		return false
+	}
+	return errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
+}
+
+// pause waits about d, at most until ctx ends. Guards that get in each other's way are not to do so again.
 func pause(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
+	t := time.NewTimer(d/2 + rand.N(d))
 	defer t.Stop()
 	select {
 	case <-t.C:

@@ -91,13 +91,18 @@ func (s *Store) Raise(ctx context.Context, c fence.Claim) (store.Mark, error) {
 // write calls a script that writes a mark until it does not find the registry lost.
 func (s *Store) write(ctx context.Context, c fence.Claim, call func(ending) (reply, error)) (reply, error) {
 	var e ending
-	for {
+	for wait := firstPause; ; wait = nextPause(wait) {
 		r, err := call(e)
 		if err != nil || r.verdict != "lost" {
 			return r, err
 		}
 		if !r.installed && !s.o.Coordinated {
 			return r, notInstalled()
+		}
+		if e.nonce != "" { // another guard is mending it too
+			if err := pause(ctx, wait); err != nil {
+				return r, err
+			}
 		}
 		if e, err = s.endAll(ctx, c.Resource); err != nil {
 			return r, fmt.Errorf("the sessions of %q are not known any more, and ending all connections failed: %w", c.Resource, err)

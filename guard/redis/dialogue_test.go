@@ -1,0 +1,71 @@
+package redis
+
+import (
+	"flag"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+var rewrite = flag.Bool("rewrite", false, "write what the guard answers into the dialogue files")
+
+// The files in testdata are whole dialogues with a guard before a fresh server. A line "> text" is sent with CRLF, and
+// "client name" goes on with another connection; every line "< text" is one reply, as Go quotes it without the quotes,
+// and "< (end)" the end of the stream. A time is written as <time>.
+func TestDialogues(t *testing.T) {
+	files, err := filepath.Glob("testdata/*.txt")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("%d files, %v", len(files), err)
+	}
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
+			b, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := play(t, string(b))
+			if *rewrite {
+				if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			} else if got != string(b) {
+				t.Errorf("got:\n%s", got)
+			}
+		})
+	}
+}
+
+// play has the dialogue with the guard and returns it with the replies that came.
+func play(t *testing.T, script string) string {
+	g := fresh(t)
+	clients := make(map[string]*raw)
+	var now *raw
+	var out strings.Builder
+	for text := range strings.Lines(script) {
+		text = strings.TrimSuffix(text, "\n")
+		verb, rest, _ := strings.Cut(text, " ")
+		switch verb {
+		case "client":
+			if clients[rest] == nil {
+				clients[rest] = g.raw()
+			}
+			now = clients[rest]
+		case ">":
+			now.send(rest + "\r\n")
+		case "<":
+			reply := now.reply()
+			if text = "< " + changing.ReplaceAllString(readable.Replace(reply), "<time>"); reply == "" {
+				text = "< (end)"
+			}
+		}
+		out.WriteString(text + "\n")
+	}
+	return out.String()
+}
+
+var (
+	readable = strings.NewReplacer("\r\n", `\r\n`)
+	changing = regexp.MustCompile(`\d{4}-\d\d-\d\dT[\d:]+Z`)
+)

@@ -1,0 +1,69 @@
+package redis
+
+import (
+	"testing"
+	"time"
+
+	"github.com/ringfence/ringfence/internal/servers"
+	"github.com/ringfence/ringfence/internal/servers/serverstest"
+)
+
+func TestAGuardThatShutsDownTellsItsClientsBetweenCommands(t *testing.T) {
+	g := before(t, serverstest.Redis(t, servers.RedisOptions{}), setup{drain: 20 * time.Second})
+	early, idle, subscribed, busy := g.raw(), g.fenced(5), g.fenced(5), g.fenced(5)
+	early.send("PING\r\n")
+	early.expect("+PONG")
+	subscribed.send("SUBSCRIBE ch\r\n")
+	subscribed.expect(anyReply)
+	busy.send("MULTI\r\nSET a 1\r\n")
+	busy.expect("+OK", "+QUEUED")
+
+	stopped := make(chan struct{})
+	go func() { g.stop(); close(stopped) }()
+	for _, r := range []*raw{early, idle, subscribed} {
+		r.expect("-ERR guard: shutting down")
+		r.ended()
+	}
+	select {
+	case <-stopped:
+		t.Fatal("the guard did not wait for the open transaction")
+	default:
+	}
+	busy.send("INCR a\r\nEXEC\r\nSET a 9\r\n")
+	busy.expect("+QUEUED", "*2\r\n+OK\r\n:2\r\n", "-ERR guard: shutting down")
+	busy.ended()
+	<-stopped
+	if v := g.direct().Get(t.Context(), "a").Val(); v != "2" {
+		t.Errorf("a is %s: what came after the transaction was executed", v)
+	}
+}
+
+// Everything that was sent before the drain is answered before the end.
+func TestAPipelineIsAnsweredBeforeTheEnd(t *testing.T) {
+	g := before(t, serverstest.Redis(t, servers.RedisOptions{}), setup{drain: 20 * time.Second})
+	r := g.fenced(5)
+	r.send("INCR a\r\n")
+	r.expect(":1\r\n")
+	r.send("BLPOP queue 0\r\n")
+	g.blocked("in BLPOP")
+	stopped := make(chan struct{})
+	go func() { g.stop(); close(stopped) }()
+	if err := g.direct().RPush(t.Context(), "queue", "x").Err(); err != nil {
+		t.Fatal(err)
+	}
+	r.expect("*2\r\n$5\r\nqueue\r\n$1\r\nx\r\n", "-ERR guard: shutting down")
+	r.ended()
+	<-stopped
+}
+
+// What is not done by the end of the drain is cut: a blocking command could go on for ever.
+func TestTheDrainHasAnEnd(t *testing.T) {
+	g := before(t, serverstest.Redis(t, servers.RedisOptions{}), setup{drain: 50 * time.Millisecond})
+	blocked, open := g.fenced(5), g.fenced(5)
+	blocked.send("BLPOP queue 0\r\n")
+	open.send("MULTI\r\nSET a 1\r\n")
+	open.expect("+OK", "+QUEUED")
+	g.stop()
+	blocked.ended()
+	open.ended()
+}
