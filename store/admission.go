@@ -67,6 +67,23 @@ func (a *Admission) Admit(ctx context.Context, s Session, claims []fence.Claim) 
 	return err
 }
 
+// Raise raises the mark to a claim and ends older sessions, without opening one: what a new leader does at a store that
+// it reaches round the guard. The claim carries its issuer. After an error the mark may or may not be raised.
+func (a *Admission) Raise(ctx context.Context, c fence.Claim) error {
+	before := Mark{Resource: c.Resource, Confirmed: true}
+	marks, err := a.Store.Marks(ctx, c.Resource)
+	if err != nil {
+		return a.asked(err)
+	}
+	for _, m := range marks {
+		before = m
+	}
+	if err := a.raise(ctx, c, before); err != nil {
+		return a.asked(err)
+	}
+	return a.asked(a.revoke(ctx, Session{}, c))
+}
+
 // Ended tells why sessions under these claims were ended: the ErrStale refusal when a mark has passed one of them, and
 // nil when it was something else, such as an administrator, or when the store cannot say before ctx ends.
 func (a *Admission) Ended(ctx context.Context, claims []fence.Claim) error {
@@ -189,7 +206,7 @@ func (a *Admission) revoke(ctx context.Context, s Session, c fence.Claim) error 
 // asked makes sure that every error says what to do.
 func (a *Admission) asked(err error) error {
 	var r *fence.Refusal
-	if errors.As(err, &r) {
+	if err == nil || errors.As(err, &r) {
 		return err
 	}
 	if errors.Is(err, context.DeadlineExceeded) {

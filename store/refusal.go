@@ -68,9 +68,15 @@ func Unrevoked(c fence.Claim, detail string, cause error) error {
 
 // SetupError is something an operator has to mend before a server can be guarded at all, such as a pooler in between or
 // a missing privilege. Nothing is admitted until then.
-type SetupError struct{ What, Hint string }
+type SetupError struct {
+	What, Hint string
+	Cause      error // what the server said, or nil
+}
 
 func (e *SetupError) Error() string { return e.What + " (" + e.Hint + ")" }
+
+// Unwrap returns the cause.
+func (e *SetupError) Unwrap() error { return e.Cause }
 
 // Setup makes a SetupError: what is wrong, and what to do about it.
 func Setup(what, hint string) error { return &SetupError{What: what, Hint: hint} }

@@ -8,7 +8,9 @@ import (
 	"io"
 	"os/user"
 
+	"github.com/ringfence/ringfence/internal/logging"
 	"github.com/ringfence/ringfence/internal/settings"
+	"github.com/ringfence/ringfence/store/redis"
 )
 
 // Exit codes (DESIGN section 4).
@@ -88,6 +90,7 @@ func (p *program) dispatch(ctx context.Context, c command, args []string) int {
 		fmt.Fprintf(p.stderr, "guard: %v\n`guard %s -h` lists every setting with its default and meaning.\n", err, c.name)
 		return exitUsage
 	}
+	redis.LogTo(logging.New(p.stderr, cfg.Log))
 	err = c.run(p, ctx, cfg, positional)
 	var wrong usageError
 	switch {

@@ -35,7 +35,7 @@ func (p *program) lead(ctx context.Context, s *session) int {
 	reaper, stop := startReaper()
 	defer stop()
 	c := &candidate{session: s, program: p, reaper: reaper}
-	return c.stand(ctx, p.raisers(s.config))
+	return c.stand(ctx, p.raisers(s))
 }
 
 // stand campaigns until the command has been run once, or never will be.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/internal/logging"
+	"github.com/ringfence/ringfence/store/redis"
 )
 
 // The exit codes of leader's own; whatever else it exits with is the command's.
@@ -90,6 +91,7 @@ func (p *program) dispatch(ctx context.Context, c command, args []string) int {
 		return exitUsage
 	}
 	log := logging.New(p.stderr, cfg.Log).With("resource", string(r.resource))
+	redis.LogTo(log)
 	ctx, signals, stop := p.listen(ctx)
 	defer stop()
 	coordinator, err := p.open(ctx, cfg, log)

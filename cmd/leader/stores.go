@@ -7,24 +7,36 @@ import (
 
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/internal/settings"
+	"github.com/ringfence/ringfence/store"
 	"github.com/ringfence/ringfence/store/postgres"
 	"github.com/ringfence/ringfence/store/redis"
 )
 
-type openStore func(url string) fence.Raiser
+// openStore makes what raises the mark at a URL; the authority is asked where no guard stands before the database.
+type openStore func(url string, a store.Authority) fence.Raiser
 
 // stores is every store there is, by the scheme of its URL in LEADER_STORES.
 var stores = map[string]openStore{
-	"postgres":   postgres.NewRaiser,
-	"postgresql": postgres.NewRaiser,
-	"redis":      redis.NewRaiser,
+	"postgres":   openPostgres,
+	"postgresql": openPostgres,
+	"redis":      openRedis,
+}
+
+func openPostgres(url string, a store.Authority) fence.Raiser {
+	return postgres.Raiser{URL: url, Authority: a}
+}
+
+func openRedis(url string, a store.Authority) fence.Raiser {
+	return redis.Raiser{URL: url, Authority: a}
 }
 
 // raisers are the stores of the settings.
-func (p *program) raisers(c *config) []fence.Raiser {
+func (p *program) raisers(s *session) []fence.Raiser {
 	var all []fence.Raiser
-	for _, u := range c.Stores {
-		all = append(all, &namedStore{Raiser: p.stores[u.Scheme()](u.Reveal()), url: u, timeout: c.RaiseTimeout})
+	authority := store.Elected{Observer: s.coordinator}
+	for _, u := range s.config.Stores {
+		r := p.stores[u.Scheme()](u.Reveal(), authority)
+		all = append(all, &namedStore{Raiser: r, url: u, timeout: s.config.RaiseTimeout})
 	}
 	return all
 }

@@ -19,6 +19,9 @@ import (
 // back; FENCE is the guard's own. Only with that reply does the client know that it may write.
 func (c *conn) claim(ctx context.Context, raw []byte, own bool, claims []fence.Claim) error {
 	refuse := c.refusal(own)
+	for i := range claims {
+		claims[i].Holder = c.client.RemoteAddr().String() // for people, until the coordinator knows better
+	}
 	if err := c.p.serves(claims); err != nil {
 		return refuse(err)
 	}

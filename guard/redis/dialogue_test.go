@@ -13,7 +13,8 @@ var rewrite = flag.Bool("rewrite", false, "write what the guard answers into the
 
 // The files in testdata are whole dialogues with a guard before a fresh server. A line "> text" is sent with CRLF, and
 // "client name" goes on with another connection; every line "< text" is one reply, as Go quotes it without the quotes,
-// and "< (end)" the end of the stream. A time is written as <time>.
+// and "< (end)" the end of the stream. A time is written as <time>, an
+// address as <client>.
 func TestDialogues(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txt")
 	if err != nil || len(files) == 0 {
@@ -56,7 +57,7 @@ func play(t *testing.T, script string) string {
 			now.send(rest + "\r\n")
 		case "<":
 			reply := now.reply()
-			if text = "< " + changing.ReplaceAllString(readable.Replace(reply), "<time>"); reply == "" {
+			if text = "< " + address.ReplaceAllString(changing.ReplaceAllString(readable.Replace(reply), "<time>"), "<client>"); reply == "" {
 				text = "< (end)"
 			}
 		}
@@ -68,4 +69,5 @@ func play(t *testing.T, script string) string {
 var (
 	readable = strings.NewReplacer("\r\n", `\r\n`)
 	changing = regexp.MustCompile(`\d{4}-\d\d-\d\dT[\d:]+Z`)
+	address  = regexp.MustCompile(`127\.0\.0\.1:\d+`)
 )

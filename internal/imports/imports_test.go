@@ -34,7 +34,7 @@ var allowed = map[string][]string{
 	"guard/postgres":   {"fence", "store", "store/postgres", "guard", pgwire},
 	"guard/redis":      {"fence", "store", "store/redis", "guard"},
 	"cmd/guard":        {"fence", "fence/zookeeper", "store", "store/postgres", "store/redis", "guard", "guard/postgres", "guard/redis", "internal/settings", "internal/logging", prom, "golang.org/x/sync/errgroup"},
-	"cmd/leader":       {"fence", "fence/zookeeper", "store/postgres", "store/redis", "internal/settings", "internal/logging", "golang.org/x/sys", "golang.org/x/term"},
+	"cmd/leader":       {"fence", "fence/zookeeper", "store", "store/postgres", "store/redis", "internal/settings", "internal/logging", "golang.org/x/sys", "golang.org/x/term"},
 	"internal/demo":    {"fence", "fence/zookeeper", "store/postgres", "store/redis", "internal/servers", pgx, redis, "golang.org/x/term"},
 	"internal/logging": {"golang.org/x/term"},
 	"internal/servers": {pgx, redis, zk, "golang.org/x/sys", "golang.org/x/sync/errgroup"},

@@ -9,13 +9,19 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/store"
 )
 
 // Raiser raises marks for a new leader, through a guard or at a database that has the schema.
-type Raiser struct{ URL string }
+type Raiser struct {
+	URL string
+	// Authority is asked before a mark is raised where no guard does it. Give store.Elected with the coordinator that the
+	// term was won at; without it the claim is taken at its word, but for a mark that may have been lost.
+	Authority store.Authority
+}
 
 // NewRaiser is a Raiser for the guard or database at url.
-func NewRaiser(url string) fence.Raiser { return Raiser{url} }
+func NewRaiser(url string) fence.Raiser { return Raiser{URL: url} }
 
 // Raise is fence.Raiser's. It opens a session under the claim: through a guard that is all it takes, for the guard
 // admits nobody before the mark is raised and older sessions are gone. Where no guard answered for the session, the
@@ -49,11 +55,11 @@ func (r Raiser) raiseDirectly(ctx context.Context, c fence.Claim) error {
 		return err
 	}
 	defer s.Close()
-	if _, err := s.Raise(ctx, c); err != nil {
-		return err
+	a := store.Admission{Store: s, Authority: r.Authority}
+	if a.Authority == nil {
+		a.Authority = store.Unverified{}
 	}
-	_, err = s.Revoke(ctx, c)
-	return err
+	return a.Raise(ctx, c)
 }
 
 // Option adds a claim to the value of the startup option "options" (and so of PGOPTIONS): how a token is carried.

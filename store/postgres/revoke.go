@@ -18,10 +18,10 @@ import (
 // (src/backend/utils/activity/backend_status.c, pgstat_beshutdown_hook runs after ShutdownPostgres).
 func (s *Store) Revoke(ctx context.Context, c fence.Claim) (ended int, err error) {
 	wait := 200 * time.Microsecond
+	var remaining []int32 // outside the loop: when ctx ends in the middle of a look, the last one tells who is left
 	for {
 		var current bool
 		var gone int
-		var remaining []int32
 		var blocked []string
 		err := s.row(ctx, func(r pgx.Row) error { return r.Scan(&current, &gone, &remaining, &blocked) },
 			`select current, gone, remaining, blocked from ringfence.revoke($1, $2, $3)`,

@@ -30,7 +30,7 @@ func (s *Store) Identify(ctx context.Context, id int64, nonce string) (store.Ses
 	line, _ := found.Text()
 	run := runID(info.Val())
 	if !strings.HasPrefix(line, fmt.Sprintf("id=%d ", id)) || !strings.Contains(line, " name="+nonce+" ") || run == "" {
-		return store.Session{}, &SetupError{
+		return store.Session{}, &store.SetupError{
 			What: fmt.Sprintf("client %d is not known to the server of the control connection (run %s)", id, run),
 			Hint: "guard and clients must reach one and the same Redis server: no load balancer and no pooler in between; during a failover try again",
 		}

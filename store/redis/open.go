@@ -46,7 +46,7 @@ func Open(ctx context.Context, address string, o Options) (*Store, error) {
 		return nil, err
 	}
 	s := &Store{db: db, o: o}
-	var setup *SetupError
+	var setup *store.SetupError
 	if err := s.probeRights(ctx); errors.As(err, &setup) {
 		s.Close()
 		return nil, err

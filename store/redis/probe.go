@@ -8,18 +8,9 @@ import (
 	"strings"
 
 	driver "github.com/redis/go-redis/v9"
+
+	"github.com/ringfence/ringfence/store"
 )
-
-// SetupError is something an operator has to mend before this server can be guarded. Nothing is admitted until then.
-type SetupError struct {
-	What, Hint string
-	Cause      error
-}
-
-func (e *SetupError) Error() string { return e.What + " (" + e.Hint + ")" }
-
-// Unwrap is what the server said, or nil.
-func (e *SetupError) Unwrap() error { return e.Cause }
 
 // Probe is nil when the store can be used now: the server answers, can be guarded, and the marks can be read.
 func (s *Store) Probe(ctx context.Context) error {
@@ -42,13 +33,13 @@ func probeConnection(ctx context.Context, c *driver.Conn) error {
 	}
 	switch {
 	case mode == "cluster":
-		return &SetupError{What: "the upstream runs in cluster mode: MOVED would lead clients round the guard", Hint: "guard a server that is not part of a cluster"}
+		return &store.SetupError{What: "the upstream runs in cluster mode: MOVED would lead clients round the guard", Hint: "guard a server that is not part of a cluster"}
 	case mode == "sentinel":
-		return &SetupError{What: "the upstream is a Sentinel, not a Redis server", Hint: "point the guard at the primary itself"}
+		return &store.SetupError{What: "the upstream is a Sentinel, not a Redis server", Hint: "point the guard at the primary itself"}
 	case role == "slave":
-		return &SetupError{What: "the upstream is a replica: it cannot keep marks", Hint: "point the guard at the primary"}
+		return &store.SetupError{What: "the upstream is a replica: it cannot keep marks", Hint: "point the guard at the primary"}
 	case runID(server.Val()) == "":
-		return &SetupError{What: "the upstream does not tell its run_id", Hint: "allow INFO, and make sure that it is Redis 6.2 or later, or Valkey"}
+		return &store.SetupError{What: "the upstream does not tell its run_id", Hint: "allow INFO, and make sure that it is Redis 6.2 or later, or Valkey"}
 	}
 	return nil
 }
@@ -60,7 +51,7 @@ func (s *Store) probeRights(ctx context.Context) error {
 		return err
 	}
 	if len(r.list) > 1 {
-		return &SetupError{What: "the guard's user may not run " + text(r.list[1]), Hint: rightsHint}
+		return &store.SetupError{What: "the guard's user may not run " + text(r.list[1]), Hint: rightsHint}
 	}
 	const nobody = "9223372036854775807"
 	for _, command := range [][]any{
@@ -77,18 +68,18 @@ const rightsHint = "give the user what guard install --print shows"
 
 // explain turns what Redis says of missing rights and missing abilities into what to do about it.
 func explain(err error) error {
-	var setup *SetupError
+	var setup *store.SetupError
 	switch {
 	case err == nil, errors.As(err, &setup):
 		return err
 	case driver.IsPermissionError(err):
-		return &SetupError{What: "the guard's user lacks a right: " + err.Error(), Hint: rightsHint, Cause: err}
+		return &store.SetupError{What: "the guard's user lacks a right: " + err.Error(), Hint: rightsHint, Cause: err}
 	case driver.IsAuthError(err):
-		return &SetupError{What: "Redis refuses the guard's credentials: " + err.Error(), Hint: "set user and password in the URL", Cause: err}
+		return &store.SetupError{What: "Redis refuses the guard's credentials: " + err.Error(), Hint: "set user and password in the URL", Cause: err}
 	case driver.IsReadOnlyError(err):
-		return &SetupError{What: "the upstream has become a replica: it cannot keep marks", Hint: "point the guard at the primary", Cause: err}
+		return &store.SetupError{What: "the upstream has become a replica: it cannot keep marks", Hint: "point the guard at the primary", Cause: err}
 	case strings.Contains(strings.ToLower(err.Error()), "unknown command"):
-		return &SetupError{What: "the upstream lacks a command: " + err.Error(), Hint: "the guard needs Redis 6.2 or later, or Valkey, with Lua and CLIENT KILL", Cause: err}
+		return &store.SetupError{What: "the upstream lacks a command: " + err.Error(), Hint: "the guard needs Redis 6.2 or later, or Valkey, with Lua and CLIENT KILL", Cause: err}
 	}
 	return err
 }

@@ -6,18 +6,24 @@ import (
 	"strings"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/store"
 )
 
 // Raiser raises marks for a new leader, through a guard or at a Redis where the marker is installed.
-type Raiser struct{ URL string }
+type Raiser struct {
+	URL string
+	// Authority is asked before a mark is raised where no guard does it. Give store.Elected with the coordinator that the
+	// term was won at; without it the claim is taken at its word, but for a mark that may have been lost.
+	Authority store.Authority
+}
 
 // NewRaiser is a Raiser for the guard or Redis at url.
-func NewRaiser(url string) fence.Raiser { return Raiser{url} }
+func NewRaiser(url string) fence.Raiser { return Raiser{URL: url} }
 
 // Raise is fence.Raiser's. It opens a session under the claim: through a guard that is all it takes, for the guard
 // admits nobody before the mark is raised and older sessions are gone. Redis itself does not know the command; then
-// Raise does the guard's work, which needs the guard's rights, except that it has no Authority to ask: a Redis that has
-// lost its marker is not installed.
+// Raise does the guard's work, which needs the guard's rights. Unless the Authority verifies, a Redis that has lost its
+// marker is not installed.
 func (r Raiser) Raise(ctx context.Context, c fence.Claim) error {
 	db, err := open(r.URL, Options{Connections: 1})
 	if err != nil {
@@ -41,15 +47,17 @@ func unknownCommand(err error) bool {
 }
 
 func (r Raiser) raiseDirectly(ctx context.Context, c fence.Claim) error {
-	s, err := Open(ctx, r.URL, Options{Connections: 1})
+	a := store.Admission{Authority: r.Authority}
+	if a.Authority == nil {
+		a.Authority = store.Unverified{}
+	}
+	s, err := Open(ctx, r.URL, Options{Connections: 1, Coordinated: a.Authority.Verifies()})
 	if err != nil {
 		return fmt.Errorf("at %s: %w", Address(r.URL), err)
 	}
 	defer s.Close()
-	if _, err := s.Raise(ctx, c); err != nil {
-		return fmt.Errorf("at %s: %w", Address(r.URL), err)
-	}
-	if _, err := s.Revoke(ctx, c); err != nil {
+	a.Store = s
+	if err := a.Raise(ctx, c); err != nil {
 		return fmt.Errorf("at %s: %w", Address(r.URL), err)
 	}
 	return nil

@@ -68,7 +68,7 @@ func TestMissingRightsAreNamed(t *testing.T) {
 		if err == nil {
 			s.Close()
 		}
-		var setup *redis.SetupError
+		var setup *store.SetupError
 		if !errors.As(err, &setup) || !strings.Contains(err.Error(), strings.ReplaceAll(right, "|", " ")) && !strings.Contains(err.Error(), right) {
 			t.Errorf("without %s: %v", right, err)
 		}
@@ -112,7 +112,7 @@ func TestServersThatCannotBeGuardedAreRefused(t *testing.T) {
 		if err == nil {
 			s.Close()
 		}
-		var setup *redis.SetupError
+		var setup *store.SetupError
 		if !errors.As(err, &setup) || !strings.Contains(err.Error(), name) {
 			t.Errorf("%s: %v", name, err)
 		}
