@@ -4,7 +4,9 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"syscall"
@@ -40,6 +42,9 @@ func scene(ctx context.Context, p printer, s *stage, r route) (outcome, error) {
 	if err := a.until(ctx, p, "paused"); err != nil {
 		return outcome{}, err
 	}
+	if err := a.pause(); err != nil {
+		return outcome{}, err
+	}
 	since := time.Now()
 	b, err := enter(ctx, s, r, "B", 50, false)
 	if err != nil {
@@ -70,6 +75,7 @@ func scene(ctx context.Context, p printer, s *stage, r route) (outcome, error) {
 type actor struct {
 	name   string
 	cmd    *exec.Cmd
+	in     io.Writer
 	lines  *bufio.Scanner
 	waited bool
 }
@@ -83,11 +89,15 @@ func enter(ctx context.Context, s *stage, r route, name string, add int, pause b
 		"-postgres", r.postgres, "-redis", r.redis, "-add", fmt.Sprint(add),
 		fmt.Sprintf("-fenced=%t", r.fenced), fmt.Sprintf("-pause=%t", pause))
 	cmd.Stderr = os.Stderr
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		return nil, err
 	}
-	return &actor{name: name, cmd: cmd, lines: bufio.NewScanner(out)}, cmd.Start()
+	return &actor{name: name, cmd: cmd, in: in, lines: bufio.NewScanner(out)}, cmd.Start()
 }
 
 // until prints what the actor says, up to and including the event what, or to the actor's end.
@@ -115,7 +125,35 @@ func (a *actor) until(ctx context.Context, p printer, what string) error {
 	return nil
 }
 
-func (a *actor) wake() error { return a.cmd.Process.Signal(syscall.SIGCONT) }
+// pause stops the process, like a long garbage collection or a frozen host, and returns when it has stopped.
+func (a *actor) pause() error {
+	if err := a.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
+		return err
+	}
+	var status syscall.WaitStatus
+	for {
+		_, err := syscall.Wait4(a.cmd.Process.Pid, &status, syscall.WUNTRACED, nil)
+		switch {
+		case errors.Is(err, syscall.EINTR):
+		case err != nil:
+			return err
+		case !status.Stopped():
+			a.waited = true
+			return fmt.Errorf("%s ended before it could be paused", a.name)
+		default:
+			return nil
+		}
+	}
+}
+
+// wake lets it go on in the very next line.
+func (a *actor) wake() error {
+	if err := a.cmd.Process.Signal(syscall.SIGCONT); err != nil {
+		return err
+	}
+	_, err := a.in.Write([]byte{'\n'})
+	return err
+}
 
 func (a *actor) leave() {
 	if a.waited {

@@ -208,3 +208,26 @@ func TestInstallForARoleThatDoesNotExistSaysHowToMakeIt(t *testing.T) {
 		t.Fatalf("got %v", err)
 	}
 }
+
+func TestAnOlderSchemaIsUpgradedInPlaceAndANewerOneIsLeftAlone(t *testing.T) {
+	d := installed(t)
+	s := d.open(t, Options{})
+	if _, err := s.Raise(t.Context(), fence.Claim{Resource: "orders", Token: 7, Issuer: "zk:a", Holder: "a"}); err != nil {
+		t.Fatal(err)
+	}
+	d.sql(t, `update ringfence.installation set version = 0; drop function ringfence.sweep(); drop table ringfence.adoption`)
+	if err := Install(t.Context(), d.url("postgres"), guardRole); err != nil {
+		t.Fatal(err)
+	}
+	fresh := d.open(t, Options{})
+	if err := fresh.Probe(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if marks, err := fresh.Marks(t.Context()); err != nil || len(marks) != 1 || marks[0].Token != 7 {
+		t.Errorf("marks after the upgrade: %+v, %v", marks, err)
+	}
+	d.sql(t, `update ringfence.installation set version = 99`)
+	if err := Install(t.Context(), d.url("postgres"), guardRole); err == nil || !strings.Contains(err.Error(), "newer program") {
+		t.Errorf("installed over a newer version: %v", err)
+	}
+}
