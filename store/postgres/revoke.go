@@ -53,13 +53,13 @@ func (s *Store) passed(ctx context.Context, c fence.Claim) error {
 	if err != nil {
 		return err
 	}
-	for _, m := range marks {
-		if m.Issuer != c.Issuer {
-			return store.Foreign(c, m)
-		}
-		return store.Stale(c, m)
+	if len(marks) == 0 {
+		return fmt.Errorf("the mark of %q is gone", c.Resource)
 	}
-	return fmt.Errorf("the mark of %q is gone", c.Resource)
+	if marks[0].Issuer != c.Issuer {
+		return store.Foreign(c, marks[0])
+	}
+	return store.Stale(c, marks[0])
 }
 
 func blockedBy(c fence.Claim, pids []int32, roles []string) error {
