@@ -70,8 +70,9 @@ func (g *guarded) blocked(state string) {
 		return
 	}
 	c := g.direct()
+	patience := time.Now().Add(20 * time.Second)
 	for !strings.Contains(c.Info(g.t.Context(), "clients").Val(), "blocked_clients:1") {
-		if g.t.Context().Err() != nil {
+		if time.Now().After(patience) {
 			g.t.Fatal("nobody is blocked")
 		}
 	}
@@ -128,8 +129,9 @@ func TestALongScriptHoldsTheNewerLeaderUpUntilItEnds(t *testing.T) {
 func (g *guarded) busy() {
 	g.t.Helper()
 	c := g.direct()
+	patience := time.Now().Add(20 * time.Second)
 	for c.Ping(g.t.Context()).Err() == nil {
-		if g.t.Context().Err() != nil {
+		if time.Now().After(patience) {
 			g.t.Fatal("no script runs")
 		}
 	}
@@ -226,11 +228,12 @@ func TestAfterACrashOfRedisOnlyTheMarkOrANewerTokenGetsIn(t *testing.T) {
 // reachable waits until the control connection has found the server again; the driver dials anew once a second.
 func (g *guarded) reachable() {
 	g.t.Helper()
+	patience := time.Now().Add(30 * time.Second)
 	for {
 		if err := g.store.Probe(g.t.Context()); err == nil || errors.Is(err, fence.ErrNotInstalled) {
 			return
 		}
-		if g.t.Context().Err() != nil {
+		if time.Now().After(patience) {
 			g.t.Fatal("the server was not found again")
 		}
 	}
