@@ -30,6 +30,10 @@ test: deps ## every test, with the race detector, against real servers
 fuzz: ## fuzz every decoder, 30 s each
 	@scripts/fuzz.sh 30s
 
+.PHONY: bench
+bench: deps ## take-over, round trips, logins and memory, side by side in one run
+	$(GO) test -run '^$$' -bench . -benchtime 20x ./internal/endtoend
+
 .PHONY: check
 check: ## gofmt, vet and staticcheck
 	@test -z "$$(gofmt -l .)" || { gofmt -l .; echo "run gofmt -w on these"; exit 1; }

@@ -27,14 +27,16 @@ const sessionTimeout = time.Second
 
 // stack is one of everything.
 type stack struct {
-	t     *testing.T
+	t     testing.TB
 	zk    *servers.ZooKeeper
 	pg    *servers.Postgres
 	redis *servers.Redis
 	ctx   context.Context // for clean-ups and everything bounded
+
+	unverified bool // no coordinator
 }
 
-func newStack(t *testing.T) *stack {
+func newStack(t testing.TB) *stack {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 3*time.Minute)
 	t.Cleanup(cancel)
@@ -59,7 +61,11 @@ func (s *stack) program(name string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(s.ctx, filepath.Join(programs, name), args...)
 	cmd.Env = append(os.Environ(),
 		"GUARD_POSTGRES_UPSTREAM="+s.pg.URL("guard", "postgres"), "GUARD_POSTGRES_ADMIN="+s.pg.URL("postgres", "postgres"),
-		"GUARD_REDIS_UPSTREAM="+s.redis.URL(), "GUARD_COORDINATOR="+s.coordinator(), "GUARD_ADMIT_TIMEOUT=5s",
+		"GUARD_REDIS_UPSTREAM="+s.redis.URL(), "GUARD_ADMIT_TIMEOUT=5s")
+	if s.unverified {
+		return cmd
+	}
+	cmd.Env = append(cmd.Env, "GUARD_COORDINATOR="+s.coordinator(),
 		"LEADER_COORDINATOR="+s.coordinator(), "LEADER_SESSION_TIMEOUT="+sessionTimeout.String())
 	return cmd
 }
@@ -92,7 +98,7 @@ func (s *stack) guard() *guard {
 	return g
 }
 
-func free(t *testing.T) string {
+func free(t testing.TB) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -105,8 +111,12 @@ func free(t *testing.T) string {
 // start starts the guard on its addresses and waits until it is ready.
 func (g *guard) start() {
 	g.s.t.Helper()
+	level := "debug"
+	if g.s.unverified {
+		level = "warn" // a benchmark
+	}
 	g.cmd = g.s.program("guard", "serve")
-	g.cmd.Env = append(g.cmd.Env, "GUARD_POSTGRES_LISTEN="+g.pg, "GUARD_REDIS_LISTEN="+g.redis, "GUARD_HTTP_LISTEN="+g.page, "GUARD_LOG=debug")
+	g.cmd.Env = append(g.cmd.Env, "GUARD_POSTGRES_LISTEN="+g.pg, "GUARD_REDIS_LISTEN="+g.redis, "GUARD_HTTP_LISTEN="+g.page, "GUARD_LOG="+level)
 	g.cmd.Stderr = g.log
 	if err := g.cmd.Start(); err != nil {
 		g.s.t.Fatal(err)
