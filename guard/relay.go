@@ -3,9 +3,11 @@ package guard
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"os"
+	"runtime/debug"
 	"sync"
 	"time"
 )
@@ -46,27 +48,38 @@ const Linger = 5 * time.Second
 // the server leaves, the client's connection stays open: the caller sets a write deadline of its own, says why, and
 // closes it. When ctx ends, both directions stop where they are.
 func Relay(ctx context.Context, client net.Conn, from io.Reader, server net.Conn, up, down Walker) End {
+	cut := make(chan struct{})
 	unhook := context.AfterFunc(ctx, func() {
+		defer close(cut)
 		_ = client.SetDeadline(past)
 		_ = server.SetDeadline(past)
 	})
-	defer unhook()
-	var first End
-	var once sync.Once
-	ended := func(e End) { once.Do(func() { first = e }) }
-
+	defer func() {
+		if !unhook() {
+			<-cut // it must not touch the deadlines that the caller sets next
+		}
+	}()
+	ends := make(chan End, 2) // in the order in which they came
 	var both sync.WaitGroup
 	both.Go(func() {
-		ended(relayUp(server, from, up))
+		ends <- relayUp(server, from, up)
 		closeWrite(server)
 		_ = server.SetReadDeadline(time.Now().Add(Linger))
+		if ctx.Err() != nil {
+			_ = server.SetReadDeadline(past) // the hook's may have been before ours
+		}
 	})
 	both.Go(func() {
-		ended(relayDown(client, server, down))
+		ends <- relayDown(client, server, down)
 		_ = client.SetReadDeadline(past)
 		_ = server.SetWriteDeadline(past) // a writer stuck in a dead server must see it too
 	})
 	both.Wait()
+	first, second := <-ends, <-ends
+	var crash *crashed
+	if errors.As(first.Err, &crash) || errors.As(second.Err, &crash) {
+		panic(crash) // in the goroutine that serves this client, where it ends this one connection
+	}
 	if ctx.Err() != nil && errors.Is(first.Err, os.ErrDeadlineExceeded) {
 		first.Err = context.Cause(ctx)
 	}
@@ -82,8 +95,21 @@ func relayDown(client io.Writer, server io.Reader, w Walker) End {
 	return pump(client, server, w, ClientSide, ServerSide)
 }
 
+// crashed is a panic of a Walker on its way to the goroutine of Relay's caller.
+type crashed struct {
+	value any
+	stack []byte
+}
+
+func (c *crashed) Error() string { return fmt.Sprintf("%v, in a relay:\n%s", c.value, c.stack) }
+
 // pump moves bytes through w until src ends. to and from say whose fault an error is.
-func pump(dst io.Writer, src io.Reader, w Walker, to, from Side) End {
+func pump(dst io.Writer, src io.Reader, w Walker, to, from Side) (end End) {
+	defer func() {
+		if r := recover(); r != nil {
+			end = End{from, &crashed{r, debug.Stack()}}
+		}
+	}()
 	buf := make([]byte, BufferSize)
 	held := 0
 	out := &failing{w: dst}

@@ -87,12 +87,7 @@ func (s *Server) accept(ctx context.Context, open *sync.WaitGroup, draining <-ch
 // handle serves one client. A panic in a protocol ends that one connection, whose session then ends with it.
 func (s *Server) handle(ctx context.Context, client net.Conn, draining <-chan struct{}) {
 	defer client.Close()
-	defer func() {
-		if r := recover(); r != nil {
-			s.Log.Error("internal error, the connection is closed", "protocol", s.Protocol.Name(),
-				"client", client.RemoteAddr().String(), "panic", fmt.Sprint(r), "stack", string(debug.Stack()))
-		}
-	}()
+	defer s.contain(client)
 	s.Metrics.opened(s.Protocol)
 	defer s.Metrics.closed(s.Protocol)
 	if err := s.Protocol.Serve(ctx, client, draining); err != nil && !isRefusal(err) {
@@ -100,8 +95,17 @@ func (s *Server) handle(ctx context.Context, client net.Conn, draining <-chan st
 	}
 }
 
+// contain is deferred around everything that a protocol does.
+func (s *Server) contain(client net.Conn) {
+	if r := recover(); r != nil {
+		s.Log.Error("internal error, the connection is closed", "protocol", s.Protocol.Name(),
+			"client", client.RemoteAddr().String(), "panic", fmt.Sprint(r), "stack", string(debug.Stack()))
+	}
+}
+
 func (s *Server) turnAway(client net.Conn) {
 	defer client.Close()
+	defer s.contain(client)
 	s.Metrics.turnedAway(s.Protocol)
 	s.Protocol.Refuse(client, fmt.Sprintf("the guard has its %d connections already", s.maxConnections()))
 }

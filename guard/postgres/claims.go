@@ -23,7 +23,7 @@ func (s *startup) claims(holder string) ([]fence.Claim, error) {
 	}
 	byResource := map[fence.Resource]fence.Claim{}
 	for _, set := range settings {
-		name := strings.ReplaceAll(strings.ToLower(set.name), "-", "_")
+		name := strings.Map(fold, set.name)
 		if !strings.HasPrefix(name, prefix) {
 			continue
 		}
@@ -43,6 +43,17 @@ func (s *startup) claims(holder string) ([]fence.Claim, error) {
 	}
 	slices.SortFunc(out, func(a, b fence.Claim) int { return strings.Compare(string(a.Resource), string(b.Resource)) })
 	return out, nil
+}
+
+// fold is how the server compares the names of settings: it folds ASCII letters and no others.
+func fold(r rune) rune {
+	switch {
+	case 'A' <= r && r <= 'Z':
+		return r - 'A' + 'a'
+	case r == '-':
+		return '_'
+	}
+	return r
 }
 
 func claim(resource, token string) (c fence.Claim, err error) {

@@ -16,11 +16,13 @@ type down struct {
 	session *session
 	wants   bool   // the next byte is the status of a ReadyForQuery
 	ended   []byte // the message that was kept
+	failed  bool   // a write to the client went wrong: nobody knows where its stream stands
 }
 
 func (d *down) Walk(b []byte, w io.Writer) (done int, err error) {
 	from := 0 // b[from:at] is what may go on
 	at := 0
+	var answered []byte // the status of each ReadyForQuery in b; told when the client has it, for a shutdown ends idle sessions
 	for at < len(b) {
 		if d.boundary() && b[at] == 'E' {
 			n := errorLength(b[at:])
@@ -28,7 +30,7 @@ func (d *down) Walk(b []byte, w io.Writer) (done int, err error) {
 				break
 			}
 			if n > 0 && endsBackend(b[at:at+n]) {
-				if err := forward(w, b[from:at]); err != nil {
+				if err := d.forward(w, b[from:at]); err != nil {
 					return at, err
 				}
 				d.ended = append([]byte(nil), b[at:at+n]...)
@@ -42,21 +44,31 @@ func (d *down) Walk(b []byte, w io.Writer) (done int, err error) {
 			return at, err
 		}
 		if !complete && d.wants {
-			d.session.ready(b[at])
+			answered = append(answered, b[at])
 		}
 		d.wants = complete && d.kind() == 'Z'
 		at += n
 	}
-	return at, forward(w, b[from:at])
+	if err := d.forward(w, b[from:at]); err != nil {
+		return at, err
+	}
+	for _, status := range answered {
+		d.session.ready(status)
+	}
+	return at, nil
 }
 
-func forward(w io.Writer, b []byte) error {
+func (d *down) forward(w io.Writer, b []byte) error {
 	if len(b) == 0 {
 		return nil
 	}
 	_, err := w.Write(b)
+	d.failed = err != nil
 	return err
 }
+
+// mayEnd tells whether the client's stream stands between two messages, so that a last one may be added.
+func (d *down) mayEnd() bool { return d.boundary() && !d.failed }
 
 // errorLength is how long the ErrorResponse at the start of b is: 0 when more of it has to come before it can be looked
 // into, -1 when it is too long for that.

@@ -43,6 +43,10 @@ func fatal(code, message, detail, hint string) *pgproto3.ErrorResponse {
 	return &pgproto3.ErrorResponse{Severity: "FATAL", SeverityUnlocalized: "FATAL", Code: code, Message: message, Detail: detail, Hint: hint}
 }
 
+func shuttingDown() *pgproto3.ErrorResponse {
+	return fatal(adminShutdown, "the guard is shutting down", "", "connect again, with the same token if this process still leads")
+}
+
 // send writes a server message to a client.
 func send(w io.Writer, m pgproto3.BackendMessage) error {
 	b, err := m.Encode(nil)

@@ -6,6 +6,9 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"net/url"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -27,15 +30,40 @@ type guarded struct {
 	pg       *servers.Postgres
 	database string
 	addr     string
-	stop     func()
+	store    *pgstore.Store
+	stop     func() // shuts the guard down and waits; may be called twice
+
+	mu    sync.Mutex
+	conns []*pgx.Conn
+}
+
+// setup is what a test wants different from the defaults of guardBefore.
+type setup struct {
+	Options
+	control string                        // URL of the control connection
+	store   pgstore.Options               //
+	wrap    func(store.Store) store.Store // what admission works with
+	notify  func(store.Event)             // is told what admission reports, too
+	drain   time.Duration                 // 2 s when zero
 }
 
 // fenced gives a fresh database of the shared server with a guard before it, in the unverified mode, so that a test may
 // present any token it likes.
 func fenced(t *testing.T) *guarded {
 	t.Helper()
+	return fencedBy(t, setup{})
+}
+
+func fencedBy(t *testing.T, with setup) *guarded {
+	t.Helper()
 	pg := serverstest.SharedPostgres(t)
-	return guardBefore(t, pg, prepared(t, pg, serverstest.FreshDatabase(t, pg)), Options{})
+	return guardBefore(t, pg, prepared(t, pg, serverstest.FreshDatabase(t, pg)), with)
+}
+
+// another is a second guard before the same database.
+func (g *guarded) another(with setup) *guarded {
+	g.t.Helper()
+	return guardBefore(g.t, g.pg, g.database, with)
 }
 
 // prepared makes the roles, the schema and a ledger in a database.
@@ -67,60 +95,95 @@ func sql(t *testing.T, url, text string) {
 	}
 }
 
-func guardBefore(t *testing.T, pg *servers.Postgres, database string, o Options) *guarded {
+func guardBefore(t *testing.T, pg *servers.Postgres, database string, with setup) *guarded {
 	t.Helper()
-	s, err := pgstore.Open(pg.URL("guard_role", database), pgstore.Options{})
+	if with.control == "" {
+		with.control = pg.URL("guard_role", database)
+	}
+	if with.drain == 0 {
+		with.drain = 2 * time.Second
+	}
+	s, err := pgstore.Open(with.control, with.store)
 	if err != nil {
 		t.Fatal(err)
 	}
-	metrics := guard.NewMetrics(prometheus.NewRegistry())
-	log := slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelDebug}))
-	o.Store = s
-	if o.Admission == nil {
-		o.Admission = &store.Admission{Authority: store.Unverified{}}
-	}
-	o.Admission.Store = s
-	o.Admission.Notify = guard.Events(log, metrics, "postgres")
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	g := &guarded{t: t, pg: pg, database: database, addr: l.Addr().String()}
-	p := New(o)
-	srv := &guard.Server{Protocol: p, Listener: l, Log: log, Metrics: metrics, DrainTimeout: 2 * time.Second}
+	log := slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelDebug}))
+	metrics := guard.NewMetrics(prometheus.NewRegistry())
+	p := New(with.complete(s, guard.Events(log, metrics, "postgres")))
+	srv := &guard.Server{Protocol: p, Listener: l, Log: log, Metrics: metrics, DrainTimeout: with.drain}
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- srv.Serve(ctx) }()
-	stopped := false
-	g.stop = func() {
-		if stopped {
-			return
-		}
-		stopped = true
+	g := &guarded{t: t, pg: pg, database: database, addr: l.Addr().String(), store: s}
+	g.stop = sync.OnceFunc(func() {
 		cancel()
 		if err := <-done; err != nil {
 			t.Error(err)
 		}
 		p.Close()
-	}
+	})
 	t.Cleanup(g.stop)
 	return g
 }
 
+// complete fills in what a guard needs.
+func (with setup) complete(s *pgstore.Store, events func(store.Event)) Options {
+	o := with.Options
+	o.Store = s
+	if o.Admission == nil {
+		o.Admission = &store.Admission{Authority: store.Unverified{}}
+	}
+	o.Admission.Store = s
+	if with.wrap != nil {
+		o.Admission.Store = with.wrap(s)
+	}
+	o.Admission.Notify = func(e store.Event) {
+		events(e)
+		if with.notify != nil {
+			with.notify(e)
+		}
+	}
+	return o
+}
+
 // url is a connection string through the guard.
 func (g *guarded) url(user string, token fence.Token) string {
-	return fmt.Sprintf("postgres://%s@%s/%s?sslmode=prefer&options=-c%%20fence.orders%%3D%d", user, g.addr, g.database, token)
+	return g.withOptions(user, fmt.Sprintf("-c fence.orders=%d", token))
+}
+
+// withOptions is a connection string through the guard with any options.
+func (g *guarded) withOptions(user, options string) string {
+	escaped := strings.ReplaceAll(url.QueryEscape(options), "+", "%20")
+	return fmt.Sprintf("postgres://%s@%s/%s?sslmode=prefer&options=%s", user, g.addr, g.database, escaped)
 }
 
 // dial opens a session under a token, or says why not.
-func (g *guarded) dial(token fence.Token) (*pgx.Conn, error) {
+func (g *guarded) dial(token fence.Token) (*pgx.Conn, error) { return g.dialURL(g.url("app", token)) }
+
+func (g *guarded) dialURL(url string) (*pgx.Conn, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(g.t.Context()), 20*time.Second)
 	defer cancel()
-	c, err := pgx.Connect(ctx, g.url("app", token))
+	c, err := pgx.Connect(ctx, url)
 	if err == nil {
 		g.t.Cleanup(func() { _ = c.Close(context.Background()) })
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		g.conns = append(g.conns, c)
 	}
 	return c, err
+}
+
+// hangUp closes what dial opened: a guard that stops waits a little for its clients to go.
+func (g *guarded) hangUp() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, c := range g.conns {
+		_ = c.Close(context.Background())
+	}
 }
 
 func (g *guarded) open(token fence.Token) *pgx.Conn {
@@ -152,6 +215,17 @@ func (g *guarded) count(query string) (n int) {
 		g.t.Fatal(err)
 	}
 	return n
+}
+
+// until waits for the database to answer want.
+func (g *guarded) until(query string, want int) {
+	g.t.Helper()
+	deadline := time.Now().Add(20 * time.Second)
+	for got := g.count(query); got != want; got = g.count(query) {
+		if time.Now().After(deadline) {
+			g.t.Fatalf("%s is %d and did not become %d", query, got, want)
+		}
+	}
 }
 
 // code is the SQLSTATE of an error.

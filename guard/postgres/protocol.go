@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/ringfence/ringfence/fence"
@@ -59,38 +60,68 @@ func (p *Protocol) Refuse(client net.Conn, why string) {
 
 // Serve is guard.Protocol's.
 func (p *Protocol) Serve(ctx context.Context, client net.Conn, draining <-chan struct{}) error {
-	_ = client.SetDeadline(time.Now().Add(p.o.LoginTimeout))
-	unhook := context.AfterFunc(ctx, func() { _ = client.SetDeadline(time.Unix(1, 0)) })
+	login, leave := context.WithCancel(ctx) // a shutdown ends it: no transaction is open yet
+	defer leave()
+	stopWatching := watch(draining, leave)
+	defer stopWatching()
+	unhook := p.limit(login, client)
 	defer unhook()
 
 	from := bufio.NewReader(client)
 	s, err := readStartup(from, client)
 	switch {
-	case errors.Is(err, io.EOF), errors.Is(err, errDirectTLS):
+	case errors.Is(err, errDirectTLS):
 		return nil
 	case err != nil:
-		return p.refuse(client, err)
+		unhook()
+		return p.failed(login, client, err)
 	case s.cancel:
 		return p.cancelQuery(ctx, s)
 	}
 	claims, err := p.claims(s, client)
 	if err != nil {
+		p.report(err)
 		return p.refuse(client, err)
 	}
-	server, err := p.dial(ctx)
+	server, err := p.dial(login)
 	if err != nil {
-		return p.refuse(client, fmt.Errorf("the guard cannot reach Postgres: %w", err))
+		unhook()
+		return p.failed(login, client, fmt.Errorf("the guard cannot reach Postgres: %w", err))
 	}
 	defer server.Close()
-	_ = server.SetDeadline(time.Now().Add(p.o.LoginTimeout))
+	unhookServer := p.limit(login, server)
+	defer unhookServer()
 
 	l := newLogin(client, from, server, s)
 	packet, unknown, capped := s.negotiated()
 	l.unknown, l.capped, l.minor = unknown, capped, s.granted()
 	if err := l.run(packet); err != nil {
-		return p.failed(client, err)
+		unhook()
+		return p.failed(login, client, err)
+	}
+	stopWatching()
+	if !unhook() || !unhookServer() {
+		return p.failed(login, client, context.Cause(login))
 	}
 	return p.open(ctx, l, s, claims, draining)
+}
+
+// limit gives one side of a login its time, and cuts it short when ctx ends. stop takes the latter back and tells
+// whether it came in time; after it the deadline is the caller's. It may be called twice.
+func (p *Protocol) limit(ctx context.Context, c net.Conn) (stop func() bool) {
+	_ = c.SetDeadline(time.Now().Add(p.o.LoginTimeout))
+	cut := make(chan struct{})
+	unhook := context.AfterFunc(ctx, func() {
+		defer close(cut)
+		_ = c.SetDeadline(time.Unix(1, 0))
+	})
+	return sync.OnceValue(func() bool {
+		if unhook() {
+			return true
+		}
+		<-cut
+		return false
+	})
 }
 
 func newLogin(client net.Conn, from *bufio.Reader, server net.Conn, s *startup) *login {
@@ -121,9 +152,7 @@ func (p *Protocol) claims(s *startup, client net.Conn) ([]fence.Claim, error) {
 func (p *Protocol) open(ctx context.Context, l *login, s *startup, claims []fence.Claim, draining <-chan struct{}) error {
 	_ = l.client.SetDeadline(time.Time{})
 	_ = l.server.SetDeadline(time.Time{})
-	sess, err := p.o.Store.Identify(ctx, pgstore.Leg{
-		PID: l.pid, User: s.get("user"), Database: s.get("database"), Local: l.server.LocalAddr(),
-	})
+	sess, err := p.identify(ctx, l, s)
 	if err == nil {
 		err = p.o.Admission.Admit(ctx, sess, claims)
 	}
@@ -141,6 +170,22 @@ func (p *Protocol) open(ctx context.Context, l *login, s *startup, claims []fenc
 	return p.relay(ctx, l, claims, draining)
 }
 
+func (p *Protocol) identify(ctx context.Context, l *login, s *startup) (store.Session, error) {
+	ctx, cancel := context.WithTimeout(ctx, p.o.LoginTimeout)
+	defer cancel()
+	return p.o.Store.Identify(ctx, pgstore.Leg{
+		PID: l.pid, User: s.get("user"), Database: s.get("database"), Local: l.server.LocalAddr(),
+	})
+}
+
+// report tells of a claim that was refused before admission could.
+func (p *Protocol) report(err error) {
+	var r *fence.Refusal
+	if errors.As(err, &r) && p.o.Admission.Notify != nil {
+		p.o.Admission.Notify(store.Event{Kind: store.Refused, Claim: r.Claim, Err: err})
+	}
+}
+
 // release forgets the session once its backend has ended; the leg is closed by then.
 func (p *Protocol) release(ctx context.Context, sess store.Session) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
@@ -152,20 +197,11 @@ func (p *Protocol) relay(ctx context.Context, l *login, claims []fence.Claim, dr
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	state := &session{status: 'I', idle: func() { stop(errDrained) }}
-	watched := make(chan struct{})
-	over := make(chan struct{})
-	go func() { // owned by this call, which waits for it
-		defer close(watched)
-		select {
-		case <-draining:
-			state.drain()
-		case <-over:
-		}
-	}()
+	stopWatching := watch(draining, state.drain)
+	defer stopWatching() // also when a walker panics
 	toServer, toClient := &up{session: state}, &down{session: state}
 	end := guard.Relay(ctx, l.client, l.fromClient, guard.Buffered{Conn: l.server, From: l.fromServer}, toServer, toClient)
-	close(over)
-	<-watched
+	stopWatching()
 	l.server.Close()
 	return p.ended(ctx, l.client, toClient, end, claims)
 }
@@ -176,7 +212,7 @@ func (p *Protocol) ended(ctx context.Context, client net.Conn, d *down, end guar
 		return clientError(end.Err)
 	}
 	_ = client.SetDeadline(time.Now().Add(2 * time.Second))
-	if d.boundary() {
+	if d.mayEnd() {
 		p.lastWord(ctx, client, d, claims)
 	}
 	guard.CloseGently(client)
@@ -185,7 +221,7 @@ func (p *Protocol) ended(ctx context.Context, client net.Conn, d *down, end guar
 
 func (p *Protocol) lastWord(ctx context.Context, client net.Conn, d *down, claims []fence.Claim) {
 	if ctx.Err() != nil {
-		_ = send(client, fatal(adminShutdown, "the guard is shutting down", "", "connect again, with the same token if this process still leads"))
+		_ = send(client, shuttingDown())
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
@@ -194,7 +230,7 @@ func (p *Protocol) lastWord(ctx context.Context, client net.Conn, d *down, claim
 		_ = send(client, errorResponse(why))
 		return
 	}
-	_ = forward(client, d.ended)
+	_ = d.forward(client, d.ended)
 }
 
 // clientError is nil for a client that left, however it did.
@@ -215,9 +251,14 @@ func (p *Protocol) refuse(client net.Conn, err error) error {
 }
 
 // failed ends a login that did not succeed.
-func (p *Protocol) failed(client net.Conn, err error) error {
+func (p *Protocol) failed(ctx context.Context, client net.Conn, err error) error {
 	switch {
 	case errors.Is(err, errRefusedByServer):
+		guard.CloseGently(client)
+		return nil
+	case ctx.Err() != nil:
+		_ = client.SetDeadline(time.Now().Add(2 * time.Second))
+		_ = send(client, shuttingDown())
 		guard.CloseGently(client)
 		return nil
 	case errors.Is(err, io.EOF):

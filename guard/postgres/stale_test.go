@@ -84,13 +84,3 @@ func TestACopyDoesNotFinish(t *testing.T) {
 		t.Errorf("%d rows of a copy that was ended", n)
 	}
 }
-
-// until waits for the database to answer want.
-func (g *guarded) until(query string, want int) {
-	g.t.Helper()
-	for g.count(query) != want {
-		if g.t.Context().Err() != nil {
-			g.t.Fatalf("%s did not become %d", query, want)
-		}
-	}
-}

@@ -18,7 +18,7 @@ const (
 	majorVersion  = 3
 	newestMinor   = 2 // protocol 3.2, Postgres 18
 
-	startupMost  = 10_000 // bytes, as Postgres caps it (MAX_STARTUP_PACKET_LENGTH)
+	startupMost  = 10_004 // bytes with the length itself, as Postgres caps it (MAX_STARTUP_PACKET_LENGTH)
 	tlsHandshake = 0x16   // the first byte of a TLS ClientHello: direct TLS, Postgres 17
 )
 
@@ -44,7 +44,7 @@ func (e *protocolError) Error() string { return e.what }
 func violation(format string, args ...any) error { return &protocolError{fmt.Sprintf(format, args...)} }
 
 // readStartup reads packets until one starts a session or cancels a query. Requests for encryption are declined, once
-// each, as a server without it does.
+// each and with nothing sent behind them, as a server without encryption does.
 func readStartup(r *bufio.Reader, client io.Writer) (*startup, error) {
 	declined := map[uint32]bool{}
 	for {
@@ -56,6 +56,9 @@ func readStartup(r *bufio.Reader, client io.Writer) (*startup, error) {
 		case sslRequest, gssencRequest:
 			if declined[code] || len(packet) != 8 {
 				return nil, violation("a request for encryption that is repeated or has a body")
+			}
+			if r.Buffered() > 0 { // a man in the middle could have put them there, were this answered with yes
+				return nil, violation("received unencrypted data after a request for encryption")
 			}
 			declined[code] = true
 			if _, err := client.Write([]byte{'N'}); err != nil {
@@ -176,11 +179,22 @@ func encodeStartup(minor uint16, params []param) []byte {
 	return b
 }
 
-// holder names a client for people until the coordinator knows better.
+// holder names a client for people until the coordinator knows better. The words are the client's own: they are cut and
+// cleaned as the server does it with an application_name.
 func (s *startup) holder(client net.Conn) string {
-	who := s.get("user") + "@" + client.RemoteAddr().String()
+	who := printable(s.get("user")) + "@" + client.RemoteAddr().String()
 	if app := s.get("application_name"); app != "" {
-		who += " (" + app + ")"
+		who += " (" + printable(app) + ")"
 	}
 	return who
+}
+
+func printable(s string) string {
+	const most = 63 // NAMEDATALEN - 1
+	return strings.Map(func(r rune) rune {
+		if r < ' ' || r > '~' {
+			return '?'
+		}
+		return r
+	}, s[:min(len(s), most)])
 }

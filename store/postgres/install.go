@@ -26,7 +26,8 @@ var migrations = []string{"sql/001_schema.sql"}
 // first and run it themselves with psql. guard is the role that the guard logs in as.
 func InstallSQL(guard string) (string, error) {
 	var b strings.Builder
-	fmt.Fprintf(&b, "begin;\nset local client_min_messages = warning;\nselect pg_advisory_xact_lock(%d);\n\n", installLock)
+	// A function in the way, made by whoever may create one in public, must not be called as the installing role.
+	fmt.Fprintf(&b, "begin;\nset local client_min_messages = warning;\nset local search_path = pg_catalog, pg_temp;\nselect pg_advisory_xact_lock(%d);\n\n", installLock)
 	files := append(append([]string{}, migrations...), "sql/functions.sql", "sql/grants.sql", "sql/stamp.sql")
 	for _, name := range files {
 		text, err := sqlFiles.ReadFile(name)
@@ -82,11 +83,11 @@ func Install(ctx context.Context, url, guard string) error {
 // newerInstalled refuses to replace the functions of a newer version.
 func newerInstalled(ctx context.Context, conn *pgx.Conn) error {
 	var installed bool
-	if err := conn.QueryRow(ctx, "select to_regclass('ringfence.installation') is not null").Scan(&installed); err != nil || !installed {
+	if err := conn.QueryRow(ctx, "select pg_catalog.to_regclass('ringfence.installation') is not null").Scan(&installed); err != nil || !installed {
 		return err
 	}
 	version := 0
-	err := conn.QueryRow(ctx, "select coalesce(max(version), 0) from ringfence.installation").Scan(&version)
+	err := conn.QueryRow(ctx, "select coalesce(pg_catalog.max(version), 0) from ringfence.installation").Scan(&version)
 	if err == nil && version > Version {
 		return fmt.Errorf("install: the database has schema version %d, this program knows %d: use the newer program", version, Version)
 	}

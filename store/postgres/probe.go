@@ -28,9 +28,10 @@ func probe(ctx context.Context, c *pgx.Conn, o Options) error {
 	var standby, sees, signals bool
 	var prepared int
 	var role string
-	err := c.QueryRow(ctx, `select pg_backend_pid(), coalesce(inet_client_port(), 0), pg_is_in_recovery(), current_user,
-	        current_setting('max_prepared_transactions')::int,
-	        pg_has_role(current_user, 'pg_read_all_stats', 'usage'), pg_has_role(current_user, 'pg_signal_backend', 'usage')`).
+	// This runs before settings does, so it names the schema of every function: another one may be in the search_path.
+	err := c.QueryRow(ctx, `select pg_catalog.pg_backend_pid(), coalesce(pg_catalog.inet_client_port(), 0), pg_catalog.pg_is_in_recovery(), current_user,
+	        pg_catalog.current_setting('max_prepared_transactions')::int,
+	        pg_catalog.pg_has_role(current_user, 'pg_read_all_stats', 'usage'), pg_catalog.pg_has_role(current_user, 'pg_signal_backend', 'usage')`).
 		Scan(&pid, &port, &standby, &role, &prepared, &sees, &signals)
 	if err != nil {
 		return explain(err)

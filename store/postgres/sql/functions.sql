@@ -146,10 +146,11 @@ begin
         raise insufficient_privilege using message = format('role %I lacks pg_read_all_stats', current_user);
     end if;
     remaining := '{}'; blocked := '{}';
-    select exists (select from ringfence.marks(array[p_resource]) m where m.token = p_token and m.issuer = p_issuer) into current;
     -- List first, look second: what is listed was alive before, so what is not seen then is gone.
     select array_agg(o.pid), array_agg(o.backend_start) into v_listed_pids, v_listed_starts
       from ringfence.others(p_resource, p_token, p_issuer) o;
+    -- Asked after the list, which is empty when the mark is another one: that must not pass for nobody is left.
+    select exists (select from ringfence.marks(array[p_resource]) m where m.token = p_token and m.issuer = p_issuer) into current;
     perform pg_stat_clear_snapshot();
     for s in
         select o.pid, o.backend_start, a.pid is not null as alive, a.usename

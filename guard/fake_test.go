@@ -1,0 +1,171 @@
+package guard
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// fake is a protocol of single letters: 'p' panics, 'e' fails, 'o' opens a transaction, 'c' closes it, and everything
+// is echoed.
+type fake struct {
+	ready  error
+	refuse func(net.Conn)
+}
+
+func (f *fake) Name() string { return "fake" }
+
+func (f *fake) Serve(ctx context.Context, client net.Conn, draining <-chan struct{}) error {
+	letters := make(chan byte)
+	var reading sync.WaitGroup
+	defer reading.Wait()
+	defer client.Close()
+	gone, stop := context.WithCancel(ctx)
+	defer stop()
+	reading.Go(func() {
+		defer close(letters)
+		b := make([]byte, 1)
+		for {
+			if _, err := client.Read(b); err != nil {
+				return
+			}
+			select {
+			case letters <- b[0]:
+			case <-gone.Done():
+				return
+			}
+		}
+	})
+	open := false
+	for {
+		wait := draining
+		if open {
+			wait = nil
+		}
+		select {
+		case <-ctx.Done():
+			_, _ = client.Write([]byte("cut: " + context.Cause(ctx).Error()))
+			return nil
+		case <-wait:
+			_, _ = client.Write([]byte("drained"))
+			return nil
+		case letter, more := <-letters:
+			switch {
+			case !more:
+				return nil
+			case letter == 'p':
+				panic("a bug")
+			case letter == 'e':
+				return errors.New("a failure")
+			case letter == 'o', letter == 'c':
+				open = letter == 'o'
+			}
+			_, _ = client.Write([]byte{letter})
+		}
+	}
+}
+
+func (f *fake) Refuse(client net.Conn, why string) {
+	if f.refuse != nil {
+		f.refuse(client)
+	}
+	_, _ = client.Write([]byte(why))
+}
+
+func (f *fake) Ready(context.Context) error { return f.ready }
+func (f *fake) Close()                      {}
+
+// served is a server of the fake protocol that runs.
+type served struct {
+	t       *testing.T
+	addr    string
+	metrics *prometheus.Registry
+	log     *buffer
+	stop    context.CancelFunc
+	done    chan error
+}
+
+// buffer is a log that a test reads.
+type buffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (b *buffer) Write(p []byte) (int, error) { b.mu.Lock(); defer b.mu.Unlock(); return b.b.Write(p) }
+func (b *buffer) String() string              { b.mu.Lock(); defer b.mu.Unlock(); return b.b.String() }
+
+func serve(t *testing.T, p Protocol, change func(*Server)) *served {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &served{t: t, addr: l.Addr().String(), log: &buffer{}, metrics: prometheus.NewRegistry(), done: make(chan error, 1)}
+	srv := &Server{Protocol: p, Listener: l, Log: slog.New(slog.NewTextHandler(s.log, nil)), Metrics: NewMetrics(s.metrics)}
+	if change != nil {
+		change(srv)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	s.stop = cancel
+	go func() { s.done <- srv.Serve(ctx); close(s.done) }()
+	t.Cleanup(func() { cancel(); <-s.done })
+	return s
+}
+
+// value is a counter, a gauge, or how often a histogram was observed, by its labels in the order of their names.
+func value(t *testing.T, r *prometheus.Registry, name string, labels ...string) float64 {
+	t.Helper()
+	families, err := r.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range families {
+		for _, m := range f.GetMetric() {
+			var have []string
+			for _, l := range m.GetLabel() {
+				have = append(have, l.GetValue())
+			}
+			if f.GetName() == name && slices.Equal(have, labels) {
+				return m.GetCounter().GetValue() + m.GetGauge().GetValue() + float64(m.GetHistogram().GetSampleCount())
+			}
+		}
+	}
+	return 0
+}
+
+func (s *served) dial() net.Conn {
+	s.t.Helper()
+	c, err := net.Dial("tcp", s.addr)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	_ = c.SetDeadline(time.Now().Add(20 * time.Second))
+	s.t.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+// says sends a letter and wants an answer.
+func (s *served) says(c net.Conn, letter, want string) {
+	s.t.Helper()
+	_, _ = c.Write([]byte(letter))
+	b := make([]byte, len(want))
+	if _, err := io.ReadFull(c, b); err != nil || string(b) != want {
+		s.t.Fatalf("to %q came %q, %v; want %q", letter, b, err, want)
+	}
+}
+
+func (s *served) ends(c net.Conn, want string) {
+	s.t.Helper()
+	if b, err := io.ReadAll(c); err != nil || string(b) != want {
+		s.t.Errorf("the last words are %q, %v; want %q", b, err, want)
+	}
+}

@@ -1,0 +1,135 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// stopping shuts a guard down beside the test and returns once it no longer accepts.
+func (g *guarded) stopping() (stopped <-chan struct{}) {
+	g.t.Helper()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		g.stop()
+	}()
+	for {
+		c, err := net.Dial("tcp", g.addr)
+		if err != nil {
+			return done
+		}
+		_ = c.Close()
+	}
+}
+
+func TestAShutdownTellsIdleSessionsAtOnceAndLetsAnOpenTransactionFinish(t *testing.T) {
+	g := fencedBy(t, setup{drain: time.Minute})
+	idle, busy := dialWire(t, g.addr), g.open(5)
+	idle.login("user", "app", "database", g.database, "options", "-c fence.orders=5")
+	g.exec(busy, "begin")
+	g.exec(busy, "insert into ledger (token) values (5)")
+	stopped := g.stopping()
+
+	if e := idle.next().error(t); e.Code != "57P01" || !strings.Contains(e.Message, "the guard is shutting down") {
+		t.Errorf("told %+v", e)
+	}
+	g.exec(busy, "insert into ledger (token) values (5)")
+	select {
+	case <-stopped:
+		t.Error("the guard stopped in front of an open transaction")
+	default:
+	}
+	g.exec(busy, "commit")
+	<-stopped
+	_, err := busy.Exec(t.Context(), "select 1")
+	wantCode(t, err, "57P01")
+	if n := g.count("select count(*) from ledger"); n != 2 {
+		t.Errorf("%d rows", n)
+	}
+}
+
+func TestAStatementUnderWayIsAnsweredBeforeTheShutdownEndsItsSession(t *testing.T) {
+	g := fencedBy(t, setup{drain: time.Minute})
+	letGo, result := g.held(g.open(5))
+	stopped := g.stopping()
+	letGo()
+	if err := <-result; err != nil {
+		t.Errorf("the statement: %v", err)
+	}
+	<-stopped
+	if n := g.count("select count(*) from ledger"); n != 1 {
+		t.Errorf("%d rows", n)
+	}
+}
+
+func TestAnOpenTransactionIsCutWhenTheDeadlineOfAShutdownPasses(t *testing.T) {
+	g := fencedBy(t, setup{drain: 100 * time.Millisecond})
+	busy := g.open(5)
+	g.exec(busy, "begin")
+	g.exec(busy, "insert into ledger (token) values (5)")
+	g.stop()
+	_, err := busy.Exec(t.Context(), "commit")
+	wantCode(t, err, "57P01")
+	g.until("select count(*) from pg_stat_activity where usename = 'app' and datname = current_database()", 0)
+	if n := g.count("select count(*) from ledger"); n != 0 {
+		t.Errorf("%d rows", n)
+	}
+}
+
+// Every commit that the guard passed on must be answered: a client that is told of the shutdown instead does not know
+// whether its transaction has happened.
+func TestAShutdownUnderLoadLeavesNoCommitUnanswered(t *testing.T) {
+	for range 5 {
+		g := fencedBy(t, setup{drain: time.Minute})
+		answered := 0
+		var mu sync.Mutex
+		var all sync.WaitGroup
+		for range 4 {
+			c := g.open(5)
+			all.Go(func() {
+				var err error
+				for n := 0; err == nil; n++ {
+					if _, err = c.Exec(context.Background(), "insert into ledger (token) values (5)", pgx.QueryExecModeSimpleProtocol); err == nil {
+						mu.Lock()
+						answered++
+						mu.Unlock()
+					}
+				}
+				var pg *pgconn.PgError
+				if errors.As(err, &pg) && pg.Code != "57P01" {
+					t.Errorf("the last answer: %v", err)
+				}
+			})
+		}
+		g.until("select least(count(*), 20) from ledger", 20)
+		g.stop()
+		all.Wait()
+		if n := g.count("select count(*) from ledger"); n != answered {
+			t.Errorf("%d rows are committed, %d were answered", n, answered)
+		}
+	}
+}
+
+func TestARevocationDuringAShutdownStillEndsTheSession(t *testing.T) {
+	g := fencedBy(t, setup{drain: time.Minute})
+	busy := g.open(5)
+	g.exec(busy, "begin")
+	g.exec(busy, "insert into ledger (token) values (5)")
+	next := g.another(setup{})
+	stopped := g.stopping()
+	next.open(7)
+	<-stopped
+	_, err := busy.Exec(t.Context(), "commit")
+	wantCode(t, err, "RF001")
+	if n := g.count("select count(*) from ledger"); n != 0 {
+		t.Errorf("%d rows", n)
+	}
+}

@@ -1,0 +1,150 @@
+package postgres
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"io"
+	"math/rand/v2"
+	"strings"
+	"testing"
+)
+
+func FuzzReadStartup(f *testing.F) {
+	f.Add([]byte{}, uint8(0))
+	f.Add(startupOf(0, "user", "app", "options", "-c fence.orders=5"), uint8(1))
+	f.Add(startupOf(9999, "user", "app", "_pq_.x", ""), uint8(7))
+	f.Add(append(request(sslRequest), startupOf(2, "user", "app")...), uint8(8))
+	f.Add(request(cancelRequest, 0, 0, 0, 1, 0, 0, 0, 2), uint8(3))
+	f.Add([]byte("GET / HTTP/1.1\r\n\r\n"), uint8(4))
+	f.Fuzz(func(t *testing.T, sent []byte, chunk uint8) {
+		var parts packets
+		for rest := sent; len(rest) > 0; {
+			n := min(len(rest), 1+int(chunk))
+			parts = append(parts, rest[:n])
+			rest = rest[n:]
+		}
+		var answers bytes.Buffer
+		s, err := readStartup(bufio.NewReader(&parts), &answers)
+		if strings.Trim(answers.String(), "N") != "" || answers.Len() > 2 {
+			t.Errorf("answered %q", answers.String())
+		}
+		if err != nil {
+			return
+		}
+		if !bytes.Contains(sent, s.packet) || len(s.packet) > startupMost || int(binary.BigEndian.Uint32(s.packet)) != len(s.packet) {
+			t.Errorf("the packet is %q", s.packet)
+		}
+		if s.cancel {
+			return
+		}
+		packet, unknown, capped := s.negotiated()
+		if len(unknown) == 0 && !capped && !bytes.Equal(packet, s.packet) {
+			t.Error("an untouched packet was changed")
+		}
+		again, err := parseStartup(packet, binary.BigEndian.Uint32(packet[4:]))
+		if err != nil || again.minor > newestMinor || len(again.params)+len(unknown) != len(s.params) {
+			t.Errorf("what goes upstream is not what came: %+v, %v", again, err)
+		}
+		_, _ = s.claims("")
+	})
+}
+
+func FuzzOptions(f *testing.F) {
+	for _, options := range optionStrings {
+		f.Add(options)
+	}
+	f.Fuzz(func(t *testing.T, options string) {
+		claims, err := (&startup{params: []param{{"options", options}}}).claims("")
+		if err != nil {
+			return
+		}
+		for i, c := range claims {
+			if c.Token <= 0 || !strings.Contains(options, c.Token.String()) && !strings.Contains(options, `\`) {
+				t.Errorf("%q: token %s", options, c.Token)
+			}
+			if i > 0 && claims[i-1].Resource >= c.Resource {
+				t.Errorf("%q: %v", options, claims)
+			}
+		}
+	})
+}
+
+// walked feeds a stream to a walker as the relay does, in pieces of random size.
+func walked(w interface {
+	Walk([]byte, io.Writer) (int, error)
+}, stream []byte, r *rand.Rand) (out []byte, held int, err error) {
+	var to bytes.Buffer
+	buf := make([]byte, 0, 16<<10)
+	for len(stream) > 0 {
+		n := min(1+r.IntN(40), len(stream), cap(buf)-len(buf))
+		if r.IntN(10) == 0 {
+			n = min(len(stream), cap(buf)-len(buf))
+		}
+		buf = append(buf, stream[:n]...)
+		stream = stream[n:]
+		done, err := w.Walk(buf, &to)
+		if err != nil {
+			return to.Bytes(), len(buf), err
+		}
+		buf = buf[:copy(buf[:cap(buf)], buf[done:])]
+		if len(buf) == cap(buf) {
+			return to.Bytes(), len(buf), errors.New("the walker holds a full buffer and wants more")
+		}
+	}
+	return to.Bytes(), len(buf), nil
+}
+
+func FuzzDown(f *testing.F) {
+	killed := encode('E', "SFATAL\x00VFATAL\x00C57P01\x00Mterminating\x00\x00")
+	f.Add(join(encode('Z', "I"), encode('D', strings.Repeat("x", 200)), encode('Z', "T")), uint64(1))
+	f.Add(join(encode('C', "SELECT 1\x00"), encode('Z', "I"), killed), uint64(2))
+	f.Add(join(killed, encode('Z', "I"), killed), uint64(3))
+	f.Add(encode('E', "SERROR\x00VERROR\x00C57P01\x00Mfake\x00\x00"), uint64(4))
+	f.Add([]byte{'E', 0, 0, 0, 0}, uint64(6))
+	f.Add([]byte{'Z', 0, 0, 0, 4, 'Z', 0, 0, 0, 5, 'I'}, uint64(7))
+	f.Add([]byte{'D', 255, 255, 255, 255, 0}, uint64(8))
+	f.Fuzz(func(t *testing.T, stream []byte, n uint64) {
+		d := &down{session: &session{idle: func() {}}}
+		out, held, err := walked(d, stream, rand.New(rand.NewPCG(n, 0)))
+		if err == nil && d.ended == nil && len(out)+held != len(stream) {
+			t.Errorf("%d bytes came, %d went on, %d are held", len(stream), len(out), held)
+		}
+		if d.ended == nil && !bytes.HasPrefix(stream, out) {
+			t.Error("what went on is not what came")
+		}
+		if _, left := messages(out); err == nil && d.boundary() && len(left) > 0 && plain(stream) {
+			t.Errorf("the walker believes in a boundary, but %d bytes of a message have gone on", len(left))
+		}
+		if d.ended != nil && (len(d.ended) < 5 || !endsBackend(d.ended) || !bytes.Contains(stream, d.ended)) {
+			t.Errorf("kept %q", d.ended)
+		}
+	})
+}
+
+// plain tells whether messages can judge a stream: it does not know of lengths below 4.
+func plain(stream []byte) bool {
+	_, left := messages(stream)
+	return len(left) < 5 || binary.BigEndian.Uint32(left[1:]) >= 4
+}
+
+func FuzzUp(f *testing.F) {
+	f.Add(join(encode('Q', "select 1\x00"), encode('X')), uint64(1))
+	f.Add(join(encode('P', "\x00select 1\x00\x00\x00"), encode('B', strings.Repeat("x", 200)), encode('E'), encode('S')), uint64(2))
+	f.Add([]byte{'d', 255, 255, 255, 255}, uint64(3))
+	f.Add([]byte{'Q', 0, 0, 0, 3}, uint64(4))
+	f.Fuzz(func(t *testing.T, stream []byte, n uint64) {
+		s := &session{idle: func() {}}
+		out, held, err := walked(&up{session: s}, stream, rand.New(rand.NewPCG(n, 0)))
+		if err == nil && (!bytes.Equal(out, stream) || held != 0) {
+			t.Errorf("%d bytes came, %d went on", len(stream), len(out))
+		}
+		if !bytes.HasPrefix(stream, out) {
+			t.Error("what went on is not what came")
+		}
+		if all, left := messages(stream); err == nil && plain(stream) && s.mid != (len(left) > 0) {
+			t.Errorf("after %d messages and %d bytes mid is %v", len(all), len(left), s.mid)
+		}
+	})
+}

@@ -1,0 +1,229 @@
+package postgres
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"io"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgproto3"
+
+	"github.com/ringfence/ringfence/internal/servers"
+)
+
+// wire is a client that speaks the protocol by hand.
+type wire struct {
+	t *testing.T
+	net.Conn
+	r *bufio.Reader
+}
+
+// message is one message of a server, with its kind and body.
+type message struct {
+	kind byte
+	body []byte
+}
+
+func dialWire(t *testing.T, addr string) *wire {
+	t.Helper()
+	c, err := net.Dial("tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	_ = c.SetDeadline(time.Now().Add(20 * time.Second))
+	return &wire{t, c, bufio.NewReader(c)}
+}
+
+func (w *wire) send(parts ...[]byte) {
+	w.t.Helper()
+	if _, err := w.Write(bytes.Join(parts, nil)); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// next is the next message of the server; the end of the stream fails the test.
+func (w *wire) next() message {
+	w.t.Helper()
+	_, whole, err := readMessage(w.r)
+	if err != nil {
+		w.t.Fatalf("waiting for a message: %v", err)
+	}
+	return message{whole[0], whole[5:]}
+}
+
+// until reads up to the first message of one of these kinds and returns it.
+func (w *wire) until(kinds string) message {
+	w.t.Helper()
+	for {
+		if m := w.next(); strings.IndexByte(kinds, m.kind) >= 0 {
+			return m
+		}
+	}
+}
+
+// rest is what comes until the server closes.
+func (w *wire) rest() []byte {
+	w.t.Helper()
+	b, err := io.ReadAll(w.r)
+	if err != nil && !errors.Is(err, io.EOF) {
+		w.t.Fatalf("after %d bytes: %v", len(b), err)
+	}
+	return b
+}
+
+// login opens a session where nobody is asked for a password.
+func (w *wire) login(params ...string) {
+	w.t.Helper()
+	w.send(startupOf(0, params...))
+	if m := w.until("ZE"); m.kind == 'E' {
+		w.t.Fatalf("refused: %+v", m.error(w.t))
+	}
+}
+
+// query sends a simple query.
+func (w *wire) query(text string) { w.t.Helper(); w.send(encode('Q', text, "\x00")) }
+
+func (m message) error(t *testing.T) (e pgproto3.ErrorResponse) {
+	t.Helper()
+	if m.kind != 'E' {
+		t.Fatalf("message %q is no error", m.kind)
+	}
+	if err := e.Decode(m.body); err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+// startupOf is a startup packet of protocol 3.minor: names and values by turns.
+func startupOf(minor uint16, pairs ...string) []byte {
+	var params []param
+	for i := 0; i+1 < len(pairs); i += 2 {
+		params = append(params, param{pairs[i], pairs[i+1]})
+	}
+	return encodeStartup(minor, params)
+}
+
+// request is a first packet that has only a code.
+func request(code uint32, body ...byte) []byte {
+	b := binary.BigEndian.AppendUint32(nil, uint32(8+len(body)))
+	return append(binary.BigEndian.AppendUint32(b, code), body...)
+}
+
+func encode(kind byte, parts ...string) []byte {
+	body := strings.Join(parts, "")
+	b := binary.BigEndian.AppendUint32([]byte{kind}, uint32(4+len(body)))
+	return append(b, body...)
+}
+
+// messages splits a stream of a server. left is what follows the last whole message.
+func messages(stream []byte) (all []message, left []byte) {
+	for len(stream) >= 5 {
+		n := 1 + int(binary.BigEndian.Uint32(stream[1:]))
+		if n < 5 || n > len(stream) {
+			break
+		}
+		all = append(all, message{stream[0], stream[5:n]})
+		stream = stream[n:]
+	}
+	return all, stream
+}
+
+// tap is a relay between guard and Postgres that keeps what goes up.
+type tap struct {
+	net.Listener
+	to    string
+	mu    sync.Mutex
+	conns []*tapped
+	all   sync.WaitGroup
+}
+
+type tapped struct {
+	client, server net.Conn
+	mu             sync.Mutex
+	up             bytes.Buffer
+}
+
+// tapBefore starts a tap and gives the control URL that leads through it.
+func tapBefore(t *testing.T, pg *servers.Postgres, database string) (*tap, string) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &tap{Listener: l, to: pg.Addr()}
+	p.all.Go(p.accept)
+	t.Cleanup(func() {
+		_ = l.Close()
+		p.cut()
+		p.all.Wait()
+	})
+	return p, strings.Replace(pg.URL("guard_role", database), pg.Addr(), l.Addr().String(), 1)
+}
+
+func (p *tap) accept() {
+	for {
+		client, err := p.Accept()
+		if err != nil {
+			return
+		}
+		server, err := net.Dial("tcp", p.to)
+		if err != nil {
+			_ = client.Close()
+			continue
+		}
+		c := &tapped{client: client, server: server}
+		p.mu.Lock()
+		p.conns = append(p.conns, c)
+		p.mu.Unlock()
+		p.all.Go(func() {
+			_, _ = io.Copy(io.MultiWriter(c, server), client)
+			_ = server.(*net.TCPConn).CloseWrite()
+		})
+		p.all.Go(func() { _, _ = io.Copy(client, server); _ = client.Close() })
+	}
+}
+
+// Write keeps what goes up, before it goes.
+func (c *tapped) Write(b []byte) (int, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.up.Write(b)
+}
+
+func (p *tap) cut() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, c := range p.conns {
+		_ = c.client.Close()
+		_ = c.server.Close()
+	}
+}
+
+// sentBy is what went up on the connections whose startup packet names this user.
+func (p *tap) sentBy(user string) [][]byte {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var all [][]byte
+	for _, c := range p.conns {
+		c.mu.Lock()
+		b := bytes.Clone(c.up.Bytes())
+		c.mu.Unlock()
+		if bytes.Contains(b, []byte("user\x00"+user+"\x00")) {
+			all = append(all, b)
+		}
+	}
+	return all
+}
+
+// markOf is the mark that the database has.
+func (g *guarded) markOf(resource string) int {
+	g.t.Helper()
+	return g.count("select coalesce(max(token), 0) from ringfence.mark where resource = '" + resource + "'")
+}

@@ -1,0 +1,226 @@
+package guard
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// through passes everything on.
+type through struct{}
+
+func (through) Walk(b []byte, w io.Writer) (int, error) { return w.Write(b) }
+
+// whole passes messages on that end in a dot, whole.
+type whole struct{}
+
+func (whole) Walk(b []byte, w io.Writer) (int, error) {
+	n := bytes.LastIndexByte(b, '.') + 1
+	if n == 0 {
+		return 0, nil
+	}
+	return w.Write(b[:n])
+}
+
+type bad struct{ panics bool }
+
+func (b bad) Walk(p []byte, _ io.Writer) (int, error) {
+	if b.panics {
+		panic("a bug in a walker")
+	}
+	return 0, errors.New("not a message")
+}
+
+// pair is both ends of a TCP connection.
+func pair(t *testing.T) (near, far *net.TCPConn) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	c, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close(); _ = s.Close() })
+	return s.(*net.TCPConn), c.(*net.TCPConn)
+}
+
+// relayed is a relay that runs: client and server are what the outside holds.
+type relayed struct {
+	client, server *net.TCPConn
+	inner          *net.TCPConn // the relay's end of the client
+	cut            context.CancelCauseFunc
+	end            chan End
+	panicked       chan any
+}
+
+func relay(t *testing.T, up, down Walker) *relayed {
+	t.Helper()
+	inner, client := pair(t)
+	outer, server := pair(t)
+	ctx, cut := context.WithCancelCause(context.Background())
+	r := &relayed{client: client, server: server, inner: inner, cut: cut, end: make(chan End, 1), panicked: make(chan any, 1)}
+	var running sync.WaitGroup
+	running.Go(func() {
+		defer func() {
+			if p := recover(); p != nil {
+				r.panicked <- p
+			}
+		}()
+		r.end <- Relay(ctx, inner, inner, outer, up, down)
+	})
+	t.Cleanup(func() { cut(nil); running.Wait() })
+	for _, c := range []net.Conn{client, server} {
+		_ = c.SetDeadline(time.Now().Add(20 * time.Second))
+	}
+	return r
+}
+
+func TestBytesPassBothWaysUntilTheClientHasLeftAndTheServerHasFinished(t *testing.T) {
+	r := relay(t, through{}, whole{})
+	_, _ = r.client.Write([]byte("question"))
+	_ = r.client.CloseWrite()
+	if b, err := io.ReadAll(r.server); err != nil || string(b) != "question" {
+		t.Fatalf("%q, %v", b, err)
+	}
+	for _, part := range []string{"an", " ans", "wer.", "and", " more."} {
+		_, _ = r.server.Write([]byte(part))
+	}
+	_ = r.server.Close()
+	b := make([]byte, len("an answer.and more."))
+	if _, err := io.ReadFull(r.client, b); err != nil || string(b) != "an answer.and more." {
+		t.Fatalf("%q, %v", b, err)
+	}
+	if e := <-r.end; e.Side != ClientSide || e.Err != nil {
+		t.Errorf("the end: %+v", e)
+	}
+}
+
+func TestWhenTheServerLeavesTheClientCanStillBeTold(t *testing.T) {
+	r := relay(t, through{}, through{})
+	_, _ = r.server.Write([]byte("last "))
+	_ = r.server.Close()
+	if e := <-r.end; e.Side != ServerSide || e.Err != nil {
+		t.Errorf("the end: %+v", e)
+	}
+	_ = r.inner.SetDeadline(time.Time{})
+	if _, err := r.inner.Write([]byte("words")); err != nil {
+		t.Fatal(err)
+	}
+	CloseGently(r.inner)
+	if b, err := io.ReadAll(r.client); err != nil || string(b) != "last words" {
+		t.Errorf("%q, %v", b, err)
+	}
+}
+
+func TestACancelledRelayStopsAtOnceAlsoInTheMiddleOfAWrite(t *testing.T) {
+	for name, fill := range map[string]func(r *relayed){
+		"idle":                   func(*relayed) {},
+		"the client reads not":   func(r *relayed) { full(r.server) },
+		"the server reads not":   func(r *relayed) { full(r.client) },
+		"neither of them reads":  func(r *relayed) { full(r.client); full(r.server) },
+		"a message is half here": func(r *relayed) { _, _ = r.server.Write([]byte("half")) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := relay(t, through{}, whole{})
+			fill(r)
+			start := time.Now()
+			why := errors.New("enough")
+			r.cut(why)
+			if e := <-r.end; !errors.Is(e.Err, why) {
+				t.Errorf("the end: %+v", e)
+			}
+			if d := time.Since(start); d > Linger/2 {
+				t.Errorf("it took %v", d)
+			}
+			_ = r.inner.SetDeadline(time.Now().Add(10 * time.Second))
+			if _, err := r.inner.Read(make([]byte, 0)); err != nil {
+				t.Errorf("a deadline of the relay came after its end: %v", err)
+			}
+		})
+	}
+}
+
+// full writes until nobody takes more.
+func full(c net.Conn) {
+	_ = c.SetWriteDeadline(time.Now().Add(200 * time.Millisecond))
+	block := bytes.Repeat([]byte("......."), 100_000)
+	for {
+		if _, err := c.Write(block); err != nil {
+			return
+		}
+	}
+}
+
+func TestAWalkersErrorEndsTheRelayOnItsSide(t *testing.T) {
+	r := relay(t, bad{}, through{})
+	_, _ = r.client.Write([]byte("?"))
+	_, _ = io.ReadAll(r.server) // until the relay says that no more will come
+	_ = r.server.Close()
+	if e := <-r.end; e.Side != ClientSide || e.Err == nil || e.Err.Error() != "not a message" {
+		t.Errorf("the end: %+v", e)
+	}
+	r = relay(t, through{}, bad{})
+	_, _ = r.server.Write([]byte("?"))
+	if e := <-r.end; e.Side != ServerSide || e.Err == nil || e.Err.Error() != "not a message" {
+		t.Errorf("the end: %+v", e)
+	}
+}
+
+// A panic in a goroutine of the relay's own would end the whole guard.
+func TestAWalkersPanicComesToTheCallerWithItsStack(t *testing.T) {
+	for _, side := range []string{"up", "down"} {
+		r := relay(t, bad{panics: side == "up"}, bad{panics: side == "down"})
+		if side == "up" {
+			_, _ = r.client.Write([]byte("?"))
+			_, _ = io.ReadAll(r.server)
+			_ = r.server.Close()
+		} else {
+			_, _ = r.server.Write([]byte("?"))
+		}
+		var p any
+		select {
+		case p = <-r.panicked:
+		case e := <-r.end:
+			t.Fatalf("%s: no panic but %+v", side, e)
+		}
+		if text := p.(error).Error(); !strings.Contains(text, "a bug in a walker") || !strings.Contains(text, "relay_test.go") {
+			t.Errorf("%s: %s", side, text)
+		}
+	}
+}
+
+func TestAWalkerThatWantsMoreThanTheBufferEndsTheRelay(t *testing.T) {
+	r := relay(t, through{}, whole{})
+	_, _ = r.server.Write(bytes.Repeat([]byte("x"), BufferSize))
+	if e := <-r.end; e.Side != ServerSide || e.Err == nil {
+		t.Errorf("the end: %+v", e)
+	}
+}
+
+func TestAServerThatNeverFinishesIsWaitedForOnlySoLong(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes as long as Linger")
+	}
+	r := relay(t, through{}, through{})
+	start := time.Now()
+	_ = r.client.Close()
+	if e := <-r.end; e.Side != ClientSide {
+		t.Errorf("the end: %+v", e)
+	}
+	if d := time.Since(start); d < Linger/2 || d > 2*Linger {
+		t.Errorf("the server was given %v", d)
+	}
+}

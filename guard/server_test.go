@@ -1,0 +1,156 @@
+package guard
+
+import (
+	"errors"
+	"io"
+	"net"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if err := goleak.Find(); err != nil && code == 0 {
+		_, _ = os.Stderr.WriteString(err.Error())
+		code = 1
+	}
+	os.Exit(code)
+}
+
+func TestAPanicEndsItsOwnConnectionOnly(t *testing.T) {
+	s := serve(t, &fake{}, nil)
+	victim, other := s.dial(), s.dial()
+	s.says(other, "a", "a")
+	_, _ = victim.Write([]byte("p"))
+	s.ends(victim, "")
+	s.says(other, "b", "b")
+	s.says(s.dial(), "c", "c")
+	_ = other.Close()
+	s.stop()
+	<-s.done
+	if log := s.log.String(); !strings.Contains(log, "a bug") || !strings.Contains(log, "fake_test.go") {
+		t.Errorf("the log does not tell of the panic: %s", log)
+	}
+	if n := value(t, s.metrics, "guard_connections", "fake"); n != 0 {
+		t.Errorf("%v connections are counted as open", n)
+	}
+}
+
+func TestAPanicWhileAClientIsTurnedAwayEndsItsOwnConnectionOnly(t *testing.T) {
+	s := serve(t, &fake{refuse: func(net.Conn) { panic("a bug") }}, func(s *Server) { s.MaxConnections = 1 })
+	in := s.dial()
+	s.says(in, "a", "a")
+	s.ends(s.dial(), "")
+	s.says(in, "b", "b")
+}
+
+func TestAFailureIsLoggedOnceWithItsClient(t *testing.T) {
+	s := serve(t, &fake{}, nil)
+	c := s.dial()
+	_, _ = c.Write([]byte("e"))
+	s.ends(c, "")
+	s.stop()
+	<-s.done
+	if log := s.log.String(); strings.Count(log, "a failure") != 1 || !strings.Contains(log, c.LocalAddr().String()) {
+		t.Errorf("the log: %s", log)
+	}
+}
+
+func TestOneClientTooManyIsTurnedAwayAndTheNextOneFindsRoom(t *testing.T) {
+	s := serve(t, &fake{}, func(s *Server) { s.MaxConnections = 2 })
+	first, second := s.dial(), s.dial()
+	s.says(first, "a", "a")
+	s.says(second, "a", "a")
+	s.ends(s.dial(), "the guard has its 2 connections already")
+	_ = first.Close()
+	deadline := time.Now().Add(10 * time.Second)
+	for value(t, s.metrics, "guard_connections", "fake") > 1 && time.Now().Before(deadline) {
+		time.Sleep(time.Millisecond)
+	}
+	for { // the slot is free a moment after the gauge has fallen
+		c := s.dial()
+		_, _ = c.Write([]byte("b"))
+		b := make([]byte, 1)
+		if _, err := io.ReadFull(c, b); err == nil && b[0] == 'b' {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("there is no room for another client")
+		}
+	}
+	if n := value(t, s.metrics, "guard_connections_total", "fake", "too_many"); n < 1 {
+		t.Errorf("%v clients were counted as turned away", n)
+	}
+}
+
+func TestAShutdownDrainsAndThenCuts(t *testing.T) {
+	s := serve(t, &fake{}, func(s *Server) { s.DrainTimeout = 200 * time.Millisecond })
+	idle, ending, stuck := s.dial(), s.dial(), s.dial()
+	s.says(idle, "a", "a")
+	s.says(ending, "o", "o")
+	s.says(stuck, "o", "o")
+	s.stop()
+	s.ends(idle, "drained")
+	s.says(ending, "c", "c")
+	s.ends(ending, "drained")
+	s.ends(stuck, "cut: "+errDrainTimeout.Error())
+	if err := <-s.done; err != nil {
+		t.Errorf("a shutdown is no error: %v", err)
+	}
+	if c, err := net.Dial("tcp", s.addr); err == nil {
+		_ = c.Close()
+		t.Error("the guard still accepts")
+	}
+	if !strings.Contains(s.log.String(), "drain deadline passed") {
+		t.Errorf("the log: %s", s.log)
+	}
+}
+
+func TestAShutdownWithoutClientsIsOverAtOnce(t *testing.T) {
+	s := serve(t, &fake{}, func(s *Server) { s.DrainTimeout = time.Hour })
+	s.stop()
+	<-s.done
+}
+
+// failing listeners: a few errors, as when file descriptors run out, then what the listener has.
+type flaky struct {
+	net.Listener
+	mu   sync.Mutex
+	left int
+}
+
+func (f *flaky) Accept() (net.Conn, error) {
+	f.mu.Lock()
+	fails := f.left > 0
+	f.left--
+	f.mu.Unlock()
+	if fails {
+		return nil, errors.New("too many open files")
+	}
+	return f.Listener.Accept()
+}
+
+func TestErrorsOfTheListenerDoNotEndTheServer(t *testing.T) {
+	s := serve(t, &fake{}, func(s *Server) { s.Listener = &flaky{Listener: s.Listener, left: 3} })
+	s.says(s.dial(), "a", "a")
+	if n := strings.Count(s.log.String(), "too many open files"); n != 3 {
+		t.Errorf("%d of 3 errors are in the log", n)
+	}
+}
+
+func TestAListenerThatIsGoneEndsTheServerWithAnError(t *testing.T) {
+	var l net.Listener
+	s := serve(t, &fake{}, func(s *Server) { l = s.Listener })
+	c := s.dial()
+	s.says(c, "a", "a")
+	_ = l.Close()
+	s.ends(c, "drained")
+	if err := <-s.done; !errors.Is(err, net.ErrClosed) {
+		t.Errorf("got %v", err)
+	}
+}

@@ -1,0 +1,207 @@
+package postgres
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/ringfence/ringfence/fence"
+)
+
+func claimed(token fence.Token) fence.Claim {
+	return fence.Claim{Resource: "orders", Token: token, Issuer: "zk:a", Holder: "host"}
+}
+
+func must(t *testing.T, c *pgx.Conn, statement string, args ...any) {
+	t.Helper()
+	if _, err := c.Exec(t.Context(), statement, args...); err != nil {
+		t.Fatalf("%s: %v", statement, err)
+	}
+}
+
+func TestARaiseIsDurableWhateverTheDefaultsAre(t *testing.T) {
+	d := installed(t)
+	for setting, want := range map[string]string{
+		"off": "on", "local": "on", "remote_write": "on", "on": "on", "remote_apply": "remote_apply",
+	} {
+		c := d.connect(t, guardRole)
+		for _, call := range []string{
+			"select * from ringfence.raise('orders', 5, 'zk:a', 'host')", "select * from ringfence.adopt('stock', 5, 'zk:a', 'host', 'me')",
+		} {
+			must(t, c, "set synchronous_commit = "+setting)
+			must(t, c, "begin")
+			must(t, c, call)
+			var got string
+			if err := c.QueryRow(t.Context(), "select current_setting('synchronous_commit')").Scan(&got); err != nil {
+				t.Fatal(err)
+			}
+			if got != want {
+				t.Errorf("%s under %s commits with %s, want %s", call, setting, got, want)
+			}
+			must(t, c, "commit")
+		}
+	}
+}
+
+func TestTheFunctionsRefuseToRunWhereTheyWouldSeeAnOldMark(t *testing.T) {
+	d := installed(t)
+	c := d.connect(t, guardRole)
+	for _, level := range []string{"repeatable read", "serializable"} {
+		for _, call := range []string{
+			"select ringfence.register(1, now(), '{orders}', '{5}', 'zk:a')", "select ringfence.raise('orders', 5, 'zk:a', 'host')",
+			"select ringfence.revoke('orders', 5, 'zk:a')", "select ringfence.adopt('orders', 5, 'zk:a', 'host', 'me')", "select ringfence.sweep()",
+		} {
+			must(t, c, "begin isolation level "+level)
+			if _, err := c.Exec(t.Context(), call); err == nil || !strings.Contains(err.Error(), "READ COMMITTED") {
+				t.Errorf("%s under %s: %v", call, level, err)
+			}
+			must(t, c, "rollback")
+		}
+	}
+	d.sql(t, "alter database "+d.name+" set default_transaction_isolation = 'serializable'; alter database "+d.name+" set default_transaction_read_only = on")
+	if _, err := d.open(t, Options{}).Raise(t.Context(), claimed(5)); err != nil {
+		t.Errorf("defaults of the database change what the store does: %v", err)
+	}
+}
+
+// A registration that has checked the mark and has not committed yet must hold up a raise: otherwise the raise would not
+// find it in its list.
+func TestARaiseWaitsForARegistrationThatHasChecked(t *testing.T) {
+	d := installed(t)
+	s := d.open(t, Options{})
+	if _, err := s.Raise(t.Context(), claimed(5)); err != nil {
+		t.Fatal(err)
+	}
+	registering := d.connect(t, guardRole)
+	must(t, registering, "begin")
+	var step string
+	err := registering.QueryRow(t.Context(), "select step from ringfence.register($1, now(), '{orders}', '{5}', 'zk:a')", registering.PgConn().PID()).Scan(&step)
+	if err != nil || step != "admitted" {
+		t.Fatalf("%s, %v", step, err)
+	}
+	raised := make(chan error, 1)
+	go func() {
+		_, err := s.Raise(context.WithoutCancel(t.Context()), claimed(7))
+		raised <- err
+	}()
+	d.waits(t, "ringfence.raise", raised)
+	must(t, registering, "commit")
+	if err := <-raised; err != nil {
+		t.Fatal(err)
+	}
+	if n := d.list(t, "select count(*)::text from ringfence.session"); n[0] != "1" {
+		t.Errorf("%s sessions", n[0])
+	}
+}
+
+// waits fails the test when a call returns instead of waiting for a lock.
+func (d database) waits(t *testing.T, call string, returned <-chan error) {
+	t.Helper()
+	for {
+		select {
+		case err := <-returned:
+			t.Fatalf("%s did not wait: %v", call, err)
+		default:
+		}
+		if d.list(t, `select count(*)::text from pg_stat_activity where wait_event_type = 'Lock'
+		    and query like '%' || $1 || '%' and datname = current_database()`, call)[0] == "1" {
+			return
+		}
+	}
+}
+
+// A registration that waited for a raise must see the raise's mark.
+func TestARegistrationThatWaitedForARaiseSeesItsMark(t *testing.T) {
+	d := installed(t)
+	s := d.open(t, Options{})
+	if _, err := s.Raise(t.Context(), claimed(5)); err != nil {
+		t.Fatal(err)
+	}
+	raising := d.connect(t, guardRole)
+	must(t, raising, "begin")
+	must(t, raising, "select ringfence.raise('orders', 7, 'zk:a', 'host')")
+	app := d.connect(t, "app")
+	sess, err := s.Identify(t.Context(), Leg{PID: app.PgConn().PID(), User: "app", Database: d.name, Local: app.PgConn().Conn().LocalAddr()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	registered := make(chan error, 1)
+	go func() {
+		_, err := s.Register(context.WithoutCancel(t.Context()), sess, []fence.Claim{claimed(5)})
+		registered <- err
+	}()
+	d.waits(t, "ringfence.register", registered)
+	must(t, raising, "commit")
+	if err := <-registered; err == nil || !strings.Contains(err.Error(), "stale") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// An application's role that may create functions must not get them run by the guard's role or by the operator.
+func TestFunctionsInTheWayAreNotCalled(t *testing.T) {
+	d := bare(t)
+	d.sql(t, "create schema evil authorization app; create table public.caught (who text, what text); grant insert on caught to public; grant usage on schema evil to public")
+	app := d.connect(t, "app")
+	for _, f := range []struct{ name, args, returns, value string }{
+		{"pg_advisory_xact_lock", "integer", "void", ""}, {"pg_backend_pid", "", "integer", "1"}, {"inet_client_port", "", "integer", "1"},
+		{"pg_is_in_recovery", "", "boolean", "false"}, {"current_setting", "text", "text", "'0'"}, {"pg_has_role", "name, text, text", "boolean", "true"},
+		{"clock_timestamp", "", "timestamptz", "'epoch'"}, {"pg_advisory_xact_lock", "bigint", "void", ""}, {"to_regclass", "text", "regclass", "null"},
+	} {
+		for _, schema := range []string{"public", "evil"} {
+			value := ""
+			if f.value != "" {
+				value = "return " + f.value + ";"
+			}
+			must(t, app, "create function "+schema+"."+f.name+"("+f.args+") returns "+f.returns+` language plpgsql as $$ begin
+			    insert into public.caught values (current_user, '`+f.name+`'); `+value+` end $$`)
+		}
+	}
+	for _, path := range []string{"public", "evil, pg_catalog", "pg_temp, public, pg_catalog"} {
+		d.sql(t, "alter database "+d.name+" set search_path = "+path)
+		if err := Install(t.Context(), d.url("postgres"), guardRole); err != nil {
+			t.Errorf("install under search_path %s: %v", path, err)
+		}
+		s := d.open(t, Options{})
+		if err := s.Probe(t.Context()); err != nil {
+			t.Errorf("probe under search_path %s: %v", path, err)
+		}
+		c := d.connect(t, "app")
+		sess, err := s.Identify(t.Context(), Leg{PID: c.PgConn().PID(), User: "app", Database: d.name, Local: c.PgConn().Conn().LocalAddr()})
+		if err == nil {
+			_, err = s.Register(t.Context(), sess, []fence.Claim{claimed(5)})
+		}
+		if err != nil {
+			t.Errorf("register under search_path %s: %v", path, err)
+		}
+	}
+	for _, caught := range d.list(t, "select who || ' called ' || what from public.caught group by who, what") {
+		t.Error(caught)
+	}
+}
+
+func TestAnApplicationsRoleMayAskForNothingButItsOwnAdmission(t *testing.T) {
+	d := installed(t)
+	app := d.connect(t, "app")
+	for _, f := range d.list(t, "select oid::regprocedure::text from pg_proc where pronamespace = 'ringfence'::regnamespace") {
+		var may bool
+		if err := app.QueryRow(t.Context(), "select has_function_privilege($1, 'execute')", f).Scan(&may); err != nil {
+			t.Fatal(err)
+		}
+		if may != strings.HasPrefix(f, "ringfence.holds(") {
+			t.Errorf("app may execute %s: %v", f, may)
+		}
+	}
+	for _, relation := range d.list(t, "select oid::regclass::text from pg_class where relnamespace = 'ringfence'::regnamespace and relkind = 'r'") {
+		for _, role := range []string{"app", guardRole} {
+			if d.list(t, "select has_table_privilege($1, $2, 'select, insert, update, delete, truncate, references, trigger')::text", role, relation)[0] != "false" {
+				t.Errorf("%s has a privilege on %s", role, relation)
+			}
+		}
+	}
+	for _, loose := range d.list(t, `select oid::regprocedure::text from pg_proc where pronamespace = 'ringfence'::regnamespace
+	    and (proconfig is null or not proconfig @> array['search_path=pg_catalog, pg_temp'])`) {
+		t.Errorf("%s has no pinned search_path", loose)
+	}
+}
