@@ -51,7 +51,7 @@ func TestTheFunctionsRefuseToRunWhereTheyWouldSeeAnOldMark(t *testing.T) {
 	for _, level := range []string{"repeatable read", "serializable"} {
 		for _, call := range []string{
 			"select ringfence.register(1, now(), '{orders}', '{5}', 'zk:a')", "select ringfence.raise('orders', 5, 'zk:a', 'host')",
-			"select ringfence.revoke('orders', 5, 'zk:a')", "select ringfence.adopt('orders', 5, 'zk:a', 'host', 'me')", "select ringfence.sweep()",
+			"select ringfence.revoke('orders', 5, 'zk:a', true)", "select ringfence.adopt('orders', 5, 'zk:a', 'host', 'me')", "select ringfence.sweep()",
 		} {
 			must(t, c, "begin isolation level "+level)
 			if _, err := c.Exec(t.Context(), call); err == nil || !strings.Contains(err.Error(), "READ COMMITTED") {

@@ -13,19 +13,27 @@ import (
 	"github.com/ringfence/ringfence/store"
 )
 
+// again is how long a backend has before it is signalled once more. Signals are not lost; this is for what we do not know.
+const again = time.Second
+
 // Revoke is store.Store's. It signals every older backend at once and then looks until pg_stat_activity has none of
 // them: an entry leaves it only after the transaction was rolled back and its locks are free
 // (src/backend/utils/activity/backend_status.c, pgstat_beshutdown_hook runs after ShutdownPostgres).
 func (s *Store) Revoke(ctx context.Context, c fence.Claim) (ended int, err error) {
 	wait := 200 * time.Microsecond
+	var signalled time.Time
 	var remaining []int32 // outside the loop: when ctx ends in the middle of a look, the last one tells who is left
 	for {
 		var current bool
 		var gone int
 		var blocked []string
+		signal := time.Since(signalled) > again
+		if signal {
+			signalled = time.Now()
+		}
 		err := s.row(ctx, func(r pgx.Row) error { return r.Scan(&current, &gone, &remaining, &blocked) },
-			`select current, gone, remaining, blocked from ringfence.revoke($1, $2, $3)`,
-			c.Resource, int64(c.Token), c.Issuer)
+			`select current, gone, remaining, blocked from ringfence.revoke($1, $2, $3, $4)`,
+			c.Resource, int64(c.Token), c.Issuer, signal)
 		if err != nil {
 			return ended, unfinished(ctx, c, remaining, err)
 		}

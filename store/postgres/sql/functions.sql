@@ -127,11 +127,11 @@ language sql stable set search_path = pg_catalog, pg_temp as $$
     select pg_has_role(current_user, 'pg_read_all_stats', 'usage')
 $$;
 
--- revoke signals every session that is not under the mark, forgets those that are gone, and says who is left. Call it
--- again until left is 0: pg_stat_activity is frozen within a transaction, so one call cannot wait.
--- blocked names the roles of sessions that the caller may not end.
+-- revoke looks for sessions that are not under the mark, forgets those that are gone, and says who is left; it signals
+-- them when p_signal is set. Call it again until nobody remains: pg_stat_activity is frozen within a transaction, so one
+-- call cannot wait. blocked names the roles of sessions that the caller may not end.
 create or replace function ringfence.revoke(
-    p_resource text, p_token bigint, p_issuer text,
+    p_resource text, p_token bigint, p_issuer text, p_signal boolean,
     out current boolean, out gone integer, out remaining integer[], out blocked text[])
 language plpgsql volatile security invoker set search_path = pg_catalog, pg_temp as $$
 declare
@@ -162,6 +162,7 @@ begin
             continue;
         end if;
         remaining := remaining || s.pid;
+        continue when not p_signal;
         begin
             perform pg_terminate_backend(s.pid);
         exception when insufficient_privilege then
@@ -180,7 +181,7 @@ language plpgsql volatile security invoker set search_path = pg_catalog, pg_temp
 begin
     perform pg_stat_clear_snapshot();
     if ringfence.may_see() and not exists (
-        select from pg_stat_activity a where a.pid = p_pid and a.backend_start = p_backend_start) then
+        select from pg_stat_get_activity(p_pid) a where a.pid = p_pid and a.backend_start = p_backend_start) then
         perform ringfence.forget(null, array[p_pid], array[p_backend_start]);
     end if;
 end $$;
