@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -25,6 +26,16 @@ type gate struct {
 
 func gateAt(at int) *gate {
 	return &gate{at: at, reached: make(chan struct{}), open: make(chan struct{})}
+}
+
+// stands waits until an admission stands still.
+func (g *gate) stands(t *testing.T) {
+	t.Helper()
+	select {
+	case <-g.reached:
+	case <-time.After(20 * time.Second):
+		t.Fatal("no admission came to the gate")
+	}
 }
 
 func (g *gate) wrap(s store.Store) store.Store { g.Store = s; return g }

@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"os"
-	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -13,48 +11,21 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/guard/guardtest"
 	"github.com/ringfence/ringfence/internal/servers"
 	"github.com/ringfence/ringfence/internal/servers/serverstest"
 )
 
-// The property: per resource, in the order in which the database committed them, the tokens of the writes never go
-// down. The order is the database's own: every write counts up a row that it keeps locked until it commits.
-
-const (
-	leaders = 8  // goroutines
-	moves   = 60 // of each
-)
-
-// histories is one run of the property.
-type histories struct {
-	t       *testing.T
-	connect func(ctx context.Context, r *rand.Rand, resource string, token fence.Token) (*pgx.Conn, error)
-	fault   func(r *rand.Rand) // may be nil
-
-	mu     sync.Mutex
-	newest map[string]fence.Token
-	kept   []*lease // sessions that somebody may write on later, whatever has happened in the meantime
-	writes int
-}
-
-// lease is a session and what it believes.
-type lease struct {
-	conn     *pgx.Conn
-	resource string
-	token    fence.Token
-	open     bool // in a transaction that has written
-}
-
 func TestWritesThroughGuardsNeverGoBackToAnOlderToken(t *testing.T) {
 	pg := serverstest.SharedPostgres(t)
-	database := prepared(t, pg, serverstest.FreshDatabase(t, pg))
+	database := withHistory(t, pg)
 	guards := &fleet{t: t, pg: pg, database: database}
 	for range 3 {
 		guards.all = append(guards.all, guards.start())
 	}
-	h := &histories{t: t, connect: guards.connect, fault: guards.replaceOne}
-	h.play(pg, database)
-	if bad := h.violations(pg, database); len(bad) > 0 {
+	h := &guardtest.Histories{Open: guards.open, Fault: guards.replaceOne}
+	h.Play(t)
+	if bad := descents(t, pg, database); len(bad) > 0 {
 		t.Errorf("%d writes of deposed leaders, such as %s", len(bad), bad[0])
 	}
 }
@@ -62,21 +33,54 @@ func TestWritesThroughGuardsNeverGoBackToAnOlderToken(t *testing.T) {
 // The same without a guard: were no violation found here, the test above would prove nothing.
 func TestWithoutAGuardTheSameWorkFindsStaleWrites(t *testing.T) {
 	pg := serverstest.SharedPostgres(t)
-	database := prepared(t, pg, serverstest.FreshDatabase(t, pg))
-	h := &histories{t: t, connect: func(ctx context.Context, _ *rand.Rand, resource string, token fence.Token) (*pgx.Conn, error) {
+	database := withHistory(t, pg)
+	h := &guardtest.Histories{Open: func(ctx context.Context, _ *rand.Rand, resource string, token fence.Token) (guardtest.Session, error) {
 		cfg, err := pgx.ParseConfig(pg.URL("app", database))
 		if err != nil {
 			return nil, err
 		}
 		cfg.RuntimeParams["options"] = optionsOf(resource, token)
-		return pgx.ConnectConfig(ctx, cfg)
+		return newLease(ctx, cfg, resource, token)
 	}}
-	h.play(pg, database)
-	bad := h.violations(pg, database)
+	h.Play(t)
+	bad := descents(t, pg, database)
 	t.Logf("%d stale writes", len(bad))
 	if len(bad) == 0 {
 		t.Error("no stale write was found where nothing prevents them")
 	}
+}
+
+// withHistory makes a database in which the order of commits is kept: every write counts up a row, which stays locked
+// until the write has committed.
+func withHistory(t *testing.T, pg *servers.Postgres) (database string) {
+	t.Helper()
+	database = prepared(t, pg, serverstest.FreshDatabase(t, pg))
+	sql(t, pg.URL("postgres", database), `create table counter (resource text primary key, n bigint);
+	    insert into counter values ('orders', 0), ('stock', 0);
+	    create table history (resource text, token bigint, n bigint);
+	    grant all on counter, history to app`)
+	return database
+}
+
+func descents(t *testing.T, pg *servers.Postgres, database string) (bad []string) {
+	t.Helper()
+	c, err := pgx.Connect(t.Context(), pg.URL("postgres", database))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close(context.Background())
+	for _, resource := range guardtest.Resources {
+		rows, err := c.Query(t.Context(), `select token from history where resource = $1 order by n`, resource)
+		if err != nil {
+			t.Fatal(err)
+		}
+		tokens, err := pgx.CollectRows(rows, pgx.RowTo[fence.Token])
+		if err != nil {
+			t.Fatal(err)
+		}
+		bad = append(bad, guardtest.Descents(resource, tokens)...)
+	}
+	return bad
 }
 
 func optionsOf(resource string, token fence.Token) string {
@@ -96,11 +100,15 @@ func (f *fleet) start() *guarded {
 	return guardBefore(f.t, f.pg, f.database, setup{drain: time.Nanosecond})
 }
 
-func (f *fleet) connect(ctx context.Context, r *rand.Rand, resource string, token fence.Token) (*pgx.Conn, error) {
+func (f *fleet) open(ctx context.Context, r *rand.Rand, resource string, token fence.Token) (guardtest.Session, error) {
 	f.mu.Lock()
 	g := f.all[r.IntN(len(f.all))]
 	f.mu.Unlock()
-	return pgx.Connect(ctx, g.withOptions("app", optionsOf(resource, token)))
+	cfg, err := pgx.ParseConfig(g.withOptions("app", optionsOf(resource, token)))
+	if err != nil {
+		return nil, err
+	}
+	return newLease(ctx, cfg, resource, token)
 }
 
 func (f *fleet) replaceOne(r *rand.Rand) {
@@ -113,95 +121,32 @@ func (f *fleet) replaceOne(r *rand.Rand) {
 	old.stop()
 }
 
-// seed is RINGFENCE_SEED, or new.
-func seed(t *testing.T) uint64 {
-	s, err := strconv.ParseUint(os.Getenv("RINGFENCE_SEED"), 10, 64)
-	if err != nil {
-		s = rand.Uint64()
-	}
-	t.Logf("to make the same moves again: RINGFENCE_SEED=%d", s)
-	return s
+// lease is one connection of pgx.
+type lease struct {
+	conn     *pgx.Conn
+	resource string
+	token    fence.Token
+	open     bool // in a transaction that has written
 }
 
-func (h *histories) play(pg *servers.Postgres, database string) {
-	h.t.Helper()
-	sql(h.t, pg.URL("postgres", database), `create table counter (resource text primary key, n bigint);
-	    insert into counter values ('orders', 0), ('stock', 0);
-	    create table history (resource text, token bigint, n bigint);
-	    grant all on counter, history to app`)
-	h.newest = map[string]fence.Token{"orders": 1, "stock": 1}
-	s := seed(h.t)
-	ctx, cancel := context.WithTimeout(h.t.Context(), time.Minute)
-	defer cancel()
-	var all sync.WaitGroup
-	for i := range leaders {
-		r := rand.New(rand.NewPCG(s, uint64(i)))
-		all.Go(func() {
-			for range moves {
-				h.move(ctx, r)
-			}
-		})
-	}
-	all.Wait()
-	for _, l := range h.kept {
-		_ = l.conn.Close(ctx)
-	}
-	if h.writes < leaders*moves/4 {
-		h.t.Errorf("only %d writes: too few to prove anything", h.writes)
-	}
-}
-
-// move is one thing that somebody does: open a session under a token and write, or write on one that was kept.
-func (h *histories) move(ctx context.Context, r *rand.Rand) {
-	l := h.take(r)
-	if l == nil {
-		var err error
-		if l, err = h.elect(ctx, r); err != nil {
-			return
-		}
-	}
-	for range 1 + r.IntN(3) {
-		if h.write(ctx, r, l) != nil {
-			_ = l.conn.Close(ctx)
-			return
-		}
-	}
-	switch n := r.IntN(20); {
-	case n < 14:
-		h.keep(l)
-	case n < 17:
-		_ = l.conn.PgConn().Conn().Close() // dies without a word
-	default:
-		_ = l.conn.Close(ctx)
-	}
-	if h.fault != nil && r.IntN(40) == 0 {
-		h.fault(r)
-	}
-}
-
-// elect opens a session under the newest token, a newer one, or one that is out of date.
-func (h *histories) elect(ctx context.Context, r *rand.Rand) (*lease, error) {
-	resource := []string{"orders", "stock"}[r.IntN(2)]
-	h.mu.Lock()
-	if r.IntN(4) == 0 {
-		h.newest[resource] += fence.Token(1 + r.IntN(3))
-	}
-	token := h.newest[resource]
-	h.mu.Unlock()
-	if r.IntN(3) == 0 {
-		token = max(1, token-fence.Token(r.IntN(5)))
-	}
-	bounded, cancel := context.WithTimeout(ctx, 10*time.Second)
-	defer cancel()
-	conn, err := h.connect(bounded, r, resource, token)
+func newLease(ctx context.Context, cfg *pgx.ConnConfig, resource string, token fence.Token) (guardtest.Session, error) {
+	conn, err := pgx.ConnectConfig(ctx, cfg)
 	if err != nil {
 		return nil, err
 	}
 	return &lease{conn: conn, resource: resource, token: token}, nil
 }
 
-// write adds one entry, in one go or as a transaction that may stay open for a while.
-func (h *histories) write(ctx context.Context, r *rand.Rand, l *lease) error {
+// Close is guardtest.Session's: in order, or without a word.
+func (l *lease) Close(r *rand.Rand) {
+	if r.IntN(2) == 0 {
+		_ = l.conn.PgConn().Conn().Close()
+	}
+	_ = l.conn.Close(context.Background())
+}
+
+// Write is guardtest.Session's: in one go, or as a transaction that may stay open for a while.
+func (l *lease) Write(ctx context.Context, r *rand.Rand) error {
 	const entry = `with c as (update counter set n = n + 1 where resource = $1 returning n)
 	    insert into history select $1, $2, n from c`
 	if l.open {
@@ -216,52 +161,6 @@ func (h *histories) write(ctx context.Context, r *rand.Rand, l *lease) error {
 		}
 	}
 	_, err := l.conn.Exec(ctx, entry, l.resource, int64(l.token))
-	if err == nil {
-		h.mu.Lock()
-		h.writes++
-		h.mu.Unlock()
-	}
 	l.open = stays && err == nil
 	return err
-}
-
-func (h *histories) keep(l *lease) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.kept = append(h.kept, l)
-}
-
-// take is a session that was kept, or nil.
-func (h *histories) take(r *rand.Rand) *lease {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if len(h.kept) == 0 || len(h.kept) < 12 && r.IntN(2) == 0 {
-		return nil
-	}
-	i := r.IntN(len(h.kept))
-	l := h.kept[i]
-	h.kept[i] = h.kept[len(h.kept)-1]
-	h.kept = h.kept[:len(h.kept)-1]
-	return l
-}
-
-// violations are the writes that follow a write under a higher token.
-func (h *histories) violations(pg *servers.Postgres, database string) (bad []string) {
-	h.t.Helper()
-	c, err := pgx.Connect(h.t.Context(), pg.URL("postgres", database))
-	if err != nil {
-		h.t.Fatal(err)
-	}
-	defer c.Close(context.Background())
-	rows, err := c.Query(h.t.Context(), `select format('%s: write %s under token %s after %s', resource, n, token, highest)
-	    from (select resource, n, token, max(token) over (partition by resource order by n) as highest from history) h
-	    where token < highest order by resource, n`)
-	if err != nil {
-		h.t.Fatal(err)
-	}
-	bad, err = pgx.CollectRows(rows, pgx.RowTo[string])
-	if err != nil {
-		h.t.Fatal(err)
-	}
-	return bad
 }

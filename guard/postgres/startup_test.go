@@ -8,6 +8,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -210,19 +211,21 @@ func TestNothingButTheLoginReachesTheDatabaseBeforeAdmission(t *testing.T) {
 	database := prepared(t, pg, serverstest.FreshDatabase(t, pg))
 	tap, control := tapBefore(t, pg, database)
 	stop := gateAt(0)
+	letGo := sync.OnceFunc(func() { close(stop.open) })
 	g := guardBefore(t, pg, database, setup{control: control, wrap: stop.wrap})
+	defer letGo()
 	w := dialWire(t, g.addr)
 	packet := startupOf(0, "user", "app", "database", database, "options", "-c fence.orders=5")
 	early := join(encode('p', "secret\x00"), encode('Q', "insert into ledger (token) values (5)\x00"))
 	w.send(packet, early)
-	<-stop.reached
+	stop.stands(t)
 	if sent := tap.sentBy("app"); len(sent) != 1 || !bytes.Equal(sent[0], packet) {
 		t.Errorf("before admission these went up: %q", sent)
 	}
 	if n := g.count("select count(*) from ledger"); n != 0 {
 		t.Errorf("%d rows before admission", n)
 	}
-	close(stop.open)
+	letGo()
 	w.until("Z")
 	if m := w.next(); m.kind != 'E' { // the server judges the stray password message, as it would without a guard
 		t.Errorf("the early bytes were answered with %q", m.kind)

@@ -31,6 +31,7 @@ var allowed = map[string][]string{
 	"store/postgres":   {"fence", "store", pgx},
 	"store/redis":      {"fence", "store", redis},
 	"guard":            {"fence", "store", prom},
+	"guard/guardtest":  {"fence"},
 	"guard/postgres":   {"fence", "store", "store/postgres", "guard", pgwire},
 	"guard/redis":      {"fence", "store", "store/redis", "guard"},
 	"cmd/guard":        {"fence", "fence/zookeeper", "store", "store/postgres", "store/redis", "guard", "guard/postgres", "guard/redis", "internal/settings", "internal/logging", prom, "golang.org/x/sync/errgroup"},
@@ -47,7 +48,7 @@ var allowed = map[string][]string{
 
 // testOnly must not reach a user's binary.
 var testOnly = []string{
-	"testing", "go.uber.org/goleak", module + "/internal/servers", module + "/fence/fencetest", module + "/store/storetest",
+	"testing", "go.uber.org/goleak", module + "/internal/servers", module + "/fence/fencetest", module + "/store/storetest", module + "/guard/guardtest",
 }
 
 type pkg struct {
