@@ -32,6 +32,7 @@ var optionStrings = []string{
 	"-f -cfence.orders=5 -c fence.stock=6", "-t pl -c fence.orders=5", "-ta -c fence.orders=5", "-O -c fence.orders=5", "-P -c fence.orders=5",
 	"-N 5 -c fence.orders=5", "-n -c fence.orders=5", "-b -c fence.orders=5", "-i -c fence.orders=5", "-l -c fence.orders=5", "-j -c fence.orders=5",
 	"-F -c fence.orders=5", "-T -c fence.orders=5", "-o -c fence.orders=5", "-oc fence.orders=5", "-W 0 -c fence.orders=5", "-v 3 -c fence.orders=5",
+	"-r -cfence.stock=6 -c fence.orders=5", "-r-cfence.stock=6 -c fence.orders=5", "-er -cfence.stock=6 -c fence.orders=5", "-v -cfence.stock=6 -c fence.orders=5",
 	"-r out -c fence.orders=5", "-p 5 -c fence.orders=5", "-h host -c fence.orders=5", "-k dir -c fence.orders=5", "-D dir -c fence.orders=5",
 	"-B 5 -c fence.orders=5", "-C fence.orders -c fence.orders=5", "-a -c fence.orders=5", "-x -c fence.orders=5", "-? -c fence.orders=5",
 	"-: -c fence.orders=5", "-c: fence.orders=5", "-e: -c fence.orders=5", "-1 -c fence.orders=5",
@@ -73,14 +74,15 @@ func TestOptionsAreReadAsPostgresReadsThem(t *testing.T) {
 // A parser that refused everything would pass above.
 func TestUsualWaysToWriteATokenAreTaken(t *testing.T) {
 	for options, want := range map[string]string{
-		"-c fence.orders=5":                   "orders=5 ",
-		"-cfence.orders=5":                    "orders=5 ",
-		"--fence.orders=5":                    "orders=5 ",
-		"--fence.my-orders=5":                 "my_orders=5 ",
-		"-c FENCE.Orders=5":                   "orders=5 ",
-		"-ec fence.orders=5":                  "orders=5 ",
-		"-c fence.orders=5 -c fence.orders=5": "orders=5 ",
-		"-c fence.stock=6 -c fence.orders=5":  "orders=5 stock=6 ",
+		"-c fence.orders=5":                    "orders=5 ",
+		"-cfence.orders=5":                     "orders=5 ",
+		"--fence.orders=5":                     "orders=5 ",
+		"--fence.my-orders=5":                  "my_orders=5 ",
+		"-c FENCE.Orders=5":                    "orders=5 ",
+		"-r -cfence.stock=6 -c fence.orders=5": "orders=5 ",
+		"-ec fence.orders=5":                   "orders=5 ",
+		"-c fence.orders=5 -c fence.orders=5":  "orders=5 ",
+		"-c fence.stock=6 -c fence.orders=5":   "orders=5 stock=6 ",
 		`-c application_name=a\ -c\ fence.orders=6 -c fence.orders=5`:   "orders=5 ",
 		"-c work_mem=5MB -c fence.orders=9223372036854775807 -c jit=on": "orders=9223372036854775807 ",
 	} {

@@ -80,7 +80,7 @@ func (p *Protocol) Serve(ctx context.Context, client net.Conn, draining <-chan s
 	}
 	claims, err := p.claims(s, client)
 	if err != nil {
-		p.report(err)
+		p.report(err, s.holder(client))
 		return p.refuse(client, err)
 	}
 	server, err := p.dial(login)
@@ -178,11 +178,13 @@ func (p *Protocol) identify(ctx context.Context, l *login, s *startup) (store.Se
 	})
 }
 
-// report tells of a claim that was refused before admission could.
-func (p *Protocol) report(err error) {
+// report tells of a claim that was refused before it came to admission.
+func (p *Protocol) report(err error, holder string) {
 	var r *fence.Refusal
 	if errors.As(err, &r) && p.o.Admission.Notify != nil {
-		p.o.Admission.Notify(store.Event{Kind: store.Refused, Claim: r.Claim, Err: err})
+		c := r.Claim
+		c.Holder = holder
+		p.o.Admission.Notify(store.Event{Kind: store.Refused, Claim: c, Err: err})
 	}
 }
 

@@ -74,6 +74,11 @@ func TestABadClaimIsRefusedByItsCodeAndChangesNothing(t *testing.T) {
 	if len(refused) == 0 {
 		t.Error("none of these refusals was reported: they would be in no log and no metric")
 	}
+	for _, e := range refused {
+		if !strings.HasPrefix(e.Claim.Holder, "app@127.0.0.1:") {
+			t.Errorf("the refusal of %q does not say who was refused: %q", e.Claim, e.Claim.Holder)
+		}
+	}
 }
 
 func TestWithoutTheSchemaTheRefusalSaysWhatToRun(t *testing.T) {

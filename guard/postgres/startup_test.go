@@ -130,6 +130,25 @@ func TestAGuardNegotiatesAsTheServerDoes(t *testing.T) {
 	}
 }
 
+// A server that knows what the relay does not must not be offered it.
+func TestWhatTheRelayDoesNotKnowIsNotOfferedToTheServer(t *testing.T) {
+	for _, test := range []struct{ sent, upstream []byte }{
+		{startupOf(0, "user", "app"), startupOf(0, "user", "app")},
+		{startupOf(2, "user", "app"), startupOf(2, "user", "app")},
+		{startupOf(3, "user", "app"), startupOf(2, "user", "app")},
+		{startupOf(9999, "user", "app", "_pq_.x", "1", "database", "shop"), startupOf(2, "user", "app", "database", "shop")},
+		{startupOf(0, "_pq_.x", "1", "user", "app", "_pq_.", ""), startupOf(0, "user", "app")},
+	} {
+		s, err := parseStartup(test.sent, binary.BigEndian.Uint32(test.sent[4:]))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if packet, _, _ := s.negotiated(); !bytes.Equal(packet, test.upstream) {
+			t.Errorf("%q becomes %q, want %q", test.sent, packet, test.upstream)
+		}
+	}
+}
+
 // startupWith is a packet with any version.
 func startupWith(code uint32, pairs ...string) []byte {
 	p := startupOf(0, pairs...)

@@ -1,8 +1,8 @@
 // Package postgres keeps marks and sessions in Postgres: the schema ringfence, made by Install, in the database that
 // is written to. All SQL is in sql/.
 //
-// A session is a backend, named by pid and backend_start. Register holds the mark's row FOR SHARE, Raise updates it:
-// so a raise waits for a registration that has already checked, and then finds it in its list. Revoke ends backends
+// A session is a backend, named by pid and backend_start. Register locks the mark's row, Raise updates it: so a
+// raise waits for a registration that has already checked, and then finds it in its list. Revoke ends backends
 // with pg_terminate_backend and believes only pg_stat_activity that they are gone: a closed connection proves nothing,
 // for a running statement still commits after its client has left.
 //

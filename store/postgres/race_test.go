@@ -2,10 +2,13 @@ package postgres
 
 import (
 	"context"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/store"
 )
 
@@ -89,4 +92,44 @@ func TestASweepForgetsTheDeadAndKeepsTheLiving(t *testing.T) {
 	if n := d.list(t, "select count(*)::text from ringfence.session")[0]; n != "1" {
 		t.Errorf("%s sessions are left: a pid that is used again is not the same session", n)
 	}
+}
+
+// Clients of an old leader that come back in a storm, through many guards, must not keep the new one waiting.
+func TestAStormOfRegistrationsDoesNotHoldUpARaise(t *testing.T) {
+	d := installed(t)
+	s := d.open(t, Options{})
+	if _, err := s.Raise(t.Context(), claimed(5)); err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	var all sync.WaitGroup
+	storm := make(chan struct{}, 100)
+	for range 32 {
+		c := d.connect(t, guardRole)
+		all.Go(func() {
+			for ctx.Err() == nil {
+				_, err := c.Exec(context.Background(), "select ringfence.register($1, now(), '{orders}', '{5}', 'zk:a')", c.PgConn().PID())
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				select {
+				case storm <- struct{}{}:
+				default:
+				}
+			}
+		})
+	}
+	for range cap(storm) {
+		<-storm
+	}
+	for token := fence.Token(6); token < 10; token++ {
+		bounded, cancel := context.WithTimeout(ctx, 5*time.Second)
+		if _, err := s.Raise(bounded, claimed(token)); err != nil {
+			t.Errorf("raise to %s: %v", token, err)
+		}
+		cancel()
+	}
+	stop()
+	all.Wait()
 }

@@ -24,7 +24,8 @@ begin
 end $$;
 
 -- register admits a session, or says what is missing. It holds the marks locked against raise until it has committed,
--- so a raise waits for it and then sees the session in its list.
+-- so a raise waits for it and then sees the session in its list. The lock is one that registrations wait for, too: under
+-- a shared one they overtake a waiting raise, and many of them keep it waiting for ever.
 -- step is one of: admitted, raise, revoke, stale, issuer. The other columns are the mark that the step is about.
 create or replace function ringfence.register(
     p_pid integer, p_backend_start timestamptz, p_resources text[], p_tokens bigint[], p_issuer text,
@@ -39,7 +40,7 @@ begin
     perform ringfence.check_isolation();
     perform set_config('synchronous_commit', 'off', true); -- a session that a crash forgets is a session that it ended
     select i.server = v_server into v_vouched from ringfence.installation i;
-    perform 1 from ringfence.mark m where m.resource = any (p_resources) order by m.resource for share;
+    perform 1 from ringfence.mark m where m.resource = any (p_resources) order by m.resource for no key update;
 
     select w.step, w.resource, coalesce(w.token, 0), coalesce(w.issuer, ''), coalesce(w.holder, ''), w.raised_at, w.confirmed
       into step, resource, token, issuer, holder, raised_at, confirmed
