@@ -63,6 +63,7 @@ func TestTheDrainHasAnEnd(t *testing.T) {
 	blocked.send("BLPOP queue 0\r\n")
 	open.send("MULTI\r\nSET a 1\r\n")
 	open.expect("+OK", "+QUEUED")
+	g.blocked("in BLPOP") // or the drain might come before the command
 	g.stop()
 	blocked.ended()
 	open.ended()

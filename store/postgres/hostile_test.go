@@ -112,6 +112,38 @@ func (d database) waits(t *testing.T, call string, returned <-chan error) {
 	}
 }
 
+// Under a shared lock a registration is let in beside another one while a raise waits for both. Clients of an old leader
+// that come back in a storm then keep the new one out: 32 connections were enough to hold up a raise for good.
+func TestARegistrationDoesNotOvertakeARaiseThatWaits(t *testing.T) {
+	d := installed(t)
+	s := d.open(t, Options{})
+	if _, err := s.Raise(t.Context(), claimed(5)); err != nil {
+		t.Fatal(err)
+	}
+	const register = "select step from ringfence.register($1, now(), '{orders}', '{5}', 'zk:a')"
+	first, second := d.connect(t, guardRole), d.connect(t, guardRole)
+	must(t, first, "begin")
+	must(t, first, register, first.PgConn().PID())
+	raised, registered := make(chan error, 1), make(chan error, 1)
+	go func() {
+		_, err := s.Raise(context.WithoutCancel(t.Context()), claimed(7))
+		raised <- err
+	}()
+	d.waits(t, "ringfence.raise", raised)
+	var step string
+	go func() {
+		registered <- second.QueryRow(context.WithoutCancel(t.Context()), register, second.PgConn().PID()).Scan(&step)
+	}()
+	d.waits(t, "ringfence.register", registered)
+	must(t, first, "commit")
+	if err := <-raised; err != nil {
+		t.Fatal(err)
+	}
+	if err := <-registered; err != nil || step != "stale" {
+		t.Errorf("the later registration: %s, %v", step, err)
+	}
+}
+
 // A registration that waited for a raise must see the raise's mark.
 func TestARegistrationThatWaitedForARaiseSeesItsMark(t *testing.T) {
 	d := installed(t)

@@ -2,13 +2,10 @@ package postgres
 
 import (
 	"context"
-	"sync"
 	"testing"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/store"
 )
 
@@ -94,42 +91,41 @@ func TestASweepForgetsTheDeadAndKeepsTheLiving(t *testing.T) {
 	}
 }
 
-// Clients of an old leader that come back in a storm, through many guards, must not keep the new one waiting.
-func TestAStormOfRegistrationsDoesNotHoldUpARaise(t *testing.T) {
+// A server that was restarted, or an administrator, ends every control connection at once; the pool does not know.
+func TestControlConnectionsThatWereEndedAreNoticedByNobody(t *testing.T) {
 	d := installed(t)
 	s := d.open(t, Options{})
-	if _, err := s.Raise(t.Context(), claimed(5)); err != nil {
-		t.Fatal(err)
-	}
-	ctx, stop := context.WithCancel(t.Context())
-	var all sync.WaitGroup
-	storm := make(chan struct{}, 100)
-	for range 32 {
-		c := d.connect(t, guardRole)
-		all.Go(func() {
-			for ctx.Err() == nil {
-				_, err := c.Exec(context.Background(), "select ringfence.register($1, now(), '{orders}', '{5}', 'zk:a')", c.PgConn().PID())
-				if err != nil {
-					t.Error(err)
-					return
-				}
-				select {
-				case storm <- struct{}{}:
-				default:
-				}
-			}
-		})
-	}
-	for range cap(storm) {
-		<-storm
-	}
-	for token := fence.Token(6); token < 10; token++ {
-		bounded, cancel := context.WithTimeout(ctx, 5*time.Second)
-		if _, err := s.Raise(bounded, claimed(token)); err != nil {
-			t.Errorf("raise to %s: %v", token, err)
+	d.busyPool(t, s)
+	d.sql(t, "select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'ringfence' and datname = current_database()")
+	for range 4 {
+		if _, err := s.Marks(t.Context()); err != nil {
+			t.Errorf("got %v", err)
 		}
-		cancel()
 	}
-	stop()
-	all.Wait()
+}
+
+// busyPool makes the store open all its connections.
+func (d database) busyPool(t *testing.T, s *Store) {
+	t.Helper()
+	holder := d.connect(t, "postgres")
+	must(t, holder, "begin")
+	must(t, holder, "lock table ringfence.mark in access exclusive mode")
+	results := make(chan error, 4)
+	for range cap(results) {
+		go func() {
+			_, err := s.Marks(context.WithoutCancel(t.Context()))
+			results <- err
+		}()
+	}
+	for d.list(t, "select count(*)::text from pg_stat_activity where wait_event_type = 'Lock' and application_name = 'ringfence' and datname = current_database()")[0] != "4" {
+		if len(results) > 0 {
+			t.Fatal(<-results)
+		}
+	}
+	must(t, holder, "commit")
+	for range cap(results) {
+		if err := <-results; err != nil {
+			t.Fatal(err)
+		}
+	}
 }

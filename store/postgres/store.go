@@ -208,6 +208,7 @@ func (s *Store) exec(ctx context.Context, sql string, args ...any) error {
 func (s *Store) retry(ctx context.Context, call func() error) error {
 	err := call()
 	if err != nil && ctx.Err() == nil && broken(err) {
+		s.pool.Reset() // the other connections are probably dead, too
 		err = call()
 	}
 	return explain(err)
