@@ -32,30 +32,18 @@ func Events(log *slog.Logger, m *Metrics, protocol string) func(store.Event) {
 			if refused.again(e) {
 				level = slog.LevelDebug // a client that retries in a loop is counted, not logged each time
 			}
-			log.Log(context.Background(), level, "session refused", append(who, "reason", reason(e.Err).String(), "mark", mark(e.Err).String(), "err", e.Err)...)
+			log.Log(context.Background(), level, "session refused", append(who, "reason", refusal(e.Err).Reason.String(), "mark", refusal(e.Err).Mark.String(), "err", e.Err)...)
 		}
 	}
 }
 
-func reason(err error) fence.Reason {
+// refusal is the refusal that err is, or an empty one.
+func refusal(err error) *fence.Refusal {
 	var r *fence.Refusal
 	if errors.As(err, &r) {
-		return r.Reason
+		return r
 	}
-	return 0
-}
-
-func mark(err error) fence.Token {
-	var r *fence.Refusal
-	if errors.As(err, &r) {
-		return r.Mark
-	}
-	return 0
-}
-
-func isRefusal(err error) bool {
-	var r *fence.Refusal
-	return errors.As(err, &r)
+	return &fence.Refusal{}
 }
 
 // quiet remembers which refusals were logged lately: once a minute for each token and reason.
@@ -73,7 +61,7 @@ type refusalKey struct {
 const quietFor = time.Minute
 
 func (q *quiet) again(e store.Event) bool {
-	key := refusalKey{e.Claim.Resource, e.Claim.Token, reason(e.Err)}
+	key := refusalKey{e.Claim.Resource, e.Claim.Token, refusal(e.Err).Reason}
 	now := time.Now()
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -51,10 +51,10 @@ func (m *Metrics) event(protocol string, e store.Event) {
 		m.admissions.WithLabelValues(protocol, resource, "admitted").Inc()
 	case store.Refused:
 		// A refused claim may name any resource: only those that exist may become a label.
-		if mark(e.Err) == 0 {
+		if refusal(e.Err).Mark == 0 {
 			resource = ""
 		}
-		result := reason(e.Err).String()
+		result := refusal(e.Err).Reason.String()
 		if result == "" {
 			result = "error"
 		}

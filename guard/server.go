@@ -90,7 +90,7 @@ func (s *Server) handle(ctx context.Context, client net.Conn, draining <-chan st
 	defer s.contain(client)
 	s.Metrics.opened(s.Protocol)
 	defer s.Metrics.closed(s.Protocol)
-	if err := s.Protocol.Serve(ctx, client, draining); err != nil && !isRefusal(err) {
+	if err := s.Protocol.Serve(ctx, client, draining); err != nil && refusal(err).Reason == 0 {
 		s.Log.Warn("connection ended", "protocol", s.Protocol.Name(), "client", client.RemoteAddr().String(), "err", err)
 	}
 }

@@ -12,13 +12,13 @@ func Stale(c fence.Claim, m Mark) error {
 	return &fence.Refusal{
 		Reason: fence.Stale, Claim: c, Mark: m.Token,
 		Message: fmt.Sprintf("stale token: %s is older than the mark %s of %q", c.Token, m.Token, c.Resource),
-		Detail:  Newer(m) + "; nothing that this session had not committed before then is written",
+		Detail:  newer(m) + "; nothing that this session had not committed before then is written",
 		Hint:    "this process no longer leads: stop, or campaign for a new token; this one will never be taken again",
 	}
 }
 
-// Newer tells who holds a mark, and since when.
-func Newer(m Mark) string {
+// newer tells who holds a mark, and since when.
+func newer(m Mark) string {
 	holder := m.Holder
 	if holder == "" {
 		holder = "a newer leader"

@@ -41,45 +41,32 @@ func benched(b *testing.B) (*stack, *guard) {
 func BenchmarkTakeOver(b *testing.B) {
 	_, g := benched(b)
 	token := fence.Token(1)
-	for _, sessions := range []int{0, 1, 100, 1000} {
-		b.Run(fmt.Sprintf("postgres/sessions=%d", sessions), func(b *testing.B) {
-			for b.Loop() {
-				b.StopTimer()
-				older := many(b, sessions, func() (func(), error) { return openPostgres(g.pg, token) })
-				token++
-				b.StartTimer()
-				end, err := openPostgres(g.pg, token)
-				b.StopTimer()
-				if err != nil {
-					b.Fatal(err)
+	for _, database := range []struct {
+		name string
+		open func(fence.Token) (end func(), err error)
+	}{
+		{"postgres", func(t fence.Token) (func(), error) { return openPostgres(g.pg, t) }},
+		{"redis", func(t fence.Token) (func(), error) { return openRedis(g.redis, t) }},
+	} {
+		for _, sessions := range []int{0, 1, 100, 1000} {
+			b.Run(fmt.Sprintf("%s/sessions=%d", database.name, sessions), func(b *testing.B) {
+				for b.Loop() {
+					b.StopTimer()
+					older := many(b, sessions, func() (func(), error) { return database.open(token) })
+					token++
+					b.StartTimer()
+					end, err := database.open(token)
+					b.StopTimer()
+					if err != nil {
+						b.Fatal(err)
+					}
+					for _, end := range append(older, end) {
+						end()
+					}
+					b.StartTimer()
 				}
-				end()
-				for _, end := range older {
-					end()
-				}
-				b.StartTimer()
-			}
-		})
-	}
-	for _, sessions := range []int{0, 1, 100, 1000} {
-		b.Run(fmt.Sprintf("redis/sessions=%d", sessions), func(b *testing.B) {
-			for b.Loop() {
-				b.StopTimer()
-				older := many(b, sessions, func() (func(), error) { return openRedis(g.redis, token) })
-				token++
-				b.StartTimer()
-				end, err := openRedis(g.redis, token)
-				b.StopTimer()
-				if err != nil {
-					b.Fatal(err)
-				}
-				end()
-				for _, end := range older {
-					end()
-				}
-				b.StartTimer()
-			}
-		})
+			})
+		}
 	}
 }
 
