@@ -213,7 +213,7 @@ func TestFunctionsInTheWayAreNotCalled(t *testing.T) {
 	}
 }
 
-func TestAnApplicationsRoleMayAskForNothingButItsOwnAdmission(t *testing.T) {
+func TestAnApplicationsRoleMayDoNothingButAskForItsAdmissionAndEnter(t *testing.T) {
 	d := installed(t)
 	app := d.connect(t, "app")
 	for _, f := range d.list(t, "select oid::regprocedure::text from pg_proc where pronamespace = 'ringfence'::regnamespace") {
@@ -221,7 +221,7 @@ func TestAnApplicationsRoleMayAskForNothingButItsOwnAdmission(t *testing.T) {
 		if err := app.QueryRow(t.Context(), "select has_function_privilege($1, 'execute')", f).Scan(&may); err != nil {
 			t.Fatal(err)
 		}
-		if may != strings.HasPrefix(f, "ringfence.holds(") {
+		if may != (strings.HasPrefix(f, "ringfence.holds(") || strings.HasPrefix(f, "ringfence.enter(")) {
 			t.Errorf("app may execute %s: %v", f, may)
 		}
 	}

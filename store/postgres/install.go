@@ -5,6 +5,7 @@ import (
 	"embed"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"text/template"
 
@@ -14,22 +15,29 @@ import (
 
 // Version is the schema this program needs. A change of tables is a new numbered file and a new version; functions are
 // replaced by every install.
-const Version = 1
+const Version = 2
 
 //go:embed sql/*.sql
 var sqlFiles embed.FS
 
 // migrations run in this order, each safe to run again.
-var migrations = []string{"sql/001_schema.sql"}
+var migrations = []string{"sql/001_schema.sql", "sql/002_gate.sql", "sql/003_checkpoint.sql"}
+
+// functions are replaced by every install.
+var functions = []string{"sql/enter.sql", "sql/functions.sql", "sql/checkpoint.sql", "sql/grants.sql", "sql/stamp.sql"}
 
 // InstallSQL is the whole installation as text, one transaction: what Install runs, for people who would rather read it
-// first and run it themselves with psql. guard is the role that the guard logs in as.
-func InstallSQL(guard string) (string, error) {
+// first and run it themselves with psql. guard is the role that the guard logs in as, leaders are those of programs that
+// keep checkpoints in this database.
+func InstallSQL(guard string, leaders ...string) (string, error) {
 	var b strings.Builder
 	// A function in the way, made by whoever may create one in public, must not be called as the installing role.
 	fmt.Fprintf(&b, "begin;\nset local client_min_messages = warning;\nset local search_path = pg_catalog, pg_temp;\nselect pg_advisory_xact_lock(%d);\n\n", installLock)
-	files := append(append([]string{}, migrations...), "sql/functions.sql", "sql/grants.sql", "sql/stamp.sql")
-	for _, name := range files {
+	data := roles{Guard: identifier(guard), Version: Version}
+	for _, l := range leaders {
+		data.Leaders = append(data.Leaders, identifier(l))
+	}
+	for _, name := range slices.Concat(migrations, functions) {
 		text, err := sqlFiles.ReadFile(name)
 		if err != nil {
 			return "", err
@@ -38,10 +46,6 @@ func InstallSQL(guard string) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		data := struct {
-			Guard   string
-			Version int
-		}{pgx.Identifier{guard}.Sanitize(), Version}
 		if err := t.Execute(&b, data); err != nil {
 			return "", err
 		}
@@ -51,14 +55,23 @@ func InstallSQL(guard string) (string, error) {
 	return b.String(), nil
 }
 
+// roles is what the SQL files are filled in with.
+type roles struct {
+	Guard   string
+	Leaders []string
+	Version int
+}
+
+func identifier(name string) string { return pgx.Identifier{name}.Sanitize() }
+
 // installLock keeps two installs apart.
 const installLock = 0x72696e67
 
-// Install creates or upgrades the schema ringfence in the database of url, for the guard's role. It is one transaction
+// Install creates or upgrades the schema ringfence in the database of url, for the roles of InstallSQL. It is one transaction
 // and may be repeated: marks stay as they are. url's role has to own the database (or be a superuser) and be able to
 // grant pg_signal_backend and pg_read_all_stats.
-func Install(ctx context.Context, url, guard string) error {
-	text, err := InstallSQL(guard)
+func Install(ctx context.Context, url, guard string, leaders ...string) error {
+	text, err := InstallSQL(guard, leaders...)
 	if err != nil {
 		return err
 	}
@@ -101,7 +114,7 @@ func installHint(err error, guard string) string {
 	}
 	switch pg.Code {
 	case "42704": // undefined_object: the role
-		return fmt.Sprintf(" (create the guard's role first: CREATE ROLE %s LOGIN PASSWORD '…')", pgx.Identifier{guard}.Sanitize())
+		return fmt.Sprintf(" (create the roles first, such as CREATE ROLE %s LOGIN PASSWORD '…')", identifier(guard))
 	case "42501": // insufficient_privilege
 		return " (the installing role has to own the database and be able to grant pg_signal_backend and pg_read_all_stats; or give the output of guard install --print to somebody who can)"
 	}

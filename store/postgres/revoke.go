@@ -16,8 +16,8 @@ import (
 // again is how long a backend has before it is signalled once more. Signals are not lost; this is for what we do not know.
 const again = time.Second
 
-// Revoke is store.Store's. It signals every older backend at once and then looks until pg_stat_activity has none of
-// them: an entry leaves it only after the transaction was rolled back and its locks are free
+// Revoke is store.Store's. It signals every older backend at once, also those whose transaction has entered under an older
+// token, and then looks until pg_stat_activity and pg_locks have none of them: an entry leaves it only after the transaction was rolled back and its locks are free
 // (src/backend/utils/activity/backend_status.c, pgstat_beshutdown_hook runs after ShutdownPostgres).
 func (s *Store) Revoke(ctx context.Context, c fence.Claim) (ended int, err error) {
 	wait := 200 * time.Microsecond
@@ -26,13 +26,13 @@ func (s *Store) Revoke(ctx context.Context, c fence.Claim) (ended int, err error
 	for {
 		var current bool
 		var gone int
-		var blocked []string
+		var blocked, prepared []string
 		signal := time.Since(signalled) > again
 		if signal {
 			signalled = time.Now()
 		}
-		err := s.row(ctx, func(r pgx.Row) error { return r.Scan(&current, &gone, &remaining, &blocked) },
-			`select current, gone, remaining, blocked from ringfence.revoke($1, $2, $3, $4)`,
+		err := s.row(ctx, func(r pgx.Row) error { return r.Scan(&current, &gone, &remaining, &blocked, &prepared) },
+			`select current, gone, remaining, blocked, prepared from ringfence.revoke($1, $2, $3, $4)`,
 			c.Resource, int64(c.Token), c.Issuer, signal)
 		if err != nil {
 			return ended, unfinished(ctx, c, remaining, err)
@@ -43,6 +43,8 @@ func (s *Store) Revoke(ctx context.Context, c fence.Claim) (ended int, err error
 			return ended, s.passed(ctx, c)
 		case len(blocked) > 0:
 			return ended, blockedBy(c, remaining, blocked)
+		case len(prepared) > 0:
+			return ended, preparedBy(c, prepared)
 		case len(remaining) == 0:
 			return ended, nil
 		}
@@ -76,6 +78,12 @@ func blockedBy(c fence.Claim, pids []int32, roles []string) error {
 	return store.Unrevoked(c, fmt.Sprintf(
 		"the guard's role may not end sessions of role %s (backend pids %v): only a superuser ends a superuser's session; let leaders log in as ordinary roles",
 		strings.Join(roles, ", "), pids), nil)
+}
+
+func preparedBy(c fence.Claim, gids []string) error {
+	return store.Unrevoked(c, fmt.Sprintf(
+		"transactions %q entered under an older token and were prepared, so they outlive their sessions: COMMIT PREPARED or ROLLBACK PREPARED each, then try again",
+		gids), nil)
 }
 
 func unfinished(ctx context.Context, c fence.Claim, pids []int32, err error) error {

@@ -50,7 +50,9 @@ begin
                  when m.token > wanted.token then 'stale'
                  when m.token is null or m.token < wanted.token or m.server <> v_server then 'raise'
                  when exists (select from ringfence.session s where s.resource = m.resource
-                                and (s.token <> m.token or s.issuer <> m.issuer)) then 'revoke'
+                                and (s.token <> m.token or s.issuer <> m.issuer))
+                   or not exists (select from ringfence.gate g where g.resource = m.resource and g.open)
+                      and exists (select from ringfence.inside(m.resource, m.token, m.issuer)) then 'revoke'
                  else 'admitted'
                end as step,
                wanted.place, wanted.resource, m.token, m.issuer, m.holder, m.raised_at,
@@ -66,6 +68,8 @@ begin
         select wanted.resource, wanted.token, p_issuer, p_pid, p_backend_start
           from unnest(p_resources, p_tokens) as wanted(resource, token)
             on conflict do nothing;
+        perform ringfence.open(wanted.resource, wanted.token, p_issuer)
+           from unnest(p_resources, p_tokens) as wanted(resource, token);
     end if;
 end $$;
 
@@ -101,8 +105,18 @@ begin
                holder = case when v_mark.token < p_token then p_holder else v_mark.holder end,
                raised_at = case when v_mark.token < p_token then clock_timestamp() else v_mark.raised_at end
          where m.resource = p_resource and (m.token, m.server) is distinct from (p_token, v_server);
+        perform ringfence.shut(p_resource, p_token, p_issuer, v_server);
     end if;
 end $$;
+
+-- shut makes the gate one for this mark, and shut, unless it is one for this mark already. The caller holds the mark.
+create or replace function ringfence.shut(p_resource text, p_token bigint, p_issuer text, p_server text) returns void
+language sql volatile security definer set search_path = pg_catalog, pg_temp as $$
+    insert into ringfence.gate as g (resource, token, issuer, server, open)
+    values (p_resource, p_token, p_issuer, p_server, false)
+        on conflict (resource) do update set token = p_token, issuer = p_issuer, server = p_server, open = false
+     where (g.token, g.issuer, g.server) is distinct from (p_token, p_issuer, p_server)
+$$;
 
 -- others lists the sessions of a resource that are not under its mark; nothing unless the mark is the one given.
 create or replace function ringfence.others(p_resource text, p_token bigint, p_issuer text)
@@ -128,18 +142,49 @@ language sql stable set search_path = pg_catalog, pg_temp as $$
     select pg_has_role(current_user, 'pg_read_all_stats', 'usage')
 $$;
 
--- revoke looks for sessions that are not under the mark, forgets those that are gone, and says who is left; it signals
--- them when p_signal is set. Call it again until nobody remains: pg_stat_activity is frozen within a transaction, so one
--- call cannot wait. blocked names the roles of sessions that the caller may not end.
+-- inside lists the transactions of a resource that have entered under another token and have not ended. Call it after the
+-- raise has committed: since then none enters any more, so what is not listed is over. pid is null for a prepared one.
+create or replace function ringfence.inside(p_resource text, p_token bigint, p_issuer text)
+returns table (pid integer, gid text)
+language sql volatile security definer set search_path = pg_catalog, pg_temp as $$
+    with held as materialized (
+        select l.pid, l.virtualtransaction, (l.classid::bigint << 32) | l.objid::bigint as key
+          from pg_locks l
+         where l.locktype = 'advisory' and l.objsubid = 1 and l.granted
+           and l.database = (select d.oid from pg_database d where d.datname = current_database())
+    )
+    select distinct h.pid, x.gid
+      from held h
+      left join pg_prepared_xacts x on h.virtualtransaction = '-1/' || x.transaction
+     where h.key = ringfence.entrance(p_resource)
+       and not exists (select from held own where own.virtualtransaction = h.virtualtransaction
+                          and own.key = ringfence.entrance(p_resource, p_token, p_issuer))
+$$;
+
+-- open lets transactions enter under the mark, if it still is this one. The caller has seen that nothing older is left,
+-- neither a session nor a transaction.
+create or replace function ringfence.open(p_resource text, p_token bigint, p_issuer text) returns void
+language sql volatile security definer set search_path = pg_catalog, pg_temp as $$
+    update ringfence.gate set open = true
+     where resource = p_resource and token = p_token and issuer = p_issuer and not open
+$$;
+
+-- revoke looks for sessions that are not under the mark and for transactions that have entered under another token,
+-- forgets those that are gone, and says who is left; it signals them when p_signal is set. Call it again until nobody
+-- remains: pg_stat_activity is frozen within a transaction, so one call cannot wait. The call that finds nobody opens the
+-- gate. blocked names the roles of sessions that the caller may not end, prepared the transactions that nobody can end
+-- but by their name.
+drop function if exists ringfence.revoke(text, bigint, text, boolean);
 create or replace function ringfence.revoke(
     p_resource text, p_token bigint, p_issuer text, p_signal boolean,
-    out current boolean, out gone integer, out remaining integer[], out blocked text[])
+    out current boolean, out gone integer, out remaining integer[], out blocked text[], out prepared text[])
 language plpgsql volatile security invoker set search_path = pg_catalog, pg_temp as $$
 declare
     v_listed_pids integer[];
     v_listed_starts timestamptz[];
     v_pids integer[] := '{}';
     v_starts timestamptz[] := '{}';
+    v_inside integer[];
     s record;
 begin
     perform ringfence.check_isolation();
@@ -147,16 +192,24 @@ begin
         raise insufficient_privilege using message = format('role %I lacks pg_read_all_stats', current_user);
     end if;
     remaining := '{}'; blocked := '{}';
+    select coalesce(array_agg(i.pid) filter (where i.pid is not null), '{}'), coalesce(array_agg(i.gid) filter (where i.gid is not null), '{}')
+      into v_inside, prepared from ringfence.inside(p_resource, p_token, p_issuer) i;
     -- List first, look second: what is listed was alive before, so what is not seen then is gone.
     select array_agg(o.pid), array_agg(o.backend_start) into v_listed_pids, v_listed_starts
       from ringfence.others(p_resource, p_token, p_issuer) o;
     -- Asked after the list, which is empty when the mark is another one: that must not pass for nobody is left.
     select exists (select from ringfence.marks(array[p_resource]) m where m.token = p_token and m.issuer = p_issuer) into current;
+    if not current then
+        v_inside := '{}'; prepared := '{}'; -- they may be newer
+    end if;
     perform pg_stat_clear_snapshot();
     for s in
         select o.pid, o.backend_start, a.pid is not null as alive, a.usename
           from unnest(v_listed_pids, v_listed_starts) as o(pid, backend_start)
           left join pg_stat_activity a on a.pid = o.pid and a.backend_start = o.backend_start
+        union -- a transaction's own end takes it off the list of those inside
+        select i.pid, a.backend_start, true, a.usename
+          from unnest(v_inside) as i(pid) left join pg_stat_activity a on a.pid = i.pid
     loop
         if not s.alive then
             v_pids := v_pids || s.pid; v_starts := v_starts || s.backend_start;
@@ -173,6 +226,9 @@ begin
     gone := cardinality(v_pids);
     if gone > 0 then
         perform ringfence.forget(p_resource, v_pids, v_starts);
+    end if;
+    if current and cardinality(remaining) = 0 and cardinality(prepared) = 0 then
+        perform ringfence.open(p_resource, p_token, p_issuer);
     end if;
 end $$;
 
@@ -247,6 +303,7 @@ begin
     values (p_resource, p_token, p_issuer, p_holder, v_server)
         on conflict on constraint mark_pkey do update
        set token = p_token, issuer = p_issuer, holder = p_holder, server = v_server, raised_at = clock_timestamp();
+    perform ringfence.shut(p_resource, p_token, p_issuer, v_server);
     token := coalesce(token, 0); issuer := coalesce(issuer, ''); holder := coalesce(holder, '');
     confirmed := coalesce(confirmed, true);
 end $$;

@@ -10,3 +10,14 @@ grant execute on all functions in schema ringfence to {{.Guard}};
 -- What everybody may ask: whether the own session is admitted.
 grant usage on schema ringfence to public;
 grant execute on function ringfence.holds(text, bigint) to public;
+
+-- Transactions under a token are entered by whoever has one: all that enter reads is the mark.
+grant execute on function ringfence.enter(text, bigint, text) to public;
+{{- range .Leaders}}
+
+-- What a role needs that runs checkpointed tasks.
+grant execute on function ringfence.take(text, bigint, text, text, bigint) to {{.}};
+grant execute on function ringfence.publish(text, bigint, text, text, bigint, json) to {{.}};
+grant execute on function ringfence.enter_and_publish(text, bigint, text, text, bigint, json) to {{.}};
+grant execute on function ringfence.checkpoints(text[]) to {{.}};
+{{- end}}

@@ -1,0 +1,9 @@
+-- Version 2, continued: checkpoints. One row per task; version counts what was published.
+create table if not exists ringfence.checkpoint (
+    task       text primary key,
+    resource   text not null,
+    version    bigint not null check (version > 0),
+    token      bigint not null,
+    checkpoint json not null,
+    saved_at   timestamptz not null default clock_timestamp()
+) with (fillfactor = 50);

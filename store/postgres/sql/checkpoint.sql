@@ -1,0 +1,77 @@
+-- Checkpoints. Each write of one is under the claim of the leader and conditional on the version before it.
+
+-- publish writes a checkpoint within a transaction that has entered. That it has, and has not ended since, is seen by a
+-- setting that enter makes and that ends with the transaction, or with a savepoint that enter was called in: just like
+-- the locks that keep a raise waiting.
+create or replace function ringfence.publish(
+    p_resource text, p_token bigint, p_issuer text, p_task text, p_version bigint, p_checkpoint json) returns void
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+begin
+    if current_setting('ringfence.' || p_resource, true) is distinct from p_token || ' ' || p_issuer then
+        raise exception using errcode = 'invalid_transaction_termination',
+            message = format('task %s: the transaction of the step was ended before its checkpoint was written', p_task),
+            detail = 'a synchronous step must not COMMIT or ROLL BACK its own transaction; what it committed has landed, its checkpoint has not',
+            hint = 'take COMMIT, ROLLBACK and the like out of the step';
+    end if;
+    if p_version = 1 then
+        insert into ringfence.checkpoint (task, resource, version, token, checkpoint)
+        values (p_task, p_resource, 1, p_token, p_checkpoint) on conflict do nothing;
+    else
+        update ringfence.checkpoint c
+           set version = p_version, token = p_token, checkpoint = p_checkpoint, saved_at = clock_timestamp()
+         where c.task = p_task and c.version = p_version - 1 and c.resource = p_resource;
+    end if;
+    if not found then
+        perform ringfence.conflict(p_resource, p_task, p_version);
+    end if;
+end $$;
+
+-- conflict fails a publish, and says why.
+create or replace function ringfence.conflict(p_resource text, p_task text, p_version bigint) returns void
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+declare
+    c record;
+begin
+    select t.version, t.resource into c from ringfence.checkpoint t where t.task = p_task;
+    if c.resource <> p_resource then
+        raise exception using errcode = 'RF009',
+            message = format('task %s belongs to resource "%s", not to "%s"', p_task, c.resource, p_resource),
+            detail = 'nothing of this transaction was written',
+            hint = 'give tasks of different resources different names';
+    end if;
+    raise exception using errcode = 'RF008',
+        message = format('task %s is at version %s, so version %s cannot follow', p_task, coalesce(c.version, 0), p_version),
+        detail = 'nothing of this transaction was written',
+        hint = 'read the checkpoint again and go on from it';
+end $$;
+
+-- enter_and_publish is publish as a transaction of its own, durable when it returns.
+create or replace function ringfence.enter_and_publish(
+    p_resource text, p_token bigint, p_issuer text, p_task text, p_version bigint, p_checkpoint json) returns void
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+begin
+    if current_setting('synchronous_commit') not in ('on', 'remote_apply') then
+        perform set_config('synchronous_commit', 'on', true);
+    end if;
+    perform ringfence.enter(p_resource, p_token, p_issuer);
+    perform ringfence.publish(p_resource, p_token, p_issuer, p_task, p_version, p_checkpoint);
+end $$;
+
+-- take reads a checkpoint under a claim: version 0 when there is none, and no checkpoint when the version is p_have.
+create or replace function ringfence.take(
+    p_resource text, p_token bigint, p_issuer text, p_task text, p_have bigint,
+    out version bigint, out resource text, out checkpoint json)
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+begin
+    perform ringfence.enter(p_resource, p_token, p_issuer);
+    select c.version, c.resource, case when c.version <> p_have then c.checkpoint end
+      into version, resource, checkpoint
+      from ringfence.checkpoint c where c.task = p_task;
+    version := coalesce(version, 0);
+end $$;
+
+-- checkpoints reads the checkpoints of these tasks, or of all when the list is null.
+create or replace function ringfence.checkpoints(p_tasks text[]) returns table (checkpoint json)
+language sql stable security definer set search_path = pg_catalog, pg_temp as $$
+    select c.checkpoint from ringfence.checkpoint c where p_tasks is null or c.task = any (p_tasks) order by c.task
+$$;
