@@ -29,6 +29,8 @@ var (
 	ErrStepsChanged = errors.New("the saved task has other steps")
 	// ErrStopped is matched by a *StoppedError.
 	ErrStopped = errors.New("the task is stopped")
+	// ErrNotFound is returned when an operator names a task that the journal does not have.
+	ErrNotFound = errors.New("no such task")
 	// ErrOtherResource is returned when the task was published under the election of another resource.
 	ErrOtherResource = errors.New("the task belongs to another resource")
 )

@@ -55,7 +55,7 @@ func Synchronous[S, Tx any](name string, run func(ctx context.Context, tx Tx, s 
 			return j.(Transactor[Tx]).Transact(ctx, c, func(ctx context.Context, tx Tx) (Checkpoint, error) {
 				next, err := protect(func() (S, error) { return run(ctx, tx, s) })
 				if err != nil {
-					return Checkpoint{}, err
+					return Checkpoint{}, &stepError{err}
 				}
 				return publish(next)
 			})

@@ -1,0 +1,140 @@
+package checkpoint
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/ringfence/ringfence/fence"
+)
+
+// stepError is the author's: an error that the step returned or is the fault of.
+type stepError struct{ error }
+
+func (e *stepError) Unwrap() error { return e.error }
+
+// step runs the next step until its end is durable, or it has failed for good.
+func (r *runner[S]) step(ctx context.Context) error {
+	step := r.task.Steps[r.cp.Step]
+	ran, err := r.start(ctx, step)
+	for attempt := 1; err == nil && !ran; attempt++ {
+		r.notify(Event{Kind: Began, Checkpoint: r.cp, Step: step.Name, Attempt: attempt})
+		began := time.Now()
+		err = r.attempt(ctx, step)
+		if err == nil {
+			r.notify(Event{Kind: Ended, Checkpoint: r.cp, Step: step.Name, Attempt: attempt, Took: time.Since(began)})
+			return nil
+		}
+		err = r.again(ctx, step, attempt, err)
+	}
+	return err
+}
+
+// again returns nil when the step is to be attempted once more, after the wait.
+func (r *runner[S]) again(ctx context.Context, step Step[S], attempt int, err error) error {
+	var own *stepError
+	switch {
+	case ctx.Err() != nil:
+		return ended(ctx, err)
+	case errors.Is(err, fence.ErrStale), !errors.As(err, &own):
+		return err
+	}
+	policy := r.task.Retry
+	if step.Retry != nil {
+		policy = *step.Retry
+	}
+	wait, again := policy.again(attempt, own.error)
+	if !again {
+		return r.halt(ctx, step, attempt, own.error)
+	}
+	r.notify(Event{Kind: Retrying, Checkpoint: r.cp, Step: step.Name, Attempt: attempt, Err: own.error, Wait: wait})
+	if err := pause(ctx, wait); err != nil {
+		return err
+	}
+	return r.wait(ctx)
+}
+
+// attempt runs the step once, and publishes its end.
+func (r *runner[S]) attempt(ctx context.Context, step Step[S]) error {
+	s, err := r.state()
+	if err != nil {
+		return err
+	}
+	if step.transact != nil {
+		return r.transact(ctx, step, s)
+	}
+	s, err = protect(func() (S, error) { return step.Run(ctx, s, r.cp.Key()) })
+	if err != nil {
+		return &stepError{err}
+	}
+	return r.finish(ctx, s)
+}
+
+// finish publishes the end of an asynchronous step.
+func (r *runner[S]) finish(ctx context.Context, s S) error {
+	next, err := r.after(s)
+	if err != nil {
+		return err
+	}
+	return tooLarge(r.publish(ctx, next))
+}
+
+// after is the checkpoint of the next step's end.
+func (r *runner[S]) after(s S) (Checkpoint, error) {
+	state, err := encode(s, r.task.stateLimit())
+	if err != nil {
+		return Checkpoint{}, &stepError{err}
+	}
+	return r.cp.advance(state), nil
+}
+
+// tooLarge is the step's own fault, although the journal says so.
+func tooLarge(err error) error {
+	if errors.Is(err, ErrTooLarge) {
+		return &stepError{err}
+	}
+	return err
+}
+
+// transact runs a synchronous step. It is run again, with nothing of the run before left, for as long as that is the
+// journal's affair.
+func (r *runner[S]) transact(ctx context.Context, step Step[S], s S) error {
+	var next Checkpoint
+	err := r.insist(ctx, func() error {
+		next = Checkpoint{}
+		err := step.transact(ctx, r.journal, r.claim, s, func(s S) (Checkpoint, error) {
+			after, err := r.after(s)
+			if err != nil {
+				return after, err
+			}
+			next = r.seal(after)
+			return next, nil
+		})
+		if next.Version == 0 { // it has not come as far as the checkpoint
+			return err
+		}
+		return r.settle(ctx, next, err)
+	})
+	return tooLarge(r.landed(next, err))
+}
+
+// halt records that a step has failed for good.
+func (r *runner[S]) halt(ctx context.Context, step Step[S], attempts int, cause error) error {
+	f := Failure{Step: step.Name, Attempts: attempts, Message: excerpt(cause.Error(), 4<<10), At: time.Now().Round(0)}
+	var p *PanicError
+	if errors.As(cause, &p) {
+		f.Stack = excerpt(p.Stack, 8<<10)
+	}
+	if err := r.publish(ctx, r.cp.stop(f)); err != nil {
+		return errors.Join(err, &stepError{cause})
+	}
+	r.notify(Event{Kind: Halted, Checkpoint: r.cp, Step: step.Name, Attempt: attempts, Err: cause})
+	return &StoppedError{Checkpoint: r.cp, Cause: cause}
+}
+
+func excerpt(s string, most int) string {
+	if len(s) <= most {
+		return s
+	}
+	return s[:most] + "…"
+}

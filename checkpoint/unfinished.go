@@ -1,0 +1,46 @@
+package checkpoint
+
+import (
+	"context"
+	"errors"
+)
+
+// errUnfinished is the failure of a task that stops because nobody knows whether a step has ended.
+var errUnfinished = errors.New("an earlier leader began this step and did not see it end: it may have run, in part, or not at all. Find out with its key, then resume (it is run again)")
+
+// start records the start of a step that wants that, and decides about one whose start is recorded already. It reports
+// true when the step is known to have ended, and is not to be run.
+func (r *runner[S]) start(ctx context.Context, step Step[S]) (ran bool, err error) {
+	if !step.recordsStart() {
+		return false, nil
+	}
+	if r.cp.Status != Started {
+		begun := r.cp
+		begun.Status = Started
+		return false, r.publish(ctx, begun)
+	}
+	s, err := r.state()
+	if err != nil {
+		return false, err
+	}
+	decision := step.Unfinished
+	if step.Ask != nil {
+		s, err = protect(func() (asked S, err error) {
+			decision, asked, err = step.Ask(ctx, s, r.cp.Key())
+			return asked, err
+		})
+		if ctx.Err() != nil {
+			return false, context.Cause(ctx)
+		}
+		if err != nil {
+			return false, r.halt(ctx, step, 0, errors.Join(errUnfinished, err))
+		}
+	}
+	switch decision {
+	case Finished:
+		return true, r.finish(ctx, s)
+	case Stop:
+		return false, r.halt(ctx, step, 0, errUnfinished)
+	}
+	return false, nil
+}
