@@ -96,7 +96,7 @@ func explain(err error) error {
 	case "3F000", "42883", "42P01": // no schema, no function, no table
 		return store.NotInstalled("the database has no schema ringfence that fits: "+pg.Message, err)
 	case "42501":
-		return store.Setup("the guard's role lacks a privilege: "+pg.Message, "an operator runs guard install again with the guard's role")
+		return store.Setup("the role lacks a privilege: "+pg.Message, "an operator runs guard install again, with this role as the guard's (GUARD_POSTGRES_UPSTREAM) or among GUARD_POSTGRES_LEADERS")
 	}
 	return err
 }

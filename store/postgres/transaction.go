@@ -36,7 +36,7 @@ func Begin(ctx context.Context, db Beginner, c fence.Claim, o pgx.TxOptions) (pg
 	tx, err := db.BeginTx(ctx, o)
 	if err != nil {
 		rollBack(ctx, db)
-		return nil, fmt.Errorf("begin under %s: %w", c, explain(Refused(err, c)))
+		return nil, fmt.Errorf("begin under %s: %w", c, Explain(err, c))
 	}
 	return tx, nil
 }
@@ -45,7 +45,7 @@ func Begin(ctx context.Context, db Beginner, c fence.Claim, o pgx.TxOptions) (pg
 // it fails with 40001 when a raise came after the transaction's snapshot. After an error roll back.
 func Enter(ctx context.Context, tx pgx.Tx, c fence.Claim) error {
 	if _, err := tx.Exec(ctx, enterQuery(c)); err != nil {
-		return fmt.Errorf("enter under %s: %w", c, explain(Refused(err, c)))
+		return fmt.Errorf("enter under %s: %w", c, Explain(err, c))
 	}
 	return nil
 }
@@ -91,3 +91,6 @@ func rollBack(ctx context.Context, db Beginner) {
 		_ = conn.Close(ctx) // it is of no use to anybody
 	}
 }
+
+// Explain says what an error of one of ringfence's functions means: a refusal, and what to do. Others come back as they are.
+func Explain(err error, c fence.Claim) error { return explain(Refused(err, c)) }

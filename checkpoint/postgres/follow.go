@@ -1,0 +1,157 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/ringfence/ringfence/checkpoint"
+	"github.com/ringfence/ringfence/fence"
+)
+
+// channel is where publishes are told of. The payload is the task.
+const channel = "ringfence_checkpoint"
+
+// quiet is the least time between two notices. They are sent apart from the steps, on a connection of their own: NOTIFY
+// in a step's transaction would hold a lock of the whole database during COMMIT, so that no two steps commit at once.
+const quiet = 50 * time.Millisecond
+
+// published hands a task to tell. When that is behind, polling has to do.
+func (j *Journal) published(task checkpoint.Name) {
+	select {
+	case j.news <- task:
+	default:
+	}
+}
+
+// tell sends notices until ctx ends.
+func (j *Journal) tell(ctx context.Context) {
+	for {
+		tasks, ok := j.gather(ctx)
+		if !ok {
+			return
+		}
+		bounded, cancel := context.WithTimeout(ctx, 5*time.Second)
+		// A notice that is lost costs a standby no more than the wait for its next look.
+		_, _ = j.pool.Exec(bounded, `select pg_notify($1, t) from unnest($2::text[]) as t`, channel, tasks)
+		cancel()
+	}
+}
+
+// gather waits for news and collects what follows closely.
+func (j *Journal) gather(ctx context.Context) (tasks []checkpoint.Name, ok bool) {
+	known := map[checkpoint.Name]bool{}
+	add := func(n checkpoint.Name) {
+		if !known[n] {
+			known[n] = true
+			tasks = append(tasks, n)
+		}
+	}
+	select {
+	case <-ctx.Done():
+		return nil, false
+	case n := <-j.news:
+		add(n)
+	}
+	over := time.NewTimer(quiet)
+	defer over.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil, false
+		case n := <-j.news:
+			add(n)
+		case <-over.C:
+			return tasks, true
+		}
+	}
+}
+
+// Follow is checkpoint.Journal's: LISTEN, and a look every Options.Poll. It holds one connection of the pool. Through a
+// pooler in transaction mode notices do not arrive, and looking has to do.
+func (j *Journal) Follow(ctx context.Context, task checkpoint.Name, each func(checkpoint.Checkpoint) error) error {
+	f := follower{Journal: j, task: task, each: each}
+	for {
+		err := f.listen(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case f.failed != nil:
+			return f.failed
+		case err != nil:
+			if err := answered(ctx, err, fence.Claim{}); !errors.Is(err, checkpoint.ErrTransient) {
+				return err
+			}
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(j.o.Poll):
+		}
+	}
+}
+
+// follower is one call of Follow.
+type follower struct {
+	*Journal
+	task    checkpoint.Name
+	each    func(checkpoint.Checkpoint) error
+	version int64
+	failed  error // each's
+}
+
+// listen follows over one connection until that breaks.
+func (f *follower) listen(ctx context.Context) error {
+	conn, err := f.pool.Acquire(ctx)
+	if err != nil {
+		return err
+	}
+	defer conn.Release()
+	if _, err := conn.Exec(ctx, "listen "+channel); err != nil {
+		return err
+	}
+	defer func() { // the connection goes back to the pool, without the LISTEN
+		bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+		defer cancel()
+		if _, err := conn.Exec(bounded, "unlisten "+channel); err != nil {
+			_ = conn.Conn().Close(bounded)
+		}
+	}()
+	for {
+		if err := f.look(ctx); err != nil {
+			return err
+		}
+		if err := f.await(ctx, conn.Conn()); err != nil {
+			return err
+		}
+	}
+}
+
+// await returns when there may be something new: at a notice of this task, or when it is time to look.
+func (f *follower) await(ctx context.Context, conn *pgx.Conn) error {
+	bounded, cancel := context.WithTimeout(ctx, f.o.Poll)
+	defer cancel()
+	for {
+		n, err := conn.WaitForNotification(bounded)
+		switch {
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case err != nil && conn.IsClosed():
+			return err
+		case err != nil, n.Payload == string(f.task):
+			return nil
+		}
+	}
+}
+
+// look hands on a newer checkpoint.
+func (f *follower) look(ctx context.Context) error {
+	found, err := f.Load(ctx, f.task)
+	if err != nil || len(found) == 0 || found[0].Version <= f.version {
+		return err
+	}
+	f.version = found[0].Version
+	f.failed = f.each(found[0])
+	return f.failed
+}

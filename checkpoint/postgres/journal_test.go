@@ -1,0 +1,135 @@
+package postgres_test
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/ringfence/ringfence/checkpoint/checkpointtest"
+	"github.com/ringfence/ringfence/checkpoint/postgres"
+	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/servers"
+	"github.com/ringfence/ringfence/internal/servers/serverstest"
+	store "github.com/ringfence/ringfence/store/postgres"
+)
+
+func TestMain(m *testing.M) { serverstest.RunMain(m) }
+
+// database is a fresh one, with the schema installed for a guard's role and for the leaders' role app.
+type database struct {
+	pg   *servers.Postgres
+	name string
+}
+
+func installed(t testing.TB) database {
+	t.Helper()
+	pg := serverstest.SharedPostgres(t)
+	d := database{pg, serverstest.FreshDatabase(t, pg)}
+	d.exec(t, `do $$ begin
+	    if not exists (select from pg_roles where rolname = 'guard_role') then create role guard_role login; end if;
+	    if not exists (select from pg_roles where rolname = 'app') then create role app login; end if;
+	  end $$; create table effect (place bigserial primary key, value text not null, token bigint); grant all on all tables in schema public to app; grant all on all sequences in schema public to app`)
+	if err := store.Install(t.Context(), d.url("postgres"), "guard_role", "app"); err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+func (d database) url(role string) string { return d.pg.URL(role, d.name) }
+
+func (d database) exec(t testing.TB, sql string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 20*time.Second)
+	defer cancel()
+	conn, err := pgx.Connect(ctx, d.url("postgres"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(ctx)
+	if _, err := conn.PgConn().Exec(ctx, sql).ReadAll(); err != nil {
+		t.Fatalf("%s: %v", sql, err)
+	}
+}
+
+// list reads one column of text.
+func (d database) list(t testing.TB, sql string) []string {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), d.url("postgres"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(context.WithoutCancel(t.Context()))
+	rows, err := conn.Query(t.Context(), sql)
+	if err != nil {
+		t.Fatal(err)
+	}
+	found, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
+
+// journal is one process's: its own pool, as the leaders' role, which raises by the guard's.
+func (d database) journal(t testing.TB, o postgres.Options) *postgres.Journal {
+	t.Helper()
+	pool, err := pgxpool.New(t.Context(), d.url("app"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(pool.Close)
+	if o.Raiser == nil {
+		o.Raiser = store.NewRaiser(d.url("guard_role"))
+	}
+	j := postgres.New(pool, o)
+	t.Cleanup(j.Close)
+	return j
+}
+
+func (d database) fixture(t *testing.T) checkpointtest.Fixture {
+	j := d.journal(t, postgres.Options{Limit: 4 << 20})
+	var token atomic.Int64
+	token.Store(1 << 60)
+	return checkpointtest.Fixture{
+		Journal: j, Second: d.journal(t, postgres.Options{Limit: 4 << 20}), Limit: 4 << 20,
+		Lead: func(t *testing.T, r fence.Resource) fence.Claim {
+			t.Helper()
+			c := fence.Claim{Resource: r, Token: fence.Token(token.Add(1)), Issuer: fence.Unverified, Holder: fmt.Sprintf("leader-%d", token.Load())}
+			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+			defer cancel()
+			if err := j.Raise(ctx, c); err != nil {
+				t.Fatalf("raise: %v", err)
+			}
+			return c
+		},
+	}
+}
+
+func TestPostgresKeepsTheContract(t *testing.T) {
+	checkpointtest.Run(t, func(t *testing.T) checkpointtest.Fixture { return installed(t).fixture(t) })
+}
+
+func TestPostgresKeepsTheContractOfSynchronousSteps(t *testing.T) {
+	for _, level := range []pgx.TxIsoLevel{pgx.ReadCommitted, pgx.Serializable} {
+		t.Run(string(level), func(t *testing.T) {
+			checkpointtest.RunTransactor(t, func(t *testing.T) checkpointtest.TransactorFixture[pgx.Tx] {
+				d := installed(t)
+				f := d.fixture(t)
+				f.Journal = d.journal(t, postgres.Options{Limit: f.Limit, Transaction: pgx.TxOptions{IsoLevel: level}})
+				return checkpointtest.TransactorFixture[pgx.Tx]{
+					Fixture: f,
+					Effect: func(ctx context.Context, tx pgx.Tx, value string) error {
+						_, err := tx.Exec(ctx, "insert into effect (value) values ($1)", value)
+						return err
+					},
+					Effects: func(t *testing.T) []string { return d.list(t, "select value from effect order by place") },
+				}
+			})
+		})
+	}
+}

@@ -1,0 +1,77 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/ringfence/ringfence/checkpoint"
+	"github.com/ringfence/ringfence/fence"
+	store "github.com/ringfence/ringfence/store/postgres"
+)
+
+// Transact is checkpoint.Transactor's.
+func (j *Journal) Transact(ctx context.Context, c fence.Claim, work func(ctx context.Context, tx pgx.Tx) (checkpoint.Checkpoint, error)) error {
+	conn, err := j.pool.Acquire(ctx)
+	if err != nil {
+		return answered(ctx, err, c)
+	}
+	defer conn.Release() // one that is still in a transaction is closed, which rolls back
+	cp, err := j.transact(ctx, conn, c, work)
+	if err != nil {
+		return err
+	}
+	j.published(cp.Task)
+	return nil
+}
+
+func (j *Journal) transact(ctx context.Context, conn *pgxpool.Conn, c fence.Claim, work func(ctx context.Context, tx pgx.Tx) (checkpoint.Checkpoint, error)) (checkpoint.Checkpoint, error) {
+	tx, err := store.Begin(ctx, conn, c, j.o.Transaction)
+	if err != nil {
+		return checkpoint.Checkpoint{}, answered(ctx, err, c)
+	}
+	cp, err := work(ctx, tx)
+	if err != nil {
+		_ = tx.Rollback(context.WithoutCancel(ctx)) // or the connection is gone, and the transaction with it
+		return cp, unlanded(conn, err)
+	}
+	document, err := j.encode(c, cp)
+	if err != nil {
+		_ = tx.Rollback(context.WithoutCancel(ctx))
+		return cp, err
+	}
+	return cp, j.commit(ctx, conn, c, cp, document)
+}
+
+// commit writes the checkpoint and commits, in one round trip. When the first fails the second is not done.
+func (j *Journal) commit(ctx context.Context, conn *pgxpool.Conn, c fence.Claim, cp checkpoint.Checkpoint, document []byte) error {
+	var b pgx.Batch
+	b.Queue(`select ringfence.publish($1, $2, $3, $4, $5, $6)`, c.Resource, int64(c.Token), c.Issuer, cp.Task, cp.Version, document)
+	b.Queue(`commit`)
+	results := conn.SendBatch(ctx, &b)
+	_, err := results.Exec()
+	if err != nil {
+		return landed(ctx, errors.Join(err, results.Close()), c)
+	}
+	tag, err := results.Exec()
+	if err = errors.Join(err, results.Close()); err != nil {
+		return landed(ctx, err, c)
+	}
+	if tag.String() != "COMMIT" { // the step has hidden an error: Postgres answers ROLLBACK to the COMMIT of a failed transaction
+		return fmt.Errorf("the step's transaction had failed before its end, so all of it was rolled back: %w", pgx.ErrTxCommitRollback)
+	}
+	return nil
+}
+
+// unlanded is work's error, and whether the same transaction may do better when tried again. Nothing has landed. A time
+// limit that work has set itself closes the connection too, and is work's own affair.
+func unlanded(conn *pgxpool.Conn, err error) error {
+	own := errors.As(err, new(*checkpoint.PanicError)) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
+	if !own && (conn.Conn().IsClosed() || again(err)) {
+		return fmt.Errorf("%w: %w", checkpoint.ErrTransient, err)
+	}
+	return err
+}
