@@ -23,6 +23,7 @@ type standby struct {
 	leader  fence.Token
 	dropped time.Time // when the last leader that was seen was gone
 	won     time.Time
+	own     fence.Token // of the term that was won
 }
 
 // Campaign implements fence.Elector.
@@ -37,6 +38,9 @@ func (s *standby) Campaign(ctx context.Context, r fence.Resource, holder string)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.won = time.Now()
+	if err == nil {
+		s.own = term.Token()
+	}
 	return term, err
 }
 
@@ -90,11 +94,16 @@ func (s *standby) took() (t TakeOver, raised time.Time) {
 	defer s.mu.Unlock()
 	raised = time.Now()
 	t.Raise = raised.Sub(s.won)
-	if !s.dropped.IsZero() {
-		t.Election = max(0, s.won.Sub(s.dropped)) // the win may be heard of before the queue is
-		if !s.heard.IsZero() {
-			t.Detection = max(0, s.dropped.Sub(s.heard))
-		}
+	dropped := s.dropped
+	if s.leader != s.own { // the win was heard of before the queue was
+		dropped = s.won
+	}
+	if s.observer == nil || dropped.IsZero() {
+		return t, raised
+	}
+	t.Election = max(0, s.won.Sub(dropped))
+	if !s.heard.IsZero() {
+		t.Detection = max(0, dropped.Sub(s.heard))
 	}
 	return t, raised
 }

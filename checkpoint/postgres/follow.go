@@ -3,9 +3,11 @@ package postgres
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/ringfence/ringfence/checkpoint"
 	"github.com/ringfence/ringfence/fence"
@@ -18,7 +20,7 @@ const channel = "ringfence_checkpoint"
 // in a step's transaction would hold a lock of the whole database during COMMIT, so that no two steps commit at once.
 const quiet = 50 * time.Millisecond
 
-// published hands a task to tell. When that is behind, polling has to do.
+// published hands a task to tell. When that is behind, a standby's next look has to do.
 func (j *Journal) published(task checkpoint.Name) {
 	select {
 	case j.news <- task:
@@ -26,47 +28,42 @@ func (j *Journal) published(task checkpoint.Name) {
 	}
 }
 
-// tell sends notices until ctx ends.
+// tell sends notices until ctx ends: the first at once, those that follow closely together.
 func (j *Journal) tell(ctx context.Context) {
-	for {
-		tasks, ok := j.gather(ctx)
-		if !ok {
-			return
-		}
-		bounded, cancel := context.WithTimeout(ctx, 5*time.Second)
-		// A notice that is lost costs a standby no more than the wait for its next look.
-		_, _ = j.pool.Exec(bounded, `select pg_notify($1, t) from unnest($2::text[]) as t`, channel, tasks)
-		cancel()
-	}
-}
-
-// gather waits for news and collects what follows closely.
-func (j *Journal) gather(ctx context.Context) (tasks []checkpoint.Name, ok bool) {
-	known := map[checkpoint.Name]bool{}
-	add := func(n checkpoint.Name) {
-		if !known[n] {
-			known[n] = true
-			tasks = append(tasks, n)
-		}
-	}
-	select {
-	case <-ctx.Done():
-		return nil, false
-	case n := <-j.news:
-		add(n)
-	}
-	over := time.NewTimer(quiet)
-	defer over.Stop()
 	for {
 		select {
 		case <-ctx.Done():
-			return nil, false
-		case n := <-j.news:
-			add(n)
-		case <-over.C:
-			return tasks, true
+			return
+		case first := <-j.news:
+			j.notify(ctx, j.gather(first))
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(quiet):
 		}
 	}
+}
+
+// gather is first and whatever else is there.
+func (j *Journal) gather(first checkpoint.Name) []checkpoint.Name {
+	tasks := []checkpoint.Name{first}
+	for {
+		select {
+		case n := <-j.news:
+			tasks = append(tasks, n)
+		default:
+			slices.Sort(tasks)
+			return slices.Compact(tasks)
+		}
+	}
+}
+
+// notify sends one notice for each task. One that is lost costs a standby no more than the wait for its next look.
+func (j *Journal) notify(ctx context.Context, tasks []checkpoint.Name) {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	_, _ = j.pool.Exec(ctx, `select pg_notify($1, t) from unnest($2::text[]) as t`, channel, tasks)
 }
 
 // Follow is checkpoint.Journal's: LISTEN, and a look every Options.Poll. It holds one connection of the pool. Through a
@@ -119,7 +116,7 @@ func (f *follower) listen(ctx context.Context) error {
 		}
 	}()
 	for {
-		if err := f.look(ctx); err != nil {
+		if err := f.look(ctx, conn); err != nil {
 			return err
 		}
 		if err := f.await(ctx, conn.Conn()); err != nil {
@@ -145,9 +142,9 @@ func (f *follower) await(ctx context.Context, conn *pgx.Conn) error {
 	}
 }
 
-// look hands on a newer checkpoint.
-func (f *follower) look(ctx context.Context) error {
-	found, err := f.Load(ctx, f.task)
+// look hands on a newer checkpoint. It asks over the connection that it has: a small pool may have no other.
+func (f *follower) look(ctx context.Context, conn *pgxpool.Conn) error {
+	found, err := load(ctx, conn, f.task)
 	if err != nil || len(found) == 0 || found[0].Version <= f.version {
 		return err
 	}

@@ -21,7 +21,6 @@ package postgres
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -88,14 +87,16 @@ func Step[S any](name string, run func(ctx context.Context, tx pgx.Tx, s S) (S, 
 
 // Raise is fence.Raiser's. Where the mark is raised to the claim already, such as through a guard, it only looks.
 func (j *Journal) Raise(ctx context.Context, c fence.Claim) error {
-	_, err := j.pool.Exec(ctx, `select ringfence.enter($1, $2, $3)`, c.Resource, int64(c.Token), c.Issuer)
-	if err = answered(ctx, err, c); !errors.Is(err, fence.ErrNotLeader) {
-		return err
+	var open bool
+	err := j.pool.QueryRow(ctx, `select ringfence.is_open($1, $2, $3)`, c.Resource, int64(c.Token), c.Issuer).Scan(&open)
+	if err != nil || open {
+		return answered(ctx, err, c)
 	}
-	if j.o.Raiser == nil {
-		return fmt.Errorf("%w; the journal was given no Raiser, so raise it on the same database elsewhere", err)
+	if j.o.Raiser != nil {
+		return answered(ctx, j.o.Raiser.Raise(ctx, c), c)
 	}
-	return answered(ctx, j.o.Raiser.Raise(ctx, c), c)
+	_, err = j.pool.Exec(ctx, `select ringfence.enter($1, $2, $3)`, c.Resource, int64(c.Token), c.Issuer) // it says why not
+	return answered(ctx, err, c)
 }
 
 // Take is checkpoint.Journal's: one statement.
@@ -135,18 +136,27 @@ func (j *Journal) Publish(ctx context.Context, c fence.Claim, cp checkpoint.Chec
 
 // Load is checkpoint.Journal's.
 func (j *Journal) Load(ctx context.Context, only ...checkpoint.Name) ([]checkpoint.Checkpoint, error) {
-	rows, err := j.pool.Query(ctx, `select checkpoint from ringfence.checkpoints($1)`, only)
+	found, err := load(ctx, j.pool, only...)
+	return found, answered(ctx, err, fence.Claim{})
+}
+
+// querier is a pool, or a connection of it.
+type querier interface {
+	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
+}
+
+func load(ctx context.Context, q querier, only ...checkpoint.Name) ([]checkpoint.Checkpoint, error) {
+	rows, err := q.Query(ctx, `select checkpoint from ringfence.checkpoints($1)`, only)
 	if err != nil {
-		return nil, answered(ctx, err, fence.Claim{})
+		return nil, err
 	}
-	found, err := pgx.CollectRows(rows, func(r pgx.CollectableRow) (checkpoint.Checkpoint, error) {
+	return pgx.CollectRows(rows, func(r pgx.CollectableRow) (checkpoint.Checkpoint, error) {
 		var document []byte
 		if err := r.Scan(&document); err != nil {
 			return checkpoint.Checkpoint{}, err
 		}
 		return decode(document)
 	})
-	return found, answered(ctx, err, fence.Claim{})
 }
 
 func (j *Journal) encode(c fence.Claim, cp checkpoint.Checkpoint) ([]byte, error) {

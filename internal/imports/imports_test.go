@@ -44,9 +44,10 @@ var allowed = map[string][]string{
 	"internal/servers":          {pgx, redis, zk, "golang.org/x/sys", "golang.org/x/sync/errgroup"},
 	"internal/servers/serverstest": {
 		"internal/servers", "go.uber.org/goleak", pgx},
-	"internal/settings": {"github.com/caarlos0/env/v11"},
-	"internal/imports":  {},
-	"internal/endtoend": {},
+	"internal/settings":   {"github.com/caarlos0/env/v11"},
+	"internal/succession": {},
+	"internal/imports":    {},
+	"internal/endtoend":   {},
 }
 
 // testOnly must not reach a user's binary.

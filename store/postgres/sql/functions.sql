@@ -2,12 +2,6 @@
 -- SECURITY DEFINER functions touch the tables of this schema and nothing else; what needs a privilege of the server
 -- (reading pg_stat_activity, ending a backend) runs with the caller's own.
 
--- server is the identity of the database as marks remember it: it changes with a failover or a restore.
-create or replace function ringfence.server() returns text
-language sql volatile security definer set search_path = pg_catalog, pg_temp as $$
-    select system_identifier || '/' || substr(pg_walfile_name(pg_current_wal_insert_lsn()), 1, 8) from pg_control_system()
-$$;
-
 -- version is the schema's.
 create or replace function ringfence.version() returns integer
 language sql stable security definer set search_path = pg_catalog, pg_temp as $$
@@ -48,11 +42,13 @@ begin
         select case
                  when m.issuer <> p_issuer then 'issuer'
                  when m.token > wanted.token then 'stale'
-                 when m.token is null or m.token < wanted.token or m.server <> v_server then 'raise'
+                 when m.token is null or m.token < wanted.token or m.server <> v_server
+                   or not exists (select from ringfence.gate g where g.resource = m.resource -- raised by an older version
+                                     and (g.token, g.issuer, g.server) = (m.token, m.issuer, m.server)) then 'raise'
                  when exists (select from ringfence.session s where s.resource = m.resource
                                 and (s.token <> m.token or s.issuer <> m.issuer))
                    or not exists (select from ringfence.gate g where g.resource = m.resource and g.open)
-                      and exists (select from ringfence.inside(m.resource, m.token, m.issuer)) then 'revoke'
+                      and exists (select from ringfence.inside(m.resource, m.token, m.issuer) i where i.pids <> '{}' or i.gids <> '{}') then 'revoke'
                  else 'admitted'
                end as step,
                wanted.place, wanted.resource, m.token, m.issuer, m.holder, m.raised_at,
@@ -109,13 +105,14 @@ begin
     end if;
 end $$;
 
--- shut makes the gate one for this mark, and shut, unless it is one for this mark already. The caller holds the mark.
+-- shut makes the gate one for this mark, and shut, unless it is one for this mark already. The caller holds the mark. A row
+-- that stays as it is must not be locked either (ON CONFLICT DO UPDATE would): enter takes that for a replacement.
 create or replace function ringfence.shut(p_resource text, p_token bigint, p_issuer text, p_server text) returns void
 language sql volatile security definer set search_path = pg_catalog, pg_temp as $$
-    insert into ringfence.gate as g (resource, token, issuer, server, open)
-    values (p_resource, p_token, p_issuer, p_server, false)
-        on conflict (resource) do update set token = p_token, issuer = p_issuer, server = p_server, open = false
-     where (g.token, g.issuer, g.server) is distinct from (p_token, p_issuer, p_server)
+    insert into ringfence.gate (resource, token, issuer, server, open)
+    values (p_resource, p_token, p_issuer, p_server, false) on conflict do nothing;
+    update ringfence.gate g set token = p_token, issuer = p_issuer, server = p_server, open = false
+     where g.resource = p_resource and (g.token, g.issuer, g.server) is distinct from (p_token, p_issuer, p_server)
 $$;
 
 -- others lists the sessions of a resource that are not under its mark; nothing unless the mark is the one given.
@@ -142,29 +139,12 @@ language sql stable set search_path = pg_catalog, pg_temp as $$
     select pg_has_role(current_user, 'pg_read_all_stats', 'usage')
 $$;
 
--- inside lists the transactions of a resource that have entered under another token and have not ended. Call it after the
--- raise has committed: since then none enters any more, so what is not listed is over. pid is null for a prepared one.
-create or replace function ringfence.inside(p_resource text, p_token bigint, p_issuer text)
-returns table (pid integer, gid text)
-language sql volatile security definer set search_path = pg_catalog, pg_temp as $$
-    with held as materialized (
-        select l.pid, l.virtualtransaction, (l.classid::bigint << 32) | l.objid::bigint as key
-          from pg_locks l
-         where l.locktype = 'advisory' and l.objsubid = 1 and l.granted
-           and l.database = (select d.oid from pg_database d where d.datname = current_database())
-    )
-    select distinct h.pid, x.gid
-      from held h
-      left join pg_prepared_xacts x on h.virtualtransaction = '-1/' || x.transaction
-     where h.key = ringfence.entrance(p_resource)
-       and not exists (select from held own where own.virtualtransaction = h.virtualtransaction
-                          and own.key = ringfence.entrance(p_resource, p_token, p_issuer))
-$$;
-
 -- open lets transactions enter under the mark, if it still is this one. The caller has seen that nothing older is left,
--- neither a session nor a transaction.
+-- neither a session nor a transaction. The mark is locked so that two of them do not meet at the gate's row: the second would
+-- leave a lock on it, which enter takes for a replacement.
 create or replace function ringfence.open(p_resource text, p_token bigint, p_issuer text) returns void
 language sql volatile security definer set search_path = pg_catalog, pg_temp as $$
+    select from ringfence.mark m where m.resource = p_resource for no key update;
     update ringfence.gate set open = true
      where resource = p_resource and token = p_token and issuer = p_issuer and not open
 $$;
@@ -192,22 +172,23 @@ begin
         raise insufficient_privilege using message = format('role %I lacks pg_read_all_stats', current_user);
     end if;
     remaining := '{}'; blocked := '{}';
-    select coalesce(array_agg(i.pid) filter (where i.pid is not null), '{}'), coalesce(array_agg(i.gid) filter (where i.gid is not null), '{}')
-      into v_inside, prepared from ringfence.inside(p_resource, p_token, p_issuer) i;
+    -- Asked before the list of those inside, which others could join while the mark is another one.
+    select exists (select from ringfence.marks(array[p_resource]) m where m.token = p_token and m.issuer = p_issuer) into current;
+    select i.pids, i.gids into v_inside, prepared from ringfence.inside(p_resource, p_token, p_issuer) i;
     -- List first, look second: what is listed was alive before, so what is not seen then is gone.
     select array_agg(o.pid), array_agg(o.backend_start) into v_listed_pids, v_listed_starts
       from ringfence.others(p_resource, p_token, p_issuer) o;
-    -- Asked after the list, which is empty when the mark is another one: that must not pass for nobody is left.
-    select exists (select from ringfence.marks(array[p_resource]) m where m.token = p_token and m.issuer = p_issuer) into current;
+    -- And after the list of sessions, which is empty when the mark is another one: that must not pass for nobody is left.
+    select current and exists (select from ringfence.marks(array[p_resource]) m where m.token = p_token and m.issuer = p_issuer) into current;
     if not current then
-        v_inside := '{}'; prepared := '{}'; -- they may be newer
+        v_inside := '{}'; prepared := '{}'; -- they may be under a newer mark
     end if;
     perform pg_stat_clear_snapshot();
     for s in
         select o.pid, o.backend_start, a.pid is not null as alive, a.usename
           from unnest(v_listed_pids, v_listed_starts) as o(pid, backend_start)
           left join pg_stat_activity a on a.pid = o.pid and a.backend_start = o.backend_start
-        union -- a transaction's own end takes it off the list of those inside
+        union -- their own end takes them off the list of those inside
         select i.pid, a.backend_start, true, a.usename
           from unnest(v_inside) as i(pid) left join pg_stat_activity a on a.pid = i.pid
     loop
@@ -216,11 +197,11 @@ begin
             continue;
         end if;
         remaining := remaining || s.pid;
-        continue when not p_signal;
+        continue when not p_signal or s.pid = 0;
         begin
             perform pg_terminate_backend(s.pid);
         exception when insufficient_privilege then
-            blocked := blocked || s.usename::text;
+            blocked := blocked || coalesce(s.usename::text, 'a background process');
         end;
     end loop;
     gone := cardinality(v_pids);

@@ -1,0 +1,129 @@
+package succession
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/ringfence/ringfence/checkpoint"
+	"github.com/ringfence/ringfence/fence"
+)
+
+// boundary is a place in the life of a step where a process may end.
+type boundary string
+
+const (
+	beforeEffect  boundary = "before effect"
+	afterEffect   boundary = "after effect"   // nothing of the checkpoint was sent
+	beforePublish boundary = "before publish" // the journal is about to send it
+	duringCommit  boundary = "during commit"  // the bytes are with the server, the answer is not read
+	afterCommit   boundary = "after commit"
+)
+
+var boundaries = []boundary{beforeEffect, afterEffect, beforePublish, duringCommit, afterCommit}
+
+// ending is how a process ends: at a boundary of the n-th step that it begins, by SIGKILL or SIGSTOP.
+type ending struct {
+	At     boundary
+	Step   int
+	Signal syscall.Signal
+	Sends  int // duringCommit: which write of the commit's; a first one prepares statements
+
+	begun   int
+	pending atomic.Int64 // writes to go
+}
+
+// reach ends the process if this is its place.
+func (e *ending) reach(at boundary) {
+	if e.At == at && e.Step == e.begun {
+		e.now()
+	}
+}
+
+// now does not return from SIGKILL; from SIGSTOP it returns once the process is continued.
+func (e *ending) now() {
+	e.Step = -1 // once
+	if e.Signal == syscall.SIGSTOP {
+		fmt.Println("stopping")
+	}
+	_ = syscall.Kill(os.Getpid(), e.Signal)
+	time.Sleep(50 * time.Millisecond) // the signal may take another thread first
+}
+
+// wire is a connection that may end the process once it has sent something.
+type wire struct {
+	net.Conn
+	e *ending
+}
+
+func (w wire) Write(b []byte) (int, error) {
+	n, err := w.Conn.Write(b)
+	if w.e.pending.Load() > 0 && w.e.pending.Add(-1) == 0 {
+		w.e.now()
+	}
+	return n, err
+}
+
+// dial makes connections that are watched.
+func (e *ending) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	c, err := new(net.Dialer).DialContext(ctx, network, address)
+	return wire{c, e}, err
+}
+
+// sending brackets what publishes.
+func (e *ending) sending(publish func() error) error {
+	e.reach(beforePublish)
+	if e.At == duringCommit && e.Step == e.begun {
+		e.pending.Store(int64(e.Sends))
+	}
+	err := publish()
+	e.pending.Store(0)
+	if err == nil {
+		e.reach(afterCommit)
+	}
+	return err
+}
+
+// watched is a journal that ends the process at its boundaries.
+type watched struct {
+	checkpoint.Journal
+	e *ending
+}
+
+// Publish implements checkpoint.Journal.
+func (w watched) Publish(ctx context.Context, c fence.Claim, cp checkpoint.Checkpoint) error {
+	return w.e.sending(func() error { return w.Journal.Publish(ctx, c, cp) })
+}
+
+// watchedTransactor is one with transactions.
+type watchedTransactor struct {
+	watched
+	checkpoint.Transactor[pgx.Tx]
+}
+
+// Transact implements checkpoint.Transactor.
+func (w watchedTransactor) Transact(ctx context.Context, c fence.Claim, work func(ctx context.Context, tx pgx.Tx) (checkpoint.Checkpoint, error)) error {
+	sent := false
+	err := w.Transactor.Transact(ctx, c, func(ctx context.Context, tx pgx.Tx) (checkpoint.Checkpoint, error) {
+		cp, err := work(ctx, tx)
+		if err == nil {
+			w.e.reach(beforePublish)
+			if w.e.At == duringCommit && w.e.Step == w.e.begun {
+				w.e.pending.Store(int64(w.e.Sends))
+			}
+			sent = true
+		}
+		return cp, err
+	})
+	w.e.pending.Store(0)
+	if sent && err == nil {
+		w.e.reach(afterCommit)
+	}
+	return err
+}

@@ -1,0 +1,111 @@
+package succession
+
+import (
+	"bufio"
+	"context"
+	crand "crypto/rand"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/ringfence/ringfence/checkpoint"
+	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/fence/zookeeper"
+	"github.com/ringfence/ringfence/internal/servers/serverstest"
+)
+
+const (
+	hotRounds    = 40
+	hotSession   = 600 * time.Millisecond
+	coordination = "RINGFENCE_COORDINATOR"
+)
+
+// stand is what a hot copy does: it stands for election until the task is done.
+func (e errand) stand(ctx context.Context) error {
+	co, err := zookeeper.Open(ctx, os.Getenv(coordination), zookeeper.Options{SessionTimeout: hotSession})
+	if err != nil {
+		return err
+	}
+	defer co.Close()
+	o, err := openPostgres(ctx, e)
+	if err != nil {
+		return err
+	}
+	defer o.close()
+	c := checkpoint.Candidate[tally]{
+		Lead:     fence.Lead{Elector: co, Resource: resource, Holder: fmt.Sprintf("process %d", os.Getpid())},
+		Journal:  o.journal,
+		Observer: co,
+		Task: checkpoint.Task[tally]{Name: taskName, Rounds: hotRounds, Steps: []checkpoint.Step[tally]{book("book", e), book("close", e)},
+			Notify: func(n checkpoint.Event) {
+				switch n.Kind {
+				case checkpoint.TookOver:
+					fmt.Printf("took version %d: %+v\n", n.Checkpoint.Version, n.TakeOver)
+				case checkpoint.Began:
+					e.Ending.begun++
+				}
+			}},
+	}
+	_, err = c.Run(ctx)
+	return err
+}
+
+func TestTenHotCopiesWhoseLeadersAreKilledEndTheTaskWithEachRowOnce(t *testing.T) {
+	w := postgresWorld(t)
+	zk := serverstest.SharedZooKeeper(t)
+	t.Setenv(coordination, fmt.Sprintf("zk://%s/%s", zk.Addr(), strings.ToLower(crand.Text())))
+	r := seed(t)
+	var copies []*leader
+	var listening sync.WaitGroup
+	var mu sync.Mutex
+	var takeOvers []string
+	for n := range 10 {
+		e := end(r, syscall.SIGKILL)
+		e.Step += 3
+		if n == 0 {
+			e.At = "" // one lives
+		}
+		w.kind = "hot"
+		l := w.start(e, false)
+		copies = append(copies, l)
+		listening.Go(func() {
+			for in := bufio.NewScanner(l.said); in.Scan(); {
+				mu.Lock()
+				takeOvers = append(takeOvers, in.Text())
+				mu.Unlock()
+			}
+		})
+	}
+	listening.Wait() // until every copy has ended
+	killed := 0
+	for _, l := range copies {
+		switch code := l.wait(); code {
+		case -1:
+			killed++
+		case exitDone:
+		default:
+			t.Errorf("a copy ended with %d: %s", code, l.log)
+		}
+	}
+	var want []string
+	for i := range 2 * hotRounds {
+		want = append(want, fmt.Sprintf("%s %d", []string{"book", "close"}[i%2], i+1))
+	}
+	if got := w.exactlyOnce(); !slices.Equal(got, want) {
+		t.Errorf("the ledger holds %q", got)
+	}
+	if status := w.stored().Status; status != checkpoint.Done {
+		t.Errorf("the task is %s", status)
+	}
+	if killed < 5 {
+		t.Errorf("only %d leaders were killed", killed)
+	}
+	for _, line := range takeOvers {
+		t.Log(line)
+	}
+}

@@ -1,0 +1,188 @@
+package succession
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strconv"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/ringfence/ringfence/checkpoint"
+)
+
+func init() {
+	journals = map[string]struct {
+		open  func(context.Context, errand) (*opened, error)
+		world func(*testing.T) *world
+	}{
+		"postgres": {openPostgres, postgresWorld},
+	}
+}
+
+var deck []boundary
+
+// seed is RINGFENCE_SEED, or the time.
+func seed(t *testing.T) *rand.Rand {
+	n := uint64(time.Now().UnixNano())
+	if text := os.Getenv("RINGFENCE_SEED"); text != "" {
+		var err error
+		if n, err = strconv.ParseUint(text, 10, 64); err != nil {
+			t.Fatal(err)
+		}
+	}
+	deck = nil
+	t.Logf("RINGFENCE_SEED=%d go test -run '^%s$' ./internal/succession", n, t.Name())
+	return rand.New(rand.NewPCG(n, 1))
+}
+
+// end is a random ending; five in a row are at five boundaries.
+func end(r *rand.Rand, signal syscall.Signal) *ending {
+	if len(deck) == 0 {
+		deck = slices.Clone(boundaries)
+		r.Shuffle(len(deck), func(i, j int) { deck[i], deck[j] = deck[j], deck[i] })
+	}
+	at := deck[0]
+	deck = deck[1:]
+	return &ending{At: at, Step: 1 + r.IntN(3), Signal: signal, Sends: 1 + r.IntN(2)}
+}
+
+// steps is how many there are in all.
+func (w *world) steps() int { return rounds * len(w.stored().Steps) }
+
+// check looks at what is left when the task is done.
+func (w *world) check() (problems []string) {
+	cp := w.stored()
+	if cp.Status != checkpoint.Done {
+		problems = append(problems, fmt.Sprintf("the task is %s at step %d of round %d", cp.Status, cp.Step, cp.Round))
+	}
+	var once, least []string
+	for i := range w.steps() {
+		name := cp.Steps[i%len(cp.Steps)]
+		if w.exactlyOnce != nil && i%2 == 0 {
+			once = append(once, fmt.Sprintf("%s %d", name, i+1))
+		} else {
+			least = append(least, checkpoint.Key{Task: taskName, Run: 1, Round: int64(i/len(cp.Steps)) + 1, Step: name}.String())
+		}
+	}
+	if w.exactlyOnce != nil {
+		if got := w.exactlyOnce(); !slices.Equal(got, once) {
+			problems = append(problems, fmt.Sprintf("the synchronous effects are %q, want %q", got, once))
+		}
+	}
+	if got := slices.Compact(w.outside()); !slices.Equal(got, least) {
+		problems = append(problems, fmt.Sprintf("the asynchronous effects, repetitions in place left out, are %q, want %q", got, least))
+	}
+	return problems
+}
+
+// killed runs leaders until the task is done, each killed somewhere.
+func (w *world) killed(r *rand.Rand) (kills int) {
+	var pointer int64
+	for {
+		e := end(r, syscall.SIGKILL)
+		l := w.start(e, false)
+		version := l.took()
+		if version < pointer {
+			w.t.Errorf("leader %s took version %d after version %d", l.token, version, pointer)
+		}
+		pointer = version
+		switch code := l.wait(); code {
+		case -1:
+			kills++
+		case exitDone:
+			return kills
+		default:
+			w.t.Fatalf("leader %s ended with %d: %s", l.token, code, l.log)
+		}
+	}
+}
+
+// deposed runs leaders until the task is done, each stopped somewhere and woken when its successor has the checkpoint,
+// before that one does anything. It returns what deposed leaders have changed.
+func (w *world) deposed(r *rand.Rand) (stops int, problems []string) {
+	old := w.start(end(r, syscall.SIGSTOP), false)
+	old.took()
+	for {
+		if !old.stopped() {
+			if code := old.wait(); code != exitDone {
+				w.t.Fatalf("leader %s ended with %d: %s", old.token, code, old.log)
+			}
+			return stops, problems
+		}
+		stops++
+		next := w.start(end(r, syscall.SIGSTOP), true)
+		took := next.took()
+		old.wake()
+		if code := old.wait(); code != exitDeposed {
+			problems = append(problems, fmt.Sprintf("deposed leader %s ended with %d: %s", old.token, code, old.log))
+		}
+		if now := w.stored().Version; now != took {
+			problems = append(problems, fmt.Sprintf("version %d became %d after leader %s had taken it, by the deposed %s", took, now, next.token, old.token))
+			return stops, problems
+		}
+		next.goOn()
+		old = next
+	}
+}
+
+func TestKilledAtAnyBoundaryTheNextLeaderGoesOnWithTheRightStep(t *testing.T) {
+	for name, j := range journals {
+		t.Run(name, func(t *testing.T) {
+			r := seed(t)
+			kills := 0
+			for run := 0; run < 3; run++ {
+				w := j.world(t)
+				kills += w.killed(r)
+				for _, p := range w.check() {
+					t.Error(p)
+				}
+			}
+			t.Logf("%d leaders were killed", kills)
+			if kills < 6 {
+				t.Errorf("only %d leaders were killed", kills)
+			}
+		})
+	}
+}
+
+func TestADeposedLeaderThatWakesAtAnyBoundaryChangesNothing(t *testing.T) {
+	for name, j := range journals {
+		t.Run(name, func(t *testing.T) {
+			r := seed(t)
+			stops := 0
+			for run := 0; run < 2; run++ {
+				w := j.world(t)
+				n, problems := w.deposed(r)
+				stops += n
+				for _, p := range append(problems, w.check()...) {
+					t.Error(p)
+				}
+			}
+			t.Logf("%d leaders were deposed", stops)
+			if stops < 4 {
+				t.Errorf("only %d leaders were deposed", stops)
+			}
+		})
+	}
+}
+
+func TestWithoutTheFenceADeposedLeaderChangesTheTask(t *testing.T) {
+	for name, j := range journals {
+		t.Run(name, func(t *testing.T) {
+			r := seed(t)
+			for range 10 {
+				w := j.world(t)
+				w.unfence()
+				if _, problems := w.deposed(r); len(problems) > 0 {
+					t.Logf("as it should be: %s", problems[0])
+					return
+				}
+			}
+			t.Error("the test that removes the fence does not find that it is gone")
+		})
+	}
+}

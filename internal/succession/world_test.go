@@ -1,0 +1,162 @@
+package succession
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/ringfence/ringfence/checkpoint"
+	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/servers/serverstest"
+)
+
+func TestMain(m *testing.M) {
+	if e := errandFromEnvironment(); e != nil {
+		os.Exit(e.run())
+	}
+	os.Exit(serverstest.RunMain(m))
+}
+
+// journals is every journal that the tests run on: what a child opens, and what a test makes.
+var journals map[string]struct {
+	open  func(ctx context.Context, e errand) (*opened, error)
+	world func(t *testing.T) *world
+}
+
+// world is where one run of the tests takes place, as the test sees it.
+type world struct {
+	t          *testing.T
+	kind       string
+	url, raise string
+	journal    checkpoint.Journal
+	token      fence.Token
+
+	unfence     func()          // removes the check of the fence
+	exactlyOnce func() []string // effects of synchronous steps, in order; nil: there are none
+	outside     func() []string // effects of asynchronous ones, in order
+}
+
+// leader is a child process.
+type leader struct {
+	w      *world
+	cmd    *exec.Cmd
+	token  fence.Token
+	said   *bufio.Reader
+	goOn   func()
+	log    *strings.Builder
+	waited bool
+	code   int
+}
+
+// start starts the next leader.
+func (w *world) start(e *ending, wait bool) *leader {
+	w.t.Helper()
+	w.token++
+	text, err := json.Marshal(errand{Journal: w.kind, URL: w.url, Raise: w.raise, Token: 1<<60 + w.token, Wait: wait, Ending: e})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	self, err := os.Executable()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	l := &leader{w: w, token: 1<<60 + w.token, log: &strings.Builder{}}
+	l.cmd = exec.CommandContext(w.t.Context(), self)
+	l.cmd.Env = append(os.Environ(), "RINGFENCE_ERRAND="+string(text))
+	l.cmd.Stderr = l.log
+	in, err := l.cmd.StdinPipe()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	out, err := l.cmd.StdoutPipe()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	l.said, l.goOn = bufio.NewReader(out), func() { _, _ = in.Write([]byte("\n")) }
+	if err := l.cmd.Start(); err != nil {
+		w.t.Fatal(err)
+	}
+	w.t.Cleanup(func() { _ = l.cmd.Process.Kill(); l.wait() })
+	return l
+}
+
+// took waits until the leader has the checkpoint, and returns its version.
+func (l *leader) took() (version int64) {
+	l.w.t.Helper()
+	line, err := l.said.ReadString('\n')
+	if err != nil {
+		l.w.t.Fatalf("leader %s: %v; it ended with %d: %s", l.token, err, l.wait(), l.log)
+	}
+	if _, err := fmt.Sscanf(line, "took %d", &version); err != nil {
+		l.w.t.Fatalf("leader %s said %q", l.token, line)
+	}
+	return version
+}
+
+// stopped waits until the leader stands still; it reports false when it has ended instead, with its work done.
+func (l *leader) stopped() bool {
+	l.w.t.Helper()
+	line, err := l.said.ReadString('\n')
+	if err != nil {
+		return false
+	}
+	if !strings.HasPrefix(line, "stopping") {
+		l.w.t.Fatalf("leader %s said %q", l.token, line)
+	}
+	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
+		if still(l.cmd.Process.Pid) {
+			return true
+		}
+		if time.Now().After(deadline) {
+			l.w.t.Fatalf("leader %s does not stand still", l.token)
+		}
+	}
+}
+
+// still says that every thread of a process is stopped.
+func still(pid int) bool {
+	tasks, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
+	if err != nil || len(tasks) == 0 {
+		return false
+	}
+	for _, task := range tasks {
+		text, err := os.ReadFile(task)
+		if err == nil && !strings.Contains(string(text), ") T ") {
+			return false
+		}
+	}
+	return true
+}
+
+func (l *leader) wake() { _ = l.cmd.Process.Signal(syscall.SIGCONT) }
+
+// wait returns the exit code, -1 after a signal.
+func (l *leader) wait() int {
+	if !l.waited {
+		l.waited = true
+		_ = l.cmd.Wait()
+		l.code = l.cmd.ProcessState.ExitCode()
+	}
+	return l.code
+}
+
+// stored is the checkpoint as it is.
+func (w *world) stored() checkpoint.Checkpoint {
+	w.t.Helper()
+	found, err := w.journal.Load(w.t.Context(), taskName)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if len(found) == 0 {
+		return checkpoint.Checkpoint{Task: taskName}
+	}
+	return found[0]
+}
