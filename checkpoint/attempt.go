@@ -2,6 +2,7 @@ package checkpoint
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"time"
 
@@ -76,7 +77,7 @@ func (r *runner[S]) finish(ctx context.Context, s S) error {
 	if err != nil {
 		return err
 	}
-	return tooLarge(r.publish(ctx, next))
+	return blamed(r.publish(ctx, next))
 }
 
 // after is the checkpoint of the next step's end.
@@ -88,9 +89,9 @@ func (r *runner[S]) after(s S) (Checkpoint, error) {
 	return r.cp.advance(state), nil
 }
 
-// tooLarge is the step's own fault, although the journal says so.
-func tooLarge(err error) error {
-	if errors.Is(err, ErrTooLarge) {
+// blamed marks what is the step's own failure, although the journal says so.
+func blamed(err error) error {
+	if errors.Is(err, ErrTooLarge) || errors.Is(err, ErrUncommitted) {
 		return &stepError{err}
 	}
 	return err
@@ -100,6 +101,7 @@ func tooLarge(err error) error {
 // journal's affair.
 func (r *runner[S]) transact(ctx context.Context, step Step[S], s S) error {
 	var next Checkpoint
+	nonce := rand.Text() // one for all: a COMMIT whose answer was lost may land after the step was run again
 	err := r.insist(ctx, func() error {
 		next = Checkpoint{}
 		err := step.transact(ctx, r.journal, r.claim, s, func(s S) (Checkpoint, error) {
@@ -107,15 +109,15 @@ func (r *runner[S]) transact(ctx context.Context, step Step[S], s S) error {
 			if err != nil {
 				return after, err
 			}
-			next = r.seal(after)
+			next = r.seal(after, nonce)
 			return next, nil
 		})
 		if next.Version == 0 { // it has not come as far as the checkpoint
 			return err
 		}
-		return r.settle(ctx, next, err)
+		return r.settle(ctx, &next, err)
 	})
-	return tooLarge(r.landed(next, err))
+	return blamed(r.landed(next, err))
 }
 
 // halt records that a step has failed for good.
@@ -125,7 +127,12 @@ func (r *runner[S]) halt(ctx context.Context, step Step[S], attempts int, cause 
 	if errors.As(cause, &p) {
 		f.Stack = excerpt(p.Stack, 8<<10)
 	}
-	if err := r.publish(ctx, r.cp.stop(f)); err != nil {
+	err := r.publish(ctx, r.cp.stop(f))
+	if errors.Is(err, ErrTooLarge) { // the state leaves little room
+		f.Message, f.Stack = excerpt(f.Message, 200), ""
+		err = r.publish(ctx, r.cp.stop(f))
+	}
+	if err != nil {
 		return errors.Join(err, &stepError{cause})
 	}
 	r.notify(Event{Kind: Halted, Checkpoint: r.cp, Step: step.Name, Attempt: attempts, Err: cause})

@@ -74,7 +74,7 @@ func (c Checkpoint) advance(state json.RawMessage) Checkpoint {
 	if c.Step < len(c.Steps) {
 		return c
 	}
-	if c.Round == c.Rounds {
+	if c.Rounds != Forever && c.Round >= c.Rounds { // a task may have been given fewer than it has begun
 		c.Status = Done
 		return c
 	}

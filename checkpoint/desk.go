@@ -41,10 +41,11 @@ func (d *desk) take(ctx context.Context, have Checkpoint) (same bool, err error)
 
 // publish makes next the checkpoint.
 func (d *desk) publish(ctx context.Context, next Checkpoint) error {
-	next = d.seal(next)
-	return d.landed(next, d.insist(ctx, func() error {
-		return d.settle(ctx, next, d.journal.Publish(ctx, d.claim, next))
-	}))
+	next = d.seal(next, rand.Text())
+	err := d.insist(ctx, func() error {
+		return d.settle(ctx, &next, d.journal.Publish(ctx, d.claim, next))
+	})
+	return d.landed(next, err)
 }
 
 // landed takes note of next once it is durable.
@@ -56,28 +57,31 @@ func (d *desk) landed(next Checkpoint, err error) error {
 }
 
 // seal makes next the follower of what is known to be durable.
-func (d *desk) seal(next Checkpoint) Checkpoint {
-	next.Version = d.cp.Version + 1
-	next.Nonce, next.Token, next.Holder, next.Saved = rand.Text(), d.claim.Token, d.claim.Holder, time.Now().Round(0)
+func (d *desk) seal(next Checkpoint, nonce string) Checkpoint {
+	next.Version, next.Nonce = d.cp.Version+1, nonce
+	next.Token, next.Holder, next.Saved = d.claim.Token, d.claim.Holder, time.Now().Round(0)
 	return next
 }
 
 // settle finds out what became of a publish whose answer was lost, or that met another version: nobody may guess. It is
-// safe to publish next once more when it has not landed, however late the first one does: only one of them finds the
-// version before.
-func (d *desk) settle(ctx context.Context, next Checkpoint, err error) error {
+// safe to publish next once more, or another one with its nonce, when it has not landed, however late the first one does:
+// only one of them finds the version before. next is set to the one that did.
+func (d *desk) settle(ctx context.Context, next *Checkpoint, err error) error {
 	if !errors.Is(err, ErrUnknown) && !errors.Is(err, ErrConflict) {
 		return err
 	}
-	found, _, asked := d.journal.Take(ctx, d.claim, next.Task, 0)
+	var found Checkpoint
+	asked := d.insist(ctx, func() (err error) {
+		found, _, err = d.journal.Take(ctx, d.claim, next.Task, 0)
+		return err
+	})
 	switch {
 	case asked != nil && ctx.Err() != nil:
 		return err
-	case asked != nil && !passing(asked), asked != nil && errors.Is(err, ErrConflict):
-		return fmt.Errorf("%v; reading it back: %w", err, asked)
 	case asked != nil:
-		return fmt.Errorf("%w; reading it back: %w", err, asked)
+		return fmt.Errorf("%v; reading it back: %w", err, asked)
 	case found.Version == next.Version && found.Nonce == next.Nonce:
+		*next = found
 		return nil
 	case found.Version == next.Version-1:
 		return fmt.Errorf("%w: it was read back and has not landed: %v", ErrTransient, err)

@@ -15,6 +15,10 @@ var (
 	ErrUnknown = errors.New("the journal's answer was lost; the checkpoint may have landed")
 	// ErrConflict: the stored version is not the one before the published. Nothing was changed.
 	ErrConflict = errors.New("the checkpoint has another version")
+	// ErrUncommitted: the database would not commit what a synchronous step did: a deferred constraint, an error that the step
+	// has hidden, a transaction that it ended itself. It is the step's own failure. Nothing has landed, but for what the step
+	// itself has committed against the rules.
+	ErrUncommitted = errors.New("the step's transaction could not be committed")
 	// ErrTooLarge: the state, or the checkpoint as a whole, is above the limit of the task or the journal. Nothing has landed.
 	ErrTooLarge = errors.New("the checkpoint is too large")
 	// ErrCorrupt: what is stored cannot be read as a checkpoint, or its state not as the task's. Nothing was changed.

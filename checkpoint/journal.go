@@ -42,6 +42,6 @@ type Transactor[Tx any] interface {
 	// Transact runs work in a transaction under the claim and commits it with the checkpoint that work returns, which is
 	// written as by Publish. Once work has failed nothing has landed; its error comes back as it is, unless the database
 	// says that the same transaction may succeed when tried again (ErrTransient). ErrUnknown: the connection broke during
-	// COMMIT; all of it landed or nothing did.
+	// COMMIT; all of it landed or nothing did. ErrUncommitted: the database refused to commit it.
 	Transact(ctx context.Context, c fence.Claim, work func(ctx context.Context, tx Tx) (Checkpoint, error)) error
 }

@@ -48,6 +48,9 @@ func (t Task[S]) run(ctx context.Context, term *fence.Term, j Journal, have Chec
 func within(ctx context.Context, term *fence.Term) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	unhook := context.AfterFunc(term.Context(), func() { cancel(context.Cause(term.Context())) })
+	if term.State() == fence.Lost { // AfterFunc takes its time
+		cancel(context.Cause(term.Context()))
+	}
 	return ctx, func() { unhook(); cancel(nil) }
 }
 
@@ -94,6 +97,9 @@ func (r *runner[S]) begin() error {
 		}
 	}
 	r.cp.Rounds = r.task.rounds()
+	if r.cp.Status != Running && r.cp.Status != Started {
+		return fmt.Errorf("%w: task %s: there is no status %q; nothing was run: use the program that wrote it, or restart the task", ErrCorrupt, r.task.Name, r.cp.Status)
+	}
 	if r.cp.Step < 0 || r.cp.Step >= len(names) || r.cp.Round < 1 {
 		return fmt.Errorf("%w: task %s: its next step is number %d of %d in round %d; nothing was run", ErrCorrupt, r.task.Name, r.cp.Step+1, len(names), r.cp.Round)
 	}
@@ -118,7 +124,7 @@ func (r *runner[S]) change(names []string) error {
 		failed.Reason = err.Error()
 		return failed
 	}
-	cp.Version = r.cp.Version // whatever else was decided: it follows what is stored
+	cp.Task, cp.Resource, cp.Version, cp.Steps = r.cp.Task, r.cp.Resource, r.cp.Version, names // whatever else was decided
 	r.cp = cp
 	return nil
 }

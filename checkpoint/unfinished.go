@@ -38,7 +38,11 @@ func (r *runner[S]) start(ctx context.Context, step Step[S]) (ran bool, err erro
 	}
 	switch decision {
 	case Finished:
-		return true, r.finish(ctx, s)
+		err := r.finish(ctx, s)
+		if own, ok := errors.AsType[*stepError](err); ok && ctx.Err() == nil {
+			err = r.halt(ctx, step, 0, own.error)
+		}
+		return true, err
 	case Stop:
 		return false, r.halt(ctx, step, 0, errUnfinished)
 	}

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/ringfence/ringfence/checkpoint"
@@ -53,17 +55,33 @@ func (j *Journal) commit(ctx context.Context, conn *pgxpool.Conn, c fence.Claim,
 	b.Queue(`commit`)
 	results := conn.SendBatch(ctx, &b)
 	_, err := results.Exec()
+	var tag pgconn.CommandTag
+	if err == nil {
+		tag, err = results.Exec()
+	}
+	if closed := results.Close(); err == nil {
+		err = closed
+	}
 	if err != nil {
-		return landed(ctx, errors.Join(err, results.Close()), c)
+		return uncommitted(landed(ctx, err, c))
 	}
-	tag, err := results.Exec()
-	if err = errors.Join(err, results.Close()); err != nil {
-		return landed(ctx, err, c)
-	}
-	if tag.String() != "COMMIT" { // the step has hidden an error: Postgres answers ROLLBACK to the COMMIT of a failed transaction
-		return fmt.Errorf("the step's transaction had failed before its end, so all of it was rolled back: %w", pgx.ErrTxCommitRollback)
+	if tag.String() != "COMMIT" { // Postgres answers ROLLBACK to the COMMIT of a transaction that has failed
+		return fmt.Errorf("%w: it had failed before its end, so all of it was rolled back", checkpoint.ErrUncommitted)
 	}
 	return nil
+}
+
+// uncommitted marks what the server says of the step's work, and not of the journal's.
+func uncommitted(err error) error {
+	for _, other := range []error{checkpoint.ErrTransient, checkpoint.ErrUnknown, checkpoint.ErrConflict, checkpoint.ErrOtherResource} {
+		if errors.Is(err, other) {
+			return err
+		}
+	}
+	if raw := new(pgconn.PgError); !errors.As(err, &raw) || isRefusal(err) || strings.HasPrefix(raw.Code, "42") {
+		return err
+	}
+	return fmt.Errorf("%w: %w", checkpoint.ErrUncommitted, err)
 }
 
 // unlanded is work's error, and whether the same transaction may do better when tried again. Nothing has landed. A time
