@@ -50,23 +50,41 @@ func SharedRedis(t testing.TB) *servers.Redis { t.Helper(); return sharedRedis.g
 // SharedZooKeeper is the test binary's ZooKeeper, one node with default options.
 func SharedZooKeeper(t testing.TB) *servers.ZooKeeper { t.Helper(); return sharedZooKeeper.get(t) }
 
-// get starts the server if no test has before. It does not use the test's
-// context: the server outlives the test. A failed start is not tried again.
+// ExamplePostgres is the test binary's Postgres for an example, which has no testing.TB.
+func ExamplePostgres(ctx context.Context) (*servers.Postgres, error) {
+	return sharedPostgres.serve(ctx)
+}
+
+// ExampleRedis is the test binary's Redis for an example.
+func ExampleRedis(ctx context.Context) (*servers.Redis, error) { return sharedRedis.serve(ctx) }
+
+// ExampleZooKeeper is the test binary's ZooKeeper for an example.
+func ExampleZooKeeper(ctx context.Context) (*servers.ZooKeeper, error) {
+	return sharedZooKeeper.serve(ctx)
+}
+
 func (s *shared[S]) get(t testing.TB) S {
 	t.Helper()
+	server, err := s.serve(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { logOnFailure(t, s.name, server) })
+	return server
+}
+
+// serve starts the server if nobody has before. It is not bound to ctx, because the
+// server outlives the test. A failed start is not tried again.
+func (s *shared[S]) serve(ctx context.Context) (S, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.started {
 		s.started = true
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), startLimit)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), startLimit)
 		defer cancel()
 		s.server, s.err = s.start(ctx)
 	}
-	if s.err != nil {
-		t.Fatal(s.err)
-	}
-	t.Cleanup(func() { logOnFailure(t, s.name, s.server) })
-	return s.server
+	return s.server, s.err
 }
 
 func (s *shared[S]) close() error {

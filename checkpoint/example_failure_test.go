@@ -1,0 +1,81 @@
+package checkpoint_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/ringfence/ringfence/checkpoint"
+)
+
+// Nothing is a state for tasks that need none.
+type Nothing struct{}
+
+// A step that keeps failing stops the task; a program that is mended then goes on at that step. A panic stops it at once.
+func ExampleRetry() {
+	ctx := context.Background()
+	d, err := deploy(ctx, "")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	errClosed := errors.New("the bank is closed")
+	pay := func(ctx context.Context, n Nothing, key checkpoint.Key) (Nothing, error) {
+		fmt.Println("paying")
+		return n, errClosed
+	}
+	_, err = run(ctx, d, "payment", checkpoint.Task[Nothing]{
+		Name:  "payment",
+		Steps: []checkpoint.Step[Nothing]{{Name: "pay", Run: pay}},
+		Retry: checkpoint.Retry{Attempts: 2, Backoff: checkpoint.Exponential(time.Millisecond, time.Second)},
+	})
+	fmt.Println(err)
+	fmt.Println(errors.Is(err, checkpoint.ErrStopped), errors.Is(err, errClosed))
+	// Output:
+	// paying
+	// paying
+	// task payment is stopped at step "pay" (step 1 of 1, round 1) after 2 attempts: the bank is closed
+	// true true
+}
+
+// The step list of a saved task is compared by name. Here the task is saved with a step that is called otherwise now.
+func ExampleMapSteps() {
+	ctx := context.Background()
+	d, err := deploy(ctx, "")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	say := func(word string, err error) func(context.Context, Nothing, checkpoint.Key) (Nothing, error) {
+		return func(_ context.Context, n Nothing, _ checkpoint.Key) (Nothing, error) {
+			fmt.Println(word)
+			return n, err
+		}
+	}
+	task := checkpoint.Task[Nothing]{Name: "report", Steps: []checkpoint.Step[Nothing]{
+		{Name: "collect", Run: say("collected", nil)},
+		{Name: "print", Run: say("the printer is gone", context.DeadlineExceeded), Unfinished: checkpoint.Stop},
+	}}
+	_, err = run(ctx, d, "report", task)
+	fmt.Println(errors.Is(err, checkpoint.ErrStopped))
+	if err := resume(ctx, d, "report", "report"); err != nil {
+		fmt.Println(err)
+	}
+
+	task.Steps[1] = checkpoint.Step[Nothing]{Name: "mail", Run: say("mailed", nil)}
+	_, err = run(ctx, d, "report", task)
+	fmt.Println(err)
+
+	task.Changed = checkpoint.MapSteps(map[string]string{"print": "mail"})
+	done, err := run(ctx, d, "report", task)
+	tell(err)
+	fmt.Println(done.Status)
+	// Output:
+	// collected
+	// the printer is gone
+	// true
+	// task report was saved with the steps [collect, print], next "print", and is now [collect, mail]; nothing was run
+	// mailed
+	// done
+}

@@ -1,0 +1,53 @@
+package checkpoint_test
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/ringfence/ringfence/checkpoint"
+	journal "github.com/ringfence/ringfence/checkpoint/postgres"
+)
+
+// Cursor is where an import stands.
+type Cursor struct {
+	Last  int   `json:"last"`
+	Batch []int `json:"batch"`
+}
+
+// A loop: extract and load pass through the source batch by batch. What extract read travels to load in the state, so a
+// leader that takes over in between loads that very batch. Rounds: checkpoint.Forever makes a loop without an end.
+func ExampleTask_rounds() {
+	ctx := context.Background()
+	d, err := deploy(ctx, `create table warehouse (id int)`)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	extract := func(ctx context.Context, c Cursor, _ checkpoint.Key) (Cursor, error) {
+		c.Batch = []int{c.Last + 1, c.Last + 2} // reading twice does no harm
+		return c, nil
+	}
+	load := func(ctx context.Context, tx pgx.Tx, c Cursor) (Cursor, error) {
+		for _, id := range c.Batch {
+			if _, err := tx.Exec(ctx, `insert into warehouse values ($1)`, id); err != nil {
+				return c, err
+			}
+			c.Last = id
+		}
+		c.Batch = nil
+		return c, nil
+	}
+	done, err := run(ctx, d, "warehouse", checkpoint.Task[Cursor]{
+		Name:   "import",
+		Rounds: 3,
+		Steps:  []checkpoint.Step[Cursor]{{Name: "extract", Run: extract}, journal.Step("load", load)},
+	})
+	tell(err)
+	fmt.Println(done.Status, "after round", done.Round, string(done.State))
+	d.column(ctx, `select id::text from warehouse order by id`)
+	// Output:
+	// done after round 3 {"last":6,"batch":null}
+	// 1, 2, 3, 4, 5, 6
+}

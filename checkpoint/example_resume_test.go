@@ -1,0 +1,38 @@
+package checkpoint_test
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/ringfence/ringfence/checkpoint"
+	journal "github.com/ringfence/ringfence/checkpoint/postgres"
+	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/fence/zookeeper"
+	"github.com/ringfence/ringfence/store/postgres"
+)
+
+// resume lets a stopped task go on, as `leader task resume` does. Checkpoints are written by leaders, so it wins a term
+// for it.
+func resume(ctx context.Context, d deployment, resource fence.Resource, task checkpoint.Name) error {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	coordinator, err := zookeeper.Open(ctx, d.coordinator, zookeeper.Options{})
+	if err != nil {
+		return err
+	}
+	defer coordinator.Close()
+	pool, err := pgxpool.New(ctx, d.database)
+	if err != nil {
+		return err
+	}
+	defer pool.Close()
+	j := journal.New(pool, journal.Options{Raiser: postgres.NewRaiser(d.database)})
+	defer j.Close()
+	lead := fence.Lead{Elector: coordinator, Resource: resource, Holder: "operator", Stores: []fence.Raiser{j}}
+	return lead.Run(ctx, func(ctx context.Context, term *fence.Term) error {
+		_, err := checkpoint.Resume(ctx, term, j, task)
+		return err
+	})
+}

@@ -1,0 +1,64 @@
+package checkpoint_test
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/ringfence/ringfence/checkpoint"
+	journal "github.com/ringfence/ringfence/checkpoint/postgres"
+)
+
+// Settlement is the state of a task: JSON at rest, so every field that the next step needs is exported.
+type Settlement struct {
+	Booked int `json:"booked"`
+	Sent   int `json:"sent"`
+}
+
+// A nightly settlement. Booking is a synchronous step: its rows, the state and the next step are committed in one
+// transaction, so each row is booked once, whichever leader dies when. Mail cannot be rolled back; so the first step only
+// writes it into an outbox, and an asynchronous step sends from there with a key that the mail service knows again.
+func Example() {
+	ctx := context.Background()
+	d, err := deploy(ctx, `create table booking (customer text, amount int); create table outbox (customer text, sent bool default false)`)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	book := func(ctx context.Context, tx pgx.Tx, s Settlement) (Settlement, error) {
+		tag, err := tx.Exec(ctx, `insert into booking values ('ann', 10), ('bob', 20)`)
+		if err != nil {
+			return s, err
+		}
+		s.Booked = int(tag.RowsAffected())
+		_, err = tx.Exec(ctx, `insert into outbox select customer from booking`)
+		return s, err
+	}
+	send := func(ctx context.Context, s Settlement, key checkpoint.Key) (Settlement, error) {
+		fmt.Println("sending under", key) // a real service is given the key, and sends once for each
+		s.Sent = s.Booked
+		return s, nil
+	}
+	settle := checkpoint.Task[Settlement]{
+		Name: "settlement-2026-11-21",
+		Steps: []checkpoint.Step[Settlement]{
+			journal.Step("book", book),
+			{Name: "send", Run: send},
+		},
+	}
+	done, err := run(ctx, d, "settlement", settle)
+	tell(err)
+	fmt.Println(done.Status, string(done.State))
+	d.column(ctx, `select customer from booking`)
+
+	// Another copy finds it done. Nothing is run again.
+	again, err := run(ctx, d, "settlement", settle)
+	tell(err)
+	fmt.Println(again.Status, again.Version == done.Version)
+	// Output:
+	// sending under settlement-2026-11-21/1/1/send
+	// done {"booked":2,"sent":2}
+	// ann, bob
+	// done true
+}
