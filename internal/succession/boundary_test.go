@@ -76,18 +76,23 @@ func (e *ending) dial(ctx context.Context, network, address string) (net.Conn, e
 	return wire{c, e}, err
 }
 
-// sending brackets what publishes.
-func (e *ending) sending(publish func() error) error {
+// arm is called when the next thing to be sent is a commit.
+func (e *ending) arm() {
 	e.reach(beforePublish)
 	if e.At == duringCommit && e.Step == e.begun {
 		e.pending.Store(int64(e.Sends))
 	}
-	err := publish()
-	e.pending.Store(0)
+}
+
+// landed is called when it was answered.
+func (e *ending) landed(err error) {
+	missed := e.pending.Swap(0) > 0 // it took fewer writes
+	if err == nil && missed {
+		e.now()
+	}
 	if err == nil {
 		e.reach(afterCommit)
 	}
-	return err
 }
 
 // watched is a journal that ends the process at its boundaries.
@@ -98,7 +103,10 @@ type watched struct {
 
 // Publish implements checkpoint.Journal.
 func (w watched) Publish(ctx context.Context, c fence.Claim, cp checkpoint.Checkpoint) error {
-	return w.e.sending(func() error { return w.Journal.Publish(ctx, c, cp) })
+	w.e.arm()
+	err := w.Journal.Publish(ctx, c, cp)
+	w.e.landed(err)
+	return err
 }
 
 // watchedTransactor is one with transactions.
@@ -113,17 +121,13 @@ func (w watchedTransactor) Transact(ctx context.Context, c fence.Claim, work fun
 	err := w.Transactor.Transact(ctx, c, func(ctx context.Context, tx pgx.Tx) (checkpoint.Checkpoint, error) {
 		cp, err := work(ctx, tx)
 		if err == nil {
-			w.e.reach(beforePublish)
-			if w.e.At == duringCommit && w.e.Step == w.e.begun {
-				w.e.pending.Store(int64(w.e.Sends))
-			}
+			w.e.arm()
 			sent = true
 		}
 		return cp, err
 	})
-	w.e.pending.Store(0)
-	if sent && err == nil {
-		w.e.reach(afterCommit)
+	if sent {
+		w.e.landed(err)
 	}
 	return err
 }

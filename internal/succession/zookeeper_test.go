@@ -1,0 +1,81 @@
+package succession
+
+import (
+	"bufio"
+	"context"
+	crand "crypto/rand"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ringfence/ringfence/checkpoint"
+	"github.com/ringfence/ringfence/checkpoint/zookeeper"
+	elections "github.com/ringfence/ringfence/fence/zookeeper"
+	"github.com/ringfence/ringfence/internal/servers/serverstest"
+)
+
+// openZooKeeper is a journal with asynchronous steps, under a term that is won. Raise names the file that is the world.
+func openZooKeeper(ctx context.Context, e errand) (*opened, error) {
+	co, err := elections.Open(ctx, e.URL, elections.Options{SessionTimeout: hotSession})
+	if err != nil {
+		return nil, err
+	}
+	host, root, _ := strings.Cut(strings.TrimPrefix(e.URL, "zk://"), "/")
+	address, stop, err := e.Ending.relay(host)
+	if err != nil {
+		return nil, err
+	}
+	j, err := zookeeper.Open(ctx, "zk://"+address+"/"+root, zookeeper.Options{})
+	if err != nil {
+		return nil, err
+	}
+	term, err := co.Campaign(ctx, resource, fmt.Sprintf("process %d", os.Getpid()))
+	if err != nil {
+		return nil, err
+	}
+	world, err := os.OpenFile(e.Raise, os.O_APPEND|os.O_WRONLY|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	o := &opened{journal: watched{j, e.Ending}, term: term, close: func() {
+		ended, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		defer cancel()
+		_ = term.Resign(ended)
+		j.Close()
+		_ = co.Close()
+		_ = world.Close()
+		stop()
+	}}
+	for _, name := range []string{"fetch", "mail"} {
+		o.steps = append(o.steps, asynchronous(name, e.Ending, func(_ context.Context, key checkpoint.Key) error {
+			_, err := fmt.Fprintln(world, key)
+			return err
+		}))
+	}
+	return o, nil
+}
+
+func zookeeperWorld(t *testing.T) *world {
+	zk := serverstest.SharedZooKeeper(t)
+	u := fmt.Sprintf("zk://%s/%s", zk.Addr(), strings.ToLower(crand.Text()))
+	j, err := zookeeper.Open(t.Context(), u, zookeeper.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = j.Close() })
+	file := filepath.Join(t.TempDir(), "world")
+	return &world{t: t, kind: "zookeeper", url: u, raise: file, journal: j, outside: func() (lines []string) {
+		f, err := os.Open(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		for in := bufio.NewScanner(f); in.Scan(); {
+			lines = append(lines, in.Text())
+		}
+		return lines
+	}}
+}
