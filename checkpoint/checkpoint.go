@@ -22,6 +22,7 @@ type Checkpoint struct {
 	Rounds int64    `json:"rounds"` // how many there are; Forever: no last one
 	Step   int      `json:"step"`   // the next step, from 0; len(Steps) once the task is done
 	Steps  []string `json:"steps"`  // their names, in order, as the task had them
+	Hash   string   `json:"hash"`   // the fingerprint of Steps, to compare them by
 
 	Status  Status          `json:"status"`
 	Failure *Failure        `json:"failure,omitempty"` // why it is Stopped
@@ -58,9 +59,6 @@ func (c Checkpoint) Next() string {
 	}
 	return c.Steps[c.Step]
 }
-
-// Hash is the fingerprint of the step list.
-func (c Checkpoint) Hash() string { return hash(c.Steps) }
 
 // Key is the idempotency key of the next step.
 func (c Checkpoint) Key() Key {

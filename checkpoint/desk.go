@@ -58,7 +58,7 @@ func (d *desk) landed(next Checkpoint, err error) error {
 
 // seal makes next the follower of what is known to be durable.
 func (d *desk) seal(next Checkpoint, nonce string) Checkpoint {
-	next.Version, next.Nonce = d.cp.Version+1, nonce
+	next.Version, next.Nonce, next.Hash = d.cp.Version+1, nonce, Hash(next.Steps)
 	next.Token, next.Holder, next.Saved = d.claim.Token, d.claim.Holder, time.Now().Round(0)
 	return next
 }

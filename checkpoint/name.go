@@ -38,8 +38,8 @@ type Key struct {
 // String is the key as one word, such as "settlement-2026-11-21/1/1/send".
 func (k Key) String() string { return fmt.Sprintf("%s/%d/%d/%s", k.Task, k.Run, k.Round, k.Step) }
 
-// hash is the fingerprint of a step list; no name contains a line feed.
-func hash(steps []string) string {
+// Hash is the fingerprint of a step list, as checkpoints store it; no name contains a line feed.
+func Hash(steps []string) string {
 	sum := sha256.Sum256([]byte(strings.Join(steps, "\n")))
 	return hex.EncodeToString(sum[:])
 }

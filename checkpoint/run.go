@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/ringfence/ringfence/fence"
@@ -91,7 +90,7 @@ func (r *runner[S]) begin() error {
 		return &StoppedError{Checkpoint: r.cp}
 	case r.cp.untouched():
 		r.cp.Steps = names
-	case !slices.Equal(r.cp.Steps, names):
+	case r.cp.Hash != Hash(names):
 		if err := r.change(names); err != nil {
 			return err
 		}

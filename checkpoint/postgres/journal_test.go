@@ -3,6 +3,7 @@ package postgres_test
 import (
 	"context"
 	"fmt"
+	"os"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -18,7 +19,7 @@ import (
 	store "github.com/ringfence/ringfence/store/postgres"
 )
 
-func TestMain(m *testing.M) { serverstest.RunMain(m) }
+func TestMain(m *testing.M) { os.Exit(serverstest.RunMain(m)) }
 
 // database is a fresh one, with the schema installed for a guard's role and for the leaders' role app.
 type database struct {

@@ -38,12 +38,11 @@ func runAsLeader(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
-			cfg.ConnConfig.RuntimeParams["options"] = postgres.Option("", term.Claim()) // "-c fence.orders=…"
-			pool, err := pgxpool.NewWithConfig(ctx, cfg)
+			pool, err := postgres.Pool(ctx, term, cfg) // its connections carry the token and die with the term
 			if err != nil {
 				return err
 			}
-			defer pool.Close()     // the pool dies with the term
+			defer pool.Close()
 			return work(ctx, pool) // ctx ends with the term; context.Cause says why
 		})
 		slog.Info("no longer leader", "cause", err)

@@ -1,0 +1,82 @@
+package checkpointtest
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/ringfence/ringfence/checkpoint"
+	"github.com/ringfence/ringfence/fence"
+)
+
+var raceFlaws = []flaw{
+	{"looks at the mark some time before it publishes", "Once a new leader has taken", lateMark},
+	{"lets every leader in", "Of leaders that publish at once", mistaking(theMark)},
+	{"looks at the version some time before it publishes", "one version at once", func(f *flawed) {
+		f.publish = func(ctx context.Context, c fence.Claim, cp checkpoint.Checkpoint) error {
+			if f.at(cp.Task) != cp.Version-1 {
+				return f.Memory.Publish(ctx, c, cp)
+			}
+			time.Sleep(time.Millisecond)
+			return f.force(c, cp)
+		}
+	}},
+	{"publishes one task at a time, and refuses the others", "Many tasks at once", func(f *flawed) {
+		var busy sync.Mutex
+		f.publish = func(ctx context.Context, c fence.Claim, cp checkpoint.Checkpoint) error {
+			if !busy.TryLock() {
+				return checkpoint.ErrConflict
+			}
+			defer busy.Unlock()
+			time.Sleep(time.Millisecond)
+			return f.Memory.Publish(ctx, c, cp)
+		}
+	}},
+	{"takes no notice of an ended context", "whose context has ended", func(f *flawed) {
+		f.publish = func(_ context.Context, c fence.Claim, cp checkpoint.Checkpoint) error {
+			return f.Memory.Publish(context.Background(), c, cp)
+		}
+	}},
+	{"says that nothing has landed when the context ends", "whose context has ended", late(checkpoint.ErrTransient)},
+	{"says that nothing has landed when the context ends", "that is cut short", late(context.DeadlineExceeded)},
+	{"lets go of what then lands late", "that is cut short", func(f *flawed) {
+		f.publish = func(ctx context.Context, c fence.Claim, cp checkpoint.Checkpoint) error {
+			if !strings.HasPrefix(cp.Nonce, "cut") {
+				time.Sleep(time.Millisecond)
+				return f.Memory.Publish(ctx, c, cp)
+			}
+			go func() { _ = f.Memory.Publish(context.Background(), c, cp) }()
+			return context.DeadlineExceeded
+		}
+	}},
+}
+
+// lateMark does not publish in one step with the check.
+func lateMark(f *flawed) {
+	f.publish = func(ctx context.Context, c fence.Claim, cp checkpoint.Checkpoint) error {
+		if c != f.mark(c) {
+			return f.Memory.Publish(ctx, c, cp)
+		}
+		if strings.HasPrefix(cp.Nonce, "persistent") {
+			time.Sleep(5 * time.Millisecond)
+		}
+		return f.Memory.Publish(ctx, f.mark(c), cp)
+	}
+}
+
+// late publishes whatever becomes of the context, and answers this when it has ended.
+func late(answer error) func(f *flawed) {
+	return func(f *flawed) {
+		f.publish = func(ctx context.Context, c fence.Claim, cp checkpoint.Checkpoint) error {
+			err := f.Memory.Publish(context.Background(), c, cp)
+			if strings.HasPrefix(cp.Nonce, "cut") {
+				time.Sleep(time.Millisecond)
+			}
+			if ctx.Err() != nil {
+				return answer
+			}
+			return err
+		}
+	}
+}

@@ -1,0 +1,69 @@
+package checkpointtest
+
+import (
+	"context"
+	"strings"
+
+	"github.com/ringfence/ringfence/checkpoint"
+	"github.com/ringfence/ringfence/fence"
+)
+
+var versionFlaws = []flaw{
+	{"publishes whatever is stored", "lands only on the version before it", func(f *flawed) {
+		f.publish = func(_ context.Context, c fence.Claim, cp checkpoint.Checkpoint) error { return f.force(c, cp) }
+	}},
+	{"takes the stored version once more", "repeated publish is a conflict", func(f *flawed) {
+		f.publish = func(ctx context.Context, c fence.Claim, cp checkpoint.Checkpoint) error {
+			if cp.Version == f.at(cp.Task) {
+				return f.force(c, cp)
+			}
+			return f.Memory.Publish(ctx, c, cp)
+		}
+	}},
+	{"leaves versions out", "lands only on the version before it", func(f *flawed) {
+		f.publish = func(ctx context.Context, c fence.Claim, cp checkpoint.Checkpoint) error {
+			if cp.Version > f.at(cp.Task) {
+				return f.force(c, cp)
+			}
+			return f.Memory.Publish(ctx, c, cp)
+		}
+	}},
+	{"publishes version 0", "lands only on the version before it", func(f *flawed) {
+		f.publish = func(ctx context.Context, c fence.Claim, cp checkpoint.Checkpoint) error {
+			if cp.Version == 0 {
+				return nil
+			}
+			return f.Memory.Publish(ctx, c, cp)
+		}
+	}},
+	{"calls an older copy right when there is a newer one", "copy is right", func(f *flawed) {
+		f.take = func(ctx context.Context, c fence.Claim, task checkpoint.Name, have int64) (checkpoint.Checkpoint, bool, error) {
+			cp, same, err := f.Memory.Take(ctx, c, task, have)
+			return cp, same || err == nil && have > 0 && have < cp.Version, err
+		}
+	}},
+	{"calls a copy right that is ahead of the journal", "copy is right", func(f *flawed) {
+		f.take = func(ctx context.Context, c fence.Claim, task checkpoint.Name, have int64) (checkpoint.Checkpoint, bool, error) {
+			cp, same, err := f.Memory.Take(ctx, c, task, have)
+			return cp, same || err == nil && have > cp.Version, err
+		}
+	}},
+	{"sends every checkpoint", "copy is right", func(f *flawed) {
+		f.take = func(ctx context.Context, c fence.Claim, task checkpoint.Name, _ int64) (checkpoint.Checkpoint, bool, error) {
+			return f.Memory.Take(ctx, c, task, -1)
+		}
+	}},
+	{"takes nothing for version 1", "never published has version 0", func(f *flawed) {
+		f.take = func(ctx context.Context, c fence.Claim, task checkpoint.Name, have int64) (checkpoint.Checkpoint, bool, error) {
+			cp, same, err := f.Memory.Take(ctx, c, task, have)
+			cp.Version = max(cp.Version, 1)
+			return cp, same, err
+		}
+	}},
+	{"tells no upper from lower case", "Tasks have versions of their own", func(f *flawed) {
+		f.publish = func(ctx context.Context, c fence.Claim, cp checkpoint.Checkpoint) error {
+			cp.Task = checkpoint.Name(strings.ToLower(string(cp.Task)))
+			return f.Memory.Publish(ctx, c, cp)
+		}
+	}},
+}

@@ -1,0 +1,139 @@
+package checkpointtest
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"time"
+
+	"github.com/ringfence/ringfence/checkpoint"
+	"github.com/ringfence/ringfence/fence"
+)
+
+var randomChecks = []check{
+	{"Leaders old and new that take and publish at random are answered just as the model says", randomInterleaving},
+}
+
+// random is seeded with RINGFENCE_SEED, or anew.
+func (k *kit) random() *rand.Rand {
+	seed, err := strconv.ParseUint(os.Getenv("RINGFENCE_SEED"), 10, 64)
+	if err != nil {
+		seed = uint64(time.Now().UnixNano())
+	}
+	k.Logf("to make the same moves again: RINGFENCE_SEED=%d go test -run '^%s$'", seed, k.t.Name())
+	return rand.New(rand.NewPCG(seed, 0))
+}
+
+// world is a random run: every call is also made to the model.
+type world struct {
+	*kit
+	rnd    *rand.Rand
+	model  *Memory
+	claims []fence.Claim // of all leaders that there ever were, and of some that never were
+	moves  int
+}
+
+func randomInterleaving(k *kit) {
+	w := &world{kit: k, rnd: k.random(), model: NewMemory()}
+	w.newLeader()
+	for w.moves = range 300 {
+		switch n := w.rnd.IntN(100); {
+		case n < 4:
+			w.newLeader()
+		case n < 8:
+			w.impostor()
+		case n < 70:
+			w.publishOne()
+		default:
+			w.takeOne()
+		}
+	}
+	w.sameInTheEnd()
+}
+
+// sameInTheEnd compares all that is stored.
+func (w *world) sameInTheEnd() {
+	w.Helper()
+	want, _ := w.model.Load(w.ctx)
+	got := w.load(w.Second)
+	w.listed(got, names(want)...)
+	for i := range want {
+		w.equal(got[i], want[i])
+	}
+}
+
+func pick[T any](rnd *rand.Rand, from ...T) T { return from[rnd.IntN(len(from))] }
+
+func (w *world) newLeader() {
+	c := w.lead(pick(w.rnd, orders, orders, stock))
+	if err := w.model.Raise(w.ctx, c); err != nil {
+		w.Fatalf("the fixture led %s, which the model refuses: %v", c, err)
+	}
+	w.claims = append(w.claims, c)
+}
+
+// impostor is a claim for which nobody has raised the mark, or of another issuer.
+func (w *world) impostor() {
+	c := w.claim()
+	if w.rnd.IntN(2) == 0 {
+		c.Issuer += "-rebuilt"
+	} else {
+		c.Token += 1 << 40
+	}
+	w.claims = append(w.claims, c)
+}
+
+// claim is most often a recent one, and half the time the newest.
+func (w *world) claim() fence.Claim {
+	newest := len(w.claims) - 1
+	return w.claims[pick(w.rnd, newest, newest, max(newest-1, 0), w.rnd.IntN(len(w.claims)))]
+}
+
+// move is one call's where, who and what.
+func (w *world) move() (checkpoint.Journal, fence.Claim, checkpoint.Name, int64) {
+	task := pick(w.rnd, nightly, hourly, "third")
+	stored, _ := w.model.Load(w.ctx, task)
+	var at int64
+	if len(stored) > 0 {
+		at = stored[0].Version
+	}
+	return pick(w.rnd, w.Journal, w.Second), w.claim(), task, at
+}
+
+func (w *world) publishOne() {
+	j, c, task, at := w.move()
+	cp := version(max(at+pick[int64](w.rnd, 1, 1, 1, 1, 0, 2, -1), 1), c, task, fmt.Sprint("move ", w.moves))
+	w.agree(w.try(j, c, cp), w.model.Publish(w.ctx, c, cp), "publish version %d over %d of %s under %s", cp.Version, at, task, c)
+}
+
+func (w *world) takeOne() {
+	j, c, task, at := w.move()
+	have := max(at+pick[int64](w.rnd, 0, 0, -1, 1, -1000), -1)
+	got, same, err := w.tryTake(j, c, task, have)
+	want, wantSame, wantErr := w.model.Take(w.ctx, c, task, have)
+	w.agree(err, wantErr, "take %s under %s, having %d of %d", task, c, have, at)
+	if err != nil || at == 0 {
+		return
+	}
+	if same != wantSame {
+		w.Fatalf("move %d: take %s, having %d of %d: same is %v", w.moves, task, have, at, same)
+	}
+	if !same {
+		w.equal(got, want)
+	}
+}
+
+// agree fails the test unless journal and model answered alike. Who never was the leader is refused, for whatever reason.
+func (w *world) agree(err, model error, format string, args ...any) {
+	w.Helper()
+	got, want := verdict(err), verdict(model)
+	switch want {
+	case fence.ErrNotLeader, fence.ErrOtherIssuer:
+		w.refused(err, nil)
+	default:
+		if got != want {
+			w.Fatalf("move %d: %s: got %v, the model says %v", w.moves, fmt.Sprintf(format, args...), err, model)
+		}
+	}
+}

@@ -1,0 +1,100 @@
+package checkpointtest
+
+import (
+	"context"
+	"slices"
+	"testing"
+
+	"github.com/ringfence/ringfence/checkpoint"
+	"github.com/ringfence/ringfence/fence"
+)
+
+// TransactorFixture is a Fixture whose Journal and Second are a checkpoint.Transactor[Tx] too.
+type TransactorFixture[Tx any] struct {
+	Fixture
+
+	// Effect has an effect in the transaction that is named by value, such as a row.
+	Effect func(ctx context.Context, tx Tx, value string) error
+	// Effects lists the values of all effects that were committed, in the order in which they were had.
+	Effects func(t *testing.T) []string
+}
+
+// RunTransactor holds a journal with transactions to what checkpoint.Transactor says beyond Run.
+func RunTransactor[Tx any](t *testing.T, open func(t *testing.T) TransactorFixture[Tx]) {
+	for _, c := range transactorContract[Tx]() {
+		t.Run(c.sentence, func(t *testing.T) {
+			f := open(t)
+			c.holds(newTxKit(newKit(t, t, f.Fixture), f))
+		})
+	}
+}
+
+// txCheck is one sentence of the transactors' contract.
+type txCheck[Tx any] struct {
+	sentence string
+	holds    func(k *txKit[Tx])
+}
+
+func transactorContract[Tx any]() []txCheck[Tx] {
+	return []txCheck[Tx]{
+		{"Effects and checkpoint land together", landTogether[Tx]},
+		{"Work that fails leaves nothing, and its error comes back", failedWork[Tx]},
+		{"Work that panics leaves nothing, and the journal goes on", panickingWork[Tx]},
+		{"A version conflict leaves nothing", conflictingWork[Tx]},
+		{"Of many transactions for one version exactly one lands", oneTransactionLands[Tx]},
+		{"A claim that is not the mark leaves nothing", powerlessWork[Tx]},
+		{"A transaction above the limit or of another resource leaves nothing", misfitWork[Tx]},
+		{"An open transaction of an older leader does not hold up a newer one, and does not land", openWhenDeposed[Tx]},
+		{"A transaction that is cut short does not lie about whether it landed", cutShortWork[Tx]},
+		{"Leaders that transact at random are answered just as the model says", randomWork[Tx]},
+	}
+}
+
+// txKit is a kit for transactions.
+type txKit[Tx any] struct {
+	*kit
+	effect  func(ctx context.Context, tx Tx, value string) error
+	effects func(t *testing.T) []string
+}
+
+func newTxKit[Tx any](k *kit, f TransactorFixture[Tx]) *txKit[Tx] {
+	return &txKit[Tx]{k, f.Effect, f.Effects}
+}
+
+// work is what a transaction does.
+type work[Tx any] = func(ctx context.Context, tx Tx) (checkpoint.Checkpoint, error)
+
+// transact makes one transaction, as often as the journal says that it could not do it now.
+func (k *txKit[Tx]) transact(j checkpoint.Journal, c fence.Claim, do work[Tx]) error {
+	return k.patiently(func() error { return j.(checkpoint.Transactor[Tx]).Transact(k.ctx, c, do) })
+}
+
+// having is work that has these effects and ends with this checkpoint and error.
+func (k *txKit[Tx]) having(cp checkpoint.Checkpoint, end error, values ...string) work[Tx] {
+	return func(ctx context.Context, tx Tx) (checkpoint.Checkpoint, error) {
+		for _, v := range values {
+			if err := k.effect(ctx, tx, v); err != nil {
+				return checkpoint.Checkpoint{}, err
+			}
+		}
+		return cp, end
+	}
+}
+
+// commit must land.
+func (k *txKit[Tx]) commit(c fence.Claim, cp checkpoint.Checkpoint, values ...string) checkpoint.Checkpoint {
+	k.Helper()
+	if err := k.transact(k.Journal, c, k.having(cp, nil, values...)); err != nil {
+		k.Fatalf("transact version %d under %s: %v", cp.Version, c, err)
+	}
+	return cp
+}
+
+// left fails the test unless this checkpoint of nightly is stored, and these effects.
+func (k *txKit[Tx]) left(want checkpoint.Checkpoint, values ...string) {
+	k.Helper()
+	k.stays(nightly, want)
+	if got := k.effects(k.t); !slices.Equal(got, values) {
+		k.Fatalf("the effects are %q, want %q", got, values)
+	}
+}

@@ -1,0 +1,220 @@
+package checkpoint_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/ringfence/ringfence/checkpoint"
+	"github.com/ringfence/ringfence/checkpoint/checkpointtest"
+	"github.com/ringfence/ringfence/fence"
+)
+
+func TestASuspendedTermPausesBetweenSteps(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStage(t)
+		term, keeper := s.lead()
+		task := tasked(s.noting("a"), appending("b"), s.noting("c"))
+		var paused []string
+		task.Notify = func(e checkpoint.Event) {
+			switch e.Kind {
+			case checkpoint.Began:
+				keeper.Suspend() // while the step runs: it is not disturbed
+			case checkpoint.Paused:
+				paused = append(paused, e.Step)
+				if len(s.effects())+len(s.diary.read()) != int(s.stored().Version) {
+					t.Errorf("paused with %v and %v at version %d", s.effects(), s.diary.read(), s.stored().Version)
+				}
+			}
+		}
+		start := time.Now()
+		finished := make(chan error, 1)
+		go func() {
+			_, err := task.Run(t.Context(), term, s.journal, checkpoint.Checkpoint{})
+			finished <- err
+		}()
+		for n := range int64(3) {
+			time.Sleep(time.Hour)
+			synctest.Wait()
+			if v := s.stored().Version; v != n+1 {
+				t.Errorf("suspended for an hour in step %d: version %d", n+1, v)
+			}
+			keeper.Confirm(time.Now())
+		}
+		if err := <-finished; err != nil || time.Since(start) != 3*time.Hour {
+			t.Errorf("%v after %v", err, time.Since(start))
+		}
+		equal(t, "paused before", paused, []string{"b", "c"})
+	})
+}
+
+func TestASuspendedTermPausesBetweenAttempts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStage(t)
+		term, keeper := s.lead()
+		task := tasked(s.noting("fails", errBoom))
+		task.Retry = every(2)
+		task.Notify = func(e checkpoint.Event) {
+			if e.Kind == checkpoint.Retrying {
+				keeper.Suspend()
+				time.AfterFunc(time.Hour, func() { keeper.Confirm(time.Now()) })
+			}
+		}
+		start := time.Now()
+		if _, err := task.Run(t.Context(), term, s.journal, checkpoint.Checkpoint{}); err != nil || time.Since(start) != time.Hour {
+			t.Errorf("%v after %v", err, time.Since(start))
+		}
+	})
+}
+
+// until is a step that works until its context ends, and then returns what end makes of the cause.
+func until(sync bool, causes chan<- error, end func(cause error) error) checkpoint.Step[done] {
+	work := func(ctx context.Context, d done) (done, error) {
+		<-ctx.Done()
+		causes <- context.Cause(ctx)
+		return d, end(context.Cause(ctx))
+	}
+	if sync {
+		return checkpoint.Synchronous("waits", func(ctx context.Context, tx *checkpointtest.Tx, d done) (done, error) {
+			tx.Append("never")
+			return work(ctx, d)
+		})
+	}
+	return checkpoint.Step[done]{Name: "waits", Run: func(ctx context.Context, d done, _ checkpoint.Key) (done, error) { return work(ctx, d) }}
+}
+
+func TestTheEndReachesTheRunningStepWithItsCause(t *testing.T) {
+	ends := map[string]func(*fence.Term, *fence.Keeper, context.CancelCauseFunc) (cause error){
+		"deposed": func(_ *fence.Term, k *fence.Keeper, _ context.CancelCauseFunc) error {
+			k.Lose(fence.ErrDeposed)
+			return fence.ErrDeposed
+		},
+		"expired": func(*fence.Term, *fence.Keeper, context.CancelCauseFunc) error { // nobody confirms
+			return fence.ErrExpired
+		},
+		"superseded": func(t *fence.Term, _ *fence.Keeper, _ context.CancelCauseFunc) error {
+			t.Supersede(fence.ErrStale)
+			return fence.ErrSuperseded
+		},
+		"resigned": func(t *fence.Term, _ *fence.Keeper, _ context.CancelCauseFunc) error {
+			_ = t.Resign(context.Background())
+			return fence.ErrResigned
+		},
+		"cancelled": func(_ *fence.Term, _ *fence.Keeper, cancel context.CancelCauseFunc) error {
+			cancel(errBoom)
+			return errBoom
+		},
+	}
+	returns := map[string]func(error) error{
+		"the cause":   func(cause error) error { return cause },
+		"its own":     func(error) error { return errors.New("interrupted") },
+		"no error":    func(error) error { return nil }, // it takes no notice
+		"a cancelled": func(error) error { return context.Canceled },
+	}
+	for how, end := range ends {
+		for what, returned := range returns {
+			for _, sync := range []bool{false, true} {
+				t.Run(how+", step returns "+what, func(t *testing.T) {
+					synctest.Test(t, func(t *testing.T) {
+						s := newStage(t)
+						causes := make(chan error, 10)
+						task := tasked(s.noting("before"), until(sync, causes, returned))
+						task.Retry = every(9)
+						s.endsInStep(task, end, causes)
+					})
+				})
+			}
+		}
+	}
+}
+
+// endsInStep fails the test unless the second step hears of the end, Run does too, and the next leader finds nothing but
+// the first step done.
+func (s *stage) endsInStep(task checkpoint.Task[done], end func(*fence.Term, *fence.Keeper, context.CancelCauseFunc) error, causes chan error) {
+	s.Helper()
+	term, keeper := s.lead()
+	ctx, cancel := context.WithCancelCause(s.Context())
+	defer cancel(nil)
+	finished := make(chan error, 1)
+	go func() {
+		_, err := task.Run(ctx, term, s.journal, checkpoint.Checkpoint{})
+		finished <- err
+	}()
+	synctest.Wait()
+	want := end(term, keeper, cancel)
+	is(s, <-causes, want)
+	err := <-finished
+	is(s, err, want)
+	cp := s.stored()
+	if cp.Version != 1 || cp.Status != checkpoint.Running || errors.Is(err, checkpoint.ErrStopped) || len(causes) > 0 || len(s.effects()) > 0 {
+		s.Errorf("ended with %v, stored %+v, effects %v, called %d times more", err, cp, s.effects(), len(causes))
+	}
+}
+
+// tireless publishes whatever becomes of the context, as if the end came while the bytes are on their way.
+type tireless struct{ *checkpointtest.Memory }
+
+func (j tireless) Publish(ctx context.Context, c fence.Claim, cp checkpoint.Checkpoint) error {
+	return j.Memory.Publish(context.WithoutCancel(ctx), c, cp)
+}
+
+func TestAStepThatFailsAtTheEndIsNotStopped(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStage(t)
+		term, keeper := s.lead()
+		task := tasked(until(false, make(chan error, 1), func(error) error { return errBoom }))
+		task.Notify = func(e checkpoint.Event) {
+			if e.Kind == checkpoint.Began {
+				time.AfterFunc(time.Second, func() { keeper.Lose(fence.ErrDeposed) })
+			}
+		}
+		_, err := task.Run(t.Context(), term, tireless{s.journal}, checkpoint.Checkpoint{})
+		is(t, err, fence.ErrDeposed)
+		if s.stored().Version != 0 {
+			t.Errorf("%v, stored %+v", err, s.stored())
+		}
+	})
+}
+
+func TestTheEndIsHeardInEveryWait(t *testing.T) {
+	for name, wait := range map[string]func(*stage, *checkpoint.Task[done]){
+		"for another attempt": func(s *stage, task *checkpoint.Task[done]) {
+			task.Steps = []checkpoint.Step[done]{s.failing("fails", false, 1e9, errBoom)}
+			task.Retry = every(1e9)
+		},
+		"for the journal to take": func(s *stage, _ *checkpoint.Task[done]) {
+			s.faulty(checkpointtest.Take, repeated(checkpointtest.OutOfReach, 1e6)...)
+		},
+		"for the journal to publish": func(s *stage, _ *checkpoint.Task[done]) {
+			s.faulty(checkpointtest.Publish, repeated(checkpointtest.OutOfReach, 1e6)...)
+		},
+		"for the journal to answer": func(s *stage, _ *checkpoint.Task[done]) { s.faulty(checkpointtest.Publish, checkpointtest.HungRequest) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newStage(t)
+				term, keeper := s.lead()
+				task := tasked(s.noting("a"))
+				wait(s, &task)
+				time.AfterFunc(time.Hour, func() { keeper.Lose(fence.ErrDeposed) })
+				start := time.Now()
+				_, err := task.Run(t.Context(), term, s.journal, checkpoint.Checkpoint{})
+				is(t, err, fence.ErrDeposed)
+				if time.Since(start) != time.Hour || s.stored().Version != 0 {
+					t.Errorf("ended after %v with %+v stored", time.Since(start), s.stored())
+				}
+			})
+		})
+	}
+}
+
+func TestALostTermRunsNothing(t *testing.T) {
+	s := newStage(t)
+	term, keeper := s.lead()
+	keeper.Lose(fence.ErrDeposed)
+	_, err := tasked(s.noting("a")).Run(t.Context(), term, s.journal, checkpoint.Checkpoint{})
+	is(t, err, fence.ErrDeposed, fence.ErrLost)
+	equal(t, "steps", s.diary.read(), nil)
+}
