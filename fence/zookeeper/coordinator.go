@@ -20,12 +20,18 @@ type Options struct {
 	// otherwise). It is how long a crashed leader holds up the next. Default 10 s.
 	SessionTimeout time.Duration
 
+	// DocumentLimit is how many bytes of data one of Documents may have. Default 1,000,000: ZooKeeper's own limit, its
+	// jute.maxbuffer, is 1,048,575 for the whole request. Set it lower or higher where the servers and their clients have
+	// another one.
+	DocumentLimit int
+
 	// Logger is told of retries, and at debug level of what the ZooKeeper library says. Default: nothing is logged.
 	Logger *slog.Logger
 }
 
 const (
 	defaultSessionTimeout = 10 * time.Second
+	defaultDocumentLimit  = 1_000_000
 	leastPatience         = 2 * time.Second
 )
 
@@ -34,10 +40,11 @@ var ErrClosed = errors.New("the ZooKeeper coordinator is closed")
 
 // Coordinator holds elections in one ensemble. Its methods may be called from any goroutine. Close it.
 type Coordinator struct {
-	address address
-	timeout time.Duration
-	log     *slog.Logger
-	acl     []zk.ACL
+	address       address
+	timeout       time.Duration
+	documentLimit int
+	log           *slog.Logger
+	acl           []zk.ACL
 
 	ctx   context.Context // ends at Close with ErrClosed
 	close context.CancelCauseFunc
@@ -79,9 +86,14 @@ func Open(ctx context.Context, url string, o Options) (*Coordinator, error) {
 }
 
 func newCoordinator(a address, o Options) *Coordinator {
-	c := &Coordinator{address: a, timeout: o.SessionTimeout, log: o.Logger, acl: zk.WorldACL(zk.PermAll)}
+	c := &Coordinator{
+		address: a, timeout: o.SessionTimeout, documentLimit: o.DocumentLimit, log: o.Logger, acl: zk.WorldACL(zk.PermAll),
+	}
 	if c.timeout <= 0 {
 		c.timeout = defaultSessionTimeout
+	}
+	if c.documentLimit <= 0 {
+		c.documentLimit = defaultDocumentLimit
 	}
 	if c.log == nil {
 		c.log = slog.New(slog.DiscardHandler)

@@ -1,12 +1,22 @@
 package zookeeper
 
 import (
+	"context"
 	"path"
 	"slices"
 )
 
 // A list of candidates is read one znode at a time. What a name stands for never changes, so a name that has been read
 // in the present session of the eyes is not read again.
+
+// entries reads the candidates with these names, in order of token.
+func (c *Coordinator) entries(ctx context.Context, s *session, dir string, names []string) ([]entry, error) {
+	entries, err := s.readEntries(ctx, dir, names, c.known(s, dir, names))
+	if err == nil {
+		c.remember(s, dir, entries)
+	}
+	return entries, err
+}
 
 // known returns what has been read of these names in an election.
 func (c *Coordinator) known(s *session, dir string, names []string) map[string]entry {

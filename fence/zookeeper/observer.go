@@ -183,11 +183,10 @@ func (c *Coordinator) find(ctx context.Context, s *session, r fence.Resource, t 
 // queue makes the public list from the names in an election.
 func (c *Coordinator) queue(ctx context.Context, s *session, r fence.Resource, names []string) ([]fence.Candidate, error) {
 	dir := c.electionPath(r)
-	entries, err := s.readEntries(ctx, dir, names, c.known(s, dir, names))
+	entries, err := c.entries(ctx, s, dir, names)
 	if err != nil || len(entries) == 0 {
 		return nil, err
 	}
-	c.remember(s, dir, entries)
 	ready, err := s.acknowledged(ctx, dir)
 	if err != nil {
 		return nil, err

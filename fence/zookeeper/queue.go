@@ -103,11 +103,7 @@ func (c *candidate) sleep(ctx context.Context, nearest entry, changed <-chan str
 
 // watch arms a watch on a candidate; one that is gone is zk.ErrNoNode, and leaves no watch.
 func (c *candidate) watch(ctx context.Context, name string) (<-chan zk.Event, error) {
-	at := path.Join(c.dir, name)
-	_, armed, err := watched(ctx, c.s, "data "+at, at, getter(at), func(conn *zk.Conn) (node, <-chan zk.Event, error) {
-		data, stat, armed, err := conn.GetW(at)
-		return node{data, stat}, armed, err
-	})
+	_, armed, err := c.s.watchData(ctx, path.Join(c.dir, name))
 	return armed, err
 }
 

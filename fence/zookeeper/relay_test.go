@@ -23,6 +23,12 @@ type relay struct {
 	cut       bool
 	closed    bool
 	loseReply bool
+	loseWrite bool // the reply to the next transaction
+	mute      bool // no notice of a watch passes
+	held      int  // frames and connections that wait for pass
+	between   bool // after the next transaction requests wait for pass, and its reply does not
+	stopped   bool // they do
+	swallow   bool // transactions do not pass, everything else does
 	forgetful bool // the next client to connect again is greeted as a new one
 	conns     map[net.Conn]bool
 	sessions  [][]byte // greetings of the server, which hold session id and password
@@ -65,7 +71,7 @@ func (r *relay) dropAll() {
 
 // hold lets nothing through until pass.
 func (r *relay) hold() { r.set(func() { r.cut = true }) }
-func (r *relay) pass() { r.set(func() { r.cut = false }) }
+func (r *relay) pass() { r.set(func() { r.cut, r.stopped = false, false }) }
 
 // loseNextEnrolment passes the next create of a candidate on and breaks the connection instead of passing its reply.
 func (r *relay) loseNextEnrolment() { r.set(func() { r.loseReply = true }) }
@@ -125,16 +131,20 @@ func (r *relay) pump(from, to net.Conn, lose chan struct{}, requests bool) {
 	defer to.Close()
 	for first := true; ; first = false {
 		frame, err := readFrame(from)
-		if err != nil || !r.waitOpen() {
+		if err != nil || !r.waitOpen() || requests && !r.waitGoOn() {
 			return
 		}
 		switch {
 		case requests && first:
 			r.forget(frame)
+		case requests && r.swallowed(frame):
+			continue
 		case requests:
 			r.note(frame, lose)
 		case !requests && first:
 			r.set(func() { r.sessions = append(r.sessions, frame) })
+		case !requests && r.muted(frame):
+			continue
 		case !requests && len(lose) > 0 && int32(binary.BigEndian.Uint32(frame[4:])) >= 0: // a reply, not a ping's
 			return
 		}
@@ -158,7 +168,7 @@ func (r *relay) forget(connect []byte) {
 
 // note counts requests by their operation, and sees the enrolment whose reply shall get lost.
 func (r *relay) note(frame []byte, lose chan struct{}) {
-	const create = 1
+	const create, multi = 1, 14
 	operation := binary.BigEndian.Uint32(frame[8:])
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -167,15 +177,43 @@ func (r *relay) note(frame []byte, lose chan struct{}) {
 		r.loseReply = false
 		lose <- struct{}{}
 	}
+	if r.between && operation == multi {
+		r.between, r.stopped = false, true
+	}
+	if r.loseWrite && operation == multi {
+		r.loseWrite = false
+		lose <- struct{}{}
+	}
+}
+
+func (r *relay) swallowed(frame []byte) bool {
+	const multi = 14
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.swallow && binary.BigEndian.Uint32(frame[8:]) == multi
+}
+
+// muted tells whether a frame of the server's is a notice that must not pass.
+func (r *relay) muted(frame []byte) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.mute && int32(binary.BigEndian.Uint32(frame[4:])) == -1
 }
 
 // waitOpen returns false when the relay is closed.
-func (r *relay) waitOpen() bool {
+func (r *relay) waitOpen() bool { return r.waitWhile(&r.cut) }
+
+// waitGoOn is waitOpen for requests.
+func (r *relay) waitGoOn() bool { return r.waitWhile(&r.stopped) }
+
+func (r *relay) waitWhile(closed *bool) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for r.cut && !r.closed {
+	r.held++
+	for *closed && !r.closed {
 		r.open.Wait()
 	}
+	r.held--
 	return !r.closed
 }
 

@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	sendMost  = 64 << 10    // bytes of a request of ours; the library would allocate 1.5 MB
+	sendMost  = 64 << 10    // bytes of a request of ours, but for a document; the library would allocate 1.5 MB
 	closeWait = time.Second // for the server's reply to the end of a session
 )
 
@@ -47,9 +47,13 @@ func (c *Coordinator) openSession(ctx context.Context, resumable bool) (*session
 		watches: map[string]<-chan zk.Event{}, paths: map[string]bool{},
 	}
 	s.ctx, s.cancel = context.WithCancelCause(context.Background())
+	most := sendMost
+	if !resumable { // the eyes', which write the documents too
+		most += c.documentLimit
+	}
 	conn, events, err := zk.Connect(c.address.hosts, c.timeout,
 		zk.WithDialer(s.dial), zk.WithHostProvider(&hosts{s: s}), zk.WithEventCallback(s.event),
-		zk.WithLogger(quiet{c.log}), zk.WithMaxConnBufferSize(sendMost))
+		zk.WithLogger(quiet{c.log}), zk.WithMaxConnBufferSize(most))
 	if err != nil {
 		s.cancel(errEnded)
 		return nil, err

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"time"
 
 	"github.com/go-zookeeper/zk"
 
@@ -16,57 +15,20 @@ func (c *Coordinator) Watch(ctx context.Context, r fence.Resource, each func([]f
 	if _, err := fence.ParseResource(string(r)); err != nil {
 		return err
 	}
-	if err := c.begin(); err != nil {
-		return err
-	}
-	defer c.work.Done()
-	ctx, stop := c.until(ctx)
-	defer stop()
 	told := false
 	var last []fence.Candidate
-	for failures := 0; ctx.Err() == nil; {
-		v, err := observe(ctx, c, func(ctx context.Context, s *session) (view, error) { return c.view(ctx, s, r) })
-		switch {
-		case ctx.Err() != nil:
-		case errors.Is(err, ErrUnreachable):
-			failures++
-			c.log.Warn("watch has lost sight of the election", "resource", r, "error", err)
-			pause(ctx, backoff(failures, backoffLeast, backoffMost))
-			continue
-		case err != nil:
-			return err
-		case !told || !slices.Equal(v.queue, last):
-			told, last = true, v.queue
-			if err := each(slices.Clone(v.queue)); err != nil {
-				return err
-			}
+	look := func(ctx context.Context, s *session) (view, error) { return c.view(ctx, s, r) }
+	return follow(ctx, c, "the election of "+string(r), look, func(queue []fence.Candidate) error {
+		if told && slices.Equal(queue, last) {
+			return nil
 		}
-		if ctx.Err() == nil {
-			failures = 0
-			v.wait(ctx, c.timeout)
-		}
-	}
-	return context.Cause(ctx)
+		told, last = true, queue
+		return each(slices.Clone(queue))
+	})
 }
 
-// view is a queue and what tells that it may have changed.
-type view struct {
-	queue   []fence.Candidate
-	changed <-chan zk.Event
-	broken  <-chan struct{}
-}
-
-// wait returns when it is time to look again; after a session timeout in case a notice went missing.
-func (v view) wait(ctx context.Context, most time.Duration) {
-	again := time.NewTimer(most)
-	defer again.Stop()
-	select {
-	case <-v.changed:
-	case <-v.broken:
-	case <-again.C:
-	case <-ctx.Done():
-	}
-}
+// view is a queue as it was seen.
+type view = sight[[]fence.Candidate]
 
 // view arms a watch on the election's children, or on its coming into being, and then reads. The acknowledgement is a
 // child too, and is made anew when it changes, so no other watch is needed.

@@ -37,14 +37,18 @@ var allowed = map[string][]string{
 	"checkpoint":                {"fence"},
 	"checkpoint/checkpointtest": {"fence", "checkpoint"},
 	"checkpoint/postgres":       {"fence", "checkpoint", "store/postgres", pgx},
+	"checkpoint/redis":          {"fence", "store", "store/redis", "checkpoint", redis},
+	"checkpoint/zookeeper":      {"fence", "checkpoint", "fence/zookeeper"},
 	"cmd/guard":                 {"fence", "fence/zookeeper", "store", "store/postgres", "store/redis", "guard", "guard/postgres", "guard/redis", "internal/settings", "internal/logging", prom, "golang.org/x/sync/errgroup"},
-	"cmd/leader":                {"fence", "fence/zookeeper", "store", "store/postgres", "store/redis", "internal/settings", "internal/logging", "golang.org/x/sys", "golang.org/x/term"},
-	"internal/demo":             {"fence", "fence/zookeeper", "store/postgres", "store/redis", "internal/servers", pgx, redis, "golang.org/x/term"},
-	"internal/logging":          {"golang.org/x/term"},
-	"internal/servers":          {pgx, redis, zk, "golang.org/x/sys", "golang.org/x/sync/errgroup"},
+	"cmd/leader": {"fence", "fence/zookeeper", "store", "store/postgres", "store/redis", "checkpoint", "checkpoint/postgres", "checkpoint/redis", "checkpoint/zookeeper",
+		"internal/taskfile", "internal/settings", "internal/logging", pgx, redis, "golang.org/x/sys", "golang.org/x/term"},
+	"internal/demo":    {"fence", "fence/zookeeper", "store/postgres", "store/redis", "internal/servers", pgx, redis, "golang.org/x/term"},
+	"internal/logging": {"golang.org/x/term"},
+	"internal/servers": {pgx, redis, zk, "golang.org/x/sys", "golang.org/x/sync/errgroup"},
 	"internal/servers/serverstest": {
 		"internal/servers", "go.uber.org/goleak", pgx},
 	"internal/settings":   {"github.com/caarlos0/env/v11"},
+	"internal/taskfile":   {"fence", "checkpoint", "internal/settings", "go.yaml.in/yaml/v4"},
 	"internal/succession": {},
 	"internal/imports":    {},
 	"internal/endtoend":   {},
@@ -52,7 +56,7 @@ var allowed = map[string][]string{
 
 // testOnly must not reach a user's binary.
 var testOnly = []string{
-	"testing", "go.uber.org/goleak", module + "/internal/servers", module + "/fence/fencetest", module + "/store/storetest", module + "/guard/guardtest",
+	"testing", "go.uber.org/goleak", module + "/internal/servers", module + "/fence/fencetest", module + "/store/storetest", module + "/guard/guardtest", module + "/checkpoint/checkpointtest",
 }
 
 type pkg struct {

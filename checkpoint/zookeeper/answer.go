@@ -1,0 +1,34 @@
+package zookeeper
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/ringfence/ringfence/checkpoint"
+	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/fence/zookeeper"
+)
+
+// answer puts ZooKeeper's errors into a journal's words. ctx is the call's: a call that it ended has landed nothing,
+// unless the error says otherwise.
+func answer(ctx context.Context, err error) error {
+	_, refusal := errors.AsType[*fence.Refusal](err)
+	switch {
+	case err == nil || refusal:
+		return err
+	case errors.Is(err, zookeeper.ErrUnanswered):
+		return fmt.Errorf("%w: %w", checkpoint.ErrUnknown, err)
+	case errors.Is(err, zookeeper.ErrVersion):
+		return fmt.Errorf("%w: %w", checkpoint.ErrConflict, err)
+	case errors.Is(err, zookeeper.ErrTooLarge):
+		return fmt.Errorf("%w: %w", checkpoint.ErrTooLarge, err)
+	case errors.Is(err, zookeeper.ErrUnreachable) || ctx.Err() != nil:
+		return fmt.Errorf("%w: %w", checkpoint.ErrTransient, err)
+	}
+	return err
+}
+
+func otherResource(task checkpoint.Name, owner fence.Resource, c fence.Claim) error {
+	return fmt.Errorf("%w: %s is a task of %q, the claim is to %q; nothing was changed", checkpoint.ErrOtherResource, task, owner, c.Resource)
+}

@@ -1,0 +1,31 @@
+package zookeeper
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/ringfence/ringfence/checkpoint"
+	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/fence/zookeeper"
+)
+
+// decode reads a checkpoint that is there. Its version is the znode's, whatever the JSON says.
+func (j *Journal) decode(doc zookeeper.Document) (cp checkpoint.Checkpoint, err error) {
+	if err := json.Unmarshal(doc.Data, &cp); err != nil {
+		return checkpoint.Checkpoint{}, corrupt(doc, err)
+	}
+	if cp.Task != checkpoint.Name(doc.Name) {
+		return checkpoint.Checkpoint{}, corrupt(doc, fmt.Errorf("it says that it is of task %.140q", cp.Task))
+	}
+	if _, err := fence.ParseResource(string(cp.Resource)); err != nil {
+		return checkpoint.Checkpoint{}, corrupt(doc, err)
+	}
+	cp.Version = doc.Version
+	j.owners.learn(cp.Task, cp.Resource)
+	return cp, nil
+}
+
+func corrupt(doc zookeeper.Document, why error) error {
+	return fmt.Errorf("%w: version %d of %s in ZooKeeper is no checkpoint: %w; nothing was changed: mend the znode, or delete it to begin the task anew",
+		checkpoint.ErrCorrupt, doc.Version, doc.Name, why)
+}

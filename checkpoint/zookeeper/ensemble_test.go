@@ -1,0 +1,115 @@
+package zookeeper_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ringfence/ringfence/checkpoint"
+	"github.com/ringfence/ringfence/checkpoint/zookeeper"
+	"github.com/ringfence/ringfence/internal/servers"
+	"github.com/ringfence/ringfence/internal/servers/serverstest"
+)
+
+func TestInAnEnsembleOfThree(t *testing.T) {
+	t.Parallel()
+	z := serverstest.ZooKeeper(t, servers.ZooKeeperOptions{Nodes: 3, TickTime: time.Second})
+	t.Run("the limit is exact, and what is within it passes between the servers", func(t *testing.T) { limitIsExact(t, z) })
+	// For five ticks a server without its ensemble still answers what it can by itself. One that takes itself for the
+	// ensemble's leader can sync, a follower can read.
+	t.Run("a leading server without its ensemble confirms nobody", func(t *testing.T) { confirmsNobody(t, z, "leader", z.Resume) })
+	t.Run("a following server without its ensemble confirms nobody", func(t *testing.T) { confirmsNobody(t, z, "follower", z.Kill) })
+}
+
+func limitIsExact(t *testing.T, z *servers.ZooKeeper) {
+	const limit = 1_000_000
+	b := newBench(t, z.Addr())
+	j := b.journal(zookeeper.Options{})
+	c := b.lead(orders)
+	for n := range int64(3) {
+		cp := sized(t, n+1, c, limit)
+		publish(t, j, c, cp)
+		stored(t, j, cp)
+		for _, bytes := range []int{limit + 1, 2 * limit} {
+			err := j.Publish(t.Context(), c, sized(t, n+2, c, bytes))
+			if !errors.Is(err, checkpoint.ErrTooLarge) || !strings.Contains(err.Error(), "1000000") {
+				t.Errorf("%d bytes: %v", bytes, err)
+			}
+		}
+		stored(t, j, cp)
+	}
+}
+
+func confirmsNobody(t *testing.T, z *servers.ZooKeeper, mode string, after func() error) {
+	b := newBench(t, z.Addr())
+	c := b.lead(orders)
+	first := version(1, c)
+	publish(t, b.journal(zookeeper.Options{}), c, first)
+	alone := inMode(t, z, mode)
+	only := &bench{t: t, url: "zk://" + alone.Addr() + b.url[strings.LastIndexByte(b.url, '/'):]}
+	j, control := only.journal(zookeeper.Options{}), only.hand()
+	reader := only.journal(zookeeper.Options{}) // a session's reads wait for its own transactions
+	stored(t, j, first)
+	for _, n := range z.Nodes {
+		if n != alone {
+			if err := n.Pause(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	defer after()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	answers := make(chan error, 2)
+	go func() { answers <- j.Raise(ctx, c) }()
+	go func() { _, _, err := j.Take(ctx, c, nightly, 1); answers <- err }()
+	if mode == "leader" {
+		if _, err := control.Sync(b.path(nightly)); err != nil {
+			t.Errorf("the server does not sync: %v; nothing is shown", err)
+		}
+	}
+	if _, _, err := control.Get(b.path(nightly)); err != nil {
+		t.Errorf("the server does not answer: %v; nothing is shown", err)
+	}
+	if _, err := reader.Load(ctx, nightly); mode == "follower" && !errors.Is(err, checkpoint.ErrTransient) {
+		t.Errorf("load returned %v", err)
+	}
+	for range 2 {
+		if err := <-answers; !errors.Is(err, checkpoint.ErrTransient) {
+			t.Errorf("raise or take returned %v", err)
+		}
+	}
+}
+
+// inMode returns a node that leads or follows.
+func inMode(t *testing.T, z *servers.ZooKeeper, mode string) (found *servers.ZooKeeperNode) {
+	t.Helper()
+	eventually(t, "a node is in mode "+mode, func() bool {
+		for _, n := range z.Nodes {
+			if strings.Contains(status(t, n.Addr()), "Mode: "+mode) {
+				found = n
+			}
+		}
+		return found != nil
+	})
+	return found
+}
+
+// status is a server's answer to srvr.
+func status(t *testing.T, server string) string {
+	t.Helper()
+	conn, err := net.DialTimeout("tcp", server, 5*time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err1 := io.WriteString(conn, "srvr")
+	answer, err2 := io.ReadAll(conn)
+	if err := errors.Join(err1, err2, conn.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return string(answer)
+}

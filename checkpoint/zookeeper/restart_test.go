@@ -1,0 +1,169 @@
+package zookeeper_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/ringfence/ringfence/checkpoint"
+	"github.com/ringfence/ringfence/checkpoint/zookeeper"
+	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/servers"
+	"github.com/ringfence/ringfence/internal/servers/serverstest"
+)
+
+// run publishes version after version and reads back what it could not hear, until each returns false.
+func run(ctx context.Context, j *zookeeper.Journal, c fence.Claim, each func(n int64) bool) (unknown int, err error) {
+	next := version(1, c)
+	for ctx.Err() == nil {
+		err := j.Publish(ctx, c, next)
+		if errors.Is(err, checkpoint.ErrUnknown) {
+			unknown++
+			next, err = readBack(ctx, j, c, next)
+			if err != nil {
+				return unknown, err
+			}
+			continue
+		}
+		if errors.Is(err, checkpoint.ErrTransient) {
+			continue
+		}
+		if err != nil {
+			return unknown, err
+		}
+		if !each(next.Version) {
+			return unknown, nil
+		}
+		next = version(next.Version+1, c)
+	}
+	return unknown, context.Cause(ctx)
+}
+
+// readBack returns what is to be published after a publish whose answer was lost.
+func readBack(ctx context.Context, j *zookeeper.Journal, c fence.Claim, lost checkpoint.Checkpoint) (checkpoint.Checkpoint, error) {
+	for {
+		got, _, err := j.Take(ctx, c, lost.Task, -1)
+		switch {
+		case errors.Is(err, checkpoint.ErrTransient):
+		case err != nil:
+			return lost, err
+		case got.Version == lost.Version && got.Nonce == lost.Nonce:
+			return version(lost.Version+1, c), nil
+		case got.Version == lost.Version-1:
+			return lost, nil
+		default:
+			return lost, fmt.Errorf("version %d is stored, %d was published", got.Version, lost.Version)
+		}
+	}
+}
+
+func TestAServerThatComesAndGoes(t *testing.T) {
+	t.Parallel()
+	z := serverstest.ZooKeeper(t, servers.ZooKeeperOptions{})
+	b := newBench(t, z.Addr())
+	quick := zookeeper.Options{SessionTimeout: 2 * time.Second}
+	j, standby := b.journal(quick), b.journal(quick)
+	c := b.lead(orders)
+	var last int64
+	t.Run("killed during publishes it loses nothing and doubles nothing, and strands no follower", func(t *testing.T) {
+		last = killDuringPublishes(t, z, j, standby, c)
+	})
+	t.Run("out of reach is transient: nothing was sent, so nothing has landed", func(t *testing.T) {
+		outOfReach(t, z, j, c, last)
+	})
+	t.Run("wiped it is another issuer: no newer leader to the one of before, and no way in", func(t *testing.T) {
+		if err := z.Wipe(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		refused(t, j, c, fence.ErrOtherIssuer, checkpoint.Checkpoint{})
+	})
+}
+
+// killDuringPublishes returns the last version.
+func killDuringPublishes(t *testing.T, z *servers.ZooKeeper, j, standby *zookeeper.Journal, c fence.Claim) int64 {
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	var work sync.WaitGroup
+	defer work.Wait()
+	defer cancel()
+	seen := follow(t, ctx, &work, standby)
+	var at, end atomic.Int64
+	end.Store(1 << 30)
+	work.Go(func() {
+		unknown, err := run(ctx, j, c, func(n int64) bool { at.Store(n); return n < end.Load() })
+		if err != nil || unknown == 0 {
+			t.Errorf("the leader ended with %v, and %d lost answers", err, unknown)
+		}
+	})
+	for range 2 {
+		before := at.Load()
+		eventually(t, "publishes go on", func() bool { return at.Load() > before+20 })
+		if err := errors.Join(z.Kill(), z.Start(t.Context())); err != nil {
+			t.Fatal(err)
+		}
+	}
+	end.Store(at.Load() + 20)
+	eventually(t, "the last is published", func() bool { return at.Load() >= end.Load() })
+	for got := int64(0); got < at.Load(); {
+		select {
+		case got = <-seen:
+		case <-ctx.Done():
+			t.Fatalf("the follower stays at %d", got)
+		}
+	}
+	got, err := j.Load(t.Context(), nightly)
+	if err != nil || len(got) != 1 || got[0].Version != at.Load() || string(got[0].State) != fmt.Sprint(at.Load()) {
+		t.Errorf("stored is %+v, %v; the last that was published is %d", got, err, at.Load())
+	}
+	return at.Load()
+}
+
+// follow returns a channel that has the last version which a follower was shown.
+func follow(t *testing.T, ctx context.Context, work *sync.WaitGroup, standby *zookeeper.Journal) <-chan int64 {
+	seen := make(chan int64, 1)
+	work.Go(func() {
+		last := int64(0)
+		err := standby.Follow(ctx, nightly, func(cp checkpoint.Checkpoint) error {
+			if cp.Version <= last || string(cp.State) != fmt.Sprint(cp.Version) {
+				t.Errorf("the follower saw version %d with state %s after %d", cp.Version, cp.State, last)
+			}
+			last = cp.Version
+			select {
+			case <-seen: // nobody has read the one before
+			default:
+			}
+			seen <- last
+			return nil
+		})
+		if !errors.Is(err, context.Canceled) {
+			t.Errorf("follow ended with %v", err)
+		}
+	})
+	return seen
+}
+
+func outOfReach(t *testing.T, z *servers.ZooKeeper, j *zookeeper.Journal, c fence.Claim, last int64) {
+	if err := z.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	_ = j.Publish(t.Context(), c, version(last+1, c)) // learns that the connection is gone
+	calls := map[string]func() error{
+		"raise":   func() error { return j.Raise(t.Context(), c) },
+		"take":    func() error { _, _, err := j.Take(t.Context(), c, nightly, last); return err },
+		"publish": func() error { return j.Publish(t.Context(), c, version(last+1, c)) },
+		"load":    func() error { _, err := j.Load(t.Context()); return err },
+	}
+	var all sync.WaitGroup
+	for name, call := range calls {
+		all.Go(func() {
+			if err := call(); !errors.Is(err, checkpoint.ErrTransient) || errors.Is(err, checkpoint.ErrUnknown) {
+				t.Errorf("%s: got %v", name, err)
+			}
+		})
+	}
+	all.Wait()
+}
