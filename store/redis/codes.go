@@ -24,10 +24,18 @@ func Line(r *fence.Refusal) string {
 
 // Refused turns an error that a guard answered back into the refusal it was; any other error stays what it is.
 func Refused(err error, c fence.Claim) error {
+	if r := refusalOf(err, c); r != nil {
+		return r
+	}
+	return err
+}
+
+// refusalOf is the refusal that a guard answered, or nil.
+func refusalOf(err error, c fence.Claim) *fence.Refusal {
 	for reason, code := range codes {
 		if driver.HasErrorPrefix(err, code) {
 			return &fence.Refusal{Reason: reason, Claim: c, Message: strings.TrimPrefix(err.Error(), code+" "), Cause: err}
 		}
 	}
-	return err
+	return nil
 }

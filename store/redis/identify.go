@@ -25,7 +25,7 @@ func (s *Store) Identify(ctx context.Context, id int64, nonce string) (store.Ses
 		return err
 	})
 	if err != nil {
-		return store.Session{}, explain(err)
+		return store.Session{}, Explain(err)
 	}
 	line, _ := found.Text()
 	run := runID(info.Val())

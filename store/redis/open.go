@@ -79,26 +79,49 @@ func Address(address string) string {
 // controlName is what CLIENT LIST shows of the guard's own connections.
 const controlName = "ringfence-guard"
 
-// open makes a client whose connections are ours alone: RESP2, our name, nothing that a client of the guard sends.
-func open(address string, o Options) (*driver.Client, error) {
-	opt, err := parseURL(address)
+// Connect makes a client for Run, Script and reading. name is what CLIENT LIST shows of it. It dials when it is used, and
+// refuses servers that cannot keep marks (*store.SetupError): replicas, members of a cluster, Sentinels. A call that is not
+// answered within 3 s fails, so it returns at most that long after its context has ended. It fails for a URL that cannot be
+// read.
+func Connect(address, name string) (*driver.Client, error) {
+	opt, err := ownOptions(address, name)
 	if err != nil {
 		return nil, err
 	}
-	opt.Protocol, opt.ClientName, opt.DisableIdentity = 2, controlName, true
-	opt.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
-	opt.PoolSize, opt.PipelinePoolSize = o.Connections, -1
+	opt.ReadTimeout, opt.WriteTimeout = 3*time.Second, 3*time.Second
+	return driver.NewClient(opt), nil
+}
+
+// open makes the client of a store.
+func open(address string, o Options) (*driver.Client, error) {
+	opt, err := ownOptions(address, controlName)
+	if err != nil {
+		return nil, err
+	}
+	opt.PoolSize = o.Connections
 	if opt.PoolSize == 0 {
 		opt.PoolSize = 4
 	}
 	opt.MaxActiveConns = opt.PoolSize
-	opt.ReadBufferSize, opt.WriteBufferSize = 16<<10, 16<<10
-	opt.DialerRetries = 1
 	// A long script of a client holds everybody up: only the caller's context says when to give up waiting.
-	opt.ContextTimeoutEnabled, opt.ReadTimeout, opt.WriteTimeout = true, -1, 10*time.Second
+	opt.ReadTimeout, opt.WriteTimeout = -1, 10*time.Second
 	opt.PoolTimeout = time.Minute
-	opt.OnConnect = probeConnection
 	return driver.NewClient(opt), nil
+}
+
+// ownOptions are of a client whose connections are ours alone: RESP2, our name, nothing that a client of the guard sends.
+func ownOptions(address, name string) (*driver.Options, error) {
+	opt, err := parseURL(address)
+	if err != nil {
+		return nil, err
+	}
+	opt.Protocol, opt.ClientName, opt.DisableIdentity = 2, name, true
+	opt.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
+	opt.PipelinePoolSize, opt.DialerRetries = -1, 1
+	opt.ReadBufferSize, opt.WriteBufferSize = 16<<10, 16<<10
+	opt.ContextTimeoutEnabled = true
+	opt.OnConnect = probeConnection
+	return opt, nil
 }
 
 func parseURL(address string) (*driver.Options, error) {

@@ -25,7 +25,7 @@ func probeConnection(ctx context.Context, c *driver.Conn) error {
 	p.Do(ctx, "CLIENT", "NO-EVICT", "ON") // since 7.0, and not allowed everywhere; nothing depends on it
 	_, _ = p.Exec(ctx)
 	if err := cmp.Or(server.Err(), replication.Err()); err != nil {
-		return explain(err)
+		return Explain(err)
 	}
 	mode, role := infoField(server.Val(), "redis_mode"), infoField(replication.Val(), "role")
 	if mode == "" {
@@ -58,7 +58,7 @@ func (s *Store) probeRights(ctx context.Context) error {
 		{"CLIENT", "KILL", "ID", nobody}, {"CLIENT", "LIST", "ID", nobody}, {"CLIENT", "SETNAME", controlName},
 	} {
 		if err := retry(ctx, func() error { return s.db.Do(ctx, command...).Err() }); err != nil {
-			return explain(fmt.Errorf("%v: %w", command[0:2], err))
+			return Explain(fmt.Errorf("%v: %w", command[0:2], err))
 		}
 	}
 	return nil
@@ -66,48 +66,27 @@ func (s *Store) probeRights(ctx context.Context) error {
 
 const rightsHint = "give the user what guard install --print shows"
 
-// explain turns what Redis says of missing rights and missing abilities into what to do about it.
-func explain(err error) error {
+// Explain turns what Redis says of missing rights and missing abilities into what to do about it (*store.SetupError). Any
+// other error stays what it is.
+func Explain(err error) error {
 	var setup *store.SetupError
 	switch {
 	case err == nil, errors.As(err, &setup):
 		return err
-	case driver.IsPermissionError(err):
-		return &store.SetupError{What: "the guard's user lacks a right: " + err.Error(), Hint: rightsHint, Cause: err}
+	case denied(err):
+		return &store.SetupError{What: "the user of this connection lacks a right: " + err.Error(), Hint: rightsHint, Cause: err}
 	case driver.IsAuthError(err):
-		return &store.SetupError{What: "Redis refuses the guard's credentials: " + err.Error(), Hint: "set user and password in the URL", Cause: err}
+		return &store.SetupError{What: "Redis refuses the credentials: " + err.Error(), Hint: "set user and password in the URL", Cause: err}
 	case driver.IsReadOnlyError(err):
 		return &store.SetupError{What: "the upstream has become a replica: it cannot keep marks", Hint: "point the guard at the primary", Cause: err}
 	case strings.Contains(strings.ToLower(err.Error()), "unknown command"):
-		return &store.SetupError{What: "the upstream lacks a command: " + err.Error(), Hint: "the guard needs Redis 6.2 or later, or Valkey, with Lua and CLIENT KILL", Cause: err}
+		return &store.SetupError{What: "the upstream lacks a command: " + err.Error(), Hint: "ringfence needs Redis 6.2 or later, or Valkey, with Lua and CLIENT KILL", Cause: err}
 	}
 	return err
 }
 
-// InstallText says, for guard install --print, what an operator sets up for the guard: the rule of the user in the
-// URL, and what Install does. The password is left to be filled in.
-func InstallText(address string) (string, error) {
-	opt, err := parseURL(address)
-	if err != nil {
-		return "", err
-	}
-	user := opt.Username
-	if user == "" {
-		user = "ringfence"
-	}
-	return "# the guard's user:\n" + ACL(user, "PASSWORD") + "\n\n" +
-		"# applications' users: no +@dangerous, and key patterns that leave out " + markerKey + "*\n\n" +
-		"# guard install then makes the key " + markerKey + ", and the first time ends every client connection before it does\n", nil
-}
-
-// ACL is the rule for the guard's user. The password is put in as it is.
-func ACL(user, password string) string {
-	return fmt.Sprintf("ACL SETUSER %s on >%s resetkeys ~%s ~%s:* resetchannels -@all %s", user, password, markerKey, markerKey,
-		strings.Join(rights, " "))
-}
-
-// rights are all that the guard's own connections do.
-var rights = []string{
-	"+hello", "+auth", "+ping", "+select", "+info", "+multi", "+exec", "+client|kill", "+client|list", "+client|setname",
-	"+client|no-evict", "+client|id", "+eval", "+evalsha", "+time", "+hget", "+hmget", "+hset", "+hdel", "+hlen", "+hkeys", "+del", "+xadd",
+// denied says that the user of the connection lacks a right, as Redis says it to a command or to a script.
+func denied(err error) bool {
+	text := err.Error()
+	return driver.IsPermissionError(err) || strings.Contains(text, "The user executing the script can't") || strings.Contains(text, "ACL failure in script")
 }

@@ -36,7 +36,7 @@ func (s *Store) endAll(ctx context.Context, r fence.Resource) (ending, error) {
 		return err
 	})
 	if err != nil {
-		return e, explain(err)
+		return e, Explain(err)
 	}
 	if runID(info.Val()) != e.run {
 		return e, fmt.Errorf("%w: behind this address are several servers, or it was just restarted", errOtherRun)

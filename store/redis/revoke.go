@@ -55,7 +55,7 @@ func (s *Store) end(ctx context.Context, c fence.Claim, run string, ids []any) (
 		case err == nil:
 			return true, nil
 		case driver.IsPermissionError(err):
-			return false, store.Unrevoked(c, "the guard's user may not run CLIENT KILL and CLIENT LIST; clients "+list(ids)+" still live", explain(err))
+			return false, store.Unrevoked(c, "the guard's user may not run CLIENT KILL and CLIENT LIST; clients "+list(ids)+" still live", Explain(err))
 		}
 		if pause(ctx, wait) != nil {
 			return false, store.Unrevoked(c, fmt.Sprintf("clients %s still live: %v", list(ids), err), errors.Join(ctx.Err(), err))
@@ -135,7 +135,7 @@ func (s *Store) Release(ctx context.Context, sess store.Session) error {
 		return err
 	})
 	if err != nil {
-		return explain(err)
+		return Explain(err)
 	}
 	if runID(info.Val()) != sess.Birth || listed(left) {
 		return nil

@@ -37,15 +37,15 @@ var (
 
 // script puts what all of them share before one of them.
 func script(name string) *driver.Script {
-	var text string
-	for _, file := range []string{"common", name} {
-		b, err := lua.ReadFile("lua/" + file + ".lua")
-		if err != nil {
-			panic(err) // the files are part of the program
-		}
-		text += string(b)
+	return driver.NewScript(luaText("common") + luaText(name))
+}
+
+func luaText(name string) string {
+	b, err := lua.ReadFile("lua/" + name + ".lua")
+	if err != nil {
+		panic(err) // the files are part of the program
 	}
-	return driver.NewScript(text)
+	return string(b)
 }
 
 // The keys.
@@ -74,7 +74,7 @@ func (s *Store) run(ctx context.Context, script *driver.Script, keys []string, a
 		return err
 	})
 	if err != nil {
-		return reply{}, explain(err)
+		return reply{}, Explain(err)
 	}
 	return parseReply(list)
 }
@@ -151,11 +151,16 @@ const breaksMost = 20
 // broken says that a connection was ended under a call, or before it could serve. A server that cannot be dialed is
 // not broken but down.
 func broken(err error) bool {
-	var op *net.OpError
-	if errors.As(err, &op) && op.Op == "dial" {
+	if notDialed(err) {
 		return false
 	}
 	return errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
+}
+
+// notDialed says that no connection could be opened.
+func notDialed(err error) bool {
+	var op *net.OpError
+	return errors.As(err, &op) && op.Op == "dial"
 }
 
 // pause waits about d, at most until ctx ends. Guards that get in each other's way are not to do so again.

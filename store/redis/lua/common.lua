@@ -1,4 +1,5 @@
--- This comes before every other script. KEYS[1] is always the marker.
+-- This comes before every other script. What a script is given as KEYS says what it writes: Redis takes a key that is
+-- declared for one that is written, and whoever runs commands under a token may read the marker and not write it.
 --
 -- marker   schema, epoch, origin ('install', or 'raise' when a raise had to make it again), resource:<name> for every
 --          resource that has a mark, ending:<name> while the connections of a server with a lost registry are ended
@@ -7,7 +8,7 @@
 --
 -- A marker without an epoch is no marker yet.
 
-local MARKER = KEYS[1]
+local MARKER = 'ringfence'
 local FIXED = 7 -- fields of a resource that are no sessions
 local SCHEMA = '1'
 

@@ -1,0 +1,147 @@
+package redis_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/ringfence/ringfence/checkpoint"
+	"github.com/ringfence/ringfence/checkpoint/checkpointtest"
+	"github.com/ringfence/ringfence/checkpoint/redis"
+	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/guard"
+	guardredis "github.com/ringfence/ringfence/guard/redis"
+	"github.com/ringfence/ringfence/internal/servers"
+	"github.com/ringfence/ringfence/internal/servers/serverstest"
+	"github.com/ringfence/ringfence/store"
+	redisstore "github.com/ringfence/ringfence/store/redis"
+)
+
+// as makes the user of a rule and opens a journal for it.
+func (b *bench) as(t *testing.T, rule string, o redis.Options) *redis.Journal {
+	t.Helper()
+	words := strings.Fields(rule)
+	b.acl(t, rule)
+	j, err := redis.Open(t.Context(), fmt.Sprintf("redis://%s:secret@%s/0", words[2], b.Addr()), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(j.Close)
+	return j
+}
+
+func (b *bench) acl(t *testing.T, rule string) {
+	t.Helper()
+	var args []any
+	for _, word := range strings.Fields(rule) {
+		args = append(args, word)
+	}
+	b.do(t, args...)
+}
+
+// The journal's user can do all that a journal does but raise the mark, and cannot write marks or audit.
+func TestAJournalNeedsNoMoreThanItsACL(t *testing.T) {
+	server := serverstest.Redis(t, servers.RedisOptions{})
+	checkpointtest.Run(t, func(t *testing.T) checkpointtest.Fixture {
+		b := newBench(t, server)
+		b.acl(t, redisstore.ACL("keeper", "secret"))
+		keeper := redisstore.Raiser{URL: fmt.Sprintf("redis://keeper:secret@%s/0", b.Addr()), Authority: trusting{}}
+		o := redis.Options{Raiser: keeper, Poll: time.Hour}
+		j := b.as(t, redis.ACL("app", "secret"), o)
+		return checkpointtest.Fixture{
+			Journal: j, Second: b.as(t, redis.ACL("app", "secret"), o), Limit: 1 << 20,
+			Lead: func(t *testing.T, r fence.Resource) fence.Claim { return b.lead(t, j, r) },
+		}
+	})
+	b := newBench(t, server)
+	b.acl(t, redis.ACL("app", "secret"))
+	for _, forbidden := range []string{"HSET ringfence schema 9", "HSET ringfence:orders token 1", "HSET ringfence:.audit a b", "SADD other x", "PUBLISH other x"} {
+		args := []any{"ACL", "DRYRUN", "app"}
+		for _, word := range strings.Fields(forbidden) {
+			args = append(args, word)
+		}
+		if b.do(t, args...) == "OK" {
+			t.Errorf("the user may run %s", forbidden)
+		}
+	}
+}
+
+func TestMissingRightsAreForAnOperator(t *testing.T) {
+	b := newBench(t, serverstest.Redis(t, servers.RedisOptions{}))
+	c := b.lead(t, b.journal(t, redis.Options{}), "orders")
+	for i, right := range []string{"info", "hmget", "evalsha", "sadd", "hset"} {
+		b.acl(t, fmt.Sprint(redis.ACL("app", "secret"), " -", right))
+		j, err := redis.Open(t.Context(), fmt.Sprintf("redis://app:secret@%s/0", b.Addr()), redis.Options{})
+		if err == nil {
+			cp := version(1, c)
+			cp.Task = checkpoint.Name(fmt.Sprint("task-", i))
+			err = j.Publish(t.Context(), c, cp)
+			j.Close()
+		}
+		if _, setup := errors.AsType[*store.SetupError](err); !setup {
+			t.Errorf("without %s: %v", right, err)
+		}
+	}
+	if all, err := b.journal(t, redis.Options{}).Load(t.Context()); len(all) != 0 || err != nil {
+		t.Errorf("stored: %+v, %v", all, err)
+	}
+}
+
+// newGuard starts a guard before the server.
+func (b *bench) newGuard(t *testing.T) (url string) {
+	t.Helper()
+	s, err := redisstore.Open(t.Context(), b.URL(), redisstore.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := guardredis.New(guardredis.Options{Store: s, Admission: &store.Admission{Store: s, Authority: store.Unverified{}}})
+	srv := &guard.Server{
+		Protocol: p, Listener: l, Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
+		Metrics: guard.NewMetrics(prometheus.NewRegistry()), DrainTimeout: time.Second,
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	var serving sync.WaitGroup
+	serving.Go(func() { _ = srv.Serve(ctx) })
+	t.Cleanup(func() {
+		cancel()
+		serving.Wait()
+		p.Close()
+	})
+	return "redis://" + l.Addr().String() + "/0"
+}
+
+// The guard raises the mark, the journal writes round it, and a session of an older leader is ended before.
+func TestAGuardRaisesTheMarkOfAJournal(t *testing.T) {
+	b := newBench(t, serverstest.Redis(t, servers.RedisOptions{}))
+	url := b.newGuard(t)
+	j := b.as(t, redis.ACL("app", "secret"), redis.Options{Raiser: redisstore.NewRaiser(url)})
+	old := b.lead(t, j, "orders")
+	publish(t, j, old, 1)
+	fresh := b.lead(t, j, "orders")
+	if err := j.Publish(t.Context(), old, version(2, old)); !errors.Is(err, fence.ErrStale) {
+		t.Errorf("the older leader: %v", err)
+	}
+	publish(t, j, fresh, 2)
+
+	through, err := redis.Open(t.Context(), url, redis.Options{})
+	if err == nil {
+		defer through.Close()
+		err = through.Publish(t.Context(), fresh, version(3, fresh))
+	}
+	if _, setup := errors.AsType[*store.SetupError](err); !setup {
+		t.Errorf("a journal at the guard's address: %v", err)
+	}
+}

@@ -1,0 +1,59 @@
+package redis
+
+import (
+	"context"
+	_ "embed"
+	"fmt"
+
+	"github.com/ringfence/ringfence/checkpoint"
+	"github.com/ringfence/ringfence/fence"
+	store "github.com/ringfence/ringfence/store/redis"
+)
+
+var (
+	//go:embed lua/take.lua
+	takeLua string
+	//go:embed lua/publish.lua
+	publishLua string
+)
+
+// The scripts. What each is given and answers is said in its file.
+var (
+	takeScript    = store.NewScript(takeLua)
+	publishScript = store.NewScript(publishLua)
+	raisedScript  = store.NewScript("return {'raised'}") // the gate is all there is to it
+)
+
+// run runs a script under the claim. The error is as Script.Run has it.
+func (j *Journal) run(ctx context.Context, s *store.Script, c fence.Claim, task checkpoint.Name, args ...any) (list []any, err error) {
+	answer, err := s.Run(ctx, j.db, c, []string{key(task), tasksKey}, args...)
+	if err != nil {
+		return nil, err
+	}
+	if list, _ = answer.([]any); len(list) == 0 {
+		return nil, fmt.Errorf("redis answered %v to a script of the journal's", answer)
+	}
+	return list, nil
+}
+
+// judged turns a script's verdict into an error, unless it is good.
+func judged(list []any, c fence.Claim, task checkpoint.Name) error {
+	switch text(list[0]) {
+	case "corrupt":
+		return fmt.Errorf("%w: the key %s has no version; nothing was changed: somebody else writes to it", checkpoint.ErrCorrupt, key(task))
+	case "resource":
+		return otherResource(task, fence.Resource(text(list[1])), c)
+	case "conflict":
+		return fmt.Errorf("%w: version %s of %s is stored; nothing was changed", checkpoint.ErrConflict, text(list[1]), task)
+	}
+	return nil
+}
+
+func text(v any) string {
+	s, _ := v.(string)
+	return s
+}
+
+func otherResource(task checkpoint.Name, owner fence.Resource, c fence.Claim) error {
+	return fmt.Errorf("%w: %s is a task of %q, the claim is to %q; nothing was changed", checkpoint.ErrOtherResource, task, owner, c.Resource)
+}

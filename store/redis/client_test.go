@@ -1,0 +1,331 @@
+package redis_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	driver "github.com/redis/go-redis/v9"
+
+	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/guard"
+	guardredis "github.com/ringfence/ringfence/guard/redis"
+	"github.com/ringfence/ringfence/internal/servers"
+	"github.com/ringfence/ringfence/internal/servers/serverstest"
+	"github.com/ringfence/ringfence/store"
+	"github.com/ringfence/ringfence/store/redis"
+)
+
+// guarded is a server with a guard before it, and the guard's address.
+func guarded(t *testing.T) (*bench, string) {
+	t.Helper()
+	b := open(t, serverstest.Redis(t, servers.RedisOptions{}))
+	s, err := redis.Open(t.Context(), b.server.URL(), redis.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := guardredis.New(guardredis.Options{Store: s, Admission: &store.Admission{Store: s, Authority: store.Unverified{}}})
+	srv := &guard.Server{
+		Protocol: p, Listener: l, Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
+		Metrics: guard.NewMetrics(prometheus.NewRegistry()), DrainTimeout: time.Second,
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	var serving sync.WaitGroup
+	serving.Go(func() { _ = srv.Serve(ctx) })
+	t.Cleanup(func() {
+		cancel()
+		serving.Wait()
+		p.Close()
+	})
+	return b, l.Addr().String()
+}
+
+type nothing struct{}
+
+func (nothing) Acknowledge(context.Context) error { return nil }
+func (nothing) Release(context.Context) error     { return nil }
+
+// term is one that was just won, and its keeper.
+func term(t *testing.T, token fence.Token) (*fence.Term, *fence.Keeper) {
+	t.Helper()
+	term, keeper := fence.NewTerm(claim(token), time.Now(), time.Hour, nothing{})
+	t.Cleanup(func() { _ = term.Resign(context.WithoutCancel(t.Context())) })
+	return term, keeper
+}
+
+func termClient(t *testing.T, term *fence.Term, addr string, change func(*driver.Options)) *driver.Client {
+	t.Helper()
+	o := &driver.Options{Addr: addr}
+	if change != nil {
+		change(o)
+	}
+	db := redis.NewClient(term, o)
+	t.Cleanup(func() { _ = db.Close() })
+	return db
+}
+
+// names are the names of the connections that the server knows.
+func (b *bench) names(t *testing.T) []string {
+	t.Helper()
+	var list []string
+	for line := range strings.Lines(b.do(t, "CLIENT", "LIST").(string)) {
+		_, name, _ := strings.Cut(line, " name=")
+		name, _, _ = strings.Cut(name, " ")
+		if strings.HasPrefix(name, "fence.") {
+			list = append(list, name)
+		}
+	}
+	return list
+}
+
+func TestEveryConnectionOfATermsClientCarriesItsToken(t *testing.T) {
+	for _, protocol := range []int{2, 3} {
+		b, addr := guarded(t)
+		term, _ := term(t, large)
+		greeted := 0
+		db := termClient(t, term, addr, func(o *driver.Options) {
+			o.Protocol, o.ClientName = protocol, "mine"
+			o.OnConnect = func(context.Context, *driver.Conn) error { greeted++; return nil }
+		})
+		if err := db.Set(t.Context(), "a", "1", 0).Err(); err != nil {
+			t.Fatal(err)
+		}
+		conn := db.Conn() // a second connection, beside the pool's first
+		if v, err := conn.Get(t.Context(), "a").Result(); v != "1" || err != nil {
+			t.Errorf("%q, %v", v, err)
+		}
+		sub := db.Subscribe(t.Context(), "channel")
+		if _, err := sub.Receive(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if err := db.Get(t.Context(), "none").Err(); err != driver.Nil {
+			t.Errorf("a value that is missing: %v", err)
+		}
+		names := b.names(t)
+		for _, name := range names {
+			if name != "fence.orders="+large.String() {
+				t.Errorf("a connection is called %s", name)
+			}
+		}
+		if len(names) < 2 || greeted < 2 {
+			t.Errorf("%d connections have the token, OnConnect was called for %d", len(names), greeted)
+		}
+		_, _ = conn.Close(), sub.Close()
+	}
+}
+
+func TestWithoutAGuardATermsClientDoesNotConnect(t *testing.T) {
+	b := open(t, serverstest.Redis(t, servers.RedisOptions{}))
+	term, _ := term(t, 5)
+	err := termClient(t, term, b.server.Addr(), nil).Set(t.Context(), "a", "1", 0).Err()
+	if _, setup := errors.AsType[*store.SetupError](err); !setup {
+		t.Errorf("got %v", err)
+	}
+	if n := b.do(t, "EXISTS", "a"); n != int64(0) {
+		t.Error("it was written all the same")
+	}
+}
+
+// The older leader's client writes all the time. When a newer one is admitted it is told so, its term ends, and nothing
+// more of it lands.
+func TestADeposedTermsClientIsToldAndNeverLandsAgain(t *testing.T) {
+	b, addr := guarded(t)
+	oldTerm, _ := term(t, 5)
+	old := termClient(t, oldTerm, addr, nil)
+	ended := make(chan error, 1)
+	var writing sync.WaitGroup
+	defer writing.Wait()
+	writing.Go(func() {
+		var err error
+		for start := time.Now(); err == nil && time.Since(start) < 5*time.Second; {
+			err = old.RPush(context.WithoutCancel(t.Context()), "written", "old").Err()
+		}
+		ended <- err
+	})
+	until(t, "it writes", func() bool { return b.admin.LLen(t.Context(), "written").Val() >= 20 })
+	newTerm, _ := term(t, 6)
+	if err := termClient(t, newTerm, addr, nil).RPush(t.Context(), "written", "new").Err(); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-ended; !errors.Is(err, fence.ErrStale) || !errors.Is(err, fence.ErrLost) {
+		t.Errorf("the older leader was told: %v", err)
+	}
+	if cause := context.Cause(oldTerm.Context()); !errors.Is(cause, fence.ErrSuperseded) || !errors.Is(cause, fence.ErrStale) {
+		t.Errorf("its term has the cause %v", cause)
+	}
+	pipe := old.Pipeline()
+	first := pipe.RPush(t.Context(), "written", "late")
+	_, err := pipe.Exec(t.Context())
+	for _, err := range []error{err, first.Err(), old.RPush(t.Context(), "written", "late").Err(), put(t, old, claim(5), "late")} {
+		if !errors.Is(err, fence.ErrSuperseded) || !errors.Is(err, fence.ErrStale) || !errors.Is(err, redis.ErrNotRun) {
+			t.Errorf("after that: %v", err)
+		}
+	}
+	if list := b.written(t); list[len(list)-1] != "new" {
+		t.Error("an older leader wrote after a newer one")
+	}
+}
+
+func TestATermsClientSendsNoCommandTwice(t *testing.T) {
+	b, addr := guarded(t)
+	term, _ := term(t, 5)
+	w := newWire(t, addr)
+	db := termClient(t, term, w.Addr().String(), func(o *driver.Options) { o.MaxRetries = 3 })
+	if err := db.Incr(t.Context(), "n").Err(); err != nil {
+		t.Fatal(err)
+	}
+	w.cut.Store(true)
+	if err := db.Incr(t.Context(), "n").Err(); err == nil || errors.Is(err, redis.ErrNotRun) {
+		t.Errorf("the answer was lost: %v", err)
+	}
+	if n := b.do(t, "GET", "n"); n != "2" {
+		t.Errorf("it was run %v times, want 2", n)
+	}
+}
+
+// What the guard says to a command that is under way comes in the place of its answer: it may have been run.
+func TestACommandUnderWayWhenANewerLeaderIsAdmittedIsUnknown(t *testing.T) {
+	b, addr := guarded(t)
+	oldTerm, _ := term(t, 5)
+	old := termClient(t, oldTerm, addr, nil)
+	blocked := make(chan error, 1)
+	go func() { blocked <- old.BLPop(context.WithoutCancel(t.Context()), time.Minute, "queue").Err() }()
+	until(t, "it waits", func() bool { return strings.Contains(b.do(t, "CLIENT", "LIST").(string), "cmd=blpop") })
+	newTerm, _ := term(t, 6)
+	if err := termClient(t, newTerm, addr, nil).Ping(t.Context()).Err(); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-blocked; !errors.Is(err, redis.ErrUnknown) || errors.Is(err, redis.ErrNotRun) || !errors.Is(err, fence.ErrStale) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// A term may begin when a newer one has been admitted already.
+func TestALateTermsClientIsRefusedAsItConnects(t *testing.T) {
+	for _, protocol := range []int{2, 3} {
+		b, addr := guarded(t)
+		newer, _ := term(t, 6)
+		if err := termClient(t, newer, addr, nil).Ping(t.Context()).Err(); err != nil {
+			t.Fatal(err)
+		}
+		late, _ := term(t, 5)
+		db := termClient(t, late, addr, func(o *driver.Options) { o.Protocol = protocol })
+		err := db.Set(t.Context(), "a", "late", 0).Err()
+		if !errors.Is(err, fence.ErrStale) || !errors.Is(err, redis.ErrNotRun) || errors.Is(err, redis.ErrUnknown) {
+			t.Errorf("RESP%d: %v", protocol, err)
+		}
+		if late.State() != fence.Lost || !errors.Is(context.Cause(late.Context()), fence.ErrSuperseded) {
+			t.Errorf("RESP%d: the term goes on", protocol)
+		}
+		if n := b.do(t, "EXISTS", "a"); n != int64(0) {
+			t.Error("it was written")
+		}
+	}
+}
+
+func TestOtherRefusalsDoNotEndATerm(t *testing.T) {
+	_, addr := guarded(t)
+	term, _ := term(t, 5)
+	db := termClient(t, term, addr, nil)
+	if err := db.FlushAll(t.Context()).Err(); !errors.Is(err, fence.ErrNotAllowed) {
+		t.Errorf("got %v", err)
+	}
+	if err := db.LPush(t.Context(), "a", 1).Err(); err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Incr(t.Context(), "a").Err(); !driver.HasErrorPrefix(err, "WRONGTYPE") || errors.Is(err, redis.ErrUnknown) {
+		t.Errorf("an error of Redis: %v", err)
+	}
+	if term.State() != fence.Active {
+		t.Error("the term is over")
+	}
+}
+
+// No guard says anything here: the connections end because the term does.
+func TestConnectionsEndWithTheirTerm(t *testing.T) {
+	b, addr := guarded(t)
+	term, keeper := term(t, 5)
+	dials := make(chan net.Conn, 10)
+	db := termClient(t, term, addr, func(o *driver.Options) {
+		o.Dialer = func(ctx context.Context, network, addr string) (net.Conn, error) {
+			c, err := (&net.Dialer{}).DialContext(ctx, network, addr)
+			dials <- c
+			return c, err
+		}
+	})
+	blocked := make(chan error, 1)
+	go func() { blocked <- db.BLPop(context.WithoutCancel(t.Context()), time.Minute, "queue").Err() }()
+	until(t, "it waits", func() bool { return strings.Contains(b.do(t, "CLIENT", "LIST").(string), "cmd=blpop") })
+	if err := db.Set(t.Context(), "a", "1", 0).Err(); err != nil { // a connection that is idle later
+		t.Fatal(err)
+	}
+	keeper.Lose(fence.ErrDeposed)
+	if err := <-blocked; !errors.Is(err, fence.ErrDeposed) || !errors.Is(err, redis.ErrUnknown) {
+		t.Errorf("the command under way: %v", err)
+	}
+	until(t, "the server has seen them go", func() bool { return len(b.names(t)) == 0 })
+	dialed := len(dials)
+	if err := db.Set(t.Context(), "a", "late", 0).Err(); !errors.Is(err, fence.ErrDeposed) || !errors.Is(err, redis.ErrNotRun) {
+		t.Errorf("after the end: %v", err)
+	}
+	sub := db.Subscribe(t.Context(), "channel")
+	if _, err := sub.Receive(t.Context()); !errors.Is(err, fence.ErrDeposed) {
+		t.Errorf("a subscription after the end: %v", err)
+	}
+	_ = sub.Close()
+	if v := b.do(t, "GET", "a"); v != "1" || len(dials) != dialed {
+		t.Errorf("a is %v, %d connections were opened after the end", v, len(dials)-dialed)
+	}
+	_, _ = db.Close(), db.Close()
+}
+
+// The end of the term is known a moment before its connections are cut.
+func TestNothingIsSentOnAConnectionThatIsNotCutYet(t *testing.T) {
+	b, addr := guarded(t)
+	term, keeper := term(t, 5)
+	cut := make(chan struct{})
+	db := termClient(t, term, addr, func(o *driver.Options) {
+		o.Dialer = func(ctx context.Context, network, addr string) (net.Conn, error) {
+			c, err := (&net.Dialer{}).DialContext(ctx, network, addr)
+			return uncut{c, cut}, err
+		}
+	})
+	if err := db.Set(t.Context(), "a", "1", 0).Err(); err != nil {
+		t.Fatal(err)
+	}
+	keeper.Lose(fence.ErrDeposed)
+	pipe := db.Pipeline()
+	late := pipe.Set(t.Context(), "a", "late", 0)
+	_, err := pipe.Exec(t.Context())
+	for _, err := range []error{db.Set(t.Context(), "a", "late", 0).Err(), late.Err(), err} {
+		if !errors.Is(err, fence.ErrDeposed) || !errors.Is(err, redis.ErrNotRun) {
+			t.Errorf("got %v", err)
+		}
+	}
+	close(cut)
+	if v := b.do(t, "GET", "a"); v != "1" {
+		t.Errorf("a is %v", v)
+	}
+}
+
+// uncut is a connection that takes its time to close.
+type uncut struct {
+	net.Conn
+	cut <-chan struct{}
+}
+
+func (u uncut) Close() error {
+	<-u.cut
+	return u.Conn.Close()
+}

@@ -1,0 +1,50 @@
+package redis
+
+import (
+	"context"
+	"io"
+	"net"
+	"testing"
+	"time"
+)
+
+// wrapped stands for a TLS connection: it shows the one below, and its own Close may wait for the peer.
+type wrapped struct {
+	net.Conn
+	closed bool
+}
+
+func (w *wrapped) NetConn() net.Conn { return w.Conn }
+
+func (w *wrapped) Close() error { w.closed = true; return w.Conn.Close() }
+
+func TestATermThatIsLostCutsBelowTLS(t *testing.T) {
+	near, far := net.Pipe()
+	defer far.Close()
+	_ = far.SetDeadline(time.Now().Add(20 * time.Second))
+	ctx, lose := context.WithCancel(t.Context())
+	w := &wrapped{Conn: near}
+	c := hold(ctx, w)
+	lose()
+	if _, err := io.ReadAll(far); err != nil { // until it is cut
+		t.Error(err)
+	}
+	if w.closed {
+		t.Error("it was closed politely")
+	}
+	_ = c.Close()
+	if !w.closed {
+		t.Error("Close did not reach the connection")
+	}
+}
+
+// A term may last for months, and see many connections.
+func TestATermForgetsConnectionsThatAreClosed(t *testing.T) {
+	near, far := net.Pipe()
+	defer far.Close()
+	c := hold(t.Context(), near)
+	_ = c.Close()
+	if c.(*held).release() {
+		t.Error("the term still knew it")
+	}
+}

@@ -1,0 +1,15 @@
+-- What stands before a script that runs under a claim, after common.lua. ARGV: resource, token, issuer; the script's own
+-- from ARGV[4] on. It lets the script run only while the mark is confirmed on this run of the server, is the claim's, and
+-- no session under another token is recorded: such a one may still live. Until the script ends nothing else is run, so
+-- no raise can come between this and what the script writes.
+local function gate()
+  local s = look(ARGV[1], MARKER .. ':' .. ARGV[1], now_run())
+  local refused = judge(s, ARGV[2], ARGV[3])
+  if refused then return answer(refused, 1, s) end
+  if not s.installed then return answer('missing', 1, s) end
+  if not s.confirmed or s.token ~= ARGV[2] then return answer('raise', 1, s) end
+  if s.sessions > 0 and s.under ~= ARGV[2] then return answer('revoke', 1, s) end
+end
+
+local shut = gate()
+if shut then return shut end
