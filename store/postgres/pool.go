@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -19,8 +21,11 @@ import (
 // At a database without a guard the token means nothing; use Begin there.
 func Pool(ctx context.Context, term *fence.Term, cfg *pgxpool.Config) (*pgxpool.Pool, error) {
 	cfg = cfg.Copy()
-	p := termPool{term: term, connect: cfg.BeforeConnect, connected: cfg.AfterConnect, closing: cfg.BeforeClose, told: cfg.ConnConfig.OnPgError}
+	p := termPool{term: term, was: *cfg, told: cfg.ConnConfig.OnPgError}
+	//lint:ignore SA1019 the pool would ask it itself, were there no PrepareConn
+	p.asked = cfg.BeforeAcquire
 	cfg.BeforeConnect, cfg.AfterConnect, cfg.BeforeClose = p.beforeConnect, p.afterConnect, p.beforeClose
+	cfg.PrepareConn = p.prepare
 	cfg.ConnConfig.OnPgError = p.onPgError
 	cfg.ConnConfig.RuntimeParams["options"] = Option(cfg.ConnConfig.RuntimeParams["options"], term.Claim())
 	return pgxpool.NewWithConfig(ctx, cfg)
@@ -28,21 +33,39 @@ func Pool(ctx context.Context, term *fence.Term, cfg *pgxpool.Config) (*pgxpool.
 
 // termPool is what ties a pool's connections to a term, around the hooks that its configuration had.
 type termPool struct {
-	term      *fence.Term
-	connect   func(context.Context, *pgx.ConnConfig) error
-	connected func(context.Context, *pgx.Conn) error
-	closing   func(*pgx.Conn)
-	told      pgconn.PgErrorHandler
+	term  *fence.Term
+	was   pgxpool.Config
+	asked func(context.Context, *pgx.Conn) bool // before PrepareConn was
+	told  pgconn.PgErrorHandler
+}
+
+// lost is why there are no connections any more, or nil.
+func (p termPool) lost() error {
+	if p.term.State() != fence.Lost {
+		return nil
+	}
+	return fmt.Errorf("no connection under %s: %w", p.term.Claim(), context.Cause(p.term.Context()))
 }
 
 func (p termPool) beforeConnect(ctx context.Context, cfg *pgx.ConnConfig) error {
-	if p.term.State() == fence.Lost {
-		return fmt.Errorf("no connection under %s: %w", p.term.Claim(), context.Cause(p.term.Context()))
+	if err := p.lost(); err != nil || p.was.BeforeConnect == nil {
+		return err
 	}
-	if p.connect != nil {
-		return p.connect(ctx, cfg)
+	return p.was.BeforeConnect(ctx, cfg)
+}
+
+// prepare is asked before a connection is given out: one that the end of the term has closed would say no more than that.
+func (p termPool) prepare(ctx context.Context, c *pgx.Conn) (bool, error) {
+	err := p.lost()
+	switch {
+	case err != nil:
+		return false, err
+	case p.was.PrepareConn != nil:
+		return p.was.PrepareConn(ctx, c)
+	case p.asked != nil:
+		return p.asked(ctx, c), nil
 	}
-	return nil
+	return true, nil
 }
 
 // hook is where a connection keeps what unties it from the term.
@@ -50,27 +73,34 @@ const hook = "ringfence.term"
 
 func (p termPool) afterConnect(ctx context.Context, c *pgx.Conn) error {
 	socket := c.PgConn().Conn()
-	c.PgConn().CustomData()[hook] = context.AfterFunc(p.term.Context(), func() { _ = socket.Close() })
-	if p.connected != nil {
-		return p.connected(ctx, c)
+	untie := context.AfterFunc(p.term.Context(), func() { _ = socket.Close() })
+	c.PgConn().CustomData()[hook] = untie
+	if p.was.AfterConnect == nil {
+		return nil
 	}
-	return nil
+	err := p.was.AfterConnect(ctx, c)
+	if err != nil {
+		untie() // the pool throws it away without a word to beforeClose
+	}
+	return err
 }
 
 func (p termPool) beforeClose(c *pgx.Conn) {
 	if untie, ok := c.PgConn().CustomData()[hook].(func() bool); ok {
 		untie()
 	}
-	if p.closing != nil {
-		p.closing(c)
+	if p.was.BeforeClose != nil {
+		p.was.BeforeClose(c)
 	}
 }
 
-// onPgError hears of every error that a server or guard sends, at login too.
+// onPgError hears of every error that a server or guard sends, at login too. A fatal one is about the session, which may
+// have claims of other resources, too; any other is about a transaction, whose claim need not be the term's.
 func (p termPool) onPgError(c *pgconn.PgConn, e *pgconn.PgError) bool {
-	if e.Code == codes[fence.Stale] {
+	fatal := slices.Contains([]string{e.Severity, e.SeverityUnlocalized}, "FATAL")
+	ours := strings.Contains(e.Message, strconv.Quote(string(p.term.Claim().Resource)))
+	if fatal && ours && e.Code == codes[fence.Stale] {
 		p.term.Supersede(Refused(e, p.term.Claim()))
 	}
-	fatal := slices.Contains([]string{e.Severity, e.SeverityUnlocalized}, "FATAL")
 	return !fatal && (p.told == nil || p.told(c, e))
 }

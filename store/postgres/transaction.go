@@ -32,7 +32,7 @@ func Begin(ctx context.Context, db Beginner, c fence.Claim, o pgx.TxOptions) (pg
 	if begin == "" {
 		begin = beginQuery(o)
 	}
-	o.BeginQuery = begin + "; " + enterQuery(c)
+	o.BeginQuery = begin + "\n; " + enterQuery(c) // on a line of its own: the caller's may end in a comment
 	tx, err := db.BeginTx(ctx, o)
 	if err != nil {
 		rollBack(ctx, db)

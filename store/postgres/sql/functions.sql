@@ -115,6 +115,12 @@ language sql volatile security definer set search_path = pg_catalog, pg_temp as 
      where g.resource = p_resource and (g.token, g.issuer, g.server) is distinct from (p_token, p_issuer, p_server)
 $$;
 
+-- is_mark tells whether the mark is this one.
+create or replace function ringfence.is_mark(p_resource text, p_token bigint, p_issuer text) returns boolean
+language sql volatile security definer set search_path = pg_catalog, pg_temp as $$
+    select exists (select from ringfence.mark m where m.resource = p_resource and m.token = p_token and m.issuer = p_issuer)
+$$;
+
 -- others lists the sessions of a resource that are not under its mark; nothing unless the mark is the one given.
 create or replace function ringfence.others(p_resource text, p_token bigint, p_issuer text)
 returns table (pid integer, backend_start timestamptz)
@@ -173,13 +179,13 @@ begin
     end if;
     remaining := '{}'; blocked := '{}';
     -- Asked before the list of those inside, which others could join while the mark is another one.
-    select exists (select from ringfence.marks(array[p_resource]) m where m.token = p_token and m.issuer = p_issuer) into current;
+    current := ringfence.is_mark(p_resource, p_token, p_issuer);
     select i.pids, i.gids into v_inside, prepared from ringfence.inside(p_resource, p_token, p_issuer) i;
     -- List first, look second: what is listed was alive before, so what is not seen then is gone.
     select array_agg(o.pid), array_agg(o.backend_start) into v_listed_pids, v_listed_starts
       from ringfence.others(p_resource, p_token, p_issuer) o;
     -- And after the list of sessions, which is empty when the mark is another one: that must not pass for nobody is left.
-    select current and exists (select from ringfence.marks(array[p_resource]) m where m.token = p_token and m.issuer = p_issuer) into current;
+    current := current and ringfence.is_mark(p_resource, p_token, p_issuer);
     if not current then
         v_inside := '{}'; prepared := '{}'; -- they may be under a newer mark
     end if;

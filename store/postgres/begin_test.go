@@ -1,0 +1,171 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/ringfence/ringfence/fence"
+)
+
+// pool is a pool of the application; the URL may be changed first.
+func (d database) appPool(t *testing.T, url, more string) *pgxpool.Pool {
+	t.Helper()
+	cfg, err := pgxpool.ParseConfig(url + more)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := pgxpool.NewWithConfig(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.Close)
+	return p
+}
+
+func TestBeginWorksOnEveryKindOfConnectionAndSpoilsNoneThatIsRefused(t *testing.T) {
+	d := led(t)
+	old, c := d.lead(t, d.next()), d.lead(t, d.next())
+	pool := d.appPool(t, d.url("app"), "&pool_max_conns=2")
+	pooled, err := pool.Acquire(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pooled.Release()
+	single := d.connect(t, "app")
+	for name, db := range map[string]Beginner{"conn": single, "pooled conn": pooled, "pool": pool} {
+		for range 5 { // more often than the pool has connections
+			if _, err := Begin(t.Context(), db, old, pgx.TxOptions{}); !errors.Is(err, fence.ErrStale) {
+				t.Errorf("%s: got %v", name, err)
+			}
+		}
+		tx, err := Begin(t.Context(), db, c, at(pgx.Serializable))
+		if err != nil {
+			t.Errorf("%s: after refusals: %v", name, err)
+			continue
+		}
+		var level, pid string
+		if err := tx.QueryRow(t.Context(), "select current_setting('transaction_isolation'), pg_backend_pid()::text").Scan(&level, &pid); err != nil || level != "serializable" {
+			t.Errorf("%s: it runs at %s: %v", name, level, err)
+		}
+		if inside := d.list(t, "select unnest(pids)::text from ringfence.inside('orders', 0, '')"); len(inside) != 1 || inside[0] != pid {
+			t.Errorf("%s: inside are %s", name, inside)
+		}
+		if err := tx.Commit(t.Context()); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if single.IsClosed() || pooled.Conn().IsClosed() {
+		t.Error("a refusal has closed the connection")
+	}
+}
+
+func TestBeginLeavesNothingBehindWhenItsContextEnds(t *testing.T) {
+	d := led(t)
+	c := d.lead(t, d.next())
+	porter := d.connect(t, "app")
+	must(t, porter, "begin")
+	must(t, porter, "select pg_advisory_xact_lock(hashtextextended('ringfence orders', 0))")
+	conn, begun := d.connect(t, "app"), make(chan error, 1)
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() {
+		_, err := Begin(ctx, conn, c, pgx.TxOptions{})
+		begun <- err
+	}()
+	d.waits(t, "ringfence.enter", begun)
+	cancel()
+	if err := <-begun; !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+	must(t, porter, "rollback")
+	d.until(t, "select (count(*) = 0)::text from pg_stat_activity where pid = $1", int64(conn.PgConn().PID()))
+}
+
+func TestATransactionMayEnterForSeveralResourcesAndIsEndedByEach(t *testing.T) {
+	d := led(t)
+	for _, deposed := range []fence.Resource{"orders", "stock"} {
+		orders, stock := d.next(), d.next()
+		stock.Resource = "stock"
+		d.lead(t, orders)
+		d.lead(t, stock)
+		_, tx := d.enters(t, orders, pgx.TxOptions{})
+		if err := Enter(t.Context(), tx, stock); err != nil {
+			t.Fatal(err)
+		}
+		newer := d.next()
+		newer.Resource = deposed
+		d.lead(t, newer)
+		if err := tx.Commit(t.Context()); err == nil || d.landed(t, orders) != "0" {
+			t.Errorf("%s: it has landed: %v", deposed, err)
+		}
+	}
+}
+
+func TestTheCallersOwnBeginIsKept(t *testing.T) {
+	d := led(t)
+	c := d.lead(t, d.next())
+	for _, o := range []pgx.TxOptions{
+		{BeginQuery: "begin read only isolation level repeatable read"},
+		{BeginQuery: "begin read only isolation level repeatable read;"},
+		{BeginQuery: "begin read only isolation level repeatable read -- as the manual has it"},
+		{BeginQuery: "start transaction read only, isolation level repeatable read"},
+		{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly, DeferrableMode: pgx.NotDeferrable},
+	} {
+		tx, err := Begin(t.Context(), d.connect(t, "app"), c, o)
+		if err != nil {
+			t.Errorf("%+v: %v", o, err)
+			continue
+		}
+		var mode, level string
+		if err := tx.QueryRow(t.Context(), "select current_setting('transaction_read_only'), current_setting('transaction_isolation')").Scan(&mode, &level); err != nil {
+			t.Error(err)
+		}
+		if mode != "on" || level != "repeatable read" || d.holders(t) != "1" {
+			t.Errorf("%+v: read only is %s, the level %s, %s are inside", o, mode, level, d.holders(t))
+		}
+		if err := tx.Rollback(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestAClaimWithQuotesAndBackslashesMeansWhatItSays(t *testing.T) {
+	d := led(t)
+	for _, conforming := range []string{"on", "off"} {
+		c := d.next()
+		c.Issuer = `zk:it's "a" \ back\\slash\' $1 -- ; select`
+		if _, err := d.s.Adopt(t.Context(), c, "me"); err != nil {
+			t.Fatal(err)
+		}
+		conn := d.connect(t, "app")
+		must(t, conn, "set standard_conforming_strings = "+conforming)
+		tx, err := Begin(t.Context(), conn, c, pgx.TxOptions{})
+		if err != nil {
+			t.Errorf("standard_conforming_strings %s: %v", conforming, err)
+			continue
+		}
+		if err := Enter(t.Context(), tx, c); err != nil {
+			t.Error(err)
+		}
+		if err := tx.Rollback(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestDefaultsOfRoleAndDatabaseDoNotWeakenTheCheck(t *testing.T) {
+	d := led(t)
+	for _, level := range levels {
+		d.sql(t, "alter database "+d.name+" set default_transaction_isolation = '"+string(level)+"'; alter role app in database "+d.name+" set search_path = 'nowhere'")
+		old := d.lead(t, d.next())
+		conn := d.connect(t, "app")
+		must(t, conn, "begin")
+		must(t, conn, "insert into public.entry values (0)")
+		d.lead(t, d.next())
+		_, err := conn.Exec(t.Context(), enterQuery(old))
+		refused(t, Refused(err, old), level, false)
+	}
+}

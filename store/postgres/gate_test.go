@@ -1,0 +1,250 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/store"
+)
+
+// admitted opens a session of an application and tries to register it once.
+func (r *realm) admitted(t *testing.T, c fence.Claim) (*pgx.Conn, store.Step) {
+	t.Helper()
+	conn := r.connect(t, "app")
+	sess, err := r.s.Identify(t.Context(), Leg{PID: conn.PgConn().PID(), User: "app", Database: r.name, Local: conn.PgConn().Conn().LocalAddr()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	st, err := r.s.Register(t.Context(), sess, []fence.Claim{c})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return conn, st.Step
+}
+
+// outside checks that a claim's transactions are kept out, for a reason.
+func (d database) outside(t *testing.T, c fence.Claim, why error) {
+	t.Helper()
+	for _, level := range levels {
+		_, err := Begin(t.Context(), d.connect(t, "app"), c, at(level))
+		var r *fence.Refusal
+		if !errors.Is(err, why) || !errors.As(err, &r) || r.Detail == "" || r.Hint == "" {
+			t.Errorf("%s: got %v, want %v with a detail and a hint", level, err, why)
+		}
+	}
+}
+
+func TestANewLeaderIsKeptOutUntilOlderTransactionsAreGone(t *testing.T) {
+	d := led(t)
+	old, newer := d.lead(t, d.next()), d.next()
+	_, tx := d.enters(t, old, pgx.TxOptions{})
+	if _, err := d.s.Raise(t.Context(), newer); err != nil {
+		t.Fatal(err)
+	}
+	d.outside(t, newer, fence.ErrNotLeader)
+	if _, step := d.admitted(t, newer); step != store.MustRevoke {
+		t.Errorf("a session beside an older transaction: step %v", step)
+	}
+	d.outside(t, newer, fence.ErrNotLeader) // registering has not let them in
+	if err := tx.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	d.outside(t, newer, fence.ErrNotLeader) // nobody has looked yet
+	if _, step := d.admitted(t, newer); step != store.Admitted {
+		t.Errorf("a session when the older transaction is gone: step %v", step)
+	}
+	d.enters(t, newer, pgx.TxOptions{})
+}
+
+func TestASessionOfAnOlderTokenKeepsNewerTransactionsOut(t *testing.T) {
+	d := led(t)
+	old, newer := d.lead(t, d.next()), d.next()
+	session, step := d.admitted(t, old)
+	if step != store.Admitted {
+		t.Fatalf("step %v", step)
+	}
+	if _, err := d.s.Raise(t.Context(), newer); err != nil {
+		t.Fatal(err)
+	}
+	d.outside(t, newer, fence.ErrNotLeader)
+	if _, step := d.admitted(t, newer); step != store.MustRevoke {
+		t.Errorf("a session beside an older one: step %v", step)
+	}
+	d.outside(t, newer, fence.ErrNotLeader)
+	d.lead(t, newer)
+	if err := session.Ping(t.Context()); err == nil {
+		t.Error("the older session lives")
+	}
+	d.enters(t, newer, pgx.TxOptions{})
+}
+
+func TestRevokingAgainSparesTheTransactionsOfTheMark(t *testing.T) {
+	d := led(t)
+	c := d.lead(t, d.next())
+	_, tx := d.enters(t, c, pgx.TxOptions{})
+	for range 3 {
+		d.lead(t, c)
+	}
+	if _, step := d.admitted(t, c); step != store.Admitted {
+		t.Errorf("a session beside a transaction of its own token: step %v", step)
+	}
+	if err := tx.Commit(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestOnlyTheMarksOwnTokenAndIssuerEnterWhereItWasRaised(t *testing.T) {
+	d := led(t)
+	c := d.lead(t, d.next())
+	above, foreign, unknown := d.next(), c, c
+	foreign.Issuer, unknown.Resource = "zk:b", "stock"
+	d.outside(t, above, fence.ErrNotLeader)
+	d.outside(t, foreign, fence.ErrOtherIssuer)
+	d.outside(t, unknown, fence.ErrNotLeader)
+	foreign.Token = 0
+	d.outside(t, foreign, fence.ErrOtherIssuer)
+	if _, err := d.connect(t, "app").Exec(t.Context(), "select ringfence.enter('orders', 1, null)"); err == nil {
+		t.Error("a claim without an issuer has entered")
+	}
+	d.sql(t, "update ringfence.mark set server = 'another'; update ringfence.gate set server = 'another'") // a failover
+	d.outside(t, c, fence.ErrNotLeader)
+	d.lead(t, c)
+	d.enters(t, c, pgx.TxOptions{})
+}
+
+func TestBeginSaysWhenTheDatabaseIsNotInstalled(t *testing.T) {
+	d := bare(t)
+	_, err := Begin(t.Context(), d.connect(t, "app"), claimed(1), pgx.TxOptions{})
+	if !errors.Is(err, fence.ErrNotInstalled) || !strings.Contains(err.Error(), "guard install") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestAfterAnAdoptionOlderTransactionsAreGoneAndTheNewIssuersEnter(t *testing.T) {
+	d := led(t)
+	old := d.lead(t, d.lead(t, d.next()))
+	_, tx := d.enters(t, old, pgx.TxOptions{})
+	adopted := old
+	adopted.Issuer = "zk:b"
+	if _, err := d.s.Adopt(t.Context(), adopted, "me"); err != nil {
+		t.Fatal(err)
+	}
+	if err := tx.Commit(t.Context()); err == nil || d.landed(t, old) != "0" {
+		t.Errorf("landed: %v", err)
+	}
+	d.outside(t, old, fence.ErrOtherIssuer)
+	d.enters(t, adopted, pgx.TxOptions{})
+}
+
+// A row of the gate that carries somebody's transaction id makes every transaction with a snapshot of its own take the row's
+// lock. Nobody may leave one there, but for a raise that was rolled back.
+func TestTheGateIsWrittenAndNeverLocked(t *testing.T) {
+	d := led(t)
+	c := d.lead(t, d.next())
+	untouched := func(when string) {
+		t.Helper()
+		if x := d.list(t, "select xmax::text from ringfence.gate")[0]; x != "0" {
+			t.Errorf("%s: transaction %s is on the gate", when, x)
+		}
+	}
+	d.lead(t, c)
+	untouched("the mark is raised and revoked again")
+	session, _ := d.admitted(t, c)
+	untouched("a session is admitted")
+	_ = session.Close(t.Context())
+	d.until(t, "select (count(*) = 0)::text from pg_stat_activity where pid = $1", int64(session.PgConn().PID()))
+	c = d.next()
+	if _, err := d.s.Raise(t.Context(), c); err != nil {
+		t.Fatal(err)
+	}
+	const revoke = "select ringfence.revoke('orders', $1, 'zk:a', true)"
+	first, second, revoked := d.connect(t, guardRole), d.connect(t, guardRole), make(chan error, 1)
+	must(t, first, "begin")
+	must(t, first, revoke, int64(c.Token))
+	go func() {
+		_, err := second.Exec(context.WithoutCancel(t.Context()), revoke, int64(c.Token))
+		revoked <- err
+	}()
+	d.waits(t, "ringfence.revoke", revoked)
+	must(t, first, "commit")
+	if err := <-revoked; err != nil {
+		t.Error(err)
+	}
+	untouched("two have opened it at once")
+	d.enters(t, c, pgx.TxOptions{})
+}
+
+func TestAStaleRevocationEndsNoNewerTransaction(t *testing.T) {
+	d := led(t)
+	old, newer := d.lead(t, d.next()), d.lead(t, d.next())
+	_, tx := d.enters(t, newer, pgx.TxOptions{})
+	if _, err := d.s.Revoke(t.Context(), old); !errors.Is(err, fence.ErrStale) {
+		t.Errorf("got %v", err)
+	}
+	if err := tx.Commit(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+// A revocation that has found nobody opens the gate for its own mark only, however late it comes to that.
+func TestARevocationThatWasOvertakenOpensNothing(t *testing.T) {
+	d := led(t)
+	c, newer := d.next(), d.next()
+	if _, err := d.s.Raise(t.Context(), c); err != nil {
+		t.Fatal(err)
+	}
+	raising, revoked := d.raising(t, newer), make(chan error, 1)
+	go func() {
+		_, err := d.s.Revoke(context.WithoutCancel(t.Context()), c)
+		revoked <- err
+	}()
+	d.waits(t, "ringfence.revoke", revoked)
+	must(t, raising, "commit")
+	<-revoked // it may have been in time to say that it was the mark
+	d.outside(t, c, fence.ErrStale)
+	d.outside(t, newer, fence.ErrNotLeader)
+}
+
+// One that has begun before the raise has not seen who entered until then.
+func TestARevocationThatLookedTooEarlyOpensNothing(t *testing.T) {
+	d := led(t)
+	old, newer := d.lead(t, d.next()), d.next()
+	err := d.busy(t, "ringfence.revoke",
+		func() error {
+			_, err := d.s.Revoke(context.WithoutCancel(t.Context()), newer)
+			return err
+		},
+		func(*pgx.Conn) {
+			d.enters(t, old, pgx.TxOptions{})
+			if _, err := d.s.Raise(t.Context(), newer); err != nil {
+				t.Fatal(err)
+			}
+		})
+	if err == nil {
+		t.Error("it says that nobody is left")
+	}
+	d.outside(t, newer, fence.ErrNotLeader)
+}
+
+// The shared lock's key is split over two columns of pg_locks.
+func TestATransactionIsFoundInsideWhateverItsResourcesHashIs(t *testing.T) {
+	d := led(t)
+	for _, name := range []fence.Resource{"a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l", "a_longer_name_with_all_that_48_characters_allow1"} {
+		c := d.next()
+		c.Resource = name
+		d.lead(t, c)
+		conn, _ := d.enters(t, c, pgx.TxOptions{})
+		var pids []uint32
+		if err := d.connect(t, guardRole).QueryRow(t.Context(), "select pids from ringfence.inside($1, 0, '')", name).Scan(&pids); err != nil {
+			t.Fatal(err)
+		}
+		if len(pids) != 1 || pids[0] != conn.PgConn().PID() {
+			t.Errorf("inside %s: %d, want %d", name, pids, conn.PgConn().PID())
+		}
+	}
+}

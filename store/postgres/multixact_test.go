@@ -1,0 +1,64 @@
+package postgres
+
+import (
+	"strconv"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// Shared row locks on one hot row use up multixact ids until a vacuum of the whole database is forced.
+func TestTransactionsOfOneTermMakeNoMultixacts(t *testing.T) {
+	d := led(t)
+	c := d.lead(t, d.lead(t, d.next())) // raising again must not leave a lock on the row either
+	before := d.multixacts(t)
+	for _, level := range levels {
+		d.together(t, func(conn *pgx.Conn) (pgx.Tx, error) { return Begin(t.Context(), conn, c, at(level)) })
+	}
+	after := d.multixacts(t)
+	if after != before {
+		t.Errorf("%d multixacts were made", after-before)
+	}
+	d.sql(t, "grant usage on schema ringfence to app; grant select, update on ringfence.gate to app")
+	d.together(t, func(conn *pgx.Conn) (pgx.Tx, error) {
+		return conn.BeginTx(t.Context(), pgx.TxOptions{BeginQuery: "begin; select from ringfence.gate for share"})
+	})
+	if d.multixacts(t) == after {
+		t.Error("no multixacts with a row lock either: this test proves nothing")
+	}
+}
+
+// together has several connections in transactions at once, more than once.
+func (d database) together(t *testing.T, begin func(*pgx.Conn) (pgx.Tx, error)) {
+	t.Helper()
+	var conns []*pgx.Conn
+	for range 6 {
+		conns = append(conns, d.connect(t, "app"))
+	}
+	for range 3 {
+		var open []pgx.Tx
+		for _, conn := range conns {
+			tx, err := begin(conn)
+			if err != nil {
+				t.Fatal(err)
+			}
+			open = append(open, tx)
+		}
+		for _, tx := range open {
+			if err := tx.Commit(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+// multixacts is the next id that the server will give to one.
+func (d database) multixacts(t *testing.T) int64 {
+	t.Helper()
+	d.sql(t, "checkpoint")
+	n, err := strconv.ParseInt(d.list(t, "select next_multixact_id::text from pg_control_checkpoint()")[0], 10, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
