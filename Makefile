@@ -7,7 +7,7 @@ STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
 .PHONY: help
 help: ## list the targets
-	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: deps
 deps: ## install the servers that demo and tests need, where they are missing
@@ -33,6 +33,10 @@ fuzz: ## fuzz every decoder, 30 s each
 .PHONY: bench
 bench: deps ## take-over, round trips, logins and memory, side by side in one run
 	$(GO) test -run '^$$' -bench . -benchtime 20x ./internal/endtoend
+
+.PHONY: bench-checkpoint
+bench-checkpoint: deps build ## a checkpointed step: no fence, fence, guard, by hand, River
+	@cd bench && $(GO) run . -guard ../bin/guard $(BENCH_ARGS)
 
 .PHONY: check
 check: ## gofmt, vet and staticcheck

@@ -1,0 +1,73 @@
+// Command bench measures what a checkpointed step costs: fenced, not fenced, through a guard, and beside what people
+// write by hand and beside River, on one Postgres in one run. It is what `make bench-checkpoint` runs.
+//
+// Compare within a run, never between machines: client, guard and server share this one.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, os.Args[1:], os.Stdout, os.Stderr); err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		stop()
+		os.Exit(1)
+	}
+}
+
+// settings are the command line's.
+type settings struct {
+	guard  string
+	output string
+	plan   plan
+	limit  time.Duration
+}
+
+func parse(args []string, diagnostics io.Writer) (s settings, err error) {
+	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
+	flags.SetOutput(diagnostics)
+	flags.StringVar(&s.guard, "guard", "../bin/guard", "the guard `program`")
+	flags.StringVar(&s.output, "o", "table", "what to print: table or json")
+	flags.IntVar(&s.plan.rounds, "rounds", 11, "how often everything is measured; medians are reported")
+	flags.DurationVar(&s.plan.slice, "slice", 400*time.Millisecond, "about how long one measurement takes")
+	flags.DurationVar(&s.limit, "limit", 6*time.Minute, "give up after this long")
+	if err := flags.Parse(args); err != nil {
+		return s, err
+	}
+	if s.output != "table" && s.output != "json" || s.plan.rounds < 1 || s.plan.slice <= 0 || flags.NArg() > 0 {
+		return s, fmt.Errorf("bad arguments %q: see -h", args)
+	}
+	return s, nil
+}
+
+func run(ctx context.Context, args []string, out, diagnostics io.Writer) error {
+	s, err := parse(args, diagnostics)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, s.limit)
+	defer cancel()
+	stage, err := setStage(ctx, s.guard)
+	if err != nil {
+		return err
+	}
+	defer stage.close()
+	r, err := measure(ctx, stage, s.plan, diagnostics)
+	if err != nil {
+		return err
+	}
+	if s.output == "json" {
+		return r.json(out)
+	}
+	return r.table(out)
+}

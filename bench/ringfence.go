@@ -1,0 +1,75 @@
+package main
+
+import (
+	"context"
+	"net"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/ringfence/ringfence/checkpoint"
+	"github.com/ringfence/ringfence/checkpoint/postgres"
+	"github.com/ringfence/ringfence/fence"
+	store "github.com/ringfence/ringfence/store/postgres"
+)
+
+// ringfence runs tasks of one synchronous step, in as many rounds as there are to be steps.
+type ringfence struct {
+	term    *fence.Term
+	pool    *pgxpool.Pool
+	journal *postgres.Journal
+}
+
+func openFenceOn(ctx context.Context, s *stage, c conditions) (contender, error) {
+	return s.open(ctx, c, s.directURL(), func(*pgxpool.Config) {})
+}
+
+func openGuarded(ctx context.Context, s *stage, c conditions) (contender, error) {
+	return s.open(ctx, c, s.guardURL(), func(*pgxpool.Config) {})
+}
+
+func openFenceOff(ctx context.Context, s *stage, c conditions) (contender, error) {
+	return s.open(ctx, c, s.pg.URL("app", unfenced), func(cfg *pgxpool.Config) {
+		wrap(cfg, func(conn net.Conn) net.Conn { return disarmed{conn} })
+	})
+}
+
+// open makes a contender whose connections carry the term's token, which a guard asks for and a database ignores.
+func (s *stage) open(ctx context.Context, c conditions, url string, change func(*pgxpool.Config)) (contender, error) {
+	cfg, err := c.pool(url)
+	if err != nil {
+		return nil, err
+	}
+	change(cfg)
+	pool, err := store.Pool(ctx, s.term, cfg)
+	if err != nil {
+		return nil, err
+	}
+	return &ringfence{term: s.term, pool: pool, journal: postgres.New(pool, postgres.Options{})}, nil
+}
+
+func (r *ringfence) close() {
+	r.journal.Close()
+	r.pool.Close()
+}
+
+func (r *ringfence) run(ctx context.Context, tasks []string, steps int64) (timed, error) {
+	return atOnce(ctx, tasks, func(ctx context.Context, name string, w *stopwatch) error {
+		task := checkpoint.Task[state]{
+			Name: checkpoint.Name(name), Rounds: steps,
+			Steps: []checkpoint.Step[state]{postgres.Step("step", func(ctx context.Context, tx pgx.Tx, s state) (state, error) {
+				return effect(ctx, tx, name, s)
+			})},
+			Notify: func(e checkpoint.Event) {
+				switch e.Kind {
+				case checkpoint.TookOver:
+					w.start()
+				case checkpoint.Ended:
+					w.lap()
+				}
+			},
+		}
+		_, err := task.Run(ctx, r.term, r.journal, checkpoint.Checkpoint{})
+		return err
+	})
+}

@@ -1,0 +1,79 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net"
+	"regexp"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// The product has no way to leave the fence out, and this is none: what is measured as "fence off" runs in a database of
+// its own, in which nothing checks.
+//
+//   - publish is the real one, without its check that the transaction has entered.
+//   - enter is left for take alone, once in each run, and checks nothing. It fails when a step calls it, so that "off"
+//     cannot become "on" unseen.
+//   - The call of enter that follows BEGIN in one message does not reach the server: see disarmed.
+const noEnter = `create or replace function ringfence.enter(p_resource text, p_token bigint, p_issuer text) returns void
+	language plpgsql as $$ begin
+		if current_query() ilike 'begin%' then
+			raise exception 'the fence was to be off, and a step has called it';
+		end if;
+	end $$`
+
+// entered is the check in publish.
+var entered = regexp.MustCompile(`(?s)if current_setting\('ringfence\.' \|\| p_resource.*?end if;`)
+
+// takeDown takes the fence out of the database.
+func takeDown(ctx context.Context, url string) error {
+	conn, err := pgx.Connect(ctx, url)
+	if err != nil {
+		return err
+	}
+	defer conn.Close(context.WithoutCancel(ctx))
+	var publish string
+	err = conn.QueryRow(ctx, "select pg_get_functiondef(to_regproc('ringfence.publish'))").Scan(&publish)
+	if err != nil {
+		return fmt.Errorf("read ringfence.publish: %w", err)
+	}
+	without := entered.ReplaceAllLiteralString(publish, "")
+	if without == publish {
+		return errors.New("ringfence.publish has changed, and its check was not found: make the benchmark fit it")
+	}
+	for _, sql := range []string{noEnter, without} {
+		if _, err := conn.Exec(ctx, sql); err != nil {
+			return fmt.Errorf("take the fence down: %w", err)
+		}
+	}
+	return nil
+}
+
+// disarmed is a connection that sends BEGIN without the check behind it, which is what a program would send that has
+// none. The driver writes a simple query as one message in one call.
+type disarmed struct{ net.Conn }
+
+// check is a simple query that begins a transaction and enters.
+var check = regexp.MustCompile(`(?s)^(begin[^;]*?)\s*;\s*\w+ ringfence\.enter\([^;]*\)$`)
+
+func (c disarmed) Write(b []byte) (int, error) {
+	const header = 5 // type and length
+	if len(b) < header || b[0] != 'Q' || int(binary.BigEndian.Uint32(b[1:])) != len(b)-1 {
+		return c.Conn.Write(b)
+	}
+	found := check.FindSubmatch(bytes.TrimSuffix(b[header:], []byte{0}))
+	if found == nil {
+		return c.Conn.Write(b)
+	}
+	begin := found[1]
+	message := binary.BigEndian.AppendUint32([]byte{'Q'}, uint32(4+len(begin)+1))
+	message = append(append(message, begin...), 0)
+	if _, err := c.Conn.Write(message); err != nil {
+		return 0, err
+	}
+	return len(b), nil
+}
