@@ -54,14 +54,14 @@ var postgresProtocol = protocol{
 		if err != nil {
 			return err
 		}
-		return pgstore.Install(ctx, c.PostgresAdmin.Reveal(), role)
+		return pgstore.Install(ctx, c.PostgresAdmin.Reveal(), role, c.PostgresLeaders...)
 	},
 	script: func(c *config) (string, error) {
 		role, err := pgstore.Role(c.PostgresUpstream.Reveal())
 		if err != nil {
 			return "", err
 		}
-		return pgstore.InstallSQL(role)
+		return pgstore.InstallSQL(role, c.PostgresLeaders...)
 	},
 }
 

@@ -18,6 +18,7 @@ type config struct {
 	PostgresListen        string       `env:"GUARD_POSTGRES_LISTEN" help:"address to take Postgres clients on, such as :6432. Unset: no Postgres"`
 	PostgresUpstream      settings.URL `env:"GUARD_POSTGRES_UPSTREAM" help:"URL of the Postgres server behind the guard, postgres://guard@host:5432/database. The guard's control connections log in with it; clients' own logins are relayed to the same host"`
 	PostgresAdmin         settings.URL `env:"GUARD_POSTGRES_ADMIN" defaultText:"GUARD_POSTGRES_UPSTREAM" help:"URL of a role that may make the schema; used by guard install only"`
+	PostgresLeaders       []string     `env:"GUARD_POSTGRES_LEADERS" help:"roles of programs that keep checkpoints of tasks in the database, with commas between; guard install lets them. Used by guard install only"`
 	PostgresAllowPrepared bool         `env:"GUARD_POSTGRES_ALLOW_PREPARED" envDefault:"false" help:"serve although max_prepared_transactions is above 0. A prepared transaction outlives its session, so a deposed leader's could still be committed"`
 
 	RedisListen   string       `env:"GUARD_REDIS_LISTEN" help:"address to take Redis clients on, such as :7379. Unset: no Redis"`
@@ -92,6 +93,11 @@ func (c *config) Validate() error {
 	for _, r := range c.Resources {
 		if _, err := fence.ParseResource(r); err != nil {
 			bad("GUARD_RESOURCES: %w", err)
+		}
+	}
+	for i, role := range c.PostgresLeaders {
+		if strings.TrimSpace(role) != role || role == "" {
+			bad("GUARD_POSTGRES_LEADERS: role %d is %q: write the names with a comma and nothing else between", i+1, role)
 		}
 	}
 	switch c.Unfenced {

@@ -13,6 +13,7 @@ import (
 // request is what the arguments ask for.
 type request struct {
 	resource fence.Resource
+	task     target
 	output   string   // table or json
 	command  []string // to run as the leader
 }
@@ -31,6 +32,9 @@ func (c command) parse(args []string) (request, error) {
 		return r, err
 	}
 	switch {
+	case c.takes != takesResource:
+		r.task, err = c.parseTask(names, dashed)
+		return r, err
 	case len(names) == 0:
 		return r, errors.New("RESOURCE is missing")
 	case len(names) > 1 && c.name == "run" && !dashed:

@@ -18,6 +18,7 @@ type child struct {
 	cmd      *exec.Cmd
 	reaper   *reaper
 	terminal *terminal
+	dir      string        // where it runs; "" for leader's own directory
 	ended    chan struct{} // closed when nothing of the group is left
 
 	mu   sync.Mutex
@@ -28,7 +29,7 @@ type child struct {
 // start starts the command. Nothing of it has run when start returns an error.
 func (c *child) start(argv, env []string, stdin io.Reader, stdout, stderr io.Writer) error {
 	c.cmd = exec.Command(argv[0], argv[1:]...)
-	c.cmd.Env = env
+	c.cmd.Env, c.cmd.Dir = env, c.dir
 	c.cmd.Stdin, c.cmd.Stdout, c.cmd.Stderr = stdin, stdout, stderr
 	c.cmd.WaitDelay = time.Second // where the streams are no files: do not wait for a reader that never ends
 	c.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}

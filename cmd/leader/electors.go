@@ -36,8 +36,8 @@ func openEtcd(context.Context, string, electorOptions) (fence.Coordinator, error
 	return nil, errors.New("etcd is not built into this leader yet; use zk://")
 }
 
-// open opens the coordinator of the settings. Its error has no secret in it.
-func (p *program) open(ctx context.Context, c *config, log *slog.Logger) (fence.Coordinator, error) {
+// coordinator opens the one of the settings. Its error has no secret in it.
+func (p *program) coordinator(ctx context.Context, c *config, log *slog.Logger) (fence.Coordinator, error) {
 	o := electorOptions{SessionTimeout: c.SessionTimeout, Log: log}
 	coordinator, err := p.electors[c.Coordinator.Scheme()](ctx, c.Coordinator.Reveal(), o)
 	if err != nil {

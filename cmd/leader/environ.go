@@ -11,12 +11,16 @@ import (
 // childEnviron is environ with the claim added in the forms that the command may want it in. An outer leader's token
 // for another resource stays in PGOPTIONS: a session may be fenced for several.
 func childEnviron(environ []string, c fence.Claim) []string {
-	own := [][2]string{
+	return with(environ, [][2]string{
 		{"RINGFENCE_RESOURCE", string(c.Resource)},
 		{"RINGFENCE_TOKEN", c.Token.String()},
 		{"RINGFENCE_HOLDER", c.Holder},
 		{"PGOPTIONS", postgres.Option(lookup(environ, "PGOPTIONS"), c)},
-	}
+	})
+}
+
+// with is environ with these variables, in the place of those that have their names.
+func with(environ []string, own [][2]string) []string {
 	environ = slices.Clone(environ)
 	for _, v := range own {
 		environ = slices.DeleteFunc(environ, func(entry string) bool { return strings.HasPrefix(entry, v[0]+"=") })

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"io"
+	"maps"
 	"os"
 	"strconv"
 	"strings"
@@ -11,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ringfence/ringfence/checkpoint"
+	"github.com/ringfence/ringfence/checkpoint/checkpointtest"
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/fence/fencetest"
 )
@@ -75,10 +78,20 @@ type trial struct {
 }
 
 type setup struct {
-	memory *fencetest.Memory
-	stores map[string]openStore
-	env    []string
-	stdin  io.Reader
+	memory  *fencetest.Memory
+	stores  map[string]openStore
+	journal *checkpointtest.Memory // where tasks are kept that name no other
+	env     []string
+	stdin   io.Reader
+}
+
+// journals is the table, and the setup's journal in it.
+func (s setup) journals() map[string]openJournal {
+	all := maps.Clone(journals)
+	all["mem"] = func(context.Context, string, journalOptions) (checkpoint.Journal, func(), error) {
+		return s.journal, func() {}, nil
+	}
+	return all
 }
 
 // begin runs leader with the arguments.
@@ -100,8 +113,9 @@ func begin(t *testing.T, s setup, args ...string) *trial {
 		electors: map[string]openElector{"mem": func(context.Context, string, electorOptions) (fence.Coordinator, error) {
 			return l.client, nil
 		}},
-		stores: s.stores,
-		notify: func() (<-chan os.Signal, func()) { return l.signals, func() { close(l.signals) } },
+		stores:   s.stores,
+		journals: s.journals(),
+		notify:   func() (<-chan os.Signal, func()) { return l.signals, func() { close(l.signals) } },
 	}
 	go func() { l.code <- p.run(context.Background(), args) }()
 	t.Cleanup(func() {

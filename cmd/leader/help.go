@@ -9,10 +9,12 @@ import (
 
 const exitCodes = `Exit codes:
   0    done
-  1    error; for status and resign also: nobody leads
-  2    wrong usage or settings
-  3    leadership was lost or the token is stale, and the command was stopped for it
-  else the command's own; 128 + n when signal n ended it, or ended leader before the command was started
+  1    error; for status and resign also: nobody leads; for task also: the task is stopped
+  2    wrong usage, settings or task file
+  3    leadership was lost or the token is stale, and the command was stopped for it. (task stands for election again
+       instead, for as long as that can help)
+  else of run: the command's own; 128 + n when signal n ended it, or ended leader before the command was started.
+       Of task: 128 + n when signal n ended it; the next copy goes on
 `
 
 const childGets = `The command gets RINGFENCE_RESOURCE, RINGFENCE_TOKEN and RINGFENCE_HOLDER, and PGOPTIONS with the token added, so that
@@ -25,9 +27,9 @@ the resource and do nothing. When it ends, what is left of its group is killed, 
 // help prints the whole surface: subcommands, settings, exit codes.
 func (p *program) help() int {
 	var b strings.Builder
-	b.WriteString("leader runs a command as the leader of a resource, and tells how elections stand.\n\n")
+	b.WriteString("leader runs a command or a task as the leader of a resource, and tells how elections stand.\n\n")
 	for _, c := range commands() {
-		fmt.Fprintf(&b, "  leader %-6s %-34s %s\n", c.name, c.arguments, c.summary)
+		fmt.Fprintf(&b, "  leader %-12s %-34s %s\n", c.name, c.arguments, c.summary)
 	}
 	return p.print(&b)
 }
@@ -35,8 +37,13 @@ func (p *program) help() int {
 func (p *program) helpOn(c command) int {
 	var b strings.Builder
 	fmt.Fprintf(&b, "leader %s %s\n\n%s.\n", c.name, c.arguments, strings.ToUpper(c.summary[:1])+c.summary[1:])
-	if c.name == "run" {
+	switch {
+	case c.name == "run":
 		b.WriteString("\n" + childGets)
+	case c.name == "task":
+		b.WriteString("\n" + taskForm)
+	case c.takes != takesResource:
+		b.WriteString("\n" + taskNames)
 	}
 	return p.print(&b)
 }
@@ -57,7 +64,7 @@ func (p *program) print(b *strings.Builder) int {
 func (p *program) usage(name string, err error) int {
 	fmt.Fprintf(p.stderr, "leader: %v\n", err)
 	for _, c := range commands() {
-		if name == "" || name == c.name {
+		if name == "" || name == c.name || name == "task" && c.takes != takesResource {
 			fmt.Fprintf(p.stderr, "  leader %s %s\n", c.name, c.arguments)
 		}
 	}

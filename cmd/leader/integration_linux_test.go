@@ -114,7 +114,7 @@ func (s *site) second() *leader {
 
 func TestLeaderProcesses(t *testing.T) {
 	program := filepath.Join(t.TempDir(), "leader")
-	if out, err := exec.Command("go", "build", "-o", program, ".").CombinedOutput(); err != nil {
+	if out, err := exec.Command("go", "build", "-o", filepath.Dir(program)+"/", ".", "../guard").CombinedOutput(); err != nil {
 		t.Fatalf("go build: %v\n%s", err, out)
 	}
 	for name, test := range map[string]func(*testing.T, string){
@@ -128,6 +128,12 @@ func TestLeaderProcesses(t *testing.T) {
 		"CommandOnATerminal":                                 testTerminal,
 		"StoresAreRaisedBeforeTheCommand":                    testStores,
 		"FirstProcessOfAContainerReapsOrphans":               testFirstProcess,
+		"ExampleSettlement":                                  testSettlement,
+		"ExampleETL":                                         testETL,
+		"TaskInZooKeeper":                                    testTaskInZooKeeper,
+		"TaskInRedis":                                        testTaskInRedis,
+		"TaskThroughTheGuard":                                testTaskThroughGuard,
+		"TaskOnATerminal":                                    testTaskOnATerminal,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -13,7 +13,7 @@ func main() {
 func run(ctx context.Context, args, env []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	p := &program{
 		env: env, stdin: stdin, stdout: stdout, stderr: stderr,
-		electors: electors, stores: stores, notify: notify,
+		electors: electors, stores: stores, journals: journals, notify: notify,
 	}
 	return p.run(ctx, args)
 }

@@ -7,9 +7,12 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"slices"
+	"strings"
 
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/internal/logging"
+	"github.com/ringfence/ringfence/internal/taskfile"
 	"github.com/ringfence/ringfence/store/redis"
 )
 
@@ -30,6 +33,7 @@ type program struct {
 
 	electors map[string]openElector
 	stores   map[string]openStore
+	journals map[string]openJournal
 	notify   func() (signals <-chan os.Signal, stop func())
 }
 
@@ -38,16 +42,32 @@ type command struct {
 	name      string
 	arguments string
 	summary   string
+	takes     subject
 	output    bool // takes -o
 	run       func(p *program, ctx context.Context, s *session) int
 }
 
+// subject is what a subcommand is about.
+type subject int
+
+const (
+	takesResource subject = iota
+	takesFile
+	takesTask // a file, or the name of a task
+	takesNothing
+)
+
 func commands() []command {
 	return []command{
-		{"run", "RESOURCE -- COMMAND [ARGUMENT...]", "stand for election; as the leader of RESOURCE, run COMMAND", false, (*program).lead},
-		{"status", "RESOURCE [-o table|json]", "print who leads RESOURCE; exit 1 when nobody does", true, (*program).status},
-		{"watch", "RESOURCE [-o table|json]", "print a line at every change of leadership, until interrupted", true, (*program).watch},
-		{"resign", "RESOURCE", "depose whoever leads RESOURCE, from anywhere; exit 1 when nobody does", false, (*program).resign},
+		{"run", "RESOURCE -- COMMAND [ARGUMENT...]", "stand for election; as the leader of RESOURCE, run COMMAND", takesResource, false, (*program).lead},
+		{"status", "RESOURCE [-o table|json]", "print who leads RESOURCE; exit 1 when nobody does", takesResource, true, (*program).status},
+		{"watch", "RESOURCE [-o table|json]", "print a line at every change of leadership, until interrupted", takesResource, true, (*program).watch},
+		{"resign", "RESOURCE", "depose whoever leads RESOURCE, from anywhere; exit 1 when nobody does", takesResource, false, (*program).resign},
+		{"task", "FILE", "stand for election; as the leader, run the task in FILE from its checkpoint on", takesFile, false, (*program).runTask},
+		{"task show", "FILE|NAME [-o table|json]", "print the checkpoint of a task", takesTask, true, (*program).showTask},
+		{"task list", "[-o table|json]", "print the checkpoints of all tasks", takesNothing, true, (*program).listTasks},
+		{"task resume", "FILE|NAME", "let a stopped task go on with the step that it stopped at", takesTask, false, (*program).resumeTask},
+		{"task restart", "FILE|NAME", "begin a new run of a task, from its first step and starting state", takesTask, false, (*program).restartTask},
 	}
 }
 
@@ -55,9 +75,11 @@ func commands() []command {
 type session struct {
 	request
 	config      *config
+	file        *taskfile.File // nil where none was named
 	coordinator fence.Coordinator
 	signals     *signals
 	log         *slog.Logger
+	bar         *bar // nil where nobody would see it
 }
 
 func (p *program) run(ctx context.Context, args []string) int {
@@ -67,12 +89,21 @@ func (p *program) run(ctx context.Context, args []string) int {
 	if isHelp(args[0]) {
 		return p.help()
 	}
-	for _, c := range commands() {
-		if c.name == args[0] {
-			return p.dispatch(ctx, c, args[1:])
-		}
+	if c, rest, ok := find(args); ok {
+		return p.dispatch(ctx, c, rest)
 	}
 	return p.usage("", fmt.Errorf("%q is not a subcommand", args[0]))
+}
+
+// find is the subcommand that the arguments begin with: the longer name where two fit.
+func find(args []string) (found command, rest []string, ok bool) {
+	for _, c := range commands() {
+		name := strings.Fields(c.name)
+		if len(args) >= len(name) && slices.Equal(args[:len(name)], name) {
+			found, rest, ok = c, args[len(name):], true
+		}
+	}
+	return found, rest, ok
 }
 
 // dispatch checks the arguments, then the settings, then opens the coordinator: nobody has to wait for a connection to
@@ -90,20 +121,48 @@ func (p *program) dispatch(ctx context.Context, c command, args []string) int {
 		fmt.Fprintf(p.stderr, "leader: %v\n`leader %s -h` lists every setting with its default and meaning.\n", err, c.name)
 		return exitUsage
 	}
-	log := logging.New(p.stderr, cfg.Log).With("resource", string(r.resource))
-	redis.LogTo(log)
+	s := &session{request: r, config: cfg}
+	if err := p.readTask(s); err != nil {
+		fmt.Fprintf(p.stderr, "leader: %v\n", err)
+		return exitUsage
+	}
+	return p.open(ctx, c, s)
+}
+
+// open makes the session ready and runs the subcommand.
+func (p *program) open(ctx context.Context, c command, s *session) int {
+	p.logTo(s, c.takes == takesFile)
+	redis.LogTo(s.log)
 	ctx, signals, stop := p.listen(ctx)
 	defer stop()
-	coordinator, err := p.open(ctx, cfg, log)
+	s.signals = signals
+	coordinator, err := p.coordinator(ctx, s.config, s.log)
 	if err != nil {
-		return p.failed(ctx, log, "open the coordinator", err)
+		return p.failed(ctx, s.log, "open the coordinator", err)
 	}
+	s.coordinator = coordinator
 	defer func() {
 		if err := coordinator.Close(); err != nil {
-			log.Warn("closing the coordinator failed", "cause", err)
+			s.log.Warn("closing the coordinator failed", "cause", err)
 		}
 	}()
-	return c.run(p, ctx, &session{request: r, config: cfg, coordinator: coordinator, signals: signals, log: log})
+	return c.run(p, ctx, s)
+}
+
+// logTo makes the session's log. While a task is run on a terminal, its lines pass the bar.
+func (p *program) logTo(s *session, progress bool) {
+	s.log = logging.New(p.stderr, s.config.Log)
+	if progress {
+		if s.bar = newBar(p.stderr, p.env); s.bar != nil {
+			s.log = slog.New(slog.NewTextHandler(s.bar, &slog.HandlerOptions{Level: s.config.Log}))
+		}
+	}
+	if s.resource != "" {
+		s.log = s.log.With("resource", string(s.resource))
+	}
+	if s.task.name != "" {
+		s.log = s.log.With("task", string(s.task.name))
+	}
 }
 
 // failed reports an error of leader's own. Where a signal has ended the waiting, that is what is reported.

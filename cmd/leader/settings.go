@@ -21,10 +21,12 @@ type config struct {
 	OnDisconnect   policy        `env:"LEADER_ON_DISCONNECT" envDefault:"pause" help:"what happens to the command while the coordinator is out of reach: pause (SIGSTOP until it is back), continue, or stop. Whichever it is, the command is ended before the session can expire; only when leader itself is paused for as long, the fence alone holds"`
 	Grace          time.Duration `env:"LEADER_GRACE" defaultText:"a fifth of LEADER_SESSION_TIMEOUT" help:"how long a command that has to stop has between TERM and KILL. Less where the session could expire sooner; 1ms for next to none"`
 	RaiseTimeout   time.Duration `env:"LEADER_RAISE_TIMEOUT" envDefault:"30s" help:"how long one store may take to raise the mark and end older sessions before this candidate steps back and stands again"`
+	Journal        settings.URL  `env:"LEADER_JOURNAL" defaultText:"the first postgres:// of LEADER_STORES, else the first redis://, else LEADER_COORDINATOR" help:"where tasks keep their checkpoints: postgres://..., redis://... or zk://..., with what guard install makes. Name the database itself: a guard lets nobody in who does not lead, so standbys could not follow and leader task show could not read. A task file may name it, too (journal); this comes first. Its role needs what guard install grants to GUARD_POSTGRES_LEADERS"`
+	Redis          settings.URL  `env:"LEADER_REDIS" defaultText:"the first redis:// of LEADER_STORES" help:"where the redis steps of tasks are run, under the token"`
 	Holder         string        `env:"LEADER_HOLDER" defaultText:"host name:process id" help:"who this is, for people who look at status and logs"`
 	Log            slog.Level    `env:"LEADER_LOG" envDefault:"info" help:"debug, info, warn or error. The log goes to stderr: text on a terminal, JSON elsewhere"`
 
-	electors, stores []string // the schemes there are
+	electors, stores, journals []string // the schemes there are
 }
 
 // policy is what happens to the command while the coordinator is out of reach.
@@ -48,7 +50,7 @@ func (p *policy) UnmarshalText(text []byte) error {
 
 // settings loads the config. Its error lists every problem.
 func (p *program) settings() (*config, error) {
-	c := &config{electors: slices.Sorted(maps.Keys(p.electors)), stores: slices.Sorted(maps.Keys(p.stores))}
+	c := &config{electors: slices.Sorted(maps.Keys(p.electors)), stores: slices.Sorted(maps.Keys(p.stores)), journals: slices.Sorted(maps.Keys(p.journals))}
 	if err := settings.Load(c, "LEADER_", p.env); err != nil {
 		return nil, err
 	}
@@ -80,6 +82,9 @@ func (c *config) Validate() error {
 		report(!slices.Contains(c.stores, u.Scheme()),
 			"LEADER_STORES: number %d: there is no store %s://; there is %s", i+1, u.Scheme(), list(c.stores))
 	}
+	report(c.Journal != "" && !slices.Contains(c.journals, c.Journal.Scheme()),
+		"LEADER_JOURNAL: there is no journal %s://; there is %s", c.Journal.Scheme(), list(c.journals))
+	report(c.Redis != "" && c.Redis.Scheme() != "redis", "LEADER_REDIS is a URL of scheme %q, not of redis", c.Redis.Scheme())
 	report(c.SessionTimeout <= 0, "LEADER_SESSION_TIMEOUT=%s must be above 0", c.SessionTimeout)
 	report(c.RaiseTimeout <= 0, "LEADER_RAISE_TIMEOUT=%s must be above 0", c.RaiseTimeout)
 	report(c.Grace < 0, "LEADER_GRACE=%s must not be below 0", c.Grace)
@@ -106,3 +111,21 @@ func (c *config) mostGrace() time.Duration {
 func isControl(r rune) bool { return r < ' ' || r == 0x7f }
 
 func list(schemes []string) string { return strings.Join(schemes, "://, ") + "://" }
+
+// scrub takes the secrets of all URLs out of a text.
+func (c *config) scrub(text string) string {
+	for _, u := range append(settings.URLs{c.Coordinator, c.Journal, c.Redis}, c.Stores...) {
+		text = u.Scrub(text)
+	}
+	return text
+}
+
+// first is the first store of one of the schemes.
+func (c *config) first(schemes ...string) settings.URL {
+	for _, u := range c.Stores {
+		if slices.Contains(schemes, u.Scheme()) {
+			return u
+		}
+	}
+	return ""
+}

@@ -1,0 +1,196 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ringfence/ringfence/checkpoint"
+	"github.com/ringfence/ringfence/checkpoint/checkpointtest"
+	"github.com/ringfence/ringfence/fence"
+)
+
+func TestWrongUsageOfTaskExits2(t *testing.T) {
+	for _, c := range []struct{ args, want string }{
+		{"task", "FILE is missing"},
+		{"task a.yaml b.yaml", `"b.yaml" is one argument too many`},
+		{"task show", "FILE|NAME is missing"},
+		{"task show a -o yaml", "table or json"},
+		{"task a.yaml -o json", "-o"},
+		{"task show two/../words -- x", "takes no command"},
+		{"task show .hidden", "not a task name"},
+		{"task list all", `"all" is one argument too many`},
+		{"task resume", "FILE|NAME is missing"},
+		{"task restart a b", `"b" is one argument too many`},
+	} {
+		code, out, log := call(t, []string{"LEADER_COORDINATOR=zk://h"}, strings.Fields(c.args)...)
+		if code != exitUsage || out != "" || !strings.Contains(log, c.want) || !strings.Contains(log, "leader task") {
+			t.Errorf("leader %s: code %d, stdout %q, stderr %q", c.args, code, out, log)
+		}
+	}
+}
+
+// taskIn writes a task file.
+func taskIn(t *testing.T, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "t.yaml")
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestBadTaskFileExits2WithEveryProblem(t *testing.T) {
+	env := []string{"LEADER_COORDINATOR=zk://h"}
+	code, out, log := call(t, env, "task", filepath.Join("..", "..", "testdata", "tasks", "bad", "values.yaml"))
+	if code != exitUsage || out != "" || !strings.Contains(log, "values.yaml:3:9: rounds") || !strings.Contains(log, "values.yaml:27:1: ") {
+		t.Errorf("code %d, stdout %q, stderr %q", code, out, log)
+	}
+	for _, sub := range []string{"show", "resume", "restart"} {
+		if code, _, log := call(t, env, "task", sub, "./nowhere"); code != exitUsage || !strings.Contains(log, "no such file") {
+			t.Errorf("%s: code %d, stderr %q", sub, code, log)
+		}
+	}
+}
+
+func TestStepsThatNeedWhatTheSettingsLackExit2(t *testing.T) {
+	file := taskIn(t, "task: t\nresource: r\nsteps:\n  - {name: book, sql: select 1}\n  - {name: count, redis: [INCR, n]}\n")
+	s := setup{journal: checkpointtest.NewMemory()}
+	l := begin(t, s, "task", file)
+	l.exits(exitUsage)
+	for _, want := range []string{`t.yaml:4:5: step \"book\" is SQL`, "LEADER_JOURNAL=postgres://", `t.yaml:5:5: step \"count\" is run by Redis`, "LEADER_REDIS="} {
+		if !strings.Contains(l.log.String(), want) {
+			t.Errorf("no %s in the log", want)
+		}
+	}
+	unknown := taskIn(t, "task: t\nresource: r\njournal: mysql://h/db\nsteps: [{name: s, run: x}]\n")
+	l = begin(t, s, "task", unknown)
+	l.exits(exitUsage)
+	l.log.await(t, "there is no journal mysql://")
+}
+
+func TestJournalIsChosenByTheEnvironmentThenTheFileThenTheStores(t *testing.T) {
+	const pg, cache = "postgres://u@a/x", "redis://b"
+	named := "task: t\nresource: r\njournal: redis://file\nsteps: [{name: s, run: x}]\n"
+	plain := strings.Replace(named, "journal: redis://file\n", "", 1)
+	for _, c := range []struct{ journal, stores, file, want string }{
+		{"redis://env", pg, named, "redis://env"},
+		{"", pg, named, "redis://file"},
+		{"", cache + "," + pg, plain, pg},
+		{"", cache, plain, cache},
+		{"", "", plain, "zk://h"},
+	} {
+		p := &program{env: []string{"LEADER_COORDINATOR=zk://h", "LEADER_JOURNAL=" + c.journal, "LEADER_STORES=" + c.stores}, electors: electors, stores: stores, journals: journals}
+		cfg, err := p.settings()
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := &session{config: cfg, request: request{task: target{path: taskIn(t, c.file)}}}
+		if err := p.readTask(s); err != nil {
+			t.Fatal(err)
+		}
+		if u, _ := s.journalURL(); u.Reveal() != c.want {
+			t.Errorf("%+v: the journal is %s", c, u)
+		}
+	}
+}
+
+func TestSettingsOfTasksAreChecked(t *testing.T) {
+	code, _, log := call(t, []string{"LEADER_COORDINATOR=zk://h", "LEADER_JOURNAL=mysql://u:s3cr3t@h", "LEADER_REDIS=postgres://u:s3cr3t@h"}, "task", "list")
+	if code != exitUsage || strings.Contains(log, "s3cr3t") || !strings.Contains(log, "LEADER_JOURNAL: there is no journal mysql://; there is postgres://") || !strings.Contains(log, "LEADER_REDIS is a URL of scheme") {
+		t.Errorf("code %d, stderr:\n%s", code, log)
+	}
+}
+
+// kept is a journal with two tasks in it.
+func kept(t *testing.T) setup {
+	t.Helper()
+	j := checkpointtest.NewMemory()
+	claim := fence.Claim{Resource: "orders", Token: 9007199254740993, Issuer: "memory", Holder: "host a:1"}
+	saved := time.Date(2026, 11, 21, 6, 56, 41, 0, time.UTC)
+	cp := checkpoint.Checkpoint{
+		Task: "loop", Resource: "orders", Version: 1, Token: claim.Token, Holder: claim.Holder, Run: 1, Round: 12, Rounds: checkpoint.Forever,
+		Step: 1, Steps: []string{"extract", "load"}, Status: checkpoint.Running, State: json.RawMessage(`{"cursor":7}`), Saved: saved,
+	}
+	stopped := cp
+	stopped.Task, stopped.Round, stopped.Rounds, stopped.Run, stopped.Status = "once", 1, 1, 2, checkpoint.Stopped
+	stopped.Failure = &checkpoint.Failure{Step: "load", Attempts: 3, Message: "exit code 1: \x1b[2Jno", At: saved}
+	err := j.Raise(t.Context(), claim)
+	for _, cp := range []checkpoint.Checkpoint{cp, stopped} {
+		if err == nil {
+			err = j.Publish(t.Context(), claim, cp)
+		}
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return setup{journal: j}
+}
+
+func TestShowPrintsOneTask(t *testing.T) {
+	l := begin(t, kept(t), "task", "show", "once")
+	l.exits(exitDone)
+	want := `task      once
+resource  orders
+status    stopped
+step      2 of 2: load
+round     1 of 1
+run       2
+version   1
+token     9007199254740993
+holder    "host a:1"
+saved     2026-11-21T06:56:41Z
+failure   step load, after 3 attempts, at 2026-11-21T06:56:41Z:
+          "exit code 1: \x1b[2Jno"
+`
+	if l.out.String() != want {
+		t.Errorf("got:\n%s", l.out)
+	}
+	l = begin(t, kept(t), "task", "show", "loop", "-o", "json")
+	l.exits(exitDone)
+	var cp checkpoint.Checkpoint
+	if err := json.Unmarshal([]byte(l.out.String()), &cp); err != nil || cp.Token != 9007199254740993 || string(cp.State) != `{"cursor":7}` || !strings.Contains(l.out.String(), `"token":"9007199254740993"`) {
+		t.Errorf("%v in %s", err, l.out)
+	}
+	l = begin(t, kept(t), "task", "show", "never")
+	l.exits(exitError)
+	l.log.await(t, "never begun")
+}
+
+func TestListPrintsAllTasks(t *testing.T) {
+	l := begin(t, kept(t), "task", "list")
+	l.exits(exitDone)
+	want := `TASK  RESOURCE  STATUS   STEP          ROUND        RUN  VERSION  TOKEN             HOLDER      SAVED
+loop  orders    running  2 of 2: load  12, forever  1    1        9007199254740993  "host a:1"  2026-11-21T06:56:41Z
+once  orders    stopped  2 of 2: load  1 of 1       2    1        9007199254740993  "host a:1"  2026-11-21T06:56:41Z
+`
+	if l.out.String() != want {
+		t.Errorf("got:\n%s", l.out)
+	}
+	for s, want := range map[*checkpointtest.Memory]int{kept(t).journal: 2, checkpointtest.NewMemory(): 0} {
+		l := begin(t, setup{journal: s}, "task", "list", "-o", "json")
+		l.exits(exitDone)
+		var all []checkpoint.Checkpoint
+		if err := json.Unmarshal([]byte(l.out.String()), &all); err != nil || all == nil || len(all) != want {
+			t.Errorf("%v, %d tasks in %s", err, len(all), l.out)
+		}
+	}
+}
+
+func TestHelpOnTaskShowsAWholeFile(t *testing.T) {
+	for _, args := range [][]string{{"task", "-h"}, {"task", "show", "-h"}, {"task", "resume", "--help"}} {
+		code, out, log := call(t, nil, args...)
+		if code != exitDone || log != "" || !strings.Contains(out, "LEADER_JOURNAL") {
+			t.Errorf("%v: code %d, stderr %q, stdout:\n%s", args, code, log, out)
+		}
+	}
+	_, out, _ := call(t, nil, "task", "-h")
+	for _, key := range []string{"task:", "resource:", "rounds:", "every:", "state:", "retry:", "changed:", "journal:", "steps:", "sql:", "sql_file:", "run:", "unfinished:", "ask:", "timeout:", "redis:", "RINGFENCE_KEY"} {
+		if !strings.Contains(out, key) {
+			t.Errorf("no %s in:\n%s", key, out)
+		}
+	}
+}

@@ -1,0 +1,132 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"github.com/ringfence/ringfence/checkpoint"
+	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/settings"
+)
+
+// taskRun is one `leader task FILE`.
+type taskRun struct {
+	*session
+	program     *program
+	ctx         context.Context // of the whole run
+	reaper      *reaper
+	elector     *incumbent
+	redis       *redisClient // nil without Redis steps
+	redisRaiser raiser
+	key         checkpoint.Key // of the step that runs; only for the goroutine that runs it
+	out, err    io.Writer      // of commands
+}
+
+// runTask is the subcommand task.
+func (p *program) runTask(ctx context.Context, s *session) int {
+	s.log = s.log.With("holder", s.config.Holder)
+	s.log.LogAttrs(ctx, slog.LevelDebug, "settings", settings.Effective(s.config)...)
+	if err := s.fits(); err != nil {
+		s.log.Error("the task cannot be run with these settings", "cause", err.Error())
+		return exitUsage
+	}
+	journal, shut, err := p.journal(ctx, s)
+	if err != nil {
+		return p.failed(ctx, s.log, "open the journal", s.scrubbed(err))
+	}
+	defer shut()
+	reaper, stop := startReaper()
+	defer stop()
+	r := &taskRun{
+		session: s, program: p, ctx: ctx, reaper: reaper, out: p.stdout, err: p.stderr,
+		elector: &incumbent{Elector: &announcer{s.coordinator, s.log}},
+	}
+	if s.bar != nil {
+		r.out, r.err = s.bar.around(p.stdout), s.bar
+		defer s.bar.begin(string(s.task.name))()
+	}
+	return r.run(journal)
+}
+
+// run takes part until the task has come to its end, or this copy of it.
+func (r *taskRun) run(journal checkpoint.Journal) int {
+	if done, err := r.look(journal); done || err != nil {
+		return r.ended(checkpoint.Checkpoint{}, err)
+	}
+	stores := r.program.raisers(r.session)
+	for _, s := range r.file.Steps {
+		if len(s.Redis) > 0 && r.redis == nil {
+			r.redis = &redisClient{url: r.redisURL()}
+			defer r.redis.close()
+			r.redisRaiser = r.program.raiser(r.session, r.redis.url, r.redis)
+			stores = append(stores, r.redisRaiser)
+		}
+	}
+	c := checkpoint.Candidate[json.RawMessage]{
+		Lead:    fence.Lead{Elector: r.elector, Resource: r.resource, Holder: r.config.Holder, Stores: stores},
+		Journal: journal, Task: r.task(), Observer: r.coordinator,
+	}
+	return r.ended(c.Run(r.ctx))
+}
+
+// look reads the checkpoint before anybody stands for election: a journal that is not right shows now, and not in the
+// night when the leader falls. A task that is done stays done.
+func (r *taskRun) look(journal checkpoint.Journal) (done bool, err error) {
+	ctx, cancel := r.patience(r.ctx)
+	defer cancel()
+	found, err := journal.Load(ctx, r.session.task.name)
+	switch {
+	case errors.Is(err, fence.ErrNoToken): // there is a guard in between; as the leader we shall be let in
+		r.log.Warn("the journal is behind a guard, so this copy cannot follow the task while another leads", "next", "set LEADER_JOURNAL to the database itself", "cause", err.Error())
+		return false, nil
+	case errors.Is(err, checkpoint.ErrTransient):
+		r.log.Warn("the journal does not answer yet", "cause", r.config.scrub(err.Error()))
+		return false, nil
+	case err != nil:
+		return false, err
+	}
+	if len(found) == 0 {
+		return false, nil
+	}
+	return found[0].Status == checkpoint.Done, nil
+}
+
+// wait lets nothing begin before d has passed, nor while leadership is suspended. Its error is why ctx has ended.
+func (r *taskRun) wait(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	term := r.elector.term()
+	err := term.Wait(ctx)
+	if term.State() == fence.Lost {
+		<-ctx.Done() // it ends with the term, a moment later
+	}
+	return err
+}
+
+// incumbent is an elector that remembers the last term it has won.
+type incumbent struct {
+	fence.Elector
+	won atomic.Pointer[fence.Term]
+}
+
+// Campaign implements fence.Elector.
+func (i *incumbent) Campaign(ctx context.Context, r fence.Resource, holder string) (*fence.Term, error) {
+	t, err := i.Elector.Campaign(ctx, r, holder)
+	if err == nil {
+		i.won.Store(t)
+	}
+	return t, err
+}
+
+// term is the one that a step is run in.
+func (i *incumbent) term() *fence.Term { return i.won.Load() }

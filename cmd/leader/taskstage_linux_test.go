@@ -1,0 +1,150 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/ringfence/ringfence/checkpoint"
+	"github.com/ringfence/ringfence/internal/servers/serverstest"
+)
+
+// taskStage is a site with a database of its own that keeps the checkpoints, next to the data of a task. The role warden
+// raises marks, keeper runs the steps.
+type taskStage struct {
+	*site
+	database
+	dir string // of the task file
+}
+
+func newTaskStage(t *testing.T, program string, timeout time.Duration) *taskStage {
+	t.Helper()
+	s := &taskStage{site: newSite(t, program, serverstest.SharedZooKeeper(t), timeout), database: newDatabase(t), dir: t.TempDir()}
+	s.set("LEADER_STORES", s.url("warden"))
+	s.set("LEADER_JOURNAL", s.url("keeper"))
+	s.libpq(s.url("keeper"))
+	return s
+}
+
+// guarded puts a guard before the database, and sends psql and the raise of marks through it.
+func (s *taskStage) guarded() {
+	s.t.Helper()
+	program := filepath.Join(filepath.Dir(s.program), "guard")
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	at := l.Addr().String()
+	_ = l.Close()
+	g := &leader{trial: &trial{t: s.t, out: newScreen(), log: newScreen(), code: make(chan int, 1)}, cmd: exec.Command(program, "serve")}
+	g.cmd.Env = []string{
+		"GUARD_POSTGRES_LISTEN=" + at, "GUARD_POSTGRES_UPSTREAM=" + s.url("warden"), "GUARD_COORDINATOR=" + lookup(s.env, "LEADER_COORDINATOR"),
+	}
+	g.cmd.Stdout, g.cmd.Stderr = g.out, g.log
+	g.begin()
+	eventually(s.t, "the guard listens", func() bool {
+		conn, err := net.Dial("tcp", at)
+		if err == nil {
+			_ = conn.Close()
+		}
+		return err == nil
+	})
+	through := fmt.Sprintf("postgres://keeper@%s/%s?sslmode=disable", at, s.db.Config().Database)
+	s.set("LEADER_STORES", through)
+	s.libpq(through)
+}
+
+// libpq sets what psql needs.
+func (s *taskStage) libpq(url string) {
+	s.t.Helper()
+	cfg, err := pgx.ParseConfig(url)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.set("PGHOST", cfg.Host)
+	s.set("PGPORT", fmt.Sprint(cfg.Port))
+	s.set("PGUSER", cfg.User)
+	s.set("PGDATABASE", cfg.Database)
+}
+
+func (s *taskStage) set(name, value string) { s.env = with(s.env, [][2]string{{name, value}}) }
+
+// example copies a directory of examples, and loads its schema.
+func (s *taskStage) example(name string) {
+	s.t.Helper()
+	from := filepath.Join("..", "..", "examples", name)
+	if err := os.CopyFS(s.dir, os.DirFS(from)); err != nil {
+		s.t.Fatal(err)
+	}
+	schema, err := os.ReadFile(filepath.Join(from, "schema.sql"))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.sql(string(schema))
+	s.grant()
+}
+
+// write makes a file beside the task file.
+func (s *taskStage) write(name, text string) string {
+	s.t.Helper()
+	path := filepath.Join(s.dir, name)
+	if err := os.WriteFile(path, []byte(text), 0o755); err != nil {
+		s.t.Fatal(err)
+	}
+	return path
+}
+
+// show asks with leader task show; once the task has begun.
+func (s *taskStage) show(task string) (cp checkpoint.Checkpoint) {
+	s.t.Helper()
+	out, log, code := s.run("task", "show", task, "-o", "json")
+	if code == exitError && strings.Contains(log, "never begun") {
+		return cp
+	}
+	if err := json.Unmarshal([]byte(out), &cp); err != nil {
+		s.t.Fatalf("%v in %q", err, out)
+	}
+	return cp
+}
+
+// call runs leader to its end.
+func (s *taskStage) call(want int, args ...string) (stdout, stderr string) {
+	s.t.Helper()
+	stdout, stderr, got := s.run(args...)
+	if got != want {
+		s.t.Fatalf("leader %v: exit code %d, want %d\n%s%s", args, got, want, stdout, stderr)
+	}
+	return stdout, stderr
+}
+
+func (s *taskStage) run(args ...string) (stdout, stderr string, code int) {
+	s.t.Helper()
+	ctx, cancel := context.WithTimeout(s.t.Context(), patience)
+	defer cancel()
+	var out, log strings.Builder
+	cmd := exec.CommandContext(ctx, s.program, args...)
+	cmd.Env, cmd.Stdout, cmd.Stderr = s.env, &out, &log
+	err := cmd.Run()
+	if _, ended := errors.AsType[*exec.ExitError](err); err != nil && !ended {
+		s.t.Fatal(err)
+	}
+	return out.String(), log.String(), exitCode(cmd.ProcessState)
+}
+
+// kill ends a leader as a power cut does.
+func (l *leader) kill() {
+	l.t.Helper()
+	l.signal(syscall.SIGKILL)
+	l.exits(128 + 9)
+}

@@ -1,0 +1,69 @@
+package taskfile
+
+import (
+	"slices"
+
+	"go.yaml.in/yaml/v4"
+
+	"github.com/ringfence/ringfence/checkpoint"
+)
+
+// changed reads the way on for a saved task that has other steps.
+func (r *reader) changed(n *yaml.Node, steps []Step) checkpoint.Changed {
+	if n == nil {
+		return nil
+	}
+	if real(n).Kind == yaml.MappingNode {
+		if m := r.mapping(n, "changed", "map"); m != nil {
+			return r.renamed(r.need(m, "changed", "map"), steps)
+		}
+	}
+	switch word := r.text(n, "changed"); word {
+	case "refuse", "":
+	case "accept":
+		return checkpoint.AcceptSteps
+	case "restart":
+		return checkpoint.RestartSteps
+	default:
+		r.at(n, "changed is %q, not refuse, accept, restart or map: {old: new}", excerpt(word))
+	}
+	return nil
+}
+
+// renamed reads which step is called what now.
+func (r *reader) renamed(n *yaml.Node, steps []Step) checkpoint.Changed {
+	if n == nil {
+		return nil
+	}
+	if real(n).Kind != yaml.MappingNode || len(real(n).Content) == 0 {
+		r.at(n, "map is %s, not old: new", kind(n))
+		return nil
+	}
+	names := map[string]string{}
+	r.pairs(n, func(old string, k, v *yaml.Node) {
+		name := r.text(v, "the new name of "+old)
+		if name != "" && !slices.ContainsFunc(steps, func(s Step) bool { return s.Name == name }) {
+			r.at(v, "no step is called %q", name)
+		}
+		names[old] = name
+	})
+	r.acyclic(n, names)
+	return checkpoint.MapSteps(names)
+}
+
+// acyclic refuses names that lead back to themselves: nobody could say which of them a saved step is.
+func (r *reader) acyclic(n *yaml.Node, names map[string]string) {
+	r.pairs(n, func(old string, k, _ *yaml.Node) {
+		name := old
+		for range names {
+			var renamed bool
+			if name, renamed = names[name]; !renamed {
+				return
+			}
+			if name == old {
+				r.at(k, "a cycle: %q is renamed until it is %q again", old, old)
+				return
+			}
+		}
+	})
+}

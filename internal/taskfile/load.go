@@ -1,0 +1,98 @@
+package taskfile
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"go.yaml.in/yaml/v4"
+)
+
+// Limits of what is read: a task is written by hand.
+const (
+	fileLimit = 1 << 20
+	sqlLimit  = 16 << 20
+)
+
+// Load reads a task file. lookup gives the environment's variables. The error is Problems, or that of opening the file.
+func Load(path string, lookup func(name string) (string, bool)) (*File, error) {
+	text, err := contents(path, fileLimit)
+	if err != nil {
+		return nil, err
+	}
+	r := &reader{path: path, lookup: lookup, open: func(name string) ([]byte, error) {
+		if !filepath.IsAbs(name) {
+			name = filepath.Join(filepath.Dir(path), name)
+		}
+		return contents(name, sqlLimit)
+	}}
+	return r.read(text)
+}
+
+func contents(path string, limit int64) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, limit+1))
+	if err == nil && int64(len(text)) > limit {
+		err = fmt.Errorf("%s has more than %d bytes", path, limit)
+	}
+	return text, err
+}
+
+// reader reads one file and collects what is wrong with it.
+type reader struct {
+	path     string
+	lookup   func(string) (string, bool)
+	open     func(name string) ([]byte, error)
+	problems Problems
+}
+
+func (r *reader) read(text []byte) (*File, error) {
+	var document yaml.Node
+	if err := yaml.Load(text, &document); err != nil {
+		return nil, r.unreadable(err)
+	}
+	if len(document.Content) != 1 {
+		return nil, Problems{{At: Position{File: r.path}, What: "there is nothing in it"}}
+	}
+	if !r.finite(document.Content[0]) {
+		return nil, r.problems
+	}
+	f := r.task(document.Content[0])
+	if len(r.problems) > 0 {
+		return nil, r.problems.sorted(r.path)
+	}
+	return f, nil
+}
+
+// unreadable is a file that is not YAML, or not one document of it. The parser stops at the first mistake.
+func (r *reader) unreadable(err error) error {
+	p := Problem{At: Position{File: r.path}, What: "not YAML: " + err.Error()}
+	var all *yaml.LoadErrors
+	var one *yaml.LoadError
+	switch {
+	case errors.As(err, &all):
+		p.What = "it has to be one YAML document, with something in it"
+	case errors.As(err, &one):
+		p.At.Line, p.At.Column = one.Mark.Line, one.Mark.Column
+		p.What = "not YAML: " + one.Message
+		if one.ContextMsg != "" {
+			p.What += fmt.Sprintf(" (%s, which begins in line %d)", one.ContextMsg, one.ContextMark.Line)
+		}
+	}
+	return Problems{p}
+}
+
+// at reports a problem at a node.
+func (r *reader) at(n *yaml.Node, format string, args ...any) {
+	r.problems = append(r.problems, Problem{At: r.position(n), What: fmt.Sprintf(format, args...)})
+}
+
+func (r *reader) position(n *yaml.Node) Position {
+	return Position{File: r.path, Line: n.Line, Column: n.Column}
+}

@@ -1,0 +1,131 @@
+package taskfile
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v4"
+)
+
+// mapping is a YAML mapping whose keys are known.
+type mapping struct {
+	at     *yaml.Node
+	values map[string]*yaml.Node
+}
+
+// mapping takes a mapping apart. Unknown and repeated keys are problems; what is nil is no mapping.
+func (r *reader) mapping(n *yaml.Node, what string, known ...string) *mapping {
+	m := &mapping{at: n, values: map[string]*yaml.Node{}}
+	if real(n).Kind != yaml.MappingNode {
+		r.at(n, "%s is %s, not keys with values", what, kind(n))
+		return nil
+	}
+	r.pairs(n, func(key string, k, v *yaml.Node) {
+		if !slices.Contains(known, key) {
+			r.at(k, "unknown key %q: %s has %s", key, what, strings.Join(known, ", "))
+			return
+		}
+		m.values[key] = v
+	})
+	return m
+}
+
+// pairs calls each with the key and value of every pair whose key is text and stands there for the first time.
+func (r *reader) pairs(n *yaml.Node, each func(key string, k, v *yaml.Node)) {
+	content, lines := real(n).Content, map[string]int{}
+	for i := 0; i+1 < len(content); i += 2 {
+		k, v := content[i], content[i+1]
+		key := real(k).Value
+		first, repeated := lines[key]
+		switch {
+		case real(k).Kind != yaml.ScalarNode:
+			r.at(k, "a key is %s, not a word", kind(k))
+		case real(k).ShortTag() == "!!merge":
+			r.at(k, "<< is not taken: say it where it belongs")
+		case repeated:
+			r.at(k, "the key %q stands in line %d already", key, first)
+		default:
+			lines[key] = k.Line
+			each(key, k, v)
+		}
+	}
+}
+
+// take is the value of a key, nil when it is missing.
+func (m *mapping) take(key string) *yaml.Node { return m.values[key] }
+
+// need is take of a key that must be there.
+func (r *reader) need(m *mapping, what, key string) *yaml.Node {
+	v := m.take(key)
+	if v == nil {
+		r.at(m.at, "%s has no %s", what, key)
+	}
+	return v
+}
+
+// text is a scalar as it is written; "" with a problem, or when n is nil.
+func (r *reader) text(n *yaml.Node, what string) string {
+	if n == nil {
+		return ""
+	}
+	if isNull(n) || real(n).Kind != yaml.ScalarNode || strings.TrimSpace(real(n).Value) == "" {
+		r.at(n, "%s is %s, not text", what, kind(n))
+		return ""
+	}
+	return real(n).Value
+}
+
+// duration is a length of time above 0; 0 with a problem, or when n is nil.
+func (r *reader) duration(n *yaml.Node, what string) time.Duration {
+	text := r.text(n, what)
+	if text == "" {
+		return 0
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil || d <= 0 {
+		r.at(n, "%s is %q, not a duration above 0 such as 500ms, 10s or 1m30s", what, text)
+		return 0
+	}
+	return d
+}
+
+// count is a whole number from 1 up; 0 with a problem, or when n is nil.
+func (r *reader) count(n *yaml.Node, what, instead string) int64 {
+	text := r.text(n, what)
+	if text == "" {
+		return 0
+	}
+	i, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || i < 1 {
+		r.at(n, "%s is %q, not a whole number from 1 up%s", what, text, instead)
+		return 0
+	}
+	return i
+}
+
+func isNull(n *yaml.Node) bool {
+	return real(n).Kind == yaml.ScalarNode && real(n).ShortTag() == "!!null"
+}
+
+// kind names what a node is, for whoever expected something else.
+func kind(n *yaml.Node) string {
+	n = real(n)
+	switch {
+	case isNull(n), n.Kind == yaml.ScalarNode && strings.TrimSpace(n.Value) == "":
+		return "empty"
+	case n.Kind == yaml.MappingNode:
+		return "keys with values"
+	case n.Kind == yaml.SequenceNode:
+		return "a list"
+	}
+	return strconv.Quote(excerpt(n.Value))
+}
+
+func excerpt(s string) string {
+	if r := []rune(s); len(r) > 40 {
+		return string(r[:40]) + "…"
+	}
+	return s
+}

@@ -1,0 +1,99 @@
+package taskfile
+
+import (
+	"strings"
+	"unicode"
+
+	"go.yaml.in/yaml/v4"
+
+	"github.com/ringfence/ringfence/checkpoint"
+)
+
+const one = "a step"
+
+// step reads one item of the list.
+func (r *reader) step(n *yaml.Node) Step {
+	m := r.mapping(n, one, "name", "sql", "sql_file", "run", "redis", "unfinished", "ask", "timeout", "retry")
+	if m == nil {
+		return Step{}
+	}
+	s := Step{Name: r.stepName(r.need(m, one, "name")), At: r.position(m.at)}
+	s.Timeout, s.Retry = r.duration(m.take("timeout"), "timeout"), r.retry(m.take("retry"))
+	kinds := m.given("sql", "sql_file", "run", "redis")
+	if len(kinds) != 1 {
+		r.at(n, "a step has one of sql, sql_file, run and redis; this one has %s", noneOr(kinds))
+		return s
+	}
+	r.work(m, &s, kinds[0])
+	r.unfinished(m, &s, strings.HasPrefix(kinds[0], "sql"))
+	return s
+}
+
+func (r *reader) stepName(n *yaml.Node) string {
+	name := r.text(n, "name")
+	if strings.ContainsFunc(name, unicode.IsControl) {
+		r.at(n, "name %q has a control character", name)
+	}
+	return name
+}
+
+// given are those of the keys that are there.
+func (m *mapping) given(keys ...string) (found []string) {
+	for _, k := range keys {
+		if m.take(k) != nil {
+			found = append(found, k)
+		}
+	}
+	return found
+}
+
+func noneOr(words []string) string {
+	if len(words) == 0 {
+		return "none"
+	}
+	return strings.Join(words, " and ")
+}
+
+// work reads what the step does.
+func (r *reader) work(m *mapping, s *Step, kind string) {
+	n := m.take(kind)
+	switch kind {
+	case "sql":
+		s.SQL = r.sql(n)
+	case "sql_file":
+		s.SQL = r.sqlFile(n)
+	case "run":
+		s.Run = r.text(n, "run")
+	case "redis":
+		s.Redis = r.commands(n)
+	}
+}
+
+// unfinished reads what is to be done with a step whose start is known and whose end is not.
+func (r *reader) unfinished(m *mapping, s *Step, synchronous bool) {
+	n, ask := m.take("unfinished"), m.take("ask")
+	if synchronous {
+		for _, key := range m.given("unfinished", "ask") {
+			r.at(m.take(key), "%s is for steps that are not SQL: what SQL did not commit was not done", key)
+		}
+		return
+	}
+	decision := "again"
+	if n != nil {
+		decision = r.text(n, "unfinished")
+	}
+	switch decision {
+	case "again", "ask", "":
+	case "stop":
+		s.Unfinished = checkpoint.Stop
+	default:
+		r.at(n, "unfinished is %q, not again, stop or ask", excerpt(decision))
+	}
+	s.Ask = r.text(ask, "ask")
+	switch {
+	case decision == "ask" && ask == nil:
+		r.at(n, "unfinished is ask, and there is no ask: the command to ask with")
+	case decision != "ask" && ask != nil:
+		r.at(ask, "ask is for unfinished: ask")
+	}
+}

@@ -1,0 +1,145 @@
+package taskfile
+
+import (
+	"encoding/json"
+	"regexp"
+	"slices"
+
+	"go.yaml.in/yaml/v4"
+
+	"github.com/ringfence/ringfence/checkpoint"
+	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/settings"
+)
+
+const whole = "a task file"
+
+// task reads the whole file. What it returns is right only if no problem was reported.
+func (r *reader) task(n *yaml.Node) *File {
+	m := r.mapping(n, whole, "task", "resource", "journal", "rounds", "every", "state", "retry", "changed", "steps")
+	if m == nil {
+		return nil
+	}
+	f := &File{Task: r.name(r.need(m, whole, "task")), Resource: r.resource(r.need(m, whole, "resource"))}
+	f.Journal = r.journal(m.take("journal"))
+	f.Rounds, f.Every = r.rounds(m.take("rounds")), r.duration(m.take("every"), "every")
+	if f.Every > 0 && f.Rounds == 1 {
+		r.at(m.take("every"), "every is the pause between rounds, and there is only one: say rounds, or leave it out")
+	}
+	f.State = r.state(m.take("state"))
+	if retry := r.retry(m.take("retry")); retry != nil {
+		f.Retry = *retry
+	}
+	f.Steps = r.steps(r.need(m, whole, "steps"))
+	f.Changed = r.changed(m.take("changed"), f.Steps)
+	return f
+}
+
+var variable = regexp.MustCompile(`\$\{([^}]*)\}`)
+
+// name puts the environment into the task's name.
+func (r *reader) name(n *yaml.Node) checkpoint.Name {
+	text := r.text(n, "task")
+	if text == "" {
+		return ""
+	}
+	missing := false
+	text = variable.ReplaceAllStringFunc(text, func(reference string) string {
+		name := reference[2 : len(reference)-1]
+		value, _ := r.lookup(name)
+		if value == "" {
+			r.at(n, "task: the environment has no %s, or it is empty", reference)
+			missing = true
+		}
+		return value
+	})
+	if missing {
+		return ""
+	}
+	name, err := checkpoint.ParseName(text)
+	if err != nil {
+		r.at(n, "task: %v", err)
+	}
+	return name
+}
+
+func (r *reader) resource(n *yaml.Node) fence.Resource {
+	text := r.text(n, "resource")
+	if text == "" {
+		return ""
+	}
+	resource, err := fence.ParseResource(text)
+	if err != nil {
+		r.at(n, "resource: %v", err)
+	}
+	return resource
+}
+
+// journal is a URL that anybody may see. Its text is not quoted when it is wrong.
+func (r *reader) journal(n *yaml.Node) (u settings.URL) {
+	text := r.text(n, "journal")
+	if text == "" {
+		return ""
+	}
+	if err := u.UnmarshalText([]byte(text)); err != nil {
+		r.at(n, "journal is %v", err)
+		return ""
+	}
+	if u.String() != u.Reveal() {
+		r.at(n, "journal has a secret in it, which does not belong into a file: set LEADER_JOURNAL in the environment instead")
+		return ""
+	}
+	return u
+}
+
+func (r *reader) rounds(n *yaml.Node) int64 {
+	switch {
+	case n == nil:
+		return 1
+	case real(n).Value == "forever":
+		return checkpoint.Forever
+	}
+	return r.count(n, "rounds", ", nor forever")
+}
+
+func (r *reader) state(n *yaml.Node) json.RawMessage {
+	if n == nil {
+		return json.RawMessage("{}")
+	}
+	if real(n).Kind != yaml.MappingNode {
+		r.at(n, "state is %s: it has to be keys with values, a JSON object", kind(n))
+		return nil
+	}
+	text, err := json.Marshal(r.value(n))
+	if err != nil {
+		r.at(n, "state cannot be written as JSON: %v", err)
+	}
+	return text
+}
+
+// steps reads the list. A name that stands there twice is a problem of the second.
+func (r *reader) steps(n *yaml.Node) []Step {
+	if n == nil {
+		return nil
+	}
+	if real(n).Kind != yaml.SequenceNode || len(real(n).Content) == 0 {
+		r.at(n, "steps is %s: it has to be a list of at least one step", emptyOr(n))
+		return nil
+	}
+	var all []Step
+	for _, item := range real(n).Content {
+		s := r.step(item)
+		if i := slices.IndexFunc(all, func(o Step) bool { return o.Name == s.Name }); i >= 0 && s.Name != "" {
+			r.at(item, "the step in line %d is called %q, too", all[i].At.Line, s.Name)
+		}
+		all = append(all, s)
+	}
+	return all
+}
+
+func emptyOr(n *yaml.Node) string {
+	if real(n).Kind == yaml.SequenceNode {
+		return "empty"
+	}
+	return kind(n)
+}
