@@ -15,7 +15,8 @@ import (
 // The product has no way to leave the fence out, and this is none: what is measured as "fence off" runs in a database of
 // its own, in which nothing checks.
 //
-//   - publish is the real one, without its check that the transaction has entered.
+//   - publish is the real one, without its check that the transaction is under the claim.
+//   - attach says that it cannot be, so that no session is registered.
 //   - enter is left for take alone, once in each run, and checks nothing. It fails when a step calls it, so that "off"
 //     cannot become "on" unseen.
 //   - The call of enter that follows BEGIN in one message does not reach the server: see disarmed.
@@ -26,8 +27,12 @@ const noEnter = `create or replace function ringfence.enter(p_resource text, p_t
 		end if;
 	end $$`
 
+// noAttach registers nobody.
+const noAttach = `create or replace function ringfence.attach(p_pid bigint, p_resource text, p_token bigint, p_issuer text) returns boolean
+	language sql as $$ select false $$`
+
 // entered is the check in publish.
-var entered = regexp.MustCompile(`(?s)if current_setting\('ringfence\.' \|\| p_resource.*?end if;`)
+var entered = regexp.MustCompile(`(?s)if v_under <> 'entered ' \|\| v_claim.*?end if;`)
 
 // takeDown takes the fence out of the database.
 func takeDown(ctx context.Context, url string) error {
@@ -45,7 +50,7 @@ func takeDown(ctx context.Context, url string) error {
 	if without == publish {
 		return errors.New("ringfence.publish has changed, and its check was not found: make the benchmark fit it")
 	}
-	for _, sql := range []string{noEnter, without} {
+	for _, sql := range []string{noEnter, noAttach, without} {
 		if _, err := conn.Exec(ctx, sql); err != nil {
 			return fmt.Errorf("take the fence down: %w", err)
 		}

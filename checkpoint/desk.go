@@ -35,6 +35,9 @@ func (d *desk) take(ctx context.Context, have Checkpoint) (same bool, err error)
 	if found.Version > 0 && found.Resource != d.claim.Resource {
 		return same, fmt.Errorf("%w: %s was published by a leader of %q, this one leads %q; nothing was run", ErrOtherResource, have.Task, found.Resource, d.claim.Resource)
 	}
+	if found.Version < have.Version {
+		return same, fmt.Errorf("%w: task %s was seen at version %d, and is at %d: the journal was set back, or the task was deleted. Nothing was run: restore it, or start this process anew to go on from what is stored", ErrConflict, have.Task, have.Version, found.Version)
+	}
 	d.cp = found.clone()
 	return same, nil
 }

@@ -218,3 +218,12 @@ func TestALostTermRunsNothing(t *testing.T) {
 	is(t, err, fence.ErrDeposed, fence.ErrLost)
 	equal(t, "steps", s.diary.read(), nil)
 }
+
+func TestAJournalThatWasSetBackRunsNothing(t *testing.T) {
+	s := newStage(t)
+	last := s.finishes(tasked(s.noting("a")))
+	empty := newStage(t)
+	_, err := tasked(s.noting("a")).Run(t.Context(), empty.term(), empty.journal, last)
+	is(t, err, checkpoint.ErrConflict)
+	equal(t, "steps", s.diary.read(), []string{"a"})
+}

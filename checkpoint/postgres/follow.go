@@ -63,7 +63,7 @@ func (j *Journal) gather(first checkpoint.Name) []checkpoint.Name {
 func (j *Journal) notify(ctx context.Context, tasks []checkpoint.Name) {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
-	_, _ = j.pool.Exec(ctx, `select pg_notify($1, t) from unnest($2::text[]) as t`, channel, tasks)
+	_, _ = j.pool.Exec(ctx, `select pg_notify($1, t) from unnest($2::text[]) as t`, channel, texts(tasks))
 }
 
 // Follow is checkpoint.Journal's: LISTEN, and a look every Options.Poll. It holds one connection of the pool. Through a

@@ -3,9 +3,13 @@
 //
 // # One step
 //
-//	begin; select ringfence.enter(…)          one round trip: the check, and the locks that a raise waits for
+//	begin                                     one round trip
 //	…                                         the step's own statements
 //	select ringfence.publish(…); commit       one round trip: conditional on the version before
+//
+// The first step of a connection attaches it: it is registered under the token, as a guard would register it, and a raise
+// ends it before a newer leader is let in; so its transactions are not checked one by one. Where that cannot be (a pooler,
+// a superuser, Options.Shared) every BEGIN carries the check with it: begin; select ringfence.enter(…).
 //
 // What the process leaves when it stops in between: before COMMIT nothing, after COMMIT all of it. If the connection is
 // lost during COMMIT, nobody can tell which; the checkpoint is then read back.
@@ -38,6 +42,10 @@ type Options struct {
 	Raiser fence.Raiser
 	// Transaction is how a synchronous step's transaction is begun, such as its isolation level.
 	Transaction pgx.TxOptions
+	// Shared is for a pool whose connections serve other resources or other purposes too: every transaction is then checked
+	// for itself. Otherwise a connection that has run a step is a session under the term's token, which spares the check,
+	// and ends when a newer leader comes, whatever it does then. Behind a pooler it makes no difference.
+	Shared bool
 	// Limit is the most bytes of a checkpoint document, 16 MiB when zero.
 	Limit int
 	// Poll is how often a standby looks for a newer checkpoint that it was not notified of; 1 s when zero.
@@ -93,7 +101,9 @@ func (j *Journal) Raise(ctx context.Context, c fence.Claim) error {
 		return answered(ctx, err, c)
 	}
 	if j.o.Raiser != nil {
-		return answered(ctx, j.o.Raiser.Raise(ctx, c), c)
+		err := answered(ctx, j.o.Raiser.Raise(ctx, c), c)
+		j.pool.Reset() // connections that were attached under an older token have been ended
+		return err
 	}
 	_, err = j.pool.Exec(ctx, `select ringfence.enter($1, $2, $3)`, c.Resource, int64(c.Token), c.Issuer) // it says why not
 	return answered(ctx, err, c)
@@ -126,7 +136,7 @@ func (j *Journal) Publish(ctx context.Context, c fence.Claim, cp checkpoint.Chec
 		return err
 	}
 	_, err = j.pool.Exec(ctx, `select ringfence.enter_and_publish($1, $2, $3, $4, $5, $6)`,
-		c.Resource, int64(c.Token), c.Issuer, cp.Task, cp.Version, document)
+		c.Resource, int64(c.Token), c.Issuer, cp.Task, cp.Version, string(document))
 	if err != nil {
 		return landed(ctx, err, c)
 	}
@@ -140,13 +150,21 @@ func (j *Journal) Load(ctx context.Context, only ...checkpoint.Name) ([]checkpoi
 	return found, answered(ctx, err, fence.Claim{})
 }
 
+// texts is names as a driver knows them that is told no types, such as behind a pooler; nil stays nil.
+func texts(names []checkpoint.Name) (all []string) {
+	for _, n := range names {
+		all = append(all, string(n))
+	}
+	return all
+}
+
 // querier is a pool, or a connection of it.
 type querier interface {
 	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
 }
 
 func load(ctx context.Context, q querier, only ...checkpoint.Name) ([]checkpoint.Checkpoint, error) {
-	rows, err := q.Query(ctx, `select checkpoint from ringfence.checkpoints($1)`, only)
+	rows, err := q.Query(ctx, `select checkpoint from ringfence.checkpoints($1)`, texts(only))
 	if err != nil {
 		return nil, err
 	}

@@ -12,7 +12,6 @@ import (
 
 	"github.com/ringfence/ringfence/checkpoint"
 	"github.com/ringfence/ringfence/fence"
-	store "github.com/ringfence/ringfence/store/postgres"
 )
 
 // Transact is checkpoint.Transactor's.
@@ -31,7 +30,7 @@ func (j *Journal) Transact(ctx context.Context, c fence.Claim, work func(ctx con
 }
 
 func (j *Journal) transact(ctx context.Context, conn *pgxpool.Conn, c fence.Claim, work func(ctx context.Context, tx pgx.Tx) (checkpoint.Checkpoint, error)) (checkpoint.Checkpoint, error) {
-	tx, err := store.Begin(ctx, conn, c, j.o.Transaction)
+	tx, err := j.begin(ctx, conn, c)
 	if err != nil {
 		return checkpoint.Checkpoint{}, answered(ctx, err, c)
 	}
@@ -51,7 +50,7 @@ func (j *Journal) transact(ctx context.Context, conn *pgxpool.Conn, c fence.Clai
 // commit writes the checkpoint and commits, in one round trip. When the first fails the second is not done.
 func (j *Journal) commit(ctx context.Context, conn *pgxpool.Conn, c fence.Claim, cp checkpoint.Checkpoint, document []byte) error {
 	var b pgx.Batch
-	b.Queue(`select ringfence.publish($1, $2, $3, $4, $5, $6)`, c.Resource, int64(c.Token), c.Issuer, cp.Task, cp.Version, document)
+	b.Queue(`select ringfence.publish($1, $2, $3, $4, $5, $6)`, c.Resource, int64(c.Token), c.Issuer, cp.Task, cp.Version, string(document))
 	b.Queue(`commit`)
 	results := conn.SendBatch(ctx, &b)
 	_, err := results.Exec()

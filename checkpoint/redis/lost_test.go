@@ -116,6 +116,29 @@ func TestAnOlderCheckpointIsNotOverwrittenByWhoHasANewerOne(t *testing.T) {
 	}
 }
 
+// Lua would take these for one number.
+func TestVersionsAreNotRounded(t *testing.T) {
+	const stored = 1<<60 + 5
+	b := newBench(t, serverstest.Redis(t, servers.RedisOptions{}))
+	j := b.journal(t, redis.Options{})
+	c := b.lead(t, j, "orders")
+	b.do(t, "HSET", "ringfence:.checkpoint:nightly", "version", fmt.Sprint(stored), "resource", "orders")
+	for _, wrong := range []int64{stored - 1, stored, stored + 2} {
+		if err := j.Publish(t.Context(), c, version(wrong, c)); !errors.Is(err, checkpoint.ErrConflict) {
+			t.Errorf("version %d was published after version %d: %v", wrong, int64(stored), err)
+		}
+	}
+	for _, other := range []int64{stored - 1, stored + 1} {
+		if _, same, _ := j.Take(t.Context(), c, nightly, other); same {
+			t.Errorf("version %d was taken for version %d", other, int64(stored))
+		}
+	}
+	publish(t, j, c, stored+1)
+	if _, same, err := j.Take(t.Context(), c, nightly, stored+1); !same || err != nil {
+		t.Errorf("same is %v, %v", same, err)
+	}
+}
+
 func TestWhatIsNoCheckpointIsCorruptAndStays(t *testing.T) {
 	const key = "ringfence:.checkpoint:nightly"
 	b := newBench(t, serverstest.Redis(t, servers.RedisOptions{}))

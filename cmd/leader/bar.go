@@ -28,7 +28,7 @@ type bar struct {
 	task    string
 	doing   string
 	cp      checkpoint.Checkpoint
-	since   time.Time
+	since   time.Time // when this copy began to wait, or to lead
 }
 
 // newBar is nil where nobody would see it.
@@ -91,6 +91,9 @@ func (b *bar) show(e checkpoint.Event) {
 	defer b.mu.Unlock()
 	if e.Checkpoint.Version > 0 || len(e.Checkpoint.Steps) > 0 {
 		b.cp = e.Checkpoint
+	}
+	if e.Kind == checkpoint.TookOver {
+		b.since = time.Now()
 	}
 	b.doing = doing(e)
 	b.draw()

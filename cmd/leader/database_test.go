@@ -19,7 +19,10 @@ type database struct {
 	db   *pgx.Conn // as the administrator
 }
 
-var roles sync.Once
+var (
+	roles      sync.Once
+	installing sync.Mutex // what is granted to a role is the whole server's
+)
 
 func newDatabase(t *testing.T) database {
 	t.Helper()
@@ -30,6 +33,8 @@ func newDatabase(t *testing.T) database {
 
 func installed(t *testing.T, d database, guard string, leaders ...string) {
 	t.Helper()
+	installing.Lock()
+	defer installing.Unlock()
 	if err := postgres.Install(t.Context(), d.url("postgres"), guard, leaders...); err != nil {
 		t.Fatal(err)
 	}

@@ -29,4 +29,12 @@
 // command when leader itself is killed; that holds for the command, not for processes which it has started, and on
 // other systems not at all: such an orphan goes on and is contained by the fence alone. A process that leaves the group
 // (setsid, a daemon) escapes in the same way.
+//
+// # The life of a task
+//
+// `leader task` hands all of it to package checkpoint: who leads, what the next step is, when it is tried again. What is
+// here are the steps of a file: SQL in the transaction of the checkpoint (sqlstep.go), commands under the supervisor above
+// (shellstep.go), Redis commands under the token (redisstep.go); where checkpoints are kept (journals.go); and what a
+// person sees (report.go, bar.go). That a command was stopped for the term's sake is never its step's failure: it is run
+// again when the coordinator is back in time, and otherwise by the next leader.
 package main

@@ -61,7 +61,7 @@ func openPostgresJournal(ctx context.Context, url string, o journalOptions) (che
 	if j.pool, err = pgxpool.NewWithConfig(ctx, cfg); err != nil {
 		return nil, nil, err
 	}
-	j.Journal = pgjournal.New(j.pool, pgjournal.Options{})
+	j.Journal = pgjournal.New(j.pool, pgjournal.Options{Shared: true}) // steps run what they like, and cleaned forgets it all
 	return j, func() { j.Close(); j.pool.Close() }, nil
 }
 

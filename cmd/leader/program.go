@@ -122,7 +122,7 @@ func (p *program) dispatch(ctx context.Context, c command, args []string) int {
 		return exitUsage
 	}
 	s := &session{request: r, config: cfg}
-	if err := p.readTask(s); err != nil {
+	if err := p.readTask(c, s); err != nil {
 		fmt.Fprintf(p.stderr, "leader: %v\n", err)
 		return exitUsage
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"strings"
 	"syscall"
 	"testing"
@@ -125,5 +126,36 @@ func TestRedisStepHasATimeout(t *testing.T) {
 	}
 	if err := server.Resume(); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// The mark rises in Redis when a leader takes over, not when it comes to its first Redis step: until then a deposed one's
+// commands would be taken.
+func TestMarkRisesInRedisAtTheTakeOver(t *testing.T) {
+	b := newBench(t, "steps: [{name: wait, run: 'echo token=$RINGFENCE_TOKEN; while [ ! -e go ]; do sleep 0.02; done'}, {name: s, redis: [INCR, n]}]\n")
+	server := serverstest.Redis(t, servers.RedisOptions{})
+	b.stores = stores
+	b.env = append(b.env, "LEADER_REDIS="+server.URL())
+	l := b.run()
+	l.out.await(t, "token=1")
+	issuer, err := l.client.Issuer(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.depose()
+	l.out.await(t, "token=2")
+	db, err := redis.Connect(server.URL(), "late")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	_, err = redis.Run(t.Context(), db, fence.Claim{Resource: "orders", Token: 1, Issuer: issuer, Holder: "late"}, []any{"INCR", "n"})
+	if !errors.Is(err, fence.ErrStale) {
+		t.Errorf("a deposed leader's command: %v", err)
+	}
+	b.touch("go")
+	l.exits(exitDone)
+	if n := db.Get(t.Context(), "n").Val(); n != "1" {
+		t.Errorf("n is %s", n)
 	}
 }

@@ -72,11 +72,12 @@ func (r *taskRun) report(e checkpoint.Event) {
 	}
 }
 
-// interrupted tells of what is tried again by itself; at first it often is over before anybody has read of it.
+// interrupted tells of what is tried again by itself: at first it often is over before anybody has read of it, and later
+// once in a while is enough.
 func (r *taskRun) interrupted(cause string, e checkpoint.Event) {
-	level := slog.LevelWarn
-	if e.Wait < 100*time.Millisecond {
-		level = slog.LevelDebug
+	level := slog.LevelDebug
+	if now := time.Now(); e.Wait >= 100*time.Millisecond && now.Sub(r.told) > 10*time.Second {
+		level, r.told = slog.LevelWarn, now
 	}
 	r.log.Log(r.ctx, level, "interrupted; it is tried again", "cause", cause, "wait", short(e.Wait), "version", e.Checkpoint.Version)
 }

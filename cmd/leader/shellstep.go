@@ -112,7 +112,7 @@ func (s shellStep) attempt(ctx context.Context, state []byte, file string, key c
 	term := s.elector.term()
 	said := &tail{}
 	child := &child{reaper: s.reaper, dir: filepath.Dir(s.session.task.path)}
-	err = child.start([]string{"/bin/sh", "-e", "-c", s.script}, s.environ(file, key), bytes.NewReader(state), s.out, io.MultiWriter(s.err, said))
+	err = child.start([]string{"/bin/sh", "-e", "-c", s.script}, s.environ(file, key), bytes.NewReader(state), s.stdout, io.MultiWriter(s.stderr, said))
 	if err != nil {
 		return e, fmt.Errorf("the command could not be started: %w", err)
 	}

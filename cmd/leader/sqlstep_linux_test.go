@@ -169,3 +169,17 @@ func TestMarkIsRaisedByTheJournalsRoleWhereNoStoreDoes(t *testing.T) {
 		t.Errorf("%s rows", n)
 	}
 }
+
+// The database has failed over in the middle of the term, so the mark counts as lost. The journal's role may not raise it;
+// the store's may.
+func TestMarkThatWasLostIsRaisedAgainByTheStores(t *testing.T) {
+	b, d := inDatabase(t, "steps: [{name: wait, run: 'echo began; while [ ! -e go ]; do sleep 0.02; done'}, {name: s, sql: \"insert into effect (what) values ('x')\"}]\n")
+	l := b.run()
+	l.out.await(t, "began")
+	d.sql("update ringfence.mark set server = 'another'; update ringfence.gate set server = 'another'")
+	b.touch("go")
+	l.exits(exitDone)
+	if cp := b.shown(); cp.Token != 1 || d.ask("select count(*)::text from effect") != "1" {
+		t.Errorf("got %+v", cp)
+	}
+}

@@ -40,8 +40,8 @@ func (c command) parseTask(names []string, dashed bool) (t target, err error) {
 	return t, err
 }
 
-// readTask reads the task file, if one is named.
-func (p *program) readTask(s *session) error {
+// readTask reads the task file, if one is named. One that is to be run has to fit the settings.
+func (p *program) readTask(c command, s *session) error {
 	if s.task.path == "" {
 		return nil
 	}
@@ -50,7 +50,10 @@ func (p *program) readTask(s *session) error {
 		return err
 	}
 	s.file, s.task.name, s.resource = f, f.Task, f.Resource
-	return p.unknownJournal(s)
+	if err := p.unknownJournal(s); err != nil || c.takes != takesFile {
+		return err
+	}
+	return s.fits()
 }
 
 // fits says whether the steps of the file can be run with these settings.

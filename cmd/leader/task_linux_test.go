@@ -198,10 +198,13 @@ func TestRestartBeginsTheNextRun(t *testing.T) {
 func TestOnlyALeaderMayResumeAndTheOtherIsNamed(t *testing.T) {
 	b := newBench(t, "steps: [{name: a, run: 'true'}, {name: b, run: 'echo began; sleep 1000'}]\n")
 	b.env = append(b.env, "LEADER_SESSION_TIMEOUT=300ms", "LEADER_GRACE=1ms")
+	holder := b.env
+	b.env = append(holder, "LEADER_HOLDER=the-first")
 	first := b.run()
 	first.out.await(t, "began")
+	b.env = holder
 	l := b.say(exitError, "task", "restart", b.file)
-	for _, want := range []string{first.queue()[0].Holder, "leader resign orders", "nothing was changed"} {
+	for _, want := range []string{"the-first leads orders with token 1", "leader resign orders", "nothing was changed"} {
 		if !strings.Contains(l.log.String(), want) {
 			t.Errorf("no %q in the log", want)
 		}

@@ -61,7 +61,7 @@ func TestStepsThatNeedWhatTheSettingsLackExit2(t *testing.T) {
 	s := setup{journal: checkpointtest.NewMemory()}
 	l := begin(t, s, "task", file)
 	l.exits(exitUsage)
-	for _, want := range []string{`t.yaml:4:5: step \"book\" is SQL`, "LEADER_JOURNAL=postgres://", `t.yaml:5:5: step \"count\" is run by Redis`, "LEADER_REDIS="} {
+	for _, want := range []string{`t.yaml:4:5: step "book" is SQL`, "LEADER_JOURNAL=postgres://", `t.yaml:5:5: step "count" is run by Redis`, "LEADER_REDIS="} {
 		if !strings.Contains(l.log.String(), want) {
 			t.Errorf("no %s in the log", want)
 		}
@@ -89,7 +89,7 @@ func TestJournalIsChosenByTheEnvironmentThenTheFileThenTheStores(t *testing.T) {
 			t.Fatal(err)
 		}
 		s := &session{config: cfg, request: request{task: target{path: taskIn(t, c.file)}}}
-		if err := p.readTask(s); err != nil {
+		if err := p.readTask(command{takes: takesFile}, s); err != nil {
 			t.Fatal(err)
 		}
 		if u, _ := s.journalURL(); u.Reveal() != c.want {

@@ -32,9 +32,9 @@ least once, and again with the same key when a leader fell before their end was 
 
 State goes in and out as JSON. A command finds it on stdin and in the file RINGFENCE_STATE, and may write the file anew.
 SQL finds it as current_setting('ringfence_task.state')::jsonb, beside ringfence_task.name and .key; when the last statement
-returns one column called state, its one row is the new state. Commands also get RINGFENCE_KEY (the same for every repetition, no other step's), _TASK, _RUN,
-_ROUND, _STEP, _RESOURCE, _TOKEN and _HOLDER, and PGOPTIONS with the token. One that has to stop gets TERM, and KILL after
-LEADER_GRACE; LEADER_ON_DISCONNECT holds for it, too.
+returns one column called state, its one row is the new state. Commands also get RINGFENCE_KEY (the same for every
+repetition of a step, and no other step's), _TASK, _RUN, _ROUND, _STEP, _RESOURCE, _TOKEN and _HOLDER, and PGOPTIONS with
+the token. One that has to stop gets TERM, and KILL after LEADER_GRACE; LEADER_ON_DISCONNECT holds for it, too.
 
 A step that has failed for good stops the task, and every copy exits: mend it, then leader task resume FILE.
 `

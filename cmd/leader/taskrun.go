@@ -24,17 +24,15 @@ type taskRun struct {
 	redis       *redisClient // nil without Redis steps
 	redisRaiser raiser
 	key         checkpoint.Key // of the step that runs; only for the goroutine that runs it
-	out, err    io.Writer      // of commands
+	stdout      io.Writer      // of commands
+	stderr      io.Writer
+	told        time.Time // when an interruption was last told of
 }
 
 // runTask is the subcommand task.
 func (p *program) runTask(ctx context.Context, s *session) int {
 	s.log = s.log.With("holder", s.config.Holder)
 	s.log.LogAttrs(ctx, slog.LevelDebug, "settings", settings.Effective(s.config)...)
-	if err := s.fits(); err != nil {
-		s.log.Error("the task cannot be run with these settings", "cause", err.Error())
-		return exitUsage
-	}
 	journal, shut, err := p.journal(ctx, s)
 	if err != nil {
 		return p.failed(ctx, s.log, "open the journal", s.scrubbed(err))
@@ -43,11 +41,11 @@ func (p *program) runTask(ctx context.Context, s *session) int {
 	reaper, stop := startReaper()
 	defer stop()
 	r := &taskRun{
-		session: s, program: p, ctx: ctx, reaper: reaper, out: p.stdout, err: p.stderr,
+		session: s, program: p, ctx: ctx, reaper: reaper, stdout: p.stdout, stderr: p.stderr,
 		elector: &incumbent{Elector: &announcer{s.coordinator, s.log}},
 	}
 	if s.bar != nil {
-		r.out, r.err = s.bar.around(p.stdout), s.bar
+		r.stdout, r.stderr = s.bar.around(p.stdout), s.bar
 		defer s.bar.begin(string(s.task.name))()
 	}
 	return r.run(journal)
@@ -84,7 +82,7 @@ func (r *taskRun) look(journal checkpoint.Journal) (done bool, err error) {
 	case errors.Is(err, fence.ErrNoToken): // there is a guard in between; as the leader we shall be let in
 		r.log.Warn("the journal is behind a guard, so this copy cannot follow the task while another leads", "next", "set LEADER_JOURNAL to the database itself", "cause", err.Error())
 		return false, nil
-	case errors.Is(err, checkpoint.ErrTransient):
+	case errors.Is(err, checkpoint.ErrTransient), err != nil && ctx.Err() != nil && r.ctx.Err() == nil:
 		r.log.Warn("the journal does not answer yet", "cause", r.config.scrub(err.Error()))
 		return false, nil
 	case err != nil:

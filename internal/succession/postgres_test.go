@@ -32,7 +32,7 @@ func openPostgres(ctx context.Context, e errand) (*opened, error) {
 	if err != nil {
 		return nil, err
 	}
-	j := postgres.New(pool, postgres.Options{Raiser: store.NewRaiser(e.Raise)})
+	j := postgres.New(pool, postgres.Options{Raiser: store.NewRaiser(e.Raise), Shared: e.Journal == "postgres, shared"})
 	o := &opened{
 		journal: watchedTransactor{watched{j, e.Ending}, j},
 		term:    forAnHour(e),
@@ -57,6 +57,13 @@ func book(name string, e errand) checkpoint.Step[tally] {
 		e.Ending.reach(afterEffect)
 		return t, err
 	})
+}
+
+// sharedPostgresWorld has journals whose transactions are checked one by one, not attached sessions.
+func sharedPostgresWorld(t *testing.T) *world {
+	w := postgresWorld(t)
+	w.kind = "postgres, shared"
+	return w
 }
 
 // postgresWorld is a database for one run.
@@ -86,7 +93,10 @@ func postgresWorld(t *testing.T) *world {
 	w.unfence = func() {
 		w.exec(conn, `create or replace function ringfence.enter(p_resource text, p_token bigint, p_issuer text) returns void
 		    language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$ begin
-		    perform set_config('ringfence.' || p_resource, p_token || ' ' || p_issuer, true); end $$`)
+		    perform set_config('ringfence.' || p_resource, 'entered ' || p_token || ' ' || p_issuer, true); end $$;
+		  create or replace function ringfence.attach(p_pid bigint, p_resource text, p_token bigint, p_issuer text) returns boolean
+		    language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$ begin
+		    perform set_config('ringfence_session.' || p_resource, p_token || ' ' || p_issuer, false); return true; end $$`)
 	}
 	w.exactlyOnce = func() []string { return w.list(conn, "select step || ' ' || steps from ledger order by place") }
 	w.outside = func() []string { return w.list(conn, "select key from world order by place") }

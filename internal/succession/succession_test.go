@@ -19,9 +19,10 @@ func init() {
 		open  func(context.Context, errand) (*opened, error)
 		world func(*testing.T) *world
 	}{
-		"postgres":  {openPostgres, postgresWorld},
-		"redis":     {openRedis, redisWorld},
-		"zookeeper": {openZooKeeper, zookeeperWorld},
+		"postgres":         {openPostgres, postgresWorld},
+		"postgres, shared": {openPostgres, sharedPostgresWorld},
+		"redis":            {openRedis, redisWorld},
+		"zookeeper":        {openZooKeeper, zookeeperWorld},
 	}
 }
 

@@ -54,6 +54,10 @@ func (s statement) forbidden() string {
 		if contains(words[1:min(len(words), 2)], "transaction") {
 			return first + " TRANSACTION: " + ownTransaction
 		}
+	case "reset":
+		if contains(words[1:], "all") {
+			return first + " ALL: it would take back what the fence has set; say which settings (each step begins without those of others)"
+		}
 	case "copy":
 		if s.stdin {
 			return first + " FROM STDIN: a step has no input to copy from; use INSERT, or psql in a run step"

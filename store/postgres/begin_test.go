@@ -38,7 +38,7 @@ func TestBeginWorksOnEveryKindOfConnectionAndSpoilsNoneThatIsRefused(t *testing.
 	single := d.connect(t, "app")
 	for name, db := range map[string]Beginner{"conn": single, "pooled conn": pooled, "pool": pool} {
 		for range 5 { // more often than the pool has connections
-			if _, err := Begin(t.Context(), db, old, pgx.TxOptions{}); !errors.Is(err, fence.ErrStale) {
+			if err := try(t, db, old, pgx.ReadCommitted); !errors.Is(err, fence.ErrStale) {
 				t.Errorf("%s: got %v", name, err)
 			}
 		}

@@ -83,6 +83,18 @@ func (d database) transact(t testing.TB, db Beginner, c fence.Claim, o pgx.TxOpt
 	return tx
 }
 
+// try begins a transaction under a claim, and rolls it back if that was possible.
+func try(t *testing.T, db Beginner, c fence.Claim, level pgx.TxIsoLevel) error {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	tx, err := Begin(ctx, db, c, at(level))
+	if err == nil {
+		err = tx.Rollback(ctx)
+	}
+	return err
+}
+
 // landed is how much was written under a claim.
 func (d database) landed(t testing.TB, c fence.Claim) string {
 	t.Helper()
@@ -263,7 +275,7 @@ func TestAnOldLeaderThatTriesAgainAndAgainIsRefusedAndNotEnded(t *testing.T) {
 		conn, level := d.connect(t, "app"), levels[i%len(levels)]
 		trying.Go(func() {
 			for ctx.Err() == nil {
-				if _, err := Begin(context.WithoutCancel(ctx), conn, old, at(level)); !errors.Is(err, fence.ErrStale) {
+				if err := try(t, conn, old, level); !errors.Is(err, fence.ErrStale) {
 					t.Errorf("%s: %v", level, err)
 					return
 				}

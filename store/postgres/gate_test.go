@@ -31,7 +31,7 @@ func (r *realm) admitted(t *testing.T, c fence.Claim) (*pgx.Conn, store.Step) {
 func (d database) outside(t *testing.T, c fence.Claim, why error) {
 	t.Helper()
 	for _, level := range levels {
-		_, err := Begin(t.Context(), d.connect(t, "app"), c, at(level))
+		err := try(t, d.connect(t, "app"), c, level)
 		var r *fence.Refusal
 		if !errors.Is(err, why) || !errors.As(err, &r) || r.Detail == "" || r.Hint == "" {
 			t.Errorf("%s: got %v, want %v with a detail and a hint", level, err, why)

@@ -223,7 +223,7 @@ func TestAnApplicationsRoleMayDoNothingButAskForItsAdmissionAndEnter(t *testing.
 			t.Fatal(err)
 		}
 		name, _, _ := strings.Cut(strings.TrimPrefix(f, "ringfence."), "(")
-		if may != slices.Contains([]string{"holds", "enter", "is_open"}, name) {
+		if may != slices.Contains([]string{"holds", "enter", "is_open", "attach"}, name) {
 			t.Errorf("app may execute %s: %v", f, may)
 		}
 	}

@@ -24,7 +24,7 @@ var sqlFiles embed.FS
 var migrations = []string{"sql/001_schema.sql", "sql/002_gate.sql", "sql/003_checkpoint.sql"}
 
 // functions are replaced by every install.
-var functions = []string{"sql/enter.sql", "sql/functions.sql", "sql/checkpoint.sql", "sql/grants.sql", "sql/stamp.sql"}
+var functions = []string{"sql/enter.sql", "sql/functions.sql", "sql/attach.sql", "sql/checkpoint.sql", "sql/grants.sql", "sql/stamp.sql"}
 
 // InstallSQL is the whole installation as text, one transaction: what Install runs, for people who would rather read it
 // first and run it themselves with psql. guard is the role that the guard logs in as, leaders are those of programs that

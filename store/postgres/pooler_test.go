@@ -55,7 +55,7 @@ func TestTransactionsAreFencedThroughAPoolerInTransactionMode(t *testing.T) {
 			}
 		}
 		for range 5 {
-			if _, err := Begin(t.Context(), pool, old, pgx.TxOptions{}); !errors.Is(err, fence.ErrStale) {
+			if err := try(t, pool, old, pgx.ReadCommitted); !errors.Is(err, fence.ErrStale) {
 				t.Errorf("%s: got %v", mode, err)
 			}
 			if err := d.transact(t, pool, c, pgx.TxOptions{}).Commit(t.Context()); err != nil {

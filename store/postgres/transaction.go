@@ -72,8 +72,10 @@ func enterQuery(c fence.Claim) string {
 
 // literal is a string constant that means the same whatever standard_conforming_strings is.
 func literal(s string) string {
-	return "E'" + strings.NewReplacer(`\`, `\\`, `'`, `''`, "\x00", "").Replace(s) + "'"
+	return "E'" + escapes.Replace(s) + "'"
 }
+
+var escapes = strings.NewReplacer(`\`, `\\`, `'`, `''`, "\x00", "")
 
 // rollBack ends what BEGIN has begun when enter failed behind it. A pool throws such a connection away by itself.
 func rollBack(ctx context.Context, db Beginner) {

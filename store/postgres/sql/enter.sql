@@ -41,7 +41,7 @@ begin
     if g.touched and current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
         perform ringfence.newest(p_resource);
     end if;
-    perform set_config('ringfence.' || p_resource, p_token || ' ' || p_issuer, true);
+    perform set_config('ringfence.' || p_resource, 'entered ' || p_token || ' ' || p_issuer, true);
 end $$;
 
 -- newest fails with 40001, try again, when the version of the gate's row that this transaction sees has been replaced. A

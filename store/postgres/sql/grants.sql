@@ -14,6 +14,7 @@ grant execute on function ringfence.holds(text, bigint) to public;
 -- Transactions under a token are entered by whoever has one: all that enter reads is the mark.
 grant execute on function ringfence.enter(text, bigint, text) to public;
 grant execute on function ringfence.is_open(text, bigint, text) to public;
+grant execute on function ringfence.attach(bigint, text, bigint, text) to public;
 {{- range .Leaders}}
 
 -- What a role needs that runs checkpointed tasks.

@@ -1,0 +1,169 @@
+package postgres_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/ringfence/ringfence/checkpoint"
+	"github.com/ringfence/ringfence/checkpoint/postgres"
+	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/servers/serverstest"
+	store "github.com/ringfence/ringfence/store/postgres"
+)
+
+func TestAConnectionIsAttachedOnceAndItsTransactionsAreNotChecked(t *testing.T) {
+	d := installed(t)
+	task := one(func(ctx context.Context, tx pgx.Tx, s count) (count, error) { return s, insert(ctx, tx, "x") })
+	task.Rounds = 3
+	j := d.journal(t, postgres.Options{})
+	d.exec(t, `create table called (what text); grant all on called to public;
+	    alter function ringfence.enter(text, bigint, text) rename to checked;
+	    create function ringfence.enter(p_resource text, p_token bigint, p_issuer text) returns void language plpgsql as $$ begin
+	      insert into public.called values (current_query()); perform ringfence.checked(p_resource, p_token, p_issuer); end $$;
+	    grant execute on function ringfence.enter(text, bigint, text), ringfence.checked(text, bigint, text) to public`)
+	if _, err := lead(t, j, 1, task); err != nil {
+		t.Fatal(err)
+	}
+	for _, query := range d.list(t, "select what from called") {
+		if strings.Contains(query, "begin") {
+			t.Errorf("a step called enter: %s", query)
+		}
+	}
+	if got := d.list(t, "select token::text from ringfence.session"); len(got) != 1 || got[0] != "1" {
+		t.Errorf("registered under %q", got)
+	}
+}
+
+func TestARaiseEndsAnAttachedSessionInTheMiddleOfAStep(t *testing.T) {
+	d := installed(t)
+	old := d.journal(t, postgres.Options{})
+	inside, goOn, result := make(chan bool), make(chan bool), make(chan error, 1)
+	go func() {
+		_, err := lead(t, old, 1, one(func(ctx context.Context, tx pgx.Tx, s count) (count, error) {
+			err := insert(ctx, tx, "old")
+			inside <- true
+			<-goOn
+			return s, err
+		}))
+		result <- err
+	}()
+	<-inside
+	if _, err := lead(t, d.journal(t, postgres.Options{}), 2, one(func(ctx context.Context, tx pgx.Tx, s count) (count, error) {
+		return s, insert(ctx, tx, "new")
+	})); err != nil {
+		t.Fatal(err)
+	}
+	goOn <- true
+	if err := <-result; !errors.Is(err, fence.ErrStale) || !errors.Is(err, fence.ErrSuperseded) {
+		t.Errorf("the older leader ended with %v", err)
+	}
+	if got := d.list(t, "select value from effect"); len(got) != 1 || got[0] != "new" {
+		t.Errorf("effects %q", got)
+	}
+}
+
+func TestAnAttachedIdleConnectionOfADeposedLeaderIsEnded(t *testing.T) {
+	d := installed(t)
+	if _, err := lead(t, d.journal(t, postgres.Options{}), 1, one(func(ctx context.Context, tx pgx.Tx, s count) (count, error) { return s, nil })); err != nil {
+		t.Fatal(err)
+	}
+	raise(t, d.journal(t, postgres.Options{}), 2)
+	if left := d.list(t, "select pid::text from ringfence.session"); len(left) != 0 {
+		t.Errorf("backends %q are left under the older token", left)
+	}
+}
+
+func TestATransactionThatOnlySaysThatItIsAttachedPublishesNothing(t *testing.T) {
+	d := installed(t)
+	j := d.journal(t, postgres.Options{})
+	raise(t, j, 1)
+	conn, err := pgx.Connect(t.Context(), d.url("app")) // what a pooler may put in the place of the attached session
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(context.WithoutCancel(t.Context()))
+	tx, err := store.BeginAttached(t.Context(), conn, term(1).Claim(), pgx.TxOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = tx.Exec(t.Context(), "select ringfence.publish('orders', 1, 'unverified', 'task', 1, '{}')")
+	if err == nil || !strings.Contains(err.Error(), "2D000") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// attaches tells whether a connection could be attached.
+func attaches(t *testing.T, url, set string) bool {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(context.WithoutCancel(t.Context()))
+	if _, err := conn.Exec(t.Context(), set); err != nil {
+		t.Fatal(err)
+	}
+	ok, err := store.Attach(t.Context(), conn, term(1).Claim())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ok
+}
+
+func raise(t *testing.T, j *postgres.Journal, token fence.Token) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	if err := j.Raise(ctx, term(token).Claim()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestWhatCannotBeAttachedIsCheckedWithEachTransaction(t *testing.T) {
+	d := installed(t)
+	raise(t, d.journal(t, postgres.Options{}), 1)
+	if !attaches(t, d.url("app"), "") {
+		t.Error("an ordinary session is not attached")
+	}
+	if attaches(t, d.url("postgres"), "") {
+		t.Error("a superuser's session is attached, and nobody could end it")
+	}
+	if attaches(t, d.url("app"), "set default_transaction_isolation = 'repeatable read'") {
+		t.Error("a session that sees old marks is attached")
+	}
+	pooler := serverstest.PgBouncer(t, d.pg)
+	cfg, err := pgxpool.ParseConfig(pooler.URL("app", d.name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeExec
+	pool, err := pgxpool.NewWithConfig(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pool.Close()
+	j := postgres.New(pool, postgres.Options{Raiser: store.NewRaiser(d.url("guard_role"))})
+	defer j.Close()
+	_, err = lead(t, j, 1, one(func(ctx context.Context, tx pgx.Tx, s count) (count, error) { return s, insert(ctx, tx, "pooled") }))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := d.list(t, "select pid::text from ringfence.session s where exists (select from pg_stat_activity a where a.pid = s.pid)"); len(got) != 0 {
+		t.Errorf("the pooler's backends %q are registered", got)
+	}
+	if found, err := j.Load(t.Context(), "task"); err != nil || len(found) != 1 || found[0].Status != checkpoint.Done {
+		t.Errorf("loaded %v, %v", found, err)
+	}
+	raise(t, j, 2)
+	_, err = lead(t, j, 2, checkpoint.Task[count]{Name: "next", Steps: []checkpoint.Step[count]{
+		postgres.Step("only", func(ctx context.Context, tx pgx.Tx, s count) (count, error) { return s, insert(ctx, tx, "again") })}})
+	if err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,40 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/ringfence/ringfence/fence"
+)
+
+// Attach puts a connection under a claim for life, as a guard would: it is registered, a raise ends it, and its
+// transactions need no check of their own. It reports false where that cannot be, and Begin is to be used: behind a
+// pooler, for a superuser, at a default isolation level above READ COMMITTED. Errors are those of Begin.
+//
+// The end of the claim's term is the end of the connection, whatever else it is used for.
+func Attach(ctx context.Context, conn *pgx.Conn, c fence.Claim) (bool, error) {
+	var attached bool
+	err := conn.QueryRow(ctx, `select ringfence.attach($1, $2, $3, $4)`, int64(conn.PgConn().PID()), c.Resource, int64(c.Token), c.Issuer).Scan(&attached)
+	if err != nil {
+		return false, fmt.Errorf("attach under %s: %w", c, Explain(err, c))
+	}
+	return attached, nil
+}
+
+// BeginAttached opens a transaction of an attached connection, for ringfence.publish: what else it does is checked only
+// together with that, for a pooler may have put another session in the place of the one that was attached.
+func BeginAttached(ctx context.Context, db Beginner, c fence.Claim, o pgx.TxOptions) (pgx.Tx, error) {
+	begin := o.BeginQuery
+	if begin == "" {
+		begin = beginQuery(o)
+	}
+	o.BeginQuery = fmt.Sprintf("%s\n; set local ringfence.%q = %s", begin, c.Resource, literal(fmt.Sprintf("attached %d %s", c.Token, c.Issuer)))
+	tx, err := db.BeginTx(ctx, o)
+	if err != nil {
+		rollBack(ctx, db)
+		return nil, fmt.Errorf("begin under %s: %w", c, err)
+	}
+	return tx, nil
+}

@@ -1,0 +1,89 @@
+package redis_test
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	driver "github.com/redis/go-redis/v9"
+
+	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/guard"
+	guardredis "github.com/ringfence/ringfence/guard/redis"
+	"github.com/ringfence/ringfence/internal/servers"
+	"github.com/ringfence/ringfence/internal/servers/serverstest"
+	"github.com/ringfence/ringfence/store"
+	"github.com/ringfence/ringfence/store/redis"
+)
+
+// guarded is a server with a guard before it, and the guard's address.
+func guarded(t *testing.T) (*bench, string) {
+	t.Helper()
+	b := open(t, serverstest.Redis(t, servers.RedisOptions{}))
+	s, err := redis.Open(t.Context(), b.server.URL(), redis.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := guardredis.New(guardredis.Options{Store: s, Admission: &store.Admission{Store: s, Authority: store.Unverified{}}})
+	srv := &guard.Server{
+		Protocol: p, Listener: l, Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
+		Metrics: guard.NewMetrics(prometheus.NewRegistry()), DrainTimeout: time.Second,
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	var serving sync.WaitGroup
+	serving.Go(func() { _ = srv.Serve(ctx) })
+	t.Cleanup(func() {
+		cancel()
+		serving.Wait()
+		p.Close()
+	})
+	return b, l.Addr().String()
+}
+
+type nothing struct{}
+
+func (nothing) Acknowledge(context.Context) error { return nil }
+func (nothing) Release(context.Context) error     { return nil }
+
+// term is one that was just won, and its keeper.
+func term(t *testing.T, token fence.Token) (*fence.Term, *fence.Keeper) {
+	t.Helper()
+	term, keeper := fence.NewTerm(claim(token), time.Now(), time.Hour, nothing{})
+	t.Cleanup(func() { _ = term.Resign(context.WithoutCancel(t.Context())) })
+	return term, keeper
+}
+
+func termClient(t *testing.T, term *fence.Term, addr string, change func(*driver.Options)) *driver.Client {
+	t.Helper()
+	o := &driver.Options{Addr: addr}
+	if change != nil {
+		change(o)
+	}
+	db := redis.NewClient(term, o)
+	t.Cleanup(func() { _ = db.Close() })
+	return db
+}
+
+// names are the names of the connections that the server knows.
+func (b *bench) names(t *testing.T) []string {
+	t.Helper()
+	var list []string
+	for line := range strings.Lines(b.do(t, "CLIENT", "LIST").(string)) {
+		_, name, _ := strings.Cut(line, " name=")
+		name, _, _ = strings.Cut(name, " ")
+		if strings.HasPrefix(name, "fence.") {
+			list = append(list, name)
+		}
+	}
+	return list
+}
