@@ -225,5 +225,5 @@ func TestAJournalThatWasSetBackRunsNothing(t *testing.T) {
 	empty := newStage(t)
 	_, err := tasked(s.noting("a")).Run(t.Context(), empty.term(), empty.journal, last)
 	is(t, err, checkpoint.ErrConflict)
-	equal(t, "steps", s.diary.read(), []string{"a"})
+	equal(t, "steps", s.diary.read(), []string{"nightly/1/1/a"})
 }
