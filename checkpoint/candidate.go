@@ -67,7 +67,7 @@ func unless(err, cause error) error {
 
 // another says whether to stand again after a term, or an attempt at one, that has ended with err.
 func another(worked bool, err error) bool {
-	for _, final := range []error{errCampaign, ErrStopped, ErrConflict, ErrBadTask, fence.ErrOtherIssuer, fence.ErrNotInstalled, fence.ErrMalformed, fence.ErrNotAllowed} {
+	for _, final := range []error{errCampaign, ErrStopped, ErrConflict, ErrBadTask, fence.ErrOtherIssuer, fence.ErrNotInstalled, fence.ErrNoToken, fence.ErrMalformed, fence.ErrNotAllowed} {
 		if errors.Is(err, final) {
 			return false
 		}

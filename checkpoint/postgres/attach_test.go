@@ -54,9 +54,9 @@ func TestARaiseEndsAnAttachedSessionInTheMiddleOfAStep(t *testing.T) {
 		result <- err
 	}()
 	<-inside
-	if _, err := lead(t, d.journal(t, postgres.Options{}), 2, one(func(ctx context.Context, tx pgx.Tx, s count) (count, error) {
-		return s, insert(ctx, tx, "new")
-	})); err != nil {
+	other := one(func(ctx context.Context, tx pgx.Tx, s count) (count, error) { return s, insert(ctx, tx, "new") })
+	other.Name = "other" // so that no version is in the older one's way
+	if _, err := lead(t, d.journal(t, postgres.Options{}), 2, other); err != nil {
 		t.Fatal(err)
 	}
 	goOn <- true
@@ -95,6 +95,35 @@ func TestATransactionThatOnlySaysThatItIsAttachedPublishesNothing(t *testing.T) 
 	_, err = tx.Exec(t.Context(), "select ringfence.publish('orders', 1, 'unverified', 'task', 1, '{}')")
 	if err == nil || !strings.Contains(err.Error(), "2D000") {
 		t.Errorf("got %v", err)
+	}
+}
+
+func TestNoSessionIsAttachedThatAGuardWouldNotAdmit(t *testing.T) {
+	d := installed(t)
+	conn, err := pgx.Connect(t.Context(), d.url("app"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(context.WithoutCancel(t.Context()))
+	refused := func(what string, c fence.Claim, want error) {
+		t.Helper()
+		if ok, err := store.Attach(t.Context(), conn, c); ok || !errors.Is(err, want) {
+			t.Errorf("%s: %v, %v", what, ok, err)
+		}
+	}
+	refused("before any raise", term(5).Claim(), fence.ErrNotLeader)
+	raise(t, d.journal(t, postgres.Options{}), 5)
+	refused("above the mark", term(6).Claim(), fence.ErrNotLeader)
+	refused("below the mark", term(4).Claim(), fence.ErrStale)
+	foreign := term(5).Claim()
+	foreign.Issuer = "another"
+	refused("of another issuer", foreign, fence.ErrOtherIssuer)
+	var attached bool // as behind a pooler, where login told another process id
+	if err := conn.QueryRow(t.Context(), "select ringfence.attach(pg_backend_pid() + 1, 'orders', 5, 'unverified')").Scan(&attached); err != nil || attached {
+		t.Errorf("a pooler's session is attached: %v", err)
+	}
+	if got := d.list(t, "select pid::text from ringfence.session"); len(got) != 0 {
+		t.Errorf("registered: %q", got)
 	}
 }
 

@@ -59,6 +59,7 @@ steps:
 
 // Nothing of a step that failed is in the database, and the failure says where.
 func TestSQLThatFailsLeavesNothingAndSaysTheLine(t *testing.T) {
+	b, d := inDatabase(t, "")
 	for sql, want := range map[string]string{
 		"insert into effect (what) values ('x');\n      select nothing from nowhere;":                                          `t.yaml:8: ERROR: relation "nowhere" does not exist (SQLSTATE 42P01)`,
 		"insert into effect (what) values ('ü');\n      selct 1;":                                                              `t.yaml:8: ERROR: syntax error at or near "selct"`,
@@ -70,16 +71,15 @@ func TestSQLThatFailsLeavesNothingAndSaysTheLine(t *testing.T) {
 		"insert into effect (what) values ('x'); do $$ begin commit; end $$":                                                   "invalid transaction termination",
 		"insert into effect (what) values ('x'); do $$ begin raise exception 'no' using hint = 'mend it'; end $$":              "ERROR: no (SQLSTATE P0001); mend it",
 	} {
-		t.Run(sql, func(t *testing.T) {
-			b, d := inDatabase(t, "\nsteps:\n  - name: s\n    sql: |\n      "+sql+"\n")
-			b.run().exits(exitError)
-			if f := stopped(t, b); !strings.Contains(f.Message, want) {
-				t.Errorf("got %q, want %q", f.Message, want)
-			}
-			if n := d.ask("select count(*)::text from effect"); n != "0" {
-				t.Errorf("%s rows are left", n)
-			}
-		})
+		b.steps("\nsteps:\n  - name: s\n    sql: |\n      " + sql + "\n")
+		b.run().exits(exitError)
+		if f := stopped(t, b); !strings.Contains(f.Message, want) {
+			t.Errorf("%s: got %q, want %q", sql, f.Message, want)
+		}
+		if n := d.ask("select count(*)::text from effect"); n != "0" {
+			t.Errorf("%s: %s rows are left", sql, n)
+		}
+		b.say(exitDone, "task", "restart", "t")
 	}
 }
 

@@ -11,7 +11,8 @@ import (
 
 // Attach puts a connection under a claim for life, as a guard would: it is registered, a raise ends it, and its
 // transactions need no check of their own. It reports false where that cannot be, and Begin is to be used: behind a
-// pooler, for a superuser, at a default isolation level above READ COMMITTED. Errors are those of Begin.
+// pooler, for a superuser, at a default isolation level above READ COMMITTED, on a server that allows prepared transactions.
+// Errors are those of Begin.
 //
 // The end of the claim's term is the end of the connection, whatever else it is used for.
 func Attach(ctx context.Context, conn *pgx.Conn, c fence.Claim) (bool, error) {

@@ -65,8 +65,8 @@ func (r *realm) descents(t *testing.T) (bad []string) {
 	return bad
 }
 
-// reign is what a leader has: a connection whose transactions enter, or one in three times one that is registered as a
-// session. It raises the mark first, and may give that up at any point and write all the same.
+// reign is what a leader has: a connection whose transactions enter, or one that is registered as a session, by a guard or by
+// itself. It raises the mark first, and may give that up at any point and write all the same.
 func (r *realm) reign(ctx context.Context, rnd *rand.Rand, resource string, token fence.Token) (guardtest.Session, error) {
 	cfg, err := pgx.ParseConfig(r.url("app"))
 	if err != nil {
@@ -79,10 +79,14 @@ func (r *realm) reign(ctx context.Context, rnd *rand.Rand, resource string, toke
 		return nil, err
 	}
 	l := &lease{conn: conn, claim: fence.Claim{Resource: fence.Resource(resource), Token: token, Issuer: fence.Unverified, Holder: "host"}}
-	if l.admitted = rnd.IntN(3) == 0; l.admitted {
-		err = r.admit(ctx, conn, l.claim)
-	} else {
-		err = r.claim(ctx, rnd, l.claim)
+	switch rnd.IntN(4) {
+	case 0:
+		l.admitted, err = true, r.admit(ctx, conn, l.claim)
+	case 1:
+		r.claim(ctx, rnd, l.claim)
+		l.admitted, err = Attach(ctx, conn, l.claim)
+	default:
+		r.claim(ctx, rnd, l.claim)
 	}
 	if err != nil {
 		l.Close(rnd)
@@ -105,14 +109,13 @@ func (r *realm) admit(ctx context.Context, conn *pgx.Conn, c fence.Claim) error 
 }
 
 // claim raises the mark as a leader without a guard does; how it ends matters to nobody but the fence.
-func (r *realm) claim(ctx context.Context, rnd *rand.Rand, c fence.Claim) error {
+func (r *realm) claim(ctx context.Context, rnd *rand.Rand, c fence.Claim) {
 	if rnd.IntN(3) == 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, time.Duration(rnd.IntN(10_000))*time.Microsecond)
 		defer cancel()
 	}
 	_ = r.admission().Raise(ctx, c)
-	return nil
 }
 
 // lease is one connection of a leader.

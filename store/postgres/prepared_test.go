@@ -26,6 +26,9 @@ func TestAPreparedTransactionThatHasEnteredKeepsTheNextLeaderOutByName(t *testin
 	}
 	d.s = d.open(t, Options{AllowPrepared: true})
 
+	if attached, err := Attach(t.Context(), d.connect(t, "app"), d.lead(t, d.next())); attached || err != nil {
+		t.Errorf("a session is attached whose prepared transactions would outlive it: %v", err)
+	}
 	for _, crash := range []bool{false, true} {
 		old := d.lead(t, d.next())
 		conn, _ := d.enters(t, old, at(pgx.RepeatableRead))
