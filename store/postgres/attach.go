@@ -27,15 +27,6 @@ func Attach(ctx context.Context, conn *pgx.Conn, c fence.Claim) (bool, error) {
 // BeginAttached opens a transaction of an attached connection, for ringfence.publish: what else it does is checked only
 // together with that, for a pooler may have put another session in the place of the one that was attached.
 func BeginAttached(ctx context.Context, db Beginner, c fence.Claim, o pgx.TxOptions) (pgx.Tx, error) {
-	begin := o.BeginQuery
-	if begin == "" {
-		begin = beginQuery(o)
-	}
-	o.BeginQuery = fmt.Sprintf("%s\n; set local ringfence.%q = %s", begin, c.Resource, literal(fmt.Sprintf("attached %d %s", c.Token, c.Issuer)))
-	tx, err := db.BeginTx(ctx, o)
-	if err != nil {
-		rollBack(ctx, db)
-		return nil, fmt.Errorf("begin under %s: %w", c, err)
-	}
-	return tx, nil
+	claim := literal(fmt.Sprintf("attached %d %s", c.Token, c.Issuer))
+	return beginWith(ctx, db, c, o, fmt.Sprintf("set local ringfence.%q = %s", c.Resource, claim))
 }

@@ -28,11 +28,15 @@ type Beginner interface {
 //
 // A tx that is closed by ROLLBACK TO a savepoint keeps its claim only if it was made outside that savepoint.
 func Begin(ctx context.Context, db Beginner, c fence.Claim, o pgx.TxOptions) (pgx.Tx, error) {
-	begin := o.BeginQuery
-	if begin == "" {
-		begin = beginQuery(o)
+	return beginWith(ctx, db, c, o, enterQuery(c))
+}
+
+// beginWith begins a transaction and runs one more statement, in one round trip.
+func beginWith(ctx context.Context, db Beginner, c fence.Claim, o pgx.TxOptions, also string) (pgx.Tx, error) {
+	if o.BeginQuery == "" {
+		o.BeginQuery = beginQuery(o)
 	}
-	o.BeginQuery = begin + "\n; " + enterQuery(c) // on a line of its own: the caller's may end in a comment
+	o.BeginQuery += "\n; " + also // on a line of its own: the caller's may end in a comment
 	tx, err := db.BeginTx(ctx, o)
 	if err != nil {
 		rollBack(ctx, db)
