@@ -148,7 +148,7 @@ func TestASuperusersTransactionKeepsTheNewLeaderOutAndIsNamed(t *testing.T) {
 func TestNothingLandsOfAStoppedProcessThatGoesOnLater(t *testing.T) {
 	d := led(t)
 	old := d.lead(t, d.next())
-	psql := exec.CommandContext(t.Context(), "psql", "-qAtX", d.url("app"))
+	psql := exec.CommandContext(t.Context(), "psql", "-qAtX", "-v", "ON_ERROR_STOP=1", d.url("app"))
 	stdin, err := psql.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
