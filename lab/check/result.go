@@ -1,0 +1,69 @@
+package check
+
+import (
+	"time"
+
+	"github.com/ringfence/ringfence/lab/history"
+)
+
+// Verdict is what a history proves.
+type Verdict string
+
+const (
+	Valid   Verdict = "valid"   // everything that was demanded was shown to hold
+	Invalid Verdict = "invalid" // something that must never happen has happened
+	Unknown Verdict = "unknown" // the run does not count: nothing was put to the test, or it was not carried out
+)
+
+// ExitCode is 0, 1 or 2.
+func (v Verdict) ExitCode() int {
+	switch v {
+	case Valid:
+		return 0
+	case Invalid:
+		return 1
+	}
+	return 2
+}
+
+// Result is a judged history. It is what results.json holds.
+type Result struct {
+	Verdict  Verdict         `json:"verdict"`
+	Header   *history.Header `json:"header,omitempty"`
+	Problems []Problem       `json:"problems,omitempty"` // violations, the earliest first
+	Doubts   []string        `json:"doubts,omitempty"`   // why the run does not count
+	Figures  Figures         `json:"figures"`
+}
+
+// Problem is one violation.
+type Problem struct {
+	Invariant string `json:"invariant"` // I1 … I7, model, expect
+	At        int64  `json:"at"`        // as in history.Event; 0: of the run as a whole
+	Process   string `json:"process,omitempty"`
+	Op        string `json:"op,omitempty"`
+	Text      string `json:"text"` // what, with the numbers that prove it
+}
+
+// Figures are what a run has shown.
+type Figures struct {
+	Writes        int `json:"writes"`         // attempts
+	Acknowledged  int `json:"acknowledged"`   //
+	Unknown       int `json:"unknown"`        // attempts whose outcome the process never learned
+	Changes       int `json:"changes"`        // of leadership
+	StaleAttempts int `json:"stale_attempts"` // under a token when a newer one was acknowledged before the attempt began
+	StaleRefused  int `json:"stale_refused"`
+	StaleAccepted int `json:"stale_accepted"`  // in the databases, behind a newer token in the order of commits
+	FalseRefusals int `json:"false_refusals"`  // stale was the answer, and no newer token had been presented
+	Lost          int `json:"lost"`            // acknowledged, and not in the database
+	Kills         int `json:"kills,omitempty"` // processes ended by a failpoint or a kill
+
+	// Before, During and After are acknowledged writes each second: until the first fault, while any lasts, and after the last.
+	Before float64 `json:"before_per_second"`
+	During float64 `json:"during_per_second"`
+	After  float64 `json:"after_per_second"`
+
+	TakeOvers  []history.Duration `json:"take_overs,omitempty"` // from the last acknowledgement under one token to the first under the next
+	Recovery   history.Duration   `json:"recovery,omitempty"`   // from the end of the last fault to the next acknowledged write
+	Took       time.Duration      `json:"-"`
+	Linearized int                `json:"linearized"` // operations that the model of the guard explains
+}

@@ -1,0 +1,134 @@
+package lab
+
+import (
+	"time"
+
+	"github.com/ringfence/ringfence/lab/history"
+)
+
+// Scenario is one entry of the catalogue.
+type Scenario struct {
+	Name     string         `json:"name"` // as on the command line
+	Rows     []int          `json:"rows"` // of the catalogue of faults (lab/README.md)
+	About    string         `json:"about"`
+	Topology Topology       `json:"topology"`
+	Workload Workload       `json:"workload"`
+	Faults   []Fault        `json:"faults"`
+	Expect   history.Expect `json:"expect"`
+	NoCoda   bool           `json:"no_coda,omitempty"` // the faults themselves make the change and the stale attempt
+	Random   bool           `json:"random,omitempty"`  // faults are drawn from the seed, for as long as asked
+	Only     Injector       `json:"only,omitempty"`    // the one injector that can do it
+}
+
+// Injector is a kind of System.
+type Injector string
+
+const (
+	Local      Injector = "local"      // processes of this machine
+	Containers Injector = "containers" // docker compose
+)
+
+// Topology is what is built.
+type Topology struct {
+	ZooKeepers int `json:"zookeepers"` // 1 or 3
+	Guards     int `json:"guards"`
+	Workers    int `json:"workers"`
+
+	Session     time.Duration `json:"session"`               // session timeout at the coordinator
+	RedisFsync  string        `json:"redis_fsync,omitempty"` // appendfsync; always when empty
+	Coordinator string        `json:"coordinator,omitempty"` // "none": the guards have no coordinator
+	GuardFlaw   string        `json:"guard_flaw,omitempty"`  // a control: see package flaw
+	PGSettings  []string      `json:"pg_settings,omitempty"` // name=value
+	Route       Route         `json:"route,omitempty"`       // how workers write; Run sets Direct when the guard is off
+}
+
+// Route is how workers reach the databases.
+type Route string
+
+const (
+	Guarded  Route = "guarded"  // through the guard: sessions under a token
+	Embedded Route = "embedded" // to the database itself, each transaction or script under a token
+	Direct   Route = "direct"   // to the database itself, without any token: what the world does without Ringfence
+)
+
+// Workload is what the leader does.
+type Workload struct {
+	Kind  Kind          `json:"kind"`
+	Pause time.Duration `json:"pause,omitempty"` // between operations; 5 ms when zero
+
+	// Manners is how a leader behaves that has lost its term. The zero value writes on with what it has, and on new
+	// connections, until it was refused: the leader that fencing exists for.
+	Manners Manners `json:"manners,omitempty"`
+	// Health makes a leader resign when nothing was acknowledged for so long; 0: never.
+	Health time.Duration `json:"health,omitempty"`
+
+	Rounds     int64             `json:"rounds,omitempty"`     // Tasks: of two steps each
+	Failpoints map[string]string `json:"failpoints,omitempty"` // worker: a place of worker.Places, and the step, as "after effect:3"
+	Flaw       string            `json:"flaw,omitempty"`       // a control: see package flaw
+	Child      string            `json:"child,omitempty"`      // Commands: "", "ignore-term", "fork"
+	ClockJump  time.Duration     `json:"clock_jump,omitempty"` // on USR2 the worker's injected wall clock jumps so far
+}
+
+// Kind is of a workload.
+type Kind string
+
+const (
+	Ledger   Kind = "ledger"   // fence.Lead, entries in a Postgres and a Redis ledger, both at once
+	Tasks    Kind = "tasks"    // checkpoint.Candidate: a synchronous and an asynchronous step in turn
+	Commands Kind = "commands" // leader run, with a child that keeps the ledger
+)
+
+// Manners are of a deposed leader.
+type Manners string
+
+const (
+	Reckless Manners = ""     // writes on
+	Good     Manners = "good" // stops when its context ends
+)
+
+// Action is what a fault does to its target.
+type Action string
+
+const (
+	Pause  Action = "pause"  // every process of the target stands still, connections stay open
+	Stop   Action = "stop"   // SIGSTOP to the target's first process alone
+	Kill   Action = "kill"   // SIGKILL; the end of the fault starts it again
+	Cut    Action = "cut"    // the link is gone, in both directions; what is sent waits
+	Hold   Action = "hold"   // one direction of the link: what is sent waits and arrives when the fault ends
+	Slow   Action = "slow"   // the link has a delay and loses packets
+	Wipe   Action = "wipe"   // kill, and its data is gone; it starts again empty at once
+	Depose Action = "depose" // an operator deletes the leader's candidacy
+	Adopt  Action = "adopt"  // an operator runs guard adopt
+	Inside Action = "inside" // the leader stops inside its next transaction until the fault ends (USR1, USR2)
+	Jump   Action = "jump"   // the injected wall clock of a worker jumps (USR2)
+)
+
+// Fault is one thing that is done to the system, and undone.
+type Fault struct {
+	Do Action `json:"do"`
+	// On names the target: a process (worker-1, guard-1, zookeeper-2, postgres, redis), "leader", "standby" (some worker
+	// that does not lead), "guard of leader", "zookeeper leader", "zookeeper follower", "zookeeper majority", "zookeeper"
+	// (all of it). Roles are resolved when the fault begins.
+	On   string `json:"on"`
+	Link string `json:"link,omitempty"` // Cut, Hold, Slow: the other end: coordinator, guard, journal
+	// Direction of a Hold: "up" (what On sends) or "down".
+	Direction string        `json:"direction,omitempty"`
+	Delay     time.Duration `json:"delay,omitempty"` // Slow
+	Loss      float64       `json:"loss,omitempty"`  // Slow: share of packets, 0 to 1
+
+	After time.Duration `json:"after,omitempty"` // since the fault before it ended, or since the warm-up
+	For   time.Duration `json:"for,omitempty"`   // how long it lasts, at least
+	Until Until         `json:"until,omitempty"` // and what it waits for, besides
+	Times int           `json:"times,omitempty"` // repeated so often; 1 when zero
+	// With are faults that begin after this one and end before it does.
+	With []Fault `json:"with,omitempty"`
+}
+
+// Until is what a fault waits for before it ends.
+type Until string
+
+const (
+	Elapsed    Until = ""            // nothing but For
+	NextLeader Until = "next leader" // another worker than the leader at the begin is ready and has written
+	Written    Until = "written"     // somebody has written
+)

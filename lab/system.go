@@ -1,0 +1,105 @@
+package lab
+
+import (
+	"context"
+	"syscall"
+	"time"
+
+	"github.com/ringfence/ringfence/lab/history"
+)
+
+// System is a whole system under test: what is built, and what can be done to it. There are two: package local (processes
+// of this machine) and package containers (docker compose). Processes are named worker-1, guard-1, zookeeper-1, postgres,
+// redis.
+type System interface {
+	// Kill ends a process with SIGKILL and returns when it is gone. Start starts it again as it was, and returns once a
+	// server answers or a guard is ready, or ctx ends.
+	Kill(ctx context.Context, process string) error
+	Start(ctx context.Context, process string) error
+	// Stop asks a process to end (SIGTERM) and waits for it; the lab stops its workers so.
+	Stop(ctx context.Context, process string) error
+
+	// Pause freezes every process of the target at once; its connections stay open. Resume lets it go on.
+	Pause(ctx context.Context, process string) error
+	Resume(ctx context.Context, process string) error
+	// Signal sends a signal to the target's first process alone.
+	Signal(ctx context.Context, process string, s syscall.Signal) error
+
+	// Shape sets how the link between a worker and the coordinator, the guard or the journal behaves from now on, for open
+	// connections too. The zero Shape heals it: what was held is delivered.
+	Shape(ctx context.Context, process, peer string, s Shape) error
+
+	// Wipe kills the coordinator, deletes its data, and starts it again.
+	Wipe(ctx context.Context) error
+	// ZooKeeperLeader is the name of the ensemble's leading server.
+	ZooKeeperLeader(ctx context.Context) (string, error)
+
+	// Operator runs the guard program with the system's settings: status -o json, adopt orders.
+	Operator(ctx context.Context, args ...string) (string, error)
+
+	// Addresses are how the lab itself reaches the servers, round guards and links.
+	Addresses() Addresses
+
+	// Diagnose tells what the processes have logged last, for people who look at a failed run.
+	Diagnose() string
+	// Close ends everything and removes it.
+	Close() error
+}
+
+// Shape is how a link behaves.
+type Shape struct {
+	HoldUp, HoldDown bool          // nothing passes in that direction; it waits
+	Refuse           bool          // and no connection can be made
+	Delay            time.Duration // each way
+	Loss             float64       // share of packets, 0 to 1; TCP repeats them, so they are late
+}
+
+// Programs are the files that are run. Guard and Leader are the product as users get it.
+type Programs struct {
+	Guard, Leader, Worker, FlawedGuard string
+}
+
+// Addresses of the servers.
+type Addresses struct {
+	Postgres    string // URL, as the superuser
+	Redis       string // URL
+	Coordinator string // URL, as in LEADER_COORDINATOR
+}
+
+// Build is what a System is built from.
+type Build struct {
+	Topology Topology
+	Workload Workload
+	Seed     uint64
+	Dir      string // for logs; it exists
+	Programs Programs
+	// Events is told what the workers say, as they say it, from any goroutine.
+	Events func(history.Event)
+}
+
+// Resource is the election that the lab's workers stand in.
+const Resource = "orders"
+
+// Tables are what the lab makes in Postgres before workers start, as the superuser: evidence that the databases keep.
+// Every commit is in the server's log, which is read through the replication slot "lab" (wal_level has to be logical).
+const Tables = `
+create table ledger (            -- one row for each write, in its own transaction
+	op      text primary key,
+	token   bigint not null,     -- of the term that the writer acts in, by its own belief
+	carried text default current_setting('fence.` + Resource + `', true), -- of the session that wrote
+	xid     text default pg_current_xact_id()::text,
+	key     text                 -- of a task's step
+);
+create table account (balance bigint not null);
+insert into account values (0);
+create table world (             -- effects of asynchronous steps, which are not fenced
+	place bigserial, key text not null, token bigint not null
+);
+grant all on all tables in schema public to app;
+grant all on all sequences in schema public to app;
+select pg_create_logical_replication_slot('lab', 'test_decoding');
+`
+
+// Lua is one write to the Redis ledger: the entry and what it is about, in one script. KEYS: ledger, balance; ARGV: the entry.
+// The list is the order of commits. An entry is "op token".
+const Lua = `redis.call('RPUSH', KEYS[1], ARGV[1]) return redis.call('INCR', KEYS[2])`
