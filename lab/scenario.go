@@ -3,6 +3,7 @@ package lab
 import (
 	"time"
 
+	"github.com/ringfence/ringfence/lab/flaw"
 	"github.com/ringfence/ringfence/lab/history"
 )
 
@@ -92,7 +93,8 @@ type Action string
 const (
 	Pause  Action = "pause"  // every process of the target stands still, connections stay open
 	Stop   Action = "stop"   // SIGSTOP to the target's first process alone
-	Kill   Action = "kill"   // SIGKILL; the end of the fault starts it again
+	Kill   Action = "kill"   // SIGKILL to all of it; the end of the fault starts it again
+	Behead Action = "behead" // SIGKILL to the target's first process alone; what it has started lives on
 	Cut    Action = "cut"    // the link is gone, in both directions; what is sent waits
 	Hold   Action = "hold"   // one direction of the link: what is sent waits and arrives when the fault ends
 	Slow   Action = "slow"   // the link has a delay and loses packets
@@ -120,8 +122,10 @@ type Fault struct {
 	For   time.Duration `json:"for,omitempty"`   // how long it lasts, at least
 	Until Until         `json:"until,omitempty"` // and what it waits for, besides
 	Times int           `json:"times,omitempty"` // repeated so often; 1 when zero
-	// With are faults that begin after this one and end before it does.
-	With []Fault `json:"with,omitempty"`
+	With  []Fault       `json:"with,omitempty"`  // faults within this one, before it waits
+	Then  []Fault       `json:"then,omitempty"`  // faults within this one, after it has waited
+
+	name string // in the history; from the rest when empty
 }
 
 // Until is what a fault waits for before it ends.
@@ -132,3 +136,11 @@ const (
 	NextLeader Until = "next leader" // another worker than the leader at the begin is ready and has written
 	Written    Until = "written"     // somebody has written
 )
+
+// unguard makes it the world without Ringfence. A task's fence is in its journal, so there the condition is taken out.
+func (s *Scenario) unguard() {
+	s.Topology.Route = Direct
+	if s.Workload.Kind == Tasks {
+		s.Workload.Flaw = string(flaw.Unconditional)
+	}
+}

@@ -2,6 +2,7 @@ package lab
 
 import (
 	"context"
+	_ "embed"
 	"syscall"
 	"time"
 
@@ -82,23 +83,10 @@ const Resource = "orders"
 
 // Tables are what the lab makes in Postgres before workers start, as the superuser: evidence that the databases keep.
 // Every commit is in the server's log, which is read through the replication slot "lab" (wal_level has to be logical).
-const Tables = `
-create table ledger (            -- one row for each write, in its own transaction
-	op      text primary key,
-	token   bigint not null,     -- of the term that the writer acts in, by its own belief
-	carried text default current_setting('fence.` + Resource + `', true), -- of the session that wrote
-	xid     text default pg_current_xact_id()::text,
-	key     text                 -- of a task's step
-);
-create table account (balance bigint not null);
-insert into account values (0);
-create table world (             -- effects of asynchronous steps, which are not fenced
-	place bigserial, key text not null, token bigint not null
-);
-grant all on all tables in schema public to app;
-grant all on all sequences in schema public to app;
-select pg_create_logical_replication_slot('lab', 'test_decoding');
-`
+// compose.yaml runs the same file.
+//
+//go:embed tables.sql
+var Tables string
 
 // Lua is one write to the Redis ledger: the entry and what it is about, in one script. KEYS: ledger, balance; ARGV: the entry.
 // The list is the order of commits. An entry is "op token".

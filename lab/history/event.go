@@ -72,6 +72,10 @@ type Event struct {
 	Fault   string      `json:"fault,omitempty"` // its name; Begin and End have the same one
 	Text    string      `json:"text,omitempty"`
 
+	// Issuer is who issued Token, on events of terms: tokens of two issuers cannot be compared, and which came later is
+	// told by which was adopted later.
+	Issuer fence.Issuer `json:"issuer,omitempty"`
+
 	Place   int64       `json:"place,omitempty"`   // in the order of commits of its store, from 1
 	Carried fence.Token `json:"carried,omitempty"` // the token of the session that wrote, as the database knows it; 0: not known
 

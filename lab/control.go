@@ -1,0 +1,116 @@
+package lab
+
+import (
+	"time"
+
+	"github.com/ringfence/ringfence/lab/flaw"
+	"github.com/ringfence/ringfence/lab/history"
+)
+
+// Control is a bug that is seeded to see that the lab catches it.
+type Control struct {
+	Name     flaw.Name
+	Bug      string
+	Scenario string   // that it is shown on, unless another one is asked for
+	By       []string // what has to catch it: an invariant of package check, or "doubt" where the run must not count
+
+	seed   func(*Scenario)                       // before the run
+	change func([]history.Event) []history.Event // after it
+	warmUp time.Duration                         // where it cannot succeed
+}
+
+// Controls is every one.
+var Controls = []Control{
+	{
+		Name: flaw.Observe, Scenario: "leader-paused", By: []string{"I1"},
+		Bug: "the guard judges, logs and lets everybody in", seed: guardFlaw(flaw.Observe),
+	},
+	{
+		Name: flaw.Apart, Scenario: "leader-paused", By: []string{"I1"},
+		Bug: "the mark is checked at login, and nobody is ended later: check and write apart", seed: guardFlaw(flaw.Apart),
+	},
+	{
+		Name: flaw.Memory, Scenario: "guard-restarted-empty", By: []string{"I1"},
+		Bug: "the mark is in the guard's memory, and the guard is restarted",
+		seed: func(s *Scenario) {
+			guardFlaw(flaw.Memory)(s)
+			s.Topology.Coordinator = "none"
+		},
+	},
+	{
+		Name: flaw.RefuseSame, Scenario: "leader-paused", By: []string{"model"},
+		Bug: "off by one: the token that is the mark is refused", seed: guardFlaw(flaw.RefuseSame), warmUp: 8 * time.Second,
+	},
+	{
+		Name: flaw.AdmitLast, Scenario: "leader-paused", By: []string{"I1"},
+		Bug: "off by one: the token before the mark is let in", seed: guardFlaw(flaw.AdmitLast),
+	},
+	{
+		Name: flaw.FirstToken, Scenario: "leader-paused", By: []string{"model", "I1", "I6"},
+		Bug: "a pool outlives its term and keeps the first token", seed: workerFlaw(flaw.FirstToken),
+	},
+	{
+		Name: flaw.Unconditional, Scenario: "task-leader-paused", By: []string{"I4"},
+		Bug: "a checkpoint is written without its condition", seed: workerFlaw(flaw.Unconditional),
+	},
+	{
+		Name: flaw.Swapped, Scenario: "leader-paused", By: []string{"I1", "I3"},
+		Bug: "a good history in which two tokens have changed places", change: swapTokens,
+	},
+	{
+		Name: flaw.Empty, Scenario: "leader-paused", By: []string{"doubt"},
+		Bug: "a history of nothing", change: func([]history.Event) []history.Event { return nil },
+	},
+}
+
+// FindControl returns a control by its name.
+func FindControl(name string) (Control, bool) {
+	for _, c := range Controls {
+		if string(c.Name) == name {
+			return c, true
+		}
+	}
+	return Control{}, false
+}
+
+// Seed puts the bug into a scenario and its options.
+func (c Control) Seed(s *Scenario, o *Options) {
+	o.Control, o.WarmUp = string(c.Name), c.warmUp
+	if c.seed != nil {
+		c.seed(s)
+	}
+}
+
+// Change puts the bug into a history that was recorded without it.
+func (c Control) Change(all []history.Event) []history.Event {
+	if c.change == nil {
+		return all
+	}
+	return c.change(all)
+}
+
+func guardFlaw(n flaw.Name) func(*Scenario) {
+	return func(s *Scenario) { s.Topology.GuardFlaw = string(n) }
+}
+
+func workerFlaw(n flaw.Name) func(*Scenario) {
+	return func(s *Scenario) { s.Workload.Flaw = string(n) }
+}
+
+// swapTokens lets the first entry of the ledger and the first one under another token change tokens.
+func swapTokens(all []history.Event) []history.Event {
+	first := -1
+	for i, e := range all {
+		if e.Kind != history.Evidence || e.Store != "redis" {
+			continue
+		}
+		if first < 0 {
+			first = i
+		}
+		if e.Token != all[first].Token {
+			all[first].Token, all[i].Token = e.Token, all[first].Token
+			break
+		}
+	}
+	return all
+}

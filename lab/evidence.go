@@ -1,0 +1,202 @@
+package lab
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	driver "github.com/redis/go-redis/v9"
+
+	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/lab/history"
+)
+
+// collectTime bounds the reading of all evidence.
+const collectTime = time.Minute
+
+// witness makes Postgres keep what it is told of checkpoints: each one that was ever stored, with its transaction.
+const witness = `
+create table published (
+	task text, version bigint, token bigint, checkpoint json, xid text default pg_current_xact_id()::text
+);
+create function published() returns trigger language plpgsql security definer as $$ begin
+	insert into public.published (task, version, token, checkpoint) values (new.task, new.version, new.token, new.checkpoint);
+	return new;
+end $$;
+create trigger published after insert or update on ringfence.checkpoint for each row execute function published();
+`
+
+func (r *run) placeWitness(ctx context.Context) error {
+	conn, err := pgx.Connect(ctx, r.sys.Addresses().Postgres)
+	if err != nil {
+		return err
+	}
+	defer conn.Close(context.WithoutCancel(ctx))
+	_, err = conn.PgConn().Exec(ctx, witness).ReadAll()
+	return err
+}
+
+// collect asks the databases what they hold.
+func (r *run) collect(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), collectTime)
+	defer cancel()
+	r.progress("reading what the databases hold")
+	return errors.Join(r.collectPostgres(ctx), r.collectRedis(ctx), r.collectMarks(ctx))
+}
+
+// postgres is the evidence of one database.
+type postgres struct {
+	*pgx.Conn
+	place map[string]int64 // of a transaction in the order of commits
+}
+
+func (r *run) collectPostgres(ctx context.Context) error {
+	conn, err := pgx.Connect(ctx, r.sys.Addresses().Postgres)
+	if err != nil {
+		return err
+	}
+	defer conn.Close(context.WithoutCancel(ctx))
+	p := postgres{conn, map[string]int64{}}
+	if err := p.readLog(ctx); err != nil {
+		return err
+	}
+	return errors.Join(p.ledger(ctx, r.rec.add), p.world(ctx, r.rec.add), p.published(ctx, r.rec.add))
+}
+
+// readLog learns the order of commits from the server's log: a sequence would give the order of inserts, and a counter's row
+// would lock writers against each other.
+func (p postgres) readLog(ctx context.Context) error {
+	rows, err := p.Query(ctx, "select data from pg_logical_slot_peek_changes('lab', null, null, 'skip-empty-xacts', '1') where data like 'COMMIT %'")
+	if err != nil {
+		return err
+	}
+	commits, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	for i, c := range commits {
+		p.place[strings.TrimPrefix(c, "COMMIT ")] = int64(i) + 1
+	}
+	return err
+}
+
+func (p postgres) placeOf(xid, what string) (int64, error) {
+	if n, ok := p.place[xid]; ok {
+		return n, nil
+	}
+	return 0, fmt.Errorf("%s: its transaction %s is not in the server's log", what, xid)
+}
+
+func (p postgres) ledger(ctx context.Context, add func(history.Event)) error {
+	rows, err := p.Query(ctx, "select op, token, coalesce(carried, ''), xid, coalesce(key, '') from ledger")
+	if err != nil {
+		return err
+	}
+	var op, carried, xid, key string
+	var token int64
+	_, err = pgx.ForEachRow(rows, []any{&op, &token, &carried, &xid, &key}, func() error {
+		e := history.Event{Kind: history.Evidence, Op: op, Store: "postgres", Token: fence.Token(token)}
+		if key != "" {
+			e = history.Event{Kind: history.Effect, Key: key, Store: "postgres", Token: fence.Token(token), Sync: true}
+		}
+		var err error
+		if e.Place, err = p.placeOf(xid, op); err != nil {
+			return err
+		}
+		if carried != "" {
+			if e.Carried, err = fence.ParseToken(carried); err != nil {
+				return fmt.Errorf("%s: %w", op, err)
+			}
+		}
+		add(e)
+		return nil
+	})
+	return err
+}
+
+func (p postgres) world(ctx context.Context, add func(history.Event)) error {
+	rows, err := p.Query(ctx, "select place, key, token from world order by place")
+	if err != nil {
+		return err
+	}
+	var place, token int64
+	var key string
+	_, err = pgx.ForEachRow(rows, []any{&place, &key, &token}, func() error {
+		add(history.Event{Kind: history.Effect, Key: key, Store: "world", Token: fence.Token(token), Place: place})
+		return nil
+	})
+	return err
+}
+
+func (p postgres) published(ctx context.Context, add func(history.Event)) error {
+	rows, err := p.Query(ctx, `select task, version, token, xid,
+	    (checkpoint->>'run')::bigint, (checkpoint->>'round')::bigint, (checkpoint->>'step')::int from published`)
+	if err != nil {
+		return err
+	}
+	var e history.Event
+	var token int64
+	var xid string
+	_, err = pgx.ForEachRow(rows, []any{&e.Task, &e.Version, &token, &xid, &e.Run, &e.Round, &e.Step}, func() error {
+		found := e
+		found.Kind, found.Store, found.Token = history.Publish, "postgres", fence.Token(token)
+		var err error
+		if found.Place, err = p.placeOf(xid, found.Task); err != nil {
+			return err
+		}
+		add(found)
+		return nil
+	})
+	return err
+}
+
+func (r *run) collectRedis(ctx context.Context) error {
+	o, err := driver.ParseURL(r.sys.Addresses().Redis)
+	if err != nil {
+		return err
+	}
+	c := driver.NewClient(o)
+	defer c.Close()
+	entries, err := c.LRange(ctx, "ledger", 0, -1).Result()
+	if err != nil {
+		return err
+	}
+	for i, entry := range entries {
+		op, token, _ := strings.Cut(entry, " ")
+		e := history.Event{Kind: history.Evidence, Op: op, Store: "redis", Place: int64(i) + 1}
+		if token != "0" {
+			if e.Token, err = fence.ParseToken(token); err != nil {
+				return fmt.Errorf("redis holds %q: %w", entry, err)
+			}
+		}
+		r.rec.add(e)
+	}
+	return nil
+}
+
+// collectMarks asks the guard program what the marks are.
+func (r *run) collectMarks(ctx context.Context) error {
+	out, err := r.sys.Operator(ctx, "status", "-o", "json")
+	if err != nil {
+		return err
+	}
+	var stores []struct {
+		Store string `json:"store"`
+		Marks []struct {
+			Resource fence.Resource `json:"resource"`
+			Token    fence.Token    `json:"token"`
+		} `json:"marks"`
+	}
+	if err := json.Unmarshal([]byte(out), &stores); err != nil {
+		return fmt.Errorf("guard status -o json: %w", err)
+	}
+	for _, s := range stores {
+		for _, m := range s.Marks {
+			if m.Resource == Resource {
+				r.rec.add(history.Event{Kind: history.Mark, Store: s.Store, Token: m.Token})
+			}
+		}
+	}
+	return nil
+}

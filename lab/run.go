@@ -1,0 +1,249 @@
+package lab
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/ringfence/ringfence/lab/history"
+)
+
+// Options are how a scenario is run.
+type Options struct {
+	Build     func(ctx context.Context, b Build) (System, error)
+	Injector  Injector
+	Programs  Programs
+	Dir       string        // of this run; history.jsonl and the logs go there
+	Seed      uint64        // of what is drawn
+	Time      time.Duration // how long a random scenario goes on
+	Unguarded bool          // the workers go round the guard, without tokens
+	Control   string        // which bug is seeded, for the header
+	Command   string        // that runs it again, for the header
+	WarmUp    time.Duration // the most until the first writes; 40 s when zero
+	Progress  func(text string)
+}
+
+const (
+	buildTime = 3 * time.Minute  // containers are built from images that are there
+	waitTime  = 30 * time.Second // for what a fault waits for
+	healTime  = 20 * time.Second // for a new write once all is healed
+	stopTime  = 30 * time.Second // for workers to end
+	undoTime  = 60 * time.Second // to end a fault, such as a server's start
+)
+
+// HistoryFile is the name of a run's history in its directory.
+const HistoryFile = "history.jsonl"
+
+// run is one scenario under way.
+type run struct {
+	Scenario
+	o   Options
+	rec *recorder
+	sys System
+	rnd *rand.Rand
+
+	mu     sync.Mutex
+	down   map[string]bool // workers that a fault has killed, and will start again
+	faults int             // so far
+}
+
+// Run carries a scenario out and leaves its history in o.Dir. An error says that it could not be carried out to its end:
+// what was recorded until then is there, and cannot be valid.
+func Run(ctx context.Context, s Scenario, o Options) (err error) {
+	file, err := os.Create(filepath.Join(o.Dir, HistoryFile))
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, file.Close()) }()
+	s.Workload.Kind = cmp.Or(s.Workload.Kind, Ledger)
+	s.Workload.Pause = cmp.Or(s.Workload.Pause, 5*time.Millisecond)
+	s.Topology.Route = cmp.Or(s.Topology.Route, Guarded)
+	if o.Unguarded {
+		s.unguard()
+	}
+	r := &run{Scenario: s, o: o, rec: newRecorder(history.NewWriter(file)), rnd: rand.New(rand.NewPCG(o.Seed, 1)), down: map[string]bool{}}
+	r.rec.add(history.Event{Kind: history.Run, Header: r.header()})
+	if err := r.carryOut(ctx); err != nil {
+		r.note("lab", "the run was not carried out: "+err.Error())
+		return errors.Join(err, r.rec.out.Err())
+	}
+	r.rec.add(history.Event{Kind: history.End})
+	return r.rec.out.Err()
+}
+
+func (r *run) header() *history.Header {
+	return &history.Header{
+		Scenario: r.Name, About: r.About, Seed: r.o.Seed, Command: r.o.Command, Guarded: r.Topology.Route != Direct,
+		Control: r.o.Control, Injector: string(r.o.Injector), Started: time.Now().UTC().Truncate(time.Millisecond),
+		Session: history.Duration(r.Topology.Session), Expect: r.Expect,
+	}
+}
+
+func (r *run) carryOut(ctx context.Context) (err error) {
+	if err := r.build(ctx); err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			r.progress("%s", r.sys.Diagnose())
+		}
+		err = errors.Join(err, r.sys.Close())
+	}()
+	if err := r.warmUp(ctx); err != nil {
+		return err
+	}
+	supervised, stop := context.WithCancel(ctx)
+	var supervisor sync.WaitGroup
+	supervisor.Go(func() { r.supervise(supervised) })
+	err = r.disturb(ctx)
+	stop()
+	supervisor.Wait()
+	return errors.Join(err, r.stopWorkers(ctx), r.collect(ctx))
+}
+
+func (r *run) build(ctx context.Context) (err error) {
+	r.progress("building the system: %d ZooKeeper, Postgres, Redis, %d guard, %d workers", r.Topology.ZooKeepers, r.Topology.Guards, r.Topology.Workers)
+	bounded, cancel := context.WithTimeout(ctx, buildTime)
+	defer cancel()
+	r.sys, err = r.o.Build(bounded, Build{
+		Topology: r.Topology, Workload: r.Workload, Seed: r.o.Seed, Dir: r.o.Dir, Programs: r.o.Programs, Events: r.rec.add,
+	})
+	if err != nil {
+		return fmt.Errorf("the system could not be built: %w", err)
+	}
+	if err := r.placeWitness(bounded); err != nil {
+		return errors.Join(err, r.sys.Close())
+	}
+	return nil
+}
+
+// warmUp starts the workers and waits until the load is there.
+func (r *run) warmUp(ctx context.Context) error {
+	limit := cmp.Or(r.o.WarmUp, 40*time.Second)
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("not within %v", limit))
+	defer cancel()
+	for i := range r.Topology.Workers {
+		if err := r.sys.Start(ctx, worker(i+1)); err != nil {
+			return err
+		}
+	}
+	want := max(1, r.Expect.Before)
+	if err := r.rec.wait(ctx, fmt.Sprintf("%d acknowledged writes before the first fault", want), func(s *seen) bool { return s.acked >= want }); err != nil {
+		return err
+	}
+	return r.rec.wait(ctx, "a standby", func(s *seen) bool { return r.Topology.Workers == 1 || s.standby() != "" })
+}
+
+func worker(n int) string { return fmt.Sprintf("worker-%d", n) }
+
+// disturb is the faults, the recovery and the coda.
+func (r *run) disturb(ctx context.Context) error {
+	var err error
+	if r.Random {
+		err = r.random(ctx)
+	} else {
+		err = r.inject(ctx, r.Faults)
+	}
+	if err != nil {
+		return err
+	}
+	r.recover(ctx)
+	if r.NoCoda {
+		return ctx.Err()
+	}
+	r.progress("coda: the leader is deposed")
+	var stale int
+	r.rec.look(func(s *seen) { stale = s.stale })
+	if err := r.once(ctx, Fault{Do: Depose, On: "leader", Until: NextLeader, name: Coda}); err != nil {
+		return err
+	}
+	r.await(ctx, 3*time.Second, "an attempt of the deposed leader", func(s *seen) bool { return s.stale > stale })
+	return ctx.Err()
+}
+
+// Coda is the fault by which every run ends, unless it says otherwise.
+const Coda = "coda: depose leader"
+
+// recover waits for a new write. When none comes the checker says so.
+func (r *run) recover(ctx context.Context) {
+	var acked int
+	r.rec.look(func(s *seen) { acked = s.acked })
+	r.await(ctx, max(healTime, 2*time.Duration(r.Expect.Recover)), "a write after the last fault", func(s *seen) bool { return s.acked > acked+20 })
+}
+
+// await waits for what may not come: that is for the checker to judge.
+func (r *run) await(ctx context.Context, limit time.Duration, what string, holds func(*seen) bool) {
+	bounded, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("not within %v", limit))
+	defer cancel()
+	if err := r.rec.wait(bounded, what, holds); err != nil && ctx.Err() == nil {
+		r.note("lab", err.Error())
+		r.progress("%v", err)
+	}
+}
+
+// supervise starts workers again that have ended by themselves.
+func (r *run) supervise(ctx context.Context) {
+	handled := map[string]int{}
+	for {
+		var again []string
+		changed := r.rec.look(func(s *seen) {
+			for w, n := range s.ended {
+				if n > handled[w] && !r.isDown(w) { // whoever a fault has killed is started at its end
+					again = append(again, w)
+				}
+				handled[w] = n
+			}
+		})
+		for _, w := range again {
+			if err := r.sys.Start(ctx, w); err != nil && ctx.Err() == nil {
+				r.note("lab", fmt.Sprintf("%s could not be started again: %v", w, err))
+			}
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+func (r *run) isDown(w string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.down[w]
+}
+
+func (r *run) setDown(w string, down bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.down[w] = down
+}
+
+// stopWorkers ends them all at once, so that none takes over from another.
+func (r *run) stopWorkers(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTime)
+	defer cancel()
+	errs := make([]error, r.Topology.Workers)
+	var all sync.WaitGroup
+	for i := range r.Topology.Workers {
+		all.Go(func() { errs[i] = r.sys.Stop(ctx, worker(i+1)) })
+	}
+	all.Wait()
+	return errors.Join(errs...)
+}
+
+func (r *run) note(process, text string) {
+	r.rec.add(history.Event{Kind: history.Note, Process: process, Text: text})
+}
+
+func (r *run) progress(format string, args ...any) {
+	if r.o.Progress != nil {
+		r.o.Progress(fmt.Sprintf(format, args...))
+	}
+}

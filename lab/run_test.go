@@ -1,0 +1,249 @@
+package lab
+
+import (
+	"context"
+	"errors"
+	"io"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/ringfence/ringfence/lab/history"
+)
+
+// script is a System that only writes down what is asked of it.
+type script struct {
+	mu    sync.Mutex
+	said  []string
+	fails string // the call that fails
+	rec   *recorder
+}
+
+func (s *script) say(words ...string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	text := strings.Join(words, " ")
+	s.said = append(s.said, text)
+	if s.fails != "" && text == s.fails {
+		return errors.New("as told")
+	}
+	return nil
+}
+
+// until waits until it was asked for something.
+func (s *script) until(t *testing.T, what string) {
+	t.Helper()
+	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(time.Millisecond) {
+		s.mu.Lock()
+		done := slices.Contains(s.said, what)
+		s.mu.Unlock()
+		if done {
+			return
+		}
+	}
+	t.Fatalf("nobody asked for %q: %q", what, s.said)
+}
+
+func (s *script) Kill(_ context.Context, p string) error   { return s.say("kill", p) }
+func (s *script) Start(_ context.Context, p string) error  { return s.say("start", p) }
+func (s *script) Stop(_ context.Context, p string) error   { return s.say("stop", p) }
+func (s *script) Pause(_ context.Context, p string) error  { return s.say("pause", p) }
+func (s *script) Resume(_ context.Context, p string) error { return s.say("resume", p) }
+func (s *script) Wipe(context.Context) error               { return s.say("wipe") }
+func (s *script) Addresses() Addresses                     { return Addresses{} }
+func (s *script) Diagnose() string                         { return "" }
+func (s *script) Close() error                             { return s.say("close") }
+func (s *script) ZooKeeperLeader(context.Context) (string, error) {
+	return "zookeeper-2", s.say("who leads")
+}
+func (s *script) Operator(_ context.Context, args ...string) (string, error) {
+	return "", s.say(append([]string{"guard"}, args...)...)
+}
+func (s *script) Signal(_ context.Context, p string, sig syscall.Signal) error {
+	if sig == syscall.SIGUSR1 {
+		s.rec.add(history.Event{Kind: history.Fault, Fault: string(Inside), State: history.Begin, Process: p})
+	}
+	return s.say("signal", p, sig.String())
+}
+func (s *script) Shape(_ context.Context, p, peer string, shape Shape) error {
+	if shape == (Shape{}) {
+		return s.say("heal", p, peer)
+	}
+	return s.say("shape", p, peer)
+}
+
+// scripted is a run on a script, in which worker-1 leads and worker-2 stands by.
+func scripted() (*run, *script) {
+	rec := newRecorder(history.NewWriter(io.Discard))
+	s := &script{rec: rec}
+	r := &run{
+		Scenario: Scenario{Topology: Topology{ZooKeepers: 3, Guards: 2, Workers: 2}},
+		rec:      rec, sys: s, rnd: rand.New(rand.NewPCG(1, 1)), down: map[string]bool{},
+	}
+	rec.add(history.Event{Kind: history.Term, Process: "worker-1", State: history.Ready, Token: 5})
+	rec.add(history.Event{Kind: history.Term, Process: "worker-2", State: history.Standing})
+	return r, s
+}
+
+func within(t *testing.T, limit time.Duration) context.Context {
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+func TestEveryFaultThatHasBegunIsEnded(t *testing.T) {
+	for _, c := range []struct {
+		fault Fault
+		want  []string
+	}{
+		{Fault{Do: Pause, On: "leader"}, []string{"pause worker-1", "resume worker-1"}},
+		{Fault{Do: Kill, On: "postgres"}, []string{"kill postgres", "start postgres"}},
+		{Fault{Do: Cut, On: "standby", Link: "guard"}, []string{"shape worker-2 guard", "heal worker-2 guard"}},
+		{Fault{Do: Pause, On: "guard of leader"}, []string{"pause guard-1", "resume guard-1"}},
+		{Fault{Do: Inside, On: "leader", With: []Fault{{Do: Pause, On: "leader"}}},
+			[]string{"signal worker-1 user defined signal 1", "pause worker-1", "resume worker-1", "signal worker-1 user defined signal 2"}},
+		{Fault{Do: Stop, On: "leader", Then: []Fault{{Do: Kill, On: "guard-1"}}},
+			[]string{"signal worker-1 stopped (signal)", "kill guard-1", "start guard-1", "signal worker-1 continued"}},
+	} {
+		r, s := scripted()
+		if err := r.once(within(t, 10*time.Second), c.fault); err != nil || !slices.Equal(s.said, c.want) {
+			t.Errorf("%s: %v, %q, want %q", c.fault, err, s.said, c.want)
+		}
+		r, s = scripted()
+		c.fault.For = time.Hour // given up in the middle
+		if err := r.once(within(t, 50*time.Millisecond), c.fault); err == nil || s.said[len(s.said)-1] != c.want[len(c.want)-1] {
+			t.Errorf("%s, given up: %v, %q", c.fault, err, s.said)
+		}
+		r, s = scripted()
+		s.fails = c.want[0] // it may have been done all the same
+		if err := r.once(within(t, 10*time.Second), c.fault); err == nil || s.said[len(s.said)-1] != c.want[len(c.want)-1] {
+			t.Errorf("%s, failed: %v, %q", c.fault, err, s.said)
+		}
+	}
+}
+
+func TestAFaultWaitsForTheNextLeadersWrites(t *testing.T) {
+	r, s := scripted()
+	done := make(chan error, 1)
+	go func() { done <- r.once(within(t, 10*time.Second), Fault{Do: Pause, On: "leader", Until: NextLeader}) }()
+	s.until(t, "pause worker-1")
+	r.rec.add(history.Event{Kind: history.Term, Process: "worker-2", State: history.Ready, Token: 6})
+	for range 5 {
+		r.rec.add(history.Event{Kind: history.Return, Process: "worker-2/redis", Do: history.Write, Outcome: history.OK})
+	}
+	select {
+	case err := <-done:
+		t.Fatalf("it did not wait: %v", err)
+	case <-time.After(50 * time.Millisecond):
+	}
+	for range 50 {
+		r.rec.add(history.Event{Kind: history.Return, Process: "worker-2/redis", Do: history.Write, Outcome: history.OK})
+	}
+	if err := <-done; err != nil || s.said[len(s.said)-1] != "resume worker-1" {
+		t.Errorf("%v, %q", err, s.said)
+	}
+}
+
+func TestMajorityAndFollowers(t *testing.T) {
+	r, _ := scripted()
+	for on, want := range map[string][]string{
+		"zookeeper leader": {"zookeeper-2"}, "zookeeper follower": {"zookeeper-1"},
+		"zookeeper majority": {"zookeeper-2", "zookeeper-1"}, "zookeeper": {"zookeeper-1", "zookeeper-2", "zookeeper-3"},
+	} {
+		if got, err := r.resolve(within(t, 10*time.Second), on); err != nil || !slices.Equal(got, want) {
+			t.Errorf("%s: %v, %v", on, got, err)
+		}
+	}
+}
+
+func TestWorkersThatEndAreStartedAgainUnlessAFaultHasKilledThem(t *testing.T) {
+	r, s := scripted()
+	ctx, stop := context.WithCancel(within(t, 10*time.Second))
+	r.setDown("worker-2", true)
+	r.rec.add(history.Event{Kind: history.Note, Process: "worker-2", Text: Ended + "killed"})
+	r.rec.add(history.Event{Kind: history.Note, Process: "worker-1", Text: Ended + "exit code 137"})
+	var supervisor sync.WaitGroup
+	supervisor.Go(func() { r.supervise(ctx) })
+	s.until(t, "start worker-1")
+	r.setDown("worker-2", false)
+	r.note("lab", "something happens")
+	stop()
+	supervisor.Wait()
+	if !slices.Equal(s.said, []string{"start worker-1"}) {
+		t.Errorf("%q", s.said)
+	}
+}
+
+func TestTheCatalogueIsWhole(t *testing.T) {
+	names, rows := map[string]bool{}, map[int]bool{}
+	for _, s := range Catalogue {
+		if names[s.Name] || s.About == "" || s.Topology.Workers < 2 || s.Topology.Session == 0 {
+			t.Errorf("%s is there twice, or lacks something", s.Name)
+		}
+		names[s.Name] = true
+		for _, r := range s.Rows {
+			rows[r] = true
+		}
+		for _, f := range s.Faults {
+			sound(t, s.Name, f)
+		}
+	}
+	for row := 1; row <= 25; row++ {
+		if jobs := row >= 19 && row <= 21; !rows[row] && !jobs {
+			t.Errorf("no scenario for row %d", row)
+		}
+	}
+	for _, c := range Controls {
+		if !names[c.Scenario] || len(c.By) == 0 || (c.seed == nil) == (c.change == nil) {
+			t.Errorf("control %s has no scenario, nothing that catches it, or no bug", c.Name)
+		}
+	}
+	for _, f := range menu {
+		sound(t, "random-mix", f)
+	}
+}
+
+func sound(t *testing.T, scenario string, f Fault) {
+	t.Helper()
+	linked := f.Do == Cut || f.Do == Hold || f.Do == Slow
+	if linked != slices.Contains([]string{"coordinator", "guard", "journal"}, f.Link) {
+		t.Errorf("%s: %s with link %q", scenario, f, f.Link)
+	}
+	if f.Do == Hold && f.Direction != "up" && f.Direction != "down" {
+		t.Errorf("%s: %s without a direction", scenario, f)
+	}
+	r, _ := scripted()
+	if _, err := r.resolve(within(t, 10*time.Second), f.On); err != nil {
+		t.Errorf("%s: %s: %v", scenario, f, err)
+	}
+	for _, within := range slices.Concat(f.With, f.Then) {
+		sound(t, scenario, within)
+	}
+}
+
+func TestARandomMixIsTheSameForTheSameSeed(t *testing.T) {
+	draw := func() (all []string) {
+		r, _ := scripted()
+		for range 30 {
+			all = append(all, r.draw().String(), r.drawServer().String())
+		}
+		return all
+	}
+	if a, b := draw(), draw(); !slices.Equal(a, b) {
+		t.Errorf("%q\n%q", a, b)
+	}
+}
+
+func TestSwappedTokensAreTwoThatDiffer(t *testing.T) {
+	all := []history.Event{
+		{Kind: history.Evidence, Store: "redis", Token: 5}, {Kind: history.Evidence, Store: "redis", Token: 5},
+		{Kind: history.Evidence, Store: "postgres", Token: 7}, {Kind: history.Evidence, Store: "redis", Token: 9},
+	}
+	if got := swapTokens(all); got[0].Token != 9 || got[3].Token != 5 || got[2].Token != 7 {
+		t.Errorf("%+v", got)
+	}
+}
