@@ -37,10 +37,17 @@ func landed(ctx context.Context, err error, c fence.Claim) error {
 	if errors.As(err, &pg) && !down(pg) {
 		return told(pg, err, c)
 	}
-	if pgconn.SafeToRetry(err) {
+	if unsent(err) {
 		return answered(ctx, err, c)
 	}
 	return fmt.Errorf("%w: %w", checkpoint.ErrUnknown, err)
+}
+
+// unsent says that the server was not asked. ErrConnClosed does not say so, though the driver calls it safe to retry: pgx 5.12
+// also returns it when a connection breaks while an answer is awaited (MultiResultReader.NextResult looks at the next message
+// and drops the error).
+func unsent(err error) bool {
+	return pgconn.SafeToRetry(err) && !errors.Is(err, pgconn.ErrConnClosed)
 }
 
 // told turns the server's word into the journal's.

@@ -26,6 +26,9 @@ type Beginner interface {
 // then begin again; ErrOtherIssuer; ErrNotInstalled. SQLSTATE 40001 at a level above READ COMMITTED: begin again.
 // After an error there is no transaction, and nothing has landed.
 //
+// The answer to the tx's own Commit can be lost as in any transaction. With pgx 5.12 pgconn.SafeToRetry must not be asked
+// about that: it says yes to pgconn.ErrConnClosed, which a connection that breaks during COMMIT also gives.
+//
 // A tx that is closed by ROLLBACK TO a savepoint keeps its claim only if it was made outside that savepoint.
 func Begin(ctx context.Context, db Beginner, c fence.Claim, o pgx.TxOptions) (pgx.Tx, error) {
 	return beginWith(ctx, db, c, o, enterQuery(c))
