@@ -37,6 +37,9 @@ const (
 	undoTime  = 60 * time.Second // to end a fault, such as a server's start
 )
 
+// endless is how many rounds a task has that is not meant to end within a run.
+const endless = 1 << 30
+
 // HistoryFile is the name of a run's history in its directory.
 const HistoryFile = "history.jsonl"
 
@@ -63,6 +66,7 @@ func Run(ctx context.Context, s Scenario, o Options) (err error) {
 	defer func() { err = errors.Join(err, file.Close()) }()
 	s.Workload.Kind = cmp.Or(s.Workload.Kind, Ledger)
 	s.Workload.Pause = cmp.Or(s.Workload.Pause, 5*time.Millisecond)
+	s.Workload.Rounds = cmp.Or(s.Workload.Rounds, endless)
 	s.Topology.Route = cmp.Or(s.Topology.Route, Guarded)
 	if o.Unguarded {
 		s.unguard()
@@ -79,7 +83,7 @@ func Run(ctx context.Context, s Scenario, o Options) (err error) {
 
 func (r *run) header() *history.Header {
 	return &history.Header{
-		Scenario: r.Name, About: r.About, Seed: r.o.Seed, Command: r.o.Command, Guarded: r.Topology.Route != Direct,
+		Scenario: r.Name, About: r.About, Seed: r.o.Seed, Command: r.o.Command, Guarded: !r.o.Unguarded,
 		Control: r.o.Control, Injector: string(r.o.Injector), Started: time.Now().UTC().Truncate(time.Millisecond),
 		Session: history.Duration(r.Topology.Session), Expect: r.Expect,
 	}
@@ -95,16 +99,23 @@ func (r *run) carryOut(ctx context.Context) (err error) {
 		}
 		err = errors.Join(err, r.sys.Close())
 	}()
-	if err := r.warmUp(ctx); err != nil {
-		return err
-	}
-	supervised, stop := context.WithCancel(ctx)
-	var supervisor sync.WaitGroup
-	supervisor.Go(func() { r.supervise(supervised) })
-	err = r.disturb(ctx)
-	stop()
-	supervisor.Wait()
+	err = r.supervised(ctx, func() error {
+		if err := r.warmUp(ctx); err != nil {
+			return err
+		}
+		return r.disturb(ctx)
+	})
 	return errors.Join(err, r.stopWorkers(ctx), r.collect(ctx))
+}
+
+// supervised starts workers again that end by themselves, for as long as do takes.
+func (r *run) supervised(ctx context.Context, do func() error) error {
+	ctx, stop := context.WithCancel(ctx)
+	var supervisor sync.WaitGroup
+	supervisor.Go(func() { r.supervise(ctx) })
+	defer supervisor.Wait()
+	defer stop()
+	return do()
 }
 
 func (r *run) build(ctx context.Context) (err error) {

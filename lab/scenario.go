@@ -137,10 +137,11 @@ const (
 	Written    Until = "written"     // somebody has written
 )
 
-// unguard makes it the world without Ringfence. A task's fence is in its journal, so there the condition is taken out.
+// unguard makes it the world without Ringfence. A task's fence is in its journal: there the condition is taken out.
 func (s *Scenario) unguard() {
-	s.Topology.Route = Direct
 	if s.Workload.Kind == Tasks {
 		s.Workload.Flaw = string(flaw.Unconditional)
+		return
 	}
+	s.Topology.Route = Direct
 }

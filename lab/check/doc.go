@@ -10,6 +10,13 @@
 // and the model of the guard: a register that only rises, checked for linearizability with porcupine, which also finds a
 // rightful leader that was refused.
 //
+// Processes freeze, so an Invoke may be written long before the operation is sent, and a Return long after its answer came.
+// An operation's true time lies within the two, and only that is ever concluded: "acknowledged before it was sent" means a
+// Return before an Invoke. The order of commits, where it matters, is the database's own. What has no answer may have landed,
+// unless the evidence says which; and what was refused may still have lifted the mark when its session was let in.
+//
+// Tokens are compared within one issuer; those of an issuer whose first term is later are newer.
+//
 // Valid needs every invariant and every demand of the header; a run with no change of leadership, no stale attempt or too
-// little load is Unknown, whatever else it shows.
+// little load is Unknown at best. A violation makes it Invalid, whatever doubts there are.
 package check

@@ -1,0 +1,71 @@
+package check
+
+import (
+	"cmp"
+	"strconv"
+	"strings"
+
+	"github.com/ringfence/ringfence/lab/history"
+)
+
+// position is where a step stands in its task.
+type position struct {
+	run, round int64
+	step       int
+}
+
+func (p position) compare(q position) int {
+	return cmp.Or(cmp.Compare(p.run, q.run), cmp.Compare(p.round, q.round), cmp.Compare(p.step, q.step))
+}
+
+// plan is the order of a history's steps. A key is task/run/round/step, with the step's name; a name's place is learned
+// from the order in which names were begun for the first time, which is the task's: its first leader began at its first step.
+type plan struct {
+	place map[string]int // of task/step
+	steps map[string]int // of a task, so far
+}
+
+func (r *run) plan() plan {
+	p := plan{map[string]int{}, map[string]int{}}
+	for _, o := range r.ops {
+		if o.do == history.Step {
+			p.learn(o.key)
+		}
+	}
+	for _, e := range r.effects {
+		p.learn(e.Key)
+	}
+	return p
+}
+
+// name is a step's name with its task's. A key of another form is a name of its own.
+func name(key string) (task, step string, run, round int64) {
+	parts := strings.Split(key, "/")
+	if len(parts) != 4 {
+		return "", key, 0, 0
+	}
+	run, err := strconv.ParseInt(parts[1], 10, 64)
+	round, bad := strconv.ParseInt(parts[2], 10, 64)
+	if err != nil || bad != nil {
+		return "", key, 0, 0
+	}
+	return parts[0], parts[3], run, round
+}
+
+func (p plan) learn(key string) {
+	task, step, _, _ := name(key)
+	if _, ok := p.place[task+"/"+step]; !ok {
+		p.place[task+"/"+step] = p.steps[task]
+		p.steps[task]++
+	}
+}
+
+func (p plan) position(key string) position {
+	task, step, run, round := name(key)
+	return position{run, round, p.place[task+"/"+step]}
+}
+
+func taskOf(key string) string {
+	task, _, _, _ := name(key)
+	return task
+}

@@ -1,0 +1,164 @@
+package check
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/lab/history"
+)
+
+// run is a history taken apart.
+type run struct {
+	events []history.Event // by time
+	header *history.Header
+	expect history.Expect // of the header; asks for nothing when there is none
+	ended  bool
+	broken []string // why this is not a history
+
+	ops    []*op // by invocation
+	byID   map[string]*op
+	tries  map[try]*op // the last one of each
+	terms  []term
+	ages   map[fence.Token][]age
+	faults []fault // by begin
+
+	rows      map[string][]row // Evidence and synchronous Effects of a store, in the order of commits
+	effects   []history.Event  // by place
+	published []history.Event  // by place
+	acks      map[string]acks  // of each store
+}
+
+// try names the attempts of one step in one term.
+type try struct {
+	key   string
+	token fence.Token
+}
+
+// row is what a database holds, and the operation that wrote it, where that is known. Of an effect it is the last attempt of
+// the step under its token: which one it was the database does not say.
+type row struct {
+	history.Event
+	op *op
+}
+
+func takeApart(events []history.Event) *run {
+	r := &run{
+		byID: map[string]*op{}, tries: map[try]*op{}, ages: map[fence.Token][]age{}, rows: map[string][]row{}, acks: map[string]acks{},
+	}
+	r.events = slices.Clone(events)
+	// Processes write into one file, each when it gets to it. Events of one instant stay in the order of the file.
+	slices.SortStableFunc(r.events, func(a, b history.Event) int { return cmp.Compare(a.At, b.At) })
+	r.takeTerms(r.events)
+	for _, e := range r.events {
+		r.take(e)
+	}
+	r.takeRows()
+	r.faults = bands(r.events)
+	for _, store := range r.stores() {
+		r.acks[store] = r.acksOf(store)
+	}
+	return r
+}
+
+func (r *run) take(e history.Event) {
+	switch e.Kind {
+	case history.Run:
+		r.header = e.Header
+		if e.Header != nil {
+			r.expect = e.Header.Expect
+		}
+	case history.End:
+		r.ended = true
+	case history.Invoke:
+		r.invoke(e)
+	case history.Return:
+		r.answer(e)
+	case history.Effect:
+		r.effects = append(r.effects, e)
+	case history.Publish:
+		r.published = append(r.published, e)
+	}
+}
+
+func (r *run) invoke(e history.Event) {
+	if r.byID[e.Op] != nil {
+		r.broken = append(r.broken, fmt.Sprintf("operation %q was invoked twice: names of operations must be unique", e.Op))
+		return
+	}
+	o := &op{
+		id: e.Op, process: e.Process, store: e.Store, key: e.Key, do: e.Do, token: e.Token, age: r.ageOf(e.Process, e.Token, e.At),
+		outcome: history.Unknown, invoked: e.At, returned: never,
+	}
+	r.byID[e.Op] = o
+	if e.Do == history.Step {
+		r.tries[try{e.Key, e.Token}] = o
+	}
+	r.ops = append(r.ops, o)
+}
+
+func (r *run) answer(e history.Event) {
+	o := r.byID[e.Op]
+	switch {
+	case o == nil:
+		r.broken = append(r.broken, fmt.Sprintf("operation %q has returned and was never invoked: lines are missing", e.Op))
+	case o.returned != never:
+		r.broken = append(r.broken, fmt.Sprintf("operation %q has returned twice", e.Op))
+	default:
+		o.returned, o.outcome, o.text = e.At, e.Outcome, e.Text
+	}
+}
+
+// takeRows orders what the databases hold as they committed it. Of asynchronous effects nothing is fenced.
+func (r *run) takeRows() {
+	for _, e := range r.events {
+		if e.Kind == history.Evidence || e.Kind == history.Effect && e.Sync {
+			r.rows[e.Store] = append(r.rows[e.Store], r.rowOf(e))
+		}
+	}
+	place := func(a, b history.Event) int { return cmp.Compare(a.Place, b.Place) }
+	for _, rows := range r.rows {
+		slices.SortStableFunc(rows, func(a, b row) int { return place(a.Event, b.Event) })
+	}
+	slices.SortStableFunc(r.effects, place)
+	slices.SortStableFunc(r.published, place)
+}
+
+func (r *run) rowOf(e history.Event) row {
+	if e.Kind == history.Effect {
+		return row{e, r.tries[try{e.Key, e.Token}]}
+	}
+	return row{e, r.byID[e.Op]}
+}
+
+// stores are those that operations were sent to, or that hold something.
+func (r *run) stores() []string {
+	all := map[string]bool{}
+	for _, o := range r.ops {
+		all[o.store] = true
+	}
+	for store := range r.rows {
+		all[store] = true
+	}
+	var names []string
+	for store := range all {
+		names = append(names, store)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// of are the operations of one store, by invocation.
+func (r *run) of(store string) []*op {
+	var all []*op
+	for _, o := range r.ops {
+		if o.store == store {
+			all = append(all, o)
+		}
+	}
+	return all
+}
+
+// guarded is so unless the header says otherwise.
+func (r *run) guarded() bool { return r.header == nil || r.header.Guarded }

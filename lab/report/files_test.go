@@ -1,0 +1,167 @@
+package report_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ringfence/ringfence/lab/check"
+	"github.com/ringfence/ringfence/lab/history"
+	"github.com/ringfence/ringfence/lab/report"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+func golden(t *testing.T, name string, got []byte) {
+	t.Helper()
+	file := filepath.Join("testdata", name)
+	if *update {
+		if err := os.WriteFile(file, got, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	wanted, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(got, wanted) {
+		t.Errorf("%s differs (go test ./report -update writes it anew); got:\n%s", file, got)
+	}
+}
+
+// results are one of each verdict, one without a guard and one without a header.
+func results() []check.Result {
+	bad, _, _ := invalid()
+	open := newRun("leader-paused", "")
+	open.result.Header.Guarded, open.result.Header.Started = false, time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
+	open.result.Verdict = check.Invalid
+	open.result.Figures = check.Figures{Writes: 12345, Acknowledged: 12340, Changes: 2, StaleAttempts: 17, StaleAccepted: 17,
+		TakeOvers: []history.Duration{history.Duration(1400 * time.Millisecond)}}
+	none := check.Result{Verdict: check.Unknown, Doubts: []string{"the history is empty"}}
+	return []check.Result{valid().result, bad.result, open.result, none}
+}
+
+func TestTable(t *testing.T) {
+	var out bytes.Buffer
+	report.Table(&out, results())
+	golden(t, "table.txt", out.Bytes())
+}
+
+func TestSummary(t *testing.T) {
+	var out bytes.Buffer
+	for _, r := range results() {
+		report.Summary(&out, r)
+	}
+	long := check.Result{Verdict: check.Invalid, Problems: make([]check.Problem, 7)}
+	for i := range long.Problems {
+		long.Problems[i] = check.Problem{Invariant: "I3", Text: "a write that was acknowledged is missing"}
+	}
+	report.Summary(&out, long)
+	golden(t, "summary.txt", out.Bytes())
+}
+
+func TestIndex(t *testing.T) {
+	dir := t.TempDir()
+	for i, r := range results() {
+		run := filepath.Join(dir, "2026", string(rune('a'+i)))
+		if err := os.MkdirAll(run, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := report.Save(run, nil, r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	broken := filepath.Join(dir, "broken")
+	if err := os.Mkdir(broken, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(broken, report.ResultsFile), []byte(`{"verdict":`), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := report.Index(dir); err != nil {
+		t.Fatal(err)
+	}
+	page, err := os.ReadFile(filepath.Join(dir, report.IndexFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, body, _ := bytes.Cut(page, []byte("</style>"))
+	golden(t, "index.html", body)
+}
+
+func TestIndexOfNothing(t *testing.T) {
+	dir := t.TempDir()
+	if err := report.Index(dir); err != nil {
+		t.Fatal(err)
+	}
+	page, err := os.ReadFile(filepath.Join(dir, report.IndexFile))
+	if err != nil || !strings.Contains(string(page), "No run was found here") {
+		t.Errorf("an index of nothing does not say so: %v", err)
+	}
+	if err := report.Index(filepath.Join(dir, "missing")); err == nil {
+		t.Error("an index of a missing directory is no error")
+	}
+}
+
+func TestResultsRoundTrip(t *testing.T) {
+	r, _, _ := invalid()
+	file := filepath.Join(filepath.Dir(save(t, r.events, r.result)), report.ResultsFile)
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Contains(text, []byte("\n  \"verdict\"")) && !bytes.HasPrefix(text, []byte("{\n  ")) {
+		t.Error("results.json is not indented")
+	}
+	var back check.Result
+	if err := json.Unmarshal(text, &back); err != nil {
+		t.Fatal(err)
+	}
+	if !reflect.DeepEqual(back, r.result) {
+		t.Errorf("results.json holds\n%+v, want\n%+v", back, r.result)
+	}
+}
+
+func TestPageLinksWhatIsThere(t *testing.T) {
+	dir := t.TempDir()
+	links := func() (found []string) {
+		t.Helper()
+		if err := report.Save(dir, nil, check.Result{Verdict: check.Unknown}); err != nil {
+			t.Fatal(err)
+		}
+		page, err := os.ReadFile(filepath.Join(dir, report.PageFile))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range []string{report.HistoryFile, report.ResultsFile, report.ModelFile} {
+			if bytes.Contains(page, []byte(`href="`+name+`"`)) {
+				found = append(found, name)
+			}
+		}
+		return found
+	}
+	if got := links(); !reflect.DeepEqual(got, []string{report.ResultsFile}) {
+		t.Errorf("without other files the page links %q", got)
+	}
+	for _, name := range []string{report.HistoryFile, report.ModelFile} {
+		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := links(); len(got) != 3 {
+		t.Errorf("the page links %q, want all three", got)
+	}
+}
+
+func TestSaveSaysWhatFailed(t *testing.T) {
+	err := report.Save(filepath.Join(t.TempDir(), "missing"), nil, check.Result{})
+	if err == nil || !strings.Contains(err.Error(), report.ResultsFile) {
+		t.Errorf("Save into a missing directory says %v, want the file that it could not write", err)
+	}
+}

@@ -1,0 +1,83 @@
+package report
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"html/template"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/ringfence/ringfence/lab/check"
+)
+
+// saved is a run that was found below the directory of an index.
+type saved struct {
+	Link     string // to its page, relative to the index
+	Scenario string
+	Seed     uint64
+	Verdict  verdict
+	When     string
+	Figures  check.Figures
+	TakeOver string
+	Problem  string // results.json could not be read
+}
+
+// Index writes index.html into dir: every run below it, the newest first. Results that cannot be read are listed as such.
+func Index(dir string) error {
+	runs, err := find(dir)
+	if err != nil {
+		return fmt.Errorf("report: index: %w", err)
+	}
+	slices.SortStableFunc(runs, func(a, b saved) int {
+		return cmp.Or(strings.Compare(b.When, a.When), strings.Compare(a.Link, b.Link))
+	})
+	var page bytes.Buffer
+	err = indexTemplate.Execute(&page, struct {
+		Style template.CSS
+		Runs  []saved
+	}{template.CSS(style), runs})
+	if err != nil {
+		return fmt.Errorf("report: index: %w", err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, IndexFile), page.Bytes(), 0o644); err != nil {
+		return fmt.Errorf("report: index: %w", err)
+	}
+	return nil
+}
+
+func find(dir string) ([]saved, error) {
+	var runs []saved
+	err := fs.WalkDir(os.DirFS(dir), ".", func(name string, e fs.DirEntry, err error) error {
+		if err != nil || e.IsDir() || e.Name() != ResultsFile {
+			return err
+		}
+		runs = append(runs, load(dir, name))
+		return nil
+	})
+	return runs, err
+}
+
+// load never fails, so that one broken run does not hide the others.
+func load(dir, name string) saved {
+	run := saved{Link: path.Join(path.Dir(name), PageFile)}
+	text, err := os.ReadFile(filepath.Join(dir, filepath.FromSlash(name)))
+	if err != nil {
+		run.Problem = err.Error()
+		return run
+	}
+	var r check.Result
+	if err := json.Unmarshal(text, &r); err != nil {
+		run.Problem = name + " cannot be read: " + err.Error()
+		return run
+	}
+	h := header(r)
+	run.Scenario, run.Seed, run.When = scenario(r), h.Seed, started(h)
+	run.Verdict, run.Figures, run.TakeOver = verdictOf(r), r.Figures, both(r.Figures)
+	return run
+}

@@ -1,0 +1,123 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/ringfence/ringfence/lab/check"
+	"github.com/ringfence/ringfence/lab/history"
+)
+
+// verdict is one in words and a sign, so that nothing rests on colour.
+type verdict struct {
+	Sign, Word, Sentence string
+	Tone                 tone
+}
+
+// tone is how something is meant; page and terminal have a colour for each.
+type tone string
+
+const (
+	good  tone = "good"
+	bad   tone = "bad"
+	doubt tone = "doubt"
+	plain tone = "plain"
+)
+
+func verdictOf(r check.Result) verdict {
+	v := verdict{Sign: "?", Word: string(check.Unknown), Tone: doubt, Sentence: "This run does not count."}
+	switch r.Verdict {
+	case check.Valid:
+		v = verdict{"✓", string(r.Verdict), valid(r.Figures), good}
+	case check.Invalid:
+		v = verdict{"✗", string(r.Verdict), invalid(r), bad}
+	case check.Unknown:
+		if len(r.Doubts) > 0 {
+			v.Sentence = "This run does not count: " + r.Doubts[0]
+		}
+	}
+	return v
+}
+
+func valid(f check.Figures) string {
+	return fmt.Sprintf("Nothing stale got in: %s under an old token, and none landed.", count(f.StaleAttempts, "attempt"))
+}
+
+func invalid(r check.Result) string {
+	f := r.Figures
+	switch {
+	case f.StaleAccepted > 0:
+		return fmt.Sprintf("%s landed behind a newer token.", count(f.StaleAccepted, "stale write"))
+	case f.Lost > 0:
+		return fmt.Sprintf("%s missing from the databases.", count(f.Lost, "acknowledged write"))
+	case f.FalseRefusals > 0:
+		return fmt.Sprintf("The rightful leader was refused: %s.", count(f.FalseRefusals, "false refusal"))
+	case len(r.Problems) > 0:
+		return fmt.Sprintf("What must never happen has happened: %s.", count(len(r.Problems), "violation"))
+	}
+	return "What must never happen has happened."
+}
+
+func count(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+// header is never nil; a history whose first line is missing has none.
+func header(r check.Result) history.Header {
+	if r.Header == nil {
+		return history.Header{Scenario: "a run without a header"}
+	}
+	h := *r.Header
+	h.Scenario = cmp.Or(h.Scenario, "a run without a name")
+	return h
+}
+
+// brief is a duration as people read it.
+func brief(d history.Duration) string {
+	t := time.Duration(d)
+	switch {
+	case t >= 10*time.Second:
+		return t.Round(100 * time.Millisecond).String()
+	case t >= 10*time.Millisecond:
+		return t.Round(time.Millisecond).String()
+	}
+	return t.Round(10 * time.Microsecond).String()
+}
+
+// takeOver is the median and the longest, or two dashes.
+func takeOver(f check.Figures) (median, longest string) {
+	if len(f.TakeOvers) == 0 {
+		return "-", "-"
+	}
+	all := slices.Sorted(slices.Values(f.TakeOvers))
+	middle := all[len(all)/2]
+	if len(all)%2 == 0 {
+		middle = (middle + all[len(all)/2-1]) / 2
+	}
+	return brief(middle), brief(all[len(all)-1])
+}
+
+// both is takeOver in one cell of a table.
+func both(f check.Figures) string {
+	median, longest := takeOver(f)
+	if median == "-" {
+		return "-"
+	}
+	return median + " (" + longest + ")"
+}
+
+// place is where in a run something is: a problem's process and operation, as far as it has them.
+func place(p check.Problem) string {
+	switch {
+	case p.Process != "" && p.Op != "":
+		return p.Process + ", " + p.Op
+	case p.Process == "":
+		return p.Op
+	}
+	return p.Process
+}

@@ -1,0 +1,141 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/lab/history"
+)
+
+func TestAJumpMovesTheWallReadingAlone(t *testing.T) {
+	for _, by := range []time.Duration{time.Hour, -time.Hour, 1500 * time.Millisecond} {
+		now := time.Now()
+		moved := jumped(now, by)
+		if d := moved.Sub(now); d != 0 {
+			t.Errorf("%s: the monotonic reading has moved by %s", by, d)
+		}
+		if d := moved.Round(0).Sub(now.Round(0)); d != by {
+			t.Errorf("the wall reading has moved by %s, not by %s", d, by)
+		}
+		if now.Sub(moved.Add(time.Second)) != -time.Second {
+			t.Errorf("%s: it cannot be counted with", by)
+		}
+	}
+}
+
+// leased is an elector whose one term is confirmed for as long as the test wants.
+type leased struct {
+	fence.Elector
+	keeper *fence.Keeper
+}
+
+type nothing struct{}
+
+func (nothing) Acknowledge(context.Context) error { return nil }
+func (nothing) Release(context.Context) error     { return nil }
+
+const lease = 200 * time.Millisecond
+
+func (l *leased) Campaign(context.Context, fence.Resource, string) (term *fence.Term, err error) {
+	term, l.keeper = fence.NewTerm(fence.Claim{Resource: "orders", Token: 7}, time.Now(), lease, nothing{})
+	return term, nil
+}
+
+// confirm keeps the term for a while.
+func (l *leased) confirm(d time.Duration) {
+	for end := time.Now().Add(d); time.Now().Before(end); time.Sleep(lease / 10) {
+		l.keeper.Confirm(time.Now())
+	}
+}
+
+// outlasted is how a term goes whose clock jumps: was it kept while it was confirmed, and lost in time when it was not any more?
+func outlasted(t *testing.T, read func(time.Time) time.Time) (kept, lostInTime bool) {
+	t.Helper()
+	inner := &leased{}
+	j := &jumpy{Elector: inner, timeout: lease, clock: read}
+	term, err := j.Campaign(t.Context(), "orders", "test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	inner.confirm(3 * lease)
+	kept = term.State() == fence.Active
+	// From here on the clock alone may end it: nobody says that the term inside is lost.
+	deadline := term.Deadline()
+	lostInTime = !deadline.After(time.Now().Add(2 * lease))
+	_ = term.Resign(t.Context())
+	j.following.Wait()
+	return kept, lostInTime
+}
+
+func TestTheLeaseIsOnTheMonotonicClock(t *testing.T) {
+	for _, by := range []time.Duration{time.Hour, -time.Hour} {
+		t.Run(fmt.Sprint(by), func(t *testing.T) {
+			right, wrong := newSteering(), newSteering()
+			right.goOn()
+			wrong.goOn()
+			if kept, inTime := outlasted(t, right.clock(by)); !kept || !inTime {
+				t.Errorf("kept while confirmed: %t, lost in time: %t", kept, inTime)
+			}
+			wall := wrong.clock(by)
+			kept, inTime := outlasted(t, func(at time.Time) time.Time { return wall(at).Round(0) })
+			if kept && inTime {
+				t.Error("without the monotonic reading it goes as well: the jump is none")
+			}
+		})
+	}
+}
+
+// becomes waits for the term's next state.
+func becomes(t *testing.T, term *fence.Term, want fence.State) {
+	t.Helper()
+	for {
+		state, changed := term.Watch()
+		if state == want {
+			return
+		}
+		if state == fence.Lost {
+			t.Fatalf("the term is lost, and not %s", want)
+		}
+		<-changed
+	}
+}
+
+func TestATermThatIsLostInsideIsLost(t *testing.T) {
+	inner := &leased{}
+	j := &jumpy{Elector: inner, timeout: lease, clock: newSteering().clock(time.Hour)}
+	term, err := j.Campaign(t.Context(), "orders", "test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	inner.keeper.Suspend()
+	becomes(t, term, fence.Suspended)
+	inner.keeper.Confirm(time.Now())
+	becomes(t, term, fence.Active)
+	inner.keeper.Lose(fence.ErrDeposed)
+	<-term.Context().Done()
+	if !errors.Is(context.Cause(term.Context()), fence.ErrDeposed) {
+		t.Error(context.Cause(term.Context()))
+	}
+	j.following.Wait()
+}
+
+func TestALeaderKeepsItsTermWhenTheClockJumps(t *testing.T) {
+	s := newStage(t)
+	for _, by := range []time.Duration{time.Hour, -time.Hour} {
+		c := s.config("worker-" + by.String())
+		c.ClockJump = by
+		a := s.start(c)
+		a.writes(5)
+		a.w.steer.goOn()
+		time.Sleep(session + session/2) // longer than a term that is not confirmed
+		a.writes(5)
+		if len(a.terms(history.Lost)) > 0 || len(a.terms(history.Standing)) != 1 {
+			t.Errorf("%s: %+v", by, a.events(func(e history.Event) bool { return e.Kind == history.Term }))
+		}
+		a.stop()
+	}
+}

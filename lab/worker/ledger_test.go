@@ -1,0 +1,106 @@
+package worker
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/ringfence/ringfence/lab"
+	"github.com/ringfence/ringfence/lab/history"
+)
+
+func TestALeaderKeepsBothLedgersAndTellsOfIt(t *testing.T) {
+	s := newStage(t)
+	for _, m := range []lab.Manners{lab.Reckless, lab.Good} {
+		c := s.config("worker-" + string(m))
+		c.Manners = m
+		r := s.start(c)
+		token := r.leads(1)
+		r.writes(25)
+		if code := r.stop(); code != ExitDone {
+			t.Errorf("exit code %d", code)
+		}
+		var states []history.State
+		for _, e := range r.events(func(e history.Event) bool { return e.Kind == history.Term }) {
+			states = append(states, e.State)
+		}
+		if want := []history.State{history.Standing, history.Won, history.Ready, history.Left}; !slices.Equal(states, want) {
+			t.Errorf("%q: the term went %v, want %v", m, states, want)
+		}
+		found := s.evidence()
+		s.judge(r, found)
+		for store, all := range found {
+			if last := all[len(all)-1]; last.token != token || !strings.HasPrefix(last.op, c.Name+".") {
+				t.Errorf("%q: %s ends with %v", m, store, last)
+			}
+		}
+		raises := r.events(func(e history.Event) bool { return e.Do == history.Raise && e.Token == token })
+		if len(raises) != 4 || raises[1].Outcome != history.OK || raises[3].Outcome != history.OK {
+			t.Errorf("%q: raises %+v", m, raises)
+		}
+	}
+	var without int
+	s.must(s.db.QueryRow(s.ctx, "select count(*) from ledger where carried is distinct from token::text").Scan(&without))
+	if without != 0 {
+		t.Errorf("%d entries of sessions that did not carry their token", without)
+	}
+}
+
+func TestADeposedLeaderWritesOnAndIsRefusedUnlessNothingRefuses(t *testing.T) {
+	for _, route := range []lab.Route{lab.Guarded, lab.Embedded, lab.Direct} {
+		t.Run(string(route), func(t *testing.T) {
+			s := newStage(t)
+			one, two := s.config("worker-1"), s.config("worker-2")
+			if route != lab.Guarded {
+				one, two = s.round(one, route), s.round(two, route)
+			}
+			a := s.start(one)
+			token := a.leads(1)
+			a.writes(10)
+			b := s.start(two)
+			s.stands(2)
+			s.depose(token)
+			b.writes(10)
+			s.await("it has left", func() bool { return len(a.terms(history.Left)) == 1 })
+			a.stop()
+			b.stop()
+			found := s.evidence()
+			s.judge(a, found)
+			s.judge(b, found)
+			for _, store := range []string{"postgres", "redis"} {
+				late, stale := behind(found[store]), a.returns(store, history.Stale)
+				if route == lab.Direct && (len(late) == 0 || len(stale) > 0) {
+					t.Errorf("%s without a fence: %d entries came late, %d were refused", store, len(late), len(stale))
+				}
+				if route != lab.Direct && (len(late) > 0 || len(stale) < refusals) {
+					t.Errorf("%s: %d entries came late, %d were refused: %v", store, len(late), len(stale), late)
+				}
+			}
+			if lost := a.terms(history.Lost); len(lost) != 1 || !strings.Contains(lost[0].Text, "deposed") {
+				t.Errorf("lost: %+v", lost)
+			}
+		})
+	}
+}
+
+func TestAGoodLeaderStopsWithItsTerm(t *testing.T) {
+	s := newStage(t)
+	c := s.config("worker-1")
+	c.Manners = lab.Good
+	a := s.start(c)
+	token := a.leads(1)
+	a.writes(10)
+	b := s.start(s.config("worker-2"))
+	s.stands(2)
+	s.depose(token)
+	b.writes(10)
+	s.await("it has left", func() bool { return len(a.terms(history.Left)) == 1 })
+	for _, store := range []string{"postgres", "redis"} {
+		if n := len(a.returns(store, history.Stale)); n > 1 {
+			t.Errorf("it was refused %d times by %s", n, store)
+		}
+	}
+	a.stop()
+	b.stop()
+	s.judge(a, s.evidence())
+}

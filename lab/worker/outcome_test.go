@@ -1,0 +1,218 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	driver "github.com/redis/go-redis/v9"
+
+	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/lab"
+	"github.com/ringfence/ringfence/lab/history"
+	pgstore "github.com/ringfence/ringfence/store/postgres"
+	redisstore "github.com/ringfence/ringfence/store/redis"
+)
+
+// answer is what go-redis makes of an error of the server.
+type answer string
+
+func (a answer) Error() string { return string(a) }
+func (answer) RedisError()     {}
+
+var _ driver.Error = answer("")
+
+func TestOutcomesSayWhatIsKnown(t *testing.T) {
+	claim := fence.Claim{Resource: lab.Resource, Token: 7}
+	pg := func(severity, code string) error {
+		return fmt.Errorf("exec: %w", &pgconn.PgError{Severity: severity, Code: code, Message: "says the server"})
+	}
+	refusal := func(r fence.Reason) error {
+		return fmt.Errorf("at db: %w", &fence.Refusal{Reason: r, Message: "says the store"})
+	}
+	for what, c := range map[string]struct {
+		got  result
+		want history.Outcome
+		text string
+	}{
+		"begin, stale":                {beforeCommit(pg("FATAL", "RF001"), claim), history.Stale, "RF001"},
+		"begin, other issuer":         {beforeCommit(pg("FATAL", "RF004"), claim), history.Refused, "RF004"},
+		"insert, session ended":       {beforeCommit(pg("FATAL", "57P01"), claim), history.Failed, ""},
+		"insert, connection broken":   {beforeCommit(io.ErrUnexpectedEOF, claim), history.Failed, ""},
+		"insert, timeout":             {beforeCommit(context.DeadlineExceeded, claim), history.Failed, ""},
+		"commit":                      {committed(nil), history.OK, ""},
+		"commit, stale":               {committed(pg("FATAL", "RF001")), history.Unknown, "RF001"},
+		"commit, session ended":       {committed(pg("FATAL", "57P01")), history.Unknown, "57P01"},
+		"commit, not serializable":    {committed(pg("ERROR", "40001")), history.Failed, "40001"},
+		"commit, rolled back":         {committed(pgx.ErrTxCommitRollback), history.Failed, ""},
+		"commit, connection broken":   {committed(io.ErrUnexpectedEOF), history.Unknown, ""},
+		"commit, connection closed":   {committed(pgconn.ErrConnClosed), history.Unknown, ""},
+		"commit, timeout":             {committed(context.DeadlineExceeded), history.Unknown, ""},
+		"session, stale":              {unsent(redisstore.Refused(answer("STALETOKEN older"), claim), redisstore.Code), history.Stale, "STALETOKEN older"},
+		"session, other issuer":       {unsent(redisstore.Refused(answer("ISSUER other"), claim), redisstore.Code), history.Refused, "ISSUER other"},
+		"session, connection refused": {unsent(&net.OpError{Op: "dial", Err: errors.New("refused")}, redisstore.Code), history.Failed, ""},
+		"script":                      {ran(nil, claim), history.OK, ""},
+		"script, stale":               {ran(answer("STALETOKEN older"), claim), history.Unknown, "STALETOKEN older"},
+		"script, not allowed":         {ran(answer("NOTALLOWED EVAL"), claim), history.Refused, "NOTALLOWED EVAL"},
+		"script, connection broken":   {ran(io.EOF, claim), history.Unknown, ""},
+		"script, loading":             {ran(answer("LOADING Redis is loading"), claim), history.Failed, ""},
+		"script, error in the middle": {ran(answer("OOM command not allowed script: 1, on @user_script:1."), claim), history.Unknown, ""},
+		"claim, stale":                {underClaim(refusal(fence.Stale)), history.Stale, "STALETOKEN"},
+		"claim, not raised":           {underClaim(refusal(fence.NotLeader)), history.Refused, "NOTLEADER"},
+		"claim, answer lost":          {underClaim(fmt.Errorf("%w: %w", redisstore.ErrUnknown, refusal(fence.Stale))), history.Unknown, ""},
+		"claim, out of reach":         {underClaim(redisstore.ErrNotRun), history.Failed, ""},
+		"claim, the script's own":     {underClaim(answer("ERR wrong type")), history.Unknown, ""},
+		"raise":                       {raised(nil, pgstore.Code), history.OK, ""},
+		"raise, stale":                {raised(refusal(fence.Stale), pgstore.Code), history.Unknown, "RF001"},
+		"raise, not revoked":          {raised(refusal(fence.Unrevoked), pgstore.Code), history.Unknown, "RF006"},
+		"raise, other issuer":         {raised(refusal(fence.OtherIssuer), pgstore.Code), history.Refused, "RF004"},
+		"raise, out of reach":         {raised(errNotAsked, pgstore.Code), history.Failed, ""},
+		"raise, connection broken":    {raised(io.EOF, pgstore.Code), history.Unknown, ""},
+	} {
+		if c.got.outcome != c.want || !strings.HasPrefix(c.got.text(), c.text) {
+			t.Errorf("%s: %s %q, want %s %q", what, c.got.outcome, c.got.text(), c.want, c.text)
+		}
+	}
+}
+
+// link is a relay in which either direction can be held.
+type link struct {
+	listener net.Listener
+	target   string
+	passing  sync.WaitGroup
+
+	mu       sync.Mutex
+	changed  *sync.Cond
+	up, down bool // held
+	over     bool
+	open     []net.Conn
+}
+
+func newLink(t *testing.T, target string) *link {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := &link{listener: listener, target: target}
+	l.changed = sync.NewCond(&l.mu)
+	l.passing.Go(l.serve)
+	t.Cleanup(l.close)
+	return l
+}
+
+func (l *link) close() {
+	_ = l.listener.Close()
+	l.mu.Lock()
+	l.over = true
+	l.changed.Broadcast()
+	for _, c := range l.open {
+		_ = c.Close()
+	}
+	l.mu.Unlock()
+	l.passing.Wait()
+}
+
+func (l *link) serve() {
+	for {
+		client, err := l.listener.Accept()
+		if err != nil {
+			return
+		}
+		server, err := net.Dial("tcp", l.target)
+		if err != nil {
+			_ = client.Close()
+			continue
+		}
+		l.mu.Lock()
+		l.open = append(l.open, client, server)
+		l.mu.Unlock()
+		l.passing.Go(func() { l.pass(server, client, &l.up) })
+		l.passing.Go(func() { l.pass(client, server, &l.down) })
+	}
+}
+
+func (l *link) pass(to, from net.Conn, held *bool) {
+	defer to.Close()
+	buf := make([]byte, 4096)
+	for {
+		n, err := from.Read(buf)
+		l.mu.Lock()
+		for *held && !l.over {
+			l.changed.Wait()
+		}
+		l.mu.Unlock()
+		if _, werr := to.Write(buf[:n]); err != nil || werr != nil {
+			return
+		}
+	}
+}
+
+func (l *link) hold(up, down bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.up, l.down = up, down
+	l.changed.Broadcast()
+}
+
+func TestAnAnswerThatIsHeldIsUnknownAndNothingHangs(t *testing.T) {
+	s := newStage(t)
+	claim := fence.Claim{Resource: lab.Resource, Token: 7}
+	for name, held := range map[string]struct{ up, down bool }{"answer": {down: true}, "request": {up: true}} {
+		t.Run(name, func(t *testing.T) {
+			pg, rd := newLink(t, sharedPG.Addr()), newLink(t, sharedRD.Addr())
+			c := s.round(s.config("worker-"+name), lab.Direct)
+			c.Deadline = 300 * time.Millisecond
+			c.Postgres = "postgres://round@" + pg.listener.Addr().String() + "/" + s.database + "?sslmode=disable"
+			c.Redis = "redis://" + rd.listener.Addr().String()
+			w := newWorker(c, func(e history.Event) {
+				if isInside(e) { // all is done but COMMIT
+					pg.hold(held.up, held.down)
+				}
+			}, newSteering())
+
+			p, err := w.postgresUnder(claim)
+			s.must(err)
+			defer p.close()
+			w.steer.stopInside()
+			close(w.steer.on)
+			s.known(p, "postgres", name, history.Unknown, held.down)
+			s.known(p, "postgres", name+"-next", history.Failed, false)
+
+			r, err := w.redisUnder(claim)
+			s.must(err)
+			defer r.close()
+			s.known(r, "redis", name+"-first", history.OK, true)
+			rd.hold(held.up, held.down)
+			s.known(r, "redis", name, history.Unknown, held.down)
+			s.known(r, "redis", name+"-next", history.Failed, false)
+			pg.hold(false, false)
+			rd.hold(false, false)
+		})
+	}
+}
+
+// known makes one write, which has to end in time, and compares what is known of it with what is so.
+func (s *stage) known(w writer, store, op string, want history.Outcome, landed bool) {
+	s.t.Helper()
+	began := time.Now()
+	r := w.write(s.ctx, op, 7)
+	if took := time.Since(began); r.outcome != want || took > 2*time.Second {
+		s.t.Errorf("%s, %s: %s after %s: %s", store, op, r.outcome, took, r.text())
+	}
+	is := func() bool { return slices.Contains(s.evidence()[store], entryOf{op, 7}) }
+	if landed {
+		s.await("it has landed", is)
+	} else if is() {
+		s.t.Errorf("%s, %s has landed", store, op)
+	}
+}

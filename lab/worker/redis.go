@@ -1,0 +1,127 @@
+package worker
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	driver "github.com/redis/go-redis/v9"
+
+	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/lab"
+	redisstore "github.com/ringfence/ringfence/store/redis"
+)
+
+// redisKeys are those of lab.Lua.
+var redisKeys = []string{"ledger", "balance"}
+
+// redis opens the ledger for a term: as the product would have it, or so that connections outlive the term.
+func (w *worker) redis(term *fence.Term, m lab.Manners) (writer, error) {
+	if m == lab.Good && w.c.Route == lab.Guarded && w.c.Flaw == "" {
+		o, err := w.redisOptions()
+		if err != nil {
+			return nil, err
+		}
+		return &ledgerRedis{w: w, db: redisstore.NewClient(term, o), claim: term.Claim()}, nil
+	}
+	return w.redisUnder(w.carried(term.Claim()))
+}
+
+// redisUnder opens the ledger under a claim that the route carries, or does not.
+func (w *worker) redisUnder(c fence.Claim) (writer, error) {
+	if w.c.Route == lab.Embedded {
+		db, err := redisstore.Connect(w.c.Redis, w.c.Name)
+		if err != nil {
+			return nil, fmt.Errorf("LAB_REDIS: %w", err)
+		}
+		return &scriptRedis{w: w, db: db, claim: c, script: redisstore.NewScript(strings.ReplaceAll(lab.Lua, "ARGV[1]", "ARGV[4]"))}, nil
+	}
+	o, err := w.redisOptions()
+	if err != nil {
+		return nil, err
+	}
+	o.ClientName = w.c.Name
+	if w.c.Route == lab.Guarded {
+		o.ClientName = fmt.Sprintf("fence.%s=%s", c.Resource, c.Token)
+	}
+	return &ledgerRedis{w: w, db: driver.NewClient(o), claim: c}, nil
+}
+
+// redisOptions send nothing twice, and wait no longer than for an operation.
+func (w *worker) redisOptions() (*driver.Options, error) {
+	o, err := driver.ParseURL(w.c.Redis)
+	if err != nil {
+		return nil, fmt.Errorf("LAB_REDIS: %w", err)
+	}
+	o.MaxRetries, o.PoolSize, o.DialerRetries = -1, 2, 1
+	o.DialTimeout, o.ReadTimeout, o.WriteTimeout, o.PoolTimeout = w.c.Deadline, w.c.Deadline, w.c.Deadline, w.c.Deadline
+	o.ContextTimeoutEnabled = true
+	return o, nil
+}
+
+// ledgerRedis keeps the ledger in Redis over a session. The session is opened by a command of its own: what a guard answers
+// to that has refused the write before it was sent, which cannot be told from the answer to a script.
+type ledgerRedis struct {
+	w     *worker
+	db    *driver.Client
+	conn  *driver.Conn // the open session, or nil
+	claim fence.Claim
+}
+
+func (l *ledgerRedis) write(ctx context.Context, op string, token fence.Token) result {
+	ctx, cancel := context.WithTimeout(ctx, l.w.c.Deadline)
+	defer cancel()
+	if err := l.open(ctx); err != nil {
+		return unsent(redisstore.Refused(err, l.claim), redisstore.Code)
+	}
+	r := ran(l.conn.Eval(ctx, lab.Lua, redisKeys, entry(op, token)).Err(), l.claim)
+	if r.err != nil {
+		l.drop() // nobody knows what it would say next
+	}
+	return r
+}
+
+func entry(op string, token fence.Token) string { return op + " " + token.String() }
+
+// open makes sure of a session. A driver's connection is dialed, and its name said, with the first command.
+func (l *ledgerRedis) open(ctx context.Context) error {
+	if l.conn != nil {
+		return nil
+	}
+	l.conn = l.db.Conn()
+	err := l.conn.Ping(ctx).Err()
+	if err != nil {
+		l.drop()
+	}
+	return err
+}
+
+func (l *ledgerRedis) drop() {
+	_ = l.conn.Close()
+	l.conn = nil
+}
+
+func (l *ledgerRedis) close() {
+	if l.conn != nil {
+		l.drop()
+	}
+	_ = l.db.Close()
+}
+
+// scriptRedis keeps the ledger in Redis itself, by a script that carries its claim.
+type scriptRedis struct {
+	w      *worker
+	db     *driver.Client
+	script *redisstore.Script
+	claim  fence.Claim
+}
+
+func (s *scriptRedis) write(ctx context.Context, op string, token fence.Token) result {
+	ctx, cancel := context.WithTimeout(ctx, max(s.w.c.Deadline, time.Second))
+	defer cancel()
+	_, err := s.script.Run(ctx, s.db, s.claim, redisKeys, entry(op, token))
+	return underClaim(err)
+}
+
+func (s *scriptRedis) close() { _ = s.db.Close() }

@@ -1,0 +1,411 @@
+package worker
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	driver "github.com/redis/go-redis/v9"
+
+	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/fence/zookeeper"
+	"github.com/ringfence/ringfence/internal/servers"
+	"github.com/ringfence/ringfence/lab"
+	"github.com/ringfence/ringfence/lab/history"
+)
+
+const session = time.Second
+
+// The databases of all tests: wal_level makes the order of commits readable.
+var (
+	sharedOnce sync.Once
+	sharedPG   *servers.Postgres
+	sharedRD   *servers.Redis
+	sharedZK   *servers.ZooKeeper
+	sharedErr  error
+)
+
+func closeShared() {
+	if sharedPG != nil {
+		_ = sharedPG.Close()
+	}
+	if sharedRD != nil {
+		_ = sharedRD.Close()
+	}
+	if sharedZK != nil {
+		_ = sharedZK.Close()
+	}
+}
+
+func startShared() {
+	ctx, cancel := context.WithTimeout(context.Background(), 90*time.Second)
+	defer cancel()
+	sharedPG, sharedErr = servers.StartPostgres(ctx, servers.PostgresOptions{Settings: map[string]string{"wal_level": "logical"}})
+	if sharedErr != nil {
+		return
+	}
+	if sharedRD, sharedErr = servers.StartRedis(ctx, servers.RedisOptions{Args: []string{"--appendonly", "yes", "--appendfsync", "always"}}); sharedErr != nil {
+		return
+	}
+	if sharedZK, sharedErr = servers.StartZooKeeper(ctx, servers.ZooKeeperOptions{Nodes: 1}); sharedErr != nil {
+		return
+	}
+	conn, err := pgx.Connect(ctx, sharedPG.URL("postgres", "postgres"))
+	if err != nil {
+		sharedErr = err
+		return
+	}
+	defer conn.Close(ctx)
+	_, sharedErr = conn.PgConn().Exec(ctx, "create role guard login; create role app login; create role round login in role guard, app").ReadAll()
+}
+
+// stage is a database, a coordinator and a guard for one test.
+type stage struct {
+	t           *testing.T
+	ctx         context.Context
+	database    string
+	root        string
+	zk          *servers.ZooKeeper
+	guard       *exec.Cmd
+	pg, rd      string // addresses of the guard
+	db          *pgx.Conn
+	rdb         *driver.Client
+	coordinator *zookeeper.Coordinator
+}
+
+func newStage(t *testing.T) *stage {
+	t.Helper()
+	sharedOnce.Do(startShared)
+	if sharedErr != nil {
+		t.Fatal(sharedErr)
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), time.Minute)
+	t.Cleanup(cancel)
+	s := &stage{t: t, ctx: ctx, zk: sharedZK, database: "lab_" + strconv.FormatInt(time.Now().UnixNano(), 36)}
+	s.root = "/" + s.database
+	s.makeDatabase()
+	s.rdb = driver.NewClient(&driver.Options{Addr: sharedRD.Addr()})
+	t.Cleanup(func() { _ = s.rdb.Close() })
+	s.must(s.rdb.FlushAll(ctx).Err())
+	out, err := s.program("guard", "install").CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	s.startGuard()
+	s.coordinator, err = zookeeper.Open(ctx, s.coordinatorURL(), zookeeper.Options{SessionTimeout: session})
+	s.must(err)
+	t.Cleanup(func() { _ = s.coordinator.Close() })
+	return s
+}
+
+func (s *stage) must(err error) {
+	s.t.Helper()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+func (s *stage) makeDatabase() {
+	admin, err := pgx.Connect(s.ctx, sharedPG.URL("postgres", "postgres"))
+	s.must(err)
+	defer admin.Close(s.ctx)
+	_, err = admin.Exec(s.ctx, "create database "+s.database+" template template0")
+	s.must(err)
+	s.db, err = pgx.Connect(s.ctx, s.superuser())
+	s.must(err)
+	for _, statement := range strings.Split(lab.Tables, ";\n") { // a slot is made in a transaction of its own
+		_, err = s.db.PgConn().Exec(s.ctx, statement).ReadAll()
+		s.must(err)
+	}
+	s.t.Cleanup(func() {
+		_, err := s.db.Exec(s.ctx, "select pg_drop_replication_slot('lab')")
+		if err != nil {
+			s.t.Error(err)
+		}
+		_ = s.db.Close(s.ctx)
+	})
+}
+
+func (s *stage) superuser() string      { return sharedPG.URL("postgres", s.database) }
+func (s *stage) coordinatorURL() string { return "zk://" + s.zk.Addr() + s.root }
+
+// program is one of ours.
+func (s *stage) program(name string, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(s.ctx, filepath.Join(programs, name), args...)
+	cmd.Env = append(os.Environ(),
+		"GUARD_POSTGRES_UPSTREAM="+sharedPG.URL("guard", s.database), "GUARD_POSTGRES_ADMIN="+s.superuser(), "GUARD_POSTGRES_LEADERS=app",
+		"GUARD_REDIS_UPSTREAM="+sharedRD.URL(), "GUARD_COORDINATOR="+s.coordinatorURL(), "GUARD_ADMIT_TIMEOUT=5s",
+		"LEADER_COORDINATOR="+s.coordinatorURL(), "LEADER_SESSION_TIMEOUT="+session.String(),
+		"LEADER_STORES="+fmt.Sprintf("postgres://app@%s/%s,redis://%s", s.pg, s.database, s.rd), "LEADER_GRACE=200ms")
+	return cmd
+}
+
+func (s *stage) startGuard() {
+	s.t.Helper()
+	s.pg, s.rd = free(s.t), free(s.t)
+	page := free(s.t)
+	s.guard = s.program("guard", "serve")
+	s.guard.Env = append(s.guard.Env, "GUARD_POSTGRES_LISTEN="+s.pg, "GUARD_REDIS_LISTEN="+s.rd, "GUARD_HTTP_LISTEN="+page)
+	var log bytes.Buffer
+	s.guard.Stderr = &log
+	s.must(s.guard.Start())
+	s.t.Cleanup(func() {
+		_ = s.guard.Process.Kill()
+		_ = s.guard.Wait()
+		if s.t.Failed() {
+			s.t.Logf("guard:\n%s", log.String())
+		}
+	})
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	s.await("the guard is ready", func() bool {
+		answer, err := client.Get("http://" + page + "/readyz")
+		if err == nil {
+			_ = answer.Body.Close()
+		}
+		return err == nil && answer.StatusCode == http.StatusOK
+	})
+}
+
+func free(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+// await polls until something is so.
+func (s *stage) await(what string, so func() bool) {
+	s.t.Helper()
+	for deadline := time.Now().Add(10 * time.Second); !so(); time.Sleep(2 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			s.t.Fatalf("it does not happen that %s", what)
+		}
+	}
+}
+
+// config is a worker's on this stage.
+func (s *stage) config(name string) Config {
+	return Config{
+		Name: name, Coordinator: s.coordinatorURL(), Session: session, Pause: 2 * time.Millisecond, Deadline: 2 * time.Second,
+		Postgres: fmt.Sprintf("postgres://app@%s/%s", s.pg, s.database), Redis: "redis://" + s.rd, Route: lab.Guarded, Kind: lab.Ledger,
+		Journal: sharedPG.URL("app", s.database), World: s.superuser(),
+	}
+}
+
+// round sends a worker round the guard.
+func (s *stage) round(c Config, r lab.Route) Config {
+	c.Route, c.Postgres, c.Redis = r, sharedPG.URL("round", s.database), sharedRD.URL()
+	return c
+}
+
+func environment(c Config) []string {
+	return []string{
+		"LAB_NAME=" + c.Name, "LAB_COORDINATOR=" + c.Coordinator, "LAB_SESSION=" + c.Session.String(), "LAB_POSTGRES=" + c.Postgres,
+		"LAB_REDIS=" + c.Redis, "LAB_JOURNAL=" + c.Journal, "LAB_WORLD=" + c.World, "LAB_ROUTE=" + string(c.Route), "LAB_KIND=" + string(c.Kind),
+		"LAB_PAUSE=" + c.Pause.String(), "LAB_ROUNDS=" + strconv.FormatInt(c.Rounds, 10), "LAB_FAILPOINT=" + c.Failpoint, "LAB_CHILD=" + c.Child,
+		"LAB_HTTP_LISTEN=" + c.HTTPListen, "LAB_LOG=" + strconv.FormatBool(c.Log),
+	}
+}
+
+// run is a worker that runs, here or as a process of its own.
+type run struct {
+	s    *stage
+	name string
+	w    *worker // nil for a process
+	cmd  *exec.Cmd
+	end  context.CancelFunc
+	done chan struct{}
+	code int
+
+	mu  sync.Mutex
+	all []history.Event
+}
+
+func (r *run) say(e history.Event) {
+	e.At = history.Now()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.all = append(r.all, e)
+}
+
+// events are those that have been said so far and fit.
+func (r *run) events(fit func(history.Event) bool) []history.Event {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.DeleteFunc(slices.Clone(r.all), func(e history.Event) bool { return !fit(e) })
+}
+
+// start runs a worker in this process.
+func (s *stage) start(c Config) *run {
+	ctx, cancel := context.WithCancel(s.ctx)
+	r := &run{s: s, name: c.Name, end: cancel, done: make(chan struct{})}
+	r.w = newWorker(c, r.say, newSteering())
+	go func() {
+		defer close(r.done)
+		r.code = r.w.run(ctx, s.t.Output())
+	}()
+	s.t.Cleanup(func() { r.stop() })
+	return r
+}
+
+// launch runs a program, whose events are on its output.
+func (s *stage) launch(cmd *exec.Cmd) *run {
+	s.t.Helper()
+	r := &run{s: s, cmd: cmd, done: make(chan struct{}), end: func() { _ = cmd.Process.Signal(syscall.SIGTERM) }}
+	out, err := cmd.StdoutPipe()
+	s.must(err)
+	cmd.Stderr = s.t.Output()
+	s.must(cmd.Start())
+	go func() {
+		defer close(r.done)
+		if err := history.Each(out, func(e history.Event) error { r.say(e); return nil }); err != nil {
+			s.t.Error(err)
+		}
+		_ = cmd.Wait()
+		r.code = cmd.ProcessState.ExitCode()
+	}()
+	s.t.Cleanup(func() { r.stop() })
+	return r
+}
+
+func (s *stage) process(c Config) *run {
+	cmd := s.program("worker")
+	cmd.Env = append(cmd.Env, environment(c)...)
+	return s.launch(cmd)
+}
+
+// stop ends the worker in good order and returns its exit code.
+func (r *run) stop() int {
+	r.end()
+	return r.wait()
+}
+
+func (r *run) wait() int {
+	r.s.t.Helper()
+	select {
+	case <-r.done:
+	case <-time.After(20 * time.Second):
+		r.s.t.Error("the worker does not end")
+	}
+	return r.code
+}
+
+// returns are the outcomes of one kind in one store.
+func (r *run) returns(store string, o history.Outcome) []history.Event {
+	return r.events(func(e history.Event) bool {
+		return e.Kind == history.Return && e.Do == history.Write && e.Store == store && e.Outcome == o
+	})
+}
+
+func (r *run) terms(state history.State) []history.Event {
+	return r.events(func(e history.Event) bool { return e.Kind == history.Term && e.State == state })
+}
+
+// writes waits until a worker has written so often more in both stores.
+func (r *run) writes(n int) {
+	r.s.t.Helper()
+	pg, rd := len(r.returns("postgres", history.OK))+n, len(r.returns("redis", history.OK))+n
+	r.s.await("the worker writes", func() bool {
+		return len(r.returns("postgres", history.OK)) >= pg && len(r.returns("redis", history.OK)) >= rd
+	})
+}
+
+// leads waits for the worker's next term and returns its token.
+func (r *run) leads(n int) fence.Token {
+	r.s.t.Helper()
+	r.s.await("the worker leads", func() bool { return len(r.terms(history.Ready)) >= n })
+	return r.terms(history.Ready)[n-1].Token
+}
+
+// stands waits until so many are in the queue.
+func (s *stage) stands(n int) {
+	s.t.Helper()
+	s.await("they stand", func() bool {
+		queue, err := s.coordinator.Candidates(s.ctx, lab.Resource)
+		return err == nil && len(queue) == n
+	})
+}
+
+func (s *stage) depose(t fence.Token) {
+	s.t.Helper()
+	ok, err := s.coordinator.Depose(s.ctx, lab.Resource, t)
+	if err != nil || !ok {
+		s.t.Fatal(ok, err)
+	}
+}
+
+// entry is a write that a database holds.
+type entryOf struct {
+	op    string
+	token fence.Token
+}
+
+var inserted = regexp.MustCompile(`table public\.ledger: INSERT: op\[text\]:'([^']*)' token\[bigint\]:(\d+)`)
+
+// evidence is what both databases hold, in the order of commits.
+func (s *stage) evidence() map[string][]entryOf {
+	s.t.Helper()
+	found := map[string][]entryOf{}
+	rows, err := s.db.Query(s.ctx, "select data from pg_logical_slot_peek_changes('lab', null, null)")
+	s.must(err)
+	changes, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	s.must(err)
+	for _, c := range changes {
+		if m := inserted.FindStringSubmatch(c); m != nil {
+			found["postgres"] = append(found["postgres"], s.entry(m[1], m[2]))
+		}
+	}
+	list, err := s.rdb.LRange(s.ctx, "ledger", 0, -1).Result()
+	s.must(err)
+	for _, e := range list {
+		op, token, _ := strings.Cut(e, " ")
+		found["redis"] = append(found["redis"], s.entry(op, token))
+	}
+	return found
+}
+
+func (s *stage) entry(op, token string) entryOf {
+	t, err := fence.ParseToken(token)
+	s.must(err)
+	return entryOf{op, t}
+}
+
+// behind are entries that follow one with a newer token.
+func behind(all []entryOf) (late []entryOf) {
+	newest := fence.Token(0)
+	for _, e := range all {
+		if e.token < newest {
+			late = append(late, e)
+		}
+		newest = max(newest, e.token)
+	}
+	return late
+}
+
+// judge compares what a worker was told with what the database holds.
+func (s *stage) judge(r *run, found map[string][]entryOf) {
+	s.t.Helper()
+	for _, e := range r.events(func(e history.Event) bool { return e.Kind == history.Return && e.Do == history.Write }) {
+		there := slices.Contains(found[e.Store], entryOf{e.Op, e.Token})
+		if there != (e.Outcome == history.OK) && e.Outcome != history.Unknown {
+			s.t.Errorf("%s was %s (%s), and in the database: %t", e.Op, e.Outcome, e.Text, there)
+		}
+	}
+}

@@ -1,0 +1,62 @@
+package worker
+
+import (
+	"context"
+	"errors"
+
+	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/lab/history"
+)
+
+// stand is an elector that tells how the worker's elections go, one after the other.
+type stand struct {
+	fence.Elector
+	w    *worker
+	term *fence.Term // the present or last one
+	// leaving is called when a term was given up, before that is told, between before the worker stands again; either may be nil.
+	leaving func(last *fence.Term)
+	between func(ctx context.Context, last *fence.Term)
+}
+
+// Campaign implements fence.Elector.
+func (s *stand) Campaign(ctx context.Context, r fence.Resource, holder string) (*fence.Term, error) {
+	if last := s.leave(); last != nil && s.between != nil {
+		s.between(ctx, last)
+	}
+	s.w.term(history.Standing, fence.Claim{}, "")
+	term, err := s.Elector.Campaign(ctx, r, holder)
+	if err != nil {
+		return nil, err
+	}
+	if s.w.first == 0 {
+		s.w.first = term.Token()
+	}
+	s.w.reached.Store(true)
+	s.w.term(history.Won, term.Claim(), "")
+	s.term = term
+	s.w.watches.Go(func() { s.w.watch(term) })
+	return term, nil
+}
+
+// leave records that the last term was given up, and returns it.
+func (s *stand) leave() *fence.Term {
+	last := s.term
+	if last == nil {
+		return nil
+	}
+	s.w.watches.Wait() // its loss is told first; Lead has resigned it by now
+	if s.leaving != nil {
+		s.leaving(last)
+	}
+	s.w.term(history.Left, last.Claim(), "")
+	s.term = nil
+	return last
+}
+
+// watch tells of the loss of a term as soon as the process can know. A term that was given up was not lost.
+func (w *worker) watch(term *fence.Term) {
+	<-term.Context().Done()
+	if cause := context.Cause(term.Context()); !errors.Is(cause, fence.ErrResigned) {
+		w.term(history.Lost, term.Claim(), lost(term))
+	}
+}

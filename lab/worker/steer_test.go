@@ -1,0 +1,131 @@
+package worker
+
+import (
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/ringfence/ringfence/lab"
+	"github.com/ringfence/ringfence/lab/flaw"
+	"github.com/ringfence/ringfence/lab/history"
+)
+
+func isInside(e history.Event) bool { return e.Kind == history.Fault && e.Fault == "inside" }
+
+func TestATransactionThatStandsInsideIsNotCommittedOnceANewerLeaderIsReady(t *testing.T) {
+	for _, route := range []lab.Route{lab.Guarded, lab.Direct} {
+		t.Run(string(route), func(t *testing.T) {
+			s := newStage(t)
+			one, two := s.config("worker-1"), s.config("worker-2")
+			if route == lab.Direct {
+				one, two = s.round(one, route), s.round(two, route)
+			}
+			a := s.process(one)
+			inside, b := s.supplant(a, two)
+			s.must(a.cmd.Process.Signal(syscall.SIGUSR2))
+			s.await("it has left", func() bool { return len(a.terms(history.Left)) == 1 })
+			if code := a.stop(); code != ExitDone {
+				t.Errorf("exit code %d", code)
+			}
+			b.stop()
+			found := s.evidence()
+			s.judge(a, found)
+			landed := slices.Contains(found["postgres"], entryOf{inside.Op, inside.Token})
+			if landed != (route == lab.Direct) || (len(behind(found["postgres"])) > 0) != (route == lab.Direct) {
+				t.Errorf("the open transaction has landed: %t; late are %v", landed, behind(found["postgres"]))
+			}
+			// RF001 came where the answer to COMMIT was due: from that alone nobody can know.
+			said := a.events(func(e history.Event) bool { return e.Kind == history.Return && e.Op == inside.Op })
+			if route == lab.Guarded && (len(said) != 1 || said[0].Outcome != history.Unknown || !strings.HasPrefix(said[0].Text, "RF001")) {
+				t.Errorf("it was told %+v", said)
+			}
+		})
+	}
+}
+
+// supplant stops a leader inside a transaction, and has another one lead and write. It returns that transaction's Invoke.
+func (s *stage) supplant(a *run, next Config) (inside history.Event, b *run) {
+	s.t.Helper()
+	token := a.leads(1)
+	a.writes(5)
+	s.must(a.cmd.Process.Signal(syscall.SIGUSR1))
+	s.await("it stands inside", func() bool { return len(a.events(isInside)) == 1 })
+	open := a.events(isWritePG)
+	inside = open[len(open)-1]
+	if inside.Kind != history.Invoke {
+		s.t.Fatalf("the last event of Postgres is %+v", inside)
+	}
+	b = s.start(next)
+	s.stands(2)
+	s.depose(token)
+	if next.Route == lab.Guarded {
+		b.writes(2 * lockEvery) // the row that the open transaction had locked, too
+	} else {
+		b.writes(1)
+	}
+	return inside, b
+}
+
+func TestATransactionThatStandsInsideGoesOn(t *testing.T) {
+	s := newStage(t)
+	a := s.start(s.config("worker-1"))
+	a.writes(5)
+	a.w.steer.stopInside()
+	s.await("it stands inside", func() bool { return len(a.events(isInside)) == 1 })
+	a.w.steer.goOn()
+	a.writes(5)
+	a.stop()
+	s.judge(a, s.evidence())
+	if all, ok := a.events(isWritePG), a.returns("postgres", history.OK); len(all) != 2*len(ok) {
+		t.Errorf("%d of %d were acknowledged", len(ok), len(all)/2)
+	}
+}
+
+func isWritePG(e history.Event) bool { return e.Store == "postgres" && e.Do == history.Write }
+
+func TestALeaderThatGetsNoAnswerResigns(t *testing.T) {
+	s := newStage(t)
+	c := s.config("worker-1")
+	c.Health, c.Deadline = 300*time.Millisecond, 200*time.Millisecond
+	a := s.start(c)
+	a.writes(5)
+	s.must(s.guard.Process.Signal(syscall.SIGSTOP))
+	s.await("it resigns", func() bool {
+		return len(a.events(func(e history.Event) bool { return e.Kind == history.Note && strings.HasPrefix(e.Text, "resigns") })) == 1
+	})
+	s.must(s.guard.Process.Signal(syscall.SIGCONT))
+	a.leads(2)
+	a.writes(5)
+	a.stop()
+	s.judge(a, s.evidence())
+	if len(a.terms(history.Lost)) > 0 {
+		t.Error("it has lost a term that it gave up")
+	}
+}
+
+func TestThePoolThatKeepsTheFirstTokenIsSeen(t *testing.T) {
+	s := newStage(t)
+	c := s.config("worker-1")
+	c.Flaw = flaw.FirstToken
+	a := s.start(c)
+	token := a.leads(1)
+	a.writes(5)
+	s.depose(token)
+	second := a.leads(2)
+	s.await("it is refused", func() bool {
+		for _, e := range a.returns("postgres", history.Stale) {
+			if e.Token == second {
+				return true
+			}
+		}
+		return false
+	})
+	a.stop()
+	for _, e := range append(a.returns("postgres", history.OK), a.returns("redis", history.OK)...) {
+		if e.Token != token {
+			t.Errorf("under the second token: %+v", e)
+		}
+	}
+}
