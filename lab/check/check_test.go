@@ -421,13 +421,21 @@ func TestFalseRefusalsAndKillsAreCounted(t *testing.T) {
 
 func TestAnInvalidRunStaysInvalidWhateverDoubts(t *testing.T) {
 	b := goodRun(parts{})
-	b.held = b.held[1:]
+	b.held[0].Token, b.held[len(b.held)-1].Token = b.held[len(b.held)-1].Token, b.held[0].Token
 	all := b.finish()
 	r := judge(t, all[:len(all)-1])
 	wantVerdict(t, r, check.Invalid)
 	if len(r.Doubts) == 0 {
 		t.Error("the missing end is no doubt")
 	}
+}
+
+func TestNothingIsMissingWhereTheDatabasesWereNotAsked(t *testing.T) {
+	b := goodRun(parts{})
+	b.held = b.held[1:]
+	all := b.finish()
+	wantVerdict(t, judge(t, all), check.Invalid)
+	wantVerdict(t, judge(t, all[:len(all)-1]), check.Unknown)
 }
 
 func TestProblemsAreListedInOrderAndNotWithoutEnd(t *testing.T) {
