@@ -25,6 +25,26 @@ demo: deps build ## a paused leader writes: without the guard, and through it
 .PHONY: test
 test: deps ## every test, with the race detector, against real servers
 	$(GO) test -race -timeout 20m ./...
+	cd lab && $(GO) test -race -timeout 20m ./...
+
+.PHONY: lab
+lab: build ## build bin/lab, which runs chaos scenarios, and the programs it needs
+	cd lab && $(GO) build -o ../bin/lab ./cmd/lab
+	cd lab && $(GO) build -o ../bin/lab-worker ./cmd/worker
+	cd lab && $(GO) build -o ../bin/lab-flawed-guard ./cmd/flawed-guard
+
+.PHONY: chaos
+chaos: deps lab ## every scenario with the guard and without it, and every control; CHAOS="leader-paused --seed 7" for some
+	@bin/lab run $(or $(CHAOS),all --compare) && $(if $(CHAOS),true,bin/lab controls)
+
+.PHONY: chaos-smoke
+chaos-smoke: deps lab ## three scenarios and two controls, in under two minutes
+	@bin/lab run leader-paused old-write-in-flight killed-before-publish --quiet
+	@bin/lab controls observe-only memory-mark --quiet
+
+.PHONY: chaos-compose
+chaos-compose: lab ## one scenario on several hosts, where a Docker engine answers
+	@scripts/chaos-compose.sh $(CHAOS)
 
 .PHONY: fuzz
 fuzz: ## fuzz every decoder, 30 s each
@@ -41,5 +61,5 @@ bench-checkpoint: deps build ## a checkpointed step: no fence, fence, guard, by 
 .PHONY: check
 check: ## gofmt, vet and staticcheck
 	@test -z "$$(gofmt -l .)" || { gofmt -l .; echo "run gofmt -w on these"; exit 1; }
-	$(GO) vet ./...
-	$(GO) run $(STATICCHECK) ./...
+	$(GO) vet ./... && $(GO) run $(STATICCHECK) ./...
+	cd lab && $(GO) vet ./... && $(GO) run $(STATICCHECK) ./...

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs the servers that the tests and the demo start: ZooKeeper (with Java),
-# Postgres, Redis and PgBouncer. Only what is missing is installed; run it as
-# often as you like.
+# Postgres, Redis and PgBouncer, and the browser that looks at the lab's reports.
+# Only what is missing is installed; run it as often as you like.
 set -euo pipefail
 
 # find_first CANDIDATE... prints the first candidate that exists: a file, or a
@@ -61,6 +61,7 @@ debian() {
   need postgres postgresql /usr/lib/postgresql/*/bin/postgres /usr/local/pgsql/bin/postgres postgres
   need redis-server redis-server redis-server /usr/bin/redis-server
   need pgbouncer pgbouncer pgbouncer /usr/sbin/pgbouncer
+  need chromium chromium chromium chromium-browser google-chrome
   [[ ${#missing[@]} -eq 0 ]] && return
   apt_install "${missing[@]}"
   printf 'installed  %s\n' "${missing[@]}"
@@ -75,6 +76,7 @@ macos() {
   need postgres postgresql "$opt"/postgresql*/bin/postgres postgres
   need redis-server redis redis-server
   need pgbouncer pgbouncer pgbouncer
+  need chromium google-chrome "/Applications/Google Chrome.app" /Applications/Chromium.app chromium
   [[ ${#missing[@]} -eq 0 ]] && return
   brew install "${missing[@]}"
   printf 'installed  %s\n' "${missing[@]}"
@@ -88,7 +90,7 @@ case "$(uname -s)" in
     else
       echo "deps: this script knows Debian, Ubuntu and macOS. Install by your own means:" >&2
       echo "  ZooKeeper 3.8 or later (set ZOOKEEPER_HOME) with a Java runtime, Postgres server programs" >&2
-      echo "  (initdb and postgres on PATH), redis-server and pgbouncer." >&2
+      echo "  (initdb and postgres on PATH), redis-server, pgbouncer and chromium." >&2
       exit 1
     fi
     ;;

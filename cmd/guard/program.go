@@ -40,6 +40,7 @@ func (p *program) commands() []command {
 		{"serve", "", "accept clients and admit only sessions under a current token", nil, func(p *program, ctx context.Context, c *config, _ []string) error { return p.serve(ctx, c) }},
 		{"install", "[--print]", "make or upgrade what the stores need; --print shows it instead", o.print, func(p *program, ctx context.Context, c *config, _ []string) error { return p.install(ctx, c, o) }},
 		{"status", "[-o table|json]", "print the mark of every resource in every store", o.output, func(p *program, ctx context.Context, c *config, _ []string) error { return p.status(ctx, c, o) }},
+		{"health", "", "ask the guard at GUARD_HTTP_LISTEN on this host whether it is ready: exit 0, or 1 with the reason; for health checks", nil, func(p *program, ctx context.Context, c *config, _ []string) error { return p.health(ctx, c) }},
 		{"adopt", "RESOURCE", "start counting from the present coordinator: ends every session of RESOURCE and forgets its mark", nil, func(p *program, ctx context.Context, c *config, args []string) error {
 			return p.adopt(ctx, c, args)
 		}},

@@ -52,6 +52,12 @@ type spec struct {
 	stop    syscall.Signal              // asks for an orderly stop
 	quit    syscall.Signal              // asks for a fast stop, when the data is thrown away
 	tidy    func()                      // after the last exit, before dir is removed; may be nil
+
+	// Of a Program only.
+	log    string                   // in place of the file in dir
+	env    func() []string          // more of the environment
+	stdout func() (*os.File, error) // in place of the log
+	exited func(*os.ProcessState)   // told of each exit
 }
 
 // Start starts the server again on the same port with the same data, and
@@ -155,7 +161,12 @@ func (p *Process) LogTail(n int) string {
 	return tail(p.logFile(), 0, n)
 }
 
-func (p *Process) logFile() string { return filepath.Join(p.spec.dir, "server.log") }
+func (p *Process) logFile() string {
+	if p.spec.log != "" {
+		return p.spec.log
+	}
+	return filepath.Join(p.spec.dir, "server.log")
+}
 
 // end asks the server to end with sig, and kills it when the limit is over.
 func (p *Process) end(sig syscall.Signal, limit time.Duration) error {

@@ -16,6 +16,7 @@ type running struct {
 	logFrom int64         // where this run's log begins in the file
 	done    chan struct{} // closed when the program has exited and is reaped
 	state   *os.ProcessState
+	exited  func(*os.ProcessState) // may be nil
 
 	mu  sync.Mutex
 	dog *watchdog // while paused
@@ -35,6 +36,9 @@ func (r *running) supervise(cmd *exec.Cmd, started chan<- error) {
 	started <- nil
 	_ = cmd.Wait() // how it exited is in the state
 	r.state = cmd.ProcessState
+	if r.exited != nil {
+		r.exited(r.state)
+	}
 	close(r.done)
 }
 

@@ -50,7 +50,15 @@ func (p *Process) spawn(argv []string) (*running, error) {
 	}
 	cmd := p.cmd(argv)
 	cmd.Stdout, cmd.Stderr = log, log
-	r := &running{done: make(chan struct{}), logFrom: at}
+	if p.spec.stdout != nil {
+		out, err := p.spec.stdout()
+		if err != nil {
+			return nil, err
+		}
+		defer out.Close()
+		cmd.Stdout = out
+	}
+	r := &running{done: make(chan struct{}), logFrom: at, exited: p.spec.exited}
 	started := make(chan error)
 	go r.supervise(cmd, started)
 	if err := <-started; err != nil {
@@ -85,6 +93,9 @@ func (p *Process) cmd(argv []string) *exec.Cmd {
 	c := exec.Command(argv[0], argv[1:]...)
 	c.Dir = p.spec.dir
 	c.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + p.spec.dir, "LC_ALL=C", "TZ=UTC"}
+	if p.spec.env != nil {
+		c.Env = append(c.Env, p.spec.env()...)
+	}
 	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Credential: p.spec.account.credential()}
 	dieWithParent(c.SysProcAttr)
 	return c

@@ -1,0 +1,44 @@
+package main
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+)
+
+func TestHealthSaysWhatReadyzSays(t *testing.T) {
+	_, env := fresh(t)
+	if code, out, errs := invoke(t, env, "health"); code != exitError || out != "" || !strings.Contains(errs, "GUARD_HTTP_LISTEN") {
+		t.Errorf("without an address: exit %d, %q, %q", code, out, errs)
+	}
+	r := serving(t, env...)
+	r.ready(http.StatusServiceUnavailable)
+	if code, _, errs := invoke(t, r.env, "health"); code != exitError || !strings.Contains(errs, "guard install") {
+		t.Errorf("not installed: exit %d, %q", code, errs)
+	}
+	invoke(t, env, "install")
+	r.ready(http.StatusOK)
+	if code, out, errs := invoke(t, r.env, "health"); code != exitDone || out+errs != "" {
+		t.Errorf("ready: exit %d, %q, %q", code, out, errs)
+	}
+	_, port, _ := strings.Cut(r.page, ":")
+	everywhere := append(r.env, "GUARD_HTTP_LISTEN=:"+port)
+	if code, _, errs := invoke(t, everywhere, "health"); code != exitDone {
+		t.Errorf("an address without a host: exit %d, %q", code, errs)
+	}
+}
+
+func TestHealthFailsWhereNobodyAnswers(t *testing.T) {
+	address := freeAddress(t)
+	env := []string{"GUARD_REDIS_UPSTREAM=redis://guard:s3cret@h/0", "GUARD_HTTP_LISTEN=" + address}
+	code, _, errs := invoke(t, env, "health")
+	if code != exitError || !strings.Contains(errs, "no guard answers") || !strings.Contains(errs, address) {
+		t.Errorf("exit %d, %q", code, errs)
+	}
+}
+
+func TestHelpNamesHealth(t *testing.T) {
+	if code, out, _ := invoke(t, nil, "-h"); code != exitDone || !strings.Contains(out, "guard health") {
+		t.Errorf("exit %d:\n%s", code, out)
+	}
+}

@@ -1,0 +1,140 @@
+// Flawed-guard is a guard with a bug that the lab has put there on purpose, named by FLAW (package flaw), to see that the
+// lab finds it. Its other settings are guard's. It guards nothing.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/caarlos0/env/v11"
+	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/ringfence/ringfence/fence/zookeeper"
+	"github.com/ringfence/ringfence/guard"
+	guardpg "github.com/ringfence/ringfence/guard/postgres"
+	guardredis "github.com/ringfence/ringfence/guard/redis"
+	"github.com/ringfence/ringfence/lab/flaw"
+	"github.com/ringfence/ringfence/store"
+	pgstore "github.com/ringfence/ringfence/store/postgres"
+	redisstore "github.com/ringfence/ringfence/store/redis"
+)
+
+// config is what of guard's settings the lab uses.
+type config struct {
+	Flaw             flaw.Name     `env:"FLAW,required"`
+	PostgresListen   string        `env:"GUARD_POSTGRES_LISTEN,required"`
+	PostgresUpstream string        `env:"GUARD_POSTGRES_UPSTREAM,required"`
+	RedisListen      string        `env:"GUARD_REDIS_LISTEN,required"`
+	RedisUpstream    string        `env:"GUARD_REDIS_UPSTREAM,required"`
+	Coordinator      string        `env:"GUARD_COORDINATOR"`
+	HTTPListen       string        `env:"GUARD_HTTP_LISTEN,required"`
+	DrainTimeout     time.Duration `env:"GUARD_DRAIN_TIMEOUT" envDefault:"5s"`
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
+	defer stop()
+	log := slog.New(slog.NewJSONHandler(os.Stderr, nil))
+	if err := serve(ctx, log); err != nil {
+		log.Error("the flawed guard has stopped", "err", err)
+		os.Exit(1)
+	}
+}
+
+func serve(ctx context.Context, log *slog.Logger) (err error) {
+	c, err := env.ParseAs[config]()
+	if err != nil {
+		return err
+	}
+	log.Warn("this guard is flawed on purpose, for the lab: it protects nothing", "flaw", c.Flaw)
+	authority, leave, err := c.authority(ctx, log)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, leave()) }()
+	registry := prometheus.NewRegistry()
+	metrics := guard.NewMetrics(registry)
+	protocols, err := c.protocols(ctx, log, metrics, authority)
+	for _, p := range protocols {
+		defer p.Close()
+	}
+	if err != nil {
+		return err
+	}
+	var servers []*guard.Server
+	for i, address := range []string{c.PostgresListen, c.RedisListen} {
+		listener, err := net.Listen("tcp", address)
+		if err != nil {
+			return err
+		}
+		defer listener.Close()
+		servers = append(servers, &guard.Server{
+			Protocol: protocols[i], Listener: listener, Log: log, Metrics: metrics, DrainTimeout: c.DrainTimeout,
+		})
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	for _, s := range servers {
+		group.Go(func() error { return s.Serve(ctx) })
+	}
+	group.Go(func() error { return servePage(ctx, c.HTTPListen, guard.Handler(protocols, registry, ctx.Done())) })
+	return group.Wait()
+}
+
+// servePage serves until ctx ends.
+func servePage(ctx context.Context, address string, h http.Handler) error {
+	page := &http.Server{Addr: address, Handler: h, ReadHeaderTimeout: 5 * time.Second}
+	unhook := context.AfterFunc(ctx, func() { _ = page.Close() })
+	defer unhook()
+	if err := page.ListenAndServe(); !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return nil
+}
+
+// authority is as guard has it, and as the flaw wants it.
+func (c config) authority(ctx context.Context, log *slog.Logger) (store.Authority, func() error, error) {
+	if c.Coordinator == "" {
+		return flaw.Authority(c.Flaw, store.Unverified{}), func() error { return nil }, nil
+	}
+	coordinator, err := zookeeper.Open(ctx, c.Coordinator, zookeeper.Options{Logger: log})
+	if err != nil {
+		return nil, nil, fmt.Errorf("GUARD_COORDINATOR: %w", err)
+	}
+	return flaw.Authority(c.Flaw, store.Elected{Observer: coordinator}), coordinator.Close, nil
+}
+
+// protocols are Postgres and Redis, with the flaw. What it has made is returned with an error too.
+func (c config) protocols(ctx context.Context, log *slog.Logger, m *guard.Metrics, who store.Authority) ([]guard.Protocol, error) {
+	admission := func(name string, real store.Store, end flaw.End) (*store.Admission, error) {
+		flawed, err := flaw.Store(c.Flaw, real, end, log.With("protocol", name))
+		return &store.Admission{Store: flawed, Authority: who, Notify: guard.Events(log, m, name)}, err
+	}
+	pg, err := pgstore.Open(c.PostgresUpstream, pgstore.Options{})
+	if err != nil {
+		return nil, err
+	}
+	a, err := admission("postgres", pg, flaw.EndPostgres(c.PostgresUpstream))
+	all := []guard.Protocol{guardpg.New(guardpg.Options{Store: pg, Admission: a})}
+	if err != nil {
+		return all, err
+	}
+	end, err := flaw.EndRedis(c.RedisUpstream)
+	if err != nil {
+		return all, err
+	}
+	db, err := redisstore.Open(ctx, c.RedisUpstream, redisstore.Options{Coordinated: c.Coordinator != ""})
+	if err != nil {
+		return all, err
+	}
+	a, err = admission("redis", db, end)
+	return append(all, guardredis.New(guardredis.Options{Store: db, Admission: a})), err
+}

@@ -1,0 +1,58 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+
+	"github.com/ringfence/ringfence/lab/check"
+	"github.com/ringfence/ringfence/lab/report"
+)
+
+// check judges a history that was recorded before, and writes nothing.
+func (p program) check(ctx context.Context, args []string) (int, error) {
+	flags := flag.NewFlagSet("check", flag.ContinueOnError)
+	as := format(flags)
+	file, err := p.oneFile(flags, args)
+	if err != nil {
+		return exitUnknown, err
+	}
+	events, err := read(file)
+	if err != nil {
+		return exitUnknown, err
+	}
+	r := check.Check(ctx, events)
+	if *as == "json" {
+		out := json.NewEncoder(p.stdout)
+		out.SetIndent("", "  ")
+		return r.Verdict.ExitCode(), out.Encode(r)
+	}
+	report.Summary(p.stdout, r)
+	return r.Verdict.ExitCode(), nil
+}
+
+// report judges a history and writes the report beside it.
+func (p program) report(ctx context.Context, args []string) (int, error) {
+	file, err := p.oneFile(flag.NewFlagSet("report", flag.ContinueOnError), args)
+	if err != nil {
+		return exitUnknown, err
+	}
+	r, err := judge(ctx, file)
+	if err != nil {
+		return exitUnknown, err
+	}
+	report.Summary(p.stdout, r)
+	return r.Verdict.ExitCode(), nil
+}
+
+func (p program) oneFile(flags *flag.FlagSet, args []string) (string, error) {
+	names, err := p.parse(flags, args)
+	if err != nil {
+		return "", err
+	}
+	if len(names) != 1 {
+		return "", fmt.Errorf("%w: name one history file", errUsage)
+	}
+	return names[0], nil
+}

@@ -1,0 +1,132 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/ringfence/ringfence/lab"
+	"github.com/ringfence/ringfence/lab/check"
+)
+
+// caught is what became of a control.
+type caught struct {
+	lab.Control
+	result check.Result
+	by     []string // the invariants that it violated
+	ok     bool
+}
+
+// controls seeds each bug and demands that it is caught by what should catch it.
+func (p program) controls(ctx context.Context, args []string) (int, error) {
+	var s settings
+	flags := flag.NewFlagSet("controls", flag.ContinueOnError)
+	s.register(flags)
+	flags.StringVar(&s.write, "write", "", "update the table between the marks in this file")
+	names, err := p.parse(flags, args)
+	if err == nil {
+		err = s.check()
+	}
+	if err != nil {
+		return exitUnknown, err
+	}
+	chosen, err := chooseControls(names)
+	if err != nil {
+		return exitUnknown, err
+	}
+	var all []caught
+	for _, c := range chosen {
+		sc, _ := lab.Find(c.Scenario)
+		s.control = string(c.Name)
+		all = append(all, catch(c, p.one(ctx, sc, &s, false)))
+		if ctx.Err() != nil {
+			return exitUnknown, context.Cause(ctx)
+		}
+	}
+	return p.concludeControls(all, s.write)
+}
+
+func chooseControls(names []string) ([]lab.Control, error) {
+	if len(names) == 0 || slices.Equal(names, []string{"all"}) {
+		return lab.Controls, nil
+	}
+	var chosen []lab.Control
+	for _, n := range names {
+		c, ok := lab.FindControl(n)
+		if !ok {
+			return nil, fmt.Errorf("%w: no control %q; there are %s", errUsage, n, controlNames())
+		}
+		chosen = append(chosen, c)
+	}
+	return chosen, nil
+}
+
+// catch tells whether a seeded bug was caught by what should catch it.
+func catch(c lab.Control, r check.Result) caught {
+	found := caught{Control: c, result: r}
+	for _, problem := range r.Problems {
+		if !slices.Contains(found.by, problem.Invariant) {
+			found.by = append(found.by, problem.Invariant)
+		}
+	}
+	if r.Verdict == check.Unknown && len(r.Doubts) > 0 {
+		found.by = append(found.by, "doubt")
+	}
+	found.ok = slices.ContainsFunc(c.By, func(want string) bool { return slices.Contains(found.by, want) })
+	return found
+}
+
+func (p program) concludeControls(all []caught, file string) (int, error) {
+	w := tabwriter.NewWriter(p.stdout, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "CONTROL\tSEEDED BUG\tON\tVERDICT\tCAUGHT BY")
+	code := exitValid
+	for _, c := range all {
+		by := strings.Join(c.by, ", ")
+		if !c.ok {
+			by, code = fmt.Sprintf("NOT CAUGHT (%s)", by), exitInvalid
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", c.Name, c.Bug, c.Scenario, c.result.Verdict, by)
+	}
+	if err := w.Flush(); err != nil {
+		return exitUnknown, err
+	}
+	if file == "" || code != exitValid {
+		return code, nil
+	}
+	return code, updateTable(file, all)
+}
+
+// The table in lab/README.md is between these.
+const (
+	tableBegin = "<!-- controls -->\n"
+	tableEnd   = "<!-- /controls -->\n"
+)
+
+// updateTable puts what was caught, and when, into the file.
+func updateTable(file string, all []caught) error {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	before, rest, ok := bytes.Cut(text, []byte(tableBegin))
+	_, after, ok2 := bytes.Cut(rest, []byte(tableEnd))
+	if !ok || !ok2 {
+		return fmt.Errorf("%s has no marks %q and %q", file, tableBegin, tableEnd)
+	}
+	var b bytes.Buffer
+	b.Write(before)
+	b.WriteString(tableBegin)
+	b.WriteString("| bug seeded | `--control` | on | caught by | last caught |\n|---|---|---|---|---|\n")
+	for _, c := range all {
+		fmt.Fprintf(&b, "| %s | `%s` | %s | %s | %s |\n", c.Bug, c.Name, c.Scenario, strings.Join(c.by, ", "), time.Now().UTC().Format(time.DateOnly))
+	}
+	b.WriteString(tableEnd)
+	b.Write(after)
+	return os.WriteFile(file, b.Bytes(), 0o644)
+}

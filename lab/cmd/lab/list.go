@@ -1,0 +1,40 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/ringfence/ringfence/lab"
+)
+
+// list shows the catalogue.
+func (p program) list(_ context.Context, args []string) (int, error) {
+	flags := flag.NewFlagSet("list", flag.ContinueOnError)
+	as := format(flags)
+	names, err := p.parse(flags, args)
+	if err == nil && len(names) > 0 {
+		err = fmt.Errorf("%w: list takes no names", errUsage)
+	}
+	if err != nil {
+		return exitUnknown, err
+	}
+	if *as == "json" {
+		out := json.NewEncoder(p.stdout)
+		out.SetIndent("", "  ")
+		return exitValid, out.Encode(lab.Catalogue)
+	}
+	w := tabwriter.NewWriter(p.stdout, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "SCENARIO\tROW\tWHAT HAPPENS")
+	for _, s := range lab.Catalogue {
+		fmt.Fprintf(w, "%s\t%s\t%s\n", s.Name, strings.Trim(fmt.Sprint(s.Rows), "[]"), s.About)
+	}
+	fmt.Fprintln(w, "\nCONTROL\tON\tSEEDED BUG")
+	for _, c := range lab.Controls {
+		fmt.Fprintf(w, "%s\t%s\t%s\n", c.Name, c.Scenario, c.Bug)
+	}
+	return exitValid, w.Flush()
+}

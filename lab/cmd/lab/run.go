@@ -1,0 +1,199 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/ringfence/ringfence/lab"
+	"github.com/ringfence/ringfence/lab/check"
+	"github.com/ringfence/ringfence/lab/history"
+	"github.com/ringfence/ringfence/lab/report"
+)
+
+// run runs scenarios, one after the other.
+func (p program) run(ctx context.Context, args []string) (int, error) {
+	var s settings
+	flags := flag.NewFlagSet("run", flag.ContinueOnError)
+	s.registerRun(flags)
+	names, err := p.parse(flags, args)
+	if err == nil {
+		err = s.check()
+	}
+	if err != nil {
+		return exitUnknown, err
+	}
+	chosen, err := choose(names, lab.Injector(s.injector))
+	if err != nil {
+		return exitUnknown, err
+	}
+	var with, without []check.Result
+	for _, sc := range chosen {
+		with = append(with, p.one(ctx, sc, &s, s.unguarded))
+		if s.compare && ctx.Err() == nil {
+			without = append(without, p.one(ctx, sc, &s, true))
+		}
+		if ctx.Err() != nil {
+			return exitUnknown, context.Cause(ctx)
+		}
+	}
+	return p.conclude(&s, with, without)
+}
+
+// choose finds the scenarios that are named.
+func choose(names []string, in lab.Injector) ([]lab.Scenario, error) {
+	if len(names) == 0 {
+		return nil, fmt.Errorf("%w: name scenarios, or all; lab list shows them", errUsage)
+	}
+	var chosen []lab.Scenario
+	for _, n := range names {
+		if n == "all" {
+			for _, s := range lab.Catalogue {
+				if s.Only == "" || s.Only == in {
+					chosen = append(chosen, s)
+				}
+			}
+			continue
+		}
+		s, ok := lab.Find(n)
+		if !ok {
+			return nil, fmt.Errorf("%w: no scenario %q; lab list shows them", errUsage, n)
+		}
+		chosen = append(chosen, s)
+	}
+	return chosen, nil
+}
+
+// one runs, checks and reports one scenario.
+func (p program) one(ctx context.Context, sc lab.Scenario, s *settings, unguarded bool) check.Result {
+	o, err := s.options(sc.Name, unguarded)
+	if err != nil {
+		return failed(sc, err)
+	}
+	start := time.Now()
+	o.Progress = func(text string) {
+		if !s.quiet {
+			fmt.Fprintf(p.stderr, "%6.1fs  %s\n", time.Since(start).Seconds(), text)
+		}
+	}
+	o.Progress(sc.Name + ": " + sc.About)
+	control, seeded := lab.FindControl(s.control)
+	if seeded {
+		control.Seed(&sc, &o)
+	}
+	runErr := lab.Run(ctx, sc, o)
+	if runErr != nil {
+		o.Progress("not carried out: " + runErr.Error())
+	}
+	if seeded {
+		if err := rewrite(o.Dir, control.Change); err != nil {
+			return failed(sc, err)
+		}
+	}
+	r, err := judge(ctx, filepath.Join(o.Dir, lab.HistoryFile))
+	if err != nil {
+		return failed(sc, err)
+	}
+	if runErr != nil {
+		r.Doubts = append(r.Doubts, "not carried out: "+runErr.Error())
+	}
+	if !s.quiet {
+		report.Summary(p.stderr, r)
+		fmt.Fprintf(p.stderr, "  report: %s\n\n", filepath.Join(o.Dir, "report.html"))
+	}
+	return r
+}
+
+// failed is the result of a run that left nothing to judge.
+func failed(sc lab.Scenario, err error) check.Result {
+	return check.Result{Verdict: check.Unknown, Header: &history.Header{Scenario: sc.Name}, Doubts: []string{err.Error()}}
+}
+
+// rewrite puts a bug into a history that was recorded without it.
+func rewrite(dir string, change func([]history.Event) []history.Event) error {
+	file := filepath.Join(dir, lab.HistoryFile)
+	events, err := read(file)
+	if err != nil {
+		return err
+	}
+	f, err := os.Create(file)
+	if err != nil {
+		return err
+	}
+	w := history.NewWriter(f)
+	for _, e := range change(events) {
+		w.Add(e)
+	}
+	return errors.Join(w.Err(), f.Close())
+}
+
+// read reads a history.
+func read(file string) ([]history.Event, error) {
+	f, err := os.Open(file)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	events, err := history.Read(f)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	return events, nil
+}
+
+// judge checks a history and writes the report beside it.
+func judge(ctx context.Context, file string) (check.Result, error) {
+	events, err := read(file)
+	if err != nil {
+		return check.Result{}, err
+	}
+	r := check.Check(ctx, events)
+	dir := filepath.Dir(file)
+	if r.Verdict == check.Invalid {
+		if err := check.Visualize(events, filepath.Join(dir, "model.html")); err != nil {
+			return r, err
+		}
+	}
+	return r, errors.Join(report.Save(dir, events, r), report.Index(filepath.Dir(dir)))
+}
+
+// conclude prints the table and says what the whole of it proves.
+func (p program) conclude(s *settings, with, without []check.Result) (int, error) {
+	if *s.as == "json" {
+		out := json.NewEncoder(p.stdout)
+		out.SetIndent("", "  ")
+		if err := out.Encode(append(with, without...)); err != nil {
+			return exitUnknown, err
+		}
+	} else {
+		report.Table(p.stdout, with)
+		if len(without) > 0 {
+			fmt.Fprintln(p.stdout, "\nThe same with the guard off:")
+			report.Table(p.stdout, without)
+		}
+	}
+	code := exitValid
+	for _, r := range with {
+		code = worse(code, r.Verdict.ExitCode())
+	}
+	for _, r := range without {
+		if r.Verdict != check.Invalid {
+			fmt.Fprintf(p.stderr, "lab: %s without the guard is %s: it has to let stale writes in, or it shows nothing\n", r.Header.Scenario, r.Verdict)
+			code = worse(code, exitUnknown)
+		}
+	}
+	return code, nil
+}
+
+// worse of two exit codes: invalid outweighs unknown, and that valid.
+func worse(a, b int) int {
+	if a == exitInvalid || b == exitInvalid {
+		return exitInvalid
+	}
+	return max(a, b)
+}

@@ -1,0 +1,138 @@
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/ringfence/ringfence/lab"
+	"github.com/ringfence/ringfence/lab/containers"
+	"github.com/ringfence/ringfence/lab/local"
+)
+
+// settings are the flags of run and controls.
+type settings struct {
+	seed      uint64
+	time      time.Duration
+	control   string
+	unguarded bool
+	compare   bool
+	injector  string
+	dir       string
+	quiet     bool
+	as        *string
+	write     string
+}
+
+func (s *settings) register(flags *flag.FlagSet) {
+	flags.Uint64Var(&s.seed, "seed", 0, "of what is drawn; 0: a new one, which is printed")
+	flags.DurationVar(&s.time, "time", 0, "how long random-mix goes on (30s when 0)")
+	flags.StringVar(&s.injector, "injector", string(lab.Local), "local (processes of this machine) or containers (docker compose)")
+	flags.StringVar(&s.dir, "dir", "runs", "where each run leaves a directory with history, report and logs")
+	flags.BoolVar(&s.quiet, "quiet", false, "print results only, not what goes on")
+	s.as = format(flags)
+}
+
+func (s *settings) registerRun(flags *flag.FlagSet) {
+	s.register(flags)
+	flags.StringVar(&s.control, "control", "", "seed a bug: "+controlNames())
+	flags.BoolVar(&s.unguarded, "unguarded", false, "workers go round the guard, without tokens")
+	flags.BoolVar(&s.compare, "compare", false, "each scenario twice with one seed: with the guard, which has to be valid, and without, which has to let stale writes in")
+}
+
+func controlNames() string {
+	var names []string
+	for _, c := range lab.Controls {
+		names = append(names, string(c.Name))
+	}
+	return strings.Join(names, ", ")
+}
+
+// check finds mistakes before anything is built.
+func (s *settings) check() error {
+	if s.seed == 0 {
+		s.seed = rand.Uint64N(1 << 32)
+	}
+	if !slices.Contains([]lab.Injector{lab.Local, lab.Containers}, lab.Injector(s.injector)) {
+		return fmt.Errorf("%w: no injector %q; there are local and containers", errUsage, s.injector)
+	}
+	if _, ok := lab.FindControl(s.control); s.control != "" && !ok {
+		return fmt.Errorf("%w: no control %q; there are %s", errUsage, s.control, controlNames())
+	}
+	if s.compare && (s.unguarded || s.control != "") {
+		return fmt.Errorf("%w: --compare goes with neither --unguarded nor --control", errUsage)
+	}
+	return nil
+}
+
+// options are what a run of one scenario is told, in a directory of its own.
+func (s *settings) options(name string, unguarded bool) (lab.Options, error) {
+	suffix := ""
+	if s.control != "" {
+		suffix = "-" + s.control
+	}
+	if unguarded {
+		suffix = "-unguarded"
+	}
+	dir := filepath.Join(s.dir, time.Now().Format("20060102-150405.000")+"-"+name+suffix)
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return lab.Options{}, err
+	}
+	programs, err := findPrograms()
+	if err != nil {
+		return lab.Options{}, err
+	}
+	return lab.Options{
+		Build: builders[lab.Injector(s.injector)], Injector: lab.Injector(s.injector), Programs: programs, Dir: dir,
+		Seed: s.seed, Time: s.time, Unguarded: unguarded, Command: s.command(name, unguarded),
+	}, nil
+}
+
+// command is what repeats a run.
+func (s *settings) command(name string, unguarded bool) string {
+	c := fmt.Sprintf("bin/lab run %s --seed %d", name, s.seed)
+	if s.time != 0 {
+		c += fmt.Sprintf(" --time %v", s.time)
+	}
+	if s.control != "" {
+		c += " --control " + s.control
+	}
+	if unguarded {
+		c += " --unguarded"
+	}
+	if s.injector != string(lab.Local) {
+		c += " --injector " + s.injector
+	}
+	return c
+}
+
+// builders is every injector.
+var builders = map[lab.Injector]func(context.Context, lab.Build) (lab.System, error){
+	lab.Local:      func(ctx context.Context, b lab.Build) (lab.System, error) { return local.Build(ctx, b) },
+	lab.Containers: func(ctx context.Context, b lab.Build) (lab.System, error) { return containers.Build(ctx, b) },
+}
+
+// findPrograms finds the programs beside this one, where make puts them.
+func findPrograms() (lab.Programs, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return lab.Programs{}, err
+	}
+	dir := filepath.Dir(self)
+	p := lab.Programs{
+		Guard: filepath.Join(dir, "guard"), Leader: filepath.Join(dir, "leader"),
+		Worker: filepath.Join(dir, "lab-worker"), FlawedGuard: filepath.Join(dir, "lab-flawed-guard"),
+	}
+	for _, f := range []string{p.Guard, p.Leader, p.Worker, p.FlawedGuard} {
+		if _, err := os.Stat(f); err != nil {
+			return p, fmt.Errorf("%w; make lab builds it", err)
+		}
+	}
+	return p, nil
+}

@@ -1,0 +1,80 @@
+package containers
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// composeFile marks the root of the repository.
+const composeFile = "compose.yaml"
+
+// compose is the compose program with one project.
+type compose struct {
+	program []string
+	root    string   // of the repository
+	files   []string // compose.yaml, and what a run changes of it
+	project string
+	env     []string // variables of compose.yaml
+	log     io.Writer
+}
+
+// run runs a command and returns its standard output. What it says besides goes to the log, and the last of it into the error.
+func (c *compose) run(ctx context.Context, args ...string) (string, error) {
+	all := append(c.program[1:len(c.program):len(c.program)], "--project-directory", c.root, "-p", c.project)
+	for _, f := range c.files {
+		all = append(all, "-f", f)
+	}
+	cmd := exec.CommandContext(ctx, c.program[0], append(all, args...)...)
+	cmd.Dir = c.root
+	cmd.Env = append(os.Environ(), c.env...)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // an interrupt at the terminal is for the lab, which then cleans up
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
+	cmd.WaitDelay = 5 * time.Second
+	var out, errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, io.MultiWriter(&errs, c.log)
+	if err := cmd.Run(); err != nil {
+		if ctx.Err() != nil {
+			err = errors.Join(context.Cause(ctx), err)
+		}
+		said := lastLines(errs.String()+out.String(), 12)
+		return out.String(), fmt.Errorf("%s %s: %w\n%s", strings.Join(c.program, " "), strings.Join(args, " "), err, said)
+	}
+	return out.String(), nil
+}
+
+func lastLines(text string, n int) string {
+	lines := strings.Split(strings.TrimRight(text, "\n"), "\n")
+	return strings.Join(lines[max(0, len(lines)-n):], "\n")
+}
+
+// findRoot is the nearest directory from here upwards with a compose.yaml beside the lab.
+func findRoot() (string, error) {
+	dir, err := os.Getwd()
+	if err != nil {
+		return "", err
+	}
+	for {
+		if exists(filepath.Join(dir, composeFile)) && exists(filepath.Join(dir, "lab", "containers", "toxiproxy.json")) {
+			return dir, nil
+		}
+		parent := filepath.Dir(dir)
+		if parent == dir {
+			return "", fmt.Errorf("no %s of Ringfence in this directory or above it: run the lab inside a checkout", composeFile)
+		}
+		dir = parent
+	}
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}

@@ -1,0 +1,169 @@
+package containers
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/moby/moby/api/types/container"
+	"github.com/moby/moby/client"
+	"golang.org/x/sys/unix"
+)
+
+// stopTime is how many seconds a container has to end after SIGTERM, before it is killed.
+const stopTime = 20
+
+// on does something to the container of a process, and names the process in the error.
+func (s *System) on(ctx context.Context, process string, do func(id string, state *container.State) error) error {
+	id := s.id(process)
+	if id == "" {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return fmt.Errorf("no process %q: there are %s", process, strings.Join(slices.Sorted(maps.Keys(s.ids)), ", "))
+	}
+	now, err := s.docker.ContainerInspect(ctx, id, client.ContainerInspectOptions{})
+	if err == nil {
+		err = do(id, now.Container.State)
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", process, err)
+	}
+	return nil
+}
+
+func (s *System) running(ctx context.Context, process string) (running bool, err error) {
+	err = s.on(ctx, process, func(_ string, now *container.State) error {
+		running = now.Running
+		return nil
+	})
+	return running, err
+}
+
+// Pause is lab.System's: the engine freezes all processes of the container.
+func (s *System) Pause(ctx context.Context, process string) error {
+	return s.on(ctx, process, func(id string, now *container.State) error {
+		if now.Paused {
+			return nil
+		}
+		_, err := s.docker.ContainerPause(ctx, id, client.ContainerPauseOptions{})
+		return err
+	})
+}
+
+// Resume is lab.System's.
+func (s *System) Resume(ctx context.Context, process string) error {
+	return s.on(ctx, process, func(id string, now *container.State) error {
+		if !now.Paused {
+			return nil
+		}
+		_, err := s.docker.ContainerUnpause(ctx, id, client.ContainerUnpauseOptions{})
+		return err
+	})
+}
+
+// Signal is lab.System's. SIGKILL to the first process of a container ends all of it.
+func (s *System) Signal(ctx context.Context, process string, sig syscall.Signal) error {
+	return s.on(ctx, process, func(id string, _ *container.State) error { return s.signal(ctx, id, sig) })
+}
+
+func (s *System) signal(ctx context.Context, id string, sig syscall.Signal) error {
+	_, err := s.docker.ContainerKill(ctx, id, client.ContainerKillOptions{Signal: unix.SignalName(sig)})
+	return err
+}
+
+// Kill is lab.System's. All that a worker has said is told before it returns.
+func (s *System) Kill(ctx context.Context, process string) error {
+	return s.end(ctx, process, func(id string) error { return s.signal(ctx, id, syscall.SIGKILL) })
+}
+
+// Stop is lab.System's. What does not end in time is killed, and that is an error.
+func (s *System) Stop(ctx context.Context, process string) error {
+	return s.end(ctx, process, func(id string) error {
+		limit := stopTime
+		if _, err := s.docker.ContainerStop(ctx, id, client.ContainerStopOptions{Timeout: &limit}); err != nil {
+			return err
+		}
+		after, err := s.docker.ContainerInspect(ctx, id, client.ContainerInspectOptions{})
+		if err == nil && after.Container.State.ExitCode == 128+int(syscall.SIGKILL) {
+			err = fmt.Errorf("it did not end within %d s of SIGTERM and was killed", stopTime)
+		}
+		return err
+	})
+}
+
+// end ends a container and waits until it is gone, and until everything that it has said is told.
+func (s *System) end(ctx context.Context, process string, how func(id string) error) error {
+	return s.on(ctx, process, func(id string, now *container.State) error {
+		s.followers.expectEnd(process)
+		if now.Running {
+			if err := how(id); err != nil {
+				return err
+			}
+		}
+		wait := s.docker.ContainerWait(ctx, id, client.ContainerWaitOptions{Condition: container.WaitConditionNotRunning})
+		select {
+		case <-wait.Result:
+		case err := <-wait.Error:
+			return err
+		}
+		return s.followers.wait(ctx, process)
+	})
+}
+
+// Start is lab.System's.
+func (s *System) Start(ctx context.Context, process string) error {
+	if !strings.HasPrefix(process, "worker-") {
+		err := s.on(ctx, process, func(id string, _ *container.State) error { return s.start(ctx, id) })
+		if err != nil {
+			return err
+		}
+		return s.allReady(ctx, []string{process})
+	}
+	if running, err := s.running(ctx, process); err != nil || running {
+		return err
+	}
+	if err := s.followers.wait(ctx, process); err != nil {
+		return err
+	}
+	made, err := s.withoutFailpoint(ctx, process)
+	if err != nil {
+		return err
+	}
+	err = s.on(ctx, process, func(id string, _ *container.State) error {
+		if err := s.start(ctx, id); err != nil {
+			return err
+		}
+		s.followers.follow(process, id)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return s.again(ctx, process, made)
+}
+
+// start does nothing to a container that runs.
+func (s *System) start(ctx context.Context, id string) error {
+	_, err := s.docker.ContainerStart(ctx, id, client.ContainerStartOptions{})
+	return err
+}
+
+// withoutFailpoint makes a worker anew that was started with its failpoint before: it is passed once.
+func (s *System) withoutFailpoint(ctx context.Context, worker string) (made bool, err error) {
+	if s.build.Workload.Failpoints[worker] == "" {
+		return false, nil
+	}
+	s.making.Lock()
+	defer s.making.Unlock()
+	if !s.spent[worker] {
+		s.spent[worker] = true
+		return false, nil
+	}
+	if _, err := s.settings.writeOverlay(s.build, s.spent); err != nil {
+		return false, err
+	}
+	return true, s.makeWorker(ctx, worker)
+}

@@ -1,0 +1,125 @@
+package containers
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+
+	toxiproxy "github.com/Shopify/toxiproxy/v2/client"
+
+	"github.com/ringfence/ringfence/lab"
+)
+
+// Ports of a worker's links at toxiproxy; the number of the worker goes before. toxiproxy.json has them too.
+const (
+	coordinatorPort = 2181 // and 2182, 2183
+	postgresPort    = 6432
+	redisPort       = 7379
+	journalPort     = 5432
+	worldPort       = 5433
+)
+
+func port(worker, p int) int { return worker*10000 + p }
+
+// link is a worker's link to a peer, as a Shape names it.
+type link struct {
+	worker, peer string
+	network      string   // that it goes over
+	proxies      []string // names at toxiproxy
+	ports        []string // that toxiproxy takes it on
+	address      string   // of toxiproxy on that network
+}
+
+func (s settings) link(t lab.Topology, worker, peer string) (link, error) {
+	n := slices.Index(workers(t), worker) + 1
+	l := link{worker: worker, peer: peer, network: "data", address: s.subnet + ".2.110"}
+	add := func(name string, p int) {
+		l.proxies = append(l.proxies, worker+"."+name)
+		l.ports = append(l.ports, strconv.Itoa(port(n, p)))
+	}
+	switch {
+	case n == 0:
+	case peer == "coordinator":
+		l.network, l.address = "coordination", s.subnet+".1.110"
+		for i := range zooKeepers(t) {
+			add(fmt.Sprintf("coordinator-%d", i+1), coordinatorPort+i)
+		}
+		return l, nil
+	case peer == "guard":
+		add("postgres", postgresPort)
+		add("redis", redisPort)
+		return l, nil
+	case peer == "journal":
+		add("journal", journalPort)
+		return l, nil
+	}
+	return l, fmt.Errorf("there is no link between %s and %s: each worker has links to coordinator, guard and journal", worker, peer)
+}
+
+// lay makes the links of all workers lead where this run wants them: to their guards, or round them; and makes those that
+// compose.yaml leaves out because they lead round the guards.
+func (s *System) lay() error {
+	t := s.build.Topology
+	proxies, err := s.toxiproxy.Proxies()
+	if err != nil {
+		return err
+	}
+	for i, worker := range workers(t) {
+		postgres, redis := t.GuardOf(worker)+":6432", t.GuardOf(worker)+":7379"
+		if t.Route != lab.Guarded && t.Route != "" {
+			postgres, redis = "postgres:5432", "redis:6379"
+		}
+		for name, upstream := range map[string]string{worker + ".postgres": postgres, worker + ".redis": redis} {
+			p, ok := proxies[name]
+			if !ok {
+				return fmt.Errorf("toxiproxy has no link %s", name)
+			}
+			if p.Upstream = upstream; p.Save() != nil {
+				return fmt.Errorf("toxiproxy does not change where %s leads", name)
+			}
+		}
+		if s.build.Workload.Kind != lab.Tasks {
+			continue
+		}
+		for name, p := range map[string]int{"journal": journalPort, "world": worldPort} {
+			if _, err := s.toxiproxy.CreateProxy(worker+"."+name, fmt.Sprintf("0.0.0.0:%d", port(i+1, p)), "postgres:5432"); err != nil {
+				return fmt.Errorf("toxiproxy does not make the link %s.%s: %w", worker, name, err)
+			}
+		}
+	}
+	return nil
+}
+
+// delay makes each direction of a link so late, for open connections too. Zero ends it.
+func (s *System) delay(l link, before, now lab.Shape) error {
+	if before.Delay == now.Delay {
+		return nil
+	}
+	var errs error
+	for _, name := range l.proxies {
+		p, err := s.toxiproxy.Proxy(name)
+		if err != nil {
+			errs = errors.Join(errs, err)
+			continue
+		}
+		for _, direction := range []string{"upstream", "downstream"} {
+			errs = errors.Join(errs, setDelay(p, direction, before, now))
+		}
+	}
+	return errs
+}
+
+func setDelay(p *toxiproxy.Proxy, direction string, before, now lab.Shape) error {
+	name, late := "delay_"+direction, toxiproxy.Attributes{"latency": now.Delay.Milliseconds()}
+	var err error
+	switch {
+	case now.Delay == 0:
+		err = p.RemoveToxic(name)
+	case before.Delay == 0:
+		_, err = p.AddToxic(name, "latency", direction, 1, late)
+	default:
+		_, err = p.UpdateToxic(name, 1, late)
+	}
+	return err
+}

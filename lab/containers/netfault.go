@@ -1,0 +1,62 @@
+package containers
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/moby/moby/api/pkg/stdcopy"
+	"github.com/moby/moby/api/types/container"
+	"github.com/moby/moby/client"
+)
+
+// removeTime bounds the removal of a container that has done its work.
+const removeTime = 20 * time.Second
+
+// netfault runs a shell script in the network of a running worker, with the right to change it, and returns what it said.
+func (s *System) netfault(ctx context.Context, worker, script string) (said string, err error) {
+	made, err := s.docker.ContainerCreate(ctx, client.ContainerCreateOptions{
+		Config: &container.Config{
+			Image: "ringfence/netfault", Entrypoint: []string{"sh", "-c"}, Cmd: []string{script},
+			Labels: map[string]string{projectLabel: s.settings.project},
+		},
+		HostConfig: &container.HostConfig{NetworkMode: container.NetworkMode("container:" + s.id(worker)), CapAdd: []string{"NET_ADMIN"}},
+	})
+	if err != nil {
+		return "", err
+	}
+	defer func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), removeTime)
+		defer cancel()
+		_, removed := s.docker.ContainerRemove(ctx, made.ID, client.ContainerRemoveOptions{Force: true})
+		err = errors.Join(err, removed)
+	}()
+	wait := s.docker.ContainerWait(ctx, made.ID, client.ContainerWaitOptions{Condition: container.WaitConditionNextExit})
+	if _, err := s.docker.ContainerStart(ctx, made.ID, client.ContainerStartOptions{}); err != nil {
+		return "", err
+	}
+	select {
+	case ended := <-wait.Result:
+		said, err = s.said(ctx, made.ID)
+		if ended.StatusCode != 0 {
+			err = errors.Join(err, fmt.Errorf("exit code %d", ended.StatusCode))
+		}
+		return said, err
+	case err := <-wait.Error:
+		return "", err
+	}
+}
+
+// said is everything that a container has logged.
+func (s *System) said(ctx context.Context, id string) (string, error) {
+	stream, err := s.docker.ContainerLogs(ctx, id, client.ContainerLogsOptions{ShowStdout: true, ShowStderr: true, Tail: "300"})
+	if err != nil {
+		return "", err
+	}
+	defer stream.Close()
+	var text bytes.Buffer
+	_, err = stdcopy.StdCopy(&text, &text, stream)
+	return text.String(), err
+}

@@ -1,0 +1,134 @@
+package containers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	driver "github.com/redis/go-redis/v9"
+	"golang.org/x/sync/errgroup"
+)
+
+const (
+	readyTime = 60 * time.Second // for a server to answer after its start
+	askEach   = 2 * time.Second  // for one answer
+	askAgain  = 50 * time.Millisecond
+)
+
+// allReady waits until each of these processes serves.
+func (s *System) allReady(ctx context.Context, processes []string) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, readyTime, fmt.Errorf("not within %v", readyTime))
+	defer cancel()
+	group, ctx := errgroup.WithContext(ctx)
+	for _, p := range processes {
+		group.Go(func() error { return s.ready(ctx, p) })
+	}
+	return group.Wait()
+}
+
+// ready asks a process until it answers.
+func (s *System) ready(ctx context.Context, process string) error {
+	again := time.NewTicker(askAgain)
+	defer again.Stop()
+	for {
+		err := s.ask(ctx, process)
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-again.C:
+		case <-ctx.Done():
+			return fmt.Errorf("%s does not answer: %w: %w", process, context.Cause(ctx), err)
+		}
+	}
+}
+
+func (s *System) ask(ctx context.Context, process string) error {
+	ctx, cancel := context.WithTimeout(ctx, askEach)
+	defer cancel()
+	kind, _, _ := strings.Cut(process, "-")
+	switch kind {
+	case "postgres":
+		return askPostgres(ctx, s.Addresses().Postgres)
+	case "redis":
+		return askRedis(ctx, s.Addresses().Redis)
+	case "guard":
+		return askGuard(ctx, s.settings.host(process))
+	case "zookeeper":
+		_, err := mode(ctx, s.settings.host(process))
+		return err
+	case "toxiproxy":
+		_, err := s.toxiproxy.Proxies()
+		return err
+	}
+	return fmt.Errorf("nobody knows how to ask %s", process)
+}
+
+func askPostgres(ctx context.Context, url string) error {
+	c, err := pgx.Connect(ctx, url)
+	if err != nil {
+		return err
+	}
+	return c.Close(ctx)
+}
+
+func askRedis(ctx context.Context, url string) error {
+	o, err := driver.ParseURL(url)
+	if err != nil {
+		return err
+	}
+	o.MaxRetries = -1
+	c := driver.NewClient(o)
+	return errors.Join(c.Ping(ctx).Err(), c.Close())
+}
+
+// fresh keeps no connections: the guard that answers next may be another process.
+var fresh = &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+
+func askGuard(ctx context.Context, host string) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+host+"/readyz", nil)
+	if err != nil {
+		return err
+	}
+	answer, err := fresh.Do(request)
+	if err != nil {
+		return err
+	}
+	defer answer.Body.Close()
+	body, err := io.ReadAll(answer.Body)
+	if err == nil && answer.StatusCode != http.StatusOK {
+		err = fmt.Errorf("not ready: %s", strings.TrimSpace(string(body)))
+	}
+	return err
+}
+
+// mode is a ZooKeeper server's: leader, follower, standalone. One that belongs to no quorum has none, which is an error.
+func mode(ctx context.Context, host string) (string, error) {
+	c, err := new(net.Dialer).DialContext(ctx, "tcp", host)
+	if err != nil {
+		return "", err
+	}
+	defer c.Close()
+	if deadline, ok := ctx.Deadline(); ok {
+		_ = c.SetDeadline(deadline)
+	}
+	if _, err := io.WriteString(c, "srvr"); err != nil {
+		return "", err
+	}
+	answer, err := io.ReadAll(c)
+	if err != nil {
+		return "", err
+	}
+	_, after, found := strings.Cut(string(answer), "Mode: ")
+	if !found {
+		return "", fmt.Errorf("srvr: %q", strings.TrimSpace(string(answer)))
+	}
+	is, _, _ := strings.Cut(after, "\n")
+	return is, nil
+}

@@ -1,0 +1,218 @@
+package containers
+
+import (
+	"crypto/rand"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/ringfence/ringfence/internal/servers"
+	"github.com/ringfence/ringfence/lab"
+)
+
+// What compose.yaml has.
+const (
+	mostZooKeepers = 3
+	mostGuards     = 2
+	mostWorkers    = 3
+)
+
+const (
+	database    = "postgres"
+	longestTick = 200 * time.Millisecond
+	// noCoordinator as Topology.Coordinator leaves the guards without one.
+	noCoordinator = "none"
+	overlayFile   = "compose.lab.json"
+)
+
+// settings are what one run chooses.
+type settings struct {
+	project  string
+	subnet   string         // the first two bytes of all addresses
+	ports    map[string]int // of this machine, by process
+	password string
+}
+
+func newSettings(subnet string, t lab.Topology) (settings, error) {
+	names := append(zooKeepers(t), "postgres", "redis", "toxiproxy")
+	names = append(names, guards(t)...)
+	free, err := servers.FreePorts(len(names))
+	if err != nil {
+		return settings{}, err
+	}
+	s := settings{
+		project: "ringfence-lab-" + strings.ToLower(rand.Text()[:8]), subnet: subnet, ports: map[string]int{}, password: rand.Text(),
+	}
+	for i, name := range names {
+		s.ports[name] = free[i]
+	}
+	return s, nil
+}
+
+func checkTopology(t lab.Topology) error {
+	if t.ZooKeepers > mostZooKeepers || t.Guards > mostGuards || t.Workers > mostWorkers {
+		return fmt.Errorf("compose.yaml has %d ZooKeepers, %d guards and %d workers; %d, %d and %d were asked for",
+			mostZooKeepers, mostGuards, mostWorkers, t.ZooKeepers, t.Guards, t.Workers)
+	}
+	return nil
+}
+
+func numbered(name string, n int) []string {
+	var all []string
+	for i := range n {
+		all = append(all, name+"-"+strconv.Itoa(i+1))
+	}
+	return all
+}
+
+func zooKeepers(t lab.Topology) []string { return numbered("zookeeper", max(1, t.ZooKeepers)) }
+func guards(t lab.Topology) []string     { return numbered("guard", t.Guards) }
+func workers(t lab.Topology) []string    { return numbered("worker", t.Workers) }
+
+// variables are those of compose.yaml.
+func (s settings) variables(b lab.Build) []string {
+	t := b.Topology
+	env := []string{
+		"SUBNET=" + s.subnet, "COMPOSE_PROFILES=",
+		"POSTGRES_PASSWORD=" + s.password, "GUARD_PASSWORD=" + s.password, "APP_PASSWORD=" + s.password,
+		"ZOO_TICK_TIME=" + strconv.FormatInt(tick(t.Session).Milliseconds(), 10),
+		"REDIS_FSYNC=" + t.RedisFsync,
+		"LAB_LOG=", "LAB_SESSION=" + orDefault(t.Session, time.Second).String(), "LAB_PAUSE=" + orDefault(b.Workload.Pause, 5*time.Millisecond).String(),
+		"WORKER_LOG_SIZE=100g", // the history is read from the log: it must not be cut
+		"HEALTH_INTERVAL=24h",  // the lab asks the servers itself, and health checks pile up while a container is paused
+		"GUARD_TARGET=" + target(t),
+	}
+	var args []string
+	for _, setting := range t.PGSettings {
+		args = append(args, "-c "+setting)
+	}
+	env = append(env, "POSTGRES_ARGS="+strings.Join(args, " "))
+	for name, port := range s.ports {
+		env = append(env, fmt.Sprintf("%s_PORT=%d", strings.ToUpper(strings.ReplaceAll(name, "-", "_")), port))
+	}
+	return env
+}
+
+func target(t lab.Topology) string {
+	if t.GuardFlaw != "" {
+		return flawedGuard
+	}
+	return soundGuard
+}
+
+func orDefault(d, otherwise time.Duration) time.Duration {
+	if d <= 0 {
+		return otherwise
+	}
+	return d
+}
+
+// tick is a ZooKeeper tick that allows this session timeout, which may be two ticks at least, and keeps it well: sessions
+// expire at a tick.
+func tick(session time.Duration) time.Duration {
+	if session <= 0 {
+		return longestTick
+	}
+	return min(session/4, longestTick)
+}
+
+// service is what a run changes of one service.
+type service struct {
+	Entrypoint  []string          `json:"entrypoint,omitempty"`
+	Environment map[string]string `json:"environment,omitempty"`
+}
+
+// overlay is what a run changes of compose.yaml where a variable would not do. A worker whose failpoint was passed already
+// is in spent.
+func (s settings) overlay(b lab.Build, spent map[string]bool) map[string]service {
+	services := map[string]service{"install": {Environment: map[string]string{}}}
+	for _, name := range guards(b.Topology) {
+		services[name] = service{Environment: map[string]string{}}
+		if flaw := b.Topology.GuardFlaw; flaw != "" {
+			services[name].Environment["FLAW"] = flaw
+		}
+	}
+	for _, name := range append(guards(b.Topology), "install") {
+		services[name].Environment["GUARD_COORDINATOR"] = s.guardCoordinator(b.Topology)
+	}
+	for i, name := range workers(b.Topology) {
+		services[name] = s.worker(b, name, i+1, spent[name])
+	}
+	if b.Topology.ZooKeepers <= 1 {
+		services["zookeeper-1"] = service{Environment: map[string]string{"ZOO_SERVERS": "server.1=" + s.subnet + ".1.101:2888:3888;2181"}}
+	}
+	return services
+}
+
+func (s settings) guardCoordinator(t lab.Topology) string {
+	if t.Coordinator == noCoordinator {
+		return ""
+	}
+	var all []string
+	for i := range zooKeepers(t) {
+		all = append(all, fmt.Sprintf("%s.1.%d:2181", s.subnet, 101+i))
+	}
+	return "zk://" + strings.Join(all, ",") + "/ringfence"
+}
+
+// worker is what worker n is told. The password stays a variable, and out of the file.
+func (s settings) worker(b lab.Build, name string, n int, spent bool) service {
+	w, t := b.Workload, b.Topology
+	var coordinators []string
+	for i := range zooKeepers(t) {
+		coordinators = append(coordinators, fmt.Sprintf("%s.1.110:%d", s.subnet, port(n, coordinatorPort+i)))
+	}
+	at := func(p int) string {
+		return fmt.Sprintf("postgres://app:${APP_PASSWORD}@%s.2.110:%d/%s?sslmode=disable", s.subnet, port(n, p), database)
+	}
+	postgres, redis := at(postgresPort), fmt.Sprintf("redis://%s.2.110:%d/0", s.subnet, port(n, redisPort))
+	env := map[string]string{
+		"LAB_COORDINATOR": "zk://" + strings.Join(coordinators, ",") + "/ringfence",
+		"LAB_POSTGRES":    postgres, "LAB_REDIS": redis, "LAB_ROUTE": string(t.Route), "LAB_KIND": string(w.Kind),
+		"LAB_MANNERS": string(w.Manners), "LAB_FLAW": w.Flaw, "LAB_CHILD": w.Child,
+		"LAB_HEALTH": lasting(w.Health), "LAB_CLOCK_JUMP": lasting(w.ClockJump),
+	}
+	if w.Rounds != 0 {
+		env["LAB_ROUNDS"] = strconv.FormatInt(w.Rounds, 10)
+	}
+	if w.Kind == lab.Tasks {
+		env["LAB_JOURNAL"], env["LAB_WORLD"] = at(journalPort), at(worldPort)
+	}
+	if !spent {
+		env["LAB_FAILPOINT"] = w.Failpoints[name]
+	}
+	maps.DeleteFunc(env, func(_, value string) bool { return value == "" })
+	if w.Kind != lab.Commands {
+		return service{Environment: env}
+	}
+	env["LEADER_COORDINATOR"], env["LEADER_HOLDER"], env["LEADER_SESSION_TIMEOUT"] = env["LAB_COORDINATOR"], name, lasting(t.Session)
+	if t.Route != lab.Direct {
+		env["LEADER_STORES"] = postgres + "," + redis
+	}
+	return service{Environment: env, Entrypoint: []string{"/leader", "run", lab.Resource, "--", "/worker"}}
+}
+
+func lasting(d time.Duration) string {
+	if d == 0 {
+		return ""
+	}
+	return d.String()
+}
+
+// writeOverlay leaves the overlay in the run's directory, where people can read it, and returns its path.
+func (s settings) writeOverlay(b lab.Build, spent map[string]bool) (string, error) {
+	text, err := json.MarshalIndent(map[string]any{"services": s.overlay(b, spent)}, "", "  ")
+	if err != nil {
+		return "", err
+	}
+	path, err := filepath.Abs(filepath.Join(b.Dir, overlayFile))
+	if err != nil {
+		return "", err
+	}
+	return path, os.WriteFile(path, append(text, '\n'), 0o644)
+}

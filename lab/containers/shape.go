@@ -1,0 +1,132 @@
+package containers
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/ringfence/ringfence/lab"
+)
+
+// Shape is lab.System's. What a worker's network was told is gone when the worker ends; Start tells it again.
+func (s *System) Shape(ctx context.Context, process, peer string, shape lab.Shape) error {
+	l, err := s.settings.link(s.build.Topology, process, peer)
+	if err != nil {
+		return err
+	}
+	s.shaping.Lock()
+	defer s.shaping.Unlock()
+	key := ends{process, peer}
+	before := s.shapes[key]
+	s.shapes[key] = shape
+	if err := s.delay(l, before, shape); err != nil {
+		return fmt.Errorf("the delay between %s and %s: %w", process, peer, err)
+	}
+	return s.reshape(ctx, l, before, shape)
+}
+
+// ends are what a link connects.
+type ends struct{ process, peer string }
+
+// reshape cuts and mends, and sets which packets are dropped.
+func (s *System) reshape(ctx context.Context, l link, before, now lab.Shape) error {
+	if was, is := s.isCut(before, l), s.isCut(now, l); was != is {
+		change := s.join
+		if is {
+			change = s.leave
+		}
+		if err := change(ctx, l.worker, l.network); err != nil {
+			return err
+		}
+	}
+	was, is := s.drops(before, l), s.drops(now, l)
+	if was == is {
+		return nil
+	}
+	running, err := s.running(ctx, l.worker)
+	if err != nil || !running {
+		return err
+	}
+	if said, err := s.netfault(ctx, l.worker, is.script(l)); err != nil {
+		return fmt.Errorf("the link between %s and %s cannot be shaped: %w: %s", l.worker, l.peer, err, strings.TrimSpace(said))
+	}
+	return nil
+}
+
+// again shapes a worker that was started, whose network is as compose.yaml says, but for where it was taken off before.
+func (s *System) again(ctx context.Context, worker string, made bool) error {
+	s.shaping.Lock()
+	defer s.shaping.Unlock()
+	for key, shape := range s.shapes {
+		if key.process != worker {
+			continue
+		}
+		l, err := s.settings.link(s.build.Topology, worker, key.peer)
+		if err != nil {
+			return err
+		}
+		before := lab.Shape{}
+		if s.isCut(shape, l) && !made {
+			before = shape
+		}
+		if err := s.reshape(ctx, l, before, shape); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// isCut tells that the worker is taken off the network. One that it shares with another link stays: packets are dropped.
+func (s *System) isCut(shape lab.Shape, l link) bool {
+	shared := l.network == "data" && s.build.Workload.Kind == lab.Tasks
+	return shape.HoldUp && shape.HoldDown && shape.Refuse && !shared
+}
+
+// drops are the packets of a link that are dropped.
+type drops struct {
+	up, down, first bool // first: of a connection
+	loss            float64
+}
+
+func (s *System) drops(shape lab.Shape, l link) drops {
+	if s.isCut(shape, l) {
+		return drops{}
+	}
+	return drops{up: shape.HoldUp, down: shape.HoldDown, first: shape.Refuse, loss: shape.Loss}
+}
+
+// noLoss is what the script says when the kernel has no means to lose packets at random.
+const noLoss = "this kernel can lose no packets at random: it has neither the iptables match statistic (xt_statistic) nor the queue netem (sch_netem)"
+
+// script sets the rules of a link, in chains of its own. Dropping by chance is left to iptables, because that hits both
+// directions of this link alone; netem hits what is sent, on all of the network.
+func (d drops) script(l link) string {
+	var b strings.Builder
+	up, down := "lab-"+l.peer+"-up", "lab-"+l.peer+"-down"
+	b.WriteString("set -e\n")
+	for _, chain := range [][2]string{{up, "OUTPUT"}, {down, "INPUT"}} {
+		fmt.Fprintf(&b, "iptables -w -N %[1]s 2>/dev/null || iptables -w -F %[1]s\n", chain[0])
+		fmt.Fprintf(&b, "iptables -w -C %[2]s -j %[1]s 2>/dev/null || iptables -w -A %[2]s -j %[1]s\n", chain[0], chain[1])
+	}
+	fmt.Fprintf(&b, "dev=$(ip -o -4 route get %s | sed 's/.* dev \\([^ ]*\\).*/\\1/')\n", l.address)
+	b.WriteString("tc qdisc del dev \"$dev\" root netem 2>/dev/null || true\n")
+	for _, p := range l.ports {
+		to := fmt.Sprintf("iptables -w -A %s -d %s -p tcp --dport %s", up, l.address, p)
+		from := fmt.Sprintf("iptables -w -A %s -s %s -p tcp --sport %s", down, l.address, p)
+		if d.up {
+			fmt.Fprintln(&b, to, "-j DROP")
+		}
+		if d.down {
+			fmt.Fprintln(&b, from, "-j DROP")
+		}
+		if d.first {
+			fmt.Fprintln(&b, to, "--syn -j DROP")
+		}
+		if d.loss > 0 {
+			chance := fmt.Sprintf("-m statistic --mode random --probability %.4f -j DROP", d.loss)
+			fmt.Fprintf(&b, "{ %s %s && %s %s; } ||", to, chance, from, chance)
+			fmt.Fprintf(&b, " tc qdisc replace dev \"$dev\" root netem loss %.2f%% || { echo '%s'; exit 1; }\n", 100*d.loss, noLoss)
+		}
+	}
+	return b.String()
+}

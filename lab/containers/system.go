@@ -1,0 +1,227 @@
+package containers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+
+	toxiproxy "github.com/Shopify/toxiproxy/v2/client"
+	"github.com/moby/moby/client"
+
+	"github.com/ringfence/ringfence/lab"
+)
+
+// Labels that the compose program gives to what it makes.
+const (
+	projectLabel = "com.docker.compose.project"
+	serviceLabel = "com.docker.compose.service"
+)
+
+// System is a lab.System of containers.
+type System struct {
+	build     lab.Build
+	settings  settings
+	docker    *client.Client
+	compose   *compose
+	log       *os.File
+	toxiproxy *toxiproxy.Client // answers at once: it is no target of faults
+	networks  map[string]string // ids, by their names in compose.yaml
+	followers *followers
+
+	mu  sync.Mutex
+	ids map[string]string // of containers, by service
+
+	making sync.Mutex
+	spent  map[string]bool // workers that were started with their failpoint
+
+	shaping sync.Mutex
+	shapes  map[ends]lab.Shape
+
+	closing  sync.Once
+	closeErr error
+}
+
+var _ lab.System = (*System)(nil)
+
+// Build makes the images if they are not up to date, starts servers and guards, and makes the workers, which Start starts.
+// After an error nothing is left.
+func Build(ctx context.Context, b lab.Build) (*System, error) {
+	if err := checkTopology(b.Topology); err != nil {
+		return nil, err
+	}
+	s, err := prepare(ctx, b)
+	if err != nil {
+		return nil, err
+	}
+	for _, step := range []func(context.Context) error{
+		s.makeImages, s.startServers, s.install, s.startGuards, s.makeWorkers,
+	} {
+		if err := step(ctx); err != nil {
+			err = fmt.Errorf("build the system: %w", err)
+			return nil, errors.Join(err, s.Close())
+		}
+	}
+	return s, nil
+}
+
+// prepare chooses everything that a run has of its own, and starts nothing.
+func prepare(ctx context.Context, b lab.Build) (_ *System, err error) {
+	s := &System{
+		build: b, networks: map[string]string{}, ids: map[string]string{}, spent: map[string]bool{}, shapes: map[ends]lab.Shape{},
+	}
+	program, err := findCompose(ctx)
+	if err != nil {
+		return nil, err
+	}
+	root, err := findRoot()
+	if err != nil {
+		return nil, err
+	}
+	if s.docker, err = dial(ctx); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, s.docker.Close())
+		}
+	}()
+	subnet, err := freeSubnet(ctx, s.docker)
+	if err != nil {
+		return nil, err
+	}
+	if s.settings, err = newSettings(subnet, b.Topology); err != nil {
+		return nil, err
+	}
+	overlay, err := s.settings.writeOverlay(b, nil)
+	if err != nil {
+		return nil, err
+	}
+	if s.log, err = os.Create(filepath.Join(b.Dir, "compose.log")); err != nil {
+		return nil, err
+	}
+	s.compose = &compose{
+		program: program, root: root, files: []string{filepath.Join(root, composeFile), overlay},
+		project: s.settings.project, env: s.settings.variables(b), log: s.log,
+	}
+	s.toxiproxy = toxiproxy.NewClient(s.settings.host("toxiproxy"))
+	s.followers = newFollowers(s.docker, b.Events)
+	return s, nil
+}
+
+func (s *System) makeImages(ctx context.Context) error {
+	return s.compose.images(ctx, target(s.build.Topology))
+}
+
+// up starts services without those that they depend on: the lab waits for each in its own way.
+func (s *System) up(ctx context.Context, services ...string) error {
+	if _, err := s.compose.run(ctx, append([]string{"up", "-d", "--no-deps", "--no-build"}, services...)...); err != nil {
+		return err
+	}
+	return s.findContainers(ctx)
+}
+
+func (s *System) startServers(ctx context.Context) error {
+	servers := append(zooKeepers(s.build.Topology), "postgres", "redis", "toxiproxy")
+	if err := s.up(ctx, servers...); err != nil {
+		return err
+	}
+	if err := s.findNetworks(ctx); err != nil {
+		return err
+	}
+	return s.allReady(ctx, servers)
+}
+
+// install makes roles, tables, and what guards need in the databases.
+func (s *System) install(ctx context.Context) error {
+	if _, err := s.once(ctx, "schema"); err != nil {
+		return err
+	}
+	_, err := s.Operator(ctx, "install")
+	return err
+}
+
+func (s *System) startGuards(ctx context.Context) error {
+	all := guards(s.build.Topology)
+	if err := s.up(ctx, all...); err != nil {
+		return err
+	}
+	return s.allReady(ctx, all)
+}
+
+func (s *System) makeWorkers(ctx context.Context) error {
+	if err := s.lay(); err != nil {
+		return err
+	}
+	return s.makeWorker(ctx, workers(s.build.Topology)...)
+}
+
+// makeWorker makes workers as the overlay has them, in place of older ones, and starts none.
+func (s *System) makeWorker(ctx context.Context, names ...string) error {
+	if _, err := s.compose.run(ctx, append([]string{"up", "--no-start", "--no-deps", "--no-build"}, names...)...); err != nil {
+		return err
+	}
+	if err := s.findContainers(ctx); err != nil {
+		return err
+	}
+	for _, name := range names {
+		if err := s.joinAll(ctx, name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// once runs a service that ends by itself, with other arguments than compose.yaml's if there are any.
+func (s *System) once(ctx context.Context, service string, args ...string) (string, error) {
+	return s.compose.run(ctx, append([]string{"run", "--rm", "--no-deps", "-T", service}, args...)...)
+}
+
+// Operator is lab.System's.
+func (s *System) Operator(ctx context.Context, args ...string) (string, error) {
+	return s.once(ctx, "install", args...)
+}
+
+// findContainers learns the ids of the project's containers.
+func (s *System) findContainers(ctx context.Context) error {
+	found, err := s.docker.ContainerList(ctx, client.ContainerListOptions{All: true, Filters: s.ours()})
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, c := range found.Items {
+		if service := c.Labels[serviceLabel]; service != "" && c.Labels["com.docker.compose.oneoff"] != "True" {
+			s.ids[service] = c.ID
+		}
+	}
+	return nil
+}
+
+// id is a container's; "" when there is none.
+func (s *System) id(service string) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.ids[service]
+}
+
+// Addresses is lab.System's.
+func (s *System) Addresses() lab.Addresses {
+	zk := ""
+	for i, name := range zooKeepers(s.build.Topology) {
+		if i > 0 {
+			zk += ","
+		}
+		zk += s.settings.host(name)
+	}
+	return lab.Addresses{
+		Postgres:    fmt.Sprintf("postgres://postgres:%s@%s/%s?sslmode=disable", s.settings.password, s.settings.host("postgres"), database),
+		Redis:       "redis://" + s.settings.host("redis") + "/0",
+		Coordinator: "zk://" + zk + "/ringfence",
+	}
+}
+
+// host is where a server is reached from this machine.
+func (s settings) host(process string) string { return fmt.Sprintf("127.0.0.1:%d", s.ports[process]) }

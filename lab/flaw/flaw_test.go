@@ -1,0 +1,301 @@
+package flaw_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	driver "github.com/redis/go-redis/v9"
+
+	"github.com/ringfence/ringfence/internal/servers"
+	"github.com/ringfence/ringfence/internal/servers/serverstest"
+	"github.com/ringfence/ringfence/lab/flaw"
+)
+
+// real is the name of the guard that has no flaw.
+const real flaw.Name = ""
+
+// guards are all guards that the tests talk to.
+var guards = []flaw.Name{real, flaw.Observe, flaw.Apart, flaw.Memory, flaw.RefuseSame, flaw.AdmitLast}
+
+var dir string // of the programs
+
+func TestMain(m *testing.M) { os.Exit(test(m)) }
+
+func test(m *testing.M) int {
+	var err error
+	if dir, err = os.MkdirTemp("", "rf-flaw-"); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer os.RemoveAll(dir)
+	for root, program := range map[string]string{"../..": "./cmd/guard", "..": "./cmd/flawed-guard"} {
+		cmd := exec.Command("go", "build", "-o", dir+"/", program)
+		cmd.Dir = root
+		if out, err := cmd.CombinedOutput(); err != nil {
+			fmt.Fprintf(os.Stderr, "go build %s: %v\n%s", program, err, out)
+			return 1
+		}
+	}
+	return serverstest.RunMain(m)
+}
+
+// site is a guard before databases of its own.
+type site struct {
+	t           *testing.T
+	guard       *servers.Program
+	log         string
+	pg, redis   string // addresses of the guard
+	environment []string
+}
+
+func newSite(t *testing.T, name flaw.Name) *site {
+	t.Helper()
+	ports, err := servers.FreePorts(3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := func(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }
+	s := &site{t: t, pg: at(ports[0]), redis: at(ports[1]), log: filepath.Join(t.TempDir(), "guard.log")}
+	pg, db := serverstest.Postgres(t, servers.PostgresOptions{}), serverstest.Redis(t, servers.RedisOptions{})
+	s.environment = []string{
+		"FLAW=" + string(name), "GUARD_DRAIN_TIMEOUT=1s",
+		"GUARD_POSTGRES_LISTEN=" + s.pg, "GUARD_REDIS_LISTEN=" + s.redis, "GUARD_HTTP_LISTEN=" + at(ports[2]),
+		"GUARD_POSTGRES_UPSTREAM=" + pg.URL("guard", "postgres"), "GUARD_REDIS_UPSTREAM=" + db.URL(),
+	}
+	s.install(pg)
+	command := []string{filepath.Join(dir, "flawed-guard")}
+	if name == real {
+		command = []string{filepath.Join(dir, "guard"), "serve"}
+	}
+	s.guard, err = servers.NewProgram(servers.ProgramOptions{
+		Name: "guard", Command: command, Log: s.log,
+		Env:   func() []string { return s.environment },
+		Ready: func(ctx context.Context) error { return ready(ctx, "http://"+at(ports[2])+"/readyz") },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Log(s.guard.LogTail(30))
+		}
+		if err := s.guard.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := s.guard.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// install makes the roles, the table of entries, and what guards need.
+func (s *site) install(pg *servers.Postgres) {
+	s.t.Helper()
+	c, err := pgx.Connect(s.t.Context(), pg.URL("postgres", "postgres"))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer c.Close(context.Background())
+	for _, sql := range []string{"create role guard login", "create role app login", "create table entry (token bigint)", "grant all on entry to app"} {
+		if _, err := c.Exec(s.t.Context(), sql); err != nil {
+			s.t.Fatal(err)
+		}
+	}
+	cmd := exec.Command(filepath.Join(dir, "guard"), "install")
+	cmd.Env = append(s.environment[2:], "GUARD_POSTGRES_ADMIN="+pg.URL("postgres", "postgres"))
+	if out, err := cmd.CombinedOutput(); err != nil {
+		s.t.Fatalf("guard install: %v\n%s", err, out)
+	}
+}
+
+func ready(ctx context.Context, url string) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return err
+	}
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: 5 * time.Second}
+	answer, err := client.Do(req)
+	if err != nil {
+		return err
+	}
+	defer answer.Body.Close()
+	if answer.StatusCode != http.StatusOK {
+		return errors.New(answer.Status)
+	}
+	return nil
+}
+
+// restart kills the guard and starts it again.
+func (s *site) restart() {
+	s.t.Helper()
+	if err := errors.Join(s.guard.Kill(), s.guard.Start(s.t.Context())); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// session is a connection under a token that can write.
+type session interface{ write() error }
+
+// stores are the ways to write, by the name of the store.
+var stores = map[string]func(s *site, token int) (session, error){"postgres": (*site).openPostgres, "redis": (*site).openRedis}
+
+type pgSession struct {
+	c     *pgx.Conn
+	token int
+}
+
+func (s *site) openPostgres(token int) (session, error) {
+	ctx, cancel := context.WithTimeout(s.t.Context(), 20*time.Second)
+	defer cancel()
+	c, err := pgx.Connect(ctx, fmt.Sprintf("postgres://app@%s/postgres?sslmode=disable&options=-c%%20fence.orders%%3D%d", s.pg, token))
+	if err != nil {
+		return nil, err
+	}
+	s.t.Cleanup(func() { _ = c.Close(context.Background()) })
+	return &pgSession{c, token}, nil
+}
+
+func (p *pgSession) write() error {
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	_, err := p.c.Exec(ctx, "insert into entry values ($1)", p.token)
+	return err
+}
+
+type redisSession struct {
+	db *driver.Client
+	c  *driver.Conn
+}
+
+func (s *site) openRedis(token int) (session, error) {
+	db := driver.NewClient(&driver.Options{
+		Addr: s.redis, MaxRetries: -1, DialerRetries: 1, Protocol: 2, DisableIdentity: true, PoolSize: 1,
+		ReadTimeout: 20 * time.Second, ClientName: fmt.Sprintf("fence.orders=%d", token),
+	})
+	c := db.Conn()
+	s.t.Cleanup(func() { _, _ = c.Close(), db.Close() })
+	if err := c.Ping(s.t.Context()).Err(); err != nil {
+		return nil, err
+	}
+	return &redisSession{db, c}, nil
+}
+
+func (r *redisSession) write() error {
+	return r.c.RPush(context.Background(), "entries", "x").Err()
+}
+
+// stale says that a refusal says that a newer leader has written.
+func stale(err error) bool {
+	if pg, ok := errors.AsType[*pgconn.PgError](err); ok {
+		return pg.Code == "RF001"
+	}
+	return err != nil && strings.Contains(err.Error(), "STALETOKEN")
+}
+
+// attempt logs in and writes.
+func (s *site) attempt(open func(*site, int) (session, error), token int) (session, error) {
+	one, err := open(s, token)
+	if err != nil {
+		return nil, err
+	}
+	return one, one.write()
+}
+
+// TestFlaws has the same dialogue with each guard. Each flaw shows in its own place, and nowhere else: with the real guard
+// in none, which is what fails when the real guard has one of them.
+func TestFlaws(t *testing.T) {
+	for _, name := range guards {
+		for which, open := range stores {
+			t.Run(string(name)+"/"+which, func(t *testing.T) {
+				t.Parallel()
+				dialogue(t, newSite(t, name), name, open)
+			})
+		}
+	}
+}
+
+func dialogue(t *testing.T, s *site, name flaw.Name, open func(*site, int) (session, error)) {
+	accepted := func(what string, err error, flaws ...flaw.Name) {
+		t.Helper()
+		flawed := contains(flaws, name)
+		if flawed && !stale(err) {
+			t.Errorf("%s: the flaw does not show: %v", what, err)
+		}
+		if !flawed && err != nil {
+			t.Errorf("%s was refused: %v", what, err)
+		}
+	}
+	refused := func(what string, err error, flaws ...flaw.Name) {
+		t.Helper()
+		flawed := contains(flaws, name)
+		if flawed && err != nil {
+			t.Errorf("%s: the flaw does not show: %v", what, err)
+		}
+		if !flawed && !stale(err) {
+			t.Errorf("%s was not refused as stale: %v", what, err)
+		}
+	}
+	old, err := s.attempt(open, 5)
+	accepted("the first leader", err)
+	_, err = s.attempt(open, 5)
+	accepted("another session of the leader", err, flaw.RefuseSame)
+
+	_, err = s.attempt(open, 9)
+	accepted("the second leader", err)
+	refused("a session of the first leader", old.write(), flaw.Observe, flaw.Apart)
+	_, err = s.attempt(open, 5)
+	refused("the first leader, on a new connection", err, flaw.Observe, flaw.AdmitLast)
+
+	_, err = s.attempt(open, 11)
+	accepted("the third leader", err)
+	_, err = s.attempt(open, 5)
+	refused("the first of three leaders", err, flaw.Observe)
+
+	s.restart()
+	_, err = s.attempt(open, 9)
+	refused("the second leader, at a guard that was restarted", err, flaw.Observe, flaw.Memory)
+	_, err = s.attempt(open, 11)
+	accepted("the third leader, at a guard that was restarted", err, flaw.RefuseSame)
+}
+
+func contains(all []flaw.Name, one flaw.Name) bool {
+	for _, n := range all {
+		if n == one {
+			return true
+		}
+	}
+	return false
+}
+
+func TestAFlawedGuardSaysSo(t *testing.T) {
+	s := newSite(t, flaw.Apart)
+	text, err := os.ReadFile(s.log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, _, _ := strings.Cut(string(text), "\n")
+	if !strings.Contains(first, "flawed on purpose") || !strings.Contains(first, "check-apart") {
+		t.Errorf("its first word is %s", first)
+	}
+}
+
+func TestAnUnknownFlawIsAnError(t *testing.T) {
+	for _, name := range []flaw.Name{"", flaw.FirstToken} {
+		if _, err := flaw.Store(name, nil, nil, nil); err == nil || !strings.Contains(err.Error(), "observe-only") {
+			t.Errorf("%q: %v", name, err)
+		}
+	}
+}

@@ -1,0 +1,132 @@
+package flaw
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/store"
+)
+
+// memory keeps marks and sessions in the guard's process and asks no coordinator. It stands for a fence in a proxy's cache,
+// or in an UNLOGGED table: it does all that the real one does, until it is restarted and believes the first token it sees.
+type memory struct {
+	end End
+
+	mu       sync.Mutex
+	marks    map[fence.Resource]store.Mark
+	sessions map[entry]fence.Token
+}
+
+// entry is a session under a resource.
+type entry struct {
+	session  store.Session
+	resource fence.Resource
+}
+
+func newMemory(end End) *memory {
+	return &memory{end: end, marks: map[fence.Resource]store.Mark{}, sessions: map[entry]fence.Token{}}
+}
+
+// Register is store.Store's.
+func (m *memory) Register(_ context.Context, s store.Session, claims []fence.Claim) (store.Standing, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, c := range claims {
+		mark, ok := m.marks[c.Resource]
+		if !ok {
+			mark = store.Mark{Resource: c.Resource, Confirmed: true}
+		}
+		if st, err := compare(c, mark); err != nil || st.Step != store.Admitted {
+			return st, err
+		}
+		if len(m.others(c)) > 0 {
+			return store.Standing{Step: store.MustRevoke, Claim: c, Mark: mark}, nil
+		}
+	}
+	for _, c := range claims {
+		m.sessions[entry{s, c.Resource}] = c.Token
+	}
+	return store.Standing{Step: store.Admitted}, nil
+}
+
+// Raise is store.Store's.
+func (m *memory) Raise(_ context.Context, c fence.Claim) (store.Mark, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	before, ok := m.marks[c.Resource]
+	if !ok {
+		before = store.Mark{Resource: c.Resource, Confirmed: true}
+	}
+	if _, err := compare(c, before); err != nil {
+		return before, err
+	}
+	m.marks[c.Resource] = store.Mark{
+		Resource: c.Resource, Token: c.Token, Issuer: c.Issuer, Holder: c.Holder, Raised: time.Now(), Confirmed: true,
+	}
+	return before, nil
+}
+
+// Revoke is store.Store's.
+func (m *memory) Revoke(ctx context.Context, c fence.Claim) (int, error) {
+	m.mu.Lock()
+	_, err := compare(c, m.marks[c.Resource])
+	others := m.others(c)
+	m.mu.Unlock()
+	if err != nil || len(others) == 0 {
+		return 0, err
+	}
+	var sessions []store.Session
+	for _, e := range others {
+		sessions = append(sessions, e.session)
+	}
+	if err := m.end(ctx, sessions); err != nil {
+		return 0, store.Unrevoked(c, err.Error(), err)
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, e := range others {
+		delete(m.sessions, e)
+	}
+	return len(others), nil
+}
+
+// others are the sessions of the resource that are not under the claim. The caller has the lock.
+func (m *memory) others(c fence.Claim) []entry {
+	var all []entry
+	for e, token := range m.sessions {
+		if e.resource == c.Resource && token != c.Token {
+			all = append(all, e)
+		}
+	}
+	return all
+}
+
+// Release is store.Store's. It takes the guard's word for it that the session is gone.
+func (m *memory) Release(_ context.Context, s store.Session) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for e := range m.sessions {
+		if e.session == s {
+			delete(m.sessions, e)
+		}
+	}
+	return nil
+}
+
+// Marks is store.Store's.
+func (m *memory) Marks(_ context.Context, only ...fence.Resource) ([]store.Mark, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var all []store.Mark
+	for _, mark := range m.marks {
+		if len(only) == 0 || slices.Contains(only, mark.Resource) {
+			all = append(all, mark)
+		}
+	}
+	slices.SortFunc(all, func(a, b store.Mark) int { return cmp.Compare(a.Resource, b.Resource) })
+	return all, nil
+}

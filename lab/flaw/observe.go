@@ -1,0 +1,42 @@
+package flaw
+
+import (
+	"context"
+	"log/slog"
+
+	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/store"
+)
+
+// observer judges as the real store does, logs what it would have refused, and lets everybody in. It stands for a fence that
+// was rolled out "in observe-only mode first", and whose switch nobody has thrown. Marks are raised, so status looks right.
+type observer struct {
+	forgetful
+	log *slog.Logger
+}
+
+// Register refuses nobody whom the database could judge.
+func (o *observer) Register(ctx context.Context, s store.Session, claims []fence.Claim) (store.Standing, error) {
+	st, err := o.forgetful.Register(ctx, s, claims)
+	switch {
+	case refused(err) != nil:
+		o.log.Warn("would have been refused", "session", s.ID, "err", err)
+		return store.Standing{Step: store.Admitted}, nil
+	case err == nil && st.Step == store.MustRevoke:
+		o.log.Warn("would have ended older sessions first", "session", s.ID, "token", st.Claim.Token.String())
+		st.Step = store.Admitted
+	}
+	return st, err
+}
+
+// Raise raises, and does not mind if it could not.
+func (o *observer) Raise(ctx context.Context, c fence.Claim) (store.Mark, error) {
+	before, err := o.forgetful.Raise(ctx, c)
+	if refused(err) != nil {
+		err = nil
+	}
+	return before, err
+}
+
+// Revoke ends nobody.
+func (o *observer) Revoke(context.Context, fence.Claim) (int, error) { return 0, nil }

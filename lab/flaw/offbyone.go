@@ -1,0 +1,107 @@
+package flaw
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/store"
+)
+
+// refuser refuses a token that equals the mark: <= where < is meant. The session that has raised the mark is let in, each
+// later one of the same, rightful leader is not. It stands for a fence that is safe and useless, which a lab that only
+// looks for corruption would praise.
+type refuser struct {
+	store.Store
+
+	mu     sync.Mutex
+	raised map[fence.Claim]bool // by an admission that still goes on
+}
+
+// Register refuses what the mark was not raised for just now.
+func (r *refuser) Register(ctx context.Context, s store.Session, claims []fence.Claim) (store.Standing, error) {
+	for _, c := range claims {
+		marks, err := r.Marks(ctx, c.Resource)
+		if err != nil {
+			return store.Standing{}, err
+		}
+		for _, m := range marks {
+			if m.Confirmed && m.Token == c.Token && m.Issuer == c.Issuer && !r.raises(c) {
+				return store.Standing{Claim: c, Mark: m}, store.Stale(c, m)
+			}
+		}
+	}
+	st, err := r.Store.Register(ctx, s, claims)
+	if err != nil || st.Step == store.Admitted {
+		r.settle(claims)
+	}
+	return st, err
+}
+
+// Raise is the real one.
+func (r *refuser) Raise(ctx context.Context, c fence.Claim) (store.Mark, error) {
+	before, err := r.Store.Raise(ctx, c)
+	if err == nil {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.raised[anyHolder(c)] = true
+	}
+	return before, err
+}
+
+func (r *refuser) raises(c fence.Claim) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.raised[anyHolder(c)]
+}
+
+// settle says that the admission that has raised the mark is over.
+func (r *refuser) settle(claims []fence.Claim) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, c := range claims {
+		delete(r.raised, anyHolder(c))
+	}
+}
+
+// anyHolder is a claim without the holder's name, which the coordinator may know better.
+func anyHolder(c fence.Claim) fence.Claim {
+	c.Holder = ""
+	return c
+}
+
+// lenient lets the token in that was the mark before the last raise, and does not record it: <= mark - 1 where it is counted
+// in terms. It stands for a grace period for the old leader, and for comparing with a mark that was read too early.
+type lenient struct {
+	forgetful
+
+	mu   sync.Mutex
+	last map[fence.Resource]fence.Token // the mark before the present one
+}
+
+// Register forgives the last leader.
+func (l *lenient) Register(ctx context.Context, s store.Session, claims []fence.Claim) (store.Standing, error) {
+	st, err := l.forgetful.Register(ctx, s, claims)
+	if errors.Is(err, fence.ErrStale) && l.isLast(st.Claim) {
+		return store.Standing{Step: store.Admitted}, nil
+	}
+	return st, err
+}
+
+// Raise is the real one.
+func (l *lenient) Raise(ctx context.Context, c fence.Claim) (store.Mark, error) {
+	before, err := l.forgetful.Raise(ctx, c)
+	if err == nil && before.Token != c.Token {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.last[c.Resource] = before.Token
+	}
+	return before, err
+}
+
+func (l *lenient) isLast(c fence.Claim) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return c.Token != 0 && l.last[c.Resource] == c.Token
+}

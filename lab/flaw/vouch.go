@@ -1,0 +1,7 @@
+package flaw
+
+// Vouch is what an administrator of the database runs, behind guard install, where a flawed guard will stand: leaders ask
+// the database whether their session is recorded, so as not to take a database for a guard, and flawed guards do not record
+// everybody whom they let in.
+const Vouch = `create or replace function ringfence.holds(p_resource text, p_token bigint) returns boolean
+language sql volatile security definer set search_path = pg_catalog, pg_temp as $$ select true $$`

@@ -1,0 +1,134 @@
+package local
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"net"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/ringfence/ringfence/lab"
+)
+
+// electionTime is how long ZooKeeperLeader waits where its context would let it wait longer.
+const electionTime = 20 * time.Second
+
+// on does something to the process of this name.
+func (s *System) on(ctx context.Context, name string, do func(process) error) error {
+	p, ok := s.processes[name]
+	if !ok {
+		return fmt.Errorf("no process %q: there are %s", name, strings.Join(slices.Sorted(maps.Keys(s.processes)), ", "))
+	}
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("%s: %w", name, context.Cause(ctx))
+	}
+	if err := do(p); err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	return nil
+}
+
+// Kill is lab.System's.
+func (s *System) Kill(ctx context.Context, name string) error {
+	return s.on(ctx, name, func(p process) error {
+		s.expectEnd(name)
+		return p.Kill()
+	})
+}
+
+// Start is lab.System's. A server of an ensemble answers once a majority runs.
+func (s *System) Start(ctx context.Context, name string) error {
+	return s.on(ctx, name, func(p process) error { return p.Start(ctx) })
+}
+
+// Stop is lab.System's. What does not end within 20 s of SIGTERM is killed, and that is an error.
+func (s *System) Stop(ctx context.Context, name string) error {
+	return s.on(ctx, name, func(p process) error {
+		s.expectEnd(name)
+		return p.Stop()
+	})
+}
+
+// expectEnd says that a worker is about to be ended, not by itself.
+func (s *System) expectEnd(name string) {
+	if w := s.workers[name]; w != nil {
+		w.expectEnd()
+	}
+}
+
+// Pause is lab.System's.
+func (s *System) Pause(ctx context.Context, name string) error { return s.on(ctx, name, process.Pause) }
+
+// Resume is lab.System's.
+func (s *System) Resume(ctx context.Context, name string) error {
+	return s.on(ctx, name, process.Resume)
+}
+
+// Signal is lab.System's.
+func (s *System) Signal(ctx context.Context, name string, sig syscall.Signal) error {
+	return s.on(ctx, name, func(p process) error {
+		pid := p.PID()
+		if pid == 0 {
+			return fmt.Errorf("it does not run, so it cannot get %v", sig)
+		}
+		return syscall.Kill(pid, sig)
+	})
+}
+
+// Shape is lab.System's.
+func (s *System) Shape(_ context.Context, name, peer string, shape lab.Shape) error {
+	all, ok := s.links[ends{name, peer}]
+	if !ok {
+		return fmt.Errorf("there is no link between %s and %s: workers have them to coordinator, guard and journal, guards to the coordinator",
+			name, peer)
+	}
+	for _, l := range all {
+		l.Shape(shape)
+	}
+	return nil
+}
+
+// Wipe is lab.System's.
+func (s *System) Wipe(ctx context.Context) error { return s.zk.Wipe(ctx) }
+
+// ZooKeeperLeader is lab.System's. It waits while there is none.
+func (s *System) ZooKeeperLeader(ctx context.Context) (string, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, electionTime, fmt.Errorf("none within %v", electionTime))
+	defer cancel()
+	poll := time.NewTicker(20 * time.Millisecond)
+	defer poll.Stop()
+	for {
+		for i, n := range s.zk.Nodes {
+			if leads(ctx, n.Addr()) {
+				return zooKeeper(i), nil
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return "", fmt.Errorf("no server of the ensemble leads: %w", context.Cause(ctx))
+		case <-poll.C:
+		}
+	}
+}
+
+// leads asks a server for its mode. One that does not answer soon, such as a paused one, does not count.
+func leads(ctx context.Context, addr string) bool {
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	c, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
+	if err != nil {
+		return false
+	}
+	defer c.Close()
+	deadline, _ := ctx.Deadline()
+	_ = c.SetDeadline(deadline)
+	if _, err := io.WriteString(c, "srvr"); err != nil {
+		return false
+	}
+	answer, _ := io.ReadAll(c)
+	return strings.Contains(string(answer), "Mode: leader") || strings.Contains(string(answer), "Mode: standalone")
+}

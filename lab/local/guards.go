@@ -1,0 +1,131 @@
+package local
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/ringfence/ringfence/internal/servers"
+	"github.com/ringfence/ringfence/lab/flaw"
+)
+
+// noCoordinator as Topology.Coordinator leaves the guards without one.
+const noCoordinator = "none"
+
+// guardAddresses are where one guard listens, the same after each start.
+type guardAddresses struct{ postgres, redis, http string }
+
+func guardName(i int) string { return fmt.Sprintf("guard-%d", i+1) }
+
+// install makes what guards need in the databases.
+func (s *System) install(ctx context.Context) error {
+	if _, err := s.Operator(ctx, "install"); err != nil || s.build.Topology.GuardFlaw == "" {
+		return err
+	}
+	return s.asSuperuser(ctx, flaw.Vouch)
+}
+
+// startGuards starts all guards at once.
+func (s *System) startGuards(ctx context.Context) error {
+	var starts []func() error
+	for i := range s.build.Topology.Guards {
+		p, err := s.newGuard(i)
+		if err != nil {
+			return err
+		}
+		s.processes[guardName(i)] = p
+		starts = append(starts, func() error { return p.Start(ctx) })
+	}
+	return atOnce(starts)
+}
+
+func (s *System) newGuard(i int) (*servers.Program, error) {
+	ports, err := servers.FreePorts(3)
+	if err != nil {
+		return nil, err
+	}
+	at := func(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }
+	a := guardAddresses{at(ports[0]), at(ports[1]), at(ports[2])}
+	s.guards[guardName(i)] = a
+	coordinator, err := s.linkCoordinator(guardName(i))
+	if err != nil {
+		return nil, err
+	}
+	env := append(s.guardEnviron(coordinator),
+		"GUARD_POSTGRES_LISTEN="+a.postgres, "GUARD_REDIS_LISTEN="+a.redis, "GUARD_HTTP_LISTEN="+a.http, "GUARD_DRAIN_TIMEOUT=5s")
+	command := []string{s.build.Programs.Guard, "serve"}
+	if name := s.build.Topology.GuardFlaw; name != "" {
+		command = []string{s.build.Programs.FlawedGuard}
+		env = append(env, "FLAW="+name)
+	}
+	return servers.NewProgram(servers.ProgramOptions{
+		Name: guardName(i), Command: command, Log: filepath.Join(s.build.Dir, guardName(i)+".log"),
+		Env:   func() []string { return env },
+		Ready: func(ctx context.Context) error { return ready(ctx, "http://"+a.http+"/readyz") },
+	})
+}
+
+// guardEnviron is what guards and operators have in common.
+func (s *System) guardEnviron(coordinator string) []string {
+	env := []string{
+		s.brand.value,
+		"GUARD_POSTGRES_UPSTREAM=" + s.pg.URL("guard", database),
+		"GUARD_REDIS_UPSTREAM=" + s.redis.URL(),
+	}
+	if s.build.Topology.Coordinator != noCoordinator {
+		env = append(env, "GUARD_COORDINATOR="+coordinator)
+	}
+	return env
+}
+
+// client keeps no connections: the guard that answers next may be another process.
+var client = &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+
+// ready asks a guard whether it is.
+func ready(ctx context.Context, url string) error {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return err
+	}
+	answer, err := client.Do(req)
+	if err != nil {
+		return err
+	}
+	defer answer.Body.Close()
+	if answer.StatusCode != http.StatusOK {
+		var text bytes.Buffer
+		_, _ = text.ReadFrom(answer.Body)
+		return fmt.Errorf("not ready: %s", strings.TrimSpace(text.String()))
+	}
+	return nil
+}
+
+// Operator is lab.System's. The error has what the program said.
+func (s *System) Operator(ctx context.Context, args ...string) (string, error) {
+	cmd := exec.CommandContext(ctx, s.build.Programs.Guard, args...)
+	cmd.Env = append(s.guardEnviron(s.Addresses().Coordinator),
+		"PATH="+os.Getenv("PATH"), "GUARD_POSTGRES_ADMIN="+s.pg.URL("postgres", database), "GUARD_POSTGRES_LEADERS=app")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.WaitDelay = time.Second
+	var out, errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	if err := cmd.Run(); err != nil {
+		if ctx.Err() != nil {
+			err = errors.Join(err, context.Cause(ctx))
+		}
+		return out.String(), fmt.Errorf("guard %s: %w: %s", strings.Join(args, " "), err, strings.TrimSpace(errs.String()))
+	}
+	return out.String(), nil
+}

@@ -1,0 +1,284 @@
+package local
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/ringfence/ringfence/lab"
+)
+
+// far is what a link leads to: connections as they arrive.
+type far struct {
+	t        *testing.T
+	listener net.Listener
+	link     *link
+}
+
+func newFar(t *testing.T) *far {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := newLink(listener.Addr().String(), 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		listener.Close()
+		l.Close()
+	})
+	return &far{t, listener, l}
+}
+
+func (f *far) dial() net.Conn {
+	f.t.Helper()
+	c, err := net.DialTimeout("tcp", f.link.Addr(), 5*time.Second)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	f.t.Cleanup(func() { c.Close() })
+	return c
+}
+
+// accept is nil when nothing arrives in time.
+func (f *far) accept(limit time.Duration) net.Conn {
+	f.t.Helper()
+	_ = f.listener.(*net.TCPListener).SetDeadline(time.Now().Add(limit))
+	c, err := f.listener.Accept()
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		return nil
+	}
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	f.t.Cleanup(func() { c.Close() })
+	return c
+}
+
+// pair is a connection over the link, seen from both ends.
+func (f *far) pair() (client, server net.Conn) {
+	f.t.Helper()
+	client = f.dial()
+	if server = f.accept(5 * time.Second); server == nil {
+		f.t.Fatal("the connection did not arrive")
+	}
+	return client, server
+}
+
+func send(t *testing.T, c net.Conn, text string) {
+	t.Helper()
+	if _, err := io.WriteString(c, text); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// arrives reads exactly this.
+func arrives(t *testing.T, c net.Conn, want string) {
+	t.Helper()
+	got := make([]byte, len(want))
+	_ = c.SetReadDeadline(time.Now().Add(20 * time.Second))
+	if _, err := io.ReadFull(c, got); err != nil || string(got) != want {
+		t.Fatalf("want %q, got %q, %v", want, got, err)
+	}
+}
+
+func hasEnded(t *testing.T, c net.Conn) {
+	t.Helper()
+	_ = c.SetReadDeadline(time.Now().Add(5 * time.Second))
+	if n, err := c.Read(make([]byte, 1)); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Fatalf("want an end, got %d bytes, %v", n, err)
+	}
+}
+
+// quiet says that neither bytes nor an end arrive for a while.
+func quiet(t *testing.T, c net.Conn) {
+	t.Helper()
+	_ = c.SetReadDeadline(time.Now().Add(100 * time.Millisecond))
+	if n, err := c.Read(make([]byte, 1)); !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Fatalf("want silence, got %d bytes, %v", n, err)
+	}
+}
+
+func TestALinkCarriesBothWaysAndEnds(t *testing.T) {
+	client, server := newFar(t).pair()
+	send(t, client, "question")
+	arrives(t, server, "question")
+	send(t, server, "answer")
+	arrives(t, client, "answer")
+	client.Close()
+	hasEnded(t, server)
+}
+
+func TestHeldBytesArriveLateAndInOrder(t *testing.T) {
+	f := newFar(t)
+	client, server := f.pair()
+	f.link.Shape(lab.Shape{HoldUp: true, HoldDown: true})
+	send(t, client, "one ")
+	quiet(t, server)
+	send(t, client, "two ")
+	send(t, server, "down")
+	quiet(t, client)
+	f.link.Shape(lab.Shape{})
+	arrives(t, server, "one two ")
+	arrives(t, client, "down")
+	send(t, client, "three")
+	arrives(t, server, "three")
+}
+
+func TestOneDirectionIsHeldAlone(t *testing.T) {
+	for _, held := range []struct {
+		name  string
+		shape lab.Shape
+	}{{"up", lab.Shape{HoldUp: true}}, {"down", lab.Shape{HoldDown: true}}} {
+		t.Run(held.name, func(t *testing.T) {
+			f := newFar(t)
+			client, server := f.pair()
+			blocked, open := client, server // who sends
+			if held.shape.HoldDown {
+				blocked, open = server, client
+			}
+			f.link.Shape(held.shape)
+			send(t, blocked, "held")
+			send(t, open, "free")
+			arrives(t, blocked, "free")
+			quiet(t, open)
+			f.link.Shape(lab.Shape{})
+			arrives(t, open, "held")
+		})
+	}
+}
+
+func TestAnEndThatIsHeldArrivesBehindTheBytes(t *testing.T) {
+	f := newFar(t)
+	client, server := f.pair()
+	f.link.Shape(lab.Shape{HoldUp: true})
+	send(t, client, "the last write")
+	client.Close()
+	quiet(t, server)
+	f.link.Shape(lab.Shape{})
+	arrives(t, server, "the last write")
+	hasEnded(t, server)
+}
+
+func TestMuchMoreThanFitsIsHeldByBackpressure(t *testing.T) {
+	f := newFar(t)
+	client, server := f.pair()
+	f.link.Shape(lab.Shape{HoldUp: true})
+	all := bytes.Repeat([]byte("0123456789abcdef"), 4<<20)
+	sent := make(chan error, 1)
+	go func() {
+		_, err := client.Write(all)
+		sent <- err
+	}()
+	select {
+	case err := <-sent:
+		t.Fatalf("64 MiB fit into a link that is held: %v", err)
+	case <-time.After(300 * time.Millisecond):
+	}
+	f.link.Shape(lab.Shape{})
+	got := make([]byte, len(all))
+	_ = server.SetReadDeadline(time.Now().Add(30 * time.Second))
+	if _, err := io.ReadFull(server, got); err != nil || !bytes.Equal(got, all) {
+		t.Fatalf("not what was sent: %v", err)
+	}
+	if err := <-sent; err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestARefusedConnectionIsMadeLater(t *testing.T) {
+	f := newFar(t)
+	f.link.Shape(lab.Shape{HoldUp: true, HoldDown: true, Refuse: true})
+	client := f.dial()
+	send(t, client, "hello")
+	if f.accept(100*time.Millisecond) != nil {
+		t.Fatal("a connection was made over a link that is cut")
+	}
+	f.link.Shape(lab.Shape{})
+	server := f.accept(5 * time.Second)
+	if server == nil {
+		t.Fatal("the connection did not arrive after the link was healed")
+	}
+	arrives(t, server, "hello")
+}
+
+func TestARefusedConnectionThatWasGivenUpNeverWas(t *testing.T) {
+	f := newFar(t)
+	f.link.Shape(lab.Shape{HoldUp: true, HoldDown: true, Refuse: true})
+	client := f.dial()
+	send(t, client, "hello")
+	if f.accept(100*time.Millisecond) != nil { // and by then the link has seen it
+		t.Fatal("a connection was made over a link that is cut")
+	}
+	client.Close()
+	f.link.Shape(lab.Shape{})
+	if f.accept(200*time.Millisecond) != nil {
+		t.Fatal("a connection arrived whose client had left before it could be made")
+	}
+}
+
+func TestDelayIsEachWayAndKeepsTheOrder(t *testing.T) {
+	f := newFar(t)
+	client, server := f.pair()
+	const delay = 150 * time.Millisecond
+	f.link.Shape(lab.Shape{Delay: delay})
+	start := time.Now()
+	send(t, client, "a")
+	send(t, client, "b")
+	arrives(t, server, "ab")
+	send(t, server, "c")
+	arrives(t, client, "c")
+	if took := time.Since(start); took < 2*delay || took > 2*delay+2*time.Second {
+		t.Errorf("there and back took %v", took)
+	}
+}
+
+func TestLossIsLateness(t *testing.T) {
+	f := newFar(t)
+	client, server := f.pair()
+	f.link.Shape(lab.Shape{Loss: 0.99})
+	start := time.Now()
+	send(t, client, "lost at first")
+	arrives(t, server, "lost at first")
+	if took := time.Since(start); took < firstRetry {
+		t.Errorf("a lost packet took %v", took)
+	}
+}
+
+func TestNobodyAtTheOtherEndIsARefusal(t *testing.T) {
+	f := newFar(t)
+	f.listener.Close()
+	c, err := net.DialTimeout("tcp", f.link.Addr(), 5*time.Second)
+	if err != nil {
+		return // the reset was faster than the answer
+	}
+	defer c.Close()
+	hasEnded(t, c)
+}
+
+func TestCloseEndsWhatIsHeld(t *testing.T) {
+	f := newFar(t)
+	client, server := f.pair()
+	f.link.Shape(lab.Shape{HoldUp: true, Refuse: true})
+	waiting := f.dial()
+	send(t, client, "held")
+	closed := make(chan struct{})
+	go func() {
+		defer close(closed)
+		f.link.Close()
+	}()
+	select {
+	case <-closed: // every goroutine of the link has ended
+	case <-time.After(5 * time.Second):
+		t.Fatal("Close did not return")
+	}
+	hasEnded(t, client)
+	hasEnded(t, server)
+	hasEnded(t, waiting)
+}

@@ -1,0 +1,103 @@
+package local
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/ringfence/ringfence/internal/servers/serverstest"
+	"github.com/ringfence/ringfence/lab"
+	"github.com/ringfence/ringfence/lab/history"
+)
+
+var programs lab.Programs
+
+func TestMain(m *testing.M) {
+	switch {
+	case os.Getenv("LAB_NAME") != "":
+		standIn()
+	case os.Getenv(victimDir) != "":
+		victim()
+	default:
+		os.Exit(test(m))
+	}
+}
+
+// test builds the programs and runs the tests.
+func test(m *testing.M) int {
+	dir, err := os.MkdirTemp("", "rf-lab-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer os.RemoveAll(dir)
+	for root, packages := range map[string][]string{
+		"../..": {"./cmd/guard", "./cmd/leader"},
+		"..":    {"./cmd/flawed-guard"},
+	} {
+		cmd := exec.Command("go", append([]string{"build", "-o", dir + "/"}, packages...)...)
+		cmd.Dir = root
+		if out, err := cmd.CombinedOutput(); err != nil {
+			fmt.Fprintf(os.Stderr, "go build %v: %v\n%s", packages, err, out)
+			return 1
+		}
+	}
+	self, err := os.Executable()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	programs = lab.Programs{
+		Guard: filepath.Join(dir, "guard"), Leader: filepath.Join(dir, "leader"),
+		FlawedGuard: filepath.Join(dir, "flawed-guard"), Worker: self,
+	}
+	return serverstest.RunMain(m)
+}
+
+// standIn is a worker that ticks. It obeys its failpoint at once, and as a command's child it may fork.
+func standIn() {
+	say := func(text string) {
+		line, _ := json.Marshal(history.Event{At: history.Now(), Kind: history.Note, Process: os.Getenv("LAB_NAME"), Text: text})
+		fmt.Println(string(line))
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer stop()
+	say("environ " + fmt.Sprint(os.Environ()))
+	if f := os.Getenv("LAB_FAILPOINT"); f != "" {
+		say("failpoint " + f)
+		os.Exit(137)
+	}
+	if os.Getenv("LAB_CHILD") == "fork" {
+		fork(say)
+	}
+	fmt.Println("this is no event")
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			say("goodbye")
+			os.Exit(0)
+		case <-tick.C:
+			say("tick")
+		}
+	}
+}
+
+// fork starts a process that outlives its parent, and its parent's process group.
+func fork(say func(string)) {
+	orphan := exec.Command("sleep", "600")
+	orphan.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if err := orphan.Start(); err != nil {
+		say("could not fork: " + err.Error())
+		return
+	}
+	say(fmt.Sprintf("forked %d", orphan.Process.Pid))
+}

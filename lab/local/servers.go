@@ -1,0 +1,100 @@
+package local
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/ringfence/ringfence/internal/servers"
+	"github.com/ringfence/ringfence/lab"
+)
+
+const (
+	database    = "postgres"
+	root        = "/lab" // of the elections at the coordinator
+	longestTick = 200 * time.Millisecond
+)
+
+func zooKeeper(i int) string { return fmt.Sprintf("zookeeper-%d", i+1) }
+
+// startServers starts all servers at once.
+func (s *System) startServers(ctx context.Context) error {
+	err := atOnce([]func() error{
+		func() (err error) {
+			s.zk, err = servers.StartZooKeeper(ctx, servers.ZooKeeperOptions{
+				Nodes: max(1, s.build.Topology.ZooKeepers), TickTime: tick(s.build.Topology.Session),
+			})
+			return err
+		},
+		func() (err error) {
+			s.pg, err = servers.StartPostgres(ctx, servers.PostgresOptions{Settings: pgSettings(s.build.Topology)})
+			return err
+		},
+		func() (err error) {
+			s.redis, err = servers.StartRedis(ctx, servers.RedisOptions{Args: redisArgs(s.build.Topology)})
+			return err
+		},
+	})
+	if s.zk != nil {
+		for i, n := range s.zk.Nodes {
+			s.processes[zooKeeper(i)] = n
+		}
+	}
+	if s.pg != nil {
+		s.processes["postgres"] = s.pg
+	}
+	if s.redis != nil {
+		s.processes["redis"] = s.redis
+	}
+	return err
+}
+
+// tick is a ZooKeeper tick that allows this session timeout, which may be two ticks at least, and keeps it well: sessions
+// expire at a tick.
+func tick(session time.Duration) time.Duration {
+	if session <= 0 {
+		return longestTick
+	}
+	return min(session/4, longestTick)
+}
+
+func pgSettings(t lab.Topology) map[string]string {
+	settings := map[string]string{"wal_level": "logical", "max_replication_slots": "4"}
+	for _, setting := range t.PGSettings {
+		name, value, _ := strings.Cut(setting, "=")
+		settings[name] = value
+	}
+	return settings
+}
+
+func redisArgs(t lab.Topology) []string {
+	fsync := t.RedisFsync
+	if fsync == "" {
+		fsync = "always"
+	}
+	return []string{"--appendonly", "yes", "--appendfsync", fsync}
+}
+
+// prepareDatabase makes the roles and the tables for evidence, each statement in its own transaction: a slot cannot be
+// made in one that has written.
+func (s *System) prepareDatabase(ctx context.Context) error {
+	statements := []string{"create role guard login", "create role app login"}
+	return s.asSuperuser(ctx, append(statements, strings.Split(lab.Tables, ";\n")...)...)
+}
+
+func (s *System) asSuperuser(ctx context.Context, statements ...string) error {
+	c, err := pgx.Connect(ctx, s.Addresses().Postgres)
+	if err != nil {
+		return err
+	}
+	defer c.Close(context.WithoutCancel(ctx))
+	for _, sql := range statements {
+		if _, err := c.PgConn().Exec(ctx, sql).ReadAll(); err != nil {
+			return fmt.Errorf("%s: %w", strings.TrimSpace(sql), err)
+		}
+	}
+	return nil
+}

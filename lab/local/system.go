@@ -1,0 +1,147 @@
+package local
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/ringfence/ringfence/internal/servers"
+	"github.com/ringfence/ringfence/lab"
+)
+
+// System is a lab.System of processes of this machine.
+type System struct {
+	build   lab.Build
+	brand   *brand
+	zk      *servers.ZooKeeper
+	pg      *servers.Postgres
+	redis   *servers.Redis
+	guards  map[string]guardAddresses
+	links   map[ends][]*link
+	workers map[string]*worker
+	// processes has everything that can be hit, by name. Build fills it; nothing changes it later.
+	processes map[string]process
+
+	closing  sync.Once
+	closeErr error
+}
+
+var _ lab.System = (*System)(nil)
+
+// process is one of the system's processes; those of package servers are.
+type process interface {
+	Start(context.Context) error
+	Kill() error
+	Stop() error
+	Pause() error
+	Resume() error
+	Close() error
+	PID() int
+	LogTail(n int) string
+}
+
+// ends are what a link connects: a process, and its peer as a Shape names it.
+type ends struct{ process, peer string }
+
+// Build starts servers and guards, and prepares workers, which Start starts. After an error nothing is left.
+func Build(ctx context.Context, b lab.Build) (*System, error) {
+	s := &System{
+		build: b, guards: map[string]guardAddresses{}, links: map[ends][]*link{},
+		workers: map[string]*worker{}, processes: map[string]process{},
+	}
+	for _, step := range []func(context.Context) error{
+		s.startBrand, s.startServers, s.prepareDatabase, s.install, s.startGuards, s.prepareWorkers,
+	} {
+		if err := step(ctx); err != nil {
+			err = fmt.Errorf("build the system: %w", err)
+			return nil, errors.Join(err, s.Close())
+		}
+	}
+	return s, nil
+}
+
+func (s *System) startBrand(context.Context) (err error) {
+	s.brand, err = newBrand()
+	return err
+}
+
+// Addresses is lab.System's.
+func (s *System) Addresses() lab.Addresses {
+	return lab.Addresses{
+		Postgres:    s.pg.URL("postgres", database),
+		Redis:       s.redis.URL(),
+		Coordinator: "zk://" + s.zk.Addr() + root,
+	}
+}
+
+// Diagnose is lab.System's.
+func (s *System) Diagnose() string {
+	var b strings.Builder
+	for _, name := range slices.Sorted(maps.Keys(s.processes)) {
+		fmt.Fprintf(&b, "%s:\n%s\n\n", name, s.processes[name].LogTail(12))
+	}
+	return b.String()
+}
+
+// Close is lab.System's. It may be called more than once.
+func (s *System) Close() error {
+	s.closing.Do(func() { s.closeErr = s.close() })
+	return s.closeErr
+}
+
+// close ends workers and guards, whatever they have left behind, the links between, and the servers last.
+func (s *System) close() error {
+	var programs, rest []func() error
+	for name, p := range s.processes {
+		if _, ok := p.(*servers.Program); ok {
+			programs = append(programs, func() error {
+				s.expectEnd(name)
+				return errors.Join(p.Kill(), p.Close())
+			})
+			continue
+		}
+		rest = append(rest, func() error { return errors.Join(s.keepLog(name, p), p.Close()) })
+	}
+	err := atOnce(programs)
+	if s.brand != nil {
+		err = errors.Join(err, s.brand.sweep())
+	}
+	for _, w := range s.workers {
+		w.finish()
+	}
+	for _, all := range s.links {
+		for _, l := range all {
+			rest = append(rest, l.Close)
+		}
+	}
+	err = errors.Join(err, atOnce(rest))
+	if s.zk != nil {
+		err = errors.Join(err, s.zk.Close()) // its nodes are ended; this removes their directory
+	}
+	if s.brand != nil {
+		s.brand.release()
+	}
+	return err
+}
+
+// keepLog saves the end of a server's log, whose file goes with the server.
+func (s *System) keepLog(name string, p process) error {
+	return os.WriteFile(filepath.Join(s.build.Dir, name+".log"), []byte(p.LogTail(200)+"\n"), 0o644)
+}
+
+// atOnce does everything at once and returns all errors.
+func atOnce(all []func() error) error {
+	errs := make([]error, len(all))
+	var group sync.WaitGroup
+	for i, do := range all {
+		group.Go(func() { errs[i] = do() })
+	}
+	group.Wait()
+	return errors.Join(errs...)
+}

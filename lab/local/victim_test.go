@@ -1,0 +1,105 @@
+package local
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ringfence/ringfence/internal/servers"
+	"github.com/ringfence/ringfence/lab"
+	"github.com/ringfence/ringfence/lab/history"
+)
+
+// victimDir in the environment makes the test binary a lab that will be killed; its value is the directory of the logs,
+// with the programs behind it.
+const victimDir = "LAB_TEST_VICTIM"
+
+// victim builds a system, pauses half of it, says how to find it, and waits for the end. What worker-1 forks is neither
+// paused nor the child of anything that lives on.
+func victim() {
+	f := strings.Split(os.Getenv(victimDir), ":")
+	self, _ := os.Executable()
+	forked := make(chan struct{})
+	s, err := Build(context.Background(), lab.Build{
+		Topology: lab.Topology{ZooKeepers: 1, Guards: 1, Workers: 2, Session: time.Second},
+		Workload: lab.Workload{Child: "fork"}, Dir: f[0],
+		Programs: lab.Programs{Guard: f[1], Worker: self}, Events: func(e history.Event) {
+			if e.Process == "worker-1" && strings.HasPrefix(e.Text, "forked") {
+				close(forked)
+			}
+		},
+	})
+	for _, name := range []string{"worker-1", "worker-2"} {
+		if err == nil {
+			err = s.Start(context.Background(), name)
+		}
+	}
+	for _, name := range []string{"worker-2", "guard-1", "postgres"} {
+		if err == nil {
+			err = s.Pause(context.Background(), name)
+		}
+	}
+	if err != nil {
+		fmt.Println("error", err)
+		return
+	}
+	<-forked
+	fmt.Println("up", s.brand.value, s.pg.PID(), s.redis.PID(), s.zk.Nodes[0].PID())
+	fmt.Println(s.pg.Dir(), s.redis.Dir(), filepath.Dir(s.zk.Nodes[0].Dir()), dirOf(s, "guard-1"), dirOf(s, "worker-1"), dirOf(s, "worker-2"))
+	select {}
+}
+
+func dirOf(s *System, program string) string { return s.processes[program].(*servers.Program).Dir() }
+
+func TestNothingOutlivesALabThatIsKilled(t *testing.T) {
+	cmd := exec.Command(programs.Worker)
+	cmd.Env = append(os.Environ(), victimDir+"="+t.TempDir()+":"+programs.Guard)
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = cmd.Wait() }()
+	defer func() { _ = cmd.Process.Kill() }()
+	watchdog := time.AfterFunc(90*time.Second, func() { _ = cmd.Process.Kill() })
+	defer watchdog.Stop()
+	lines := bufio.NewReader(out)
+	var value string
+	var pids [3]int
+	line, _ := lines.ReadString('\n')
+	if n, _ := fmt.Sscanf(line, "up %s %d %d %d", &value, &pids[0], &pids[1], &pids[2]); n != 4 {
+		t.Fatalf("the lab said %q", line)
+	}
+	dirs, _ := lines.ReadString('\n')
+	defer func() {
+		for _, dir := range strings.Fields(dirs) { // all that a lab leaves that was killed
+			if err := os.RemoveAll(dir); err != nil {
+				t.Error(err)
+			}
+		}
+	}()
+	b := &brand{value: value}
+	if n := len(b.branded()); n < 2 {
+		t.Fatalf("%d processes have the brand", n)
+	}
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the end of all that the lab had started", func() bool {
+		left := b.branded()
+		for _, pid := range pids {
+			if alive(pid) {
+				left = append(left, pid)
+			}
+		}
+		return len(left) == 0
+	})
+}

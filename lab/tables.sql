@@ -1,0 +1,15 @@
+create table ledger (            -- one row for each write, in its own transaction
+	op      text primary key,
+	token   bigint not null,     -- of the term that the writer acts in, by its own belief
+	carried text default current_setting('fence.orders', true), -- of the session that wrote
+	xid     text default pg_current_xact_id()::text,
+	key     text                 -- of a task's step
+);
+create table account (balance bigint not null);
+insert into account values (0);
+create table world (             -- effects of asynchronous steps, which are not fenced
+	place bigserial, key text not null, token bigint not null
+);
+grant all on all tables in schema public to app;
+grant all on all sequences in schema public to app;
+select pg_create_logical_replication_slot('lab', 'test_decoding');
