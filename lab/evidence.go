@@ -12,6 +12,7 @@ import (
 	driver "github.com/redis/go-redis/v9"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/lab/flaw"
 	"github.com/ringfence/ringfence/lab/history"
 )
 
@@ -36,8 +37,23 @@ func (r *run) placeWitness(ctx context.Context) error {
 		return err
 	}
 	defer conn.Close(context.WithoutCancel(ctx))
-	_, err = conn.PgConn().Exec(ctx, witness).ReadAll()
-	return err
+	for _, sql := range append([]string{witness}, r.unprotect()...) {
+		if _, err := conn.PgConn().Exec(ctx, sql).ReadAll(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// unprotect is what a seeded bug needs in Postgres.
+func (r *run) unprotect() (sql []string) {
+	if r.Topology.GuardFlaw != "" {
+		sql = append(sql, flaw.Vouch)
+	}
+	if r.Workload.Flaw == string(flaw.Unconditional) {
+		sql = append(sql, flaw.Unlock)
+	}
+	return sql
 }
 
 // collect asks the databases what they hold.

@@ -148,7 +148,10 @@ func (r *run) warmUp(ctx context.Context) error {
 	if err := r.rec.wait(ctx, fmt.Sprintf("%d acknowledged writes before the first fault", want), func(s *seen) bool { return s.acked >= want }); err != nil {
 		return err
 	}
-	return r.rec.wait(ctx, "a standby", func(s *seen) bool { return r.Topology.Workers == 1 || s.standby() != "" })
+	if r.Workload.Kind == Commands { // leader run does not say that it stands for election
+		return nil
+	}
+	return r.rec.wait(ctx, "a standby", func(s *seen) bool { return s.standby() != "" })
 }
 
 func worker(n int) string { return fmt.Sprintf("worker-%d", n) }
@@ -168,24 +171,33 @@ func (r *run) disturb(ctx context.Context) error {
 	if r.NoCoda {
 		return ctx.Err()
 	}
-	r.progress("coda: the leader is deposed")
-	var stale int
-	r.rec.look(func(s *seen) { stale = s.stale })
-	if err := r.once(ctx, Fault{Do: Depose, On: "leader", Until: NextLeader, name: Coda}); err != nil {
-		return err
-	}
-	r.await(ctx, 3*time.Second, "an attempt of the deposed leader", func(s *seen) bool { return s.stale > stale })
-	return ctx.Err()
+	return r.coda(ctx)
 }
 
-// Coda is the fault by which every run ends, unless it says otherwise.
-const Coda = "coda: depose leader"
+// coda takes the leader's term away once more and waits for it to try all the same, so that no run is without that: an
+// operator deposes it. leader run then ends its child, as it should; so there the program is stopped and the child is not.
+func (r *run) coda(ctx context.Context) error {
+	var stale int
+	r.rec.look(func(s *seen) { stale = s.stale })
+	f := Fault{Do: Depose, On: "leader", Until: NextLeader}
+	if r.Workload.Kind == Commands {
+		f.Do = Stop
+	}
+	f.name = "coda: " + f.String()
+	if err := r.once(ctx, f); err != nil {
+		return err
+	}
+	if !r.o.Unguarded {
+		r.await(ctx, 3*time.Second, "an attempt of the deposed leader", func(s *seen) bool { return s.stale > stale })
+	}
+	return ctx.Err()
+}
 
 // recover waits for a new write. When none comes the checker says so.
 func (r *run) recover(ctx context.Context) {
 	var acked int
 	r.rec.look(func(s *seen) { acked = s.acked })
-	r.await(ctx, max(healTime, 2*time.Duration(r.Expect.Recover)), "a write after the last fault", func(s *seen) bool { return s.acked > acked+20 })
+	r.await(ctx, max(healTime, 2*time.Duration(r.Expect.Recover)), "a write after the last fault", func(s *seen) bool { return s.acked > acked+100 })
 }
 
 // await waits for what may not come: that is for the checker to judge.
@@ -240,10 +252,14 @@ func (r *run) setDown(w string, down bool) {
 func (r *run) stopWorkers(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTime)
 	defer cancel()
+	end := r.sys.Stop
+	if r.Workload.Child == "ignore-term" {
+		end = r.sys.Kill
+	}
 	errs := make([]error, r.Topology.Workers)
 	var all sync.WaitGroup
 	for i := range r.Topology.Workers {
-		all.Go(func() { errs[i] = r.sys.Stop(ctx, worker(i+1)) })
+		all.Go(func() { errs[i] = end(ctx, worker(i+1)) })
 	}
 	all.Wait()
 	return errors.Join(errs...)

@@ -8,8 +8,8 @@ import (
 )
 
 const (
-	// codaName is the fault that ends a run: an operator deposes the leader. It lasts until the next leader has written.
-	codaName = "coda: depose leader"
+	// codaPrefix begins the name of the fault that ends a run: the leader loses its term. It lasts until the next one has written.
+	codaPrefix = "coda: "
 	// insideName is what a worker says of itself while it stands inside a transaction. The lab says its own faults.
 	insideName = "inside"
 )
@@ -43,7 +43,7 @@ func bands(events []history.Event) []fault {
 	return all
 }
 
-func (t fault) coda() bool { return t.name == codaName }
+func (t fault) coda() bool { return strings.HasPrefix(t.name, codaPrefix) }
 
 // done are the faults of the lab, without the coda if there is any other.
 func (r *run) done() []fault {

@@ -183,6 +183,9 @@ func (s settings) worker(b lab.Build, name string, n int, spent bool) service {
 	if w.Kind == lab.Tasks {
 		env["LAB_JOURNAL"], env["LAB_WORLD"] = at(journalPort), at(worldPort)
 	}
+	if t.Route == lab.Embedded { // only a guard's role may raise a mark at the database itself
+		env["LAB_RAISE"] = strings.Replace(postgres, "app:${APP_PASSWORD}", "guard:${GUARD_PASSWORD}", 1)
+	}
 	if !spent {
 		env["LAB_FAILPOINT"] = w.Failpoints[name]
 	}

@@ -5,3 +5,6 @@ package flaw
 // everybody whom they let in.
 const Vouch = `create or replace function ringfence.holds(p_resource text, p_token bigint) returns boolean
 language sql volatile security definer set search_path = pg_catalog, pg_temp as $$ select true $$`
+
+// Unlock is what lets workers write checkpoints round ringfence.publish, for the flaw Unconditional.
+const Unlock = `grant usage on schema ringfence to app; grant select, insert, update on ringfence.checkpoint to app`

@@ -31,7 +31,7 @@ func (s *System) linkCoordinator(process string) (string, error) {
 }
 
 // routes are the URLs that a worker gets.
-type routes struct{ coordinator, postgres, redis, journal, world string }
+type routes struct{ coordinator, postgres, redis, raise, journal, world string }
 
 // link gives a worker its links: to its guard or, where it goes round the guard, to the databases themselves; and one to
 // the database that keeps checkpoints.
@@ -49,22 +49,27 @@ func (s *System) link(worker string) (r routes, err error) {
 		url      *string
 		form     func(string) string
 	}{
-		{"guard", postgres, &r.postgres, postgresURL},
+		{"guard", postgres, &r.postgres, asApp},
 		{"guard", redis, &r.redis, redisURL},
-		{"journal", s.pg.Addr(), &r.journal, postgresURL},
+		{"journal", s.pg.Addr(), &r.journal, asApp},
 	} {
 		l, err := s.newLink(worker, one.peer, one.to)
 		if err != nil {
 			return r, err
 		}
 		*one.url = one.form(l.Addr())
+		if one.to == postgres && s.build.Topology.Route == lab.Embedded {
+			r.raise = postgresURL("guard", l.Addr()) // only a guard's role may raise a mark at the database itself
+		}
 	}
-	r.world = postgresURL(s.pg.Addr())
+	r.world = asApp(s.pg.Addr())
 	return r, nil
 }
 
-func postgresURL(addr string) string {
-	return "postgres://app@" + addr + "/" + database + "?sslmode=disable"
+func asApp(addr string) string { return postgresURL("app", addr) }
+
+func postgresURL(role, addr string) string {
+	return "postgres://" + role + "@" + addr + "/" + database + "?sslmode=disable"
 }
 
 func redisURL(addr string) string { return "redis://" + addr + "/0" }

@@ -183,7 +183,7 @@ func superuser(t *testing.T, ctx context.Context, s *System) *pgx.Conn {
 // noToken shows that the worker's link leads to the guard.
 func noToken(t *testing.T, ctx context.Context, s *System) {
 	t.Helper()
-	_, err := pgx.Connect(ctx, postgresURL(s.links[ends{"worker-1", "guard"}][0].Addr()))
+	_, err := pgx.Connect(ctx, asApp(s.links[ends{"worker-1", "guard"}][0].Addr()))
 	if pg, ok := errors.AsType[*pgconn.PgError](err); !ok || !strings.HasPrefix(pg.Code, "RF") {
 		t.Errorf("a session without a token: %v", err)
 	}
@@ -398,7 +398,7 @@ func TestAnEnsembleHasALeaderThatCanBeKilled(t *testing.T) {
 func TestALinkOfAWorkerIsCut(t *testing.T) {
 	s, _ := built(t, nil)
 	ctx := limited(t)
-	url := postgresURL(s.links[ends{"worker-1", "journal"}][0].Addr())
+	url := asApp(s.links[ends{"worker-1", "journal"}][0].Addr())
 	open, err := pgx.Connect(ctx, url)
 	if err != nil {
 		t.Fatal(err)
@@ -437,7 +437,7 @@ func TestAGuardIsCutFromTheCoordinator(t *testing.T) {
 	connect := func(limit time.Duration) error {
 		bounded, cancel := context.WithTimeout(ctx, limit)
 		defer cancel()
-		url := postgresURL(s.guards["guard-1"].postgres) + "&options=-c%20fence.orders%3D1"
+		url := asApp(s.guards["guard-1"].postgres) + "&options=-c%20fence.orders%3D1"
 		_, err := pgx.Connect(bounded, url)
 		if err == nil {
 			t.Fatal("an invented token was let in")
@@ -526,7 +526,7 @@ func TestALeaderOfACommandIsPausedWithItsFamily(t *testing.T) {
 func TestRoutesRoundTheGuard(t *testing.T) {
 	s, _ := built(t, func(b *lab.Build) { b.Topology.Route, b.Topology.Guards = lab.Direct, 0 })
 	ctx := limited(t)
-	c, err := pgx.Connect(ctx, postgresURL(s.links[ends{"worker-1", "guard"}][0].Addr()))
+	c, err := pgx.Connect(ctx, asApp(s.links[ends{"worker-1", "guard"}][0].Addr()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -547,7 +547,7 @@ func TestRoutesRoundTheGuard(t *testing.T) {
 func TestALeaderTakesAFlawedGuardForAGuard(t *testing.T) {
 	s, _ := built(t, func(b *lab.Build) { b.Topology.GuardFlaw = string(flaw.Observe) })
 	ctx := limited(t)
-	url := postgresURL(s.links[ends{"worker-1", "guard"}][0].Addr())
+	url := asApp(s.links[ends{"worker-1", "guard"}][0].Addr())
 	old, err := pgx.Connect(ctx, url+"&options=-c%20fence.orders%3D5")
 	if err != nil {
 		t.Fatal(err)

@@ -90,6 +90,7 @@ func (s *System) workerEnviron(name string, r routes) []string {
 	lasting("LAB_SESSION", t.Session)
 	set("LAB_POSTGRES", r.postgres)
 	set("LAB_REDIS", r.redis)
+	set("LAB_RAISE", r.raise)
 	set("LAB_JOURNAL", r.journal)
 	set("LAB_WORLD", r.world)
 	set("LAB_ROUTE", string(t.Route))
