@@ -1,0 +1,141 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/ringfence/ringfence/lab"
+	"github.com/ringfence/ringfence/lab/check"
+)
+
+func invoke(t *testing.T, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	var out, errs bytes.Buffer
+	code = run(t.Context(), args, &out, &errs)
+	return code, out.String(), errs.String()
+}
+
+func TestMistakesAreToldBeforeAnythingIsBuilt(t *testing.T) {
+	for _, c := range []struct {
+		args string
+		says string
+	}{
+		{"", "lab run NAME"},
+		{"nonsense", "no such command"},
+		{"run", "name scenarios"},
+		{"run nonsense", "lab list shows them"},
+		{"run leader-paused --control nonsense", "observe-only"},
+		{"run --compare leader-paused --unguarded", "--compare"},
+		{"run leader-paused --injector cloud", "local and containers"},
+		{"run leader-paused --time soon", "soon"},
+		{"controls nonsense", "observe-only"},
+		{"check", "one history file"},
+		{"check /nowhere/history.jsonl", "no such file"},
+		{"list leader-paused", "no names"},
+	} {
+		code, out, errs := invoke(t, strings.Fields(c.args)...)
+		if text := out + errs; !strings.Contains(text, c.says) {
+			t.Errorf("lab %s says %q", c.args, text)
+		}
+		if want := exitUnknown; c.args != "" && code != want {
+			t.Errorf("lab %s: exit code %d", c.args, code)
+		}
+	}
+}
+
+func TestListShowsEveryScenarioAndControl(t *testing.T) {
+	code, out, _ := invoke(t, "list")
+	for _, s := range lab.Catalogue {
+		if !strings.Contains(out, s.Name) {
+			t.Errorf("%s is not listed", s.Name)
+		}
+	}
+	for _, c := range lab.Controls {
+		if !strings.Contains(out, string(c.Name)) {
+			t.Errorf("control %s is not listed", c.Name)
+		}
+	}
+	var all []lab.Scenario
+	jsonCode, text, _ := invoke(t, "list", "-o", "json")
+	if err := json.Unmarshal([]byte(text), &all); err != nil || len(all) != len(lab.Catalogue) || code+jsonCode != exitValid {
+		t.Errorf("%d of %d, %v, exit codes %d and %d", len(all), len(lab.Catalogue), err, code, jsonCode)
+	}
+}
+
+const histories = "../../../testdata/histories"
+
+func TestCheckExitsWithTheVerdict(t *testing.T) {
+	empty := filepath.Join(t.TempDir(), "empty.jsonl")
+	if err := os.WriteFile(empty, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for file, want := range map[string]int{
+		histories + "/leader-paused.jsonl": exitValid, histories + "/leader-paused-unguarded.jsonl": exitInvalid, empty: exitUnknown,
+	} {
+		code, out, errs := invoke(t, "check", file, "-o", "json")
+		var r check.Result
+		if err := json.Unmarshal([]byte(out), &r); err != nil || code != want || r.Verdict.ExitCode() != want {
+			t.Errorf("%s: exit code %d, %s, %v, %s", file, code, r.Verdict, err, errs)
+		}
+	}
+}
+
+func TestReportIsWrittenBesideTheHistory(t *testing.T) {
+	text, err := os.ReadFile(histories + "/leader-paused-unguarded.jsonl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Join(t.TempDir(), "run")
+	file := filepath.Join(dir, lab.HistoryFile)
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if code, _, errs := invoke(t, "report", file); code != exitInvalid {
+		t.Errorf("exit code %d: %s", code, errs)
+	}
+	for _, name := range []string{"report.html", "results.json", "model.html", "../index.html"} {
+		if _, err := os.Stat(filepath.Join(dir, name)); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestAControlIsCaughtOnlyByWhatShouldCatchIt(t *testing.T) {
+	c := lab.Control{By: []string{"I1"}}
+	for by, want := range map[string]bool{"I1": true, "I6": false} {
+		r := check.Result{Verdict: check.Invalid, Problems: []check.Problem{{Invariant: by}}, Doubts: []string{"besides"}}
+		if got := catch(c, r); got.ok != want {
+			t.Errorf("caught by %s: %v", by, got.ok)
+		}
+	}
+	if catch(c, check.Result{Verdict: check.Valid}).ok {
+		t.Error("a valid run has caught something")
+	}
+	if !catch(lab.Control{By: []string{"doubt"}}, check.Result{Verdict: check.Unknown, Doubts: []string{"empty"}}).ok {
+		t.Error("a run that does not count was asked for")
+	}
+}
+
+func TestTheTableIsReplacedBetweenItsMarks(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "README.md")
+	if err := os.WriteFile(file, []byte("before\n"+tableBegin+"old\n"+tableEnd+"after\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := updateTable(file, []caught{{Control: lab.Controls[0], by: []string{"I1"}}}); err != nil {
+		t.Fatal(err)
+	}
+	text, _ := os.ReadFile(file)
+	if got := string(text); !strings.HasPrefix(got, "before\n") || !strings.HasSuffix(got, tableEnd+"after\n") || strings.Contains(got, "old") || !strings.Contains(got, "`observe-only`") {
+		t.Errorf("%s", got)
+	}
+	if err := updateTable("main.go", nil); err == nil {
+		t.Error("a file without marks was rewritten")
+	}
+}
