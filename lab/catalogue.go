@@ -123,10 +123,14 @@ var Catalogue = []Scenario{
 	},
 	{
 		Name: "guard-restarted-empty", Rows: []int{10},
-		About:    "The guard is killed and started again while the old leader is frozen: its memory is gone, the old token is refused all the same.",
+		About:    "The guard is killed, the old leader wakes, and the guard starts again: the first that it hears of is the old token.",
 		Topology: small,
-		Faults:   []Fault{{Do: Pause, On: "leader", Until: NextLeader, Then: []Fault{{Do: Kill, On: "guard-1", For: 300 * ms}}}},
-		Expect:   demand,
+		Faults: []Fault{
+			{Do: Pause, On: "leader", Until: NextLeader, Overlap: true},
+			{Do: Kill, On: "guard-1", Overlap: true}, // the old leader wakes while the guard is down
+			{Do: Pause, On: "leader", For: 500 * ms}, // its successor stands still, so that the old one comes first
+		},
+		Expect: demand,
 	},
 	{
 		Name: "two-guards-one-paused", Rows: []int{11},

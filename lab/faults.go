@@ -14,64 +14,91 @@ import (
 	"github.com/ringfence/ringfence/lab/history"
 )
 
-// inject does faults one after the other.
+// inject does faults one after the other. One that overlaps is ended once the next one has begun.
 func (r *run) inject(ctx context.Context, all []Fault) error {
+	var open *lasting // an overlapping one
 	for _, f := range all {
 		for range max(1, f.Times) {
-			if err := r.once(ctx, f); err != nil {
+			l, err := r.open(ctx, f)
+			err = errors.Join(err, open.close(ctx))
+			if err == nil {
+				err = l.within(ctx)
+			}
+			if open = l; err != nil || !f.Overlap {
+				err = errors.Join(err, open.close(ctx))
+				open = nil
+			}
+			if err != nil {
 				return err
 			}
 		}
 	}
-	return nil
+	return open.close(ctx)
 }
 
-// once does one fault from its begin to its end. What has begun is always ended.
-func (r *run) once(ctx context.Context, f Fault) (err error) {
+// lasting is a fault that has begun.
+type lasting struct {
+	*run
+	Fault
+	name    string
+	targets []string
+	before  position
+}
+
+// open begins a fault. What may have begun is ended, also when open fails.
+func (r *run) open(ctx context.Context, f Fault) (*lasting, error) {
 	if err := pass(ctx, f.After); err != nil {
-		return err
+		return nil, err
 	}
 	targets, err := r.resolve(ctx, f.On)
 	if err != nil {
-		return fmt.Errorf("%s: %w", f, err)
+		return nil, fmt.Errorf("%s: %w", f, err)
 	}
 	r.faults++
-	name := f.String()
+	l := &lasting{run: r, Fault: f, targets: targets, name: f.String()}
 	if f.name == "" {
-		name = fmt.Sprintf("%s #%d", f, r.faults)
+		l.name = fmt.Sprintf("%s #%d", f, r.faults)
 	}
-	mark := func(s history.State) {
-		r.rec.add(history.Event{Kind: history.Fault, Fault: name, State: s, Process: targets[0], Text: strings.Join(targets, ", ")})
-		r.progress("%s: %s (%s)", s, name, strings.Join(targets, ", "))
-	}
-	var before position
-	r.rec.look(func(s *seen) { before = s.position() })
-	mark(history.Begin)
-	defer mark(history.Over)
+	r.rec.look(func(s *seen) { l.before = s.position() })
+	l.mark(history.Begin)
 	bounded, cancel := context.WithTimeout(ctx, undoTime)
 	defer cancel()
 	if err := r.begin(bounded, f, targets); err != nil {
-		return errors.Join(fmt.Errorf("%s: %w", f, err), r.end(ctx, f, targets))
+		return nil, errors.Join(fmt.Errorf("%s: %w", f, err), l.close(ctx))
 	}
-	err = r.within(ctx, f, before)
-	return errors.Join(err, r.end(ctx, f, targets))
+	return l, nil
 }
 
-// within is the time that a fault lasts.
-func (r *run) within(ctx context.Context, f Fault, before position) error {
-	if err := r.inject(ctx, f.With); err != nil {
+func (l *lasting) mark(s history.State) {
+	all := strings.Join(l.targets, ", ")
+	l.rec.add(history.Event{Kind: history.Fault, Fault: l.name, State: s, Process: l.targets[0], Text: all})
+	l.progress("%s: %s (%s)", s, l.name, all)
+}
+
+// close ends it, also when the run is being given up. There may be nothing to close.
+func (l *lasting) close(ctx context.Context) error {
+	if l == nil {
+		return nil
+	}
+	defer l.mark(history.Over)
+	return l.end(ctx, l.Fault, l.targets)
+}
+
+// within is the time that it lasts.
+func (l *lasting) within(ctx context.Context) error {
+	if err := l.inject(ctx, l.With); err != nil {
 		return err
 	}
-	if err := pass(ctx, f.For); err != nil {
+	if err := pass(ctx, l.For); err != nil {
 		return err
 	}
-	switch f.Until {
+	switch l.Until {
 	case NextLeader:
-		r.await(ctx, waitTime, "the next leader's first writes", before.passed)
+		l.await(ctx, waitTime, "the next leader's first writes", l.before.passed)
 	case Written:
-		r.await(ctx, waitTime, "a write", func(s *seen) bool { return s.acked > before.acked })
+		l.await(ctx, waitTime, "a write", func(s *seen) bool { return s.acked > l.before.acked })
 	}
-	return r.inject(ctx, f.Then)
+	return l.inject(ctx, l.Then)
 }
 
 // position is where the run stands, to tell later what has changed.

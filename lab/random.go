@@ -45,7 +45,7 @@ func (r *run) random(ctx context.Context) error {
 		if r.rnd.IntN(3) == 0 {
 			f.Then = append(f.Then[:len(f.Then):len(f.Then)], r.drawServer())
 		}
-		if err := r.once(ctx, f); err != nil {
+		if err := r.inject(ctx, []Fault{f}); err != nil {
 			return err
 		}
 	}

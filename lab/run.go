@@ -186,7 +186,7 @@ func (r *run) coda(ctx context.Context) error {
 		f.Do = Stop
 	}
 	f.name = "coda: " + f.String()
-	if err := r.once(ctx, f); err != nil {
+	if err := r.inject(ctx, []Fault{f}); err != nil {
 		return err
 	}
 	if r.o.Unguarded { // nobody is refused
@@ -200,7 +200,11 @@ func (r *run) coda(ctx context.Context) error {
 func (r *run) recover(ctx context.Context) {
 	var acked int
 	r.rec.look(func(s *seen) { acked = s.acked })
-	r.await(ctx, max(healTime, 2*time.Duration(r.Expect.Recover)), "a write after the last fault", func(s *seen) bool { return s.acked > acked+100 })
+	limit := max(healTime, 2*time.Duration(r.Expect.Recover))
+	r.await(ctx, limit, "writes after the last fault", func(s *seen) bool { return s.acked > acked+100 })
+	if r.Workload.Kind != Commands {
+		r.await(ctx, limit, "a standby", func(s *seen) bool { return s.standby() != "" })
+	}
 }
 
 // await waits for what may not come: that is for the checker to judge.

@@ -110,26 +110,43 @@ func TestEveryFaultThatHasBegunIsEnded(t *testing.T) {
 			[]string{"signal worker-1 stopped (signal)", "kill guard-1", "start guard-1", "signal worker-1 continued"}},
 	} {
 		r, s := scripted()
-		if err := r.once(within(t, 10*time.Second), c.fault); err != nil || !slices.Equal(s.said, c.want) {
+		if err := r.inject(within(t, 10*time.Second), []Fault{c.fault}); err != nil || !slices.Equal(s.said, c.want) {
 			t.Errorf("%s: %v, %q, want %q", c.fault, err, s.said, c.want)
 		}
 		r, s = scripted()
 		c.fault.For = time.Hour // given up in the middle
-		if err := r.once(within(t, 50*time.Millisecond), c.fault); err == nil || s.said[len(s.said)-1] != c.want[len(c.want)-1] {
+		if err := r.inject(within(t, 50*time.Millisecond), []Fault{c.fault}); err == nil || s.said[len(s.said)-1] != c.want[len(c.want)-1] {
 			t.Errorf("%s, given up: %v, %q", c.fault, err, s.said)
 		}
 		r, s = scripted()
 		s.fails = c.want[0] // it may have been done all the same
-		if err := r.once(within(t, 10*time.Second), c.fault); err == nil || s.said[len(s.said)-1] != c.want[len(c.want)-1] {
+		if err := r.inject(within(t, 10*time.Second), []Fault{c.fault}); err == nil || s.said[len(s.said)-1] != c.want[len(c.want)-1] {
 			t.Errorf("%s, failed: %v, %q", c.fault, err, s.said)
 		}
+	}
+}
+
+func TestAnOverlappingFaultEndsOnceTheNextHasBegun(t *testing.T) {
+	r, s := scripted()
+	all := []Fault{{Do: Pause, On: "leader", Overlap: true}, {Do: Kill, On: "guard-1", Overlap: true}, {Do: Pause, On: "standby"}}
+	want := []string{"pause worker-1", "kill guard-1", "resume worker-1", "pause worker-2", "start guard-1", "resume worker-2"}
+	if err := r.inject(within(t, 10*time.Second), all); err != nil || !slices.Equal(s.said, want) {
+		t.Errorf("%v, %q, want %q", err, s.said, want)
+	}
+	r, s = scripted()
+	s.fails = "kill guard-1"
+	want = []string{"pause worker-1", "kill guard-1", "start guard-1", "resume worker-1"}
+	if err := r.inject(within(t, 10*time.Second), all); err == nil || !slices.Equal(s.said, want) {
+		t.Errorf("%v, %q, want %q", err, s.said, want)
 	}
 }
 
 func TestAFaultWaitsForTheNextLeadersWrites(t *testing.T) {
 	r, s := scripted()
 	done := make(chan error, 1)
-	go func() { done <- r.once(within(t, 10*time.Second), Fault{Do: Pause, On: "leader", Until: NextLeader}) }()
+	go func() {
+		done <- r.inject(within(t, 10*time.Second), []Fault{{Do: Pause, On: "leader", Until: NextLeader}})
+	}()
 	s.until(t, "pause worker-1")
 	r.rec.add(history.Event{Kind: history.Term, Process: "worker-2", State: history.Ready, Token: 6})
 	for range 5 {

@@ -122,8 +122,10 @@ type Fault struct {
 	For   time.Duration `json:"for,omitempty"`   // how long it lasts, at least
 	Until Until         `json:"until,omitempty"` // and what it waits for, besides
 	Times int           `json:"times,omitempty"` // repeated so often; 1 when zero
-	With  []Fault       `json:"with,omitempty"`  // faults within this one, before it waits
-	Then  []Fault       `json:"then,omitempty"`  // faults within this one, after it has waited
+	// Overlap ends it only once the next one in the list has begun.
+	Overlap bool    `json:"overlap,omitempty"`
+	With    []Fault `json:"with,omitempty"` // faults within this one, before it waits
+	Then    []Fault `json:"then,omitempty"` // faults within this one, after it has waited
 
 	name string // in the history; from the rest when empty
 }

@@ -6,10 +6,10 @@ import (
 
 // steps is I4, for histories of tasks: synchronous effects are there exactly once and in the order of the steps, each
 // asynchronous one at least once when a later checkpoint was published, and the checkpoint never goes back.
-func (r *run) steps(f *findings, _ *Figures) {
+func (r *run) steps(f *findings, figures *Figures) {
 	p := r.plan()
 	r.inOrder(f, p)
-	r.checkpoints(f)
+	figures.StaleAccepted += r.checkpoints(f)
 	r.effective(f, p)
 	r.allSteps(f)
 }
@@ -38,8 +38,9 @@ func (r *run) inOrder(f *findings, p plan) {
 	}
 }
 
-// checkpoints judges what was published, as it was committed: each version is the one after the last.
-func (r *run) checkpoints(f *findings) {
+// checkpoints judges what was published, as it was committed: each version is the one after the last. It returns how many
+// came behind one under a newer token.
+func (r *run) checkpoints(f *findings) (stale int) {
 	last := map[string]history.Event{}
 	top := map[string]age{}
 	for _, e := range r.published {
@@ -48,11 +49,13 @@ func (r *run) checkpoints(f *findings) {
 			r.succeeds(f, before, e)
 		}
 		if top[e.Task].newer(a) {
+			stale++
 			f.atRun("I4", e.At, "", "%s: version %d was published at place %d under token %s, after one under the newer token %s",
 				e.Task, e.Version, e.Place, e.Token, top[e.Task].token)
 		}
 		last[e.Task], top[e.Task] = e, newest(top[e.Task], a)
 	}
+	return stale
 }
 
 // succeeds judges one checkpoint by the one before it.

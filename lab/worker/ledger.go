@@ -60,9 +60,19 @@ func (w *worker) work(ctx context.Context, term *fence.Term, stores []fence.Rais
 	err = both.Wait()
 	if errors.Is(err, errUnhealthy) {
 		w.note("resigns: %v", err)
-		return nil
+		return w.resign(ctx, term)
 	}
 	return err
+}
+
+// resign gives the term up before pools are closed: over a link that is cut that takes pgx 15 s, and nobody else could lead.
+func (w *worker) resign(ctx context.Context, term *fence.Term) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), w.c.Deadline)
+	defer cancel()
+	if err := term.Resign(ctx); err != nil {
+		w.note("the coordinator could not be told: %v", err)
+	}
+	return nil
 }
 
 // writer makes one write at a time in one store.

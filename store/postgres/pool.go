@@ -16,7 +16,9 @@ import (
 
 // Pool opens a pool for one term, at a guard: every connection carries the term's token and is closed when the term is
 // lost; from then on none is opened, and the pool's errors tell the cause. When the guard says that the token is stale,
-// the term is superseded. Close the pool when the term's work is over; the next term needs a pool of its own.
+// the term is superseded. Close the pool when the term's work is over; the next term needs a pool of its own. Close can take
+// 15 s when the guard does not answer, for pgx waits so long to cancel what was running: who gives a term up for that reason
+// resigns first (Term.Resign), so that the next leader need not wait. The fence makes that safe.
 //
 // At a database without a guard the token means nothing; use Begin there.
 func Pool(ctx context.Context, term *fence.Term, cfg *pgxpool.Config) (*pgxpool.Pool, error) {
