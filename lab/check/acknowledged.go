@@ -62,12 +62,17 @@ func (r *run) overtaken(o *op) (ack, bool) {
 //
 // It is sound though processes freeze: the newer token was accepted no later than its Return says, the older operation
 // was sent no earlier than its Invoke says. An operation that was under way during the election is not judged here.
+//
+// What such an operation of a task wrote is a checkpoint, and no row of the ledger: it is counted here.
 func (r *run) acknowledged(f *findings, _ *Figures) {
 	for _, o := range r.ops {
 		if !o.ok() {
 			continue
 		}
 		if newer, ok := r.overtaken(o); ok {
+			if o.do == history.Write && len(r.published) > 0 {
+				r.staleCheckpoints++
+			}
 			f.atOp("I2", o, "%s: %s %s was accepted under token %s, and had been sent %s after %s under the newer token %s",
 				o.store, o.do, o.id, o.token, between(newer.at, o.invoked), newer.what, newer.age.token)
 		}

@@ -28,6 +28,8 @@ type run struct {
 	effects   []history.Event  // by place
 	published []history.Event  // by place
 	acks      map[string]acks  // of each store
+
+	staleCheckpoints int // that were acknowledged
 }
 
 // try names the attempts of one step in one term.

@@ -40,6 +40,9 @@ func (p program) controls(ctx context.Context, args []string) (int, error) {
 	if err != nil {
 		return exitUnknown, err
 	}
+	if err := s.prepare(ctx, p.stderr); err != nil {
+		return exitUnknown, err
+	}
 	var all []caught
 	for _, c := range chosen {
 		sc, _ := lab.Find(c.Scenario)

@@ -32,6 +32,9 @@ func (p program) run(ctx context.Context, args []string) (int, error) {
 	if err != nil {
 		return exitUnknown, err
 	}
+	if err := s.prepare(ctx, p.stderr); err != nil {
+		return exitUnknown, err
+	}
 	var with, without []check.Result
 	for _, sc := range chosen {
 		with = append(with, p.one(ctx, sc, &s, s.unguarded))

@@ -4,6 +4,7 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -69,6 +70,23 @@ func (s *settings) check() error {
 		return fmt.Errorf("%w: --compare goes with neither --unguarded nor --control", errUsage)
 	}
 	return nil
+}
+
+// imagesTime bounds the building of images, which takes minutes the first time.
+const imagesTime = 20 * time.Minute
+
+// prepare makes what systems are built from.
+func (s *settings) prepare(ctx context.Context, log io.Writer) error {
+	if s.injector != string(lab.Containers) {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, imagesTime)
+	defer cancel()
+	if err := containers.Available(ctx); err != nil {
+		return err
+	}
+	fmt.Fprintln(log, "building images; this takes minutes the first time")
+	return containers.Images(ctx, io.Discard)
 }
 
 // options are what a run of one scenario is told, in a directory of its own.
