@@ -24,7 +24,6 @@ type recorder struct {
 type seen struct {
 	acked    int              // writes and steps
 	ackedBy  map[string]int   // of them, by worker
-	ackedAt  int64            // when the last one was sent
 	stale    int              // attempts that were refused as stale
 	ready    map[string]int64 // workers that lead, by their own belief, and since when
 	standing map[string]bool  // workers that stand for election
