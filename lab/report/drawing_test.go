@@ -76,7 +76,7 @@ func TestTakeOver(t *testing.T) {
 		for _, ms := range c.ms {
 			f.TakeOvers = append(f.TakeOvers, history.Duration(time.Duration(ms)*time.Millisecond))
 		}
-		if got := both(f); got != c.want {
+		if got := TakeOver(f); got != c.want {
 			t.Errorf("take-overs of %v ms are %s, want %s", c.ms, got, c.want)
 		}
 	}

@@ -78,6 +78,6 @@ func load(dir, name string) saved {
 	}
 	h := header(r)
 	run.Scenario, run.Seed, run.When = scenario(r), h.Seed, started(h)
-	run.Verdict, run.Figures, run.TakeOver = verdictOf(r), r.Figures, both(r.Figures)
+	run.Verdict, run.Figures, run.TakeOver = verdictOf(r), r.Figures, TakeOver(r.Figures)
 	return run
 }

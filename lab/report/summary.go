@@ -30,7 +30,7 @@ func Summary(w io.Writer, r check.Result) {
 		f.Acknowledged, f.Writes, f.Unknown, f.Lost, f.Before, f.During, f.After)
 	fmt.Fprintf(w, "  stale    %s, %d refused, %d accepted; %s\n",
 		count(f.StaleAttempts, "attempt"), f.StaleRefused, f.StaleAccepted, count(f.FalseRefusals, "false refusal"))
-	fmt.Fprintf(w, "  leaders  %s, take-over %s\n", count(f.Changes, "change"), both(f))
+	fmt.Fprintf(w, "  leaders  %s, take-over %s\n", count(f.Changes, "change"), TakeOver(f))
 	if h := header(r); h.Command != "" {
 		fmt.Fprintf(w, "  again    %s\n", h.Command)
 	}

@@ -23,7 +23,7 @@ func Table(w io.Writer, results []check.Result) {
 	for _, r := range results {
 		f := r.Figures
 		rows = append(rows, []string{scenario(r), verdictOf(r).Word, fmt.Sprint(f.Changes), fmt.Sprint(f.Acknowledged),
-			fmt.Sprint(f.StaleAttempts), fmt.Sprint(f.StaleAccepted), fmt.Sprint(f.FalseRefusals), both(f)})
+			fmt.Sprint(f.StaleAttempts), fmt.Sprint(f.StaleAccepted), fmt.Sprint(f.FalseRefusals), TakeOver(f)})
 	}
 	widths := make([]int, len(columns))
 	for _, row := range rows {

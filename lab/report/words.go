@@ -102,8 +102,8 @@ func takeOver(f check.Figures) (median, longest string) {
 	return brief(middle), brief(all[len(all)-1])
 }
 
-// both is takeOver in one cell of a table.
-func both(f check.Figures) string {
+// TakeOver is the median and the longest time of a take-over, for a cell of a table.
+func TakeOver(f check.Figures) string {
 	median, longest := takeOver(f)
 	if median == "-" {
 		return "-"

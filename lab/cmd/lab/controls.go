@@ -1,11 +1,9 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"flag"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -105,31 +103,12 @@ func (p program) concludeControls(all []caught, file string) (int, error) {
 	return code, updateTable(file, all)
 }
 
-// The table in lab/README.md is between these.
-const (
-	tableBegin = "<!-- controls -->\n"
-	tableEnd   = "<!-- /controls -->\n"
-)
-
 // updateTable puts what was caught, and when, into the file.
 func updateTable(file string, all []caught) error {
-	text, err := os.ReadFile(file)
-	if err != nil {
-		return err
-	}
-	before, rest, ok := bytes.Cut(text, []byte(tableBegin))
-	_, after, ok2 := bytes.Cut(rest, []byte(tableEnd))
-	if !ok || !ok2 {
-		return fmt.Errorf("%s has no marks %q and %q", file, tableBegin, tableEnd)
-	}
-	var b bytes.Buffer
-	b.Write(before)
-	b.WriteString(tableBegin)
+	var b strings.Builder
 	b.WriteString("| bug seeded | `--control` | on | caught by | last caught |\n|---|---|---|---|---|\n")
 	for _, c := range all {
 		fmt.Fprintf(&b, "| %s | `%s` | %s | %s | %s |\n", c.Bug, c.Name, c.Scenario, strings.Join(c.by, ", "), time.Now().UTC().Format(time.DateOnly))
 	}
-	b.WriteString(tableEnd)
-	b.Write(after)
-	return os.WriteFile(file, b.Bytes(), 0o644)
+	return replace(file, "controls", b.String())
 }

@@ -125,14 +125,14 @@ func TestAControlIsCaughtOnlyByWhatShouldCatchIt(t *testing.T) {
 
 func TestTheTableIsReplacedBetweenItsMarks(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "README.md")
-	if err := os.WriteFile(file, []byte("before\n"+tableBegin+"old\n"+tableEnd+"after\n"), 0o600); err != nil {
+	if err := os.WriteFile(file, []byte("before\n<!-- controls -->\nold\n<!-- /controls -->\nafter\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if err := updateTable(file, []caught{{Control: lab.Controls[0], by: []string{"I1"}}}); err != nil {
 		t.Fatal(err)
 	}
 	text, _ := os.ReadFile(file)
-	if got := string(text); !strings.HasPrefix(got, "before\n") || !strings.HasSuffix(got, tableEnd+"after\n") || strings.Contains(got, "old") || !strings.Contains(got, "`observe-only`") {
+	if got := string(text); !strings.HasPrefix(got, "before\n") || !strings.HasSuffix(got, "<!-- /controls -->\nafter\n") || strings.Contains(got, "old") || !strings.Contains(got, "`observe-only`") {
 		t.Errorf("%s", got)
 	}
 	if err := updateTable("main.go", nil); err == nil {

@@ -42,6 +42,7 @@ func (s *settings) register(flags *flag.FlagSet) {
 
 func (s *settings) registerRun(flags *flag.FlagSet) {
 	s.register(flags)
+	flags.StringVar(&s.write, "write", "", "update the table between the marks in this file, if all is as it should be")
 	flags.StringVar(&s.control, "control", "", "seed a bug: "+controlNames())
 	flags.BoolVar(&s.unguarded, "unguarded", false, "workers go round the guard, without tokens")
 	flags.BoolVar(&s.compare, "compare", false, "each scenario twice with one seed: with the guard, which has to be valid, and without, which has to let stale writes in")
