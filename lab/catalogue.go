@@ -141,10 +141,13 @@ var Catalogue = []Scenario{
 	},
 	{
 		Name: "postgres-killed", Rows: []int{12},
-		About:    "Postgres is killed under load and recovers; later it stands still for a while.",
+		About:    "Postgres is killed under load and recovers; later it stands still for a while; then it is restarted in order.",
 		Topology: small,
-		Faults:   []Fault{{Do: Kill, On: "postgres", For: 500 * ms}, {Do: Pause, On: "postgres", For: 1500 * ms, After: 1500 * ms}},
-		Expect:   expect(func(e *history.Expect) { e.Changes, e.Stale = 1, 1 }),
+		Faults: []Fault{
+			{Do: Kill, On: "postgres", For: 500 * ms}, {Do: Pause, On: "postgres", For: 1500 * ms, After: 1500 * ms},
+			{Do: Restart, On: "postgres", After: sec},
+		},
+		Expect: expect(func(e *history.Expect) { e.Changes, e.Stale = 1, 1 }),
 	},
 	{
 		Name: "postgres-killed-in-a-task", Rows: []int{12},
@@ -192,6 +195,12 @@ var Catalogue = []Scenario{
 		Name: "zookeeper-majority-killed", Rows: []int{15},
 		About:    "Two of three servers are killed: nobody can be elected until they are back.",
 		Topology: ensemble, Faults: []Fault{{Do: Kill, On: "zookeeper majority", For: 3 * sec}},
+		Expect: expect(func(e *history.Expect) { e.Changes, e.Stale, e.Recover = 1, 1, history.Duration(20*sec) }),
+	},
+	{
+		Name: "zookeeper-killed", Rows: []int{15},
+		About:    "All of the ensemble is killed, and comes back with its data.",
+		Topology: ensemble, Faults: []Fault{{Do: Kill, On: "zookeeper", For: sec}},
 		Expect: expect(func(e *history.Expect) { e.Changes, e.Stale, e.Recover = 1, 1, history.Duration(20*sec) }),
 	},
 	{

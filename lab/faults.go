@@ -229,6 +229,9 @@ func (r *run) beginOn(ctx context.Context, f Fault, p string) error {
 	case Kill:
 		r.setDown(p, true)
 		return r.sys.Kill(ctx, p)
+	case Restart:
+		r.setDown(p, true)
+		return r.sys.Stop(ctx, p)
 	case Behead:
 		return r.sys.Signal(ctx, p, syscall.SIGKILL)
 	case Cut, Hold, Slow:
@@ -267,7 +270,7 @@ func (r *run) endOn(ctx context.Context, f Fault, p string) error {
 		return r.sys.Resume(ctx, p)
 	case Stop:
 		return r.sys.Signal(ctx, p, syscall.SIGCONT)
-	case Kill:
+	case Kill, Restart:
 		defer r.setDown(p, false)
 		return r.sys.Start(ctx, p)
 	case Cut, Hold, Slow:

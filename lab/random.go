@@ -25,6 +25,7 @@ var menu = []Fault{
 	{Do: Kill, On: "guard of leader", For: 500 * ms},
 	{Do: Kill, On: "postgres", For: 300 * ms},
 	{Do: Pause, On: "postgres", For: 1200 * ms},
+	{Do: Restart, On: "postgres"},
 	{Do: Kill, On: "redis", For: 300 * ms},
 	{Do: Pause, On: "redis", For: 1200 * ms},
 	{Do: Kill, On: "zookeeper leader", For: sec},

@@ -102,6 +102,7 @@ func TestEveryFaultThatHasBegunIsEnded(t *testing.T) {
 	}{
 		{Fault{Do: Pause, On: "leader"}, []string{"pause worker-1", "resume worker-1"}},
 		{Fault{Do: Kill, On: "postgres"}, []string{"kill postgres", "start postgres"}},
+		{Fault{Do: Restart, On: "redis"}, []string{"stop redis", "start redis"}},
 		{Fault{Do: Cut, On: "standby", Link: "guard"}, []string{"shape worker-2 guard", "heal worker-2 guard"}},
 		{Fault{Do: Pause, On: "guard of leader"}, []string{"pause guard-1", "resume guard-1"}},
 		{Fault{Do: Inside, On: "leader", With: []Fault{{Do: Pause, On: "leader"}}},

@@ -91,18 +91,19 @@ const (
 type Action string
 
 const (
-	Pause  Action = "pause"  // every process of the target stands still, connections stay open
-	Stop   Action = "stop"   // SIGSTOP to the target's first process alone
-	Kill   Action = "kill"   // SIGKILL to all of it; the end of the fault starts it again
-	Behead Action = "behead" // SIGKILL to the target's first process alone; what it has started lives on
-	Cut    Action = "cut"    // the link is gone, in both directions; what is sent waits
-	Hold   Action = "hold"   // one direction of the link: what is sent waits and arrives when the fault ends
-	Slow   Action = "slow"   // the link has a delay and loses packets
-	Wipe   Action = "wipe"   // kill, and its data is gone; it starts again empty at once
-	Depose Action = "depose" // an operator deletes the leader's candidacy
-	Adopt  Action = "adopt"  // an operator runs guard adopt
-	Inside Action = "inside" // the leader stops inside its next transaction until the fault ends (USR1, USR2)
-	Jump   Action = "jump"   // the injected wall clock of a worker jumps (USR2)
+	Pause   Action = "pause"   // every process of the target stands still, connections stay open
+	Stop    Action = "stop"    // SIGSTOP to the target's first process alone
+	Kill    Action = "kill"    // SIGKILL to all of it; the end of the fault starts it again
+	Restart Action = "restart" // an orderly stop (SIGTERM); the end of the fault starts it again
+	Behead  Action = "behead"  // SIGKILL to the target's first process alone; what it has started lives on
+	Cut     Action = "cut"     // the link is gone, in both directions; what is sent waits
+	Hold    Action = "hold"    // one direction of the link: what is sent waits and arrives when the fault ends
+	Slow    Action = "slow"    // the link has a delay and loses packets
+	Wipe    Action = "wipe"    // kill, and its data is gone; it starts again empty at once
+	Depose  Action = "depose"  // an operator deletes the leader's candidacy
+	Adopt   Action = "adopt"   // an operator runs guard adopt
+	Inside  Action = "inside"  // the leader stops inside its next transaction until the fault ends (USR1, USR2)
+	Jump    Action = "jump"    // the injected wall clock of a worker jumps (USR2)
 )
 
 // Fault is one thing that is done to the system, and undone.
