@@ -2,6 +2,7 @@ package lab
 
 import (
 	"context"
+	"strings"
 	"time"
 )
 
@@ -44,7 +45,7 @@ func (r *run) random(ctx context.Context) error {
 	for time.Now().Before(end) && ctx.Err() == nil {
 		f := r.draw()
 		if r.rnd.IntN(3) == 0 {
-			f.Then = append(f.Then[:len(f.Then):len(f.Then)], r.drawServer())
+			f.Then = append(f.Then[:len(f.Then):len(f.Then)], r.drawServer(f.On))
 		}
 		if err := r.inject(ctx, []Fault{f}); err != nil {
 			return err
@@ -59,10 +60,12 @@ func (r *run) draw() Fault {
 	return f
 }
 
-// drawServer draws one that hits a server or a guard for a while: it can happen within any other.
-func (r *run) drawServer() Fault {
+// drawServer draws one that hits a server or a guard for a while: it can happen within any other but one of the same servers,
+// whose roles cannot be told then.
+func (r *run) drawServer(besides string) Fault {
+	server, _, _ := strings.Cut(besides, " ")
 	for {
-		if f := r.draw(); f.Until == Elapsed && len(f.With) == 0 && f.On != "leader" {
+		if f := r.draw(); f.Until == Elapsed && len(f.With) == 0 && f.On != "leader" && !strings.HasPrefix(f.On, server) {
 			return f
 		}
 	}

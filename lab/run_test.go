@@ -247,12 +247,18 @@ func TestARandomMixIsTheSameForTheSameSeed(t *testing.T) {
 	draw := func() (all []string) {
 		r, _ := scripted()
 		for range 30 {
-			all = append(all, r.draw().String(), r.drawServer().String())
+			all = append(all, r.draw().String(), r.drawServer("zookeeper majority").String())
 		}
 		return all
 	}
-	if a, b := draw(), draw(); !slices.Equal(a, b) {
+	a, b := draw(), draw()
+	if !slices.Equal(a, b) {
 		t.Errorf("%q\n%q", a, b)
+	}
+	for i := 1; i < len(a); i += 2 {
+		if strings.Contains(a[i], "zookeeper") {
+			t.Errorf("within a fault of ZooKeeper: %s", a[i])
+		}
 	}
 }
 
