@@ -258,7 +258,7 @@ var Catalogue = []Scenario{
 		Name: "stale-prefetch", Rows: []int{23},
 		About:    "A standby hears of checkpoints late, and takes over: what it has read ahead is compared before its first write.",
 		Topology: small, Workload: Workload{Kind: Tasks},
-		Faults: []Fault{{Do: Slow, On: "standby", Link: "journal", Delay: 400 * ms, With: []Fault{{Do: Kill, On: "leader", After: 2 * sec, Until: NextLeader}}}},
+		Faults: []Fault{{Do: Slow, On: "standby", Link: "journal", Delay: 150 * ms, With: []Fault{{Do: Kill, On: "leader", After: 2 * sec, Until: NextLeader}}}},
 		Expect: task(nothing),
 	},
 	{

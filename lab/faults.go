@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -150,59 +149,6 @@ func (f Fault) String() string {
 		text += " (" + f.Direction + ")"
 	}
 	return text
-}
-
-// resolve finds out who a role is now.
-func (r *run) resolve(ctx context.Context, on string) ([]string, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, waitTime, fmt.Errorf("not within %v", waitTime))
-	defer cancel()
-	switch on {
-	case "leader", "guard of leader":
-		var leader string
-		if err := r.rec.wait(ctx, "a leader", func(s *seen) bool { leader = s.leader(); return leader != "" }); err != nil {
-			return nil, err
-		}
-		if on == "leader" {
-			return []string{leader}, nil
-		}
-		return []string{r.Topology.GuardOf(leader)}, nil
-	case "standby":
-		var standby string
-		err := r.rec.wait(ctx, "a standby", func(s *seen) bool { standby = s.standby(); return standby != "" })
-		return []string{standby}, err
-	case "zookeeper leader", "zookeeper follower", "zookeeper majority", "zookeeper":
-		return r.zooKeepers(ctx, on)
-	}
-	return []string{on}, nil
-}
-
-func (r *run) zooKeepers(ctx context.Context, on string) ([]string, error) {
-	var all []string
-	for i := range r.Topology.ZooKeepers {
-		all = append(all, fmt.Sprintf("zookeeper-%d", i+1))
-	}
-	if on == "zookeeper" {
-		return all, nil
-	}
-	leader, err := r.sys.ZooKeeperLeader(ctx)
-	if err != nil {
-		return nil, err
-	}
-	followers := slices.DeleteFunc(all, func(n string) bool { return n == leader })
-	switch on {
-	case "zookeeper leader":
-		return []string{leader}, nil
-	case "zookeeper follower":
-		return followers[:1], nil
-	}
-	return append([]string{leader}, followers[:len(followers)/2]...), nil
-}
-
-// GuardOf is the guard that a worker talks to.
-func (t Topology) GuardOf(worker string) string {
-	n := 1
-	_, _ = fmt.Sscanf(worker, "worker-%d", &n)
-	return fmt.Sprintf("guard-%d", (n-1)%max(1, t.Guards)+1)
 }
 
 // begin does what the fault says.
