@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/ringfence/ringfence/lab"
 	"github.com/ringfence/ringfence/lab/check"
 	"github.com/ringfence/ringfence/lab/history"
 )
@@ -17,7 +18,7 @@ import (
 const (
 	PageFile    = "report.html"
 	ResultsFile = "results.json"
-	HistoryFile = "history.jsonl"
+	HistoryFile = lab.HistoryFile
 	ModelFile   = "model.html" // porcupine's page, where there is one
 	IndexFile   = "index.html"
 )

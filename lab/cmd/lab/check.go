@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
+	"path/filepath"
 
 	"github.com/ringfence/ringfence/lab/check"
 	"github.com/ringfence/ringfence/lab/report"
@@ -43,6 +44,7 @@ func (p program) report(ctx context.Context, args []string) (int, error) {
 		return exitUnknown, err
 	}
 	report.Summary(p.stdout, r)
+	fmt.Fprintf(p.stdout, "  report   %s\n", filepath.Join(filepath.Dir(file), report.PageFile))
 	return r.Verdict.ExitCode(), nil
 }
 

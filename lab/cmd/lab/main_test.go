@@ -97,8 +97,8 @@ func TestReportIsWrittenBesideTheHistory(t *testing.T) {
 	if err := os.WriteFile(file, text, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if code, _, errs := invoke(t, "report", file); code != exitInvalid {
-		t.Errorf("exit code %d: %s", code, errs)
+	if code, out, errs := invoke(t, "report", file); code != exitInvalid || !strings.Contains(out, "report.html") {
+		t.Errorf("exit code %d: %s%s", code, out, errs)
 	}
 	for _, name := range []string{"report.html", "results.json", "model.html", "../index.html"} {
 		if _, err := os.Stat(filepath.Join(dir, name)); err != nil {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"time"
@@ -107,7 +108,7 @@ func (p program) one(ctx context.Context, sc lab.Scenario, s *settings, unguarde
 	}
 	if !s.quiet {
 		report.Summary(p.stderr, r)
-		fmt.Fprintf(p.stderr, "  report: %s\n\n", filepath.Join(o.Dir, "report.html"))
+		fmt.Fprintf(p.stderr, "  report   %s\n\n", filepath.Join(o.Dir, report.PageFile))
 	}
 	return r
 }
@@ -157,12 +158,21 @@ func judge(ctx context.Context, file string) (check.Result, error) {
 	}
 	r := check.Check(ctx, events)
 	dir := filepath.Dir(file)
-	if r.Verdict == check.Invalid {
-		if err := check.Visualize(events, filepath.Join(dir, "model.html")); err != nil {
-			return r, err
-		}
+	if err := visualize(events, r, filepath.Join(dir, report.ModelFile)); err != nil {
+		return r, err
 	}
 	return r, errors.Join(report.Save(dir, events, r), report.Index(filepath.Dir(dir)))
+}
+
+// visualize draws the model of a history that violates something, and removes an old drawing of one that does not.
+func visualize(events []history.Event, r check.Result, file string) error {
+	if r.Verdict == check.Invalid {
+		return check.Visualize(events, file)
+	}
+	if err := os.Remove(file); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
 }
 
 // conclude prints the table and says what the whole of it proves.
