@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 	"syscall"
 	"time"
@@ -91,11 +92,8 @@ func (l *lasting) within(ctx context.Context) error {
 	if err := pass(ctx, l.For); err != nil {
 		return err
 	}
-	switch l.Until {
-	case NextLeader:
+	if l.Until == NextLeader {
 		l.await(ctx, waitTime, "the next leader's first writes", l.before.passed)
-	case Written:
-		l.await(ctx, waitTime, "a write", func(s *seen) bool { return s.acked > l.before.acked })
 	}
 	return l.inject(ctx, l.Then)
 }
@@ -103,16 +101,11 @@ func (l *lasting) within(ctx context.Context) error {
 // position is where the run stands, to tell later what has changed.
 type position struct {
 	leader string
-	acked  int
-	by     map[string]int
+	by     map[string]int // acknowledged, of each worker
 }
 
 func (s *seen) position() position {
-	by := map[string]int{}
-	for w, n := range s.ackedBy {
-		by[w] = n
-	}
-	return position{leader: s.leader(), acked: s.acked, by: by}
+	return position{leader: s.leader(), by: maps.Clone(s.ackedBy)}
 }
 
 // passed tells that another worker leads and has written.

@@ -170,9 +170,6 @@ func (r *run) disturb(ctx context.Context) error {
 		return err
 	}
 	r.recover(ctx)
-	if r.NoCoda {
-		return ctx.Err()
-	}
 	return r.coda(ctx)
 }
 
@@ -263,13 +260,11 @@ func (r *run) stopWorkers(ctx context.Context) error {
 	if r.Workload.Child == "ignore-term" {
 		end = r.sys.Kill
 	}
-	errs := make([]error, r.Topology.Workers)
-	var all sync.WaitGroup
+	var workers []string
 	for i := range r.Topology.Workers {
-		all.Go(func() { errs[i] = end(ctx, worker(i+1)) })
+		workers = append(workers, worker(i+1))
 	}
-	all.Wait()
-	return errors.Join(errs...)
+	return each(workers, func(w string) error { return end(ctx, w) })
 }
 
 func (r *run) note(process, text string) {

@@ -16,9 +16,8 @@ type Scenario struct {
 	Workload Workload       `json:"workload"`
 	Faults   []Fault        `json:"faults"`
 	Expect   history.Expect `json:"expect"`
-	NoCoda   bool           `json:"no_coda,omitempty"` // the faults themselves make the change and the stale attempt
-	Random   bool           `json:"random,omitempty"`  // faults are drawn from the seed, for as long as asked
-	Only     Injector       `json:"only,omitempty"`    // the one injector that can do it
+	Random   bool           `json:"random,omitempty"` // faults are drawn from the seed, for as long as asked
+	Only     Injector       `json:"only,omitempty"`   // the one injector that can do it
 }
 
 // Injector is a kind of System.
@@ -137,7 +136,6 @@ type Until string
 const (
 	Elapsed    Until = ""            // nothing but For
 	NextLeader Until = "next leader" // another worker than the leader at the begin is ready and has written
-	Written    Until = "written"     // somebody has written
 )
 
 // unguard makes it the world without Ringfence. A task's fence is in its journal: there the condition is taken out.

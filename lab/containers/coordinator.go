@@ -3,41 +3,19 @@ package containers
 import (
 	"context"
 	"errors"
-	"fmt"
-	"time"
 
 	"github.com/moby/moby/client"
-)
 
-// electionTime is how long ZooKeeperLeader waits where its context would let it wait longer.
-const electionTime = 20 * time.Second
+	"github.com/ringfence/ringfence/lab"
+)
 
 // ZooKeeperLeader is lab.System's. It waits while there is none.
 func (s *System) ZooKeeperLeader(ctx context.Context) (string, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, electionTime, fmt.Errorf("none within %v", electionTime))
-	defer cancel()
-	again := time.NewTicker(askAgain)
-	defer again.Stop()
-	for {
-		for _, name := range zooKeepers(s.build.Topology) {
-			if s.leads(ctx, name) {
-				return name, nil
-			}
-		}
-		select {
-		case <-again.C:
-		case <-ctx.Done():
-			return "", fmt.Errorf("no server of the ensemble leads: %w", context.Cause(ctx))
-		}
+	var all []lab.Server
+	for _, name := range zooKeepers(s.build.Topology) {
+		all = append(all, lab.Server{Name: name, Address: s.settings.host(name)})
 	}
-}
-
-// leads asks a server for its mode. One that does not answer soon, such as a paused one, does not count.
-func (s *System) leads(ctx context.Context, name string) bool {
-	ctx, cancel := context.WithTimeout(ctx, time.Second)
-	defer cancel()
-	is, err := mode(ctx, s.settings.host(name))
-	return err == nil && (is == "leader" || is == "standalone")
+	return lab.LeadingServer(ctx, all)
 }
 
 // Wipe is lab.System's: the containers are removed with everything that they hold, and made anew.

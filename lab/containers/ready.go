@@ -4,15 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"net"
-	"net/http"
 	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 	driver "github.com/redis/go-redis/v9"
 	"golang.org/x/sync/errgroup"
+
+	"github.com/ringfence/ringfence/lab"
 )
 
 const (
@@ -59,9 +58,9 @@ func (s *System) ask(ctx context.Context, process string) error {
 	case "redis":
 		return askRedis(ctx, s.Addresses().Redis)
 	case "guard":
-		return askGuard(ctx, s.settings.host(process))
+		return lab.Ready(ctx, "http://"+s.settings.host(process)+"/readyz")
 	case "zookeeper":
-		_, err := mode(ctx, s.settings.host(process))
+		_, err := lab.Server{Name: process, Address: s.settings.host(process)}.Mode(ctx)
 		return err
 	case "toxiproxy":
 		_, err := s.toxiproxy.Proxies()
@@ -86,49 +85,4 @@ func askRedis(ctx context.Context, url string) error {
 	o.MaxRetries = -1
 	c := driver.NewClient(o)
 	return errors.Join(c.Ping(ctx).Err(), c.Close())
-}
-
-// fresh keeps no connections: the guard that answers next may be another process.
-var fresh = &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
-
-func askGuard(ctx context.Context, host string) error {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+host+"/readyz", nil)
-	if err != nil {
-		return err
-	}
-	answer, err := fresh.Do(request)
-	if err != nil {
-		return err
-	}
-	defer answer.Body.Close()
-	body, err := io.ReadAll(answer.Body)
-	if err == nil && answer.StatusCode != http.StatusOK {
-		err = fmt.Errorf("not ready: %s", strings.TrimSpace(string(body)))
-	}
-	return err
-}
-
-// mode is a ZooKeeper server's: leader, follower, standalone. One that belongs to no quorum has none, which is an error.
-func mode(ctx context.Context, host string) (string, error) {
-	c, err := new(net.Dialer).DialContext(ctx, "tcp", host)
-	if err != nil {
-		return "", err
-	}
-	defer c.Close()
-	if deadline, ok := ctx.Deadline(); ok {
-		_ = c.SetDeadline(deadline)
-	}
-	if _, err := io.WriteString(c, "srvr"); err != nil {
-		return "", err
-	}
-	answer, err := io.ReadAll(c)
-	if err != nil {
-		return "", err
-	}
-	_, after, found := strings.Cut(string(answer), "Mode: ")
-	if !found {
-		return "", fmt.Errorf("srvr: %q", strings.TrimSpace(string(answer)))
-	}
-	is, _, _ := strings.Cut(after, "\n")
-	return is, nil
 }

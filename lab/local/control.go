@@ -3,19 +3,13 @@ package local
 import (
 	"context"
 	"fmt"
-	"io"
 	"maps"
-	"net"
 	"slices"
 	"strings"
 	"syscall"
-	"time"
 
 	"github.com/ringfence/ringfence/lab"
 )
-
-// electionTime is how long ZooKeeperLeader waits where its context would let it wait longer.
-const electionTime = 20 * time.Second
 
 // on does something to the process of this name.
 func (s *System) on(ctx context.Context, name string, do func(process) error) error {
@@ -97,38 +91,9 @@ func (s *System) Wipe(ctx context.Context) error { return s.zk.Wipe(ctx) }
 
 // ZooKeeperLeader is lab.System's. It waits while there is none.
 func (s *System) ZooKeeperLeader(ctx context.Context) (string, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, electionTime, fmt.Errorf("none within %v", electionTime))
-	defer cancel()
-	poll := time.NewTicker(20 * time.Millisecond)
-	defer poll.Stop()
-	for {
-		for i, n := range s.zk.Nodes {
-			if leads(ctx, n.Addr()) {
-				return zooKeeper(i), nil
-			}
-		}
-		select {
-		case <-ctx.Done():
-			return "", fmt.Errorf("no server of the ensemble leads: %w", context.Cause(ctx))
-		case <-poll.C:
-		}
+	var all []lab.Server
+	for i, n := range s.zk.Nodes {
+		all = append(all, lab.Server{Name: zooKeeper(i), Address: n.Addr()})
 	}
-}
-
-// leads asks a server for its mode. One that does not answer soon, such as a paused one, does not count.
-func leads(ctx context.Context, addr string) bool {
-	ctx, cancel := context.WithTimeout(ctx, time.Second)
-	defer cancel()
-	c, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
-	if err != nil {
-		return false
-	}
-	defer c.Close()
-	deadline, _ := ctx.Deadline()
-	_ = c.SetDeadline(deadline)
-	if _, err := io.WriteString(c, "srvr"); err != nil {
-		return false
-	}
-	answer, _ := io.ReadAll(c)
-	return strings.Contains(string(answer), "Mode: leader") || strings.Contains(string(answer), "Mode: standalone")
+	return lab.LeadingServer(ctx, all)
 }

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -16,6 +15,7 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/internal/servers"
+	"github.com/ringfence/ringfence/lab"
 )
 
 // noCoordinator as Topology.Coordinator leaves the guards without one.
@@ -85,28 +85,14 @@ func (s *System) guardEnviron(coordinator string) []string {
 	return env
 }
 
-// client keeps no connections: the guard that answers next may be another process.
-var client = &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+// readyTime bounds one question to a guard.
+const readyTime = 5 * time.Second
 
-// ready asks a guard whether it is.
+// ready asks a guard's page.
 func ready(ctx context.Context, url string) error {
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, readyTime)
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
-	if err != nil {
-		return err
-	}
-	answer, err := client.Do(req)
-	if err != nil {
-		return err
-	}
-	defer answer.Body.Close()
-	if answer.StatusCode != http.StatusOK {
-		var text bytes.Buffer
-		_, _ = text.ReadFrom(answer.Body)
-		return fmt.Errorf("not ready: %s", strings.TrimSpace(text.String()))
-	}
-	return nil
+	return lab.Ready(ctx, url)
 }
 
 // Operator is lab.System's. The error has what the program said.

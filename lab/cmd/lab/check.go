@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"flag"
 	"fmt"
 	"path/filepath"
@@ -25,9 +24,7 @@ func (p program) check(ctx context.Context, args []string) (int, error) {
 	}
 	r := check.Check(ctx, events)
 	if *as == "json" {
-		out := json.NewEncoder(p.stdout)
-		out.SetIndent("", "  ")
-		return r.Verdict.ExitCode(), out.Encode(r)
+		return r.Verdict.ExitCode(), p.json(r)
 	}
 	report.Summary(p.stdout, r)
 	return r.Verdict.ExitCode(), nil

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"flag"
 	"fmt"
 	"strings"
@@ -23,9 +22,7 @@ func (p program) list(_ context.Context, args []string) (int, error) {
 		return exitUnknown, err
 	}
 	if *as == "json" {
-		out := json.NewEncoder(p.stdout)
-		out.SetIndent("", "  ")
-		return exitValid, out.Encode(lab.Catalogue)
+		return exitValid, p.json(lab.Catalogue)
 	}
 	w := tabwriter.NewWriter(p.stdout, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "SCENARIO\tROW\tWHAT HAPPENS")

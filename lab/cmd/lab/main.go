@@ -3,6 +3,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -87,6 +88,13 @@ func (p program) parse(flags *flag.FlagSet, args []string) (names []string, err 
 		names = append(names, flags.Arg(0))
 		args = flags.Args()[1:]
 	}
+}
+
+// json prints a value for programs.
+func (p program) json(v any) error {
+	out := json.NewEncoder(p.stdout)
+	out.SetIndent("", "  ")
+	return out.Encode(v)
 }
 
 // format is the value of -o.

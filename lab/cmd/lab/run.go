@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -178,9 +177,7 @@ func visualize(events []history.Event, r check.Result, file string) error {
 // conclude prints the table and says what the whole of it proves.
 func (p program) conclude(s *settings, with, without []check.Result) (int, error) {
 	if *s.as == "json" {
-		out := json.NewEncoder(p.stdout)
-		out.SetIndent("", "  ")
-		if err := out.Encode(append(with, without...)); err != nil {
+		if err := p.json(append(with, without...)); err != nil {
 			return exitUnknown, err
 		}
 	} else {
