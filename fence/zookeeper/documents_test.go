@@ -109,7 +109,8 @@ func TestTakeAnswersOnlyIfTheClaimLedWhenItRead(t *testing.T) {
 func TestALostAnswerIsSaidSo(t *testing.T) {
 	ensemble, root := serverstest.SharedZooKeeper(t).Addr(), freshRoot()
 	r := newRelay(t, ensemble)
-	d := openFor(t, "zk://"+r.addr()+root, 20*time.Second).Documents("docs")
+	c := openFor(t, "zk://"+r.addr()+root, 20*time.Second)
+	d := c.Documents("docs")
 	term := win(t, openFor(t, "zk://"+ensemble+root, 20*time.Second), "orders", "a")
 	write(t, d, term, 1, "x")
 	for n := int64(2); n < 5; n++ {
@@ -117,6 +118,9 @@ func TestALostAnswerIsSaidSo(t *testing.T) {
 		err := d.Write(t.Context(), term.Claim(), Document{"a", []byte("x"), n})
 		if !errors.Is(err, ErrUnanswered) {
 			t.Errorf("write %d returned %v", n, err)
+		}
+		if c.eyes.s != nil {
+			t.Errorf("after write %d the broken connection is kept for the next", n)
 		}
 		if got := document(t, d, "a"); got != fmt.Sprintf("%d:x", n) {
 			t.Errorf("after write %d %s is stored", n, got)

@@ -103,7 +103,7 @@ func (s *session) transact(ctx context.Context, ops []any) ([]zk.MultiResponse, 
 	ctx, cancel := context.WithTimeoutCause(ctx, s.c.patience(), errSlow)
 	defer cancel()
 	results, err := do(ctx, s, func(conn *zk.Conn) ([]zk.MultiResponse, error) { return conn.Multi(ops...) })
-	if errors.Is(err, errSlow) {
+	if errors.Is(err, errSlow) || unanswered(err) { // the session may not know yet that its connection broke
 		s.c.blink(s)
 	}
 	if len(results) < len(ops) && !refused(err) {
