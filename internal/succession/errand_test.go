@@ -17,6 +17,8 @@ const (
 	resource = fence.Resource("nightly")
 	taskName = checkpoint.Name("succession")
 	rounds   = 4
+
+	errandMost = 90 * time.Second
 )
 
 // errand is what a child process is told.
@@ -41,7 +43,7 @@ const (
 
 // run is the child. It prints "took VERSION" once it has the checkpoint.
 func (e errand) run() int {
-	ctx, cancel := context.WithTimeout(context.Background(), 90*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), errandMost)
 	defer cancel()
 	err := error(nil)
 	if e.Journal == "hot" {
@@ -109,10 +111,12 @@ type opened struct {
 
 // forAnHour is a term whose loss only the store tells of.
 func forAnHour(e errand) *fence.Term {
-	claim := fence.Claim{Resource: resource, Token: e.Token, Issuer: fence.Unverified, Holder: fmt.Sprintf("process %d", os.Getpid())}
+	claim := fence.Claim{Resource: resource, Token: e.Token, Issuer: fence.Unverified, Holder: holder(os.Getpid())}
 	term, _ := fence.NewTerm(claim, time.Now(), time.Hour, nothing{})
 	return term
 }
+
+func holder(pid int) string { return fmt.Sprintf("process %d", pid) }
 
 type nothing struct{}
 

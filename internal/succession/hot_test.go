@@ -22,13 +22,12 @@ import (
 
 const (
 	hotRounds    = 40
-	hotSession   = 600 * time.Millisecond
 	coordination = "RINGFENCE_COORDINATOR"
 )
 
 // stand is what a hot copy does: it stands for election until the task is done.
 func (e errand) stand(ctx context.Context) error {
-	co, err := zookeeper.Open(ctx, os.Getenv(coordination), zookeeper.Options{SessionTimeout: hotSession})
+	co, err := zookeeper.Open(ctx, os.Getenv(coordination), zookeeper.Options{SessionTimeout: longSession})
 	if err != nil {
 		return err
 	}
@@ -39,7 +38,7 @@ func (e errand) stand(ctx context.Context) error {
 	}
 	defer o.close()
 	c := checkpoint.Candidate[tally]{
-		Lead:     fence.Lead{Elector: co, Resource: resource, Holder: fmt.Sprintf("process %d", os.Getpid())},
+		Lead:     fence.Lead{Elector: co, Resource: resource, Holder: holder(os.Getpid())},
 		Journal:  o.journal,
 		Observer: co,
 		Task: checkpoint.Task[tally]{Name: taskName, Rounds: hotRounds, Steps: []checkpoint.Step[tally]{book("book", e), book("close", e)},
@@ -60,6 +59,7 @@ func TestTenHotCopiesWhoseLeadersAreKilledEndTheTaskWithEachRowOnce(t *testing.T
 	w := postgresWorld(t)
 	zk := serverstest.SharedZooKeeper(t)
 	t.Setenv(coordination, fmt.Sprintf("zk://%s/%s", zk.Addr(), strings.ToLower(crand.Text())))
+	depose := deposer(t, os.Getenv(coordination))
 	r := seed(t)
 	var copies []*leader
 	var listening sync.WaitGroup
@@ -80,6 +80,9 @@ func TestTenHotCopiesWhoseLeadersAreKilledEndTheTaskWithEachRowOnce(t *testing.T
 				mu.Lock()
 				takeOvers = append(takeOvers, in.Text())
 				mu.Unlock()
+			}
+			if err := depose(l.cmd.Process.Pid); err != nil { // see succeed
+				t.Error(err)
 			}
 		})
 	}

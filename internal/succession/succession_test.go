@@ -85,9 +85,7 @@ func (w *world) check() (problems []string) {
 // killed runs leaders until the task is done, each killed somewhere.
 func (w *world) killed(r *rand.Rand) (kills int) {
 	var pointer int64
-	for {
-		e := end(r, syscall.SIGKILL)
-		l := w.start(e, false)
+	for l := w.start(end(r, syscall.SIGKILL), false); ; l = w.succeed(l, end(r, syscall.SIGKILL), false) {
 		version := l.took()
 		if version < pointer {
 			w.t.Errorf("leader %s took version %d after version %d", l.token, version, pointer)
@@ -117,7 +115,7 @@ func (w *world) deposed(r *rand.Rand) (stops int, problems []string) {
 			return stops, problems
 		}
 		stops++
-		next := w.start(end(r, syscall.SIGSTOP), true)
+		next := w.succeed(old, end(r, syscall.SIGSTOP), true)
 		took := next.took()
 		ended := w.stored().Status == checkpoint.Done // by old's last word: it finds nothing left to do
 		old.wake()

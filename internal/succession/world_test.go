@@ -39,10 +39,14 @@ type world struct {
 	journal    checkpoint.Journal
 	token      fence.Token
 
-	unfence     func()          // removes the check of the fence
-	exactlyOnce func() []string // effects of synchronous steps, in order; nil: there are none
-	outside     func() []string // effects of asynchronous ones, in order
+	depose      func(pid int) error // ends a process's candidacy; nil: there is no election
+	unfence     func()              // removes the check of the fence
+	exactlyOnce func() []string     // effects of synchronous steps, in order; nil: there are none
+	outside     func() []string     // effects of asynchronous ones, in order
 }
+
+// leaderMost is more than any leader takes: errandMost, and the time to close what it has open.
+const leaderMost = errandMost + 30*time.Second
 
 // leader is a child process.
 type leader struct {
@@ -70,7 +74,7 @@ func (w *world) start(e *ending, wait bool) *leader {
 	}
 	l := &leader{w: w, token: 1<<60 + w.token, log: &strings.Builder{}}
 	l.cmd = exec.CommandContext(w.t.Context(), self)
-	l.cmd.Env = append(os.Environ(), "RINGFENCE_ERRAND="+string(text))
+	l.cmd.Env = append(os.Environ(), "RINGFENCE_ERRAND="+string(text), "GOTRACEBACK=all")
 	l.cmd.Stderr = l.log
 	in, err := l.cmd.StdinPipe()
 	if err != nil {
@@ -84,8 +88,24 @@ func (w *world) start(e *ending, wait bool) *leader {
 	if err := l.cmd.Start(); err != nil {
 		w.t.Fatal(err)
 	}
-	w.t.Cleanup(func() { _ = l.cmd.Process.Kill(); l.wait() })
+	stuck := time.AfterFunc(leaderMost, func() { // it says where, and ends
+		_ = l.cmd.Process.Signal(syscall.SIGQUIT)
+		_ = l.cmd.Process.Signal(syscall.SIGCONT)
+	})
+	w.t.Cleanup(func() { stuck.Stop(); _ = l.cmd.Process.Kill(); l.wait() })
 	return l
+}
+
+// succeed starts the leader after one that has been killed or stopped. The ensemble would let it in a session timeout
+// later; here the old one is deposed, so that sessions may be long and a busy machine ends none.
+func (w *world) succeed(old *leader, e *ending, wait bool) *leader {
+	w.t.Helper()
+	if w.depose != nil {
+		if err := w.depose(old.cmd.Process.Pid); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+	return w.start(e, wait)
 }
 
 // took waits until the leader has the checkpoint, and returns its version.

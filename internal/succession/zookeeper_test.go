@@ -17,9 +17,12 @@ import (
 	"github.com/ringfence/ringfence/internal/servers/serverstest"
 )
 
+// longSession is what the ensemble grants at most, or less.
+const longSession = time.Minute
+
 // openZooKeeper is a journal with asynchronous steps, under a term that is won. Raise names the file that is the world.
 func openZooKeeper(ctx context.Context, e errand) (*opened, error) {
-	co, err := elections.Open(ctx, e.URL, elections.Options{SessionTimeout: hotSession})
+	co, err := elections.Open(ctx, e.URL, elections.Options{SessionTimeout: longSession})
 	if err != nil {
 		return nil, err
 	}
@@ -32,7 +35,7 @@ func openZooKeeper(ctx context.Context, e errand) (*opened, error) {
 	if err != nil {
 		return nil, err
 	}
-	term, err := co.Campaign(ctx, resource, fmt.Sprintf("process %d", os.Getpid()))
+	term, err := co.Campaign(ctx, resource, holder(os.Getpid()))
 	if err != nil {
 		return nil, err
 	}
@@ -67,7 +70,7 @@ func zookeeperWorld(t *testing.T) *world {
 	}
 	t.Cleanup(func() { _ = j.Close() })
 	file := filepath.Join(t.TempDir(), "world")
-	return &world{t: t, kind: "zookeeper", url: u, raise: file, journal: j, outside: func() (lines []string) {
+	return &world{t: t, kind: "zookeeper", url: u, raise: file, journal: j, depose: deposer(t, u), outside: func() (lines []string) {
 		f, err := os.Open(file)
 		if err != nil {
 			t.Fatal(err)
@@ -78,4 +81,22 @@ func zookeeperWorld(t *testing.T) *world {
 		}
 		return lines
 	}}
+}
+
+// deposer returns what ends the candidacy of a process, if it has one.
+func deposer(t *testing.T, url string) func(pid int) error {
+	co, err := elections.Open(t.Context(), url, elections.Options{SessionTimeout: longSession})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = co.Close() })
+	return func(pid int) error {
+		queue, err := co.Candidates(t.Context(), resource)
+		for _, c := range queue {
+			if c.Holder == holder(pid) {
+				_, err = co.Depose(t.Context(), resource, c.Token)
+			}
+		}
+		return err
+	}
 }
