@@ -19,11 +19,14 @@ const (
 //   - does not tell the timeout that the server granted,
 //   - takes any session that the server greets it with, and runs its queued requests in it,
 //   - sets its watches anew after a reconnection in a way that can miss an event (it reads the last zxid it saw while
-//     replies may already move that on) and that only logs a failure.
+//     replies may already move that on) and that only logs a failure,
+//   - answers a request whose sending fails twice, and waits for ever for the second answer to be taken when the caller
+//     has gone: closed while requests are under way, as by a process that is woken after its session has expired, or
+//     giving its credentials again (go-zookeeper/zk#163), it may never end.
 //
 // So the first frame, the server's greeting, is shown to the session before the library sees it, and when the
 // connection breaks the library is told that every watch has fired: then it has none to set anew, and whoever waits
-// for one looks again.
+// for one looks again. That the connection broke is told by Read alone.
 type link struct {
 	net.Conn
 	s       *session
@@ -65,6 +68,14 @@ func (l *link) Read(p []byte) (int, error) {
 	n := copy(p, l.frame)
 	l.frame = l.frame[n:]
 	return n, nil
+}
+
+// Write implements net.Conn. A failure ends the connection, which Read tells.
+func (l *link) Write(p []byte) (int, error) {
+	if _, err := l.Conn.Write(p); err != nil {
+		_ = l.Conn.Close()
+	}
+	return len(p), nil
 }
 
 // advance reads the next frame whole. A frame that breaks off is not begun.

@@ -3,7 +3,10 @@ package zookeeper
 import (
 	"context"
 	"errors"
+	"net"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -208,4 +211,63 @@ func TestWatchesFireWhenTheConnectionBreaks(t *testing.T) {
 	if next := <-waiting; next == nil {
 		t.Error("b does not lead")
 	}
+}
+
+// TestTheLibraryEndsWhenSendsFail while it is closed and requests are under way: so it is for a process that is woken
+// after its session has expired. By itself it waits for ever once in some ten times.
+func TestTheLibraryEndsWhenSendsFail(t *testing.T) {
+	ensemble := serverstest.SharedZooKeeper(t).Addr()
+	var all sync.WaitGroup
+	for range 4 {
+		all.Go(func() {
+			for range 8 {
+				if !endsWhenSendsFail(t, newCoordinator(address{hosts: splitHosts(ensemble), root: freshRoot()}, Options{})) {
+					return
+				}
+			}
+		})
+	}
+	all.Wait()
+}
+
+func endsWhenSendsFail(t *testing.T, c *Coordinator) bool {
+	var broken atomic.Bool
+	c.probe.link = func(l *link) { l.Conn = brittle{l.Conn, &broken} }
+	s, err := c.openSession(t.Context(), true)
+	if err != nil {
+		t.Error(err)
+		return false
+	}
+	var work sync.WaitGroup
+	for range 30 {
+		work.Go(func() {
+			for err := error(nil); err == nil; {
+				_, _, err = s.conn.Exists("/")
+			}
+		})
+	}
+	work.Go(func() { broken.Store(true) })
+	work.Go(func() { s.conn.Close() })
+	work.Wait()
+	s.hangUp()
+	select {
+	case <-s.loop:
+		s.close()
+	case <-time.After(10 * time.Second):
+		t.Error("it does not end")
+	}
+	return !t.Failed()
+}
+
+// brittle is a connection that breaks in the middle of a send.
+type brittle struct {
+	net.Conn
+	broken *atomic.Bool
+}
+
+func (b brittle) Write(p []byte) (int, error) {
+	if b.broken.Load() {
+		return 0, errors.Join(errBroken, b.Conn.Close())
+	}
+	return b.Conn.Write(p)
 }
