@@ -217,6 +217,18 @@ var Catalogue = []Scenario{
 		Expect:   expect(func(e *history.Expect) { e.Refusals, e.Stale = []string{"RF004"}, 1 }),
 	},
 	{
+		Name: "coordinator-restored", Rows: []int{16},
+		About:    "ZooKeeper is restored from a backup and gives out tokens below the mark: everybody is refused until an operator makes it another issuer.",
+		Topology: small,
+		Faults: []Fault{
+			{Do: Backup, On: "zookeeper"}, {Do: Pause, On: "leader", Until: NextLeader},
+			{Do: Depose, On: "leader", Until: NextLeader, After: sec}, // so that a token leads which the backup does not know
+			{Do: Restore, On: "zookeeper", For: 4 * sec},
+			{Do: Kill, On: "workers", With: []Fault{{Do: Renew, On: "guard-1"}}}, // nobody leads meanwhile
+		},
+		Expect: expect(func(e *history.Expect) { e.Changes, e.Refusals = 3, []string{"RF004"} }),
+	},
+	{
 		Name: "slow-coordinator", Rows: []int{17},
 		About:    "The leader's link to the coordinator has a delay of 300 ms and loses a tenth of its packets.",
 		Topology: small.with(func(t *Topology) { t.Session = 2 * sec }),

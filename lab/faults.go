@@ -151,10 +151,14 @@ func (r *run) begin(ctx context.Context, f Fault, targets []string) error {
 		return r.sys.Wipe(ctx)
 	case Depose:
 		return r.depose(ctx)
+	case Backup:
+		return errors.Join(r.sys.Backup(ctx), r.spend(ctx))
+	case Restore:
+		return r.sys.Restore(ctx)
 	case Adopt:
-		out, err := r.sys.Operator(ctx, "adopt", Resource)
-		r.note("operator", "guard adopt "+Resource+": "+out)
-		return err
+		return r.operate(ctx, "adopt", Resource)
+	case Renew:
+		return r.operate(ctx, "adopt", "--new-issuer", Resource)
 	}
 	return each(targets, func(p string) error { return r.beginOn(ctx, f, p) })
 }
@@ -231,6 +235,36 @@ func each(targets []string, do func(string) error) error {
 		all = errors.Join(all, <-errs)
 	}
 	return all
+}
+
+// operate is an operator's act.
+func (r *run) operate(ctx context.Context, args ...string) error {
+	out, err := r.sys.Operator(ctx, args...)
+	r.note("operator", "guard "+strings.Join(args, " ")+": "+out)
+	return err
+}
+
+// spent is how many terms of another election are won and given up after a backup, so that tokens given out later are
+// above all that a restored coordinator gives out first.
+const spent = 100
+
+// spend lets the coordinator's counter go on.
+func (r *run) spend(ctx context.Context) error {
+	co, err := zookeeper.Open(ctx, r.sys.Addresses().Coordinator, zookeeper.Options{})
+	if err != nil {
+		return err
+	}
+	defer co.Close()
+	for range spent {
+		term, err := co.Campaign(ctx, "spent", "operator")
+		if err != nil {
+			return err
+		}
+		if err := term.Resign(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // depose deletes the candidacy of whoever leads, as leader resign does.

@@ -24,6 +24,8 @@ func (r *run) resolve(ctx context.Context, on string) ([]string, error) {
 		var standby string
 		err := r.rec.wait(ctx, "a standby", func(s *seen) bool { standby = s.standby(); return standby != "" })
 		return []string{standby}, err
+	case "workers":
+		return r.Topology.WorkerNames(), nil
 	case "zookeeper leader", "zookeeper follower", "zookeeper majority", "zookeeper":
 		return r.zooKeepers(ctx, on)
 	}
@@ -31,10 +33,7 @@ func (r *run) resolve(ctx context.Context, on string) ([]string, error) {
 }
 
 func (r *run) zooKeepers(ctx context.Context, on string) ([]string, error) {
-	var all []string
-	for i := range r.Topology.ZooKeepers {
-		all = append(all, fmt.Sprintf("zookeeper-%d", i+1))
-	}
+	all := r.Topology.ZooKeeperNames()
 	if on == "zookeeper" {
 		return all, nil
 	}
@@ -50,11 +49,4 @@ func (r *run) zooKeepers(ctx context.Context, on string) ([]string, error) {
 		return followers[:1], nil
 	}
 	return append([]string{leader}, followers[:len(followers)/2]...), nil
-}
-
-// GuardOf is the guard that a worker talks to.
-func (t Topology) GuardOf(worker string) string {
-	n := 1
-	_, _ = fmt.Sscanf(worker, "worker-%d", &n)
-	return fmt.Sprintf("guard-%d", (n-1)%max(1, t.Guards)+1)
 }

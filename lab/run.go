@@ -141,8 +141,8 @@ func (r *run) warmUp(ctx context.Context) error {
 	limit := cmp.Or(r.o.WarmUp, 40*time.Second)
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("not within %v", limit))
 	defer cancel()
-	for i := range r.Topology.Workers {
-		if err := r.sys.Start(ctx, worker(i+1)); err != nil {
+	for _, w := range r.Topology.WorkerNames() {
+		if err := r.sys.Start(ctx, w); err != nil {
 			return err
 		}
 	}
@@ -155,8 +155,6 @@ func (r *run) warmUp(ctx context.Context) error {
 	}
 	return r.rec.wait(ctx, "a standby", func(s *seen) bool { return s.standby() != "" })
 }
-
-func worker(n int) string { return fmt.Sprintf("worker-%d", n) }
 
 // disturb is the faults, the recovery and the coda.
 func (r *run) disturb(ctx context.Context) error {
@@ -260,11 +258,7 @@ func (r *run) stopWorkers(ctx context.Context) error {
 	if r.Workload.Child == "ignore-term" {
 		end = r.sys.Kill
 	}
-	var workers []string
-	for i := range r.Topology.Workers {
-		workers = append(workers, worker(i+1))
-	}
-	return each(workers, func(w string) error { return end(ctx, w) })
+	return each(r.Topology.WorkerNames(), func(w string) error { return end(ctx, w) })
 }
 
 func (r *run) note(process, text string) {

@@ -54,6 +54,8 @@ func (s *script) Stop(_ context.Context, p string) error   { return s.say("stop"
 func (s *script) Pause(_ context.Context, p string) error  { return s.say("pause", p) }
 func (s *script) Resume(_ context.Context, p string) error { return s.say("resume", p) }
 func (s *script) Wipe(context.Context) error               { return s.say("wipe") }
+func (s *script) Backup(context.Context) error             { return s.say("backup") }
+func (s *script) Restore(context.Context) error            { return s.say("restore") }
 func (s *script) Addresses() Addresses                     { return Addresses{} }
 func (s *script) Diagnose() string                         { return "" }
 func (s *script) Close() error                             { return s.say("close") }

@@ -99,8 +99,11 @@ const (
 	Hold    Action = "hold"    // one direction of the link: what is sent waits and arrives when the fault ends
 	Slow    Action = "slow"    // the link has a delay and loses packets
 	Wipe    Action = "wipe"    // kill, and its data is gone; it starts again empty at once
+	Backup  Action = "backup"  // a copy of its data is made, and its counter goes on
+	Restore Action = "restore" // kill, and its data is that of the copy; it starts again at once
 	Depose  Action = "depose"  // an operator deletes the leader's candidacy
 	Adopt   Action = "adopt"   // an operator runs guard adopt
+	Renew   Action = "renew"   // an operator runs guard adopt --new-issuer
 	Inside  Action = "inside"  // the leader stops inside its next transaction until the fault ends (USR1, USR2)
 	Jump    Action = "jump"    // the injected wall clock of a worker jumps (USR2)
 )
@@ -109,7 +112,7 @@ const (
 type Fault struct {
 	Do Action `json:"do"`
 	// On names the target: a process (worker-1, guard-1, zookeeper-2, postgres, redis), "leader", "standby" (some worker
-	// that does not lead), "guard of leader", "zookeeper leader", "zookeeper follower", "zookeeper majority", "zookeeper"
+	// that does not lead), "workers" (all of them), "guard of leader", "zookeeper leader", "zookeeper follower", "zookeeper majority", "zookeeper"
 	// (all of it). Roles are resolved when the fault begins.
 	On   string `json:"on"`
 	Link string `json:"link,omitempty"` // Cut, Hold, Slow: the other end: coordinator, guard, journal

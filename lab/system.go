@@ -32,6 +32,10 @@ type System interface {
 
 	// Wipe kills the coordinator, deletes its data, and starts it again.
 	Wipe(ctx context.Context) error
+	// Backup copies the coordinator's data while it runs. Restore kills it, puts the copy in the place of its data, and
+	// starts it again.
+	Backup(ctx context.Context) error
+	Restore(ctx context.Context) error
 	// ZooKeeperLeader is the name of the ensemble's leading server.
 	ZooKeeperLeader(ctx context.Context) (string, error)
 

@@ -13,16 +13,24 @@ import (
 const adoptTime = 30 * time.Second
 
 // adopt makes the present coordinator the issuer of a resource's tokens in every configured store: after the
-// coordinator was rebuilt, or when a store has lost its marks and nobody can say what they were.
-func (p *program) adopt(ctx context.Context, c *config, args []string) error {
+// coordinator was rebuilt or restored, or when a store has lost its marks and nobody can say what they were.
+func (p *program) adopt(ctx context.Context, c *config, o options, args []string) error {
 	resource, err := fence.ParseResource(args[0])
 	if err != nil {
 		return usageError{err.Error()}
+	}
+	if o.newIssuer && c.Coordinator.Reveal() == "" {
+		return usageError{"--new-issuer: GUARD_COORDINATOR names no coordinator; without one set GUARD_ISSUER to another name"}
 	}
 	ctx, cancel := context.WithTimeout(ctx, adoptTime)
 	defer cancel()
 	authority, observer := c.authority(logging.New(p.stderr, c.Log))
 	defer observer.Close()
+	if o.newIssuer {
+		if err := p.renewIssuer(ctx, observer); err != nil {
+			return err
+		}
+	}
 	claim := fence.Claim{Resource: resource}
 	if claim.Issuer, err = authority.Issuer(ctx); err != nil {
 		return fmt.Errorf("nothing was changed: %w", err)
@@ -41,5 +49,19 @@ func (p *program) adopt(ctx context.Context, c *config, args []string) error {
 		fmt.Fprintf(p.stdout, "%s: %s was token %s of %q, and now takes the next token of %q; every older session is ended; recorded as done by %s\n",
 			proto.name, resource, before.Token, before.Issuer, claim.Issuer, by)
 	}
+	return nil
+}
+
+// renewIssuer comes before the adoption: should that fail, everything is refused until it is run again.
+func (p *program) renewIssuer(ctx context.Context, o *observer) error {
+	before, err := o.Issuer(ctx)
+	if err != nil {
+		return fmt.Errorf("nothing was changed: %w", err)
+	}
+	now, err := o.RenewIssuer(ctx)
+	if err != nil {
+		return fmt.Errorf("the coordinator may be another issuer already; run it again: %w", err)
+	}
+	fmt.Fprintf(p.stdout, "coordinator: was issuer %q, and is now %q; every resource has to be adopted, and every leader to be elected anew\n", before, now)
 	return nil
 }

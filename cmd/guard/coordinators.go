@@ -101,6 +101,21 @@ func (o *observer) Watch(ctx context.Context, r fence.Resource, each func([]fenc
 	return co.Watch(ctx, r, each)
 }
 
+// RenewIssuer makes the coordinator another issuer, where it can be.
+func (o *observer) RenewIssuer(ctx context.Context) (fence.Issuer, error) {
+	co, err := o.get(ctx)
+	if err != nil {
+		return "", err
+	}
+	r, ok := co.(interface {
+		RenewIssuer(context.Context) (fence.Issuer, error)
+	})
+	if !ok {
+		return "", errors.New("this coordinator's issuer cannot be renewed")
+	}
+	return r.RenewIssuer(ctx)
+}
+
 // Close closes the coordinator if it was opened.
 func (o *observer) Close() error {
 	o.mu.Lock()

@@ -18,6 +18,8 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/fence/zookeeper"
 	"github.com/ringfence/ringfence/internal/servers"
 	"github.com/ringfence/ringfence/internal/servers/serverstest"
 )
@@ -254,6 +256,69 @@ func TestStatusAndAdopt(t *testing.T) {
 	}
 	_, err = r.connect(token)
 	wantCode(t, err, "RF004")
+}
+
+// TestACoordinatorThatWasRestored: its leader has a token below the mark.
+func TestACoordinatorThatWasRestored(t *testing.T) {
+	_, env := fresh(t)
+	invoke(t, env, "install")
+	if code, _, errs := invoke(t, env, "adopt", "--new-issuer", "orders"); code != exitUsage || !strings.Contains(errs, "GUARD_COORDINATOR") {
+		t.Errorf("without a coordinator: exit %d: %s", code, errs)
+	}
+	zk := serverstest.ZooKeeper(t, servers.ZooKeeperOptions{})
+	env = append(env, "GUARD_COORDINATOR=zk://"+zk.Addr())
+	r := serving(t, env...)
+	r.ready(http.StatusOK)
+	resign(t, elected(t, zk)) // the election and the issuer are in the backup
+	if err := zk.Backup(); err != nil {
+		t.Fatal(err)
+	}
+	for range 20 {
+		resign(t, elected(t, zk))
+	}
+	if _, err := r.connect(int(elected(t, zk).Token())); err != nil {
+		t.Fatal(err)
+	}
+	if err := zk.Restore(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	token := int(elected(t, zk).Token())
+	_, err := r.connect(token)
+	wantCode(t, err, "RF004")
+	if pg, ok := errors.AsType[*pgconn.PgError](err); !ok || !strings.Contains(pg.Hint, "guard adopt --new-issuer orders") {
+		t.Errorf("it says %v", err)
+	}
+	code, out, errs := invoke(t, env, "adopt", "--new-issuer", "orders")
+	if code != exitDone || strings.Count(out, "zk:") != 4 {
+		t.Fatalf("adopt: %d %s %s", code, out, errs)
+	}
+	if _, err := r.connect(token); err != nil { // by the same guard, which remembers the mark from before
+		t.Error(err)
+	}
+}
+
+// elected is a leader that lives as long as the test.
+func elected(t *testing.T, zk *servers.ZooKeeper) *fence.Term {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	co, err := zookeeper.Open(ctx, "zk://"+zk.Addr(), zookeeper.Options{SessionTimeout: 2 * time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = co.Close() })
+	term, err := co.Campaign(ctx, "orders", "a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return term
+}
+
+func resign(t *testing.T, term *fence.Term) {
+	t.Helper()
+	if err := term.Resign(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 }
 
 func TestAPoolerBeforePostgresStopsTheStart(t *testing.T) {

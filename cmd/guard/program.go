@@ -41,8 +41,8 @@ func (p *program) commands() []command {
 		{"install", "[--print]", "make or upgrade what the stores need; --print shows it instead", o.print, func(p *program, ctx context.Context, c *config, _ []string) error { return p.install(ctx, c, o) }},
 		{"status", "[-o table|json]", "print the mark of every resource in every store", o.output, func(p *program, ctx context.Context, c *config, _ []string) error { return p.status(ctx, c, o) }},
 		{"health", "", "ask the guard at GUARD_HTTP_LISTEN on this host whether it is ready: exit 0, or 1 with the reason; for health checks", nil, func(p *program, ctx context.Context, c *config, _ []string) error { return p.health(ctx, c) }},
-		{"adopt", "RESOURCE", "start counting from the present coordinator: ends every session of RESOURCE and forgets its mark", nil, func(p *program, ctx context.Context, c *config, args []string) error {
-			return p.adopt(ctx, c, args)
+		{"adopt", "[--new-issuer] RESOURCE", "start counting from the present coordinator: ends every session of RESOURCE and forgets its mark; --new-issuer: the coordinator was restored from a backup, and its tokens do not compare with those from before", o.issuer, func(p *program, ctx context.Context, c *config, args []string) error {
+			return p.adopt(ctx, c, o, args)
 		}},
 	}
 }
@@ -51,9 +51,13 @@ func (p *program) commands() []command {
 type options struct {
 	printOnly bool
 	format    string
+	newIssuer bool
 }
 
 func (o *options) print(f *flag.FlagSet) { f.BoolVar(&o.printOnly, "print", false, "") }
+func (o *options) issuer(f *flag.FlagSet) {
+	f.BoolVar(&o.newIssuer, "new-issuer", false, "")
+}
 func (o *options) output(f *flag.FlagSet) {
 	f.StringVar(&o.format, "o", "table", "")
 }
@@ -145,7 +149,7 @@ func (p *program) help() int {
 
 func (p *program) listCommands(w io.Writer) {
 	for _, c := range p.commands() {
-		fmt.Fprintf(w, "  guard %-8s %-16s %s\n", c.name, c.arguments, c.summary)
+		fmt.Fprintf(w, "  guard %-8s %-24s %s\n", c.name, c.arguments, c.summary)
 	}
 }
 

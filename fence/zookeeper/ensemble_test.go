@@ -1,6 +1,7 @@
 package zookeeper
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -155,5 +156,43 @@ func TestAWipedEnsembleIsAnotherIssuer(t *testing.T) {
 	}
 	if next.Token() >= term.Token() {
 		t.Errorf("token %v does not start again below %v: nothing is shown", next.Token(), term.Token())
+	}
+}
+
+// TestARenewedIssuerIsAnotherOne, for what leads as for what comes later.
+func TestARenewedIssuerIsAnotherOne(t *testing.T) {
+	ensemble, root := serverstest.SharedZooKeeper(t).Addr(), freshRoot()
+	c := openFor(t, "zk://"+ensemble+root, 50*time.Second)
+	old := win(t, c, "orders", "a")
+	now, err := c.RenewIssuer(t.Context())
+	if err != nil || now == old.Claim().Issuer {
+		t.Fatalf("issuer %q became %q, %v", old.Claim().Issuer, now, err)
+	}
+	if got, err := openFor(t, "zk://"+ensemble+root, 50*time.Second).Issuer(t.Context()); got != now || err != nil {
+		t.Errorf("the ensemble says %q, %v; renewed to %q", got, err, now)
+	}
+	if err := c.Documents("docs").Confirm(t.Context(), old.Claim()); !errors.Is(err, fence.ErrOtherIssuer) {
+		t.Errorf("a claim from before: %v", err)
+	}
+	if err := old.Resign(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if next := win(t, c, "orders", "a"); next.Claim().Issuer != now {
+		t.Errorf("the next term's issuer is %q", next.Claim().Issuer)
+	}
+}
+
+func TestWhatIsNoIssuerIsNotRenewed(t *testing.T) {
+	ensemble, root := serverstest.SharedZooKeeper(t).Addr(), freshRoot()
+	c := openFor(t, "zk://"+ensemble+root, 50*time.Second)
+	admin := plainConn(t, ensemble)
+	if _, err := admin.Set(root+"/issuer", []byte("another program's"), -1); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := c.RenewIssuer(t.Context()); err == nil {
+		t.Errorf("renewed to %q", got)
+	}
+	if data, _, err := admin.Get(root + "/issuer"); string(data) != "another program's" || err != nil {
+		t.Errorf("the znode holds %q, %v", data, err)
 	}
 }

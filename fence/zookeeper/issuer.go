@@ -49,6 +49,23 @@ func (s *session) makeIssuer(ctx context.Context, at string) error {
 	return s.c.explain(at, err)
 }
 
+// RenewIssuer makes the ensemble another issuer, as if it had been built anew. It is for an operator who has restored the
+// ensemble from a backup: its counter gives numbers out a second time, and under the issuer of before nothing would tell
+// two leaders with one number apart. Claims of before are of another issuer from then on, and each resource has to be
+// adopted. ErrUnreachable: it may have happened; call it again.
+func (c *Coordinator) RenewIssuer(ctx context.Context) (fence.Issuer, error) {
+	at, id := c.issuerPath(), []byte(newUUID())
+	return observe(ctx, c, func(ctx context.Context, s *session) (fence.Issuer, error) {
+		if _, err := s.issuer(ctx); err != nil { // not ours to write over
+			return "", err
+		}
+		if _, err := read(ctx, s, func(conn *zk.Conn) (*zk.Stat, error) { return conn.Set(at, id, -1) }); err != nil {
+			return "", c.explain(at, err)
+		}
+		return parseIssuer(at, id)
+	})
+}
+
 func newUUID() string {
 	g := []byte(newGUID())
 	g[12], g[16] = '4', "89ab"[g[16]%4] // version 4, variant 1

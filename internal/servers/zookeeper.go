@@ -105,6 +105,17 @@ func (z *ZooKeeper) Wipe(ctx context.Context) error {
 	return z.Start(ctx)
 }
 
+// Backup copies the data of every node, which runs on, as it is. [ZooKeeper.Restore] puts it back.
+func (z *ZooKeeper) Backup() error { return z.each((*ZooKeeperNode).backup) }
+
+// Restore kills the ensemble, puts the last backup in the place of its data, and starts it again.
+func (z *ZooKeeper) Restore(ctx context.Context) error {
+	if err := errors.Join(z.Kill(), z.each((*ZooKeeperNode).restore)); err != nil {
+		return err
+	}
+	return z.Start(ctx)
+}
+
 // Kill kills every node and waits; see [Process.Kill].
 func (z *ZooKeeper) Kill() error { return z.each((*ZooKeeperNode).Kill) }
 

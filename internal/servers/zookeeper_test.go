@@ -49,6 +49,13 @@ func TestZooKeeperLife(t *testing.T) {
 	}
 	must(t, z.Resume())
 
+	must(t, z.Backup())
+	create(t, z.Addr(), "/later")
+	must(t, z.Restore(limited(t)))
+	if !exists(t, z.Addr(), "/kept") || exists(t, z.Addr(), "/later") {
+		t.Error("Restore did not bring back what the backup had")
+	}
+
 	addr := z.Addr()
 	must(t, z.Wipe(limited(t)))
 	if exists(t, z.Addr(), "/kept") || z.Addr() != addr {

@@ -102,6 +102,23 @@ func (n *ZooKeeperNode) wipe() error {
 	return os.WriteFile(filepath.Join(n.data(), "myid"), []byte(strconv.Itoa(n.id)), 0o644)
 }
 
+func (n *ZooKeeperNode) copied() string { return filepath.Join(n.spec.dir, "backup") }
+
+// backup may take the last entry of the log in part, which a restored node leaves out.
+func (n *ZooKeeperNode) backup() error {
+	if err := os.RemoveAll(n.copied()); err != nil {
+		return err
+	}
+	return os.CopyFS(n.copied(), os.DirFS(n.data()))
+}
+
+func (n *ZooKeeperNode) restore() error {
+	if err := os.RemoveAll(n.data()); err != nil {
+		return err
+	}
+	return os.CopyFS(n.data(), os.DirFS(n.copied()))
+}
+
 // answers asks for the node's mode, and for its data directory: the port might
 // be another server's. A node that cannot have one of its other two ports goes
 // on without serving, so the log is searched for that.

@@ -32,7 +32,7 @@ type link struct {
 }
 
 func (s settings) link(t lab.Topology, worker, peer string) (link, error) {
-	n := slices.Index(workers(t), worker) + 1
+	n := slices.Index(t.WorkerNames(), worker) + 1
 	l := link{worker: worker, peer: peer, network: "data", address: s.subnet + ".2.110"}
 	add := func(name string, p int) {
 		l.proxies = append(l.proxies, worker+"."+name)
@@ -42,7 +42,7 @@ func (s settings) link(t lab.Topology, worker, peer string) (link, error) {
 	case n == 0:
 	case peer == "coordinator":
 		l.network, l.address = "coordination", s.subnet+".1.110"
-		for i := range zooKeepers(t) {
+		for i := range t.ZooKeeperNames() {
 			add(fmt.Sprintf("coordinator-%d", i+1), coordinatorPort+i)
 		}
 		return l, nil
@@ -65,7 +65,7 @@ func (s *System) lay() error {
 	if err != nil {
 		return err
 	}
-	for i, worker := range workers(t) {
+	for i, worker := range t.WorkerNames() {
 		postgres, redis := t.GuardOf(worker)+":6432", t.GuardOf(worker)+":7379"
 		if t.Route != lab.Guarded && t.Route != "" {
 			postgres, redis = "postgres:5432", "redis:6379"

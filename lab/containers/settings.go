@@ -39,8 +39,8 @@ type settings struct {
 }
 
 func newSettings(subnet string, t lab.Topology) (settings, error) {
-	names := append(zooKeepers(t), "postgres", "redis", "toxiproxy")
-	names = append(names, guards(t)...)
+	names := append(t.ZooKeeperNames(), "postgres", "redis", "toxiproxy")
+	names = append(names, t.GuardNames()...)
 	free, err := servers.FreePorts(len(names))
 	if err != nil {
 		return settings{}, err
@@ -61,18 +61,6 @@ func checkTopology(t lab.Topology) error {
 	}
 	return nil
 }
-
-func numbered(name string, n int) []string {
-	var all []string
-	for i := range n {
-		all = append(all, name+"-"+strconv.Itoa(i+1))
-	}
-	return all
-}
-
-func zooKeepers(t lab.Topology) []string { return numbered("zookeeper", max(1, t.ZooKeepers)) }
-func guards(t lab.Topology) []string     { return numbered("guard", t.Guards) }
-func workers(t lab.Topology) []string    { return numbered("worker", t.Workers) }
 
 // variables are those of compose.yaml.
 func (s settings) variables(b lab.Build) []string {
@@ -131,16 +119,16 @@ type service struct {
 // is in spent.
 func (s settings) overlay(b lab.Build, spent map[string]bool) map[string]service {
 	services := map[string]service{"install": {Environment: map[string]string{}}}
-	for _, name := range guards(b.Topology) {
+	for _, name := range b.Topology.GuardNames() {
 		services[name] = service{Environment: map[string]string{}}
 		if flaw := b.Topology.GuardFlaw; flaw != "" {
 			services[name].Environment["FLAW"] = flaw
 		}
 	}
-	for _, name := range append(guards(b.Topology), "install") {
+	for _, name := range append(b.Topology.GuardNames(), "install") {
 		services[name].Environment["GUARD_COORDINATOR"] = s.guardCoordinator(b.Topology)
 	}
-	for i, name := range workers(b.Topology) {
+	for i, name := range b.Topology.WorkerNames() {
 		services[name] = s.worker(b, name, i+1, spent[name])
 	}
 	if b.Topology.ZooKeepers <= 1 {
@@ -154,7 +142,7 @@ func (s settings) guardCoordinator(t lab.Topology) string {
 		return ""
 	}
 	var all []string
-	for i := range zooKeepers(t) {
+	for i := range t.ZooKeeperNames() {
 		all = append(all, fmt.Sprintf("%s.1.%d:2181", s.subnet, 101+i))
 	}
 	return "zk://" + strings.Join(all, ",") + "/ringfence"
@@ -164,7 +152,7 @@ func (s settings) guardCoordinator(t lab.Topology) string {
 func (s settings) worker(b lab.Build, name string, n int, spent bool) service {
 	w, t := b.Workload, b.Topology
 	var coordinators []string
-	for i := range zooKeepers(t) {
+	for i := range t.ZooKeeperNames() {
 		coordinators = append(coordinators, fmt.Sprintf("%s.1.110:%d", s.subnet, port(n, coordinatorPort+i)))
 	}
 	at := func(p int) string {

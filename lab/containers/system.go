@@ -31,8 +31,9 @@ type System struct {
 	networks  map[string]string // ids, by their names in compose.yaml
 	followers *followers
 
-	mu  sync.Mutex
-	ids map[string]string // of containers, by service
+	mu     sync.Mutex
+	ids    map[string]string            // of containers, by service
+	copies map[string]map[string][]byte // of ZooKeepers' directories as tar, by service and directory
 
 	making sync.Mutex
 	spent  map[string]bool // workers that were started with their failpoint
@@ -124,7 +125,7 @@ func (s *System) up(ctx context.Context, services ...string) error {
 }
 
 func (s *System) startServers(ctx context.Context) error {
-	servers := append(zooKeepers(s.build.Topology), "postgres", "redis", "toxiproxy")
+	servers := append(s.build.Topology.ZooKeeperNames(), "postgres", "redis", "toxiproxy")
 	if err := s.up(ctx, servers...); err != nil {
 		return err
 	}
@@ -144,7 +145,7 @@ func (s *System) install(ctx context.Context) error {
 }
 
 func (s *System) startGuards(ctx context.Context) error {
-	all := guards(s.build.Topology)
+	all := s.build.Topology.GuardNames()
 	if err := s.up(ctx, all...); err != nil {
 		return err
 	}
@@ -155,7 +156,7 @@ func (s *System) makeWorkers(ctx context.Context) error {
 	if err := s.lay(); err != nil {
 		return err
 	}
-	return s.makeWorker(ctx, workers(s.build.Topology)...)
+	return s.makeWorker(ctx, s.build.Topology.WorkerNames()...)
 }
 
 // makeWorker makes workers as the overlay has them, in place of older ones, and starts none.
@@ -210,7 +211,7 @@ func (s *System) id(service string) string {
 // Addresses is lab.System's.
 func (s *System) Addresses() lab.Addresses {
 	zk := ""
-	for i, name := range zooKeepers(s.build.Topology) {
+	for i, name := range s.build.Topology.ZooKeeperNames() {
 		if i > 0 {
 			zk += ","
 		}

@@ -24,7 +24,7 @@ func TestEveryFaultOfContainers(t *testing.T) {
 		Workload: lab.Workload{Pause: 20 * time.Millisecond}, Events: events.add,
 	})
 	ctx := t.Context()
-	for _, w := range workers(s.build.Topology) {
+	for _, w := range s.build.Topology.WorkerNames() {
 		must(t, s.Start(ctx, w))
 	}
 	events.leader(t)
@@ -49,7 +49,7 @@ func TestEveryFaultOfContainers(t *testing.T) {
 			return
 		}
 	}
-	for _, w := range workers(s.build.Topology) {
+	for _, w := range s.build.Topology.WorkerNames() {
 		must(t, s.Stop(ctx, w))
 	}
 	events.once(t)

@@ -89,11 +89,17 @@ func (s *System) Shape(_ context.Context, name, peer string, shape lab.Shape) er
 // Wipe is lab.System's.
 func (s *System) Wipe(ctx context.Context) error { return s.zk.Wipe(ctx) }
 
+// Backup is lab.System's.
+func (s *System) Backup(context.Context) error { return s.zk.Backup() }
+
+// Restore is lab.System's.
+func (s *System) Restore(ctx context.Context) error { return s.zk.Restore(ctx) }
+
 // ZooKeeperLeader is lab.System's. It waits while there is none.
 func (s *System) ZooKeeperLeader(ctx context.Context) (string, error) {
 	var all []lab.Server
-	for i, n := range s.zk.Nodes {
-		all = append(all, lab.Server{Name: zooKeeper(i), Address: n.Addr()})
+	for i, name := range s.build.Topology.ZooKeeperNames() {
+		all = append(all, lab.Server{Name: name, Address: s.zk.Nodes[i].Addr()})
 	}
 	return lab.LeadingServer(ctx, all)
 }

@@ -24,8 +24,6 @@ const noCoordinator = "none"
 // guardAddresses are where one guard listens, the same after each start.
 type guardAddresses struct{ postgres, redis, http string }
 
-func guardName(i int) string { return fmt.Sprintf("guard-%d", i+1) }
-
 // install makes what guards need in the databases.
 func (s *System) install(ctx context.Context) error {
 	_, err := s.Operator(ctx, "install")
@@ -35,26 +33,26 @@ func (s *System) install(ctx context.Context) error {
 // startGuards starts all guards at once.
 func (s *System) startGuards(ctx context.Context) error {
 	var starts []func() error
-	for i := range s.build.Topology.Guards {
-		p, err := s.newGuard(i)
+	for _, name := range s.build.Topology.GuardNames() {
+		p, err := s.newGuard(name)
 		if err != nil {
 			return err
 		}
-		s.processes[guardName(i)] = p
+		s.processes[name] = p
 		starts = append(starts, func() error { return p.Start(ctx) })
 	}
 	return atOnce(starts)
 }
 
-func (s *System) newGuard(i int) (*servers.Program, error) {
+func (s *System) newGuard(name string) (*servers.Program, error) {
 	ports, err := servers.FreePorts(3)
 	if err != nil {
 		return nil, err
 	}
 	at := func(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }
 	a := guardAddresses{at(ports[0]), at(ports[1]), at(ports[2])}
-	s.guards[guardName(i)] = a
-	coordinator, err := s.linkCoordinator(guardName(i))
+	s.guards[name] = a
+	coordinator, err := s.linkCoordinator(name)
 	if err != nil {
 		return nil, err
 	}
@@ -66,7 +64,7 @@ func (s *System) newGuard(i int) (*servers.Program, error) {
 		env = append(env, "FLAW="+name)
 	}
 	return servers.NewProgram(servers.ProgramOptions{
-		Name: guardName(i), Command: command, Log: filepath.Join(s.build.Dir, guardName(i)+".log"),
+		Name: name, Command: command, Log: filepath.Join(s.build.Dir, name+".log"),
 		Env:   func() []string { return env },
 		Ready: func(ctx context.Context) error { return ready(ctx, "http://"+a.http+"/readyz") },
 	})

@@ -18,8 +18,6 @@ const (
 	longestTick = 200 * time.Millisecond
 )
 
-func zooKeeper(i int) string { return fmt.Sprintf("zookeeper-%d", i+1) }
-
 // startServers starts all servers at once.
 func (s *System) startServers(ctx context.Context) error {
 	err := atOnce([]func() error{
@@ -39,8 +37,8 @@ func (s *System) startServers(ctx context.Context) error {
 		},
 	})
 	if s.zk != nil {
-		for i, n := range s.zk.Nodes {
-			s.processes[zooKeeper(i)] = n
+		for i, name := range s.build.Topology.ZooKeeperNames() {
+			s.processes[name] = s.zk.Nodes[i]
 		}
 	}
 	if s.pg != nil {

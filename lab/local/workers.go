@@ -44,8 +44,7 @@ type worker struct {
 
 // prepareWorkers makes the programs and links of the workers.
 func (s *System) prepareWorkers(context.Context) error {
-	for i := range s.build.Topology.Workers {
-		name := fmt.Sprintf("worker-%d", i+1)
+	for _, name := range s.build.Topology.WorkerNames() {
 		r, err := s.link(name)
 		if err != nil {
 			return err

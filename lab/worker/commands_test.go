@@ -14,6 +14,9 @@ func (s *stage) command(child string) *run {
 	c.Kind, c.Child = lab.Commands, child
 	cmd := s.program("leader", "run", lab.Resource, "--", filepath.Join(programs, "worker"))
 	cmd.Env = append(cmd.Env, environment(c)...)
+	if child != IgnoreTerm { // it has time for its last word
+		cmd.Env = append(cmd.Env, "LEADER_SESSION_TIMEOUT=30s", "LEADER_GRACE=6s")
+	}
 	return s.launch(cmd)
 }
 
