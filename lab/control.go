@@ -81,13 +81,8 @@ func (c Control) Seed(s *Scenario, o *Options) {
 	}
 }
 
-// Change puts the bug into a history that was recorded without it.
-func (c Control) Change(all []history.Event) []history.Event {
-	if c.change == nil {
-		return all
-	}
-	return c.change(all)
-}
+// Change puts the bug into a history that was recorded without it; nil where the bug is in the system.
+func (c Control) Change() func([]history.Event) []history.Event { return c.change }
 
 func guardFlaw(n flaw.Name) func(*Scenario) {
 	return func(s *Scenario) { s.Topology.GuardFlaw = string(n) }

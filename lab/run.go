@@ -22,6 +22,7 @@ type Options struct {
 	Dir       string        // of this run; history.jsonl and the logs go there
 	Seed      uint64        // of what is drawn
 	Time      time.Duration // how long a random scenario goes on
+	Session   time.Duration // session timeout at the coordinator, LongestSession at most; the scenario's when zero
 	Unguarded bool          // the workers go round the guard, without tokens
 	Control   string        // which bug is seeded, for the header
 	Command   string        // that runs it again, for the header
@@ -31,12 +32,18 @@ type Options struct {
 
 const (
 	buildTime = 3 * time.Minute  // containers are built from images that are there
-	waitTime  = 30 * time.Second // for what a fault waits for
+	waitTime  = 40 * time.Second // for what a fault waits for
 	healTime  = 20 * time.Second // for a new write once all is healed
 	stopTime  = 30 * time.Second // for workers to end
 	undoTime  = 60 * time.Second // to end a fault, such as a server's start
 
 	recklessTime = 1500 * time.Millisecond // that a deposed leader goes on which nobody refuses
+)
+
+// Sessions that a run can have: what its faults and waits are made for.
+const (
+	ShortestSession = 600 * time.Millisecond
+	LongestSession  = 15 * time.Second
 )
 
 // endless is how many rounds a task has that is not meant to end within a run.
@@ -70,6 +77,9 @@ func Run(ctx context.Context, s Scenario, o Options) (err error) {
 	s.Workload.Pause = cmp.Or(s.Workload.Pause, 5*time.Millisecond)
 	s.Workload.Rounds = cmp.Or(s.Workload.Rounds, endless)
 	s.Topology.Route = cmp.Or(s.Topology.Route, Guarded)
+	if o.Session > 0 {
+		s.slow(o.Session)
+	}
 	if o.Unguarded {
 		s.unguard()
 	}

@@ -42,6 +42,28 @@ type Topology struct {
 	Route       Route         `json:"route,omitempty"`       // how workers write; Run sets Direct when the guard is off
 }
 
+// TickTime is a ZooKeeper tick that allows the session timeout, which may be from 2 to 20 ticks, and keeps it well: sessions
+// expire at a tick.
+func (t Topology) TickTime() time.Duration {
+	const longest = 200 * time.Millisecond
+	if t.Session <= 0 {
+		return longest
+	}
+	return max(t.Session/20, min(t.Session/4, longest))
+}
+
+// slow makes it a scenario with sessions of another length, such as those in production. The bounds grow with it.
+func (s *Scenario) slow(session time.Duration) {
+	more := history.Duration(session - s.Topology.Session)
+	s.Topology.Session = session
+	if s.Expect.Recover > 0 {
+		s.Expect.Recover += 2 * more
+	}
+	if s.Expect.StepDown > 0 {
+		s.Expect.StepDown += more
+	}
+}
+
 // Route is how workers reach the databases.
 type Route string
 

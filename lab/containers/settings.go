@@ -23,8 +23,7 @@ const (
 )
 
 const (
-	database    = "postgres"
-	longestTick = 200 * time.Millisecond
+	database = "postgres"
 	// noCoordinator as Topology.Coordinator leaves the guards without one.
 	noCoordinator = "none"
 	overlayFile   = "compose.lab.json"
@@ -68,7 +67,7 @@ func (s settings) variables(b lab.Build) []string {
 	env := []string{
 		"SUBNET=" + s.subnet, "COMPOSE_PROFILES=",
 		"POSTGRES_PASSWORD=" + s.password, "GUARD_PASSWORD=" + s.password, "APP_PASSWORD=" + s.password,
-		"ZOO_TICK_TIME=" + strconv.FormatInt(tick(t.Session).Milliseconds(), 10),
+		"ZOO_TICK_TIME=" + strconv.FormatInt(t.TickTime().Milliseconds(), 10),
 		"REDIS_FSYNC=" + t.RedisFsync,
 		"LAB_LOG=", "LAB_SESSION=" + orDefault(t.Session, time.Second).String(), "LAB_PAUSE=" + orDefault(b.Workload.Pause, 5*time.Millisecond).String(),
 		"WORKER_LOG_SIZE=100g", // the history is read from the log: it must not be cut
@@ -98,15 +97,6 @@ func orDefault(d, otherwise time.Duration) time.Duration {
 		return otherwise
 	}
 	return d
-}
-
-// tick is a ZooKeeper tick that allows this session timeout, which may be two ticks at least, and keeps it well: sessions
-// expire at a tick.
-func tick(session time.Duration) time.Duration {
-	if session <= 0 {
-		return longestTick
-	}
-	return min(session/4, longestTick)
 }
 
 // service is what a run changes of one service.

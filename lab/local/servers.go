@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -13,9 +12,8 @@ import (
 )
 
 const (
-	database    = "postgres"
-	root        = "/lab" // of the elections at the coordinator
-	longestTick = 200 * time.Millisecond
+	database = "postgres"
+	root     = "/lab" // of the elections at the coordinator
 )
 
 // startServers starts all servers at once.
@@ -23,7 +21,7 @@ func (s *System) startServers(ctx context.Context) error {
 	err := atOnce([]func() error{
 		func() (err error) {
 			s.zk, err = servers.StartZooKeeper(ctx, servers.ZooKeeperOptions{
-				Nodes: max(1, s.build.Topology.ZooKeepers), TickTime: tick(s.build.Topology.Session),
+				Nodes: max(1, s.build.Topology.ZooKeepers), TickTime: s.build.Topology.TickTime(),
 			})
 			return err
 		},
@@ -48,15 +46,6 @@ func (s *System) startServers(ctx context.Context) error {
 		s.processes["redis"] = s.redis
 	}
 	return err
-}
-
-// tick is a ZooKeeper tick that allows this session timeout, which may be two ticks at least, and keeps it well: sessions
-// expire at a tick.
-func tick(session time.Duration) time.Duration {
-	if session <= 0 {
-		return longestTick
-	}
-	return min(session/4, longestTick)
 }
 
 func pgSettings(t lab.Topology) map[string]string {

@@ -32,6 +32,7 @@ func TestMistakesAreToldBeforeAnythingIsBuilt(t *testing.T) {
 		{"run --compare leader-paused --unguarded", "--compare"},
 		{"run leader-paused --injector cloud", "local and containers"},
 		{"run leader-paused --time soon", "soon"},
+		{"run leader-paused --session 1m", "from 600ms to 15s"},
 		{"controls nonsense", "observe-only"},
 		{"check", "one history file"},
 		{"check /nowhere/history.jsonl", "no such file"},

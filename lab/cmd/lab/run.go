@@ -93,8 +93,8 @@ func (p program) one(ctx context.Context, sc lab.Scenario, s *settings, unguarde
 	if runErr != nil {
 		o.Progress("not carried out: " + runErr.Error())
 	}
-	if seeded {
-		if err := rewrite(o.Dir, control.Change); err != nil {
+	if change := control.Change(); change != nil {
+		if err := rewrite(o.Dir, change); err != nil {
 			return failed(sc, err)
 		}
 	}

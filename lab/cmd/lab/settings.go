@@ -21,6 +21,7 @@ import (
 type settings struct {
 	seed      uint64
 	time      time.Duration
+	session   time.Duration
 	control   string
 	unguarded bool
 	compare   bool
@@ -34,6 +35,7 @@ type settings struct {
 func (s *settings) register(flags *flag.FlagSet) {
 	flags.Uint64Var(&s.seed, "seed", 0, "of what is drawn; 0: a new one, which is printed")
 	flags.DurationVar(&s.time, "time", 0, "how long random-mix goes on (30s when 0)")
+	flags.DurationVar(&s.session, "session", 0, "session timeout at the coordinator, such as the 10s of production (the scenario's, mostly 1s, when 0)")
 	flags.StringVar(&s.injector, "injector", string(lab.Local), "local (processes of this machine) or containers (docker compose)")
 	flags.StringVar(&s.dir, "dir", "runs", "where each run leaves a directory with history, report and logs")
 	flags.BoolVar(&s.quiet, "quiet", false, "print results only, not what goes on")
@@ -60,6 +62,9 @@ func controlNames() string {
 func (s *settings) check() error {
 	if s.seed == 0 {
 		s.seed = rand.Uint64N(1 << 32)
+	}
+	if s.session != 0 && (s.session < lab.ShortestSession || s.session > lab.LongestSession) {
+		return fmt.Errorf("%w: --session %v: from %v to %v", errUsage, s.session, lab.ShortestSession, lab.LongestSession)
 	}
 	if !slices.Contains([]lab.Injector{lab.Local, lab.Containers}, lab.Injector(s.injector)) {
 		return fmt.Errorf("%w: no injector %q; there are local and containers", errUsage, s.injector)
@@ -109,7 +114,7 @@ func (s *settings) options(name string, unguarded bool) (lab.Options, error) {
 	}
 	return lab.Options{
 		Build: builders[lab.Injector(s.injector)], Injector: lab.Injector(s.injector), Programs: programs, Dir: dir,
-		Seed: s.seed, Time: s.time, Unguarded: unguarded, Command: s.command(name, unguarded),
+		Seed: s.seed, Time: s.time, Session: s.session, Unguarded: unguarded, Command: s.command(name, unguarded),
 	}, nil
 }
 
@@ -118,6 +123,9 @@ func (s *settings) command(name string, unguarded bool) string {
 	c := fmt.Sprintf("bin/lab run %s --seed %d", name, s.seed)
 	if s.time != 0 {
 		c += fmt.Sprintf(" --time %v", s.time)
+	}
+	if s.session != 0 {
+		c += fmt.Sprintf(" --session %v", s.session)
 	}
 	if s.control != "" {
 		c += " --control " + s.control

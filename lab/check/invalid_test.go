@@ -1,0 +1,142 @@
+package check_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/ringfence/ringfence/lab/history"
+)
+
+// flawedRuns are good runs with one thing that must not happen. I2 and the model go together: the model is I2 and more.
+var flawedRuns = []struct {
+	name string
+	run  func() []history.Event
+	want []string
+}{
+	{"an old write lands behind a newer one, and nobody hears of it", func() []history.Event {
+		var old history.Event
+		return goodRun(parts{
+			before: func(b *builder) { old = b.invoke("worker-1", pg, history.Write, 10) },
+			during: func(b *builder) { b.lands(old) },
+		}).finish()
+	}, []string{"I1"}},
+	{"a session carries the token of another term", func() []history.Event {
+		b := goodRun(parts{})
+		b.held[len(b.held)-1].Carried = 20
+		return b.finish()
+	}, []string{"I1"}},
+	{"a write is accepted after a newer token was", func() []history.Event {
+		return goodRun(parts{healed: func(b *builder) {
+			e := b.invoke("worker-1", pg, history.Write, 10)
+			b.lands(e)
+			b.answer(e, history.OK, "")
+			last := &b.held[len(b.held)-1]
+			last.Place = 0 // the database says that it came first, so that I1 has nothing to say
+		}}).finish()
+	}, []string{"I2", "model"}},
+	{"a mark is raised by an old token", func() []history.Event {
+		return goodRun(parts{healed: func(b *builder) {
+			b.answer(b.invoke("worker-1", rd, history.Raise, 10), history.OK, "")
+		}}).finish()
+	}, []string{"I2", "model"}},
+	{"an acknowledged write is not there", func() []history.Event {
+		b := goodRun(parts{})
+		b.held = slices.Delete(b.held, 3, 4)
+		return b.finish()
+	}, []string{"I3"}},
+	{"a write is there twice", func() []history.Event {
+		b := goodRun(parts{})
+		again := b.held[len(b.held)-1]
+		again.Place++
+		b.held = append(b.held, again)
+		return b.finish()
+	}, []string{"I3"}},
+	{"a refused write is there", func() []history.Event {
+		return goodRun(parts{ending: func(b *builder) {
+			e := b.invoke("worker-1", pg, history.Write, 30)
+			b.lands(e)
+			b.answer(e, history.Refused, "RF007")
+		}}).finish()
+	}, []string{"I3"}},
+	{"nobody sent what is there", func() []history.Event {
+		return goodRun(parts{ending: func(b *builder) {
+			b.lands(history.Event{Op: "ghost", Store: pg, Token: 30})
+		}}).finish()
+	}, []string{"I3"}},
+	{"a rightful leader is refused", func() []history.Event {
+		return goodRun(parts{before: func(b *builder) { b.write("worker-1", pg, 10, history.Stale) }}).finish()
+	}, []string{"model"}},
+	{"a rightful leader's session is ended as stale", func() []history.Event {
+		return goodRun(parts{before: func(b *builder) {
+			b.answer(b.invoke("worker-1", rd, history.Write, 10), history.Unknown, "STALETOKEN")
+		}}).finish()
+	}, []string{"model"}},
+	{"a leader is refused and then let in again", func() []history.Event {
+		return goodRun(parts{during: func(b *builder) {
+			b.invoke("worker-3", pg, history.Raise, 25) // somebody newer was there
+			b.write("worker-2", pg, 20, history.Stale)
+		}}).finish()
+	}, []string{"model"}},
+	{"nobody writes after the fault", func() []history.Event {
+		b := newBuilder()
+		b.takesOver("worker-1", 10, 8)
+		b.fault("pause leader #1", "worker-1", history.Begin)
+		b.takesOver("worker-2", 20, 3)
+		b.takesOver("worker-3", 30, 3)
+		b.fault("pause leader #1", "worker-1", history.Over)
+		b.write("worker-1", pg, 10, history.Stale)
+		b.write("worker-1", rd, 10, history.Stale)
+		return b.finish()
+	}, []string{"I6"}},
+	{"the first write after the fault is late", func() []history.Event {
+		b := goodRun(parts{})
+		b.header.Expect.Recover = history.Duration(time.Millisecond)
+		return b.finish()
+	}, []string{"I6"}},
+	{"a leader writes that was never ready", func() []history.Event {
+		b := goodRun(parts{})
+		b.events = slices.DeleteFunc(b.events, func(e history.Event) bool { return e.State == history.Ready && e.Token == 30 })
+		b.header.Expect.Changes = 1
+		return b.finish()
+	}, []string{"I6"}},
+	{"nobody follows the deposed leader", func() []history.Event {
+		b := newBuilder()
+		b.takesOver("worker-1", 10, 8)
+		b.takesOver("worker-2", 20, 8)
+		b.takesOver("worker-3", 30, 8)
+		b.write("worker-1", pg, 10, history.Stale)
+		b.write("worker-1", rd, 10, history.Stale)
+		b.fault(coda, "worker-3", history.Begin)
+		b.fault(coda, "worker-3", history.Over)
+		b.writes("worker-3", 30, 1)
+		return b.finish()
+	}, []string{"I6"}},
+	{"leadership changed too often", func() []history.Event {
+		b := goodRun(parts{})
+		b.header.Expect.MostChanges = -1
+		return b.finish()
+	}, []string{"expect"}},
+	{"a code never came", func() []history.Event {
+		b := goodRun(parts{})
+		b.header.Expect.Refusals = []string{"RF001", "RF004"}
+		return b.finish()
+	}, []string{"expect"}},
+	{"a leader never steps down", func() []history.Event {
+		b := goodRun(parts{})
+		b.header.Expect.StepDown = history.Duration(900 * time.Millisecond)
+		b.events = slices.DeleteFunc(b.events, func(e history.Event) bool { return e.State == history.Lost })
+		return b.finish()
+	}, []string{"expect"}},
+	{"a leader steps down late", func() []history.Event {
+		b := goodRun(parts{})
+		b.header.Expect.StepDown = history.Duration(900 * time.Millisecond)
+		return b.finish()
+	}, []string{"expect"}},
+}
+
+func TestFlawedRunsAreCaughtByTheirInvariant(t *testing.T) {
+	for _, test := range flawedRuns {
+		t.Run(test.name, func(t *testing.T) { wantInvariants(t, judge(t, test.run()), test.want...) })
+	}
+}

@@ -1,0 +1,76 @@
+package local
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/ringfence/ringfence/lab"
+)
+
+func TestALinkOfAWorkerIsCut(t *testing.T) {
+	s, _ := built(t, nil)
+	ctx := limited(t)
+	url := asApp(s.links[ends{"worker-1", "journal"}][0].Addr())
+	open, err := pgx.Connect(ctx, url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer open.Close(ctx)
+	if err := s.Shape(ctx, "worker-1", "journal", lab.Shape{HoldUp: true, HoldDown: true, Refuse: true}); err != nil {
+		t.Fatal(err)
+	}
+	written := make(chan error, 1)
+	go func() {
+		_, err := open.Exec(ctx, "insert into world (key, token) values ('late', 1)")
+		written <- err
+	}()
+	bounded, cancel := context.WithTimeout(ctx, 500*time.Millisecond)
+	defer cancel()
+	if _, err := pgx.Connect(bounded, url); err == nil {
+		t.Error("a connection was made over a link that is cut")
+	}
+	noToken(t, ctx, s) // the other links are as they were
+	select {
+	case err := <-written:
+		t.Fatalf("a write over a link that is cut: %v", err)
+	default:
+	}
+	if err := s.Shape(ctx, "worker-1", "journal", lab.Shape{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-written; err != nil {
+		t.Error(err)
+	}
+}
+
+func TestAGuardIsCutFromTheCoordinator(t *testing.T) {
+	s, _ := built(t, nil)
+	ctx := limited(t)
+	connect := func(limit time.Duration) error {
+		bounded, cancel := context.WithTimeout(ctx, limit)
+		defer cancel()
+		url := asApp(s.guards["guard-1"].postgres) + "&options=-c%20fence.orders%3D1"
+		_, err := pgx.Connect(bounded, url)
+		if err == nil {
+			t.Fatal("an invented token was let in")
+		}
+		return err
+	}
+	if err := connect(20 * time.Second); !strings.Contains(err.Error(), "does not lead") {
+		t.Fatal(err)
+	}
+	if err := s.Shape(ctx, "guard-1", "coordinator", lab.Shape{HoldUp: true, HoldDown: true, Refuse: true}); err != nil {
+		t.Fatal(err)
+	}
+	if err := connect(2 * time.Second); strings.Contains(err.Error(), "does not lead") {
+		t.Errorf("the guard is cut from the coordinator, and has asked it: %v", err)
+	}
+	if err := s.Shape(ctx, "guard-1", "coordinator", lab.Shape{}); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the coordinator's word", func() bool { return strings.Contains(connect(20*time.Second).Error(), "does not lead") })
+}

@@ -1,0 +1,157 @@
+package local
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/ringfence/ringfence/lab"
+	"github.com/ringfence/ringfence/lab/history"
+)
+
+// heard is what workers have said.
+type heard struct {
+	mu  sync.Mutex
+	all []history.Event
+}
+
+func (h *heard) take(e history.Event) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.all = append(h.all, e)
+}
+
+// texts of a worker's events that begin so.
+func (h *heard) texts(worker, prefix string) []string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	var all []string
+	for _, e := range h.all {
+		if e.Process == worker && strings.HasPrefix(e.Text, prefix) {
+			all = append(all, e.Text)
+		}
+	}
+	return all
+}
+
+func eventually(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	deadline := time.Now().Add(30 * time.Second)
+	for !holds() {
+		if time.Now().After(deadline) {
+			t.Fatalf("%s did not come", what)
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+}
+
+// alive says whether a process runs that is no zombie.
+func alive(pid int) bool {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return false
+	}
+	_, rest, _ := strings.Cut(string(b), ") ")
+	return !strings.HasPrefix(rest, "Z") && !strings.HasPrefix(rest, "X")
+}
+
+func limited(t *testing.T) context.Context {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 100*time.Second)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// built is a system with stand-ins for workers. It is closed with the test, and then nothing of it may be left.
+func built(t *testing.T, change func(*lab.Build)) (*System, *heard) {
+	t.Helper()
+	h := &heard{}
+	b := lab.Build{
+		Topology: lab.Topology{ZooKeepers: 1, Guards: 1, Workers: 1, Session: time.Second},
+		Dir:      t.TempDir(), Programs: programs, Events: h.take,
+	}
+	if change != nil {
+		change(&b)
+	}
+	s, err := Build(limited(t), b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Log(s.Diagnose())
+		}
+		closeClean(t, s)
+	})
+	return s, h
+}
+
+func closeClean(t *testing.T, s *System) {
+	t.Helper()
+	var pids []int
+	for _, p := range s.processes {
+		if pid := p.PID(); pid != 0 {
+			pids = append(pids, pid)
+		}
+	}
+	start := time.Now()
+	if err := s.Close(); err != nil {
+		t.Error("close:", err)
+	}
+	if took := time.Since(start); took > 20*time.Second {
+		t.Errorf("Close took %v", took)
+	}
+	for _, pid := range pids {
+		if alive(pid) {
+			t.Errorf("process %d lives on", pid)
+		}
+	}
+	if left := s.brand.branded(); len(left) > 0 {
+		t.Errorf("processes %v live on", left)
+	}
+}
+
+func superuser(t *testing.T, ctx context.Context, s *System) *pgx.Conn {
+	t.Helper()
+	c, err := pgx.Connect(ctx, s.Addresses().Postgres)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close(context.Background()) })
+	return c
+}
+
+// noToken shows that the worker's link leads to the guard.
+func noToken(t *testing.T, ctx context.Context, s *System) {
+	t.Helper()
+	_, err := pgx.Connect(ctx, asApp(s.links[ends{"worker-1", "guard"}][0].Addr()))
+	if pg, ok := errors.AsType[*pgconn.PgError](err); !ok || !strings.HasPrefix(pg.Code, "RF") {
+		t.Errorf("a session without a token: %v", err)
+	}
+}
+
+func status(t *testing.T, ctx context.Context, s *System) {
+	t.Helper()
+	out, err := s.Operator(ctx, "status", "-o", "json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var stores []struct {
+		Store string
+		Ready bool
+	}
+	if err := json.Unmarshal([]byte(out), &stores); err != nil || len(stores) != 2 || !stores[0].Ready || !stores[1].Ready {
+		t.Errorf("status: %v\n%s", err, out)
+	}
+	if _, err := s.Operator(ctx, "protect"); err == nil || !strings.Contains(err.Error(), "not a subcommand") {
+		t.Errorf("an operator's mistake: %v", err)
+	}
+}
