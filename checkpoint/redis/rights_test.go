@@ -1,24 +1,17 @@
 package redis_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"io"
-	"log/slog"
-	"net"
 	"strings"
-	"sync"
 	"testing"
 	"time"
-
-	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/ringfence/ringfence/checkpoint"
 	"github.com/ringfence/ringfence/checkpoint/checkpointtest"
 	"github.com/ringfence/ringfence/checkpoint/redis"
 	"github.com/ringfence/ringfence/fence"
-	"github.com/ringfence/ringfence/guard"
+	"github.com/ringfence/ringfence/guard/guardtest"
 	guardredis "github.com/ringfence/ringfence/guard/redis"
 	"github.com/ringfence/ringfence/internal/servers"
 	"github.com/ringfence/ringfence/internal/servers/serverstest"
@@ -103,24 +96,9 @@ func (b *bench) newGuard(t *testing.T) (url string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
 	p := guardredis.New(guardredis.Options{Store: s, Admission: &store.Admission{Store: s, Authority: store.Unverified{}}})
-	srv := &guard.Server{
-		Protocol: p, Listener: l, Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
-		Metrics: guard.NewMetrics(prometheus.NewRegistry()), DrainTimeout: time.Second,
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	var serving sync.WaitGroup
-	serving.Go(func() { _ = srv.Serve(ctx) })
-	t.Cleanup(func() {
-		cancel()
-		serving.Wait()
-		p.Close()
-	})
-	return "redis://" + l.Addr().String() + "/0"
+	t.Cleanup(p.Close)
+	return "redis://" + guardtest.Serve(t, p) + "/0"
 }
 
 // The guard raises the mark, the journal writes round it, and a session of an older leader is ended before.

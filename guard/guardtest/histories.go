@@ -1,5 +1,6 @@
 // Package guardtest has the property that every guard keeps, as a test: leaders come and go at random, write on
-// sessions old and new, and the writes that the database took never go down in token. A new protocol implements Session.
+// sessions old and new, and the writes that the database took never go down in token. A new protocol implements
+// Session. Serve starts a guard for tests of what goes through one.
 package guardtest
 
 import (

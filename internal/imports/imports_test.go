@@ -37,7 +37,7 @@ var allowed = map[string][]string{
 	"store/postgres":            {"fence", "store", pgx},
 	"store/redis":               {"fence", "store", redis},
 	"guard":                     {"fence", "store", prom},
-	"guard/guardtest":           {"fence"},
+	"guard/guardtest":           {"fence", "guard", prom},
 	"guard/postgres":            {"fence", "store", "store/postgres", "guard", pgwire},
 	"guard/redis":               {"fence", "store", "store/redis", "guard"},
 	"checkpoint":                {"fence"},

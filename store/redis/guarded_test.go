@@ -2,19 +2,14 @@ package redis_test
 
 import (
 	"context"
-	"io"
-	"log/slog"
-	"net"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	driver "github.com/redis/go-redis/v9"
 
 	"github.com/ringfence/ringfence/fence"
-	"github.com/ringfence/ringfence/guard"
+	"github.com/ringfence/ringfence/guard/guardtest"
 	guardredis "github.com/ringfence/ringfence/guard/redis"
 	"github.com/ringfence/ringfence/internal/servers"
 	"github.com/ringfence/ringfence/internal/servers/serverstest"
@@ -30,24 +25,9 @@ func guarded(t *testing.T) (*bench, string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
 	p := guardredis.New(guardredis.Options{Store: s, Admission: &store.Admission{Store: s, Authority: store.Unverified{}}})
-	srv := &guard.Server{
-		Protocol: p, Listener: l, Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
-		Metrics: guard.NewMetrics(prometheus.NewRegistry()), DrainTimeout: time.Second,
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	var serving sync.WaitGroup
-	serving.Go(func() { _ = srv.Serve(ctx) })
-	t.Cleanup(func() {
-		cancel()
-		serving.Wait()
-		p.Close()
-	})
-	return b, l.Addr().String()
+	t.Cleanup(p.Close)
+	return b, guardtest.Serve(t, p)
 }
 
 type nothing struct{}
