@@ -37,10 +37,15 @@ func TestTheContractFindsFlaws(t *testing.T) {
 	}
 }
 
-// The random interleaving has to find by itself what breaks the promise itself.
+// The random interleaving has to find by itself what breaks the promise itself. One run may miss it, by its draws; about
+// one in ten misses the rarest.
 func TestTheRandomInterleavingFindsWhatBreaksThePromise(t *testing.T) {
 	for _, flaw := range []flaw{admitsBesideOthers, forgetsOnly, releasesLive} {
-		if !fails(t, randomChecks[0], flaw) {
+		found := false
+		for n := 0; n < 20 && !found; n++ {
+			found = fails(t, randomChecks[0], flaw)
+		}
+		if !found {
 			t.Errorf("a store that %s passes", flaw)
 		}
 	}
