@@ -42,7 +42,7 @@ func SetBack(c fence.Claim, m Mark) error {
 		Reason: fence.OtherIssuer, Claim: c, Mark: m.Token,
 		Message: fmt.Sprintf("the coordinator went back: token %s leads %q, and the mark is already %s", c.Token, c.Resource, m.Token),
 		Detail:  "its counter is behind what it has given out before, as after a restore from a backup; nothing was admitted",
-		Hint:    fmt.Sprintf("an operator stops the leaders and runs: guard adopt --new-issuer %s", c.Resource),
+		Hint:    fmt.Sprintf("an operator stops all leaders, paused ones too, and runs: guard adopt --new-issuer %s", c.Resource),
 	}
 }
 

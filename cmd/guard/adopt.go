@@ -19,15 +19,12 @@ func (p *program) adopt(ctx context.Context, c *config, o options, args []string
 	if err != nil {
 		return usageError{err.Error()}
 	}
-	if o.newIssuer && c.Coordinator.Reveal() == "" {
-		return usageError{"--new-issuer: GUARD_COORDINATOR names no coordinator; without one set GUARD_ISSUER to another name"}
-	}
 	ctx, cancel := context.WithTimeout(ctx, adoptTime)
 	defer cancel()
 	authority, observer := c.authority(logging.New(p.stderr, c.Log))
 	defer observer.Close()
 	if o.newIssuer {
-		if err := p.renewIssuer(ctx, observer); err != nil {
+		if err := p.renewIssuer(ctx, c, observer); err != nil {
 			return err
 		}
 	}
@@ -53,7 +50,10 @@ func (p *program) adopt(ctx context.Context, c *config, o options, args []string
 }
 
 // renewIssuer comes before the adoption: should that fail, everything is refused until it is run again.
-func (p *program) renewIssuer(ctx context.Context, o *observer) error {
+func (p *program) renewIssuer(ctx context.Context, c *config, o *observer) error {
+	if c.Coordinator.Reveal() == "" {
+		return usageError{"--new-issuer: GUARD_COORDINATOR names no coordinator; without one set GUARD_ISSUER to another name"}
+	}
 	before, err := o.Issuer(ctx)
 	if err != nil {
 		return fmt.Errorf("nothing was changed: %w", err)

@@ -50,9 +50,9 @@ func (s *session) makeIssuer(ctx context.Context, at string) error {
 }
 
 // RenewIssuer makes the ensemble another issuer, as if it had been built anew. It is for an operator who has restored the
-// ensemble from a backup: its counter gives numbers out a second time, and under the issuer of before nothing would tell
-// two leaders with one number apart. Claims of before are of another issuer from then on, and each resource has to be
-// adopted. ErrUnreachable: it may have happened; call it again.
+// ensemble from a backup: its counter gives numbers out a second time. Claims of before are of another issuer from then on,
+// and each resource has to be adopted. A guard's client names a number alone, so all leaders of before have to be stopped
+// first. ErrUnreachable: it may have happened; call it again.
 func (c *Coordinator) RenewIssuer(ctx context.Context) (fence.Issuer, error) {
 	at, id := c.issuerPath(), []byte(newUUID())
 	return observe(ctx, c, func(ctx context.Context, s *session) (fence.Issuer, error) {

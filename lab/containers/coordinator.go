@@ -24,12 +24,7 @@ func (s *System) ZooKeeperLeader(ctx context.Context) (string, error) {
 // Wipe is lab.System's: the containers are removed with everything that they hold, and made anew.
 func (s *System) Wipe(ctx context.Context) error {
 	all := s.build.Topology.ZooKeeperNames()
-	for _, name := range all { // all are dead before the first is back, so that none keeps the data for the others
-		if err := s.Kill(ctx, name); err != nil {
-			return err
-		}
-	}
-	var errs error
+	errs := s.killAll(ctx, all)
 	for _, name := range all {
 		_, err := s.docker.ContainerRemove(ctx, s.id(name), client.ContainerRemoveOptions{Force: true, RemoveVolumes: true})
 		errs = errors.Join(errs, err)
@@ -70,10 +65,8 @@ func (s *System) Backup(ctx context.Context) error {
 // started anew.
 func (s *System) Restore(ctx context.Context) error {
 	all := s.build.Topology.ZooKeeperNames()
-	for _, name := range all {
-		if err := s.Kill(ctx, name); err != nil {
-			return err
-		}
+	if err := s.killAll(ctx, all); err != nil {
+		return err
 	}
 	for _, name := range all {
 		for dir, content := range s.copies[name] {
@@ -89,4 +82,12 @@ func (s *System) Restore(ctx context.Context) error {
 		}
 	}
 	return s.allReady(ctx, all)
+}
+
+// killAll returns when all are dead, so that none keeps the data for the others.
+func (s *System) killAll(ctx context.Context, all []string) (err error) {
+	for _, name := range all {
+		err = errors.Join(err, s.Kill(ctx, name))
+	}
+	return err
 }

@@ -30,10 +30,10 @@ type System struct {
 	toxiproxy *toxiproxy.Client // answers at once: it is no target of faults
 	networks  map[string]string // ids, by their names in compose.yaml
 	followers *followers
+	copies    map[string]map[string][]byte // of ZooKeepers' directories as tar, by service and directory
 
-	mu     sync.Mutex
-	ids    map[string]string            // of containers, by service
-	copies map[string]map[string][]byte // of ZooKeepers' directories as tar, by service and directory
+	mu  sync.Mutex
+	ids map[string]string // of containers, by service
 
 	making sync.Mutex
 	spent  map[string]bool // workers that were started with their failpoint
