@@ -166,7 +166,7 @@ func (a *Admission) refuseKnown(claims []fence.Claim) error {
 // such as one that was restored from a backup, and its leader must not be told that it is deposed. It stays refused.
 func (a *Admission) setBack(ctx context.Context, stale error) error {
 	var r *fence.Refusal
-	if !errors.As(stale, &r) || !a.Authority.Verifies() || !a.seen.mayAsk(r.Claim.Resource) {
+	if !errors.As(stale, &r) || !a.Authority.Verifies() || !a.seen.mayAsk(r.Claim) {
 		return stale
 	}
 	m := Mark{Resource: r.Claim.Resource, Token: r.Mark}

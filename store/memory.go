@@ -12,22 +12,38 @@ import (
 type memory struct {
 	mu    sync.Mutex
 	marks map[fence.Resource]Mark
-	asked map[fence.Resource]time.Time
+	asked map[fence.Resource]asking
 }
 
-// mayAsk is true at most once in a while for each resource: a storm of stale clients must not reach the coordinator.
-func (m *memory) mayAsk(r fence.Resource) bool {
-	const while = 5 * time.Second
+// asking is when the coordinator was last asked about a stale token, and about which.
+type asking struct {
+	token fence.Token
+	at    time.Time
+}
+
+const (
+	askAgain = 5 * time.Second        // about the same token
+	askNext  = 100 * time.Millisecond // about another one
+)
+
+// mayAsk is true so often that a storm of stale clients, which mostly have one token, does not reach the coordinator, and
+// that a leader is not told that it is deposed because an older one has just been.
+func (m *memory) mayAsk(c fence.Claim) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if now := time.Now(); now.Sub(m.asked[r]) > while {
-		if m.asked == nil {
-			m.asked = make(map[fence.Resource]time.Time)
-		}
-		m.asked[r] = now
-		return true
+	last, now := m.asked[c.Resource], time.Now()
+	wait := askNext
+	if last.token == c.Token {
+		wait = askAgain
 	}
-	return false
+	if now.Sub(last.at) <= wait {
+		return false
+	}
+	if m.asked == nil {
+		m.asked = make(map[fence.Resource]asking)
+	}
+	m.asked[c.Resource] = asking{c.Token, now}
+	return true
 }
 
 func (m *memory) get(r fence.Resource) (Mark, bool) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/store"
@@ -13,6 +14,7 @@ import (
 var admissionChecks = []check{
 	{"Admission lets a newer leader in and the older out, and tells the older why", admissionTakesOver},
 	{"Admission lets only the elected raise the mark", admissionAsksCoordinator},
+	{"Admission notices that the coordinator went back, and tells its leader so", admissionSeesItGoBack},
 	{"Admission notices that the coordinator was replaced, and waits for the operator", admissionNeedsAdopt},
 	{"Admission without a coordinator takes no unconfirmed mark for its own memory", admissionDoubts},
 	{"Of leaders that fight through several guards no older one writes after a newer one", admissionsAtOnce},
@@ -115,10 +117,27 @@ func admissionAsksCoordinator(k *kit) {
 	k.ended(old)
 	_, err := k.try(a, ofOrders(1))
 	k.refused(err, fence.ErrStale)
-	b.elect(here, 1) // it went back, as after a restore: nobody is admitted below the mark all the same
-	if _, err := k.try(a, ofOrders(1)); err == nil {
-		k.Error("admitted below the mark")
+}
+
+// admissionSeesItGoBack: nobody is admitted below the mark; but who leads there is not told that it is deposed, even if
+// somebody who is has just been.
+func admissionSeesItGoBack(k *kit) {
+	b := &ballot{}
+	a := &store.Admission{Store: k.Store, Authority: &store.Elected{Observer: b}}
+	b.elect(here, 9)
+	k.works(k.in(a, ofOrders(9)))
+	_, err := k.try(a, ofOrders(5))
+	k.refused(err, fence.ErrStale)
+	b.elect(here, 3, 4)
+	for soon := time.Now().Add(2 * time.Second); ; {
+		if _, err = k.try(a, ofOrders(3)); errors.Is(err, fence.ErrOtherIssuer) || time.Now().After(soon) {
+			break
+		}
+		k.refused(err, fence.ErrStale) // not asked again so soon
 	}
+	k.refused(err, fence.ErrOtherIssuer)
+	_, err = k.try(a, ofOrders(4))
+	k.refused(err, fence.ErrStale)
 }
 
 func admissionNeedsAdopt(k *kit) {
