@@ -22,8 +22,8 @@ type asking struct {
 }
 
 const (
-	askAgain = 5 * time.Second        // about the same token
-	askNext  = 20 * time.Millisecond  // about another one
+	askAgain = 5 * time.Second       // about the same token
+	askNext  = 20 * time.Millisecond // about another one
 )
 
 // mayAsk is true so often that a storm of stale clients, which mostly have one token, does not reach the coordinator, and
