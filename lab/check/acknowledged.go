@@ -28,15 +28,15 @@ func (r *run) acksOf(store string) acks {
 			all = append(all, ack{at: o.returned, age: o.age, what: "acknowledged " + string(o.do) + " " + o.id})
 		}
 	}
-	for _, t := range r.terms {
+	for _, t := range r.ages.Terms {
 		if t.State == history.Ready {
-			all = append(all, ack{at: t.At, age: t.age, what: t.Process + " was ready"})
+			all = append(all, ack{at: t.At, age: t.Age, what: t.Process + " was ready"})
 		}
 	}
 	slices.SortStableFunc(all, func(a, b ack) int { return cmp.Compare(a.at, b.at) })
 	for i := range all {
 		all[i].top = i
-		if i > 0 && !all[i].age.newer(all[all[i-1].top].age) {
+		if i > 0 && !all[i].age.Newer(all[all[i-1].top].age) {
 			all[i].top = all[i-1].top
 		}
 	}
@@ -55,7 +55,7 @@ func (a acks) before(at int64) (ack, bool) {
 // overtaken is the acknowledgement of a newer token that an operation began after; false when there was none.
 func (r *run) overtaken(o *op) (ack, bool) {
 	newer, ok := r.acks[o.store].before(o.invoked)
-	return newer, ok && newer.age.newer(o.age)
+	return newer, ok && newer.age.Newer(o.age)
 }
 
 // acknowledged is I2: nothing is accepted under a token that was sent after a newer one had been accepted.
@@ -74,7 +74,7 @@ func (r *run) acknowledged(f *findings, _ *Figures) {
 				r.staleCheckpoints++
 			}
 			f.atOp("I2", o, "%s: %s %s was accepted under token %s, and had been sent %s after %s under the newer token %s",
-				o.store, o.do, o.id, o.token, between(newer.at, o.invoked), newer.what, newer.age.token)
+				o.store, o.do, o.id, o.token, between(newer.at, o.invoked), newer.what, newer.age.Token)
 		}
 	}
 }

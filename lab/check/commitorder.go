@@ -39,10 +39,10 @@ func (r *run) rising(f *findings, rows []row, what string, token func(row) fence
 			continue
 		}
 		a := r.ageOfRow(w, t, top)
-		if top.newer(a) {
+		if top.Newer(a) {
 			behind++
 			f.atRow("I1", w, "%s: %s was committed at place %d under %s %s, behind %s at place %d under the newer %s",
-				w.Store, w.name(), w.Place, what, t, topRow.name(), topRow.Place, top.token)
+				w.Store, w.name(), w.Place, what, t, topRow.name(), topRow.Place, top.Token)
 			continue
 		}
 		top, topRow = a, w
@@ -55,7 +55,7 @@ func (r *run) ageOfRow(w row, token fence.Token, before age) age {
 	if w.op != nil && w.op.token == token {
 		return w.op.age
 	}
-	return r.ageAfter(token, before)
+	return r.ages.After(token, before)
 }
 
 // name is the operation's, or the step's.

@@ -32,9 +32,9 @@ func (r *run) coverage(f *findings, figures *Figures) {
 // changes is how many terms have become ready before a time, less the first.
 func (r *run) changes(before int64) int {
 	terms := map[age]bool{}
-	for _, t := range r.terms {
+	for _, t := range r.ages.Terms {
 		if t.State == history.Ready && t.At < before {
-			terms[t.age] = true
+			terms[t.Age] = true
 		}
 	}
 	return max(0, len(terms)-1)

@@ -49,9 +49,9 @@ func (r *run) stepDown(f *findings) {
 }
 
 // stepsDown judges one leader and one fault; false when nothing can be said.
-func (r *run) stepsDown(f *findings, hit fault, since term) bool {
+func (r *run) stepsDown(f *findings, hit fault, since history.Dated) bool {
 	bound := int64(r.expect.StepDown)
-	lost := r.givenUp(worker(since.Process), hit.begin)
+	lost := r.givenUp(history.Worker(since.Process), hit.begin)
 	switch {
 	case lost-hit.begin <= bound:
 	case hit.end-hit.begin < bound:
@@ -68,8 +68,8 @@ func (r *run) stepsDown(f *findings, hit fault, since term) bool {
 
 // givenUp is when a worker said first after a time that its term is over; never, when it did not.
 func (r *run) givenUp(process string, after int64) int64 {
-	for _, t := range r.terms {
-		if worker(t.Process) == process && t.At >= after && (t.State == history.Lost || t.State == history.Left) {
+	for _, t := range r.ages.Terms {
+		if history.Worker(t.Process) == process && t.At >= after && (t.State == history.Lost || t.State == history.Left) {
 			return t.At
 		}
 	}
@@ -77,17 +77,17 @@ func (r *run) givenUp(process string, after int64) int64 {
 }
 
 // leaders are the workers that led at a time, by their own belief.
-func (r *run) leaders(at int64) map[string]term {
-	leads := map[string]term{}
-	for _, t := range r.terms {
+func (r *run) leaders(at int64) map[string]history.Dated {
+	leads := map[string]history.Dated{}
+	for _, t := range r.ages.Terms {
 		if t.At >= at {
 			break
 		}
 		switch t.State {
 		case history.Ready:
-			leads[worker(t.Process)] = t
+			leads[history.Worker(t.Process)] = t
 		case history.Lost, history.Left, history.Standing:
-			delete(leads, worker(t.Process))
+			delete(leads, history.Worker(t.Process))
 		}
 	}
 	return leads
@@ -129,9 +129,9 @@ func (r *run) kills() int {
 		switch {
 		case strings.HasPrefix(e.Text, failpointPrefix):
 			n++
-			counted[worker(e.Process)] = true
-		case ended && counted[worker(e.Process)]:
-			delete(counted, worker(e.Process))
+			counted[history.Worker(e.Process)] = true
+		case ended && counted[history.Worker(e.Process)]:
+			delete(counted, history.Worker(e.Process))
 		case ended && (strings.Contains(cause, "137") || strings.Contains(cause, "killed")) && !r.killedBy(e):
 			n++
 		}
@@ -142,7 +142,7 @@ func (r *run) kills() int {
 // killedBy tells that a fault was killing that very process.
 func (r *run) killedBy(e history.Event) bool {
 	for _, t := range r.done() {
-		if t.kills() > 0 && t.begin <= e.At && e.At <= t.end && t.hits(worker(e.Process)) {
+		if t.kills() > 0 && t.begin <= e.At && e.At <= t.end && t.hits(history.Worker(e.Process)) {
 			return true
 		}
 	}

@@ -16,7 +16,7 @@ func (r *run) falseRefusals(f *findings, figures *Figures) {
 		highest := presented(since)
 		for _, o := range r.of(store) {
 			n, _ := slices.BinarySearchFunc(highest, o.returned, func(p presentation, at int64) int { return cmp.Compare(p.at, at) })
-			if o.calledStale() && (n == 0 || !highest[n-1].top.newer(o.age)) {
+			if o.calledStale() && (n == 0 || !highest[n-1].top.Newer(o.age)) {
 				figures.FalseRefusals++
 				f.atOp("model", o, "%s: %s %s under token %s was refused as stale, and nobody had presented a newer token until then: %q",
 					store, o.do, o.id, o.token, o.text)

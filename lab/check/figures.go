@@ -114,7 +114,7 @@ func (r *run) takeOvers() []history.Duration {
 		tokens = append(tokens, a)
 		slices.Sort(times)
 	}
-	slices.SortFunc(tokens, age.compare)
+	slices.SortFunc(tokens, age.Compare)
 	var all []history.Duration
 	for i := 1; i < len(tokens); i++ {
 		first := by[tokens[i]][0]

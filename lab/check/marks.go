@@ -13,8 +13,8 @@ func (r *run) marks(f *findings, _ *Figures) {
 			continue
 		}
 		top, ok := r.acks[e.Store].before(e.At)
-		if ok && top.age.newer(r.ageAfter(e.Token, top.age)) {
-			f.atRun("I1", e.At, "", "the mark of %s is %s, though %s under token %s", e.Store, e.Token, top.what, top.age.token)
+		if ok && top.age.Newer(r.ages.After(e.Token, top.age)) {
+			f.atRun("I1", e.At, "", "the mark of %s is %s, though %s under token %s", e.Store, e.Token, top.what, top.age.Token)
 		}
 	}
 }

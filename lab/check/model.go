@@ -40,20 +40,20 @@ func register() porcupine.Model {
 			mark, a := state.(age), input.(act).age
 			switch output.(answer) {
 			case accepted:
-				return !mark.newer(a), a
+				return !mark.Newer(a), a
 			case rejected:
-				return mark.newer(a), mark
+				return mark.Newer(a), mark
 			}
 			return true, newest(mark, a)
 		},
 		DescribeOperation: describe,
-		DescribeState:     func(state any) string { return "mark " + state.(age).token.String() },
+		DescribeState:     func(state any) string { return "mark " + state.(age).Token.String() },
 	}
 }
 
 func describe(input, output any) string {
 	a := input.(act)
-	return string(a.do) + "(" + a.age.token.String() + ") " + string(output.(answer))
+	return string(a.do) + "(" + a.age.Token.String() + ") " + string(output.(answer))
 }
 
 // model judges each store's answers: there has to be an order of the operations, each somewhere between its Invoke and its
@@ -143,5 +143,5 @@ func unexplained(f *findings, store string, ops, explained []porcupine.Operation
 	o := first.Input.(act).op
 	f.atOp("model", o, "%s: no order of the operations explains why the answer to %s %s under token %s was %q: "+
 		"%d of %d are explained, and the newest token that those raise the mark to is %s",
-		store, o.do, o.id, o.token, first.Output, performed(explained), performed(ops), mark.token)
+		store, o.do, o.id, o.token, first.Output, performed(explained), performed(ops), mark.Token)
 }

@@ -35,7 +35,7 @@ func (r *run) modelled(store string, lanes map[string]int) []porcupine.Operation
 		all = append(all, entry)
 	}
 	for _, p := range r.lifts(store) {
-		p.ClientId = lane(lanes, "perhaps "+store+" "+p.Input.(act).age.token.String())
+		p.ClientId = lane(lanes, "perhaps "+store+" "+p.Input.(act).age.Token.String())
 		all = append(all, p)
 	}
 	return all
@@ -82,7 +82,7 @@ func (r *run) lifts(store string) []porcupine.Operation {
 		from(since, a, at)
 	}
 	var all []porcupine.Operation
-	for _, a := range slices.SortedFunc(maps.Keys(since), age.compare) {
+	for _, a := range slices.SortedFunc(maps.Keys(since), age.Compare) {
 		end := r.raisedBy(store, a)
 		if end < since[a] {
 			continue // it was as high before
@@ -105,7 +105,7 @@ func from(since map[age]int64, a age, at int64) {
 func (r *run) raisedBy(store string, a age) int64 {
 	end := r.last() + 1
 	for _, o := range r.of(store) {
-		if o.ok() && !a.newer(o.age) {
+		if o.ok() && !a.Newer(o.age) {
 			end = min(end, o.returned)
 		}
 	}
@@ -124,14 +124,14 @@ func (r *run) unseen(store string) map[age]int64 {
 			since[o.age] = start
 		}
 	}
-	for _, t := range r.terms {
+	for _, t := range r.ages.Terms {
 		if t.State == history.Ready {
-			since[t.age] = start
+			since[t.Age] = start
 		}
 	}
 	for _, e := range r.events {
-		if e.Kind == history.Mark && e.Store == store && len(r.ages[e.Token]) == 0 {
-			since[r.ageAfter(e.Token, age{})] = start
+		if e.Kind == history.Mark && e.Store == store && !r.ages.Know(e.Token) {
+			since[r.ages.After(e.Token, age{})] = start
 		}
 	}
 	maps.DeleteFunc(since, func(a age, _ int64) bool { return raised[a] })

@@ -49,9 +49,3 @@ func (o *op) calledStale() bool {
 	return o.outcome == history.Stale ||
 		o.outcome == history.Unknown && (strings.HasPrefix(o.text, "RF001") || strings.HasPrefix(o.text, "STALETOKEN"))
 }
-
-// worker is the process without its lane: worker-1 of worker-1/postgres.
-func worker(process string) string {
-	name, _, _ := strings.Cut(process, "/")
-	return name
-}

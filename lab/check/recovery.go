@@ -82,7 +82,7 @@ func (r *run) afterCoda(f *findings) {
 			before = newest(before, o.age)
 		}
 	}
-	first := r.firstAck(func(o *op) bool { return o.invoked > t.begin && o.age.newer(before) })
+	first := r.firstAck(func(o *op) bool { return o.invoked > t.begin && o.age.Newer(before) })
 	switch {
 	case first == nil:
 		f.atRun("I6", t.begin, "", "nobody else has written since the leader was deposed at the end of the run")
@@ -104,5 +104,5 @@ func (r *run) unhealed() (fault, bool) {
 }
 
 func (r *run) ready(a age) bool {
-	return slices.ContainsFunc(r.terms, func(t term) bool { return t.State == history.Ready && t.age == a })
+	return slices.ContainsFunc(r.ages.Terms, func(t history.Dated) bool { return t.State == history.Ready && t.Age == a })
 }

@@ -20,8 +20,7 @@ type run struct {
 	ops    []*op // by invocation
 	byID   map[string]*op
 	tries  map[try]*op // the last one of each
-	terms  []term
-	ages   map[fence.Token][]age
+	ages   history.Ages
 	faults []fault // by begin
 
 	rows      map[string][]row // Evidence and synchronous Effects of a store, in the order of commits
@@ -47,12 +46,12 @@ type row struct {
 
 func takeApart(events []history.Event) *run {
 	r := &run{
-		byID: map[string]*op{}, tries: map[try]*op{}, ages: map[fence.Token][]age{}, rows: map[string][]row{}, acks: map[string]acks{},
+		byID: map[string]*op{}, tries: map[try]*op{}, rows: map[string][]row{}, acks: map[string]acks{},
 	}
 	r.events = slices.Clone(events)
 	// Processes write into one file, each when it gets to it. Events of one instant stay in the order of the file.
 	slices.SortStableFunc(r.events, func(a, b history.Event) int { return cmp.Compare(a.At, b.At) })
-	r.takeTerms(r.events)
+	r.ages = history.Date(r.events)
 	for _, e := range r.events {
 		r.take(e)
 	}
@@ -90,7 +89,7 @@ func (r *run) invoke(e history.Event) {
 		return
 	}
 	o := &op{
-		id: e.Op, process: e.Process, store: e.Store, key: e.Key, do: e.Do, token: e.Token, age: r.ageOf(e.Process, e.Token, e.At),
+		id: e.Op, process: e.Process, store: e.Store, key: e.Key, do: e.Do, token: e.Token, age: r.ages.Of(e.Process, e.Token, e.At),
 		outcome: history.Unknown, invoked: e.At, returned: never,
 	}
 	r.byID[e.Op] = o

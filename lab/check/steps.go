@@ -44,14 +44,14 @@ func (r *run) checkpoints(f *findings) (stale int) {
 	last := map[string]history.Event{}
 	top := map[string]age{}
 	for _, e := range r.published {
-		a := r.ageAfter(e.Token, top[e.Task])
+		a := r.ages.After(e.Token, top[e.Task])
 		if before, ok := last[e.Task]; ok {
 			r.succeeds(f, before, e)
 		}
-		if top[e.Task].newer(a) {
+		if top[e.Task].Newer(a) {
 			stale++
 			f.atRun("I4", e.At, "", "%s: version %d was published at place %d under token %s, after one under the newer token %s",
-				e.Task, e.Version, e.Place, e.Token, top[e.Task].token)
+				e.Task, e.Version, e.Place, e.Token, top[e.Task].Token)
 		}
 		last[e.Task], top[e.Task] = e, newest(top[e.Task], a)
 	}

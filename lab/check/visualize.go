@@ -69,7 +69,7 @@ func (r *run) annotations(start int64) []porcupine.Annotation {
 			Description: t.name, Details: t.text, BackgroundColor: "#f6c9c0",
 		})
 	}
-	for _, t := range r.terms {
+	for _, t := range r.ages.Terms {
 		all = append(all, porcupine.Annotation{
 			Tag: t.Process, Start: t.At - start, Description: string(t.State) + " " + t.Token.String(), Details: t.Text,
 			BackgroundColor: "#d5e3f7",

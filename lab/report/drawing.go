@@ -35,7 +35,8 @@ type spot struct {
 type reading struct {
 	drawing
 	events []history.Event // of processes and of the lab, in the order of time
-	origin int64           // of time, as in history.Event
+	ages   history.Ages
+	origin int64 // of time, as in history.Event
 	rank   map[fence.Token]int
 	byOp   map[string]*operation
 	faults []fault
@@ -46,6 +47,7 @@ type reading struct {
 func read(events []history.Event, r check.Result) *reading {
 	d := &reading{byOp: map[string]*operation{}}
 	d.sortEvents(events)
+	d.ages = history.Date(d.events)
 	d.rankTokens(events)
 	d.readFaults()
 	d.readOperations()

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/lab/check"
 	"github.com/ringfence/ringfence/lab/history"
 )
@@ -114,5 +115,36 @@ func TestJudge(t *testing.T) {
 		if got := d.byOp[op].Mark; got != want {
 			t.Errorf("%s is %s, want %s", op, got, want)
 		}
+	}
+}
+
+// A coordinator that was wiped or restored counts from behind, under another issuer: nothing under its tokens is stale.
+func TestTokensOfAnotherIssuerAreNotBehind(t *testing.T) {
+	var events []history.Event
+	add := func(e history.Event) {
+		e.At = int64(len(events)+1) * 1e6
+		events = append(events, e)
+	}
+	for i, term := range []struct {
+		token  fence.Token
+		issuer fence.Issuer
+	}{{400, "before"}, {7, "after"}, {9, "after"}, {8, "after"}} {
+		w := history.Event{Kind: history.Term, Process: fmt.Sprint("worker-", i), State: history.Ready, Token: term.token, Issuer: term.issuer}
+		add(w)
+		w = history.Event{Kind: history.Invoke, Process: w.Process + "/redis", Op: fmt.Sprint(i), Do: history.Write, Store: "redis", Token: term.token}
+		add(w)
+		w.Kind, w.Outcome = history.Return, history.OK
+		add(w)
+		w.Kind, w.Place = history.Evidence, int64(i+1)
+		add(w)
+	}
+	d := read(events, check.Result{})
+	for i, want := range []mark{ok, ok, ok, accepted} { // the last is behind within its own issuer
+		if o := d.byOp[fmt.Sprint(i)]; o.Mark != want || o.Behind != (want == accepted) {
+			t.Errorf("write %d is drawn as %s, behind is %v; want %s", i, o.Mark, o.Behind, want)
+		}
+	}
+	if n := len(d.Stairs[0].Steps); n != 3 {
+		t.Errorf("the mark rose %d times", n)
 	}
 }

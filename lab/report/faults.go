@@ -80,7 +80,7 @@ func targets(e history.Event) []string {
 		names = processName.FindAllString(e.Fault, -1)
 	}
 	if len(names) == 0 && e.Process != "" {
-		names = []string{processOf(e.Process)}
+		names = []string{history.Worker(e.Process)}
 	}
 	slices.SortFunc(names, compareNames)
 	return slices.Compact(names)
@@ -88,5 +88,10 @@ func targets(e history.Event) []string {
 
 // kills is whether the target of a fault is gone when it begins.
 func kills(e history.Event) bool {
-	return strings.Contains(e.Fault, string(lab.Kill)) || strings.Contains(e.Fault, string(lab.Wipe))
+	for _, killing := range []lab.Action{lab.Kill, lab.Wipe, lab.Restore} {
+		if strings.Contains(e.Fault, string(killing)) {
+			return true
+		}
+	}
+	return false
 }

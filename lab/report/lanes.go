@@ -23,12 +23,6 @@ const (
 	serverLane laneKind = "server" // it is here because a fault hit it
 )
 
-// processOf is the process without what it does at the same time: worker-1 of worker-1/postgres.
-func processOf(name string) string {
-	process, _, _ := strings.Cut(name, "/")
-	return process
-}
-
 func rowOf(o *operation) string {
 	if o.Store != "" {
 		return o.Store
@@ -43,12 +37,12 @@ func rowOf(o *operation) string {
 func (d *reading) makeLanes() {
 	rows := map[string][]string{}
 	for _, e := range d.events {
-		if p := processOf(e.Process); e.Kind != history.Fault && rows[p] == nil {
+		if p := history.Worker(e.Process); e.Kind != history.Fault && rows[p] == nil {
 			rows[p] = []string{}
 		}
 	}
 	for _, o := range d.Ops {
-		if p, row := processOf(o.Process), rowOf(o); !slices.Contains(rows[p], row) {
+		if p, row := history.Worker(o.Process), rowOf(o); !slices.Contains(rows[p], row) {
 			rows[p] = append(rows[p], row)
 		}
 	}
@@ -68,7 +62,7 @@ func (d *reading) makeLanes() {
 		return cmp.Or(-strings.Compare(string(a.Kind), string(b.Kind)), compareNames(a.Name, b.Name))
 	})
 	for _, o := range d.Ops {
-		o.Lane = d.laneOf(processOf(o.Process))
+		o.Lane = d.laneOf(history.Worker(o.Process))
 		o.Row = max(0, slices.Index(d.Lanes[o.Lane].Rows, rowOf(o)))
 	}
 }

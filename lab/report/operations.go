@@ -41,6 +41,7 @@ type operation struct {
 	Text    string  `json:"text,omitempty"`
 
 	token fence.Token
+	age   history.Age
 }
 
 func (d *reading) readOperations() {
@@ -63,7 +64,7 @@ func (d *reading) readOperations() {
 
 func (d *reading) invoke(e history.Event) *operation {
 	o := &operation{ID: e.Op, Process: e.Process, Sent: d.ms(e.At), At: d.ms(e.At), Open: true, Token: d.rankOf(e.Token),
-		Do: string(e.Do), Store: e.Store, Outcome: string(history.Unknown), Mark: unknown, Text: e.Text, token: e.Token}
+		Do: string(e.Do), Store: e.Store, Outcome: string(history.Unknown), Mark: unknown, Text: e.Text, token: e.Token, age: d.ages.Of(e.Process, e.Token, e.At)}
 	d.byOp[e.Op] = o
 	return o
 }
@@ -89,16 +90,21 @@ func (d *reading) answer(e history.Event) {
 
 // judge marks what the databases and the checker know better than the process: what landed behind a newer token.
 func (d *reading) judge(events []history.Event, problems []check.Problem) {
-	newest := map[string]fence.Token{}
+	newest := map[string]history.Age{}
 	for _, e := range evidence(events) {
-		o := d.byOp[e.Op]
-		if o != nil {
+		age := d.ages.After(e.Token, newest[e.Store])
+		if o := d.byOp[e.Op]; o != nil {
 			o.Place = e.Place
+			if o.token == e.Token {
+				age = o.age
+			}
+			if newest[e.Store].Newer(age) {
+				o.Mark = accepted
+			}
 		}
-		if o != nil && e.Token < newest[e.Store] {
-			o.Mark = accepted
+		if age.Newer(newest[e.Store]) {
+			newest[e.Store] = age
 		}
-		newest[e.Store] = max(newest[e.Store], e.Token)
 	}
 	for _, p := range problems {
 		o := d.byOp[p.Op]

@@ -3,7 +3,6 @@ package report
 import (
 	"slices"
 
-	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/lab/history"
 )
 
@@ -20,13 +19,14 @@ type rise struct {
 
 // makeStairs also finds the operations that were sent under a token that was already behind.
 func (d *reading) makeStairs() {
-	newest, steps := map[string]fence.Token{}, map[string][]rise{}
+	newest, steps := map[string]history.Age{}, map[string][]rise{}
 	for _, e := range d.events {
+		age := d.ages.Of(e.Process, e.Token, e.At)
 		switch {
-		case e.Kind == history.Invoke && e.Token > 0 && e.Token < newest[e.Store]:
+		case e.Kind == history.Invoke && e.Token > 0 && newest[e.Store].Newer(age):
 			d.byOp[e.Op].Behind = true
-		case e.Kind == history.Return && e.Outcome == history.OK && e.Token > newest[e.Store]:
-			newest[e.Store] = e.Token
+		case e.Kind == history.Return && e.Outcome == history.OK && age.Newer(newest[e.Store]):
+			newest[e.Store] = age
 			steps[e.Store] = append(steps[e.Store], rise{d.ms(e.At), d.rankOf(e.Token)})
 		}
 	}

@@ -39,7 +39,7 @@ func (d *reading) readTerms() {
 		delete(open, process)
 	}
 	for _, e := range d.events {
-		process := processOf(e.Process)
+		process := history.Worker(e.Process)
 		switch {
 		case e.Kind == history.Term:
 			end(process, d.ms(e.At))
