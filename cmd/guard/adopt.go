@@ -13,33 +13,44 @@ import (
 const adoptTime = 30 * time.Second
 
 // adopt makes the present coordinator the issuer of a resource's tokens in every configured store: after the
-// coordinator was rebuilt or restored, or when a store has lost its marks and nobody can say what they were.
+// coordinator was rebuilt or restored, or when a store has lost its marks and nobody can say what they were. Nothing is
+// changed before all have answered. It can be run again when it ended in between.
 func (p *program) adopt(ctx context.Context, c *config, o options, args []string) error {
 	resource, err := fence.ParseResource(args[0])
 	if err != nil {
 		return usageError{err.Error()}
 	}
+	if o.newIssuer && c.Coordinator.Reveal() == "" {
+		return usageError{"--new-issuer: GUARD_COORDINATOR names no coordinator; without one set GUARD_ISSUER to another name"}
+	}
 	ctx, cancel := context.WithTimeout(ctx, adoptTime)
 	defer cancel()
 	authority, observer := c.authority(logging.New(p.stderr, c.Log))
 	defer observer.Close()
-	if o.newIssuer {
-		if err := p.renewIssuer(ctx, c, observer); err != nil {
-			return err
-		}
-	}
 	claim := fence.Claim{Resource: resource}
 	if claim.Issuer, err = authority.Issuer(ctx); err != nil {
 		return fmt.Errorf("nothing was changed: %w", err)
 	}
-	by := operator(hostname())
+	stores := map[string]database{}
 	for _, proto := range c.configured() {
 		db, err := proto.open(ctx, c)
-		if err != nil {
-			return fmt.Errorf("%s: nothing was changed: %w", proto.name, err)
+		if err == nil {
+			defer db.Close()
+			err = db.Probe(ctx)
 		}
-		before, err := db.Adopt(ctx, claim, by)
-		db.Close()
+		if err != nil {
+			return fmt.Errorf("nothing was changed: %s: %w", proto.name, err)
+		}
+		stores[proto.name] = db
+	}
+	if o.newIssuer {
+		if claim.Issuer, err = p.renewIssuer(ctx, observer, claim.Issuer); err != nil {
+			return err
+		}
+	}
+	by := operator(hostname())
+	for _, proto := range c.configured() {
+		before, err := stores[proto.name].Adopt(ctx, claim, by)
 		if err != nil {
 			return fmt.Errorf("%s: %w", proto.name, err)
 		}
@@ -49,19 +60,12 @@ func (p *program) adopt(ctx context.Context, c *config, o options, args []string
 	return nil
 }
 
-// renewIssuer comes before the adoption: should that fail, everything is refused until it is run again.
-func (p *program) renewIssuer(ctx context.Context, c *config, o *observer) error {
-	if c.Coordinator.Reveal() == "" {
-		return usageError{"--new-issuer: GUARD_COORDINATOR names no coordinator; without one set GUARD_ISSUER to another name"}
-	}
-	before, err := o.Issuer(ctx)
-	if err != nil {
-		return fmt.Errorf("nothing was changed: %w", err)
-	}
+// renewIssuer comes before the adoption: should that fail, every mark is of another issuer, and everything is refused.
+func (p *program) renewIssuer(ctx context.Context, o *observer, before fence.Issuer) (fence.Issuer, error) {
 	now, err := o.RenewIssuer(ctx)
 	if err != nil {
-		return fmt.Errorf("the coordinator may be another issuer already; run it again: %w", err)
+		return "", fmt.Errorf("the coordinator may be another issuer already, and then everything is refused; run it again: %w", err)
 	}
 	fmt.Fprintf(p.stdout, "coordinator: was issuer %q, and is now %q; every resource has to be adopted, and every leader to be elected anew\n", before, now)
-	return nil
+	return now, nil
 }

@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"reflect"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -287,6 +288,10 @@ func TestACoordinatorThatWasRestored(t *testing.T) {
 	wantCode(t, err, "RF004")
 	if pg, ok := errors.AsType[*pgconn.PgError](err); !ok || !strings.Contains(pg.Hint, "guard adopt --new-issuer orders") {
 		t.Errorf("it says %v", err)
+	}
+	dead := append(slices.Clone(env), "GUARD_REDIS_UPSTREAM=redis://"+freeAddress(t))
+	if code, out, errs := invoke(t, dead, "adopt", "--new-issuer", "orders"); code != exitError || out != "" || !strings.Contains(errs, "nothing was changed") {
+		t.Errorf("with a store that is down: exit %d: %s%s", code, out, errs)
 	}
 	code, out, errs := invoke(t, env, "adopt", "--new-issuer", "orders")
 	if code != exitDone || strings.Count(out, "zk:") != 4 {
