@@ -289,7 +289,7 @@ func TestACoordinatorThatWasRestored(t *testing.T) {
 	if pg, ok := errors.AsType[*pgconn.PgError](err); !ok || !strings.Contains(pg.Hint, "guard adopt --new-issuer orders") {
 		t.Errorf("it says %v", err)
 	}
-	dead := append(slices.Clone(env), "GUARD_REDIS_UPSTREAM=redis://"+freeAddress(t))
+	dead := append(slices.Clone(env), "GUARD_POSTGRES_UPSTREAM=postgres://guard@"+freeAddress(t)+"/postgres")
 	if code, out, errs := invoke(t, dead, "adopt", "--new-issuer", "orders"); code != exitError || out != "" || !strings.Contains(errs, "nothing was changed") {
 		t.Errorf("with a store that is down: exit %d: %s%s", code, out, errs)
 	}
