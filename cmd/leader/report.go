@@ -34,7 +34,7 @@ func (r *taskRun) rest(d time.Duration) {
 	defer timer.Stop()
 	select {
 	case <-timer.C:
-	case <-r.ctx.Done():
+	case <-r.over:
 	case <-r.elector.term().Context().Done():
 	}
 }

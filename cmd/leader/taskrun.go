@@ -19,6 +19,7 @@ type taskRun struct {
 	*session
 	program     *program
 	ctx         context.Context // of the whole run
+	over        chan struct{}   // closed when ctx has ended and the task can tell: a pause that ended before would let a step begin
 	reaper      *reaper
 	elector     *incumbent
 	redis       *redisClient // nil without Redis steps
@@ -69,7 +70,14 @@ func (r *taskRun) run(journal checkpoint.Journal) int {
 		Lead:    fence.Lead{Elector: r.elector, Resource: r.resource, Holder: r.config.Holder, Stores: stores},
 		Journal: journal, Task: r.task(), Observer: r.coordinator,
 	}
-	return r.ended(c.Run(r.ctx))
+	ctx, cancel := context.WithCancelCause(context.WithoutCancel(r.ctx))
+	defer cancel(nil)
+	r.over = make(chan struct{})
+	defer context.AfterFunc(r.ctx, func() {
+		cancel(context.Cause(r.ctx))
+		close(r.over)
+	})()
+	return r.ended(c.Run(ctx))
 }
 
 // look reads the checkpoint before anybody stands for election: a journal that is not right shows now, and not in the
