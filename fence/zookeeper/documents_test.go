@@ -139,10 +139,20 @@ func TestALostAnswerIsSaidSo(t *testing.T) {
 func TestAnAnswerThatDoesNotComeInTime(t *testing.T) {
 	ensemble, root := serverstest.SharedZooKeeper(t).Addr(), freshRoot()
 	r := newRelay(t, ensemble)
-	d := openFor(t, "zk://"+r.addr()+root, 2*time.Second).Documents("docs")
+	c := openFor(t, "zk://"+r.addr()+root, 2*time.Second)
+	d := c.Documents("docs")
 	term := win(t, openFor(t, "zk://"+ensemble+root, 50*time.Second), "orders", "a")
 	write(t, d, term, 1, "x")
 	r.hold()
+	s := c.eyes.s
+	short, cancelShort := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancelShort()
+	if err := d.Write(short, term.Claim(), Document{"a", []byte("y"), 2}); !errors.Is(err, ErrUnanswered) || !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("a write with a short deadline: %v", err)
+	}
+	if c.eyes.s != s {
+		t.Error("a caller's own deadline has ended the connection of all")
+	}
 	enough := errors.New("enough")
 	ctx, cancel := context.WithTimeoutCause(t.Context(), 100*time.Millisecond, enough)
 	defer cancel()

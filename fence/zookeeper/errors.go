@@ -20,12 +20,15 @@ var (
 	errEnded   = errors.New("the ZooKeeper session was closed")
 )
 
+// errSlow ends the wait for a reply.
+var errSlow = errors.New("a server has not replied in time")
+
 // errGone: the own candidate is not there any more, or not ours.
 var errGone = errors.New("the candidate's znode was deleted")
 
 // unanswered reports that a request had no reply: it may or may not have been carried out.
 func unanswered(err error) bool {
-	for _, e := range []error{zk.ErrConnectionClosed, zk.ErrNoServer, zk.ErrClosing, zk.ErrSessionMoved, io.EOF, io.ErrUnexpectedEOF} {
+	for _, e := range []error{errSlow, zk.ErrConnectionClosed, zk.ErrNoServer, zk.ErrClosing, zk.ErrSessionMoved, io.EOF, io.ErrUnexpectedEOF} {
 		if errors.Is(err, e) {
 			return true
 		}

@@ -88,7 +88,7 @@ func observe[T any](ctx context.Context, c *Coordinator, ask func(context.Contex
 	defer cancel()
 	for n := 1; ctx.Err() == nil; n++ {
 		value, err := askOnce(ctx, c, ask)
-		if err == nil || !unanswered(err) && ctx.Err() == nil && !errors.Is(err, errSlow) {
+		if err == nil || !unanswered(err) && ctx.Err() == nil {
 			return value, err
 		}
 		c.failed(err)
@@ -96,8 +96,6 @@ func observe[T any](ctx context.Context, c *Coordinator, ask func(context.Contex
 	}
 	return none, c.unreachable(caller)
 }
-
-var errSlow = errors.New("a server has not replied in time")
 
 func askOnce[T any](ctx context.Context, c *Coordinator, ask func(context.Context, *session) (T, error)) (T, error) {
 	s, err := c.look(ctx)
@@ -108,7 +106,7 @@ func askOnce[T any](ctx context.Context, c *Coordinator, ask func(context.Contex
 	ctx, cancel := context.WithTimeoutCause(ctx, c.patience()/3, errSlow)
 	defer cancel()
 	value, err := ask(ctx, s)
-	if err != nil && (unanswered(err) || errors.Is(err, errSlow)) {
+	if unanswered(err) {
 		c.blink(s)
 	}
 	return value, err

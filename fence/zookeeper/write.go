@@ -96,14 +96,14 @@ func (d *Documents) send(ctx context.Context, ops ...any) (results []zk.MultiRes
 	return results, answer
 }
 
-// transact waits for the answer as long as ctx and the patience last.
-func (s *session) transact(ctx context.Context, ops []any) ([]zk.MultiResponse, error) {
-	ctx, stop := s.c.until(ctx)
+// transact waits for the answer as long as the caller and the patience do.
+func (s *session) transact(caller context.Context, ops []any) ([]zk.MultiResponse, error) {
+	ctx, stop := s.c.until(caller)
 	defer stop()
 	ctx, cancel := context.WithTimeoutCause(ctx, s.c.patience(), errSlow)
 	defer cancel()
 	results, err := do(ctx, s, func(conn *zk.Conn) ([]zk.MultiResponse, error) { return conn.Multi(ops...) })
-	if errors.Is(err, errSlow) || unanswered(err) { // the session may not know yet that its connection broke
+	if unanswered(err) && caller.Err() == nil { // the session may not know yet that its connection broke
 		s.c.blink(s)
 	}
 	if len(results) < len(ops) && !refused(err) {
