@@ -78,7 +78,7 @@ func Run(ctx context.Context, s Scenario, o Options) (err error) {
 	s.Workload.Rounds = cmp.Or(s.Workload.Rounds, endless)
 	s.Topology.Route = cmp.Or(s.Topology.Route, Guarded)
 	if o.Session > 0 {
-		s.slow(o.Session)
+		s.setSession(o.Session)
 	}
 	if o.Unguarded {
 		s.unguard()

@@ -52,8 +52,8 @@ func (t Topology) TickTime() time.Duration {
 	return max(t.Session/20, min(t.Session/4, longest))
 }
 
-// slow makes it a scenario with sessions of another length, such as those in production. The bounds grow with it.
-func (s *Scenario) slow(session time.Duration) {
+// setSession gives it sessions of another length, such as those in production. The bounds grow with it.
+func (s *Scenario) setSession(session time.Duration) {
 	more := history.Duration(session - s.Topology.Session)
 	s.Topology.Session = session
 	if s.Expect.Recover > 0 {

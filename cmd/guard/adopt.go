@@ -31,17 +31,14 @@ func (p *program) adopt(ctx context.Context, c *config, o options, args []string
 	if claim.Issuer, err = authority.Issuer(ctx); err != nil {
 		return fmt.Errorf("nothing was changed: %w", err)
 	}
-	stores := map[string]database{}
-	for _, proto := range c.configured() {
-		db, err := proto.open(ctx, c)
-		if err == nil {
-			defer db.Close()
-			err = db.Probe(ctx)
+	stores, err := c.reach(ctx)
+	defer func() {
+		for _, s := range stores {
+			s.Close()
 		}
-		if err != nil {
-			return fmt.Errorf("nothing was changed: %s: %w", proto.name, err)
-		}
-		stores[proto.name] = db
+	}()
+	if err != nil {
+		return fmt.Errorf("nothing was changed: %w", err)
 	}
 	if o.newIssuer {
 		if claim.Issuer, err = p.renewIssuer(ctx, observer, claim.Issuer); err != nil {
@@ -49,15 +46,36 @@ func (p *program) adopt(ctx context.Context, c *config, o options, args []string
 		}
 	}
 	by := operator(hostname())
-	for _, proto := range c.configured() {
-		before, err := stores[proto.name].Adopt(ctx, claim, by)
+	for _, s := range stores {
+		before, err := s.Adopt(ctx, claim, by)
 		if err != nil {
-			return fmt.Errorf("%s: %w", proto.name, err)
+			return fmt.Errorf("%s: %w", s.name, err)
 		}
 		fmt.Fprintf(p.stdout, "%s: %s was token %s of %q, and now takes the next token of %q; every older session is ended; recorded as done by %s\n",
-			proto.name, resource, before.Token, before.Issuer, claim.Issuer, by)
+			s.name, resource, before.Token, before.Issuer, claim.Issuer, by)
 	}
 	return nil
+}
+
+// reached is a store that has answered.
+type reached struct {
+	name string
+	database
+}
+
+// reach opens every configured store and asks it something. Close those that it returns, also after an error.
+func (c *config) reach(ctx context.Context) (all []reached, err error) {
+	for _, proto := range c.configured() {
+		db, err := proto.open(ctx, c)
+		if err == nil {
+			all = append(all, reached{proto.name, db})
+			err = db.Probe(ctx)
+		}
+		if err != nil {
+			return all, fmt.Errorf("%s: %w", proto.name, err)
+		}
+	}
+	return all, nil
 }
 
 // renewIssuer comes before the adoption: should that fail, every mark is of another issuer, and everything is refused.

@@ -4,10 +4,3 @@ import "github.com/ringfence/ringfence/lab/history"
 
 // age is what tokens are compared by.
 type age = history.Age
-
-func newest(a, b age) age {
-	if b.Newer(a) {
-		return b
-	}
-	return a
-}

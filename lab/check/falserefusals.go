@@ -3,6 +3,8 @@ package check
 import (
 	"cmp"
 	"slices"
+
+	"github.com/ringfence/ringfence/lab/history"
 )
 
 // falseRefusals are stale answers though nobody had presented a newer token to the store, or could have. The last word of a
@@ -38,7 +40,7 @@ func presented(since map[age]int64) []presentation {
 	}
 	slices.SortFunc(all, func(a, b presentation) int { return cmp.Compare(a.at, b.at) })
 	for i := 1; i < len(all); i++ {
-		all[i].top = newest(all[i].top, all[i-1].top)
+		all[i].top = history.Newest(all[i].top, all[i-1].top)
 	}
 	return all
 }

@@ -44,7 +44,7 @@ func register() porcupine.Model {
 			case rejected:
 				return mark.Newer(a), mark
 			}
-			return true, newest(mark, a)
+			return true, history.Newest(mark, a)
 		},
 		DescribeOperation: describe,
 		DescribeState:     func(state any) string { return "mark " + state.(age).Token.String() },
@@ -126,7 +126,7 @@ func unexplained(f *findings, store string, ops, explained []porcupine.Operation
 	fits := map[act]bool{}
 	for _, o := range explained {
 		if a := o.Input.(act); a.op != nil && o.Output == accepted {
-			mark = newest(mark, a.age)
+			mark = history.Newest(mark, a.age)
 		}
 		fits[o.Input.(act)] = true
 	}

@@ -79,7 +79,7 @@ func (r *run) afterCoda(f *findings) {
 	var before age
 	for _, o := range r.ops {
 		if o.ok() && o.returned < t.begin {
-			before = newest(before, o.age)
+			before = history.Newest(before, o.age)
 		}
 	}
 	first := r.firstAck(func(o *op) bool { return o.invoked > t.begin && o.age.Newer(before) })

@@ -53,7 +53,7 @@ func (r *run) checkpoints(f *findings) (stale int) {
 			f.atRun("I4", e.At, "", "%s: version %d was published at place %d under token %s, after one under the newer token %s",
 				e.Task, e.Version, e.Place, e.Token, top[e.Task].Token)
 		}
-		last[e.Task], top[e.Task] = e, newest(top[e.Task], a)
+		last[e.Task], top[e.Task] = e, history.Newest(top[e.Task], a)
 	}
 	return stale
 }

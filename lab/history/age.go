@@ -22,6 +22,14 @@ func (a Age) Compare(b Age) int { return cmp.Or(cmp.Compare(a.Era, b.Era), a.Tok
 // Newer is true of an age that comes after b.
 func (a Age) Newer(b Age) bool { return a.Compare(b) > 0 }
 
+// Newest is the later of two.
+func Newest(a, b Age) Age {
+	if b.Newer(a) {
+		return b
+	}
+	return a
+}
+
 // Dated is what was said of a term.
 type Dated struct {
 	Event

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/lab/check"
 	"github.com/ringfence/ringfence/lab/history"
 )
@@ -40,8 +39,7 @@ type operation struct {
 	Place   int64   `json:"place,omitempty"`   // in the order of commits of its store, if it has landed
 	Text    string  `json:"text,omitempty"`
 
-	token fence.Token
-	age   history.Age
+	age history.Age
 }
 
 func (d *reading) readOperations() {
@@ -64,7 +62,7 @@ func (d *reading) readOperations() {
 
 func (d *reading) invoke(e history.Event) *operation {
 	o := &operation{ID: e.Op, Process: e.Process, Sent: d.ms(e.At), At: d.ms(e.At), Open: true, Token: d.rankOf(e.Token),
-		Do: string(e.Do), Store: e.Store, Outcome: string(history.Unknown), Mark: unknown, Text: e.Text, token: e.Token, age: d.ages.Of(e.Process, e.Token, e.At)}
+		Do: string(e.Do), Store: e.Store, Outcome: string(history.Unknown), Mark: unknown, Text: e.Text, age: d.ages.Of(e.Process, e.Token, e.At)}
 	d.byOp[e.Op] = o
 	return o
 }
@@ -95,16 +93,14 @@ func (d *reading) judge(events []history.Event, problems []check.Problem) {
 		age := d.ages.After(e.Token, newest[e.Store])
 		if o := d.byOp[e.Op]; o != nil {
 			o.Place = e.Place
-			if o.token == e.Token {
+			if o.age.Token == e.Token {
 				age = o.age
 			}
 			if newest[e.Store].Newer(age) {
 				o.Mark = accepted
 			}
 		}
-		if age.Newer(newest[e.Store]) {
-			newest[e.Store] = age
-		}
+		newest[e.Store] = history.Newest(newest[e.Store], age)
 	}
 	for _, p := range problems {
 		o := d.byOp[p.Op]

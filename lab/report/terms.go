@@ -87,9 +87,9 @@ func (d *reading) countByTerm() {
 	for _, o := range d.Ops {
 		switch {
 		case o.Outcome == string(history.OK) && o.Do != string(history.Raise):
-			acknowledged[o.token]++
+			acknowledged[o.age.Token]++
 		case o.Mark == stale:
-			refused[o.token]++
+			refused[o.age.Token]++
 		}
 	}
 	for i := range d.terms {
