@@ -3,6 +3,7 @@ package local
 import (
 	"context"
 	"errors"
+	"io"
 	"math/rand/v2"
 	"net"
 	"os"
@@ -70,21 +71,27 @@ func (l *link) Shape(s lab.Shape) {
 	l.changed = make(chan struct{})
 }
 
-// until waits for a shape that will do; false: the link was closed before.
-func (l *link) until(will func(lab.Shape) bool) bool {
+// until waits for a shape that will do; false: the context ended before.
+func (l *link) until(ctx context.Context, will func(lab.Shape) bool) bool {
 	for {
 		l.mu.Lock()
 		s, changed := l.shape, l.changed
 		l.mu.Unlock()
 		if will(s) {
-			return l.ctx.Err() == nil
+			return ctx.Err() == nil
 		}
 		select {
 		case <-changed:
-		case <-l.ctx.Done():
+		case <-ctx.Done():
 			return false
 		}
 	}
+}
+
+func (l *link) refuses() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.shape.Refuse
 }
 
 // late is how much later than sent something arrives: the delay, and a retransmission for each time that it was lost.
@@ -115,14 +122,10 @@ func (l *link) serve(client *net.TCPConn) {
 	defer client.Close()
 	unhook := context.AfterFunc(l.ctx, func() { client.Close() })
 	defer unhook()
-	refused := false
-	if !l.until(func(s lab.Shape) bool { refused = refused || s.Refuse; return !s.Refuse }) {
-		return
-	}
 	var first []byte
-	if refused {
+	if l.refuses() {
 		var alive bool
-		if first, alive = waiting(client); !alive {
+		if first, alive = l.waiting(client); !alive {
 			return
 		}
 	}
@@ -144,21 +147,23 @@ func (l *link) serve(client *net.TCPConn) {
 	both.Wait()
 }
 
-// waiting is what a client that was made to wait has sent meanwhile, and whether it is still there.
-func waiting(client *net.TCPConn) (sent []byte, alive bool) {
-	defer func() { _ = client.SetReadDeadline(time.Time{}) }()
-	buf := make([]byte, chunkSize)
-	for {
-		_ = client.SetReadDeadline(time.Now().Add(time.Millisecond))
-		n, err := client.Read(buf)
-		sent = append(sent, buf[:n]...)
-		if errors.Is(err, os.ErrDeadlineExceeded) {
-			return sent, true
+// waiting lets a client wait while the link refuses connections. It gives what the client has sent meanwhile, and false
+// when the client has left, or the link was closed.
+func (l *link) waiting(client *net.TCPConn) (sent []byte, alive bool) {
+	ctx, left := context.WithCancel(l.ctx)
+	defer left()
+	var reader sync.WaitGroup
+	reader.Go(func() {
+		var err error
+		if sent, err = io.ReadAll(client); !errors.Is(err, os.ErrDeadlineExceeded) {
+			left()
 		}
-		if err != nil {
-			return nil, false
-		}
-	}
+	})
+	alive = l.until(ctx, func(s lab.Shape) bool { return !s.Refuse })
+	_ = client.SetReadDeadline(time.Unix(1, 0)) // the reader ends
+	reader.Wait()
+	_ = client.SetReadDeadline(time.Time{})
+	return sent, alive && ctx.Err() == nil
 }
 
 // chunk is what was read at once. Without bytes it is the end of the stream.
@@ -210,7 +215,7 @@ func (l *link) arrive(c chunk, open func(lab.Shape) bool) bool {
 			return false
 		}
 	}
-	return l.until(open)
+	return l.until(l.ctx, open)
 }
 
 // deliver tells whether the other side still takes it.
