@@ -35,7 +35,7 @@ func (r *runner[S]) step(ctx context.Context) error {
 func (r *runner[S]) again(ctx context.Context, step Step[S], attempt int, err error) error {
 	var own *stepError
 	switch {
-	case ctx.Err() != nil:
+	case r.over(ctx):
 		return ended(ctx, err)
 	case errors.Is(err, fence.ErrStale), !errors.As(err, &own):
 		return err

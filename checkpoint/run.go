@@ -146,3 +146,12 @@ func (r *runner[S]) wait(ctx context.Context) error {
 	}
 	return r.term.Wait(ctx)
 }
+
+// over tells whether ctx, made by within, has ended. The end of a term reaches ctx some time after the term itself, and a
+// step's connections that end with the term may be faster: what then fails is no failure of the step's.
+func (r *runner[S]) over(ctx context.Context) bool {
+	if r.term.State() == fence.Lost {
+		<-ctx.Done()
+	}
+	return ctx.Err() != nil
+}

@@ -178,6 +178,51 @@ func TestAStepThatFailsAtTheEndIsNotStopped(t *testing.T) {
 	})
 }
 
+// A step may hear of the end, such as from a connection that ends with the term, before its context does. It is run often,
+// for the context is not always late.
+func TestAStepThatFailsBeforeItsContextHasEndedIsNotStopped(t *testing.T) {
+	type work = func(done) (done, error)
+	for name, step := range map[string]func(fail work) checkpoint.Step[done]{
+		"asynchronous": func(fail work) checkpoint.Step[done] {
+			run := func(_ context.Context, d done, _ checkpoint.Key) (done, error) { return fail(d) }
+			return checkpoint.Step[done]{Name: "b", Run: run}
+		},
+		"synchronous": func(fail work) checkpoint.Step[done] {
+			return checkpoint.Synchronous("b", func(_ context.Context, _ *checkpointtest.Tx, d done) (done, error) { return fail(d) })
+		},
+		"asking": func(fail work) checkpoint.Step[done] {
+			return checkpoint.Step[done]{
+				Name: "b", Run: func(_ context.Context, d done, _ checkpoint.Key) (done, error) { return d, nil },
+				Ask: func(_ context.Context, d done, _ checkpoint.Key) (checkpoint.Decision, done, error) {
+					d, err := fail(d)
+					return checkpoint.RunAgain, d, err
+				},
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for range 200 {
+				s := newStage(t)
+				before := s.put(func(cp *checkpoint.Checkpoint) {
+					if name == "asking" {
+						cp.Status = checkpoint.Started
+					}
+				})
+				term, keeper := s.lead()
+				b := step(func(d done) (done, error) {
+					keeper.Lose(fence.ErrDeposed)
+					return d, errBoom
+				})
+				_, err := tasked(s.noting("a"), b).Run(t.Context(), term, s.journal, checkpoint.Checkpoint{})
+				is(t, err, fence.ErrDeposed)
+				if cp := s.stored(); cp.Version != before.Version || errors.Is(err, checkpoint.ErrStopped) {
+					t.Fatalf("%v, stored %+v", err, cp)
+				}
+			}
+		})
+	}
+}
+
 func TestTheEndIsHeardInEveryWait(t *testing.T) {
 	for name, wait := range map[string]func(*stage, *checkpoint.Task[done]){
 		"for another attempt": func(s *stage, task *checkpoint.Task[done]) {

@@ -29,7 +29,7 @@ func (r *runner[S]) start(ctx context.Context, step Step[S]) (ran bool, err erro
 			decision, asked, err = step.Ask(ctx, s, r.cp.Key())
 			return asked, err
 		})
-		if ctx.Err() != nil {
+		if r.over(ctx) {
 			return false, context.Cause(ctx)
 		}
 		if err != nil {
@@ -39,7 +39,7 @@ func (r *runner[S]) start(ctx context.Context, step Step[S]) (ran bool, err erro
 	switch decision {
 	case Finished:
 		err := r.finish(ctx, s)
-		if own, ok := errors.AsType[*stepError](err); ok && ctx.Err() == nil {
+		if own, ok := errors.AsType[*stepError](err); ok && !r.over(ctx) {
 			err = r.halt(ctx, step, 0, own.error)
 		}
 		return true, err

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -150,7 +149,7 @@ func attaches(t *testing.T, url, set string) bool {
 
 func raise(t *testing.T, j *postgres.Journal, token fence.Token) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	if err := j.Raise(ctx, term(token).Claim()); err != nil {
 		t.Fatal(err)

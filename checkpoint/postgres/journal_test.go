@@ -19,6 +19,9 @@ import (
 	store "github.com/ringfence/ringfence/store/postgres"
 )
 
+// patience bounds what a test does, so that one that hangs says where.
+const patience = time.Minute
+
 func TestMain(m *testing.M) { os.Exit(serverstest.RunMain(m)) }
 
 // database is a fresh one, with the schema installed for a guard's role and for the leaders' role app.
@@ -45,7 +48,7 @@ func (d database) url(role string) string { return d.pg.URL(role, d.name) }
 
 func (d database) exec(t testing.TB, sql string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), patience)
 	defer cancel()
 	conn, err := pgx.Connect(ctx, d.url("postgres"))
 	if err != nil {
@@ -102,7 +105,7 @@ func (d database) fixture(t *testing.T, o postgres.Options) checkpointtest.Fixtu
 		Lead: func(t *testing.T, r fence.Resource) fence.Claim {
 			t.Helper()
 			c := fence.Claim{Resource: r, Token: fence.Token(token.Add(1)), Issuer: fence.Unverified, Holder: fmt.Sprintf("leader-%d", token.Load())}
-			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+			ctx, cancel := context.WithTimeout(t.Context(), patience)
 			defer cancel()
 			if err := j.Raise(ctx, c); err != nil {
 				t.Fatalf("raise: %v", err)

@@ -10,7 +10,6 @@ import (
 	"net"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -81,7 +80,7 @@ func loseAnswers(t *testing.T, mode pgx.QueryExecMode) {
 	var word atomic.Pointer[string]
 	j := d.deafJournal(t, mode, &word)
 	c := fence.Claim{Resource: "nightly", Token: 7, Issuer: fence.Unverified, Holder: "leader"}
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	if err := j.Raise(ctx, c); err != nil {
 		t.Fatal(err)

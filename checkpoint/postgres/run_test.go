@@ -47,7 +47,7 @@ func one(run func(ctx context.Context, tx pgx.Tx, s count) (count, error)) check
 // lead runs a task as the leader with a token, whose mark it raises first.
 func lead(t *testing.T, j *postgres.Journal, token fence.Token, task checkpoint.Task[count]) (checkpoint.Checkpoint, error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	tm := term(token)
 	if err := j.Raise(ctx, tm.Claim()); err != nil {
@@ -208,12 +208,22 @@ func TestATaskRidesOutAServerThatIsKilledAndStartedAgain(t *testing.T) {
 	if err := store.Install(t.Context(), d.url("postgres"), "guard_role", "app"); err != nil {
 		t.Fatal(err)
 	}
-	task := checkpoint.Task[count]{Name: "task", Rounds: 60, Steps: []checkpoint.Step[count]{
+	const rounds = 60
+	killed := make(chan struct{}) // closed after the last time
+	task := checkpoint.Task[count]{Name: "task", Rounds: rounds, Steps: []checkpoint.Step[count]{
 		postgres.Step("book", func(ctx context.Context, tx pgx.Tx, s count) (count, error) {
 			s.N++
 			return s, insert(ctx, tx, fmt.Sprint(s.N))
 		}),
-		{Name: "note", Run: func(_ context.Context, s count, _ checkpoint.Key) (count, error) { return s, nil }},
+		{Name: "note", Run: func(ctx context.Context, s count, _ checkpoint.Key) (count, error) {
+			if s.N == rounds { // else it might be done before it is disturbed
+				select {
+				case <-killed:
+				case <-ctx.Done():
+				}
+			}
+			return s, nil
+		}},
 	}}
 	ended := make(chan int64, 200)
 	task.Notify = func(e checkpoint.Event) {
@@ -242,6 +252,7 @@ func TestATaskRidesOutAServerThatIsKilledAndStartedAgain(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	close(killed)
 	if err := <-result; err != nil {
 		t.Fatal(err)
 	}
@@ -251,7 +262,7 @@ func TestATaskRidesOutAServerThatIsKilledAndStartedAgain(t *testing.T) {
 			t.Fatalf("the effects are %q", got)
 		}
 	}
-	if len(got) != 60 {
+	if len(got) != rounds {
 		t.Errorf("%d effects", len(got))
 	}
 }

@@ -24,6 +24,8 @@ func TestNothingPublishedIsLostWhenRedisIsKilled(t *testing.T) {
 	c := b.lead(t, j, "orders")
 	acknowledged := int64(0)
 	for range 3 {
+		publish(t, j, c, acknowledged+1) // or the server may be gone before the first
+		acknowledged++
 		killed := make(chan error, 1)
 		time.AfterFunc(rand.N(100*time.Millisecond), func() { killed <- b.Kill() })
 		var err error
@@ -53,9 +55,6 @@ func TestNothingPublishedIsLostWhenRedisIsKilled(t *testing.T) {
 			t.Fatalf("%d were acknowledged, %d are stored: %v", acknowledged, cp.Version, err)
 		}
 		acknowledged = cp.Version
-	}
-	if acknowledged == 0 {
-		t.Error("nothing was published, so nothing was shown")
 	}
 }
 

@@ -18,6 +18,7 @@ import (
 
 const (
 	sessionTimeout = 20 * time.Second // so that a busy machine does not expire what nobody cut
+	leaderTimeout  = time.Minute      // nor a server that starts slowly, the leader
 
 	orders  fence.Resource  = "orders"
 	nightly checkpoint.Name = "nightly"
@@ -36,7 +37,7 @@ type bench struct {
 func newBench(t *testing.T, ensemble string) *bench {
 	t.Helper()
 	b := &bench{t: t, url: fmt.Sprintf("zk://%s/bench-%d", ensemble, made.Add(1)), leaders: map[fence.Resource]*fence.Term{}}
-	c, err := elections.Open(t.Context(), b.url, elections.Options{SessionTimeout: sessionTimeout})
+	c, err := elections.Open(t.Context(), b.url, elections.Options{SessionTimeout: leaderTimeout})
 	if err != nil {
 		t.Fatal(err)
 	}

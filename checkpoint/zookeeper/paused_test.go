@@ -25,8 +25,8 @@ const leaderEnv = "RINGFENCE_TEST_LEADER"
 func leadAnyway(url string) int {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	c, err1 := elections.Open(ctx, url, elections.Options{SessionTimeout: time.Second})
-	j, err2 := zookeeper.Open(ctx, url, zookeeper.Options{SessionTimeout: sessionTimeout}) // outlives the pause
+	c, err1 := elections.Open(ctx, url, elections.Options{SessionTimeout: 4 * time.Second}) // outlives a stall
+	j, err2 := zookeeper.Open(ctx, url, zookeeper.Options{SessionTimeout: sessionTimeout})  // outlives the pause
 	if err := errors.Join(err1, err2); err != nil {
 		fmt.Println("failed:", err)
 		return 1
