@@ -124,11 +124,11 @@ var Catalogue = []Scenario{
 	{
 		Name: "guard-restarted-empty", Rows: []int{10},
 		About:    "The guard is killed, the old leader wakes, and the guard starts again: the first that it hears of is the old token.",
-		Topology: small,
+		Topology: small.with(func(t *Topology) { t.Session = 3 * sec }), // the successor must not lose its term meanwhile by itself
 		Faults: []Fault{
 			{Do: Pause, On: "leader", Until: NextLeader, Overlap: true},
-			{Do: Kill, On: "guard-1", Overlap: true}, // the old leader wakes while the guard is down
-			{Do: Pause, On: "leader", For: 500 * ms}, // its successor stands still, so that the old one comes first
+			{Do: Kill, On: "guard-1", Overlap: true},               // the old leader wakes while the guard is down
+			{Do: Pause, On: "leader", For: 500 * ms, Until: Tried}, // its successor stands still, so that the old one comes first
 		},
 		Expect: demand,
 	},

@@ -9,7 +9,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/fence/zookeeper"
 	"github.com/ringfence/ringfence/lab/history"
 )
@@ -92,8 +91,11 @@ func (l *lasting) within(ctx context.Context) error {
 	if err := pass(ctx, l.For); err != nil {
 		return err
 	}
-	if l.Until == NextLeader {
+	switch l.Until {
+	case NextLeader:
 		l.await(ctx, waitTime, "the next leader's first writes", l.before.passed)
+	case Tried:
+		l.await(ctx, waitTime, "what becomes of the attempts of another worker", l.before.tried)
 	}
 	return l.inject(ctx, l.Then)
 }
@@ -112,6 +114,21 @@ func (s *seen) position() position {
 func (p position) passed(s *seen) bool {
 	now := s.leader()
 	return now != "" && now != p.leader && s.ackedBy[now] > p.by[now]+5
+}
+
+// tried tells that another worker than the leader then has written, or has given up and stands.
+func (p position) tried(s *seen) bool {
+	for w, n := range s.ackedBy {
+		if w != p.leader && n > p.by[w]+5 {
+			return true
+		}
+	}
+	for w := range s.standing {
+		if w != p.leader {
+			return true
+		}
+	}
+	return false
 }
 
 // pass lets time go by: the schedule of a scenario is a matter of time.
@@ -269,20 +286,25 @@ func (r *run) spend(ctx context.Context) error {
 
 // depose deletes the candidacy of whoever leads, as leader resign does.
 func (r *run) depose(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, waitTime)
+	ctx, cancel := context.WithTimeoutCause(ctx, waitTime, fmt.Errorf("not within %v", waitTime))
 	defer cancel()
 	co, err := zookeeper.Open(ctx, r.sys.Addresses().Coordinator, zookeeper.Options{})
 	if err != nil {
 		return err
 	}
 	defer co.Close()
-	queue, err := co.Candidates(ctx, fence.Resource(Resource))
-	if err != nil {
-		return err
+	for { // until somebody leads: a whole system that has stood still for a session has no candidate for a moment
+		queue, err := co.Candidates(ctx, Resource)
+		if err != nil {
+			return err
+		}
+		if len(queue) > 0 {
+			if ok, err := co.Depose(ctx, Resource, queue[0].Token); ok || err != nil {
+				return err
+			}
+		}
+		if err := pass(ctx, lookAgain); err != nil {
+			return fmt.Errorf("nobody leads: %w", err)
+		}
 	}
-	if len(queue) == 0 {
-		return errors.New("nobody leads")
-	}
-	_, err = co.Depose(ctx, fence.Resource(Resource), queue[0].Token)
-	return err
 }

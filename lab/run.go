@@ -37,6 +37,7 @@ const (
 	stopTime  = 30 * time.Second // for workers to end
 	undoTime  = 60 * time.Second // to end a fault, such as a server's start
 
+	attemptTime  = 10 * time.Second        // for an attempt of a deposed leader; a guard that is seeded with a bug may refuse none
 	recklessTime = 1500 * time.Millisecond // that a deposed leader goes on which nobody refuses
 )
 
@@ -197,7 +198,7 @@ func (r *run) coda(ctx context.Context) error {
 	if r.o.Unguarded { // nobody is refused
 		return pass(ctx, recklessTime)
 	}
-	r.await(ctx, 3*time.Second, "an attempt of the deposed leader", func(s *seen) bool { return s.stale > stale })
+	r.await(ctx, attemptTime, "an attempt of the deposed leader", func(s *seen) bool { return s.stale > stale })
 	return ctx.Err()
 }
 
@@ -229,14 +230,14 @@ func (r *run) supervise(ctx context.Context) {
 		var again []string
 		changed := r.rec.look(func(s *seen) {
 			for w, n := range s.ended {
-				if n > handled[w] && !r.isDown(w) { // whoever a fault has killed is started at its end
+				if n > handled[w] {
 					again = append(again, w)
 				}
 				handled[w] = n
 			}
 		})
 		for _, w := range again {
-			if err := r.sys.Start(ctx, w); err != nil && ctx.Err() == nil {
+			if err := r.startAgain(ctx, w); err != nil && ctx.Err() == nil {
 				r.note("lab", fmt.Sprintf("%s could not be started again: %v", w, err))
 			}
 		}
@@ -248,10 +249,15 @@ func (r *run) supervise(ctx context.Context) {
 	}
 }
 
-func (r *run) isDown(w string) bool {
+// startAgain leaves out whoever a fault has killed: that is started at its end. A fault that begins meanwhile waits, and then
+// kills what was started: otherwise its end would find the worker running, which it takes for a failure.
+func (r *run) startAgain(ctx context.Context, w string) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.down[w]
+	if r.down[w] {
+		return nil
+	}
+	return r.sys.Start(ctx, w)
 }
 
 func (r *run) setDown(w string, down bool) {

@@ -15,12 +15,17 @@ import (
 	"github.com/ringfence/ringfence/lab/history"
 )
 
+// patience is for what has to come.
+const patience = 30 * time.Second
+
 // script is a System that only writes down what is asked of it.
 type script struct {
 	mu    sync.Mutex
 	said  []string
 	fails string // the call that fails
 	rec   *recorder
+
+	starting chan struct{} // Start returns once it is closed; may be nil
 }
 
 func (s *script) say(words ...string) error {
@@ -37,7 +42,7 @@ func (s *script) say(words ...string) error {
 // until waits until it was asked for something.
 func (s *script) until(t *testing.T, what string) {
 	t.Helper()
-	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(time.Millisecond) {
 		s.mu.Lock()
 		done := slices.Contains(s.said, what)
 		s.mu.Unlock()
@@ -48,8 +53,14 @@ func (s *script) until(t *testing.T, what string) {
 	t.Fatalf("nobody asked for %q: %q", what, s.said)
 }
 
-func (s *script) Kill(_ context.Context, p string) error   { return s.say("kill", p) }
-func (s *script) Start(_ context.Context, p string) error  { return s.say("start", p) }
+func (s *script) Kill(_ context.Context, p string) error { return s.say("kill", p) }
+func (s *script) Start(_ context.Context, p string) error {
+	err := s.say("start", p)
+	if s.starting != nil {
+		<-s.starting
+	}
+	return err
+}
 func (s *script) Stop(_ context.Context, p string) error   { return s.say("stop", p) }
 func (s *script) Pause(_ context.Context, p string) error  { return s.say("pause", p) }
 func (s *script) Resume(_ context.Context, p string) error { return s.say("resume", p) }
@@ -113,17 +124,22 @@ func TestEveryFaultThatHasBegunIsEnded(t *testing.T) {
 			[]string{"signal worker-1 stopped (signal)", "kill guard-1", "start guard-1", "signal worker-1 continued"}},
 	} {
 		r, s := scripted()
-		if err := r.inject(within(t, 10*time.Second), []Fault{c.fault}); err != nil || !slices.Equal(s.said, c.want) {
+		if err := r.inject(within(t, patience), []Fault{c.fault}); err != nil || !slices.Equal(s.said, c.want) {
 			t.Errorf("%s: %v, %q, want %q", c.fault, err, s.said, c.want)
 		}
 		r, s = scripted()
 		c.fault.For = time.Hour // given up in the middle
-		if err := r.inject(within(t, 50*time.Millisecond), []Fault{c.fault}); err == nil || s.said[len(s.said)-1] != c.want[len(c.want)-1] {
+		ctx, giveUp := context.WithCancel(within(t, patience))
+		done := make(chan error, 1)
+		go func() { done <- r.inject(ctx, []Fault{c.fault}) }()
+		s.until(t, c.want[0])
+		giveUp()
+		if err := <-done; err == nil || s.said[len(s.said)-1] != c.want[len(c.want)-1] {
 			t.Errorf("%s, given up: %v, %q", c.fault, err, s.said)
 		}
 		r, s = scripted()
 		s.fails = c.want[0] // it may have been done all the same
-		if err := r.inject(within(t, 10*time.Second), []Fault{c.fault}); err == nil || s.said[len(s.said)-1] != c.want[len(c.want)-1] {
+		if err := r.inject(within(t, patience), []Fault{c.fault}); err == nil || s.said[len(s.said)-1] != c.want[len(c.want)-1] {
 			t.Errorf("%s, failed: %v, %q", c.fault, err, s.said)
 		}
 	}
@@ -133,13 +149,13 @@ func TestAnOverlappingFaultEndsOnceTheNextHasBegun(t *testing.T) {
 	r, s := scripted()
 	all := []Fault{{Do: Pause, On: "leader", Overlap: true}, {Do: Kill, On: "guard-1", Overlap: true}, {Do: Pause, On: "standby"}}
 	want := []string{"pause worker-1", "kill guard-1", "resume worker-1", "pause worker-2", "start guard-1", "resume worker-2"}
-	if err := r.inject(within(t, 10*time.Second), all); err != nil || !slices.Equal(s.said, want) {
+	if err := r.inject(within(t, patience), all); err != nil || !slices.Equal(s.said, want) {
 		t.Errorf("%v, %q, want %q", err, s.said, want)
 	}
 	r, s = scripted()
 	s.fails = "kill guard-1"
 	want = []string{"pause worker-1", "kill guard-1", "start guard-1", "resume worker-1"}
-	if err := r.inject(within(t, 10*time.Second), all); err == nil || !slices.Equal(s.said, want) {
+	if err := r.inject(within(t, patience), all); err == nil || !slices.Equal(s.said, want) {
 		t.Errorf("%v, %q, want %q", err, s.said, want)
 	}
 }
@@ -148,7 +164,7 @@ func TestAFaultWaitsForTheNextLeadersWrites(t *testing.T) {
 	r, s := scripted()
 	done := make(chan error, 1)
 	go func() {
-		done <- r.inject(within(t, 10*time.Second), []Fault{{Do: Pause, On: "leader", Until: NextLeader}})
+		done <- r.inject(within(t, patience), []Fault{{Do: Pause, On: "leader", Until: NextLeader}})
 	}()
 	s.until(t, "pause worker-1")
 	r.rec.add(history.Event{Kind: history.Term, Process: "worker-2", State: history.Ready, Token: 6})
@@ -174,7 +190,7 @@ func TestMajorityAndFollowers(t *testing.T) {
 		"zookeeper leader": {"zookeeper-2"}, "zookeeper follower": {"zookeeper-1"},
 		"zookeeper majority": {"zookeeper-2", "zookeeper-1"}, "zookeeper": {"zookeeper-1", "zookeeper-2", "zookeeper-3"},
 	} {
-		if got, err := r.resolve(within(t, 10*time.Second), on); err != nil || !slices.Equal(got, want) {
+		if got, err := r.resolve(within(t, patience), on); err != nil || !slices.Equal(got, want) {
 			t.Errorf("%s: %v, %v", on, got, err)
 		}
 	}
@@ -182,7 +198,7 @@ func TestMajorityAndFollowers(t *testing.T) {
 
 func TestWorkersThatEndAreStartedAgainUnlessAFaultHasKilledThem(t *testing.T) {
 	r, s := scripted()
-	ctx, stop := context.WithCancel(within(t, 10*time.Second))
+	ctx, stop := context.WithCancel(within(t, patience))
 	r.setDown("worker-2", true)
 	r.rec.add(history.Event{Kind: history.Note, Process: "worker-2", Text: Ended + "killed"})
 	r.rec.add(history.Event{Kind: history.Note, Process: "worker-1", Text: Ended + "exit code 137"})
@@ -195,6 +211,62 @@ func TestWorkersThatEndAreStartedAgainUnlessAFaultHasKilledThem(t *testing.T) {
 	supervisor.Wait()
 	if !slices.Equal(s.said, []string{"start worker-1"}) {
 		t.Errorf("%q", s.said)
+	}
+}
+
+func TestAFaultWaitsForTheAttemptsOfAnother(t *testing.T) {
+	for name, happens := range map[string]func(*run){
+		"written": func(r *run) {
+			for range 10 {
+				r.rec.add(history.Event{Kind: history.Return, Process: "worker-2/redis", Do: history.Write, Outcome: history.OK})
+			}
+		},
+		"refused": func(r *run) {
+			r.rec.add(history.Event{Kind: history.Term, Process: "worker-2", State: history.Standing})
+		},
+	} {
+		r, s := scripted()
+		r.rec.add(history.Event{Kind: history.Term, Process: "worker-2", State: history.Won, Token: 4}) // long before, and writes on
+		done := make(chan error, 1)
+		go func() { done <- r.inject(within(t, patience), []Fault{{Do: Pause, On: "leader", Until: Tried}}) }()
+		s.until(t, "pause worker-1")
+		for range 10 { // the leader's own, before it stood still
+			r.rec.add(history.Event{Kind: history.Return, Process: "worker-1/redis", Do: history.Write, Outcome: history.OK})
+		}
+		select {
+		case err := <-done:
+			t.Fatalf("%s: it did not wait: %v", name, err)
+		case <-time.After(50 * time.Millisecond):
+		}
+		happens(r)
+		if err := <-done; err != nil || s.said[len(s.said)-1] != "resume worker-1" {
+			t.Errorf("%s: %v, %q", name, err, s.said)
+		}
+	}
+}
+
+func TestAWorkerThatIsBeingStartedAgainIsKilledLater(t *testing.T) {
+	r, s := scripted()
+	s.starting = make(chan struct{})
+	ctx, stop := context.WithCancel(within(t, patience))
+	var supervisor sync.WaitGroup
+	supervisor.Go(func() { r.supervise(ctx) })
+	r.rec.add(history.Event{Kind: history.Note, Process: "worker-2", Text: Ended + "exit code 137"})
+	s.until(t, "start worker-2")
+	done := make(chan error, 1)
+	go func() { done <- r.inject(ctx, []Fault{{Do: Kill, On: "worker-2"}}) }()
+	time.Sleep(50 * time.Millisecond)
+	s.mu.Lock()
+	if len(s.said) > 1 {
+		t.Errorf("while it is being started: %q", s.said)
+	}
+	s.mu.Unlock()
+	close(s.starting)
+	err := <-done
+	stop()
+	supervisor.Wait()
+	if want := []string{"start worker-2", "kill worker-2", "start worker-2"}; err != nil || !slices.Equal(s.said, want) {
+		t.Errorf("%v, %q, want %q", err, s.said, want)
 	}
 }
 
@@ -237,7 +309,7 @@ func sound(t *testing.T, scenario string, f Fault) {
 		t.Errorf("%s: %s without a direction", scenario, f)
 	}
 	r, _ := scripted()
-	if _, err := r.resolve(within(t, 10*time.Second), f.On); err != nil {
+	if _, err := r.resolve(within(t, patience), f.On); err != nil {
 		t.Errorf("%s: %s: %v", scenario, f, err)
 	}
 	for _, within := range slices.Concat(f.With, f.Then) {

@@ -161,6 +161,7 @@ type Until string
 const (
 	Elapsed    Until = ""            // nothing but For
 	NextLeader Until = "next leader" // another worker than the leader at the begin is ready and has written
+	Tried      Until = "tried"       // another worker has written, or has been refused so often that it stands for election again
 )
 
 // unguard makes it the world without Ringfence. A task's fence is in its journal: there the condition is taken out.

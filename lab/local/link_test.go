@@ -12,6 +12,9 @@ import (
 	"github.com/ringfence/ringfence/lab"
 )
 
+// patience is for what has to come.
+const patience = 20 * time.Second
+
 // far is what a link leads to: connections as they arrive.
 type far struct {
 	t        *testing.T
@@ -38,7 +41,7 @@ func newFar(t *testing.T) *far {
 
 func (f *far) dial() net.Conn {
 	f.t.Helper()
-	c, err := net.DialTimeout("tcp", f.link.Addr(), 5*time.Second)
+	c, err := net.DialTimeout("tcp", f.link.Addr(), patience)
 	if err != nil {
 		f.t.Fatal(err)
 	}
@@ -65,7 +68,7 @@ func (f *far) accept(limit time.Duration) net.Conn {
 func (f *far) pair() (client, server net.Conn) {
 	f.t.Helper()
 	client = f.dial()
-	if server = f.accept(5 * time.Second); server == nil {
+	if server = f.accept(patience); server == nil {
 		f.t.Fatal("the connection did not arrive")
 	}
 	return client, server
@@ -82,7 +85,7 @@ func send(t *testing.T, c net.Conn, text string) {
 func arrives(t *testing.T, c net.Conn, want string) {
 	t.Helper()
 	got := make([]byte, len(want))
-	_ = c.SetReadDeadline(time.Now().Add(20 * time.Second))
+	_ = c.SetReadDeadline(time.Now().Add(patience))
 	if _, err := io.ReadFull(c, got); err != nil || string(got) != want {
 		t.Fatalf("want %q, got %q, %v", want, got, err)
 	}
@@ -90,7 +93,7 @@ func arrives(t *testing.T, c net.Conn, want string) {
 
 func hasEnded(t *testing.T, c net.Conn) {
 	t.Helper()
-	_ = c.SetReadDeadline(time.Now().Add(5 * time.Second))
+	_ = c.SetReadDeadline(time.Now().Add(patience))
 	if n, err := c.Read(make([]byte, 1)); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Fatalf("want an end, got %d bytes, %v", n, err)
 	}
@@ -183,7 +186,7 @@ func TestMuchMoreThanFitsIsHeldByBackpressure(t *testing.T) {
 	}
 	f.link.Shape(lab.Shape{})
 	got := make([]byte, len(all))
-	_ = server.SetReadDeadline(time.Now().Add(30 * time.Second))
+	_ = server.SetReadDeadline(time.Now().Add(4 * patience))
 	if _, err := io.ReadFull(server, got); err != nil || !bytes.Equal(got, all) {
 		t.Fatalf("not what was sent: %v", err)
 	}
@@ -201,7 +204,7 @@ func TestARefusedConnectionIsMadeLater(t *testing.T) {
 		t.Fatal("a connection was made over a link that is cut")
 	}
 	f.link.Shape(lab.Shape{})
-	server := f.accept(5 * time.Second)
+	server := f.accept(patience)
 	if server == nil {
 		t.Fatal("the connection did not arrive after the link was healed")
 	}
@@ -234,7 +237,7 @@ func TestDelayIsEachWayAndKeepsTheOrder(t *testing.T) {
 	arrives(t, server, "ab")
 	send(t, server, "c")
 	arrives(t, client, "c")
-	if took := time.Since(start); took < 2*delay || took > 2*delay+2*time.Second {
+	if took := time.Since(start); took < 2*delay || took > 2*delay+patience {
 		t.Errorf("there and back took %v", took)
 	}
 }
@@ -275,7 +278,7 @@ func TestCloseEndsWhatIsHeld(t *testing.T) {
 	}()
 	select {
 	case <-closed: // every goroutine of the link has ended
-	case <-time.After(5 * time.Second):
+	case <-time.After(patience):
 		t.Fatal("Close did not return")
 	}
 	hasEnded(t, client)

@@ -12,6 +12,7 @@ import (
 	driver "github.com/redis/go-redis/v9"
 
 	"github.com/ringfence/ringfence/lab"
+	"github.com/ringfence/ringfence/lab/history"
 )
 
 // probes tell of each kind of process whether it answers now.
@@ -44,9 +45,7 @@ func probes(s *System, h *heard) map[string]func(context.Context) error {
 			return ready(ctx, "http://"+s.guards["guard-1"].http+"/livez")
 		},
 		"worker-1": func(ctx context.Context) error {
-			settle(ctx) // what was in the pipe
-			before := len(h.texts("worker-1", "tick"))
-			for len(h.texts("worker-1", "tick")) == before {
+			for from := history.Now(); !h.ticked("worker-1", from); {
 				select {
 				case <-ctx.Done():
 					return ctx.Err()
@@ -61,7 +60,7 @@ func probes(s *System, h *heard) map[string]func(context.Context) error {
 func settle(ctx context.Context) {
 	select {
 	case <-ctx.Done():
-	case <-time.After(50 * time.Millisecond):
+	case <-time.After(100 * time.Millisecond):
 	}
 }
 
@@ -81,9 +80,13 @@ func (u *subject) asked(limit time.Duration) error {
 
 func (u *subject) up(when string) {
 	u.t.Helper()
-	if err := u.asked(20 * time.Second); err != nil {
-		u.t.Errorf("%s does not answer %s: %v", u.name, when, err)
+	var err error
+	for end := time.Now().Add(30 * time.Second); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+		if err = u.asked(20 * time.Second); err == nil {
+			return
+		}
 	}
+	u.t.Errorf("%s does not answer %s: %v", u.name, when, err)
 }
 
 func (u *subject) down(when string) {

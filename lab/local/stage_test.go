@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -43,6 +44,13 @@ func (h *heard) texts(worker, prefix string) []string {
 	return all
 }
 
+// ticked tells whether a worker has said after a time that it ticks. What it said before may still be under way.
+func (h *heard) ticked(worker string, after int64) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return slices.ContainsFunc(h.all, func(e history.Event) bool { return e.Process == worker && e.Text == "tick" && e.At > after })
+}
+
 func eventually(t *testing.T, what string, holds func() bool) {
 	t.Helper()
 	deadline := time.Now().Add(30 * time.Second)
@@ -75,7 +83,7 @@ func built(t *testing.T, change func(*lab.Build)) (*System, *heard) {
 	t.Helper()
 	h := &heard{}
 	b := lab.Build{
-		Topology: lab.Topology{ZooKeepers: 1, Guards: 1, Workers: 1, Session: time.Second},
+		Topology: lab.Topology{ZooKeepers: 1, Guards: 1, Workers: 1, Session: 10 * time.Second}, // no leader loses its term
 		Dir:      t.TempDir(), Programs: programs, Events: h.take,
 	}
 	if change != nil {
@@ -106,7 +114,7 @@ func closeClean(t *testing.T, s *System) {
 	if err := s.Close(); err != nil {
 		t.Error("close:", err)
 	}
-	if took := time.Since(start); took > 20*time.Second {
+	if took := time.Since(start); took > time.Minute {
 		t.Errorf("Close took %v", took)
 	}
 	for _, pid := range pids {

@@ -23,7 +23,10 @@ import (
 )
 
 // deadline bounds everything that one test does in the browser.
-const deadline = 90 * time.Second
+const deadline = 3 * time.Minute
+
+// patience is for one thing that has to come.
+const patience = time.Minute
 
 // browsers are where Chromium or Chrome is, on Debian, Ubuntu, Fedora and macOS.
 var browsers = []string{"chromium", "chromium-browser", "google-chrome", "google-chrome-stable",
@@ -56,6 +59,7 @@ func open(t *testing.T, file string, width, height int64, options ...chromedp.Em
 	ctx, cancel := context.WithTimeout(t.Context(), deadline)
 	t.Cleanup(cancel)
 	flags := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(findBrowser(t)), chromedp.DisableGPU,
+		chromedp.WSURLReadTimeout(patience),
 		chromedp.Flag("disable-component-update", true), chromedp.Flag("hide-scrollbars", true))
 	if os.Geteuid() == 0 {
 		flags = append(flags, chromedp.NoSandbox) // Chromium refuses to start as root with one
@@ -120,7 +124,7 @@ func (p *tab) do(a chromedp.Action[chromedp.Void]) {
 
 func (p *tab) wait(expression string) {
 	p.t.Helper()
-	_, err := chromedp.Run(p.ctx, chromedp.Poll[bool]("Boolean("+expression+")", chromedp.WithPollingTimeout(20*time.Second)))
+	_, err := chromedp.Run(p.ctx, chromedp.Poll[bool]("Boolean("+expression+")", chromedp.WithPollingTimeout(patience)))
 	if err != nil {
 		p.t.Fatalf("the page never came to %s: %v", expression, err)
 	}

@@ -38,21 +38,27 @@ type nothing struct{}
 func (nothing) Acknowledge(context.Context) error { return nil }
 func (nothing) Release(context.Context) error     { return nil }
 
-const lease = 200 * time.Millisecond
+// lease is never outlasted: it is the deadlines that tell which clock they are on.
+const lease = 5 * time.Second
 
 func (l *leased) Campaign(context.Context, fence.Resource, string) (term *fence.Term, err error) {
 	term, l.keeper = fence.NewTerm(fence.Claim{Resource: "orders", Token: 7}, time.Now(), lease, nothing{})
 	return term, nil
 }
 
-// confirm keeps the term for a while.
-func (l *leased) confirm(d time.Duration) {
-	for end := time.Now().Add(d); time.Now().Before(end); time.Sleep(lease / 10) {
-		l.keeper.Confirm(time.Now())
+// confirm keeps the term inside, and waits until the one outside has been told so, or is lost.
+func (l *leased) confirm(t *testing.T, outside *fence.Term) {
+	t.Helper()
+	before := outside.Deadline()
+	l.keeper.Confirm(time.Now())
+	for end := time.Now().Add(awaitTime); outside.State() != fence.Lost && outside.Deadline().Equal(before); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("the term outside is not told that the one inside was confirmed")
+		}
 	}
 }
 
-// outlasted is how a term goes whose clock jumps: was it kept while it was confirmed, and lost in time when it was not any more?
+// outlasted is how a term goes whose clock jumps: is it kept when it is confirmed, and would it be lost in time if it were not any more?
 func outlasted(t *testing.T, read func(time.Time) time.Time) (kept, lostInTime bool) {
 	t.Helper()
 	inner := &leased{}
@@ -61,7 +67,9 @@ func outlasted(t *testing.T, read func(time.Time) time.Time) (kept, lostInTime b
 	if err != nil {
 		t.Fatal(err)
 	}
-	inner.confirm(3 * lease)
+	for range 3 {
+		inner.confirm(t, term)
+	}
 	kept = term.State() == fence.Active
 	// From here on the clock alone may end it: nobody says that the term inside is lost.
 	deadline := term.Deadline()
@@ -127,11 +135,11 @@ func TestALeaderKeepsItsTermWhenTheClockJumps(t *testing.T) {
 	s := newStage(t)
 	for _, by := range []time.Duration{time.Hour, -time.Hour} {
 		c := s.config("worker-" + by.String())
-		c.ClockJump = by
+		c.ClockJump, c.Session = by, 3*time.Second
 		a := s.start(c)
 		a.writes(5)
 		a.w.steer.goOn()
-		time.Sleep(session + session/2) // longer than a term that is not confirmed
+		time.Sleep(c.Session + c.Session/2) // longer than a term that is not confirmed
 		a.writes(5)
 		if len(a.terms(history.Lost)) > 0 || len(a.terms(history.Standing)) != 1 {
 			t.Errorf("%s: %+v", by, a.events(func(e history.Event) bool { return e.Kind == history.Term }))

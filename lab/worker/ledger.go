@@ -94,6 +94,7 @@ type stint struct {
 
 	acked time.Time // the last acknowledgement, or the start
 	since time.Time // when the loop found the term lost
+	tried time.Time // that, or the last write after it that has not come as far as to a refusal
 	late  int       // writes since then
 	stale int       // refusals
 }
@@ -129,18 +130,20 @@ func (s *stint) over(ctx context.Context) bool {
 		return true
 	case s.since.IsZero():
 		s.since = time.Now()
+		s.tried = s.since
 	}
 	if s.w.c.Route == lab.Direct {
 		return s.late >= lateWrites || time.Since(s.since) > lateDirect
 	}
-	return s.stale >= refusals || time.Since(s.since) > lateMost
+	return s.stale >= refusals || time.Since(s.tried) > lateMost || time.Since(s.since) > lateReach
 }
 
-// How long a reckless leader writes on: until so many refusals, or for so long where nothing refuses it; without any
-// fence, so many writes or so long.
+// How long a reckless leader writes on: until so many refusals, or for so long where nothing refuses it; where it does not
+// reach the store, such as while a guard starts, so much longer; without any fence, so many writes or so long.
 const (
 	refusals   = 3
 	lateMost   = 2 * time.Second
+	lateReach  = 10 * time.Second
 	lateWrites = 40
 	lateDirect = time.Second
 )
@@ -182,6 +185,9 @@ func (s *stint) raise(ctx context.Context) {
 
 // judge draws the conclusions of an outcome. The error ends both loops.
 func (s *stint) judge(r result) error {
+	if r.outcome == history.Failed {
+		s.tried = time.Now()
+	}
 	switch {
 	case r.outcome == history.OK:
 		s.acked = time.Now()

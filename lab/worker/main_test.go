@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 )
@@ -35,7 +36,11 @@ func TestMain(m *testing.M) {
 		if code != 0 {
 			return code // a failed test leaves what it likes
 		}
-		if err := goleak.Find(); err != nil {
+		err = goleak.Find()
+		for end := time.Now().Add(awaitTime); err != nil && time.Now().Before(end); { // its own patience is half a second
+			err = goleak.Find()
+		}
+		if err != nil {
 			fmt.Fprintln(os.Stderr, "goroutines left by the tests:", err)
 			return 1
 		}

@@ -3,6 +3,7 @@ package worker
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -28,7 +29,11 @@ import (
 	"github.com/ringfence/ringfence/lab/history"
 )
 
-const session = time.Second
+const (
+	session   = 10 * time.Second // of those whose term is lost only when the test says so
+	stageTime = 4 * time.Minute  // for all of one test
+	awaitTime = 30 * time.Second // for one event
+)
 
 // The databases of all tests: wal_level makes the order of commits readable.
 var (
@@ -93,7 +98,7 @@ func newStage(t *testing.T) *stage {
 	if sharedErr != nil {
 		t.Fatal(sharedErr)
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), time.Minute)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), stageTime)
 	t.Cleanup(cancel)
 	s := &stage{t: t, ctx: ctx, zk: sharedZK, database: "lab_" + strconv.FormatInt(time.Now().UnixNano(), 36)}
 	s.root = "/" + s.database
@@ -156,8 +161,9 @@ func (s *stage) program(name string, args ...string) *exec.Cmd {
 
 func (s *stage) startGuard() {
 	s.t.Helper()
-	s.pg, s.rd = free(s.t), free(s.t)
-	page := free(s.t)
+	free := free(s.t, 3)
+	var page string
+	s.pg, s.rd, page = free[0], free[1], free[2]
 	s.guard = s.program("guard", "serve")
 	s.guard.Env = append(s.guard.Env, "GUARD_POSTGRES_LISTEN="+s.pg, "GUARD_REDIS_LISTEN="+s.rd, "GUARD_HTTP_LISTEN="+page)
 	var log bytes.Buffer
@@ -180,20 +186,23 @@ func (s *stage) startGuard() {
 	})
 }
 
-func free(t *testing.T) string {
+// free are addresses where nobody listens, and which no outgoing connection takes before they are used.
+func free(t *testing.T, n int) (all []string) {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	ports, err := servers.FreePorts(n)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer l.Close()
-	return l.Addr().String()
+	for _, p := range ports {
+		all = append(all, net.JoinHostPort("127.0.0.1", strconv.Itoa(p)))
+	}
+	return all
 }
 
 // await polls until something is so.
 func (s *stage) await(what string, so func() bool) {
 	s.t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); !so(); time.Sleep(2 * time.Millisecond) {
+	for deadline := time.Now().Add(awaitTime); !so(); time.Sleep(2 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			s.t.Fatalf("it does not happen that %s", what)
 		}
@@ -203,7 +212,7 @@ func (s *stage) await(what string, so func() bool) {
 // config is a worker's on this stage.
 func (s *stage) config(name string) Config {
 	return Config{
-		Name: name, Coordinator: s.coordinatorURL(), Session: session, Pause: 2 * time.Millisecond, Deadline: 2 * time.Second,
+		Name: name, Coordinator: s.coordinatorURL(), Session: session, Pause: 2 * time.Millisecond, Deadline: 10 * time.Second,
 		Postgres: fmt.Sprintf("postgres://app@%s/%s", s.pg, s.database), Redis: "redis://" + s.rd, Route: lab.Guarded, Kind: lab.Ledger,
 		Journal: sharedPG.URL("app", s.database), World: s.superuser(),
 	}
@@ -217,7 +226,7 @@ func (s *stage) round(c Config, r lab.Route) Config {
 
 func environment(c Config) []string {
 	return []string{
-		"LAB_NAME=" + c.Name, "LAB_COORDINATOR=" + c.Coordinator, "LAB_SESSION=" + c.Session.String(), "LAB_POSTGRES=" + c.Postgres,
+		"LAB_NAME=" + c.Name, "LAB_COORDINATOR=" + c.Coordinator, "LAB_SESSION=" + c.Session.String(), "LAB_DEADLINE=" + c.Deadline.String(), "LAB_POSTGRES=" + c.Postgres,
 		"LAB_REDIS=" + c.Redis, "LAB_JOURNAL=" + c.Journal, "LAB_WORLD=" + c.World, "LAB_ROUTE=" + string(c.Route), "LAB_KIND=" + string(c.Kind),
 		"LAB_PAUSE=" + c.Pause.String(), "LAB_ROUNDS=" + strconv.FormatInt(c.Rounds, 10), "LAB_FAILPOINT=" + c.Failpoint, "LAB_CHILD=" + c.Child,
 		"LAB_HTTP_LISTEN=" + c.HTTPListen, "LAB_LOG=" + strconv.FormatBool(c.Log),
@@ -268,7 +277,10 @@ func (s *stage) start(c Config) *run {
 // launch runs a program, whose events are on its output.
 func (s *stage) launch(cmd *exec.Cmd) *run {
 	s.t.Helper()
-	r := &run{s: s, cmd: cmd, done: make(chan struct{}), end: func() { _ = cmd.Process.Signal(syscall.SIGTERM) }}
+	r := &run{s: s, cmd: cmd, done: make(chan struct{}), end: func() {
+		_ = cmd.Process.Signal(syscall.SIGTERM)
+		_ = cmd.Process.Signal(syscall.SIGCONT) // a test may have ended while it was stopped
+	}}
 	out, err := cmd.StdoutPipe()
 	s.must(err)
 	cmd.Stderr = s.t.Output()
@@ -291,6 +303,29 @@ func (s *stage) process(c Config) *run {
 	return s.launch(cmd)
 }
 
+// freeze stops a process, and returns once it stands still.
+func (r *run) freeze() {
+	r.s.t.Helper()
+	r.s.must(r.cmd.Process.Signal(syscall.SIGSTOP))
+	for {
+		var status syscall.WaitStatus
+		_, err := syscall.Wait4(r.cmd.Process.Pid, &status, syscall.WUNTRACED, nil)
+		if errors.Is(err, syscall.EINTR) {
+			continue
+		}
+		r.s.must(err)
+		if !status.Stopped() {
+			r.s.t.Fatalf("the worker has ended and was to be stopped: %v", status)
+		}
+		return
+	}
+}
+
+func (r *run) thaw() {
+	r.s.t.Helper()
+	r.s.must(r.cmd.Process.Signal(syscall.SIGCONT))
+}
+
 // stop ends the worker in good order and returns its exit code.
 func (r *run) stop() int {
 	r.end()
@@ -301,7 +336,7 @@ func (r *run) wait() int {
 	r.s.t.Helper()
 	select {
 	case <-r.done:
-	case <-time.After(20 * time.Second):
+	case <-time.After(2 * awaitTime):
 		r.s.t.Error("the worker does not end")
 	}
 	return r.code
@@ -327,7 +362,7 @@ func (r *run) writes(n int) {
 	})
 }
 
-// leads waits for the worker's next term and returns its token.
+// leads waits for the worker's n-th term and returns its token.
 func (r *run) leads(n int) fence.Token {
 	r.s.t.Helper()
 	r.s.await("the worker leads", func() bool { return len(r.terms(history.Ready)) >= n })
@@ -341,6 +376,17 @@ func (s *stage) stands(n int) {
 		queue, err := s.coordinator.Candidates(s.ctx, lab.Resource)
 		return err == nil && len(queue) == n
 	})
+}
+
+// bury takes the candidacy of a process away that was killed, which its session would keep for a while.
+func (s *stage) bury() {
+	s.t.Helper()
+	queue, err := s.coordinator.Candidates(s.ctx, lab.Resource)
+	s.must(err)
+	for _, c := range queue {
+		_, err := s.coordinator.Depose(s.ctx, lab.Resource, c.Token)
+		s.must(err)
+	}
 }
 
 func (s *stage) depose(t fence.Token) {

@@ -88,12 +88,12 @@ func isWritePG(e history.Event) bool { return e.Store == "postgres" && e.Do == h
 func TestALeaderThatGetsNoAnswerResigns(t *testing.T) {
 	s := newStage(t)
 	c := s.config("worker-1")
-	c.Health, c.Deadline = 300*time.Millisecond, 200*time.Millisecond
+	c.Health, c.Deadline = 3*time.Second, time.Second
 	a := s.start(c)
 	a.writes(5)
 	s.must(s.guard.Process.Signal(syscall.SIGSTOP))
 	s.await("it resigns", func() bool {
-		return len(a.events(func(e history.Event) bool { return e.Kind == history.Note && strings.HasPrefix(e.Text, "resigns") })) == 1
+		return len(a.events(func(e history.Event) bool { return e.Kind == history.Note && strings.HasPrefix(e.Text, "resigns") })) > 0
 	})
 	s.must(s.guard.Process.Signal(syscall.SIGCONT))
 	a.leads(2)

@@ -61,12 +61,17 @@ func (r *run) ends(n int) {
 func TestATaskGoesOnWithTheNextLeaderAndTheDeposedOneIsRefused(t *testing.T) {
 	s := newStage(t)
 	const rounds = 100
-	a := s.start(s.task("worker-1", rounds))
+	slow := s.task("worker-1", rounds)
+	slow.Pause = 10 * time.Millisecond
+	a := s.start(slow)
 	token := a.leads(1)
 	a.ends(6)
+	a.w.steer.stopInside() // it must not be done with the task before it is deposed
+	s.await("it stands inside", func() bool { return len(a.events(isInside)) == 1 })
 	b := s.start(s.task("worker-2", rounds))
 	s.stands(2)
 	s.depose(token)
+	a.w.steer.goOn()
 	s.await("late attempts are made", func() bool { return len(a.returns("postgres", history.Stale)) >= 2 })
 	if code := a.wait() + b.wait(); code != 0 {
 		t.Errorf("exit codes add up to %d", code)
@@ -97,7 +102,6 @@ func TestATaskWhoseLeadersEndAtEachPlaceIsDoneAllTheSame(t *testing.T) {
 		for _, place := range Places {
 			c := s.task("worker-"+name+"-"+strings.ReplaceAll(place, " ", "-"), rounds)
 			c.Failpoint = fmt.Sprintf("%s:%d", place, 1)
-			c.Session = 400 * time.Millisecond // the next one waits for the session to expire
 			if saved := s.column("select checkpoint->>'step' from ringfence.checkpoint"); len(saved) == 1 && saved[0] != fmt.Sprint(step) {
 				c.Failpoint = fmt.Sprintf("%s:%d", place, 2) // the other one comes first
 			}
@@ -105,6 +109,7 @@ func TestATaskWhoseLeadersEndAtEachPlaceIsDoneAllTheSame(t *testing.T) {
 			if code := r.wait(); code != ExitKilled {
 				t.Fatalf("%s: exit code %d", c.Failpoint, code)
 			}
+			s.bury()
 			notes := r.events(func(e history.Event) bool { return e.Kind == history.Note && e.Text == "failpoint "+place })
 			if len(notes) != 1 {
 				t.Errorf("%s: %+v", c.Failpoint, r.all)
