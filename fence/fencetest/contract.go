@@ -14,8 +14,8 @@ type Harness struct {
 	// The contract closes it; whatever else belongs to it ends in t.Cleanup.
 	Open func(t *testing.T) fence.Coordinator
 
-	// SessionTimeout is what the coordinator grants: how long a crashed leader holds up the next. Three seconds make
-	// the tests quick and still bear a busy machine.
+	// SessionTimeout is what the coordinator grants: how long a crashed leader holds up the next. Most tests need sessions
+	// that last on a busy machine, and some wait until one has run out: ten seconds do for both.
 	SessionTimeout time.Duration
 
 	// Cut lets nothing pass between this client and the coordinator, in both directions, without telling either.

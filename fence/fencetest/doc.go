@@ -6,7 +6,7 @@
 //	func TestContract(t *testing.T) {
 //		fencetest.Run(t, fencetest.Harness{
 //			Open: func(t *testing.T) fence.Coordinator { … a client of its own, as if in its own process … },
-//			SessionTimeout: 3 * time.Second,
+//			SessionTimeout: 10 * time.Second,
 //			Cut: …, Heal: …, // as many faults as the test can make
 //		})
 //	}

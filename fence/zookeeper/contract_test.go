@@ -2,6 +2,7 @@ package zookeeper
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path"
 	"sync"
@@ -18,7 +19,7 @@ import (
 func TestMain(m *testing.M) { os.Exit(serverstest.RunMain(m)) }
 
 func TestZooKeeperKeepsTheContract(t *testing.T) {
-	const timeout = 3 * time.Second // so that a busy machine does not expire what nobody cut
+	const timeout = 10 * time.Second // so that a busy machine does not expire what nobody cut
 	ensemble := serverstest.SharedZooKeeper(t).Addr()
 	admin := plainConn(t, ensemble)
 	var mu sync.Mutex
@@ -44,13 +45,17 @@ func TestZooKeeperKeepsTheContract(t *testing.T) {
 	})
 }
 
-// openFor opens a coordinator with a session timeout and closes it with the test.
-func openFor(t *testing.T, url string, timeout time.Duration) *Coordinator {
+// openFor opens a coordinator with a session timeout and closes it with the test. A short timeout may not be enough for a
+// busy ensemble to answer within it, so it tries again.
+func openFor(t *testing.T, url string, timeout time.Duration) (c *Coordinator) {
 	t.Helper()
-	c, err := Open(t.Context(), url, Options{SessionTimeout: timeout})
-	if err != nil {
-		t.Fatal(err)
-	}
+	eventually(t, "the coordinator is open", func() bool {
+		var err error
+		if c, err = Open(t.Context(), url, Options{SessionTimeout: timeout}); err != nil && !errors.Is(err, ErrUnreachable) {
+			t.Fatal(err)
+		}
+		return err == nil
+	})
 	t.Cleanup(func() { c.Close() })
 	return c
 }
@@ -67,9 +72,10 @@ func plainConn(t *testing.T, servers string) *zk.Conn {
 		for range events { // until its loop has ended
 		}
 	})
-	if _, err := conn.Sync("/"); err != nil { // all its goroutines run from here on
-		t.Fatal(err)
-	}
+	eventually(t, "the library is connected", func() bool { // all its goroutines run from here on
+		_, err := conn.Sync("/")
+		return err == nil
+	})
 	return conn
 }
 
@@ -97,7 +103,12 @@ func deleteCandidate(t *testing.T, conn *zk.Conn, dir string, token fence.Token)
 // eventually polls until the condition holds.
 func eventually(t *testing.T, what string, holds func() bool) {
 	t.Helper()
-	for end := time.Now().Add(30 * time.Second); !holds(); time.Sleep(5 * time.Millisecond) {
+	within(t, 30*time.Second, what, holds)
+}
+
+func within(t *testing.T, limit time.Duration, what string, holds func() bool) {
+	t.Helper()
+	for end := time.Now().Add(limit); !holds(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatalf("it does not come to hold that %s", what)
 		}

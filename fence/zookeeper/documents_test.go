@@ -137,15 +137,17 @@ func TestALostAnswerIsSaidSo(t *testing.T) {
 
 // TestAnAnswerThatDoesNotComeInTime: the connection stands, and the server is silent.
 func TestAnAnswerThatDoesNotComeInTime(t *testing.T) {
+	t.Parallel()
 	ensemble, root := serverstest.SharedZooKeeper(t).Addr(), freshRoot()
 	r := newRelay(t, ensemble)
-	c := openFor(t, "zk://"+r.addr()+root, 2*time.Second)
+	c := openFor(t, "zk://"+r.addr()+root, 10*time.Second)
 	d := c.Documents("docs")
 	term := win(t, openFor(t, "zk://"+ensemble+root, 50*time.Second), "orders", "a")
 	write(t, d, term, 1, "x")
-	r.hold()
+	r.hold() // the library gives the connection up after two thirds of the session timeout
 	s := c.eyes.s
-	short, cancelShort := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	const soon = 1500 * time.Millisecond // and late enough for the write to have been sent
+	short, cancelShort := context.WithTimeout(t.Context(), soon)
 	defer cancelShort()
 	if err := d.Write(short, term.Claim(), Document{"a", []byte("y"), 2}); !errors.Is(err, ErrUnanswered) || !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("a write with a short deadline: %v", err)
@@ -154,7 +156,7 @@ func TestAnAnswerThatDoesNotComeInTime(t *testing.T) {
 		t.Error("a caller's own deadline has ended the connection of all")
 	}
 	enough := errors.New("enough")
-	ctx, cancel := context.WithTimeoutCause(t.Context(), 100*time.Millisecond, enough)
+	ctx, cancel := context.WithTimeoutCause(t.Context(), soon, enough)
 	defer cancel()
 	if err := d.Write(ctx, term.Claim(), Document{"a", []byte("y"), 2}); !errors.Is(err, ErrUnanswered) || !errors.Is(err, enough) {
 		t.Errorf("a write whose context ended: %v", err)
@@ -163,7 +165,7 @@ func TestAnAnswerThatDoesNotComeInTime(t *testing.T) {
 	if err := d.Write(t.Context(), term.Claim(), Document{"a", []byte("y"), 2}); !errors.Is(err, ErrUnanswered) {
 		t.Errorf("a write without an answer: %v", err)
 	}
-	if took := time.Since(begin); took > 10*time.Second {
+	if took := time.Since(begin); took > 30*time.Second {
 		t.Errorf("it took %v", took)
 	}
 	if err := d.Write(t.Context(), term.Claim(), Document{"a", []byte("y"), 2}); !errors.Is(err, ErrUnreachable) || errors.Is(err, ErrUnanswered) {
@@ -177,9 +179,10 @@ func TestAnAnswerThatDoesNotComeInTime(t *testing.T) {
 
 // TestAServerThatAnswersOnlyPingsIsLeft: the next write goes over another connection.
 func TestAServerThatAnswersOnlyPingsIsLeft(t *testing.T) {
+	t.Parallel()
 	ensemble, root := serverstest.SharedZooKeeper(t).Addr(), freshRoot()
 	r := newRelay(t, ensemble)
-	c := openFor(t, "zk://"+r.addr()+root, time.Second)
+	c := openFor(t, "zk://"+r.addr()+root, 6*time.Second)
 	term := win(t, openFor(t, "zk://"+ensemble+root, 50*time.Second), "orders", "a")
 	write(t, c.Documents("docs"), term, 1, "x")
 	before := c.eyes.s

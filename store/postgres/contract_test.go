@@ -41,7 +41,7 @@ func open(t testing.TB, pg *servers.Postgres) storetest.Instance {
 // promote brings the server back on another timeline, as a failover does.
 func (d database) promote(t testing.TB) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 30*time.Second)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), time.Minute)
 	defer cancel()
 	if err := d.pg.Stop(); err != nil {
 		t.Fatal(err)
@@ -63,7 +63,7 @@ func (d database) promote(t testing.TB) {
 	if err := d.pg.Start(ctx); err != nil {
 		t.Fatal(err)
 	}
-	d.sql(t, "select pg_promote(true, 30)")
+	d.sql(t, "select pg_promote(true, 60)")
 }
 
 func (d database) list(t testing.TB, query string, args ...any) []string {
@@ -134,8 +134,9 @@ func (c *client) Leave(ctx context.Context, value string) error {
 // Close waits until the server has no such backend any more: it lets go of the socket first.
 func (c *client) Close() {
 	_ = c.conn.Close(context.Background())
-	for patience := time.Now().Add(20 * time.Second); len(c.d.list(c.t, "select 'here' from pg_stat_activity where pid = $1", c.sess.ID)) > 0; {
-		if time.Now().After(patience) { // not the test's context: a clean-up comes here when that has ended
+	const here = "select 'here' from pg_stat_activity where pid = $1 and backend_start = $2::text::timestamptz"
+	for end := time.Now().Add(30 * time.Second); len(c.d.list(c.t, here, c.sess.ID, c.sess.Birth)) > 0; {
+		if time.Now().After(end) { // not the test's context: a clean-up comes here when that has ended
 			c.t.Fatal("the backend does not end")
 		}
 	}

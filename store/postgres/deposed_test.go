@@ -54,7 +54,7 @@ func (d database) active(t *testing.T, c *pgx.Conn) {
 // until waits for a query to answer true.
 func (d database) until(t *testing.T, query string, args ...any) {
 	t.Helper()
-	for patience := time.Now().Add(20 * time.Second); !slices.Equal(d.list(t, query, args...), []string{"true"}); {
+	for patience := time.Now().Add(30 * time.Second); !slices.Equal(d.list(t, query, args...), []string{"true"}); {
 		if time.Now().After(patience) {
 			t.Fatalf("%s does not become true", query)
 		}
@@ -105,7 +105,7 @@ func TestNothingLandsOfATransactionWhoseLeaderIsDeposed(t *testing.T) {
 					if err == nil {
 						t.Error("what it was doing has succeeded")
 					}
-				case <-time.After(10 * time.Second):
+				case <-time.After(30 * time.Second):
 					t.Fatal("what it was doing goes on")
 				}
 			} else if name != "writing to nobody" {
@@ -173,8 +173,8 @@ func TestNothingLandsOfAStoppedProcessThatGoesOnLater(t *testing.T) {
 	}
 	signal(t, psql, syscall.SIGCONT)
 	_ = stdin.Close()
-	_ = psql.Wait()
-	if n := d.landed(t, old); n != "0" || !strings.Contains(stderr.String(), "terminating connection") {
+	refused := psql.Wait() // what the server said at the end may be lost when the connection is reset
+	if n := d.landed(t, old); n != "0" || refused == nil {
 		t.Errorf("%s of its writes have landed; it was told %s", n, stderr.String())
 	}
 }

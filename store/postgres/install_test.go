@@ -53,7 +53,7 @@ func (d database) url(user string) string { return d.pg.URL(user, d.name) }
 
 func (d database) connect(t testing.TB, user string) *pgx.Conn {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 10*time.Second) // clean-ups come here too
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 30*time.Second) // clean-ups come here too
 	defer cancel()
 	c, err := pgx.Connect(ctx, d.url(user))
 	if err != nil {

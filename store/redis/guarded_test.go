@@ -25,7 +25,8 @@ func guarded(t *testing.T) (*bench, string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := guardredis.New(guardredis.Options{Store: s, Admission: &store.Admission{Store: s, Authority: store.Unverified{}}})
+	a := &store.Admission{Store: s, Authority: store.Unverified{}, Timeout: patience}
+	p := guardredis.New(guardredis.Options{Store: s, Admission: a})
 	t.Cleanup(p.Close)
 	return b, guardtest.Serve(t, p)
 }
@@ -45,7 +46,7 @@ func term(t *testing.T, token fence.Token) (*fence.Term, *fence.Keeper) {
 
 func termClient(t *testing.T, term *fence.Term, addr string, change func(*driver.Options)) *driver.Client {
 	t.Helper()
-	o := &driver.Options{Addr: addr}
+	o := &driver.Options{Addr: addr, DialTimeout: patience, ReadTimeout: patience, WriteTimeout: patience}
 	if change != nil {
 		change(o)
 	}

@@ -26,7 +26,7 @@ func (trusting) Confirm(_ context.Context, c fence.Claim, _ store.Mark) (fence.C
 }
 
 func (b *bench) admission(a store.Authority) *store.Admission {
-	return &store.Admission{Store: b.store, Authority: a}
+	return &store.Admission{Store: b.store, Authority: a, Timeout: time.Minute}
 }
 
 // admit opens a new session through an Admission of its own, which remembers nothing. Ending every connection ends the

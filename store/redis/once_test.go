@@ -8,7 +8,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	driver "github.com/redis/go-redis/v9"
 
@@ -141,7 +140,7 @@ func TestAScriptOfOnesOwnRunsUnderAToken(t *testing.T) {
 	}
 	b.do(t, "XGROUP", "CREATE", "stream", "g", "0", "MKSTREAM")
 	busy := redis.NewScript(`redis.call('INCR', 'n') return redis.call('XGROUP', 'CREATE', 'stream', 'g', '0')`)
-	bounded, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	bounded, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	_, err := busy.Run(bounded, db, claim(large), nil)
 	if !driver.HasErrorPrefix(err, "BUSYGROUP") || errors.Is(err, redis.ErrNotRun) || b.do(t, "GET", "n") != "1" {

@@ -6,6 +6,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	driver "github.com/redis/go-redis/v9"
 
@@ -16,6 +17,9 @@ import (
 	"github.com/ringfence/ringfence/store/redis"
 	"github.com/ringfence/ringfence/store/storetest"
 )
+
+// patience is how long a busy server may take to answer.
+const patience = 30 * time.Second
 
 func TestMain(m *testing.M) { os.Exit(serverstest.RunMain(m)) }
 
@@ -53,7 +57,9 @@ func openWith(t testing.TB, server *servers.Redis, o redis.Options) *bench {
 		t.Fatal(err)
 	}
 	t.Cleanup(s.Close)
-	b := &bench{server: server, store: s, admin: driver.NewClient(&driver.Options{Addr: server.Addr(), Protocol: 2, PipelinePoolSize: -1})}
+	b := &bench{server: server, store: s, admin: driver.NewClient(&driver.Options{
+		Addr: server.Addr(), Protocol: 2, PipelinePoolSize: -1, DialTimeout: patience, ReadTimeout: patience, WriteTimeout: patience,
+	})}
 	t.Cleanup(func() { _ = b.admin.Close() })
 	b.Instance = storetest.Instance{
 		Store: s, Admin: s, Connect: b.connect, Written: b.written, Audit: b.audit, Restart: b.restart,
@@ -115,6 +121,7 @@ func (b *bench) session(t testing.TB) *conn {
 	c := &conn{b: b}
 	c.db = driver.NewClient(&driver.Options{
 		Addr: b.server.Addr(), Protocol: 2, DisableIdentity: true, MaxRetries: -1, PoolSize: 1, DialerRetries: 1,
+		DialTimeout: patience, ReadTimeout: patience, WriteTimeout: patience,
 		OnConnect: func(context.Context, *driver.Conn) error {
 			if dialed {
 				return fmt.Errorf("a session is one connection")

@@ -22,10 +22,10 @@ import (
 // large is far above 2^53: as doubles it and its neighbours are the same.
 const large fence.Token = 1<<60 + 5
 
-// client is a driver of an application with its defaults, but for change.
+// client is a driver of an application with its defaults, but for patience and change.
 func (b *bench) client(t testing.TB, change func(*driver.Options)) *driver.Client {
 	t.Helper()
-	o := &driver.Options{Addr: b.server.Addr()}
+	o := &driver.Options{Addr: b.server.Addr(), DialTimeout: patience, ReadTimeout: patience, WriteTimeout: patience}
 	if change != nil {
 		change(o)
 	}
@@ -50,8 +50,8 @@ func put(t testing.TB, db *driver.Client, c fence.Claim, value string) error {
 // until waits for what has to happen.
 func until(t testing.TB, what string, happened func() bool) {
 	t.Helper()
-	for patience := time.Now().Add(20 * time.Second); !happened(); {
-		if time.Now().After(patience) {
+	for end := time.Now().Add(patience); !happened(); {
+		if time.Now().After(end) {
 			t.Fatalf("waited in vain until %s", what)
 		}
 	}

@@ -54,6 +54,11 @@ func (b *ballot) Watch(ctx context.Context, _ fence.Resource, _ func([]fence.Can
 	return context.Cause(ctx)
 }
 
+// admission opens sessions at the store; it may take as long as the check.
+func (k *kit) admission(a store.Authority) *store.Admission {
+	return &store.Admission{Store: k.Store, Authority: a, Timeout: patience}
+}
+
 // try admits a new session through an Admission.
 func (k *kit) try(a *store.Admission, claims ...fence.Claim) (Conn, error) {
 	k.Helper()
@@ -73,9 +78,8 @@ func (k *kit) in(a *store.Admission, claims ...fence.Claim) Conn {
 
 func admissionTakesOver(k *kit) {
 	var kinds []store.EventKind
-	a := &store.Admission{Store: k.Store, Authority: store.Unverified{Name: here}, Notify: func(e store.Event) {
-		kinds = append(kinds, e.Kind)
-	}}
+	a := k.admission(store.Unverified{Name: here})
+	a.Notify = func(e store.Event) { kinds = append(kinds, e.Kind) }
 	old := k.in(a, ofOrders(1))
 	if err := a.Ended(k.ctx, []fence.Claim{ofOrders(1)}); err != nil {
 		k.Errorf("the leader has not ended, and is told %v", err)
@@ -87,7 +91,7 @@ func admissionTakesOver(k *kit) {
 	_, err := k.try(a, ofOrders(1))
 	k.refused(err, fence.ErrStale)
 
-	other := &store.Admission{Store: k.Store, Authority: store.Unverified{Name: here}} // it has seen nothing yet
+	other := k.admission(store.Unverified{Name: here}) // it has seen nothing yet
 	k.refused(other.Ended(k.ctx, []fence.Claim{ofOrders(1)}), fence.ErrStale)
 	_, err = k.try(other, ofOrders(1))
 	k.refused(err, fence.ErrStale)
@@ -101,7 +105,7 @@ func admissionTakesOver(k *kit) {
 
 func admissionAsksCoordinator(k *kit) {
 	b := &ballot{}
-	a := &store.Admission{Store: k.Store, Authority: &store.Elected{Observer: b}}
+	a := k.admission(&store.Elected{Observer: b})
 	b.elect(here, 1, 2)
 	old := k.in(a, ofOrders(1))
 	for _, n := range []int{2, 9} { // a candidate that writes too early, and an invented token
@@ -123,13 +127,13 @@ func admissionAsksCoordinator(k *kit) {
 // somebody who is has just been.
 func admissionSeesItGoBack(k *kit) {
 	b := &ballot{}
-	a := &store.Admission{Store: k.Store, Authority: &store.Elected{Observer: b}}
+	a := k.admission(&store.Elected{Observer: b})
 	b.elect(here, 9)
 	k.works(k.in(a, ofOrders(9)))
 	_, err := k.try(a, ofOrders(5))
 	k.refused(err, fence.ErrStale)
 	b.elect(here, 3, 4)
-	for soon := time.Now().Add(2 * time.Second); ; {
+	for soon := time.Now().Add(20 * time.Second); ; {
 		if _, err = k.try(a, ofOrders(3)); errors.Is(err, fence.ErrOtherIssuer) || time.Now().After(soon) {
 			break
 		}
@@ -142,7 +146,7 @@ func admissionSeesItGoBack(k *kit) {
 
 func admissionNeedsAdopt(k *kit) {
 	b := &ballot{}
-	a := &store.Admission{Store: k.Store, Authority: &store.Elected{Observer: b}}
+	a := k.admission(&store.Elected{Observer: b})
 	b.elect(here, 5)
 	old := k.in(a, ofOrders(5))
 	b.elect(elsewhere, 2)
@@ -162,7 +166,7 @@ func admissionDoubts(k *kit) {
 	if k.mark(orders).Confirmed {
 		k.Skip("this store does not lose marks in a restart")
 	}
-	a := &store.Admission{Store: k.Store, Authority: store.Unverified{Name: here}}
+	a := k.admission(store.Unverified{Name: here})
 	for range 2 { // the second time it has seen the mark, but not seen it confirmed
 		_, err := k.try(a, ofOrders(6))
 		k.refused(err, fence.ErrNotLeader)
@@ -176,7 +180,7 @@ func admissionsAtOnce(k *kit) {
 	const guards, terms = 3, 6
 	var all sync.WaitGroup
 	for g := range guards {
-		a := &store.Admission{Store: k.Store, Authority: store.Unverified{Name: here}}
+		a := k.admission(store.Unverified{Name: here})
 		for n := 1; n <= terms; n++ {
 			c := k.connect()
 			all.Go(func() { k.fight(a, c, ofOrders(n), (n+g)%2 == 0) })
