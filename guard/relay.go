@@ -168,7 +168,9 @@ func closeWrite(c net.Conn) {
 // the last words with it.
 func CloseGently(c net.Conn) {
 	closeWrite(c)
-	_ = c.SetReadDeadline(time.Now().Add(time.Second))
-	_, _ = io.Copy(io.Discard, io.LimitReader(c, 1<<20))
+	for range 2 { // a process that stood still through the first half reads nothing in it, not even what has come
+		_ = c.SetReadDeadline(time.Now().Add(time.Second / 2))
+		_, _ = io.Copy(io.Discard, io.LimitReader(c, 1<<19))
+	}
 	_ = c.Close()
 }

@@ -15,7 +15,14 @@ import (
 
 func TestMain(m *testing.M) {
 	code := m.Run()
-	if err := goleak.Find(); err != nil && code == 0 {
+	err := goleak.Find()
+	for range 20 { // it has half a second of patience of its own
+		if err == nil {
+			break
+		}
+		err = goleak.Find()
+	}
+	if err != nil && code == 0 {
 		_, _ = os.Stderr.WriteString(err.Error())
 		code = 1
 	}
@@ -68,7 +75,7 @@ func TestOneClientTooManyIsTurnedAwayAndTheNextOneFindsRoom(t *testing.T) {
 	s.says(second, "a", "a")
 	s.ends(s.dial(), "the guard has its 2 connections already")
 	_ = first.Close()
-	deadline := time.Now().Add(10 * time.Second)
+	deadline := time.Now().Add(20 * time.Second)
 	for { // the slot is free a moment after the client has left
 		c := s.dial()
 		_, _ = c.Write([]byte("b"))
@@ -86,22 +93,32 @@ func TestOneClientTooManyIsTurnedAwayAndTheNextOneFindsRoom(t *testing.T) {
 }
 
 func TestAShutdownDrainsAndThenCuts(t *testing.T) {
-	s := serve(t, &fake{}, func(s *Server) { s.DrainTimeout = 200 * time.Millisecond })
-	idle, ending, stuck := s.dial(), s.dial(), s.dial()
+	var l net.Listener
+	s := serve(t, &fake{}, func(s *Server) { s.DrainTimeout, l = time.Hour, s.Listener })
+	idle, ending := s.dial(), s.dial()
 	s.says(idle, "a", "a")
 	s.says(ending, "o", "o")
-	s.says(stuck, "o", "o")
 	s.stop()
 	s.ends(idle, "drained")
 	s.says(ending, "c", "c")
 	s.ends(ending, "drained")
-	s.ends(stuck, "cut: "+errDrainTimeout.Error())
 	if err := <-s.done; err != nil {
 		t.Errorf("a shutdown is no error: %v", err)
 	}
-	if c, err := net.Dial("tcp", s.addr); err == nil {
-		_ = c.Close()
-		t.Error("the guard still accepts")
+	if _, err := l.Accept(); !errors.Is(err, net.ErrClosed) {
+		t.Errorf("the guard still accepts: %v", err)
+	}
+	if strings.Contains(s.log.String(), "drain deadline passed") {
+		t.Errorf("the log: %s", s.log)
+	}
+
+	s = serve(t, &fake{}, func(s *Server) { s.DrainTimeout = 200 * time.Millisecond })
+	stuck := s.dial()
+	s.says(stuck, "o", "o")
+	s.stop()
+	s.ends(stuck, "cut: "+errDrainTimeout.Error())
+	if err := <-s.done; err != nil {
+		t.Errorf("a shutdown is no error: %v", err)
 	}
 	if !strings.Contains(s.log.String(), "drain deadline passed") {
 		t.Errorf("the log: %s", s.log)

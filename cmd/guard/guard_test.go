@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"reflect"
 	"slices"
@@ -29,7 +28,7 @@ import (
 func invoke(t *testing.T, env []string, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	var out, errs bytes.Buffer
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 60*time.Second)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 2*time.Minute)
 	defer cancel()
 	code = run(ctx, args, env, &out, &errs)
 	return code, out.String(), errs.String()
@@ -63,14 +62,14 @@ func (s *syncBuffer) String() string {
 	return s.b.String()
 }
 
+// freeAddress is one that nobody takes before the test does.
 func freeAddress(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	ports, err := servers.FreePorts(1)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer l.Close()
-	return l.Addr().String()
+	return fmt.Sprintf("127.0.0.1:%d", ports[0])
 }
 
 func serving(t *testing.T, env ...string) *running {
@@ -122,7 +121,7 @@ func (r *running) get(ctx context.Context, path string) (int, string) {
 }
 
 func (r *running) connect(token int) (*pgx.Conn, error) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.t.Context()), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.t.Context()), time.Minute)
 	defer cancel()
 	c, err := pgx.Connect(ctx, fmt.Sprintf("postgres://app@%s/postgres?options=-c%%20fence.orders%%3D%d", r.pg, token))
 	if err == nil {
@@ -305,9 +304,9 @@ func TestACoordinatorThatWasRestored(t *testing.T) {
 // elected is a leader that lives as long as the test.
 func elected(t *testing.T, zk *servers.ZooKeeper) *fence.Term {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	co, err := zookeeper.Open(ctx, "zk://"+zk.Addr(), zookeeper.Options{SessionTimeout: 2 * time.Second})
+	co, err := zookeeper.Open(ctx, "zk://"+zk.Addr(), zookeeper.Options{SessionTimeout: 30 * time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}

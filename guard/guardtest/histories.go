@@ -67,7 +67,7 @@ func (h *Histories) Play(t testing.TB) {
 		h.newest[r] = 1
 	}
 	s := seed(t)
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	var all sync.WaitGroup
 	for i := range h.Leaders {
@@ -127,7 +127,7 @@ func (h *Histories) elect(ctx context.Context, r *rand.Rand) (Session, error) {
 	if r.IntN(3) == 0 {
 		token = max(1, token-fence.Token(r.IntN(5)))
 	}
-	bounded, cancel := context.WithTimeout(ctx, 10*time.Second)
+	bounded, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
 	return h.Open(bounded, r, resource, token)
 }

@@ -181,7 +181,7 @@ func TestANotificationArrivesWhileTheSessionIsIdle(t *testing.T) {
 	listens, notifies := g.open(5), g.open(5)
 	g.exec(listens, "listen news")
 	g.exec(notifies, "notify news, 'it works'")
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
 	n, err := listens.WaitForNotification(ctx)
 	if err != nil || n.Payload != "it works" || n.PID != notifies.PgConn().PID() {

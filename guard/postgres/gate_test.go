@@ -98,7 +98,9 @@ func atEveryPoint(t *testing.T, token fence.Token, story func(t *testing.T, goin
 		stop := gateAt(at)
 		going := fenced(t)
 		going.open(3)
-		standing := going.another(setup{wrap: stop.wrap})
+		standing := going.another(setup{wrap: stop.wrap, Options: Options{
+			Admission: &store.Admission{Authority: store.Unverified{}, Timeout: time.Minute}, // the story takes its time
+		}})
 		result := standing.dialing(token)
 		select {
 		case <-stop.reached:

@@ -83,7 +83,7 @@ func prepared(t *testing.T, pg *servers.Postgres, database string) string {
 
 func sql(t *testing.T, url, text string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), time.Minute)
 	defer cancel()
 	c, err := pgx.Connect(ctx, url)
 	if err != nil {
@@ -165,7 +165,7 @@ func (g *guarded) withOptions(user, options string) string {
 func (g *guarded) dial(token fence.Token) (*pgx.Conn, error) { return g.dialURL(g.url("app", token)) }
 
 func (g *guarded) dialURL(url string) (*pgx.Conn, error) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(g.t.Context()), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(g.t.Context()), time.Minute)
 	defer cancel()
 	c, err := pgx.Connect(ctx, url)
 	if err == nil {
@@ -220,7 +220,7 @@ func (g *guarded) count(query string) (n int) {
 // until waits for the database to answer want.
 func (g *guarded) until(query string, want int) {
 	g.t.Helper()
-	deadline := time.Now().Add(20 * time.Second)
+	deadline := time.Now().Add(30 * time.Second)
 	for got := g.count(query); got != want; got = g.count(query) {
 		if time.Now().After(deadline) {
 			g.t.Fatalf("%s is %d and did not become %d", query, got, want)

@@ -243,9 +243,9 @@ func TestAServerThatDoesNotAnswerALoginIsGivenUp(t *testing.T) {
 	control := "postgres://guard_role@" + l.Addr().String() + "/postgres"
 	pg := serverstest.SharedPostgres(t)
 
-	g := guardBefore(t, pg, "postgres", setup{control: control, Options: Options{LoginTimeout: 200 * time.Millisecond}})
+	g := guardBefore(t, pg, "postgres", setup{control: control, Options: Options{LoginTimeout: 3 * time.Second}})
 	_, err = g.dial(5)
-	if err == nil || !strings.Contains(err.Error(), "not finished within 200ms") {
+	if err == nil || !strings.Contains(err.Error(), "not finished within 3s") {
 		t.Errorf("got %v", err)
 	}
 
@@ -256,7 +256,7 @@ func TestAServerThatDoesNotAnswerALoginIsGivenUp(t *testing.T) {
 	defer (<-accepted).Close()
 	begin := time.Now()
 	slow.stop()
-	if d := time.Since(begin); d > 10*time.Second {
+	if d := time.Since(begin); d > 20*time.Second {
 		t.Errorf("the guard took %v to stop: logins that go on have no transaction to end", d)
 	}
 	for _, w := range []*wire{silent, w} {

@@ -51,7 +51,7 @@ func (p *Protocol) Close() { p.o.Store.Close() }
 
 // Refuse reads what the client asks for, as it would not listen before, and answers no.
 func (p *Protocol) Refuse(client net.Conn, why string) {
-	_ = client.SetDeadline(time.Now().Add(time.Second))
+	_ = client.SetDeadline(time.Now().Add(3 * time.Second))
 	if s, err := readStartup(bufio.NewReader(client), client); err == nil && !s.cancel {
 		_ = send(client, fatal(tooManyConnections, why, "nothing was sent to the database", "try again later, or raise the limit in the guard's settings"))
 	}
@@ -213,7 +213,6 @@ func (p *Protocol) ended(ctx context.Context, client net.Conn, d *down, end guar
 	if end.Side == guard.ClientSide && ctx.Err() == nil {
 		return clientError(end.Err)
 	}
-	_ = client.SetDeadline(time.Now().Add(2 * time.Second))
 	if d.mayEnd() {
 		p.lastWord(ctx, client, d, claims)
 	}
@@ -221,18 +220,26 @@ func (p *Protocol) ended(ctx context.Context, client net.Conn, d *down, end guar
 	return nil
 }
 
+// reasonTime bounds how long the store is asked why a session was ended.
+const reasonTime = 5 * time.Second
+
 func (p *Protocol) lastWord(ctx context.Context, client net.Conn, d *down, claims []fence.Claim) {
-	if ctx.Err() != nil {
+	var why error
+	drained := ctx.Err() != nil
+	if !drained {
+		asking, cancel := context.WithTimeout(ctx, reasonTime)
+		defer cancel()
+		why = p.o.Admission.Ended(asking, claims)
+	}
+	_ = client.SetDeadline(time.Now().Add(2 * time.Second)) // the asking may have taken longer than that
+	switch {
+	case drained:
 		_ = send(client, shuttingDown())
-		return
-	}
-	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
-	defer cancel()
-	if why := p.o.Admission.Ended(ctx, claims); why != nil {
+	case why != nil:
 		_ = send(client, errorResponse(why))
-		return
+	default:
+		_ = d.forward(client, d.ended)
 	}
-	_ = d.forward(client, d.ended)
 }
 
 // clientError is nil for a client that left, however it did.

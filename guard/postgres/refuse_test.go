@@ -2,7 +2,6 @@ package postgres
 
 import (
 	"fmt"
-	"net"
 	"strings"
 	"sync"
 	"testing"
@@ -206,14 +205,12 @@ func TestASuperusersSessionIsNotAdmitted(t *testing.T) {
 }
 
 func TestAnUpstreamThatIsDownIsSaidSo(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	free, err := servers.FreePorts(1)
 	if err != nil {
 		t.Fatal(err)
 	}
-	addr := l.Addr().String()
-	_ = l.Close()
 	pg := serverstest.SharedPostgres(t)
-	g := guardBefore(t, pg, "postgres", setup{control: "postgres://guard_role@" + addr + "/postgres"})
+	g := guardBefore(t, pg, "postgres", setup{control: fmt.Sprintf("postgres://guard_role@127.0.0.1:%d/postgres", free[0])})
 	_, err = g.dial(5)
 	if pg := refusal(t, err, "57P03"); !strings.Contains(pg.Detail, "cannot reach Postgres") {
 		t.Errorf("the detail is %q", pg.Detail)
@@ -237,7 +234,7 @@ func TestAStandbyIsRefused(t *testing.T) {
 // A control connection that hangs must not hang the clients for longer than they were promised.
 func TestAControlConnectionThatHangsRefusesInTime(t *testing.T) {
 	g := fencedBy(t, setup{
-		Options: Options{LoginTimeout: 500 * time.Millisecond, Admission: &store.Admission{Authority: store.Unverified{}, Timeout: 500 * time.Millisecond}},
+		Options: Options{LoginTimeout: 3 * time.Second, Admission: &store.Admission{Authority: store.Unverified{}, Timeout: 3 * time.Second}},
 		store:   pgstore.Options{Connections: 1},
 	})
 	g.open(5)

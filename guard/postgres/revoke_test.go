@@ -11,8 +11,10 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/internal/servers"
 	"github.com/ringfence/ringfence/internal/servers/serverstest"
+	"github.com/ringfence/ringfence/store"
 )
 
 func TestAnAdministratorsTerminationIsPassedOnAsItIs(t *testing.T) {
@@ -24,6 +26,22 @@ func TestAnAdministratorsTerminationIsPassedOnAsItIs(t *testing.T) {
 	if !strings.Contains(err.Error(), "administrator command") {
 		t.Errorf("not the server's own words: %v", err)
 	}
+}
+
+// mute is a store that does not say where its marks stand.
+type mute struct{ store.Store }
+
+func (mute) Marks(ctx context.Context, _ ...fence.Resource) ([]store.Mark, error) {
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+
+func TestTheServersLastWordsArePassedOnWhenTheStoreCannotSayWhy(t *testing.T) {
+	g := fencedBy(t, setup{wrap: func(s store.Store) store.Store { return mute{s} }})
+	old := g.open(5)
+	sql(t, g.pg.URL("postgres", g.database), fmt.Sprintf("select pg_terminate_backend(%d)", old.PgConn().PID()))
+	_, err := old.Exec(t.Context(), "select 1")
+	wantCode(t, err, "57P01")
 }
 
 func TestAnOrdinaryFatalErrorIsPassedOnAsItIs(t *testing.T) {
@@ -149,7 +167,9 @@ func TestAStatementOfAStoppedGuardIsEndedByTheNextLeaderThroughAnotherGuard(t *t
 
 func TestThreeHundredIdleSessionsAreGoneWhenTheNewLeaderIsReady(t *testing.T) {
 	pg := serverstest.Postgres(t, servers.PostgresOptions{Settings: map[string]string{"max_connections": "340"}})
-	g := guardBefore(t, pg, prepared(t, pg, "postgres"), setup{})
+	g := guardBefore(t, pg, prepared(t, pg, "postgres"), setup{Options: Options{
+		Admission: &store.Admission{Authority: store.Unverified{}, Timeout: time.Minute},
+	}})
 	var all sync.WaitGroup
 	for range 10 {
 		all.Go(func() {

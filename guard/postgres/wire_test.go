@@ -37,7 +37,7 @@ func dialWire(t *testing.T, addr string) *wire {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = c.Close() })
-	_ = c.SetDeadline(time.Now().Add(20 * time.Second))
+	_ = c.SetDeadline(time.Now().Add(time.Minute)) // of the whole test
 	return &wire{t, c, bufio.NewReader(c)}
 }
 

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -92,9 +91,10 @@ func before(t *testing.T, server *servers.Redis, with setup) *guarded {
 	return g
 }
 
-// driverTo is go-redis with its defaults, at an address, changed by change.
+// driverTo is go-redis with its defaults but for a little more patience, at an address, changed by change.
 func driverTo(t *testing.T, addr string, change func(*driver.Options)) *driver.Client {
-	o := &driver.Options{Addr: addr, MaxRetries: -1}
+	const patience = 20 * time.Second
+	o := &driver.Options{Addr: addr, MaxRetries: -1, DialTimeout: patience, ReadTimeout: patience, WriteTimeout: patience}
 	if change != nil {
 		change(o)
 	}
@@ -129,7 +129,7 @@ func dialRaw(t *testing.T, addr string) *raw {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = c.Close() })
-	_ = c.SetDeadline(time.Now().Add(20 * time.Second))
+	_ = c.SetDeadline(time.Now().Add(2 * time.Minute)) // of the whole test
 	return &raw{t, c, bufio.NewReader(c)}
 }
 
@@ -148,7 +148,7 @@ func (r *raw) reply() string {
 	var b []byte
 	for {
 		c, err := r.r.ReadByte()
-		if errors.Is(err, io.EOF) && len(b) == 0 {
+		if err != nil && isClosed(err) && len(b) == 0 {
 			return ""
 		}
 		if err != nil {

@@ -178,12 +178,16 @@ func (c *conn) refuse(err error) error {
 	return c.say(answers)
 }
 
+// silentTime is how long a client may be silent that was refused and may not have looked.
+const silentTime = 5 * time.Second
+
 // insist is refuse for a driver that may not look at the answer, because it was to HELLO or CLIENT SETNAME: whatever it
-// sends next, until it leaves or is silent for a second, is answered with the error too.
+// sends next, until it leaves, is silent for a while or the guard drains, is answered with the error too.
 func (c *conn) insist(err error) error {
 	answer := lineOf(err)
 	for range 100 {
-		_ = c.client.SetDeadline(time.Now().Add(time.Second))
+		_ = c.client.SetWriteDeadline(time.Now().Add(silentTime))
+		c.deadline(time.Now().Add(silentTime), false)
 		if _, err := c.client.Write(answer); err != nil {
 			return err
 		}

@@ -47,7 +47,7 @@ func (p *Protocol) Close() { p.o.Store.Close() }
 
 // Refuse answers before the client has asked: its driver reads it as the answer to its first command.
 func (p *Protocol) Refuse(client net.Conn, why string) {
-	_ = client.SetWriteDeadline(time.Now().Add(time.Second))
+	_ = client.SetWriteDeadline(time.Now().Add(2 * time.Second))
 	_, _ = client.Write(errorLine("guard: " + why))
 	guard.CloseGently(client)
 }
@@ -92,7 +92,7 @@ func (c *conn) relay(ctx context.Context, draining <-chan struct{}) error {
 // ended tells a client whose session was ended the reason, when a newer leader is the reason. Otherwise the connection
 // is closed without a word, as Redis does: an error would look like the answer to a command that may have run.
 func (c *conn) ended(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	if why := c.p.o.Admission.Ended(ctx, c.claims); why != nil {
 		return c.last(why)

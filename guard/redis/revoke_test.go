@@ -112,9 +112,9 @@ func TestWhatRedisHasNotReadOfTheOlderLeaderDiesWithIt(t *testing.T) {
 func TestALongScriptHoldsTheNewerLeaderUpUntilItEnds(t *testing.T) {
 	g := fresh(t, "--busy-reply-threshold", "20")
 	old := g.fenced(5)
-	// It writes at its end, after about 300 ms.
+	// It writes at its end, after about 2 s.
 	old.send(array("EVAL", `local t = redis.call('TIME') local from = t[1] * 1000000 + t[2]
-		repeat t = redis.call('TIME') until t[1] * 1000000 + t[2] - from > 300000
+		repeat t = redis.call('TIME') until t[1] * 1000000 + t[2] - from > 2000000
 		return redis.call('RPUSH', 'written', '5')`, "0"))
 	g.busy()
 	newer := g.raw()
@@ -138,10 +138,10 @@ func (g *guarded) busy() {
 }
 
 func TestANewerLeaderIsRefusedWhenTheOlderCannotBeEndedInTime(t *testing.T) {
-	g := before(t, serverstest.Redis(t, servers.RedisOptions{Args: []string{"--busy-reply-threshold", "20"}}), setup{Options: Options{
-		Admission: &store.Admission{Authority: store.Unverified{}, Timeout: 400 * time.Millisecond},
-	}})
-	old, newer := g.fenced(5), g.raw()
+	server := serverstest.Redis(t, servers.RedisOptions{Args: []string{"--busy-reply-threshold", "20"}})
+	g := before(t, server, setup{})
+	hasty := before(t, server, setup{Options: Options{Admission: &store.Admission{Authority: store.Unverified{}, Timeout: 400 * time.Millisecond}}})
+	old, newer := g.fenced(5), hasty.raw()
 	old.send(array("EVAL", `redis.call('SET', 'spoilt', '1') while redis.call('EXISTS', 'spoilt') == 1 do end`, "0"))
 	g.busy()
 	newer.send("FENCE orders 6\r\nRPUSH written 6\r\n")
