@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -251,15 +252,23 @@ func TestAServerThatDoesNotAnswerALoginIsGivenUp(t *testing.T) {
 
 	slow := guardBefore(t, pg, "postgres", setup{control: control, drain: time.Minute})
 	defer (<-accepted).Close()
-	silent, w := dialWire(t, slow.addr), dialWire(t, slow.addr)
+	silent, w, told := dialWire(t, slow.addr), dialWire(t, slow.addr), dialWire(t, slow.addr)
 	w.send(startupOf(0, "user", "app", "options", "-c fence.orders=5"))
 	defer (<-accepted).Close()
+	told.send(startupOf(0, "user", "app", "options", "-c fence.orders=5"))
+	server := <-accepted
+	defer server.Close()
+	long := encode('S', "name\x00"+strings.Repeat("x", 3000)+"\x00") // more than the guard keeps at a time
+	if _, err := server.Write(slices.Concat(encode('R', "\x00\x00\x00\x00"), long, long)); err != nil {
+		t.Fatal(err)
+	}
+	told.until("S")
 	begin := time.Now()
 	slow.stop()
 	if d := time.Since(begin); d > 20*time.Second {
 		t.Errorf("the guard took %v to stop: logins that go on have no transaction to end", d)
 	}
-	for _, w := range []*wire{silent, w} {
+	for _, w := range []*wire{silent, w, told} {
 		if e := w.until("E").error(t); e.Code != adminShutdown {
 			t.Errorf("the client was told %+v", e)
 		}

@@ -97,11 +97,11 @@ func (p *Protocol) Serve(ctx context.Context, client net.Conn, draining <-chan s
 	l.unknown, l.capped, l.minor = unknown, capped, s.granted()
 	if err := l.run(packet); err != nil {
 		unhook()
-		return p.failed(login, client, err)
+		return p.broken(login, l, err)
 	}
 	stopWatching()
 	if !unhook() || !unhookServer() {
-		return p.failed(login, client, context.Cause(login))
+		return p.broken(login, l, context.Cause(login))
 	}
 	return p.open(ctx, l, s, claims, draining)
 }
@@ -257,6 +257,16 @@ func (p *Protocol) refuse(client net.Conn, err error) error {
 	_ = send(client, errorResponse(err))
 	guard.CloseGently(client)
 	return err
+}
+
+// broken is failed for a login that the server has begun to answer. What it has said comes first: a part of it may be on its
+// way, and an error may not stand behind half a message.
+func (p *Protocol) broken(ctx context.Context, l *login, err error) error {
+	_ = l.client.SetDeadline(time.Now().Add(2 * time.Second))
+	if l.out.Flush() != nil {
+		return err
+	}
+	return p.failed(ctx, l.client, err)
 }
 
 // failed ends a login that did not succeed.
