@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -100,12 +99,11 @@ func (s *stage) exec(ctx context.Context, role, database string, statements ...s
 }
 
 func (s *stage) startGuard(ctx context.Context, program string) (err error) {
-	if s.address, err = free(); err != nil {
+	ports, err := servers.FreePorts(2)
+	if err != nil {
 		return err
 	}
-	if s.probe, err = free(); err != nil {
-		return err
-	}
+	s.address, s.probe = fmt.Sprintf("127.0.0.1:%d", ports[0]), fmt.Sprintf("127.0.0.1:%d", ports[1])
 	s.guard = exec.Command(program, "serve")
 	s.guard.Env = []string{
 		"GUARD_POSTGRES_LISTEN=" + s.address, "GUARD_POSTGRES_UPSTREAM=" + s.pg.URL("guard", fenced),
@@ -117,14 +115,6 @@ func (s *stage) startGuard(ctx context.Context, program string) (err error) {
 		return fmt.Errorf("start the guard: %w", err)
 	}
 	return s.awaitReady(ctx)
-}
-
-func free() (string, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", err
-	}
-	return l.Addr().String(), l.Close()
 }
 
 func (s *stage) awaitReady(ctx context.Context) error {

@@ -13,6 +13,10 @@ import (
 // kernel cannot end by then hangs in a device, not in the program.
 const groupPatience = 5 * time.Second
 
+// streamPatience is how long, after the command's end, its streams may take: one that has left the group may hold them for
+// ever. What is read later than that is lost, so it is longer than a busy machine stands still.
+const streamPatience = 5 * time.Second
+
 // child is a command that runs in a process group of its own.
 type child struct {
 	cmd      *exec.Cmd
@@ -31,7 +35,7 @@ func (c *child) start(argv, env []string, stdin io.Reader, stdout, stderr io.Wri
 	c.cmd = exec.Command(argv[0], argv[1:]...)
 	c.cmd.Env, c.cmd.Dir = env, c.dir
 	c.cmd.Stdin, c.cmd.Stdout, c.cmd.Stderr = stdin, stdout, stderr
-	c.cmd.WaitDelay = time.Second // where the streams are no files: do not wait for a reader that never ends
+	c.cmd.WaitDelay = streamPatience // where the streams are no files
 	c.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	c.ended = make(chan struct{})
 	dieWithParent(c.cmd.SysProcAttr)

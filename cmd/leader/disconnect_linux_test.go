@@ -69,8 +69,8 @@ func TestCommandIsGoneBeforeASuccessorIsLetIn(t *testing.T) {
 		t.Run(policy, func(t *testing.T) {
 			t.Parallel()
 			l := shell(t, setup{
-				memory: fencetest.NewMemory(4 * time.Second),
-				env:    []string{"LEADER_SESSION_TIMEOUT=4s", "LEADER_ON_DISCONNECT=" + policy},
+				memory: fencetest.NewMemory(20 * time.Second), // with the widest margin there is: a second
+				env:    []string{"LEADER_SESSION_TIMEOUT=20s", "LEADER_ON_DISCONNECT=" + policy},
 			}, stubborn)
 			pid, inner := l.pid("pid"), l.pid("inner")
 			elected := l.successor(func() { mustBeGone(t, pid, inner) })
@@ -84,8 +84,8 @@ func TestCommandIsGoneBeforeASuccessorIsLetIn(t *testing.T) {
 func TestCommandIsToldInTimeForItsGrace(t *testing.T) {
 	t.Parallel()
 	l := shell(t, setup{
-		memory: fencetest.NewMemory(4 * time.Second),
-		env:    []string{"LEADER_SESSION_TIMEOUT=4s", "LEADER_GRACE=1s"},
+		memory: fencetest.NewMemory(12 * time.Second),
+		env:    []string{"LEADER_SESSION_TIMEOUT=12s", "LEADER_GRACE=3s"},
 	}, `trap 'echo bye; exit 0' TERM; echo pid=$$; while :; do sleep 0.02; done`)
 	pid := l.pid("pid")
 	l.client.Cut()

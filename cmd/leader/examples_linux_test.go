@@ -6,7 +6,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/ringfence/ringfence/checkpoint"
 )
@@ -35,7 +34,7 @@ func (s *taskStage) settlement() (file string) {
 // The first leader is killed in the middle of the transaction that books, the second between handing a mail over and
 // marking it. The third ends the task.
 func testSettlement(t *testing.T, program string) {
-	s := newTaskStage(t, program, 2*time.Second)
+	s := newTaskStage(t, program, mortal)
 	s.guarded()
 	file := s.settlement()
 	s.write("slow.sh", `#!/bin/sh
@@ -97,7 +96,7 @@ func (s *taskStage) has(name string, lines int) {
 
 // The leader is killed in the middle of a load; the next one ends it and goes on, until it is told to stop.
 func testETL(t *testing.T, program string) {
-	s := newTaskStage(t, program, 2*time.Second)
+	s := newTaskStage(t, program, mortal)
 	s.example("etl")
 	file := filepath.Join(s.dir, "etl.yaml")
 	text, err := os.ReadFile(file)

@@ -21,8 +21,11 @@ import (
 // patience is how long a test waits for what must happen. It is long because the machine may be busy.
 const patience = 30 * time.Second
 
-// long is a session timeout that nothing in a test waits for.
-const long = time.Minute
+// Session timeouts.
+const (
+	long   = time.Minute     // nothing in a test waits for it
+	mortal = 6 * time.Second // of leaders that are killed or paused: until then they have to lead, on a busy machine too
+)
 
 // screen collects output and lets a test wait for some.
 type screen struct {
@@ -106,7 +109,7 @@ func begin(t *testing.T, s setup, args ...string) *trial {
 	}
 	l.client = l.memory.Open()
 	p := &program{
-		env:    append([]string{"PATH=" + os.Getenv("PATH"), "LEADER_COORDINATOR=mem://here", "LEADER_LOG=debug"}, s.env...),
+		env:    append([]string{"PATH=" + os.Getenv("PATH"), "LEADER_COORDINATOR=mem://here", "LEADER_SESSION_TIMEOUT=" + long.String(), "LEADER_LOG=debug"}, s.env...),
 		stdin:  s.stdin,
 		stdout: l.out,
 		stderr: l.log,

@@ -43,7 +43,7 @@ func (s *site) prepare(args ...string) *leader {
 		cmd:   exec.Command(s.program, args...),
 	}
 	l.cmd.Env, l.cmd.Stdout, l.cmd.Stderr = s.env, l.out, l.log
-	l.cmd.WaitDelay = time.Second // an orphan may hold the streams
+	l.cmd.WaitDelay = streamPatience // an orphan may hold the streams
 	l.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	return l
 }
@@ -143,7 +143,7 @@ func TestLeaderProcesses(t *testing.T) {
 }
 
 func testKilled(t *testing.T, program string) {
-	s := newSite(t, program, serverstest.SharedZooKeeper(t), 2*time.Second)
+	s := newSite(t, program, serverstest.SharedZooKeeper(t), mortal)
 	first := s.sleeper()
 	pid := first.pid("pid")
 	second := s.second()
@@ -151,7 +151,7 @@ func testKilled(t *testing.T, program string) {
 	first.signal(syscall.SIGKILL)
 	eventually(t, "the command dies with its leader", func() bool { return !alive(pid) })
 	next := second.pid("pid")
-	t.Logf("taken over after %s, with a session timeout of 2s", time.Since(start))
+	t.Logf("taken over after %s, with a session timeout of %s", time.Since(start), mortal)
 	if !alive(next) {
 		t.Error("the second leader's command does not run")
 	}
@@ -164,7 +164,7 @@ func testKilled(t *testing.T, program string) {
 }
 
 func testPaused(t *testing.T, program string) {
-	s := newSite(t, program, serverstest.SharedZooKeeper(t), 2*time.Second)
+	s := newSite(t, program, serverstest.SharedZooKeeper(t), mortal)
 	first := s.sleeper()
 	pid := first.pid("pid")
 	second := s.second()
@@ -219,7 +219,7 @@ func testEnded(t *testing.T, program string) {
 
 func testCoordinatorPaused(t *testing.T, program string) {
 	zk := serverstest.ZooKeeper(t, servers.ZooKeeperOptions{Nodes: 1})
-	s := newSite(t, program, zk, 8*time.Second)
+	s := newSite(t, program, zk, 20*time.Second) // to be resumed in time
 	l := s.sleeper()
 	pid := l.pid("pid")
 	if err := zk.Pause(); err != nil {
@@ -237,7 +237,8 @@ func testCoordinatorPaused(t *testing.T, program string) {
 
 func testCoordinatorGone(t *testing.T, program string) {
 	zk := serverstest.ZooKeeper(t, servers.ZooKeeperOptions{Nodes: 1})
-	s := newSite(t, program, zk, 3*time.Second)
+	const timeout = 15 * time.Second // the command is told a quarter of it before its end
+	s := newSite(t, program, zk, timeout)
 	l := s.sleeper()
 	pid := l.pid("pid")
 	start := time.Now()
@@ -245,8 +246,8 @@ func testCoordinatorGone(t *testing.T, program string) {
 		t.Fatal(err)
 	}
 	eventually(t, "the command is gone", func() bool { return !alive(pid) })
-	if took := time.Since(start); took > 3*time.Second {
-		t.Errorf("it was gone after %s: too late for a session timeout of 3s", took)
+	if took := time.Since(start); took > timeout {
+		t.Errorf("it was gone after %s: too late for a session timeout of %s", took, timeout)
 	}
 	l.exits(exitLost)
 	if !strings.Contains(l.log.String(), "the session could have expired soon") {
@@ -256,7 +257,7 @@ func testCoordinatorGone(t *testing.T, program string) {
 
 func testNoCoordinator(t *testing.T, program string) {
 	s := &site{t: t, program: program, env: []string{
-		"PATH=" + os.Getenv("PATH"), "LEADER_COORDINATOR=zk://u:s3cr3t@127.0.0.1:1/x", "LEADER_SESSION_TIMEOUT=300ms",
+		"PATH=" + os.Getenv("PATH"), "LEADER_COORDINATOR=zk://u:s3cr3t@127.0.0.1:1/x", "LEADER_SESSION_TIMEOUT=2s",
 	}}
 	for _, args := range [][]string{{"status", "orders"}, {"watch", "orders"}, {"resign", "orders"}, {"run", "orders", "--", "true"}} {
 		l := s.start(args...)

@@ -56,19 +56,19 @@ func withoutStores(t *testing.T, program string, timeout time.Duration) *taskSta
 }
 
 func testTaskInZooKeeper(t *testing.T, program string) {
-	withoutStores(t, program, 2*time.Second).taskIsTakenOver("counting")
+	withoutStores(t, program, mortal).taskIsTakenOver("counting")
 }
 
 func testTaskInRedis(t *testing.T, program string) {
 	server := serverstest.Redis(t, servers.RedisOptions{})
-	s := withoutStores(t, program, 2*time.Second)
+	s := withoutStores(t, program, mortal)
 	s.set("LEADER_STORES", server.URL()) // with a coordinator to ask, the first raise installs what there is to install
 	s.taskIsTakenOver("counting")
 }
 
 // testTaskThroughGuard names nothing but the guard: the leader's connections carry its token, standbys cannot follow.
 func testTaskThroughGuard(t *testing.T, program string) {
-	s := newTaskStage(t, program, 2*time.Second)
+	s := newTaskStage(t, program, mortal)
 	direct := lookup(s.env, "LEADER_JOURNAL")
 	s.guarded()
 	s.set("LEADER_JOURNAL", "")

@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
+	"io"
 	"os"
 	"slices"
 	"strings"
@@ -319,4 +321,30 @@ type silentStore struct{}
 func (silentStore) Raise(ctx context.Context, _ fence.Claim) error {
 	<-ctx.Done()
 	return ctx.Err()
+}
+
+// lateReader stands still at what it reads first, as on a busy machine.
+type lateReader struct{ bytes int }
+
+func (r *lateReader) Write(b []byte) (int, error) {
+	if r.bytes == 0 {
+		time.Sleep(1500 * time.Millisecond)
+	}
+	r.bytes += len(b)
+	return len(b), nil
+}
+
+func TestLastWordsThatAreReadLateAreNotLost(t *testing.T) {
+	t.Parallel()
+	const bytes = 40_000 // more than is read at a time, and less than a pipe holds
+	said := &lateReader{}
+	c := &child{}
+	script := fmt.Sprintf("head -c %d /dev/zero >&2", bytes)
+	if err := c.start([]string{"/bin/sh", "-c", script}, nil, nil, io.Discard, said); err != nil {
+		t.Fatal(err)
+	}
+	await(t, "it ends", c.ended)
+	if said.bytes != bytes {
+		t.Errorf("got %d bytes of %d", said.bytes, bytes)
+	}
 }

@@ -121,7 +121,7 @@ func TestRedisStepHasATimeout(t *testing.T) {
 	start := time.Now()
 	b.touch("go")
 	l.exits(exitError)
-	if took := time.Since(start); !strings.Contains(b.saved().Failure.Message, "timeout of 300ms") || took > 10*time.Second {
+	if took := time.Since(start); !strings.Contains(b.saved().Failure.Message, "timeout of 300ms") || took > 20*time.Second {
 		t.Errorf("got %+v after %s", b.saved().Failure, took)
 	}
 	if err := server.Resume(); err != nil {

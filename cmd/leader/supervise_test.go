@@ -38,13 +38,15 @@ func TestKillComesAtOnceAfterAnExpiryAndAfterTheGraceForOtherLosses(t *testing.T
 }
 
 func TestGraceIsFittedToTheSessionThatWasGranted(t *testing.T) {
-	term, keeper := fence.NewTerm(fence.Claim{Resource: "orders", Token: 1}, time.Now(), 10*time.Second, nil)
-	defer keeper.Lose(fence.ErrDeposed)
-	for asked, want := range map[time.Duration]time.Duration{2 * time.Second: 2 * time.Second, 20 * time.Second: 5 * time.Second} {
-		s := &supervisor{term: term, grace: asked, margin: time.Second, log: slog.New(slog.DiscardHandler)}
-		s.fitGrace()
-		if s.grace > want || s.grace < want-time.Second { // less by the time that the test takes
-			t.Errorf("a grace of %s became %s, want %s", asked, s.grace, want)
+	synctest.Test(t, func(t *testing.T) {
+		term, keeper := fence.NewTerm(fence.Claim{Resource: "orders", Token: 1}, time.Now(), 10*time.Second, nil)
+		defer keeper.Lose(fence.ErrDeposed)
+		for asked, want := range map[time.Duration]time.Duration{2 * time.Second: 2 * time.Second, 20 * time.Second: 5 * time.Second} {
+			s := &supervisor{term: term, grace: asked, margin: time.Second, log: slog.New(slog.DiscardHandler)}
+			s.fitGrace()
+			if s.grace != want {
+				t.Errorf("a grace of %s became %s, want %s", asked, s.grace, want)
+			}
 		}
-	}
+	})
 }

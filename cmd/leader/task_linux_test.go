@@ -26,7 +26,7 @@ func newBench(t *testing.T, steps string) *bench {
 	t.Helper()
 	t.Parallel()
 	b := &bench{t: t, file: filepath.Join(t.TempDir(), "t.yaml"), setup: setup{memory: fencetest.NewMemory(long), journal: checkpointtest.NewMemory()}}
-	b.env = []string{"LEADER_SESSION_TIMEOUT=5s", "LEADER_GRACE=300ms"}
+	b.env = []string{"LEADER_SESSION_TIMEOUT=30s", "LEADER_GRACE=300ms"}
 	b.steps(steps)
 	return b
 }
@@ -197,7 +197,7 @@ func TestRestartBeginsTheNextRun(t *testing.T) {
 
 func TestOnlyALeaderMayResumeAndTheOtherIsNamed(t *testing.T) {
 	b := newBench(t, "steps: [{name: a, run: 'true'}, {name: b, run: 'echo began; sleep 1000'}]\n")
-	b.env = append(b.env, "LEADER_SESSION_TIMEOUT=300ms", "LEADER_GRACE=1ms")
+	b.env = append(b.env, "LEADER_SESSION_TIMEOUT=3s", "LEADER_GRACE=1ms") // so long it waits for the other's end
 	holder := b.env
 	b.env = append(holder, "LEADER_HOLDER=the-first")
 	first := b.run()
@@ -226,6 +226,7 @@ steps:
       echo pid=$$
       while [ ! -e go ]; do sleep 0.02; done
 `)
+	b.env = append(b.env, "LEADER_GRACE=9s") // time to say bye
 	first := b.run()
 	pid := first.pid("pid")
 	second := b.run()
@@ -286,7 +287,7 @@ func TestStepThatTakesTooLongIsEndedAndTriedAgain(t *testing.T) {
 	b := newBench(t, `
 steps:
   - name: s
-    timeout: 300ms
+    timeout: 3s # in which the shell has to come to its first line
     retry: {attempts: 2, backoff: 1ms}
     run: |
       echo pid=$$ >>pids
@@ -295,7 +296,7 @@ steps:
 	start := time.Now()
 	b.run().exits(exitError)
 	cp := b.saved()
-	if cp.Status != checkpoint.Stopped || cp.Failure.Attempts != 2 || !strings.Contains(cp.Failure.Message, "timeout of 300ms") || time.Since(start) < 600*time.Millisecond {
+	if cp.Status != checkpoint.Stopped || cp.Failure.Attempts != 2 || !strings.Contains(cp.Failure.Message, "timeout of 3s") || time.Since(start) < 6*time.Second {
 		t.Errorf("got %+v after %s", cp.Failure, time.Since(start))
 	}
 	if strings.Count(b.inDir("pids"), "pid=") != 2 {
@@ -424,7 +425,7 @@ steps:
       if [ ! -e second ]; then : >second; echo pid=$$; sleep 1000; fi
       echo pid=$$
 `)
-	b.env = append(b.env, "LEADER_ON_DISCONNECT=stop", "LEADER_SESSION_TIMEOUT=30s")
+	b.env = append(b.env, "LEADER_ON_DISCONNECT=stop")
 	l := b.run()
 	pid := l.pid("pid")
 	l.client.Cut()
@@ -438,7 +439,6 @@ steps:
 
 func TestCommandIsPausedWhileTheCoordinatorIsAway(t *testing.T) {
 	b := newBench(t, "steps: [{name: s, run: 'echo pid=$$; while [ ! -e go ]; do sleep 0.02; done'}, {name: u, run: 'true'}]\n")
-	b.env = append(b.env, "LEADER_SESSION_TIMEOUT=30s")
 	l := b.run()
 	pid := l.pid("pid")
 	l.client.Cut()
@@ -454,8 +454,8 @@ func TestCommandIsPausedWhileTheCoordinatorIsAway(t *testing.T) {
 // The session runs out while the command runs: that is no failure of the step either.
 func TestStepOfALostTermIsNotCountedAsFailed(t *testing.T) {
 	b := newBench(t, "steps: [{name: s, run: 'echo token=$RINGFENCE_TOKEN; while [ ! -e go ]; do sleep 0.02; done'}]\n")
-	b.env = append(b.env, "LEADER_SESSION_TIMEOUT=2s", "LEADER_ON_DISCONNECT=continue")
-	b.memory = fencetest.NewMemory(2 * time.Second)
+	b.env = append(b.env, "LEADER_SESSION_TIMEOUT="+mortal.String(), "LEADER_ON_DISCONNECT=continue")
+	b.memory = fencetest.NewMemory(mortal)
 	l := b.run()
 	l.out.await(t, "token=1")
 	l.client.Cut()

@@ -17,6 +17,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/ringfence/ringfence/checkpoint"
+	"github.com/ringfence/ringfence/internal/servers"
 	"github.com/ringfence/ringfence/internal/servers/serverstest"
 )
 
@@ -41,12 +42,11 @@ func newTaskStage(t *testing.T, program string, timeout time.Duration) *taskStag
 func (s *taskStage) guarded() {
 	s.t.Helper()
 	program := filepath.Join(filepath.Dir(s.program), "guard")
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	ports, err := servers.FreePorts(1)
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	at := l.Addr().String()
-	_ = l.Close()
+	at := fmt.Sprintf("127.0.0.1:%d", ports[0])
 	g := &leader{trial: &trial{t: s.t, out: newScreen(), log: newScreen(), code: make(chan int, 1)}, cmd: exec.Command(program, "serve")}
 	g.cmd.Env = []string{
 		"GUARD_POSTGRES_LISTEN=" + at, "GUARD_POSTGRES_UPSTREAM=" + s.url("warden"), "GUARD_COORDINATOR=" + lookup(s.env, "LEADER_COORDINATOR"),

@@ -31,7 +31,7 @@ func run(ctx context.Context, args []string) error {
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, 3*time.Minute)
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Minute)
 	defer cancel()
 	p := printer{os.Stdout, isTerminal(os.Stdout)}
 	p.title("Ringfence: a leader is paused between its check and its write")

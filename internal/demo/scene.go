@@ -34,7 +34,7 @@ func (o outcome) corrupt() bool { return o.postgres != o.want || o.redis != o.wa
 
 // scene: A leads, reads, checks, is paused; B takes over and writes; A wakes and writes.
 func scene(ctx context.Context, p printer, s *stage, r route) (outcome, error) {
-	a, err := enter(ctx, s, r, "A", 10, true)
+	a, err := enter(ctx, s, r, "A", 10, true, time.Second)
 	if err != nil {
 		return outcome{}, err
 	}
@@ -46,7 +46,7 @@ func scene(ctx context.Context, p printer, s *stage, r route) (outcome, error) {
 		return outcome{}, err
 	}
 	since := time.Now()
-	b, err := enter(ctx, s, r, "B", 50, false)
+	b, err := enter(ctx, s, r, "B", 50, false, 20*time.Second) // it has to lead to the end, on a busy machine too
 	if err != nil {
 		return outcome{}, err
 	}
@@ -80,14 +80,14 @@ type actor struct {
 	waited bool
 }
 
-func enter(ctx context.Context, s *stage, r route, name string, add int, pause bool) (*actor, error) {
+func enter(ctx context.Context, s *stage, r route, name string, add int, pause bool, session time.Duration) (*actor, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, err
 	}
 	cmd := exec.CommandContext(ctx, self, "worker", "-name", name, "-coordinator", "zk://"+s.zk.Addr()+"/demo",
 		"-postgres", r.postgres, "-redis", r.redis, "-add", fmt.Sprint(add),
-		fmt.Sprintf("-fenced=%t", r.fenced), fmt.Sprintf("-pause=%t", pause))
+		fmt.Sprintf("-fenced=%t", r.fenced), fmt.Sprintf("-pause=%t", pause), "-session", session.String())
 	cmd.Stderr = os.Stderr
 	in, err := cmd.StdinPipe()
 	if err != nil {

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -124,13 +123,12 @@ func (s *stage) environment() []string {
 }
 
 func (s *stage) startGuard(ctx context.Context) error {
-	for _, address := range []*string{&s.guardPg, &s.guardRedis, &s.guard9} {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			return err
-		}
-		*address = l.Addr().String()
-		l.Close()
+	ports, err := servers.FreePorts(3)
+	if err != nil {
+		return err
+	}
+	for i, address := range []*string{&s.guardPg, &s.guardRedis, &s.guard9} {
+		*address = fmt.Sprintf("127.0.0.1:%d", ports[i])
 	}
 	if _, err := s.run(ctx, "install"); err != nil {
 		return err

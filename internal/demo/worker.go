@@ -35,6 +35,9 @@ type job struct {
 	name, coordinator, postgres, redis string
 	add                                int
 	fenced, pause                      bool
+	session                            time.Duration
+
+	paused bool // it has come to its pause
 }
 
 // work is a leader program as an application would write it, with the client embedded.
@@ -48,10 +51,11 @@ func work(ctx context.Context, args []string) error {
 	flags.IntVar(&j.add, "add", 0, "")
 	flags.BoolVar(&j.fenced, "fenced", false, "carry the token")
 	flags.BoolVar(&j.pause, "pause", false, "stop between the check and the write")
+	flags.DurationVar(&j.session, "session", time.Second, "")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
-	coordinator, err := zookeeper.Open(ctx, j.coordinator, zookeeper.Options{SessionTimeout: time.Second})
+	coordinator, err := zookeeper.Open(ctx, j.coordinator, zookeeper.Options{SessionTimeout: j.session})
 	if err != nil {
 		return err
 	}
@@ -61,6 +65,9 @@ func work(ctx context.Context, args []string) error {
 		lead.Stores = []fence.Raiser{pgstore.NewRaiser(j.postgres), redisstore.NewRaiser("redis://" + j.redis)}
 	}
 	err = lead.Run(ctx, j.asLeader)
+	for j.pause && !j.paused && ctx.Err() == nil && errors.Is(err, fence.ErrLost) { // a busy machine; it stands again
+		err = lead.Run(ctx, j.asLeader)
+	}
 	if errors.Is(err, fence.ErrLost) {
 		return nil // the story is over, one way or the other
 	}
@@ -68,7 +75,7 @@ func work(ctx context.Context, args []string) error {
 }
 
 // asLeader is the critical section.
-func (j job) asLeader(ctx context.Context, term *fence.Term) error {
+func (j *job) asLeader(ctx context.Context, term *fence.Term) error {
 	say(event{What: "elected", Token: term.Token()})
 	pg, err := j.openPostgres(ctx, term)
 	if err != nil {
@@ -92,6 +99,7 @@ func (j job) asLeader(ctx context.Context, term *fence.Term) error {
 		return err
 	}
 	if j.pause {
+		j.paused = true
 		say(event{What: "paused", Balance: balance})
 		if _, err := os.Stdin.Read(make([]byte, 1)); err != nil { // here the stage stops this process, and wakes it later
 			return err
@@ -147,7 +155,7 @@ func (j job) openPostgres(ctx context.Context, term *fence.Term) (*pgx.Conn, err
 }
 
 func (j job) redisOptions(term *fence.Term) *redis.Options {
-	o := &redis.Options{Addr: j.redis, MaxRetries: -1, PoolSize: 1}
+	o := &redis.Options{Addr: j.redis, MaxRetries: -1, PoolSize: 1, ReadTimeout: 20 * time.Second}
 	if j.fenced {
 		o.ClientName = fmt.Sprintf("fence.orders=%s", term.Token())
 	}

@@ -52,7 +52,7 @@ func TestBytesQueuedInAPausedGuardHaveNoEffectOnceLeadershipHasMoved(t *testing.
 	paused.signal(syscall.SIGCONT)
 
 	for name, conn := range map[string]net.Conn{"RF001": pg, "STALETOKEN": rd} {
-		_ = conn.SetReadDeadline(time.Now().Add(20 * time.Second))
+		_ = conn.SetReadDeadline(time.Now().Add(30 * time.Second))
 		said, _ := io.ReadAll(conn) // until the guard has closed it
 		if !strings.Contains(string(said), name) {
 			t.Errorf("the client of the paused guard was told %q, want %s", said, name)
@@ -70,7 +70,7 @@ func (s *stack) rawRedis(g *guard, token fence.Token) net.Conn {
 	}
 	s.t.Cleanup(func() { _ = c.Close() })
 	fmt.Fprintf(c, "FENCE orders %s\r\n", token)
-	_ = c.SetReadDeadline(time.Now().Add(20 * time.Second))
+	_ = c.SetReadDeadline(time.Now().Add(30 * time.Second))
 	answer, err := bufio.NewReader(c).ReadString('\n')
 	if err != nil || answer != "+OK\r\n" {
 		s.t.Fatalf("FENCE: %q %v", answer, err)
@@ -127,6 +127,7 @@ func TestASessionOutlivesItsGuardOnlyUntilTheNextLeaderIsReady(t *testing.T) {
 		if s.ctx.Err() != nil {
 			t.Fatal("the statement does not start")
 		}
+		time.Sleep(pollEvery)
 	}
 	g.kill() // the statement goes on: its backend does not look at the connection
 	s.resign(first)

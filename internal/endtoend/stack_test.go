@@ -3,7 +3,6 @@ package endtoend
 import (
 	"context"
 	"fmt"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -23,7 +22,12 @@ import (
 	"github.com/ringfence/ringfence/internal/servers/serverstest"
 )
 
-const sessionTimeout = time.Second
+// Sessions. A busy machine may stand still for a second at any place.
+const (
+	lasting = 30 * time.Second // nothing in a test waits for its end
+	mortal  = 5 * time.Second  // of leaders that are killed or paused: until then they have to lead
+	hectic  = time.Second      // of leaders that may lose their term at any time
+)
 
 // stack is one of everything.
 type stack struct {
@@ -38,7 +42,7 @@ type stack struct {
 
 func newStack(t testing.TB) *stack {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 3*time.Minute)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 8*time.Minute)
 	t.Cleanup(cancel)
 	s := &stack{
 		t: t, ctx: ctx,
@@ -61,12 +65,12 @@ func (s *stack) program(name string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(s.ctx, filepath.Join(programs, name), args...)
 	cmd.Env = append(os.Environ(),
 		"GUARD_POSTGRES_UPSTREAM="+s.pg.URL("guard", "postgres"), "GUARD_POSTGRES_ADMIN="+s.pg.URL("postgres", "postgres"),
-		"GUARD_REDIS_UPSTREAM="+s.redis.URL(), "GUARD_ADMIT_TIMEOUT=5s")
+		"GUARD_REDIS_UPSTREAM="+s.redis.URL(), "GUARD_ADMIT_TIMEOUT=20s")
 	if s.unverified {
 		return cmd
 	}
 	cmd.Env = append(cmd.Env, "GUARD_COORDINATOR="+s.coordinator(),
-		"LEADER_COORDINATOR="+s.coordinator(), "LEADER_SESSION_TIMEOUT="+sessionTimeout.String())
+		"LEADER_COORDINATOR="+s.coordinator(), "LEADER_SESSION_TIMEOUT="+lasting.String())
 	return cmd
 }
 
@@ -84,7 +88,8 @@ func (s *stack) guard() *guard {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	g := &guard{s: s, pg: free(s.t), redis: free(s.t), page: free(s.t), log: log}
+	at := free(s.t, 3)
+	g := &guard{s: s, pg: at[0], redis: at[1], page: at[2], log: log}
 	s.t.Cleanup(func() {
 		g.signal(syscall.SIGCONT)
 		g.kill()
@@ -98,15 +103,20 @@ func (s *stack) guard() *guard {
 	return g
 }
 
-func free(t testing.TB) string {
+// free is addresses that stay free while a guard that was killed is away.
+func free(t testing.TB, n int) (addresses []string) {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	ports, err := servers.FreePorts(n)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer l.Close()
-	return l.Addr().String()
+	for _, port := range ports {
+		addresses = append(addresses, fmt.Sprintf("127.0.0.1:%d", port))
+	}
+	return addresses
 }
+
+const pollEvery = 5 * time.Millisecond
 
 // start starts the guard on its addresses and waits until it is ready.
 func (g *guard) start() {
@@ -138,6 +148,7 @@ func (g *guard) ready() {
 		if g.s.ctx.Err() != nil {
 			g.s.t.Fatal("the guard does not get ready")
 		}
+		time.Sleep(pollEvery)
 	}
 }
 
@@ -161,6 +172,7 @@ func awaitStopped(s *stack, pid int) {
 		if s.ctx.Err() != nil {
 			s.t.Fatal("the process does not stop")
 		}
+		time.Sleep(pollEvery)
 	}
 }
 
@@ -181,7 +193,7 @@ func (g *guard) kill() {
 // term wins a term in this process.
 func (s *stack) term(holder string) *fence.Term {
 	s.t.Helper()
-	co, err := zookeeper.Open(s.ctx, s.coordinator(), zookeeper.Options{SessionTimeout: sessionTimeout})
+	co, err := zookeeper.Open(s.ctx, s.coordinator(), zookeeper.Options{SessionTimeout: lasting})
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -205,7 +217,7 @@ func pgURL(address string, token fence.Token) string {
 }
 
 func (g *guard) postgres(token fence.Token) (*pgx.Conn, error) {
-	ctx, cancel := context.WithTimeout(g.s.ctx, 15*time.Second)
+	ctx, cancel := context.WithTimeout(g.s.ctx, 30*time.Second)
 	defer cancel()
 	c, err := pgx.Connect(ctx, pgURL(g.pg, token))
 	if err == nil {
@@ -227,7 +239,7 @@ func (g *guard) mustPostgres(token fence.Token) *pgx.Conn {
 func redisClient(address string, token fence.Token) *redis.Client {
 	return redis.NewClient(&redis.Options{
 		Addr: address, ClientName: fmt.Sprintf("fence.orders=%s", token), PoolSize: 1, MaxRetries: -1,
-		ReadTimeout: 15 * time.Second, ContextTimeoutEnabled: true,
+		DialTimeout: 30 * time.Second, ReadTimeout: 30 * time.Second, ContextTimeoutEnabled: true,
 	})
 }
 
@@ -292,7 +304,7 @@ func wantStale(t *testing.T, what string, err error) {
 // enrol stands for election behind the present leader and returns the number it waits with.
 func (s *stack) enrol(holder string) fence.Token {
 	s.t.Helper()
-	co, err := zookeeper.Open(s.ctx, s.coordinator(), zookeeper.Options{SessionTimeout: sessionTimeout})
+	co, err := zookeeper.Open(s.ctx, s.coordinator(), zookeeper.Options{SessionTimeout: lasting})
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -313,5 +325,6 @@ func (s *stack) enrol(holder string) fence.Token {
 				return c.Token
 			}
 		}
+		time.Sleep(pollEvery)
 	}
 }

@@ -22,7 +22,7 @@ type attempt struct{ What, Error string }
 // victim is a leader that leaves something of every kind open, is paused by the test, and goes on where it was.
 // It tells its token on the first line of its output, waits for a line on its input, and prints its attempts.
 func victim() int {
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 8*time.Minute)
 	defer cancel()
 	if err := victimise(ctx, os.Getenv("RINGFENCE_VICTIM"), os.Getenv("VICTIM_PG"), os.Getenv("VICTIM_REDIS")); err != nil {
 		fmt.Fprintln(os.Stderr, "victim:", err)
@@ -32,7 +32,7 @@ func victim() int {
 }
 
 func victimise(ctx context.Context, coordinator, pgAddress, redisAddress string) error {
-	co, err := zookeeper.Open(ctx, coordinator, zookeeper.Options{SessionTimeout: sessionTimeout})
+	co, err := zookeeper.Open(ctx, coordinator, zookeeper.Options{SessionTimeout: mortal})
 	if err != nil {
 		return err
 	}

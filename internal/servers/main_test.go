@@ -2,6 +2,7 @@ package servers
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"testing"
 	"time"
@@ -9,12 +10,31 @@ import (
 	"go.uber.org/goleak"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if err := leaked(code); err != nil {
+		fmt.Fprintln(os.Stderr, "goroutines left by the tests:", err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+// leaked looks for goroutines until all have ended, or for so long that they never will. A failed test leaves what it likes.
+func leaked(code int) (err error) {
+	if code != 0 {
+		return nil
+	}
+	for deadline := time.Now().Add(30 * time.Second); ; {
+		if err = goleak.Find(); err == nil || time.Now().After(deadline) {
+			return err
+		}
+	}
+}
 
 // limited is a context for one test, which must not hang.
 func limited(t *testing.T) context.Context {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	t.Cleanup(cancel)
 	return ctx
 }

@@ -2,6 +2,7 @@ package servers
 
 import (
 	"errors"
+	"runtime"
 	"testing"
 )
 
@@ -16,6 +17,21 @@ func TestFreePortsAreDistinct(t *testing.T) {
 			}
 			seen[port] = true
 		}
+	}
+}
+
+func TestNoOtherProcessIsGivenAPortWhoseServerIsDown(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("ports are kept on Linux only")
+	}
+	got, err := freePorts(1)
+	must(t, err)
+	if !bindable(got[0]) {
+		t.Fatal("somebody listens on it")
+	}
+	if l, err := reserve(got[0]); err == nil { // the name is the whole machine's
+		t.Error("it could be had again")
+		_ = l.Close()
 	}
 }
 

@@ -13,9 +13,11 @@ import (
 
 const (
 	startLimit = 60 * time.Second // for a start whose context has no earlier deadline
-	stopLimit  = 20 * time.Second // for an orderly stop, before the server is killed
+	stopLimit  = 60 * time.Second // for an orderly stop, before the server is killed: a slow disk takes long for a checkpoint
 	killLimit  = 20 * time.Second // for the kernel to end killed processes
 	pollEvery  = 10 * time.Millisecond
+
+	freezeLimit = 5 * time.Second // for the processes to stop before they are killed: one that forks meanwhile is missed
 )
 
 // ErrClosed is returned by Start, Pause and Resume after Close.
@@ -66,6 +68,9 @@ type spec struct {
 func (p *Process) Start(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, startLimit)
 	defer cancel()
+	if r := p.live(); r != nil {
+		r.settle()
+	}
 	r, err := p.launch()
 	if err != nil {
 		return fmt.Errorf("start %s: %w", p.spec.name, err)

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/ringfence/ringfence/internal/servers"
 )
@@ -31,7 +32,10 @@ func TestAProgramIsStartedAgainWithItsOwnEnvironmentAndOutput(t *testing.T) {
 			}()
 			return to, err
 		},
-		Exited: func(s *os.ProcessState) { codes <- s.ExitCode() },
+		Exited: func(s *os.ProcessState) {
+			codes <- s.ExitCode()
+			time.Sleep(50 * time.Millisecond) // the test starts it again meanwhile
+		},
 	})
 	if err != nil {
 		t.Fatal(err)

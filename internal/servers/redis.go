@@ -94,7 +94,8 @@ func ask(ctx context.Context, network, addr, request string) (string, error) {
 }
 
 // dial connects; connecting and all that is sent and read must be over within
-// two seconds and the context's deadline.
+// two seconds and the context's deadline: a ZooKeeper that starts lets some
+// requests go unanswered, and is asked again.
 func dial(ctx context.Context, network, addr string) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()

@@ -14,7 +14,8 @@ import (
 type running struct {
 	pid     int
 	logFrom int64         // where this run's log begins in the file
-	done    chan struct{} // closed when the program has exited and is reaped
+	reaped  chan struct{} // closed when the program has exited, before exited is told
+	done    chan struct{} // closed when exited was told, too
 	state   *os.ProcessState
 	exited  func(*os.ProcessState) // may be nil
 
@@ -36,10 +37,20 @@ func (r *running) supervise(cmd *exec.Cmd, started chan<- error) {
 	started <- nil
 	_ = cmd.Wait() // how it exited is in the state
 	r.state = cmd.ProcessState
+	close(r.reaped)
 	if r.exited != nil {
 		r.exited(r.state)
 	}
 	close(r.done)
+}
+
+// settle waits until exited was told of a program that has exited: who knows of its end from there may start it again.
+func (r *running) settle() {
+	select {
+	case <-r.reaped:
+		<-r.done
+	default:
+	}
 }
 
 func (r *running) ended() bool {
@@ -74,7 +85,7 @@ func (r *running) signal(sig syscall.Signal) {
 // and a postmaster that is not stopped first could fork one more meanwhile.
 func (r *running) kill() error {
 	defer r.release()
-	all, _ := r.freeze(time.Second) // best effort: a process deep in I/O stops late, but dies all the same
+	all, _ := r.freeze(freezeLimit) // best effort: a process deep in I/O stops late, but dies all the same
 	for _, m := range all {
 		_ = syscall.Kill(m.pid, syscall.SIGKILL)
 	}

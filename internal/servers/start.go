@@ -58,7 +58,7 @@ func (p *Process) spawn(argv []string) (*running, error) {
 		defer out.Close()
 		cmd.Stdout = out
 	}
-	r := &running{done: make(chan struct{}), logFrom: at, exited: p.spec.exited}
+	r := &running{reaped: make(chan struct{}), done: make(chan struct{}), logFrom: at, exited: p.spec.exited}
 	started := make(chan error)
 	go r.supervise(cmd, started)
 	if err := <-started; err != nil {

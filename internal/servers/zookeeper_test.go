@@ -100,19 +100,38 @@ func TestEnsembleOfThreeServesWithoutOne(t *testing.T) {
 
 func create(t *testing.T, addr, path string) {
 	t.Helper()
-	c := zkClient(t, addr)
-	defer c.Close()
-	_, err := c.Create(path, nil, 0, zk.WorldACL(zk.PermAll))
-	must(t, err)
+	patiently(t, addr, func(c *zk.Conn) error {
+		_, err := c.Create(path, nil, 0, zk.WorldACL(zk.PermAll))
+		if errors.Is(err, zk.ErrNodeExists) {
+			return nil // made by an attempt whose answer was lost
+		}
+		return err
+	})
 }
 
-func exists(t *testing.T, addr, path string) bool {
+func exists(t *testing.T, addr, path string) (found bool) {
 	t.Helper()
-	c := zkClient(t, addr)
-	defer c.Close()
-	_, err := c.Sync("/")
-	must(t, err)
-	ok, _, err := c.Exists(path)
-	must(t, err)
-	return ok
+	patiently(t, addr, func(c *zk.Conn) error {
+		_, err := c.Sync("/")
+		if err == nil {
+			found, _, err = c.Exists(path)
+		}
+		return err
+	})
+	return found
+}
+
+// patiently asks again where the connection was lost: an ensemble on a busy machine may elect another leader meanwhile.
+func patiently(t *testing.T, addr string, ask func(*zk.Conn) error) {
+	t.Helper()
+	eventually(t, "answer from "+addr, func() bool {
+		c := zkClient(t, addr)
+		defer c.Close()
+		err := ask(c)
+		if errors.Is(err, zk.ErrConnectionClosed) {
+			return false
+		}
+		must(t, err)
+		return true
+	})
 }

@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"os/signal"
 	"sync/atomic"
 	"syscall"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -42,18 +42,22 @@ type ending struct {
 // reach ends the process if this is its place.
 func (e *ending) reach(at boundary) {
 	if e.At == at && e.Step == e.begun {
+		e.Step = -1 // once
 		e.now()
 	}
 }
 
-// now does not return from SIGKILL; from SIGSTOP it returns once the process is continued.
+// now does not return from SIGKILL; from SIGSTOP it returns once the process is continued. The signal may take another
+// thread first, and this one goes no further meanwhile.
 func (e *ending) now() {
-	e.Step = -1 // once
+	continued := make(chan os.Signal, 1)
 	if e.Signal == syscall.SIGSTOP {
+		signal.Notify(continued, syscall.SIGCONT)
 		fmt.Println("stopping")
 	}
 	_ = syscall.Kill(os.Getpid(), e.Signal)
-	time.Sleep(50 * time.Millisecond) // the signal may take another thread first
+	<-continued
+	signal.Stop(continued)
 }
 
 // wire is a connection that may end the process once it has sent something.
@@ -80,6 +84,7 @@ func (e *ending) dial(ctx context.Context, network, address string) (net.Conn, e
 func (e *ending) arm() {
 	e.reach(beforePublish)
 	if e.At == duringCommit && e.Step == e.begun {
+		e.Step = -1 // here, not in now: that may be another goroutine's
 		e.pending.Store(int64(e.Sends))
 	}
 }

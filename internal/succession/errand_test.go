@@ -18,7 +18,7 @@ const (
 	taskName = checkpoint.Name("succession")
 	rounds   = 4
 
-	errandMost = 90 * time.Second
+	errandMost = 3 * time.Minute
 )
 
 // errand is what a child process is told.

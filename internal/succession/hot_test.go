@@ -65,12 +65,14 @@ func TestTenHotCopiesWhoseLeadersAreKilledEndTheTaskWithEachRowOnce(t *testing.T
 	var listening sync.WaitGroup
 	var mu sync.Mutex
 	var takeOvers []string
+	allStand := make(chan struct{}) // until then nobody is deposed: a candidate that comes and goes unseen is not counted
 	for n := range 10 {
 		e := end(r, syscall.SIGKILL)
 		e.Step += 3
 		if n == 9 {
 			e.At = "" // the last in the queue lives
 			enrolled(t, 9)
+			close(allStand)
 		}
 		w.kind = "hot"
 		l := w.start(e, false)
@@ -80,6 +82,11 @@ func TestTenHotCopiesWhoseLeadersAreKilledEndTheTaskWithEachRowOnce(t *testing.T
 				mu.Lock()
 				takeOvers = append(takeOvers, in.Text())
 				mu.Unlock()
+			}
+			select {
+			case <-allStand:
+			case <-t.Context().Done(): // the test has failed
+				return
 			}
 			if err := depose(l.cmd.Process.Pid); err != nil { // see succeed
 				t.Error(err)
@@ -118,7 +125,7 @@ func TestTenHotCopiesWhoseLeadersAreKilledEndTheTaskWithEachRowOnce(t *testing.T
 // enrolled waits until so many candidates, killed ones included, have stood for election.
 func enrolled(t *testing.T, n int) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Second) // less than a session: the killed stay
 	defer cancel()
 	co, err := zookeeper.Open(ctx, os.Getenv(coordination), zookeeper.Options{})
 	if err != nil {

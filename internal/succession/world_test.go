@@ -131,7 +131,7 @@ func (l *leader) stopped() bool {
 	if !strings.HasPrefix(line, "stopping") {
 		l.w.t.Fatalf("leader %s said %q", l.token, line)
 	}
-	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(time.Millisecond) {
 		if still(l.cmd.Process.Pid) {
 			return true
 		}

@@ -37,7 +37,7 @@ func FreshDatabase(t testing.TB, pg *servers.Postgres) string {
 }
 
 func execute(ctx context.Context, pg *servers.Postgres, sql string) error {
-	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute) // a slow disk takes long for a new database's files
 	defer cancel()
 	c, err := pgx.Connect(ctx, pg.URL("postgres", "postgres"))
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	startLimit = 90 * time.Second
+	startLimit = 3 * time.Minute
 	logLines   = 40 // of a server's log when its test fails
 )
 
