@@ -10,24 +10,10 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
+	"github.com/ringfence/ringfence/internal/servers/serverstest"
 )
 
-func TestMain(m *testing.M) {
-	code := m.Run()
-	err := goleak.Find()
-	for range 20 { // it has half a second of patience of its own
-		if err == nil {
-			break
-		}
-		err = goleak.Find()
-	}
-	if err != nil && code == 0 {
-		_, _ = os.Stderr.WriteString(err.Error())
-		code = 1
-	}
-	os.Exit(code)
-}
+func TestMain(m *testing.M) { os.Exit(serverstest.RunMain(m)) }
 
 func TestAPanicEndsItsOwnConnectionOnly(t *testing.T) {
 	s := serve(t, &fake{}, nil)

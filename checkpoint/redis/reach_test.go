@@ -3,10 +3,6 @@ package redis_test
 import (
 	"context"
 	"errors"
-	"io"
-	"net"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -17,71 +13,17 @@ import (
 	"github.com/ringfence/ringfence/store"
 )
 
-// wire relays connections to a server. Once cut is set the next answer is not passed on: its connection breaks instead.
-type wire struct {
-	net.Listener
-	cut atomic.Bool
-	all sync.WaitGroup
-}
-
-func newWire(t *testing.T, server string) *wire {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	w := &wire{Listener: l}
-	w.all.Go(func() {
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				return
-			}
-			s, err := net.Dial("tcp", server)
-			if err != nil {
-				_ = c.Close()
-				continue
-			}
-			w.all.Go(func() { w.down(c, s) })
-			w.all.Go(func() {
-				_, _ = io.Copy(s, c)
-				_ = s.Close()
-			})
-		}
-	})
-	t.Cleanup(func() {
-		_ = l.Close()
-		w.all.Wait()
-	})
-	return w
-}
-
-// down passes answers on.
-func (w *wire) down(client, server net.Conn) {
-	defer client.Close()
-	defer server.Close()
-	b := make([]byte, 64<<10)
-	for {
-		n, err := server.Read(b)
-		if err != nil || w.cut.CompareAndSwap(true, false) {
-			return
-		}
-		if _, err := client.Write(b[:n]); err != nil {
-			return
-		}
-	}
-}
-
 func TestALostAnswerIsUnknownToAPublishOnly(t *testing.T) {
 	b := newBench(t, serverstest.Redis(t, servers.RedisOptions{}))
 	c := b.lead(t, b.journal(t, redis.Options{}), "orders")
-	w := newWire(t, b.Addr())
+	w := serverstest.NewWire(t, b.Addr())
 	j, err := redis.Open(t.Context(), "redis://"+w.Addr().String()+"/0", redis.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(j.Close)
 	publish(t, j, c, 1)
-	w.cut.Store(true)
+	w.Cut.Store(true)
 	if err := j.Publish(t.Context(), c, version(2, c)); !errors.Is(err, checkpoint.ErrUnknown) || errors.Is(err, checkpoint.ErrTransient) {
 		t.Errorf("publish: %v", err)
 	}
@@ -89,7 +31,7 @@ func TestALostAnswerIsUnknownToAPublishOnly(t *testing.T) {
 	if err != nil || cp.Version != 2 {
 		t.Errorf("version %d is stored, want 2: %v", cp.Version, err)
 	}
-	w.cut.Store(true)
+	w.Cut.Store(true)
 	if _, same, err := j.Take(t.Context(), c, nightly, 2); same || !errors.Is(err, checkpoint.ErrTransient) || errors.Is(err, checkpoint.ErrUnknown) {
 		t.Errorf("take: same is %v, %v", same, err)
 	}

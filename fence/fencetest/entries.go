@@ -11,6 +11,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/leak"
 )
 
 func deposeTakesTheExactToken(t *testing.T, h Harness) {
@@ -135,13 +136,9 @@ func closeLeavesNoGoroutine(t *testing.T, h Harness) {
 			t.Error("Watch of a closed client ended without an error")
 		}
 	})
-	var left error
-	for end := time.Now().Add(patience); time.Now().Before(end); {
-		if left = goleak.Find(before); left == nil {
-			return
-		}
+	if err := leak.Find(before); err != nil {
+		t.Error(err)
 	}
-	t.Error(left)
 }
 
 func candidatesInOrder(t *testing.T, h Harness) {

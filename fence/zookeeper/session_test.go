@@ -15,6 +15,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/leak"
 	"github.com/ringfence/ringfence/internal/servers/serverstest"
 )
 
@@ -172,14 +173,8 @@ func TestCloseIsQuickAndLeavesNothing(t *testing.T) {
 	if err := <-waiting; !errors.Is(err, ErrClosed) {
 		t.Errorf("the waiting campaign returned %v", err)
 	}
-	var left error
-	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); {
-		if left = goleak.Find(before); left == nil {
-			break
-		}
-	}
-	if left != nil {
-		t.Error(left)
+	if err := leak.Find(before); err != nil {
+		t.Error(err)
 	}
 	eventually(t, "nobody is enrolled", func() bool { // the sessions would last longer by themselves
 		names, _, err := admin.Children("/closing/elections/orders")

@@ -30,7 +30,7 @@ const (
 // A package that is not listed fails the test, so that a new one is a decision.
 var allowed = map[string][]string{
 	"fence":                     {},
-	"fence/fencetest":           {"fence", "go.uber.org/goleak"},
+	"fence/fencetest":           {"fence", "internal/leak", "go.uber.org/goleak"},
 	"fence/zookeeper":           {"fence", zk},
 	"store":                     {"fence"},
 	"store/storetest":           {"fence", "fence/fencetest", "store"},
@@ -52,7 +52,8 @@ var allowed = map[string][]string{
 	"internal/logging": {"golang.org/x/term"},
 	"internal/servers": {pgx, redis, zk, "golang.org/x/sys", "golang.org/x/sync/errgroup"},
 	"internal/servers/serverstest": {
-		"internal/servers", "go.uber.org/goleak", pgx},
+		"internal/leak", "internal/servers", "go.uber.org/goleak", pgx},
+	"internal/leak":       {"go.uber.org/goleak"},
 	"internal/settings":   {"github.com/caarlos0/env/v11"},
 	"internal/taskfile":   {"fence", "checkpoint", "internal/settings", "go.yaml.in/yaml/v4"},
 	"internal/succession": {},
@@ -76,7 +77,7 @@ var allowed = map[string][]string{
 
 // testOnly must not reach a user's binary.
 var testOnly = []string{
-	"testing", "go.uber.org/goleak", module + "/internal/servers", module + "/fence/fencetest", module + "/store/storetest", module + "/guard/guardtest", module + "/checkpoint/checkpointtest",
+	"testing", "go.uber.org/goleak", module + "/internal/leak", module + "/internal/servers", module + "/fence/fencetest", module + "/store/storetest", module + "/guard/guardtest", module + "/checkpoint/checkpointtest",
 }
 
 type pkg struct {

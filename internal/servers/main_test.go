@@ -7,28 +7,18 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
+	"github.com/ringfence/ringfence/internal/leak"
 )
 
 func TestMain(m *testing.M) {
 	code := m.Run()
-	if err := leaked(code); err != nil {
-		fmt.Fprintln(os.Stderr, "goroutines left by the tests:", err)
-		code = 1
-	}
-	os.Exit(code)
-}
-
-// leaked looks for goroutines until all have ended, or for so long that they never will. A failed test leaves what it likes.
-func leaked(code int) (err error) {
-	if code != 0 {
-		return nil
-	}
-	for deadline := time.Now().Add(30 * time.Second); ; {
-		if err = goleak.Find(); err == nil || time.Now().After(deadline) {
-			return err
+	if code == 0 { // a failed test leaves what it likes
+		if err := leak.Find(); err != nil {
+			fmt.Fprintln(os.Stderr, "goroutines left by the tests:", err)
+			code = 1
 		}
 	}
+	os.Exit(code)
 }
 
 // limited is a context for one test, which must not hang.

@@ -6,9 +6,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
-	"time"
 
-	"go.uber.org/goleak"
+	"github.com/ringfence/ringfence/internal/leak"
 )
 
 // programs is where guard, leader and worker were built.
@@ -36,11 +35,7 @@ func TestMain(m *testing.M) {
 		if code != 0 {
 			return code // a failed test leaves what it likes
 		}
-		err = goleak.Find()
-		for end := time.Now().Add(awaitTime); err != nil && time.Now().Before(end); { // its own patience is half a second
-			err = goleak.Find()
-		}
-		if err != nil {
+		if err := leak.Find(); err != nil {
 			fmt.Fprintln(os.Stderr, "goroutines left by the tests:", err)
 			return 1
 		}

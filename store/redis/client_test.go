@@ -109,12 +109,12 @@ func TestADeposedTermsClientIsToldAndNeverLandsAgain(t *testing.T) {
 func TestATermsClientSendsNoCommandTwice(t *testing.T) {
 	b, addr := guarded(t)
 	term, _ := term(t, 5)
-	w := newWire(t, addr)
+	w := serverstest.NewWire(t, addr)
 	db := termClient(t, term, w.Addr().String(), func(o *driver.Options) { o.MaxRetries = 3 })
 	if err := db.Incr(t.Context(), "n").Err(); err != nil {
 		t.Fatal(err)
 	}
-	w.cut.Store(true)
+	w.Cut.Store(true)
 	if err := db.Incr(t.Context(), "n").Err(); err == nil || errors.Is(err, redis.ErrNotRun) {
 		t.Errorf("the answer was lost: %v", err)
 	}

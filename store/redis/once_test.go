@@ -3,10 +3,6 @@ package redis_test
 import (
 	"context"
 	"errors"
-	"io"
-	"net"
-	"sync"
-	"sync/atomic"
 	"testing"
 
 	driver "github.com/redis/go-redis/v9"
@@ -17,68 +13,11 @@ import (
 	"github.com/ringfence/ringfence/store/redis"
 )
 
-// wire relays connections to a server. Once cut is set the next answer is not passed on: its connection breaks instead.
-type wire struct {
-	net.Listener
-	server string
-	cut    atomic.Bool
-	all    sync.WaitGroup
-}
-
-func newWire(t *testing.T, server string) *wire {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	w := &wire{Listener: l, server: server}
-	w.all.Go(w.accept)
-	t.Cleanup(func() {
-		_ = l.Close()
-		w.all.Wait()
-	})
-	return w
-}
-
-func (w *wire) accept() {
-	for {
-		c, err := w.Accept()
-		if err != nil {
-			return
-		}
-		s, err := net.Dial("tcp", w.server)
-		if err != nil {
-			_ = c.Close()
-			continue
-		}
-		w.all.Go(func() { w.down(c, s) })
-		w.all.Go(func() {
-			_, _ = io.Copy(s, c)
-			_ = s.Close()
-		})
-	}
-}
-
-// down passes answers on.
-func (w *wire) down(client, server net.Conn) {
-	defer client.Close()
-	defer server.Close()
-	b := make([]byte, 64<<10)
-	for {
-		n, err := server.Read(b)
-		if err != nil || w.cut.CompareAndSwap(true, false) {
-			return
-		}
-		if _, err := client.Write(b[:n]); err != nil {
-			return
-		}
-	}
-}
-
 // A driver sends a command again when its answer is lost. Under a claim it does not, and the error says what is known.
 func TestACommandWhoseAnswerIsLostIsNotRunTwice(t *testing.T) {
 	b := open(t, serverstest.Redis(t, servers.RedisOptions{}))
 	b.raise(t, claim(5))
-	w := newWire(t, b.server.Addr())
+	w := serverstest.NewWire(t, b.server.Addr())
 	db := b.client(t, func(o *driver.Options) { o.Addr, o.MaxRetries = w.Addr().String(), 3 })
 	run := func() error {
 		_, err := redis.Run(t.Context(), db, claim(5), []any{"INCR", "n"})
@@ -87,7 +26,7 @@ func TestACommandWhoseAnswerIsLostIsNotRunTwice(t *testing.T) {
 	if err := run(); err != nil {
 		t.Fatal(err)
 	}
-	w.cut.Store(true)
+	w.Cut.Store(true)
 	if err := run(); !errors.Is(err, redis.ErrUnknown) || errors.Is(err, redis.ErrNotRun) {
 		t.Errorf("run: %v", err)
 	}
@@ -97,7 +36,7 @@ func TestACommandWhoseAnswerIsLostIsNotRunTwice(t *testing.T) {
 	if err := run(); err != nil { // on a new connection, so that the next answer is a command's
 		t.Fatal(err)
 	}
-	w.cut.Store(true)
+	w.Cut.Store(true)
 	if err := db.Incr(t.Context(), "plain").Err(); err != nil || b.do(t, "GET", "plain") != "2" {
 		t.Errorf("a plain command was run %v times: the wire does not do what this test needs (%v)", b.do(t, "GET", "plain"), err)
 	}
