@@ -99,11 +99,11 @@ func (s *stage) exec(ctx context.Context, role, database string, statements ...s
 }
 
 func (s *stage) startGuard(ctx context.Context, program string) (err error) {
-	ports, err := servers.FreePorts(2)
+	at, err := servers.FreeAddresses(2)
 	if err != nil {
 		return err
 	}
-	s.address, s.probe = fmt.Sprintf("127.0.0.1:%d", ports[0]), fmt.Sprintf("127.0.0.1:%d", ports[1])
+	s.address, s.probe = at[0], at[1]
 	s.guard = exec.Command(program, "serve")
 	s.guard.Env = []string{
 		"GUARD_POSTGRES_LISTEN=" + s.address, "GUARD_POSTGRES_UPSTREAM=" + s.pg.URL("guard", fenced),

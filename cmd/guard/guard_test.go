@@ -62,19 +62,10 @@ func (s *syncBuffer) String() string {
 	return s.b.String()
 }
 
-// freeAddress is one that nobody takes before the test does.
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	ports, err := servers.FreePorts(1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return fmt.Sprintf("127.0.0.1:%d", ports[0])
-}
-
 func serving(t *testing.T, env ...string) *running {
 	t.Helper()
-	r := &running{t: t, pg: freeAddress(t), page: freeAddress(t), exited: make(chan int, 1), log: &syncBuffer{}}
+	at := serverstest.FreeAddresses(t, 2)
+	r := &running{t: t, pg: at[0], page: at[1], exited: make(chan int, 1), log: &syncBuffer{}}
 	r.env = append(env, "GUARD_POSTGRES_LISTEN="+r.pg, "GUARD_HTTP_LISTEN="+r.page, "GUARD_DRAIN_TIMEOUT=5s")
 	ctx, stop := context.WithCancel(context.Background())
 	r.stop = stop
@@ -288,7 +279,7 @@ func TestACoordinatorThatWasRestored(t *testing.T) {
 	if pg, ok := errors.AsType[*pgconn.PgError](err); !ok || !strings.Contains(pg.Hint, "guard adopt --new-issuer orders") {
 		t.Errorf("it says %v", err)
 	}
-	dead := append(slices.Clone(env), "GUARD_POSTGRES_UPSTREAM=postgres://guard@"+freeAddress(t)+"/postgres")
+	dead := append(slices.Clone(env), "GUARD_POSTGRES_UPSTREAM=postgres://guard@"+serverstest.FreeAddresses(t, 1)[0]+"/postgres")
 	if code, out, errs := invoke(t, dead, "adopt", "--new-issuer", "orders"); code != exitError || out != "" || !strings.Contains(errs, "nothing was changed") {
 		t.Errorf("with a store that is down: exit %d: %s%s", code, out, errs)
 	}
@@ -369,7 +360,7 @@ func TestAShutdownTellsIdleSessionsAndEnds(t *testing.T) {
 func TestACoordinatorThatIsDownRefusesAndTheGuardStays(t *testing.T) {
 	_, env := fresh(t)
 	invoke(t, env, "install")
-	r := serving(t, append(env, "GUARD_COORDINATOR=zk://"+freeAddress(t), "GUARD_ADMIT_TIMEOUT=1s")...)
+	r := serving(t, append(env, "GUARD_COORDINATOR=zk://"+serverstest.FreeAddresses(t, 1)[0], "GUARD_ADMIT_TIMEOUT=1s")...)
 	r.ready(http.StatusOK) // the marks can be read
 	_, err := r.connect(1)
 	wantCode(t, err, "RF007")

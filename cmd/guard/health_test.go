@@ -4,6 +4,8 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+
+	"github.com/ringfence/ringfence/internal/servers/serverstest"
 )
 
 func TestHealthSaysWhatReadyzSays(t *testing.T) {
@@ -29,7 +31,7 @@ func TestHealthSaysWhatReadyzSays(t *testing.T) {
 }
 
 func TestHealthFailsWhereNobodyAnswers(t *testing.T) {
-	address := freeAddress(t)
+	address := serverstest.FreeAddresses(t, 1)[0]
 	env := []string{"GUARD_REDIS_UPSTREAM=redis://guard:s3cret@h/0", "GUARD_HTTP_LISTEN=" + address}
 	code, _, errs := invoke(t, env, "health")
 	if code != exitError || !strings.Contains(errs, "no guard answers") || !strings.Contains(errs, address) {

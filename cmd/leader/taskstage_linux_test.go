@@ -17,7 +17,6 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/ringfence/ringfence/checkpoint"
-	"github.com/ringfence/ringfence/internal/servers"
 	"github.com/ringfence/ringfence/internal/servers/serverstest"
 )
 
@@ -42,11 +41,7 @@ func newTaskStage(t *testing.T, program string, timeout time.Duration) *taskStag
 func (s *taskStage) guarded() {
 	s.t.Helper()
 	program := filepath.Join(filepath.Dir(s.program), "guard")
-	ports, err := servers.FreePorts(1)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	at := fmt.Sprintf("127.0.0.1:%d", ports[0])
+	at := serverstest.FreeAddresses(s.t, 1)[0]
 	g := &leader{trial: &trial{t: s.t, out: newScreen(), log: newScreen(), code: make(chan int, 1)}, cmd: exec.Command(program, "serve")}
 	g.cmd.Env = []string{
 		"GUARD_POSTGRES_LISTEN=" + at, "GUARD_POSTGRES_UPSTREAM=" + s.url("warden"), "GUARD_COORDINATOR=" + lookup(s.env, "LEADER_COORDINATOR"),

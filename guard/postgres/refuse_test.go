@@ -205,13 +205,10 @@ func TestASuperusersSessionIsNotAdmitted(t *testing.T) {
 }
 
 func TestAnUpstreamThatIsDownIsSaidSo(t *testing.T) {
-	free, err := servers.FreePorts(1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	nobody := serverstest.FreeAddresses(t, 1)[0]
 	pg := serverstest.SharedPostgres(t)
-	g := guardBefore(t, pg, "postgres", setup{control: fmt.Sprintf("postgres://guard_role@127.0.0.1:%d/postgres", free[0])})
-	_, err = g.dial(5)
+	g := guardBefore(t, pg, "postgres", setup{control: "postgres://guard_role@" + nobody + "/postgres"})
+	_, err := g.dial(5)
 	if pg := refusal(t, err, "57P03"); !strings.Contains(pg.Detail, "cannot reach Postgres") {
 		t.Errorf("the detail is %q", pg.Detail)
 	}

@@ -123,13 +123,11 @@ func (s *stage) environment() []string {
 }
 
 func (s *stage) startGuard(ctx context.Context) error {
-	ports, err := servers.FreePorts(3)
+	at, err := servers.FreeAddresses(3)
 	if err != nil {
 		return err
 	}
-	for i, address := range []*string{&s.guardPg, &s.guardRedis, &s.guard9} {
-		*address = fmt.Sprintf("127.0.0.1:%d", ports[i])
-	}
+	s.guardPg, s.guardRedis, s.guard9 = at[0], at[1], at[2]
 	if _, err := s.run(ctx, "install"); err != nil {
 		return err
 	}

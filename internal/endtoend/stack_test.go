@@ -88,7 +88,7 @@ func (s *stack) guard() *guard {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	at := free(s.t, 3)
+	at := serverstest.FreeAddresses(s.t, 3)
 	g := &guard{s: s, pg: at[0], redis: at[1], page: at[2], log: log}
 	s.t.Cleanup(func() {
 		g.signal(syscall.SIGCONT)
@@ -101,19 +101,6 @@ func (s *stack) guard() *guard {
 	})
 	g.start()
 	return g
-}
-
-// free is addresses that stay free while a guard that was killed is away.
-func free(t testing.TB, n int) (addresses []string) {
-	t.Helper()
-	ports, err := servers.FreePorts(n)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, port := range ports {
-		addresses = append(addresses, fmt.Sprintf("127.0.0.1:%d", port))
-	}
-	return addresses
 }
 
 const pollEvery = 5 * time.Millisecond

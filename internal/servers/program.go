@@ -51,3 +51,13 @@ func NewProgram(o ProgramOptions) (*Program, error) {
 // FreePorts returns n distinct loopback ports on which nobody listens now, and which no outgoing connection takes. This
 // process never hands one out twice.
 func FreePorts(n int) ([]int, error) { return freePorts(n) }
+
+// FreeAddresses is FreePorts as host:port.
+func FreeAddresses(n int) ([]string, error) {
+	ports, err := freePorts(n)
+	addresses := make([]string, 0, n)
+	for _, port := range ports {
+		addresses = append(addresses, hostPort(port))
+	}
+	return addresses, err
+}

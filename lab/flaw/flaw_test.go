@@ -4,12 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -62,16 +60,12 @@ type site struct {
 
 func newSite(t *testing.T, name flaw.Name) *site {
 	t.Helper()
-	ports, err := servers.FreePorts(3)
-	if err != nil {
-		t.Fatal(err)
-	}
-	at := func(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }
-	s := &site{t: t, pg: at(ports[0]), redis: at(ports[1]), log: filepath.Join(t.TempDir(), "guard.log")}
+	at := serverstest.FreeAddresses(t, 3)
+	s := &site{t: t, pg: at[0], redis: at[1], log: filepath.Join(t.TempDir(), "guard.log")}
 	pg, db := serverstest.Postgres(t, servers.PostgresOptions{}), serverstest.Redis(t, servers.RedisOptions{})
 	s.environment = []string{
 		"FLAW=" + string(name), "GUARD_DRAIN_TIMEOUT=1s",
-		"GUARD_POSTGRES_LISTEN=" + s.pg, "GUARD_REDIS_LISTEN=" + s.redis, "GUARD_HTTP_LISTEN=" + at(ports[2]),
+		"GUARD_POSTGRES_LISTEN=" + s.pg, "GUARD_REDIS_LISTEN=" + s.redis, "GUARD_HTTP_LISTEN=" + at[2],
 		"GUARD_POSTGRES_UPSTREAM=" + pg.URL("guard", "postgres"), "GUARD_REDIS_UPSTREAM=" + db.URL(),
 	}
 	s.install(pg)
@@ -79,14 +73,15 @@ func newSite(t *testing.T, name flaw.Name) *site {
 	if name == real {
 		command = []string{filepath.Join(dir, "guard"), "serve"}
 	}
-	s.guard, err = servers.NewProgram(servers.ProgramOptions{
+	guard, err := servers.NewProgram(servers.ProgramOptions{
 		Name: "guard", Command: command, Log: s.log,
 		Env:   func() []string { return s.environment },
-		Ready: func(ctx context.Context) error { return ready(ctx, "http://"+at(ports[2])+"/readyz") },
+		Ready: func(ctx context.Context) error { return ready(ctx, "http://"+at[2]+"/readyz") },
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
+	s.guard = guard
 	t.Cleanup(func() {
 		if t.Failed() {
 			t.Log(s.guard.LogTail(30))

@@ -5,11 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -45,12 +43,11 @@ func (s *System) startGuards(ctx context.Context) error {
 }
 
 func (s *System) newGuard(name string) (*servers.Program, error) {
-	ports, err := servers.FreePorts(3)
+	at, err := servers.FreeAddresses(3)
 	if err != nil {
 		return nil, err
 	}
-	at := func(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }
-	a := guardAddresses{at(ports[0]), at(ports[1]), at(ports[2])}
+	a := guardAddresses{at[0], at[1], at[2]}
 	s.guards[name] = a
 	coordinator, err := s.linkCoordinator(name)
 	if err != nil {

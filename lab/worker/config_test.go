@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ringfence/ringfence/internal/servers/serverstest"
 	"github.com/ringfence/ringfence/lab"
 	"github.com/ringfence/ringfence/lab/history"
 )
@@ -60,7 +61,7 @@ func TestLogLinesTellTheStory(t *testing.T) {
 func TestAWorkerIsWellOnceItHasReachedTheCoordinator(t *testing.T) {
 	s := newStage(t)
 	c := s.config("worker-1")
-	free := free(t, 2)
+	free := serverstest.FreeAddresses(t, 2)
 	c.HTTPListen, c.Coordinator = free[0], "zk://"+free[1]
 	ill := s.start(c)
 	s.await("it listens", func() bool {

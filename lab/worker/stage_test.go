@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -25,6 +24,7 @@ import (
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/fence/zookeeper"
 	"github.com/ringfence/ringfence/internal/servers"
+	"github.com/ringfence/ringfence/internal/servers/serverstest"
 	"github.com/ringfence/ringfence/lab"
 	"github.com/ringfence/ringfence/lab/history"
 )
@@ -161,9 +161,9 @@ func (s *stage) program(name string, args ...string) *exec.Cmd {
 
 func (s *stage) startGuard() {
 	s.t.Helper()
-	free := free(s.t, 3)
-	var page string
-	s.pg, s.rd, page = free[0], free[1], free[2]
+	at := serverstest.FreeAddresses(s.t, 3)
+	page := at[2]
+	s.pg, s.rd = at[0], at[1]
 	s.guard = s.program("guard", "serve")
 	s.guard.Env = append(s.guard.Env, "GUARD_POSTGRES_LISTEN="+s.pg, "GUARD_REDIS_LISTEN="+s.rd, "GUARD_HTTP_LISTEN="+page)
 	var log bytes.Buffer
@@ -184,19 +184,6 @@ func (s *stage) startGuard() {
 		}
 		return err == nil && answer.StatusCode == http.StatusOK
 	})
-}
-
-// free are addresses where nobody listens, and which no outgoing connection takes before they are used.
-func free(t *testing.T, n int) (all []string) {
-	t.Helper()
-	ports, err := servers.FreePorts(n)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, p := range ports {
-		all = append(all, net.JoinHostPort("127.0.0.1", strconv.Itoa(p)))
-	}
-	return all
 }
 
 // await polls until something is so.

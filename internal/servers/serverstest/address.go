@@ -1,0 +1,18 @@
+package serverstest
+
+import (
+	"testing"
+
+	"github.com/ringfence/ringfence/internal/servers"
+)
+
+// FreeAddresses are n addresses where nobody listens, for programs that the test starts, stops and starts again. Nobody else
+// takes them meanwhile.
+func FreeAddresses(t testing.TB, n int) []string {
+	t.Helper()
+	addresses, err := servers.FreeAddresses(n)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return addresses
+}
