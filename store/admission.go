@@ -84,9 +84,14 @@ func (a *Admission) Raise(ctx context.Context, c fence.Claim) error {
 	return a.asked(a.revoke(ctx, Session{}, c))
 }
 
+const reasonTime = 5 * time.Second
+
 // Ended tells why sessions under these claims were ended: the ErrStale refusal when a mark has passed one of them, and
-// nil when it was something else, such as an administrator, or when the store cannot say before ctx ends.
+// nil when it was something else, such as an administrator, or when the store cannot say within five seconds or before
+// ctx ends.
 func (a *Admission) Ended(ctx context.Context, claims []fence.Claim) error {
+	ctx, cancel := context.WithTimeout(ctx, reasonTime)
+	defer cancel()
 	var only []fence.Resource
 	for _, c := range claims {
 		if m, ok := a.seen.get(c.Resource); ok && m.Token.Compare(c.Token) > 0 {

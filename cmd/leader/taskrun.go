@@ -102,7 +102,7 @@ func (r *taskRun) look(journal checkpoint.Journal) (done bool, err error) {
 	return found[0].Status == checkpoint.Done, nil
 }
 
-// wait lets nothing begin before d has passed, nor while leadership is suspended. Its error is why ctx has ended.
+// wait lets nothing begin before d has passed, nor while leadership is suspended. Its error is why ctx or the term has ended.
 func (r *taskRun) wait(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -111,12 +111,7 @@ func (r *taskRun) wait(ctx context.Context, d time.Duration) error {
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
-	term := r.elector.term()
-	err := term.Wait(ctx)
-	if term.State() == fence.Lost {
-		<-ctx.Done() // it ends with the term, a moment later
-	}
-	return err
+	return r.elector.term().Wait(ctx)
 }
 
 // incumbent is an elector that remembers the last term it has won.

@@ -220,16 +220,11 @@ func (p *Protocol) ended(ctx context.Context, client net.Conn, d *down, end guar
 	return nil
 }
 
-// reasonTime bounds how long the store is asked why a session was ended.
-const reasonTime = 5 * time.Second
-
 func (p *Protocol) lastWord(ctx context.Context, client net.Conn, d *down, claims []fence.Claim) {
 	var why error
 	drained := ctx.Err() != nil
 	if !drained {
-		asking, cancel := context.WithTimeout(ctx, reasonTime)
-		defer cancel()
-		why = p.o.Admission.Ended(asking, claims)
+		why = p.o.Admission.Ended(ctx, claims)
 	}
 	_ = client.SetDeadline(time.Now().Add(2 * time.Second)) // the asking may have taken longer than that
 	switch {

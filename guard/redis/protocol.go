@@ -92,8 +92,6 @@ func (c *conn) relay(ctx context.Context, draining <-chan struct{}) error {
 // ended tells a client whose session was ended the reason, when a newer leader is the reason. Otherwise the connection
 // is closed without a word, as Redis does: an error would look like the answer to a command that may have run.
 func (c *conn) ended(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
-	defer cancel()
 	if why := c.p.o.Admission.Ended(ctx, c.claims); why != nil {
 		return c.last(why)
 	}
