@@ -38,7 +38,8 @@ type Admission struct {
 	Timeout   time.Duration // for one Admit as a whole
 	Notify    func(Event)   // may be nil; must not block
 
-	seen memory
+	seen     memory
+	verdicts verdicts
 }
 
 // Admit opens a session under all its claims, whose issuer it fills in itself. Only after it has returned nil may
@@ -54,9 +55,6 @@ func (a *Admission) Admit(ctx context.Context, s Session, claims []fence.Claim) 
 	defer cancel()
 
 	err := a.admit(ctx, s, claims)
-	if errors.Is(err, fence.ErrStale) {
-		err = a.setBack(ctx, err)
-	}
 	kind := Opened
 	if err != nil {
 		kind = Refused
@@ -70,18 +68,11 @@ func (a *Admission) Admit(ctx context.Context, s Session, claims []fence.Claim) 
 // Raise raises the mark to a claim and ends older sessions, without opening one: what a new leader does at a store that
 // it reaches round the guard. The claim carries its issuer. After an error the mark may or may not be raised.
 func (a *Admission) Raise(ctx context.Context, c fence.Claim) error {
-	before := Mark{Resource: c.Resource, Confirmed: true}
-	marks, err := a.Store.Marks(ctx, c.Resource)
-	if err != nil {
-		return a.asked(err)
+	err := a.raise(ctx, Session{}, c)
+	if err == nil {
+		err = a.revoke(ctx, Session{}, c)
 	}
-	for _, m := range marks {
-		before = m
-	}
-	if err := a.raise(ctx, c, before); err != nil {
-		return a.asked(err)
-	}
-	return a.asked(a.revoke(ctx, Session{}, c))
+	return a.explained(ctx, err)
 }
 
 const reasonTime = 5 * time.Second
@@ -92,106 +83,132 @@ const reasonTime = 5 * time.Second
 func (a *Admission) Ended(ctx context.Context, claims []fence.Claim) error {
 	ctx, cancel := context.WithTimeout(ctx, reasonTime)
 	defer cancel()
-	var only []fence.Resource
 	for _, c := range claims {
 		if m, ok := a.seen.get(c.Resource); ok && m.Token.Compare(c.Token) > 0 {
 			return Stale(c, m)
 		}
-		only = append(only, c.Resource)
 	}
-	marks, err := a.Store.Marks(ctx, only...)
-	if err != nil {
-		return nil
-	}
-	for _, m := range marks {
-		a.seen.learn(m)
-		for _, c := range claims {
-			if c.Resource == m.Resource && m.Token.Compare(c.Token) > 0 {
-				return Stale(c, m)
-			}
+	marks, _ := a.marks(ctx, claims)
+	for _, c := range claims {
+		if m, ok := marks[c.Resource]; ok && m.Token.Compare(c.Token) > 0 {
+			return Stale(c, m)
 		}
 	}
 	return nil
 }
 
+// admit asks the authority first, so that no claim of a deposed leader gets as far as the store, whatever became of the
+// mark there. A raise asks it once more.
 func (a *Admission) admit(ctx context.Context, s Session, claims []fence.Claim) error {
-	claims, err := a.issued(ctx, claims)
-	if err != nil {
+	if err := a.Known(ctx, claims); err != nil {
 		return err
 	}
+	claims, err := a.Authority.Verify(ctx, claims)
+	if err != nil {
+		return a.deposed(ctx, claims, err)
+	}
 	for {
-		if err := a.refuseKnown(claims); err != nil {
-			return err
-		}
 		st, err := a.Store.Register(ctx, s, claims)
 		a.seen.learn(st.Mark)
 		if err != nil {
-			return a.asked(err)
+			return a.explained(ctx, err)
 		}
 		switch st.Step {
 		case Admitted:
 			return nil
 		case MustRaise:
-			err = a.raise(ctx, st.Claim, st.Mark)
+			err = a.raise(ctx, s, st.Claim)
 		case MustRevoke:
 			err = a.revoke(ctx, s, st.Claim)
 		}
 		if err != nil {
-			return a.asked(err)
+			return a.explained(ctx, err)
 		}
 	}
 }
 
-// issued gives the claims their issuer.
-func (a *Admission) issued(ctx context.Context, claims []fence.Claim) ([]fence.Claim, error) {
-	is, err := a.Authority.Issuer(ctx)
-	if err != nil {
-		return nil, err
-	}
-	out := make([]fence.Claim, len(claims))
-	for i, c := range claims {
-		c.Issuer = is
-		out[i] = c
-	}
-	return out, nil
-}
-
-// refuseKnown refuses what this process has already seen a newer mark for. It spares the store a storm of retries, and
-// it holds when the store has lost that mark.
-func (a *Admission) refuseKnown(claims []fence.Claim) error {
-	for _, c := range claims {
-		if m, ok := a.seen.get(c.Resource); ok && m.Issuer == c.Issuer && c.Token.Compare(m.Token) < 0 {
-			return Stale(c, m)
-		}
-	}
-	return nil
-}
-
-// setBack looks whether a token that was refused as stale leads all the same. Then it is the coordinator that went back,
-// such as one that was restored from a backup, and its leader must not be told that it is deposed. It stays refused.
-func (a *Admission) setBack(ctx context.Context, stale error) error {
+// explained is an error of a step, with what authority and store together say of it.
+func (a *Admission) explained(ctx context.Context, err error) error {
+	err = a.asked(err)
 	var r *fence.Refusal
-	if !errors.As(stale, &r) || !a.Authority.Verifies() || !a.seen.mayAsk(r.Claim) {
-		return stale
+	switch {
+	case !errors.As(err, &r):
+		return err
+	case r.Reason == fence.Stale:
+		return a.wentBack(ctx, r)
+	case r.Reason == fence.NotLeader && r.Claim.Resource != "":
+		return a.deposed(ctx, []fence.Claim{r.Claim}, r)
 	}
-	m := Mark{Resource: r.Claim.Resource, Token: r.Mark}
-	if _, err := a.Authority.Confirm(ctx, r.Claim, m); err != nil {
-		return stale
-	}
-	return SetBack(r.Claim, m)
+	return err
 }
 
-func (a *Admission) raise(ctx context.Context, c fence.Claim, m Mark) error {
+// deposed says why claims are refused that the authority does not confirm. A mark above a token refuses it for good,
+// while the authority speaks of now only.
+func (a *Admission) deposed(ctx context.Context, claims []fence.Claim, refused error) error {
+	marks, _ := a.marks(ctx, claims)
+	for _, c := range claims {
+		m := marks[c.Resource]
+		switch {
+		case c.Issuer == "" || m.Issuer == "": // nobody could say whose token it is; or there is no mark
+
+		case m.Issuer != c.Issuer:
+			return Foreign(c, m)
+		case m.Token.Compare(c.Token) > 0:
+			return Stale(c, m)
+		default:
+			refused = met(refused, m)
+		}
+	}
+	return refused
+}
+
+// marks reads the marks of claims: of the store, or of this process's memory where the store has lost a higher one or
+// cannot be asked.
+func (a *Admission) marks(ctx context.Context, claims []fence.Claim) (map[fence.Resource]Mark, error) {
+	var only []fence.Resource
+	marks := make(map[fence.Resource]Mark)
+	for _, c := range claims {
+		only = append(only, c.Resource)
+	}
+	read, err := a.Store.Marks(ctx, only...)
+	for _, m := range read {
+		a.seen.learn(m)
+		marks[m.Resource] = m
+	}
+	for _, r := range only {
+		if m, ok := a.seen.over(r, marks[r]); ok {
+			marks[r] = m
+		}
+	}
+	return marks, err
+}
+
+// wentBack looks whether a token that the store refuses as stale still leads: then the coordinator was rolled back, such
+// as by a restore from a backup, and its leader must not be told that it is deposed. It stays refused.
+func (a *Admission) wentBack(ctx context.Context, stale *fence.Refusal) error {
+	if !a.Authority.Verifies() {
+		return stale
+	}
+	if _, deposed := a.Authority.Verify(ctx, []fence.Claim{stale.Claim}); deposed != nil {
+		return stale
+	}
+	return SetBack(stale.Claim, Mark{Resource: stale.Claim.Resource, Token: stale.Mark})
+}
+
+// raise lifts the mark, or confirms it, if the authority agrees at that time.
+func (a *Admission) raise(ctx context.Context, s Session, c fence.Claim) error {
 	start := time.Now()
-	if seen, ok := a.seen.get(c.Resource); ok && !m.Confirmed {
-		m = seen // the store may have lost the mark; this process has not
-		m.Confirmed = true
-	}
-	confirmed, err := a.Authority.Confirm(ctx, c, m)
-	if err != nil {
-		return err
-	}
-	before, err := a.Store.Raise(ctx, confirmed)
+	confirmed := c
+	before, err := a.Store.Raise(ctx, s, c, func(ctx context.Context, m Mark) (_ fence.Claim, err error) {
+		if seen, ok := a.seen.over(c.Resource, m); ok { // the store may have lost the mark; this process has not
+			if seen.Issuer == c.Issuer && seen.Token.Compare(c.Token) > 0 {
+				return c, Stale(c, seen)
+			}
+			m = seen
+		}
+		confirmed, err = a.Authority.Confirm(ctx, c, m)
+		return confirmed, err
+	})
 	if err != nil {
 		return err
 	}
@@ -201,7 +218,7 @@ func (a *Admission) raise(ctx context.Context, c fence.Claim, m Mark) error {
 
 func (a *Admission) revoke(ctx context.Context, s Session, c fence.Claim) error {
 	start := time.Now()
-	ended, err := a.Store.Revoke(ctx, c)
+	ended, err := a.Store.Revoke(ctx, s, c)
 	if ended > 0 || err == nil {
 		a.notify(Event{Kind: Revoked, Claim: c, Session: s, Ended: ended, Took: time.Since(start)})
 	}

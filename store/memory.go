@@ -2,7 +2,6 @@ package store
 
 import (
 	"sync"
-	"time"
 
 	"github.com/ringfence/ringfence/fence"
 )
@@ -12,38 +11,6 @@ import (
 type memory struct {
 	mu    sync.Mutex
 	marks map[fence.Resource]Mark
-	asked map[fence.Resource]asking
-}
-
-// asking is when the coordinator was last asked about a stale token, and about which.
-type asking struct {
-	token fence.Token
-	at    time.Time
-}
-
-const (
-	askAgain = 5 * time.Second       // about the same token
-	askNext  = 20 * time.Millisecond // about another one
-)
-
-// mayAsk is true so often that a storm of stale clients, which mostly have one token, does not reach the coordinator, and
-// that a leader is not told that it is deposed because an older one has just been.
-func (m *memory) mayAsk(c fence.Claim) bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	last, now := m.asked[c.Resource], time.Now()
-	wait := askNext
-	if last.token == c.Token {
-		wait = askAgain
-	}
-	if now.Sub(last.at) <= wait {
-		return false
-	}
-	if m.asked == nil {
-		m.asked = make(map[fence.Resource]asking)
-	}
-	m.asked[c.Resource] = asking{c.Token, now}
-	return true
 }
 
 func (m *memory) get(r fence.Resource) (Mark, bool) {
@@ -53,16 +20,33 @@ func (m *memory) get(r fence.Resource) (Mark, bool) {
 	return mark, ok
 }
 
-// learn keeps the newest mark; a mark of another issuer replaces, for an operator has adopted it. An unconfirmed mark
-// is not learned: it may be what is left of a higher one, and must not be taken for what this process has seen itself.
+// over returns what this process has seen of a resource when that counts more than what the store has now: the store's
+// mark is not confirmed, is lower, and no operator has adopted it since.
+func (m *memory) over(r fence.Resource, now Mark) (Mark, bool) {
+	seen, ok := m.get(r)
+	switch {
+	case !ok || now.Confirmed:
+		return Mark{}, false
+	case now.Token != 0 && (now.Issuer != seen.Issuer || now.Adoption != "" && now.Adoption != seen.Adoption):
+		return Mark{}, false
+	}
+	return seen, seen.Token.Compare(now.Token) >= 0
+}
+
+// learn keeps the newest mark. One of another issuer or adoption replaces it, for an operator has adopted the resource.
+// An unconfirmed mark is not learned: it may be what is left of a higher one, and must not be taken for what this process
+// has seen itself.
 func (m *memory) learn(mark Mark) {
-	if mark.Token == 0 || !mark.Confirmed {
+	if !mark.Confirmed {
 		return
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	old, ok := m.marks[mark.Resource]
-	if ok && old.Issuer == mark.Issuer && old.Token.Compare(mark.Token) >= 0 {
+	if ok && old.Issuer == mark.Issuer && old.Adoption == mark.Adoption && old.Token.Compare(mark.Token) >= 0 {
+		return
+	}
+	if !ok && mark.Token == 0 {
 		return
 	}
 	if m.marks == nil {

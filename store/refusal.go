@@ -1,6 +1,7 @@
 package store
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
@@ -64,6 +65,15 @@ func Unrevoked(c fence.Claim, detail string, cause error) error {
 		Detail:  detail,
 		Hint:    "the mark stays raised and nobody is admitted: end those sessions in the database, then try again with the same token",
 	}
+}
+
+// met adds the mark that a refused claim met.
+func met(err error, m Mark) error {
+	var r *fence.Refusal
+	if errors.As(err, &r) && r.Claim.Resource == m.Resource && r.Mark == 0 {
+		r.Mark = m.Token
+	}
+	return err
 }
 
 // SetupError is something an operator has to mend before a server can be guarded at all, such as a pooler in between or

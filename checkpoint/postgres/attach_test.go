@@ -81,22 +81,33 @@ func TestAnAttachedIdleConnectionOfADeposedLeaderIsEnded(t *testing.T) {
 	}
 }
 
-func TestATransactionThatOnlySaysThatItIsAttachedPublishesNothing(t *testing.T) {
+// A pooler may put another session in the place of the attached one. Its transaction enters when it publishes.
+func TestATransactionThatOnlySaysThatItIsAttachedEntersOrPublishesNothing(t *testing.T) {
 	d := installed(t)
 	j := d.journal(t, postgres.Options{})
 	raise(t, j, 1)
-	conn, err := pgx.Connect(t.Context(), d.url("app")) // what a pooler may put in the place of the attached session
+	conn, err := pgx.Connect(t.Context(), d.url("app"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer conn.Close(context.WithoutCancel(t.Context()))
-	tx, err := store.BeginAttached(t.Context(), conn, term(1).Claim(), pgx.TxOptions{})
-	if err != nil {
-		t.Fatal(err)
+	publish := func(version int) error {
+		tx, err := store.BeginAttached(t.Context(), conn, term(1).Claim(), pgx.TxOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err = tx.Exec(t.Context(), "select ringfence.publish('orders', 1, 'unverified', 'task', $1, '{}')", version); err == nil {
+			return tx.Commit(t.Context())
+		}
+		_ = tx.Rollback(t.Context())
+		return err
 	}
-	_, err = tx.Exec(t.Context(), "select ringfence.publish('orders', 1, 'unverified', 'task', 1, '{}')")
-	if err == nil || !strings.Contains(err.Error(), "2D000") {
-		t.Errorf("got %v", err)
+	if err := publish(1); err != nil {
+		t.Errorf("under the mark: %v", err)
+	}
+	raise(t, j, 2)
+	if err := publish(2); err == nil || !strings.Contains(err.Error(), "RF001") {
+		t.Errorf("under a newer mark: %v", err)
 	}
 }
 

@@ -47,8 +47,8 @@ func shuttingDown() *pgproto3.ErrorResponse {
 	return fatal(adminShutdown, "the guard is shutting down", "", "connect again, with the same token if this process still leads")
 }
 
-// send writes a server message to a client.
-func send(w io.Writer, m pgproto3.BackendMessage) error {
+// send writes a message.
+func send(w io.Writer, m pgproto3.Message) error {
 	b, err := m.Encode(nil)
 	if err != nil {
 		return err

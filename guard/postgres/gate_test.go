@@ -61,16 +61,20 @@ func (g *gate) Register(ctx context.Context, s store.Session, claims []fence.Cla
 	return st, err
 }
 
-func (g *gate) Raise(ctx context.Context, c fence.Claim) (store.Mark, error) {
+func (g *gate) Raise(ctx context.Context, newcomer store.Session, c fence.Claim, confirm store.Confirm) (store.Mark, error) {
 	g.point("before a raise")
-	m, err := g.Store.Raise(ctx, c)
+	m, err := g.Store.Raise(ctx, newcomer, c, func(ctx context.Context, m store.Mark) (fence.Claim, error) {
+		c, err := confirm(ctx, m)
+		g.point("after the confirmation of a raise")
+		return c, err
+	})
 	g.point("after a raise")
 	return m, err
 }
 
-func (g *gate) Revoke(ctx context.Context, c fence.Claim) (int, error) {
+func (g *gate) Revoke(ctx context.Context, newcomer store.Session, c fence.Claim) (int, error) {
 	g.point("before a revocation")
-	n, err := g.Store.Revoke(ctx, c)
+	n, err := g.Store.Revoke(ctx, newcomer, c)
 	g.point("after a revocation")
 	return n, err
 }

@@ -170,14 +170,6 @@ func (p *Protocol) open(ctx context.Context, l *login, s *startup, claims []fenc
 	return p.relay(ctx, l, claims, draining)
 }
 
-func (p *Protocol) identify(ctx context.Context, l *login, s *startup) (store.Session, error) {
-	ctx, cancel := context.WithTimeout(ctx, p.o.LoginTimeout)
-	defer cancel()
-	return p.o.Store.Identify(ctx, pgstore.Leg{
-		PID: l.pid, User: s.get("user"), Database: s.get("database"), Local: l.server.LocalAddr(),
-	})
-}
-
 // report tells of a claim that was refused before it came to admission.
 func (p *Protocol) report(err error, holder string) {
 	var r *fence.Refusal

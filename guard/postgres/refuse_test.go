@@ -92,6 +92,11 @@ func TestWithoutTheSchemaTheRefusalSaysWhatToRun(t *testing.T) {
 	if err := pgstore.Install(t.Context(), pg.URL("postgres", database), "guard_role"); err != nil {
 		t.Fatal(err)
 	}
+	_, err = g.dial(5) // the marks are lost, and nobody can be asked what they were
+	refusal(t, err, "RF007")
+	if _, err := g.store.Adopt(t.Context(), fence.Claim{Resource: "orders", Issuer: fence.Unverified}, "an operator"); err != nil {
+		t.Fatal(err)
+	}
 	g.open(5)
 	sql(t, pg.URL("postgres", database), "drop schema ringfence cascade") // under control connections that are open
 	_, err = g.dial(5)

@@ -30,7 +30,7 @@ func (a *apart) Register(ctx context.Context, _ store.Session, claims []fence.Cl
 }
 
 // Revoke ends nobody.
-func (a *apart) Revoke(context.Context, fence.Claim) (int, error) { return 0, nil }
+func (a *apart) Revoke(context.Context, store.Session, fence.Claim) (int, error) { return 0, nil }
 
 // compare is the right comparison of a claim with a mark.
 func compare(c fence.Claim, m store.Mark) (store.Standing, error) {

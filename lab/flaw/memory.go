@@ -54,24 +54,34 @@ func (m *memory) Register(_ context.Context, s store.Session, claims []fence.Cla
 }
 
 // Raise is store.Store's.
-func (m *memory) Raise(_ context.Context, c fence.Claim) (store.Mark, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	before, ok := m.marks[c.Resource]
-	if !ok {
-		before = store.Mark{Resource: c.Resource, Confirmed: true}
+func (m *memory) Raise(ctx context.Context, _ store.Session, c fence.Claim, confirm store.Confirm) (store.Mark, error) {
+	c, err := confirm(ctx, m.mark(c.Resource))
+	if err != nil {
+		return store.Mark{}, err
 	}
+	before := m.mark(c.Resource)
 	if _, err := compare(c, before); err != nil {
 		return before, err
 	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	m.marks[c.Resource] = store.Mark{
 		Resource: c.Resource, Token: c.Token, Issuer: c.Issuer, Holder: c.Holder, Raised: time.Now(), Confirmed: true,
 	}
 	return before, nil
 }
 
+func (m *memory) mark(r fence.Resource) store.Mark {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if mark, ok := m.marks[r]; ok {
+		return mark
+	}
+	return store.Mark{Resource: r, Confirmed: true}
+}
+
 // Revoke is store.Store's.
-func (m *memory) Revoke(ctx context.Context, c fence.Claim) (int, error) {
+func (m *memory) Revoke(ctx context.Context, _ store.Session, c fence.Claim) (int, error) {
 	m.mu.Lock()
 	_, err := compare(c, m.marks[c.Resource])
 	others := m.others(c)

@@ -30,8 +30,8 @@ func (o *observer) Register(ctx context.Context, s store.Session, claims []fence
 }
 
 // Raise raises, and does not mind if it could not.
-func (o *observer) Raise(ctx context.Context, c fence.Claim) (store.Mark, error) {
-	before, err := o.forgetful.Raise(ctx, c)
+func (o *observer) Raise(ctx context.Context, newcomer store.Session, c fence.Claim, confirm store.Confirm) (store.Mark, error) {
+	before, err := o.forgetful.Raise(ctx, newcomer, c, confirm)
 	if refused(err) != nil {
 		err = nil
 	}
@@ -39,4 +39,4 @@ func (o *observer) Raise(ctx context.Context, c fence.Claim) (store.Mark, error)
 }
 
 // Revoke ends nobody.
-func (o *observer) Revoke(context.Context, fence.Claim) (int, error) { return 0, nil }
+func (o *observer) Revoke(context.Context, store.Session, fence.Claim) (int, error) { return 0, nil }

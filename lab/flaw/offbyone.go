@@ -40,8 +40,8 @@ func (r *refuser) Register(ctx context.Context, s store.Session, claims []fence.
 }
 
 // Raise is the real one.
-func (r *refuser) Raise(ctx context.Context, c fence.Claim) (store.Mark, error) {
-	before, err := r.Store.Raise(ctx, c)
+func (r *refuser) Raise(ctx context.Context, newcomer store.Session, c fence.Claim, confirm store.Confirm) (store.Mark, error) {
+	before, err := r.Store.Raise(ctx, newcomer, c, confirm)
 	if err == nil {
 		r.mu.Lock()
 		defer r.mu.Unlock()
@@ -90,8 +90,8 @@ func (l *lenient) Register(ctx context.Context, s store.Session, claims []fence.
 }
 
 // Raise is the real one.
-func (l *lenient) Raise(ctx context.Context, c fence.Claim) (store.Mark, error) {
-	before, err := l.forgetful.Raise(ctx, c)
+func (l *lenient) Raise(ctx context.Context, newcomer store.Session, c fence.Claim, confirm store.Confirm) (store.Mark, error) {
+	before, err := l.forgetful.Raise(ctx, newcomer, c, confirm)
 	if err == nil && before.Token != c.Token {
 		l.mu.Lock()
 		defer l.mu.Unlock()

@@ -30,19 +30,39 @@ func Store(name Name, real store.Store, end End, log *slog.Logger) (store.Store,
 	return nil, fmt.Errorf("%q is no flaw of the guard: there are %v", name, []Name{Observe, Apart, Memory, RefuseSame, AdmitLast})
 }
 
-// Authority is who may raise marks in a guard with this flaw, where that is not the real one's matter alone.
+// Authority is who may raise marks in a guard with this flaw, where that is not the real one's matter alone. A guard that
+// asks the coordinator at each admission has a second barrier, which would hide a flaw of the first: the mark.
 func Authority(name Name, real store.Authority) store.Authority {
 	switch name {
 	case Observe:
-		return anybody{real}
+		return anybody{unasked{real}}
+	case Apart, AdmitLast:
+		return unasked{real}
 	case Memory:
 		return store.Unverified{}
 	}
 	return real
 }
 
+// unasked lets the mark alone decide who is admitted. A raise is the real authority's.
+type unasked struct{ store.Authority }
+
+// Verify agrees.
+func (u unasked) Verify(ctx context.Context, claims []fence.Claim) ([]fence.Claim, error) {
+	is, err := u.Issuer(ctx)
+	all := make([]fence.Claim, len(claims))
+	for i, c := range claims {
+		c.Issuer = is
+		all[i] = c
+	}
+	return all, err
+}
+
+// Verifies is false: a token that Verify agrees to may not lead.
+func (u unasked) Verifies() bool { return false }
+
 // anybody lets every token raise; what the real authority knows better it adds.
-type anybody struct{ store.Authority }
+type anybody struct{ unasked }
 
 // Confirm agrees.
 func (a anybody) Confirm(ctx context.Context, c fence.Claim, m store.Mark) (fence.Claim, error) {

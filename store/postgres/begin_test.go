@@ -51,7 +51,7 @@ func TestBeginWorksOnEveryKindOfConnectionAndSpoilsNoneThatIsRefused(t *testing.
 		if err := tx.QueryRow(t.Context(), "select current_setting('transaction_isolation'), pg_backend_pid()::text").Scan(&level, &pid); err != nil || level != "serializable" {
 			t.Errorf("%s: it runs at %s: %v", name, level, err)
 		}
-		if inside := d.list(t, "select unnest(pids)::text from ringfence.inside('orders', 0, '')"); len(inside) != 1 || inside[0] != pid {
+		if inside := d.list(t, "select pid::text from pg_locks where relation = 'ringfence.entered'::regclass and mode = 'AccessShareLock'"); len(inside) != 1 || inside[0] != pid {
 			t.Errorf("%s: inside are %s", name, inside)
 		}
 		if err := tx.Commit(t.Context()); err != nil {
@@ -66,9 +66,9 @@ func TestBeginWorksOnEveryKindOfConnectionAndSpoilsNoneThatIsRefused(t *testing.
 func TestBeginLeavesNothingBehindWhenItsContextEnds(t *testing.T) {
 	d := led(t)
 	c := d.lead(t, d.next())
-	porter := d.connect(t, "app")
+	porter := d.connect(t, "postgres")
 	must(t, porter, "begin")
-	must(t, porter, "select pg_advisory_xact_lock(hashtextextended('ringfence orders', 0))")
+	must(t, porter, "lock table ringfence.entered in access exclusive mode")
 	conn, begun := d.connect(t, "app"), make(chan error, 1)
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() {

@@ -110,7 +110,7 @@ type client struct {
 func connect(t testing.TB, d database, s *Store) storetest.Conn {
 	t.Helper()
 	c := d.connect(t, "app")
-	sess, err := s.Identify(t.Context(), Leg{PID: c.PgConn().PID(), User: "app", Database: d.name, Local: c.PgConn().Conn().LocalAddr()})
+	sess, err := identify(t.Context(), c)
 	if err != nil {
 		t.Fatal(err)
 	}

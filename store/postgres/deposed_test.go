@@ -134,7 +134,7 @@ func TestASuperusersTransactionKeepsTheNewLeaderOutAndIsNamed(t *testing.T) {
 	d := led(t)
 	old, newer := d.lead(t, d.next()), d.next()
 	tx := d.transact(t, d.connect(t, "postgres"), old, pgx.TxOptions{})
-	if err := raise(t.Context(), d.s, newer); !errors.Is(err, fence.ErrUnrevoked) || !strings.Contains(err.Error(), "role postgres") {
+	if err := takeOver(t.Context(), d.s, newer); !errors.Is(err, fence.ErrUnrevoked) || !strings.Contains(err.Error(), "role postgres") {
 		t.Errorf("got %v", err)
 	}
 	d.outside(t, newer, fence.ErrNotLeader)

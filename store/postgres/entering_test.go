@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/store"
 )
 
 var levels = []pgx.TxIsoLevel{pgx.ReadUncommitted, pgx.ReadCommitted, pgx.RepeatableRead, pgx.Serializable}
@@ -44,20 +45,20 @@ func (r *realm) next() fence.Claim {
 // lead makes a claim the mark and lets its transactions in; it fails the test when that takes long.
 func (r *realm) lead(t testing.TB, c fence.Claim) fence.Claim {
 	t.Helper()
-	if err := raise(t.Context(), r.s, c); err != nil {
+	if err := takeOver(t.Context(), r.s, c); err != nil {
 		t.Fatal(err)
 	}
 	return c
 }
 
-// raise is what a new leader does that has no guard.
-func raise(ctx context.Context, s *Store, c fence.Claim) error {
+// takeOver is what a new leader does that has no guard.
+func takeOver(ctx context.Context, s *Store, c fence.Claim) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 20*time.Second)
 	defer cancel()
-	if _, err := s.Raise(ctx, c); err != nil {
+	if _, err := raiseTo(ctx, s, c); err != nil {
 		return err
 	}
-	_, err := s.Revoke(ctx, c)
+	_, err := s.Revoke(ctx, store.Session{}, c)
 	return err
 }
 
@@ -150,17 +151,17 @@ func TestATransactionThatBeganBeforeARaiseCannotEnterAfterIt(t *testing.T) {
 	}
 }
 
-// The one moment that matters is between the first look and the lock. Somebody who holds the lock the other way stretches it.
+// The one moment that matters is between the first look and the locks. A superuser who locks their table stretches it.
 func TestATransactionThatWaitedAtTheEntranceSeesTheRaiseThatCameMeanwhile(t *testing.T) {
 	d := led(t)
-	porter := d.connect(t, "app")
+	porter := d.connect(t, "postgres")
 	for _, level := range levels {
 		old := d.lead(t, d.next())
 		must(t, porter, "begin")
-		must(t, porter, "select pg_advisory_xact_lock(hashtextextended('ringfence orders', 0))")
+		must(t, porter, "lock table ringfence.entered in access exclusive mode")
 		begun := d.begins(t, old, level)
 		d.waits(t, "ringfence.enter", begun)
-		if _, err := d.s.Raise(t.Context(), d.next()); err != nil {
+		if _, err := raiseTo(t.Context(), d.s, d.next()); err != nil {
 			t.Fatal(err)
 		}
 		must(t, porter, "rollback")
@@ -187,7 +188,7 @@ func (d database) raising(t *testing.T, c fence.Claim) *pgx.Conn {
 	t.Helper()
 	conn := d.connect(t, guardRole)
 	must(t, conn, "begin")
-	must(t, conn, "select ringfence.raise($1, $2, $3, 'host')", c.Resource, int64(c.Token), c.Issuer)
+	must(t, conn, "select ringfence.raise($1, $2, $3, 'host', (select basis from ringfence.look($1)))", c.Resource, int64(c.Token), c.Issuer)
 	return conn
 }
 
@@ -243,7 +244,7 @@ func TestATransactionCannotPassFromOneTermToTheNext(t *testing.T) {
 	for _, level := range levels {
 		old, newer := d.lead(t, d.next()), d.next()
 		_, tx := d.enters(t, old, at(level))
-		if _, err := d.s.Raise(t.Context(), newer); err != nil {
+		if _, err := raiseTo(t.Context(), d.s, newer); err != nil {
 			t.Fatal(err)
 		}
 		inner, err := tx.Begin(t.Context())

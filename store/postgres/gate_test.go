@@ -16,7 +16,7 @@ import (
 func (r *realm) admitted(t *testing.T, c fence.Claim) (*pgx.Conn, store.Step) {
 	t.Helper()
 	conn := r.connect(t, "app")
-	sess, err := r.s.Identify(t.Context(), Leg{PID: conn.PgConn().PID(), User: "app", Database: r.name, Local: conn.PgConn().Conn().LocalAddr()})
+	sess, err := identify(t.Context(), conn)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,14 +42,14 @@ func (d database) outside(t *testing.T, c fence.Claim, why error) {
 // look is one look of a revocation that tells nobody to end.
 func (d database) look(t *testing.T, c fence.Claim) {
 	t.Helper()
-	must(t, d.connect(t, guardRole), "select ringfence.revoke($1, $2, $3, false)", c.Resource, int64(c.Token), c.Issuer)
+	must(t, d.connect(t, guardRole), "select ringfence.revoke($1, $2, $3, false, 0)", c.Resource, int64(c.Token), c.Issuer)
 }
 
 func TestANewLeaderIsKeptOutUntilOlderTransactionsAreGone(t *testing.T) {
 	d := led(t)
 	old, newer := d.lead(t, d.next()), d.next()
 	_, tx := d.enters(t, old, pgx.TxOptions{})
-	if _, err := d.s.Raise(t.Context(), newer); err != nil {
+	if _, err := raiseTo(t.Context(), d.s, newer); err != nil {
 		t.Fatal(err)
 	}
 	d.outside(t, newer, fence.ErrNotLeader)
@@ -76,7 +76,7 @@ func TestASessionOfAnOlderTokenKeepsNewerTransactionsOut(t *testing.T) {
 	if step != store.Admitted {
 		t.Fatalf("step %v", step)
 	}
-	if _, err := d.s.Raise(t.Context(), newer); err != nil {
+	if _, err := raiseTo(t.Context(), d.s, newer); err != nil {
 		t.Fatal(err)
 	}
 	d.outside(t, newer, fence.ErrNotLeader)
@@ -120,7 +120,7 @@ func TestOnlyTheMarksOwnTokenAndIssuerEnterWhereItWasRaised(t *testing.T) {
 	if _, err := d.connect(t, "app").Exec(t.Context(), "select ringfence.enter('orders', 1, null)"); err == nil {
 		t.Error("a claim without an issuer has entered")
 	}
-	d.sql(t, "update ringfence.mark set server = 'another'; update ringfence.gate set server = 'another'") // a failover
+	d.sql(t, "update ringfence.mark set run = 'another'; update ringfence.gate set run = 'another'") // a failover
 	d.outside(t, c, fence.ErrNotLeader)
 	d.lead(t, c)
 	d.enters(t, c, pgx.TxOptions{})
@@ -168,10 +168,10 @@ func TestTheGateIsWrittenAndNeverLocked(t *testing.T) {
 	_ = session.Close(t.Context())
 	d.sql(t, "delete from ringfence.session") // nothing below is to wait for anything but the gate
 	c = d.next()
-	if _, err := d.s.Raise(t.Context(), c); err != nil {
+	if _, err := raiseTo(t.Context(), d.s, c); err != nil {
 		t.Fatal(err)
 	}
-	const revoke = "select ringfence.revoke('orders', $1, 'zk:a', true)"
+	const revoke = "select ringfence.revoke('orders', $1, 'zk:a', true, 0)"
 	first, second, revoked := d.connect(t, guardRole), d.connect(t, guardRole), make(chan error, 1)
 	must(t, first, "begin")
 	must(t, first, revoke, int64(c.Token))
@@ -192,7 +192,7 @@ func TestAStaleRevocationEndsNoNewerTransaction(t *testing.T) {
 	d := led(t)
 	old, newer := d.lead(t, d.next()), d.lead(t, d.next())
 	_, tx := d.enters(t, newer, pgx.TxOptions{})
-	if _, err := d.s.Revoke(t.Context(), old); !errors.Is(err, fence.ErrStale) {
+	if _, err := d.s.Revoke(t.Context(), store.Session{}, old); !errors.Is(err, fence.ErrStale) {
 		t.Errorf("got %v", err)
 	}
 	if err := tx.Commit(t.Context()); err != nil {
@@ -204,12 +204,12 @@ func TestAStaleRevocationEndsNoNewerTransaction(t *testing.T) {
 func TestARevocationThatWasOvertakenOpensNothing(t *testing.T) {
 	d := led(t)
 	c, newer := d.next(), d.next()
-	if _, err := d.s.Raise(t.Context(), c); err != nil {
+	if _, err := raiseTo(t.Context(), d.s, c); err != nil {
 		t.Fatal(err)
 	}
 	raising, revoked := d.raising(t, newer), make(chan error, 1)
 	go func() {
-		_, err := d.s.Revoke(context.WithoutCancel(t.Context()), c)
+		_, err := d.s.Revoke(context.WithoutCancel(t.Context()), store.Session{}, c)
 		revoked <- err
 	}()
 	d.waits(t, "ringfence.revoke", revoked)
@@ -224,16 +224,16 @@ func TestARevocationThatWasOvertakenDoesNotSayThatNobodyIsLeft(t *testing.T) {
 	d := led(t)
 	old, c := d.lead(t, d.next()), d.next()
 	session, _ := d.admitted(t, old)
-	if _, err := d.s.Raise(t.Context(), c); err != nil {
+	if _, err := raiseTo(t.Context(), d.s, c); err != nil {
 		t.Fatal(err)
 	}
 	err := d.busy(t, "ringfence.revoke",
 		func() error {
-			_, err := d.s.Revoke(context.WithoutCancel(t.Context()), c)
+			_, err := d.s.Revoke(context.WithoutCancel(t.Context()), store.Session{}, c)
 			return err
 		},
 		func(*pgx.Conn) {
-			if _, err := d.s.Raise(t.Context(), d.next()); err != nil {
+			if _, err := raiseTo(t.Context(), d.s, d.next()); err != nil {
 				t.Fatal(err)
 			}
 		})
@@ -249,12 +249,12 @@ func TestARevocationThatLookedTooEarlyOpensNothing(t *testing.T) {
 	old, newer := d.lead(t, d.next()), d.next()
 	err := d.busy(t, "ringfence.revoke",
 		func() error {
-			_, err := d.s.Revoke(context.WithoutCancel(t.Context()), newer)
+			_, err := d.s.Revoke(context.WithoutCancel(t.Context()), store.Session{}, newer)
 			return err
 		},
 		func(*pgx.Conn) {
 			d.enters(t, old, pgx.TxOptions{})
-			if _, err := d.s.Raise(t.Context(), newer); err != nil {
+			if _, err := raiseTo(t.Context(), d.s, newer); err != nil {
 				t.Fatal(err)
 			}
 		})
@@ -264,16 +264,20 @@ func TestARevocationThatLookedTooEarlyOpensNothing(t *testing.T) {
 	d.outside(t, newer, fence.ErrNotLeader)
 }
 
-// The shared lock's key is split over two columns of pg_locks.
-func TestATransactionIsFoundInsideWhateverItsResourcesHashIs(t *testing.T) {
+func TestATransactionIsFoundInsideOnceItsMarkWasRaised(t *testing.T) {
 	d := led(t)
 	for _, name := range []fence.Resource{"a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l", "a_longer_name_with_all_that_48_characters_allow1"} {
 		c := d.next()
 		c.Resource = name
 		d.lead(t, c)
 		conn, _ := d.enters(t, c, pgx.TxOptions{})
+		newer := d.next()
+		newer.Resource = name
+		if _, err := raiseTo(t.Context(), d.s, newer); err != nil {
+			t.Fatal(err)
+		}
 		var pids []uint32
-		if err := d.connect(t, guardRole).QueryRow(t.Context(), "select pids from ringfence.inside($1, 0, '')", name).Scan(&pids); err != nil {
+		if err := d.connect(t, guardRole).QueryRow(t.Context(), "select pids from ringfence.inside($1)", name).Scan(&pids); err != nil {
 			t.Fatal(err)
 		}
 		if len(pids) != 1 || pids[0] != conn.PgConn().PID() {

@@ -101,7 +101,7 @@ func (r *realm) admission() *store.Admission {
 
 // admit makes a connection a session under a claim, as a guard does.
 func (r *realm) admit(ctx context.Context, conn *pgx.Conn, c fence.Claim) error {
-	sess, err := r.s.Identify(ctx, Leg{PID: conn.PgConn().PID(), User: "app", Database: r.name, Local: conn.PgConn().Conn().LocalAddr()})
+	sess, err := identify(ctx, conn)
 	if err != nil {
 		return err
 	}

@@ -29,7 +29,7 @@ func TestARaiseIsDurableWhateverTheDefaultsAre(t *testing.T) {
 	} {
 		c := d.connect(t, guardRole)
 		for _, call := range []string{
-			"select * from ringfence.raise('orders', 5, 'zk:a', 'host')", "select * from ringfence.adopt('stock', 5, 'zk:a', 'host', 'me')",
+			"select * from ringfence.raise('orders', 5, 'zk:a', 'host', (select basis from ringfence.look('orders')))", "select * from ringfence.adopt('stock', 5, 'zk:a', 'host', 'me')",
 		} {
 			must(t, c, "set synchronous_commit = "+setting)
 			must(t, c, "begin")
@@ -51,8 +51,8 @@ func TestTheFunctionsRefuseToRunWhereTheyWouldSeeAnOldMark(t *testing.T) {
 	c := d.connect(t, guardRole)
 	for _, level := range []string{"repeatable read", "serializable"} {
 		for _, call := range []string{
-			"select ringfence.register(1, now(), '{orders}', '{5}', 'zk:a')", "select ringfence.raise('orders', 5, 'zk:a', 'host')",
-			"select ringfence.revoke('orders', 5, 'zk:a', true)", "select ringfence.adopt('orders', 5, 'zk:a', 'host', 'me')", "select ringfence.sweep()",
+			"select ringfence.register(1, now(), ringfence.run(), '{orders}', '{5}', 'zk:a')", "select ringfence.raise('orders', 5, 'zk:a', 'host', (select basis from ringfence.look('orders')))",
+			"select ringfence.revoke('orders', 5, 'zk:a', true, 0)", "select ringfence.adopt('orders', 5, 'zk:a', 'host', 'me')", "select ringfence.sweep()",
 		} {
 			must(t, c, "begin isolation level "+level)
 			if _, err := c.Exec(t.Context(), call); err == nil || !strings.Contains(err.Error(), "READ COMMITTED") {
@@ -62,7 +62,7 @@ func TestTheFunctionsRefuseToRunWhereTheyWouldSeeAnOldMark(t *testing.T) {
 		}
 	}
 	d.sql(t, "alter database "+d.name+" set default_transaction_isolation = 'serializable'; alter database "+d.name+" set default_transaction_read_only = on")
-	if _, err := d.open(t, Options{}).Raise(t.Context(), claimed(5)); err != nil {
+	if _, err := raiseTo(t.Context(), d.open(t, Options{}), claimed(5)); err != nil {
 		t.Errorf("defaults of the database change what the store does: %v", err)
 	}
 }
@@ -72,19 +72,19 @@ func TestTheFunctionsRefuseToRunWhereTheyWouldSeeAnOldMark(t *testing.T) {
 func TestARaiseWaitsForARegistrationThatHasChecked(t *testing.T) {
 	d := installed(t)
 	s := d.open(t, Options{})
-	if _, err := s.Raise(t.Context(), claimed(5)); err != nil {
+	if _, err := raiseTo(t.Context(), s, claimed(5)); err != nil {
 		t.Fatal(err)
 	}
 	registering := d.connect(t, guardRole)
 	must(t, registering, "begin")
 	var step string
-	err := registering.QueryRow(t.Context(), "select step from ringfence.register($1, now(), '{orders}', '{5}', 'zk:a')", registering.PgConn().PID()).Scan(&step)
+	err := registering.QueryRow(t.Context(), "select step from ringfence.register($1, now(), ringfence.run(), '{orders}', '{5}', 'zk:a')", registering.PgConn().PID()).Scan(&step)
 	if err != nil || step != "admitted" {
 		t.Fatalf("%s, %v", step, err)
 	}
 	raised := make(chan error, 1)
 	go func() {
-		_, err := s.Raise(context.WithoutCancel(t.Context()), claimed(7))
+		_, err := raiseTo(context.WithoutCancel(t.Context()), s, claimed(7))
 		raised <- err
 	}()
 	d.waits(t, "ringfence.raise", raised)
@@ -118,16 +118,16 @@ func (d database) waits(t *testing.T, call string, returned <-chan error) {
 func TestARegistrationDoesNotOvertakeARaiseThatWaits(t *testing.T) {
 	d := installed(t)
 	s := d.open(t, Options{})
-	if _, err := s.Raise(t.Context(), claimed(5)); err != nil {
+	if _, err := raiseTo(t.Context(), s, claimed(5)); err != nil {
 		t.Fatal(err)
 	}
-	const register = "select step from ringfence.register($1, now(), '{orders}', '{5}', 'zk:a')"
+	const register = "select step from ringfence.register($1, now(), ringfence.run(), '{orders}', '{5}', 'zk:a')"
 	first, second := d.connect(t, guardRole), d.connect(t, guardRole)
 	must(t, first, "begin")
 	must(t, first, register, first.PgConn().PID())
 	raised, registered := make(chan error, 1), make(chan error, 1)
 	go func() {
-		_, err := s.Raise(context.WithoutCancel(t.Context()), claimed(7))
+		_, err := raiseTo(context.WithoutCancel(t.Context()), s, claimed(7))
 		raised <- err
 	}()
 	d.waits(t, "ringfence.raise", raised)
@@ -149,14 +149,14 @@ func TestARegistrationDoesNotOvertakeARaiseThatWaits(t *testing.T) {
 func TestARegistrationThatWaitedForARaiseSeesItsMark(t *testing.T) {
 	d := installed(t)
 	s := d.open(t, Options{})
-	if _, err := s.Raise(t.Context(), claimed(5)); err != nil {
+	if _, err := raiseTo(t.Context(), s, claimed(5)); err != nil {
 		t.Fatal(err)
 	}
 	raising := d.connect(t, guardRole)
 	must(t, raising, "begin")
-	must(t, raising, "select ringfence.raise('orders', 7, 'zk:a', 'host')")
+	must(t, raising, "select ringfence.raise('orders', 7, 'zk:a', 'host', (select basis from ringfence.look('orders')))")
 	app := d.connect(t, "app")
-	sess, err := s.Identify(t.Context(), Leg{PID: app.PgConn().PID(), User: "app", Database: d.name, Local: app.PgConn().Conn().LocalAddr()})
+	sess, err := identify(t.Context(), app)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -201,7 +201,7 @@ func TestFunctionsInTheWayAreNotCalled(t *testing.T) {
 			t.Errorf("probe under search_path %s: %v", path, err)
 		}
 		c := d.connect(t, "app")
-		sess, err := s.Identify(t.Context(), Leg{PID: c.PgConn().PID(), User: "app", Database: d.name, Local: c.PgConn().Conn().LocalAddr()})
+		sess, err := identify(t.Context(), c)
 		if err == nil {
 			_, err = s.Register(t.Context(), sess, []fence.Claim{claimed(5)})
 		}
@@ -223,7 +223,7 @@ func TestAnApplicationsRoleMayDoNothingButAskForItsAdmissionAndEnter(t *testing.
 			t.Fatal(err)
 		}
 		name, _, _ := strings.Cut(strings.TrimPrefix(f, "ringfence."), "(")
-		if may != slices.Contains([]string{"holds", "enter", "is_open", "attach"}, name) {
+		if may != slices.Contains([]string{"holds", "enter", "is_open", "attach", "leg", "own_start", "run"}, name) {
 			t.Errorf("app may execute %s: %v", f, may)
 		}
 	}

@@ -15,16 +15,16 @@ import (
 
 // Version is the schema this program needs. A change of tables is a new numbered file and a new version; functions are
 // replaced by every install.
-const Version = 2
+const Version = 3
 
 //go:embed sql/*.sql
 var sqlFiles embed.FS
 
 // migrations run in this order, each safe to run again.
-var migrations = []string{"sql/001_schema.sql", "sql/002_gate.sql", "sql/003_checkpoint.sql"}
+var migrations = []string{"sql/001_schema.sql", "sql/002_checkpoint.sql", "sql/003_run.sql"}
 
 // functions are replaced by every install.
-var functions = []string{"sql/enter.sql", "sql/functions.sql", "sql/attach.sql", "sql/checkpoint.sql", "sql/grants.sql", "sql/stamp.sql"}
+var functions = []string{"sql/server.sql", "sql/enter.sql", "sql/functions.sql", "sql/attach.sql", "sql/checkpoint.sql", "sql/grants.sql", "sql/stamp.sql"}
 
 // InstallSQL is the whole installation as text, one transaction: what Install runs, for people who would rather read it
 // first and run it themselves with psql. guard is the role that the guard logs in as, leaders are those of programs that
@@ -32,7 +32,7 @@ var functions = []string{"sql/enter.sql", "sql/functions.sql", "sql/attach.sql",
 func InstallSQL(guard string, leaders ...string) (string, error) {
 	var b strings.Builder
 	// A function in the way, made by whoever may create one in public, must not be called as the installing role.
-	fmt.Fprintf(&b, "begin;\nset local client_min_messages = warning;\nset local search_path = pg_catalog, pg_temp;\nselect pg_advisory_xact_lock(%d);\n\n", installLock)
+	fmt.Fprintf(&b, "begin;\nset local client_min_messages = warning;\nset local search_path = pg_catalog, pg_temp;\nset local lock_timeout = '10s';\nselect pg_advisory_xact_lock(%d);\n\n", installLock)
 	data := roles{Guard: identifier(guard), Version: Version}
 	for _, l := range leaders {
 		data.Leaders = append(data.Leaders, identifier(l))

@@ -85,7 +85,7 @@ func TestInstallTwiceKeepsTheMarks(t *testing.T) {
 	d := installed(t)
 	s := d.open(t, Options{})
 	c := fence.Claim{Resource: "orders", Token: 1<<62 + 1, Issuer: "zk:a", Holder: "a"}
-	if _, err := s.Raise(t.Context(), c); err != nil {
+	if _, err := raiseTo(t.Context(), s, c); err != nil {
 		t.Fatal(err)
 	}
 	if err := Install(t.Context(), d.url("postgres"), guardRole); err != nil {
@@ -113,7 +113,7 @@ func TestTheGuardsRoleNeedsNoSuperuserAndOwnsNothing(t *testing.T) {
 		}
 	}
 	app := d.connect(t, "app")
-	if _, err := app.Exec(t.Context(), "select ringfence.raise('orders', 9, 'x', 'x')"); err == nil {
+	if _, err := app.Exec(t.Context(), "select ringfence.raise('orders', 9, 'x', 'x', (select basis from ringfence.look('orders')))"); err == nil {
 		t.Error("an application role may raise a mark")
 	}
 }
@@ -212,7 +212,7 @@ func TestInstallForARoleThatDoesNotExistSaysHowToMakeIt(t *testing.T) {
 func TestAnOlderSchemaIsUpgradedInPlaceAndANewerOneIsLeftAlone(t *testing.T) {
 	d := installed(t)
 	s := d.open(t, Options{})
-	if _, err := s.Raise(t.Context(), fence.Claim{Resource: "orders", Token: 7, Issuer: "zk:a", Holder: "a"}); err != nil {
+	if _, err := raiseTo(t.Context(), s, fence.Claim{Resource: "orders", Token: 7, Issuer: "zk:a", Holder: "a"}); err != nil {
 		t.Fatal(err)
 	}
 	d.sql(t, `update ringfence.installation set version = 0; drop function ringfence.sweep(); drop table ringfence.adoption`)

@@ -41,7 +41,7 @@ func TestAPreparedTransactionThatHasEnteredKeepsTheNextLeaderOutByName(t *testin
 			d.restart(t)
 		}
 		newer := d.next()
-		if err := raise(t.Context(), d.s, newer); !errors.Is(err, fence.ErrUnrevoked) || !strings.Contains(err.Error(), `"the one"`) {
+		if err := takeOver(t.Context(), d.s, newer); !errors.Is(err, fence.ErrUnrevoked) || !strings.Contains(err.Error(), `"the one"`) {
 			t.Errorf("crash %v: got %v", crash, err)
 		}
 		d.outside(t, newer, fence.ErrNotLeader)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
@@ -24,19 +23,17 @@ func (s *Store) Probe(ctx context.Context) error {
 // probe checks a control connection before it serves.
 func probe(ctx context.Context, c *pgx.Conn, o Options) error {
 	var pid uint32
-	var port int
 	var standby, sees, signals bool
 	var prepared int
 	var role string
 	// This runs before settings does, so it names the schema of every function: another one may be in the search_path.
-	err := c.QueryRow(ctx, `select pg_catalog.pg_backend_pid(), coalesce(pg_catalog.inet_client_port(), 0), pg_catalog.pg_is_in_recovery(), current_user,
+	err := c.QueryRow(ctx, `select pg_catalog.pg_backend_pid(), pg_catalog.pg_is_in_recovery(), current_user,
 	        pg_catalog.current_setting('max_prepared_transactions')::int,
 	        pg_catalog.pg_has_role(current_user, 'pg_read_all_stats', 'usage'), pg_catalog.pg_has_role(current_user, 'pg_signal_backend', 'usage')`).
-		Scan(&pid, &port, &standby, &role, &prepared, &sees, &signals)
+		Scan(&pid, &standby, &role, &prepared, &sees, &signals)
 	if err != nil {
 		return explain(err)
 	}
-	c.PgConn().CustomData()["direct"] = port != 0 && port == localPort(c)
 	switch {
 	case pid != c.PgConn().PID():
 		return pooled(fmt.Sprintf("there is a pooler between guard and Postgres: the login named backend %d, the server says %d", c.PgConn().PID(), pid))
@@ -63,20 +60,6 @@ func probe(ctx context.Context, c *pgx.Conn, o Options) error {
 			fmt.Sprintf("GRANT pg_read_all_stats, pg_signal_backend TO %s; (guard install does)", pgx.Identifier{role}.Sanitize()))
 	}
 	return nil
-}
-
-// isDirect tells whether the server sees a control connection come from the port it left here, so that legs can be held
-// to the same. Behind an address translation it does not, and over a Unix socket there is no port.
-func isDirect(c *pgx.Conn) bool {
-	direct, _ := c.PgConn().CustomData()["direct"].(bool)
-	return direct
-}
-
-func localPort(c *pgx.Conn) int {
-	if tcp, ok := c.PgConn().Conn().LocalAddr().(*net.TCPAddr); ok {
-		return tcp.Port
-	}
-	return 0
 }
 
 // explain turns what Postgres says of a missing or foreign schema and of missing rights into what to do about it.

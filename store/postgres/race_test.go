@@ -28,7 +28,7 @@ func (d database) busy(t *testing.T, call string, start func() error, meanwhile 
 func (d database) registered(t *testing.T, s *Store, holder *pgx.Conn, token int) store.Session {
 	t.Helper()
 	app := d.connect(t, "app")
-	sess, err := s.Identify(t.Context(), Leg{PID: app.PgConn().PID(), User: "app", Database: d.name, Local: app.PgConn().Conn().LocalAddr()})
+	sess, err := identify(t.Context(), app)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,13 +58,13 @@ func TestASweepDoesNotForgetASessionThatIsAdmittedMeanwhile(t *testing.T) {
 func TestARevocationDoesNotTakeASessionForGoneThatCameMeanwhile(t *testing.T) {
 	d := installed(t)
 	s := d.open(t, Options{})
-	if _, err := s.Raise(t.Context(), claimed(7)); err != nil {
+	if _, err := raiseTo(t.Context(), s, claimed(7)); err != nil {
 		t.Fatal(err)
 	}
 	var late store.Session
 	err := d.busy(t, "ringfence.revoke",
 		func() error {
-			_, err := s.Revoke(context.WithoutCancel(t.Context()), claimed(7))
+			_, err := s.Revoke(context.WithoutCancel(t.Context()), store.Session{}, claimed(7))
 			return err
 		},
 		func(holder *pgx.Conn) { late = d.registered(t, s, holder, 5) })

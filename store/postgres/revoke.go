@@ -19,10 +19,11 @@ const again = time.Second
 // Revoke is store.Store's. It signals every older backend at once, also those whose transaction has entered under an older
 // token, and then looks until pg_stat_activity and pg_locks have none of them: an entry leaves it only after the transaction was rolled back and its locks are free
 // (src/backend/utils/activity/backend_status.c, pgstat_beshutdown_hook runs after ShutdownPostgres).
-func (s *Store) Revoke(ctx context.Context, c fence.Claim) (ended int, err error) {
+func (s *Store) Revoke(ctx context.Context, newcomer store.Session, c fence.Claim) (ended int, err error) {
 	wait := 200 * time.Microsecond
 	var signalled time.Time
 	var remaining []int32 // outside the loop: when ctx ends in the middle of a look, the last one tells who is left
+	var described []string
 	for {
 		var current bool
 		var gone int
@@ -31,11 +32,11 @@ func (s *Store) Revoke(ctx context.Context, c fence.Claim) (ended int, err error
 		if signal {
 			signalled = time.Now()
 		}
-		err := s.row(ctx, func(r pgx.Row) error { return r.Scan(&current, &gone, &remaining, &blocked, &prepared) },
-			`select current, gone, remaining, blocked, prepared from ringfence.revoke($1, $2, $3, $4)`,
-			c.Resource, int64(c.Token), c.Issuer, signal)
+		err := s.row(ctx, func(r pgx.Row) error { return r.Scan(&current, &gone, &remaining, &blocked, &prepared, &described) },
+			`select current, gone, remaining, blocked, prepared, described from ringfence.revoke($1, $2, $3, $4, $5)`,
+			c.Resource, int64(c.Token), c.Issuer, signal, newcomer.ID)
 		if err != nil {
-			return ended, unfinished(ctx, c, remaining, err)
+			return ended, unfinished(ctx, c, remaining, described, err)
 		}
 		ended += gone
 		switch {
@@ -50,7 +51,7 @@ func (s *Store) Revoke(ctx context.Context, c fence.Claim) (ended int, err error
 		}
 		select {
 		case <-ctx.Done():
-			return ended, unfinished(ctx, c, remaining, context.Cause(ctx))
+			return ended, unfinished(ctx, c, remaining, described, context.Cause(ctx))
 		case <-time.After(wait):
 		}
 		wait = min(wait*2, 20*time.Millisecond)
@@ -63,8 +64,8 @@ func (s *Store) passed(ctx context.Context, c fence.Claim) error {
 	if err != nil {
 		return err
 	}
-	if len(marks) == 0 {
-		return fmt.Errorf("the mark of %q is gone", c.Resource)
+	if len(marks) == 0 || marks[0].Token == c.Token && marks[0].Issuer == c.Issuer {
+		return fmt.Errorf("the server was restarted or restored, or the mark of %q was, while older sessions were being ended", c.Resource)
 	}
 	if marks[0].Issuer != c.Issuer {
 		return store.Foreign(c, marks[0])
@@ -86,9 +87,12 @@ func preparedBy(c fence.Claim, gids []string) error {
 		gids), nil)
 }
 
-func unfinished(ctx context.Context, c fence.Claim, pids []int32, err error) error {
+func unfinished(ctx context.Context, c fence.Claim, pids []int32, described []string, err error) error {
 	if ctx.Err() == nil {
 		return err
 	}
-	return store.Unrevoked(c, fmt.Sprintf("backend pids %v were told to end and still live", pids), err)
+	return store.Unrevoked(c, fmt.Sprintf(
+		"told to end, and still alive: %s (backend pids %v). A backend that does not end is in a function that swallows the request, or waits for a disk or the network: "+
+			"a superuser ends it with select pg_terminate_backend(pid), or by restarting the server",
+		strings.Join(described, "; "), pids), err)
 }

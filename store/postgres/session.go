@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -13,57 +12,65 @@ import (
 	"github.com/ringfence/ringfence/store"
 )
 
-// Leg is a client's own connection to the server as the guard knows it.
+// Leg is what a client's own connection has to say of itself, when it is asked Question.
 type Leg struct {
-	PID      uint32   // from BackendKeyData
-	User     string   // from the startup packet
-	Database string   // from the startup packet; empty means the user's name
-	Local    net.Addr // our end of it
+	store.Session
+	Superuser bool
 }
 
-// Identify finds the backend behind a leg and returns it as a session: its pid and when it started. It fails when the
-// server's list of backends does not show that very connection, which is what a pooler between guard and Postgres, or
-// an address that leads to more than one server, looks like.
-func (s *Store) Identify(ctx context.Context, l Leg) (store.Session, error) {
-	var start *time.Time
-	var user, database *string
-	var port *int32
-	direct, beyond := false, false
-	err := s.retry(ctx, func() error {
-		conn, err := s.pool.Acquire(ctx)
-		if err != nil {
-			return err
-		}
-		defer conn.Release()
-		direct = isDirect(conn.Conn())
-		return conn.QueryRow(ctx, `select a.backend_start, a.usename, a.datname, a.client_port,
-		        coalesce((select r.rolsuper and not own.rolsuper from pg_roles r, pg_roles own
-		                   where r.oid = a.usesysid and own.rolname = current_user), false)
-		    from pg_stat_activity a where a.pid = $1`, int64(l.PID)).Scan(&start, &user, &database, &port, &beyond)
-	})
-	if errors.Is(err, pgx.ErrNoRows) {
-		return store.Session{}, pooled(fmt.Sprintf("the server has no backend with the pid %d that it gave the client", l.PID))
+// Question is the statement that a guard sends on a client's own connection between the login and the first statement of
+// the client. Only that connection itself can prove where it leads: behind a TCP balancer, or an address that has moved,
+// a backend of the same pid may live on another server than the one that keeps the marks.
+const Question = "select ringfence.leg()"
+
+// ParseLeg reads the answer to Question.
+func ParseLeg(answer string) (Leg, error) {
+	if answer == "standby" {
+		return Leg{}, store.Setup("the client's connection leads to a standby, whose sessions could write once it is promoted", "point the guard at the primary")
 	}
-	if err != nil {
-		return store.Session{}, err
+	var l Leg
+	var micros int64
+	n, err := fmt.Sscanf(answer, "%d %d %t %s", &l.ID, &micros, &l.Superuser, &l.Run)
+	if err != nil || n != 4 {
+		return Leg{}, fmt.Errorf("the database answered %.100q to %q: guard and schema are of different versions", answer, Question)
 	}
-	if start == nil {
-		return store.Session{}, store.Setup("the guard's role cannot see other roles' sessions", "GRANT pg_read_all_stats TO the guard's role (guard install does)")
+	l.Birth = birth(time.UnixMicro(micros))
+	return l, nil
+}
+
+// Judge refuses a leg that could not be ended later. pid is the one that the server named at the login.
+func (s *Store) Judge(ctx context.Context, l Leg, pid uint32, role string) error {
+	if l.ID != int64(pid) {
+		return pooled(fmt.Sprintf("there is a pooler between guard and Postgres: the login named backend %d, the session is one of backend %d", pid, l.ID))
 	}
-	want := l.Database
-	if want == "" {
-		want = l.User
+	if !l.Superuser {
+		return nil
 	}
-	if user == nil || *user != l.User || (database != nil && *database != want && want != "replication") {
-		return store.Session{}, pooled(fmt.Sprintf("backend %d belongs to another login than the client's", l.PID))
+	var own bool
+	err := s.row(ctx, func(r pgx.Row) error { return r.Scan(&own) }, `select rolsuper from pg_roles where rolname = current_user`)
+	if err == nil && !own {
+		return superuser(role)
 	}
-	if tcp, ok := l.Local.(*net.TCPAddr); ok && direct && (port == nil || int(*port) != tcp.Port) {
-		return store.Session{}, pooled(fmt.Sprintf("backend %d is not at the other end of the client's connection", l.PID))
+	return err
+}
+
+// Walsender finds the backend of a connection for physical replication, which takes no statement and cannot write. It is
+// known by the server's list of backends.
+func (s *Store) Walsender(ctx context.Context, pid uint32, role string) (store.Session, error) {
+	var start time.Time
+	var user, run string
+	err := s.row(ctx, func(r pgx.Row) error { return r.Scan(&start, &user, &run) },
+		`select a.backend_start, a.usename, ringfence.run() from pg_stat_activity a where a.pid = $1 and a.backend_type = 'walsender'`, int64(pid))
+	if errors.Is(err, pgx.ErrNoRows) || err == nil && user != role {
+		return store.Session{}, pooled(fmt.Sprintf("the server has no replication connection of role %s with the pid %d that it gave the client", role, pid))
 	}
-	if beyond {
-		return store.Session{}, superuser(*user)
-	}
-	return store.Session{ID: int64(l.PID), Birth: birth(*start)}, nil
+	return store.Session{ID: int64(pid), Birth: birth(start), Run: run}, err
+}
+
+// elsewhere is the error of a session that is none of the store's own server and database.
+func elsewhere() error {
+	return store.Setup("the client's connection leads to another server or database than the guard's own connections: its marks are not kept there",
+		"guard each database by a guard of its own, whose GUARD_POSTGRES_UPSTREAM names it; let that URL lead to one server, not to a balancer; after a failover try again")
 }
 
 // superuser refuses a session that could not be ended later, before it can keep every successor out.

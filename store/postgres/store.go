@@ -94,8 +94,8 @@ func (s *Store) Register(ctx context.Context, sess store.Session, claims []fence
 	var m store.Mark
 	err = s.row(ctx, func(r pgx.Row) error {
 		return scanMark(r, &m, &step, &m.Resource)
-	}, `select step, resource, token, issuer, holder, coalesce(raised_at, 'epoch'), confirmed
-	      from ringfence.register($1, $2, $3, $4, $5)`, sess.ID, start, resources, tokens, issuer)
+	}, `select step, resource, token, issuer, holder, coalesce(raised_at, 'epoch'), confirmed, continued, adoption
+	      from ringfence.register($1, $2, $3, $4, $5, $6)`, sess.ID, start, sess.Run, resources, tokens, issuer)
 	if err != nil {
 		return store.Standing{}, err
 	}
@@ -121,29 +121,56 @@ func standing(step string, m store.Mark, claims []fence.Claim) (store.Standing, 
 		return st, store.Stale(st.Claim, m)
 	case "issuer":
 		return st, store.Foreign(st.Claim, m)
+	case "elsewhere":
+		return st, elsewhere()
 	default:
 		return st, fmt.Errorf("the database answered an unknown step %q: guard and schema are of different versions", step)
 	}
 	return st, nil
 }
 
-// Raise is store.Store's: one statement, committed with synchronous_commit on.
-func (s *Store) Raise(ctx context.Context, c fence.Claim) (store.Mark, error) {
+// Raise is store.Store's: a look, and one statement that compares what was seen, committed with synchronous_commit on.
+func (s *Store) Raise(ctx context.Context, _ store.Session, c fence.Claim, confirm store.Confirm) (store.Mark, error) {
+	for {
+		before, basis, err := s.look(ctx, c.Resource)
+		if err != nil {
+			return before, err
+		}
+		confirmed, err := confirm(ctx, before)
+		if err != nil {
+			return before, err
+		}
+		before, changed, err := s.raise(ctx, confirmed, basis)
+		if !changed || err != nil {
+			return before, err
+		}
+	}
+}
+
+// look reads a mark and what a raise of it depends on.
+func (s *Store) look(ctx context.Context, r fence.Resource) (m store.Mark, basis string, err error) {
+	m.Resource = r
+	err = s.row(ctx, func(r pgx.Row) error { return scanMark(r, &m, &basis) },
+		`select basis, token, issuer, holder, coalesce(raised_at, 'epoch'), confirmed, continued, adoption from ringfence.look($1)`, r)
+	return m, basis, err
+}
+
+// raise reports whether what it depends on has changed since the look: then it has done nothing.
+func (s *Store) raise(ctx context.Context, c fence.Claim, basis string) (before store.Mark, changed bool, err error) {
 	var step string
-	before := store.Mark{Resource: c.Resource}
-	err := s.row(ctx, func(r pgx.Row) error { return scanMark(r, &before, &step) },
-		`select step, token, issuer, holder, raised_at, confirmed from ringfence.raise($1, $2, $3, $4)`,
-		c.Resource, int64(c.Token), c.Issuer, c.Holder)
-	if err != nil {
-		return before, err
+	before.Resource = c.Resource
+	err = s.row(ctx, func(r pgx.Row) error { return scanMark(r, &before, &step) },
+		`select step, token, issuer, holder, coalesce(raised_at, 'epoch'), confirmed, continued, adoption from ringfence.raise($1, $2, $3, $4, $5)`,
+		c.Resource, int64(c.Token), c.Issuer, c.Holder, basis)
+	switch {
+	case err != nil:
+		return before, false, err
+	case step == "stale":
+		return before, false, store.Stale(c, before)
+	case step == "issuer":
+		return before, false, store.Foreign(c, before)
 	}
-	switch step {
-	case "stale":
-		return before, store.Stale(c, before)
-	case "issuer":
-		return before, store.Foreign(c, before)
-	}
-	return before, nil
+	return before, step == "changed", nil
 }
 
 // Release is store.Store's.
@@ -159,12 +186,12 @@ func (s *Store) Release(ctx context.Context, sess store.Session) error {
 func (s *Store) Marks(ctx context.Context, only ...fence.Resource) ([]store.Mark, error) {
 	var marks []store.Mark
 	err := s.retry(ctx, func() error {
-		rows, err := s.pool.Query(ctx, `select resource, token, issuer, holder, raised_at, confirmed, sessions from ringfence.marks($1)`, only)
+		rows, err := s.pool.Query(ctx, `select resource, token, issuer, holder, raised_at, confirmed, continued, adoption, sessions from ringfence.marks($1)`, only)
 		if err != nil {
 			return err
 		}
 		marks, err = pgx.CollectRows(rows, func(r pgx.CollectableRow) (m store.Mark, err error) {
-			err = r.Scan(&m.Resource, &m.Token, &m.Issuer, &m.Holder, &m.Raised, &m.Confirmed, &m.Sessions)
+			err = r.Scan(&m.Resource, &m.Token, &m.Issuer, &m.Holder, &m.Raised, &m.Confirmed, &m.Continued, &m.Adoption, &m.Sessions)
 			return m, err
 		})
 		return err
@@ -176,12 +203,12 @@ func (s *Store) Marks(ctx context.Context, only ...fence.Resource) ([]store.Mark
 func (s *Store) Adopt(ctx context.Context, c fence.Claim, by string) (store.Mark, error) {
 	before := store.Mark{Resource: c.Resource}
 	err := s.row(ctx, func(r pgx.Row) error { return scanMark(r, &before) },
-		`select token, issuer, holder, coalesce(raised_at, 'epoch'), confirmed from ringfence.adopt($1, $2, $3, $4, $5)`,
+		`select token, issuer, holder, coalesce(raised_at, 'epoch'), confirmed, continued, adoption from ringfence.adopt($1, $2, $3, $4, $5)`,
 		c.Resource, int64(c.Token), c.Issuer, c.Holder, by)
 	if err != nil {
 		return before, err
 	}
-	if _, err := s.Revoke(ctx, c); err != nil {
+	if _, err := s.Revoke(ctx, store.Session{}, c); err != nil {
 		return before, fmt.Errorf("the mark of %q is adopted, but its older sessions still live: %w", c.Resource, err)
 	}
 	return before, nil
@@ -189,7 +216,7 @@ func (s *Store) Adopt(ctx context.Context, c fence.Claim, by string) (store.Mark
 
 // scanMark reads the mark columns behind whatever columns come first.
 func scanMark(r pgx.Row, m *store.Mark, first ...any) error {
-	return r.Scan(append(first, &m.Token, &m.Issuer, &m.Holder, &m.Raised, &m.Confirmed)...)
+	return r.Scan(append(first, &m.Token, &m.Issuer, &m.Holder, &m.Raised, &m.Confirmed, &m.Continued, &m.Adoption)...)
 }
 
 func (s *Store) row(ctx context.Context, scan func(pgx.Row) error, sql string, args ...any) error {

@@ -9,10 +9,9 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/ringfence/ringfence/fence"
-	"github.com/ringfence/ringfence/store"
 )
 
-// version1 is what guard install --print has printed before transactions were fenced.
+// version1 is what guard install --print printed before transactions were fenced.
 //
 //go:embed testdata/version1.sql
 var version1 string
@@ -38,56 +37,56 @@ func (r *realm) upgrade(t *testing.T) {
 	r.s = r.open(t, Options{})
 }
 
-func TestAnUpgradeKeepsMarkAndSessionsAndLetsTransactionsInAfterARaise(t *testing.T) {
+// An upgrade keeps the marks. What an older program admitted is ended once, with everybody else: it asked nobody whether a
+// connection leads where the marks are.
+func TestAnUpgradeKeepsTheMarksAndEndsEverySessionOnce(t *testing.T) {
 	d, control := older(t)
-	session := d.connect(t, "app")
+	session, stranger := d.connect(t, "app"), d.connect(t, "app")
 	const register = "select step from ringfence.register($1, (select backend_start from pg_stat_activity where pid = $1), '{orders}', $2, 'zk:a')"
-	const revoke = "select current, gone, remaining, blocked from ringfence.revoke('orders', $1, 'zk:a', true)"
 	must(t, control, register, int64(session.PgConn().PID()), []int64{5})
-	must(t, control, revoke, 5)
+	must(t, control, "select current from ringfence.revoke('orders', 5, 'zk:a', true)")
 	d.upgrade(t)
 
-	if marks, err := d.s.Marks(t.Context()); err != nil || len(marks) != 1 || marks[0].Token != 5 || marks[0].Sessions != 1 {
+	marks, err := d.s.Marks(t.Context())
+	if err != nil || len(marks) != 1 || marks[0].Token != 5 || marks[0].Confirmed || !marks[0].Continued {
 		t.Errorf("marks after the upgrade: %+v, %v", marks, err)
 	}
+	d.outside(t, claimed(4), fence.ErrStale)
 	d.outside(t, claimed(5), fence.ErrNotLeader)
-	must(t, control, register, int64(session.PgConn().PID()), []int64{5}) // what the older program has prepared still works
-	must(t, control, revoke, 5)
-	d.lead(t, claimed(5))
-	d.enters(t, claimed(5), pgx.TxOptions{})
-	must(t, session, "select")
-	newer := d.lead(t, d.next())
-	if session.Ping(t.Context()) == nil || d.holders(t) != "0" {
-		t.Error("a session or transaction of before the raise lives")
+	if _, err := control.Exec(t.Context(), register, int64(session.PgConn().PID()), []int64{5}); err == nil {
+		t.Error("an older program still admits")
 	}
-	d.enters(t, newer, pgx.TxOptions{})
+	d.lead(t, claimed(5))
+	if session.Ping(t.Context()) == nil || stranger.Ping(t.Context()) == nil {
+		t.Error("a session of before the upgrade lives")
+	}
+	d.enters(t, claimed(5), pgx.TxOptions{})
+	d.upgrade(t) // again: nothing is lost any more
+	d.enters(t, claimed(5), pgx.TxOptions{})
+	if marks, err := d.s.Marks(t.Context()); err != nil || !marks[0].Confirmed {
+		t.Errorf("marks after another install: %+v, %v", marks, err)
+	}
 }
 
-// A function that runs while it is replaced runs on as it was: such a raise knows no gate.
-func TestAfterARaiseThatAnUpgradeHasOvertakenNobodyIsLetInBesideOlderTransactions(t *testing.T) {
+// The tables are changed under a lock that a raise of an older program holds up: such a raise comes before the upgrade, or
+// fails.
+func TestAnUpgradeWaitsForARaiseOfAnOlderProgram(t *testing.T) {
 	d, control := older(t)
-	holder, raised := d.connect(t, "postgres"), make(chan error, 1)
-	must(t, holder, "begin")
-	must(t, holder, "select from ringfence.mark for no key update")
+	must(t, control, "begin")
+	must(t, control, "select * from ringfence.raise('orders', 7, 'zk:a', 'host')")
+	upgraded := make(chan error, 1)
 	go func() {
-		_, err := control.Exec(context.WithoutCancel(t.Context()), "select * from ringfence.raise('orders', 7, 'zk:a', 'host')")
-		raised <- err
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 20*time.Second)
+		defer cancel()
+		upgraded <- Install(ctx, d.url("postgres"), guardRole)
 	}()
-	d.waits(t, "ringfence.raise", raised)
-	d.upgrade(t)
-	must(t, holder, "update ringfence.gate set open = true") // as it was, had the new program led in between
-	must(t, holder, "commit")
-	if err := <-raised; err != nil {
+	d.waits(t, "ringfence", upgraded)
+	must(t, control, "commit")
+	if err := <-upgraded; err != nil {
 		t.Fatal(err)
 	}
-	_, tx := d.enters(t, claimed(5), pgx.TxOptions{})
-	if _, step := d.admitted(t, claimed(7)); step != store.MustRaise {
-		t.Errorf("a session beside an older transaction: step %v", step)
-	}
-	d.lead(t, claimed(7))
-	if err := tx.Commit(t.Context()); err == nil || d.landed(t, claimed(5)) != "0" {
-		t.Errorf("the older transaction has landed: %v", err)
-	}
+	d.s = d.open(t, Options{})
 	d.outside(t, claimed(5), fence.ErrStale)
+	d.lead(t, claimed(7))
 	d.enters(t, claimed(7), pgx.TxOptions{})
 }

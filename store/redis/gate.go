@@ -15,14 +15,19 @@ import (
 )
 
 // Script is Lua that runs under a claim: the check of the mark and all that it does are one act of the server.
-type Script struct{ text, sha string }
+type Script struct{ text string }
 
 // NewScript puts the check before a script. In the script, ARGV[1] to ARGV[3] are the claim's resource, token and issuer,
 // and its own arguments begin at ARGV[4]; KEYS are its own. A token is text there: as a Lua number it would lose digits.
 func NewScript(lua string) *Script {
-	text := luaText("common") + luaText("gate") + "return {'ran', (function()\n" + lua + "\nend)()}\n"
+	return &Script{luaText("common") + luaText("gate") + "return {'ran', (function()\n" + lua + "\nend)()}\n"}
+}
+
+// of is the script for a client of this database number, and its hash. The marks are in database 0 whatever the number.
+func (s *Script) of(database int) (text, sha string) {
+	text = fmt.Sprintf("local DATABASE = %d\n%s", database, s.text)
 	sum := sha1.Sum([]byte(text)) // Redis names scripts so
-	return &Script{text: text, sha: hex.EncodeToString(sum[:])}
+	return text, hex.EncodeToString(sum[:])
 }
 
 // Run runs the script under the claim and returns what it returns; an error of Redis in that place is returned as the
@@ -62,7 +67,8 @@ func (s *Script) call(ctx context.Context, db *driver.Client, c fence.Claim, key
 		tail = append(tail, k)
 	}
 	tail = append(append(tail, string(c.Resource), c.Token.String(), string(c.Issuer)), args...)
-	head := []any{"EVALSHA", s.sha}
+	script, sha := s.of(db.Options().DB)
+	head := []any{"EVALSHA", sha}
 	for wait := firstPause; ; wait = nextPause(wait) {
 		if ctx.Err() != nil {
 			return nil, ErrNotRun
@@ -73,7 +79,7 @@ func (s *Script) call(ctx context.Context, db *driver.Client, c fence.Claim, key
 			list, _ := answer.([]any)
 			return list, nil
 		case driver.HasErrorPrefix(err, "NOSCRIPT"):
-			head = []any{"EVAL", s.text}
+			head = []any{"EVAL", script}
 		case !early(err) || pause(ctx, wait) != nil:
 			return nil, outcome(err, c)
 		}

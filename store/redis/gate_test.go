@@ -13,6 +13,7 @@ import (
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/internal/servers"
 	"github.com/ringfence/ringfence/internal/servers/serverstest"
+	"github.com/ringfence/ringfence/store"
 	"github.com/ringfence/ringfence/store/redis"
 )
 
@@ -38,10 +39,10 @@ func TestOnlyTheMarksOwnTokenRunsCommands(t *testing.T) {
 		{"the mark was set back", func(t *testing.T, b *bench) { b.overwrite(t) }, claim(1), fence.ErrNotLeader},
 		{"the marker is lost", func(t *testing.T, b *bench) { b.do(t, "DEL", "ringfence") }, claim(large), fence.ErrNotInstalled},
 		{"everything is lost", func(t *testing.T, b *bench) { b.do(t, "FLUSHALL") }, claim(large), fence.ErrNotInstalled},
-		{"another schema", func(t *testing.T, b *bench) { b.do(t, "HSET", "ringfence", "schema", "2") }, claim(large), fence.ErrNotInstalled},
+		{"another schema", func(t *testing.T, b *bench) { b.do(t, "HSET", "ringfence", "schema", "3") }, claim(large), fence.ErrNotInstalled},
 		{"the mark is raised and older sessions are not ended", func(t *testing.T, b *bench) {
 			b.admit(t, trusting{}, large)
-			if _, err := b.store.Raise(t.Context(), claim(large+1)); err != nil {
+			if _, err := b.store.Raise(t.Context(), store.Session{}, claim(large+1), agreed(claim(large+1))); err != nil {
 				t.Fatal(err)
 			}
 		}, claim(large + 1), fence.ErrNotLeader},

@@ -30,10 +30,15 @@ func (s *Store) Identify(ctx context.Context, id int64, nonce string) (store.Ses
 	line, _ := found.Text()
 	run := runID(info.Val())
 	if !strings.HasPrefix(line, fmt.Sprintf("id=%d ", id)) || !strings.Contains(line, " name="+nonce+" ") || run == "" {
-		return store.Session{}, &store.SetupError{
-			What: fmt.Sprintf("client %d is not known to the server of the control connection (run %s)", id, run),
-			Hint: "guard and clients must reach one and the same Redis server: no load balancer and no pooler in between; during a failover try again",
-		}
+		return store.Session{}, elsewhere(id, "it is not known to the server of the guard's own connection, run "+run)
 	}
-	return store.Session{ID: id, Birth: run}, nil
+	return store.Session{ID: id, Run: run}, nil
+}
+
+// elsewhere is the error of a client's connection that does not lead to the store's server.
+func elsewhere(id int64, why string) error {
+	return &store.SetupError{
+		What: fmt.Sprintf("client %d is on another server than the marks: %s", id, why),
+		Hint: "guard and clients must reach one and the same Redis server: no load balancer and no pooler in between; during a failover try again",
+	}
 }

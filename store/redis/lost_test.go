@@ -25,6 +25,11 @@ func (trusting) Confirm(_ context.Context, c fence.Claim, _ store.Mark) (fence.C
 	return c, nil
 }
 
+// agreed confirms a claim as it is.
+func agreed(c fence.Claim) store.Confirm {
+	return func(context.Context, store.Mark) (fence.Claim, error) { return c, nil }
+}
+
 func (b *bench) admission(a store.Authority) *store.Admission {
 	return &store.Admission{Store: b.store, Authority: a, Timeout: time.Minute}
 }
@@ -106,7 +111,7 @@ func TestWithoutACoordinatorALostMarkerIsNotInstalled(t *testing.T) {
 	if !errors.Is(err, fence.ErrNotInstalled) {
 		t.Fatalf("admit: %v", err)
 	}
-	if _, err := b.store.Raise(t.Context(), claim(6)); !errors.Is(err, fence.ErrNotInstalled) {
+	if _, err := b.store.Raise(t.Context(), store.Session{}, claim(6), agreed(claim(6))); !errors.Is(err, fence.ErrNotInstalled) {
 		t.Fatalf("raise: %v", err)
 	}
 	if err := b.store.Probe(t.Context()); !errors.Is(err, fence.ErrNotInstalled) {
@@ -133,7 +138,7 @@ func TestWithoutACoordinatorAnOlderTokenIsNotTakenOverALostMark(t *testing.T) {
 	coordinated := openWith(t, b.server, redis.Options{Coordinated: true})
 	other := claim(1)
 	other.Resource = "stock"
-	if _, err := coordinated.store.Raise(t.Context(), other); err != nil { // this makes the marker again
+	if _, err := coordinated.store.Raise(t.Context(), store.Session{}, other, agreed(other)); err != nil { // this makes the marker again
 		t.Fatal(err)
 	}
 	err = b.admission(store.Unverified{}).Admit(t.Context(), b.session(t).s, []fence.Claim{claim(4)})
@@ -142,22 +147,26 @@ func TestWithoutACoordinatorAnOlderTokenIsNotTakenOverALostMark(t *testing.T) {
 	}
 }
 
-func TestAGuardThatRemembersTheMarkRaisesItAnewAfterARestart(t *testing.T) {
+// An ordinary restart locks nobody out: the next session confirms the mark, and every connection of before that is ended.
+func TestAfterARestartWithItsDataTheLeaderGoesOnWithoutAnOperator(t *testing.T) {
 	b := open(t, redisWith(t))
-	a := b.admission(store.Unverified{})
 	c := b.session(t)
-	if err := a.Admit(t.Context(), c.s, []fence.Claim{claim(5)}); err != nil {
+	if err := b.admission(store.Unverified{}).Admit(t.Context(), c.s, []fence.Claim{claim(5)}); err != nil {
 		t.Fatal(err)
 	}
 	b.restart(t)
-	if err := b.admission(store.Unverified{}).Admit(t.Context(), b.session(t).s, []fence.Claim{claim(5)}); !errors.Is(err, fence.ErrNotLeader) {
-		t.Fatalf("a guard that remembers nothing: %v", err)
-	}
+	a, stranger, newcomer := b.admission(store.Unverified{}), b.session(t), b.session(t)
 	if err := a.Admit(t.Context(), b.session(t).s, []fence.Claim{claim(4)}); !errors.Is(err, fence.ErrStale) {
 		t.Fatalf("an older token: %v", err)
 	}
-	if err := a.Admit(t.Context(), b.session(t).s, []fence.Claim{claim(5)}); err != nil {
+	if err := a.Admit(t.Context(), newcomer.s, []fence.Claim{claim(5)}); err != nil {
 		t.Fatalf("the same token: %v", err)
+	}
+	if err := newcomer.Write(t.Context(), "5"); err != nil {
+		t.Errorf("the newcomer was ended with the others: %v", err)
+	}
+	if err := stranger.Write(t.Context(), "x"); err == nil {
+		t.Error("a connection of before the mark was confirmed lives")
 	}
 }
 
@@ -204,7 +213,7 @@ func TestInstallMayBeRepeatedAndKeepsMarks(t *testing.T) {
 	if err != nil || len(marks) != 1 || marks[0].Token != 5 || !marks[0].Confirmed {
 		t.Fatalf("marks %+v, %v", marks, err)
 	}
-	b.do(t, "HSET", "ringfence", "schema", "2")
+	b.do(t, "HSET", "ringfence", "schema", "3")
 	if err := redis.Install(t.Context(), b.server.URL()); err == nil {
 		t.Error("installed over a newer schema")
 	}
@@ -226,7 +235,7 @@ func TestALongScriptOfTheOlderLeaderHoldsTheNewerUp(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
-	fresh := store.Session{ID: 1 << 40, Birth: old.s.Birth}
+	fresh := store.Session{ID: 1 << 40, Run: old.s.Run}
 	err := b.admission(store.Unverified{}).Admit(ctx, fresh, []fence.Claim{claim(6)})
 	if !errors.Is(err, fence.ErrUnrevoked) {
 		t.Fatalf("admitted beside a script that runs: %v", err)
@@ -252,7 +261,7 @@ func TestSeveralGuardsMendALossAtOnce(t *testing.T) {
 			all.Go(func() {
 				c := claim(5)
 				c.Resource = fence.Resource("r" + string(rune('a'+i/2))) // two for each resource
-				if _, err := s.Raise(t.Context(), c); err != nil {
+				if _, err := s.Raise(t.Context(), store.Session{}, c, agreed(c)); err != nil {
 					t.Error(err)
 				}
 			})

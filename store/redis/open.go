@@ -98,6 +98,7 @@ func open(address string, o Options) (*driver.Client, error) {
 	if err != nil {
 		return nil, err
 	}
+	opt.DB = 0 // sessions belong to the server, and so do the marks, whatever database the URL names
 	opt.PoolSize = o.Connections
 	if opt.PoolSize == 0 {
 		opt.PoolSize = 4

@@ -6,6 +6,7 @@ import (
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/internal/servers"
 	"github.com/ringfence/ringfence/internal/servers/serverstest"
+	"github.com/ringfence/ringfence/store"
 )
 
 // Between the end of all connections and the new marker the state may be lost once more, and a session admitted in
@@ -17,39 +18,41 @@ func TestASecondLossVoidsTheProofOfTheFirst(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(s.Close)
-	raise := func(e ending) string {
-		r, err := s.run(t.Context(), raiseScript, []string{key("orders")}, "orders", "5", string(fence.Unverified), "", e.nonce, e.run, e.epoch)
+	raise := func(e ending, basis string) string {
+		r, err := s.run(t.Context(), raiseScript, []string{key("orders")}, "orders", "5", string(fence.Unverified), "", basis, e.nonce, e.epoch)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return r.verdict
 	}
-	first, err := s.endAll(t.Context(), "orders")
-	if err != nil {
-		t.Fatal(err)
+	prove := func() (ending, string) {
+		e, seen, err := s.announce(t.Context(), "orders")
+		if err == nil {
+			err = s.endAll(t.Context(), e, store.Session{})
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return e, seen.basis
 	}
+	first, basis := prove()
 	if err := s.db.FlushAll(t.Context()).Err(); err != nil {
 		t.Fatal(err)
 	}
-	if v := raise(first); v != "lost" {
+	if v := raise(first, basis); v != "lost" {
 		t.Errorf("with the void proof: %s", v)
 	}
-	if v := raise(ending{}); v != "lost" {
+	if v := raise(ending{}, basis); v != "lost" {
 		t.Errorf("without a proof: %s", v)
 	}
-	second, err := s.endAll(t.Context(), "orders")
-	if err != nil {
-		t.Fatal(err)
+	second, basis := prove()
+	if v := raise(second, "another "+basis); v != "changed" {
+		t.Errorf("with a proof of another server: %s", v)
 	}
-	elsewhere := second
-	elsewhere.run = "another"
-	if v := raise(elsewhere); v != "lost" {
-		t.Errorf("with a proof of another run: %s", v)
-	}
-	if v := raise(second); v != "raised" {
+	if v := raise(second, basis); v != "raised" {
 		t.Errorf("with the proof: %s", v)
 	}
-	if v := raise(second); v != "raised" {
+	if v := raise(second, basis); v != "changed" {
 		t.Errorf("repeated: %s", v)
 	}
 }

@@ -162,7 +162,7 @@ func (c *conn) Leave(ctx context.Context, value string) error {
 func (c *conn) Close() {
 	ctx := context.Background()
 	info, _ := c.b.admin.Info(ctx, "server").Result()
-	if strings.Contains(info, c.s.Birth) { // an id of another run is somebody else's
+	if strings.Contains(info, c.s.Run) { // an id of another run is somebody else's
 		_ = c.b.admin.Do(ctx, "CLIENT", "KILL", "ID", c.s.ID).Err()
 	}
 	_ = c.link.Close()

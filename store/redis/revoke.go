@@ -15,7 +15,7 @@ import (
 
 // Revoke is store.Store's: it lists the sessions that are not under the claim, ends them, and forgets them, until the
 // list is empty.
-func (s *Store) Revoke(ctx context.Context, c fence.Claim) (ended int, err error) {
+func (s *Store) Revoke(ctx context.Context, _ store.Session, c fence.Claim) (ended int, err error) {
 	for {
 		r, err := s.run(ctx, othersScript, []string{key(c.Resource)}, string(c.Resource), c.Token.String(), string(c.Issuer))
 		if err != nil {
@@ -50,7 +50,7 @@ func (s *Store) Revoke(ctx context.Context, c fence.Claim) (ended int, err error
 func (s *Store) end(ctx context.Context, c fence.Claim, run string, ids []any) (gone bool, err error) {
 	wait := firstPause
 	for {
-		err := s.kill(ctx, run, ids)
+		err := kill(ctx, s.db.Pipeline(), run, ids)
 		switch {
 		case err == nil:
 			return true, nil
@@ -67,13 +67,15 @@ func (s *Store) end(ctx context.Context, c fence.Claim, run string, ids []any) (
 	}
 }
 
+// errAlive says that a client that was told to end has not ended yet.
+var errAlive = errors.New("the server still lists some of them")
+
 // errOtherRun says that the server that answered is not the one that was meant.
 var errOtherRun = errors.New("the server that answers is of another run")
 
 // kill ends clients and asks whether any is left, all on one connection, which proves itself to be of this run. An id
 // that the server does not know is gone.
-func (s *Store) kill(ctx context.Context, run string, ids []any) error {
-	p := s.db.Pipeline()
+func kill(ctx context.Context, p driver.Pipeliner, run string, ids []any) error {
 	info := p.Info(ctx, "server")
 	for _, id := range ids {
 		p.Do(ctx, "CLIENT", "KILL", "ID", id)
@@ -86,7 +88,7 @@ func (s *Store) kill(ctx context.Context, run string, ids []any) error {
 		return errOtherRun
 	}
 	if listed(left) {
-		return errors.New("the server still lists some of them")
+		return errAlive
 	}
 	return nil
 }
@@ -137,9 +139,9 @@ func (s *Store) Release(ctx context.Context, sess store.Session) error {
 	if err != nil {
 		return Explain(err)
 	}
-	if runID(info.Val()) != sess.Birth || listed(left) {
+	if runID(info.Val()) != sess.Run || listed(left) {
 		return nil
 	}
-	_, err = s.run(ctx, releaseScript, nil, sess.Birth, sess.ID)
+	_, err = s.run(ctx, releaseScript, nil, sess.Run, sess.ID)
 	return err
 }

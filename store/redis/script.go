@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
@@ -24,6 +25,7 @@ var lua embed.FS
 // The scripts. What each is given and answers is said in its file.
 var (
 	registerScript = script("register")
+	lookScript     = script("look")
 	raiseScript    = script("raise")
 	othersScript   = script("others")
 	forgetScript   = script("forget")
@@ -35,9 +37,23 @@ var (
 	probeScript    = script("probe")
 )
 
+// program is a script in two forms. Redis 7 runs the first also when it has no memory left: a new leader must be let in
+// then too, and the older one be ended, which may go on deleting. Redis 6.2 does not know the flag.
+type program struct{ flagged, plain *driver.Script }
+
 // script puts what all of them share before one of them.
-func script(name string) *driver.Script {
-	return driver.NewScript(luaText("common") + luaText(name))
+func script(name string) program {
+	text := luaText("common") + luaText(name)
+	return program{driver.NewScript("#!lua flags=allow-oom\n" + text), driver.NewScript(text)}
+}
+
+// run runs the form that the server knows.
+func (p program) run(ctx context.Context, db *driver.Client, keys []string, args ...any) *driver.Cmd {
+	cmd := p.flagged.Run(ctx, db, keys, args...)
+	if err := cmd.Err(); err != nil && strings.Contains(err.Error(), "unexpected symbol near '#'") {
+		return p.plain.Run(ctx, db, keys, args...)
+	}
+	return cmd
 }
 
 func luaText(name string) string {
@@ -64,13 +80,16 @@ type reply struct {
 	claim     int   // which claim it is about, from 0
 	mark      store.Mark
 	installed bool
+	lost      bool   // the registry is
+	basis     string // of a raise
+	run       string // of the server that has answered
 }
 
 // run runs a script. While another script holds the server up it waits, for as long as ctx lets it.
-func (s *Store) run(ctx context.Context, script *driver.Script, keys []string, args ...any) (reply, error) {
+func (s *Store) run(ctx context.Context, script program, keys []string, args ...any) (reply, error) {
 	var list []any
 	err := retry(ctx, func() (err error) {
-		list, err = script.Run(ctx, s.db, append([]string{markerKey}, keys...), args...).Slice()
+		list, err = script.run(ctx, s.db, append([]string{markerKey}, keys...), args...).Slice()
 		return err
 	})
 	if err != nil {
@@ -85,17 +104,20 @@ func parseReply(list []any) (r reply, err error) {
 	}
 	r.list = list
 	r.verdict, _ = list[0].(string)
-	if len(list) < 9 || r.verdict == "others" || r.verdict == "marks" || r.verdict == "probed" {
+	if len(list) < answerFields || r.verdict == "others" || r.verdict == "marks" || r.verdict == "probed" {
 		return r, nil
 	}
 	r.claim, r.mark, err = parseMark(list)
-	r.installed = text(list[7]) == "1"
+	r.installed, r.lost, r.basis, r.run = text(list[7]) == "1", text(list[11]) == "1", text(list[12]), text(list[13])
 	return r, err
 }
 
+// answerFields is how many fields answer in common.lua writes.
+const answerFields = 14
+
 // parseMark reads what answer in common.lua writes.
 func parseMark(list []any) (claim int, m store.Mark, err error) {
-	if len(list) < 9 {
+	if len(list) < answerFields {
 		return 0, m, fmt.Errorf("redis answered %d fields for a mark", len(list))
 	}
 	claim, err = strconv.Atoi(text(list[1]))
@@ -114,6 +136,7 @@ func parseMark(list []any) (claim int, m store.Mark, err error) {
 		m.Raised = time.UnixMicro(micros)
 	}
 	m.Confirmed = text(list[6]) == "1"
+	m.Continued, m.Adoption = text(list[9]) == "1", text(list[10])
 	m.Sessions, err = strconv.Atoi(text(list[8]))
 	return claim - 1, m, err
 }

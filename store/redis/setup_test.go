@@ -91,7 +91,7 @@ func TestSessionsThatMayNotBeEndedKeepNewcomersOut(t *testing.T) {
 	b.store = s
 	old := b.admit(t, store.Unverified{}, 5)
 	aclUser(t, b, "ACL SETUSER keeper -client|kill")
-	fresh := store.Session{ID: 1 << 40, Birth: old.s.Birth}
+	fresh := store.Session{ID: 1 << 40, Run: old.s.Run}
 	err = b.admission(store.Unverified{}).Admit(t.Context(), fresh, []fence.Claim{claim(6)})
 	if !errors.Is(err, fence.ErrUnrevoked) || !strings.Contains(err.Error(), fmt.Sprint(old.s.ID)) {
 		t.Fatalf("admit: %v", err)

@@ -14,7 +14,7 @@ import (
 // Register is store.Store's: one script.
 func (s *Store) Register(ctx context.Context, sess store.Session, claims []fence.Claim) (store.Standing, error) {
 	var keys []string
-	args := []any{sess.ID, sess.Birth}
+	args := []any{sess.ID, sess.Run}
 	for _, c := range claims {
 		keys = append(keys, key(c.Resource))
 		args = append(args, string(c.Resource), c.Token.String(), string(c.Issuer))
@@ -24,7 +24,7 @@ func (s *Store) Register(ctx context.Context, sess store.Session, claims []fence
 		return store.Standing{}, err
 	}
 	if r.verdict == "elsewhere" {
-		return store.Standing{}, fmt.Errorf("client %d is of run %s of the server, which is not the one that answers now", sess.ID, sess.Birth)
+		return store.Standing{}, elsewhere(sess.ID, "the server was restarted, or another one answers now")
 	}
 	return s.standing(r, claims)
 }
@@ -71,43 +71,62 @@ func notInstalled() error {
 	return store.NotInstalled("the marker key is missing: it was never made, or Redis has lost its data since; without a coordinator nobody can say what the marks were", nil)
 }
 
-// Raise is store.Store's: one script, and before it the end of every client connection if the registry is lost.
-func (s *Store) Raise(ctx context.Context, c fence.Claim) (store.Mark, error) {
-	r, err := s.write(ctx, c, func(e ending) (reply, error) {
-		return s.run(ctx, raiseScript, []string{key(c.Resource)}, string(c.Resource), c.Token.String(), string(c.Issuer), c.Holder,
-			e.nonce, e.run, e.epoch)
-	})
-	before := r.mark
-	before.Resource, before.Sessions = c.Resource, 0
-	if err != nil {
-		return before, err
+// Raise is store.Store's: a look, and one script that compares what was seen. If the registry is lost every client
+// connection is ended in between.
+func (s *Store) Raise(ctx context.Context, newcomer store.Session, c fence.Claim, confirm store.Confirm) (store.Mark, error) {
+	for wait := firstPause; ; wait = nextPause(wait) {
+		seen, err := s.run(ctx, lookScript, []string{key(c.Resource)}, string(c.Resource))
+		if err != nil {
+			return markOf(seen, c.Resource), err
+		}
+		r, err := s.raise(ctx, newcomer, c, confirm, seen)
+		before := markOf(r, c.Resource)
+		switch {
+		case err != nil, r.verdict == "raised":
+			return before, err
+		case r.verdict != "changed" && r.verdict != "lost":
+			return before, refusal(r.verdict, c, before)
+		}
+		if err := pause(ctx, wait); err != nil { // another guard is raising, or mending, too
+			return before, err
+		}
 	}
-	if r.verdict != "raised" {
-		return before, refusal(r.verdict, c, before)
-	}
-	return before, nil
 }
 
-// write calls a script that writes a mark until it does not find the registry lost.
-func (s *Store) write(ctx context.Context, c fence.Claim, call func(ending) (reply, error)) (reply, error) {
+// raise confirms and raises once. What the script compares is always read before the confirmation: the proof that
+// connections were ended, too.
+func (s *Store) raise(ctx context.Context, newcomer store.Session, c fence.Claim, confirm store.Confirm, seen reply) (reply, error) {
+	switch {
+	case seen.verdict == "schema":
+		return seen, refusal("schema", c, seen.mark)
+	case !seen.installed && !s.o.Coordinated:
+		return seen, notInstalled()
+	}
+	confirmed, err := confirm(ctx, markOf(seen, c.Resource))
+	if err != nil {
+		return seen, err
+	}
 	var e ending
-	for wait := firstPause; ; wait = nextPause(wait) {
-		r, err := call(e)
-		if err != nil || r.verdict != "lost" {
-			return r, err
+	if seen.lost {
+		if e, seen, err = s.announce(ctx, c.Resource); err != nil {
+			return seen, err
 		}
-		if !r.installed && !s.o.Coordinated {
-			return r, notInstalled()
+		if confirmed, err = confirm(ctx, markOf(seen, c.Resource)); err != nil {
+			return seen, err
 		}
-		if e.nonce != "" { // another guard is mending it too
-			if err := pause(ctx, wait); err != nil {
-				return r, err
-			}
-		}
-		if e, err = s.endAll(ctx, c.Resource); err != nil {
-			return r, fmt.Errorf("the sessions of %q are not known any more, and ending all connections failed: %w", c.Resource, err)
+		if err := s.endAll(ctx, e, newcomer); err != nil {
+			return seen, fmt.Errorf("the sessions of %q are not known any more, and ending all connections failed: %w", c.Resource, err)
 		}
 	}
+	return s.run(ctx, raiseScript, []string{key(c.Resource)}, string(c.Resource), confirmed.Token.String(), string(confirmed.Issuer),
+		confirmed.Holder, seen.basis, e.nonce, e.epoch)
+}
+
+// markOf is the mark that a reply is about.
+func markOf(r reply, name fence.Resource) store.Mark {
+	m := r.mark
+	m.Resource, m.Sessions = name, 0
+	return m
 }
 
 // Marks is store.Store's: one script.
@@ -141,22 +160,41 @@ func (s *Store) Marks(ctx context.Context, only ...fence.Resource) ([]store.Mark
 
 // Adopt is store.Admin's: one script, and then the end of all that it found recorded.
 func (s *Store) Adopt(ctx context.Context, c fence.Claim, by string) (store.Mark, error) {
-	r, err := s.write(ctx, c, func(e ending) (reply, error) {
-		return s.run(ctx, adoptScript, []string{key(c.Resource), auditKey}, string(c.Resource), c.Token.String(), string(c.Issuer), c.Holder,
-			e.nonce, e.run, e.epoch, by)
-	})
-	before := r.mark
-	before.Resource, before.Sessions = c.Resource, 0
+	r, err := s.adopt(ctx, c, by)
+	before := markOf(r, c.Resource)
 	if err != nil {
 		return before, err
 	}
 	if r.verdict != "adopted" {
 		return before, refusal(r.verdict, c, before)
 	}
-	if _, err := s.Revoke(ctx, c); err != nil {
+	if _, err := s.Revoke(ctx, store.Session{}, c); err != nil {
 		return before, fmt.Errorf("the mark of %q is adopted, but its older sessions still live: %w", c.Resource, err)
 	}
 	return before, nil
+}
+
+// adopt calls the script until it does not find the registry lost.
+func (s *Store) adopt(ctx context.Context, c fence.Claim, by string) (reply, error) {
+	var e ending
+	for wait := firstPause; ; wait = nextPause(wait) {
+		r, err := s.run(ctx, adoptScript, []string{key(c.Resource), auditKey}, string(c.Resource), c.Token.String(), string(c.Issuer), c.Holder,
+			e.nonce, e.epoch, by, random())
+		if err != nil || r.verdict != "lost" {
+			return r, err
+		}
+		if e.nonce != "" { // a guard is mending it too
+			if err := pause(ctx, wait); err != nil {
+				return r, err
+			}
+		}
+		if e, _, err = s.announce(ctx, c.Resource); err == nil {
+			err = s.endAll(ctx, e, store.Session{})
+		}
+		if err != nil {
+			return r, fmt.Errorf("the sessions of %q are not known any more, and ending all connections failed: %w", c.Resource, err)
+		}
+	}
 }
 
 // random is a name that nobody else makes up.

@@ -37,9 +37,9 @@ func otherIssuerIsRefused(k *kit) {
 		st, err := k.Store.Register(k.ctx, k.connect().Session(), []fence.Claim{claim})
 		k.refused(err, fence.ErrOtherIssuer)
 		k.met(st.Mark, ofOrders(5))
-		_, err = k.Store.Raise(k.ctx, claim)
+		_, err = k.Store.Raise(k.ctx, store.Session{}, claim, agreed(claim))
 		k.refused(err, fence.ErrOtherIssuer)
-		_, err = k.Store.Revoke(k.ctx, claim)
+		_, err = k.Store.Revoke(k.ctx, store.Session{}, claim)
 		k.refused(err, fence.ErrOtherIssuer)
 	}
 	k.met(k.mark(orders), ofOrders(5))

@@ -77,16 +77,21 @@ func (k *kit) expect(want store.Step, c Conn, claims ...fence.Claim) store.Stand
 
 func (k *kit) raise(c fence.Claim) store.Mark {
 	k.Helper()
-	before, err := k.Store.Raise(k.ctx, c)
+	before, err := k.Store.Raise(k.ctx, store.Session{}, c, agreed(c))
 	if err != nil {
 		k.Fatalf("raise %s: %v", c, err)
 	}
 	return before
 }
 
+// agreed confirms a claim as it is.
+func agreed(c fence.Claim) store.Confirm {
+	return func(context.Context, store.Mark) (fence.Claim, error) { return c, nil }
+}
+
 func (k *kit) revoke(c fence.Claim) int {
 	k.Helper()
-	n, err := k.Store.Revoke(k.ctx, c)
+	n, err := k.Store.Revoke(k.ctx, store.Session{}, c)
 	if err != nil {
 		k.Fatalf("revoke for %s: %v", c, err)
 	}
@@ -108,9 +113,13 @@ func (k *kit) admit(c Conn, claims ...fence.Claim) {
 		case store.Admitted:
 			return
 		case store.MustRaise:
-			k.raise(st.Claim)
+			if _, err := k.Store.Raise(k.ctx, c.Session(), st.Claim, agreed(st.Claim)); err != nil {
+				k.Fatalf("raise %s: %v", st.Claim, err)
+			}
 		case store.MustRevoke:
-			k.revoke(st.Claim)
+			if _, err := k.Store.Revoke(k.ctx, c.Session(), st.Claim); err != nil {
+				k.Fatalf("revoke for %s: %v", st.Claim, err)
+			}
 		}
 	}
 }

@@ -31,6 +31,7 @@ type Model struct {
 type record struct {
 	mark     store.Mark
 	run      int                           // the run on which the mark was raised or confirmed
+	version  int                           // counts what was written
 	sessions map[store.Session]fence.Claim // registered, and not known to be gone
 }
 
@@ -51,6 +52,9 @@ var (
 func (m *Model) Register(_ context.Context, s store.Session, claims []fence.Claim) (store.Standing, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if s.Run != m.birth() && m.flaw != takesAnyRun {
+		return store.Standing{}, store.Setup("the session is of another run", "connect again")
+	}
 	for _, c := range claims {
 		if err := m.judge(c); err != nil {
 			return store.Standing{Claim: c, Mark: m.mark(c.Resource)}, err
@@ -73,23 +77,47 @@ func (m *Model) Register(_ context.Context, s store.Session, claims []fence.Clai
 }
 
 // Raise implements store.Store.
-func (m *Model) Raise(_ context.Context, c fence.Claim) (store.Mark, error) {
+func (m *Model) Raise(ctx context.Context, _ store.Session, c fence.Claim, confirm store.Confirm) (store.Mark, error) {
+	for {
+		before, run, version := m.look(c.Resource)
+		confirmed, err := confirm(ctx, before)
+		if err != nil {
+			return before, err
+		}
+		if before, changed, err := m.raise(confirmed, run, version); !changed {
+			return before, err
+		}
+	}
+}
+
+// look is what a raise depends on.
+func (m *Model) look(name fence.Resource) (mark store.Mark, run, version int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	before := m.mark(c.Resource)
+	return m.mark(name), m.run, m.record(name).version
+}
+
+func (m *Model) raise(c fence.Claim, run, version int) (before store.Mark, changed bool, err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	before = m.mark(c.Resource)
 	if err := m.judge(c); err != nil && m.flaw != raiseLowers {
-		return before, err
+		return before, false, err
 	}
 	r := m.record(c.Resource)
-	if c.Token != r.mark.Token {
-		r.mark = store.Mark{Resource: c.Resource, Token: c.Token, Issuer: c.Issuer, Holder: c.Holder, Raised: time.Now()}
+	if (run != m.run || version != r.version) && m.flaw != raisesLate {
+		return before, true, nil
 	}
+	if c.Token != r.mark.Token || r.version == 0 {
+		r.mark = store.Mark{Resource: c.Resource, Token: c.Token, Issuer: c.Issuer, Holder: c.Holder, Raised: time.Now(), Adoption: r.mark.Adoption}
+	}
+	r.version++
 	r.run = m.run
-	return before, nil
+	return before, false, nil
 }
 
 // Revoke implements store.Store.
-func (m *Model) Revoke(_ context.Context, c fence.Claim) (int, error) {
+func (m *Model) Revoke(_ context.Context, _ store.Session, c fence.Claim) (int, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if err := m.judge(c); err != nil {
@@ -127,7 +155,7 @@ func (m *Model) Marks(_ context.Context, only ...fence.Resource) ([]store.Mark, 
 	defer m.mu.Unlock()
 	var marks []store.Mark
 	for name, r := range m.resources {
-		if len(only) > 0 && !slices.Contains(only, name) || r.mark.Token == 0 {
+		if len(only) > 0 && !slices.Contains(only, name) || r.version == 0 {
 			continue
 		}
 		mark := m.mark(name)
@@ -152,7 +180,10 @@ func (m *Model) Adopt(_ context.Context, c fence.Claim, by string) (store.Mark, 
 		}
 		delete(r.sessions, s)
 	}
-	r.mark = store.Mark{Resource: c.Resource, Token: c.Token, Issuer: c.Issuer, Holder: c.Holder, Raised: time.Now()}
+	r.version++
+	r.mark = store.Mark{
+		Resource: c.Resource, Token: c.Token, Issuer: c.Issuer, Holder: c.Holder, Raised: time.Now(), Adoption: strconv.Itoa(r.version),
+	}
 	r.run = m.run
 	m.audit[c.Resource] = append(m.audit[c.Resource], Adoption{
 		By: by, Before: before.Token, After: c.Token, From: before.Issuer, To: c.Issuer,
@@ -197,11 +228,11 @@ func (m *Model) higher(a, b fence.Token) bool {
 // mark is the mark as Register shows it; a resource that was never used has a confirmed mark 0.
 func (m *Model) mark(name fence.Resource) store.Mark {
 	r := m.resources[name]
-	if r == nil {
-		return store.Mark{Resource: name, Confirmed: true}
+	if r == nil || r.version == 0 {
+		return store.Mark{Resource: name, Confirmed: true, Continued: true}
 	}
 	mark := r.mark
-	mark.Confirmed = r.run == m.run
+	mark.Confirmed, mark.Continued = r.run == m.run, true
 	return mark
 }
 

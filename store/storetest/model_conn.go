@@ -22,7 +22,7 @@ func (m *Model) Connect() *ModelConn {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.lastID++
-	c := &ModelConn{m: m, s: store.Session{ID: m.lastID, Birth: m.birth()}}
+	c := &ModelConn{m: m, s: store.Session{ID: m.lastID, Run: m.birth()}}
 	m.live[c.s] = c
 	return c
 }

@@ -133,15 +133,15 @@ func (w *world) act(g *newcomer) {
 	c := g.st.Claim
 	switch g.st.Step {
 	case store.MustRaise:
-		before, err := w.Store.Raise(w.ctx, c)
-		twin, terr := w.model.Raise(w.ctx, c)
+		before, err := w.Store.Raise(w.ctx, store.Session{}, c, agreed(c))
+		twin, terr := w.model.Raise(w.ctx, store.Session{}, c, agreed(c))
 		w.agree(err, terr, "raise %s", c)
 		if before.Token != twin.Token {
 			w.Fatalf("raise %s over %s, the model says over %s", c, before.Token, twin.Token)
 		}
 	case store.MustRevoke:
-		_, err := w.Store.Revoke(w.ctx, c)
-		_, terr := w.model.Revoke(w.ctx, c)
+		_, err := w.Store.Revoke(w.ctx, store.Session{}, c)
+		_, terr := w.model.Revoke(w.ctx, store.Session{}, c)
 		w.agree(err, terr, "revoke for %s", c)
 	}
 }

@@ -1,6 +1,8 @@
 package storetest
 
 import (
+	"errors"
+
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/store"
 )
@@ -15,6 +17,7 @@ var registerChecks = []check{
 	{"A register that finds something missing records nothing", nothingIsRecorded},
 	{"Tokens beyond 2^53 that differ in the last digit are told apart", lastDigitCounts},
 	{"Tokens with more digits are higher", moreDigitsAreHigher},
+	{"A session of another run of the server, or of another server, is refused", otherRunIsRefused},
 }
 
 func firstClaimRaises(k *kit) {
@@ -115,6 +118,20 @@ func moreDigitsAreHigher(k *kit) {
 		c := fence.Claim{Resource: orders, Token: token, Issuer: here}
 		k.admit(k.connect(), c)
 		k.met(k.mark(orders), c)
+	}
+}
+
+func otherRunIsRefused(k *kit) {
+	k.raise(ofOrders(1))
+	s := k.connect().Session()
+	s.Run += "0"
+	_, err := k.Store.Register(k.ctx, s, []fence.Claim{ofOrders(1)})
+	var setup *store.SetupError
+	if !errors.As(err, &setup) {
+		k.Errorf("got %v, want what is wrong with the way to the server", err)
+	}
+	if n := k.recorded(orders); n != 0 {
+		k.Errorf("%d sessions are recorded", n)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/store"
 )
 
 var revokeChecks = []check{
@@ -52,7 +53,7 @@ func revokeRollsBack(k *kit) {
 func staleRevokeEndsNothing(k *kit) {
 	k.raise(ofOrders(1))
 	c := k.admitted(ofOrders(2))
-	n, err := k.Store.Revoke(k.ctx, ofOrders(1))
+	n, err := k.Store.Revoke(k.ctx, store.Session{}, ofOrders(1))
 	k.refused(err, fence.ErrStale)
 	if n != 0 {
 		k.Errorf("%d sessions were ended", n)
@@ -62,7 +63,7 @@ func staleRevokeEndsNothing(k *kit) {
 
 func earlyRevokeEndsNothing(k *kit) {
 	c := k.admitted(ofOrders(1))
-	if n, _ := k.Store.Revoke(k.ctx, ofOrders(2)); n != 0 {
+	if n, _ := k.Store.Revoke(k.ctx, store.Session{}, ofOrders(2)); n != 0 {
 		k.Errorf("%d sessions were ended", n)
 	}
 	k.works(c)

@@ -22,6 +22,8 @@ func TestTheContractFindsFlaws(t *testing.T) {
 		adoptSpares:        "Adopt ends every session",
 		comparesFloats:     "differ in the last digit",
 		comparesText:       "more digits are higher",
+		raisesLate:         "does not count after a restart",
+		takesAnyRun:        "of another run",
 	} {
 		t.Run(string(flaw), func(t *testing.T) {
 			var failed []string

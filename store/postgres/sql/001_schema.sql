@@ -4,7 +4,7 @@
 create schema if not exists ringfence;
 comment on schema ringfence is 'Ringfence: who may write. See guard install --print';
 
--- One row. server is the system identifier and timeline on which the marks were last vouched for by an operator:
+-- One row. server is the server (see ringfence.server) on which the marks were last vouched for by an operator:
 -- on another one (a failover, a restore) a missing mark does not mean that there never was one.
 create table if not exists ringfence.installation (
     only_row     boolean primary key default true check (only_row),

@@ -1,24 +1,21 @@
--- attach admits the caller's own session, as a guard would: it is registered under the claim, so that a raise ends it, and
--- its transactions need no check. It says false where that cannot be, and the caller enters with each transaction: the
--- session is a pooler's (p_pid is what the caller was told at login), a superuser's (whom a guard could not end), or one
--- whose isolation level keeps register from seeing what is committed; or the server knows prepared transactions, which
--- outlive their sessions, and are found only by the lock that enter takes.
+-- attach admits the caller's own session: it enters, so that a raise finds this transaction, and records the session, so that
+-- a raise ends it after that. Its later transactions need no check. It takes no lock that anybody waits for, so a
+-- transaction that attaches and stays open holds nobody up. It says false where attaching cannot be, and the caller enters
+-- with each transaction: the session is a pooler's (p_pid is what the caller was told at login), a superuser's (whom a guard
+-- could not end), or one whose isolation level keeps it from seeing what is committed; or the server knows prepared
+-- transactions, which outlive their sessions, and are found only by the locks that enter takes.
 create or replace function ringfence.attach(p_pid bigint, p_resource text, p_token bigint, p_issuer text) returns boolean
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
-    r record;
-    v_start timestamptz;
+    v_start timestamptz := ringfence.own_start();
 begin
-    if p_pid <> pg_backend_pid() or current_setting('transaction_isolation') <> 'read committed'
+    if v_start is null or p_pid <> pg_backend_pid() or current_setting('transaction_isolation') <> 'read committed'
        or exists (select from pg_roles o where o.rolname = session_user and o.rolsuper)
        or current_setting('max_prepared_transactions')::integer > 0 then
         return false;
     end if;
-    select a.backend_start into strict v_start from pg_stat_get_activity(pg_backend_pid()) a;
-    select * into r from ringfence.register(pg_backend_pid(), v_start, array[p_resource], array[p_token], p_issuer);
-    if r.step <> 'admitted' then
-        perform ringfence.refuse(p_resource, p_token, p_issuer, nullif(r.token, 0), nullif(r.issuer, ''));
-    end if;
-    perform set_config('ringfence_session.' || p_resource, p_token || ' ' || p_issuer, false);
+    perform ringfence.enter(p_resource, p_token, p_issuer);
+    insert into ringfence.session (resource, token, issuer, pid, backend_start)
+    values (p_resource, p_token, p_issuer, pg_backend_pid(), v_start) on conflict do nothing;
     return true;
 end $$;

@@ -1,9 +1,9 @@
 -- Checkpoints. Each write of one is under the claim of the leader and conditional on the version before it.
 
--- publish writes a checkpoint within a transaction under the claim. That it is one, and has not ended since it began, is
--- seen by a setting that ends with the transaction, or with a savepoint that enter was called in: just like the locks that
--- enter takes. A transaction of an attached session says so itself when it begins; that the session is one, this session,
--- is seen by what attach has left in it.
+-- publish writes a checkpoint within a transaction under the claim: that of a session that is recorded under it, or one that
+-- has entered. A setting that ends with the transaction, or with a savepoint that enter was called in, tells a step that
+-- ended its own transaction by mistake. Anybody can make such a setting, so it proves nothing: the record of the session
+-- does, and where there is none the transaction enters here.
 create or replace function ringfence.publish(
     p_resource text, p_token bigint, p_issuer text, p_task text, p_version bigint, p_checkpoint json) returns void
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
@@ -11,12 +11,14 @@ declare
     v_claim text := p_token || ' ' || p_issuer;
     v_under text := coalesce(current_setting('ringfence.' || p_resource, true), '');
 begin
-    if v_under <> 'entered ' || v_claim
-       and (v_under <> 'attached ' || v_claim or current_setting('ringfence_session.' || p_resource, true) is distinct from v_claim) then
+    if v_under not in ('entered ' || v_claim, 'attached ' || v_claim) then
         raise exception using errcode = 'invalid_transaction_termination',
             message = format('task %s: the transaction of the step was ended before its checkpoint was written', p_task),
-            detail = 'a synchronous step must not COMMIT or ROLL BACK its own transaction, nor DISCARD ALL; what it committed has landed, its checkpoint has not',
+            detail = 'a synchronous step must not COMMIT or ROLL BACK its own transaction; what it committed has landed, its checkpoint has not',
             hint = 'take COMMIT, ROLLBACK and the like out of the step';
+    end if;
+    if not ringfence.registered(p_resource, p_token, p_issuer) then
+        perform ringfence.enter(p_resource, p_token, p_issuer);
     end if;
     if p_version = 1 then
         insert into ringfence.checkpoint (task, resource, version, token, checkpoint)

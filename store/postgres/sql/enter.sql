@@ -1,40 +1,37 @@
 -- Transactions under a token: what a program calls that leads without a guard in between.
 
--- server is the identity of the database as marks remember it: it changes with a failover or a restore. It is no SQL
--- function because enter calls it: those are parsed and planned anew in every transaction.
-create or replace function ringfence.server() returns text
-language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
-begin
-    return (pg_control_system()).system_identifier || '/' || substr(pg_walfile_name(pg_current_wal_insert_lsn()), 1, 8);
-end $$;
-
--- enter lets a transaction in, or fails it: it looks at the gate, takes the shared lock that revoke looks for, and looks
--- again. It is right under every isolation level:
+-- enter lets a transaction in, or fails it: it looks at the gate, takes the locks that revoke looks for, and looks again.
+-- It is right under every isolation level:
 --
--- The lock is held until the transaction ends, so that from before the second look on revoke can see this transaction in
--- pg_locks. Nobody ever takes it in a way that conflicts, so nobody waits for it.
--- Under READ COMMITTED the second look has a snapshot of its own, newer than the lock: a raise that it does not see commits
--- later, and then finds the lock. Under REPEATABLE READ and SERIALIZABLE the snapshot may be older than the lock and show
+-- Both locks are held until the transaction ends, so from before the second look on revoke can see this transaction in
+-- pg_locks: one of the empty table ringfence.entered, which nobody else can take, and an advisory one of the raise's number,
+-- which tells the resource. The advisory lock's second half is drawn anew each time, so nobody can hold it in the way.
+-- Under READ COMMITTED the second look has a snapshot of its own, newer than the locks: a raise that it does not see commits
+-- later, and then finds them. Under REPEATABLE READ and SERIALIZABLE the snapshot may be older than the locks and show
 -- a row version that a raise has replaced since; but that version carries the raise's transaction id in its xmax, which
 -- is no matter of snapshots (PostgreSQL manual, 5.5 System Columns). So xmax 0 says: this is the newest version.
--- The first look keeps those who will be refused away from the lock: an old leader that tries again and again must not
+-- The first look keeps those who will be refused away from the locks: an old leader that tries again and again must not
 -- look like one that is inside.
 --
--- The lock's key is 64 bits of a hash: a chance meeting with somebody else's key is as good as excluded, and would do no
--- more than make a raise end a backend too many.
+-- A gate counts only on the run of the server on which its mark was raised, and only while it is original.
 create or replace function ringfence.enter(p_resource text, p_token bigint, p_issuer text) returns void
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
-    v_server text := ringfence.server();
+    v_run text := ringfence.run();
+    v_number integer;
     g record;
 begin
     for v_look in 1..2 loop
         if v_look = 2 then
-            perform pg_advisory_xact_lock_shared(hashtextextended('ringfence ' || p_resource, 0));
+            v_number := g.number;
+            while not pg_try_advisory_xact_lock_shared(v_number, hashtext(gen_random_uuid()::text)) loop
+            end loop;
+            perform from ringfence.entered;
         end if;
-        select t.token, t.issuer, t.server, t.open, t.xmax <> '0'::xid as touched into g
+        select t.token, t.issuer, t.run, t.open, t.number, t.written = t.xmin as original, t.xmax <> '0'::xid as touched into g
           from ringfence.gate t where t.resource = p_resource;
-        if (g.token, g.issuer, g.server, g.open) is distinct from (p_token, p_issuer, v_server, true) then
+        if (g.token, g.issuer, g.run, g.open, g.original, g.number) is distinct from
+           (p_token, p_issuer, v_run, true, true, coalesce(v_number, g.number)) then
             perform ringfence.refuse(p_resource, p_token, p_issuer, g.token, g.issuer);
         end if;
     end loop;
@@ -56,14 +53,18 @@ exception when sqlstate 'RF000' then
     null;
 end $$;
 
--- inside lists the transactions that have entered and have not ended: the pids of their backends, and the names of those
--- that are prepared; pid 0 is one that is being prepared or finished just now. Ask after the raise has committed: from then
--- on none enters under an older token, so what is not listed is over. Once the gate is open for this mark it lists nobody: it was
--- opened when nobody was left, so those inside have entered since.
-create or replace function ringfence.inside(p_resource text, p_token bigint, p_issuer text, out pids integer[], out gids text[])
+-- inside lists the transactions that have entered before the last raise and have not ended: the pids of their backends, and
+-- the names of those that are prepared; pid 0 is one that is being prepared or finished just now. Ask after the raise has
+-- committed: from then on none enters under an older number, so what is not listed is over.
+drop function if exists ringfence.inside(text, bigint, text);
+create or replace function ringfence.inside(p_resource text, out pids integer[], out gids text[])
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 begin
-    with held as materialized (select * from pg_locks l where l.locktype in ('advisory', 'transactionid') and l.granted)
+    with held as materialized (
+        select * from pg_locks l where l.locktype in ('advisory', 'relation', 'transactionid') and l.granted
+    ), older as materialized (
+        select unnest(g.older)::bigint as number from ringfence.gate g where g.resource = p_resource
+    )
     select coalesce(array_agg(distinct i.pid) filter (where i.gid is null), '{}'),
            coalesce(array_agg(distinct i.gid) filter (where i.gid is not null), '{}')
       into pids, gids
@@ -72,21 +73,18 @@ begin
                (select min(x.gid) from held own join pg_prepared_xacts x on x.transaction = own.transactionid
                  where h.pid is null and own.virtualtransaction = h.virtualtransaction) as gid
           from held h
-         where h.locktype = 'advisory' and h.objsubid = 1
-           and (h.classid::bigint << 32) | h.objid::bigint = hashtextextended('ringfence ' || p_resource, 0)
+         where h.locktype = 'advisory' and h.objsubid = 2 and h.classid::bigint in (select o.number from older o)
            and h.database = (select d.oid from pg_database d where d.datname = current_database())
+           and exists (select from held e where e.locktype = 'relation' and e.mode = 'AccessShareLock' and e.relation = 'ringfence.entered'::regclass
+                          and e.database = h.database and e.virtualtransaction = h.virtualtransaction)
       ) i;
-    -- Asked after the list: it may have been opened, and entered, in between.
-    if exists (select from ringfence.gate g where g.resource = p_resource and g.token = p_token and g.issuer = p_issuer and g.open) then
-        pids := '{}'; gids := '{}';
-    end if;
 end $$;
 
 -- is_open tells whether a transaction that began now could enter. It takes no lock, so it may be wrong when it returns.
 create or replace function ringfence.is_open(p_resource text, p_token bigint, p_issuer text) returns boolean
 language sql volatile security definer set search_path = pg_catalog, pg_temp as $$
     select exists (select from ringfence.gate g where g.resource = p_resource and g.token = p_token and g.issuer = p_issuer
-                      and g.open and g.server = ringfence.server())
+                      and g.open and g.run = ringfence.run() and g.written = g.xmin)
 $$;
 
 -- refuse fails a transaction that may not enter, and says why.

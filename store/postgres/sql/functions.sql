@@ -17,44 +17,60 @@ begin
     end if;
 end $$;
 
+-- complete tells whether every session that may be alive is listed in ringfence.session.
+create or replace function ringfence.complete() returns boolean
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+begin
+    return exists (select from ringfence.installation i where i.registry = ringfence.registry() and i.written = i.xmin);
+end $$;
+
 -- register admits a session, or says what is missing. It holds the marks locked against raise until it has committed,
 -- so a raise waits for it and then sees the session in its list. The lock is one that registrations wait for, too: under
--- a shared one they overtake a waiting raise, and many of them keep it waiting for ever.
--- step is one of: admitted, raise, revoke, stale, issuer. The other columns are the mark that the step is about.
+-- a shared one they overtake a waiting raise, and many of them keep it waiting for ever. Only guards call it, each in a
+-- transaction of its own, so nobody holds the lock for long.
+-- step is one of: admitted, raise, revoke, stale, issuer, elsewhere. The other columns are the mark that the step is about.
+drop function if exists ringfence.register(integer, timestamptz, text[], bigint[], text);
 create or replace function ringfence.register(
-    p_pid integer, p_backend_start timestamptz, p_resources text[], p_tokens bigint[], p_issuer text,
+    p_pid integer, p_backend_start timestamptz, p_run text, p_resources text[], p_tokens bigint[], p_issuer text,
     out step text, out resource text, out token bigint, out issuer text, out holder text,
-    out raised_at timestamptz, out confirmed boolean)
+    out raised_at timestamptz, out confirmed boolean, out continued boolean, out adoption text)
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
+    v_run text := ringfence.run();
     v_server text := ringfence.server();
+    v_complete boolean;
     v_vouched boolean;
-    c record;
 begin
     perform ringfence.check_isolation();
+    if p_run <> v_run then
+        step := 'elsewhere'; resource := ''; token := 0; issuer := ''; holder := ''; confirmed := false; continued := false; adoption := '';
+        return;
+    end if;
     perform set_config('synchronous_commit', 'off', true); -- a session that a crash forgets is a session that it ended
-    select i.server = v_server into v_vouched from ringfence.installation i;
     perform 1 from ringfence.mark m where m.resource = any (p_resources) order by m.resource for no key update;
+    select i.written = i.xmin and coalesce(i.registry = ringfence.registry(), false), i.written = i.xmin and i.server = v_server
+      into v_complete, v_vouched from ringfence.installation i;
 
-    select w.step, w.resource, coalesce(w.token, 0), coalesce(w.issuer, ''), coalesce(w.holder, ''), w.raised_at, w.confirmed
-      into step, resource, token, issuer, holder, raised_at, confirmed
+    select w.step, w.resource, coalesce(w.token, 0), coalesce(w.issuer, ''), coalesce(w.holder, ''), w.raised_at, w.confirmed, w.continued,
+           coalesce(w.adoption, '')
+      into step, resource, token, issuer, holder, raised_at, confirmed, continued, adoption
       from (
         select case
                  when m.issuer <> p_issuer then 'issuer'
                  when m.token > wanted.token then 'stale'
-                 when m.token is null or m.token < wanted.token or m.server <> v_server
-                   or not exists (select from ringfence.gate g where g.resource = m.resource -- raised by an older version
-                                     and (g.token, g.issuer, g.server) = (m.token, m.issuer, m.server)) then 'raise'
-                 when exists (select from ringfence.session s where s.resource = m.resource
-                                and (s.token <> m.token or s.issuer <> m.issuer))
-                   or not exists (select from ringfence.gate g where g.resource = m.resource and g.open)
-                      and exists (select from ringfence.inside(m.resource, m.token, m.issuer) i where i.pids <> '{}' or i.gids <> '{}') then 'revoke'
-                 else 'admitted'
+                 when m.token = wanted.token and m.run = v_run and m.written = m.xmin and gate.fits then
+                   case when v_complete and (gate.open or ringfence.nobody_left(m.resource, m.token, m.issuer)) then 'admitted' else 'revoke' end
+                 else 'raise'
                end as step,
-               wanted.place, wanted.resource, m.token, m.issuer, m.holder, m.raised_at,
-               case when m.resource is null then v_vouched else m.server = v_server end as confirmed
+               wanted.place, wanted.resource, m.token, m.issuer, m.holder, m.raised_at, m.adoption,
+               case when m.resource is null then v_vouched and v_complete else coalesce(m.run = v_run and m.written = m.xmin, false) end as confirmed,
+               case when m.resource is null then v_vouched else coalesce(m.server = v_server and m.written = m.xmin, false) end as continued
           from unnest(p_resources, p_tokens) with ordinality as wanted(resource, token, place)
           left join ringfence.mark m on m.resource = wanted.resource
+          left join lateral (
+            select g.open, (g.token, g.issuer, g.run) = (m.token, m.issuer, m.run) and g.written = g.xmin as fits
+              from ringfence.gate g where g.resource = m.resource
+          ) gate on true
       ) w
      order by array_position(array['issuer', 'stale', 'raise', 'revoke', 'admitted'], w.step), w.place
      limit 1;
@@ -69,64 +85,188 @@ begin
     end if;
 end $$;
 
--- raise lifts a mark, never lowers it, and confirms it for this server. It is durable when the statement returns,
--- whatever the defaults of the role or the database are.
--- step is one of: raised, stale, issuer. The other columns are the mark as it was (token 0: there was none).
-create or replace function ringfence.raise(
-    p_resource text, p_token bigint, p_issuer text, p_holder text,
-    out step text, out token bigint, out issuer text, out holder text, out raised_at timestamptz, out confirmed boolean)
+-- nobody_left tells whether neither a transaction of before the last raise nor a session of another token is left. It asks
+-- for transactions first: one that attaches is inside until the record of its session can be seen.
+create or replace function ringfence.nobody_left(p_resource text, p_token bigint, p_issuer text) returns boolean
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+begin
+    if exists (select from ringfence.inside(p_resource) i where i.pids <> '{}' or i.gids <> '{}') then
+        return false;
+    end if;
+    return not exists (select from ringfence.others(p_resource, p_token, p_issuer));
+end $$;
+
+-- look reads what a raise of a resource depends on: the mark as it is, and a basis that raise compares. The basis changes
+-- with the run, with the tables, and with every write of the mark, be it by another raise or by a restore.
+create or replace function ringfence.look(
+    p_resource text,
+    out token bigint, out issuer text, out holder text, out raised_at timestamptz, out confirmed boolean, out continued boolean,
+    out adoption text, out basis text)
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
-    v_server text := ringfence.server();
-    v_mark ringfence.mark;
+    v_run text := ringfence.run();
+    m record;
+    i record;
+begin
+    select k.*, k.xmin as row_xmin into m from ringfence.mark k where k.resource = p_resource;
+    select n.*, n.xmin as row_xmin, n.registry = ringfence.registry() as complete into i from ringfence.installation n;
+    token := coalesce(m.token, 0); issuer := coalesce(m.issuer, ''); holder := coalesce(m.holder, ''); raised_at := m.raised_at;
+    adoption := coalesce(m.adoption, '');
+    if m.resource is null then
+        continued := coalesce(i.server = ringfence.server() and i.written = i.row_xmin, false);
+        confirmed := continued and coalesce(i.complete, false);
+    else
+        continued := coalesce(m.server = ringfence.server() and m.written = m.row_xmin, false);
+        confirmed := coalesce(m.run = v_run and m.written = m.row_xmin, false);
+    end if;
+    basis := concat_ws(' ', v_run, 'ringfence.mark'::regclass::oid, i.row_xmin, coalesce(m.row_xmin::text, '-'));
+end $$;
+
+-- raise lifts a mark, never lowers it, and confirms it for this run, if nothing that it depends on has changed since
+-- look was asked for p_basis: so a raise that was held up on its way does not count on a server that was restarted, or
+-- for a mark that was set back. It is durable when the statement returns, whatever the defaults of the role or the
+-- database are. step is one of: raised, stale, issuer, changed. The other columns are the mark as it was (token 0: there
+-- was none).
+drop function if exists ringfence.raise(text, bigint, text, text);
+create or replace function ringfence.raise(
+    p_resource text, p_token bigint, p_issuer text, p_holder text, p_basis text,
+    out step text, out token bigint, out issuer text, out holder text, out raised_at timestamptz, out confirmed boolean,
+    out continued boolean, out adoption text)
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+declare
+    v_basis text;
 begin
     perform ringfence.check_isolation();
-    if current_setting('synchronous_commit') not in ('on', 'remote_apply') then
-        perform set_config('synchronous_commit', 'on', true);
-    end if;
-    insert into ringfence.mark (resource, token, issuer, holder, server)
-    values (p_resource, 0, p_issuer, '', v_server) on conflict do nothing;
-    select * into strict v_mark from ringfence.mark m where m.resource = p_resource for update;
-
-    token := v_mark.token; issuer := v_mark.issuer; holder := v_mark.holder;
-    raised_at := v_mark.raised_at; confirmed := v_mark.server = v_server;
-    if v_mark.issuer <> p_issuer then
+    perform ringfence.durable();
+    perform 1 from ringfence.mark m where m.resource = p_resource for update;
+    select l.token, l.issuer, l.holder, l.raised_at, l.confirmed, l.continued, l.adoption, l.basis
+      into token, issuer, holder, raised_at, confirmed, continued, adoption, v_basis from ringfence.look(p_resource) l;
+    if issuer <> p_issuer and issuer <> '' then
         step := 'issuer';
-    elsif v_mark.token > p_token then
+    elsif token > p_token then
         step := 'stale';
+    elsif v_basis <> p_basis then
+        step := 'changed';
     else
-        step := 'raised';
-        update ringfence.mark m
-           set token = p_token, server = v_server,
-               holder = case when v_mark.token < p_token then p_holder else v_mark.holder end,
-               raised_at = case when v_mark.token < p_token then clock_timestamp() else v_mark.raised_at end
-         where m.resource = p_resource and (m.token, m.server) is distinct from (p_token, v_server);
-        perform ringfence.shut(p_resource, p_token, p_issuer, v_server);
+        perform ringfence.confirm_registry(p_resource);
+        step := case when ringfence.write_mark(p_resource, p_token, p_issuer, case when token < p_token then p_holder else holder end,
+            case when token < p_token then clock_timestamp() else raised_at end, adoption) then 'raised' else 'changed' end;
     end if;
 end $$;
 
--- shut makes the gate one for this mark, and shut, unless it is one for this mark already. The caller holds the mark. A row
+-- durable has the transaction committed with synchronous_commit on, whatever the defaults are.
+create or replace function ringfence.durable() returns void
+language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
+begin
+    if current_setting('synchronous_commit') not in ('on', 'remote_apply') then
+        perform set_config('synchronous_commit', 'on', true);
+    end if;
+end $$;
+
+-- write_mark writes a mark for this run and shuts the gate, unless both are so already. It returns false, having written
+-- nothing, when another transaction has just made the row that was missing.
+create or replace function ringfence.write_mark(
+    p_resource text, p_token bigint, p_issuer text, p_holder text, p_raised timestamptz, p_adoption text) returns boolean
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+declare
+    v_run text := ringfence.run();
+begin
+    if exists (select from ringfence.mark m where m.resource = p_resource) then
+        update ringfence.mark m
+           set token = p_token, issuer = p_issuer, holder = p_holder, raised_at = p_raised, server = ringfence.server(), run = v_run,
+               adoption = p_adoption
+         where m.resource = p_resource
+           and ((m.token, m.issuer, m.run, m.adoption) is distinct from (p_token, p_issuer, v_run, p_adoption) or m.written is distinct from m.xmin);
+    else
+        insert into ringfence.mark (resource, token, issuer, holder, raised_at, server, run, adoption)
+        values (p_resource, p_token, p_issuer, p_holder, p_raised, ringfence.server(), v_run, p_adoption) on conflict do nothing;
+        if not found then
+            return false;
+        end if;
+    end if;
+    update ringfence.mark m set written = m.xmin where m.resource = p_resource and m.written is distinct from m.xmin;
+    perform ringfence.shut(p_resource, p_token, p_issuer, v_run);
+    return true;
+end $$;
+
+-- number is a raise's, not negative, for the advisory locks of those that enter under it.
+create or replace function ringfence.number() returns integer
+language sql volatile set search_path = pg_catalog, pg_temp as $$
+    select hashtext(gen_random_uuid()::text) & 2147483647
+$$;
+
+-- shut points the gate at this mark and closes it, unless it already is this mark's. The caller holds the mark. A row
 -- that stays as it is must not be locked either (ON CONFLICT DO UPDATE would): enter takes that for a replacement.
-create or replace function ringfence.shut(p_resource text, p_token bigint, p_issuer text, p_server text) returns void
+drop function if exists ringfence.shut(text, bigint, text, text);
+create or replace function ringfence.shut(p_resource text, p_token bigint, p_issuer text, p_run text) returns void
 language sql volatile security definer set search_path = pg_catalog, pg_temp as $$
-    insert into ringfence.gate (resource, token, issuer, server, open)
-    values (p_resource, p_token, p_issuer, p_server, false) on conflict do nothing;
-    update ringfence.gate g set token = p_token, issuer = p_issuer, server = p_server, open = false
-     where g.resource = p_resource and (g.token, g.issuer, g.server) is distinct from (p_token, p_issuer, p_server)
+    insert into ringfence.gate (resource, token, issuer, run, open, number)
+    values (p_resource, p_token, p_issuer, '', false, ringfence.number()) on conflict do nothing;
+    update ringfence.gate g
+       set token = p_token, issuer = p_issuer, run = p_run, open = false, number = ringfence.number(), older = g.older || g.number
+     where g.resource = p_resource and ((g.token, g.issuer, g.run) is distinct from (p_token, p_issuer, p_run) or g.written is distinct from g.xmin);
+    update ringfence.gate g set written = g.xmin where g.resource = p_resource and g.written is distinct from g.xmin
 $$;
 
--- is_mark tells whether the mark is this one.
+-- confirm_registry makes the registry one of this run. On a new run of the server nobody has been admitted yet, so it is
+-- complete and empty. Where it was restored, or its table made anew, or a row of the resource was, it counts as lost: then
+-- revoke lists everybody first.
+create or replace function ringfence.confirm_registry(p_resource text) returns void
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+declare
+    i record;
+    v_copied boolean := exists (select from ringfence.mark m where m.resource = p_resource and m.written is distinct from m.xmin)
+                     or exists (select from ringfence.gate g where g.resource = p_resource and g.written is distinct from g.xmin);
+begin
+    if ringfence.complete() and not v_copied then
+        return;
+    end if;
+    perform from ringfence.installation for no key update;
+    select n.*, n.written = n.xmin as original into i from ringfence.installation n;
+    if i.original and not v_copied and i.registry is not null and i.registry not like ringfence.run() || '/%' then
+        delete from ringfence.session;
+        update ringfence.installation set registry = ringfence.registry();
+    elsif not i.original or v_copied or i.registry is distinct from ringfence.registry() then
+        update ringfence.installation set registry = null, server = case when i.original then i.server else '' end;
+    end if;
+    update ringfence.installation n set written = n.xmin where n.written is distinct from n.xmin;
+end $$;
+
+-- lose_registry and record: a registry that counts as lost is made complete by listing everybody who may have been in it.
+-- lose_registry locks it and tells whether it is lost; record lists them and completes it, in the same transaction.
+create or replace function ringfence.lose_registry() returns boolean
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+begin
+    perform from ringfence.installation for no key update;
+    return not ringfence.complete();
+end $$;
+
+create or replace function ringfence.record(p_pids integer[], p_backend_starts timestamptz[]) returns void
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+begin
+    insert into ringfence.session (resource, token, issuer, pid, backend_start)
+    select '*', 0, '', s.pid, s.backend_start from unnest(p_pids, p_backend_starts) as s(pid, backend_start) on conflict do nothing;
+    update ringfence.installation set registry = ringfence.registry();
+    update ringfence.installation n set written = n.xmin;
+end $$;
+
+-- is_mark tells whether the mark is this one, confirmed, with its gate.
 create or replace function ringfence.is_mark(p_resource text, p_token bigint, p_issuer text) returns boolean
-language sql volatile security definer set search_path = pg_catalog, pg_temp as $$
-    select exists (select from ringfence.mark m where m.resource = p_resource and m.token = p_token and m.issuer = p_issuer)
-$$;
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+begin
+    return exists (
+        select from ringfence.mark m join ringfence.gate g on g.resource = m.resource
+         where m.resource = p_resource and m.token = p_token and m.issuer = p_issuer and m.run = ringfence.run() and m.written = m.xmin
+           and (g.token, g.issuer, g.run) = (m.token, m.issuer, m.run) and g.written = g.xmin);
+end $$;
 
--- others lists the sessions of a resource that are not under its mark; nothing unless the mark is the one given.
+-- others lists the sessions of a resource that are not under its mark, and those whose resource is not known; nothing
+-- unless the mark is the one given.
 create or replace function ringfence.others(p_resource text, p_token bigint, p_issuer text)
 returns table (pid integer, backend_start timestamptz)
 language sql volatile security definer set search_path = pg_catalog, pg_temp as $$
     select s.pid, s.backend_start
-      from ringfence.mark m join ringfence.session s on s.resource = m.resource
+      from ringfence.mark m join ringfence.session s on s.resource in (m.resource, '*')
      where m.resource = p_resource and m.token = p_token and m.issuer = p_issuer
        and (s.token <> m.token or s.issuer <> m.issuer)
 $$;
@@ -136,7 +276,7 @@ create or replace function ringfence.forget(p_resource text, p_pids integer[], p
 language sql volatile security definer set search_path = pg_catalog, pg_temp as $$
     select set_config('synchronous_commit', 'off', true);
     delete from ringfence.session s using unnest(p_pids, p_backend_starts) as gone(pid, backend_start)
-     where s.pid = gone.pid and s.backend_start = gone.backend_start and (p_resource is null or s.resource = p_resource)
+     where s.pid = gone.pid and s.backend_start = gone.backend_start and (p_resource is null or s.resource in (p_resource, '*'))
 $$;
 
 -- may_see tells whether the caller sees the start time of every role's backend; without it the living look gone.
@@ -145,25 +285,48 @@ language sql stable set search_path = pg_catalog, pg_temp as $$
     select pg_has_role(current_user, 'pg_read_all_stats', 'usage')
 $$;
 
--- open lets transactions enter under the mark, if it still is this one. The caller has seen that nothing older is left,
--- neither a session nor a transaction. The mark is locked so that two of them do not meet at the gate's row: the second would
--- leave a lock on it, which enter takes for a replacement.
+-- open lets transactions enter and sessions be admitted under the mark, if it still is this one. The caller has seen that
+-- nothing older is left, neither a session nor a transaction. The mark is locked so that two of them do not meet at the
+-- gate's row: the second would leave a lock on it, which enter takes for a replacement.
 create or replace function ringfence.open(p_resource text, p_token bigint, p_issuer text) returns void
 language sql volatile security definer set search_path = pg_catalog, pg_temp as $$
     select from ringfence.mark m where m.resource = p_resource for no key update;
-    update ringfence.gate set open = true
-     where resource = p_resource and token = p_token and issuer = p_issuer and not open
+    update ringfence.gate g set open = true, older = '{}'
+     where g.resource = p_resource and g.token = p_token and g.issuer = p_issuer and g.run = ringfence.run() and g.written = g.xmin and not g.open;
+    update ringfence.gate g set written = g.xmin
+     where g.resource = p_resource and g.token = p_token and g.issuer = p_issuer and g.open and g.written <> g.xmin
 $$;
 
--- revoke looks for sessions that are not under the mark and for transactions that have entered under another token,
--- forgets those that are gone, and says who is left; it signals them when p_signal is set. Call it again until nobody
--- remains: pg_stat_activity is frozen within a transaction, so one call cannot wait. The call that finds nobody opens the
--- gate. blocked names the roles of sessions that the caller may not end, prepared the transactions that nobody can end
--- but by their name.
+-- list_everybody completes a registry that counts as lost: it records every session that could be ended as one of an
+-- unknown resource, so that the next revocation of any resource ends it. A session that starts later is admitted only by
+-- the new registry, and so is the newcomer, whose guard has sent nothing of its client. Sessions of superusers are left out
+-- unless the caller is one: they are never admitted.
+create or replace function ringfence.list_everybody(p_newcomer integer) returns void
+language plpgsql volatile security invoker set search_path = pg_catalog, pg_temp as $$
+declare
+    v_pids integer[];
+    v_starts timestamptz[];
+begin
+    if not ringfence.lose_registry() then
+        return;
+    end if;
+    perform pg_stat_clear_snapshot();
+    select coalesce(array_agg(a.pid), '{}'), coalesce(array_agg(a.backend_start), '{}') into v_pids, v_starts
+      from pg_stat_activity a join pg_roles o on o.oid = a.usesysid
+     where a.datname = current_database() and a.backend_type in ('client backend', 'walsender') and a.pid not in (pg_backend_pid(), p_newcomer)
+       and (not o.rolsuper or (select u.rolsuper from pg_roles u where u.rolname = current_user));
+    perform ringfence.record(v_pids, v_starts);
+end $$;
+
+-- revoke looks for sessions that are not under the mark and for transactions that have entered before its raise, forgets
+-- those that are gone, and says who is left; it signals them when p_signal is set. Call it again until nobody remains:
+-- pg_stat_activity is frozen within a transaction, so one call cannot wait. The call that finds nobody opens the gate.
+-- blocked names the roles of sessions that the caller may not end, prepared the transactions that nobody can end but by
+-- their name. described is who remains, for people.
 drop function if exists ringfence.revoke(text, bigint, text, boolean);
 create or replace function ringfence.revoke(
-    p_resource text, p_token bigint, p_issuer text, p_signal boolean,
-    out current boolean, out gone integer, out remaining integer[], out blocked text[], out prepared text[])
+    p_resource text, p_token bigint, p_issuer text, p_signal boolean, p_newcomer integer,
+    out current boolean, out gone integer, out remaining integer[], out blocked text[], out prepared text[], out described text[])
 language plpgsql volatile security invoker set search_path = pg_catalog, pg_temp as $$
 declare
     v_listed_pids integer[];
@@ -177,10 +340,14 @@ begin
     if not ringfence.may_see() then
         raise insufficient_privilege using message = format('role %I lacks pg_read_all_stats', current_user);
     end if;
-    remaining := '{}'; blocked := '{}';
+    remaining := '{}'; blocked := '{}'; described := '{}';
     -- Asked before the list of those inside, which others could join while the mark is another one.
     current := ringfence.is_mark(p_resource, p_token, p_issuer);
-    select i.pids, i.gids into v_inside, prepared from ringfence.inside(p_resource, p_token, p_issuer) i;
+    if current and not ringfence.complete() then
+        perform ringfence.list_everybody(p_newcomer);
+    end if;
+    -- Transactions first, sessions second: one that attaches is inside until the record of its session can be seen.
+    select i.pids, i.gids into v_inside, prepared from ringfence.inside(p_resource) i;
     -- List first, look second: what is listed was alive before, so what is not seen then is gone.
     select array_agg(o.pid), array_agg(o.backend_start) into v_listed_pids, v_listed_starts
       from ringfence.others(p_resource, p_token, p_issuer) o;
@@ -191,11 +358,11 @@ begin
     end if;
     perform pg_stat_clear_snapshot();
     for s in
-        select o.pid, o.backend_start, a.pid is not null as alive, a.usename
+        select o.pid, o.backend_start, a.pid is not null as alive, a.usename, a.application_name, a.client_addr, a.state
           from unnest(v_listed_pids, v_listed_starts) as o(pid, backend_start)
           left join pg_stat_activity a on a.pid = o.pid and a.backend_start = o.backend_start
         union -- their own end takes them off the list of those inside
-        select i.pid, a.backend_start, true, a.usename
+        select i.pid, a.backend_start, true, a.usename, a.application_name, a.client_addr, a.state
           from unnest(v_inside) as i(pid) left join pg_stat_activity a on a.pid = i.pid
     loop
         if not s.alive then
@@ -203,6 +370,10 @@ begin
             continue;
         end if;
         remaining := remaining || s.pid;
+        if cardinality(described) < 5 then
+            described := described || format('pid %s of role %s%s%s%s', s.pid, coalesce(s.usename::text, 'unknown'),
+                coalesce(' (' || nullif(s.application_name, '') || ')', ''), coalesce(' from ' || host(s.client_addr), ''), coalesce(', ' || s.state, ''));
+        end if;
         continue when not p_signal or s.pid = 0;
         begin
             perform pg_terminate_backend(s.pid);
@@ -214,7 +385,7 @@ begin
     if gone > 0 then
         perform ringfence.forget(p_resource, v_pids, v_starts);
     end if;
-    if current and cardinality(remaining) = 0 and cardinality(prepared) = 0 then
+    if current and cardinality(remaining) = 0 and cardinality(prepared) = 0 and ringfence.complete() then
         perform ringfence.open(p_resource, p_token, p_issuer);
     end if;
 end $$;
@@ -259,44 +430,53 @@ begin
 end $$;
 
 -- marks reads the marks of these resources, or of all when the list is null.
+drop function if exists ringfence.marks(text[]);
 create or replace function ringfence.marks(p_resources text[])
-returns table (resource text, token bigint, issuer text, holder text, raised_at timestamptz, confirmed boolean, sessions bigint)
+returns table (resource text, token bigint, issuer text, holder text, raised_at timestamptz, confirmed boolean, continued boolean,
+               adoption text, sessions bigint)
 language sql volatile security definer set search_path = pg_catalog, pg_temp as $$
-    select m.resource, m.token, m.issuer, m.holder, m.raised_at, m.server = ringfence.server(),
+    select m.resource, m.token, m.issuer, m.holder, m.raised_at,
+           coalesce(m.run = here.run and m.written = m.xmin, false), coalesce(m.server = here.server and m.written = m.xmin, false), m.adoption,
            case when p_resources is null then (select count(*) from ringfence.session s where s.resource = m.resource) else 0 end
-      from ringfence.mark m
+      from ringfence.mark m, (select ringfence.run() as run, ringfence.server() as server) here
      where p_resources is null or m.resource = any (p_resources)
      order by m.resource
 $$;
 
--- adopt starts a new issuer's count and records who did it. The caller then revokes the sessions of the old count.
+-- adopt starts a new issuer's count and records who did it. The caller then revokes the sessions of the old count. The
+-- adoption's identity tells guards to forget what they remember of the mark.
+drop function if exists ringfence.adopt(text, bigint, text, text, text);
 create or replace function ringfence.adopt(
     p_resource text, p_token bigint, p_issuer text, p_holder text, p_by text,
-    out token bigint, out issuer text, out holder text, out raised_at timestamptz, out confirmed boolean)
+    out token bigint, out issuer text, out holder text, out raised_at timestamptz, out confirmed boolean, out continued boolean, out adoption text)
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
-declare
-    v_server text := ringfence.server();
 begin
     perform ringfence.check_isolation();
-    if current_setting('synchronous_commit') not in ('on', 'remote_apply') then
-        perform set_config('synchronous_commit', 'on', true);
-    end if;
-    select m.token, m.issuer, m.holder, m.raised_at, m.server = v_server
-      into token, issuer, holder, raised_at, confirmed
-      from ringfence.mark m where m.resource = p_resource for update;
+    perform ringfence.durable();
+    perform from ringfence.mark m where m.resource = p_resource for update;
+    select l.token, l.issuer, l.holder, l.raised_at, l.confirmed, l.continued, l.adoption
+      into token, issuer, holder, raised_at, confirmed, continued, adoption from ringfence.look(p_resource) l;
     insert into ringfence.adoption (by_holder, resource, old_issuer, old_token, new_issuer, new_token)
-    values (p_by, p_resource, issuer, token, p_issuer, p_token);
-    insert into ringfence.mark as m (resource, token, issuer, holder, server)
-    values (p_resource, p_token, p_issuer, p_holder, v_server)
-        on conflict on constraint mark_pkey do update
-       set token = p_token, issuer = p_issuer, holder = p_holder, server = v_server, raised_at = clock_timestamp();
-    perform ringfence.shut(p_resource, p_token, p_issuer, v_server);
-    token := coalesce(token, 0); issuer := coalesce(issuer, ''); holder := coalesce(holder, '');
-    confirmed := coalesce(confirmed, true);
+    values (p_by, p_resource, nullif(issuer, ''), case when issuer <> '' then token end, p_issuer, p_token);
+    perform ringfence.confirm_registry(p_resource);
+    if not ringfence.write_mark(p_resource, p_token, p_issuer, p_holder, clock_timestamp(), gen_random_uuid()::text) then
+        raise serialization_failure using message = format('the mark of %s was raised for the first time just now', p_resource),
+            hint = 'adopt it again';
+    end if;
 end $$;
 
 -- holds tells a session whether it was admitted under this token: how a leader knows that a guard is in between.
 create or replace function ringfence.holds(p_resource text, p_token bigint) returns boolean
-language sql volatile security definer set search_path = pg_catalog, pg_temp as $$
-    select exists (select from ringfence.session s where s.resource = p_resource and s.token = p_token and s.pid = pg_backend_pid())
-$$;
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+begin
+    return ringfence.registered(p_resource, p_token, null);
+end $$;
+
+-- registered tells whether the caller's own session is recorded under this token, of this issuer unless that is null.
+create or replace function ringfence.registered(p_resource text, p_token bigint, p_issuer text) returns boolean
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+begin
+    return exists (select from ringfence.session s
+                    where s.resource = p_resource and s.pid = pg_backend_pid() and s.token = p_token and s.issuer = coalesce(p_issuer, s.issuer)
+                      and s.backend_start = (select a.backend_start from pg_stat_get_activity(pg_backend_pid()) a));
+end $$;

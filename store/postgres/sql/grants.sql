@@ -7,9 +7,10 @@ grant pg_signal_backend, pg_read_all_stats to {{.Guard}};
 grant usage on schema ringfence to {{.Guard}};
 grant execute on all functions in schema ringfence to {{.Guard}};
 
--- What everybody may ask: whether the own session is admitted.
+-- What everybody may ask: whether the own session is admitted, and which session of which server it is.
 grant usage on schema ringfence to public;
 grant execute on function ringfence.holds(text, bigint) to public;
+grant execute on function ringfence.leg(), ringfence.own_start(), ringfence.run() to public;
 
 -- Transactions under a token are entered by whoever has one: all that enter reads is the mark.
 grant execute on function ringfence.enter(text, bigint, text) to public;

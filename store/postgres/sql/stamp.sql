@@ -1,3 +1,17 @@
--- A repeated install keeps the server: only the first one, and adopt, vouch for marks.
-insert into ringfence.installation (version, server) values ({{.Version}}, ringfence.server())
-    on conflict (only_row) do update set version = excluded.version, installed_at = clock_timestamp();
+-- Only the first install of all, and adopt, vouch for marks that are missing. The schema ringfence_installed remembers that
+-- there was a first one: when ringfence itself was dropped, sessions may be alive that the new tables do not list.
+do $$
+declare
+    v_known boolean := to_regnamespace('ringfence_installed') is not null;
+    v_original boolean := (select i.written = i.xmin from ringfence.installation i);
+begin
+    create schema if not exists ringfence_installed;
+    comment on schema ringfence_installed is 'Ringfence was installed in this database. Drop it only together with the schema ringfence, and when no client is connected';
+    insert into ringfence.installation (version, server, registry)
+    values ({{.Version}}, case when v_known then '' else ringfence.server() end, case when not v_known then ringfence.registry() end)
+        on conflict (only_row) do update
+       set version = excluded.version, installed_at = clock_timestamp(),
+           server = case when v_original then ringfence.installation.server else '' end,
+           registry = case when v_original then ringfence.installation.registry end;
+    update ringfence.installation set written = xmin;
+end $$;

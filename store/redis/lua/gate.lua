@@ -1,9 +1,11 @@
 -- What stands before a script that runs under a claim, after common.lua. ARGV: resource, token, issuer; the script's own
--- from ARGV[4] on. It lets the script run only while the mark is confirmed on this run of the server, is the claim's, and
+-- from ARGV[4] on. It lets the script run only while the mark is confirmed on this server, is the claim's, and
 -- no session under another token is recorded: such a one may still live. Until the script ends nothing else is run, so
--- no raise can come between this and what the script writes.
+-- no raise can come between this and what the script writes. DATABASE is where the script itself works.
 local function gate()
-  local s = look(ARGV[1], MARKER .. ':' .. ARGV[1], now_run())
+  if DATABASE ~= 0 then redis.call('SELECT', 0) end
+  local s = look(ARGV[1], MARKER .. ':' .. ARGV[1], here())
+  if DATABASE ~= 0 then redis.call('SELECT', DATABASE) end
   local refused = judge(s, ARGV[2], ARGV[3])
   if refused then return answer(refused, 1, s) end
   if not s.installed then return answer('missing', 1, s) end

@@ -1,7 +1,7 @@
 -- Reads marks. KEYS: the marker. ARGV: the resources, or none for all.
-local run = now_run()
+local now = here()
 local m = redis.call('HMGET', MARKER, 'schema', 'epoch')
-if m[2] and m[1] ~= SCHEMA then return {'schema'} end
+if m[2] and m[1] ~= SCHEMA and m[1] ~= '1' then return {'schema'} end
 
 local names = ARGV
 if #names == 0 then
@@ -11,7 +11,7 @@ if #names == 0 then
 end
 local list = {m[2] and 'marks' or 'missing'}
 for _, name in ipairs(names) do
-  local s = look(name, MARKER .. ':' .. name, run)
-  if s.present or s.lost and s.installed then list[#list + 1] = answer(name, 1, s) end
+  local s = look(name, MARKER .. ':' .. name, now)
+  if s.present or s.listed and s.installed then list[#list + 1] = answer(name, 1, s) end
 end
 return list

@@ -1,10 +1,10 @@
 -- KEYS: the marker, one resource per claim. ARGV: client id, run of the session; resource, token, issuer per claim.
-local run = now_run()
-if run ~= ARGV[2] then return {'elsewhere'} end
+local now = here()
+if now.run ~= ARGV[2] then return {'elsewhere'} end
 
 local claims = {}
 for i = 1, #KEYS - 1 do
-  claims[i] = look(ARGV[3 * i], KEYS[i + 1], run)
+  claims[i] = look(ARGV[3 * i], KEYS[i + 1], now)
   claims[i].want, claims[i].from = ARGV[3 * i + 1], ARGV[3 * i + 2]
 end
 for i, s in ipairs(claims) do

@@ -1,10 +1,10 @@
 -- Drops a session that is gone from every resource. KEYS: the marker. ARGV: its run, its client id.
-local run = now_run()
-if run ~= ARGV[1] then return {'elsewhere'} end
+local now = here()
+if now.run ~= ARGV[1] then return {'elsewhere'} end
 for _, field in ipairs(redis.call('HKEYS', MARKER)) do
   if string.sub(field, 1, 9) == 'resource:' then
     local key = MARKER .. ':' .. string.sub(field, 10)
-    if redis.call('HGET', key, 'run') == run then redis.call('HDEL', key, 'session:' .. ARGV[2]) end
+    if redis.call('HGET', key, 'server') == now.server then redis.call('HDEL', key, 'session:' .. ARGV[2]) end
   end
 end
 return {'released'}

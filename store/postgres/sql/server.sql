@@ -1,0 +1,46 @@
+-- Which server this is. These are no SQL functions because enter calls them: those are parsed and planned anew in every
+-- transaction.
+
+-- server names the data: system identifier, timeline, database. It changes with a failover and in a copy of the database.
+-- A restored disk snapshot or base backup has the server of its original.
+create or replace function ringfence.server() returns text
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+begin
+    return (pg_control_system()).system_identifier || '/' || substr(pg_walfile_name(pg_current_wal_insert_lsn()), 1, 8)
+        || '/' || (select d.oid from pg_database d where d.datname = current_database());
+end $$;
+
+-- run names one run of that server: every session of another run is gone, and data of another run may have been set back.
+create or replace function ringfence.run() returns text
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+begin
+    return ringfence.server() || '/' || (extract(epoch from pg_postmaster_start_time()) * 1000000)::bigint;
+end $$;
+
+-- registry names the table of sessions on this run: one that was made anew is another registry.
+create or replace function ringfence.registry() returns text
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+begin
+    return ringfence.run() || '/' || 'ringfence.session'::regclass::oid;
+end $$;
+
+-- own_start is when the caller's backend started. The schema's owner may not be allowed to see that of other roles.
+create or replace function ringfence.own_start() returns timestamptz
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+begin
+    return (select a.backend_start from pg_stat_get_activity(pg_backend_pid()) a);
+end $$;
+
+-- leg is what a guard asks on a client's own connection, before the client may use it: which backend of which run this is.
+-- Pid, start in microseconds, whether the role is a superuser, run. A server in recovery answers 'standby'.
+create or replace function ringfence.leg() returns text
+language plpgsql volatile security invoker set search_path = pg_catalog, pg_temp as $$
+declare
+    v_start timestamptz := (select a.backend_start from pg_stat_get_activity(pg_backend_pid()) a);
+begin
+    if pg_is_in_recovery() then
+        return 'standby';
+    end if;
+    return format('%s %s %s %s', pg_backend_pid(), (extract(epoch from coalesce(v_start, ringfence.own_start())) * 1000000)::bigint,
+        (select r.rolsuper from pg_roles r where r.rolname = session_user), ringfence.run());
+end $$;
