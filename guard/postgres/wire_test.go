@@ -173,7 +173,10 @@ func (p *tap) accept() {
 		if err != nil {
 			return
 		}
-		server, err := net.Dial("tcp", p.to)
+		p.mu.Lock()
+		to := p.to
+		p.mu.Unlock()
+		server, err := net.Dial("tcp", to)
 		if err != nil {
 			_ = client.Close()
 			continue
@@ -188,6 +191,13 @@ func (p *tap) accept() {
 		})
 		p.all.Go(func() { _, _ = io.Copy(client, server); _ = client.Close() })
 	}
+}
+
+// turn sends new connections to another server. Open ones stay where they are, as with a balancer after a failover.
+func (p *tap) turn(to string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.to = to
 }
 
 // Write keeps what goes up, before it goes.

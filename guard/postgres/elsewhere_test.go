@@ -1,0 +1,61 @@
+package postgres
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/ringfence/ringfence/internal/servers"
+	"github.com/ringfence/ringfence/internal/servers/serverstest"
+)
+
+// A balancer before the database: the guard's own connections stay on the server that was the primary, the client's
+// connection leads to the new one. A backend of the same pid may live on both.
+func TestASessionOnAnotherServerThanTheMarksIsRefused(t *testing.T) {
+	before := serverstest.SharedPostgres(t)
+	database := prepared(t, before, serverstest.FreshDatabase(t, before))
+	after := serverstest.Postgres(t, servers.PostgresOptions{})
+	sql(t, after.URL("postgres", "postgres"), "create database "+database)
+	prepared(t, after, database)
+
+	balancer, control := tapBefore(t, before, database)
+	g := guardBefore(t, before, database, setup{control: control})
+	g.open(5)
+	balancer.turn(after.Addr())
+	_, err := g.dial(5)
+	pg := refusal(t, err, "57P03")
+	if !strings.Contains(pg.Detail, "another server or database") || pg.Hint == "" {
+		t.Errorf("the refusal is %q, %q", pg.Detail, pg.Hint)
+	}
+	if n := g.count("select count(*) from ringfence.session"); n != 1 {
+		t.Errorf("%d sessions are recorded where the marks are, want the first one", n)
+	}
+}
+
+// One guard's marks fence one database. A session of another database of the same server would be fenced by marks that its
+// own leaders do not raise.
+func TestASessionOfAnotherDatabaseIsRefusedAndWritesNothing(t *testing.T) {
+	shop := fenced(t)
+	for name, prepare := range map[string]func(database string){
+		"guarded by another guard": func(database string) { prepared(t, shop.pg, database) },
+		"without the schema": func(database string) {
+			prepared(t, shop.pg, database)
+			sql(t, shop.pg.URL("postgres", database), "drop schema ringfence cascade")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			crm := serverstest.FreshDatabase(t, shop.pg)
+			prepare(crm)
+			c, err := pgx.Connect(t.Context(), "postgres://app@"+shop.addr+"/"+crm+"?sslmode=disable&options=-c%20fence.orders%3D5")
+			if err == nil {
+				_ = c.Close(t.Context())
+				t.Fatal("admitted")
+			}
+			if !strings.Contains(err.Error(), "57P03") && !strings.Contains(err.Error(), "RF005") {
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+	shop.open(5)
+}
