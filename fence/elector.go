@@ -33,6 +33,17 @@ type Observer interface {
 	// coordinator can make it: no election that ended before the call is missed. Nobody enrolled is an empty list.
 	Candidates(ctx context.Context, r Resource) ([]Candidate, error)
 
+	// Leaders returns the issuer as it is now, and who leads each of these resources now, in the order
+	// given: a zero Candidate where nobody does. Ready may be left false; ask Candidates for it.
+	//
+	// It is a linearizable read. The issuer and all leaders that it names were so at one moment after
+	// the call began; that nobody leads a resource was so at a moment after the call began. A server
+	// that has lost its ensemble or lags behind, a coordinator that was replaced, or an issuer that was
+	// renewed never gives an older answer. So a term that was lost before the call is not named.
+	//
+	// Every admission asks, so it should cost one round trip while nothing changes.
+	Leaders(ctx context.Context, rs ...Resource) (Issuer, []Candidate, error)
+
 	// Watch calls each with the queue as it is and again after changes of it, until ctx ends or each returns an error,
 	// which it returns. Changes that follow each other quickly may be seen as one. It rides out disconnections.
 	Watch(ctx context.Context, r Resource, each func([]Candidate) error) error

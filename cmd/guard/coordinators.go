@@ -92,6 +92,15 @@ func (o *observer) Candidates(ctx context.Context, r fence.Resource) ([]fence.Ca
 	return co.Candidates(ctx, r)
 }
 
+// Leaders is fence.Observer's.
+func (o *observer) Leaders(ctx context.Context, rs ...fence.Resource) (fence.Issuer, []fence.Candidate, error) {
+	co, err := o.get(ctx)
+	if err != nil {
+		return "", nil, err
+	}
+	return co.Leaders(ctx, rs...)
+}
+
 // Watch is fence.Observer's.
 func (o *observer) Watch(ctx context.Context, r fence.Resource, each func([]fence.Candidate) error) error {
 	co, err := o.get(ctx)

@@ -94,6 +94,24 @@ func (c *Client) Candidates(ctx context.Context, r fence.Resource) (queue []fenc
 	return queue, err
 }
 
+// Leaders implements fence.Coordinator.
+func (c *Client) Leaders(ctx context.Context, rs ...fence.Resource) (issuer fence.Issuer, leaders []fence.Candidate, err error) {
+	for _, r := range rs {
+		if _, err := fence.ParseResource(string(r)); err != nil {
+			return "", nil, err
+		}
+	}
+	err = c.patiently(ctx, func() {
+		issuer, leaders = c.m.issuer, make([]fence.Candidate, len(rs))
+		for i, r := range rs {
+			if queue := c.m.queue(r); len(queue) > 0 {
+				leaders[i] = queue[0]
+			}
+		}
+	})
+	return issuer, leaders, err
+}
+
 // Watch implements fence.Coordinator.
 func (c *Client) Watch(ctx context.Context, r fence.Resource, each func([]fence.Candidate) error) error {
 	if _, err := fence.ParseResource(string(r)); err != nil {

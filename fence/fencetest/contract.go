@@ -12,7 +12,7 @@ import (
 type Harness struct {
 	// Open makes a client that shares no connection and no session with another, as if it were a process of its own.
 	// The contract closes it; whatever else belongs to it ends in t.Cleanup.
-	Open func(t *testing.T) fence.Coordinator
+	Open func(t testing.TB) fence.Coordinator
 
 	// SessionTimeout is what the coordinator grants: how long a crashed leader holds up the next. Most tests need sessions
 	// that last on a busy machine, and some wait until one has run out: ten seconds do for both.
@@ -20,22 +20,26 @@ type Harness struct {
 
 	// Cut lets nothing pass between this client and the coordinator, in both directions, without telling either.
 	// Connections that are made while it lasts fail or stay silent. Heal ends it.
-	Cut, Heal func(t *testing.T, c fence.Coordinator)
+	Cut, Heal func(t testing.TB, c fence.Coordinator)
 
 	// Expire ends all sessions of this client at the coordinator, so that the client can hear of it.
-	Expire func(t *testing.T, c fence.Coordinator)
+	Expire func(t testing.TB, c fence.Coordinator)
 
 	// Delete removes a candidate's entry at the coordinator, past any of our code.
-	Delete func(t *testing.T, r fence.Resource, token fence.Token)
+	Delete func(t testing.TB, r fence.Resource, token fence.Token)
 
 	// LoseReply lets the client's next enrolment reach the coordinator and its reply get lost.
-	LoseReply func(t *testing.T, c fence.Coordinator)
+	LoseReply func(t testing.TB, c fence.Coordinator)
+
+	// Alone makes a client of a coordinator that no other test uses, and what gives this coordinator another issuer. Terms
+	// may be lost by that. The contract closes the client.
+	Alone func(t testing.TB) (c fence.Coordinator, renew func(t testing.TB))
 }
 
 // check is one clause of the contract.
 type check struct {
 	name  string
-	run   func(*testing.T, Harness)
+	run   func(testing.TB, Harness)
 	needs func(Harness) string // the missing fault, or ""
 }
 
@@ -69,6 +73,11 @@ var clauses = []check{
 	{name: "closing loses the terms", run: closeLosesTerms},
 	{name: "candidates are listed in order", run: candidatesInOrder},
 	{name: "only an acknowledged leader is ready", run: onlyAcknowledgedIsReady},
+	{name: "the first candidate leads, whoever waits", run: firstOfSeveralLeads},
+	{name: "the next one leads at once", run: nextLeadsAtOnce},
+	{name: "leaders are told in the order asked", run: leadersAreToldInOrder},
+	{name: "leaders agree with the candidates", run: leadersAgreeWithCandidates},
+	{name: "a lost term is not named", run: lostTermIsNotNamed},
 	{name: "watching sees every standing change", run: watchSeesChanges},
 	{name: "watching ends with its context or its callback", run: watchEnds},
 	{name: "the issuer is one and stable", run: issuerIsOne},
@@ -85,6 +94,7 @@ var (
 	needsExpire    = func(h Harness) string { return missing(h.Expire == nil, "Expire") }
 	needsDelete    = func(h Harness) string { return missing(h.Delete == nil, "Delete") }
 	needsLoseReply = func(h Harness) string { return missing(h.LoseReply == nil, "LoseReply") }
+	needsAlone     = func(h Harness) string { return missing(h.Alone == nil, "Alone") }
 )
 
 func missing(is bool, name string) string {
@@ -105,4 +115,8 @@ var faultClauses = []check{
 	{"deleting the leader's entry deposes it", deletedLeaderIsDeposed, needsDelete},
 	{"deleting a waiting entry lets nobody lead", deletedCandidateEnrolsAgain, needsDelete},
 	{"an enrolment whose reply was lost happens once", lostReplyEnrolsOnce, needsLoseReply},
+	{"a client that is cut off names no leader", cutClientNamesNobody, needsCut},
+	{"a leader whose session has expired is not named", expiredLeaderIsNotNamed, needsExpire},
+	{"a leader whose entry was deleted is not named", deletedLeaderIsNotNamed, needsDelete},
+	{"leaders come with today's issuer", leadersComeWithTodaysIssuer, needsAlone},
 }

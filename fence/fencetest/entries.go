@@ -14,7 +14,7 @@ import (
 	"github.com/ringfence/ringfence/internal/leak"
 )
 
-func deposeTakesTheExactToken(t *testing.T, h Harness) {
+func deposeTakesTheExactToken(t testing.TB, h Harness) {
 	s := newStage(t, h)
 	leader := s.lead(s.open(), "a")
 	b := s.enrol(s.open(), "b")
@@ -48,7 +48,7 @@ func deposeTakesTheExactToken(t *testing.T, h Harness) {
 	}
 }
 
-func deposedCandidateEnrolsAgain(t *testing.T, h Harness) {
+func deposedCandidateEnrolsAgain(t testing.TB, h Harness) {
 	s := newStage(t, h)
 	leader := s.lead(s.open(), "a")
 	b := s.enrol(s.open(), "b")
@@ -68,7 +68,7 @@ func deposedCandidateEnrolsAgain(t *testing.T, h Harness) {
 	}
 }
 
-func deposedLeaderCannotAcknowledge(t *testing.T, h Harness) {
+func deposedLeaderCannotAcknowledge(t testing.TB, h Harness) {
 	s := newStage(t, h)
 	leader := s.lead(s.open(), "a")
 	if _, err := s.observer.Depose(s.ctx, s.resource, leader.Token()); err != nil {
@@ -80,7 +80,7 @@ func deposedLeaderCannotAcknowledge(t *testing.T, h Harness) {
 	s.wantQueue()
 }
 
-func closeLosesTerms(t *testing.T, h Harness) {
+func closeLosesTerms(t testing.TB, h Harness) {
 	s := newStage(t, h)
 	c := s.open()
 	term := s.lead(c, "a")
@@ -103,6 +103,9 @@ func closeLosesTerms(t *testing.T, h Harness) {
 	}
 	if _, err := c.Candidates(s.ctx, s.resource); err == nil {
 		t.Error("a closed client lists")
+	}
+	if _, leaders, err := c.Leaders(s.ctx, s.resource); err == nil {
+		t.Errorf("a closed client names %+v", leaders)
 	}
 }
 
@@ -141,7 +144,7 @@ func closeLeavesNoGoroutine(t *testing.T, h Harness) {
 	}
 }
 
-func candidatesInOrder(t *testing.T, h Harness) {
+func candidatesInOrder(t testing.TB, h Harness) {
 	s := newStage(t, h)
 	if queue, err := s.observer.Candidates(s.ctx, s.resource); err != nil || len(queue) != 0 {
 		t.Errorf("an election nobody entered has %+v, %v", queue, err)
@@ -163,7 +166,7 @@ func candidatesInOrder(t *testing.T, h Harness) {
 	}
 }
 
-func onlyAcknowledgedIsReady(t *testing.T, h Harness) {
+func onlyAcknowledgedIsReady(t testing.TB, h Harness) {
 	s := newStage(t, h)
 	leader := s.lead(s.open(), "a")
 	b := s.enrol(s.open(), "b")
@@ -192,7 +195,7 @@ func onlyAcknowledgedIsReady(t *testing.T, h Harness) {
 	s.resign(next)
 }
 
-func issuerIsOne(t *testing.T, h Harness) {
+func issuerIsOne(t testing.TB, h Harness) {
 	s := newStage(t, h)
 	var issuers []fence.Issuer
 	for range 2 {
@@ -210,16 +213,17 @@ func issuerIsOne(t *testing.T, h Harness) {
 	}
 }
 
-func badResourceIsRefused(t *testing.T, h Harness) {
+func badResourceIsRefused(t testing.TB, h Harness) {
 	s := newStage(t, h)
 	ctx, cancel := context.WithTimeout(s.ctx, 10*time.Second)
 	defer cancel()
 	for _, r := range []fence.Resource{"", "Orders", "../issuer", "a/b"} {
 		_, campaign := s.observer.Campaign(ctx, r, "a")
 		_, candidates := s.observer.Candidates(ctx, r)
+		_, _, leaders := s.observer.Leaders(ctx, s.resource, r)
 		_, depose := s.observer.Depose(ctx, r, 1)
 		watch := s.observer.Watch(ctx, r, func([]fence.Candidate) error { return errors.New("called") })
-		for call, err := range map[string]error{"Campaign": campaign, "Candidates": candidates, "Depose": depose, "Watch": watch} {
+		for call, err := range map[string]error{"Campaign": campaign, "Candidates": candidates, "Leaders": leaders, "Depose": depose, "Watch": watch} {
 			if !errors.Is(err, fence.ErrBadResource) {
 				t.Errorf("%s of %q returned %v; want ErrBadResource", call, r, err)
 			}

@@ -8,7 +8,7 @@ import (
 	"github.com/ringfence/ringfence/fence"
 )
 
-func shortCutSuspends(t *testing.T, h Harness) {
+func shortCutSuspends(t testing.TB, h Harness) {
 	s := newStage(t, h)
 	c := s.open()
 	term := s.lead(c, "a")
@@ -31,7 +31,7 @@ func shortCutSuspends(t *testing.T, h Harness) {
 	s.resign(b.term())
 }
 
-func longCutExpires(t *testing.T, h Harness) {
+func longCutExpires(t testing.TB, h Harness) {
 	s := newStage(t, h)
 	c := s.open()
 	term := s.lead(c, "a")
@@ -54,7 +54,7 @@ func longCutExpires(t *testing.T, h Harness) {
 	}
 }
 
-func cutInTheMiddle(t *testing.T, h Harness) {
+func cutInTheMiddle(t testing.TB, h Harness) {
 	s := newStage(t, h)
 	leader := s.lead(s.open(), "a")
 	middle := s.open()
@@ -72,7 +72,7 @@ func cutInTheMiddle(t *testing.T, h Harness) {
 	s.resign(b.term())
 }
 
-func observingRidesOutACut(t *testing.T, h Harness) {
+func observingRidesOutACut(t testing.TB, h Harness) {
 	s := newStage(t, h)
 	c := s.open()
 	w := s.watch(c)
@@ -94,7 +94,7 @@ func observingRidesOutACut(t *testing.T, h Harness) {
 	w.sees(false)
 }
 
-func resignOutOfReach(t *testing.T, h Harness) {
+func resignOutOfReach(t testing.TB, h Harness) {
 	s := newStage(t, h)
 	c := s.open()
 	term := s.lead(c, "a")
@@ -114,7 +114,7 @@ func resignOutOfReach(t *testing.T, h Harness) {
 	h.Heal(t, c)
 }
 
-func expiredSessionEndsTheTerm(t *testing.T, h Harness) {
+func expiredSessionEndsTheTerm(t testing.TB, h Harness) {
 	s := newStage(t, h)
 	c := s.open()
 	term := s.lead(c, "a")
@@ -129,7 +129,7 @@ func expiredSessionEndsTheTerm(t *testing.T, h Harness) {
 	s.wantQueue("b")
 }
 
-func expiredCandidateEnrolsAgain(t *testing.T, h Harness) {
+func expiredCandidateEnrolsAgain(t testing.TB, h Harness) {
 	s := newStage(t, h)
 	leader := s.lead(s.open(), "a")
 	middle := s.open()
@@ -146,7 +146,7 @@ func expiredCandidateEnrolsAgain(t *testing.T, h Harness) {
 	}
 }
 
-func deletedLeaderIsDeposed(t *testing.T, h Harness) {
+func deletedLeaderIsDeposed(t testing.TB, h Harness) {
 	s := newStage(t, h)
 	leader := s.lead(s.open(), "a")
 	b := s.enrol(s.open(), "b")
@@ -160,7 +160,7 @@ func deletedLeaderIsDeposed(t *testing.T, h Harness) {
 	s.wantQueue("b")
 }
 
-func deletedCandidateEnrolsAgain(t *testing.T, h Harness) {
+func deletedCandidateEnrolsAgain(t testing.TB, h Harness) {
 	s := newStage(t, h)
 	leader := s.lead(s.open(), "a")
 	b := s.enrol(s.open(), "b")
@@ -172,7 +172,7 @@ func deletedCandidateEnrolsAgain(t *testing.T, h Harness) {
 	s.wantState(leader, fence.Active)
 }
 
-func lostReplyEnrolsOnce(t *testing.T, h Harness) {
+func lostReplyEnrolsOnce(t testing.TB, h Harness) {
 	s := newStage(t, h)
 	c := s.open()
 	h.LoseReply(t, c)

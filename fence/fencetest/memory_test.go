@@ -14,13 +14,17 @@ func TestMemoryKeepsTheContract(t *testing.T) {
 	m := fencetest.NewMemory(timeout)
 	client := func(c fence.Coordinator) *fencetest.Client { return c.(*fencetest.Client) }
 	fencetest.Run(t, fencetest.Harness{
-		Open:           func(*testing.T) fence.Coordinator { return m.Open() },
+		Open:           func(testing.TB) fence.Coordinator { return m.Open() },
 		SessionTimeout: timeout,
-		Cut:            func(_ *testing.T, c fence.Coordinator) { client(c).Cut() },
-		Heal:           func(_ *testing.T, c fence.Coordinator) { client(c).Heal() },
-		Expire:         func(_ *testing.T, c fence.Coordinator) { client(c).Expire() },
-		LoseReply:      func(_ *testing.T, c fence.Coordinator) { client(c).LoseReply() },
-		Delete: func(t *testing.T, r fence.Resource, token fence.Token) {
+		Cut:            func(_ testing.TB, c fence.Coordinator) { client(c).Cut() },
+		Heal:           func(_ testing.TB, c fence.Coordinator) { client(c).Heal() },
+		Expire:         func(_ testing.TB, c fence.Coordinator) { client(c).Expire() },
+		LoseReply:      func(_ testing.TB, c fence.Coordinator) { client(c).LoseReply() },
+		Alone: func(testing.TB) (fence.Coordinator, func(testing.TB)) {
+			m := fencetest.NewMemory(timeout)
+			return m.Open(), func(testing.TB) { m.Wipe() }
+		},
+		Delete: func(t testing.TB, r fence.Resource, token fence.Token) {
 			if !m.Delete(r, token) {
 				t.Errorf("token %v is not enrolled for %s", token, r)
 			}

@@ -19,14 +19,14 @@ var resources atomic.Int64
 
 // stage is one test's election: a resource of its own, and a client that only looks.
 type stage struct {
-	t        *testing.T
+	t        testing.TB
 	h        Harness
 	ctx      context.Context
 	resource fence.Resource
 	observer fence.Coordinator
 }
 
-func newStage(t *testing.T, h Harness) *stage {
+func newStage(t testing.TB, h Harness) *stage {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 4*patience)
 	t.Cleanup(cancel)

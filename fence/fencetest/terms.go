@@ -11,7 +11,7 @@ import (
 	"github.com/ringfence/ringfence/fence"
 )
 
-func termSaysWhoWonWhat(t *testing.T, h Harness) {
+func termSaysWhoWonWhat(t testing.TB, h Harness) {
 	s := newStage(t, h)
 	begin := time.Now()
 	c := s.open()
@@ -36,7 +36,7 @@ func termSaysWhoWonWhat(t *testing.T, h Harness) {
 	s.ends(term, 0, fence.ErrResigned)
 }
 
-func tokensRise(t *testing.T, h Harness) {
+func tokensRise(t testing.TB, h Harness) {
 	s := newStage(t, h)
 	clients := []fence.Coordinator{s.open(), s.open()}
 	var last fence.Token
@@ -51,7 +51,7 @@ func tokensRise(t *testing.T, h Harness) {
 }
 
 // atMostOneTerm lets many campaign for one resource; whoever wins looks at every earlier term.
-func atMostOneTerm(t *testing.T, h Harness) {
+func atMostOneTerm(t testing.TB, h Harness) {
 	const campaigners, rounds = 6, 4
 	s := newStage(t, h)
 	clients := []fence.Coordinator{s.open(), s.open(), s.open()}
@@ -93,7 +93,7 @@ func atMostOneTerm(t *testing.T, h Harness) {
 	s.wantQueue()
 }
 
-func oneClientManyResources(t *testing.T, h Harness) {
+func oneClientManyResources(t testing.TB, h Harness) {
 	s := newStage(t, h)
 	c := s.open()
 	first := s.lead(c, "a")
@@ -106,7 +106,7 @@ func oneClientManyResources(t *testing.T, h Harness) {
 	s.resign(second)
 }
 
-func waitingCandidateHasNoTerm(t *testing.T, h Harness) {
+func waitingCandidateHasNoTerm(t testing.TB, h Harness) {
 	s := newStage(t, h)
 	leader := s.lead(s.open(), "a")
 	b := s.enrol(s.open(), "b")
@@ -121,7 +121,7 @@ func waitingCandidateHasNoTerm(t *testing.T, h Harness) {
 	s.resign(b.term())
 }
 
-func resignLetsTheNextIn(t *testing.T, h Harness) {
+func resignLetsTheNextIn(t testing.TB, h Harness) {
 	s := newStage(t, h)
 	leader := s.lead(s.open(), "a")
 	b := s.enrol(s.open(), "b")
@@ -137,7 +137,7 @@ func resignLetsTheNextIn(t *testing.T, h Harness) {
 	}
 }
 
-func lateResignCannotTouchNewerTerm(t *testing.T, h Harness) {
+func lateResignCannotTouchNewerTerm(t testing.TB, h Harness) {
 	s := newStage(t, h)
 	c := s.open()
 	resigned := s.lead(c, "a")
@@ -160,7 +160,7 @@ func lateResignCannotTouchNewerTerm(t *testing.T, h Harness) {
 	s.wantState(newer, fence.Active)
 }
 
-func cancelledCampaignLeavesNothing(t *testing.T, h Harness) {
+func cancelledCampaignLeavesNothing(t testing.TB, h Harness) {
 	s := newStage(t, h)
 	c := s.open()
 	leader := s.lead(c, "a")
@@ -185,7 +185,7 @@ func cancelledCampaignLeavesNothing(t *testing.T, h Harness) {
 }
 
 // deathInTheMiddle: c's predecessor goes, but a still leads.
-func deathInTheMiddle(t *testing.T, h Harness) {
+func deathInTheMiddle(t testing.TB, h Harness) {
 	s := newStage(t, h)
 	leader := s.lead(s.open(), "a")
 	middle := s.open()

@@ -55,7 +55,7 @@ func (w *watcher) sees(ready bool, holders ...string) {
 	}
 }
 
-func watchSeesChanges(t *testing.T, h Harness) {
+func watchSeesChanges(t testing.TB, h Harness) {
 	s := newStage(t, h)
 	w := s.watch(s.open())
 	w.sees(false) // an election nobody entered yet
@@ -83,7 +83,7 @@ func watchSeesChanges(t *testing.T, h Harness) {
 	late.sees(false)
 }
 
-func watchEnds(t *testing.T, h Harness) {
+func watchEnds(t testing.TB, h Harness) {
 	s := newStage(t, h)
 	enough := errors.New("enough")
 	err := s.observer.Watch(s.ctx, s.resource, func([]fence.Candidate) error { return enough })

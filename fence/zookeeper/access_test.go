@@ -4,8 +4,12 @@ import (
 	"context"
 	"errors"
 	"io"
+	"log/slog"
 	"net"
+	"path"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -53,34 +57,36 @@ func TestRootsKeepElectionsApart(t *testing.T) {
 
 func TestCredentialsKeepOthersOut(t *testing.T) {
 	ensemble := serverstest.SharedZooKeeper(t).Addr()
-	c := openFor(t, "zk://alice:s%3Acret@"+ensemble+"/private", 20*time.Second)
+	c := openFor(t, "zk://alice:s%3Acret@"+ensemble+"/private/deep", 20*time.Second)
 	term := win(t, c, "orders", "a")
 	if err := term.Acknowledge(t.Context()); err != nil {
 		t.Error(err)
 	}
-	dir := c.electionPath("orders")
-	names, _, err := c.eyes.s.conn.Children(dir)
-	if err != nil || len(names) != 2 {
-		t.Fatalf("alice sees %q, %v", names, err)
+	if err := c.Documents("docs").Write(t.Context(), term.Claim(), Document{"a", []byte("x"), 1}); err != nil {
+		t.Error(err)
 	}
-	mallory := plainConn(t, ensemble)
+	all := below(t, c.eyes.s.conn, "/private")
+	if len(all) != 9 {
+		t.Fatalf("alice sees %q", all)
+	}
+	nobody, mallory := plainConn(t, ensemble), plainConn(t, ensemble)
 	if err := mallory.AddAuth("digest", []byte("mallory:guess")); err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range names {
-		if err := mallory.Delete(dir+"/"+name, -1); !errors.Is(err, zk.ErrNoAuth) {
-			t.Errorf("mallory's delete of %s returned %v", name, err)
+	for who, conn := range map[string]*zk.Conn{"nobody": nobody, "mallory": mallory} {
+		for _, at := range all {
+			mayDoNothing(t, who, conn, at)
 		}
 	}
-	if _, err := mallory.Create(dir+"/c-x", nil, zk.FlagEphemeral, zk.WorldACL(zk.PermAll)); !errors.Is(err, zk.ErrNoAuth) {
-		t.Errorf("mallory's create returned %v", err)
+	if again := below(t, c.eyes.s.conn, "/private"); !slices.Equal(again, all) {
+		t.Errorf("alice sees %q; before it was %q", again, all)
 	}
 	confirmedAgain(t, term)
 
 	for name, url := range map[string]string{
-		"wrong password": "zk://alice:wr0ng@" + ensemble + "/private",
-		"other user":     "zk://bob:s%3Acret@" + ensemble + "/private",
-		"nobody":         "zk://" + ensemble + "/private",
+		"wrong password": "zk://alice:wr0ng@" + ensemble + "/private/deep",
+		"other user":     "zk://bob:s%3Acret@" + ensemble + "/private/deep",
+		"nobody":         "zk://" + ensemble + "/private/deep",
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := Options{SessionTimeout: time.Minute} // who does not take no for an answer asks for so long
@@ -106,6 +112,107 @@ func TestCredentialsKeepOthersOut(t *testing.T) {
 			}
 		})
 	}
+}
+
+// below lists a znode and all below it.
+func below(t *testing.T, conn *zk.Conn, at string) []string {
+	t.Helper()
+	names, _, err := conn.Children(at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := []string{at}
+	for _, name := range slices.Sorted(slices.Values(names)) {
+		all = append(all, below(t, conn, at+"/"+name)...)
+	}
+	return all
+}
+
+// mayDoNothing with a znode, neither change it nor read it. A znode in / that has children may not be deleted by anybody.
+func mayDoNothing(t *testing.T, who string, conn *zk.Conn, at string) {
+	t.Helper()
+	name := path.Join(at, candidatePrefix+string(newGUID())+"-0000000001")
+	world := zk.WorldACL(zk.PermAll)
+	_, persistent := conn.Create(name, nil, zk.FlagPersistent, world)
+	_, ephemeral := conn.Create(name, nil, zk.FlagEphemeral, world)
+	_, sequential := conn.Create(path.Join(at, candidatePrefix), nil, zk.FlagEphemeralSequential, world)
+	_, multi := conn.Multi(&zk.CreateRequest{Path: name, Acl: world, Flags: zk.FlagEphemeral})
+	_, check := conn.Multi(exists(at))
+	_, set := conn.Set(at, nil, -1)
+	_, setACL := conn.SetACL(at, world, -1)
+	_, _, get := conn.Get(at)
+	_, _, list := conn.Children(at)
+	removed := conn.Delete(at, -1)
+	for what, err := range map[string]error{
+		"create": persistent, "create of a candidate": ephemeral, "create of a sequential znode": sequential,
+		"transaction that creates": multi, "check": check, "set": set, "set of the ACL": setACL, "get": get, "list": list, "delete": removed,
+	} {
+		if !errors.Is(err, zk.ErrNoAuth) && (what != "delete" || path.Dir(at) != "/" || !errors.Is(err, zk.ErrNotEmpty)) {
+			t.Errorf("%s of %s by %s returned %v", what, at, who, err)
+		}
+	}
+}
+
+// TestOpenWarnsOnceWhoElseMayChangeElections, whatever sessions come later.
+func TestOpenWarnsOnceWhoElseMayChangeElections(t *testing.T) {
+	ensemble := serverstest.SharedZooKeeper(t).Addr()
+	open, shared := freshRoot(), freshRoot()
+	admin := plainConn(t, ensemble)
+	acl := append(zk.DigestACL(zk.PermAll, "alice", "secret"), zk.DigestACL(zk.PermCreate|zk.PermRead, "bob", "s3cret")...)
+	if _, err := admin.Create(shared, nil, zk.FlagPersistent, append(acl, zk.WorldACL(zk.PermRead)...)); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		name, url string
+		says      string // nothing: no warning
+	}{
+		{"no credentials", "zk://" + ensemble + open, "anybody who reaches this ZooKeeper can depose leaders"},
+		{"credentials", "zk://alice:secret@" + ensemble + freshRoot(), ""},
+		{"credentials, and a root made without", "zk://alice:secret@" + ensemble + open, "znode=" + open + " others=[world:anyone]"},
+		{"credentials, and another user in the root's ACL", "zk://alice:secret@" + ensemble + shared, "znode=" + shared + " others=[digest:bob]"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var log synchronized
+			o := Options{SessionTimeout: 20 * time.Second, Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))}
+			co, err := Open(t.Context(), c.url, o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer co.Close()
+			for _, r := range []fence.Resource{"orders", "invoices"} { // each in a session of its own
+				if err := win(t, co, r, "a").Resign(t.Context()); err != nil {
+					t.Error(err)
+				}
+			}
+			co.blink(co.eyes.s)
+			named(t, co, "orders")
+			warned := strings.Count(log.String(), "can depose leaders")
+			if c.says == "" && warned != 0 || c.says != "" && (warned != 1 || !strings.Contains(log.String(), c.says)) {
+				t.Errorf("logged is %q; want one warning with %q", log.String(), c.says)
+			}
+			if strings.Contains(log.String(), "cret") {
+				t.Errorf("a secret is logged: %q", log.String())
+			}
+		})
+	}
+}
+
+// synchronized is a buffer for several goroutines.
+type synchronized struct {
+	mu sync.Mutex
+	b  strings.Builder
+}
+
+func (s *synchronized) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.Write(p)
+}
+
+func (s *synchronized) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.String()
 }
 
 func TestCredentialsOutliveAReconnection(t *testing.T) {

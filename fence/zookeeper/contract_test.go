@@ -26,7 +26,7 @@ func TestZooKeeperKeepsTheContract(t *testing.T) {
 	relays := map[fence.Coordinator]*relay{}
 	of := func(c fence.Coordinator) *relay { mu.Lock(); defer mu.Unlock(); return relays[c] }
 	fencetest.Run(t, fencetest.Harness{
-		Open: func(t *testing.T) fence.Coordinator {
+		Open: func(t testing.TB) fence.Coordinator {
 			r := newRelay(t, ensemble)
 			c := openFor(t, "zk://"+r.addr()+"/contract", timeout)
 			mu.Lock()
@@ -35,19 +35,28 @@ func TestZooKeeperKeepsTheContract(t *testing.T) {
 			return c
 		},
 		SessionTimeout: timeout,
-		Cut:            func(_ *testing.T, c fence.Coordinator) { of(c).hold() },
-		Heal:           func(_ *testing.T, c fence.Coordinator) { of(c).pass() },
-		Expire:         func(_ *testing.T, c fence.Coordinator) { of(c).expireSessions() },
-		LoseReply:      func(_ *testing.T, c fence.Coordinator) { of(c).loseNextEnrolment() },
-		Delete: func(t *testing.T, r fence.Resource, token fence.Token) {
+		Cut:            func(_ testing.TB, c fence.Coordinator) { of(c).hold() },
+		Heal:           func(_ testing.TB, c fence.Coordinator) { of(c).pass() },
+		Expire:         func(_ testing.TB, c fence.Coordinator) { of(c).expireSessions() },
+		LoseReply:      func(_ testing.TB, c fence.Coordinator) { of(c).loseNextEnrolment() },
+		Delete: func(t testing.TB, r fence.Resource, token fence.Token) {
 			deleteCandidate(t, admin, "/contract/elections/"+string(r), token)
+		},
+		Alone: func(t testing.TB) (fence.Coordinator, func(testing.TB)) {
+			url := "zk://" + ensemble + freshRoot()
+			operator := openFor(t, url, timeout)
+			return openFor(t, url, timeout), func(t testing.TB) {
+				if _, err := operator.RenewIssuer(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+			}
 		},
 	})
 }
 
 // openFor opens a coordinator with a session timeout and closes it with the test. A short timeout may not be enough for a
 // busy ensemble to answer within it, so it tries again.
-func openFor(t *testing.T, url string, timeout time.Duration) (c *Coordinator) {
+func openFor(t testing.TB, url string, timeout time.Duration) (c *Coordinator) {
 	t.Helper()
 	eventually(t, "the coordinator is open", func() bool {
 		var err error
@@ -83,7 +92,7 @@ type quietly struct{}
 
 func (quietly) Printf(string, ...any) {}
 
-func deleteCandidate(t *testing.T, conn *zk.Conn, dir string, token fence.Token) {
+func deleteCandidate(t testing.TB, conn *zk.Conn, dir string, token fence.Token) {
 	t.Helper()
 	names, _, err := conn.Children(dir)
 	if err != nil {
@@ -101,12 +110,12 @@ func deleteCandidate(t *testing.T, conn *zk.Conn, dir string, token fence.Token)
 }
 
 // eventually polls until the condition holds.
-func eventually(t *testing.T, what string, holds func() bool) {
+func eventually(t testing.TB, what string, holds func() bool) {
 	t.Helper()
 	within(t, 30*time.Second, what, holds)
 }
 
-func within(t *testing.T, limit time.Duration, what string, holds func() bool) {
+func within(t testing.TB, limit time.Duration, what string, holds func() bool) {
 	t.Helper()
 	for end := time.Now().Add(limit); !holds(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(end) {

@@ -71,8 +71,9 @@ var _ fence.Coordinator = (*Coordinator)(nil)
 //	zk://[user:password@]host[:port][,host[:port]…][/root]
 //
 // with port 2181 and root /ringfence when left out, user and password percent-encoded where needed. With credentials
-// the znodes are made for this user only, otherwise for everybody. It fails when no server answers within the session
-// timeout, or when the ensemble refuses the credentials.
+// the znodes are made for this user only, to read too, otherwise for everybody; the logger is warned when others can depose
+// leaders or make candidates. It fails when no server answers within the session timeout, or when the ensemble refuses the
+// credentials.
 func Open(ctx context.Context, url string, o Options) (*Coordinator, error) {
 	a, err := parseURL(url)
 	if err != nil {
@@ -82,6 +83,7 @@ func Open(ctx context.Context, url string, o Options) (*Coordinator, error) {
 	if _, err := c.Issuer(ctx); err != nil {
 		return nil, errors.Join(err, c.Close())
 	}
+	c.warnOfAccess(ctx)
 	return c, nil
 }
 
@@ -138,8 +140,10 @@ func (c *Coordinator) hosts() string { return strings.Join(c.address.hosts, ",")
 
 func (c *Coordinator) issuerPath() string { return c.address.root + "/issuer" }
 
+func (c *Coordinator) electionsPath() string { return c.address.root + "/elections" }
+
 func (c *Coordinator) electionPath(r fence.Resource) string {
-	return c.address.root + "/elections/" + string(r)
+	return c.electionsPath() + "/" + string(r)
 }
 
 // until is ctx that ends with the Coordinator too.

@@ -64,4 +64,47 @@
 //     A sync would not do: a server that takes itself for the ensemble's leader, but no longer is, answers it too.
 //
 // Nothing of this rests on a clock, nor on whose session a write is sent in: the check names the leader's own znode.
+//
+// # Who leads now
+//
+// Guards ask Leaders at every admission, so it has to be right, and it has to be cheap: one request
+// while nothing changes. That request is a transaction of checks. A majority of the ensemble has to
+// take it, so a server that has lost its ensemble, or that lags behind, cannot answer from what it
+// knows. What the session has read earlier is true at the transaction's place in the order:
+//
+//  1. The first of one list of candidates leads until its znode is gone, for later candidates come
+//     behind it, and no name comes back. The list may have been old when it was read. So the check
+//     that the znode exists proves that its candidate leads. An acknowledgement is another znode, and
+//     changes nothing of this. If the candidate is gone, the check fails, and Leaders looks again.
+//  2. The issuer is as it was read if its znode has the version that it had: RenewIssuer raises it. A
+//     znode that was deleted and made anew begins at version 0 again. So it was read with a watch. A
+//     server tells a session of a change that it watches before it answers any later request of that
+//     session, so a watch that has not fired when the answer is here proves that the znode is the same.
+//  3. What was read belongs to the looking session, which lasts for one connection to one server. A
+//     server that stops, or loses the leader of its ensemble, breaks its connections. So nothing is
+//     remembered of an ensemble that was wiped since, restored from a backup, or replaced. Should it
+//     ever be: an ensemble takes no transaction of a session that it does not know, and has no znode
+//     with the random GUID of a candidate that enrolled elsewhere.
+//  4. No check can prove that nobody leads. That is read after the transaction, in the same session:
+//     servers show a session nothing from before its own last transaction. Whoever is found there is
+//     remembered, and checked together with all others by one more transaction. So everybody who is
+//     named leads at the same place in the order, under the issuer that is named.
+//
+// An ensemble that was restored from a backup may well name a leader of that time, until its session
+// has timed out. That is who leads there; what the stores have accepted meanwhile, their marks know.
+//
+// # One token, one candidate
+//
+// All znodes that one multi creates have the same czxid. Ringfence creates each candidate by a
+// request of its own; another program that makes two at once would give two processes one token, and
+// no store can tell these apart. So neither leads: where the first two of an election have one czxid,
+// Leaders, Candidates, Watch and Documents return an error. A campaign looks for such a candidate
+// beside its own when it has enrolled, and ends with an error too.
+//
+// # Access
+//
+// With credentials in the URL, all that Ringfence creates can be read and changed by them alone.
+// Without, anybody who reaches the ensemble can delete a leader's candidate, or make one; fencing
+// works against processes that err, not against those. Znodes keep the access that they were created
+// with, so credentials do not help against others where a root was made without. Open warns of both.
 package zookeeper

@@ -38,7 +38,7 @@ func (s *session) readEntries(ctx context.Context, dir string, names []string, k
 			mu.Unlock()
 			continue
 		}
-		if _, ok := guidOf(name); !ok {
+		if !isCandidate(name) {
 			continue
 		}
 		slots <- struct{}{}

@@ -43,16 +43,20 @@ func over(err error) bool {
 		errors.Is(err, errExpired) || errors.Is(err, errBroken) || errors.Is(err, errEnded)
 }
 
-// refused reports an answer that waiting cannot mend.
+// refused reports an error that retrying cannot fix.
 func refused(err error) bool {
-	return errors.Is(err, zk.ErrNoAuth) || errors.Is(err, zk.ErrAuthFailed) || errors.Is(err, zk.ErrInvalidACL) ||
-		errors.Is(err, errNotIssuer)
+	return denied(err) || errors.Is(err, errNotIssuer) || errors.Is(err, errShared)
+}
+
+// denied reports that the ensemble does not let this user do it.
+func denied(err error) bool {
+	return errors.Is(err, zk.ErrNoAuth) || errors.Is(err, zk.ErrAuthFailed) || errors.Is(err, zk.ErrInvalidACL)
 }
 
 // explain says what a refusal at a path means. Other errors keep their text.
 func (c *Coordinator) explain(path string, err error) error {
 	switch {
-	case err == nil || !refused(err) || errors.Is(err, errNotIssuer):
+	case !denied(err):
 		return err
 	case c.address.user == "":
 		return fmt.Errorf("ZooKeeper at %s refuses %s to a client without credentials: the znodes belong to a user; "+

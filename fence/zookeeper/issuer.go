@@ -19,17 +19,58 @@ const uuidLength = 36
 // issuer reads the ensemble's identity, and makes it where there is none: of several that try, the first wins. It is
 // read each time it is asked for: a wiped ensemble counts from the start again and so is another issuer.
 func (s *session) issuer(ctx context.Context) (fence.Issuer, error) {
+	n, err := s.issuerNode(ctx, s.get)
+	if err != nil {
+		return "", err
+	}
+	return parseIssuer(s.c.issuerPath(), n.data)
+}
+
+// identity is the issuer as it was read, with what tells whether it still is: the version, which grows
+// when the issuer is renewed, and a watch, for a znode that is made anew begins at version 0 again.
+type identity struct {
+	issuer  fence.Issuer
+	version int32
+	watch   <-chan zk.Event
+}
+
+// identity is issuer for those who remember it.
+func (s *session) identity(ctx context.Context) (identity, error) {
+	var watch <-chan zk.Event
+	n, err := s.issuerNode(ctx, func(ctx context.Context, at string) (n node, err error) {
+		n, watch, err = s.watchData(ctx, at)
+		return n, err
+	})
+	if err != nil {
+		return identity{}, err
+	}
+	issuer, err := parseIssuer(s.c.issuerPath(), n.data)
+	if err != nil {
+		return identity{}, err
+	}
+	return identity{issuer, n.stat.Version, watch}, nil
+}
+
+// changed reports that the watch has fired: the znode was set or deleted, or the connection broke.
+func (i identity) changed() bool {
+	select {
+	case <-i.watch:
+		return true
+	default:
+		return false
+	}
+}
+
+// issuerNode reads the issuer's znode with get, and makes it where there is none.
+func (s *session) issuerNode(ctx context.Context, get func(context.Context, string) (node, error)) (node, error) {
 	at := s.c.issuerPath()
 	for {
-		n, err := s.get(ctx, at)
-		if err == nil {
-			return parseIssuer(at, n.data)
-		}
-		if !errors.Is(err, zk.ErrNoNode) {
-			return "", s.c.explain(at, err)
+		n, err := get(ctx, at)
+		if err == nil || !errors.Is(err, zk.ErrNoNode) {
+			return n, s.c.explain(at, err)
 		}
 		if err := s.makeIssuer(ctx, at); err != nil {
-			return "", err
+			return node{}, err
 		}
 	}
 }

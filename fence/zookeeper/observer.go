@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"path"
-	"slices"
 	"sync"
 	"time"
 
@@ -21,6 +20,7 @@ type eyes struct {
 	mu    sync.Mutex
 	s     *session
 	known map[string]entry // of s: candidates that have been read, by path
+	seen  leadership       // of s, too: for Leaders
 }
 
 // look returns the session, opened if need be.
@@ -42,7 +42,7 @@ func (c *Coordinator) look(ctx context.Context) (*session, error) {
 		return nil, err
 	}
 	c.eyes.mu.Lock()
-	c.eyes.s, c.eyes.known = s, map[string]entry{}
+	c.eyes.s, c.eyes.known, c.eyes.seen = s, map[string]entry{}, leadership{leaders: map[fence.Resource]entry{}}
 	c.eyes.mu.Unlock()
 	return s, nil
 }
@@ -52,7 +52,7 @@ func (c *Coordinator) blink(s *session) {
 	c.eyes.mu.Lock()
 	mine := c.eyes.s == s
 	if mine {
-		c.eyes.s, c.eyes.known = nil, nil
+		c.eyes.s, c.eyes.known, c.eyes.seen = nil, nil, leadership{}
 	}
 	c.eyes.mu.Unlock()
 	if mine && c.begin() == nil {
@@ -144,38 +144,42 @@ func (c *Coordinator) Depose(ctx context.Context, r fence.Resource, t fence.Toke
 		if err := s.sync(ctx, c.address.root); err != nil {
 			return false, err
 		}
-		at, err := c.find(ctx, s, r, t)
-		if err != nil || at == "" {
-			return sent && err == nil, err
+		all, err := c.find(ctx, s, r, t)
+		if err != nil {
+			return false, err
 		}
-		sent = true
-		_, err = read(ctx, s, func(conn *zk.Conn) (struct{}, error) { return struct{}{}, conn.Delete(at, -1) })
-		if errors.Is(err, zk.ErrNoNode) {
-			return true, nil
+		for _, at := range all {
+			sent = true
+			_, err = read(ctx, s, func(conn *zk.Conn) (struct{}, error) { return struct{}{}, conn.Delete(at, -1) })
+			if err != nil && !errors.Is(err, zk.ErrNoNode) {
+				return false, c.explain(at, err)
+			}
 		}
-		return err == nil, c.explain(at, err)
+		return sent, nil
 	})
 }
 
-// find returns the path of the candidate with the token, or "".
-func (c *Coordinator) find(ctx context.Context, s *session, r fence.Resource, t fence.Token) (string, error) {
+// find returns the path of the candidate with the token; of more than one where they share it, of none where nobody has it.
+func (c *Coordinator) find(ctx context.Context, s *session, r fence.Resource, t fence.Token) ([]string, error) {
 	dir := c.electionPath(r)
 	names, err := s.list(ctx, dir)
 	if errors.Is(err, zk.ErrNoNode) {
-		return "", nil
+		return nil, nil
 	}
 	if err != nil {
-		return "", c.explain(dir, err)
+		return nil, c.explain(dir, err)
 	}
 	entries, err := s.readEntries(ctx, dir, names, nil)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
-	i := slices.IndexFunc(entries, func(e entry) bool { return e.token == t })
-	if i < 0 {
-		return "", nil
+	var found []string
+	for _, e := range entries {
+		if e.token == t {
+			found = append(found, path.Join(dir, e.name))
+		}
 	}
-	return path.Join(dir, entries[i].name), nil
+	return found, nil
 }
 
 // queue makes the public list from the names in an election.

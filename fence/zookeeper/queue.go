@@ -52,7 +52,8 @@ func (c *candidate) lead(ctx context.Context) (confirmed time.Time, err error) {
 }
 
 // predecessors lists the candidates that are older than this one. One list is enough: it was made after the own znode,
-// so it has every older one, and a name that appears later is younger.
+// so it has every older one, and one that was created together with it; a name that appears later is younger. errShared:
+// another candidate has the same token.
 func (c *candidate) predecessors(ctx context.Context) ([]entry, error) {
 	names, err := c.s.list(ctx, c.dir)
 	if err != nil {
@@ -66,7 +67,10 @@ func (c *candidate) predecessors(ctx context.Context) ([]entry, error) {
 	if err != nil {
 		return nil, err
 	}
-	return slices.DeleteFunc(entries, func(e entry) bool { return e.token >= c.token }), nil
+	if i := slices.IndexFunc(entries, func(e entry) bool { return e.token == c.token }); i >= 0 {
+		return nil, shared(c.dir, c.token, c.name, entries[i].name, "this campaign ends and its candidate goes with its session; delete the other")
+	}
+	return slices.DeleteFunc(entries, func(e entry) bool { return e.token > c.token }), nil
 }
 
 // sleep watches the nearest predecessor and the own znode, and returns nil when it is time to look again: a watch

@@ -13,7 +13,7 @@ import (
 // relay stands between one client and a server. It passes frame by frame, so that it can hold traffic back, lose a
 // reply, and learn the sessions that pass.
 type relay struct {
-	t        *testing.T
+	t        testing.TB
 	listener net.Listener
 	server   string
 	work     sync.WaitGroup
@@ -27,15 +27,17 @@ type relay struct {
 	mute      bool // no notice of a watch passes
 	held      int  // frames and connections that wait for pass
 	between   bool // after the next transaction requests wait for pass, and its reply does not
+	stopAfter int  // after so many more requests the others wait for pass, and no reply does
 	stopped   bool // they do
 	swallow   bool // transactions do not pass, everything else does
 	forgetful bool // the next client to connect again is greeted as a new one
+	twin      bool // the next enrolment creates a second candidate in the same transaction
 	conns     map[net.Conn]bool
 	sessions  [][]byte // greetings of the server, which hold session id and password
 	requests  map[uint32]int
 }
 
-func newRelay(t *testing.T, server string) *relay {
+func newRelay(t testing.TB, server string) *relay {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -103,10 +105,10 @@ func (r *relay) serve(client net.Conn) {
 		return
 	}
 	defer r.keep(server)()
-	lose := make(chan struct{}, 1)
+	e := exchange{make(chan struct{}, 1), make(chan uint32, 1)}
 	var both sync.WaitGroup
-	both.Go(func() { r.pump(client, server, lose, true) })
-	both.Go(func() { r.pump(server, client, lose, false) })
+	both.Go(func() { r.pump(client, server, e, true) })
+	both.Go(func() { r.pump(server, client, e, false) })
 	both.Wait()
 }
 
@@ -126,7 +128,13 @@ func (r *relay) keep(c net.Conn) (closeIt func()) {
 	}
 }
 
-func (r *relay) pump(from, to net.Conn, lose chan struct{}, requests bool) {
+// exchange is what the requests of a connection tell its replies.
+type exchange struct {
+	lose chan struct{} // the next reply gets lost
+	twin chan uint32   // the request with this number was made two
+}
+
+func (r *relay) pump(from, to net.Conn, e exchange, requests bool) {
 	defer from.Close()
 	defer to.Close()
 	for first := true; ; first = false {
@@ -140,13 +148,16 @@ func (r *relay) pump(from, to net.Conn, lose chan struct{}, requests bool) {
 		case requests && r.swallowed(frame):
 			continue
 		case requests:
-			r.note(frame, lose)
+			r.note(frame, e.lose)
+			frame = r.twinned(frame, e.twin)
 		case !requests && first:
 			r.set(func() { r.sessions = append(r.sessions, frame) })
 		case !requests && r.muted(frame):
 			continue
-		case !requests && len(lose) > 0 && int32(binary.BigEndian.Uint32(frame[4:])) >= 0: // a reply, not a ping's
+		case !requests && len(e.lose) > 0 && int32(binary.BigEndian.Uint32(frame[4:])) >= 0: // a reply, not a ping's
 			return
+		case !requests:
+			frame = untwinned(frame, e.twin)
 		}
 		if _, err := to.Write(frame); err != nil {
 			return
@@ -179,6 +190,11 @@ func (r *relay) note(frame []byte, lose chan struct{}) {
 	}
 	if r.between && operation == multi {
 		r.between, r.stopped = false, true
+	}
+	const ping = 11
+	if r.stopAfter > 0 && operation != ping {
+		r.stopAfter--
+		r.stopped = r.stopAfter == 0
 	}
 	if r.loseWrite && operation == multi {
 		r.loseWrite = false

@@ -43,6 +43,11 @@ func guidOf(name string) (guid, bool) {
 	return guid(id), true
 }
 
+func isCandidate(name string) bool {
+	_, ok := guidOf(name)
+	return ok
+}
+
 // candidateData is what a candidate's znode holds.
 type candidateData struct {
 	Holder string `json:"holder"`

@@ -52,6 +52,18 @@ func (c *coordinator) Candidates(_ context.Context, r fence.Resource) ([]fence.C
 	return c.queue[r], c.down
 }
 
+func (c *coordinator) Leaders(_ context.Context, rs ...fence.Resource) (fence.Issuer, []fence.Candidate, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	leaders := make([]fence.Candidate, len(rs))
+	for i, r := range rs {
+		if len(c.queue[r]) > 0 {
+			leaders[i] = c.queue[r][0]
+		}
+	}
+	return c.issuer, leaders, c.down
+}
+
 func (c *coordinator) Watch(context.Context, fence.Resource, func([]fence.Candidate) error) error {
 	return errors.New("nobody watches here")
 }

@@ -1,0 +1,218 @@
+package fencetest
+
+import (
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/ringfence/ringfence/fence"
+)
+
+// leaders asks a client who leads.
+func (s *stage) leaders(c fence.Coordinator, rs ...fence.Resource) (fence.Issuer, []fence.Candidate) {
+	s.t.Helper()
+	issuer, leaders, err := c.Leaders(s.ctx, rs...)
+	if err != nil {
+		s.t.Fatalf("ask who leads %v: %v", rs, err)
+	}
+	if len(leaders) != len(rs) {
+		s.t.Fatalf("asked for %v, %d leaders were named: %+v", rs, len(leaders), leaders)
+	}
+	return issuer, leaders
+}
+
+// wantLeaders asks once: whoever leads has to be named at once, and nobody else. "" is nobody.
+func (s *stage) wantLeaders(c fence.Coordinator, rs []fence.Resource, want ...string) {
+	s.t.Helper()
+	_, leaders := s.leaders(c, rs...)
+	names := []string{}
+	for _, l := range leaders {
+		names = append(names, l.Holder)
+		if (l.Token == 0) != (l.Holder == "") {
+			s.t.Errorf("named is %+v", l)
+		}
+	}
+	if !slices.Equal(names, want) {
+		s.t.Errorf("the leaders of %v are said to be %q; want %q", rs, names, want)
+	}
+}
+
+// wantLeader is wantLeaders for the stage's own resource.
+func (s *stage) wantLeader(c fence.Coordinator, holder string) {
+	s.t.Helper()
+	s.wantLeaders(c, []fence.Resource{s.resource}, holder)
+}
+
+func firstOfSeveralLeads(t testing.TB, h Harness) {
+	s := newStage(t, h)
+	s.wantLeader(s.observer, "")
+	client := s.open()
+	term := s.lead(client, "a")
+	s.enrol(s.open(), "b")
+	s.enrol(client, "c")
+	for range 2 { // the second time it may be remembered
+		for _, c := range []fence.Coordinator{s.observer, client, s.open()} {
+			if _, leaders := s.leaders(c, s.resource); leaders[0].Token != term.Token() || leaders[0].Holder != "a" {
+				t.Errorf("named is %+v; %v leads", leaders[0], term.Claim())
+			}
+		}
+	}
+	if err := term.Acknowledge(s.ctx); err != nil {
+		t.Fatal(err)
+	}
+	s.wantLeader(s.observer, "a")
+	if _, err := client.Depose(s.ctx, s.resource, s.token("b")); err != nil {
+		t.Fatal(err)
+	}
+	s.wantLeader(s.observer, "a")
+	s.resign(term)
+}
+
+func nextLeadsAtOnce(t testing.TB, h Harness) {
+	s := newStage(t, h)
+	a := s.lead(s.open(), "a")
+	b := s.enrol(s.open(), "b")
+	c := s.enrol(s.open(), "c")
+	s.wantLeader(s.observer, "a")
+	s.resign(a)
+	s.wantLeader(s.observer, "b")
+	operator := s.open()
+	if found, err := operator.Depose(s.ctx, s.resource, b.term().Token()); !found || err != nil {
+		t.Fatal(found, err)
+	}
+	s.wantLeader(s.observer, "c")
+	s.wantLeader(operator, "c")
+	s.resign(c.term())
+	s.wantLeader(s.observer, "")
+	d := s.lead(s.open(), "d")
+	s.wantLeader(s.observer, "d")
+	s.resign(d)
+}
+
+func leadersAreToldInOrder(t testing.TB, h Harness) {
+	s := newStage(t, h)
+	first, empty, last := s.resource, s.anotherResource(), s.anotherResource()
+	a := s.lead(s.open(), "a")
+	b := s.campaign(s.open(), last, "b").term()
+	asked := []fence.Resource{last, empty, first, last}
+	for range 2 {
+		s.wantLeaders(s.observer, asked, "b", "", "a", "b")
+		s.wantLeaders(s.observer, []fence.Resource{first, last}, "a", "b")
+	}
+	c := s.campaign(s.open(), empty, "c").term()
+	s.wantLeaders(s.observer, asked, "b", "c", "a", "b")
+	s.resign(a)
+	s.wantLeaders(s.observer, asked, "b", "c", "", "b")
+	s.resign(b)
+	s.wantLeaders(s.observer, asked, "", "c", "", "")
+	s.resign(c)
+	if issuer, _ := s.leaders(s.observer); issuer == "" {
+		t.Error("asked for no resource, it does not tell the issuer")
+	}
+}
+
+// leadersAgreeWithCandidates while nothing changes.
+func leadersAgreeWithCandidates(t testing.TB, h Harness) {
+	s := newStage(t, h)
+	agree := func() {
+		t.Helper()
+		issuer, leaders := s.leaders(s.observer, s.resource)
+		if one, err := s.observer.Issuer(s.ctx); one != issuer || err != nil {
+			t.Errorf("the issuer is %q, with the leaders it is %q; %v", one, issuer, err)
+		}
+		var first fence.Candidate
+		if queue := s.queue(); len(queue) > 0 {
+			first = queue[0]
+		}
+		if leaders[0].Token != first.Token || leaders[0].Holder != first.Holder {
+			t.Errorf("the queue begins with %+v, named is %+v", first, leaders[0])
+		}
+	}
+	agree()
+	client := s.open()
+	a := s.lead(client, "a")
+	agree()
+	b := s.enrol(s.open(), "b")
+	agree()
+	if err := a.Acknowledge(s.ctx); err != nil {
+		t.Fatal(err)
+	}
+	agree()
+	s.resign(a)
+	agree()
+	s.resign(b.term())
+	agree()
+}
+
+// lostTermIsNotNamed, whoever asks while terms come and go.
+func lostTermIsNotNamed(t testing.TB, h Harness) {
+	const terms = 12
+	s := newStage(t, h)
+	clients := []fence.Coordinator{s.open(), s.open()}
+	var lost atomic.Int64 // the highest token that is lost
+	var asking sync.WaitGroup
+	over := make(chan struct{})
+	for i := range 4 {
+		asking.Go(func() {
+			for {
+				select {
+				case <-over:
+					return
+				default:
+				}
+				before := lost.Load()
+				_, leaders, err := clients[i%2].Leaders(s.ctx, s.resource)
+				if err != nil {
+					t.Errorf("ask who leads: %v", err)
+					return
+				}
+				if named := leaders[0].Token; named != 0 && int64(named) <= before {
+					t.Errorf("token %v is named; %v was lost before", named, before)
+					return
+				}
+			}
+		})
+	}
+	defer asking.Wait()
+	defer close(over)
+	for i := range terms {
+		term := s.lead(clients[i%2], "a")
+		s.wantLeader(s.observer, "a")
+		if i%3 == 0 {
+			if found, err := s.observer.Depose(s.ctx, s.resource, term.Token()); !found || err != nil {
+				t.Errorf("depose %v: %v, %v", term.Claim(), found, err)
+			}
+			lost.Store(int64(term.Token()))
+		}
+		s.resign(term)
+		lost.Store(int64(term.Token()))
+		s.wantLeader(s.observer, "")
+	}
+}
+
+// leadersComeWithTodaysIssuer: nobody but the coordinator knows that it has changed.
+func leadersComeWithTodaysIssuer(t testing.TB, h Harness) {
+	s := newStage(t, h)
+	c, renew := h.Alone(t)
+	t.Cleanup(func() { _ = c.Close() })
+	var before []fence.Issuer
+	for range 4 {
+		term := s.campaign(c, s.resource, "a").term()
+		s.wantLeader(c, "a")
+		issuer, _ := s.leaders(c, s.resource)
+		if slices.Contains(before, issuer) {
+			t.Errorf("issuer %q is told after it was renewed; before there were %q", issuer, before)
+		}
+		if term.Claim().Issuer != issuer {
+			t.Errorf("the term's issuer is %q, with the leaders it is %q", term.Claim().Issuer, issuer)
+		}
+		before = append(before, issuer)
+		renew(t)
+		renewed, _ := s.leaders(c, s.resource)
+		if one, err := c.Issuer(s.ctx); renewed == issuer || one != renewed || err != nil {
+			t.Errorf("issuer %q was renewed, with the leaders it is %q; it is %q, %v", issuer, renewed, one, err)
+		}
+		_ = term.Resign(s.ctx)
+	}
+}

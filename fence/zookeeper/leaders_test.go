@@ -1,0 +1,149 @@
+package zookeeper
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/servers/serverstest"
+)
+
+// named is an answer of Leaders: the issuer, and the holders.
+func named(t testing.TB, c *Coordinator, rs ...fence.Resource) (fence.Issuer, []string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	issuer, leaders, err := c.Leaders(ctx, rs...)
+	if err != nil {
+		t.Fatalf("who leads %v: %v", rs, err)
+	}
+	holders := []string{}
+	for _, l := range leaders {
+		holders = append(holders, l.Holder)
+	}
+	return issuer, holders
+}
+
+func wantNamed(t testing.TB, c *Coordinator, rs []fence.Resource, want ...string) {
+	t.Helper()
+	if _, got := named(t, c, rs...); !slices.Equal(got, want) {
+		t.Errorf("the leaders of %v are %q; want %q", rs, got, want)
+	}
+}
+
+func TestLeadersIsOneRequestWhileNothingChanges(t *testing.T) {
+	const multi, getChildren = 14, getChildren2
+	ensemble, root := serverstest.SharedZooKeeper(t).Addr(), freshRoot()
+	r := newRelay(t, ensemble)
+	c := openFor(t, "zk://"+r.addr()+root, 50*time.Second)
+	elector := openFor(t, "zk://"+ensemble+root, 50*time.Second)
+	term := win(t, elector, "orders", "a")
+	win(t, elector, "invoices", "b")
+	wantNamed(t, c, []fence.Resource{"orders", "invoices"}, "a", "b")
+	oneRequest := func(want map[uint32]int, ask ...fence.Resource) {
+		t.Helper()
+		r.requested()
+		named(t, c, ask...)
+		if got := r.requested(); fmt.Sprint(got) != fmt.Sprint(want) {
+			t.Errorf("asking for %v made the requests %v; want %v", ask, got, want)
+		}
+	}
+	once := map[uint32]int{multi: 1}
+	oneRequest(once)
+	oneRequest(once, "orders")
+	oneRequest(once, "invoices", "orders", "invoices")
+	if err := term.Acknowledge(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	oneRequest(once, "orders")
+	crafted(t, plainConn(t, ensemble), c.electionPath("orders"), "0000000000", zk.FlagEphemeral) // another waits
+	oneRequest(once, "orders")
+	oneRequest(map[uint32]int{multi: 1, getChildren: 1}, "nobodys", "orders")
+}
+
+// TestTheVersionTellsARenewedIssuer, for which the watch's notice is not needed.
+func TestTheVersionTellsARenewedIssuer(t *testing.T) {
+	ensemble, root := serverstest.SharedZooKeeper(t).Addr(), freshRoot()
+	r := newRelay(t, ensemble)
+	r.set(func() { r.mute = true })
+	c := openFor(t, "zk://"+r.addr()+root, 50*time.Second)
+	operator := openFor(t, "zk://"+ensemble+root, 50*time.Second)
+	win(t, operator, "orders", "a")
+	for range 3 {
+		before, _ := named(t, c, "orders")
+		renewed, err := operator.RenewIssuer(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if now, _ := named(t, c, "orders"); now != renewed || now == before {
+			t.Errorf("issuer %q was renewed to %q; told is %q", before, renewed, now)
+		}
+	}
+}
+
+// TestTheWatchTellsAnIssuerMadeAnew: its znode has version 0, as the one before had.
+func TestTheWatchTellsAnIssuerMadeAnew(t *testing.T) {
+	ensemble, root := serverstest.SharedZooKeeper(t).Addr(), freshRoot()
+	c := openFor(t, "zk://"+ensemble+root, 50*time.Second)
+	admin := plainConn(t, ensemble)
+	win(t, c, "orders", "a")
+	for range 20 {
+		before, _ := named(t, c, "orders")
+		made := makeIssuerAnew(t, admin, root)
+		if now, _ := named(t, c, "orders"); now != made || now == before {
+			t.Fatalf("the issuer was %q and is %q; told is %q", before, made, now)
+		}
+	}
+}
+
+// makeIssuerAnew puts another znode in the place of the issuer's.
+func makeIssuerAnew(t testing.TB, admin *zk.Conn, root string) fence.Issuer {
+	t.Helper()
+	at, id := root+"/issuer", newUUID()
+	_, err := admin.Multi(&zk.DeleteRequest{Path: at, Version: -1},
+		&zk.CreateRequest{Path: at, Data: []byte(id), Acl: zk.WorldACL(zk.PermAll)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, stat, err := admin.Get(at); err != nil || stat.Version != 0 {
+		t.Fatalf("the new issuer has version %d: nothing is shown; %v", stat.Version, err)
+	}
+	return fence.Issuer("zk:" + id)
+}
+
+// TestOnlyATransactionTellsWhoLeads: reads are answered, and they must not be enough.
+func TestOnlyATransactionTellsWhoLeads(t *testing.T) {
+	t.Parallel()
+	ensemble, root := serverstest.SharedZooKeeper(t).Addr(), freshRoot()
+	elector := openFor(t, "zk://"+ensemble+root, 50*time.Second)
+	win(t, elector, "orders", "a")
+	for name, seen := range map[string][]fence.Resource{
+		"it has asked before":   {"orders"},
+		"it asks for the first": nil,
+	} {
+		for _, ask := range []fence.Resource{"orders", "nobodys"} {
+			t.Run(name+"/"+string(ask), func(t *testing.T) {
+				t.Parallel()
+				r := newRelay(t, ensemble)
+				c := openFor(t, "zk://"+r.addr()+root, 5*time.Second)
+				named(t, c, seen...)
+				r.set(func() { r.swallow = true })
+				if issuer, leaders, err := c.Leaders(t.Context(), ask); err == nil {
+					t.Errorf("without a transaction it tells %q, %+v", issuer, leaders)
+				}
+				if issuer, leaders, err := c.Leaders(t.Context()); err == nil {
+					t.Errorf("without a transaction it tells %q, %+v", issuer, leaders)
+				}
+				r.set(func() { r.swallow = false })
+				if ask == "orders" {
+					wantNamed(t, c, []fence.Resource{ask}, "a")
+				}
+			})
+		}
+	}
+}

@@ -1,0 +1,189 @@
+package zookeeper
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/servers"
+	"github.com/ringfence/ringfence/internal/servers/serverstest"
+)
+
+// apart returns a follower, and the other nodes.
+func apart(t *testing.T, z *servers.ZooKeeper) (alone *servers.ZooKeeperNode, others []*servers.ZooKeeperNode) {
+	t.Helper()
+	alone = inMode(t, z, "follower")
+	return alone, slices.DeleteFunc(slices.Clone(z.Nodes), func(n *servers.ZooKeeperNode) bool { return n == alone })
+}
+
+// stop pauses servers until the test ends or they are resumed.
+func stop(t *testing.T, nodes ...*servers.ZooKeeperNode) {
+	t.Helper()
+	for _, n := range nodes {
+		if err := n.Pause(); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { n.Resume() })
+	}
+}
+
+func resume(t *testing.T, nodes ...*servers.ZooKeeperNode) {
+	t.Helper()
+	for _, n := range nodes {
+		if err := n.Resume(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// tells asks until there is an answer, and returns this first one.
+func tells(t *testing.T, c *Coordinator) string {
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	for {
+		issuer, leaders, err := c.Leaders(ctx, "orders", "invoices")
+		switch {
+		case err == nil:
+			return answerOf(issuer, leaders[0].Holder, leaders[1].Holder)
+		case ctx.Err() != nil:
+			return err.Error()
+		}
+	}
+}
+
+func answerOf(issuer fence.Issuer, holders ...string) string {
+	return fmt.Sprintf("%s %q", issuer, holders)
+}
+
+func comesToTell(t *testing.T, c *Coordinator, issuer fence.Issuer, holders ...string) {
+	t.Helper()
+	if got, want := tells(t, c), answerOf(issuer, holders...); got != want {
+		t.Errorf("told is %s; want %s", got, want)
+	}
+}
+
+// TestAServerWithoutItsEnsembleNamesNoLeader: for two seconds here it still answers plain reads.
+func TestAServerWithoutItsEnsembleNamesNoLeader(t *testing.T) {
+	t.Parallel()
+	z := serverstest.ZooKeeper(t, servers.ZooKeeperOptions{Nodes: 3})
+	alone, others := apart(t, z)
+	elector := openFor(t, "zk://"+z.Addr(), time.Minute)
+	win(t, elector, "orders", "a")
+	warm := openFor(t, "zk://"+alone.Addr(), time.Minute)
+	cold := openFor(t, "zk://"+alone.Addr(), time.Minute)
+	issuer, _ := named(t, warm, "orders", "invoices")
+	stop(t, others...)
+	for name, c := range map[string]*Coordinator{"asked before": warm, "not asked before": cold} {
+		ctx, cancel := context.WithTimeout(t.Context(), 800*time.Millisecond)
+		defer cancel()
+		if issuer, leaders, err := c.Leaders(ctx, "orders", "invoices"); err == nil {
+			t.Errorf("%s, a server without its ensemble tells %q, %+v", name, issuer, leaders)
+		}
+	}
+	resume(t, others...)
+	comesToTell(t, warm, issuer, "a", "")
+	comesToTell(t, cold, issuer, "a", "")
+}
+
+// TestAServerThatWasLeftBehindNamesTheNewLeader, and the new issuer, though the question reached it
+// before it could hear of either.
+func TestAServerThatWasLeftBehindNamesTheNewLeader(t *testing.T) {
+	t.Parallel()
+	const multi, getData = 14, 4
+	z := serverstest.ZooKeeper(t, servers.ZooKeeperOptions{Nodes: 3})
+	alone, others := apart(t, z)
+	elector := openFor(t, "zk://"+others[0].Addr()+","+others[1].Addr(), time.Minute)
+	old := win(t, elector, "orders", "a")
+	relays := []*relay{newRelay(t, alone.Addr()), newRelay(t, alone.Addr())}
+	warm := openFor(t, "zk://"+relays[0].addr(), time.Minute)
+	cold := openFor(t, "zk://"+relays[1].addr(), time.Minute)
+	wantNamed(t, warm, []fence.Resource{"orders", "invoices"}, "a", "")
+	relays[0].requested()
+	relays[1].requested()
+
+	stop(t, alone)
+	if found, err := elector.Depose(t.Context(), "orders", old.Token()); !found || err != nil {
+		t.Fatal(found, err)
+	}
+	win(t, elector, "orders", "b")
+	win(t, elector, "invoices", "c")
+	issuer, err := elector.RenewIssuer(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	told := make(chan string, 2)
+	for _, c := range []*Coordinator{warm, cold} {
+		go func() { told <- tells(t, c) }()
+	}
+	eventually(t, "both questions are with the server", func() bool {
+		asked := 0
+		for _, r := range relays {
+			r.mu.Lock()
+			asked += min(1, r.requests[multi]+r.requests[getData])
+			r.mu.Unlock()
+		}
+		return asked == 2
+	})
+	resume(t, alone)
+	for range 2 {
+		if got, want := <-told, answerOf(issuer, "b", "c"); got != want {
+			t.Errorf("told is %s; want %s", got, want)
+		}
+	}
+}
+
+func TestLeadersAreRightAfterTheDeathOfTheEnsemblesLeader(t *testing.T) {
+	t.Parallel()
+	z := serverstest.ZooKeeper(t, servers.ZooKeeperOptions{Nodes: 3})
+	c, elector := openFor(t, "zk://"+z.Addr(), time.Minute), openFor(t, "zk://"+z.Addr(), time.Minute)
+	a := win(t, elector, "orders", "a")
+	issuer, _ := named(t, c, "orders", "invoices")
+	if err := inMode(t, z, "leader").Kill(); err != nil {
+		t.Fatal(err)
+	}
+	comesToTell(t, c, issuer, "a", "")
+	eventually(t, "a is deposed", func() bool { // the other client may still look for a server
+		_, err := elector.Depose(t.Context(), "orders", a.Token())
+		return err == nil
+	})
+	comesToTell(t, c, issuer, "", "")
+	win(t, elector, "orders", "b")
+	comesToTell(t, c, issuer, "b", "")
+}
+
+// TestAWipedOrRestoredEnsembleNamesWhoLeadsThere, and not who led before.
+func TestAWipedOrRestoredEnsembleNamesWhoLeadsThere(t *testing.T) {
+	t.Parallel()
+	z := serverstest.ZooKeeper(t, servers.ZooKeeperOptions{})
+	c := openFor(t, "zk://"+z.Addr(), time.Minute)
+	elector := openFor(t, "zk://"+z.Addr(), time.Minute)
+	a := win(t, elector, "orders", "a")
+	before, _ := named(t, c, "orders", "invoices")
+	if err := z.Backup(); err != nil {
+		t.Fatal(err)
+	}
+	if err := a.Resign(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	win(t, elector, "orders", "b")
+	win(t, elector, "invoices", "c")
+	comesToTell(t, c, before, "b", "c")
+	if err := z.Restore(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	comesToTell(t, c, before, "a", "") // the restored session of a lasts until it has timed out
+	if err := z.Wipe(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	other := openFor(t, "zk://"+z.Addr(), time.Minute)
+	issuer, err := other.Issuer(t.Context()) // made anew, with the version that the one before had
+	if err != nil || issuer == before {
+		t.Fatalf("the wiped ensemble is %q, before it was %q; %v", issuer, before, err)
+	}
+	comesToTell(t, c, issuer, "", "")
+	win(t, other, "invoices", "d")
+	comesToTell(t, c, issuer, "", "d")
+}

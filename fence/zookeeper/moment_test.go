@@ -1,0 +1,211 @@
+package zookeeper
+
+import (
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/servers/serverstest"
+)
+
+// history is an ensemble that changes step by step; each step is one transaction.
+type history struct {
+	t      *testing.T
+	admin  *zk.Conn
+	root   string
+	issuer fence.Issuer
+	at     map[string]string // a candidate's znode, by its holder
+}
+
+// newHistory begins with a before b for orders, and c before d for invoices.
+func newHistory(t *testing.T, admin *zk.Conn, c *Coordinator) *history {
+	t.Helper()
+	h := &history{t: t, admin: admin, root: c.address.root, at: map[string]string{}}
+	var err error
+	if h.issuer, err = c.Issuer(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range []fence.Resource{"orders", "invoices"} {
+		if err := c.eyes.s.ensure(t.Context(), c.electionPath(r)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	enters("orders", "a")(h)
+	enters("orders", "b")(h)
+	enters("invoices", "c")(h)
+	enters("invoices", "d")(h)
+	return h
+}
+
+// step is a change, and who leads orders and invoices after it.
+type step struct {
+	change  func(h *history)
+	leaders string
+}
+
+func enters(r fence.Resource, holder string) func(*history) {
+	return func(h *history) {
+		h.t.Helper()
+		name := candidatePrefix + string(newGUID()) + "-0000000000"
+		h.at[holder] = path.Join(h.root, "elections", string(r), name)
+		data, acl := encode(candidateData{holder}), zk.WorldACL(zk.PermAll)
+		if _, err := h.admin.Create(h.at[holder], data, zk.FlagEphemeral, acl); err != nil {
+			h.t.Fatal(err)
+		}
+	}
+}
+
+func leaves(holder string) func(*history) {
+	return func(h *history) {
+		h.t.Helper()
+		if err := h.admin.Delete(h.at[holder], -1); err != nil {
+			h.t.Fatal(err)
+		}
+	}
+}
+
+func issuerRenewed(h *history) {
+	h.t.Helper()
+	id := newUUID()
+	if _, err := h.admin.Set(h.root+"/issuer", []byte(id), -1); err != nil {
+		h.t.Fatal(err)
+	}
+	h.issuer = fence.Issuer("zk:" + id)
+}
+
+func issuerMadeAnew(h *history) { h.issuer = makeIssuerAnew(h.t, h.admin, h.root) }
+
+// question is asked of a coordinator that was asked the same so many steps before, or (below 0) has
+// not been asked anything.
+type question struct {
+	resources []fence.Resource
+	before    int
+	steps     []step
+}
+
+// right is the answer while these lead, in the form of ask.
+func (q question) right(issuer fence.Issuer, leaders string) string {
+	return answerOf(issuer, strings.Fields(leaders)[:len(q.resources)]...)
+}
+
+func (q question) ask(t *testing.T, c *Coordinator) string {
+	issuer, leaders, err := c.Leaders(t.Context(), q.resources...)
+	if err != nil {
+		return err.Error()
+	}
+	var holders []string
+	for _, l := range leaders {
+		holders = append(holders, l.Holder)
+	}
+	return answerOf(issuer, holders...)
+}
+
+// TestWhatLeadersTellsHeldAtOneMoment: it is stopped after each of its requests in turn, and
+// meanwhile everything changes.
+func TestWhatLeadersTellsHeldAtOneMoment(t *testing.T) {
+	t.Parallel()
+	for name, steps := range map[string][]step{
+		"each leader in turn, then the issuer": {
+			{leaves("a"), "b c"}, {leaves("c"), "b d"}, {issuerRenewed, "b d"},
+		},
+		"the issuer, then each leader": {
+			{issuerRenewed, "a c"}, {leaves("c"), "a d"}, {leaves("a"), "b d"},
+		},
+		"an issuer made anew, then each leader": {
+			{issuerMadeAnew, "a c"}, {leaves("a"), "b c"}, {leaves("c"), "b d"},
+		},
+		"all candidates, after others have come": {
+			{enters("orders", "e"), "a c"}, {leaves("b"), "a c"}, {leaves("a"), "e c"},
+			{enters("invoices", "f"), "e c"}, {leaves("d"), "e c"}, {leaves("c"), "e f"},
+		},
+	} {
+		for _, before := range []int{-1, 0, 1, 3} {
+			for _, resources := range [][]fence.Resource{{"orders"}, {"orders", "invoices"}} {
+				q := question{resources, before, steps}
+				t.Run(fmt.Sprintf("%s, %v, %s", name, resources, askedBefore(before)), q.run)
+			}
+		}
+	}
+}
+
+func askedBefore(steps int) string {
+	if steps < 0 {
+		return "not asked before"
+	}
+	return fmt.Sprintf("asked %d steps before", steps)
+}
+
+func (q question) run(t *testing.T) {
+	t.Parallel()
+	admin := plainConn(t, serverstest.SharedZooKeeper(t).Addr())
+	stops := 0
+	for q.stoppedAfter(t, admin, stops) {
+		stops++
+	}
+	least := 1
+	if q.before < 0 {
+		least = 3 + 3*len(q.resources) // each election is a list and two candidates
+	}
+	if stops < least {
+		t.Errorf("it was stopped %d times; want %d at least", stops, least)
+	}
+}
+
+// stoppedAfter asks, and lets the remaining steps happen after the n-th request. It returns false if
+// there are no more than n requests.
+func (q question) stoppedAfter(t *testing.T, admin *zk.Conn, n int) bool {
+	t.Helper()
+	r := newRelay(t, serverstest.SharedZooKeeper(t).Addr())
+	c := openFor(t, "zk://"+r.addr()+freshRoot(), 50*time.Second)
+	defer c.Close()
+	h := newHistory(t, admin, c)
+	held := []string{q.right(h.issuer, "a c")}
+	if q.before >= 0 {
+		if got := q.ask(t, c); got != held[0] {
+			t.Fatalf("told is %s; want %s", got, held[0])
+		}
+	}
+	for _, s := range q.steps[:max(0, q.before)] {
+		s.change(h)
+		held[0] = q.right(h.issuer, s.leaders)
+	}
+	r.set(func() { r.stopAfter, r.stopped = n, n == 0 })
+	told := make(chan string, 1)
+	go func() { told <- q.ask(t, c) }()
+	got := firstOf(t, r, told)
+	stopped := got == ""
+	if stopped {
+		for _, s := range q.steps[max(0, q.before):] {
+			s.change(h)
+			held = append(held, q.right(h.issuer, s.leaders))
+		}
+		r.pass()
+		got = <-told
+	}
+	if !slices.Contains(held, got) {
+		t.Errorf("stopped after %d requests it tells %s, which never held; what held was %s", n, got, held)
+	}
+	return stopped
+}
+
+// firstOf waits for the answer, or until the relay has stopped a request: then there is none.
+func firstOf(t *testing.T, r *relay, told chan string) (answer string) {
+	t.Helper()
+	eventually(t, "it has answered, or is stopped", func() bool {
+		select {
+		case answer = <-told:
+			return true
+		default:
+		}
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		return r.stopped && r.held > 0
+	})
+	return answer
+}
