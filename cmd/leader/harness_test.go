@@ -164,7 +164,7 @@ func (l *trial) pid(name string) int {
 		_, rest, _ := strings.Cut(l.out.String(), name+"=")
 		line, _, whole := strings.Cut(rest, "\n")
 		pid, _ = strconv.Atoi(line)
-		return whole
+		return whole && pid > 0
 	})
 	return pid
 }
