@@ -27,6 +27,10 @@ test: deps ## every test, with the race detector, against real servers
 	$(GO) test -race -timeout 20m ./...
 	cd lab && $(GO) test -race -timeout 20m ./...
 
+.PHONY: test-newer
+test-newer: deps ## stores and guards on servers of your own; NEWER_PATHS=/postgres/bin:/redis/bin and PACKAGES for others
+	@GO="$(GO)" scripts/test-newer.sh "$(NEWER_PATHS)" $(or $(PACKAGES),./store/... ./guard/...)
+
 .PHONY: lab
 lab: build ## build bin/lab, which runs chaos scenarios, and the programs it needs
 	cd lab && $(GO) build -o ../bin/lab ./cmd/lab

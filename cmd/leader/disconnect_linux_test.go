@@ -1,6 +1,7 @@
 package main
 
 import (
+	"slices"
 	"syscall"
 	"testing"
 	"time"
@@ -62,23 +63,45 @@ func TestStopEndsTheCommandAtOnce(t *testing.T) {
 	mustBeGone(t, pid, inner)
 }
 
-// The successor is let in when the session of the leader that was cut off expires at the coordinator.
+// The successor is let in when the session of the leader that was cut off expires at the coordinator. A machine that
+// stands still for longer than the margin cannot kill in time: what happened then shows nothing, so it is tried again.
 func TestCommandIsGoneBeforeASuccessorIsLetIn(t *testing.T) {
 	t.Parallel()
 	for _, policy := range []string{"pause", "continue"} {
 		t.Run(policy, func(t *testing.T) {
 			t.Parallel()
-			l := shell(t, setup{
-				memory: fencetest.NewMemory(20 * time.Second), // with the widest margin there is: a second
-				env:    []string{"LEADER_SESSION_TIMEOUT=20s", "LEADER_ON_DISCONNECT=" + policy},
-			}, stubborn)
-			pid, inner := l.pid("pid"), l.pid("inner")
-			elected := l.successor(func() { mustBeGone(t, pid, inner) })
-			l.client.Cut()
-			l.exits(exitLost)
-			await(t, "the successor is elected", elected)
+			for tries := 5; ; tries-- {
+				machine := watchStalls(t)
+				there := whoMeetsTheSuccessor(t, policy)
+				stall := machine.longest()
+				if len(there) == 0 {
+					return
+				}
+				if stall < 500*time.Millisecond || tries == 1 {
+					t.Fatalf("the successor was let in beside processes %v; longest stall %s", there, stall)
+				}
+				t.Logf("processes %v met the successor, but the machine stood still for %s: again", there, stall)
+			}
 		})
 	}
+}
+
+// whoMeetsTheSuccessor cuts a leader off and returns the processes of its command that are alive when the successor is
+// elected.
+func whoMeetsTheSuccessor(t *testing.T, policy string) (there []int) {
+	t.Helper()
+	l := shell(t, setup{
+		memory: fencetest.NewMemory(20 * time.Second), // with the widest margin there is: a second
+		env:    []string{"LEADER_SESSION_TIMEOUT=20s", "LEADER_ON_DISCONNECT=" + policy},
+	}, stubborn)
+	command := []int{l.pid("pid"), l.pid("inner")}
+	elected := l.successor(func() {
+		there = slices.DeleteFunc(slices.Clone(command), func(pid int) bool { return !alive(pid) })
+	})
+	l.client.Cut()
+	l.exits(exitLost)
+	await(t, "the successor is elected", elected)
+	return there
 }
 
 func TestCommandIsToldInTimeForItsGrace(t *testing.T) {

@@ -120,10 +120,17 @@ func begin(t *testing.T, s setup, args ...string) *trial {
 		journals: s.journals(),
 		notify:   func() (<-chan os.Signal, func()) { return l.signals, func() { close(l.signals) } },
 	}
-	go func() { l.code <- p.run(context.Background(), args) }()
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		l.code <- p.run(ctx, args)
+	}()
 	t.Cleanup(func() {
+		cancel()
 		if t.Failed() {
 			t.Logf("stdout:\n%s\nstderr:\n%s", l.out, l.log)
+			await(t, "leader ends", ended) // with its command, which would run on for ever
 		}
 	})
 	return l
@@ -157,7 +164,7 @@ func (l *trial) pid(name string) int {
 		_, rest, _ := strings.Cut(l.out.String(), name+"=")
 		line, _, whole := strings.Cut(rest, "\n")
 		pid, _ = strconv.Atoi(line)
-		return whole
+		return whole && pid > 0
 	})
 	return pid
 }

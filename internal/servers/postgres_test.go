@@ -157,7 +157,7 @@ func TestPgBouncerPools(t *testing.T) {
 	if got := query[string](t, connect(t, url+"&options=-c%20fence.orders%3D1"), "select current_user"); got != "postgres" {
 		t.Error("user", got)
 	}
-	must(t, b.Stop())
+	must(t, b.Stop()) // at once, although the client above is still connected
 	must(t, b.Start(limited(t)))
 	connect(t, url)
 }

@@ -95,8 +95,8 @@ func (p *Process) Kill() error {
 	return nil
 }
 
-// Stop stops the server in an orderly way (Postgres: a fast shutdown) and
-// waits. A paused server is resumed first. A server that does not end in time
+// Stop stops the server in an orderly way (Postgres: a fast shutdown;
+// PgBouncer has none) and waits. A paused server is resumed first. A server that does not end in time
 // is killed, and Stop says so. Stopping a server that does not run is no error.
 func (p *Process) Stop() error { return p.end(p.spec.stop, stopLimit) }
 
