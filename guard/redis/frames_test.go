@@ -64,7 +64,7 @@ func TestRepliesMayComeInAnyPieces(t *testing.T) {
 func TestWhatIsNoReplyIsSaidToBeNone(t *testing.T) {
 	for _, bad := range []string{
 		"hello\r\n", "$x\r\n", "$-2\r\n", "*1x\r\n", "$5\n", ".\r\n", ";0\r\n", "*\r\n", "$99999999999999999999\r\n", "*" + strings.Repeat("0", 40), "\r\n",
-		strings.Repeat("*1\r\n", 200),
+		strings.Repeat("*3\r\n*2\r\n", openMost),
 	} {
 		var f frames
 		if _, _, err := f.scan([]byte(bad)); err == nil {
