@@ -35,6 +35,8 @@ func TestATokenIsCarriedByFenceSetnameOrHello(t *testing.T) {
 		"FENCE orders %d\r\n",
 		"*3\r\n$5\r\nfence\r\n$6\r\norders\r\n$1\r\n%d\r\n",
 		"CLIENT SETNAME fence.orders=%d\r\n",
+		"CLIENT SETNAME fence.orders.%d\r\n",
+		"HELLO 3 SETNAME fence.orders.%d\r\n",
 		"HELLO 2 SETNAME fence.orders=%d\r\n",
 		"HELLO 3 SETNAME fence.orders=%d\r\n",
 		"FENCE orders %d stock 1\r\n",
@@ -51,7 +53,7 @@ func TestATokenIsCarriedByFenceSetnameOrHello(t *testing.T) {
 			t.Fatalf("%q: marks %+v, %v", first, marks, err)
 		}
 		r.send("CLIENT GETNAME\r\n")
-		if name := r.reply(); strings.Contains(first, "NAME") != strings.Contains(name, "fence.orders=") {
+		if name := r.reply(); strings.Contains(first, "NAME") != strings.Contains(name, "fence.orders") {
 			t.Errorf("%q: the name is %q", first, name)
 		}
 	}
@@ -64,6 +66,8 @@ func TestMalformedClaimsAreRefusedAndRaiseNothing(t *testing.T) {
 		"FENCE orders \"\"", "FENCE \"\" 5", "FENCE orders 5 stock", "FENCE orders 5 orders 6", "FENCE orders 5 orders 5", "FENCE Orders 5",
 		"FENCE or-ders 5", "FENCE orders 05", "FENCE orders +5", "FENCE orders 5.0", "FENCE orders \"5 \"", "FENCE \"orders\\r\\n-ERR\" 5",
 		"CLIENT SETNAME fence.orders", "CLIENT SETNAME fence.orders=", "CLIENT SETNAME fence.=5", "CLIENT SETNAME fence.orders=0", "CLIENT SETNAME fence.",
+		"CLIENT SETNAME fence.orders.", "CLIENT SETNAME fence..5", "CLIENT SETNAME fence.orders.x", "CLIENT SETNAME fence.orders.5.6",
+		"CLIENT SETNAME fence.orders=5.6", "CLIENT SETNAME fence.orders.5=6", "CLIENT SETNAME fence.a.b=5", "CLIENT SETNAME fence.a=b.5",
 		"HELLO 3 SETNAME fence.orders=x", "HELLO 3 AUTH default x SETNAME fence.orders=x", "FENCE orders " + strings.Repeat("9", 5000),
 	} {
 		r := g.raw()
