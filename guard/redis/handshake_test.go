@@ -220,7 +220,9 @@ func TestALoginInOneWriteIsServedInOrder(t *testing.T) {
 	r.send("*2\r\n$5\r\nHELLO\r\n$1\r\n3\r\n*3\r\n$4\r\nAUTH\r\n$7\r\ndefault\r\n$1\r\nx\r\n" +
 		"*3\r\n$6\r\nCLIENT\r\n$7\r\nSETNAME\r\n$14\r\nfence.orders=5\r\n*4\r\n$6\r\nCLIENT\r\n$7\r\nSETINFO\r\n$8\r\nLIB-NAME\r\n$2\r\nSE\r\n" +
 		"*3\r\n$5\r\nRPUSH\r\n$7\r\nwritten\r\n$1\r\nx\r\n*2\r\n$4\r\nINCR\r\n$1\r\nn\r\n")
-	r.expect("%7", "+OK", "+OK", "-ERR unknown subcommand", ":1", ":1")
+	r.expect("%7", "+OK", "+OK")
+	r.reply() // an error before Redis 7.2
+	r.expect(":1", ":1")
 }
 
 // The drivers' own ways to name a client.

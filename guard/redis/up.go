@@ -81,24 +81,24 @@ func (u *up) next(b []byte, full bool) (step, error) {
 	if u.large != nil {
 		return u.pass(b, nil)
 	}
-	n, args, err := parseCommand(b, u.args[:0])
+	n, args, err := parseCommand(b, guard.BufferSize, u.args[:0])
 	u.args = args[:0]
+	_, long := err.(tooLong)
 	switch {
-	case err != nil:
+	case err != nil && !long:
 		return step{}, err
-	case n == 0 && !full:
+	case n == 0 && !long && !full:
 		return step{}, nil
-	}
-	var instead []byte
-	if len(args) > 0 {
-		instead = u.decide(args)
-	}
-	if n > 0 {
+	case n > 0 && len(args) == 0:
+		return step{n: n, dropped: true}, nil // after a line of blanks Valkey 8.1 takes any command for an inline one
+	case n > 0:
+		instead := u.decide(args)
 		return step{n: n, dropped: instead != nil, instead: instead}, nil
 	}
-	if u.large, err = beginLarge(b); err != nil {
+	if u.large, err = beginLarge(b, args); err != nil {
 		return step{}, err
 	}
+	instead := u.decide(append(args, unread))
 	u.large.dropped = instead != nil
 	return u.pass(b, instead)
 }
