@@ -60,7 +60,7 @@ func badToken(message, detail string, cause error) *fence.Refusal {
 // called is a command as an error may quote it: name, and subcommand of a container.
 func called(args [][]byte) string {
 	name := excerpt(args[0])
-	if r := ruleOf(args[0]); len(args) > 1 && r != nil && (r.only != nil || r.not != nil) {
+	if r := ruleOf(args[0]); len(args) > 1 && r != nil && (r.only != nil || r.not != nil || r.early != nil) {
 		name += " " + excerpt(args[1])
 	}
 	return name
