@@ -41,9 +41,6 @@ func (u *up) Walk(b []byte, w io.Writer) (int, error) {
 			return at, err
 		}
 		if step.dropped {
-			if u.swaps.full() {
-				return at, errWaiting
-			}
 			if err := flush(); err != nil {
 				return at, err
 			}
@@ -92,13 +89,16 @@ func (u *up) next(b []byte, full bool) (step, error) {
 	case n > 0 && len(args) == 0:
 		return step{n: n, dropped: true}, nil // after a line of blanks Valkey 8.1 takes any command for an inline one
 	case n > 0:
-		instead := u.decide(args)
-		return step{n: n, dropped: instead != nil, instead: instead}, nil
+		instead, err := u.decide(args)
+		return step{n: n, dropped: instead != nil, instead: instead}, err
 	}
 	if u.large, err = beginLarge(b, args); err != nil {
 		return step{}, err
 	}
-	instead := u.decide(append(args, unread))
+	instead, err := u.decide(append(args, unread))
+	if err != nil {
+		return step{}, err
+	}
 	u.large.dropped = instead != nil
 	return u.pass(b, instead)
 }
@@ -121,14 +121,14 @@ func write(w io.Writer, b []byte) error {
 	return err
 }
 
-// decide is nil for a command that passes, and else the command to send in its place.
-func (u *up) decide(args [][]byte) (swap []byte) {
+// decide is nil for a command that passes, and else the command to send in its place, if there is room for its answer.
+func (u *up) decide(args [][]byte) (swap []byte, err error) {
 	rule := ruleOf(args[0])
 	if refusal := forbidden(rule, args); refusal != nil {
 		return u.swaps.add(line(refusal))
 	}
 	if rule == nil && len(args[0]) != len("FENCE") {
-		return nil
+		return nil, nil
 	}
 	if answer := u.claimed(args); answer != nil {
 		return u.swaps.add(answer)
@@ -143,7 +143,7 @@ func (u *up) decide(args [][]byte) (swap []byte) {
 			u.quit = true
 		}
 	}
-	return nil
+	return nil, nil
 }
 
 // claimed answers a second claim: the session keeps its token for life.

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"math"
 	"math/rand/v2"
 	"strings"
@@ -74,18 +73,6 @@ func pumped(t testing.TB, w walker, stream []byte, rnd *rand.Rand) []byte {
 		t.Fatalf("%d bytes are held: %.80q", len(held), held)
 	}
 	return out.Bytes()
-}
-
-// A client that has its replies turned off cannot fill the guard's memory with answers that nobody asks for.
-func TestAnswersThatAreNeverTakenAreBounded(t *testing.T) {
-	u := &up{admitted: admittedUnder5, swaps: newSwaps()}
-	b := []byte(strings.Repeat("FLUSHALL\r\n", 1000))
-	for range waitingMost/1000 + 1 {
-		if _, err := u.Walk(b, io.Discard); err != nil {
-			return
-		}
-	}
-	t.Error("no bound")
 }
 
 // Nothing is made up or reordered on the way up, and a malformed command goes no further, whatever comes.
