@@ -8,8 +8,14 @@ import (
 	"github.com/ringfence/ringfence/fence"
 )
 
-// namePrefix begins a client name that claims: fence.<resource>=<token>.
-const namePrefix = "fence."
+// A client name that begins with namePrefix claims, in one of two forms: fence.<resource>.<token>, or the older
+// fence.<resource>=<token>, which programs stumble over that take CLIENT LIST and CLIENT INFO apart at '='. A resource
+// has neither a dot nor an equals sign in it, so the first of them ends it, and the forms cannot be mistaken for each
+// other.
+const (
+	namePrefix = "fence."
+	nameForms  = namePrefix + "<resource>.<token> or " + namePrefix + "<resource>=<token>"
+)
 
 // claimed reads what a command claims: FENCE, or a client name by CLIENT SETNAME or HELLO. There are no claims in any
 // other command, and none in a name that does not begin with "fence.". The error is a refusal for what is malformed.
@@ -22,11 +28,12 @@ func claimed(args [][]byte) (claims []fence.Claim, own bool, err error) {
 	if !ok || !bytes.HasPrefix(name, []byte(namePrefix)) {
 		return nil, false, nil
 	}
-	resource, token, ok := bytes.Cut(name[len(namePrefix):], []byte("="))
-	if !ok {
-		return nil, false, badToken("the client name "+excerpt(name)+" claims nothing", "a name that begins with fence. has to be fence.<resource>=<token>", nil)
+	claim := name[len(namePrefix):]
+	end := bytes.IndexAny(claim, ".=")
+	if end < 0 {
+		return nil, false, badToken("the client name "+excerpt(name)+" claims nothing", "a name that begins with fence. has to be "+nameForms, nil)
 	}
-	claims, err = claimsOf([][]byte{resource, token})
+	claims, err = claimsOf([][]byte{claim[:end], claim[end+1:]})
 	return claims, false, err
 }
 

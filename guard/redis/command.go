@@ -3,6 +3,7 @@ package redis
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"strconv"
 )
 
@@ -17,14 +18,21 @@ type protocolError string
 func (e protocolError) Error() string        { return "Protocol error: " + string(e) }
 func (e protocolError) Is(target error) bool { return target == errProtocol }
 
+// tooLong is the error for a command that is longer than its reader can hold: an argument of this length is in it, of
+// which no more than the header need have come.
+type tooLong int64
+
+func (e tooLong) Error() string { return fmt.Sprintf("an argument of %d bytes is too long", int64(e)) }
+
 const (
 	argumentsMost = 1<<31 - 1 // as in Redis
 	argumentMost  = 1 << 40   // Redis has its own limit, which can be set
 )
 
-// parseCommand reads the first command of b. size is its length on the wire, 0 when b does not hold all of it yet.
-// The arguments are put into args, and are parts of b where that is possible. An empty command has none.
-func parseCommand(b []byte, args [][]byte) (size int, _ [][]byte, err error) {
+// parseCommand reads the first command of b, which is no longer than most. size is its length on the wire, 0 when b
+// does not hold all of it yet. The arguments are put into args, and are parts of b where that is possible. An empty
+// command has none. With the error tooLong they are those before the one that does not fit.
+func parseCommand(b []byte, most int, args [][]byte) (size int, _ [][]byte, err error) {
 	if len(b) == 0 {
 		return 0, args, nil
 	}
@@ -42,6 +50,9 @@ func parseCommand(b []byte, args [][]byte) (size int, _ [][]byte, err error) {
 		}
 		n += header
 		if length+2 > int64(len(b)-n) {
+			if length+2 > int64(most-n) {
+				return 0, args, tooLong(length)
+			}
 			return 0, args, nil
 		}
 		end := n + int(length)
@@ -60,7 +71,7 @@ func parseArgument(b []byte) (length int64, header int, err error) {
 		return 0, 0, nil
 	}
 	if b[0] != '$' {
-		return 0, 0, protocolError("expected '$', got " + strconv.QuoteToASCII(string(b[:1])))
+		return 0, 0, protocolError("expected '$', got '" + onOneLine(string(b[:1])) + "'")
 	}
 	length, header, err = parseHeader(b, "invalid bulk length", argumentMost)
 	if err == nil && length < 0 {
@@ -74,7 +85,7 @@ func parseArgument(b []byte) (length int64, header int, err error) {
 func parseHeader(b []byte, invalid protocolError, most int64) (count int64, n int, err error) {
 	end := 1
 	for end < len(b) && b[end] != '\r' {
-		if c := b[end]; (c < '0' || c > '9') && (c != '-' || end > 1) || end > 19 {
+		if c := b[end]; (c < '0' || c > '9') && (c != '-' || end > 1) || end > 20 {
 			return 0, 0, invalid
 		}
 		end++
@@ -87,7 +98,7 @@ func parseHeader(b []byte, invalid protocolError, most int64) (count int64, n in
 		return 0, 0, invalid
 	}
 	if digits[0] == '-' {
-		if len(digits) == 1 || digits[1] == '0' {
+		if _, err := strconv.ParseInt(string(digits), 10, 64); err != nil || digits[1] == '0' {
 			return 0, 0, invalid
 		}
 		return -1, end + 2, nil

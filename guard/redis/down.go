@@ -56,7 +56,7 @@ func (d *down) Walk(b []byte, w io.Writer) (int, error) {
 }
 
 // swap writes what came before an answer, and the answer.
-func swap(w io.Writer, before, answer []byte) error {
+func swap(w io.Writer, before []byte, answer string) error {
 	_, err := w.Write(append(before[:len(before):len(before)], answer...))
 	return err
 }

@@ -8,28 +8,36 @@ import (
 
 // frames follows a stream of replies, RESP2 or RESP3, as it comes in pieces, to know where each reply ends. The zero
 // value stands before the first.
+//
+// A value is counted when it begins, not when it ends. So an aggregate whose last element has begun is forgotten
+// already, and a reply that nests in its last elements needs no memory, however deep it goes.
 type frames struct {
-	kind  byte  // first byte of the reply under way, or of the last one
-	begun bool  // a reply is under way
-	skip  int64 // bytes of a bulk string that are still to come, with its CRLF
-	line  bool  // in a line whose content does not matter
-	cr    bool  // that line's last byte so far is \r
-	open  []level
+	kind   byte  // first byte of the reply under way, or of the last one
+	begun  bool  // a reply is under way
+	inside bool  // and it is not only attributes that come before it
+	skip   int64 // bytes of a bulk string that are still to come, with its CRLF
+	line   bool  // in a line whose content does not matter
+	cr     bool  // that line's last byte so far is \r
+	open   []levels
 }
 
-// level is an aggregate whose elements are still to come.
-type level struct {
-	left      int64 // elements; endless for one that says when it ends
-	attribute bool  // comes before an element and is none
+// levels are aggregates, each an element of the one before it, that all have the same number of elements to come.
+type levels struct {
+	left int64 // elements that have not begun, at least 1; endless for one that says when it ends
+	same int64 // how many aggregates these are, at least 1
 }
 
 const (
 	endless    = -1
-	deepest    = 128 // levels; Redis itself goes to ten or so
-	headerMost = 32  // bytes of a header line
+	headerMost = 32 // bytes of a header line
+
+	// openMost bounds the memory of one stream to 512 KiB. A script's reply nests to 7995 levels, where Lua's stack
+	// ends; nothing that Redis answers is deeper, but for EXEC around it.
+	openMost = 32 << 10
+	openKept = 64 // what is kept for the next reply
 )
 
-var errReply = errors.New("guard: a reply of the server is not RESP")
+var errReply = errors.New("guard: a reply of the server is not RESP, or nests too deep")
 
 // top says that the stream stands between two replies.
 func (f *frames) top() bool { return !f.begun }
@@ -55,7 +63,7 @@ func (f *frames) scan(b []byte) (n int, ended bool, err error) {
 		default:
 			return n, false, nil
 		}
-		if whole && f.element() {
+		if whole && f.ends() {
 			return n, true, nil
 		}
 		if !whole && n == len(b) {
@@ -95,7 +103,7 @@ func (f *frames) header(b []byte) (n int, whole bool, err error) {
 	case '+', '-', ':', ',', '(', '#', '_':
 		f.begin(b[0])
 		f.line, f.cr = true, false
-		return 1, false, nil
+		return 1, false, f.count()
 	}
 	end := bytes.IndexByte(b[:min(len(b), headerMost)], '\n')
 	switch {
@@ -104,47 +112,43 @@ func (f *frames) header(b []byte) (n int, whole bool, err error) {
 	case end < 2 || b[end-1] != '\r':
 		return 0, false, errReply
 	}
+	f.begin(b[0])
 	whole, err = f.opens(b[0], b[1:end-1])
 	return end + 1, whole, err
 }
 
 // opens starts the frame of a complete header.
 func (f *frames) opens(kind byte, size []byte) (whole bool, err error) {
-	f.begin(kind)
-	if kind == '.' {
-		return true, f.closeEndless()
-	}
 	count, ok := length(size)
-	if !ok {
+	switch {
+	case kind == '.', kind == ';' && ok && count == 0:
+		return true, f.closeEndless()
+	case !ok:
 		return false, errReply
+	case kind != '|' && kind != ';': // an attribute comes before a value and is none, a piece is part of one
+		if err := f.count(); err != nil {
+			return false, err
+		}
 	}
+	null := count == endless && string(size) != "?"
 	switch kind {
 	case '$', '=', '!', ';':
-		switch {
-		case kind == ';' && count == 0:
-			return true, f.closeEndless()
-		case count == endless && string(size) == "?":
-			return false, f.push(level{left: endless})
-		case count == endless:
-			return true, nil
+		if count != endless {
+			f.skip = count + 2
+			return false, nil
 		}
-		f.skip = count + 2
-		return false, nil
 	case '%', '|':
-		if count > 0 {
+		if count != endless {
 			count *= 2
 		}
 	case '*', '~', '>':
 	default:
 		return false, errReply
 	}
-	switch {
-	case count == endless && string(size) != "?":
+	if null || count == 0 {
 		return true, nil
-	case count == 0:
-		return kind != '|', nil
 	}
-	return false, f.push(level{left: count, attribute: kind == '|'})
+	return false, f.push(levels{left: count, same: 1})
 }
 
 // length reads a count: digits, -1, or ? which is endless too.
@@ -158,14 +162,40 @@ func length(b []byte) (int64, bool) {
 
 // begin notes the kind of a reply with its first frame. What follows an attribute is the reply itself.
 func (f *frames) begin(kind byte) {
-	if len(f.open) == 0 {
+	if !f.inside && len(f.open) == 0 {
 		f.kind = kind
 	}
 	f.begun = true
 }
 
-func (f *frames) push(l level) error {
-	if len(f.open) == deepest {
+// count takes a value that begins off the elements to come of the aggregate that it is in.
+func (f *frames) count() error {
+	last := len(f.open) - 1
+	if last < 0 {
+		f.inside = true
+		return nil
+	}
+	top := &f.open[last]
+	left := top.left - 1
+	if top.left == endless {
+		return nil
+	}
+	if top.same--; top.same == 0 {
+		f.open = f.open[:last]
+	}
+	if left == 0 {
+		return nil
+	}
+	return f.push(levels{left: left, same: 1})
+}
+
+func (f *frames) push(l levels) error {
+	last := len(f.open) - 1
+	if last >= 0 && f.open[last].left == l.left {
+		f.open[last].same += l.same
+		return nil
+	}
+	if len(f.open) == openMost {
 		return errReply
 	}
 	f.open = append(f.open, l)
@@ -178,25 +208,20 @@ func (f *frames) closeEndless() error {
 	if last < 0 || f.open[last].left != endless {
 		return errReply
 	}
-	f.open = f.open[:last]
+	if f.open[last].same--; f.open[last].same == 0 {
+		f.open = f.open[:last]
+	}
 	return nil
 }
 
-// element counts an element that is whole, with all that end with it. It returns true at the end of the reply.
-func (f *frames) element() bool {
-	for last := len(f.open) - 1; last >= 0; last-- {
-		l := &f.open[last]
-		if l.left == endless {
-			return false
-		}
-		if l.left--; l.left > 0 {
-			return false
-		}
-		f.open = f.open[:last]
-		if l.attribute {
-			return false
-		}
+// ends says, after a value is whole, whether that was the reply itself or the last that it had to come.
+func (f *frames) ends() bool {
+	if !f.inside || len(f.open) > 0 {
+		return false
 	}
-	f.begun = false
+	f.begun, f.inside = false, false
+	if cap(f.open) > openKept {
+		f.open = nil
+	}
 	return true
 }

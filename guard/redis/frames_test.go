@@ -64,7 +64,7 @@ func TestRepliesMayComeInAnyPieces(t *testing.T) {
 func TestWhatIsNoReplyIsSaidToBeNone(t *testing.T) {
 	for _, bad := range []string{
 		"hello\r\n", "$x\r\n", "$-2\r\n", "*1x\r\n", "$5\n", ".\r\n", ";0\r\n", "*\r\n", "$99999999999999999999\r\n", "*" + strings.Repeat("0", 40), "\r\n",
-		strings.Repeat("*1\r\n", 200),
+		strings.Repeat("*3\r\n*2\r\n", openMost),
 	} {
 		var f frames
 		if _, _, err := f.scan([]byte(bad)); err == nil {
@@ -86,7 +86,7 @@ func TestSwapsArePutInPlaceHoweverTheStreamIsCut(t *testing.T) {
 				stream, want = append(stream, r...), append(want, r...)
 				continue
 			}
-			_ = s.add([]byte("-NOTALLOWED this\r\n"))
+			_, _ = s.add([]byte("-NOTALLOWED this\r\n"))
 			stream = append(stream, "-ERR unknown command '"+string(s.name)+string(rune('0'+s.sent))+"', with args beginning with: \r\n"...)
 			want = append(want, "-NOTALLOWED this\r\n"...)
 		}
@@ -125,7 +125,7 @@ func walk(t testing.TB, w walker, stream []byte, rnd *rand.Rand) []byte {
 
 func TestAReplyThatCannotBeFollowedPassesAsItIs(t *testing.T) {
 	s := newSwaps()
-	_ = s.add([]byte("-NOTALLOWED\r\n"))
+	_, _ = s.add([]byte("-NOTALLOWED\r\n"))
 	d := &down{swaps: s}
 	stream := []byte("+OK\r\n?what is this\r\n-ERR unknown command '" + string(s.name) + "1'\r\n")
 	got := walk(t, d, stream, rand.New(rand.NewPCG(5, 6)))

@@ -146,7 +146,8 @@ func (r *raw) send(text string) {
 func (r *raw) reply() string {
 	r.t.Helper()
 	var b []byte
-	for {
+	var f frames
+	for at := 0; ; {
 		c, err := r.r.ReadByte()
 		if err != nil && isClosed(err) && len(b) == 0 {
 			return ""
@@ -155,12 +156,11 @@ func (r *raw) reply() string {
 			r.t.Fatalf("after %q: %v", b, err)
 		}
 		b = append(b, c)
-		var f frames
-		n, ended, err := f.scan(b)
+		n, ended, err := f.scan(b[at:])
 		if err != nil {
 			r.t.Fatalf("%q: %v", b, err)
 		}
-		if ended && n == len(b) {
+		if at += n; ended {
 			return string(b)
 		}
 	}

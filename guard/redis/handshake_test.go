@@ -22,11 +22,61 @@ func TestBeforeTheTokenAClientMayLogInAndReadOnly(t *testing.T) {
 	r.send("\r\nPING\r\nSET a 1\r\nGET a\r\nEVAL \"return 1\" 0\r\nCLIENT SETNAME me\r\nCLIENT GETNAME\r\nINCR a\r\nMADEUP a\r\nPFCOUNT a\r\nXREAD BLOCK 0 STREAMS a 0\r\n" +
 		"CLIENT REPLY OFF\r\nCLIENT KILL ID 1\r\nFLUSHALL\r\nGET ringfence\r\nSUBSCRIBE a\r\nMULTI\r\nEVAL_RO \"return redis.call('set','a',1)\" 0\r\nSELECT 1\r\nDBSIZE\r\n")
 	r.expect("+PONG", "-NOTOKEN SET needs a token", "$-1", "-NOTOKEN", "+OK", "$2\r\nme", "-NOTOKEN", "-NOTOKEN", "-NOTOKEN", "-NOTOKEN",
-		"-NOTOKEN", "-NOTALLOWED CLIENT KILL", "-NOTALLOWED", "-NOTALLOWED", "-NOTOKEN", "-NOTOKEN", "-ERR", "+OK", ":0")
+		"-NOTOKEN", "-NOTALLOWED CLIENT KILL", "-NOTALLOWED", "-NOTALLOWED", "-NOTOKEN", "-NOTOKEN", "-NOTOKEN", "+OK", ":0")
 	r.send("FENCE orders 5\r\nSET a 2\r\nGET a\r\nCLIENT GETNAME\r\n")
 	r.expect("+OK", "+OK", "$1\r\n2", "$2\r\nme")
 	r.send("QUIT\r\n")
 	r.expect("+OK", "")
+}
+
+// What could hold Redis up for as long as a client likes needs a token.
+func TestBeforeTheTokenNothingRunsWithoutEnd(t *testing.T) {
+	g := fresh(t)
+	c := g.direct()
+	for _, fill := range []string{"SADD s x", "HSET h f x", "ZADD z 1 x"} {
+		if err := c.Do(t.Context(), anys(fill)...).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r := g.raw()
+	for _, text := range []string{
+		`EVAL_RO "while true do end" 0`, `EVAL "while true do end" 0`, "EVALSHA_RO abc 0", "FCALL_RO f 0", "FCALL f 0", "SCRIPT LOAD return", "SCRIPT FLUSH", "SCRIPT",
+		"FUNCTION LOAD x", "FUNCTION DELETE x", "FUNCTION FLUSH", "FUNCTION", "SRANDMEMBER s -1000000000000", "srandmember s -1", "HRANDFIELD h -1 WITHVALUES",
+		"ZRANDMEMBER z -9 WITHSCORES", "XREAD COUNT 1 block 0 STREAMS a 0", "BLPOP a 0", "WAIT 1 0",
+	} {
+		r.send(text + "\r\n")
+		r.expect("-NOTOKEN")
+	}
+	r.send("SRANDMEMBER s 5\r\nHRANDFIELD h 5 WITHVALUES\r\nZRANDMEMBER z\r\nSORT_RO s ALPHA\r\nFUNCTION STATS\r\nSCRIPT KILL\r\n")
+	r.expect("*1", "*2", "$1", "*1", "*4", "-NOTBUSY")
+}
+
+func anys(text string) (words []any) {
+	for _, w := range strings.Fields(text) {
+		words = append(words, w)
+	}
+	return words
+}
+
+// Nobody is admitted while a script runs on, so whoever ends it has no token.
+func TestAScriptThatHoldsRedisUpIsEndedThroughTheGuard(t *testing.T) {
+	g := fresh(t, "--busy-reply-threshold", "20")
+	leader := g.fenced(5)
+	leader.send(array("FUNCTION", "LOAD", "#!lua name=lib\nredis.register_function('loop', function() while true do end end)"))
+	leader.expect("$3\r\nlib")
+	for _, c := range []struct{ run, look, want, kill string }{
+		{array("EVAL", "while true do end", "0"), "PING", "-BUSY", "SCRIPT KILL"},
+		{array("FCALL", "loop", "0"), "FUNCTION STATS", "*4", "FUNCTION KILL"},
+	} {
+		leader.send(c.run)
+		g.busy()
+		operator := g.raw()
+		operator.send(c.look + "\r\n" + c.kill + "\r\n")
+		operator.expect(c.want, "+OK")
+		leader.expect("-ERR")
+		operator.send("PING\r\n")
+		operator.expect("+PONG")
+	}
 }
 
 func TestATokenIsCarriedByFenceSetnameOrHello(t *testing.T) {
@@ -35,6 +85,8 @@ func TestATokenIsCarriedByFenceSetnameOrHello(t *testing.T) {
 		"FENCE orders %d\r\n",
 		"*3\r\n$5\r\nfence\r\n$6\r\norders\r\n$1\r\n%d\r\n",
 		"CLIENT SETNAME fence.orders=%d\r\n",
+		"CLIENT SETNAME fence.orders.%d\r\n",
+		"HELLO 3 SETNAME fence.orders.%d\r\n",
 		"HELLO 2 SETNAME fence.orders=%d\r\n",
 		"HELLO 3 SETNAME fence.orders=%d\r\n",
 		"FENCE orders %d stock 1\r\n",
@@ -51,7 +103,7 @@ func TestATokenIsCarriedByFenceSetnameOrHello(t *testing.T) {
 			t.Fatalf("%q: marks %+v, %v", first, marks, err)
 		}
 		r.send("CLIENT GETNAME\r\n")
-		if name := r.reply(); strings.Contains(first, "NAME") != strings.Contains(name, "fence.orders=") {
+		if name := r.reply(); strings.Contains(first, "NAME") != strings.Contains(name, "fence.orders") {
 			t.Errorf("%q: the name is %q", first, name)
 		}
 	}
@@ -64,6 +116,8 @@ func TestMalformedClaimsAreRefusedAndRaiseNothing(t *testing.T) {
 		"FENCE orders \"\"", "FENCE \"\" 5", "FENCE orders 5 stock", "FENCE orders 5 orders 6", "FENCE orders 5 orders 5", "FENCE Orders 5",
 		"FENCE or-ders 5", "FENCE orders 05", "FENCE orders +5", "FENCE orders 5.0", "FENCE orders \"5 \"", "FENCE \"orders\\r\\n-ERR\" 5",
 		"CLIENT SETNAME fence.orders", "CLIENT SETNAME fence.orders=", "CLIENT SETNAME fence.=5", "CLIENT SETNAME fence.orders=0", "CLIENT SETNAME fence.",
+		"CLIENT SETNAME fence.orders.", "CLIENT SETNAME fence..5", "CLIENT SETNAME fence.orders.x", "CLIENT SETNAME fence.orders.5.6",
+		"CLIENT SETNAME fence.orders=5.6", "CLIENT SETNAME fence.orders.5=6", "CLIENT SETNAME fence.a.b=5", "CLIENT SETNAME fence.a=b.5",
 		"HELLO 3 SETNAME fence.orders=x", "HELLO 3 AUTH default x SETNAME fence.orders=x", "FENCE orders " + strings.Repeat("9", 5000),
 	} {
 		r := g.raw()
@@ -110,11 +164,7 @@ func TestAClientThatIsNotLoggedInCannotRaiseAMark(t *testing.T) {
 	g := before(t, server, setup{})
 	admin := g.direct()
 	for _, rule := range []string{"keeper on >kept ~* +@all", "app on >secret ~* +@all", "weak on >weak ~* +@read", "default off"} {
-		var args []any
-		for _, word := range strings.Fields("ACL SETUSER " + rule) {
-			args = append(args, word)
-		}
-		if err := admin.Do(t.Context(), args...).Err(); err != nil {
+		if err := admin.Do(t.Context(), anys("ACL SETUSER "+rule)...).Err(); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -24,7 +24,7 @@ func (in *inbox) next() (raw []byte, args [][]byte, err error) {
 			return raw, args, err
 		}
 		if len(in.buf) >= commandMost {
-			return nil, nil, protocolError("a command before the token is longer than 64 KiB")
+			return nil, nil, in.tooLong(commandMost)
 		}
 		if err := in.fill(); err != nil {
 			return nil, nil, err
@@ -34,13 +34,25 @@ func (in *inbox) next() (raw []byte, args [][]byte, err error) {
 
 // ready returns the first command if all of it has come.
 func (in *inbox) ready() (raw []byte, args [][]byte, err error) {
-	size, args, err := parseCommand(in.buf, in.args[:0])
+	size, args, err := parseCommand(in.buf, commandMost, in.args[:0])
+	if length, ok := err.(tooLong); ok {
+		return nil, nil, in.tooLong(length)
+	}
 	if size == 0 || err != nil {
 		return nil, nil, err
 	}
 	in.args = args
 	raw, in.buf = in.buf[:size:size], in.buf[size:]
 	return raw, args, nil
+}
+
+// tooLong refuses a command before all of it has come, as Redis does where its own limit shows that it never will.
+func (in *inbox) tooLong(argument tooLong) error {
+	const unlessSet = 512 << 20 // proto-max-bulk-len
+	if argument > unlessSet {
+		return protocolError("invalid bulk length")
+	}
+	return protocolError("a command before the token is longer than 64 KiB")
 }
 
 func (in *inbox) fill() error {

@@ -22,7 +22,9 @@ func parseInline(b []byte, args [][]byte) (size int, _ [][]byte, err error) {
 		return 0, args, nil
 	}
 	for {
-		line = bytes.TrimLeft(line, " \t\r\n\v\f")
+		for len(line) > 0 && isSpace(line[0]) {
+			line = line[1:]
+		}
 		if len(line) == 0 {
 			return end + 1, args, nil
 		}
@@ -34,21 +36,21 @@ func parseInline(b []byte, args [][]byte) (size int, _ [][]byte, err error) {
 	}
 }
 
-// inlineWord reads the first word of a line, by the rules of Redis' sdssplitargs.
+// inlineWord reads the first word of a line, by the rules of Redis' sdssplitargs: \v and \f come between words, and
+// after a closing quote, but do not end a word without quotes.
 func inlineWord(line []byte) (word, rest []byte, ok bool) {
-	for i := 0; i < len(line); {
-		switch c := line[i]; {
-		case isSpace(c):
+	for i := 0; i < len(line); i++ {
+		switch c := line[i]; c {
+		case ' ', '\t', '\r', '\n':
 			return word, line[i:], true
-		case c == '"' || c == '\'':
-			var n int
-			word, n, ok = inlineQuoted(word, line[i:], c)
+		case '"', '\'':
+			word, n, ok := inlineQuoted(word, line[i:], c)
 			if i += n; !ok || i < len(line) && !isSpace(line[i]) {
 				return nil, nil, false
 			}
+			return word, line[i:], true
 		default:
 			word = append(word, c)
-			i++
 		}
 	}
 	return word, nil, true

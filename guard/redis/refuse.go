@@ -1,10 +1,10 @@
 package redis
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 
 	"github.com/ringfence/ringfence/fence"
 	redisstore "github.com/ringfence/ringfence/store/redis"
@@ -26,16 +26,11 @@ func lineOf(err error) []byte {
 	return errorLine("guard: " + err.Error())
 }
 
-// errorLine is an error of the guard's own; what would end the line early is taken out.
-func errorLine(text string) []byte {
-	text = string(bytes.Map(func(r rune) rune {
-		if r == '\r' || r == '\n' {
-			return ' '
-		}
-		return r
-	}, []byte(text)))
-	return []byte("-ERR " + text + "\r\n")
-}
+// errorLine is an error of the guard's own.
+func errorLine(text string) []byte { return []byte("-ERR " + onOneLine(text) + "\r\n") }
+
+// onOneLine takes out what would end an error early, as Redis does.
+func onOneLine(text string) string { return strings.NewReplacer("\r", " ", "\n", " ").Replace(text) }
 
 func notAllowed(args [][]byte, why string) *fence.Refusal {
 	return &fence.Refusal{
@@ -51,7 +46,7 @@ func noToken(args [][]byte) *fence.Refusal {
 		Reason:  fence.NoToken,
 		Message: fmt.Sprintf("%s needs a token", called(args)),
 		Detail:  "this session has not claimed any; it may log in and read, and what the guard does not know counts as a write",
-		Hint:    "first send: FENCE <resource> <token>, or set the client name fence.<resource>=<token>",
+		Hint:    "first send: FENCE <resource> <token>, or set the client name " + nameForms,
 	}
 }
 
@@ -65,7 +60,7 @@ func badToken(message, detail string, cause error) *fence.Refusal {
 // called is a command as an error may quote it: name, and subcommand of a container.
 func called(args [][]byte) string {
 	name := excerpt(args[0])
-	if r := ruleOf(args[0]); len(args) > 1 && r != nil && (r.only != nil || r.not != nil) {
+	if r := ruleOf(args[0]); len(args) > 1 && r != nil && (r.only != nil || r.not != nil || r.early != nil) {
 		name += " " + excerpt(args[1])
 	}
 	return name

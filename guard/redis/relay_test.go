@@ -80,8 +80,8 @@ func TestASessionKeepsItsTokenForLife(t *testing.T) {
 	g := fresh(t)
 	r := g.fenced(5)
 	r.send("FENCE orders 5\r\nFENCE orders 6\r\nFENCE stock 5\r\nFENCE orders\r\nCLIENT SETNAME fence.orders=5\r\nCLIENT SETNAME fence.orders=6\r\n" +
-		"HELLO 3 SETNAME fence.orders=4\r\nCLIENT SETNAME me\r\nMULTI\r\nFENCE orders 5\r\nDISCARD\r\nRESET\r\nFENCE orders 5\r\nSET a 1\r\n")
-	r.expect("+OK", "-BADTOKEN a session keeps its token", "-BADTOKEN", "-BADTOKEN FENCE takes pairs", "+OK", "-BADTOKEN", "-BADTOKEN", "+OK",
+		"CLIENT SETNAME fence.orders.5\r\nCLIENT SETNAME fence.orders.6\r\nHELLO 3 SETNAME fence.orders=4\r\nCLIENT SETNAME me\r\nMULTI\r\nFENCE orders 5\r\nDISCARD\r\nRESET\r\nFENCE orders 5\r\nSET a 1\r\n")
+	r.expect("+OK", "-BADTOKEN a session keeps its token", "-BADTOKEN", "-BADTOKEN FENCE takes pairs", "+OK", "-BADTOKEN", "+OK", "-BADTOKEN", "-BADTOKEN", "+OK",
 		"+OK", "-NOTALLOWED", "+OK", "+RESET", "+OK", "+OK")
 	fresher := g.fenced(6)
 	r.expect("-STALETOKEN")

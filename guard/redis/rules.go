@@ -2,6 +2,7 @@ package redis
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 
 	"github.com/ringfence/ringfence/fence"
@@ -62,6 +63,10 @@ var rules = func() map[string]*rule {
 			read: true, not: list("KILL PAUSE UNPAUSE MAINT_NOTIFICATIONS"), why: "it would end or hold up sessions, or lead this one round the guard",
 			early: list("ID INFO GETNAME SETNAME SETINFO LIST NO-EVICT NO-TOUCH GETREDIR TRACKINGINFO HELP"),
 		},
+		// While a script makes Redis BUSY nobody can be admitted. These end one that has written nothing.
+		"SCRIPT":   {read: true, early: list("KILL")},
+		"FUNCTION": {read: true, early: list("KILL STATS")},
+
 		"MULTI": {moves: opens}, "EXEC": {moves: closes}, "DISCARD": {moves: closes}, "RESET": {moves: closes},
 		"QUIT": {read: true, moves: leaves},
 	}
@@ -71,8 +76,10 @@ var rules = func() map[string]*rule {
 	return r
 }()
 
-// reads are the commands that cannot write and do not wait, as Redis flags them. PFCOUNT is not one: it may replicate.
-// Neither is any that a client can write with through a script (EVAL), nor XREAD with BLOCK, which is looked at apart.
+// reads are the commands that cannot write and do not wait, as Redis flags them, and that end by themselves: what they
+// take is bounded by the data and by the length of a command. So no script is among them, read-only or not, for it can
+// run for ever; nor PFCOUNT, which may replicate. XREAD with BLOCK and random elements without end (endsByItself) are
+// looked at apart.
 const reads = `HELLO AUTH PING SELECT COMMAND ECHO TIME INFO ROLE DBSIZE LASTSAVE LOLWUT
 	GET MGET STRLEN GETRANGE SUBSTR LCS EXISTS TTL PTTL EXPIRETIME PEXPIRETIME TYPE DUMP KEYS SCAN RANDOMKEY OBJECT TOUCH
 	HGET HMGET HGETALL HKEYS HVALS HLEN HEXISTS HSTRLEN HSCAN HRANDFIELD HTTL HPTTL HEXPIRETIME HPEXPIRETIME
@@ -80,7 +87,7 @@ const reads = `HELLO AUTH PING SELECT COMMAND ECHO TIME INFO ROLE DBSIZE LASTSAV
 	ZRANGE ZRANGEBYSCORE ZRANGEBYLEX ZREVRANGE ZREVRANGEBYSCORE ZREVRANGEBYLEX ZCARD ZSCORE ZMSCORE ZRANK ZREVRANK
 	ZCOUNT ZLEXCOUNT ZSCAN ZRANDMEMBER ZUNION ZINTER ZDIFF ZINTERCARD XRANGE XREVRANGE XLEN XINFO XPENDING XREAD
 	BITCOUNT BITPOS GETBIT BITFIELD_RO GEOPOS GEODIST GEOHASH GEOSEARCH GEORADIUS_RO GEORADIUSBYMEMBER_RO
-	SORT_RO EVAL_RO EVALSHA_RO FCALL_RO`
+	SORT_RO`
 
 // ruleOf finds the rule of a command. Most have none.
 func ruleOf(name []byte) *rule {
@@ -132,12 +139,20 @@ func tooEarly(r *rule, args [][]byte) *fence.Refusal {
 	if r.early != nil && (len(args) < 2 || !r.early[string(upper(nil, args[1]))]) {
 		return noToken(args)
 	}
-	if equalFold(args[0], "XREAD") {
-		for _, arg := range args[1:] {
-			if equalFold(arg, "BLOCK") {
-				return noToken(args)
-			}
-		}
+	if !endsByItself(args) {
+		return noToken(args)
 	}
 	return nil
+}
+
+// endsByItself says that a read is over when it has looked at the data: it does not wait for more, and does not go on
+// for a number that it names. A negative count asks for that many random elements, even of a set that has only one.
+func endsByItself(args [][]byte) bool {
+	switch string(upper(nil, args[0])) {
+	case "XREAD":
+		return !slices.ContainsFunc(args, func(arg []byte) bool { return equalFold(arg, "BLOCK") })
+	case "SRANDMEMBER", "HRANDFIELD", "ZRANDMEMBER":
+		return len(args) < 3 || !bytes.HasPrefix(args[2], []byte("-"))
+	}
+	return true
 }

@@ -3,47 +3,98 @@ package redis
 import (
 	"bytes"
 	"crypto/rand"
-	"errors"
 	"strconv"
 	"sync"
+
+	"github.com/ringfence/ringfence/fence"
 )
 
 // swaps are the answers of the guard's own that wait for their place in the server's stream. For each, a command that
 // no server knows was sent, with a name that no client can guess; the server's error for it is swapped for the answer.
+//
+// A client can have its commands refused and its replies turned off, or unread, so what waits is bounded: answers that
+// are equal are kept once, and the session ends when there are too many or when they are too long (errWaiting).
 type swaps struct {
 	name []byte // RINGFENCE-<nonce>-
 
 	mu      sync.Mutex
 	sent    int
-	waiting [][]byte // answers to the last len(waiting) commands sent
-	final   int      // the sentinel of draining
+	waiting []*answer // to the last len(waiting) commands sent
+	kept    map[string]*answer
+	bytes   int // of the answers in kept, with what each takes beside its text
+	final   int // the sentinel of draining
 }
 
-// waitingMost bounds what a client can make the guard keep, by turning replies off and having commands refused.
-const waitingMost = 100_000
+// answer is what is said in the place of an error of the server's.
+type answer struct {
+	text  string
+	waits int // for how many commands it waits
+}
 
-var errWaiting = errors.New("too many refused commands have not been answered")
+// What waits for one session takes less than 600 KB.
+const (
+	waitingMost = 16 << 10  // answers, of 8 bytes in a slice that has room to grow
+	bytesMost   = 256 << 10 // of answers that differ
+	keptBeside  = 128       // what one takes in kept, beside its text
+)
+
+// errWaiting ends a session.
+var errWaiting = &fence.Refusal{
+	Reason:  fence.NotAllowed,
+	Message: "this session has too many refused commands",
+	Detail:  "none of their answers has been sent yet, because replies are turned off or not read",
+	Hint:    "the session is ended, and no command after them was executed; see which commands it sends, or read the answers sooner",
+}
 
 func newSwaps() *swaps {
-	return &swaps{name: []byte("RINGFENCE-" + rand.Text() + "-")}
+	return &swaps{name: []byte("RINGFENCE-" + rand.Text() + "-"), kept: make(map[string]*answer)}
 }
 
-// add keeps an answer and returns the command to send in place of the client's.
-func (s *swaps) add(answer []byte) []byte {
+// add keeps an answer and returns the command to send in place of the client's, or errWaiting.
+func (s *swaps) add(text []byte) ([]byte, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.sent++
-	s.waiting = append(s.waiting, answer)
-	return command(string(s.name) + strconv.Itoa(s.sent))
+	if len(s.waiting) >= waitingMost || s.bytes >= bytesMost {
+		return nil, errWaiting
+	}
+	return s.next(text), nil
 }
 
 // last returns the sentinel: its answer ends the connection.
 func (s *swaps) last() []byte {
-	b := s.add(errorLine("guard: " + errDraining.Error()))
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	b := s.next(errorLine("guard: " + errDraining.Error()))
 	s.final = s.sent
 	return b
+}
+
+// next keeps an answer to the command that it returns.
+func (s *swaps) next(text []byte) []byte {
+	a := s.kept[string(text)]
+	if a == nil {
+		a = &answer{text: string(text)}
+		s.kept[a.text] = a
+		s.bytes += len(a.text) + keptBeside
+	}
+	a.waits++
+	s.sent++
+	s.waiting = append(s.waiting, a)
+	return command(string(s.name) + strconv.Itoa(s.sent))
+}
+
+// forget drops the answers to the first n commands that wait.
+func (s *swaps) forget(n int) {
+	for _, a := range s.waiting[:n] {
+		if a.waits--; a.waits == 0 {
+			delete(s.kept, a.text)
+			s.bytes -= len(a.text) + keptBeside
+		}
+	}
+	clear(s.waiting[:n]) // or they would be kept for as long as the array is
+	if s.waiting = s.waiting[n:]; len(s.waiting) == 0 {
+		s.waiting = nil
+	}
 }
 
 // errorMost is how much of an error of the server is looked at for a name of ours. Redis cuts the name at 128 bytes.
@@ -51,17 +102,17 @@ const errorMost = 256
 
 // find looks whether an error reply answers one of our commands. b begins with it. size is the reply's length on the
 // wire, 0 when it is none of ours; more says that b does not show yet.
-func (s *swaps) find(b []byte) (answer []byte, size int, final, more bool) {
+func (s *swaps) find(b []byte) (answer string, size int, final, more bool) {
 	end := bytes.IndexByte(b[:min(len(b), errorMost)], '\n')
 	if end < 0 && len(b) < errorMost {
-		return nil, 0, false, true
+		return "", 0, false, true
 	}
 	if end < 0 {
-		return nil, 0, false, false
+		return "", 0, false, false
 	}
 	at := bytes.Index(b[:end], s.name)
 	if at < 0 {
-		return nil, 0, false, false
+		return "", 0, false, false
 	}
 	number := 0
 	for _, c := range b[at+len(s.name) : end] {
@@ -71,28 +122,21 @@ func (s *swaps) find(b []byte) (answer []byte, size int, final, more bool) {
 		number = number*10 + int(c-'0')
 	}
 	answer, final = s.take(number)
-	if answer == nil {
-		return nil, 0, false, false
+	if answer == "" {
+		return "", 0, false, false
 	}
 	return answer, end + 1, final, false
 }
 
 // take hands out the answer to a command. Those before it were never answered: the client had turned replies off.
-func (s *swaps) take(number int) (answer []byte, final bool) {
+func (s *swaps) take(number int) (text string, final bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	first := s.sent - len(s.waiting) + 1
 	if number < first || number > s.sent {
-		return nil, false
+		return "", false
 	}
-	answer = s.waiting[number-first]
-	s.waiting = s.waiting[number-first+1:]
-	return answer, number == s.final
-}
-
-// full says that no more may be added.
-func (s *swaps) full() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return len(s.waiting) >= waitingMost
+	text = s.waiting[number-first].text
+	s.forget(number - first + 1)
+	return text, number == s.final
 }

@@ -41,9 +41,6 @@ func (u *up) Walk(b []byte, w io.Writer) (int, error) {
 			return at, err
 		}
 		if step.dropped {
-			if u.swaps.full() {
-				return at, errWaiting
-			}
 			if err := flush(); err != nil {
 				return at, err
 			}
@@ -81,22 +78,25 @@ func (u *up) next(b []byte, full bool) (step, error) {
 	if u.large != nil {
 		return u.pass(b, nil)
 	}
-	n, args, err := parseCommand(b, u.args[:0])
+	n, args, err := parseCommand(b, guard.BufferSize, u.args[:0])
 	u.args = args[:0]
+	_, long := err.(tooLong)
 	switch {
-	case err != nil:
+	case err != nil && !long:
 		return step{}, err
-	case n == 0 && !full:
+	case n == 0 && !long && !full:
 		return step{}, nil
+	case n > 0 && len(args) == 0:
+		return step{n: n, dropped: true}, nil // after a line of blanks Valkey 8.1 takes any command for an inline one
+	case n > 0:
+		instead, err := u.decide(args)
+		return step{n: n, dropped: instead != nil, instead: instead}, err
 	}
-	var instead []byte
-	if len(args) > 0 {
-		instead = u.decide(args)
+	if u.large, err = beginLarge(b, args); err != nil {
+		return step{}, err
 	}
-	if n > 0 {
-		return step{n: n, dropped: instead != nil, instead: instead}, nil
-	}
-	if u.large, err = beginLarge(b); err != nil {
+	instead, err := u.decide(append(args, unread))
+	if err != nil {
 		return step{}, err
 	}
 	u.large.dropped = instead != nil
@@ -121,14 +121,14 @@ func write(w io.Writer, b []byte) error {
 	return err
 }
 
-// decide is nil for a command that passes, and else the command to send in its place.
-func (u *up) decide(args [][]byte) (swap []byte) {
+// decide is nil for a command that passes, and else the command to send in its place, if there is room for its answer.
+func (u *up) decide(args [][]byte) (swap []byte, err error) {
 	rule := ruleOf(args[0])
 	if refusal := forbidden(rule, args); refusal != nil {
 		return u.swaps.add(line(refusal))
 	}
 	if rule == nil && len(args[0]) != len("FENCE") {
-		return nil
+		return nil, nil
 	}
 	if answer := u.claimed(args); answer != nil {
 		return u.swaps.add(answer)
@@ -143,7 +143,7 @@ func (u *up) decide(args [][]byte) (swap []byte) {
 			u.quit = true
 		}
 	}
-	return nil
+	return nil, nil
 }
 
 // claimed answers a second claim: the session keeps its token for life.

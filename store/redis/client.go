@@ -15,7 +15,7 @@ import (
 
 // NewClient makes a driver's client for one term, through a guard: every connection is a session under the term's token,
 // and none outlives the term. o is as for the driver's own NewClient, and is not kept. Whatever it says, ClientName is the
-// claim (fence.<resource>=<token>), and MaxRetries is none: the driver would send a command again whose answer was lost,
+// claim (fence.<resource>.<token>), and MaxRetries is none: the driver would send a command again whose answer was lost,
 // and within a term the fence does not keep that from having its effect twice. An address where no guard answers is
 // refused (*store.SetupError): there a client name fences nothing. Use Run there.
 //
@@ -35,7 +35,7 @@ func NewClient(term *fence.Term, o *driver.Options) *driver.Client {
 	}
 	c := term.Claim()
 	own.MaxRetries = -1
-	own.ClientName = fmt.Sprintf("fence.%s=%s", c.Resource, c.Token)
+	own.ClientName = fmt.Sprintf("fence.%s.%s", c.Resource, c.Token)
 	own.Dialer, own.OnConnect, own.DialerRetryBackoff = t.open, t.connected, t.redial
 	db := driver.NewClient(&own)
 	db.AddHook(t)

@@ -43,7 +43,7 @@ func TestEveryConnectionOfATermsClientCarriesItsToken(t *testing.T) {
 		}
 		names := b.names(t)
 		for _, name := range names {
-			if name != "fence.orders="+large.String() {
+			if name != "fence.orders."+large.String() {
 				t.Errorf("a connection is called %s", name)
 			}
 		}

@@ -1,0 +1,117 @@
+package redis
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/ringfence/ringfence/fence"
+)
+
+// refused is a command whose refusal is as long as one can be, and like no other's.
+func refused(i int) string {
+	return fmt.Sprintf("CONFIG \"%06d%s\"\r\n", i, strings.Repeat(`\xff`, 40))
+}
+
+// A client that has its replies turned off cannot fill the guard's memory with answers that nobody asks for: not with
+// many, nor with many that differ, nor with ones that have been answered.
+func TestAnswersThatAreNeverTakenAreBounded(t *testing.T) {
+	const sessions, most = 20, 600 << 10
+	for name, next := range map[string]func(i int) string{
+		"equal":              func(int) string { return "FLUSHALL\r\n" },
+		"different":          refused,
+		"different at first": func(i int) string { return refused(min(i, 300)) },
+	} {
+		var all []*up
+		before := heap()
+		for range sessions {
+			u := &up{admitted: admittedUnder5, swaps: newSwaps()}
+			all = append(all, u)
+			for i := range 1200 { // these are answered
+				if _, err := u.Walk([]byte(refused(i)), io.Discard); err != nil {
+					t.Fatal(err)
+				}
+				if i%400 == 399 {
+					u.swaps.take(i + 1)
+				}
+			}
+			var err error
+			for i := 0; err == nil; i++ {
+				if i > waitingMost {
+					t.Fatalf("%s: no bound", name)
+				}
+				_, err = u.Walk([]byte(next(i)), io.Discard)
+			}
+			if !errors.Is(err, fence.ErrNotAllowed) {
+				t.Fatal(err)
+			}
+		}
+		each := (heap() - before) / sessions
+		t.Logf("%s: %d bytes each", name, each)
+		if each > most {
+			t.Errorf("%s: %d bytes each, want at most %d", name, each, most)
+		}
+		runtime.KeepAlive(all)
+	}
+}
+
+func heap() uint64 {
+	var m runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
+}
+
+// What has been answered is not kept, and nothing is counted that is not kept.
+func TestAnswersAreForgottenOnceTheyAreTaken(t *testing.T) {
+	s := newSwaps()
+	for i := range 1000 {
+		if _, err := s.add(fmt.Appendf(nil, "-NOTALLOWED %d\r\n", i%7)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	all := s.waiting
+	for _, number := range []int{1, 2, 500, 501, 999, 1000} {
+		if text, _ := s.take(number); text != fmt.Sprintf("-NOTALLOWED %d\r\n", (number-1)%7) {
+			t.Errorf("%d is answered with %q", number, text)
+		}
+	}
+	if slices.ContainsFunc(all, func(a *answer) bool { return a != nil }) {
+		t.Error("answers are kept that were taken")
+	}
+	if text, _ := s.take(700); text != "" || len(s.waiting) > 0 || len(s.kept) > 0 || s.bytes != 0 {
+		t.Errorf("%q, %d wait, %d kept, %d bytes", text, len(s.waiting), len(s.kept), s.bytes)
+	}
+}
+
+func TestASessionWithTooManyUnansweredRefusalsIsToldSo(t *testing.T) {
+	g := fresh(t)
+	r := g.fenced(5)
+	r.send("CLIENT REPLY OFF\r\n" + strings.Repeat("FLUSHALL\r\n", waitingMost-1) + "CLIENT REPLY ON\r\nFLUSHALL\r\nRPUSH written before\r\n")
+	r.expect("+OK", "-NOTALLOWED FLUSHALL", ":1") // the last one's place shows that the others have none
+	_, _ = r.conn.Write([]byte("CLIENT REPLY OFF\r\n" + strings.Repeat("FLUSHALL\r\n", waitingMost+1) + "RPUSH written after\r\n"))
+	r.expect("-NOTALLOWED this session has too many refused commands")
+	r.ended()
+	if got := g.written(); len(got) != 1 {
+		t.Errorf("written: %v", got)
+	}
+}
+
+// A driver writes a pipeline before it reads any of the answers.
+func TestALongPipelineOfRefusedCommandsIsAnsweredInOrder(t *testing.T) {
+	g := fresh(t)
+	r := g.fenced(5)
+	const n = 5000
+	var pipeline strings.Builder
+	for i := range n {
+		fmt.Fprintf(&pipeline, "FLUSHALL\r\nECHO %d\r\nCONFIG SET a %d\r\nDEL ringfence\r\n", i, i)
+	}
+	r.send(pipeline.String())
+	for i := range n {
+		r.expect("-NOTALLOWED FLUSHALL is", fmt.Sprintf("$%d\r\n%d\r\n", len(fmt.Sprint(i)), i), "-NOTALLOWED CONFIG SET is", "-NOTALLOWED DEL is")
+	}
+}
