@@ -13,6 +13,22 @@ type memory struct {
 	mu    sync.Mutex
 	marks map[fence.Resource]Mark
 	asked map[fence.Resource]asking
+	looks map[fence.Resource]time.Time
+}
+
+// mayLook is true once a second for each resource.
+func (m *memory) mayLook(r fence.Resource) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	now := time.Now()
+	if now.Sub(m.looks[r]) < time.Second {
+		return false
+	}
+	if m.looks == nil {
+		m.looks = make(map[fence.Resource]time.Time)
+	}
+	m.looks[r] = now
+	return true
 }
 
 // asking is when the coordinator was last asked about a stale token, and about which.
