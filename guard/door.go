@@ -20,10 +20,14 @@ type door struct {
 	closed     bool
 }
 
+// queueFactor times as many connections as have room may wait for it, which costs them next to nothing. It is well above
+// two: a driver that tries TLS first connects twice, and its first connections are still in the queue.
+const queueFactor = 4
+
 func newDoor(connections, unadmitted, logins int, grace time.Duration) *door {
 	return &door{
 		grace:      grace,
-		unadmitted: newSlots(unadmitted, unadmitted, true),
+		unadmitted: newSlots(unadmitted, queueFactor*unadmitted, true),
 		logins:     newSlots(logins, 0, true),
 		admitted:   newSlots(connections, 0, false),
 	}

@@ -186,6 +186,7 @@ func TestTheAddressThatHoldsTheFewestIsNext(t *testing.T) {
 
 func TestOneTooManyInTheQueuePutsOutTheFirstOfTheAddressThatHasMostInIt(t *testing.T) {
 	g := visit(t, 9, 3, 9, time.Hour)
+	g.d.unadmitted.longest = 3
 	holder, _, _ := g.in("a"), g.in("a"), g.in("a")
 	other, first, second, leader := g.come("b"), g.come("a"), g.come("a"), g.come("c")
 	if err := first.entered(); !errors.Is(err, Crowded) {

@@ -20,7 +20,7 @@ type Server struct {
 	Metrics  *Metrics
 
 	MaxConnections int           // admitted sessions at once; 10,000 when zero
-	MaxUnadmitted  int           // connections at once that are not admitted; 1,000 when zero. As many again wait for room
+	MaxUnadmitted  int           // connections at once that are not admitted; 1,000 when zero. Four times as many may wait for room
 	MaxLogins      int           // of these, logins at once that are under way at the server; 40 when zero
 	Grace          time.Duration // how long a connection may keep others waiting for its client's next move; 1 s when zero
 	DrainTimeout   time.Duration // how long open transactions may go on after a shutdown begins; 30 s when zero
@@ -136,7 +136,7 @@ func (s *Server) turnAway(client net.Conn, why error) {
 	text := "the guard is shutting down"
 	if errors.Is(why, Crowded) {
 		s.count(Crowded, client)
-		text = fmt.Sprintf("the guard has %d connections that are not admitted, and as many wait for room", s.door.unadmitted.most)
+		text = fmt.Sprintf("the guard has %d connections that are not admitted, and %d wait for room", s.door.unadmitted.most, s.door.unadmitted.longest)
 	}
 	select {
 	case s.polite <- struct{}{}:

@@ -90,7 +90,8 @@ func (p *Protocol) early(ctx context.Context, claims []fence.Claim) error {
 // late is the refusal of an admission that ran out of time; any other error stays as it is.
 func late(admission context.Context, claims []fence.Claim, err error) error {
 	var r *fence.Refusal
-	if errors.As(err, &r) || admission.Err() == nil && !errors.Is(err, os.ErrDeadlineExceeded) {
+	var full guard.FullError
+	if errors.As(err, &r) || errors.As(err, &full) || admission.Err() == nil && !errors.Is(err, os.ErrDeadlineExceeded) {
 		return err
 	}
 	return store.Unrevoked(claims[0], "Redis did not answer in the time for an admission: "+err.Error(), err)
