@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -15,8 +16,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// fake is a protocol of single letters: 'p' panics, 'e' fails, 'o' opens a transaction, 'c' closes it, and everything
-// is echoed.
+// fake is a protocol of single letters: 'L' takes a login slot, 'S' waits for the server until 's', 'A' is admitted, 'p'
+// panics, 'e' fails, 'o' opens a transaction, 'c' closes it, and everything is echoed.
 type fake struct {
 	ready  error
 	refuse func(net.Conn)
@@ -24,7 +25,8 @@ type fake struct {
 
 func (f *fake) Name() string { return "fake" }
 
-func (f *fake) Serve(ctx context.Context, client net.Conn, draining <-chan struct{}) error {
+func (f *fake) Serve(ctx context.Context, client net.Conn, seat *Seat, draining <-chan struct{}) error {
+	seat.Waiting()
 	letters := make(chan byte)
 	var reading sync.WaitGroup
 	defer reading.Wait()
@@ -54,6 +56,9 @@ func (f *fake) Serve(ctx context.Context, client net.Conn, draining <-chan struc
 		select {
 		case <-ctx.Done():
 			_, _ = client.Write([]byte("cut: " + context.Cause(ctx).Error()))
+			if errors.Is(context.Cause(ctx), Evicted) {
+				return Evicted
+			}
 			return nil
 		case <-wait:
 			_, _ = client.Write([]byte("drained"))
@@ -68,10 +73,31 @@ func (f *fake) Serve(ctx context.Context, client net.Conn, draining <-chan struc
 				return errors.New("a failure")
 			case letter == 'o', letter == 'c':
 				open = letter == 'o'
+			case strings.ContainsRune("LSsA", rune(letter)):
+				if err := f.move(ctx, seat, letter); err != nil {
+					_, _ = client.Write([]byte("no: " + err.Error()))
+					return err
+				}
 			}
 			_, _ = client.Write([]byte{letter})
 		}
 	}
+}
+
+func (f *fake) move(ctx context.Context, seat *Seat, letter byte) (err error) {
+	seat.Working()
+	switch letter {
+	case 'L':
+		err = seat.Login(ctx)
+	case 'A':
+		ctx, cancel := context.WithTimeout(ctx, 200*time.Millisecond)
+		defer cancel()
+		err = seat.Admit(ctx)
+	case 'S':
+		return nil
+	}
+	seat.Waiting()
+	return err
 }
 
 func (f *fake) Refuse(client net.Conn, why string) {

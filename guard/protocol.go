@@ -12,10 +12,12 @@ type Protocol interface {
 	Name() string
 
 	// Serve talks with one client until either side is gone: login, admission, relay. It must not let anything but the
-	// client's login reach the database before the session is admitted. draining is closed when the guard shuts down:
-	// Serve then ends the connection, with a reason, as soon as no transaction is open; when ctx ends it returns at
-	// once. The caller closes client afterwards. The error is for the log; a client that leaves is no error.
-	Serve(ctx context.Context, client net.Conn, draining <-chan struct{}) error
+	// client's login reach the database before the session is admitted. It tells the seat when it waits for the client,
+	// and has the seat admit the session before the client may write. draining is closed when the guard shuts down:
+	// Serve then ends the connection, with a reason, as soon as no transaction is open; when ctx ends, with Evicted or
+	// otherwise, it returns at once. The caller closes client afterwards. The error is for the log, an Ended is counted;
+	// a client that leaves is no error.
+	Serve(ctx context.Context, client net.Conn, seat *Seat, draining <-chan struct{}) error
 
 	// Refuse tells a client that has not said anything yet why it cannot be served, in the protocol's own form.
 	Refuse(client net.Conn, why string)

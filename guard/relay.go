@@ -42,12 +42,13 @@ type End struct {
 const Linger = 5 * time.Second
 
 // Relay passes bytes both ways until one side ends or ctx does, and returns when both directions have stopped. from is
-// what to read of the client's: a reader over client that still holds what the handshake has read too much.
+// what to read of the client's: a reader over client that still holds what the handshake has read too much. alive tells
+// what becomes of a client that does not read.
 //
 // When the client leaves, the server is told by a half-close and may finish what it was sent for at most Linger. When
 // the server leaves, the client's connection stays open: the caller sets a write deadline of its own, says why, and
 // closes it. When ctx ends, both directions stop where they are.
-func Relay(ctx context.Context, client net.Conn, from io.Reader, server net.Conn, up, down Walker) End {
+func Relay(ctx context.Context, client net.Conn, from io.Reader, server net.Conn, up, down Walker, alive Alive) End {
 	cut := make(chan struct{})
 	unhook := context.AfterFunc(ctx, func() {
 		defer close(cut)
@@ -60,9 +61,11 @@ func Relay(ctx context.Context, client net.Conn, from io.Reader, server net.Conn
 		}
 	}()
 	ends := make(chan End, 2) // in the order in which they came
+	toClient := &patient{ctx: ctx, conn: client, alive: alive}
 	var both sync.WaitGroup
 	both.Go(func() {
 		ends <- relayUp(server, from, up)
+		toClient.linger()
 		closeWrite(server)
 		_ = server.SetReadDeadline(time.Now().Add(Linger))
 		if ctx.Err() != nil {
@@ -70,7 +73,7 @@ func Relay(ctx context.Context, client net.Conn, from io.Reader, server net.Conn
 		}
 	})
 	both.Go(func() {
-		ends <- relayDown(client, server, down)
+		ends <- relayDown(toClient, server, down)
 		_ = client.SetReadDeadline(past)
 		_ = server.SetWriteDeadline(past) // a writer stuck in a dead server must see it too
 	})
@@ -118,6 +121,9 @@ func pump(dst io.Writer, src io.Reader, w Walker, to, from Side) (end End) {
 		held += n
 		if n > 0 {
 			done, werr := w.Walk(buf[:held], out)
+			if errors.Is(out.err, Stuck) {
+				return End{from, Stuck}
+			}
 			if out.err != nil {
 				return End{to, out.err}
 			}

@@ -67,7 +67,9 @@ type relayed struct {
 	panicked       chan any
 }
 
-func relay(t *testing.T, up, down Walker) *relayed {
+func relay(t *testing.T, up, down Walker) *relayed { t.Helper(); return relayTo(t, up, down, Alive{}) }
+
+func relayTo(t *testing.T, up, down Walker, alive Alive) *relayed {
 	t.Helper()
 	inner, client := pair(t)
 	outer, server := pair(t)
@@ -80,7 +82,7 @@ func relay(t *testing.T, up, down Walker) *relayed {
 				r.panicked <- p
 			}
 		}()
-		r.end <- Relay(ctx, inner, inner, outer, up, down)
+		r.end <- Relay(ctx, inner, inner, outer, up, down, alive)
 	})
 	t.Cleanup(func() { cut(nil); running.Wait() })
 	for _, c := range []net.Conn{client, server} {
@@ -255,5 +257,70 @@ func TestAServerThatNeverFinishesIsWaitedForOnlySoLong(t *testing.T) {
 	}
 	if d := time.Since(start); d < Linger/2 || d > 4*Linger {
 		t.Errorf("the server was given %v", d)
+	}
+}
+
+// questions are asked one by one, and answered when the test wants to.
+type questions chan bool
+
+func (q questions) Ask(ctx context.Context) (bool, error) {
+	select {
+	case alive := <-q:
+		return alive, nil
+	case <-ctx.Done():
+		return false, ctx.Err()
+	}
+}
+
+func TestAClientThatDoesNotReadIsCutOffOnceItsSessionHasEnded(t *testing.T) {
+	q := make(questions)
+	r := relayTo(t, through{}, through{}, Alive{Ask: q.Ask, Stall: 10 * time.Millisecond})
+	full(r.server)
+	for range 3 {
+		q <- true // and so it goes on
+	}
+	select {
+	case e := <-r.end:
+		t.Fatalf("a live session was ended: %+v", e)
+	default:
+	}
+	q <- false
+	if e := <-r.end; e.Side != ServerSide || !errors.Is(e.Err, Stuck) {
+		t.Errorf("the end: %+v", e)
+	}
+}
+
+// A client that stands still for long, and so often that the relay asks, gets every byte.
+func TestASlowClientOfALiveSessionGetsEverything(t *testing.T) {
+	asked := make(chan struct{}, 3)
+	r := relayTo(t, through{}, whole{}, Alive{Stall: 10 * time.Millisecond, Ask: func(context.Context) (bool, error) {
+		select {
+		case asked <- struct{}{}:
+		default:
+		}
+		return true, nil
+	}})
+	sent := bytes.Repeat([]byte("a message."), 2_000_000)
+	var writing sync.WaitGroup
+	writing.Go(func() { _, _ = r.server.Write(sent); _ = r.server.Close() })
+	for range 3 {
+		<-asked
+	}
+	got := make([]byte, len(sent))
+	if _, err := io.ReadFull(r.client, got); err != nil || !bytes.Equal(got, sent) {
+		t.Errorf("the client was cut off: %v", err)
+	}
+	writing.Wait()
+}
+
+func TestTheRestForAClientThatHasLeftIsGivenUpWhenItDoesNotRead(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes as long as Linger")
+	}
+	r := relay(t, through{}, through{})
+	full(r.server)
+	_ = r.client.CloseWrite()
+	if e := <-r.end; e.Side != ClientSide {
+		t.Errorf("the end: %+v", e)
 	}
 }

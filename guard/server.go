@@ -1,6 +1,7 @@
 package guard
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -18,12 +19,25 @@ type Server struct {
 	Log      *slog.Logger
 	Metrics  *Metrics
 
-	MaxConnections int           // clients at once, logins included; 10,000 when zero
+	MaxConnections int           // admitted sessions at once; 10,000 when zero
+	MaxUnadmitted  int           // connections at once that are not admitted; 1,000 when zero. Four times as many may wait for room
+	MaxLogins      int           // of these, logins at once that are under way at the server; 40 when zero
+	Grace          time.Duration // how long a connection may keep others waiting for its client's next move; 1 s when zero
 	DrainTimeout   time.Duration // how long open transactions may go on after a shutdown begins; 30 s when zero
+
+	door   *door
+	ended  crowds
+	polite chan struct{} // bounds the connections that are turned away with a word
 }
 
 // errDrainTimeout ends what is left when the drain is over.
 var errDrainTimeout = errors.New("the guard has shut down")
+
+// errShutdown ends the wait of those that have not even entered.
+var errShutdown = errors.New("the guard is shutting down")
+
+// politeMost is how many clients are told at once why they are turned away. A flood is closed without a word.
+const politeMost = 100
 
 // Serve accepts until ctx ends; then it stops accepting, lets open transactions end for at most DrainTimeout, tells the
 // rest, and returns when every connection is closed. The error is the listener's; a shutdown is none.
@@ -33,6 +47,10 @@ func (s *Server) Serve(ctx context.Context) error {
 	defer cut(nil)
 	unhook := context.AfterFunc(ctx, func() { _ = s.Listener.Close() })
 	defer unhook()
+	s.polite = make(chan struct{}, politeMost)
+	s.door = newDoor(cmp.Or(s.MaxConnections, 10_000), cmp.Or(s.MaxUnadmitted, 1000), cmp.Or(s.MaxLogins, 40), cmp.Or(s.Grace, time.Second))
+	s.door.counts = s.Metrics.slots(s.Protocol)
+	defer s.door.close()
 
 	var open sync.WaitGroup
 	err := s.accept(serving, &open, draining)
@@ -47,7 +65,7 @@ func (s *Server) Serve(ctx context.Context) error {
 	}()
 	select {
 	case <-drained:
-	case <-time.After(s.drainTimeout()):
+	case <-time.After(cmp.Or(s.DrainTimeout, 30*time.Second)):
 		s.Log.Warn("drain deadline passed, closing what is left", "protocol", s.Protocol.Name())
 		cut(errDrainTimeout)
 		<-drained
@@ -57,7 +75,6 @@ func (s *Server) Serve(ctx context.Context) error {
 
 // accept runs until the listener is closed. Running out of file descriptors is no reason to stop.
 func (s *Server) accept(ctx context.Context, open *sync.WaitGroup, draining <-chan struct{}) error {
-	slots := make(chan struct{}, s.maxConnections())
 	for {
 		client, err := s.Listener.Accept()
 		if errors.Is(err, net.ErrClosed) {
@@ -72,54 +89,59 @@ func (s *Server) accept(ctx context.Context, open *sync.WaitGroup, draining <-ch
 			continue
 		}
 		s.Metrics.accepted(s.Protocol)
-		select {
-		case slots <- struct{}{}:
-			open.Go(func() {
-				defer func() { <-slots }()
-				s.handle(ctx, client, draining)
-			})
-		default:
-			open.Go(func() { s.turnAway(client) })
-		}
+		own, cut := context.WithCancelCause(ctx)
+		seat, turn := s.door.arrive(address(client), cut) // here, so that the queue is in order of arrival
+		open.Go(func() {
+			defer cut(nil)
+			s.handle(own, client, seat, turn, draining)
+		})
 	}
 }
 
 // handle serves one client. A panic in a protocol ends that one connection, whose session then ends with it.
-func (s *Server) handle(ctx context.Context, client net.Conn, draining <-chan struct{}) {
+func (s *Server) handle(ctx context.Context, client net.Conn, seat *Seat, turn *turn, draining <-chan struct{}) {
+	defer seat.Leave()
 	defer client.Close()
 	defer s.contain(client)
-	s.Metrics.opened(s.Protocol)
-	defer s.Metrics.closed(s.Protocol)
-	if err := s.Protocol.Serve(ctx, client, draining); err != nil && refusal(err).Reason == 0 {
-		s.Log.Warn("connection ended", "protocol", s.Protocol.Name(), "client", client.RemoteAddr().String(), "err", err)
+	if err := seat.enter(ctx, turn, draining); err != nil {
+		s.turnAway(client, err)
+		return
 	}
+	err := s.Protocol.Serve(ctx, client, seat, draining)
+	var ended Ended
+	switch {
+	case errors.As(err, &ended):
+		s.count(ended, client)
+	case err != nil && refusal(err).Reason == 0:
+		s.Log.Warn("connection ended", "protocol", s.Protocol.Name(), "client", Peer(client), "err", err)
+	}
+}
+
+// count is for what comes in crowds.
+func (s *Server) count(e Ended, client net.Conn) {
+	s.Metrics.end(s.Protocol, e)
+	s.ended.log(s.Log, s.Protocol.Name(), e, Peer(client))
 }
 
 // contain is deferred around everything that a protocol does.
 func (s *Server) contain(client net.Conn) {
 	if r := recover(); r != nil {
 		s.Log.Error("internal error, the connection is closed", "protocol", s.Protocol.Name(),
-			"client", client.RemoteAddr().String(), "panic", fmt.Sprint(r), "stack", string(debug.Stack()))
+			"client", Peer(client), "panic", fmt.Sprint(r), "stack", string(debug.Stack()))
 	}
 }
 
-func (s *Server) turnAway(client net.Conn) {
-	defer client.Close()
-	defer s.contain(client)
-	s.Metrics.turnedAway(s.Protocol)
-	s.Protocol.Refuse(client, fmt.Sprintf("the guard has its %d connections already", s.maxConnections()))
-}
-
-func (s *Server) maxConnections() int {
-	if s.MaxConnections == 0 {
-		return 10_000
+// turnAway ends a connection that did not get in. It holds no slot any more.
+func (s *Server) turnAway(client net.Conn, why error) {
+	text := "the guard is shutting down"
+	if errors.Is(why, Crowded) {
+		s.count(Crowded, client)
+		text = fmt.Sprintf("the guard has %d connections that are not admitted, and %d wait for room", s.door.unadmitted.most, s.door.unadmitted.longest)
 	}
-	return s.MaxConnections
-}
-
-func (s *Server) drainTimeout() time.Duration {
-	if s.DrainTimeout == 0 {
-		return 30 * time.Second
+	select {
+	case s.polite <- struct{}{}:
+		defer func() { <-s.polite }()
+		s.Protocol.Refuse(client, text)
+	default:
 	}
-	return s.DrainTimeout
 }

@@ -75,7 +75,7 @@ var redisProtocol = protocol{
 	},
 	serve: func(c *config, d database, a *store.Admission) guard.Protocol {
 		return guardredis.New(guardredis.Options{
-			Store: d.(*redisstore.Store), Admission: a, LoginTimeout: c.LoginTimeout, Resources: c.resources(),
+			Store: d.(*redisstore.Store), Admission: a, LoginTimeout: c.LoginTimeout, IdleTimeout: c.RedisIdleTimeout, Resources: c.resources(),
 		})
 	},
 	install: func(ctx context.Context, c *config) error { return redisstore.Install(ctx, c.RedisUpstream.Reveal()) },

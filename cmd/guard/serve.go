@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"net/http"
 	"time"
 
@@ -32,6 +31,9 @@ func (p *program) serve(ctx context.Context, c *config) error {
 	servers, err := c.servers(ctx, log, metrics, authority)
 	defer func() {
 		for _, s := range servers {
+			if s.Listener != nil {
+				_ = s.Listener.Close() // when another one could not be opened
+			}
 			s.Protocol.Close()
 		}
 	}()
@@ -58,16 +60,16 @@ func (c *config) servers(ctx context.Context, log *slog.Logger, m *guard.Metrics
 		a := &store.Admission{Store: db, Authority: who, Timeout: c.AdmitTimeout, Notify: guard.Events(log, m, p.name)}
 		s := &guard.Server{
 			Protocol: p.serve(c, db, a), Log: log, Metrics: m,
-			MaxConnections: c.MaxConnections, DrainTimeout: c.DrainTimeout,
+			MaxConnections: c.MaxConnections, MaxUnadmitted: c.MaxUnadmitted, MaxLogins: c.MaxLogins, DrainTimeout: c.DrainTimeout,
 		}
 		all = append(all, s)
 		if err := firstProbe(ctx, s.Protocol); err != nil {
 			return all, fmt.Errorf("%s: cannot guard this server: %w", p.name, err)
 		}
-		if s.Listener, err = net.Listen("tcp", p.listen(c)); err != nil {
+		if s.Listener, err = listen(p.listen(c)); err != nil {
 			return all, fmt.Errorf("%s: %w", p.name, err)
 		}
-		log.Info("listening", "protocol", p.name, "address", s.Listener.Addr().String())
+		log.Info("listening", "protocol", p.name, "address", shown(s.Listener))
 	}
 	return all, nil
 }

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"os"
 	"strings"
 	"time"
@@ -15,14 +14,15 @@ import (
 
 // config is guard's settings; `guard -h` is made of these tags.
 type config struct {
-	PostgresListen        string       `env:"GUARD_POSTGRES_LISTEN" help:"address to take Postgres clients on, such as :6432. Unset: no Postgres"`
+	PostgresListen        string       `env:"GUARD_POSTGRES_LISTEN" help:"address to take Postgres clients on, such as :6432, or unix:/dir/.s.PGSQL.6432, a socket with mode 0666 that is removed at the end. Unset: no Postgres"`
 	PostgresUpstream      settings.URL `env:"GUARD_POSTGRES_UPSTREAM" help:"URL of the Postgres server behind the guard, postgres://guard@host:5432/database. The guard's control connections log in with it; clients' own logins are relayed to the same host"`
 	PostgresAdmin         settings.URL `env:"GUARD_POSTGRES_ADMIN" defaultText:"GUARD_POSTGRES_UPSTREAM" help:"URL of a role that may make the schema; used by guard install only"`
 	PostgresLeaders       []string     `env:"GUARD_POSTGRES_LEADERS" help:"roles of programs that keep checkpoints of tasks in the database, with commas between; guard install lets them. Used by guard install only"`
 	PostgresAllowPrepared bool         `env:"GUARD_POSTGRES_ALLOW_PREPARED" envDefault:"false" help:"serve although max_prepared_transactions is above 0. A prepared transaction outlives its session, so a deposed leader's could still be committed"`
 
-	RedisListen   string       `env:"GUARD_REDIS_LISTEN" help:"address to take Redis clients on, such as :7379. Unset: no Redis"`
-	RedisUpstream settings.URL `env:"GUARD_REDIS_UPSTREAM" help:"URL of the Redis server behind the guard, redis://guard@host:6379/0. Marks live in its database number"`
+	RedisListen      string        `env:"GUARD_REDIS_LISTEN" help:"address to take Redis clients on, such as :7379, or unix:/path. Unset: no Redis"`
+	RedisUpstream    settings.URL  `env:"GUARD_REDIS_UPSTREAM" help:"URL of the Redis server behind the guard, redis://guard@host:6379/0. Marks live in its database number"`
+	RedisIdleTimeout time.Duration `env:"GUARD_REDIS_IDLE_TIMEOUT" envDefault:"5m" help:"how long a Redis client without a token may send nothing. Each command renews it"`
 
 	Coordinator settings.URL `env:"GUARD_COORDINATOR" help:"where elections are held, such as zk://host1:2181,host2:2181/root. A token may then raise a mark only while its holder leads. Unset: every higher token raises, which is weaker"`
 	Issuer      string       `env:"GUARD_ISSUER" envDefault:"unverified" help:"name of the issuer of tokens when there is no coordinator to ask"`
@@ -30,9 +30,11 @@ type config struct {
 	Unfenced    string       `env:"GUARD_UNFENCED" envDefault:"refuse" help:"what becomes of a session without a token: refuse. (read-only is not built yet)"`
 
 	HTTPListen     string        `env:"GUARD_HTTP_LISTEN" help:"address of /livez, /readyz and /metrics, such as 127.0.0.1:9090. Unset: none"`
-	MaxConnections int           `env:"GUARD_MAX_CONNECTIONS" envDefault:"10000" help:"clients at once, for each protocol"`
-	LoginTimeout   time.Duration `env:"GUARD_LOGIN_TIMEOUT" envDefault:"30s" help:"how long a client may take to log in"`
-	AdmitTimeout   time.Duration `env:"GUARD_ADMIT_TIMEOUT" envDefault:"10s" help:"how long one admission may take: to ask the coordinator, raise the mark and see older sessions end. After that the newcomer is refused"`
+	MaxConnections int           `env:"GUARD_MAX_CONNECTIONS" envDefault:"10000" help:"admitted sessions at once, for each protocol. What is not admitted never takes their place"`
+	MaxUnadmitted  int           `env:"GUARD_MAX_UNADMITTED" envDefault:"1000" help:"connections at once that are not admitted, besides those, for each protocol: half open, logging in, Redis clients without a token. Four times as many wait for room. While one waits, connections that have kept the guard waiting for their client for more than a second are ended, first those of the client address that has most of them. Behind a balancer all clients have one address"`
+	MaxLogins      int           `env:"GUARD_MAX_LOGINS" envDefault:"40" help:"Postgres logins under way at the server at once; the next ones wait in order. Keep it well below the server's max_connections, less what is used in normal times. While one waits, logins that have kept the guard waiting for their client are ended in the same way"`
+	LoginTimeout   time.Duration `env:"GUARD_LOGIN_TIMEOUT" envDefault:"30s" help:"how long a client may take to log in, waits for room included. A Redis client without a token has logged in with the first answer that is no error"`
+	AdmitTimeout   time.Duration `env:"GUARD_ADMIT_TIMEOUT" envDefault:"10s" help:"how long one admission may take as a whole: to identify the session, ask the coordinator, raise the mark and see older sessions end. After that the newcomer is refused"`
 	DrainTimeout   time.Duration `env:"GUARD_DRAIN_TIMEOUT" envDefault:"30s" help:"how long open transactions may go on after SIGTERM. A second signal ends the guard at once"`
 	Log            slog.Level    `env:"GUARD_LOG" envDefault:"info" help:"debug, info, warn or error. The log goes to stderr: text on a terminal, JSON elsewhere"`
 }
@@ -70,21 +72,7 @@ func (c *config) Validate() error {
 			bad("%s is a URL of scheme %q, not of %s", scheme.name, got, strings.Join(scheme.are, " or "))
 		}
 	}
-	for _, pair := range []struct{ name, listen, need, upstream string }{
-		{"GUARD_POSTGRES_LISTEN", c.PostgresListen, "GUARD_POSTGRES_UPSTREAM", c.PostgresUpstream.Reveal()},
-		{"GUARD_REDIS_LISTEN", c.RedisListen, "GUARD_REDIS_UPSTREAM", c.RedisUpstream.Reveal()},
-		{"GUARD_HTTP_LISTEN", c.HTTPListen, "", "-"},
-	} {
-		if pair.listen == "" {
-			continue
-		}
-		if _, _, err := net.SplitHostPort(pair.listen); err != nil {
-			bad("%s is not an address such as :6432 or 127.0.0.1:6432: %w", pair.name, err)
-		}
-		if pair.upstream == "" {
-			bad("%s is set, %s is not", pair.name, pair.need)
-		}
-	}
+	c.checkListeners(bad)
 	for name, u := range map[string]settings.URL{"GUARD_POSTGRES_UPSTREAM": c.PostgresUpstream, "GUARD_REDIS_UPSTREAM": c.RedisUpstream} {
 		if wantsTLS(u.Reveal()) {
 			bad("%s asks for TLS, which is not built yet: use a network that you trust, or a Unix socket, and sslmode=disable", name)
@@ -107,15 +95,47 @@ func (c *config) Validate() error {
 	default:
 		bad("GUARD_UNFENCED is %q, not refuse", c.Unfenced)
 	}
-	for name, d := range map[string]time.Duration{"GUARD_LOGIN_TIMEOUT": c.LoginTimeout, "GUARD_ADMIT_TIMEOUT": c.AdmitTimeout, "GUARD_DRAIN_TIMEOUT": c.DrainTimeout} {
+	c.checkNumbers(bad)
+	return errors.Join(problems...)
+}
+
+func (c *config) checkListeners(bad func(string, ...any)) {
+	for _, pair := range []struct{ name, listen, need, upstream string }{
+		{"GUARD_POSTGRES_LISTEN", c.PostgresListen, "GUARD_POSTGRES_UPSTREAM", c.PostgresUpstream.Reveal()},
+		{"GUARD_REDIS_LISTEN", c.RedisListen, "GUARD_REDIS_UPSTREAM", c.RedisUpstream.Reveal()},
+		{"GUARD_HTTP_LISTEN", c.HTTPListen, "", "-"},
+	} {
+		if pair.listen == "" {
+			continue
+		}
+		if err := checkListen(pair.listen); err != nil {
+			bad("%s: %w", pair.name, err)
+		}
+		if pair.upstream == "" {
+			bad("%s is set, %s is not", pair.name, pair.need)
+		}
+	}
+	if strings.HasPrefix(c.HTTPListen, unixPrefix) {
+		bad("GUARD_HTTP_LISTEN: %q: the pages are not served on a Unix socket", c.HTTPListen)
+	}
+}
+
+func (c *config) checkNumbers(bad func(string, ...any)) {
+	for name, d := range map[string]time.Duration{
+		"GUARD_LOGIN_TIMEOUT": c.LoginTimeout, "GUARD_ADMIT_TIMEOUT": c.AdmitTimeout, "GUARD_DRAIN_TIMEOUT": c.DrainTimeout,
+		"GUARD_REDIS_IDLE_TIMEOUT": c.RedisIdleTimeout,
+	} {
 		if d <= 0 {
 			bad("%s is %s: it has to be above 0", name, d)
 		}
 	}
-	if c.MaxConnections <= 0 {
-		bad("GUARD_MAX_CONNECTIONS is %d: it has to be above 0", c.MaxConnections)
+	for name, n := range map[string]int{
+		"GUARD_MAX_CONNECTIONS": c.MaxConnections, "GUARD_MAX_UNADMITTED": c.MaxUnadmitted, "GUARD_MAX_LOGINS": c.MaxLogins,
+	} {
+		if n <= 0 {
+			bad("%s is %d: it has to be above 0", name, n)
+		}
 	}
-	return errors.Join(problems...)
 }
 
 // wantsTLS tells whether a URL asks for more than the guard can do: its legs to the server are not encrypted yet.

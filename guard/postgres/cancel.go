@@ -5,6 +5,8 @@ import (
 	"io"
 	"net"
 	"time"
+
+	"github.com/ringfence/ringfence/guard"
 )
 
 // cancelTime bounds the passing on of one cancel request.
@@ -13,9 +15,12 @@ const cancelTime = 5 * time.Second
 // cancelQuery passes a cancel request on as it is. Its key is the backend's own, so it needs no memory here, works
 // through any guard of the same server, and means nothing once the backend has ended. Neither side is told how it went,
 // as the protocol has it.
-func (p *Protocol) cancelQuery(ctx context.Context, s *startup) error {
+func (p *Protocol) cancelQuery(ctx context.Context, seat *guard.Seat, s *startup) error {
 	ctx, cancel := context.WithTimeout(ctx, cancelTime)
 	defer cancel()
+	if err := seat.Login(ctx); err != nil {
+		return nil
+	}
 	server, err := p.dial(ctx)
 	if err != nil {
 		return err

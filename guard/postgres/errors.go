@@ -7,6 +7,7 @@ import (
 	"github.com/jackc/pgx/v5/pgproto3"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/guard"
 	"github.com/ringfence/ringfence/store"
 	pgstore "github.com/ringfence/ringfence/store/postgres"
 )
@@ -25,6 +26,7 @@ func errorResponse(err error) *pgproto3.ErrorResponse {
 	var r *fence.Refusal
 	var setup *store.SetupError
 	var bad *protocolError
+	var full guard.FullError
 	switch {
 	case errors.As(err, &r):
 		e.Code, e.Message, e.Detail, e.Hint = pgstore.Code(r.Reason), r.Message, r.Detail, r.Hint
@@ -32,6 +34,9 @@ func errorResponse(err error) *pgproto3.ErrorResponse {
 		e.Code, e.Message, e.Detail, e.Hint = cannotConnectNow, "the guard cannot serve this database", setup.What, setup.Hint
 	case errors.As(err, &bad):
 		e.Code, e.Message = protocolViolation, bad.what
+	case errors.As(err, &full):
+		e.Code, e.Message = tooManyConnections, full.Error()
+		e.Hint = "close sessions that are not used, or raise GUARD_MAX_CONNECTIONS"
 	default:
 		e.Code, e.Message, e.Detail = cannotConnectNow, "the guard could not admit this session", err.Error()
 		e.Hint = "nothing was admitted and nothing was written; try again with the same token"
@@ -45,6 +50,11 @@ func fatal(code, message, detail, hint string) *pgproto3.ErrorResponse {
 
 func shuttingDown() *pgproto3.ErrorResponse {
 	return fatal(adminShutdown, "the guard is shutting down", "", "connect again, with the same token if this process still leads")
+}
+
+func evicted() *pgproto3.ErrorResponse {
+	return fatal(tooManyConnections, "the guard has given this connection's place to another one",
+		"it kept the guard waiting for the client while others waited for room; nothing was admitted", "connect again, and log in at once")
 }
 
 // send writes a message.

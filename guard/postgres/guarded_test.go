@@ -31,6 +31,7 @@ type guarded struct {
 	database string
 	addr     string
 	store    *pgstore.Store
+	metrics  *prometheus.Registry
 	stop     func() // shuts the guard down and waits; may be called twice
 
 	mu    sync.Mutex
@@ -45,6 +46,7 @@ type setup struct {
 	wrap    func(store.Store) store.Store // what admission works with
 	notify  func(store.Event)             // is told what admission reports, too
 	drain   time.Duration                 // 2 s when zero
+	limit   func(*guard.Server)           // sets limits
 }
 
 // fenced gives a fresh database of the shared server with a guard before it, in the unverified mode, so that a test may
@@ -112,13 +114,17 @@ func guardBefore(t *testing.T, pg *servers.Postgres, database string, with setup
 		t.Fatal(err)
 	}
 	log := slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelDebug}))
-	metrics := guard.NewMetrics(prometheus.NewRegistry())
+	registry := prometheus.NewRegistry()
+	metrics := guard.NewMetrics(registry)
 	p := New(with.complete(s, guard.Events(log, metrics, "postgres")))
 	srv := &guard.Server{Protocol: p, Listener: l, Log: log, Metrics: metrics, DrainTimeout: with.drain}
+	if with.limit != nil {
+		with.limit(srv)
+	}
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- srv.Serve(ctx) }()
-	g := &guarded{t: t, pg: pg, database: database, addr: l.Addr().String(), store: s}
+	g := &guarded{t: t, pg: pg, database: database, addr: l.Addr().String(), store: s, metrics: registry}
 	g.stop = sync.OnceFunc(func() {
 		cancel()
 		if err := <-done; err != nil {

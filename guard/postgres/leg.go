@@ -17,8 +17,6 @@ import (
 // identify asks the client's own connection which session of which server it is. Nothing of the client has been sent on
 // it but the login.
 func (p *Protocol) identify(ctx context.Context, l *login, s *startup) (store.Session, error) {
-	ctx, cancel := context.WithTimeout(ctx, p.o.LoginTimeout)
-	defer cancel()
 	unhook := p.limit(ctx, l.server)
 	defer func() {
 		unhook()

@@ -10,6 +10,8 @@ import (
 	"os"
 
 	"github.com/jackc/pgx/v5/pgproto3"
+
+	"github.com/ringfence/ringfence/guard"
 )
 
 // Most bytes of one message during login; Postgres itself takes password messages of up to 64 KiB.
@@ -23,9 +25,11 @@ type login struct {
 	client     net.Conn
 	fromClient *bufio.Reader
 	out        *bufio.Writer // to the client
+	seat       *guard.Seat
 	server     net.Conn
 	fromServer *bufio.Reader
 
+	packet  []byte   // what goes upstream first
 	unknown []string // protocol options that we took out
 	capped  bool     // whether we took the version down
 	minor   uint16   // the minor version that went upstream
@@ -34,9 +38,9 @@ type login struct {
 	ready []byte // the ReadyForQuery that is held back
 }
 
-// run relays until the server says ReadyForQuery, which it holds back. packet is what goes upstream first.
-func (l *login) run(packet []byte) error {
-	if _, err := l.server.Write(packet); err != nil {
+// run relays until the server says ReadyForQuery, which it holds back.
+func (l *login) run() error {
+	if _, err := l.server.Write(l.packet); err != nil {
 		return err
 	}
 	negotiated := false
@@ -115,6 +119,8 @@ func (l *login) authentication(body []byte) error {
 	case authOk, authSASLFinal:
 		return nil
 	case authCleartextPassword, authMD5Password, authSASL, authSASLContinue:
+		l.seat.Waiting()
+		defer l.seat.Working()
 		if err := l.out.Flush(); err != nil {
 			return err
 		}
@@ -122,6 +128,12 @@ func (l *login) authentication(body []byte) error {
 	default:
 		return fmt.Errorf("the server asks for authentication of kind %d, which the guard does not relay (it relays trust, password, md5 and SCRAM)", kind)
 	}
+}
+
+// abandon closes the leg of a login that has failed, and only then lets the next one in.
+func (l *login) abandon() {
+	_ = l.server.Close()
+	l.seat.EndLogin()
 }
 
 func (l *login) answer() error {

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -25,6 +26,9 @@ type Options struct {
 
 	LoginTimeout time.Duration    // from the first byte to ReadyForQuery, admission apart; 30 s when zero
 	Resources    []fence.Resource // the only resources that may be claimed; any when empty
+
+	Sessions guard.Looker  // asked about sessions whose client does not read; the Store when nil
+	Stall    time.Duration // how long a client may take nothing before that is asked; guard.Alive's when zero
 }
 
 // Protocol serves Postgres clients. It implements guard.Protocol.
@@ -36,6 +40,9 @@ var _ guard.Protocol = (*Protocol)(nil)
 func New(o Options) *Protocol {
 	if o.LoginTimeout == 0 {
 		o.LoginTimeout = 30 * time.Second
+	}
+	if o.Sessions == nil {
+		o.Sessions = o.Store
 	}
 	return &Protocol{o}
 }
@@ -59,43 +66,39 @@ func (p *Protocol) Refuse(client net.Conn, why string) {
 }
 
 // Serve is guard.Protocol's.
-func (p *Protocol) Serve(ctx context.Context, client net.Conn, draining <-chan struct{}) error {
-	login, leave := context.WithCancel(ctx) // a shutdown ends it: no transaction is open yet
+func (p *Protocol) Serve(ctx context.Context, client net.Conn, seat *guard.Seat, draining <-chan struct{}) error {
+	login, leave := context.WithTimeout(ctx, p.o.LoginTimeout) // a shutdown ends it: no transaction is open yet
 	defer leave()
 	stopWatching := watch(draining, leave)
 	defer stopWatching()
 	unhook := p.limit(login, client)
 	defer unhook()
 
+	seat.Waiting()
 	from := bufio.NewReader(client)
 	s, err := readStartup(from, client)
+	seat.Working()
 	switch {
 	case errors.Is(err, errDirectTLS):
 		return nil
 	case err != nil:
 		unhook()
-		return p.failed(login, client, err)
+		return p.failed(login, seat, client, err)
 	case s.cancel:
-		return p.cancelQuery(ctx, s)
+		return p.cancelQuery(ctx, seat, s)
 	}
-	claims, err := p.claims(s, client)
-	if err != nil {
-		p.report(err, s.holder(client))
-		return p.refuse(client, err)
-	}
-	server, err := p.dial(login)
+	claims, server, err := p.reach(login, seat, s, client)
 	if err != nil {
 		unhook()
-		return p.failed(login, client, fmt.Errorf("the guard cannot reach Postgres: %w", err))
+		p.report(err, s.holder(client))
+		return p.failed(login, seat, client, err)
 	}
 	defer server.Close()
 	unhookServer := p.limit(login, server)
 	defer unhookServer()
 
-	l := newLogin(client, from, server, s)
-	packet, unknown, capped := s.negotiated()
-	l.unknown, l.capped, l.minor = unknown, capped, s.granted()
-	if err := l.run(packet); err != nil {
+	l := newLogin(client, from, seat, server, s)
+	if err := l.run(); err != nil {
 		unhook()
 		return p.broken(login, l, err)
 	}
@@ -104,6 +107,29 @@ func (p *Protocol) Serve(ctx context.Context, client net.Conn, draining <-chan s
 		return p.broken(login, l, context.Cause(login))
 	}
 	return p.open(ctx, l, s, claims, draining)
+}
+
+// reach dials the leg of a client whose claims are not known to be stale, once there is a slot for its login. It looks
+// twice, for the mark may rise while the client waits for that: a crowd of deposed clients costs the server no login.
+func (p *Protocol) reach(ctx context.Context, seat *guard.Seat, s *startup, client net.Conn) ([]fence.Claim, net.Conn, error) {
+	claims, err := p.claims(s, client)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := p.o.Admission.Known(ctx, claims); err != nil {
+		return nil, nil, err
+	}
+	if err := seat.Login(ctx); err != nil {
+		return nil, nil, err
+	}
+	if err := p.o.Admission.Known(ctx, claims); err != nil {
+		return nil, nil, err
+	}
+	server, err := p.dial(ctx)
+	if err != nil {
+		return nil, nil, fmt.Errorf("the guard cannot reach Postgres: %w", err)
+	}
+	return claims, server, nil
 }
 
 // limit gives one side of a login its time, and cuts it short when ctx ends. stop takes the latter back and tells
@@ -124,11 +150,14 @@ func (p *Protocol) limit(ctx context.Context, c net.Conn) (stop func() bool) {
 	})
 }
 
-func newLogin(client net.Conn, from *bufio.Reader, server net.Conn, s *startup) *login {
-	return &login{
-		client: client, fromClient: from, out: bufio.NewWriter(client),
+func newLogin(client net.Conn, from *bufio.Reader, seat *guard.Seat, server net.Conn, s *startup) *login {
+	l := &login{
+		client: client, fromClient: from, out: bufio.NewWriter(client), seat: seat,
 		server: server, fromServer: bufio.NewReader(server),
 	}
+	l.packet, l.unknown, l.capped = s.negotiated()
+	l.minor = s.granted()
+	return l
 }
 
 // claims are the client's, if this guard serves them.
@@ -152,22 +181,34 @@ func (p *Protocol) claims(s *startup, client net.Conn) ([]fence.Claim, error) {
 func (p *Protocol) open(ctx context.Context, l *login, s *startup, claims []fence.Claim, draining <-chan struct{}) error {
 	_ = l.client.SetDeadline(time.Time{})
 	_ = l.server.SetDeadline(time.Time{})
-	sess, err := p.identify(ctx, l, s)
+	admission, cancel := context.WithTimeout(ctx, cmp.Or(p.o.Admission.Timeout, 10*time.Second)) // for all of it
+	defer cancel()
+	sess, err := p.identify(admission, l, s)
 	if err == nil {
-		err = p.o.Admission.Admit(ctx, sess, claims)
+		err = p.o.Admission.Admit(admission, sess, claims)
+	}
+	if err == nil {
+		defer p.release(ctx, sess)
+		err = l.seat.Admit(admission)
 	}
 	if err != nil {
-		_ = l.out.Flush()
-		return p.refuse(l.client, err)
+		return p.unadmitted(l, err)
 	}
-	defer p.release(ctx, sess)
 	if _, err := l.out.Write(l.ready); err != nil {
 		return err
 	}
 	if err := l.out.Flush(); err != nil {
 		return err
 	}
-	return p.relay(ctx, l, claims, draining)
+	return p.relay(ctx, l, sess, claims, draining)
+}
+
+// unadmitted ends a login that the server has taken and the guard has not.
+func (p *Protocol) unadmitted(l *login, err error) error {
+	l.abandon()
+	_ = l.client.SetDeadline(time.Now().Add(2 * time.Second))
+	_ = l.out.Flush()
+	return p.refuse(l.seat, l.client, err)
 }
 
 // report tells of a claim that was refused before it came to admission.
@@ -187,16 +228,18 @@ func (p *Protocol) release(ctx context.Context, sess store.Session) {
 	_ = p.o.Store.Release(ctx, sess) // a record that stays is swept later
 }
 
-func (p *Protocol) relay(ctx context.Context, l *login, claims []fence.Claim, draining <-chan struct{}) error {
+func (p *Protocol) relay(ctx context.Context, l *login, sess store.Session, claims []fence.Claim, draining <-chan struct{}) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	state := &session{status: 'I', idle: func() { stop(errDrained) }}
 	stopWatching := watch(draining, state.drain)
 	defer stopWatching() // also when a walker panics
 	toServer, toClient := &up{session: state}, &down{session: state}
-	end := guard.Relay(ctx, l.client, l.fromClient, guard.Buffered{Conn: l.server, From: l.fromServer}, toServer, toClient)
+	end := guard.Relay(ctx, l.client, l.fromClient, guard.Buffered{Conn: l.server, From: l.fromServer}, toServer, toClient,
+		guard.Look(p.o.Sessions, sess, p.o.Stall))
 	stopWatching()
 	l.server.Close()
+	l.seat.Leave()
 	return p.ended(ctx, l.client, toClient, end, claims)
 }
 
@@ -204,6 +247,9 @@ func (p *Protocol) relay(ctx context.Context, l *login, claims []fence.Claim, dr
 func (p *Protocol) ended(ctx context.Context, client net.Conn, d *down, end guard.End, claims []fence.Claim) error {
 	if end.Side == guard.ClientSide && ctx.Err() == nil {
 		return clientError(end.Err)
+	}
+	if errors.Is(end.Err, guard.Stuck) {
+		return guard.Stuck
 	}
 	if d.mayEnd() {
 		p.lastWord(ctx, client, d, claims)
@@ -239,7 +285,8 @@ func clientError(err error) error {
 }
 
 // refuse answers a client that is not admitted.
-func (p *Protocol) refuse(client net.Conn, err error) error {
+func (p *Protocol) refuse(seat *guard.Seat, client net.Conn, err error) error {
+	seat.Waiting()
 	_ = client.SetDeadline(time.Now().Add(2 * time.Second))
 	_ = send(client, errorResponse(err))
 	guard.CloseGently(client)
@@ -249,19 +296,29 @@ func (p *Protocol) refuse(client net.Conn, err error) error {
 // broken is failed for a login that the server has begun to answer. What it has said comes first: a part of it may be on its
 // way, and an error may not stand behind half a message.
 func (p *Protocol) broken(ctx context.Context, l *login, err error) error {
+	l.abandon()
 	_ = l.client.SetDeadline(time.Now().Add(2 * time.Second))
 	if l.out.Flush() != nil {
-		return err
+		return errors.Join(err, ended(ctx, err))
 	}
-	return p.failed(ctx, l.client, err)
+	return p.failed(ctx, l.seat, l.client, err)
 }
 
-// failed ends a login that did not succeed.
-func (p *Protocol) failed(ctx context.Context, client net.Conn, err error) error {
-	switch {
+// failed ends a login that did not succeed. The leg is closed by then.
+func (p *Protocol) failed(ctx context.Context, seat *guard.Seat, client net.Conn, err error) error {
+	seat.EndLogin()
+	switch why := ended(ctx, err); {
 	case errors.Is(err, errRefusedByServer):
+		seat.Waiting()
 		guard.CloseGently(client)
 		return nil
+	case errors.Is(why, guard.Evicted):
+		_ = client.SetDeadline(time.Now().Add(evictedTime))
+		_ = send(client, evicted())
+		return why
+	case errors.Is(why, guard.TooSlow):
+		_ = p.refuse(seat, client, violation("login was not finished within %s", p.o.LoginTimeout))
+		return why
 	case ctx.Err() != nil:
 		_ = client.SetDeadline(time.Now().Add(2 * time.Second))
 		_ = send(client, shuttingDown())
@@ -269,8 +326,20 @@ func (p *Protocol) failed(ctx context.Context, client net.Conn, err error) error
 		return nil
 	case errors.Is(err, io.EOF):
 		return nil
-	case errors.Is(err, os.ErrDeadlineExceeded):
-		return p.refuse(client, violation("login was not finished within %s", p.o.LoginTimeout))
 	}
-	return p.refuse(client, err)
+	return p.refuse(seat, client, err)
+}
+
+// evictedTime is what telling an evicted client may take. Nobody waits for it to leave.
+const evictedTime = 100 * time.Millisecond
+
+// ended is how the guard itself has ended a login, nil when it has not.
+func ended(ctx context.Context, err error) error {
+	switch cause := context.Cause(ctx); {
+	case errors.Is(cause, guard.Evicted), errors.Is(err, guard.Evicted):
+		return guard.Evicted
+	case errors.Is(cause, context.DeadlineExceeded), cause == nil && errors.Is(err, os.ErrDeadlineExceeded):
+		return guard.TooSlow
+	}
+	return nil
 }

@@ -233,10 +233,10 @@ func TestAStandbyIsRefused(t *testing.T) {
 	refusal(t, err, "RF007")
 }
 
-// A control connection that hangs must not hang the clients for longer than they were promised.
+// A control connection that hangs must not hang the clients for longer than an admission as a whole may take.
 func TestAControlConnectionThatHangsRefusesInTime(t *testing.T) {
 	g := fencedBy(t, setup{
-		Options: Options{LoginTimeout: 3 * time.Second, Admission: &store.Admission{Authority: store.Unverified{}, Timeout: 3 * time.Second}},
+		Options: Options{LoginTimeout: time.Hour, Admission: &store.Admission{Authority: store.Unverified{}, Timeout: 3 * time.Second}},
 		store:   pgstore.Options{Connections: 1},
 	})
 	g.open(5)

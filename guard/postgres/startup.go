@@ -8,6 +8,8 @@ import (
 	"io"
 	"net"
 	"strings"
+
+	"github.com/ringfence/ringfence/guard"
 )
 
 // Request codes and versions of the first packet (manual, 55.7 "Message Formats").
@@ -182,7 +184,7 @@ func encodeStartup(minor uint16, params []param) []byte {
 // holder names a client for people until the coordinator knows better. The words are the client's own: they are cut and
 // cleaned as the server does it with an application_name.
 func (s *startup) holder(client net.Conn) string {
-	who := printable(s.get("user")) + "@" + client.RemoteAddr().String()
+	who := printable(s.get("user")) + "@" + guard.Peer(client)
 	if app := s.get("application_name"); app != "" {
 		who += " (" + printable(app) + ")"
 	}

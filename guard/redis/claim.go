@@ -7,51 +7,94 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strconv"
 	"time"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/guard"
 	"github.com/ringfence/ringfence/store"
 )
 
-// claim admits the session. A command that carries the claim in a client name is forwarded first, and its reply is held
-// back; FENCE is the guard's own. Only with that reply does the client know that it may write.
+// claim admits the session, or answers why not, in the time for one admission as a whole. Only with the answer does the
+// client know that it may write.
 func (c *conn) claim(ctx context.Context, raw []byte, own bool, claims []fence.Claim) error {
-	refuse := c.refusal(own)
+	c.seat.Working()
+	admission, cancel := context.WithTimeout(ctx, cmp.Or(c.p.o.Admission.Timeout, 10*time.Second))
+	defer cancel()
+	answer, err := c.admission(ctx, admission, raw, own, claims)
+	if err == nil {
+		_, err = c.tell(answer)
+		return err
+	}
+	if c.leg != nil {
+		_ = c.leg.Close() // the client may take long to leave
+	}
+	return c.refusal(own)(late(admission, claims, err))
+}
+
+// admission returns the answer to a claim, which need not be that it is admitted: the login may have failed. A command
+// that carries the claim in a client name is forwarded first, and its reply is held back; FENCE is the guard's own.
+func (c *conn) admission(ctx, admission context.Context, raw []byte, own bool, claims []fence.Claim) ([]byte, error) {
 	for i := range claims {
-		claims[i].Holder = c.client.RemoteAddr().String() // for people, until the coordinator knows better
+		claims[i].Holder = guard.Peer(c.client) // for people, until the coordinator knows better
 	}
-	if err := c.p.serves(claims); err != nil {
-		return refuse(err)
+	if err := c.p.early(admission, claims); err != nil {
+		return nil, err
 	}
+	if err := c.reach(ctx, admission); err != nil {
+		return nil, err
+	}
+	until, _ := admission.Deadline()
+	c.leg.answerBy(ctx, until)
+	defer c.leg.answerBy(ctx, time.Time{})
 	held := bytes.NewBufferString("+OK\r\n")
 	if !own {
 		held.Reset()
 		if _, err := c.leg.Conn.Write(raw); err != nil {
-			return err
+			return nil, err
 		}
-		kind, err := c.leg.reply(held, c.client)
-		if err != nil {
-			return err
-		}
-		if kind == '-' { // the login failed, so nothing is claimed
-			_, err := held.WriteTo(c.client)
-			return err
+		if kind, err := c.leg.reply(held, answers{c}); err != nil || kind == '-' { // the login failed, so nothing is claimed
+			return held.Bytes(), err
 		}
 	}
-	err := c.admit(ctx, claims)
+	err := c.admit(admission, claims)
 	var answered serverError
 	if errors.As(err, &answered) && c.session == (store.Session{}) {
-		_, err := c.client.Write(answered) // not logged in, or not allowed to: nothing was raised
-		return err
+		return answered, nil // not logged in, or not allowed to: nothing was raised
+	}
+	if err == nil {
+		err = c.seat.Admit(admission)
 	}
 	if err != nil {
-		return refuse(err)
+		return nil, err
 	}
 	c.claims = claims
-	_, err = held.WriteTo(c.client)
+	return held.Bytes(), nil
+}
+
+// early refuses claims for which the server need not be asked.
+func (p *Protocol) early(ctx context.Context, claims []fence.Claim) error {
+	err := p.serves(claims)
+	if err == nil {
+		err = p.o.Admission.Known(ctx, claims)
+	}
+	var r *fence.Refusal
+	if errors.As(err, &r) && p.o.Admission.Notify != nil {
+		p.o.Admission.Notify(store.Event{Kind: store.Refused, Claim: r.Claim, Err: err})
+	}
 	return err
+}
+
+// late is the refusal of an admission that ran out of time; any other error stays as it is.
+func late(admission context.Context, claims []fence.Claim, err error) error {
+	var r *fence.Refusal
+	var full guard.FullError
+	if errors.As(err, &r) || errors.As(err, &full) || admission.Err() == nil && !errors.Is(err, os.ErrDeadlineExceeded) {
+		return err
+	}
+	return store.Unrevoked(claims[0], "Redis did not answer in the time for an admission: "+err.Error(), err)
 }
 
 // admit identifies the session and opens it. A client that is not logged in gets no further than its own leg, so it

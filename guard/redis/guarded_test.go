@@ -29,11 +29,12 @@ func TestMain(m *testing.M) { os.Exit(serverstest.RunMain(m)) }
 
 // guarded is a Redis server with a guard before it.
 type guarded struct {
-	t      *testing.T
-	server *servers.Redis
-	addr   string
-	store  *redisstore.Store
-	stop   func() // shuts the guard down, and returns when it has
+	t       *testing.T
+	server  *servers.Redis
+	addr    string
+	store   *redisstore.Store
+	metrics *prometheus.Registry
+	stop    func() // shuts the guard down, and returns when it has
 }
 
 // setup is what a test changes.
@@ -41,6 +42,7 @@ type setup struct {
 	Options
 	store redisstore.Options
 	drain time.Duration
+	limit func(*guard.Server) // sets limits
 }
 
 // fresh is a server of the test's own with a guard.
@@ -64,7 +66,8 @@ func before(t *testing.T, server *servers.Redis, with setup) *guarded {
 		t.Fatal(err)
 	}
 	log := slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelDebug}))
-	metrics := guard.NewMetrics(prometheus.NewRegistry())
+	registry := prometheus.NewRegistry()
+	metrics := guard.NewMetrics(registry)
 	o := with.Options
 	o.Store = s
 	if o.Admission == nil {
@@ -76,10 +79,13 @@ func before(t *testing.T, server *servers.Redis, with setup) *guarded {
 	}
 	p := New(o)
 	srv := &guard.Server{Protocol: p, Listener: l, Log: log, Metrics: metrics, DrainTimeout: with.drain}
+	if with.limit != nil {
+		with.limit(srv)
+	}
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- srv.Serve(ctx) }()
-	g := &guarded{t: t, server: server, addr: l.Addr().String(), store: s}
+	g := &guarded{t: t, server: server, addr: l.Addr().String(), store: s, metrics: registry}
 	g.stop = sync.OnceFunc(func() {
 		cancel()
 		if err := <-done; err != nil {

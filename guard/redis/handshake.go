@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"os"
 	"sync"
 	"time"
 
@@ -19,6 +20,7 @@ import (
 type conn struct {
 	p      *Protocol
 	client net.Conn
+	seat   *guard.Seat
 	in     *inbox
 	leg    *leg // nil until the client has sent its first command
 	known  bool // the server has answered something but an error: the client need not hurry any more
@@ -34,14 +36,20 @@ type conn struct {
 var errDone = errors.New("done")
 
 // handshake serves one command at a time until the session is admitted. errDone: the client was refused or has quit.
+// Until it claims, the guard waits for the client: only what the server takes for an answer does not count.
 func (c *conn) handshake(ctx context.Context, draining <-chan struct{}) error {
-	_ = c.client.SetReadDeadline(time.Now().Add(c.p.o.LoginTimeout))
+	c.deadline(time.Now().Add(c.p.o.LoginTimeout), false)
 	defer whenDraining(draining, func() { c.deadline(past, true) })()
+	c.seat.Waiting()
 	for len(c.claims) == 0 {
+		c.seat.Resume()
+		if c.known {
+			c.deadline(time.Now().Add(c.p.o.IdleTimeout), false)
+		}
 		raw, args, err := c.in.next()
 		switch {
 		case err != nil:
-			return c.unread(err, draining)
+			return c.unread(ctx, err, draining)
 		case len(args) == 0:
 			continue // as Redis does with an empty line
 		}
@@ -60,6 +68,37 @@ func (c *conn) deadline(at time.Time, last bool) {
 		c.final = last
 		_ = c.client.SetReadDeadline(at)
 	}
+	if last { // what is being written may still go out
+		_ = c.client.SetWriteDeadline(time.Now().Add(lastTime))
+	}
+}
+
+// lastTime is what the last words to a client may take.
+const lastTime = 2 * time.Second
+
+// tell writes to a client that is not admitted.
+func (c *conn) tell(b []byte) (int, error) {
+	c.mu.Lock()
+	limit := c.p.o.LoginTimeout
+	if c.final {
+		limit = lastTime
+	}
+	_ = c.client.SetWriteDeadline(time.Now().Add(limit))
+	c.mu.Unlock()
+	n, err := c.client.Write(b)
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		err = guard.Stuck
+	}
+	return n, err
+}
+
+// answers writes what the server answers. As long as the client does not take it, the client is waited for.
+type answers struct{ *conn }
+
+func (a answers) Write(b []byte) (int, error) {
+	a.seat.Resume()
+	defer a.seat.Working()
+	return a.tell(b)
 }
 
 // whenDraining calls f once the guard drains. stop waits until that cannot happen any more.
@@ -80,21 +119,37 @@ func whenDraining(draining <-chan struct{}, f func()) (stop func()) {
 var past = time.Unix(1, 0)
 
 // unread tells the client why nothing more is read of it.
-func (c *conn) unread(err error, draining <-chan struct{}) error {
+func (c *conn) unread(ctx context.Context, err error, draining <-chan struct{}) error {
 	var timeout net.Error
 	switch {
 	case errors.Is(err, errProtocol):
 		return c.last(err)
-	case errors.As(err, &timeout) && timeout.Timeout():
-		select {
-		case <-draining:
-			return c.last(errDraining)
-		default:
-			return c.last(errors.New("nothing but errors until the login timeout"))
-		}
+	case !errors.As(err, &timeout) || !timeout.Timeout():
+		return err
+	case errors.Is(context.Cause(ctx), guard.Evicted):
+		_ = c.client.SetWriteDeadline(time.Now().Add(evictedTime))
+		_, _ = c.client.Write(lineOf(errEvicted))
+		return err
+	case ctx.Err() != nil:
+		return err
 	}
-	return err
+	select {
+	case <-draining:
+		return c.last(errDraining)
+	default:
+	}
+	if c.known {
+		_ = c.last(fmt.Errorf("no command for %s, and this session has no token", c.p.o.IdleTimeout))
+		return guard.Idle
+	}
+	_ = c.last(errors.New("nothing but errors until the login timeout"))
+	return guard.TooSlow
 }
+
+// evictedTime is what telling an evicted client may take. Nobody waits for it to leave.
+const evictedTime = 100 * time.Millisecond
+
+var errEvicted = errors.New("this connection had no token, and its place was given to another one; connect again")
 
 var errDraining = errors.New("shutting down; this command was not executed, connect again")
 
@@ -111,40 +166,51 @@ func (c *conn) serve(ctx context.Context, raw []byte, args [][]byte) error {
 			r = tooEarly(rule, args)
 		}
 		if r != nil {
-			_, err := c.client.Write(line(r))
+			_, err := c.tell(line(r))
 			return err
 		}
-	}
-	if err := c.reach(ctx); err != nil {
-		return c.refuse(err)
 	}
 	if claims != nil {
 		return c.claim(ctx, raw, own, claims)
 	}
-	if _, err := c.leg.Conn.Write(raw); err != nil {
-		return err
+	c.seat.Working()
+	dial, cancel := context.WithTimeout(ctx, c.p.o.LoginTimeout)
+	defer cancel()
+	if err := c.reach(ctx, dial); err != nil {
+		return c.refuse(err)
 	}
-	kind, err := c.leg.reply(c.client, c.client)
+	kind, err := c.forward(ctx, raw)
 	if err != nil {
 		return err
 	}
-	if kind != '-' && !c.known {
-		c.known = true
-		c.deadline(time.Time{}, false)
-	}
+	c.known = c.known || kind != '-'
 	if rule.moves == leaves {
 		return errDone
 	}
 	return nil
 }
 
-// reach dials the client's leg.
-func (c *conn) reach(ctx context.Context) error {
+// forward sends a command that claims nothing and passes on the server's reply, of which a part is due in the time for
+// a login.
+func (c *conn) forward(ctx context.Context, raw []byte) (kind byte, err error) {
+	c.leg.answerBy(ctx, time.Now().Add(c.p.o.LoginTimeout))
+	defer c.leg.answerBy(ctx, time.Time{})
+	if _, err := c.leg.Conn.Write(raw); err != nil {
+		return 0, err
+	}
+	kind, err = c.leg.reply(answers{c}, answers{c})
+	if errors.Is(err, os.ErrDeadlineExceeded) && ctx.Err() == nil && c.leg.frames.top() {
+		_ = c.last(fmt.Errorf("redis has not answered for %s", c.p.o.LoginTimeout))
+		return 0, guard.TooSlow
+	}
+	return kind, err
+}
+
+// reach dials the client's leg, which lasts as long as ctx.
+func (c *conn) reach(ctx, dial context.Context) error {
 	if c.leg != nil {
 		return nil
 	}
-	dial, cancel := context.WithTimeout(ctx, 10*time.Second)
-	defer cancel()
 	l, err := c.p.o.Store.Dial(dial)
 	if err != nil {
 		return fmt.Errorf("cannot reach Redis: %w", err)
@@ -165,17 +231,17 @@ func (c *conn) refusal(own bool) func(error) error {
 // that pipelines its login must not take the refusal of one command for that of another.
 func (c *conn) refuse(err error) error {
 	answer := lineOf(err)
-	answers := bytes.NewBuffer(answer)
+	all := bytes.NewBuffer(bytes.Clone(answer))
 	for {
 		raw, args, perr := c.in.ready()
 		if raw == nil || perr != nil {
 			break
 		}
 		if len(args) > 0 {
-			answers.Write(answer)
+			all.Write(answer)
 		}
 	}
-	return c.say(answers)
+	return c.say(all)
 }
 
 // silentTime is how long a client may be silent that was refused and may not have looked.
@@ -184,6 +250,7 @@ const silentTime = 5 * time.Second
 // insist is refuse for a driver that may not look at the answer, because it was to HELLO or CLIENT SETNAME: whatever it
 // sends next, until it leaves, is silent for a while or the guard drains, is answered with the error too.
 func (c *conn) insist(err error) error {
+	c.seat.Resume()
 	answer := lineOf(err)
 	for range 100 {
 		_ = c.client.SetWriteDeadline(time.Now().Add(silentTime))
@@ -203,7 +270,8 @@ func (c *conn) insist(err error) error {
 func (c *conn) last(err error) error { return c.say(bytes.NewBuffer(lineOf(err))) }
 
 func (c *conn) say(what io.WriterTo) error {
-	_ = c.client.SetWriteDeadline(time.Now().Add(2 * time.Second))
+	c.seat.Resume()
+	_ = c.client.SetWriteDeadline(time.Now().Add(lastTime))
 	if _, err := what.WriteTo(c.client); err != nil {
 		return err
 	}

@@ -2,11 +2,13 @@ package redis
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"net"
 	"strconv"
+	"time"
 )
 
 // leg is the client's own connection to Redis. During the handshake its replies are read one by one.
@@ -25,6 +27,14 @@ func (l *leg) Read(b []byte) (int, error) {
 		return n, nil
 	}
 	return l.Conn.Read(b)
+}
+
+// answerBy sets when the server has to have answered; the zero time is never.
+func (l *leg) answerBy(ctx context.Context, at time.Time) {
+	_ = l.SetDeadline(at)
+	if ctx.Err() != nil {
+		_ = l.SetDeadline(past) // the one that the end of ctx has set may have been before ours
+	}
 }
 
 // CloseWrite lets the relay half-close the leg.

@@ -20,7 +20,13 @@ type Options struct {
 	// LoginTimeout ends a connection to which the server has answered nothing but errors, or nothing; 30 s when zero.
 	LoginTimeout time.Duration
 
+	// IdleTimeout ends a connection without a token whose client sends nothing; 5 min when zero. Each command renews it.
+	IdleTimeout time.Duration
+
 	Resources []fence.Resource // the only resources that may be claimed; any when empty
+
+	Sessions guard.Looker  // asked about sessions whose client does not read; the Store when nil
+	Stall    time.Duration // how long a client may take nothing before that is asked; guard.Alive's when zero
 }
 
 // Protocol serves Redis clients. It implements guard.Protocol.
@@ -32,6 +38,12 @@ var _ guard.Protocol = (*Protocol)(nil)
 func New(o Options) *Protocol {
 	if o.LoginTimeout == 0 {
 		o.LoginTimeout = 30 * time.Second
+	}
+	if o.IdleTimeout == 0 {
+		o.IdleTimeout = 5 * time.Minute
+	}
+	if o.Sessions == nil {
+		o.Sessions = o.Store
 	}
 	return &Protocol{o}
 }
@@ -53,15 +65,21 @@ func (p *Protocol) Refuse(client net.Conn, why string) {
 }
 
 // Serve is guard.Protocol's.
-func (p *Protocol) Serve(ctx context.Context, client net.Conn, draining <-chan struct{}) error {
-	c := &conn{p: p, client: client, in: &inbox{conn: client}}
-	defer context.AfterFunc(ctx, func() { _ = client.SetDeadline(past) })()
+func (p *Protocol) Serve(ctx context.Context, client net.Conn, seat *guard.Seat, draining <-chan struct{}) error {
+	c := &conn{p: p, client: client, seat: seat, in: &inbox{conn: client}}
+	defer context.AfterFunc(ctx, func() {
+		_ = client.SetWriteDeadline(past)
+		c.deadline(past, true) // comes last, for whoever reads may then have last words for the client
+	})()
 	defer c.close(ctx)
 	err := c.handshake(ctx, draining)
 	if err == nil {
 		err = c.relay(ctx, draining)
 	}
-	if errors.Is(err, errDone) || ctx.Err() == nil && left(err) {
+	switch {
+	case errors.Is(context.Cause(ctx), guard.Evicted):
+		return guard.Evicted
+	case errors.Is(err, errDone) || ctx.Err() == nil && left(err):
 		return nil
 	}
 	return err
@@ -69,17 +87,18 @@ func (p *Protocol) Serve(ctx context.Context, client net.Conn, draining <-chan s
 
 // relay passes bytes until one side leaves, and tells the client why if it was not the client.
 func (c *conn) relay(ctx context.Context, draining <-chan struct{}) error {
-	_ = c.client.SetReadDeadline(time.Time{})
+	_ = c.client.SetDeadline(time.Time{})
 	swaps := newSwaps()
 	u, d := &up{admitted: c.claims, swaps: swaps}, &down{swaps: swaps}
 	stop := whenDraining(draining, func() { u.drain(c.leg.Conn) })
-	end := guard.Relay(ctx, c.client, c.in.rest(), c.leg, u, d)
+	end := guard.Relay(ctx, c.client, c.in.rest(), c.leg, u, d, guard.Look(c.p.o.Sessions, c.session, c.p.o.Stall))
 	stop()
+	c.seat.Leave()
 	var refusal *fence.Refusal
 	switch {
 	case errors.Is(end.Err, errDrained):
 		return c.say(nothing{}) // it has been told already
-	case ctx.Err() != nil, !d.between():
+	case ctx.Err() != nil, errors.Is(end.Err, guard.Stuck), !d.between():
 		return end.Err
 	case errors.Is(end.Err, errProtocol), errors.As(end.Err, &refusal):
 		return errors.Join(c.last(end.Err), end.Err)

@@ -67,6 +67,17 @@ func (s *Store) Walsender(ctx context.Context, pid uint32, role string) (store.S
 	return store.Session{ID: int64(pid), Birth: birth(start), Run: run}, err
 }
 
+// Alive tells whether a session is still there, by the server's list of backends.
+func (s *Store) Alive(ctx context.Context, sess store.Session) (alive bool, err error) {
+	start, err := parseBirth(sess.Birth)
+	if err != nil {
+		return false, err
+	}
+	err = s.row(ctx, func(r pgx.Row) error { return r.Scan(&alive) },
+		`select ringfence.run() = $3 and exists (select from pg_stat_get_activity($1) a where a.pid = $1 and a.backend_start = $2)`, sess.ID, start, sess.Run)
+	return alive, err
+}
+
 // elsewhere is the error of a session that is none of the store's own server and database.
 func elsewhere() error {
 	return store.Setup("the client's connection leads to another server or database than the guard's own connections: its marks are not kept there",

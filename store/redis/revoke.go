@@ -125,8 +125,8 @@ func list(ids []any) string {
 	return strings.Join(names, ", ")
 }
 
-// Release is store.Store's. A session of another run is gone, and forgotten with the next raise.
-func (s *Store) Release(ctx context.Context, sess store.Session) error {
+// Alive tells whether a session is still there, by the server's list of clients.
+func (s *Store) Alive(ctx context.Context, sess store.Session) (bool, error) {
 	var left *driver.Cmd
 	var info *driver.StringCmd
 	err := retry(ctx, func() error {
@@ -137,10 +137,16 @@ func (s *Store) Release(ctx context.Context, sess store.Session) error {
 		return err
 	})
 	if err != nil {
-		return Explain(err)
+		return false, Explain(err)
 	}
-	if runID(info.Val()) != sess.Run || listed(left) {
-		return nil
+	return runID(info.Val()) == sess.Run && listed(left), nil
+}
+
+// Release is store.Store's. A session of another run is gone, and forgotten with the next raise.
+func (s *Store) Release(ctx context.Context, sess store.Session) error {
+	alive, err := s.Alive(ctx, sess)
+	if err != nil || alive {
+		return err
 	}
 	_, err = s.run(ctx, releaseScript, nil, sess.Run, sess.ID)
 	return err

@@ -1,0 +1,98 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// unixPrefix begins the address of a Unix socket.
+const unixPrefix = "unix:"
+
+// socketMode lets every user of the host connect, as a TCP port does: who may log in is the database's to say.
+const socketMode = 0o666
+
+// listen opens an address that checkListen has passed.
+func listen(address string) (net.Listener, error) {
+	path, unix := strings.CutPrefix(address, unixPrefix)
+	if !unix {
+		return net.Listen("tcp", address)
+	}
+	unlock, err := lockDirectory(filepath.Dir(path))
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	if err := removeStale(path); err != nil {
+		return nil, err
+	}
+	l, err := net.Listen("unix", path) // its Close removes the file
+	if err != nil {
+		return nil, err
+	}
+	if err := os.Chmod(path, socketMode); err != nil {
+		return nil, errors.Join(err, l.Close())
+	}
+	return l, nil
+}
+
+// removeStale removes the socket of a guard that was killed. Its caller holds the lock of the directory, so that two
+// guards that start at once do not remove each other's.
+func removeStale(path string) error {
+	info, err := os.Lstat(path)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return nil
+	case err != nil:
+		return err
+	case info.Mode().Type() != os.ModeSocket:
+		return fmt.Errorf("%s exists and is no socket", path)
+	}
+	c, err := net.DialTimeout("unix", path, time.Second)
+	if err == nil {
+		_ = c.Close()
+		return fmt.Errorf("%s is in use by a running process", path)
+	}
+	if !errors.Is(err, syscall.ECONNREFUSED) {
+		return fmt.Errorf("%s exists, and nobody can say whether it is in use: %w", path, err)
+	}
+	return os.Remove(path)
+}
+
+// longestPath is what the kernel takes as the path of a socket.
+const longestPath = len(syscall.RawSockaddrUnix{}.Path) - 1
+
+// checkListen tells what is wrong with an address.
+func checkListen(address string) error {
+	path, unix := strings.CutPrefix(address, unixPrefix)
+	switch {
+	case !unix:
+		_, port, err := net.SplitHostPort(address)
+		if err == nil {
+			_, err = net.LookupPort("tcp", port)
+		}
+		if err != nil {
+			return fmt.Errorf("%q is not an address such as :6432, 127.0.0.1:6432 or unix:/path: %w", address, err)
+		}
+	case !filepath.IsAbs(path) || strings.ContainsRune(path, 0):
+		return fmt.Errorf("%q: the path of a Unix socket has to begin with /", address)
+	case strings.HasSuffix(path, "/"):
+		return fmt.Errorf("%q: this is a directory; a path such as /run/guard/.s.PGSQL.6432 is wanted", address)
+	case len(path) > longestPath:
+		return fmt.Errorf("%q: the path of a Unix socket has at most %d bytes here, and this one has %d", address, longestPath, len(path))
+	}
+	return nil
+}
+
+// shown is an address as the log has it.
+func shown(l net.Listener) string {
+	if l.Addr().Network() == "unix" {
+		return unixPrefix + l.Addr().String()
+	}
+	return l.Addr().String()
+}

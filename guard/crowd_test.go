@@ -1,0 +1,120 @@
+package guard
+
+import (
+	"errors"
+	"io"
+	"net"
+	"strings"
+	"testing"
+	"time"
+)
+
+// become waits until a metric has a value.
+func (s *served) become(want float64, name string, labels ...string) {
+	s.t.Helper()
+	deadline := time.Now().Add(20 * time.Second)
+	for got := value(s.t, s.metrics, name, labels...); got != want; got = value(s.t, s.metrics, name, labels...) {
+		if time.Now().After(deadline) {
+			s.t.Fatalf("%s%v is %v and did not become %v", name, labels, got, want)
+		}
+	}
+}
+
+// closed waits for the end of a connection, which the guard may have reset.
+func (s *served) closed(c net.Conn) {
+	s.t.Helper()
+	var timeout net.Error
+	if _, err := io.ReadAll(c); errors.As(err, &timeout) && timeout.Timeout() {
+		s.t.Fatal("the connection is open")
+	}
+}
+
+func TestSilentConnectionsKeepNobodyOutAndAreLoggedOnce(t *testing.T) {
+	s := serve(t, &fake{}, func(s *Server) { s.MaxUnadmitted, s.Grace = 5, 50*time.Millisecond })
+	var crowd []net.Conn
+	for range 40 {
+		crowd = append(crowd, s.dial())
+	}
+	leader := s.dial()
+	s.says(leader, "A", "A")
+	s.says(leader, "a", "a")
+	s.become(1, "guard_connections", "fake", "admitted")
+	s.become(0, "guard_connections", "fake", "waiting")
+	for _, c := range crowd {
+		_ = c.Close()
+	}
+	s.become(0, "guard_connections", "fake", "unadmitted")
+	ended := value(t, s.metrics, "guard_connections_ended_total", "fake", "evicted") + value(t, s.metrics, "guard_connections_total", "fake", "too_many")
+	if ended == 0 || value(t, s.metrics, "guard_connections_total", "fake", "accepted") != 41 {
+		t.Errorf("%v were ended", ended)
+	}
+	if n := strings.Count(s.log.String(), "reason=evicted"); n > 1 {
+		t.Errorf("%d lines of log", n)
+	}
+}
+
+func TestLoginsThatStallKeepNobodyOut(t *testing.T) {
+	s := serve(t, &fake{}, func(s *Server) { s.MaxLogins, s.Grace = 2, 50*time.Millisecond })
+	for range 30 {
+		_, _ = s.dial().Write([]byte("L"))
+	}
+	leader := s.dial()
+	s.says(leader, "LA", "LA")
+	s.says(leader, "a", "a")
+}
+
+func TestWhoWaitsForTheServerIsNotEvicted(t *testing.T) {
+	s := serve(t, &fake{}, func(s *Server) { s.MaxUnadmitted, s.Grace = 1, time.Millisecond })
+	busy := s.dial()
+	s.says(busy, "S", "S")
+	next := s.dial()
+	s.become(1, "guard_connections", "fake", "waiting")
+	s.says(busy, "A", "A") // makes room
+	s.says(next, "a", "a")
+	s.says(busy, "a", "a")
+}
+
+func TestAnAdmittedSlotIsLeftToTheAdmittedAndWaitedFor(t *testing.T) {
+	s := serve(t, &fake{}, func(s *Server) { s.MaxConnections, s.Grace = 1, time.Millisecond })
+	in, next := s.dial(), s.dial()
+	s.says(in, "A", "A")
+	_, _ = next.Write([]byte("A"))
+	s.ends(next, "no: the guard has its 1 admitted sessions already")
+	s.says(in, "a", "a")
+	s.says(s.dial(), "a", "a") // not admitted, and not kept out
+	_ = in.Close()
+	s.become(0, "guard_connections", "fake", "admitted")
+	s.says(s.dial(), "A", "A")
+}
+
+func TestOneClientTooManyIsTurnedAwayAndToldWhy(t *testing.T) {
+	for name, refuse := range map[string]func(net.Conn){"told": nil, "a bug": func(net.Conn) { panic("a bug") }} {
+		s := serve(t, &fake{refuse: refuse}, func(s *Server) { s.MaxUnadmitted, s.Grace = 1, time.Hour })
+		in := s.dial()
+		s.says(in, "a", "a")
+		first := s.dial()
+		s.become(1, "guard_connections", "fake", "waiting")
+		for range queueFactor {
+			s.dial()
+		}
+		if name == "told" {
+			s.ends(first, "the guard has 1 connections that are not admitted, and 4 wait for room")
+		} else {
+			s.closed(first)
+		}
+		s.says(in, "b", "b")
+		s.become(1, "guard_connections_total", "fake", "too_many")
+	}
+}
+
+func TestAShutdownTellsThoseThatWaitForRoom(t *testing.T) {
+	s := serve(t, &fake{}, func(s *Server) { s.MaxUnadmitted, s.Grace, s.DrainTimeout = 1, time.Hour, time.Hour })
+	in := s.dial()
+	s.says(in, "o", "o")
+	waits := s.dial()
+	s.become(1, "guard_connections", "fake", "waiting")
+	s.stop()
+	s.ends(waits, "the guard is shutting down")
+	s.says(in, "c", "c")
+	s.ends(in, "drained")
+}

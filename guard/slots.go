@@ -1,0 +1,121 @@
+package guard
+
+import (
+	"slices"
+	"time"
+)
+
+// slots are the slots of one kind. A connection that finds none free waits in the queue. The mutex of the door guards
+// all of it.
+type slots struct {
+	most     int  // slots there are
+	longest  int  // the queue's bound; 0 for none
+	evicting bool // whether a connection can lose its slot to one that waits
+
+	held    map[*Seat]bool
+	holding count   // held, by client address
+	queue   []*turn // in the order in which they came
+	queued  count   // in the queue, by client address
+	vacated int     // slots that an eviction has freed and nobody has taken yet
+}
+
+// turn is a seat's wait for a slot.
+type turn struct {
+	seat *Seat
+	come chan struct{} // closed when it has the slot
+}
+
+// count is a number for each client address.
+type count map[string]int
+
+func (c count) add(address string, n int) {
+	if c[address] += n; c[address] == 0 {
+		delete(c, address)
+	}
+}
+
+func newSlots(most, longest int, evicting bool) slots {
+	return slots{
+		most: most, longest: longest, evicting: evicting,
+		held: make(map[*Seat]bool), holding: make(count), queued: make(count),
+	}
+}
+
+// join puts a seat at the end of the queue. It returns whom the queue has no room for any more: of the address that has
+// most in it, whoever has waited longest.
+func (k *slots) join(s *Seat) (t, out *turn) {
+	t = &turn{s, make(chan struct{})}
+	k.queue = append(k.queue, t)
+	k.queued.add(s.address, 1)
+	if k.longest == 0 || len(k.queue) <= k.longest {
+		return t, nil
+	}
+	out = k.queue[0]
+	for _, other := range k.queue {
+		if k.queued[other.seat.address] > k.queued[out.seat.address] {
+			out = other
+		}
+	}
+	k.leave(out)
+	return t, out
+}
+
+// leave takes a turn out of the queue, if it is still there.
+func (k *slots) leave(t *turn) {
+	if i := slices.Index(k.queue, t); i >= 0 {
+		k.queue = slices.Delete(k.queue, i, i+1)
+		k.queued.add(t.seat.address, -1)
+	}
+}
+
+func (k *slots) full() bool { return len(k.held) >= k.most }
+
+// grant gives a free slot to the next in the queue.
+func (k *slots) grant() {
+	t := k.next()
+	k.leave(t)
+	k.vacated = max(0, k.vacated-1)
+	k.held[t.seat] = true
+	k.holding.add(t.seat.address, 1)
+	close(t.come)
+}
+
+// next is whose turn it is: the address that holds the fewest slots comes first, and of one address whoever has waited
+// longest. But a slot that an eviction vacated goes to the latest comer. In a crowd of stalled connections those that
+// wait are mostly of the same kind, and in order they would keep a newcomer from the same address waiting until each
+// of them was evicted in its turn.
+func (k *slots) next() *turn {
+	best := k.queue[0]
+	for _, t := range k.queue[1:] {
+		fewer := k.holding[t.seat.address] - k.holding[best.seat.address]
+		if fewer < 0 || fewer == 0 && k.vacated > 0 {
+			best = t
+		}
+	}
+	return best
+}
+
+// free takes a seat's slot away, if it has one.
+func (k *slots) free(s *Seat) bool {
+	if !k.held[s] {
+		return false
+	}
+	delete(k.held, s)
+	k.holding.add(s.address, -1)
+	return true
+}
+
+// stalled is whom an eviction is to hit: of those that have kept the guard waiting for their client for the grace, the
+// one from the address that holds the most slots, and of these the one that has done so longest. nil for nobody.
+func (k *slots) stalled(now time.Time, grace time.Duration) *Seat {
+	var worst *Seat
+	for s := range k.held {
+		switch {
+		case s.since.IsZero() || now.Sub(s.since) < grace:
+		case worst == nil, k.holding[s.address] > k.holding[worst.address],
+			k.holding[s.address] == k.holding[worst.address] && s.since.Before(worst.since):
+			worst = s
+		}
+	}
+	return worst
+}
