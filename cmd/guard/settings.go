@@ -21,10 +21,10 @@ type config struct {
 	PostgresAllowPrepared bool         `env:"GUARD_POSTGRES_ALLOW_PREPARED" envDefault:"false" help:"serve although max_prepared_transactions is above 0. A prepared transaction outlives its session, so a deposed leader's could still be committed"`
 
 	RedisListen      string        `env:"GUARD_REDIS_LISTEN" help:"address to take Redis clients on, such as :7379, or unix:/path. Unset: no Redis"`
-	RedisUpstream    settings.URL  `env:"GUARD_REDIS_UPSTREAM" help:"URL of the Redis server behind the guard, redis://guard@host:6379/0. Marks live in its database number"`
+	RedisUpstream    settings.URL  `env:"GUARD_REDIS_UPSTREAM" help:"URL of the Redis server behind the guard, redis://guard@host:6379/0. Marks live in database 0, whatever number it names: sessions can select any"`
 	RedisIdleTimeout time.Duration `env:"GUARD_REDIS_IDLE_TIMEOUT" envDefault:"5m" help:"how long a Redis client without a token may send nothing. Each command renews it"`
 
-	Coordinator settings.URL `env:"GUARD_COORDINATOR" help:"where elections are held, such as zk://host1:2181,host2:2181/root. A token may then raise a mark only while its holder leads. Unset: every higher token raises, which is weaker"`
+	Coordinator settings.URL `env:"GUARD_COORDINATOR" help:"where elections are held, such as zk://host1:2181,host2:2181/root. A token is then admitted only while its holder leads. Unset: the mark alone decides and every higher token raises it, which is weaker"`
 	Issuer      string       `env:"GUARD_ISSUER" envDefault:"unverified" help:"name of the issuer of tokens when there is no coordinator to ask"`
 	Resources   []string     `env:"GUARD_RESOURCES" help:"the only resources that clients may name, with commas between. Unset: any"`
 	Unfenced    string       `env:"GUARD_UNFENCED" envDefault:"refuse" help:"what becomes of a session without a token: refuse. (read-only is not built yet)"`

@@ -11,9 +11,16 @@
 // has committed locally and waits for a synchronous standby. So is what runs before admission: a login event trigger
 // (Postgres 17).
 //
-// # Failover
+// # Restarts, failovers, restores
 //
-// A mark remembers the server it was raised on: system identifier and timeline. On another one it counts as
-// unconfirmed, for an asynchronous failover may have lost a later raise; the next session raises it anew, which in the
-// coordinator's mode only the current leader's token can do.
+// A mark remembers the run it was raised on: system identifier, timeline, database, start of the server. On another run it
+// counts as unconfirmed, and the next session raises it anew, which in the coordinator's mode only the current leader's token
+// can do. It remembers the transaction that wrote its row, too: a row that a dump has brought back has another xmin, and is
+// unconfirmed on the very run that it was raised on.
+//
+// The table of sessions is bound to the run and to its own creation in the same way. Where it may be incomplete, Revoke first
+// records every session of the database that it could end, under the resource *, and ends them with the others.
+//
+// What remains: a snapshot of the whole machine, memory included, that is taken back looks like the server that never
+// stopped. With a coordinator nobody deposed is admitted after that either; transactions under a token alone are.
 package postgres

@@ -13,8 +13,8 @@
 //	ringfence:.audit       a stream of adoptions
 //	ringfence:.checkpoint… of checkpoint/redis
 //
-// They are in the database that the URL names, and nobody else may write to them. The guard refuses commands that name
-// them; a script can make up a name, so give applications key patterns that leave these out.
+// They are in database 0, whatever number the URL names, and nobody else may write to them. The guard refuses commands that
+// name them; a script can make up a name, so give applications key patterns that leave these out.
 //
 // # Commands under a token
 //
@@ -39,13 +39,17 @@
 //
 // # Redis loses data by design
 //
-//	restart with data       marks of another run: unconfirmed. Sessions of another run are dead.
-//	key or marker missing   the registry is lost, while sessions that were in it may live on: unconfirmed, and Raise
-//	                        ends every client connection of the server before it writes the mark anew. That is rude,
-//	                        and it cuts the control links of other guards, which reconnect; but it is safe.
+//	restart, failover,      the server is another one (run id, replication id), or may have other data: marks are
+//	SWAPDB                  unconfirmed, the registry is lost
+//	key or marker missing   likewise
 //
-// An unconfirmed mark is raised only when the Authority has asked a coordinator, or when this guard remembers the mark
-// itself. Without a coordinator nobody can say what the marks were once the marker is gone: the store then counts as
+// Where the registry is lost, sessions that were in it may live on: a process that was a replica for a while keeps its
+// connections. Raise then ends every client connection of the server, but the newcomer's, before it writes a mark anew, once
+// for each server. That is rude, and it cuts the control links of other guards, which reconnect; but it is safe. A replication
+// id also changes when a primary has had no replica for an hour, which ends connections for nothing.
+//
+// Without a coordinator an unconfirmed mark is raised when the data are there (Mark.Continued), or when this guard remembers
+// the mark itself. Without a coordinator nobody can say what the marks were once the marker is gone: the store then counts as
 // not installed, and Install is the operator's word that no older leader runs.
 //
 // What outlives a connection is out of reach: replicas and failover lose acknowledged writes, marks among them, and a
