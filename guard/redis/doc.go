@@ -5,10 +5,11 @@
 //
 //	           one command at a time: forward it, relay exactly its reply, next
 //	Handshake ────────────────────────────────────────────────────────────┐
-//	   │  HELLO, AUTH, PING, SELECT, CLIENT, COMMAND, QUIT, reads: forwarded│ ◀─┐
+//	   │  HELLO, AUTH, PING, SELECT, CLIENT, COMMAND, QUIT, reads, and what │ ◀─┐
+//	   │  ends a script (SCRIPT KILL, FUNCTION KILL): forwarded             │   │
 //	   │  anything else, and anything unknown: -NOTOKEN                     │ ──┘
 //	   │
-//	   │  FENCE r t, or a client name fence.r=t by CLIENT SETNAME or HELLO
+//	   │  FENCE r t, or a client name fence.r.t or fence.r=t by CLIENT SETNAME or HELLO
 //	   ▼
 //	Claim      on the client's own leg: CLIENT ID, and a nonce for a name
 //	   │       on the control connection: Identify, then Admission.Admit
@@ -27,7 +28,47 @@
 //
 // It is replaced, as a whole, by an unknown command with a name that nobody can guess. Redis answers it with an error
 // in exactly the place where the client waits for one, be it in a pipeline, in MULTI (which it spoils, as any refused
-// command does), or while subscribed; the way down puts the real error there. So nobody counts replies.
+// command does), or while subscribed; the way down puts the real error there. So nobody counts replies. The errors that
+// wait for their places take less than 600 KB. A client that has turned its replies off, or does not read them, and goes
+// on sending commands that are refused is ended with NOTALLOWED.
+//
+// # A command that does not fit
+//
+// The relay's buffer has 16 KiB. A longer command is decided on by the arguments that fit, and then passes as it comes.
+// That begins as soon as the header of an argument shows that it cannot fit: a client whose argument is above
+// proto-max-bulk-len sends no more, and waits for Redis to refuse it. An argument that does not fit is never one that
+// makes a command allowed. The beginning of each later argument is looked at before it passes, for a name of our keys
+// and, in HELLO and CLIENT SETNAME, for a claim. If there is one the session ends, because the command can no longer be
+// taken back; Redis never runs a command that is not complete. Before the token a command has at most 64 KiB.
+//
+// # Where the wire differs from Redis
+//
+// What is malformed is answered with Redis' own error and the end of the connection, with these exceptions:
+//
+//   - Redis does not check the byte after the \r of a number, nor the two bytes after an argument. The guard wants CRLF,
+//     so that no command can hide there ("an argument is longer than it says").
+//   - Redis waits up to 64 KiB for the end of a line that is already wrong ("too big mbulk count string", "too big bulk
+//     count string"). The guard says at once what is wrong, also with a zero byte in an inline line.
+//   - An inline line has at most 8 KiB. Redis takes 64 KiB.
+//   - Before the login Redis refuses more than 10 arguments, and arguments above 16 KiB, by their headers
+//     ("unauthenticated multibulk length"). The guard passes such a command on once all of it has come.
+//   - Lines of blanks and empty arrays are not passed on. Redis does not answer them. Valkey 8.1 takes any command after
+//     a line of blanks for an inline one, and would run commands out of its values.
+//
+// # What shows of the guard in Redis
+//
+// An admission is four commands on the client's own connection: CLIENT ID, CLIENT GETNAME, CLIENT SETNAME with a random
+// name, and CLIENT SETNAME with the name that it had. They show in commandstats and MONITOR, in SLOWLOG when they are
+// slow, and in ACL LOG when the user may not run one of them. Until the last of them CLIENT LIST has the random name.
+//
+// A refused command adds one to total_error_replies and errorstat_ERR; in a transaction EXECABORT is counted as well, as
+// for any refused command. Until the client's next command CLIENT LIST has cmd=NULL. Nothing shows in commandstats,
+// MONITOR, SLOWLOG and ACL LOG. A guard that shuts down sends one such command on each connection.
+//
+// A command that Redis runs without an error cannot take the place of the unknown one. In MULTI it would be queued, and
+// the transaction would run. To a subscriber in RESP2 Redis refuses all but a few commands, with an error that does not
+// tell whose place it is in. A user may have no right to it, and ACL LOG would say so. It would show in commandstats,
+// MONITOR and SLOWLOG.
 //
 // # What leads round the guard
 //
