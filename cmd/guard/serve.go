@@ -66,12 +66,22 @@ func (c *config) servers(ctx context.Context, log *slog.Logger, m *guard.Metrics
 		if err := firstProbe(ctx, s.Protocol); err != nil {
 			return all, fmt.Errorf("%s: cannot guard this server: %w", p.name, err)
 		}
+		warn(ctx, log, p.name, db)
 		if s.Listener, err = listen(p.listen(c)); err != nil {
 			return all, fmt.Errorf("%s: %w", p.name, err)
 		}
 		log.Info("listening", "protocol", p.name, "address", shown(s.Listener))
 	}
 	return all, nil
+}
+
+// warn tells of settings of the server that are allowed and rarely meant.
+func warn(ctx context.Context, log *slog.Logger, name string, d database) {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	if w, ok := d.(interface{ Warning(context.Context) string }); ok && w.Warning(ctx) != "" {
+		log.Warn(w.Warning(ctx), "protocol", name)
+	}
 }
 
 // firstProbe stops the start for what waiting cannot mend. A server that is down, or not installed yet, may come.

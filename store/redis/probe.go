@@ -44,6 +44,17 @@ func probeConnection(ctx context.Context, c *driver.Conn) error {
 	return nil
 }
 
+// Warning says what an operator should know of the server's settings although it can be guarded, or nothing.
+func (s *Store) Warning(ctx context.Context) string {
+	info, err := s.db.Info(ctx, "memory").Result()
+	policy := infoField(info, "maxmemory_policy")
+	if err != nil || !strings.HasPrefix(policy, "allkeys") || infoField(info, "maxmemory") == "0" {
+		return ""
+	}
+	return "maxmemory-policy is " + policy + ": Redis may evict the marks, and every client connection is ended each time that happens; " +
+		"use a volatile-… policy, or noeviction"
+}
+
 // probeRights tries every command that the store needs, on a key of its own and on clients that do not exist.
 func (s *Store) probeRights(ctx context.Context) error {
 	r, err := s.run(ctx, probeScript, []string{probeKey})

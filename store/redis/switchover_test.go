@@ -133,6 +133,20 @@ func TestTwoGuardsOfOneServerHaveOneMarkWhateverDatabaseTheirURLsName(t *testing
 	}
 }
 
+func TestAPolicyThatMayEvictMarksIsWarnedOf(t *testing.T) {
+	b := open(t, serverstest.Redis(t, servers.RedisOptions{}))
+	for policy, warns := range map[string]bool{"noeviction": false, "volatile-lru": false, "allkeys-lru": true, "allkeys-random": true} {
+		b.do(t, "CONFIG", "SET", "maxmemory-policy", policy, "maxmemory", "1gb")
+		if w := b.store.Warning(t.Context()); strings.Contains(w, policy) != warns {
+			t.Errorf("%s: %q", policy, w)
+		}
+	}
+	b.do(t, "CONFIG", "SET", "maxmemory", "0")
+	if w := b.store.Warning(t.Context()); w != "" {
+		t.Errorf("without maxmemory: %q", w)
+	}
+}
+
 // Over maxmemory the older leader can still delete, so the newer one has to be let in.
 func TestWithoutMemoryTheNewerLeaderIsAdmittedAndTheOlderEnded(t *testing.T) {
 	b := open(t, serverstest.Redis(t, servers.RedisOptions{}))
