@@ -176,7 +176,7 @@ func TestMarkThatWasLostIsRaisedAgainByTheStores(t *testing.T) {
 	b, d := inDatabase(t, "steps: [{name: wait, run: 'echo began; while [ ! -e go ]; do sleep 0.02; done'}, {name: s, sql: \"insert into effect (what) values ('x')\"}]\n")
 	l := b.run()
 	l.out.await(t, "began")
-	d.sql("update ringfence.mark set server = 'another'; update ringfence.gate set server = 'another'")
+	d.sql("update ringfence.mark set run = 'another'; update ringfence.gate set run = 'another'")
 	b.touch("go")
 	l.exits(exitDone)
 	if cp := b.shown(); cp.Token != 1 || d.ask("select count(*)::text from effect") != "1" {

@@ -50,7 +50,7 @@ func testStores(t *testing.T, program string) {
 		l.exits(exitError)
 		l.log.await(t, "guard adopt")
 	})
-	t.Run("stale", func(t *testing.T) {
+	t.Run("a coordinator that was rolled back", func(t *testing.T) {
 		out, err := exec.Command("psql", database, "-Atc", "select issuer from ringfence.mark where resource = 'orders'").Output()
 		if err != nil {
 			t.Fatal(err)
@@ -60,7 +60,7 @@ func testStores(t *testing.T, program string) {
 			t.Fatal(err)
 		}
 		l := s.start(psql...)
-		l.exits(exitLost)
-		l.log.await(t, "a newer leader has raised the mark")
+		l.exits(exitError)
+		l.log.await(t, "guard adopt --new-issuer")
 	})
 }

@@ -95,7 +95,9 @@ func (c *Client) Candidates(ctx context.Context, r fence.Resource) (queue []fenc
 }
 
 // Leaders implements fence.Coordinator.
-func (c *Client) Leaders(ctx context.Context, rs ...fence.Resource) (issuer fence.Issuer, leaders []fence.Candidate, err error) {
+func (c *Client) Leaders(
+	ctx context.Context, rs ...fence.Resource,
+) (issuer fence.Issuer, leaders []fence.Candidate, err error) {
 	for _, r := range rs {
 		if _, err := fence.ParseResource(string(r)); err != nil {
 			return "", nil, err

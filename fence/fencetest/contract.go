@@ -31,8 +31,8 @@ type Harness struct {
 	// LoseReply lets the client's next enrolment reach the coordinator and its reply get lost.
 	LoseReply func(t testing.TB, c fence.Coordinator)
 
-	// Alone makes a client of a coordinator that no other test uses, and what gives this coordinator another issuer. Terms
-	// may be lost by that. The contract closes the client.
+	// Alone makes a client of a coordinator that no other test uses, and what gives this coordinator
+	// another issuer. Terms may be lost by that. The contract closes the client.
 	Alone func(t testing.TB) (c fence.Coordinator, renew func(t testing.TB))
 }
 

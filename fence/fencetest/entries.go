@@ -223,7 +223,9 @@ func badResourceIsRefused(t testing.TB, h Harness) {
 		_, _, leaders := s.observer.Leaders(ctx, s.resource, r)
 		_, depose := s.observer.Depose(ctx, r, 1)
 		watch := s.observer.Watch(ctx, r, func([]fence.Candidate) error { return errors.New("called") })
-		for call, err := range map[string]error{"Campaign": campaign, "Candidates": candidates, "Leaders": leaders, "Depose": depose, "Watch": watch} {
+		for call, err := range map[string]error{
+			"Campaign": campaign, "Candidates": candidates, "Leaders": leaders, "Depose": depose, "Watch": watch,
+		} {
 			if !errors.Is(err, fence.ErrBadResource) {
 				t.Errorf("%s of %q returned %v; want ErrBadResource", call, r, err)
 			}

@@ -71,9 +71,9 @@ var _ fence.Coordinator = (*Coordinator)(nil)
 //	zk://[user:password@]host[:port][,host[:port]…][/root]
 //
 // with port 2181 and root /ringfence when left out, user and password percent-encoded where needed. With credentials
-// the znodes are made for this user only, to read too, otherwise for everybody; the logger is warned when others can depose
-// leaders or make candidates. It fails when no server answers within the session timeout, or when the ensemble refuses the
-// credentials.
+// only this user can read and change the znodes that are created, otherwise everybody can; Open warns
+// the logger of others who can depose leaders or make candidates. It fails when no server answers
+// within the session timeout, or when the ensemble refuses the credentials.
 func Open(ctx context.Context, url string, o Options) (*Coordinator, error) {
 	a, err := parseURL(url)
 	if err != nil {

@@ -9,7 +9,8 @@ import (
 // A list of candidates is read one znode at a time. What a name stands for never changes, so a name that has been read
 // in the present session of the eyes is not read again.
 
-// entries reads the candidates with these names, in order of token. It fails with errShared when the first is not one.
+// entries reads the candidates with these names, in order of token. errShared: it cannot be told
+// which of them leads.
 func (c *Coordinator) entries(ctx context.Context, s *session, dir string, names []string) ([]entry, error) {
 	entries, err := s.readEntries(ctx, dir, names, c.known(s, dir, names))
 	if err != nil {

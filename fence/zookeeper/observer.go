@@ -159,7 +159,7 @@ func (c *Coordinator) Depose(ctx context.Context, r fence.Resource, t fence.Toke
 	})
 }
 
-// find returns the path of the candidate with the token; of more than one where they share it, of none where nobody has it.
+// find returns the paths of the candidates with the token: none, one, or all that share it.
 func (c *Coordinator) find(ctx context.Context, s *session, r fence.Resource, t fence.Token) ([]string, error) {
 	dir := c.electionPath(r)
 	names, err := s.list(ctx, dir)

@@ -52,8 +52,8 @@ func (c *candidate) lead(ctx context.Context) (confirmed time.Time, err error) {
 }
 
 // predecessors lists the candidates that are older than this one. One list is enough: it was made after the own znode,
-// so it has every older one, and one that was created together with it; a name that appears later is younger. errShared:
-// another candidate has the same token.
+// so it has every older one, and a name that appears later is younger. It also has whoever was created
+// in one transaction with the own znode: then the error is errShared.
 func (c *candidate) predecessors(ctx context.Context) ([]entry, error) {
 	names, err := c.s.list(ctx, c.dir)
 	if err != nil {
@@ -68,7 +68,8 @@ func (c *candidate) predecessors(ctx context.Context) ([]entry, error) {
 		return nil, err
 	}
 	if i := slices.IndexFunc(entries, func(e entry) bool { return e.token == c.token }); i >= 0 {
-		return nil, shared(c.dir, c.token, c.name, entries[i].name, "this campaign ends and its candidate goes with its session; delete the other")
+		return nil, shared(c.dir, c.token, c.name, entries[i].name,
+			"this campaign ends, and its candidate goes with its session; delete the other")
 	}
 	return slices.DeleteFunc(entries, func(e entry) bool { return e.token > c.token }), nil
 }

@@ -82,7 +82,7 @@ func TestNeitherOfTwoCandidatesWithOneTokenLeads(t *testing.T) {
 	}
 }
 
-// TestAnEnrolmentThatSharesItsTokenIsRefused, whatever stands between us and the ensemble and does that.
+// TestAnEnrolmentThatSharesItsTokenIsRefused, whatever it is that does that on the way.
 func TestAnEnrolmentThatSharesItsTokenIsRefused(t *testing.T) {
 	ensemble, root := serverstest.SharedZooKeeper(t).Addr(), freshRoot()
 	r := newRelay(t, ensemble)
