@@ -81,7 +81,7 @@ func TestTheServerRunsWhatTheGuardTakesForCommands(t *testing.T) {
 	admin := g.direct()
 	forms := []string{
 		array("INCR", "n"), "INCR n\r\n", "'INCR' \"n\"\n", "\tincr\vn\tn\r\n", array("SET", "x", "\r\nINCR n\r\n"), array("ECHO", "INCR n\r\n"), "ECHO \"\\r\\nINCR n\"\r\n",
-		" \r\n", "\n", "\r\n", "\f\n", "*0\r\n", "*-5\r\n", array(""), array("", "\r\nINCR n\r\n"), "'' INCR n\r\n", array("NOSUCH", "\nINCR n\n"), "NOSUCH *2\r\n",
+		" \r\n", "\n", "\r\n", "\f\n", "*0\r\n", "*-5\r\n", array(""), array("", "\r\nINCR n\r\n"), "'' INCR n\r\n", array("NOSUCH", "\nINCR n\n"), "NOSUCH *2\r\n", " *3\r\n", "\v$4\n",
 		array("FLUSHALL", "\r\nINCR n\r\n"), "FLUSHALL\r\n", array("SET", "x", strings.Repeat("\r\nINCR n", guard.BufferSize/4)),
 	}
 	rnd := rand.New(rand.NewPCG(16, 17))
