@@ -2,10 +2,12 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/store"
 )
 
@@ -127,5 +129,29 @@ func (d database) busyPool(t *testing.T, s *Store) {
 		if err := <-results; err != nil {
 			t.Fatal(err)
 		}
+	}
+}
+
+// A raise that has found no mark is held up on its way to writing one, and a newer one comes in between.
+func TestARaiseThatFoundNoMarkDoesNotWriteOverOneThatCameMeanwhile(t *testing.T) {
+	d := installed(t)
+	s := d.open(t, Options{})
+	d.sql(t, "update ringfence.installation set registry = null") // which a raise looks at under a lock
+	holder := d.connect(t, "postgres")
+	must(t, holder, "begin")
+	must(t, holder, "select from ringfence.installation for update")
+	raised := make(chan error, 1)
+	go func() {
+		_, err := raiseTo(context.WithoutCancel(t.Context()), s, claimed(5))
+		raised <- err
+	}()
+	d.waits(t, "ringfence.raise", raised)
+	d.sql(t, "insert into ringfence.mark (resource, token, issuer, holder, server) values ('orders', 7, 'zk:a', 'newer', 'x')")
+	must(t, holder, "commit")
+	if err := <-raised; !errors.Is(err, fence.ErrStale) {
+		t.Errorf("got %v", err)
+	}
+	if token := d.list(t, "select token::text from ringfence.mark")[0]; token != "7" {
+		t.Errorf("the mark is %s", token)
 	}
 }

@@ -135,10 +135,12 @@ create or replace function ringfence.raise(
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
     v_basis text;
+    v_there boolean;
 begin
     perform ringfence.check_isolation();
     perform ringfence.durable();
     perform 1 from ringfence.mark m where m.resource = p_resource for update;
+    v_there := found;
     select l.token, l.issuer, l.holder, l.raised_at, l.confirmed, l.continued, l.adoption, l.basis
       into token, issuer, holder, raised_at, confirmed, continued, adoption, v_basis from ringfence.look(p_resource) l;
     if issuer <> p_issuer and issuer <> '' then
@@ -149,7 +151,7 @@ begin
         step := 'changed';
     else
         perform ringfence.confirm_registry(p_resource);
-        step := case when ringfence.write_mark(p_resource, p_token, p_issuer, case when token < p_token then p_holder else holder end,
+        step := case when ringfence.write_mark(v_there, p_resource, p_token, p_issuer, case when token < p_token then p_holder else holder end,
             case when token < p_token then clock_timestamp() else raised_at end, adoption) then 'raised' else 'changed' end;
     end if;
 end $$;
@@ -163,15 +165,16 @@ begin
     end if;
 end $$;
 
--- write_mark writes a mark for this run and shuts the gate, unless both are so already. It returns false, having written
--- nothing, when another transaction has just made the row that was missing.
+-- write_mark writes a mark for this run and shuts the gate, unless both are so already. p_there says that the caller holds
+-- the row locked. Where it found none, one that has come since must not be written over: it may be of a newer leader. Then
+-- write_mark returns false, having written nothing.
 create or replace function ringfence.write_mark(
-    p_resource text, p_token bigint, p_issuer text, p_holder text, p_raised timestamptz, p_adoption text) returns boolean
+    p_there boolean, p_resource text, p_token bigint, p_issuer text, p_holder text, p_raised timestamptz, p_adoption text) returns boolean
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
     v_run text := ringfence.run();
 begin
-    if exists (select from ringfence.mark m where m.resource = p_resource) then
+    if p_there then
         update ringfence.mark m
            set token = p_token, issuer = p_issuer, holder = p_holder, raised_at = p_raised, server = ringfence.server(), run = v_run,
                adoption = p_adoption
@@ -450,16 +453,19 @@ create or replace function ringfence.adopt(
     p_resource text, p_token bigint, p_issuer text, p_holder text, p_by text,
     out token bigint, out issuer text, out holder text, out raised_at timestamptz, out confirmed boolean, out continued boolean, out adoption text)
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+declare
+    v_there boolean;
 begin
     perform ringfence.check_isolation();
     perform ringfence.durable();
     perform from ringfence.mark m where m.resource = p_resource for update;
+    v_there := found;
     select l.token, l.issuer, l.holder, l.raised_at, l.confirmed, l.continued, l.adoption
       into token, issuer, holder, raised_at, confirmed, continued, adoption from ringfence.look(p_resource) l;
     insert into ringfence.adoption (by_holder, resource, old_issuer, old_token, new_issuer, new_token)
     values (p_by, p_resource, nullif(issuer, ''), case when issuer <> '' then token end, p_issuer, p_token);
     perform ringfence.confirm_registry(p_resource);
-    if not ringfence.write_mark(p_resource, p_token, p_issuer, p_holder, clock_timestamp(), gen_random_uuid()::text) then
+    if not ringfence.write_mark(v_there, p_resource, p_token, p_issuer, p_holder, clock_timestamp(), gen_random_uuid()::text) then
         raise serialization_failure using message = format('the mark of %s was raised for the first time just now', p_resource),
             hint = 'adopt it again';
     end if;
