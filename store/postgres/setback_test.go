@@ -285,6 +285,28 @@ func TestAfterARestartTheLeaderGoesOnWithoutAnOperator(t *testing.T) {
 	}
 }
 
+// A program without a guard raises the mark by itself when it is told that the mark is of another run.
+func TestAfterARestartATransactionRaisesItsMarkByItself(t *testing.T) {
+	r, _ := own(t)
+	r.lead(t, claimed(5))
+	r.stopped(t, func() {})
+	begin := func(ctx context.Context) error {
+		tx, err := Begin(ctx, r.connect(t, "app"), claimed(5), pgx.TxOptions{})
+		if err != nil {
+			return err
+		}
+		return tx.Commit(ctx)
+	}
+	deposed := Raiser{URL: r.url(guardRole), Authority: leader(7)}
+	if err := fence.Raising(t.Context(), deposed, claimed(5), begin); !errors.Is(err, fence.ErrNotLeader) {
+		t.Errorf("a deposed leader: %v", err)
+	}
+	leads := Raiser{URL: r.url(guardRole), Authority: leader(5)}
+	if err := fence.Raising(t.Context(), leads, claimed(5), begin); err != nil {
+		t.Error(err)
+	}
+}
+
 // A guard's own connections and a client's lead to two databases of one server: one database's marks fence no other one.
 func TestASessionOfAnotherDatabaseIsRefused(t *testing.T) {
 	shop, crm := led(t), led(t)

@@ -22,8 +22,8 @@ type Beginner interface {
 // let in; one that comes ends this transaction's backend, and nothing of it has landed then. Call it again for every
 // further resource with Enter.
 //
-// Refusals: ErrStale; ErrNotLeader when the mark is not raised to the claim or may have been lost: raise it (Raiser),
-// then begin again; ErrOtherIssuer; ErrNotInstalled. SQLSTATE 40001 at a level above READ COMMITTED: begin again.
+// Refusals: ErrStale; ErrNotLeader when the mark is not raised to the claim or may have been lost: fence.Raising
+// raises it and begins again; ErrOtherIssuer; ErrNotInstalled. SQLSTATE 40001 at a level above READ COMMITTED: begin again.
 // After an error there is no transaction, and nothing has landed.
 //
 // The answer to the tx's own Commit can be lost as in any transaction. With pgx 5.12 pgconn.SafeToRetry must not be asked

@@ -35,7 +35,7 @@ func (s *Script) of(database int) (text, sha string) {
 // as ctx lets it.
 //
 // Refusals: ErrStale, ErrOtherIssuer, ErrNotInstalled; ErrNotLeader when the mark is not raised to the claim, may have
-// been lost, or older sessions are not revoked yet: raise it (Raiser), then try again. After a refusal and after ErrNotRun
+// been lost, or older sessions are not revoked yet: fence.Raising raises it and tries again. After a refusal and after ErrNotRun
 // nothing was run; after ErrUnknown all or nothing. Any other error is of the script itself, and what it had written
 // before the error stays; or of rights and settings (*store.SetupError).
 func (s *Script) Run(ctx context.Context, db *driver.Client, c fence.Claim, keys []string, args ...any) (any, error) {
