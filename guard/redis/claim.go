@@ -150,8 +150,18 @@ func (c *conn) patiently(ctx context.Context, claims []fence.Claim, words ...str
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			return "", store.Unrevoked(claims[0], "Redis was busy all the time: "+err.Error(), ctx.Err())
+			return "", busy(claims[0], err, ctx.Err())
 		}
+	}
+}
+
+// busy is the refusal of a newcomer whom Redis itself has kept waiting.
+func busy(c fence.Claim, answered, cause error) error {
+	return &fence.Refusal{
+		Reason: fence.Unrevoked, Claim: c, Cause: cause,
+		Message: fmt.Sprintf("Redis answers nobody, so no session of %q can be admitted", c.Resource),
+		Detail:  answered.Error(),
+		Hint:    "wait for the script, or end it (SCRIPT KILL needs no token); then try again with the same token",
 	}
 }
 
