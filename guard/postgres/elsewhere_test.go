@@ -10,19 +10,24 @@ import (
 	"github.com/ringfence/ringfence/internal/servers/serverstest"
 )
 
+// balanced is a guard before a balancer that can lead to either of two servers.
+func balanced(t *testing.T) (g *guarded, balancer *tap, after *guarded) {
+	t.Helper()
+	before := serverstest.SharedPostgres(t)
+	database := prepared(t, before, serverstest.FreshDatabase(t, before))
+	other := serverstest.Postgres(t, servers.PostgresOptions{})
+	sql(t, other.URL("postgres", "postgres"), "create database "+database)
+	prepared(t, other, database)
+	balancer, control := tapBefore(t, before, database)
+	return guardBefore(t, before, database, setup{control: control}), balancer, &guarded{t: t, pg: other, database: database}
+}
+
 // A balancer before the database: the guard's own connections stay on the server that was the primary, the client's
 // connection leads to the new one. A backend of the same pid may live on both.
 func TestASessionOnAnotherServerThanTheMarksIsRefused(t *testing.T) {
-	before := serverstest.SharedPostgres(t)
-	database := prepared(t, before, serverstest.FreshDatabase(t, before))
-	after := serverstest.Postgres(t, servers.PostgresOptions{})
-	sql(t, after.URL("postgres", "postgres"), "create database "+database)
-	prepared(t, after, database)
-
-	balancer, control := tapBefore(t, before, database)
-	g := guardBefore(t, before, database, setup{control: control})
+	g, balancer, after := balanced(t)
 	g.open(5)
-	balancer.turn(after.Addr())
+	balancer.turnOnce(after.pg.Addr())
 	_, err := g.dial(5)
 	pg := refusal(t, err, "57P03")
 	if !strings.Contains(pg.Detail, "another server or database") || pg.Hint == "" {
@@ -31,6 +36,22 @@ func TestASessionOnAnotherServerThanTheMarksIsRefused(t *testing.T) {
 	if n := g.count("select count(*) from ringfence.session"); n != 1 {
 		t.Errorf("%d sessions are recorded where the marks are, want the first one", n)
 	}
+}
+
+// A balancer that was turned for good is followed: the guard's own connections are dialled anew, and what they find there
+// decides.
+func TestAGuardFollowsATurnedBalancer(t *testing.T) {
+	g, balancer, after := balanced(t)
+	g.open(5)
+	balancer.turn(after.pg.Addr())
+	g.open(7)
+	for _, where := range []*guarded{g, after} {
+		if n := where.count("select count(*) from ringfence.session"); n != 1 {
+			t.Errorf("%d sessions are recorded at %s, want one", n, where.pg.Addr())
+		}
+	}
+	_, err := g.dial(5)
+	refusal(t, err, "RF001")
 }
 
 // One guard's marks fence one database. A session of another database of the same server would be fenced by marks that its

@@ -3,6 +3,7 @@ package postgres
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"io"
@@ -138,7 +139,8 @@ func messages(stream []byte) (all []message, left []byte) {
 // tap is a relay between guard and Postgres that keeps what goes up.
 type tap struct {
 	net.Listener
-	to    string
+	to    string // where connections lead; once, if it is set, is for the next one alone
+	once  string
 	mu    sync.Mutex
 	conns []*tapped
 	all   sync.WaitGroup
@@ -173,9 +175,7 @@ func (p *tap) accept() {
 		if err != nil {
 			return
 		}
-		p.mu.Lock()
-		to := p.to
-		p.mu.Unlock()
+		to := p.target()
 		server, err := net.Dial("tcp", to)
 		if err != nil {
 			_ = client.Close()
@@ -198,6 +198,21 @@ func (p *tap) turn(to string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.to = to
+}
+
+// turnOnce makes the next connection alone lead elsewhere.
+func (p *tap) turnOnce(to string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.once = to
+}
+
+func (p *tap) target() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	to := cmp.Or(p.once, p.to)
+	p.once = ""
+	return to
 }
 
 // Write keeps what goes up, before it goes.

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -78,10 +80,25 @@ func (s *Store) Alive(ctx context.Context, sess store.Session) (alive bool, err 
 	return alive, err
 }
 
-// elsewhere is the error of a session that is none of the store's own server and database.
-func elsewhere() error {
-	return store.Setup("the client's connection leads to another server or database than the guard's own connections: its marks are not kept there",
-		"guard each database by a guard of its own, whose GUARD_POSTGRES_UPSTREAM names it; let that URL lead to one server, not to a balancer; after a failover try again")
+// errElsewhere is the error of a session that is none of the store's own server and database.
+var errElsewhere = store.Setup("the client's connection leads to another server or database than the guard's own connections: its marks are not kept there",
+	"guard each database by a guard of its own, whose GUARD_POSTGRES_UPSTREAM names it; let that URL lead to one server, not to a balancer; after a failover try again")
+
+// moved tells whether a session's run is one of another server than that of a control connection. One of another database
+// of the same run is no reason to dial anew.
+func (s *Store) moved(ctx context.Context, run string) bool {
+	var own string
+	err := s.row(ctx, func(r pgx.Row) error { return r.Scan(&own) }, `select ringfence.run()`)
+	return err == nil && withoutDatabase(own) != withoutDatabase(run)
+}
+
+// withoutDatabase is a run (system identifier, timeline, database, start) but for the database.
+func withoutDatabase(run string) string {
+	all := strings.Split(run, "/")
+	if len(all) != 4 {
+		return run
+	}
+	return strings.Join(slices.Delete(all, 2, 3), "/")
 }
 
 // superuser refuses a session that could not be ended later, before it can keep every successor out.

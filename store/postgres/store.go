@@ -78,8 +78,19 @@ func (s *Store) Close() {
 // DialTarget is where a guard dials for a client's own connection to this server.
 func (s *Store) DialTarget() (network, address string) { return dialTarget(s.cfg) }
 
-// Register is store.Store's: one statement, one transaction.
+// Register is store.Store's: one statement, one transaction. A session of another server than the control connection's
+// sends the control connections to be dialled anew, and is tried once more: behind a balancer they may be left over from
+// before it was turned.
 func (s *Store) Register(ctx context.Context, sess store.Session, claims []fence.Claim) (store.Standing, error) {
+	st, err := s.register(ctx, sess, claims)
+	if errors.Is(err, errElsewhere) && s.moved(ctx, sess.Run) {
+		s.pool.Reset()
+		st, err = s.register(ctx, sess, claims)
+	}
+	return st, err
+}
+
+func (s *Store) register(ctx context.Context, sess store.Session, claims []fence.Claim) (store.Standing, error) {
 	start, err := parseBirth(sess.Birth)
 	if err != nil {
 		return store.Standing{}, err
@@ -122,7 +133,7 @@ func standing(step string, m store.Mark, claims []fence.Claim) (store.Standing, 
 	case "issuer":
 		return st, store.Foreign(st.Claim, m)
 	case "elsewhere":
-		return st, elsewhere()
+		return st, errElsewhere
 	default:
 		return st, fmt.Errorf("the database answered an unknown step %q: guard and schema are of different versions", step)
 	}
