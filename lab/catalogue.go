@@ -281,6 +281,108 @@ var Catalogue = []Scenario{
 		Expect: expect(func(e *history.Expect) { e.Changes, e.Stale, e.MostChanges = 1, 1, -1 }),
 	},
 	{
+		Name: "two-databases", Rows: []int{26},
+		About:    "The deposed leader finds a guard of another database on the same servers, whose marks know nothing of it, and asks for its own database.",
+		Topology: small.with(func(t *Topology) { t.Neighbour, t.Coordinator = true, "none" }), // the mark alone decides
+		Faults:   []Fault{{Do: Pause, On: "leader", Until: NextLeader, Then: []Fault{{Do: Stray, On: Neighbour, By: ByNeighbour}}}},
+		Expect:   demand,
+	},
+	{
+		Name: "redis-switched-over-and-back", Rows: []int{27},
+		About:    "The leader's connection to Redis stays open while the replica becomes the primary, takes a successor's writes, and gives the place back.",
+		Topology: small.with(func(t *Topology) { t.StoreLinks, t.Replica = true, true }),
+		Faults: []Fault{{
+			Do: Pause, On: "leader", With: []Fault{{Do: SwitchOver, On: "redis"}}, Until: NextLeader,
+			Then: []Fault{{Do: SwitchOver, On: "redis", For: sec, Until: Written}},
+		}},
+		Expect: demand,
+	},
+	{
+		Name: "marks-restored", Rows: []int{28},
+		About:    "Marks that were dumped under the leader are restored after its successor has written: the old mark is the leader's own.",
+		Topology: small,
+		Faults: []Fault{{
+			Do: Pause, On: "leader", With: []Fault{{Do: Backup, On: marksAlone}}, Until: NextLeader, Then: []Fault{{Do: Restore, On: marksAlone}},
+		}},
+		Expect: demand,
+	},
+	{
+		Name: "marks-restored-embedded", Rows: []int{28},
+		About:    "The same without a guard in between: each transaction asks the marks alone.",
+		Topology: withoutGuards,
+		Faults: []Fault{{
+			Do: Pause, On: "leader", With: []Fault{{Do: Backup, On: marksAlone}}, Until: NextLeader, Then: []Fault{{Do: Restore, On: marksAlone}},
+		}},
+		Expect: demand,
+	},
+	{
+		Name: "postgres-set-back", Rows: []int{28},
+		About:    "A snapshot of the disk of Postgres, taken under the leader, is put in its place after its successor has written.",
+		Topology: small,
+		Faults: []Fault{{
+			Do: Pause, On: "leader", With: []Fault{{Do: Backup, On: "postgres"}}, Until: NextLeader, Then: []Fault{{Do: Restore, On: "postgres"}},
+		}},
+		Expect: expect(func(e *history.Expect) { e.MayLose = history.Duration(time.Minute) }),
+	},
+	{
+		Name: "balancer-before-postgres", Rows: []int{29},
+		About:    "The leader's guard holds its control connections at a copy of Postgres that still runs, and gets clients' connections to the real one.",
+		Topology: twoGuards.with(func(t *Topology) { t.StoreLinks, t.Copy, t.Coordinator = true, true, "none" }), // the mark alone decides
+		Faults: []Fault{{
+			Do: Pause, On: "leader", Until: NextLeader,
+			With: []Fault{{Do: Turn, On: "guard of leader", To: Postgres2, With: []Fault{{Do: Kill, On: "guard of leader"}}}},
+		}},
+		Expect: demand,
+	},
+	{
+		Name: "schema-made-anew", Rows: []int{30},
+		About:    "While the leader stands still with its sessions open, the schema is dropped and installed: the registry of sessions is empty.",
+		Topology: small, Faults: []Fault{{Do: Pause, On: "leader", With: []Fault{{Do: Reinstall, On: "postgres"}}, Until: NextLeader}},
+		Expect: demand,
+	},
+	{
+		Name: "raise-held-back", Rows: []int{31},
+		About:    "What the leader's guard asks of Redis is held back while a successor raises the mark and Redis loses it; then it arrives.",
+		Topology: twoGuards.with(func(t *Topology) { t.StoreLinks = true }),
+		Faults: []Fault{{
+			Do: Hold, On: "guard of leader", Link: "redis", Direction: "up",
+			With: []Fault{
+				{Do: Restart, On: "redis"}, // no run of Redis confirms the mark any more, so the leader raises it again
+				{Do: Pause, On: "leader", After: 300 * ms, Until: NextLeader, Then: []Fault{{Do: Forget, On: "redis"}}},
+			},
+		}},
+		Expect: demand,
+	},
+	{
+		Name: "databases-swapped-and-back", Rows: []int{32},
+		About:    "SWAPDB takes the marks of Redis away and brings them back after a successor was let in.",
+		Topology: small, Faults: []Fault{{Do: Pause, On: "leader", With: []Fault{{Do: Swap, On: "redis", Until: NextLeader}}}},
+		Expect: demand,
+	},
+	{
+		Name: "publish-forged", Rows: []int{33},
+		About:    "A deposed leader publishes a checkpoint with the setting that an entered transaction has, and has not entered.",
+		Topology: small, Workload: Workload{Kind: Tasks},
+		Faults: []Fault{{Do: Pause, On: "leader", Until: NextLeader, Then: []Fault{{Do: Stray, On: "postgres", By: ByForgery}}}},
+		Expect: task(nothing),
+	},
+	{
+		Name: "locks-left-open", Rows: []int{34},
+		About:    "A transaction that has attached stays open, and twenty sessions queue for a lock by which those inside are known, while leadership changes.",
+		Topology: small,
+		Faults:   []Fault{{Do: Obstruct, On: "postgres", With: []Fault{{Do: Depose, On: "leader", After: 300 * ms}}, Until: NextLeader}},
+		Expect:   demand,
+	},
+	{
+		Name: "crowd-at-the-guard", Rows: []int{35},
+		About: "Three times as many clients as have room stall in their logins, and come back when they are ended, while leadership changes.",
+		Topology: small.with(func(t *Topology) {
+			t.GuardSettings = []string{"GUARD_MAX_UNADMITTED=60", "GUARD_MAX_LOGINS=10"}
+		}),
+		Faults: []Fault{{Do: Crowd, On: "guard-1", With: []Fault{{Do: Depose, On: "leader", After: sec}}, Until: NextLeader, For: 2 * sec}},
+		Expect: demand,
+	},
+	{
 		Name: "random-mix", Rows: []int{25},
 		About:    "Faults drawn from the seed, one after the other and some at once, for as long as asked (--time).",
 		Topology: Topology{ZooKeepers: 3, Guards: 2, Workers: 3, Session: sec}, Random: true,

@@ -54,6 +54,19 @@ var Controls = []Control{
 		Bug: "a checkpoint is written without its condition", seed: workerFlaw(flaw.Unconditional),
 	},
 	{
+		Name: flaw.CopiedMark, Scenario: "marks-restored", By: []string{"I1"},
+		Bug:  "a mark that came out of a dump counts, and the coordinator is not asked",
+		seed: func(s *Scenario) { guardFlaw(flaw.CopiedMark)(s); schemaFlaw(flaw.CopiedMark)(s) },
+	},
+	{
+		Name: flaw.BelievedRegistry, Scenario: "schema-made-anew", By: []string{"I1"},
+		Bug: "a registry of sessions that was made anew counts as complete", seed: schemaFlaw(flaw.BelievedRegistry),
+	},
+	{
+		Name: flaw.BelievedSetting, Scenario: "publish-forged", By: []string{"I2"},
+		Bug: "publish believes a setting that anybody can make", seed: schemaFlaw(flaw.BelievedSetting),
+	},
+	{
 		Name: flaw.Swapped, Scenario: "leader-paused", By: []string{"I1", "I3"},
 		Bug: "a good history in which two tokens have changed places", change: swapTokens,
 	},
@@ -86,6 +99,10 @@ func (c Control) Change() func([]history.Event) []history.Event { return c.chang
 
 func guardFlaw(n flaw.Name) func(*Scenario) {
 	return func(s *Scenario) { s.Topology.GuardFlaw = string(n) }
+}
+
+func schemaFlaw(n flaw.Name) func(*Scenario) {
+	return func(s *Scenario) { s.Topology.SchemaFlaw = string(n) }
 }
 
 func workerFlaw(n flaw.Name) func(*Scenario) {

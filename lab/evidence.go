@@ -50,6 +50,9 @@ func (r *run) unprotect() (sql []string) {
 	if r.Topology.GuardFlaw != "" {
 		sql = append(sql, flaw.Vouch)
 	}
+	if r.Topology.SchemaFlaw == string(flaw.BelievedSetting) {
+		sql = append(sql, flaw.Trust)
+	}
 	if r.Workload.Flaw == string(flaw.Unconditional) {
 		sql = append(sql, flaw.Unlock)
 	}

@@ -94,6 +94,8 @@ func (l *lasting) within(ctx context.Context) error {
 	switch l.Until {
 	case NextLeader:
 		l.await(ctx, waitTime, "the next leader's first writes", l.before.passed)
+	case Written:
+		l.await(ctx, waitTime, "writes", l.before.written)
 	case Tried:
 		l.await(ctx, waitTime, "what becomes of the attempts of another worker", l.before.tried)
 	}
@@ -103,12 +105,16 @@ func (l *lasting) within(ctx context.Context) error {
 // position is where the run stands, to tell later what has changed.
 type position struct {
 	leader string
+	acked  int
 	by     map[string]int // acknowledged, of each worker
 }
 
 func (s *seen) position() position {
-	return position{leader: s.leader(), by: maps.Clone(s.ackedBy)}
+	return position{leader: s.leader(), acked: s.acked, by: maps.Clone(s.ackedBy)}
 }
+
+// written tells that somebody has written.
+func (p position) written(s *seen) bool { return s.acked > p.acked+20 }
 
 // passed tells that another worker leads and has written.
 func (p position) passed(s *seen) bool {
@@ -169,9 +175,23 @@ func (r *run) begin(ctx context.Context, f Fault, targets []string) error {
 	case Depose:
 		return r.depose(ctx)
 	case Backup:
-		return errors.Join(r.sys.Backup(ctx), r.spend(ctx))
+		return r.backup(ctx, f.On)
 	case Restore:
-		return r.sys.Restore(ctx)
+		return r.restore(ctx, f.On)
+	case Reinstall:
+		return r.reinstall(ctx)
+	case SwitchOver:
+		return r.sys.SwitchOver(ctx)
+	case Forget:
+		return errors.Join(r.forgetMarks(ctx), r.sys.Kill(ctx, f.On))
+	case Swap:
+		return r.swap(ctx)
+	case Obstruct:
+		return r.obstruct(ctx, f)
+	case Crowd:
+		return r.crowd(f)
+	case Stray:
+		return r.stray(ctx, f)
 	case Adopt:
 		return r.operate(ctx, "adopt", Resource)
 	case Renew:
@@ -203,6 +223,8 @@ func (r *run) beginOn(ctx context.Context, f Fault, p string) error {
 		return r.rec.wait(ctx, p+" stands inside a transaction", func(s *seen) bool { return s.inside[p] })
 	case Jump:
 		return r.sys.Signal(ctx, p, syscall.SIGUSR2)
+	case Turn:
+		return r.sys.Turn(ctx, p, f.To)
 	}
 	return fmt.Errorf("no such action: %q", f.Do)
 }
@@ -237,6 +259,15 @@ func (r *run) endOn(ctx context.Context, f Fault, p string) error {
 		return r.sys.Shape(ctx, p, f.Link, Shape{})
 	case Inside:
 		return r.sys.Signal(ctx, p, syscall.SIGUSR2)
+	case Turn:
+		first, _, _ := strings.Cut(f.To, "-")
+		return r.sys.Turn(ctx, p, first)
+	case Forget:
+		return r.sys.Start(ctx, p)
+	case Swap:
+		return r.swap(ctx)
+	case Obstruct, Crowd:
+		r.release(f)
 	}
 	return nil
 }
@@ -252,6 +283,26 @@ func each(targets []string, do func(string) error) error {
 		all = errors.Join(all, <-errs)
 	}
 	return all
+}
+
+// marksAlone is the target of a backup of nothing but the marks in Postgres.
+const marksAlone = "marks"
+
+func (r *run) backup(ctx context.Context, what string) error {
+	switch what {
+	case marksAlone:
+		return r.saveMarks(ctx)
+	case "zookeeper":
+		return errors.Join(r.sys.Backup(ctx, what), r.spend(ctx))
+	}
+	return r.sys.Backup(ctx, what)
+}
+
+func (r *run) restore(ctx context.Context, what string) error {
+	if what == marksAlone {
+		return r.restoreMarks(ctx)
+	}
+	return r.sys.Restore(ctx, what)
 }
 
 // operate is an operator's act.

@@ -30,6 +30,7 @@ type seen struct {
 	inside   map[string]bool  // workers that stand still inside a transaction
 	issuer   map[string]fence.Issuer
 	ended    map[string]int // how often a worker has ended by itself
+	terms    []fence.Claim  // that have become ready, in order
 }
 
 func newRecorder(out *history.Writer) *recorder {
@@ -82,6 +83,7 @@ func (s *seen) takeTerm(worker string, e history.Event) {
 		delete(s.ready, worker)
 	case history.Ready:
 		s.ready[worker] = e.At
+		s.terms = append(s.terms, fence.Claim{Resource: Resource, Token: e.Token, Issuer: e.Issuer})
 	case history.Lost, history.Left:
 		delete(s.ready, worker)
 	}
@@ -96,6 +98,17 @@ func (s *seen) leader() string {
 		}
 	}
 	return last
+}
+
+// term is the last one that became ready; deposed is the one before. The zero Claim: there was none.
+func (s *seen) term() fence.Claim    { return s.fromLast(1) }
+func (s *seen) deposed() fence.Claim { return s.fromLast(2) }
+
+func (s *seen) fromLast(n int) fence.Claim {
+	if len(s.terms) < n {
+		return fence.Claim{}
+	}
+	return s.terms[len(s.terms)-n]
 }
 
 // standby is a worker that stands for election.

@@ -62,8 +62,10 @@ type run struct {
 	rnd *rand.Rand
 
 	mu     sync.Mutex
-	down   map[string]bool // workers that a fault has killed, and will start again
-	faults int             // so far
+	down   map[string]bool   // workers that a fault has killed, and will start again
+	faults int               // so far
+	strays int               // attempts of the lab itself
+	held   map[Action]func() // ends what goes on in the background
 }
 
 // Run carries a scenario out and leaves its history in o.Dir. An error says that it could not be carried out to its end:
@@ -84,7 +86,8 @@ func Run(ctx context.Context, s Scenario, o Options) (err error) {
 	if o.Unguarded {
 		s.unguard()
 	}
-	r := &run{Scenario: s, o: o, rec: newRecorder(history.NewWriter(file)), rnd: rand.New(rand.NewPCG(o.Seed, 1)), down: map[string]bool{}}
+	r := &run{Scenario: s, o: o, rec: newRecorder(history.NewWriter(file)), rnd: rand.New(rand.NewPCG(o.Seed, 1)),
+		down: map[string]bool{}, held: map[Action]func(){}}
 	r.rec.add(history.Event{Kind: history.Run, Header: r.header()})
 	if err := r.carryOut(ctx); err != nil {
 		r.note("lab", "the run was not carried out: "+err.Error())

@@ -3,6 +3,7 @@ package lab
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"math/rand/v2"
 	"slices"
@@ -11,6 +12,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/ringfence/ringfence/lab/history"
 )
@@ -61,15 +64,17 @@ func (s *script) Start(_ context.Context, p string) error {
 	}
 	return err
 }
-func (s *script) Stop(_ context.Context, p string) error   { return s.say("stop", p) }
-func (s *script) Pause(_ context.Context, p string) error  { return s.say("pause", p) }
-func (s *script) Resume(_ context.Context, p string) error { return s.say("resume", p) }
-func (s *script) Wipe(context.Context) error               { return s.say("wipe") }
-func (s *script) Backup(context.Context) error             { return s.say("backup") }
-func (s *script) Restore(context.Context) error            { return s.say("restore") }
-func (s *script) Addresses() Addresses                     { return Addresses{} }
-func (s *script) Diagnose() string                         { return "" }
-func (s *script) Close() error                             { return s.say("close") }
+func (s *script) Stop(_ context.Context, p string) error     { return s.say("stop", p) }
+func (s *script) Pause(_ context.Context, p string) error    { return s.say("pause", p) }
+func (s *script) Resume(_ context.Context, p string) error   { return s.say("resume", p) }
+func (s *script) Wipe(context.Context) error                 { return s.say("wipe") }
+func (s *script) Backup(_ context.Context, p string) error   { return s.say("backup", p) }
+func (s *script) Restore(_ context.Context, p string) error  { return s.say("restore", p) }
+func (s *script) SwitchOver(context.Context) error           { return s.say("switch over") }
+func (s *script) Turn(_ context.Context, p, to string) error { return s.say("turn", p, to) }
+func (s *script) Addresses() Addresses                       { return Addresses{} }
+func (s *script) Diagnose() string                           { return "" }
+func (s *script) Close() error                               { return s.say("close") }
 func (s *script) ZooKeeperLeader(context.Context) (string, error) {
 	return "zookeeper-2", s.say("who leads")
 }
@@ -95,7 +100,7 @@ func scripted() (*run, *script) {
 	s := &script{rec: rec}
 	r := &run{
 		Scenario: Scenario{Topology: Topology{ZooKeepers: 3, Guards: 2, Workers: 2}},
-		rec:      rec, sys: s, rnd: rand.New(rand.NewPCG(1, 1)), down: map[string]bool{},
+		rec:      rec, sys: s, rnd: rand.New(rand.NewPCG(1, 1)), down: map[string]bool{}, held: map[Action]func(){},
 	}
 	rec.add(history.Event{Kind: history.Term, Process: "worker-1", State: history.Ready, Token: 5})
 	rec.add(history.Event{Kind: history.Term, Process: "worker-2", State: history.Standing})
@@ -122,6 +127,9 @@ func TestEveryFaultThatHasBegunIsEnded(t *testing.T) {
 			[]string{"signal worker-1 user defined signal 1", "pause worker-1", "resume worker-1", "signal worker-1 user defined signal 2"}},
 		{Fault{Do: Stop, On: "leader", Then: []Fault{{Do: Kill, On: "guard-1"}}},
 			[]string{"signal worker-1 stopped (signal)", "kill guard-1", "start guard-1", "signal worker-1 continued"}},
+		{Fault{Do: Turn, On: "guard of leader", To: Postgres2}, []string{"turn guard-1 postgres-2", "turn guard-1 postgres"}},
+		{Fault{Do: Pause, On: "standby", With: []Fault{{Do: Backup, On: "postgres"}, {Do: SwitchOver, On: "redis"}}, Then: []Fault{{Do: Restore, On: "postgres"}}},
+			[]string{"pause worker-2", "backup postgres", "switch over", "restore postgres", "resume worker-2"}},
 	} {
 		r, s := scripted()
 		if err := r.inject(within(t, patience), []Fault{c.fault}); err != nil || !slices.Equal(s.said, c.want) {
@@ -284,7 +292,7 @@ func TestTheCatalogueIsWhole(t *testing.T) {
 			sound(t, s.Name, f)
 		}
 	}
-	for row := 1; row <= 25; row++ {
+	for row := 1; row <= 35; row++ {
 		if jobs := row >= 19 && row <= 21; !rows[row] && !jobs {
 			t.Errorf("no scenario for row %d", row)
 		}
@@ -299,11 +307,62 @@ func TestTheCatalogueIsWhole(t *testing.T) {
 	}
 }
 
+func TestAStrayHasTheTokenOfTheLeaderBeforeThisOne(t *testing.T) {
+	r, _ := scripted()
+	f := []Fault{{Do: Stray, On: Neighbour, By: ByNeighbour}}
+	if err := r.inject(within(t, patience), f); err == nil || !strings.Contains(err.Error(), "nobody has been deposed") {
+		t.Errorf("the only leader strays: %v", err)
+	}
+	r.rec.add(history.Event{Kind: history.Term, Process: "worker-2", State: history.Ready, Token: 6})
+	r.rec.look(func(s *seen) {
+		if s.deposed().Token != 5 || s.term().Token != 6 {
+			t.Errorf("deposed %v, leader %v", s.deposed(), s.term())
+		}
+	})
+}
+
+func TestWhatBecomesOfAStrayWrite(t *testing.T) {
+	for want, err := range map[history.Outcome]error{
+		history.OK:      nil,
+		history.Stale:   fmt.Errorf("connect: %w", &pgconn.PgError{Code: "RF001"}),
+		history.Refused: &pgconn.PgError{Code: "57P03"},
+		history.Unknown: io.EOF,
+	} {
+		if got := became(err); got != want {
+			t.Errorf("%v: %s, want %s", err, got, want)
+		}
+	}
+}
+
+func TestWhatIsHeldGoesOnUntilItIsReleased(t *testing.T) {
+	r, _ := scripted()
+	f := Fault{Do: Crowd, On: "guard-1"}
+	begun, ended := make(chan struct{}, 100), make(chan struct{})
+	r.hold(f, func(ctx context.Context) { begun <- struct{}{} }, func(ctx context.Context) { <-ctx.Done(); close(ended) })
+	for range 2 { // it comes back
+		<-begun
+	}
+	r.release(f)
+	select {
+	case <-ended:
+	default:
+		t.Error("release does not wait")
+	}
+	r.release(f) // nothing is left
+}
+
 func sound(t *testing.T, scenario string, f Fault) {
 	t.Helper()
 	linked := f.Do == Cut || f.Do == Hold || f.Do == Slow
-	if linked != slices.Contains([]string{"coordinator", "guard", "journal"}, f.Link) {
+	links := []string{"coordinator", "guard", "journal"}
+	if strings.HasPrefix(f.On, "guard") {
+		links = []string{"postgres", "redis"}
+	}
+	if linked != slices.Contains(links, f.Link) {
 		t.Errorf("%s: %s with link %q", scenario, f, f.Link)
+	}
+	if (f.Do == Turn) != (f.To != "") || (f.Do == Stray) != (f.By != "") {
+		t.Errorf("%s: to %q, by %q", scenario, f.To, f.By)
 	}
 	if f.Do == Hold && f.Direction != "up" && f.Direction != "down" {
 		t.Errorf("%s: %s without a direction", scenario, f)

@@ -38,8 +38,19 @@ type Topology struct {
 	RedisFsync  string        `json:"redis_fsync,omitempty"` // appendfsync; always when empty
 	Coordinator string        `json:"coordinator,omitempty"` // "none": the guards have no coordinator
 	GuardFlaw   string        `json:"guard_flaw,omitempty"`  // a control: see package flaw
+	SchemaFlaw  string        `json:"schema_flaw,omitempty"` // a control: what an administrator or a bug does to the schema
 	PGSettings  []string      `json:"pg_settings,omitempty"` // name=value
 	Route       Route         `json:"route,omitempty"`       // how workers write; Run sets Direct when the guard is off
+
+	GuardSettings []string `json:"guard_settings,omitempty"` // name=value
+	// StoreLinks gives guards links to Postgres and Redis, which can be shaped and turned.
+	StoreLinks bool `json:"store_links,omitempty"`
+	// Replica gives Redis a replica, redis-2; needs StoreLinks.
+	Replica bool `json:"replica,omitempty"`
+	// Copy starts a second Postgres, postgres-2, from a copy of the first one's disk; needs StoreLinks.
+	Copy bool `json:"copy,omitempty"`
+	// Neighbour starts a guard for another database of the same servers, with marks of its own.
+	Neighbour bool `json:"neighbour,omitempty"`
 }
 
 // TickTime is a ZooKeeper tick that allows the session timeout, which may be from 2 to 20 ticks, and keeps it well: sessions
@@ -121,13 +132,31 @@ const (
 	Hold    Action = "hold"    // one direction of the link: what is sent waits and arrives when the fault ends
 	Slow    Action = "slow"    // the link has a delay and loses packets
 	Wipe    Action = "wipe"    // kill, and its data is gone; it starts again empty at once
-	Backup  Action = "backup"  // a copy of its data is made, and its counter goes on
-	Restore Action = "restore" // kill, and its data is that of the copy; it starts again at once
+	Backup  Action = "backup"  // a copy of its data is made; a coordinator's counter goes on. On marks: of those in Postgres
+	Restore Action = "restore" // kill, and its data is that of the copy; it starts again at once. On marks: pg_restore --clean
 	Depose  Action = "depose"  // an operator deletes the leader's candidacy
 	Adopt   Action = "adopt"   // an operator runs guard adopt
 	Renew   Action = "renew"   // an operator runs guard adopt --new-issuer
 	Inside  Action = "inside"  // the leader stops inside its next transaction until the fault ends (USR1, USR2)
 	Jump    Action = "jump"    // the injected wall clock of a worker jumps (USR2)
+
+	Turn       Action = "turn"        // a balancer leads a guard's new connections to the server To; the end turns it back
+	SwitchOver Action = "switch over" // Redis and its replica change places, in order
+	Reinstall  Action = "reinstall"   // drop schema ringfence cascade, and guard install
+	Forget     Action = "forget"      // Redis loses the marks alone and is killed; the end starts it again
+	Swap       Action = "swap"        // SWAPDB, so that the marks are elsewhere; the end swaps back. The evidence stays in place
+	Obstruct   Action = "obstruct"    // sessions of any role lock what they can: an attach left open, a queue for advisory locks
+	Crowd      Action = "crowd"       // clients that never log in take a guard's places, and come back when they are ended
+	Stray      Action = "stray"       // the lab itself writes under the token of the leader before this one, by the way By
+)
+
+// By is a way to a store that a deposed leader may try.
+type By string
+
+// Ways of a Stray.
+const (
+	ByNeighbour By = "a neighbour's guard"       // asked for the database that it does not guard
+	ByForgery   By = "a forged right to publish" // straight to Postgres, with the setting that enter would have made
 )
 
 // Fault is one thing that is done to the system, and undone.
@@ -140,6 +169,8 @@ type Fault struct {
 	Link string `json:"link,omitempty"` // Cut, Hold, Slow: the other end: coordinator, guard, journal
 	// Direction of a Hold: "up" (what On sends) or "down".
 	Direction string        `json:"direction,omitempty"`
+	To        string        `json:"to,omitempty"`    // Turn: the server that new connections reach
+	By        By            `json:"by,omitempty"`    // Stray
 	Delay     time.Duration `json:"delay,omitempty"` // Slow
 	Loss      float64       `json:"loss,omitempty"`  // Slow: share of packets, 0 to 1
 
@@ -162,6 +193,7 @@ const (
 	Elapsed    Until = ""            // nothing but For
 	NextLeader Until = "next leader" // another worker than the leader at the begin is ready and has written
 	Tried      Until = "tried"       // another worker has written, or has been refused so often that it stands for election again
+	Written    Until = "written"     // somebody has written since it began
 )
 
 // unguard makes it the world without Ringfence. A task's fence is in its journal: there the condition is taken out.

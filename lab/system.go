@@ -27,15 +27,22 @@ type System interface {
 	Signal(ctx context.Context, process string, s syscall.Signal) error
 
 	// Shape sets how the link between a worker and the coordinator, the guard or the journal behaves from now on, for open
-	// connections too. The zero Shape heals it: what was held is delivered.
+	// connections too; with Topology.StoreLinks that between a guard and postgres or redis as well. The zero Shape heals it:
+	// what was held is delivered.
 	Shape(ctx context.Context, process, peer string, s Shape) error
+	// Turn makes a guard's link to a store lead to another of its servers: postgres or postgres-2, redis or redis-2. Open
+	// connections stay where they are, as they do at a TCP balancer.
+	Turn(ctx context.Context, guard, server string) error
+	// SwitchOver makes the replica of Redis the primary, and the primary its replica, without loss. Clients' connections
+	// stay open; whoever connects from now on, over any link, reaches the new primary, which Addresses names.
+	SwitchOver(ctx context.Context) error
 
 	// Wipe kills the coordinator, deletes its data, and starts it again.
 	Wipe(ctx context.Context) error
-	// Backup copies the coordinator's data while it runs. Restore kills it, puts the copy in the place of its data, and
-	// starts it again.
-	Backup(ctx context.Context) error
-	Restore(ctx context.Context) error
+	// Backup copies the data of a server while it runs, as a snapshot of its disk does: zookeeper (the ensemble) or
+	// postgres. Restore kills the server, puts the copy in the place of its data, and starts it again.
+	Backup(ctx context.Context, server string) error
+	Restore(ctx context.Context, server string) error
 	// ZooKeeperLeader is the name of the ensemble's leading server.
 	ZooKeeperLeader(ctx context.Context) (string, error)
 
@@ -67,8 +74,17 @@ type Programs struct {
 // Addresses of the servers.
 type Addresses struct {
 	Postgres    string // URL, as the superuser
+	App         string // URL of Postgres, as the role of the workers
 	Redis       string // URL
 	Coordinator string // URL, as in LEADER_COORDINATOR
+	// Guards are where guards take clients; Neighbour is one of them where there is one.
+	Guards map[string]GuardAddress
+}
+
+// GuardAddress is where a guard takes clients.
+type GuardAddress struct {
+	Postgres string // URL, as the role of the workers
+	Redis    string // URL
 }
 
 // Build is what a System is built from.
@@ -84,6 +100,15 @@ type Build struct {
 
 // Resource is the election that the lab's workers stand in.
 const Resource = "orders"
+
+// What a topology has beside the usual processes.
+const (
+	Postgres2 = "postgres-2" // Topology.Copy
+	Redis2    = "redis-2"    // Topology.Replica
+	Neighbour = "neighbour"  // Topology.Neighbour: its guard
+	// NeighbourDatabase is Neighbour's database in Postgres. In Redis it is number 1.
+	NeighbourDatabase = "crm"
+)
 
 // Tables are what the lab makes in Postgres before workers start, as the superuser: evidence that the databases keep.
 // Every commit is in the server's log, which is read through the replication slot "lab" (wal_level has to be logical).

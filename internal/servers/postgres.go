@@ -36,8 +36,9 @@ type PostgresOptions struct {
 // "postgres". fsync is on: what committed survives Kill and Start.
 type Postgres struct {
 	Process
-	port int
-	data string
+	port     int
+	data     string
+	settings map[string]string // more of postgresql.conf
 }
 
 // StartPostgres makes a cluster and starts it. It returns a [MissingError] when
@@ -55,7 +56,7 @@ func StartPostgres(ctx context.Context, o PostgresOptions) (*Postgres, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Postgres{data: filepath.Join(dir, "data")}
+	p := &Postgres{data: filepath.Join(dir, "data"), settings: o.Settings}
 	p.spec = spec{
 		name: "postgres", dir: dir, account: acc,
 		command: func() []string { return []string{filepath.Join(bin, "postgres"), "-D", p.data} },
@@ -83,10 +84,15 @@ func (p *Postgres) create(ctx context.Context, bin string, o PostgresOptions) er
 	if err := p.spec.account.writeFile(filepath.Join(p.data, "pg_hba.conf"), hba); err != nil {
 		return err
 	}
+	return p.configure(ctx)
+}
+
+// configure writes postgresql.conf and starts the server, on a port that is free.
+func (p *Postgres) configure(ctx context.Context) error {
 	return startOnFreePorts(ctx, 1, func(ports []int) error {
 		p.port = ports[0]
 		conf := filepath.Join(p.data, "postgresql.conf")
-		if err := p.spec.account.writeFile(conf, p.config(o.Settings)); err != nil {
+		if err := p.spec.account.writeFile(conf, p.config()); err != nil {
 			return err
 		}
 		return p.Start(ctx)
@@ -94,7 +100,7 @@ func (p *Postgres) create(ctx context.Context, bin string, o PostgresOptions) er
 }
 
 // config is the whole postgresql.conf.
-func (p *Postgres) config(extra map[string]string) string {
+func (p *Postgres) config() string {
 	settings := map[string]string{
 		"listen_addresses":        host,
 		"port":                    strconv.Itoa(p.port),
@@ -108,7 +114,7 @@ func (p *Postgres) config(extra map[string]string) string {
 		// /dev/shm would outlive a killed server.
 		"dynamic_shared_memory_type": "mmap",
 	}
-	maps.Copy(settings, extra)
+	maps.Copy(settings, p.settings)
 	var b strings.Builder
 	for _, name := range slices.Sorted(maps.Keys(settings)) {
 		fmt.Fprintf(&b, "%s = '%s'\n", name, strings.ReplaceAll(settings[name], "'", "''"))

@@ -52,24 +52,22 @@ func (r *run) missing(f *findings, o *op) {
 		return
 	}
 	text := "%s acknowledged %s under token %s to %s, and does not hold it"
-	if r.expect.MayLose > 0 && o.store == redis {
+	if r.expect.MayLose > 0 {
 		f.atOp("I3", o, text+"; no fault hit it within %s after that", o.store, o.id, o.token, o.process, time.Duration(r.expect.MayLose))
 		return
 	}
 	f.atOp("I3", o, text, o.store, o.id, o.token, o.process)
 }
 
-const redis = "redis"
-
 // mayBeLost tells that the header allows for the loss: a Redis that writes its log to disk every second loses, when it is
-// killed, what it acknowledged last. The fault's Begin is written before the blow falls, and the write's Return after
+// killed, what it acknowledged last; a Postgres that is set back loses what it acknowledged since. The fault's Begin is written before the blow falls, and the write's Return after
 // its answer, so everything that may have been answered from MayLose before Begin until End counts.
 func (r *run) mayBeLost(o *op) bool {
-	if r.expect.MayLose == 0 || o.store != redis {
+	if r.expect.MayLose == 0 {
 		return false
 	}
 	for _, t := range r.done() {
-		if t.hits(redis) && o.returned >= t.begin-int64(r.expect.MayLose) && o.invoked <= t.end {
+		if t.hits(o.store) && o.returned >= t.begin-int64(r.expect.MayLose) && o.invoked <= t.end {
 			return true
 		}
 	}

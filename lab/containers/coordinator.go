@@ -42,7 +42,7 @@ func (s *System) Wipe(ctx context.Context) error {
 var zooKeeperData = []string{"/data", "/datalog"}
 
 // Backup is lab.System's.
-func (s *System) Backup(ctx context.Context) error {
+func (s *System) Backup(ctx context.Context, _ string) error {
 	copies := map[string]map[string][]byte{}
 	for _, name := range s.build.Topology.ZooKeeperNames() {
 		copies[name] = map[string][]byte{}
@@ -63,7 +63,7 @@ func (s *System) Backup(ctx context.Context) error {
 
 // Restore is lab.System's. What the servers have written since is in files that the copy has too, for they were not
 // started anew.
-func (s *System) Restore(ctx context.Context) error {
+func (s *System) Restore(ctx context.Context, _ string) error {
 	all := s.build.Topology.ZooKeeperNames()
 	if err := s.killAll(ctx, all); err != nil {
 		return err
@@ -91,3 +91,9 @@ func (s *System) killAll(ctx context.Context, all []string) (err error) {
 	}
 	return err
 }
+
+// Turn is lab.System's.
+func (s *System) Turn(context.Context, string, string) error { return errors.ErrUnsupported }
+
+// SwitchOver is lab.System's.
+func (s *System) SwitchOver(context.Context) error { return errors.ErrUnsupported }

@@ -12,6 +12,13 @@ const (
 	AdmitLast  Name = "admit-previous" // off by one: the token before the mark's is still let in
 )
 
+// Of what is in Postgres.
+const (
+	CopiedMark       Name = "copied-mark"       // a mark from a dump counts as one that was raised there, and nobody else is asked
+	BelievedRegistry Name = "believed-registry" // a registry of sessions that was made anew counts as complete
+	BelievedSetting  Name = "believed-setting"  // publish believes the setting that enter makes, whoever made it
+)
+
 // Of the worker.
 const (
 	FirstToken    Name = "first-token"   // the pool keeps the token of the first term for all later ones

@@ -24,10 +24,12 @@ func Store(name Name, real store.Store, end End, log *slog.Logger) (store.Store,
 		return newMemory(end), nil
 	case RefuseSame:
 		return &refuser{Store: real, raised: map[fence.Claim]bool{}}, nil
+	case CopiedMark:
+		return forgetful{real}, nil
 	case AdmitLast:
 		return &lenient{forgetful: forgetful{real}, last: map[fence.Resource]fence.Token{}}, nil
 	}
-	return nil, fmt.Errorf("%q is no flaw of the guard: there are %v", name, []Name{Observe, Apart, Memory, RefuseSame, AdmitLast})
+	return nil, fmt.Errorf("%q is no flaw of the guard: there are %v", name, []Name{Observe, Apart, Memory, RefuseSame, AdmitLast, CopiedMark})
 }
 
 // Authority is who may raise marks in a guard with this flaw, where that is not the real one's matter alone. A guard that
@@ -36,7 +38,7 @@ func Authority(name Name, real store.Authority) store.Authority {
 	switch name {
 	case Observe:
 		return anybody{unasked{real}}
-	case Apart, AdmitLast:
+	case Apart, AdmitLast, CopiedMark:
 		return unasked{real}
 	case Memory:
 		return store.Unverified{}

@@ -113,7 +113,7 @@ type Expect struct {
 	Before      int      `json:"before,omitempty"`       // acknowledged writes before the first fault, or unknown
 	Recover     Duration `json:"recover,omitempty"`      // from the end of the last fault until a new write is acknowledged: I6
 	StepDown    Duration `json:"step_down,omitempty"`    // from the begin of a fault until the leader that it hit has lost its term
-	MayLose     Duration `json:"may_lose,omitempty"`     // acknowledged writes to Redis so long before a fault on it may be missing
+	MayLose     Duration `json:"may_lose,omitempty"`     // acknowledged writes to a store so long before a fault on it may be missing
 	Refusals    []string `json:"refusals,omitempty"`     // codes that have to occur, such as RF004
 	Steps       int      `json:"steps,omitempty"`        // of the task: effects of all are demanded once it is done (I4)
 	Kills       int      `json:"kills,omitempty"`        // at least so many processes ended at a failpoint, or unknown

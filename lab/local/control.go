@@ -2,6 +2,7 @@ package local
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -73,6 +74,47 @@ func (s *System) Signal(ctx context.Context, name string, sig syscall.Signal) er
 	})
 }
 
+// Turn is lab.System's.
+func (s *System) Turn(_ context.Context, guard, server string) error {
+	peer, _, _ := strings.Cut(server, "-")
+	all, to := s.links[ends{guard, peer}], s.addressOf(server)
+	if len(all) == 0 || to == "" {
+		return fmt.Errorf("no link of %s can lead to %s: Topology has StoreLinks, and Copy or Replica", guard, server)
+	}
+	for _, l := range all {
+		l.Turn(to)
+	}
+	return nil
+}
+
+// addressOf is where a database listens; "" when there is none of that name.
+func (s *System) addressOf(server string) string {
+	if at, ok := s.processes[server].(interface{ Addr() string }); ok {
+		return at.Addr()
+	}
+	return ""
+}
+
+// SwitchOver is lab.System's.
+func (s *System) SwitchOver(ctx context.Context) error {
+	if s.replica == nil {
+		return errors.New("Redis has no replica")
+	}
+	from, to := s.redis.Addr(), s.replica.Addr()
+	if err := lab.FailOver(ctx, from, to, to); err != nil {
+		return err
+	}
+	s.redis, s.replica = s.replica, s.redis
+	for _, all := range s.links {
+		for _, l := range all {
+			if l.target() == from {
+				l.Turn(to)
+			}
+		}
+	}
+	return nil
+}
+
 // Shape is lab.System's.
 func (s *System) Shape(_ context.Context, name, peer string, shape lab.Shape) error {
 	all, ok := s.links[ends{name, peer}]
@@ -90,10 +132,20 @@ func (s *System) Shape(_ context.Context, name, peer string, shape lab.Shape) er
 func (s *System) Wipe(ctx context.Context) error { return s.zk.Wipe(ctx) }
 
 // Backup is lab.System's.
-func (s *System) Backup(context.Context) error { return s.zk.Backup() }
+func (s *System) Backup(ctx context.Context, server string) error {
+	if server == "postgres" {
+		return s.pg.Backup(ctx)
+	}
+	return s.zk.Backup()
+}
 
 // Restore is lab.System's.
-func (s *System) Restore(ctx context.Context) error { return s.zk.Restore(ctx) }
+func (s *System) Restore(ctx context.Context, server string) error {
+	if server == "postgres" {
+		return s.pg.Restore(ctx)
+	}
+	return s.zk.Restore(ctx)
+}
 
 // ZooKeeperLeader is lab.System's. It waits while there is none.
 func (s *System) ZooKeeperLeader(ctx context.Context) (string, error) {

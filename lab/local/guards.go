@@ -25,13 +25,20 @@ type guardAddresses struct{ postgres, redis, http string }
 // install makes what guards need in the databases.
 func (s *System) install(ctx context.Context) error {
 	_, err := s.Operator(ctx, "install")
+	if err == nil && s.build.Topology.Neighbour {
+		_, err = s.operate(ctx, s.operatorOf(lab.NeighbourDatabase), "install")
+	}
 	return err
 }
 
 // startGuards starts all guards at once.
 func (s *System) startGuards(ctx context.Context) error {
 	var starts []func() error
-	for _, name := range s.build.Topology.GuardNames() {
+	all := s.build.Topology.GuardNames()
+	if s.build.Topology.Neighbour {
+		all = append(all, lab.Neighbour)
+	}
+	for _, name := range all {
 		p, err := s.newGuard(name)
 		if err != nil {
 			return err
@@ -53,7 +60,12 @@ func (s *System) newGuard(name string) (*servers.Program, error) {
 	if err != nil {
 		return nil, err
 	}
-	env := append(s.guardEnviron(coordinator),
+	to, err := s.linkStores(name)
+	if err != nil {
+		return nil, err
+	}
+	env := append(s.guardEnviron(coordinator, to), s.build.Topology.GuardSettings...)
+	env = append(env,
 		"GUARD_POSTGRES_LISTEN="+a.postgres, "GUARD_REDIS_LISTEN="+a.redis, "GUARD_HTTP_LISTEN="+a.http, "GUARD_DRAIN_TIMEOUT=5s")
 	command := []string{s.build.Programs.Guard, "serve"}
 	if name := s.build.Topology.GuardFlaw; name != "" {
@@ -67,13 +79,12 @@ func (s *System) newGuard(name string) (*servers.Program, error) {
 	})
 }
 
+// upstreams are where a guard or an operator reaches the databases.
+type upstreams struct{ postgres, redis string }
+
 // guardEnviron is what guards and operators have in common.
-func (s *System) guardEnviron(coordinator string) []string {
-	env := []string{
-		s.brand.value,
-		"GUARD_POSTGRES_UPSTREAM=" + s.pg.URL("guard", database),
-		"GUARD_REDIS_UPSTREAM=" + s.redis.URL(),
-	}
+func (s *System) guardEnviron(coordinator string, to upstreams) []string {
+	env := []string{s.brand.value, "GUARD_POSTGRES_UPSTREAM=" + to.postgres, "GUARD_REDIS_UPSTREAM=" + to.redis}
 	if s.build.Topology.Coordinator != noCoordinator {
 		env = append(env, "GUARD_COORDINATOR="+coordinator)
 	}
@@ -92,9 +103,19 @@ func ready(ctx context.Context, url string) error {
 
 // Operator is lab.System's. The error has what the program said.
 func (s *System) Operator(ctx context.Context, args ...string) (string, error) {
-	cmd := exec.CommandContext(ctx, s.build.Programs.Guard, args...)
-	cmd.Env = append(s.guardEnviron(s.Addresses().Coordinator),
+	return s.operate(ctx, s.operatorOf(database), args...)
+}
+
+// operatorOf is the environment of an operator of one database.
+func (s *System) operatorOf(database string) []string {
+	to := upstreams{s.pg.URL("guard", database), s.redis.URL()}
+	return append(s.guardEnviron(s.Addresses().Coordinator, to),
 		"PATH="+os.Getenv("PATH"), "GUARD_POSTGRES_ADMIN="+s.pg.URL("postgres", database), "GUARD_POSTGRES_LEADERS=app")
+}
+
+func (s *System) operate(ctx context.Context, env []string, args ...string) (string, error) {
+	cmd := exec.CommandContext(ctx, s.build.Programs.Guard, args...)
+	cmd.Env = env
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.WaitDelay = time.Second
 	var out, errs bytes.Buffer

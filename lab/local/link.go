@@ -25,12 +25,12 @@ const (
 // process: the two ends never notice a shape but by what does not arrive.
 type link struct {
 	listener net.Listener
-	to       string
 	all      sync.WaitGroup
 	ctx      context.Context
 	stop     context.CancelFunc
 
 	mu      sync.Mutex
+	to      string // where new connections lead
 	shape   lab.Shape
 	changed chan struct{} // closed with the next change of shape
 	random  *rand.Rand
@@ -60,6 +60,19 @@ func (l *link) Close() error {
 	err := l.listener.Close()
 	l.all.Wait()
 	return err
+}
+
+// Turn makes new connections lead elsewhere.
+func (l *link) Turn(to string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.to = to
+}
+
+func (l *link) target() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.to
 }
 
 // Shape is how the link behaves from now on.
@@ -131,7 +144,7 @@ func (l *link) serve(client *net.TCPConn) {
 	}
 	ctx, cancel := context.WithTimeout(l.ctx, dialTime)
 	defer cancel()
-	conn, err := new(net.Dialer).DialContext(ctx, "tcp", l.to)
+	conn, err := new(net.Dialer).DialContext(ctx, "tcp", l.target())
 	if err != nil {
 		_ = client.SetLinger(0) // the client sees a reset, which is what a closed port answers
 		return

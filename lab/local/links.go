@@ -30,6 +30,25 @@ func (s *System) linkCoordinator(process string) (string, error) {
 	return "zk://" + strings.Join(addrs, ",") + root, nil
 }
 
+// linkStores gives a guard its links to the databases, or leaves it without.
+func (s *System) linkStores(guard string) (to upstreams, err error) {
+	if guard == lab.Neighbour {
+		return upstreams{s.pg.URL("guard", lab.NeighbourDatabase), "redis://" + s.redis.Addr() + "/1"}, nil
+	}
+	if !s.build.Topology.StoreLinks {
+		return upstreams{s.pg.URL("guard", database), s.redis.URL()}, nil
+	}
+	pg, err := s.newLink(guard, "postgres", s.pg.Addr())
+	if err != nil {
+		return to, err
+	}
+	redis, err := s.newLink(guard, "redis", s.redis.Addr())
+	if err != nil {
+		return to, err
+	}
+	return upstreams{postgresURL("guard", pg.Addr()), redisURL(redis.Addr())}, nil
+}
+
 // routes are the URLs that a worker gets.
 type routes struct{ coordinator, postgres, redis, raise, journal, world string }
 

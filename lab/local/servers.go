@@ -3,6 +3,7 @@ package local
 import (
 	"context"
 	"fmt"
+	"net"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
@@ -29,10 +30,7 @@ func (s *System) startServers(ctx context.Context) error {
 			s.pg, err = servers.StartPostgres(ctx, servers.PostgresOptions{Settings: pgSettings(s.build.Topology)})
 			return err
 		},
-		func() (err error) {
-			s.redis, err = servers.StartRedis(ctx, servers.RedisOptions{Args: redisArgs(s.build.Topology)})
-			return err
-		},
+		func() error { return s.startRedis(ctx) },
 	})
 	if s.zk != nil {
 		for i, name := range s.build.Topology.ZooKeeperNames() {
@@ -44,6 +42,35 @@ func (s *System) startServers(ctx context.Context) error {
 	}
 	if s.redis != nil {
 		s.processes["redis"] = s.redis
+	}
+	if s.replica != nil {
+		s.processes[lab.Redis2] = s.replica
+	}
+	return err
+}
+
+// startRedis starts Redis, and its replica if it has one.
+func (s *System) startRedis(ctx context.Context) (err error) {
+	t := s.build.Topology
+	if s.redis, err = servers.StartRedis(ctx, servers.RedisOptions{Args: redisArgs(t)}); err != nil || !t.Replica {
+		return err
+	}
+	host, port, err := net.SplitHostPort(s.redis.Addr())
+	if err != nil {
+		return err
+	}
+	s.replica, err = servers.StartRedis(ctx, servers.RedisOptions{Args: append(redisArgs(t), "--replicaof", host, port)})
+	return err
+}
+
+// startCopy starts the second Postgres, if there is one.
+func (s *System) startCopy(ctx context.Context) error {
+	if !s.build.Topology.Copy {
+		return nil
+	}
+	c, err := s.pg.StartCopy(ctx, lab.Postgres2)
+	if err == nil {
+		s.processes[lab.Postgres2] = c
 	}
 	return err
 }
@@ -69,6 +96,9 @@ func redisArgs(t lab.Topology) []string {
 // made in one that has written.
 func (s *System) prepareDatabase(ctx context.Context) error {
 	statements := []string{"create role guard login", "create role app login"}
+	if s.build.Topology.Neighbour {
+		statements = append(statements, "create database "+lab.NeighbourDatabase)
+	}
 	return s.asSuperuser(ctx, append(statements, strings.Split(lab.Tables, ";\n")...)...)
 }
 

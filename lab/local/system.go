@@ -21,7 +21,8 @@ type System struct {
 	brand   *brand
 	zk      *servers.ZooKeeper
 	pg      *servers.Postgres
-	redis   *servers.Redis
+	redis   *servers.Redis // the primary
+	replica *servers.Redis // nil when there is none
 	guards  map[string]guardAddresses
 	links   map[ends][]*link
 	workers map[string]*worker
@@ -56,7 +57,7 @@ func Build(ctx context.Context, b lab.Build) (*System, error) {
 		workers: map[string]*worker{}, processes: map[string]process{},
 	}
 	for _, step := range []func(context.Context) error{
-		s.startBrand, s.startServers, s.prepareDatabase, s.install, s.startGuards, s.prepareWorkers,
+		s.startBrand, s.startServers, s.prepareDatabase, s.install, s.startCopy, s.startGuards, s.prepareWorkers,
 	} {
 		if err := step(ctx); err != nil {
 			err = fmt.Errorf("build the system: %w", err)
@@ -73,10 +74,16 @@ func (s *System) startBrand(context.Context) (err error) {
 
 // Addresses is lab.System's.
 func (s *System) Addresses() lab.Addresses {
+	guards := map[string]lab.GuardAddress{}
+	for name, at := range s.guards {
+		guards[name] = lab.GuardAddress{Postgres: asApp(at.postgres), Redis: redisURL(at.redis)}
+	}
 	return lab.Addresses{
 		Postgres:    s.pg.URL("postgres", database),
+		App:         s.pg.URL("app", database),
 		Redis:       s.redis.URL(),
 		Coordinator: "zk://" + s.zk.Addr() + root,
+		Guards:      guards,
 	}
 }
 

@@ -1,0 +1,72 @@
+package servers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"syscall"
+)
+
+// Backup copies the data directory of a server that runs. Its processes stand
+// still meanwhile, so the copy is what a snapshot of the disk would be.
+func (p *Postgres) Backup(ctx context.Context) error {
+	if err := p.copyTo(ctx, p.backup()); err != nil {
+		return fmt.Errorf("back up %s: %w", p.spec.name, err)
+	}
+	return nil
+}
+
+// Restore kills the server, puts the last backup in the place of its data, and
+// starts it again.
+func (p *Postgres) Restore(ctx context.Context) error {
+	if err := p.Kill(); err != nil {
+		return err
+	}
+	removeSharedMemory(p.data) // what tells of it goes now
+	if err := os.RemoveAll(p.data); err != nil {
+		return err
+	}
+	if err := p.run(ctx, "cp", "-a", p.backup(), p.data); err != nil {
+		return err
+	}
+	return p.Start(ctx)
+}
+
+func (p *Postgres) backup() string { return filepath.Join(p.spec.dir, "backup") }
+
+// copyTo makes a copy of the data without the file that names its processes.
+func (p *Postgres) copyTo(ctx context.Context, dir string) error {
+	if err := os.RemoveAll(dir); err != nil {
+		return err
+	}
+	if err := p.Pause(); err != nil {
+		return err
+	}
+	err := errors.Join(p.run(ctx, "cp", "-a", p.data, dir), p.Resume())
+	return errors.Join(err, os.Remove(filepath.Join(dir, "postmaster.pid")))
+}
+
+// StartCopy starts another server from a copy of this one's data as it is now:
+// the same system identifier, timeline, roles and rows, on another port.
+func (p *Postgres) StartCopy(ctx context.Context, name string) (*Postgres, error) {
+	dir, err := newDir("pg", p.spec.account)
+	if err != nil {
+		return nil, err
+	}
+	c := &Postgres{data: filepath.Join(dir, "data"), settings: p.settings}
+	program := p.spec.command()[0]
+	c.spec = spec{
+		name: name, dir: dir, account: p.spec.account,
+		command: func() []string { return []string{program, "-D", c.data} },
+		ready:   c.answers,
+		stop:    syscall.SIGINT,
+		quit:    syscall.SIGQUIT,
+		tidy:    func() { removeSharedMemory(c.data) },
+	}
+	if err := errors.Join(p.copyTo(ctx, c.data), c.configure(ctx)); err != nil {
+		return nil, errors.Join(err, c.Close())
+	}
+	return c, nil
+}

@@ -1,0 +1,154 @@
+package lab
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	driver "github.com/redis/go-redis/v9"
+
+	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/lab/history"
+)
+
+// stray tries to write as the leader before this one would that had found another way to the store, and records what became
+// of it as anybody's operation.
+func (r *run) stray(ctx context.Context, f Fault) error {
+	var c fence.Claim
+	r.rec.look(func(s *seen) { c = s.deposed() })
+	if c.Token == 0 {
+		return errors.New("nobody has been deposed, so nobody can stray")
+	}
+	if f.By == ByForgery {
+		return r.attempt("postgres", c, func(op string) error { return r.forge(ctx, c) })
+	}
+	at := r.sys.Addresses().Guards[Neighbour]
+	err := r.attempt("postgres", c, func(op string) error { return r.strayPostgres(ctx, at.Postgres, op, c) })
+	return errors.Join(err, r.attempt("redis", c, func(op string) error { return r.strayRedis(ctx, at.Redis, op, c) }))
+}
+
+// attempt records one operation.
+func (r *run) attempt(store string, c fence.Claim, do func(op string) error) error {
+	r.strays++
+	e := history.Event{
+		Kind: history.Invoke, Process: "stray/" + store, Op: fmt.Sprintf("stray.%d", r.strays), Do: history.Write, Store: store, Token: c.Token,
+	}
+	r.rec.add(e)
+	err := do(e.Op)
+	e.Kind, e.Outcome = history.Return, became(err)
+	if err != nil {
+		e.Text = strings.ReplaceAll(err.Error(), "\n", "; ")
+	}
+	r.rec.add(e)
+	if e.Outcome == history.Unknown {
+		return fmt.Errorf("the stray write was neither accepted nor refused: %w", err)
+	}
+	return nil
+}
+
+// became is what an answer says. An error of a database says that nothing has landed.
+func became(err error) history.Outcome {
+	pg, fromPostgres := errors.AsType[*pgconn.PgError](err)
+	var redis driver.Error
+	switch {
+	case err == nil:
+		return history.OK
+	case fromPostgres && pg.Code == "RF001":
+		return history.Stale
+	case fromPostgres:
+		return history.Refused
+	case errors.As(err, &redis) && strings.HasPrefix(err.Error(), "STALETOKEN"):
+		return history.Stale
+	case errors.As(err, &redis):
+		return history.Refused
+	}
+	return history.Unknown
+}
+
+// strayPostgres asks a neighbour's guard for the database that the evidence is in. Without guards it goes there itself.
+func (r *run) strayPostgres(ctx context.Context, to, op string, c fence.Claim) error {
+	if r.o.Unguarded {
+		to = r.sys.Addresses().App
+	}
+	o, err := pgx.ParseConfig(to)
+	if err != nil {
+		return err
+	}
+	ours, err := url.Parse(r.sys.Addresses().App)
+	if err != nil {
+		return err
+	}
+	o.Database = strings.TrimPrefix(ours.Path, "/")
+	if !r.o.Unguarded {
+		o.RuntimeParams["options"] = fmt.Sprintf("-c fence.%s=%s", c.Resource, c.Token)
+	}
+	conn, err := pgx.ConnectConfig(ctx, o)
+	if err != nil {
+		return err
+	}
+	defer conn.Close(context.WithoutCancel(ctx))
+	_, err = conn.Exec(ctx, "insert into ledger (op, token) values ($1, $2)", op, int64(c.Token))
+	return err
+}
+
+// strayRedis goes through the neighbour's guard to the database that the evidence is in.
+func (r *run) strayRedis(ctx context.Context, to, op string, c fence.Claim) error {
+	if r.o.Unguarded {
+		to = r.sys.Addresses().Redis
+	}
+	o, err := driver.ParseURL(to)
+	if err != nil {
+		return err
+	}
+	o.DB, o.MaxRetries = 0, -1
+	if !r.o.Unguarded {
+		o.ClientName = fmt.Sprintf("fence.%s.%s", c.Resource, c.Token)
+	}
+	db := driver.NewClient(o)
+	defer db.Close()
+	return db.Eval(ctx, Lua, []string{"ledger", "balance"}, op+" "+c.Token.String()).Err()
+}
+
+// forge publishes a checkpoint over a connection of the workers' role, in a transaction that has the setting which enter
+// would have left, and has not entered.
+func (r *run) forge(ctx context.Context, c fence.Claim) error {
+	conn, err := pgx.Connect(ctx, r.sys.Addresses().Postgres)
+	if err != nil {
+		return err
+	}
+	defer conn.Close(context.WithoutCancel(ctx))
+	app, err := pgx.Connect(ctx, r.sys.Addresses().App)
+	if err != nil {
+		return err
+	}
+	defer app.Close(context.WithoutCancel(ctx))
+	for { // until the version that was read is still the last one
+		var task, checkpoint string
+		var version int64
+		err := conn.QueryRow(ctx, "select task, version, checkpoint::text from ringfence.checkpoint").Scan(&task, &version, &checkpoint)
+		if err != nil {
+			return err
+		}
+		err = publishForged(ctx, app, c, task, version+1, checkpoint)
+		if pg, ok := errors.AsType[*pgconn.PgError](err); !ok || pg.Code != "RF008" {
+			return err
+		}
+	}
+}
+
+func publishForged(ctx context.Context, app *pgx.Conn, c fence.Claim, task string, version int64, checkpoint string) error {
+	return pgx.BeginFunc(ctx, app, func(tx pgx.Tx) error {
+		_, err := tx.Exec(ctx, "select set_config('ringfence.' || $1, format('entered %s %s', $2::bigint, $3::text), true)",
+			string(c.Resource), int64(c.Token), string(c.Issuer))
+		if err != nil {
+			return err
+		}
+		_, err = tx.Exec(ctx, "select ringfence.publish($1, $2, $3, $4, $5, $6::json)",
+			string(c.Resource), int64(c.Token), string(c.Issuer), task, version, checkpoint)
+		return err
+	})
+}
