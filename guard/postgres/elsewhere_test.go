@@ -58,23 +58,26 @@ func TestAGuardFollowsATurnedBalancer(t *testing.T) {
 // own leaders do not raise.
 func TestASessionOfAnotherDatabaseIsRefusedAndWritesNothing(t *testing.T) {
 	shop := fenced(t)
-	for name, prepare := range map[string]func(database string){
-		"guarded by another guard": func(database string) { prepared(t, shop.pg, database) },
-		"without the schema": func(database string) {
+	for name, c := range map[string]struct {
+		prepare func(database string)
+		detail  string
+	}{
+		"guarded by another guard": {func(database string) { prepared(t, shop.pg, database) }, "another server or database"},
+		"without the schema": {func(database string) {
 			prepared(t, shop.pg, database)
 			sql(t, shop.pg.URL("postgres", database), "drop schema ringfence cascade")
-		},
+		}, "this guard is for database"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			crm := serverstest.FreshDatabase(t, shop.pg)
-			prepare(crm)
-			c, err := pgx.Connect(t.Context(), "postgres://app@"+shop.addr+"/"+crm+"?sslmode=disable&options=-c%20fence.orders%3D5")
+			c.prepare(crm)
+			conn, err := pgx.Connect(t.Context(), "postgres://app@"+shop.addr+"/"+crm+"?sslmode=disable&options=-c%20fence.orders%3D5")
 			if err == nil {
-				_ = c.Close(t.Context())
+				_ = conn.Close(t.Context())
 				t.Fatal("admitted")
 			}
-			if !strings.Contains(err.Error(), "57P03") && !strings.Contains(err.Error(), "RF005") {
-				t.Errorf("got %v", err)
+			if pg := refusal(t, err, "57P03"); !strings.Contains(pg.Detail, c.detail) {
+				t.Errorf("the refusal is %q", pg.Detail)
 			}
 		})
 	}

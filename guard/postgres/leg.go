@@ -27,7 +27,7 @@ func (p *Protocol) identify(ctx context.Context, l *login, s *startup) (store.Se
 	}
 	answer, err := l.ask(pgstore.Question)
 	if err != nil {
-		return store.Session{}, unidentified(err, s.database())
+		return store.Session{}, unidentified(err, s.database(), p.o.Store.Database())
 	}
 	leg, err := pgstore.ParseLeg(answer)
 	if err != nil {
@@ -52,12 +52,16 @@ func physical(replication string) bool {
 		value != "" && (strings.HasPrefix("true", value) || strings.HasPrefix("yes", value))
 }
 
-// unidentified explains why a session could not be asked.
-func unidentified(err error, database string) error {
+// unidentified explains why a session in a database could not be asked; own is the guard's database.
+func unidentified(err error, database, own string) error {
 	var said *answeredError
 	if errors.As(err, &said) {
 		switch said.code {
 		case "3F000", "42883", "42P01": // no schema, no function, no table
+			if database != own {
+				return store.Setup(fmt.Sprintf("this guard is for database %q, the client asked for %q, which has no marks", own, database),
+					fmt.Sprintf("give the client database %q, or put a guard of its own in front of %q", own, database))
+			}
 			return store.NotInstalled(fmt.Sprintf("database %q has no schema ringfence that fits: %s", database, said.message), err)
 		case "42501":
 			return store.Setup(fmt.Sprintf("the role may not use the schema ringfence of database %q: %s", database, said.message), "an operator runs guard install again: it lets every role ask for its own session")

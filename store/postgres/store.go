@@ -78,6 +78,9 @@ func (s *Store) Close() {
 // DialTarget is where a guard dials for a client's own connection to this server.
 func (s *Store) DialTarget() (network, address string) { return dialTarget(s.cfg) }
 
+// Database is the name of the database that the marks are in and that this store guards.
+func (s *Store) Database() string { return s.cfg.Database }
+
 // Register is store.Store's: one statement, one transaction. A session of another server than the control connection's
 // sends the control connections to be dialled anew, and is tried once more: behind a balancer they may be left over from
 // before it was turned.
