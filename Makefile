@@ -29,7 +29,7 @@ test: deps ## every test, with the race detector, against real servers
 
 .PHONY: test-newer
 test-newer: deps ## stores and guards on servers of your own; NEWER_PATHS=/postgres/bin:/redis/bin and PACKAGES for others
-	@GO="$(GO)" scripts/test-newer.sh "$(NEWER_PATHS)" $(or $(PACKAGES),./store/... ./guard/...)
+	@GO="$(GO)" scripts/test-newer.sh "$(NEWER_PATHS)" $(or $(PACKAGES),./store/... ./internal/marks/... ./internal/guard/...)
 
 .PHONY: lab
 lab: build ## build bin/lab, which runs chaos scenarios, and the programs it needs

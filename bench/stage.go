@@ -15,8 +15,8 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/ringfence/ringfence/fence"
+	store "github.com/ringfence/ringfence/internal/marks/postgres"
 	"github.com/ringfence/ringfence/internal/servers"
-	store "github.com/ringfence/ringfence/store/postgres"
 )
 
 // stage is one Postgres, as durable as it comes (fsync and synchronous_commit on), and a guard in a process of its own.

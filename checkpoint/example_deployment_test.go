@@ -14,6 +14,7 @@ import (
 	journal "github.com/ringfence/ringfence/checkpoint/postgres"
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/fence/zookeeper"
+	pgmarks "github.com/ringfence/ringfence/internal/marks/postgres"
 	"github.com/ringfence/ringfence/internal/servers/serverstest"
 	"github.com/ringfence/ringfence/store/postgres"
 )
@@ -41,7 +42,7 @@ func deploy(ctx context.Context, tables string) (d deployment, err error) {
 	if err := execute(ctx, d.database, tables); err != nil {
 		return d, err
 	}
-	return d, postgres.Install(ctx, d.database, "postgres", "postgres")
+	return d, pgmarks.Install(ctx, d.database, "postgres", "postgres")
 }
 
 func execute(ctx context.Context, url, sql string) error {

@@ -7,7 +7,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/ringfence/ringfence/fence"
-	store "github.com/ringfence/ringfence/store/postgres"
+	store "github.com/ringfence/ringfence/internal/marks/postgres"
 )
 
 // attachment is what a connection keeps of the first claim that it was used under.

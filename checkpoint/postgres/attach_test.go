@@ -12,8 +12,8 @@ import (
 	"github.com/ringfence/ringfence/checkpoint"
 	"github.com/ringfence/ringfence/checkpoint/postgres"
 	"github.com/ringfence/ringfence/fence"
+	store "github.com/ringfence/ringfence/internal/marks/postgres"
 	"github.com/ringfence/ringfence/internal/servers/serverstest"
-	store "github.com/ringfence/ringfence/store/postgres"
 )
 
 func TestAConnectionIsAttachedOnceAndItsTransactionsAreNotChecked(t *testing.T) {

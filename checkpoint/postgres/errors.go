@@ -10,7 +10,7 @@ import (
 
 	"github.com/ringfence/ringfence/checkpoint"
 	"github.com/ringfence/ringfence/fence"
-	store "github.com/ringfence/ringfence/store/postgres"
+	store "github.com/ringfence/ringfence/internal/marks/postgres"
 )
 
 // answered says what an error of a call means that changes nothing, or did not come to its COMMIT.

@@ -17,7 +17,7 @@ import (
 	"github.com/ringfence/ringfence/checkpoint"
 	"github.com/ringfence/ringfence/checkpoint/postgres"
 	"github.com/ringfence/ringfence/fence"
-	store "github.com/ringfence/ringfence/store/postgres"
+	store "github.com/ringfence/ringfence/internal/marks/postgres"
 )
 
 // deaf is a connection that breaks, once armed, within an answer: before the word that says that it was done. So what was

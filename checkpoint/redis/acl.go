@@ -3,7 +3,7 @@ package redis
 import (
 	"strings"
 
-	redisstore "github.com/ringfence/ringfence/store/redis"
+	redisstore "github.com/ringfence/ringfence/internal/marks/redis"
 )
 
 // ACL is the rule for the user of a journal that raises no marks itself: it reads marks and writes checkpoints, and what

@@ -32,7 +32,7 @@
 //     returns the older checkpoint, or version 0 where all is gone: who holds a higher version knows by this that the
 //     journal was set back, and must not take it for a task that has never run.
 //   - The marker is gone too (FLUSHALL, a Redis without persistence that was restarted): Take and Publish answer
-//     fence.ErrNotInstalled. With a coordinator to ask (Options.Authority, or a guard that has one) the next Raise makes
+//     fence.ErrNotInstalled. With a coordinator to ask (Options.Coordinator, or a guard that has one) the next Raise makes
 //     it again; otherwise an operator has to (guard install). A leader without a copy of its own then finds a task that was
 //     never published, and begins it: only a copy elsewhere can tell it from a new one.
 //

@@ -9,8 +9,7 @@ import (
 
 	"github.com/ringfence/ringfence/checkpoint"
 	"github.com/ringfence/ringfence/fence"
-	"github.com/ringfence/ringfence/store"
-	redisstore "github.com/ringfence/ringfence/store/redis"
+	redisstore "github.com/ringfence/ringfence/internal/marks/redis"
 )
 
 // answered puts what went wrong with a call into a journal's words.
@@ -21,7 +20,7 @@ func answered(ctx context.Context, err error) error {
 	case err == nil:
 		return nil
 	case errors.Is(err, fence.ErrNoToken), errors.Is(err, fence.ErrNotAllowed):
-		return &store.SetupError{What: "a guard answers at the journal's address, and it lets nobody near the keys of ringfence", Hint: "give the journal the URL of Redis itself, and the guard's to Options.Raiser", Cause: err}
+		return &fence.SetupError{What: "a guard answers at the journal's address, and it lets nobody near the keys of ringfence", Hint: "give the journal the URL of Redis itself, and the guard's to Options.Raiser", Cause: err}
 	case errors.Is(err, redisstore.ErrUnknown):
 		return because(ctx, fmt.Errorf("%w: %w", checkpoint.ErrUnknown, err))
 	case settled(err):
@@ -53,7 +52,7 @@ func raised(ctx context.Context, err error) error {
 // settled errors are about the call itself, or for an operator: the same call would meet them again.
 func settled(err error) bool {
 	var refused *fence.Refusal
-	var setup *store.SetupError
+	var setup *fence.SetupError
 	return errors.As(err, &refused) || errors.As(err, &setup) || errors.Is(err, driver.ErrClosed)
 }
 

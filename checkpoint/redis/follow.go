@@ -9,7 +9,7 @@ import (
 	driver "github.com/redis/go-redis/v9"
 
 	"github.com/ringfence/ringfence/checkpoint"
-	"github.com/ringfence/ringfence/store"
+	"github.com/ringfence/ringfence/fence"
 )
 
 // Follow is checkpoint.Journal's: a subscription, and a look every Options.Poll. It holds one connection. A checkpoint that
@@ -60,7 +60,7 @@ func (j *Journal) newer(ctx context.Context, task checkpoint.Name, seen int64) (
 
 // hopeless errors do not end by waiting.
 func hopeless(err error) bool {
-	var setup *store.SetupError
+	var setup *fence.SetupError
 	return errors.As(err, &setup) || errors.Is(err, driver.ErrClosed)
 }
 

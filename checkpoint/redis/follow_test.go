@@ -11,9 +11,9 @@ import (
 
 	"github.com/ringfence/ringfence/checkpoint"
 	"github.com/ringfence/ringfence/checkpoint/redis"
+	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/internal/servers"
 	"github.com/ringfence/ringfence/internal/servers/serverstest"
-	"github.com/ringfence/ringfence/store"
 )
 
 // follow follows beside the test, and sends what it is shown.
@@ -105,7 +105,7 @@ func TestFollowEndsWithoutRightsAndWithTheJournal(t *testing.T) {
 	b := newBench(t, serverstest.Redis(t, servers.RedisOptions{}))
 	blind := b.as(t, redis.ACL("blind", "secret")+" -hget", redis.Options{})
 	_, ended := follow(t, blind)
-	if _, setup := errors.AsType[*store.SetupError](<-ended); !setup {
+	if _, setup := errors.AsType[*fence.SetupError](<-ended); !setup {
 		t.Error("without rights it ended otherwise")
 	}
 	j := b.journal(t, redis.Options{Poll: 10 * time.Millisecond})

@@ -10,15 +10,15 @@ import (
 
 	"github.com/ringfence/ringfence/checkpoint"
 	"github.com/ringfence/ringfence/fence"
-	"github.com/ringfence/ringfence/store"
-	redisstore "github.com/ringfence/ringfence/store/redis"
+	redisstore "github.com/ringfence/ringfence/internal/marks/redis"
+	leader "github.com/ringfence/ringfence/store/redis"
 )
 
 // Options of a Journal. The zero value raises the mark at the journal's own URL and takes claims at their word.
 type Options struct {
-	// Authority is asked before the mark is raised at the journal's own URL: store.Elected with the coordinator that the
-	// terms are won at. See store/redis.Raiser.
-	Authority store.Authority
+	// Coordinator is asked before the mark is raised at the journal's own URL: the one that the terms are won at. See
+	// store/redis.Raiser.
+	Coordinator fence.Observer
 	// Raiser raises the mark instead: store/redis.Raiser with the URL of the guard, or of a user with the guard's rights.
 	Raiser fence.Raiser
 	// Limit is the most bytes of a checkpoint as JSON, 1 MiB when zero.
@@ -50,10 +50,10 @@ func Open(ctx context.Context, url string, o Options) (*Journal, error) {
 		o.Poll = time.Second
 	}
 	if o.Raiser == nil {
-		o.Raiser = redisstore.Raiser{URL: url, Authority: o.Authority}
+		o.Raiser = leader.Raiser{URL: url, Coordinator: o.Coordinator}
 	}
 	j := &Journal{db: db, o: o}
-	var setup *store.SetupError
+	var setup *fence.SetupError
 	if err := read(ctx, db.Ping(ctx).Err()); errors.As(err, &setup) {
 		j.Close()
 		return nil, err

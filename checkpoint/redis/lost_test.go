@@ -13,7 +13,7 @@ import (
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/internal/servers"
 	"github.com/ringfence/ringfence/internal/servers/serverstest"
-	"github.com/ringfence/ringfence/store"
+	leader "github.com/ringfence/ringfence/store/redis"
 )
 
 // Redis is killed at random while a leader publishes, and started again. With appendfsync always nothing that was
@@ -75,7 +75,7 @@ func TestAJournalThatIsFlushedFailsClosed(t *testing.T) {
 			t.Fatalf("take: same is %v, %v", same, err)
 		}
 	}
-	alone := b.journal(t, redis.Options{Authority: store.Unverified{}})
+	alone := b.journal(t, redis.Options{Raiser: leader.NewRaiser(b.URL())})
 	if err := alone.Raise(t.Context(), c); !errors.Is(err, fence.ErrNotInstalled) {
 		t.Fatalf("without a coordinator: %v", err)
 	}

@@ -13,20 +13,20 @@ import (
 	"github.com/ringfence/ringfence/checkpoint/checkpointtest"
 	"github.com/ringfence/ringfence/checkpoint/redis"
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/marks"
+	redisstore "github.com/ringfence/ringfence/internal/marks/redis"
 	"github.com/ringfence/ringfence/internal/servers"
 	"github.com/ringfence/ringfence/internal/servers/serverstest"
-	"github.com/ringfence/ringfence/store"
-	redisstore "github.com/ringfence/ringfence/store/redis"
 )
 
 func TestMain(m *testing.M) { os.Exit(serverstest.RunMain(m)) }
 
 // trusting is an Authority that agrees to every raise, as a coordinator does that was asked.
-type trusting struct{ store.Unverified }
+type trusting struct{ marks.Unverified }
 
 func (trusting) Verifies() bool { return true }
 
-func (trusting) Confirm(_ context.Context, c fence.Claim, _ store.Mark) (fence.Claim, error) {
+func (trusting) Confirm(_ context.Context, c fence.Claim, _ marks.Mark) (fence.Claim, error) {
 	return c, nil
 }
 
@@ -64,8 +64,8 @@ func (b *bench) do(t *testing.T, args ...any) any {
 
 func (b *bench) journal(t *testing.T, o redis.Options) *redis.Journal {
 	t.Helper()
-	if o.Authority == nil {
-		o.Authority = trusting{}
+	if o.Raiser == nil {
+		o.Raiser = redisstore.Raiser{URL: b.URL(), Authority: trusting{}}
 	}
 	j, err := redis.Open(t.Context(), b.URL(), o)
 	if err != nil {

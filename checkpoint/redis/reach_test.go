@@ -8,9 +8,9 @@ import (
 
 	"github.com/ringfence/ringfence/checkpoint"
 	"github.com/ringfence/ringfence/checkpoint/redis"
+	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/internal/servers"
 	"github.com/ringfence/ringfence/internal/servers/serverstest"
-	"github.com/ringfence/ringfence/store"
 )
 
 func TestALostAnswerIsUnknownToAPublishOnly(t *testing.T) {
@@ -126,7 +126,7 @@ func TestBadInputIsRefused(t *testing.T) {
 	}
 	replica := serverstest.Redis(t, servers.RedisOptions{Args: []string{"--cluster-enabled", "yes"}})
 	_, err := redis.Open(t.Context(), replica.URL(), redis.Options{})
-	if _, setup := errors.AsType[*store.SetupError](err); !setup {
+	if _, setup := errors.AsType[*fence.SetupError](err); !setup {
 		t.Errorf("a member of a cluster: %v", err)
 	}
 }

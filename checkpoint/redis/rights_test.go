@@ -11,12 +11,12 @@ import (
 	"github.com/ringfence/ringfence/checkpoint/checkpointtest"
 	"github.com/ringfence/ringfence/checkpoint/redis"
 	"github.com/ringfence/ringfence/fence"
-	"github.com/ringfence/ringfence/guard/guardtest"
-	guardredis "github.com/ringfence/ringfence/guard/redis"
+	"github.com/ringfence/ringfence/internal/guard/guardtest"
+	guardredis "github.com/ringfence/ringfence/internal/guard/redis"
+	"github.com/ringfence/ringfence/internal/marks"
+	redisstore "github.com/ringfence/ringfence/internal/marks/redis"
 	"github.com/ringfence/ringfence/internal/servers"
 	"github.com/ringfence/ringfence/internal/servers/serverstest"
-	"github.com/ringfence/ringfence/store"
-	redisstore "github.com/ringfence/ringfence/store/redis"
 )
 
 // as makes the user of a rule and opens a journal for it.
@@ -80,7 +80,7 @@ func TestMissingRightsAreForAnOperator(t *testing.T) {
 			err = j.Publish(t.Context(), c, cp)
 			j.Close()
 		}
-		if _, setup := errors.AsType[*store.SetupError](err); !setup {
+		if _, setup := errors.AsType[*fence.SetupError](err); !setup {
 			t.Errorf("without %s: %v", right, err)
 		}
 	}
@@ -96,7 +96,7 @@ func (b *bench) newGuard(t *testing.T) (url string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := guardredis.New(guardredis.Options{Store: s, Admission: &store.Admission{Store: s, Authority: store.Unverified{}}})
+	p := guardredis.New(guardredis.Options{Store: s, Admission: &marks.Admission{Store: s, Authority: marks.Unverified{}}})
 	t.Cleanup(p.Close)
 	return "redis://" + guardtest.Serve(t, p) + "/0"
 }
@@ -119,7 +119,7 @@ func TestAGuardRaisesTheMarkOfAJournal(t *testing.T) {
 		defer through.Close()
 		err = through.Publish(t.Context(), fresh, version(3, fresh))
 	}
-	if _, setup := errors.AsType[*store.SetupError](err); !setup {
+	if _, setup := errors.AsType[*fence.SetupError](err); !setup {
 		t.Errorf("a journal at the guard's address: %v", err)
 	}
 }

@@ -7,7 +7,7 @@ import (
 
 	"github.com/ringfence/ringfence/checkpoint"
 	"github.com/ringfence/ringfence/fence"
-	store "github.com/ringfence/ringfence/store/redis"
+	store "github.com/ringfence/ringfence/internal/marks/redis"
 )
 
 var (

@@ -10,7 +10,7 @@ import (
 
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/fence/zookeeper"
-	"github.com/ringfence/ringfence/store"
+	"github.com/ringfence/ringfence/internal/marks"
 )
 
 type openCoordinator func(ctx context.Context, url string, log *slog.Logger) (fence.Coordinator, error)
@@ -32,9 +32,9 @@ func openEtcd(context.Context, string, *slog.Logger) (fence.Coordinator, error) 
 func schemes() []string { return slices.Sorted(maps.Keys(coordinators)) }
 
 // authority is who may raise marks, by the settings. Close ends its connections.
-func (c *config) authority(log *slog.Logger) (store.Authority, *observer) {
+func (c *config) authority(log *slog.Logger) (marks.Authority, *observer) {
 	if c.Coordinator.Reveal() == "" {
-		return store.Unverified{Name: fence.Issuer(c.Issuer)}, &observer{}
+		return marks.Unverified{Name: fence.Issuer(c.Issuer)}, &observer{}
 	}
 	o := &observer{open: func(ctx context.Context) (fence.Coordinator, error) {
 		co, err := coordinators[c.Coordinator.Scheme()](ctx, c.Coordinator.Reveal(), log)
@@ -43,7 +43,7 @@ func (c *config) authority(log *slog.Logger) (store.Authority, *observer) {
 		}
 		return co, nil
 	}}
-	return store.Elected{Observer: o}, o
+	return marks.Elected{Observer: o}, o
 }
 
 // observer opens the coordinator when it is first asked for something and it answers: a guard has to start, and to say

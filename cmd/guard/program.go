@@ -9,8 +9,8 @@ import (
 	"os/user"
 
 	"github.com/ringfence/ringfence/internal/logging"
+	"github.com/ringfence/ringfence/internal/marks/redis"
 	"github.com/ringfence/ringfence/internal/settings"
-	"github.com/ringfence/ringfence/store/redis"
 )
 
 // Exit codes (DESIGN section 4).

@@ -3,12 +3,12 @@ package main
 import (
 	"context"
 
-	"github.com/ringfence/ringfence/guard"
-	guardpg "github.com/ringfence/ringfence/guard/postgres"
-	guardredis "github.com/ringfence/ringfence/guard/redis"
-	"github.com/ringfence/ringfence/store"
-	pgstore "github.com/ringfence/ringfence/store/postgres"
-	redisstore "github.com/ringfence/ringfence/store/redis"
+	"github.com/ringfence/ringfence/internal/guard"
+	guardpg "github.com/ringfence/ringfence/internal/guard/postgres"
+	guardredis "github.com/ringfence/ringfence/internal/guard/redis"
+	"github.com/ringfence/ringfence/internal/marks"
+	pgstore "github.com/ringfence/ringfence/internal/marks/postgres"
+	redisstore "github.com/ringfence/ringfence/internal/marks/redis"
 )
 
 // protocol is one database that can be guarded. A new one is an entry in the table below.
@@ -20,7 +20,7 @@ type protocol struct {
 	// open makes the store, which answers status and adopt too.
 	open func(ctx context.Context, c *config) (database, error)
 	// serve makes the protocol that serves clients through an opened store.
-	serve func(c *config, d database, a *store.Admission) guard.Protocol
+	serve func(c *config, d database, a *marks.Admission) guard.Protocol
 	// install prepares the database; script is what it would run, for people.
 	install func(ctx context.Context, c *config) error
 	script  func(c *config) (string, error)
@@ -28,8 +28,8 @@ type protocol struct {
 
 // database is a store with everything an operator does to it.
 type database interface {
-	store.Store
-	store.Admin
+	marks.Store
+	marks.Admin
 	Probe(ctx context.Context) error
 	Close()
 }
@@ -44,7 +44,7 @@ var postgresProtocol = protocol{
 	open: func(_ context.Context, c *config) (database, error) {
 		return pgstore.Open(c.PostgresUpstream.Reveal(), pgstore.Options{AllowPrepared: c.PostgresAllowPrepared})
 	},
-	serve: func(c *config, d database, a *store.Admission) guard.Protocol {
+	serve: func(c *config, d database, a *marks.Admission) guard.Protocol {
 		return guardpg.New(guardpg.Options{
 			Store: d.(*pgstore.Store), Admission: a, LoginTimeout: c.LoginTimeout, Resources: c.resources(),
 		})
@@ -73,7 +73,7 @@ var redisProtocol = protocol{
 		// Only a coordinator can say whose mark it was when Redis has lost it.
 		return redisstore.Open(ctx, c.RedisUpstream.Reveal(), redisstore.Options{Coordinated: c.Coordinator.Reveal() != ""})
 	},
-	serve: func(c *config, d database, a *store.Admission) guard.Protocol {
+	serve: func(c *config, d database, a *marks.Admission) guard.Protocol {
 		return guardredis.New(guardredis.Options{
 			Store: d.(*redisstore.Store), Admission: a, LoginTimeout: c.LoginTimeout, IdleTimeout: c.RedisIdleTimeout, Resources: c.resources(),
 		})

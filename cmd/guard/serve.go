@@ -12,10 +12,11 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/ringfence/ringfence/guard"
+	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/guard"
 	"github.com/ringfence/ringfence/internal/logging"
+	"github.com/ringfence/ringfence/internal/marks"
 	"github.com/ringfence/ringfence/internal/settings"
-	"github.com/ringfence/ringfence/store"
 )
 
 // serve runs until ctx ends and every client is gone.
@@ -47,7 +48,7 @@ func (p *program) serve(ctx context.Context, c *config) error {
 }
 
 // servers opens stores and listeners. What it has made is returned with an error too.
-func (c *config) servers(ctx context.Context, log *slog.Logger, m *guard.Metrics, who store.Authority) ([]*guard.Server, error) {
+func (c *config) servers(ctx context.Context, log *slog.Logger, m *guard.Metrics, who marks.Authority) ([]*guard.Server, error) {
 	var all []*guard.Server
 	for _, p := range c.configured() {
 		if p.listen(c) == "" {
@@ -57,7 +58,7 @@ func (c *config) servers(ctx context.Context, log *slog.Logger, m *guard.Metrics
 		if err != nil {
 			return all, fmt.Errorf("%s: %w", p.name, err)
 		}
-		a := &store.Admission{Store: db, Authority: who, Timeout: c.AdmitTimeout, Notify: guard.Events(log, m, p.name)}
+		a := &marks.Admission{Store: db, Authority: who, Timeout: c.AdmitTimeout, Notify: guard.Events(log, m, p.name)}
 		s := &guard.Server{
 			Protocol: p.serve(c, db, a), Log: log, Metrics: m,
 			MaxConnections: c.MaxConnections, MaxUnadmitted: c.MaxUnadmitted, MaxLogins: c.MaxLogins, DrainTimeout: c.DrainTimeout,
@@ -88,7 +89,7 @@ func warn(ctx context.Context, log *slog.Logger, name string, d database) {
 func firstProbe(ctx context.Context, p guard.Protocol) error {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
-	var setup *store.SetupError
+	var setup *fence.SetupError
 	if err := p.Ready(ctx); errors.As(err, &setup) {
 		return err
 	}

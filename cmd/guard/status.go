@@ -8,7 +8,7 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/ringfence/ringfence/store"
+	"github.com/ringfence/ringfence/internal/marks"
 )
 
 // statusTime bounds the asking of one store.
@@ -19,7 +19,7 @@ type storeStatus struct {
 	Store string       `json:"store"`
 	Ready bool         `json:"ready"`
 	Error string       `json:"error,omitempty"`
-	Marks []store.Mark `json:"marks"`
+	Marks []marks.Mark `json:"marks"`
 }
 
 // status prints every mark of every configured store. It fails when one of them cannot be read.
@@ -44,13 +44,13 @@ func (p *program) status(ctx context.Context, c *config, o options) error {
 }
 
 func ask(ctx context.Context, c *config, proto protocol) storeStatus {
-	s := storeStatus{Store: proto.name, Marks: []store.Mark{}}
+	s := storeStatus{Store: proto.name, Marks: []marks.Mark{}}
 	ctx, cancel := context.WithTimeout(ctx, statusTime)
 	defer cancel()
 	db, err := proto.open(ctx, c)
 	if err == nil {
 		defer db.Close()
-		var marks []store.Mark
+		var marks []marks.Mark
 		if marks, err = db.Marks(ctx); len(marks) > 0 {
 			s.Marks = marks
 		}

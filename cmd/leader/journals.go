@@ -14,7 +14,6 @@ import (
 	zkjournal "github.com/ringfence/ringfence/checkpoint/zookeeper"
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/internal/settings"
-	"github.com/ringfence/ringfence/store"
 )
 
 // journalOptions is what every journal is opened with.
@@ -121,7 +120,7 @@ func (p *program) raiser(s *session, u settings.URL, look fence.Raiser) raiser {
 			r.others = append(r.others, store)
 		}
 	}
-	r.others = append(r.others, open(u.Reveal(), store.Elected{Observer: s.coordinator}))
+	r.others = append(r.others, open(u.Reveal(), s.coordinator))
 	return r
 }
 

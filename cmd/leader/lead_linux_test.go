@@ -15,7 +15,6 @@ import (
 
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/fence/fencetest"
-	"github.com/ringfence/ringfence/store"
 )
 
 func TestExitCodeIsTheCommandsOwn(t *testing.T) {
@@ -228,7 +227,7 @@ func (f *fakeStore) Raise(_ context.Context, c fence.Claim) error {
 func (f *fakeStore) with() setup {
 	return setup{
 		env:    []string{"LEADER_STORES=fake://u:s3cr3t@h/"},
-		stores: map[string]openStore{"fake": func(string, store.Authority) fence.Raiser { return f }},
+		stores: map[string]openStore{"fake": func(string, fence.Observer) fence.Raiser { return f }},
 	}
 }
 
@@ -308,7 +307,7 @@ func TestStoreThatDoesNotAnswerIsGivenUpInTime(t *testing.T) {
 	t.Parallel()
 	s := setup{
 		env:    []string{"LEADER_STORES=fake://h/", "LEADER_RAISE_TIMEOUT=50ms"},
-		stores: map[string]openStore{"fake": func(string, store.Authority) fence.Raiser { return silentStore{} }},
+		stores: map[string]openStore{"fake": func(string, fence.Observer) fence.Raiser { return silentStore{} }},
 	}
 	l := shell(t, s, "echo never")
 	l.log.await(t, "LEADER_RAISE_TIMEOUT=50ms")

@@ -12,8 +12,8 @@ import (
 
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/internal/logging"
+	"github.com/ringfence/ringfence/internal/marks/redis"
 	"github.com/ringfence/ringfence/internal/taskfile"
-	"github.com/ringfence/ringfence/store/redis"
 )
 
 // The exit codes of leader's own; whatever else it exits with is the command's.

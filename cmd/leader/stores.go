@@ -7,13 +7,12 @@ import (
 
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/internal/settings"
-	"github.com/ringfence/ringfence/store"
 	"github.com/ringfence/ringfence/store/postgres"
 	"github.com/ringfence/ringfence/store/redis"
 )
 
-// openStore makes what raises the mark at a URL; the authority is asked where no guard stands before the database.
-type openStore func(url string, a store.Authority) fence.Raiser
+// openStore makes what raises the mark at a URL; the coordinator is asked where no guard stands before the database.
+type openStore func(url string, c fence.Observer) fence.Raiser
 
 // stores is every store there is, by the scheme of its URL in LEADER_STORES.
 var stores = map[string]openStore{
@@ -22,20 +21,19 @@ var stores = map[string]openStore{
 	"redis":      openRedis,
 }
 
-func openPostgres(url string, a store.Authority) fence.Raiser {
-	return postgres.Raiser{URL: url, Authority: a}
+func openPostgres(url string, c fence.Observer) fence.Raiser {
+	return postgres.Raiser{URL: url, Coordinator: c}
 }
 
-func openRedis(url string, a store.Authority) fence.Raiser {
-	return redis.Raiser{URL: url, Authority: a}
+func openRedis(url string, c fence.Observer) fence.Raiser {
+	return redis.Raiser{URL: url, Coordinator: c}
 }
 
 // raisers are the stores of the settings.
 func (p *program) raisers(s *session) []fence.Raiser {
 	var all []fence.Raiser
-	authority := store.Elected{Observer: s.coordinator}
 	for _, u := range s.config.Stores {
-		r := p.stores[u.Scheme()](u.Reveal(), authority)
+		r := p.stores[u.Scheme()](u.Reveal(), s.coordinator)
 		all = append(all, &namedStore{Raiser: r, url: u, timeout: s.config.RaiseTimeout})
 	}
 	return all

@@ -7,9 +7,9 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/marks/postgres"
+	"github.com/ringfence/ringfence/internal/marks/redis"
 	"github.com/ringfence/ringfence/internal/servers/serverstest"
-	"github.com/ringfence/ringfence/store/postgres"
-	"github.com/ringfence/ringfence/store/redis"
 )
 
 // testStores leads over a real Postgres and a real Redis, reached without a guard.

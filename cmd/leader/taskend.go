@@ -6,7 +6,6 @@ import (
 
 	"github.com/ringfence/ringfence/checkpoint"
 	"github.com/ringfence/ringfence/fence"
-	"github.com/ringfence/ringfence/store"
 )
 
 // ended reports how the run has come to its end, and is the exit code.
@@ -33,7 +32,7 @@ func (r *taskRun) ended(cp checkpoint.Checkpoint, err error) int {
 
 // next is what a person should do.
 func (r *taskRun) next(err error) string {
-	var setup *store.SetupError
+	var setup *fence.SetupError
 	url, _ := r.journalURL()
 	switch {
 	case errors.Is(err, checkpoint.ErrStopped):

@@ -15,8 +15,8 @@ import (
 
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/fence/zookeeper"
-	pgstore "github.com/ringfence/ringfence/store/postgres"
-	redisstore "github.com/ringfence/ringfence/store/redis"
+	pgstore "github.com/ringfence/ringfence/internal/marks/postgres"
+	redisstore "github.com/ringfence/ringfence/internal/marks/redis"
 )
 
 // event is what a worker tells the stage, one JSON object on each line of its output.

@@ -10,9 +10,9 @@ import (
 
 	"github.com/ringfence/ringfence/checkpoint"
 	"github.com/ringfence/ringfence/checkpoint/postgres"
+	store "github.com/ringfence/ringfence/internal/marks/postgres"
 	"github.com/ringfence/ringfence/internal/servers"
 	"github.com/ringfence/ringfence/internal/servers/serverstest"
-	store "github.com/ringfence/ringfence/store/postgres"
 )
 
 // openPostgres is a journal with steps of both kinds in turn. The outside world of the asynchronous ones is a table that

@@ -9,9 +9,9 @@ import (
 
 	"github.com/ringfence/ringfence/checkpoint"
 	"github.com/ringfence/ringfence/checkpoint/redis"
+	store "github.com/ringfence/ringfence/internal/marks/redis"
 	"github.com/ringfence/ringfence/internal/servers"
 	"github.com/ringfence/ringfence/internal/servers/serverstest"
-	store "github.com/ringfence/ringfence/store/redis"
 )
 
 // openRedis is a journal with asynchronous steps, whose world is a list that is not fenced.

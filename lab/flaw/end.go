@@ -9,7 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	driver "github.com/redis/go-redis/v9"
 
-	"github.com/ringfence/ringfence/store"
+	"github.com/ringfence/ringfence/internal/marks"
 )
 
 const (
@@ -19,7 +19,7 @@ const (
 
 // EndPostgres ends backends, over a connection of its own each time.
 func EndPostgres(url string) End {
-	return func(ctx context.Context, all []store.Session) error {
+	return func(ctx context.Context, all []marks.Session) error {
 		ctx, cancel := context.WithTimeout(ctx, endTime)
 		defer cancel()
 		c, err := pgx.Connect(ctx, url)
@@ -49,7 +49,7 @@ func EndRedis(url string) (End, error) {
 	if err != nil {
 		return nil, fmt.Errorf("not a Redis URL: %w", err)
 	}
-	return func(ctx context.Context, all []store.Session) error {
+	return func(ctx context.Context, all []marks.Session) error {
 		ctx, cancel := context.WithTimeout(ctx, endTime)
 		defer cancel()
 		db := driver.NewClient(o)

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/fence"
-	"github.com/ringfence/ringfence/store"
+	"github.com/ringfence/ringfence/internal/marks"
 )
 
 // memory keeps marks and sessions in the guard's process and asks no coordinator. It stands for a fence in a proxy's cache,
@@ -17,47 +17,47 @@ type memory struct {
 	end End
 
 	mu       sync.Mutex
-	marks    map[fence.Resource]store.Mark
+	marks    map[fence.Resource]marks.Mark
 	sessions map[entry]fence.Token
 }
 
 // entry is a session under a resource.
 type entry struct {
-	session  store.Session
+	session  marks.Session
 	resource fence.Resource
 }
 
 func newMemory(end End) *memory {
-	return &memory{end: end, marks: map[fence.Resource]store.Mark{}, sessions: map[entry]fence.Token{}}
+	return &memory{end: end, marks: map[fence.Resource]marks.Mark{}, sessions: map[entry]fence.Token{}}
 }
 
-// Register is store.Store's.
-func (m *memory) Register(_ context.Context, s store.Session, claims []fence.Claim) (store.Standing, error) {
+// Register is marks.Store's.
+func (m *memory) Register(_ context.Context, s marks.Session, claims []fence.Claim) (marks.Standing, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, c := range claims {
 		mark, ok := m.marks[c.Resource]
 		if !ok {
-			mark = store.Mark{Resource: c.Resource, Confirmed: true}
+			mark = marks.Mark{Resource: c.Resource, Confirmed: true}
 		}
-		if st, err := compare(c, mark); err != nil || st.Step != store.Admitted {
+		if st, err := compare(c, mark); err != nil || st.Step != marks.Admitted {
 			return st, err
 		}
 		if len(m.others(c)) > 0 {
-			return store.Standing{Step: store.MustRevoke, Claim: c, Mark: mark}, nil
+			return marks.Standing{Step: marks.MustRevoke, Claim: c, Mark: mark}, nil
 		}
 	}
 	for _, c := range claims {
 		m.sessions[entry{s, c.Resource}] = c.Token
 	}
-	return store.Standing{Step: store.Admitted}, nil
+	return marks.Standing{Step: marks.Admitted}, nil
 }
 
-// Raise is store.Store's.
-func (m *memory) Raise(ctx context.Context, _ store.Session, c fence.Claim, confirm store.Confirm) (store.Mark, error) {
+// Raise is marks.Store's.
+func (m *memory) Raise(ctx context.Context, _ marks.Session, c fence.Claim, confirm marks.Confirm) (marks.Mark, error) {
 	c, err := confirm(ctx, m.mark(c.Resource))
 	if err != nil {
-		return store.Mark{}, err
+		return marks.Mark{}, err
 	}
 	before := m.mark(c.Resource)
 	if _, err := compare(c, before); err != nil {
@@ -65,23 +65,23 @@ func (m *memory) Raise(ctx context.Context, _ store.Session, c fence.Claim, conf
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.marks[c.Resource] = store.Mark{
+	m.marks[c.Resource] = marks.Mark{
 		Resource: c.Resource, Token: c.Token, Issuer: c.Issuer, Holder: c.Holder, Raised: time.Now(), Confirmed: true,
 	}
 	return before, nil
 }
 
-func (m *memory) mark(r fence.Resource) store.Mark {
+func (m *memory) mark(r fence.Resource) marks.Mark {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if mark, ok := m.marks[r]; ok {
 		return mark
 	}
-	return store.Mark{Resource: r, Confirmed: true}
+	return marks.Mark{Resource: r, Confirmed: true}
 }
 
-// Revoke is store.Store's.
-func (m *memory) Revoke(ctx context.Context, _ store.Session, c fence.Claim) (int, error) {
+// Revoke is marks.Store's.
+func (m *memory) Revoke(ctx context.Context, _ marks.Session, c fence.Claim) (int, error) {
 	m.mu.Lock()
 	_, err := compare(c, m.marks[c.Resource])
 	others := m.others(c)
@@ -89,12 +89,12 @@ func (m *memory) Revoke(ctx context.Context, _ store.Session, c fence.Claim) (in
 	if err != nil || len(others) == 0 {
 		return 0, err
 	}
-	var sessions []store.Session
+	var sessions []marks.Session
 	for _, e := range others {
 		sessions = append(sessions, e.session)
 	}
 	if err := m.end(ctx, sessions); err != nil {
-		return 0, store.Unrevoked(c, err.Error(), err)
+		return 0, marks.Unrevoked(c, err.Error(), err)
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -115,8 +115,8 @@ func (m *memory) others(c fence.Claim) []entry {
 	return all
 }
 
-// Release is store.Store's. It takes the guard's word for it that the session is gone.
-func (m *memory) Release(_ context.Context, s store.Session) error {
+// Release is marks.Store's. It takes the guard's word for it that the session is gone.
+func (m *memory) Release(_ context.Context, s marks.Session) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for e := range m.sessions {
@@ -127,16 +127,16 @@ func (m *memory) Release(_ context.Context, s store.Session) error {
 	return nil
 }
 
-// Marks is store.Store's.
-func (m *memory) Marks(_ context.Context, only ...fence.Resource) ([]store.Mark, error) {
+// Marks is marks.Store's.
+func (m *memory) Marks(_ context.Context, only ...fence.Resource) ([]marks.Mark, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	var all []store.Mark
+	var all []marks.Mark
 	for _, mark := range m.marks {
 		if len(only) == 0 || slices.Contains(only, mark.Resource) {
 			all = append(all, mark)
 		}
 	}
-	slices.SortFunc(all, func(a, b store.Mark) int { return cmp.Compare(a.Resource, b.Resource) })
+	slices.SortFunc(all, func(a, b marks.Mark) int { return cmp.Compare(a.Resource, b.Resource) })
 	return all, nil
 }

@@ -5,7 +5,7 @@ import (
 	"log/slog"
 
 	"github.com/ringfence/ringfence/fence"
-	"github.com/ringfence/ringfence/store"
+	"github.com/ringfence/ringfence/internal/marks"
 )
 
 // observer judges as the real store does, logs what it would have refused, and lets everybody in. It stands for a fence that
@@ -16,21 +16,21 @@ type observer struct {
 }
 
 // Register refuses nobody whom the database could judge.
-func (o *observer) Register(ctx context.Context, s store.Session, claims []fence.Claim) (store.Standing, error) {
+func (o *observer) Register(ctx context.Context, s marks.Session, claims []fence.Claim) (marks.Standing, error) {
 	st, err := o.forgetful.Register(ctx, s, claims)
 	switch {
 	case refused(err) != nil:
 		o.log.Warn("would have been refused", "session", s.ID, "err", err)
-		return store.Standing{Step: store.Admitted}, nil
-	case err == nil && st.Step == store.MustRevoke:
+		return marks.Standing{Step: marks.Admitted}, nil
+	case err == nil && st.Step == marks.MustRevoke:
 		o.log.Warn("would have ended older sessions first", "session", s.ID, "token", st.Claim.Token.String())
-		st.Step = store.Admitted
+		st.Step = marks.Admitted
 	}
 	return st, err
 }
 
 // Raise raises, and does not mind if it could not.
-func (o *observer) Raise(ctx context.Context, newcomer store.Session, c fence.Claim, confirm store.Confirm) (store.Mark, error) {
+func (o *observer) Raise(ctx context.Context, newcomer marks.Session, c fence.Claim, confirm marks.Confirm) (marks.Mark, error) {
 	before, err := o.forgetful.Raise(ctx, newcomer, c, confirm)
 	if refused(err) != nil {
 		err = nil
@@ -39,4 +39,4 @@ func (o *observer) Raise(ctx context.Context, newcomer store.Session, c fence.Cl
 }
 
 // Revoke ends nobody.
-func (o *observer) Revoke(context.Context, store.Session, fence.Claim) (int, error) { return 0, nil }
+func (o *observer) Revoke(context.Context, marks.Session, fence.Claim) (int, error) { return 0, nil }

@@ -6,41 +6,41 @@ import (
 	"sync"
 
 	"github.com/ringfence/ringfence/fence"
-	"github.com/ringfence/ringfence/store"
+	"github.com/ringfence/ringfence/internal/marks"
 )
 
 // refuser refuses a token that equals the mark: <= where < is meant. The session that has raised the mark is let in, each
 // later one of the same, rightful leader is not. It stands for a fence that is safe and useless, which a lab that only
 // looks for corruption would praise.
 type refuser struct {
-	store.Store
+	marks.Store
 
 	mu     sync.Mutex
 	raised map[fence.Claim]bool // by an admission that still goes on
 }
 
 // Register refuses what the mark was not raised for just now.
-func (r *refuser) Register(ctx context.Context, s store.Session, claims []fence.Claim) (store.Standing, error) {
+func (r *refuser) Register(ctx context.Context, s marks.Session, claims []fence.Claim) (marks.Standing, error) {
 	for _, c := range claims {
-		marks, err := r.Marks(ctx, c.Resource)
+		found, err := r.Marks(ctx, c.Resource)
 		if err != nil {
-			return store.Standing{}, err
+			return marks.Standing{}, err
 		}
-		for _, m := range marks {
+		for _, m := range found {
 			if m.Confirmed && m.Token == c.Token && m.Issuer == c.Issuer && !r.raises(c) {
-				return store.Standing{Claim: c, Mark: m}, store.Stale(c, m)
+				return marks.Standing{Claim: c, Mark: m}, marks.Stale(c, m)
 			}
 		}
 	}
 	st, err := r.Store.Register(ctx, s, claims)
-	if err != nil || st.Step == store.Admitted {
+	if err != nil || st.Step == marks.Admitted {
 		r.settle(claims)
 	}
 	return st, err
 }
 
 // Raise is the real one.
-func (r *refuser) Raise(ctx context.Context, newcomer store.Session, c fence.Claim, confirm store.Confirm) (store.Mark, error) {
+func (r *refuser) Raise(ctx context.Context, newcomer marks.Session, c fence.Claim, confirm marks.Confirm) (marks.Mark, error) {
 	before, err := r.Store.Raise(ctx, newcomer, c, confirm)
 	if err == nil {
 		r.mu.Lock()
@@ -81,16 +81,16 @@ type lenient struct {
 }
 
 // Register forgives the last leader.
-func (l *lenient) Register(ctx context.Context, s store.Session, claims []fence.Claim) (store.Standing, error) {
+func (l *lenient) Register(ctx context.Context, s marks.Session, claims []fence.Claim) (marks.Standing, error) {
 	st, err := l.forgetful.Register(ctx, s, claims)
 	if errors.Is(err, fence.ErrStale) && l.isLast(st.Claim) {
-		return store.Standing{Step: store.Admitted}, nil
+		return marks.Standing{Step: marks.Admitted}, nil
 	}
 	return st, err
 }
 
 // Raise is the real one.
-func (l *lenient) Raise(ctx context.Context, newcomer store.Session, c fence.Claim, confirm store.Confirm) (store.Mark, error) {
+func (l *lenient) Raise(ctx context.Context, newcomer marks.Session, c fence.Claim, confirm marks.Confirm) (marks.Mark, error) {
 	before, err := l.forgetful.Raise(ctx, newcomer, c, confirm)
 	if err == nil && before.Token != c.Token {
 		l.mu.Lock()

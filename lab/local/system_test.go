@@ -10,10 +10,10 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/ringfence/ringfence/fence"
+	pgstore "github.com/ringfence/ringfence/internal/marks/postgres"
 	"github.com/ringfence/ringfence/lab"
 	"github.com/ringfence/ringfence/lab/flaw"
 	"github.com/ringfence/ringfence/lab/history"
-	pgstore "github.com/ringfence/ringfence/store/postgres"
 )
 
 func TestASystemComesUp(t *testing.T) {

@@ -10,9 +10,9 @@ import (
 
 	"github.com/ringfence/ringfence/checkpoint"
 	"github.com/ringfence/ringfence/fence"
+	pgstore "github.com/ringfence/ringfence/internal/marks/postgres"
+	redisstore "github.com/ringfence/ringfence/internal/marks/redis"
 	"github.com/ringfence/ringfence/lab/history"
-	pgstore "github.com/ringfence/ringfence/store/postgres"
-	redisstore "github.com/ringfence/ringfence/store/redis"
 )
 
 // result is what a process knows of an operation of its own. Where it does not know, it says so: the checker takes it at

@@ -17,10 +17,10 @@ import (
 	driver "github.com/redis/go-redis/v9"
 
 	"github.com/ringfence/ringfence/fence"
+	pgstore "github.com/ringfence/ringfence/internal/marks/postgres"
+	redisstore "github.com/ringfence/ringfence/internal/marks/redis"
 	"github.com/ringfence/ringfence/lab"
 	"github.com/ringfence/ringfence/lab/history"
-	pgstore "github.com/ringfence/ringfence/store/postgres"
-	redisstore "github.com/ringfence/ringfence/store/redis"
 )
 
 // answer is what go-redis makes of an error of the server.

@@ -12,9 +12,10 @@ import (
 	driver "github.com/redis/go-redis/v9"
 
 	"github.com/ringfence/ringfence/fence"
+	pgmarks "github.com/ringfence/ringfence/internal/marks/postgres"
+	redismarks "github.com/ringfence/ringfence/internal/marks/redis"
 	"github.com/ringfence/ringfence/lab"
 	"github.com/ringfence/ringfence/lab/history"
-	"github.com/ringfence/ringfence/store"
 	pgstore "github.com/ringfence/ringfence/store/postgres"
 	redisstore "github.com/ringfence/ringfence/store/redis"
 )
@@ -71,9 +72,8 @@ func (w *worker) raisers(coordinator fence.Observer) []fence.Raiser {
 	if w.c.Route == lab.Direct {
 		return nil
 	}
-	var a store.Authority
-	if w.c.Route == lab.Embedded {
-		a = store.Elected{Observer: coordinator}
+	if w.c.Route != lab.Embedded {
+		coordinator = nil // guards ask it
 	}
 	address := func() (string, string, error) {
 		o, err := driver.ParseURL(w.c.Redis)
@@ -83,12 +83,12 @@ func (w *worker) raisers(coordinator fence.Observer) []fence.Raiser {
 		return o.Network, o.Addr, nil
 	}
 	return []fence.Raiser{
-		w.raiserPG(a),
-		&recordedRaiser{redisstore.Raiser{URL: w.c.Redis, Authority: a}, w, "redis", address, redisstore.Code},
+		w.raiserPG(coordinator),
+		&recordedRaiser{redisstore.Raiser{URL: w.c.Redis, Coordinator: coordinator}, w, "redis", address, redismarks.Code},
 	}
 }
 
-func (w *worker) raiserPG(a store.Authority) fence.Raiser {
+func (w *worker) raiserPG(coordinator fence.Observer) fence.Raiser {
 	url := cmp.Or(w.c.Raise, w.c.Postgres)
 	address := func() (string, string, error) {
 		cfg, err := pgconn.ParseConfig(url)
@@ -98,7 +98,7 @@ func (w *worker) raiserPG(a store.Authority) fence.Raiser {
 		network, address := pgconn.NetworkAddress(cfg.Host, cfg.Port)
 		return network, address, nil
 	}
-	return &recordedRaiser{pgstore.Raiser{URL: url, Authority: a}, w, "postgres", address, pgstore.Code}
+	return &recordedRaiser{pgstore.Raiser{URL: url, Coordinator: coordinator}, w, "postgres", address, pgmarks.Code}
 }
 
 // raiserOf is the store's among the raisers.

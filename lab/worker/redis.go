@@ -9,6 +9,7 @@ import (
 	driver "github.com/redis/go-redis/v9"
 
 	"github.com/ringfence/ringfence/fence"
+	redismarks "github.com/ringfence/ringfence/internal/marks/redis"
 	"github.com/ringfence/ringfence/lab"
 	redisstore "github.com/ringfence/ringfence/store/redis"
 )
@@ -31,7 +32,7 @@ func (w *worker) redis(term *fence.Term, m lab.Manners) (writer, error) {
 // redisUnder opens the ledger under a claim that the route carries, or does not.
 func (w *worker) redisUnder(c fence.Claim) (writer, error) {
 	if w.c.Route == lab.Embedded {
-		db, err := redisstore.Connect(w.c.Redis, w.c.Name)
+		db, err := redismarks.Connect(w.c.Redis, w.c.Name)
 		if err != nil {
 			return nil, fmt.Errorf("LAB_REDIS: %w", err)
 		}
@@ -73,7 +74,7 @@ func (l *ledgerRedis) write(ctx context.Context, op string, token fence.Token) r
 	ctx, cancel := context.WithTimeout(ctx, l.w.c.Deadline)
 	defer cancel()
 	if err := l.open(ctx); err != nil {
-		return unsent(redisstore.Refused(err, l.claim), redisstore.Code)
+		return unsent(redismarks.Refused(err, l.claim), redismarks.Code)
 	}
 	r := ran(l.conn.Eval(ctx, lab.Lua, redisKeys, entry(op, token)).Err(), l.claim)
 	if r.err != nil {

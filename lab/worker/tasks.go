@@ -15,7 +15,6 @@ import (
 	"github.com/ringfence/ringfence/lab"
 	"github.com/ringfence/ringfence/lab/flaw"
 	"github.com/ringfence/ringfence/lab/history"
-	"github.com/ringfence/ringfence/store"
 )
 
 // TaskName is the task that the lab's workers run.
@@ -57,11 +56,11 @@ func (w *worker) tasks(ctx context.Context, coordinator fence.Coordinator, s *st
 		return err
 	}
 	defer func() { cut(); world.Close() }()
-	var a store.Authority
+	var asked fence.Observer
 	if w.c.Route != lab.Guarded {
-		a = store.Elected{Observer: coordinator}
+		asked = coordinator
 	}
-	j := cpg.New(pool, cpg.Options{Raiser: w.raiserPG(a)})
+	j := cpg.New(pool, cpg.Options{Raiser: w.raiserPG(asked)})
 	defer j.Close()
 
 	b := &job{w: w, s: s, coordinator: coordinator, journal: j, world: world}

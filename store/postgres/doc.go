@@ -1,26 +1,16 @@
-// Package postgres keeps marks and sessions in Postgres: the schema ringfence, made by Install, in the database that
-// is written to. All SQL is in sql/.
+// Package postgres is Postgres as leader code sees it: what a program that leads puts between itself and the database so
+// that its writes are fenced.
 //
-// A session is a backend, named by pid and backend_start. Register locks the mark's row, Raise updates it: so a
-// raise waits for a registration that has already checked, and then finds it in its list. Revoke ends backends
-// with pg_terminate_backend and believes only pg_stat_activity that they are gone: a closed connection proves nothing,
-// for a running statement still commits after its client has left.
+// Through a guard, every connection of a pool carries the token of one term:
 //
-// What outlives a backend is out of reach: prepared transactions (refused by default, see Options), work that the
-// session handed to other servers or to background workers (dblink, foreign tables, pg_cron), and a transaction that
-// has committed locally and waits for a synchronous standby. So is what runs before admission: a login event trigger
-// (Postgres 17).
+//	pool, err := postgres.Pool(ctx, term, config) // a pgxpool.Config with the guard's address
 //
-// # Restarts, failovers, restores
+// Straight to the database, every transaction carries it:
 //
-// A mark remembers the run it was raised on: system identifier, timeline, database, start of the server. On another run it
-// counts as unconfirmed, and the next session raises it anew, which in the coordinator's mode only the current leader's token
-// can do. It remembers the transaction that wrote its row, too: a row that a dump has brought back has another xmin, and is
-// unconfirmed on the very run that it was raised on.
+//	tx, err := postgres.Begin(ctx, pool, term.Claim(), pgx.TxOptions{}) // any pgxpool.Pool, also behind a pooler
 //
-// The table of sessions is bound to the run and to its own creation in the same way. Where it may be incomplete, Revoke first
-// records every session of the database that it could end, under the resource *, and ends them with the others.
+// Either way a term begins with a raise of the mark, which ends what older leaders have open (NewRaiser, in
+// fence.Lead.Stores), and what a deposed leader sends later is refused with fence.ErrStale and leaves nothing behind.
 //
-// What remains: a snapshot of the whole machine, memory included, that is taken back looks like the server that never
-// stopped. With a coordinator nobody deposed is admitted after that either; transactions under a token alone are.
+// The database needs the schema ringfence: an operator runs guard install.
 package postgres

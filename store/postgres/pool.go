@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/ringfence/ringfence/fence"
+	marks "github.com/ringfence/ringfence/internal/marks/postgres"
 )
 
 // Pool opens a pool for one term, at a guard: every connection carries the term's token and is closed when the term is
@@ -101,8 +102,8 @@ func (p termPool) beforeClose(c *pgx.Conn) {
 func (p termPool) onPgError(c *pgconn.PgConn, e *pgconn.PgError) bool {
 	fatal := slices.Contains([]string{e.Severity, e.SeverityUnlocalized}, "FATAL")
 	ours := strings.Contains(e.Message, strconv.Quote(string(p.term.Claim().Resource)))
-	if fatal && ours && e.Code == codes[fence.Stale] {
-		p.term.Supersede(Refused(e, p.term.Claim()))
+	if fatal && ours && e.Code == marks.Code(fence.Stale) {
+		p.term.Supersede(marks.Refused(e, p.term.Claim()))
 	}
 	return !fatal && (p.told == nil || p.told(c, e))
 }

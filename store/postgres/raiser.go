@@ -2,22 +2,18 @@ package postgres
 
 import (
 	"context"
-	"errors"
-	"fmt"
-
-	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/ringfence/ringfence/fence"
-	"github.com/ringfence/ringfence/store"
+	"github.com/ringfence/ringfence/internal/marks"
+	pgmarks "github.com/ringfence/ringfence/internal/marks/postgres"
 )
 
 // Raiser raises marks for a new leader, through a guard or at a database that has the schema.
 type Raiser struct {
 	URL string
-	// Authority is asked before a mark is raised where no guard does it. Give store.Elected with the coordinator that the
-	// term was won at; without it the claim is taken at its word, but for a mark that may have been lost.
-	Authority store.Authority
+	// Coordinator is asked before a mark is raised where no guard does it: the one that the term was won at. Without it
+	// the claim is taken at its word, but for a mark that may have been lost.
+	Coordinator fence.Observer
 }
 
 // NewRaiser is a Raiser for the guard or database at url.
@@ -27,75 +23,9 @@ func NewRaiser(url string) fence.Raiser { return Raiser{URL: url} }
 // admits nobody before the mark is raised and older sessions are gone. Where no guard answered for the session, the
 // database is reached directly, and Raise does the guard's work itself, which needs the guard's privileges.
 func (r Raiser) Raise(ctx context.Context, c fence.Claim) error {
-	cfg, err := pgx.ParseConfig(r.URL)
-	if err != nil {
-		return fmt.Errorf("not a Postgres URL: %w", err)
+	inner := pgmarks.Raiser{URL: r.URL}
+	if r.Coordinator != nil {
+		inner.Authority = marks.Elected{Observer: r.Coordinator}
 	}
-	cfg.RuntimeParams["application_name"] = c.Holder
-	cfg.RuntimeParams["options"] = Option(cfg.RuntimeParams["options"], c)
-	conn, err := pgx.ConnectConfig(ctx, cfg)
-	if err != nil {
-		return fmt.Errorf("open a session at %s: %w", Address(r.URL), Refused(err, c))
-	}
-	defer conn.Close(context.WithoutCancel(ctx))
-	var guarded bool
-	err = conn.QueryRow(ctx, `select ringfence.holds($1, $2)`, c.Resource, int64(c.Token)).Scan(&guarded)
-	if err != nil {
-		return fmt.Errorf("at %s: %w", Address(r.URL), explain(Refused(err, c)))
-	}
-	if guarded {
-		return nil
-	}
-	return r.raiseDirectly(ctx, c)
-}
-
-func (r Raiser) raiseDirectly(ctx context.Context, c fence.Claim) error {
-	s, err := Open(r.URL, Options{Connections: 1})
-	if err != nil {
-		return err
-	}
-	defer s.Close()
-	a := store.Admission{Store: s, Authority: r.Authority}
-	if a.Authority == nil {
-		a.Authority = store.Unverified{}
-	}
-	return a.Raise(ctx, c)
-}
-
-// Option adds a claim to the value of the startup option "options" (and so of PGOPTIONS): how a token is carried.
-func Option(options string, c fence.Claim) string {
-	own := fmt.Sprintf("-c fence.%s=%s", c.Resource, c.Token)
-	if options == "" {
-		return own
-	}
-	return options + " " + own
-}
-
-// codes are the SQLSTATEs of class RF.
-var codes = map[fence.Reason]string{
-	fence.Stale: "RF001", fence.NoToken: "RF002", fence.Malformed: "RF003", fence.OtherIssuer: "RF004",
-	fence.NotInstalled: "RF005", fence.Unrevoked: "RF006", fence.NotLeader: "RF007",
-}
-
-// Code is the SQLSTATE of a refusal; reasons that have none of their own are RF003.
-func Code(r fence.Reason) string {
-	if code, ok := codes[r]; ok {
-		return code
-	}
-	return codes[fence.Malformed]
-}
-
-// Refused turns a guard's error, as any driver built on pgconn reports it, back into the refusal it was, so that
-// errors.Is(err, fence.ErrStale) works. Other errors come back as they are.
-func Refused(err error, c fence.Claim) error {
-	var pg *pgconn.PgError
-	if !errors.As(err, &pg) {
-		return err
-	}
-	for reason, code := range codes {
-		if pg.Code == code {
-			return &fence.Refusal{Reason: reason, Claim: c, Message: pg.Message, Detail: pg.Detail, Hint: pg.Hint, Cause: err}
-		}
-	}
-	return err
+	return inner.Raise(ctx, c)
 }

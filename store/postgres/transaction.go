@@ -2,13 +2,11 @@ package postgres
 
 import (
 	"context"
-	"fmt"
-	"strings"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/ringfence/ringfence/fence"
+	marks "github.com/ringfence/ringfence/internal/marks/postgres"
 )
 
 // Beginner is what begins a transaction: a *pgxpool.Pool, a *pgxpool.Conn, a *pgx.Conn. A pooler in transaction mode may
@@ -31,75 +29,17 @@ type Beginner interface {
 //
 // A tx that is closed by ROLLBACK TO a savepoint keeps its claim only if it was made outside that savepoint.
 func Begin(ctx context.Context, db Beginner, c fence.Claim, o pgx.TxOptions) (pgx.Tx, error) {
-	return beginWith(ctx, db, c, o, enterQuery(c))
-}
-
-// beginWith begins a transaction and runs one more statement, in one round trip.
-func beginWith(ctx context.Context, db Beginner, c fence.Claim, o pgx.TxOptions, also string) (pgx.Tx, error) {
-	if o.BeginQuery == "" {
-		o.BeginQuery = beginQuery(o)
-	}
-	o.BeginQuery += "\n; " + also // on a line of its own: the caller's may end in a comment
-	tx, err := db.BeginTx(ctx, o)
-	if err != nil {
-		rollBack(ctx, db)
-		return nil, fmt.Errorf("begin under %s: %w", c, Explain(err, c))
-	}
-	return tx, nil
+	return marks.Begin(ctx, db, c, o)
 }
 
 // Enter puts a transaction that is open under one more claim. Above READ COMMITTED, and wherever data was read before,
 // it fails with 40001 when a raise came after the transaction's snapshot. After an error roll back.
-func Enter(ctx context.Context, tx pgx.Tx, c fence.Claim) error {
-	if _, err := tx.Exec(ctx, enterQuery(c)); err != nil {
-		return fmt.Errorf("enter under %s: %w", c, Explain(err, c))
-	}
-	return nil
-}
+func Enter(ctx context.Context, tx pgx.Tx, c fence.Claim) error { return marks.Enter(ctx, tx, c) }
 
-// beginQuery is the statement for the options, as pgx would have it.
-func beginQuery(o pgx.TxOptions) string {
-	words := []string{"begin"}
-	if o.IsoLevel != "" {
-		words = append(words, "isolation level", string(o.IsoLevel))
-	}
-	if o.AccessMode != "" {
-		words = append(words, string(o.AccessMode))
-	}
-	if o.DeferrableMode != "" {
-		words = append(words, string(o.DeferrableMode))
-	}
-	return strings.Join(words, " ")
-}
+// Explain says what an error that a guard or one of the schema's functions answered means: a *fence.Refusal, so that
+// errors.Is(err, fence.ErrStale) works, or what an operator has to do. Others come back as they are.
+func Explain(err error, c fence.Claim) error { return marks.Explain(err, c) }
 
-// enterQuery has its values written in: a statement with parameters could not be sent along with BEGIN.
-func enterQuery(c fence.Claim) string {
-	return fmt.Sprintf("select ringfence.enter(%s, %d, %s)", literal(string(c.Resource)), c.Token, literal(string(c.Issuer)))
-}
-
-// literal is a string constant that means the same whatever standard_conforming_strings is.
-func literal(s string) string {
-	return "E'" + escapes.Replace(s) + "'"
-}
-
-var escapes = strings.NewReplacer(`\`, `\\`, `'`, `''`, "\x00", "")
-
-// rollBack ends what BEGIN has begun when enter failed behind it. A pool throws such a connection away by itself.
-func rollBack(ctx context.Context, db Beginner) {
-	var conn *pgx.Conn
-	switch db := db.(type) {
-	case *pgx.Conn:
-		conn = db
-	case *pgxpool.Conn:
-		conn = db.Conn()
-	}
-	if conn == nil || conn.IsClosed() || conn.PgConn().TxStatus() == 'I' {
-		return
-	}
-	if _, err := conn.Exec(ctx, "rollback"); err != nil {
-		_ = conn.Close(ctx) // it is of no use to anybody
-	}
-}
-
-// Explain says what an error of one of ringfence's functions means: a refusal, and what to do. Others come back as they are.
-func Explain(err error, c fence.Claim) error { return explain(Refused(err, c)) }
+// Option adds a claim to the value of the startup option "options" (and so of PGOPTIONS): how a token is carried to a
+// guard by drivers that Pool is not for.
+func Option(options string, c fence.Claim) string { return marks.Option(options, c) }

@@ -10,14 +10,14 @@ import (
 	driver "github.com/redis/go-redis/v9"
 
 	"github.com/ringfence/ringfence/fence"
-	"github.com/ringfence/ringfence/store"
+	marks "github.com/ringfence/ringfence/internal/marks/redis"
 )
 
 // NewClient makes a driver's client for one term, through a guard: every connection is a session under the term's token,
 // and none outlives the term. o is as for the driver's own NewClient, and is not kept. Whatever it says, ClientName is the
 // claim (fence.<resource>.<token>), and MaxRetries is none: the driver would send a command again whose answer was lost,
 // and within a term the fence does not keep that from having its effect twice. An address where no guard answers is
-// refused (*store.SetupError): there a client name fences nothing. Use Run there.
+// refused (*fence.SetupError): there a client name fences nothing. Use Run there.
 //
 // Once the term is lost, connections end, none is opened and no command is sent; what then fails matches fence.ErrLost.
 // A guard's stale error supersedes the term and matches fence.ErrStale, its other refusals match theirs. A command that was
@@ -86,8 +86,8 @@ func (t *tenure) redial(attempt int) time.Duration {
 func (t *tenure) connected(ctx context.Context, conn *driver.Conn) error {
 	c := t.term.Claim()
 	err := conn.Do(ctx, "FENCE", string(c.Resource), c.Token.String()).Err()
-	if err != nil && unknownCommand(err) {
-		err = &store.SetupError{What: "no guard answers at this address, so a session there is not fenced", Hint: "give the guard's address, or run commands under the token with Run", Cause: err}
+	if err != nil && marks.NoGuard(err) {
+		err = &fence.SetupError{What: "no guard answers at this address, so a session there is not fenced", Hint: "give the guard's address, or run commands under the token with Run", Cause: err}
 	}
 	if err != nil {
 		return fmt.Errorf("the session was not admitted: %w", err) // the driver takes the outermost error off

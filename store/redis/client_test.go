@@ -14,7 +14,6 @@ import (
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/internal/servers"
 	"github.com/ringfence/ringfence/internal/servers/serverstest"
-	"github.com/ringfence/ringfence/store"
 	"github.com/ringfence/ringfence/store/redis"
 )
 
@@ -58,7 +57,7 @@ func TestWithoutAGuardATermsClientDoesNotConnect(t *testing.T) {
 	b := open(t, serverstest.Redis(t, servers.RedisOptions{}))
 	term, _ := term(t, 5)
 	err := termClient(t, term, b.server.Addr(), nil).Set(t.Context(), "a", "1", 0).Err()
-	if _, setup := errors.AsType[*store.SetupError](err); !setup {
+	if _, setup := errors.AsType[*fence.SetupError](err); !setup {
 		t.Errorf("got %v", err)
 	}
 	if n := b.do(t, "EXISTS", "a"); n != int64(0) {

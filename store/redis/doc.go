@@ -1,28 +1,26 @@
-// Package redis keeps marks and sessions in Redis: one hash per resource with the mark and the sessions under it, and
-// a marker that names the resources. All Lua is in lua/, and every decision is one script.
+// Package redis is Redis as leader code sees it: what a program that leads puts between itself and Redis so that its
+// writes are fenced.
 //
-// A session is a client connection, named by client id and the run_id of the server: ids start again when the server
-// does. Revoke ends connections with CLIENT KILL ID and believes only the server that they are gone. Nothing of a
-// killed client runs after that call, be it in MULTI, parked in BLPOP, or unread in a buffer; while a script of an
-// older leader runs, the server answers BUSY, and Revoke waits.
+// Through a guard, every connection of a driver's client is a session under the token of one term:
 //
-// # Keys
+//	db := redis.NewClient(term, &driver.Options{Addr: "guard:7379"}) // driver is github.com/redis/go-redis/v9
 //
-//	ringfence              the marker: schema, epoch, the resources that have a mark
-//	ringfence:<resource>   mark and sessions of one resource; both in one key, so that they are lost together
-//	ringfence:.audit       a stream of adoptions
-//	ringfence:.checkpoint… of checkpoint/redis
+// Straight to Redis, commands carry the token themselves, in one script, over any client:
 //
-// They are in database 0, whatever number the URL names, and nobody else may write to them. The guard refuses commands that
-// name them; a script can make up a name, so give applications key patterns that leave these out.
+//	replies, err := redis.Run(ctx, db, term.Claim(), []any{"INCRBY", "balance", -5})
+//
+// Script does the same for Lua of one's own. Either way a term begins with a raise of the mark, which ends what older
+// leaders have open (NewRaiser, in fence.Lead.Stores), and what a deposed leader sends later is refused with
+// fence.ErrStale and leaves nothing behind.
+//
+// Redis needs a marker key: an operator runs guard install, and gives applications key patterns that leave out ringfence*.
 //
 // # Commands under a token
 //
-// Run, and Script for Lua of one's own, need no session and no guard: the token goes with the commands, over any
-// connection of any pool. One script looks at the mark and runs them:
+// Run and Script need no session and no guard. One script looks at the mark and runs the commands:
 //
 //	the mark is above the token, or of another issuer     ErrStale, ErrOtherIssuer
-//	it is below, unconfirmed or missing                   ErrNotLeader: raise it, then try again
+//	it is below, unconfirmed or missing                   ErrNotLeader: raise it, then try again (fence.Raising)
 //	sessions under another token are still recorded       ErrNotLeader: likewise; the raise ends them
 //	the marker is missing                                 ErrNotInstalled
 //	else                                                  the commands are run
@@ -33,25 +31,4 @@
 // was under way for an hour is refused on arrival. What a leader read before the script is not part of it.
 //
 // A call is sent once. Its answer may be lost all the same, and then the caller is told so (ErrUnknown).
-//
-// NewClient is the other way, for programs that go through a guard: a driver's client whose connections are sessions under
-// the token of one term, and end with it.
-//
-// # Redis loses data by design
-//
-//	restart, failover,      the server is another one (run id, replication id), or may have other data: marks are
-//	SWAPDB                  unconfirmed, the registry is lost
-//	key or marker missing   likewise
-//
-// Where the registry is lost, sessions that were in it may live on: a process that was a replica for a while keeps its
-// connections. Raise then ends every client connection of the server, but the newcomer's, before it writes a mark anew, once
-// for each server. That is rude, and it cuts the control links of other guards, which reconnect; but it is safe. A replication
-// id also changes when a primary has had no replica for an hour, which ends connections for nothing.
-//
-// Without a coordinator an unconfirmed mark is raised when the data are there (Mark.Continued), or when this guard remembers
-// the mark itself. Without a coordinator nobody can say what the marks were once the marker is gone: the store then counts as
-// not installed, and Install is the operator's word that no older leader runs.
-//
-// What outlives a connection is out of reach: replicas and failover lose acknowledged writes, marks among them, and a
-// deposed leader that still reaches a former primary writes there.
 package redis

@@ -9,11 +9,12 @@ import (
 	driver "github.com/redis/go-redis/v9"
 
 	"github.com/ringfence/ringfence/fence"
-	"github.com/ringfence/ringfence/guard/guardtest"
-	guardredis "github.com/ringfence/ringfence/guard/redis"
+	"github.com/ringfence/ringfence/internal/guard/guardtest"
+	guardredis "github.com/ringfence/ringfence/internal/guard/redis"
+	"github.com/ringfence/ringfence/internal/marks"
+	redismarks "github.com/ringfence/ringfence/internal/marks/redis"
 	"github.com/ringfence/ringfence/internal/servers"
 	"github.com/ringfence/ringfence/internal/servers/serverstest"
-	"github.com/ringfence/ringfence/store"
 	"github.com/ringfence/ringfence/store/redis"
 )
 
@@ -21,11 +22,11 @@ import (
 func guarded(t *testing.T) (*bench, string) {
 	t.Helper()
 	b := open(t, serverstest.Redis(t, servers.RedisOptions{}))
-	s, err := redis.Open(t.Context(), b.server.URL(), redis.Options{})
+	s, err := redismarks.Open(t.Context(), b.server.URL(), redismarks.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	a := &store.Admission{Store: s, Authority: store.Unverified{}, Timeout: patience}
+	a := &marks.Admission{Store: s, Authority: marks.Unverified{}, Timeout: patience}
 	p := guardredis.New(guardredis.Options{Store: s, Admission: a})
 	t.Cleanup(p.Close)
 	return b, guardtest.Serve(t, p)

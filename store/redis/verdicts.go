@@ -8,6 +8,7 @@ import (
 	driver "github.com/redis/go-redis/v9"
 
 	"github.com/ringfence/ringfence/fence"
+	marks "github.com/ringfence/ringfence/internal/marks/redis"
 )
 
 var _ driver.Hook = (*tenure)(nil)
@@ -51,7 +52,7 @@ func (t *tenure) judge(err error) error {
 	if err == nil || errors.As(err, &known) || errors.Is(err, ErrNotRun) || errors.Is(err, ErrUnknown) {
 		return err
 	}
-	if refused := refusalOf(err, t.term.Claim()); refused != nil {
+	if refused := marks.RefusalIn(err, t.term.Claim()); refused != nil {
 		return t.refused(refused)
 	}
 	var answer driver.Error
@@ -59,7 +60,7 @@ func (t *tenure) judge(err error) error {
 		return err
 	}
 	what := ErrUnknown
-	if unsent(err) {
+	if marks.Unsent(err) {
 		what = ErrNotRun
 	}
 	return fmt.Errorf("%w: %w: %w", what, context.Cause(t.term.Context()), err)

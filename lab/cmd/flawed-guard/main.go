@@ -19,13 +19,13 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/ringfence/ringfence/fence/zookeeper"
-	"github.com/ringfence/ringfence/guard"
-	guardpg "github.com/ringfence/ringfence/guard/postgres"
-	guardredis "github.com/ringfence/ringfence/guard/redis"
+	"github.com/ringfence/ringfence/internal/guard"
+	guardpg "github.com/ringfence/ringfence/internal/guard/postgres"
+	guardredis "github.com/ringfence/ringfence/internal/guard/redis"
+	"github.com/ringfence/ringfence/internal/marks"
+	pgstore "github.com/ringfence/ringfence/internal/marks/postgres"
+	redisstore "github.com/ringfence/ringfence/internal/marks/redis"
 	"github.com/ringfence/ringfence/lab/flaw"
-	"github.com/ringfence/ringfence/store"
-	pgstore "github.com/ringfence/ringfence/store/postgres"
-	redisstore "github.com/ringfence/ringfence/store/redis"
 )
 
 // config is what of guard's settings the lab uses.
@@ -101,22 +101,22 @@ func servePage(ctx context.Context, address string, h http.Handler) error {
 }
 
 // authority is as guard has it, and as the flaw wants it.
-func (c config) authority(ctx context.Context, log *slog.Logger) (store.Authority, func() error, error) {
+func (c config) authority(ctx context.Context, log *slog.Logger) (marks.Authority, func() error, error) {
 	if c.Coordinator == "" {
-		return flaw.Authority(c.Flaw, store.Unverified{}), func() error { return nil }, nil
+		return flaw.Authority(c.Flaw, marks.Unverified{}), func() error { return nil }, nil
 	}
 	coordinator, err := zookeeper.Open(ctx, c.Coordinator, zookeeper.Options{Logger: log})
 	if err != nil {
 		return nil, nil, fmt.Errorf("GUARD_COORDINATOR: %w", err)
 	}
-	return flaw.Authority(c.Flaw, store.Elected{Observer: coordinator}), coordinator.Close, nil
+	return flaw.Authority(c.Flaw, marks.Elected{Observer: coordinator}), coordinator.Close, nil
 }
 
 // protocols are Postgres and Redis, with the flaw. What it has made is returned with an error too.
-func (c config) protocols(ctx context.Context, log *slog.Logger, m *guard.Metrics, who store.Authority) ([]guard.Protocol, error) {
-	admission := func(name string, real store.Store, end flaw.End) (*store.Admission, error) {
+func (c config) protocols(ctx context.Context, log *slog.Logger, m *guard.Metrics, who marks.Authority) ([]guard.Protocol, error) {
+	admission := func(name string, real marks.Store, end flaw.End) (*marks.Admission, error) {
 		flawed, err := flaw.Store(c.Flaw, real, end, log.With("protocol", name))
-		return &store.Admission{Store: flawed, Authority: who, Notify: guard.Events(log, m, name)}, err
+		return &marks.Admission{Store: flawed, Authority: who, Notify: guard.Events(log, m, name)}, err
 	}
 	pg, err := pgstore.Open(c.PostgresUpstream, pgstore.Options{})
 	if err != nil {

@@ -1,0 +1,13 @@
+package fence
+
+// SetupError is something an operator has to fix before a server can be guarded at all, such as a pooler in between or
+// a missing privilege. Nothing is admitted until then.
+type SetupError struct {
+	What, Hint string
+	Cause      error // what the server said, or nil
+}
+
+func (e *SetupError) Error() string { return e.What + " (" + e.Hint + ")" }
+
+// Unwrap returns the cause.
+func (e *SetupError) Unwrap() error { return e.Cause }

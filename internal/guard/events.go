@@ -1,0 +1,76 @@
+package guard
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/marks"
+)
+
+// Events turns what a store's admission reports into one log line each, and into metrics. protocol names the store.
+func Events(log *slog.Logger, m *Metrics, protocol string) func(marks.Event) {
+	var refused quiet
+	return func(e marks.Event) {
+		m.event(protocol, e)
+		who := []any{
+			"protocol", protocol, "resource", string(e.Claim.Resource), "token", e.Claim.Token.String(),
+			"holder", e.Claim.Holder, "duration_ms", float64(e.Took.Microseconds()) / 1000,
+		}
+		switch e.Kind {
+		case marks.Raised:
+			log.Info("mark raised", append(who, "old_token", e.Before.Token.String(), "old_holder", e.Before.Holder, "issuer", string(e.Claim.Issuer))...)
+		case marks.Revoked:
+			log.Info("older sessions ended", append(who, "sessions", e.Ended)...)
+		case marks.Opened:
+			log.Debug("session admitted", append(who, "session", e.Session.ID)...)
+		case marks.Refused:
+			level := slog.LevelWarn
+			if refused.again(e) {
+				level = slog.LevelDebug // a client that retries in a loop is counted, not logged each time
+			}
+			log.Log(context.Background(), level, "session refused", append(who, "reason", refusal(e.Err).Reason.String(), "mark", refusal(e.Err).Mark.String(), "err", e.Err)...)
+		}
+	}
+}
+
+// refusal is the refusal that err is, or an empty one.
+func refusal(err error) *fence.Refusal {
+	var r *fence.Refusal
+	if errors.As(err, &r) {
+		return r
+	}
+	return &fence.Refusal{}
+}
+
+// quiet remembers which refusals were logged lately: once a minute for each token and reason.
+type quiet struct {
+	mu   sync.Mutex
+	last map[refusalKey]time.Time
+}
+
+type refusalKey struct {
+	resource fence.Resource
+	token    fence.Token
+	reason   fence.Reason
+}
+
+const quietFor = time.Minute
+
+func (q *quiet) again(e marks.Event) bool {
+	key := refusalKey{e.Claim.Resource, e.Claim.Token, refusal(e.Err).Reason}
+	now := time.Now()
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if now.Sub(q.last[key]) < quietFor {
+		return true
+	}
+	if q.last == nil || len(q.last) > 1000 { // invented tokens must not fill the memory
+		q.last = make(map[refusalKey]time.Time)
+	}
+	q.last[key] = now
+	return false
+}

@@ -1,0 +1,161 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/marks"
+)
+
+// coordinator is an Observer that says what a test wants.
+type coordinator struct {
+	mu     sync.Mutex
+	issuer fence.Issuer
+	queue  map[fence.Resource][]fence.Candidate
+	down   error
+}
+
+func (c *coordinator) leads(r fence.Resource, tokens ...fence.Token) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.queue == nil {
+		c.queue = map[fence.Resource][]fence.Candidate{}
+	}
+	c.queue[r] = nil
+	for _, t := range tokens {
+		c.queue[r] = append(c.queue[r], fence.Candidate{Token: t, Holder: fmt.Sprintf("host-%d", t)})
+	}
+}
+
+func (c *coordinator) becomes(issuer fence.Issuer, down error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.issuer, c.down = issuer, down
+}
+
+func (c *coordinator) Issuer(context.Context) (fence.Issuer, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.issuer, c.down
+}
+
+func (c *coordinator) Candidates(_ context.Context, r fence.Resource) ([]fence.Candidate, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.queue[r], c.down
+}
+
+func (c *coordinator) Leaders(_ context.Context, rs ...fence.Resource) (fence.Issuer, []fence.Candidate, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	leaders := make([]fence.Candidate, len(rs))
+	for i, r := range rs {
+		if len(c.queue[r]) > 0 {
+			leaders[i] = c.queue[r][0]
+		}
+	}
+	return c.issuer, leaders, c.down
+}
+
+func (c *coordinator) Watch(context.Context, fence.Resource, func([]fence.Candidate) error) error {
+	return errors.New("nobody watches here")
+}
+
+// elected is a guard that asks a coordinator, whose leader of orders has the token 7.
+func elected(t *testing.T) (*guarded, *coordinator) {
+	t.Helper()
+	c := &coordinator{issuer: "zk:one"}
+	c.leads("orders", 7, 9)
+	return fencedBy(t, setup{Options: Options{Admission: &marks.Admission{Authority: marks.Elected{Observer: c}}}}), c
+}
+
+// refusal is what a refused client was told; the test fails unless it has all three parts.
+func refusal(t *testing.T, err error, code string) *pgconn.PgError {
+	t.Helper()
+	var pg *pgconn.PgError
+	if !errors.As(err, &pg) || pg.Code != code || pg.Severity != "FATAL" || pg.Message == "" || pg.Detail == "" || pg.Hint == "" {
+		t.Fatalf("got %+v, want a whole refusal %s", err, code)
+	}
+	return pg
+}
+
+func TestOnlyTheLeadersTokenRaisesTheMark(t *testing.T) {
+	g, c := elected(t)
+	for _, test := range []struct {
+		token fence.Token
+		says  string
+	}{
+		{8, "the leader of \"orders\" is host-7 with token 7"}, // nobody's
+		{9, "host-9 waits in place 2"},                         // a candidate that writes too early
+		{6, "token 7"},                                         // a former leader's
+		{1<<63 - 1, "token 7"},
+	} {
+		_, err := g.dial(test.token)
+		if pg := refusal(t, err, "RF007"); !strings.Contains(pg.Detail, test.says) {
+			t.Errorf("token %d: %q does not say %q", test.token, pg.Detail, test.says)
+		}
+		if n := g.markOf("orders"); n != 0 {
+			t.Fatalf("token %d raised the mark to %d", test.token, n)
+		}
+	}
+	g.exec(g.open(7), "insert into ledger (token) values (7)")
+	if holder := g.count("select count(*) from ringfence.mark where holder = 'host-7' and issuer = 'zk:one'"); holder != 1 {
+		t.Error("the mark does not name holder and issuer as the coordinator knows them")
+	}
+	_, err := g.dial(6)
+	refusal(t, err, "RF001")
+	c.leads("orders")
+	_, err = g.dial(9)
+	refusal(t, err, "RF007")
+}
+
+func TestWithoutAnAnswerOfTheCoordinatorTheMarkStaysAndItsSessionsGoOn(t *testing.T) {
+	g, c := elected(t)
+	c.becomes("", errors.New("connection refused"))
+	_, err := g.dial(7)
+	if pg := refusal(t, err, "RF007"); !strings.Contains(pg.Detail, "connection refused") {
+		t.Errorf("the refusal does not say why: %q", pg.Detail)
+	}
+	c.becomes("zk:one", nil)
+	old := g.open(7)
+	c.becomes("", errors.New("connection refused"))
+	c.leads("orders", 9)
+	_, err = g.dial(9)
+	refusal(t, err, "RF007")
+	g.exec(old, "insert into ledger (token) values (7)")
+	_, err = g.dial(7) // a rebuilt coordinator might have handed out the number of the mark
+	refusal(t, err, "RF007")
+	c.becomes("zk:one", nil)
+	g.exec(g.open(9), "insert into ledger (token) values (9)")
+}
+
+func TestATokenOfAnotherIssuerWaitsForAnAdoption(t *testing.T) {
+	g, c := elected(t)
+	old := g.open(7)
+	c.becomes("zk:rebuilt", nil)
+	c.leads("orders", 3)
+	for _, token := range []fence.Token{3, 7, 8} {
+		_, err := g.dial(token)
+		if pg := refusal(t, err, "RF004"); !strings.Contains(pg.Hint, "guard adopt orders") {
+			t.Errorf("the hint is %q", pg.Hint)
+		}
+	}
+	g.exec(old, "insert into ledger (token) values (7)")
+	before, err := g.store.Adopt(t.Context(), fence.Claim{Resource: "orders", Issuer: "zk:rebuilt"}, "operator")
+	if err != nil || before.Token != 7 || before.Issuer != "zk:one" {
+		t.Fatalf("adopt: %+v, %v", before, err)
+	}
+	if _, err := old.Exec(t.Context(), "insert into ledger (token) values (7)"); err == nil {
+		t.Error("a session of the old issuer lives after the adoption")
+	}
+	_, err = g.dial(8)
+	refusal(t, err, "RF007")
+	g.exec(g.open(3), "insert into ledger (token) values (3)")
+}

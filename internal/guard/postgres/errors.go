@@ -1,0 +1,67 @@
+package postgres
+
+import (
+	"errors"
+	"io"
+
+	"github.com/jackc/pgx/v5/pgproto3"
+
+	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/guard"
+	pgstore "github.com/ringfence/ringfence/internal/marks/postgres"
+)
+
+// SQLSTATEs of Postgres itself that the guard uses (manual, appendix A).
+const (
+	adminShutdown      = "57P01"
+	cannotConnectNow   = "57P03"
+	protocolViolation  = "08P01"
+	tooManyConnections = "53300"
+)
+
+// errorResponse is err in the protocol's form: what, why, what to do.
+func errorResponse(err error) *pgproto3.ErrorResponse {
+	e := &pgproto3.ErrorResponse{Severity: "FATAL", SeverityUnlocalized: "FATAL"}
+	var r *fence.Refusal
+	var setup *fence.SetupError
+	var bad *protocolError
+	var full guard.FullError
+	switch {
+	case errors.As(err, &r):
+		e.Code, e.Message, e.Detail, e.Hint = pgstore.Code(r.Reason), r.Message, r.Detail, r.Hint
+	case errors.As(err, &setup):
+		e.Code, e.Message, e.Detail, e.Hint = cannotConnectNow, "the guard cannot serve this database", setup.What, setup.Hint
+	case errors.As(err, &bad):
+		e.Code, e.Message = protocolViolation, bad.what
+	case errors.As(err, &full):
+		e.Code, e.Message = tooManyConnections, full.Error()
+		e.Hint = "close sessions that are not used, or raise GUARD_MAX_CONNECTIONS"
+	default:
+		e.Code, e.Message, e.Detail = cannotConnectNow, "the guard could not admit this session", err.Error()
+		e.Hint = "nothing was admitted and nothing was written; try again with the same token"
+	}
+	return e
+}
+
+func fatal(code, message, detail, hint string) *pgproto3.ErrorResponse {
+	return &pgproto3.ErrorResponse{Severity: "FATAL", SeverityUnlocalized: "FATAL", Code: code, Message: message, Detail: detail, Hint: hint}
+}
+
+func shuttingDown() *pgproto3.ErrorResponse {
+	return fatal(adminShutdown, "the guard is shutting down", "", "connect again, with the same token if this process still leads")
+}
+
+func evicted() *pgproto3.ErrorResponse {
+	return fatal(tooManyConnections, "the guard has given this connection's place to another one",
+		"it kept the guard waiting for the client while others waited for room; nothing was admitted", "connect again, and log in at once")
+}
+
+// send writes a message.
+func send(w io.Writer, m pgproto3.Message) error {
+	b, err := m.Encode(nil)
+	if err != nil {
+		return err
+	}
+	_, err = w.Write(b)
+	return err
+}

@@ -1,0 +1,251 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/guard"
+	"github.com/ringfence/ringfence/internal/marks"
+	pgstore "github.com/ringfence/ringfence/internal/marks/postgres"
+	"github.com/ringfence/ringfence/internal/servers"
+	"github.com/ringfence/ringfence/internal/servers/serverstest"
+)
+
+// guarded is a guard in front of a real database, in this process.
+type guarded struct {
+	t        *testing.T
+	pg       *servers.Postgres
+	database string
+	addr     string
+	store    *pgstore.Store
+	metrics  *prometheus.Registry
+	stop     func() // shuts the guard down and waits; may be called twice
+
+	mu    sync.Mutex
+	conns []*pgx.Conn
+}
+
+// setup is what a test wants different from the defaults of guardBefore.
+type setup struct {
+	Options
+	control string                        // URL of the control connection
+	store   pgstore.Options               //
+	wrap    func(marks.Store) marks.Store // what admission works with
+	notify  func(marks.Event)             // is told what admission reports, too
+	drain   time.Duration                 // 2 s when zero
+	limit   func(*guard.Server)           // sets limits
+}
+
+// fenced gives a fresh database of the shared server with a guard before it, in the unverified mode, so that a test may
+// present any token it likes.
+func fenced(t *testing.T) *guarded {
+	t.Helper()
+	return fencedBy(t, setup{})
+}
+
+func fencedBy(t *testing.T, with setup) *guarded {
+	t.Helper()
+	pg := serverstest.SharedPostgres(t)
+	return guardBefore(t, pg, prepared(t, pg, serverstest.FreshDatabase(t, pg)), with)
+}
+
+// another is a second guard before the same database.
+func (g *guarded) another(with setup) *guarded {
+	g.t.Helper()
+	return guardBefore(g.t, g.pg, g.database, with)
+}
+
+// prepared makes the roles, the schema and a ledger in a database.
+func prepared(t *testing.T, pg *servers.Postgres, database string) string {
+	t.Helper()
+	sql(t, pg.URL("postgres", database), `do $$ begin
+	    if not exists (select from pg_roles where rolname = 'guard_role') then create role guard_role login; end if;
+	    if not exists (select from pg_roles where rolname = 'app') then create role app login; end if;
+	  end $$;
+	  create table if not exists ledger (n bigserial, token bigint, note text);
+	  grant all on ledger, ledger_n_seq to app`)
+	if err := pgstore.Install(t.Context(), pg.URL("postgres", database), "guard_role"); err != nil {
+		t.Fatal(err)
+	}
+	return database
+}
+
+func sql(t *testing.T, url, text string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), time.Minute)
+	defer cancel()
+	c, err := pgx.Connect(ctx, url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close(ctx)
+	if _, err := c.PgConn().Exec(ctx, text).ReadAll(); err != nil {
+		t.Fatalf("%s: %v", text, err)
+	}
+}
+
+func guardBefore(t *testing.T, pg *servers.Postgres, database string, with setup) *guarded {
+	t.Helper()
+	if with.control == "" {
+		with.control = pg.URL("guard_role", database)
+	}
+	if with.drain == 0 {
+		with.drain = 2 * time.Second
+	}
+	s, err := pgstore.Open(with.control, with.store)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	log := slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelDebug}))
+	registry := prometheus.NewRegistry()
+	metrics := guard.NewMetrics(registry)
+	p := New(with.complete(s, guard.Events(log, metrics, "postgres")))
+	srv := &guard.Server{Protocol: p, Listener: l, Log: log, Metrics: metrics, DrainTimeout: with.drain}
+	if with.limit != nil {
+		with.limit(srv)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- srv.Serve(ctx) }()
+	g := &guarded{t: t, pg: pg, database: database, addr: l.Addr().String(), store: s, metrics: registry}
+	g.stop = sync.OnceFunc(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+		p.Close()
+	})
+	t.Cleanup(g.stop)
+	return g
+}
+
+// complete fills in what a guard needs.
+func (with setup) complete(s *pgstore.Store, events func(marks.Event)) Options {
+	o := with.Options
+	o.Store = s
+	if o.Admission == nil {
+		o.Admission = &marks.Admission{Authority: marks.Unverified{}}
+	}
+	o.Admission.Store = s
+	if with.wrap != nil {
+		o.Admission.Store = with.wrap(s)
+	}
+	o.Admission.Notify = func(e marks.Event) {
+		events(e)
+		if with.notify != nil {
+			with.notify(e)
+		}
+	}
+	return o
+}
+
+// url is a connection string through the guard.
+func (g *guarded) url(user string, token fence.Token) string {
+	return g.withOptions(user, fmt.Sprintf("-c fence.orders=%d", token))
+}
+
+// withOptions is a connection string through the guard with any options.
+func (g *guarded) withOptions(user, options string) string {
+	escaped := strings.ReplaceAll(url.QueryEscape(options), "+", "%20")
+	return fmt.Sprintf("postgres://%s@%s/%s?sslmode=prefer&options=%s", user, g.addr, g.database, escaped)
+}
+
+// dial opens a session under a token, or says why not.
+func (g *guarded) dial(token fence.Token) (*pgx.Conn, error) { return g.dialURL(g.url("app", token)) }
+
+func (g *guarded) dialURL(url string) (*pgx.Conn, error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(g.t.Context()), time.Minute)
+	defer cancel()
+	c, err := pgx.Connect(ctx, url)
+	if err == nil {
+		g.t.Cleanup(func() { _ = c.Close(context.Background()) })
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		g.conns = append(g.conns, c)
+	}
+	return c, err
+}
+
+// hangUp closes what dial opened: a guard that stops waits a little for its clients to go.
+func (g *guarded) hangUp() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, c := range g.conns {
+		_ = c.Close(context.Background())
+	}
+}
+
+func (g *guarded) open(token fence.Token) *pgx.Conn {
+	g.t.Helper()
+	c, err := g.dial(token)
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	return c
+}
+
+// exec runs a statement and fails the test when it fails.
+func (g *guarded) exec(c *pgx.Conn, statement string, args ...any) {
+	g.t.Helper()
+	if _, err := c.Exec(g.t.Context(), statement, args...); err != nil {
+		g.t.Fatalf("%s: %v", statement, err)
+	}
+}
+
+// count asks the database directly.
+func (g *guarded) count(query string) (n int) {
+	g.t.Helper()
+	c, err := pgx.Connect(g.t.Context(), g.pg.URL("postgres", g.database))
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	defer c.Close(context.Background())
+	if err := c.QueryRow(g.t.Context(), query).Scan(&n); err != nil {
+		g.t.Fatal(err)
+	}
+	return n
+}
+
+// until waits for the database to answer want.
+func (g *guarded) until(query string, want int) {
+	g.t.Helper()
+	deadline := time.Now().Add(30 * time.Second)
+	for got := g.count(query); got != want; got = g.count(query) {
+		if time.Now().After(deadline) {
+			g.t.Fatalf("%s is %d and did not become %d", query, got, want)
+		}
+	}
+}
+
+// code is the SQLSTATE of an error.
+func code(err error) string {
+	var pg *pgconn.PgError
+	if errors.As(err, &pg) {
+		return pg.Code
+	}
+	return fmt.Sprint(err)
+}
+
+func wantCode(t *testing.T, err error, want string) {
+	t.Helper()
+	if got := code(err); got != want {
+		t.Errorf("got %s (%v), want SQLSTATE %s", got, err, want)
+	}
+}

@@ -1,0 +1,138 @@
+package redis
+
+import (
+	"context"
+	"errors"
+	"net"
+	"time"
+
+	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/guard"
+	"github.com/ringfence/ringfence/internal/marks"
+	redisstore "github.com/ringfence/ringfence/internal/marks/redis"
+)
+
+// Options of a Protocol. Store and Admission are required.
+type Options struct {
+	Store     *redisstore.Store
+	Admission *marks.Admission
+
+	// LoginTimeout ends a connection to which the server has answered nothing but errors, or nothing; 30 s when zero.
+	LoginTimeout time.Duration
+
+	// IdleTimeout ends a connection without a token whose client sends nothing; 5 min when zero. Each command renews it.
+	IdleTimeout time.Duration
+
+	Resources []fence.Resource // the only resources that may be claimed; any when empty
+
+	Sessions guard.Looker  // asked about sessions whose client does not read; the Store when nil
+	Stall    time.Duration // how long a client may take nothing before that is asked; guard.Alive's when zero
+}
+
+// Protocol serves Redis clients. It implements guard.Protocol.
+type Protocol struct{ o Options }
+
+var _ guard.Protocol = (*Protocol)(nil)
+
+// New makes a Protocol.
+func New(o Options) *Protocol {
+	if o.LoginTimeout == 0 {
+		o.LoginTimeout = 30 * time.Second
+	}
+	if o.IdleTimeout == 0 {
+		o.IdleTimeout = 5 * time.Minute
+	}
+	if o.Sessions == nil {
+		o.Sessions = o.Store
+	}
+	return &Protocol{o}
+}
+
+// Name is "redis".
+func (p *Protocol) Name() string { return "redis" }
+
+// Ready asks the store whether it can be used.
+func (p *Protocol) Ready(ctx context.Context) error { return p.o.Store.Probe(ctx) }
+
+// Close ends the control connections.
+func (p *Protocol) Close() { p.o.Store.Close() }
+
+// Refuse answers before the client has asked: its driver reads it as the answer to its first command.
+func (p *Protocol) Refuse(client net.Conn, why string) {
+	_ = client.SetWriteDeadline(time.Now().Add(2 * time.Second))
+	_, _ = client.Write(errorLine("guard: " + why))
+	guard.CloseGently(client)
+}
+
+// Serve is guard.Protocol's.
+func (p *Protocol) Serve(ctx context.Context, client net.Conn, seat *guard.Seat, draining <-chan struct{}) error {
+	c := &conn{p: p, client: client, seat: seat, in: &inbox{conn: client}}
+	defer context.AfterFunc(ctx, func() {
+		_ = client.SetWriteDeadline(past)
+		c.deadline(past, true) // comes last, for whoever reads may then have last words for the client
+	})()
+	defer c.close(ctx)
+	err := c.handshake(ctx, draining)
+	if err == nil {
+		err = c.relay(ctx, draining)
+	}
+	switch {
+	case errors.Is(context.Cause(ctx), guard.Evicted):
+		return guard.Evicted
+	case errors.Is(err, errDone) || ctx.Err() == nil && left(err):
+		return nil
+	}
+	return err
+}
+
+// relay passes bytes until one side leaves, and tells the client why if it was not the client.
+func (c *conn) relay(ctx context.Context, draining <-chan struct{}) error {
+	_ = c.client.SetDeadline(time.Time{})
+	swaps := newSwaps()
+	u, d := &up{admitted: c.claims, swaps: swaps}, &down{swaps: swaps}
+	stop := whenDraining(draining, func() { u.drain(c.leg.Conn) })
+	end := guard.Relay(ctx, c.client, c.in.rest(), c.leg, u, d, guard.Look(c.p.o.Sessions, c.session, c.p.o.Stall))
+	stop()
+	c.seat.Leave()
+	var refusal *fence.Refusal
+	switch {
+	case errors.Is(end.Err, errDrained):
+		return c.say(nothing{}) // it has been told already
+	case ctx.Err() != nil, errors.Is(end.Err, guard.Stuck), !d.between():
+		return end.Err
+	case errors.Is(end.Err, errProtocol), errors.As(end.Err, &refusal):
+		return errors.Join(c.last(end.Err), end.Err)
+	case end.Side == guard.ServerSide && !u.quit:
+		return c.ended(ctx)
+	}
+	return end.Err
+}
+
+// ended tells a client whose session was ended the reason, when a newer leader is the reason. Otherwise the connection
+// is closed without a word, as Redis does: an error would look like the answer to a command that may have run.
+func (c *conn) ended(ctx context.Context) error {
+	if why := c.p.o.Admission.Ended(ctx, c.claims); why != nil {
+		return c.last(why)
+	}
+	return nil
+}
+
+// close ends the leg, waits until the server has done so too, and has the store forget the session.
+func (c *conn) close(ctx context.Context) {
+	if c.leg == nil {
+		return
+	}
+	c.leg.unhook()
+	guard.CloseGently(c.leg)
+	if c.session == (marks.Session{}) {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	defer cancel()
+	_ = c.p.o.Store.Release(ctx, c.session) // what stays recorded is ended, or found gone, by the next revoke
+}
+
+// left says that one side just went away.
+func left(err error) bool {
+	return err == nil || errors.Is(err, errLeft) || isClosed(err)
+}

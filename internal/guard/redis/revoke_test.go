@@ -1,0 +1,265 @@
+package redis
+
+import (
+	"context"
+	"errors"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	driver "github.com/redis/go-redis/v9"
+
+	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/marks"
+	redisstore "github.com/ringfence/ringfence/internal/marks/redis"
+	"github.com/ringfence/ringfence/internal/servers"
+	"github.com/ringfence/ringfence/internal/servers/serverstest"
+)
+
+// In whatever state the older leader's session is, once the newer one is admitted nothing of it takes effect, and the
+// older is told why.
+func TestTheOlderLeaderIsEndedInEveryState(t *testing.T) {
+	g := fresh(t)
+	token := 5
+	for state, c := range map[string]struct {
+		before  string
+		answers []string // to before
+		after   string   // sent once the newer leader is in
+	}{
+		"idle":         {"RPUSH written before\r\n", []string{":"}, "RPUSH written after\r\n"},
+		"in MULTI":     {"MULTI\r\nRPUSH written after\r\n", []string{"+OK", "+QUEUED"}, "EXEC\r\n"},
+		"in BLPOP":     {"BLPOP queue 0\r\n", nil, ""},
+		"subscribed":   {"HELLO 3\r\nSUBSCRIBE ch\r\n", []string{"%", ">"}, "RPUSH written after\r\n"},
+		"in WAIT":      {"WAIT 1 0\r\nRPUSH written after\r\n", nil, ""},
+		"half sent":    {"*3\r\n$5\r\nRPUSH\r\n$7\r\nwritten\r\n$5\r\naft", nil, "er\r\n"},
+		"tracking":     {"HELLO 3\r\nCLIENT TRACKING ON\r\n", []string{"%", "+OK"}, "RPUSH written after\r\n"},
+		"replies off":  {"CLIENT REPLY OFF\r\nRPUSH written before\r\n", nil, "RPUSH written after\r\n"},
+		"much to read": {"SET big " + strings.Repeat("x", 8000) + "\r\n", []string{"+OK"}, "RPUSH written after\r\n"},
+	} {
+		t.Run(state, func(t *testing.T) {
+			g.t = t
+			old := g.fenced(token)
+			old.send(c.before)
+			old.expect(c.answers...)
+			if c.answers == nil {
+				g.blocked(state)
+			}
+			fresh := g.fenced(token + 1)
+			if c.after != "" {
+				_, _ = old.conn.Write([]byte(c.after))
+			}
+			old.expect("-STALETOKEN stale token: ")
+			old.ended()
+			fresh.send("RPUSH queue for-the-newer\r\nLPOP queue\r\n")
+			fresh.expect(":1", "$13\r\nfor-the-newer")
+			token += 2
+		})
+	}
+	g.t = t
+	if slices.Contains(g.written(), "after") {
+		t.Errorf("written: %v", g.written())
+	}
+}
+
+// blocked waits until the server has seen that a client is in this state, where it can be told from outside.
+func (g *guarded) blocked(state string) {
+	g.t.Helper()
+	if state != "in BLPOP" && state != "in WAIT" {
+		return
+	}
+	c := g.direct()
+	patience := time.Now().Add(20 * time.Second)
+	for !strings.Contains(c.Info(g.t.Context(), "clients").Val(), "blocked_clients:1") {
+		if time.Now().After(patience) {
+			g.t.Fatal("nobody is blocked")
+		}
+	}
+}
+
+// A leader that was paused comes back with a pipeline in its own buffers and in the guard's.
+func TestQueuedBytesOfAPausedLeaderAreNotExecuted(t *testing.T) {
+	g := fresh(t)
+	old := g.fenced(5)
+	fresh := g.fenced(6)
+	_, _ = old.conn.Write([]byte(strings.Repeat("RPUSH written 5\r\n", 10_000)))
+	old.expect("-STALETOKEN")
+	fresh.send("LLEN written\r\n")
+	fresh.expect(":0")
+}
+
+// Redis itself is paused with a full pipeline of the older leader, so all of it is in its socket when it goes on.
+func TestWhatRedisHasNotReadOfTheOlderLeaderDiesWithIt(t *testing.T) {
+	g := fresh(t)
+	old := g.fenced(5)
+	if err := g.server.Pause(); err != nil {
+		t.Fatal(err)
+	}
+	old.send(strings.Repeat("RPUSH written 5\r\n", 50_000))
+	newer := g.raw()
+	newer.send("FENCE orders 6\r\nRPUSH written 6\r\n")
+	if err := g.server.Resume(); err != nil {
+		t.Fatal(err)
+	}
+	newer.expect("+OK", ":")
+	list := g.written()
+	if i := slices.Index(list, "6"); i != len(list)-1 {
+		t.Errorf("%d writes of the older leader came after one of the newer", len(list)-1-i)
+	}
+}
+
+func TestALongScriptHoldsTheNewerLeaderUpUntilItEnds(t *testing.T) {
+	g := fresh(t, "--busy-reply-threshold", "20")
+	old := g.fenced(5)
+	// It writes at its end, after about 2 s.
+	old.send(array("EVAL", `local t = redis.call('TIME') local from = t[1] * 1000000 + t[2]
+		repeat t = redis.call('TIME') until t[1] * 1000000 + t[2] - from > 2000000
+		return redis.call('RPUSH', 'written', '5')`, "0"))
+	g.busy()
+	newer := g.raw()
+	newer.send("FENCE orders 6\r\nRPUSH written 6\r\n")
+	newer.expect("+OK", ":2")
+	if list := g.written(); !slices.Equal(list, []string{"5", "6"}) {
+		t.Errorf("written: %v", list)
+	}
+}
+
+// busy waits until a script holds the server up.
+func (g *guarded) busy() {
+	g.t.Helper()
+	c := g.direct()
+	patience := time.Now().Add(20 * time.Second)
+	for c.Ping(g.t.Context()).Err() == nil {
+		if time.Now().After(patience) {
+			g.t.Fatal("no script runs")
+		}
+	}
+}
+
+func TestANewerLeaderIsRefusedWhenTheOlderCannotBeEndedInTime(t *testing.T) {
+	server := serverstest.Redis(t, servers.RedisOptions{Args: []string{"--busy-reply-threshold", "20"}})
+	g := before(t, server, setup{})
+	hasty := before(t, server, setup{Options: Options{Admission: &marks.Admission{Authority: marks.Unverified{}, Timeout: 400 * time.Millisecond}}})
+	old, newer := g.fenced(5), hasty.raw()
+	old.send(array("EVAL", `redis.call('SET', 'spoilt', '1') while redis.call('EXISTS', 'spoilt') == 1 do end`, "0"))
+	g.busy()
+	newer.send("FENCE orders 6\r\nRPUSH written 6\r\n")
+	newer.expect("-REVOKE", "-REVOKE")
+	newer.ended()
+	if err := g.server.Kill(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// FLUSHALL goes round the guard: nobody knows the older session any more, and it lives.
+func TestAfterALossTheOlderLeaderIsDeadBeforeTheNewerIsIn(t *testing.T) {
+	g := before(t, serverstest.Redis(t, servers.RedisOptions{}), setup{
+		Options: Options{Admission: &marks.Admission{Authority: agreeing{}}},
+		store:   redisstore.Options{Coordinated: true},
+	})
+	old := g.fenced(5)
+	if err := g.direct().FlushAll(t.Context()).Err(); err != nil {
+		t.Fatal(err)
+	}
+	old.send("RPUSH written 5\r\n")
+	old.expect(":1")
+	newer := g.leader(6)
+	for try := 1; ; try++ { // ending every connection ends the newcomer's first, too
+		err := newer.RPush(t.Context(), "written", "6").Err()
+		if err == nil {
+			break
+		}
+		if try == 3 || !driver.HasErrorPrefix(err, "REVOKE") {
+			t.Fatal(err)
+		}
+	}
+	_, _ = old.conn.Write([]byte("RPUSH written 5\r\n"))
+	if reply := old.reply(); reply != "" && !strings.HasPrefix(reply, "-STALETOKEN") { // it ended before the mark was raised anew
+		t.Errorf("the older leader was told %q", reply)
+	}
+	if list := g.written(); !slices.Equal(list, []string{"5", "6"}) {
+		t.Errorf("written: %v", list)
+	}
+	if err := redisstore.NewRaiser("redis://"+g.addr).Raise(t.Context(), fence.Claim{Resource: "orders", Token: 7}); err != nil {
+		t.Error(err)
+	}
+}
+
+// agreeing is a coordinator that was asked and agreed.
+type agreeing struct{ marks.Unverified }
+
+func (agreeing) Confirm(_ context.Context, c fence.Claim, _ marks.Mark) (fence.Claim, error) {
+	return c, nil
+}
+
+func TestAfterACrashOfRedisOnlyTheMarkOrANewerTokenGetsIn(t *testing.T) {
+	for name, args := range map[string][]string{
+		"with AOF":    {"--appendonly", "yes", "--appendfsync", "always"},
+		"without AOF": nil,
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := fresh(t, args...)
+			old := g.fenced(5)
+			if err := g.server.Kill(); err != nil {
+				t.Fatal(err)
+			}
+			old.ended() // killed by nobody newer: no reason is made up
+			if err := g.server.Start(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			g.reachable()
+			stale := g.raw()
+			stale.send("FENCE orders 4\r\n")
+			if reply := stale.reply(); !strings.HasPrefix(reply, "-STALETOKEN") {
+				t.Errorf("an older token: %q", reply)
+			}
+			same := g.raw()
+			same.send("FENCE orders 5\r\nRPUSH written 5\r\n")
+			if args == nil {
+				same.expect("-NOTINSTALLED", "-NOTINSTALLED")
+				return
+			}
+			same.expect("+OK", ":1")
+		})
+	}
+}
+
+// reachable waits until the control connection has found the server again; the driver dials anew once a second.
+func (g *guarded) reachable() {
+	g.t.Helper()
+	patience := time.Now().Add(30 * time.Second)
+	for {
+		if err := g.store.Probe(g.t.Context()); err == nil || errors.Is(err, fence.ErrNotInstalled) {
+			return
+		}
+		if time.Now().After(patience) {
+			g.t.Fatal("the server was not found again")
+		}
+	}
+}
+
+func TestRedisCLIIsFencedAndToldWhy(t *testing.T) {
+	g := fresh(t)
+	g.fenced(6)
+	host, port, _ := strings.Cut(g.addr, ":")
+	run := func(input string) string {
+		cmd := exec.CommandContext(t.Context(), "redis-cli", "-h", host, "-p", port)
+		cmd.Stdin = strings.NewReader(input)
+		out, err := cmd.CombinedOutput()
+		var exit *exec.ExitError
+		if err != nil && !errors.As(err, &exit) {
+			t.Fatal(err)
+		}
+		return string(out)
+	}
+	if out := run("FENCE orders 5\nSET a 1\n"); !strings.Contains(out, "STALETOKEN stale token: 5") {
+		t.Errorf("stale: %s", out)
+	}
+	if out := run("SET a 1\n"); !strings.Contains(out, "NOTOKEN SET needs a token") {
+		t.Errorf("unfenced: %s", out)
+	}
+	if out := run("FENCE orders 6\nSET a 1\nGET a\nFLUSHALL\nGET a\n"); !strings.Contains(out, "OK\nOK\n1\nNOTALLOWED") {
+		t.Errorf("fenced: %s", out)
+	}
+}

@@ -1,0 +1,205 @@
+package redis
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/guard"
+)
+
+var admittedUnder5 = []fence.Claim{{Resource: "orders", Token: 5}}
+
+// What goes up is what came, byte for byte, but for the commands that were refused, each of which is replaced as a
+// whole, and for what says nothing; however the stream is cut.
+func TestWhatGoesUpIsWhatCameButForRefusals(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(8, 9))
+	for range 200 {
+		s := newSwaps()
+		u := &up{admitted: admittedUnder5, swaps: s}
+		var stream, want []byte
+		swaps := 0
+		for range 12 {
+			if rnd.IntN(4) > 0 {
+				c := workload(rnd)
+				stream, want = append(stream, c...), append(want, saying([]byte(c))...)
+				continue
+			}
+			swaps++
+			c := refusedAlways[rnd.IntN(3)]
+			if rnd.IntN(2) == 0 {
+				c = strings.TrimSuffix(array(strings.Fields(c)...), "\r\n")
+			}
+			if rnd.IntN(5) == 0 {
+				c = strings.TrimSuffix(array("flushall", strings.Repeat("y", 3*guard.BufferSize)), "\r\n")
+			}
+			stream = append(stream, c+"\r\n"...)
+			want = append(want, command(fmt.Sprint(string(s.name), swaps))...)
+		}
+		if got := pumped(t, u, stream, rnd); !bytes.Equal(got, want) {
+			t.Fatalf("%.300q… became %.300q…", stream, got)
+		}
+		if len(s.waiting) != swaps {
+			t.Fatalf("%d answers wait, want %d", len(s.waiting), swaps)
+		}
+	}
+}
+
+// pumped shows a stream to a walker as the relay does: never more than its buffer, in random pieces.
+func pumped(t testing.TB, w walker, stream []byte, rnd *rand.Rand) []byte {
+	t.Helper()
+	var out bytes.Buffer
+	var held []byte
+	for len(stream) > 0 {
+		room := guard.BufferSize - len(held)
+		if room == 0 {
+			t.Fatal("a walker holds a full buffer")
+		}
+		n := min(len(stream), room, 1+rnd.IntN(3000))
+		held = append(held, stream[:n]...)
+		stream = stream[n:]
+		done, err := w.Walk(bytes.Clone(held), &out)
+		if err != nil {
+			t.Fatal(err)
+		}
+		held = held[done:]
+	}
+	if len(held) > 0 {
+		t.Fatalf("%d bytes are held: %.80q", len(held), held)
+	}
+	return out.Bytes()
+}
+
+// Nothing is made up or reordered on the way up, and a malformed command goes no further, whatever comes.
+func FuzzUp(f *testing.F) {
+	for i, c := range refusedAlways {
+		f.Add([]byte("GET a\r\n"+c+"\r\n"+array("GET", "a")), uint64(i))
+	}
+	f.Add([]byte("*2\r\n$4\r\nMGET\r\n$20000\r\n"+strings.Repeat("x", 20000)+"\r\n"), uint64(1))
+	f.Add([]byte("*-1\r\n*0\r\n\r\nSET a \"b\\x00\"\r\n"), uint64(2))
+	f.Fuzz(func(t *testing.T, stream []byte, seed uint64) {
+		s := newSwaps()
+		u := &up{admitted: admittedUnder5, swaps: s}
+		rnd := rand.New(rand.NewPCG(seed, 0))
+		var out bytes.Buffer
+		var held []byte
+		seen := 0
+		for rest := stream; len(rest) > 0; {
+			room := guard.BufferSize - len(held)
+			if room == 0 {
+				t.Fatal("a walker holds a full buffer")
+			}
+			n := min(len(rest), room, 1+rnd.IntN(500))
+			held, rest = append(held, rest[:n]...), rest[n:]
+			done, err := u.Walk(bytes.Clone(held), &out)
+			if done < 0 || done > len(held) {
+				t.Fatalf("done %d of %d", done, len(held))
+			}
+			seen += done
+			held = held[done:]
+			if err != nil {
+				break
+			}
+		}
+		// Without the commands put in, what went up is part of what came, in its order.
+		got := out.Bytes()
+		for n := range s.sent {
+			got = bytes.Replace(got, command(fmt.Sprint(string(s.name), n+1)), nil, 1)
+		}
+		if s.sent == 0 && !bytes.Equal(got, saying(stream[:seen])) {
+			t.Fatalf("%q became %q", stream[:seen], got)
+		}
+		if !isSubsequence(got, stream[:seen]) {
+			t.Fatalf("%q became %q", stream[:seen], got)
+		}
+	})
+}
+
+// saying is a stream of commands without those that have no words.
+func saying(stream []byte) (said []byte) {
+	for len(stream) > 0 {
+		n, args, err := parseCommand(stream, math.MaxInt, nil)
+		if n == 0 || err != nil {
+			return append(said, stream...) // one that is not all there
+		}
+		if len(args) > 0 {
+			said = append(said, stream[:n]...)
+		}
+		stream = stream[n:]
+	}
+	return said
+}
+
+func isSubsequence(part, whole []byte) bool {
+	for _, c := range part {
+		i := bytes.IndexByte(whole, c)
+		if i < 0 {
+			return false
+		}
+		whole = whole[i+1:]
+	}
+	return true
+}
+
+// The handshake takes a command for what it is: what it leaves in the inbox and what it took are what came.
+func FuzzCommand(f *testing.F) {
+	for _, c := range refusedAlways {
+		f.Add([]byte(c + "\r\n"))
+	}
+	f.Add([]byte(array("FENCE", "orders", "5")))
+	f.Add([]byte("*1\r\n$4\r\nPI"))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		size, args, err := parseCommand(b, guard.BufferSize, nil)
+		_, long := err.(tooLong)
+		switch {
+		case size < 0 || size > len(b):
+			t.Fatalf("%d of %d bytes", size, len(b))
+		case err != nil && !long && !errors.Is(err, errProtocol):
+			t.Fatal(err)
+		case err != nil && size > 0:
+			t.Fatal("malformed, and a command")
+		case size > 0 && len(args) > 0:
+			again, _, err := parseCommand(b[:size], guard.BufferSize, nil) // no shorter beginning would do
+			if again != size || err != nil {
+				t.Fatalf("%q: %d, then %d", b, size, again)
+			}
+			if _, _, err := claimed(args); err != nil && !errors.Is(err, fence.ErrMalformed) && !isRefusal(err) {
+				t.Fatal(err)
+			}
+			if r := forbidden(ruleOf(args[0]), args); r != nil && bytes.Count(line(r), []byte("\n")) != 1 {
+				t.Fatalf("%q", line(r))
+			}
+		}
+	})
+}
+
+func isRefusal(err error) bool {
+	var r *fence.Refusal
+	return errors.As(err, &r)
+}
+
+// Every command that the guard lets through before the token is one that Redis itself flags as not writing.
+func TestWhatMayBeReadBeforeTheTokenDoesNotWrite(t *testing.T) {
+	g := fresh(t)
+	c := g.direct()
+	for name, r := range rules {
+		names := []string{name}
+		for sub := range r.early {
+			names = append(names, name+"|"+sub)
+		}
+		for _, name := range names {
+			info, ok := c.Do(t.Context(), "COMMAND", "INFO", name).Val().([]any)[0].([]any)
+			if !ok || !r.read {
+				continue // this server does not have it
+			}
+			if flags := fmt.Sprint(info[2]); strings.Contains(flags, "write") || strings.Contains(flags, "blocking") && name != "XREAD" || strings.Contains(flags, "may_replicate") {
+				t.Errorf("%s: %s", name, flags)
+			}
+		}
+	}
+}

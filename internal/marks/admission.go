@@ -1,0 +1,249 @@
+package marks
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/ringfence/ringfence/fence"
+)
+
+// Event is one thing that happened to a resource, for logs and metrics.
+type Event struct {
+	Kind    EventKind
+	Claim   fence.Claim
+	Session Session
+	Before  Mark          // Raised: the mark as it was
+	Ended   int           // Revoked: sessions that were ended
+	Took    time.Duration // of this step; of the whole admission for Opened and Refused
+	Err     error         // Refused: why
+}
+
+// EventKind is what happened.
+type EventKind string
+
+const (
+	Opened  EventKind = "admitted"
+	Raised  EventKind = "raised"
+	Revoked EventKind = "revoked"
+	Refused EventKind = "refused"
+)
+
+// Admission opens sessions at one store: refuse, raise, revoke, admit, in that order, each durable before the next.
+// The zero Timeout is 10 s. It may be used from any goroutine.
+type Admission struct {
+	Store     Store
+	Authority Authority
+	Timeout   time.Duration // for one Admit as a whole
+	Notify    func(Event)   // may be nil; must not block
+
+	seen     memory
+	verdicts verdicts
+}
+
+// Admit opens a session under all its claims, whose issuer it fills in itself. Only after it has returned nil may
+// anything of the client but its login reach the database. Any error admits nothing, and a mark may be raised all the
+// same: that is what keeps an older leader out while this one tries again.
+func (a *Admission) Admit(ctx context.Context, s Session, claims []fence.Claim) error {
+	start := time.Now()
+	timeout := a.Timeout
+	if timeout == 0 {
+		timeout = 10 * time.Second
+	}
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+
+	err := a.admit(ctx, s, claims)
+	kind := Opened
+	if err != nil {
+		kind = Refused
+	}
+	for _, c := range claims {
+		a.notify(Event{Kind: kind, Claim: c, Session: s, Took: time.Since(start), Err: err})
+	}
+	return err
+}
+
+// Raise raises the mark to a claim and ends older sessions, without opening one: what a new leader does at a store that
+// it reaches round the guard. The claim carries its issuer. After an error the mark may or may not be raised.
+func (a *Admission) Raise(ctx context.Context, c fence.Claim) error {
+	err := a.raise(ctx, Session{}, c)
+	if err == nil {
+		err = a.revoke(ctx, Session{}, c)
+	}
+	return a.explained(ctx, err)
+}
+
+const reasonTime = 5 * time.Second
+
+// Ended tells why sessions under these claims were ended: the ErrStale refusal when a mark has passed one of them, and
+// nil when it was something else, such as an administrator, or when the store cannot say within five seconds or before
+// ctx ends.
+func (a *Admission) Ended(ctx context.Context, claims []fence.Claim) error {
+	ctx, cancel := context.WithTimeout(ctx, reasonTime)
+	defer cancel()
+	for _, c := range claims {
+		if m, ok := a.seen.get(c.Resource); ok && m.Token.Compare(c.Token) > 0 {
+			return Stale(c, m)
+		}
+	}
+	marks, _ := a.marks(ctx, claims)
+	for _, c := range claims {
+		if m, ok := marks[c.Resource]; ok && m.Token.Compare(c.Token) > 0 {
+			return Stale(c, m)
+		}
+	}
+	return nil
+}
+
+// admit asks the authority first, so that no claim of a deposed leader gets as far as the store, whatever became of the
+// mark there. A raise asks it once more.
+func (a *Admission) admit(ctx context.Context, s Session, claims []fence.Claim) error {
+	if err := a.Known(ctx, claims); err != nil {
+		return err
+	}
+	claims, err := a.Authority.Verify(ctx, claims)
+	if err != nil {
+		return a.deposed(ctx, claims, err)
+	}
+	for {
+		st, err := a.Store.Register(ctx, s, claims)
+		a.seen.learn(st.Mark)
+		if err != nil {
+			return a.explained(ctx, err)
+		}
+		switch st.Step {
+		case Admitted:
+			return nil
+		case MustRaise:
+			err = a.raise(ctx, s, st.Claim)
+		case MustRevoke:
+			err = a.revoke(ctx, s, st.Claim)
+		}
+		if err != nil {
+			return a.explained(ctx, err)
+		}
+	}
+}
+
+// explained is an error of a step, with what authority and store together say of it.
+func (a *Admission) explained(ctx context.Context, err error) error {
+	err = a.asked(err)
+	var r *fence.Refusal
+	switch {
+	case !errors.As(err, &r):
+		return err
+	case r.Reason == fence.Stale:
+		return a.wentBack(ctx, r)
+	case r.Reason == fence.NotLeader && r.Claim.Resource != "":
+		return a.deposed(ctx, []fence.Claim{r.Claim}, r)
+	}
+	return err
+}
+
+// deposed says why claims are refused that the authority does not confirm. A mark above a token refuses it for good,
+// while the authority speaks of now only.
+func (a *Admission) deposed(ctx context.Context, claims []fence.Claim, refused error) error {
+	marks, _ := a.marks(ctx, claims)
+	for _, c := range claims {
+		m := marks[c.Resource]
+		switch {
+		case c.Issuer == "" || m.Issuer == "": // nobody could say whose token it is; or there is no mark
+
+		case m.Issuer != c.Issuer:
+			return Foreign(c, m)
+		case m.Token.Compare(c.Token) > 0:
+			return Stale(c, m)
+		default:
+			refused = met(refused, m)
+		}
+	}
+	return refused
+}
+
+// marks reads the marks of claims: of the store, or of this process's memory where the store has lost a higher one or
+// cannot be asked.
+func (a *Admission) marks(ctx context.Context, claims []fence.Claim) (map[fence.Resource]Mark, error) {
+	var only []fence.Resource
+	marks := make(map[fence.Resource]Mark)
+	for _, c := range claims {
+		only = append(only, c.Resource)
+	}
+	read, err := a.Store.Marks(ctx, only...)
+	for _, m := range read {
+		a.seen.learn(m)
+		marks[m.Resource] = m
+	}
+	for _, r := range only {
+		if m, ok := a.seen.over(r, marks[r]); ok {
+			marks[r] = m
+		}
+	}
+	return marks, err
+}
+
+// wentBack looks whether a token that the store refuses as stale still leads: then the coordinator was rolled back, such
+// as by a restore from a backup, and its leader must not be told that it is deposed. It stays refused.
+func (a *Admission) wentBack(ctx context.Context, stale *fence.Refusal) error {
+	if !a.Authority.Verifies() {
+		return stale
+	}
+	if _, deposed := a.Authority.Verify(ctx, []fence.Claim{stale.Claim}); deposed != nil {
+		return stale
+	}
+	return SetBack(stale.Claim, Mark{Resource: stale.Claim.Resource, Token: stale.Mark})
+}
+
+// raise lifts the mark, or confirms it, if the authority agrees at that time.
+func (a *Admission) raise(ctx context.Context, s Session, c fence.Claim) error {
+	start := time.Now()
+	confirmed := c
+	before, err := a.Store.Raise(ctx, s, c, func(ctx context.Context, m Mark) (_ fence.Claim, err error) {
+		if seen, ok := a.seen.over(c.Resource, m); ok { // the store may have lost the mark; this process has not
+			if seen.Issuer == c.Issuer && seen.Token.Compare(c.Token) > 0 {
+				return c, Stale(c, seen)
+			}
+			m = seen
+		}
+		confirmed, err = a.Authority.Confirm(ctx, c, m)
+		return confirmed, err
+	})
+	if err != nil {
+		return err
+	}
+	a.notify(Event{Kind: Raised, Claim: confirmed, Before: before, Took: time.Since(start)})
+	return nil
+}
+
+func (a *Admission) revoke(ctx context.Context, s Session, c fence.Claim) error {
+	start := time.Now()
+	ended, err := a.Store.Revoke(ctx, s, c)
+	if ended > 0 || err == nil {
+		a.notify(Event{Kind: Revoked, Claim: c, Session: s, Ended: ended, Took: time.Since(start)})
+	}
+	return err
+}
+
+// asked makes sure that every error says what to do.
+func (a *Admission) asked(err error) error {
+	var r *fence.Refusal
+	if err == nil || errors.As(err, &r) {
+		return err
+	}
+	if errors.Is(err, context.DeadlineExceeded) {
+		return &fence.Refusal{
+			Reason: fence.Unrevoked, Cause: err,
+			Message: "admission did not finish in time",
+			Detail:  err.Error(),
+			Hint:    "nothing was admitted; the mark may be raised; try again with the same token",
+		}
+	}
+	return fmt.Errorf("the store could not be asked, nothing was admitted: %w", err)
+}
+
+func (a *Admission) notify(e Event) {
+	if a.Notify != nil {
+		a.Notify(e)
+	}
+}

@@ -1,0 +1,152 @@
+package marks
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/ringfence/ringfence/fence"
+)
+
+// Authority says whose tokens are admitted and may raise a mark.
+type Authority interface {
+	// Issuer is the issuer of the tokens that clients bring, asked now and never remembered: a coordinator that was
+	// rebuilt may hand out the very number that the mark has.
+	Issuer(ctx context.Context) (fence.Issuer, error)
+
+	// Verify is asked at every admission. It returns the claims with their issuer and, where it knows better, their
+	// holders. An ErrNotLeader refusal: one of them does not lead now, or nobody could say. The claims are returned with
+	// such a refusal too; their issuer is empty when that could not be asked.
+	Verify(ctx context.Context, claims []fence.Claim) ([]fence.Claim, error)
+
+	// Confirm agrees that a claim may raise this mark and returns it as Verify does. Otherwise it returns an ErrNotLeader
+	// refusal.
+	Confirm(ctx context.Context, c fence.Claim, m Mark) (fence.Claim, error)
+
+	// Verifies tells whether Verify and Confirm ask somebody who knows, so that a token they agree to does lead.
+	Verifies() bool
+}
+
+// Unverified takes every higher token at its word, under an issuer the operator names (fence.Unverified by default). It
+// is the weaker mode: whoever may log in may raise a mark with an invented token and lock the others out. A deposed
+// leader's token is refused by the mark alone. So this mode cannot see that a mark went back where the store itself shows
+// nothing of it: an older disk snapshot or base backup that is started in place of its original, or a Redis server that
+// has lost its last writes. Where the store does show it, it refuses, for it has nobody to ask what the mark was.
+type Unverified struct{ Name fence.Issuer }
+
+// Issuer is the configured name.
+func (u Unverified) Issuer(context.Context) (fence.Issuer, error) {
+	if u.Name == "" {
+		return fence.Unverified, nil
+	}
+	return u.Name, nil
+}
+
+// Verifies is false.
+func (u Unverified) Verifies() bool { return false }
+
+// Verify agrees to everything.
+func (u Unverified) Verify(ctx context.Context, claims []fence.Claim) ([]fence.Claim, error) {
+	is, _ := u.Issuer(ctx)
+	return issued(claims, is), nil
+}
+
+// Confirm agrees unless the mark may have been lost or set back. An ordinary restart of the server is no reason to doubt.
+func (u Unverified) Confirm(_ context.Context, c fence.Claim, m Mark) (fence.Claim, error) {
+	if m.Confirmed || m.Continued {
+		return c, nil
+	}
+	return c, &fence.Refusal{
+		Reason: fence.NotLeader, Claim: c, Mark: m.Token,
+		Message: fmt.Sprintf("the mark of %q may have been lost, and there is no coordinator to ask", c.Resource),
+		Detail:  "the store was restored, copied or failed over since the mark was raised, and this guard did not see it before",
+		Hint:    fmt.Sprintf("set GUARD_COORDINATOR, or make sure that no older leader runs and run: guard adopt %s", c.Resource),
+	}
+}
+
+// Elected admits the current leader of the resource's election only.
+type Elected struct{ Observer fence.Observer }
+
+// Issuer is the coordinator's identity.
+func (e Elected) Issuer(ctx context.Context) (fence.Issuer, error) {
+	is, err := e.Observer.Issuer(ctx)
+	if err != nil {
+		return "", unasked(fence.Claim{}, err)
+	}
+	return is, nil
+}
+
+// Verifies is true.
+func (e Elected) Verifies() bool { return true }
+
+// Verify asks the coordinator, now, in one linearizable read: each token has to be the one that leads.
+func (e Elected) Verify(ctx context.Context, claims []fence.Claim) ([]fence.Claim, error) {
+	resources := make([]fence.Resource, len(claims))
+	for i, c := range claims {
+		resources[i] = c.Resource
+	}
+	is, leaders, err := e.Observer.Leaders(ctx, resources...)
+	if err != nil {
+		return claims, unasked(claims[0], err)
+	}
+	claims = issued(claims, is)
+	for i, leader := range leaders {
+		if leader.Token != claims[i].Token {
+			return claims, e.notLeader(ctx, claims[i], leader)
+		}
+		claims[i].Holder = leader.Holder
+	}
+	return claims, nil
+}
+
+// Confirm asks the coordinator, as Verify does.
+func (e Elected) Confirm(ctx context.Context, c fence.Claim, m Mark) (fence.Claim, error) {
+	claims, err := e.Verify(ctx, []fence.Claim{c})
+	return claims[0], met(err, m)
+}
+
+// issued is a copy of the claims under an issuer.
+func issued(claims []fence.Claim, is fence.Issuer) []fence.Claim {
+	out := make([]fence.Claim, len(claims))
+	for i, c := range claims {
+		c.Issuer = is
+		out[i] = c
+	}
+	return out
+}
+
+// notLeader says who leads instead. Only a token younger than the leader's can be waiting in the queue.
+func (e Elected) notLeader(ctx context.Context, c fence.Claim, leader fence.Candidate) error {
+	r := &fence.Refusal{
+		Reason: fence.NotLeader, Claim: c,
+		Message: fmt.Sprintf("token %s does not lead %q", c.Token, c.Resource),
+		Detail:  fmt.Sprintf("nobody leads %q at the coordinator now", c.Resource),
+		Hint:    "present the token of a term that was won: a token is admitted only while its holder leads",
+	}
+	if leader.Token == 0 {
+		return r
+	}
+	r.Detail = fmt.Sprintf("the leader of %q is %s with token %s", c.Resource, leader.Holder, leader.Token)
+	if c.Token.Compare(leader.Token) < 0 {
+		return r
+	}
+	queue, err := e.Observer.Candidates(ctx, c.Resource)
+	if err != nil {
+		return r // it explains, and decides nothing
+	}
+	for i, waiting := range queue {
+		if i > 0 && waiting.Token == c.Token {
+			r.Detail += fmt.Sprintf("; %s waits in place %d of the queue", waiting.Holder, i+1)
+		}
+	}
+	return r
+}
+
+// unasked refuses because the coordinator did not answer: nobody is admitted on trust.
+func unasked(c fence.Claim, err error) error {
+	return &fence.Refusal{
+		Reason: fence.NotLeader, Claim: c, Cause: err,
+		Message: "the coordinator could not be asked whose token this is",
+		Detail:  err.Error(),
+		Hint:    "nothing was written; open sessions under the present mark go on; try again when the coordinator answers",
+	}
+}

@@ -1,0 +1,283 @@
+package markstest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/marks"
+)
+
+var admissionChecks = []check{
+	{"Admission lets a newer leader in and the older out, and tells the older why", admissionTakesOver},
+	{"Admission lets only the elected raise the mark", admissionAsksCoordinator},
+	{"Admission notices that the coordinator went back, and tells its leader so", admissionSeesItGoBack},
+	{"Admission notices that the coordinator was replaced, and waits for the operator", admissionNeedsAdopt},
+	{"Admission admits nobody who does not lead now, whatever the mark says", admissionNeedsTheLeader},
+	{"Admission without a coordinator goes on after a restart", admissionGoesOn},
+	{"Admission knows stale claims by itself, and forgets that when an operator adopts", admissionKnows},
+	{"Admission notices an adoption under the same issuer", admissionSeesAdoption},
+	{"Of leaders that fight through several guards no older one writes after a newer one", admissionsAtOnce},
+}
+
+// ballot is an Observer that says what the test wrote on it.
+type ballot struct {
+	mu     sync.Mutex
+	issuer fence.Issuer
+	queue  []fence.Candidate
+}
+
+// elect makes these tokens of orders the queue.
+func (b *ballot) elect(is fence.Issuer, tokens ...int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.issuer, b.queue = is, nil
+	for _, n := range tokens {
+		b.queue = append(b.queue, fence.Candidate{Token: ofOrders(n).Token, Holder: fmt.Sprintf("elected-%d", n)})
+	}
+}
+
+func (b *ballot) Issuer(context.Context) (fence.Issuer, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.issuer, nil
+}
+
+func (b *ballot) Leaders(ctx context.Context, rs ...fence.Resource) (fence.Issuer, []fence.Candidate, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	leaders := make([]fence.Candidate, len(rs))
+	for i := range rs {
+		if len(b.queue) > 0 {
+			leaders[i] = b.queue[0]
+		}
+	}
+	return b.issuer, leaders, nil
+}
+
+func (b *ballot) Candidates(context.Context, fence.Resource) ([]fence.Candidate, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.queue, nil
+}
+
+func (b *ballot) Watch(ctx context.Context, _ fence.Resource, _ func([]fence.Candidate) error) error {
+	<-ctx.Done()
+	return context.Cause(ctx)
+}
+
+// admission opens sessions at the store; it may take as long as the check.
+func (k *kit) admission(a marks.Authority) *marks.Admission {
+	return &marks.Admission{Store: k.Store, Authority: a, Timeout: patience}
+}
+
+// try admits a new session through an Admission.
+func (k *kit) try(a *marks.Admission, claims ...fence.Claim) (Conn, error) {
+	k.Helper()
+	c := k.connect()
+	return c, a.Admit(k.ctx, c.Session(), claims)
+}
+
+// in is try that must succeed.
+func (k *kit) in(a *marks.Admission, claims ...fence.Claim) Conn {
+	k.Helper()
+	c, err := k.try(a, claims...)
+	if err != nil {
+		k.Fatalf("admit %v: %v", claims, err)
+	}
+	return c
+}
+
+func admissionTakesOver(k *kit) {
+	var kinds []marks.EventKind
+	a := k.admission(marks.Unverified{Name: here})
+	a.Notify = func(e marks.Event) { kinds = append(kinds, e.Kind) }
+	old := k.in(a, ofOrders(1))
+	if err := a.Ended(k.ctx, []fence.Claim{ofOrders(1)}); err != nil {
+		k.Errorf("the leader has not ended, and is told %v", err)
+	}
+	fresh := k.in(a, ofOrders(2))
+	k.ended(old)
+	k.works(fresh)
+	k.refused(a.Ended(k.ctx, []fence.Claim{ofOrders(1)}), fence.ErrStale)
+	_, err := k.try(a, ofOrders(1))
+	k.refused(err, fence.ErrStale)
+
+	other := k.admission(marks.Unverified{Name: here}) // it has seen nothing yet
+	k.refused(other.Ended(k.ctx, []fence.Claim{ofOrders(1)}), fence.ErrStale)
+	_, err = k.try(other, ofOrders(1))
+	k.refused(err, fence.ErrStale)
+	k.works(fresh)
+
+	want := []marks.EventKind{marks.Raised, marks.Opened, marks.Raised, marks.Revoked, marks.Opened, marks.Refused}
+	if fmt.Sprint(kinds) != fmt.Sprint(want) {
+		k.Errorf("events %v, want %v", kinds, want)
+	}
+}
+
+func admissionAsksCoordinator(k *kit) {
+	b := &ballot{}
+	a := k.admission(&marks.Elected{Observer: b})
+	b.elect(here, 1, 2)
+	old := k.in(a, ofOrders(1))
+	for _, n := range []int{2, 9} { // a candidate that writes too early, and an invented token
+		_, err := k.try(a, ofOrders(n))
+		k.refused(err, fence.ErrNotLeader)
+	}
+	if m := k.mark(orders); m.Token != ofOrders(1).Token || m.Holder != "elected-1" {
+		k.Errorf("the mark is %+v", m)
+	}
+	k.works(old)
+	b.elect(here, 2)
+	k.works(k.in(a, ofOrders(2)))
+	k.ended(old)
+	_, err := k.try(a, ofOrders(1))
+	k.refused(err, fence.ErrStale)
+}
+
+// admissionSeesItGoBack: nobody is admitted below the mark; but who leads there is not told that it is deposed, even if
+// somebody who is has just been.
+func admissionSeesItGoBack(k *kit) {
+	b := &ballot{}
+	a := k.admission(&marks.Elected{Observer: b})
+	b.elect(here, 9)
+	k.works(k.in(a, ofOrders(9)))
+	_, err := k.try(a, ofOrders(5))
+	k.refused(err, fence.ErrStale)
+	b.elect(here, 3, 4)
+	_, err = k.try(a, ofOrders(3))
+	k.refused(err, fence.ErrOtherIssuer)
+	if err := a.Known(k.ctx, []fence.Claim{ofOrders(3)}); err != nil {
+		k.Errorf("who leads is refused before the store was asked: %v", err)
+	}
+	_, err = k.try(a, ofOrders(4))
+	k.refused(err, fence.ErrStale)
+}
+
+// admissionNeedsTheLeader: the two barriers are independent. The mark is still the older leader's own, or was set back to
+// it, and that alone admits nobody.
+func admissionNeedsTheLeader(k *kit) {
+	b := &ballot{}
+	a := k.admission(&marks.Elected{Observer: b})
+	b.elect(here, 1)
+	k.works(k.in(a, ofOrders(1)))
+	b.elect(here, 2)
+	_, err := k.try(a, ofOrders(1))
+	k.refused(err, fence.ErrNotLeader)
+	b.elect(here)
+	_, err = k.try(a, ofOrders(1))
+	k.refused(err, fence.ErrNotLeader)
+	b.elect(here, 2)
+	k.works(k.in(a, ofOrders(2)))
+	k.adopt(ofOrders(1), "an operator by mistake")
+	_, err = k.try(a, ofOrders(1))
+	k.refused(err, fence.ErrNotLeader)
+}
+
+func admissionNeedsAdopt(k *kit) {
+	b := &ballot{}
+	a := k.admission(&marks.Elected{Observer: b})
+	b.elect(here, 5)
+	old := k.in(a, ofOrders(5))
+	b.elect(elsewhere, 2)
+	_, err := k.try(a, ofOrders(2))
+	if !errors.Is(err, fence.ErrOtherIssuer) && !errors.Is(err, fence.ErrStale) {
+		k.Fatalf("a token of a rebuilt coordinator: %v", err)
+	}
+	k.works(old)
+	k.adopt(fence.Claim{Resource: orders, Issuer: elsewhere}, "alice")
+	k.ended(old)
+	k.works(k.in(a, ofOrders(2)))
+}
+
+// admissionGoesOn: guard and server are restarted, and nobody can be asked.
+func admissionGoesOn(k *kit) {
+	k.in(k.admission(marks.Unverified{Name: here}), ofOrders(5))
+	k.restarted()
+	if !k.mark(orders).Continued {
+		k.Skip("this harness's restart looks like a failover")
+	}
+	a := k.admission(marks.Unverified{Name: here})
+	_, err := k.try(a, ofOrders(4))
+	k.refused(err, fence.ErrStale)
+	k.works(k.in(a, ofOrders(5)))
+	_, err = k.try(k.admission(marks.Unverified{Name: here}), ofOrders(4))
+	k.refused(err, fence.ErrStale)
+}
+
+func admissionKnows(k *kit) {
+	b := &ballot{}
+	for _, a := range []*marks.Admission{k.admission(marks.Unverified{Name: here}), k.admission(&marks.Elected{Observer: b})} {
+		b.elect(here, 5)
+		if err := a.Known(k.ctx, []fence.Claim{ofOrders(4)}); err != nil {
+			k.Errorf("it has seen nothing, and knows %v", err)
+		}
+		k.in(a, ofOrders(5))
+		k.refused(a.Known(k.ctx, []fence.Claim{ofStock(9), ofOrders(4)}), fence.ErrStale)
+		if err := a.Known(k.ctx, []fence.Claim{ofOrders(5)}); err != nil {
+			k.Errorf("of the mark itself it knows %v", err)
+		}
+		k.adopt(fence.Claim{Resource: orders, Issuer: here}, "alice")
+		b.elect(here, 3)
+		if err := a.Known(k.ctx, []fence.Claim{ofOrders(3)}); err != nil {
+			k.Errorf("after an adoption it knows %v", err)
+		}
+		k.works(k.in(a, ofOrders(3)))
+		k.adopt(fence.Claim{Resource: orders, Issuer: here}, "alice")
+	}
+}
+
+// admissionSeesAdoption: a guard runs on while an operator starts the count anew under the same issuer.
+func admissionSeesAdoption(k *kit) {
+	a := k.admission(marks.Unverified{Name: here})
+	k.in(a, ofOrders(9))
+	k.adopt(fence.Claim{Resource: orders, Issuer: here}, "alice")
+	k.works(k.in(a, ofOrders(3)))
+	if err := a.Ended(k.ctx, []fence.Claim{ofOrders(3)}); err != nil {
+		k.Errorf("the leader has not ended, and is told %v", err)
+	}
+	k.works(k.in(a, ofOrders(4)))
+	_, err := k.try(a, ofOrders(3))
+	k.refused(err, fence.ErrStale)
+}
+
+func admissionsAtOnce(k *kit) {
+	const guards, terms = 3, 6
+	var all sync.WaitGroup
+	for g := range guards {
+		a := k.admission(marks.Unverified{Name: here})
+		for n := 1; n <= terms; n++ {
+			c := k.connect()
+			all.Go(func() { k.fight(a, c, ofOrders(n), (n+g)%2 == 0) })
+		}
+	}
+	all.Wait()
+	written := k.Written(k.TB)
+	k.inOrder(written)
+	if top := fmt.Sprint([]fence.Claim{ofOrders(terms)}); len(written) == 0 || written[len(written)-1] != top {
+		k.Errorf("of %d writes the last is not the newest leader's", len(written))
+	}
+}
+
+// fight is one leader: it gets in or is stale, and then writes as long as it can.
+func (k *kit) fight(a *marks.Admission, c Conn, claim fence.Claim, leaves bool) {
+	claims := []fence.Claim{claim}
+	switch err := a.Admit(k.ctx, c.Session(), claims); {
+	case errors.Is(err, fence.ErrStale):
+		return
+	case err != nil:
+		k.Errorf("admit %s: %v", claim, err)
+		return
+	}
+	for range 20 {
+		if err := c.Write(k.ctx, fmt.Sprint(claims)); err != nil {
+			return
+		}
+	}
+	if leaves {
+		c.Close()
+		_ = k.Store.Release(k.ctx, c.Session())
+	}
+}

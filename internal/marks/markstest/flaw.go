@@ -1,0 +1,17 @@
+package markstest
+
+// flaw is one way in which a store can be wrong. Our own test gives each to the Model and sees the contract fail: a
+// contract that never fails proves nothing.
+type flaw string
+
+const (
+	admitsBesideOthers flaw = "admits while a session under an older token is recorded"
+	raiseLowers        flaw = "lets a raise lower the mark"
+	forgetsOnly        flaw = "revokes by forgetting, and ends nothing"
+	releasesLive       flaw = "forgets a released session that still lives"
+	adoptSpares        flaw = "adopts and leaves the old issuer's sessions alive"
+	comparesFloats     flaw = "compares tokens as floats"
+	comparesText       flaw = "compares tokens as text"
+	raisesLate         flaw = "raises although the server was restarted since the raise was confirmed"
+	takesAnyRun        flaw = "registers a session of an earlier run of the server"
+)

@@ -1,0 +1,206 @@
+package markstest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/marks"
+)
+
+// first is where the contract's tokens start: above 2^53, so that neighbours differ in a digit that a float loses.
+const first fence.Token = 1<<53 + 1
+
+const (
+	orders fence.Resource = "orders"
+	stock  fence.Resource = "stock"
+
+	here      fence.Issuer = "coordinator-1"
+	elsewhere fence.Issuer = "coordinator-2"
+)
+
+// ofOrders and ofStock claim the n-th token of a resource.
+func ofOrders(n int) fence.Claim { return claim(orders, n) }
+func ofStock(n int) fence.Claim  { return claim(stock, n) }
+
+func claim(r fence.Resource, n int) fence.Claim {
+	return fence.Claim{Resource: r, Token: first + fence.Token(n), Issuer: here, Holder: fmt.Sprintf("host-%d", n)}
+}
+
+// kit is what a check works with: the instance, a bounded context, and steps that fail the test when they go wrong.
+type kit struct {
+	testing.TB
+	Instance
+	ctx context.Context
+}
+
+// patience is how long a check may take on a busy machine with a slow disk.
+const patience = 5 * time.Minute
+
+func newKit(t testing.TB, i Instance) *kit {
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	t.Cleanup(cancel)
+	return &kit{TB: t, Instance: i, ctx: ctx}
+}
+
+// connect opens a session that is closed with the test.
+func (k *kit) connect() Conn {
+	k.Helper()
+	c := k.Connect(k.TB)
+	k.Cleanup(c.Close)
+	return c
+}
+
+// register is one Register that must not fail.
+func (k *kit) register(c Conn, claims ...fence.Claim) marks.Standing {
+	k.Helper()
+	st, err := k.Store.Register(k.ctx, c.Session(), claims)
+	if err != nil {
+		k.Fatalf("register %v: %v", claims, err)
+	}
+	return st
+}
+
+// expect is one Register that must find this step missing.
+func (k *kit) expect(want marks.Step, c Conn, claims ...fence.Claim) marks.Standing {
+	k.Helper()
+	st := k.register(c, claims...)
+	if st.Step != want {
+		k.Fatalf("register %v: step %s for %s, want %s", claims, name(st.Step), st.Claim, name(want))
+	}
+	return st
+}
+
+func (k *kit) raise(c fence.Claim) marks.Mark {
+	k.Helper()
+	before, err := k.Store.Raise(k.ctx, marks.Session{}, c, agreed(c))
+	if err != nil {
+		k.Fatalf("raise %s: %v", c, err)
+	}
+	return before
+}
+
+// agreed confirms a claim as it is.
+func agreed(c fence.Claim) marks.Confirm {
+	return func(context.Context, marks.Mark) (fence.Claim, error) { return c, nil }
+}
+
+func (k *kit) revoke(c fence.Claim) int {
+	k.Helper()
+	n, err := k.Store.Revoke(k.ctx, marks.Session{}, c)
+	if err != nil {
+		k.Fatalf("revoke for %s: %v", c, err)
+	}
+	return n
+}
+
+func (k *kit) release(c Conn) {
+	k.Helper()
+	if err := k.Store.Release(k.ctx, c.Session()); err != nil {
+		k.Fatalf("release %v: %v", c.Session(), err)
+	}
+}
+
+// admit does all steps until the session is in.
+func (k *kit) admit(c Conn, claims ...fence.Claim) {
+	k.Helper()
+	for {
+		switch st := k.register(c, claims...); st.Step {
+		case marks.Admitted:
+			return
+		case marks.MustRaise:
+			if _, err := k.Store.Raise(k.ctx, c.Session(), st.Claim, agreed(st.Claim)); err != nil {
+				k.Fatalf("raise %s: %v", st.Claim, err)
+			}
+		case marks.MustRevoke:
+			if _, err := k.Store.Revoke(k.ctx, c.Session(), st.Claim); err != nil {
+				k.Fatalf("revoke for %s: %v", st.Claim, err)
+			}
+		}
+	}
+}
+
+// admitted is a new session under these claims.
+func (k *kit) admitted(claims ...fence.Claim) Conn {
+	k.Helper()
+	c := k.connect()
+	k.admit(c, claims...)
+	return c
+}
+
+// mark reads one mark; the zero Mark when there is none.
+func (k *kit) mark(r fence.Resource) marks.Mark {
+	k.Helper()
+	found, err := k.Store.Marks(k.ctx, r)
+	if err != nil {
+		k.Fatalf("marks: %v", err)
+	}
+	if len(found) == 0 {
+		return marks.Mark{}
+	}
+	if len(found) > 1 || found[0].Resource != r {
+		k.Fatalf("marks of %s: %+v", r, found)
+	}
+	return found[0]
+}
+
+// recorded is how many sessions of a resource the store has.
+func (k *kit) recorded(r fence.Resource) int {
+	k.Helper()
+	found, err := k.Store.Marks(k.ctx)
+	if err != nil {
+		k.Fatalf("marks: %v", err)
+	}
+	for _, m := range found {
+		if m.Resource == r {
+			return m.Sessions
+		}
+	}
+	return 0
+}
+
+// works fails the test unless the session can write.
+func (k *kit) works(c Conn) {
+	k.Helper()
+	if err := c.Write(k.ctx, "works"); err != nil {
+		k.Fatalf("session %v was not to be ended: %v", c.Session(), err)
+	}
+}
+
+// ended fails the test if the session can still write.
+func (k *kit) ended(c Conn) {
+	k.Helper()
+	const value = "after the end"
+	if err := c.Write(k.ctx, value); err == nil {
+		k.Fatalf("session %v can still write", c.Session())
+	}
+	if k.ctx.Err() != nil {
+		k.Fatalf("the session's write ran into the deadline; that proves nothing")
+	}
+	if slices.Contains(k.Written(k.TB), value) {
+		k.Fatalf("session %v failed to write, and wrote all the same", c.Session())
+	}
+}
+
+// refused fails the test unless err is a whole refusal with this sentinel.
+func (k *kit) refused(err, sentinel error) {
+	k.Helper()
+	if !errors.Is(err, sentinel) {
+		k.Fatalf("got %v, want a refusal: %v", err, sentinel)
+	}
+	var r *fence.Refusal
+	if !errors.As(err, &r) {
+		k.Fatalf("%v is no *fence.Refusal", err)
+	}
+	if r.Message == "" || r.Detail == "" || r.Hint == "" {
+		k.Fatalf("the refusal does not say what, why and what to do: %+v", r)
+	}
+}
+
+func name(s marks.Step) string {
+	return [...]string{marks.Admitted: "Admitted", marks.MustRaise: "MustRaise", marks.MustRevoke: "MustRevoke"}[s]
+}

@@ -1,0 +1,268 @@
+package markstest
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/marks"
+)
+
+// Model is the reference store: a database in memory with real sessions, their registry, and the marks. It says in
+// plain Go what the SQL and the Lua of the other stores must come to.
+type Model struct {
+	flaw flaw // what it does wrong on purpose, for the contract's own test
+
+	mu        sync.Mutex
+	run       int // which run of the server this is
+	lastID    int64
+	live      map[marks.Session]*ModelConn
+	written   []string
+	resources map[fence.Resource]*record
+	audit     map[fence.Resource][]Adoption
+}
+
+// record is all that the model has on one resource.
+type record struct {
+	mark     marks.Mark
+	run      int                           // the run on which the mark was raised or confirmed
+	version  int                           // counts what was written
+	sessions map[marks.Session]fence.Claim // registered, and not known to be gone
+}
+
+// NewModel is an empty database with the store installed.
+func NewModel() *Model {
+	return &Model{
+		run: 1, live: make(map[marks.Session]*ModelConn),
+		resources: make(map[fence.Resource]*record), audit: make(map[fence.Resource][]Adoption),
+	}
+}
+
+var (
+	_ marks.Store = (*Model)(nil)
+	_ marks.Admin = (*Model)(nil)
+)
+
+// Register implements marks.Store.
+func (m *Model) Register(_ context.Context, s marks.Session, claims []fence.Claim) (marks.Standing, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if s.Run != m.birth() && m.flaw != takesAnyRun {
+		return marks.Standing{}, marks.Setup("the session is of another run", "connect again")
+	}
+	for _, c := range claims {
+		if err := m.judge(c); err != nil {
+			return marks.Standing{Claim: c, Mark: m.mark(c.Resource)}, err
+		}
+	}
+	for _, c := range claims {
+		if mark := m.mark(c.Resource); !mark.Confirmed || m.higher(c.Token, mark.Token) {
+			return marks.Standing{Step: marks.MustRaise, Claim: c, Mark: mark}, nil
+		}
+	}
+	for _, c := range claims {
+		if len(m.others(c)) > 0 && m.flaw != admitsBesideOthers {
+			return marks.Standing{Step: marks.MustRevoke, Claim: c, Mark: m.mark(c.Resource)}, nil
+		}
+	}
+	for _, c := range claims {
+		m.resources[c.Resource].sessions[s] = c
+	}
+	return marks.Standing{Step: marks.Admitted, Claim: claims[0], Mark: m.mark(claims[0].Resource)}, nil
+}
+
+// Raise implements marks.Store.
+func (m *Model) Raise(ctx context.Context, _ marks.Session, c fence.Claim, confirm marks.Confirm) (marks.Mark, error) {
+	for {
+		before, run, version := m.look(c.Resource)
+		confirmed, err := confirm(ctx, before)
+		if err != nil {
+			return before, err
+		}
+		if before, changed, err := m.raise(confirmed, run, version); !changed {
+			return before, err
+		}
+	}
+}
+
+// look is what a raise depends on.
+func (m *Model) look(name fence.Resource) (mark marks.Mark, run, version int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.mark(name), m.run, m.record(name).version
+}
+
+func (m *Model) raise(c fence.Claim, run, version int) (before marks.Mark, changed bool, err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	before = m.mark(c.Resource)
+	if err := m.judge(c); err != nil && m.flaw != raiseLowers {
+		return before, false, err
+	}
+	r := m.record(c.Resource)
+	if (run != m.run || version != r.version) && m.flaw != raisesLate {
+		return before, true, nil
+	}
+	if c.Token != r.mark.Token || r.version == 0 {
+		r.mark = marks.Mark{Resource: c.Resource, Token: c.Token, Issuer: c.Issuer, Holder: c.Holder, Raised: time.Now(), Adoption: r.mark.Adoption}
+	}
+	r.version++
+	r.run = m.run
+	return before, false, nil
+}
+
+// Revoke implements marks.Store.
+func (m *Model) Revoke(_ context.Context, _ marks.Session, c fence.Claim) (int, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if err := m.judge(c); err != nil {
+		return 0, err
+	}
+	if m.mark(c.Resource).Token != c.Token {
+		return 0, errors.New("markstest: revoke before raise")
+	}
+	others := m.others(c)
+	for _, s := range others {
+		if m.flaw != forgetsOnly {
+			m.kill(s)
+		}
+		delete(m.resources[c.Resource].sessions, s)
+	}
+	return len(others), nil
+}
+
+// Release implements marks.Store.
+func (m *Model) Release(_ context.Context, s marks.Session) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.live[s] != nil && m.flaw != releasesLive {
+		return nil
+	}
+	for _, r := range m.resources {
+		delete(r.sessions, s)
+	}
+	return nil
+}
+
+// Marks implements marks.Store.
+func (m *Model) Marks(_ context.Context, only ...fence.Resource) ([]marks.Mark, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var found []marks.Mark
+	for name, r := range m.resources {
+		if len(only) > 0 && !slices.Contains(only, name) || r.version == 0 {
+			continue
+		}
+		mark := m.mark(name)
+		if len(only) == 0 {
+			mark.Sessions = len(r.sessions)
+		}
+		found = append(found, mark)
+	}
+	slices.SortFunc(found, func(a, b marks.Mark) int { return strings.Compare(string(a.Resource), string(b.Resource)) })
+	return found, nil
+}
+
+// Adopt implements marks.Admin.
+func (m *Model) Adopt(_ context.Context, c fence.Claim, by string) (marks.Mark, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	before := m.mark(c.Resource)
+	r := m.record(c.Resource)
+	for s := range r.sessions {
+		if m.flaw != adoptSpares {
+			m.kill(s)
+		}
+		delete(r.sessions, s)
+	}
+	r.version++
+	r.mark = marks.Mark{
+		Resource: c.Resource, Token: c.Token, Issuer: c.Issuer, Holder: c.Holder, Raised: time.Now(), Adoption: strconv.Itoa(r.version),
+	}
+	r.run = m.run
+	m.audit[c.Resource] = append(m.audit[c.Resource], Adoption{
+		By: by, Before: before.Token, After: c.Token, From: before.Issuer, To: c.Issuer,
+	})
+	return before, nil
+}
+
+// Restart ends every session and brings the server back with its data as another run: no mark is confirmed.
+func (m *Model) Restart() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for s := range m.live {
+		m.kill(s)
+	}
+	m.run++
+	m.lastID = 0
+}
+
+// judge refuses a claim that meets the mark of another issuer, or a higher one.
+func (m *Model) judge(c fence.Claim) error {
+	mark := m.mark(c.Resource)
+	switch {
+	case mark.Issuer != "" && mark.Issuer != c.Issuer:
+		return marks.Foreign(c, mark)
+	case m.higher(mark.Token, c.Token):
+		return marks.Stale(c, mark)
+	}
+	return nil
+}
+
+// higher compares tokens, exactly unless the flaw is to compare them as a float or as text.
+func (m *Model) higher(a, b fence.Token) bool {
+	switch m.flaw {
+	case comparesFloats:
+		return float64(a) > float64(b)
+	case comparesText:
+		return a.String() > b.String()
+	}
+	return a.Compare(b) > 0
+}
+
+// mark is the mark as Register shows it; a resource that was never used has a confirmed mark 0.
+func (m *Model) mark(name fence.Resource) marks.Mark {
+	r := m.resources[name]
+	if r == nil || r.version == 0 {
+		return marks.Mark{Resource: name, Confirmed: true, Continued: true}
+	}
+	mark := r.mark
+	mark.Confirmed, mark.Continued = r.run == m.run, true
+	return mark
+}
+
+func (m *Model) record(name fence.Resource) *record {
+	r := m.resources[name]
+	if r == nil {
+		r = &record{sessions: make(map[marks.Session]fence.Claim)}
+		m.resources[name] = r
+	}
+	return r
+}
+
+// others lists the sessions that are not under the claim.
+func (m *Model) others(c fence.Claim) []marks.Session {
+	var others []marks.Session
+	for s, under := range m.record(c.Resource).sessions {
+		if under.Token != c.Token || under.Issuer != c.Issuer {
+			others = append(others, s)
+		}
+	}
+	return others
+}
+
+// birth names a run of the model's server.
+func (m *Model) birth() string { return "run-" + strconv.Itoa(m.run) }
+
+// kill ends a session: what it had open is lost. The caller holds mu.
+func (m *Model) kill(s marks.Session) {
+	if c := m.live[s]; c != nil {
+		c.open = nil
+		delete(m.live, s)
+	}
+}

@@ -1,0 +1,201 @@
+package markstest
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/marks"
+)
+
+var randomChecks = []check{
+	{"Guards that interleave at random and stop anywhere admit no two tokens at once, just as the model says", randomInterleaving},
+}
+
+// newcomer is one guard's attempt to admit one session. It does the steps of marks.Admission as separate calls, and
+// every call to the store under test is also made to the model.
+type newcomer struct {
+	conn   Conn
+	twin   *ModelConn
+	claims []fence.Claim
+	st     marks.Standing // the last answer of Register
+	asked  bool           // st is to be acted upon
+}
+
+// world is a random run.
+type world struct {
+	*kit
+	rnd      *rand.Rand
+	model    *Model
+	high     map[fence.Resource]int
+	coming   []*newcomer // between connecting and admission
+	admitted []*newcomer // the guard was told so
+}
+
+func randomInterleaving(k *kit) {
+	seed := uint64(time.Now().UnixNano())
+	k.Logf("seed %d", seed)
+	w := &world{
+		kit: k, rnd: rand.New(rand.NewPCG(seed, 0)), model: NewModel(),
+		high: map[fence.Resource]int{orders: 3, stock: 3},
+	}
+	for range 300 {
+		switch n := w.rnd.IntN(100); {
+		case n < 20 && len(w.coming) < 6, len(w.coming) == 0:
+			w.arrive()
+		case n < 26:
+			w.abandon()
+		case n < 32:
+			w.depart()
+		default:
+			w.step(w.rnd.IntN(len(w.coming)))
+		}
+		w.write()
+	}
+	w.inOrder(k.Written(k.TB))
+}
+
+// arrive connects a session with one or two claims, each a little older or newer than the newest so far.
+func (w *world) arrive() {
+	g := &newcomer{conn: w.connect(), twin: w.model.Connect()}
+	names := []fence.Resource{orders, stock}
+	w.rnd.Shuffle(2, func(i, j int) { names[i], names[j] = names[j], names[i] })
+	for _, r := range names[:1+w.rnd.IntN(2)] {
+		n := w.high[r] - 2 + w.rnd.IntN(4)
+		w.high[r] = max(w.high[r], n)
+		g.claims = append(g.claims, claim(r, n))
+	}
+	w.coming = append(w.coming, g)
+}
+
+// abandon is a guard that stops between two steps: its client's connection may outlive it, or not.
+func (w *world) abandon() {
+	i := w.rnd.IntN(len(w.coming))
+	g := w.coming[i]
+	w.coming = slices.Delete(w.coming, i, i+1)
+	if w.rnd.IntN(2) == 0 {
+		g.conn.Close()
+		g.twin.Close()
+	}
+}
+
+// depart lets an admitted client leave, or has its guard release it while it still lives.
+func (w *world) depart() {
+	if len(w.admitted) == 0 {
+		return
+	}
+	i := w.rnd.IntN(len(w.admitted))
+	g := w.admitted[i]
+	if w.rnd.IntN(3) > 0 {
+		w.admitted = slices.Delete(w.admitted, i, i+1)
+		g.conn.Close()
+		g.twin.Close()
+	}
+	w.release(g.conn)
+	_ = w.model.Release(w.ctx, g.twin.Session())
+}
+
+// step makes the next call of one newcomer.
+func (w *world) step(i int) {
+	w.Helper()
+	g := w.coming[i]
+	if g.asked {
+		g.asked = false
+		w.act(g)
+		return
+	}
+	st, err := w.Store.Register(w.ctx, g.conn.Session(), g.claims)
+	twin, terr := w.model.Register(w.ctx, g.twin.Session(), g.claims)
+	w.agree(err, terr, "register %v", g.claims)
+	if st.Mark.Token != twin.Mark.Token || err == nil && (st.Step != twin.Step || st.Claim != twin.Claim) {
+		w.Fatalf("register %v: %s for %s over %s, the model says %s for %s over %s", g.claims,
+			name(st.Step), st.Claim, st.Mark.Token, name(twin.Step), twin.Claim, twin.Mark.Token)
+	}
+	g.st, g.asked = st, true
+	switch {
+	case err != nil:
+		w.coming = slices.Delete(w.coming, i, i+1)
+		g.conn.Close()
+		g.twin.Close()
+	case st.Step == marks.Admitted:
+		w.coming = slices.Delete(w.coming, i, i+1)
+		w.admitted = append(w.admitted, g)
+	}
+}
+
+// act does what Register asked for.
+func (w *world) act(g *newcomer) {
+	w.Helper()
+	c := g.st.Claim
+	switch g.st.Step {
+	case marks.MustRaise:
+		before, err := w.Store.Raise(w.ctx, marks.Session{}, c, agreed(c))
+		twin, terr := w.model.Raise(w.ctx, marks.Session{}, c, agreed(c))
+		w.agree(err, terr, "raise %s", c)
+		if before.Token != twin.Token {
+			w.Fatalf("raise %s over %s, the model says over %s", c, before.Token, twin.Token)
+		}
+	case marks.MustRevoke:
+		_, err := w.Store.Revoke(w.ctx, marks.Session{}, c)
+		_, terr := w.model.Revoke(w.ctx, marks.Session{}, c)
+		w.agree(err, terr, "revoke for %s", c)
+	}
+}
+
+// agree fails the test unless store and model answered alike.
+func (w *world) agree(err, model error, format string, args ...any) {
+	w.Helper()
+	same := err == nil && model == nil
+	for _, sentinel := range []error{fence.ErrStale, fence.ErrOtherIssuer} {
+		same = same || errors.Is(err, sentinel) && errors.Is(model, sentinel)
+	}
+	if !same {
+		w.Fatalf(format+": got %v, the model says %v", append(args, err, model)...)
+	}
+}
+
+// write lets every session that was ever admitted write. Those that can must be under one token for each resource.
+func (w *world) write() {
+	w.Helper()
+	under := make(map[fence.Resource]fence.Token)
+	for _, g := range w.admitted {
+		err := g.conn.Write(w.ctx, fmt.Sprint(g.claims))
+		if terr := g.twin.Write(w.ctx, ""); (err == nil) != (terr == nil) {
+			w.Fatalf("a write under %v: %v, the model says %v", g.claims, err, terr)
+		}
+		for _, c := range g.claims {
+			if err != nil {
+				continue
+			}
+			if other, ok := under[c.Resource]; ok && other != c.Token {
+				w.Fatalf("sessions of %s live under %s and %s at once", c.Resource, other, c.Token)
+			}
+			under[c.Resource] = c.Token
+		}
+	}
+	w.admitted = slices.DeleteFunc(w.admitted, func(g *newcomer) bool { return g.twin.Write(w.ctx, "") != nil })
+}
+
+// inOrder fails the test if an accepted write has a lower token than one before it. Each value is what fmt.Sprint
+// makes of the writer's claims.
+func (k *kit) inOrder(written []string) {
+	k.Helper()
+	last := make(map[string]fence.Token)
+	for i, value := range written {
+		for _, c := range strings.Fields(strings.Trim(value, "[]")) {
+			r, text, ok := strings.Cut(c, "=")
+			token, err := fence.ParseToken(text)
+			if !ok || err != nil {
+				k.Fatalf("write %d is %q", i, value)
+			}
+			if token < last[r] {
+				k.Fatalf("write %d of %d is under %s=%s, after one under %s", i, len(written), r, token, last[r])
+			}
+			last[r] = token
+		}
+	}
+}

@@ -1,0 +1,147 @@
+package markstest
+
+import (
+	"errors"
+
+	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/marks"
+)
+
+var registerChecks = []check{
+	{"A first claim has to raise the mark, which is confirmed and zero", firstClaimRaises},
+	{"A claim above the mark has to raise it, and meets the mark as it was", higherClaimRaises},
+	{"A claim of the mark is admitted, again and again", equalClaimIsAdmitted},
+	{"A claim below the mark is stale, and meets the mark", lowerClaimIsStale},
+	{"A stale claim is refused while the mark is being taken over", lowerClaimIsStaleBeforeRevoke},
+	{"Sessions under an older token have to be revoked before anybody is admitted", othersMustBeRevoked},
+	{"A register that finds something missing records nothing", nothingIsRecorded},
+	{"Tokens beyond 2^53 that differ in the last digit are told apart", lastDigitCounts},
+	{"Tokens with more digits are higher", moreDigitsAreHigher},
+	{"A session of another run of the server, or of another server, is refused", otherRunIsRefused},
+}
+
+func firstClaimRaises(k *kit) {
+	st := k.expect(marks.MustRaise, k.connect(), ofOrders(1))
+	if st.Claim != ofOrders(1) {
+		k.Errorf("the standing is about %+v", st.Claim)
+	}
+	if st.Mark.Resource != orders || st.Mark.Token != 0 || !st.Mark.Confirmed {
+		k.Errorf("the mark that was never raised is %+v", st.Mark)
+	}
+	k.raise(ofOrders(1))
+	k.expect(marks.Admitted, k.connect(), ofOrders(1))
+}
+
+func higherClaimRaises(k *kit) {
+	k.admitted(ofOrders(1))
+	st := k.expect(marks.MustRaise, k.connect(), ofOrders(2))
+	k.met(st.Mark, ofOrders(1))
+	if !st.Mark.Confirmed {
+		k.Errorf("the mark is not confirmed: %+v", st.Mark)
+	}
+}
+
+func equalClaimIsAdmitted(k *kit) {
+	c := k.admitted(ofOrders(1))
+	k.expect(marks.Admitted, c, ofOrders(1))
+	for range 3 {
+		k.expect(marks.Admitted, k.connect(), ofOrders(1))
+	}
+	if n := k.recorded(orders); n != 4 {
+		k.Errorf("%d sessions are recorded, want 4", n)
+	}
+	k.works(c)
+}
+
+func lowerClaimIsStale(k *kit) {
+	k.admitted(ofOrders(5))
+	st, err := k.Store.Register(k.ctx, k.connect().Session(), []fence.Claim{ofOrders(4)})
+	k.refused(err, fence.ErrStale)
+	k.met(st.Mark, ofOrders(5))
+}
+
+func lowerClaimIsStaleBeforeRevoke(k *kit) {
+	old := k.admitted(ofOrders(1))
+	k.raise(ofOrders(2))
+	_, err := k.Store.Register(k.ctx, k.connect().Session(), []fence.Claim{ofOrders(1)})
+	k.refused(err, fence.ErrStale)
+	_, err = k.Store.Register(k.ctx, old.Session(), []fence.Claim{ofOrders(1)})
+	k.refused(err, fence.ErrStale)
+}
+
+func othersMustBeRevoked(k *kit) {
+	old := k.admitted(ofOrders(1))
+	k.raise(ofOrders(2))
+	fresh := k.connect()
+	k.expect(marks.MustRevoke, fresh, ofOrders(2))
+	k.expect(marks.MustRevoke, fresh, ofOrders(2))
+	k.works(old) // the older session goes on until it is revoked
+	k.revoke(ofOrders(2))
+	k.expect(marks.Admitted, fresh, ofOrders(2))
+	k.ended(old)
+}
+
+func nothingIsRecorded(k *kit) {
+	old := k.admitted(ofOrders(1))
+	fresh := k.connect()
+	k.expect(marks.MustRaise, fresh, ofOrders(2))
+	k.raise(ofOrders(2))
+	k.expect(marks.MustRevoke, fresh, ofOrders(2))
+	if n := k.recorded(orders); n != 1 {
+		k.Fatalf("%d sessions are recorded, want the old one only", n)
+	}
+	k.raise(ofOrders(3))
+	if n := k.revoke(ofOrders(3)); n != 1 {
+		k.Errorf("%d sessions were ended, want the old one only", n)
+	}
+	k.ended(old)
+	k.works(fresh)
+}
+
+func lastDigitCounts(k *kit) {
+	// As floats these two are one number.
+	c := k.admitted(ofOrders(2))
+	_, err := k.Store.Register(k.ctx, k.connect().Session(), []fence.Claim{ofOrders(1)})
+	k.refused(err, fence.ErrStale)
+	k.works(c)
+	k.expect(marks.MustRaise, k.connect(), ofOrders(3))
+	top := fence.Claim{Resource: orders, Token: 1<<63 - 2, Issuer: here}
+	k.admit(k.connect(), top)
+	top.Token++
+	k.expect(marks.MustRaise, k.connect(), top)
+	k.admit(k.connect(), top)
+	k.met(k.mark(orders), top)
+}
+
+func moreDigitsAreHigher(k *kit) {
+	for _, token := range []fence.Token{9, 10, 99, 100} { // as text, 9 is the highest
+		c := fence.Claim{Resource: orders, Token: token, Issuer: here}
+		k.admit(k.connect(), c)
+		k.met(k.mark(orders), c)
+	}
+}
+
+func otherRunIsRefused(k *kit) {
+	k.raise(ofOrders(1))
+	s := k.connect().Session()
+	s.Run += "0"
+	_, err := k.Store.Register(k.ctx, s, []fence.Claim{ofOrders(1)})
+	var setup *fence.SetupError
+	if !errors.As(err, &setup) {
+		k.Errorf("got %v, want what is wrong with the way to the server", err)
+	}
+	if n := k.recorded(orders); n != 0 {
+		k.Errorf("%d sessions are recorded", n)
+	}
+}
+
+// met fails the test unless the mark is the claim's.
+func (k *kit) met(m marks.Mark, c fence.Claim) {
+	k.Helper()
+	if m.Resource != c.Resource || m.Token != c.Token || m.Issuer != c.Issuer || m.Holder != c.Holder {
+		k.Errorf("met the mark %+v, want that of %+v", m, c)
+	}
+	if m.Raised.IsZero() {
+		k.Errorf("the mark %+v does not say since when", m)
+	}
+}

@@ -1,0 +1,69 @@
+package markstest
+
+import "github.com/ringfence/ringfence/fence"
+
+var releaseChecks = []check{
+	{"Release keeps a session that still lives, so that a later revoke ends it", releaseKeepsLive},
+	{"Release forgets a session that is gone, under all its claims", releaseForgetsGone},
+	{"Release of what was never registered, or twice, is no error", releaseMayBeRepeated},
+}
+
+func releaseKeepsLive(k *kit) {
+	c := k.admitted(ofOrders(1))
+	k.release(c)
+	if n := k.recorded(orders); n != 1 {
+		k.Fatalf("a live session was forgotten")
+	}
+	k.works(c)
+	k.admitted(ofOrders(2))
+	k.ended(c)
+}
+
+func releaseForgetsGone(k *kit) {
+	c, stays := k.admitted(ofOrders(1), ofStock(1)), k.admitted(ofOrders(1))
+	c.Close()
+	k.release(c)
+	if o, s := k.recorded(orders), k.recorded(stock); o != 1 || s != 0 {
+		k.Errorf("recorded %d and %d sessions, want 1 and 0", o, s)
+	}
+	k.works(stays)
+}
+
+func releaseMayBeRepeated(k *kit) {
+	k.release(k.connect())
+	c := k.admitted(ofOrders(1))
+	c.Close()
+	k.release(c)
+	k.release(c)
+	if m := k.mark(orders); m.Token != ofOrders(1).Token {
+		k.Errorf("release changed the mark: %+v", m)
+	}
+}
+
+var marksChecks = []check{
+	{"Marks lists by resource, all or those that are named, and none that was never raised", marksLists},
+}
+
+func marksLists(k *kit) {
+	if marks, err := k.Store.Marks(k.ctx); err != nil || len(marks) != 0 {
+		k.Fatalf("a fresh store has the marks %+v (%v)", marks, err)
+	}
+	k.admitted(ofStock(2))
+	k.raise(ofOrders(1))
+	k.register(k.connect(), claim("never_raised", 1))
+
+	all, err := k.Store.Marks(k.ctx)
+	if err != nil || len(all) != 2 {
+		k.Fatalf("all marks: %+v (%v)", all, err)
+	}
+	k.met(all[0], ofOrders(1))
+	k.met(all[1], ofStock(2))
+	if all[0].Sessions != 0 || all[1].Sessions != 1 || !all[0].Confirmed || !all[1].Confirmed {
+		k.Errorf("all marks: %+v", all)
+	}
+	k.met(k.mark(stock), ofStock(2))
+	some, err := k.Store.Marks(k.ctx, stock, "never_raised", fence.Resource("unheard_of"))
+	if err != nil || len(some) != 1 {
+		k.Errorf("some marks: %+v (%v)", some, err)
+	}
+}

@@ -1,0 +1,62 @@
+package markstest
+
+import (
+	"errors"
+
+	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/marks"
+)
+
+var restartChecks = []check{
+	{"After a restart a mark is unconfirmed or still right", restartKeepsOrDoubts},
+	{"After a restart an older token gets in only over an unconfirmed mark", restartDoubtsOlder},
+	{"Sessions of before a restart keep nobody out", restartEndsSessions},
+}
+
+// restarted skips the check where the harness cannot restart the server.
+func (k *kit) restarted() {
+	k.Helper()
+	if k.Restart == nil {
+		k.Skip("this harness cannot restart its server")
+	}
+	k.Restart(k.TB)
+}
+
+func restartKeepsOrDoubts(k *kit) {
+	k.admitted(ofOrders(5))
+	k.restarted()
+	if m := k.mark(orders); m.Confirmed && m.Token != ofOrders(5).Token {
+		k.Errorf("the mark was lost and is confirmed: %+v", m)
+	}
+	k.raise(ofOrders(5))
+	if m := k.mark(orders); !m.Confirmed || m.Token != ofOrders(5).Token {
+		k.Errorf("after a raise the mark is %+v", m)
+	}
+	k.works(k.admitted(ofOrders(5)))
+}
+
+func restartDoubtsOlder(k *kit) {
+	k.admitted(ofOrders(5))
+	k.restarted()
+	st, err := k.Store.Register(k.ctx, k.connect().Session(), []fence.Claim{ofOrders(4)})
+	switch {
+	case errors.Is(err, fence.ErrStale):
+	case err != nil:
+		k.Fatal(err)
+	case st.Step != marks.MustRaise || st.Mark.Confirmed:
+		k.Errorf("an older token met %s and the mark %+v", name(st.Step), st.Mark)
+	}
+}
+
+func restartEndsSessions(k *kit) {
+	old := k.admitted(ofOrders(1))
+	k.restarted()
+	fresh := k.admitted(ofOrders(2))
+	k.works(fresh)
+	k.ended(old)
+	old.Close()
+	k.release(old) // an id of the earlier run must not touch the session that has it now
+	if n := k.recorded(orders); n != 1 {
+		k.Errorf("%d sessions are recorded, want 1", n)
+	}
+}

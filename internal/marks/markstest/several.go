@@ -1,0 +1,80 @@
+package markstest
+
+import (
+	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/marks"
+)
+
+var severalChecks = []check{
+	{"Several claims are admitted all at once", severalAreAdmitted},
+	{"One stale claim among several refuses all, and nothing is raised", staleAmongSeveral},
+	{"One claim of another issuer among several refuses all", foreignAmongSeveral},
+	{"A session under several claims ends with the first that is passed", severalEndTogether},
+	{"Older sessions of one resource keep a newcomer out of all", severalWaitForOne},
+}
+
+func severalAreAdmitted(k *kit) {
+	c := k.connect()
+	st := k.expect(marks.MustRaise, c, ofOrders(1), ofStock(8))
+	k.raise(st.Claim)
+	next := k.expect(marks.MustRaise, c, ofOrders(1), ofStock(8))
+	if next.Claim.Resource == st.Claim.Resource {
+		k.Fatalf("%s is raised and has to be raised again", st.Claim)
+	}
+	k.raise(next.Claim)
+	k.expect(marks.Admitted, c, ofOrders(1), ofStock(8))
+	if o, s := k.recorded(orders), k.recorded(stock); o != 1 || s != 1 {
+		k.Errorf("recorded %d and %d sessions, want 1 each", o, s)
+	}
+}
+
+func staleAmongSeveral(k *kit) {
+	k.admitted(ofStock(5))
+	for _, claims := range [][]fence.Claim{{ofOrders(1), ofStock(4)}, {ofStock(4), ofOrders(1)}} {
+		st, err := k.Store.Register(k.ctx, k.connect().Session(), claims)
+		k.refused(err, fence.ErrStale)
+		k.met(st.Mark, ofStock(5))
+	}
+	if m := k.mark(orders); m.Token != 0 {
+		k.Errorf("the other claim was raised: %+v", m)
+	}
+	if n := k.recorded(orders) + k.recorded(stock); n != 1 {
+		k.Errorf("%d sessions are recorded, want 1", n)
+	}
+}
+
+func foreignAmongSeveral(k *kit) {
+	k.raise(from(elsewhere, ofStock(1)))
+	for _, claims := range [][]fence.Claim{{ofOrders(1), ofStock(4)}, {ofStock(4), ofOrders(1)}} {
+		_, err := k.Store.Register(k.ctx, k.connect().Session(), claims)
+		k.refused(err, fence.ErrOtherIssuer)
+	}
+	if m := k.mark(orders); m.Token != 0 {
+		k.Errorf("the other claim was raised: %+v", m)
+	}
+}
+
+func severalEndTogether(k *kit) {
+	both := k.admitted(ofOrders(1), ofStock(1))
+	orderly := k.admitted(ofOrders(1))
+	k.admitted(ofStock(2))
+	k.ended(both)
+	k.works(orderly)
+}
+
+func severalWaitForOne(k *kit) {
+	old := k.admitted(ofStock(1))
+	k.raise(ofOrders(1))
+	k.raise(ofStock(2))
+	c := k.connect()
+	st := k.expect(marks.MustRevoke, c, ofOrders(1), ofStock(2))
+	if st.Claim != ofStock(2) {
+		k.Errorf("asked to revoke for %+v", st.Claim)
+	}
+	if n := k.recorded(orders); n != 0 {
+		k.Errorf("recorded for %s before it could be admitted", orders)
+	}
+	k.admit(c, ofOrders(1), ofStock(2))
+	k.ended(old)
+	k.works(c)
+}

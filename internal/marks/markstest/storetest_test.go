@@ -1,0 +1,84 @@
+package markstest
+
+import (
+	"fmt"
+	"runtime"
+	"strings"
+	"sync/atomic"
+	"testing"
+)
+
+func TestTheModelKeepsTheContract(t *testing.T) {
+	Run(t, Harness{Open: func(testing.TB) Instance { return NewModel().Instance() }})
+}
+
+// Each flaw must make at least one sentence of the contract fail, and the contract's words must say which.
+func TestTheContractFindsFlaws(t *testing.T) {
+	for flaw, finds := range map[flaw]string{
+		admitsBesideOthers: "have to be revoked before anybody is admitted",
+		raiseLowers:        "never lowers",
+		forgetsOnly:        "ends real sessions",
+		releasesLive:       "keeps a session that still lives",
+		adoptSpares:        "Adopt ends every session",
+		comparesFloats:     "differ in the last digit",
+		comparesText:       "more digits are higher",
+		raisesLate:         "does not count after a restart",
+		takesAnyRun:        "of another run",
+	} {
+		t.Run(string(flaw), func(t *testing.T) {
+			var failed []string
+			for _, c := range contract {
+				if fails(t, c, flaw) {
+					failed = append(failed, c.sentence)
+				}
+			}
+			if !strings.Contains(strings.Join(failed, "\n"), finds) {
+				t.Errorf("found by %d sentences, but not by %q:\n%s", len(failed), finds, strings.Join(failed, "\n"))
+			}
+		})
+	}
+}
+
+// The random interleaving has to find by itself what breaks the promise itself. One run may miss it, by its draws; about
+// one in ten misses the rarest.
+func TestTheRandomInterleavingFindsWhatBreaksThePromise(t *testing.T) {
+	for _, flaw := range []flaw{admitsBesideOthers, forgetsOnly, releasesLive} {
+		found := false
+		for n := 0; n < 20 && !found; n++ {
+			found = fails(t, randomChecks[0], flaw)
+		}
+		if !found {
+			t.Errorf("a store that %s passes", flaw)
+		}
+	}
+}
+
+// fails runs one check on a flawed model.
+func fails(t *testing.T, c check, f flaw) bool {
+	m := NewModel()
+	m.flaw = f
+	w := &witness{TB: t}
+	done := make(chan struct{})
+	go func() { // FailNow ends the goroutine of the check, not ours
+		defer close(done)
+		c.holds(newKit(w, m.Instance()))
+	}()
+	<-done
+	return w.failed.Load()
+}
+
+// witness is a testing.TB that only remembers failures.
+type witness struct {
+	testing.TB
+	failed atomic.Bool
+}
+
+func (w *witness) Error(...any)          { w.failed.Store(true) }
+func (w *witness) Errorf(string, ...any) { w.failed.Store(true) }
+func (w *witness) Fatal(args ...any)     { w.Fatalf("%s", fmt.Sprint(args...)) }
+func (w *witness) Fatalf(string, ...any) { w.failed.Store(true); runtime.Goexit() }
+func (w *witness) Skip(...any)           { runtime.Goexit() }
+func (w *witness) Logf(string, ...any)   {}
+func (w *witness) Log(...any)            {}
+func (w *witness) Helper()               {}
+func (w *witness) Failed() bool          { return w.failed.Load() }

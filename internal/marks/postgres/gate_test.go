@@ -1,0 +1,287 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/marks"
+)
+
+// admitted opens a session of an application and tries to register it once.
+func (r *realm) admitted(t *testing.T, c fence.Claim) (*pgx.Conn, marks.Step) {
+	t.Helper()
+	conn := r.connect(t, "app")
+	sess, err := identify(t.Context(), conn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	st, err := r.s.Register(t.Context(), sess, []fence.Claim{c})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return conn, st.Step
+}
+
+// outside checks that a claim's transactions are kept out, for a reason.
+func (d database) outside(t *testing.T, c fence.Claim, why error) {
+	t.Helper()
+	for _, level := range levels {
+		err := try(t, d.connect(t, "app"), c, level)
+		var r *fence.Refusal
+		if !errors.Is(err, why) || !errors.As(err, &r) || r.Detail == "" || r.Hint == "" {
+			t.Errorf("%s: got %v, want %v with a detail and a hint", level, err, why)
+		}
+	}
+}
+
+// look is one look of a revocation that tells nobody to end.
+func (d database) look(t *testing.T, c fence.Claim) {
+	t.Helper()
+	must(t, d.connect(t, guardRole), "select ringfence.revoke($1, $2, $3, false, 0)", c.Resource, int64(c.Token), c.Issuer)
+}
+
+func TestANewLeaderIsKeptOutUntilOlderTransactionsAreGone(t *testing.T) {
+	d := led(t)
+	old, newer := d.lead(t, d.next()), d.next()
+	_, tx := d.enters(t, old, pgx.TxOptions{})
+	if _, err := raiseTo(t.Context(), d.s, newer); err != nil {
+		t.Fatal(err)
+	}
+	d.outside(t, newer, fence.ErrNotLeader)
+	if _, step := d.admitted(t, newer); step != marks.MustRevoke {
+		t.Errorf("a session beside an older transaction: step %v", step)
+	}
+	d.outside(t, newer, fence.ErrNotLeader) // registering has not let them in
+	d.look(t, newer)
+	d.outside(t, newer, fence.ErrNotLeader) // nor has looking
+	if err := tx.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	d.outside(t, newer, fence.ErrNotLeader) // nobody has looked yet
+	if _, step := d.admitted(t, newer); step != marks.Admitted {
+		t.Errorf("a session when the older transaction is gone: step %v", step)
+	}
+	d.enters(t, newer, pgx.TxOptions{})
+}
+
+func TestASessionOfAnOlderTokenKeepsNewerTransactionsOut(t *testing.T) {
+	d := led(t)
+	old, newer := d.lead(t, d.next()), d.next()
+	session, step := d.admitted(t, old)
+	if step != marks.Admitted {
+		t.Fatalf("step %v", step)
+	}
+	if _, err := raiseTo(t.Context(), d.s, newer); err != nil {
+		t.Fatal(err)
+	}
+	d.outside(t, newer, fence.ErrNotLeader)
+	if _, step := d.admitted(t, newer); step != marks.MustRevoke {
+		t.Errorf("a session beside an older one: step %v", step)
+	}
+	d.look(t, newer)
+	d.outside(t, newer, fence.ErrNotLeader)
+	d.lead(t, newer)
+	if err := session.Ping(t.Context()); err == nil {
+		t.Error("the older session lives")
+	}
+	d.enters(t, newer, pgx.TxOptions{})
+}
+
+func TestRevokingAgainSparesTheTransactionsOfTheMark(t *testing.T) {
+	d := led(t)
+	c := d.lead(t, d.next())
+	_, tx := d.enters(t, c, pgx.TxOptions{})
+	for range 3 {
+		d.lead(t, c)
+	}
+	if _, step := d.admitted(t, c); step != marks.Admitted {
+		t.Errorf("a session beside a transaction of its own token: step %v", step)
+	}
+	if err := tx.Commit(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestOnlyTheMarksOwnTokenAndIssuerEnterWhereItWasRaised(t *testing.T) {
+	d := led(t)
+	c := d.lead(t, d.next())
+	above, foreign, unknown := d.next(), c, c
+	foreign.Issuer, unknown.Resource = "zk:b", "stock"
+	d.outside(t, above, fence.ErrNotLeader)
+	d.outside(t, foreign, fence.ErrOtherIssuer)
+	d.outside(t, unknown, fence.ErrNotLeader)
+	foreign.Token = 0
+	d.outside(t, foreign, fence.ErrOtherIssuer)
+	if _, err := d.connect(t, "app").Exec(t.Context(), "select ringfence.enter('orders', 1, null)"); err == nil {
+		t.Error("a claim without an issuer has entered")
+	}
+	d.sql(t, "update ringfence.mark set run = 'another'; update ringfence.gate set run = 'another'") // a failover
+	d.outside(t, c, fence.ErrNotLeader)
+	d.lead(t, c)
+	d.enters(t, c, pgx.TxOptions{})
+}
+
+func TestBeginSaysWhenTheDatabaseIsNotInstalled(t *testing.T) {
+	d := bare(t)
+	_, err := Begin(t.Context(), d.connect(t, "app"), claimed(1), pgx.TxOptions{})
+	if !errors.Is(err, fence.ErrNotInstalled) || !strings.Contains(err.Error(), "guard install") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestAfterAnAdoptionOlderTransactionsAreGoneAndTheNewIssuersEnter(t *testing.T) {
+	d := led(t)
+	old := d.lead(t, d.lead(t, d.next()))
+	_, tx := d.enters(t, old, pgx.TxOptions{})
+	adopted := old
+	adopted.Issuer = "zk:b"
+	if _, err := d.s.Adopt(t.Context(), adopted, "me"); err != nil {
+		t.Fatal(err)
+	}
+	if err := tx.Commit(t.Context()); err == nil || d.landed(t, old) != "0" {
+		t.Errorf("landed: %v", err)
+	}
+	d.outside(t, old, fence.ErrOtherIssuer)
+	d.enters(t, adopted, pgx.TxOptions{})
+}
+
+// A row of the gate that carries somebody's transaction id makes every transaction with a snapshot of its own take the row's
+// lock. Nobody may leave one there, but for a raise that was rolled back.
+func TestTheGateIsWrittenAndNeverLocked(t *testing.T) {
+	d := led(t)
+	c := d.lead(t, d.next())
+	untouched := func(when string) {
+		t.Helper()
+		if x := d.list(t, "select xmax::text from ringfence.gate")[0]; x != "0" {
+			t.Errorf("%s: transaction %s is on the gate", when, x)
+		}
+	}
+	d.lead(t, c)
+	untouched("the mark is raised and revoked again")
+	session, _ := d.admitted(t, c)
+	untouched("a session is admitted")
+	_ = session.Close(t.Context())
+	d.sql(t, "delete from ringfence.session") // nothing below is to wait for anything but the gate
+	c = d.next()
+	if _, err := raiseTo(t.Context(), d.s, c); err != nil {
+		t.Fatal(err)
+	}
+	const revoke = "select ringfence.revoke('orders', $1, 'zk:a', true, 0)"
+	first, second, revoked := d.connect(t, guardRole), d.connect(t, guardRole), make(chan error, 1)
+	must(t, first, "begin")
+	must(t, first, revoke, int64(c.Token))
+	go func() {
+		_, err := second.Exec(context.WithoutCancel(t.Context()), revoke, int64(c.Token))
+		revoked <- err
+	}()
+	d.waits(t, "ringfence.revoke", revoked)
+	must(t, first, "commit")
+	if err := <-revoked; err != nil {
+		t.Error(err)
+	}
+	untouched("two have opened it at once")
+	d.enters(t, c, pgx.TxOptions{})
+}
+
+func TestAStaleRevocationEndsNoNewerTransaction(t *testing.T) {
+	d := led(t)
+	old, newer := d.lead(t, d.next()), d.lead(t, d.next())
+	_, tx := d.enters(t, newer, pgx.TxOptions{})
+	if _, err := d.s.Revoke(t.Context(), marks.Session{}, old); !errors.Is(err, fence.ErrStale) {
+		t.Errorf("got %v", err)
+	}
+	if err := tx.Commit(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+// A revocation that has found nobody opens the gate for its own mark only, however late it comes to that.
+func TestARevocationThatWasOvertakenOpensNothing(t *testing.T) {
+	d := led(t)
+	c, newer := d.next(), d.next()
+	if _, err := raiseTo(t.Context(), d.s, c); err != nil {
+		t.Fatal(err)
+	}
+	raising, revoked := d.raising(t, newer), make(chan error, 1)
+	go func() {
+		_, err := d.s.Revoke(context.WithoutCancel(t.Context()), marks.Session{}, c)
+		revoked <- err
+	}()
+	d.waits(t, "ringfence.revoke", revoked)
+	must(t, raising, "commit")
+	<-revoked // it may have been in time to say that it was the mark
+	d.outside(t, c, fence.ErrStale)
+	d.outside(t, newer, fence.ErrNotLeader)
+}
+
+// One that a newer raise overtakes sees no older session, because they are listed for the mark only.
+func TestARevocationThatWasOvertakenDoesNotSayThatNobodyIsLeft(t *testing.T) {
+	d := led(t)
+	old, c := d.lead(t, d.next()), d.next()
+	session, _ := d.admitted(t, old)
+	if _, err := raiseTo(t.Context(), d.s, c); err != nil {
+		t.Fatal(err)
+	}
+	err := d.busy(t, "ringfence.revoke",
+		func() error {
+			_, err := d.s.Revoke(context.WithoutCancel(t.Context()), marks.Session{}, c)
+			return err
+		},
+		func(*pgx.Conn) {
+			if _, err := raiseTo(t.Context(), d.s, d.next()); err != nil {
+				t.Fatal(err)
+			}
+		})
+	if !errors.Is(err, fence.ErrStale) {
+		t.Errorf("got %v", err)
+	}
+	must(t, session, "select") // the newest leader's revocation is to end it
+}
+
+// One that has begun before the raise has not seen who entered until then.
+func TestARevocationThatLookedTooEarlyOpensNothing(t *testing.T) {
+	d := led(t)
+	old, newer := d.lead(t, d.next()), d.next()
+	err := d.busy(t, "ringfence.revoke",
+		func() error {
+			_, err := d.s.Revoke(context.WithoutCancel(t.Context()), marks.Session{}, newer)
+			return err
+		},
+		func(*pgx.Conn) {
+			d.enters(t, old, pgx.TxOptions{})
+			if _, err := raiseTo(t.Context(), d.s, newer); err != nil {
+				t.Fatal(err)
+			}
+		})
+	if err == nil {
+		t.Error("it says that nobody is left")
+	}
+	d.outside(t, newer, fence.ErrNotLeader)
+}
+
+func TestATransactionIsFoundInsideOnceItsMarkWasRaised(t *testing.T) {
+	d := led(t)
+	for _, name := range []fence.Resource{"a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l", "a_longer_name_with_all_that_48_characters_allow1"} {
+		c := d.next()
+		c.Resource = name
+		d.lead(t, c)
+		conn, _ := d.enters(t, c, pgx.TxOptions{})
+		newer := d.next()
+		newer.Resource = name
+		if _, err := raiseTo(t.Context(), d.s, newer); err != nil {
+			t.Fatal(err)
+		}
+		var pids []uint32
+		if err := d.connect(t, guardRole).QueryRow(t.Context(), "select pids from ringfence.inside($1)", name).Scan(&pids); err != nil {
+			t.Fatal(err)
+		}
+		if len(pids) != 1 || pids[0] != conn.PgConn().PID() {
+			t.Errorf("inside %s: %d, want %d", name, pids, conn.PgConn().PID())
+		}
+	}
+}

@@ -1,0 +1,93 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/marks"
+)
+
+// Probe is nil when the store can be used now: the server answers, is a primary, is reached directly, has our schema,
+// the role has what it needs, and the marks can be read.
+func (s *Store) Probe(ctx context.Context) error {
+	_, err := s.Marks(ctx)
+	return err
+}
+
+// probe checks a control connection before it serves.
+func probe(ctx context.Context, c *pgx.Conn, o Options) error {
+	var pid uint32
+	var standby, sees, signals bool
+	var prepared int
+	var role string
+	// This runs before settings does, so it names the schema of every function: another one may be in the search_path.
+	err := c.QueryRow(ctx, `select pg_catalog.pg_backend_pid(), pg_catalog.pg_is_in_recovery(), current_user,
+	        pg_catalog.current_setting('max_prepared_transactions')::int,
+	        pg_catalog.pg_has_role(current_user, 'pg_read_all_stats', 'usage'), pg_catalog.pg_has_role(current_user, 'pg_signal_backend', 'usage')`).
+		Scan(&pid, &standby, &role, &prepared, &sees, &signals)
+	if err != nil {
+		return explain(err)
+	}
+	switch {
+	case pid != c.PgConn().PID():
+		return pooled(fmt.Sprintf("there is a pooler between guard and Postgres: the login named backend %d, the server says %d", c.PgConn().PID(), pid))
+	case standby:
+		return marks.Setup("the upstream is a standby: it cannot keep marks", "point the guard at the primary")
+	case prepared > 0 && !o.AllowPrepared:
+		return marks.Setup(
+			fmt.Sprintf("max_prepared_transactions is %d: a prepared transaction outlives its session, so a deposed leader's could still be committed", prepared),
+			"set it to 0, or set GUARD_POSTGRES_ALLOW_PREPARED=true if nobody uses PREPARE TRANSACTION")
+	}
+	if _, err := c.PgConn().Exec(ctx, settings).ReadAll(); err != nil {
+		return explain(err)
+	}
+	var version int
+	if err := c.QueryRow(ctx, `select ringfence.version()`).Scan(&version); err != nil {
+		return explain(err)
+	}
+	if version != Version {
+		return marks.NotInstalled(fmt.Sprintf("the database has schema version %d, this program needs %d", version, Version), nil)
+	}
+	if !sees || !signals {
+		return marks.Setup(
+			fmt.Sprintf("role %s lacks pg_read_all_stats or pg_signal_backend", role),
+			fmt.Sprintf("GRANT pg_read_all_stats, pg_signal_backend TO %s; (guard install does)", pgx.Identifier{role}.Sanitize()))
+	}
+	return nil
+}
+
+// explain turns what Postgres says of a missing or foreign schema and of missing rights into what to do about it.
+func explain(err error) error {
+	var pg *pgconn.PgError
+	var connect *pgconn.ConnectError
+	var r *fence.Refusal
+	switch {
+	case err == nil || errors.As(err, &r):
+		return err
+	case errors.As(err, &connect) && !errors.As(err, &pg):
+		return &unreachable{err}
+	case !errors.As(err, &pg):
+		return err
+	}
+	switch pg.Code {
+	case "3F000", "42883", "42P01": // no schema, no function, no table
+		return marks.NotInstalled("the database has no schema ringfence that fits: "+pg.Message, err)
+	case "42501":
+		return marks.Setup("the role lacks a privilege: "+pg.Message, "an operator runs guard install again, with this role as the guard's (GUARD_POSTGRES_UPSTREAM) or among GUARD_POSTGRES_LEADERS")
+	}
+	return err
+}
+
+// unreachable is a server that could not be connected to, in one line; pgx has one for each address that it tried.
+type unreachable struct{ err error }
+
+func (u *unreachable) Error() string { return strings.Join(strings.Fields(u.err.Error()), " ") }
+
+// Unwrap returns pgx's error.
+func (u *unreachable) Unwrap() error { return u.err }

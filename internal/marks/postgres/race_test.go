@@ -1,0 +1,157 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/marks"
+)
+
+// busy holds the table of sessions, as a checkpoint or a slow disk might for a moment, until meanwhile has run: whoever
+// wants to read the sessions waits in between. meanwhile works in the same transaction.
+func (d database) busy(t *testing.T, call string, start func() error, meanwhile func(holder *pgx.Conn)) error {
+	t.Helper()
+	holder := d.connect(t, "postgres")
+	must(t, holder, "begin")
+	must(t, holder, "lock table ringfence.session in access exclusive mode")
+	returned := make(chan error, 1)
+	go func() { returned <- start() }()
+	d.waits(t, call, returned)
+	meanwhile(holder)
+	must(t, holder, "commit")
+	return <-returned
+}
+
+// registered is a session that opens, and is recorded under a token, only now.
+func (d database) registered(t *testing.T, s *Store, holder *pgx.Conn, token int) marks.Session {
+	t.Helper()
+	app := d.connect(t, "app")
+	sess, err := identify(t.Context(), app)
+	if err != nil {
+		t.Fatal(err)
+	}
+	must(t, holder, "insert into ringfence.session values ('orders', $1, 'zk:a', $2, $3::text::timestamptz)", token, sess.ID, sess.Birth)
+	return sess
+}
+
+func TestASweepDoesNotForgetASessionThatIsAdmittedMeanwhile(t *testing.T) {
+	d := installed(t)
+	s := d.open(t, Options{})
+	sweeper := d.connect(t, guardRole)
+	d.sql(t, "alter function ringfence.sessions() volatile") // it reads what is committed when its wait is over
+	err := d.busy(t, "ringfence.sweep",
+		func() error {
+			_, err := sweeper.Exec(context.WithoutCancel(t.Context()), "select ringfence.sweep()")
+			return err
+		},
+		func(holder *pgx.Conn) { d.registered(t, s, holder, 5) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := d.list(t, "select count(*)::text from ringfence.session")[0]; n != "1" {
+		t.Errorf("%s sessions are left", n)
+	}
+}
+
+func TestARevocationDoesNotTakeASessionForGoneThatCameMeanwhile(t *testing.T) {
+	d := installed(t)
+	s := d.open(t, Options{})
+	if _, err := raiseTo(t.Context(), s, claimed(7)); err != nil {
+		t.Fatal(err)
+	}
+	var late marks.Session
+	err := d.busy(t, "ringfence.revoke",
+		func() error {
+			_, err := s.Revoke(context.WithoutCancel(t.Context()), marks.Session{}, claimed(7))
+			return err
+		},
+		func(holder *pgx.Conn) { late = d.registered(t, s, holder, 5) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := d.list(t, "select count(*)::text from pg_stat_activity where pid = $1", late.ID)[0]; n != "0" {
+		t.Error("the session lives after a revocation that found it")
+	}
+}
+
+func TestASweepForgetsTheDeadAndKeepsTheLiving(t *testing.T) {
+	d := installed(t)
+	s := d.open(t, Options{})
+	super := d.connect(t, "postgres")
+	living := d.registered(t, s, super, 5)
+	must(t, super, "insert into ringfence.session values ('orders', 5, 'zk:a', 999999, now()), ('orders', 5, 'zk:a', $1, now())", living.ID)
+	must(t, d.connect(t, guardRole), "select ringfence.sweep()")
+	if n := d.list(t, "select count(*)::text from ringfence.session where backend_start = $1::text::timestamptz", living.Birth)[0]; n != "1" {
+		t.Error("the living session is forgotten")
+	}
+	if n := d.list(t, "select count(*)::text from ringfence.session")[0]; n != "1" {
+		t.Errorf("%s sessions are left: a pid that is used again is not the same session", n)
+	}
+}
+
+// A server that was restarted, or an administrator, ends every control connection at once; the pool does not know.
+func TestControlConnectionsThatWereEndedAreNoticedByNobody(t *testing.T) {
+	d := installed(t)
+	s := d.open(t, Options{})
+	d.busyPool(t, s)
+	d.sql(t, "select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'ringfence' and datname = current_database()")
+	for range 4 {
+		if _, err := s.Marks(t.Context()); err != nil {
+			t.Errorf("got %v", err)
+		}
+	}
+}
+
+// busyPool makes the store open all its connections.
+func (d database) busyPool(t *testing.T, s *Store) {
+	t.Helper()
+	holder := d.connect(t, "postgres")
+	must(t, holder, "begin")
+	must(t, holder, "lock table ringfence.mark in access exclusive mode")
+	results := make(chan error, 4)
+	for range cap(results) {
+		go func() {
+			_, err := s.Marks(context.WithoutCancel(t.Context()))
+			results <- err
+		}()
+	}
+	for d.list(t, "select count(*)::text from pg_stat_activity where wait_event_type = 'Lock' and application_name = 'ringfence' and datname = current_database()")[0] != "4" {
+		if len(results) > 0 {
+			t.Fatal(<-results)
+		}
+	}
+	must(t, holder, "commit")
+	for range cap(results) {
+		if err := <-results; err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// A raise that has found no mark is held up on its way to writing one, and a newer one comes in between.
+func TestARaiseThatFoundNoMarkDoesNotWriteOverOneThatCameMeanwhile(t *testing.T) {
+	d := installed(t)
+	s := d.open(t, Options{})
+	d.sql(t, "update ringfence.installation set registry = null") // which a raise looks at under a lock
+	holder := d.connect(t, "postgres")
+	must(t, holder, "begin")
+	must(t, holder, "select from ringfence.installation for update")
+	raised := make(chan error, 1)
+	go func() {
+		_, err := raiseTo(context.WithoutCancel(t.Context()), s, claimed(5))
+		raised <- err
+	}()
+	d.waits(t, "ringfence.raise", raised)
+	d.sql(t, "insert into ringfence.mark (resource, token, issuer, holder, server) values ('orders', 7, 'zk:a', 'newer', 'x')")
+	must(t, holder, "commit")
+	if err := <-raised; !errors.Is(err, fence.ErrStale) {
+		t.Errorf("got %v", err)
+	}
+	if token := d.list(t, "select token::text from ringfence.mark")[0]; token != "7" {
+		t.Errorf("the mark is %s", token)
+	}
+}

@@ -1,0 +1,98 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/marks"
+)
+
+// again is how long a backend has before it is signalled once more. Signals are not lost; this is for what we do not know.
+const again = time.Second
+
+// Revoke is marks.Store's. It signals every older backend at once, also those whose transaction has entered under an older
+// token, and then looks until pg_stat_activity and pg_locks have none of them: an entry leaves it only after the transaction was rolled back and its locks are free
+// (src/backend/utils/activity/backend_status.c, pgstat_beshutdown_hook runs after ShutdownPostgres).
+func (s *Store) Revoke(ctx context.Context, newcomer marks.Session, c fence.Claim) (ended int, err error) {
+	wait := 200 * time.Microsecond
+	var signalled time.Time
+	var remaining []int32 // outside the loop: when ctx ends in the middle of a look, the last one tells who is left
+	var described []string
+	for {
+		var current bool
+		var gone int
+		var blocked, prepared []string
+		signal := time.Since(signalled) > again
+		if signal {
+			signalled = time.Now()
+		}
+		err := s.row(ctx, func(r pgx.Row) error { return r.Scan(&current, &gone, &remaining, &blocked, &prepared, &described) },
+			`select current, gone, remaining, blocked, prepared, described from ringfence.revoke($1, $2, $3, $4, $5)`,
+			c.Resource, int64(c.Token), c.Issuer, signal, newcomer.ID)
+		if err != nil {
+			return ended, unfinished(ctx, c, remaining, described, err)
+		}
+		ended += gone
+		switch {
+		case !current:
+			return ended, s.passed(ctx, c)
+		case len(blocked) > 0:
+			return ended, blockedBy(c, remaining, blocked)
+		case len(prepared) > 0:
+			return ended, preparedBy(c, prepared)
+		case len(remaining) == 0:
+			return ended, nil
+		}
+		select {
+		case <-ctx.Done():
+			return ended, unfinished(ctx, c, remaining, described, context.Cause(ctx))
+		case <-time.After(wait):
+		}
+		wait = min(wait*2, 20*time.Millisecond)
+	}
+}
+
+// passed says what overtook a claim whose revocation was under way.
+func (s *Store) passed(ctx context.Context, c fence.Claim) error {
+	found, err := s.Marks(ctx, c.Resource)
+	if err != nil {
+		return err
+	}
+	if len(found) == 0 || found[0].Token == c.Token && found[0].Issuer == c.Issuer {
+		return fmt.Errorf("the server was restarted or restored, or the mark of %q was, while older sessions were being ended", c.Resource)
+	}
+	if found[0].Issuer != c.Issuer {
+		return marks.Foreign(c, found[0])
+	}
+	return marks.Stale(c, found[0])
+}
+
+func blockedBy(c fence.Claim, pids []int32, roles []string) error {
+	slices.Sort(roles)
+	roles = slices.Compact(roles)
+	return marks.Unrevoked(c, fmt.Sprintf(
+		"the guard's role may not end sessions of role %s (backend pids %v): only a superuser ends a superuser's session; let leaders log in as ordinary roles",
+		strings.Join(roles, ", "), pids), nil)
+}
+
+func preparedBy(c fence.Claim, gids []string) error {
+	return marks.Unrevoked(c, fmt.Sprintf(
+		"transactions %q entered under an older token and were prepared, so they outlive their sessions: COMMIT PREPARED or ROLLBACK PREPARED each, then try again",
+		gids), nil)
+}
+
+func unfinished(ctx context.Context, c fence.Claim, pids []int32, described []string, err error) error {
+	if ctx.Err() == nil {
+		return err
+	}
+	return marks.Unrevoked(c, fmt.Sprintf(
+		"told to end, and still alive: %s (backend pids %v). A backend that does not end is in a function that swallows the request, or waits for a disk or the network: "+
+			"a superuser ends it with select pg_terminate_backend(pid), or by restarting the server",
+		strings.Join(described, "; "), pids), err)
+}

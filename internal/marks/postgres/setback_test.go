@@ -1,0 +1,349 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/marks"
+	"github.com/ringfence/ringfence/internal/servers"
+	"github.com/ringfence/ringfence/internal/servers/serverstest"
+)
+
+// Data that were set back bring an older leader's mark with them. Nothing in the data says so: the server's identifier and
+// timeline are the same. The mark must admit nobody until it was raised anew.
+
+// leader is a coordinator's word that one token leads.
+type leader fence.Token
+
+func (l leader) Issuer(context.Context) (fence.Issuer, error) { return "zk:a", nil }
+func (l leader) Verifies() bool                               { return true }
+
+func (l leader) Verify(_ context.Context, claims []fence.Claim) ([]fence.Claim, error) {
+	all := make([]fence.Claim, len(claims))
+	for i, c := range claims {
+		c.Issuer = "zk:a"
+		all[i] = c
+		if c.Token != fence.Token(l) {
+			return all, &fence.Refusal{Reason: fence.NotLeader, Claim: c, Message: "does not lead", Detail: "-", Hint: "-"}
+		}
+	}
+	return all, nil
+}
+
+func (l leader) Confirm(ctx context.Context, c fence.Claim, _ marks.Mark) (fence.Claim, error) {
+	all, err := l.Verify(ctx, []fence.Claim{c})
+	return all[0], err
+}
+
+// opens is a session of an application that is admitted through an Admission of its own, which has seen nothing before.
+func (r *realm) opens(t *testing.T, a marks.Authority, c fence.Claim) (*pgx.Conn, error) {
+	t.Helper()
+	conn := r.connect(t, "app")
+	s, err := identify(t.Context(), conn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return conn, (&marks.Admission{Store: r.s, Authority: a}).Admit(t.Context(), s, []fence.Claim{c})
+}
+
+// program runs one of Postgres's own programs.
+func program(t *testing.T, name string, args ...string) {
+	t.Helper()
+	if out, err := exec.CommandContext(t.Context(), name, args...).CombinedOutput(); err != nil {
+		t.Fatalf("%s %v: %v\n%s", name, args, err, out)
+	}
+}
+
+// own is a realm on a server of its own, whose data can be copied and put back.
+func own(t *testing.T) (r *realm, data string) {
+	t.Helper()
+	d := database{serverstest.Postgres(t, servers.PostgresOptions{}), "postgres"}
+	d.roles(t)
+	if err := Install(t.Context(), d.url("postgres"), guardRole, "app"); err != nil {
+		t.Fatal(err)
+	}
+	d.sql(t, "create table entry (token bigint); grant all on entry to app")
+	found, err := filepath.Glob(filepath.Join(d.pg.Dir(), "*", "PG_VERSION"))
+	if err != nil || len(found) != 1 {
+		t.Fatalf("no data directory: %v %v", found, err)
+	}
+	return &realm{database: d, s: d.open(t, Options{})}, filepath.Dir(found[0])
+}
+
+// stopped runs something while the server is down.
+func (r *realm) stopped(t *testing.T, meanwhile func()) {
+	t.Helper()
+	if err := r.pg.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	meanwhile()
+	if err := r.pg.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestDataThatWereSetBackAdmitNoOlderLeader(t *testing.T) {
+	for name, copyData := range map[string]func(r *realm, data, to string){
+		"a snapshot of the disk": func(r *realm, data, to string) {
+			r.stopped(t, func() { program(t, "cp", "-a", data, to) })
+			r.lead(t, claimed(5)) // the restart has unconfirmed the mark: the copy shall have it confirmed
+			r.stopped(t, func() { program(t, "rm", "-rf", to); program(t, "cp", "-a", data, to) })
+		},
+		"a base backup": func(r *realm, data, to string) {
+			program(t, "pg_basebackup", "-d", r.url("postgres"), "-D", to, "-X", "stream", "-c", "fast")
+			program(t, "chown", "-R", "--reference="+data, to)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, data := own(t)
+			old, newer := r.lead(t, claimed(5)), claimed(7)
+			r.enters(t, old, pgx.TxOptions{})
+			backup := data + "-copy"
+			copyData(r, data, backup)
+			r.lead(t, newer)
+			r.stopped(t, func() { program(t, "rm", "-rf", data); program(t, "mv", backup, data) })
+			r.s = r.open(t, Options{}) // a guard that was restarted, too
+
+			found, err := r.s.Marks(t.Context())
+			if err != nil || len(found) != 1 || found[0].Token != 5 || found[0].Confirmed {
+				t.Fatalf("marks after the restore: %+v, %v", found, err)
+			}
+			r.outside(t, old, fence.ErrNotLeader)
+			if _, err := r.opens(t, leader(7), old); !errors.Is(err, fence.ErrNotLeader) {
+				t.Errorf("through a guard the older leader gets %v", err)
+			}
+			if _, err := r.opens(t, leader(7), newer); err != nil {
+				t.Errorf("the newer leader: %v", err)
+			}
+			r.outside(t, old, fence.ErrStale)
+			r.enters(t, newer, pgx.TxOptions{})
+		})
+	}
+}
+
+// dump is a copy of the database as pg_dump makes it; put brings it back while the server runs.
+func (r *realm) dump(t *testing.T, more ...string) (put func()) {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "dump")
+	program(t, "pg_dump", append(more, "-Fc", "-f", file, r.url("postgres"))...)
+	return func() {
+		t.Helper()
+		program(t, "pg_restore", "--clean", "--if-exists", "-d", r.url("postgres"), file)
+	}
+}
+
+// A dump is restored into the server that it was taken from, which runs on: not even the run is another.
+func TestADumpThatIsRestoredAdmitsNoOlderLeader(t *testing.T) {
+	for name, more := range map[string][]string{
+		"as it is": nil, "without unlogged tables": {"--no-unlogged-table-data"}, "the schema ringfence alone": {"--schema=ringfence"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := led(t)
+			old, newer := r.lead(t, claimed(5)), claimed(7)
+			put := r.dump(t, more...)
+			r.lead(t, newer)
+			session, step := r.admitted(t, newer)
+			if step != marks.Admitted {
+				t.Fatalf("step %v", step)
+			}
+			put()
+
+			found, err := r.s.Marks(t.Context())
+			if err != nil || len(found) != 1 || found[0].Token != 5 || found[0].Confirmed || found[0].Continued {
+				t.Fatalf("marks after the restore: %+v, %v", found, err)
+			}
+			r.outside(t, old, fence.ErrNotLeader)
+			if _, err := r.opens(t, leader(7), old); !errors.Is(err, fence.ErrNotLeader) {
+				t.Errorf("the older leader gets %v", err)
+			}
+			if _, err := r.opens(t, marks.Unverified{Name: "zk:a"}, old); !errors.Is(err, fence.ErrNotLeader) {
+				t.Errorf("where nobody can be asked the older leader gets %v", err)
+			}
+			if _, err := r.opens(t, leader(9), claimed(9)); err != nil {
+				t.Errorf("the newest leader: %v", err)
+			}
+			if session.Ping(t.Context()) == nil {
+				t.Error("a session that the restored registry does not list lives beside the newest leader")
+			}
+		})
+	}
+}
+
+// Whoever makes the schema anew makes an empty registry, while sessions that were in the old one live.
+func TestASchemaThatIsMadeAnewEndsEverybodyBeforeTheFirstNewcomer(t *testing.T) {
+	r := led(t)
+	old := r.lead(t, claimed(5))
+	session, step := r.admitted(t, old)
+	if step != marks.Admitted {
+		t.Fatalf("step %v", step)
+	}
+	r.sql(t, "drop schema ringfence cascade")
+	if err := Install(t.Context(), r.url("postgres"), guardRole); err != nil {
+		t.Fatal(err)
+	}
+	if err := session.Ping(t.Context()); err != nil {
+		t.Fatal("the new schema itself has ended the session, which proves nothing")
+	}
+	if _, err := r.opens(t, marks.Unverified{Name: "zk:a"}, claimed(4)); !errors.Is(err, fence.ErrNotLeader) {
+		t.Errorf("where nobody can be asked: %v", err)
+	}
+	newcomer, err := r.opens(t, leader(7), claimed(7))
+	if err != nil {
+		t.Fatal(err)
+	}
+	must(t, newcomer, "insert into entry values (7)")
+	if session.Ping(t.Context()) == nil {
+		t.Error("a session of the older leader lives beside the newer one")
+	}
+	for range 3 { // once is enough: nobody is ended any more
+		if _, err := r.opens(t, leader(7), claimed(7)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if newcomer.Ping(t.Context()) != nil {
+		t.Error("the newcomer was ended as one of those who may have been admitted")
+	}
+}
+
+// The first installation of all has nobody to end: a guard may be put before a database that is in use.
+func TestAFirstInstallationEndsNobody(t *testing.T) {
+	d := bare(t)
+	stranger := d.connect(t, "app")
+	if err := Install(t.Context(), d.url("postgres"), guardRole); err != nil {
+		t.Fatal(err)
+	}
+	r := &realm{database: d, s: d.open(t, Options{})}
+	if _, err := r.opens(t, marks.Unverified{Name: "zk:a"}, claimed(5)); err != nil {
+		t.Fatal(err)
+	}
+	must(t, stranger, "select")
+}
+
+// A copy within one server has everything of the original but its own number.
+func TestACopyOfTheDatabaseConfirmsNothing(t *testing.T) {
+	r := led(t)
+	r.lead(t, claimed(5))
+	r.s.Close() // a template must have no connections
+	name := r.name + "_copy"
+	other := database{r.pg, "postgres"}
+	other.list(t, "select pg_terminate_backend(pid)::text from pg_stat_activity where datname = $1", r.name)
+	other.until(t, "select (count(*) = 0)::text from pg_stat_activity where datname = $1", r.name)
+	other.sql(t, "create database "+name+" template "+r.name)
+	t.Cleanup(func() { other.sql(t, "drop database "+name+" with (force)") })
+	c := &realm{database: database{r.pg, name}}
+	c.s = c.open(t, Options{})
+	found, err := c.s.Marks(t.Context())
+	if err != nil || len(found) != 1 || found[0].Confirmed || found[0].Continued {
+		t.Errorf("marks of the copy: %+v, %v", found, err)
+	}
+	c.outside(t, claimed(5), fence.ErrNotLeader)
+}
+
+// Maintenance rewrites rows and freezes them. They stay original.
+func TestMaintenanceLeavesAMarkConfirmed(t *testing.T) {
+	r := led(t)
+	c := r.lead(t, claimed(5))
+	for _, work := range []string{"vacuum (full, freeze)", "vacuum (freeze)", "vacuum (full)", "reindex table", "analyze"} {
+		for _, table := range []string{"mark", "gate", "installation", "session", "entered"} {
+			r.sql(t, work+" ringfence."+table)
+		}
+	}
+	found, err := r.s.Marks(t.Context())
+	if err != nil || !found[0].Confirmed {
+		t.Errorf("marks: %+v, %v", found, err)
+	}
+	r.enters(t, c, pgx.TxOptions{})
+	if _, step := r.admitted(t, c); step != marks.Admitted {
+		t.Errorf("step %v", step)
+	}
+}
+
+// After an ordinary restart nobody needs an operator, be there a coordinator or not.
+func TestAfterARestartTheLeaderGoesOnWithoutAnOperator(t *testing.T) {
+	r, _ := own(t)
+	c := r.lead(t, claimed(5))
+	for _, a := range []marks.Authority{marks.Unverified{Name: "zk:a"}, leader(5)} {
+		r.stopped(t, func() {})
+		r.s = r.open(t, Options{})
+		r.outside(t, c, fence.ErrNotLeader)
+		stranger := r.connect(t, "app")
+		if _, err := r.opens(t, a, claimed(4)); !errors.Is(err, fence.ErrStale) {
+			t.Errorf("an older token: %v", err)
+		}
+		if _, err := r.opens(t, a, c); err != nil {
+			t.Fatal(err)
+		}
+		r.enters(t, c, pgx.TxOptions{})
+		must(t, stranger, "select") // a restart has ended whoever was admitted before it
+	}
+}
+
+// A program without a guard raises the mark by itself when it is told that the mark is of another run.
+func TestAfterARestartATransactionRaisesItsMarkByItself(t *testing.T) {
+	r, _ := own(t)
+	r.lead(t, claimed(5))
+	r.stopped(t, func() {})
+	begin := func(ctx context.Context) error {
+		tx, err := Begin(ctx, r.connect(t, "app"), claimed(5), pgx.TxOptions{})
+		if err != nil {
+			return err
+		}
+		return tx.Commit(ctx)
+	}
+	deposed := Raiser{URL: r.url(guardRole), Authority: leader(7)}
+	if err := fence.Raising(t.Context(), deposed, claimed(5), begin); !errors.Is(err, fence.ErrNotLeader) {
+		t.Errorf("a deposed leader: %v", err)
+	}
+	leads := Raiser{URL: r.url(guardRole), Authority: leader(5)}
+	if err := fence.Raising(t.Context(), leads, claimed(5), begin); err != nil {
+		t.Error(err)
+	}
+}
+
+// A guard's own connections and a client's lead to two databases of one server: one database's marks fence no other one.
+func TestASessionOfAnotherDatabaseIsRefused(t *testing.T) {
+	shop, crm := led(t), led(t)
+	conn := crm.connect(t, "app")
+	s, err := identify(t.Context(), conn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	shop.lead(t, claimed(5))
+	_, err = shop.s.Register(t.Context(), s, []fence.Claim{claimed(5)})
+	var setup *fence.SetupError
+	if !errors.As(err, &setup) {
+		t.Errorf("got %v", err)
+	}
+	if n := shop.list(t, "select count(*)::text from ringfence.session")[0]; n != "0" {
+		t.Errorf("%s sessions are recorded", n)
+	}
+}
+
+// A backend that is stopped cannot hear that it is told to end.
+func TestARefusalSaysWhoseSessionDoesNotEnd(t *testing.T) {
+	r := led(t)
+	old := r.lead(t, claimed(5))
+	conn, _ := r.admitted(t, old)
+	must(t, conn, "set application_name = 'billing'")
+	pid := conn.PgConn().PID()
+	stop(t, int(pid))
+	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer cancel()
+	err := (&marks.Admission{Store: r.s, Authority: leader(7)}).Raise(ctx, claimed(7))
+	var refused *fence.Refusal
+	if !errors.As(err, &refused) || refused.Reason != fence.Unrevoked {
+		t.Fatalf("got %v", err)
+	}
+	for _, says := range []string{"role app", "(billing)", "from 127.0.0.1", "pg_terminate_backend"} {
+		if !contains(refused.Detail, says) {
+			t.Errorf("the detail does not say %q: %s", says, refused.Detail)
+		}
+	}
+}

@@ -1,0 +1,25 @@
+package postgres
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/marks"
+)
+
+// identify asks a connection which session it is, as a guard does.
+func identify(ctx context.Context, c *pgx.Conn) (marks.Session, error) {
+	var answer string
+	if err := c.QueryRow(ctx, Question).Scan(&answer); err != nil {
+		return marks.Session{}, err
+	}
+	l, err := ParseLeg(answer)
+	return l.Session, err
+}
+
+// raiseTo raises the mark to a claim that nobody doubts.
+func raiseTo(ctx context.Context, s *Store, c fence.Claim) (marks.Mark, error) {
+	return s.Raise(ctx, marks.Session{}, c, func(context.Context, marks.Mark) (fence.Claim, error) { return c, nil })
+}

@@ -1,0 +1,141 @@
+package redis
+
+import (
+	"context"
+	"crypto/sha1"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"time"
+
+	driver "github.com/redis/go-redis/v9"
+
+	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/marks"
+)
+
+// Script is Lua that runs under a claim: the check of the mark and all that it does are one act of the server.
+type Script struct{ text string }
+
+// NewScript puts the check before a script. In the script, ARGV[1] to ARGV[3] are the claim's resource, token and issuer,
+// and its own arguments begin at ARGV[4]; KEYS are its own. A token is text there: as a Lua number it would lose digits.
+func NewScript(lua string) *Script {
+	return &Script{luaText("common") + luaText("gate") + "return {'ran', (function()\n" + lua + "\nend)()}\n"}
+}
+
+// of is the script for a client of this database number, and its hash. The marks are in database 0 whatever the number.
+func (s *Script) of(database int) (text, sha string) {
+	text = fmt.Sprintf("local DATABASE = %d\n%s", database, s.text)
+	sum := sha1.Sum([]byte(text)) // Redis names scripts so
+	return text, hex.EncodeToString(sum[:])
+}
+
+// Run runs the script under the claim and returns what it returns; an error of Redis in that place is returned as the
+// error. It is sent once, whatever the client's MaxRetries. While Redis is busy or loads its data, Run waits, for as long
+// as ctx lets it.
+//
+// Refusals: ErrStale, ErrOtherIssuer, ErrNotInstalled; ErrNotLeader when the mark is not raised to the claim, may have
+// been lost, or older sessions are not revoked yet: fence.Raising raises it and tries again. After a refusal and after ErrNotRun
+// nothing was run; after ErrUnknown all or nothing. Any other error is of the script itself, and what it had written
+// before the error stays; or of rights and settings (*fence.SetupError).
+func (s *Script) Run(ctx context.Context, db *driver.Client, c fence.Claim, keys []string, args ...any) (any, error) {
+	words, err := words(args)
+	if err != nil {
+		return nil, fmt.Errorf("nothing was run: %w", err)
+	}
+	list, err := s.call(ctx, db, c, keys, words)
+	switch {
+	case err != nil:
+		return nil, ended(ctx, err)
+	case len(list) == 0:
+		return nil, errors.New("redis answered an empty list: is this another program's script?")
+	case text(list[0]) != "ran":
+		return nil, shut(list, c)
+	case len(list) == 1:
+		return nil, nil
+	}
+	if failed, ok := list[1].(error); ok {
+		return nil, failed
+	}
+	return list[1], nil
+}
+
+// call sends the script, at first by its hash.
+func (s *Script) call(ctx context.Context, db *driver.Client, c fence.Claim, keys []string, args []any) ([]any, error) {
+	tail := []any{len(keys)}
+	for _, k := range keys {
+		tail = append(tail, k)
+	}
+	tail = append(append(tail, string(c.Resource), c.Token.String(), string(c.Issuer)), args...)
+	script, sha := s.of(db.Options().DB)
+	head := []any{"EVALSHA", sha}
+	for wait := firstPause; ; wait = nextPause(wait) {
+		if ctx.Err() != nil {
+			return nil, ErrNotRun
+		}
+		answer, err := process(ctx, db, append(head, tail...))
+		switch {
+		case err == nil:
+			list, _ := answer.([]any)
+			return list, nil
+		case driver.HasErrorPrefix(err, "NOSCRIPT"):
+			head = []any{"EVAL", script}
+		case !early(err) || pause(ctx, wait) != nil:
+			return nil, outcome(err, c)
+		}
+	}
+}
+
+// ended adds why ctx ended, if it did. The connection may have been told the deadline an instant before ctx is over.
+func ended(ctx context.Context, err error) error {
+	if d, ok := ctx.Deadline(); ok && time.Until(d) <= 0 {
+		<-ctx.Done()
+	}
+	if ctx.Err() == nil {
+		return err
+	}
+	return fmt.Errorf("%w: %w", err, context.Cause(ctx))
+}
+
+// shut is the refusal that a script's gate answered.
+func shut(list []any, c fence.Claim) error {
+	verdict := text(list[0])
+	_, m, err := parseMark(list)
+	if err != nil {
+		return fmt.Errorf("nothing was run: %w", err)
+	}
+	m.Resource, m.Sessions = c.Resource, 0
+	switch verdict {
+	case "raise":
+		err = unraised(c, m)
+	case "revoke":
+		err = notLeader(c, m, "sessions under another token are recorded, and may still live")
+	default:
+		err = refusal(verdict, c, m)
+	}
+	var r *fence.Refusal
+	if errors.As(err, &r) {
+		r.Message, r.Claim = "nothing was run: "+r.Message, c
+	}
+	return err
+}
+
+// unraised refuses a claim that is not the mark, or not for certain.
+func unraised(c fence.Claim, m marks.Mark) error {
+	switch {
+	case m.Token == c.Token:
+		return notLeader(c, m, "the mark is this token's, but Redis was restarted or has lost data since it was raised: it may have been higher")
+	case m.Token == 0:
+		return notLeader(c, m, "no term has raised it yet, or Redis has lost it")
+	}
+	return notLeader(c, m, fmt.Sprintf("the mark is %s", m.Token))
+}
+
+func notLeader(c fence.Claim, m marks.Mark, why string) error {
+	return &fence.Refusal{
+		Reason: fence.NotLeader, Claim: c, Mark: m.Token,
+		Message: fmt.Sprintf("the mark of %q is not raised to token %s", c.Resource, c.Token),
+		Detail:  why,
+		Hint:    "raise the mark (Raiser), then try again",
+	}
+}

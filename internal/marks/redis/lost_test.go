@@ -1,0 +1,275 @@
+package redis_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/marks"
+	"github.com/ringfence/ringfence/internal/marks/redis"
+	"github.com/ringfence/ringfence/internal/servers"
+	"github.com/ringfence/ringfence/internal/servers/serverstest"
+)
+
+func claim(token fence.Token) fence.Claim {
+	return fence.Claim{Resource: "orders", Token: token, Issuer: fence.Unverified, Holder: "host"}
+}
+
+// trusting is an Authority that agrees to every raise, as a coordinator does that was asked.
+type trusting struct{ marks.Unverified }
+
+func (trusting) Confirm(_ context.Context, c fence.Claim, _ marks.Mark) (fence.Claim, error) {
+	return c, nil
+}
+
+// agreed confirms a claim as it is.
+func agreed(c fence.Claim) marks.Confirm {
+	return func(context.Context, marks.Mark) (fence.Claim, error) { return c, nil }
+}
+
+func (b *bench) admission(a marks.Authority) *marks.Admission {
+	return &marks.Admission{Store: b.store, Authority: a, Timeout: time.Minute}
+}
+
+// admit opens a new session through an Admission of its own, which remembers nothing. Ending every connection ends the
+// newcomer's too, so it may need a second try.
+func (b *bench) admit(t *testing.T, a marks.Authority, token fence.Token) *conn {
+	t.Helper()
+	for try := 1; ; try++ {
+		c := b.session(t)
+		t.Cleanup(c.Close)
+		if err := b.admission(a).Admit(t.Context(), c.s, []fence.Claim{claim(token)}); err != nil {
+			t.Fatalf("admit %s: %v", token, err)
+		}
+		err := c.Write(t.Context(), token.String())
+		if err == nil {
+			return c
+		}
+		if try == 2 {
+			t.Fatalf("the session under %s was ended: %v", token, err)
+		}
+	}
+}
+
+func (b *bench) do(t *testing.T, args ...any) any {
+	t.Helper()
+	v, err := b.admin.Do(t.Context(), args...).Result()
+	if err != nil {
+		t.Fatalf("%v: %v", args, err)
+	}
+	return v
+}
+
+// Each way of losing state goes round the guard and leaves an older leader's session alive. Once a newer one is
+// admitted, the older must be dead.
+func TestALostRegistryLeavesNoOlderSessionAlive(t *testing.T) {
+	for name, lose := range map[string]func(t *testing.T, b *bench){
+		"everything is flushed":       func(t *testing.T, b *bench) { b.do(t, "FLUSHALL") },
+		"the marker is deleted":       func(t *testing.T, b *bench) { b.do(t, "DEL", "ringfence") },
+		"the resource is deleted":     func(t *testing.T, b *bench) { b.do(t, "DEL", "ringfence:orders") },
+		"the resource is overwritten": func(t *testing.T, b *bench) { b.overwrite(t) },
+		"the databases are swapped":   func(t *testing.T, b *bench) { b.do(t, "SWAPDB", 0, 1) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := open(t, serverstest.Redis(t, servers.RedisOptions{}))
+			guard := openWith(t, b.server, redis.Options{Coordinated: true})
+			old := guard.admit(t, trusting{}, 5)
+			lose(t, b)
+			if err := old.Write(t.Context(), "still the leader"); err != nil {
+				t.Fatal("the loss itself ended the session, which proves nothing")
+			}
+			guard.admit(t, trusting{}, 6)
+			if err := old.Write(t.Context(), "deposed"); err == nil {
+				t.Fatal("after a newer leader was admitted the older one can still write")
+			}
+		})
+	}
+}
+
+// overwrite restores a copy of the resource from before the leader's session was recorded, under another epoch.
+func (b *bench) overwrite(t *testing.T) {
+	b.do(t, "HSET", "ringfence:orders", "token", "1", "epoch", "an earlier one")
+	fields, err := b.admin.HKeys(t.Context(), "ringfence:orders").Result()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range fields {
+		if len(f) > 8 && f[:8] == "session:" {
+			b.do(t, "HDEL", "ringfence:orders", f)
+		}
+	}
+}
+
+func TestWithoutACoordinatorALostMarkerIsNotInstalled(t *testing.T) {
+	b := open(t, serverstest.Redis(t, servers.RedisOptions{}))
+	b.admit(t, marks.Unverified{}, 5)
+	b.do(t, "FLUSHALL")
+	err := b.admission(marks.Unverified{}).Admit(t.Context(), b.session(t).s, []fence.Claim{claim(4)})
+	if !errors.Is(err, fence.ErrNotInstalled) {
+		t.Fatalf("admit: %v", err)
+	}
+	if _, err := b.store.Raise(t.Context(), marks.Session{}, claim(6), agreed(claim(6))); !errors.Is(err, fence.ErrNotInstalled) {
+		t.Fatalf("raise: %v", err)
+	}
+	if err := b.store.Probe(t.Context()); !errors.Is(err, fence.ErrNotInstalled) {
+		t.Fatalf("probe: %v", err)
+	}
+	if _, err := b.store.Adopt(t.Context(), claim(6), "alice"); !errors.Is(err, fence.ErrNotInstalled) {
+		t.Fatalf("adopt: %v", err)
+	}
+	if n := b.admin.Exists(t.Context(), "ringfence").Val(); n != 0 {
+		t.Fatal("somebody made a marker")
+	}
+}
+
+// An older leader must not get in over a mark that was lost, whatever became of the marker since.
+func TestWithoutACoordinatorAnOlderTokenIsNotTakenOverALostMark(t *testing.T) {
+	b := open(t, serverstest.Redis(t, servers.RedisOptions{}))
+	b.admit(t, marks.Unverified{}, 5)
+	b.do(t, "DEL", "ringfence:orders")
+	err := b.admission(marks.Unverified{}).Admit(t.Context(), b.session(t).s, []fence.Claim{claim(4)})
+	if !errors.Is(err, fence.ErrNotLeader) {
+		t.Fatalf("over a lost resource: %v", err)
+	}
+	b.do(t, "FLUSHALL")
+	coordinated := openWith(t, b.server, redis.Options{Coordinated: true})
+	other := claim(1)
+	other.Resource = "stock"
+	if _, err := coordinated.store.Raise(t.Context(), marks.Session{}, other, agreed(other)); err != nil { // this makes the marker again
+		t.Fatal(err)
+	}
+	err = b.admission(marks.Unverified{}).Admit(t.Context(), b.session(t).s, []fence.Claim{claim(4)})
+	if !errors.Is(err, fence.ErrNotLeader) {
+		t.Fatalf("over a marker that was made again: %v", err)
+	}
+}
+
+// An ordinary restart locks nobody out: the next session confirms the mark, and every connection of before that is ended.
+func TestAfterARestartWithItsDataTheLeaderGoesOnWithoutAnOperator(t *testing.T) {
+	b := open(t, redisWith(t))
+	c := b.session(t)
+	if err := b.admission(marks.Unverified{}).Admit(t.Context(), c.s, []fence.Claim{claim(5)}); err != nil {
+		t.Fatal(err)
+	}
+	b.restart(t)
+	a, stranger, newcomer := b.admission(marks.Unverified{}), b.session(t), b.session(t)
+	if err := a.Admit(t.Context(), b.session(t).s, []fence.Claim{claim(4)}); !errors.Is(err, fence.ErrStale) {
+		t.Fatalf("an older token: %v", err)
+	}
+	if err := a.Admit(t.Context(), newcomer.s, []fence.Claim{claim(5)}); err != nil {
+		t.Fatalf("the same token: %v", err)
+	}
+	if err := newcomer.Write(t.Context(), "5"); err != nil {
+		t.Errorf("the newcomer was ended with the others: %v", err)
+	}
+	if err := stranger.Write(t.Context(), "x"); err == nil {
+		t.Error("a connection of before the mark was confirmed lives")
+	}
+}
+
+func TestARestartWithoutPersistenceIsALoss(t *testing.T) {
+	b := open(t, serverstest.Redis(t, servers.RedisOptions{}))
+	b.admit(t, marks.Unverified{}, 5)
+	b.restart(t)
+	err := b.admission(marks.Unverified{}).Admit(t.Context(), b.session(t).s, []fence.Claim{claim(5)})
+	if !errors.Is(err, fence.ErrNotInstalled) {
+		t.Fatalf("without a coordinator: %v", err)
+	}
+	guard := openWith(t, b.server, redis.Options{Coordinated: true})
+	guard.admit(t, trusting{}, 5)
+	if err := guard.admission(trusting{}).Admit(t.Context(), b.session(t).s, []fence.Claim{claim(4)}); !errors.Is(err, fence.ErrStale) {
+		t.Fatalf("an older token: %v", err)
+	}
+}
+
+func TestEvictionIsALoss(t *testing.T) {
+	b := open(t, serverstest.Redis(t, servers.RedisOptions{}))
+	guard := openWith(t, b.server, redis.Options{Coordinated: true})
+	old := guard.admit(t, trusting{}, 5)
+	b.do(t, "CONFIG", "SET", "maxmemory-policy", "allkeys-random", "maxmemory", "1")
+	for b.admin.DBSize(t.Context()).Val() > 0 {
+		_ = b.admin.Set(t.Context(), "x", "y", 0).Err() // each try evicts, and is refused
+	}
+	b.do(t, "CONFIG", "SET", "maxmemory", "0")
+	guard.admit(t, trusting{}, 6)
+	if err := old.Write(t.Context(), "deposed"); err == nil {
+		t.Fatal("after a newer leader was admitted the older one can still write")
+	}
+}
+
+func TestInstallMayBeRepeatedAndKeepsMarks(t *testing.T) {
+	b := open(t, serverstest.Redis(t, servers.RedisOptions{}))
+	c := b.admit(t, marks.Unverified{}, 5)
+	if err := redis.Install(t.Context(), b.server.URL()); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Write(t.Context(), "x"); err != nil {
+		t.Fatal("installing twice ended a session")
+	}
+	marks, err := b.store.Marks(t.Context(), "orders")
+	if err != nil || len(marks) != 1 || marks[0].Token != 5 || !marks[0].Confirmed {
+		t.Fatalf("marks %+v, %v", marks, err)
+	}
+	b.do(t, "HSET", "ringfence", "schema", "3")
+	if err := redis.Install(t.Context(), b.server.URL()); err == nil {
+		t.Error("installed over a newer schema")
+	}
+	if err := b.store.Probe(t.Context()); !errors.Is(err, fence.ErrNotInstalled) {
+		t.Errorf("probe over a newer schema: %v", err)
+	}
+}
+
+// While a script of the older leader runs, the newer one waits: nobody is admitted beside it.
+func TestALongScriptOfTheOlderLeaderHoldsTheNewerUp(t *testing.T) {
+	b := open(t, serverstest.Redis(t, servers.RedisOptions{Args: []string{"--busy-reply-threshold", "10"}}))
+	old := b.admit(t, marks.Unverified{}, 5)
+	ended := make(chan error, 1)
+	go func() {
+		const script = `redis.call('RPUSH', 'written', '5') while redis.call('LLEN', 'written') > 0 do end`
+		ended <- old.link.Eval(context.WithoutCancel(t.Context()), script, nil).Err()
+	}()
+	for b.admin.Ping(t.Context()).Err() == nil { // until the script holds the server up
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer cancel()
+	fresh := marks.Session{ID: 1 << 40, Run: old.s.Run}
+	err := b.admission(marks.Unverified{}).Admit(ctx, fresh, []fence.Claim{claim(6)})
+	if !errors.Is(err, fence.ErrUnrevoked) {
+		t.Fatalf("admitted beside a script that runs: %v", err)
+	}
+	if err := b.server.Kill(); err != nil { // a script that has written can be ended in no other way
+		t.Fatal(err)
+	}
+	<-ended
+}
+
+// Guards that mend a lost registry at the same time cut each other's links, and all get there.
+func TestSeveralGuardsMendALossAtOnce(t *testing.T) {
+	b := open(t, serverstest.Redis(t, servers.RedisOptions{}))
+	const guards = 4
+	var stores [guards]*redis.Store
+	for i := range stores {
+		stores[i] = openWith(t, b.server, redis.Options{Coordinated: true}).store
+	}
+	for range 5 {
+		b.do(t, "FLUSHALL")
+		var all sync.WaitGroup
+		for i, s := range stores {
+			all.Go(func() {
+				c := claim(5)
+				c.Resource = fence.Resource("r" + string(rune('a'+i/2))) // two for each resource
+				if _, err := s.Raise(t.Context(), marks.Session{}, c, agreed(c)); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		all.Wait()
+		marks, err := stores[0].Marks(t.Context())
+		if err != nil || len(marks) != 2 || !marks[0].Confirmed || !marks[1].Confirmed {
+			t.Fatalf("marks %+v, %v", marks, err)
+		}
+	}
+}

@@ -1,0 +1,93 @@
+package redis_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	driver "github.com/redis/go-redis/v9"
+
+	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/marks/redis"
+	"github.com/ringfence/ringfence/internal/servers"
+	"github.com/ringfence/ringfence/internal/servers/serverstest"
+)
+
+// A driver sends a command again when its answer is lost. Under a claim it does not, and the error says what is known.
+func TestACommandWhoseAnswerIsLostIsNotRunTwice(t *testing.T) {
+	b := open(t, serverstest.Redis(t, servers.RedisOptions{}))
+	b.raise(t, claim(5))
+	w := serverstest.NewWire(t, b.server.Addr())
+	db := b.client(t, func(o *driver.Options) { o.Addr, o.MaxRetries = w.Addr().String(), 3 })
+	run := func() error {
+		_, err := redis.Run(t.Context(), db, claim(5), []any{"INCR", "n"})
+		return err
+	}
+	if err := run(); err != nil {
+		t.Fatal(err)
+	}
+	w.Cut.Store(true)
+	if err := run(); !errors.Is(err, redis.ErrUnknown) || errors.Is(err, redis.ErrNotRun) {
+		t.Errorf("run: %v", err)
+	}
+	if n := b.do(t, "GET", "n"); n != "2" {
+		t.Errorf("it was run %v times, want 2", n)
+	}
+	if err := run(); err != nil { // on a new connection, so that the next answer is a command's
+		t.Fatal(err)
+	}
+	w.Cut.Store(true)
+	if err := db.Incr(t.Context(), "plain").Err(); err != nil || b.do(t, "GET", "plain") != "2" {
+		t.Errorf("a plain command was run %v times: the wire does not do what this test needs (%v)", b.do(t, "GET", "plain"), err)
+	}
+}
+
+func TestAServerThatIsDownHasRunNothing(t *testing.T) {
+	server := serverstest.Redis(t, servers.RedisOptions{})
+	b := open(t, server)
+	b.raise(t, claim(5))
+	db := b.client(t, func(o *driver.Options) { o.DialerRetries = 1 })
+	if err := server.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	if err := put(t, db, claim(5), "x"); !errors.Is(err, redis.ErrNotRun) || errors.Is(err, redis.ErrUnknown) {
+		t.Errorf("a server that is down: %v", err)
+	}
+	_ = db.Close()
+	if err := put(t, db, claim(5), "x"); !errors.Is(err, redis.ErrNotRun) {
+		t.Errorf("a client that is closed: %v", err)
+	}
+}
+
+// A script of one's own runs under the same check. An error of the server's that it raises is not taken for one that came
+// before it.
+func TestAScriptOfOnesOwnRunsUnderAToken(t *testing.T) {
+	b := open(t, serverstest.Redis(t, servers.RedisOptions{}))
+	b.raise(t, claim(large))
+	db := b.client(t, nil)
+	s := redis.NewScript(`
+		if redis.call('GET', KEYS[1]) == ARGV[4] then return redis.error_reply('TAKEN by ' .. ARGV[2]) end
+		redis.call('SET', KEYS[1], ARGV[4])`)
+	if got, err := s.Run(t.Context(), db, claim(large), []string{"a"}, "v"); got != nil || err != nil {
+		t.Fatalf("%v, %v", got, err)
+	}
+	if _, err := s.Run(t.Context(), db, claim(large), []string{"a"}, "v"); !driver.HasErrorPrefix(err, "TAKEN by "+large.String()) {
+		t.Errorf("the error that it returns: %v", err)
+	}
+	if _, err := s.Run(t.Context(), db, claim(large-1), []string{"a"}, "w"); !errors.Is(err, fence.ErrStale) || b.do(t, "GET", "a") != "v" {
+		t.Errorf("an older token: %v", err)
+	}
+	b.do(t, "XGROUP", "CREATE", "stream", "g", "0", "MKSTREAM")
+	busy := redis.NewScript(`redis.call('INCR', 'n') return redis.call('XGROUP', 'CREATE', 'stream', 'g', '0')`)
+	bounded, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	_, err := busy.Run(bounded, db, claim(large), nil)
+	if !driver.HasErrorPrefix(err, "BUSYGROUP") || errors.Is(err, redis.ErrNotRun) || b.do(t, "GET", "n") != "1" {
+		t.Errorf("an error that begins with BUSY: %v", err)
+	}
+	busy = redis.NewScript(`redis.call('INCR', 'n') error({err = 'BUSY with something'})`)
+	_, err = busy.Run(bounded, db, claim(large), nil)
+	if !driver.HasErrorPrefix(err, "BUSY ") || errors.Is(err, redis.ErrNotRun) || b.do(t, "GET", "n") != "2" {
+		t.Errorf("an error of the script's that says BUSY: %v", err)
+	}
+}

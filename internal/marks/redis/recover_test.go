@@ -1,0 +1,68 @@
+package redis
+
+import (
+	"testing"
+
+	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/marks"
+	"github.com/ringfence/ringfence/internal/servers"
+	"github.com/ringfence/ringfence/internal/servers/serverstest"
+)
+
+// Between the end of all connections and the new marker the state may be lost once more, and a session admitted in
+// between with it: the proof of the first ending must not count for the second loss.
+func TestASecondLossVoidsTheProofOfTheFirst(t *testing.T) {
+	server := serverstest.Redis(t, servers.RedisOptions{})
+	s, err := Open(t.Context(), server.URL(), Options{Coordinated: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Close)
+	raise := func(e ending, basis string) string {
+		r, err := s.run(t.Context(), raiseScript, []string{key("orders")}, "orders", "5", string(fence.Unverified), "", basis, e.nonce, e.epoch)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r.verdict
+	}
+	prove := func() (ending, string) {
+		e, seen, err := s.announce(t.Context(), "orders")
+		if err == nil {
+			err = s.endAll(t.Context(), e, marks.Session{})
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return e, seen.basis
+	}
+	first, basis := prove()
+	if err := s.db.FlushAll(t.Context()).Err(); err != nil {
+		t.Fatal(err)
+	}
+	if v := raise(first, basis); v != "lost" {
+		t.Errorf("with the void proof: %s", v)
+	}
+	if v := raise(ending{}, basis); v != "lost" {
+		t.Errorf("without a proof: %s", v)
+	}
+	second, basis := prove()
+	if v := raise(second, "another "+basis); v != "changed" {
+		t.Errorf("with a proof of another server: %s", v)
+	}
+	if v := raise(second, basis); v != "raised" {
+		t.Errorf("with the proof: %s", v)
+	}
+	if v := raise(second, basis); v != "changed" {
+		t.Errorf("repeated: %s", v)
+	}
+}
+
+func TestARefusalIsOneLineAndComesBackAsItself(t *testing.T) {
+	for reason, code := range codes {
+		r := &fence.Refusal{Reason: reason, Message: "what\r\n-ERR forged", Detail: "why", Hint: "what to do"}
+		line := Line(r)
+		if want := code + " what  -ERR forged — why (what to do)"; line != want {
+			t.Errorf("got %q, want %q", line, want)
+		}
+	}
+}

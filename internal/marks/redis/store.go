@@ -1,0 +1,201 @@
+package redis
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/marks"
+)
+
+// Register is marks.Store's: one script.
+func (s *Store) Register(ctx context.Context, sess marks.Session, claims []fence.Claim) (marks.Standing, error) {
+	var keys []string
+	args := []any{sess.ID, sess.Run}
+	for _, c := range claims {
+		keys = append(keys, key(c.Resource))
+		args = append(args, string(c.Resource), c.Token.String(), string(c.Issuer))
+	}
+	r, err := s.run(ctx, registerScript, keys, args...)
+	if err != nil {
+		return marks.Standing{}, err
+	}
+	if r.verdict == "elsewhere" {
+		return marks.Standing{}, elsewhere(sess.ID, "the server was restarted, or another one answers now")
+	}
+	return s.standing(r, claims)
+}
+
+// standing turns a script's verdict into a step or a refusal.
+func (s *Store) standing(r reply, claims []fence.Claim) (marks.Standing, error) {
+	if r.claim < 0 || r.claim >= len(claims) {
+		return marks.Standing{}, fmt.Errorf("redis answered about claim %d of %d", r.claim, len(claims))
+	}
+	st := marks.Standing{Claim: claims[r.claim], Mark: r.mark}
+	st.Mark.Resource, st.Mark.Sessions = st.Claim.Resource, 0
+	switch r.verdict {
+	case "admitted":
+		st.Step = marks.Admitted
+	case "raise":
+		st.Step = marks.MustRaise
+		if !r.installed && !s.o.Coordinated {
+			return st, notInstalled()
+		}
+	case "revoke":
+		st.Step = marks.MustRevoke
+	default:
+		return st, refusal(r.verdict, st.Claim, st.Mark)
+	}
+	return st, nil
+}
+
+// refusal turns a verdict that refuses into the error.
+func refusal(verdict string, c fence.Claim, m marks.Mark) error {
+	switch verdict {
+	case "stale":
+		return marks.Stale(c, m)
+	case "issuer":
+		return marks.Foreign(c, m)
+	case "schema":
+		return marks.NotInstalled("the marker in Redis is of another version of ringfence", nil)
+	case "missing":
+		return notInstalled()
+	}
+	return fmt.Errorf("redis answered an unknown verdict %q: guard and scripts do not fit", verdict)
+}
+
+func notInstalled() error {
+	return marks.NotInstalled("the marker key is missing: it was never made, or Redis has lost its data since; without a coordinator nobody can say what the marks were", nil)
+}
+
+// Raise is marks.Store's: a look, and one script that compares what was seen. If the registry is lost every client
+// connection is ended in between.
+func (s *Store) Raise(ctx context.Context, newcomer marks.Session, c fence.Claim, confirm marks.Confirm) (marks.Mark, error) {
+	for wait := firstPause; ; wait = nextPause(wait) {
+		seen, err := s.run(ctx, lookScript, []string{key(c.Resource)}, string(c.Resource))
+		if err != nil {
+			return markOf(seen, c.Resource), err
+		}
+		r, err := s.raise(ctx, newcomer, c, confirm, seen)
+		before := markOf(r, c.Resource)
+		switch {
+		case err != nil, r.verdict == "raised":
+			return before, err
+		case r.verdict != "changed" && r.verdict != "lost":
+			return before, refusal(r.verdict, c, before)
+		}
+		if err := pause(ctx, wait); err != nil { // another guard is raising, or mending, too
+			return before, err
+		}
+	}
+}
+
+// raise confirms and raises once. What the script compares is always read before the confirmation: the proof that
+// connections were ended, too.
+func (s *Store) raise(ctx context.Context, newcomer marks.Session, c fence.Claim, confirm marks.Confirm, seen reply) (reply, error) {
+	switch {
+	case seen.verdict == "schema":
+		return seen, refusal("schema", c, seen.mark)
+	case !seen.installed && !s.o.Coordinated:
+		return seen, notInstalled()
+	}
+	confirmed, err := confirm(ctx, markOf(seen, c.Resource))
+	if err != nil {
+		return seen, err
+	}
+	var e ending
+	if seen.lost {
+		if e, seen, err = s.announce(ctx, c.Resource); err != nil {
+			return seen, err
+		}
+		if confirmed, err = confirm(ctx, markOf(seen, c.Resource)); err != nil {
+			return seen, err
+		}
+		if err := s.endAll(ctx, e, newcomer); err != nil {
+			return seen, fmt.Errorf("the sessions of %q are not known any more, and ending all connections failed: %w", c.Resource, err)
+		}
+	}
+	return s.run(ctx, raiseScript, []string{key(c.Resource)}, string(c.Resource), confirmed.Token.String(), string(confirmed.Issuer),
+		confirmed.Holder, seen.basis, e.nonce, e.epoch)
+}
+
+// markOf is the mark that a reply is about.
+func markOf(r reply, name fence.Resource) marks.Mark {
+	m := r.mark
+	m.Resource, m.Sessions = name, 0
+	return m
+}
+
+// Marks is marks.Store's: one script.
+func (s *Store) Marks(ctx context.Context, only ...fence.Resource) ([]marks.Mark, error) {
+	var args []any
+	for _, r := range only {
+		args = append(args, string(r))
+	}
+	r, err := s.run(ctx, marksScript, nil, args...)
+	switch {
+	case err != nil:
+		return nil, err
+	case r.verdict == "schema", r.verdict == "missing" && !s.o.Coordinated:
+		return nil, refusal(r.verdict, fence.Claim{}, marks.Mark{})
+	}
+	var found []marks.Mark
+	for _, v := range r.list[1:] {
+		fields, _ := v.([]any)
+		_, m, err := parseMark(fields)
+		if err != nil {
+			return nil, err
+		}
+		if m.Resource = fence.Resource(text(fields[0])); len(only) > 0 {
+			m.Sessions = 0
+		}
+		found = append(found, m)
+	}
+	slices.SortFunc(found, func(a, b marks.Mark) int { return strings.Compare(string(a.Resource), string(b.Resource)) })
+	return found, nil
+}
+
+// Adopt is marks.Admin's: one script, and then the end of all that it found recorded.
+func (s *Store) Adopt(ctx context.Context, c fence.Claim, by string) (marks.Mark, error) {
+	r, err := s.adopt(ctx, c, by)
+	before := markOf(r, c.Resource)
+	if err != nil {
+		return before, err
+	}
+	if r.verdict != "adopted" {
+		return before, refusal(r.verdict, c, before)
+	}
+	if _, err := s.Revoke(ctx, marks.Session{}, c); err != nil {
+		return before, fmt.Errorf("the mark of %q is adopted, but its older sessions still live: %w", c.Resource, err)
+	}
+	return before, nil
+}
+
+// adopt calls the script until it does not find the registry lost.
+func (s *Store) adopt(ctx context.Context, c fence.Claim, by string) (reply, error) {
+	var e ending
+	for wait := firstPause; ; wait = nextPause(wait) {
+		r, err := s.run(ctx, adoptScript, []string{key(c.Resource), auditKey}, string(c.Resource), c.Token.String(), string(c.Issuer), c.Holder,
+			e.nonce, e.epoch, by, random())
+		if err != nil || r.verdict != "lost" {
+			return r, err
+		}
+		if e.nonce != "" { // a guard is mending it too
+			if err := pause(ctx, wait); err != nil {
+				return r, err
+			}
+		}
+		if e, _, err = s.announce(ctx, c.Resource); err == nil {
+			err = s.endAll(ctx, e, marks.Session{})
+		}
+		if err != nil {
+			return r, fmt.Errorf("the sessions of %q are not known any more, and ending all connections failed: %w", c.Resource, err)
+		}
+	}
+}
+
+// random is a name that nobody else makes up.
+func random() string { return rand.Text() }

@@ -1,0 +1,173 @@
+package redis_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	driver "github.com/redis/go-redis/v9"
+
+	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/marks"
+	"github.com/ringfence/ringfence/internal/marks/redis"
+	"github.com/ringfence/ringfence/internal/servers"
+	"github.com/ringfence/ringfence/internal/servers/serverstest"
+)
+
+// follow makes a server a replica of another one, and returns when it has all of its data.
+func (b *bench) follow(t *testing.T, of *servers.Redis) {
+	t.Helper()
+	host, port, _ := strings.Cut(of.Addr(), ":")
+	b.do(t, "REPLICAOF", host, port)
+	b.until(t, "master_link_status:up")
+}
+
+// promote ends the replication.
+func (b *bench) promote(t *testing.T) { t.Helper(); b.do(t, "REPLICAOF", "NO", "ONE") }
+
+// until waits for INFO replication to say something.
+func (b *bench) until(t *testing.T, says string) {
+	t.Helper()
+	for patience := time.Now().Add(patience); !strings.Contains(b.admin.Info(t.Context(), "replication").Val(), says); {
+		if time.Now().After(patience) {
+			t.Fatalf("the server does not say %s", says)
+		}
+	}
+}
+
+// A connection survives that its server is a replica for a while. When it is the primary again, the registry is that of
+// the other server, which knows nothing of the connection.
+func TestASwitchoverAndBackLeavesNoOlderSessionAlive(t *testing.T) {
+	o := redis.Options{Coordinated: true}
+	p, r := open(t, redisWith(t)), openWith(t, serverstest.Redis(t, servers.RedisOptions{}), o)
+	p = openWith(t, p.server, o)
+	old := p.admit(t, trusting{}, 5)
+	r.follow(t, p.server)
+	r.promote(t)
+	r.admit(t, trusting{}, 6)
+	p.follow(t, r.server)
+	p.promote(t)
+	if err := old.Write(t.Context(), "still the leader"); err != nil {
+		t.Fatal("the switchover itself ended the session, which proves nothing")
+	}
+	p.admit(t, trusting{}, 6)
+	if err := old.Write(t.Context(), "deposed"); err == nil {
+		t.Error("after the newer leader was admitted the older one can still write")
+	}
+}
+
+// The server is the same process, and its data are those of a replica that has missed the newer mark.
+func TestAMarkThatComesBackFromALaggingReplicaIsNotConfirmed(t *testing.T) {
+	p, r := open(t, redisWith(t)), openWith(t, serverstest.Redis(t, servers.RedisOptions{}), redis.Options{Coordinated: true})
+	p.admit(t, marks.Unverified{}, 5)
+	r.follow(t, p.server)
+	r.promote(t) // it lags from here on
+	p.admit(t, marks.Unverified{}, 6)
+	p.follow(t, r.server)
+	p.promote(t)
+	found, err := p.store.Marks(t.Context(), "orders")
+	if err != nil || len(found) != 1 || found[0].Token != 5 || found[0].Confirmed {
+		t.Fatalf("marks: %+v, %v", found, err)
+	}
+	st, err := p.store.Register(t.Context(), p.session(t).s, []fence.Claim{claim(5)})
+	if err != nil || st.Step != marks.MustRaise {
+		t.Errorf("the older leader's session: %+v, %v", st, err)
+	}
+	if err := put(t, p.admin, claim(5), "stale"); !errors.Is(err, fence.ErrNotLeader) {
+		t.Errorf("a command under the older token: %v", err)
+	}
+}
+
+// Key patterns do not keep a script from swapping databases, and back: the registry of before returns, and knows nothing of
+// who was admitted in between.
+func TestDatabasesThatAreSwappedAndSwappedBackLeaveNoOlderSessionAlive(t *testing.T) {
+	b := open(t, serverstest.Redis(t, servers.RedisOptions{}))
+	guard := openWith(t, b.server, redis.Options{Coordinated: true})
+	swap := func(c *conn) {
+		t.Helper()
+		if err := c.link.Eval(t.Context(), "return redis.call('SWAPDB', 0, 1)", nil).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	first := guard.admit(t, trusting{}, 5)
+	swap(first)
+	second := guard.admit(t, trusting{}, 5) // in the registry of the other database
+	swap(second)
+	guard.admit(t, trusting{}, 6)
+	if err := second.Write(t.Context(), "deposed"); err == nil {
+		t.Error("after a newer leader was admitted the older one can still write")
+	}
+	if err := put(t, b.admin, claim(5), "stale"); !errors.Is(err, fence.ErrStale) {
+		t.Errorf("a command under the older token: %v", err)
+	}
+}
+
+// Sessions belong to the server, whatever database they select. So do the marks.
+func TestTwoGuardsOfOneServerHaveOneMarkWhateverDatabaseTheirURLsName(t *testing.T) {
+	b := open(t, serverstest.Redis(t, servers.RedisOptions{}))
+	other, err := redis.Open(t.Context(), strings.TrimSuffix(b.server.URL(), "/0")+"/1", redis.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(other.Close)
+	old := b.admit(t, marks.Unverified{}, 5)
+	newer := b.session(t)
+	if err := (&marks.Admission{Store: other, Authority: marks.Unverified{}}).Admit(t.Context(), newer.s, []fence.Claim{claim(6)}); err != nil {
+		t.Fatal(err)
+	}
+	if err := old.Write(t.Context(), "deposed"); err == nil {
+		t.Error("the older session lives")
+	}
+
+	db := driver.NewClient(&driver.Options{Addr: b.server.Addr(), DB: 1})
+	t.Cleanup(func() { _ = db.Close() })
+	if err := put(t, db, claim(5), "stale"); !errors.Is(err, fence.ErrStale) {
+		t.Errorf("a command of database 1 under the older token: %v", err)
+	}
+	if err := put(t, db, claim(6), "fresh"); err != nil {
+		t.Errorf("a command of database 1: %v", err)
+	}
+	if n := db.DBSize(t.Context()).Val(); n != 1 {
+		t.Errorf("database 1 has %d keys, want what the command wrote", n)
+	}
+}
+
+func TestAPolicyThatMayEvictMarksIsWarnedOf(t *testing.T) {
+	b := open(t, serverstest.Redis(t, servers.RedisOptions{}))
+	for policy, warns := range map[string]bool{"noeviction": false, "volatile-lru": false, "allkeys-lru": true, "allkeys-random": true} {
+		b.do(t, "CONFIG", "SET", "maxmemory-policy", policy, "maxmemory", "1gb")
+		if w := b.store.Warning(t.Context()); strings.Contains(w, policy) != warns {
+			t.Errorf("%s: %q", policy, w)
+		}
+	}
+	b.do(t, "CONFIG", "SET", "maxmemory", "0")
+	if w := b.store.Warning(t.Context()); w != "" {
+		t.Errorf("without maxmemory: %q", w)
+	}
+}
+
+// Over maxmemory the older leader can still delete, so the newer one has to be let in.
+func TestWithoutMemoryTheNewerLeaderIsAdmittedAndTheOlderEnded(t *testing.T) {
+	b := open(t, serverstest.Redis(t, servers.RedisOptions{}))
+	if version := b.admin.Info(t.Context(), "server").Val(); strings.Contains(version, "redis_version:6.") {
+		t.Skip("Redis 6.2 runs no script over maxmemory")
+	}
+	old := b.admit(t, marks.Unverified{}, 5)
+	b.do(t, "SET", "x", "y")
+	b.do(t, "CONFIG", "SET", "maxmemory-policy", "noeviction", "maxmemory", "1")
+	defer b.do(t, "CONFIG", "SET", "maxmemory", "0")
+	if err := old.link.Set(t.Context(), "x", "z", 0).Err(); err == nil {
+		t.Fatal("there is memory left, which proves nothing")
+	}
+	fresh := b.session(t)
+	if err := b.admission(marks.Unverified{}).Admit(t.Context(), fresh.s, []fence.Claim{claim(6)}); err != nil {
+		t.Fatal(err)
+	}
+	if err := old.link.Del(t.Context(), "x").Err(); err == nil {
+		t.Error("the older leader can still delete")
+	}
+	if _, err := b.store.Adopt(t.Context(), fence.Claim{Resource: "orders", Issuer: fence.Unverified}, "alice"); err != nil {
+		t.Errorf("adopt: %v", err)
+	}
+}
