@@ -27,6 +27,10 @@ test: deps ## every test, with the race detector, against real servers
 	$(GO) test -race -timeout 20m ./...
 	cd lab && $(GO) test -race -timeout 20m ./...
 
+.PHONY: test-fast
+test-fast: ## tests that need no server, for the loop of somebody who changes a line; under a minute
+	$(GO) test -short ./...
+
 .PHONY: test-newer
 test-newer: deps ## stores and guards on servers of your own; NEWER_PATHS=/postgres/bin:/redis/bin and PACKAGES for others
 	@GO="$(GO)" scripts/test-newer.sh "$(NEWER_PATHS)" $(or $(PACKAGES),./store/... ./internal/marks/... ./internal/guard/...)

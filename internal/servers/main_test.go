@@ -2,6 +2,7 @@ package servers
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"os"
 	"testing"
@@ -11,6 +12,10 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	flag.Parse()
+	if testing.Short() {
+		os.Exit(0) // every test here starts a server
+	}
 	code := m.Run()
 	if code == 0 { // a failed test leaves what it likes
 		if err := leak.Find(); err != nil {

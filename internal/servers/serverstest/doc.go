@@ -9,5 +9,6 @@
 // must leave it running, and keep apart by a [FreshDatabase] or names of their own.
 //
 // A missing program fails the test with the command that installs it: tests
-// never skip silently.
+// never skip silently. With go test -short every test that asks for a server is
+// skipped.
 package serverstest

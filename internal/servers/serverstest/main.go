@@ -1,6 +1,7 @@
 package serverstest
 
 import (
+	"flag"
 	"fmt"
 	"os"
 	"testing"
@@ -10,9 +11,20 @@ import (
 	"github.com/ringfence/ringfence/internal/leak"
 )
 
+// short tells whether go test was called with -short, before a test has run.
+func short() bool {
+	if !flag.Parsed() {
+		flag.Parse()
+	}
+	return testing.Short()
+}
+
 // RunMain runs the tests, closes the shared servers, and, when all tests have
 // passed, looks for goroutines that they left behind. It returns the exit code.
 func RunMain(m *testing.M, o ...goleak.Option) int {
+	if short() {
+		_ = flag.Set("test.skip", "^Example") // an example cannot skip itself
+	}
 	code := m.Run()
 	if err := closeShared(); err != nil {
 		fmt.Fprintln(os.Stderr, "close shared servers:", err)

@@ -54,6 +54,7 @@ func PgBouncer(t testing.TB, upstream *servers.Postgres) *servers.PgBouncer {
 // own starts a server, shows its log when the test fails, and closes it.
 func own[S server](t testing.TB, name string, start func(context.Context) (S, error)) S {
 	t.Helper()
+	skipShort(t)
 	ctx, cancel := context.WithTimeout(t.Context(), startLimit)
 	defer cancel()
 	s, err := start(ctx)
@@ -67,6 +68,14 @@ func own[S server](t testing.TB, name string, start func(context.Context) (S, er
 		}
 	})
 	return s
+}
+
+// skipShort leaves a test out of go test -short, which starts no server.
+func skipShort(t testing.TB) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("needs a server; left out with -short")
+	}
 }
 
 func logOnFailure(t testing.TB, name string, s server) {

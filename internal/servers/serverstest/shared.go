@@ -65,6 +65,7 @@ func ExampleZooKeeper(ctx context.Context) (*servers.ZooKeeper, error) {
 
 func (s *shared[S]) get(t testing.TB) S {
 	t.Helper()
+	skipShort(t)
 	server, err := s.serve(t.Context())
 	if err != nil {
 		t.Fatal(err)
