@@ -1,0 +1,92 @@
+// Package docs checks the prose of the repository: links that lead nowhere, and a README that grows.
+package docs
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const (
+	root       = "../.."
+	readmeMost = 130 // lines
+)
+
+// link is a Markdown link or picture.
+var link = regexp.MustCompile(`\]\(([^)\s]+)\)`)
+
+func TestLinksLeadSomewhere(t *testing.T) {
+	for _, file := range pages(t) {
+		for _, l := range link.FindAllStringSubmatch(read(t, file), -1) {
+			if err := check(t, file, l[1]); err != "" {
+				t.Errorf("%s: %s: %s", file, l[1], err)
+			}
+		}
+	}
+}
+
+func TestTheReadmeCanBeFinished(t *testing.T) {
+	if n := strings.Count(read(t, filepath.Join(root, "README.md")), "\n"); n > readmeMost {
+		t.Errorf("README.md has %d lines, %d are allowed: the rest belongs into docs", n, readmeMost)
+	}
+}
+
+// pages are all Markdown files but those of test data and runs.
+func pages(t *testing.T) (all []string) {
+	t.Helper()
+	for _, pattern := range []string{"*.md", "docs/*.md", "lab/*.md", "examples/*/*.md"} {
+		found, err := filepath.Glob(filepath.Join(root, pattern))
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, found...)
+	}
+	if len(all) < 8 {
+		t.Fatalf("only %d pages were found: %q", len(all), all)
+	}
+	return all
+}
+
+func read(t *testing.T, file string) string {
+	t.Helper()
+	b, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+// check says what is wrong with a link. Other sites are not asked.
+func check(t *testing.T, file, target string) string {
+	if strings.Contains(target, "://") {
+		return ""
+	}
+	path, anchor, _ := strings.Cut(target, "#")
+	if path == "" {
+		path = filepath.Base(file)
+	}
+	path = filepath.Join(filepath.Dir(file), path)
+	if _, err := os.Stat(path); err != nil {
+		return "there is no such file"
+	}
+	if anchor != "" && !slices.Contains(anchors(read(t, path)), anchor) {
+		return "there is no such heading"
+	}
+	return ""
+}
+
+var notInAnchor = regexp.MustCompile(`[^\p{L}\p{N} _-]`)
+
+// anchors are those that GitHub gives to the headings of a page.
+func anchors(page string) (all []string) {
+	for line := range strings.Lines(page) {
+		if title := strings.TrimLeft(line, "#"); title != line && strings.HasPrefix(title, " ") {
+			title = notInAnchor.ReplaceAllString(strings.ToLower(strings.TrimSpace(title)), "")
+			all = append(all, strings.ReplaceAll(title, " ", "-"))
+		}
+	}
+	return all
+}
