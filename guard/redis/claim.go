@@ -31,7 +31,7 @@ func (c *conn) claim(ctx context.Context, raw []byte, own bool, claims []fence.C
 	if c.leg != nil {
 		_ = c.leg.Close() // the client may take long to leave
 	}
-	return c.refusal(own)(late(admission, claims, err))
+	return c.refused(ctx, own, late(admission, claims, err))
 }
 
 // admission returns the answer to a claim, which need not be that it is admitted: the login may have failed. A command

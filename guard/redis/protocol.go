@@ -67,7 +67,9 @@ func (p *Protocol) Refuse(client net.Conn, why string) {
 // Serve is guard.Protocol's.
 func (p *Protocol) Serve(ctx context.Context, client net.Conn, seat *guard.Seat, draining <-chan struct{}) error {
 	c := &conn{p: p, client: client, seat: seat, in: &inbox{conn: client}}
+	cut := make(chan struct{})
 	defer context.AfterFunc(ctx, func() {
+		defer close(cut)
 		_ = client.SetWriteDeadline(past)
 		c.deadline(past, true) // comes last, for whoever reads may then have last words for the client
 	})()
@@ -77,7 +79,9 @@ func (p *Protocol) Serve(ctx context.Context, client net.Conn, seat *guard.Seat,
 		err = c.relay(ctx, draining)
 	}
 	switch {
-	case errors.Is(context.Cause(ctx), guard.Evicted):
+	case evicted(ctx):
+		<-cut // it must not touch the deadlines of the last word
+		c.dismiss()
 		return guard.Evicted
 	case errors.Is(err, errDone) || ctx.Err() == nil && left(err):
 		return nil
