@@ -19,6 +19,7 @@ const (
 	Idle    Ended = "idle"          // it had no token, and its client has sent nothing for long
 	Stuck   Ended = "stuck"         // its client does not read, and its session has ended or never was
 	Crowded Ended = "too_many"      // there was no room for it, not even to wait
+	Full    Ended = "full"          // the store has admitted it, and no admitted slot came free in the time of an admission
 )
 
 func (e Ended) Error() string { return "the guard has ended the connection: " + string(e) }

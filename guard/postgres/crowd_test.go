@@ -238,6 +238,7 @@ func TestOneSessionTooManyIsToldSoInTheTimeOfAnAdmission(t *testing.T) {
 	c := g.open(5)
 	_, err := g.dial(5)
 	wantCode(t, err, tooManyConnections)
+	g.become("guard_connections_ended_total", "full", 1)
 	g.exec(c, "insert into ledger (token) values (5)")
 	g.until("select count(*) from ringfence.session", 1) // the one that was refused is forgotten
 }

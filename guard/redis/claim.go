@@ -31,7 +31,11 @@ func (c *conn) claim(ctx context.Context, raw []byte, own bool, claims []fence.C
 	if c.leg != nil {
 		_ = c.leg.Close() // the client may take long to leave
 	}
-	return c.refused(ctx, own, late(admission, claims, err))
+	told := c.refused(ctx, own, late(admission, claims, err))
+	if errors.Is(err, guard.Full) {
+		return err // to be counted
+	}
+	return told
 }
 
 // admission returns the answer to a claim, which need not be that it is admitted: the login may have failed. A command

@@ -21,6 +21,9 @@
 //	   ▼
 //	End        the server left: at the end of a reply the client is told -STALETOKEN, if that is why
 //
+// Until it is admitted a client has a slot of the unadmitted (package guard), token or not, and loses it to others when it keeps
+// the guard waiting. Only an admitted session takes one of the admitted.
+//
 // In the handshake nothing of the client but single commands that cannot write reaches Redis, however early it sends
 // more; so the session is recorded before its first write, and every later leader finds and ends it.
 //
