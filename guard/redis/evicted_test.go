@@ -3,10 +3,7 @@ package redis
 import (
 	"context"
 	"io"
-	"net"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
 
 	"github.com/ringfence/ringfence/fence"
@@ -132,57 +129,5 @@ func TestAClientThatIsEvictedWithinAReplyIsToldNothing(t *testing.T) {
 	}
 	if strings.Trim(string(rest), "x") != "" {
 		t.Errorf("after %d bytes: %q", len(rest), rest[max(0, len(rest)-200):])
-	}
-}
-
-// passage relays to a server until it is shut; then nothing that a client sends gets any further.
-type passage struct {
-	net.Listener
-	shut    atomic.Bool
-	stopped chan struct{} // takes one when something was held back
-}
-
-func passageTo(t *testing.T, addr string) *passage {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	p := &passage{Listener: l, stopped: make(chan struct{}, 1)}
-	var all sync.WaitGroup
-	t.Cleanup(func() { _ = l.Close(); all.Wait() })
-	all.Go(func() {
-		for {
-			client, err := l.Accept()
-			if err != nil {
-				return
-			}
-			server, err := net.Dial("tcp", addr)
-			if err != nil {
-				_ = client.Close()
-				continue
-			}
-			all.Go(func() { _, _ = io.Copy(client, server); _ = client.Close() })
-			all.Go(func() { p.up(server, client); _ = server.Close() })
-		}
-	})
-	return p
-}
-
-func (p *passage) up(server io.Writer, client io.Reader) {
-	b := make([]byte, 4096)
-	for {
-		n, err := client.Read(b)
-		if err != nil {
-			return
-		}
-		if !p.shut.Load() {
-			_, _ = server.Write(b[:n])
-			continue
-		}
-		select {
-		case p.stopped <- struct{}{}:
-		default:
-		}
 	}
 }

@@ -22,8 +22,9 @@ type conn struct {
 	client net.Conn
 	seat   *guard.Seat
 	in     *inbox
-	leg    *leg // nil until the client has sent its first command
-	known  bool // the server has answered something but an error: the client need not hurry any more
+	leg    *leg   // nil until the client has sent its first command
+	known  bool   // the server has answered something but an error: the client need not hurry any more
+	name   string // the client's own for its connection
 
 	mu    sync.Mutex // deadline
 	final bool
@@ -170,7 +171,7 @@ func (c *conn) serve(ctx context.Context, raw []byte, args [][]byte) error {
 		}
 	}
 	if claims != nil {
-		return c.claim(ctx, raw, own, claims)
+		return c.claim(ctx, claiming{raw, args, own, claims})
 	}
 	c.seat.Working()
 	dial, cancel := context.WithTimeout(ctx, c.p.o.LoginTimeout)
@@ -182,7 +183,10 @@ func (c *conn) serve(ctx context.Context, raw []byte, args [][]byte) error {
 	if err != nil {
 		return err
 	}
-	c.known = c.known || kind != '-'
+	if kind != '-' {
+		c.known = true
+		c.named(args)
+	}
 	if rule.moves == leaves {
 		return errDone
 	}
@@ -199,7 +203,7 @@ func (c *conn) forward(ctx context.Context, raw []byte) (kind byte, err error) {
 	}
 	kind, err = c.leg.reply(answers{c}, answers{c})
 	if errors.Is(err, os.ErrDeadlineExceeded) && ctx.Err() == nil && c.leg.frames.top() {
-		_ = c.last(fmt.Errorf("redis has not answered for %s", c.p.o.LoginTimeout))
+		_ = c.last(fmt.Errorf("redis has not answered for %s: it is paused (CLIENT PAUSE), busy with a script or another long command, or out of reach", c.p.o.LoginTimeout))
 		return 0, guard.TooSlow
 	}
 	return kind, err
@@ -228,8 +232,11 @@ func (c *conn) refusal(own bool) func(error) error {
 
 // refused refuses a command that has reached nobody, unless the client was evicted meanwhile.
 func (c *conn) refused(ctx context.Context, own bool, err error) error {
-	if evicted(ctx) {
+	switch {
+	case evicted(ctx):
 		return guard.Evicted
+	case ctx.Err() != nil:
+		err = errDraining
 	}
 	return c.refusal(own)(err)
 }

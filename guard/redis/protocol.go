@@ -30,7 +30,10 @@ type Options struct {
 }
 
 // Protocol serves Redis clients. It implements guard.Protocol.
-type Protocol struct{ o Options }
+type Protocol struct {
+	o        Options
+	pursuits *pursuits
+}
 
 var _ guard.Protocol = (*Protocol)(nil)
 
@@ -45,7 +48,7 @@ func New(o Options) *Protocol {
 	if o.Sessions == nil {
 		o.Sessions = o.Store
 	}
-	return &Protocol{o}
+	return &Protocol{o, newPursuits(o.Admission)}
 }
 
 // Name is "redis".
@@ -54,8 +57,8 @@ func (p *Protocol) Name() string { return "redis" }
 // Ready asks the store whether it can be used.
 func (p *Protocol) Ready(ctx context.Context) error { return p.o.Store.Probe(ctx) }
 
-// Close ends the control connections.
-func (p *Protocol) Close() { p.o.Store.Close() }
+// Close ends the control connections, and what is pursued on them.
+func (p *Protocol) Close() { p.pursuits.end(p.o.Store.Close) }
 
 // Refuse answers before the client has asked: its driver reads it as the answer to its first command.
 func (p *Protocol) Refuse(client net.Conn, why string) {
