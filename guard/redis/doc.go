@@ -34,6 +34,11 @@
 // is gone on with: the client is refused with REVOKE, and meanwhile the mark is raised and the older sessions are ended, so
 // that it gets in when it claims again.
 //
+// While Redis is BUSY a script can be ended through the guard (SCRIPT KILL, FUNCTION KILL), and logging in goes on. While an
+// operator has paused writes (CLIENT PAUSE WRITE) reads pass, with a token and without. While all commands are paused Redis
+// answers nothing, not even CLIENT UNPAUSE. In each case a claim waits as long as an admission may take, and is then refused
+// with REVOKE, with what is the matter and who can end it.
+//
 // # How a command is refused in the middle of a pipeline
 //
 // It is replaced, as a whole, by an unknown command with a name that nobody can guess. Redis answers it with an error

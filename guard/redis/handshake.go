@@ -203,7 +203,7 @@ func (c *conn) forward(ctx context.Context, raw []byte) (kind byte, err error) {
 	}
 	kind, err = c.leg.reply(answers{c}, answers{c})
 	if errors.Is(err, os.ErrDeadlineExceeded) && ctx.Err() == nil && c.leg.frames.top() {
-		_ = c.last(fmt.Errorf("redis has not answered for %s: it is paused (CLIENT PAUSE), busy with a script or another long command, or out of reach", c.p.o.LoginTimeout))
+		_ = c.last(fmt.Errorf("redis has not answered for %s: %s", c.p.o.LoginTimeout, silence))
 		return 0, guard.TooSlow
 	}
 	return kind, err

@@ -3,6 +3,7 @@ package redis
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"time"
 
@@ -55,7 +56,13 @@ func New(o Options) *Protocol {
 func (p *Protocol) Name() string { return "redis" }
 
 // Ready asks the store whether it can be used.
-func (p *Protocol) Ready(ctx context.Context) error { return p.o.Store.Probe(ctx) }
+func (p *Protocol) Ready(ctx context.Context) error {
+	err := p.o.Store.Probe(ctx)
+	if err != nil && ctx.Err() != nil {
+		return fmt.Errorf("redis answers nobody: %s: %w", silence, err)
+	}
+	return err
+}
 
 // Close ends the control connections, and what is pursued on them.
 func (p *Protocol) Close() { p.pursuits.end(p.o.Store.Close) }
