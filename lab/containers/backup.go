@@ -123,8 +123,8 @@ func (s *System) startFromCopy(ctx context.Context, name string) error {
 	return s.Start(ctx, name)
 }
 
-// restoreZooKeeper needs no containers made anew: what the servers have written since is in files that the copy has too, for
-// they were not started anew.
+// restoreZooKeeper needs no containers made anew: the servers were not restarted since, so all that they have written is in
+// files that the copy has too.
 func (s *System) restoreZooKeeper(ctx context.Context) error {
 	all := s.build.Topology.ZooKeeperNames()
 	if err := s.killAll(ctx, all); err != nil {

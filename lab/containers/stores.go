@@ -39,8 +39,8 @@ func (s settings) storeLink(t lab.Topology, guard, store string) (link, bool) {
 	}, t.StoreLinks && n > 0 && ok
 }
 
-// lead is where new connections over a link to a store lead.
-type lead struct {
+// destination is where new connections over a link to a store lead.
+type destination struct {
 	port   int // that toxiproxy takes the link on
 	server string
 }
@@ -51,7 +51,7 @@ func (s *System) toStore(proxy, store string, port int) string {
 	if !s.build.Topology.StoreLinks {
 		return fmt.Sprintf("%s:%d", store, storePorts[store])
 	}
-	s.leads[proxy] = lead{port, store}
+	s.destinations[proxy] = destination{port, store}
 	return fmt.Sprintf("%s:%d", s.settings.storeAddress(store), port)
 }
 
@@ -75,23 +75,23 @@ func (s *System) layStores(ctx context.Context) error {
 	return s.turn(ctx)
 }
 
-// turn makes new connections lead where leads says, all at one moment. Open ones stay where they are, for the kernel keeps
-// track of them; and the rule concerns the first packet of a connection alone.
+// turn makes new connections go where destinations says, all at one moment. Open ones stay where they are: the kernel tracks
+// them, and the rule matches the first packet of a connection alone.
 func (s *System) turn(ctx context.Context) error {
-	if len(s.leads) == 0 {
+	if len(s.destinations) == 0 {
 		return nil
 	}
-	if said, err := s.netfault(ctx, "toxiproxy", s.settings.turnScript(s.leads)); err != nil {
+	if said, err := s.netfault(ctx, "toxiproxy", s.settings.turnScript(s.destinations)); err != nil {
 		return fmt.Errorf("links to the databases cannot be turned: %w: %s", err, strings.TrimSpace(said))
 	}
 	return nil
 }
 
-func (s settings) turnScript(leads map[string]lead) string {
+func (s settings) turnScript(destinations map[string]destination) string {
 	var b strings.Builder
 	b.WriteString("set -e\niptables-restore -w --noflush <<END\n*nat\n:lab-turn - [0:0]\n")
-	for _, proxy := range slices.Sorted(maps.Keys(leads)) {
-		l := leads[proxy]
+	for _, proxy := range slices.Sorted(maps.Keys(destinations)) {
+		l := destinations[proxy]
 		store := storeOf(l.server)
 		fmt.Fprintf(&b, "-A lab-turn -d %s -p tcp --syn --dport %d -j DNAT --to-destination %s:%d\n",
 			s.storeAddress(store), l.port, s.storeAddress(l.server), storePorts[store])
@@ -105,11 +105,11 @@ func (s *System) Turn(ctx context.Context, guard, server string) error {
 	s.shaping.Lock()
 	defer s.shaping.Unlock()
 	proxy := guard + "." + storeOf(server)
-	l, ok := s.leads[proxy]
+	l, ok := s.destinations[proxy]
 	if !ok || s.id(server) == "" {
 		return fmt.Errorf("no link of %s can lead to %s: Topology has StoreLinks, and Copy or Replica", guard, server)
 	}
-	s.leads[proxy] = lead{l.port, server}
+	s.destinations[proxy] = destination{l.port, server}
 	return s.turn(ctx)
 }
 
@@ -131,9 +131,9 @@ func (s *System) SwitchOver(ctx context.Context) error {
 	s.mu.Unlock()
 	s.shaping.Lock()
 	defer s.shaping.Unlock()
-	for proxy, l := range s.leads {
+	for proxy, l := range s.destinations {
 		if l.server == from {
-			s.leads[proxy] = lead{l.port, to}
+			s.destinations[proxy] = destination{l.port, to}
 		}
 	}
 	return s.turn(ctx)

@@ -40,9 +40,9 @@ type System struct {
 	making sync.Mutex
 	spent  map[string]bool // workers that were started with their failpoint
 
-	shaping sync.Mutex
-	shapes  map[ends]lab.Shape
-	leads   map[string]lead // of links to stores that can be turned, by their names at toxiproxy
+	shaping      sync.Mutex
+	shapes       map[ends]lab.Shape
+	destinations map[string]destination // of links to stores that can be turned, by their names at toxiproxy
 
 	closing  sync.Once
 	closeErr error
@@ -75,7 +75,7 @@ func Build(ctx context.Context, b lab.Build) (*System, error) {
 func prepare(ctx context.Context, b lab.Build) (_ *System, err error) {
 	s := &System{
 		build: b, networks: map[string]string{}, ids: map[string]string{}, spent: map[string]bool{}, shapes: map[ends]lab.Shape{},
-		leads: map[string]lead{}, copies: map[string]map[string][]byte{}, primary: "redis",
+		destinations: map[string]destination{}, copies: map[string]map[string][]byte{}, primary: "redis",
 	}
 	program, err := findCompose(ctx)
 	if err != nil {
