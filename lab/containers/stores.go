@@ -116,7 +116,7 @@ func (s *System) Turn(ctx context.Context, guard, server string) error {
 // SwitchOver is lab.System's.
 func (s *System) SwitchOver(ctx context.Context) error {
 	if !s.build.Topology.Replica {
-		return errors.New("Redis has no replica")
+		return errors.New("there is no replica of Redis")
 	}
 	from, to := s.redisPrimary(), lab.Redis2
 	if from == to {
