@@ -70,7 +70,7 @@ func await(ctx context.Context, db *driver.Client, text string) error {
 			return nil
 		}
 		if err := pass(ctx, lookAgain); err != nil {
-			return fmt.Errorf("Redis did not come to %q: %w", text, err)
+			return fmt.Errorf("waiting for %q in INFO replication: %w", text, err)
 		}
 	}
 }

@@ -55,13 +55,25 @@ func (r *run) reinstall(ctx context.Context) error {
 	if err := r.dropSchema(ctx); err != nil {
 		return err
 	}
-	if err := r.operate(ctx, "install"); err != nil {
-		return err
+	if r.Topology.SchemaFlaw != string(flaw.BelievedRegistry) {
+		return r.operate(ctx, "install")
 	}
-	if r.Topology.SchemaFlaw == string(flaw.BelievedRegistry) {
-		return r.asSuperuser(ctx, flaw.Believe)
+	believed := make(chan error, 1)
+	go func() { believed <- r.believe(ctx) }()
+	return errors.Join(r.operate(ctx, "install"), <-believed)
+}
+
+// believe tries again until the schema is there: a guard that finds it first counts the registry as lost.
+func (r *run) believe(ctx context.Context) error {
+	for {
+		err := r.asSuperuser(ctx, flaw.Believe)
+		if _, ok := errors.AsType[*pgconn.PgError](err); !ok {
+			return err
+		}
+		if err := pass(ctx, time.Millisecond); err != nil {
+			return fmt.Errorf("believe the registry: %w", err)
+		}
 	}
-	return nil
 }
 
 // dropSchema tries again where guards and leaders, who use the schema meanwhile, are in the way.

@@ -80,6 +80,7 @@ func TestAnAdmittedSlotIsLeftToTheAdmittedAndWaitedFor(t *testing.T) {
 	s.says(in, "A", "A")
 	_, _ = next.Write([]byte("A"))
 	s.ends(next, "no: the guard has its 1 admitted sessions already")
+	s.become(1, "guard_connections_ended_total", "fake", "full")
 	s.says(in, "a", "a")
 	s.says(s.dial(), "a", "a") // not admitted, and not kept out
 	_ = in.Close()

@@ -145,3 +145,6 @@ type FullError struct{ Most int }
 func (e FullError) Error() string {
 	return fmt.Sprintf("the guard has its %d admitted sessions already", e.Most)
 }
+
+// Unwrap has it counted as Full.
+func (e FullError) Unwrap() error { return Full }

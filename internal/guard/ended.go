@@ -1,7 +1,10 @@
 package guard
 
 import (
+	"errors"
 	"log/slog"
+	"net"
+	"os"
 	"sync"
 	"time"
 )
@@ -16,9 +19,25 @@ const (
 	Idle    Ended = "idle"          // it had no token, and its client has sent nothing for long
 	Stuck   Ended = "stuck"         // its client does not read, and its session has ended or never was
 	Crowded Ended = "too_many"      // there was no room for it, not even to wait
+	Full    Ended = "full"          // the store has admitted it, and no admitted slot came free in the time of an admission
 )
 
 func (e Ended) Error() string { return "the guard has ended the connection: " + string(e) }
+
+// dismissTime bounds each part of Dismiss.
+const dismissTime = 100 * time.Millisecond
+
+// Dismiss tells an evicted client why, and closes its connection. It takes no longer than a moment, whatever the client
+// does: evictions come in crowds.
+func Dismiss(c net.Conn, lastWord []byte) {
+	for range 2 { // a process that stood still through the first try wrote nothing
+		_ = c.SetWriteDeadline(time.Now().Add(dismissTime))
+		if n, err := c.Write(lastWord); n > 0 || !errors.Is(err, os.ErrDeadlineExceeded) {
+			break
+		}
+	}
+	closeWithin(c, dismissTime)
+}
 
 // crowds counts what is not worth a line each.
 type crowds struct {

@@ -26,9 +26,9 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 		accepts: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "guard_connections_total", Help: "Client connections, by what became of them at the door: accepted (all of them), too_many (no room, not even to wait)."}, []string{"protocol", "result"}),
 		ends: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "guard_connections_ended_total", Help: "Connections that the guard ended, by reason: evicted (others needed its place), login_timeout, idle (no token), stuck (the client did not read, and its session had ended or never was)."}, []string{"protocol", "reason"}),
+			Name: "guard_connections_ended_total", Help: "Connections that the guard ended, by reason: evicted (others needed its place), full (the most admitted sessions were there already), login_timeout, idle (no token), stuck (the client did not read, and its session had ended or never was)."}, []string{"protocol", "reason"}),
 		admissions: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "guard_admissions_total", Help: "Admissions, by result: admitted, or the reason of the refusal."}, []string{"protocol", "resource", "result"}),
+			Name: "guard_admissions_total", Help: "Admissions by the store, by result: admitted, or the reason of the refusal. One that was admitted may still find the guard full."}, []string{"protocol", "resource", "result"}),
 		raises: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "guard_raises_total", Help: "Marks raised: changes of leadership that reached this store through this guard."}, []string{"protocol", "resource"}),
 		ended: prometheus.NewCounterVec(prometheus.CounterOpts{

@@ -172,10 +172,12 @@ func closeWrite(c net.Conn) {
 // CloseGently closes a connection whose last words must arrive: it says that nothing more will come and reads off what
 // the client still sends for at most a second, because closing with unread bytes resets the connection and may take
 // the last words with it.
-func CloseGently(c net.Conn) {
+func CloseGently(c net.Conn) { closeWithin(c, time.Second) }
+
+func closeWithin(c net.Conn, d time.Duration) {
 	closeWrite(c)
 	for range 2 { // a process that stood still through the first half reads nothing in it, not even what has come
-		_ = c.SetReadDeadline(time.Now().Add(time.Second / 2))
+		_ = c.SetReadDeadline(time.Now().Add(d / 2))
 		_, _ = io.Copy(io.Discard, io.LimitReader(c, 1<<19))
 	}
 	_ = c.Close()

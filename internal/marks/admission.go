@@ -68,7 +68,7 @@ func (a *Admission) Admit(ctx context.Context, s Session, claims []fence.Claim) 
 // Raise raises the mark to a claim and ends older sessions, without opening one: what a new leader does at a store that
 // it reaches round the guard. The claim carries its issuer. After an error the mark may or may not be raised.
 func (a *Admission) Raise(ctx context.Context, c fence.Claim) error {
-	err := a.raise(ctx, Session{}, c)
+	_, err := a.raise(ctx, Session{}, c)
 	if err == nil {
 		err = a.revoke(ctx, Session{}, c)
 	}
@@ -117,7 +117,10 @@ func (a *Admission) admit(ctx context.Context, s Session, claims []fence.Claim) 
 		case Admitted:
 			return nil
 		case MustRaise:
-			err = a.raise(ctx, s, st.Claim)
+			var older int
+			if older, err = a.raise(ctx, s, st.Claim); err == nil && older > 0 {
+				err = a.revoke(ctx, s, st.Claim) // as the next registration would say: a busy store takes seconds for each
+			}
 		case MustRevoke:
 			err = a.revoke(ctx, s, st.Claim)
 		}
@@ -195,8 +198,9 @@ func (a *Admission) wentBack(ctx context.Context, stale *fence.Refusal) error {
 	return SetBack(stale.Claim, Mark{Resource: stale.Claim.Resource, Token: stale.Mark})
 }
 
-// raise lifts the mark, or confirms it, if the authority agrees at that time.
-func (a *Admission) raise(ctx context.Context, s Session, c fence.Claim) error {
+// raise lifts the mark, or confirms it, if the authority agrees at that time. It returns how many older sessions there are,
+// as far as the store has told.
+func (a *Admission) raise(ctx context.Context, s Session, c fence.Claim) (older int, err error) {
 	start := time.Now()
 	confirmed := c
 	before, err := a.Store.Raise(ctx, s, c, func(ctx context.Context, m Mark) (_ fence.Claim, err error) {
@@ -210,10 +214,14 @@ func (a *Admission) raise(ctx context.Context, s Session, c fence.Claim) error {
 		return confirmed, err
 	})
 	if err != nil {
-		return err
+		return 0, err
 	}
+	a.seen.learn(Mark{ // before anybody asks why it was ended
+		Resource: confirmed.Resource, Token: confirmed.Token, Issuer: confirmed.Issuer, Holder: confirmed.Holder,
+		Raised: time.Now(), Confirmed: true, Continued: true, Adoption: before.Adoption,
+	})
 	a.notify(Event{Kind: Raised, Claim: confirmed, Before: before, Took: time.Since(start)})
-	return nil
+	return before.Sessions, nil
 }
 
 func (a *Admission) revoke(ctx context.Context, s Session, c fence.Claim) error {

@@ -21,7 +21,7 @@ type Mark struct {
 	Issuer   fence.Issuer   `json:"issuer"`
 	Holder   string         `json:"holder"` // who raised it, for people
 	Raised   time.Time      `json:"raised_at"`
-	Sessions int            `json:"sessions"` // registered now; filled in by Marks only, and only when it reads all
+	Sessions int            `json:"sessions"` // registered now; filled in by Marks when it reads all, and by Raise
 
 	// Confirmed is true when the mark was raised on this very run of the server, by a record that is no copy. Otherwise
 	// it may have been lost or set back since. A raise confirms it.
@@ -79,6 +79,8 @@ type Store interface {
 	// confirm returns, only if nothing of what it had read has changed: neither the run of the server nor the mark.
 	// Otherwise it begins anew. So a raise that is held up on its way, or sent again, does not count once the store was
 	// restarted or set back: it would bring a deposed leader's mark back. An error of confirm ends it and is returned.
+	//
+	// before.Sessions says that there are older sessions to revoke. A store that cannot tell leaves it zero.
 	//
 	// A store that has lost its list of sessions ends every session that could have been in it, here or in Revoke. The
 	// newcomer, which is about to be registered, is spared; it is the zero Session where there is none.

@@ -120,6 +120,9 @@ func (s *System) Start(ctx context.Context, process string) error {
 		if err != nil {
 			return err
 		}
+		if err := s.again(ctx, process, false); err != nil {
+			return err
+		}
 		return s.allReady(ctx, []string{process})
 	}
 	if running, err := s.running(ctx, process); err != nil || running {

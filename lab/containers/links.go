@@ -1,6 +1,7 @@
 package containers
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -22,18 +23,21 @@ const (
 
 func port(worker, p int) int { return worker*10000 + p }
 
-// link is a worker's link to a peer, as a Shape names it.
+// link is a process's link to a peer, as a Shape names it.
 type link struct {
-	worker, peer string
-	network      string   // that it goes over
-	proxies      []string // names at toxiproxy
-	ports        []string // that toxiproxy takes it on
-	address      string   // of toxiproxy on that network
+	process, peer string
+	network       string   // that it goes over, and that a worker can be taken off; "" when it cannot
+	proxies       []string // names at toxiproxy
+	ports         []string // that toxiproxy takes it on
+	address       string   // of toxiproxy on that network
 }
 
 func (s settings) link(t lab.Topology, worker, peer string) (link, error) {
+	if l, ok := s.storeLink(t, worker, peer); ok {
+		return l, nil
+	}
 	n := slices.Index(t.WorkerNames(), worker) + 1
-	l := link{worker: worker, peer: peer, network: "data", address: s.subnet + ".2.110"}
+	l := link{process: worker, peer: peer, network: "data", address: s.subnet + ".2.110"}
 	add := func(name string, p int) {
 		l.proxies = append(l.proxies, worker+"."+name)
 		l.ports = append(l.ports, strconv.Itoa(port(n, p)))
@@ -54,12 +58,13 @@ func (s settings) link(t lab.Topology, worker, peer string) (link, error) {
 		add("journal", journalPort)
 		return l, nil
 	}
-	return l, fmt.Errorf("there is no link between %s and %s: each worker has links to coordinator, guard and journal", worker, peer)
+	return l, fmt.Errorf("there is no link between %s and %s: workers have them to coordinator, guard and journal, with Topology.StoreLinks guards to postgres and redis",
+		worker, peer)
 }
 
 // lay makes the links of all workers lead where this run wants them: to their guards, or round them; and makes those that
 // compose.yaml leaves out because they lead round the guards.
-func (s *System) lay() error {
+func (s *System) lay(ctx context.Context) error {
 	t := s.build.Topology
 	proxies, err := s.toxiproxy.Proxies()
 	if err != nil {
@@ -68,7 +73,8 @@ func (s *System) lay() error {
 	for i, worker := range t.WorkerNames() {
 		postgres, redis := t.GuardOf(worker)+":6432", t.GuardOf(worker)+":7379"
 		if t.Route != lab.Guarded && t.Route != "" {
-			postgres, redis = "postgres:5432", "redis:6379"
+			postgres = s.toStore(worker+".postgres", "postgres", port(i+1, postgresPort))
+			redis = s.toStore(worker+".redis", "redis", port(i+1, redisPort))
 		}
 		for name, upstream := range map[string]string{worker + ".postgres": postgres, worker + ".redis": redis} {
 			p, ok := proxies[name]
@@ -88,7 +94,7 @@ func (s *System) lay() error {
 			}
 		}
 	}
-	return nil
+	return s.turn(ctx)
 }
 
 // delay makes each direction of a link so late, for open connections too. Zero ends it.

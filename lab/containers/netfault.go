@@ -15,14 +15,14 @@ import (
 // removeTime bounds the removal of a container that has done its work.
 const removeTime = 20 * time.Second
 
-// netfault runs a shell script in the network of a running worker, with the right to change it, and returns what it said.
-func (s *System) netfault(ctx context.Context, worker, script string) (said string, err error) {
+// netfault runs a shell script in the network of a running process, with the right to change it, and returns what it said.
+func (s *System) netfault(ctx context.Context, process, script string) (said string, err error) {
 	made, err := s.docker.ContainerCreate(ctx, client.ContainerCreateOptions{
 		Config: &container.Config{
 			Image: "ringfence/netfault", Entrypoint: []string{"sh", "-c"}, Cmd: []string{script},
 			Labels: map[string]string{projectLabel: s.settings.project},
 		},
-		HostConfig: &container.HostConfig{NetworkMode: container.NetworkMode("container:" + s.id(worker)), CapAdd: []string{"NET_ADMIN"}},
+		HostConfig: &container.HostConfig{NetworkMode: container.NetworkMode("container:" + s.id(process)), CapAdd: []string{"NET_ADMIN"}},
 	})
 	if err != nil {
 		return "", err

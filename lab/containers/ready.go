@@ -54,10 +54,10 @@ func (s *System) ask(ctx context.Context, process string) error {
 	kind, _, _ := strings.Cut(process, "-")
 	switch kind {
 	case "postgres":
-		return askPostgres(ctx, s.Addresses().Postgres)
+		return askPostgres(ctx, s.settings.postgresURL("postgres", process))
 	case "redis":
-		return askRedis(ctx, s.Addresses().Redis)
-	case "guard":
+		return askRedis(ctx, s.settings.redisURL(process))
+	case "guard", lab.Neighbour:
 		return lab.Ready(ctx, "http://"+s.settings.host(process)+"/readyz")
 	case "zookeeper":
 		_, err := lab.Server{Name: process, Address: s.settings.host(process)}.Mode(ctx)

@@ -3,6 +3,7 @@ package containers
 import (
 	"crypto/rand"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -38,8 +39,10 @@ type settings struct {
 }
 
 func newSettings(subnet string, t lab.Topology) (settings, error) {
-	names := append(t.ZooKeeperNames(), "postgres", "redis", "toxiproxy")
-	names = append(names, t.GuardNames()...)
+	names := append(t.ZooKeeperNames(), "postgres", "redis", "toxiproxy", lab.Postgres2, lab.Redis2)
+	for _, name := range guardNames(t) {
+		names = append(names, name, name+"-postgres", name+"-redis")
+	}
 	free, err := servers.FreePorts(len(names))
 	if err != nil {
 		return settings{}, err
@@ -53,7 +56,19 @@ func newSettings(subnet string, t lab.Topology) (settings, error) {
 	return s, nil
 }
 
+// guardNames are all guards, the neighbour's too.
+func guardNames(t lab.Topology) []string {
+	all := t.GuardNames()
+	if t.Neighbour {
+		all = append(all, lab.Neighbour)
+	}
+	return all
+}
+
 func checkTopology(t lab.Topology) error {
+	if (t.Replica || t.Copy) && !t.StoreLinks {
+		return errors.New("a replica or a copy is nothing without links to stores")
+	}
 	if t.ZooKeepers > mostZooKeepers || t.Guards > mostGuards || t.Workers > mostWorkers {
 		return fmt.Errorf("compose.yaml has %d ZooKeepers, %d guards and %d workers; %d, %d and %d were asked for",
 			mostZooKeepers, mostGuards, mostWorkers, t.ZooKeepers, t.Guards, t.Workers)
@@ -101,21 +116,25 @@ func orDefault(d, otherwise time.Duration) time.Duration {
 
 // service is what a run changes of one service.
 type service struct {
-	Entrypoint  []string          `json:"entrypoint,omitempty"`
-	Environment map[string]string `json:"environment,omitempty"`
+	Entrypoint  []string            `json:"entrypoint,omitempty"`
+	Environment map[string]string   `json:"environment,omitempty"`
+	Ports       []string            `json:"ports,omitempty"` // besides those of compose.yaml
+	Networks    map[string]endpoint `json:"networks,omitempty"`
+}
+
+// endpoint is a service's on a network.
+type endpoint struct {
+	Address string `json:"ipv4_address,omitempty"`
 }
 
 // overlay is what a run changes of compose.yaml where a variable would not do. A worker whose failpoint was passed already
 // is in spent.
 func (s settings) overlay(b lab.Build, spent map[string]bool) map[string]service {
 	services := map[string]service{"install": {Environment: map[string]string{}}}
-	for _, name := range b.Topology.GuardNames() {
-		services[name] = service{Environment: map[string]string{}}
-		if flaw := b.Topology.GuardFlaw; flaw != "" {
-			services[name].Environment["FLAW"] = flaw
-		}
+	for _, name := range guardNames(b.Topology) {
+		services[name] = s.guard(b.Topology, name)
 	}
-	for _, name := range append(b.Topology.GuardNames(), "install") {
+	for _, name := range append(guardNames(b.Topology), "install") {
 		services[name].Environment["GUARD_COORDINATOR"] = s.guardCoordinator(b.Topology)
 	}
 	for i, name := range b.Topology.WorkerNames() {
@@ -124,7 +143,33 @@ func (s settings) overlay(b lab.Build, spent map[string]bool) map[string]service
 	if b.Topology.ZooKeepers <= 1 {
 		services["zookeeper-1"] = service{Environment: map[string]string{"ZOO_SERVERS": "server.1=" + s.subnet + ".1.101:2888:3888;2181"}}
 	}
+	if b.Topology.StoreLinks {
+		for name := range storeHosts {
+			services[name] = service{Networks: map[string]endpoint{"control": {s.storeAddress(name)}}}
+		}
+	}
 	return services
+}
+
+// guard is what a guard is told. The lab reaches it where its clients do.
+func (s settings) guard(t lab.Topology, name string) service {
+	env := map[string]string{}
+	for _, setting := range t.GuardSettings {
+		key, value, _ := strings.Cut(setting, "=")
+		env[key] = value
+	}
+	if t.GuardFlaw != "" {
+		env["FLAW"] = t.GuardFlaw
+	}
+	if l, ok := s.storeLink(t, name, "postgres"); ok {
+		env["GUARD_POSTGRES_UPSTREAM"] = fmt.Sprintf("postgres://guard:${GUARD_PASSWORD}@%s:%s/%s", l.address, l.ports[0], database)
+	}
+	if l, ok := s.storeLink(t, name, "redis"); ok {
+		env["GUARD_REDIS_UPSTREAM"] = fmt.Sprintf("redis://%s:%s/0", l.address, l.ports[0])
+	}
+	return service{Environment: env, Ports: []string{
+		fmt.Sprintf("127.0.0.1:%d:6432", s.ports[name+"-postgres"]), fmt.Sprintf("127.0.0.1:%d:7379", s.ports[name+"-redis"]),
+	}}
 }
 
 func (s settings) guardCoordinator(t lab.Topology) string {
@@ -187,7 +232,11 @@ func lasting(d time.Duration) string {
 
 // writeOverlay leaves the overlay in the run's directory, where people can read it, and returns its path.
 func (s settings) writeOverlay(b lab.Build, spent map[string]bool) (string, error) {
-	text, err := json.MarshalIndent(map[string]any{"services": s.overlay(b, spent)}, "", "  ")
+	all := map[string]any{"services": s.overlay(b, spent)}
+	if b.Topology.StoreLinks {
+		all["networks"] = map[string]any{"control": s.controlNetwork()}
+	}
+	text, err := json.MarshalIndent(all, "", "  ")
 	if err != nil {
 		return "", err
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/ringfence/ringfence/lab"
 )
 
-// Shape is lab.System's. What a worker's network was told is gone when the worker ends; Start tells it again.
+// Shape is lab.System's. What a process's network was told is gone when the process ends; Start tells it again.
 func (s *System) Shape(ctx context.Context, process, peer string, shape lab.Shape) error {
 	l, err := s.settings.link(s.build.Topology, process, peer)
 	if err != nil {
@@ -35,7 +35,7 @@ func (s *System) reshape(ctx context.Context, l link, before, now lab.Shape) err
 		if is {
 			change = s.leave
 		}
-		if err := change(ctx, l.worker, l.network); err != nil {
+		if err := change(ctx, l.process, l.network); err != nil {
 			return err
 		}
 	}
@@ -43,25 +43,25 @@ func (s *System) reshape(ctx context.Context, l link, before, now lab.Shape) err
 	if was == is {
 		return nil
 	}
-	running, err := s.running(ctx, l.worker)
+	running, err := s.running(ctx, l.process)
 	if err != nil || !running {
 		return err
 	}
-	if said, err := s.netfault(ctx, l.worker, is.script(l)); err != nil {
-		return fmt.Errorf("the link between %s and %s cannot be shaped: %w: %s", l.worker, l.peer, err, strings.TrimSpace(said))
+	if said, err := s.netfault(ctx, l.process, is.script(l)); err != nil {
+		return fmt.Errorf("the link between %s and %s cannot be shaped: %w: %s", l.process, l.peer, err, strings.TrimSpace(said))
 	}
 	return nil
 }
 
-// again shapes a worker that was started, whose network is as compose.yaml says, but for where it was taken off before.
-func (s *System) again(ctx context.Context, worker string, made bool) error {
+// again shapes a process that was started, whose network is as compose.yaml says, but for where it was taken off before.
+func (s *System) again(ctx context.Context, process string, made bool) error {
 	s.shaping.Lock()
 	defer s.shaping.Unlock()
 	for key, shape := range s.shapes {
-		if key.process != worker {
+		if key.process != process {
 			continue
 		}
-		l, err := s.settings.link(s.build.Topology, worker, key.peer)
+		l, err := s.settings.link(s.build.Topology, process, key.peer)
 		if err != nil {
 			return err
 		}
@@ -78,7 +78,7 @@ func (s *System) again(ctx context.Context, worker string, made bool) error {
 
 // isCut tells that the worker is taken off the network. One that it shares with another link stays: packets are dropped.
 func (s *System) isCut(shape lab.Shape, l link) bool {
-	shared := l.network == "data" && s.build.Workload.Kind == lab.Tasks
+	shared := l.network == "" || l.network == "data" && s.build.Workload.Kind == lab.Tasks
 	return shape.HoldUp && shape.HoldDown && shape.Refuse && !shared
 }
 
@@ -98,6 +98,9 @@ func (s *System) drops(shape lab.Shape, l link) drops {
 // noLoss is what the script says when the kernel has no means to lose packets at random.
 const noLoss = "this kernel can lose no packets at random: it has neither the iptables match statistic (xt_statistic) nor the queue netem (sch_netem)"
 
+// later drops the packets of a connection but the first one of each end, so that connections can be made, and nothing passes.
+const later = "! --tcp-flags SYN SYN -j DROP"
+
 // script sets the rules of a link, in chains of its own. Dropping by chance is left to iptables, because that hits both
 // directions of this link alone; netem hits what is sent, on all of the network.
 func (d drops) script(l link) string {
@@ -114,10 +117,10 @@ func (d drops) script(l link) string {
 		to := fmt.Sprintf("iptables -w -A %s -d %s -p tcp --dport %s", up, l.address, p)
 		from := fmt.Sprintf("iptables -w -A %s -s %s -p tcp --sport %s", down, l.address, p)
 		if d.up {
-			fmt.Fprintln(&b, to, "-j DROP")
+			fmt.Fprintln(&b, to, later)
 		}
 		if d.down {
-			fmt.Fprintln(&b, from, "-j DROP")
+			fmt.Fprintln(&b, from, later)
 		}
 		if d.first {
 			fmt.Fprintln(&b, to, "--syn -j DROP")

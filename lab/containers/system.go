@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	toxiproxy "github.com/Shopify/toxiproxy/v2/client"
+	"github.com/jackc/pgx/v5"
 	"github.com/moby/moby/client"
 
 	"github.com/ringfence/ringfence/lab"
@@ -30,16 +31,18 @@ type System struct {
 	toxiproxy *toxiproxy.Client // answers at once: it is no target of faults
 	networks  map[string]string // ids, by their names in compose.yaml
 	followers *followers
-	copies    map[string]map[string][]byte // of ZooKeepers' directories as tar, by service and directory
+	copies    map[string]map[string][]byte // of servers' directories as tar, by service and directory
 
-	mu  sync.Mutex
-	ids map[string]string // of containers, by service
+	mu      sync.Mutex
+	ids     map[string]string // of containers, by service
+	primary string            // redis or redis-2
 
 	making sync.Mutex
 	spent  map[string]bool // workers that were started with their failpoint
 
-	shaping sync.Mutex
-	shapes  map[ends]lab.Shape
+	shaping      sync.Mutex
+	shapes       map[ends]lab.Shape
+	destinations map[string]destination // of links to stores that can be turned, by their names at toxiproxy
 
 	closing  sync.Once
 	closeErr error
@@ -58,7 +61,7 @@ func Build(ctx context.Context, b lab.Build) (*System, error) {
 		return nil, err
 	}
 	for _, step := range []func(context.Context) error{
-		s.makeImages, s.startServers, s.install, s.startGuards, s.makeWorkers,
+		s.makeImages, s.startServers, s.install, s.startCopy, s.layStores, s.startGuards, s.makeWorkers,
 	} {
 		if err := step(ctx); err != nil {
 			err = fmt.Errorf("build the system: %w", err)
@@ -72,6 +75,7 @@ func Build(ctx context.Context, b lab.Build) (*System, error) {
 func prepare(ctx context.Context, b lab.Build) (_ *System, err error) {
 	s := &System{
 		build: b, networks: map[string]string{}, ids: map[string]string{}, spent: map[string]bool{}, shapes: map[ends]lab.Shape{},
+		destinations: map[string]destination{}, copies: map[string]map[string][]byte{}, primary: "redis",
 	}
 	program, err := findCompose(ctx)
 	if err != nil {
@@ -126,6 +130,9 @@ func (s *System) up(ctx context.Context, services ...string) error {
 
 func (s *System) startServers(ctx context.Context) error {
 	servers := append(s.build.Topology.ZooKeeperNames(), "postgres", "redis", "toxiproxy")
+	if s.build.Topology.Replica {
+		servers = append(servers, lab.Redis2)
+	}
 	if err := s.up(ctx, servers...); err != nil {
 		return err
 	}
@@ -140,12 +147,28 @@ func (s *System) install(ctx context.Context) error {
 	if _, err := s.once(ctx, "schema"); err != nil {
 		return err
 	}
-	_, err := s.Operator(ctx, "install")
+	if _, err := s.Operator(ctx, "install"); err != nil || !s.build.Topology.Neighbour {
+		return err
+	}
+	return s.installNeighbour(ctx)
+}
+
+// installNeighbour makes the neighbour's database, and what its guard needs there.
+func (s *System) installNeighbour(ctx context.Context) error {
+	c, err := pgx.Connect(ctx, s.Addresses().Postgres)
+	if err != nil {
+		return err
+	}
+	_, err = c.Exec(ctx, "create database "+lab.NeighbourDatabase)
+	if err := errors.Join(err, c.Close(ctx)); err != nil {
+		return err
+	}
+	_, err = s.once(ctx, lab.Neighbour, "install")
 	return err
 }
 
 func (s *System) startGuards(ctx context.Context) error {
-	all := s.build.Topology.GuardNames()
+	all := guardNames(s.build.Topology)
 	if err := s.up(ctx, all...); err != nil {
 		return err
 	}
@@ -153,18 +176,23 @@ func (s *System) startGuards(ctx context.Context) error {
 }
 
 func (s *System) makeWorkers(ctx context.Context) error {
-	if err := s.lay(); err != nil {
+	if err := s.lay(ctx); err != nil {
 		return err
 	}
 	return s.makeWorker(ctx, s.build.Topology.WorkerNames()...)
 }
 
-// makeWorker makes workers as the overlay has them, in place of older ones, and starts none.
-func (s *System) makeWorker(ctx context.Context, names ...string) error {
+// make makes containers as the overlay has them, in place of older ones, and starts none.
+func (s *System) make(ctx context.Context, names ...string) error {
 	if _, err := s.compose.run(ctx, append([]string{"up", "--no-start", "--no-deps", "--no-build"}, names...)...); err != nil {
 		return err
 	}
-	if err := s.findContainers(ctx); err != nil {
+	return s.findContainers(ctx)
+}
+
+// makeWorker makes workers and puts them on their networks.
+func (s *System) makeWorker(ctx context.Context, names ...string) error {
+	if err := s.make(ctx, names...); err != nil {
 		return err
 	}
 	for _, name := range names {
@@ -175,9 +203,14 @@ func (s *System) makeWorker(ctx context.Context, names ...string) error {
 	return nil
 }
 
-// once runs a service that ends by itself, with other arguments than compose.yaml's if there are any.
+// once runs a service that ends by itself, with other arguments than compose.yaml's if there are any. It reaches the Redis
+// that is the primary now.
 func (s *System) once(ctx context.Context, service string, args ...string) (string, error) {
-	return s.compose.run(ctx, append([]string{"run", "--rm", "--no-deps", "-T", service}, args...)...)
+	run := []string{"run", "--rm", "--no-deps", "-T"}
+	if now := s.redisPrimary(); now != "redis" {
+		run = append(run, "-e", "GUARD_REDIS_UPSTREAM=redis://"+now+":6379/0")
+	}
+	return s.compose.run(ctx, append(append(run, service), args...)...)
 }
 
 // Operator is lab.System's.
@@ -217,12 +250,24 @@ func (s *System) Addresses() lab.Addresses {
 		}
 		zk += s.settings.host(name)
 	}
+	guards := map[string]lab.GuardAddress{}
+	for _, name := range guardNames(s.build.Topology) {
+		guards[name] = lab.GuardAddress{Postgres: s.settings.postgresURL("app", name+"-postgres"), Redis: s.settings.redisURL(name + "-redis")}
+	}
 	return lab.Addresses{
-		Postgres:    fmt.Sprintf("postgres://postgres:%s@%s/%s?sslmode=disable", s.settings.password, s.settings.host("postgres"), database),
-		Redis:       "redis://" + s.settings.host("redis") + "/0",
+		Postgres:    s.settings.postgresURL("postgres", "postgres"),
+		App:         s.settings.postgresURL("app", "postgres"),
+		Redis:       s.settings.redisURL(s.redisPrimary()),
 		Coordinator: "zk://" + zk + "/ringfence",
+		Guards:      guards,
 	}
 }
+
+func (s settings) postgresURL(role, at string) string {
+	return fmt.Sprintf("postgres://%s:%s@%s/%s?sslmode=disable", role, s.password, s.host(at), database)
+}
+
+func (s settings) redisURL(at string) string { return "redis://" + s.host(at) + "/0" }
 
 // host is where a server is reached from this machine.
 func (s settings) host(process string) string { return fmt.Sprintf("127.0.0.1:%d", s.ports[process]) }

@@ -16,6 +16,9 @@
 //	    ▼
 //	the server ends the session ──▶ RF001 at a message boundary if a newer token did it, else what the server said
 //
-// Whatever the client sends early stays in its reader until the session is admitted. The session runs no statement of
-// ours.
+// Whatever the client sends early stays in its reader until the session is admitted. Before that the guard runs one
+// statement of its own on the client's connection: it asks which session of which server it leads to.
+//
+// Until it is admitted a client has a slot of the unadmitted (package guard), and from the dial on one of the logins, too.
+// It loses them to others when it keeps the guard waiting. Only an admitted session takes one of the admitted.
 package postgres

@@ -52,8 +52,14 @@ func shuttingDown() *pgproto3.ErrorResponse {
 }
 
 func evicted() *pgproto3.ErrorResponse {
-	return fatal(tooManyConnections, "the guard has given this connection's place to another one",
-		"it kept the guard waiting for the client while others waited for room; nothing was admitted", "connect again, and log in at once")
+	return fatal(tooManyConnections, "the place was given to another connection",
+		"nothing was written; the guard was waiting for this client while others waited for room", "connect again")
+}
+
+// encoded is a message of the guard's own, which can always be encoded.
+func encoded(m pgproto3.Message) []byte {
+	b, _ := m.Encode(nil)
+	return b
 }
 
 // send writes a message.

@@ -192,7 +192,7 @@ func (p *Protocol) open(ctx context.Context, l *login, s *startup, claims []fenc
 		err = l.seat.Admit(admission)
 	}
 	if err != nil {
-		return p.unadmitted(l, err)
+		return p.unadmitted(ctx, l, err)
 	}
 	if _, err := l.out.Write(l.ready); err != nil {
 		return err
@@ -204,7 +204,10 @@ func (p *Protocol) open(ctx context.Context, l *login, s *startup, claims []fenc
 }
 
 // unadmitted ends a login that the server has taken and the guard has not.
-func (p *Protocol) unadmitted(l *login, err error) error {
+func (p *Protocol) unadmitted(ctx context.Context, l *login, err error) error {
+	if ctx.Err() != nil { // the guard has ended it, whatever the admission makes of that
+		return p.broken(ctx, l, err)
+	}
 	l.abandon()
 	_ = l.client.SetDeadline(time.Now().Add(2 * time.Second))
 	_ = l.out.Flush()
@@ -313,8 +316,7 @@ func (p *Protocol) failed(ctx context.Context, seat *guard.Seat, client net.Conn
 		guard.CloseGently(client)
 		return nil
 	case errors.Is(why, guard.Evicted):
-		_ = client.SetDeadline(time.Now().Add(evictedTime))
-		_ = send(client, evicted())
+		guard.Dismiss(client, encoded(evicted()))
 		return why
 	case errors.Is(why, guard.TooSlow):
 		_ = p.refuse(seat, client, violation("login was not finished within %s", p.o.LoginTimeout))
@@ -329,9 +331,6 @@ func (p *Protocol) failed(ctx context.Context, seat *guard.Seat, client net.Conn
 	}
 	return p.refuse(seat, client, err)
 }
-
-// evictedTime is what telling an evicted client may take. Nobody waits for it to leave.
-const evictedTime = 100 * time.Millisecond
 
 // ended is how the guard itself has ended a login, nil when it has not.
 func ended(ctx context.Context, err error) error {

@@ -7,7 +7,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"strconv"
 	"time"
@@ -17,13 +16,21 @@ import (
 	"github.com/ringfence/ringfence/internal/marks"
 )
 
+// claiming is a command that claims.
+type claiming struct {
+	raw    []byte
+	args   [][]byte
+	own    bool // FENCE, which Redis is not shown; else the claim is in a client name
+	claims []fence.Claim
+}
+
 // claim admits the session, or answers why not, in the time for one admission as a whole. Only with the answer does the
 // client know that it may write.
-func (c *conn) claim(ctx context.Context, raw []byte, own bool, claims []fence.Claim) error {
+func (c *conn) claim(ctx context.Context, m claiming) error {
 	c.seat.Working()
-	admission, cancel := context.WithTimeout(ctx, cmp.Or(c.p.o.Admission.Timeout, 10*time.Second))
+	admission, cancel := context.WithTimeout(ctx, c.p.admissionTime())
 	defer cancel()
-	answer, err := c.admission(ctx, admission, raw, own, claims)
+	answer, err := c.admission(ctx, admission, m)
 	if err == nil {
 		_, err = c.tell(answer)
 		return err
@@ -31,16 +38,31 @@ func (c *conn) claim(ctx context.Context, raw []byte, own bool, claims []fence.C
 	if c.leg != nil {
 		_ = c.leg.Close() // the client may take long to leave
 	}
-	return c.refusal(own)(late(admission, claims, err))
+	if outOfTime(admission, err) && ctx.Err() == nil {
+		err = c.late(m.claims, err)
+		c.p.pursuits.begin(c.session, m.claims)
+		if c.session == (marks.Session{}) {
+			c.p.report(err)
+		}
+	}
+	told := c.refused(ctx, m.own, err)
+	if errors.Is(err, guard.Full) {
+		return err // to be counted
+	}
+	return told
 }
 
-// admission returns the answer to a claim, which need not be that it is admitted: the login may have failed. A command
-// that carries the claim in a client name is forwarded first, and its reply is held back; FENCE is the guard's own.
-func (c *conn) admission(ctx, admission context.Context, raw []byte, own bool, claims []fence.Claim) ([]byte, error) {
-	for i := range claims {
-		claims[i].Holder = guard.Peer(c.client) // for people, until the coordinator knows better
+// admissionTime bounds one admission.
+func (p *Protocol) admissionTime() time.Duration {
+	return cmp.Or(p.o.Admission.Timeout, 10*time.Second)
+}
+
+// admission returns the answer to a claim, which need not be that it is admitted: the login may have failed.
+func (c *conn) admission(ctx, admission context.Context, m claiming) ([]byte, error) {
+	for i := range m.claims {
+		m.claims[i].Holder = guard.Peer(c.client) // for people, until the coordinator knows better
 	}
-	if err := c.p.early(admission, claims); err != nil {
+	if err := c.p.early(admission, m.claims); err != nil {
 		return nil, err
 	}
 	if err := c.reach(ctx, admission); err != nil {
@@ -49,19 +71,13 @@ func (c *conn) admission(ctx, admission context.Context, raw []byte, own bool, c
 	until, _ := admission.Deadline()
 	c.leg.answerBy(ctx, until)
 	defer c.leg.answerBy(ctx, time.Time{})
-	held := bytes.NewBufferString("+OK\r\n")
-	if !own {
-		held.Reset()
-		if _, err := c.leg.Conn.Write(raw); err != nil {
-			return nil, err
-		}
-		if kind, err := c.leg.reply(held, answers{c}); err != nil || kind == '-' { // the login failed, so nothing is claimed
-			return held.Bytes(), err
-		}
+	held, err := c.login(admission, m)
+	if err == nil {
+		err = c.admit(admission, m.claims)
 	}
-	err := c.admit(admission, claims)
 	var answered serverError
 	if errors.As(err, &answered) && c.session == (marks.Session{}) {
+		_ = c.rename()
 		return answered, nil // not logged in, or not allowed to: nothing was raised
 	}
 	if err == nil {
@@ -70,8 +86,32 @@ func (c *conn) admission(ctx, admission context.Context, raw []byte, own bool, c
 	if err != nil {
 		return nil, err
 	}
-	c.claims = claims
-	return held.Bytes(), nil
+	c.claims = m.claims
+	return held, nil
+}
+
+// login forwards a command that carries a claim in a client name, and holds its reply back. A serverError: the login
+// failed, so nothing is claimed. FENCE goes nowhere.
+func (c *conn) login(ctx context.Context, m claiming) ([]byte, error) {
+	if m.own {
+		return []byte("+OK\r\n"), nil
+	}
+	var held bytes.Buffer
+	err := c.patiently(ctx, m.claims, func() error {
+		held.Reset()
+		if _, err := c.leg.Conn.Write(m.raw); err != nil {
+			return err
+		}
+		kind, err := c.leg.reply(&held, answers{c})
+		if err == nil && kind == '-' {
+			return serverError(bytes.Clone(held.Bytes()))
+		}
+		return err
+	})
+	if err == nil {
+		c.named(m.args)
+	}
+	return held.Bytes(), err
 }
 
 // early refuses claims for which the server need not be asked.
@@ -80,27 +120,22 @@ func (p *Protocol) early(ctx context.Context, claims []fence.Claim) error {
 	if err == nil {
 		err = p.o.Admission.Known(ctx, claims)
 	}
+	p.report(err)
+	return err
+}
+
+// report tells of a claim that was refused before it came to the store.
+func (p *Protocol) report(err error) {
 	var r *fence.Refusal
 	if errors.As(err, &r) && p.o.Admission.Notify != nil {
 		p.o.Admission.Notify(marks.Event{Kind: marks.Refused, Claim: r.Claim, Err: err})
 	}
-	return err
-}
-
-// late is the refusal of an admission that ran out of time; any other error stays as it is.
-func late(admission context.Context, claims []fence.Claim, err error) error {
-	var r *fence.Refusal
-	var full guard.FullError
-	if errors.As(err, &r) || errors.As(err, &full) || admission.Err() == nil && !errors.Is(err, os.ErrDeadlineExceeded) {
-		return err
-	}
-	return marks.Unrevoked(claims[0], "Redis did not answer in the time for an admission: "+err.Error(), err)
 }
 
 // admit identifies the session and opens it. A client that is not logged in gets no further than its own leg, so it
 // cannot raise a mark.
 func (c *conn) admit(ctx context.Context, claims []fence.Claim) error {
-	id, name, nonce, err := c.mark(ctx, claims)
+	id, nonce, err := c.mark(ctx, claims)
 	if err != nil {
 		return err
 	}
@@ -111,57 +146,40 @@ func (c *conn) admit(ctx context.Context, claims []fence.Claim) error {
 		return err
 	}
 	// The answer also shows that the session was not ended meanwhile, with everybody else's, to mend a lost registry.
-	if _, err := c.leg.ask(c.client, "CLIENT", "SETNAME", name); err != nil {
-		return marks.Unrevoked(claims[0], "the mark is raised, and this session was ended while it was admitted: "+err.Error(), err)
+	err = c.patiently(ctx, claims, c.rename)
+	var r *fence.Refusal
+	if err == nil || errors.As(err, &r) || ctx.Err() != nil {
+		return err
 	}
-	return nil
+	return marks.Unrevoked(claims[0], "the mark is raised, and this session was ended while it was admitted: "+err.Error(), err)
 }
 
-// mark gives the leg a name that nobody else can know, and returns its own name and the client's id.
-func (c *conn) mark(ctx context.Context, claims []fence.Claim) (id int64, name, nonce string, err error) {
-	text, err := c.patiently(ctx, claims, "CLIENT", "ID")
-	if err != nil {
-		return 0, "", "", err
-	}
-	if id, err = strconv.ParseInt(text, 10, 64); err != nil {
-		return 0, "", "", err
-	}
-	if name, err = c.patiently(ctx, claims, "CLIENT", "GETNAME"); err != nil {
-		return 0, "", "", err
-	}
+// mark gives the leg a name that nobody else can know, and returns the client's id. It asks for both at once, for each
+// answer can take seconds while the scripts of older leaders run.
+func (c *conn) mark(ctx context.Context, claims []fence.Claim) (id int64, nonce string, err error) {
 	nonce = rand.Text()
-	_, err = c.patiently(ctx, claims, "CLIENT", "SETNAME", nonce)
-	return id, name, nonce, err
-}
-
-// patiently asks on the leg again while a script holds the server up, which may be the older leader's; as long as an
-// admission may take.
-func (c *conn) patiently(ctx context.Context, claims []fence.Claim, words ...string) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, cmp.Or(c.p.o.Admission.Timeout, 10*time.Second))
-	defer cancel()
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		value, err := c.leg.ask(c.client, words...)
-		var answered serverError
-		if !errors.As(err, &answered) || !bytes.HasPrefix(answered, []byte("-BUSY")) && !bytes.HasPrefix(answered, []byte("-LOADING")) {
-			return value, err
-		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return "", busy(claims[0], err, ctx.Err())
-		}
+	var answers []string
+	err = c.patiently(ctx, claims, func() (err error) {
+		answers, err = c.leg.ask(c.client, []string{"CLIENT", "ID"}, []string{"CLIENT", "SETNAME", nonce})
+		return err
+	})
+	if err != nil {
+		return 0, "", err
 	}
+	id, err = strconv.ParseInt(answers[0], 10, 64)
+	return id, nonce, err
 }
 
-// busy is the refusal of a newcomer whom Redis itself has kept waiting.
-func busy(c fence.Claim, answered, cause error) error {
-	return &fence.Refusal{
-		Reason: fence.Unrevoked, Claim: c, Cause: cause,
-		Message: fmt.Sprintf("Redis answers nobody, so no session of %q can be admitted", c.Resource),
-		Detail:  answered.Error(),
-		Hint:    "wait for the script, or end it (SCRIPT KILL needs no token); then try again with the same token",
+// rename gives the leg the client's own name back.
+func (c *conn) rename() error {
+	_, err := c.leg.ask(c.client, []string{"CLIENT", "SETNAME", c.name})
+	return err
+}
+
+// named keeps the name that a command of the client has given to its connection.
+func (c *conn) named(args [][]byte) {
+	if name, ok := clientName(args); ok {
+		c.name = string(name)
 	}
 }
 

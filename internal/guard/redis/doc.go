@@ -21,8 +21,23 @@
 //	   ▼
 //	End        the server left: at the end of a reply the client is told -STALETOKEN, if that is why
 //
+// Until it is admitted a client has a slot of the unadmitted (package guard), token or not, and loses it to others when it
+// keeps the guard waiting. Only an admitted session takes one of the admitted.
+//
 // In the handshake nothing of the client but single commands that cannot write reaches Redis, however early it sends
 // more; so the session is recorded before its first write, and every later leader finds and ends it.
+//
+// # When Redis is slow
+//
+// Redis runs one script at a time, and between two answers to a newcomer it runs one of every client that has sent one. An
+// admission asks nine times, six of them before the older leader's scripts have ended. What it could not end in its time (10 s)
+// is gone on with: the client is refused with REVOKE, and meanwhile the mark is raised and the older sessions are ended, so
+// that it gets in when it claims again.
+//
+// While Redis is BUSY a script can be ended through the guard (SCRIPT KILL, FUNCTION KILL), and logging in goes on. While an
+// operator has paused writes (CLIENT PAUSE WRITE) reads pass, with a token and without. While all commands are paused Redis
+// answers nothing, not even CLIENT UNPAUSE. In each case a claim waits as long as an admission may take, and is then refused
+// with REVOKE, with what is the matter and who can end it.
 //
 // # How a command is refused in the middle of a pipeline
 //
@@ -57,8 +72,8 @@
 //
 // # What shows of the guard in Redis
 //
-// An admission is four commands on the client's own connection: CLIENT ID, CLIENT GETNAME, CLIENT SETNAME with a random
-// name, and CLIENT SETNAME with the name that it had. They show in commandstats and MONITOR, in SLOWLOG when they are
+// An admission is three commands on the client's own connection: CLIENT ID, CLIENT SETNAME with a random name, and CLIENT
+// SETNAME with the name that the client has given it. They show in commandstats and MONITOR, in SLOWLOG when they are
 // slow, and in ACL LOG when the user may not run one of them. Until the last of them CLIENT LIST has the random name.
 //
 // A refused command adds one to total_error_replies and errorstat_ERR; in a transaction EXECABORT is counted as well, as

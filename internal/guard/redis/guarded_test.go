@@ -3,6 +3,7 @@ package redis
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -40,9 +41,11 @@ type guarded struct {
 // setup is what a test changes.
 type setup struct {
 	Options
-	store redisstore.Options
-	drain time.Duration
-	limit func(*guard.Server) // sets limits
+	store    redisstore.Options
+	upstream string                        // the server's address, where it is not its own
+	wrap     func(marks.Store) marks.Store // what admission works with
+	drain    time.Duration
+	limit    func(*guard.Server) // sets limits
 }
 
 // fresh is a server of the test's own with a guard.
@@ -57,7 +60,7 @@ func before(t *testing.T, server *servers.Redis, with setup) *guarded {
 	if err := redisstore.Install(t.Context(), server.URL()); err != nil {
 		t.Fatal(err)
 	}
-	s, err := redisstore.Open(t.Context(), server.URL(), with.store)
+	s, err := redisstore.Open(t.Context(), "redis://"+cmp.Or(with.upstream, server.Addr()), with.store)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,6 +77,9 @@ func before(t *testing.T, server *servers.Redis, with setup) *guarded {
 		o.Admission = &marks.Admission{Authority: marks.Unverified{}}
 	}
 	o.Admission.Store, o.Admission.Notify = s, guard.Events(log, metrics, "redis")
+	if with.wrap != nil {
+		o.Admission.Store = with.wrap(s)
+	}
 	if with.drain == 0 {
 		with.drain = 2 * time.Second
 	}

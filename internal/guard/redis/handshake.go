@@ -22,11 +22,15 @@ type conn struct {
 	client net.Conn
 	seat   *guard.Seat
 	in     *inbox
-	leg    *leg // nil until the client has sent its first command
-	known  bool // the server has answered something but an error: the client need not hurry any more
+	leg    *leg   // nil until the client has sent its first command
+	known  bool   // the server has answered something but an error: the client need not hurry any more
+	name   string // the client's own for its connection
 
 	mu    sync.Mutex // deadline
 	final bool
+
+	told bool // the client has its last word, or a part of it
+	mid  bool // a part of a reply was written
 
 	session marks.Session // once identified
 	claims  []fence.Claim // once admitted
@@ -86,6 +90,7 @@ func (c *conn) tell(b []byte) (int, error) {
 	_ = c.client.SetWriteDeadline(time.Now().Add(limit))
 	c.mu.Unlock()
 	n, err := c.client.Write(b)
+	c.mid = c.mid || err != nil && n > 0
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		err = guard.Stuck
 	}
@@ -98,7 +103,11 @@ type answers struct{ *conn }
 func (a answers) Write(b []byte) (int, error) {
 	a.seat.Resume()
 	defer a.seat.Working()
-	return a.tell(b)
+	n, err := a.tell(b)
+	if err == nil {
+		a.mid = !a.leg.frames.top()
+	}
+	return n, err
 }
 
 // whenDraining calls f once the guard drains. stop waits until that cannot happen any more.
@@ -126,10 +135,6 @@ func (c *conn) unread(ctx context.Context, err error, draining <-chan struct{}) 
 		return c.last(err)
 	case !errors.As(err, &timeout) || !timeout.Timeout():
 		return err
-	case errors.Is(context.Cause(ctx), guard.Evicted):
-		_ = c.client.SetWriteDeadline(time.Now().Add(evictedTime))
-		_, _ = c.client.Write(lineOf(errEvicted))
-		return err
 	case ctx.Err() != nil:
 		return err
 	}
@@ -145,11 +150,6 @@ func (c *conn) unread(ctx context.Context, err error, draining <-chan struct{}) 
 	_ = c.last(errors.New("nothing but errors until the login timeout"))
 	return guard.TooSlow
 }
-
-// evictedTime is what telling an evicted client may take. Nobody waits for it to leave.
-const evictedTime = 100 * time.Millisecond
-
-var errEvicted = errors.New("this connection had no token, and its place was given to another one; connect again")
 
 var errDraining = errors.New("shutting down; this command was not executed, connect again")
 
@@ -171,19 +171,22 @@ func (c *conn) serve(ctx context.Context, raw []byte, args [][]byte) error {
 		}
 	}
 	if claims != nil {
-		return c.claim(ctx, raw, own, claims)
+		return c.claim(ctx, claiming{raw, args, own, claims})
 	}
 	c.seat.Working()
 	dial, cancel := context.WithTimeout(ctx, c.p.o.LoginTimeout)
 	defer cancel()
 	if err := c.reach(ctx, dial); err != nil {
-		return c.refuse(err)
+		return c.refused(ctx, true, err)
 	}
 	kind, err := c.forward(ctx, raw)
 	if err != nil {
 		return err
 	}
-	c.known = c.known || kind != '-'
+	if kind != '-' {
+		c.known = true
+		c.named(args)
+	}
 	if rule.moves == leaves {
 		return errDone
 	}
@@ -200,7 +203,7 @@ func (c *conn) forward(ctx context.Context, raw []byte) (kind byte, err error) {
 	}
 	kind, err = c.leg.reply(answers{c}, answers{c})
 	if errors.Is(err, os.ErrDeadlineExceeded) && ctx.Err() == nil && c.leg.frames.top() {
-		_ = c.last(fmt.Errorf("redis has not answered for %s", c.p.o.LoginTimeout))
+		_ = c.last(fmt.Errorf("redis has not answered for %s: %s", c.p.o.LoginTimeout, silence))
 		return 0, guard.TooSlow
 	}
 	return kind, err
@@ -227,21 +230,33 @@ func (c *conn) refusal(own bool) func(error) error {
 	return c.insist
 }
 
+// refused refuses a command that has reached nobody, unless the client was evicted meanwhile.
+func (c *conn) refused(ctx context.Context, own bool, err error) error {
+	switch {
+	case evicted(ctx):
+		return guard.Evicted
+	case ctx.Err() != nil:
+		err = errDraining
+	}
+	return c.refusal(own)(err)
+}
+
 // refuse answers a claim, and every complete command that is behind it already, with one and the same error: a driver
 // that pipelines its login must not take the refusal of one command for that of another.
-func (c *conn) refuse(err error) error {
-	answer := lineOf(err)
+func (c *conn) refuse(err error) error { return c.say(c.forEach(lineOf(err))) }
+
+// forEach is an answer to the command under way and to every complete one behind it.
+func (c *conn) forEach(answer []byte) *bytes.Buffer {
 	all := bytes.NewBuffer(bytes.Clone(answer))
 	for {
-		raw, args, perr := c.in.ready()
-		if raw == nil || perr != nil {
-			break
+		raw, args, err := c.in.ready()
+		if raw == nil || err != nil {
+			return all
 		}
 		if len(args) > 0 {
 			all.Write(answer)
 		}
 	}
-	return c.say(all)
 }
 
 // silentTime is how long a client may be silent that was refused and may not have looked.
@@ -255,7 +270,9 @@ func (c *conn) insist(err error) error {
 	for range 100 {
 		_ = c.client.SetWriteDeadline(time.Now().Add(silentTime))
 		c.deadline(time.Now().Add(silentTime), false)
-		if _, err := c.client.Write(answer); err != nil {
+		n, err := c.client.Write(answer)
+		c.told = c.told || n > 0
+		if err != nil {
 			return err
 		}
 		if _, _, err := c.in.next(); err != nil {
@@ -272,7 +289,9 @@ func (c *conn) last(err error) error { return c.say(bytes.NewBuffer(lineOf(err))
 func (c *conn) say(what io.WriterTo) error {
 	c.seat.Resume()
 	_ = c.client.SetWriteDeadline(time.Now().Add(lastTime))
-	if _, err := what.WriteTo(c.client); err != nil {
+	n, err := what.WriteTo(c.client)
+	c.told = c.told || n > 0
+	if err != nil {
 		return err
 	}
 	guard.CloseGently(c.client)

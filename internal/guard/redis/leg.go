@@ -95,11 +95,33 @@ type serverError []byte
 
 func (e serverError) Error() string { return string(bytes.TrimSpace(e)) }
 
-// ask sends a command of the guard's own on the leg and returns the value: of a number or a string, empty for null.
-func (l *leg) ask(pushed io.Writer, words ...string) (string, error) {
-	if _, err := l.Conn.Write(command(words...)); err != nil {
-		return "", err
+// ask sends commands of the guard's own on the leg, all at once, and returns the values: of a number or a string, empty
+// for null. With an error of Redis every command has been answered; it is the first.
+func (l *leg) ask(pushed io.Writer, commands ...[]string) (values []string, err error) {
+	var all []byte
+	for _, words := range commands {
+		all = append(all, command(words...)...)
 	}
+	if _, err := l.Conn.Write(all); err != nil {
+		return nil, err
+	}
+	var first error
+	for _, words := range commands {
+		value, err := l.answer(pushed, words)
+		var answered serverError
+		if err != nil && !errors.As(err, &answered) {
+			return nil, err
+		}
+		if first == nil {
+			first = err
+		}
+		values = append(values, value)
+	}
+	return values, first
+}
+
+// answer reads what the server answers to a command of the guard's own.
+func (l *leg) answer(pushed io.Writer, words []string) (string, error) {
 	var raw bytes.Buffer
 	kind, err := l.reply(&raw, pushed)
 	if err != nil {

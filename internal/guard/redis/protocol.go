@@ -3,6 +3,7 @@ package redis
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"time"
 
@@ -30,7 +31,10 @@ type Options struct {
 }
 
 // Protocol serves Redis clients. It implements guard.Protocol.
-type Protocol struct{ o Options }
+type Protocol struct {
+	o        Options
+	pursuits *pursuits
+}
 
 var _ guard.Protocol = (*Protocol)(nil)
 
@@ -45,17 +49,23 @@ func New(o Options) *Protocol {
 	if o.Sessions == nil {
 		o.Sessions = o.Store
 	}
-	return &Protocol{o}
+	return &Protocol{o, newPursuits(o.Admission)}
 }
 
 // Name is "redis".
 func (p *Protocol) Name() string { return "redis" }
 
 // Ready asks the store whether it can be used.
-func (p *Protocol) Ready(ctx context.Context) error { return p.o.Store.Probe(ctx) }
+func (p *Protocol) Ready(ctx context.Context) error {
+	err := p.o.Store.Probe(ctx)
+	if err != nil && ctx.Err() != nil {
+		return fmt.Errorf("redis answers nobody: %s: %w", silence, err)
+	}
+	return err
+}
 
-// Close ends the control connections.
-func (p *Protocol) Close() { p.o.Store.Close() }
+// Close ends the control connections, and what is pursued on them.
+func (p *Protocol) Close() { p.pursuits.end(p.o.Store.Close) }
 
 // Refuse answers before the client has asked: its driver reads it as the answer to its first command.
 func (p *Protocol) Refuse(client net.Conn, why string) {
@@ -67,7 +77,9 @@ func (p *Protocol) Refuse(client net.Conn, why string) {
 // Serve is guard.Protocol's.
 func (p *Protocol) Serve(ctx context.Context, client net.Conn, seat *guard.Seat, draining <-chan struct{}) error {
 	c := &conn{p: p, client: client, seat: seat, in: &inbox{conn: client}}
+	cut := make(chan struct{})
 	defer context.AfterFunc(ctx, func() {
+		defer close(cut)
 		_ = client.SetWriteDeadline(past)
 		c.deadline(past, true) // comes last, for whoever reads may then have last words for the client
 	})()
@@ -77,7 +89,9 @@ func (p *Protocol) Serve(ctx context.Context, client net.Conn, seat *guard.Seat,
 		err = c.relay(ctx, draining)
 	}
 	switch {
-	case errors.Is(context.Cause(ctx), guard.Evicted):
+	case evicted(ctx):
+		<-cut // it must not touch the deadlines of the last word
+		c.dismiss()
 		return guard.Evicted
 	case errors.Is(err, errDone) || ctx.Err() == nil && left(err):
 		return nil

@@ -15,7 +15,7 @@ func TestARefusedCommandShowsInRedisAsOneError(t *testing.T) {
 			g := fresh(t, "--slowlog-log-slower-than", "0") // of its own: another session's end would be counted too
 			admin := g.direct()
 			do := func(text string) any { return admin.Do(t.Context(), anys(text)...).Val() }
-			do("ACL SETUSER app on >secret +client|id +client|getname +client|setname +hello +subscribe &*")
+			do("ACL SETUSER app on >secret +client|id +client|setname +hello +subscribe &*")
 			r, monitor := g.raw(), dialRaw(t, g.server.Addr())
 			r.send("AUTH app secret\r\nFENCE orders 5\r\n" + enter)
 			r.expect("+OK", "+OK")

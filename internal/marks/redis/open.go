@@ -29,8 +29,9 @@ type Options struct {
 // Store keeps marks and sessions in Redis. Its methods may be called from any goroutine and, like everything behind
 // marks.Store, from any number of processes.
 type Store struct {
-	db *driver.Client
-	o  Options
+	db   *driver.Client
+	o    Options
+	seen seen
 }
 
 var (

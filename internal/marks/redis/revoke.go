@@ -16,33 +16,36 @@ import (
 // Revoke is marks.Store's: it lists the sessions that are not under the claim, ends them, and forgets them, until the
 // list is empty.
 func (s *Store) Revoke(ctx context.Context, _ marks.Session, c fence.Claim) (ended int, err error) {
-	for {
-		r, err := s.run(ctx, othersScript, []string{key(c.Resource)}, string(c.Resource), c.Token.String(), string(c.Issuer))
-		if err != nil {
-			return ended, err
+	run, ids, err := s.others(ctx, c, "", nil)
+	for err == nil && len(ids) > 0 {
+		gone, failed := s.end(ctx, c, run, ids)
+		if failed != nil {
+			return ended, failed
 		}
-		if r.verdict == "raise" {
-			return ended, fmt.Errorf("revoke for %s: it is not the mark yet, nothing was ended", c)
+		var forget []any
+		if gone {
+			forget = ids
+			ended += len(ids)
 		}
-		if r.verdict != "others" {
-			r.mark.Resource = c.Resource
-			return ended, refusal(r.verdict, c, r.mark)
-		}
-		run, ids := text(r.list[1]), r.list[2:]
-		if len(ids) == 0 {
-			return ended, nil
-		}
-		switch gone, err := s.end(ctx, c, run, ids); {
-		case err != nil:
-			return ended, err
-		case !gone:
-			continue
-		}
-		if _, err := s.run(ctx, forgetScript, []string{key(c.Resource)}, append([]any{run}, ids...)...); err != nil {
-			return ended, err
-		}
-		ended += len(ids)
+		run, ids, err = s.others(ctx, c, run, forget)
 	}
+	return ended, err
+}
+
+// others forgets sessions of a run that are gone, and lists the clients whose sessions are not under the claim.
+func (s *Store) others(ctx context.Context, c fence.Claim, run string, gone []any) (string, []any, error) {
+	args := append([]any{string(c.Resource), c.Token.String(), string(c.Issuer), run}, gone...)
+	r, err := s.run(ctx, othersScript, []string{key(c.Resource)}, args...)
+	switch {
+	case err != nil:
+		return "", nil, err
+	case r.verdict == "raise":
+		return "", nil, fmt.Errorf("revoke for %s: it is not the mark yet, nothing was ended", c)
+	case r.verdict != "others":
+		r.mark.Resource = c.Resource
+		return "", nil, refusal(r.verdict, c, r.mark)
+	}
+	return text(r.list[1]), r.list[2:], nil
 }
 
 // end returns true once none of these clients of this run is left, and false when another run of the server answered:
@@ -144,6 +147,7 @@ func (s *Store) Alive(ctx context.Context, sess marks.Session) (bool, error) {
 
 // Release is marks.Store's. A session of another run is gone, and forgotten with the next raise.
 func (s *Store) Release(ctx context.Context, sess marks.Session) error {
+	s.seen.forget(sess)
 	alive, err := s.Alive(ctx, sess)
 	if err != nil || alive {
 		return err

@@ -28,7 +28,6 @@ var (
 	lookScript     = script("look")
 	raiseScript    = script("raise")
 	othersScript   = script("others")
-	forgetScript   = script("forget")
 	releaseScript  = script("release")
 	marksScript    = script("marks")
 	adoptScript    = script("adopt")

@@ -26,7 +26,11 @@ func (s *Store) Register(ctx context.Context, sess marks.Session, claims []fence
 	if r.verdict == "elsewhere" {
 		return marks.Standing{}, elsewhere(sess.ID, "the server was restarted, or another one answers now")
 	}
-	return s.standing(r, claims)
+	st, err := s.standing(r, claims)
+	if err == nil && st.Step == marks.MustRaise {
+		s.seen.put(newcomer{sess, st.Claim.Resource}, r)
+	}
+	return st, err
 }
 
 // standing turns a script's verdict into a step or a refusal.
@@ -71,16 +75,21 @@ func notInstalled() error {
 	return marks.NotInstalled("the marker key is missing: it was never made, or Redis has lost its data since; without a coordinator nobody can say what the marks were", nil)
 }
 
-// Raise is marks.Store's: a look, and one script that compares what was seen. If the registry is lost every client
-// connection is ended in between.
-func (s *Store) Raise(ctx context.Context, newcomer marks.Session, c fence.Claim, confirm marks.Confirm) (marks.Mark, error) {
+// Raise is marks.Store's: a look, unless a registration has just done that, and one script that compares what was seen. If
+// the registry is lost every client connection is ended in between.
+func (s *Store) Raise(ctx context.Context, sess marks.Session, c fence.Claim, confirm marks.Confirm) (marks.Mark, error) {
+	seen, known := s.seen.take(newcomer{sess, c.Resource})
 	for wait := firstPause; ; wait = nextPause(wait) {
-		seen, err := s.run(ctx, lookScript, []string{key(c.Resource)}, string(c.Resource))
-		if err != nil {
+		var err error
+		if !known {
+			seen, err = s.run(ctx, lookScript, []string{key(c.Resource)}, string(c.Resource))
+		}
+		if known = false; err != nil {
 			return markOf(seen, c.Resource), err
 		}
-		r, err := s.raise(ctx, newcomer, c, confirm, seen)
+		r, err := s.raise(ctx, sess, c, confirm, seen)
 		before := markOf(r, c.Resource)
+		before.Sessions = r.mark.Sessions
 		switch {
 		case err != nil, r.verdict == "raised":
 			return before, err

@@ -1,0 +1,125 @@
+package postgres
+
+import (
+	"context"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/guard"
+	"github.com/ringfence/ringfence/internal/guard/guardtest"
+	"github.com/ringfence/ringfence/internal/marks"
+	"github.com/ringfence/ringfence/internal/servers/serverstest"
+)
+
+// evictable is a setup with a guard whose clients a test evicts.
+func evictable(e *guardtest.Evictions) setup {
+	return setup{limit: func(s *guard.Server) {
+		s.MaxLogins, s.Grace = 1, time.Hour
+		e.Protocol, s.Protocol = s.Protocol, e
+	}}
+}
+
+// claims begins a login under token 5.
+func (g *guarded) claims(w *wire) {
+	g.t.Helper()
+	w.send(startupOf(0, "user", "app", "database", g.database, "options", "-c fence.orders=5"))
+}
+
+// told expects the last word, and the end.
+func (w *wire) told() {
+	w.t.Helper()
+	e := w.until("E").error(w.t)
+	if e.Code != "53300" || e.Message != "the place was given to another connection" || e.Hint != "connect again" ||
+		e.Detail != "nothing was written; the guard was waiting for this client while others waited for room" {
+		w.t.Errorf("told %+v", e)
+	}
+	if rest := w.rest(); len(rest) > 0 {
+		w.t.Errorf("and then %q", rest)
+	}
+}
+
+func TestAClientThatIsEvictedBeforeItSaysAnythingHasTheLastWord(t *testing.T) {
+	e := &guardtest.Evictions{}
+	g := fencedBy(t, evictable(e))
+	w := dialWire(t, g.addr)
+	g.become("guard_connections", "unadmitted", 1)
+	for g.metric("guard_connections_ended_total", "evicted") == 0 { // its protocol may not serve it yet
+		e.Now()
+	}
+	w.told()
+}
+
+// The guard evicts a client that says nothing, which then speaks before it hears of it.
+func TestAClientThatIsEvictedAsItSpeaksHasTheLastWord(t *testing.T) {
+	e := &guardtest.Evictions{AtFirstWord: true}
+	g := fencedBy(t, evictable(e))
+	w := dialWire(t, g.addr)
+	g.claims(w)
+	w.told()
+}
+
+func TestAClientThatIsEvictedWhileItWaitsForALoginHasTheLastWord(t *testing.T) {
+	pg, database := small(t, 20)
+	e := &guardtest.Evictions{}
+	g := guardBefore(t, pg, database, evictable(e))
+	stalled, waits := dialWire(t, g.addr), dialWire(t, g.addr)
+	g.claims(stalled)
+	stalled.until("R") // it has the only login
+	g.claims(waits)
+	g.become("guard_connections", "unadmitted", 1)
+	e.Now()
+	stalled.told()
+	waits.told()
+}
+
+func TestAClientThatIsEvictedBeforePostgresAnswersHasTheLastWord(t *testing.T) {
+	pg := serverstest.SharedPostgres(t)
+	database := prepared(t, pg, serverstest.FreshDatabase(t, pg))
+	tap, control := tapBefore(t, pg, database)
+	e := &guardtest.Evictions{}
+	with := evictable(e)
+	with.control = control
+	g := guardBefore(t, pg, database, with)
+	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	tap.turn(silent.Addr().String())
+	defer tap.turn(pg.Addr())
+	w := dialWire(t, g.addr)
+	g.claims(w)
+	for deadline := time.Now().Add(30 * time.Second); len(tap.sentBy("app")) == 0; {
+		if time.Now().After(deadline) {
+			t.Fatal("no login was sent")
+		}
+	}
+	e.Now()
+	w.told()
+}
+
+func TestAClientThatIsEvictedDuringItsAdmissionHasTheLastWord(t *testing.T) {
+	e, s := &guardtest.Evictions{}, slowStore{asked: make(chan struct{})}
+	with := evictable(e)
+	with.wrap = func(real marks.Store) marks.Store { s.Store = real; return s }
+	g := fencedBy(t, with)
+	w := dialWire(t, g.addr)
+	g.claims(w)
+	<-s.asked
+	e.Now()
+	w.told()
+}
+
+// slowStore registers nobody before the end of the context.
+type slowStore struct {
+	marks.Store
+	asked chan struct{} // closed by the first registration
+}
+
+func (s slowStore) Register(ctx context.Context, _ marks.Session, _ []fence.Claim) (marks.Standing, error) {
+	close(s.asked)
+	<-ctx.Done()
+	return marks.Standing{}, ctx.Err()
+}

@@ -1,0 +1,96 @@
+package redis
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/guard"
+	"github.com/ringfence/ringfence/internal/marks"
+)
+
+// patiently asks again while a script holds the server up, which may be the older leader's, or while it loads its data; as
+// long as an admission may take.
+func (c *conn) patiently(admission context.Context, claims []fence.Claim, ask func() error) error {
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	var busy serverError
+	for {
+		err := ask()
+		var answered serverError
+		switch {
+		case errors.As(err, &answered) && occupied(answered):
+			busy = answered
+		case busy != nil && outOfTime(admission, err):
+			return c.held(claims, busy, err)
+		default:
+			return err
+		}
+		select {
+		case <-tick.C:
+		case <-admission.Done():
+			return c.held(claims, busy, admission.Err())
+		}
+	}
+}
+
+// occupied tells whether the server will answer later.
+func occupied(answer serverError) bool {
+	return bytes.HasPrefix(answer, []byte("-BUSY")) || bytes.HasPrefix(answer, []byte("-LOADING"))
+}
+
+// outOfTime tells whether an admission has failed because its time is over.
+func outOfTime(admission context.Context, err error) bool {
+	var r *fence.Refusal
+	if errors.Is(err, guard.Full) || errors.As(err, &r) && r.Reason != fence.Unrevoked {
+		return false
+	}
+	return admission.Err() != nil || errors.Is(err, os.ErrDeadlineExceeded)
+}
+
+// late is the refusal of an admission that has run out of time. One that says already what held it up stays as it is.
+func (c *conn) late(claims []fence.Claim, err error) error {
+	var r *fence.Refusal
+	if errors.As(err, &r) && r.Claim.Resource != "" {
+		return err
+	}
+	return c.held(claims, err, err)
+}
+
+// silence is what it can be that keeps Redis from answering.
+const silence = "it is paused (CLIENT PAUSE), busy with a script or another long command, or out of reach"
+
+// held is the refusal of a newcomer whom Redis itself has kept waiting: with its own words, or because it was silent.
+func (c *conn) held(claims []fence.Claim, said, cause error) error {
+	r := &fence.Refusal{
+		Reason: fence.Unrevoked, Claim: claims[0], Cause: cause,
+		Message: fmt.Sprintf("Redis answers nobody, so no session of %q can be admitted", claims[0].Resource),
+		Detail:  silence + ": " + brief(said),
+		Hint: "wait, then try again with the same token; SCRIPT KILL ends a script that has written nothing, and needs no token; " +
+			"at Redis itself an operator ends a pause of writes (CLIENT UNPAUSE), but one of all commands ends by its own time only",
+	}
+	var answered serverError
+	switch {
+	case errors.As(said, &answered):
+		r.Detail = strings.TrimPrefix(answered.Error(), "-")
+	case c.session != (marks.Session{}): // it has answered what only reads
+		r.Message = fmt.Sprintf("Redis runs no scripts now, or too slowly, so no session of %q can be admitted", claims[0].Resource)
+		r.Detail = "writes are paused (CLIENT PAUSE), or it is busy with scripts or other long commands: " + brief(said)
+	}
+	return r
+}
+
+// brief is an error without what a refusal advises, for another refusal has its own advice.
+func brief(err error) string {
+	var r *fence.Refusal
+	if errors.As(err, &r) {
+		return cmp.Or(r.Detail, r.Message)
+	}
+	return err.Error()
+}

@@ -1,0 +1,263 @@
+package containers
+
+import (
+	"archive/tar"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	driver "github.com/redis/go-redis/v9"
+
+	"github.com/ringfence/ringfence/lab"
+)
+
+// TestWhatIsDoneToStoresOfContainers does it to one system, which has everything that a topology can add.
+func TestWhatIsDoneToStoresOfContainers(t *testing.T) {
+	events := newTold()
+	s := build(t, lab.Build{
+		Topology: lab.Topology{
+			ZooKeepers: 1, Guards: 2, Workers: 2, Session: time.Second,
+			StoreLinks: true, Replica: true, Copy: true, Neighbour: true, GuardSettings: []string{"GUARD_MAX_LOGINS=7"},
+		},
+		Workload: lab.Workload{Pause: 20 * time.Millisecond}, Events: events.add,
+	})
+	for _, w := range s.build.Topology.WorkerNames() {
+		must(t, s.Start(t.Context(), w))
+	}
+	events.leader(t)
+
+	for _, act := range []struct {
+		name string
+		do   func(*testing.T, *System, *told)
+	}{
+		{"the lab reaches what clients do", reached},
+		{"a guard's link is held", storeHeld},
+		{"a guard's link is turned", turned},
+		{"Redis is switched over", switchedOver},
+		{"Postgres is set back", setBack},
+	} {
+		if !t.Run(act.name, func(t *testing.T) { act.do(t, s, events) }) {
+			return
+		}
+	}
+	must(t, s.Close())
+	nothingLeft(t, s.settings.project)
+}
+
+func reached(t *testing.T, s *System, _ *told) {
+	at := s.Addresses()
+	if user := ask[string](t, at.App, "select current_user"); user != "app" {
+		t.Errorf("App logs in as %s", user)
+	}
+	for _, name := range []string{"guard-1", "guard-2", lab.Neighbour} {
+		if err := askPostgres(t.Context(), at.Guards[name].Postgres); !refused(err) {
+			t.Errorf("%s answers a client without a token with %v", name, err)
+		}
+		must(t, askRedis(t.Context(), at.Guards[name].Redis))
+		said, err := s.said(t.Context(), s.id(name))
+		must(t, err)
+		if !strings.Contains(said, `"GUARD_MAX_LOGINS":"7"`) {
+			t.Errorf("%s was not told how many logins:\n%s", name, said)
+		}
+	}
+	first, copied := s.settings.postgresURL("postgres", "postgres"), s.settings.postgresURL("postgres", lab.Postgres2)
+	for _, sql := range []string{"select system_identifier::text from pg_control_system()", "select row_to_json(i)::text from ringfence.installation i"} {
+		if a, b := ask[string](t, first, sql), ask[string](t, copied, sql); a != b {
+			t.Errorf("%s: %s, and %s in the copy", sql, a, b)
+		}
+	}
+}
+
+func refused(err error) bool {
+	pg, ok := errors.AsType[*pgconn.PgError](err)
+	return ok && strings.HasPrefix(pg.Code, "RF")
+}
+
+// ask asks a Postgres one thing.
+func ask[T any](t *testing.T, url, sql string) (answer T) {
+	t.Helper()
+	c, err := pgx.Connect(t.Context(), url)
+	must(t, err)
+	defer c.Close(context.WithoutCancel(t.Context()))
+	if err := c.QueryRow(t.Context(), sql).Scan(&answer); err != nil {
+		t.Fatalf("%s: %v", sql, err)
+	}
+	return answer
+}
+
+// overRedisLink runs a script in the network of guard-1, with a function that asks Redis for its role over a descriptor, and
+// `dial N`, which connects a descriptor over the guard's link.
+func (s *System) overRedisLink(ctx context.Context, script string) error {
+	l, _ := s.settings.storeLink(s.build.Topology, "guard-1", "redis")
+	said, err := s.netfault(ctx, "guard-1", fmt.Sprintf(`exec bash -c '
+dial() { eval "exec $1<>/dev/tcp/%s/%s"; }
+role() { printf "INFO replication\r\n" >&$1; while read -r -t ${2:-20} -u $1 line; do
+  case $line in role:*) role=${line#role:}; role=${role%%?}; return;; esac; done; echo no answer; exit 1; }
+%s'`, l.address, l.ports[0], script))
+	if err != nil {
+		return fmt.Errorf("%w: %s", err, said)
+	}
+	return nil
+}
+
+func storeHeld(t *testing.T, s *System, told *told) {
+	ctx := t.Context()
+	must(t, s.overRedisLink(ctx, "dial 3; role 3"))
+	must(t, s.Shape(ctx, "guard-1", "redis", lab.Shape{HoldUp: true}))
+	if err := s.overRedisLink(ctx, "dial 3; role 3 2"); err == nil || !strings.Contains(err.Error(), "no answer") {
+		t.Errorf("over a link that is held: %v", err)
+	}
+	must(t, s.Shape(ctx, "guard-1", "redis", lab.Shape{}))
+	must(t, s.overRedisLink(ctx, "dial 3; role 3"))
+	told.leader(t)
+	if err := s.Shape(ctx, lab.Neighbour, "redis", lab.Shape{HoldUp: true}); err == nil {
+		t.Error("the neighbour has a link that can be held")
+	}
+}
+
+// guardsAt is how many connections guards have to a Postgres.
+func (s *System) guardsAt(t *testing.T, server string) int {
+	t.Helper()
+	return ask[int](t, s.settings.postgresURL("postgres", server), "select count(*)::int from pg_stat_activity where usename = 'guard'")
+}
+
+// turned ends a guard, for one that is told of a turn dials anew by itself.
+func turned(t *testing.T, s *System, told *told) {
+	ctx := t.Context()
+	if n := s.guardsAt(t, lab.Postgres2); n > 0 {
+		t.Errorf("%d connections of guards are at the copy from the beginning", n)
+	}
+	must(t, s.Turn(ctx, "guard-1", lab.Postgres2))
+	must(t, s.Kill(ctx, "guard-1"))
+	must(t, s.Start(ctx, "guard-1"))
+	if s.guardsAt(t, lab.Postgres2) == 0 {
+		t.Error("a guard that was started after the turn is not at the copy")
+	}
+	must(t, s.Turn(ctx, "guard-1", "postgres"))
+	if s.guardsAt(t, lab.Postgres2) == 0 {
+		t.Error("connections that were open have followed the turn back")
+	}
+	must(t, s.Kill(ctx, "guard-1"))
+	must(t, s.Start(ctx, "guard-1"))
+	told.leader(t)
+	for _, wrong := range []string{"postgres-3", lab.Neighbour} {
+		if err := s.Turn(ctx, "guard-1", wrong); err == nil {
+			t.Errorf("a link was turned to %s", wrong)
+		}
+	}
+}
+
+// switchedOver has one connection open all the while, which must stay at the first server.
+func switchedOver(t *testing.T, s *System, told *told) {
+	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
+	defer cancel()
+	watched := make(chan error, 1)
+	go func() {
+		watched <- s.overRedisLink(ctx, `
+dial 3; printf "CLIENT SETNAME watcher\r\n" >&3
+until role 3; [ $role = slave ]; do sleep 0.05; done
+until dial 4; role 4; [ $role = master ]; do exec 4>&-; sleep 0.05; done`)
+	}()
+	before := s.Addresses().Redis
+	waitForClient(t, ctx, before, "name=watcher")
+	must(t, s.SwitchOver(ctx))
+	if err := <-watched; err != nil {
+		t.Errorf("one connection that stays, and a new one that does not: %v", err)
+	}
+	if s.Addresses().Redis == before {
+		t.Error("Addresses names the server that is a replica now")
+	}
+	told.leader(t)
+	if _, err := s.Operator(ctx, "status"); err != nil {
+		t.Error(err)
+	}
+	must(t, s.SwitchOver(ctx))
+	if s.Addresses().Redis != before {
+		t.Error("Addresses does not name the primary of before")
+	}
+	told.leader(t)
+}
+
+// waitForClient waits until Redis lists a client.
+func waitForClient(t *testing.T, ctx context.Context, url, what string) {
+	t.Helper()
+	o, err := driver.ParseURL(url)
+	must(t, err)
+	c := driver.NewClient(o)
+	defer c.Close()
+	again := time.NewTicker(askAgain)
+	defer again.Stop()
+	for {
+		list, err := c.ClientList(ctx).Result()
+		must(t, err)
+		if strings.Contains(list, what) {
+			return
+		}
+		<-again.C
+	}
+}
+
+// setBack looks for the file of a table too, which a copy that was put over the data would leave there.
+func setBack(t *testing.T, s *System, told *told) {
+	ctx := t.Context()
+	must(t, s.Backup(ctx, "postgres"))
+	at := s.Addresses().Postgres
+	c, err := pgx.Connect(ctx, at)
+	must(t, err)
+	_, err = c.Exec(ctx, "create table later ()")
+	must(t, errors.Join(err, c.Close(ctx)))
+	file := ask[string](t, at, "select pg_relation_filepath('later')")
+	must(t, s.Restore(ctx, "postgres"))
+	if !ask[bool](t, at, fmt.Sprintf("select to_regclass('later') is null and pg_stat_file('%s', true) is null", file)) {
+		t.Error("what was written after the backup is there")
+	}
+	if ask[int](t, at, "select count(*)::int from ledger") == 0 {
+		t.Error("what was written before the backup is not there")
+	}
+	told.leader(t)
+}
+
+func TestAnArchiveWithoutOneFile(t *testing.T) {
+	var all bytes.Buffer
+	w := tar.NewWriter(&all)
+	for _, name := range []string{"data/PG_VERSION", "data/postmaster.pid", "data/base/1"} {
+		must(t, w.WriteHeader(&tar.Header{Name: name, Size: 2, Mode: 0o600, Uid: 105}))
+		_, err := io.WriteString(w, "15")
+		must(t, err)
+	}
+	must(t, w.Close())
+	rest, err := withoutFile(postmasterFile, &all)
+	must(t, err)
+	var got []string
+	for r := tar.NewReader(bytes.NewReader(rest)); ; {
+		h, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		must(t, err)
+		text, err := io.ReadAll(r)
+		must(t, err)
+		got = append(got, fmt.Sprintf("%s %d %s", h.Name, h.Uid, text))
+	}
+	if want := "[data/PG_VERSION 105 15 data/base/1 105 15]"; fmt.Sprint(got) != want {
+		t.Errorf("%v", got)
+	}
+}
+
+func TestAReplicaNeedsLinks(t *testing.T) {
+	for _, wrong := range []lab.Topology{{Replica: true}, {Copy: true}} {
+		if checkTopology(wrong) == nil {
+			t.Errorf("%+v was taken", wrong)
+		}
+	}
+	if err := checkTopology(lab.Topology{StoreLinks: true, Replica: true, Copy: true}); err != nil {
+		t.Error(err)
+	}
+}
