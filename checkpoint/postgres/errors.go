@@ -11,6 +11,7 @@ import (
 	"github.com/ringfence/ringfence/checkpoint"
 	"github.com/ringfence/ringfence/fence"
 	store "github.com/ringfence/ringfence/internal/marks/postgres"
+	"github.com/ringfence/ringfence/internal/refusal"
 )
 
 // answered says what an error of a call means that changes nothing, or did not come to its COMMIT.
@@ -53,9 +54,9 @@ func unsent(err error) bool {
 // told turns the server's word into the journal's.
 func told(pg *pgconn.PgError, err error, c fence.Claim) error {
 	switch {
-	case pg.Code == "RF008":
+	case pg.Code == refusal.CheckpointConflict:
 		return fmt.Errorf("%w: %s; %s", checkpoint.ErrConflict, pg.Message, pg.Detail)
-	case pg.Code == "RF009":
+	case pg.Code == refusal.OtherResource:
 		return fmt.Errorf("%w: %s; %s", checkpoint.ErrOtherResource, pg.Message, pg.Detail)
 	case again(err):
 		return fmt.Errorf("%w: %w", checkpoint.ErrTransient, err)

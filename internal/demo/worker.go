@@ -17,6 +17,7 @@ import (
 	"github.com/ringfence/ringfence/fence/zookeeper"
 	pgstore "github.com/ringfence/ringfence/internal/marks/postgres"
 	redisstore "github.com/ringfence/ringfence/internal/marks/redis"
+	"github.com/ringfence/ringfence/internal/refusal"
 )
 
 // event is what a worker tells the stage, one JSON object on each line of its output.
@@ -135,7 +136,7 @@ func explain(err error) string {
 	var r *fence.Refusal
 	switch err := pgstore.Refused(err, fence.Claim{}); {
 	case errors.As(err, &r):
-		code := pgstore.Code(r.Reason)
+		code := refusal.SQLState(r.Reason)
 		return strings.Join([]string{code + " " + r.Message, r.Detail, r.Hint}, "\n")
 	case errors.As(err, &pg):
 		return pg.SQLState() + " " + err.Error()

@@ -12,6 +12,7 @@ import (
 	"github.com/ringfence/ringfence/fence"
 	pgstore "github.com/ringfence/ringfence/internal/marks/postgres"
 	redisstore "github.com/ringfence/ringfence/internal/marks/redis"
+	"github.com/ringfence/ringfence/internal/refusal"
 	"github.com/ringfence/ringfence/lab/history"
 )
 
@@ -51,7 +52,7 @@ func unsent(err error, code func(fence.Reason) string) result {
 
 // beforeCommit is said of what fails in a transaction whose COMMIT was not sent.
 func beforeCommit(err error, c fence.Claim) result {
-	return unsent(pgstore.Explain(err, c), pgstore.Code)
+	return unsent(pgstore.Explain(err, c), refusal.SQLState)
 }
 
 // committed is said of the answer to COMMIT. Only an ERROR of the server, its ROLLBACK, or that COMMIT never left, say that
@@ -87,9 +88,9 @@ func ran(err error, c fence.Claim) result {
 	case err == nil:
 		return acknowledged
 	case refused && r.Reason != fence.Stale:
-		return result{outcome: history.Refused, err: err, code: redisstore.Code(r.Reason)}
+		return result{outcome: history.Refused, err: err, code: refusal.Word(r.Reason)}
 	case refused:
-		return result{outcome: history.Unknown, err: err, code: redisstore.Code(r.Reason)}
+		return result{outcome: history.Unknown, err: err, code: refusal.Word(r.Reason)}
 	case notBegun(err):
 		return result{outcome: history.Failed, err: err}
 	}
@@ -114,7 +115,7 @@ func underClaim(err error) result {
 	case errors.Is(err, redisstore.ErrUnknown):
 		return result{outcome: history.Unknown, err: err}
 	case errors.Is(err, redisstore.ErrNotRun), errors.As(err, &r):
-		return unsent(err, redisstore.Code)
+		return unsent(err, refusal.Word)
 	}
 	return result{outcome: history.Unknown, err: err} // an error of the script's own: what it wrote before stays
 }
@@ -129,7 +130,7 @@ func published(err error) result {
 		return result{outcome: history.Unknown, err: err}
 	case errors.As(err, &r), errors.Is(err, checkpoint.ErrConflict), errors.Is(err, checkpoint.ErrTransient),
 		errors.Is(err, checkpoint.ErrUncommitted):
-		return unsent(err, pgstore.Code)
+		return unsent(err, refusal.SQLState)
 	}
 	return result{outcome: history.Unknown, err: err}
 }

@@ -17,8 +17,8 @@ import (
 	driver "github.com/redis/go-redis/v9"
 
 	"github.com/ringfence/ringfence/fence"
-	pgstore "github.com/ringfence/ringfence/internal/marks/postgres"
 	redisstore "github.com/ringfence/ringfence/internal/marks/redis"
+	"github.com/ringfence/ringfence/internal/refusal"
 	"github.com/ringfence/ringfence/lab"
 	"github.com/ringfence/ringfence/lab/history"
 )
@@ -36,7 +36,7 @@ func TestOutcomesSayWhatIsKnown(t *testing.T) {
 	pg := func(severity, code string) error {
 		return fmt.Errorf("exec: %w", &pgconn.PgError{Severity: severity, Code: code, Message: "says the server"})
 	}
-	refusal := func(r fence.Reason) error {
+	refusalFor := func(r fence.Reason) error {
 		return fmt.Errorf("at db: %w", &fence.Refusal{Reason: r, Message: "says the store"})
 	}
 	for what, c := range map[string]struct {
@@ -57,26 +57,26 @@ func TestOutcomesSayWhatIsKnown(t *testing.T) {
 		"commit, connection broken":   {committed(io.ErrUnexpectedEOF), history.Unknown, ""},
 		"commit, connection closed":   {committed(pgconn.ErrConnClosed), history.Unknown, ""},
 		"commit, timeout":             {committed(context.DeadlineExceeded), history.Unknown, ""},
-		"session, stale":              {unsent(redisstore.Refused(answer("STALETOKEN older"), claim), redisstore.Code), history.Stale, "STALETOKEN older"},
-		"session, other issuer":       {unsent(redisstore.Refused(answer("ISSUER other"), claim), redisstore.Code), history.Refused, "ISSUER other"},
-		"session, connection refused": {unsent(&net.OpError{Op: "dial", Err: errors.New("refused")}, redisstore.Code), history.Failed, ""},
+		"session, stale":              {unsent(redisstore.Refused(answer("STALETOKEN older"), claim), refusal.Word), history.Stale, "STALETOKEN older"},
+		"session, other issuer":       {unsent(redisstore.Refused(answer("ISSUER other"), claim), refusal.Word), history.Refused, "ISSUER other"},
+		"session, connection refused": {unsent(&net.OpError{Op: "dial", Err: errors.New("refused")}, refusal.Word), history.Failed, ""},
 		"script":                      {ran(nil, claim), history.OK, ""},
 		"script, stale":               {ran(answer("STALETOKEN older"), claim), history.Unknown, "STALETOKEN older"},
 		"script, not allowed":         {ran(answer("NOTALLOWED EVAL"), claim), history.Refused, "NOTALLOWED EVAL"},
 		"script, connection broken":   {ran(io.EOF, claim), history.Unknown, ""},
 		"script, loading":             {ran(answer("LOADING Redis is loading"), claim), history.Failed, ""},
 		"script, error in the middle": {ran(answer("OOM command not allowed script: 1, on @user_script:1."), claim), history.Unknown, ""},
-		"claim, stale":                {underClaim(refusal(fence.Stale)), history.Stale, "STALETOKEN"},
-		"claim, not raised":           {underClaim(refusal(fence.NotLeader)), history.Refused, "NOTLEADER"},
-		"claim, answer lost":          {underClaim(fmt.Errorf("%w: %w", redisstore.ErrUnknown, refusal(fence.Stale))), history.Unknown, ""},
+		"claim, stale":                {underClaim(refusalFor(fence.Stale)), history.Stale, "STALETOKEN"},
+		"claim, not raised":           {underClaim(refusalFor(fence.NotLeader)), history.Refused, "NOTLEADER"},
+		"claim, answer lost":          {underClaim(fmt.Errorf("%w: %w", redisstore.ErrUnknown, refusalFor(fence.Stale))), history.Unknown, ""},
 		"claim, out of reach":         {underClaim(redisstore.ErrNotRun), history.Failed, ""},
 		"claim, the script's own":     {underClaim(answer("ERR wrong type")), history.Unknown, ""},
-		"raise":                       {raised(nil, pgstore.Code), history.OK, ""},
-		"raise, stale":                {raised(refusal(fence.Stale), pgstore.Code), history.Unknown, "RF001"},
-		"raise, not revoked":          {raised(refusal(fence.Unrevoked), pgstore.Code), history.Unknown, "RF006"},
-		"raise, other issuer":         {raised(refusal(fence.OtherIssuer), pgstore.Code), history.Refused, "RF004"},
-		"raise, out of reach":         {raised(errNotAsked, pgstore.Code), history.Failed, ""},
-		"raise, connection broken":    {raised(io.EOF, pgstore.Code), history.Unknown, ""},
+		"raise":                       {raised(nil, refusal.SQLState), history.OK, ""},
+		"raise, stale":                {raised(refusalFor(fence.Stale), refusal.SQLState), history.Unknown, "RF001"},
+		"raise, not revoked":          {raised(refusalFor(fence.Unrevoked), refusal.SQLState), history.Unknown, "RF006"},
+		"raise, other issuer":         {raised(refusalFor(fence.OtherIssuer), refusal.SQLState), history.Refused, "RF004"},
+		"raise, out of reach":         {raised(errNotAsked, refusal.SQLState), history.Failed, ""},
+		"raise, connection broken":    {raised(io.EOF, refusal.SQLState), history.Unknown, ""},
 	} {
 		if c.got.outcome != c.want || !strings.HasPrefix(c.got.text(), c.text) {
 			t.Errorf("%s: %s %q, want %s %q", what, c.got.outcome, c.got.text(), c.want, c.text)

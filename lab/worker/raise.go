@@ -12,8 +12,7 @@ import (
 	driver "github.com/redis/go-redis/v9"
 
 	"github.com/ringfence/ringfence/fence"
-	pgmarks "github.com/ringfence/ringfence/internal/marks/postgres"
-	redismarks "github.com/ringfence/ringfence/internal/marks/redis"
+	"github.com/ringfence/ringfence/internal/refusal"
 	"github.com/ringfence/ringfence/lab"
 	"github.com/ringfence/ringfence/lab/history"
 	pgstore "github.com/ringfence/ringfence/store/postgres"
@@ -84,7 +83,7 @@ func (w *worker) raisers(coordinator fence.Observer) []fence.Raiser {
 	}
 	return []fence.Raiser{
 		w.raiserPG(coordinator),
-		&recordedRaiser{redisstore.Raiser{URL: w.c.Redis, Coordinator: coordinator}, w, "redis", address, redismarks.Code},
+		&recordedRaiser{redisstore.Raiser{URL: w.c.Redis, Coordinator: coordinator}, w, "redis", address, refusal.Word},
 	}
 }
 
@@ -98,7 +97,7 @@ func (w *worker) raiserPG(coordinator fence.Observer) fence.Raiser {
 		network, address := pgconn.NetworkAddress(cfg.Host, cfg.Port)
 		return network, address, nil
 	}
-	return &recordedRaiser{pgstore.Raiser{URL: url, Coordinator: coordinator}, w, "postgres", address, pgmarks.Code}
+	return &recordedRaiser{pgstore.Raiser{URL: url, Coordinator: coordinator}, w, "postgres", address, refusal.SQLState}
 }
 
 // raiserOf is the store's among the raisers.

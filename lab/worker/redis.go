@@ -10,6 +10,7 @@ import (
 
 	"github.com/ringfence/ringfence/fence"
 	redismarks "github.com/ringfence/ringfence/internal/marks/redis"
+	"github.com/ringfence/ringfence/internal/refusal"
 	"github.com/ringfence/ringfence/lab"
 	redisstore "github.com/ringfence/ringfence/store/redis"
 )
@@ -74,7 +75,7 @@ func (l *ledgerRedis) write(ctx context.Context, op string, token fence.Token) r
 	ctx, cancel := context.WithTimeout(ctx, l.w.c.Deadline)
 	defer cancel()
 	if err := l.open(ctx); err != nil {
-		return unsent(redismarks.Refused(err, l.claim), redismarks.Code)
+		return unsent(redismarks.Refused(err, l.claim), refusal.Word)
 	}
 	r := ran(l.conn.Eval(ctx, lab.Lua, redisKeys, entry(op, token)).Err(), l.claim)
 	if r.err != nil {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/ringfence/ringfence/fence"
 	marks "github.com/ringfence/ringfence/internal/marks/postgres"
+	"github.com/ringfence/ringfence/internal/refusal"
 )
 
 // Pool opens a pool for one term, at a guard: every connection carries the term's token and is closed when the term is
@@ -102,7 +103,7 @@ func (p termPool) beforeClose(c *pgx.Conn) {
 func (p termPool) onPgError(c *pgconn.PgConn, e *pgconn.PgError) bool {
 	fatal := slices.Contains([]string{e.Severity, e.SeverityUnlocalized}, "FATAL")
 	ours := strings.Contains(e.Message, strconv.Quote(string(p.term.Claim().Resource)))
-	if fatal && ours && e.Code == marks.Code(fence.Stale) {
+	if fatal && ours && e.Code == refusal.SQLState(fence.Stale) {
 		p.term.Supersede(marks.Refused(e, p.term.Claim()))
 	}
 	return !fatal && (p.told == nil || p.told(c, e))

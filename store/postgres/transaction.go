@@ -7,6 +7,7 @@ import (
 
 	"github.com/ringfence/ringfence/fence"
 	marks "github.com/ringfence/ringfence/internal/marks/postgres"
+	"github.com/ringfence/ringfence/internal/refusal"
 )
 
 // Beginner is what begins a transaction: a *pgxpool.Pool, a *pgxpool.Conn, a *pgx.Conn. A pooler in transaction mode may
@@ -42,4 +43,4 @@ func Explain(err error, c fence.Claim) error { return marks.Explain(err, c) }
 
 // Option adds a claim to the value of the startup option "options" (and so of PGOPTIONS): how a token is carried to a
 // guard by drivers that Pool is not for.
-func Option(options string, c fence.Claim) string { return marks.Option(options, c) }
+func Option(options string, c fence.Claim) string { return refusal.StartupOption(options, c) }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/ringfence/ringfence/fence"
 	marks "github.com/ringfence/ringfence/internal/marks/redis"
+	"github.com/ringfence/ringfence/internal/refusal"
 )
 
 // NewClient makes a driver's client for one term, through a guard: every connection is a session under the term's token,
@@ -35,7 +36,7 @@ func NewClient(term *fence.Term, o *driver.Options) *driver.Client {
 	}
 	c := term.Claim()
 	own.MaxRetries = -1
-	own.ClientName = fmt.Sprintf("fence.%s.%s", c.Resource, c.Token)
+	own.ClientName = refusal.ClientName(c)
 	own.Dialer, own.OnConnect, own.DialerRetryBackoff = t.open, t.connected, t.redial
 	db := driver.NewClient(&own)
 	db.AddHook(t)

@@ -1,14 +1,14 @@
 package postgres
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/refusal"
 )
-
-const prefix = "fence."
 
 // claims reads what a client claims: every `fence.<resource>=<token>` in its options, and as a startup parameter of its
 // own, which Postgres treats alike. The server ignores case in a setting's name and takes '-' for '_', so both are
@@ -23,13 +23,13 @@ func (s *startup) claims(holder string) ([]fence.Claim, error) {
 	}
 	byResource := map[fence.Resource]fence.Claim{}
 	for _, set := range settings {
-		name := strings.Map(fold, set.name)
-		if !strings.HasPrefix(name, prefix) {
+		resource, ok := refusal.OfSetting(set.name)
+		if !ok {
 			continue
 		}
-		c, err := claim(strings.TrimPrefix(name, prefix), set.value)
+		c, err := refusal.Claim(resource, set.value)
 		if err != nil {
-			return nil, malformed(c, err)
+			return nil, malformed(c, about(c, err))
 		}
 		if other, ok := byResource[c.Resource]; ok && other.Token != c.Token {
 			return nil, malformed(c, fmt.Errorf("two tokens for one resource: %s and %s for %q", other.Token, c.Token, c.Resource))
@@ -45,25 +45,12 @@ func (s *startup) claims(holder string) ([]fence.Claim, error) {
 	return out, nil
 }
 
-// fold is how the server compares the names of settings: it folds ASCII letters and no others.
-func fold(r rune) rune {
-	switch {
-	case 'A' <= r && r <= 'Z':
-		return r - 'A' + 'a'
-	case r == '-':
-		return '_'
+// about names the setting whose token cannot be read.
+func about(c fence.Claim, err error) error {
+	if errors.Is(err, fence.ErrBadResource) {
+		return err
 	}
-	return r
-}
-
-func claim(resource, token string) (c fence.Claim, err error) {
-	if c.Resource, err = fence.ParseResource(resource); err != nil {
-		return c, err
-	}
-	if c.Token, err = fence.ParseToken(token); err != nil {
-		return c, fmt.Errorf("fence.%s: %w", c.Resource, err)
-	}
-	return c, nil
+	return fmt.Errorf("%s%s: %w", refusal.Prefix, c.Resource, err)
 }
 
 func malformed(c fence.Claim, err error) error {

@@ -77,7 +77,7 @@ func elected(t *testing.T) (*guarded, *coordinator) {
 }
 
 // refusal is what a refused client was told; the test fails unless it has all three parts.
-func refusal(t *testing.T, err error, code string) *pgconn.PgError {
+func refusedWith(t *testing.T, err error, code string) *pgconn.PgError {
 	t.Helper()
 	var pg *pgconn.PgError
 	if !errors.As(err, &pg) || pg.Code != code || pg.Severity != "FATAL" || pg.Message == "" || pg.Detail == "" || pg.Hint == "" {
@@ -98,7 +98,7 @@ func TestOnlyTheLeadersTokenRaisesTheMark(t *testing.T) {
 		{1<<63 - 1, "token 7"},
 	} {
 		_, err := g.dial(test.token)
-		if pg := refusal(t, err, "RF007"); !strings.Contains(pg.Detail, test.says) {
+		if pg := refusedWith(t, err, "RF007"); !strings.Contains(pg.Detail, test.says) {
 			t.Errorf("token %d: %q does not say %q", test.token, pg.Detail, test.says)
 		}
 		if n := g.markOf("orders"); n != 0 {
@@ -110,17 +110,17 @@ func TestOnlyTheLeadersTokenRaisesTheMark(t *testing.T) {
 		t.Error("the mark does not name holder and issuer as the coordinator knows them")
 	}
 	_, err := g.dial(6)
-	refusal(t, err, "RF001")
+	refusedWith(t, err, "RF001")
 	c.leads("orders")
 	_, err = g.dial(9)
-	refusal(t, err, "RF007")
+	refusedWith(t, err, "RF007")
 }
 
 func TestWithoutAnAnswerOfTheCoordinatorTheMarkStaysAndItsSessionsGoOn(t *testing.T) {
 	g, c := elected(t)
 	c.becomes("", errors.New("connection refused"))
 	_, err := g.dial(7)
-	if pg := refusal(t, err, "RF007"); !strings.Contains(pg.Detail, "connection refused") {
+	if pg := refusedWith(t, err, "RF007"); !strings.Contains(pg.Detail, "connection refused") {
 		t.Errorf("the refusal does not say why: %q", pg.Detail)
 	}
 	c.becomes("zk:one", nil)
@@ -128,10 +128,10 @@ func TestWithoutAnAnswerOfTheCoordinatorTheMarkStaysAndItsSessionsGoOn(t *testin
 	c.becomes("", errors.New("connection refused"))
 	c.leads("orders", 9)
 	_, err = g.dial(9)
-	refusal(t, err, "RF007")
+	refusedWith(t, err, "RF007")
 	g.exec(old, "insert into ledger (token) values (7)")
 	_, err = g.dial(7) // a rebuilt coordinator might have handed out the number of the mark
-	refusal(t, err, "RF007")
+	refusedWith(t, err, "RF007")
 	c.becomes("zk:one", nil)
 	g.exec(g.open(9), "insert into ledger (token) values (9)")
 }
@@ -143,7 +143,7 @@ func TestATokenOfAnotherIssuerWaitsForAnAdoption(t *testing.T) {
 	c.leads("orders", 3)
 	for _, token := range []fence.Token{3, 7, 8} {
 		_, err := g.dial(token)
-		if pg := refusal(t, err, "RF004"); !strings.Contains(pg.Hint, "guard adopt orders") {
+		if pg := refusedWith(t, err, "RF004"); !strings.Contains(pg.Hint, "guard adopt orders") {
 			t.Errorf("the hint is %q", pg.Hint)
 		}
 	}
@@ -156,6 +156,6 @@ func TestATokenOfAnotherIssuerWaitsForAnAdoption(t *testing.T) {
 		t.Error("a session of the old issuer lives after the adoption")
 	}
 	_, err = g.dial(8)
-	refusal(t, err, "RF007")
+	refusedWith(t, err, "RF007")
 	g.exec(g.open(3), "insert into ledger (token) values (3)")
 }

@@ -29,7 +29,7 @@ func TestASessionOnAnotherServerThanTheMarksIsRefused(t *testing.T) {
 	g.open(5)
 	balancer.turnOnce(after.pg.Addr())
 	_, err := g.dial(5)
-	pg := refusal(t, err, "57P03")
+	pg := refusedWith(t, err, "57P03")
 	if !strings.Contains(pg.Detail, "another server or database") || pg.Hint == "" {
 		t.Errorf("the refusal is %q, %q", pg.Detail, pg.Hint)
 	}
@@ -51,7 +51,7 @@ func TestAGuardFollowsATurnedBalancer(t *testing.T) {
 		}
 	}
 	_, err := g.dial(5)
-	refusal(t, err, "RF001")
+	refusedWith(t, err, "RF001")
 }
 
 // One guard's marks fence one database. A session of another database of the same server would be fenced by marks that its
@@ -76,7 +76,7 @@ func TestASessionOfAnotherDatabaseIsRefusedAndWritesNothing(t *testing.T) {
 				_ = conn.Close(t.Context())
 				t.Fatal("admitted")
 			}
-			if pg := refusal(t, err, "57P03"); !strings.Contains(pg.Detail, c.detail) {
+			if pg := refusedWith(t, err, "57P03"); !strings.Contains(pg.Detail, c.detail) {
 				t.Errorf("the refusal is %q", pg.Detail)
 			}
 		})

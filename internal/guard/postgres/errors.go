@@ -8,7 +8,7 @@ import (
 
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/internal/guard"
-	pgstore "github.com/ringfence/ringfence/internal/marks/postgres"
+	"github.com/ringfence/ringfence/internal/refusal"
 )
 
 // SQLSTATEs of Postgres itself that the guard uses (manual, appendix A).
@@ -28,7 +28,7 @@ func errorResponse(err error) *pgproto3.ErrorResponse {
 	var full guard.FullError
 	switch {
 	case errors.As(err, &r):
-		e.Code, e.Message, e.Detail, e.Hint = pgstore.Code(r.Reason), r.Message, r.Detail, r.Hint
+		e.Code, e.Message, e.Detail, e.Hint = refusal.SQLState(r.Reason), r.Message, r.Detail, r.Hint
 	case errors.As(err, &setup):
 		e.Code, e.Message, e.Detail, e.Hint = cannotConnectNow, "the guard cannot serve this database", setup.What, setup.Hint
 	case errors.As(err, &bad):

@@ -60,7 +60,7 @@ func TestABadClaimIsRefusedByItsCodeAndChangesNothing(t *testing.T) {
 		{"-c offence.orders=5", "RF002", "no token"},
 	} {
 		_, err := g.dialURL(g.withOptions("app", test.options))
-		if pg := refusal(t, err, test.code); !strings.Contains(pg.Message, test.says) {
+		if pg := refusedWith(t, err, test.code); !strings.Contains(pg.Message, test.says) {
 			t.Errorf("%q: %q does not say %q", test.options, pg.Message, test.says)
 		}
 	}
@@ -86,21 +86,21 @@ func TestWithoutTheSchemaTheRefusalSaysWhatToRun(t *testing.T) {
 	sql(t, pg.URL("postgres", database), "drop schema ringfence cascade")
 	g := guardBefore(t, pg, database, setup{})
 	_, err := g.dial(5)
-	if pg := refusal(t, err, "RF005"); !strings.Contains(pg.Hint, "guard install") {
+	if pg := refusedWith(t, err, "RF005"); !strings.Contains(pg.Hint, "guard install") {
 		t.Errorf("the hint is %q", pg.Hint)
 	}
 	if err := pgstore.Install(t.Context(), pg.URL("postgres", database), "guard_role"); err != nil {
 		t.Fatal(err)
 	}
 	_, err = g.dial(5) // the marks are lost, and nobody can be asked what they were
-	refusal(t, err, "RF007")
+	refusedWith(t, err, "RF007")
 	if _, err := g.store.Adopt(t.Context(), fence.Claim{Resource: "orders", Issuer: fence.Unverified}, "an operator"); err != nil {
 		t.Fatal(err)
 	}
 	g.open(5)
 	sql(t, pg.URL("postgres", database), "drop schema ringfence cascade") // under control connections that are open
 	_, err = g.dial(5)
-	refusal(t, err, "RF005")
+	refusedWith(t, err, "RF005")
 }
 
 func TestASetupThatCannotFenceIsRefusedWithWhatToDo(t *testing.T) {
@@ -126,7 +126,7 @@ func TestASetupThatCannotFenceIsRefusedWithWhatToDo(t *testing.T) {
 				sql(t, pg.URL("postgres", database), test.before)
 			}
 			_, err := guardBefore(t, pg, database, test.setup).dial(5)
-			if pg := refusal(t, err, "57P03"); !strings.Contains(pg.Message+pg.Detail, test.says) {
+			if pg := refusedWith(t, err, "57P03"); !strings.Contains(pg.Message+pg.Detail, test.says) {
 				t.Errorf("%q, %q does not say %q", pg.Message, pg.Detail, test.says)
 			}
 			if err := pgstore.Install(t.Context(), pg.URL("postgres", database), "guard_role"); err != nil {
@@ -183,7 +183,7 @@ func TestASessionThatMayNotBeEndedKeepsItsSuccessorOutAndIsNamed(t *testing.T) {
 	sql(t, super, "alter role risen superuser")
 	for range 2 {
 		_, err = g.dial(7)
-		if pg := refusal(t, err, "RF006"); !strings.Contains(pg.Detail, "role risen") {
+		if pg := refusedWith(t, err, "RF006"); !strings.Contains(pg.Detail, "role risen") {
 			t.Errorf("the refusal does not name the role: %q", pg.Detail)
 		}
 	}
@@ -203,7 +203,7 @@ func TestASessionThatMayNotBeEndedKeepsItsSuccessorOutAndIsNamed(t *testing.T) {
 func TestASuperusersSessionIsNotAdmitted(t *testing.T) {
 	g := fenced(t)
 	_, err := g.dialURL(g.url("postgres", 5))
-	refusal(t, err, "RF006")
+	refusedWith(t, err, "RF006")
 	if n := g.markOf("orders"); n != 0 {
 		t.Errorf("the mark is %d", n)
 	}
@@ -214,7 +214,7 @@ func TestAnUpstreamThatIsDownIsSaidSo(t *testing.T) {
 	pg := serverstest.SharedPostgres(t)
 	g := guardBefore(t, pg, "postgres", setup{control: "postgres://guard_role@" + nobody + "/postgres"})
 	_, err := g.dial(5)
-	if pg := refusal(t, err, "57P03"); !strings.Contains(pg.Detail, "cannot reach Postgres") {
+	if pg := refusedWith(t, err, "57P03"); !strings.Contains(pg.Detail, "cannot reach Postgres") {
 		t.Errorf("the detail is %q", pg.Detail)
 	}
 }
@@ -225,12 +225,12 @@ func TestAStandbyIsRefused(t *testing.T) {
 	standBy(t, pg)
 	g := guardBefore(t, pg, database, setup{})
 	_, err := g.dial(5)
-	if pg := refusal(t, err, "57P03"); !strings.Contains(pg.Detail, "standby") {
+	if pg := refusedWith(t, err, "57P03"); !strings.Contains(pg.Detail, "standby") {
 		t.Errorf("the detail is %q", pg.Detail)
 	}
 	sql(t, pg.URL("postgres", "postgres"), "select pg_promote(true, 30)")
 	_, err = g.dial(5) // the timeline is another one, and nobody can say whether there was a mark
-	refusal(t, err, "RF007")
+	refusedWith(t, err, "RF007")
 }
 
 // A control connection that hangs must not hang the clients for longer than an admission as a whole may take.

@@ -1,20 +1,11 @@
 package redis
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 
 	"github.com/ringfence/ringfence/fence"
-)
-
-// A client name that begins with namePrefix claims, in one of two forms: fence.<resource>.<token>, or the older
-// fence.<resource>=<token>, which programs stumble over that take CLIENT LIST and CLIENT INFO apart at '='. A resource
-// has neither a dot nor an equals sign in it, so the first of them ends it, and the forms cannot be mistaken for each
-// other.
-const (
-	namePrefix = "fence."
-	nameForms  = namePrefix + "<resource>.<token> or " + namePrefix + "<resource>=<token>"
+	"github.com/ringfence/ringfence/internal/refusal"
 )
 
 // claimed reads what a command claims: FENCE, or a client name by CLIENT SETNAME or HELLO. There are no claims in any
@@ -25,15 +16,17 @@ func claimed(args [][]byte) (claims []fence.Claim, own bool, err error) {
 		return claims, true, err
 	}
 	name, ok := clientName(args)
-	if !ok || !bytes.HasPrefix(name, []byte(namePrefix)) {
+	if !ok {
 		return nil, false, nil
 	}
-	claim := name[len(namePrefix):]
-	end := bytes.IndexAny(claim, ".=")
-	if end < 0 {
-		return nil, false, badToken("the client name "+excerpt(name)+" claims nothing", "a name that begins with fence. has to be "+nameForms, nil)
+	resource, token, carries, err := refusal.OfClientName(string(name))
+	switch {
+	case !carries:
+		return nil, false, nil
+	case err != nil:
+		return nil, false, badToken("the client name "+excerpt(name)+" claims nothing", "a name that begins with fence. has to be "+refusal.NameForms, nil)
 	}
-	claims, err = claimsOf([][]byte{claim[:end], claim[end+1:]})
+	claims, err = claimsOf([][]byte{[]byte(resource), []byte(token)})
 	return claims, false, err
 }
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/refusal"
 )
 
 // large is a command that does not fit into the relay's buffer, on its way through it. Its first arguments were decided
@@ -21,7 +22,7 @@ type large struct {
 }
 
 // shownMost is how much of an argument shows whether it names one of our keys, or may be a claim.
-const shownMost = max(len(keyPrefix)+1, len(namePrefix))
+const shownMost = max(len(keyPrefix)+1, len(refusal.Prefix))
 
 // unread stands for the argument that does not fit, where a command is decided on by those before it. It is no word
 // that a rule knows, no key of ours, no resource and no token. Of the words that rules know all fit.
@@ -97,7 +98,7 @@ func (l *large) look(arg []byte) error {
 	switch {
 	case ours(arg):
 		return notAllowed([][]byte{[]byte("this command")}, "it names a key in which the guard keeps marks and sessions")
-	case l.names && bytes.HasPrefix(arg, []byte(namePrefix)):
+	case l.names && bytes.HasPrefix(arg, []byte(refusal.Prefix)):
 		return badToken("a claim is too far back in a command", "a session keeps its token for life", fence.ErrMalformed)
 	}
 	return nil

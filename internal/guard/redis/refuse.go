@@ -8,6 +8,7 @@ import (
 
 	"github.com/ringfence/ringfence/fence"
 	redisstore "github.com/ringfence/ringfence/internal/marks/redis"
+	"github.com/ringfence/ringfence/internal/refusal"
 )
 
 // line is a refusal on the wire.
@@ -46,7 +47,7 @@ func noToken(args [][]byte) *fence.Refusal {
 		Reason:  fence.NoToken,
 		Message: fmt.Sprintf("%s needs a token", called(args)),
 		Detail:  "this session has not claimed any; it may log in and read, and what the guard does not know counts as a write",
-		Hint:    "first send: FENCE <resource> <token>, or set the client name " + nameForms,
+		Hint:    "first send: FENCE <resource> <token>, or set the client name " + refusal.NameForms,
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/internal/marks"
+	"github.com/ringfence/ringfence/internal/refusal"
 )
 
 // Raiser raises marks for a new leader, through a guard or at a database that has the schema.
@@ -32,7 +33,7 @@ func (r Raiser) Raise(ctx context.Context, c fence.Claim) error {
 		return fmt.Errorf("not a Postgres URL: %w", err)
 	}
 	cfg.RuntimeParams["application_name"] = c.Holder
-	cfg.RuntimeParams["options"] = Option(cfg.RuntimeParams["options"], c)
+	cfg.RuntimeParams["options"] = refusal.StartupOption(cfg.RuntimeParams["options"], c)
 	conn, err := pgx.ConnectConfig(ctx, cfg)
 	if err != nil {
 		return fmt.Errorf("open a session at %s: %w", Address(r.URL), Refused(err, c))
@@ -62,29 +63,6 @@ func (r Raiser) raiseDirectly(ctx context.Context, c fence.Claim) error {
 	return a.Raise(ctx, c)
 }
 
-// Option adds a claim to the value of the startup option "options" (and so of PGOPTIONS): how a token is carried.
-func Option(options string, c fence.Claim) string {
-	own := fmt.Sprintf("-c fence.%s=%s", c.Resource, c.Token)
-	if options == "" {
-		return own
-	}
-	return options + " " + own
-}
-
-// codes are the SQLSTATEs of class RF.
-var codes = map[fence.Reason]string{
-	fence.Stale: "RF001", fence.NoToken: "RF002", fence.Malformed: "RF003", fence.OtherIssuer: "RF004",
-	fence.NotInstalled: "RF005", fence.Unrevoked: "RF006", fence.NotLeader: "RF007",
-}
-
-// Code is the SQLSTATE of a refusal; reasons that have none of their own are RF003.
-func Code(r fence.Reason) string {
-	if code, ok := codes[r]; ok {
-		return code
-	}
-	return codes[fence.Malformed]
-}
-
 // Refused turns a guard's error, as any driver built on pgconn reports it, back into the refusal it was, so that
 // errors.Is(err, fence.ErrStale) works. Other errors come back as they are.
 func Refused(err error, c fence.Claim) error {
@@ -92,10 +70,8 @@ func Refused(err error, c fence.Claim) error {
 	if !errors.As(err, &pg) {
 		return err
 	}
-	for reason, code := range codes {
-		if pg.Code == code {
-			return &fence.Refusal{Reason: reason, Claim: c, Message: pg.Message, Detail: pg.Detail, Hint: pg.Hint, Cause: err}
-		}
+	if reason := refusal.OfSQLState(pg.Code); reason != 0 {
+		return &fence.Refusal{Reason: reason, Claim: c, Message: pg.Message, Detail: pg.Detail, Hint: pg.Hint, Cause: err}
 	}
 	return err
 }

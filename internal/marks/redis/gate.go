@@ -111,7 +111,7 @@ func shut(list []any, c fence.Claim) error {
 	case "revoke":
 		err = notLeader(c, m, "sessions under another token are recorded, and may still live")
 	default:
-		err = refusal(verdict, c, m)
+		err = refuse(verdict, c, m)
 	}
 	var r *fence.Refusal
 	if errors.As(err, &r) {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/internal/marks"
+	"github.com/ringfence/ringfence/internal/refusal"
 	"github.com/ringfence/ringfence/internal/servers"
 	"github.com/ringfence/ringfence/internal/servers/serverstest"
 )
@@ -58,10 +59,10 @@ func TestASecondLossVoidsTheProofOfTheFirst(t *testing.T) {
 }
 
 func TestARefusalIsOneLineAndComesBackAsItself(t *testing.T) {
-	for reason, code := range codes {
+	for reason := fence.Stale; reason.String() != ""; reason++ {
 		r := &fence.Refusal{Reason: reason, Message: "what\r\n-ERR forged", Detail: "why", Hint: "what to do"}
 		line := Line(r)
-		if want := code + " what  -ERR forged — why (what to do)"; line != want {
+		if want := refusal.Word(reason) + " what  -ERR forged — why (what to do)"; line != want {
 			t.Errorf("got %q, want %q", line, want)
 		}
 	}

@@ -43,7 +43,7 @@ func (s *Store) others(ctx context.Context, c fence.Claim, run string, gone []an
 		return "", nil, fmt.Errorf("revoke for %s: it is not the mark yet, nothing was ended", c)
 	case r.verdict != "others":
 		r.mark.Resource = c.Resource
-		return "", nil, refusal(r.verdict, c, r.mark)
+		return "", nil, refuse(r.verdict, c, r.mark)
 	}
 	return text(r.list[1]), r.list[2:], nil
 }

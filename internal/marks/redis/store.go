@@ -51,13 +51,13 @@ func (s *Store) standing(r reply, claims []fence.Claim) (marks.Standing, error) 
 	case "revoke":
 		st.Step = marks.MustRevoke
 	default:
-		return st, refusal(r.verdict, st.Claim, st.Mark)
+		return st, refuse(r.verdict, st.Claim, st.Mark)
 	}
 	return st, nil
 }
 
 // refusal turns a verdict that refuses into the error.
-func refusal(verdict string, c fence.Claim, m marks.Mark) error {
+func refuse(verdict string, c fence.Claim, m marks.Mark) error {
 	switch verdict {
 	case "stale":
 		return marks.Stale(c, m)
@@ -94,7 +94,7 @@ func (s *Store) Raise(ctx context.Context, sess marks.Session, c fence.Claim, co
 		case err != nil, r.verdict == "raised":
 			return before, err
 		case r.verdict != "changed" && r.verdict != "lost":
-			return before, refusal(r.verdict, c, before)
+			return before, refuse(r.verdict, c, before)
 		}
 		if err := pause(ctx, wait); err != nil { // another guard is raising, or mending, too
 			return before, err
@@ -107,7 +107,7 @@ func (s *Store) Raise(ctx context.Context, sess marks.Session, c fence.Claim, co
 func (s *Store) raise(ctx context.Context, newcomer marks.Session, c fence.Claim, confirm marks.Confirm, seen reply) (reply, error) {
 	switch {
 	case seen.verdict == "schema":
-		return seen, refusal("schema", c, seen.mark)
+		return seen, refuse("schema", c, seen.mark)
 	case !seen.installed && !s.o.Coordinated:
 		return seen, notInstalled()
 	}
@@ -149,7 +149,7 @@ func (s *Store) Marks(ctx context.Context, only ...fence.Resource) ([]marks.Mark
 	case err != nil:
 		return nil, err
 	case r.verdict == "schema", r.verdict == "missing" && !s.o.Coordinated:
-		return nil, refusal(r.verdict, fence.Claim{}, marks.Mark{})
+		return nil, refuse(r.verdict, fence.Claim{}, marks.Mark{})
 	}
 	var found []marks.Mark
 	for _, v := range r.list[1:] {
@@ -175,7 +175,7 @@ func (s *Store) Adopt(ctx context.Context, c fence.Claim, by string) (marks.Mark
 		return before, err
 	}
 	if r.verdict != "adopted" {
-		return before, refusal(r.verdict, c, before)
+		return before, refuse(r.verdict, c, before)
 	}
 	if _, err := s.Revoke(ctx, marks.Session{}, c); err != nil {
 		return before, fmt.Errorf("the mark of %q is adopted, but its older sessions still live: %w", c.Resource, err)

@@ -1,0 +1,74 @@
+package refusal
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/ringfence/ringfence/fence"
+)
+
+// Prefix begins the name of every setting and every client name that carries a claim.
+const Prefix = "fence."
+
+// NameForms are the forms of a client name that carries a claim, for messages.
+const NameForms = Prefix + "<resource>.<token> or " + Prefix + "<resource>=<token>"
+
+// ErrNoClaim is the error of a client name that begins with Prefix and names no token.
+var ErrNoClaim = errors.New("the client name claims nothing")
+
+// Claim reads a resource and a token. The error matches fence.ErrBadResource or fence.ErrBadToken;
+// what could be read is returned with it.
+func Claim(resource, token string) (c fence.Claim, err error) {
+	if c.Resource, err = fence.ParseResource(resource); err != nil {
+		return c, err
+	}
+	c.Token, err = fence.ParseToken(token)
+	return c, err
+}
+
+// StartupOption adds a claim to the value of the startup parameter "options" of Postgres, and so of
+// PGOPTIONS.
+func StartupOption(options string, c fence.Claim) string {
+	own := fmt.Sprintf("-c %s%s=%s", Prefix, c.Resource, c.Token)
+	if options == "" {
+		return own
+	}
+	return options + " " + own
+}
+
+// OfSetting returns the resource that a setting of a Postgres session claims, and false when it
+// claims none. The server ignores case in the name of a setting and takes '-' for '_'; so does this.
+func OfSetting(name string) (resource string, ok bool) {
+	return strings.CutPrefix(strings.Map(fold, name), Prefix)
+}
+
+// fold is how the server compares the names of settings: it folds ASCII letters and no others.
+func fold(r rune) rune {
+	switch {
+	case 'A' <= r && r <= 'Z':
+		return r - 'A' + 'a'
+	case r == '-':
+		return '_'
+	}
+	return r
+}
+
+// ClientName is the name of a Redis connection that carries a claim.
+func ClientName(c fence.Claim) string { return Prefix + string(c.Resource) + "." + c.Token.String() }
+
+// OfClientName splits the name of a Redis connection that carries a claim into resource and token;
+// false for any other name. There are two forms: fence.<resource>.<token>, and the older
+// fence.<resource>=<token>, which programs cannot read that take CLIENT LIST apart at '='. A resource
+// has neither a dot nor an equals sign in it, so the first of them ends it. The error is ErrNoClaim.
+func OfClientName(name string) (resource, token string, ok bool, err error) {
+	claim, ok := strings.CutPrefix(name, Prefix)
+	if !ok {
+		return "", "", false, nil
+	}
+	end := strings.IndexAny(claim, ".=")
+	if end < 0 {
+		return "", "", true, ErrNoClaim
+	}
+	return claim[:end], claim[end+1:], true, nil
+}

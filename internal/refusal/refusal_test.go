@@ -1,0 +1,57 @@
+package refusal
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/ringfence/ringfence/fence"
+)
+
+// Reasons travel as codes and come back as themselves.
+func TestEveryReasonHasItsCodes(t *testing.T) {
+	for r := fence.Stale; r.String() != ""; r++ {
+		word := Word(r)
+		if word == "" || OfWord(word) != r {
+			t.Errorf("%s: word %q is that of %s", r, word, OfWord(word))
+		}
+		state := SQLState(r)
+		if back := OfSQLState(state); back != r && (r != fence.NotAllowed || back != fence.Malformed) {
+			t.Errorf("%s: SQLSTATE %q is that of %s", r, state, back)
+		}
+	}
+	for _, code := range []string{"", "RF000", CheckpointConflict, "42501"} {
+		if r := OfSQLState(code); r != 0 {
+			t.Errorf("%q is taken for %s", code, r)
+		}
+	}
+	if OfWord("ERR") != 0 || OfWord("") != 0 {
+		t.Error("a word of Redis itself is taken for a refusal")
+	}
+}
+
+func TestAClaimComesOutOfEachCarrierAsItWentIn(t *testing.T) {
+	c := fence.Claim{Resource: "orders", Token: 45}
+	if got := StartupOption("-c work_mem=1", c); got != "-c work_mem=1 -c fence.orders=45" {
+		t.Errorf("options: %q", got)
+	}
+	for _, name := range []string{"fence.orders", "FENCE.Orders", "fence.ORDERS"} {
+		if resource, ok := OfSetting(name); !ok || resource != "orders" {
+			t.Errorf("setting %q: %q, %v", name, resource, ok)
+		}
+	}
+	if _, ok := OfSetting("application_name"); ok {
+		t.Error("a setting of Postgres is taken for a claim")
+	}
+	for _, name := range []string{ClientName(c), "fence.orders=45"} {
+		resource, token, ok, err := OfClientName(name)
+		if back, perr := Claim(resource, token); !ok || err != nil || perr != nil || back != c {
+			t.Errorf("client name %q: %v, %v, %v, %v", name, back, ok, err, perr)
+		}
+	}
+	if _, _, ok, err := OfClientName("fence.orders"); !ok || !errors.Is(err, ErrNoClaim) {
+		t.Errorf("a name without a token: %v, %v", ok, err)
+	}
+	if _, _, ok, err := OfClientName("worker-1"); ok || err != nil {
+		t.Errorf("any other name: %v, %v", ok, err)
+	}
+}
