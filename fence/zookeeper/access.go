@@ -3,6 +3,7 @@ package zookeeper
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 
 	"github.com/go-zookeeper/zk"
@@ -22,8 +23,10 @@ func (c *Coordinator) warnOfAccess(ctx context.Context) {
 		c.log.Debug("who else may change the znodes could not be read", "error", err)
 	case len(others) > 0:
 		c.log.Warn("others than the user of the ZooKeeper URL can depose leaders and make candidates, "+
-			"for they may change a znode that was created before; let this user alone change the root and "+
-			"all below it (zkCli.sh: setAcl -R)", "znode", at, "others", others)
+			"for they may change a znode that was created before; once every program has these credentials, "+
+			"give this user alone the root and all below it",
+			"zkCli.sh", fmt.Sprintf("addauth digest %s:PASSWORD; setAcl -R %s auth::cdrwa", c.address.user, c.address.root),
+			"znode", at, "others", others)
 	}
 }
 

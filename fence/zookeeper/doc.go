@@ -107,4 +107,11 @@
 // Without, anybody who reaches the ensemble can delete a leader's candidate, or make one; fencing
 // works against processes that err, not against those. Znodes keep the access that they were created
 // with, so credentials do not help against others where a root was made without. Open warns of both.
+//
+// To add credentials to such a root, first give them to every program, guards and readers of the
+// status too, and restart it: without them nothing can be read any more, and a leader without them
+// loses its term. Then give the older znodes to that user, once, in zkCli.sh:
+//
+//	addauth digest USER:PASSWORD
+//	setAcl -R /ringfence auth::cdrwa
 package zookeeper

@@ -21,31 +21,31 @@
 //	   ▼
 //	End        the server left: at the end of a reply the client is told -STALETOKEN, if that is why
 //
-// Until it is admitted a client has a slot of the unadmitted (package guard), token or not, and loses it to others when it
-// keeps the guard waiting. Only an admitted session takes one of the admitted.
+// Until it is admitted a client has a slot of the unadmitted (package guard), token or not, and loses it to others when
+// it keeps the guard waiting. Only an admitted session takes one of the admitted.
 //
 // In the handshake nothing of the client but single commands that cannot write reaches Redis, however early it sends
 // more; so the session is recorded before its first write, and every later leader finds and ends it.
 //
 // # When Redis is slow
 //
-// Redis runs one script at a time, and between two answers to a newcomer it runs one of every client that has sent one. An
-// admission asks nine times, six of them before the older leader's scripts have ended. What it could not end in its time (10 s)
-// is gone on with: the client is refused with REVOKE, and meanwhile the mark is raised and the older sessions are ended, so
-// that it gets in when it claims again.
+// Redis runs one script at a time, and between two answers to a newcomer it runs one of every client that has sent one.
+// An admission asks nine times, six of them before the older leader's scripts have ended. What it could not end in its
+// time (10 s) is gone on with: the client is refused with REVOKE, and meanwhile the mark is raised and the older
+// sessions are ended, so that it gets in when it claims again.
 //
-// While Redis is BUSY a script can be ended through the guard (SCRIPT KILL, FUNCTION KILL), and logging in goes on. While an
-// operator has paused writes (CLIENT PAUSE WRITE) reads pass, with a token and without. While all commands are paused Redis
-// answers nothing, not even CLIENT UNPAUSE. In each case a claim waits as long as an admission may take, and is then refused
-// with REVOKE, with what is the matter and who can end it.
+// While Redis is BUSY a script can be ended through the guard (SCRIPT KILL, FUNCTION KILL), and logging in goes on.
+// While an operator has paused writes (CLIENT PAUSE WRITE) reads pass, with a token and without. While all commands are
+// paused Redis answers nothing, not even CLIENT UNPAUSE. In each case a claim waits as long as an admission may take,
+// and is then refused with REVOKE, with what is the matter and who can end it.
 //
 // # How a command is refused in the middle of a pipeline
 //
 // It is replaced, as a whole, by an unknown command with a name that nobody can guess. Redis answers it with an error
 // in exactly the place where the client waits for one, be it in a pipeline, in MULTI (which it spoils, as any refused
 // command does), or while subscribed; the way down puts the real error there. So nobody counts replies. The errors that
-// wait for their places take less than 600 KB. A client that has turned its replies off, or does not read them, and goes
-// on sending commands that are refused is ended with NOTALLOWED.
+// wait for their places take less than 600 KB. A client that has turned its replies off, or does not read them, and
+// goes on sending commands that are refused is ended with NOTALLOWED.
 //
 // # A command that does not fit
 //
@@ -72,12 +72,26 @@
 //
 // # What shows of the guard in Redis
 //
-// An admission is three commands on the client's own connection: CLIENT ID, CLIENT SETNAME with a random name, and CLIENT
-// SETNAME with the name that the client has given it. They show in commandstats and MONITOR, in SLOWLOG when they are
-// slow, and in ACL LOG when the user may not run one of them. Until the last of them CLIENT LIST has the random name.
+// It is the same on Redis 7.0, Redis 8.0 and Valkey 8.1. Valkey has COMMANDLOG beside SLOWLOG: what is said of SLOWLOG
+// goes for its list "slow". For the lists "large-request" and "large-reply" nothing of the guard's is large enough, but
+// CLIENT LIST where there are thousands of clients and all of them have to be ended.
 //
-// A refused command adds one to total_error_replies and errorstat_ERR; in a transaction EXECABORT is counted as well, as
-// for any refused command. Until the client's next command CLIENT LIST has cmd=NULL. Nothing shows in commandstats,
+// An admission is three commands on the client's own connection: CLIENT ID, CLIENT SETNAME with a random name, and
+// CLIENT SETNAME with the name that the client has given it. They show in commandstats and MONITOR, in SLOWLOG when
+// they are slow, and in ACL LOG when the user may not run one of them. Until the last of them CLIENT LIST has the
+// random name.
+//
+// The guard has four connections of its own, called ringfence-guard in CLIENT LIST. At each admission, and when a
+// session ends, they run scripts (EVALSHA), INFO, CLIENT LIST and CLIENT KILL. These, and what is called in the
+// scripts, show in commandstats and MONITOR, and in SLOWLOG when they are slow. At most ten scripts count as cached
+// ones; the first use of each is an error in errorstat_NOSCRIPT.
+//
+// The keys ringfence, ringfence:<resource> and ringfence:.audit are in database 0: in KEYS, SCAN, RANDOMKEY and DBSIZE,
+// and in notifications of the key space. A client with CLIENT TRACKING ON BCAST hears of them at each admission, unless
+// it names prefixes of its own (PREFIX); without BCAST it does not, for it cannot read them.
+//
+// A refused command adds one to total_error_replies and errorstat_ERR; in a transaction EXECABORT is counted as well,
+// as for any refused command. Until the client's next command CLIENT LIST has cmd=NULL. Nothing shows in commandstats,
 // MONITOR, SLOWLOG and ACL LOG. A guard that shuts down sends one such command on each connection.
 //
 // A command that Redis runs without an error cannot take the place of the unknown one. In MULTI it would be queued, and

@@ -1,8 +1,10 @@
 package redis
 
 import (
+	"fmt"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -24,6 +26,7 @@ func TestARefusedCommandShowsInRedisAsOneError(t *testing.T) {
 			}
 			monitor.send("MONITOR\r\n")
 			monitor.expect("+OK")
+			do("CONFIG SET commandlog-request-larger-than 0 commandlog-reply-larger-than 0") // Valkey
 			do("CONFIG RESETSTAT")
 			do("SLOWLOG RESET")
 			do("ACL LOG RESET")
@@ -36,17 +39,71 @@ func TestARefusedCommandShowsInRedisAsOneError(t *testing.T) {
 			if denied := do("ACL LOG").([]any); len(denied) > 0 {
 				t.Errorf("the log of denials has %v", denied)
 			}
-			slow := admin.SlowLogGet(t.Context(), -1).Val()
+			seen := g.slow()
 			do("ECHO the-end")
-			seen := monitor.until("the-end\"\r\n")
-			for _, entry := range slow {
-				seen += strings.Join(entry.Args, " ") + "\n"
-			}
+			seen += monitor.until("the-end\"\r\n")
 			if strings.Contains(seen, "RINGFENCE") || strings.Contains(seen, "FLUSHALL") || !strings.Contains(seen, "RESET") {
 				t.Errorf("MONITOR and SLOWLOG show %s", seen)
 			}
 		})
 	}
+}
+
+// slow is what SLOWLOG has, and the logs of large requests and replies that Valkey has beside it.
+func (g *guarded) slow() string {
+	g.t.Helper()
+	lists := []any{g.direct().Do(g.t.Context(), "SLOWLOG", "GET", -1).Val()}
+	for _, list := range []string{"slow", "large-request", "large-reply"} {
+		entries, err := g.direct().Do(g.t.Context(), "COMMANDLOG", "GET", -1, list).Result()
+		if err != nil && !strings.HasPrefix(err.Error(), "ERR unknown command") {
+			g.t.Fatal(err)
+		}
+		lists = append(lists, entries)
+	}
+	return fmt.Sprint(lists...)
+}
+
+// What an operator sees of the guard's own traffic, as package documentation says.
+func TestTheGuardShowsInRedisAsItsDocumentationSays(t *testing.T) {
+	g := fresh(t, "--slowlog-log-slower-than", "0", "--notify-keyspace-events", "KEA")
+	all, own, events, monitor := dialRaw(t, g.server.Addr()), dialRaw(t, g.server.Addr()), dialRaw(t, g.server.Addr()), dialRaw(t, g.server.Addr())
+	all.send("HELLO 3\r\nCLIENT TRACKING ON BCAST\r\n")
+	all.expect("%", "+OK")
+	own.send("HELLO 3\r\nCLIENT TRACKING ON BCAST PREFIX app:\r\n")
+	own.expect("%", "+OK")
+	events.send("PSUBSCRIBE __keyspace*\r\n")
+	events.expect("*3")
+	monitor.send("MONITOR\r\n")
+	monitor.expect("+OK")
+	g.operator("CONFIG RESETSTAT")
+
+	r := g.raw()
+	r.send("CLIENT SETNAME mine\r\nFENCE orders 5\r\nCLIENT GETNAME\r\n")
+	r.expect("+OK", "+OK", "$4\r\nmine")
+	info := g.direct().Info(t.Context(), "everything").Val()
+	for _, counts := range []string{"cmdstat_client|id:calls=1,", "cmdstat_client|setname:calls=3,", "cmdstat_client|getname:calls=1,", "errorstat_NOSCRIPT:", "cmdstat_evalsha:"} {
+		if !strings.Contains(info, "\n"+counts) {
+			t.Errorf("INFO does not count %s", counts)
+		}
+	}
+	scripts, err := strconv.Atoi(regexp.MustCompile(`number_of_cached_scripts:(\d+)`).FindStringSubmatch(info)[1])
+	if err != nil || scripts == 0 || scripts > 10 {
+		t.Errorf("%d cached scripts, %v", scripts, err)
+	}
+	if keys := g.direct().Keys(t.Context(), "*").Val(); len(keys) != 2 || !slices.Contains(keys, "ringfence") || !slices.Contains(keys, "ringfence:orders") {
+		t.Errorf("the keys are %q", keys)
+	}
+	if list := g.direct().ClientList(t.Context()).Val(); strings.Count(list, " name=ringfence-guard ") == 0 || strings.Count(list, " name=mine ") != 1 {
+		t.Errorf("the clients are %s", list)
+	}
+	if seen := g.slow(); !strings.Contains(seen, "ringfence:orders") {
+		t.Errorf("SLOWLOG has %s", seen)
+	}
+	monitor.until("\"evalsha\"")
+	events.until("__keyspace@0__:ringfence:orders")
+	all.expect(">2\r\n$10\r\ninvalidate\r\n*2\r\n$9\r\nringfence\r\n$16\r\nringfence:orders")
+	own.send("PING\r\n")
+	own.expect("+PONG")
 }
 
 // counted is what INFO counts of errors, and of commands that this test does not send.

@@ -1,0 +1,82 @@
+package zookeeper
+
+import (
+	"bytes"
+	"errors"
+	"log/slog"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/ringfence/ringfence/internal/servers/serverstest"
+)
+
+// command runs ZooKeeper's own command line. It is part of every installation, under different names.
+func command(t *testing.T, ensemble string, lines ...string) {
+	t.Helper()
+	for _, name := range []string{"zkCli.sh", "zkCli", "/usr/share/zookeeper/bin/zkCli.sh"} {
+		program, err := exec.LookPath(name)
+		if err != nil {
+			continue
+		}
+		cmd := exec.CommandContext(t.Context(), program, "-server", ensemble)
+		cmd.Stdin = strings.NewReader(strings.Join(lines, "\n") + "\nquit\n")
+		out, err := cmd.CombinedOutput()
+		if err != nil || bytes.Contains(out, []byte("Exception")) || bytes.Contains(out, []byte("Insufficient permission")) {
+			t.Fatalf("%s: %v\n%s", program, err, out)
+		}
+		return
+	}
+	t.Skip("no zkCli.sh in PATH or /usr/share/zookeeper/bin")
+}
+
+// What an operator does who adds credentials later: all programs get them first, and then the older znodes.
+func TestCredentialsThatAreAddedLaterKeepOthersOutOnceTheOlderZnodesHaveThem(t *testing.T) {
+	ensemble, root := serverstest.SharedZooKeeper(t).Addr(), freshRoot()
+	before := openFor(t, "zk://"+ensemble+root, 20*time.Second)
+	term := win(t, before, "orders", "a")
+	if err := before.Documents("docs").Write(t.Context(), term.Claim(), Document{"a", []byte("x"), 1}); err != nil {
+		t.Fatal(err)
+	}
+	if err := term.Resign(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	warnings := func() string {
+		var log synchronized
+		co, err := Open(t.Context(), "zk://alice:secret@"+ensemble+root, Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		if err != nil {
+			t.Fatal(err)
+		}
+		co.Close()
+		return log.String()
+	}
+	if said := warnings(); !strings.Contains(said, "addauth digest alice:PASSWORD") || !strings.Contains(said, "setAcl -R "+root+" auth::cdrwa") {
+		t.Errorf("logged is %q", said)
+	}
+	c := openFor(t, "zk://alice:secret@"+ensemble+root, 20*time.Second)
+	term = win(t, c, "orders", "b")
+
+	command(t, ensemble, "addauth digest alice:secret", "setAcl -R "+root+" auth::cdrwa")
+
+	confirmedAgain(t, term)
+	nobody := plainConn(t, ensemble)
+	all := below(t, c.eyes.s.conn, root)
+	if len(all) != 7 {
+		t.Errorf("there are %q", all)
+	}
+	for _, at := range all {
+		mayDoNothing(t, "nobody", nobody, at)
+	}
+	if _, err := before.Candidates(t.Context(), "orders"); !errors.Is(err, zk.ErrNoAuth) {
+		t.Errorf("who has no credentials reads on: %v", err)
+	}
+	if said := warnings(); strings.Contains(said, "can depose leaders") {
+		t.Errorf("still it warns: %q", said)
+	}
+	if err := term.Resign(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
