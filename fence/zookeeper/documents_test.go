@@ -6,20 +6,15 @@ import (
 	"fmt"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/go-zookeeper/zk"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/ensemble/ensembletest"
 	"github.com/ringfence/ringfence/internal/servers/serverstest"
 )
-
-var roots atomic.Int64
-
-// freshRoot is a path that no other test has used in the shared ensemble.
-func freshRoot() string { return fmt.Sprintf("/docs-%d", roots.Add(1)) }
 
 // document reads one, without a claim.
 func document(t *testing.T, d *Documents, name string) string {
@@ -41,20 +36,20 @@ func write(t *testing.T, d *Documents, term *fence.Term, version int64, data str
 // TestAWriteUnderWayWhenItsLeaderIsDeposedDoesNotLand, however late it arrives: the paused packet, without any pause of a
 // process.
 func TestAWriteUnderWayWhenItsLeaderIsDeposedDoesNotLand(t *testing.T) {
-	ensemble, root := serverstest.SharedZooKeeper(t).Addr(), freshRoot()
-	r := newRelay(t, ensemble)
+	ensemble, root := serverstest.SharedZooKeeper(t).Addr(), ensembletest.FreshRoot()
+	r := ensembletest.NewRelay(t, ensemble)
 	elector := openFor(t, "zk://"+ensemble+root, 50*time.Second)
-	slow := openFor(t, "zk://"+r.addr()+root, 50*time.Second).Documents("docs")
+	slow := openFor(t, "zk://"+r.Addr()+root, 50*time.Second).Documents("docs")
 	quick := openFor(t, "zk://"+ensemble+root, 50*time.Second).Documents("docs")
 	old := win(t, elector, "orders", "old")
 	write(t, slow, old, 1, "old")
 
-	r.hold()
+	r.Hold()
 	late := make(chan error, 1)
 	go func() {
 		late <- slow.Write(t.Context(), old.Claim(), Document{"a", []byte("late"), 2})
 	}()
-	eventually(t, "the write is held up", func() bool { r.mu.Lock(); defer r.mu.Unlock(); return r.held > 0 })
+	ensembletest.Eventually(t, "the write is held up", func() bool { return r.Holds() })
 	if gone, err := elector.Depose(t.Context(), "orders", old.Token()); !gone || err != nil {
 		t.Fatal(gone, err)
 	}
@@ -63,7 +58,7 @@ func TestAWriteUnderWayWhenItsLeaderIsDeposedDoesNotLand(t *testing.T) {
 	if err != nil || !same || doc.Version != 1 {
 		t.Fatalf("took %+v, same is %v, %v", doc, same, err)
 	}
-	r.pass() // its version would still fit
+	r.Pass() // its version would still fit
 	if err := <-late; !errors.Is(err, fence.ErrStale) {
 		t.Errorf("the late write returned %v", err)
 	}
@@ -75,15 +70,15 @@ func TestAWriteUnderWayWhenItsLeaderIsDeposedDoesNotLand(t *testing.T) {
 
 // TestTakeAnswersOnlyIfTheClaimLedWhenItRead: the leader is deposed after it was confirmed and before the read.
 func TestTakeAnswersOnlyIfTheClaimLedWhenItRead(t *testing.T) {
-	ensemble, root := serverstest.SharedZooKeeper(t).Addr(), freshRoot()
-	r := newRelay(t, ensemble)
+	ensemble, root := serverstest.SharedZooKeeper(t).Addr(), ensembletest.FreshRoot()
+	r := ensembletest.NewRelay(t, ensemble)
 	elector := openFor(t, "zk://"+ensemble+root, 50*time.Second)
-	slow := openFor(t, "zk://"+r.addr()+root, 50*time.Second).Documents("docs")
+	slow := openFor(t, "zk://"+r.Addr()+root, 50*time.Second).Documents("docs")
 	quick := elector.Documents("docs")
 	old := win(t, elector, "orders", "old")
 	write(t, slow, old, 1, "old")
 	for n, have := range []int64{0, 2} { // with the data, and without
-		r.set(func() { r.between = true })
+		r.Set(func() { r.Between = true })
 		took := make(chan error, 1)
 		go func() {
 			doc, same, err := slow.Take(t.Context(), old.Claim(), "a", have)
@@ -92,13 +87,13 @@ func TestTakeAnswersOnlyIfTheClaimLedWhenItRead(t *testing.T) {
 			}
 			took <- err
 		}()
-		eventually(t, "the read is held up", func() bool { r.mu.Lock(); defer r.mu.Unlock(); return r.stopped && r.held > 0 })
+		ensembletest.Eventually(t, "the read is held up", func() bool { return r.HoldsRequest() })
 		if gone, err := elector.Depose(t.Context(), "orders", old.Token()); !gone || err != nil {
 			t.Fatal(gone, err)
 		}
 		fresh := win(t, elector, "orders", "fresh")
 		write(t, quick, fresh, int64(n)+2, "fresh")
-		r.pass()
+		r.Pass()
 		if err := <-took; !errors.Is(err, fence.ErrStale) {
 			t.Errorf("take, having version %d: %v", have, err)
 		}
@@ -107,14 +102,14 @@ func TestTakeAnswersOnlyIfTheClaimLedWhenItRead(t *testing.T) {
 }
 
 func TestALostAnswerIsSaidSo(t *testing.T) {
-	ensemble, root := serverstest.SharedZooKeeper(t).Addr(), freshRoot()
-	r := newRelay(t, ensemble)
-	c := openFor(t, "zk://"+r.addr()+root, 20*time.Second)
+	ensemble, root := serverstest.SharedZooKeeper(t).Addr(), ensembletest.FreshRoot()
+	r := ensembletest.NewRelay(t, ensemble)
+	c := openFor(t, "zk://"+r.Addr()+root, 20*time.Second)
 	d := c.Documents("docs")
 	term := win(t, openFor(t, "zk://"+ensemble+root, 20*time.Second), "orders", "a")
 	write(t, d, term, 1, "x")
 	for n := int64(2); n < 5; n++ {
-		r.set(func() { r.loseWrite = true })
+		r.Set(func() { r.LoseWrite = true })
 		err := d.Write(t.Context(), term.Claim(), Document{"a", []byte("x"), n})
 		if !errors.Is(err, ErrUnanswered) {
 			t.Errorf("write %d returned %v", n, err)
@@ -129,7 +124,7 @@ func TestALostAnswerIsSaidSo(t *testing.T) {
 			t.Errorf("write %d once more returned %v", n, err)
 		}
 	}
-	r.set(func() { r.loseWrite = true })
+	r.Set(func() { r.LoseWrite = true })
 	if err := d.Confirm(t.Context(), term.Claim()); err != nil { // asks again
 		t.Errorf("confirm: %v", err)
 	}
@@ -138,13 +133,13 @@ func TestALostAnswerIsSaidSo(t *testing.T) {
 // TestAnAnswerThatDoesNotComeInTime: the connection stands, and the server is silent.
 func TestAnAnswerThatDoesNotComeInTime(t *testing.T) {
 	t.Parallel()
-	ensemble, root := serverstest.SharedZooKeeper(t).Addr(), freshRoot()
-	r := newRelay(t, ensemble)
-	c := openFor(t, "zk://"+r.addr()+root, 10*time.Second)
+	ensemble, root := serverstest.SharedZooKeeper(t).Addr(), ensembletest.FreshRoot()
+	r := ensembletest.NewRelay(t, ensemble)
+	c := openFor(t, "zk://"+r.Addr()+root, 10*time.Second)
 	d := c.Documents("docs")
 	term := win(t, openFor(t, "zk://"+ensemble+root, 50*time.Second), "orders", "a")
 	write(t, d, term, 1, "x")
-	r.hold() // the library gives the connection up after two thirds of the session timeout
+	r.Hold() // the library gives the connection up after two thirds of the session timeout
 	s := c.eyes.s
 	const soon = 1500 * time.Millisecond // and late enough for the write to have been sent
 	short, cancelShort := context.WithTimeout(t.Context(), soon)
@@ -171,7 +166,7 @@ func TestAnAnswerThatDoesNotComeInTime(t *testing.T) {
 	if err := d.Write(t.Context(), term.Claim(), Document{"a", []byte("y"), 2}); !errors.Is(err, ErrUnreachable) || errors.Is(err, ErrUnanswered) {
 		t.Errorf("a write that could not be sent: %v", err)
 	}
-	r.pass()
+	r.Pass()
 	if got := document(t, d, "a"); got != "1:x" && got != "2:y" {
 		t.Errorf("stored is %s", got)
 	}
@@ -180,51 +175,40 @@ func TestAnAnswerThatDoesNotComeInTime(t *testing.T) {
 // TestAServerThatAnswersOnlyPingsIsLeft: the next write goes over another connection.
 func TestAServerThatAnswersOnlyPingsIsLeft(t *testing.T) {
 	t.Parallel()
-	ensemble, root := serverstest.SharedZooKeeper(t).Addr(), freshRoot()
-	r := newRelay(t, ensemble)
-	c := openFor(t, "zk://"+r.addr()+root, 6*time.Second)
+	ensemble, root := serverstest.SharedZooKeeper(t).Addr(), ensembletest.FreshRoot()
+	r := ensembletest.NewRelay(t, ensemble)
+	c := openFor(t, "zk://"+r.Addr()+root, 6*time.Second)
 	term := win(t, openFor(t, "zk://"+ensemble+root, 50*time.Second), "orders", "a")
 	write(t, c.Documents("docs"), term, 1, "x")
 	before := c.eyes.s
-	r.set(func() { r.swallow = true })
+	r.Set(func() { r.Swallow = true })
 	if err := c.Documents("docs").Write(t.Context(), term.Claim(), Document{"a", nil, 2}); !errors.Is(err, ErrUnanswered) || !errors.Is(err, errSlow) {
 		t.Errorf("a write without an answer: %v", err)
 	}
-	r.set(func() { r.swallow = false })
+	r.Set(func() { r.Swallow = false })
 	write(t, c.Documents("docs"), term, 2, "y")
 	if c.eyes.s == before {
 		t.Error("the connection was kept")
 	}
 }
 
-// requested returns how many requests of each operation the relay has passed since the last call, but for pings.
-func (r *relay) requested() map[uint32]int {
-	const ping = 11
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	seen := r.requests
-	r.requests = map[uint32]int{}
-	delete(seen, ping)
-	return seen
-}
-
 // TestAWriteIsOneRequest, and comparing a copy sends no data.
 func TestAWriteIsOneRequest(t *testing.T) {
 	const getData, multi = 4, 14
-	ensemble, root := serverstest.SharedZooKeeper(t).Addr(), freshRoot()
-	r := newRelay(t, ensemble)
-	d := openFor(t, "zk://"+r.addr()+root, 50*time.Second).Documents("docs")
+	ensemble, root := serverstest.SharedZooKeeper(t).Addr(), ensembletest.FreshRoot()
+	r := ensembletest.NewRelay(t, ensemble)
+	d := openFor(t, "zk://"+r.Addr()+root, 50*time.Second).Documents("docs")
 	term := win(t, openFor(t, "zk://"+ensemble+root, 50*time.Second), "orders", "a")
 	write(t, d, term, 1, "x")
-	r.requested()
+	r.Requested()
 	write(t, d, term, 2, "y")
-	if got := r.requested(); len(got) != 1 || got[multi] != 1 {
+	if got := r.Requested(); len(got) != 1 || got[multi] != 1 {
 		t.Errorf("a write made the requests %v", got)
 	}
 	if _, same, err := d.Take(t.Context(), term.Claim(), "a", 2); err != nil || !same {
 		t.Errorf("take: same is %v, %v", same, err)
 	}
-	if got := r.requested(); got[getData] != 0 {
+	if got := r.Requested(); got[getData] != 0 {
 		t.Errorf("comparing a copy made the requests %v", got)
 	}
 }
@@ -233,11 +217,11 @@ func TestAWriteIsOneRequest(t *testing.T) {
 // what was overwritten long ago.
 func TestReadsBeginWithASync(t *testing.T) {
 	const sync = 9
-	ensemble, root := serverstest.SharedZooKeeper(t).Addr(), freshRoot()
-	r := newRelay(t, ensemble)
-	d := openFor(t, "zk://"+r.addr()+root, 50*time.Second).Documents("docs")
+	ensemble, root := serverstest.SharedZooKeeper(t).Addr(), ensembletest.FreshRoot()
+	r := ensembletest.NewRelay(t, ensemble)
+	d := openFor(t, "zk://"+r.Addr()+root, 50*time.Second).Documents("docs")
 	term := win(t, openFor(t, "zk://"+ensemble+root, 50*time.Second), "orders", "a")
-	r.requested()
+	r.Requested()
 	enough := errors.New("enough")
 	for _, c := range []struct {
 		what string
@@ -251,7 +235,7 @@ func TestReadsBeginWithASync(t *testing.T) {
 		if err := c.read(); err != nil && err != enough {
 			t.Errorf("%s: %v", c.what, err)
 		}
-		if got := r.requested(); got[sync] != 1 {
+		if got := r.Requested(); got[sync] != 1 {
 			t.Errorf("%s made the requests %v", c.what, got)
 		}
 	}
@@ -259,14 +243,14 @@ func TestReadsBeginWithASync(t *testing.T) {
 
 // TestAPersistentZnodeInAnElectionDoesNotLead, nor does it keep the leader from leading.
 func TestAPersistentZnodeInAnElectionDoesNotLead(t *testing.T) {
-	ensemble, root := serverstest.SharedZooKeeper(t).Addr(), freshRoot()
+	ensemble, root := serverstest.SharedZooKeeper(t).Addr(), ensembletest.FreshRoot()
 	c := openFor(t, "zk://"+ensemble+root, 50*time.Second)
 	d := c.Documents("docs")
 	if err := win(t, c, "orders", "a").Resign(t.Context()); err != nil { // makes the election
 		t.Fatal(err)
 	}
-	admin := plainConn(t, ensemble)
-	_, stat, err := admin.Get(crafted(t, admin, c.electionPath("orders"), "0000000000", zk.FlagPersistent))
+	admin := ensembletest.Connect(t, ensemble)
+	_, stat, err := admin.Get(ensembletest.Craft(t, admin, c.electionPath("orders"), "crafted", "0000000000", zk.FlagPersistent))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -280,7 +264,7 @@ func TestAPersistentZnodeInAnElectionDoesNotLead(t *testing.T) {
 }
 
 func TestDocumentsAreListedAndKeptApart(t *testing.T) {
-	ensemble, root := serverstest.SharedZooKeeper(t).Addr(), freshRoot()
+	ensemble, root := serverstest.SharedZooKeeper(t).Addr(), ensembletest.FreshRoot()
 	c := openFor(t, "zk://"+ensemble+root, 50*time.Second)
 	one, two := c.Documents("one"), c.Documents("two")
 	if names, err := one.Names(t.Context()); err != nil || len(names) != 0 {
@@ -307,9 +291,9 @@ func TestDocumentsAreListedAndKeptApart(t *testing.T) {
 
 // TestAFollowerSeesWhatChanges through lost notices, broken connections, ended sessions, and a document made anew.
 func TestAFollowerSeesWhatChanges(t *testing.T) {
-	ensemble, root := serverstest.SharedZooKeeper(t).Addr(), freshRoot()
-	r := newRelay(t, ensemble)
-	watcher := openFor(t, "zk://"+r.addr()+root, time.Second).Documents("docs")
+	ensemble, root := serverstest.SharedZooKeeper(t).Addr(), ensembletest.FreshRoot()
+	r := ensembletest.NewRelay(t, ensemble)
+	watcher := openFor(t, "zk://"+r.Addr()+root, time.Second).Documents("docs")
 	c := openFor(t, "zk://"+ensemble+root, 50*time.Second)
 	d := c.Documents("docs")
 	term := win(t, c, "orders", "a")
@@ -342,29 +326,29 @@ func TestAFollowerSeesWhatChanges(t *testing.T) {
 	sees("1:made")
 	write(t, d, term, 2, "watched")
 	sees("2:watched")
-	r.set(func() { r.mute = true })
+	r.Set(func() { r.Mute = true })
 	write(t, d, term, 3, "notice lost")
 	sees("3:notice lost")
 	write(t, d, term, 4, "notice lost again")
 	sees("4:notice lost again")
-	r.set(func() { r.mute = false })
-	r.hold()
-	r.dropAll()
+	r.Set(func() { r.Mute = false })
+	r.Hold()
+	r.DropAll()
 	write(t, d, term, 5, "cut off")
-	r.pass()
+	r.Pass()
 	sees("5:cut off")
-	r.expireSessions()
+	r.ExpireSessions()
 	write(t, d, term, 6, "session ended")
 	sees("6:session ended")
-	if err := plainConn(t, ensemble).Delete(root+"/docs/a", -1); err != nil {
+	if err := ensembletest.Connect(t, ensemble).Delete(root+"/docs/a", -1); err != nil {
 		t.Fatal(err)
 	}
 	write(t, d, term, 1, "made anew")
 	sees("1:made anew")
 
-	r.requested()
+	r.Requested()
 	looks := 0
-	eventually(t, "it looks for itself", func() bool { looks += r.requested()[9]; return looks >= 2 })
+	ensembletest.Eventually(t, "it looks for itself", func() bool { looks += r.Requested()[9]; return looks >= 2 })
 	if len(seen) > 0 {
 		t.Errorf("saw %s once more", <-seen)
 	}

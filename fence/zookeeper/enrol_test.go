@@ -9,6 +9,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/ensemble/ensembletest"
 	"github.com/ringfence/ringfence/internal/servers/serverstest"
 )
 
@@ -25,7 +26,7 @@ func TestAnotherSessionsZnodeIsNotAdopted(t *testing.T) {
 	defer s.close()
 	own := &candidate{s: s, dir: c.electionPath("orders"), id: newGUID()}
 	foreign := path.Join(own.dir, candidatePrefix+string(own.id)+"-0000000001")
-	if _, err := plainConn(t, ensemble).Create(foreign, nil, zk.FlagEphemeral, zk.WorldACL(zk.PermAll)); err != nil {
+	if _, err := ensembletest.Connect(t, ensemble).Create(foreign, nil, zk.FlagEphemeral, zk.WorldACL(zk.PermAll)); err != nil {
 		t.Fatal(err)
 	}
 	if err := own.recover(t.Context(), 0); err != nil || own.name != "" {

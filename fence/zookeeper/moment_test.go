@@ -11,6 +11,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/ensemble/ensembletest"
 	"github.com/ringfence/ringfence/internal/servers/serverstest"
 )
 
@@ -143,7 +144,7 @@ func askedBefore(steps int) string {
 
 func (q question) run(t *testing.T) {
 	t.Parallel()
-	admin := plainConn(t, serverstest.SharedZooKeeper(t).Addr())
+	admin := ensembletest.Connect(t, serverstest.SharedZooKeeper(t).Addr())
 	stops := 0
 	for q.stoppedAfter(t, admin, stops) {
 		stops++
@@ -161,8 +162,8 @@ func (q question) run(t *testing.T) {
 // there are no more than n requests.
 func (q question) stoppedAfter(t *testing.T, admin *zk.Conn, n int) bool {
 	t.Helper()
-	r := newRelay(t, serverstest.SharedZooKeeper(t).Addr())
-	c := openFor(t, "zk://"+r.addr()+freshRoot(), 50*time.Second)
+	r := ensembletest.NewRelay(t, serverstest.SharedZooKeeper(t).Addr())
+	c := openFor(t, "zk://"+r.Addr()+ensembletest.FreshRoot(), 50*time.Second)
 	defer c.Close()
 	h := newHistory(t, admin, c)
 	held := []string{q.right(h.issuer, "a c")}
@@ -175,7 +176,7 @@ func (q question) stoppedAfter(t *testing.T, admin *zk.Conn, n int) bool {
 		s.change(h)
 		held[0] = q.right(h.issuer, s.leaders)
 	}
-	r.set(func() { r.stopAfter, r.stopped = n, n == 0 })
+	r.Set(func() { r.StopAfter, r.Stopped = n, n == 0 })
 	told := make(chan string, 1)
 	go func() { told <- q.ask(t, c) }()
 	got := firstOf(t, r, told)
@@ -185,7 +186,7 @@ func (q question) stoppedAfter(t *testing.T, admin *zk.Conn, n int) bool {
 			s.change(h)
 			held = append(held, q.right(h.issuer, s.leaders))
 		}
-		r.pass()
+		r.Pass()
 		got = <-told
 	}
 	if !slices.Contains(held, got) {
@@ -195,17 +196,15 @@ func (q question) stoppedAfter(t *testing.T, admin *zk.Conn, n int) bool {
 }
 
 // firstOf waits for the answer, or until the relay has stopped a request: then there is none.
-func firstOf(t *testing.T, r *relay, told chan string) (answer string) {
+func firstOf(t *testing.T, r *ensembletest.Relay, told chan string) (answer string) {
 	t.Helper()
-	eventually(t, "it has answered, or is stopped", func() bool {
+	ensembletest.Eventually(t, "it has answered, or is stopped", func() bool {
 		select {
 		case answer = <-told:
 			return true
 		default:
 		}
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		return r.stopped && r.held > 0
+		return r.HoldsRequest()
 	})
 	return answer
 }

@@ -15,6 +15,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/ensemble/ensembletest"
 	"github.com/ringfence/ringfence/internal/leak"
 	"github.com/ringfence/ringfence/internal/servers/serverstest"
 )
@@ -52,7 +53,7 @@ func TestOnlyTheFirstSessionIsTaken(t *testing.T) {
 // it in another session, which it takes without asking; that is why a link reads along.
 func TestNoRequestRunsInASecondSession(t *testing.T) {
 	ensemble := serverstest.SharedZooKeeper(t).Addr()
-	admin := plainConn(t, ensemble)
+	admin := ensembletest.Connect(t, ensemble)
 	exists := func(at string) bool {
 		there, _, err := admin.Exists(at)
 		if err != nil {
@@ -60,16 +61,16 @@ func TestNoRequestRunsInASecondSession(t *testing.T) {
 		}
 		return there
 	}
-	for name, end := range map[string]func(*relay){
-		"expired": func(r *relay) { r.expireSessions() }, // and pass
-		"greeted as new": func(r *relay) {
-			r.set(func() { r.forgetful = true })
-			r.pass()
+	for name, end := range map[string]func(*ensembletest.Relay){
+		"expired": func(r *ensembletest.Relay) { r.ExpireSessions() }, // and pass
+		"greeted as new": func(r *ensembletest.Relay) {
+			r.Set(func() { r.Forgetful = true })
+			r.Pass()
 		},
 	} {
 		t.Run(name+"/the library runs it", func(t *testing.T) {
-			r := newRelay(t, ensemble)
-			conn := plainConn(t, strings.Join(slices.Repeat([]string{r.addr()}, 20), ",")) // after them all it gives requests up
+			r := ensembletest.NewRelay(t, ensemble)
+			conn := ensembletest.Connect(t, strings.Join(slices.Repeat([]string{r.Addr()}, 20), ",")) // after them all it gives requests up
 			before := conn.SessionID()
 			at, created := queuedCreate(t, r, conn)
 			end(r)
@@ -78,8 +79,8 @@ func TestNoRequestRunsInASecondSession(t *testing.T) {
 			}
 		})
 		t.Run(name+"/a session of ours does not", func(t *testing.T) {
-			r := newRelay(t, ensemble)
-			c := openFor(t, "zk://"+r.addr(), 5*time.Second)
+			r := ensembletest.NewRelay(t, ensemble)
+			c := openFor(t, "zk://"+r.Addr(), 5*time.Second)
 			s, err := c.openSession(t.Context(), true)
 			if err != nil {
 				t.Fatal(err)
@@ -107,12 +108,12 @@ func TestNoRequestRunsInASecondSession(t *testing.T) {
 }
 
 // queuedCreate breaks the connection, and queues a create while the next one waits for its greeting.
-func queuedCreate(t *testing.T, r *relay, conn *zk.Conn) (at string, created chan error) {
+func queuedCreate(t *testing.T, r *ensembletest.Relay, conn *zk.Conn) (at string, created chan error) {
 	t.Helper()
 	at = "/second-session-" + string(newGUID())
-	r.hold()
-	r.dropAll()
-	eventually(t, "the library waits for a greeting", func() bool { return conn.State() == zk.StateConnected })
+	r.Hold()
+	r.DropAll()
+	ensembletest.Eventually(t, "the library waits for a greeting", func() bool { return conn.State() == zk.StateConnected })
 	created = make(chan error, 1)
 	go func() {
 		_, err := conn.Create(at, nil, zk.FlagEphemeral, zk.WorldACL(zk.PermAll))
@@ -152,7 +153,7 @@ func TestTheGrantedTimeoutCounts(t *testing.T) {
 
 func TestCloseIsQuickAndLeavesNothing(t *testing.T) {
 	ensemble := serverstest.SharedZooKeeper(t).Addr()
-	admin := plainConn(t, ensemble)
+	admin := ensembletest.Connect(t, ensemble)
 	before := goleak.IgnoreCurrent()
 	c := openFor(t, "zk://"+ensemble+"/closing", time.Minute)
 	win(t, c, "orders", "a")
@@ -161,7 +162,7 @@ func TestCloseIsQuickAndLeavesNothing(t *testing.T) {
 		_, err := c.Campaign(context.Background(), "orders", "b")
 		waiting <- err
 	}()
-	eventually(t, "both are enrolled", func() bool {
+	ensembletest.Eventually(t, "both are enrolled", func() bool {
 		names, _, _ := admin.Children("/closing/elections/orders")
 		return len(names) == 2
 	})
@@ -176,7 +177,7 @@ func TestCloseIsQuickAndLeavesNothing(t *testing.T) {
 	if err := leak.Find(before); err != nil {
 		t.Error(err)
 	}
-	eventually(t, "nobody is enrolled", func() bool { // the sessions would last longer by themselves
+	ensembletest.Eventually(t, "nobody is enrolled", func() bool { // the sessions would last longer by themselves
 		names, _, err := admin.Children("/closing/elections/orders")
 		return err == nil && len(names) == 0
 	})
@@ -184,33 +185,28 @@ func TestCloseIsQuickAndLeavesNothing(t *testing.T) {
 
 // TestWatchesFireWhenTheConnectionBreaks: so whoever waits looks again, and the library sets none anew.
 func TestWatchesFireWhenTheConnectionBreaks(t *testing.T) {
-	r := newRelay(t, serverstest.SharedZooKeeper(t).Addr())
-	c := openFor(t, "zk://"+r.addr()+"/watches", 20*time.Second)
+	r := ensembletest.NewRelay(t, serverstest.SharedZooKeeper(t).Addr())
+	c := openFor(t, "zk://"+r.Addr()+"/watches", 20*time.Second)
 	term := win(t, c, "orders", "a")
 	waiting := make(chan *fence.Term, 1)
 	woken := make(chan string, 100)
-	other := openFor(t, "zk://"+r.addr()+"/watches", 20*time.Second)
+	other := openFor(t, "zk://"+r.Addr()+"/watches", 20*time.Second)
 	other.probe.woken = func(_ fence.Resource, holder string) { woken <- holder }
 	go func() {
 		term, _ := other.Campaign(t.Context(), "orders", "b")
 		waiting <- term
 	}()
-	eventually(t, "b waits", func() bool {
+	ensembletest.Eventually(t, "b waits", func() bool {
 		queue, err := c.Candidates(t.Context(), "orders")
 		return err == nil && len(queue) == 2
 	})
-	const setWatches = 101
-	greetings := func() int { r.mu.Lock(); defer r.mu.Unlock(); return len(r.sessions) }
 	for range 3 {
-		before := greetings()
-		r.dropAll()
-		eventually(t, "both campaigns are back", func() bool { return greetings() >= before+2 })
+		before := r.Greetings()
+		r.DropAll()
+		ensembletest.Eventually(t, "both campaigns are back", func() bool { return r.Greetings() >= before+2 })
 		confirmedAgain(t, term)
 	}
-	r.mu.Lock()
-	set := r.requests[setWatches]
-	r.mu.Unlock()
-	if set != 0 {
+	if set := r.Count(ensembletest.SetWatches); set != 0 {
 		t.Errorf("the library has set watches anew %d times", set)
 	}
 	if err := term.Resign(t.Context()); err != nil {
@@ -229,7 +225,7 @@ func TestTheLibraryEndsWhenSendsFail(t *testing.T) {
 	for range 4 {
 		all.Go(func() {
 			for range 8 {
-				if !endsWhenSendsFail(t, newCoordinator(address{hosts: splitHosts(ensemble), root: freshRoot()}, Options{})) {
+				if !endsWhenSendsFail(t, newCoordinator(address{hosts: strings.Split(ensemble, ","), root: ensembletest.FreshRoot()}, Options{})) {
 					return
 				}
 			}

@@ -58,12 +58,13 @@ var allowed = map[string][]string{
 	"internal/servers": {pgx, redis, zk, "golang.org/x/sys", "golang.org/x/sync/errgroup"},
 	"internal/servers/serverstest": {
 		"internal/leak", "internal/servers", "go.uber.org/goleak", pgx},
-	"internal/leak":       {"go.uber.org/goleak"},
-	"internal/settings":   {"github.com/caarlos0/env/v11"},
-	"internal/taskfile":   {"fence", "checkpoint", "internal/settings", "go.yaml.in/yaml/v4"},
-	"internal/succession": {},
-	"internal/imports":    {},
-	"internal/endtoend":   {},
+	"internal/ensemble/ensembletest": {"fence", zk},
+	"internal/leak":                  {"go.uber.org/goleak"},
+	"internal/settings":              {"github.com/caarlos0/env/v11"},
+	"internal/taskfile":              {"fence", "checkpoint", "internal/settings", "go.yaml.in/yaml/v4"},
+	"internal/succession":            {},
+	"internal/imports":               {},
+	"internal/endtoend":              {},
 
 	// The lab's module. Of it only local and containers know how a system is built, only the worker writes, only flawed-guard
 	// is wired wrongly.
@@ -82,7 +83,7 @@ var allowed = map[string][]string{
 
 // testOnly must not reach a user's binary.
 var testOnly = []string{
-	"testing", "go.uber.org/goleak", module + "/internal/leak", module + "/internal/servers", module + "/fence/fencetest", module + "/internal/marks/markstest", module + "/internal/guard/guardtest", module + "/checkpoint/checkpointtest",
+	"testing", "go.uber.org/goleak", module + "/internal/leak", module + "/internal/servers", module + "/internal/ensemble/ensembletest", module + "/fence/fencetest", module + "/internal/marks/markstest", module + "/internal/guard/guardtest", module + "/checkpoint/checkpointtest",
 }
 
 type pkg struct {

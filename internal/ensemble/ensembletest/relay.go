@@ -1,69 +1,77 @@
-package zookeeper
+package ensembletest
 
 import (
 	"bytes"
 	"encoding/binary"
 	"net"
-	"strings"
 	"sync"
 	"testing"
 	"time"
 )
 
-// relay stands between one client and a server. It passes frame by frame, so that it can hold traffic back, lose a
+// Relay stands between one client and a server. It passes frame by frame, so that it can hold traffic back, lose a
 // reply, and learn the sessions that pass.
-type relay struct {
+type Relay struct {
+	Server string
+	Faults // changed in Set
+
 	t        testing.TB
 	listener net.Listener
-	server   string
 	work     sync.WaitGroup
 
-	mu        sync.Mutex
-	open      *sync.Cond
-	cut       bool
-	closed    bool
-	loseReply bool
-	loseWrite bool // the reply to the next transaction
-	mute      bool // no notice of a watch passes
-	held      int  // frames and connections that wait for pass
-	between   bool // after the next transaction requests wait for pass, and its reply does not
-	stopAfter int  // after so many more requests the others wait for pass, and no reply does
-	stopped   bool // they do
-	swallow   bool // transactions do not pass, everything else does
-	forgetful bool // the next client to connect again is greeted as a new one
-	twin      bool // the next enrolment creates a second candidate in the same transaction
-	conns     map[net.Conn]bool
-	sessions  [][]byte // greetings of the server, which hold session id and password
-	requests  map[uint32]int
+	mu       sync.Mutex
+	open     *sync.Cond
+	cut      bool
+	closed   bool
+	held     int // frames and connections that wait for Pass
+	accepted int // connections
+	conns    map[net.Conn]bool
+	sessions [][]byte // greetings of the server, which hold session id and password
+	requests map[uint32]int
 }
 
-func newRelay(t testing.TB, server string) *relay {
+// Faults are what a Relay does to the traffic.
+type Faults struct {
+	LoseReply bool // the next create of a candidate passes, and the connection breaks in the place of its reply
+	LoseWrite bool // the same for the next transaction
+	Mute      bool // no notice of a watch passes
+	Between   bool // after the next transaction requests wait for Pass, and its reply does not
+	StopAfter int  // after so many more requests the others wait for Pass, and no reply does
+	Stopped   bool // they do
+	Swallow   bool // transactions do not pass, everything else does
+	Forgetful bool // the next client to connect again is greeted as a new one
+	Twin      bool // the next enrolment creates a second candidate in the same transaction
+}
+
+// NewRelay relays to the server until the test ends.
+func NewRelay(t testing.TB, server string) *Relay {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &relay{t: t, listener: listener, server: server, conns: map[net.Conn]bool{}, requests: map[uint32]int{}}
+	r := &Relay{t: t, listener: listener, Server: server, conns: map[net.Conn]bool{}, requests: map[uint32]int{}}
 	r.open = sync.NewCond(&r.mu)
 	r.work.Go(r.accept)
 	t.Cleanup(r.close)
 	return r
 }
 
-func (r *relay) addr() string { return r.listener.Addr().String() }
+// Addr is where clients connect.
+func (r *Relay) Addr() string { return r.listener.Addr().String() }
 
-func (r *relay) close() {
+func (r *Relay) close() {
 	r.mu.Lock()
 	r.closed = true
 	r.open.Broadcast()
 	r.mu.Unlock()
 	r.listener.Close()
-	r.dropAll()
+	r.DropAll()
 	r.work.Wait()
 }
 
-// dropAll breaks every connection.
-func (r *relay) dropAll() {
+// DropAll breaks every connection.
+func (r *Relay) DropAll() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for c := range r.conns {
@@ -71,36 +79,40 @@ func (r *relay) dropAll() {
 	}
 }
 
-// hold lets nothing through until pass.
-func (r *relay) hold() { r.set(func() { r.cut = true }) }
-func (r *relay) pass() { r.set(func() { r.cut, r.stopped = false, false }) }
+// Hold lets nothing through until Pass.
+func (r *Relay) Hold() { r.Set(func() { r.cut = true }) }
 
-// loseNextEnrolment passes the next create of a candidate on and breaks the connection instead of passing its reply.
-func (r *relay) loseNextEnrolment() { r.set(func() { r.loseReply = true }) }
+// Pass lets everything through again.
+func (r *Relay) Pass() { r.Set(func() { r.cut, r.Stopped = false, false }) }
 
-func (r *relay) set(do func()) {
+// LoseNextEnrolment passes the next create of a candidate on and breaks the connection instead of passing its reply.
+func (r *Relay) LoseNextEnrolment() { r.Set(func() { r.LoseReply = true }) }
+
+// Set changes the faults.
+func (r *Relay) Set(do func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	do()
 	r.open.Broadcast()
 }
 
-func (r *relay) accept() {
+func (r *Relay) accept() {
 	for {
 		client, err := r.listener.Accept()
 		if err != nil {
 			return
 		}
+		r.Set(func() { r.accepted++ })
 		r.work.Go(func() { r.serve(client) })
 	}
 }
 
-func (r *relay) serve(client net.Conn) {
+func (r *Relay) serve(client net.Conn) {
 	defer r.keep(client)()
 	if !r.waitOpen() {
 		return
 	}
-	server, err := net.DialTimeout("tcp", r.server, 5*time.Second)
+	server, err := net.DialTimeout("tcp", r.Server, 5*time.Second)
 	if err != nil {
 		return
 	}
@@ -112,8 +124,8 @@ func (r *relay) serve(client net.Conn) {
 	both.Wait()
 }
 
-// keep notes a connection for dropAll, and returns what closes it.
-func (r *relay) keep(c net.Conn) (closeIt func()) {
+// keep notes a connection for DropAll, and returns what closes it.
+func (r *Relay) keep(c net.Conn) (closeIt func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.closed {
@@ -134,7 +146,7 @@ type exchange struct {
 	twin chan uint32   // the request with this number was made two
 }
 
-func (r *relay) pump(from, to net.Conn, e exchange, requests bool) {
+func (r *Relay) pump(from, to net.Conn, e exchange, requests bool) {
 	defer from.Close()
 	defer to.Close()
 	for first := true; ; first = false {
@@ -151,7 +163,7 @@ func (r *relay) pump(from, to net.Conn, e exchange, requests bool) {
 			r.note(frame, e.lose)
 			frame = r.twinned(frame, e.twin)
 		case !requests && first:
-			r.set(func() { r.sessions = append(r.sessions, frame) })
+			r.Set(func() { r.sessions = append(r.sessions, frame) })
 		case !requests && r.muted(frame):
 			continue
 		case !requests && len(e.lose) > 0 && int32(binary.BigEndian.Uint32(frame[4:])) >= 0: // a reply, not a ping's
@@ -167,62 +179,59 @@ func (r *relay) pump(from, to net.Conn, e exchange, requests bool) {
 
 // forget makes the server give a new session to a client that wants its old one back, as servers do that only speak
 // ZooKeeper's protocol.
-func (r *relay) forget(connect []byte) {
+func (r *Relay) forget(connect []byte) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.forgetful {
-		r.forgetful = false
+	if r.Forgetful {
+		r.Forgetful = false
 		clear(connect[4+4+8+4:][:8])
 		clear(connect[4+4+8+4+8+4:])
 	}
 }
 
 // note counts requests by their operation, and sees the enrolment whose reply shall get lost.
-func (r *relay) note(frame []byte, lose chan struct{}) {
-	const create, multi = 1, 14
+func (r *Relay) note(frame []byte, lose chan struct{}) {
 	operation := binary.BigEndian.Uint32(frame[8:])
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.requests[operation]++
-	if r.loseReply && operation == create && bytes.Contains(frame, []byte("/"+candidatePrefix)) {
-		r.loseReply = false
+	if r.LoseReply && operation == Create && bytes.Contains(frame, []byte("/"+candidatePrefix)) {
+		r.LoseReply = false
 		lose <- struct{}{}
 	}
-	if r.between && operation == multi {
-		r.between, r.stopped = false, true
+	if r.Between && operation == Multi {
+		r.Between, r.Stopped = false, true
 	}
-	const ping = 11
-	if r.stopAfter > 0 && operation != ping {
-		r.stopAfter--
-		r.stopped = r.stopAfter == 0
+	if r.StopAfter > 0 && operation != Ping {
+		r.StopAfter--
+		r.Stopped = r.StopAfter == 0
 	}
-	if r.loseWrite && operation == multi {
-		r.loseWrite = false
+	if r.LoseWrite && operation == Multi {
+		r.LoseWrite = false
 		lose <- struct{}{}
 	}
 }
 
-func (r *relay) swallowed(frame []byte) bool {
-	const multi = 14
+func (r *Relay) swallowed(frame []byte) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.swallow && binary.BigEndian.Uint32(frame[8:]) == multi
+	return r.Swallow && binary.BigEndian.Uint32(frame[8:]) == Multi
 }
 
 // muted tells whether a frame of the server's is a notice that must not pass.
-func (r *relay) muted(frame []byte) bool {
+func (r *Relay) muted(frame []byte) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.mute && int32(binary.BigEndian.Uint32(frame[4:])) == -1
+	return r.Mute && int32(binary.BigEndian.Uint32(frame[4:])) == -1
 }
 
 // waitOpen returns false when the relay is closed.
-func (r *relay) waitOpen() bool { return r.waitWhile(&r.cut) }
+func (r *Relay) waitOpen() bool { return r.waitWhile(&r.cut) }
 
 // waitGoOn is waitOpen for requests.
-func (r *relay) waitGoOn() bool { return r.waitWhile(&r.stopped) }
+func (r *Relay) waitGoOn() bool { return r.waitWhile(&r.Stopped) }
 
-func (r *relay) waitWhile(closed *bool) bool {
+func (r *Relay) waitWhile(closed *bool) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.held++
@@ -233,18 +242,18 @@ func (r *relay) waitWhile(closed *bool) bool {
 	return !r.closed
 }
 
-// expireSessions closes every session that has passed, from another connection, as only somebody with its password
+// ExpireSessions closes every session that has passed, from another connection, as only somebody with its password
 // can. Traffic is held meanwhile: a client that comes back would push the other connection out.
-func (r *relay) expireSessions() {
+func (r *Relay) ExpireSessions() {
 	r.t.Helper()
-	r.hold()
-	defer r.pass()
+	r.Hold()
+	defer r.Pass()
 	r.mu.Lock()
 	sessions := r.sessions
 	r.sessions = nil
 	r.mu.Unlock()
 	for _, greeting := range sessions {
-		if err := closeSession(r.server, greeting); err != nil {
+		if err := closeSession(r.Server, greeting); err != nil {
 			r.t.Errorf("close a session: %v", err)
 		}
 	}
@@ -285,5 +294,3 @@ func closeSession(server string, greeting []byte) error {
 func withLength(body []byte) []byte {
 	return append(binary.BigEndian.AppendUint32(nil, uint32(len(body))), body...)
 }
-
-func splitHosts(s string) []string { return strings.Split(s, ",") }
