@@ -15,6 +15,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/ensemble"
 	"github.com/ringfence/ringfence/internal/ensemble/ensembletest"
 	"github.com/ringfence/ringfence/internal/servers/serverstest"
 )
@@ -62,11 +63,12 @@ func TestCredentialsKeepOthersOut(t *testing.T) {
 	if err := term.Acknowledge(t.Context()); err != nil {
 		t.Error(err)
 	}
-	if err := c.Documents("docs").Write(t.Context(), term.Claim(), Document{"a", []byte("x"), 1}); err != nil {
-		t.Error(err)
+	alice := ensembletest.Connect(t, ensemble)
+	if err := alice.AddAuth("digest", []byte("alice:s:cret")); err != nil {
+		t.Fatal(err)
 	}
-	all := below(t, c.eyes.s.conn, "/private")
-	if len(all) != 9 {
+	all := below(t, alice, "/private")
+	if len(all) != 7 {
 		t.Fatalf("alice sees %q", all)
 	}
 	nobody, mallory := ensembletest.Connect(t, ensemble), ensembletest.Connect(t, ensemble)
@@ -78,7 +80,7 @@ func TestCredentialsKeepOthersOut(t *testing.T) {
 			ensembletest.MayDoNothing(t, who, conn, at)
 		}
 	}
-	if again := below(t, c.eyes.s.conn, "/private"); !slices.Equal(again, all) {
+	if again := below(t, alice, "/private"); !slices.Equal(again, all) {
 		t.Errorf("alice sees %q; before it was %q", again, all)
 	}
 	confirmedAgain(t, term)
@@ -95,8 +97,7 @@ func TestCredentialsKeepOthersOut(t *testing.T) {
 			if !errors.Is(err, zk.ErrNoAuth) || strings.Contains(err.Error(), "cret") || strings.Contains(err.Error(), "wr0ng") {
 				t.Errorf("Open returned %v", err)
 			}
-			a, _ := parseURL(url)
-			other := newCoordinator(a, o)
+			other := unopened(t, url, o)
 			defer other.Close()
 			if _, err := other.Campaign(t.Context(), "orders", "b"); !errors.Is(err, zk.ErrNoAuth) {
 				t.Errorf("Campaign returned %v", err)
@@ -115,6 +116,16 @@ func TestCredentialsKeepOthersOut(t *testing.T) {
 			}
 		})
 	}
+}
+
+// unopened is a coordinator that has asked for nothing yet.
+func unopened(t *testing.T, url string, o Options) *Coordinator {
+	t.Helper()
+	client, err := ensemble.New(url, o.forClient())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &Coordinator{client: client}
 }
 
 // below lists a znode and all below it.
@@ -163,7 +174,7 @@ func TestOpenWarnsOnceWhoElseMayChangeElections(t *testing.T) {
 					t.Error(err)
 				}
 			}
-			co.blink(co.eyes.s)
+			co.client.Drop(co.client.Current())
 			named(t, co, "orders")
 			warned := strings.Count(log.String(), "can depose leaders")
 			if c.says == "" && warned != 0 || c.says != "" && (warned != 1 || !strings.Contains(log.String(), c.says)) {
@@ -271,21 +282,14 @@ func listener(t *testing.T, do func(net.Conn)) string {
 func TestACampaignWaitsForTheEnsembleToComeUp(t *testing.T) {
 	r := ensembletest.NewRelay(t, serverstest.SharedZooKeeper(t).Addr())
 	r.Hold()
-	a, err := parseURL("zk://" + r.Addr() + "/patient")
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := newCoordinator(a, Options{SessionTimeout: 5 * time.Second})
+	c := unopened(t, "zk://"+r.Addr()+"/patient", Options{SessionTimeout: 5 * time.Second})
 	defer c.Close()
-	dialled := make(chan struct{}, 1000)
-	c.probe.link = func(*link) { dialled <- struct{}{} }
 	won := make(chan error, 1)
 	go func() {
 		_, err := c.Campaign(t.Context(), "orders", "a")
 		won <- err
 	}()
-	<-dialled
-	<-dialled // a silent server is given up, not waited for
+	ensembletest.Eventually(t, "a silent server is given up, not waited for", func() bool { return r.Accepted() >= 2 })
 	r.Pass()
 	if err := <-won; err != nil {
 		t.Error(err)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/fence/fencetest"
+	"github.com/ringfence/ringfence/internal/ensemble/election"
 	"github.com/ringfence/ringfence/internal/ensemble/ensembletest"
 	"github.com/ringfence/ringfence/internal/servers/serverstest"
 )
@@ -66,6 +67,9 @@ func openFor(t testing.TB, url string, timeout time.Duration) (c *Coordinator) {
 	t.Cleanup(func() { c.Close() })
 	return c
 }
+
+// dir is the election for a resource.
+func (c *Coordinator) dir(r fence.Resource) string { return election.Dir(c.client.Root(), r) }
 
 // win campaigns with a limit.
 func win(t *testing.T, c *Coordinator, r fence.Resource, holder string) *fence.Term {

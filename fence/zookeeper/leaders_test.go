@@ -62,7 +62,7 @@ func TestLeadersIsOneRequestWhileNothingChanges(t *testing.T) {
 		t.Fatal(err)
 	}
 	oneRequest(once, "orders")
-	ensembletest.Craft(t, ensembletest.Connect(t, ensemble), c.electionPath("orders"), "crafted", "0000000000", zk.FlagEphemeral) // another waits
+	ensembletest.Craft(t, ensembletest.Connect(t, ensemble), c.dir("orders"), "crafted", "0000000000", zk.FlagEphemeral) // another waits
 	oneRequest(once, "orders")
 	oneRequest(map[uint32]int{multi: 1, getChildren: 1}, "nobodys", "orders")
 }
@@ -105,7 +105,7 @@ func TestTheWatchTellsAnIssuerMadeAnew(t *testing.T) {
 // makeIssuerAnew puts another znode in the place of the issuer's.
 func makeIssuerAnew(t testing.TB, admin *zk.Conn, root string) fence.Issuer {
 	t.Helper()
-	at, id := root+"/issuer", newUUID()
+	at, id := root+"/issuer", ensembletest.NewUUID()
 	_, err := admin.Multi(&zk.DeleteRequest{Path: at, Version: -1},
 		&zk.CreateRequest{Path: at, Data: []byte(id), Acl: zk.WorldACL(zk.PermAll)})
 	if err != nil {

@@ -1,6 +1,7 @@
 package zookeeper
 
 import (
+	"context"
 	"fmt"
 	"path"
 	"slices"
@@ -11,6 +12,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/ensemble"
 	"github.com/ringfence/ringfence/internal/ensemble/ensembletest"
 	"github.com/ringfence/ringfence/internal/servers/serverstest"
 )
@@ -27,13 +29,16 @@ type history struct {
 // newHistory begins with a before b for orders, and c before d for invoices.
 func newHistory(t *testing.T, admin *zk.Conn, c *Coordinator) *history {
 	t.Helper()
-	h := &history{t: t, admin: admin, root: c.address.root, at: map[string]string{}}
+	h := &history{t: t, admin: admin, root: c.client.Root(), at: map[string]string{}}
 	var err error
 	if h.issuer, err = c.Issuer(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	for _, r := range []fence.Resource{"orders", "invoices"} {
-		if err := c.eyes.s.ensure(t.Context(), c.electionPath(r)); err != nil {
+		_, err := ensemble.Ask(t.Context(), c.client, func(ctx context.Context, s *ensemble.Session) (any, error) {
+			return nil, s.Ensure(ctx, c.dir(r))
+		})
+		if err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -53,12 +58,8 @@ type step struct {
 func enters(r fence.Resource, holder string) func(*history) {
 	return func(h *history) {
 		h.t.Helper()
-		name := candidatePrefix + string(newGUID()) + "-0000000000"
-		h.at[holder] = path.Join(h.root, "elections", string(r), name)
-		data, acl := encode(candidateData{holder}), zk.WorldACL(zk.PermAll)
-		if _, err := h.admin.Create(h.at[holder], data, zk.FlagEphemeral, acl); err != nil {
-			h.t.Fatal(err)
-		}
+		dir := path.Join(h.root, "elections", string(r))
+		h.at[holder] = ensembletest.Craft(h.t, h.admin, dir, holder, "0000000000", zk.FlagEphemeral)
 	}
 }
 
@@ -73,7 +74,7 @@ func leaves(holder string) func(*history) {
 
 func issuerRenewed(h *history) {
 	h.t.Helper()
-	id := newUUID()
+	id := ensembletest.NewUUID()
 	if _, err := h.admin.Set(h.root+"/issuer", []byte(id), -1); err != nil {
 		h.t.Fatal(err)
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/ensemble/election"
 	"github.com/ringfence/ringfence/internal/ensemble/ensembletest"
 	"github.com/ringfence/ringfence/internal/servers/serverstest"
 )
@@ -34,7 +35,7 @@ func newCrowd(t *testing.T, n int) *crowd {
 	cr := &crowd{t: t, relay: ensembletest.NewRelay(t, ensemble), cancel: map[string]context.CancelFunc{}, won: make(chan *fence.Term, n)}
 	cr.watch = openFor(t, "zk://"+ensemble+"/crowd", time.Minute)
 	c := openFor(t, "zk://"+cr.relay.Addr()+"/crowd", time.Minute) // after which they look without having been woken
-	c.probe.woken = func(_ fence.Resource, holder string) {
+	c.woken = func(_ fence.Resource, holder string) {
 		cr.mu.Lock()
 		defer cr.mu.Unlock()
 		cr.woken = append(cr.woken, holder)
@@ -137,7 +138,7 @@ func TestTheCzxidOrdersNotTheSuffix(t *testing.T) {
 		t.Fatal(err)
 	}
 	admin := ensembletest.Connect(t, ensemble)
-	older := ensembletest.Craft(t, admin, c.electionPath("orders"), "crafted", "2147483647", zk.FlagEphemeral)
+	older := ensembletest.Craft(t, admin, c.dir("orders"), "crafted", "2147483647", zk.FlagEphemeral)
 	won := make(chan *fence.Term, 1)
 	go func() {
 		term, _ := c.Campaign(t.Context(), "orders", "b")
@@ -148,7 +149,7 @@ func TestTheCzxidOrdersNotTheSuffix(t *testing.T) {
 		queue, _ = c.Candidates(t.Context(), "orders")
 		return len(queue) == 2 && queue[1].Holder == "b"
 	})
-	younger := ensembletest.Craft(t, admin, c.electionPath("orders"), "crafted", "-2147483648", zk.FlagEphemeral)
+	younger := ensembletest.Craft(t, admin, c.dir("orders"), "crafted", "-2147483648", zk.FlagEphemeral)
 	select {
 	case term := <-won:
 		t.Fatalf("%v leads before an older candidate with a higher suffix", term.Claim())
@@ -184,13 +185,13 @@ func TestWakingProvesNothing(t *testing.T) {
 		return len(queue) == 2
 	})
 	admin := ensembletest.Connect(t, ensemble)
-	names, _, err := admin.Children(c.electionPath("orders"))
+	names, _, err := admin.Children(c.dir("orders"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	var both []any
 	for _, name := range names {
-		both = append(both, &zk.DeleteRequest{Path: path.Join(c.electionPath("orders"), name), Version: -1})
+		both = append(both, &zk.DeleteRequest{Path: path.Join(c.dir("orders"), name), Version: -1})
 	}
 	if _, err := admin.Multi(both...); err != nil {
 		t.Fatal(err)
@@ -208,8 +209,8 @@ func TestForeignZnodesInAnElectionAreLeftAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	admin := ensembletest.Connect(t, ensemble)
-	dir := c.electionPath("orders")
-	for _, name := range []string{"x", "c", "c-", "c--", "c-1", "_c_", "c-short-0000000001", leaderName} {
+	dir := c.dir("orders")
+	for _, name := range []string{"x", "c", "c-", "c--", "c-1", "_c_", "c-short-0000000001", election.LeaderName} {
 		if _, err := admin.Create(path.Join(dir, name), []byte("not JSON"), zk.FlagPersistent, zk.WorldACL(zk.PermAll)); err != nil {
 			t.Fatal(err)
 		}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/ensemble/election"
 	"github.com/ringfence/ringfence/internal/ensemble/ensembletest"
 	"github.com/ringfence/ringfence/internal/servers/serverstest"
 )
@@ -17,7 +18,7 @@ func TestNeitherOfTwoCandidatesWithOneTokenLeads(t *testing.T) {
 	c := openFor(t, "zk://"+ensemble+root, 50*time.Second)
 	admin := ensembletest.Connect(t, ensemble)
 	old := win(t, c, "orders", "a")
-	_, token := ensembletest.CraftTwins(t, admin, c.electionPath("orders"))
+	_, token := ensembletest.CraftTwins(t, admin, c.dir("orders"))
 	wantNamed(t, c, []fence.Resource{"orders"}, "a") // they wait
 	queue, err := c.Candidates(t.Context(), "orders")
 	if err != nil || len(queue) != 3 || queue[0].Holder != "a" {
@@ -27,19 +28,13 @@ func TestNeitherOfTwoCandidatesWithOneTokenLeads(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	claim := fence.Claim{Resource: "orders", Token: token, Issuer: old.Claim().Issuer}
-	d := c.Documents("docs")
 	_, _, leaders := c.Leaders(t.Context(), "orders")
 	_, candidates := c.Candidates(t.Context(), "orders")
 	watch := c.Watch(t.Context(), "orders", func(queue []fence.Candidate) error {
 		return fmt.Errorf("seen is %+v", queue)
 	})
-	_, _, take := d.Take(t.Context(), claim, "a", 0)
-	for call, err := range map[string]error{
-		"Leaders": leaders, "Candidates": candidates, "Watch": watch, "Take": take,
-		"Confirm": d.Confirm(t.Context(), claim), "Write": d.Write(t.Context(), claim, Document{"a", nil, 1}),
-	} {
-		if !errors.Is(err, errShared) {
+	for call, err := range map[string]error{"Leaders": leaders, "Candidates": candidates, "Watch": watch} {
+		if !errors.Is(err, election.ErrShared) {
 			t.Errorf("%s returned %v", call, err)
 		}
 	}
@@ -66,10 +61,10 @@ func TestAnEnrolmentThatSharesItsTokenIsRefused(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	term, err := c.Campaign(ctx, "orders", "b")
-	if !errors.Is(err, errShared) {
+	if !errors.Is(err, election.ErrShared) {
 		t.Fatalf("Campaign returned %v, %v", term, err)
 	}
-	names, _, err := admin.Children(c.electionPath("orders"))
+	names, _, err := admin.Children(c.dir("orders"))
 	if err != nil || len(names) != 0 {
 		t.Errorf("left behind is %q, %v", names, err)
 	}

@@ -31,7 +31,7 @@ const (
 var allowed = map[string][]string{
 	"fence":           {},
 	"fence/fencetest": {"fence", "internal/leak", "go.uber.org/goleak"},
-	"fence/zookeeper": {"fence", zk},
+	"fence/zookeeper": {"fence", "internal/ensemble", "internal/ensemble/election", zk},
 	"store/postgres":  {"fence", "internal/marks", "internal/marks/postgres", pgx},
 	"store/redis":     {"fence", "internal/marks", "internal/marks/redis", redis},
 
@@ -45,11 +45,16 @@ var allowed = map[string][]string{
 	"internal/guard/postgres":  {"fence", "internal/marks", "internal/marks/postgres", "internal/guard", pgwire},
 	"internal/guard/redis":     {"fence", "internal/marks", "internal/marks/redis", "internal/guard"},
 
+	// ZooKeeper, for elections and for the journal.
+	"internal/ensemble":              {zk},
+	"internal/ensemble/election":     {"fence", "internal/ensemble", zk},
+	"internal/ensemble/ensembletest": {"fence", zk},
+
 	"checkpoint":                {"fence"},
 	"checkpoint/checkpointtest": {"fence", "checkpoint"},
 	"checkpoint/postgres":       {"fence", "checkpoint", "internal/marks/postgres", pgx},
 	"checkpoint/redis":          {"fence", "internal/marks/redis", "store/redis", "checkpoint", redis},
-	"checkpoint/zookeeper":      {"fence", "checkpoint", "fence/zookeeper"},
+	"checkpoint/zookeeper":      {"fence", "checkpoint", "internal/ensemble", "internal/ensemble/election", zk},
 	"cmd/guard":                 {"fence", "fence/zookeeper", "internal/marks", "internal/marks/postgres", "internal/marks/redis", "internal/guard", "internal/guard/postgres", "internal/guard/redis", "internal/settings", "internal/logging", prom, "golang.org/x/sync/errgroup"},
 	"cmd/leader": {"fence", "fence/zookeeper", "internal/marks/redis", "store/postgres", "store/redis", "checkpoint", "checkpoint/postgres", "checkpoint/redis", "checkpoint/zookeeper",
 		"internal/taskfile", "internal/settings", "internal/logging", pgx, redis, "golang.org/x/sys", "golang.org/x/term"},
@@ -58,13 +63,12 @@ var allowed = map[string][]string{
 	"internal/servers": {pgx, redis, zk, "golang.org/x/sys", "golang.org/x/sync/errgroup"},
 	"internal/servers/serverstest": {
 		"internal/leak", "internal/servers", "go.uber.org/goleak", pgx},
-	"internal/ensemble/ensembletest": {"fence", zk},
-	"internal/leak":                  {"go.uber.org/goleak"},
-	"internal/settings":              {"github.com/caarlos0/env/v11"},
-	"internal/taskfile":              {"fence", "checkpoint", "internal/settings", "go.yaml.in/yaml/v4"},
-	"internal/succession":            {},
-	"internal/imports":               {},
-	"internal/endtoend":              {},
+	"internal/leak":       {"go.uber.org/goleak"},
+	"internal/settings":   {"github.com/caarlos0/env/v11"},
+	"internal/taskfile":   {"fence", "checkpoint", "internal/settings", "go.yaml.in/yaml/v4"},
+	"internal/succession": {},
+	"internal/imports":    {},
+	"internal/endtoend":   {},
 
 	// The lab's module. Of it only local and containers know how a system is built, only the worker writes, only flawed-guard
 	// is wired wrongly.

@@ -21,6 +21,12 @@ func newGUID() string {
 	return hex.EncodeToString(b[:])
 }
 
+// NewUUID is an issuer's name.
+func NewUUID() string {
+	g := newGUID()
+	return fmt.Sprintf("%s-%s-%s-%s-%s", g[:8], g[8:12], g[12:16], g[16:20], g[20:])
+}
+
 // CandidateName is a name that no other candidate has.
 func CandidateName(sequence string) string { return candidatePrefix + newGUID() + "-" + sequence }
 

@@ -1,4 +1,4 @@
-package zookeeper
+package ensemble
 
 import (
 	"encoding/binary"
@@ -29,7 +29,7 @@ const (
 // for one looks again. That the connection broke is told by Read alone.
 type link struct {
 	net.Conn
-	s       *session
+	s       *Session
 	greeted bool
 	frame   []byte // what the library has not read yet
 	broken  error
@@ -42,7 +42,7 @@ type greeting struct {
 }
 
 // newLink takes the connection over; the greeting must come within the limit.
-func newLink(c net.Conn, s *session, limit time.Duration) (*link, error) {
+func newLink(c net.Conn, s *Session, limit time.Duration) (*link, error) {
 	if err := c.SetReadDeadline(time.Now().Add(limit)); err != nil {
 		return nil, errors.Join(err, c.Close())
 	}
@@ -92,10 +92,10 @@ func (l *link) advance() {
 	case err == nil:
 		l.frame = frame
 	case l.greeted:
-		l.frame, l.broken = l.s.farewell(), err
+		l.frame, l.broken = l.s.firedWatches(), err
 	default:
 		l.broken = err
-		l.s.c.failed(err)
+		l.s.client.noteFailure(err)
 	}
 }
 

@@ -1,4 +1,4 @@
-package zookeeper
+package ensemble
 
 import (
 	"errors"
@@ -15,40 +15,40 @@ const (
 	defaultRoot = "/ringfence"
 )
 
-// address is what a URL says.
-type address struct {
-	hosts          []string // host:port
-	user, password string   // digest credentials; no user: none
-	root           string   // where our znodes are, without a final slash
+// Address is what a URL says.
+type Address struct {
+	Hosts          []string // host:port
+	User, Password string   // digest credentials; no user: none
+	Root           string   // where our znodes are, without a final slash
 }
 
-// parseURL reads zk://[user:password@]host[:port][,host[:port]…][/root]. Errors never show the URL, for it may hold a
+// ParseURL reads zk://[user:password@]host[:port][,host[:port]…][/root]. Errors never show the URL, for it may hold a
 // password.
-func parseURL(s string) (address, error) {
+func ParseURL(s string) (Address, error) {
 	rest, ok := strings.CutPrefix(s, scheme)
 	if !ok {
-		return address{}, errors.New("a ZooKeeper URL starts with zk://, as in zk://h1:2181,h2:2181/ringfence")
+		return Address{}, errors.New("a ZooKeeper URL starts with zk://, as in zk://h1:2181,h2:2181/ringfence")
 	}
 	if strings.ContainsAny(rest, "?#") {
-		return address{}, errors.New("a ZooKeeper URL takes no ? and no #; write them as %3F and %23 in a password")
+		return Address{}, errors.New("a ZooKeeper URL takes no ? and no #; write them as %3F and %23 in a password")
 	}
 	authority, path, _ := strings.Cut(rest, "/")
 	if strings.Contains(path, "@") { // the path is not shown: it may be the rest of a password
-		return address{}, errors.New("a ZooKeeper URL takes no @ after its first /; write / in a user or password as %2F")
+		return Address{}, errors.New("a ZooKeeper URL takes no @ after its first /; write / in a user or password as %2F")
 	}
-	var a address
+	var a Address
 	var err error
 	if at := strings.LastIndexByte(authority, '@'); at >= 0 {
-		if a.user, a.password, err = parseCredentials(authority[:at]); err != nil {
-			return address{}, err
+		if a.User, a.Password, err = parseCredentials(authority[:at]); err != nil {
+			return Address{}, err
 		}
 		authority = authority[at+1:]
 	}
-	if a.hosts, err = parseHosts(authority); err != nil {
-		return address{}, err
+	if a.Hosts, err = parseHosts(authority); err != nil {
+		return Address{}, err
 	}
-	if a.root, err = parseRoot(path); err != nil {
-		return address{}, err
+	if a.Root, err = parseRoot(path); err != nil {
+		return Address{}, err
 	}
 	return a, nil
 }
@@ -108,7 +108,7 @@ func parseRoot(path string) (string, error) {
 		return defaultRoot, nil
 	}
 	for name := range strings.SplitSeq(path, "/") {
-		if name == "" || name == "." || name == ".." || strings.ContainsFunc(name, badInName) {
+		if name == "" || name == "." || name == ".." || strings.ContainsFunc(name, BadInName) {
 			return "", fmt.Errorf("path %q in the ZooKeeper URL has a part that cannot name a znode", "/"+path)
 		}
 	}
@@ -118,5 +118,6 @@ func parseRoot(path string) (string, error) {
 	return "/" + path, nil
 }
 
-// badInName: ZooKeeper refuses control characters; % would look like an encoding that is not decoded.
-func badInName(r rune) bool { return r <= 0x1f || 0x7f <= r && r <= 0x9f || r == '%' || r >= 0xd800 }
+// BadInName reports a rune that no name of a znode may have: ZooKeeper refuses control characters; % would look like an
+// encoding that is not decoded.
+func BadInName(r rune) bool { return r <= 0x1f || 0x7f <= r && r <= 0x9f || r == '%' || r >= 0xd800 }

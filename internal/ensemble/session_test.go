@@ -1,9 +1,10 @@
-package zookeeper
+package ensemble
 
 import (
 	"context"
 	"errors"
 	"net"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -12,13 +13,23 @@ import (
 	"time"
 
 	"github.com/go-zookeeper/zk"
-	"go.uber.org/goleak"
 
-	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/internal/ensemble/ensembletest"
-	"github.com/ringfence/ringfence/internal/leak"
 	"github.com/ringfence/ringfence/internal/servers/serverstest"
 )
+
+func TestMain(m *testing.M) { os.Exit(serverstest.RunMain(m)) }
+
+// openClient makes a client and closes it with the test.
+func openClient(t *testing.T, url string, timeout time.Duration) *Client {
+	t.Helper()
+	c, err := New(url, Options{SessionTimeout: timeout})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	return c
+}
 
 func TestOnlyTheFirstSessionIsTaken(t *testing.T) {
 	first := greeting{10 * time.Second, 7}
@@ -33,7 +44,7 @@ func TestOnlyTheFirstSessionIsTaken(t *testing.T) {
 		"a negative limit": {greeting{-1, 7}, errExpired},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := &session{over: make(chan struct{}), changed: make(chan struct{})}
+			s := &Session{over: make(chan struct{}), changed: make(chan struct{})}
 			if err := s.greeted(first); err != nil || s.id != 7 || s.timeout != 10*time.Second {
 				t.Fatalf("first greeting: %v, session %d, timeout %v", err, s.id, s.timeout)
 			}
@@ -80,12 +91,12 @@ func TestNoRequestRunsInASecondSession(t *testing.T) {
 		})
 		t.Run(name+"/a session of ours does not", func(t *testing.T) {
 			r := ensembletest.NewRelay(t, ensemble)
-			c := openFor(t, "zk://"+r.Addr(), 5*time.Second)
+			c := openClient(t, "zk://"+r.Addr(), 5*time.Second)
 			s, err := c.openSession(t.Context(), true)
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer s.close()
+			defer s.Close()
 			at, created := queuedCreate(t, r, s.conn)
 			end(r)
 			select {
@@ -93,13 +104,13 @@ func TestNoRequestRunsInASecondSession(t *testing.T) {
 			case err := <-created:
 				t.Fatalf("create returned %v, exists %v", err, exists(at))
 			}
-			if _, _, cause := s.state(); !errors.Is(cause, errExpired) {
+			if _, _, cause := s.State(); !errors.Is(cause, errExpired) {
 				t.Errorf("the session is over because %v", cause)
 			}
-			if _, err := do(t.Context(), s, getter("/")); !errors.Is(err, errExpired) {
+			if _, err := Do(t.Context(), s, getter("/")); !errors.Is(err, errExpired) {
 				t.Errorf("a request after the end returned %v", err)
 			}
-			s.close()
+			s.Close()
 			if err := <-created; err == nil || exists(at) {
 				t.Errorf("create returned %v, exists %v", err, exists(at))
 			}
@@ -110,7 +121,7 @@ func TestNoRequestRunsInASecondSession(t *testing.T) {
 // queuedCreate breaks the connection, and queues a create while the next one waits for its greeting.
 func queuedCreate(t *testing.T, r *ensembletest.Relay, conn *zk.Conn) (at string, created chan error) {
 	t.Helper()
-	at = "/second-session-" + string(newGUID())
+	at = "/second-session-" + strings.Trim(ensembletest.FreshRoot(), "/")
 	r.Hold()
 	r.DropAll()
 	ensembletest.Eventually(t, "the library waits for a greeting", func() bool { return conn.State() == zk.StateConnected })
@@ -129,16 +140,16 @@ func TestTheGrantedTimeoutCounts(t *testing.T) {
 		3 * time.Second:       3 * time.Second,
 		time.Hour:             time.Minute,
 	} {
-		a, err := parseURL("zk://" + ensemble + "/granted")
+		a, err := ParseURL("zk://" + ensemble + "/granted")
 		if err != nil {
 			t.Fatal(err)
 		}
-		c := newCoordinator(a, Options{SessionTimeout: asked})
+		c := newClient(a, Options{SessionTimeout: asked})
 		defer c.Close()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		s, err := c.openSession(ctx, true)
-		for over(err) { // 400 ms may be too short to see it stand
+		for SessionOver(err) { // 400 ms may be too short to see it stand
 			s, err = c.openSession(ctx, true)
 		}
 		if err != nil {
@@ -147,73 +158,7 @@ func TestTheGrantedTimeoutCounts(t *testing.T) {
 		if s.timeout != granted {
 			t.Errorf("asked for %v, was granted %v; want %v", asked, s.timeout, granted)
 		}
-		s.close()
-	}
-}
-
-func TestCloseIsQuickAndLeavesNothing(t *testing.T) {
-	ensemble := serverstest.SharedZooKeeper(t).Addr()
-	admin := ensembletest.Connect(t, ensemble)
-	before := goleak.IgnoreCurrent()
-	c := openFor(t, "zk://"+ensemble+"/closing", time.Minute)
-	win(t, c, "orders", "a")
-	waiting := make(chan error, 1)
-	go func() {
-		_, err := c.Campaign(context.Background(), "orders", "b")
-		waiting <- err
-	}()
-	ensembletest.Eventually(t, "both are enrolled", func() bool {
-		names, _, _ := admin.Children("/closing/elections/orders")
-		return len(names) == 2
-	})
-	begin := time.Now()
-	c.Close()
-	if took := time.Since(begin); took > 20*time.Second {
-		t.Errorf("Close took %v", took)
-	}
-	if err := <-waiting; !errors.Is(err, ErrClosed) {
-		t.Errorf("the waiting campaign returned %v", err)
-	}
-	if err := leak.Find(before); err != nil {
-		t.Error(err)
-	}
-	ensembletest.Eventually(t, "nobody is enrolled", func() bool { // the sessions would last longer by themselves
-		names, _, err := admin.Children("/closing/elections/orders")
-		return err == nil && len(names) == 0
-	})
-}
-
-// TestWatchesFireWhenTheConnectionBreaks: so whoever waits looks again, and the library sets none anew.
-func TestWatchesFireWhenTheConnectionBreaks(t *testing.T) {
-	r := ensembletest.NewRelay(t, serverstest.SharedZooKeeper(t).Addr())
-	c := openFor(t, "zk://"+r.Addr()+"/watches", 20*time.Second)
-	term := win(t, c, "orders", "a")
-	waiting := make(chan *fence.Term, 1)
-	woken := make(chan string, 100)
-	other := openFor(t, "zk://"+r.Addr()+"/watches", 20*time.Second)
-	other.probe.woken = func(_ fence.Resource, holder string) { woken <- holder }
-	go func() {
-		term, _ := other.Campaign(t.Context(), "orders", "b")
-		waiting <- term
-	}()
-	ensembletest.Eventually(t, "b waits", func() bool {
-		queue, err := c.Candidates(t.Context(), "orders")
-		return err == nil && len(queue) == 2
-	})
-	for range 3 {
-		before := r.Greetings()
-		r.DropAll()
-		ensembletest.Eventually(t, "both campaigns are back", func() bool { return r.Greetings() >= before+2 })
-		confirmedAgain(t, term)
-	}
-	if set := r.Count(ensembletest.SetWatches); set != 0 {
-		t.Errorf("the library has set watches anew %d times", set)
-	}
-	if err := term.Resign(t.Context()); err != nil {
-		t.Error(err)
-	}
-	if next := <-waiting; next == nil {
-		t.Error("b does not lead")
+		s.Close()
 	}
 }
 
@@ -225,7 +170,7 @@ func TestTheLibraryEndsWhenSendsFail(t *testing.T) {
 	for range 4 {
 		all.Go(func() {
 			for range 8 {
-				if !endsWhenSendsFail(t, newCoordinator(address{hosts: strings.Split(ensemble, ","), root: ensembletest.FreshRoot()}, Options{})) {
+				if !endsWhenSendsFail(t, newClient(Address{Hosts: strings.Split(ensemble, ","), Root: ensembletest.FreshRoot()}, Options{})) {
 					return
 				}
 			}
@@ -234,9 +179,9 @@ func TestTheLibraryEndsWhenSendsFail(t *testing.T) {
 	all.Wait()
 }
 
-func endsWhenSendsFail(t *testing.T, c *Coordinator) bool {
+func endsWhenSendsFail(t *testing.T, c *Client) bool {
 	var broken atomic.Bool
-	c.probe.link = func(l *link) { l.Conn = brittle{l.Conn, &broken} }
+	c.onLink = func(l *link) { l.Conn = brittle{l.Conn, &broken} }
 	s, err := c.openSession(t.Context(), true)
 	if err != nil {
 		t.Error(err)
@@ -256,7 +201,7 @@ func endsWhenSendsFail(t *testing.T, c *Coordinator) bool {
 	s.hangUp()
 	select {
 	case <-s.loop:
-		s.close()
+		s.Close()
 	case <-time.After(30 * time.Second):
 		t.Error("it does not end")
 	}

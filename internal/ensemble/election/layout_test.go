@@ -1,4 +1,4 @@
-package zookeeper
+package election
 
 import (
 	"strings"
@@ -12,7 +12,7 @@ func TestForeignNamesAreNoCandidates(t *testing.T) {
 	for name, want := range map[string]bool{
 		"c-" + id + "-0000000007":                true,
 		"c-" + id + "--2147483648":               true, // the server's counter wraps
-		"c-" + string(newGUID()) + "-2147483647": true,
+		"c-" + string(NewGUID()) + "-2147483647": true,
 
 		"": false, "c": false, "c-": false, "c--": false, "c-7": false, "leader": false,
 		"c-" + id:                                  false,
@@ -26,7 +26,7 @@ func TestForeignNamesAreNoCandidates(t *testing.T) {
 		"_c_" + id + "-lock-0000000007":            false,
 		"_c_":                                      false,
 	} {
-		if _, got := guidOf(name); got != want {
+		if _, got := ParseName(name); got != want {
 			t.Errorf("%q is a candidate: %v; want %v", name, got, want)
 		}
 	}
@@ -34,12 +34,12 @@ func TestForeignNamesAreNoCandidates(t *testing.T) {
 
 func TestForeignDataIsTheZeroValue(t *testing.T) {
 	for _, data := range []string{"", "x", "null", `{"holder":7}`, `{"token":9007199254740993}`, `[]`, "\xff"} {
-		if got := parse[leaderData]([]byte(data)); got != (leaderData{}) {
+		if got := Parse[Acknowledgement]([]byte(data)); got != (Acknowledgement{}) {
 			t.Errorf("%q is read as %+v", data, got)
 		}
 	}
-	want := leaderData{fence.Token(1<<53 + 1), "a"}
-	if got := parse[leaderData](encode(want)); got != want {
+	want := Acknowledgement{fence.Token(1<<53 + 1), "a"}
+	if got := Parse[Acknowledgement](Encode(want)); got != want {
 		t.Errorf("%+v comes back as %+v", want, got)
 	}
 }

@@ -1,4 +1,4 @@
-package zookeeper
+package ensemble
 
 import (
 	"reflect"
@@ -7,18 +7,18 @@ import (
 )
 
 func TestURLsThatAreTaken(t *testing.T) {
-	for in, want := range map[string]address{
-		"zk://h1":                         {hosts: []string{"h1:2181"}, root: "/ringfence"},
-		"zk://h1/":                        {hosts: []string{"h1:2181"}, root: "/ringfence"},
-		"zk://h1:2182,h2,h3:2184/app":     {hosts: []string{"h1:2182", "h2:2181", "h3:2184"}, root: "/app"},
-		"zk://h1/a/b-c/d.e/":              {hosts: []string{"h1:2181"}, root: "/a/b-c/d.e"},
-		"zk://10.0.0.1,[::1]:2182,[fe::]": {hosts: []string{"10.0.0.1:2181", "[::1]:2182", "[fe::]:2181"}, root: "/ringfence"},
-		"zk://u:p@h1":                     {hosts: []string{"h1:2181"}, user: "u", password: "p", root: "/ringfence"},
-		"zk://u:p%40%3A%2F%25@h1/r":       {hosts: []string{"h1:2181"}, user: "u", password: "p@:/%", root: "/r"},
-		"zk://u:p:q@h1":                   {hosts: []string{"h1:2181"}, user: "u", password: "p:q", root: "/ringfence"},
-		"zk://u:p@q@h1":                   {hosts: []string{"h1:2181"}, user: "u", password: "p@q", root: "/ringfence"},
+	for in, want := range map[string]Address{
+		"zk://h1":                         {Hosts: []string{"h1:2181"}, Root: "/ringfence"},
+		"zk://h1/":                        {Hosts: []string{"h1:2181"}, Root: "/ringfence"},
+		"zk://h1:2182,h2,h3:2184/app":     {Hosts: []string{"h1:2182", "h2:2181", "h3:2184"}, Root: "/app"},
+		"zk://h1/a/b-c/d.e/":              {Hosts: []string{"h1:2181"}, Root: "/a/b-c/d.e"},
+		"zk://10.0.0.1,[::1]:2182,[fe::]": {Hosts: []string{"10.0.0.1:2181", "[::1]:2182", "[fe::]:2181"}, Root: "/ringfence"},
+		"zk://u:p@h1":                     {Hosts: []string{"h1:2181"}, User: "u", Password: "p", Root: "/ringfence"},
+		"zk://u:p%40%3A%2F%25@h1/r":       {Hosts: []string{"h1:2181"}, User: "u", Password: "p@:/%", Root: "/r"},
+		"zk://u:p:q@h1":                   {Hosts: []string{"h1:2181"}, User: "u", Password: "p:q", Root: "/ringfence"},
+		"zk://u:p@q@h1":                   {Hosts: []string{"h1:2181"}, User: "u", Password: "p@q", Root: "/ringfence"},
 	} {
-		if got, err := parseURL(in); err != nil || !reflect.DeepEqual(got, want) {
+		if got, err := ParseURL(in); err != nil || !reflect.DeepEqual(got, want) {
 			t.Errorf("%s is read as %+v, %v; want %+v", in, got, err, want)
 		}
 	}
@@ -33,7 +33,7 @@ func TestURLsThatAreRefused(t *testing.T) {
 		"zk://h1//a", "zk://h1/a//b", "zk://h1/.", "zk://h1/a/../b", "zk://h1/a%20b", "zk://h1/a\x00",
 		"zk://h1/zookeeper", "zk://h1/zookeeper/quota", "zk://h1/a?x=y", "zk://h1/a#b",
 	} {
-		if got, err := parseURL(in); err == nil {
+		if got, err := ParseURL(in); err == nil {
 			t.Errorf("%q is read as %+v", in, got)
 		}
 	}
@@ -49,7 +49,7 @@ func FuzzURLErrorsNeverShowThePassword(f *testing.F) {
 		if !ok || !strings.Contains(after, "@") {
 			t.Skip("the secret is not where a password is")
 		}
-		_, err := parseURL(before + secret + after)
+		_, err := ParseURL(before + secret + after)
 		if err != nil && strings.Contains(err.Error(), secret) {
 			t.Errorf("%q: %v", shape, err)
 		}
