@@ -12,9 +12,10 @@ import (
 	"github.com/ringfence/ringfence/internal/ensemble/election"
 )
 
-// documents are persistent znodes beside the elections, <root>/<kind>/<name>, that only leaders write: each write is one
-// transaction with the check that the leader's own candidate is still there. See the package documentation for why that
-// is a fence. Its methods may be called from any goroutine.
+// documents are persistent znodes beside the elections, <root>/<kind>/<name>, that only leaders
+// write: each write is one transaction with the check that the leader's own candidate is still
+// there. See the package documentation for why that is a fence. Its methods may be called from any
+// goroutine.
 type documents struct {
 	client  *ensemble.Client
 	entries election.Cache
@@ -29,15 +30,16 @@ type documents struct {
 type document struct {
 	Name string
 	Data []byte
-	// Version is 0 when there is no such document, 1 when it is made, and one more with each write, whoever wrote it: it
-	// is the znode's own dataVersion, plus 1.
+	// Version is 0 when there is no such document, 1 when it is made, and one more with each write,
+	// whoever wrote it: it is the znode's own dataVersion, plus 1.
 	Version int64
 }
 
 // maxVersions is how many versions a document can have: ZooKeeper counts them in an int32.
 const maxVersions = 1 << 31
 
-// newDocuments returns those of one kind, which names their parent znode. It is made with the first of them.
+// newDocuments returns those of one kind, which names their parent znode. It is made with the first
+// of them.
 func newDocuments(c *ensemble.Client, kind string, limit int) *documents {
 	return &documents{client: c, dir: path.Join(c.Root(), kind), limit: limit, leading: map[fence.Resource]leading{}}
 }
@@ -75,8 +77,9 @@ func (d *documents) Read(ctx context.Context, name string) (document, error) {
 	})
 }
 
-// Take reads a document under the claim. It is the last that any older leader wrote: once Take has returned, none of
-// them writes any more. When its version is have, the data is not sent: the document has none, and same is true.
+// Take reads a document under the claim. It is the last that any older leader wrote: once Take has
+// returned, none of them writes any more. When its version is have, the data is not sent: the
+// document has none, and same is true.
 func (d *documents) Take(ctx context.Context, c fence.Claim, name string, have int64) (doc document, same bool, err error) {
 	at, err := d.path(name)
 	if err != nil {

@@ -13,23 +13,25 @@ import (
 	"github.com/ringfence/ringfence/internal/ensemble/election"
 )
 
-// leading is a claim that was seen to lead, and its candidate's znode. It needs to be seen once: younger candidates only
-// come behind, so the claim leads for as long as the znode exists. That has to be checked each time.
+// leading is a claim that was seen to lead, and its candidate's znode. It needs to be seen once:
+// younger candidates only come behind, so the claim leads for as long as the znode exists. That has
+// to be checked each time.
 type leading struct {
 	claim fence.Claim
 	znode string // its candidate's path
 }
 
-// Confirm returns nil if the claim leads, by a transaction of the ensemble; a server that has lost its ensemble cannot
-// say so. Otherwise it returns a refusal: fence.ErrStale when the claim's candidate is gone, for good; fence.ErrNotLeader
-// when it waits behind an older one, or was never enrolled; fence.ErrOtherIssuer. ErrUnreachable: nobody answered.
+// Confirm returns nil if the claim leads, by a transaction of the ensemble; a server that has lost
+// its ensemble cannot say so. Otherwise it returns a refusal: fence.ErrStale when the claim's
+// candidate is gone, for good; fence.ErrNotLeader when it waits behind an older one, or was never
+// enrolled; fence.ErrOtherIssuer. ErrUnreachable: nobody answered.
 func (d *documents) Confirm(ctx context.Context, c fence.Claim) error {
 	_, err := ensemble.Ask(ctx, d.client, func(ctx context.Context, s *ensemble.Session) (string, error) { return d.confirm(ctx, s, c) })
 	return err
 }
 
-// confirm returns the path of the candidate of a claim that leads. What is read in this session afterwards was there or
-// came later.
+// confirm returns the path of the candidate of a claim that leads. What is read in this session
+// afterwards was there or came later.
 func (d *documents) confirm(ctx context.Context, s *ensemble.Session, c fence.Claim) (string, error) {
 	znode, err := d.candidateOf(ctx, s, c)
 	if err != nil {
@@ -42,7 +44,8 @@ func (d *documents) confirm(ctx context.Context, s *ensemble.Session, c fence.Cl
 	return znode, d.client.Explain(znode, err)
 }
 
-// candidateOf returns the path of the claim's candidate, which led at least when it was looked at first.
+// candidateOf returns the path of the claim's candidate, which led at least when it was looked at
+// first.
 func (d *documents) candidateOf(ctx context.Context, s *ensemble.Session, c fence.Claim) (string, error) {
 	c.Holder = ""
 	d.mu.Lock()
@@ -104,8 +107,8 @@ func (d *documents) stillThere(ctx context.Context, s *ensemble.Session, c fence
 	return d.client.Explain(znode, err)
 }
 
-// gone refuses a claim whose candidate, which led, exists no more. It looks once more, to say why; a wiped ensemble must
-// not pass for a newer leader.
+// gone refuses a claim whose candidate, which led, exists no more. It looks once more, to say why;
+// a wiped ensemble must not pass for a newer leader.
 func (d *documents) gone(ctx context.Context, s *ensemble.Session, c fence.Claim) error {
 	d.mu.Lock()
 	delete(d.leading, c.Resource)

@@ -7,7 +7,8 @@ import (
 	"github.com/ringfence/ringfence/internal/ensemble/election"
 )
 
-// stale is the refusal of a claim whose candidate is gone. Its number will never be given out again.
+// stale is the refusal of a claim whose candidate is gone. Its number will never be given out
+// again.
 func stale(c fence.Claim, queue []election.Entry) error {
 	r := &fence.Refusal{
 		Reason: fence.Stale, Claim: c,
@@ -21,7 +22,8 @@ func stale(c fence.Claim, queue []election.Entry) error {
 	return r
 }
 
-// notLeader is the refusal of a claim that waits in place i of the queue, from 0, or (below 0) is not in it.
+// notLeader is the refusal of a claim that waits in place i of the queue, from 0, or (below 0) is
+// not in it.
 func notLeader(c fence.Claim, queue []election.Entry, i int) error {
 	place := "it was never enrolled in this election"
 	if i > 0 {
@@ -35,7 +37,8 @@ func notLeader(c fence.Claim, queue []election.Entry, i int) error {
 	}
 }
 
-// otherIssuer is the refusal of a claim from another coordinator, or from this one before it was rebuilt.
+// otherIssuer is the refusal of a claim from another coordinator, or from this one before it was
+// rebuilt.
 func (d *documents) otherIssuer(claim fence.Claim, issuer fence.Issuer) error {
 	return &fence.Refusal{
 		Reason: fence.OtherIssuer, Claim: claim,

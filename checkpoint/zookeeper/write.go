@@ -17,17 +17,17 @@ var (
 	errVersion = errors.New("the document has another version")
 	// errTooLarge: the data is above the limit. Nothing was sent.
 	errTooLarge = errors.New("the document is too large")
-	// errUnanswered: the answer was lost or did not come in time. The document may have been written, or may be yet, for
-	// as long as the claim leads and nobody has written another one.
+	// errUnanswered: the answer was lost or did not come in time. The document may have been
+	// written, or may be yet, for as long as the claim leads and nobody has written another one.
 	errUnanswered = errors.New("ZooKeeper's answer was lost; the document may have been written")
 )
 
 // largeRequest is a size that some servers are set to refuse.
 const largeRequest = 64 << 10
 
-// Write makes a document (version 1) or writes it anew: only if the claim leads, and only if what is stored has the
-// version before doc.Version. It is durable when Write returns nil. After any error but errUnanswered nothing was
-// written; refusals are those of Confirm.
+// Write makes a document (version 1) or writes it anew: only if the claim leads, and only if what
+// is stored has the version before doc.Version. It is durable when Write returns nil. After any
+// error but errUnanswered nothing was written; refusals are those of Confirm.
 func (d *documents) Write(ctx context.Context, c fence.Claim, doc document) error {
 	at, err := d.path(doc.Name)
 	if err != nil {
@@ -81,8 +81,8 @@ func (d *documents) change(at string, doc document) any {
 	return &zk.SetDataRequest{Path: at, Data: doc.Data, Version: int32(doc.Version - 2)}
 }
 
-// send hands a transaction over once. No results: it was not sent, and the error is not errUnanswered; or it was, and
-// the error is.
+// send hands a transaction over once. No results: it was not sent, and the error is not
+// errUnanswered; or it was, and the error is.
 func (d *documents) send(ctx context.Context, ops ...any) (results []zk.MultiResponse, answer error) {
 	_, err := ensemble.Ask(ctx, d.client, func(_ context.Context, s *ensemble.Session) (any, error) {
 		if _, _, cause := s.State(); cause != nil {

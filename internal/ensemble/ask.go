@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// Ask asks the ensemble, again on a fresh connection when there is no reply, until the request timeout is up.
+// Ask calls ask with the client's session. When there is no reply, it calls again with a fresh one,
+// until the request timeout has passed. So ask may run several times.
 func Ask[T any](ctx context.Context, c *Client, ask func(context.Context, *Session) (T, error)) (T, error) {
 	var none T
 	if err := c.Begin(); err != nil {

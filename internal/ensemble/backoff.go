@@ -6,13 +6,14 @@ import (
 	"time"
 )
 
-// The bounds of Backoff for whoever tries again for as long as it takes.
+// Bounds of Backoff for callers that retry for as long as it takes.
 const (
 	BackoffLeast = 50 * time.Millisecond
 	BackoffMost  = 5 * time.Second
 )
 
-// Backoff doubles from least to most, with jitter so that clients do not come back in step. n counts from 1.
+// Backoff returns the wait before the nth retry, counted from 1. It doubles from least to most,
+// with jitter so that clients do not retry in step.
 func Backoff(n int, least, most time.Duration) time.Duration {
 	d := most
 	if n < 16 {
@@ -21,7 +22,7 @@ func Backoff(n int, least, most time.Duration) time.Duration {
 	return d/2 + rand.N(d/2+1)
 }
 
-// Pause returns early when ctx ends.
+// Pause waits, but no longer than ctx lasts.
 func Pause(ctx context.Context, d time.Duration) {
 	t := time.NewTimer(d)
 	defer t.Stop()

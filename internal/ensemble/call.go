@@ -8,9 +8,9 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// Do runs one request of the library, which knows no context: a request that is not answered lasts until the
-// connection breaks, or until close. So it runs on a goroutine that the session owns, and close waits for. When ctx
-// ends first, the request may still be carried out.
+// Do runs one request of the library, which knows no context: without an answer, a request lasts
+// until the connection breaks or the session is closed. So it runs on a goroutine of the session,
+// which Close waits for. When ctx ends first, the request may still be carried out.
 func Do[T any](ctx context.Context, s *Session, request func(*zk.Conn) (T, error)) (T, error) {
 	type reply struct {
 		value T
@@ -40,7 +40,7 @@ func Do[T any](ctx context.Context, s *Session, request func(*zk.Conn) (T, error
 	}
 }
 
-// begin counts a call among what close waits for.
+// begin counts a call that Close waits for.
 func (s *Session) begin() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -51,7 +51,8 @@ func (s *Session) begin() error {
 	return nil
 }
 
-// Retry is Do for a request that may be repeated: it is, in the same session, until it is answered.
+// Retry is Do for a request that may be repeated. It repeats the request, in the same session,
+// until there is an answer.
 func Retry[T any](ctx context.Context, s *Session, request func(*zk.Conn) (T, error)) (T, error) {
 	for {
 		connects := s.Connects()
@@ -73,8 +74,8 @@ func (s *Session) Connects() int {
 	return s.connects
 }
 
-// Close ends the session at the server, if it can be told within a second, and waits for every goroutine. Safe to
-// call more than once.
+// Close ends the session and waits for all of its goroutines. It gives the server a second to
+// confirm. It may be called more than once.
 func (s *Session) Close() { s.once.Do(s.shut) }
 
 func (s *Session) shut() {
@@ -104,7 +105,7 @@ func (s *Session) shut() {
 	s.calls.Wait()
 }
 
-// hangUp ends dialling and the connection.
+// hangUp stops dialling and closes the connection.
 func (s *Session) hangUp() {
 	s.cancel(ErrEnded)
 	s.mu.Lock()

@@ -13,15 +13,16 @@ import (
 
 // Options change how a Client works; the zero value is good.
 type Options struct {
-	// SessionTimeout is asked of the ensemble for each session. It is also how long a call waits for an answer, 2 s at
-	// least. Default 10 s.
+	// SessionTimeout is asked of the ensemble for each session. It is also how long a call waits
+	// for an answer, 2 s at least. Default 10 s.
 	SessionTimeout time.Duration
 
-	// MaxData is how many bytes of data a request in the client's own session may carry. Default 1,000,000: ZooKeeper's own
-	// limit, its jute.maxbuffer, is 1,048,575 for the whole request.
+	// MaxData is how many bytes of data a request in the client's own session may carry. Default
+	// 1,000,000: ZooKeeper's own limit, its jute.maxbuffer, is 1,048,575 for the whole request.
 	MaxData int
 
-	// Logger is told of retries, and at debug level of what the ZooKeeper library says. Default: nothing is logged.
+	// Logger is told of retries, and at debug level of what the ZooKeeper library says. Default:
+	// nothing is logged.
 	Logger *slog.Logger
 }
 
@@ -80,8 +81,8 @@ func newClient(a Address, o Options) *Client {
 	return c
 }
 
-// Close ends the client's calls with ErrClosed, closes its own session, and waits for all calls and for what Begin and Go
-// have counted. Whoever opened another session closes it: Context tells when.
+// Close ends the client's calls with ErrClosed, closes its own session, and waits for all calls and
+// for what Begin and Go have started. Whoever opened another session closes it when Context ends.
 func (c *Client) Close() error {
 	c.mu.Lock()
 	c.closed = true
@@ -92,7 +93,7 @@ func (c *Client) Close() error {
 	return nil
 }
 
-// Begin counts something among what Close waits for. Call Done when it has ended.
+// Begin starts something that Close waits for. Call Done when it has ended.
 func (c *Client) Begin() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -103,29 +104,29 @@ func (c *Client) Begin() error {
 	return nil
 }
 
-// Done ends what Begin has counted.
+// Done ends what Begin has started.
 func (c *Client) Done() { c.work.Done() }
 
-// Go starts a goroutine that Close waits for. The caller is counted by Begin and has not called Done.
+// Go starts a goroutine that Close waits for. Call it between Begin and Done.
 func (c *Client) Go(work func()) { c.work.Go(work) }
 
 // Context ends at Close, with ErrClosed.
 func (c *Client) Context() context.Context { return c.ctx }
 
-// WithClose returns ctx that ends with the Client too.
+// WithClose returns a context that ends with ctx, and with the Client.
 func (c *Client) WithClose(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	unhook := context.AfterFunc(c.ctx, func() { cancel(ErrClosed) })
 	return ctx, func() { unhook(); cancel(nil) }
 }
 
-// RequestTimeout is how long a call waits for an answer: a session timeout, if that is not very short.
+// RequestTimeout is how long a call waits for an answer: a session timeout, 2 s at least.
 func (c *Client) RequestTimeout() time.Duration { return max(c.timeout, leastRequestTimeout) }
 
 // Address is what the URL said.
 func (c *Client) Address() Address { return c.address }
 
-// Hosts is for messages.
+// Hosts lists the servers, for messages.
 func (c *Client) Hosts() string { return strings.Join(c.address.Hosts, ",") }
 
 // Root is the path below which all znodes of Ringfence are.

@@ -5,8 +5,9 @@ import (
 	"sync"
 )
 
-// current is the client's own session, in which all of its calls ask. It lasts for one connection: names are resolved
-// anew for the next, no watch has to be set again, and a wiped ensemble is met with nothing remembered.
+// current is the client's own session, which all of its calls share. It lasts for one connection.
+// So names are resolved again for the next, no watch has to be set again, and nothing is remembered
+// of an ensemble that was wiped.
 type current struct {
 	changing chan struct{} // held while the session is changed; a channel, so that whoever waits can give up
 
@@ -14,7 +15,7 @@ type current struct {
 	session *Session
 }
 
-// session returns the client's session, opened if need be.
+// session returns the client's session. It opens one if there is none.
 func (c *Client) session(ctx context.Context) (*Session, error) {
 	select {
 	case c.current.changing <- struct{}{}:
@@ -42,7 +43,8 @@ func (c *Client) Current() *Session {
 	return c.current.session
 }
 
-// Drop closes the client's session if it is this one, which did not answer. The next call opens another.
+// Drop closes the session, which did not answer, if it is the client's own. The next call opens
+// another.
 func (c *Client) Drop(s *Session) {
 	c.current.mu.Lock()
 	mine := c.current.session == s

@@ -8,21 +8,22 @@ import (
 	"time"
 )
 
-// hostList is the library's list of servers. Names are resolved at each dial, not once, so that an ensemble may move.
+// hostList is the library's list of servers. It resolves names at each dial, so an ensemble may
+// move.
 type hostList struct {
 	s  *Session
 	mu sync.Mutex
 	at int
 }
 
-// Init implements zk.HostProvider; the session's own list is used.
+// Init implements zk.HostProvider. It ignores the list: the session has its own.
 func (h *hostList) Init([]string) error { h.at = rand.IntN(h.Len()); return nil }
 
 // Len implements zk.HostProvider.
 func (h *hostList) Len() int { return len(h.s.client.address.Hosts) }
 
-// Next implements zk.HostProvider. The library looks whether it has been closed only when a round is said to be over;
-// it would also sleep a second at the end of each, which dial does better.
+// Next implements zk.HostProvider. The library checks whether it was closed only when a round is
+// over. It would also sleep a second after each round; pace waits better than that.
 func (h *hostList) Next() (server string, roundIsOver bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -33,8 +34,8 @@ func (h *hostList) Next() (server string, roundIsOver bool) {
 // Connected implements zk.HostProvider.
 func (h *hostList) Connected() {}
 
-// dial is the library's way to a server. Once the session is over no connection is made any more: the call waits for
-// close and fails. It runs on the library's goroutine.
+// dial connects the library to a server, on the library's goroutine. Once the session is over it
+// makes no more connections: it waits for Close and fails.
 func (s *Session) dial(network, address string, limit time.Duration) (net.Conn, error) {
 	if err := s.pace(); err != nil {
 		return nil, err
@@ -62,13 +63,14 @@ func (s *Session) dial(network, address string, limit time.Duration) (net.Conn, 
 	return l, nil
 }
 
-// greetingLimit is how long a server may take to greet. A server that is just starting can swallow the request and
-// never answer; the library would wait for it for more than six session timeouts.
+// greetingLimit is how long a server may take to greet. A server that is just starting can swallow
+// the request and never answer, and the library would wait for more than six session timeouts.
 func (c *Client) greetingLimit() time.Duration {
 	return min(max(c.timeout/6, time.Second), 3*time.Second)
 }
 
-// pace waits before the second and later rounds over the hosts, and forever when the session is over.
+// pace waits before the second and later rounds over the hosts. When the session is over it waits
+// for Close.
 func (s *Session) pace() error {
 	s.mu.Lock()
 	round := s.dials / len(s.client.address.Hosts)

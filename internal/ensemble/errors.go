@@ -23,7 +23,7 @@ var (
 	ErrEnded   = errors.New("the ZooKeeper session was closed")
 )
 
-// ErrSlow ends the wait for a reply.
+// ErrSlow is why a call stopped waiting for a reply.
 var ErrSlow = errors.New("a server has not replied in time")
 
 // Unanswered reports that a request had no reply: it may or may not have been carried out.
@@ -48,7 +48,8 @@ func Denied(err error) bool {
 	return errors.Is(err, zk.ErrNoAuth) || errors.Is(err, zk.ErrAuthFailed) || errors.Is(err, zk.ErrInvalidACL)
 }
 
-// Explain says what a refusal at a path means. Other errors keep their text.
+// Explain says what it means that the ensemble denied access to a path. It returns other errors as
+// they are.
 func (c *Client) Explain(path string, err error) error {
 	switch {
 	case !Denied(err):
@@ -62,7 +63,8 @@ func (c *Client) Explain(path string, err error) error {
 	}
 }
 
-// noteFailure notes why there was no answer, for a message later on. The end of a wait is no reason.
+// noteFailure remembers why there was no answer, for a later message. It ignores errors that only
+// say that a wait has ended.
 func (c *Client) noteFailure(err error) {
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) || SessionOver(err) {
 		return
@@ -85,8 +87,8 @@ func (c *Client) lastFailure() error {
 	return c.failure
 }
 
-// unreachable is the error of a call that had no answer: ctx's cause, or that the request timeout is up, and the last
-// failure.
+// unreachable is the error of a call that had no answer. It says whether ctx ended or the request
+// timeout passed, and the last failure.
 func (c *Client) unreachable(ctx context.Context) error {
 	last := c.lastFailure()
 	if cause := context.Cause(c.ctx); cause != nil {
@@ -111,7 +113,7 @@ func (e *noAnswer) Error() string { return e.text }
 // Is matches the sentinel.
 func (e *noAnswer) Is(target error) bool { return target == ErrUnreachable }
 
-// FailureNote is the last failure in brackets, for the end of a message, or nothing.
+// FailureNote is the last failure in brackets, to append to a message, or nothing.
 func (c *Client) FailureNote() string { return because(c.lastFailure()) }
 
 func because(last error) string {

@@ -8,8 +8,9 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// Follow shows each what read returns, and again what it returns after every change, until ctx ends, each returns an
-// error, or the ensemble refuses. read also returns a watch on that. While nobody answers Follow keeps trying.
+// Follow calls each with what read returns, and again after every change, until ctx ends, each
+// returns an error, or the ensemble denies access. read also returns a watch on what it has read.
+// While nobody answers, Follow retries.
 func Follow[T any](
 	ctx context.Context, c *Client, what string,
 	read func(context.Context, *Session) (T, <-chan zk.Event, error), each func(T) error,
@@ -47,14 +48,15 @@ func Follow[T any](
 	return context.Cause(ctx)
 }
 
-// watchedValue is what was read and what tells that it may have changed.
+// watchedValue is what was read, and what says that it may have changed.
 type watchedValue[T any] struct {
 	value   T
 	changed <-chan zk.Event
 	over    <-chan struct{} // the session in which it was read
 }
 
-// wait returns when it is time to read again; after so long in case a notice went missing.
+// wait returns when it is time to read again: after a change, or after most in case a notice was
+// lost.
 func (w watchedValue[T]) wait(ctx context.Context, most time.Duration) {
 	again := time.NewTimer(most)
 	defer again.Stop()

@@ -14,19 +14,20 @@ const (
 	leastFrame = 16       // bytes of a greeting that we read; and of any other frame, which the library takes for granted
 )
 
-// link is one TCP connection of a session, read along frame by frame, because the library
+// link is one TCP connection of a session. It reads along frame by frame, because the library
 //
 //   - does not tell the timeout that the server granted,
 //   - takes any session that the server greets it with, and runs its queued requests in it,
-//   - sets its watches anew after a reconnection in a way that can miss an event (it reads the last zxid it saw while
-//     replies may already move that on) and that only logs a failure,
-//   - answers a request whose sending fails twice, and waits for ever for the second answer to be taken when the caller
-//     has gone: closed while requests are under way, as by a process that is woken after its session has expired, or
-//     giving its credentials again (go-zookeeper/zk#163), it may never end.
+//   - sets its watches again after a reconnection in a way that can miss an event (it sends the last
+//     zxid it saw while replies may already move that on), and only logs a failure,
+//   - answers a request twice if sending it fails, and waits for ever for somebody to take the second
+//     answer if the caller has gone. So it may never end if it is closed while requests are under way,
+//     as by a process that wakes after its session has expired, or while it gives its credentials
+//     again (go-zookeeper/zk#163).
 //
-// So the first frame, the server's greeting, is shown to the session before the library sees it, and when the
-// connection breaks the library is told that every watch has fired: then it has none to set anew, and whoever waits
-// for one looks again. That the connection broke is told by Read alone.
+// So the session sees the first frame, the server's greeting, before the library does. When the
+// connection breaks, link tells the library that every watch has fired: the library then has none
+// to set again, and whoever waits for one reads again. Only Read reports that the connection broke.
 type link struct {
 	net.Conn
 	s       *Session
@@ -41,7 +42,7 @@ type greeting struct {
 	session int64
 }
 
-// newLink takes the connection over; the greeting must come within the limit.
+// newLink takes over the connection. The greeting must come within the limit.
 func newLink(c net.Conn, s *Session, limit time.Duration) (*link, error) {
 	if err := c.SetReadDeadline(time.Now().Add(limit)); err != nil {
 		return nil, errors.Join(err, c.Close())
@@ -49,7 +50,8 @@ func newLink(c net.Conn, s *Session, limit time.Duration) (*link, error) {
 	return &link{Conn: c, s: s}, nil
 }
 
-// SetReadDeadline leaves the limit for the greeting alone: the library would wait for many session timeouts.
+// SetReadDeadline does nothing before the greeting: the library would wait for many session
+// timeouts.
 func (l *link) SetReadDeadline(t time.Time) error {
 	if !l.greeted {
 		return nil
@@ -70,7 +72,7 @@ func (l *link) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// Write implements net.Conn. A failure ends the connection, which Read tells.
+// Write implements net.Conn. On a failure it closes the connection, and Read reports it.
 func (l *link) Write(p []byte) (int, error) {
 	if _, err := l.Conn.Write(p); err != nil {
 		_ = l.Conn.Close()
@@ -78,7 +80,7 @@ func (l *link) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// advance reads the next frame whole. A frame that breaks off is not begun.
+// advance reads the next frame whole. The library sees nothing of a frame that breaks off.
 func (l *link) advance() {
 	frame, err := readFrame(l.Conn)
 	switch {
@@ -130,7 +132,7 @@ func readFrame(r io.Reader) ([]byte, error) {
 	return frame, nil
 }
 
-// fired is the frame by which a server would tell that a watch on the path fired.
+// fired is the frame with which a server says that a watch on the path has fired.
 func fired(path string) []byte {
 	const notice, deleted, connected = -1, 2, 3
 	body := binary.BigEndian.AppendUint32(nil, 0xffffffff) // xid -1: a notice, no reply

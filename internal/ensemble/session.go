@@ -13,7 +13,7 @@ const (
 	closeWait = time.Second // for the server's reply to the end of a session
 )
 
-// Session is one ZooKeeper session and the only zk.Conn that ever speaks in it.
+// Session is one ZooKeeper session and the only zk.Conn that ever uses it.
 type Session struct {
 	client    *Client
 	resumable bool // a broken connection is made anew; otherwise the session is over with it
@@ -40,8 +40,8 @@ type Session struct {
 	paths    map[string]bool // of all watches there may be
 }
 
-// NewSession starts a session of its own, which outlasts its connections, and returns when it stands, with credentials
-// given. It waits no longer than the request timeout; ctx bounds the opening only. Whoever opens it closes it.
+// NewSession opens a session that outlasts its connections, with the credentials given. ctx bounds
+// the opening only, which also fails after the request timeout. Whoever opens it closes it.
 func (c *Client) NewSession(ctx context.Context) (*Session, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, c.RequestTimeout(), c.noAnswer(nil))
 	defer cancel()
@@ -77,23 +77,24 @@ func (c *Client) openSession(ctx context.Context, resumable bool) (*Session, err
 // Client is the client that opened the session.
 func (s *Session) Client() *Client { return s.client }
 
-// ID is how znodes name the session that owns them.
+// ID is the owner that the session's ephemeral znodes name.
 func (s *Session) ID() int64 { return s.id }
 
 // Timeout is the session timeout that the ensemble granted.
 func (s *Session) Timeout() time.Duration { return s.timeout }
 
-// Over is closed when the session is over: no further request starts.
+// Over is closed when the session is over. No request starts after that.
 func (s *Session) Over() <-chan struct{} { return s.over }
 
-// drain ends with the library's loop. Events come through the callback, for the channel drops what it has no room for.
+// drain ends with the library's loop. Events come through the callback, because the channel drops
+// what does not fit.
 func (s *Session) drain(events <-chan zk.Event) {
 	defer close(s.loop)
 	for range events {
 	}
 }
 
-// handshake waits until the session stands and has its credentials.
+// handshake waits until the session is established, then gives the credentials.
 func (s *Session) handshake(ctx context.Context) error {
 	if err := s.AwaitConnect(ctx, 0); err != nil {
 		return err
@@ -107,7 +108,7 @@ func (s *Session) handshake(ctx context.Context) error {
 	return err
 }
 
-// event is the library's callback: it must not block.
+// event is the library's callback. It must not block.
 func (s *Session) event(e zk.Event) {
 	if e.Type != zk.EventSession {
 		return
@@ -132,8 +133,8 @@ func (s *Session) event(e zk.Event) {
 	}
 }
 
-// setUpLocked records that the ensemble is in reach or not. Out of reach for a session timeout is out for good: a
-// server that was wiped would be dialled forever otherwise, and names would never be resolved anew.
+// setUpLocked records whether the ensemble is reachable. A session that is out of reach for its
+// timeout is over: otherwise it would dial a wiped server forever, and never resolve names again.
 func (s *Session) setUpLocked(up bool) {
 	s.up = up
 	s.notifyLocked()
@@ -155,7 +156,7 @@ func (s *Session) endIfDown() {
 	}
 }
 
-// greeted judges a server's greeting. An error means that the library must not see it.
+// greeted checks a server's greeting. On an error the library must not see it.
 func (s *Session) greeted(g greeting) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -172,7 +173,7 @@ func (s *Session) greeted(g greeting) error {
 	return s.cause
 }
 
-// firedWatches tells the library that all watches have fired.
+// firedWatches are the frames that tell the library that all watches have fired.
 func (s *Session) firedWatches() []byte {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -183,7 +184,7 @@ func (s *Session) firedWatches() []byte {
 	return frames
 }
 
-// end lets no further request start and no further connection be made. The first cause stays.
+// end stops further requests and connections. The first cause stays.
 func (s *Session) end(cause error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -204,8 +205,8 @@ func (s *Session) notifyLocked() {
 	s.changed = make(chan struct{})
 }
 
-// State tells whether the ensemble is in reach, why the session is over (or nil), and a channel that is closed when
-// either changes.
+// State returns whether the ensemble is reachable, why the session is over (or nil), and a channel
+// that is closed when either changes.
 func (s *Session) State() (up bool, changed <-chan struct{}, cause error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -60,8 +60,9 @@ func TestOnlyTheFirstSessionIsTaken(t *testing.T) {
 	}
 }
 
-// TestNoRequestRunsInASecondSession: a request is queued while the session comes to its end. The library by itself runs
-// it in another session, which it takes without asking; that is why a link reads along.
+// TestNoRequestRunsInASecondSession: a request is queued while the session comes to its end. The
+// library by itself runs it in another session, which it takes without asking; that is why a link
+// reads along.
 func TestNoRequestRunsInASecondSession(t *testing.T) {
 	ensemble := serverstest.SharedZooKeeper(t).Addr()
 	admin := ensembletest.Connect(t, ensemble)
@@ -118,7 +119,8 @@ func TestNoRequestRunsInASecondSession(t *testing.T) {
 	}
 }
 
-// queuedCreate breaks the connection, and queues a create while the next one waits for its greeting.
+// queuedCreate breaks the connection, and queues a create while the next one waits for its
+// greeting.
 func queuedCreate(t *testing.T, r *ensembletest.Relay, conn *zk.Conn) (at string, created chan error) {
 	t.Helper()
 	at = "/second-session-" + strings.Trim(ensembletest.FreshRoot(), "/")
@@ -162,8 +164,9 @@ func TestTheGrantedTimeoutCounts(t *testing.T) {
 	}
 }
 
-// TestTheLibraryEndsWhenSendsFail while it is closed and requests are under way: so it is for a process that is woken
-// after its session has expired. By itself it waits for ever once in some ten times.
+// TestTheLibraryEndsWhenSendsFail while it is closed and requests are under way: so it is for a
+// process that is woken after its session has expired. By itself it waits for ever once in some ten
+// times.
 func TestTheLibraryEndsWhenSendsFail(t *testing.T) {
 	ensemble := serverstest.SharedZooKeeper(t).Addr()
 	var all sync.WaitGroup

@@ -22,8 +22,8 @@ type Address struct {
 	Root           string   // where our znodes are, without a final slash
 }
 
-// ParseURL reads zk://[user:password@]host[:port][,host[:port]…][/root]. Errors never show the URL, for it may hold a
-// password.
+// ParseURL reads zk://[user:password@]host[:port][,host[:port]…][/root]. Errors never show the URL,
+// for it may hold a password.
 func ParseURL(s string) (Address, error) {
 	rest, ok := strings.CutPrefix(s, scheme)
 	if !ok {
@@ -118,6 +118,6 @@ func parseRoot(path string) (string, error) {
 	return "/" + path, nil
 }
 
-// BadInName reports a rune that no name of a znode may have: ZooKeeper refuses control characters; % would look like an
-// encoding that is not decoded.
+// BadInName reports a rune that no name of a znode may have: ZooKeeper refuses control characters;
+// % would look like an encoding that is not decoded.
 func BadInName(r rune) bool { return r <= 0x1f || 0x7f <= r && r <= 0x9f || r == '%' || r >= 0xd800 }

@@ -6,9 +6,9 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// watched arms a watch and returns what was read with it; the channel receives or closes when the watch fires or the
-// connection breaks, which proves nothing: read again. A watch that is already armed is shared, not armed twice, so
-// that nothing accumulates while nothing changes.
+// watched sets a watch and returns what it read with it. The channel receives or closes when the
+// watch fires or the connection breaks. Neither proves a change: read again. A watch that is
+// already set is shared, so nothing piles up while nothing changes.
 func watched[T any](ctx context.Context, s *Session, key, path string,
 	plain func(*zk.Conn) (T, error), arm func(*zk.Conn) (T, <-chan zk.Event, error),
 ) (T, <-chan zk.Event, error) {
@@ -32,8 +32,8 @@ func watched[T any](ctx context.Context, s *Session, key, path string,
 	return b.value, b.fired, err
 }
 
-// armed returns the watch under the key, or nil when there is none or it has fired. The path is noted for
-// firedWatches.
+// armed returns the watch under the key, or nil if there is none or it has fired. It notes the path
+// for firedWatches.
 func (s *Session) armed(key, path string) <-chan zk.Event {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -48,7 +48,8 @@ func (s *Session) armed(key, path string) <-chan zk.Event {
 	}
 }
 
-// WatchData arms a watch on a znode; when it does not exist the error is zk.ErrNoNode, and there is no watch.
+// WatchData reads a znode and sets a watch on it. If the znode does not exist, the error is
+// zk.ErrNoNode and there is no watch.
 func (s *Session) WatchData(ctx context.Context, at string) (Node, <-chan zk.Event, error) {
 	return watched(ctx, s, "data "+at, at, getter(at), func(conn *zk.Conn) (Node, <-chan zk.Event, error) {
 		data, stat, armed, err := conn.GetW(at)
@@ -56,7 +57,8 @@ func (s *Session) WatchData(ctx context.Context, at string) (Node, <-chan zk.Eve
 	})
 }
 
-// WatchChildren arms a watch on the names of the children; without the znode the error is zk.ErrNoNode, and there is no watch.
+// WatchChildren lists the children and sets a watch on their names. If the znode does not exist,
+// the error is zk.ErrNoNode and there is no watch.
 func (s *Session) WatchChildren(ctx context.Context, at string) ([]string, <-chan zk.Event, error) {
 	plain := func(conn *zk.Conn) ([]string, error) {
 		names, _, err := conn.Children(at)
@@ -69,7 +71,7 @@ func (s *Session) WatchChildren(ctx context.Context, at string) ([]string, <-cha
 	return watched(ctx, s, "children "+at, at, plain, arm)
 }
 
-// WatchExistence arms a watch on the coming and going of a znode.
+// WatchExistence sets a watch that fires when the znode is created or deleted.
 func (s *Session) WatchExistence(ctx context.Context, at string) (bool, <-chan zk.Event, error) {
 	plain := func(conn *zk.Conn) (bool, error) {
 		exists, _, err := conn.Exists(at)

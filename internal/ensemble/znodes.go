@@ -27,8 +27,8 @@ func (s *Session) List(ctx context.Context, at string) ([]string, error) {
 	})
 }
 
-// Children lists the children of a znode, and the transaction that last made or removed one; none when it does not
-// exist.
+// Children lists the children of a znode, and returns the transaction that last created or deleted
+// one. If the znode does not exist, there are none.
 func (s *Session) Children(ctx context.Context, at string) (names []string, changed int64, err error) {
 	type list struct {
 		names []string
@@ -63,13 +63,14 @@ func getter(at string) func(*zk.Conn) (Node, error) {
 	}
 }
 
-// Sync makes the reads that follow in this session as fresh as the ensemble's leader was when it began.
+// Sync makes the reads that follow in this session as fresh as the ensemble's leader was when it
+// began.
 func (s *Session) Sync(ctx context.Context, at string) error {
 	_, err := Retry(ctx, s, func(conn *zk.Conn) (string, error) { return conn.Sync(at) })
 	return err
 }
 
-// Ensure makes a persistent znode and those above it, where they are missing.
+// Ensure creates a persistent znode and its parents where they are missing.
 func (s *Session) Ensure(ctx context.Context, at string) error {
 	err := s.makeNode(ctx, at)
 	if !errors.Is(err, zk.ErrNoNode) || path.Dir(at) == at {

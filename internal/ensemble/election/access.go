@@ -9,8 +9,8 @@ import (
 	"github.com/ringfence/ringfence/internal/ensemble"
 )
 
-// warnOfAccess logs who but this user may change elections. Open calls it, so each client warns
-// once, whatever sessions it opens. What was created without credentials, or by others, keeps its ACL.
+// warnOfAccess logs who besides this user may change elections. Open calls it, so a client warns
+// once, however many sessions it opens. Znodes keep the ACL they were created with.
 func warnOfAccess(ctx context.Context, c *ensemble.Client) {
 	if c.Address().User == "" {
 		c.Log().Warn("anybody who reaches this ZooKeeper can depose leaders and make candidates; " +
@@ -45,7 +45,7 @@ func othersThanUser(ctx context.Context, c *ensemble.Client) (at string, others 
 	return at, others, err
 }
 
-// writers names those but the user who may do more than read. A digest's hash is left out.
+// writers lists those besides the user who may do more than read, without the hash of a digest.
 func writers(acl []zk.ACL, user string) (others []string) {
 	const digest = "digest"
 	for _, a := range acl {

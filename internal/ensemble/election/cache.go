@@ -8,15 +8,15 @@ import (
 	"github.com/ringfence/ringfence/internal/ensemble"
 )
 
-// Cache reads elections in the client's own session. A list of candidates is read one znode at a time, and what a name
-// stands for never changes, so a name that was read in the present session is not read again. The zero value is good, for
-// one client.
+// Cache reads elections in the client's own session. A list of candidates is read one znode at a
+// time, and what a name stands for never changes, so a name that was read in the present session is
+// not read again. The zero value is good, for one client.
 type Cache struct {
 	entries ensemble.Cache[map[string]Entry] // by path
 }
 
-// Entries reads the candidates with these names, in order of token. ErrShared: it cannot be told
-// which of them leads.
+// Entries reads the candidates with these names, in order of token. ErrShared: nobody can say which
+// of the first two leads.
 func (c *Cache) Entries(ctx context.Context, s *ensemble.Session, dir string, names []string) ([]Entry, error) {
 	entries, err := readEntries(ctx, s, dir, names, c.cached(s, dir, names))
 	if err != nil {

@@ -20,16 +20,16 @@ type Entry struct {
 	Holder string
 }
 
-// atOnce is how many reads of one list are in flight.
+// atOnce is how many reads of one list run in parallel.
 const atOnce = 16
 
-// ReadEntries reads the candidates with these names, in order of token. Names that are gone, foreign or persistent
-// are left out.
+// ReadEntries reads the candidates with these names, in order of token. It leaves out names that
+// are gone, foreign or persistent.
 func ReadEntries(ctx context.Context, s *ensemble.Session, dir string, names []string) ([]Entry, error) {
 	return readEntries(ctx, s, dir, names, nil)
 }
 
-// readEntries does not read again what is cached: a name has one czxid for ever.
+// readEntries takes from the cache what it can: a name has one czxid for ever.
 func readEntries(
 	ctx context.Context, s *ensemble.Session, dir string, names []string, cached map[string]Entry,
 ) ([]Entry, error) {

@@ -17,8 +17,9 @@ var ErrNotIssuer = errors.New("not an issuer")
 
 const uuidLength = 36
 
-// ReadIssuer reads the ensemble's identity, and makes it where there is none: of several that try, the first wins. It is
-// read each time it is asked for: a wiped ensemble counts from the start again and so is another issuer.
+// ReadIssuer reads the ensemble's identity. Where there is none it creates one; of several that
+// try, the first wins. A wiped ensemble starts counting again and is another issuer, so the
+// identity is read each time.
 func ReadIssuer(ctx context.Context, s *ensemble.Session) (fence.Issuer, error) {
 	n, err := issuerNode(ctx, s, s.Get)
 	if err != nil {
@@ -27,15 +28,16 @@ func ReadIssuer(ctx context.Context, s *ensemble.Session) (fence.Issuer, error) 
 	return parseIssuer(IssuerPath(s.Client().Root()), n.Data)
 }
 
-// Identity is the issuer as it was read, with what tells whether it still is: the version, which grows
-// when the issuer is renewed, and a watch, for a znode that is made anew begins at version 0 again.
+// Identity is the issuer as it was read, and how to tell whether it still is: by the version, which
+// grows when the issuer is renewed, and by a watch, because a znode that is created again starts at
+// version 0.
 type Identity struct {
 	Issuer  fence.Issuer
 	Version int32
 	watch   <-chan zk.Event
 }
 
-// ReadIdentity is ReadIssuer for those who remember it.
+// ReadIdentity is ReadIssuer for callers that remember the answer.
 func ReadIdentity(ctx context.Context, s *ensemble.Session) (Identity, error) {
 	var watch <-chan zk.Event
 	n, err := issuerNode(ctx, s, func(ctx context.Context, at string) (n ensemble.Node, err error) {
@@ -62,7 +64,7 @@ func (i Identity) Changed() bool {
 	}
 }
 
-// issuerNode reads the issuer's znode with get, and makes it where there is none.
+// issuerNode reads the issuer's znode with get, and creates it if it is missing.
 func issuerNode(
 	ctx context.Context, s *ensemble.Session, get func(context.Context, string) (ensemble.Node, error),
 ) (ensemble.Node, error) {
@@ -78,7 +80,7 @@ func issuerNode(
 	}
 }
 
-// makeIssuer succeeds too when somebody else was faster, or when an earlier try had no reply.
+// makeIssuer also succeeds if somebody else was faster, or if an earlier try had no reply.
 func makeIssuer(ctx context.Context, s *ensemble.Session, at string) error {
 	if err := s.Ensure(ctx, path.Dir(at)); err != nil {
 		return err
@@ -93,7 +95,7 @@ func makeIssuer(ctx context.Context, s *ensemble.Session, at string) error {
 	return s.Client().Explain(at, err)
 }
 
-// RenewIssuer makes the ensemble another issuer.
+// RenewIssuer gives the ensemble a new identity.
 func RenewIssuer(ctx context.Context, c *ensemble.Client) (fence.Issuer, error) {
 	at, id := IssuerPath(c.Root()), []byte(newUUID())
 	return ensemble.Ask(ctx, c, func(ctx context.Context, s *ensemble.Session) (fence.Issuer, error) {

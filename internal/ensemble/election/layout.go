@@ -24,18 +24,19 @@ func Dir(root string, r fence.Resource) string { return electionsPath(root) + "/
 
 func electionsPath(root string) string { return root + "/elections" }
 
-// GUID marks a candidate as one campaign's own, so that it is found again when the reply to its creation was lost.
+// GUID marks a candidate as one campaign's own, so that the campaign finds it again when the reply
+// to its creation was lost.
 type GUID string
 
-// NewGUID is random.
+// NewGUID returns a random one.
 func NewGUID() GUID {
 	var b [16]byte
 	rand.Read(b[:])
 	return GUID(hex.EncodeToString(b[:]))
 }
 
-// ParseName reads a candidate's name, c-<32 hexadecimal digits>-<sequence>. Anything else in an election is foreign. The
-// sequence may be negative: the server's counter wraps.
+// ParseName reads a candidate's name, c-<32 hexadecimal digits>-<sequence>. Anything else in an
+// election is foreign. The sequence may be negative: the server's counter wraps.
 func ParseName(name string) (GUID, bool) {
 	rest, ok := strings.CutPrefix(name, prefix)
 	id, sequence, cut := strings.Cut(rest, "-")
@@ -48,7 +49,7 @@ func ParseName(name string) (GUID, bool) {
 	return GUID(id), true
 }
 
-// NamePrefix is what the server makes a candidate's name of, by a sequence.
+// NamePrefix begins the candidate's name. The server appends a sequence number.
 func (id GUID) NamePrefix() string { return prefix + string(id) + "-" }
 
 // IsCandidate reports that ParseName can read the name.
@@ -68,7 +69,8 @@ type Acknowledgement struct {
 	Holder string      `json:"holder"`
 }
 
-// Parse reads data that somebody else may have written; what does not fit is the zero value.
+// Parse decodes data that another program may have written. What does not fit becomes the zero
+// value.
 func Parse[T any](data []byte) T {
 	var v, none T
 	if json.Unmarshal(data, &v) != nil {

@@ -8,9 +8,9 @@ import (
 	"github.com/ringfence/ringfence/internal/ensemble"
 )
 
-// Open makes a client of the ensemble that the URL names, makes sure that the ensemble has an issuer, and warns the logger
-// of others who can change elections. It fails when no server answers in time, or when the ensemble refuses the
-// credentials.
+// Open connects to the ensemble that the URL names, makes sure that it has an issuer, and logs a
+// warning if others can change elections. It fails when no server answers in time, or when the
+// ensemble refuses the credentials.
 func Open(ctx context.Context, url string, o ensemble.Options) (*ensemble.Client, error) {
 	c, err := ensemble.New(url, o)
 	if err != nil {

@@ -30,7 +30,8 @@ func NewUUID() string {
 // CandidateName is a name that no other candidate has.
 func CandidateName(sequence string) string { return candidatePrefix + newGUID() + "-" + sequence }
 
-// Craft makes a candidate with a sequence suffix of our choice, in the admin's session, and returns its path.
+// Craft makes a candidate with a sequence suffix of our choice, in the admin's session, and returns
+// its path.
 func Craft(t testing.TB, admin *zk.Conn, dir, holder, sequence string, flags int32) string {
 	t.Helper()
 	at := path.Join(dir, CandidateName(sequence))

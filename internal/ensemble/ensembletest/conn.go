@@ -40,8 +40,8 @@ type quiet struct{}
 
 func (quiet) Printf(string, ...any) {}
 
-// MayDoNothing fails the test unless the connection can neither change nor read a znode. Deleting one in / is allowed to
-// everybody, but it has children.
+// MayDoNothing fails the test unless the connection can neither change nor read a znode. Deleting
+// one in / is allowed to everybody, but it has children.
 func MayDoNothing(t testing.TB, who string, conn *zk.Conn, at string) {
 	t.Helper()
 	name := path.Join(at, CandidateName("0000000001"))

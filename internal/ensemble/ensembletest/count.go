@@ -17,7 +17,8 @@ const (
 	SetWatches   = 101
 )
 
-// Requested returns how many requests of each operation the relay has passed since the last call, but for pings.
+// Requested returns how many requests of each operation the relay has passed since the last call,
+// but for pings.
 func (r *Relay) Requested() map[uint32]int {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// Relay stands between one client and a server. It passes frame by frame, so that it can hold traffic back, lose a
-// reply, and learn the sessions that pass.
+// Relay stands between one client and a server. It passes frame by frame, so that it can hold
+// traffic back, lose a reply, and learn the sessions that pass.
 type Relay struct {
 	Server string
 	Faults // changed in Set
@@ -85,7 +85,8 @@ func (r *Relay) Hold() { r.Set(func() { r.cut = true }) }
 // Pass lets everything through again.
 func (r *Relay) Pass() { r.Set(func() { r.cut, r.Stopped = false, false }) }
 
-// LoseNextEnrolment passes the next create of a candidate on and breaks the connection instead of passing its reply.
+// LoseNextEnrolment passes the next create of a candidate on and breaks the connection instead of
+// passing its reply.
 func (r *Relay) LoseNextEnrolment() { r.Set(func() { r.LoseReply = true }) }
 
 // Set changes the faults.
@@ -177,8 +178,8 @@ func (r *Relay) pump(from, to net.Conn, e exchange, requests bool) {
 	}
 }
 
-// forget makes the server give a new session to a client that wants its old one back, as servers do that only speak
-// ZooKeeper's protocol.
+// forget makes the server give a new session to a client that wants its old one back, as servers do
+// that only speak ZooKeeper's protocol.
 func (r *Relay) forget(connect []byte) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -242,8 +243,9 @@ func (r *Relay) waitWhile(closed *bool) bool {
 	return !r.closed
 }
 
-// ExpireSessions closes every session that has passed, from another connection, as only somebody with its password
-// can. Traffic is held meanwhile: a client that comes back would push the other connection out.
+// ExpireSessions closes every session that has passed, from another connection, as only somebody
+// with its password can. Traffic is held meanwhile: a client that comes back would push the other
+// connection out.
 func (r *Relay) ExpireSessions() {
 	r.t.Helper()
 	r.Hold()
