@@ -7,7 +7,7 @@ import (
 
 	"github.com/ringfence/ringfence/checkpoint"
 	"github.com/ringfence/ringfence/fence"
-	"github.com/ringfence/ringfence/fence/zookeeper"
+	"github.com/ringfence/ringfence/internal/ensemble"
 )
 
 // answer puts ZooKeeper's errors into a journal's words. ctx is the call's: a call that it ended has landed nothing,
@@ -17,13 +17,13 @@ func answer(ctx context.Context, err error) error {
 	switch {
 	case err == nil || refusal:
 		return err
-	case errors.Is(err, zookeeper.ErrUnanswered):
+	case errors.Is(err, errUnanswered):
 		return fmt.Errorf("%w: %w", checkpoint.ErrUnknown, err)
-	case errors.Is(err, zookeeper.ErrVersion):
+	case errors.Is(err, errVersion):
 		return fmt.Errorf("%w: %w", checkpoint.ErrConflict, err)
-	case errors.Is(err, zookeeper.ErrTooLarge):
+	case errors.Is(err, errTooLarge):
 		return fmt.Errorf("%w: %w", checkpoint.ErrTooLarge, err)
-	case errors.Is(err, zookeeper.ErrUnreachable) || ctx.Err() != nil:
+	case errors.Is(err, ensemble.ErrUnreachable) || ctx.Err() != nil:
 		return fmt.Errorf("%w: %w", checkpoint.ErrTransient, err)
 	}
 	return err

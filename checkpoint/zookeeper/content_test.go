@@ -52,16 +52,17 @@ func TestAServerThatTakesLessBreaksTheConnection(t *testing.T) {
 }
 
 func TestAfterTwoToThe31PublishesNoMore(t *testing.T) {
+	const maxVersions = 1 << 31
 	b := newBench(t, serverstest.SharedZooKeeper(t).Addr())
 	j := b.journal(zookeeper.Options{})
 	c := b.lead(orders)
 	first := version(1, c)
 	publish(t, j, c, first)
-	if err := j.Publish(t.Context(), c, version(elections.Versions, c)); !errors.Is(err, checkpoint.ErrConflict) {
+	if err := j.Publish(t.Context(), c, version(maxVersions, c)); !errors.Is(err, checkpoint.ErrConflict) {
 		t.Errorf("the last there can be: %v", err)
 	}
 	// The next ones would have the expected versions MinInt32, and -1: which is "any" to ZooKeeper.
-	for _, n := range []int64{elections.Versions + 1, 1<<32 + 1, 1 << 32} {
+	for _, n := range []int64{maxVersions + 1, 1<<32 + 1, 1 << 32} {
 		err := j.Publish(t.Context(), c, version(n, c))
 		if err == nil || errors.Is(err, checkpoint.ErrConflict) || !strings.Contains(err.Error(), "as far as ZooKeeper counts") {
 			t.Errorf("version %d: %v", n, err)

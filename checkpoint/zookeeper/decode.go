@@ -6,11 +6,10 @@ import (
 
 	"github.com/ringfence/ringfence/checkpoint"
 	"github.com/ringfence/ringfence/fence"
-	"github.com/ringfence/ringfence/fence/zookeeper"
 )
 
 // decode reads a checkpoint that is there. Its version is the znode's, whatever the JSON says.
-func (j *Journal) decode(doc zookeeper.Document) (cp checkpoint.Checkpoint, err error) {
+func (j *Journal) decode(doc document) (cp checkpoint.Checkpoint, err error) {
 	if err := json.Unmarshal(doc.Data, &cp); err != nil {
 		return checkpoint.Checkpoint{}, corrupt(doc, err)
 	}
@@ -25,7 +24,7 @@ func (j *Journal) decode(doc zookeeper.Document) (cp checkpoint.Checkpoint, err 
 	return cp, nil
 }
 
-func corrupt(doc zookeeper.Document, why error) error {
+func corrupt(doc document, why error) error {
 	return fmt.Errorf("%w: version %d of %s in ZooKeeper is no checkpoint: %w; nothing was changed: mend the znode, or delete it to begin the task anew",
 		checkpoint.ErrCorrupt, doc.Version, doc.Name, why)
 }

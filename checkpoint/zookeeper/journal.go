@@ -7,7 +7,8 @@ import (
 
 	"github.com/ringfence/ringfence/checkpoint"
 	"github.com/ringfence/ringfence/fence"
-	"github.com/ringfence/ringfence/fence/zookeeper"
+	"github.com/ringfence/ringfence/internal/ensemble"
+	"github.com/ringfence/ringfence/internal/ensemble/election"
 )
 
 // Options change how a Journal works; the zero value is good.
@@ -25,11 +26,13 @@ type Options struct {
 	Logger *slog.Logger
 }
 
+const defaultLimit = 1_000_000
+
 // Journal keeps checkpoints in ZooKeeper. Close it.
 type Journal struct {
-	coordinator *zookeeper.Coordinator
-	documents   *zookeeper.Documents
-	owners      owners
+	client    *ensemble.Client
+	documents *documents
+	owners    owners
 }
 
 var _ checkpoint.Journal = (*Journal)(nil)
@@ -37,17 +40,20 @@ var _ checkpoint.Journal = (*Journal)(nil)
 // Open connects to the ensemble with the URL form of the elections, zk://[user:password@]host[:port][,…][/root]. Host and
 // root have to be those of the elections whose leaders publish.
 func Open(ctx context.Context, url string, o Options) (*Journal, error) {
-	c, err := zookeeper.Open(ctx, url, zookeeper.Options{
-		SessionTimeout: o.SessionTimeout, DocumentLimit: o.Limit, Logger: o.Logger,
+	if o.Limit <= 0 {
+		o.Limit = defaultLimit
+	}
+	c, err := election.Open(ctx, url, ensemble.Options{
+		SessionTimeout: o.SessionTimeout, MaxData: o.Limit, Logger: o.Logger,
 	})
 	if err != nil {
 		return nil, err
 	}
-	return &Journal{coordinator: c, documents: c.Documents("checkpoints")}, nil
+	return &Journal{client: c, documents: newDocuments(c, "checkpoints", o.Limit)}, nil
 }
 
 // Close ends the connection. Calls that are under way end, a Publish with ErrUnknown; later ones fail.
-func (j *Journal) Close() error { return j.coordinator.Close() }
+func (j *Journal) Close() error { return j.client.Close() }
 
 // Raise implements fence.Raiser: it makes sure that the claim leads. There is nothing to raise.
 func (j *Journal) Raise(ctx context.Context, c fence.Claim) error {

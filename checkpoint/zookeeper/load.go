@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/ringfence/ringfence/checkpoint"
-	"github.com/ringfence/ringfence/fence/zookeeper"
 )
 
 // Load implements checkpoint.Journal. Those that cannot be read as checkpoints are left out of the answer and told by
@@ -65,7 +64,7 @@ func (j *Journal) Follow(ctx context.Context, task checkpoint.Name, each func(ch
 	if _, err := checkpoint.ParseName(string(task)); err != nil {
 		return err
 	}
-	return j.documents.Follow(ctx, string(task), func(doc zookeeper.Document) error {
+	return j.documents.Follow(ctx, string(task), func(doc document) error {
 		cp, err := j.decode(doc)
 		if err != nil {
 			return err

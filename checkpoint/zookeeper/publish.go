@@ -8,7 +8,6 @@ import (
 
 	"github.com/ringfence/ringfence/checkpoint"
 	"github.com/ringfence/ringfence/fence"
-	"github.com/ringfence/ringfence/fence/zookeeper"
 )
 
 // Publish implements checkpoint.Journal.
@@ -32,11 +31,11 @@ func (j *Journal) Publish(ctx context.Context, c fence.Claim, cp checkpoint.Chec
 			return err
 		}
 	}
-	err = j.documents.Write(ctx, c, zookeeper.Document{Name: string(cp.Task), Data: data, Version: cp.Version})
+	err = j.documents.Write(ctx, c, document{Name: string(cp.Task), Data: data, Version: cp.Version})
 	switch {
 	case err == nil:
 		j.owners.learn(cp.Task, cp.Resource)
-	case errors.Is(err, zookeeper.ErrVersion):
+	case errors.Is(err, errVersion):
 		if err := j.own(ctx, c, cp.Task); err != nil {
 			return err
 		}

@@ -6,7 +6,6 @@ import (
 	"io"
 	"log/slog"
 	"net"
-	"path"
 	"slices"
 	"strings"
 	"sync"
@@ -16,6 +15,8 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/ensemble"
+	"github.com/ringfence/ringfence/internal/ensemble/ensembletest"
 	"github.com/ringfence/ringfence/internal/servers/serverstest"
 )
 
@@ -38,7 +39,7 @@ func fourLetters(t *testing.T, server, word string) string {
 
 func TestRootsKeepElectionsApart(t *testing.T) {
 	ensemble := serverstest.SharedZooKeeper(t).Addr()
-	admin := plainConn(t, ensemble)
+	admin := ensembletest.Connect(t, ensemble)
 	one := openFor(t, "zk://"+ensemble+"/deep/er/one", 20*time.Second)
 	two := openFor(t, "zk://"+ensemble+"/deep/er/two", 20*time.Second)
 	first, second := win(t, one, "orders", "a"), win(t, two, "orders", "a")
@@ -62,23 +63,24 @@ func TestCredentialsKeepOthersOut(t *testing.T) {
 	if err := term.Acknowledge(t.Context()); err != nil {
 		t.Error(err)
 	}
-	if err := c.Documents("docs").Write(t.Context(), term.Claim(), Document{"a", []byte("x"), 1}); err != nil {
-		t.Error(err)
+	alice := ensembletest.Connect(t, ensemble)
+	if err := alice.AddAuth("digest", []byte("alice:s:cret")); err != nil {
+		t.Fatal(err)
 	}
-	all := below(t, c.eyes.s.conn, "/private")
-	if len(all) != 9 {
+	all := below(t, alice, "/private")
+	if len(all) != 7 {
 		t.Fatalf("alice sees %q", all)
 	}
-	nobody, mallory := plainConn(t, ensemble), plainConn(t, ensemble)
+	nobody, mallory := ensembletest.Connect(t, ensemble), ensembletest.Connect(t, ensemble)
 	if err := mallory.AddAuth("digest", []byte("mallory:guess")); err != nil {
 		t.Fatal(err)
 	}
 	for who, conn := range map[string]*zk.Conn{"nobody": nobody, "mallory": mallory} {
 		for _, at := range all {
-			mayDoNothing(t, who, conn, at)
+			ensembletest.MayDoNothing(t, who, conn, at)
 		}
 	}
-	if again := below(t, c.eyes.s.conn, "/private"); !slices.Equal(again, all) {
+	if again := below(t, alice, "/private"); !slices.Equal(again, all) {
 		t.Errorf("alice sees %q; before it was %q", again, all)
 	}
 	confirmedAgain(t, term)
@@ -95,8 +97,7 @@ func TestCredentialsKeepOthersOut(t *testing.T) {
 			if !errors.Is(err, zk.ErrNoAuth) || strings.Contains(err.Error(), "cret") || strings.Contains(err.Error(), "wr0ng") {
 				t.Errorf("Open returned %v", err)
 			}
-			a, _ := parseURL(url)
-			other := newCoordinator(a, o)
+			other := unopened(t, url, o)
 			defer other.Close()
 			if _, err := other.Campaign(t.Context(), "orders", "b"); !errors.Is(err, zk.ErrNoAuth) {
 				t.Errorf("Campaign returned %v", err)
@@ -117,6 +118,16 @@ func TestCredentialsKeepOthersOut(t *testing.T) {
 	}
 }
 
+// unopened is a coordinator that has asked for nothing yet.
+func unopened(t *testing.T, url string, o Options) *Coordinator {
+	t.Helper()
+	client, err := ensemble.New(url, o.forClient())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &Coordinator{client: client}
+}
+
 // below lists a znode and all below it.
 func below(t *testing.T, conn *zk.Conn, at string) []string {
 	t.Helper()
@@ -131,38 +142,11 @@ func below(t *testing.T, conn *zk.Conn, at string) []string {
 	return all
 }
 
-// mayDoNothing with a znode, neither change nor read it. Deleting one in / is allowed to everybody, but
-// it has children.
-func mayDoNothing(t *testing.T, who string, conn *zk.Conn, at string) {
-	t.Helper()
-	name := path.Join(at, candidatePrefix+string(newGUID())+"-0000000001")
-	world := zk.WorldACL(zk.PermAll)
-	_, persistent := conn.Create(name, nil, zk.FlagPersistent, world)
-	_, ephemeral := conn.Create(name, nil, zk.FlagEphemeral, world)
-	_, sequential := conn.Create(path.Join(at, candidatePrefix), nil, zk.FlagEphemeralSequential, world)
-	_, multi := conn.Multi(&zk.CreateRequest{Path: name, Acl: world, Flags: zk.FlagEphemeral})
-	_, check := conn.Multi(exists(at))
-	_, set := conn.Set(at, nil, -1)
-	_, setACL := conn.SetACL(at, world, -1)
-	_, _, get := conn.Get(at)
-	_, _, list := conn.Children(at)
-	removed := conn.Delete(at, -1)
-	for what, err := range map[string]error{
-		"create": persistent, "create of a candidate": ephemeral, "create of a sequential znode": sequential,
-		"transaction that creates": multi, "check": check, "set": set, "set of the ACL": setACL,
-		"get": get, "list": list, "delete": removed,
-	} {
-		if !errors.Is(err, zk.ErrNoAuth) && (what != "delete" || path.Dir(at) != "/" || !errors.Is(err, zk.ErrNotEmpty)) {
-			t.Errorf("%s of %s by %s returned %v", what, at, who, err)
-		}
-	}
-}
-
 // TestOpenWarnsOnceWhoElseMayChangeElections, whatever sessions come later.
 func TestOpenWarnsOnceWhoElseMayChangeElections(t *testing.T) {
 	ensemble := serverstest.SharedZooKeeper(t).Addr()
-	open, shared := freshRoot(), freshRoot()
-	admin := plainConn(t, ensemble)
+	open, shared := ensembletest.FreshRoot(), ensembletest.FreshRoot()
+	admin := ensembletest.Connect(t, ensemble)
 	acl := slices.Concat(zk.DigestACL(zk.PermAll, "alice", "secret"),
 		zk.DigestACL(zk.PermCreate|zk.PermRead, "bob", "s3cret"), zk.WorldACL(zk.PermRead))
 	if _, err := admin.Create(shared, nil, zk.FlagPersistent, acl); err != nil {
@@ -173,7 +157,7 @@ func TestOpenWarnsOnceWhoElseMayChangeElections(t *testing.T) {
 		says      string // nothing: no warning
 	}{
 		{"no credentials", "zk://" + ensemble + open, "anybody who reaches this ZooKeeper"},
-		{"credentials", "zk://alice:secret@" + ensemble + freshRoot(), ""},
+		{"credentials", "zk://alice:secret@" + ensemble + ensembletest.FreshRoot(), ""},
 		{"a root made without", "zk://alice:secret@" + ensemble + open, "znode=" + open + " others=[world:anyone]"},
 		{"another user's root", "zk://alice:secret@" + ensemble + shared, "znode=" + shared + " others=[digest:bob]"},
 	} {
@@ -190,7 +174,7 @@ func TestOpenWarnsOnceWhoElseMayChangeElections(t *testing.T) {
 					t.Error(err)
 				}
 			}
-			co.blink(co.eyes.s)
+			co.client.Drop(co.client.Current())
 			named(t, co, "orders")
 			warned := strings.Count(log.String(), "can depose leaders")
 			if c.says == "" && warned != 0 || c.says != "" && (warned != 1 || !strings.Contains(log.String(), c.says)) {
@@ -222,10 +206,10 @@ func (s *synchronized) String() string {
 }
 
 func TestCredentialsOutliveAReconnection(t *testing.T) {
-	r := newRelay(t, serverstest.SharedZooKeeper(t).Addr())
-	c := openFor(t, "zk://alice:secret@"+r.addr()+"/again", 20*time.Second)
+	r := ensembletest.NewRelay(t, serverstest.SharedZooKeeper(t).Addr())
+	c := openFor(t, "zk://alice:secret@"+r.Addr()+"/again", 20*time.Second)
 	term := win(t, c, "orders", "a")
-	r.dropAll()
+	r.DropAll()
 	confirmedAgain(t, term)
 	if err := term.Acknowledge(t.Context()); err != nil {
 		t.Error(err)
@@ -296,24 +280,17 @@ func listener(t *testing.T, do func(net.Conn)) string {
 }
 
 func TestACampaignWaitsForTheEnsembleToComeUp(t *testing.T) {
-	r := newRelay(t, serverstest.SharedZooKeeper(t).Addr())
-	r.hold()
-	a, err := parseURL("zk://" + r.addr() + "/patient")
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := newCoordinator(a, Options{SessionTimeout: 5 * time.Second})
+	r := ensembletest.NewRelay(t, serverstest.SharedZooKeeper(t).Addr())
+	r.Hold()
+	c := unopened(t, "zk://"+r.Addr()+"/patient", Options{SessionTimeout: 5 * time.Second})
 	defer c.Close()
-	dialled := make(chan struct{}, 1000)
-	c.probe.link = func(*link) { dialled <- struct{}{} }
 	won := make(chan error, 1)
 	go func() {
 		_, err := c.Campaign(t.Context(), "orders", "a")
 		won <- err
 	}()
-	<-dialled
-	<-dialled // a silent server is given up, not waited for
-	r.pass()
+	ensembletest.Eventually(t, "a silent server is given up, not waited for", func() bool { return r.Accepted() >= 2 })
+	r.Pass()
 	if err := <-won; err != nil {
 		t.Error(err)
 	}

@@ -9,6 +9,8 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/ensemble"
+	"github.com/ringfence/ringfence/internal/ensemble/election"
 )
 
 // acknowledgeTries bounds the race with the acknowledgement of an older term, which goes with its session.
@@ -16,51 +18,51 @@ const acknowledgeTries = 10
 
 // Acknowledge implements fence.Backing: in one transaction it checks that the own candidate exists, removes what an
 // older term left, and makes the leader znode.
-func (h *hold) Acknowledge(ctx context.Context) error {
-	at := path.Join(h.dir, leaderName)
+func (b *backing) Acknowledge(ctx context.Context) error {
+	at := path.Join(b.dir, election.LeaderName)
 	for range acknowledgeTries {
-		n, err := h.s.get(ctx, at)
+		n, err := b.s.Get(ctx, at)
 		if err != nil && !errors.Is(err, zk.ErrNoNode) {
-			return h.s.c.explain(at, err)
+			return b.s.Client().Explain(at, err)
 		}
 		there := err == nil
-		if there && n.stat.EphemeralOwner == h.s.id && parse[leaderData](n.data).Token == h.token {
-			return h.deposed(ctx) // done, by a try whose reply was lost, or by the caller before
+		if there && n.Stat.EphemeralOwner == b.s.ID() && election.Parse[election.Acknowledgement](n.Data).Token == b.token {
+			return b.deposed(ctx) // done, by a try whose reply was lost, or by the caller before
 		}
-		err = h.publish(ctx, at, there)
+		err = b.publish(ctx, at, there)
 		switch {
 		case err == nil:
 			return nil
-		case errors.Is(err, zk.ErrNodeExists), errors.Is(err, zk.ErrNoNode), unanswered(err) && !over(err):
-			if err := h.deposed(ctx); err != nil {
+		case errors.Is(err, zk.ErrNodeExists), errors.Is(err, zk.ErrNoNode), ensemble.Unanswered(err) && !ensemble.SessionOver(err):
+			if err := b.deposed(ctx); err != nil {
 				return err
 			}
 		default:
-			return h.s.c.explain(at, err)
+			return b.s.Client().Explain(at, err)
 		}
 	}
-	return fmt.Errorf("acknowledge %s=%s: %s keeps changing", h.resource, h.token, at)
+	return fmt.Errorf("acknowledge %s=%s: %s keeps changing", b.resource, b.token, at)
 }
 
-func (h *hold) publish(ctx context.Context, at string, replace bool) error {
-	ops := []any{&zk.CheckVersionRequest{Path: h.path(), Version: -1}}
+func (b *backing) publish(ctx context.Context, at string, replace bool) error {
+	ops := []any{&zk.CheckVersionRequest{Path: b.path(), Version: -1}}
 	if replace {
 		ops = append(ops, &zk.DeleteRequest{Path: at, Version: -1})
 	}
 	ops = append(ops, &zk.CreateRequest{
-		Path: at, Data: encode(leaderData{h.token, h.holder}), Acl: h.s.c.acl, Flags: zk.FlagEphemeral,
+		Path: at, Data: election.Encode(election.Acknowledgement{Token: b.token, Holder: b.holder}), Acl: b.s.Client().ACL(), Flags: zk.FlagEphemeral,
 	})
-	_, err := do(ctx, h.s, func(conn *zk.Conn) ([]zk.MultiResponse, error) { return conn.Multi(ops...) })
+	_, err := ensemble.Do(ctx, b.s, func(conn *zk.Conn) ([]zk.MultiResponse, error) { return conn.Multi(ops...) })
 	return err
 }
 
 // deposed returns fence.ErrDeposed when the own candidate is gone.
-func (h *hold) deposed(ctx context.Context) error {
-	stat, err := h.s.stat(ctx, h.path())
+func (b *backing) deposed(ctx context.Context) error {
+	stat, err := b.s.Stat(ctx, b.path())
 	switch {
 	case err != nil:
 		return err
-	case stat == nil || stat.Czxid != int64(h.token):
+	case stat == nil || stat.Czxid != int64(b.token):
 		return fence.ErrDeposed
 	}
 	return nil

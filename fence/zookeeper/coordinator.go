@@ -2,16 +2,12 @@ package zookeeper
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"log/slog"
-	"strings"
-	"sync"
 	"time"
 
-	"github.com/go-zookeeper/zk"
-
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/ensemble"
+	"github.com/ringfence/ringfence/internal/ensemble/election"
 )
 
 // Options change how a Coordinator works; the zero value is good.
@@ -20,48 +16,24 @@ type Options struct {
 	// otherwise). It is how long a crashed leader holds up the next. Default 10 s.
 	SessionTimeout time.Duration
 
-	// DocumentLimit is how many bytes of data one of Documents may have. Default 1,000,000: ZooKeeper's own limit, its
-	// jute.maxbuffer, is 1,048,575 for the whole request. Set it lower or higher where the servers and their clients have
-	// another one.
-	DocumentLimit int
-
 	// Logger is told of retries, and at debug level of what the ZooKeeper library says. Default: nothing is logged.
 	Logger *slog.Logger
 }
 
-const (
-	defaultSessionTimeout = 10 * time.Second
-	defaultDocumentLimit  = 1_000_000
-	leastPatience         = 2 * time.Second
+var (
+	// ErrClosed is returned by calls on a closed Coordinator.
+	ErrClosed = ensemble.ErrClosed
+	// ErrUnreachable is returned when no server of the ensemble has answered in time.
+	ErrUnreachable = ensemble.ErrUnreachable
 )
-
-// ErrClosed is returned by calls on a closed Coordinator.
-var ErrClosed = errors.New("the ZooKeeper coordinator is closed")
 
 // Coordinator holds elections in one ensemble. Its methods may be called from any goroutine. Close it.
 type Coordinator struct {
-	address       address
-	timeout       time.Duration
-	documentLimit int
-	log           *slog.Logger
-	acl           []zk.ACL
+	client  *ensemble.Client
+	entries election.Cache
+	leaders ensemble.Cache[leadership]
 
-	ctx   context.Context // ends at Close with ErrClosed
-	close context.CancelCauseFunc
-	eyes  eyes
-
-	mu      sync.Mutex
-	closed  bool
-	failure error          // the last one, until there is an answer
-	work    sync.WaitGroup // campaigns, keepers of terms, and sessions being closed
-
-	probe probe
-}
-
-// probe is what tests look at. Its functions are nil outside tests.
-type probe struct {
-	woken func(r fence.Resource, holder string) // a waiting candidate was woken by a watch
-	link  func(*link)                           // a connection was made
+	woken func(r fence.Resource, holder string) // for tests: a waiting candidate was woken by a watch; nil outside
 }
 
 var _ fence.Coordinator = (*Coordinator)(nil)
@@ -75,86 +47,17 @@ var _ fence.Coordinator = (*Coordinator)(nil)
 // the logger of others who can depose leaders or make candidates. It fails when no server answers
 // within the session timeout, or when the ensemble refuses the credentials.
 func Open(ctx context.Context, url string, o Options) (*Coordinator, error) {
-	a, err := parseURL(url)
+	client, err := election.Open(ctx, url, o.forClient())
 	if err != nil {
 		return nil, err
 	}
-	c := newCoordinator(a, o)
-	if _, err := c.Issuer(ctx); err != nil {
-		return nil, errors.Join(err, c.Close())
-	}
-	c.warnOfAccess(ctx)
-	return c, nil
+	return &Coordinator{client: client}, nil
 }
 
-func newCoordinator(a address, o Options) *Coordinator {
-	c := &Coordinator{
-		address: a, timeout: o.SessionTimeout, documentLimit: o.DocumentLimit, log: o.Logger, acl: zk.WorldACL(zk.PermAll),
-	}
-	if c.timeout <= 0 {
-		c.timeout = defaultSessionTimeout
-	}
-	if c.documentLimit <= 0 {
-		c.documentLimit = defaultDocumentLimit
-	}
-	if c.log == nil {
-		c.log = slog.New(slog.DiscardHandler)
-	}
-	c.log = c.log.With("zookeeper", c.hosts())
-	if a.user != "" {
-		c.acl = zk.DigestACL(zk.PermAll, a.user, a.password)
-	}
-	c.ctx, c.close = context.WithCancelCause(context.Background())
-	c.eyes.turn = make(chan struct{}, 1)
-	return c
+func (o Options) forClient() ensemble.Options {
+	return ensemble.Options{SessionTimeout: o.SessionTimeout, Logger: o.Logger}
 }
 
 // Close loses the terms that were won here (their cause matches fence.ErrResigned), ends the campaigns with ErrClosed,
 // and waits for every goroutine. It does not wait for the holders' work: resign first.
-func (c *Coordinator) Close() error {
-	c.mu.Lock()
-	c.closed = true
-	c.mu.Unlock()
-	c.close(ErrClosed)
-	c.closeEyes()
-	c.work.Wait()
-	return nil
-}
-
-// begin counts something among what Close waits for. Call c.work.Done when it has ended.
-func (c *Coordinator) begin() error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.closed {
-		return ErrClosed
-	}
-	c.work.Add(1)
-	return nil
-}
-
-// patience is how long a call that only asks waits for an answer: a session timeout, if that is not very short.
-func (c *Coordinator) patience() time.Duration { return max(c.timeout, leastPatience) }
-
-// hosts is for messages.
-func (c *Coordinator) hosts() string { return strings.Join(c.address.hosts, ",") }
-
-func (c *Coordinator) issuerPath() string { return c.address.root + "/issuer" }
-
-func (c *Coordinator) electionsPath() string { return c.address.root + "/elections" }
-
-func (c *Coordinator) electionPath(r fence.Resource) string {
-	return c.electionsPath() + "/" + string(r)
-}
-
-// until is ctx that ends with the Coordinator too.
-func (c *Coordinator) until(ctx context.Context) (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	unhook := context.AfterFunc(c.ctx, func() { cancel(ErrClosed) })
-	return ctx, func() { unhook(); cancel(nil) }
-}
-
-// quiet passes what the library says on, at debug level.
-type quiet struct{ log *slog.Logger }
-
-// Printf implements zk.Logger.
-func (q quiet) Printf(format string, args ...any) { q.log.Debug("zk: " + fmt.Sprintf(format, args...)) }
+func (c *Coordinator) Close() error { return c.client.Close() }

@@ -1,12 +1,22 @@
 // Package zookeeper holds elections in an Apache ZooKeeper ensemble: it is a fence.Coordinator.
 //
+//	coordinator, err := zookeeper.Open(ctx, "zk://zk1:2181,zk2:2181,zk3:2181/ringfence", zookeeper.Options{})
+//	if err != nil {
+//		return err
+//	}
+//	defer coordinator.Close()
+//	lead := fence.Lead{Elector: coordinator, Resource: "orders", Holder: "billing-7", Stores: stores}
+//	return lead.Run(ctx, work)
+//
+// The example is a whole leader program. Sessions and requests are in package internal/ensemble, and what elections look
+// like to everybody who reads them in package internal/ensemble/election.
+//
 // # Layout
 //
 //	<root>/issuer                          persistent; a random UUID, made once by whoever comes first
 //	<root>/elections/<resource>/           persistent
 //	    c-<guid>-<sequence>                ephemeral and sequential; one candidate, JSON with its holder
 //	    leader                             ephemeral; the leader's acknowledgement, JSON with token and holder
-//	<root>/<kind>/<name>                   persistent; one of Documents
 //
 // The token of a term is the czxid of its candidate: the number of the transaction that created the znode. The server
 // counts it in 64 bits over all znodes and never twice. The sequence suffix is an int32 that wraps and starts again
@@ -23,7 +33,7 @@
 //		                                  adopt if owned by this session            a watch fired   Term
 //
 //	  - Each campaign has a zk.Conn and a session of its own. The candidate, the acknowledgement and the session end
-//	    together, whatever happens.
+//	    together, whatever happens; no request runs in another session than the one that enrolled (internal/ensemble).
 //	  - Those before are known after one list, for a name that appears later is younger. A candidate watches the nearest
 //	    of them and itself, nobody else; so a death wakes one candidate. Foreign names and persistent znodes in an
 //	    election are no candidates.
@@ -32,38 +42,11 @@
 //	  - A term is confirmed by the same read, several times per session timeout. The deadline counts from the start of the
 //	    read and with the timeout that the server granted, not the one that was asked for.
 //
-// # One session, never two
-//
-// A zk.Conn whose session has expired opens another one without asking, and runs in it whatever was queued. So each
-// connection is read along: a greeting that does not carry the campaign's session is never shown to the zk.Conn (see
-// link), and no request of a campaign can run in another session than the one that enrolled. Likewise a process never
-// takes over the session of another process, though ZooKeeper would allow it: one token in two live processes would
-// defeat fencing.
-//
 // # What a deadline is worth
 //
 // A server that has lost its ensemble answers reads for a while; the sync before each confirming read keeps such answers
 // from prolonging a term. What remains is that the ensemble's leader learns of a session's life from the other servers
 // up to a tick late. Safety does not rest on it: the stores fence.
-//
-// # Documents, and why no deposed leader writes one
-//
-// ZooKeeper orders all that is written, and a czxid is a place in that order. So:
-//
-//  1. A claim leads while its candidate exists and none with a lower czxid does. Names that appear later have higher
-//     ones. So a claim that has been seen to lead once leads until its candidate is gone, and a candidate that is gone
-//     never comes back: its name has a random GUID. The claim is looked up once, by its czxid; a candidate that waits in
-//     the queue is refused there, though its znode exists too.
-//  2. Each write is a transaction of two halves: check that the candidate exists, and write the one version that follows
-//     the stored one. Both happen at one place in the order, or neither does.
-//  3. A newer claim leads only after the older candidates are gone. So in the order, all that older leaders ever write
-//     comes before their candidates' end, and that before whatever the newer leader writes. A write of theirs that was
-//     under way, or whose sender was paused, fails its check when it arrives, from whatever session it was sent.
-//  4. Take makes a transaction of its own that checks the candidate, and then reads, in the same session: servers show a
-//     session nothing from before its own last transaction. By 3 nothing of an older leader can come after that place.
-//     A sync would not do: a server that takes itself for the ensemble's leader, but no longer is, answers it too.
-//
-// Nothing of this rests on a clock, nor on whose session a write is sent in: the check names the leader's own znode.
 //
 // # Who leads now
 //
@@ -75,12 +58,12 @@
 //  1. The first of one list of candidates leads until its znode is gone, for later candidates come
 //     behind it, and no name comes back. The list may have been old when it was read. So the check
 //     that the znode exists proves that its candidate leads. An acknowledgement is another znode, and
-//     changes nothing of this. If the candidate is gone, the check fails, and Leaders looks again.
+//     changes nothing of this. If the candidate is gone, the check fails, and Leaders reads again.
 //  2. The issuer is as it was read if its znode has the version that it had: RenewIssuer raises it. A
 //     znode that was deleted and made anew begins at version 0 again. So it was read with a watch. A
 //     server tells a session of a change that it watches before it answers any later request of that
 //     session, so a watch that has not fired when the answer is here proves that the znode is the same.
-//  3. What was read belongs to the looking session, which lasts for one connection to one server. A
+//  3. What was read belongs to the client's session, which lasts for one connection to one server. A
 //     server that stops, or loses the leader of its ensemble, breaks its connections. So nothing is
 //     remembered of an ensemble that was wiped since, restored from a backup, or replaced. Should it
 //     ever be: an ensemble takes no transaction of a session that it does not know, and has no znode
@@ -92,14 +75,6 @@
 //
 // An ensemble that was restored from a backup may well name a leader of that time, until its session
 // has timed out. That is who leads there; what the stores have accepted meanwhile, their marks know.
-//
-// # One token, one candidate
-//
-// All znodes that one multi creates have the same czxid. Ringfence creates each candidate by a
-// request of its own; another program that makes two at once would give two processes one token, and
-// no store can tell these apart. So neither leads: where the first two of an election have one czxid,
-// Leaders, Candidates, Watch and Documents return an error. A campaign looks for such a candidate
-// beside its own when it has enrolled, and ends with an error too.
 //
 // # Access
 //

@@ -8,95 +8,105 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/ensemble"
+	"github.com/ringfence/ringfence/internal/ensemble/election"
 )
 
-// candidate is the own znode in an election, in the session that made it.
-type candidate struct {
-	s        *session
+// errGone: the own candidate is not there any more, or not ours.
+var errGone = errors.New("the candidate's znode was deleted")
+
+// enrolment is the own candidate in an election, in the session that made it.
+type enrolment struct {
+	s        *ensemble.Session
+	woken    func(r fence.Resource, holder string) // for tests; may be nil
 	resource fence.Resource
 	holder   string
 	dir      string
-	id       guid
+	id       election.GUID
 	name     string
 	token    fence.Token
 }
 
-func (c *candidate) path() string { return path.Join(c.dir, c.name) }
+func (e *enrolment) path() string { return path.Join(e.dir, e.name) }
 
 // enrol makes the candidate, once, and reads its czxid, which the library's create does not tell.
-func (s *session) enrol(ctx context.Context, r fence.Resource, holder string) (*candidate, error) {
-	c := &candidate{s: s, resource: r, holder: holder, dir: s.c.electionPath(r), id: newGUID()}
-	for c.name == "" {
-		turn := s.turns()
-		err := c.create(ctx)
+func (c *Coordinator) enrol(
+	ctx context.Context, s *ensemble.Session, r fence.Resource, holder string,
+) (*enrolment, error) {
+	e := &enrolment{
+		s: s, woken: c.woken, resource: r, holder: holder, dir: election.Dir(c.client.Root(), r), id: election.NewGUID(),
+	}
+	for e.name == "" {
+		connects := s.Connects()
+		err := e.create(ctx)
 		switch {
 		case err == nil:
 		case errors.Is(err, zk.ErrNoNode):
-			err = s.ensure(ctx, c.dir)
-		case unanswered(err) && !over(err):
-			err = c.recover(ctx, turn)
+			err = s.Ensure(ctx, e.dir)
+		case ensemble.Unanswered(err) && !ensemble.SessionOver(err):
+			err = e.recover(ctx, connects)
 		}
 		if err != nil {
-			return nil, s.c.explain(c.dir, err)
+			return nil, s.Client().Explain(e.dir, err)
 		}
 	}
-	stat, err := s.stat(ctx, c.path())
+	stat, err := s.Stat(ctx, e.path())
 	if err != nil {
 		return nil, err
 	}
-	if stat == nil || stat.EphemeralOwner != s.id {
+	if stat == nil || stat.EphemeralOwner != s.ID() {
 		return nil, errGone
 	}
-	c.token = fence.Token(stat.Czxid)
-	return c, nil
+	e.token = fence.Token(stat.Czxid)
+	return e, nil
 }
 
-func (c *candidate) create(ctx context.Context) error {
-	at, err := do(ctx, c.s, func(conn *zk.Conn) (string, error) {
-		prefix := path.Join(c.dir, candidatePrefix+string(c.id)) + "-"
-		return conn.Create(prefix, encode(candidateData{c.holder}), zk.FlagEphemeralSequential, c.s.c.acl)
+func (e *enrolment) create(ctx context.Context) error {
+	at, err := ensemble.Do(ctx, e.s, func(conn *zk.Conn) (string, error) {
+		prefix := path.Join(e.dir, e.id.NamePrefix())
+		return conn.Create(prefix, election.Encode(election.EntryData{Holder: e.holder}), zk.FlagEphemeralSequential, e.s.Client().ACL())
 	})
 	if err == nil {
-		c.name = path.Base(at)
+		e.name = path.Base(at)
 	}
 	return err
 }
 
 // recover looks, once the session is up again, whether the create whose reply was lost has happened. No name and no
 // error: it has not. Should it happen later still, after another create, it is behind that one, and goes with it.
-func (c *candidate) recover(ctx context.Context, turn int) error {
-	if err := c.s.after(ctx, turn); err != nil {
+func (e *enrolment) recover(ctx context.Context, connects int) error {
+	if err := e.s.AwaitConnect(ctx, connects); err != nil {
 		return err
 	}
-	if err := c.s.sync(ctx, c.dir); err != nil {
+	if err := e.s.Sync(ctx, e.dir); err != nil {
 		return err
 	}
-	names, err := c.s.list(ctx, c.dir)
+	names, err := e.s.List(ctx, e.dir)
 	if errors.Is(err, zk.ErrNoNode) {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	return c.adopt(ctx, names)
+	return e.adopt(ctx, names)
 }
 
 // adopt takes the oldest znode that has our GUID and belongs to this very session.
-func (c *candidate) adopt(ctx context.Context, names []string) error {
+func (e *enrolment) adopt(ctx context.Context, names []string) error {
 	var oldest int64
 	for _, name := range names {
-		if id, ok := guidOf(name); !ok || id != c.id {
+		if id, ok := election.ParseName(name); !ok || id != e.id {
 			continue
 		}
-		stat, err := c.s.stat(ctx, path.Join(c.dir, name))
+		stat, err := e.s.Stat(ctx, path.Join(e.dir, name))
 		if err != nil {
 			return err
 		}
-		if stat == nil || stat.EphemeralOwner != c.s.id {
+		if stat == nil || stat.EphemeralOwner != e.s.ID() {
 			continue
 		}
 		if oldest == 0 || stat.Czxid < oldest {
-			c.name, oldest = name, stat.Czxid
+			e.name, oldest = name, stat.Czxid
 		}
 	}
 	return nil

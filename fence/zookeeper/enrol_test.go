@@ -9,6 +9,8 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/ensemble/election"
+	"github.com/ringfence/ringfence/internal/ensemble/ensembletest"
 	"github.com/ringfence/ringfence/internal/servers/serverstest"
 )
 
@@ -18,14 +20,14 @@ func TestAnotherSessionsZnodeIsNotAdopted(t *testing.T) {
 	if err := win(t, c, "orders", "a").Resign(t.Context()); err != nil { // makes the election
 		t.Fatal(err)
 	}
-	s, err := c.openSession(t.Context(), true)
+	s, err := c.client.NewSession(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer s.close()
-	own := &candidate{s: s, dir: c.electionPath("orders"), id: newGUID()}
-	foreign := path.Join(own.dir, candidatePrefix+string(own.id)+"-0000000001")
-	if _, err := plainConn(t, ensemble).Create(foreign, nil, zk.FlagEphemeral, zk.WorldACL(zk.PermAll)); err != nil {
+	defer s.Close()
+	own := &enrolment{s: s, dir: c.dir("orders"), id: election.NewGUID()}
+	foreign := path.Join(own.dir, own.id.NamePrefix()+"0000000001")
+	if _, err := ensembletest.Connect(t, ensemble).Create(foreign, nil, zk.FlagEphemeral, zk.WorldACL(zk.PermAll)); err != nil {
 		t.Fatal(err)
 	}
 	if err := own.recover(t.Context(), 0); err != nil || own.name != "" {
@@ -40,7 +42,7 @@ func TestAnotherSessionsZnodeIsNotAdopted(t *testing.T) {
 	if err := own.recover(t.Context(), 0); err != nil || own.name >= younger {
 		t.Errorf("recover = %v and took %q; the younger is %q", err, own.name, younger)
 	}
-	stat, err := s.stat(t.Context(), own.path())
+	stat, err := s.Stat(t.Context(), own.path())
 	if err != nil || stat == nil {
 		t.Fatal(stat, err)
 	}
@@ -48,11 +50,11 @@ func TestAnotherSessionsZnodeIsNotAdopted(t *testing.T) {
 	if err := own.prove(t.Context()); err != nil {
 		t.Errorf("prove: %v", err)
 	}
-	h := &hold{own}
-	if err := h.Acknowledge(t.Context()); err != nil {
+	b := &backing{own}
+	if err := b.Acknowledge(t.Context()); err != nil {
 		t.Errorf("acknowledge: %v", err)
 	}
-	if err := h.Acknowledge(t.Context()); err != nil {
+	if err := b.Acknowledge(t.Context()); err != nil {
 		t.Errorf("acknowledge again: %v", err)
 	}
 	own.token++
@@ -63,23 +65,25 @@ func TestAnotherSessionsZnodeIsNotAdopted(t *testing.T) {
 
 // TestAnAcknowledgementNeedsItsCandidate, without anybody who keeps the term and would end the session.
 func TestAnAcknowledgementNeedsItsCandidate(t *testing.T) {
-	c := openFor(t, "zk://"+serverstest.SharedZooKeeper(t).Addr()+"/acknowledge", 20*time.Second)
-	s, err := c.openSession(t.Context(), true)
+	ensemble := serverstest.SharedZooKeeper(t).Addr()
+	admin := ensembletest.Connect(t, ensemble)
+	c := openFor(t, "zk://"+ensemble+"/acknowledge", 20*time.Second)
+	s, err := c.client.NewSession(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer s.close()
-	own, err := s.enrol(t.Context(), "orders", "a")
+	defer s.Close()
+	own, err := c.enrol(t.Context(), s, "orders", "a")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := s.conn.Delete(own.path(), -1); err != nil {
+	if err := admin.Delete(own.path(), -1); err != nil {
 		t.Fatal(err)
 	}
-	if err := (&hold{own}).Acknowledge(t.Context()); !errors.Is(err, fence.ErrDeposed) {
+	if err := (&backing{own}).Acknowledge(t.Context()); !errors.Is(err, fence.ErrDeposed) {
 		t.Errorf("acknowledge without a candidate returned %v", err)
 	}
-	if there, _, err := s.conn.Exists(path.Join(own.dir, leaderName)); there || err != nil {
+	if there, _, err := admin.Exists(path.Join(own.dir, election.LeaderName)); there || err != nil {
 		t.Errorf("the acknowledgement exists: %v, %v", there, err)
 	}
 }

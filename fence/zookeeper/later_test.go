@@ -11,6 +11,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/ringfence/ringfence/internal/ensemble/ensembletest"
 	"github.com/ringfence/ringfence/internal/servers/serverstest"
 )
 
@@ -35,12 +36,9 @@ func command(t *testing.T, ensemble string, lines ...string) {
 
 // What an operator does who adds credentials later: all programs get them first, and then the older znodes.
 func TestCredentialsThatAreAddedLaterKeepOthersOutOnceTheOlderZnodesHaveThem(t *testing.T) {
-	ensemble, root := serverstest.SharedZooKeeper(t).Addr(), freshRoot()
+	ensemble, root := serverstest.SharedZooKeeper(t).Addr(), ensembletest.FreshRoot()
 	before := openFor(t, "zk://"+ensemble+root, 20*time.Second)
 	term := win(t, before, "orders", "a")
-	if err := before.Documents("docs").Write(t.Context(), term.Claim(), Document{"a", []byte("x"), 1}); err != nil {
-		t.Fatal(err)
-	}
 	if err := term.Resign(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -62,13 +60,17 @@ func TestCredentialsThatAreAddedLaterKeepOthersOutOnceTheOlderZnodesHaveThem(t *
 	command(t, ensemble, "addauth digest alice:secret", "setAcl -R "+root+" auth::cdrwa")
 
 	confirmedAgain(t, term)
-	nobody := plainConn(t, ensemble)
-	all := below(t, c.eyes.s.conn, root)
-	if len(all) != 7 {
+	nobody := ensembletest.Connect(t, ensemble)
+	alice := ensembletest.Connect(t, ensemble)
+	if err := alice.AddAuth("digest", []byte("alice:secret")); err != nil {
+		t.Fatal(err)
+	}
+	all := below(t, alice, root)
+	if len(all) != 5 {
 		t.Errorf("there are %q", all)
 	}
 	for _, at := range all {
-		mayDoNothing(t, "nobody", nobody, at)
+		ensembletest.MayDoNothing(t, "nobody", nobody, at)
 	}
 	if _, err := before.Candidates(t.Context(), "orders"); !errors.Is(err, zk.ErrNoAuth) {
 		t.Errorf("who has no credentials reads on: %v", err)

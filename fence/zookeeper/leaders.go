@@ -10,6 +10,8 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/ensemble"
+	"github.com/ringfence/ringfence/internal/ensemble/election"
 )
 
 // leaderTries bounds how often Leaders looks again because something has changed since it was read.
@@ -18,8 +20,8 @@ const leaderTries = 10
 // leadership is what a session has read for Leaders. Whether it is so now, confirmed finds out; the
 // package documentation says why that is enough.
 type leadership struct {
-	issuer  identity
-	leaders map[fence.Resource]entry // has no entry where nobody was seen to lead
+	issuer  election.Identity
+	leaders map[fence.Resource]election.Entry // has no entry where nobody was seen to lead
 }
 
 // Leaders implements fence.Observer. While nothing changes it costs one request, a transaction of
@@ -33,7 +35,7 @@ func (c *Coordinator) Leaders(
 		}
 	}
 	distinct := slices.Compact(slices.Sorted(slices.Values(rs)))
-	now, err := observe(ctx, c, func(ctx context.Context, s *session) (leadership, error) {
+	now, err := ensemble.Ask(ctx, c.client, func(ctx context.Context, s *ensemble.Session) (leadership, error) {
 		return c.leadersNow(ctx, s, distinct)
 	})
 	if err != nil {
@@ -42,45 +44,45 @@ func (c *Coordinator) Leaders(
 	candidates := make([]fence.Candidate, len(rs))
 	for i, r := range rs {
 		leader := now.leaders[r]
-		candidates[i] = fence.Candidate{Token: leader.token, Holder: leader.holder}
+		candidates[i] = fence.Candidate{Token: leader.Token, Holder: leader.Holder}
 	}
-	return now.issuer.issuer, candidates, nil
+	return now.issuer.Issuer, candidates, nil
 }
 
 // leadersNow confirms what the session has read, and answers with nothing else. Where it has seen
 // nobody lead it looks after that. Whoever it finds is confirmed together with the others.
 func (c *Coordinator) leadersNow(
-	ctx context.Context, s *session, rs []fence.Resource,
+	ctx context.Context, s *ensemble.Session, rs []fence.Resource,
 ) (leadership, error) {
 	for range leaderTries {
-		seen, err := c.recall(ctx, s, rs)
+		seen, err := c.cached(ctx, s, rs)
 		if err != nil {
 			return leadership{}, err
 		}
-		same, err := s.confirmed(ctx, seen)
+		same, err := c.confirmed(ctx, s, seen)
 		if err != nil {
 			return leadership{}, err
 		}
 		if !same {
-			c.forget(s, seen)
+			c.invalidate(s, seen)
 			continue
 		}
-		again, err := c.lookForLeaders(ctx, s, rs, seen)
+		again, err := c.findLeaders(ctx, s, rs, seen)
 		if err != nil || !again {
 			return seen, err
 		}
 	}
 	return leadership{}, fmt.Errorf("who leads %v at ZooKeeper %s has changed %d times while it was read; ask again",
-		rs, c.hosts(), leaderTries)
+		rs, c.client.Hosts(), leaderTries)
 }
 
-// recall returns what the session has read of these resources and of the issuer. It reads the issuer
+// cached returns what the session has read of these resources and of the issuer. It reads the issuer
 // if need be.
-func (c *Coordinator) recall(
-	ctx context.Context, s *session, rs []fence.Resource,
+func (c *Coordinator) cached(
+	ctx context.Context, s *ensemble.Session, rs []fence.Resource,
 ) (leadership, error) {
-	seen := leadership{leaders: map[fence.Resource]entry{}}
-	if !c.note(s, func(all *leadership) {
+	seen := leadership{leaders: map[fence.Resource]election.Entry{}}
+	if !c.leaders.Use(s, func(all *leadership) {
 		seen.issuer = all.issuer
 		for _, r := range rs {
 			if leader, ok := all.leaders[r]; ok {
@@ -88,23 +90,23 @@ func (c *Coordinator) recall(
 			}
 		}
 	}) {
-		return leadership{}, errEnded // observe asks again, in the session that replaced it
+		return leadership{}, ensemble.ErrEnded // Ask asks again, in the session that replaced it
 	}
-	if seen.issuer != (identity{}) {
+	if seen.issuer != (election.Identity{}) {
 		return seen, nil
 	}
 	var err error
-	if seen.issuer, err = s.identity(ctx); err == nil {
-		c.note(s, func(all *leadership) { all.issuer = seen.issuer })
+	if seen.issuer, err = election.ReadIdentity(ctx, s); err == nil {
+		c.leaders.Use(s, func(all *leadership) { all.issuer = seen.issuer })
 	}
 	return seen, err
 }
 
-// forget drops what no longer holds, but nothing that another call has read since.
-func (c *Coordinator) forget(s *session, old leadership) {
-	c.note(s, func(all *leadership) {
+// invalidate drops what no longer holds, but nothing that another call has read since.
+func (c *Coordinator) invalidate(s *ensemble.Session, old leadership) {
+	c.leaders.Use(s, func(all *leadership) {
 		if all.issuer == old.issuer {
-			all.issuer = identity{}
+			all.issuer = election.Identity{}
 		}
 		for r, leader := range old.leaders {
 			if all.leaders[r] == leader {
@@ -114,49 +116,39 @@ func (c *Coordinator) forget(s *session, old leadership) {
 	})
 }
 
-// note reads or changes what is remembered of the session. It returns false, and does nothing, if
-// the session was dropped, for then that is gone.
-func (c *Coordinator) note(s *session, do func(all *leadership)) bool {
-	c.eyes.mu.Lock()
-	defer c.eyes.mu.Unlock()
-	if c.eyes.s != s {
-		return false
-	}
-	do(&c.eyes.seen)
-	return true
-}
-
 // confirmed tells, by one transaction of the ensemble, whether all of this is so now.
-func (s *session) confirmed(ctx context.Context, seen leadership) (bool, error) {
+func (c *Coordinator) confirmed(
+	ctx context.Context, s *ensemble.Session, seen leadership,
+) (bool, error) {
 	checks := []any{
-		&zk.CheckVersionRequest{Path: s.c.issuerPath(), Version: seen.issuer.version},
+		&zk.CheckVersionRequest{Path: election.IssuerPath(c.client.Root()), Version: seen.issuer.Version},
 	}
 	for r, leader := range seen.leaders {
-		checks = append(checks, exists(path.Join(s.c.electionPath(r), leader.name)))
+		checks = append(checks, ensemble.CheckExists(path.Join(election.Dir(c.client.Root(), r), leader.Name)))
 	}
-	_, err := read(ctx, s, func(conn *zk.Conn) ([]zk.MultiResponse, error) {
+	_, err := ensemble.Retry(ctx, s, func(conn *zk.Conn) ([]zk.MultiResponse, error) {
 		return conn.Multi(checks...)
 	})
 	switch {
 	case err == nil: // the notice of an earlier change came before this answer
-		return !seen.issuer.changed(), nil
+		return !seen.issuer.Changed(), nil
 	case errors.Is(err, zk.ErrNoNode), errors.Is(err, zk.ErrBadVersion):
 		return false, nil
 	}
-	return false, s.c.explain(s.c.address.root, err)
+	return false, c.client.Explain(c.client.Root(), err)
 }
 
-// lookForLeaders reads who leads where nobody was seen to, and remembers it. It follows a transaction
+// findLeaders reads who leads where nobody was seen to, and remembers it. It follows a transaction
 // in the same session: a server that lags behind might say that nobody leads. again is true unless
 // nobody leads any of them.
-func (c *Coordinator) lookForLeaders(
-	ctx context.Context, s *session, rs []fence.Resource, seen leadership,
+func (c *Coordinator) findLeaders(
+	ctx context.Context, s *ensemble.Session, rs []fence.Resource, seen leadership,
 ) (again bool, err error) {
 	for _, r := range rs {
 		if _, ok := seen.leaders[r]; ok {
 			continue
 		}
-		somebody, err := c.lookForLeader(ctx, s, r)
+		somebody, err := c.findLeader(ctx, s, r)
 		if err != nil {
 			return false, err
 		}
@@ -165,25 +157,30 @@ func (c *Coordinator) lookForLeaders(
 	return again, nil
 }
 
-// lookForLeader returns false if nobody leads. All candidates of a list may be gone when they are
+// findLeader returns false if nobody leads. All candidates of a list may be gone when they are
 // read, and others may have come: if anybody came or went meanwhile, it returns true.
-func (c *Coordinator) lookForLeader(
-	ctx context.Context, s *session, r fence.Resource,
+func (c *Coordinator) findLeader(
+	ctx context.Context, s *ensemble.Session, r fence.Resource,
 ) (again bool, err error) {
-	dir := c.electionPath(r)
-	names, listed, err := s.childrenOf(ctx, dir)
+	dir := election.Dir(c.client.Root(), r)
+	names, listed, err := s.Children(ctx, dir)
 	if err != nil {
 		return false, err
 	}
-	entries, err := c.entries(ctx, s, dir, names)
+	entries, err := c.entries.Entries(ctx, s, dir, names)
 	switch {
 	case err != nil:
 		return false, err
 	case len(entries) > 0:
-		c.note(s, func(all *leadership) { all.leaders[r] = entries[0] })
+		c.leaders.Use(s, func(all *leadership) {
+			if all.leaders == nil {
+				all.leaders = map[fence.Resource]election.Entry{}
+			}
+			all.leaders[r] = entries[0]
+		})
 		return true, nil
-	case slices.ContainsFunc(names, isCandidate):
-		_, now, err := s.childrenOf(ctx, dir)
+	case slices.ContainsFunc(names, election.IsCandidate):
+		_, now, err := s.Children(ctx, dir)
 		return now != listed, err
 	}
 	return false, nil

@@ -10,6 +10,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/ensemble/ensembletest"
 	"github.com/ringfence/ringfence/internal/servers/serverstest"
 )
 
@@ -37,19 +38,19 @@ func wantNamed(t testing.TB, c *Coordinator, rs []fence.Resource, want ...string
 }
 
 func TestLeadersIsOneRequestWhileNothingChanges(t *testing.T) {
-	const multi, getChildren = 14, getChildren2
-	ensemble, root := serverstest.SharedZooKeeper(t).Addr(), freshRoot()
-	r := newRelay(t, ensemble)
-	c := openFor(t, "zk://"+r.addr()+root, 50*time.Second)
+	const multi, getChildren = ensembletest.Multi, ensembletest.GetChildren2
+	ensemble, root := serverstest.SharedZooKeeper(t).Addr(), ensembletest.FreshRoot()
+	r := ensembletest.NewRelay(t, ensemble)
+	c := openFor(t, "zk://"+r.Addr()+root, 50*time.Second)
 	elector := openFor(t, "zk://"+ensemble+root, 50*time.Second)
 	term := win(t, elector, "orders", "a")
 	win(t, elector, "invoices", "b")
 	wantNamed(t, c, []fence.Resource{"orders", "invoices"}, "a", "b")
 	oneRequest := func(want map[uint32]int, ask ...fence.Resource) {
 		t.Helper()
-		r.requested()
+		r.Requested()
 		named(t, c, ask...)
-		if got := r.requested(); fmt.Sprint(got) != fmt.Sprint(want) {
+		if got := r.Requested(); fmt.Sprint(got) != fmt.Sprint(want) {
 			t.Errorf("asking for %v made the requests %v; want %v", ask, got, want)
 		}
 	}
@@ -61,17 +62,17 @@ func TestLeadersIsOneRequestWhileNothingChanges(t *testing.T) {
 		t.Fatal(err)
 	}
 	oneRequest(once, "orders")
-	crafted(t, plainConn(t, ensemble), c.electionPath("orders"), "0000000000", zk.FlagEphemeral) // another waits
+	ensembletest.Craft(t, ensembletest.Connect(t, ensemble), c.dir("orders"), "crafted", "0000000000", zk.FlagEphemeral) // another waits
 	oneRequest(once, "orders")
 	oneRequest(map[uint32]int{multi: 1, getChildren: 1}, "nobodys", "orders")
 }
 
 // TestTheVersionTellsARenewedIssuer, for which the watch's notice is not needed.
 func TestTheVersionTellsARenewedIssuer(t *testing.T) {
-	ensemble, root := serverstest.SharedZooKeeper(t).Addr(), freshRoot()
-	r := newRelay(t, ensemble)
-	r.set(func() { r.mute = true })
-	c := openFor(t, "zk://"+r.addr()+root, 50*time.Second)
+	ensemble, root := serverstest.SharedZooKeeper(t).Addr(), ensembletest.FreshRoot()
+	r := ensembletest.NewRelay(t, ensemble)
+	r.Set(func() { r.Mute = true })
+	c := openFor(t, "zk://"+r.Addr()+root, 50*time.Second)
 	operator := openFor(t, "zk://"+ensemble+root, 50*time.Second)
 	win(t, operator, "orders", "a")
 	for range 3 {
@@ -88,9 +89,9 @@ func TestTheVersionTellsARenewedIssuer(t *testing.T) {
 
 // TestTheWatchTellsAnIssuerMadeAnew: its znode has version 0, as the one before had.
 func TestTheWatchTellsAnIssuerMadeAnew(t *testing.T) {
-	ensemble, root := serverstest.SharedZooKeeper(t).Addr(), freshRoot()
+	ensemble, root := serverstest.SharedZooKeeper(t).Addr(), ensembletest.FreshRoot()
 	c := openFor(t, "zk://"+ensemble+root, 50*time.Second)
-	admin := plainConn(t, ensemble)
+	admin := ensembletest.Connect(t, ensemble)
 	win(t, c, "orders", "a")
 	for range 20 {
 		before, _ := named(t, c, "orders")
@@ -104,7 +105,7 @@ func TestTheWatchTellsAnIssuerMadeAnew(t *testing.T) {
 // makeIssuerAnew puts another znode in the place of the issuer's.
 func makeIssuerAnew(t testing.TB, admin *zk.Conn, root string) fence.Issuer {
 	t.Helper()
-	at, id := root+"/issuer", newUUID()
+	at, id := root+"/issuer", ensembletest.NewUUID()
 	_, err := admin.Multi(&zk.DeleteRequest{Path: at, Version: -1},
 		&zk.CreateRequest{Path: at, Data: []byte(id), Acl: zk.WorldACL(zk.PermAll)})
 	if err != nil {
@@ -119,7 +120,7 @@ func makeIssuerAnew(t testing.TB, admin *zk.Conn, root string) fence.Issuer {
 // TestOnlyATransactionTellsWhoLeads: reads are answered, and they must not be enough.
 func TestOnlyATransactionTellsWhoLeads(t *testing.T) {
 	t.Parallel()
-	ensemble, root := serverstest.SharedZooKeeper(t).Addr(), freshRoot()
+	ensemble, root := serverstest.SharedZooKeeper(t).Addr(), ensembletest.FreshRoot()
 	elector := openFor(t, "zk://"+ensemble+root, 50*time.Second)
 	win(t, elector, "orders", "a")
 	for name, seen := range map[string][]fence.Resource{
@@ -129,17 +130,17 @@ func TestOnlyATransactionTellsWhoLeads(t *testing.T) {
 		for _, ask := range []fence.Resource{"orders", "nobodys"} {
 			t.Run(name+"/"+string(ask), func(t *testing.T) {
 				t.Parallel()
-				r := newRelay(t, ensemble)
-				c := openFor(t, "zk://"+r.addr()+root, 5*time.Second)
+				r := ensembletest.NewRelay(t, ensemble)
+				c := openFor(t, "zk://"+r.Addr()+root, 5*time.Second)
 				named(t, c, seen...)
-				r.set(func() { r.swallow = true })
+				r.Set(func() { r.Swallow = true })
 				if issuer, leaders, err := c.Leaders(t.Context(), ask); err == nil {
 					t.Errorf("without a transaction it tells %q, %+v", issuer, leaders)
 				}
 				if issuer, leaders, err := c.Leaders(t.Context()); err == nil {
 					t.Errorf("without a transaction it tells %q, %+v", issuer, leaders)
 				}
-				r.set(func() { r.swallow = false })
+				r.Set(func() { r.Swallow = false })
 				if ask == "orders" {
 					wantNamed(t, c, []fence.Resource{ask}, "a")
 				}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/ensemble/ensembletest"
 	"github.com/ringfence/ringfence/internal/servers"
 	"github.com/ringfence/ringfence/internal/servers/serverstest"
 )
@@ -92,17 +93,16 @@ func TestAServerWithoutItsEnsembleNamesNoLeader(t *testing.T) {
 // before it could hear of either.
 func TestAServerThatWasLeftBehindNamesTheNewLeader(t *testing.T) {
 	t.Parallel()
-	const multi, getData = 14, 4
 	z := serverstest.ZooKeeper(t, servers.ZooKeeperOptions{Nodes: 3})
 	alone, others := apart(t, z)
 	elector := openFor(t, "zk://"+others[0].Addr()+","+others[1].Addr(), time.Minute)
 	old := win(t, elector, "orders", "a")
-	relays := []*relay{newRelay(t, alone.Addr()), newRelay(t, alone.Addr())}
-	warm := openFor(t, "zk://"+relays[0].addr(), time.Minute)
-	cold := openFor(t, "zk://"+relays[1].addr(), time.Minute)
+	relays := []*ensembletest.Relay{ensembletest.NewRelay(t, alone.Addr()), ensembletest.NewRelay(t, alone.Addr())}
+	warm := openFor(t, "zk://"+relays[0].Addr(), time.Minute)
+	cold := openFor(t, "zk://"+relays[1].Addr(), time.Minute)
 	wantNamed(t, warm, []fence.Resource{"orders", "invoices"}, "a", "")
-	relays[0].requested()
-	relays[1].requested()
+	relays[0].Requested()
+	relays[1].Requested()
 
 	stop(t, alone)
 	if found, err := elector.Depose(t.Context(), "orders", old.Token()); !found || err != nil {
@@ -118,12 +118,10 @@ func TestAServerThatWasLeftBehindNamesTheNewLeader(t *testing.T) {
 	for _, c := range []*Coordinator{warm, cold} {
 		go func() { told <- tells(t, c) }()
 	}
-	eventually(t, "both questions are with the server", func() bool {
+	ensembletest.Eventually(t, "both questions are with the server", func() bool {
 		asked := 0
 		for _, r := range relays {
-			r.mu.Lock()
-			asked += min(1, r.requests[multi]+r.requests[getData])
-			r.mu.Unlock()
+			asked += min(1, r.Count(ensembletest.Multi)+r.Count(ensembletest.GetData))
 		}
 		return asked == 2
 	})
@@ -145,7 +143,7 @@ func TestLeadersAreRightAfterTheDeathOfTheEnsemblesLeader(t *testing.T) {
 		t.Fatal(err)
 	}
 	comesToTell(t, c, issuer, "a", "")
-	eventually(t, "a is deposed", func() bool { // the other client may still look for a server
+	ensembletest.Eventually(t, "a is deposed", func() bool { // the other client may still look for a server
 		_, err := elector.Depose(t.Context(), "orders", a.Token())
 		return err == nil
 	})

@@ -1,6 +1,7 @@
 package zookeeper
 
 import (
+	"context"
 	"fmt"
 	"path"
 	"slices"
@@ -11,6 +12,8 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/ensemble"
+	"github.com/ringfence/ringfence/internal/ensemble/ensembletest"
 	"github.com/ringfence/ringfence/internal/servers/serverstest"
 )
 
@@ -26,13 +29,16 @@ type history struct {
 // newHistory begins with a before b for orders, and c before d for invoices.
 func newHistory(t *testing.T, admin *zk.Conn, c *Coordinator) *history {
 	t.Helper()
-	h := &history{t: t, admin: admin, root: c.address.root, at: map[string]string{}}
+	h := &history{t: t, admin: admin, root: c.client.Root(), at: map[string]string{}}
 	var err error
 	if h.issuer, err = c.Issuer(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	for _, r := range []fence.Resource{"orders", "invoices"} {
-		if err := c.eyes.s.ensure(t.Context(), c.electionPath(r)); err != nil {
+		_, err := ensemble.Ask(t.Context(), c.client, func(ctx context.Context, s *ensemble.Session) (any, error) {
+			return nil, s.Ensure(ctx, c.dir(r))
+		})
+		if err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -52,12 +58,8 @@ type step struct {
 func enters(r fence.Resource, holder string) func(*history) {
 	return func(h *history) {
 		h.t.Helper()
-		name := candidatePrefix + string(newGUID()) + "-0000000000"
-		h.at[holder] = path.Join(h.root, "elections", string(r), name)
-		data, acl := encode(candidateData{holder}), zk.WorldACL(zk.PermAll)
-		if _, err := h.admin.Create(h.at[holder], data, zk.FlagEphemeral, acl); err != nil {
-			h.t.Fatal(err)
-		}
+		dir := path.Join(h.root, "elections", string(r))
+		h.at[holder] = ensembletest.Craft(h.t, h.admin, dir, holder, "0000000000", zk.FlagEphemeral)
 	}
 }
 
@@ -72,7 +74,7 @@ func leaves(holder string) func(*history) {
 
 func issuerRenewed(h *history) {
 	h.t.Helper()
-	id := newUUID()
+	id := ensembletest.NewUUID()
 	if _, err := h.admin.Set(h.root+"/issuer", []byte(id), -1); err != nil {
 		h.t.Fatal(err)
 	}
@@ -143,7 +145,7 @@ func askedBefore(steps int) string {
 
 func (q question) run(t *testing.T) {
 	t.Parallel()
-	admin := plainConn(t, serverstest.SharedZooKeeper(t).Addr())
+	admin := ensembletest.Connect(t, serverstest.SharedZooKeeper(t).Addr())
 	stops := 0
 	for q.stoppedAfter(t, admin, stops) {
 		stops++
@@ -161,8 +163,8 @@ func (q question) run(t *testing.T) {
 // there are no more than n requests.
 func (q question) stoppedAfter(t *testing.T, admin *zk.Conn, n int) bool {
 	t.Helper()
-	r := newRelay(t, serverstest.SharedZooKeeper(t).Addr())
-	c := openFor(t, "zk://"+r.addr()+freshRoot(), 50*time.Second)
+	r := ensembletest.NewRelay(t, serverstest.SharedZooKeeper(t).Addr())
+	c := openFor(t, "zk://"+r.Addr()+ensembletest.FreshRoot(), 50*time.Second)
 	defer c.Close()
 	h := newHistory(t, admin, c)
 	held := []string{q.right(h.issuer, "a c")}
@@ -175,7 +177,7 @@ func (q question) stoppedAfter(t *testing.T, admin *zk.Conn, n int) bool {
 		s.change(h)
 		held[0] = q.right(h.issuer, s.leaders)
 	}
-	r.set(func() { r.stopAfter, r.stopped = n, n == 0 })
+	r.Set(func() { r.StopAfter, r.Stopped = n, n == 0 })
 	told := make(chan string, 1)
 	go func() { told <- q.ask(t, c) }()
 	got := firstOf(t, r, told)
@@ -185,7 +187,7 @@ func (q question) stoppedAfter(t *testing.T, admin *zk.Conn, n int) bool {
 			s.change(h)
 			held = append(held, q.right(h.issuer, s.leaders))
 		}
-		r.pass()
+		r.Pass()
 		got = <-told
 	}
 	if !slices.Contains(held, got) {
@@ -195,17 +197,15 @@ func (q question) stoppedAfter(t *testing.T, admin *zk.Conn, n int) bool {
 }
 
 // firstOf waits for the answer, or until the relay has stopped a request: then there is none.
-func firstOf(t *testing.T, r *relay, told chan string) (answer string) {
+func firstOf(t *testing.T, r *ensembletest.Relay, told chan string) (answer string) {
 	t.Helper()
-	eventually(t, "it has answered, or is stopped", func() bool {
+	ensembletest.Eventually(t, "it has answered, or is stopped", func() bool {
 		select {
 		case answer = <-told:
 			return true
 		default:
 		}
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		return r.stopped && r.held > 0
+		return r.HoldsRequest()
 	})
 	return answer
 }

@@ -8,42 +8,45 @@ import (
 	"time"
 
 	"github.com/go-zookeeper/zk"
+
+	"github.com/ringfence/ringfence/internal/ensemble"
+	"github.com/ringfence/ringfence/internal/ensemble/election"
 )
 
 // await waits until the candidate leads, and returns when the round trip that proved it was begun. errGone: somebody
 // deleted the candidate.
-func (c *candidate) await(ctx context.Context) (confirmed time.Time, err error) {
-	before, err := c.predecessors(ctx)
+func (e *enrolment) await(ctx context.Context) (confirmed time.Time, err error) {
+	before, err := e.predecessors(ctx)
 	if err != nil {
 		return time.Time{}, err
 	}
 	for len(before) > 0 {
-		_, changed, _ := c.s.state()
-		names, err := c.s.list(ctx, c.dir)
+		_, changed, _ := e.s.State()
+		names, err := e.s.List(ctx, e.dir)
 		if err != nil {
-			return time.Time{}, c.gone(err)
+			return time.Time{}, e.gone(err)
 		}
-		before = slices.DeleteFunc(before, func(e entry) bool { return !slices.Contains(names, e.name) })
+		before = slices.DeleteFunc(before, func(other election.Entry) bool { return !slices.Contains(names, other.Name) })
 		if len(before) == 0 {
 			break
 		}
-		if err := c.sleep(ctx, before[len(before)-1], changed); err != nil {
+		if err := e.sleep(ctx, before[len(before)-1], changed); err != nil {
 			return time.Time{}, err
 		}
 	}
-	return c.lead(ctx)
+	return e.lead(ctx)
 }
 
 // lead proves that the candidate, which has no predecessor left, is still there.
-func (c *candidate) lead(ctx context.Context) (confirmed time.Time, err error) {
+func (e *enrolment) lead(ctx context.Context) (confirmed time.Time, err error) {
 	for {
-		turn, start := c.s.turns(), time.Now()
-		err := c.prove(ctx)
+		connects, start := e.s.Connects(), time.Now()
+		err := e.prove(ctx)
 		switch {
-		case err == nil && time.Since(start) < c.s.timeout/2: // a slower proof would make a term that is half over
+		case err == nil && time.Since(start) < e.s.Timeout()/2: // a slower proof would make a term that is half over
 			return start, nil
-		case unanswered(err) && !over(err):
-			err = c.s.after(ctx, turn)
+		case ensemble.Unanswered(err) && !ensemble.SessionOver(err):
+			err = e.s.AwaitConnect(ctx, connects)
 		}
 		if err != nil {
 			return time.Time{}, err
@@ -53,42 +56,42 @@ func (c *candidate) lead(ctx context.Context) (confirmed time.Time, err error) {
 
 // predecessors lists the candidates that are older than this one. One list is enough: it was made after the own znode,
 // so it has every older one, and a name that appears later is younger. It also has whoever was created
-// in one transaction with the own znode: then the error is errShared.
-func (c *candidate) predecessors(ctx context.Context) ([]entry, error) {
-	names, err := c.s.list(ctx, c.dir)
+// in one transaction with the own znode: then the error is election.ErrShared.
+func (e *enrolment) predecessors(ctx context.Context) ([]election.Entry, error) {
+	names, err := e.s.List(ctx, e.dir)
 	if err != nil {
-		return nil, c.gone(err)
+		return nil, e.gone(err)
 	}
 	names = slices.DeleteFunc(names, func(name string) bool {
-		id, ok := guidOf(name)
-		return !ok || id == c.id // a second znode of our own is no predecessor
+		id, ok := election.ParseName(name)
+		return !ok || id == e.id // a second znode of our own is no predecessor
 	})
-	entries, err := c.s.readEntries(ctx, c.dir, names, nil)
+	entries, err := election.ReadEntries(ctx, e.s, e.dir, names)
 	if err != nil {
 		return nil, err
 	}
-	if i := slices.IndexFunc(entries, func(e entry) bool { return e.token == c.token }); i >= 0 {
-		return nil, shared(c.dir, c.token, c.name, entries[i].name,
+	if i := slices.IndexFunc(entries, func(other election.Entry) bool { return other.Token == e.token }); i >= 0 {
+		return nil, election.Shared(e.dir, e.token, e.name, entries[i].Name,
 			"this campaign ends, and its candidate goes with its session; delete the other")
 	}
-	return slices.DeleteFunc(entries, func(e entry) bool { return e.token > c.token }), nil
+	return slices.DeleteFunc(entries, func(other election.Entry) bool { return other.Token > e.token }), nil
 }
 
 // sleep watches the nearest predecessor and the own znode, and returns nil when it is time to look again: a watch
 // fired, the connection broke or came back, or, in case a notice went missing, a session timeout has passed.
-func (c *candidate) sleep(ctx context.Context, nearest entry, changed <-chan struct{}) error {
-	own, err := c.watch(ctx, c.name)
+func (e *enrolment) sleep(ctx context.Context, nearest election.Entry, changed <-chan struct{}) error {
+	own, err := e.watch(ctx, e.name)
 	if err != nil {
-		return c.gone(err)
+		return e.gone(err)
 	}
-	ahead, err := c.watch(ctx, nearest.name)
+	ahead, err := e.watch(ctx, nearest.Name)
 	if errors.Is(err, zk.ErrNoNode) {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	again := time.NewTimer(c.s.timeout)
+	again := time.NewTimer(e.s.Timeout())
 	defer again.Stop()
 	select {
 	case <-ahead:
@@ -100,26 +103,26 @@ func (c *candidate) sleep(ctx context.Context, nearest entry, changed <-chan str
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
-	if c.s.c.probe.woken != nil {
-		c.s.c.probe.woken(c.resource, c.holder)
+	if e.woken != nil {
+		e.woken(e.resource, e.holder)
 	}
 	return nil
 }
 
 // watch arms a watch on a candidate; one that is gone is zk.ErrNoNode, and leaves no watch.
-func (c *candidate) watch(ctx context.Context, name string) (<-chan zk.Event, error) {
-	_, armed, err := c.s.watchData(ctx, path.Join(c.dir, name))
+func (e *enrolment) watch(ctx context.Context, name string) (<-chan zk.Event, error) {
+	_, armed, err := e.s.WatchData(ctx, path.Join(e.dir, name))
 	return armed, err
 }
 
 // prove is the round trip that makes a term, and keeps it: through the ensemble's leader, then to the own znode, which
 // must still be the one that was enrolled, owned by this session.
-func (c *candidate) prove(ctx context.Context) error {
-	stat, err := do(ctx, c.s, func(conn *zk.Conn) (*zk.Stat, error) {
-		if _, err := conn.Sync(c.path()); err != nil {
+func (e *enrolment) prove(ctx context.Context) error {
+	stat, err := ensemble.Do(ctx, e.s, func(conn *zk.Conn) (*zk.Stat, error) {
+		if _, err := conn.Sync(e.path()); err != nil {
 			return nil, err
 		}
-		exists, stat, err := conn.Exists(c.path())
+		exists, stat, err := conn.Exists(e.path())
 		if err != nil || !exists {
 			return nil, err
 		}
@@ -128,16 +131,16 @@ func (c *candidate) prove(ctx context.Context) error {
 	switch {
 	case err != nil:
 		return err
-	case stat == nil, stat.EphemeralOwner != c.s.id, stat.Czxid != int64(c.token):
+	case stat == nil, stat.EphemeralOwner != e.s.ID(), stat.Czxid != int64(e.token):
 		return errGone
 	}
 	return nil
 }
 
 // gone is errGone for a znode that does not exist.
-func (c *candidate) gone(err error) error {
+func (e *enrolment) gone(err error) error {
 	if errors.Is(err, zk.ErrNoNode) {
 		return errGone
 	}
-	return c.s.c.explain(c.dir, err)
+	return e.s.Client().Explain(e.dir, err)
 }

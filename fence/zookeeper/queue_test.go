@@ -13,16 +13,15 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/ensemble/election"
+	"github.com/ringfence/ringfence/internal/ensemble/ensembletest"
 	"github.com/ringfence/ringfence/internal/servers/serverstest"
 )
-
-// getChildren2 is the operation by which the library lists.
-const getChildren2 = 12
 
 // crowd is N campaigns for one resource through one relay, and what it takes to wake them.
 type crowd struct {
 	t      *testing.T
-	relay  *relay
+	relay  *ensembletest.Relay
 	watch  *Coordinator
 	cancel map[string]context.CancelFunc
 	won    chan *fence.Term
@@ -33,10 +32,10 @@ type crowd struct {
 
 func newCrowd(t *testing.T, n int) *crowd {
 	ensemble := serverstest.SharedZooKeeper(t).Addr()
-	cr := &crowd{t: t, relay: newRelay(t, ensemble), cancel: map[string]context.CancelFunc{}, won: make(chan *fence.Term, n)}
+	cr := &crowd{t: t, relay: ensembletest.NewRelay(t, ensemble), cancel: map[string]context.CancelFunc{}, won: make(chan *fence.Term, n)}
 	cr.watch = openFor(t, "zk://"+ensemble+"/crowd", time.Minute)
-	c := openFor(t, "zk://"+cr.relay.addr()+"/crowd", time.Minute) // after which they look without having been woken
-	c.probe.woken = func(_ fence.Resource, holder string) {
+	c := openFor(t, "zk://"+cr.relay.Addr()+"/crowd", time.Minute) // after which they look without having been woken
+	c.woken = func(_ fence.Resource, holder string) {
 		cr.mu.Lock()
 		defer cr.mu.Unlock()
 		cr.woken = append(cr.woken, holder)
@@ -57,7 +56,7 @@ func newCrowd(t *testing.T, n int) *crowd {
 // queue waits until n candidates are enrolled.
 func (cr *crowd) queue(n int) (queue []fence.Candidate) {
 	cr.t.Helper()
-	eventually(cr.t, fmt.Sprint(n, " candidates are enrolled"), func() bool {
+	ensembletest.Eventually(cr.t, fmt.Sprint(n, " candidates are enrolled"), func() bool {
 		var err error
 		queue, err = cr.watch.Candidates(cr.t.Context(), "orders")
 		return err == nil && len(queue) == n
@@ -68,23 +67,18 @@ func (cr *crowd) queue(n int) (queue []fence.Candidate) {
 // settle waits until the one that is woken has looked, and a while longer in which others could.
 func (cr *crowd) settle() {
 	cr.t.Helper()
-	eventually(cr.t, "somebody is woken and looks", func() bool {
+	ensembletest.Eventually(cr.t, "somebody is woken and looks", func() bool {
 		cr.mu.Lock()
 		woken := len(cr.woken)
 		cr.mu.Unlock()
-		cr.relay.mu.Lock()
-		defer cr.relay.mu.Unlock()
-		return woken > 0 && cr.relay.requests[getChildren2] > 0
+		return woken > 0 && cr.relay.Count(ensembletest.GetChildren2) > 0
 	})
 	time.Sleep(2 * time.Second)
 }
 
 // count returns who was woken since the last call, and how many lists, reads and syncs the crowd has asked for.
 func (cr *crowd) count() (woken []string, lists int) {
-	cr.relay.mu.Lock()
-	lists = cr.relay.requests[getChildren2]
-	cr.relay.requests[getChildren2] = 0
-	cr.relay.mu.Unlock()
+	lists = cr.relay.Recount(ensembletest.GetChildren2)
 	cr.mu.Lock()
 	defer cr.mu.Unlock()
 	woken, cr.woken = cr.woken, nil
@@ -100,7 +94,7 @@ func TestADeathInAQueueOf50WakesExactlyOne(t *testing.T) {
 		t.Fatalf("%v leads; the queue begins with %+v", leader.Claim(), queue[0])
 	}
 	// settled: everybody has armed the watch on the one before, and on itself.
-	eventually(t, "everybody watches", func() bool { return cr.armed() == 2*n-1 })
+	ensembletest.Eventually(t, "everybody watches", func() bool { return cr.armed() == 2*n-1 })
 	cr.count()
 
 	cr.cancel[queue[25].Holder]()
@@ -126,7 +120,7 @@ func TestADeathInAQueueOf50WakesExactlyOne(t *testing.T) {
 // armed is how many watches the server holds on candidates of the crowd.
 func (cr *crowd) armed() (total int) {
 	ours := false
-	for line := range strings.Lines(fourLetters(cr.t, cr.relay.server, "wchp")) { // a path, and below it who watches
+	for line := range strings.Lines(fourLetters(cr.t, cr.relay.Server, "wchp")) { // a path, and below it who watches
 		switch watcher := strings.HasPrefix(line, "\t"); {
 		case !watcher:
 			ours = strings.HasPrefix(line, "/crowd/elections/orders/")
@@ -137,35 +131,25 @@ func (cr *crowd) armed() (total int) {
 	return total
 }
 
-// crafted makes an ephemeral candidate with a sequence suffix of our choice, in the admin's session.
-func crafted(t *testing.T, admin *zk.Conn, dir, sequence string, flags int32) string {
-	t.Helper()
-	at := path.Join(dir, candidatePrefix+string(newGUID())+"-"+sequence)
-	if _, err := admin.Create(at, encode(candidateData{"crafted " + sequence}), flags, zk.WorldACL(zk.PermAll)); err != nil {
-		t.Fatal(err)
-	}
-	return at
-}
-
 func TestTheCzxidOrdersNotTheSuffix(t *testing.T) {
 	ensemble := serverstest.SharedZooKeeper(t).Addr()
 	c := openFor(t, "zk://"+ensemble+"/suffix", 50*time.Second)
 	if err := win(t, c, "orders", "a").Resign(t.Context()); err != nil { // makes the election
 		t.Fatal(err)
 	}
-	admin := plainConn(t, ensemble)
-	older := crafted(t, admin, c.electionPath("orders"), "2147483647", zk.FlagEphemeral)
+	admin := ensembletest.Connect(t, ensemble)
+	older := ensembletest.Craft(t, admin, c.dir("orders"), "crafted", "2147483647", zk.FlagEphemeral)
 	won := make(chan *fence.Term, 1)
 	go func() {
 		term, _ := c.Campaign(t.Context(), "orders", "b")
 		won <- term
 	}()
 	var queue []fence.Candidate
-	eventually(t, "b waits behind the older one", func() bool {
+	ensembletest.Eventually(t, "b waits behind the older one", func() bool {
 		queue, _ = c.Candidates(t.Context(), "orders")
 		return len(queue) == 2 && queue[1].Holder == "b"
 	})
-	younger := crafted(t, admin, c.electionPath("orders"), "-2147483648", zk.FlagEphemeral)
+	younger := ensembletest.Craft(t, admin, c.dir("orders"), "crafted", "-2147483648", zk.FlagEphemeral)
 	select {
 	case term := <-won:
 		t.Fatalf("%v leads before an older candidate with a higher suffix", term.Claim())
@@ -196,18 +180,18 @@ func TestWakingProvesNothing(t *testing.T) {
 		won <- term
 	}()
 	var queue []fence.Candidate
-	eventually(t, "b waits", func() bool {
+	ensembletest.Eventually(t, "b waits", func() bool {
 		queue, _ = c.Candidates(t.Context(), "orders")
 		return len(queue) == 2
 	})
-	admin := plainConn(t, ensemble)
-	names, _, err := admin.Children(c.electionPath("orders"))
+	admin := ensembletest.Connect(t, ensemble)
+	names, _, err := admin.Children(c.dir("orders"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	var both []any
 	for _, name := range names {
-		both = append(both, &zk.DeleteRequest{Path: path.Join(c.electionPath("orders"), name), Version: -1})
+		both = append(both, &zk.DeleteRequest{Path: path.Join(c.dir("orders"), name), Version: -1})
 	}
 	if _, err := admin.Multi(both...); err != nil {
 		t.Fatal(err)
@@ -224,14 +208,14 @@ func TestForeignZnodesInAnElectionAreLeftAlone(t *testing.T) {
 	if err := win(t, c, "orders", "a").Resign(t.Context()); err != nil { // makes the election
 		t.Fatal(err)
 	}
-	admin := plainConn(t, ensemble)
-	dir := c.electionPath("orders")
-	for _, name := range []string{"x", "c", "c-", "c--", "c-1", "_c_", "c-short-0000000001", leaderName} {
+	admin := ensembletest.Connect(t, ensemble)
+	dir := c.dir("orders")
+	for _, name := range []string{"x", "c", "c-", "c--", "c-1", "_c_", "c-short-0000000001", election.LeaderName} {
 		if _, err := admin.Create(path.Join(dir, name), []byte("not JSON"), zk.FlagPersistent, zk.WorldACL(zk.PermAll)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	crafted(t, admin, dir, "0000000000", zk.FlagPersistent) // a candidate that could never die
+	ensembletest.Craft(t, admin, dir, "crafted", "0000000000", zk.FlagPersistent) // a candidate that could never die
 	term := win(t, c, "orders", "b")
 	if err := term.Acknowledge(t.Context()); err != nil {
 		t.Errorf("acknowledge over a foreign znode: %v", err)

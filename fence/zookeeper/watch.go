@@ -8,6 +8,8 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/ensemble"
+	"github.com/ringfence/ringfence/internal/ensemble/election"
 )
 
 // Watch implements fence.Observer. It ends with a refusal of the ensemble too.
@@ -17,8 +19,10 @@ func (c *Coordinator) Watch(ctx context.Context, r fence.Resource, each func([]f
 	}
 	told := false
 	var last []fence.Candidate
-	look := func(ctx context.Context, s *session) (view, error) { return c.view(ctx, s, r) }
-	return follow(ctx, c, "the election of "+string(r), look, func(queue []fence.Candidate) error {
+	read := func(ctx context.Context, s *ensemble.Session) ([]fence.Candidate, <-chan zk.Event, error) {
+		return c.watchQueue(ctx, s, r)
+	}
+	return ensemble.Follow(ctx, c.client, "the election of "+string(r), read, func(queue []fence.Candidate) error {
 		if told && slices.Equal(queue, last) {
 			return nil
 		}
@@ -27,53 +31,28 @@ func (c *Coordinator) Watch(ctx context.Context, r fence.Resource, each func([]f
 	})
 }
 
-// view is a queue as it was seen.
-type view = sight[[]fence.Candidate]
-
-// view arms a watch on the election's children, or on its coming into being, and then reads. The acknowledgement is a
-// child too, and is made anew when it changes, so no other watch is needed.
-func (c *Coordinator) view(ctx context.Context, s *session, r fence.Resource) (view, error) {
-	dir := c.electionPath(r)
-	if err := s.sync(ctx, dir); err != nil {
-		return view{}, err
+// watchQueue arms a watch on the election's children, or on its coming into being, and then reads. The acknowledgement is
+// a child too, and is made anew when it changes, so no other watch is needed.
+func (c *Coordinator) watchQueue(
+	ctx context.Context, s *ensemble.Session, r fence.Resource,
+) ([]fence.Candidate, <-chan zk.Event, error) {
+	dir := election.Dir(c.client.Root(), r)
+	if err := s.Sync(ctx, dir); err != nil {
+		return nil, nil, err
 	}
 	for {
-		names, changed, err := s.watchChildren(ctx, dir)
+		names, changed, err := s.WatchChildren(ctx, dir)
 		if errors.Is(err, zk.ErrNoNode) {
 			var exists bool
-			exists, changed, err = s.watchExistence(ctx, dir)
+			exists, changed, err = s.WatchExistence(ctx, dir)
 			if err == nil && exists {
 				continue
 			}
 		}
 		if err != nil {
-			return view{}, c.explain(dir, err)
+			return nil, nil, c.client.Explain(dir, err)
 		}
 		queue, err := c.queue(ctx, s, r, names)
-		return view{queue, changed, s.over}, err
+		return queue, changed, err
 	}
-}
-
-func (s *session) watchChildren(ctx context.Context, at string) ([]string, <-chan zk.Event, error) {
-	plain := func(conn *zk.Conn) ([]string, error) {
-		names, _, err := conn.Children(at)
-		return names, err
-	}
-	arm := func(conn *zk.Conn) ([]string, <-chan zk.Event, error) {
-		names, _, armed, err := conn.ChildrenW(at)
-		return names, armed, err
-	}
-	return watched(ctx, s, "children "+at, at, plain, arm)
-}
-
-func (s *session) watchExistence(ctx context.Context, at string) (bool, <-chan zk.Event, error) {
-	plain := func(conn *zk.Conn) (bool, error) {
-		exists, _, err := conn.Exists(at)
-		return exists, err
-	}
-	arm := func(conn *zk.Conn) (bool, <-chan zk.Event, error) {
-		exists, _, armed, err := conn.ExistsW(at)
-		return exists, armed, err
-	}
-	return watched(ctx, s, "existence "+at, at, plain, arm)
 }

@@ -31,7 +31,7 @@ const (
 var allowed = map[string][]string{
 	"fence":           {},
 	"fence/fencetest": {"fence", "internal/leak", "go.uber.org/goleak"},
-	"fence/zookeeper": {"fence", zk},
+	"fence/zookeeper": {"fence", "internal/ensemble", "internal/ensemble/election", zk},
 	"store/postgres":  {"internal/refusal", "fence", "internal/marks", "internal/marks/postgres", pgx},
 	"store/redis":     {"internal/refusal", "fence", "internal/marks", "internal/marks/redis", redis},
 
@@ -46,11 +46,16 @@ var allowed = map[string][]string{
 	"internal/guard/postgres":  {"internal/refusal", "fence", "internal/marks", "internal/marks/postgres", "internal/guard", pgwire},
 	"internal/guard/redis":     {"internal/refusal", "fence", "internal/marks", "internal/marks/redis", "internal/guard"},
 
+	// ZooKeeper, for elections and for the journal.
+	"internal/ensemble":              {zk},
+	"internal/ensemble/election":     {"fence", "internal/ensemble", zk},
+	"internal/ensemble/ensembletest": {"fence", zk},
+
 	"checkpoint":                {"fence"},
 	"checkpoint/checkpointtest": {"fence", "checkpoint"},
 	"checkpoint/postgres":       {"internal/refusal", "fence", "checkpoint", "internal/marks/postgres", pgx},
 	"checkpoint/redis":          {"fence", "internal/marks/redis", "store/redis", "checkpoint", redis},
-	"checkpoint/zookeeper":      {"fence", "checkpoint", "fence/zookeeper"},
+	"checkpoint/zookeeper":      {"fence", "checkpoint", "internal/ensemble", "internal/ensemble/election", zk},
 	"cmd/guard":                 {"fence", "fence/zookeeper", "internal/marks", "internal/marks/postgres", "internal/marks/redis", "internal/guard", "internal/guard/postgres", "internal/guard/redis", "internal/settings", "internal/logging", prom, "golang.org/x/sync/errgroup"},
 	"cmd/leader": {"fence", "fence/zookeeper", "internal/marks/redis", "store/postgres", "store/redis", "checkpoint", "checkpoint/postgres", "checkpoint/redis", "checkpoint/zookeeper",
 		"internal/taskfile", "internal/settings", "internal/logging", pgx, redis, "golang.org/x/sys", "golang.org/x/term"},
@@ -84,7 +89,7 @@ var allowed = map[string][]string{
 
 // testOnly must not reach a user's binary.
 var testOnly = []string{
-	"testing", "go.uber.org/goleak", module + "/internal/leak", module + "/internal/servers", module + "/fence/fencetest", module + "/internal/marks/markstest", module + "/internal/guard/guardtest", module + "/checkpoint/checkpointtest",
+	"testing", "go.uber.org/goleak", module + "/internal/leak", module + "/internal/servers", module + "/internal/ensemble/ensembletest", module + "/fence/fencetest", module + "/internal/marks/markstest", module + "/internal/guard/guardtest", module + "/checkpoint/checkpointtest",
 }
 
 type pkg struct {

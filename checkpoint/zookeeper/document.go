@@ -1,0 +1,44 @@
+package zookeeper
+
+import (
+	"context"
+	"errors"
+	"path"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/ringfence/ringfence/internal/ensemble"
+)
+
+// version of a document whose znode has this stat.
+func version(stat *zk.Stat) int64 { return int64(stat.Version) + 1 }
+
+// readDocument reads one; Version 0 when there is none.
+func readDocument(ctx context.Context, s *ensemble.Session, at string) (document, error) {
+	n, err := s.Get(ctx, at)
+	return asDocument(s.Client(), at, n, err)
+}
+
+// readDocumentUnless leaves the data out when the version is have.
+func readDocumentUnless(ctx context.Context, s *ensemble.Session, at string, have int64) (document, error) {
+	if have > 0 {
+		stat, err := s.Stat(ctx, at)
+		if err != nil || stat != nil && version(stat) == have {
+			return document{Name: path.Base(at), Version: have}, s.Client().Explain(at, err)
+		}
+	}
+	return readDocument(ctx, s, at)
+}
+
+// asDocument is what a read of a znode says about a document.
+func asDocument(c *ensemble.Client, at string, n ensemble.Node, err error) (document, error) {
+	doc := document{Name: path.Base(at)}
+	switch {
+	case errors.Is(err, zk.ErrNoNode):
+		return doc, nil
+	case err != nil:
+		return doc, c.Explain(at, err)
+	}
+	doc.Data, doc.Version = n.Data, version(n.Stat)
+	return doc, nil
+}

@@ -1,0 +1,464 @@
+package zookeeper
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/ringfence/ringfence/fence"
+	elections "github.com/ringfence/ringfence/fence/zookeeper"
+	"github.com/ringfence/ringfence/internal/ensemble"
+	"github.com/ringfence/ringfence/internal/ensemble/election"
+	"github.com/ringfence/ringfence/internal/ensemble/ensembletest"
+	"github.com/ringfence/ringfence/internal/servers/serverstest"
+)
+
+// openFor opens a coordinator and closes it with the test.
+func openFor(t *testing.T, url string, timeout time.Duration) (c *elections.Coordinator) {
+	t.Helper()
+	opens(t, func() (err error) {
+		c, err = elections.Open(t.Context(), url, elections.Options{SessionTimeout: timeout})
+		return err
+	})
+	t.Cleanup(func() { c.Close() })
+	return c
+}
+
+// openClient opens a client and closes it with the test.
+func openClient(t *testing.T, url string, timeout time.Duration) (c *ensemble.Client) {
+	t.Helper()
+	opens(t, func() (err error) {
+		c, err = election.Open(t.Context(), url, ensemble.Options{SessionTimeout: timeout})
+		return err
+	})
+	t.Cleanup(func() { c.Close() })
+	return c
+}
+
+func openDocuments(t *testing.T, url string, timeout time.Duration) *documents {
+	t.Helper()
+	return newDocuments(openClient(t, url, timeout), "docs", defaultLimit)
+}
+
+// opens tries again while the ensemble is too busy to answer within a short timeout.
+func opens(t *testing.T, open func() error) {
+	t.Helper()
+	ensembletest.Eventually(t, "the ensemble answers", func() bool {
+		err := open()
+		if err != nil && !errors.Is(err, ensemble.ErrUnreachable) {
+			t.Fatal(err)
+		}
+		return err == nil
+	})
+}
+
+// win campaigns with a limit.
+func win(t *testing.T, c *elections.Coordinator, r fence.Resource, holder string) *fence.Term {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
+	defer cancel()
+	term, err := c.Campaign(ctx, r, holder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return term
+}
+
+// stored reads one, without a claim.
+func stored(t *testing.T, d *documents, name string) string {
+	t.Helper()
+	doc, err := d.Read(t.Context(), name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fmt.Sprintf("%d:%s", doc.Version, doc.Data)
+}
+
+func write(t *testing.T, d *documents, term *fence.Term, version int64, data string) {
+	t.Helper()
+	if err := d.Write(t.Context(), term.Claim(), document{"a", []byte(data), version}); err != nil {
+		t.Fatalf("write version %d: %v", version, err)
+	}
+}
+
+// TestAWriteUnderWayWhenItsLeaderIsDeposedDoesNotLand, however late it arrives: the paused packet, without any pause of a
+// process.
+func TestAWriteUnderWayWhenItsLeaderIsDeposedDoesNotLand(t *testing.T) {
+	server, root := serverstest.SharedZooKeeper(t).Addr(), ensembletest.FreshRoot()
+	r := ensembletest.NewRelay(t, server)
+	elector := openFor(t, "zk://"+server+root, 50*time.Second)
+	slow := openDocuments(t, "zk://"+r.Addr()+root, 50*time.Second)
+	quick := openDocuments(t, "zk://"+server+root, 50*time.Second)
+	old := win(t, elector, "orders", "old")
+	write(t, slow, old, 1, "old")
+
+	r.Hold()
+	late := make(chan error, 1)
+	go func() {
+		late <- slow.Write(t.Context(), old.Claim(), document{"a", []byte("late"), 2})
+	}()
+	ensembletest.Eventually(t, "the write is held up", func() bool { return r.Holds() })
+	if gone, err := elector.Depose(t.Context(), "orders", old.Token()); !gone || err != nil {
+		t.Fatal(gone, err)
+	}
+	fresh := win(t, elector, "orders", "fresh")
+	doc, same, err := quick.Take(t.Context(), fresh.Claim(), "a", 1)
+	if err != nil || !same || doc.Version != 1 {
+		t.Fatalf("took %+v, same is %v, %v", doc, same, err)
+	}
+	r.Pass() // its version would still fit
+	if err := <-late; !errors.Is(err, fence.ErrStale) {
+		t.Errorf("the late write returned %v", err)
+	}
+	if got := stored(t, quick, "a"); got != "1:old" {
+		t.Errorf("stored is %s", got)
+	}
+	write(t, quick, fresh, 2, "fresh")
+}
+
+// TestTakeAnswersOnlyIfTheClaimLedWhenItRead: the leader is deposed after it was confirmed and before the read.
+func TestTakeAnswersOnlyIfTheClaimLedWhenItRead(t *testing.T) {
+	server, root := serverstest.SharedZooKeeper(t).Addr(), ensembletest.FreshRoot()
+	r := ensembletest.NewRelay(t, server)
+	elector := openFor(t, "zk://"+server+root, 50*time.Second)
+	slow := openDocuments(t, "zk://"+r.Addr()+root, 50*time.Second)
+	quick := openDocuments(t, "zk://"+server+root, 50*time.Second)
+	old := win(t, elector, "orders", "old")
+	write(t, slow, old, 1, "old")
+	for n, have := range []int64{0, 2} { // with the data, and without
+		r.Set(func() { r.Between = true })
+		took := make(chan error, 1)
+		go func() {
+			doc, same, err := slow.Take(t.Context(), old.Claim(), "a", have)
+			if err == nil {
+				err = fmt.Errorf("took %+v, same is %v", doc, same)
+			}
+			took <- err
+		}()
+		ensembletest.Eventually(t, "the read is held up", func() bool { return r.HoldsRequest() })
+		if gone, err := elector.Depose(t.Context(), "orders", old.Token()); !gone || err != nil {
+			t.Fatal(gone, err)
+		}
+		fresh := win(t, elector, "orders", "fresh")
+		write(t, quick, fresh, int64(n)+2, "fresh")
+		r.Pass()
+		if err := <-took; !errors.Is(err, fence.ErrStale) {
+			t.Errorf("take, having version %d: %v", have, err)
+		}
+		old = fresh
+	}
+}
+
+func TestALostAnswerIsSaidSo(t *testing.T) {
+	server, root := serverstest.SharedZooKeeper(t).Addr(), ensembletest.FreshRoot()
+	r := ensembletest.NewRelay(t, server)
+	c := openClient(t, "zk://"+r.Addr()+root, 20*time.Second)
+	d := newDocuments(c, "docs", defaultLimit)
+	term := win(t, openFor(t, "zk://"+server+root, 20*time.Second), "orders", "a")
+	write(t, d, term, 1, "x")
+	for n := int64(2); n < 5; n++ {
+		r.Set(func() { r.LoseWrite = true })
+		err := d.Write(t.Context(), term.Claim(), document{"a", []byte("x"), n})
+		if !errors.Is(err, errUnanswered) {
+			t.Errorf("write %d returned %v", n, err)
+		}
+		if c.Current() != nil {
+			t.Errorf("after write %d the broken connection is kept for the next", n)
+		}
+		if got := stored(t, d, "a"); got != fmt.Sprintf("%d:x", n) {
+			t.Errorf("after write %d %s is stored", n, got)
+		}
+		if err := d.Write(t.Context(), term.Claim(), document{"a", []byte("again"), n}); !errors.Is(err, errVersion) {
+			t.Errorf("write %d once more returned %v", n, err)
+		}
+	}
+	r.Set(func() { r.LoseWrite = true })
+	if err := d.Confirm(t.Context(), term.Claim()); err != nil { // asks again
+		t.Errorf("confirm: %v", err)
+	}
+}
+
+// TestAnAnswerThatDoesNotComeInTime: the connection stands, and the server is silent.
+func TestAnAnswerThatDoesNotComeInTime(t *testing.T) {
+	t.Parallel()
+	server, root := serverstest.SharedZooKeeper(t).Addr(), ensembletest.FreshRoot()
+	r := ensembletest.NewRelay(t, server)
+	c := openClient(t, "zk://"+r.Addr()+root, 10*time.Second)
+	d := newDocuments(c, "docs", defaultLimit)
+	term := win(t, openFor(t, "zk://"+server+root, 50*time.Second), "orders", "a")
+	write(t, d, term, 1, "x")
+	r.Hold() // the library gives the connection up after two thirds of the session timeout
+	s := c.Current()
+	const soon = 1500 * time.Millisecond // and late enough for the write to have been sent
+	short, cancelShort := context.WithTimeout(t.Context(), soon)
+	defer cancelShort()
+	if err := d.Write(short, term.Claim(), document{"a", []byte("y"), 2}); !errors.Is(err, errUnanswered) || !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("a write with a short deadline: %v", err)
+	}
+	if c.Current() != s {
+		t.Error("a caller's own deadline has ended the connection of all")
+	}
+	enough := errors.New("enough")
+	ctx, cancel := context.WithTimeoutCause(t.Context(), soon, enough)
+	defer cancel()
+	if err := d.Write(ctx, term.Claim(), document{"a", []byte("y"), 2}); !errors.Is(err, errUnanswered) || !errors.Is(err, enough) {
+		t.Errorf("a write whose context ended: %v", err)
+	}
+	begin := time.Now()
+	if err := d.Write(t.Context(), term.Claim(), document{"a", []byte("y"), 2}); !errors.Is(err, errUnanswered) {
+		t.Errorf("a write without an answer: %v", err)
+	}
+	if took := time.Since(begin); took > 30*time.Second {
+		t.Errorf("it took %v", took)
+	}
+	if err := d.Write(t.Context(), term.Claim(), document{"a", []byte("y"), 2}); !errors.Is(err, ensemble.ErrUnreachable) || errors.Is(err, errUnanswered) {
+		t.Errorf("a write that could not be sent: %v", err)
+	}
+	r.Pass()
+	if got := stored(t, d, "a"); got != "1:x" && got != "2:y" {
+		t.Errorf("stored is %s", got)
+	}
+}
+
+// TestAServerThatAnswersOnlyPingsIsLeft: the next write goes over another connection.
+func TestAServerThatAnswersOnlyPingsIsLeft(t *testing.T) {
+	t.Parallel()
+	server, root := serverstest.SharedZooKeeper(t).Addr(), ensembletest.FreshRoot()
+	r := ensembletest.NewRelay(t, server)
+	c := openClient(t, "zk://"+r.Addr()+root, 6*time.Second)
+	term := win(t, openFor(t, "zk://"+server+root, 50*time.Second), "orders", "a")
+	write(t, newDocuments(c, "docs", defaultLimit), term, 1, "x")
+	before := c.Current()
+	r.Set(func() { r.Swallow = true })
+	if err := newDocuments(c, "docs", defaultLimit).Write(t.Context(), term.Claim(), document{"a", nil, 2}); !errors.Is(err, errUnanswered) || !errors.Is(err, ensemble.ErrSlow) {
+		t.Errorf("a write without an answer: %v", err)
+	}
+	r.Set(func() { r.Swallow = false })
+	write(t, newDocuments(c, "docs", defaultLimit), term, 2, "y")
+	if c.Current() == before {
+		t.Error("the connection was kept")
+	}
+}
+
+// TestAWriteIsOneRequest, and comparing a copy sends no data.
+func TestAWriteIsOneRequest(t *testing.T) {
+	const getData, multi = 4, 14
+	server, root := serverstest.SharedZooKeeper(t).Addr(), ensembletest.FreshRoot()
+	r := ensembletest.NewRelay(t, server)
+	d := openDocuments(t, "zk://"+r.Addr()+root, 50*time.Second)
+	term := win(t, openFor(t, "zk://"+server+root, 50*time.Second), "orders", "a")
+	write(t, d, term, 1, "x")
+	r.Requested()
+	write(t, d, term, 2, "y")
+	if got := r.Requested(); len(got) != 1 || got[multi] != 1 {
+		t.Errorf("a write made the requests %v", got)
+	}
+	if _, same, err := d.Take(t.Context(), term.Claim(), "a", 2); err != nil || !same {
+		t.Errorf("take: same is %v, %v", same, err)
+	}
+	if got := r.Requested(); got[getData] != 0 {
+		t.Errorf("comparing a copy made the requests %v", got)
+	}
+}
+
+// TestReadsBeginWithASync, for a server may lag behind: it would refuse a leader that it has not heard of yet, and show
+// what was overwritten long ago.
+func TestReadsBeginWithASync(t *testing.T) {
+	const sync = 9
+	server, root := serverstest.SharedZooKeeper(t).Addr(), ensembletest.FreshRoot()
+	r := ensembletest.NewRelay(t, server)
+	d := openDocuments(t, "zk://"+r.Addr()+root, 50*time.Second)
+	term := win(t, openFor(t, "zk://"+server+root, 50*time.Second), "orders", "a")
+	r.Requested()
+	enough := errors.New("enough")
+	for _, c := range []struct {
+		what string
+		read func() error
+	}{
+		{"a first look at a claim", func() error { return d.Write(t.Context(), term.Claim(), document{"a", nil, 1}) }},
+		{"read", func() error { _, err := d.Read(t.Context(), "a"); return err }},
+		{"names", func() error { _, err := d.Names(t.Context()); return err }},
+		{"follow", func() error { return d.Follow(t.Context(), "a", func(document) error { return enough }) }},
+	} {
+		if err := c.read(); err != nil && err != enough {
+			t.Errorf("%s: %v", c.what, err)
+		}
+		if got := r.Requested(); got[sync] != 1 {
+			t.Errorf("%s made the requests %v", c.what, got)
+		}
+	}
+}
+
+// TestAPersistentZnodeInAnElectionDoesNotLead, nor does it keep the leader from leading.
+func TestAPersistentZnodeInAnElectionDoesNotLead(t *testing.T) {
+	server, root := serverstest.SharedZooKeeper(t).Addr(), ensembletest.FreshRoot()
+	c := openFor(t, "zk://"+server+root, 50*time.Second)
+	d := openDocuments(t, "zk://"+server+root, 50*time.Second)
+	if err := win(t, c, "orders", "a").Resign(t.Context()); err != nil { // makes the election
+		t.Fatal(err)
+	}
+	admin := ensembletest.Connect(t, server)
+	_, stat, err := admin.Get(ensembletest.Craft(t, admin, election.Dir(root, "orders"), "crafted", "0000000000", zk.FlagPersistent))
+	if err != nil {
+		t.Fatal(err)
+	}
+	term := win(t, c, "orders", "b")
+	forged := term.Claim()
+	forged.Token = fence.Token(stat.Czxid)
+	if err := d.Write(t.Context(), forged, document{"a", nil, 1}); !errors.Is(err, fence.ErrStale) {
+		t.Errorf("a write under a persistent znode's number: %v", err)
+	}
+	write(t, d, term, 1, "b")
+}
+
+func TestDocumentsAreListedAndKeptApart(t *testing.T) {
+	server, root := serverstest.SharedZooKeeper(t).Addr(), ensembletest.FreshRoot()
+	c := openFor(t, "zk://"+server+root, 50*time.Second)
+	client := openClient(t, "zk://"+server+root, 50*time.Second)
+	one, two := newDocuments(client, "one", defaultLimit), newDocuments(client, "two", defaultLimit)
+	if names, err := one.Names(t.Context()); err != nil || len(names) != 0 {
+		t.Errorf("there are %q, %v", names, err)
+	}
+	term := win(t, c, "orders", "a")
+	write(t, one, term, 1, "x")
+	if names, err := one.Names(t.Context()); err != nil || !slices.Equal(names, []string{"a"}) {
+		t.Errorf("there are %q, %v", names, err)
+	}
+	if got := stored(t, two, "a"); got != "0:" {
+		t.Errorf("of the other kind is %s", got)
+	}
+	for _, name := range []string{"", ".", "..", "a/b", "/issuer", "../issuer", "a\x00", "100%"} {
+		_, readErr := one.Read(t.Context(), name)
+		_, _, takeErr := one.Take(t.Context(), term.Claim(), name, 0)
+		writeErr := one.Write(t.Context(), term.Claim(), document{name, nil, 1})
+		followErr := one.Follow(t.Context(), name, func(document) error { return nil })
+		if readErr == nil || takeErr == nil || writeErr == nil || followErr == nil {
+			t.Errorf("%q: read %v, take %v, write %v, follow %v", name, readErr, takeErr, writeErr, followErr)
+		}
+	}
+}
+
+// TestAFollowerSeesWhatChanges through lost notices, broken connections, ended sessions, and a document made anew.
+func TestAFollowerSeesWhatChanges(t *testing.T) {
+	server, root := serverstest.SharedZooKeeper(t).Addr(), ensembletest.FreshRoot()
+	r := ensembletest.NewRelay(t, server)
+	watcher := openDocuments(t, "zk://"+r.Addr()+root, time.Second)
+	c := openFor(t, "zk://"+server+root, 50*time.Second)
+	d := openDocuments(t, "zk://"+server+root, 50*time.Second)
+	term := win(t, c, "orders", "a")
+	ctx, cancel := context.WithCancel(t.Context())
+	seen := make(chan string, 10)
+	var work sync.WaitGroup
+	work.Go(func() {
+		err := watcher.Follow(ctx, "a", func(doc document) error {
+			seen <- fmt.Sprintf("%d:%s", doc.Version, doc.Data)
+			return nil
+		})
+		if !errors.Is(err, context.Canceled) {
+			t.Errorf("follow ended with %v", err)
+		}
+	})
+	defer work.Wait()
+	defer cancel()
+	sees := func(want string) {
+		t.Helper()
+		select {
+		case got := <-seen:
+			if got != want {
+				t.Errorf("saw %s, want %s", got, want)
+			}
+		case <-time.After(20 * time.Second):
+			t.Fatalf("did not see %s", want)
+		}
+	}
+	write(t, d, term, 1, "made")
+	sees("1:made")
+	write(t, d, term, 2, "watched")
+	sees("2:watched")
+	r.Set(func() { r.Mute = true })
+	write(t, d, term, 3, "notice lost")
+	sees("3:notice lost")
+	write(t, d, term, 4, "notice lost again")
+	sees("4:notice lost again")
+	r.Set(func() { r.Mute = false })
+	r.Hold()
+	r.DropAll()
+	write(t, d, term, 5, "cut off")
+	r.Pass()
+	sees("5:cut off")
+	r.ExpireSessions()
+	write(t, d, term, 6, "session ended")
+	sees("6:session ended")
+	if err := ensembletest.Connect(t, server).Delete(root+"/docs/a", -1); err != nil {
+		t.Fatal(err)
+	}
+	write(t, d, term, 1, "made anew")
+	sees("1:made anew")
+
+	r.Requested()
+	looks := 0
+	ensembletest.Eventually(t, "it looks for itself", func() bool { looks += r.Requested()[9]; return looks >= 2 })
+	if len(seen) > 0 {
+		t.Errorf("saw %s once more", <-seen)
+	}
+}
+
+// TestNeitherOfTwoCandidatesWithOneTokenWrites, nor reads under its claim.
+func TestNeitherOfTwoCandidatesWithOneTokenWrites(t *testing.T) {
+	server, root := serverstest.SharedZooKeeper(t).Addr(), ensembletest.FreshRoot()
+	c := openFor(t, "zk://"+server+root, 50*time.Second)
+	d := openDocuments(t, "zk://"+server+root, 50*time.Second)
+	old := win(t, c, "orders", "a")
+	_, token := ensembletest.CraftTwins(t, ensembletest.Connect(t, server), election.Dir(root, "orders"))
+	if err := old.Resign(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	claim := fence.Claim{Resource: "orders", Token: token, Issuer: old.Claim().Issuer}
+	_, _, take := d.Take(t.Context(), claim, "a", 0)
+	for call, err := range map[string]error{
+		"Take": take, "Confirm": d.Confirm(t.Context(), claim), "Write": d.Write(t.Context(), claim, document{"a", nil, 1}),
+	} {
+		if !errors.Is(err, election.ErrShared) {
+			t.Errorf("%s returned %v", call, err)
+		}
+	}
+}
+
+func TestAClaimFromBeforeTheIssuerWasRenewedIsRefused(t *testing.T) {
+	server, root := serverstest.SharedZooKeeper(t).Addr(), ensembletest.FreshRoot()
+	c := openFor(t, "zk://"+server+root, 50*time.Second)
+	d := openDocuments(t, "zk://"+server+root, 50*time.Second)
+	old := win(t, c, "orders", "a")
+	if now, err := c.RenewIssuer(t.Context()); err != nil || now == old.Claim().Issuer {
+		t.Fatalf("issuer %q became %q, %v", old.Claim().Issuer, now, err)
+	}
+	if err := d.Confirm(t.Context(), old.Claim()); !errors.Is(err, fence.ErrOtherIssuer) {
+		t.Errorf("a claim from before: %v", err)
+	}
+}
+
+func TestCredentialsKeepOthersFromDocuments(t *testing.T) {
+	server := serverstest.SharedZooKeeper(t).Addr()
+	url := "zk://alice:s%3Acret@" + server + "/private/documents"
+	term := win(t, openFor(t, url, 20*time.Second), "orders", "a")
+	d := openDocuments(t, url, 20*time.Second)
+	write(t, d, term, 1, "x")
+	nobody, mallory := ensembletest.Connect(t, server), ensembletest.Connect(t, server)
+	if err := mallory.AddAuth("digest", []byte("mallory:guess")); err != nil {
+		t.Fatal(err)
+	}
+	for who, conn := range map[string]*zk.Conn{"nobody": nobody, "mallory": mallory} {
+		for _, at := range []string{"/private/documents/docs", "/private/documents/docs/a"} {
+			ensembletest.MayDoNothing(t, who, conn, at)
+		}
+	}
+	if got := stored(t, d, "a"); got != "1:x" {
+		t.Errorf("stored is %s", got)
+	}
+}

@@ -1,0 +1,130 @@
+package zookeeper
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/ensemble"
+)
+
+// What Write can answer, besides refusals and ensemble.ErrUnreachable.
+var (
+	// errVersion: the stored version is not the one before the written. Nothing was changed.
+	errVersion = errors.New("the document has another version")
+	// errTooLarge: the data is above the limit. Nothing was sent.
+	errTooLarge = errors.New("the document is too large")
+	// errUnanswered: the answer was lost or did not come in time. The document may have been
+	// written, or may be yet, for as long as the claim leads and nobody has written another one.
+	errUnanswered = errors.New("ZooKeeper's answer was lost; the document may have been written")
+)
+
+// largeRequest is a size that some servers are set to refuse.
+const largeRequest = 64 << 10
+
+// Write makes a document (version 1) or writes it anew: only if the claim leads, and only if what
+// is stored has the version before doc.Version. It is durable when Write returns nil. After any
+// error but errUnanswered nothing was written; refusals are those of Confirm.
+func (d *documents) Write(ctx context.Context, c fence.Claim, doc document) error {
+	at, err := d.path(doc.Name)
+	if err != nil {
+		return err
+	}
+	if err := d.writable(doc); err != nil {
+		return err
+	}
+	znode, err := ensemble.Ask(ctx, d.client, func(ctx context.Context, s *ensemble.Session) (string, error) { return d.candidateOf(ctx, s, c) })
+	if err != nil {
+		return err
+	}
+	for tries := 0; ; tries++ {
+		results, err := d.send(ctx, ensemble.CheckExists(znode), d.change(at, doc))
+		switch {
+		case len(results) < 2:
+			return d.lost(doc, err)
+		case err == nil:
+			return nil
+		case errors.Is(results[0].Error, zk.ErrNoNode):
+			_, err := ensemble.Ask(ctx, d.client, func(ctx context.Context, s *ensemble.Session) (any, error) { return nil, d.gone(ctx, s, c) })
+			return err
+		case doc.Version == 1 && tries == 0 && errors.Is(err, zk.ErrNoNode): // no document of this kind was ever made
+			if _, err := ensemble.Ask(ctx, d.client, func(ctx context.Context, s *ensemble.Session) (any, error) { return nil, s.Ensure(ctx, d.dir) }); err != nil {
+				return err
+			}
+		default:
+			return d.unwritten(at, doc, err)
+		}
+	}
+}
+
+// writable checks what needs no look at the ensemble.
+func (d *documents) writable(doc document) error {
+	switch {
+	case len(doc.Data) > d.limit:
+		return fmt.Errorf("%w: %s has %d bytes, the limit is %d; nothing was written", errTooLarge, doc.Name, len(doc.Data), d.limit)
+	case doc.Version < 1:
+		return fmt.Errorf("%w: the first version of %s is 1, not %d; nothing was written", errVersion, doc.Name, doc.Version)
+	case doc.Version > maxVersions:
+		return fmt.Errorf("%s was written %d times, which is as far as ZooKeeper counts; nothing was written: delete the znode and make it anew", doc.Name, int64(maxVersions))
+	}
+	return nil
+}
+
+// change is the half of the transaction that writes.
+func (d *documents) change(at string, doc document) any {
+	if doc.Version == 1 {
+		return &zk.CreateRequest{Path: at, Data: doc.Data, Acl: d.client.ACL(), Flags: zk.FlagPersistent}
+	}
+	return &zk.SetDataRequest{Path: at, Data: doc.Data, Version: int32(doc.Version - 2)}
+}
+
+// send hands a transaction over once. No results: it was not sent, and the error is not
+// errUnanswered; or it was, and the error is.
+func (d *documents) send(ctx context.Context, ops ...any) (results []zk.MultiResponse, answer error) {
+	_, err := ensemble.Ask(ctx, d.client, func(_ context.Context, s *ensemble.Session) (any, error) {
+		if _, _, cause := s.State(); cause != nil {
+			return nil, cause // look again, with another session
+		}
+		results, answer = transact(ctx, s, ops)
+		return nil, nil // and never again, whatever became of it
+	})
+	if err != nil {
+		return nil, err
+	}
+	return results, answer
+}
+
+// transact waits for the answer as long as the caller and the request timeout do.
+func transact(caller context.Context, s *ensemble.Session, ops []any) ([]zk.MultiResponse, error) {
+	ctx, stop := s.Client().WithClose(caller)
+	defer stop()
+	ctx, cancel := context.WithTimeoutCause(ctx, s.Client().RequestTimeout(), ensemble.ErrSlow)
+	defer cancel()
+	results, err := ensemble.Do(ctx, s, func(conn *zk.Conn) ([]zk.MultiResponse, error) { return conn.Multi(ops...) })
+	if ensemble.Unanswered(err) && caller.Err() == nil { // the session may not know yet that its connection broke
+		s.Client().Drop(s)
+	}
+	if len(results) < len(ops) && !ensemble.Denied(err) {
+		return nil, fmt.Errorf("%w: %w", errUnanswered, err)
+	}
+	return results, err
+}
+
+// lost says more about a write without results.
+func (d *documents) lost(doc document, err error) error {
+	if errors.Is(err, errUnanswered) && len(doc.Data) > largeRequest {
+		return fmt.Errorf("%w (%s has %d bytes: a server whose jute.maxbuffer is smaller than that breaks the connection)", err, doc.Name, len(doc.Data))
+	}
+	return d.client.Explain(d.dir, err)
+}
+
+// unwritten is a definite answer.
+func (d *documents) unwritten(at string, doc document, err error) error {
+	if errors.Is(err, zk.ErrBadVersion) || errors.Is(err, zk.ErrNodeExists) || errors.Is(err, zk.ErrNoNode) {
+		return fmt.Errorf("%w: version %d of %s cannot follow it; nothing was changed", errVersion, doc.Version, doc.Name)
+	}
+	return d.client.Explain(at, err)
+}

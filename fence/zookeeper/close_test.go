@@ -1,0 +1,81 @@
+package zookeeper
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/ensemble/ensembletest"
+	"github.com/ringfence/ringfence/internal/leak"
+	"github.com/ringfence/ringfence/internal/servers/serverstest"
+)
+
+func TestCloseIsQuickAndLeavesNothing(t *testing.T) {
+	ensemble := serverstest.SharedZooKeeper(t).Addr()
+	admin := ensembletest.Connect(t, ensemble)
+	before := goleak.IgnoreCurrent()
+	c := openFor(t, "zk://"+ensemble+"/closing", time.Minute)
+	win(t, c, "orders", "a")
+	waiting := make(chan error, 1)
+	go func() {
+		_, err := c.Campaign(context.Background(), "orders", "b")
+		waiting <- err
+	}()
+	ensembletest.Eventually(t, "both are enrolled", func() bool {
+		names, _, _ := admin.Children("/closing/elections/orders")
+		return len(names) == 2
+	})
+	begin := time.Now()
+	c.Close()
+	if took := time.Since(begin); took > 20*time.Second {
+		t.Errorf("Close took %v", took)
+	}
+	if err := <-waiting; !errors.Is(err, ErrClosed) {
+		t.Errorf("the waiting campaign returned %v", err)
+	}
+	if err := leak.Find(before); err != nil {
+		t.Error(err)
+	}
+	ensembletest.Eventually(t, "nobody is enrolled", func() bool { // the sessions would last longer by themselves
+		names, _, err := admin.Children("/closing/elections/orders")
+		return err == nil && len(names) == 0
+	})
+}
+
+// TestWatchesFireWhenTheConnectionBreaks: so whoever waits looks again, and the library sets none anew.
+func TestWatchesFireWhenTheConnectionBreaks(t *testing.T) {
+	r := ensembletest.NewRelay(t, serverstest.SharedZooKeeper(t).Addr())
+	c := openFor(t, "zk://"+r.Addr()+"/watches", 20*time.Second)
+	term := win(t, c, "orders", "a")
+	waiting := make(chan *fence.Term, 1)
+	woken := make(chan string, 100)
+	other := openFor(t, "zk://"+r.Addr()+"/watches", 20*time.Second)
+	other.woken = func(_ fence.Resource, holder string) { woken <- holder }
+	go func() {
+		term, _ := other.Campaign(t.Context(), "orders", "b")
+		waiting <- term
+	}()
+	ensembletest.Eventually(t, "b waits", func() bool {
+		queue, err := c.Candidates(t.Context(), "orders")
+		return err == nil && len(queue) == 2
+	})
+	for range 3 {
+		before := r.Greetings()
+		r.DropAll()
+		ensembletest.Eventually(t, "both campaigns are back", func() bool { return r.Greetings() >= before+2 })
+		confirmedAgain(t, term)
+	}
+	if set := r.Count(ensembletest.SetWatches); set != 0 {
+		t.Errorf("the library has set watches anew %d times", set)
+	}
+	if err := term.Resign(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if next := <-waiting; next == nil {
+		t.Error("b does not lead")
+	}
+}

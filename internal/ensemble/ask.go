@@ -1,0 +1,45 @@
+package ensemble
+
+import (
+	"context"
+	"time"
+)
+
+// Ask calls ask with the client's session. When there is no reply, it calls again with a fresh one,
+// until the request timeout has passed. So ask may run several times.
+func Ask[T any](ctx context.Context, c *Client, ask func(context.Context, *Session) (T, error)) (T, error) {
+	var none T
+	if err := c.Begin(); err != nil {
+		return none, err
+	}
+	defer c.Done()
+	caller := ctx
+	ctx, stop := c.WithClose(ctx)
+	defer stop()
+	ctx, cancel := context.WithTimeout(ctx, c.RequestTimeout())
+	defer cancel()
+	for n := 1; ctx.Err() == nil; n++ {
+		value, err := askOnce(ctx, c, ask)
+		if err == nil || !Unanswered(err) && ctx.Err() == nil {
+			return value, err
+		}
+		c.noteFailure(err)
+		Pause(ctx, Backoff(n, 10*time.Millisecond, time.Second))
+	}
+	return none, c.unreachable(caller)
+}
+
+func askOnce[T any](ctx context.Context, c *Client, ask func(context.Context, *Session) (T, error)) (T, error) {
+	s, err := c.session(ctx)
+	if err != nil {
+		var none T
+		return none, err
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, c.RequestTimeout()/3, ErrSlow)
+	defer cancel()
+	value, err := ask(ctx, s)
+	if Unanswered(err) {
+		c.Drop(s)
+	}
+	return value, err
+}

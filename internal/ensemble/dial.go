@@ -1,0 +1,91 @@
+package ensemble
+
+import (
+	"context"
+	"math/rand/v2"
+	"net"
+	"sync"
+	"time"
+)
+
+// hostList is the library's list of servers. It resolves names at each dial, so an ensemble may
+// move.
+type hostList struct {
+	s  *Session
+	mu sync.Mutex
+	at int
+}
+
+// Init implements zk.HostProvider. It ignores the list: the session has its own.
+func (h *hostList) Init([]string) error { h.at = rand.IntN(h.Len()); return nil }
+
+// Len implements zk.HostProvider.
+func (h *hostList) Len() int { return len(h.s.client.address.Hosts) }
+
+// Next implements zk.HostProvider. The library checks whether it was closed only when a round is
+// over. It would also sleep a second after each round; pace waits better than that.
+func (h *hostList) Next() (server string, roundIsOver bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.at = (h.at + 1) % h.Len()
+	return h.s.client.address.Hosts[h.at], h.s.closing()
+}
+
+// Connected implements zk.HostProvider.
+func (h *hostList) Connected() {}
+
+// dial connects the library to a server, on the library's goroutine. Once the session is over it
+// makes no more connections: it waits for Close and fails.
+func (s *Session) dial(network, address string, limit time.Duration) (net.Conn, error) {
+	if err := s.pace(); err != nil {
+		return nil, err
+	}
+	d := net.Dialer{Timeout: limit}
+	conn, err := d.DialContext(s.ctx, network, address)
+	if err != nil {
+		s.client.noteFailure(err)
+		return nil, err
+	}
+	l, err := newLink(conn, s, s.client.greetingLimit())
+	if err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	s.link = l
+	s.mu.Unlock()
+	if s.client.onLink != nil {
+		s.client.onLink(l)
+	}
+	if s.ctx.Err() != nil { // closed meanwhile, which saw the link before
+		l.Close()
+		return nil, context.Cause(s.ctx)
+	}
+	return l, nil
+}
+
+// greetingLimit is how long a server may take to greet. A server that is just starting can swallow
+// the request and never answer, and the library would wait for more than six session timeouts.
+func (c *Client) greetingLimit() time.Duration {
+	return min(max(c.timeout/6, time.Second), 3*time.Second)
+}
+
+// pace waits before the second and later rounds over the hosts. When the session is over it waits
+// for Close.
+func (s *Session) pace() error {
+	s.mu.Lock()
+	round := s.dials / len(s.client.address.Hosts)
+	first := s.dials%len(s.client.address.Hosts) == 0
+	s.dials++
+	s.mu.Unlock()
+	if round > 0 && first {
+		select {
+		case <-time.After(Backoff(round, 20*time.Millisecond, time.Second)):
+		case <-s.over:
+		}
+	}
+	if _, _, cause := s.State(); cause == nil {
+		return nil
+	}
+	<-s.ctx.Done()
+	return context.Cause(s.ctx)
+}

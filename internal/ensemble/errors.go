@@ -1,0 +1,124 @@
+package ensemble
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+
+	"github.com/go-zookeeper/zk"
+)
+
+// ErrUnreachable is returned when no server of the ensemble has answered in time.
+var ErrUnreachable = errors.New("ZooKeeper did not answer")
+
+// ErrClosed is returned by calls on a closed Client.
+var ErrClosed = errors.New("the ZooKeeper client is closed")
+
+// Why a session is over.
+var (
+	errExpired = errors.New("the ZooKeeper session has expired")
+	errBroken  = errors.New("the connection to ZooKeeper broke")
+	ErrEnded   = errors.New("the ZooKeeper session was closed")
+)
+
+// ErrSlow is why a call stopped waiting for a reply.
+var ErrSlow = errors.New("a server has not replied in time")
+
+// Unanswered reports that a request had no reply: it may or may not have been carried out.
+func Unanswered(err error) bool {
+	for _, e := range []error{ErrSlow, zk.ErrConnectionClosed, zk.ErrNoServer, zk.ErrClosing, zk.ErrSessionMoved, io.EOF, io.ErrUnexpectedEOF} {
+		if errors.Is(err, e) {
+			return true
+		}
+	}
+	_, isNet := errors.AsType[net.Error](err)
+	return isNet || SessionOver(err)
+}
+
+// SessionOver reports that the session has ended.
+func SessionOver(err error) bool {
+	return errors.Is(err, zk.ErrSessionExpired) ||
+		errors.Is(err, errExpired) || errors.Is(err, errBroken) || errors.Is(err, ErrEnded)
+}
+
+// Denied reports that the ensemble does not let this user do it.
+func Denied(err error) bool {
+	return errors.Is(err, zk.ErrNoAuth) || errors.Is(err, zk.ErrAuthFailed) || errors.Is(err, zk.ErrInvalidACL)
+}
+
+// Explain says what it means that the ensemble denied access to a path. It returns other errors as
+// they are.
+func (c *Client) Explain(path string, err error) error {
+	switch {
+	case !Denied(err):
+		return err
+	case c.address.User == "":
+		return fmt.Errorf("ZooKeeper at %s refuses %s to a client without credentials: the znodes belong to a user; "+
+			"name it in the URL, zk://user:password@…: %w", c.Hosts(), path, err)
+	default:
+		return fmt.Errorf("ZooKeeper at %s refuses %s to user %q: is the password right, and did this user make the znodes? %w",
+			c.Hosts(), path, c.address.User, err)
+	}
+}
+
+// noteFailure remembers why there was no answer, for a later message. It ignores errors that only
+// say that a wait has ended.
+func (c *Client) noteFailure(err error) {
+	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) || SessionOver(err) {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.failure = err
+}
+
+// forgetFailure forgets the failure.
+func (c *Client) forgetFailure() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.failure = nil
+}
+
+func (c *Client) lastFailure() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.failure
+}
+
+// unreachable is the error of a call that had no answer. It says whether ctx ended or the request
+// timeout passed, and the last failure.
+func (c *Client) unreachable(ctx context.Context) error {
+	last := c.lastFailure()
+	if cause := context.Cause(c.ctx); cause != nil {
+		return cause
+	}
+	if cause := context.Cause(ctx); cause != nil {
+		return fmt.Errorf("ZooKeeper at %s has not answered yet: %w%s", c.Hosts(), cause, because(last))
+	}
+	return c.noAnswer(last)
+}
+
+// noAnswer matches ErrUnreachable.
+func (c *Client) noAnswer(last error) error {
+	return &noAnswer{fmt.Sprintf("ZooKeeper at %s did not answer within %v: is it running, is the port right?%s",
+		c.Hosts(), c.RequestTimeout(), because(last))}
+}
+
+type noAnswer struct{ text string }
+
+func (e *noAnswer) Error() string { return e.text }
+
+// Is matches the sentinel.
+func (e *noAnswer) Is(target error) bool { return target == ErrUnreachable }
+
+// FailureNote is the last failure in brackets, to append to a message, or nothing.
+func (c *Client) FailureNote() string { return because(c.lastFailure()) }
+
+func because(last error) string {
+	if last == nil {
+		return ""
+	}
+	return fmt.Sprintf(" (last failure: %v)", last)
+}

@@ -1,0 +1,146 @@
+package ensemble
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"time"
+)
+
+const (
+	frameMost  = 64 << 20 // bytes; more is not ZooKeeper talking
+	leastFrame = 16       // bytes of a greeting that we read; and of any other frame, which the library takes for granted
+)
+
+// link is one TCP connection of a session. It reads along frame by frame, because the library
+//
+//   - does not tell the timeout that the server granted,
+//   - takes any session that the server greets it with, and runs its queued requests in it,
+//   - sets its watches again after a reconnection in a way that can miss an event (it sends the last
+//     zxid it saw while replies may already move that on), and only logs a failure,
+//   - answers a request twice if sending it fails, and waits for ever for somebody to take the second
+//     answer if the caller has gone. So it may never end if it is closed while requests are under way,
+//     as by a process that wakes after its session has expired, or while it gives its credentials
+//     again (go-zookeeper/zk#163).
+//
+// So the session sees the first frame, the server's greeting, before the library does. When the
+// connection breaks, link tells the library that every watch has fired: the library then has none
+// to set again, and whoever waits for one reads again. Only Read reports that the connection broke.
+type link struct {
+	net.Conn
+	s       *Session
+	greeted bool
+	frame   []byte // what the library has not read yet
+	broken  error
+}
+
+// greeting is the part of ZooKeeper's ConnectResponse that matters.
+type greeting struct {
+	timeout time.Duration
+	session int64
+}
+
+// newLink takes over the connection. The greeting must come within the limit.
+func newLink(c net.Conn, s *Session, limit time.Duration) (*link, error) {
+	if err := c.SetReadDeadline(time.Now().Add(limit)); err != nil {
+		return nil, errors.Join(err, c.Close())
+	}
+	return &link{Conn: c, s: s}, nil
+}
+
+// SetReadDeadline does nothing before the greeting: the library would wait for many session
+// timeouts.
+func (l *link) SetReadDeadline(t time.Time) error {
+	if !l.greeted {
+		return nil
+	}
+	return l.Conn.SetReadDeadline(t)
+}
+
+// Read implements net.Conn; only the library's one reader calls it.
+func (l *link) Read(p []byte) (int, error) {
+	if len(l.frame) == 0 && l.broken == nil {
+		l.advance()
+	}
+	if len(l.frame) == 0 {
+		return 0, l.broken
+	}
+	n := copy(p, l.frame)
+	l.frame = l.frame[n:]
+	return n, nil
+}
+
+// Write implements net.Conn. On a failure it closes the connection, and Read reports it.
+func (l *link) Write(p []byte) (int, error) {
+	if _, err := l.Conn.Write(p); err != nil {
+		_ = l.Conn.Close()
+	}
+	return len(p), nil
+}
+
+// advance reads the next frame whole. The library sees nothing of a frame that breaks off.
+func (l *link) advance() {
+	frame, err := readFrame(l.Conn)
+	switch {
+	case err != nil:
+	case len(frame) < 4+leastFrame:
+		err = fmt.Errorf("a frame of %d bytes: is another service on the port?", len(frame)-4)
+	case !l.greeted:
+		err = l.greet(frame[4:])
+	}
+	switch {
+	case err == nil:
+		l.frame = frame
+	case l.greeted:
+		l.frame, l.broken = l.s.firedWatches(), err
+	default:
+		l.broken = err
+		l.s.client.noteFailure(err)
+	}
+}
+
+// greet lets the session judge the first frame.
+func (l *link) greet(body []byte) error {
+	g := greeting{
+		timeout: time.Duration(int32(binary.BigEndian.Uint32(body[4:]))) * time.Millisecond,
+		session: int64(binary.BigEndian.Uint64(body[8:])),
+	}
+	if err := l.s.greeted(g); err != nil {
+		return err
+	}
+	l.greeted = true
+	return l.Conn.SetReadDeadline(time.Time{})
+}
+
+// readFrame returns length and body.
+func readFrame(r io.Reader) ([]byte, error) {
+	var head [4]byte
+	if _, err := io.ReadFull(r, head[:]); err != nil {
+		return nil, err
+	}
+	n := binary.BigEndian.Uint32(head[:])
+	if n > frameMost {
+		return nil, fmt.Errorf("a frame of %d bytes: is another service on the port?", n)
+	}
+	frame := make([]byte, 4+n)
+	copy(frame, head[:])
+	if _, err := io.ReadFull(r, frame[4:]); err != nil {
+		return nil, err
+	}
+	return frame, nil
+}
+
+// fired is the frame with which a server says that a watch on the path has fired.
+func fired(path string) []byte {
+	const notice, deleted, connected = -1, 2, 3
+	body := binary.BigEndian.AppendUint32(nil, 0xffffffff) // xid -1: a notice, no reply
+	body = binary.BigEndian.AppendUint64(body, 0xffffffffffffffff)
+	body = binary.BigEndian.AppendUint32(body, 0)
+	body = binary.BigEndian.AppendUint32(body, deleted) // fires every kind of watch
+	body = binary.BigEndian.AppendUint32(body, connected)
+	body = binary.BigEndian.AppendUint32(body, uint32(len(path)))
+	body = append(body, path...)
+	return append(binary.BigEndian.AppendUint32(nil, uint32(len(body))), body...)
+}
