@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/coordinators"
 	"github.com/ringfence/ringfence/internal/settings"
 )
 
@@ -66,7 +67,7 @@ func (c *config) Validate() error {
 		{c.PostgresUpstream, "GUARD_POSTGRES_UPSTREAM", []string{"postgres", "postgresql"}},
 		{c.PostgresAdmin, "GUARD_POSTGRES_ADMIN", []string{"postgres", "postgresql"}},
 		{c.RedisUpstream, "GUARD_REDIS_UPSTREAM", []string{"redis"}},
-		{c.Coordinator, "GUARD_COORDINATOR", schemes()},
+		{c.Coordinator, "GUARD_COORDINATOR", coordinators.All.Schemes()},
 	} {
 		if got := scheme.url.Scheme(); scheme.url.Reveal() != "" && !contains(scheme.are, got) {
 			bad("%s is a URL of scheme %q, not of %s", scheme.name, got, strings.Join(scheme.are, " or "))

@@ -16,6 +16,7 @@ import (
 	"github.com/ringfence/ringfence/checkpoint/checkpointtest"
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/fence/fencetest"
+	"github.com/ringfence/ringfence/internal/coordinators"
 )
 
 // patience is how long a test waits for what must happen. It is long because the machine may be busy.
@@ -113,7 +114,7 @@ func begin(t *testing.T, s setup, args ...string) *trial {
 		stdin:  s.stdin,
 		stdout: l.out,
 		stderr: l.log,
-		electors: map[string]openElector{"mem": func(context.Context, string, electorOptions) (fence.Coordinator, error) {
+		electors: coordinators.Table{"mem": func(context.Context, string, coordinators.Options) (fence.Coordinator, error) {
 			return l.client, nil
 		}},
 		stores:   s.stores,

@@ -13,12 +13,13 @@ import (
 	redisjournal "github.com/ringfence/ringfence/checkpoint/redis"
 	zkjournal "github.com/ringfence/ringfence/checkpoint/zookeeper"
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/coordinators"
 	"github.com/ringfence/ringfence/internal/settings"
 )
 
 // journalOptions is what every journal is opened with.
 type journalOptions struct {
-	electorOptions
+	coordinators.Options
 	Holder string
 }
 
@@ -42,7 +43,7 @@ func openRedisJournal(ctx context.Context, url string, _ journalOptions) (checkp
 }
 
 func openZooKeeperJournal(ctx context.Context, url string, o journalOptions) (checkpoint.Journal, func(), error) {
-	j, err := zkjournal.Open(ctx, url, zkjournal.Options{SessionTimeout: o.SessionTimeout, Logger: o.Log})
+	j, err := zkjournal.Open(ctx, url, zkjournal.Options{SessionTimeout: o.SessionTimeout, Logger: o.Logger})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -78,7 +79,7 @@ func (s *session) journalURL() (u settings.URL, from string) {
 // journal opens the session's. Call shut at last.
 func (p *program) journal(ctx context.Context, s *session) (j checkpoint.Journal, shut func(), err error) {
 	u, _ := s.journalURL()
-	o := journalOptions{electorOptions{SessionTimeout: s.config.SessionTimeout, Log: s.log}, s.config.Holder}
+	o := journalOptions{coordinators.Options{SessionTimeout: s.config.SessionTimeout, Logger: s.log}, s.config.Holder}
 	open, known := p.journals[u.Scheme()]
 	if !known {
 		return nil, nil, p.unknownJournal(s)

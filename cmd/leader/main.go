@@ -4,6 +4,8 @@ import (
 	"context"
 	"io"
 	"os"
+
+	"github.com/ringfence/ringfence/internal/coordinators"
 )
 
 func main() {
@@ -13,7 +15,7 @@ func main() {
 func run(ctx context.Context, args, env []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	p := &program{
 		env: env, stdin: stdin, stdout: stdout, stderr: stderr,
-		electors: electors, stores: stores, journals: journals, notify: notify,
+		electors: coordinators.All, stores: stores, journals: journals, notify: notify,
 	}
 	return p.run(ctx, args)
 }

@@ -56,7 +56,7 @@ func openPostgresJournal(ctx context.Context, url string, o journalOptions) (che
 	cfg.BeforeConnect = j.carry
 	cfg.AfterRelease = cleaned
 	cfg.ConnConfig.OnNotice = func(_ *pgconn.PgConn, n *pgconn.Notice) {
-		o.Log.Info("Postgres says", "severity", n.Severity, "notice", n.Message)
+		o.Logger.Info("Postgres says", "severity", n.Severity, "notice", n.Message)
 	}
 	if j.pool, err = pgxpool.NewWithConfig(ctx, cfg); err != nil {
 		return nil, nil, err

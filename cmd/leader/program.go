@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/coordinators"
 	"github.com/ringfence/ringfence/internal/logging"
 	"github.com/ringfence/ringfence/internal/marks/redis"
 	"github.com/ringfence/ringfence/internal/taskfile"
@@ -31,7 +32,7 @@ type program struct {
 	stdout io.Writer
 	stderr io.Writer
 
-	electors map[string]openElector
+	electors coordinators.Table
 	stores   map[string]openStore
 	journals map[string]openJournal
 	notify   func() (signals <-chan os.Signal, stop func())
@@ -136,7 +137,7 @@ func (p *program) open(ctx context.Context, c command, s *session) int {
 	ctx, signals, stop := p.listen(ctx)
 	defer stop()
 	s.signals = signals
-	coordinator, err := p.coordinator(ctx, s.config, s.log)
+	coordinator, err := p.electors.Open(ctx, s.config.Coordinator, coordinators.Options{SessionTimeout: s.config.SessionTimeout, Logger: s.log})
 	if err != nil {
 		return p.failed(ctx, s.log, "open the coordinator", err)
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/fence/fencetest"
+	"github.com/ringfence/ringfence/internal/coordinators"
 )
 
 // call runs leader to its end and returns what it said.
@@ -76,9 +77,9 @@ func TestCoordinatorIsRequired(t *testing.T) {
 	}
 }
 
-func TestEtcdIsAnsweredNotBuilt(t *testing.T) {
+func TestACoordinatorThatIsNotThereIsAnsweredWithThoseThatAre(t *testing.T) {
 	code, _, log := call(t, []string{"LEADER_COORDINATOR=etcd://u:s3cr3t@h"}, "status", "orders")
-	if code != exitError || !strings.Contains(log, "etcd is not built") || strings.Contains(log, "s3cr3t") {
+	if code != exitUsage || !strings.Contains(log, "there is no coordinator etcd://; there is zk://") || strings.Contains(log, "s3cr3t") {
 		t.Errorf("code %d, stderr %q", code, log)
 	}
 }
@@ -86,7 +87,7 @@ func TestEtcdIsAnsweredNotBuilt(t *testing.T) {
 func TestErrorOfTheCoordinatorTellsNoSecret(t *testing.T) {
 	p := &program{
 		env: []string{"LEADER_COORDINATOR=mem://u:s3cr3t@h"}, stdout: newScreen(), stderr: newScreen(), notify: notify,
-		electors: map[string]openElector{"mem": func(_ context.Context, url string, _ electorOptions) (fence.Coordinator, error) {
+		electors: coordinators.Table{"mem": func(_ context.Context, url string, _ coordinators.Options) (fence.Coordinator, error) {
 			return nil, errors.New("cannot parse " + url + ", not with password s3cr3t")
 		}},
 	}
@@ -124,7 +125,7 @@ func TestHelpMentionsEverySettingSubcommandAndExitCode(t *testing.T) {
 }
 
 func TestDefaultsFollowTheSessionTimeout(t *testing.T) {
-	p := &program{env: []string{"LEADER_COORDINATOR=mem://h", "LEADER_SESSION_TIMEOUT=30s"}, electors: map[string]openElector{"mem": nil}}
+	p := &program{env: []string{"LEADER_COORDINATOR=mem://h", "LEADER_SESSION_TIMEOUT=30s"}, electors: coordinators.Table{"mem": nil}}
 	c, err := p.settings()
 	if err != nil {
 		t.Fatal(err)

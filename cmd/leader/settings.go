@@ -50,7 +50,7 @@ func (p *policy) UnmarshalText(text []byte) error {
 
 // settings loads the config. Its error lists every problem.
 func (p *program) settings() (*config, error) {
-	c := &config{electors: slices.Sorted(maps.Keys(p.electors)), stores: slices.Sorted(maps.Keys(p.stores)), journals: slices.Sorted(maps.Keys(p.journals))}
+	c := &config{electors: p.electors.Schemes(), stores: slices.Sorted(maps.Keys(p.stores)), journals: slices.Sorted(maps.Keys(p.journals))}
 	if err := settings.Load(c, "LEADER_", p.env); err != nil {
 		return nil, err
 	}

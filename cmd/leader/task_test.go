@@ -11,6 +11,7 @@ import (
 	"github.com/ringfence/ringfence/checkpoint"
 	"github.com/ringfence/ringfence/checkpoint/checkpointtest"
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/coordinators"
 )
 
 func TestWrongUsageOfTaskExits2(t *testing.T) {
@@ -83,7 +84,7 @@ func TestJournalIsChosenByTheEnvironmentThenTheFileThenTheStores(t *testing.T) {
 		{"", cache, plain, cache},
 		{"", "", plain, "zk://h"},
 	} {
-		p := &program{env: []string{"LEADER_COORDINATOR=zk://h", "LEADER_JOURNAL=" + c.journal, "LEADER_STORES=" + c.stores}, electors: electors, stores: stores, journals: journals}
+		p := &program{env: []string{"LEADER_COORDINATOR=zk://h", "LEADER_JOURNAL=" + c.journal, "LEADER_STORES=" + c.stores}, electors: coordinators.All, stores: stores, journals: journals}
 		cfg, err := p.settings()
 		if err != nil {
 			t.Fatal(err)

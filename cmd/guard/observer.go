@@ -4,32 +4,12 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"maps"
-	"slices"
 	"sync"
 
 	"github.com/ringfence/ringfence/fence"
-	"github.com/ringfence/ringfence/fence/zookeeper"
+	"github.com/ringfence/ringfence/internal/coordinators"
 	"github.com/ringfence/ringfence/internal/marks"
 )
-
-type openCoordinator func(ctx context.Context, url string, log *slog.Logger) (fence.Coordinator, error)
-
-// coordinators is every coordinator there is, by the scheme of GUARD_COORDINATOR.
-var coordinators = map[string]openCoordinator{
-	"zk":   openZooKeeper,
-	"etcd": openEtcd,
-}
-
-func openZooKeeper(ctx context.Context, url string, log *slog.Logger) (fence.Coordinator, error) {
-	return zookeeper.Open(ctx, url, zookeeper.Options{Logger: log})
-}
-
-func openEtcd(context.Context, string, *slog.Logger) (fence.Coordinator, error) {
-	return nil, errors.New("etcd is not built into this guard yet; use zk://")
-}
-
-func schemes() []string { return slices.Sorted(maps.Keys(coordinators)) }
 
 // authority is who may raise marks, by the settings. Close ends its connections.
 func (c *config) authority(log *slog.Logger) (marks.Authority, *observer) {
@@ -37,11 +17,7 @@ func (c *config) authority(log *slog.Logger) (marks.Authority, *observer) {
 		return marks.Unverified{Name: fence.Issuer(c.Issuer)}, &observer{}
 	}
 	o := &observer{open: func(ctx context.Context) (fence.Coordinator, error) {
-		co, err := coordinators[c.Coordinator.Scheme()](ctx, c.Coordinator.Reveal(), log)
-		if err != nil {
-			return nil, errors.New(c.Coordinator.Scrub(err.Error()))
-		}
-		return co, nil
+		return coordinators.All.Open(ctx, c.Coordinator, coordinators.Options{Logger: log})
 	}}
 	return marks.Elected{Observer: o}, o
 }
@@ -110,19 +86,13 @@ func (o *observer) Watch(ctx context.Context, r fence.Resource, each func([]fenc
 	return co.Watch(ctx, r, each)
 }
 
-// RenewIssuer makes the coordinator another issuer, where it can be.
+// RenewIssuer is fence.IssuerRenewer's.
 func (o *observer) RenewIssuer(ctx context.Context) (fence.Issuer, error) {
 	co, err := o.get(ctx)
 	if err != nil {
 		return "", err
 	}
-	r, ok := co.(interface {
-		RenewIssuer(context.Context) (fence.Issuer, error)
-	})
-	if !ok {
-		return "", errors.New("this coordinator's issuer cannot be renewed")
-	}
-	return r.RenewIssuer(ctx)
+	return co.RenewIssuer(ctx)
 }
 
 // Close closes the coordinator if it was opened.
