@@ -12,6 +12,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/ringfence/ringfence/checkpoint"
+	"github.com/ringfence/ringfence/internal/environ"
 	"github.com/ringfence/ringfence/internal/logging"
 )
 
@@ -33,7 +34,7 @@ type bar struct {
 
 // newBar is nil where nobody would see it.
 func newBar(w io.Writer, env []string) *bar {
-	if !logging.IsTerminal(w) || lookup(env, "TERM") == "dumb" {
+	if !logging.IsTerminal(w) || environ.Lookup(env, "TERM") == "dumb" {
 		return nil
 	}
 	fd := int(w.(*os.File).Fd())

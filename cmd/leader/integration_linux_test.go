@@ -14,6 +14,7 @@ import (
 
 	"github.com/ringfence/ringfence/internal/servers"
 	"github.com/ringfence/ringfence/internal/servers/serverstest"
+	"github.com/ringfence/ringfence/internal/supervise"
 )
 
 // site is a place to run leader as it is shipped: the program, and a ZooKeeper with an election root of the test's own.
@@ -43,7 +44,7 @@ func (s *site) prepare(args ...string) *leader {
 		cmd:   exec.Command(s.program, args...),
 	}
 	l.cmd.Env, l.cmd.Stdout, l.cmd.Stderr = s.env, l.out, l.log
-	l.cmd.WaitDelay = streamPatience // an orphan may hold the streams
+	l.cmd.WaitDelay = 5 * time.Second // an orphan may hold the streams
 	l.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	return l
 }
@@ -64,7 +65,7 @@ func (l *leader) begin() {
 	go func() {
 		defer close(ended)
 		_ = l.cmd.Wait()
-		l.code <- exitCode(l.cmd.ProcessState)
+		l.code <- supervise.ExitCode(l.cmd.ProcessState)
 	}()
 	l.t.Cleanup(func() {
 		_ = l.cmd.Process.Kill()

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/checkpoint"
+	"github.com/ringfence/ringfence/internal/environ"
 	"github.com/ringfence/ringfence/internal/servers"
 	"github.com/ringfence/ringfence/internal/servers/serverstest"
 )
@@ -69,7 +70,7 @@ func testTaskInRedis(t *testing.T, program string) {
 // testTaskThroughGuard names nothing but the guard: the leader's connections carry its token, standbys cannot follow.
 func testTaskThroughGuard(t *testing.T, program string) {
 	s := newTaskStage(t, program, mortal)
-	direct := lookup(s.env, "LEADER_JOURNAL")
+	direct := environ.Lookup(s.env, "LEADER_JOURNAL")
 	s.guarded()
 	s.set("LEADER_JOURNAL", "")
 	s.sql("create table effect (what text)")

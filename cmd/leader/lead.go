@@ -11,6 +11,7 @@ import (
 
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/internal/settings"
+	"github.com/ringfence/ringfence/internal/supervise"
 )
 
 const (
@@ -22,7 +23,7 @@ const (
 type candidate struct {
 	*session
 	program *program
-	reaper  *reaper
+	reaper  *supervise.Reaper
 }
 
 // lead is the subcommand run.
@@ -32,7 +33,7 @@ func (p *program) lead(ctx context.Context, s *session) int {
 	if _, err := exec.LookPath(s.command[0]); err != nil { // before anybody has to wait for a leader that cannot work
 		return p.failed(ctx, s.log, "find the command; no election was stood for", err)
 	}
-	reaper, stop := startReaper()
+	reaper, stop := supervise.StartReaper()
 	defer stop()
 	c := &candidate{session: s, program: p, reaper: reaper}
 	return c.stand(ctx, p.raisers(s))
@@ -98,8 +99,8 @@ type verdict struct {
 
 // judge decides by what ended the context, if anything did, and by the error of fence.Lead.
 func judge(ended, err error) verdict {
-	if s, ok := errors.AsType[signalled](ended); ok {
-		return verdict{code: s.code(), next: "nothing: a signal asked for it"}
+	if s, ok := errors.AsType[supervise.Signalled](ended); ok {
+		return verdict{code: s.Code(), next: "nothing: a signal asked for it"}
 	}
 	switch {
 	case ended != nil:

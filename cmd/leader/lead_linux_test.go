@@ -3,8 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
-	"io"
 	"os"
 	"slices"
 	"strings"
@@ -39,18 +37,6 @@ func TestCommandGetsTheTokenInEveryForm(t *testing.T) {
 		`echo "$RINGFENCE_RESOURCE/$RINGFENCE_TOKEN/$RINGFENCE_HOLDER/$PGOPTIONS/$OTHER"; cat`)
 	l.exits(0)
 	if got, want := l.out.String(), "orders/1/me/-c a=b -c fence.orders=1/kept\n"; got != want {
-		t.Errorf("got %q, want %q", got, want)
-	}
-}
-
-func TestPGOPTIONSIsMadeWhereThereWasNone(t *testing.T) {
-	claim := fence.Claim{Resource: "orders", Token: 9007199254740993, Holder: "me"}
-	got := childEnviron([]string{"A=1", "PGOPTIONS=", "RINGFENCE_HOLDER=old"}, claim)
-	want := []string{
-		"A=1", "RINGFENCE_RESOURCE=orders", "RINGFENCE_TOKEN=9007199254740993", "RINGFENCE_HOLDER=me",
-		"PGOPTIONS=-c fence.orders=9007199254740993",
-	}
-	if !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }
@@ -320,30 +306,4 @@ type silentStore struct{}
 func (silentStore) Raise(ctx context.Context, _ fence.Claim) error {
 	<-ctx.Done()
 	return ctx.Err()
-}
-
-// lateReader stands still at what it reads first, as on a busy machine.
-type lateReader struct{ bytes int }
-
-func (r *lateReader) Write(b []byte) (int, error) {
-	if r.bytes == 0 {
-		time.Sleep(1500 * time.Millisecond)
-	}
-	r.bytes += len(b)
-	return len(b), nil
-}
-
-func TestLastWordsThatAreReadLateAreNotLost(t *testing.T) {
-	t.Parallel()
-	const bytes = 40_000 // more than is read at a time, and less than a pipe holds
-	said := &lateReader{}
-	c := &child{}
-	script := fmt.Sprintf("head -c %d /dev/zero >&2", bytes)
-	if err := c.start([]string{"/bin/sh", "-c", script}, nil, nil, io.Discard, said); err != nil {
-		t.Fatal(err)
-	}
-	await(t, "it ends", c.ended)
-	if said.bytes != bytes {
-		t.Errorf("got %d bytes of %d", said.bytes, bytes)
-	}
 }

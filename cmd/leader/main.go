@@ -6,6 +6,7 @@ import (
 	"os"
 
 	"github.com/ringfence/ringfence/internal/coordinators"
+	"github.com/ringfence/ringfence/internal/supervise"
 )
 
 func main() {
@@ -15,7 +16,7 @@ func main() {
 func run(ctx context.Context, args, env []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	p := &program{
 		env: env, stdin: stdin, stdout: stdout, stderr: stderr,
-		electors: coordinators.All, stores: stores, journals: journals, notify: notify,
+		electors: coordinators.All, stores: stores, journals: journals, notify: supervise.Notify,
 	}
 	return p.run(ctx, args)
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/ringfence/ringfence/internal/servers/serverstest"
+	"github.com/ringfence/ringfence/internal/supervise"
 )
 
 func TestMain(m *testing.M) {
@@ -17,7 +18,7 @@ func TestMain(m *testing.M) {
 // ignored, as by nohup: a shell cannot trap a signal that was ignored when it started. A child gets the default for what
 // this process handles, so this process handles such a signal from now on, by dropping it.
 func restoreDefaults() {
-	for _, sig := range forwarded {
+	for _, sig := range supervise.Forwarded {
 		if signal.Ignored(sig) {
 			signal.Notify(make(chan os.Signal, 1), sig)
 		}

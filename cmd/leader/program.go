@@ -14,6 +14,7 @@ import (
 	"github.com/ringfence/ringfence/internal/coordinators"
 	"github.com/ringfence/ringfence/internal/logging"
 	"github.com/ringfence/ringfence/internal/marks/redis"
+	"github.com/ringfence/ringfence/internal/supervise"
 	"github.com/ringfence/ringfence/internal/taskfile"
 )
 
@@ -78,7 +79,7 @@ type session struct {
 	config      *config
 	file        *taskfile.File // nil where none was named
 	coordinator fence.Coordinator
-	signals     *signals
+	signals     *supervise.Signals
 	log         *slog.Logger
 	bar         *bar // nil where nobody would see it
 }
@@ -134,7 +135,7 @@ func (p *program) dispatch(ctx context.Context, c command, args []string) int {
 func (p *program) open(ctx context.Context, c command, s *session) int {
 	p.logTo(s, c.takes == takesFile)
 	redis.LogTo(s.log)
-	ctx, signals, stop := p.listen(ctx)
+	ctx, signals, stop := supervise.Listen(ctx, p.notify)
 	defer stop()
 	s.signals = signals
 	coordinator, err := p.electors.Open(ctx, s.config.Coordinator, coordinators.Options{SessionTimeout: s.config.SessionTimeout, Logger: s.log})
@@ -168,9 +169,9 @@ func (p *program) logTo(s *session, progress bool) {
 
 // failed reports an error of leader's own. Where a signal has ended the waiting, that is what is reported.
 func (p *program) failed(ctx context.Context, log *slog.Logger, doing string, err error) int {
-	if s, ok := errors.AsType[signalled](context.Cause(ctx)); ok {
+	if s, ok := errors.AsType[supervise.Signalled](context.Cause(ctx)); ok {
 		log.Info("ended by a signal", "cause", s.Error())
-		return s.code()
+		return s.Code()
 	}
 	log.Error("could not "+doing, "cause", err.Error())
 	return exitError

@@ -13,6 +13,7 @@ import (
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/fence/fencetest"
 	"github.com/ringfence/ringfence/internal/coordinators"
+	"github.com/ringfence/ringfence/internal/supervise"
 )
 
 // call runs leader to its end and returns what it said.
@@ -86,7 +87,7 @@ func TestACoordinatorThatIsNotThereIsAnsweredWithThoseThatAre(t *testing.T) {
 
 func TestErrorOfTheCoordinatorTellsNoSecret(t *testing.T) {
 	p := &program{
-		env: []string{"LEADER_COORDINATOR=mem://u:s3cr3t@h"}, stdout: newScreen(), stderr: newScreen(), notify: notify,
+		env: []string{"LEADER_COORDINATOR=mem://u:s3cr3t@h"}, stdout: newScreen(), stderr: newScreen(), notify: supervise.Notify,
 		electors: coordinators.Table{"mem": func(_ context.Context, url string, _ coordinators.Options) (fence.Coordinator, error) {
 			return nil, errors.New("cannot parse " + url + ", not with password s3cr3t")
 		}},
@@ -130,7 +131,7 @@ func TestDefaultsFollowTheSessionTimeout(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if host, _ := os.Hostname(); c.Grace.Seconds() != 6 || !strings.HasPrefix(c.Holder, host+":") || c.OnDisconnect != pause {
+	if host, _ := os.Hostname(); c.Grace.Seconds() != 6 || !strings.HasPrefix(c.Holder, host+":") || c.OnDisconnect != supervise.Pause {
 		t.Errorf("got %+v", c)
 	}
 }

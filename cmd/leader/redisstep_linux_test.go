@@ -11,6 +11,7 @@ import (
 
 	"github.com/ringfence/ringfence/checkpoint"
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/environ"
 	"github.com/ringfence/ringfence/internal/marks/redis"
 	"github.com/ringfence/ringfence/internal/servers"
 	"github.com/ringfence/ringfence/internal/servers/serverstest"
@@ -69,7 +70,7 @@ func TestStaleRedisStepIsNotRun(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	url := lookup(b.env, "LEADER_STORES")
+	url := environ.Lookup(b.env, "LEADER_STORES")
 	newer := fence.Claim{Resource: "orders", Token: 1 << 60, Issuer: issuer, Holder: "newer"}
 	if err := redis.NewRaiser(url).Raise(t.Context(), newer); err != nil {
 		t.Fatal(err)

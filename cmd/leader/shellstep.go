@@ -15,6 +15,8 @@ import (
 
 	"github.com/ringfence/ringfence/checkpoint"
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/environ"
+	"github.com/ringfence/ringfence/internal/supervise"
 )
 
 // shellStep is a command that is run by the shell.
@@ -98,7 +100,7 @@ func (s shellStep) execute(ctx context.Context, state json.RawMessage, key check
 			e.after, e.failed = readState(file)
 			return e, nil
 		}
-		if !errors.Is(err, errDisconnected) && !errors.Is(err, errOutOfTime) && !errors.Is(err, fence.ErrLost) {
+		if !errors.Is(err, supervise.ErrDisconnected) && !errors.Is(err, supervise.ErrOutOfTime) && !errors.Is(err, fence.ErrLost) {
 			return e, err
 		}
 		if err := s.wait(ctx, 0); err != nil {
@@ -111,25 +113,25 @@ func (s shellStep) execute(ctx context.Context, state json.RawMessage, key check
 func (s shellStep) attempt(ctx context.Context, state []byte, file string, key checkpoint.Key) (e execution, err error) {
 	term := s.elector.term()
 	said := &tail{}
-	child := &child{reaper: s.reaper, dir: filepath.Dir(s.session.task.path)}
-	err = child.start([]string{"/bin/sh", "-e", "-c", s.script}, s.environ(file, key), bytes.NewReader(state), s.stdout, io.MultiWriter(s.stderr, said))
+	child := &supervise.Child{Reaper: s.reaper, Dir: filepath.Dir(s.session.task.path)}
+	err = child.Start([]string{"/bin/sh", "-e", "-c", s.script}, s.environ(file, key), bytes.NewReader(state), s.stdout, io.MultiWriter(s.stderr, said))
 	if err != nil {
 		return e, fmt.Errorf("the command could not be started: %w", err)
 	}
-	s.log.Debug("the command is started", "step", key.Step, "pid", child.pgid)
-	v := &supervisor{
-		child: child, term: term, log: s.log,
-		policy: s.config.OnDisconnect, grace: s.config.Grace, margin: s.config.margin(),
+	s.log.Debug("the command is started", "step", key.Step, "pid", child.Pid())
+	v := &supervise.Supervisor{
+		Child: child, Term: term, Log: s.log,
+		Policy: s.config.OnDisconnect, Grace: s.config.Grace, Margin: s.config.margin(),
 	}
-	if err := v.supervise(ctx); err != nil {
+	if err := v.Supervise(ctx); err != nil {
 		return e, err
 	}
-	return execution{code: exitCode(child.cmd.ProcessState), said: said.String()}, nil
+	return execution{code: child.ExitCode(), said: said.String()}, nil
 }
 
 // environ is what the command finds.
 func (s shellStep) environ(file string, key checkpoint.Key) []string {
-	return with(childEnviron(s.program.env, s.elector.term().Claim()), [][2]string{
+	return environ.With(environ.Claimed(s.program.env, s.elector.term().Claim()), [][2]string{
 		{"RINGFENCE_TASK", string(key.Task)},
 		{"RINGFENCE_RUN", strconv.FormatInt(key.Run, 10)},
 		{"RINGFENCE_ROUND", strconv.FormatInt(key.Round, 10)},

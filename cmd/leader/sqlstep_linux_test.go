@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/ringfence/ringfence/checkpoint"
+	"github.com/ringfence/ringfence/internal/environ"
 )
 
 // inDatabase is a bench whose journal is a database.
@@ -163,7 +164,7 @@ func TestMarkIsRaisedByTheJournalsRoleWhereNoStoreDoes(t *testing.T) {
 	b, d := inDatabase(t, "steps: [{name: s, sql: \"insert into effect (what) values ('x')\"}]\n")
 	installed(t, d, "warden", "warden", "keeper")
 	d.sql("grant all on all tables in schema public to warden; grant all on all sequences in schema public to warden")
-	b.env = with(b.env, [][2]string{{"LEADER_STORES", ""}, {"LEADER_JOURNAL", d.url("warden")}})
+	b.env = environ.With(b.env, [][2]string{{"LEADER_STORES", ""}, {"LEADER_JOURNAL", d.url("warden")}})
 	b.run().exits(exitDone)
 	if n := d.ask("select count(*)::text from effect"); n != "1" {
 		t.Errorf("%s rows", n)

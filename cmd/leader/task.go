@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/ringfence/ringfence/checkpoint"
+	"github.com/ringfence/ringfence/internal/environ"
 	"github.com/ringfence/ringfence/internal/taskfile"
 )
 
@@ -45,7 +46,7 @@ func (p *program) readTask(c command, s *session) error {
 	if s.task.path == "" {
 		return nil
 	}
-	f, err := taskfile.Load(s.task.path, func(name string) (string, bool) { return lookup(p.env, name), true })
+	f, err := taskfile.Load(s.task.path, func(name string) (string, bool) { return environ.Lookup(p.env, name), true })
 	if err != nil {
 		return err
 	}

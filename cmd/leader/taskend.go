@@ -6,6 +6,7 @@ import (
 
 	"github.com/ringfence/ringfence/checkpoint"
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/supervise"
 )
 
 // ended reports how the run has come to its end, and is the exit code.
@@ -14,9 +15,9 @@ func (r *taskRun) ended(cp checkpoint.Checkpoint, err error) int {
 		r.log.Info("the task is done")
 		return exitDone
 	}
-	if s, ok := errors.AsType[signalled](context.Cause(r.ctx)); ok {
+	if s, ok := errors.AsType[supervise.Signalled](context.Cause(r.ctx)); ok {
 		r.log.Info("ended by a signal; the next copy goes on", "cause", r.config.scrub(err.Error()))
-		return s.code()
+		return s.Code()
 	}
 	cause, code, next := r.config.scrub(err.Error()), exitError, r.next(err)
 	switch {

@@ -12,6 +12,7 @@ import (
 	"github.com/ringfence/ringfence/checkpoint"
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/internal/settings"
+	"github.com/ringfence/ringfence/internal/supervise"
 )
 
 // taskRun is one `leader task FILE`.
@@ -20,7 +21,7 @@ type taskRun struct {
 	program     *program
 	ctx         context.Context // of the whole run
 	over        chan struct{}   // closed when ctx has ended and the task can tell: a pause that ended before would let a step begin
-	reaper      *reaper
+	reaper      *supervise.Reaper
 	elector     *incumbent
 	redis       *redisClient // nil without Redis steps
 	redisRaiser raiser
@@ -39,7 +40,7 @@ func (p *program) runTask(ctx context.Context, s *session) int {
 		return p.failed(ctx, s.log, "open the journal", s.scrubbed(err))
 	}
 	defer shut()
-	reaper, stop := startReaper()
+	reaper, stop := supervise.StartReaper()
 	defer stop()
 	r := &taskRun{
 		session: s, program: p, ctx: ctx, reaper: reaper, stdout: p.stdout, stderr: p.stderr,

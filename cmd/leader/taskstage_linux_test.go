@@ -17,7 +17,9 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/ringfence/ringfence/checkpoint"
+	"github.com/ringfence/ringfence/internal/environ"
 	"github.com/ringfence/ringfence/internal/servers/serverstest"
+	"github.com/ringfence/ringfence/internal/supervise"
 )
 
 // taskStage is a site with a database of its own that keeps the checkpoints, next to the data of a task. The role warden
@@ -44,7 +46,7 @@ func (s *taskStage) guarded() {
 	at := serverstest.FreeAddresses(s.t, 1)[0]
 	g := &leader{trial: &trial{t: s.t, out: newScreen(), log: newScreen(), code: make(chan int, 1)}, cmd: exec.Command(program, "serve")}
 	g.cmd.Env = []string{
-		"GUARD_POSTGRES_LISTEN=" + at, "GUARD_POSTGRES_UPSTREAM=" + s.url("warden"), "GUARD_COORDINATOR=" + lookup(s.env, "LEADER_COORDINATOR"),
+		"GUARD_POSTGRES_LISTEN=" + at, "GUARD_POSTGRES_UPSTREAM=" + s.url("warden"), "GUARD_COORDINATOR=" + environ.Lookup(s.env, "LEADER_COORDINATOR"),
 	}
 	g.cmd.Stdout, g.cmd.Stderr = g.out, g.log
 	g.begin()
@@ -73,7 +75,7 @@ func (s *taskStage) libpq(url string) {
 	s.set("PGDATABASE", cfg.Database)
 }
 
-func (s *taskStage) set(name, value string) { s.env = with(s.env, [][2]string{{name, value}}) }
+func (s *taskStage) set(name, value string) { s.env = environ.With(s.env, [][2]string{{name, value}}) }
 
 // example copies a directory of examples, and loads its schema.
 func (s *taskStage) example(name string) {
@@ -134,7 +136,7 @@ func (s *taskStage) run(args ...string) (stdout, stderr string, code int) {
 	if _, ended := errors.AsType[*exec.ExitError](err); err != nil && !ended {
 		s.t.Fatal(err)
 	}
-	return out.String(), log.String(), exitCode(cmd.ProcessState)
+	return out.String(), log.String(), supervise.ExitCode(cmd.ProcessState)
 }
 
 // kill ends a leader as a power cut does.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/supervise"
 )
 
 // change is a line of watch in the form of -o json.
@@ -30,7 +31,7 @@ func (p *program) watch(ctx context.Context, s *session) int {
 		first, told = false, leader
 		return change{time.Now().UTC(), s.resource, leader}.print(p.stdout, s.output)
 	})
-	if _, ok := errors.AsType[signalled](context.Cause(ctx)); ok || err == nil {
+	if _, ok := errors.AsType[supervise.Signalled](context.Cause(ctx)); ok || err == nil {
 		return exitDone
 	}
 	return p.failed(ctx, s.log, "watch the election", err)

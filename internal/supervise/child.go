@@ -1,7 +1,8 @@
-package main
+package supervise
 
 import (
 	"io"
+	"os"
 	"os/exec"
 	"runtime"
 	"sync"
@@ -17,12 +18,13 @@ const groupPatience = 5 * time.Second
 // ever. What is read later than that is lost, so it is longer than a busy machine stands still.
 const streamPatience = 5 * time.Second
 
-// child is a command that runs in a process group of its own.
-type child struct {
+// Child is a command that runs in a process group of its own.
+type Child struct {
+	Reaper *Reaper // nil where orphans are init's
+	Dir    string  // where it runs; "" for leader's own directory
+
 	cmd      *exec.Cmd
-	reaper   *reaper
 	terminal *terminal
-	dir      string        // where it runs; "" for leader's own directory
 	ended    chan struct{} // closed when nothing of the group is left
 
 	mu   sync.Mutex
@@ -30,10 +32,10 @@ type child struct {
 	gone bool // the group was killed; its number may be another's from now on
 }
 
-// start starts the command. Nothing of it has run when start returns an error.
-func (c *child) start(argv, env []string, stdin io.Reader, stdout, stderr io.Writer) error {
+// Start starts the command. Nothing of it has run when start returns an error.
+func (c *Child) Start(argv, env []string, stdin io.Reader, stdout, stderr io.Writer) error {
 	c.cmd = exec.Command(argv[0], argv[1:]...)
-	c.cmd.Env, c.cmd.Dir = env, c.dir
+	c.cmd.Env, c.cmd.Dir = env, c.Dir
 	c.cmd.Stdin, c.cmd.Stdout, c.cmd.Stderr = stdin, stdout, stderr
 	c.cmd.WaitDelay = streamPatience // where the streams are no files
 	c.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
@@ -48,9 +50,9 @@ func (c *child) start(argv, env []string, stdin io.Reader, stdout, stderr io.Wri
 
 // live runs from the start of the command to the end of its group, on one thread: the kernel kills the command when the
 // thread that started it ends, not the process. The thread is not unlocked, so it ends with live.
-func (c *child) live(started chan<- error) {
+func (c *Child) live(started chan<- error) {
 	runtime.LockOSThread()
-	if err := c.reaper.start(c.cmd); err != nil {
+	if err := c.Reaper.start(c.cmd); err != nil {
 		c.terminal.takeBack()
 		started <- err
 		return
@@ -60,13 +62,27 @@ func (c *child) live(started chan<- error) {
 	started <- nil
 
 	c.finish()
-	c.reaper.finished(c.pgid)
+	c.Reaper.finished(c.pgid)
 	c.awaitGroup()
 	c.terminal.takeBack()
 	close(c.ended)
 }
 
-func (c *child) hasEnded() bool {
+// Pid is the number of the command, once it is started, and of its group.
+func (c *Child) Pid() int { return c.pgid }
+
+// ExitCode is what ExitCode says of the command, once its supervisor has returned.
+func (c *Child) ExitCode() int { return ExitCode(c.cmd.ProcessState) }
+
+// ExitCode is a process's own, or 128+n when signal n has ended it.
+func ExitCode(s *os.ProcessState) int {
+	if w, ok := s.Sys().(syscall.WaitStatus); ok && w.Signaled() {
+		return 128 + int(w.Signal())
+	}
+	return s.ExitCode()
+}
+
+func (c *Child) hasEnded() bool {
 	select {
 	case <-c.ended:
 		return true
@@ -76,7 +92,7 @@ func (c *child) hasEnded() bool {
 }
 
 // signal sends to the whole group. A group that is gone is no error: that is where most signals are meant to lead.
-func (c *child) signal(s syscall.Signal) {
+func (c *Child) signal(s syscall.Signal) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !c.gone {
@@ -86,7 +102,7 @@ func (c *child) signal(s syscall.Signal) {
 
 // killGroup ends what the command has left behind, and signals for good: a process that gets KILL forks no more, so
 // once is enough.
-func (c *child) killGroup() {
+func (c *Child) killGroup() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	_ = syscall.Kill(-c.pgid, syscall.SIGKILL)
@@ -94,7 +110,7 @@ func (c *child) killGroup() {
 }
 
 // awaitGroup waits for the killed processes to be gone: only then can no effect of theirs start any more.
-func (c *child) awaitGroup() {
+func (c *Child) awaitGroup() {
 	patience := time.NewTimer(groupPatience)
 	defer patience.Stop()
 	for wait := time.Millisecond; groupLives(c.pgid); wait = min(2*wait, 50*time.Millisecond) {

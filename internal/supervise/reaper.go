@@ -1,19 +1,19 @@
-package main
+package supervise
 
 import (
 	"os/exec"
 	"sync"
 )
 
-// reaper buries what nobody else does when leader is the first process of a container: there, processes whose parents
+// Reaper buries what nobody else does when leader is the first process of a container: there, processes whose parents
 // have died become leader's own, and would stay zombies for as long as it runs. A nil reaper leaves that to init.
-type reaper struct {
+type Reaper struct {
 	mu  sync.Mutex
 	own map[int]bool // children that are waited for elsewhere
 }
 
 // start starts a command that the reaper must not take: it cannot look before it knows the number.
-func (r *reaper) start(cmd *exec.Cmd) error {
+func (r *Reaper) start(cmd *exec.Cmd) error {
 	if r == nil {
 		return cmd.Start()
 	}
@@ -27,7 +27,7 @@ func (r *reaper) start(cmd *exec.Cmd) error {
 }
 
 // finished says that a command was waited for: its number may be an orphan's next.
-func (r *reaper) finished(pid int) {
+func (r *Reaper) finished(pid int) {
 	if r == nil {
 		return
 	}

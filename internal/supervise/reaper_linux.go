@@ -1,4 +1,4 @@
-package main
+package supervise
 
 import (
 	"os"
@@ -7,12 +7,12 @@ import (
 	"syscall"
 )
 
-// startReaper returns a reaper where one is needed. Call stop at last.
-func startReaper() (r *reaper, stop func()) {
+// StartReaper returns a reaper where one is needed. Call stop at last.
+func StartReaper() (r *Reaper, stop func()) {
 	if os.Getpid() != 1 {
 		return nil, func() {}
 	}
-	r = &reaper{own: map[int]bool{}}
+	r = &Reaper{own: map[int]bool{}}
 	deaths := make(chan os.Signal, 1)
 	signal.Notify(deaths, syscall.SIGCHLD)
 	var done sync.WaitGroup
@@ -20,7 +20,7 @@ func startReaper() (r *reaper, stop func()) {
 	return r, func() { signal.Stop(deaths); close(deaths); done.Wait() }
 }
 
-func (r *reaper) run(deaths <-chan os.Signal) {
+func (r *Reaper) run(deaths <-chan os.Signal) {
 	for range deaths {
 		r.reap()
 	}
@@ -28,12 +28,12 @@ func (r *reaper) run(deaths <-chan os.Signal) {
 
 // reap waits for each dead orphan by its number: waiting for any child would take the command's exit code away from
 // whoever waits for that.
-func (r *reaper) reap() {
+func (r *Reaper) reap() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for _, p := range processes() {
-		if p.parent == os.Getpid() && p.dead() && !r.own[p.pid] {
-			_, _ = syscall.Wait4(p.pid, nil, syscall.WNOHANG, nil)
+	for _, p := range Processes() {
+		if p.Parent == os.Getpid() && p.Dead() && !r.own[p.Pid] {
+			_, _ = syscall.Wait4(p.Pid, nil, syscall.WNOHANG, nil)
 		}
 	}
 }

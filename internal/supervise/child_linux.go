@@ -1,4 +1,4 @@
-package main
+package supervise
 
 import (
 	"errors"
@@ -13,7 +13,7 @@ func dieWithParent(a *syscall.SysProcAttr) { a.Pdeathsig = syscall.SIGKILL }
 
 // finish waits for the command to end, kills the rest of its group, and reaps it, in this order: until it is reaped its
 // number, which is the group's, cannot become another's.
-func (c *child) finish() {
+func (c *Child) finish() {
 	for {
 		err := unix.Waitid(unix.P_PID, c.pgid, nil, unix.WEXITED|unix.WNOWAIT, nil)
 		if !errors.Is(err, unix.EINTR) {
@@ -30,8 +30,8 @@ func groupLives(pgid int) bool {
 	if errors.Is(syscall.Kill(-pgid, 0), syscall.ESRCH) {
 		return false
 	}
-	for _, p := range processes() {
-		if p.group == pgid && !p.dead() {
+	for _, p := range Processes() {
+		if p.Group == pgid && !p.Dead() {
 			return true
 		}
 	}

@@ -1,6 +1,6 @@
 //go:build unix && !linux
 
-package main
+package supervise
 
 import (
 	"errors"
@@ -13,7 +13,7 @@ func dieWithParent(*syscall.SysProcAttr) {}
 
 // finish waits for the command to end and kills the rest of its group. Here the command can only be waited for by
 // reaping it; its number could become another's in the moment before the kill, as far as numbers go round that fast.
-func (c *child) finish() {
+func (c *Child) finish() {
 	_ = c.cmd.Wait()
 	c.killGroup()
 }
