@@ -13,7 +13,7 @@ import (
 // request is what the arguments ask for.
 type request struct {
 	resource fence.Resource
-	task     target
+	target   target
 	output   string   // table or json
 	command  []string // to run as the leader
 }
@@ -33,7 +33,7 @@ func (c command) parse(args []string) (request, error) {
 	}
 	switch {
 	case c.takes != takesResource:
-		r.task, err = c.parseTask(names, dashed)
+		r.target, err = c.parseTask(names, dashed)
 		return r, err
 	case len(names) == 0:
 		return r, errors.New("RESOURCE is missing")

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/fence/fencetest"
+	"github.com/ringfence/ringfence/internal/cli"
 )
 
 // stubborn ends at KILL only.
@@ -59,7 +60,7 @@ func TestStopEndsTheCommandAtOnce(t *testing.T) {
 	l := shell(t, setup{env: []string{"LEADER_ON_DISCONNECT=stop", "LEADER_GRACE=100ms"}}, stubborn)
 	pid, inner := l.pid("pid"), l.pid("inner")
 	l.client.Cut()
-	l.exits(exitLost) // long before the session could expire
+	l.exits(cli.Lost) // long before the session could expire
 	mustBeGone(t, pid, inner)
 }
 
@@ -99,7 +100,7 @@ func whoMeetsTheSuccessor(t *testing.T, policy string) (there []int) {
 		there = slices.DeleteFunc(slices.Clone(command), func(pid int) bool { return !alive(pid) })
 	})
 	l.client.Cut()
-	l.exits(exitLost)
+	l.exits(cli.Lost)
 	await(t, "the successor is elected", elected)
 	return there
 }
@@ -113,6 +114,6 @@ func TestCommandIsToldInTimeForItsGrace(t *testing.T) {
 	pid := l.pid("pid")
 	l.client.Cut()
 	eventually(t, "it is stopped", func() bool { return halted(pid) })
-	l.exits(exitLost)
+	l.exits(cli.Lost)
 	l.out.await(t, "bye") // woken up to say so
 }

@@ -14,9 +14,5 @@
 //
 // # The life of a task
 //
-// `leader task` hands all of it to package checkpoint: who leads, what the next step is, when it is tried again. What is
-// here are the steps of a file: SQL in the transaction of the checkpoint (sqlstep.go), commands under the supervisor above
-// (shellstep.go), Redis commands under the token (redisstep.go); where checkpoints are kept (journals.go); and what a
-// person sees (report.go, bar.go). That a command was stopped for the term's sake is never its step's failure: it is run
-// again when the coordinator is back in time, and otherwise by the next leader.
+// `leader task` hands all of it to package tasks.
 package main

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/ringfence/ringfence/checkpoint"
+	"github.com/ringfence/ringfence/internal/cli"
 )
 
 // What is there for each merchant: rows, and their sum.
@@ -61,7 +62,7 @@ while [ -e wait ]; do sleep 0.01; done`)
 	if err := os.Remove(filepath.Join(s.dir, "wait")); err != nil {
 		t.Fatal(err)
 	}
-	third.exits(exitDone)
+	third.exits(cli.Done)
 
 	if got, want := s.ask(booked), "m0=1=63.00 m1=1=70.00 m2=1=77.00"; got != want {
 		t.Errorf("booked: %s, want %s", got, want)
@@ -79,7 +80,7 @@ while [ -e wait ]; do sleep 0.01; done`)
 		t.Errorf("got %+v, state %s", cp, cp.State)
 	}
 	late := s.start("task", file) // done is done
-	late.exits(exitDone)
+	late.exits(cli.Done)
 	if got := s.ask("select count(*)::text from ledger"); got != "3" {
 		t.Errorf("%s rows in the ledger", got)
 	}

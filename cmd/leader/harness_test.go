@@ -17,6 +17,8 @@ import (
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/fence/fencetest"
 	"github.com/ringfence/ringfence/internal/coordinators"
+	"github.com/ringfence/ringfence/internal/stores"
+	"github.com/ringfence/ringfence/internal/tasks"
 )
 
 // patience is how long a test waits for what must happen. It is long because the machine may be busy.
@@ -83,16 +85,16 @@ type trial struct {
 
 type setup struct {
 	memory  *fencetest.Memory
-	stores  map[string]openStore
+	stores  stores.Table
 	journal *checkpointtest.Memory // where tasks are kept that name no other
 	env     []string
 	stdin   io.Reader
 }
 
 // journals is the table, and the setup's journal in it.
-func (s setup) journals() map[string]openJournal {
-	all := maps.Clone(journals)
-	all["mem"] = func(context.Context, string, journalOptions) (checkpoint.Journal, func(), error) {
+func (s setup) journals() tasks.Journals {
+	all := maps.Clone(tasks.AllJournals)
+	all["mem"] = func(context.Context, string, tasks.JournalOptions) (checkpoint.Journal, func(), error) {
 		return s.journal, func() {}, nil
 	}
 	return all

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/ringfence/ringfence/internal/cli"
 	"github.com/ringfence/ringfence/internal/settings"
 )
 
@@ -51,13 +52,13 @@ func (p *program) helpOn(c command) int {
 func (p *program) print(b *strings.Builder) int {
 	b.WriteString("\nSettings, from the environment:\n")
 	if err := settings.Help(b, &config{}); err != nil {
-		return exitError
+		return cli.Error
 	}
 	fmt.Fprintf(b, "\n%s", exitCodes)
 	if _, err := p.stdout.Write([]byte(b.String())); err != nil {
-		return exitError
+		return cli.Error
 	}
-	return exitDone
+	return cli.Done
 }
 
 // usage tells of a mistake in the arguments, of subcommand name or of none.
@@ -69,5 +70,5 @@ func (p *program) usage(name string, err error) int {
 		}
 	}
 	fmt.Fprintf(p.stderr, "`leader -h` says more.\n")
-	return exitUsage
+	return cli.Usage
 }

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ringfence/ringfence/internal/cli"
 	"github.com/ringfence/ringfence/internal/servers"
 	"github.com/ringfence/ringfence/internal/servers/serverstest"
 	"github.com/ringfence/ringfence/internal/supervise"
@@ -175,7 +176,7 @@ func testPaused(t *testing.T, program string) {
 		t.Error("the command is gone already: what ended it?")
 	}
 	first.signal(syscall.SIGCONT)
-	first.exits(exitLost)
+	first.exits(cli.Lost)
 	mustBeGone(t, pid)
 	if !strings.Contains(first.log.String(), "expired") || !alive(next) {
 		t.Error("not the right end")
@@ -192,9 +193,9 @@ func testResigned(t *testing.T, program string) {
 	second := s.second()
 	token := s.standing().Leader.Token.String()
 	resign := s.start("resign", "orders")
-	resign.exits(exitDone)
+	resign.exits(cli.Done)
 	resign.out.await(t, "with token "+token+" was deposed")
-	first.exits(exitLost)
+	first.exits(cli.Lost)
 	mustBeGone(t, pid)
 	second.pid("pid")
 	eventually(t, "watch tells of both", func() bool { return strings.Count(watch.out.String(), "ready=yes") == 2 })
@@ -203,7 +204,7 @@ func testResigned(t *testing.T, program string) {
 		t.Errorf("watch does not show token %s:\n%s", token, watch.out)
 	}
 	watch.signal(syscall.SIGINT)
-	watch.exits(exitDone)
+	watch.exits(cli.Done)
 }
 
 func testEnded(t *testing.T, program string) {
@@ -250,7 +251,7 @@ func testCoordinatorGone(t *testing.T, program string) {
 	if took := time.Since(start); took > timeout {
 		t.Errorf("it was gone after %s: too late for a session timeout of %s", took, timeout)
 	}
-	l.exits(exitLost)
+	l.exits(cli.Lost)
 	if !strings.Contains(l.log.String(), "the session could have expired soon") {
 		t.Error("the log does not say why")
 	}
@@ -262,7 +263,7 @@ func testNoCoordinator(t *testing.T, program string) {
 	}}
 	for _, args := range [][]string{{"status", "orders"}, {"watch", "orders"}, {"resign", "orders"}, {"run", "orders", "--", "true"}} {
 		l := s.start(args...)
-		l.exits(exitError)
+		l.exits(cli.Error)
 		if l.out.String() != "" || !strings.Contains(l.log.String(), "127.0.0.1:1") || strings.Contains(l.log.String(), "s3cr3t") {
 			t.Errorf("%v: stdout %q, stderr %q", args, l.out, l.log)
 		}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/checkpoint"
+	"github.com/ringfence/ringfence/internal/cli"
 	"github.com/ringfence/ringfence/internal/environ"
 	"github.com/ringfence/ringfence/internal/servers"
 	"github.com/ringfence/ringfence/internal/servers/serverstest"
@@ -34,18 +35,18 @@ func (s *taskStage) taskIsTakenOver(resource string) {
 	first.kill()
 	second.out.await(s.t, "waits")
 	s.write("go", "")
-	second.exits(exitDone)
+	second.exits(cli.Done)
 	if cp := s.show(name); cp.Status != checkpoint.Done || string(cp.State) != `{"n":2}` || cp.Version != 3 {
 		s.t.Errorf("got %+v, state %s", cp, cp.State)
 	}
-	if list, _ := s.call(exitDone, "task", "list"); !strings.Contains(list, name) || !strings.Contains(list, "all 3") {
+	if list, _ := s.call(cli.Done, "task", "list"); !strings.Contains(list, name) || !strings.Contains(list, "all 3") {
 		s.t.Errorf("list says:\n%s", list)
 	}
-	if out, _ := s.call(exitDone, "task", "restart", file); !strings.Contains(out, "run 2") {
+	if out, _ := s.call(cli.Done, "task", "restart", file); !strings.Contains(out, "run 2") {
 		s.t.Errorf("restart says %q", out)
 	}
 	third := s.start("task", file)
-	third.exits(exitDone)
+	third.exits(cli.Done)
 	if cp := s.show(file); cp.Run != 2 || string(cp.State) != `{"n":2}` {
 		s.t.Errorf("got %+v, state %s", cp, cp.State)
 	}
@@ -76,7 +77,7 @@ func testTaskThroughGuard(t *testing.T, program string) {
 	s.sql("create table effect (what text)")
 	s.grant()
 	file := s.write("t.yaml", "task: t\nresource: counting"+counting+"  - {name: book, sql: \"insert into effect values ('x')\"}\n")
-	if _, log := s.call(exitError, "task", "show", file); !strings.Contains(log, "set LEADER_JOURNAL to the database itself") {
+	if _, log := s.call(cli.Error, "task", "show", file); !strings.Contains(log, "set LEADER_JOURNAL to the database itself") {
 		t.Errorf("show says %s", log)
 	}
 	first := s.start("task", file)
@@ -86,9 +87,9 @@ func testTaskThroughGuard(t *testing.T, program string) {
 	first.signal(syscall.SIGSTOP) // past its session
 	second.out.await(t, "waits")
 	s.write("go", "")
-	second.exits(exitDone)
+	second.exits(cli.Done)
 	first.signal(syscall.SIGCONT)
-	first.exits(exitDone) // it is done
+	first.exits(cli.Done) // it is done
 	s.set("LEADER_JOURNAL", direct)
 	if cp := s.show(file); cp.Status != checkpoint.Done || cp.Version != 4 {
 		t.Errorf("got %+v", cp)
@@ -115,7 +116,7 @@ func testTaskOnATerminal(t *testing.T, program string) {
 	shown.await(t, "line of one\r\n")
 	shown.await(t, "half")
 	s.write("go", "")
-	l.exits(exitDone)
+	l.exits(cli.Done)
 	<-read
 	text := shown.String()
 	for _, want := range []string{

@@ -13,6 +13,8 @@ import (
 
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/fence/fencetest"
+	"github.com/ringfence/ringfence/internal/cli"
+	"github.com/ringfence/ringfence/internal/stores"
 )
 
 func TestExitCodeIsTheCommandsOwn(t *testing.T) {
@@ -89,7 +91,7 @@ func TestDeposedCommandIsToldAndTheExitCodeIs3(t *testing.T) {
 	l := shell(t, setup{}, `trap 'echo bye; exit 0' TERM; echo ready; while :; do sleep 0.02; done`)
 	l.out.await(t, "ready")
 	l.depose()
-	l.exits(exitLost)
+	l.exits(cli.Lost)
 	l.out.await(t, "bye")
 	for _, want := range []string{`"resource":"orders"`, `"token":"1"`, `"holder":`, "deposed", `"next":`} {
 		if !strings.Contains(l.log.String(), want) {
@@ -105,7 +107,7 @@ func TestCommandThatIgnoresTERMIsKilledAfterTheGrace(t *testing.T) {
 	inner, outer := l.pid("inner"), l.pid("outer")
 	start := time.Now()
 	l.depose()
-	l.exits(exitLost)
+	l.exits(cli.Lost)
 	mustBeGone(t, inner, outer)
 	if took := time.Since(start); took < 200*time.Millisecond {
 		t.Errorf("killed after %s, before the grace was over", took)
@@ -118,7 +120,7 @@ func TestSessionThatTheCoordinatorCallsExpiredKillsAtOnce(t *testing.T) {
 		`trap "" TERM; echo pid=$$; while :; do sleep 0.02; done`)
 	pid := l.pid("pid")
 	l.client.Expire()
-	l.exits(exitLost) // long before the grace is over
+	l.exits(cli.Lost) // long before the grace is over
 	mustBeGone(t, pid)
 }
 
@@ -176,7 +178,7 @@ func TestSignalWhileStandingWithdrawsTheCandidacy(t *testing.T) {
 func TestCommandThatCannotBeFoundStandsForNothing(t *testing.T) {
 	t.Parallel()
 	l := begin(t, setup{}, "run", "orders", "--", "no-such-command-anywhere")
-	l.exits(exitError)
+	l.exits(cli.Error)
 	if strings.Contains(l.log.String(), "standing for election") {
 		t.Error("it stood for election all the same")
 	}
@@ -189,7 +191,7 @@ func TestCommandThatCannotBeStartedGivesLeadershipUp(t *testing.T) {
 		t.Fatal(err)
 	}
 	l := begin(t, setup{}, "run", "orders", "--", path)
-	l.exits(exitError)
+	l.exits(cli.Error)
 	if len(l.queue()) != 0 {
 		t.Error("did not resign")
 	}
@@ -213,7 +215,7 @@ func (f *fakeStore) Raise(_ context.Context, c fence.Claim) error {
 func (f *fakeStore) with() setup {
 	return setup{
 		env:    []string{"LEADER_STORES=fake://u:s3cr3t@h/"},
-		stores: map[string]openStore{"fake": func(string, fence.Observer) fence.Raiser { return f }},
+		stores: stores.Table{"fake": func(string, fence.Observer) fence.Raiser { return f }},
 	}
 }
 
@@ -265,7 +267,7 @@ func TestRefusalThatMayPassIsTriedAgainWithANewTerm(t *testing.T) {
 func TestRefusalThatWillNotPassEndsTheRun(t *testing.T) {
 	t.Parallel()
 	for reason, want := range map[fence.Reason]int{
-		fence.Stale: exitLost, fence.OtherIssuer: exitError, fence.NotInstalled: exitError, fence.Malformed: exitError,
+		fence.Stale: cli.Lost, fence.OtherIssuer: cli.Error, fence.NotInstalled: cli.Error, fence.Malformed: cli.Error,
 	} {
 		t.Run(reason.String(), func(t *testing.T) {
 			t.Parallel()
@@ -293,7 +295,7 @@ func TestStoreThatDoesNotAnswerIsGivenUpInTime(t *testing.T) {
 	t.Parallel()
 	s := setup{
 		env:    []string{"LEADER_STORES=fake://h/", "LEADER_RAISE_TIMEOUT=50ms"},
-		stores: map[string]openStore{"fake": func(string, fence.Observer) fence.Raiser { return silentStore{} }},
+		stores: stores.Table{"fake": func(string, fence.Observer) fence.Raiser { return silentStore{} }},
 	}
 	l := shell(t, s, "echo never")
 	l.log.await(t, "LEADER_RAISE_TIMEOUT=50ms")

@@ -6,7 +6,9 @@ import (
 	"os"
 
 	"github.com/ringfence/ringfence/internal/coordinators"
+	"github.com/ringfence/ringfence/internal/stores"
 	"github.com/ringfence/ringfence/internal/supervise"
+	"github.com/ringfence/ringfence/internal/tasks"
 )
 
 func main() {
@@ -16,7 +18,7 @@ func main() {
 func run(ctx context.Context, args, env []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	p := &program{
 		env: env, stdin: stdin, stdout: stdout, stderr: stderr,
-		electors: coordinators.All, stores: stores, journals: journals, notify: supervise.Notify,
+		electors: coordinators.All, stores: stores.All, journals: tasks.AllJournals, notify: supervise.Notify,
 	}
 	return p.run(ctx, args)
 }

@@ -11,19 +11,13 @@ import (
 	"strings"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/cli"
 	"github.com/ringfence/ringfence/internal/coordinators"
 	"github.com/ringfence/ringfence/internal/logging"
 	"github.com/ringfence/ringfence/internal/marks/redis"
+	"github.com/ringfence/ringfence/internal/stores"
 	"github.com/ringfence/ringfence/internal/supervise"
-	"github.com/ringfence/ringfence/internal/taskfile"
-)
-
-// The exit codes of leader's own; whatever else it exits with is the command's.
-const (
-	exitDone  = 0
-	exitError = 1
-	exitUsage = 2
-	exitLost  = 3
+	"github.com/ringfence/ringfence/internal/tasks"
 )
 
 // program is everything that leader has from outside, so that a test can give it something else.
@@ -34,8 +28,8 @@ type program struct {
 	stderr io.Writer
 
 	electors coordinators.Table
-	stores   map[string]openStore
-	journals map[string]openJournal
+	stores   stores.Table
+	journals tasks.Journals
 	notify   func() (signals <-chan os.Signal, stop func())
 }
 
@@ -66,10 +60,10 @@ func commands() []command {
 		{"watch", "RESOURCE [-o table|json]", "print a line at every change of leadership, until interrupted", takesResource, true, (*program).watch},
 		{"resign", "RESOURCE", "depose whoever leads RESOURCE, from anywhere; exit 1 when nobody does", takesResource, false, (*program).resign},
 		{"task", "FILE", "stand for election; as the leader, run the task in FILE from its checkpoint on", takesFile, false, (*program).runTask},
-		{"task show", "FILE|NAME [-o table|json]", "print the checkpoint of a task", takesTask, true, (*program).showTask},
-		{"task list", "[-o table|json]", "print the checkpoints of all tasks", takesNothing, true, (*program).listTasks},
-		{"task resume", "FILE|NAME", "let a stopped task go on with the step that it stopped at", takesTask, false, (*program).resumeTask},
-		{"task restart", "FILE|NAME", "begin a new run of a task, from its first step and starting state", takesTask, false, (*program).restartTask},
+		{"task show", "FILE|NAME [-o table|json]", "print the checkpoint of a task", takesTask, true, task((*tasks.Session).Show)},
+		{"task list", "[-o table|json]", "print the checkpoints of all tasks", takesNothing, true, task((*tasks.Session).List)},
+		{"task resume", "FILE|NAME", "let a stopped task go on with the step that it stopped at", takesTask, false, task((*tasks.Session).Resume)},
+		{"task restart", "FILE|NAME", "begin a new run of a task, from its first step and starting state", takesTask, false, task((*tasks.Session).Restart)},
 	}
 }
 
@@ -77,11 +71,10 @@ func commands() []command {
 type session struct {
 	request
 	config      *config
-	file        *taskfile.File // nil where none was named
+	tasks       *tasks.Session // nil where the subcommand is about none
 	coordinator fence.Coordinator
 	signals     *supervise.Signals
 	log         *slog.Logger
-	bar         *bar // nil where nobody would see it
 }
 
 func (p *program) run(ctx context.Context, args []string) int {
@@ -121,12 +114,12 @@ func (p *program) dispatch(ctx context.Context, c command, args []string) int {
 	cfg, err := p.settings()
 	if err != nil {
 		fmt.Fprintf(p.stderr, "leader: %v\n`leader %s -h` lists every setting with its default and meaning.\n", err, c.name)
-		return exitUsage
+		return cli.Usage
 	}
 	s := &session{request: r, config: cfg}
-	if err := p.readTask(c, s); err != nil {
+	if err := p.loadTask(c, s); err != nil {
 		fmt.Fprintf(p.stderr, "leader: %v\n", err)
-		return exitUsage
+		return cli.Usage
 	}
 	return p.open(ctx, c, s)
 }
@@ -140,7 +133,7 @@ func (p *program) open(ctx context.Context, c command, s *session) int {
 	s.signals = signals
 	coordinator, err := p.electors.Open(ctx, s.config.Coordinator, coordinators.Options{SessionTimeout: s.config.SessionTimeout, Logger: s.log})
 	if err != nil {
-		return p.failed(ctx, s.log, "open the coordinator", err)
+		return cli.Failed(ctx, s.log, "open the coordinator", err)
 	}
 	s.coordinator = coordinator
 	defer func() {
@@ -155,24 +148,14 @@ func (p *program) open(ctx context.Context, c command, s *session) int {
 func (p *program) logTo(s *session, progress bool) {
 	s.log = logging.New(p.stderr, s.config.Log)
 	if progress {
-		if s.bar = newBar(p.stderr, p.env); s.bar != nil {
-			s.log = slog.New(slog.NewTextHandler(s.bar, &slog.HandlerOptions{Level: s.config.Log}))
+		if s.tasks.Bar = tasks.NewBar(p.stderr, p.env); s.tasks.Bar != nil {
+			s.log = slog.New(slog.NewTextHandler(s.tasks.Bar, &slog.HandlerOptions{Level: s.config.Log}))
 		}
 	}
 	if s.resource != "" {
 		s.log = s.log.With("resource", string(s.resource))
 	}
-	if s.task.name != "" {
-		s.log = s.log.With("task", string(s.task.name))
+	if s.tasks != nil && s.tasks.Name != "" {
+		s.log = s.log.With("task", string(s.tasks.Name))
 	}
-}
-
-// failed reports an error of leader's own. Where a signal has ended the waiting, that is what is reported.
-func (p *program) failed(ctx context.Context, log *slog.Logger, doing string, err error) int {
-	if s, ok := errors.AsType[supervise.Signalled](context.Cause(ctx)); ok {
-		log.Info("ended by a signal", "cause", s.Error())
-		return s.Code()
-	}
-	log.Error("could not "+doing, "cause", err.Error())
-	return exitError
 }

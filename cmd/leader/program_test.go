@@ -12,6 +12,7 @@ import (
 
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/fence/fencetest"
+	"github.com/ringfence/ringfence/internal/cli"
 	"github.com/ringfence/ringfence/internal/coordinators"
 	"github.com/ringfence/ringfence/internal/supervise"
 )
@@ -46,7 +47,7 @@ func TestWrongUsageExits2AndSaysWhatIsRight(t *testing.T) {
 		{"resign orders -o json", "-o"},
 	} {
 		code, out, log := call(t, nil, strings.Fields(c.args)...)
-		if code != exitUsage || out != "" || !strings.Contains(log, c.want) {
+		if code != cli.Usage || out != "" || !strings.Contains(log, c.want) {
 			t.Errorf("leader %s: code %d, stdout %q, stderr %q", c.args, code, out, log)
 		}
 	}
@@ -59,7 +60,7 @@ func TestEveryProblemOfTheSettingsIsListedWithoutASecret(t *testing.T) {
 		"LEADER_LOG=loud", "LEADER_RAISE_TIMEOUT=-1s", "UNRELATED=1",
 	}
 	code, out, log := call(t, env, "status", "orders")
-	if code != exitUsage || out != "" || strings.Contains(log, "s3cr3t") {
+	if code != cli.Usage || out != "" || strings.Contains(log, "s3cr3t") {
 		t.Errorf("code %d, stdout %q, stderr:\n%s", code, out, log)
 	}
 	for _, want := range []string{
@@ -73,14 +74,14 @@ func TestEveryProblemOfTheSettingsIsListedWithoutASecret(t *testing.T) {
 }
 
 func TestCoordinatorIsRequired(t *testing.T) {
-	if code, _, log := call(t, nil, "status", "orders"); code != exitUsage || !strings.Contains(log, "LEADER_COORDINATOR is required") {
+	if code, _, log := call(t, nil, "status", "orders"); code != cli.Usage || !strings.Contains(log, "LEADER_COORDINATOR is required") {
 		t.Errorf("code %d, stderr %q", code, log)
 	}
 }
 
 func TestACoordinatorThatIsNotThereIsAnsweredWithThoseThatAre(t *testing.T) {
 	code, _, log := call(t, []string{"LEADER_COORDINATOR=etcd://u:s3cr3t@h"}, "status", "orders")
-	if code != exitUsage || !strings.Contains(log, "there is no coordinator etcd://; there is zk://") || strings.Contains(log, "s3cr3t") {
+	if code != cli.Usage || !strings.Contains(log, "there is no coordinator etcd://; there is zk://") || strings.Contains(log, "s3cr3t") {
 		t.Errorf("code %d, stderr %q", code, log)
 	}
 }
@@ -92,7 +93,7 @@ func TestErrorOfTheCoordinatorTellsNoSecret(t *testing.T) {
 			return nil, errors.New("cannot parse " + url + ", not with password s3cr3t")
 		}},
 	}
-	if code := p.run(t.Context(), []string{"status", "orders"}); code != exitError {
+	if code := p.run(t.Context(), []string{"status", "orders"}); code != cli.Error {
 		t.Errorf("code %d", code)
 	}
 	if log := p.stderr.(*screen).String(); strings.Contains(log, "s3cr3t") || !strings.Contains(log, "mem://u:xxxxx@h") {
@@ -108,7 +109,7 @@ func TestHelpMentionsEverySettingSubcommandAndExitCode(t *testing.T) {
 	names := regexp.MustCompile(`LEADER_[A-Z_]+`).FindAllString(string(source), -1)
 	for _, args := range [][]string{{"-h"}, {"--help"}, {"run", "-h"}, {"run", "orders", "-h"}, {"status", "-h"}} {
 		code, out, log := call(t, []string{"LEADER_UNKNOWN=1"}, args...)
-		if code != exitDone || log != "" {
+		if code != cli.Done || log != "" {
 			t.Errorf("%v: code %d, stderr %q", args, code, log)
 		}
 		for _, want := range append(names, "default: 10s", "default: pause", "3    leadership was lost") {
@@ -159,7 +160,7 @@ func enrolled(t *testing.T) *fencetest.Memory {
 
 func TestStatusShowsTheLeader(t *testing.T) {
 	l := begin(t, setup{memory: enrolled(t)}, "status", "orders")
-	l.exits(exitDone)
+	l.exits(cli.Done)
 	want := "RESOURCE  LEADER      TOKEN  READY  CANDIDATES\n" + `orders    "host a:1"  1      yes    2` + "\n"
 	if l.out.String() != want {
 		t.Errorf("got\n%swant\n%s", l.out, want)
@@ -168,7 +169,7 @@ func TestStatusShowsTheLeader(t *testing.T) {
 
 func TestStatusAsJSONHasTokensAsStrings(t *testing.T) {
 	l := begin(t, setup{memory: enrolled(t)}, "status", "orders", "-o", "json")
-	l.exits(exitDone)
+	l.exits(cli.Done)
 	want := `{"resource":"orders","leader":{"token":"1","holder":"host a:1","ready":true},"candidates":[` +
 		`{"token":"1","holder":"host a:1","ready":true},{"token":"2","holder":"b:2","ready":false}]}` + "\n"
 	if l.out.String() != want {
@@ -178,12 +179,12 @@ func TestStatusAsJSONHasTokensAsStrings(t *testing.T) {
 
 func TestStatusExits1WhenNobodyLeads(t *testing.T) {
 	l := begin(t, setup{}, "status", "-o=json", "orders")
-	l.exits(exitError)
+	l.exits(cli.Error)
 	if got, want := l.out.String(), `{"resource":"orders","leader":null,"candidates":[]}`+"\n"; got != want {
 		t.Errorf("got %swant %s", got, want)
 	}
 	l = begin(t, setup{}, "status", "orders")
-	l.exits(exitError)
+	l.exits(cli.Error)
 	if !strings.Contains(l.out.String(), "orders    -       -      -      0") {
 		t.Errorf("got %s", l.out)
 	}
@@ -193,7 +194,7 @@ func TestStatusGivesUpOnACoordinatorThatDoesNotAnswer(t *testing.T) {
 	m := fencetest.NewMemory(long)
 	l := begin(t, setup{memory: m, env: []string{"LEADER_SESSION_TIMEOUT=50ms", "LEADER_STORES="}}, "status", "orders")
 	l.client.Cut()
-	if code := <-l.code; code != exitError { // either it was asked before the cut, and nobody leads, or not
+	if code := <-l.code; code != cli.Error { // either it was asked before the cut, and nobody leads, or not
 		t.Errorf("code %d", code)
 	}
 }
@@ -220,7 +221,7 @@ func TestWatchPrintsALinePerChangeOfLeadershipUntilInterrupted(t *testing.T) {
 	}
 	l.out.await(t, `"leader":{"token":"2","holder":"b:2","ready":false}}`)
 	l.signals <- syscall.SIGINT
-	l.exits(exitDone)
+	l.exits(cli.Done)
 	lines := strings.Split(strings.TrimSpace(l.out.String()), "\n")
 	if len(lines) != 4 {
 		t.Errorf("want 4 lines, got:\n%s", l.out)
@@ -240,13 +241,13 @@ func TestWatchInWords(t *testing.T) {
 	l.out.await(t, "Z  token=2  holder=b:2  ready=no")
 	l.memory.Delete("orders", 2)
 	l.signals <- syscall.SIGTERM
-	l.exits(exitDone)
+	l.exits(cli.Done)
 }
 
 func TestResignDeposesTheLeader(t *testing.T) {
 	m := enrolled(t)
 	l := begin(t, setup{memory: m}, "resign", "orders")
-	l.exits(exitDone)
+	l.exits(cli.Done)
 	if got, want := l.out.String(), `orders: "host a:1" with token 1 was deposed`+"\n"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
@@ -257,7 +258,7 @@ func TestResignDeposesTheLeader(t *testing.T) {
 
 func TestResignExits1WhenNobodyLeads(t *testing.T) {
 	l := begin(t, setup{}, "resign", "orders")
-	l.exits(exitError)
+	l.exits(cli.Error)
 	if !strings.Contains(l.log.String(), "nobody leads orders") {
 		t.Errorf("stderr %q", l.log)
 	}
@@ -267,6 +268,6 @@ func TestResignedTermsCommandIsStopped(t *testing.T) {
 	m := fencetest.NewMemory(long)
 	running := shell(t, setup{memory: m}, "echo ready; exec sleep 1000")
 	running.out.await(t, "ready")
-	begin(t, setup{memory: m}, "resign", "orders").exits(exitDone)
-	running.exits(exitLost)
+	begin(t, setup{memory: m}, "resign", "orders").exits(cli.Done)
+	running.exits(cli.Lost)
 }

@@ -11,10 +11,12 @@ import (
 
 	"github.com/ringfence/ringfence/checkpoint"
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/cli"
 	"github.com/ringfence/ringfence/internal/environ"
 	"github.com/ringfence/ringfence/internal/marks/redis"
 	"github.com/ringfence/ringfence/internal/servers"
 	"github.com/ringfence/ringfence/internal/servers/serverstest"
+	"github.com/ringfence/ringfence/internal/stores"
 )
 
 // inRedis is a bench whose journal is a Redis of its own.
@@ -31,7 +33,7 @@ func inRedis(t *testing.T, steps string) (*bench, *driver.Client) {
 	}
 	db := driver.NewClient(o)
 	t.Cleanup(func() { _ = db.Close() })
-	b.stores = stores
+	b.stores = stores.All
 	b.env = append(b.env, "LEADER_STORES="+server.URL())
 	return b, db
 }
@@ -43,7 +45,7 @@ steps:
   - {name: one, redis: [INCRBY, sent, 10]}
   - {name: list, redis: [[RPUSH, l, 007, "x y"], [INCR, sent]]}
 `)
-	b.run().exits(exitDone)
+	b.run().exits(cli.Done)
 	if sent, list := db.Get(t.Context(), "sent").Val(), db.LRange(t.Context(), "l", 0, -1).Val(); sent != "11" || strings.Join(list, "|") != "007|x y" {
 		t.Errorf("sent is %s, the list %q", sent, list)
 	}
@@ -55,7 +57,7 @@ steps:
 func TestCommandThatRedisRefusesFailsTheStep(t *testing.T) {
 	b, db := inRedis(t, "retry: {attempts: 2, backoff: 1ms}\nsteps: [{name: s, redis: [[INCR, tries], [INCR, text]]}]\n")
 	db.Set(t.Context(), "text", "x", 0)
-	b.run().exits(exitError)
+	b.run().exits(cli.Error)
 	if f := stopped(t, b); !strings.Contains(f.Message, "command 2, INCR: ") || db.Get(t.Context(), "tries").Val() != "2" {
 		t.Errorf("got %q after %s tries", f.Message, db.Get(t.Context(), "tries").Val())
 	}
@@ -91,7 +93,7 @@ func TestRedisStepOutlivesARestartOfRedis(t *testing.T) {
 	if err := redis.Install(t.Context(), server.URL()); err != nil {
 		t.Fatal(err)
 	}
-	b.stores = stores
+	b.stores = stores.All
 	b.env = append(b.env, "LEADER_REDIS="+server.URL()) // the journal is in memory
 	l := b.run()
 	l.out.await(t, "began")
@@ -103,7 +105,7 @@ func TestRedisStepOutlivesARestartOfRedis(t *testing.T) {
 	if err := server.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	l.exits(exitDone)
+	l.exits(cli.Done)
 }
 
 func TestRedisStepHasATimeout(t *testing.T) {
@@ -112,7 +114,7 @@ func TestRedisStepHasATimeout(t *testing.T) {
 	if err := redis.Install(t.Context(), server.URL()); err != nil {
 		t.Fatal(err)
 	}
-	b.stores = stores
+	b.stores = stores.All
 	b.env = append(b.env, "LEADER_REDIS="+server.URL())
 	l := b.run()
 	l.out.await(t, "began")
@@ -121,7 +123,7 @@ func TestRedisStepHasATimeout(t *testing.T) {
 	}
 	start := time.Now()
 	b.touch("go")
-	l.exits(exitError)
+	l.exits(cli.Error)
 	if took := time.Since(start); !strings.Contains(b.saved().Failure.Message, "timeout of 300ms") || took > 20*time.Second {
 		t.Errorf("got %+v after %s", b.saved().Failure, took)
 	}
@@ -135,7 +137,7 @@ func TestRedisStepHasATimeout(t *testing.T) {
 func TestMarkRisesInRedisAtTheTakeOver(t *testing.T) {
 	b := newBench(t, "steps: [{name: wait, run: 'echo token=$RINGFENCE_TOKEN; while [ ! -e go ]; do sleep 0.02; done'}, {name: s, redis: [INCR, n]}]\n")
 	server := serverstest.Redis(t, servers.RedisOptions{})
-	b.stores = stores
+	b.stores = stores.All
 	b.env = append(b.env, "LEADER_REDIS="+server.URL())
 	l := b.run()
 	l.out.await(t, "token=1")
@@ -155,7 +157,7 @@ func TestMarkRisesInRedisAtTheTakeOver(t *testing.T) {
 		t.Errorf("a deposed leader's command: %v", err)
 	}
 	b.touch("go")
-	l.exits(exitDone)
+	l.exits(cli.Done)
 	if n := db.Get(t.Context(), "n").Val(); n != "1" {
 		t.Errorf("n is %s", n)
 	}

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -12,6 +11,7 @@ import (
 
 	"github.com/ringfence/ringfence/internal/settings"
 	"github.com/ringfence/ringfence/internal/supervise"
+	"github.com/ringfence/ringfence/internal/tasks"
 )
 
 // config is leader's settings; `leader -h` is made of these tags.
@@ -32,7 +32,7 @@ type config struct {
 
 // settings loads the config. Its error lists every problem.
 func (p *program) settings() (*config, error) {
-	c := &config{electors: p.electors.Schemes(), stores: slices.Sorted(maps.Keys(p.stores)), journals: slices.Sorted(maps.Keys(p.journals))}
+	c := &config{electors: p.electors.Schemes(), stores: p.stores.Schemes(), journals: p.journals.Schemes()}
 	if err := settings.Load(c, "LEADER_", p.env); err != nil {
 		return nil, err
 	}
@@ -90,24 +90,15 @@ func (c *config) mostGrace() time.Duration {
 	return max(0, c.SessionTimeout/3-c.margin()).Truncate(time.Millisecond)
 }
 
+// tasks is what package tasks needs of it.
+func (c *config) tasks() tasks.Settings {
+	return tasks.Settings{
+		Coordinator: c.Coordinator, Stores: c.Stores, Journal: c.Journal, Redis: c.Redis,
+		SessionTimeout: c.SessionTimeout, RaiseTimeout: c.RaiseTimeout,
+		OnDisconnect: c.OnDisconnect, Grace: c.Grace, Margin: c.margin(), Holder: c.Holder,
+	}
+}
+
 func isControl(r rune) bool { return r < ' ' || r == 0x7f }
 
 func list(schemes []string) string { return strings.Join(schemes, "://, ") + "://" }
-
-// scrub takes the secrets of all URLs out of a text.
-func (c *config) scrub(text string) string {
-	for _, u := range append(settings.URLs{c.Coordinator, c.Journal, c.Redis}, c.Stores...) {
-		text = u.Scrub(text)
-	}
-	return text
-}
-
-// first is the first store of one of the schemes.
-func (c *config) first(schemes ...string) settings.URL {
-	for _, u := range c.Stores {
-		if slices.Contains(schemes, u.Scheme()) {
-			return u
-		}
-	}
-	return ""
-}

@@ -5,7 +5,9 @@ import (
 	"testing"
 
 	"github.com/ringfence/ringfence/checkpoint"
+	"github.com/ringfence/ringfence/internal/cli"
 	"github.com/ringfence/ringfence/internal/environ"
+	"github.com/ringfence/ringfence/internal/stores"
 )
 
 // inDatabase is a bench whose journal is a database.
@@ -15,7 +17,7 @@ func inDatabase(t *testing.T, steps string) (*bench, database) {
 	d := newDatabase(t)
 	d.sql("create table effect (n serial, what text)")
 	d.grant()
-	b.stores = stores
+	b.stores = stores.All
 	b.env = append(b.env, "LEADER_STORES="+d.url("warden"), "LEADER_JOURNAL="+d.url("keeper"))
 	return b, d
 }
@@ -49,7 +51,7 @@ steps:
     run: cat
 `)
 	l := b.run()
-	l.exits(exitDone)
+	l.exits(cli.Done)
 	if got, want := d.ask("select string_agg(what, '|' order by n) from effect"), `d'Artagnan \ Ünal|t t/1/1/one`; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
@@ -73,20 +75,20 @@ func TestSQLThatFailsLeavesNothingAndSaysTheLine(t *testing.T) {
 		"insert into effect (what) values ('x'); do $$ begin raise exception 'no' using hint = 'mend it'; end $$":              "ERROR: no (SQLSTATE P0001); mend it",
 	} {
 		b.steps("\nsteps:\n  - name: s\n    sql: |\n      " + sql + "\n")
-		b.run().exits(exitError)
+		b.run().exits(cli.Error)
 		if f := stopped(t, b); !strings.Contains(f.Message, want) {
 			t.Errorf("%s: got %q, want %q", sql, f.Message, want)
 		}
 		if n := d.ask("select count(*)::text from effect"); n != "0" {
 			t.Errorf("%s: %s rows are left", sql, n)
 		}
-		b.say(exitDone, "task", "restart", "t")
+		b.say(cli.Done, "task", "restart", "t")
 	}
 }
 
 func TestSQLThatTakesTooLongIsEndedAtTheServerToo(t *testing.T) {
 	b, d := inDatabase(t, "steps: [{name: s, timeout: 300ms, sql: 'select pg_sleep(1000)'}]\n")
-	b.run().exits(exitError)
+	b.run().exits(cli.Error)
 	if f := stopped(t, b); !strings.Contains(f.Message, "timeout") {
 		t.Errorf("got %q", f.Message)
 	}
@@ -108,7 +110,7 @@ steps:
     sql: |
       insert into public.effect (what) select current_setting('search_path') || coalesce(current_setting('my.own', true), '') || coalesce(to_regclass('pg_temp.litter')::text, '')
 `)
-	b.run().exits(exitDone)
+	b.run().exits(cli.Done)
 	if got := d.ask("select string_agg(distinct what, '|') from effect"); got != `"$user", public` {
 		t.Errorf("the next step found %s", got)
 	}
@@ -116,13 +118,13 @@ steps:
 
 func TestCopyToNobodyDoesNotHang(t *testing.T) {
 	b, _ := inDatabase(t, "steps: [{name: s, sql: 'copy (select generate_series(1, 100000)) to stdout'}]\n")
-	b.run().exits(exitDone)
+	b.run().exits(cli.Done)
 }
 
 func TestNoticesOfPostgresAreLogged(t *testing.T) {
 	b, _ := inDatabase(t, "steps: [{name: s, sql: \"do $$ begin raise notice 'half way'; end $$\"}]\n")
 	l := b.run()
-	l.exits(exitDone)
+	l.exits(cli.Done)
 	if !strings.Contains(l.log.String(), "half way") {
 		t.Error("the log has no notice")
 	}
@@ -133,7 +135,7 @@ func TestSerializationFailureSpendsNoAttempt(t *testing.T) {
 	b, d := inDatabase(t, "steps: [{name: s, sql: \"select nextval('tries'); do $$ begin if currval('tries') < 3 then raise exception using errcode = '40001'; end if; end $$\"}]\n")
 	d.sql("create sequence tries")
 	d.grant()
-	b.run().exits(exitDone)
+	b.run().exits(cli.Done)
 	if got := d.ask("select last_value::text from tries"); got != "3" {
 		t.Errorf("it ran %s times", got)
 	}
@@ -141,7 +143,7 @@ func TestSerializationFailureSpendsNoAttempt(t *testing.T) {
 
 func TestJournalThatIsNotInstalledSaysWhoInstallsIt(t *testing.T) {
 	b := newBench(t, "steps: [{name: s, run: 'echo never'}]\n")
-	b.stores = stores
+	b.stores = stores.All
 	d := bareDatabase(t)
 	b.env = append(b.env, "LEADER_JOURNAL="+d.url("keeper"))
 	want := func(l *trial) {
@@ -150,13 +152,13 @@ func TestJournalThatIsNotInstalledSaysWhoInstallsIt(t *testing.T) {
 			t.Errorf("stdout %q, stderr %s", l.out, l.log)
 		}
 	}
-	want(b.say(exitError, "task", b.file))
-	want(b.say(exitError, "task", "show", b.file))
-	want(b.say(exitError, "task", "list"))
-	want(b.say(exitError, "task", "resume", b.file))
+	want(b.say(cli.Error, "task", b.file))
+	want(b.say(cli.Error, "task", "show", b.file))
+	want(b.say(cli.Error, "task", "list"))
+	want(b.say(cli.Error, "task", "resume", b.file))
 	installed(t, d, "warden") // and keeper is no leader
-	want(b.say(exitError, "task", b.file))
-	want(b.say(exitError, "task", "list"))
+	want(b.say(cli.Error, "task", b.file))
+	want(b.say(cli.Error, "task", "list"))
 }
 
 // Where no store of the settings raises the mark in the journal's database, the journal's own role has to.
@@ -165,7 +167,7 @@ func TestMarkIsRaisedByTheJournalsRoleWhereNoStoreDoes(t *testing.T) {
 	installed(t, d, "warden", "warden", "keeper")
 	d.sql("grant all on all tables in schema public to warden; grant all on all sequences in schema public to warden")
 	b.env = environ.With(b.env, [][2]string{{"LEADER_STORES", ""}, {"LEADER_JOURNAL", d.url("warden")}})
-	b.run().exits(exitDone)
+	b.run().exits(cli.Done)
 	if n := d.ask("select count(*)::text from effect"); n != "1" {
 		t.Errorf("%s rows", n)
 	}
@@ -179,7 +181,7 @@ func TestMarkThatWasLostIsRaisedAgainByTheStores(t *testing.T) {
 	l.out.await(t, "began")
 	d.sql("update ringfence.mark set run = 'another'; update ringfence.gate set run = 'another'")
 	b.touch("go")
-	l.exits(exitDone)
+	l.exits(cli.Done)
 	if cp := b.shown(); cp.Token != 1 || d.ask("select count(*)::text from effect") != "1" {
 		t.Errorf("got %+v", cp)
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/ringfence/ringfence/checkpoint"
 	"github.com/ringfence/ringfence/checkpoint/checkpointtest"
 	"github.com/ringfence/ringfence/fence/fencetest"
+	"github.com/ringfence/ringfence/internal/cli"
 )
 
 // bench is a task file, and one coordinator and one journal in memory for all leaders of a test.
@@ -57,7 +58,7 @@ func (b *bench) saved() (cp checkpoint.Checkpoint) {
 // shown is the checkpoint as leader task show prints it.
 func (b *bench) shown() (cp checkpoint.Checkpoint) {
 	b.t.Helper()
-	l := b.say(exitDone, "task", "show", b.file, "-o", "json")
+	l := b.say(cli.Done, "task", "show", b.file, "-o", "json")
 	if err := json.Unmarshal([]byte(l.out.String()), &cp); err != nil {
 		b.t.Fatalf("%v in %s", err, l.out)
 	}
@@ -102,7 +103,7 @@ steps:
     run: sed s/first/third/ <"$RINGFENCE_STATE" >new && mv new "$RINGFENCE_STATE"
 `)
 	l := b.run()
-	l.exits(exitDone)
+	l.exits(cli.Done)
 	cp := b.saved()
 	if cp.Status != checkpoint.Done || string(cp.State) != `{"n":9007199254740994,"by":"third"}` {
 		t.Errorf("got %+v, state %s", cp, cp.State)
@@ -128,7 +129,7 @@ steps:
 `)
 	b.env = append(b.env, "LEADER_HOLDER=me")
 	l := b.run()
-	l.exits(exitDone)
+	l.exits(cli.Done)
 	want := "t/1/1/send all/t/1/1/send all/orders/1/me/-c fence.orders=1\nt/1/2/send all/t/1/2/send all/orders/1/me/-c fence.orders=1\n"
 	if l.out.String() != want {
 		t.Errorf("got %q", l.out)
@@ -146,7 +147,7 @@ steps:
       [ -e mended ]
 `)
 	l := b.run()
-	l.exits(exitError)
+	l.exits(cli.Error)
 	cp := b.saved()
 	if cp.Status != checkpoint.Stopped || cp.Failure.Attempts != 3 || cp.Failure.Message != "exit code 1: no such account: 7" || b.inDir("second") != "y\ny\ny\n" {
 		t.Errorf("got %+v, failure %+v, tried %q", cp, cp.Failure, b.inDir("second"))
@@ -156,8 +157,8 @@ steps:
 			t.Errorf("no %s in the log", want)
 		}
 	}
-	b.run().exits(exitError) // another copy changes nothing
-	shown := b.say(exitDone, "task", "show", b.file).out.String()
+	b.run().exits(cli.Error) // another copy changes nothing
+	shown := b.say(cli.Done, "task", "show", b.file).out.String()
 	for _, want := range []string{"status    stopped\n", "step      2 of 2: second\n", "after 3 attempts", `exit code 1: no such account: 7`} {
 		if !strings.Contains(shown, want) {
 			t.Errorf("no %q in:\n%s", want, shown)
@@ -165,13 +166,13 @@ steps:
 	}
 
 	b.touch("mended")
-	if out := b.say(exitDone, "task", "resume", "t").out.String(); !strings.Contains(out, "task t is running at step 2 of 2: second, run 1") {
+	if out := b.say(cli.Done, "task", "resume", "t").out.String(); !strings.Contains(out, "task t is running at step 2 of 2: second, run 1") {
 		t.Errorf("resume says %q", out)
 	}
-	if out := b.say(exitDone, "task", "resume", b.file).out.String(); !strings.Contains(out, "is running, not stopped; nothing was changed") {
+	if out := b.say(cli.Done, "task", "resume", b.file).out.String(); !strings.Contains(out, "is running, not stopped; nothing was changed") {
 		t.Errorf("the second resume says %q", out)
 	}
-	b.run().exits(exitDone)
+	b.run().exits(cli.Done)
 	if b.inDir("first") != "x\n" || b.inDir("second") != "y\ny\ny\ny\n" {
 		t.Errorf("first ran %q, second %q", b.inDir("first"), b.inDir("second"))
 	}
@@ -179,17 +180,17 @@ steps:
 
 func TestRestartBeginsTheNextRun(t *testing.T) {
 	b := newBench(t, "state: {n: 1}\nsteps: [{name: s, run: 'echo $RINGFENCE_KEY; cat; echo \"{}\" >$RINGFENCE_STATE'}]\n")
-	b.run().exits(exitDone)
+	b.run().exits(cli.Done)
 	again := b.run() // done is done
-	again.exits(exitDone)
+	again.exits(cli.Done)
 	if again.out.String() != "" {
 		t.Errorf("it was run again: %q", again.out)
 	}
-	if out := b.say(exitDone, "task", "restart", b.file).out.String(); !strings.Contains(out, "at step 1 of 1: s, run 2") {
+	if out := b.say(cli.Done, "task", "restart", b.file).out.String(); !strings.Contains(out, "at step 1 of 1: s, run 2") {
 		t.Errorf("restart says %q", out)
 	}
 	l := b.run()
-	l.exits(exitDone)
+	l.exits(cli.Done)
 	if got := l.out.String(); got != "t/2/1/s\n{\"n\":1}" {
 		t.Errorf("the second run printed %q", got)
 	}
@@ -203,7 +204,7 @@ func TestOnlyALeaderMayResumeAndTheOtherIsNamed(t *testing.T) {
 	first := b.run()
 	first.out.await(t, "began")
 	b.env = holder
-	l := b.say(exitError, "task", "restart", b.file)
+	l := b.say(cli.Error, "task", "restart", b.file)
 	for _, want := range []string{"the-first leads orders with token 1", "leader resign orders", "nothing was changed"} {
 		if !strings.Contains(l.log.String(), want) {
 			t.Errorf("no %q in the log", want)
@@ -237,7 +238,7 @@ steps:
 	mustBeGone(t, pid)
 	next := second.pid("pid")
 	b.touch("go")
-	second.exits(exitDone)
+	second.exits(cli.Done)
 	mustBeGone(t, next)
 	if b.inDir("first") != "x\n" || b.saved().Version != 2 {
 		t.Errorf("first ran %q, %+v", b.inDir("first"), b.saved())
@@ -276,8 +277,8 @@ func TestDeposedCopyStandsAgainAndStandbysEndWithTheTask(t *testing.T) {
 	second := b.run()
 	eventually(t, "the second stands", func() bool { return len(first.queue()) == 2 })
 	b.touch("go")
-	first.exits(exitDone)
-	second.exits(exitDone) // it was done by the other
+	first.exits(cli.Done)
+	second.exits(cli.Done) // it was done by the other
 	if second.out.String() != "" {
 		t.Errorf("the second ran the step: %q", second.out)
 	}
@@ -294,7 +295,7 @@ steps:
       sleep 1000
 `)
 	start := time.Now()
-	b.run().exits(exitError)
+	b.run().exits(cli.Error)
 	cp := b.saved()
 	if cp.Status != checkpoint.Stopped || cp.Failure.Attempts != 2 || !strings.Contains(cp.Failure.Message, "timeout of 3s") || time.Since(start) < 6*time.Second {
 		t.Errorf("got %+v after %s", cp.Failure, time.Since(start))
@@ -313,7 +314,7 @@ func TestStateThatIsNoObjectFailsTheStep(t *testing.T) {
 		t.Run(script, func(t *testing.T) {
 			text, _ := json.Marshal(script)
 			b := newBench(t, "state: {a: 1}\nsteps: [{name: s, run: "+string(text)+"}]\n")
-			b.run().exits(exitError)
+			b.run().exits(cli.Error)
 			if cp := b.saved(); cp.Status != checkpoint.Stopped || !strings.Contains(cp.Failure.Message, want) || string(cp.State) != `{"a":1}` {
 				t.Errorf("got %+v, state %s", cp.Failure, cp.State)
 			}
@@ -342,9 +343,9 @@ func TestUnfinishedStepIsAskedAbout(t *testing.T) {
 				t.Fatalf("got %+v", cp)
 			}
 			b.touch("go")
-			code := exitDone
+			code := cli.Done
 			if want.status == checkpoint.Stopped {
-				code = exitError
+				code = cli.Error
 			}
 			b.run().exits(code)
 			cp := b.saved()
@@ -367,7 +368,7 @@ func TestUnfinishedStopStops(t *testing.T) {
 	first.out.await(t, "began")
 	first.signals <- syscall.SIGTERM
 	first.exits(128 + 15)
-	b.run().exits(exitError)
+	b.run().exits(cli.Error)
 	if cp := b.saved(); cp.Status != checkpoint.Stopped {
 		t.Errorf("got %+v", cp)
 	}
@@ -375,44 +376,36 @@ func TestUnfinishedStopStops(t *testing.T) {
 
 func TestChangedStepsAreRefusedWithBothLists(t *testing.T) {
 	b := newBench(t, "steps: [{name: a, run: 'true'}, {name: b, run: 'false'}]\n")
-	b.run().exits(exitError)
-	b.say(exitDone, "task", "resume", "t")
+	b.run().exits(cli.Error)
+	b.say(cli.Done, "task", "resume", "t")
 	b.steps("steps: [{name: b, run: 'true'}]\n")
 	l := b.run()
-	l.exits(exitError)
+	l.exits(cli.Error)
 	for _, want := range []string{"[a, b]", "[b]", "changed: accept"} {
 		if !strings.Contains(l.log.String(), want) {
 			t.Errorf("no %q in the log", want)
 		}
 	}
 	b.steps("changed: accept\nsteps: [{name: b, run: 'true'}]\n")
-	b.run().exits(exitDone)
+	b.run().exits(cli.Done)
 }
 
 func TestRoundsWaitForEachOther(t *testing.T) {
 	b := newBench(t, "rounds: 3\nevery: 200ms\nsteps: [{name: s, run: 'true'}]\n")
 	start := time.Now()
-	b.run().exits(exitDone)
+	b.run().exits(cli.Done)
 	if took := time.Since(start); took < 400*time.Millisecond {
 		t.Errorf("three rounds took %s", took)
 	}
 	b = &bench{t: t, file: b.file, setup: b.setup}
 	b.steps("rounds: forever\nevery: 1h\nchanged: restart\nsteps: [{name: u, run: 'echo round $RINGFENCE_ROUND'}]\n")
-	b.say(exitDone, "task", "restart", "t")
+	b.say(cli.Done, "task", "restart", "t")
 	l := b.run()
 	l.log.await(t, "step has ended")
 	l.signals <- syscall.SIGTERM // within the pause
 	l.exits(128 + 15)
 	if l.out.String() != "round 1\n" {
 		t.Errorf("got %q", l.out)
-	}
-}
-
-func TestPauseBetweenRoundsIsNeverLongerThanItSays(t *testing.T) {
-	for since, want := range map[time.Duration]time.Duration{0: time.Minute, 40 * time.Second: 20 * time.Second, time.Hour: 0, -time.Hour: time.Minute} {
-		if got := restOf(time.Minute, since); got != want {
-			t.Errorf("after %s: %s, want %s", since, got, want)
-		}
 	}
 }
 
@@ -431,7 +424,7 @@ steps:
 	l.client.Cut()
 	eventually(t, "it is stopped", func() bool { return !alive(pid) })
 	l.client.Heal()
-	l.exits(exitDone)
+	l.exits(cli.Done)
 	if strings.Count(l.out.String(), "pid=") != 2 || strings.Contains(l.log.String(), "has failed") || b.saved().Token != 1 {
 		t.Errorf("ran as %q under token %s", l.out, b.saved().Token)
 	}
@@ -448,7 +441,7 @@ func TestCommandIsPausedWhileTheCoordinatorIsAway(t *testing.T) {
 		t.Error("the step has ended all the same")
 	}
 	l.client.Heal()
-	l.exits(exitDone)
+	l.exits(cli.Done)
 }
 
 // The session runs out while the command runs: that is no failure of the step either.
@@ -466,5 +459,5 @@ func TestStepOfALostTermIsNotCountedAsFailed(t *testing.T) {
 		t.Errorf("got %+v", cp.Failure)
 	}
 	b.touch("go")
-	l.exits(exitDone)
+	l.exits(cli.Done)
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/ringfence/ringfence/checkpoint"
 	"github.com/ringfence/ringfence/checkpoint/checkpointtest"
 	"github.com/ringfence/ringfence/fence"
-	"github.com/ringfence/ringfence/internal/coordinators"
+	"github.com/ringfence/ringfence/internal/cli"
 )
 
 func TestWrongUsageOfTaskExits2(t *testing.T) {
@@ -28,7 +28,7 @@ func TestWrongUsageOfTaskExits2(t *testing.T) {
 		{"task restart a b", `"b" is one argument too many`},
 	} {
 		code, out, log := call(t, []string{"LEADER_COORDINATOR=zk://h"}, strings.Fields(c.args)...)
-		if code != exitUsage || out != "" || !strings.Contains(log, c.want) || !strings.Contains(log, "leader task") {
+		if code != cli.Usage || out != "" || !strings.Contains(log, c.want) || !strings.Contains(log, "leader task") {
 			t.Errorf("leader %s: code %d, stdout %q, stderr %q", c.args, code, out, log)
 		}
 	}
@@ -47,11 +47,11 @@ func taskIn(t *testing.T, text string) string {
 func TestBadTaskFileExits2WithEveryProblem(t *testing.T) {
 	env := []string{"LEADER_COORDINATOR=zk://h"}
 	code, out, log := call(t, env, "task", filepath.Join("..", "..", "testdata", "tasks", "bad", "values.yaml"))
-	if code != exitUsage || out != "" || !strings.Contains(log, "values.yaml:3:9: rounds") || !strings.Contains(log, "values.yaml:27:1: ") {
+	if code != cli.Usage || out != "" || !strings.Contains(log, "values.yaml:3:9: rounds") || !strings.Contains(log, "values.yaml:27:1: ") {
 		t.Errorf("code %d, stdout %q, stderr %q", code, out, log)
 	}
 	for _, sub := range []string{"show", "resume", "restart"} {
-		if code, _, log := call(t, env, "task", sub, "./nowhere"); code != exitUsage || !strings.Contains(log, "no such file") {
+		if code, _, log := call(t, env, "task", sub, "./nowhere"); code != cli.Usage || !strings.Contains(log, "no such file") {
 			t.Errorf("%s: code %d, stderr %q", sub, code, log)
 		}
 	}
@@ -61,7 +61,7 @@ func TestStepsThatNeedWhatTheSettingsLackExit2(t *testing.T) {
 	file := taskIn(t, "task: t\nresource: r\nsteps:\n  - {name: book, sql: select 1}\n  - {name: count, redis: [INCR, n]}\n")
 	s := setup{journal: checkpointtest.NewMemory()}
 	l := begin(t, s, "task", file)
-	l.exits(exitUsage)
+	l.exits(cli.Usage)
 	for _, want := range []string{`t.yaml:4:5: step "book" is SQL`, "LEADER_JOURNAL=postgres://", `t.yaml:5:5: step "count" is run by Redis`, "LEADER_REDIS="} {
 		if !strings.Contains(l.log.String(), want) {
 			t.Errorf("no %s in the log", want)
@@ -69,39 +69,13 @@ func TestStepsThatNeedWhatTheSettingsLackExit2(t *testing.T) {
 	}
 	unknown := taskIn(t, "task: t\nresource: r\njournal: mysql://h/db\nsteps: [{name: s, run: x}]\n")
 	l = begin(t, s, "task", unknown)
-	l.exits(exitUsage)
+	l.exits(cli.Usage)
 	l.log.await(t, "there is no journal mysql://")
-}
-
-func TestJournalIsChosenByTheEnvironmentThenTheFileThenTheStores(t *testing.T) {
-	const pg, cache = "postgres://u@a/x", "redis://b"
-	named := "task: t\nresource: r\njournal: redis://file\nsteps: [{name: s, run: x}]\n"
-	plain := strings.Replace(named, "journal: redis://file\n", "", 1)
-	for _, c := range []struct{ journal, stores, file, want string }{
-		{"redis://env", pg, named, "redis://env"},
-		{"", pg, named, "redis://file"},
-		{"", cache + "," + pg, plain, pg},
-		{"", cache, plain, cache},
-		{"", "", plain, "zk://h"},
-	} {
-		p := &program{env: []string{"LEADER_COORDINATOR=zk://h", "LEADER_JOURNAL=" + c.journal, "LEADER_STORES=" + c.stores}, electors: coordinators.All, stores: stores, journals: journals}
-		cfg, err := p.settings()
-		if err != nil {
-			t.Fatal(err)
-		}
-		s := &session{config: cfg, request: request{task: target{path: taskIn(t, c.file)}}}
-		if err := p.readTask(command{takes: takesFile}, s); err != nil {
-			t.Fatal(err)
-		}
-		if u, _ := s.journalURL(); u.Reveal() != c.want {
-			t.Errorf("%+v: the journal is %s", c, u)
-		}
-	}
 }
 
 func TestSettingsOfTasksAreChecked(t *testing.T) {
 	code, _, log := call(t, []string{"LEADER_COORDINATOR=zk://h", "LEADER_JOURNAL=mysql://u:s3cr3t@h", "LEADER_REDIS=postgres://u:s3cr3t@h"}, "task", "list")
-	if code != exitUsage || strings.Contains(log, "s3cr3t") || !strings.Contains(log, "LEADER_JOURNAL: there is no journal mysql://; there is postgres://") || !strings.Contains(log, "LEADER_REDIS is a URL of scheme") {
+	if code != cli.Usage || strings.Contains(log, "s3cr3t") || !strings.Contains(log, "LEADER_JOURNAL: there is no journal mysql://; there is postgres://") || !strings.Contains(log, "LEADER_REDIS is a URL of scheme") {
 		t.Errorf("code %d, stderr:\n%s", code, log)
 	}
 }
@@ -133,7 +107,7 @@ func kept(t *testing.T) setup {
 
 func TestShowPrintsOneTask(t *testing.T) {
 	l := begin(t, kept(t), "task", "show", "once")
-	l.exits(exitDone)
+	l.exits(cli.Done)
 	want := `task      once
 resource  orders
 status    stopped
@@ -151,19 +125,19 @@ failure   step load, after 3 attempts, at 2026-11-21T06:56:41Z:
 		t.Errorf("got:\n%s", l.out)
 	}
 	l = begin(t, kept(t), "task", "show", "loop", "-o", "json")
-	l.exits(exitDone)
+	l.exits(cli.Done)
 	var cp checkpoint.Checkpoint
 	if err := json.Unmarshal([]byte(l.out.String()), &cp); err != nil || cp.Token != 9007199254740993 || string(cp.State) != `{"cursor":7}` || !strings.Contains(l.out.String(), `"token":"9007199254740993"`) {
 		t.Errorf("%v in %s", err, l.out)
 	}
 	l = begin(t, kept(t), "task", "show", "never")
-	l.exits(exitError)
+	l.exits(cli.Error)
 	l.log.await(t, "never begun")
 }
 
 func TestListPrintsAllTasks(t *testing.T) {
 	l := begin(t, kept(t), "task", "list")
-	l.exits(exitDone)
+	l.exits(cli.Done)
 	want := `TASK  RESOURCE  STATUS   STEP          ROUND        RUN  VERSION  TOKEN             HOLDER      SAVED
 loop  orders    running  2 of 2: load  12, forever  1    1        9007199254740993  "host a:1"  2026-11-21T06:56:41Z
 once  orders    stopped  2 of 2: load  1 of 1       2    1        9007199254740993  "host a:1"  2026-11-21T06:56:41Z
@@ -173,7 +147,7 @@ once  orders    stopped  2 of 2: load  1 of 1       2    1        90071992547409
 	}
 	for s, want := range map[*checkpointtest.Memory]int{kept(t).journal: 2, checkpointtest.NewMemory(): 0} {
 		l := begin(t, setup{journal: s}, "task", "list", "-o", "json")
-		l.exits(exitDone)
+		l.exits(cli.Done)
 		var all []checkpoint.Checkpoint
 		if err := json.Unmarshal([]byte(l.out.String()), &all); err != nil || all == nil || len(all) != want {
 			t.Errorf("%v, %d tasks in %s", err, len(all), l.out)
@@ -184,7 +158,7 @@ once  orders    stopped  2 of 2: load  1 of 1       2    1        90071992547409
 func TestHelpOnTaskShowsAWholeFile(t *testing.T) {
 	for _, args := range [][]string{{"task", "-h"}, {"task", "show", "-h"}, {"task", "resume", "--help"}} {
 		code, out, log := call(t, nil, args...)
-		if code != exitDone || log != "" || !strings.Contains(out, "LEADER_JOURNAL") {
+		if code != cli.Done || log != "" || !strings.Contains(out, "LEADER_JOURNAL") {
 			t.Errorf("%v: code %d, stderr %q, stdout:\n%s", args, code, log, out)
 		}
 	}

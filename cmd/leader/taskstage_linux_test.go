@@ -17,6 +17,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/ringfence/ringfence/checkpoint"
+	"github.com/ringfence/ringfence/internal/cli"
 	"github.com/ringfence/ringfence/internal/environ"
 	"github.com/ringfence/ringfence/internal/servers/serverstest"
 	"github.com/ringfence/ringfence/internal/supervise"
@@ -106,7 +107,7 @@ func (s *taskStage) write(name, text string) string {
 func (s *taskStage) show(task string) (cp checkpoint.Checkpoint) {
 	s.t.Helper()
 	out, log, code := s.run("task", "show", task, "-o", "json")
-	if code == exitError && strings.Contains(log, "never begun") {
+	if code == cli.Error && strings.Contains(log, "never begun") {
 		return cp
 	}
 	if err := json.Unmarshal([]byte(out), &cp); err != nil {

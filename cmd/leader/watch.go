@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/cli"
 	"github.com/ringfence/ringfence/internal/supervise"
 )
 
@@ -32,9 +33,9 @@ func (p *program) watch(ctx context.Context, s *session) int {
 		return change{time.Now().UTC(), s.resource, leader}.print(p.stdout, s.output)
 	})
 	if _, ok := errors.AsType[supervise.Signalled](context.Cause(ctx)); ok || err == nil {
-		return exitDone
+		return cli.Done
 	}
-	return p.failed(ctx, s.log, "watch the election", err)
+	return cli.Failed(ctx, s.log, "watch the election", err)
 }
 
 func same(a, b *fence.Candidate) bool {
@@ -53,6 +54,6 @@ func (c change) print(w io.Writer, form string) error {
 		_, err := fmt.Fprintf(w, "%s  nobody leads %s\n", at, c.Resource)
 		return err
 	}
-	_, err := fmt.Fprintf(w, "%s  token=%s  holder=%s  ready=%s\n", at, c.Leader.Token, printable(c.Leader.Holder), yes(c.Leader.Ready))
+	_, err := fmt.Fprintf(w, "%s  token=%s  holder=%s  ready=%s\n", at, c.Leader.Token, cli.Printable(c.Leader.Holder), yes(c.Leader.Ready))
 	return err
 }

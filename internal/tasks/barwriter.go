@@ -1,15 +1,15 @@
-package main
+package tasks
 
 import "io"
 
 // Write implements io.Writer: above the bar, on its terminal.
-func (b *bar) Write(text []byte) (int, error) { return b.above(b.terminal, text) }
+func (b *Bar) Write(text []byte) (int, error) { return b.above(b.terminal, text) }
 
 // around is w as a writer that keeps out of the bar's way.
-func (b *bar) around(w io.Writer) io.Writer { return aboveBar{b, w} }
+func (b *Bar) around(w io.Writer) io.Writer { return aboveBar{b, w} }
 
 type aboveBar struct {
-	bar *bar
+	bar *Bar
 	w   io.Writer
 }
 
@@ -17,7 +17,7 @@ type aboveBar struct {
 func (a aboveBar) Write(text []byte) (int, error) { return a.bar.above(a.w, text) }
 
 // above takes the bar away, writes, and draws it again below: at the next end of a line.
-func (b *bar) above(w io.Writer, text []byte) (int, error) {
+func (b *Bar) above(w io.Writer, text []byte) (int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.drawn {

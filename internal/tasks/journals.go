@@ -1,4 +1,4 @@
-package main
+package tasks
 
 import (
 	"context"
@@ -15,26 +15,33 @@ import (
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/internal/coordinators"
 	"github.com/ringfence/ringfence/internal/settings"
+	"github.com/ringfence/ringfence/internal/stores"
 )
 
-// journalOptions is what every journal is opened with.
-type journalOptions struct {
+// JournalOptions is what every journal is opened with.
+type JournalOptions struct {
 	coordinators.Options
 	Holder string
 }
 
-// openJournal opens a journal that looks whether its mark is raised, and raises none itself.
-type openJournal func(ctx context.Context, url string, o journalOptions) (j checkpoint.Journal, shut func(), err error)
+// OpenJournal opens a journal that looks whether its mark is raised, and raises none itself.
+type OpenJournal func(ctx context.Context, url string, o JournalOptions) (j checkpoint.Journal, shut func(), err error)
 
-// journals is every journal there is, by the scheme of LEADER_JOURNAL.
-var journals = map[string]openJournal{
+// Journals maps the scheme of a URL to what opens the journal there.
+type Journals map[string]OpenJournal
+
+// AllJournals is every journal there is, by the scheme of LEADER_JOURNAL.
+var AllJournals = Journals{
 	"postgres":   openPostgresJournal,
 	"postgresql": openPostgresJournal,
 	"redis":      openRedisJournal,
 	"zk":         openZooKeeperJournal,
 }
 
-func openRedisJournal(ctx context.Context, url string, _ journalOptions) (checkpoint.Journal, func(), error) {
+// Schemes lists the schemes there are, sorted.
+func (j Journals) Schemes() []string { return slices.Sorted(maps.Keys(j)) }
+
+func openRedisJournal(ctx context.Context, url string, _ JournalOptions) (checkpoint.Journal, func(), error) {
 	j, err := redisjournal.Open(ctx, url, redisjournal.Options{Raiser: unraised{}})
 	if err != nil {
 		return nil, nil, err
@@ -42,7 +49,7 @@ func openRedisJournal(ctx context.Context, url string, _ journalOptions) (checkp
 	return j, j.Close, nil
 }
 
-func openZooKeeperJournal(ctx context.Context, url string, o journalOptions) (checkpoint.Journal, func(), error) {
+func openZooKeeperJournal(ctx context.Context, url string, o JournalOptions) (checkpoint.Journal, func(), error) {
 	j, err := zkjournal.Open(ctx, url, zkjournal.Options{SessionTimeout: o.SessionTimeout, Logger: o.Logger})
 	if err != nil {
 		return nil, nil, err
@@ -59,13 +66,13 @@ func (unraised) Raise(_ context.Context, c fence.Claim) error {
 }
 
 // journalURL is where the task's checkpoints are, and which setting says so.
-func (s *session) journalURL() (u settings.URL, from string) {
-	c := s.config
+func (s *Session) journalURL() (u settings.URL, from string) {
+	c := s.Settings
 	switch {
 	case c.Journal != "":
 		return c.Journal, "LEADER_JOURNAL"
-	case s.file != nil && s.file.Journal != "":
-		return s.file.Journal, "journal in " + s.task.path
+	case s.File != nil && s.File.Journal != "":
+		return s.File.Journal, "journal in " + s.Path
 	}
 	if u = c.first("postgres", "postgresql"); u == "" {
 		u = c.first("redis")
@@ -77,31 +84,31 @@ func (s *session) journalURL() (u settings.URL, from string) {
 }
 
 // journal opens the session's. Call shut at last.
-func (p *program) journal(ctx context.Context, s *session) (j checkpoint.Journal, shut func(), err error) {
+func (s *Session) journal(ctx context.Context) (j checkpoint.Journal, shut func(), err error) {
 	u, _ := s.journalURL()
-	o := journalOptions{coordinators.Options{SessionTimeout: s.config.SessionTimeout, Logger: s.log}, s.config.Holder}
-	open, known := p.journals[u.Scheme()]
+	o := JournalOptions{coordinators.Options{SessionTimeout: s.Settings.SessionTimeout, Logger: s.Log}, s.Settings.Holder}
+	open, known := s.Journals[u.Scheme()]
 	if !known {
-		return nil, nil, p.unknownJournal(s)
+		return nil, nil, s.unknownJournal()
 	}
 	if j, shut, err = open(ctx, u.Reveal(), o); err != nil {
 		return nil, nil, fmt.Errorf("the journal %s: %w", u, err)
 	}
-	return p.raising(s, u, j), shut, nil
+	return s.raising(u, j), shut, nil
 }
 
 // unknownJournal says that there is no journal of the URL's kind, or nil if there is.
-func (p *program) unknownJournal(s *session) error {
+func (s *Session) unknownJournal() error {
 	u, from := s.journalURL()
-	if _, known := p.journals[u.Scheme()]; known {
+	if _, known := s.Journals[u.Scheme()]; known {
 		return nil
 	}
-	return fmt.Errorf("%s: there is no journal %s://; there is %s", from, u.Scheme(), list(slices.Sorted(maps.Keys(p.journals))))
+	return fmt.Errorf("%s: there is no journal %s://; there is %s", from, u.Scheme(), strings.Join(s.Journals.Schemes(), "://, ")+"://")
 }
 
 // raising makes a journal one that has its mark raised.
-func (p *program) raising(s *session, u settings.URL, j checkpoint.Journal) checkpoint.Journal {
-	r := p.raiser(s, u, j)
+func (s *Session) raising(u settings.URL, j checkpoint.Journal) checkpoint.Journal {
+	r := s.raiser(u, j)
 	if t, ok := j.(pgJournal); ok {
 		return raisedPostgres{t, r}
 	}
@@ -110,18 +117,18 @@ func (p *program) raising(s *session, u settings.URL, j checkpoint.Journal) chec
 
 // raiser raises the mark at a URL: by the stores of its kind, which may log in as a role that is allowed to, or else at
 // the URL itself. What is not in the table of stores has nothing to raise.
-func (p *program) raiser(s *session, u settings.URL, look fence.Raiser) raiser {
-	r := raiser{look: look, timeout: s.config.RaiseTimeout, url: u}
-	open, ok := p.stores[u.Scheme()]
+func (s *Session) raiser(u settings.URL, look fence.Raiser) raiser {
+	r := raiser{look: look, timeout: s.Settings.RaiseTimeout, url: u}
+	open, ok := s.Stores[u.Scheme()]
 	if !ok {
 		return r
 	}
-	for i, store := range p.raisers(s) {
-		if kindOf(s.config.Stores[i]) == kindOf(u) {
+	for i, store := range s.raisers() {
+		if kindOf(s.Settings.Stores[i]) == kindOf(u) {
 			r.others = append(r.others, store)
 		}
 	}
-	r.others = append(r.others, open(u.Reveal(), s.coordinator))
+	r.others = append(r.others, open(u.Reveal(), s.Coordinator))
 	return r
 }
 
@@ -144,7 +151,7 @@ type raiser struct {
 	timeout time.Duration
 }
 
-// Raise implements fence.Raiser. Its error is a *raiseError.
+// Raise implements fence.Raiser. Its error is a *stores.Error.
 func (r raiser) Raise(ctx context.Context, c fence.Claim) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, r.timeout, fmt.Errorf("no answer within LEADER_RAISE_TIMEOUT=%s", r.timeout))
 	defer cancel()
@@ -160,5 +167,5 @@ func (r raiser) Raise(ctx context.Context, c fence.Claim) error {
 	if err == nil {
 		return nil
 	}
-	return &raiseError{url: r.url, err: err}
+	return &stores.Error{URL: r.url, Err: err}
 }

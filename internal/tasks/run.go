@@ -1,24 +1,23 @@
-package main
+package tasks
 
 import (
 	"context"
 	"encoding/json"
 	"errors"
 	"io"
-	"log/slog"
 	"sync/atomic"
 	"time"
 
 	"github.com/ringfence/ringfence/checkpoint"
 	"github.com/ringfence/ringfence/fence"
-	"github.com/ringfence/ringfence/internal/settings"
+	"github.com/ringfence/ringfence/internal/cli"
+	"github.com/ringfence/ringfence/internal/coordinators"
 	"github.com/ringfence/ringfence/internal/supervise"
 )
 
 // taskRun is one `leader task FILE`.
 type taskRun struct {
-	*session
-	program     *program
+	*Session
 	ctx         context.Context // of the whole run
 	over        chan struct{}   // closed when ctx has ended and the task can tell: a pause that ended before would let a step begin
 	reaper      *supervise.Reaper
@@ -31,24 +30,22 @@ type taskRun struct {
 	told        time.Time // when an interruption was last told of
 }
 
-// runTask is the subcommand task.
-func (p *program) runTask(ctx context.Context, s *session) int {
-	s.log = s.log.With("holder", s.config.Holder)
-	s.log.LogAttrs(ctx, slog.LevelDebug, "settings", settings.Effective(s.config)...)
-	journal, shut, err := p.journal(ctx, s)
+// Run is the subcommand task: it takes part in the election, and runs the steps as the leader. It returns the exit code.
+func (s *Session) Run(ctx context.Context) int {
+	journal, shut, err := s.journal(ctx)
 	if err != nil {
-		return p.failed(ctx, s.log, "open the journal", s.scrubbed(err))
+		return cli.Failed(ctx, s.Log, "open the journal", s.scrubbed(err))
 	}
 	defer shut()
 	reaper, stop := supervise.StartReaper()
 	defer stop()
 	r := &taskRun{
-		session: s, program: p, ctx: ctx, reaper: reaper, stdout: p.stdout, stderr: p.stderr,
-		elector: &incumbent{Elector: &announcer{s.coordinator, s.log}},
+		Session: s, ctx: ctx, reaper: reaper, stdout: s.Stdout, stderr: s.Stderr,
+		elector: &incumbent{Elector: &coordinators.Announcer{Elector: s.Coordinator, Log: s.Log}},
 	}
-	if s.bar != nil {
-		r.stdout, r.stderr = s.bar.around(p.stdout), s.bar
-		defer s.bar.begin(string(s.task.name))()
+	if s.Bar != nil {
+		r.stdout, r.stderr = s.Bar.around(s.Stdout), s.Bar
+		defer s.Bar.begin(string(s.Name))()
 	}
 	return r.run(journal)
 }
@@ -58,18 +55,18 @@ func (r *taskRun) run(journal checkpoint.Journal) int {
 	if done, err := r.look(journal); done || err != nil {
 		return r.ended(checkpoint.Checkpoint{}, err)
 	}
-	stores := r.program.raisers(r.session)
-	for _, s := range r.file.Steps {
+	stores := r.raisers()
+	for _, s := range r.File.Steps {
 		if len(s.Redis) > 0 && r.redis == nil {
 			r.redis = &redisClient{url: r.redisURL()}
 			defer r.redis.close()
-			r.redisRaiser = r.program.raiser(r.session, r.redis.url, r.redis)
+			r.redisRaiser = r.raiser(r.redis.url, r.redis)
 			stores = append(stores, r.redisRaiser)
 		}
 	}
 	c := checkpoint.Candidate[json.RawMessage]{
-		Lead:    fence.Lead{Elector: r.elector, Resource: r.resource, Holder: r.config.Holder, Stores: stores},
-		Journal: journal, Task: r.task(), Observer: r.coordinator,
+		Lead:    fence.Lead{Elector: r.elector, Resource: r.Resource, Holder: r.Settings.Holder, Stores: stores},
+		Journal: journal, Task: r.task(), Observer: r.Coordinator,
 	}
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(r.ctx))
 	defer cancel(nil)
@@ -84,15 +81,15 @@ func (r *taskRun) run(journal checkpoint.Journal) int {
 // look reads the checkpoint before anybody stands for election: a journal that is not right shows now, and not in the
 // night when the leader falls. A task that is done stays done.
 func (r *taskRun) look(journal checkpoint.Journal) (done bool, err error) {
-	ctx, cancel := r.patience(r.ctx)
+	ctx, cancel := coordinators.Patience(r.ctx, r.Settings.SessionTimeout)
 	defer cancel()
-	found, err := journal.Load(ctx, r.session.task.name)
+	found, err := journal.Load(ctx, r.Name)
 	switch {
 	case errors.Is(err, fence.ErrNoToken): // there is a guard in between; as the leader we shall be let in
-		r.log.Warn("the journal is behind a guard, so this copy cannot follow the task while another leads", "next", "set LEADER_JOURNAL to the database itself", "cause", err.Error())
+		r.Log.Warn("the journal is behind a guard, so this copy cannot follow the task while another leads", "next", "set LEADER_JOURNAL to the database itself", "cause", err.Error())
 		return false, nil
 	case errors.Is(err, checkpoint.ErrTransient), err != nil && ctx.Err() != nil && r.ctx.Err() == nil:
-		r.log.Warn("the journal does not answer yet", "cause", r.config.scrub(err.Error()))
+		r.Log.Warn("the journal does not answer yet", "cause", r.Settings.scrub(err.Error()))
 		return false, nil
 	case err != nil:
 		return false, err

@@ -1,4 +1,4 @@
-package main
+package tasks
 
 import (
 	"context"
@@ -11,52 +11,54 @@ import (
 
 	"github.com/ringfence/ringfence/checkpoint"
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/cli"
+	"github.com/ringfence/ringfence/internal/coordinators"
 )
 
-// showTask is the subcommand task show.
-func (p *program) showTask(ctx context.Context, s *session) int {
-	found, err := p.load(ctx, s, s.task.name)
+// Show is the subcommand task show. It returns the exit code.
+func (s *Session) Show(ctx context.Context) int {
+	found, err := s.load(ctx, s.Name)
 	if err != nil {
-		return p.failed(ctx, s.log, "read the checkpoint", err)
+		return cli.Failed(ctx, s.Log, "read the checkpoint", err)
 	}
 	if len(found) == 0 {
 		u, _ := s.journalURL()
-		fmt.Fprintf(p.stderr, "leader: the journal %s has no task %s: it was never begun\n", u, s.task.name)
-		return exitError
+		fmt.Fprintf(s.Stderr, "leader: the journal %s has no task %s: it was never begun\n", u, s.Name)
+		return cli.Error
 	}
-	if s.output == "json" {
-		err = json.NewEncoder(p.stdout).Encode(found[0])
+	if s.Output == "json" {
+		err = json.NewEncoder(s.Stdout).Encode(found[0])
 	} else {
-		err = printTask(p.stdout, found[0])
+		err = printTask(s.Stdout, found[0])
 	}
 	if err != nil {
-		return p.failed(ctx, s.log, "print", err)
+		return cli.Failed(ctx, s.Log, "print", err)
 	}
-	return exitDone
+	return cli.Done
 }
 
-// listTasks is the subcommand task list.
-func (p *program) listTasks(ctx context.Context, s *session) int {
-	found, err := p.load(ctx, s)
+// List is the subcommand task list. It returns the exit code.
+func (s *Session) List(ctx context.Context) int {
+	found, err := s.load(ctx)
 	if err != nil {
-		return p.failed(ctx, s.log, "read the checkpoints", err)
+		return cli.Failed(ctx, s.Log, "read the checkpoints", err)
 	}
-	if s.output == "json" {
-		err = json.NewEncoder(p.stdout).Encode(append([]checkpoint.Checkpoint{}, found...))
+	if s.Output == "json" {
+		err = json.NewEncoder(s.Stdout).Encode(append([]checkpoint.Checkpoint{}, found...))
 	} else {
-		err = printTasks(p.stdout, found)
+		err = printTasks(s.Stdout, found)
 	}
 	if err != nil {
-		return p.failed(ctx, s.log, "print", err)
+		return cli.Failed(ctx, s.Log, "print", err)
 	}
-	return exitDone
+	return cli.Done
 }
 
 // load reads checkpoints from the journal, for as long as the commands that only ask are patient.
-func (p *program) load(ctx context.Context, s *session, only ...checkpoint.Name) ([]checkpoint.Checkpoint, error) {
-	ctx, cancel := s.patience(ctx)
+func (s *Session) load(ctx context.Context, only ...checkpoint.Name) ([]checkpoint.Checkpoint, error) {
+	ctx, cancel := coordinators.Patience(ctx, s.Settings.SessionTimeout)
 	defer cancel()
-	journal, shut, err := p.journal(ctx, s)
+	journal, shut, err := s.journal(ctx)
 	if err != nil {
 		return nil, s.scrubbed(err)
 	}
@@ -89,11 +91,11 @@ func printTask(w io.Writer, cp checkpoint.Checkpoint) error {
 	line("run", "%d", cp.Run)
 	line("version", "%d", cp.Version)
 	line("token", "%s", cp.Token)
-	line("holder", "%s", printable(cp.Holder))
+	line("holder", "%s", cli.Printable(cp.Holder))
 	line("saved", "%s", cp.Saved.UTC().Format(time.RFC3339))
 	if f := cp.Failure; f != nil {
-		line("failure", "step %s, after %d attempts, at %s:", printable(f.Step), f.Attempts, f.At.UTC().Format(time.RFC3339))
-		line("", "%s", printable(f.Message))
+		line("failure", "step %s, after %d attempts, at %s:", cli.Printable(f.Step), f.Attempts, f.At.UTC().Format(time.RFC3339))
+		line("", "%s", cli.Printable(f.Message))
 	}
 	return t.Flush()
 }
@@ -103,7 +105,7 @@ func printTasks(w io.Writer, all []checkpoint.Checkpoint) error {
 	fmt.Fprintln(t, "TASK\tRESOURCE\tSTATUS\tSTEP\tROUND\tRUN\tVERSION\tTOKEN\tHOLDER\tSAVED")
 	for _, cp := range all {
 		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%d\t%d\t%s\t%s\t%s\n", cp.Task, cp.Resource, cp.Status, place(cp), roundsOf(cp),
-			cp.Run, cp.Version, cp.Token, printable(cp.Holder), cp.Saved.UTC().Format(time.RFC3339))
+			cp.Run, cp.Version, cp.Token, cli.Printable(cp.Holder), cp.Saved.UTC().Format(time.RFC3339))
 	}
 	return t.Flush()
 }
@@ -113,7 +115,7 @@ func place(cp checkpoint.Checkpoint) string {
 	if cp.Next() == "" {
 		return fmt.Sprintf("all %d", len(cp.Steps))
 	}
-	return fmt.Sprintf("%d of %d: %s", cp.Step+1, len(cp.Steps), printable(cp.Next()))
+	return fmt.Sprintf("%d of %d: %s", cp.Step+1, len(cp.Steps), cli.Printable(cp.Next()))
 }
 
 // roundsOf is which round of how many.

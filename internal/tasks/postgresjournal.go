@@ -1,4 +1,4 @@
-package main
+package tasks
 
 import (
 	"context"
@@ -40,7 +40,7 @@ type tokenJournal struct {
 	claim atomic.Pointer[fence.Claim]
 }
 
-func openPostgresJournal(ctx context.Context, url string, o journalOptions) (checkpoint.Journal, func(), error) {
+func openPostgresJournal(ctx context.Context, url string, o JournalOptions) (checkpoint.Journal, func(), error) {
 	cfg, err := pgxpool.ParseConfig(url)
 	if err != nil {
 		return nil, nil, err // without the password

@@ -1,4 +1,4 @@
-package main
+package tasks
 
 import (
 	"bytes"
@@ -113,15 +113,15 @@ func (s shellStep) execute(ctx context.Context, state json.RawMessage, key check
 func (s shellStep) attempt(ctx context.Context, state []byte, file string, key checkpoint.Key) (e execution, err error) {
 	term := s.elector.term()
 	said := &tail{}
-	child := &supervise.Child{Reaper: s.reaper, Dir: filepath.Dir(s.session.task.path)}
+	child := &supervise.Child{Reaper: s.reaper, Dir: filepath.Dir(s.Path)}
 	err = child.Start([]string{"/bin/sh", "-e", "-c", s.script}, s.environ(file, key), bytes.NewReader(state), s.stdout, io.MultiWriter(s.stderr, said))
 	if err != nil {
 		return e, fmt.Errorf("the command could not be started: %w", err)
 	}
-	s.log.Debug("the command is started", "step", key.Step, "pid", child.Pid())
+	s.Log.Debug("the command is started", "step", key.Step, "pid", child.Pid())
 	v := &supervise.Supervisor{
-		Child: child, Term: term, Log: s.log,
-		Policy: s.config.OnDisconnect, Grace: s.config.Grace, Margin: s.config.margin(),
+		Child: child, Term: term, Log: s.Log,
+		Policy: s.Settings.OnDisconnect, Grace: s.Settings.Grace, Margin: s.Settings.Margin,
 	}
 	if err := v.Supervise(ctx); err != nil {
 		return e, err
@@ -131,7 +131,7 @@ func (s shellStep) attempt(ctx context.Context, state []byte, file string, key c
 
 // environ is what the command finds.
 func (s shellStep) environ(file string, key checkpoint.Key) []string {
-	return environ.With(environ.Claimed(s.program.env, s.elector.term().Claim()), [][2]string{
+	return environ.With(environ.Claimed(s.Env, s.elector.term().Claim()), [][2]string{
 		{"RINGFENCE_TASK", string(key.Task)},
 		{"RINGFENCE_RUN", strconv.FormatInt(key.Run, 10)},
 		{"RINGFENCE_ROUND", strconv.FormatInt(key.Round, 10)},

@@ -1,4 +1,4 @@
-package main
+package tasks
 
 import (
 	"bytes"
@@ -12,7 +12,7 @@ import (
 )
 
 func TestBarFitsTheLine(t *testing.T) {
-	b := &bar{task: "settlement", doing: "send mails"}
+	b := &Bar{task: "settlement", doing: "send mails"}
 	b.cp = checkpoint.Checkpoint{Steps: make([]string, 4), Step: 1, Round: 2, Rounds: 3, Run: 1}
 	for width, want := range map[int]string{
 		79: "settlement [######..................] 1/4  send mails  round 2/3  run 1  1:05",
@@ -37,7 +37,7 @@ func TestBarStaysBelowWhatIsWritten(t *testing.T) {
 
 func barStaysBelow(t *testing.T) {
 	var screen bytes.Buffer
-	b := &bar{terminal: &screen, columns: func() int { return 80 }}
+	b := &Bar{terminal: &screen, columns: func() int { return 80 }}
 	end := b.begin("t")
 	out := b.around(&screen)
 	fmt.Fprint(out, "a line\n")
@@ -52,21 +52,29 @@ func barStaysBelow(t *testing.T) {
 	}
 }
 
+// written is a terminal that hands on each piece that is written to it.
+type written chan string
+
+func (w written) Write(b []byte) (int, error) { w <- string(b); return len(b), nil }
+
 func TestBarIsDrawnAgainEachSecond(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		screen := newScreen()
-		b := &bar{terminal: screen, columns: func() int { return 80 }}
+		screen := make(written, 8)
+		b := &Bar{terminal: screen, columns: func() int { return 80 }}
 		defer b.begin("t")()
-		screen.await(t, "waits to lead  0:01")
-		screen.await(t, "waits to lead  0:02")
+		for _, want := range []string{"0:00", "0:01", "0:02"} {
+			if got := <-screen; !strings.HasSuffix(got, "waits to lead  "+want) {
+				t.Errorf("got %q, want %s", got, want)
+			}
+		}
 	})
 }
 
 func TestThereIsNoBarWhereNobodySeesIt(t *testing.T) {
-	if newBar(&bytes.Buffer{}, nil) != nil {
+	if NewBar(&bytes.Buffer{}, nil) != nil {
 		t.Error("a bar in a file")
 	}
-	var none *bar
+	var none *Bar
 	none.show(checkpoint.Event{})
 	none.say("x")
 }

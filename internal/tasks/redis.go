@@ -1,4 +1,4 @@
-package main
+package tasks
 
 import (
 	"cmp"
@@ -19,11 +19,11 @@ import (
 )
 
 // redisURL is where Redis steps are run; "" for nowhere.
-func (s *session) redisURL() settings.URL {
-	if s.config.Redis != "" {
-		return s.config.Redis
+func (s *Session) redisURL() settings.URL {
+	if s.Settings.Redis != "" {
+		return s.Settings.Redis
 	}
-	return s.config.first("redis")
+	return s.Settings.first("redis")
 }
 
 // redisClient runs the commands of Redis steps. It is a fence.Raiser that only looks, and is asked once in each term.
@@ -97,7 +97,7 @@ func (s redisStep) run(ctx context.Context, state json.RawMessage, _ checkpoint.
 		if !passing(err) || ctx.Err() != nil {
 			return state, explained(ctx, err)
 		}
-		s.log.Warn("Redis could not do it now; it is asked again", "cause", s.config.scrub(err.Error()))
+		s.Log.Warn("Redis could not do it now; it is asked again", "cause", s.Settings.scrub(err.Error()))
 		if err := s.wait(ctx, redisBackoff(failed)); err != nil {
 			return state, err
 		}

@@ -1,4 +1,4 @@
-package main
+package tasks
 
 import (
 	"log/slog"
@@ -10,17 +10,17 @@ import (
 // notify is told what happens, by the goroutine that runs the task. That it waits there between rounds keeps the next
 // round from beginning.
 func (r *taskRun) notify(e checkpoint.Event) {
-	r.bar.show(e)
+	r.Bar.show(e)
 	r.report(e)
 	if e.Kind == checkpoint.Began {
 		r.key = e.Checkpoint.Key()
 	}
-	if e.Kind != checkpoint.Ended && e.Kind != checkpoint.TookOver || r.file.Every == 0 {
+	if e.Kind != checkpoint.Ended && e.Kind != checkpoint.TookOver || r.File.Every == 0 {
 		return
 	}
 	if cp := e.Checkpoint; cp.Status == checkpoint.Running && cp.Step == 0 && cp.Round > 1 {
-		r.bar.say("waits for the next round")
-		r.rest(restOf(r.file.Every, time.Since(cp.Saved)))
+		r.Bar.say("waits for the next round")
+		r.rest(restOf(r.File.Every, time.Since(cp.Saved)))
 	}
 }
 
@@ -41,14 +41,14 @@ func (r *taskRun) rest(d time.Duration) {
 
 // report writes a line to the log. Where there is a bar, it shows what goes well.
 func (r *taskRun) report(e checkpoint.Event) {
-	cp, log, fine := e.Checkpoint, r.log, slog.LevelInfo
-	if r.bar != nil {
+	cp, log, fine := e.Checkpoint, r.Log, slog.LevelInfo
+	if r.Bar != nil {
 		fine = slog.LevelDebug
 	}
 	at := []any{"step", e.Step, "round", roundOf(e), "run", cp.Run}
 	cause := ""
 	if e.Err != nil {
-		cause = r.config.scrub(e.Err.Error())
+		cause = r.Settings.scrub(e.Err.Error())
 	}
 	switch e.Kind {
 	case checkpoint.TookOver:
@@ -79,7 +79,7 @@ func (r *taskRun) interrupted(cause string, e checkpoint.Event) {
 	if now := time.Now(); e.Wait >= 100*time.Millisecond && now.Sub(r.told) > 10*time.Second {
 		level, r.told = slog.LevelWarn, now
 	}
-	r.log.Log(r.ctx, level, "interrupted; it is tried again", "cause", cause, "wait", short(e.Wait), "version", e.Checkpoint.Version)
+	r.Log.Log(r.ctx, level, "interrupted; it is tried again", "cause", cause, "wait", short(e.Wait), "version", e.Checkpoint.Version)
 }
 
 func short(d time.Duration) string { return d.Round(10 * time.Microsecond).String() }

@@ -1,4 +1,4 @@
-package main
+package tasks
 
 import (
 	"context"
@@ -6,28 +6,30 @@ import (
 
 	"github.com/ringfence/ringfence/checkpoint"
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/cli"
+	"github.com/ringfence/ringfence/internal/coordinators"
 	"github.com/ringfence/ringfence/internal/supervise"
 )
 
 // ended reports how the run has come to its end, and is the exit code.
 func (r *taskRun) ended(cp checkpoint.Checkpoint, err error) int {
 	if err == nil {
-		r.log.Info("the task is done")
-		return exitDone
+		r.Log.Info("the task is done")
+		return cli.Done
 	}
 	if s, ok := errors.AsType[supervise.Signalled](context.Cause(r.ctx)); ok {
-		r.log.Info("ended by a signal; the next copy goes on", "cause", r.config.scrub(err.Error()))
+		r.Log.Info("ended by a signal; the next copy goes on", "cause", r.Settings.scrub(err.Error()))
 		return s.Code()
 	}
-	cause, code, next := r.config.scrub(err.Error()), exitError, r.next(err)
+	cause, code, next := r.Settings.scrub(err.Error()), cli.Error, r.next(err)
 	switch {
 	case errors.Is(err, checkpoint.ErrStopped):
-		r.log.Error("the task is stopped", "cause", cause, "next", next)
-		return exitError
+		r.Log.Error("the task is stopped", "cause", cause, "next", next)
+		return cli.Error
 	case errors.Is(err, fence.ErrLost), errors.Is(err, fence.ErrStale):
-		code = exitLost
+		code = cli.Lost
 	}
-	r.log.Error("the task cannot go on", "cause", cause, "next", next)
+	r.Log.Error("the task cannot go on", "cause", cause, "next", next)
 	return code
 }
 
@@ -37,7 +39,7 @@ func (r *taskRun) next(err error) string {
 	url, _ := r.journalURL()
 	switch {
 	case errors.Is(err, checkpoint.ErrStopped):
-		return "mend what the step failed for, then: leader task resume " + r.session.task.path + " (or restart, to begin from the first step), and start leader task again"
+		return "mend what the step failed for, then: leader task resume " + r.Path + " (or restart, to begin from the first step), and start leader task again"
 	case errors.Is(err, checkpoint.ErrStepsChanged):
 		return "say changed: accept, restart or map: {old: new} in the task file, or run the file that the task was begun with"
 	case errors.Is(err, fence.ErrNotInstalled), errors.As(err, &setup):
@@ -48,7 +50,7 @@ func (r *taskRun) next(err error) string {
 		return "use the task file that wrote the state, or leader task restart"
 	case errors.Is(err, checkpoint.ErrConflict):
 		return "make sure that no other program runs this task, and that the journal was not set back; then start leader task again"
-	case errors.Is(err, errCampaign):
+	case errors.Is(err, coordinators.ErrCampaign):
 		return "check LEADER_COORDINATOR and its permissions"
 	case errors.Is(err, fence.ErrLost), errors.Is(err, fence.ErrStale):
 		return "start leader task again: it goes on from the checkpoint"
@@ -65,4 +67,4 @@ func install(kind string) string {
 }
 
 // scrubbed is an error without secrets.
-func (s *session) scrubbed(err error) error { return errors.New(s.config.scrub(err.Error())) }
+func (s *Session) scrubbed(err error) error { return errors.New(s.Settings.scrub(err.Error())) }

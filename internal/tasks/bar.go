@@ -1,4 +1,4 @@
-package main
+package tasks
 
 import (
 	"fmt"
@@ -16,9 +16,9 @@ import (
 	"github.com/ringfence/ringfence/internal/logging"
 )
 
-// bar is the line on a terminal that shows how far a task is. It is drawn below whatever is written through it. A nil bar
+// Bar is the line on a terminal that shows how far a task is. It is drawn below whatever is written through it. A nil bar
 // shows nothing.
-type bar struct {
+type Bar struct {
 	terminal io.Writer
 	columns  func() int
 
@@ -32,13 +32,13 @@ type bar struct {
 	since   time.Time // when this copy began to wait, or to lead
 }
 
-// newBar is nil where nobody would see it.
-func newBar(w io.Writer, env []string) *bar {
+// NewBar is nil where nobody would see it.
+func NewBar(w io.Writer, env []string) *Bar {
 	if !logging.IsTerminal(w) || environ.Lookup(env, "TERM") == "dumb" {
 		return nil
 	}
 	fd := int(w.(*os.File).Fd())
-	return &bar{terminal: w, columns: func() int {
+	return &Bar{terminal: w, columns: func() int {
 		width, _, err := term.GetSize(fd)
 		if err != nil || width <= 0 {
 			return 80
@@ -48,7 +48,7 @@ func newBar(w io.Writer, env []string) *bar {
 }
 
 // begin draws the bar each second until end is called, which leaves its last state standing.
-func (b *bar) begin(task string) (end func()) {
+func (b *Bar) begin(task string) (end func()) {
 	b.mu.Lock()
 	b.begun, b.task, b.since, b.doing = true, task, time.Now(), "waits to lead"
 	b.draw()
@@ -68,7 +68,7 @@ func (b *bar) begin(task string) (end func()) {
 	}
 }
 
-func (b *bar) tick(stop <-chan struct{}) {
+func (b *Bar) tick(stop <-chan struct{}) {
 	second := time.NewTicker(time.Second)
 	defer second.Stop()
 	for {
@@ -84,7 +84,7 @@ func (b *bar) tick(stop <-chan struct{}) {
 }
 
 // show takes note of an event.
-func (b *bar) show(e checkpoint.Event) {
+func (b *Bar) show(e checkpoint.Event) {
 	if b == nil {
 		return
 	}
@@ -101,7 +101,7 @@ func (b *bar) show(e checkpoint.Event) {
 }
 
 // say shows what is done at the moment.
-func (b *bar) say(what string) {
+func (b *Bar) say(what string) {
 	if b == nil {
 		return
 	}
@@ -134,7 +134,7 @@ func doing(e checkpoint.Event) string {
 }
 
 // draw is called with mu held.
-func (b *bar) draw() {
+func (b *Bar) draw() {
 	if !b.begun || b.midline {
 		return
 	}
@@ -144,7 +144,7 @@ func (b *bar) draw() {
 }
 
 // line is the bar in at most so many characters.
-func (b *bar) line(width int, elapsed time.Duration) string {
+func (b *Bar) line(width int, elapsed time.Duration) string {
 	took := fmt.Sprintf("%d:%02d", int(elapsed.Minutes()), int(elapsed.Seconds())%60)
 	if elapsed >= time.Hour {
 		took = fmt.Sprintf("%d:%02d:%02d", int(elapsed.Hours()), int(elapsed.Minutes())%60, int(elapsed.Seconds())%60)

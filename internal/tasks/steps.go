@@ -1,4 +1,4 @@
-package main
+package tasks
 
 import (
 	"bytes"
@@ -15,7 +15,7 @@ import (
 
 // task is the file as something that can be run.
 func (r *taskRun) task() checkpoint.Task[json.RawMessage] {
-	f := r.file
+	f := r.File
 	t := checkpoint.Task[json.RawMessage]{
 		Name: f.Task, Rounds: f.Rounds, Start: f.State, Retry: f.Retry, Changed: f.Changed, StateLimit: stateLimit, Notify: r.notify,
 	}
