@@ -16,6 +16,7 @@ import (
 	"github.com/ringfence/ringfence/checkpoint/checkpointtest"
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/fence/fencetest"
+	"github.com/ringfence/ringfence/internal/cli"
 	"github.com/ringfence/ringfence/internal/coordinators"
 	"github.com/ringfence/ringfence/internal/stores"
 	"github.com/ringfence/ringfence/internal/tasks"
@@ -112,10 +113,12 @@ func begin(t *testing.T, s setup, args ...string) *trial {
 	}
 	l.client = l.memory.Open()
 	p := &program{
-		env:    append([]string{"PATH=" + os.Getenv("PATH"), "LEADER_COORDINATOR=mem://here", "LEADER_SESSION_TIMEOUT=" + long.String(), "LEADER_LOG=debug"}, s.env...),
-		stdin:  s.stdin,
-		stdout: l.out,
-		stderr: l.log,
+		Streams: cli.Streams{
+			Env:    append([]string{"PATH=" + os.Getenv("PATH"), "LEADER_COORDINATOR=mem://here", "LEADER_SESSION_TIMEOUT=" + long.String(), "LEADER_LOG=debug"}, s.env...),
+			Stdin:  s.stdin,
+			Stdout: l.out,
+			Stderr: l.log,
+		},
 		electors: coordinators.Table{"mem": func(context.Context, string, coordinators.Options) (fence.Coordinator, error) {
 			return l.client, nil
 		}},

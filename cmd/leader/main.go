@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 
+	"github.com/ringfence/ringfence/internal/cli"
 	"github.com/ringfence/ringfence/internal/coordinators"
 	"github.com/ringfence/ringfence/internal/stores"
 	"github.com/ringfence/ringfence/internal/supervise"
@@ -17,7 +18,7 @@ func main() {
 
 func run(ctx context.Context, args, env []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	p := &program{
-		env: env, stdin: stdin, stdout: stdout, stderr: stderr,
+		Streams:  cli.Streams{Env: env, Stdin: stdin, Stdout: stdout, Stderr: stderr},
 		electors: coordinators.All, stores: stores.All, journals: tasks.AllJournals, notify: supervise.Notify,
 	}
 	return p.run(ctx, args)

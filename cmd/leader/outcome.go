@@ -39,7 +39,7 @@ func (c *candidate) work(ctx context.Context, t *fence.Term) (*outcome, error) {
 	incoming, restore := c.signals.Divert()
 	defer restore()
 	child, p := &supervise.Child{Reaper: c.reaper}, c.program
-	err := child.Start(c.command, environ.Claimed(p.env, t.Claim()), p.stdin, p.stdout, p.stderr)
+	err := child.Start(c.command, environ.Claimed(p.Env, t.Claim()), p.Stdin, p.Stdout, p.Stderr)
 	if err != nil {
 		o.failed = err
 		return o, nil

@@ -2,13 +2,9 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"os"
-	"slices"
-	"strings"
 
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/internal/cli"
@@ -20,17 +16,25 @@ import (
 	"github.com/ringfence/ringfence/internal/tasks"
 )
 
-// program is everything that leader has from outside, so that a test can give it something else.
+// program is leader, with everything that it has from outside.
 type program struct {
-	env    []string
-	stdin  io.Reader
-	stdout io.Writer
-	stderr io.Writer
+	cli.Streams
 
 	electors coordinators.Table
 	stores   stores.Table
 	journals tasks.Journals
 	notify   func() (signals <-chan os.Signal, stop func())
+}
+
+func (p *program) run(ctx context.Context, args []string) int {
+	frame := cli.Program[*config]{
+		Streams: p.Streams, Name: "leader", Commands: p.commands(), Load: p.settings, SetsApart: true,
+		Help: cli.Help{
+			About:    "leader runs a command or a task as the leader of a resource, and tells how elections stand.",
+			Settings: &config{}, ExitCodes: exitCodes, Columns: [2]int{12, 34},
+		},
+	}
+	return frame.Main(ctx, args)
 }
 
 // command is one of leader's subcommands.
@@ -67,6 +71,24 @@ func commands() []command {
 	}
 }
 
+// commands are the subcommands in the form of the frame.
+func (p *program) commands() (all []cli.Command[*config]) {
+	for _, c := range commands() {
+		var r request
+		all = append(all, cli.Command[*config]{
+			Name: c.name, Arguments: c.arguments, Summary: c.summary, More: c.more(), Output: c.output,
+			Check: func(a cli.Arguments) (err error) {
+				r, err = c.parse(a)
+				return err
+			},
+			Run: func(ctx context.Context, cfg *config, _ cli.Arguments) error {
+				return cli.Exit(p.begin(ctx, c, &session{request: r, config: cfg}))
+			},
+		})
+	}
+	return all
+}
+
 // session is one call of a subcommand, ready to go.
 type session struct {
 	request
@@ -77,48 +99,10 @@ type session struct {
 	log         *slog.Logger
 }
 
-func (p *program) run(ctx context.Context, args []string) int {
-	if len(args) == 0 {
-		return p.usage("", errors.New("no subcommand"))
-	}
-	if isHelp(args[0]) {
-		return p.help()
-	}
-	if c, rest, ok := find(args); ok {
-		return p.dispatch(ctx, c, rest)
-	}
-	return p.usage("", fmt.Errorf("%q is not a subcommand", args[0]))
-}
-
-// find is the subcommand that the arguments begin with: the longer name where two fit.
-func find(args []string) (found command, rest []string, ok bool) {
-	for _, c := range commands() {
-		name := strings.Fields(c.name)
-		if len(args) >= len(name) && slices.Equal(args[:len(name)], name) {
-			found, rest, ok = c, args[len(name):], true
-		}
-	}
-	return found, rest, ok
-}
-
-// dispatch checks the arguments, then the settings, then opens the coordinator: nobody has to wait for a connection to
-// learn about a typing error.
-func (p *program) dispatch(ctx context.Context, c command, args []string) int {
-	r, err := c.parse(args)
-	if errors.Is(err, errHelp) {
-		return p.helpOn(c)
-	}
-	if err != nil {
-		return p.usage(c.name, err)
-	}
-	cfg, err := p.settings()
-	if err != nil {
-		fmt.Fprintf(p.stderr, "leader: %v\n`leader %s -h` lists every setting with its default and meaning.\n", err, c.name)
-		return cli.Usage
-	}
-	s := &session{request: r, config: cfg}
+// begin reads the task file, if there is one, before the coordinator is opened.
+func (p *program) begin(ctx context.Context, c command, s *session) int {
 	if err := p.loadTask(c, s); err != nil {
-		fmt.Fprintf(p.stderr, "leader: %v\n", err)
+		fmt.Fprintf(p.Stderr, "leader: %v\n", err)
 		return cli.Usage
 	}
 	return p.open(ctx, c, s)
@@ -146,9 +130,9 @@ func (p *program) open(ctx context.Context, c command, s *session) int {
 
 // logTo makes the session's log. While a task is run on a terminal, its lines pass the bar.
 func (p *program) logTo(s *session, progress bool) {
-	s.log = logging.New(p.stderr, s.config.Log)
+	s.log = logging.New(p.Stderr, s.config.Log)
 	if progress {
-		if s.tasks.Bar = tasks.NewBar(p.stderr, p.env); s.tasks.Bar != nil {
+		if s.tasks.Bar = tasks.NewBar(p.Stderr, p.Env); s.tasks.Bar != nil {
 			s.log = slog.New(slog.NewTextHandler(s.tasks.Bar, &slog.HandlerOptions{Level: s.config.Log}))
 		}
 	}

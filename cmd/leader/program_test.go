@@ -88,7 +88,7 @@ func TestACoordinatorThatIsNotThereIsAnsweredWithThoseThatAre(t *testing.T) {
 
 func TestErrorOfTheCoordinatorTellsNoSecret(t *testing.T) {
 	p := &program{
-		env: []string{"LEADER_COORDINATOR=mem://u:s3cr3t@h"}, stdout: newScreen(), stderr: newScreen(), notify: supervise.Notify,
+		Streams: cli.Streams{Env: []string{"LEADER_COORDINATOR=mem://u:s3cr3t@h"}, Stdout: newScreen(), Stderr: newScreen()}, notify: supervise.Notify,
 		electors: coordinators.Table{"mem": func(_ context.Context, url string, _ coordinators.Options) (fence.Coordinator, error) {
 			return nil, errors.New("cannot parse " + url + ", not with password s3cr3t")
 		}},
@@ -96,7 +96,7 @@ func TestErrorOfTheCoordinatorTellsNoSecret(t *testing.T) {
 	if code := p.run(t.Context(), []string{"status", "orders"}); code != cli.Error {
 		t.Errorf("code %d", code)
 	}
-	if log := p.stderr.(*screen).String(); strings.Contains(log, "s3cr3t") || !strings.Contains(log, "mem://u:xxxxx@h") {
+	if log := p.Stderr.(*screen).String(); strings.Contains(log, "s3cr3t") || !strings.Contains(log, "mem://u:xxxxx@h") {
 		t.Error(log)
 	}
 }
@@ -127,7 +127,7 @@ func TestHelpMentionsEverySettingSubcommandAndExitCode(t *testing.T) {
 }
 
 func TestDefaultsFollowTheSessionTimeout(t *testing.T) {
-	p := &program{env: []string{"LEADER_COORDINATOR=mem://h", "LEADER_SESSION_TIMEOUT=30s"}, electors: coordinators.Table{"mem": nil}}
+	p := &program{Streams: cli.Streams{Env: []string{"LEADER_COORDINATOR=mem://h", "LEADER_SESSION_TIMEOUT=30s"}}, electors: coordinators.Table{"mem": nil}}
 	c, err := p.settings()
 	if err != nil {
 		t.Fatal(err)

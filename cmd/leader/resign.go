@@ -17,7 +17,7 @@ func (p *program) resign(ctx context.Context, s *session) int {
 		return cli.Failed(ctx, s.log, "ask the coordinator; nobody was deposed", err)
 	}
 	if len(queue) == 0 {
-		fmt.Fprintf(p.stderr, "leader: nobody leads %s\n", s.resource)
+		fmt.Fprintf(p.Stderr, "leader: nobody leads %s\n", s.resource)
 		return cli.Error
 	}
 	leader := queue[0]
@@ -29,6 +29,6 @@ func (p *program) resign(ctx context.Context, s *session) int {
 	if !found {
 		did = "had given up by itself already"
 	}
-	fmt.Fprintf(p.stdout, "%s: %s with token %s %s\n", s.resource, cli.Printable(leader.Holder), leader.Token, did)
+	fmt.Fprintf(p.Stdout, "%s: %s with token %s %s\n", s.resource, cli.Printable(leader.Holder), leader.Token, did)
 	return cli.Done
 }

@@ -33,7 +33,7 @@ type config struct {
 // settings loads the config. Its error lists every problem.
 func (p *program) settings() (*config, error) {
 	c := &config{electors: p.electors.Schemes(), stores: p.stores.Schemes(), journals: p.journals.Schemes()}
-	if err := settings.Load(c, "LEADER_", p.env); err != nil {
+	if err := settings.Load(c, "LEADER_", p.Env); err != nil {
 		return nil, err
 	}
 	if c.Grace == 0 {

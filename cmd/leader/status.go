@@ -38,7 +38,7 @@ func (p *program) status(ctx context.Context, s *session) int {
 		return cli.Failed(ctx, s.log, "ask the coordinator", err)
 	}
 	now := newStanding(s.resource, queue)
-	if err := now.print(p.stdout, s.output); err != nil {
+	if err := now.print(p.Stdout, s.output); err != nil {
 		return cli.Failed(ctx, s.log, "print", err)
 	}
 	if now.Leader == nil {

@@ -62,7 +62,7 @@ func (p *program) loadTask(c command, s *session) error {
 	}
 	s.tasks = &tasks.Session{
 		Settings: s.config.tasks(), Path: s.target.path, Name: s.target.name, Output: s.output,
-		Env: p.env, Stdout: p.stdout, Stderr: p.stderr, Stores: p.stores, Journals: p.journals,
+		Env: p.Env, Stdout: p.Stdout, Stderr: p.Stderr, Stores: p.stores, Journals: p.journals,
 	}
 	err := s.tasks.Load(c.takes == takesFile)
 	s.resource = s.tasks.Resource

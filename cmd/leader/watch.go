@@ -30,7 +30,7 @@ func (p *program) watch(ctx context.Context, s *session) int {
 			return nil // something further down the queue
 		}
 		first, told = false, leader
-		return change{time.Now().UTC(), s.resource, leader}.print(p.stdout, s.output)
+		return change{time.Now().UTC(), s.resource, leader}.print(p.Stdout, s.output)
 	})
 	if _, ok := errors.AsType[supervise.Signalled](context.Cause(ctx)); ok || err == nil {
 		return cli.Done
