@@ -147,8 +147,8 @@ func TestHelpNamesEverySetting(t *testing.T) {
 	}
 	for _, f := range reflect.VisibleFields(reflect.TypeFor[config]()) {
 		name, _, _ := strings.Cut(f.Tag.Get("env"), ",")
-		if !strings.Contains(out, name) {
-			t.Errorf("help does not name %s", name)
+		if !strings.Contains(out, name) || texts[name].Meaning == "" {
+			t.Errorf("help does not name %s, or not what it means", name)
 		}
 	}
 }

@@ -107,6 +107,11 @@ func TestHelpMentionsEverySettingSubcommandAndExitCode(t *testing.T) {
 		t.Fatal(err)
 	}
 	names := regexp.MustCompile(`LEADER_[A-Z_]+`).FindAllString(string(source), -1)
+	for _, tag := range regexp.MustCompile("`env:\"(LEADER_[A-Z_]+)").FindAllStringSubmatch(string(source), -1) {
+		if texts[tag[1]].Meaning == "" {
+			t.Errorf("nothing says what %s means", tag[1])
+		}
+	}
 	for _, args := range [][]string{{"-h"}, {"--help"}, {"run", "-h"}, {"run", "orders", "-h"}, {"status", "-h"}} {
 		code, out, log := call(t, []string{"LEADER_UNKNOWN=1"}, args...)
 		if code != cli.Done || log != "" {

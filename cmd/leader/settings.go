@@ -14,18 +14,18 @@ import (
 	"github.com/ringfence/ringfence/internal/tasks"
 )
 
-// config is leader's settings; `leader -h` is made of these tags.
+// config is leader's settings; texts.go says what each means.
 type config struct {
-	Coordinator    settings.URL     `env:"LEADER_COORDINATOR,required" help:"where elections are held, such as zk://host1:2181,host2:2181/root"`
-	Stores         settings.URLs    `env:"LEADER_STORES" help:"URLs (postgres://..., redis://...) with commas between, of guards or of databases with the schema installed. A new leader raises the mark on every one before the command is started. With none, the mark rises only when the command opens its first session under the token"`
-	SessionTimeout time.Duration    `env:"LEADER_SESSION_TIMEOUT" envDefault:"10s" help:"after so long without a word from this leader the coordinator lets another one in. The commands that only ask give up after as long"`
-	OnDisconnect   supervise.Policy `env:"LEADER_ON_DISCONNECT" envDefault:"pause" help:"what happens to the command while the coordinator is out of reach: pause (SIGSTOP until it is back), continue, or stop. Whichever it is, the command is ended before the session can expire; only when leader itself is paused for as long, the fence alone holds"`
-	Grace          time.Duration    `env:"LEADER_GRACE" defaultText:"a fifth of LEADER_SESSION_TIMEOUT" help:"how long a command that has to stop has between TERM and KILL. Less where the session could expire sooner; 1ms for next to none"`
-	RaiseTimeout   time.Duration    `env:"LEADER_RAISE_TIMEOUT" envDefault:"30s" help:"how long one store may take to raise the mark and end older sessions before this candidate steps back and stands again"`
-	Journal        settings.URL     `env:"LEADER_JOURNAL" defaultText:"the first postgres:// of LEADER_STORES, else the first redis://, else LEADER_COORDINATOR" help:"where tasks keep their checkpoints: postgres://..., redis://... or zk://..., with what guard install makes. Name the database itself: a guard lets nobody in who does not lead, so standbys could not follow and leader task show could not read. A task file may name it, too (journal); this comes first. Its role needs what guard install grants to GUARD_POSTGRES_LEADERS"`
-	Redis          settings.URL     `env:"LEADER_REDIS" defaultText:"the first redis:// of LEADER_STORES" help:"where the redis steps of tasks are run, under the token"`
-	Holder         string           `env:"LEADER_HOLDER" defaultText:"host name:process id" help:"who this is, for people who look at status and logs"`
-	Log            slog.Level       `env:"LEADER_LOG" envDefault:"info" help:"debug, info, warn or error. The log goes to stderr: text on a terminal, JSON elsewhere"`
+	Coordinator    settings.URL     `env:"LEADER_COORDINATOR,required"`
+	Stores         settings.URLs    `env:"LEADER_STORES"`
+	SessionTimeout time.Duration    `env:"LEADER_SESSION_TIMEOUT" envDefault:"10s"`
+	OnDisconnect   supervise.Policy `env:"LEADER_ON_DISCONNECT" envDefault:"pause"`
+	Grace          time.Duration    `env:"LEADER_GRACE"`
+	RaiseTimeout   time.Duration    `env:"LEADER_RAISE_TIMEOUT" envDefault:"30s"`
+	Journal        settings.URL     `env:"LEADER_JOURNAL"`
+	Redis          settings.URL     `env:"LEADER_REDIS"`
+	Holder         string           `env:"LEADER_HOLDER"`
+	Log            slog.Level       `env:"LEADER_LOG" envDefault:"info"`
 
 	electors, stores, journals []string // the schemes there are
 }

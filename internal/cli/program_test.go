@@ -12,10 +12,15 @@ import (
 	"testing"
 
 	"github.com/ringfence/ringfence/internal/cli"
+	"github.com/ringfence/ringfence/internal/settings"
 )
 
 type config struct {
-	Name string `env:"T_NAME" help:"who this is"`
+	Name string `env:"T_NAME"`
+}
+
+func (*config) Texts() settings.Texts {
+	return settings.Texts{"T_NAME": {Meaning: "who\n\tthis is"}}
 }
 
 // trial is a program whose subcommands remember what they were given.
