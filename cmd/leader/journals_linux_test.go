@@ -11,6 +11,7 @@ import (
 	"github.com/ringfence/ringfence/checkpoint"
 	"github.com/ringfence/ringfence/internal/cli"
 	"github.com/ringfence/ringfence/internal/environ"
+	"github.com/ringfence/ringfence/internal/leadertest"
 	"github.com/ringfence/ringfence/internal/servers"
 	"github.com/ringfence/ringfence/internal/servers/serverstest"
 )
@@ -30,10 +31,10 @@ func (s *taskStage) taskIsTakenOver(resource string) {
 	name := strings.ToLower(filepath.Base(s.t.Name()))
 	file := s.write("t.yaml", "task: "+name+"\nresource: "+resource+counting)
 	first := s.start("task", file)
-	first.out.await(s.t, "waits")
+	first.out.Await(s.t, "waits")
 	second := s.start("task", file)
 	first.kill()
-	second.out.await(s.t, "waits")
+	second.out.Await(s.t, "waits")
 	s.write("go", "")
 	second.exits(cli.Done)
 	if cp := s.show(name); cp.Status != checkpoint.Done || string(cp.State) != `{"n":2}` || cp.Version != 3 {
@@ -74,18 +75,18 @@ func testTaskThroughGuard(t *testing.T, program string) {
 	direct := environ.Lookup(s.env, "LEADER_JOURNAL")
 	s.guarded()
 	s.set("LEADER_JOURNAL", "")
-	s.sql("create table effect (what text)")
-	s.grant()
+	s.SQL("create table effect (what text)")
+	s.Grant()
 	file := s.write("t.yaml", "task: t\nresource: counting"+counting+"  - {name: book, sql: \"insert into effect values ('x')\"}\n")
 	if _, log := s.call(cli.Error, "task", "show", file); !strings.Contains(log, "set LEADER_JOURNAL to the database itself") {
 		t.Errorf("show says %s", log)
 	}
 	first := s.start("task", file)
-	first.out.await(t, "waits")
+	first.out.Await(t, "waits")
 	second := s.start("task", file)
-	second.log.await(t, "behind a guard")
+	second.log.Await(t, "behind a guard")
 	first.signal(syscall.SIGSTOP) // past its session
-	second.out.await(t, "waits")
+	second.out.Await(t, "waits")
 	s.write("go", "")
 	second.exits(cli.Done)
 	first.signal(syscall.SIGCONT)
@@ -94,7 +95,7 @@ func testTaskThroughGuard(t *testing.T, program string) {
 	if cp := s.show(file); cp.Status != checkpoint.Done || cp.Version != 4 {
 		t.Errorf("got %+v", cp)
 	}
-	if n := s.ask("select count(*)::text from effect"); n != "1" {
+	if n := s.Ask("select count(*)::text from effect"); n != "1" {
 		t.Errorf("%s rows", n)
 	}
 }
@@ -110,11 +111,11 @@ func testTaskOnATerminal(t *testing.T, program string) {
 	l.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
 	l.begin()
 	_ = tty.Close()
-	shown := newScreen()
+	shown := leadertest.NewScreen()
 	read := make(chan struct{})
 	go func() { defer close(read); _, _ = io.Copy(shown, keyboard) }()
-	shown.await(t, "line of one\r\n")
-	shown.await(t, "half")
+	shown.Await(t, "line of one\r\n")
+	shown.Await(t, "half")
 	s.write("go", "")
 	l.exits(cli.Done)
 	<-read

@@ -14,6 +14,7 @@ import (
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/fence/fencetest"
 	"github.com/ringfence/ringfence/internal/cli"
+	"github.com/ringfence/ringfence/internal/leadertest"
 	"github.com/ringfence/ringfence/internal/stores"
 )
 
@@ -60,7 +61,7 @@ func TestNothingOfTheGroupIsLeftWhenTheCommandEnds(t *testing.T) {
 	inner, outer := l.pid("inner"), l.pid("outer")
 	_ = hold.Close()
 	l.exits(5)
-	mustBeGone(t, inner, outer)
+	leadertest.MustBeGone(t, inner, outer)
 }
 
 // holdStdin is a stdin that ends when the test closes hold.
@@ -80,19 +81,19 @@ func TestNextCandidateIsLetInAtOnceAndOnlyAfterTheGroupIsGone(t *testing.T) {
 	stdin, hold := holdStdin(t)
 	l := shell(t, setup{stdin: stdin}, `sleep 1000 & echo pid=$!; read line; exit 0`)
 	pid := l.pid("pid")
-	elected := l.successor(func() { mustBeGone(t, pid) })
+	elected := l.successor(func() { leadertest.MustBeGone(t, pid) })
 	_ = hold.Close() // the command ends
 	l.exits(0)
-	await(t, "the successor is elected", elected)
+	leadertest.Await(t, "the successor is elected", elected)
 }
 
 func TestDeposedCommandIsToldAndTheExitCodeIs3(t *testing.T) {
 	t.Parallel()
 	l := shell(t, setup{}, `trap 'echo bye; exit 0' TERM; echo ready; while :; do sleep 0.02; done`)
-	l.out.await(t, "ready")
+	l.out.Await(t, "ready")
 	l.depose()
 	l.exits(cli.Lost)
-	l.out.await(t, "bye")
+	l.out.Await(t, "bye")
 	for _, want := range []string{`"resource":"orders"`, `"token":"1"`, `"holder":`, "deposed", `"next":`} {
 		if !strings.Contains(l.log.String(), want) {
 			t.Errorf("no %s in the log", want)
@@ -108,7 +109,7 @@ func TestCommandThatIgnoresTERMIsKilledAfterTheGrace(t *testing.T) {
 	start := time.Now()
 	l.depose()
 	l.exits(cli.Lost)
-	mustBeGone(t, inner, outer)
+	leadertest.MustBeGone(t, inner, outer)
 	if took := time.Since(start); took < 200*time.Millisecond {
 		t.Errorf("killed after %s, before the grace was over", took)
 	}
@@ -121,7 +122,7 @@ func TestSessionThatTheCoordinatorCallsExpiredKillsAtOnce(t *testing.T) {
 	pid := l.pid("pid")
 	l.client.Expire()
 	l.exits(cli.Lost) // long before the grace is over
-	mustBeGone(t, pid)
+	leadertest.MustBeGone(t, pid)
 }
 
 func TestSignalsReachTheWholeGroup(t *testing.T) {
@@ -131,16 +132,16 @@ func TestSignalsReachTheWholeGroup(t *testing.T) {
 		trap 'echo outer WINCH' WINCH; trap 'echo outer USR2' USR2; trap 'exit 9' TERM
 		sh -c 'trap "echo inner USR1" USR1; trap "" HUP INT QUIT USR2 WINCH; echo inner ready; while :; do sleep 0.02; done' &
 		echo outer ready; while :; do wait; done`)
-	l.out.await(t, "inner ready")
-	l.out.await(t, "outer ready")
+	l.out.Await(t, "inner ready")
+	l.out.Await(t, "outer ready")
 	l.signals <- syscall.SIGUSR1
-	l.out.await(t, "outer USR1")
-	l.out.await(t, "inner USR1")
+	l.out.Await(t, "outer USR1")
+	l.out.Await(t, "inner USR1")
 	for sig, name := range map[os.Signal]string{
 		syscall.SIGHUP: "HUP", syscall.SIGINT: "INT", syscall.SIGQUIT: "QUIT", syscall.SIGUSR2: "USR2", syscall.SIGWINCH: "WINCH",
 	} {
 		l.signals <- sig
-		l.out.await(t, "outer "+name)
+		l.out.Await(t, "outer "+name)
 	}
 	l.signals <- syscall.SIGTERM
 	l.exits(9)
@@ -150,9 +151,9 @@ func TestSecondTERMKills(t *testing.T) {
 	t.Parallel()
 	for _, second := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT} {
 		l := shell(t, setup{}, `trap 'echo no' TERM; trap "" INT; echo ready; while :; do sleep 0.02; done`)
-		l.out.await(t, "ready")
+		l.out.Await(t, "ready")
 		l.signals <- syscall.SIGTERM
-		l.out.await(t, "no")
+		l.out.Await(t, "no")
 		l.signals <- second
 		l.exits(128 + 9)
 	}
@@ -162,9 +163,9 @@ func TestSignalWhileStandingWithdrawsTheCandidacy(t *testing.T) {
 	t.Parallel()
 	m := fencetest.NewMemory(long)
 	first := shell(t, setup{memory: m}, "echo ready; exec sleep 1000")
-	first.out.await(t, "ready")
+	first.out.Await(t, "ready")
 	second := shell(t, setup{memory: m}, "echo never")
-	eventually(t, "two candidates", func() bool { return len(first.queue()) == 2 })
+	leadertest.Eventually(t, "two candidates", func() bool { return len(first.queue()) == 2 })
 	second.signals <- syscall.SIGUSR1 // means nothing yet
 	second.signals <- syscall.SIGTERM
 	second.exits(128 + 15)
@@ -234,7 +235,7 @@ func TestCommandIsStartedOnlyOnceEveryMarkIsRaisedAndTheCoordinatorTold(t *testi
 	s := f.with()
 	s.memory = m
 	l := shell(t, s, "echo ready; exec sleep 1000")
-	l.out.await(t, "ready")
+	l.out.Await(t, "ready")
 	if len(atRaise) != 1 || atRaise[0].Ready {
 		t.Errorf("when the mark was raised the election stood at %v", atRaise)
 	}
@@ -286,7 +287,7 @@ func TestRefusalThatWillNotPassEndsTheRun(t *testing.T) {
 func TestSignalDuringABackoffEndsTheRun(t *testing.T) {
 	t.Parallel()
 	l := shell(t, (&fakeStore{answer: func(int) error { return errors.New("unreachable") }}).with(), "echo never")
-	l.log.await(t, "standing again")
+	l.log.Await(t, "standing again")
 	l.signals <- syscall.SIGINT
 	l.exits(128 + 2)
 }
@@ -298,7 +299,7 @@ func TestStoreThatDoesNotAnswerIsGivenUpInTime(t *testing.T) {
 		stores: stores.Table{"fake": func(string, fence.Observer) fence.Raiser { return silentStore{} }},
 	}
 	l := shell(t, s, "echo never")
-	l.log.await(t, "LEADER_RAISE_TIMEOUT=50ms")
+	l.log.Await(t, "LEADER_RAISE_TIMEOUT=50ms")
 	l.signals <- syscall.SIGTERM
 	l.exits(128 + 15)
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/ringfence/ringfence/fence/fencetest"
 	"github.com/ringfence/ringfence/internal/cli"
 	"github.com/ringfence/ringfence/internal/coordinators"
+	"github.com/ringfence/ringfence/internal/leadertest"
 	"github.com/ringfence/ringfence/internal/supervise"
 )
 
@@ -88,7 +89,7 @@ func TestACoordinatorThatIsNotThereIsAnsweredWithThoseThatAre(t *testing.T) {
 
 func TestErrorOfTheCoordinatorTellsNoSecret(t *testing.T) {
 	p := &program{
-		Streams: cli.Streams{Env: []string{"LEADER_COORDINATOR=mem://u:s3cr3t@h"}, Stdout: newScreen(), Stderr: newScreen()}, notify: supervise.Notify,
+		Streams: cli.Streams{Env: []string{"LEADER_COORDINATOR=mem://u:s3cr3t@h"}, Stdout: leadertest.NewScreen(), Stderr: leadertest.NewScreen()}, notify: supervise.Notify,
 		electors: coordinators.Table{"mem": func(_ context.Context, url string, _ coordinators.Options) (fence.Coordinator, error) {
 			return nil, errors.New("cannot parse " + url + ", not with password s3cr3t")
 		}},
@@ -96,7 +97,7 @@ func TestErrorOfTheCoordinatorTellsNoSecret(t *testing.T) {
 	if code := p.run(t.Context(), []string{"status", "orders"}); code != cli.Error {
 		t.Errorf("code %d", code)
 	}
-	if log := p.Stderr.(*screen).String(); strings.Contains(log, "s3cr3t") || !strings.Contains(log, "mem://u:xxxxx@h") {
+	if log := p.Stderr.(*leadertest.Screen).String(); strings.Contains(log, "s3cr3t") || !strings.Contains(log, "mem://u:xxxxx@h") {
 		t.Error(log)
 	}
 }
@@ -156,7 +157,7 @@ func enrolled(t *testing.T) *fencetest.Memory {
 		t.Fatal(err)
 	}
 	go func() { _, _ = c.Campaign(t.Context(), "orders", "b:2") }()
-	eventually(t, "two stand", func() bool {
+	leadertest.Eventually(t, "two stand", func() bool {
 		queue, err := c.Candidates(t.Context(), "orders")
 		return err == nil && len(queue) == 2
 	})
@@ -207,24 +208,24 @@ func TestStatusGivesUpOnACoordinatorThatDoesNotAnswer(t *testing.T) {
 func TestWatchPrintsALinePerChangeOfLeadershipUntilInterrupted(t *testing.T) {
 	m := fencetest.NewMemory(long)
 	l := begin(t, setup{memory: m}, "watch", "orders", "-o", "json")
-	l.out.await(t, `"leader":null`)
+	l.out.Await(t, `"leader":null`)
 	c := m.Open()
 	defer c.Close()
 	term, err := c.Campaign(t.Context(), "orders", "a:1")
 	if err != nil {
 		t.Fatal(err)
 	}
-	l.out.await(t, `"leader":{"token":"1","holder":"a:1","ready":false}}`)
+	l.out.Await(t, `"leader":{"token":"1","holder":"a:1","ready":false}}`)
 	if err := term.Acknowledge(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	l.out.await(t, `"leader":{"token":"1","holder":"a:1","ready":true}}`)
+	l.out.Await(t, `"leader":{"token":"1","holder":"a:1","ready":true}}`)
 	go func() { _, _ = c.Campaign(t.Context(), "orders", "b:2") }() // no change of leadership
-	eventually(t, "two stand", func() bool { return len(l.queue()) == 2 })
+	leadertest.Eventually(t, "two stand", func() bool { return len(l.queue()) == 2 })
 	if err := term.Resign(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	l.out.await(t, `"leader":{"token":"2","holder":"b:2","ready":false}}`)
+	l.out.Await(t, `"leader":{"token":"2","holder":"b:2","ready":false}}`)
 	l.signals <- syscall.SIGINT
 	l.exits(cli.Done)
 	lines := strings.Split(strings.TrimSpace(l.out.String()), "\n")
@@ -241,9 +242,9 @@ func TestWatchPrintsALinePerChangeOfLeadershipUntilInterrupted(t *testing.T) {
 
 func TestWatchInWords(t *testing.T) {
 	l := begin(t, setup{memory: enrolled(t)}, "watch", "orders")
-	l.out.await(t, `Z  token=1  holder="host a:1"  ready=yes`)
+	l.out.Await(t, `Z  token=1  holder="host a:1"  ready=yes`)
 	l.memory.Delete("orders", 1)
-	l.out.await(t, "Z  token=2  holder=b:2  ready=no")
+	l.out.Await(t, "Z  token=2  holder=b:2  ready=no")
 	l.memory.Delete("orders", 2)
 	l.signals <- syscall.SIGTERM
 	l.exits(cli.Done)
@@ -272,7 +273,7 @@ func TestResignExits1WhenNobodyLeads(t *testing.T) {
 func TestResignedTermsCommandIsStopped(t *testing.T) {
 	m := fencetest.NewMemory(long)
 	running := shell(t, setup{memory: m}, "echo ready; exec sleep 1000")
-	running.out.await(t, "ready")
+	running.out.Await(t, "ready")
 	begin(t, setup{memory: m}, "resign", "orders").exits(cli.Done)
 	running.exits(cli.Lost)
 }

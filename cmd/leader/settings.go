@@ -79,9 +79,9 @@ func (c *config) Validate() error {
 	return errors.Join(problems...)
 }
 
-// margin is kept between the KILL and the deadline: for the kernel to end the command, and for a busy machine.
+// margin is kept between the KILL and the deadline.
 func (c *config) margin() time.Duration {
-	return min(max(c.SessionTimeout/20, 20*time.Millisecond), time.Second)
+	return supervise.Margin(c.SessionTimeout)
 }
 
 // mostGrace leaves room for the time that passes between two words of the coordinator when all is well: with less the

@@ -25,7 +25,7 @@ func testStores(t *testing.T, program string) {
 
 	l := s.start(psql...)
 	l.exits(cli.Error)
-	l.log.await(t, "guard install")
+	l.log.Await(t, "guard install")
 
 	if err := postgres.Install(t.Context(), database, "postgres"); err != nil {
 		t.Fatal(err)
@@ -49,7 +49,7 @@ func testStores(t *testing.T, program string) {
 		}
 		l := other.start(psql...)
 		l.exits(cli.Error)
-		l.log.await(t, "guard adopt")
+		l.log.Await(t, "guard adopt")
 	})
 	t.Run("a coordinator that was rolled back", func(t *testing.T) {
 		out, err := exec.Command("psql", database, "-Atc", "select issuer from ringfence.mark where resource = 'orders'").Output()
@@ -62,6 +62,6 @@ func testStores(t *testing.T, program string) {
 		}
 		l := s.start(psql...)
 		l.exits(cli.Error)
-		l.log.await(t, "guard adopt --new-issuer")
+		l.log.Await(t, "guard adopt --new-issuer")
 	})
 }

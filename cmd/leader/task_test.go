@@ -4,14 +4,22 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/ringfence/ringfence/checkpoint"
 	"github.com/ringfence/ringfence/checkpoint/checkpointtest"
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/fence/fencetest"
 	"github.com/ringfence/ringfence/internal/cli"
+	"github.com/ringfence/ringfence/internal/coordinators"
+	"github.com/ringfence/ringfence/internal/settings"
+	"github.com/ringfence/ringfence/internal/stores"
+	"github.com/ringfence/ringfence/internal/supervise"
+	"github.com/ringfence/ringfence/internal/tasks"
 )
 
 func TestWrongUsageOfTaskExits2(t *testing.T) {
@@ -70,7 +78,7 @@ func TestStepsThatNeedWhatTheSettingsLackExit2(t *testing.T) {
 	unknown := taskIn(t, "task: t\nresource: r\njournal: mysql://h/db\nsteps: [{name: s, run: x}]\n")
 	l = begin(t, s, "task", unknown)
 	l.exits(cli.Usage)
-	l.log.await(t, "there is no journal mysql://")
+	l.log.Await(t, "there is no journal mysql://")
 }
 
 func TestSettingsOfTasksAreChecked(t *testing.T) {
@@ -132,7 +140,7 @@ failure   step load, after 3 attempts, at 2026-11-21T06:56:41Z:
 	}
 	l = begin(t, kept(t), "task", "show", "never")
 	l.exits(cli.Error)
-	l.log.await(t, "never begun")
+	l.log.Await(t, "never begun")
 }
 
 func TestListPrintsAllTasks(t *testing.T) {
@@ -152,6 +160,58 @@ once  orders    stopped  2 of 2: load  1 of 1       2    1        90071992547409
 		if err := json.Unmarshal([]byte(l.out.String()), &all); err != nil || all == nil || len(all) != want {
 			t.Errorf("%v, %d tasks in %s", err, len(all), l.out)
 		}
+	}
+}
+
+func TestATaskStopsIsResumedAndIsRestarted(t *testing.T) {
+	s := setup{memory: fencetest.NewMemory(long), journal: checkpointtest.NewMemory(), env: []string{"LEADER_HOLDER=me"}}
+	file := taskIn(t, "task: t\nresource: orders\nsteps:\n  - {name: a, run: 'echo by $RINGFENCE_HOLDER'}\n"+
+		"  - {name: b, run: 'test -e mended || { : >mended; exit 7; }'}\n")
+	call := func(want int, says string, args ...string) {
+		t.Helper()
+		l := begin(t, s, append([]string{"task"}, args...)...)
+		l.exits(want)
+		if said := l.out.String() + l.log.String(); !strings.Contains(said, says) {
+			t.Errorf("%v: no %q in\n%s", args, says, said)
+		}
+	}
+	call(cli.Error, "by me\n", file)
+	call(cli.Done, "task t is running at step 2 of 2: b, run 1", "resume", "t")
+	call(cli.Done, "the task is done", file)
+	call(cli.Done, "task t is running at step 1 of 2: a, run 2", "restart", file)
+}
+
+// A signal ends a task that the program runs, with the grace of its settings.
+func TestASignalEndsATask(t *testing.T) {
+	s := setup{journal: checkpointtest.NewMemory(), env: []string{"LEADER_GRACE=200ms"}}
+	l := begin(t, s, "task", taskIn(t, "task: t\nresource: orders\nsteps: [{name: s, run: 'trap \"\" TERM; echo began; while :; do sleep 0.02; done'}]\n"))
+	l.out.Await(t, "began")
+	l.signals <- syscall.SIGTERM
+	l.exits(128 + 15)
+	for _, want := range []string{`"task":"t"`, `"resource":"orders"`, `"holder":`, `"msg":"settings"`} {
+		if !strings.Contains(l.log.String(), want) {
+			t.Errorf("no %s in the log", want)
+		}
+	}
+}
+
+func TestTasksGetEverySettingThatTheyNeed(t *testing.T) {
+	env := []string{
+		"LEADER_COORDINATOR=zk://h", "LEADER_STORES=postgres://a,redis://b", "LEADER_JOURNAL=redis://c", "LEADER_REDIS=redis://d",
+		"LEADER_SESSION_TIMEOUT=12s", "LEADER_RAISE_TIMEOUT=7s", "LEADER_ON_DISCONNECT=stop", "LEADER_GRACE=3s", "LEADER_HOLDER=me",
+	}
+	p := &program{Streams: cli.Streams{Env: env}, electors: coordinators.All, stores: stores.All, journals: tasks.AllJournals}
+	c, err := p.settings()
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := tasks.Settings{
+		Coordinator: "zk://h", Stores: settings.URLs{"postgres://a", "redis://b"}, Journal: "redis://c", Redis: "redis://d",
+		SessionTimeout: 12 * time.Second, RaiseTimeout: 7 * time.Second, OnDisconnect: supervise.StopNow,
+		Grace: 3 * time.Second, Margin: 600 * time.Millisecond, Holder: "me",
+	}
+	if got := c.tasks(); !reflect.DeepEqual(got, want) {
+		t.Errorf("got  %+v\nwant %+v", got, want)
 	}
 }
 

@@ -64,6 +64,7 @@ var allowed = map[string][]string{
 	"internal/servers":      {pgx, redis, zk, "golang.org/x/sys", "golang.org/x/sync/errgroup"},
 	"internal/servers/serverstest": {
 		"internal/leak", "internal/servers", "go.uber.org/goleak", pgx},
+	"internal/leadertest": {"internal/supervise", "internal/marks/postgres", "internal/servers", "internal/servers/serverstest", pgx},
 	"internal/leak":       {"go.uber.org/goleak"},
 	"internal/settings":   {"github.com/caarlos0/env/v11"},
 	"internal/taskfile":   {"fence", "checkpoint", "internal/settings", "go.yaml.in/yaml/v4"},
@@ -88,7 +89,7 @@ var allowed = map[string][]string{
 
 // testOnly must not reach a user's binary.
 var testOnly = []string{
-	"testing", "go.uber.org/goleak", module + "/internal/leak", module + "/internal/servers", module + "/fence/fencetest", module + "/internal/marks/markstest", module + "/internal/guard/guardtest", module + "/checkpoint/checkpointtest",
+	"testing", "go.uber.org/goleak", module + "/internal/leak", module + "/internal/servers", module + "/internal/leadertest", module + "/fence/fencetest", module + "/internal/marks/markstest", module + "/internal/guard/guardtest", module + "/checkpoint/checkpointtest",
 }
 
 type pkg struct {

@@ -1,6 +1,9 @@
 package supervise
 
-import "errors"
+import (
+	"errors"
+	"time"
+)
 
 // Policy is what happens to the command while the coordinator is out of reach.
 type Policy string
@@ -26,3 +29,8 @@ var (
 	ErrDisconnected = errors.New("the coordinator is out of reach, and LEADER_ON_DISCONNECT=stop")
 	ErrOutOfTime    = errors.New("the coordinator was not heard from, and the session could have expired soon")
 )
+
+// Margin is what to keep between the KILL and the deadline: for the kernel to end the command, and for a busy machine.
+func Margin(sessionTimeout time.Duration) time.Duration {
+	return min(max(sessionTimeout/20, 20*time.Millisecond), time.Second)
+}

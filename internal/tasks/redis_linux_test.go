@@ -1,4 +1,4 @@
-package main
+package tasks
 
 import (
 	"errors"
@@ -67,7 +67,7 @@ func TestCommandThatRedisRefusesFailsTheStep(t *testing.T) {
 func TestStaleRedisStepIsNotRun(t *testing.T) {
 	b, db := inRedis(t, "steps: [{name: wait, run: 'echo began; while [ ! -e go ]; do sleep 0.02; done'}, {name: s, redis: [INCR, n]}]\n")
 	l := b.run()
-	l.out.await(t, "began")
+	l.out.Await(t, "began")
 	issuer, err := l.client.Issuer(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -78,7 +78,7 @@ func TestStaleRedisStepIsNotRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.touch("go")
-	l.log.await(t, "stale token")
+	l.log.Await(t, "stale token")
 	l.signals <- syscall.SIGTERM
 	l.exits(128 + 15)
 	if n := db.Exists(t.Context(), "n").Val(); n != 0 {
@@ -96,12 +96,12 @@ func TestRedisStepOutlivesARestartOfRedis(t *testing.T) {
 	b.stores = stores.All
 	b.env = append(b.env, "LEADER_REDIS="+server.URL()) // the journal is in memory
 	l := b.run()
-	l.out.await(t, "began")
+	l.out.Await(t, "began")
 	if err := server.Kill(); err != nil {
 		t.Fatal(err)
 	}
 	b.touch("go")
-	l.log.await(t, "Redis could not do it now")
+	l.log.Await(t, "Redis could not do it now")
 	if err := server.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -117,7 +117,7 @@ func TestRedisStepHasATimeout(t *testing.T) {
 	b.stores = stores.All
 	b.env = append(b.env, "LEADER_REDIS="+server.URL())
 	l := b.run()
-	l.out.await(t, "began")
+	l.out.Await(t, "began")
 	if err := server.Pause(); err != nil {
 		t.Fatal(err)
 	}
@@ -140,13 +140,13 @@ func TestMarkRisesInRedisAtTheTakeOver(t *testing.T) {
 	b.stores = stores.All
 	b.env = append(b.env, "LEADER_REDIS="+server.URL())
 	l := b.run()
-	l.out.await(t, "token=1")
+	l.out.Await(t, "token=1")
 	issuer, err := l.client.Issuer(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	l.depose()
-	l.out.await(t, "token=2")
+	l.out.Await(t, "token=2")
 	db, err := redis.Connect(server.URL(), "late")
 	if err != nil {
 		t.Fatal(err)

@@ -1,4 +1,4 @@
-package main
+package tasks
 
 import (
 	"encoding/json"
@@ -13,6 +13,7 @@ import (
 	"github.com/ringfence/ringfence/checkpoint/checkpointtest"
 	"github.com/ringfence/ringfence/fence/fencetest"
 	"github.com/ringfence/ringfence/internal/cli"
+	"github.com/ringfence/ringfence/internal/leadertest"
 )
 
 // bench is a task file, and one coordinator and one journal in memory for all leaders of a test.
@@ -202,7 +203,7 @@ func TestOnlyALeaderMayResumeAndTheOtherIsNamed(t *testing.T) {
 	holder := b.env
 	b.env = append(holder, "LEADER_HOLDER=the-first")
 	first := b.run()
-	first.out.await(t, "began")
+	first.out.Await(t, "began")
 	b.env = holder
 	l := b.say(cli.Error, "task", "restart", b.file)
 	for _, want := range []string{"the-first leads orders with token 1", "leader resign orders", "nothing was changed"} {
@@ -231,15 +232,15 @@ steps:
 	first := b.run()
 	pid := first.pid("pid")
 	second := b.run()
-	eventually(t, "the second stands", func() bool { return len(first.queue()) == 2 })
+	leadertest.Eventually(t, "the second stands", func() bool { return len(first.queue()) == 2 })
 	first.signals <- syscall.SIGTERM
-	first.out.await(t, "bye")
+	first.out.Await(t, "bye")
 	first.exits(128 + 15)
-	mustBeGone(t, pid)
+	leadertest.MustBeGone(t, pid)
 	next := second.pid("pid")
 	b.touch("go")
 	second.exits(cli.Done)
-	mustBeGone(t, next)
+	leadertest.MustBeGone(t, next)
 	if b.inDir("first") != "x\n" || b.saved().Version != 2 {
 		t.Errorf("first ran %q, %+v", b.inDir("first"), b.saved())
 	}
@@ -251,15 +252,15 @@ func TestCommandThatIgnoresTERMIsKilled(t *testing.T) {
 	pid, inner := l.pid("pid"), l.pid("inner")
 	l.signals <- syscall.SIGINT
 	l.exits(128 + 2)
-	mustBeGone(t, pid, inner)
+	leadertest.MustBeGone(t, pid, inner)
 }
 
 func TestSignalWhileAStandbyEndsIt(t *testing.T) {
 	b := newBench(t, "steps: [{name: s, run: 'echo began; sleep 1000'}]\n")
 	first := b.run()
-	first.out.await(t, "began")
+	first.out.Await(t, "began")
 	second := b.run()
-	eventually(t, "the second stands", func() bool { return len(first.queue()) == 2 })
+	leadertest.Eventually(t, "the second stands", func() bool { return len(first.queue()) == 2 })
 	second.signals <- syscall.SIGTERM
 	second.exits(128 + 15)
 	first.signals <- syscall.SIGTERM
@@ -273,9 +274,9 @@ func TestDeposedCopyStandsAgainAndStandbysEndWithTheTask(t *testing.T) {
 		t.Fatalf("token %d", token)
 	}
 	first.depose()
-	first.out.await(t, "token=2")
+	first.out.Await(t, "token=2")
 	second := b.run()
-	eventually(t, "the second stands", func() bool { return len(first.queue()) == 2 })
+	leadertest.Eventually(t, "the second stands", func() bool { return len(first.queue()) == 2 })
 	b.touch("go")
 	first.exits(cli.Done)
 	second.exits(cli.Done) // it was done by the other
@@ -336,7 +337,7 @@ func TestUnfinishedStepIsAskedAbout(t *testing.T) {
 			text, _ := json.Marshal(answer)
 			b.steps("steps: [{name: s, run: 'echo x >>ran; echo began; while [ ! -e go ]; do sleep 0.02; done', unfinished: ask, ask: " + string(text) + "}]\n")
 			first := b.run()
-			first.out.await(t, "began")
+			first.out.Await(t, "began")
 			first.signals <- syscall.SIGTERM
 			first.exits(128 + 15)
 			if cp := b.saved(); cp.Status != checkpoint.Started {
@@ -365,7 +366,7 @@ func TestUnfinishedStepIsAskedAbout(t *testing.T) {
 func TestUnfinishedStopStops(t *testing.T) {
 	b := newBench(t, "steps: [{name: s, run: 'echo began; sleep 1000', unfinished: stop}]\n")
 	first := b.run()
-	first.out.await(t, "began")
+	first.out.Await(t, "began")
 	first.signals <- syscall.SIGTERM
 	first.exits(128 + 15)
 	b.run().exits(cli.Error)
@@ -401,7 +402,7 @@ func TestRoundsWaitForEachOther(t *testing.T) {
 	b.steps("rounds: forever\nevery: 1h\nchanged: restart\nsteps: [{name: u, run: 'echo round $RINGFENCE_ROUND'}]\n")
 	b.say(cli.Done, "task", "restart", "t")
 	l := b.run()
-	l.log.await(t, "step has ended")
+	l.log.Await(t, "step has ended")
 	l.signals <- syscall.SIGTERM // within the pause
 	l.exits(128 + 15)
 	if l.out.String() != "round 1\n" {
@@ -422,7 +423,7 @@ steps:
 	l := b.run()
 	pid := l.pid("pid")
 	l.client.Cut()
-	eventually(t, "it is stopped", func() bool { return !alive(pid) })
+	leadertest.Eventually(t, "it is stopped", func() bool { return !leadertest.Alive(pid) })
 	l.client.Heal()
 	l.exits(cli.Done)
 	if strings.Count(l.out.String(), "pid=") != 2 || strings.Contains(l.log.String(), "has failed") || b.saved().Token != 1 {
@@ -435,7 +436,7 @@ func TestCommandIsPausedWhileTheCoordinatorIsAway(t *testing.T) {
 	l := b.run()
 	pid := l.pid("pid")
 	l.client.Cut()
-	eventually(t, "it is paused", func() bool { return halted(pid) })
+	leadertest.Eventually(t, "it is paused", func() bool { return leadertest.Halted(pid) })
 	b.touch("go")
 	if b.saved().Version != 0 {
 		t.Error("the step has ended all the same")
@@ -450,11 +451,11 @@ func TestStepOfALostTermIsNotCountedAsFailed(t *testing.T) {
 	b.env = append(b.env, "LEADER_SESSION_TIMEOUT="+mortal.String(), "LEADER_ON_DISCONNECT=continue")
 	b.memory = fencetest.NewMemory(mortal)
 	l := b.run()
-	l.out.await(t, "token=1")
+	l.out.Await(t, "token=1")
 	l.client.Cut()
-	l.log.await(t, "interrupted")
+	l.log.Await(t, "interrupted")
 	l.client.Heal()
-	l.out.await(t, "token=2")
+	l.out.Await(t, "token=2")
 	if cp := b.saved(); cp.Status == checkpoint.Stopped {
 		t.Errorf("got %+v", cp.Failure)
 	}

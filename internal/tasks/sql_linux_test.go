@@ -1,4 +1,4 @@
-package main
+package tasks
 
 import (
 	"strings"
@@ -7,18 +7,19 @@ import (
 	"github.com/ringfence/ringfence/checkpoint"
 	"github.com/ringfence/ringfence/internal/cli"
 	"github.com/ringfence/ringfence/internal/environ"
+	"github.com/ringfence/ringfence/internal/leadertest"
 	"github.com/ringfence/ringfence/internal/stores"
 )
 
 // inDatabase is a bench whose journal is a database.
-func inDatabase(t *testing.T, steps string) (*bench, database) {
+func inDatabase(t *testing.T, steps string) (*bench, leadertest.Database) {
 	t.Helper()
 	b := newBench(t, steps)
-	d := newDatabase(t)
-	d.sql("create table effect (n serial, what text)")
-	d.grant()
+	d := leadertest.NewDatabase(t)
+	d.SQL("create table effect (n serial, what text)")
+	d.Grant()
 	b.stores = stores.All
-	b.env = append(b.env, "LEADER_STORES="+d.url("warden"), "LEADER_JOURNAL="+d.url("keeper"))
+	b.env = append(b.env, "LEADER_STORES="+d.URL("warden"), "LEADER_JOURNAL="+d.URL("keeper"))
 	return b, d
 }
 
@@ -52,7 +53,7 @@ steps:
 `)
 	l := b.run()
 	l.exits(cli.Done)
-	if got, want := d.ask("select string_agg(what, '|' order by n) from effect"), `d'Artagnan \ Ünal|t t/1/1/one`; got != want {
+	if got, want := d.Ask("select string_agg(what, '|' order by n) from effect"), `d'Artagnan \ Ünal|t t/1/1/one`; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 	if got := l.out.String(); !strings.Contains(got, `"n":2`) || !strings.Contains(got, "Ünal") {
@@ -79,7 +80,7 @@ func TestSQLThatFailsLeavesNothingAndSaysTheLine(t *testing.T) {
 		if f := stopped(t, b); !strings.Contains(f.Message, want) {
 			t.Errorf("%s: got %q, want %q", sql, f.Message, want)
 		}
-		if n := d.ask("select count(*)::text from effect"); n != "0" {
+		if n := d.Ask("select count(*)::text from effect"); n != "0" {
 			t.Errorf("%s: %s rows are left", sql, n)
 		}
 		b.say(cli.Done, "task", "restart", "t")
@@ -92,8 +93,8 @@ func TestSQLThatTakesTooLongIsEndedAtTheServerToo(t *testing.T) {
 	if f := stopped(t, b); !strings.Contains(f.Message, "timeout") {
 		t.Errorf("got %q", f.Message)
 	}
-	eventually(t, "the statement has ended", func() bool {
-		return d.ask("select count(*)::text from pg_stat_activity where datname = current_database() and state = 'active' and query like '%pg_sleep(1000)%' and pid <> pg_backend_pid()") == "0"
+	leadertest.Eventually(t, "the statement has ended", func() bool {
+		return d.Ask("select count(*)::text from pg_stat_activity where datname = current_database() and state = 'active' and query like '%pg_sleep(1000)%' and pid <> pg_backend_pid()") == "0"
 	})
 }
 
@@ -111,7 +112,7 @@ steps:
       insert into public.effect (what) select current_setting('search_path') || coalesce(current_setting('my.own', true), '') || coalesce(to_regclass('pg_temp.litter')::text, '')
 `)
 	b.run().exits(cli.Done)
-	if got := d.ask("select string_agg(distinct what, '|') from effect"); got != `"$user", public` {
+	if got := d.Ask("select string_agg(distinct what, '|') from effect"); got != `"$user", public` {
 		t.Errorf("the next step found %s", got)
 	}
 }
@@ -133,10 +134,10 @@ func TestNoticesOfPostgresAreLogged(t *testing.T) {
 // A serialization failure is the journal's affair: a step that is tried once is run again.
 func TestSerializationFailureSpendsNoAttempt(t *testing.T) {
 	b, d := inDatabase(t, "steps: [{name: s, sql: \"select nextval('tries'); do $$ begin if currval('tries') < 3 then raise exception using errcode = '40001'; end if; end $$\"}]\n")
-	d.sql("create sequence tries")
-	d.grant()
+	d.SQL("create sequence tries")
+	d.Grant()
 	b.run().exits(cli.Done)
-	if got := d.ask("select last_value::text from tries"); got != "3" {
+	if got := d.Ask("select last_value::text from tries"); got != "3" {
 		t.Errorf("it ran %s times", got)
 	}
 }
@@ -144,8 +145,8 @@ func TestSerializationFailureSpendsNoAttempt(t *testing.T) {
 func TestJournalThatIsNotInstalledSaysWhoInstallsIt(t *testing.T) {
 	b := newBench(t, "steps: [{name: s, run: 'echo never'}]\n")
 	b.stores = stores.All
-	d := bareDatabase(t)
-	b.env = append(b.env, "LEADER_JOURNAL="+d.url("keeper"))
+	d := leadertest.BareDatabase(t)
+	b.env = append(b.env, "LEADER_JOURNAL="+d.URL("keeper"))
 	want := func(l *trial) {
 		t.Helper()
 		if !strings.Contains(l.log.String(), "guard install") || !strings.Contains(l.log.String(), "GUARD_POSTGRES_LEADERS") || l.out.String() != "" {
@@ -156,7 +157,7 @@ func TestJournalThatIsNotInstalledSaysWhoInstallsIt(t *testing.T) {
 	want(b.say(cli.Error, "task", "show", b.file))
 	want(b.say(cli.Error, "task", "list"))
 	want(b.say(cli.Error, "task", "resume", b.file))
-	installed(t, d, "warden") // and keeper is no leader
+	leadertest.Installed(t, d, "warden") // and keeper is no leader
 	want(b.say(cli.Error, "task", b.file))
 	want(b.say(cli.Error, "task", "list"))
 }
@@ -164,11 +165,11 @@ func TestJournalThatIsNotInstalledSaysWhoInstallsIt(t *testing.T) {
 // Where no store of the settings raises the mark in the journal's database, the journal's own role has to.
 func TestMarkIsRaisedByTheJournalsRoleWhereNoStoreDoes(t *testing.T) {
 	b, d := inDatabase(t, "steps: [{name: s, sql: \"insert into effect (what) values ('x')\"}]\n")
-	installed(t, d, "warden", "warden", "keeper")
-	d.sql("grant all on all tables in schema public to warden; grant all on all sequences in schema public to warden")
-	b.env = environ.With(b.env, [][2]string{{"LEADER_STORES", ""}, {"LEADER_JOURNAL", d.url("warden")}})
+	leadertest.Installed(t, d, "warden", "warden", "keeper")
+	d.SQL("grant all on all tables in schema public to warden; grant all on all sequences in schema public to warden")
+	b.env = environ.With(b.env, [][2]string{{"LEADER_STORES", ""}, {"LEADER_JOURNAL", d.URL("warden")}})
 	b.run().exits(cli.Done)
-	if n := d.ask("select count(*)::text from effect"); n != "1" {
+	if n := d.Ask("select count(*)::text from effect"); n != "1" {
 		t.Errorf("%s rows", n)
 	}
 }
@@ -178,11 +179,11 @@ func TestMarkIsRaisedByTheJournalsRoleWhereNoStoreDoes(t *testing.T) {
 func TestMarkThatWasLostIsRaisedAgainByTheStores(t *testing.T) {
 	b, d := inDatabase(t, "steps: [{name: wait, run: 'echo began; while [ ! -e go ]; do sleep 0.02; done'}, {name: s, sql: \"insert into effect (what) values ('x')\"}]\n")
 	l := b.run()
-	l.out.await(t, "began")
-	d.sql("update ringfence.mark set run = 'another'; update ringfence.gate set run = 'another'")
+	l.out.Await(t, "began")
+	d.SQL("update ringfence.mark set run = 'another'; update ringfence.gate set run = 'another'")
 	b.touch("go")
 	l.exits(cli.Done)
-	if cp := b.shown(); cp.Token != 1 || d.ask("select count(*)::text from effect") != "1" {
+	if cp := b.shown(); cp.Token != 1 || d.Ask("select count(*)::text from effect") != "1" {
 		t.Errorf("got %+v", cp)
 	}
 }
