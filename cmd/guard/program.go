@@ -35,21 +35,33 @@ type command = cli.Command[*config]
 func (p *program) commands() []command {
 	var o options
 	all := []command{
-		{Name: "serve", Summary: "accept clients and admit only sessions under a current token",
-			Run: func(ctx context.Context, c *config, _ cli.Arguments) error { return p.serve(ctx, c) }},
-		{Name: "install", Arguments: "[--print]", Summary: "make or upgrade what the stores need; --print shows it instead",
-			Flags: o.print,
-			Run:   func(ctx context.Context, c *config, _ cli.Arguments) error { return p.install(ctx, c, o) }},
-		{Name: "status", Arguments: "[-o table|json]", Summary: "print the mark of every resource in every store",
-			Output: true, Run: p.status},
-		{Name: "health", Summary: "ask the guard at GUARD_HTTP_LISTEN on this host whether it is ready: exit 0, or 1 with the reason; " +
-			"for health checks",
-			Run: func(ctx context.Context, c *config, _ cli.Arguments) error { return p.health(ctx, c) }},
-		{Name: "adopt", Arguments: "[--new-issuer] RESOURCE", Summary: "start counting from the present coordinator: ends every session " +
-			"of RESOURCE and forgets its mark; --new-issuer: the coordinator was restored from a backup, and its tokens do not compare " +
-			"with those from before",
-			Flags: o.issuer, Check: exactly("adopt", 1),
-			Run: func(ctx context.Context, c *config, a cli.Arguments) error { return p.adopt(ctx, c, o, a.Names) }},
+		{
+			Name: "serve", Run: plain(p.serve),
+			Summary: "accept clients and admit only sessions under a current token",
+		},
+		{
+			Name: "install", Arguments: "[--print]", Flags: o.print,
+			Run:     plain(func(ctx context.Context, c *config) error { return p.install(ctx, c, o) }),
+			Summary: "make or upgrade what the stores need; --print shows it instead",
+		},
+		{
+			Name: "status", Arguments: "[-o table|json]", Output: true, Run: p.status,
+			Summary: "print the mark of every resource in every store",
+		},
+		{
+			Name: "health", Run: plain(p.health),
+			Summary: "ask the guard at GUARD_HTTP_LISTEN on this host whether it is ready: exit 0, or 1 " +
+				"with the reason; for health checks",
+		},
+		{
+			Name: "adopt", Arguments: "[--new-issuer] RESOURCE", Flags: o.issuer, Check: exactly("adopt", 1),
+			Run: func(ctx context.Context, c *config, a cli.Arguments) error {
+				return p.adopt(ctx, c, o, a.Names)
+			},
+			Summary: "start counting from the present coordinator: ends every session of RESOURCE and " +
+				"forgets its mark; --new-issuer: the coordinator was restored from a backup, and its tokens " +
+				"do not compare with those from before",
+		},
 	}
 	for i, c := range all {
 		if c.Check == nil {
@@ -58,6 +70,11 @@ func (p *program) commands() []command {
 		all[i].Run = p.discreet(c.Run)
 	}
 	return all
+}
+
+// plain is a subcommand that looks at no arguments.
+func plain(run func(context.Context, *config) error) func(context.Context, *config, cli.Arguments) error {
+	return func(ctx context.Context, c *config, _ cli.Arguments) error { return run(ctx, c) }
 }
 
 // exactly is a subcommand's check for this many arguments.

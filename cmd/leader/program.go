@@ -59,15 +59,44 @@ const (
 
 func commands() []command {
 	return []command{
-		{"run", "RESOURCE -- COMMAND [ARGUMENT...]", "stand for election; as the leader of RESOURCE, run COMMAND", takesResource, false, (*program).lead},
-		{"status", "RESOURCE [-o table|json]", "print who leads RESOURCE; exit 1 when nobody does", takesResource, true, (*program).status},
-		{"watch", "RESOURCE [-o table|json]", "print a line at every change of leadership, until interrupted", takesResource, true, (*program).watch},
-		{"resign", "RESOURCE", "depose whoever leads RESOURCE, from anywhere; exit 1 when nobody does", takesResource, false, (*program).resign},
-		{"task", "FILE", "stand for election; as the leader, run the task in FILE from its checkpoint on", takesFile, false, (*program).runTask},
-		{"task show", "FILE|NAME [-o table|json]", "print the checkpoint of a task", takesTask, true, task((*tasks.Session).Show)},
-		{"task list", "[-o table|json]", "print the checkpoints of all tasks", takesNothing, true, task((*tasks.Session).List)},
-		{"task resume", "FILE|NAME", "let a stopped task go on with the step that it stopped at", takesTask, false, task((*tasks.Session).Resume)},
-		{"task restart", "FILE|NAME", "begin a new run of a task, from its first step and starting state", takesTask, false, task((*tasks.Session).Restart)},
+		{
+			name: "run", arguments: "RESOURCE -- COMMAND [ARGUMENT...]", run: (*program).lead,
+			summary: "stand for election; as the leader of RESOURCE, run COMMAND",
+		},
+		{
+			name: "status", arguments: "RESOURCE [-o table|json]", output: true, run: (*program).status,
+			summary: "print who leads RESOURCE; exit 1 when nobody does",
+		},
+		{
+			name: "watch", arguments: "RESOURCE [-o table|json]", output: true, run: (*program).watch,
+			summary: "print a line at every change of leadership, until interrupted",
+		},
+		{
+			name: "resign", arguments: "RESOURCE", run: (*program).resign,
+			summary: "depose whoever leads RESOURCE, from anywhere; exit 1 when nobody does",
+		},
+		{
+			name: "task", arguments: "FILE", takes: takesFile, run: (*program).runTask,
+			summary: "stand for election; as the leader, run the task in FILE from its checkpoint on",
+		},
+		{
+			name: "task show", arguments: "FILE|NAME [-o table|json]", takes: takesTask, output: true,
+			run:     task((*tasks.Session).Show),
+			summary: "print the checkpoint of a task",
+		},
+		{
+			name: "task list", arguments: "[-o table|json]", takes: takesNothing, output: true,
+			run:     task((*tasks.Session).List),
+			summary: "print the checkpoints of all tasks",
+		},
+		{
+			name: "task resume", arguments: "FILE|NAME", takes: takesTask, run: task((*tasks.Session).Resume),
+			summary: "let a stopped task go on with the step that it stopped at",
+		},
+		{
+			name: "task restart", arguments: "FILE|NAME", takes: takesTask, run: task((*tasks.Session).Restart),
+			summary: "begin a new run of a task, from its first step and starting state",
+		},
 	}
 }
 
@@ -115,7 +144,8 @@ func (p *program) open(ctx context.Context, c command, s *session) int {
 	ctx, signals, stop := supervise.Listen(ctx, p.notify)
 	defer stop()
 	s.signals = signals
-	coordinator, err := p.electors.Open(ctx, s.config.Coordinator, coordinators.Options{SessionTimeout: s.config.SessionTimeout, Logger: s.log})
+	o := coordinators.Options{SessionTimeout: s.config.SessionTimeout, Logger: s.log}
+	coordinator, err := p.electors.Open(ctx, s.config.Coordinator, o)
 	if err != nil {
 		return cli.Failed(ctx, s.log, "open the coordinator", err)
 	}

@@ -7,7 +7,8 @@ import (
 	"github.com/ringfence/ringfence/fence"
 )
 
-// alone makes two clients of a coordinator that no other test uses, and closes them at the end of the test.
+// alone makes two clients of a coordinator that no other test uses, and closes them at the end of
+// the test.
 func (s *stage) alone() (c, operator fence.Coordinator) {
 	s.t.Helper()
 	c, operator = s.h.Alone(s.t)
@@ -31,7 +32,8 @@ func (s *stage) renew(operator fence.Coordinator) fence.Issuer {
 	return issuer
 }
 
-// renewedIssuerIsAnother for whoever asks and for whatever is won from then on. Earlier claims keep the old one.
+// renewedIssuerIsAnother for whoever asks and for whatever is won from then on. Earlier claims keep
+// the old one.
 func renewedIssuerIsAnother(t testing.TB, h Harness) {
 	s := newStage(t, h)
 	c, operator := s.alone()

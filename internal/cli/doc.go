@@ -1,5 +1,5 @@
-// Package cli is the command line of both programs: subcommands with arguments and flags, help, mistakes of usage, settings
-// and exit codes.
+// Package cli is the command line of both programs: subcommands with arguments and flags, help,
+// mistakes of usage, settings and exit codes.
 //
 //	p := cli.Program[*config]{
 //		Streams: cli.Streams{Env: os.Environ(), Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr},
@@ -12,5 +12,6 @@
 //	}
 //	os.Exit(p.Main(ctx, os.Args[1:]))
 //
-// The arguments are checked first, then the settings, each with every problem that there is; only then the subcommand runs.
+// The arguments are checked first, then the settings, each with every problem that there is; only
+// then the subcommand runs.
 package cli

@@ -20,7 +20,8 @@ type ending interface {
 	Code() int
 }
 
-// Failed reports an error of the program's own. Where a signal has ended the waiting, that is what is reported.
+// Failed reports an error of the program's own. Where a signal has ended the waiting, that is what
+// is reported.
 func Failed(ctx context.Context, log *slog.Logger, doing string, err error) int {
 	if e, ok := errors.AsType[ending](context.Cause(ctx)); ok {
 		log.Info("ended by a signal", "cause", e.Error())

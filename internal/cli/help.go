@@ -15,7 +15,8 @@ type Help struct {
 	ExitCodes string
 	Columns   [2]int // the widths of the subcommands' names and arguments
 
-	// Whole has -h of a subcommand, and a mistake, show all subcommands with their summaries, not that one alone.
+	// Whole has -h of a subcommand, and a mistake, show all subcommands with their summaries, not
+	// that one alone.
 	Whole bool
 }
 
@@ -71,7 +72,8 @@ func (p *Program[C]) mistake(name string, err error) int {
 	return Usage
 }
 
-// shortList prints a subcommand, and those whose names begin with its name; all where there is none.
+// shortList prints a subcommand, and those whose names begin with its name; all where there is
+// none.
 func (p *Program[C]) shortList(name string) {
 	for _, c := range p.Commands {
 		if name == "" || c.Name == name || strings.HasPrefix(c.Name, name+" ") {

@@ -30,8 +30,8 @@ type Program[C any] struct {
 	// Help says what the program prints when it is asked for help, or called wrongly.
 	Help Help
 
-	// SetsApart has what follows "--" handed to the subcommand apart, such as a command to run. Otherwise "--" means
-	// nothing but that no flag follows.
+	// SetsApart has what follows "--" handed to the subcommand apart, such as a command to run.
+	// Otherwise "--" means nothing but that no flag follows.
 	SetsApart bool
 }
 
@@ -43,7 +43,7 @@ type Command[C any] struct {
 	More      string                // what -h says of it besides the summary
 	Output    bool                  // takes -o table|json
 	Flags     func(*flag.FlagSet)   // declares what else it takes; nil for nothing
-	Check     func(Arguments) error // looks at the arguments before the settings are read; an error is a mistake of usage
+	Check     func(Arguments) error // looks at the arguments first; its error is a mistake of usage
 	Run       func(ctx context.Context, c C, a Arguments) error
 }
 
@@ -70,8 +70,8 @@ type Exit int
 // Error implements error.
 func (e Exit) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
 
-// Main runs the subcommand that the arguments name, and returns the exit code. It checks the arguments, then the settings:
-// nobody has to wait for a connection to learn about a typing error.
+// Main runs the subcommand that the arguments name, and returns the exit code. It checks the
+// arguments, then the settings: nobody has to wait for a connection to learn about a typing error.
 func (p *Program[C]) Main(ctx context.Context, args []string) int {
 	if len(args) == 0 {
 		return p.mistake("", errors.New("no subcommand"))
@@ -95,7 +95,8 @@ func (p *Program[C]) Main(ctx context.Context, args []string) int {
 	}
 	settings, err := p.Load()
 	if err != nil {
-		fmt.Fprintf(p.Stderr, "%s: %v\n`%s %s -h` lists every setting with its default and meaning.\n", p.Name, err, p.Name, c.Name)
+		fmt.Fprintf(p.Stderr, "%s: %v\n`%s %s -h` lists every setting with its default and meaning.\n",
+			p.Name, err, p.Name, c.Name)
 		return Usage
 	}
 	return p.code(c, c.Run(ctx, settings, a))
@@ -128,7 +129,8 @@ func (p *Program[C]) find(args []string) (found Command[C], rest []string, ok bo
 	return found, rest, ok
 }
 
-// parse reads what begins with '-' wherever it stands, and returns the rest. The error is flag.ErrHelp for -h.
+// parse reads what begins with '-' wherever it stands, and returns the rest. The error is
+// flag.ErrHelp for -h.
 func (p *Program[C]) parse(c Command[C], args []string) (a Arguments, err error) {
 	if i := slices.Index(args, "--"); i >= 0 && p.SetsApart {
 		args, a.Rest, a.Dashed = args[:i], args[i+1:], true
@@ -152,4 +154,6 @@ func (p *Program[C]) parse(c Command[C], args []string) (a Arguments, err error)
 	return a, nil
 }
 
-func isHelp(arg string) bool { return slices.Contains([]string{"-h", "-help", "--help", "help"}, arg) }
+func isHelp(arg string) bool {
+	return slices.Contains([]string{"-h", "-help", "--help", "help"}, arg)
+}

@@ -10,8 +10,8 @@ import (
 	"github.com/ringfence/ringfence/fence"
 )
 
-// Announcer logs the two moments of a campaign, and marks its error as final: what waiting can mend, the elector waits
-// for.
+// Announcer logs the two moments of a campaign, and marks its error as final: what waiting can
+// mend, the elector waits for.
 type Announcer struct {
 	fence.Elector
 	Log *slog.Logger

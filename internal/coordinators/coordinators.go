@@ -1,5 +1,5 @@
-// Package coordinators opens the coordinator that a URL names. The table All is the one place where both programs learn
-// which coordinators there are: a new one is a line in it.
+// Package coordinators opens the coordinator that a URL names. The table All is the one place where
+// both programs learn which coordinators there are: a new one is a line in it.
 //
 //	c, err := coordinators.All.Open(ctx, cfg.Coordinator, coordinators.Options{Logger: log})
 //
@@ -49,8 +49,8 @@ func openZooKeeper(ctx context.Context, url string, o Options) (fence.Coordinato
 // Schemes lists the schemes there are, sorted.
 func (t Table) Schemes() []string { return slices.Sorted(maps.Keys(t)) }
 
-// Open opens the coordinator at u. Close it. Its error has no secret in it; for a scheme that is not in the table it
-// names those that are.
+// Open opens the coordinator at u. Close it. Its error has no secret in it; for a scheme that is
+// not in the table it names those that are.
 func (t Table) Open(ctx context.Context, u settings.URL, o Options) (fence.Coordinator, error) {
 	open, known := t[u.Scheme()]
 	if !known {

@@ -12,7 +12,8 @@ import (
 	"github.com/ringfence/ringfence/internal/servers/serverstest"
 )
 
-// Database is a fresh one with the schema installed, for the guard's role warden and the leaders' role keeper.
+// Database is a fresh one with the schema installed, for the guard's role warden and the leaders'
+// role keeper.
 type Database struct {
 	test *testing.T
 	pg   *servers.Postgres

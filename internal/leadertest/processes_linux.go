@@ -17,7 +17,8 @@ func State(pid int) string {
 // Alive tells a process that is there and no zombie.
 func Alive(pid int) bool { return !slices.Contains([]string{"", "Z", "X"}, State(pid)) }
 
-// Halted tells a stopped process. A shell whose child was stopped between vfork and exec waits for that in state D.
+// Halted tells a stopped process. A shell whose child was stopped between vfork and exec waits for
+// that in state D.
 func Halted(pid int) bool {
 	switch State(pid) {
 	case "T":

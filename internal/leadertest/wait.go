@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// Patience is how long a test waits for what must happen. It is long because the machine may be busy.
+// Patience is how long a test waits for what must happen. It is long because the machine may be
+// busy.
 const Patience = 30 * time.Second
 
 // Eventually looks until it is so.

@@ -1,5 +1,5 @@
-// Package stores makes what raises the mark at a URL. The table All is the one place where leader learns which stores there
-// are: a new one is a line in it.
+// Package stores makes what raises the mark at a URL. The table All is the one place where leader
+// learns which stores there are: a new one is a line in it.
 package stores
 
 import (
@@ -15,7 +15,8 @@ import (
 	"github.com/ringfence/ringfence/store/redis"
 )
 
-// Open makes what raises the mark at a URL; the coordinator is asked where no guard stands before the database.
+// Open makes what raises the mark at a URL; the coordinator is asked where no guard stands before
+// the database.
 type Open func(url string, c fence.Observer) fence.Raiser
 
 // Table maps the scheme of a URL to what opens it.
@@ -39,8 +40,8 @@ func openRedis(url string, c fence.Observer) fence.Raiser {
 // Schemes lists the schemes there are, sorted.
 func (t Table) Schemes() []string { return slices.Sorted(maps.Keys(t)) }
 
-// Raisers are the stores at these URLs, whose schemes are in the table. Each raise is bounded in time, and its error is a
-// *Error.
+// Raisers are the stores at these URLs, whose schemes are in the table. Each raise is bounded in
+// time, and its error is a *Error.
 func (t Table) Raisers(urls settings.URLs, c fence.Observer, timeout time.Duration) []fence.Raiser {
 	var all []fence.Raiser
 	for _, u := range urls {

@@ -30,7 +30,8 @@ var (
 	ErrOutOfTime    = errors.New("the coordinator was not heard from, and the session could have expired soon")
 )
 
-// Margin is what to keep between the KILL and the deadline: for the kernel to end the command, and for a busy machine.
+// Margin is what to keep between the KILL and the deadline: for the kernel to end the command, and
+// for a busy machine.
 func Margin(sessionTimeout time.Duration) time.Duration {
 	return min(max(sessionTimeout/20, 20*time.Millisecond), time.Second)
 }

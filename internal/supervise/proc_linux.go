@@ -40,7 +40,8 @@ func readStat(name string) (Process, bool) {
 	return parseStat(string(line))
 }
 
-// parseStat reads "pid (name) state ppid pgrp …"; a name may hold anything, brackets and spaces too.
+// parseStat reads "pid (name) state ppid pgrp …"; a name may hold anything, brackets and spaces
+// too.
 func parseStat(line string) (Process, bool) {
 	open, end := strings.IndexByte(line, ' '), strings.LastIndex(line, ") ")
 	if open < 0 || end < 0 {

@@ -28,7 +28,8 @@ const (
 	mortal = 6 * time.Second // of leaders that are killed or paused: until then they have to lead, on a busy machine too
 )
 
-// trial is one copy of a task in this process, with a coordinator in memory and signals that the test makes.
+// trial is one copy of a task in this process, with a coordinator in memory and signals that the
+// test makes.
 type trial struct {
 	t       *testing.T
 	memory  *fencetest.Memory
@@ -57,7 +58,8 @@ type variables struct {
 	Holder         string           `env:"LEADER_HOLDER" envDefault:"somebody"`
 }
 
-// session is what `leader` makes of these arguments and its environment, and what it then does with it.
+// session is what `leader` makes of these arguments and its environment, and what it then does with
+// it.
 func (s setup) session(t *testing.T, args []string) (*Session, func(*Session, context.Context) int) {
 	t.Helper()
 	var v variables

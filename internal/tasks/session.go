@@ -50,8 +50,8 @@ func (c *Settings) first(schemes ...string) settings.URL {
 	return ""
 }
 
-// Session is one call of a subcommand that is about tasks. Load comes first; everything else needs Coordinator and Log,
-// too, and reports its errors there.
+// Session is one call of a subcommand that is about tasks. Load comes first; everything else needs
+// Coordinator and Log, too, and reports its errors there.
 type Session struct {
 	Settings Settings
 	Path     string          // of the task file; "" where none was named
