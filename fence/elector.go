@@ -49,10 +49,22 @@ type Observer interface {
 	Watch(ctx context.Context, r Resource, each func([]Candidate) error) error
 }
 
+// IssuerRenewer makes a coordinator another issuer, as if it had been built anew. It is for an operator who has restored
+// the coordinator from a backup: its counter then gives out numbers a second time.
+type IssuerRenewer interface {
+	// RenewIssuer returns the new issuer, which the coordinator has never had before. Every client of the coordinator
+	// hears of it: no Issuer and no Leaders that begins after the call has returned names an earlier one. Terms that are
+	// won from then on are the new issuer's; earlier claims keep the old issuer, so each resource has to be adopted. A
+	// database session names a number alone, so all leaders of the old issuer have to be stopped first.
+	// After an error it may have happened; call it again.
+	RenewIssuer(ctx context.Context) (Issuer, error)
+}
+
 // Coordinator is ZooKeeper or etcd: the place where elections are held. Close ends its connections, waits for its
 // goroutines, and loses the terms that were won through it.
 type Coordinator interface {
 	Elector
 	Observer
+	IssuerRenewer
 	io.Closer
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/cli"
 	"github.com/ringfence/ringfence/internal/logging"
 )
 
@@ -18,14 +19,14 @@ const adoptTime = 30 * time.Second
 func (p *program) adopt(ctx context.Context, c *config, o options, args []string) error {
 	resource, err := fence.ParseResource(args[0])
 	if err != nil {
-		return usageError{err.Error()}
+		return cli.Mistake(err.Error())
 	}
 	if o.newIssuer && c.Coordinator.Reveal() == "" {
-		return usageError{"--new-issuer: GUARD_COORDINATOR names no coordinator; without one set GUARD_ISSUER to another name"}
+		return cli.Mistake("--new-issuer: GUARD_COORDINATOR names no coordinator; without one set GUARD_ISSUER to another name")
 	}
 	ctx, cancel := context.WithTimeout(ctx, adoptTime)
 	defer cancel()
-	authority, observer := c.authority(logging.New(p.stderr, c.Log))
+	authority, observer := c.authority(logging.New(p.Stderr, c.Log))
 	defer observer.Close()
 	claim := fence.Claim{Resource: resource}
 	if claim.Issuer, err = authority.Issuer(ctx); err != nil {
@@ -51,7 +52,7 @@ func (p *program) adopt(ctx context.Context, c *config, o options, args []string
 		if err != nil {
 			return fmt.Errorf("%s: %w", s.name, err)
 		}
-		fmt.Fprintf(p.stdout, "%s: %s was token %s of %q, and now takes the next token of %q; every older session is ended; recorded as done by %s\n",
+		fmt.Fprintf(p.Stdout, "%s: %s was token %s of %q, and now takes the next token of %q; every older session is ended; recorded as done by %s\n",
 			s.name, resource, before.Token, before.Issuer, claim.Issuer, by)
 	}
 	return nil
@@ -84,6 +85,6 @@ func (p *program) renewIssuer(ctx context.Context, o *observer, before fence.Iss
 	if err != nil {
 		return "", fmt.Errorf("the coordinator may be another issuer already, and then everything is refused; run it again: %w", err)
 	}
-	fmt.Fprintf(p.stdout, "coordinator: was issuer %q, and is now %q; every resource has to be adopted, and every leader to be elected anew\n", before, now)
+	fmt.Fprintf(p.Stdout, "coordinator: was issuer %q, and is now %q; every resource has to be adopted, and every leader to be elected anew\n", before, now)
 	return now, nil
 }

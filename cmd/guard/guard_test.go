@@ -20,6 +20,7 @@ import (
 
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/fence/zookeeper"
+	"github.com/ringfence/ringfence/internal/cli"
 	"github.com/ringfence/ringfence/internal/servers"
 	"github.com/ringfence/ringfence/internal/servers/serverstest"
 )
@@ -141,13 +142,13 @@ func fresh(t *testing.T) (*servers.Postgres, []string) {
 
 func TestHelpNamesEverySetting(t *testing.T) {
 	code, out, _ := invoke(t, nil, "serve", "-h")
-	if code != exitDone {
+	if code != cli.Done {
 		t.Fatalf("exit code %d", code)
 	}
 	for _, f := range reflect.VisibleFields(reflect.TypeFor[config]()) {
 		name, _, _ := strings.Cut(f.Tag.Get("env"), ",")
-		if !strings.Contains(out, name) {
-			t.Errorf("help does not name %s", name)
+		if !strings.Contains(out, name) || texts[name].Meaning == "" {
+			t.Errorf("help does not name %s, or not what it means", name)
 		}
 	}
 }
@@ -157,7 +158,7 @@ func TestABadStartListsEveryProblem(t *testing.T) {
 		"GUARD_POSTGRES_LISTEN=6432", "GUARD_REDIS_LISTEN=:7379", "GUARD_COORDINATOR=consul://h/", "GUARD_UNFENCED=read-only",
 		"GUARD_POSTGRES_UPSTREAM=postgres://guard:s3cret@h/db?sslmode=require", "GUARD_LOGIN_TIMEOUT=soon", "GUARD_POSTGRES_LISTNE=:1", "GUARD_RESOURCES=Orders",
 	}, "serve")
-	if code != exitUsage {
+	if code != cli.Usage {
 		t.Errorf("exit code %d", code)
 	}
 	for _, part := range []string{"GUARD_POSTGRES_LISTEN", "GUARD_REDIS_UPSTREAM", "consul", "not built", "sslmode", "GUARD_LOGIN_TIMEOUT", "GUARD_POSTGRES_LISTNE", "Orders"} {
@@ -172,7 +173,7 @@ func TestABadStartListsEveryProblem(t *testing.T) {
 
 func TestUsageMistakesAreExplained(t *testing.T) {
 	for _, args := range [][]string{{}, {"protect"}, {"adopt"}, {"status", "-o"}, {"status", "extra"}, {"install", "--pritn"}} {
-		if code, _, errs := invoke(t, []string{"GUARD_POSTGRES_UPSTREAM=postgres://h/db"}, args...); code != exitUsage || !strings.Contains(errs, "guard serve") {
+		if code, _, errs := invoke(t, []string{"GUARD_POSTGRES_UPSTREAM=postgres://h/db"}, args...); code != cli.Usage || !strings.Contains(errs, "guard serve") {
 			t.Errorf("guard %v: exit %d, %s", args, code, errs)
 		}
 	}
@@ -187,7 +188,7 @@ func TestAGuardBecomesReadyWhenItsStoreDoes(t *testing.T) {
 	_, err := r.connect(1)
 	wantCode(t, err, "RF005")
 
-	if code, out, errs := invoke(t, env, "install"); code != exitDone || out != "postgres: installed\n" {
+	if code, out, errs := invoke(t, env, "install"); code != cli.Done || out != "postgres: installed\n" {
 		t.Fatalf("install: %d %s %s", code, out, errs)
 	}
 	r.ready(http.StatusOK)
@@ -215,7 +216,7 @@ func TestAGuardBecomesReadyWhenItsStoreDoes(t *testing.T) {
 
 func TestStatusAndAdopt(t *testing.T) {
 	_, env := fresh(t)
-	if code, _, errs := invoke(t, env, "status"); code != exitError || !strings.Contains(errs, "not every store") {
+	if code, _, errs := invoke(t, env, "status"); code != cli.Error || !strings.Contains(errs, "not every store") {
 		t.Errorf("status before install: %d %s", code, errs)
 	}
 	invoke(t, env, "install")
@@ -228,7 +229,7 @@ func TestStatusAndAdopt(t *testing.T) {
 	}
 	code, out, _ := invoke(t, env, "status", "-o", "json")
 	var all []storeStatus
-	if err := json.Unmarshal([]byte(out), &all); err != nil || code != exitDone || all[0].Marks[0].Token != token || !strings.Contains(out, `"9007199254740993"`) || all[0].Marks[0].Sessions != 1 {
+	if err := json.Unmarshal([]byte(out), &all); err != nil || code != cli.Done || all[0].Marks[0].Token != token || !strings.Contains(out, `"9007199254740993"`) || all[0].Marks[0].Sessions != 1 {
 		t.Fatalf("status: %d %v\n%s", code, err, out)
 	}
 
@@ -236,7 +237,7 @@ func TestStatusAndAdopt(t *testing.T) {
 	rebuilt.ready(http.StatusOK)
 	_, err = rebuilt.connect(3)
 	wantCode(t, err, "RF004")
-	if code, out, errs := invoke(t, append(env, "GUARD_ISSUER=new"), "adopt", "orders"); code != exitDone || !strings.Contains(out, "9007199254740993") {
+	if code, out, errs := invoke(t, append(env, "GUARD_ISSUER=new"), "adopt", "orders"); code != cli.Done || !strings.Contains(out, "9007199254740993") {
 		t.Fatalf("adopt: %d %s %s", code, out, errs)
 	}
 	if err := old.Ping(t.Context()); err == nil {
@@ -253,7 +254,7 @@ func TestStatusAndAdopt(t *testing.T) {
 func TestACoordinatorThatWasRestored(t *testing.T) {
 	_, env := fresh(t)
 	invoke(t, env, "install")
-	if code, _, errs := invoke(t, env, "adopt", "--new-issuer", "orders"); code != exitUsage || !strings.Contains(errs, "GUARD_COORDINATOR") {
+	if code, _, errs := invoke(t, env, "adopt", "--new-issuer", "orders"); code != cli.Usage || !strings.Contains(errs, "GUARD_COORDINATOR") {
 		t.Errorf("without a coordinator: exit %d: %s", code, errs)
 	}
 	zk := serverstest.ZooKeeper(t, servers.ZooKeeperOptions{})
@@ -280,11 +281,11 @@ func TestACoordinatorThatWasRestored(t *testing.T) {
 		t.Errorf("it says %v", err)
 	}
 	dead := append(slices.Clone(env), "GUARD_POSTGRES_UPSTREAM=postgres://guard@"+serverstest.FreeAddresses(t, 1)[0]+"/postgres")
-	if code, out, errs := invoke(t, dead, "adopt", "--new-issuer", "orders"); code != exitError || out != "" || !strings.Contains(errs, "nothing was changed") {
+	if code, out, errs := invoke(t, dead, "adopt", "--new-issuer", "orders"); code != cli.Error || out != "" || !strings.Contains(errs, "nothing was changed") {
 		t.Errorf("with a store that is down: exit %d: %s%s", code, out, errs)
 	}
 	code, out, errs := invoke(t, env, "adopt", "--new-issuer", "orders")
-	if code != exitDone || strings.Count(out, "zk:") != 4 {
+	if code != cli.Done || strings.Count(out, "zk:") != 4 {
 		t.Fatalf("adopt: %d %s %s", code, out, errs)
 	}
 	if _, err := r.connect(token); err != nil { // by the same guard, which remembers the mark from before
@@ -321,7 +322,7 @@ func TestAPoolerBeforePostgresStopsTheStart(t *testing.T) {
 	invoke(t, env, "install")
 	bouncer := serverstest.PgBouncer(t, pg)
 	code, _, errs := invoke(t, []string{"GUARD_POSTGRES_LISTEN=127.0.0.1:0", "GUARD_POSTGRES_UPSTREAM=" + bouncer.URL("guard", "postgres")}, "serve")
-	if code != exitError || !strings.Contains(errs, "pooler") {
+	if code != cli.Error || !strings.Contains(errs, "pooler") {
 		t.Errorf("exit %d: %s", code, errs)
 	}
 }
@@ -331,7 +332,7 @@ func TestPreparedTransactionsStopTheStart(t *testing.T) {
 	env := []string{"GUARD_POSTGRES_LISTEN=127.0.0.1:0", "GUARD_POSTGRES_UPSTREAM=" + pg.URL("postgres", "postgres")}
 	invoke(t, env, "install")
 	code, _, errs := invoke(t, env, "serve")
-	if code != exitError || !strings.Contains(errs, "max_prepared_transactions") {
+	if code != cli.Error || !strings.Contains(errs, "max_prepared_transactions") {
 		t.Errorf("exit %d: %s", code, errs)
 	}
 }
@@ -352,7 +353,7 @@ func TestAShutdownTellsIdleSessionsAndEnds(t *testing.T) {
 	wantCode(t, err, "57P01")
 	code := <-r.exited
 	r.exited <- code
-	if code != exitDone {
+	if code != cli.Done {
 		t.Errorf("exit code %d", code)
 	}
 }
@@ -368,7 +369,7 @@ func TestACoordinatorThatIsDownRefusesAndTheGuardStays(t *testing.T) {
 
 func TestPrintShowsTheWholeInstallation(t *testing.T) {
 	code, out, _ := invoke(t, []string{"GUARD_POSTGRES_UPSTREAM=postgres://guard@h/db"}, "install", "--print")
-	if code != exitDone || !strings.Contains(out, `grant pg_signal_backend, pg_read_all_stats to "guard"`) {
+	if code != cli.Done || !strings.Contains(out, `grant pg_signal_backend, pg_read_all_stats to "guard"`) {
 		t.Errorf("%d %s", code, out)
 	}
 }

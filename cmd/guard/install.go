@@ -13,13 +13,13 @@ func (p *program) install(ctx context.Context, c *config, o options) error {
 			if err != nil {
 				return fmt.Errorf("%s: %w", proto.name, err)
 			}
-			fmt.Fprint(p.stdout, text)
+			fmt.Fprint(p.Stdout, text)
 			continue
 		}
 		if err := proto.install(ctx, c); err != nil {
 			return fmt.Errorf("%s: %w", proto.name, err)
 		}
-		fmt.Fprintf(p.stdout, "%s: installed\n", proto.name)
+		fmt.Fprintf(p.Stdout, "%s: installed\n", proto.name)
 	}
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/ringfence/ringfence/internal/cli"
 	"github.com/ringfence/ringfence/internal/servers/serverstest"
 )
 
@@ -27,10 +28,10 @@ func TestInstallLetsLeadersKeepCheckpointsAndNobodyElse(t *testing.T) {
 		"GUARD_POSTGRES_LEADERS=keeper,Nightly Batch",
 	}
 	code, shown, _ := invoke(t, env, "install", "--print")
-	if code != exitDone || !strings.Contains(shown, `"Nightly Batch"`) {
+	if code != cli.Done || !strings.Contains(shown, `"Nightly Batch"`) {
 		t.Errorf("--print does not show the leaders: %d %s", code, shown)
 	}
-	if code, _, errs := invoke(t, env, "install"); code != exitDone {
+	if code, _, errs := invoke(t, env, "install"); code != cli.Done {
 		t.Fatal(errs)
 	}
 	for role, want := range map[string]bool{"keeper": true, "Nightly Batch": true, "stranger": false} {
@@ -44,7 +45,7 @@ func TestInstallLetsLeadersKeepCheckpointsAndNobodyElse(t *testing.T) {
 func TestLeadersAreNamedWithoutSpacesBetween(t *testing.T) {
 	for _, list := range []string{"keeper, batch", "keeper,,batch", " keeper"} {
 		code, _, errs := invoke(t, []string{"GUARD_POSTGRES_UPSTREAM=postgres://guard@h/db", "GUARD_POSTGRES_LEADERS=" + list}, "install", "--print")
-		if code != exitUsage || !strings.Contains(errs, "GUARD_POSTGRES_LEADERS") {
+		if code != cli.Usage || !strings.Contains(errs, "GUARD_POSTGRES_LEADERS") {
 			t.Errorf("%q: exit %d: %s", list, code, errs)
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	driver "github.com/redis/go-redis/v9"
 
+	"github.com/ringfence/ringfence/internal/cli"
 	"github.com/ringfence/ringfence/internal/servers"
 	"github.com/ringfence/ringfence/internal/servers/serverstest"
 )
@@ -46,7 +47,7 @@ func TestAGuardListensOnUnixSockets(t *testing.T) {
 	dir := socketDir(t)
 	pgSocket, redisSocket := filepath.Join(dir, ".s.PGSQL.6432"), filepath.Join(dir, "redis")
 	env = append(env, "GUARD_REDIS_UPSTREAM="+rd.URL())
-	if code, _, errs := invoke(t, env, "install"); code != exitDone {
+	if code, _, errs := invoke(t, env, "install"); code != cli.Done {
 		t.Fatal(errs)
 	}
 	stale(t, pgSocket)
@@ -57,7 +58,7 @@ func TestAGuardListensOnUnixSockets(t *testing.T) {
 	go func() { exited <- run(ctx, []string{"serve"}, env, log, log) }()
 	defer func() {
 		stop()
-		if code := <-exited; code != exitDone {
+		if code := <-exited; code != cli.Done {
 			t.Errorf("exit code %d: %s", code, log)
 		}
 		if left, _ := os.ReadDir(dir); len(left) > 0 {
@@ -88,7 +89,7 @@ func TestAGuardListensOnUnixSockets(t *testing.T) {
 	if _, out, _ := invoke(t, env, "status"); !strings.Contains(out, "app@[local]") || strings.Count(out, "[local]") != 2 {
 		t.Errorf("the holders:\n%s", out)
 	}
-	if code, _, errs := invoke(t, env, "serve"); code != exitError || !strings.Contains(errs, pgSocket+" is in use") {
+	if code, _, errs := invoke(t, env, "serve"); code != cli.Error || !strings.Contains(errs, pgSocket+" is in use") {
 		t.Errorf("a second guard: exit %d, %s", code, errs)
 	}
 	if err := c.Ping(t.Context()); err != nil {
@@ -161,7 +162,7 @@ func TestTheSettingsCheckTakesWhatCanBeListenedOn(t *testing.T) {
 		}
 	}
 	code, _, errs := invoke(t, []string{"GUARD_REDIS_UPSTREAM=redis://h/0", "GUARD_HTTP_LISTEN=unix:/run/page"}, "serve")
-	if code != exitUsage || !strings.Contains(errs, "GUARD_HTTP_LISTEN") || !strings.Contains(errs, "not served on a Unix socket") {
+	if code != cli.Usage || !strings.Contains(errs, "GUARD_HTTP_LISTEN") || !strings.Contains(errs, "not served on a Unix socket") {
 		t.Errorf("exit %d, %s", code, errs)
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+
+	"github.com/ringfence/ringfence/internal/cli"
 )
 
 func main() {
@@ -15,6 +17,6 @@ func main() {
 }
 
 func run(ctx context.Context, args, env []string, stdout, stderr io.Writer) int {
-	p := &program{env: env, stdout: stdout, stderr: stderr}
+	p := &program{cli.Streams{Env: env, Stdout: stdout, Stderr: stderr}}
 	return p.run(ctx, args)
 }

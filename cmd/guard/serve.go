@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/cli"
 	"github.com/ringfence/ringfence/internal/guard"
 	"github.com/ringfence/ringfence/internal/logging"
 	"github.com/ringfence/ringfence/internal/marks"
@@ -21,7 +22,7 @@ import (
 
 // serve runs until ctx ends and every client is gone.
 func (p *program) serve(ctx context.Context, c *config) error {
-	log := logging.New(p.stderr, c.Log)
+	log := logging.New(p.Stderr, c.Log)
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	metrics := guard.NewMetrics(registry)
@@ -42,7 +43,7 @@ func (p *program) serve(ctx context.Context, c *config) error {
 		return err
 	}
 	if len(servers) == 0 {
-		return usageError{"nothing to serve: set GUARD_POSTGRES_LISTEN or GUARD_REDIS_LISTEN"}
+		return cli.Mistake("nothing to serve: set GUARD_POSTGRES_LISTEN or GUARD_REDIS_LISTEN")
 	}
 	return serveAll(ctx, c, log, servers, registry)
 }

@@ -9,34 +9,35 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/coordinators"
 	"github.com/ringfence/ringfence/internal/settings"
 )
 
-// config is guard's settings; `guard -h` is made of these tags.
+// config is guard's settings; texts.go says what each means.
 type config struct {
-	PostgresListen        string       `env:"GUARD_POSTGRES_LISTEN" help:"address to take Postgres clients on, such as :6432, or unix:/dir/.s.PGSQL.6432, a socket with mode 0666 that is removed at the end. Unset: no Postgres"`
-	PostgresUpstream      settings.URL `env:"GUARD_POSTGRES_UPSTREAM" help:"URL of the Postgres server behind the guard, postgres://guard@host:5432/database. The guard's control connections log in with it; clients' own logins are relayed to the same host"`
-	PostgresAdmin         settings.URL `env:"GUARD_POSTGRES_ADMIN" defaultText:"GUARD_POSTGRES_UPSTREAM" help:"URL of a role that may make the schema; used by guard install only"`
-	PostgresLeaders       []string     `env:"GUARD_POSTGRES_LEADERS" help:"roles of programs that keep checkpoints of tasks in the database, with commas between; guard install lets them. Used by guard install only"`
-	PostgresAllowPrepared bool         `env:"GUARD_POSTGRES_ALLOW_PREPARED" envDefault:"false" help:"serve although max_prepared_transactions is above 0. A prepared transaction outlives its session, so a deposed leader's could still be committed"`
+	PostgresListen        string       `env:"GUARD_POSTGRES_LISTEN"`
+	PostgresUpstream      settings.URL `env:"GUARD_POSTGRES_UPSTREAM"`
+	PostgresAdmin         settings.URL `env:"GUARD_POSTGRES_ADMIN"`
+	PostgresLeaders       []string     `env:"GUARD_POSTGRES_LEADERS"`
+	PostgresAllowPrepared bool         `env:"GUARD_POSTGRES_ALLOW_PREPARED" envDefault:"false"`
 
-	RedisListen      string        `env:"GUARD_REDIS_LISTEN" help:"address to take Redis clients on, such as :7379, or unix:/path. Unset: no Redis"`
-	RedisUpstream    settings.URL  `env:"GUARD_REDIS_UPSTREAM" help:"URL of the Redis server behind the guard, redis://guard@host:6379/0. Marks live in database 0, whatever number it names: sessions can select any"`
-	RedisIdleTimeout time.Duration `env:"GUARD_REDIS_IDLE_TIMEOUT" envDefault:"5m" help:"how long a Redis client without a token may send nothing. Each command renews it"`
+	RedisListen      string        `env:"GUARD_REDIS_LISTEN"`
+	RedisUpstream    settings.URL  `env:"GUARD_REDIS_UPSTREAM"`
+	RedisIdleTimeout time.Duration `env:"GUARD_REDIS_IDLE_TIMEOUT" envDefault:"5m"`
 
-	Coordinator settings.URL `env:"GUARD_COORDINATOR" help:"where elections are held, such as zk://host1:2181,host2:2181/root. A token is then admitted only while its holder leads. Unset: the mark alone decides and every higher token raises it, which is weaker"`
-	Issuer      string       `env:"GUARD_ISSUER" envDefault:"unverified" help:"name of the issuer of tokens when there is no coordinator to ask"`
-	Resources   []string     `env:"GUARD_RESOURCES" help:"the only resources that clients may name, with commas between. Unset: any"`
-	Unfenced    string       `env:"GUARD_UNFENCED" envDefault:"refuse" help:"what becomes of a session without a token: refuse. (read-only is not built yet)"`
+	Coordinator settings.URL `env:"GUARD_COORDINATOR"`
+	Issuer      string       `env:"GUARD_ISSUER" envDefault:"unverified"`
+	Resources   []string     `env:"GUARD_RESOURCES"`
+	Unfenced    string       `env:"GUARD_UNFENCED" envDefault:"refuse"`
 
-	HTTPListen     string        `env:"GUARD_HTTP_LISTEN" help:"address of /livez, /readyz and /metrics, such as 127.0.0.1:9090. Unset: none"`
-	MaxConnections int           `env:"GUARD_MAX_CONNECTIONS" envDefault:"10000" help:"admitted sessions at once, for each protocol. What is not admitted never takes their place"`
-	MaxUnadmitted  int           `env:"GUARD_MAX_UNADMITTED" envDefault:"1000" help:"connections at once that are not admitted, besides those, for each protocol: half open, logging in, Redis clients without a token. Four times as many wait for room. While one waits, connections that have kept the guard waiting for their client for more than a second are ended, first those of the client address that has most of them. Behind a balancer all clients have one address"`
-	MaxLogins      int           `env:"GUARD_MAX_LOGINS" envDefault:"40" help:"Postgres logins under way at the server at once; the next ones wait in order. Keep it well below the server's max_connections, less what is used in normal times. While one waits, logins that have kept the guard waiting for their client are ended in the same way"`
-	LoginTimeout   time.Duration `env:"GUARD_LOGIN_TIMEOUT" envDefault:"30s" help:"how long a client may take to log in, waits for room included. A Redis client without a token has logged in with the first answer that is no error"`
-	AdmitTimeout   time.Duration `env:"GUARD_ADMIT_TIMEOUT" envDefault:"10s" help:"how long one admission may take as a whole: to identify the session, ask the coordinator, raise the mark and see older sessions end. After that the newcomer is refused"`
-	DrainTimeout   time.Duration `env:"GUARD_DRAIN_TIMEOUT" envDefault:"30s" help:"how long open transactions may go on after SIGTERM. A second signal ends the guard at once"`
-	Log            slog.Level    `env:"GUARD_LOG" envDefault:"info" help:"debug, info, warn or error. The log goes to stderr: text on a terminal, JSON elsewhere"`
+	HTTPListen     string        `env:"GUARD_HTTP_LISTEN"`
+	MaxConnections int           `env:"GUARD_MAX_CONNECTIONS" envDefault:"10000"`
+	MaxUnadmitted  int           `env:"GUARD_MAX_UNADMITTED" envDefault:"1000"`
+	MaxLogins      int           `env:"GUARD_MAX_LOGINS" envDefault:"40"`
+	LoginTimeout   time.Duration `env:"GUARD_LOGIN_TIMEOUT" envDefault:"30s"`
+	AdmitTimeout   time.Duration `env:"GUARD_ADMIT_TIMEOUT" envDefault:"10s"`
+	DrainTimeout   time.Duration `env:"GUARD_DRAIN_TIMEOUT" envDefault:"30s"`
+	Log            slog.Level    `env:"GUARD_LOG" envDefault:"info"`
 }
 
 // load reads the settings. Its error lists every problem.
@@ -66,7 +67,7 @@ func (c *config) Validate() error {
 		{c.PostgresUpstream, "GUARD_POSTGRES_UPSTREAM", []string{"postgres", "postgresql"}},
 		{c.PostgresAdmin, "GUARD_POSTGRES_ADMIN", []string{"postgres", "postgresql"}},
 		{c.RedisUpstream, "GUARD_REDIS_UPSTREAM", []string{"redis"}},
-		{c.Coordinator, "GUARD_COORDINATOR", schemes()},
+		{c.Coordinator, "GUARD_COORDINATOR", coordinators.All.Schemes()},
 	} {
 		if got := scheme.url.Scheme(); scheme.url.Reveal() != "" && !contains(scheme.are, got) {
 			bad("%s is a URL of scheme %q, not of %s", scheme.name, got, strings.Join(scheme.are, " or "))

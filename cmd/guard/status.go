@@ -8,6 +8,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/ringfence/ringfence/internal/cli"
 	"github.com/ringfence/ringfence/internal/marks"
 )
 
@@ -23,9 +24,9 @@ type storeStatus struct {
 }
 
 // status prints every mark of every configured store. It fails when one of them cannot be read.
-func (p *program) status(ctx context.Context, c *config, o options) error {
-	if o.format != "table" && o.format != "json" {
-		return usageError{fmt.Sprintf("-o takes table or json, not %q", o.format)}
+func (p *program) status(ctx context.Context, c *config, a cli.Arguments) error {
+	if !a.Known() {
+		return cli.Mistake(fmt.Sprintf("-o takes table or json, not %q", a.Output))
 	}
 	var all []storeStatus
 	failed := false
@@ -34,7 +35,7 @@ func (p *program) status(ctx context.Context, c *config, o options) error {
 		failed = failed || !s.Ready
 		all = append(all, s)
 	}
-	if err := p.printStatus(all, o.format); err != nil {
+	if err := p.printStatus(all, a.Output); err != nil {
 		return err
 	}
 	if failed {
@@ -64,11 +65,11 @@ func ask(ctx context.Context, c *config, proto protocol) storeStatus {
 
 func (p *program) printStatus(all []storeStatus, format string) error {
 	if format == "json" {
-		e := json.NewEncoder(p.stdout)
+		e := json.NewEncoder(p.Stdout)
 		e.SetIndent("", "  ")
 		return e.Encode(all)
 	}
-	w := tabwriter.NewWriter(p.stdout, 0, 0, 2, ' ', 0)
+	w := tabwriter.NewWriter(p.Stdout, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "STORE\tRESOURCE\tTOKEN\tHOLDER\tSINCE\tSESSIONS\tISSUER\tCONFIRMED")
 	for _, s := range all {
 		if s.Error != "" {

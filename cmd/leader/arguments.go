@@ -2,38 +2,29 @@ package main
 
 import (
 	"errors"
-	"flag"
 	"fmt"
-	"io"
-	"slices"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/cli"
 )
 
 // request is what the arguments ask for.
 type request struct {
 	resource fence.Resource
-	task     target
+	target   target
 	output   string   // table or json
 	command  []string // to run as the leader
 }
 
-var errHelp = errors.New("help asked for")
-
-// parse reads the arguments behind the subcommand. Flags may stand before and after RESOURCE.
-func (c command) parse(args []string) (request, error) {
-	r := request{}
-	own, dashed := args, false
-	if i := slices.Index(args, "--"); i >= 0 {
-		own, r.command, dashed = args[:i], args[i+1:], true
-	}
-	names, err := c.flags(&r, own)
-	if err != nil {
-		return r, err
-	}
+// parse reads the arguments behind the subcommand.
+func (c command) parse(a cli.Arguments) (r request, err error) {
+	r.output, r.command = a.Output, a.Rest
+	names, dashed := a.Names, a.Dashed
 	switch {
+	case c.output && !a.Known():
+		return r, fmt.Errorf("-o is table or json, not %q", a.Output)
 	case c.takes != takesResource:
-		r.task, err = c.parseTask(names, dashed)
+		r.target, err = c.parseTask(names, dashed)
 		return r, err
 	case len(names) == 0:
 		return r, errors.New("RESOURCE is missing")
@@ -49,28 +40,3 @@ func (c command) parse(args []string) (request, error) {
 	r.resource, err = fence.ParseResource(names[0])
 	return r, err
 }
-
-// flags parses what begins with '-' wherever it stands, and returns the rest.
-func (c command) flags(r *request, args []string) (rest []string, err error) {
-	set := flag.NewFlagSet(c.name, flag.ContinueOnError)
-	set.SetOutput(io.Discard)
-	if c.output {
-		set.StringVar(&r.output, "o", "table", "")
-	}
-	for len(args) > 0 {
-		if err := set.Parse(args); errors.Is(err, flag.ErrHelp) {
-			return nil, errHelp
-		} else if err != nil {
-			return nil, err
-		}
-		if args = set.Args(); len(args) > 0 {
-			rest, args = append(rest, args[0]), args[1:]
-		}
-	}
-	if c.output && r.output != "table" && r.output != "json" {
-		return nil, fmt.Errorf("-o is table or json, not %q", r.output)
-	}
-	return rest, nil
-}
-
-func isHelp(arg string) bool { return slices.Contains([]string{"-h", "-help", "--help", "help"}, arg) }

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/fence/fencetest"
+	"github.com/ringfence/ringfence/internal/cli"
+	"github.com/ringfence/ringfence/internal/leadertest"
 )
 
 // stubborn ends at KILL only.
@@ -14,18 +16,18 @@ const stubborn = `trap "" TERM; sleep 1000 & echo inner=$!; echo pid=$$; exec sl
 
 func TestPauseStopsTheCommandUntilTheCoordinatorIsBack(t *testing.T) {
 	t.Parallel()
-	l := shell(t, setup{memory: fencetest.NewMemory(patience), env: []string{"LEADER_SESSION_TIMEOUT=30s"}}, stubborn)
+	l := shell(t, setup{memory: fencetest.NewMemory(leadertest.Patience), env: []string{"LEADER_SESSION_TIMEOUT=30s"}}, stubborn)
 	pid, inner := l.pid("pid"), l.pid("inner")
 	for range 2 {
 		l.client.Cut()
-		eventually(t, "the group is stopped", func() bool { return halted(pid) && halted(inner) })
+		leadertest.Eventually(t, "the group is stopped", func() bool { return leadertest.Halted(pid) && leadertest.Halted(inner) })
 		l.client.Heal()
-		eventually(t, "the group goes on", func() bool { return !halted(pid) && !halted(inner) })
+		leadertest.Eventually(t, "the group goes on", func() bool { return !leadertest.Halted(pid) && !leadertest.Halted(inner) })
 	}
 	l.signals <- syscall.SIGTERM
 	l.signals <- syscall.SIGTERM
 	l.exits(128 + 9)
-	mustBeGone(t, pid, inner)
+	leadertest.MustBeGone(t, pid, inner)
 }
 
 func TestTERMEndsAPausedCommand(t *testing.T) {
@@ -33,7 +35,7 @@ func TestTERMEndsAPausedCommand(t *testing.T) {
 	l := shell(t, setup{}, `trap 'exit 4' TERM; echo pid=$$; while :; do sleep 0.02; done`)
 	pid := l.pid("pid")
 	l.client.Cut()
-	eventually(t, "it is stopped", func() bool { return halted(pid) })
+	leadertest.Eventually(t, "it is stopped", func() bool { return leadertest.Halted(pid) })
 	l.signals <- syscall.SIGTERM
 	l.exits(4)
 }
@@ -43,12 +45,12 @@ func TestContinueLetsTheCommandGoOn(t *testing.T) {
 	l := shell(t, setup{env: []string{"LEADER_ON_DISCONNECT=continue"}}, stubborn)
 	pid := l.pid("pid")
 	l.client.Cut()
-	l.log.await(t, "out of reach")
-	if halted(pid) || !alive(pid) {
-		t.Errorf("the command is in state %q", state(pid))
+	l.log.Await(t, "out of reach")
+	if leadertest.Halted(pid) || !leadertest.Alive(pid) {
+		t.Errorf("the command is in state %q", leadertest.State(pid))
 	}
 	l.client.Heal()
-	l.log.await(t, "is back")
+	l.log.Await(t, "is back")
 	l.signals <- syscall.SIGTERM
 	l.signals <- syscall.SIGTERM
 	l.exits(128 + 9)
@@ -59,8 +61,8 @@ func TestStopEndsTheCommandAtOnce(t *testing.T) {
 	l := shell(t, setup{env: []string{"LEADER_ON_DISCONNECT=stop", "LEADER_GRACE=100ms"}}, stubborn)
 	pid, inner := l.pid("pid"), l.pid("inner")
 	l.client.Cut()
-	l.exits(exitLost) // long before the session could expire
-	mustBeGone(t, pid, inner)
+	l.exits(cli.Lost) // long before the session could expire
+	leadertest.MustBeGone(t, pid, inner)
 }
 
 // The successor is let in when the session of the leader that was cut off expires at the coordinator. A machine that
@@ -96,11 +98,11 @@ func whoMeetsTheSuccessor(t *testing.T, policy string) (there []int) {
 	}, stubborn)
 	command := []int{l.pid("pid"), l.pid("inner")}
 	elected := l.successor(func() {
-		there = slices.DeleteFunc(slices.Clone(command), func(pid int) bool { return !alive(pid) })
+		there = slices.DeleteFunc(slices.Clone(command), func(pid int) bool { return !leadertest.Alive(pid) })
 	})
 	l.client.Cut()
-	l.exits(exitLost)
-	await(t, "the successor is elected", elected)
+	l.exits(cli.Lost)
+	leadertest.Await(t, "the successor is elected", elected)
 	return there
 }
 
@@ -112,7 +114,7 @@ func TestCommandIsToldInTimeForItsGrace(t *testing.T) {
 	}, `trap 'echo bye; exit 0' TERM; echo pid=$$; while :; do sleep 0.02; done`)
 	pid := l.pid("pid")
 	l.client.Cut()
-	eventually(t, "it is stopped", func() bool { return halted(pid) })
-	l.exits(exitLost)
-	l.out.await(t, "bye") // woken up to say so
+	leadertest.Eventually(t, "it is stopped", func() bool { return leadertest.Halted(pid) })
+	l.exits(cli.Lost)
+	l.out.Await(t, "bye") // woken up to say so
 }

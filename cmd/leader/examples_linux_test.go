@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/ringfence/ringfence/checkpoint"
+	"github.com/ringfence/ringfence/internal/cli"
+	"github.com/ringfence/ringfence/internal/leadertest"
 )
 
 // What is there for each merchant: rows, and their sum.
@@ -21,7 +23,7 @@ const (
 func (s *taskStage) settlement() (file string) {
 	s.t.Helper()
 	s.example("settlement")
-	s.sql(`insert into orders (merchant, amount, day) select 'm' || n % 3, n, '2026-11-20'::date + (n - 1) / 10 from generate_series(1, 30) as n`)
+	s.SQL(`insert into orders (merchant, amount, day) select 'm' || n % 3, n, '2026-11-20'::date + (n - 1) / 10 from generate_series(1, 30) as n`)
 	s.set("DATE", "2026-11-21")
 	spool := filepath.Join(s.dir, "spool")
 	if err := os.Mkdir(spool, 0o755); err != nil {
@@ -43,30 +45,30 @@ echo "$1" >>handed-over
 while [ -e wait ]; do sleep 0.01; done`)
 	s.write("wait", "")
 	s.set("MAILER", "./slow.sh")
-	release := s.hold("ledger")
+	release := s.Hold("ledger")
 
 	first := s.start("task", file)
-	first.log.await(t, `"step":"book"`)
-	s.blocked("insert into ledger")
+	first.log.Await(t, `"step":"book"`)
+	s.Blocked("insert into ledger")
 	second := s.start("task", file)
 	first.kill()
-	second.log.await(t, "took over the task")
+	second.log.Await(t, "took over the task")
 	release()
 	s.has("handed-over", 1)
 
 	third := s.start("task", file)
 	second.kill()
-	third.log.await(t, "took over the task")
+	third.log.Await(t, "took over the task")
 	s.has("handed-over", 2)
 	if err := os.Remove(filepath.Join(s.dir, "wait")); err != nil {
 		t.Fatal(err)
 	}
-	third.exits(exitDone)
+	third.exits(cli.Done)
 
-	if got, want := s.ask(booked), "m0=1=63.00 m1=1=70.00 m2=1=77.00"; got != want {
+	if got, want := s.Ask(booked), "m0=1=63.00 m1=1=70.00 m2=1=77.00"; got != want {
 		t.Errorf("booked: %s, want %s", got, want)
 	}
-	if got, want := s.ask(mailed), "m0@example.com=1=1 m1@example.com=1=1 m2@example.com=1=1"; got != want {
+	if got, want := s.Ask(mailed), "m0@example.com=1=1 m1@example.com=1=1 m2@example.com=1=1"; got != want {
 		t.Errorf("mails: %s, want %s", got, want)
 	}
 	handed, _ := os.ReadFile(filepath.Join(s.dir, "handed-over"))
@@ -79,8 +81,8 @@ while [ -e wait ]; do sleep 0.01; done`)
 		t.Errorf("got %+v, state %s", cp, cp.State)
 	}
 	late := s.start("task", file) // done is done
-	late.exits(exitDone)
-	if got := s.ask("select count(*)::text from ledger"); got != "3" {
+	late.exits(cli.Done)
+	if got := s.Ask("select count(*)::text from ledger"); got != "3" {
 		t.Errorf("%s rows in the ledger", got)
 	}
 }
@@ -88,7 +90,7 @@ while [ -e wait ]; do sleep 0.01; done`)
 // has waits until a file has so many lines.
 func (s *taskStage) has(name string, lines int) {
 	s.t.Helper()
-	eventually(s.t, name, func() bool {
+	leadertest.Eventually(s.t, name, func() bool {
 		text, _ := os.ReadFile(filepath.Join(s.dir, name))
 		return strings.Count(string(text), "\n") == lines
 	})
@@ -104,22 +106,22 @@ func testETL(t *testing.T, program string) {
 		t.Fatal(err)
 	}
 	s.write("etl.yaml", strings.NewReplacer("every: 10s", "every: 10ms", "batch: 500", "batch: 7").Replace(string(text)))
-	s.sql(`insert into events (happened, payload) select now() - interval '1 hour', jsonb_build_object('kind', 'k', 'amount', n) from generate_series(1, 100) as n`)
+	s.SQL(`insert into events (happened, payload) select now() - interval '1 hour', jsonb_build_object('kind', 'k', 'amount', n) from generate_series(1, 100) as n`)
 
 	first := s.start("task", file)
-	eventually(t, "a few rounds", func() bool { return s.show("etl").Round > 4 })
-	release := s.hold("facts")
-	s.blocked("insert into facts")
+	leadertest.Eventually(t, "a few rounds", func() bool { return s.show("etl").Round > 4 })
+	release := s.Hold("facts")
+	s.Blocked("insert into facts")
 	second := s.start("task", file)
 	first.kill()
-	second.log.await(t, "took over the task")
+	second.log.Await(t, "took over the task")
 	release()
-	eventually(t, "all is loaded", func() bool { return strings.Contains(string(s.show("etl").State), `"cursor":100,`) })
+	leadertest.Eventually(t, "all is loaded", func() bool { return strings.Contains(string(s.show("etl").State), `"cursor":100,`) })
 	idle := s.show("etl").Round
-	eventually(t, "it goes on for ever", func() bool { return s.show("etl").Round > idle+2 })
+	leadertest.Eventually(t, "it goes on for ever", func() bool { return s.show("etl").Round > idle+2 })
 	second.signal(syscall.SIGTERM)
 	second.exits(128 + 15)
-	if got, want := s.ask("select count(*) || ' ' || count(distinct event) || ' ' || sum(amount) from facts"), "100 100 5050"; got != want {
+	if got, want := s.Ask("select count(*) || ' ' || count(distinct event) || ' ' || sum(amount) from facts"), "100 100 5050"; got != want {
 		t.Errorf("facts, distinct, sum: %s, want %s", got, want)
 	}
 	if cp := s.show("etl"); cp.Rounds != checkpoint.Forever || cp.Status != checkpoint.Running {

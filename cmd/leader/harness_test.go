@@ -1,14 +1,12 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"io"
 	"maps"
 	"os"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -16,10 +14,12 @@ import (
 	"github.com/ringfence/ringfence/checkpoint/checkpointtest"
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/fence/fencetest"
+	"github.com/ringfence/ringfence/internal/cli"
+	"github.com/ringfence/ringfence/internal/coordinators"
+	"github.com/ringfence/ringfence/internal/leadertest"
+	"github.com/ringfence/ringfence/internal/stores"
+	"github.com/ringfence/ringfence/internal/tasks"
 )
-
-// patience is how long a test waits for what must happen. It is long because the machine may be busy.
-const patience = 30 * time.Second
 
 // Session timeouts.
 const (
@@ -27,71 +27,29 @@ const (
 	mortal = 6 * time.Second // of leaders that are killed or paused: until then they have to lead, on a busy machine too
 )
 
-// screen collects output and lets a test wait for some.
-type screen struct {
-	mu      sync.Mutex
-	text    bytes.Buffer
-	changed chan struct{}
-}
-
-func newScreen() *screen { return &screen{changed: make(chan struct{})} }
-
-func (s *screen) Write(b []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	close(s.changed)
-	s.changed = make(chan struct{})
-	return s.text.Write(b)
-}
-
-func (s *screen) String() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.text.String()
-}
-
-// await waits until the text is there.
-func (s *screen) await(t *testing.T, text string) {
-	t.Helper()
-	deadline := time.After(patience)
-	for {
-		s.mu.Lock()
-		seen, changed := strings.Contains(s.text.String(), text), s.changed
-		s.mu.Unlock()
-		if seen {
-			return
-		}
-		select {
-		case <-changed:
-		case <-deadline:
-			t.Fatalf("no %q in:\n%s", text, s)
-		}
-	}
-}
-
 // trial is one leader in this process, with a coordinator in memory and signals that the test makes.
 type trial struct {
 	t       *testing.T
 	memory  *fencetest.Memory
 	client  *fencetest.Client // the leader's
-	out     *screen
-	log     *screen
+	out     *leadertest.Screen
+	log     *leadertest.Screen
 	signals chan os.Signal
 	code    chan int
 }
 
 type setup struct {
 	memory  *fencetest.Memory
-	stores  map[string]openStore
+	stores  stores.Table
 	journal *checkpointtest.Memory // where tasks are kept that name no other
 	env     []string
 	stdin   io.Reader
 }
 
 // journals is the table, and the setup's journal in it.
-func (s setup) journals() map[string]openJournal {
-	all := maps.Clone(journals)
-	all["mem"] = func(context.Context, string, journalOptions) (checkpoint.Journal, func(), error) {
+func (s setup) journals() tasks.Journals {
+	all := maps.Clone(tasks.AllJournals)
+	all["mem"] = func(context.Context, string, tasks.JournalOptions) (checkpoint.Journal, func(), error) {
 		return s.journal, func() {}, nil
 	}
 	return all
@@ -101,7 +59,7 @@ func (s setup) journals() map[string]openJournal {
 func begin(t *testing.T, s setup, args ...string) *trial {
 	t.Helper()
 	l := &trial{
-		t: t, memory: s.memory, out: newScreen(), log: newScreen(),
+		t: t, memory: s.memory, out: leadertest.NewScreen(), log: leadertest.NewScreen(),
 		signals: make(chan os.Signal, 8), code: make(chan int, 1),
 	}
 	if l.memory == nil {
@@ -109,11 +67,13 @@ func begin(t *testing.T, s setup, args ...string) *trial {
 	}
 	l.client = l.memory.Open()
 	p := &program{
-		env:    append([]string{"PATH=" + os.Getenv("PATH"), "LEADER_COORDINATOR=mem://here", "LEADER_SESSION_TIMEOUT=" + long.String(), "LEADER_LOG=debug"}, s.env...),
-		stdin:  s.stdin,
-		stdout: l.out,
-		stderr: l.log,
-		electors: map[string]openElector{"mem": func(context.Context, string, electorOptions) (fence.Coordinator, error) {
+		Streams: cli.Streams{
+			Env:    append([]string{"PATH=" + os.Getenv("PATH"), "LEADER_COORDINATOR=mem://here", "LEADER_SESSION_TIMEOUT=" + long.String(), "LEADER_LOG=debug"}, s.env...),
+			Stdin:  s.stdin,
+			Stdout: l.out,
+			Stderr: l.log,
+		},
+		electors: coordinators.Table{"mem": func(context.Context, string, coordinators.Options) (fence.Coordinator, error) {
 			return l.client, nil
 		}},
 		stores:   s.stores,
@@ -130,7 +90,7 @@ func begin(t *testing.T, s setup, args ...string) *trial {
 		cancel()
 		if t.Failed() {
 			t.Logf("stdout:\n%s\nstderr:\n%s", l.out, l.log)
-			await(t, "leader ends", ended) // with its command, which would run on for ever
+			leadertest.Await(t, "leader ends", ended) // with its command, which would run on for ever
 		}
 	})
 	return l
@@ -150,7 +110,7 @@ func (l *trial) exits(want int) {
 		if got != want {
 			l.t.Fatalf("exit code %d, want %d", got, want)
 		}
-	case <-time.After(patience):
+	case <-time.After(leadertest.Patience):
 		l.t.Fatalf("leader does not end")
 	}
 }
@@ -158,9 +118,9 @@ func (l *trial) exits(want int) {
 // pid waits for a line "name=number" of the command and returns the number.
 func (l *trial) pid(name string) int {
 	l.t.Helper()
-	l.out.await(l.t, name+"=")
+	l.out.Await(l.t, name+"=")
 	var pid int
-	eventually(l.t, "a whole line with "+name, func() bool {
+	leadertest.Eventually(l.t, "a whole line with "+name, func() bool {
 		_, rest, _ := strings.Cut(l.out.String(), name+"=")
 		line, _, whole := strings.Cut(rest, "\n")
 		pid, _ = strconv.Atoi(line)
@@ -200,29 +160,6 @@ func (l *trial) successor(won func()) (elected <-chan struct{}) {
 		}
 	}()
 	l.t.Cleanup(func() { _ = client.Close() })
-	eventually(l.t, "the successor stands", func() bool { return len(l.queue()) == 2 })
+	leadertest.Eventually(l.t, "the successor stands", func() bool { return len(l.queue()) == 2 })
 	return done
-}
-
-// eventually looks until it is so.
-func eventually(t *testing.T, what string, so func() bool) {
-	t.Helper()
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for deadline := time.After(patience); !so(); {
-		select {
-		case <-tick.C:
-		case <-deadline:
-			t.Fatalf("not so after %s: %s", patience, what)
-		}
-	}
-}
-
-func await(t *testing.T, what string, c <-chan struct{}) {
-	t.Helper()
-	select {
-	case <-c:
-	case <-time.After(patience):
-		t.Fatalf("not so after %s: %s", patience, what)
-	}
 }

@@ -12,8 +12,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ringfence/ringfence/internal/cli"
+	"github.com/ringfence/ringfence/internal/leadertest"
 	"github.com/ringfence/ringfence/internal/servers"
 	"github.com/ringfence/ringfence/internal/servers/serverstest"
+	"github.com/ringfence/ringfence/internal/supervise"
 )
 
 // site is a place to run leader as it is shipped: the program, and a ZooKeeper with an election root of the test's own.
@@ -39,11 +42,11 @@ type leader struct {
 // prepare makes a process that begin starts.
 func (s *site) prepare(args ...string) *leader {
 	l := &leader{
-		trial: &trial{t: s.t, out: newScreen(), log: newScreen(), code: make(chan int, 1)},
+		trial: &trial{t: s.t, out: leadertest.NewScreen(), log: leadertest.NewScreen(), code: make(chan int, 1)},
 		cmd:   exec.Command(s.program, args...),
 	}
 	l.cmd.Env, l.cmd.Stdout, l.cmd.Stderr = s.env, l.out, l.log
-	l.cmd.WaitDelay = streamPatience // an orphan may hold the streams
+	l.cmd.WaitDelay = 5 * time.Second // an orphan may hold the streams
 	l.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	return l
 }
@@ -64,7 +67,7 @@ func (l *leader) begin() {
 	go func() {
 		defer close(ended)
 		_ = l.cmd.Wait()
-		l.code <- exitCode(l.cmd.ProcessState)
+		l.code <- supervise.ExitCode(l.cmd.ProcessState)
 	}()
 	l.t.Cleanup(func() {
 		_ = l.cmd.Process.Kill()
@@ -108,7 +111,7 @@ func (s *site) standing() standing {
 func (s *site) second() *leader {
 	s.t.Helper()
 	l := s.sleeper()
-	eventually(s.t, "two stand", func() bool { return len(s.standing().Candidates) == 2 })
+	leadertest.Eventually(s.t, "two stand", func() bool { return len(s.standing().Candidates) == 2 })
 	return l
 }
 
@@ -149,10 +152,10 @@ func testKilled(t *testing.T, program string) {
 	second := s.second()
 	start := time.Now()
 	first.signal(syscall.SIGKILL)
-	eventually(t, "the command dies with its leader", func() bool { return !alive(pid) })
+	leadertest.Eventually(t, "the command dies with its leader", func() bool { return !leadertest.Alive(pid) })
 	next := second.pid("pid")
 	t.Logf("taken over after %s, with a session timeout of %s", time.Since(start), mortal)
-	if !alive(next) {
+	if !leadertest.Alive(next) {
 		t.Error("the second leader's command does not run")
 	}
 	if now := s.standing(); len(now.Candidates) != 1 || !now.Leader.Ready {
@@ -160,7 +163,7 @@ func testKilled(t *testing.T, program string) {
 	}
 	second.signal(syscall.SIGTERM)
 	second.exits(128 + 15)
-	mustBeGone(t, next)
+	leadertest.MustBeGone(t, next)
 }
 
 func testPaused(t *testing.T, program string) {
@@ -170,39 +173,39 @@ func testPaused(t *testing.T, program string) {
 	second := s.second()
 	first.signal(syscall.SIGSTOP)
 	next := second.pid("pid")
-	if !alive(pid) {
+	if !leadertest.Alive(pid) {
 		t.Error("the command is gone already: what ended it?")
 	}
 	first.signal(syscall.SIGCONT)
-	first.exits(exitLost)
-	mustBeGone(t, pid)
-	if !strings.Contains(first.log.String(), "expired") || !alive(next) {
+	first.exits(cli.Lost)
+	leadertest.MustBeGone(t, pid)
+	if !strings.Contains(first.log.String(), "expired") || !leadertest.Alive(next) {
 		t.Error("not the right end")
 	}
 }
 
 func testResigned(t *testing.T, program string) {
-	s := newSite(t, program, serverstest.SharedZooKeeper(t), 40*time.Second) // longer than the test's patience
+	s := newSite(t, program, serverstest.SharedZooKeeper(t), 40*time.Second) // longer than the test's leadertest.Patience
 	watch := s.start("watch", "orders")
-	watch.out.await(t, "nobody leads orders")
+	watch.out.Await(t, "nobody leads orders")
 	first := s.sleeper()
 	pid := first.pid("pid")
-	watch.out.await(t, "ready=yes")
+	watch.out.Await(t, "ready=yes")
 	second := s.second()
 	token := s.standing().Leader.Token.String()
 	resign := s.start("resign", "orders")
-	resign.exits(exitDone)
-	resign.out.await(t, "with token "+token+" was deposed")
-	first.exits(exitLost)
-	mustBeGone(t, pid)
+	resign.exits(cli.Done)
+	resign.out.Await(t, "with token "+token+" was deposed")
+	first.exits(cli.Lost)
+	leadertest.MustBeGone(t, pid)
 	second.pid("pid")
-	eventually(t, "watch tells of both", func() bool { return strings.Count(watch.out.String(), "ready=yes") == 2 })
+	leadertest.Eventually(t, "watch tells of both", func() bool { return strings.Count(watch.out.String(), "ready=yes") == 2 })
 	lines := strings.Split(watch.out.String(), "\n")
 	if !slices.ContainsFunc(lines, func(line string) bool { return strings.Contains(line, "token="+token+" ") }) {
 		t.Errorf("watch does not show token %s:\n%s", token, watch.out)
 	}
 	watch.signal(syscall.SIGINT)
-	watch.exits(exitDone)
+	watch.exits(cli.Done)
 }
 
 func testEnded(t *testing.T, program string) {
@@ -225,12 +228,12 @@ func testCoordinatorPaused(t *testing.T, program string) {
 	if err := zk.Pause(); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the command is paused", func() bool { return halted(pid) })
+	leadertest.Eventually(t, "the command is paused", func() bool { return leadertest.Halted(pid) })
 	if err := zk.Resume(); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the command goes on", func() bool { return !halted(pid) })
-	if !alive(pid) {
+	leadertest.Eventually(t, "the command goes on", func() bool { return !leadertest.Halted(pid) })
+	if !leadertest.Alive(pid) {
 		t.Error("it was ended instead")
 	}
 }
@@ -245,11 +248,11 @@ func testCoordinatorGone(t *testing.T, program string) {
 	if err := zk.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the command is gone", func() bool { return !alive(pid) })
+	leadertest.Eventually(t, "the command is gone", func() bool { return !leadertest.Alive(pid) })
 	if took := time.Since(start); took > timeout {
 		t.Errorf("it was gone after %s: too late for a session timeout of %s", took, timeout)
 	}
-	l.exits(exitLost)
+	l.exits(cli.Lost)
 	if !strings.Contains(l.log.String(), "the session could have expired soon") {
 		t.Error("the log does not say why")
 	}
@@ -261,7 +264,7 @@ func testNoCoordinator(t *testing.T, program string) {
 	}}
 	for _, args := range [][]string{{"status", "orders"}, {"watch", "orders"}, {"resign", "orders"}, {"run", "orders", "--", "true"}} {
 		l := s.start(args...)
-		l.exits(exitError)
+		l.exits(cli.Error)
 		if l.out.String() != "" || !strings.Contains(l.log.String(), "127.0.0.1:1") || strings.Contains(l.log.String(), "s3cr3t") {
 			t.Errorf("%v: stdout %q, stderr %q", args, l.out, l.log)
 		}

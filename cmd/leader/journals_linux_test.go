@@ -9,6 +9,9 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/checkpoint"
+	"github.com/ringfence/ringfence/internal/cli"
+	"github.com/ringfence/ringfence/internal/environ"
+	"github.com/ringfence/ringfence/internal/leadertest"
 	"github.com/ringfence/ringfence/internal/servers"
 	"github.com/ringfence/ringfence/internal/servers/serverstest"
 )
@@ -28,23 +31,23 @@ func (s *taskStage) taskIsTakenOver(resource string) {
 	name := strings.ToLower(filepath.Base(s.t.Name()))
 	file := s.write("t.yaml", "task: "+name+"\nresource: "+resource+counting)
 	first := s.start("task", file)
-	first.out.await(s.t, "waits")
+	first.out.Await(s.t, "waits")
 	second := s.start("task", file)
 	first.kill()
-	second.out.await(s.t, "waits")
+	second.out.Await(s.t, "waits")
 	s.write("go", "")
-	second.exits(exitDone)
+	second.exits(cli.Done)
 	if cp := s.show(name); cp.Status != checkpoint.Done || string(cp.State) != `{"n":2}` || cp.Version != 3 {
 		s.t.Errorf("got %+v, state %s", cp, cp.State)
 	}
-	if list, _ := s.call(exitDone, "task", "list"); !strings.Contains(list, name) || !strings.Contains(list, "all 3") {
+	if list, _ := s.call(cli.Done, "task", "list"); !strings.Contains(list, name) || !strings.Contains(list, "all 3") {
 		s.t.Errorf("list says:\n%s", list)
 	}
-	if out, _ := s.call(exitDone, "task", "restart", file); !strings.Contains(out, "run 2") {
+	if out, _ := s.call(cli.Done, "task", "restart", file); !strings.Contains(out, "run 2") {
 		s.t.Errorf("restart says %q", out)
 	}
 	third := s.start("task", file)
-	third.exits(exitDone)
+	third.exits(cli.Done)
 	if cp := s.show(file); cp.Run != 2 || string(cp.State) != `{"n":2}` {
 		s.t.Errorf("got %+v, state %s", cp, cp.State)
 	}
@@ -69,30 +72,30 @@ func testTaskInRedis(t *testing.T, program string) {
 // testTaskThroughGuard names nothing but the guard: the leader's connections carry its token, standbys cannot follow.
 func testTaskThroughGuard(t *testing.T, program string) {
 	s := newTaskStage(t, program, mortal)
-	direct := lookup(s.env, "LEADER_JOURNAL")
+	direct := environ.Lookup(s.env, "LEADER_JOURNAL")
 	s.guarded()
 	s.set("LEADER_JOURNAL", "")
-	s.sql("create table effect (what text)")
-	s.grant()
+	s.SQL("create table effect (what text)")
+	s.Grant()
 	file := s.write("t.yaml", "task: t\nresource: counting"+counting+"  - {name: book, sql: \"insert into effect values ('x')\"}\n")
-	if _, log := s.call(exitError, "task", "show", file); !strings.Contains(log, "set LEADER_JOURNAL to the database itself") {
+	if _, log := s.call(cli.Error, "task", "show", file); !strings.Contains(log, "set LEADER_JOURNAL to the database itself") {
 		t.Errorf("show says %s", log)
 	}
 	first := s.start("task", file)
-	first.out.await(t, "waits")
+	first.out.Await(t, "waits")
 	second := s.start("task", file)
-	second.log.await(t, "behind a guard")
+	second.log.Await(t, "behind a guard")
 	first.signal(syscall.SIGSTOP) // past its session
-	second.out.await(t, "waits")
+	second.out.Await(t, "waits")
 	s.write("go", "")
-	second.exits(exitDone)
+	second.exits(cli.Done)
 	first.signal(syscall.SIGCONT)
-	first.exits(exitDone) // it is done
+	first.exits(cli.Done) // it is done
 	s.set("LEADER_JOURNAL", direct)
 	if cp := s.show(file); cp.Status != checkpoint.Done || cp.Version != 4 {
 		t.Errorf("got %+v", cp)
 	}
-	if n := s.ask("select count(*)::text from effect"); n != "1" {
+	if n := s.Ask("select count(*)::text from effect"); n != "1" {
 		t.Errorf("%s rows", n)
 	}
 }
@@ -108,13 +111,13 @@ func testTaskOnATerminal(t *testing.T, program string) {
 	l.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
 	l.begin()
 	_ = tty.Close()
-	shown := newScreen()
+	shown := leadertest.NewScreen()
 	read := make(chan struct{})
 	go func() { defer close(read); _, _ = io.Copy(shown, keyboard) }()
-	shown.await(t, "line of one\r\n")
-	shown.await(t, "half")
+	shown.Await(t, "line of one\r\n")
+	shown.Await(t, "half")
 	s.write("go", "")
-	l.exits(exitDone)
+	l.exits(cli.Done)
 	<-read
 	text := shown.String()
 	for _, want := range []string{

@@ -3,14 +3,16 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"math/rand/v2"
 	"os/exec"
 	"time"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/cli"
+	"github.com/ringfence/ringfence/internal/coordinators"
 	"github.com/ringfence/ringfence/internal/settings"
+	"github.com/ringfence/ringfence/internal/supervise"
 )
 
 const (
@@ -22,25 +24,30 @@ const (
 type candidate struct {
 	*session
 	program *program
-	reaper  *reaper
+	reaper  *supervise.Reaper
 }
 
 // lead is the subcommand run.
 func (p *program) lead(ctx context.Context, s *session) int {
-	s.log = s.log.With("holder", s.config.Holder)
-	s.log.LogAttrs(ctx, slog.LevelDebug, "settings", settings.Effective(s.config)...)
+	s.introduce(ctx)
 	if _, err := exec.LookPath(s.command[0]); err != nil { // before anybody has to wait for a leader that cannot work
-		return p.failed(ctx, s.log, "find the command; no election was stood for", err)
+		return cli.Failed(ctx, s.log, "find the command; no election was stood for", err)
 	}
-	reaper, stop := startReaper()
+	reaper, stop := supervise.StartReaper()
 	defer stop()
 	c := &candidate{session: s, program: p, reaper: reaper}
-	return c.stand(ctx, p.raisers(s))
+	return c.stand(ctx, p.stores.Raisers(s.config.Stores, s.coordinator, s.config.RaiseTimeout))
+}
+
+// introduce says in the log who stands for election, and with which settings.
+func (s *session) introduce(ctx context.Context) {
+	s.log = s.log.With("holder", s.config.Holder)
+	s.log.LogAttrs(ctx, slog.LevelDebug, "settings", settings.Effective(s.config)...)
 }
 
 // stand campaigns until the command has been run once, or never will be.
 func (c *candidate) stand(ctx context.Context, stores []fence.Raiser) int {
-	l := fence.Lead{Elector: &announcer{c.coordinator, c.log}, Resource: c.resource, Holder: c.config.Holder, Stores: stores}
+	l := fence.Lead{Elector: &coordinators.Announcer{Elector: c.coordinator, Log: c.log}, Resource: c.resource, Holder: c.config.Holder, Stores: stores}
 	for wait := firstBackoff; ; wait = min(2*wait, mostBackoff) {
 		var o *outcome
 		err := l.Run(ctx, func(ctx context.Context, t *fence.Term) (err error) {
@@ -69,26 +76,6 @@ func (c *candidate) stand(ctx context.Context, stores []fence.Raiser) int {
 	}
 }
 
-// announcer logs the two moments of a campaign, and marks its error as final: what waiting can mend, the elector waits
-// for.
-type announcer struct {
-	fence.Elector
-	log *slog.Logger
-}
-
-// Campaign implements fence.Elector.
-func (a *announcer) Campaign(ctx context.Context, r fence.Resource, holder string) (*fence.Term, error) {
-	a.log.Info("standing for election")
-	t, err := a.Elector.Campaign(ctx, r, holder)
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", errCampaign, err)
-	}
-	a.log.Info("elected; raising the mark", "token", t.Token().String())
-	return t, nil
-}
-
-var errCampaign = errors.New("the coordinator refused")
-
 // verdict says what follows from an election that did not get as far as the command.
 type verdict struct {
 	again bool
@@ -98,22 +85,22 @@ type verdict struct {
 
 // judge decides by what ended the context, if anything did, and by the error of fence.Lead.
 func judge(ended, err error) verdict {
-	if s, ok := errors.AsType[signalled](ended); ok {
-		return verdict{code: s.code(), next: "nothing: a signal asked for it"}
+	if s, ok := errors.AsType[supervise.Signalled](ended); ok {
+		return verdict{code: s.Code(), next: "nothing: a signal asked for it"}
 	}
 	switch {
 	case ended != nil:
-		return verdict{code: exitError, next: "nothing: it was called off"}
+		return verdict{code: cli.Error, next: "nothing: it was called off"}
 	case errors.Is(err, fence.ErrStale):
-		return verdict{code: exitLost, next: "nothing of this term was written; a newer leader has raised the mark. Run leader again to stand for election again; if this repeats, two elections (LEADER_COORDINATOR) share this store"}
+		return verdict{code: cli.Lost, next: "nothing of this term was written; a newer leader has raised the mark. Run leader again to stand for election again; if this repeats, two elections (LEADER_COORDINATOR) share this store"}
 	case errors.Is(err, fence.ErrOtherIssuer):
-		return verdict{code: exitError, next: "the store's mark belongs to another coordinator: check LEADER_COORDINATOR; if the coordinator was rebuilt, an operator decides with guard adopt"}
+		return verdict{code: cli.Error, next: "the store's mark belongs to another coordinator: check LEADER_COORDINATOR; if the coordinator was rebuilt, an operator decides with guard adopt"}
 	case errors.Is(err, fence.ErrNotInstalled):
-		return verdict{code: exitError, next: "run guard install on that store"}
-	case errors.Is(err, errCampaign):
-		return verdict{code: exitError, next: "check LEADER_COORDINATOR and its permissions"}
+		return verdict{code: cli.Error, next: "run guard install on that store"}
+	case errors.Is(err, coordinators.ErrCampaign):
+		return verdict{code: cli.Error, next: "check LEADER_COORDINATOR and its permissions"}
 	case errors.Is(err, fence.ErrMalformed), errors.Is(err, fence.ErrNoToken), errors.Is(err, fence.ErrNotAllowed):
-		return verdict{code: exitError, next: "check that LEADER_STORES and the guard behind it fit this version of leader"}
+		return verdict{code: cli.Error, next: "check that LEADER_STORES and the guard behind it fit this version of leader"}
 	}
 	return verdict{again: true}
 }
@@ -127,11 +114,11 @@ func (c *candidate) report(o *outcome, err error) int {
 	if o.stopped != nil {
 		log.Error("lost leadership; the command was stopped and nothing of its process group is left",
 			"cause", o.stopped.Error(), "next", o.next())
-		return exitLost
+		return cli.Lost
 	}
 	if o.failed != nil {
 		log.Error("the command could not be run", "cause", o.failed.Error(), "next", "nothing of it was started; leadership was given up")
-		return exitError
+		return cli.Error
 	}
 	log.Info("the command has ended, and the term with it", "code", o.code)
 	return o.code

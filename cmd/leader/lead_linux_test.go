@@ -3,8 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
-	"io"
 	"os"
 	"slices"
 	"strings"
@@ -15,6 +13,9 @@ import (
 
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/fence/fencetest"
+	"github.com/ringfence/ringfence/internal/cli"
+	"github.com/ringfence/ringfence/internal/leadertest"
+	"github.com/ringfence/ringfence/internal/stores"
 )
 
 func TestExitCodeIsTheCommandsOwn(t *testing.T) {
@@ -43,18 +44,6 @@ func TestCommandGetsTheTokenInEveryForm(t *testing.T) {
 	}
 }
 
-func TestPGOPTIONSIsMadeWhereThereWasNone(t *testing.T) {
-	claim := fence.Claim{Resource: "orders", Token: 9007199254740993, Holder: "me"}
-	got := childEnviron([]string{"A=1", "PGOPTIONS=", "RINGFENCE_HOLDER=old"}, claim)
-	want := []string{
-		"A=1", "RINGFENCE_RESOURCE=orders", "RINGFENCE_TOKEN=9007199254740993", "RINGFENCE_HOLDER=me",
-		"PGOPTIONS=-c fence.orders=9007199254740993",
-	}
-	if !slices.Equal(got, want) {
-		t.Errorf("got %q, want %q", got, want)
-	}
-}
-
 func TestStdinReachesTheCommand(t *testing.T) {
 	t.Parallel()
 	l := shell(t, setup{stdin: strings.NewReader("by hand")}, "cat")
@@ -72,7 +61,7 @@ func TestNothingOfTheGroupIsLeftWhenTheCommandEnds(t *testing.T) {
 	inner, outer := l.pid("inner"), l.pid("outer")
 	_ = hold.Close()
 	l.exits(5)
-	mustBeGone(t, inner, outer)
+	leadertest.MustBeGone(t, inner, outer)
 }
 
 // holdStdin is a stdin that ends when the test closes hold.
@@ -92,19 +81,19 @@ func TestNextCandidateIsLetInAtOnceAndOnlyAfterTheGroupIsGone(t *testing.T) {
 	stdin, hold := holdStdin(t)
 	l := shell(t, setup{stdin: stdin}, `sleep 1000 & echo pid=$!; read line; exit 0`)
 	pid := l.pid("pid")
-	elected := l.successor(func() { mustBeGone(t, pid) })
+	elected := l.successor(func() { leadertest.MustBeGone(t, pid) })
 	_ = hold.Close() // the command ends
 	l.exits(0)
-	await(t, "the successor is elected", elected)
+	leadertest.Await(t, "the successor is elected", elected)
 }
 
 func TestDeposedCommandIsToldAndTheExitCodeIs3(t *testing.T) {
 	t.Parallel()
 	l := shell(t, setup{}, `trap 'echo bye; exit 0' TERM; echo ready; while :; do sleep 0.02; done`)
-	l.out.await(t, "ready")
+	l.out.Await(t, "ready")
 	l.depose()
-	l.exits(exitLost)
-	l.out.await(t, "bye")
+	l.exits(cli.Lost)
+	l.out.Await(t, "bye")
 	for _, want := range []string{`"resource":"orders"`, `"token":"1"`, `"holder":`, "deposed", `"next":`} {
 		if !strings.Contains(l.log.String(), want) {
 			t.Errorf("no %s in the log", want)
@@ -119,8 +108,8 @@ func TestCommandThatIgnoresTERMIsKilledAfterTheGrace(t *testing.T) {
 	inner, outer := l.pid("inner"), l.pid("outer")
 	start := time.Now()
 	l.depose()
-	l.exits(exitLost)
-	mustBeGone(t, inner, outer)
+	l.exits(cli.Lost)
+	leadertest.MustBeGone(t, inner, outer)
 	if took := time.Since(start); took < 200*time.Millisecond {
 		t.Errorf("killed after %s, before the grace was over", took)
 	}
@@ -132,8 +121,8 @@ func TestSessionThatTheCoordinatorCallsExpiredKillsAtOnce(t *testing.T) {
 		`trap "" TERM; echo pid=$$; while :; do sleep 0.02; done`)
 	pid := l.pid("pid")
 	l.client.Expire()
-	l.exits(exitLost) // long before the grace is over
-	mustBeGone(t, pid)
+	l.exits(cli.Lost) // long before the grace is over
+	leadertest.MustBeGone(t, pid)
 }
 
 func TestSignalsReachTheWholeGroup(t *testing.T) {
@@ -143,16 +132,16 @@ func TestSignalsReachTheWholeGroup(t *testing.T) {
 		trap 'echo outer WINCH' WINCH; trap 'echo outer USR2' USR2; trap 'exit 9' TERM
 		sh -c 'trap "echo inner USR1" USR1; trap "" HUP INT QUIT USR2 WINCH; echo inner ready; while :; do sleep 0.02; done' &
 		echo outer ready; while :; do wait; done`)
-	l.out.await(t, "inner ready")
-	l.out.await(t, "outer ready")
+	l.out.Await(t, "inner ready")
+	l.out.Await(t, "outer ready")
 	l.signals <- syscall.SIGUSR1
-	l.out.await(t, "outer USR1")
-	l.out.await(t, "inner USR1")
+	l.out.Await(t, "outer USR1")
+	l.out.Await(t, "inner USR1")
 	for sig, name := range map[os.Signal]string{
 		syscall.SIGHUP: "HUP", syscall.SIGINT: "INT", syscall.SIGQUIT: "QUIT", syscall.SIGUSR2: "USR2", syscall.SIGWINCH: "WINCH",
 	} {
 		l.signals <- sig
-		l.out.await(t, "outer "+name)
+		l.out.Await(t, "outer "+name)
 	}
 	l.signals <- syscall.SIGTERM
 	l.exits(9)
@@ -162,9 +151,9 @@ func TestSecondTERMKills(t *testing.T) {
 	t.Parallel()
 	for _, second := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT} {
 		l := shell(t, setup{}, `trap 'echo no' TERM; trap "" INT; echo ready; while :; do sleep 0.02; done`)
-		l.out.await(t, "ready")
+		l.out.Await(t, "ready")
 		l.signals <- syscall.SIGTERM
-		l.out.await(t, "no")
+		l.out.Await(t, "no")
 		l.signals <- second
 		l.exits(128 + 9)
 	}
@@ -174,9 +163,9 @@ func TestSignalWhileStandingWithdrawsTheCandidacy(t *testing.T) {
 	t.Parallel()
 	m := fencetest.NewMemory(long)
 	first := shell(t, setup{memory: m}, "echo ready; exec sleep 1000")
-	first.out.await(t, "ready")
+	first.out.Await(t, "ready")
 	second := shell(t, setup{memory: m}, "echo never")
-	eventually(t, "two candidates", func() bool { return len(first.queue()) == 2 })
+	leadertest.Eventually(t, "two candidates", func() bool { return len(first.queue()) == 2 })
 	second.signals <- syscall.SIGUSR1 // means nothing yet
 	second.signals <- syscall.SIGTERM
 	second.exits(128 + 15)
@@ -190,7 +179,7 @@ func TestSignalWhileStandingWithdrawsTheCandidacy(t *testing.T) {
 func TestCommandThatCannotBeFoundStandsForNothing(t *testing.T) {
 	t.Parallel()
 	l := begin(t, setup{}, "run", "orders", "--", "no-such-command-anywhere")
-	l.exits(exitError)
+	l.exits(cli.Error)
 	if strings.Contains(l.log.String(), "standing for election") {
 		t.Error("it stood for election all the same")
 	}
@@ -203,7 +192,7 @@ func TestCommandThatCannotBeStartedGivesLeadershipUp(t *testing.T) {
 		t.Fatal(err)
 	}
 	l := begin(t, setup{}, "run", "orders", "--", path)
-	l.exits(exitError)
+	l.exits(cli.Error)
 	if len(l.queue()) != 0 {
 		t.Error("did not resign")
 	}
@@ -227,7 +216,7 @@ func (f *fakeStore) Raise(_ context.Context, c fence.Claim) error {
 func (f *fakeStore) with() setup {
 	return setup{
 		env:    []string{"LEADER_STORES=fake://u:s3cr3t@h/"},
-		stores: map[string]openStore{"fake": func(string, fence.Observer) fence.Raiser { return f }},
+		stores: stores.Table{"fake": func(string, fence.Observer) fence.Raiser { return f }},
 	}
 }
 
@@ -246,7 +235,7 @@ func TestCommandIsStartedOnlyOnceEveryMarkIsRaisedAndTheCoordinatorTold(t *testi
 	s := f.with()
 	s.memory = m
 	l := shell(t, s, "echo ready; exec sleep 1000")
-	l.out.await(t, "ready")
+	l.out.Await(t, "ready")
 	if len(atRaise) != 1 || atRaise[0].Ready {
 		t.Errorf("when the mark was raised the election stood at %v", atRaise)
 	}
@@ -279,7 +268,7 @@ func TestRefusalThatMayPassIsTriedAgainWithANewTerm(t *testing.T) {
 func TestRefusalThatWillNotPassEndsTheRun(t *testing.T) {
 	t.Parallel()
 	for reason, want := range map[fence.Reason]int{
-		fence.Stale: exitLost, fence.OtherIssuer: exitError, fence.NotInstalled: exitError, fence.Malformed: exitError,
+		fence.Stale: cli.Lost, fence.OtherIssuer: cli.Error, fence.NotInstalled: cli.Error, fence.Malformed: cli.Error,
 	} {
 		t.Run(reason.String(), func(t *testing.T) {
 			t.Parallel()
@@ -298,7 +287,7 @@ func TestRefusalThatWillNotPassEndsTheRun(t *testing.T) {
 func TestSignalDuringABackoffEndsTheRun(t *testing.T) {
 	t.Parallel()
 	l := shell(t, (&fakeStore{answer: func(int) error { return errors.New("unreachable") }}).with(), "echo never")
-	l.log.await(t, "standing again")
+	l.log.Await(t, "standing again")
 	l.signals <- syscall.SIGINT
 	l.exits(128 + 2)
 }
@@ -307,10 +296,10 @@ func TestStoreThatDoesNotAnswerIsGivenUpInTime(t *testing.T) {
 	t.Parallel()
 	s := setup{
 		env:    []string{"LEADER_STORES=fake://h/", "LEADER_RAISE_TIMEOUT=50ms"},
-		stores: map[string]openStore{"fake": func(string, fence.Observer) fence.Raiser { return silentStore{} }},
+		stores: stores.Table{"fake": func(string, fence.Observer) fence.Raiser { return silentStore{} }},
 	}
 	l := shell(t, s, "echo never")
-	l.log.await(t, "LEADER_RAISE_TIMEOUT=50ms")
+	l.log.Await(t, "LEADER_RAISE_TIMEOUT=50ms")
 	l.signals <- syscall.SIGTERM
 	l.exits(128 + 15)
 }
@@ -320,30 +309,4 @@ type silentStore struct{}
 func (silentStore) Raise(ctx context.Context, _ fence.Claim) error {
 	<-ctx.Done()
 	return ctx.Err()
-}
-
-// lateReader stands still at what it reads first, as on a busy machine.
-type lateReader struct{ bytes int }
-
-func (r *lateReader) Write(b []byte) (int, error) {
-	if r.bytes == 0 {
-		time.Sleep(1500 * time.Millisecond)
-	}
-	r.bytes += len(b)
-	return len(b), nil
-}
-
-func TestLastWordsThatAreReadLateAreNotLost(t *testing.T) {
-	t.Parallel()
-	const bytes = 40_000 // more than is read at a time, and less than a pipe holds
-	said := &lateReader{}
-	c := &child{}
-	script := fmt.Sprintf("head -c %d /dev/zero >&2", bytes)
-	if err := c.start([]string{"/bin/sh", "-c", script}, nil, nil, io.Discard, said); err != nil {
-		t.Fatal(err)
-	}
-	await(t, "it ends", c.ended)
-	if said.bytes != bytes {
-		t.Errorf("got %d bytes of %d", said.bytes, bytes)
-	}
 }

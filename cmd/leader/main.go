@@ -4,6 +4,12 @@ import (
 	"context"
 	"io"
 	"os"
+
+	"github.com/ringfence/ringfence/internal/cli"
+	"github.com/ringfence/ringfence/internal/coordinators"
+	"github.com/ringfence/ringfence/internal/stores"
+	"github.com/ringfence/ringfence/internal/supervise"
+	"github.com/ringfence/ringfence/internal/tasks"
 )
 
 func main() {
@@ -12,8 +18,8 @@ func main() {
 
 func run(ctx context.Context, args, env []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	p := &program{
-		env: env, stdin: stdin, stdout: stdout, stderr: stderr,
-		electors: electors, stores: stores, journals: journals, notify: notify,
+		Streams:  cli.Streams{Env: env, Stdin: stdin, Stdout: stdout, Stderr: stderr},
+		electors: coordinators.All, stores: stores.All, journals: tasks.AllJournals, notify: supervise.Notify,
 	}
 	return p.run(ctx, args)
 }

@@ -2,39 +2,39 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"os"
-	"slices"
-	"strings"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/cli"
+	"github.com/ringfence/ringfence/internal/coordinators"
 	"github.com/ringfence/ringfence/internal/logging"
 	"github.com/ringfence/ringfence/internal/marks/redis"
-	"github.com/ringfence/ringfence/internal/taskfile"
+	"github.com/ringfence/ringfence/internal/stores"
+	"github.com/ringfence/ringfence/internal/supervise"
+	"github.com/ringfence/ringfence/internal/tasks"
 )
 
-// The exit codes of leader's own; whatever else it exits with is the command's.
-const (
-	exitDone  = 0
-	exitError = 1
-	exitUsage = 2
-	exitLost  = 3
-)
-
-// program is everything that leader has from outside, so that a test can give it something else.
+// program is leader, with everything that it has from outside.
 type program struct {
-	env    []string
-	stdin  io.Reader
-	stdout io.Writer
-	stderr io.Writer
+	cli.Streams
 
-	electors map[string]openElector
-	stores   map[string]openStore
-	journals map[string]openJournal
+	electors coordinators.Table
+	stores   stores.Table
+	journals tasks.Journals
 	notify   func() (signals <-chan os.Signal, stop func())
+}
+
+func (p *program) run(ctx context.Context, args []string) int {
+	frame := cli.Program[*config]{
+		Streams: p.Streams, Name: "leader", Commands: p.commands(), Load: p.settings, SetsApart: true,
+		Help: cli.Help{
+			About:    "leader runs a command or a task as the leader of a resource, and tells how elections stand.",
+			Settings: &config{}, ExitCodes: exitCodes, Columns: [2]int{12, 34},
+		},
+	}
+	return frame.Main(ctx, args)
 }
 
 // command is one of leader's subcommands.
@@ -59,72 +59,80 @@ const (
 
 func commands() []command {
 	return []command{
-		{"run", "RESOURCE -- COMMAND [ARGUMENT...]", "stand for election; as the leader of RESOURCE, run COMMAND", takesResource, false, (*program).lead},
-		{"status", "RESOURCE [-o table|json]", "print who leads RESOURCE; exit 1 when nobody does", takesResource, true, (*program).status},
-		{"watch", "RESOURCE [-o table|json]", "print a line at every change of leadership, until interrupted", takesResource, true, (*program).watch},
-		{"resign", "RESOURCE", "depose whoever leads RESOURCE, from anywhere; exit 1 when nobody does", takesResource, false, (*program).resign},
-		{"task", "FILE", "stand for election; as the leader, run the task in FILE from its checkpoint on", takesFile, false, (*program).runTask},
-		{"task show", "FILE|NAME [-o table|json]", "print the checkpoint of a task", takesTask, true, (*program).showTask},
-		{"task list", "[-o table|json]", "print the checkpoints of all tasks", takesNothing, true, (*program).listTasks},
-		{"task resume", "FILE|NAME", "let a stopped task go on with the step that it stopped at", takesTask, false, (*program).resumeTask},
-		{"task restart", "FILE|NAME", "begin a new run of a task, from its first step and starting state", takesTask, false, (*program).restartTask},
+		{
+			name: "run", arguments: "RESOURCE -- COMMAND [ARGUMENT...]", run: (*program).lead,
+			summary: "stand for election; as the leader of RESOURCE, run COMMAND",
+		},
+		{
+			name: "status", arguments: "RESOURCE [-o table|json]", output: true, run: (*program).status,
+			summary: "print who leads RESOURCE; exit 1 when nobody does",
+		},
+		{
+			name: "watch", arguments: "RESOURCE [-o table|json]", output: true, run: (*program).watch,
+			summary: "print a line at every change of leadership, until interrupted",
+		},
+		{
+			name: "resign", arguments: "RESOURCE", run: (*program).resign,
+			summary: "depose whoever leads RESOURCE, from anywhere; exit 1 when nobody does",
+		},
+		{
+			name: "task", arguments: "FILE", takes: takesFile, run: (*program).runTask,
+			summary: "stand for election; as the leader, run the task in FILE from its checkpoint on",
+		},
+		{
+			name: "task show", arguments: "FILE|NAME [-o table|json]", takes: takesTask, output: true,
+			run:     task((*tasks.Session).Show),
+			summary: "print the checkpoint of a task",
+		},
+		{
+			name: "task list", arguments: "[-o table|json]", takes: takesNothing, output: true,
+			run:     task((*tasks.Session).List),
+			summary: "print the checkpoints of all tasks",
+		},
+		{
+			name: "task resume", arguments: "FILE|NAME", takes: takesTask, run: task((*tasks.Session).Resume),
+			summary: "let a stopped task go on with the step that it stopped at",
+		},
+		{
+			name: "task restart", arguments: "FILE|NAME", takes: takesTask, run: task((*tasks.Session).Restart),
+			summary: "begin a new run of a task, from its first step and starting state",
+		},
 	}
+}
+
+// commands are the subcommands in the form of the frame.
+func (p *program) commands() (all []cli.Command[*config]) {
+	for _, c := range commands() {
+		var r request
+		all = append(all, cli.Command[*config]{
+			Name: c.name, Arguments: c.arguments, Summary: c.summary, More: c.more(), Output: c.output,
+			Check: func(a cli.Arguments) (err error) {
+				r, err = c.parse(a)
+				return err
+			},
+			Run: func(ctx context.Context, cfg *config, _ cli.Arguments) error {
+				return cli.Exit(p.begin(ctx, c, &session{request: r, config: cfg}))
+			},
+		})
+	}
+	return all
 }
 
 // session is one call of a subcommand, ready to go.
 type session struct {
 	request
 	config      *config
-	file        *taskfile.File // nil where none was named
+	tasks       *tasks.Session // nil where the subcommand is about none
 	coordinator fence.Coordinator
-	signals     *signals
+	signals     *supervise.Signals
 	log         *slog.Logger
-	bar         *bar // nil where nobody would see it
 }
 
-func (p *program) run(ctx context.Context, args []string) int {
-	if len(args) == 0 {
-		return p.usage("", errors.New("no subcommand"))
-	}
-	if isHelp(args[0]) {
-		return p.help()
-	}
-	if c, rest, ok := find(args); ok {
-		return p.dispatch(ctx, c, rest)
-	}
-	return p.usage("", fmt.Errorf("%q is not a subcommand", args[0]))
-}
-
-// find is the subcommand that the arguments begin with: the longer name where two fit.
-func find(args []string) (found command, rest []string, ok bool) {
-	for _, c := range commands() {
-		name := strings.Fields(c.name)
-		if len(args) >= len(name) && slices.Equal(args[:len(name)], name) {
-			found, rest, ok = c, args[len(name):], true
-		}
-	}
-	return found, rest, ok
-}
-
-// dispatch checks the arguments, then the settings, then opens the coordinator: nobody has to wait for a connection to
-// learn about a typing error.
-func (p *program) dispatch(ctx context.Context, c command, args []string) int {
-	r, err := c.parse(args)
-	if errors.Is(err, errHelp) {
-		return p.helpOn(c)
-	}
-	if err != nil {
-		return p.usage(c.name, err)
-	}
-	cfg, err := p.settings()
-	if err != nil {
-		fmt.Fprintf(p.stderr, "leader: %v\n`leader %s -h` lists every setting with its default and meaning.\n", err, c.name)
-		return exitUsage
-	}
-	s := &session{request: r, config: cfg}
-	if err := p.readTask(c, s); err != nil {
-		fmt.Fprintf(p.stderr, "leader: %v\n", err)
-		return exitUsage
+// begin reads the task file, if there is one, before the coordinator is opened.
+func (p *program) begin(ctx context.Context, c command, s *session) int {
+	if err := p.loadTask(c, s); err != nil {
+		fmt.Fprintf(p.Stderr, "leader: %v\n", err)
+		return cli.Usage
 	}
 	return p.open(ctx, c, s)
 }
@@ -133,12 +141,13 @@ func (p *program) dispatch(ctx context.Context, c command, args []string) int {
 func (p *program) open(ctx context.Context, c command, s *session) int {
 	p.logTo(s, c.takes == takesFile)
 	redis.LogTo(s.log)
-	ctx, signals, stop := p.listen(ctx)
+	ctx, signals, stop := supervise.Listen(ctx, p.notify)
 	defer stop()
 	s.signals = signals
-	coordinator, err := p.coordinator(ctx, s.config, s.log)
+	o := coordinators.Options{SessionTimeout: s.config.SessionTimeout, Logger: s.log}
+	coordinator, err := p.electors.Open(ctx, s.config.Coordinator, o)
 	if err != nil {
-		return p.failed(ctx, s.log, "open the coordinator", err)
+		return cli.Failed(ctx, s.log, "open the coordinator", err)
 	}
 	s.coordinator = coordinator
 	defer func() {
@@ -151,26 +160,16 @@ func (p *program) open(ctx context.Context, c command, s *session) int {
 
 // logTo makes the session's log. While a task is run on a terminal, its lines pass the bar.
 func (p *program) logTo(s *session, progress bool) {
-	s.log = logging.New(p.stderr, s.config.Log)
+	s.log = logging.New(p.Stderr, s.config.Log)
 	if progress {
-		if s.bar = newBar(p.stderr, p.env); s.bar != nil {
-			s.log = slog.New(slog.NewTextHandler(s.bar, &slog.HandlerOptions{Level: s.config.Log}))
+		if s.tasks.Bar = tasks.NewBar(p.Stderr, p.Env); s.tasks.Bar != nil {
+			s.log = slog.New(slog.NewTextHandler(s.tasks.Bar, &slog.HandlerOptions{Level: s.config.Log}))
 		}
 	}
 	if s.resource != "" {
 		s.log = s.log.With("resource", string(s.resource))
 	}
-	if s.task.name != "" {
-		s.log = s.log.With("task", string(s.task.name))
+	if s.tasks != nil && s.tasks.Name != "" {
+		s.log = s.log.With("task", string(s.tasks.Name))
 	}
-}
-
-// failed reports an error of leader's own. Where a signal has ended the waiting, that is what is reported.
-func (p *program) failed(ctx context.Context, log *slog.Logger, doing string, err error) int {
-	if s, ok := errors.AsType[signalled](context.Cause(ctx)); ok {
-		log.Info("ended by a signal", "cause", s.Error())
-		return s.code()
-	}
-	log.Error("could not "+doing, "cause", err.Error())
-	return exitError
 }

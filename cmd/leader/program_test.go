@@ -12,6 +12,10 @@ import (
 
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/fence/fencetest"
+	"github.com/ringfence/ringfence/internal/cli"
+	"github.com/ringfence/ringfence/internal/coordinators"
+	"github.com/ringfence/ringfence/internal/leadertest"
+	"github.com/ringfence/ringfence/internal/supervise"
 )
 
 // call runs leader to its end and returns what it said.
@@ -44,7 +48,7 @@ func TestWrongUsageExits2AndSaysWhatIsRight(t *testing.T) {
 		{"resign orders -o json", "-o"},
 	} {
 		code, out, log := call(t, nil, strings.Fields(c.args)...)
-		if code != exitUsage || out != "" || !strings.Contains(log, c.want) {
+		if code != cli.Usage || out != "" || !strings.Contains(log, c.want) {
 			t.Errorf("leader %s: code %d, stdout %q, stderr %q", c.args, code, out, log)
 		}
 	}
@@ -57,7 +61,7 @@ func TestEveryProblemOfTheSettingsIsListedWithoutASecret(t *testing.T) {
 		"LEADER_LOG=loud", "LEADER_RAISE_TIMEOUT=-1s", "UNRELATED=1",
 	}
 	code, out, log := call(t, env, "status", "orders")
-	if code != exitUsage || out != "" || strings.Contains(log, "s3cr3t") {
+	if code != cli.Usage || out != "" || strings.Contains(log, "s3cr3t") {
 		t.Errorf("code %d, stdout %q, stderr:\n%s", code, out, log)
 	}
 	for _, want := range []string{
@@ -71,29 +75,29 @@ func TestEveryProblemOfTheSettingsIsListedWithoutASecret(t *testing.T) {
 }
 
 func TestCoordinatorIsRequired(t *testing.T) {
-	if code, _, log := call(t, nil, "status", "orders"); code != exitUsage || !strings.Contains(log, "LEADER_COORDINATOR is required") {
+	if code, _, log := call(t, nil, "status", "orders"); code != cli.Usage || !strings.Contains(log, "LEADER_COORDINATOR is required") {
 		t.Errorf("code %d, stderr %q", code, log)
 	}
 }
 
-func TestEtcdIsAnsweredNotBuilt(t *testing.T) {
+func TestACoordinatorThatIsNotThereIsAnsweredWithThoseThatAre(t *testing.T) {
 	code, _, log := call(t, []string{"LEADER_COORDINATOR=etcd://u:s3cr3t@h"}, "status", "orders")
-	if code != exitError || !strings.Contains(log, "etcd is not built") || strings.Contains(log, "s3cr3t") {
+	if code != cli.Usage || !strings.Contains(log, "there is no coordinator etcd://; there is zk://") || strings.Contains(log, "s3cr3t") {
 		t.Errorf("code %d, stderr %q", code, log)
 	}
 }
 
 func TestErrorOfTheCoordinatorTellsNoSecret(t *testing.T) {
 	p := &program{
-		env: []string{"LEADER_COORDINATOR=mem://u:s3cr3t@h"}, stdout: newScreen(), stderr: newScreen(), notify: notify,
-		electors: map[string]openElector{"mem": func(_ context.Context, url string, _ electorOptions) (fence.Coordinator, error) {
+		Streams: cli.Streams{Env: []string{"LEADER_COORDINATOR=mem://u:s3cr3t@h"}, Stdout: leadertest.NewScreen(), Stderr: leadertest.NewScreen()}, notify: supervise.Notify,
+		electors: coordinators.Table{"mem": func(_ context.Context, url string, _ coordinators.Options) (fence.Coordinator, error) {
 			return nil, errors.New("cannot parse " + url + ", not with password s3cr3t")
 		}},
 	}
-	if code := p.run(t.Context(), []string{"status", "orders"}); code != exitError {
+	if code := p.run(t.Context(), []string{"status", "orders"}); code != cli.Error {
 		t.Errorf("code %d", code)
 	}
-	if log := p.stderr.(*screen).String(); strings.Contains(log, "s3cr3t") || !strings.Contains(log, "mem://u:xxxxx@h") {
+	if log := p.Stderr.(*leadertest.Screen).String(); strings.Contains(log, "s3cr3t") || !strings.Contains(log, "mem://u:xxxxx@h") {
 		t.Error(log)
 	}
 }
@@ -104,9 +108,14 @@ func TestHelpMentionsEverySettingSubcommandAndExitCode(t *testing.T) {
 		t.Fatal(err)
 	}
 	names := regexp.MustCompile(`LEADER_[A-Z_]+`).FindAllString(string(source), -1)
+	for _, tag := range regexp.MustCompile("`env:\"(LEADER_[A-Z_]+)").FindAllStringSubmatch(string(source), -1) {
+		if texts[tag[1]].Meaning == "" {
+			t.Errorf("nothing says what %s means", tag[1])
+		}
+	}
 	for _, args := range [][]string{{"-h"}, {"--help"}, {"run", "-h"}, {"run", "orders", "-h"}, {"status", "-h"}} {
 		code, out, log := call(t, []string{"LEADER_UNKNOWN=1"}, args...)
-		if code != exitDone || log != "" {
+		if code != cli.Done || log != "" {
 			t.Errorf("%v: code %d, stderr %q", args, code, log)
 		}
 		for _, want := range append(names, "default: 10s", "default: pause", "3    leadership was lost") {
@@ -124,12 +133,12 @@ func TestHelpMentionsEverySettingSubcommandAndExitCode(t *testing.T) {
 }
 
 func TestDefaultsFollowTheSessionTimeout(t *testing.T) {
-	p := &program{env: []string{"LEADER_COORDINATOR=mem://h", "LEADER_SESSION_TIMEOUT=30s"}, electors: map[string]openElector{"mem": nil}}
+	p := &program{Streams: cli.Streams{Env: []string{"LEADER_COORDINATOR=mem://h", "LEADER_SESSION_TIMEOUT=30s"}}, electors: coordinators.Table{"mem": nil}}
 	c, err := p.settings()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if host, _ := os.Hostname(); c.Grace.Seconds() != 6 || !strings.HasPrefix(c.Holder, host+":") || c.OnDisconnect != pause {
+	if host, _ := os.Hostname(); c.Grace.Seconds() != 6 || !strings.HasPrefix(c.Holder, host+":") || c.OnDisconnect != supervise.Pause {
 		t.Errorf("got %+v", c)
 	}
 }
@@ -148,7 +157,7 @@ func enrolled(t *testing.T) *fencetest.Memory {
 		t.Fatal(err)
 	}
 	go func() { _, _ = c.Campaign(t.Context(), "orders", "b:2") }()
-	eventually(t, "two stand", func() bool {
+	leadertest.Eventually(t, "two stand", func() bool {
 		queue, err := c.Candidates(t.Context(), "orders")
 		return err == nil && len(queue) == 2
 	})
@@ -157,7 +166,7 @@ func enrolled(t *testing.T) *fencetest.Memory {
 
 func TestStatusShowsTheLeader(t *testing.T) {
 	l := begin(t, setup{memory: enrolled(t)}, "status", "orders")
-	l.exits(exitDone)
+	l.exits(cli.Done)
 	want := "RESOURCE  LEADER      TOKEN  READY  CANDIDATES\n" + `orders    "host a:1"  1      yes    2` + "\n"
 	if l.out.String() != want {
 		t.Errorf("got\n%swant\n%s", l.out, want)
@@ -166,7 +175,7 @@ func TestStatusShowsTheLeader(t *testing.T) {
 
 func TestStatusAsJSONHasTokensAsStrings(t *testing.T) {
 	l := begin(t, setup{memory: enrolled(t)}, "status", "orders", "-o", "json")
-	l.exits(exitDone)
+	l.exits(cli.Done)
 	want := `{"resource":"orders","leader":{"token":"1","holder":"host a:1","ready":true},"candidates":[` +
 		`{"token":"1","holder":"host a:1","ready":true},{"token":"2","holder":"b:2","ready":false}]}` + "\n"
 	if l.out.String() != want {
@@ -176,12 +185,12 @@ func TestStatusAsJSONHasTokensAsStrings(t *testing.T) {
 
 func TestStatusExits1WhenNobodyLeads(t *testing.T) {
 	l := begin(t, setup{}, "status", "-o=json", "orders")
-	l.exits(exitError)
+	l.exits(cli.Error)
 	if got, want := l.out.String(), `{"resource":"orders","leader":null,"candidates":[]}`+"\n"; got != want {
 		t.Errorf("got %swant %s", got, want)
 	}
 	l = begin(t, setup{}, "status", "orders")
-	l.exits(exitError)
+	l.exits(cli.Error)
 	if !strings.Contains(l.out.String(), "orders    -       -      -      0") {
 		t.Errorf("got %s", l.out)
 	}
@@ -191,7 +200,7 @@ func TestStatusGivesUpOnACoordinatorThatDoesNotAnswer(t *testing.T) {
 	m := fencetest.NewMemory(long)
 	l := begin(t, setup{memory: m, env: []string{"LEADER_SESSION_TIMEOUT=50ms", "LEADER_STORES="}}, "status", "orders")
 	l.client.Cut()
-	if code := <-l.code; code != exitError { // either it was asked before the cut, and nobody leads, or not
+	if code := <-l.code; code != cli.Error { // either it was asked before the cut, and nobody leads, or not
 		t.Errorf("code %d", code)
 	}
 }
@@ -199,26 +208,26 @@ func TestStatusGivesUpOnACoordinatorThatDoesNotAnswer(t *testing.T) {
 func TestWatchPrintsALinePerChangeOfLeadershipUntilInterrupted(t *testing.T) {
 	m := fencetest.NewMemory(long)
 	l := begin(t, setup{memory: m}, "watch", "orders", "-o", "json")
-	l.out.await(t, `"leader":null`)
+	l.out.Await(t, `"leader":null`)
 	c := m.Open()
 	defer c.Close()
 	term, err := c.Campaign(t.Context(), "orders", "a:1")
 	if err != nil {
 		t.Fatal(err)
 	}
-	l.out.await(t, `"leader":{"token":"1","holder":"a:1","ready":false}}`)
+	l.out.Await(t, `"leader":{"token":"1","holder":"a:1","ready":false}}`)
 	if err := term.Acknowledge(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	l.out.await(t, `"leader":{"token":"1","holder":"a:1","ready":true}}`)
+	l.out.Await(t, `"leader":{"token":"1","holder":"a:1","ready":true}}`)
 	go func() { _, _ = c.Campaign(t.Context(), "orders", "b:2") }() // no change of leadership
-	eventually(t, "two stand", func() bool { return len(l.queue()) == 2 })
+	leadertest.Eventually(t, "two stand", func() bool { return len(l.queue()) == 2 })
 	if err := term.Resign(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	l.out.await(t, `"leader":{"token":"2","holder":"b:2","ready":false}}`)
+	l.out.Await(t, `"leader":{"token":"2","holder":"b:2","ready":false}}`)
 	l.signals <- syscall.SIGINT
-	l.exits(exitDone)
+	l.exits(cli.Done)
 	lines := strings.Split(strings.TrimSpace(l.out.String()), "\n")
 	if len(lines) != 4 {
 		t.Errorf("want 4 lines, got:\n%s", l.out)
@@ -233,18 +242,18 @@ func TestWatchPrintsALinePerChangeOfLeadershipUntilInterrupted(t *testing.T) {
 
 func TestWatchInWords(t *testing.T) {
 	l := begin(t, setup{memory: enrolled(t)}, "watch", "orders")
-	l.out.await(t, `Z  token=1  holder="host a:1"  ready=yes`)
+	l.out.Await(t, `Z  token=1  holder="host a:1"  ready=yes`)
 	l.memory.Delete("orders", 1)
-	l.out.await(t, "Z  token=2  holder=b:2  ready=no")
+	l.out.Await(t, "Z  token=2  holder=b:2  ready=no")
 	l.memory.Delete("orders", 2)
 	l.signals <- syscall.SIGTERM
-	l.exits(exitDone)
+	l.exits(cli.Done)
 }
 
 func TestResignDeposesTheLeader(t *testing.T) {
 	m := enrolled(t)
 	l := begin(t, setup{memory: m}, "resign", "orders")
-	l.exits(exitDone)
+	l.exits(cli.Done)
 	if got, want := l.out.String(), `orders: "host a:1" with token 1 was deposed`+"\n"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
@@ -255,7 +264,7 @@ func TestResignDeposesTheLeader(t *testing.T) {
 
 func TestResignExits1WhenNobodyLeads(t *testing.T) {
 	l := begin(t, setup{}, "resign", "orders")
-	l.exits(exitError)
+	l.exits(cli.Error)
 	if !strings.Contains(l.log.String(), "nobody leads orders") {
 		t.Errorf("stderr %q", l.log)
 	}
@@ -264,7 +273,7 @@ func TestResignExits1WhenNobodyLeads(t *testing.T) {
 func TestResignedTermsCommandIsStopped(t *testing.T) {
 	m := fencetest.NewMemory(long)
 	running := shell(t, setup{memory: m}, "echo ready; exec sleep 1000")
-	running.out.await(t, "ready")
-	begin(t, setup{memory: m}, "resign", "orders").exits(exitDone)
-	running.exits(exitLost)
+	running.out.Await(t, "ready")
+	begin(t, setup{memory: m}, "resign", "orders").exits(cli.Done)
+	running.exits(cli.Lost)
 }

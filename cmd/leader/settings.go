@@ -4,54 +4,36 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
 	"os"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/ringfence/ringfence/internal/settings"
+	"github.com/ringfence/ringfence/internal/supervise"
+	"github.com/ringfence/ringfence/internal/tasks"
 )
 
-// config is leader's settings; `leader -h` is made of these tags.
+// config is leader's settings; texts.go says what each means.
 type config struct {
-	Coordinator    settings.URL  `env:"LEADER_COORDINATOR,required" help:"where elections are held, such as zk://host1:2181,host2:2181/root"`
-	Stores         settings.URLs `env:"LEADER_STORES" help:"URLs (postgres://..., redis://...) with commas between, of guards or of databases with the schema installed. A new leader raises the mark on every one before the command is started. With none, the mark rises only when the command opens its first session under the token"`
-	SessionTimeout time.Duration `env:"LEADER_SESSION_TIMEOUT" envDefault:"10s" help:"after so long without a word from this leader the coordinator lets another one in. The commands that only ask give up after as long"`
-	OnDisconnect   policy        `env:"LEADER_ON_DISCONNECT" envDefault:"pause" help:"what happens to the command while the coordinator is out of reach: pause (SIGSTOP until it is back), continue, or stop. Whichever it is, the command is ended before the session can expire; only when leader itself is paused for as long, the fence alone holds"`
-	Grace          time.Duration `env:"LEADER_GRACE" defaultText:"a fifth of LEADER_SESSION_TIMEOUT" help:"how long a command that has to stop has between TERM and KILL. Less where the session could expire sooner; 1ms for next to none"`
-	RaiseTimeout   time.Duration `env:"LEADER_RAISE_TIMEOUT" envDefault:"30s" help:"how long one store may take to raise the mark and end older sessions before this candidate steps back and stands again"`
-	Journal        settings.URL  `env:"LEADER_JOURNAL" defaultText:"the first postgres:// of LEADER_STORES, else the first redis://, else LEADER_COORDINATOR" help:"where tasks keep their checkpoints: postgres://..., redis://... or zk://..., with what guard install makes. Name the database itself: a guard lets nobody in who does not lead, so standbys could not follow and leader task show could not read. A task file may name it, too (journal); this comes first. Its role needs what guard install grants to GUARD_POSTGRES_LEADERS"`
-	Redis          settings.URL  `env:"LEADER_REDIS" defaultText:"the first redis:// of LEADER_STORES" help:"where the redis steps of tasks are run, under the token"`
-	Holder         string        `env:"LEADER_HOLDER" defaultText:"host name:process id" help:"who this is, for people who look at status and logs"`
-	Log            slog.Level    `env:"LEADER_LOG" envDefault:"info" help:"debug, info, warn or error. The log goes to stderr: text on a terminal, JSON elsewhere"`
+	Coordinator    settings.URL     `env:"LEADER_COORDINATOR,required"`
+	Stores         settings.URLs    `env:"LEADER_STORES"`
+	SessionTimeout time.Duration    `env:"LEADER_SESSION_TIMEOUT" envDefault:"10s"`
+	OnDisconnect   supervise.Policy `env:"LEADER_ON_DISCONNECT" envDefault:"pause"`
+	Grace          time.Duration    `env:"LEADER_GRACE"`
+	RaiseTimeout   time.Duration    `env:"LEADER_RAISE_TIMEOUT" envDefault:"30s"`
+	Journal        settings.URL     `env:"LEADER_JOURNAL"`
+	Redis          settings.URL     `env:"LEADER_REDIS"`
+	Holder         string           `env:"LEADER_HOLDER"`
+	Log            slog.Level       `env:"LEADER_LOG" envDefault:"info"`
 
 	electors, stores, journals []string // the schemes there are
 }
 
-// policy is what happens to the command while the coordinator is out of reach.
-type policy string
-
-const (
-	pause   policy = "pause"
-	goOn    policy = "continue"
-	stopNow policy = "stop"
-)
-
-// UnmarshalText takes one of the three.
-func (p *policy) UnmarshalText(text []byte) error {
-	given := policy(text)
-	if given != pause && given != goOn && given != stopNow {
-		return errors.New("not one of pause, continue, stop")
-	}
-	*p = given
-	return nil
-}
-
 // settings loads the config. Its error lists every problem.
 func (p *program) settings() (*config, error) {
-	c := &config{electors: slices.Sorted(maps.Keys(p.electors)), stores: slices.Sorted(maps.Keys(p.stores)), journals: slices.Sorted(maps.Keys(p.journals))}
-	if err := settings.Load(c, "LEADER_", p.env); err != nil {
+	c := &config{electors: p.electors.Schemes(), stores: p.stores.Schemes(), journals: p.journals.Schemes()}
+	if err := settings.Load(c, "LEADER_", p.Env); err != nil {
 		return nil, err
 	}
 	if c.Grace == 0 {
@@ -97,9 +79,9 @@ func (c *config) Validate() error {
 	return errors.Join(problems...)
 }
 
-// margin is kept between the KILL and the deadline: for the kernel to end the command, and for a busy machine.
+// margin is kept between the KILL and the deadline.
 func (c *config) margin() time.Duration {
-	return min(max(c.SessionTimeout/20, 20*time.Millisecond), time.Second)
+	return supervise.Margin(c.SessionTimeout)
 }
 
 // mostGrace leaves room for the time that passes between two words of the coordinator when all is well: with less the
@@ -108,24 +90,15 @@ func (c *config) mostGrace() time.Duration {
 	return max(0, c.SessionTimeout/3-c.margin()).Truncate(time.Millisecond)
 }
 
+// tasks is what package tasks needs of it.
+func (c *config) tasks() tasks.Settings {
+	return tasks.Settings{
+		Coordinator: c.Coordinator, Stores: c.Stores, Journal: c.Journal, Redis: c.Redis,
+		SessionTimeout: c.SessionTimeout, RaiseTimeout: c.RaiseTimeout,
+		OnDisconnect: c.OnDisconnect, Grace: c.Grace, Margin: c.margin(), Holder: c.Holder,
+	}
+}
+
 func isControl(r rune) bool { return r < ' ' || r == 0x7f }
 
 func list(schemes []string) string { return strings.Join(schemes, "://, ") + "://" }
-
-// scrub takes the secrets of all URLs out of a text.
-func (c *config) scrub(text string) string {
-	for _, u := range append(settings.URLs{c.Coordinator, c.Journal, c.Redis}, c.Stores...) {
-		text = u.Scrub(text)
-	}
-	return text
-}
-
-// first is the first store of one of the schemes.
-func (c *config) first(schemes ...string) settings.URL {
-	for _, u := range c.Stores {
-		if slices.Contains(schemes, u.Scheme()) {
-			return u
-		}
-	}
-	return ""
-}

@@ -5,11 +5,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"strconv"
-	"strings"
 	"text/tabwriter"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/cli"
+	"github.com/ringfence/ringfence/internal/coordinators"
 )
 
 // standing is how an election stands, in the form of -o json. Tokens are strings there.
@@ -31,26 +31,20 @@ func newStanding(r fence.Resource, queue []fence.Candidate) standing {
 
 // status is the subcommand.
 func (p *program) status(ctx context.Context, s *session) int {
-	ctx, cancel := s.patience(ctx)
+	ctx, cancel := coordinators.Patience(ctx, s.config.SessionTimeout)
 	defer cancel()
 	queue, err := s.coordinator.Candidates(ctx, s.resource)
 	if err != nil {
-		return p.failed(ctx, s.log, "ask the coordinator", err)
+		return cli.Failed(ctx, s.log, "ask the coordinator", err)
 	}
 	now := newStanding(s.resource, queue)
-	if err := now.print(p.stdout, s.output); err != nil {
-		return p.failed(ctx, s.log, "print", err)
+	if err := now.print(p.Stdout, s.output); err != nil {
+		return cli.Failed(ctx, s.log, "print", err)
 	}
 	if now.Leader == nil {
-		return exitError
+		return cli.Error
 	}
-	return exitDone
-}
-
-// patience bounds how long a command that only asks waits for the coordinator.
-func (s *session) patience(ctx context.Context) (context.Context, context.CancelFunc) {
-	why := fmt.Errorf("no answer of the coordinator within LEADER_SESSION_TIMEOUT=%s", s.config.SessionTimeout)
-	return context.WithTimeoutCause(ctx, s.config.SessionTimeout, why)
+	return cli.Done
 }
 
 func (s standing) print(w io.Writer, form string) error {
@@ -61,18 +55,10 @@ func (s standing) print(w io.Writer, form string) error {
 	fmt.Fprintln(t, "RESOURCE\tLEADER\tTOKEN\tREADY\tCANDIDATES")
 	holder, token, ready := "-", "-", "-"
 	if s.Leader != nil {
-		holder, token, ready = printable(s.Leader.Holder), s.Leader.Token.String(), yes(s.Leader.Ready)
+		holder, token, ready = cli.Printable(s.Leader.Holder), s.Leader.Token.String(), yes(s.Leader.Ready)
 	}
 	fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%d\n", s.Resource, holder, token, ready, len(s.Candidates))
 	return t.Flush()
-}
-
-// printable quotes what another process has chosen to be called where it would spoil a line or a terminal.
-func printable(s string) string {
-	if s == "" || strings.ContainsFunc(s, func(r rune) bool { return r == ' ' || r == '"' || !strconv.IsPrint(r) }) {
-		return strconv.Quote(s)
-	}
-	return s
 }
 
 func yes(b bool) string {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/cli"
 	"github.com/ringfence/ringfence/internal/marks/postgres"
 	"github.com/ringfence/ringfence/internal/marks/redis"
 	"github.com/ringfence/ringfence/internal/servers/serverstest"
@@ -23,8 +24,8 @@ func testStores(t *testing.T, program string) {
 		"select token::text = current_setting('fence.orders'), holder from ringfence.mark where resource = 'orders'"}
 
 	l := s.start(psql...)
-	l.exits(exitError)
-	l.log.await(t, "guard install")
+	l.exits(cli.Error)
+	l.log.Await(t, "guard install")
 
 	if err := postgres.Install(t.Context(), database, "postgres"); err != nil {
 		t.Fatal(err)
@@ -47,8 +48,8 @@ func testStores(t *testing.T, program string) {
 			}
 		}
 		l := other.start(psql...)
-		l.exits(exitError)
-		l.log.await(t, "guard adopt")
+		l.exits(cli.Error)
+		l.log.Await(t, "guard adopt")
 	})
 	t.Run("a coordinator that was rolled back", func(t *testing.T) {
 		out, err := exec.Command("psql", database, "-Atc", "select issuer from ringfence.mark where resource = 'orders'").Output()
@@ -60,7 +61,7 @@ func testStores(t *testing.T, program string) {
 			t.Fatal(err)
 		}
 		l := s.start(psql...)
-		l.exits(exitError)
-		l.log.await(t, "guard adopt --new-issuer")
+		l.exits(cli.Error)
+		l.log.Await(t, "guard adopt --new-issuer")
 	})
 }

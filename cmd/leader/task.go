@@ -1,12 +1,13 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
 
 	"github.com/ringfence/ringfence/checkpoint"
-	"github.com/ringfence/ringfence/internal/taskfile"
+	"github.com/ringfence/ringfence/internal/tasks"
 )
 
 // target is the task that a subcommand is about: a file, or a name in the journal.
@@ -40,33 +41,30 @@ func (c command) parseTask(names []string, dashed bool) (t target, err error) {
 	return t, err
 }
 
-// readTask reads the task file, if one is named. One that is to be run has to fit the settings.
-func (p *program) readTask(c command, s *session) error {
-	if s.task.path == "" {
-		return nil
-	}
-	f, err := taskfile.Load(s.task.path, func(name string) (string, bool) { return lookup(p.env, name), true })
-	if err != nil {
-		return err
-	}
-	s.file, s.task.name, s.resource = f, f.Task, f.Resource
-	if err := p.unknownJournal(s); err != nil || c.takes != takesFile {
-		return err
-	}
-	return s.fits()
+// runTask is the subcommand task.
+func (p *program) runTask(ctx context.Context, s *session) int {
+	s.introduce(ctx)
+	return task((*tasks.Session).Run)(p, ctx, s)
 }
 
-// fits says whether the steps of the file can be run with these settings.
-func (s *session) fits() error {
-	var problems []error
-	u, from := s.journalURL()
-	for _, step := range s.file.Steps {
-		if step.SQL != nil && !strings.HasPrefix(u.Scheme(), "postgres") {
-			problems = append(problems, fmt.Errorf("%s: step %q is SQL, which needs a journal in Postgres, and %s is %s: set LEADER_JOURNAL=postgres://…", step.At, step.Name, from, u))
-		}
-		if len(step.Redis) > 0 && s.redisURL() == "" {
-			problems = append(problems, fmt.Errorf("%s: step %q is run by Redis: set LEADER_REDIS=redis://…", step.At, step.Name))
-		}
+// task makes a subcommand of what a session of tasks does.
+func task(run func(*tasks.Session, context.Context) int) func(*program, context.Context, *session) int {
+	return func(_ *program, ctx context.Context, s *session) int {
+		s.tasks.Coordinator, s.tasks.Log = s.coordinator, s.log
+		return run(s.tasks, ctx)
 	}
-	return errors.Join(problems...)
+}
+
+// loadTask reads the task file, if one is named.
+func (p *program) loadTask(c command, s *session) error {
+	if c.takes == takesResource {
+		return nil
+	}
+	s.tasks = &tasks.Session{
+		Settings: s.config.tasks(), Path: s.target.path, Name: s.target.name, Output: s.output,
+		Env: p.Env, Stdout: p.Stdout, Stderr: p.Stderr, Stores: p.stores, Journals: p.journals,
+	}
+	err := s.tasks.Load(c.takes == takesFile)
+	s.resource = s.tasks.Resource
+	return err
 }

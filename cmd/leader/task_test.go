@@ -4,13 +4,22 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/ringfence/ringfence/checkpoint"
 	"github.com/ringfence/ringfence/checkpoint/checkpointtest"
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/fence/fencetest"
+	"github.com/ringfence/ringfence/internal/cli"
+	"github.com/ringfence/ringfence/internal/coordinators"
+	"github.com/ringfence/ringfence/internal/settings"
+	"github.com/ringfence/ringfence/internal/stores"
+	"github.com/ringfence/ringfence/internal/supervise"
+	"github.com/ringfence/ringfence/internal/tasks"
 )
 
 func TestWrongUsageOfTaskExits2(t *testing.T) {
@@ -27,7 +36,7 @@ func TestWrongUsageOfTaskExits2(t *testing.T) {
 		{"task restart a b", `"b" is one argument too many`},
 	} {
 		code, out, log := call(t, []string{"LEADER_COORDINATOR=zk://h"}, strings.Fields(c.args)...)
-		if code != exitUsage || out != "" || !strings.Contains(log, c.want) || !strings.Contains(log, "leader task") {
+		if code != cli.Usage || out != "" || !strings.Contains(log, c.want) || !strings.Contains(log, "leader task") {
 			t.Errorf("leader %s: code %d, stdout %q, stderr %q", c.args, code, out, log)
 		}
 	}
@@ -46,11 +55,11 @@ func taskIn(t *testing.T, text string) string {
 func TestBadTaskFileExits2WithEveryProblem(t *testing.T) {
 	env := []string{"LEADER_COORDINATOR=zk://h"}
 	code, out, log := call(t, env, "task", filepath.Join("..", "..", "testdata", "tasks", "bad", "values.yaml"))
-	if code != exitUsage || out != "" || !strings.Contains(log, "values.yaml:3:9: rounds") || !strings.Contains(log, "values.yaml:27:1: ") {
+	if code != cli.Usage || out != "" || !strings.Contains(log, "values.yaml:3:9: rounds") || !strings.Contains(log, "values.yaml:27:1: ") {
 		t.Errorf("code %d, stdout %q, stderr %q", code, out, log)
 	}
 	for _, sub := range []string{"show", "resume", "restart"} {
-		if code, _, log := call(t, env, "task", sub, "./nowhere"); code != exitUsage || !strings.Contains(log, "no such file") {
+		if code, _, log := call(t, env, "task", sub, "./nowhere"); code != cli.Usage || !strings.Contains(log, "no such file") {
 			t.Errorf("%s: code %d, stderr %q", sub, code, log)
 		}
 	}
@@ -60,7 +69,7 @@ func TestStepsThatNeedWhatTheSettingsLackExit2(t *testing.T) {
 	file := taskIn(t, "task: t\nresource: r\nsteps:\n  - {name: book, sql: select 1}\n  - {name: count, redis: [INCR, n]}\n")
 	s := setup{journal: checkpointtest.NewMemory()}
 	l := begin(t, s, "task", file)
-	l.exits(exitUsage)
+	l.exits(cli.Usage)
 	for _, want := range []string{`t.yaml:4:5: step "book" is SQL`, "LEADER_JOURNAL=postgres://", `t.yaml:5:5: step "count" is run by Redis`, "LEADER_REDIS="} {
 		if !strings.Contains(l.log.String(), want) {
 			t.Errorf("no %s in the log", want)
@@ -68,39 +77,13 @@ func TestStepsThatNeedWhatTheSettingsLackExit2(t *testing.T) {
 	}
 	unknown := taskIn(t, "task: t\nresource: r\njournal: mysql://h/db\nsteps: [{name: s, run: x}]\n")
 	l = begin(t, s, "task", unknown)
-	l.exits(exitUsage)
-	l.log.await(t, "there is no journal mysql://")
-}
-
-func TestJournalIsChosenByTheEnvironmentThenTheFileThenTheStores(t *testing.T) {
-	const pg, cache = "postgres://u@a/x", "redis://b"
-	named := "task: t\nresource: r\njournal: redis://file\nsteps: [{name: s, run: x}]\n"
-	plain := strings.Replace(named, "journal: redis://file\n", "", 1)
-	for _, c := range []struct{ journal, stores, file, want string }{
-		{"redis://env", pg, named, "redis://env"},
-		{"", pg, named, "redis://file"},
-		{"", cache + "," + pg, plain, pg},
-		{"", cache, plain, cache},
-		{"", "", plain, "zk://h"},
-	} {
-		p := &program{env: []string{"LEADER_COORDINATOR=zk://h", "LEADER_JOURNAL=" + c.journal, "LEADER_STORES=" + c.stores}, electors: electors, stores: stores, journals: journals}
-		cfg, err := p.settings()
-		if err != nil {
-			t.Fatal(err)
-		}
-		s := &session{config: cfg, request: request{task: target{path: taskIn(t, c.file)}}}
-		if err := p.readTask(command{takes: takesFile}, s); err != nil {
-			t.Fatal(err)
-		}
-		if u, _ := s.journalURL(); u.Reveal() != c.want {
-			t.Errorf("%+v: the journal is %s", c, u)
-		}
-	}
+	l.exits(cli.Usage)
+	l.log.Await(t, "there is no journal mysql://")
 }
 
 func TestSettingsOfTasksAreChecked(t *testing.T) {
 	code, _, log := call(t, []string{"LEADER_COORDINATOR=zk://h", "LEADER_JOURNAL=mysql://u:s3cr3t@h", "LEADER_REDIS=postgres://u:s3cr3t@h"}, "task", "list")
-	if code != exitUsage || strings.Contains(log, "s3cr3t") || !strings.Contains(log, "LEADER_JOURNAL: there is no journal mysql://; there is postgres://") || !strings.Contains(log, "LEADER_REDIS is a URL of scheme") {
+	if code != cli.Usage || strings.Contains(log, "s3cr3t") || !strings.Contains(log, "LEADER_JOURNAL: there is no journal mysql://; there is postgres://") || !strings.Contains(log, "LEADER_REDIS is a URL of scheme") {
 		t.Errorf("code %d, stderr:\n%s", code, log)
 	}
 }
@@ -132,7 +115,7 @@ func kept(t *testing.T) setup {
 
 func TestShowPrintsOneTask(t *testing.T) {
 	l := begin(t, kept(t), "task", "show", "once")
-	l.exits(exitDone)
+	l.exits(cli.Done)
 	want := `task      once
 resource  orders
 status    stopped
@@ -150,19 +133,19 @@ failure   step load, after 3 attempts, at 2026-11-21T06:56:41Z:
 		t.Errorf("got:\n%s", l.out)
 	}
 	l = begin(t, kept(t), "task", "show", "loop", "-o", "json")
-	l.exits(exitDone)
+	l.exits(cli.Done)
 	var cp checkpoint.Checkpoint
 	if err := json.Unmarshal([]byte(l.out.String()), &cp); err != nil || cp.Token != 9007199254740993 || string(cp.State) != `{"cursor":7}` || !strings.Contains(l.out.String(), `"token":"9007199254740993"`) {
 		t.Errorf("%v in %s", err, l.out)
 	}
 	l = begin(t, kept(t), "task", "show", "never")
-	l.exits(exitError)
-	l.log.await(t, "never begun")
+	l.exits(cli.Error)
+	l.log.Await(t, "never begun")
 }
 
 func TestListPrintsAllTasks(t *testing.T) {
 	l := begin(t, kept(t), "task", "list")
-	l.exits(exitDone)
+	l.exits(cli.Done)
 	want := `TASK  RESOURCE  STATUS   STEP          ROUND        RUN  VERSION  TOKEN             HOLDER      SAVED
 loop  orders    running  2 of 2: load  12, forever  1    1        9007199254740993  "host a:1"  2026-11-21T06:56:41Z
 once  orders    stopped  2 of 2: load  1 of 1       2    1        9007199254740993  "host a:1"  2026-11-21T06:56:41Z
@@ -172,7 +155,7 @@ once  orders    stopped  2 of 2: load  1 of 1       2    1        90071992547409
 	}
 	for s, want := range map[*checkpointtest.Memory]int{kept(t).journal: 2, checkpointtest.NewMemory(): 0} {
 		l := begin(t, setup{journal: s}, "task", "list", "-o", "json")
-		l.exits(exitDone)
+		l.exits(cli.Done)
 		var all []checkpoint.Checkpoint
 		if err := json.Unmarshal([]byte(l.out.String()), &all); err != nil || all == nil || len(all) != want {
 			t.Errorf("%v, %d tasks in %s", err, len(all), l.out)
@@ -180,10 +163,62 @@ once  orders    stopped  2 of 2: load  1 of 1       2    1        90071992547409
 	}
 }
 
+func TestATaskStopsIsResumedAndIsRestarted(t *testing.T) {
+	s := setup{memory: fencetest.NewMemory(long), journal: checkpointtest.NewMemory(), env: []string{"LEADER_HOLDER=me"}}
+	file := taskIn(t, "task: t\nresource: orders\nsteps:\n  - {name: a, run: 'echo by $RINGFENCE_HOLDER'}\n"+
+		"  - {name: b, run: 'test -e mended || { : >mended; exit 7; }'}\n")
+	call := func(want int, says string, args ...string) {
+		t.Helper()
+		l := begin(t, s, append([]string{"task"}, args...)...)
+		l.exits(want)
+		if said := l.out.String() + l.log.String(); !strings.Contains(said, says) {
+			t.Errorf("%v: no %q in\n%s", args, says, said)
+		}
+	}
+	call(cli.Error, "by me\n", file)
+	call(cli.Done, "task t is running at step 2 of 2: b, run 1", "resume", "t")
+	call(cli.Done, "the task is done", file)
+	call(cli.Done, "task t is running at step 1 of 2: a, run 2", "restart", file)
+}
+
+// A signal ends a task that the program runs, with the grace of its settings.
+func TestASignalEndsATask(t *testing.T) {
+	s := setup{journal: checkpointtest.NewMemory(), env: []string{"LEADER_GRACE=200ms"}}
+	l := begin(t, s, "task", taskIn(t, "task: t\nresource: orders\nsteps: [{name: s, run: 'trap \"\" TERM; echo began; while :; do sleep 0.02; done'}]\n"))
+	l.out.Await(t, "began")
+	l.signals <- syscall.SIGTERM
+	l.exits(128 + 15)
+	for _, want := range []string{`"task":"t"`, `"resource":"orders"`, `"holder":`, `"msg":"settings"`} {
+		if !strings.Contains(l.log.String(), want) {
+			t.Errorf("no %s in the log", want)
+		}
+	}
+}
+
+func TestTasksGetEverySettingThatTheyNeed(t *testing.T) {
+	env := []string{
+		"LEADER_COORDINATOR=zk://h", "LEADER_STORES=postgres://a,redis://b", "LEADER_JOURNAL=redis://c", "LEADER_REDIS=redis://d",
+		"LEADER_SESSION_TIMEOUT=12s", "LEADER_RAISE_TIMEOUT=7s", "LEADER_ON_DISCONNECT=stop", "LEADER_GRACE=3s", "LEADER_HOLDER=me",
+	}
+	p := &program{Streams: cli.Streams{Env: env}, electors: coordinators.All, stores: stores.All, journals: tasks.AllJournals}
+	c, err := p.settings()
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := tasks.Settings{
+		Coordinator: "zk://h", Stores: settings.URLs{"postgres://a", "redis://b"}, Journal: "redis://c", Redis: "redis://d",
+		SessionTimeout: 12 * time.Second, RaiseTimeout: 7 * time.Second, OnDisconnect: supervise.StopNow,
+		Grace: 3 * time.Second, Margin: 600 * time.Millisecond, Holder: "me",
+	}
+	if got := c.tasks(); !reflect.DeepEqual(got, want) {
+		t.Errorf("got  %+v\nwant %+v", got, want)
+	}
+}
+
 func TestHelpOnTaskShowsAWholeFile(t *testing.T) {
 	for _, args := range [][]string{{"task", "-h"}, {"task", "show", "-h"}, {"task", "resume", "--help"}} {
 		code, out, log := call(t, nil, args...)
-		if code != exitDone || log != "" || !strings.Contains(out, "LEADER_JOURNAL") {
+		if code != cli.Done || log != "" || !strings.Contains(out, "LEADER_JOURNAL") {
 			t.Errorf("%v: code %d, stderr %q, stdout:\n%s", args, code, log, out)
 		}
 	}

@@ -17,23 +17,27 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/ringfence/ringfence/checkpoint"
+	"github.com/ringfence/ringfence/internal/cli"
+	"github.com/ringfence/ringfence/internal/environ"
+	"github.com/ringfence/ringfence/internal/leadertest"
 	"github.com/ringfence/ringfence/internal/servers/serverstest"
+	"github.com/ringfence/ringfence/internal/supervise"
 )
 
 // taskStage is a site with a database of its own that keeps the checkpoints, next to the data of a task. The role warden
 // raises marks, keeper runs the steps.
 type taskStage struct {
 	*site
-	database
+	leadertest.Database
 	dir string // of the task file
 }
 
 func newTaskStage(t *testing.T, program string, timeout time.Duration) *taskStage {
 	t.Helper()
-	s := &taskStage{site: newSite(t, program, serverstest.SharedZooKeeper(t), timeout), database: newDatabase(t), dir: t.TempDir()}
-	s.set("LEADER_STORES", s.url("warden"))
-	s.set("LEADER_JOURNAL", s.url("keeper"))
-	s.libpq(s.url("keeper"))
+	s := &taskStage{site: newSite(t, program, serverstest.SharedZooKeeper(t), timeout), Database: leadertest.NewDatabase(t), dir: t.TempDir()}
+	s.set("LEADER_STORES", s.URL("warden"))
+	s.set("LEADER_JOURNAL", s.URL("keeper"))
+	s.libpq(s.URL("keeper"))
 	return s
 }
 
@@ -42,20 +46,20 @@ func (s *taskStage) guarded() {
 	s.t.Helper()
 	program := filepath.Join(filepath.Dir(s.program), "guard")
 	at := serverstest.FreeAddresses(s.t, 1)[0]
-	g := &leader{trial: &trial{t: s.t, out: newScreen(), log: newScreen(), code: make(chan int, 1)}, cmd: exec.Command(program, "serve")}
+	g := &leader{trial: &trial{t: s.t, out: leadertest.NewScreen(), log: leadertest.NewScreen(), code: make(chan int, 1)}, cmd: exec.Command(program, "serve")}
 	g.cmd.Env = []string{
-		"GUARD_POSTGRES_LISTEN=" + at, "GUARD_POSTGRES_UPSTREAM=" + s.url("warden"), "GUARD_COORDINATOR=" + lookup(s.env, "LEADER_COORDINATOR"),
+		"GUARD_POSTGRES_LISTEN=" + at, "GUARD_POSTGRES_UPSTREAM=" + s.URL("warden"), "GUARD_COORDINATOR=" + environ.Lookup(s.env, "LEADER_COORDINATOR"),
 	}
 	g.cmd.Stdout, g.cmd.Stderr = g.out, g.log
 	g.begin()
-	eventually(s.t, "the guard listens", func() bool {
+	leadertest.Eventually(s.t, "the guard listens", func() bool {
 		conn, err := net.Dial("tcp", at)
 		if err == nil {
 			_ = conn.Close()
 		}
 		return err == nil
 	})
-	through := fmt.Sprintf("postgres://keeper@%s/%s?sslmode=disable", at, s.db.Config().Database)
+	through := fmt.Sprintf("postgres://keeper@%s/%s?sslmode=disable", at, s.Conn.Config().Database)
 	s.set("LEADER_STORES", through)
 	s.libpq(through)
 }
@@ -73,7 +77,7 @@ func (s *taskStage) libpq(url string) {
 	s.set("PGDATABASE", cfg.Database)
 }
 
-func (s *taskStage) set(name, value string) { s.env = with(s.env, [][2]string{{name, value}}) }
+func (s *taskStage) set(name, value string) { s.env = environ.With(s.env, [][2]string{{name, value}}) }
 
 // example copies a directory of examples, and loads its schema.
 func (s *taskStage) example(name string) {
@@ -86,8 +90,8 @@ func (s *taskStage) example(name string) {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	s.sql(string(schema))
-	s.grant()
+	s.SQL(string(schema))
+	s.Grant()
 }
 
 // write makes a file beside the task file.
@@ -104,7 +108,7 @@ func (s *taskStage) write(name, text string) string {
 func (s *taskStage) show(task string) (cp checkpoint.Checkpoint) {
 	s.t.Helper()
 	out, log, code := s.run("task", "show", task, "-o", "json")
-	if code == exitError && strings.Contains(log, "never begun") {
+	if code == cli.Error && strings.Contains(log, "never begun") {
 		return cp
 	}
 	if err := json.Unmarshal([]byte(out), &cp); err != nil {
@@ -125,7 +129,7 @@ func (s *taskStage) call(want int, args ...string) (stdout, stderr string) {
 
 func (s *taskStage) run(args ...string) (stdout, stderr string, code int) {
 	s.t.Helper()
-	ctx, cancel := context.WithTimeout(s.t.Context(), patience)
+	ctx, cancel := context.WithTimeout(s.t.Context(), leadertest.Patience)
 	defer cancel()
 	var out, log strings.Builder
 	cmd := exec.CommandContext(ctx, s.program, args...)
@@ -134,7 +138,7 @@ func (s *taskStage) run(args ...string) (stdout, stderr string, code int) {
 	if _, ended := errors.AsType[*exec.ExitError](err); err != nil && !ended {
 		s.t.Fatal(err)
 	}
-	return out.String(), log.String(), exitCode(cmd.ProcessState)
+	return out.String(), log.String(), supervise.ExitCode(cmd.ProcessState)
 }
 
 // kill ends a leader as a power cut does.

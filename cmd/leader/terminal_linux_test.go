@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/ringfence/ringfence/internal/leadertest"
 	"github.com/ringfence/ringfence/internal/servers/serverstest"
 )
 
@@ -50,7 +51,7 @@ func testTerminal(t *testing.T, program string) {
 	s := newSite(t, program, serverstest.SharedZooKeeper(t), 20*time.Second)
 	s.env = append(s.env, "LEADER="+program)
 	s.program = "/bin/sh"
-	shown := newScreen()
+	shown := leadertest.NewScreen()
 	shell := s.prepare("-c", `
 		"$LEADER" run orders -- /bin/sh -c 'trap "echo interrupted" INT; stty -echo; echo ready; read line; echo got $line; until read line; do :; done; echo got $line; exit 5'
 		echo "code=$?"; stty -a | tr ";" "\n" | grep -E "susp|echo "; read line; echo "afterwards $line"`)
@@ -61,7 +62,7 @@ func testTerminal(t *testing.T, program string) {
 	read := make(chan struct{})
 	go func() { defer close(read); _, _ = io.Copy(shown, keyboard) }()
 
-	shown.await(t, "ready")
+	shown.Await(t, "ready")
 	for _, step := range []struct{ typed, shown string }{
 		{"one\n", "got one"}, // it can read
 		{"\x03", "interrupted"},
@@ -73,7 +74,7 @@ func testTerminal(t *testing.T, program string) {
 		if _, err := keyboard.WriteString(step.typed); err != nil {
 			t.Fatal(err)
 		}
-		shown.await(t, step.shown)
+		shown.Await(t, step.shown)
 	}
 	shell.exits(0)
 	<-read

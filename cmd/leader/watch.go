@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/cli"
+	"github.com/ringfence/ringfence/internal/supervise"
 )
 
 // change is a line of watch in the form of -o json.
@@ -28,12 +30,12 @@ func (p *program) watch(ctx context.Context, s *session) int {
 			return nil // something further down the queue
 		}
 		first, told = false, leader
-		return change{time.Now().UTC(), s.resource, leader}.print(p.stdout, s.output)
+		return change{time.Now().UTC(), s.resource, leader}.print(p.Stdout, s.output)
 	})
-	if _, ok := errors.AsType[signalled](context.Cause(ctx)); ok || err == nil {
-		return exitDone
+	if _, ok := errors.AsType[supervise.Signalled](context.Cause(ctx)); ok || err == nil {
+		return cli.Done
 	}
-	return p.failed(ctx, s.log, "watch the election", err)
+	return cli.Failed(ctx, s.log, "watch the election", err)
 }
 
 func same(a, b *fence.Candidate) bool {
@@ -52,6 +54,6 @@ func (c change) print(w io.Writer, form string) error {
 		_, err := fmt.Fprintf(w, "%s  nobody leads %s\n", at, c.Resource)
 		return err
 	}
-	_, err := fmt.Fprintf(w, "%s  token=%s  holder=%s  ready=%s\n", at, c.Leader.Token, printable(c.Leader.Holder), yes(c.Leader.Ready))
+	_, err := fmt.Fprintf(w, "%s  token=%s  holder=%s  ready=%s\n", at, c.Leader.Token, cli.Printable(c.Leader.Holder), yes(c.Leader.Ready))
 	return err
 }

@@ -85,6 +85,15 @@ func (c *Client) Issuer(ctx context.Context) (issuer fence.Issuer, err error) {
 	return issuer, err
 }
 
+// RenewIssuer implements fence.Coordinator. Elections and their terms stay.
+func (c *Client) RenewIssuer(ctx context.Context) (issuer fence.Issuer, err error) {
+	err = c.patiently(ctx, func() {
+		c.m.issuer = newIssuer()
+		issuer = c.m.issuer
+	})
+	return issuer, err
+}
+
 // Candidates implements fence.Coordinator.
 func (c *Client) Candidates(ctx context.Context, r fence.Resource) (queue []fence.Candidate, err error) {
 	if _, err := fence.ParseResource(string(r)); err != nil {

@@ -7,12 +7,16 @@ import (
 	"github.com/ringfence/ringfence/fence"
 )
 
-// Harness is what the contract needs of a coordinator. Open and SessionTimeout are required; each of the others is a
-// fault, and the tests that need a missing one are skipped by name.
+// Harness is what the contract needs of a coordinator. Open, Alone and SessionTimeout are required; each of the others
+// is a fault, and the tests that need a missing one are skipped by name.
 type Harness struct {
 	// Open makes a client that shares no connection and no session with another, as if it were a process of its own.
 	// The contract closes it; whatever else belongs to it ends in t.Cleanup.
 	Open func(t testing.TB) fence.Coordinator
+
+	// Alone makes two clients, like Open's, of a coordinator that no other test uses: its issuer is renewed, and terms may
+	// be lost by that. The contract closes both.
+	Alone func(t testing.TB) (c, operator fence.Coordinator)
 
 	// SessionTimeout is what the coordinator grants: how long a crashed leader holds up the next. Most tests need sessions
 	// that last on a busy machine, and some wait until one has run out: ten seconds do for both.
@@ -30,10 +34,6 @@ type Harness struct {
 
 	// LoseReply lets the client's next enrolment reach the coordinator and its reply get lost.
 	LoseReply func(t testing.TB, c fence.Coordinator)
-
-	// Alone makes a client of a coordinator that no other test uses, and what gives this coordinator
-	// another issuer. Terms may be lost by that. The contract closes the client.
-	Alone func(t testing.TB) (c fence.Coordinator, renew func(t testing.TB))
 }
 
 // check is one clause of the contract.
@@ -82,6 +82,9 @@ var clauses = []check{
 	{name: "watching ends with its context or its callback", run: watchEnds},
 	{name: "the issuer is one and stable", run: issuerIsOne},
 	{name: "a bad resource is refused", run: badResourceIsRefused},
+	{name: "leaders come with today's issuer", run: leadersComeWithTodaysIssuer},
+	{name: "a renewed issuer is another one", run: renewedIssuerIsAnother},
+	{name: "a closed client renews nothing", run: closedClientRenewsNothing},
 }
 
 var (
@@ -94,7 +97,6 @@ var (
 	needsExpire    = func(h Harness) string { return missing(h.Expire == nil, "Expire") }
 	needsDelete    = func(h Harness) string { return missing(h.Delete == nil, "Delete") }
 	needsLoseReply = func(h Harness) string { return missing(h.LoseReply == nil, "LoseReply") }
-	needsAlone     = func(h Harness) string { return missing(h.Alone == nil, "Alone") }
 )
 
 func missing(is bool, name string) string {
@@ -118,5 +120,4 @@ var faultClauses = []check{
 	{"a client that is cut off names no leader", cutClientNamesNobody, needsCut},
 	{"a leader whose session has expired is not named", expiredLeaderIsNotNamed, needsExpire},
 	{"a leader whose entry was deleted is not named", deletedLeaderIsNotNamed, needsDelete},
-	{"leaders come with today's issuer", leadersComeWithTodaysIssuer, needsAlone},
 }

@@ -6,6 +6,7 @@
 //	func TestContract(t *testing.T) {
 //		fencetest.Run(t, fencetest.Harness{
 //			Open: func(t testing.TB) fence.Coordinator { … a client of its own, as if in its own process … },
+//			Alone: …, // two clients of a coordinator that no other test uses
 //			SessionTimeout: 10 * time.Second,
 //			Cut: …, Heal: …, // as many faults as the test can make
 //		})

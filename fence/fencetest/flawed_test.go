@@ -231,9 +231,9 @@ func flawedHarness(wrong func(*flawed, *answer)) Harness {
 		Heal:           func(_ testing.TB, c fence.Coordinator) { client(c).Heal() },
 		Expire:         func(_ testing.TB, c fence.Coordinator) { client(c).Expire() },
 		Delete:         func(_ testing.TB, r fence.Resource, token fence.Token) { m.Delete(r, token) },
-		Alone: func(testing.TB) (fence.Coordinator, func(testing.TB)) {
+		Alone: func(testing.TB) (c, operator fence.Coordinator) {
 			m := NewMemory(timeout)
-			return &flawed{Client: m.Open(), wrong: wrong}, func(testing.TB) { m.Wipe() }
+			return &flawed{Client: m.Open(), wrong: wrong}, m.Open()
 		},
 	}
 }

@@ -194,8 +194,7 @@ func lostTermIsNotNamed(t testing.TB, h Harness) {
 // leadersComeWithTodaysIssuer: nobody but the coordinator knows that it has changed.
 func leadersComeWithTodaysIssuer(t testing.TB, h Harness) {
 	s := newStage(t, h)
-	c, renew := h.Alone(t)
-	t.Cleanup(func() { _ = c.Close() })
+	c, operator := s.alone()
 	var before []fence.Issuer
 	for range 4 {
 		term := s.campaign(c, s.resource, "a").term()
@@ -208,7 +207,7 @@ func leadersComeWithTodaysIssuer(t testing.TB, h Harness) {
 			t.Errorf("the term's issuer is %q, with the leaders it is %q", term.Claim().Issuer, issuer)
 		}
 		before = append(before, issuer)
-		renew(t)
+		s.renew(operator)
 		renewed, _ := s.leaders(c, s.resource)
 		if one, err := c.Issuer(s.ctx); renewed == issuer || one != renewed || err != nil {
 			t.Errorf("issuer %q was renewed, with the leaders it is %q; it is %q, %v", issuer, renewed, one, err)

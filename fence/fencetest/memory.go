@@ -39,10 +39,12 @@ var errCut = errors.New("cut off from the coordinator")
 // NewMemory makes an empty coordinator that ends a session it has not heard from for the timeout.
 func NewMemory(timeout time.Duration) *Memory {
 	return &Memory{
-		timeout: timeout, issuer: fence.Issuer("memory:" + rand.Text()),
+		timeout: timeout, issuer: newIssuer(),
 		elections: map[fence.Resource][]*entry{}, changed: make(chan struct{}),
 	}
 }
+
+func newIssuer() fence.Issuer { return fence.Issuer("memory:" + rand.Text()) }
 
 // Delete removes a candidate's entry behind its back, as an operator might. It reports false when there is none.
 func (m *Memory) Delete(r fence.Resource, token fence.Token) bool {
@@ -68,7 +70,7 @@ func (m *Memory) Wipe() {
 		}
 	}
 	m.counter = 0
-	m.issuer = fence.Issuer("memory:" + rand.Text())
+	m.issuer = newIssuer()
 }
 
 // enrol adds a candidate at the tail. The caller holds mu.

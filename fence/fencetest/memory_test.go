@@ -20,9 +20,9 @@ func TestMemoryKeepsTheContract(t *testing.T) {
 		Heal:           func(_ testing.TB, c fence.Coordinator) { client(c).Heal() },
 		Expire:         func(_ testing.TB, c fence.Coordinator) { client(c).Expire() },
 		LoseReply:      func(_ testing.TB, c fence.Coordinator) { client(c).LoseReply() },
-		Alone: func(testing.TB) (fence.Coordinator, func(testing.TB)) {
+		Alone: func(testing.TB) (c, operator fence.Coordinator) {
 			m := fencetest.NewMemory(timeout)
-			return m.Open(), func(testing.TB) { m.Wipe() }
+			return m.Open(), m.Open()
 		},
 		Delete: func(t testing.TB, r fence.Resource, token fence.Token) {
 			if !m.Delete(r, token) {

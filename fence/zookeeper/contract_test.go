@@ -41,14 +41,9 @@ func TestZooKeeperKeepsTheContract(t *testing.T) {
 		Delete: func(t testing.TB, r fence.Resource, token fence.Token) {
 			ensembletest.DeleteCandidate(t, admin, "/contract/elections/"+string(r), token)
 		},
-		Alone: func(t testing.TB) (fence.Coordinator, func(testing.TB)) {
+		Alone: func(t testing.TB) (c, operator fence.Coordinator) {
 			url := "zk://" + ensemble + ensembletest.FreshRoot()
-			operator := openFor(t, url, timeout)
-			return openFor(t, url, timeout), func(t testing.TB) {
-				if _, err := operator.RenewIssuer(t.Context()); err != nil {
-					t.Fatal(err)
-				}
-			}
+			return openFor(t, url, timeout), openFor(t, url, timeout)
 		},
 	})
 }

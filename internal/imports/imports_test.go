@@ -56,14 +56,21 @@ var allowed = map[string][]string{
 	"checkpoint/postgres":       {"internal/refusal", "fence", "checkpoint", "internal/marks/postgres", pgx},
 	"checkpoint/redis":          {"fence", "internal/marks/redis", "store/redis", "checkpoint", redis},
 	"checkpoint/zookeeper":      {"fence", "checkpoint", "internal/ensemble", "internal/ensemble/election", zk},
-	"cmd/guard":                 {"fence", "fence/zookeeper", "internal/marks", "internal/marks/postgres", "internal/marks/redis", "internal/guard", "internal/guard/postgres", "internal/guard/redis", "internal/settings", "internal/logging", prom, "golang.org/x/sync/errgroup"},
-	"cmd/leader": {"fence", "fence/zookeeper", "internal/marks/redis", "store/postgres", "store/redis", "checkpoint", "checkpoint/postgres", "checkpoint/redis", "checkpoint/zookeeper",
-		"internal/taskfile", "internal/settings", "internal/logging", pgx, redis, "golang.org/x/sys", "golang.org/x/term"},
-	"internal/demo":    {"internal/refusal", "fence", "fence/zookeeper", "internal/marks/postgres", "internal/marks/redis", "internal/servers", pgx, redis, "golang.org/x/term"},
-	"internal/logging": {"golang.org/x/term"},
-	"internal/servers": {pgx, redis, zk, "golang.org/x/sys", "golang.org/x/sync/errgroup"},
+	"internal/cli":              {"internal/settings"},
+	"internal/stores":           {"fence", "store/postgres", "store/redis", "internal/settings"},
+	"internal/tasks": {"fence", "checkpoint", "checkpoint/postgres", "checkpoint/redis", "checkpoint/zookeeper", "store/postgres", "store/redis", "internal/marks/redis",
+		"internal/cli", "internal/coordinators", "internal/stores", "internal/environ", "internal/supervise", "internal/taskfile", "internal/settings", "internal/logging", pgx, redis, "golang.org/x/term"},
+	"internal/environ":      {"fence", "store/postgres"},
+	"internal/supervise":    {"fence", "golang.org/x/sys", "golang.org/x/term"},
+	"internal/coordinators": {"fence", "fence/zookeeper", "internal/settings"},
+	"cmd/guard":             {"fence", "internal/cli", "internal/coordinators", "internal/marks", "internal/marks/postgres", "internal/marks/redis", "internal/guard", "internal/guard/postgres", "internal/guard/redis", "internal/settings", "internal/logging", prom, "golang.org/x/sync/errgroup"},
+	"cmd/leader":            {"fence", "internal/cli", "internal/coordinators", "internal/stores", "internal/marks/redis", "checkpoint", "internal/environ", "internal/supervise", "internal/tasks", "internal/settings", "internal/logging"},
+	"internal/demo":         {"internal/refusal", "fence", "fence/zookeeper", "internal/marks/postgres", "internal/marks/redis", "internal/servers", pgx, redis, "golang.org/x/term"},
+	"internal/logging":      {"golang.org/x/term"},
+	"internal/servers":      {pgx, redis, zk, "golang.org/x/sys", "golang.org/x/sync/errgroup"},
 	"internal/servers/serverstest": {
 		"internal/leak", "internal/servers", "go.uber.org/goleak", pgx},
+	"internal/leadertest": {"internal/supervise", "internal/marks/postgres", "internal/servers", "internal/servers/serverstest", pgx},
 	"internal/leak":       {"go.uber.org/goleak"},
 	"internal/settings":   {"github.com/caarlos0/env/v11"},
 	"internal/taskfile":   {"fence", "checkpoint", "internal/settings", "go.yaml.in/yaml/v4"},
@@ -89,7 +96,8 @@ var allowed = map[string][]string{
 
 // testOnly must not reach a user's binary.
 var testOnly = []string{
-	"testing", "go.uber.org/goleak", module + "/internal/leak", module + "/internal/servers", module + "/internal/ensemble/ensembletest", module + "/fence/fencetest", module + "/internal/marks/markstest", module + "/internal/guard/guardtest", module + "/checkpoint/checkpointtest",
+	"testing", "go.uber.org/goleak", module + "/internal/leak", module + "/internal/servers", module + "/internal/ensemble/ensembletest", module + "/internal/leadertest",
+	module + "/fence/fencetest", module + "/internal/marks/markstest", module + "/internal/guard/guardtest", module + "/checkpoint/checkpointtest",
 }
 
 type pkg struct {

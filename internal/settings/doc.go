@@ -1,14 +1,24 @@
-// Package settings reads a command's settings from the environment into a struct, and prints them: in its help, and
-// with secrets masked in its log. The struct's tags are the only place where a setting is described:
+// Package settings reads a command's settings from the environment into a struct, and prints them:
+// in its help, and with secrets masked in its log. The struct's tags say what the variables are
+// called, a table what they mean:
 //
 //	type config struct {
-//		Listen  string        `env:"GUARD_LISTEN,required" help:"address to listen on"`
-//		Timeout time.Duration `env:"GUARD_TIMEOUT" envDefault:"10s" help:"how long to wait"`
-//		Key     string        `env:"GUARD_KEY" secret:"true" help:"never printed"`
-//		Name    string        `env:"GUARD_NAME" defaultText:"the host name" help:"who this is"`
-//		Store   settings.URL  `env:"GUARD_STORE" help:"its password is never printed"`
+//		Listen  string        `env:"GUARD_LISTEN,required"`
+//		Timeout time.Duration `env:"GUARD_TIMEOUT" envDefault:"10s"`
+//		Key     string        `env:"GUARD_KEY" secret:"true"` // never printed
+//		Name    string        `env:"GUARD_NAME"`
+//		Store   settings.URL  `env:"GUARD_STORE"` // its password is never printed
 //	}
 //
-// A variable that is set to nothing counts as unset: it has its default, or is missing when it is required. A type can
-// read itself with encoding.TextUnmarshaler. Structs inside the struct are read too, with their envPrefix tag.
+//	func (*config) Texts() settings.Texts {
+//		return settings.Texts{
+//			"GUARD_LISTEN": {Meaning: "address to listen on"},
+//			"GUARD_NAME":   {Meaning: "who this is", Default: "the host name"},
+//			…
+//		}
+//	}
+//
+// A variable that is set to nothing counts as unset: it has its default, or is missing when it is
+// required. A type can read itself with encoding.TextUnmarshaler. Structs inside the struct are
+// read too, with their envPrefix tag.
 package settings

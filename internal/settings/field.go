@@ -7,7 +7,19 @@ import (
 	"time"
 )
 
-// field is one setting: its tags, and where its value is.
+// Text describes a setting to people. Any white space in it is one space.
+type Text struct {
+	Meaning string
+	Default string // in words, where it is computed; "" for the one in the tag
+}
+
+// Texts describes settings, by the name of the variable.
+type Texts map[string]Text
+
+// Described is a settings struct with a text for each of its settings.
+type Described interface{ Texts() Texts }
+
+// field is one setting: its tags, its text, and where its value is.
 type field struct {
 	name        string // of the variable
 	fallback    string // the default as the environment would spell it
@@ -25,8 +37,17 @@ func fields(into any) []field {
 	if v.Kind() != reflect.Pointer || v.Elem().Kind() != reflect.Struct {
 		panic(fmt.Sprintf("settings: want a pointer to a struct, not %T", into))
 	}
-	return walk(v.Elem(), "")
+	all := walk(v.Elem(), "")
+	if d, ok := into.(Described); ok {
+		texts := d.Texts()
+		for i, f := range all {
+			all[i].help, all[i].defaultText = oneLine(texts[f.name].Meaning), oneLine(texts[f.name].Default)
+		}
+	}
+	return all
 }
+
+func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
 
 func walk(v reflect.Value, prefix string) []field {
 	var found []field
@@ -49,14 +70,12 @@ func walk(v reflect.Value, prefix string) []field {
 func newField(sf reflect.StructField, v reflect.Value, prefix, tag string) field {
 	name, options, _ := strings.Cut(tag, ",")
 	return field{
-		name:        prefix + name,
-		fallback:    sf.Tag.Get("envDefault"),
-		defaultText: sf.Tag.Get("defaultText"),
-		help:        sf.Tag.Get("help"),
-		required:    strings.Contains(options, "required") || strings.Contains(options, "notEmpty"),
-		secret:      sf.Tag.Get("secret") != "",
-		typ:         sf.Type,
-		value:       v,
+		name:     prefix + name,
+		fallback: sf.Tag.Get("envDefault"),
+		required: strings.Contains(options, "required") || strings.Contains(options, "notEmpty"),
+		secret:   sf.Tag.Get("secret") != "",
+		typ:      sf.Type,
+		value:    v,
 	}
 }
 

@@ -15,19 +15,33 @@ import (
 )
 
 type limits struct {
-	Sessions int `env:"SESSIONS" envDefault:"100" help:"most sessions"`
+	Sessions int `env:"SESSIONS" envDefault:"100"`
 }
 
 type config struct {
-	Listen  string        `env:"T_LISTEN,required" help:"address to listen on"`
-	Timeout time.Duration `env:"T_TIMEOUT" envDefault:"10s" help:"how long to wait"`
-	Grace   time.Duration `env:"T_GRACE" defaultText:"a fifth of T_TIMEOUT" help:"time to stop"`
-	Key     string        `env:"T_KEY" secret:"true" help:"a secret"`
-	Store   settings.URL  `env:"T_STORE" help:"a store"`
-	Stores  settings.URLs `env:"T_STORES" help:"more stores"`
-	Level   slog.Level    `env:"T_LOG" envDefault:"info" help:"log level"`
-	Quiet   bool          `env:"T_QUIET" help:"say less"`
+	Listen  string        `env:"T_LISTEN,required"`
+	Timeout time.Duration `env:"T_TIMEOUT" envDefault:"10s"`
+	Grace   time.Duration `env:"T_GRACE"`
+	Key     string        `env:"T_KEY" secret:"true"`
+	Store   settings.URL  `env:"T_STORE"`
+	Stores  settings.URLs `env:"T_STORES"`
+	Level   slog.Level    `env:"T_LOG" envDefault:"info"`
+	Quiet   bool          `env:"T_QUIET"`
 	Limits  limits        `envPrefix:"T_MOST_"`
+}
+
+func (*config) Texts() settings.Texts {
+	return settings.Texts{
+		"T_MOST_SESSIONS": {Meaning: "most sessions"},
+		"T_LISTEN":        {Meaning: "address to listen on"},
+		"T_TIMEOUT":       {Meaning: "how long to wait"},
+		"T_GRACE":         {Meaning: "time to stop", Default: "a fifth of T_TIMEOUT"},
+		"T_KEY":           {Meaning: "a secret"},
+		"T_STORE":         {Meaning: "a store"},
+		"T_STORES":        {Meaning: "more stores"},
+		"T_LOG":           {Meaning: "log level"},
+		"T_QUIET":         {Meaning: "say less"},
+	}
 }
 
 func (c *config) Validate() error {

@@ -1,0 +1,107 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+
+	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/coordinators"
+	"github.com/ringfence/ringfence/internal/marks"
+)
+
+// authority is who may raise marks, by the settings. Close ends its connections.
+func (c *config) authority(log *slog.Logger) (marks.Authority, *observer) {
+	if c.Coordinator.Reveal() == "" {
+		return marks.Unverified{Name: fence.Issuer(c.Issuer)}, &observer{}
+	}
+	o := &observer{open: func(ctx context.Context) (fence.Coordinator, error) {
+		return coordinators.All.Open(ctx, c.Coordinator, coordinators.Options{Logger: log})
+	}}
+	return marks.Elected{Observer: o}, o
+}
+
+// observer opens the coordinator when it is first asked for something and it answers: a guard has to start, and to say
+// that it is not ready, while the coordinator is down.
+type observer struct {
+	open func(context.Context) (fence.Coordinator, error)
+
+	mu     sync.Mutex
+	opened fence.Coordinator
+	closed bool
+}
+
+var errClosed = errors.New("the guard is shutting down")
+
+func (o *observer) get(ctx context.Context) (fence.Coordinator, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.closed {
+		return nil, errClosed
+	}
+	if o.opened == nil {
+		co, err := o.open(ctx)
+		if err != nil {
+			return nil, err
+		}
+		o.opened = co
+	}
+	return o.opened, nil
+}
+
+// Issuer is fence.Observer's.
+func (o *observer) Issuer(ctx context.Context) (fence.Issuer, error) {
+	co, err := o.get(ctx)
+	if err != nil {
+		return "", err
+	}
+	return co.Issuer(ctx)
+}
+
+// Candidates is fence.Observer's.
+func (o *observer) Candidates(ctx context.Context, r fence.Resource) ([]fence.Candidate, error) {
+	co, err := o.get(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return co.Candidates(ctx, r)
+}
+
+// Leaders is fence.Observer's.
+func (o *observer) Leaders(ctx context.Context, rs ...fence.Resource) (fence.Issuer, []fence.Candidate, error) {
+	co, err := o.get(ctx)
+	if err != nil {
+		return "", nil, err
+	}
+	return co.Leaders(ctx, rs...)
+}
+
+// Watch is fence.Observer's.
+func (o *observer) Watch(ctx context.Context, r fence.Resource, each func([]fence.Candidate) error) error {
+	co, err := o.get(ctx)
+	if err != nil {
+		return err
+	}
+	return co.Watch(ctx, r, each)
+}
+
+// RenewIssuer is fence.IssuerRenewer's.
+func (o *observer) RenewIssuer(ctx context.Context) (fence.Issuer, error) {
+	co, err := o.get(ctx)
+	if err != nil {
+		return "", err
+	}
+	return co.RenewIssuer(ctx)
+}
+
+// Close closes the coordinator if it was opened.
+func (o *observer) Close() error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.closed = true
+	if o.opened == nil {
+		return nil
+	}
+	return o.opened.Close()
+}

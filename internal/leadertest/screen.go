@@ -1,0 +1,54 @@
+package leadertest
+
+import (
+	"bytes"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// Screen collects output and lets a test wait for some.
+type Screen struct {
+	mu      sync.Mutex
+	text    bytes.Buffer
+	changed chan struct{}
+}
+
+// NewScreen makes an empty one.
+func NewScreen() *Screen { return &Screen{changed: make(chan struct{})} }
+
+// Write implements io.Writer.
+func (s *Screen) Write(b []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	close(s.changed)
+	s.changed = make(chan struct{})
+	return s.text.Write(b)
+}
+
+// String is all that was written.
+func (s *Screen) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.text.String()
+}
+
+// Await waits until the text is there.
+func (s *Screen) Await(t *testing.T, text string) {
+	t.Helper()
+	deadline := time.After(Patience)
+	for {
+		s.mu.Lock()
+		seen, changed := strings.Contains(s.text.String(), text), s.changed
+		s.mu.Unlock()
+		if seen {
+			return
+		}
+		select {
+		case <-changed:
+		case <-deadline:
+			t.Fatalf("no %q in:\n%s", text, s)
+		}
+	}
+}

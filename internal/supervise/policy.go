@@ -1,0 +1,37 @@
+package supervise
+
+import (
+	"errors"
+	"time"
+)
+
+// Policy is what happens to the command while the coordinator is out of reach.
+type Policy string
+
+const (
+	Pause   Policy = "pause"
+	GoOn    Policy = "continue"
+	StopNow Policy = "stop"
+)
+
+// UnmarshalText takes one of the three.
+func (p *Policy) UnmarshalText(text []byte) error {
+	given := Policy(text)
+	if given != Pause && given != GoOn && given != StopNow {
+		return errors.New("not one of pause, continue, stop")
+	}
+	*p = given
+	return nil
+}
+
+// Why a command is made to stop although its term is not lost yet.
+var (
+	ErrDisconnected = errors.New("the coordinator is out of reach, and LEADER_ON_DISCONNECT=stop")
+	ErrOutOfTime    = errors.New("the coordinator was not heard from, and the session could have expired soon")
+)
+
+// Margin is what to keep between the KILL and the deadline: for the kernel to end the command, and
+// for a busy machine.
+func Margin(sessionTimeout time.Duration) time.Duration {
+	return min(max(sessionTimeout/20, 20*time.Millisecond), time.Second)
+}

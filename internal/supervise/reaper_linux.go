@@ -1,0 +1,39 @@
+package supervise
+
+import (
+	"os"
+	"os/signal"
+	"sync"
+	"syscall"
+)
+
+// StartReaper returns a reaper where one is needed. Call stop at last.
+func StartReaper() (r *Reaper, stop func()) {
+	if os.Getpid() != 1 {
+		return nil, func() {}
+	}
+	r = &Reaper{own: map[int]bool{}}
+	deaths := make(chan os.Signal, 1)
+	signal.Notify(deaths, syscall.SIGCHLD)
+	var done sync.WaitGroup
+	done.Go(func() { r.run(deaths) })
+	return r, func() { signal.Stop(deaths); close(deaths); done.Wait() }
+}
+
+func (r *Reaper) run(deaths <-chan os.Signal) {
+	for range deaths {
+		r.reap()
+	}
+}
+
+// reap waits for each dead orphan by its number: waiting for any child would take the command's exit code away from
+// whoever waits for that.
+func (r *Reaper) reap() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, p := range Processes() {
+		if p.Parent == os.Getpid() && p.Dead() && !r.own[p.Pid] {
+			_, _ = syscall.Wait4(p.Pid, nil, syscall.WNOHANG, nil)
+		}
+	}
+}

@@ -1,0 +1,185 @@
+package tasks
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"maps"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ringfence/ringfence/checkpoint"
+	"github.com/ringfence/ringfence/checkpoint/checkpointtest"
+	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/fence/fencetest"
+	"github.com/ringfence/ringfence/internal/cli"
+	"github.com/ringfence/ringfence/internal/leadertest"
+	"github.com/ringfence/ringfence/internal/settings"
+	"github.com/ringfence/ringfence/internal/stores"
+	"github.com/ringfence/ringfence/internal/supervise"
+)
+
+// Session timeouts.
+const (
+	long   = time.Minute     // nothing in a test waits for it
+	mortal = 6 * time.Second // of leaders that are killed or paused: until then they have to lead, on a busy machine too
+)
+
+// trial is one copy of a task in this process, with a coordinator in memory and signals that the
+// test makes.
+type trial struct {
+	t       *testing.T
+	memory  *fencetest.Memory
+	client  *fencetest.Client // the copy's
+	out     *leadertest.Screen
+	log     *leadertest.Screen
+	signals chan os.Signal
+	code    chan int
+}
+
+type setup struct {
+	memory  *fencetest.Memory
+	stores  stores.Table
+	journal *checkpointtest.Memory // where tasks are kept that name no other
+	env     []string
+}
+
+// variables are leader's settings, as far as tasks need them.
+type variables struct {
+	Stores         settings.URLs    `env:"LEADER_STORES"`
+	SessionTimeout time.Duration    `env:"LEADER_SESSION_TIMEOUT"`
+	OnDisconnect   supervise.Policy `env:"LEADER_ON_DISCONNECT" envDefault:"pause"`
+	Grace          time.Duration    `env:"LEADER_GRACE"`
+	Journal        settings.URL     `env:"LEADER_JOURNAL"`
+	Redis          settings.URL     `env:"LEADER_REDIS"`
+	Holder         string           `env:"LEADER_HOLDER" envDefault:"somebody"`
+}
+
+// session is what `leader` makes of these arguments and its environment, and what it then does with
+// it.
+func (s setup) session(t *testing.T, args []string) (*Session, func(*Session, context.Context) int) {
+	t.Helper()
+	var v variables
+	if err := settings.Load(&v, "LEADER_", s.env); err != nil {
+		t.Fatal(err)
+	}
+	journals := maps.Clone(AllJournals)
+	journals["mem"] = func(context.Context, string, JournalOptions) (checkpoint.Journal, func(), error) {
+		return s.journal, func() {}, nil
+	}
+	made := &Session{
+		Settings: Settings{
+			Coordinator: "mem://here", Stores: v.Stores, Journal: v.Journal, Redis: v.Redis,
+			SessionTimeout: v.SessionTimeout, RaiseTimeout: leadertest.Patience,
+			OnDisconnect: v.OnDisconnect, Grace: v.Grace, Margin: supervise.Margin(v.SessionTimeout), Holder: v.Holder,
+		},
+		Output: "table", Env: append([]string{"PATH=" + os.Getenv("PATH")}, s.env...), Stores: s.stores, Journals: journals,
+	}
+	does := map[string]func(*Session, context.Context) int{
+		"show": (*Session).Show, "list": (*Session).List, "resume": (*Session).Resume, "restart": (*Session).Restart,
+	}
+	rest := args[1:]
+	run := (*Session).Run
+	if named, ok := does[rest[0]]; ok {
+		run, rest = named, rest[1:]
+	}
+	if len(rest) >= 2 && rest[len(rest)-2] == "-o" {
+		made.Output, rest = rest[len(rest)-1], rest[:len(rest)-2]
+	}
+	for _, target := range rest {
+		if strings.Contains(target, "/") {
+			made.Path = target
+		} else {
+			made.Name = checkpoint.Name(target)
+		}
+	}
+	return made, run
+}
+
+// begin does what `leader task …` does.
+func begin(t *testing.T, s setup, args ...string) *trial {
+	t.Helper()
+	l := &trial{
+		t: t, memory: s.memory, client: s.memory.Open(), out: leadertest.NewScreen(), log: leadertest.NewScreen(),
+		signals: make(chan os.Signal, 8), code: make(chan int, 1),
+	}
+	session, run := s.session(t, args)
+	session.Stdout, session.Stderr, session.Coordinator = l.out, l.log, l.client
+	session.Log = slog.New(slog.NewJSONHandler(l.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		l.code <- l.life(ctx, session, run)
+	}()
+	t.Cleanup(func() {
+		cancel()
+		if t.Failed() {
+			t.Logf("stdout:\n%s\nstderr:\n%s", l.out, l.log)
+			leadertest.Await(t, "the copy ends", ended) // with its command, which would run on for ever
+		}
+	})
+	return l
+}
+
+// life is a copy's, from the reading of its file to the closing of its coordinator.
+func (l *trial) life(ctx context.Context, s *Session, run func(*Session, context.Context) int) int {
+	defer l.client.Close()
+	if err := s.Load(true); err != nil {
+		fmt.Fprintln(l.log, err)
+		return cli.Usage
+	}
+	ctx, _, stop := supervise.Listen(ctx, func() (<-chan os.Signal, func()) { return l.signals, func() { close(l.signals) } })
+	defer stop()
+	return run(s, ctx)
+}
+
+// exits waits for the end and checks the exit code.
+func (l *trial) exits(want int) {
+	l.t.Helper()
+	select {
+	case got := <-l.code:
+		if got != want {
+			l.t.Fatalf("exit code %d, want %d", got, want)
+		}
+	case <-time.After(leadertest.Patience):
+		l.t.Fatalf("it does not end")
+	}
+}
+
+// pid waits for a line "name=number" of the command and returns the number.
+func (l *trial) pid(name string) int {
+	l.t.Helper()
+	l.out.Await(l.t, name+"=")
+	var pid int
+	leadertest.Eventually(l.t, "a whole line with "+name, func() bool {
+		_, rest, _ := strings.Cut(l.out.String(), name+"=")
+		line, _, whole := strings.Cut(rest, "\n")
+		pid, _ = strconv.Atoi(line)
+		return whole && pid > 0
+	})
+	return pid
+}
+
+// queue is who stands for orders.
+func (l *trial) queue() []fence.Candidate {
+	l.t.Helper()
+	observer := l.memory.Open()
+	defer observer.Close()
+	queue, err := observer.Candidates(l.t.Context(), "orders")
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	return queue
+}
+
+// depose deletes the leader's entry.
+func (l *trial) depose() {
+	l.t.Helper()
+	if q := l.queue(); len(q) == 0 || !l.memory.Delete("orders", q[0].Token) {
+		l.t.Fatal("there is nobody to depose")
+	}
+}

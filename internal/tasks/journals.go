@@ -1,0 +1,171 @@
+package tasks
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/ringfence/ringfence/checkpoint"
+	redisjournal "github.com/ringfence/ringfence/checkpoint/redis"
+	zkjournal "github.com/ringfence/ringfence/checkpoint/zookeeper"
+	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/coordinators"
+	"github.com/ringfence/ringfence/internal/settings"
+	"github.com/ringfence/ringfence/internal/stores"
+)
+
+// JournalOptions is what every journal is opened with.
+type JournalOptions struct {
+	coordinators.Options
+	Holder string
+}
+
+// OpenJournal opens a journal that looks whether its mark is raised, and raises none itself.
+type OpenJournal func(ctx context.Context, url string, o JournalOptions) (j checkpoint.Journal, shut func(), err error)
+
+// Journals maps the scheme of a URL to what opens the journal there.
+type Journals map[string]OpenJournal
+
+// AllJournals is every journal there is, by the scheme of LEADER_JOURNAL.
+var AllJournals = Journals{
+	"postgres":   openPostgresJournal,
+	"postgresql": openPostgresJournal,
+	"redis":      openRedisJournal,
+	"zk":         openZooKeeperJournal,
+}
+
+// Schemes lists the schemes there are, sorted.
+func (j Journals) Schemes() []string { return slices.Sorted(maps.Keys(j)) }
+
+func openRedisJournal(ctx context.Context, url string, _ JournalOptions) (checkpoint.Journal, func(), error) {
+	j, err := redisjournal.Open(ctx, url, redisjournal.Options{Raiser: unraised{}})
+	if err != nil {
+		return nil, nil, err
+	}
+	return j, j.Close, nil
+}
+
+func openZooKeeperJournal(ctx context.Context, url string, o JournalOptions) (checkpoint.Journal, func(), error) {
+	j, err := zkjournal.Open(ctx, url, zkjournal.Options{SessionTimeout: o.SessionTimeout, Logger: o.Logger})
+	if err != nil {
+		return nil, nil, err
+	}
+	return j, func() { _ = j.Close() }, nil
+}
+
+// unraised is the Raiser of a journal that is to say that its mark is not raised, so that somebody else raises it.
+type unraised struct{}
+
+// Raise implements fence.Raiser.
+func (unraised) Raise(_ context.Context, c fence.Claim) error {
+	return &fence.Refusal{Reason: fence.NotLeader, Claim: c, Message: fmt.Sprintf("the mark of %q is not raised to token %s in the journal", c.Resource, c.Token)}
+}
+
+// journalURL is where the task's checkpoints are, and which setting says so.
+func (s *Session) journalURL() (u settings.URL, from string) {
+	c := s.Settings
+	switch {
+	case c.Journal != "":
+		return c.Journal, "LEADER_JOURNAL"
+	case s.File != nil && s.File.Journal != "":
+		return s.File.Journal, "journal in " + s.Path
+	}
+	if u = c.first("postgres", "postgresql"); u == "" {
+		u = c.first("redis")
+	}
+	if u != "" {
+		return u, "the journal, a store of LEADER_STORES,"
+	}
+	return c.Coordinator, "the journal, which is LEADER_COORDINATOR,"
+}
+
+// journal opens the session's. Call shut at last.
+func (s *Session) journal(ctx context.Context) (j checkpoint.Journal, shut func(), err error) {
+	u, _ := s.journalURL()
+	o := JournalOptions{coordinators.Options{SessionTimeout: s.Settings.SessionTimeout, Logger: s.Log}, s.Settings.Holder}
+	open, known := s.Journals[u.Scheme()]
+	if !known {
+		return nil, nil, s.unknownJournal()
+	}
+	if j, shut, err = open(ctx, u.Reveal(), o); err != nil {
+		return nil, nil, fmt.Errorf("the journal %s: %w", u, err)
+	}
+	return s.raising(u, j), shut, nil
+}
+
+// unknownJournal says that there is no journal of the URL's kind, or nil if there is.
+func (s *Session) unknownJournal() error {
+	u, from := s.journalURL()
+	if _, known := s.Journals[u.Scheme()]; known {
+		return nil
+	}
+	return fmt.Errorf("%s: there is no journal %s://; there is %s", from, u.Scheme(), strings.Join(s.Journals.Schemes(), "://, ")+"://")
+}
+
+// raising makes a journal one that has its mark raised.
+func (s *Session) raising(u settings.URL, j checkpoint.Journal) checkpoint.Journal {
+	r := s.raiser(u, j)
+	if t, ok := j.(pgJournal); ok {
+		return raisedPostgres{t, r}
+	}
+	return raisedJournal{j, r}
+}
+
+// raiser raises the mark at a URL: by the stores of its kind, which may log in as a role that is allowed to, or else at
+// the URL itself. What is not in the table of stores has nothing to raise.
+func (s *Session) raiser(u settings.URL, look fence.Raiser) raiser {
+	r := raiser{look: look, timeout: s.Settings.RaiseTimeout, url: u}
+	open, ok := s.Stores[u.Scheme()]
+	if !ok {
+		return r
+	}
+	for i, store := range s.raisers() {
+		if kindOf(s.Settings.Stores[i]) == kindOf(u) {
+			r.others = append(r.others, store)
+		}
+	}
+	r.others = append(r.others, open(u.Reveal(), s.Coordinator))
+	return r
+}
+
+func kindOf(u settings.URL) string { return strings.TrimSuffix(u.Scheme(), "ql") }
+
+// raisedJournal is a journal with another Raise.
+type raisedJournal struct {
+	checkpoint.Journal
+	raiser
+}
+
+// Raise implements fence.Raiser.
+func (j raisedJournal) Raise(ctx context.Context, c fence.Claim) error { return j.raiser.Raise(ctx, c) }
+
+// raiser raises the mark in one place. Who may do that is known only by trying.
+type raiser struct {
+	look    fence.Raiser // raises nothing, and says ErrNotLeader while it is not raised
+	others  []fence.Raiser
+	url     settings.URL
+	timeout time.Duration
+}
+
+// Raise implements fence.Raiser. Its error is a *stores.Error.
+func (r raiser) Raise(ctx context.Context, c fence.Claim) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, r.timeout, fmt.Errorf("no answer within LEADER_RAISE_TIMEOUT=%s", r.timeout))
+	defer cancel()
+	err := r.look.Raise(ctx, c)
+	for _, other := range r.others {
+		if !errors.Is(err, fence.ErrNotLeader) && !errors.Is(err, fence.ErrNotInstalled) { // Redis may have lost even that
+			break
+		}
+		if err = other.Raise(ctx, c); err == nil {
+			err = r.look.Raise(ctx, c)
+		}
+	}
+	if err == nil {
+		return nil
+	}
+	return &stores.Error{URL: r.url, Err: err}
+}

@@ -1,0 +1,91 @@
+package tasks
+
+import (
+	"context"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/ringfence/ringfence/checkpoint"
+	pgjournal "github.com/ringfence/ringfence/checkpoint/postgres"
+	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/store/postgres"
+)
+
+// pgJournal is a journal for synchronous steps.
+type pgJournal interface {
+	checkpoint.Journal
+	checkpoint.Transactor[pgx.Tx]
+}
+
+// raisedPostgres is raisedJournal for one that has transactions.
+type raisedPostgres struct {
+	pgJournal
+	raiser
+}
+
+// Raise implements fence.Raiser.
+func (j raisedPostgres) Raise(ctx context.Context, c fence.Claim) error {
+	return j.raiser.Raise(ctx, c)
+}
+
+// tokenJournal is a journal whose connections carry the token of the term, so that a guard in between lets them in.
+type tokenJournal struct {
+	*pgjournal.Journal
+	pool  *pgxpool.Pool
+	claim atomic.Pointer[fence.Claim]
+}
+
+func openPostgresJournal(ctx context.Context, url string, o JournalOptions) (checkpoint.Journal, func(), error) {
+	cfg, err := pgxpool.ParseConfig(url)
+	if err != nil {
+		return nil, nil, err // without the password
+	}
+	j := &tokenJournal{}
+	params := cfg.ConnConfig.RuntimeParams
+	if params["application_name"] == "" {
+		params["application_name"] = o.Holder
+	}
+	if !strings.Contains(url, "default_query_exec_mode=") { // with named statements, cleaned could not clean up
+		cfg.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeCacheDescribe
+	}
+	cfg.BeforeConnect = j.carry
+	cfg.AfterRelease = cleaned
+	cfg.ConnConfig.OnNotice = func(_ *pgconn.PgConn, n *pgconn.Notice) {
+		o.Logger.Info("Postgres says", "severity", n.Severity, "notice", n.Message)
+	}
+	if j.pool, err = pgxpool.NewWithConfig(ctx, cfg); err != nil {
+		return nil, nil, err
+	}
+	j.Journal = pgjournal.New(j.pool, pgjournal.Options{Shared: true}) // steps run what they like, and cleaned forgets it all
+	return j, func() { j.Close(); j.pool.Close() }, nil
+}
+
+// carry gives a new connection the token, if there is one yet. Where no guard is in between it means nothing.
+func (j *tokenJournal) carry(_ context.Context, cfg *pgx.ConnConfig) error {
+	if c := j.claim.Load(); c != nil {
+		cfg.RuntimeParams["options"] = postgres.Option(cfg.RuntimeParams["options"], *c)
+	}
+	return nil
+}
+
+// Raise implements fence.Raiser: it looks, with connections under this claim.
+func (j *tokenJournal) Raise(ctx context.Context, c fence.Claim) error {
+	if before := j.claim.Swap(&c); before == nil || *before != c {
+		j.pool.Reset()
+	}
+	return j.Journal.Raise(ctx, c)
+}
+
+// cleaned takes from a connection what a step may have left in it: settings, temporary tables, advisory locks. A step must
+// not come to rely on what the next leader does not have.
+func cleaned(conn *pgx.Conn) bool {
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	_, err := conn.Exec(ctx, "discard all")
+	return err == nil
+}

@@ -1,0 +1,131 @@
+package tasks
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	driver "github.com/redis/go-redis/v9"
+
+	"github.com/ringfence/ringfence/checkpoint"
+	"github.com/ringfence/ringfence/fence"
+	redismarks "github.com/ringfence/ringfence/internal/marks/redis"
+	"github.com/ringfence/ringfence/internal/settings"
+	"github.com/ringfence/ringfence/store/redis"
+)
+
+// redisURL is where Redis steps are run; "" for nowhere.
+func (s *Session) redisURL() settings.URL {
+	if s.Settings.Redis != "" {
+		return s.Settings.Redis
+	}
+	return s.Settings.first("redis")
+}
+
+// redisClient runs the commands of Redis steps. It is a fence.Raiser that only looks, and is asked once in each term.
+type redisClient struct {
+	url settings.URL
+
+	mu sync.Mutex
+	db *driver.Client // its connections carry the claim, so that a guard in between lets them in
+	of fence.Claim
+}
+
+// looked is nothing but the check of the mark.
+var looked = redis.NewScript("return 1")
+
+// Raise implements fence.Raiser.
+func (r *redisClient) Raise(ctx context.Context, c fence.Claim) error {
+	db, err := r.under(c)
+	if err != nil {
+		return err
+	}
+	_, err = looked.Run(ctx, db, c, nil)
+	return err
+}
+
+// under is a client for this claim. That of an earlier one is closed.
+func (r *redisClient) under(c fence.Claim) (*driver.Client, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.db != nil && r.of == c {
+		return r.db, nil
+	}
+	db, err := redismarks.Connect(r.url.Reveal(), fmt.Sprintf("fence.%s=%s", c.Resource, c.Token))
+	if err != nil {
+		return nil, err
+	}
+	r.closeLocked()
+	r.db, r.of = db, c
+	return db, nil
+}
+
+func (r *redisClient) close() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.closeLocked()
+}
+
+func (r *redisClient) closeLocked() {
+	if r.db != nil {
+		_ = r.db.Close()
+		r.db = nil
+	}
+}
+
+// redisStep is the commands of one step.
+type redisStep struct {
+	*taskRun
+	commands [][]any
+	timeout  time.Duration
+}
+
+// run is checkpoint.Step's. The state stays as it is.
+func (s redisStep) run(ctx context.Context, state json.RawMessage, _ checkpoint.Key) (json.RawMessage, error) {
+	ctx, stop := limited(ctx, s.timeout)
+	defer stop()
+	claim := s.elector.term().Claim()
+	for failed := 1; ; failed++ {
+		err := s.once(ctx, claim)
+		if errors.Is(err, fence.ErrNotLeader) || errors.Is(err, fence.ErrNotInstalled) { // Redis has lost the mark
+			err = cmp.Or(s.redisRaiser.Raise(ctx, claim), fmt.Errorf("%w: %w", redis.ErrNotRun, err))
+		}
+		if !passing(err) || ctx.Err() != nil {
+			return state, explained(ctx, err)
+		}
+		s.Log.Warn("Redis could not do it now; it is asked again", "cause", s.Settings.scrub(err.Error()))
+		if err := s.wait(ctx, redisBackoff(failed)); err != nil {
+			return state, err
+		}
+	}
+}
+
+var redisBackoff = checkpoint.Exponential(20*time.Millisecond, time.Second)
+
+// passing errors are no fault of the commands. Where their answer was lost they are run again, like any asynchronous step.
+func passing(err error) bool {
+	return errors.Is(err, redis.ErrNotRun) || errors.Is(err, redis.ErrUnknown) || errors.Is(err, fence.ErrNotLeader) || errors.Is(err, fence.ErrUnrevoked)
+}
+
+// once runs the commands, in one script. As in MULTI, one that fails does not keep the others from being run.
+func (s redisStep) once(ctx context.Context, c fence.Claim) error {
+	db, err := s.redis.under(c)
+	if err != nil {
+		return err
+	}
+	replies, err := redis.Run(ctx, db, c, s.commands...)
+	if err != nil {
+		return err
+	}
+	var failed []error
+	for i, reply := range replies {
+		if err, ok := reply.(error); ok {
+			failed = append(failed, fmt.Errorf("command %d, %v: %w", i+1, s.commands[i][0], err))
+		}
+	}
+	return errors.Join(failed...)
+}
