@@ -11,14 +11,14 @@ import (
 type Reason int
 
 const (
-	Stale        Reason = iota + 1 // the token is older than the mark: a newer leader has written, for good
-	NoToken                        // nothing was claimed
-	Malformed                      // the resource or the token is not of the form, or claimed twice
-	OtherIssuer                    // the mark belongs to another coordinator
-	NotInstalled                   // the store has no schema of ours, or one that does not fit
-	Unrevoked                      // older sessions could not be ended in time; the mark stays raised
-	NotLeader                      // the token is not the current leader's, or nobody could confirm that it is
-	NotAllowed                     // a command that the guard refuses whoever sends it
+	ReasonStale        Reason = iota + 1 // the token is older than the mark: a newer leader has written, for good
+	ReasonNoToken                        // nothing was claimed
+	ReasonMalformed                      // the resource or the token is not of the form, or claimed twice
+	ReasonOtherIssuer                    // the mark belongs to another coordinator
+	ReasonNotInstalled                   // the store has no schema of ours, or one that does not fit
+	ReasonUnrevoked                      // older sessions could not be ended in time; the mark stays raised
+	ReasonNotLeader                      // the token is not the current leader's, or nobody could confirm that it is
+	ReasonNotAllowed                     // a command that the guard refuses whoever sends it
 )
 
 // Refusal is the answer that admits nothing. No data command of the refused session has run: the write has not
@@ -78,13 +78,13 @@ var (
 )
 
 var sentinels = map[Reason]error{
-	Stale: ErrStale, NoToken: ErrNoToken, Malformed: ErrMalformed, OtherIssuer: ErrOtherIssuer,
-	NotInstalled: ErrNotInstalled, Unrevoked: ErrUnrevoked, NotLeader: ErrNotLeader, NotAllowed: ErrNotAllowed,
+	ReasonStale: ErrStale, ReasonNoToken: ErrNoToken, ReasonMalformed: ErrMalformed, ReasonOtherIssuer: ErrOtherIssuer,
+	ReasonNotInstalled: ErrNotInstalled, ReasonUnrevoked: ErrUnrevoked, ReasonNotLeader: ErrNotLeader, ReasonNotAllowed: ErrNotAllowed,
 }
 
 var reasonNames = map[Reason]string{
-	Stale: "stale", NoToken: "no_token", Malformed: "malformed", OtherIssuer: "other_issuer",
-	NotInstalled: "not_installed", Unrevoked: "unrevoked", NotLeader: "not_leader", NotAllowed: "not_allowed",
+	ReasonStale: "stale", ReasonNoToken: "no_token", ReasonMalformed: "malformed", ReasonOtherIssuer: "other_issuer",
+	ReasonNotInstalled: "not_installed", ReasonUnrevoked: "unrevoked", ReasonNotLeader: "not_leader", ReasonNotAllowed: "not_allowed",
 }
 
 // String is the reason in one word, for logs and metrics.

@@ -11,11 +11,11 @@ func (m *Memory) admit(c fence.Claim) error {
 	mark, raised := m.marks[c.Resource]
 	switch {
 	case raised && mark.Issuer != c.Issuer:
-		return refuse(fence.OtherIssuer, c, mark, "ask an operator which coordinator counts for this journal")
+		return refuse(fence.ReasonOtherIssuer, c, mark, "ask an operator which coordinator counts for this journal")
 	case raised && c.Token < mark.Token:
-		return refuse(fence.Stale, c, mark, "stop: a newer leader is at work")
+		return refuse(fence.ReasonStale, c, mark, "stop: a newer leader is at work")
 	case !raised || c.Token > mark.Token:
-		return refuse(fence.NotLeader, c, mark, "raise the mark to this claim, then try again")
+		return refuse(fence.ReasonNotLeader, c, mark, "raise the mark to this claim, then try again")
 	}
 	return nil
 }

@@ -11,7 +11,7 @@ import (
 // again.
 func stale(c fence.Claim, queue []election.Entry) error {
 	r := &fence.Refusal{
-		Reason: fence.Stale, Claim: c,
+		Reason: fence.ReasonStale, Claim: c,
 		Message: fmt.Sprintf("stale token: the candidate of %s is gone from its election", c),
 		Detail:  "its session has expired, or it was deposed or has resigned; " + leaderOf(c.Resource, queue) + "; nothing was changed",
 		Hint:    "this process no longer leads: stop, or campaign for a new token; this one will never be taken again",
@@ -30,7 +30,7 @@ func notLeader(c fence.Claim, queue []election.Entry, i int) error {
 		place = fmt.Sprintf("%s waits in place %d of the queue", queue[i].Holder, i+1)
 	}
 	return &fence.Refusal{
-		Reason: fence.NotLeader, Claim: c,
+		Reason: fence.ReasonNotLeader, Claim: c,
 		Message: fmt.Sprintf("token %s does not lead %q", c.Token, c.Resource),
 		Detail:  place + "; " + leaderOf(c.Resource, queue) + "; nothing was changed",
 		Hint:    "present the token of a term that was won",
@@ -41,7 +41,7 @@ func notLeader(c fence.Claim, queue []election.Entry, i int) error {
 // rebuilt.
 func (d *documents) otherIssuer(claim fence.Claim, issuer fence.Issuer) error {
 	return &fence.Refusal{
-		Reason: fence.OtherIssuer, Claim: claim,
+		Reason: fence.ReasonOtherIssuer, Claim: claim,
 		Message: fmt.Sprintf("token %s of %q comes from another issuer than this ZooKeeper", claim.Token, claim.Resource),
 		Detail:  fmt.Sprintf("%s at %s is %s, the token comes from %s: their numbers cannot be compared; nothing was changed", d.client.Root(), d.client.Hosts(), issuer, claim.Issuer),
 		Hint:    "campaign at the same ZooKeeper and root as the documents; if it was rebuilt, the token is worth nothing any more",

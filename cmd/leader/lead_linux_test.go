@@ -248,7 +248,7 @@ func TestCommandIsStartedOnlyOnceEveryMarkIsRaisedAndTheCoordinatorTold(t *testi
 
 func TestRefusalThatMayPassIsTriedAgainWithANewTerm(t *testing.T) {
 	t.Parallel()
-	passing := []error{errors.New("connection refused"), refusal(fence.Unrevoked), refusal(fence.NotLeader)}
+	passing := []error{errors.New("connection refused"), refusal(fence.ReasonUnrevoked), refusal(fence.ReasonNotLeader)}
 	f := &fakeStore{answer: func(n int) error {
 		if n <= len(passing) {
 			return passing[n-1]
@@ -268,7 +268,7 @@ func TestRefusalThatMayPassIsTriedAgainWithANewTerm(t *testing.T) {
 func TestRefusalThatWillNotPassEndsTheRun(t *testing.T) {
 	t.Parallel()
 	for reason, want := range map[fence.Reason]int{
-		fence.Stale: cli.Lost, fence.OtherIssuer: cli.Error, fence.NotInstalled: cli.Error, fence.Malformed: cli.Error,
+		fence.ReasonStale: cli.Lost, fence.ReasonOtherIssuer: cli.Error, fence.ReasonNotInstalled: cli.Error, fence.ReasonMalformed: cli.Error,
 	} {
 		t.Run(reason.String(), func(t *testing.T) {
 			t.Parallel()

@@ -124,7 +124,7 @@ func TestInventedTokensAndResourcesFillNeitherMemoryNorMetrics(t *testing.T) {
 	_, r := told(t, func(tell func(marks.Event)) {
 		for i := range 100 {
 			c := fence.Claim{Resource: fence.Resource(fmt.Sprintf("invented_%d", i)), Token: fence.Token(i + 1), Holder: fmt.Sprint(i)}
-			tell(marks.Event{Kind: marks.Refused, Claim: c, Session: marks.Session{ID: int64(i)}, Err: &fence.Refusal{Reason: fence.NotLeader, Claim: c}})
+			tell(marks.Event{Kind: marks.Refused, Claim: c, Session: marks.Session{ID: int64(i)}, Err: &fence.Refusal{Reason: fence.ReasonNotLeader, Claim: c}})
 			tell(marks.Event{Kind: marks.Refused, Claim: c, Err: errors.New("a broken connection")})
 		}
 	})

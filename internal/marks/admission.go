@@ -137,9 +137,9 @@ func (a *Admission) explained(ctx context.Context, err error) error {
 	switch {
 	case !errors.As(err, &r):
 		return err
-	case r.Reason == fence.Stale:
+	case r.Reason == fence.ReasonStale:
 		return a.wentBack(ctx, r)
-	case r.Reason == fence.NotLeader && r.Claim.Resource != "":
+	case r.Reason == fence.ReasonNotLeader && r.Claim.Resource != "":
 		return a.deposed(ctx, []fence.Claim{r.Claim}, r)
 	}
 	return err
@@ -241,7 +241,7 @@ func (a *Admission) asked(err error) error {
 	}
 	if errors.Is(err, context.DeadlineExceeded) {
 		return &fence.Refusal{
-			Reason: fence.Unrevoked, Cause: err,
+			Reason: fence.ReasonUnrevoked, Cause: err,
 			Message: "admission did not finish in time",
 			Detail:  err.Error(),
 			Hint:    "nothing was admitted; the mark may be raised; try again with the same token",

@@ -56,7 +56,7 @@ func (u Unverified) Confirm(_ context.Context, c fence.Claim, m Mark) (fence.Cla
 		return c, nil
 	}
 	return c, &fence.Refusal{
-		Reason: fence.NotLeader, Claim: c, Mark: m.Token,
+		Reason: fence.ReasonNotLeader, Claim: c, Mark: m.Token,
 		Message: fmt.Sprintf("the mark of %q may have been lost, and there is no coordinator to ask", c.Resource),
 		Detail:  "the store was restored, copied or failed over since the mark was raised, and this guard did not see it before",
 		Hint:    fmt.Sprintf("set GUARD_COORDINATOR, or make sure that no older leader runs and run: guard adopt %s", c.Resource),
@@ -117,7 +117,7 @@ func issued(claims []fence.Claim, is fence.Issuer) []fence.Claim {
 // notLeader says who leads instead. Only a token younger than the leader's can be waiting in the queue.
 func (e Elected) notLeader(ctx context.Context, c fence.Claim, leader fence.Candidate) error {
 	r := &fence.Refusal{
-		Reason: fence.NotLeader, Claim: c,
+		Reason: fence.ReasonNotLeader, Claim: c,
 		Message: fmt.Sprintf("token %s does not lead %q", c.Token, c.Resource),
 		Detail:  fmt.Sprintf("nobody leads %q at the coordinator now", c.Resource),
 		Hint:    "present the token of a term that was won: a token is admitted only while its holder leads",
@@ -144,7 +144,7 @@ func (e Elected) notLeader(ctx context.Context, c fence.Claim, leader fence.Cand
 // unasked refuses because the coordinator did not answer: nobody is admitted on trust.
 func unasked(c fence.Claim, err error) error {
 	return &fence.Refusal{
-		Reason: fence.NotLeader, Claim: c, Cause: err,
+		Reason: fence.ReasonNotLeader, Claim: c, Cause: err,
 		Message: "the coordinator could not be asked whose token this is",
 		Detail:  err.Error(),
 		Hint:    "nothing was written; open sessions under the present mark go on; try again when the coordinator answers",

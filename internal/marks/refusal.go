@@ -11,7 +11,7 @@ import (
 // Stale is the refusal of a claim below the mark.
 func Stale(c fence.Claim, m Mark) error {
 	return &fence.Refusal{
-		Reason: fence.Stale, Claim: c, Mark: m.Token,
+		Reason: fence.ReasonStale, Claim: c, Mark: m.Token,
 		Message: fmt.Sprintf("stale token: %s is older than the mark %s of %q", c.Token, m.Token, c.Resource),
 		Detail:  newer(m) + "; nothing that this session had not committed before then is written",
 		Hint:    "this process no longer leads: stop, or campaign for a new token; this one will never be taken again",
@@ -30,7 +30,7 @@ func newer(m Mark) string {
 // Foreign is the refusal of a claim whose issuer is not the mark's.
 func Foreign(c fence.Claim, m Mark) error {
 	return &fence.Refusal{
-		Reason: fence.OtherIssuer, Claim: c, Mark: m.Token,
+		Reason: fence.ReasonOtherIssuer, Claim: c, Mark: m.Token,
 		Message: fmt.Sprintf("token %s of %q comes from another issuer than the mark %s", c.Token, c.Resource, m.Token),
 		Detail:  fmt.Sprintf("the mark was raised under %s, the token comes from %s: their numbers cannot be compared", m.Issuer, c.Issuer),
 		Hint:    fmt.Sprintf("if the coordinator was rebuilt or replaced, and no older leader runs, an operator runs: guard adopt %s", c.Resource),
@@ -40,7 +40,7 @@ func Foreign(c fence.Claim, m Mark) error {
 // SetBack is the refusal of a token that leads at the coordinator and is below the mark all the same.
 func SetBack(c fence.Claim, m Mark) error {
 	return &fence.Refusal{
-		Reason: fence.OtherIssuer, Claim: c, Mark: m.Token,
+		Reason: fence.ReasonOtherIssuer, Claim: c, Mark: m.Token,
 		Message: fmt.Sprintf("the coordinator went back: token %s leads %q, and the mark is already %s", c.Token, c.Resource, m.Token),
 		Detail:  "its counter is behind what it has given out before, as after a restore from a backup; nothing was admitted",
 		Hint:    fmt.Sprintf("an operator stops all leaders, paused ones too, and runs: guard adopt --new-issuer %s", c.Resource),
@@ -50,7 +50,7 @@ func SetBack(c fence.Claim, m Mark) error {
 // NotInstalled is the refusal of a store without our schema, or without the one this version needs.
 func NotInstalled(detail string, cause error) error {
 	return &fence.Refusal{
-		Reason: fence.NotInstalled, Cause: cause,
+		Reason: fence.ReasonNotInstalled, Cause: cause,
 		Message: "ringfence is not installed in this store",
 		Detail:  detail,
 		Hint:    "an operator runs: guard install",
@@ -60,7 +60,7 @@ func NotInstalled(detail string, cause error) error {
 // Unrevoked is the refusal of a newcomer whose predecessors could not be ended.
 func Unrevoked(c fence.Claim, detail string, cause error) error {
 	return &fence.Refusal{
-		Reason: fence.Unrevoked, Claim: c, Mark: c.Token, Cause: cause,
+		Reason: fence.ReasonUnrevoked, Claim: c, Mark: c.Token, Cause: cause,
 		Message: fmt.Sprintf("older sessions of %q could not be ended in time", c.Resource),
 		Detail:  detail,
 		Hint:    "the mark stays raised and nobody is admitted: end those sessions in the database, then try again with the same token",

@@ -9,13 +9,13 @@ import (
 
 // Reasons travel as codes and come back as themselves.
 func TestEveryReasonHasItsCodes(t *testing.T) {
-	for r := fence.Stale; r.String() != ""; r++ {
+	for r := fence.ReasonStale; r.String() != ""; r++ {
 		word := Word(r)
 		if word == "" || OfWord(word) != r {
 			t.Errorf("%s: word %q is that of %s", r, word, OfWord(word))
 		}
 		state := SQLState(r)
-		if back := OfSQLState(state); back != r && (r != fence.NotAllowed || back != fence.Malformed) {
+		if back := OfSQLState(state); back != r && (r != fence.ReasonNotAllowed || back != fence.ReasonMalformed) {
 			t.Errorf("%s: SQLSTATE %q is that of %s", r, state, back)
 		}
 	}

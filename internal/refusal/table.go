@@ -14,14 +14,14 @@ var table = []struct {
 	sqlState string
 	word     string
 }{
-	{fence.Stale, "RF001", "STALETOKEN"},
-	{fence.NoToken, "RF002", "NOTOKEN"},
-	{fence.Malformed, "RF003", "BADTOKEN"},
-	{fence.OtherIssuer, "RF004", "ISSUER"},
-	{fence.NotInstalled, "RF005", "NOTINSTALLED"},
-	{fence.Unrevoked, "RF006", "REVOKE"},
-	{fence.NotLeader, "RF007", "NOTLEADER"},
-	{fence.NotAllowed, "", "NOTALLOWED"},
+	{fence.ReasonStale, "RF001", "STALETOKEN"},
+	{fence.ReasonNoToken, "RF002", "NOTOKEN"},
+	{fence.ReasonMalformed, "RF003", "BADTOKEN"},
+	{fence.ReasonOtherIssuer, "RF004", "ISSUER"},
+	{fence.ReasonNotInstalled, "RF005", "NOTINSTALLED"},
+	{fence.ReasonUnrevoked, "RF006", "REVOKE"},
+	{fence.ReasonNotLeader, "RF007", "NOTLEADER"},
+	{fence.ReasonNotAllowed, "", "NOTALLOWED"},
 }
 
 // SQLState is the code of a reason in Postgres: a SQLSTATE of class RF.
@@ -31,7 +31,7 @@ func SQLState(r fence.Reason) string {
 			return row.sqlState
 		}
 	}
-	return SQLState(fence.Malformed)
+	return SQLState(fence.ReasonMalformed)
 }
 
 // OfSQLState is the reason with this code; 0 when it is no code of a refusal.

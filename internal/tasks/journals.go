@@ -62,7 +62,7 @@ type unraised struct{}
 
 // Raise implements fence.Raiser.
 func (unraised) Raise(_ context.Context, c fence.Claim) error {
-	return &fence.Refusal{Reason: fence.NotLeader, Claim: c, Message: fmt.Sprintf("the mark of %q is not raised to token %s in the journal", c.Resource, c.Token)}
+	return &fence.Refusal{Reason: fence.ReasonNotLeader, Claim: c, Message: fmt.Sprintf("the mark of %q is not raised to token %s in the journal", c.Resource, c.Token)}
 }
 
 // journalURL is where the task's checkpoints are, and which setting says so.

@@ -44,7 +44,7 @@ func unsent(err error, code func(fence.Reason) string) result {
 	switch {
 	case !errors.As(err, &r):
 		return result{outcome: history.Failed, err: err}
-	case r.Reason == fence.Stale:
+	case r.Reason == fence.ReasonStale:
 		return result{outcome: history.Stale, err: err, code: code(r.Reason)}
 	}
 	return result{outcome: history.Refused, err: err, code: code(r.Reason)}
@@ -87,7 +87,7 @@ func ran(err error, c fence.Claim) result {
 	switch {
 	case err == nil:
 		return acknowledged
-	case refused && r.Reason != fence.Stale:
+	case refused && r.Reason != fence.ReasonStale:
 		return result{outcome: history.Refused, err: err, code: refusal.Word(r.Reason)}
 	case refused:
 		return result{outcome: history.Unknown, err: err, code: refusal.Word(r.Reason)}
@@ -148,7 +148,7 @@ func raised(err error, code func(fence.Reason) string) result {
 		return result{outcome: history.Unknown, err: err}
 	}
 	switch r.Reason {
-	case fence.OtherIssuer, fence.NotInstalled, fence.NoToken, fence.Malformed:
+	case fence.ReasonOtherIssuer, fence.ReasonNotInstalled, fence.ReasonNoToken, fence.ReasonMalformed:
 		return unsent(err, code)
 	}
 	return result{outcome: history.Unknown, err: err, code: code(r.Reason)}

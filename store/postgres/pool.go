@@ -103,7 +103,7 @@ func (p termPool) beforeClose(c *pgx.Conn) {
 func (p termPool) onPgError(c *pgconn.PgConn, e *pgconn.PgError) bool {
 	fatal := slices.Contains([]string{e.Severity, e.SeverityUnlocalized}, "FATAL")
 	ours := strings.Contains(e.Message, strconv.Quote(string(p.term.Claim().Resource)))
-	if fatal && ours && e.Code == refusal.SQLState(fence.Stale) {
+	if fatal && ours && e.Code == refusal.SQLState(fence.ReasonStale) {
 		p.term.Supersede(marks.Refused(e, p.term.Claim()))
 	}
 	return !fatal && (p.told == nil || p.told(c, e))

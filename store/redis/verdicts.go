@@ -70,7 +70,7 @@ func (t *tenure) judge(err error) error {
 // under way, which may have been run just before. When it says so as a connection is opened, the driver goes on opening
 // it, and finds the term lost.
 func (t *tenure) refused(r *fence.Refusal) error {
-	if r.Reason != fence.Stale {
+	if r.Reason != fence.ReasonStale {
 		return r
 	}
 	t.term.Supersede(r)

@@ -55,7 +55,7 @@ func about(c fence.Claim, err error) error {
 
 func malformed(c fence.Claim, err error) error {
 	return &fence.Refusal{
-		Reason: fence.Malformed, Claim: c, Cause: err,
+		Reason: fence.ReasonMalformed, Claim: c, Cause: err,
 		Message: err.Error(),
 		Detail:  "the session was refused before login; nothing was sent to the database",
 		Hint:    "give one token per resource, as it was handed out: options='-c fence.<resource>=<token>'",
@@ -64,7 +64,7 @@ func malformed(c fence.Claim, err error) error {
 
 func noToken() error {
 	return &fence.Refusal{
-		Reason:  fence.NoToken,
+		Reason:  fence.ReasonNoToken,
 		Message: "no token: this database takes only sessions of a leader",
 		Detail:  "the startup packet names no fence.<resource>",
 		Hint:    "connect with options='-c fence.<resource>=<token>' (PGOPTIONS works; leader run sets it)",
@@ -73,7 +73,7 @@ func noToken() error {
 
 func unknownResource(c fence.Claim, known []fence.Resource) error {
 	return &fence.Refusal{
-		Reason: fence.Malformed, Claim: c,
+		Reason: fence.ReasonMalformed, Claim: c,
 		Message: fmt.Sprintf("unknown resource %q", c.Resource),
 		Detail:  fmt.Sprintf("this guard serves %v (GUARD_RESOURCES)", known),
 		Hint:    "use one of these, or let the guard's operator add yours",

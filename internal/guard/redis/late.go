@@ -48,7 +48,7 @@ func occupied(answer serverError) bool {
 // outOfTime tells whether an admission has failed because its time is over.
 func outOfTime(admission context.Context, err error) bool {
 	var r *fence.Refusal
-	if errors.Is(err, guard.Full) || errors.As(err, &r) && r.Reason != fence.Unrevoked {
+	if errors.Is(err, guard.Full) || errors.As(err, &r) && r.Reason != fence.ReasonUnrevoked {
 		return false
 	}
 	return admission.Err() != nil || errors.Is(err, os.ErrDeadlineExceeded)
@@ -69,7 +69,7 @@ const silence = "it is paused (CLIENT PAUSE), busy with a script or another long
 // held is the refusal of a newcomer whom Redis itself has kept waiting: with its own words, or because it was silent.
 func (c *conn) held(claims []fence.Claim, said, cause error) error {
 	r := &fence.Refusal{
-		Reason: fence.Unrevoked, Claim: claims[0], Cause: cause,
+		Reason: fence.ReasonUnrevoked, Claim: claims[0], Cause: cause,
 		Message: fmt.Sprintf("Redis answers nobody, so no session of %q can be admitted", claims[0].Resource),
 		Detail:  silence + ": " + brief(said),
 		Hint: "wait, then try again with the same token; SCRIPT KILL ends a script that has written nothing, and needs no token; " +

@@ -35,7 +35,7 @@ func onOneLine(text string) string { return strings.NewReplacer("\r", " ", "\n",
 
 func notAllowed(args [][]byte, why string) *fence.Refusal {
 	return &fence.Refusal{
-		Reason:  fence.NotAllowed,
+		Reason:  fence.ReasonNotAllowed,
 		Message: fmt.Sprintf("%s is not allowed through the guard", called(args)),
 		Detail:  why,
 		Hint:    "it was not executed; an operator can run it at Redis itself, having made sure what it does to fencing",
@@ -44,7 +44,7 @@ func notAllowed(args [][]byte, why string) *fence.Refusal {
 
 func noToken(args [][]byte) *fence.Refusal {
 	return &fence.Refusal{
-		Reason:  fence.NoToken,
+		Reason:  fence.ReasonNoToken,
 		Message: fmt.Sprintf("%s needs a token", called(args)),
 		Detail:  "this session has not claimed any; it may log in and read, and what the guard does not know counts as a write",
 		Hint:    "first send: FENCE <resource> <token>, or set the client name " + refusal.NameForms,
@@ -53,7 +53,7 @@ func noToken(args [][]byte) *fence.Refusal {
 
 func badToken(message, detail string, cause error) *fence.Refusal {
 	return &fence.Refusal{
-		Reason: fence.Malformed, Message: message, Detail: detail, Cause: cause,
+		Reason: fence.ReasonMalformed, Message: message, Detail: detail, Cause: cause,
 		Hint: "claim with FENCE <resource> <token> [<resource> <token> …]; a resource is a-z, 0-9 and _, a token 1 to 9223372036854775807",
 	}
 }

@@ -40,7 +40,7 @@ const (
 
 // errWaiting ends a session.
 var errWaiting = &fence.Refusal{
-	Reason:  fence.NotAllowed,
+	Reason:  fence.ReasonNotAllowed,
 	Message: "this session has too many refused commands",
 	Detail:  "none of their answers has been sent yet, because replies are turned off or not read",
 	Hint:    "the session is ended, and no command after them was executed; see which commands it sends, or read the answers sooner",

@@ -104,7 +104,7 @@ func withoutDatabase(run string) string {
 // superuser refuses a session that could not be ended later, before it can keep every successor out.
 func superuser(role string) error {
 	return &fence.Refusal{
-		Reason:  fence.Unrevoked,
+		Reason:  fence.ReasonUnrevoked,
 		Message: fmt.Sprintf("role %q is a superuser, whose sessions the guard could not end", role),
 		Detail:  "only a superuser ends a superuser's session, and the guard's role is none",
 		Hint:    "let leaders log in as an ordinary role",

@@ -31,7 +31,7 @@ func (l leader) Verify(_ context.Context, claims []fence.Claim) ([]fence.Claim, 
 		c.Issuer = "zk:a"
 		all[i] = c
 		if c.Token != fence.Token(l) {
-			return all, &fence.Refusal{Reason: fence.NotLeader, Claim: c, Message: "does not lead", Detail: "-", Hint: "-"}
+			return all, &fence.Refusal{Reason: fence.ReasonNotLeader, Claim: c, Message: "does not lead", Detail: "-", Hint: "-"}
 		}
 	}
 	return all, nil
@@ -338,7 +338,7 @@ func TestARefusalSaysWhoseSessionDoesNotEnd(t *testing.T) {
 	defer cancel()
 	err := (&marks.Admission{Store: r.s, Authority: leader(7)}).Raise(ctx, claimed(7))
 	var refused *fence.Refusal
-	if !errors.As(err, &refused) || refused.Reason != fence.Unrevoked {
+	if !errors.As(err, &refused) || refused.Reason != fence.ReasonUnrevoked {
 		t.Fatalf("got %v", err)
 	}
 	for _, says := range []string{"role app", "(billing)", "from 127.0.0.1", "pg_terminate_backend"} {

@@ -133,7 +133,7 @@ func unraised(c fence.Claim, m marks.Mark) error {
 
 func notLeader(c fence.Claim, m marks.Mark, why string) error {
 	return &fence.Refusal{
-		Reason: fence.NotLeader, Claim: c, Mark: m.Token,
+		Reason: fence.ReasonNotLeader, Claim: c, Mark: m.Token,
 		Message: fmt.Sprintf("the mark of %q is not raised to token %s", c.Resource, c.Token),
 		Detail:  why,
 		Hint:    "raise the mark (Raiser), then try again",

@@ -57,7 +57,7 @@ func refusedIn(err error, c fence.Claim) error {
 	switch {
 	case refused == nil:
 		return Explain(err)
-	case refused.Reason == fence.Stale:
+	case refused.Reason == fence.ReasonStale:
 		return fmt.Errorf("%w: %w", ErrUnknown, refused)
 	}
 	return refused

@@ -59,7 +59,7 @@ func TestASecondLossVoidsTheProofOfTheFirst(t *testing.T) {
 }
 
 func TestARefusalIsOneLineAndComesBackAsItself(t *testing.T) {
-	for reason := fence.Stale; reason.String() != ""; reason++ {
+	for reason := fence.ReasonStale; reason.String() != ""; reason++ {
 		r := &fence.Refusal{Reason: reason, Message: "what\r\n-ERR forged", Detail: "why", Hint: "what to do"}
 		line := Line(r)
 		if want := refusal.Word(reason) + " what  -ERR forged — why (what to do)"; line != want {
