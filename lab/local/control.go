@@ -98,7 +98,7 @@ func (s *System) addressOf(server string) string {
 // SwitchOver is lab.System's.
 func (s *System) SwitchOver(ctx context.Context) error {
 	if s.replica == nil {
-		return errors.New("Redis has no replica")
+		return errors.New("no replica of Redis was built: Topology.Replica is not set")
 	}
 	from, to := s.redis.Addr(), s.replica.Addr()
 	if err := lab.FailOver(ctx, from, to, to); err != nil {
