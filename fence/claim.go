@@ -6,15 +6,15 @@ import "fmt"
 // compared: a rebuilt coordinator counts from the start again.
 type Issuer string
 
-// Unverified is the issuer of tokens that a guard without a coordinator takes at their word.
+// Unverified is the issuer of all tokens at a guard that has no coordinator to ask.
 const Unverified Issuer = "unverified"
 
-// Claim is what a newcomer presents to a store: this term, of this resource, held by this process.
+// Claim is what a session presents to a store: the term of a resource that this process holds.
 type Claim struct {
 	Resource Resource
 	Token    Token
 	Issuer   Issuer
-	Holder   string // who: for people and logs, never for a decision
+	Holder   string // for people and logs; nothing depends on it
 }
 
 func (c Claim) String() string { return fmt.Sprintf("%s=%s", c.Resource, c.Token) }

@@ -1,26 +1,41 @@
-// Package fence has the nouns of fencing: a Token numbers a Term, an Elector wins terms, a Refusal is what a store
-// answers to a token that may not write. It knows no coordinator and no database, and imports nothing but the standard
-// library. fence/zookeeper holds elections; store and guard refuse.
+// Package fence is for programs that lead: it has the terms, tokens and refusals that electing and
+// fencing a leader take, and runs work for one term at a time.
+//
+//	lead := fence.Lead{
+//		Elector:  coordinator, // fence/zookeeper
+//		Resource: "orders",
+//		Holder:   "billing-7",
+//		Stores:   []fence.Raiser{postgres.NewRaiser("postgres://app@guard:6432/shop")},
+//	}
+//	err := lead.Run(ctx, func(ctx context.Context, term *fence.Term) error {
+//		pool, err := postgres.Pool(ctx, term, config) // store/postgres
+//		if err != nil {
+//			return err
+//		}
+//		defer pool.Close()
+//		return work(ctx, pool) // ctx ends with the term; context.Cause says why
+//	})
+//
+// Run waits until this process wins the election, raises the mark on every store, and then calls
+// work. A store that has accepted the term's Token refuses every older one from then on: that makes
+// writes safe. The term itself only makes refusals rare. Between a look at its state and the next
+// write the process can be paused for any length of time, so nothing is safe because a term said so.
+//
+// The package knows no coordinator and no database, and imports only the standard library.
 //
 // # The life of a term
 //
-//	           wins, re-reads its own entry
+//	           wins, reads its own entry again
 //	candidate ─────────────────────────────▶ Active ◀────────────────┐
-//	                                          │  │                    │ Confirm: a round trip that was
-//	                              Suspend:    │  │                    │ started before the deadline,
-//	                              out of reach│  │                    │ answered before the deadline
+//	                                          │  │                    │ Confirm: a round trip that
+//	                              Suspend:    │  │                    │ started and ended before
+//	                              out of reach│  │                    │ the deadline
 //	                                          │  └──────▶ Suspended ──┘
 //	                                          │               │
 //	   Resign, Lose, Supersede, deadline      ▼               ▼
-//	                                         Lost ◀───────────┘   for good; the context ends with the cause
+//	                                         Lost ◀───────────┘   for good; the context ends
 //
-// The deadline is the start of the last confirmed round trip plus the session timeout, on the monotonic clock. It is
-// counted from the start because the coordinator began its own count no earlier than that; so a slow reply cannot
-// stretch a term. A process that was paused finds its deadline passed as soon as it looks.
-//
-// # What this package does not do
-//
-// A term makes refusals rare; it does not make writes safe. Between the last look at the state and the write the
-// process can be paused for as long as one likes. Safety comes from the check at the store, which needs neither the
-// clock nor the good manners of the leader: see package store.
+// The deadline is the start of the last confirmed round trip plus the session timeout, on the
+// monotonic clock. The coordinator starts its own count no earlier than that, so a slow reply cannot
+// lengthen a term. A process that was paused finds its deadline passed as soon as it looks.
 package fence

@@ -7,10 +7,11 @@ import (
 	"time"
 )
 
-// Raiser is a store as a new leader sees it.
+// Raiser raises the mark of one store. A new leader calls it before its work starts.
 type Raiser interface {
-	// Raise lifts the store's mark to the claim and returns once every session under an older token is gone. After an
-	// error the mark may or may not be raised. Errors are refusals (ErrStale, ErrUnrevoked, …) or failures to ask.
+	// Raise raises the mark to the claim and returns when every session under an older token is gone.
+	// It returns a *Refusal (ErrStale, ErrUnrevoked, …) or an error of the connection. After an error the
+	// mark may or may not be raised.
 	Raise(ctx context.Context, c Claim) error
 }
 
@@ -25,14 +26,16 @@ type Lead struct {
 	Release time.Duration
 }
 
-// Run campaigns, raises the mark on every store, acknowledges, and runs work once; then it resigns. It holds one term
-// and returns: call it again to campaign again.
+// Run campaigns, raises the mark on every store, acknowledges, calls work once, and resigns. Run holds
+// one term; call it again to campaign again.
 //
-// work's context ends with the term, or with ctx; context.Cause tells which. work must return then: Run waits for it,
-// and only after that gives the term up, so that the next leader starts after this one's work has stopped.
+// The context of work ends with the term or with ctx, and context.Cause says which. Then work must
+// return. Run waits for it before it gives the term up, so that the next leader starts after this
+// leader's work has stopped.
 //
-// The error is work's own, joined with the cause when the term was lost (errors.Is ErrLost); a term that ends by
-// work's return is no error. A raise that fails on any store means that this process does not lead: work is not run.
+// Run returns the error of work, joined with the cause if the term was lost (errors.Is ErrLost). A term
+// that ends because work has returned is no error. If the mark cannot be raised on some store, this
+// process does not lead, and Run does not call work.
 func (l Lead) Run(ctx context.Context, work func(ctx context.Context, t *Term) error) error {
 	term, err := l.Elector.Campaign(ctx, l.Resource, l.Holder)
 	if err != nil {
@@ -53,7 +56,7 @@ func (l Lead) Run(ctx context.Context, work func(ctx context.Context, t *Term) e
 	return errors.Join(err, l.resign(ctx, term))
 }
 
-// raise makes the elected a leader: every store first, then the acknowledgement.
+// raise raises the mark on every store and then acknowledges.
 func (l Lead) raise(ctx context.Context, term *Term) error {
 	for i, s := range l.Stores {
 		if err := s.Raise(ctx, term.Claim()); err != nil {
@@ -66,7 +69,7 @@ func (l Lead) raise(ctx context.Context, term *Term) error {
 	return nil
 }
 
-// resign goes on after ctx has ended: the next leader is waiting for it.
+// resign gives the term up even if ctx has ended: the next leader is waiting.
 func (l Lead) resign(ctx context.Context, term *Term) error {
 	wait := l.Release
 	if wait == 0 {
@@ -81,7 +84,7 @@ func (l Lead) resign(ctx context.Context, term *Term) error {
 	return nil
 }
 
-// within is ctx that also ends, with its cause, when the term is lost.
+// within returns a context that ends with ctx, or with the term and its cause.
 func within(ctx context.Context, term *Term) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	unhook := context.AfterFunc(term.Context(), func() { cancel(context.Cause(term.Context())) })

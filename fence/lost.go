@@ -5,8 +5,9 @@ import (
 	"fmt"
 )
 
-// ErrLost is matched by every cause that ends a term. The context of a term is cancelled with one of the four causes
-// below; context.Cause tells which. None of them says whether the last write landed: ask the store.
+// ErrLost matches every cause that ends a term. A term's context is cancelled with one of the four
+// causes below, and context.Cause returns it. None of them says whether the last write landed: ask the
+// store.
 var ErrLost = errors.New("leadership lost")
 
 var (

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Reason says why a store or a guard did not admit. Each has one code on each wire (see guard/postgres and
-// guard/redis), so that a program can tell them apart without reading text.
+// Reason is why a store or a guard refused. Each reason has a code in Postgres and one in Redis, so that
+// programs need not parse text; docs/operating.md lists them.
 type Reason int
 
 const (
@@ -21,8 +21,8 @@ const (
 	ReasonNotAllowed                     // a command that the guard refuses whoever sends it
 )
 
-// Refusal is the answer that admits nothing. No data command of the refused session has run: the write has not
-// landed. errors.Is matches it against the sentinel of its Reason (ErrStale, ErrNoToken, …).
+// Refusal is an answer that admits nothing. No command of the refused session has run, so no write has
+// landed. errors.Is matches it with the error of its Reason (ErrStale, ErrNoToken, …).
 type Refusal struct {
 	Reason  Reason
 	Claim   Claim  // what was presented; zero where nothing was

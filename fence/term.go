@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// State is where a term stands; see the package documentation for the moves between the three.
+// State is the state of a term. The package documentation shows the transitions.
 type State int
 
 const (
@@ -19,12 +19,12 @@ const (
 // String is the state in one word.
 func (s State) String() string { return [...]string{"active", "suspended", "lost"}[s] }
 
-// Backing is a term's hold on the coordinator. Both calls concern this one term and can touch no other.
+// Backing is what a term has at the coordinator. Both methods affect this term and no other.
 type Backing interface {
 	// Acknowledge publishes that this leader is ready. It fails once the term is over at the coordinator.
 	Acknowledge(ctx context.Context) error
-	// Release gives the term up at the coordinator and frees what belongs to it. It is called once, after the term is
-	// lost for whatever cause; an error means that the next leader may have to wait for the session timeout.
+	// Release gives the term up at the coordinator and frees what belongs to it. It is called once, after
+	// the term is lost. After an error the next leader may have to wait for the session timeout.
 	Release(ctx context.Context) error
 }
 
@@ -47,12 +47,12 @@ type Term struct {
 	released error
 }
 
-// Keeper is the elector's side of a Term: what the elector learns from the coordinator goes in here.
+// Keeper is the elector's side of a Term. The elector reports to it what the coordinator says.
 type Keeper struct{ t *Term }
 
-// NewTerm makes the term that an elector has just won. confirmed is when the round trip that proved it was started,
-// timeout the session timeout that the coordinator granted: the term is lost at confirmed+timeout unless Confirm
-// moves that on. A term whose time is already up is returned lost.
+// NewTerm makes the term that an elector has just won. confirmed is the start of the round trip that
+// proved it, and timeout is the session timeout that the coordinator granted. The term is lost at
+// confirmed+timeout unless Confirm extends it. NewTerm returns a lost term if that time has passed.
 func NewTerm(claim Claim, confirmed time.Time, timeout time.Duration, backing Backing) (*Term, *Keeper) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	t := &Term{
@@ -86,12 +86,13 @@ func (t *Term) State() State {
 func (t *Term) Watch() (State, <-chan struct{}) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.expireLocked() // the timer may be late: the process has just been woken
+	t.expireLocked() // the timer may be late if the process was paused
 	return t.state, t.changed
 }
 
-// Deadline is when the term is lost unless the coordinator is heard from before, on the monotonic clock. A coordinator
-// lets another leader in no earlier, but for what its own servers are behind each other: see the elector's package.
+// Deadline is when the term is lost unless the coordinator answers before, on the monotonic clock. The
+// coordinator elects no other leader earlier, apart from the lag between its own servers, which the
+// elector's package documents.
 func (t *Term) Deadline() time.Time {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -117,8 +118,8 @@ func (t *Term) Wait(ctx context.Context) error {
 	}
 }
 
-// Acknowledge tells everybody who asks the coordinator that this leader is ready, not only elected. Call it after the
-// mark is raised on every store. It returns the cause when the term is lost.
+// Acknowledge publishes at the coordinator that this leader is ready, not only elected. Call it after
+// the mark is raised on every store. It returns the cause if the term is lost.
 func (t *Term) Acknowledge(ctx context.Context) error {
 	if t.State() == Lost {
 		return context.Cause(t.ctx)
@@ -126,21 +127,22 @@ func (t *Term) Acknowledge(ctx context.Context) error {
 	return t.backing.Acknowledge(ctx)
 }
 
-// Resign ends the term and lets the next candidate in at once. Stop and drain your work first. Safe to call more than
-// once and after the term is lost; it cannot touch a newer term. An error means that the coordinator could not be
-// told, so that the next candidate may have to wait for the session timeout; the term is over all the same.
+// Resign ends the term, and the next candidate takes over at once. Stop your work first. You may call
+// Resign more than once, and after the term is lost; it affects no newer term. An error means that the
+// coordinator did not hear of it: the term is over, but the next candidate may have to wait for the
+// session timeout.
 func (t *Term) Resign(ctx context.Context) error {
 	t.lose(ErrResigned)
 	t.release.Do(func() { t.released = t.backing.Release(ctx) })
 	return t.released
 }
 
-// Supersede ends the term because a store said that its token is stale; why is that answer.
+// Supersede ends the term because a store has refused its token as stale. why is the refusal.
 func (t *Term) Supersede(why error) { t.lose(fmt.Errorf("%w: %w", ErrSuperseded, why)) }
 
-// Confirm records a round trip to the coordinator that proved the term alive; start is when it was begun, for its
-// reply may be old by the time it is read. A suspended term is active again. A term past its deadline stays lost,
-// however late the good news: another leader may have been told so.
+// Confirm records a round trip to the coordinator that proved the term. start is when the round trip
+// began, because its reply may be old by the time it is read. A suspended term becomes active again. A
+// term that is past its deadline stays lost: another leader may exist already.
 func (k *Keeper) Confirm(start time.Time) {
 	t := k.t
 	t.mu.Lock()
@@ -168,7 +170,7 @@ func (k *Keeper) Suspend() {
 // Lose ends the term with one of ErrExpired, ErrDeposed or an error that wraps one. The first cause stays.
 func (k *Keeper) Lose(cause error) { k.t.lose(cause) }
 
-// expire runs at the deadline; a Confirm that came in between has moved the deadline on.
+// expire runs at the deadline. A Confirm that came in between has extended it.
 func (t *Term) expire() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
