@@ -1,0 +1,78 @@
+package postgres_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/ringfence/ringfence/fence"
+	marks "github.com/ringfence/ringfence/internal/marks/postgres"
+	"github.com/ringfence/ringfence/internal/servers/serverstest"
+	"github.com/ringfence/ringfence/store/postgres"
+)
+
+// A program that leads without a guard in between puts every transaction under its term's token.
+// Here two terms are made up; fence.Lead gets them from an election.
+func ExampleBegin() {
+	ctx := context.Background()
+	pool, url := database(ctx)
+	defer pool.Close()
+
+	first := fence.Claim{Resource: "orders", Token: 7, Issuer: fence.Unverified, Holder: "billing-1"}
+	second := fence.Claim{Resource: "orders", Token: 8, Issuer: fence.Unverified, Holder: "billing-2"}
+
+	raise(ctx, url, first)
+	fmt.Println("first leader:", transfer(ctx, pool, first))
+
+	raise(ctx, url, second) // a newer leader is elected
+	err := transfer(ctx, pool, first)
+	fmt.Println("first leader is refused:", errors.Is(err, fence.ErrStale))
+	fmt.Println("second leader:", transfer(ctx, pool, second))
+	// Output:
+	// first leader: <nil>
+	// first leader is refused: true
+	// second leader: <nil>
+}
+
+// transfer is a transaction as usual, but for how it begins.
+func transfer(ctx context.Context, pool *pgxpool.Pool, c fence.Claim) error {
+	tx, err := postgres.Begin(ctx, pool, c, pgx.TxOptions{})
+	if err != nil {
+		return err
+	}
+	defer tx.Rollback(ctx)
+	if _, err := tx.Exec(ctx, "update account set balance = balance + 10"); err != nil {
+		return err
+	}
+	return tx.Commit(ctx)
+}
+
+// raise is what fence.Lead does with its Stores before work starts.
+func raise(ctx context.Context, url string, c fence.Claim) {
+	if err := postgres.NewRaiser(url).Raise(ctx, c); err != nil {
+		log.Fatal(err)
+	}
+}
+
+// database is a server for this example, with the schema that guard install makes.
+func database(ctx context.Context) (pool *pgxpool.Pool, url string) {
+	server, err := serverstest.ExamplePostgres(ctx)
+	if err != nil {
+		log.Fatal(err)
+	}
+	url = server.URL("postgres", "postgres")
+	if err := marks.Install(ctx, url, "postgres"); err != nil {
+		log.Fatal(err)
+	}
+	if pool, err = pgxpool.New(ctx, url); err != nil {
+		log.Fatal(err)
+	}
+	if _, err := pool.Exec(ctx, "create table account as select 100 as balance"); err != nil {
+		log.Fatal(err)
+	}
+	return pool, url
+}
