@@ -19,7 +19,6 @@ FROM modules AS build
 ENV CGO_ENABLED=0
 COPY checkpoint checkpoint
 COPY fence fence
-COPY guard guard
 COPY internal internal
 COPY store store
 COPY cmd cmd
