@@ -260,8 +260,7 @@ func (r *run) endOn(ctx context.Context, f Fault, p string) error {
 	case Inside:
 		return r.sys.Signal(ctx, p, syscall.SIGUSR2)
 	case Turn:
-		first, _, _ := strings.Cut(f.To, "-")
-		return r.sys.Turn(ctx, p, first)
+		return r.sys.Turn(ctx, p, StoreOf(f.To))
 	case Forget:
 		return r.sys.Start(ctx, p)
 	case Swap:

@@ -1,6 +1,9 @@
 package lab
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+)
 
 // WorkerNames are what the workers are called: worker-1 and so on.
 func (t Topology) WorkerNames() []string { return names("worker", t.Workers) }
@@ -16,6 +19,12 @@ func (t Topology) GuardOf(worker string) string {
 	n := 1
 	_, _ = fmt.Sscanf(worker, "worker-%d", &n)
 	return fmt.Sprintf("guard-%d", (n-1)%max(1, t.Guards)+1)
+}
+
+// StoreOf is the store that a server is one of, and the name of its first server: postgres for postgres-2.
+func StoreOf(server string) string {
+	store, _, _ := strings.Cut(server, "-")
+	return store
 }
 
 func names(kind string, n int) (all []string) {

@@ -12,6 +12,7 @@ import (
 	driver "github.com/redis/go-redis/v9"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/refusal"
 	"github.com/ringfence/ringfence/lab/history"
 )
 
@@ -57,11 +58,11 @@ func became(err error) history.Outcome {
 	switch {
 	case err == nil:
 		return history.OK
-	case fromPostgres && pg.Code == "RF001":
+	case fromPostgres && pg.Code == refusal.SQLState(fence.ReasonStale):
 		return history.Stale
 	case fromPostgres:
 		return history.Refused
-	case errors.As(err, &redis) && strings.HasPrefix(err.Error(), "STALETOKEN"):
+	case errors.As(err, &redis) && strings.HasPrefix(err.Error(), refusal.Word(fence.ReasonStale)+" "):
 		return history.Stale
 	case errors.As(err, &redis):
 		return history.Refused
@@ -84,7 +85,7 @@ func (r *run) strayPostgres(ctx context.Context, to, op string, c fence.Claim) e
 	}
 	o.Database = strings.TrimPrefix(ours.Path, "/")
 	if !r.o.Unguarded {
-		o.RuntimeParams["options"] = fmt.Sprintf("-c fence.%s=%s", c.Resource, c.Token)
+		o.RuntimeParams["options"] = refusal.StartupOption("", c)
 	}
 	conn, err := pgx.ConnectConfig(ctx, o)
 	if err != nil {
@@ -106,7 +107,7 @@ func (r *run) strayRedis(ctx context.Context, to, op string, c fence.Claim) erro
 	}
 	o.DB, o.MaxRetries = 0, -1
 	if !r.o.Unguarded {
-		o.ClientName = fmt.Sprintf("fence.%s.%s", c.Resource, c.Token)
+		o.ClientName = refusal.ClientName(c)
 	}
 	db := driver.NewClient(o)
 	defer db.Close()
@@ -134,7 +135,7 @@ func (r *run) forge(ctx context.Context, c fence.Claim) error {
 			return err
 		}
 		err = publishForged(ctx, app, c, task, version+1, checkpoint)
-		if pg, ok := errors.AsType[*pgconn.PgError](err); !ok || pg.Code != "RF008" {
+		if pg, ok := errors.AsType[*pgconn.PgError](err); !ok || pg.Code != refusal.CheckpointConflict {
 			return err
 		}
 	}

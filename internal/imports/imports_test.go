@@ -81,7 +81,7 @@ var allowed = map[string][]string{
 
 	// The lab's module. Of it only local and containers know how a system is built, only the worker writes, only flawed-guard
 	// is wired wrongly.
-	"lab":                  {"fence", "fence/zookeeper", "lab/flaw", "lab/history", pgx, redis},
+	"lab":                  {"internal/refusal", "fence", "fence/zookeeper", "lab/flaw", "lab/history", pgx, redis},
 	"lab/history":          {"fence", "golang.org/x/sys"},
 	"lab/check":            {"fence", "lab/history", "github.com/anishathalye/porcupine"},
 	"lab/report":           {"fence", "lab", "lab/check", "lab/history", "golang.org/x/term"},

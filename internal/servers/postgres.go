@@ -56,19 +56,25 @@ func StartPostgres(ctx context.Context, o PostgresOptions) (*Postgres, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Postgres{data: filepath.Join(dir, "data"), settings: o.Settings}
+	p := newPostgres("postgres", filepath.Join(bin, "postgres"), dir, acc, o.Settings)
+	if err := p.create(ctx, bin, o); err != nil {
+		return nil, errors.Join(err, p.Close())
+	}
+	return p, nil
+}
+
+// newPostgres is a server whose data are still to be made.
+func newPostgres(name, program, dir string, acc *account, settings map[string]string) *Postgres {
+	p := &Postgres{data: filepath.Join(dir, "data"), settings: settings}
 	p.spec = spec{
-		name: "postgres", dir: dir, account: acc,
-		command: func() []string { return []string{filepath.Join(bin, "postgres"), "-D", p.data} },
+		name: name, dir: dir, account: acc,
+		command: func() []string { return []string{program, "-D", p.data} },
 		ready:   p.answers,
 		stop:    syscall.SIGINT, // fast shutdown: ends sessions, writes a checkpoint
 		quit:    syscall.SIGQUIT,
 		tidy:    func() { removeSharedMemory(p.data) },
 	}
-	if err := p.create(ctx, bin, o); err != nil {
-		return nil, errors.Join(err, p.Close())
-	}
-	return p, nil
+	return p
 }
 
 func (p *Postgres) create(ctx context.Context, bin string, o PostgresOptions) error {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"syscall"
 )
 
 // Backup copies the data directory of a server that runs. Its processes stand
@@ -55,16 +54,7 @@ func (p *Postgres) StartCopy(ctx context.Context, name string) (*Postgres, error
 	if err != nil {
 		return nil, err
 	}
-	c := &Postgres{data: filepath.Join(dir, "data"), settings: p.settings}
-	program := p.spec.command()[0]
-	c.spec = spec{
-		name: name, dir: dir, account: p.spec.account,
-		command: func() []string { return []string{program, "-D", c.data} },
-		ready:   c.answers,
-		stop:    syscall.SIGINT,
-		quit:    syscall.SIGQUIT,
-		tidy:    func() { removeSharedMemory(c.data) },
-	}
+	c := newPostgres(name, p.spec.command()[0], dir, p.spec.account, p.settings)
 	if err := errors.Join(p.copyTo(ctx, c.data), c.configure(ctx)); err != nil {
 		return nil, errors.Join(err, c.Close())
 	}

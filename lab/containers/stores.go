@@ -23,12 +23,6 @@ func (s settings) storeAddress(name string) string {
 	return fmt.Sprintf("%s.3.%d", s.subnet, storeHosts[name])
 }
 
-// storeOf is the store that a server is one of.
-func storeOf(server string) string {
-	store, _, _ := strings.Cut(server, "-")
-	return store
-}
-
 // storeLink is a guard's link to a store; false when it has none.
 func (s settings) storeLink(t lab.Topology, guard, store string) (link, bool) {
 	n := slices.Index(t.GuardNames(), guard) + 1
@@ -92,7 +86,7 @@ func (s settings) turnScript(destinations map[string]destination) string {
 	b.WriteString("set -e\niptables-restore -w --noflush <<END\n*nat\n:lab-turn - [0:0]\n")
 	for _, proxy := range slices.Sorted(maps.Keys(destinations)) {
 		l := destinations[proxy]
-		store := storeOf(l.server)
+		store := lab.StoreOf(l.server)
 		fmt.Fprintf(&b, "-A lab-turn -d %s -p tcp --syn --dport %d -j DNAT --to-destination %s:%d\n",
 			s.storeAddress(store), l.port, s.storeAddress(l.server), storePorts[store])
 	}
@@ -104,7 +98,7 @@ func (s settings) turnScript(destinations map[string]destination) string {
 func (s *System) Turn(ctx context.Context, guard, server string) error {
 	s.shaping.Lock()
 	defer s.shaping.Unlock()
-	proxy := guard + "." + storeOf(server)
+	proxy := guard + "." + lab.StoreOf(server)
 	l, ok := s.destinations[proxy]
 	if !ok || s.id(server) == "" {
 		return fmt.Errorf("no link of %s can lead to %s: Topology has StoreLinks, and Copy or Replica", guard, server)

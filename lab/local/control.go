@@ -76,8 +76,7 @@ func (s *System) Signal(ctx context.Context, name string, sig syscall.Signal) er
 
 // Turn is lab.System's.
 func (s *System) Turn(_ context.Context, guard, server string) error {
-	peer, _, _ := strings.Cut(server, "-")
-	all, to := s.links[ends{guard, peer}], s.addressOf(server)
+	all, to := s.links[ends{guard, lab.StoreOf(server)}], s.addressOf(server)
 	if len(all) == 0 || to == "" {
 		return fmt.Errorf("no link of %s can lead to %s: Topology has StoreLinks, and Copy or Replica", guard, server)
 	}
