@@ -5,8 +5,6 @@ import (
 	"io"
 	"maps"
 	"os"
-	"strconv"
-	"strings"
 	"testing"
 	"time"
 
@@ -103,51 +101,16 @@ func shell(t *testing.T, s setup, script string) *trial {
 }
 
 // exits waits for the end and checks the exit code.
-func (l *trial) exits(want int) {
-	l.t.Helper()
-	select {
-	case got := <-l.code:
-		if got != want {
-			l.t.Fatalf("exit code %d, want %d", got, want)
-		}
-	case <-time.After(leadertest.Patience):
-		l.t.Fatalf("leader does not end")
-	}
-}
+func (l *trial) exits(want int) { l.t.Helper(); leadertest.Exits(l.t, l.code, want) }
 
 // pid waits for a line "name=number" of the command and returns the number.
-func (l *trial) pid(name string) int {
-	l.t.Helper()
-	l.out.Await(l.t, name+"=")
-	var pid int
-	leadertest.Eventually(l.t, "a whole line with "+name, func() bool {
-		_, rest, _ := strings.Cut(l.out.String(), name+"=")
-		line, _, whole := strings.Cut(rest, "\n")
-		pid, _ = strconv.Atoi(line)
-		return whole && pid > 0
-	})
-	return pid
-}
+func (l *trial) pid(name string) int { l.t.Helper(); return l.out.PID(l.t, name) }
 
 // queue is who stands for orders.
-func (l *trial) queue() []fence.Candidate {
-	l.t.Helper()
-	observer := l.memory.Open()
-	defer observer.Close()
-	queue, err := observer.Candidates(l.t.Context(), "orders")
-	if err != nil {
-		l.t.Fatal(err)
-	}
-	return queue
-}
+func (l *trial) queue() []fence.Candidate { l.t.Helper(); return leadertest.Queue(l.t, l.memory) }
 
 // depose deletes the leader's entry.
-func (l *trial) depose() {
-	l.t.Helper()
-	if q := l.queue(); len(q) == 0 || !l.memory.Delete("orders", q[0].Token) {
-		l.t.Fatal("there is nobody to depose")
-	}
-}
+func (l *trial) depose() { l.t.Helper(); leadertest.Depose(l.t, l.memory) }
 
 // successor stands for orders behind the leader, and calls won at the moment when it leads.
 func (l *trial) successor(won func()) (elected <-chan struct{}) {

@@ -70,7 +70,7 @@ var allowed = map[string][]string{
 	"internal/servers":      {pgx, redis, zk, "golang.org/x/sys", "golang.org/x/sync/errgroup"},
 	"internal/servers/serverstest": {
 		"internal/leak", "internal/servers", "go.uber.org/goleak", pgx},
-	"internal/leadertest": {"internal/supervise", "internal/marks/postgres", "internal/servers", "internal/servers/serverstest", pgx},
+	"internal/leadertest": {"fence", "fence/fencetest", "internal/supervise", "internal/marks/postgres", "internal/servers", "internal/servers/serverstest", pgx},
 	"internal/leak":       {"go.uber.org/goleak"},
 	"internal/settings":   {"github.com/caarlos0/env/v11"},
 	"internal/taskfile":   {"fence", "checkpoint", "internal/settings", "go.yaml.in/yaml/v4"},

@@ -2,6 +2,7 @@ package leadertest
 
 import (
 	"bytes"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -51,4 +52,18 @@ func (s *Screen) Await(t *testing.T, text string) {
 			t.Fatalf("no %q in:\n%s", text, s)
 		}
 	}
+}
+
+// PID waits for a line "name=number" and returns the number.
+func (s *Screen) PID(t *testing.T, name string) int {
+	t.Helper()
+	s.Await(t, name+"=")
+	var pid int
+	Eventually(t, "a whole line with "+name, func() bool {
+		_, rest, _ := strings.Cut(s.String(), name+"=")
+		line, _, whole := strings.Cut(rest, "\n")
+		pid, _ = strconv.Atoi(line)
+		return whole && pid > 0
+	})
+	return pid
 }

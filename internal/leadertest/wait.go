@@ -32,3 +32,16 @@ func Await(t *testing.T, what string, c <-chan struct{}) {
 		t.Fatalf("not so after %s: %s", Patience, what)
 	}
 }
+
+// Exits waits for an exit code and checks it.
+func Exits(t *testing.T, code <-chan int, want int) {
+	t.Helper()
+	select {
+	case got := <-code:
+		if got != want {
+			t.Fatalf("exit code %d, want %d", got, want)
+		}
+	case <-time.After(Patience):
+		t.Fatalf("it does not end")
+	}
+}

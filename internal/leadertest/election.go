@@ -1,0 +1,28 @@
+package leadertest
+
+import (
+	"testing"
+
+	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/fence/fencetest"
+)
+
+// Queue is who stands for orders.
+func Queue(t *testing.T, m *fencetest.Memory) []fence.Candidate {
+	t.Helper()
+	observer := m.Open()
+	defer observer.Close()
+	queue, err := observer.Candidates(t.Context(), "orders")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return queue
+}
+
+// Depose deletes the entry of whoever leads orders.
+func Depose(t *testing.T, m *fencetest.Memory) {
+	t.Helper()
+	if q := Queue(t, m); len(q) == 0 || !m.Delete("orders", q[0].Token) {
+		t.Fatal("there is nobody to depose")
+	}
+}
