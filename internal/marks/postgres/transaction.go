@@ -11,25 +11,12 @@ import (
 	"github.com/ringfence/ringfence/fence"
 )
 
-// Beginner is what begins a transaction: a *pgxpool.Pool, a *pgxpool.Conn, a *pgx.Conn. A pooler in transaction mode may
-// stand between it and the server.
+// Beginner is store/postgres.Beginner.
 type Beginner interface {
 	BeginTx(ctx context.Context, o pgx.TxOptions) (pgx.Tx, error)
 }
 
-// Begin opens a transaction under a claim, at any isolation level, in the one round trip that BEGIN takes: for programs
-// that lead without a guard in between, such as several resources over one pool. Until it ends, a newer leader is not
-// let in; one that comes ends this transaction's backend, and nothing of it has landed then. Call it again for every
-// further resource with Enter.
-//
-// Refusals: ErrStale; ErrNotLeader when the mark is not raised to the claim or may have been lost: fence.Raising
-// raises it and begins again; ErrOtherIssuer; ErrNotInstalled. SQLSTATE 40001 at a level above READ COMMITTED: begin again.
-// After an error there is no transaction, and nothing has landed.
-//
-// The answer to the tx's own Commit can be lost as in any transaction. With pgx 5.12 pgconn.SafeToRetry must not be asked
-// about that: it says yes to pgconn.ErrConnClosed, which a connection that breaks during COMMIT also gives.
-//
-// A tx that is closed by ROLLBACK TO a savepoint keeps its claim only if it was made outside that savepoint.
+// Begin is store/postgres.Begin.
 func Begin(ctx context.Context, db Beginner, c fence.Claim, o pgx.TxOptions) (pgx.Tx, error) {
 	return beginWith(ctx, db, c, o, enterQuery(c))
 }
@@ -48,8 +35,7 @@ func beginWith(ctx context.Context, db Beginner, c fence.Claim, o pgx.TxOptions,
 	return tx, nil
 }
 
-// Enter puts a transaction that is open under one more claim. Above READ COMMITTED, and wherever data was read before,
-// it fails with 40001 when a raise came after the transaction's snapshot. After an error roll back.
+// Enter is store/postgres.Enter.
 func Enter(ctx context.Context, tx pgx.Tx, c fence.Claim) error {
 	if _, err := tx.Exec(ctx, enterQuery(c)); err != nil {
 		return fmt.Errorf("enter under %s: %w", c, Explain(err, c))

@@ -18,24 +18,8 @@
 //
 // # Commands under a token
 //
-// Run, and Script for Lua of one's own, need no session and no guard: the token goes with the commands, over any
-// connection of any pool. One script looks at the mark and runs them:
-//
-//	the mark is above the token, or of another issuer     ErrStale, ErrOtherIssuer
-//	it is below, unconfirmed or missing                   ErrNotLeader: raise it, then try again
-//	sessions under another token are still recorded       ErrNotLeader: likewise; the raise ends them
-//	the marker is missing                                 ErrNotInstalled
-//	else                                                  the commands are run
-//
-// Redis runs one script at a time and nothing beside it. So a raise comes before the script, which then refuses, or after
-// it, when all that it wrote is there for the newer leader to read. Nothing is left open in between, no lock and no
-// transaction: a raise has nobody to wait for and nobody to end, however long an older leader pauses, and a packet that
-// was under way for an hour is refused on arrival. What a leader read before the script is not part of it.
-//
-// A call is sent once. Its answer may be lost all the same, and then the caller is told so (ErrUnknown).
-//
-// NewClient is the other way, for programs that go through a guard: a driver's client whose connections are sessions under
-// the token of one term, and end with it.
+// Run and Script check the mark and run commands in one script, without a session: the documentation of store/redis, which
+// offers them to leader code, says how and why that is safe.
 //
 // # Redis loses data by design
 //

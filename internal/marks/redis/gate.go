@@ -14,11 +14,10 @@ import (
 	"github.com/ringfence/ringfence/internal/marks"
 )
 
-// Script is Lua that runs under a claim: the check of the mark and all that it does are one act of the server.
+// Script is what store/redis.Script runs.
 type Script struct{ text string }
 
-// NewScript puts the check before a script. In the script, ARGV[1] to ARGV[3] are the claim's resource, token and issuer,
-// and its own arguments begin at ARGV[4]; KEYS are its own. A token is text there: as a Lua number it would lose digits.
+// NewScript is store/redis.NewScript.
 func NewScript(lua string) *Script {
 	return &Script{luaText("common") + luaText("gate") + "return {'ran', (function()\n" + lua + "\nend)()}\n"}
 }
@@ -30,14 +29,7 @@ func (s *Script) of(database int) (text, sha string) {
 	return text, hex.EncodeToString(sum[:])
 }
 
-// Run runs the script under the claim and returns what it returns; an error of Redis in that place is returned as the
-// error. It is sent once, whatever the client's MaxRetries. While Redis is busy or loads its data, Run waits, for as long
-// as ctx lets it.
-//
-// Refusals: ErrStale, ErrOtherIssuer, ErrNotInstalled; ErrNotLeader when the mark is not raised to the claim, may have
-// been lost, or older sessions are not revoked yet: fence.Raising raises it and tries again. After a refusal and after ErrNotRun
-// nothing was run; after ErrUnknown all or nothing. Any other error is of the script itself, and what it had written
-// before the error stays; or of rights and settings (*fence.SetupError).
+// Run is store/redis.Script.Run. Errors of rights and settings are *fence.SetupError.
 func (s *Script) Run(ctx context.Context, db *driver.Client, c fence.Claim, keys []string, args ...any) (any, error) {
 	words, err := words(args)
 	if err != nil {

@@ -15,16 +15,7 @@ var runScript = NewScript(luaText("run"))
 // wordsMost is how many words a command may have: Lua calls with fewer than 8,000 arguments.
 const wordsMost = 7000
 
-// Run runs commands under a claim, in one script: each sees the mark at the claim, and no raise comes between them. A
-// command is its words, which the driver sends as it would itself, such as {"INCRBY", "balance", -5}. It returns one
-// reply per command: nil, text, int64 or a list, or an error in the place of a command that failed. As in MULTI/EXEC the
-// others were run all the same.
-//
-// Replies are those of RESP2, and an integer passes Lua: above 2^53 it is rounded in the reply, not in Redis. Commands
-// that Redis keeps from scripts, such as SUBSCRIBE and WAIT, fail; blocking ones do not block. Everybody waits for the
-// whole list, so keep it short. db is for the database that has the marker, and its user needs what RunACL says.
-//
-// Errors are those of Script.Run, and after all but ErrUnknown nothing was written.
+// Run is store/redis.Run. db is for the database that has the marker, and its user needs what RunACL says.
 func Run(ctx context.Context, db *driver.Client, c fence.Claim, commands ...[]any) ([]any, error) {
 	args, err := flat(commands)
 	if err != nil {
