@@ -32,13 +32,13 @@ func Events(log *slog.Logger, m *Metrics, protocol string) func(marks.Event) {
 			if refused.again(e) {
 				level = slog.LevelDebug // a client that retries in a loop is counted, not logged each time
 			}
-			log.Log(context.Background(), level, "session refused", append(who, "reason", refusal(e.Err).Reason.String(), "mark", refusal(e.Err).Mark.String(), "err", e.Err)...)
+			log.Log(context.Background(), level, "session refused", append(who, "reason", refusalIn(e.Err).Reason.String(), "mark", refusalIn(e.Err).Mark.String(), "err", e.Err)...)
 		}
 	}
 }
 
-// refusal is the refusal that err is, or an empty one.
-func refusal(err error) *fence.Refusal {
+// refusalIn is the refusal that err is, or an empty one.
+func refusalIn(err error) *fence.Refusal {
 	var r *fence.Refusal
 	if errors.As(err, &r) {
 		return r
@@ -61,7 +61,7 @@ type refusalKey struct {
 const quietFor = time.Minute
 
 func (q *quiet) again(e marks.Event) bool {
-	key := refusalKey{e.Claim.Resource, e.Claim.Token, refusal(e.Err).Reason}
+	key := refusalKey{e.Claim.Resource, e.Claim.Token, refusalIn(e.Err).Reason}
 	now := time.Now()
 	q.mu.Lock()
 	defer q.mu.Unlock()

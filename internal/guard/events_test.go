@@ -15,6 +15,7 @@ import (
 
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/internal/marks"
+	"github.com/ringfence/ringfence/internal/refusal"
 )
 
 // told is what Events makes of some events: the log lines, and the metrics.
@@ -46,7 +47,7 @@ func TestEveryChangeOfLeadershipIsOneLineWithItsFields(t *testing.T) {
 		tell(marks.Event{Kind: marks.Raised, Claim: claimOf(big), Before: marks.Mark{Token: 5, Holder: "host-b"}, Took: 1500 * time.Microsecond})
 		tell(marks.Event{Kind: marks.Revoked, Claim: claimOf(big), Ended: 3, Took: time.Millisecond})
 		tell(marks.Event{Kind: marks.Opened, Claim: claimOf(big), Session: marks.Session{ID: 42}, Took: time.Millisecond})
-		tell(marks.Event{Kind: marks.Refused, Claim: claimOf(5), Err: marks.Stale(claimOf(5), marks.Mark{Resource: "orders", Token: big}), Took: time.Millisecond})
+		tell(marks.Event{Kind: marks.Refused, Claim: claimOf(5), Err: refusal.Stale(claimOf(5), big, "", time.Time{}), Took: time.Millisecond})
 	})
 	for i, want := range []map[string]any{
 		{"level": "INFO", "msg": "mark raised", "old_token": "5", "old_holder": "host-b", "issuer": "zk:one", "duration_ms": 1.5},
@@ -83,11 +84,11 @@ func TestEveryChangeOfLeadershipIsOneLineWithItsFields(t *testing.T) {
 
 func TestARefusalIsLoggedOnceAMinuteForEachTokenAndReasonAndCountedEachTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		stale := marks.Event{Kind: marks.Refused, Claim: claimOf(5), Err: marks.Stale(claimOf(5), marks.Mark{Token: 7})}
+		stale := marks.Event{Kind: marks.Refused, Claim: claimOf(5), Err: refusal.Stale(claimOf(5), 7, "", time.Time{})}
 		other := stale
 		other.Claim = claimOf(6)
 		foreign := stale
-		foreign.Err = marks.Foreign(claimOf(5), marks.Mark{Token: 7})
+		foreign.Err = refusal.OtherIssuer(claimOf(5), 7, "")
 		lines, r := told(t, func(tell func(marks.Event)) {
 			for range 100 {
 				tell(stale)

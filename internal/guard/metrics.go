@@ -71,10 +71,10 @@ func (m *Metrics) event(protocol string, e marks.Event) {
 		m.admissions.WithLabelValues(protocol, resource, "admitted").Inc()
 	case marks.Refused:
 		// A refused claim may name any resource: only those that exist may become a label.
-		if refusal(e.Err).Mark == 0 {
+		if refusalIn(e.Err).Mark == 0 {
 			resource = ""
 		}
-		result := refusal(e.Err).Reason.String()
+		result := refusalIn(e.Err).Reason.String()
 		if result == "" {
 			result = "error"
 		}

@@ -112,7 +112,7 @@ func (s *Server) handle(ctx context.Context, client net.Conn, seat *Seat, turn *
 	switch {
 	case errors.As(err, &ended):
 		s.count(ended, client)
-	case err != nil && refusal(err).Reason == 0:
+	case err != nil && refusalIn(err).Reason == 0:
 		s.Log.Warn("connection ended", "protocol", s.Protocol.Name(), "client", Peer(client), "err", err)
 	}
 }

@@ -37,8 +37,8 @@ var allowed = map[string][]string{
 
 	// What a guard and an operator need: nobody who writes a leader program has to read it.
 	"internal/refusal":         {"fence"},
-	"internal/marks":           {"fence"},
-	"internal/marks/markstest": {"fence", "fence/fencetest", "internal/marks"},
+	"internal/marks":           {"fence", "internal/refusal"},
+	"internal/marks/markstest": {"fence", "fence/fencetest", "internal/marks", "internal/refusal"},
 	"internal/marks/postgres":  {"internal/refusal", "fence", "internal/marks", pgx},
 	"internal/marks/redis":     {"internal/refusal", "fence", "internal/marks", redis},
 	"internal/guard":           {"fence", "internal/marks", prom},
@@ -85,7 +85,7 @@ var allowed = map[string][]string{
 	"lab/history":          {"fence", "golang.org/x/sys"},
 	"lab/check":            {"fence", "lab/history", "github.com/anishathalye/porcupine"},
 	"lab/report":           {"fence", "lab", "lab/check", "lab/history", "golang.org/x/term"},
-	"lab/flaw":             {"fence", "internal/marks", pgx, redis},
+	"lab/flaw":             {"fence", "internal/marks", "internal/refusal", pgx, redis},
 	"lab/local":            {"lab", "lab/history", "internal/servers", pgx},
 	"lab/containers":       {"lab", "lab/history", "internal/servers", pgx, redis, "github.com/moby/moby", "github.com/Shopify/toxiproxy/v2/client", "golang.org/x/sync/errgroup", "golang.org/x/sys"},
 	"lab/worker":           {"internal/refusal", "lab", "lab/flaw", "lab/history", "fence", "fence/zookeeper", "internal/marks/postgres", "internal/marks/redis", "store/postgres", "store/redis", "checkpoint", "checkpoint/postgres", pgx, redis, "github.com/caarlos0/env/v11", "golang.org/x/sync/errgroup"},

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/refusal"
 )
 
 // Event is one thing that happened to a resource, for logs and metrics.
@@ -85,13 +86,13 @@ func (a *Admission) Ended(ctx context.Context, claims []fence.Claim) error {
 	defer cancel()
 	for _, c := range claims {
 		if m, ok := a.seen.get(c.Resource); ok && m.Token.Compare(c.Token) > 0 {
-			return Stale(c, m)
+			return refusal.Stale(c, m.Token, m.Holder, m.Raised)
 		}
 	}
 	marks, _ := a.marks(ctx, claims)
 	for _, c := range claims {
 		if m, ok := marks[c.Resource]; ok && m.Token.Compare(c.Token) > 0 {
-			return Stale(c, m)
+			return refusal.Stale(c, m.Token, m.Holder, m.Raised)
 		}
 	}
 	return nil
@@ -155,9 +156,9 @@ func (a *Admission) deposed(ctx context.Context, claims []fence.Claim, refused e
 		case c.Issuer == "" || m.Issuer == "": // nobody could say whose token it is; or there is no mark
 
 		case m.Issuer != c.Issuer:
-			return Foreign(c, m)
+			return refusal.OtherIssuer(c, m.Token, m.Issuer)
 		case m.Token.Compare(c.Token) > 0:
-			return Stale(c, m)
+			return refusal.Stale(c, m.Token, m.Holder, m.Raised)
 		default:
 			refused = met(refused, m)
 		}
@@ -195,7 +196,7 @@ func (a *Admission) wentBack(ctx context.Context, stale *fence.Refusal) error {
 	if _, deposed := a.Authority.Verify(ctx, []fence.Claim{stale.Claim}); deposed != nil {
 		return stale
 	}
-	return SetBack(stale.Claim, Mark{Resource: stale.Claim.Resource, Token: stale.Mark})
+	return refusal.RolledBack(stale.Claim, stale.Mark)
 }
 
 // raise lifts the mark, or confirms it, if the authority agrees at that time. It returns how many older sessions there are,
@@ -206,7 +207,7 @@ func (a *Admission) raise(ctx context.Context, s Session, c fence.Claim) (older 
 	before, err := a.Store.Raise(ctx, s, c, func(ctx context.Context, m Mark) (_ fence.Claim, err error) {
 		if seen, ok := a.seen.over(c.Resource, m); ok { // the store may have lost the mark; this process has not
 			if seen.Issuer == c.Issuer && seen.Token.Compare(c.Token) > 0 {
-				return c, Stale(c, seen)
+				return c, refusal.Stale(c, seen.Token, seen.Holder, seen.Raised)
 			}
 			m = seen
 		}
@@ -240,12 +241,7 @@ func (a *Admission) asked(err error) error {
 		return err
 	}
 	if errors.Is(err, context.DeadlineExceeded) {
-		return &fence.Refusal{
-			Reason: fence.ReasonUnrevoked, Cause: err,
-			Message: "admission did not finish in time",
-			Detail:  err.Error(),
-			Hint:    "nothing was admitted; the mark may be raised; try again with the same token",
-		}
+		return refusal.TimedOut(err)
 	}
 	return fmt.Errorf("the store could not be asked, nothing was admitted: %w", err)
 }
@@ -254,4 +250,13 @@ func (a *Admission) notify(e Event) {
 	if a.Notify != nil {
 		a.Notify(e)
 	}
+}
+
+// met adds the mark that a refused claim met.
+func met(err error, m Mark) error {
+	var r *fence.Refusal
+	if errors.As(err, &r) && r.Claim.Resource == m.Resource && r.Mark == 0 {
+		r.Mark = m.Token
+	}
+	return err
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/refusal"
 )
 
 // Authority says whose tokens are admitted and may raise a mark.
@@ -55,12 +56,7 @@ func (u Unverified) Confirm(_ context.Context, c fence.Claim, m Mark) (fence.Cla
 	if m.Confirmed || m.Continued {
 		return c, nil
 	}
-	return c, &fence.Refusal{
-		Reason: fence.ReasonNotLeader, Claim: c, Mark: m.Token,
-		Message: fmt.Sprintf("the mark of %q may have been lost, and there is no coordinator to ask", c.Resource),
-		Detail:  "the store was restored, copied or failed over since the mark was raised, and this guard did not see it before",
-		Hint:    fmt.Sprintf("set GUARD_COORDINATOR, or make sure that no older leader runs and run: guard adopt %s", c.Resource),
-	}
+	return c, refusal.MarkInDoubt(c, m.Token)
 }
 
 // Elected admits the current leader of the resource's election only.
@@ -70,7 +66,7 @@ type Elected struct{ Observer fence.Observer }
 func (e Elected) Issuer(ctx context.Context) (fence.Issuer, error) {
 	is, err := e.Observer.Issuer(ctx)
 	if err != nil {
-		return "", unasked(fence.Claim{}, err)
+		return "", refusal.Unverified(fence.Claim{}, err)
 	}
 	return is, nil
 }
@@ -86,7 +82,7 @@ func (e Elected) Verify(ctx context.Context, claims []fence.Claim) ([]fence.Clai
 	}
 	is, leaders, err := e.Observer.Leaders(ctx, resources...)
 	if err != nil {
-		return claims, unasked(claims[0], err)
+		return claims, refusal.Unverified(claims[0], err)
 	}
 	claims = issued(claims, is)
 	for i, leader := range leaders {
@@ -116,12 +112,7 @@ func issued(claims []fence.Claim, is fence.Issuer) []fence.Claim {
 
 // notLeader says who leads instead. Only a token younger than the leader's can be waiting in the queue.
 func (e Elected) notLeader(ctx context.Context, c fence.Claim, leader fence.Candidate) error {
-	r := &fence.Refusal{
-		Reason: fence.ReasonNotLeader, Claim: c,
-		Message: fmt.Sprintf("token %s does not lead %q", c.Token, c.Resource),
-		Detail:  fmt.Sprintf("nobody leads %q at the coordinator now", c.Resource),
-		Hint:    "present the token of a term that was won: a token is admitted only while its holder leads",
-	}
+	r := refusal.NotLeader(c, fmt.Sprintf("nobody leads %q at the coordinator now", c.Resource))
 	if leader.Token == 0 {
 		return r
 	}
@@ -139,14 +130,4 @@ func (e Elected) notLeader(ctx context.Context, c fence.Claim, leader fence.Cand
 		}
 	}
 	return r
-}
-
-// unasked refuses because the coordinator did not answer: nobody is admitted on trust.
-func unasked(c fence.Claim, err error) error {
-	return &fence.Refusal{
-		Reason: fence.ReasonNotLeader, Claim: c, Cause: err,
-		Message: "the coordinator could not be asked whose token this is",
-		Detail:  err.Error(),
-		Hint:    "nothing was written; open sessions under the present mark go on; try again when the coordinator answers",
-	}
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/refusal"
 )
 
 // Known refuses claims that this process knows to be below a mark, before anything of the client reaches the store. It
@@ -36,7 +37,7 @@ func (a *Admission) judge(ctx context.Context, c fence.Claim) error {
 	}
 	marks, err := a.marks(ctx, claims)
 	if m := marks[c.Resource]; (err == nil || errors.Is(err, fence.ErrNotInstalled)) && m.Issuer == claims[0].Issuer && m.Token.Compare(c.Token) > 0 {
-		return Stale(claims[0], m)
+		return refusal.Stale(claims[0], m.Token, m.Holder, m.Raised)
 	}
 	return nil
 }

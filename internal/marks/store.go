@@ -45,8 +45,8 @@ const (
 	MustRevoke             // the mark is the claim's, but sessions that are not under it may still live
 )
 
-// Standing is Register's answer: what to do next, for which claim, and the mark that claim met.
-type Standing struct {
+// Registration is Register's answer: what to do next, for which claim, and the mark that claim met.
+type Registration struct {
 	Step  Step
 	Claim fence.Claim
 	Mark  Mark
@@ -69,8 +69,8 @@ type Store interface {
 	// and issuer, that the list of sessions is complete, and that none of them is under another token; then it records the
 	// session. If something is missing it records nothing and says what.
 	// Refusals: ErrStale and ErrOtherIssuer for any claim come before everything else, with the mark that was met in
-	// the Standing; ErrNotInstalled. A *SetupError: the session leads to another server than the store's.
-	Register(ctx context.Context, s Session, claims []fence.Claim) (Standing, error)
+	// the Registration; ErrNotInstalled. A *SetupError: the session leads to another server than the store's.
+	Register(ctx context.Context, s Session, claims []fence.Claim) (Registration, error)
 
 	// Raise lifts the mark to the claim, durably before it returns, and returns the mark as it was. A mark that is the
 	// claim's already is confirmed. It never lowers one: ErrStale. Other refusals: ErrOtherIssuer, ErrNotInstalled.

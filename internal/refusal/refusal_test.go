@@ -3,6 +3,7 @@ package refusal
 import (
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/ringfence/ringfence/fence"
 )
@@ -53,5 +54,43 @@ func TestAClaimComesOutOfEachCarrierAsItWentIn(t *testing.T) {
 	}
 	if _, _, ok, err := OfClientName("worker-1"); ok || err != nil {
 		t.Errorf("any other name: %v, %v", ok, err)
+	}
+}
+
+func TestARefusalIsOneLineInRedis(t *testing.T) {
+	for reason := fence.ReasonStale; reason.String() != ""; reason++ {
+		r := &fence.Refusal{
+			Reason: reason, Message: "what\r\n-ERR forged", Detail: "why", Hint: "what to do",
+		}
+		want := Word(reason) + " what  -ERR forged — why (what to do)"
+		if line := Line(r); line != want {
+			t.Errorf("got %q, want %q", line, want)
+		}
+	}
+}
+
+func TestFieldsCarryClaimAndMark(t *testing.T) {
+	const big = 1<<62 + 1 // a float would lose the last digit
+	c := fence.Claim{Resource: "orders", Token: big}
+	f := FieldsOf(Stale(c, big+1, "worker-2", time.Now()))
+	if f != (Fields{"ringfence", "orders", "4611686018427387905", "4611686018427387906"}) {
+		t.Errorf("fields: %+v", f)
+	}
+
+	own := fence.Claim{Resource: "orders", Token: big, Issuer: "zookeeper:a", Holder: "worker-1"}
+	r := &fence.Refusal{Claim: own}
+	if f.Fill(r); r.Claim != own || r.Mark != big+1 {
+		t.Errorf("of the claim that was presented: %+v", r)
+	}
+	r = &fence.Refusal{Claim: fence.Claim{Resource: "stock", Token: 3, Issuer: "zookeeper:a"}}
+	if f.Fill(r); r.Claim != c {
+		t.Errorf("of another claim of the same session: %+v", r.Claim)
+	}
+	r = &fence.Refusal{Claim: own}
+	if (Fields{Table: "customers", Column: "name", Constraint: "5"}).Fill(r); r.Claim != own || r.Mark != 0 {
+		t.Errorf("an error about a table is taken for a refusal: %+v", r)
+	}
+	if f := FieldsOf(NoOption()); f != (Fields{Schema: "ringfence"}) {
+		t.Errorf("fields of a refusal without a claim: %+v", f)
 	}
 }

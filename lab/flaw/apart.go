@@ -5,6 +5,7 @@ import (
 
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/internal/marks"
+	"github.com/ringfence/ringfence/internal/refusal"
 )
 
 // apart checks the mark at login and records nobody, so nobody is ended when the mark rises. It stands for "check that you
@@ -12,12 +13,12 @@ import (
 type apart struct{ marks.Store }
 
 // Register compares with the marks as they are now.
-func (a *apart) Register(ctx context.Context, _ marks.Session, claims []fence.Claim) (marks.Standing, error) {
+func (a *apart) Register(ctx context.Context, _ marks.Session, claims []fence.Claim) (marks.Registration, error) {
 	for _, c := range claims {
 		m := marks.Mark{Resource: c.Resource, Confirmed: true}
 		found, err := a.Marks(ctx, c.Resource)
 		if err != nil {
-			return marks.Standing{}, err
+			return marks.Registration{}, err
 		}
 		for _, one := range found {
 			m = one
@@ -26,20 +27,20 @@ func (a *apart) Register(ctx context.Context, _ marks.Session, claims []fence.Cl
 			return st, err
 		}
 	}
-	return marks.Standing{Step: marks.Admitted}, nil
+	return marks.Registration{Step: marks.Admitted}, nil
 }
 
 // Revoke ends nobody.
 func (a *apart) Revoke(context.Context, marks.Session, fence.Claim) (int, error) { return 0, nil }
 
 // compare is the right comparison of a claim with a mark.
-func compare(c fence.Claim, m marks.Mark) (marks.Standing, error) {
-	st := marks.Standing{Claim: c, Mark: m}
+func compare(c fence.Claim, m marks.Mark) (marks.Registration, error) {
+	st := marks.Registration{Claim: c, Mark: m}
 	switch higher := c.Token.Compare(m.Token); {
 	case m.Token != 0 && m.Issuer != c.Issuer:
-		return st, marks.Foreign(c, m)
+		return st, refusal.OtherIssuer(c, m.Token, m.Issuer)
 	case higher < 0:
-		return st, marks.Stale(c, m)
+		return st, refusal.Stale(c, m.Token, m.Holder, m.Raised)
 	case higher > 0 || !m.Confirmed:
 		st.Step = marks.MustRaise
 	}

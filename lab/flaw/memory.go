@@ -9,6 +9,7 @@ import (
 
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/internal/marks"
+	"github.com/ringfence/ringfence/internal/refusal"
 )
 
 // memory keeps marks and sessions in the guard's process and asks no coordinator. It stands for a fence in a proxy's cache,
@@ -32,7 +33,7 @@ func newMemory(end End) *memory {
 }
 
 // Register is marks.Store's.
-func (m *memory) Register(_ context.Context, s marks.Session, claims []fence.Claim) (marks.Standing, error) {
+func (m *memory) Register(_ context.Context, s marks.Session, claims []fence.Claim) (marks.Registration, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, c := range claims {
@@ -44,13 +45,13 @@ func (m *memory) Register(_ context.Context, s marks.Session, claims []fence.Cla
 			return st, err
 		}
 		if len(m.others(c)) > 0 {
-			return marks.Standing{Step: marks.MustRevoke, Claim: c, Mark: mark}, nil
+			return marks.Registration{Step: marks.MustRevoke, Claim: c, Mark: mark}, nil
 		}
 	}
 	for _, c := range claims {
 		m.sessions[entry{s, c.Resource}] = c.Token
 	}
-	return marks.Standing{Step: marks.Admitted}, nil
+	return marks.Registration{Step: marks.Admitted}, nil
 }
 
 // Raise is marks.Store's.
@@ -94,7 +95,7 @@ func (m *memory) Revoke(ctx context.Context, _ marks.Session, c fence.Claim) (in
 		sessions = append(sessions, e.session)
 	}
 	if err := m.end(ctx, sessions); err != nil {
-		return 0, marks.Unrevoked(c, err.Error(), err)
+		return 0, refusal.Unrevoked(c, err.Error(), err)
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()

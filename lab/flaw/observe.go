@@ -16,12 +16,12 @@ type observer struct {
 }
 
 // Register refuses nobody whom the database could judge.
-func (o *observer) Register(ctx context.Context, s marks.Session, claims []fence.Claim) (marks.Standing, error) {
+func (o *observer) Register(ctx context.Context, s marks.Session, claims []fence.Claim) (marks.Registration, error) {
 	st, err := o.forgetful.Register(ctx, s, claims)
 	switch {
 	case refused(err) != nil:
 		o.log.Warn("would have been refused", "session", s.ID, "err", err)
-		return marks.Standing{Step: marks.Admitted}, nil
+		return marks.Registration{Step: marks.Admitted}, nil
 	case err == nil && st.Step == marks.MustRevoke:
 		o.log.Warn("would have ended older sessions first", "session", s.ID, "token", st.Claim.Token.String())
 		st.Step = marks.Admitted

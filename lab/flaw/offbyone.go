@@ -7,6 +7,7 @@ import (
 
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/internal/marks"
+	"github.com/ringfence/ringfence/internal/refusal"
 )
 
 // refuser refuses a token that equals the mark: <= where < is meant. The session that has raised the mark is let in, each
@@ -20,15 +21,15 @@ type refuser struct {
 }
 
 // Register refuses what the mark was not raised for just now.
-func (r *refuser) Register(ctx context.Context, s marks.Session, claims []fence.Claim) (marks.Standing, error) {
+func (r *refuser) Register(ctx context.Context, s marks.Session, claims []fence.Claim) (marks.Registration, error) {
 	for _, c := range claims {
 		found, err := r.Marks(ctx, c.Resource)
 		if err != nil {
-			return marks.Standing{}, err
+			return marks.Registration{}, err
 		}
 		for _, m := range found {
 			if m.Confirmed && m.Token == c.Token && m.Issuer == c.Issuer && !r.raises(c) {
-				return marks.Standing{Claim: c, Mark: m}, marks.Stale(c, m)
+				return marks.Registration{Claim: c, Mark: m}, refusal.Stale(c, m.Token, m.Holder, m.Raised)
 			}
 		}
 	}
@@ -81,10 +82,10 @@ type lenient struct {
 }
 
 // Register forgives the last leader.
-func (l *lenient) Register(ctx context.Context, s marks.Session, claims []fence.Claim) (marks.Standing, error) {
+func (l *lenient) Register(ctx context.Context, s marks.Session, claims []fence.Claim) (marks.Registration, error) {
 	st, err := l.forgetful.Register(ctx, s, claims)
 	if errors.Is(err, fence.ErrStale) && l.isLast(st.Claim) {
-		return marks.Standing{Step: marks.Admitted}, nil
+		return marks.Registration{Step: marks.Admitted}, nil
 	}
 	return st, err
 }

@@ -79,7 +79,7 @@ func (a anybody) Confirm(ctx context.Context, c fence.Claim, m marks.Mark) (fenc
 type forgetful struct{ marks.Store }
 
 // Register is the real one.
-func (f forgetful) Register(ctx context.Context, s marks.Session, claims []fence.Claim) (marks.Standing, error) {
+func (f forgetful) Register(ctx context.Context, s marks.Session, claims []fence.Claim) (marks.Registration, error) {
 	st, err := f.Store.Register(ctx, s, claims)
 	st.Mark = marks.Mark{Resource: st.Mark.Resource, Confirmed: st.Mark.Confirmed}
 	return st, err

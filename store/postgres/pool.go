@@ -2,10 +2,9 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
-	"strconv"
-	"strings"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -13,7 +12,6 @@ import (
 
 	"github.com/ringfence/ringfence/fence"
 	marks "github.com/ringfence/ringfence/internal/marks/postgres"
-	"github.com/ringfence/ringfence/internal/refusal"
 )
 
 // Pool opens a pool for one term, at a guard: every connection carries the term's token and is closed when the term is
@@ -98,13 +96,25 @@ func (p termPool) beforeClose(c *pgx.Conn) {
 	}
 }
 
-// onPgError hears of every error that a server or guard sends, at login too. A fatal one is about the session, which may
-// have claims of other resources, too; any other is about a transaction, whose claim need not be the term's.
+// onPgError hears of every error that a server or guard sends, at login too. A fatal one is about
+// the session, which may have claims of other resources, too; any other is about a transaction, whose
+// claim need not be the term's.
 func (p termPool) onPgError(c *pgconn.PgConn, e *pgconn.PgError) bool {
 	fatal := slices.Contains([]string{e.Severity, e.SeverityUnlocalized}, "FATAL")
-	ours := strings.Contains(e.Message, strconv.Quote(string(p.term.Claim().Resource)))
-	if fatal && ours && e.Code == refusal.SQLState(fence.ReasonStale) {
-		p.term.Supersede(marks.Refused(e, p.term.Claim()))
+	if fatal {
+		p.refused(marks.Refused(e, fence.Claim{}))
 	}
 	return !fatal && (p.told == nil || p.told(c, e))
+}
+
+// refused ends the term when its own token is stale. An error that names no resource, such as one of
+// an older guard, ends only the connection.
+func (p termPool) refused(err error) {
+	var r *fence.Refusal
+	own := p.term.Claim()
+	if errors.As(err, &r) && r.Reason == fence.ReasonStale &&
+		r.Claim.Resource == own.Resource && r.Claim.Token == own.Token {
+		r.Claim = own
+		p.term.Supersede(r)
+	}
 }

@@ -16,7 +16,7 @@ import (
 func (s *startup) claims(holder string) ([]fence.Claim, error) {
 	settings, err := parseOptions(s.get("options"))
 	if err != nil {
-		return nil, malformed(fence.Claim{}, err)
+		return nil, refusal.BadOption(fence.Claim{}, err)
 	}
 	for _, p := range s.params {
 		settings = append(settings, setting(p))
@@ -29,10 +29,10 @@ func (s *startup) claims(holder string) ([]fence.Claim, error) {
 		}
 		c, err := refusal.Claim(resource, set.value)
 		if err != nil {
-			return nil, malformed(c, about(c, err))
+			return nil, refusal.BadOption(c, about(c, err))
 		}
 		if other, ok := byResource[c.Resource]; ok && other.Token != c.Token {
-			return nil, malformed(c, fmt.Errorf("two tokens for one resource: %s and %s for %q", other.Token, c.Token, c.Resource))
+			return nil, refusal.BadOption(c, fmt.Errorf("two tokens for one resource: %s and %s for %q", other.Token, c.Token, c.Resource))
 		}
 		c.Holder = holder
 		byResource[c.Resource] = c
@@ -51,31 +51,4 @@ func about(c fence.Claim, err error) error {
 		return err
 	}
 	return fmt.Errorf("%s%s: %w", refusal.Prefix, c.Resource, err)
-}
-
-func malformed(c fence.Claim, err error) error {
-	return &fence.Refusal{
-		Reason: fence.ReasonMalformed, Claim: c, Cause: err,
-		Message: err.Error(),
-		Detail:  "the session was refused before login; nothing was sent to the database",
-		Hint:    "give one token per resource, as it was handed out: options='-c fence.<resource>=<token>'",
-	}
-}
-
-func noToken() error {
-	return &fence.Refusal{
-		Reason:  fence.ReasonNoToken,
-		Message: "no token: this database takes only sessions of a leader",
-		Detail:  "the startup packet names no fence.<resource>",
-		Hint:    "connect with options='-c fence.<resource>=<token>' (PGOPTIONS works; leader run sets it)",
-	}
-}
-
-func unknownResource(c fence.Claim, known []fence.Resource) error {
-	return &fence.Refusal{
-		Reason: fence.ReasonMalformed, Claim: c,
-		Message: fmt.Sprintf("unknown resource %q", c.Resource),
-		Detail:  fmt.Sprintf("this guard serves %v (GUARD_RESOURCES)", known),
-		Hint:    "use one of these, or let the guard's operator add yours",
-	}
 }

@@ -28,7 +28,9 @@ func errorResponse(err error) *pgproto3.ErrorResponse {
 	var full guard.FullError
 	switch {
 	case errors.As(err, &r):
+		f := refusal.FieldsOf(r)
 		e.Code, e.Message, e.Detail, e.Hint = refusal.SQLState(r.Reason), r.Message, r.Detail, r.Hint
+		e.SchemaName, e.TableName, e.ColumnName, e.ConstraintName = f.Schema, f.Table, f.Column, f.Constraint
 	case errors.As(err, &setup):
 		e.Code, e.Message, e.Detail, e.Hint = cannotConnectNow, "the guard cannot serve this database", setup.What, setup.Hint
 	case errors.As(err, &bad):

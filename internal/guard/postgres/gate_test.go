@@ -54,7 +54,7 @@ func (g *gate) point(where string) {
 	}
 }
 
-func (g *gate) Register(ctx context.Context, s marks.Session, claims []fence.Claim) (marks.Standing, error) {
+func (g *gate) Register(ctx context.Context, s marks.Session, claims []fence.Claim) (marks.Registration, error) {
 	g.point("before a registration")
 	st, err := g.Store.Register(ctx, s, claims)
 	g.point("after a registration")

@@ -12,6 +12,7 @@ import (
 
 	"github.com/ringfence/ringfence/internal/marks"
 	pgstore "github.com/ringfence/ringfence/internal/marks/postgres"
+	"github.com/ringfence/ringfence/internal/refusal"
 )
 
 // identify asks the client's own connection which session of which server it is. Nothing of the client has been sent on
@@ -59,12 +60,12 @@ func unidentified(err error, database, own string) error {
 		switch said.code {
 		case "3F000", "42883", "42P01": // no schema, no function, no table
 			if database != own {
-				return marks.Setup(fmt.Sprintf("this guard is for database %q, the client asked for %q, which has no marks", own, database),
+				return refusal.Setup(fmt.Sprintf("this guard is for database %q, the client asked for %q, which has no marks", own, database),
 					fmt.Sprintf("give the client database %q, or put a guard of its own in front of %q", own, database))
 			}
-			return marks.NotInstalled(fmt.Sprintf("database %q has no schema ringfence that fits: %s", database, said.message), err)
+			return refusal.NotInstalled(fmt.Sprintf("database %q has no schema ringfence that fits: %s", database, said.message), err)
 		case "42501":
-			return marks.Setup(fmt.Sprintf("the role may not use the schema ringfence of database %q: %s", database, said.message), "an operator runs guard install again: it lets every role ask for its own session")
+			return refusal.Setup(fmt.Sprintf("the role may not use the schema ringfence of database %q: %s", database, said.message), "an operator runs guard install again: it lets every role ask for its own session")
 		}
 	}
 	return fmt.Errorf("the client's connection could not be asked which session it is: %w", err)

@@ -100,6 +100,10 @@ func TestAPoolsConnectionsCarryTheTokenAndItsTermEndsWithThem(t *testing.T) {
 	if cause := context.Cause(term.Context()); !errors.Is(cause, fence.ErrSuperseded) || !errors.Is(cause, fence.ErrStale) {
 		t.Errorf("the term is lost because of %v", cause)
 	}
+	var r *fence.Refusal
+	if !errors.As(context.Cause(term.Context()), &r) || r.Claim != term.Claim() || r.Mark != 7 {
+		t.Errorf("the refusal is of %v at the mark %s", r.Claim, r.Mark)
+	}
 	mu.Lock()
 	before := refusals
 	mu.Unlock()

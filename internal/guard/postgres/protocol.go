@@ -17,6 +17,7 @@ import (
 	"github.com/ringfence/ringfence/internal/guard"
 	"github.com/ringfence/ringfence/internal/marks"
 	pgstore "github.com/ringfence/ringfence/internal/marks/postgres"
+	"github.com/ringfence/ringfence/internal/refusal"
 )
 
 // Options of a Protocol. Store and Admission are required.
@@ -167,11 +168,11 @@ func (p *Protocol) claims(s *startup, client net.Conn) ([]fence.Claim, error) {
 		return nil, err
 	}
 	if len(claims) == 0 {
-		return nil, noToken()
+		return nil, refusal.NoOption()
 	}
 	for _, c := range claims {
 		if len(p.o.Resources) > 0 && !slices.Contains(p.o.Resources, c.Resource) {
-			return nil, unknownResource(c, p.o.Resources)
+			return nil, refusal.UnknownResource(c, p.o.Resources)
 		}
 	}
 	return claims, nil

@@ -14,6 +14,7 @@ import (
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/internal/guard"
 	"github.com/ringfence/ringfence/internal/marks"
+	"github.com/ringfence/ringfence/internal/refusal"
 )
 
 // claiming is a command that claims.
@@ -151,7 +152,7 @@ func (c *conn) admit(ctx context.Context, claims []fence.Claim) error {
 	if err == nil || errors.As(err, &r) || ctx.Err() != nil {
 		return err
 	}
-	return marks.Unrevoked(claims[0], "the mark is raised, and this session was ended while it was admitted: "+err.Error(), err)
+	return refusal.Unrevoked(claims[0], "the mark is raised, and this session was ended while it was admitted: "+err.Error(), err)
 }
 
 // mark gives the leg a name that nobody else can know, and returns the client's id. It asks for both at once, for each
@@ -187,7 +188,7 @@ func (c *conn) named(args [][]byte) {
 func (p *Protocol) serves(claims []fence.Claim) error {
 	for _, claim := range claims {
 		if len(p.o.Resources) > 0 && !slices.Contains(p.o.Resources, claim.Resource) {
-			r := badToken(fmt.Sprintf("resource %q is not served here", claim.Resource), fmt.Sprintf("this guard serves %v", p.o.Resources), nil)
+			r := refusal.BadClaim(fmt.Sprintf("resource %q is not served here", claim.Resource), fmt.Sprintf("this guard serves %v", p.o.Resources), nil)
 			r.Claim = claim
 			return r
 		}

@@ -24,7 +24,7 @@ func claimed(args [][]byte) (claims []fence.Claim, own bool, err error) {
 	case !carries:
 		return nil, false, nil
 	case err != nil:
-		return nil, false, badToken("the client name "+excerpt(name)+" claims nothing", "a name that begins with fence. has to be "+refusal.NameForms, nil)
+		return nil, false, refusal.BadClaim("the client name "+excerpt(name)+" claims nothing", "a name that begins with fence. has to be "+refusal.NameForms, nil)
 	}
 	claims, err = claimsOf([][]byte{[]byte(resource), []byte(token)})
 	return claims, false, err
@@ -33,7 +33,7 @@ func claimed(args [][]byte) (claims []fence.Claim, own bool, err error) {
 // claimsOf reads pairs of resource and token.
 func claimsOf(pairs [][]byte) ([]fence.Claim, error) {
 	if len(pairs) == 0 || len(pairs)%2 != 0 {
-		return nil, badToken("FENCE takes pairs of resource and token", fmt.Sprintf("there are %d arguments", len(pairs)), nil)
+		return nil, refusal.BadClaim("FENCE takes pairs of resource and token", fmt.Sprintf("there are %d arguments", len(pairs)), nil)
 	}
 	var claims []fence.Claim
 	seen := make(map[fence.Resource]bool)
@@ -41,10 +41,10 @@ func claimsOf(pairs [][]byte) ([]fence.Claim, error) {
 		r, rerr := fence.ParseResource(string(pairs[i]))
 		token, terr := fence.ParseToken(string(pairs[i+1]))
 		if err := errors.Join(rerr, terr); err != nil {
-			return nil, badToken("the claim is malformed", err.Error(), err)
+			return nil, refusal.BadClaim("the claim is malformed", err.Error(), err)
 		}
 		if seen[r] {
-			return nil, badToken(fmt.Sprintf("%q is claimed twice", r), "a session has one token for each resource", nil)
+			return nil, refusal.BadClaim(fmt.Sprintf("%q is claimed twice", r), "a session has one token for each resource", nil)
 		}
 		seen[r] = true
 		claims = append(claims, fence.Claim{Resource: r, Token: token})
@@ -87,5 +87,5 @@ func within(claims, admitted []fence.Claim) bool {
 
 // keepsToken is the refusal of a claim that differs from the session's own.
 func keepsToken(admitted []fence.Claim) *fence.Refusal {
-	return badToken("a session keeps its token for life", fmt.Sprintf("this one was admitted under %v: another token or resource needs another connection", admitted), nil)
+	return refusal.BadClaim("a session keeps its token for life", fmt.Sprintf("this one was admitted under %v: another token or resource needs another connection", admitted), nil)
 }

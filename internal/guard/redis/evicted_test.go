@@ -103,10 +103,10 @@ type slowStore struct {
 	asked chan struct{} // closed by the first registration
 }
 
-func (s slowStore) Register(ctx context.Context, _ marks.Session, _ []fence.Claim) (marks.Standing, error) {
+func (s slowStore) Register(ctx context.Context, _ marks.Session, _ []fence.Claim) (marks.Registration, error) {
 	close(s.asked)
 	<-ctx.Done()
-	return marks.Standing{}, ctx.Err()
+	return marks.Registration{}, ctx.Err()
 }
 
 // An error behind half a reply would be read as a part of it.

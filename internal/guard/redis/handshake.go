@@ -14,6 +14,7 @@ import (
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/internal/guard"
 	"github.com/ringfence/ringfence/internal/marks"
+	"github.com/ringfence/ringfence/internal/refusal"
 )
 
 // conn is one client's connection.
@@ -203,7 +204,7 @@ func (c *conn) forward(ctx context.Context, raw []byte) (kind byte, err error) {
 	}
 	kind, err = c.leg.reply(answers{c}, answers{c})
 	if errors.Is(err, os.ErrDeadlineExceeded) && ctx.Err() == nil && c.leg.frames.top() {
-		_ = c.last(fmt.Errorf("redis has not answered for %s: %s", c.p.o.LoginTimeout, silence))
+		_ = c.last(fmt.Errorf("redis has not answered for %s: %s", c.p.o.LoginTimeout, refusal.Silence))
 		return 0, guard.TooSlow
 	}
 	return kind, err

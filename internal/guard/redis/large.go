@@ -97,9 +97,9 @@ func (l *large) next(b []byte) (n int, err error) {
 func (l *large) look(arg []byte) error {
 	switch {
 	case ours(arg):
-		return notAllowed([][]byte{[]byte("this command")}, "it names a key in which the guard keeps marks and sessions")
+		return refusal.NotAllowed("this command", "it names a key in which the guard keeps marks and sessions")
 	case l.names && bytes.HasPrefix(arg, []byte(refusal.Prefix)):
-		return badToken("a claim is too far back in a command", "a session keeps its token for life", fence.ErrMalformed)
+		return refusal.BadClaim("a claim is too far back in a command", "a session keeps its token for life", fence.ErrMalformed)
 	}
 	return nil
 }

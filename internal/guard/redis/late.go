@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"strings"
 	"time"
@@ -13,6 +12,7 @@ import (
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/internal/guard"
 	"github.com/ringfence/ringfence/internal/marks"
+	"github.com/ringfence/ringfence/internal/refusal"
 )
 
 // patiently asks again while a script holds the server up, which may be the older leader's, or while it loads its data; as
@@ -63,27 +63,16 @@ func (c *conn) late(claims []fence.Claim, err error) error {
 	return c.held(claims, err, err)
 }
 
-// silence is what it can be that keeps Redis from answering.
-const silence = "it is paused (CLIENT PAUSE), busy with a script or another long command, or out of reach"
-
-// held is the refusal of a newcomer whom Redis itself has kept waiting: with its own words, or because it was silent.
+// held is the refusal of a newcomer that Redis itself has kept waiting: with its error, or because it was silent.
 func (c *conn) held(claims []fence.Claim, said, cause error) error {
-	r := &fence.Refusal{
-		Reason: fence.ReasonUnrevoked, Claim: claims[0], Cause: cause,
-		Message: fmt.Sprintf("Redis answers nobody, so no session of %q can be admitted", claims[0].Resource),
-		Detail:  silence + ": " + brief(said),
-		Hint: "wait, then try again with the same token; SCRIPT KILL ends a script that has written nothing, and needs no token; " +
-			"at Redis itself an operator ends a pause of writes (CLIENT UNPAUSE), but one of all commands ends by its own time only",
-	}
 	var answered serverError
 	switch {
 	case errors.As(said, &answered):
-		r.Detail = strings.TrimPrefix(answered.Error(), "-")
+		return refusal.RedisSilent(claims[0], strings.TrimPrefix(answered.Error(), "-"), cause)
 	case c.session != (marks.Session{}): // it has answered what only reads
-		r.Message = fmt.Sprintf("Redis runs no scripts now, or too slowly, so no session of %q can be admitted", claims[0].Resource)
-		r.Detail = "writes are paused (CLIENT PAUSE), or it is busy with scripts or other long commands: " + brief(said)
+		return refusal.RedisSlow(claims[0], brief(said), cause)
 	}
-	return r
+	return refusal.RedisSilent(claims[0], refusal.Silence+": "+brief(said), cause)
 }
 
 // brief is an error without what a refusal advises, for another refusal has its own advice.

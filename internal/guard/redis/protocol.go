@@ -11,6 +11,7 @@ import (
 	"github.com/ringfence/ringfence/internal/guard"
 	"github.com/ringfence/ringfence/internal/marks"
 	redisstore "github.com/ringfence/ringfence/internal/marks/redis"
+	"github.com/ringfence/ringfence/internal/refusal"
 )
 
 // Options of a Protocol. Store and Admission are required.
@@ -59,7 +60,7 @@ func (p *Protocol) Name() string { return "redis" }
 func (p *Protocol) Ready(ctx context.Context) error {
 	err := p.o.Store.Probe(ctx)
 	if err != nil && ctx.Err() != nil {
-		return fmt.Errorf("redis answers nobody: %s: %w", silence, err)
+		return fmt.Errorf("redis answers nobody: %s: %w", refusal.Silence, err)
 	}
 	return err
 }

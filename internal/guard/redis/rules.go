@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/refusal"
 )
 
 // rule is what the guard does with a command by its name. A command without a rule passes in the relay, and is taken
@@ -102,22 +103,22 @@ func ruleOf(name []byte) *rule {
 func forbidden(r *rule, args [][]byte) *fence.Refusal {
 	for _, arg := range args[1:] {
 		if ours(arg) {
-			return notAllowed(args, "it names a key in which the guard keeps marks and sessions")
+			return refusal.NotAllowed(called(args), "it names a key in which the guard keeps marks and sessions")
 		}
 	}
 	switch {
 	case r == nil:
 		return nil
 	case r.never != "":
-		return notAllowed(args, r.never)
+		return refusal.NotAllowed(called(args), r.never)
 	case len(args) < 2:
 		return nil
 	}
 	if sub := upper(nil, args[1]); r.not[string(sub)] || r.only != nil && !r.only[string(sub)] {
-		return notAllowed(args, r.why)
+		return refusal.NotAllowed(called(args), r.why)
 	}
 	if len(args) > 2 && equalFold(args[0], "ACL") && equalFold(args[1], "LOG") && equalFold(args[2], "RESET") {
-		return notAllowed(args, r.why)
+		return refusal.NotAllowed(called(args), r.why)
 	}
 	return nil
 }
@@ -134,13 +135,13 @@ func ours(arg []byte) bool {
 // tooEarly is the refusal of a command that needs a token; nil for those that do not.
 func tooEarly(r *rule, args [][]byte) *fence.Refusal {
 	if r == nil || !r.read {
-		return noToken(args)
+		return refusal.NeedsToken(called(args))
 	}
 	if r.early != nil && (len(args) < 2 || !r.early[string(upper(nil, args[1]))]) {
-		return noToken(args)
+		return refusal.NeedsToken(called(args))
 	}
 	if !endsByItself(args) {
-		return noToken(args)
+		return refusal.NeedsToken(called(args))
 	}
 	return nil
 }

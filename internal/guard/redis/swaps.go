@@ -6,14 +6,14 @@ import (
 	"strconv"
 	"sync"
 
-	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/refusal"
 )
 
 // swaps are the answers of the guard's own that wait for their place in the server's stream. For each, a command that
 // no server knows was sent, with a name that no client can guess; the server's error for it is swapped for the answer.
 //
 // A client can have its commands refused and its replies turned off, or unread, so what waits is bounded: answers that
-// are equal are kept once, and the session ends when there are too many or when they are too long (errWaiting).
+// are equal are kept once, and the session ends when there are too many or when they are too long (refusal.TooManyRefused).
 type swaps struct {
 	name []byte // RINGFENCE-<nonce>-
 
@@ -38,24 +38,16 @@ const (
 	keptBeside  = 128       // what one takes in kept, beside its text
 )
 
-// errWaiting ends a session.
-var errWaiting = &fence.Refusal{
-	Reason:  fence.ReasonNotAllowed,
-	Message: "this session has too many refused commands",
-	Detail:  "none of their answers has been sent yet, because replies are turned off or not read",
-	Hint:    "the session is ended, and no command after them was executed; see which commands it sends, or read the answers sooner",
-}
-
 func newSwaps() *swaps {
 	return &swaps{name: []byte("RINGFENCE-" + rand.Text() + "-"), kept: make(map[string]*answer)}
 }
 
-// add keeps an answer and returns the command to send in place of the client's, or errWaiting.
+// add keeps an answer and returns the command to send in place of the client's, or refusal.TooManyRefused.
 func (s *swaps) add(text []byte) ([]byte, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.waiting) >= waitingMost || s.bytes >= bytesMost {
-		return nil, errWaiting
+		return nil, refusal.TooManyRefused
 	}
 	return s.next(text), nil
 }

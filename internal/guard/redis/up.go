@@ -7,6 +7,7 @@ import (
 
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/internal/guard"
+	"github.com/ringfence/ringfence/internal/refusal"
 )
 
 // up walks the commands of an admitted session. A command that fits into the relay's buffer is decided as a whole
@@ -155,7 +156,7 @@ func (u *up) claimed(args [][]byte) (answer []byte) {
 	case !within(claims, u.admitted):
 		return line(keepsToken(u.admitted))
 	case own && u.multi:
-		return line(notAllowed(args, "it cannot be part of a transaction"))
+		return line(refusal.NotAllowed(called(args), "it cannot be part of a transaction"))
 	case own:
 		return []byte("+OK\r\n")
 	}

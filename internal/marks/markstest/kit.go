@@ -56,7 +56,7 @@ func (k *kit) connect() Conn {
 }
 
 // register is one Register that must not fail.
-func (k *kit) register(c Conn, claims ...fence.Claim) marks.Standing {
+func (k *kit) register(c Conn, claims ...fence.Claim) marks.Registration {
 	k.Helper()
 	st, err := k.Store.Register(k.ctx, c.Session(), claims)
 	if err != nil {
@@ -66,7 +66,7 @@ func (k *kit) register(c Conn, claims ...fence.Claim) marks.Standing {
 }
 
 // expect is one Register that must find this step missing.
-func (k *kit) expect(want marks.Step, c Conn, claims ...fence.Claim) marks.Standing {
+func (k *kit) expect(want marks.Step, c Conn, claims ...fence.Claim) marks.Registration {
 	k.Helper()
 	st := k.register(c, claims...)
 	if st.Step != want {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/internal/marks"
+	"github.com/ringfence/ringfence/internal/refusal"
 )
 
 // Model is the reference store: a database in memory with real sessions, their registry, and the marks. It says in
@@ -49,31 +50,31 @@ var (
 )
 
 // Register implements marks.Store.
-func (m *Model) Register(_ context.Context, s marks.Session, claims []fence.Claim) (marks.Standing, error) {
+func (m *Model) Register(_ context.Context, s marks.Session, claims []fence.Claim) (marks.Registration, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if s.Run != m.birth() && m.flaw != takesAnyRun {
-		return marks.Standing{}, marks.Setup("the session is of another run", "connect again")
+		return marks.Registration{}, refusal.Setup("the session is of another run", "connect again")
 	}
 	for _, c := range claims {
 		if err := m.judge(c); err != nil {
-			return marks.Standing{Claim: c, Mark: m.mark(c.Resource)}, err
+			return marks.Registration{Claim: c, Mark: m.mark(c.Resource)}, err
 		}
 	}
 	for _, c := range claims {
 		if mark := m.mark(c.Resource); !mark.Confirmed || m.higher(c.Token, mark.Token) {
-			return marks.Standing{Step: marks.MustRaise, Claim: c, Mark: mark}, nil
+			return marks.Registration{Step: marks.MustRaise, Claim: c, Mark: mark}, nil
 		}
 	}
 	for _, c := range claims {
 		if len(m.others(c)) > 0 && m.flaw != admitsBesideOthers {
-			return marks.Standing{Step: marks.MustRevoke, Claim: c, Mark: m.mark(c.Resource)}, nil
+			return marks.Registration{Step: marks.MustRevoke, Claim: c, Mark: m.mark(c.Resource)}, nil
 		}
 	}
 	for _, c := range claims {
 		m.resources[c.Resource].sessions[s] = c
 	}
-	return marks.Standing{Step: marks.Admitted, Claim: claims[0], Mark: m.mark(claims[0].Resource)}, nil
+	return marks.Registration{Step: marks.Admitted, Claim: claims[0], Mark: m.mark(claims[0].Resource)}, nil
 }
 
 // Raise implements marks.Store.
@@ -207,9 +208,9 @@ func (m *Model) judge(c fence.Claim) error {
 	mark := m.mark(c.Resource)
 	switch {
 	case mark.Issuer != "" && mark.Issuer != c.Issuer:
-		return marks.Foreign(c, mark)
+		return refusal.OtherIssuer(c, mark.Token, mark.Issuer)
 	case m.higher(mark.Token, c.Token):
-		return marks.Stale(c, mark)
+		return refusal.Stale(c, mark.Token, mark.Holder, mark.Raised)
 	}
 	return nil
 }

@@ -22,8 +22,8 @@ type newcomer struct {
 	conn   Conn
 	twin   *ModelConn
 	claims []fence.Claim
-	st     marks.Standing // the last answer of Register
-	asked  bool           // st is to be acted upon
+	st     marks.Registration // the last answer of Register
+	asked  bool               // st is to be acted upon
 }
 
 // world is a random run.

@@ -38,7 +38,9 @@ func TestBeginWorksOnEveryKindOfConnectionAndSpoilsNoneThatIsRefused(t *testing.
 	single := d.connect(t, "app")
 	for name, db := range map[string]Beginner{"conn": single, "pooled conn": pooled, "pool": pool} {
 		for range 5 { // more often than the pool has connections
-			if err := try(t, db, old, pgx.ReadCommitted); !errors.Is(err, fence.ErrStale) {
+			var r *fence.Refusal
+			err := try(t, db, old, pgx.ReadCommitted)
+			if !errors.As(err, &r) || r.Reason != fence.ReasonStale || r.Claim != old || r.Mark != c.Token {
 				t.Errorf("%s: got %v", name, err)
 			}
 		}

@@ -10,7 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/ringfence/ringfence/fence"
-	"github.com/ringfence/ringfence/internal/marks"
+	"github.com/ringfence/ringfence/internal/refusal"
 )
 
 // Probe is nil when the store can be used now: the server answers, is a primary, is reached directly, has our schema,
@@ -38,9 +38,9 @@ func probe(ctx context.Context, c *pgx.Conn, o Options) error {
 	case pid != c.PgConn().PID():
 		return pooled(fmt.Sprintf("there is a pooler between guard and Postgres: the login named backend %d, the server says %d", c.PgConn().PID(), pid))
 	case standby:
-		return marks.Setup("the upstream is a standby: it cannot keep marks", "point the guard at the primary")
+		return refusal.Setup("the upstream is a standby: it cannot keep marks", "point the guard at the primary")
 	case prepared > 0 && !o.AllowPrepared:
-		return marks.Setup(
+		return refusal.Setup(
 			fmt.Sprintf("max_prepared_transactions is %d: a prepared transaction outlives its session, so a deposed leader's could still be committed", prepared),
 			"set it to 0, or set GUARD_POSTGRES_ALLOW_PREPARED=true if nobody uses PREPARE TRANSACTION")
 	}
@@ -52,10 +52,10 @@ func probe(ctx context.Context, c *pgx.Conn, o Options) error {
 		return explain(err)
 	}
 	if version != Version {
-		return marks.NotInstalled(fmt.Sprintf("the database has schema version %d, this program needs %d", version, Version), nil)
+		return refusal.NotInstalled(fmt.Sprintf("the database has schema version %d, this program needs %d", version, Version), nil)
 	}
 	if !sees || !signals {
-		return marks.Setup(
+		return refusal.Setup(
 			fmt.Sprintf("role %s lacks pg_read_all_stats or pg_signal_backend", role),
 			fmt.Sprintf("GRANT pg_read_all_stats, pg_signal_backend TO %s; (guard install does)", pgx.Identifier{role}.Sanitize()))
 	}
@@ -77,9 +77,9 @@ func explain(err error) error {
 	}
 	switch pg.Code {
 	case "3F000", "42883", "42P01": // no schema, no function, no table
-		return marks.NotInstalled("the database has no schema ringfence that fits: "+pg.Message, err)
+		return refusal.NotInstalled("the database has no schema ringfence that fits: "+pg.Message, err)
 	case "42501":
-		return marks.Setup("the role lacks a privilege: "+pg.Message, "an operator runs guard install again, with this role as the guard's (GUARD_POSTGRES_UPSTREAM) or among GUARD_POSTGRES_LEADERS")
+		return refusal.Setup("the role lacks a privilege: "+pg.Message, "an operator runs guard install again, with this role as the guard's (GUARD_POSTGRES_UPSTREAM) or among GUARD_POSTGRES_LEADERS")
 	}
 	return err
 }

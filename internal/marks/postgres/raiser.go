@@ -63,15 +63,23 @@ func (r Raiser) raiseDirectly(ctx context.Context, c fence.Claim) error {
 	return a.Raise(ctx, c)
 }
 
-// Refused turns a guard's error, as any driver built on pgconn reports it, back into the refusal it was, so that
-// errors.Is(err, fence.ErrStale) works. Other errors come back as they are.
+// Refused turns an error of a guard or of the schema's functions back into the refusal it was, so
+// that errors.Is(err, fence.ErrStale) works. c is the claim that was presented; the refusal has the
+// one that the error names, if it names another. Other errors come back as they are.
 func Refused(err error, c fence.Claim) error {
 	var pg *pgconn.PgError
 	if !errors.As(err, &pg) {
 		return err
 	}
-	if reason := refusal.OfSQLState(pg.Code); reason != 0 {
-		return &fence.Refusal{Reason: reason, Claim: c, Message: pg.Message, Detail: pg.Detail, Hint: pg.Hint, Cause: err}
+	reason := refusal.OfSQLState(pg.Code)
+	if reason == 0 {
+		return err
 	}
-	return err
+	r := &fence.Refusal{
+		Reason: reason, Claim: c, Message: pg.Message, Detail: pg.Detail, Hint: pg.Hint, Cause: err,
+	}
+	refusal.Fields{
+		Schema: pg.SchemaName, Table: pg.TableName, Column: pg.ColumnName, Constraint: pg.ConstraintName,
+	}.Fill(r)
+	return r
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/internal/marks"
+	"github.com/ringfence/ringfence/internal/refusal"
 )
 
 // again is how long a backend has before it is signalled once more. Signals are not lost; this is for what we do not know.
@@ -68,21 +69,21 @@ func (s *Store) passed(ctx context.Context, c fence.Claim) error {
 		return fmt.Errorf("the server was restarted or restored, or the mark of %q was, while older sessions were being ended", c.Resource)
 	}
 	if found[0].Issuer != c.Issuer {
-		return marks.Foreign(c, found[0])
+		return refusal.OtherIssuer(c, found[0].Token, found[0].Issuer)
 	}
-	return marks.Stale(c, found[0])
+	return refusal.Stale(c, found[0].Token, found[0].Holder, found[0].Raised)
 }
 
 func blockedBy(c fence.Claim, pids []int32, roles []string) error {
 	slices.Sort(roles)
 	roles = slices.Compact(roles)
-	return marks.Unrevoked(c, fmt.Sprintf(
+	return refusal.Unrevoked(c, fmt.Sprintf(
 		"the guard's role may not end sessions of role %s (backend pids %v): only a superuser ends a superuser's session; let leaders log in as ordinary roles",
 		strings.Join(roles, ", "), pids), nil)
 }
 
 func preparedBy(c fence.Claim, gids []string) error {
-	return marks.Unrevoked(c, fmt.Sprintf(
+	return refusal.Unrevoked(c, fmt.Sprintf(
 		"transactions %q entered under an older token and were prepared, so they outlive their sessions: COMMIT PREPARED or ROLLBACK PREPARED each, then try again",
 		gids), nil)
 }
@@ -91,7 +92,7 @@ func unfinished(ctx context.Context, c fence.Claim, pids []int32, described []st
 	if ctx.Err() == nil {
 		return err
 	}
-	return marks.Unrevoked(c, fmt.Sprintf(
+	return refusal.Unrevoked(c, fmt.Sprintf(
 		"told to end, and still alive: %s (backend pids %v). A backend that does not end is in a function that swallows the request, or waits for a disk or the network: "+
 			"a superuser ends it with select pg_terminate_backend(pid), or by restarting the server",
 		strings.Join(described, "; "), pids), err)

@@ -10,8 +10,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/internal/marks"
+	"github.com/ringfence/ringfence/internal/refusal"
 )
 
 // Leg is what a client's own connection has to say of itself, when it is asked Question.
@@ -28,7 +28,7 @@ const Question = "select ringfence.leg()"
 // ParseLeg reads the answer to Question.
 func ParseLeg(answer string) (Leg, error) {
 	if answer == "standby" {
-		return Leg{}, marks.Setup("the client's connection leads to a standby, whose sessions could write once it is promoted", "point the guard at the primary")
+		return Leg{}, refusal.Setup("the client's connection leads to a standby, whose sessions could write once it is promoted", "point the guard at the primary")
 	}
 	var l Leg
 	var micros int64
@@ -51,7 +51,7 @@ func (s *Store) Judge(ctx context.Context, l Leg, pid uint32, role string) error
 	var own bool
 	err := s.row(ctx, func(r pgx.Row) error { return r.Scan(&own) }, `select rolsuper from pg_roles where rolname = current_user`)
 	if err == nil && !own {
-		return superuser(role)
+		return refusal.Superuser(role)
 	}
 	return err
 }
@@ -81,7 +81,7 @@ func (s *Store) Alive(ctx context.Context, sess marks.Session) (alive bool, err 
 }
 
 // errElsewhere is the error of a session that is none of the store's own server and database.
-var errElsewhere = marks.Setup("the client's connection leads to another server or database than the guard's own connections: its marks are not kept there",
+var errElsewhere = refusal.Setup("the client's connection leads to another server or database than the guard's own connections: its marks are not kept there",
 	"guard each database by a guard of its own, whose GUARD_POSTGRES_UPSTREAM names it; let that URL lead to one server, not to a balancer; after a failover try again")
 
 // moved tells whether a session's run is one of another server than that of a control connection. One of another database
@@ -101,19 +101,9 @@ func withoutDatabase(run string) string {
 	return strings.Join(slices.Delete(all, 2, 3), "/")
 }
 
-// superuser refuses a session that could not be ended later, before it can keep every successor out.
-func superuser(role string) error {
-	return &fence.Refusal{
-		Reason:  fence.ReasonUnrevoked,
-		Message: fmt.Sprintf("role %q is a superuser, whose sessions the guard could not end", role),
-		Detail:  "only a superuser ends a superuser's session, and the guard's role is none",
-		Hint:    "let leaders log in as an ordinary role",
-	}
-}
-
 // pooled is the error of a connection that does not lead straight to one server.
 func pooled(what string) error {
-	return marks.Setup(what, "put the guard directly in front of one Postgres server: a pooler such as PgBouncer goes between application and guard's clients, never between guard and Postgres")
+	return refusal.Setup(what, "put the guard directly in front of one Postgres server: a pooler such as PgBouncer goes between application and guard's clients, never between guard and Postgres")
 }
 
 const birthForm = "2006-01-02T15:04:05.000000Z" // Postgres counts microseconds

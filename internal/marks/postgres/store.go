@@ -14,6 +14,7 @@ import (
 
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/internal/marks"
+	"github.com/ringfence/ringfence/internal/refusal"
 )
 
 // Options of a Store. The zero value is right for a guard.
@@ -84,7 +85,7 @@ func (s *Store) Database() string { return s.cfg.Database }
 // Register is marks.Store's: one statement, one transaction. A session of another server than the control connection's
 // sends the control connections to be dialled anew, and is tried once more: behind a balancer they may be left over from
 // before it was turned.
-func (s *Store) Register(ctx context.Context, sess marks.Session, claims []fence.Claim) (marks.Standing, error) {
+func (s *Store) Register(ctx context.Context, sess marks.Session, claims []fence.Claim) (marks.Registration, error) {
 	st, err := s.register(ctx, sess, claims)
 	if errors.Is(err, errElsewhere) && s.moved(ctx, sess.Run) {
 		s.pool.Reset()
@@ -93,10 +94,10 @@ func (s *Store) Register(ctx context.Context, sess marks.Session, claims []fence
 	return st, err
 }
 
-func (s *Store) register(ctx context.Context, sess marks.Session, claims []fence.Claim) (marks.Standing, error) {
+func (s *Store) register(ctx context.Context, sess marks.Session, claims []fence.Claim) (marks.Registration, error) {
 	start, err := parseBirth(sess.Birth)
 	if err != nil {
-		return marks.Standing{}, err
+		return marks.Registration{}, err
 	}
 	var resources []string
 	var tokens []int64
@@ -111,14 +112,14 @@ func (s *Store) register(ctx context.Context, sess marks.Session, claims []fence
 	}, `select step, resource, token, issuer, holder, coalesce(raised_at, 'epoch'), confirmed, continued, adoption
 	      from ringfence.register($1, $2, $3, $4, $5, $6)`, sess.ID, start, sess.Run, resources, tokens, issuer)
 	if err != nil {
-		return marks.Standing{}, err
+		return marks.Registration{}, err
 	}
 	return standing(step, m, claims)
 }
 
 // standing turns the database's word into a step or a refusal, for the claim that the mark is about.
-func standing(step string, m marks.Mark, claims []fence.Claim) (marks.Standing, error) {
-	st := marks.Standing{Mark: m}
+func standing(step string, m marks.Mark, claims []fence.Claim) (marks.Registration, error) {
+	st := marks.Registration{Mark: m}
 	for _, c := range claims {
 		if c.Resource == m.Resource {
 			st.Claim = c
@@ -132,9 +133,9 @@ func standing(step string, m marks.Mark, claims []fence.Claim) (marks.Standing, 
 	case "revoke":
 		st.Step = marks.MustRevoke
 	case "stale":
-		return st, marks.Stale(st.Claim, m)
+		return st, refusal.Stale(st.Claim, m.Token, m.Holder, m.Raised)
 	case "issuer":
-		return st, marks.Foreign(st.Claim, m)
+		return st, refusal.OtherIssuer(st.Claim, m.Token, m.Issuer)
 	case "elsewhere":
 		return st, errElsewhere
 	default:
@@ -180,9 +181,9 @@ func (s *Store) raise(ctx context.Context, c fence.Claim, basis string) (before 
 	case err != nil:
 		return before, false, err
 	case step == "stale":
-		return before, false, marks.Stale(c, before)
+		return before, false, refusal.Stale(c, before.Token, before.Holder, before.Raised)
 	case step == "issuer":
-		return before, false, marks.Foreign(c, before)
+		return before, false, refusal.OtherIssuer(c, before.Token, before.Issuer)
 	}
 	return before, step == "changed", nil
 }

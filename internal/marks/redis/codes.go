@@ -10,11 +10,6 @@ import (
 	"github.com/ringfence/ringfence/internal/refusal"
 )
 
-// Line is a refusal as a client reads it: code, and message, detail and hint in one line, whatever is in them.
-func Line(r *fence.Refusal) string {
-	return refusal.Word(r.Reason) + " " + strings.NewReplacer("\r", " ", "\n", " ").Replace(r.Error())
-}
-
 // Refused turns an error that a guard answered back into the refusal it was; any other error stays what it is.
 func Refused(err error, c fence.Claim) error {
 	if r := RefusalIn(err, c); r != nil {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/internal/marks"
+	"github.com/ringfence/ringfence/internal/refusal"
 )
 
 // Script is what store/redis.Script runs.
@@ -101,7 +102,7 @@ func shut(list []any, c fence.Claim) error {
 	case "raise":
 		err = unraised(c, m)
 	case "revoke":
-		err = notLeader(c, m, "sessions under another token are recorded, and may still live")
+		err = refusal.Unraised(c, m.Token, "sessions under another token are recorded, and may still live")
 	default:
 		err = refuse(verdict, c, m)
 	}
@@ -116,18 +117,9 @@ func shut(list []any, c fence.Claim) error {
 func unraised(c fence.Claim, m marks.Mark) error {
 	switch {
 	case m.Token == c.Token:
-		return notLeader(c, m, "the mark is this token's, but Redis was restarted or has lost data since it was raised: it may have been higher")
+		return refusal.Unraised(c, m.Token, "the mark is this token's, but Redis was restarted or has lost data since it was raised: it may have been higher")
 	case m.Token == 0:
-		return notLeader(c, m, "no term has raised it yet, or Redis has lost it")
+		return refusal.Unraised(c, m.Token, "no term has raised it yet, or Redis has lost it")
 	}
-	return notLeader(c, m, fmt.Sprintf("the mark is %s", m.Token))
-}
-
-func notLeader(c fence.Claim, m marks.Mark, why string) error {
-	return &fence.Refusal{
-		Reason: fence.ReasonNotLeader, Claim: c, Mark: m.Token,
-		Message: fmt.Sprintf("the mark of %q is not raised to token %s", c.Resource, c.Token),
-		Detail:  why,
-		Hint:    "raise the mark (Raiser), then try again",
-	}
+	return refusal.Unraised(c, m.Token, fmt.Sprintf("the mark is %s", m.Token))
 }

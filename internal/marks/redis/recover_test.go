@@ -5,7 +5,6 @@ import (
 
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/internal/marks"
-	"github.com/ringfence/ringfence/internal/refusal"
 	"github.com/ringfence/ringfence/internal/servers"
 	"github.com/ringfence/ringfence/internal/servers/serverstest"
 )
@@ -55,15 +54,5 @@ func TestASecondLossVoidsTheProofOfTheFirst(t *testing.T) {
 	}
 	if v := raise(second, basis); v != "changed" {
 		t.Errorf("repeated: %s", v)
-	}
-}
-
-func TestARefusalIsOneLineAndComesBackAsItself(t *testing.T) {
-	for reason := fence.ReasonStale; reason.String() != ""; reason++ {
-		r := &fence.Refusal{Reason: reason, Message: "what\r\n-ERR forged", Detail: "why", Hint: "what to do"}
-		line := Line(r)
-		if want := refusal.Word(reason) + " what  -ERR forged — why (what to do)"; line != want {
-			t.Errorf("got %q, want %q", line, want)
-		}
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/internal/marks"
+	"github.com/ringfence/ringfence/internal/refusal"
 )
 
 // Revoke is marks.Store's: it lists the sessions that are not under the claim, ends them, and forgets them, until the
@@ -58,10 +59,10 @@ func (s *Store) end(ctx context.Context, c fence.Claim, run string, ids []any) (
 		case err == nil:
 			return true, nil
 		case driver.IsPermissionError(err):
-			return false, marks.Unrevoked(c, "the guard's user may not run CLIENT KILL and CLIENT LIST; clients "+list(ids)+" still live", Explain(err))
+			return false, refusal.Unrevoked(c, "the guard's user may not run CLIENT KILL and CLIENT LIST; clients "+list(ids)+" still live", Explain(err))
 		}
 		if pause(ctx, wait) != nil {
-			return false, marks.Unrevoked(c, fmt.Sprintf("clients %s still live: %v", list(ids), err), errors.Join(ctx.Err(), err))
+			return false, refusal.Unrevoked(c, fmt.Sprintf("clients %s still live: %v", list(ids), err), errors.Join(ctx.Err(), err))
 		}
 		if errors.Is(err, errOtherRun) {
 			return false, nil

@@ -9,10 +9,11 @@ import (
 
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/internal/marks"
+	"github.com/ringfence/ringfence/internal/refusal"
 )
 
 // Register is marks.Store's: one script.
-func (s *Store) Register(ctx context.Context, sess marks.Session, claims []fence.Claim) (marks.Standing, error) {
+func (s *Store) Register(ctx context.Context, sess marks.Session, claims []fence.Claim) (marks.Registration, error) {
 	var keys []string
 	args := []any{sess.ID, sess.Run}
 	for _, c := range claims {
@@ -21,10 +22,10 @@ func (s *Store) Register(ctx context.Context, sess marks.Session, claims []fence
 	}
 	r, err := s.run(ctx, registerScript, keys, args...)
 	if err != nil {
-		return marks.Standing{}, err
+		return marks.Registration{}, err
 	}
 	if r.verdict == "elsewhere" {
-		return marks.Standing{}, elsewhere(sess.ID, "the server was restarted, or another one answers now")
+		return marks.Registration{}, elsewhere(sess.ID, "the server was restarted, or another one answers now")
 	}
 	st, err := s.standing(r, claims)
 	if err == nil && st.Step == marks.MustRaise {
@@ -34,11 +35,11 @@ func (s *Store) Register(ctx context.Context, sess marks.Session, claims []fence
 }
 
 // standing turns a script's verdict into a step or a refusal.
-func (s *Store) standing(r reply, claims []fence.Claim) (marks.Standing, error) {
+func (s *Store) standing(r reply, claims []fence.Claim) (marks.Registration, error) {
 	if r.claim < 0 || r.claim >= len(claims) {
-		return marks.Standing{}, fmt.Errorf("redis answered about claim %d of %d", r.claim, len(claims))
+		return marks.Registration{}, fmt.Errorf("redis answered about claim %d of %d", r.claim, len(claims))
 	}
-	st := marks.Standing{Claim: claims[r.claim], Mark: r.mark}
+	st := marks.Registration{Claim: claims[r.claim], Mark: r.mark}
 	st.Mark.Resource, st.Mark.Sessions = st.Claim.Resource, 0
 	switch r.verdict {
 	case "admitted":
@@ -60,11 +61,11 @@ func (s *Store) standing(r reply, claims []fence.Claim) (marks.Standing, error) 
 func refuse(verdict string, c fence.Claim, m marks.Mark) error {
 	switch verdict {
 	case "stale":
-		return marks.Stale(c, m)
+		return refusal.Stale(c, m.Token, m.Holder, m.Raised)
 	case "issuer":
-		return marks.Foreign(c, m)
+		return refusal.OtherIssuer(c, m.Token, m.Issuer)
 	case "schema":
-		return marks.NotInstalled("the marker in Redis is of another version of ringfence", nil)
+		return refusal.NotInstalled("the marker in Redis is of another version of ringfence", nil)
 	case "missing":
 		return notInstalled()
 	}
@@ -72,7 +73,7 @@ func refuse(verdict string, c fence.Claim, m marks.Mark) error {
 }
 
 func notInstalled() error {
-	return marks.NotInstalled("the marker key is missing: it was never made, or Redis has lost its data since; without a coordinator nobody can say what the marks were", nil)
+	return refusal.NotInstalled("the marker key is missing: it was never made, or Redis has lost its data since; without a coordinator nobody can say what the marks were", nil)
 }
 
 // Raise is marks.Store's: a look, unless a registration has just done that, and one script that compares what was seen. If

@@ -41,12 +41,12 @@ declare
 begin
     select t.version, t.resource into c from ringfence.checkpoint t where t.task = p_task;
     if c.resource <> p_resource then
-        raise exception using errcode = 'RF009',
+        raise exception using errcode = 'RF009', schema = 'ringfence', table = p_resource,
             message = format('task %s belongs to resource "%s", not to "%s"', p_task, c.resource, p_resource),
             detail = 'nothing of this transaction was written',
             hint = 'give tasks of different resources different names';
     end if;
-    raise exception using errcode = 'RF008',
+    raise exception using errcode = 'RF008', schema = 'ringfence', table = p_resource,
         message = format('task %s is at version %s, so version %s cannot follow', p_task, coalesce(c.version, 0), p_version),
         detail = 'nothing of this transaction was written',
         hint = 'read the checkpoint again and go on from it';

@@ -95,17 +95,20 @@ declare
 begin
     select k.holder, k.raised_at into m from ringfence.mark k where k.resource = p_resource;
     if p_mark_issuer <> p_issuer then
-        raise exception using errcode = 'RF004',
+        raise exception using errcode = 'RF004', schema = 'ringfence', table = p_resource,
+            column = p_token::text, constraint = coalesce(p_mark, 0)::text,
             message = format('the mark of "%s" belongs to issuer %s, token %s comes from issuer %s', p_resource, p_mark_issuer, p_token, p_issuer),
             detail = 'tokens of different coordinators cannot be compared; nothing of this transaction was written',
             hint = format('if the coordinator was rebuilt, an operator decides: guard adopt %s', p_resource);
     elsif p_mark > p_token then
-        raise exception using errcode = 'RF001',
+        raise exception using errcode = 'RF001', schema = 'ringfence', table = p_resource,
+            column = p_token::text, constraint = coalesce(p_mark, 0)::text,
             message = format('stale token %s for "%s": the mark is %s', p_token, p_resource, p_mark),
             detail = format('%s raised it at %s; nothing of this transaction was written', m.holder, m.raised_at),
             hint = 'this process no longer leads: stop, and stand for election again';
     end if;
-    raise exception using errcode = 'RF007',
+    raise exception using errcode = 'RF007', schema = 'ringfence', table = p_resource,
+        column = p_token::text, constraint = coalesce(p_mark, 0)::text,
         message = format('the mark of "%s" is not raised to token %s', p_resource, p_token),
         detail = format('the mark is %s, or what was under it may not have ended, or the server has changed since it was raised; nothing of this transaction was written', coalesce(p_mark, 0)),
         hint = 'raise the mark with this token, then try the transaction again';

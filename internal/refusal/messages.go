@@ -1,0 +1,131 @@
+package refusal
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/ringfence/ringfence/fence"
+)
+
+// Stale refuses a claim below the mark. holder raised the mark, at raised.
+func Stale(c fence.Claim, mark fence.Token, holder string, raised time.Time) *fence.Refusal {
+	if holder == "" {
+		holder = "a newer leader"
+	}
+	return &fence.Refusal{
+		Reason: fence.ReasonStale, Claim: c, Mark: mark,
+		Message: fmt.Sprintf("stale token: %s is older than the mark %s of %q",
+			c.Token, mark, c.Resource),
+		Detail: fmt.Sprintf("%s has led %q since %s; "+
+			"nothing that this session had not committed before then is written",
+			holder, c.Resource, raised.UTC().Format(time.RFC3339)),
+		Hint: "this process no longer leads: stop, or campaign for a new token; " +
+			"this one will never be taken again",
+	}
+}
+
+// OtherIssuer refuses a claim whose issuer is not the mark's.
+func OtherIssuer(c fence.Claim, mark fence.Token, issuer fence.Issuer) *fence.Refusal {
+	return &fence.Refusal{
+		Reason: fence.ReasonOtherIssuer, Claim: c, Mark: mark,
+		Message: fmt.Sprintf("token %s of %q comes from another issuer than the mark %s",
+			c.Token, c.Resource, mark),
+		Detail: fmt.Sprintf("the mark was raised under %s, the token comes from %s: "+
+			"their numbers cannot be compared", issuer, c.Issuer),
+		Hint: fmt.Sprintf("if the coordinator was rebuilt or replaced, and no older leader runs, "+
+			"an operator runs: guard adopt %s", c.Resource),
+	}
+}
+
+// RolledBack refuses a token that leads at the coordinator and is below the mark: the coordinator
+// counts again what it has given out before.
+func RolledBack(c fence.Claim, mark fence.Token) *fence.Refusal {
+	return &fence.Refusal{
+		Reason: fence.ReasonOtherIssuer, Claim: c, Mark: mark,
+		Message: fmt.Sprintf("the coordinator went back: token %s leads %q, and the mark is already %s",
+			c.Token, c.Resource, mark),
+		Detail: "its counter is behind what it has given out before, " +
+			"as after a restore from a backup; nothing was admitted",
+		Hint: fmt.Sprintf("an operator stops all leaders, paused ones too, and runs: "+
+			"guard adopt --new-issuer %s", c.Resource),
+	}
+}
+
+// NotInstalled refuses because the store has no schema of ours, or one that this version cannot use.
+func NotInstalled(detail string, cause error) *fence.Refusal {
+	return &fence.Refusal{
+		Reason: fence.ReasonNotInstalled, Cause: cause,
+		Message: "ringfence is not installed in this store",
+		Detail:  detail,
+		Hint:    "an operator runs: guard install",
+	}
+}
+
+// Unrevoked refuses a newcomer because older sessions could not be ended.
+func Unrevoked(c fence.Claim, detail string, cause error) *fence.Refusal {
+	return &fence.Refusal{
+		Reason: fence.ReasonUnrevoked, Claim: c, Mark: c.Token, Cause: cause,
+		Message: fmt.Sprintf("older sessions of %q could not be ended in time", c.Resource),
+		Detail:  detail,
+		Hint: "the mark stays raised and nobody is admitted: end those sessions in the database, " +
+			"then try again with the same token",
+	}
+}
+
+// TimedOut refuses because an admission has run out of time.
+func TimedOut(cause error) *fence.Refusal {
+	return &fence.Refusal{
+		Reason: fence.ReasonUnrevoked, Cause: cause,
+		Message: "admission did not finish in time",
+		Detail:  cause.Error(),
+		Hint:    "nothing was admitted; the mark may be raised; try again with the same token",
+	}
+}
+
+// NotLeader refuses a token that does not lead now; detail says who does.
+func NotLeader(c fence.Claim, detail string) *fence.Refusal {
+	return &fence.Refusal{
+		Reason: fence.ReasonNotLeader, Claim: c,
+		Message: fmt.Sprintf("token %s does not lead %q", c.Token, c.Resource),
+		Detail:  detail,
+		Hint:    "present the token of a term that was won: a token is admitted only while its holder leads",
+	}
+}
+
+// Unverified refuses because the coordinator did not answer. Nobody is admitted on trust.
+func Unverified(c fence.Claim, cause error) *fence.Refusal {
+	return &fence.Refusal{
+		Reason: fence.ReasonNotLeader, Claim: c, Cause: cause,
+		Message: "the coordinator could not be asked whose token this is",
+		Detail:  cause.Error(),
+		Hint: "nothing was written; open sessions under the present mark go on; " +
+			"try again when the coordinator answers",
+	}
+}
+
+// MarkInDoubt refuses to raise a mark that may have been lost, where there is no coordinator to ask.
+func MarkInDoubt(c fence.Claim, mark fence.Token) *fence.Refusal {
+	return &fence.Refusal{
+		Reason: fence.ReasonNotLeader, Claim: c, Mark: mark,
+		Message: fmt.Sprintf("the mark of %q may have been lost, and there is no coordinator to ask",
+			c.Resource),
+		Detail: "the store was restored, copied or failed over since the mark was raised, " +
+			"and this guard did not see it before",
+		Hint: fmt.Sprintf("set GUARD_COORDINATOR, or make sure that no older leader runs and run: "+
+			"guard adopt %s", c.Resource),
+	}
+}
+
+// Unraised refuses a transaction or a script whose token is not the mark.
+func Unraised(c fence.Claim, mark fence.Token, detail string) *fence.Refusal {
+	return &fence.Refusal{
+		Reason: fence.ReasonNotLeader, Claim: c, Mark: mark,
+		Message: fmt.Sprintf("the mark of %q is not raised to token %s", c.Resource, c.Token),
+		Detail:  detail,
+		Hint:    "raise the mark (Raiser), then try again",
+	}
+}
+
+// Setup is the error of a server, a database or a role that cannot be guarded: what is wrong, and
+// what to do about it.
+func Setup(what, hint string) *fence.SetupError { return &fence.SetupError{What: what, Hint: hint} }

@@ -1,0 +1,92 @@
+package refusal
+
+import (
+	"fmt"
+
+	"github.com/ringfence/ringfence/fence"
+)
+
+// What only a Postgres guard tells a client. The startup packet is all that it has seen of it.
+
+// BadOption refuses a claim in the startup packet that cannot be read.
+func BadOption(c fence.Claim, cause error) *fence.Refusal {
+	return &fence.Refusal{
+		Reason: fence.ReasonMalformed, Claim: c, Cause: cause,
+		Message: cause.Error(),
+		Detail:  "the session was refused before login; nothing was sent to the database",
+		Hint:    "give one token per resource, as it was handed out: options='-c fence.<resource>=<token>'",
+	}
+}
+
+// NoOption refuses a session whose startup packet claims nothing.
+func NoOption() *fence.Refusal {
+	return &fence.Refusal{
+		Reason:  fence.ReasonNoToken,
+		Message: "no token: this database takes only sessions of a leader",
+		Detail:  "the startup packet names no fence.<resource>",
+		Hint:    "connect with options='-c fence.<resource>=<token>' (PGOPTIONS works; leader run sets it)",
+	}
+}
+
+// UnknownResource refuses a resource that this guard does not serve.
+func UnknownResource(c fence.Claim, served []fence.Resource) *fence.Refusal {
+	return &fence.Refusal{
+		Reason: fence.ReasonMalformed, Claim: c,
+		Message: fmt.Sprintf("unknown resource %q", c.Resource),
+		Detail:  fmt.Sprintf("this guard serves %v (GUARD_RESOURCES)", served),
+		Hint:    "use one of these, or let the guard's operator add yours",
+	}
+}
+
+// Superuser refuses a role whose sessions the guard could not end.
+func Superuser(role string) *fence.Refusal {
+	return &fence.Refusal{
+		Reason:  fence.ReasonUnrevoked,
+		Message: fmt.Sprintf("role %q is a superuser, whose sessions the guard could not end", role),
+		Detail:  "only a superuser ends a superuser's session, and the guard's role is none",
+		Hint:    "let leaders log in as an ordinary role",
+	}
+}
+
+// Fields are the fields of a Postgres error that carry a refusal's claim and mark, so that programs
+// need not parse its text. Postgres has no fields for that, so these are borrowed from errors about
+// tables (manual, 55.8 "Error and Notice Message Fields"): psycopg has them as diag.table_name, JDBC
+// as ServerErrorMessage.getTable. The functions of the schema raise their errors with the same.
+type Fields struct {
+	Schema     string // FieldSchema, which tells that the others are ours
+	Table      string // the resource
+	Column     string // the token
+	Constraint string // the mark
+}
+
+// FieldSchema is the schema that a refusal names.
+const FieldSchema = "ringfence"
+
+// FieldsOf returns the fields of a refusal. Those of what is not known are empty.
+func FieldsOf(r *fence.Refusal) Fields {
+	return Fields{FieldSchema, string(r.Claim.Resource), decimal(r.Claim.Token), decimal(r.Mark)}
+}
+
+func decimal(t fence.Token) string {
+	if t == 0 {
+		return ""
+	}
+	return t.String()
+}
+
+// Fill sets a refusal's claim and mark to what the fields say. An error without our fields, such as
+// one of an older guard, leaves them alone.
+func (f Fields) Fill(r *fence.Refusal) {
+	if f.Schema != FieldSchema {
+		return
+	}
+	if resource, err := fence.ParseResource(f.Table); err == nil && resource != r.Claim.Resource {
+		r.Claim = fence.Claim{Resource: resource}
+	}
+	if token, err := fence.ParseToken(f.Column); err == nil {
+		r.Claim.Token = token
+	}
+	if mark, err := fence.ParseToken(f.Constraint); err == nil {
+		r.Mark = mark
+	}
+}

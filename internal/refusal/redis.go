@@ -1,0 +1,82 @@
+package refusal
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/ringfence/ringfence/fence"
+)
+
+// What only a Redis guard tells a client. An error of Redis is one line of text that begins with a
+// code: it has no fields for resource, token and mark.
+
+// Line is a refusal as a Redis client reads it: the code, and message, detail and hint in one line.
+func Line(r *fence.Refusal) string {
+	return Word(r.Reason) + " " + strings.NewReplacer("\r", " ", "\n", " ").Replace(r.Error())
+}
+
+// NotAllowed refuses a command that the guard lets nobody run.
+func NotAllowed(command, why string) *fence.Refusal {
+	return &fence.Refusal{
+		Reason:  fence.ReasonNotAllowed,
+		Message: fmt.Sprintf("%s is not allowed through the guard", command),
+		Detail:  why,
+		Hint: "it was not executed; an operator can run it at Redis itself, " +
+			"having made sure what it does to fencing",
+	}
+}
+
+// NeedsToken refuses a command of a session that has claimed nothing.
+func NeedsToken(command string) *fence.Refusal {
+	return &fence.Refusal{
+		Reason:  fence.ReasonNoToken,
+		Message: fmt.Sprintf("%s needs a token", command),
+		Detail: "this session has not claimed any; it may log in and read, " +
+			"and what the guard does not know counts as a write",
+		Hint: "first send: FENCE <resource> <token>, or set the client name " + NameForms,
+	}
+}
+
+// BadClaim refuses a claim that is malformed, or that differs from the session's own.
+func BadClaim(message, detail string, cause error) *fence.Refusal {
+	return &fence.Refusal{
+		Reason: fence.ReasonMalformed, Message: message, Detail: detail, Cause: cause,
+		Hint: "claim with FENCE <resource> <token> [<resource> <token> …]; " +
+			"a resource is a-z, 0-9 and _, a token 1 to 9223372036854775807",
+	}
+}
+
+// TooManyRefused ends a session that does not read the answers to its refused commands.
+var TooManyRefused = &fence.Refusal{
+	Reason:  fence.ReasonNotAllowed,
+	Message: "this session has too many refused commands",
+	Detail:  "none of their answers has been sent yet, because replies are turned off or not read",
+	Hint: "the session is ended, and no command after them was executed; " +
+		"see which commands it sends, or read the answers sooner",
+}
+
+// Silence lists what keeps Redis from answering.
+const Silence = "it is paused (CLIENT PAUSE), busy with a script or another long command, or out of reach"
+
+// RedisSilent refuses a newcomer because Redis answers nobody. detail is what is known of the reason.
+func RedisSilent(c fence.Claim, detail string, cause error) *fence.Refusal {
+	return redisBusy(c, "Redis answers nobody", detail, cause)
+}
+
+// RedisSlow refuses a newcomer because Redis answers reads and runs no scripts in time.
+func RedisSlow(c fence.Claim, detail string, cause error) *fence.Refusal {
+	return redisBusy(c, "Redis runs no scripts now, or too slowly",
+		"writes are paused (CLIENT PAUSE), or it is busy with scripts or other long commands: "+detail, cause)
+}
+
+func redisBusy(c fence.Claim, what, detail string, cause error) *fence.Refusal {
+	return &fence.Refusal{
+		Reason: fence.ReasonUnrevoked, Claim: c, Cause: cause,
+		Message: fmt.Sprintf("%s, so no session of %q can be admitted", what, c.Resource),
+		Detail:  detail,
+		Hint: "wait, then try again with the same token; " +
+			"SCRIPT KILL ends a script that has written nothing, and needs no token; " +
+			"at Redis itself an operator ends a pause of writes (CLIENT UNPAUSE), " +
+			"but one of all commands ends by its own time only",
+	}
+}
