@@ -25,8 +25,8 @@ type fake struct {
 
 func (f *fake) Name() string { return "fake" }
 
-func (f *fake) Serve(ctx context.Context, client net.Conn, seat *Seat, draining <-chan struct{}) error {
-	seat.Waiting()
+func (f *fake) Serve(ctx context.Context, client *Client) error {
+	client.Seat.Waiting()
 	letters := make(chan byte)
 	var reading sync.WaitGroup
 	defer reading.Wait()
@@ -49,7 +49,7 @@ func (f *fake) Serve(ctx context.Context, client net.Conn, seat *Seat, draining 
 	})
 	open := false
 	for {
-		wait := draining
+		wait := client.Draining
 		if open {
 			wait = nil
 		}
@@ -74,7 +74,7 @@ func (f *fake) Serve(ctx context.Context, client net.Conn, seat *Seat, draining 
 			case letter == 'o', letter == 'c':
 				open = letter == 'o'
 			case strings.ContainsRune("LSsA", rune(letter)):
-				if err := f.move(ctx, seat, letter); err != nil {
+				if err := f.move(ctx, client.Seat, letter); err != nil {
 					_, _ = client.Write([]byte("no: " + err.Error()))
 					return err
 				}
@@ -100,7 +100,7 @@ func (f *fake) move(ctx context.Context, seat *Seat, letter byte) (err error) {
 	return err
 }
 
-func (f *fake) Refuse(client net.Conn, why string) {
+func (f *fake) Refuse(client *Client, why string) {
 	if f.refuse != nil {
 		f.refuse(client)
 	}

@@ -68,7 +68,7 @@ func (p *patient) extend() {
 	p.until = time.Now().Add(stall)
 	_ = p.conn.SetWriteDeadline(p.until)
 	if p.ctx.Err() != nil {
-		_ = p.conn.SetWriteDeadline(past) // the one that the end of ctx has set may have been before ours
+		_ = p.conn.SetWriteDeadline(Past) // the one that the end of ctx has set may have been before ours
 	}
 	if p.left.Load() {
 		_ = p.conn.SetWriteDeadline(time.Now().Add(Linger))
@@ -94,6 +94,6 @@ func (p *patient) linger() {
 	p.left.Store(true)
 	_ = p.conn.SetWriteDeadline(time.Now().Add(Linger))
 	if p.ctx.Err() != nil {
-		_ = p.conn.SetWriteDeadline(past)
+		_ = p.conn.SetWriteDeadline(Past)
 	}
 }

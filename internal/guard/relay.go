@@ -52,8 +52,8 @@ func Relay(ctx context.Context, client net.Conn, from io.Reader, server net.Conn
 	cut := make(chan struct{})
 	unhook := context.AfterFunc(ctx, func() {
 		defer close(cut)
-		_ = client.SetDeadline(past)
-		_ = server.SetDeadline(past)
+		_ = client.SetDeadline(Past)
+		_ = server.SetDeadline(Past)
 	})
 	defer func() {
 		if !unhook() {
@@ -69,13 +69,13 @@ func Relay(ctx context.Context, client net.Conn, from io.Reader, server net.Conn
 		closeWrite(server)
 		_ = server.SetReadDeadline(time.Now().Add(Linger))
 		if ctx.Err() != nil {
-			_ = server.SetReadDeadline(past) // the hook's may have been before ours
+			_ = server.SetReadDeadline(Past) // the hook's may have been before ours
 		}
 	})
 	both.Go(func() {
 		ends <- relayDown(toClient, server, down)
-		_ = client.SetReadDeadline(past)
-		_ = server.SetWriteDeadline(past) // a writer stuck in a dead server must see it too
+		_ = client.SetReadDeadline(Past)
+		_ = server.SetWriteDeadline(Past) // a writer stuck in a dead server must see it too
 	})
 	both.Wait()
 	first, second := <-ends, <-ends
@@ -157,9 +157,6 @@ func (f *failing) Write(b []byte) (int, error) {
 	}
 	return n, err
 }
-
-// past is a deadline that ends a call that is under way.
-var past = time.Unix(1, 0)
 
 func closeWrite(c net.Conn) {
 	if half, ok := c.(interface{ CloseWrite() error }); ok {

@@ -142,7 +142,7 @@ func (l *late) Read(p []byte) (n int, err error) {
 }
 
 func (l *late) SetReadDeadline(at time.Time) error {
-	l.once.Do(func() { at = past })
+	l.once.Do(func() { at = Past })
 	return l.TCPConn.SetReadDeadline(at)
 }
 

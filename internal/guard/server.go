@@ -93,21 +93,21 @@ func (s *Server) accept(ctx context.Context, open *sync.WaitGroup, draining <-ch
 		seat, turn := s.door.arrive(address(client), cut) // here, so that the queue is in order of arrival
 		open.Go(func() {
 			defer cut(nil)
-			s.handle(own, client, seat, turn, draining)
+			s.handle(own, &Client{client, seat, draining}, turn)
 		})
 	}
 }
 
 // handle serves one client. A panic in a protocol ends that one connection, whose session then ends with it.
-func (s *Server) handle(ctx context.Context, client net.Conn, seat *Seat, turn *turn, draining <-chan struct{}) {
-	defer seat.Leave()
+func (s *Server) handle(ctx context.Context, client *Client, turn *turn) {
+	defer client.Seat.Leave()
 	defer client.Close()
 	defer s.contain(client)
-	if err := seat.enter(ctx, turn, draining); err != nil {
+	if err := client.Seat.enter(ctx, turn, client.Draining); err != nil {
 		s.turnAway(client, err)
 		return
 	}
-	err := s.Protocol.Serve(ctx, client, seat, draining)
+	err := s.Protocol.Serve(ctx, client)
 	var ended Ended
 	switch {
 	case errors.As(err, &ended):
@@ -132,7 +132,7 @@ func (s *Server) contain(client net.Conn) {
 }
 
 // turnAway ends a connection that did not get in. It holds no slot any more.
-func (s *Server) turnAway(client net.Conn, why error) {
+func (s *Server) turnAway(client *Client, why error) {
 	text := "the guard is shutting down"
 	if errors.Is(why, Crowded) {
 		s.count(Crowded, client)

@@ -1,6 +1,7 @@
 package marks
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -46,13 +47,9 @@ type Admission struct {
 // Admit opens a session under all its claims, whose issuer it fills in itself. Only after it has returned nil may
 // anything of the client but its login reach the database. Any error admits nothing, and a mark may be raised all the
 // same: that is what keeps an older leader out while this one tries again.
-func (a *Admission) Admit(ctx context.Context, s Session, claims []fence.Claim) error {
+func (a *Admission) Admit(ctx context.Context, s Session, claims []Presented) error {
 	start := time.Now()
-	timeout := a.Timeout
-	if timeout == 0 {
-		timeout = 10 * time.Second
-	}
-	ctx, cancel := context.WithTimeout(ctx, timeout)
+	ctx, cancel := context.WithTimeout(ctx, a.Limit())
 	defer cancel()
 
 	err := a.admit(ctx, s, claims)
@@ -61,9 +58,34 @@ func (a *Admission) Admit(ctx context.Context, s Session, claims []fence.Claim) 
 		kind = Refused
 	}
 	for _, c := range claims {
-		a.notify(Event{Kind: kind, Claim: c, Session: s, Took: time.Since(start), Err: err})
+		a.notify(Event{Kind: kind, Claim: c.Under(""), Session: s, Took: time.Since(start), Err: err})
 	}
 	return err
+}
+
+// Limit bounds one admission.
+func (a *Admission) Limit() time.Duration { return cmp.Or(a.Timeout, 10*time.Second) }
+
+// Report tells Notify of a claim that was refused before it came to Admit. Other errors are not
+// reported.
+func (a *Admission) Report(err error, holder string) {
+	var r *fence.Refusal
+	if errors.As(err, &r) {
+		c := r.Claim
+		c.Holder = cmp.Or(c.Holder, holder)
+		a.notify(Event{Kind: Refused, Claim: c, Err: err})
+	}
+}
+
+// releaseTime bounds Release.
+const releaseTime = 5 * time.Second
+
+// Release has the store forget a session whose connection is closed, whatever became of ctx. A record
+// that stays is found by the next revocation.
+func (a *Admission) Release(ctx context.Context, s Session) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTime)
+	defer cancel()
+	_ = a.Store.Release(ctx, s)
 }
 
 // Raise raises the mark to a claim and ends older sessions, without opening one: what a new leader does at a store that
@@ -81,18 +103,18 @@ const reasonTime = 5 * time.Second
 // Ended tells why sessions under these claims were ended: the ErrStale refusal when a mark has passed one of them, and
 // nil when it was something else, such as an administrator, or when the store cannot say within five seconds or before
 // ctx ends.
-func (a *Admission) Ended(ctx context.Context, claims []fence.Claim) error {
+func (a *Admission) Ended(ctx context.Context, claims []Presented) error {
 	ctx, cancel := context.WithTimeout(ctx, reasonTime)
 	defer cancel()
 	for _, c := range claims {
 		if m, ok := a.seen.get(c.Resource); ok && m.Token.Compare(c.Token) > 0 {
-			return refusal.Stale(c, m.Token, m.Holder, m.Raised)
+			return refusal.Stale(c.Under(""), m.Token, m.Holder, m.Raised)
 		}
 	}
-	marks, _ := a.marks(ctx, claims)
+	marks, _ := a.marks(ctx, Under("", claims))
 	for _, c := range claims {
 		if m, ok := marks[c.Resource]; ok && m.Token.Compare(c.Token) > 0 {
-			return refusal.Stale(c, m.Token, m.Holder, m.Raised)
+			return refusal.Stale(c.Under(""), m.Token, m.Holder, m.Raised)
 		}
 	}
 	return nil
@@ -100,11 +122,11 @@ func (a *Admission) Ended(ctx context.Context, claims []fence.Claim) error {
 
 // admit asks the authority first, so that no claim of a deposed leader gets as far as the store, whatever became of the
 // mark there. A raise asks it once more.
-func (a *Admission) admit(ctx context.Context, s Session, claims []fence.Claim) error {
-	if err := a.Known(ctx, claims); err != nil {
+func (a *Admission) admit(ctx context.Context, s Session, presented []Presented) error {
+	if err := a.Known(ctx, presented); err != nil {
 		return err
 	}
-	claims, err := a.Authority.Verify(ctx, claims)
+	claims, err := a.Authority.Verify(ctx, presented)
 	if err != nil {
 		return a.deposed(ctx, claims, err)
 	}
@@ -193,7 +215,7 @@ func (a *Admission) wentBack(ctx context.Context, stale *fence.Refusal) error {
 	if !a.Authority.Verifies() {
 		return stale
 	}
-	if _, deposed := a.Authority.Verify(ctx, []fence.Claim{stale.Claim}); deposed != nil {
+	if _, deposed := a.Authority.Verify(ctx, Present(stale.Claim)); deposed != nil {
 		return stale
 	}
 	return refusal.RolledBack(stale.Claim, stale.Mark)

@@ -17,7 +17,7 @@ type Authority interface {
 	// Verify is asked at every admission. It returns the claims with their issuer and, where it knows better, their
 	// holders. An ErrNotLeader refusal: one of them does not lead now, or nobody could say. The claims are returned with
 	// such a refusal too; their issuer is empty when that could not be asked.
-	Verify(ctx context.Context, claims []fence.Claim) ([]fence.Claim, error)
+	Verify(ctx context.Context, claims []Presented) ([]fence.Claim, error)
 
 	// Confirm agrees that a claim may raise this mark and returns it as Verify does. Otherwise it returns an ErrNotLeader
 	// refusal.
@@ -46,9 +46,9 @@ func (u Unverified) Issuer(context.Context) (fence.Issuer, error) {
 func (u Unverified) Verifies() bool { return false }
 
 // Verify agrees to everything.
-func (u Unverified) Verify(ctx context.Context, claims []fence.Claim) ([]fence.Claim, error) {
+func (u Unverified) Verify(ctx context.Context, claims []Presented) ([]fence.Claim, error) {
 	is, _ := u.Issuer(ctx)
-	return issued(claims, is), nil
+	return Under(is, claims), nil
 }
 
 // Confirm agrees unless the mark may have been lost or set back. An ordinary restart of the server is no reason to doubt.
@@ -75,16 +75,16 @@ func (e Elected) Issuer(ctx context.Context) (fence.Issuer, error) {
 func (e Elected) Verifies() bool { return true }
 
 // Verify asks the coordinator, now, in one linearizable read: each token has to be the one that leads.
-func (e Elected) Verify(ctx context.Context, claims []fence.Claim) ([]fence.Claim, error) {
-	resources := make([]fence.Resource, len(claims))
-	for i, c := range claims {
-		resources[i] = c.Resource
+func (e Elected) Verify(ctx context.Context, presented []Presented) ([]fence.Claim, error) {
+	resources := make([]fence.Resource, len(presented))
+	for i, p := range presented {
+		resources[i] = p.Resource
 	}
 	is, leaders, err := e.Observer.Leaders(ctx, resources...)
 	if err != nil {
-		return claims, refusal.Unverified(claims[0], err)
+		return Under("", presented), refusal.Unverified(presented[0].Under(""), err)
 	}
-	claims = issued(claims, is)
+	claims := Under(is, presented)
 	for i, leader := range leaders {
 		if leader.Token != claims[i].Token {
 			return claims, e.notLeader(ctx, claims[i], leader)
@@ -96,18 +96,8 @@ func (e Elected) Verify(ctx context.Context, claims []fence.Claim) ([]fence.Clai
 
 // Confirm asks the coordinator, as Verify does.
 func (e Elected) Confirm(ctx context.Context, c fence.Claim, m Mark) (fence.Claim, error) {
-	claims, err := e.Verify(ctx, []fence.Claim{c})
+	claims, err := e.Verify(ctx, Present(c))
 	return claims[0], met(err, m)
-}
-
-// issued is a copy of the claims under an issuer.
-func issued(claims []fence.Claim, is fence.Issuer) []fence.Claim {
-	out := make([]fence.Claim, len(claims))
-	for i, c := range claims {
-		c.Issuer = is
-		out[i] = c
-	}
-	return out
 }
 
 // notLeader says who leads instead. Only a token younger than the leader's can be waiting in the queue.

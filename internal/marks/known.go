@@ -14,7 +14,7 @@ import (
 // spares the store a storm of deposed clients that connect again and again. What it knows may be out of date, so it asks
 // authority and store, for one client of a resource at a time and not again for the same token within a second. Nil says
 // nothing: the claims have to be admitted.
-func (a *Admission) Known(ctx context.Context, claims []fence.Claim) error {
+func (a *Admission) Known(ctx context.Context, claims []Presented) error {
 	for _, c := range claims {
 		if m, ok := a.seen.get(c.Resource); !ok || c.Token.Compare(m.Token) >= 0 {
 			continue
@@ -27,8 +27,8 @@ func (a *Admission) Known(ctx context.Context, claims []fence.Claim) error {
 }
 
 // judge refuses a claim as Admit would, without a session; nil for one that has to be admitted to be judged.
-func (a *Admission) judge(ctx context.Context, c fence.Claim) error {
-	claims, err := a.Authority.Verify(ctx, []fence.Claim{c})
+func (a *Admission) judge(ctx context.Context, c Presented) error {
+	claims, err := a.Authority.Verify(ctx, []Presented{c})
 	if err != nil {
 		return a.deposed(ctx, claims, err)
 	}
@@ -73,7 +73,7 @@ type verdict struct {
 const fresh = time.Second
 
 // get returns the verdict on a claim; those who come while it is being asked for wait for it.
-func (v *verdict) get(ctx context.Context, c fence.Claim, judge func(context.Context, fence.Claim) error) error {
+func (v *verdict) get(ctx context.Context, c Presented, judge func(context.Context, Presented) error) error {
 	select {
 	case v.turn <- struct{}{}:
 		defer func() { <-v.turn }()

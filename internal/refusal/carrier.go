@@ -17,14 +17,14 @@ const NameForms = Prefix + "<resource>.<token> or " + Prefix + "<resource>=<toke
 // ErrNoClaim is the error of a client name that begins with Prefix and names no token.
 var ErrNoClaim = errors.New("the client name claims nothing")
 
-// Claim reads a resource and a token. The error matches fence.ErrBadResource or fence.ErrBadToken;
-// what could be read is returned with it.
-func Claim(resource, token string) (c fence.Claim, err error) {
-	if c.Resource, err = fence.ParseResource(resource); err != nil {
-		return c, err
+// ParseClaim reads a resource and a token. The error matches fence.ErrBadResource or
+// fence.ErrBadToken; after the latter the resource is good.
+func ParseClaim(resource, token string) (r fence.Resource, t fence.Token, err error) {
+	if r, err = fence.ParseResource(resource); err != nil {
+		return "", 0, err
 	}
-	c.Token, err = fence.ParseToken(token)
-	return c, err
+	t, err = fence.ParseToken(token)
+	return r, t, err
 }
 
 // StartupOption adds a claim to the value of the startup parameter "options" of Postgres, and so of

@@ -45,8 +45,9 @@ func TestAClaimComesOutOfEachCarrierAsItWentIn(t *testing.T) {
 	}
 	for _, name := range []string{ClientName(c), "fence.orders=45"} {
 		resource, token, ok, err := OfClientName(name)
-		if back, perr := Claim(resource, token); !ok || err != nil || perr != nil || back != c {
-			t.Errorf("client name %q: %v, %v, %v, %v", name, back, ok, err, perr)
+		r, tok, perr := ParseClaim(resource, token)
+		if !ok || err != nil || perr != nil || r != c.Resource || tok != c.Token {
+			t.Errorf("client name %q: %v, %v, %v, %v, %v", name, r, tok, ok, err, perr)
 		}
 	}
 	if _, _, ok, err := OfClientName("fence.orders"); !ok || !errors.Is(err, ErrNoClaim) {

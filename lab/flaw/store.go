@@ -50,14 +50,9 @@ func Authority(name Name, real marks.Authority) marks.Authority {
 type unasked struct{ marks.Authority }
 
 // Verify agrees.
-func (u unasked) Verify(ctx context.Context, claims []fence.Claim) ([]fence.Claim, error) {
+func (u unasked) Verify(ctx context.Context, claims []marks.Presented) ([]fence.Claim, error) {
 	is, err := u.Issuer(ctx)
-	all := make([]fence.Claim, len(claims))
-	for i, c := range claims {
-		c.Issuer = is
-		all[i] = c
-	}
-	return all, err
+	return marks.Under(is, claims), err
 }
 
 // Verifies is false: a token that Verify agrees to may not lead.

@@ -28,16 +28,16 @@ func (e *Evictions) Now() {
 }
 
 // Serve is guard.Protocol's.
-func (e *Evictions) Serve(ctx context.Context, client net.Conn, seat *guard.Seat, draining <-chan struct{}) error {
+func (e *Evictions) Serve(ctx context.Context, c *guard.Client) error {
 	ctx, cut := context.WithCancelCause(ctx)
 	defer cut(nil)
 	e.mu.Lock()
 	e.cut = append(e.cut, cut)
 	e.mu.Unlock()
 	if e.AtFirstWord {
-		client = spoken{client, func() { cut(guard.Evicted) }}
+		c.Conn = spoken{c.Conn, func() { cut(guard.Evicted) }}
 	}
-	return e.Protocol.Serve(ctx, client, seat, draining)
+	return e.Protocol.Serve(ctx, c)
 }
 
 // spoken calls heard before it hands over what it has read.

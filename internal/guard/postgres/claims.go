@@ -1,19 +1,20 @@
 package postgres
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/marks"
 	"github.com/ringfence/ringfence/internal/refusal"
 )
 
-// claims reads what a client claims: every `fence.<resource>=<token>` in its options, and as a startup parameter of its
-// own, which Postgres treats alike. The server ignores case in a setting's name and takes '-' for '_', so both are
-// folded; one resource named twice has to carry one token. The claims come out by resource, without issuer.
-func (s *startup) claims(holder string) ([]fence.Claim, error) {
+// claims reads what a client claims: every fence.<resource>=<token> in its options, and as a startup
+// parameter of its own, which Postgres treats alike. One resource that is named twice must carry one
+// token. The claims come out sorted by resource.
+func (s *startup) claims(holder string) ([]marks.Presented, error) {
 	settings, err := parseOptions(s.get("options"))
 	if err != nil {
 		return nil, refusal.BadOption(fence.Claim{}, err)
@@ -21,34 +22,34 @@ func (s *startup) claims(holder string) ([]fence.Claim, error) {
 	for _, p := range s.params {
 		settings = append(settings, setting(p))
 	}
-	byResource := map[fence.Resource]fence.Claim{}
+	tokens := map[fence.Resource]fence.Token{}
 	for _, set := range settings {
-		resource, ok := refusal.OfSetting(set.name)
+		name, ok := refusal.OfSetting(set.name)
 		if !ok {
 			continue
 		}
-		c, err := refusal.Claim(resource, set.value)
+		resource, token, err := refusal.ParseClaim(name, set.value)
 		if err != nil {
-			return nil, refusal.BadOption(c, about(c, err))
+			return nil, refusal.BadOption(fence.Claim{Resource: resource}, about(resource, err))
 		}
-		if other, ok := byResource[c.Resource]; ok && other.Token != c.Token {
-			return nil, refusal.BadOption(c, fmt.Errorf("two tokens for one resource: %s and %s for %q", other.Token, c.Token, c.Resource))
+		if other, ok := tokens[resource]; ok && other != token {
+			err := fmt.Errorf("two tokens for one resource: %s and %s for %q", other, token, resource)
+			return nil, refusal.BadOption(fence.Claim{Resource: resource, Token: token}, err)
 		}
-		c.Holder = holder
-		byResource[c.Resource] = c
+		tokens[resource] = token
 	}
-	out := make([]fence.Claim, 0, len(byResource))
-	for _, c := range byResource {
-		out = append(out, c)
+	claims := make([]marks.Presented, 0, len(tokens))
+	for r, t := range tokens {
+		claims = append(claims, marks.Presented{Resource: r, Token: t, Holder: holder})
 	}
-	slices.SortFunc(out, func(a, b fence.Claim) int { return strings.Compare(string(a.Resource), string(b.Resource)) })
-	return out, nil
+	slices.SortFunc(claims, func(a, b marks.Presented) int { return cmp.Compare(a.Resource, b.Resource) })
+	return claims, nil
 }
 
 // about names the setting whose token cannot be read.
-func about(c fence.Claim, err error) error {
+func about(r fence.Resource, err error) error {
 	if errors.Is(err, fence.ErrBadResource) {
 		return err
 	}
-	return fmt.Errorf("%s%s: %w", refusal.Prefix, c.Resource, err)
+	return fmt.Errorf("%s%s: %w", refusal.Prefix, r, err)
 }

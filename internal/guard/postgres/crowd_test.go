@@ -175,7 +175,7 @@ func TestDeposedClientsThatWaitForALoginAreRefusedWithoutOne(t *testing.T) {
 	if err := admission.Raise(t.Context(), fence.Claim{Resource: "orders", Token: 7, Issuer: fence.Unverified}); err != nil {
 		t.Fatal(err)
 	}
-	if admission.Ended(t.Context(), []fence.Claim{{Resource: "orders", Token: 5}}) == nil { // the guard has seen it now
+	if admission.Ended(t.Context(), marks.Present(fence.Claim{Resource: "orders", Token: 5})) == nil { // the guard has seen it now
 		t.Fatal("the mark is not raised")
 	}
 	_ = slow.Close()

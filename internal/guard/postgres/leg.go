@@ -10,6 +10,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgproto3"
 
+	"github.com/ringfence/ringfence/internal/guard"
 	"github.com/ringfence/ringfence/internal/marks"
 	pgstore "github.com/ringfence/ringfence/internal/marks/postgres"
 	"github.com/ringfence/ringfence/internal/refusal"
@@ -18,7 +19,7 @@ import (
 // identify asks the client's own connection which session of which server it is. Nothing of the client has been sent on
 // it but the login.
 func (p *Protocol) identify(ctx context.Context, l *login, s *startup) (marks.Session, error) {
-	unhook := p.limit(ctx, l.server)
+	unhook := guard.Limit(ctx, l.server, p.o.LoginTimeout)
 	defer func() {
 		unhook()
 		_ = l.server.SetDeadline(time.Time{})

@@ -22,10 +22,9 @@ var errRefusedByServer = errors.New("the server refused the login")
 
 // login is the relay of a login, in lockstep: a message of the client is read only when the server asks for one.
 type login struct {
-	client     net.Conn
+	client     *guard.Client
 	fromClient *bufio.Reader
 	out        *bufio.Writer // to the client
-	seat       *guard.Seat
 	server     net.Conn
 	fromServer *bufio.Reader
 
@@ -36,6 +35,16 @@ type login struct {
 
 	pid   uint32
 	ready []byte // the ReadyForQuery that is held back
+}
+
+func newLogin(c *guard.Client, from *bufio.Reader, server net.Conn, s *startup) *login {
+	l := &login{
+		client: c, fromClient: from, out: bufio.NewWriter(c),
+		server: server, fromServer: bufio.NewReader(server),
+	}
+	l.packet, l.unknown, l.capped = s.negotiated()
+	l.minor = s.granted()
+	return l
 }
 
 // run relays until the server says ReadyForQuery, which it holds back.
@@ -119,8 +128,8 @@ func (l *login) authentication(body []byte) error {
 	case authOk, authSASLFinal:
 		return nil
 	case authCleartextPassword, authMD5Password, authSASL, authSASLContinue:
-		l.seat.Waiting()
-		defer l.seat.Working()
+		l.client.Seat.Waiting()
+		defer l.client.Seat.Working()
 		if err := l.out.Flush(); err != nil {
 			return err
 		}
@@ -133,7 +142,7 @@ func (l *login) authentication(body []byte) error {
 // abandon closes the leg of a login that has failed, and only then lets the next one in.
 func (l *login) abandon() {
 	_ = l.server.Close()
-	l.seat.EndLogin()
+	l.client.Seat.EndLogin()
 }
 
 func (l *login) answer() error {

@@ -9,7 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
-	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/marks"
 	"github.com/ringfence/ringfence/internal/servers/serverstest"
 )
 
@@ -154,7 +154,7 @@ func settingsOf(t *testing.T, url string, params map[string]string) (string, err
 	return read.String(), nil
 }
 
-func claimsAs(claims []fence.Claim) string {
+func claimsAs(claims []marks.Presented) string {
 	var b strings.Builder
 	for _, c := range claims {
 		fmt.Fprintf(&b, "%s=%s ", c.Resource, c.Token)

@@ -2,7 +2,6 @@ package postgres
 
 import (
 	"bufio"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,7 +9,6 @@ import (
 	"net"
 	"os"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/ringfence/ringfence/fence"
@@ -58,47 +56,47 @@ func (p *Protocol) Ready(ctx context.Context) error { return p.o.Store.Probe(ctx
 func (p *Protocol) Close() { p.o.Store.Close() }
 
 // Refuse reads what the client asks for, as it would not listen before, and answers no.
-func (p *Protocol) Refuse(client net.Conn, why string) {
-	_ = client.SetDeadline(time.Now().Add(3 * time.Second))
-	if s, err := readStartup(bufio.NewReader(client), client); err == nil && !s.cancel {
-		_ = send(client, fatal(tooManyConnections, why, "nothing was sent to the database", "try again later, or raise the limit in the guard's settings"))
+func (p *Protocol) Refuse(c *guard.Client, why string) {
+	_ = c.SetDeadline(time.Now().Add(3 * time.Second))
+	if s, err := readStartup(bufio.NewReader(c), c); err == nil && !s.cancel {
+		_ = send(c, fatal(tooManyConnections, why, "nothing was sent to the database", "try again later, or raise the limit in the guard's settings"))
 	}
-	guard.CloseGently(client)
+	guard.CloseGently(c)
 }
 
 // Serve is guard.Protocol's.
-func (p *Protocol) Serve(ctx context.Context, client net.Conn, seat *guard.Seat, draining <-chan struct{}) error {
+func (p *Protocol) Serve(ctx context.Context, c *guard.Client) error {
 	login, leave := context.WithTimeout(ctx, p.o.LoginTimeout) // a shutdown ends it: no transaction is open yet
 	defer leave()
-	stopWatching := watch(draining, leave)
+	stopWatching := c.WhenDraining(leave)
 	defer stopWatching()
-	unhook := p.limit(login, client)
+	unhook := guard.Limit(login, c, p.o.LoginTimeout)
 	defer unhook()
 
-	seat.Waiting()
-	from := bufio.NewReader(client)
-	s, err := readStartup(from, client)
-	seat.Working()
+	c.Seat.Waiting()
+	from := bufio.NewReader(c)
+	s, err := readStartup(from, c)
+	c.Seat.Working()
 	switch {
 	case errors.Is(err, errDirectTLS):
 		return nil
 	case err != nil:
 		unhook()
-		return p.failed(login, seat, client, err)
+		return p.failed(login, c, err)
 	case s.cancel:
-		return p.cancelQuery(ctx, seat, s)
+		return p.cancelQuery(ctx, c, s)
 	}
-	claims, server, err := p.reach(login, seat, s, client)
+	claims, server, err := p.reach(login, c, s)
 	if err != nil {
 		unhook()
-		p.report(err, s.holder(client))
-		return p.failed(login, seat, client, err)
+		p.o.Admission.Report(err, s.holder(c))
+		return p.failed(login, c, err)
 	}
 	defer server.Close()
-	unhookServer := p.limit(login, server)
+	unhookServer := guard.Limit(login, server, p.o.LoginTimeout)
 	defer unhookServer()
 
-	l := newLogin(client, from, seat, server, s)
+	l := newLogin(c, from, server, s)
 	if err := l.run(); err != nil {
 		unhook()
 		return p.broken(login, l, err)
@@ -107,63 +105,36 @@ func (p *Protocol) Serve(ctx context.Context, client net.Conn, seat *guard.Seat,
 	if !unhook() || !unhookServer() {
 		return p.broken(login, l, context.Cause(login))
 	}
-	return p.open(ctx, l, s, claims, draining)
+	return p.open(ctx, l, s, claims)
 }
 
-// reach dials the leg of a client whose claims are not known to be stale, once there is a slot for its login. It looks
-// twice, for the mark may rise while the client waits for that: a crowd of deposed clients costs the server no login.
-func (p *Protocol) reach(ctx context.Context, seat *guard.Seat, s *startup, client net.Conn) ([]fence.Claim, net.Conn, error) {
-	claims, err := p.claims(s, client)
+// reach dials the upstream connection of a client whose claims are not known to be stale, once there
+// is a slot for its login. It asks twice, because the mark may rise while the client waits for the
+// slot: a crowd of deposed clients costs the server no login.
+func (p *Protocol) reach(ctx context.Context, c *guard.Client, s *startup) ([]marks.Presented, net.Conn, error) {
+	claims, err := p.claims(s, c)
 	if err != nil {
 		return nil, nil, err
 	}
 	if err := p.o.Admission.Known(ctx, claims); err != nil {
 		return nil, nil, err
 	}
-	if err := seat.Login(ctx); err != nil {
+	if err := c.Seat.Login(ctx); err != nil {
 		return nil, nil, err
 	}
 	if err := p.o.Admission.Known(ctx, claims); err != nil {
 		return nil, nil, err
 	}
-	server, err := p.dial(ctx)
+	server, err := p.o.Store.Dial(ctx)
 	if err != nil {
 		return nil, nil, fmt.Errorf("the guard cannot reach Postgres: %w", err)
 	}
 	return claims, server, nil
 }
 
-// limit gives one side of a login its time, and cuts it short when ctx ends. stop takes the latter back and tells
-// whether it came in time; after it the deadline is the caller's. It may be called twice.
-func (p *Protocol) limit(ctx context.Context, c net.Conn) (stop func() bool) {
-	_ = c.SetDeadline(time.Now().Add(p.o.LoginTimeout))
-	cut := make(chan struct{})
-	unhook := context.AfterFunc(ctx, func() {
-		defer close(cut)
-		_ = c.SetDeadline(time.Unix(1, 0))
-	})
-	return sync.OnceValue(func() bool {
-		if unhook() {
-			return true
-		}
-		<-cut
-		return false
-	})
-}
-
-func newLogin(client net.Conn, from *bufio.Reader, seat *guard.Seat, server net.Conn, s *startup) *login {
-	l := &login{
-		client: client, fromClient: from, out: bufio.NewWriter(client), seat: seat,
-		server: server, fromServer: bufio.NewReader(server),
-	}
-	l.packet, l.unknown, l.capped = s.negotiated()
-	l.minor = s.granted()
-	return l
-}
-
-// claims are the client's, if this guard serves them.
-func (p *Protocol) claims(s *startup, client net.Conn) ([]fence.Claim, error) {
-	claims, err := s.claims(s.holder(client))
+// claims returns the client's claims, if this guard serves them.
+func (p *Protocol) claims(s *startup, c *guard.Client) ([]marks.Presented, error) {
+	claims, err := s.claims(s.holder(c))
 	if err != nil {
 		return nil, err
 	}
@@ -172,25 +143,25 @@ func (p *Protocol) claims(s *startup, client net.Conn) ([]fence.Claim, error) {
 	}
 	for _, c := range claims {
 		if len(p.o.Resources) > 0 && !slices.Contains(p.o.Resources, c.Resource) {
-			return nil, refusal.UnknownResource(c, p.o.Resources)
+			return nil, refusal.UnknownResource(c.Under(""), p.o.Resources)
 		}
 	}
 	return claims, nil
 }
 
 // open admits the session whose login has succeeded, tells the client that it is ready, and relays.
-func (p *Protocol) open(ctx context.Context, l *login, s *startup, claims []fence.Claim, draining <-chan struct{}) error {
+func (p *Protocol) open(ctx context.Context, l *login, s *startup, claims []marks.Presented) error {
 	_ = l.client.SetDeadline(time.Time{})
 	_ = l.server.SetDeadline(time.Time{})
-	admission, cancel := context.WithTimeout(ctx, cmp.Or(p.o.Admission.Timeout, 10*time.Second)) // for all of it
+	admission, cancel := context.WithTimeout(ctx, p.o.Admission.Limit()) // for all of it
 	defer cancel()
 	sess, err := p.identify(admission, l, s)
 	if err == nil {
 		err = p.o.Admission.Admit(admission, sess, claims)
 	}
 	if err == nil {
-		defer p.release(ctx, sess)
-		err = l.seat.Admit(admission)
+		defer p.o.Admission.Release(ctx, sess)
+		err = l.client.Seat.Admit(admission)
 	}
 	if err != nil {
 		return p.unadmitted(ctx, l, err)
@@ -201,7 +172,7 @@ func (p *Protocol) open(ctx context.Context, l *login, s *startup, claims []fenc
 	if err := l.out.Flush(); err != nil {
 		return err
 	}
-	return p.relay(ctx, l, sess, claims, draining)
+	return p.relay(ctx, l, sess, claims)
 }
 
 // unadmitted ends a login that the server has taken and the guard has not.
@@ -210,45 +181,28 @@ func (p *Protocol) unadmitted(ctx context.Context, l *login, err error) error {
 		return p.broken(ctx, l, err)
 	}
 	l.abandon()
-	_ = l.client.SetDeadline(time.Now().Add(2 * time.Second))
+	_ = l.client.SetDeadline(time.Now().Add(guard.LastWordTime))
 	_ = l.out.Flush()
-	return p.refuse(l.seat, l.client, err)
+	return p.refuse(l.client, err)
 }
 
-// report tells of a claim that was refused before it came to admission.
-func (p *Protocol) report(err error, holder string) {
-	var r *fence.Refusal
-	if errors.As(err, &r) && p.o.Admission.Notify != nil {
-		c := r.Claim
-		c.Holder = holder
-		p.o.Admission.Notify(marks.Event{Kind: marks.Refused, Claim: c, Err: err})
-	}
-}
-
-// release forgets the session once its backend has ended; the leg is closed by then.
-func (p *Protocol) release(ctx context.Context, sess marks.Session) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
-	defer cancel()
-	_ = p.o.Store.Release(ctx, sess) // a record that stays is swept later
-}
-
-func (p *Protocol) relay(ctx context.Context, l *login, sess marks.Session, claims []fence.Claim, draining <-chan struct{}) error {
+func (p *Protocol) relay(ctx context.Context, l *login, sess marks.Session, claims []marks.Presented) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	state := &session{status: 'I', idle: func() { stop(errDrained) }}
-	stopWatching := watch(draining, state.drain)
+	stopWatching := l.client.WhenDraining(state.drain)
 	defer stopWatching() // also when a walker panics
 	toServer, toClient := &up{session: state}, &down{session: state}
 	end := guard.Relay(ctx, l.client, l.fromClient, guard.Buffered{Conn: l.server, From: l.fromServer}, toServer, toClient,
 		guard.Look(p.o.Sessions, sess, p.o.Stall))
 	stopWatching()
 	l.server.Close()
-	l.seat.Leave()
+	l.client.Seat.Leave()
 	return p.ended(ctx, l.client, toClient, end, claims)
 }
 
 // ended tells a client whose session is over why, where a message may begin.
-func (p *Protocol) ended(ctx context.Context, client net.Conn, d *down, end guard.End, claims []fence.Claim) error {
+func (p *Protocol) ended(ctx context.Context, client *guard.Client, d *down, end guard.End, claims []marks.Presented) error {
 	if end.Side == guard.ClientSide && ctx.Err() == nil {
 		return clientError(end.Err)
 	}
@@ -262,13 +216,13 @@ func (p *Protocol) ended(ctx context.Context, client net.Conn, d *down, end guar
 	return nil
 }
 
-func (p *Protocol) lastWord(ctx context.Context, client net.Conn, d *down, claims []fence.Claim) {
+func (p *Protocol) lastWord(ctx context.Context, client *guard.Client, d *down, claims []marks.Presented) {
 	var why error
 	drained := ctx.Err() != nil
 	if !drained {
 		why = p.o.Admission.Ended(ctx, claims)
 	}
-	_ = client.SetDeadline(time.Now().Add(2 * time.Second)) // the asking may have taken longer than that
+	_ = client.SetDeadline(time.Now().Add(guard.LastWordTime)) // the asking may have taken longer than that
 	switch {
 	case drained:
 		_ = send(client, shuttingDown())
@@ -289,11 +243,9 @@ func clientError(err error) error {
 }
 
 // refuse answers a client that is not admitted.
-func (p *Protocol) refuse(seat *guard.Seat, client net.Conn, err error) error {
-	seat.Waiting()
-	_ = client.SetDeadline(time.Now().Add(2 * time.Second))
-	_ = send(client, errorResponse(err))
-	guard.CloseGently(client)
+func (p *Protocol) refuse(c *guard.Client, err error) error {
+	c.Seat.Waiting()
+	_ = c.LastWord(encoded(errorResponse(err)))
 	return err
 }
 
@@ -301,36 +253,34 @@ func (p *Protocol) refuse(seat *guard.Seat, client net.Conn, err error) error {
 // way, and an error may not stand behind half a message.
 func (p *Protocol) broken(ctx context.Context, l *login, err error) error {
 	l.abandon()
-	_ = l.client.SetDeadline(time.Now().Add(2 * time.Second))
+	_ = l.client.SetDeadline(time.Now().Add(guard.LastWordTime))
 	if l.out.Flush() != nil {
 		return errors.Join(err, ended(ctx, err))
 	}
-	return p.failed(ctx, l.seat, l.client, err)
+	return p.failed(ctx, l.client, err)
 }
 
-// failed ends a login that did not succeed. The leg is closed by then.
-func (p *Protocol) failed(ctx context.Context, seat *guard.Seat, client net.Conn, err error) error {
-	seat.EndLogin()
+// failed ends a login that did not succeed. The upstream connection is closed by then.
+func (p *Protocol) failed(ctx context.Context, c *guard.Client, err error) error {
+	c.Seat.EndLogin()
 	switch why := ended(ctx, err); {
 	case errors.Is(err, errRefusedByServer):
-		seat.Waiting()
-		guard.CloseGently(client)
+		c.Seat.Waiting()
+		guard.CloseGently(c)
 		return nil
 	case errors.Is(why, guard.Evicted):
-		guard.Dismiss(client, encoded(evicted()))
+		guard.Dismiss(c, encoded(evicted()))
 		return why
 	case errors.Is(why, guard.TooSlow):
-		_ = p.refuse(seat, client, violation("login was not finished within %s", p.o.LoginTimeout))
+		_ = p.refuse(c, violation("login was not finished within %s", p.o.LoginTimeout))
 		return why
 	case ctx.Err() != nil:
-		_ = client.SetDeadline(time.Now().Add(2 * time.Second))
-		_ = send(client, shuttingDown())
-		guard.CloseGently(client)
+		_ = c.LastWord(encoded(shuttingDown()))
 		return nil
 	case errors.Is(err, io.EOF):
 		return nil
 	}
-	return p.refuse(seat, client, err)
+	return p.refuse(c, err)
 }
 
 // ended is how the guard itself has ended a login, nil when it has not.

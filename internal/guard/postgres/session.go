@@ -66,20 +66,3 @@ func (s *session) drainIfIdle() {
 		s.idle()
 	}
 }
-
-// watch calls once when draining is closed. stop ends the watch and waits for it; it may be called twice.
-func watch(draining <-chan struct{}, once func()) (stop func()) {
-	over, watched := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(watched)
-		select {
-		case <-draining:
-			once()
-		case <-over:
-		}
-	}()
-	return sync.OnceFunc(func() {
-		close(over)
-		<-watched
-	})
-}

@@ -2,7 +2,6 @@ package redis
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -22,14 +21,14 @@ type claiming struct {
 	raw    []byte
 	args   [][]byte
 	own    bool // FENCE, which Redis is not shown; else the claim is in a client name
-	claims []fence.Claim
+	claims []marks.Presented
 }
 
 // claim admits the session, or answers why not, in the time for one admission as a whole. Only with the answer does the
 // client know that it may write.
 func (c *conn) claim(ctx context.Context, m claiming) error {
-	c.seat.Working()
-	admission, cancel := context.WithTimeout(ctx, c.p.admissionTime())
+	c.client.Seat.Working()
+	admission, cancel := context.WithTimeout(ctx, c.p.o.Admission.Limit())
 	defer cancel()
 	answer, err := c.admission(ctx, admission, m)
 	if err == nil {
@@ -43,7 +42,7 @@ func (c *conn) claim(ctx context.Context, m claiming) error {
 		err = c.late(m.claims, err)
 		c.p.pursuits.begin(c.session, m.claims)
 		if c.session == (marks.Session{}) {
-			c.p.report(err)
+			c.p.o.Admission.Report(err, "")
 		}
 	}
 	told := c.refused(ctx, m.own, err)
@@ -51,11 +50,6 @@ func (c *conn) claim(ctx context.Context, m claiming) error {
 		return err // to be counted
 	}
 	return told
-}
-
-// admissionTime bounds one admission.
-func (p *Protocol) admissionTime() time.Duration {
-	return cmp.Or(p.o.Admission.Timeout, 10*time.Second)
 }
 
 // admission returns the answer to a claim, which need not be that it is admitted: the login may have failed.
@@ -82,7 +76,7 @@ func (c *conn) admission(ctx, admission context.Context, m claiming) ([]byte, er
 		return answered, nil // not logged in, or not allowed to: nothing was raised
 	}
 	if err == nil {
-		err = c.seat.Admit(admission)
+		err = c.client.Seat.Admit(admission)
 	}
 	if err != nil {
 		return nil, err
@@ -116,27 +110,19 @@ func (c *conn) login(ctx context.Context, m claiming) ([]byte, error) {
 }
 
 // early refuses claims for which the server need not be asked.
-func (p *Protocol) early(ctx context.Context, claims []fence.Claim) error {
+func (p *Protocol) early(ctx context.Context, claims []marks.Presented) error {
 	err := p.serves(claims)
 	if err == nil {
 		err = p.o.Admission.Known(ctx, claims)
 	}
-	p.report(err)
+	p.o.Admission.Report(err, "")
 	return err
-}
-
-// report tells of a claim that was refused before it came to the store.
-func (p *Protocol) report(err error) {
-	var r *fence.Refusal
-	if errors.As(err, &r) && p.o.Admission.Notify != nil {
-		p.o.Admission.Notify(marks.Event{Kind: marks.Refused, Claim: r.Claim, Err: err})
-	}
 }
 
 // admit identifies the session and opens it. A client that is not logged in gets no further than its own leg, so it
 // cannot raise a mark.
-func (c *conn) admit(ctx context.Context, claims []fence.Claim) error {
-	id, nonce, err := c.mark(ctx, claims)
+func (c *conn) admit(ctx context.Context, claims []marks.Presented) error {
+	id, nonce, err := c.tag(ctx, claims)
 	if err != nil {
 		return err
 	}
@@ -152,12 +138,12 @@ func (c *conn) admit(ctx context.Context, claims []fence.Claim) error {
 	if err == nil || errors.As(err, &r) || ctx.Err() != nil {
 		return err
 	}
-	return refusal.Unrevoked(claims[0], "the mark is raised, and this session was ended while it was admitted: "+err.Error(), err)
+	return refusal.Unrevoked(claims[0].Under(""), "the mark is raised, and this session was ended while it was admitted: "+err.Error(), err)
 }
 
-// mark gives the leg a name that nobody else can know, and returns the client's id. It asks for both at once, for each
+// tag gives the leg a name that nobody else can know, and returns the client's id. It asks for both at once, for each
 // answer can take seconds while the scripts of older leaders run.
-func (c *conn) mark(ctx context.Context, claims []fence.Claim) (id int64, nonce string, err error) {
+func (c *conn) tag(ctx context.Context, claims []marks.Presented) (id int64, nonce string, err error) {
 	nonce = rand.Text()
 	var answers []string
 	err = c.patiently(ctx, claims, func() (err error) {
@@ -185,11 +171,11 @@ func (c *conn) named(args [][]byte) {
 }
 
 // serves refuses resources that this guard is not set up for.
-func (p *Protocol) serves(claims []fence.Claim) error {
+func (p *Protocol) serves(claims []marks.Presented) error {
 	for _, claim := range claims {
 		if len(p.o.Resources) > 0 && !slices.Contains(p.o.Resources, claim.Resource) {
 			r := refusal.BadClaim(fmt.Sprintf("resource %q is not served here", claim.Resource), fmt.Sprintf("this guard serves %v", p.o.Resources), nil)
-			r.Claim = claim
+			r.Claim = claim.Under("")
 			return r
 		}
 	}

@@ -5,12 +5,13 @@ import (
 	"fmt"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/marks"
 	"github.com/ringfence/ringfence/internal/refusal"
 )
 
 // claimed reads what a command claims: FENCE, or a client name by CLIENT SETNAME or HELLO. There are no claims in any
 // other command, and none in a name that does not begin with "fence.". The error is a refusal for what is malformed.
-func claimed(args [][]byte) (claims []fence.Claim, own bool, err error) {
+func claimed(args [][]byte) (claims []marks.Presented, own bool, err error) {
 	if equalFold(args[0], "FENCE") {
 		claims, err = claimsOf(args[1:])
 		return claims, true, err
@@ -31,11 +32,11 @@ func claimed(args [][]byte) (claims []fence.Claim, own bool, err error) {
 }
 
 // claimsOf reads pairs of resource and token.
-func claimsOf(pairs [][]byte) ([]fence.Claim, error) {
+func claimsOf(pairs [][]byte) ([]marks.Presented, error) {
 	if len(pairs) == 0 || len(pairs)%2 != 0 {
 		return nil, refusal.BadClaim("FENCE takes pairs of resource and token", fmt.Sprintf("there are %d arguments", len(pairs)), nil)
 	}
-	var claims []fence.Claim
+	var claims []marks.Presented
 	seen := make(map[fence.Resource]bool)
 	for i := 0; i < len(pairs); i += 2 {
 		r, rerr := fence.ParseResource(string(pairs[i]))
@@ -47,7 +48,7 @@ func claimsOf(pairs [][]byte) ([]fence.Claim, error) {
 			return nil, refusal.BadClaim(fmt.Sprintf("%q is claimed twice", r), "a session has one token for each resource", nil)
 		}
 		seen[r] = true
-		claims = append(claims, fence.Claim{Resource: r, Token: token})
+		claims = append(claims, marks.Presented{Resource: r, Token: token})
 	}
 	return claims, nil
 }
@@ -72,7 +73,7 @@ func clientName(args [][]byte) (name []byte, ok bool) {
 }
 
 // within says that all these claims are among those that a session was admitted under.
-func within(claims, admitted []fence.Claim) bool {
+func within(claims, admitted []marks.Presented) bool {
 	for _, c := range claims {
 		found := false
 		for _, a := range admitted {
@@ -86,6 +87,6 @@ func within(claims, admitted []fence.Claim) bool {
 }
 
 // keepsToken is the refusal of a claim that differs from the session's own.
-func keepsToken(admitted []fence.Claim) *fence.Refusal {
+func keepsToken(admitted []marks.Presented) *fence.Refusal {
 	return refusal.BadClaim("a session keeps its token for life", fmt.Sprintf("this one was admitted under %v: another token or resource needs another connection", admitted), nil)
 }

@@ -11,7 +11,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/internal/guard"
 	"github.com/ringfence/ringfence/internal/marks"
 	"github.com/ringfence/ringfence/internal/refusal"
@@ -20,8 +19,7 @@ import (
 // conn is one client's connection.
 type conn struct {
 	p      *Protocol
-	client net.Conn
-	seat   *guard.Seat
+	client *guard.Client
 	in     *inbox
 	leg    *leg   // nil until the client has sent its first command
 	known  bool   // the server has answered something but an error: the client need not hurry any more
@@ -33,8 +31,8 @@ type conn struct {
 	told bool // the client has its last word, or a part of it
 	mid  bool // a part of a reply was written
 
-	session marks.Session // once identified
-	claims  []fence.Claim // once admitted
+	session marks.Session     // once identified
+	claims  []marks.Presented // once admitted
 }
 
 // errDone ends a connection whose client has been told all there is to tell.
@@ -42,19 +40,19 @@ var errDone = errors.New("done")
 
 // handshake serves one command at a time until the session is admitted. errDone: the client was refused or has quit.
 // Until it claims, the guard waits for the client: only what the server takes for an answer does not count.
-func (c *conn) handshake(ctx context.Context, draining <-chan struct{}) error {
+func (c *conn) handshake(ctx context.Context) error {
 	c.deadline(time.Now().Add(c.p.o.LoginTimeout), false)
-	defer whenDraining(draining, func() { c.deadline(past, true) })()
-	c.seat.Waiting()
+	defer c.client.WhenDraining(func() { c.deadline(guard.Past, true) })()
+	c.client.Seat.Waiting()
 	for len(c.claims) == 0 {
-		c.seat.Resume()
+		c.client.Seat.Resume()
 		if c.known {
 			c.deadline(time.Now().Add(c.p.o.IdleTimeout), false)
 		}
 		raw, args, err := c.in.next()
 		switch {
 		case err != nil:
-			return c.unread(ctx, err, draining)
+			return c.unread(ctx, err)
 		case len(args) == 0:
 			continue // as Redis does with an empty line
 		}
@@ -74,19 +72,16 @@ func (c *conn) deadline(at time.Time, last bool) {
 		_ = c.client.SetReadDeadline(at)
 	}
 	if last { // what is being written may still go out
-		_ = c.client.SetWriteDeadline(time.Now().Add(lastTime))
+		_ = c.client.SetWriteDeadline(time.Now().Add(guard.LastWordTime))
 	}
 }
-
-// lastTime is what the last words to a client may take.
-const lastTime = 2 * time.Second
 
 // tell writes to a client that is not admitted.
 func (c *conn) tell(b []byte) (int, error) {
 	c.mu.Lock()
 	limit := c.p.o.LoginTimeout
 	if c.final {
-		limit = lastTime
+		limit = guard.LastWordTime
 	}
 	_ = c.client.SetWriteDeadline(time.Now().Add(limit))
 	c.mu.Unlock()
@@ -102,8 +97,8 @@ func (c *conn) tell(b []byte) (int, error) {
 type answers struct{ *conn }
 
 func (a answers) Write(b []byte) (int, error) {
-	a.seat.Resume()
-	defer a.seat.Working()
+	a.client.Seat.Resume()
+	defer a.client.Seat.Working()
 	n, err := a.tell(b)
 	if err == nil {
 		a.mid = !a.leg.frames.top()
@@ -111,25 +106,8 @@ func (a answers) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// whenDraining calls f once the guard drains. stop waits until that cannot happen any more.
-func whenDraining(draining <-chan struct{}, f func()) (stop func()) {
-	done := make(chan struct{})
-	var waiting sync.WaitGroup
-	waiting.Go(func() {
-		select {
-		case <-draining:
-			f()
-		case <-done:
-		}
-	})
-	return func() { close(done); waiting.Wait() }
-}
-
-// past is a deadline that ends a call that is under way.
-var past = time.Unix(1, 0)
-
 // unread tells the client why nothing more is read of it.
-func (c *conn) unread(ctx context.Context, err error, draining <-chan struct{}) error {
+func (c *conn) unread(ctx context.Context, err error) error {
 	var timeout net.Error
 	switch {
 	case errors.Is(err, errProtocol):
@@ -140,7 +118,7 @@ func (c *conn) unread(ctx context.Context, err error, draining <-chan struct{}) 
 		return err
 	}
 	select {
-	case <-draining:
+	case <-c.client.Draining:
 		return c.last(errDraining)
 	default:
 	}
@@ -174,7 +152,7 @@ func (c *conn) serve(ctx context.Context, raw []byte, args [][]byte) error {
 	if claims != nil {
 		return c.claim(ctx, claiming{raw, args, own, claims})
 	}
-	c.seat.Working()
+	c.client.Seat.Working()
 	dial, cancel := context.WithTimeout(ctx, c.p.o.LoginTimeout)
 	defer cancel()
 	if err := c.reach(ctx, dial); err != nil {
@@ -219,7 +197,7 @@ func (c *conn) reach(ctx, dial context.Context) error {
 	if err != nil {
 		return fmt.Errorf("cannot reach Redis: %w", err)
 	}
-	c.leg = &leg{Conn: l, unhook: context.AfterFunc(ctx, func() { _ = l.SetDeadline(past) })}
+	c.leg = &leg{Conn: l, unhook: context.AfterFunc(ctx, func() { _ = l.SetDeadline(guard.Past) })}
 	return nil
 }
 
@@ -266,7 +244,7 @@ const silentTime = 5 * time.Second
 // insist is refuse for a driver that may not look at the answer, because it was to HELLO or CLIENT SETNAME: whatever it
 // sends next, until it leaves, is silent for a while or the guard drains, is answered with the error too.
 func (c *conn) insist(err error) error {
-	c.seat.Resume()
+	c.client.Seat.Resume()
 	answer := lineOf(err)
 	for range 100 {
 		_ = c.client.SetWriteDeadline(time.Now().Add(silentTime))
@@ -288,8 +266,8 @@ func (c *conn) insist(err error) error {
 func (c *conn) last(err error) error { return c.say(bytes.NewBuffer(lineOf(err))) }
 
 func (c *conn) say(what io.WriterTo) error {
-	c.seat.Resume()
-	_ = c.client.SetWriteDeadline(time.Now().Add(lastTime))
+	c.client.Seat.Resume()
+	_ = c.client.SetWriteDeadline(time.Now().Add(guard.LastWordTime))
 	n, err := what.WriteTo(c.client)
 	c.told = c.told || n > 0
 	if err != nil {

@@ -150,7 +150,7 @@ func TestAGuardEndsThoughItGoesOnWithAnAdmissionAndRedisStandsStill(t *testing.T
 // A client that has not been seen to be logged in must not raise a mark.
 func TestNobodyPursuesAClaimOfAnUnknownSession(t *testing.T) {
 	p := newPursuits(&marks.Admission{Authority: marks.Unverified{}})
-	p.begin(marks.Session{}, []fence.Claim{{Resource: "orders", Token: 5}})
+	p.begin(marks.Session{}, []marks.Presented{{Resource: "orders", Token: 5}})
 	if len(p.now) > 0 {
 		t.Error("its mark is being raised")
 	}

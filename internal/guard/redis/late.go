@@ -17,7 +17,7 @@ import (
 
 // patiently asks again while a script holds the server up, which may be the older leader's, or while it loads its data; as
 // long as an admission may take.
-func (c *conn) patiently(admission context.Context, claims []fence.Claim, ask func() error) error {
+func (c *conn) patiently(admission context.Context, claims []marks.Presented, ask func() error) error {
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	var busy serverError
@@ -55,7 +55,7 @@ func outOfTime(admission context.Context, err error) bool {
 }
 
 // late is the refusal of an admission that has run out of time. One that says already what held it up stays as it is.
-func (c *conn) late(claims []fence.Claim, err error) error {
+func (c *conn) late(claims []marks.Presented, err error) error {
 	var r *fence.Refusal
 	if errors.As(err, &r) && r.Claim.Resource != "" {
 		return err
@@ -64,15 +64,15 @@ func (c *conn) late(claims []fence.Claim, err error) error {
 }
 
 // held is the refusal of a newcomer that Redis itself has kept waiting: with its error, or because it was silent.
-func (c *conn) held(claims []fence.Claim, said, cause error) error {
+func (c *conn) held(claims []marks.Presented, said, cause error) error {
 	var answered serverError
 	switch {
 	case errors.As(said, &answered):
-		return refusal.RedisSilent(claims[0], strings.TrimPrefix(answered.Error(), "-"), cause)
+		return refusal.RedisSilent(claims[0].Under(""), strings.TrimPrefix(answered.Error(), "-"), cause)
 	case c.session != (marks.Session{}): // it has answered what only reads
-		return refusal.RedisSlow(claims[0], brief(said), cause)
+		return refusal.RedisSlow(claims[0].Under(""), brief(said), cause)
 	}
-	return refusal.RedisSilent(claims[0], refusal.Silence+": "+brief(said), cause)
+	return refusal.RedisSilent(claims[0].Under(""), refusal.Silence+": "+brief(said), cause)
 }
 
 // brief is an error without what a refusal advises, for another refusal has its own advice.

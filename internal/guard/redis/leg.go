@@ -9,6 +9,8 @@ import (
 	"net"
 	"strconv"
 	"time"
+
+	"github.com/ringfence/ringfence/internal/guard"
 )
 
 // leg is the client's own connection to Redis. During the handshake its replies are read one by one.
@@ -33,7 +35,7 @@ func (l *leg) Read(b []byte) (int, error) {
 func (l *leg) answerBy(ctx context.Context, at time.Time) {
 	_ = l.SetDeadline(at)
 	if ctx.Err() != nil {
-		_ = l.SetDeadline(past) // the one that the end of ctx has set may have been before ours
+		_ = l.SetDeadline(guard.Past) // the one that the end of ctx has set may have been before ours
 	}
 }
 

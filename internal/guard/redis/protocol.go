@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"time"
 
 	"github.com/ringfence/ringfence/fence"
@@ -69,25 +68,23 @@ func (p *Protocol) Ready(ctx context.Context) error {
 func (p *Protocol) Close() { p.pursuits.end(p.o.Store.Close) }
 
 // Refuse answers before the client has asked: its driver reads it as the answer to its first command.
-func (p *Protocol) Refuse(client net.Conn, why string) {
-	_ = client.SetWriteDeadline(time.Now().Add(2 * time.Second))
-	_, _ = client.Write(errorLine("guard: " + why))
-	guard.CloseGently(client)
+func (p *Protocol) Refuse(c *guard.Client, why string) {
+	_ = c.LastWord(errorLine("guard: " + why))
 }
 
 // Serve is guard.Protocol's.
-func (p *Protocol) Serve(ctx context.Context, client net.Conn, seat *guard.Seat, draining <-chan struct{}) error {
-	c := &conn{p: p, client: client, seat: seat, in: &inbox{conn: client}}
+func (p *Protocol) Serve(ctx context.Context, client *guard.Client) error {
+	c := &conn{p: p, client: client, in: &inbox{conn: client}}
 	cut := make(chan struct{})
 	defer context.AfterFunc(ctx, func() {
 		defer close(cut)
-		_ = client.SetWriteDeadline(past)
-		c.deadline(past, true) // comes last, for whoever reads may then have last words for the client
+		_ = client.SetWriteDeadline(guard.Past)
+		c.deadline(guard.Past, true) // comes last, for whoever reads may then have last words for the client
 	})()
 	defer c.close(ctx)
-	err := c.handshake(ctx, draining)
+	err := c.handshake(ctx)
 	if err == nil {
-		err = c.relay(ctx, draining)
+		err = c.relay(ctx)
 	}
 	switch {
 	case evicted(ctx):
@@ -101,14 +98,14 @@ func (p *Protocol) Serve(ctx context.Context, client net.Conn, seat *guard.Seat,
 }
 
 // relay passes bytes until one side leaves, and tells the client why if it was not the client.
-func (c *conn) relay(ctx context.Context, draining <-chan struct{}) error {
+func (c *conn) relay(ctx context.Context) error {
 	_ = c.client.SetDeadline(time.Time{})
 	swaps := newSwaps()
 	u, d := &up{admitted: c.claims, swaps: swaps}, &down{swaps: swaps}
-	stop := whenDraining(draining, func() { u.drain(c.leg.Conn) })
+	stop := c.client.WhenDraining(func() { u.drain(c.leg.Conn) })
 	end := guard.Relay(ctx, c.client, c.in.rest(), c.leg, u, d, guard.Look(c.p.o.Sessions, c.session, c.p.o.Stall))
 	stop()
-	c.seat.Leave()
+	c.client.Seat.Leave()
 	var refusal *fence.Refusal
 	switch {
 	case errors.Is(end.Err, errDrained):
@@ -142,9 +139,7 @@ func (c *conn) close(ctx context.Context) {
 	if c.session == (marks.Session{}) {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
-	defer cancel()
-	_ = c.p.o.Store.Release(ctx, c.session) // what stays recorded is ended, or found gone, by the next revoke
+	c.p.o.Admission.Release(ctx, c.session)
 }
 
 // left says that one side just went away.

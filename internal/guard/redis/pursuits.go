@@ -46,7 +46,7 @@ func (p *pursuits) end(connections func()) {
 
 // begin goes on with the claims of a session that has proved to be logged in, unless that is done already. There is one
 // for each resource, for the highest token.
-func (p *pursuits) begin(s marks.Session, claims []fence.Claim) {
+func (p *pursuits) begin(s marks.Session, claims []marks.Presented) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, c := range claims {
@@ -78,8 +78,8 @@ func (p *pursuits) ended(r fence.Resource, this *pursuit) {
 
 // pursue asks whether the token leads now, as an admission does. What it comes to is in the log and the metrics; the client
 // hears of it when it tries again.
-func (p *pursuits) pursue(ctx context.Context, c fence.Claim) {
-	claims, err := p.admission.Authority.Verify(ctx, []fence.Claim{c})
+func (p *pursuits) pursue(ctx context.Context, c marks.Presented) {
+	claims, err := p.admission.Authority.Verify(ctx, []marks.Presented{c})
 	if err == nil {
 		_ = p.admission.Raise(ctx, claims[0])
 	}

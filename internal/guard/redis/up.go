@@ -5,15 +5,15 @@ import (
 	"net"
 	"sync"
 
-	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/internal/guard"
+	"github.com/ringfence/ringfence/internal/marks"
 	"github.com/ringfence/ringfence/internal/refusal"
 )
 
 // up walks the commands of an admitted session. A command that fits into the relay's buffer is decided as a whole
 // before any of it goes on; a larger one is looked at argument by argument while it passes.
 type up struct {
-	admitted []fence.Claim
+	admitted []marks.Presented
 	swaps    *swaps
 
 	mu       sync.Mutex // Walk and drain

@@ -11,9 +11,10 @@ import (
 
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/internal/guard"
+	"github.com/ringfence/ringfence/internal/marks"
 )
 
-var admittedUnder5 = []fence.Claim{{Resource: "orders", Token: 5}}
+var admittedUnder5 = []marks.Presented{{Resource: "orders", Token: 5}}
 
 // What goes up is what came, byte for byte, but for the commands that were refused, each of which is replaced as a
 // whole, and for what says nothing; however the stream is cut.

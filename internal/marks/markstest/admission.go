@@ -77,7 +77,7 @@ func (k *kit) admission(a marks.Authority) *marks.Admission {
 func (k *kit) try(a *marks.Admission, claims ...fence.Claim) (Conn, error) {
 	k.Helper()
 	c := k.connect()
-	return c, a.Admit(k.ctx, c.Session(), claims)
+	return c, a.Admit(k.ctx, c.Session(), marks.Present(claims...))
 }
 
 // in is try that must succeed.
@@ -95,18 +95,18 @@ func admissionTakesOver(k *kit) {
 	a := k.admission(marks.Unverified{Name: here})
 	a.Notify = func(e marks.Event) { kinds = append(kinds, e.Kind) }
 	old := k.in(a, ofOrders(1))
-	if err := a.Ended(k.ctx, []fence.Claim{ofOrders(1)}); err != nil {
+	if err := a.Ended(k.ctx, marks.Present(ofOrders(1))); err != nil {
 		k.Errorf("the leader has not ended, and is told %v", err)
 	}
 	fresh := k.in(a, ofOrders(2))
 	k.ended(old)
 	k.works(fresh)
-	k.refused(a.Ended(k.ctx, []fence.Claim{ofOrders(1)}), fence.ErrStale)
+	k.refused(a.Ended(k.ctx, marks.Present(ofOrders(1))), fence.ErrStale)
 	_, err := k.try(a, ofOrders(1))
 	k.refused(err, fence.ErrStale)
 
 	other := k.admission(marks.Unverified{Name: here}) // it has seen nothing yet
-	k.refused(other.Ended(k.ctx, []fence.Claim{ofOrders(1)}), fence.ErrStale)
+	k.refused(other.Ended(k.ctx, marks.Present(ofOrders(1))), fence.ErrStale)
 	_, err = k.try(other, ofOrders(1))
 	k.refused(err, fence.ErrStale)
 	k.works(fresh)
@@ -149,7 +149,7 @@ func admissionSeesItGoBack(k *kit) {
 	b.elect(here, 3, 4)
 	_, err = k.try(a, ofOrders(3))
 	k.refused(err, fence.ErrOtherIssuer)
-	if err := a.Known(k.ctx, []fence.Claim{ofOrders(3)}); err != nil {
+	if err := a.Known(k.ctx, marks.Present(ofOrders(3))); err != nil {
 		k.Errorf("who leads is refused before the store was asked: %v", err)
 	}
 	_, err = k.try(a, ofOrders(4))
@@ -211,17 +211,17 @@ func admissionKnows(k *kit) {
 	b := &ballot{}
 	for _, a := range []*marks.Admission{k.admission(marks.Unverified{Name: here}), k.admission(&marks.Elected{Observer: b})} {
 		b.elect(here, 5)
-		if err := a.Known(k.ctx, []fence.Claim{ofOrders(4)}); err != nil {
+		if err := a.Known(k.ctx, marks.Present(ofOrders(4))); err != nil {
 			k.Errorf("it has seen nothing, and knows %v", err)
 		}
 		k.in(a, ofOrders(5))
-		k.refused(a.Known(k.ctx, []fence.Claim{ofStock(9), ofOrders(4)}), fence.ErrStale)
-		if err := a.Known(k.ctx, []fence.Claim{ofOrders(5)}); err != nil {
+		k.refused(a.Known(k.ctx, marks.Present(ofStock(9), ofOrders(4))), fence.ErrStale)
+		if err := a.Known(k.ctx, marks.Present(ofOrders(5))); err != nil {
 			k.Errorf("of the mark itself it knows %v", err)
 		}
 		k.adopt(fence.Claim{Resource: orders, Issuer: here}, "alice")
 		b.elect(here, 3)
-		if err := a.Known(k.ctx, []fence.Claim{ofOrders(3)}); err != nil {
+		if err := a.Known(k.ctx, marks.Present(ofOrders(3))); err != nil {
 			k.Errorf("after an adoption it knows %v", err)
 		}
 		k.works(k.in(a, ofOrders(3)))
@@ -235,7 +235,7 @@ func admissionSeesAdoption(k *kit) {
 	k.in(a, ofOrders(9))
 	k.adopt(fence.Claim{Resource: orders, Issuer: here}, "alice")
 	k.works(k.in(a, ofOrders(3)))
-	if err := a.Ended(k.ctx, []fence.Claim{ofOrders(3)}); err != nil {
+	if err := a.Ended(k.ctx, marks.Present(ofOrders(3))); err != nil {
 		k.Errorf("the leader has not ended, and is told %v", err)
 	}
 	k.works(k.in(a, ofOrders(4)))
@@ -264,7 +264,7 @@ func admissionsAtOnce(k *kit) {
 // fight is one leader: it gets in or is stale, and then writes as long as it can.
 func (k *kit) fight(a *marks.Admission, c Conn, claim fence.Claim, leaves bool) {
 	claims := []fence.Claim{claim}
-	switch err := a.Admit(k.ctx, c.Session(), claims); {
+	switch err := a.Admit(k.ctx, c.Session(), marks.Present(claims...)); {
 	case errors.Is(err, fence.ErrStale):
 		return
 	case err != nil:

@@ -105,7 +105,7 @@ func (r *realm) admit(ctx context.Context, conn *pgx.Conn, c fence.Claim) error 
 	if err != nil {
 		return err
 	}
-	return r.admission().Admit(ctx, sess, []fence.Claim{c})
+	return r.admission().Admit(ctx, sess, marks.Present(c))
 }
 
 // claim raises the mark as a leader without a guard does; how it ends matters to nobody but the fence.

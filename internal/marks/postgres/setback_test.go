@@ -25,11 +25,9 @@ type leader fence.Token
 func (l leader) Issuer(context.Context) (fence.Issuer, error) { return "zk:a", nil }
 func (l leader) Verifies() bool                               { return true }
 
-func (l leader) Verify(_ context.Context, claims []fence.Claim) ([]fence.Claim, error) {
-	all := make([]fence.Claim, len(claims))
-	for i, c := range claims {
-		c.Issuer = "zk:a"
-		all[i] = c
+func (l leader) Verify(_ context.Context, claims []marks.Presented) ([]fence.Claim, error) {
+	all := marks.Under("zk:a", claims)
+	for _, c := range all {
 		if c.Token != fence.Token(l) {
 			return all, &fence.Refusal{Reason: fence.ReasonNotLeader, Claim: c, Message: "does not lead", Detail: "-", Hint: "-"}
 		}
@@ -38,7 +36,7 @@ func (l leader) Verify(_ context.Context, claims []fence.Claim) ([]fence.Claim, 
 }
 
 func (l leader) Confirm(ctx context.Context, c fence.Claim, _ marks.Mark) (fence.Claim, error) {
-	all, err := l.Verify(ctx, []fence.Claim{c})
+	all, err := l.Verify(ctx, marks.Present(c))
 	return all[0], err
 }
 
@@ -50,7 +48,7 @@ func (r *realm) opens(t *testing.T, a marks.Authority, c fence.Claim) (*pgx.Conn
 	if err != nil {
 		t.Fatal(err)
 	}
-	return conn, (&marks.Admission{Store: r.s, Authority: a}).Admit(t.Context(), s, []fence.Claim{c})
+	return conn, (&marks.Admission{Store: r.s, Authority: a}).Admit(t.Context(), s, marks.Present(c))
 }
 
 // program runs one of Postgres's own programs.

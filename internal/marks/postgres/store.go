@@ -76,9 +76,6 @@ func (s *Store) Close() {
 	s.pool.Close()
 }
 
-// DialTarget is where a guard dials for a client's own connection to this server.
-func (s *Store) DialTarget() (network, address string) { return dialTarget(s.cfg) }
-
 // Database is the name of the database that the marks are in and that this store guards.
 func (s *Store) Database() string { return s.cfg.Database }
 

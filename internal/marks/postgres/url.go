@@ -3,9 +3,6 @@ package postgres
 import (
 	"errors"
 	"fmt"
-	"net"
-	"strconv"
-	"strings"
 
 	"github.com/jackc/pgx/v5"
 )
@@ -46,14 +43,6 @@ func Address(url string) string {
 		return address
 	}
 	return address + "/" + cfg.Database
-}
-
-// dialTarget is what to dial for a connection of the same server.
-func dialTarget(cfg *pgx.ConnConfig) (network, address string) {
-	if strings.HasPrefix(cfg.Host, "/") {
-		return "unix", cfg.Host + "/.s.PGSQL." + strconv.Itoa(int(cfg.Port))
-	}
-	return "tcp", net.JoinHostPort(cfg.Host, strconv.Itoa(int(cfg.Port)))
 }
 
 // Role is the role that a URL logs in as.

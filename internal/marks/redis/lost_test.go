@@ -41,7 +41,7 @@ func (b *bench) admit(t *testing.T, a marks.Authority, token fence.Token) *conn 
 	for try := 1; ; try++ {
 		c := b.session(t)
 		t.Cleanup(c.Close)
-		if err := b.admission(a).Admit(t.Context(), c.s, []fence.Claim{claim(token)}); err != nil {
+		if err := b.admission(a).Admit(t.Context(), c.s, marks.Present(claim(token))); err != nil {
 			t.Fatalf("admit %s: %v", token, err)
 		}
 		err := c.Write(t.Context(), token.String())
@@ -107,7 +107,7 @@ func TestWithoutACoordinatorALostMarkerIsNotInstalled(t *testing.T) {
 	b := open(t, serverstest.Redis(t, servers.RedisOptions{}))
 	b.admit(t, marks.Unverified{}, 5)
 	b.do(t, "FLUSHALL")
-	err := b.admission(marks.Unverified{}).Admit(t.Context(), b.session(t).s, []fence.Claim{claim(4)})
+	err := b.admission(marks.Unverified{}).Admit(t.Context(), b.session(t).s, marks.Present(claim(4)))
 	if !errors.Is(err, fence.ErrNotInstalled) {
 		t.Fatalf("admit: %v", err)
 	}
@@ -130,7 +130,7 @@ func TestWithoutACoordinatorAnOlderTokenIsNotTakenOverALostMark(t *testing.T) {
 	b := open(t, serverstest.Redis(t, servers.RedisOptions{}))
 	b.admit(t, marks.Unverified{}, 5)
 	b.do(t, "DEL", "ringfence:orders")
-	err := b.admission(marks.Unverified{}).Admit(t.Context(), b.session(t).s, []fence.Claim{claim(4)})
+	err := b.admission(marks.Unverified{}).Admit(t.Context(), b.session(t).s, marks.Present(claim(4)))
 	if !errors.Is(err, fence.ErrNotLeader) {
 		t.Fatalf("over a lost resource: %v", err)
 	}
@@ -141,7 +141,7 @@ func TestWithoutACoordinatorAnOlderTokenIsNotTakenOverALostMark(t *testing.T) {
 	if _, err := coordinated.store.Raise(t.Context(), marks.Session{}, other, agreed(other)); err != nil { // this makes the marker again
 		t.Fatal(err)
 	}
-	err = b.admission(marks.Unverified{}).Admit(t.Context(), b.session(t).s, []fence.Claim{claim(4)})
+	err = b.admission(marks.Unverified{}).Admit(t.Context(), b.session(t).s, marks.Present(claim(4)))
 	if !errors.Is(err, fence.ErrNotLeader) {
 		t.Fatalf("over a marker that was made again: %v", err)
 	}
@@ -151,15 +151,15 @@ func TestWithoutACoordinatorAnOlderTokenIsNotTakenOverALostMark(t *testing.T) {
 func TestAfterARestartWithItsDataTheLeaderGoesOnWithoutAnOperator(t *testing.T) {
 	b := open(t, redisWith(t))
 	c := b.session(t)
-	if err := b.admission(marks.Unverified{}).Admit(t.Context(), c.s, []fence.Claim{claim(5)}); err != nil {
+	if err := b.admission(marks.Unverified{}).Admit(t.Context(), c.s, marks.Present(claim(5))); err != nil {
 		t.Fatal(err)
 	}
 	b.restart(t)
 	a, stranger, newcomer := b.admission(marks.Unverified{}), b.session(t), b.session(t)
-	if err := a.Admit(t.Context(), b.session(t).s, []fence.Claim{claim(4)}); !errors.Is(err, fence.ErrStale) {
+	if err := a.Admit(t.Context(), b.session(t).s, marks.Present(claim(4))); !errors.Is(err, fence.ErrStale) {
 		t.Fatalf("an older token: %v", err)
 	}
-	if err := a.Admit(t.Context(), newcomer.s, []fence.Claim{claim(5)}); err != nil {
+	if err := a.Admit(t.Context(), newcomer.s, marks.Present(claim(5))); err != nil {
 		t.Fatalf("the same token: %v", err)
 	}
 	if err := newcomer.Write(t.Context(), "5"); err != nil {
@@ -174,13 +174,13 @@ func TestARestartWithoutPersistenceIsALoss(t *testing.T) {
 	b := open(t, serverstest.Redis(t, servers.RedisOptions{}))
 	b.admit(t, marks.Unverified{}, 5)
 	b.restart(t)
-	err := b.admission(marks.Unverified{}).Admit(t.Context(), b.session(t).s, []fence.Claim{claim(5)})
+	err := b.admission(marks.Unverified{}).Admit(t.Context(), b.session(t).s, marks.Present(claim(5)))
 	if !errors.Is(err, fence.ErrNotInstalled) {
 		t.Fatalf("without a coordinator: %v", err)
 	}
 	guard := openWith(t, b.server, redis.Options{Coordinated: true})
 	guard.admit(t, trusting{}, 5)
-	if err := guard.admission(trusting{}).Admit(t.Context(), b.session(t).s, []fence.Claim{claim(4)}); !errors.Is(err, fence.ErrStale) {
+	if err := guard.admission(trusting{}).Admit(t.Context(), b.session(t).s, marks.Present(claim(4))); !errors.Is(err, fence.ErrStale) {
 		t.Fatalf("an older token: %v", err)
 	}
 }
@@ -236,7 +236,7 @@ func TestALongScriptOfTheOlderLeaderHoldsTheNewerUp(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
 	fresh := marks.Session{ID: 1 << 40, Run: old.s.Run}
-	err := b.admission(marks.Unverified{}).Admit(ctx, fresh, []fence.Claim{claim(6)})
+	err := b.admission(marks.Unverified{}).Admit(ctx, fresh, marks.Present(claim(6)))
 	if !errors.Is(err, fence.ErrUnrevoked) {
 		t.Fatalf("admitted beside a script that runs: %v", err)
 	}

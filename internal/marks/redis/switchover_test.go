@@ -113,7 +113,7 @@ func TestTwoGuardsOfOneServerHaveOneMarkWhateverDatabaseTheirURLsName(t *testing
 	t.Cleanup(other.Close)
 	old := b.admit(t, marks.Unverified{}, 5)
 	newer := b.session(t)
-	if err := (&marks.Admission{Store: other, Authority: marks.Unverified{}}).Admit(t.Context(), newer.s, []fence.Claim{claim(6)}); err != nil {
+	if err := (&marks.Admission{Store: other, Authority: marks.Unverified{}}).Admit(t.Context(), newer.s, marks.Present(claim(6))); err != nil {
 		t.Fatal(err)
 	}
 	if err := old.Write(t.Context(), "deposed"); err == nil {
@@ -161,7 +161,7 @@ func TestWithoutMemoryTheNewerLeaderIsAdmittedAndTheOlderEnded(t *testing.T) {
 		t.Fatal("there is memory left, which proves nothing")
 	}
 	fresh := b.session(t)
-	if err := b.admission(marks.Unverified{}).Admit(t.Context(), fresh.s, []fence.Claim{claim(6)}); err != nil {
+	if err := b.admission(marks.Unverified{}).Admit(t.Context(), fresh.s, marks.Present(claim(6))); err != nil {
 		t.Fatal(err)
 	}
 	if err := old.link.Del(t.Context(), "x").Err(); err == nil {
