@@ -1,9 +1,12 @@
 package guard
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -27,6 +30,10 @@ func Events(log *slog.Logger, m *Metrics, protocol string) func(marks.Event) {
 			log.Info("older sessions ended", append(who, "sessions", e.Ended)...)
 		case marks.Opened:
 			log.Debug("session admitted", append(who, "session", e.Session.ID)...)
+		case marks.Finished:
+			if e.Took >= slow {
+				log.Info("slow admission", append(who, "result", result(e.Err), stepsOf(e))...)
+			}
 		case marks.Refused:
 			level := slog.LevelWarn
 			if refused.again(e) {
@@ -35,6 +42,26 @@ func Events(log *slog.Logger, m *Metrics, protocol string) func(marks.Event) {
 			log.Log(context.Background(), level, "session refused", append(who, "reason", refusalIn(e.Err).Reason.String(), "mark", refusalIn(e.Err).Mark.String(), "err", e.Err)...)
 		}
 	}
+}
+
+// slow is how long an admission takes before it is logged with its steps.
+const slow = time.Second
+
+// stepsOf is how long each step of an admission took, in milliseconds.
+func stepsOf(e marks.Event) slog.Attr {
+	var steps []any
+	for _, step := range slices.Sorted(maps.Keys(e.Steps)) {
+		steps = append(steps, string(step), float64(e.Steps[step].Microseconds())/1000)
+	}
+	return slog.Group("steps_ms", steps...)
+}
+
+// result is what became of an admission, in one word.
+func result(err error) string {
+	if err == nil {
+		return "admitted"
+	}
+	return cmp.Or(refusalIn(err).Reason.String(), "error")
 }
 
 // refusalIn is the refusal that err is, or an empty one.

@@ -82,6 +82,38 @@ func TestEveryChangeOfLeadershipIsOneLineWithItsFields(t *testing.T) {
 	}
 }
 
+func TestASlowAdmissionIsOneLineWithItsSteps(t *testing.T) {
+	steps := map[marks.Step]time.Duration{
+		marks.StepIdentify: 2500 * time.Microsecond, marks.StepIssuer: 1900 * time.Millisecond,
+	}
+	lines, r := told(t, func(tell func(marks.Event)) {
+		tell(marks.Event{Kind: marks.Finished, Claim: claimOf(5), Took: 2 * time.Second, Steps: steps})
+		tell(marks.Event{Kind: marks.Finished, Claim: claimOf(5), Took: slow - 1, Steps: steps})
+		tell(marks.Event{
+			Kind: marks.Finished, Claim: claimOf(5), Took: slow, Err: refusal.TimedOut(errors.New("slow")),
+		})
+	})
+	if len(lines) != 2 {
+		t.Fatalf("%d lines: %v", len(lines), lines)
+	}
+	if l := lines[0]; l["level"] != "INFO" || l["msg"] != "slow admission" || l["duration_ms"] != 2000.0 ||
+		l["result"] != "admitted" || l["resource"] != "orders" || l["token"] != "5" {
+		t.Errorf("%v", l)
+	}
+	ms, _ := lines[0]["steps_ms"].(map[string]any)
+	if len(ms) != 2 || ms["identify"] != 2.5 || ms["issuer"] != 1900.0 {
+		t.Errorf("steps: %v", ms)
+	}
+	if lines[1]["result"] != "unrevoked" {
+		t.Errorf("%v", lines[1])
+	}
+	for step, want := range map[string]float64{"admission": 3, "identify": 2, "issuer": 2, "raise": 0} {
+		if n := value(t, r, "guard_step_duration_seconds", "postgres", step); n != want {
+			t.Errorf("%s was observed %v times, want %v", step, n, want)
+		}
+	}
+}
+
 func TestARefusalIsLoggedOnceAMinuteForEachTokenAndReasonAndCountedEachTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		stale := marks.Event{Kind: marks.Refused, Claim: claimOf(5), Err: refusal.Stale(claimOf(5), 7, "", time.Time{})}

@@ -34,7 +34,7 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 		ended: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "guard_revoked_sessions_total", Help: "Sessions of older tokens that were ended."}, []string{"protocol", "resource"}),
 		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "guard_step_duration_seconds", Help: "How long a step took: a raise, a revocation, a whole admission.",
+			Name: "guard_step_duration_seconds", Help: "How long a whole admission took (step admission), and each of its steps: connect, login, identify, issuer (the coordinator is asked), register, raise, revoke, slot, other.",
 			Buckets: prometheus.ExponentialBuckets(0.0001, 4, 9)}, []string{"protocol", "step"}),
 	}
 	r.MustRegister(m.connections, m.accepts, m.ends, m.admissions, m.raises, m.ended, m.duration)
@@ -64,21 +64,21 @@ func (m *Metrics) slots(p Protocol) func(waiting, unadmitted, login, admitted in
 }
 
 func (m *Metrics) event(protocol string, e marks.Event) {
-	m.duration.WithLabelValues(protocol, string(e.Kind)).Observe(e.Took.Seconds())
 	resource := string(e.Claim.Resource)
 	switch e.Kind {
 	case marks.Opened:
-		m.admissions.WithLabelValues(protocol, resource, "admitted").Inc()
+		m.admissions.WithLabelValues(protocol, resource, result(nil)).Inc()
 	case marks.Refused:
 		// A refused claim may name any resource: only those that exist may become a label.
 		if refusalIn(e.Err).Mark == 0 {
 			resource = ""
 		}
-		result := refusalIn(e.Err).Reason.String()
-		if result == "" {
-			result = "error"
+		m.admissions.WithLabelValues(protocol, resource, result(e.Err)).Inc()
+	case marks.Finished:
+		m.duration.WithLabelValues(protocol, "admission").Observe(e.Took.Seconds())
+		for step, took := range e.Steps {
+			m.duration.WithLabelValues(protocol, string(step)).Observe(took.Seconds())
 		}
-		m.admissions.WithLabelValues(protocol, resource, result).Inc()
 	case marks.Raised:
 		m.raises.WithLabelValues(protocol, resource).Inc()
 	case marks.Revoked:

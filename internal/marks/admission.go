@@ -16,10 +16,11 @@ type Event struct {
 	Kind    EventKind
 	Claim   fence.Claim
 	Session Session
-	Before  Mark          // Raised: the mark as it was
-	Ended   int           // Revoked: sessions that were ended
-	Took    time.Duration // of this step; of the whole admission for Opened and Refused
-	Err     error         // Refused: why
+	Before  Mark                   // Raised: the mark as it was
+	Ended   int                    // Revoked: sessions that were ended
+	Took    time.Duration          // of this event; of a whole Admit for Opened and Refused
+	Steps   map[Step]time.Duration // Finished: what the admission's time was spent on
+	Err     error                  // Refused, Finished: why the session was not admitted
 }
 
 // EventKind is what happened.
@@ -30,6 +31,9 @@ const (
 	Raised  EventKind = "raised"
 	Revoked EventKind = "revoked"
 	Refused EventKind = "refused"
+
+	// Finished comes at the end of everything that a guard does to admit a session.
+	Finished EventKind = "finished"
 )
 
 // Admission opens sessions at one store: refuse, raise, revoke, admit, in that order, each durable before the next.
@@ -126,31 +130,38 @@ func (a *Admission) admit(ctx context.Context, s Session, presented []Presented)
 	if err := a.Known(ctx, presented); err != nil {
 		return err
 	}
-	claims, err := a.Authority.Verify(ctx, presented)
+	claims, err := a.verify(ctx, presented)
 	if err != nil {
 		return a.deposed(ctx, claims, err)
 	}
 	for {
-		st, err := a.Store.Register(ctx, s, claims)
-		a.seen.learn(st.Mark)
+		end := StepRegister.Begin(ctx)
+		r, err := a.Store.Register(ctx, s, claims)
+		end()
+		a.seen.learn(r.Mark)
 		if err != nil {
 			return a.explained(ctx, err)
 		}
-		switch st.Step {
+		switch r.Next {
 		case Admitted:
 			return nil
 		case MustRaise:
 			var older int
-			if older, err = a.raise(ctx, s, st.Claim); err == nil && older > 0 {
-				err = a.revoke(ctx, s, st.Claim) // as the next registration would say: a busy store takes seconds for each
+			if older, err = a.raise(ctx, s, r.Claim); err == nil && older > 0 {
+				err = a.revoke(ctx, s, r.Claim) // as the next registration would say: a busy store takes seconds for each
 			}
 		case MustRevoke:
-			err = a.revoke(ctx, s, st.Claim)
+			err = a.revoke(ctx, s, r.Claim)
 		}
 		if err != nil {
 			return a.explained(ctx, err)
 		}
 	}
+}
+
+func (a *Admission) verify(ctx context.Context, presented []Presented) ([]fence.Claim, error) {
+	defer StepIssuer.Begin(ctx)()
+	return a.Authority.Verify(ctx, presented)
 }
 
 // explained is an error of a step, with what authority and store together say of it.
@@ -215,7 +226,7 @@ func (a *Admission) wentBack(ctx context.Context, stale *fence.Refusal) error {
 	if !a.Authority.Verifies() {
 		return stale
 	}
-	if _, deposed := a.Authority.Verify(ctx, Present(stale.Claim)); deposed != nil {
+	if _, deposed := a.verify(ctx, Present(stale.Claim)); deposed != nil {
 		return stale
 	}
 	return refusal.RolledBack(stale.Claim, stale.Mark)
@@ -224,6 +235,7 @@ func (a *Admission) wentBack(ctx context.Context, stale *fence.Refusal) error {
 // raise lifts the mark, or confirms it, if the authority agrees at that time. It returns how many older sessions there are,
 // as far as the store has told.
 func (a *Admission) raise(ctx context.Context, s Session, c fence.Claim) (older int, err error) {
+	defer StepRaise.Begin(ctx)()
 	start := time.Now()
 	confirmed := c
 	before, err := a.Store.Raise(ctx, s, c, func(ctx context.Context, m Mark) (_ fence.Claim, err error) {
@@ -233,6 +245,7 @@ func (a *Admission) raise(ctx context.Context, s Session, c fence.Claim) (older 
 			}
 			m = seen
 		}
+		defer StepIssuer.Begin(ctx)()
 		confirmed, err = a.Authority.Confirm(ctx, c, m)
 		return confirmed, err
 	})
@@ -248,6 +261,7 @@ func (a *Admission) raise(ctx context.Context, s Session, c fence.Claim) (older 
 }
 
 func (a *Admission) revoke(ctx context.Context, s Session, c fence.Claim) error {
+	defer StepRevoke.Begin(ctx)()
 	start := time.Now()
 	ended, err := a.Store.Revoke(ctx, s, c)
 	if ended > 0 || err == nil {

@@ -28,7 +28,7 @@ func (a *Admission) Known(ctx context.Context, claims []Presented) error {
 
 // judge refuses a claim as Admit would, without a session; nil for one that has to be admitted to be judged.
 func (a *Admission) judge(ctx context.Context, c Presented) error {
-	claims, err := a.Authority.Verify(ctx, []Presented{c})
+	claims, err := a.verify(ctx, []Presented{c})
 	if err != nil {
 		return a.deposed(ctx, claims, err)
 	}

@@ -32,3 +32,6 @@ func Present(claims ...fence.Claim) []Presented {
 	}
 	return presented
 }
+
+// String is the claim as people read it.
+func (p Presented) String() string { return p.Under("").String() }

@@ -36,18 +36,18 @@ type Mark struct {
 	Adoption string `json:"-"`
 }
 
-// Step is what Register found missing.
-type Step int
+// Next is what Register found missing.
+type Next int
 
 const (
-	Admitted   Step = iota // nothing: the session is registered
+	Admitted   Next = iota // nothing: the session is registered
 	MustRaise              // the mark is below the claim, or not confirmed
 	MustRevoke             // the mark is the claim's, but sessions that are not under it may still live
 )
 
 // Registration is Register's answer: what to do next, for which claim, and the mark that claim met.
 type Registration struct {
-	Step  Step
+	Next  Next
 	Claim fence.Claim
 	Mark  Mark
 }

@@ -23,11 +23,11 @@ func (a *apart) Register(ctx context.Context, _ marks.Session, claims []fence.Cl
 		for _, one := range found {
 			m = one
 		}
-		if st, err := compare(c, m); err != nil || st.Step != marks.Admitted {
+		if st, err := compare(c, m); err != nil || st.Next != marks.Admitted {
 			return st, err
 		}
 	}
-	return marks.Registration{Step: marks.Admitted}, nil
+	return marks.Registration{Next: marks.Admitted}, nil
 }
 
 // Revoke ends nobody.
@@ -42,7 +42,7 @@ func compare(c fence.Claim, m marks.Mark) (marks.Registration, error) {
 	case higher < 0:
 		return st, refusal.Stale(c, m.Token, m.Holder, m.Raised)
 	case higher > 0 || !m.Confirmed:
-		st.Step = marks.MustRaise
+		st.Next = marks.MustRaise
 	}
 	return st, nil
 }

@@ -41,17 +41,17 @@ func (m *memory) Register(_ context.Context, s marks.Session, claims []fence.Cla
 		if !ok {
 			mark = marks.Mark{Resource: c.Resource, Confirmed: true}
 		}
-		if st, err := compare(c, mark); err != nil || st.Step != marks.Admitted {
+		if st, err := compare(c, mark); err != nil || st.Next != marks.Admitted {
 			return st, err
 		}
 		if len(m.others(c)) > 0 {
-			return marks.Registration{Step: marks.MustRevoke, Claim: c, Mark: mark}, nil
+			return marks.Registration{Next: marks.MustRevoke, Claim: c, Mark: mark}, nil
 		}
 	}
 	for _, c := range claims {
 		m.sessions[entry{s, c.Resource}] = c.Token
 	}
-	return marks.Registration{Step: marks.Admitted}, nil
+	return marks.Registration{Next: marks.Admitted}, nil
 }
 
 // Raise is marks.Store's.

@@ -21,10 +21,10 @@ func (o *observer) Register(ctx context.Context, s marks.Session, claims []fence
 	switch {
 	case refused(err) != nil:
 		o.log.Warn("would have been refused", "session", s.ID, "err", err)
-		return marks.Registration{Step: marks.Admitted}, nil
-	case err == nil && st.Step == marks.MustRevoke:
+		return marks.Registration{Next: marks.Admitted}, nil
+	case err == nil && st.Next == marks.MustRevoke:
 		o.log.Warn("would have ended older sessions first", "session", s.ID, "token", st.Claim.Token.String())
-		st.Step = marks.Admitted
+		st.Next = marks.Admitted
 	}
 	return st, err
 }

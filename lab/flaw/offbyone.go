@@ -34,7 +34,7 @@ func (r *refuser) Register(ctx context.Context, s marks.Session, claims []fence.
 		}
 	}
 	st, err := r.Store.Register(ctx, s, claims)
-	if err != nil || st.Step == marks.Admitted {
+	if err != nil || st.Next == marks.Admitted {
 		r.settle(claims)
 	}
 	return st, err
@@ -85,7 +85,7 @@ type lenient struct {
 func (l *lenient) Register(ctx context.Context, s marks.Session, claims []fence.Claim) (marks.Registration, error) {
 	st, err := l.forgetful.Register(ctx, s, claims)
 	if errors.Is(err, fence.ErrStale) && l.isLast(st.Claim) {
-		return marks.Registration{Step: marks.Admitted}, nil
+		return marks.Registration{Next: marks.Admitted}, nil
 	}
 	return st, err
 }

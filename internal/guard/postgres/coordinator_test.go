@@ -159,3 +159,26 @@ func TestATokenOfAnotherIssuerWaitsForAnAdoption(t *testing.T) {
 	refusedWith(t, err, "RF007")
 	g.exec(g.open(3), "insert into ledger (token) values (3)")
 }
+
+func TestEveryStepOfATakeoverIsTimed(t *testing.T) {
+	finished := make(chan marks.Event, 10)
+	g := fencedBy(t, setup{notify: func(e marks.Event) {
+		if e.Kind == marks.Finished {
+			finished <- e
+		}
+	}})
+	g.open(5)
+	<-finished
+	g.open(7)
+	e := <-finished
+	if e.Claim.Token != 7 || e.Err != nil || e.Took <= 0 {
+		t.Errorf("%+v", e)
+	}
+	for _, step := range []marks.Step{
+		marks.StepIdentify, marks.StepIssuer, marks.StepRegister, marks.StepRaise, marks.StepRevoke, marks.StepSlot,
+	} {
+		if e.Steps[step] <= 0 {
+			t.Errorf("%s was not timed: %v", step, e.Steps)
+		}
+	}
+}

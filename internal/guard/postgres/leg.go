@@ -19,6 +19,7 @@ import (
 // identify asks the client's own connection which session of which server it is. Nothing of the client has been sent on
 // it but the login.
 func (p *Protocol) identify(ctx context.Context, l *login, s *startup) (marks.Session, error) {
+	defer marks.StepIdentify.Begin(ctx)()
 	unhook := guard.Limit(ctx, l.server, p.o.LoginTimeout)
 	defer func() {
 		unhook()

@@ -153,15 +153,9 @@ func (p *Protocol) claims(s *startup, c *guard.Client) ([]marks.Presented, error
 func (p *Protocol) open(ctx context.Context, l *login, s *startup, claims []marks.Presented) error {
 	_ = l.client.SetDeadline(time.Time{})
 	_ = l.server.SetDeadline(time.Time{})
-	admission, cancel := context.WithTimeout(ctx, p.o.Admission.Limit()) // for all of it
-	defer cancel()
-	sess, err := p.identify(admission, l, s)
-	if err == nil {
-		err = p.o.Admission.Admit(admission, sess, claims)
-	}
-	if err == nil {
+	sess, err := p.admit(ctx, l, s, claims)
+	if sess != (marks.Session{}) {
 		defer p.o.Admission.Release(ctx, sess)
-		err = l.client.Seat.Admit(admission)
 	}
 	if err != nil {
 		return p.unadmitted(ctx, l, err)
@@ -173,6 +167,24 @@ func (p *Protocol) open(ctx context.Context, l *login, s *startup, claims []mark
 		return err
 	}
 	return p.relay(ctx, l, sess, claims)
+}
+
+// admit identifies the session and admits it, in the time for one admission. It returns the session
+// if that may be registered, with an error too.
+func (p *Protocol) admit(ctx context.Context, l *login, s *startup, claims []marks.Presented) (sess marks.Session, err error) {
+	ctx, cancel := context.WithTimeout(ctx, p.o.Admission.Limit())
+	defer cancel()
+	ctx, steps := marks.WithSteps(ctx)
+	defer func() { p.o.Admission.Finish(steps, claims[0].Under(""), err) }()
+	identified, err := p.identify(ctx, l, s)
+	if err != nil {
+		return marks.Session{}, err
+	}
+	if err := p.o.Admission.Admit(ctx, identified, claims); err != nil {
+		return marks.Session{}, err
+	}
+	defer marks.StepSlot.Begin(ctx)()
+	return identified, l.client.Seat.Admit(ctx)
 }
 
 // unadmitted ends a login that the server has taken and the guard has not.

@@ -30,7 +30,9 @@ func (c *conn) claim(ctx context.Context, m claiming) error {
 	c.client.Seat.Working()
 	admission, cancel := context.WithTimeout(ctx, c.p.o.Admission.Limit())
 	defer cancel()
+	admission, steps := marks.WithSteps(admission)
 	answer, err := c.admission(ctx, admission, m)
+	c.p.o.Admission.Finish(steps, m.claims[0].Under(""), err)
 	if err == nil {
 		_, err = c.tell(answer)
 		return err
@@ -76,7 +78,9 @@ func (c *conn) admission(ctx, admission context.Context, m claiming) ([]byte, er
 		return answered, nil // not logged in, or not allowed to: nothing was raised
 	}
 	if err == nil {
+		end := marks.StepSlot.Begin(admission)
 		err = c.client.Seat.Admit(admission)
+		end()
 	}
 	if err != nil {
 		return nil, err
@@ -91,6 +95,7 @@ func (c *conn) login(ctx context.Context, m claiming) ([]byte, error) {
 	if m.own {
 		return []byte("+OK\r\n"), nil
 	}
+	defer marks.StepLogin.Begin(ctx)()
 	var held bytes.Buffer
 	err := c.patiently(ctx, m.claims, func() error {
 		held.Reset()
@@ -122,6 +127,25 @@ func (p *Protocol) early(ctx context.Context, claims []marks.Presented) error {
 // admit identifies the session and opens it. A client that is not logged in gets no further than its own leg, so it
 // cannot raise a mark.
 func (c *conn) admit(ctx context.Context, claims []marks.Presented) error {
+	if err := c.identify(ctx, claims); err != nil {
+		return err
+	}
+	if err := c.p.o.Admission.Admit(ctx, c.session, claims); err != nil {
+		return err
+	}
+	// The answer also shows that the session was not ended meanwhile, with everybody else's, to mend a lost registry.
+	defer marks.StepIdentify.Begin(ctx)()
+	err := c.patiently(ctx, claims, c.rename)
+	var r *fence.Refusal
+	if err == nil || errors.As(err, &r) || ctx.Err() != nil {
+		return err
+	}
+	return refusal.Unrevoked(claims[0].Under(""), "the mark is raised, and this session was ended while it was admitted: "+err.Error(), err)
+}
+
+// identify finds out which session of the server this is.
+func (c *conn) identify(ctx context.Context, claims []marks.Presented) error {
+	defer marks.StepIdentify.Begin(ctx)()
 	id, nonce, err := c.tag(ctx, claims)
 	if err != nil {
 		return err
@@ -129,16 +153,7 @@ func (c *conn) admit(ctx context.Context, claims []marks.Presented) error {
 	if c.session, err = c.p.o.Store.Identify(ctx, id, nonce); err != nil {
 		return fmt.Errorf("the session could not be identified, nothing was admitted: %w", err)
 	}
-	if err := c.p.o.Admission.Admit(ctx, c.session, claims); err != nil {
-		return err
-	}
-	// The answer also shows that the session was not ended meanwhile, with everybody else's, to mend a lost registry.
-	err = c.patiently(ctx, claims, c.rename)
-	var r *fence.Refusal
-	if err == nil || errors.As(err, &r) || ctx.Err() != nil {
-		return err
-	}
-	return refusal.Unrevoked(claims[0].Under(""), "the mark is raised, and this session was ended while it was admitted: "+err.Error(), err)
+	return nil
 }
 
 // tag gives the leg a name that nobody else can know, and returns the client's id. It asks for both at once, for each

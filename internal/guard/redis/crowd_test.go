@@ -14,7 +14,8 @@ import (
 	"github.com/ringfence/ringfence/internal/servers/serverstest"
 )
 
-// metric is a counter or gauge of the guard, all label values together that have this one.
+// metric is a counter or gauge of the guard, or how often a histogram was observed, summed over the
+// label values that have this one.
 func (g *guarded) metric(name, label string) (sum float64) {
 	g.t.Helper()
 	families, err := g.metrics.Gather()
@@ -25,7 +26,7 @@ func (g *guarded) metric(name, label string) (sum float64) {
 		for _, m := range f.GetMetric() {
 			for _, l := range m.GetLabel() {
 				if f.GetName() == name && l.GetValue() == label {
-					sum += m.GetCounter().GetValue() + m.GetGauge().GetValue()
+					sum += m.GetCounter().GetValue() + m.GetGauge().GetValue() + float64(m.GetHistogram().GetSampleCount())
 				}
 			}
 		}

@@ -193,6 +193,7 @@ func (c *conn) reach(ctx, dial context.Context) error {
 	if c.leg != nil {
 		return nil
 	}
+	defer marks.StepConnect.Begin(dial)()
 	l, err := c.p.o.Store.Dial(dial)
 	if err != nil {
 		return fmt.Errorf("cannot reach Redis: %w", err)

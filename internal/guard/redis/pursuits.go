@@ -79,8 +79,10 @@ func (p *pursuits) ended(r fence.Resource, this *pursuit) {
 // pursue asks whether the token leads now, as an admission does. What it comes to is in the log and the metrics; the client
 // hears of it when it tries again.
 func (p *pursuits) pursue(ctx context.Context, c marks.Presented) {
+	ctx, steps := marks.WithSteps(ctx)
 	claims, err := p.admission.Authority.Verify(ctx, []marks.Presented{c})
 	if err == nil {
-		_ = p.admission.Raise(ctx, claims[0])
+		err = p.admission.Raise(ctx, claims[0])
 	}
+	p.admission.Finish(steps, c.Under(""), err)
 }

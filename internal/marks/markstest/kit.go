@@ -66,11 +66,11 @@ func (k *kit) register(c Conn, claims ...fence.Claim) marks.Registration {
 }
 
 // expect is one Register that must find this step missing.
-func (k *kit) expect(want marks.Step, c Conn, claims ...fence.Claim) marks.Registration {
+func (k *kit) expect(want marks.Next, c Conn, claims ...fence.Claim) marks.Registration {
 	k.Helper()
 	st := k.register(c, claims...)
-	if st.Step != want {
-		k.Fatalf("register %v: step %s for %s, want %s", claims, name(st.Step), st.Claim, name(want))
+	if st.Next != want {
+		k.Fatalf("register %v: step %s for %s, want %s", claims, name(st.Next), st.Claim, name(want))
 	}
 	return st
 }
@@ -109,7 +109,7 @@ func (k *kit) release(c Conn) {
 func (k *kit) admit(c Conn, claims ...fence.Claim) {
 	k.Helper()
 	for {
-		switch st := k.register(c, claims...); st.Step {
+		switch st := k.register(c, claims...); st.Next {
 		case marks.Admitted:
 			return
 		case marks.MustRaise:
@@ -201,6 +201,6 @@ func (k *kit) refused(err, sentinel error) {
 	}
 }
 
-func name(s marks.Step) string {
+func name(s marks.Next) string {
 	return [...]string{marks.Admitted: "Admitted", marks.MustRaise: "MustRaise", marks.MustRevoke: "MustRevoke"}[s]
 }

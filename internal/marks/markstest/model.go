@@ -63,18 +63,18 @@ func (m *Model) Register(_ context.Context, s marks.Session, claims []fence.Clai
 	}
 	for _, c := range claims {
 		if mark := m.mark(c.Resource); !mark.Confirmed || m.higher(c.Token, mark.Token) {
-			return marks.Registration{Step: marks.MustRaise, Claim: c, Mark: mark}, nil
+			return marks.Registration{Next: marks.MustRaise, Claim: c, Mark: mark}, nil
 		}
 	}
 	for _, c := range claims {
 		if len(m.others(c)) > 0 && m.flaw != admitsBesideOthers {
-			return marks.Registration{Step: marks.MustRevoke, Claim: c, Mark: m.mark(c.Resource)}, nil
+			return marks.Registration{Next: marks.MustRevoke, Claim: c, Mark: m.mark(c.Resource)}, nil
 		}
 	}
 	for _, c := range claims {
 		m.resources[c.Resource].sessions[s] = c
 	}
-	return marks.Registration{Step: marks.Admitted, Claim: claims[0], Mark: m.mark(claims[0].Resource)}, nil
+	return marks.Registration{Next: marks.Admitted, Claim: claims[0], Mark: m.mark(claims[0].Resource)}, nil
 }
 
 // Raise implements marks.Store.

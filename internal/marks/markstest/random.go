@@ -111,9 +111,9 @@ func (w *world) step(i int) {
 	st, err := w.Store.Register(w.ctx, g.conn.Session(), g.claims)
 	twin, terr := w.model.Register(w.ctx, g.twin.Session(), g.claims)
 	w.agree(err, terr, "register %v", g.claims)
-	if st.Mark.Token != twin.Mark.Token || err == nil && (st.Step != twin.Step || st.Claim != twin.Claim) {
+	if st.Mark.Token != twin.Mark.Token || err == nil && (st.Next != twin.Next || st.Claim != twin.Claim) {
 		w.Fatalf("register %v: %s for %s over %s, the model says %s for %s over %s", g.claims,
-			name(st.Step), st.Claim, st.Mark.Token, name(twin.Step), twin.Claim, twin.Mark.Token)
+			name(st.Next), st.Claim, st.Mark.Token, name(twin.Next), twin.Claim, twin.Mark.Token)
 	}
 	g.st, g.asked = st, true
 	switch {
@@ -121,7 +121,7 @@ func (w *world) step(i int) {
 		w.coming = slices.Delete(w.coming, i, i+1)
 		g.conn.Close()
 		g.twin.Close()
-	case st.Step == marks.Admitted:
+	case st.Next == marks.Admitted:
 		w.coming = slices.Delete(w.coming, i, i+1)
 		w.admitted = append(w.admitted, g)
 	}
@@ -131,7 +131,7 @@ func (w *world) step(i int) {
 func (w *world) act(g *newcomer) {
 	w.Helper()
 	c := g.st.Claim
-	switch g.st.Step {
+	switch g.st.Next {
 	case marks.MustRaise:
 		before, err := w.Store.Raise(w.ctx, marks.Session{}, c, agreed(c))
 		twin, terr := w.model.Raise(w.ctx, marks.Session{}, c, agreed(c))

@@ -43,8 +43,8 @@ func restartDoubtsOlder(k *kit) {
 	case errors.Is(err, fence.ErrStale):
 	case err != nil:
 		k.Fatal(err)
-	case st.Step != marks.MustRaise || st.Mark.Confirmed:
-		k.Errorf("an older token met %s and the mark %+v", name(st.Step), st.Mark)
+	case st.Next != marks.MustRaise || st.Mark.Confirmed:
+		k.Errorf("an older token met %s and the mark %+v", name(st.Next), st.Mark)
 	}
 }
 

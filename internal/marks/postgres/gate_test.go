@@ -13,7 +13,7 @@ import (
 )
 
 // admitted opens a session of an application and tries to register it once.
-func (r *realm) admitted(t *testing.T, c fence.Claim) (*pgx.Conn, marks.Step) {
+func (r *realm) admitted(t *testing.T, c fence.Claim) (*pgx.Conn, marks.Next) {
 	t.Helper()
 	conn := r.connect(t, "app")
 	sess, err := identify(t.Context(), conn)
@@ -24,7 +24,7 @@ func (r *realm) admitted(t *testing.T, c fence.Claim) (*pgx.Conn, marks.Step) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return conn, st.Step
+	return conn, st.Next
 }
 
 // outside checks that a claim's transactions are kept out, for a reason.

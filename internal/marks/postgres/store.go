@@ -124,11 +124,11 @@ func standing(step string, m marks.Mark, claims []fence.Claim) (marks.Registrati
 	}
 	switch step {
 	case "admitted":
-		st.Step = marks.Admitted
+		st.Next = marks.Admitted
 	case "raise":
-		st.Step = marks.MustRaise
+		st.Next = marks.MustRaise
 	case "revoke":
-		st.Step = marks.MustRevoke
+		st.Next = marks.MustRevoke
 	case "stale":
 		return st, refusal.Stale(st.Claim, m.Token, m.Holder, m.Raised)
 	case "issuer":

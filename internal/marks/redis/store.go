@@ -28,7 +28,7 @@ func (s *Store) Register(ctx context.Context, sess marks.Session, claims []fence
 		return marks.Registration{}, elsewhere(sess.ID, "the server was restarted, or another one answers now")
 	}
 	st, err := s.standing(r, claims)
-	if err == nil && st.Step == marks.MustRaise {
+	if err == nil && st.Next == marks.MustRaise {
 		s.seen.put(newcomer{sess, st.Claim.Resource}, r)
 	}
 	return st, err
@@ -43,14 +43,14 @@ func (s *Store) standing(r reply, claims []fence.Claim) (marks.Registration, err
 	st.Mark.Resource, st.Mark.Sessions = st.Claim.Resource, 0
 	switch r.verdict {
 	case "admitted":
-		st.Step = marks.Admitted
+		st.Next = marks.Admitted
 	case "raise":
-		st.Step = marks.MustRaise
+		st.Next = marks.MustRaise
 		if !r.installed && !s.o.Coordinated {
 			return st, notInstalled()
 		}
 	case "revoke":
-		st.Step = marks.MustRevoke
+		st.Next = marks.MustRevoke
 	default:
 		return st, refuse(r.verdict, st.Claim, st.Mark)
 	}

@@ -71,7 +71,7 @@ func TestAMarkThatComesBackFromALaggingReplicaIsNotConfirmed(t *testing.T) {
 		t.Fatalf("marks: %+v, %v", found, err)
 	}
 	st, err := p.store.Register(t.Context(), p.session(t).s, []fence.Claim{claim(5)})
-	if err != nil || st.Step != marks.MustRaise {
+	if err != nil || st.Next != marks.MustRaise {
 		t.Errorf("the older leader's session: %+v, %v", st, err)
 	}
 	if err := put(t, p.admin, claim(5), "stale"); !errors.Is(err, fence.ErrNotLeader) {

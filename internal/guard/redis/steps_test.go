@@ -1,0 +1,20 @@
+package redis
+
+import "testing"
+
+func TestEveryStepOfATakeoverIsTimed(t *testing.T) {
+	g := fresh(t)
+	g.fenced(5)
+	g.fenced(7)
+	named := g.raw()
+	named.send("CLIENT SETNAME fence.orders.9\r\n")
+	named.expect("+OK")
+	for step, want := range map[string]float64{
+		"admission": 3, "connect": 3, "login": 1, "identify": 3, "issuer": 3, "register": 3,
+		"raise": 3, "revoke": 2, "slot": 3,
+	} {
+		if n := g.metric("guard_step_duration_seconds", step); n != want {
+			t.Errorf("%s was timed %v times, want %v", step, n, want)
+		}
+	}
+}
