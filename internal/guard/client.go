@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Client is one client: its connection, its place among the others, and the guard's shutdown. Whatever
-// wraps a client's connection (TLS, the PROXY protocol) replaces Conn, so a Protocol never keeps it.
+// Client is one client: its connection, its seat, and the shutdown of the guard. TLS or the PROXY
+// protocol replaces Conn, so a Protocol must not keep Conn itself.
 type Client struct {
 	net.Conn
 	Seat     *Seat
@@ -21,10 +21,10 @@ func (c *Client) CloseWrite() error {
 	return nil
 }
 
-// LastWordTime bounds the last words to a client.
+// LastWordTime bounds the last message to a client.
 const LastWordTime = 2 * time.Second
 
-// LastWord tells the client why its connection ends, and closes it so that the words arrive.
+// LastWord tells the client why its connection ends, and closes it so that the message arrives.
 func (c *Client) LastWord(b []byte) error {
 	_ = c.SetDeadline(time.Now().Add(LastWordTime))
 	_, err := c.Write(b)
@@ -32,8 +32,8 @@ func (c *Client) LastWord(b []byte) error {
 	return err
 }
 
-// WhenDraining calls f once the guard shuts down. stop waits until f has returned or cannot be called
-// any more; it may be called twice.
+// WhenDraining calls f once the guard shuts down. stop waits until f has returned or cannot be
+// called any more; it may be called twice.
 func (c *Client) WhenDraining(f func()) (stop func()) {
 	over, watched := make(chan struct{}), make(chan struct{})
 	go func() {
@@ -50,9 +50,9 @@ func (c *Client) WhenDraining(f func()) (stop func()) {
 	})
 }
 
-// Limit gives a connection its time for a login, and cuts it short when ctx ends. stop takes the
-// latter back and tells whether it came in time; after it the deadline is the caller's. It may be
-// called twice.
+// Limit gives a connection limited time for a login, and ends its calls when ctx ends. stop undoes
+// the latter and reports whether ctx had not ended before; then the deadline belongs to the caller.
+// stop may be called twice.
 func Limit(ctx context.Context, c net.Conn, limit time.Duration) (stop func() bool) {
 	_ = c.SetDeadline(time.Now().Add(limit))
 	cut := make(chan struct{})
@@ -69,5 +69,5 @@ func Limit(ctx context.Context, c net.Conn, limit time.Duration) (stop func() bo
 	})
 }
 
-// Past is a deadline that ends a call that is under way.
+// Past is a deadline that ends the calls that are under way.
 var Past = time.Unix(1, 0)

@@ -5,13 +5,13 @@ import (
 	"net"
 )
 
-// Buffered is a connection whose reads come through a reader that may hold bytes read too early.
+// Buffered is a connection that is read through a reader, which may hold bytes already.
 type Buffered struct {
 	net.Conn
 	From *bufio.Reader
 }
 
-// Read takes what the reader holds first.
+// Read returns what the reader holds first.
 func (b Buffered) Read(p []byte) (int, error) { return b.From.Read(p) }
 
 // CloseWrite half-closes the connection.

@@ -9,17 +9,17 @@ import (
 	"time"
 )
 
-// Ended is the error of a connection that the guard has ended by itself, for want of room or time. Server counts these
-// in a metric, and logs each kind at most once a minute: they come in crowds.
+// Ended is the error of a connection that the guard has ended for lack of room or time. Server
+// counts these in a metric and logs each kind at most once a minute, because they come in crowds.
 type Ended string
 
 const (
-	Evicted Ended = "evicted"       // it kept the guard waiting for its client while others waited for room
-	TooSlow Ended = "login_timeout" // it was not admitted in the time for a login
-	Idle    Ended = "idle"          // it had no token, and its client has sent nothing for long
-	Stuck   Ended = "stuck"         // its client does not read, and its session has ended or never was
-	Crowded Ended = "too_many"      // there was no room for it, not even to wait
-	Full    Ended = "full"          // the store has admitted it, and no admitted slot came free in the time of an admission
+	Evicted Ended = "evicted"       // its client kept the guard waiting while others waited for room
+	TooSlow Ended = "login_timeout" // it was not admitted within the time for a login
+	Idle    Ended = "idle"          // it had no token, and its client sent nothing for too long
+	Stuck   Ended = "stuck"         // its client does not read, and it has no session, or none any more
+	Crowded Ended = "too_many"      // there was not even room for it to wait
+	Full    Ended = "full"          // the store admitted it, but no admitted slot came free in time
 )
 
 func (e Ended) Error() string { return "the guard has ended the connection: " + string(e) }
@@ -27,10 +27,10 @@ func (e Ended) Error() string { return "the guard has ended the connection: " + 
 // dismissTime bounds each part of Dismiss.
 const dismissTime = 100 * time.Millisecond
 
-// Dismiss tells an evicted client why, and closes its connection. It takes no longer than a moment, whatever the client
-// does: evictions come in crowds.
+// Dismiss tells an evicted client why, and closes its connection. It takes only a moment, whatever
+// the client does, because evictions come in crowds.
 func Dismiss(c net.Conn, lastWord []byte) {
-	for range 2 { // a process that stood still through the first try wrote nothing
+	for range 2 { // if this process was paused during the first try, it wrote nothing
 		_ = c.SetWriteDeadline(time.Now().Add(dismissTime))
 		if n, err := c.Write(lastWord); n > 0 || !errors.Is(err, os.ErrDeadlineExceeded) {
 			break
@@ -39,19 +39,19 @@ func Dismiss(c net.Conn, lastWord []byte) {
 	closeWithin(c, dismissTime)
 }
 
-// crowds counts what is not worth a line each.
-type crowds struct {
+// tally counts events that come in crowds, and logs each kind at most once a minute.
+type tally struct {
 	mu   sync.Mutex
 	each map[Ended]*crowd
 }
 
 type crowd struct {
 	logged time.Time
-	since  int // events that are not logged yet
+	since  int // events since the last line
 }
 
-// log writes one line for an event and all like it since the last line, at most once a minute.
-func (c *crowds) log(log *slog.Logger, protocol string, e Ended, client string) {
+// log writes one line for all events of a kind since the last line.
+func (c *tally) log(log *slog.Logger, protocol string, e Ended, client string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.each == nil {
@@ -64,7 +64,8 @@ func (c *crowds) log(log *slog.Logger, protocol string, e Ended, client string) 
 	}
 	one.since++
 	if now := time.Now(); now.Sub(one.logged) >= quietFor {
-		log.Warn("connections ended by the guard", "protocol", protocol, "reason", string(e), "connections", one.since, "last_client", client)
+		log.Warn("connections ended by the guard", "protocol", protocol, "reason", string(e),
+			"connections", one.since, "last_client", client)
 		one.logged, one.since = now, 0
 	}
 }

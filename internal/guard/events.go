@@ -14,7 +14,7 @@ import (
 	"github.com/ringfence/ringfence/internal/marks"
 )
 
-// Events turns what a store's admission reports into one log line each, and into metrics. protocol names the store.
+// Events returns a function that logs and counts what a store's admission reports.
 func Events(log *slog.Logger, m *Metrics, protocol string) func(marks.Event) {
 	var refused quiet
 	return func(e marks.Event) {
@@ -25,7 +25,8 @@ func Events(log *slog.Logger, m *Metrics, protocol string) func(marks.Event) {
 		}
 		switch e.Kind {
 		case marks.Raised:
-			log.Info("mark raised", append(who, "old_token", e.Before.Token.String(), "old_holder", e.Before.Holder, "issuer", string(e.Claim.Issuer))...)
+			log.Info("mark raised", append(who, "old_token", e.Before.Token.String(),
+				"old_holder", e.Before.Holder, "issuer", string(e.Claim.Issuer))...)
 		case marks.Revoked:
 			log.Info("older sessions ended", append(who, "sessions", e.Ended)...)
 		case marks.Opened:
@@ -37,9 +38,11 @@ func Events(log *slog.Logger, m *Metrics, protocol string) func(marks.Event) {
 		case marks.Refused:
 			level := slog.LevelWarn
 			if refused.again(e) {
-				level = slog.LevelDebug // a client that retries in a loop is counted, not logged each time
+				level = slog.LevelDebug // a client that retries in a loop is counted, but not logged each time
 			}
-			log.Log(context.Background(), level, "session refused", append(who, "reason", refusalIn(e.Err).Reason.String(), "mark", refusalIn(e.Err).Mark.String(), "err", e.Err)...)
+			r := refusalIn(e.Err)
+			log.Log(context.Background(), level, "session refused", append(who,
+				"reason", r.Reason.String(), "mark", r.Mark.String(), "err", e.Err)...)
 		}
 	}
 }
@@ -64,7 +67,7 @@ func result(err error) string {
 	return cmp.Or(refusalIn(err).Reason.String(), "error")
 }
 
-// refusalIn is the refusal that err is, or an empty one.
+// refusalIn returns the refusal in err, or an empty one.
 func refusalIn(err error) *fence.Refusal {
 	var r *fence.Refusal
 	if errors.As(err, &r) {
@@ -73,7 +76,7 @@ func refusalIn(err error) *fence.Refusal {
 	return &fence.Refusal{}
 }
 
-// quiet remembers which refusals were logged lately: once a minute for each token and reason.
+// quiet remembers which refusals were logged in the last minute, by token and reason.
 type quiet struct {
 	mu   sync.Mutex
 	last map[refusalKey]time.Time

@@ -16,8 +16,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// fake is a protocol of single letters: 'L' takes a login slot, 'S' waits for the server until 's', 'A' is admitted, 'p'
-// panics, 'e' fails, 'o' opens a transaction, 'c' closes it, and everything is echoed.
+// fake is a protocol of single letters: 'L' takes a login slot, 'S' waits for the server until 's',
+// 'A' is admitted, 'p' panics, 'e' fails, 'o' opens a transaction, 'c' closes it, and everything is
+// echoed.
 type fake struct {
 	ready  error
 	refuse func(net.Conn)
@@ -147,7 +148,8 @@ func serve(t *testing.T, p Protocol, change func(*Server)) *served {
 	return s
 }
 
-// value is a counter, a gauge, or how often a histogram was observed, by its labels in the order of their names.
+// value is a counter, a gauge, or how often a histogram was observed, by its labels in the order of
+// their names.
 func value(t *testing.T, r *prometheus.Registry, name string, labels ...string) float64 {
 	t.Helper()
 	families, err := r.Gather()

@@ -13,17 +13,25 @@ import (
 // readyTime bounds one readiness check.
 const readyTime = 3 * time.Second
 
-// Handler serves /livez (the process runs), /readyz (every protocol can admit; 503 and the reasons when one cannot) and
-// /metrics.
-func Handler(protocols []Protocol, metrics prometheus.Gatherer, draining <-chan struct{}) http.Handler {
+// Handler serves /livez (the process runs), /readyz (every protocol can admit; otherwise 503 and
+// the reasons) and /metrics.
+func Handler(
+	protocols []Protocol, metrics prometheus.Gatherer, draining <-chan struct{},
+) http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("/livez", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("ok\n")) })
-	mux.HandleFunc("/readyz", func(w http.ResponseWriter, r *http.Request) { readyz(w, r, protocols, draining) })
+	mux.HandleFunc("/livez", func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = w.Write([]byte("ok\n"))
+	})
+	mux.HandleFunc("/readyz", func(w http.ResponseWriter, r *http.Request) {
+		readyz(w, r, protocols, draining)
+	})
 	mux.Handle("/metrics", promhttp.HandlerFor(metrics, promhttp.HandlerOpts{}))
 	return mux
 }
 
-func readyz(w http.ResponseWriter, r *http.Request, protocols []Protocol, draining <-chan struct{}) {
+func readyz(
+	w http.ResponseWriter, r *http.Request, protocols []Protocol, draining <-chan struct{},
+) {
 	ctx, cancel := context.WithTimeout(r.Context(), readyTime)
 	defer cancel()
 	status := http.StatusOK

@@ -6,8 +6,8 @@ import (
 	"github.com/ringfence/ringfence/internal/marks"
 )
 
-// Metrics are what a guard counts. No metric is labelled with a token, a holder or a session: those are without bound,
-// and a token would lose digits as a float.
+// Metrics counts what a guard does. No label is a token, a holder or a session: there is no limit
+// to those, and a token would lose digits as a float.
 type Metrics struct {
 	connections *prometheus.GaugeVec
 	accepts     *prometheus.CounterVec
@@ -22,23 +22,40 @@ type Metrics struct {
 func NewMetrics(r prometheus.Registerer) *Metrics {
 	m := &Metrics{
 		connections: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "guard_connections", Help: "Client connections open now, by state: waiting (for room), unadmitted, login (under way at the server), admitted."}, []string{"protocol", "state"}),
-		accepts: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "guard_connections_total", Help: "Client connections, by what became of them at the door: accepted (all of them), too_many (no room, not even to wait)."}, []string{"protocol", "result"}),
-		ends: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "guard_connections_ended_total", Help: "Connections that the guard ended, by reason: evicted (others needed its place), full (the most admitted sessions were there already), login_timeout, idle (no token), stuck (the client did not read, and its session had ended or never was)."}, []string{"protocol", "reason"}),
-		admissions: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "guard_admissions_total", Help: "Admissions by the store, by result: admitted, or the reason of the refusal. One that was admitted may still find the guard full."}, []string{"protocol", "resource", "result"}),
-		raises: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "guard_raises_total", Help: "Marks raised: changes of leadership that reached this store through this guard."}, []string{"protocol", "resource"}),
-		ended: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "guard_revoked_sessions_total", Help: "Sessions of older tokens that were ended."}, []string{"protocol", "resource"}),
+			Name: "guard_connections",
+			Help: "Client connections open now, by state: waiting (for a slot), unadmitted, " +
+				"login (under way at the server), admitted.",
+		}, []string{"protocol", "state"}),
+		accepts: counter("guard_connections_total",
+			"Client connections: accepted (all of them), too_many (no room, not even to wait).",
+			"protocol", "result"),
+		ends: counter("guard_connections_ended_total",
+			"Connections that the guard ended, by reason: evicted (others needed the slot), "+
+				"full (all admitted slots were taken), login_timeout, idle (no token), "+
+				"stuck (the client did not read, and had no session, or none any more).",
+			"protocol", "reason"),
+		admissions: counter("guard_admissions_total",
+			"Admissions by the store: admitted, or the reason of the refusal. "+
+				"An admitted session may still find the guard full.",
+			"protocol", "resource", "result"),
+		raises: counter("guard_raises_total",
+			"Marks raised: changes of leadership that reached this store through this guard.",
+			"protocol", "resource"),
+		ended: counter("guard_revoked_sessions_total",
+			"Sessions of older tokens that were ended.", "protocol", "resource"),
 		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "guard_step_duration_seconds", Help: "How long a whole admission took (step admission), and each of its steps: connect, login, identify, issuer (the coordinator is asked), register, raise, revoke, slot, other.",
-			Buckets: prometheus.ExponentialBuckets(0.0001, 4, 9)}, []string{"protocol", "step"}),
+			Name: "guard_step_duration_seconds",
+			Help: "How long a whole admission took (step admission), and each of its steps: connect, " +
+				"login, identify, issuer (the coordinator), register, raise, revoke, slot, other.",
+			Buckets: prometheus.ExponentialBuckets(0.0001, 4, 9),
+		}, []string{"protocol", "step"}),
 	}
 	r.MustRegister(m.connections, m.accepts, m.ends, m.admissions, m.raises, m.ended, m.duration)
 	return m
+}
+
+func counter(name, help string, labels ...string) *prometheus.CounterVec {
+	return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
 }
 
 func (m *Metrics) accepted(p Protocol) { m.accepts.WithLabelValues(p.Name(), "accepted").Inc() }
@@ -51,7 +68,7 @@ func (m *Metrics) end(p Protocol, e Ended) {
 	m.ends.WithLabelValues(p.Name(), string(e)).Inc()
 }
 
-// slots returns what sets the connections of a protocol by state.
+// slots returns a function that sets how many connections of a protocol are in each state.
 func (m *Metrics) slots(p Protocol) func(waiting, unadmitted, login, admitted int) {
 	of := func(state string) prometheus.Gauge { return m.connections.WithLabelValues(p.Name(), state) }
 	w, u, l, a := of("waiting"), of("unadmitted"), of("login"), of("admitted")

@@ -11,40 +11,44 @@ import (
 	"github.com/ringfence/ringfence/internal/marks"
 )
 
-// Alive tells a relay whether its session still lives, for a client that does not read: while a write to it is stuck,
-// the end of the server's side is not seen. The zero value waits as long as the client likes.
-type Alive struct {
-	Ask   func(context.Context) (bool, error) // an error tells nothing, and the relay goes on
-	Stall time.Duration                       // how long a write may make no progress before it is asked; 5 s when zero
+// Liveness tells a relay whether its session still lives. A relay needs it for a client that does
+// not read: while a write to that client is stuck, the relay does not see that the server's side
+// has ended. With the zero value it waits for the client without a limit.
+type Liveness struct {
+	// Check asks the store. After an error the relay goes on.
+	Check func(context.Context) (bool, error)
+	// Stall is how long a write makes no progress before Check is called; 5 s when zero.
+	Stall time.Duration
 }
 
-// Looker is a store that can tell whether a session still lives.
-type Looker interface {
+// Sessions is a store that can tell whether a session still lives.
+type Sessions interface {
 	Alive(ctx context.Context, s marks.Session) (bool, error)
 }
 
-// Look asks a store about one session. The Looker may be nil.
-func Look(l Looker, s marks.Session, stall time.Duration) Alive {
-	if l == nil {
-		return Alive{}
+// LivenessOf checks one session at a store, which may be nil.
+func LivenessOf(store Sessions, s marks.Session, stall time.Duration) Liveness {
+	if store == nil {
+		return Liveness{}
 	}
-	return Alive{Ask: func(ctx context.Context) (bool, error) { return l.Alive(ctx, s) }, Stall: stall}
+	check := func(ctx context.Context) (bool, error) { return store.Alive(ctx, s) }
+	return Liveness{Check: check, Stall: stall}
 }
 
-// askTime bounds one question.
-const askTime = 5 * time.Second
+// checkTime bounds one check.
+const checkTime = 5 * time.Second
 
 // patient writes to a client that may be slow to read.
 type patient struct {
 	ctx   context.Context
 	conn  net.Conn
-	alive Alive
+	alive Liveness
 
-	until time.Time   // the deadline that is set
-	left  atomic.Bool // the client has sent its last
+	until time.Time   // the present deadline
+	left  atomic.Bool // the client has sent its last byte
 }
 
-// Write ends with Stuck when no byte goes out and the session has ended.
+// Write fails with Stuck if it makes no progress and the session has ended.
 func (p *patient) Write(b []byte) (n int, err error) {
 	for {
 		p.extend()
@@ -59,16 +63,16 @@ func (p *patient) Write(b []byte) (n int, err error) {
 	}
 }
 
-// extend moves the deadline when half of it is used up, so that most writes do not pay for that.
+// extend moves the deadline once half of it is used up, so that most writes need not set it.
 func (p *patient) extend() {
 	stall := p.stall()
-	if p.alive.Ask == nil || time.Until(p.until) > stall/2 {
+	if p.alive.Check == nil || time.Until(p.until) > stall/2 {
 		return
 	}
 	p.until = time.Now().Add(stall)
 	_ = p.conn.SetWriteDeadline(p.until)
 	if p.ctx.Err() != nil {
-		_ = p.conn.SetWriteDeadline(Past) // the one that the end of ctx has set may have been before ours
+		_ = p.conn.SetWriteDeadline(Past) // ours may have replaced the one that the end of ctx has set
 	}
 	if p.left.Load() {
 		_ = p.conn.SetWriteDeadline(time.Now().Add(Linger))
@@ -83,13 +87,13 @@ func (p *patient) stall() time.Duration {
 }
 
 func (p *patient) gone() bool {
-	ctx, cancel := context.WithTimeout(p.ctx, askTime)
+	ctx, cancel := context.WithTimeout(p.ctx, checkTime)
 	defer cancel()
-	alive, err := p.alive.Ask(ctx)
+	alive, err := p.alive.Check(ctx)
 	return err == nil && !alive
 }
 
-// linger is told when the client has sent its last: what it still gets has to go out soon.
+// linger limits the time for what the client still gets, once it has sent its last byte.
 func (p *patient) linger() {
 	p.left.Store(true)
 	_ = p.conn.SetWriteDeadline(time.Now().Add(Linger))

@@ -5,10 +5,10 @@ import (
 	"net/netip"
 )
 
-// local is what clients on a Unix socket are called, as in Postgres's own log. They have no names.
+// local stands for clients on a Unix socket, which have no address; Postgres's log says the same.
 const local = "[local]"
 
-// Peer is a client in logs and holder names.
+// Peer names a client in logs and as a holder.
 func Peer(c net.Conn) string {
 	if c.RemoteAddr().Network() == "unix" {
 		return local
@@ -16,8 +16,8 @@ func Peer(c net.Conn) string {
 	return c.RemoteAddr().String()
 }
 
-// address is what limits by address go by: the host of a client, or for IPv6 its network of 64 bits, of which one host
-// may have every address.
+// address returns what limits go by: the host of a client, or for IPv6 its network of 64 bits,
+// because one host may use every address of it.
 func address(c net.Conn) string {
 	at, err := netip.ParseAddrPort(c.RemoteAddr().String())
 	if err != nil {

@@ -2,25 +2,26 @@ package guard
 
 import "context"
 
-// Protocol speaks one database's wire protocol. A new database is one package that implements it and one line in
-// cmd/guard's table of protocols.
+// Protocol speaks the wire protocol of one database.
 type Protocol interface {
-	// Name is the protocol in one word, for logs and metrics.
+	// Name returns the protocol in one word, for logs and metrics.
 	Name() string
 
-	// Serve talks with one client until either side is gone: login, admission, relay. It must not let anything but the
-	// client's login reach the database before the session is admitted. It tells the client's seat when
-	// it waits for the client, and has the seat admit the session before the client may write. When
-	// the guard shuts down, Serve ends the connection, with a reason, as soon as no transaction is open;
-	// when ctx ends, with Evicted or otherwise, it returns at once. The caller closes the connection
-	// afterwards. The error is for the log, an Ended is counted; a client that leaves is no error.
+	// Serve talks to one client until either side is gone: login, admission, relay. It must not let
+	// anything but the client's login reach the database before the session is admitted. It tells the
+	// client's seat when it waits for the client, and has the seat admit the session before the client
+	// may write. When the guard shuts down, Serve ends the connection, with a reason, as soon as no
+	// transaction is open; when ctx ends, with Evicted or otherwise, it returns at once. The caller
+	// closes the connection afterwards. The error is for the log, an Ended is counted; a client that
+	// leaves is no error.
 	Serve(ctx context.Context, c *Client) error
 
 	// Refuse tells a client that has not said anything yet why it cannot be served, in the protocol's
 	// own form.
 	Refuse(c *Client, why string)
 
-	// Ready is nil when sessions can be admitted now: the store's marks can be read and nothing forbids serving.
+	// Ready returns nil if sessions can be admitted now: the marks can be read and nothing forbids
+	// serving.
 	Ready(ctx context.Context) error
 
 	// Close ends the control connections and waits for background work.

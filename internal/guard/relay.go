@@ -12,16 +12,17 @@ import (
 	"time"
 )
 
-// Walker follows the messages of one direction of a session. It re-encodes nothing: what it passes on is what came.
+// Walker follows the messages of one direction of a session. It passes bytes on as they came, and
+// re-encodes nothing.
 type Walker interface {
-	// Walk looks at b, which starts where the last Walk stopped, and writes what may go on to w, in as few calls as it
-	// can. It returns how many bytes of b it is done with; the rest comes again with more behind it, so a Walker that
-	// waits for the end of a message must not wait for more than the relay's buffer holds (BufferSize). An error ends
-	// the session.
+	// Walk looks at b, which starts where the last Walk stopped, and writes to w what may pass, in as
+	// few calls as it can. It returns how many bytes of b it is done with. The rest comes again with
+	// more behind it, so a Walker must not wait for a message that is longer than the relay's buffer
+	// (BufferSize). An error ends the session.
 	Walk(b []byte, w io.Writer) (done int, err error)
 }
 
-// BufferSize is the most that a Walker can be shown at once, in bytes.
+// BufferSize is how many bytes a Walker sees at once at most.
 const BufferSize = 16 << 10
 
 // Side is one end of a relay.
@@ -32,7 +33,8 @@ const (
 	ServerSide
 )
 
-// End tells how a relay ended: which side left or failed first, and the error, nil for an orderly end of stream.
+// End says how a relay ended: which side left or failed first, and the error, or nil after an
+// orderly end of stream.
 type End struct {
 	Side Side
 	Err  error
@@ -41,14 +43,18 @@ type End struct {
 // Linger is how long a relay waits for the server to finish after the client has left.
 const Linger = 5 * time.Second
 
-// Relay passes bytes both ways until one side ends or ctx does, and returns when both directions have stopped. from is
-// what to read of the client's: a reader over client that still holds what the handshake has read too much. alive tells
-// what becomes of a client that does not read.
+// Relay passes bytes both ways until one side or ctx ends, and returns when both directions have
+// stopped. It reads the client's bytes from from, which may hold bytes that the handshake has read
+// already. alive is asked about a client that does not read.
 //
-// When the client leaves, the server is told by a half-close and may finish what it was sent for at most Linger. When
-// the server leaves, the client's connection stays open: the caller sets a write deadline of its own, says why, and
-// closes it. When ctx ends, both directions stop where they are.
-func Relay(ctx context.Context, client net.Conn, from io.Reader, server net.Conn, up, down Walker, alive Alive) End {
+// When the client leaves, Relay half-closes the server's connection; the server may finish what it
+// was sent for at most Linger. When the server leaves, the client's connection stays open: the
+// caller sets a write deadline, says why, and closes it. When ctx ends, both directions stop where
+// they are.
+func Relay(
+	ctx context.Context, client net.Conn, from io.Reader, server net.Conn,
+	up, down Walker, alive Liveness,
+) End {
 	cut := make(chan struct{})
 	unhook := context.AfterFunc(ctx, func() {
 		defer close(cut)
@@ -57,7 +63,7 @@ func Relay(ctx context.Context, client net.Conn, from io.Reader, server net.Conn
 	})
 	defer func() {
 		if !unhook() {
-			<-cut // it must not touch the deadlines that the caller sets next
+			<-cut // or it might change the deadlines that the caller sets next
 		}
 	}()
 	ends := make(chan End, 2) // in the order in which they came
@@ -89,7 +95,7 @@ func Relay(ctx context.Context, client net.Conn, from io.Reader, server net.Conn
 	return first
 }
 
-// relayUp and relayDown are named so that they can be told apart in a goroutine dump.
+// relayUp and relayDown have names so that a goroutine dump tells them apart.
 func relayUp(server io.Writer, from io.Reader, w Walker) End {
 	return pump(server, from, w, ServerSide, ClientSide)
 }
@@ -98,7 +104,7 @@ func relayDown(client io.Writer, server io.Reader, w Walker) End {
 	return pump(client, server, w, ClientSide, ServerSide)
 }
 
-// crashed is a panic of a Walker on its way to the goroutine of Relay's caller.
+// crashed carries a panic of a Walker to the goroutine of Relay's caller.
 type crashed struct {
 	value any
 	stack []byte
@@ -106,7 +112,7 @@ type crashed struct {
 
 func (c *crashed) Error() string { return fmt.Sprintf("%v, in a relay:\n%s", c.value, c.stack) }
 
-// pump moves bytes through w until src ends. to and from say whose fault an error is.
+// pump moves bytes through w until src ends. from and to say which side an error belongs to.
 func pump(dst io.Writer, src io.Reader, w Walker, to, from Side) (end End) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -144,7 +150,7 @@ func pump(dst io.Writer, src io.Reader, w Walker, to, from Side) (end End) {
 	}
 }
 
-// failing remembers that a write failed, to tell it from the walker's own errors.
+// failing remembers the error of a write, to tell it from the walker's own errors.
 type failing struct {
 	w   io.Writer
 	err error
@@ -166,14 +172,14 @@ func closeWrite(c net.Conn) {
 	_ = c.Close()
 }
 
-// CloseGently closes a connection whose last words must arrive: it says that nothing more will come and reads off what
-// the client still sends for at most a second, because closing with unread bytes resets the connection and may take
-// the last words with it.
+// CloseGently closes a connection so that what was written arrives. It half-closes the connection
+// and discards what the client still sends for at most a second: closing with unread bytes would
+// reset the connection, and the client might lose what was written.
 func CloseGently(c net.Conn) { closeWithin(c, time.Second) }
 
 func closeWithin(c net.Conn, d time.Duration) {
 	closeWrite(c)
-	for range 2 { // a process that stood still through the first half reads nothing in it, not even what has come
+	for range 2 { // if this process was paused during the first half, it read nothing
 		_ = c.SetReadDeadline(time.Now().Add(d / 2))
 		_, _ = io.Copy(io.Discard, io.LimitReader(c, 1<<19))
 	}

@@ -67,9 +67,12 @@ type relayed struct {
 	panicked       chan any
 }
 
-func relay(t *testing.T, up, down Walker) *relayed { t.Helper(); return relayTo(t, up, down, Alive{}) }
+func relay(t *testing.T, up, down Walker) *relayed {
+	t.Helper()
+	return relayTo(t, up, down, Liveness{})
+}
 
-func relayTo(t *testing.T, up, down Walker, alive Alive) *relayed {
+func relayTo(t *testing.T, up, down Walker, alive Liveness) *relayed {
 	t.Helper()
 	inner, client := pair(t)
 	outer, server := pair(t)
@@ -128,7 +131,8 @@ func TestWhenTheServerLeavesTheClientCanStillBeTold(t *testing.T) {
 	}
 }
 
-// late is a connection of a process that stands still once, behind a read deadline that it has set, until that has passed.
+// late is a connection of a process that stands still once, behind a read deadline that it has set,
+// until that has passed.
 type late struct {
 	*net.TCPConn
 	once sync.Once
@@ -274,7 +278,7 @@ func (q questions) Ask(ctx context.Context) (bool, error) {
 
 func TestAClientThatDoesNotReadIsCutOffOnceItsSessionHasEnded(t *testing.T) {
 	q := make(questions)
-	r := relayTo(t, through{}, through{}, Alive{Ask: q.Ask, Stall: 10 * time.Millisecond})
+	r := relayTo(t, through{}, through{}, Liveness{Check: q.Ask, Stall: 10 * time.Millisecond})
 	full(r.server)
 	for range 3 {
 		q <- true // and so it goes on
@@ -293,7 +297,7 @@ func TestAClientThatDoesNotReadIsCutOffOnceItsSessionHasEnded(t *testing.T) {
 // A client that stands still for long, and so often that the relay asks, gets every byte.
 func TestASlowClientOfALiveSessionGetsEverything(t *testing.T) {
 	asked := make(chan struct{}, 3)
-	r := relayTo(t, through{}, whole{}, Alive{Stall: 10 * time.Millisecond, Ask: func(context.Context) (bool, error) {
+	r := relayTo(t, through{}, whole{}, Liveness{Stall: 10 * time.Millisecond, Check: func(context.Context) (bool, error) {
 		select {
 		case asked <- struct{}{}:
 		default:

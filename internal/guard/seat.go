@@ -6,103 +6,106 @@ import (
 	"time"
 )
 
-// Seat is a connection's hold on the guard's slots. Its Protocol tells it what the connection waits for, and asks it
-// for the next slot. There are three kinds:
+// Seat holds a connection's slots. The Protocol tells it whether the connection waits for its
+// client, and asks it for the next slot. There are three kinds of slot:
 //
 //	unadmitted  from accept until the session is admitted
-//	login       besides that, while a login is under way on a leg to the server
+//	login       in addition, while a login is under way at the server
 //	admitted    from admission until the session has ended
 //
-// Who is not admitted cannot take an admitted slot. When somebody waits for one of the other two, connections that have
-// kept the guard waiting for their client for the grace are evicted: the context of Serve ends with the cause Evicted.
-// Nobody is evicted for what the server or an admission takes. A Seat may be used from any goroutine.
+// A client that is not admitted cannot take an admitted slot. When a connection waits for one of
+// the other two kinds, connections that have kept the guard waiting for their client for the grace
+// are evicted: the context of Serve ends with the cause Evicted. The time that the server or an
+// admission takes evicts nobody. A Seat may be used from any goroutine.
 type Seat struct {
-	door    *door
+	limiter *limiter
 	address string // of the client, without the port
 	cut     context.CancelCauseFunc
 
-	// The mutex of the door guards these.
-	since  time.Time     // when the wait for the client began; zero when there is none
-	waited time.Duration // how long it was when Working stopped it
+	// The mutex of the limiter guards these.
+	since  time.Time     // when the wait for the client began; zero if there is none
+	waited time.Duration // how long it had lasted when Working stopped it
 	gone   bool
 }
 
-// arrive makes the seat of a new connection, which has to wait for its slot. cut ends the connection's context.
-func (d *door) arrive(address string, cut context.CancelCauseFunc) (*Seat, *turn) {
-	s := &Seat{door: d, address: address, cut: cut}
-	return s, d.join(&d.unadmitted, s)
+// arrive makes the seat of a new connection and puts it into the queue. cut ends the connection's
+// context.
+func (l *limiter) arrive(address string, cut context.CancelCauseFunc) (*Seat, *turn) {
+	s := &Seat{limiter: l, address: address, cut: cut}
+	return s, l.join(&l.unadmitted, s)
 }
 
-// enter waits for the slot. ctx is the connection's. A shutdown ends the wait.
+// enter waits for the first slot, until ctx ends or the guard shuts down.
 func (s *Seat) enter(ctx context.Context, t *turn, draining <-chan struct{}) error {
-	return s.door.await(ctx, &s.door.unadmitted, t, draining)
+	return s.limiter.await(ctx, &s.limiter.unadmitted, t, draining)
 }
 
-// Waiting begins a new wait for the client.
+// Waiting starts a new wait for the client.
 func (s *Seat) Waiting() {
-	s.door.mu.Lock()
-	defer s.door.mu.Unlock()
+	s.limiter.mu.Lock()
+	defer s.limiter.mu.Unlock()
 	s.since = time.Now()
 }
 
-// Working stops the wait for the client: the server or the guard has the next move.
+// Working stops the wait for the client: it is the turn of the server or the guard.
 func (s *Seat) Working() {
-	s.door.mu.Lock()
-	defer s.door.mu.Unlock()
+	s.limiter.mu.Lock()
+	defer s.limiter.mu.Unlock()
 	if !s.since.IsZero() {
 		s.waited = time.Since(s.since)
 	}
 	s.since = time.Time{}
 }
 
-// Resume goes on with the wait that Working stopped, for a client whose move has brought it no nearer to admission.
+// Resume continues the wait that Working stopped. It is for a client that has sent something, but
+// is no closer to admission.
 func (s *Seat) Resume() {
-	s.door.mu.Lock()
-	defer s.door.mu.Unlock()
+	s.limiter.mu.Lock()
+	defer s.limiter.mu.Unlock()
 	if s.since.IsZero() {
 		s.since = time.Now().Add(-s.waited)
-		s.door.settle()
+		s.limiter.settle()
 	}
 }
 
-// Login waits for a login slot, in the order of arrival. Every leg to the server that is not admitted needs one.
-func (s *Seat) Login(ctx context.Context) error { return s.door.take(ctx, &s.door.logins, s) }
+// Login waits for a login slot. Every upstream connection that is not admitted needs one.
+func (s *Seat) Login(ctx context.Context) error { return s.limiter.take(ctx, &s.limiter.logins, s) }
 
-// EndLogin gives the login slot back. The leg is closed by then.
+// EndLogin returns the login slot. Close the upstream connection first.
 func (s *Seat) EndLogin() {
-	s.door.mu.Lock()
-	defer s.door.mu.Unlock()
-	if s.door.logins.free(s) {
-		s.door.settle()
+	s.limiter.mu.Lock()
+	defer s.limiter.mu.Unlock()
+	if s.limiter.logins.free(s) {
+		s.limiter.settle()
 	}
 }
 
-// Admit trades the slots of a connection that is not admitted for an admitted one. It waits until there is one, for the
-// sessions that this admission has ended may be leaving yet. After ctx it returns a FullError.
+// Admit trades the other slots for an admitted one. It waits for one until ctx ends, because the
+// sessions that this admission has ended may still be leaving; then it returns a FullError.
 func (s *Seat) Admit(ctx context.Context) error {
-	d := s.door
-	err := d.take(ctx, &d.admitted, s)
+	l := s.limiter
+	err := l.take(ctx, &l.admitted, s)
 	if errors.Is(err, context.DeadlineExceeded) {
-		return FullError{d.admitted.most}
+		return FullError{l.admitted.most}
 	}
 	if err != nil {
 		return err
 	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.unadmitted.free(s)
-	d.logins.free(s)
-	d.settle()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.unadmitted.free(s)
+	l.logins.free(s)
+	l.settle()
 	return nil
 }
 
-// Leave gives every slot back. It may be called twice.
+// Leave returns every slot. It may be called twice.
 func (s *Seat) Leave() {
-	s.door.mu.Lock()
-	defer s.door.mu.Unlock()
+	s.limiter.mu.Lock()
+	defer s.limiter.mu.Unlock()
 	s.since = time.Time{}
-	for _, k := range []*slots{&s.door.unadmitted, &s.door.logins, &s.door.admitted} {
+	for _, k := range []*slots{&s.limiter.unadmitted, &s.limiter.logins, &s.limiter.admitted} {
 		k.free(s)
 	}
-	s.door.settle()
+	s.limiter.settle()
 }

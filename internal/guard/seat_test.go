@@ -8,14 +8,14 @@ import (
 	"time"
 )
 
-// guests are connections of a door without sockets.
+// guests are connections of a limiter without sockets.
 type guests struct {
 	t *testing.T
-	d *door
+	d *limiter
 }
 
 func visit(t *testing.T, connections, unadmitted, logins int, grace time.Duration) guests {
-	d := newDoor(connections, unadmitted, logins, grace)
+	d := newLimiter(connections, unadmitted, logins, grace)
 	t.Cleanup(d.close)
 	return guests{t, d}
 }
@@ -110,7 +110,8 @@ func TestWithinTheGraceNewcomersWaitAndNobodyIsEvicted(t *testing.T) {
 	}
 }
 
-// The clock of Resume goes on where Working stopped it, so commands that lead nowhere do not renew the grace.
+// The clock of Resume goes on where Working stopped it, so commands that lead nowhere do not renew
+// the grace.
 func TestAConnectionThatIsBusyAllTheTimeIsEvictedToo(t *testing.T) {
 	g := visit(t, 9, 1, 9, 30*time.Millisecond)
 	busy := g.in("a")
@@ -230,7 +231,8 @@ func TestAShutdownAndTheEndOfAContextEndEveryWait(t *testing.T) {
 	}
 }
 
-// Many come and go in every way at once: no slot is lost, none is given out twice, and nobody waits in vain.
+// Many come and go in every way at once: no slot is lost, none is given out twice, and nobody waits
+// in vain.
 func TestNoSlotIsLostOrGivenOutTwice(t *testing.T) {
 	g := visit(t, 4, 5, 2, time.Millisecond)
 	var all sync.WaitGroup

@@ -20,27 +20,29 @@ type Server struct {
 	Metrics  *Metrics
 
 	MaxConnections int           // admitted sessions at once; 10,000 when zero
-	MaxUnadmitted  int           // connections at once that are not admitted; 1,000 when zero. Four times as many may wait for room
-	MaxLogins      int           // of these, logins at once that are under way at the server; 40 when zero
-	Grace          time.Duration // how long a connection may keep others waiting for its client's next move; 1 s when zero
-	DrainTimeout   time.Duration // how long open transactions may go on after a shutdown begins; 30 s when zero
+	MaxUnadmitted  int           // connections at once that are not admitted; 1,000 when zero
+	MaxLogins      int           // logins at once under way at the server; 40 when zero
+	Grace          time.Duration // how long a client may keep others waiting; 1 s when zero
+	DrainTimeout   time.Duration // how long a shutdown waits for open transactions; 30 s when zero
 
-	door   *door
-	ended  crowds
-	polite chan struct{} // bounds the connections that are turned away with a word
+	limiter *limiter
+	ended   tally
+	polite  chan struct{} // bounds the clients that are told why they are turned away
 }
 
-// errDrainTimeout ends what is left when the drain is over.
+// errDrainTimeout ends the connections that are left after DrainTimeout.
 var errDrainTimeout = errors.New("the guard has shut down")
 
-// errShutdown ends the wait of those that have not even entered.
+// errShutdown ends the wait of connections that have no slot yet.
 var errShutdown = errors.New("the guard is shutting down")
 
-// politeMost is how many clients are told at once why they are turned away. A flood is closed without a word.
+// politeMost is how many clients at once are told why they are turned away. The rest of a flood is
+// closed without a message.
 const politeMost = 100
 
-// Serve accepts until ctx ends; then it stops accepting, lets open transactions end for at most DrainTimeout, tells the
-// rest, and returns when every connection is closed. The error is the listener's; a shutdown is none.
+// Serve accepts connections until ctx ends. Then it lets open transactions end for at most
+// DrainTimeout, tells the other clients, and returns when every connection is closed. It returns an
+// error of the listener, and nil after a shutdown.
 func (s *Server) Serve(ctx context.Context) error {
 	draining := make(chan struct{})
 	serving, cut := context.WithCancelCause(context.WithoutCancel(ctx))
@@ -48,9 +50,10 @@ func (s *Server) Serve(ctx context.Context) error {
 	unhook := context.AfterFunc(ctx, func() { _ = s.Listener.Close() })
 	defer unhook()
 	s.polite = make(chan struct{}, politeMost)
-	s.door = newDoor(cmp.Or(s.MaxConnections, 10_000), cmp.Or(s.MaxUnadmitted, 1000), cmp.Or(s.MaxLogins, 40), cmp.Or(s.Grace, time.Second))
-	s.door.counts = s.Metrics.slots(s.Protocol)
-	defer s.door.close()
+	s.limiter = newLimiter(cmp.Or(s.MaxConnections, 10_000), cmp.Or(s.MaxUnadmitted, 1000),
+		cmp.Or(s.MaxLogins, 40), cmp.Or(s.Grace, time.Second))
+	s.limiter.counts = s.Metrics.slots(s.Protocol)
+	defer s.limiter.close()
 
 	var open sync.WaitGroup
 	err := s.accept(serving, &open, draining)
@@ -59,7 +62,7 @@ func (s *Server) Serve(ctx context.Context) error {
 		err = nil
 	}
 	drained := make(chan struct{})
-	go func() { // ends when the last connection does, which cut makes sure of
+	go func() { // ends with the last connection; cut makes sure of that
 		open.Wait()
 		close(drained)
 	}()
@@ -73,7 +76,7 @@ func (s *Server) Serve(ctx context.Context) error {
 	return err
 }
 
-// accept runs until the listener is closed. Running out of file descriptors is no reason to stop.
+// accept runs until the listener is closed. It does not stop when file descriptors run out.
 func (s *Server) accept(ctx context.Context, open *sync.WaitGroup, draining <-chan struct{}) error {
 	for {
 		client, err := s.Listener.Accept()
@@ -90,7 +93,8 @@ func (s *Server) accept(ctx context.Context, open *sync.WaitGroup, draining <-ch
 		}
 		s.Metrics.accepted(s.Protocol)
 		own, cut := context.WithCancelCause(ctx)
-		seat, turn := s.door.arrive(address(client), cut) // here, so that the queue is in order of arrival
+		// Here rather than in the goroutine, so that the queue is in order of arrival.
+		seat, turn := s.limiter.arrive(address(client), cut)
 		open.Go(func() {
 			defer cut(nil)
 			s.handle(own, &Client{client, seat, draining}, turn)
@@ -98,7 +102,7 @@ func (s *Server) accept(ctx context.Context, open *sync.WaitGroup, draining <-ch
 	}
 }
 
-// handle serves one client. A panic in a protocol ends that one connection, whose session then ends with it.
+// handle serves one client. A panic in a protocol ends only that connection and its session.
 func (s *Server) handle(ctx context.Context, client *Client, turn *turn) {
 	defer client.Seat.Leave()
 	defer client.Close()
@@ -117,13 +121,13 @@ func (s *Server) handle(ctx context.Context, client *Client, turn *turn) {
 	}
 }
 
-// count is for what comes in crowds.
+// count counts a connection that the guard has ended.
 func (s *Server) count(e Ended, client net.Conn) {
 	s.Metrics.end(s.Protocol, e)
 	s.ended.log(s.Log, s.Protocol.Name(), e, Peer(client))
 }
 
-// contain is deferred around everything that a protocol does.
+// contain recovers from a panic in a protocol.
 func (s *Server) contain(client net.Conn) {
 	if r := recover(); r != nil {
 		s.Log.Error("internal error, the connection is closed", "protocol", s.Protocol.Name(),
@@ -131,12 +135,13 @@ func (s *Server) contain(client net.Conn) {
 	}
 }
 
-// turnAway ends a connection that did not get in. It holds no slot any more.
+// turnAway ends a connection that got no slot.
 func (s *Server) turnAway(client *Client, why error) {
 	text := "the guard is shutting down"
 	if errors.Is(why, Crowded) {
 		s.count(Crowded, client)
-		text = fmt.Sprintf("the guard has %d connections that are not admitted, and %d wait for room", s.door.unadmitted.most, s.door.unadmitted.longest)
+		text = fmt.Sprintf("the guard has %d connections that are not admitted, and %d wait for room",
+			s.limiter.unadmitted.most, s.limiter.unadmitted.longest)
 	}
 	select {
 	case s.polite <- struct{}{}:

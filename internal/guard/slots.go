@@ -5,18 +5,17 @@ import (
 	"time"
 )
 
-// slots are the slots of one kind. A connection that finds none free waits in the queue. The mutex of the door guards
-// all of it.
+// slots are the slots of one kind and their queue. The mutex of the limiter guards all of it.
 type slots struct {
 	most     int  // slots there are
-	longest  int  // the queue's bound; 0 for none
-	evicting bool // whether a connection can lose its slot to one that waits
+	longest  int  // the most that may wait; 0 for no limit
+	evicting bool // a connection can lose its slot to one that waits
 
 	held    map[*Seat]bool
 	holding count   // held, by client address
-	queue   []*turn // in the order in which they came
+	queue   []*turn // in order of arrival
 	queued  count   // in the queue, by client address
-	vacated int     // slots that an eviction has freed and nobody has taken yet
+	vacated int     // slots that evictions have freed and nobody has taken yet
 }
 
 // turn is a seat's wait for a slot.
@@ -41,8 +40,8 @@ func newSlots(most, longest int, evicting bool) slots {
 	}
 }
 
-// join puts a seat at the end of the queue. It returns whom the queue has no room for any more: of the address that has
-// most in it, whoever has waited longest.
+// join puts a seat at the end of the queue. If the queue is too long, it also returns the
+// connection that must leave: of the address with the most in it, the one that has waited longest.
 func (k *slots) join(s *Seat) (t, out *turn) {
 	t = &turn{s, make(chan struct{})}
 	k.queue = append(k.queue, t)
@@ -60,7 +59,7 @@ func (k *slots) join(s *Seat) (t, out *turn) {
 	return t, out
 }
 
-// leave takes a turn out of the queue, if it is still there.
+// leave removes a turn from the queue, if it is still there.
 func (k *slots) leave(t *turn) {
 	if i := slices.Index(k.queue, t); i >= 0 {
 		k.queue = slices.Delete(k.queue, i, i+1)
@@ -80,10 +79,10 @@ func (k *slots) grant() {
 	close(t.come)
 }
 
-// next is whose turn it is: the address that holds the fewest slots comes first, and of one address whoever has waited
-// longest. But a slot that an eviction vacated goes to the latest comer. In a crowd of stalled connections those that
-// wait are mostly of the same kind, and in order they would keep a newcomer from the same address waiting until each
-// of them was evicted in its turn.
+// next returns whose turn it is: the address with the fewest slots comes first, and within one
+// address the connection that has waited longest. But a slot that an eviction freed goes to the
+// latest one. In a crowd of stalled connections, most of those that wait will stall, too; in order,
+// they would keep a good newcomer from the same address waiting until each of them was evicted.
 func (k *slots) next() *turn {
 	best := k.queue[0]
 	for _, t := range k.queue[1:] {
@@ -95,7 +94,7 @@ func (k *slots) next() *turn {
 	return best
 }
 
-// free takes a seat's slot away, if it has one.
+// free takes the slot from a seat, and reports whether it had one.
 func (k *slots) free(s *Seat) bool {
 	if !k.held[s] {
 		return false
@@ -105,8 +104,9 @@ func (k *slots) free(s *Seat) bool {
 	return true
 }
 
-// stalled is whom an eviction is to hit: of those that have kept the guard waiting for their client for the grace, the
-// one from the address that holds the most slots, and of these the one that has done so longest. nil for nobody.
+// stalled returns the seat that an eviction hits, or nil. Of those that have kept the guard waiting
+// for their client for the grace, it is one of the address with the most slots, and there the one
+// that has done so longest.
 func (k *slots) stalled(now time.Time, grace time.Duration) *Seat {
 	var worst *Seat
 	for s := range k.held {

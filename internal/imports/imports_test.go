@@ -58,7 +58,7 @@ var allowed = map[string][]string{
 	"checkpoint/zookeeper":      {"fence", "checkpoint", "internal/ensemble", "internal/ensemble/election", zk},
 	"internal/cli":              {"internal/settings"},
 	"internal/stores":           {"fence", "store/postgres", "store/redis", "internal/settings"},
-	"internal/tasks": {"fence", "checkpoint", "checkpoint/postgres", "checkpoint/redis", "checkpoint/zookeeper", "store/postgres", "store/redis", "internal/marks/redis",
+	"internal/tasks": {"fence", "internal/refusal", "checkpoint", "checkpoint/postgres", "checkpoint/redis", "checkpoint/zookeeper", "store/postgres", "store/redis", "internal/marks/redis",
 		"internal/cli", "internal/coordinators", "internal/stores", "internal/environ", "internal/supervise", "internal/taskfile", "internal/settings", "internal/logging", pgx, redis, "golang.org/x/term"},
 	"internal/environ":      {"fence", "store/postgres"},
 	"internal/supervise":    {"fence", "golang.org/x/sys", "golang.org/x/term"},

@@ -16,14 +16,14 @@ type Event struct {
 	Kind    EventKind
 	Claim   fence.Claim
 	Session Session
-	Before  Mark                   // Raised: the mark as it was
-	Ended   int                    // Revoked: sessions that were ended
-	Took    time.Duration          // of this event; of a whole Admit for Opened and Refused
-	Steps   map[Step]time.Duration // Finished: what the admission's time was spent on
+	Before  Mark                   // Raised: the mark before
+	Ended   int                    // Revoked: how many sessions were ended
+	Took    time.Duration          // how long this took; Opened, Refused: the whole Admit
+	Steps   map[Step]time.Duration // Finished: how long each step took
 	Err     error                  // Refused, Finished: why the session was not admitted
 }
 
-// EventKind is what happened.
+// EventKind says what happened.
 type EventKind string
 
 const (
@@ -36,21 +36,21 @@ const (
 	Finished EventKind = "finished"
 )
 
-// Admission opens sessions at one store: refuse, raise, revoke, admit, in that order, each durable before the next.
-// The zero Timeout is 10 s. It may be used from any goroutine.
+// Admission admits sessions to one store: it refuses, raises, revokes and registers, in that order,
+// and each is durable before the next begins. It may be used from any goroutine.
 type Admission struct {
 	Store     Store
 	Authority Authority
-	Timeout   time.Duration // for one Admit as a whole
+	Timeout   time.Duration // of one Admit; 10 s when zero
 	Notify    func(Event)   // may be nil; must not block
 
 	seen     memory
 	verdicts verdicts
 }
 
-// Admit opens a session under all its claims, whose issuer it fills in itself. Only after it has returned nil may
-// anything of the client but its login reach the database. Any error admits nothing, and a mark may be raised all the
-// same: that is what keeps an older leader out while this one tries again.
+// Admit registers a session under all its claims. Until it returns nil, nothing of the client but
+// its login may reach the database. After an error nothing is admitted. The mark may be raised by
+// then, which keeps older leaders out while this one tries again.
 func (a *Admission) Admit(ctx context.Context, s Session, claims []Presented) error {
 	start := time.Now()
 	ctx, cancel := context.WithTimeout(ctx, a.Limit())
@@ -62,7 +62,9 @@ func (a *Admission) Admit(ctx context.Context, s Session, claims []Presented) er
 		kind = Refused
 	}
 	for _, c := range claims {
-		a.notify(Event{Kind: kind, Claim: c.Under(""), Session: s, Took: time.Since(start), Err: err})
+		a.notify(Event{
+			Kind: kind, Claim: c.Under(""), Session: s, Took: time.Since(start), Err: err,
+		})
 	}
 	return err
 }
@@ -84,16 +86,17 @@ func (a *Admission) Report(err error, holder string) {
 // releaseTime bounds Release.
 const releaseTime = 5 * time.Second
 
-// Release has the store forget a session whose connection is closed, whatever became of ctx. A record
-// that stays is found by the next revocation.
+// Release has the store forget a session whose connection is closed, whatever became of ctx. A
+// record that stays is found by the next revocation.
 func (a *Admission) Release(ctx context.Context, s Session) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTime)
 	defer cancel()
 	_ = a.Store.Release(ctx, s)
 }
 
-// Raise raises the mark to a claim and ends older sessions, without opening one: what a new leader does at a store that
-// it reaches round the guard. The claim carries its issuer. After an error the mark may or may not be raised.
+// Raise raises the mark to a claim and ends older sessions, but registers none. A new leader calls
+// it at a store that it reaches without a guard. The claim must have its issuer. After an error the
+// mark may or may not be raised.
 func (a *Admission) Raise(ctx context.Context, c fence.Claim) error {
 	_, err := a.raise(ctx, Session{}, c)
 	if err == nil {
@@ -102,11 +105,12 @@ func (a *Admission) Raise(ctx context.Context, c fence.Claim) error {
 	return a.explained(ctx, err)
 }
 
+// reasonTime bounds Ended.
 const reasonTime = 5 * time.Second
 
-// Ended tells why sessions under these claims were ended: the ErrStale refusal when a mark has passed one of them, and
-// nil when it was something else, such as an administrator, or when the store cannot say within five seconds or before
-// ctx ends.
+// Ended says why a session under these claims was ended: an ErrStale refusal if a mark is above one
+// of them. It returns nil for any other reason, such as an administrator, and if the store does not
+// answer within five seconds or before ctx ends.
 func (a *Admission) Ended(ctx context.Context, claims []Presented) error {
 	ctx, cancel := context.WithTimeout(ctx, reasonTime)
 	defer cancel()
@@ -124,10 +128,10 @@ func (a *Admission) Ended(ctx context.Context, claims []Presented) error {
 	return nil
 }
 
-// admit asks the authority first, so that no claim of a deposed leader gets as far as the store, whatever became of the
-// mark there. A raise asks it once more.
+// admit asks the authority first, so that no claim of a deposed leader reaches the store, even if
+// the store has lost its mark. A raise asks the authority again.
 func (a *Admission) admit(ctx context.Context, s Session, presented []Presented) error {
-	if err := a.Known(ctx, presented); err != nil {
+	if err := a.Precheck(ctx, presented); err != nil {
 		return err
 	}
 	claims, err := a.verify(ctx, presented)
@@ -148,7 +152,8 @@ func (a *Admission) admit(ctx context.Context, s Session, presented []Presented)
 		case MustRaise:
 			var older int
 			if older, err = a.raise(ctx, s, r.Claim); err == nil && older > 0 {
-				err = a.revoke(ctx, s, r.Claim) // as the next registration would say: a busy store takes seconds for each
+				// The next registration would ask for it, but a busy store takes seconds to say so.
+				err = a.revoke(ctx, s, r.Claim)
 			}
 		case MustRevoke:
 			err = a.revoke(ctx, s, r.Claim)
@@ -164,7 +169,7 @@ func (a *Admission) verify(ctx context.Context, presented []Presented) ([]fence.
 	return a.Authority.Verify(ctx, presented)
 }
 
-// explained is an error of a step, with what authority and store together say of it.
+// explained returns the error of a step with its reason, for which it may ask authority and store.
 func (a *Admission) explained(ctx context.Context, err error) error {
 	err = a.asked(err)
 	var r *fence.Refusal
@@ -172,22 +177,21 @@ func (a *Admission) explained(ctx context.Context, err error) error {
 	case !errors.As(err, &r):
 		return err
 	case r.Reason == fence.ReasonStale:
-		return a.wentBack(ctx, r)
+		return a.rolledBack(ctx, r)
 	case r.Reason == fence.ReasonNotLeader && r.Claim.Resource != "":
 		return a.deposed(ctx, []fence.Claim{r.Claim}, r)
 	}
 	return err
 }
 
-// deposed says why claims are refused that the authority does not confirm. A mark above a token refuses it for good,
-// while the authority speaks of now only.
+// deposed says why claims are refused that the authority does not confirm. A mark above a token
+// refuses it for good, whereas the authority only knows who leads now.
 func (a *Admission) deposed(ctx context.Context, claims []fence.Claim, refused error) error {
 	marks, _ := a.marks(ctx, claims)
 	for _, c := range claims {
 		m := marks[c.Resource]
 		switch {
-		case c.Issuer == "" || m.Issuer == "": // nobody could say whose token it is; or there is no mark
-
+		case c.Issuer == "" || m.Issuer == "": // the issuer is not known, or there is no mark
 		case m.Issuer != c.Issuer:
 			return refusal.OtherIssuer(c, m.Token, m.Issuer)
 		case m.Token.Compare(c.Token) > 0:
@@ -199,8 +203,8 @@ func (a *Admission) deposed(ctx context.Context, claims []fence.Claim, refused e
 	return refused
 }
 
-// marks reads the marks of claims: of the store, or of this process's memory where the store has lost a higher one or
-// cannot be asked.
+// marks reads the marks of claims from the store. Where the store has lost a mark or does not
+// answer, it takes the mark from the memory of this process.
 func (a *Admission) marks(ctx context.Context, claims []fence.Claim) (map[fence.Resource]Mark, error) {
 	var only []fence.Resource
 	marks := make(map[fence.Resource]Mark)
@@ -220,9 +224,10 @@ func (a *Admission) marks(ctx context.Context, claims []fence.Claim) (map[fence.
 	return marks, err
 }
 
-// wentBack looks whether a token that the store refuses as stale still leads: then the coordinator was rolled back, such
-// as by a restore from a backup, and its leader must not be told that it is deposed. It stays refused.
-func (a *Admission) wentBack(ctx context.Context, stale *fence.Refusal) error {
+// rolledBack checks whether a token that the store refuses as stale still leads. If so, the
+// coordinator was rolled back, as by a restore from a backup, and its leader must not be told that
+// it is deposed. The token stays refused.
+func (a *Admission) rolledBack(ctx context.Context, stale *fence.Refusal) error {
 	if !a.Authority.Verifies() {
 		return stale
 	}
@@ -232,14 +237,15 @@ func (a *Admission) wentBack(ctx context.Context, stale *fence.Refusal) error {
 	return refusal.RolledBack(stale.Claim, stale.Mark)
 }
 
-// raise lifts the mark, or confirms it, if the authority agrees at that time. It returns how many older sessions there are,
-// as far as the store has told.
+// raise raises the mark, or confirms it, if the authority still agrees. It returns how many older
+// sessions there are, or zero if the store cannot tell.
 func (a *Admission) raise(ctx context.Context, s Session, c fence.Claim) (older int, err error) {
 	defer StepRaise.Begin(ctx)()
 	start := time.Now()
 	confirmed := c
-	before, err := a.Store.Raise(ctx, s, c, func(ctx context.Context, m Mark) (_ fence.Claim, err error) {
-		if seen, ok := a.seen.over(c.Resource, m); ok { // the store may have lost the mark; this process has not
+	confirm := func(ctx context.Context, m Mark) (_ fence.Claim, err error) {
+		// The store may have lost a mark that this process has seen.
+		if seen, ok := a.seen.over(c.Resource, m); ok {
 			if seen.Issuer == c.Issuer && seen.Token.Compare(c.Token) > 0 {
 				return c, refusal.Stale(c, seen.Token, seen.Holder, seen.Raised)
 			}
@@ -248,12 +254,14 @@ func (a *Admission) raise(ctx context.Context, s Session, c fence.Claim) (older 
 		defer StepIssuer.Begin(ctx)()
 		confirmed, err = a.Authority.Confirm(ctx, c, m)
 		return confirmed, err
-	})
+	}
+	before, err := a.Store.Raise(ctx, s, c, confirm)
 	if err != nil {
 		return 0, err
 	}
-	a.seen.learn(Mark{ // before anybody asks why it was ended
-		Resource: confirmed.Resource, Token: confirmed.Token, Issuer: confirmed.Issuer, Holder: confirmed.Holder,
+	a.seen.learn(Mark{ // before an older session asks why it was ended
+		Resource: confirmed.Resource, Token: confirmed.Token,
+		Issuer: confirmed.Issuer, Holder: confirmed.Holder,
 		Raised: time.Now(), Confirmed: true, Continued: true, Adoption: before.Adoption,
 	})
 	a.notify(Event{Kind: Raised, Claim: confirmed, Before: before, Took: time.Since(start)})
@@ -265,12 +273,14 @@ func (a *Admission) revoke(ctx context.Context, s Session, c fence.Claim) error 
 	start := time.Now()
 	ended, err := a.Store.Revoke(ctx, s, c)
 	if ended > 0 || err == nil {
-		a.notify(Event{Kind: Revoked, Claim: c, Session: s, Ended: ended, Took: time.Since(start)})
+		a.notify(Event{
+			Kind: Revoked, Claim: c, Session: s, Ended: ended, Took: time.Since(start),
+		})
 	}
 	return err
 }
 
-// asked makes sure that every error says what to do.
+// asked makes sure that every error says what was admitted and what to do.
 func (a *Admission) asked(err error) error {
 	var r *fence.Refusal
 	if err == nil || errors.As(err, &r) {
@@ -288,7 +298,7 @@ func (a *Admission) notify(e Event) {
 	}
 }
 
-// met adds the mark that a refused claim met.
+// met adds the mark to the refusal of a claim.
 func met(err error, m Mark) error {
 	var r *fence.Refusal
 	if errors.As(err, &r) && r.Claim.Resource == m.Resource && r.Mark == 0 {

@@ -8,33 +8,38 @@ import (
 	"github.com/ringfence/ringfence/internal/refusal"
 )
 
-// Authority says whose tokens are admitted and may raise a mark.
+// Authority decides whose tokens are admitted and may raise a mark.
 type Authority interface {
-	// Issuer is the issuer of the tokens that clients bring, asked now and never remembered: a coordinator that was
-	// rebuilt may hand out the very number that the mark has.
+	// Issuer returns the issuer of the tokens that clients present. It asks each time and remembers
+	// nothing, because a coordinator that was rebuilt may give out the very number that the mark has.
 	Issuer(ctx context.Context) (fence.Issuer, error)
 
-	// Verify is asked at every admission. It returns the claims with their issuer and, where it knows better, their
-	// holders. An ErrNotLeader refusal: one of them does not lead now, or nobody could say. The claims are returned with
-	// such a refusal too; their issuer is empty when that could not be asked.
+	// Verify is called at every admission. It returns the claims with their issuer and, where the
+	// authority knows them, their holders. An ErrNotLeader refusal means that one of them does not
+	// lead now, or that nobody could say. Verify then returns the claims, too; their issuer is empty
+	// if it could not be asked.
 	Verify(ctx context.Context, claims []Presented) ([]fence.Claim, error)
 
-	// Confirm agrees that a claim may raise this mark and returns it as Verify does. Otherwise it returns an ErrNotLeader
-	// refusal.
+	// Confirm agrees that a claim may raise this mark, and returns it as Verify does. Otherwise it
+	// returns an ErrNotLeader refusal.
 	Confirm(ctx context.Context, c fence.Claim, m Mark) (fence.Claim, error)
 
-	// Verifies tells whether Verify and Confirm ask somebody who knows, so that a token they agree to does lead.
+	// Verifies reports whether Verify and Confirm ask a coordinator. If so, a token that they agree to
+	// does lead.
 	Verifies() bool
 }
 
-// Unverified takes every higher token at its word, under an issuer the operator names (fence.Unverified by default). It
-// is the weaker mode: whoever may log in may raise a mark with an invented token and lock the others out. A deposed
-// leader's token is refused by the mark alone. So this mode cannot see that a mark went back where the store itself shows
-// nothing of it: an older disk snapshot or base backup that is started in place of its original, or a Redis server that
-// has lost its last writes. Where the store does show it, it refuses, for it has nobody to ask what the mark was.
+// Unverified believes every higher token, under an issuer that the operator names (fence.Unverified
+// by default). It is the weaker mode: anybody who may log in may raise a mark with an invented
+// token and lock the others out.
+//
+// Only the mark refuses a deposed leader's token. So this mode cannot see that a mark was rolled
+// back if the store shows nothing of it: an older disk snapshot or base backup that was started in
+// place of its original, or a Redis server that has lost its last writes. Where the store does show
+// it, this mode refuses, because it cannot ask anybody what the mark was.
 type Unverified struct{ Name fence.Issuer }
 
-// Issuer is the configured name.
+// Issuer returns the configured name.
 func (u Unverified) Issuer(context.Context) (fence.Issuer, error) {
 	if u.Name == "" {
 		return fence.Unverified, nil
@@ -42,7 +47,7 @@ func (u Unverified) Issuer(context.Context) (fence.Issuer, error) {
 	return u.Name, nil
 }
 
-// Verifies is false.
+// Verifies returns false.
 func (u Unverified) Verifies() bool { return false }
 
 // Verify agrees to everything.
@@ -51,7 +56,8 @@ func (u Unverified) Verify(ctx context.Context, claims []Presented) ([]fence.Cla
 	return Under(is, claims), nil
 }
 
-// Confirm agrees unless the mark may have been lost or set back. An ordinary restart of the server is no reason to doubt.
+// Confirm agrees unless the mark may have been lost or rolled back. An ordinary restart of the
+// server raises no doubt.
 func (u Unverified) Confirm(_ context.Context, c fence.Claim, m Mark) (fence.Claim, error) {
 	if m.Confirmed || m.Continued {
 		return c, nil
@@ -59,10 +65,10 @@ func (u Unverified) Confirm(_ context.Context, c fence.Claim, m Mark) (fence.Cla
 	return c, refusal.MarkInDoubt(c, m.Token)
 }
 
-// Elected admits the current leader of the resource's election only.
+// Elected admits only the current leader of the resource's election.
 type Elected struct{ Observer fence.Observer }
 
-// Issuer is the coordinator's identity.
+// Issuer returns the coordinator's identity.
 func (e Elected) Issuer(ctx context.Context) (fence.Issuer, error) {
 	is, err := e.Observer.Issuer(ctx)
 	if err != nil {
@@ -71,10 +77,10 @@ func (e Elected) Issuer(ctx context.Context) (fence.Issuer, error) {
 	return is, nil
 }
 
-// Verifies is true.
+// Verifies returns true.
 func (e Elected) Verifies() bool { return true }
 
-// Verify asks the coordinator, now, in one linearizable read: each token has to be the one that leads.
+// Verify asks the coordinator in one linearizable read. Each token must be the one that leads.
 func (e Elected) Verify(ctx context.Context, presented []Presented) ([]fence.Claim, error) {
 	resources := make([]fence.Resource, len(presented))
 	for i, p := range presented {
@@ -100,7 +106,7 @@ func (e Elected) Confirm(ctx context.Context, c fence.Claim, m Mark) (fence.Clai
 	return claims[0], met(err, m)
 }
 
-// notLeader says who leads instead. Only a token younger than the leader's can be waiting in the queue.
+// notLeader says who leads instead. Only a token above the leader's can be waiting in the queue.
 func (e Elected) notLeader(ctx context.Context, c fence.Claim, leader fence.Candidate) error {
 	r := refusal.NotLeader(c, fmt.Sprintf("nobody leads %q at the coordinator now", c.Resource))
 	if leader.Token == 0 {
@@ -112,7 +118,7 @@ func (e Elected) notLeader(ctx context.Context, c fence.Claim, leader fence.Cand
 	}
 	queue, err := e.Observer.Candidates(ctx, c.Resource)
 	if err != nil {
-		return r // it explains, and decides nothing
+		return r // the queue only explains; it decides nothing
 	}
 	for i, waiting := range queue {
 		if i > 0 && waiting.Token == c.Token {

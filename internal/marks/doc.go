@@ -1,5 +1,13 @@
-// Package marks decides who may write: it keeps one mark per resource and the sessions under it, in the database that
-// is written to. The database is the only authority; a guard's memory can refuse early but never admits.
+// Package marks decides who may write. It keeps one mark for each resource and the sessions under
+// it in the database that the sessions write to. The database is the only authority: the memory of
+// a guard may refuse early, but never admits.
+//
+//	a := &marks.Admission{Store: store, Authority: marks.Elected{Observer: coordinator}}
+//	err := a.Admit(ctx, session, []marks.Presented{{Resource: "orders", Token: 45}})
+//	if err != nil {
+//		// *fence.Refusal: the client may not write
+//	}
+//	// the client may write until a newer token is admitted, which ends its session
 //
 // # Admission
 //
@@ -15,30 +23,34 @@
 //	the Authority,         end them in the database, wait until it
 //	then Raise (durable)   says that they are gone, forget them
 //
-// Before all that Admission asks the Authority whether the tokens lead now. Known refuses earlier still, from memory.
+// Before all that, Admission asks the Authority whether the tokens lead now. Precheck refuses
+// earlier still, from memory.
 //
 // # Why it is safe
 //
-// A session is recorded only while the mark is locked, equal to its token, and no session under another token is
-// recorded. A record is removed only when the database says that the session is gone. So at no moment do two sessions
-// of one resource live under different tokens, and once a session under token t is ready no effect of an older one can
-// start. This needs no order between guards: whatever they interleave, wherever they stop, the record decides. Nothing
-// is checked per write, so there is no gap between a check and a write: an older session no longer exists.
+// A session is recorded only while the mark is locked, equals its token, and no session under
+// another token is recorded. A record is removed only when the database says that the session is
+// gone. So two sessions of one resource never live under different tokens, and once a session under
+// token t is ready, no effect of an older one can start. This does not depend on any order between
+// guards: however they interleave and wherever they stop, the record decides. Nothing is checked
+// per write, so there is no gap between a check and a write: an older session no longer exists.
 //
-// A guard that stops after Raise leaves a raised mark and older sessions that live on until the next Register asks for
-// their Revoke; the newer leader is not ready before that. A guard that stops after Revoke leaves nothing to mend.
+// A guard that stops after Raise leaves a raised mark, and older sessions that live on until the
+// next Register asks for their Revoke. The newer leader is not ready before that. A guard that
+// stops after Revoke leaves nothing to repair.
 //
-// # When the store goes back
+// # When the store is rolled back
 //
-// Marks and records are data, and data can be lost, copied and restored. Two barriers that do not depend on each other
-// keep a deposed leader out all the same:
+// Marks and records are data, which can be lost, copied and restored. Two independent barriers
+// still keep a deposed leader out:
 //
-//   - The Authority is asked at every admission. With a coordinator a token that does not lead now is refused, whatever
-//     the mark says.
-//   - A mark counts only on the run of the server on which it was raised, and only as it was written there. The list of
-//     sessions counts only on one run, and one creation of the tables; where it may be incomplete, everybody whom it may
-//     have held is ended before the first newcomer.
+//   - Every admission asks the Authority. With a coordinator, a token that does not lead now is refused
+//     whatever the mark says.
+//   - A mark counts only on the run of the server on which it was raised, and only as it was written
+//     there. The list of sessions counts only on one run, and one creation of the tables. Where the list
+//     may be incomplete, every session that it may have held is ended before the first newcomer.
 //
-// Transactions and scripts under a token (Enter, Run) cannot ask the coordinator each time, and have the second barrier
-// alone. Without a coordinator there is the mark alone: see Unverified for what that cannot see.
+// Transactions and scripts under a token (Enter, Run) cannot ask the coordinator each time, so they
+// have only the second barrier. Without a coordinator there is only the mark: see Unverified for
+// what it cannot see.
 package marks

@@ -6,8 +6,8 @@ import (
 	"github.com/ringfence/ringfence/fence"
 )
 
-// memory is what this process has seen of a store's marks. It may refuse early, and it is a lower bound when a store
-// has lost a mark; it never admits.
+// memory holds the marks that this process has seen in a store. A guard may use it to refuse early,
+// and as a lower bound if the store has lost a mark. It never admits.
 type memory struct {
 	mu    sync.Mutex
 	marks map[fence.Resource]Mark
@@ -20,8 +20,8 @@ func (m *memory) get(r fence.Resource) (Mark, bool) {
 	return mark, ok
 }
 
-// over returns what this process has seen of a resource when that counts more than what the store has now: the store's
-// mark is not confirmed, is lower, and no operator has adopted it since.
+// over returns the mark that this process has seen if it overrides the store's: the store's mark is
+// not confirmed, is not higher, and no operator has adopted the resource since.
 func (m *memory) over(r fence.Resource, now Mark) (Mark, bool) {
 	seen, ok := m.get(r)
 	switch {
@@ -33,9 +33,9 @@ func (m *memory) over(r fence.Resource, now Mark) (Mark, bool) {
 	return seen, seen.Token.Compare(now.Token) >= 0
 }
 
-// learn keeps the newest mark. One of another issuer or adoption replaces it, for an operator has adopted the resource.
-// An unconfirmed mark is not learned: it may be what is left of a higher one, and must not be taken for what this process
-// has seen itself.
+// learn keeps the newest mark. One of another issuer or adoption replaces it, because an operator
+// has adopted the resource. It ignores an unconfirmed mark, which may be what is left of a higher
+// one.
 func (m *memory) learn(mark Mark) {
 	if !mark.Confirmed {
 		return

@@ -22,8 +22,8 @@ const (
 	StepOther    Step = "other"    // everything else
 )
 
-// Steps measures the steps of one admission. A step within another counts for itself alone, so all of
-// them together take as long as the admission. Use it from one goroutine at a time.
+// Steps measures the steps of one admission. A step within another counts for itself alone, so all
+// of them together take as long as the admission. Use it from one goroutine at a time.
 type Steps struct {
 	began time.Time
 	now   Step

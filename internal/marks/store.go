@@ -7,29 +7,31 @@ import (
 	"github.com/ringfence/ringfence/fence"
 )
 
-// Session names one database connection in the database's own terms. ID alone does not: it is used again.
+// Session identifies one database connection in the database's own terms. ID alone does not,
+// because databases reuse it.
 type Session struct {
 	ID    int64  // Postgres: backend pid. Redis: client id
-	Birth string // Postgres: backend_start. Redis: empty, for an id is not used again in one run
-	Run   string // the run of the server that the connection leads to, as that connection itself told it
+	Birth string // Postgres: backend_start. Redis: empty, because one run does not reuse an id
+	Run   string // the run of the server at the other end, as that connection itself reported it
 }
 
-// Mark is the highest token that a store has accepted for a resource. It never goes down under one issuer.
+// Mark is the highest token that a store has accepted for a resource. It never goes down under one
+// issuer.
 type Mark struct {
 	Resource fence.Resource `json:"resource"`
 	Token    fence.Token    `json:"token"` // 0: no term has raised it yet
 	Issuer   fence.Issuer   `json:"issuer"`
 	Holder   string         `json:"holder"` // who raised it, for people
 	Raised   time.Time      `json:"raised_at"`
-	Sessions int            `json:"sessions"` // registered now; filled in by Marks when it reads all, and by Raise
+	Sessions int            `json:"sessions"` // registered now; set by Raise, and by Marks when it reads all
 
-	// Confirmed is true when the mark was raised on this very run of the server, by a record that is no copy. Otherwise
-	// it may have been lost or set back since. A raise confirms it.
+	// Confirmed is true if the mark was raised on this very run of the server, and its record is not a
+	// copy. Otherwise it may have been lost or rolled back since. A raise confirms it.
 	Confirmed bool `json:"confirmed"`
 
-	// Continued is true when nothing shows that the mark went back: the server is the one that it was raised on, and its
-	// record is no copy. A restart leaves it true. So does the return of an older disk snapshot, which looks alike, and so
-	// it proves less than Confirmed.
+	// Continued is true if nothing shows that the mark was rolled back: it was raised on this server,
+	// and its record is not a copy. It stays true after a restart. It also stays true after the return
+	// of an older disk snapshot, which looks the same, so it proves less than Confirmed.
 	Continued bool `json:"continued"`
 
 	// Adoption names the last adoption by an operator; empty when there was none.
@@ -45,64 +47,76 @@ const (
 	MustRevoke             // the mark is the claim's, but sessions that are not under it may still live
 )
 
-// Registration is Register's answer: what to do next, for which claim, and the mark that claim met.
+// Registration is Register's answer: what to do next, for which claim, and that claim's mark.
 type Registration struct {
 	Next  Next
 	Claim fence.Claim
 	Mark  Mark
 }
 
-// Confirm says that a claim may raise this mark now, and returns the claim with its issuer and holder. It may be called
-// more than once.
+// Confirm agrees that a claim may raise this mark now, and returns the claim with its issuer and
+// holder. It may be called more than once.
 type Confirm func(ctx context.Context, m Mark) (fence.Claim, error)
 
-// Store is the database itself, where marks live and sessions end. Each method is atomic at the database, so any
-// number of guards may call any of them at any time, and may stop between any two.
+// Store is the database, where marks live and sessions end. Each method is atomic at the database,
+// so any number of guards may call any of them at any time, and may stop between any two.
 //
-// It has five methods: Marks is here because the reason for a revocation and a guard's readiness need it.
-//
-// Every method returns refusals (*fence.Refusal) for what the database judged, and other errors when the database
-// could not be asked; after the latter the call may or may not have taken effect, and all five are safe to repeat.
+// Every method returns a refusal (*fence.Refusal) for what the database decided, and another error
+// if the database could not be asked. After such an error the call may or may not have taken
+// effect. All five are safe to repeat.
 type Store interface {
-	// Register admits a session: in one transaction, which no Raise of these resources can overlap, it sees that the
-	// session is one of this run of the server, that for every claim the mark is confirmed and is exactly the claim's token
-	// and issuer, that the list of sessions is complete, and that none of them is under another token; then it records the
-	// session. If something is missing it records nothing and says what.
-	// Refusals: ErrStale and ErrOtherIssuer for any claim come before everything else, with the mark that was met in
-	// the Registration; ErrNotInstalled. A *SetupError: the session leads to another server than the store's.
+	// Register admits a session in one transaction, which no Raise of these resources can overlap. It
+	// checks that
+	//
+	//   - the session belongs to this run of the server,
+	//   - for every claim the mark is confirmed, and is exactly the claim's token and issuer,
+	//   - the list of sessions is complete, and none of them is under another token.
+	//
+	// Then it records the session. If a check fails it records nothing and says what to do next.
+	//
+	// Refusals: ErrStale and ErrOtherIssuer for any claim come first, with the claim's mark in the
+	// Registration; ErrNotInstalled. A *SetupError means that the session leads to another server than
+	// the store's.
 	Register(ctx context.Context, s Session, claims []fence.Claim) (Registration, error)
 
-	// Raise lifts the mark to the claim, durably before it returns, and returns the mark as it was. A mark that is the
-	// claim's already is confirmed. It never lowers one: ErrStale. Other refusals: ErrOtherIssuer, ErrNotInstalled.
+	// Raise raises the mark to the claim, durably before it returns, and returns the mark before. If
+	// the mark is the claim's already, Raise confirms it. It never lowers a mark: it returns ErrStale.
+	// Other refusals: ErrOtherIssuer, ErrNotInstalled.
 	//
-	// It reads what the raise depends on, then calls confirm with the mark as it is, and then raises to the claim that
-	// confirm returns, only if nothing of what it had read has changed: neither the run of the server nor the mark.
-	// Otherwise it begins anew. So a raise that is held up on its way, or sent again, does not count once the store was
-	// restarted or set back: it would bring a deposed leader's mark back. An error of confirm ends it and is returned.
+	// Raise reads what the raise depends on, and calls confirm with the mark. It then raises to the
+	// claim that confirm returns, but only if neither the run of the server nor the mark has changed
+	// since the read; otherwise it starts over. So a raise that is delayed or repeated has no effect
+	// after a restart or a rollback of the store, where it would bring a deposed leader's mark back.
+	// Raise returns an error of confirm as it is.
 	//
-	// before.Sessions says that there are older sessions to revoke. A store that cannot tell leaves it zero.
+	// before.Sessions is how many older sessions there are to revoke, or zero if the store cannot
+	// tell.
 	//
-	// A store that has lost its list of sessions ends every session that could have been in it, here or in Revoke. The
-	// newcomer, which is about to be registered, is spared; it is the zero Session where there is none.
+	// A store that has lost its list of sessions ends every session that could have been in it, here
+	// or in Revoke, except for the newcomer, which is about to be registered. The newcomer is the zero
+	// Session if there is none.
 	Raise(ctx context.Context, newcomer Session, c fence.Claim, confirm Confirm) (before Mark, err error)
 
-	// Revoke ends every session of the resource that is not under the claim, and returns once the database itself says
-	// that they are gone, with their number. It does nothing when the claim is no longer the mark (ErrStale).
-	// ErrUnrevoked: some did not end before ctx did, or may not be ended by this role; the detail names them.
+	// Revoke ends every session of the resource that is not under the claim. It returns how many, once
+	// the database itself says that they are gone. If the claim is no longer the mark it does nothing
+	// (ErrStale). ErrUnrevoked means that some did not end before ctx did, or that this role may not
+	// end them; the detail names them.
 	Revoke(ctx context.Context, newcomer Session, c fence.Claim) (ended int, err error)
 
-	// Release forgets a session once the database says that it is gone; one that still lives stays registered.
+	// Release removes a session from the list if the database says that it is gone. A live one stays.
 	Release(ctx context.Context, s Session) error
 
-	// Marks reads the marks of these resources, or of all when none is named, by resource. One that no term has ever
-	// raised is left out.
+	// Marks reads the marks of these resources, or of all if none is named, sorted by resource. It
+	// leaves out those that no term has raised. It is part of this interface because a guard needs it
+	// to say why a session was ended, and to tell whether it is ready.
 	Marks(ctx context.Context, only ...fence.Resource) ([]Mark, error)
 }
 
 // Admin is what an operator does with a store.
 type Admin interface {
-	// Adopt starts a new issuer's count for a resource: it ends every session of the resource, sets issuer and token
-	// (which may be lower than the mark was), and records old, new and by in the store's own audit. It returns the
-	// mark as it was. The claim's token 0 means that the first token of the new issuer will raise the mark.
+	// Adopt starts the count of a new issuer for a resource. It ends every session of the resource,
+	// sets issuer and token (which may be lower than the mark), and records the change and by in the
+	// store's own audit. It returns the mark before. With the token 0 the first token of the new
+	// issuer raises the mark.
 	Adopt(ctx context.Context, c fence.Claim, by string) (before Mark, err error)
 }

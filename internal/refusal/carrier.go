@@ -38,7 +38,8 @@ func StartupOption(options string, c fence.Claim) string {
 }
 
 // OfSetting returns the resource that a setting of a Postgres session claims, and false when it
-// claims none. The server ignores case in the name of a setting and takes '-' for '_'; so does this.
+// claims none. The server ignores case in the name of a setting and takes '-' for '_'; so does
+// this.
 func OfSetting(name string) (resource string, ok bool) {
 	return strings.CutPrefix(strings.Map(fold, name), Prefix)
 }
@@ -59,8 +60,9 @@ func ClientName(c fence.Claim) string { return Prefix + string(c.Resource) + "."
 
 // OfClientName splits the name of a Redis connection that carries a claim into resource and token;
 // false for any other name. There are two forms: fence.<resource>.<token>, and the older
-// fence.<resource>=<token>, which programs cannot read that take CLIENT LIST apart at '='. A resource
-// has neither a dot nor an equals sign in it, so the first of them ends it. The error is ErrNoClaim.
+// fence.<resource>=<token>, which programs cannot read that take CLIENT LIST apart at '='. A
+// resource has neither a dot nor an equals sign in it, so the first of them ends it. The error is
+// ErrNoClaim.
 func OfClientName(name string) (resource, token string, ok bool, err error) {
 	claim, ok := strings.CutPrefix(name, Prefix)
 	if !ok {

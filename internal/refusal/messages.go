@@ -51,7 +51,8 @@ func RolledBack(c fence.Claim, mark fence.Token) *fence.Refusal {
 	}
 }
 
-// NotInstalled refuses because the store has no schema of ours, or one that this version cannot use.
+// NotInstalled refuses because the store has no schema of ours, or one that this version cannot
+// use.
 func NotInstalled(detail string, cause error) *fence.Refusal {
 	return &fence.Refusal{
 		Reason: fence.ReasonNotInstalled, Cause: cause,
@@ -103,7 +104,8 @@ func Unverified(c fence.Claim, cause error) *fence.Refusal {
 	}
 }
 
-// MarkInDoubt refuses to raise a mark that may have been lost, where there is no coordinator to ask.
+// MarkInDoubt refuses to raise a mark that may have been lost, where there is no coordinator to
+// ask.
 func MarkInDoubt(c fence.Claim, mark fence.Token) *fence.Refusal {
 	return &fence.Refusal{
 		Reason: fence.ReasonNotLeader, Claim: c, Mark: mark,

@@ -50,8 +50,9 @@ func Superuser(role string) *fence.Refusal {
 
 // Fields are the fields of a Postgres error that carry a refusal's claim and mark, so that programs
 // need not parse its text. Postgres has no fields for that, so these are borrowed from errors about
-// tables (manual, 55.8 "Error and Notice Message Fields"): psycopg has them as diag.table_name, JDBC
-// as ServerErrorMessage.getTable. The functions of the schema raise their errors with the same.
+// tables (manual, 55.8 "Error and Notice Message Fields"): psycopg has them as diag.table_name,
+// JDBC as ServerErrorMessage.getTable. The functions of the schema raise their errors with the
+// same.
 type Fields struct {
 	Schema     string // FieldSchema, which tells that the others are ours
 	Table      string // the resource

@@ -58,7 +58,8 @@ var TooManyRefused = &fence.Refusal{
 // Silence lists what keeps Redis from answering.
 const Silence = "it is paused (CLIENT PAUSE), busy with a script or another long command, or out of reach"
 
-// RedisSilent refuses a newcomer because Redis answers nobody. detail is what is known of the reason.
+// RedisSilent refuses a newcomer because Redis answers nobody. detail is what is known of the
+// reason.
 func RedisSilent(c fence.Claim, detail string, cause error) *fence.Refusal {
 	return redisBusy(c, "Redis answers nobody", detail, cause)
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/ringfence/ringfence/checkpoint"
 	"github.com/ringfence/ringfence/fence"
 	redismarks "github.com/ringfence/ringfence/internal/marks/redis"
+	"github.com/ringfence/ringfence/internal/refusal"
 	"github.com/ringfence/ringfence/internal/settings"
 	"github.com/ringfence/ringfence/store/redis"
 )
@@ -55,7 +56,7 @@ func (r *redisClient) under(c fence.Claim) (*driver.Client, error) {
 	if r.db != nil && r.of == c {
 		return r.db, nil
 	}
-	db, err := redismarks.Connect(r.url.Reveal(), fmt.Sprintf("fence.%s=%s", c.Resource, c.Token))
+	db, err := redismarks.Connect(r.url.Reveal(), refusal.ClientName(c))
 	if err != nil {
 		return nil, err
 	}

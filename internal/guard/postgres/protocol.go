@@ -26,8 +26,8 @@ type Options struct {
 	LoginTimeout time.Duration    // from the first byte to ReadyForQuery, admission apart; 30 s when zero
 	Resources    []fence.Resource // the only resources that may be claimed; any when empty
 
-	Sessions guard.Looker  // asked about sessions whose client does not read; the Store when nil
-	Stall    time.Duration // how long a client may take nothing before that is asked; guard.Alive's when zero
+	Sessions guard.Sessions  // asked about sessions whose client does not read; the Store when nil
+	Stall    time.Duration // how long a client may take nothing before that is asked; 5 s when zero
 }
 
 // Protocol serves Postgres clients. It implements guard.Protocol.
@@ -116,13 +116,13 @@ func (p *Protocol) reach(ctx context.Context, c *guard.Client, s *startup) ([]ma
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := p.o.Admission.Known(ctx, claims); err != nil {
+	if err := p.o.Admission.Precheck(ctx, claims); err != nil {
 		return nil, nil, err
 	}
 	if err := c.Seat.Login(ctx); err != nil {
 		return nil, nil, err
 	}
-	if err := p.o.Admission.Known(ctx, claims); err != nil {
+	if err := p.o.Admission.Precheck(ctx, claims); err != nil {
 		return nil, nil, err
 	}
 	server, err := p.o.Store.Dial(ctx)
@@ -206,7 +206,7 @@ func (p *Protocol) relay(ctx context.Context, l *login, sess marks.Session, clai
 	defer stopWatching() // also when a walker panics
 	toServer, toClient := &up{session: state}, &down{session: state}
 	end := guard.Relay(ctx, l.client, l.fromClient, guard.Buffered{Conn: l.server, From: l.fromServer}, toServer, toClient,
-		guard.Look(p.o.Sessions, sess, p.o.Stall))
+		guard.LivenessOf(p.o.Sessions, sess, p.o.Stall))
 	stopWatching()
 	l.server.Close()
 	l.client.Seat.Leave()

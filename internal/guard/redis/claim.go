@@ -118,7 +118,7 @@ func (c *conn) login(ctx context.Context, m claiming) ([]byte, error) {
 func (p *Protocol) early(ctx context.Context, claims []marks.Presented) error {
 	err := p.serves(claims)
 	if err == nil {
-		err = p.o.Admission.Known(ctx, claims)
+		err = p.o.Admission.Precheck(ctx, claims)
 	}
 	p.o.Admission.Report(err, "")
 	return err

@@ -26,8 +26,8 @@ type Options struct {
 
 	Resources []fence.Resource // the only resources that may be claimed; any when empty
 
-	Sessions guard.Looker  // asked about sessions whose client does not read; the Store when nil
-	Stall    time.Duration // how long a client may take nothing before that is asked; guard.Alive's when zero
+	Sessions guard.Sessions  // asked about sessions whose client does not read; the Store when nil
+	Stall    time.Duration // how long a client may take nothing before that is asked; 5 s when zero
 }
 
 // Protocol serves Redis clients. It implements guard.Protocol.
@@ -103,7 +103,7 @@ func (c *conn) relay(ctx context.Context) error {
 	swaps := newSwaps()
 	u, d := &up{admitted: c.claims, swaps: swaps}, &down{swaps: swaps}
 	stop := c.client.WhenDraining(func() { u.drain(c.leg.Conn) })
-	end := guard.Relay(ctx, c.client, c.in.rest(), c.leg, u, d, guard.Look(c.p.o.Sessions, c.session, c.p.o.Stall))
+	end := guard.Relay(ctx, c.client, c.in.rest(), c.leg, u, d, guard.LivenessOf(c.p.o.Sessions, c.session, c.p.o.Stall))
 	stop()
 	c.client.Seat.Leave()
 	var refusal *fence.Refusal

@@ -149,7 +149,7 @@ func admissionSeesItGoBack(k *kit) {
 	b.elect(here, 3, 4)
 	_, err = k.try(a, ofOrders(3))
 	k.refused(err, fence.ErrOtherIssuer)
-	if err := a.Known(k.ctx, marks.Present(ofOrders(3))); err != nil {
+	if err := a.Precheck(k.ctx, marks.Present(ofOrders(3))); err != nil {
 		k.Errorf("who leads is refused before the store was asked: %v", err)
 	}
 	_, err = k.try(a, ofOrders(4))
@@ -211,17 +211,17 @@ func admissionKnows(k *kit) {
 	b := &ballot{}
 	for _, a := range []*marks.Admission{k.admission(marks.Unverified{Name: here}), k.admission(&marks.Elected{Observer: b})} {
 		b.elect(here, 5)
-		if err := a.Known(k.ctx, marks.Present(ofOrders(4))); err != nil {
+		if err := a.Precheck(k.ctx, marks.Present(ofOrders(4))); err != nil {
 			k.Errorf("it has seen nothing, and knows %v", err)
 		}
 		k.in(a, ofOrders(5))
-		k.refused(a.Known(k.ctx, marks.Present(ofStock(9), ofOrders(4))), fence.ErrStale)
-		if err := a.Known(k.ctx, marks.Present(ofOrders(5))); err != nil {
+		k.refused(a.Precheck(k.ctx, marks.Present(ofStock(9), ofOrders(4))), fence.ErrStale)
+		if err := a.Precheck(k.ctx, marks.Present(ofOrders(5))); err != nil {
 			k.Errorf("of the mark itself it knows %v", err)
 		}
 		k.adopt(fence.Claim{Resource: orders, Issuer: here}, "alice")
 		b.elect(here, 3)
-		if err := a.Known(k.ctx, marks.Present(ofOrders(3))); err != nil {
+		if err := a.Precheck(k.ctx, marks.Present(ofOrders(3))); err != nil {
 			k.Errorf("after an adoption it knows %v", err)
 		}
 		k.works(k.in(a, ofOrders(3)))

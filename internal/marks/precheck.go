@@ -10,11 +10,13 @@ import (
 	"github.com/ringfence/ringfence/internal/refusal"
 )
 
-// Known refuses claims that this process knows to be below a mark, before anything of the client reaches the store. It
-// spares the store a storm of deposed clients that connect again and again. What it knows may be out of date, so it asks
-// authority and store, for one client of a resource at a time and not again for the same token within a second. Nil says
-// nothing: the claims have to be admitted.
-func (a *Admission) Known(ctx context.Context, claims []Presented) error {
+// Precheck refuses claims that this process has seen a higher mark for, before anything of the
+// client reaches the store. It protects the store from deposed clients that reconnect in a loop.
+//
+// What this process has seen may be out of date, so Precheck asks authority and store: one client
+// of a resource at a time, and at most once a second for the same token. After nil the claims still
+// have to be admitted.
+func (a *Admission) Precheck(ctx context.Context, claims []Presented) error {
 	for _, c := range claims {
 		if m, ok := a.seen.get(c.Resource); !ok || c.Token.Compare(m.Token) >= 0 {
 			continue
@@ -26,7 +28,8 @@ func (a *Admission) Known(ctx context.Context, claims []Presented) error {
 	return nil
 }
 
-// judge refuses a claim as Admit would, without a session; nil for one that has to be admitted to be judged.
+// judge refuses a claim as Admit would, without a session. It returns nil for a claim that only
+// Admit can decide.
 func (a *Admission) judge(ctx context.Context, c Presented) error {
 	claims, err := a.verify(ctx, []Presented{c})
 	if err != nil {
@@ -36,19 +39,23 @@ func (a *Admission) judge(ctx context.Context, c Presented) error {
 		return nil
 	}
 	marks, err := a.marks(ctx, claims)
-	if m := marks[c.Resource]; (err == nil || errors.Is(err, fence.ErrNotInstalled)) && m.Issuer == claims[0].Issuer && m.Token.Compare(c.Token) > 0 {
+	if err != nil && !errors.Is(err, fence.ErrNotInstalled) {
+		return nil
+	}
+	m := marks[c.Resource]
+	if m.Issuer == claims[0].Issuer && m.Token.Compare(c.Token) > 0 {
 		return refusal.Stale(claims[0], m.Token, m.Holder, m.Raised)
 	}
 	return nil
 }
 
-// verdicts are what Known has found last, for each resource.
+// verdicts holds the last verdict of each resource.
 type verdicts struct {
 	mu  sync.Mutex
 	all map[fence.Resource]*verdict
 }
 
-// of returns the verdict of a resource. There are as many as resources that have a mark.
+// of returns the verdict of a resource. There are no more of them than resources with a mark.
 func (v *verdicts) of(r fence.Resource) *verdict {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -63,16 +70,17 @@ func (v *verdicts) of(r fence.Resource) *verdict {
 
 // verdict is the last refusal of a resource's claims.
 type verdict struct {
-	turn  chan struct{} // held by whoever asks or reads
+	turn  chan struct{} // holds a value while a goroutine asks or reads
 	token fence.Token
 	at    time.Time
 	err   error
 }
 
-// fresh is how long a verdict on a token is repeated without being asked for again.
+// fresh is how long a verdict on a token is repeated without asking again.
 const fresh = time.Second
 
-// get returns the verdict on a claim; those who come while it is being asked for wait for it.
+// get returns the verdict on a claim. Callers that arrive while another one asks wait for its
+// verdict.
 func (v *verdict) get(ctx context.Context, c Presented, judge func(context.Context, Presented) error) error {
 	select {
 	case v.turn <- struct{}{}:

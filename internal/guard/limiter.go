@@ -1,0 +1,153 @@
+package guard
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+)
+
+// limiter gives out the slots of one protocol.
+type limiter struct {
+	grace  time.Duration
+	counts func(waiting, unadmitted, login, admitted int) // called under the mutex after every change
+
+	mu         sync.Mutex
+	unadmitted slots
+	logins     slots
+	admitted   slots
+	timer      *time.Timer // runs while a connection waits
+	closed     bool
+}
+
+// queueFactor times as many connections as there are slots may wait for one. A waiting connection
+// costs almost nothing. The factor is well above two because a driver that tries TLS first connects
+// twice, and its first connections are still in the queue.
+const queueFactor = 4
+
+func newLimiter(connections, unadmitted, logins int, grace time.Duration) *limiter {
+	return &limiter{
+		grace:      grace,
+		unadmitted: newSlots(unadmitted, queueFactor*unadmitted, true),
+		logins:     newSlots(logins, 0, true),
+		admitted:   newSlots(connections, 0, false),
+	}
+}
+
+// take waits for a slot. ctx must end with the connection.
+func (l *limiter) take(ctx context.Context, k *slots, s *Seat) error {
+	t := l.join(k, s)
+	if t == nil {
+		return Evicted
+	}
+	return l.await(ctx, k, t, nil)
+}
+
+// join begins a wait. It returns nil for a seat that is gone.
+func (l *limiter) join(k *slots, s *Seat) *turn {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if s.gone {
+		return nil
+	}
+	t, out := k.join(s)
+	if out != nil {
+		l.end(out.seat, Crowded)
+	}
+	l.settle()
+	return t
+}
+
+// await waits for the slot of a turn until ctx ends or a shutdown begins.
+func (l *limiter) await(ctx context.Context, k *slots, t *turn, draining <-chan struct{}) error {
+	err := errShutdown
+	select {
+	case <-t.come:
+		return nil
+	case <-draining:
+	case <-ctx.Done():
+		err = context.Cause(ctx)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	k.leave(t)
+	k.free(t.seat)
+	l.settle()
+	return err
+}
+
+// end takes all slots from a seat and ends its connection.
+func (l *limiter) end(s *Seat, why error) {
+	for _, k := range []*slots{&l.unadmitted, &l.logins} {
+		if k.free(s) {
+			k.vacated++
+		}
+	}
+	s.gone = true
+	s.cut(why)
+}
+
+// settle gives out free slots, and evicts while a connection waits.
+func (l *limiter) settle() {
+	now := time.Now()
+	for l.step(now) {
+	}
+	if l.counts != nil {
+		login := len(l.logins.held)
+		unadmitted := len(l.unadmitted.held) - login
+		l.counts(len(l.unadmitted.queue), unadmitted, login, len(l.admitted.held))
+	}
+	if len(l.unadmitted.queue)+len(l.logins.queue) > 0 && l.timer == nil && !l.closed {
+		l.timer = time.AfterFunc(max(l.grace/4, time.Millisecond), l.again)
+	}
+}
+
+// step gives out one slot or evicts one connection, and reports whether it did.
+func (l *limiter) step(now time.Time) bool {
+	for _, k := range []*slots{&l.unadmitted, &l.logins, &l.admitted} {
+		if len(k.queue) == 0 {
+			k.vacated = 0
+			continue
+		}
+		if !k.full() {
+			k.grant()
+			return true
+		}
+		if !k.evicting {
+			continue
+		}
+		if s := k.stalled(now, l.grace); s != nil {
+			l.end(s, Evicted)
+			return true
+		}
+	}
+	return false
+}
+
+// again settles once more when the timer fires: a connection may have used up the grace.
+func (l *limiter) again() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.timer = nil
+	l.settle()
+}
+
+// close stops the timer. All connections have left by then.
+func (l *limiter) close() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.closed = true
+	if l.timer != nil {
+		l.timer.Stop()
+	}
+}
+
+// FullError means that all slots for admitted sessions are taken.
+type FullError struct{ Most int }
+
+func (e FullError) Error() string {
+	return fmt.Sprintf("the guard has its %d admitted sessions already", e.Most)
+}
+
+// Unwrap returns Full, by which it is counted.
+func (e FullError) Unwrap() error { return Full }
