@@ -58,6 +58,13 @@ func (p places) redis() (string, error) {
 	return "", missing("redis-server", "redis-server", "redis")
 }
 
+func (p places) etcd() (string, error) {
+	if file := first(p.path, "etcd"); file != "" {
+		return file, nil
+	}
+	return "", missing("etcd", "etcd-server", "etcd")
+}
+
 func (p places) pgbouncer() (string, error) {
 	if file := first(p.path, "pgbouncer"); file != "" {
 		return file, nil

@@ -43,6 +43,12 @@ func ZooKeeper(t testing.TB, o servers.ZooKeeperOptions) *servers.ZooKeeper {
 	})
 }
 
+// Etcd starts a cluster for this test only.
+func Etcd(t testing.TB, o servers.EtcdOptions) *servers.Etcd {
+	t.Helper()
+	return own(t, "etcd", func(ctx context.Context) (*servers.Etcd, error) { return servers.StartEtcd(ctx, o) })
+}
+
 // PgBouncer starts a pooler in front of the upstream for this test only.
 func PgBouncer(t testing.TB, upstream *servers.Postgres) *servers.PgBouncer {
 	t.Helper()

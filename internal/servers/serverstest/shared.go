@@ -33,6 +33,11 @@ var (
 			return servers.StartRedis(ctx, servers.RedisOptions{})
 		},
 	}
+	sharedEtcd = &shared[*servers.Etcd]{
+		name: "etcd", start: func(ctx context.Context) (*servers.Etcd, error) {
+			return servers.StartEtcd(ctx, servers.EtcdOptions{})
+		},
+	}
 	sharedZooKeeper = &shared[*servers.ZooKeeper]{
 		name: "shared zookeeper",
 		start: func(ctx context.Context) (*servers.ZooKeeper, error) {
@@ -46,6 +51,9 @@ func SharedPostgres(t testing.TB) *servers.Postgres { t.Helper(); return sharedP
 
 // SharedRedis is the test binary's Redis with default options.
 func SharedRedis(t testing.TB) *servers.Redis { t.Helper(); return sharedRedis.get(t) }
+
+// SharedEtcd is the test binary's etcd, one member with default options.
+func SharedEtcd(t testing.TB) *servers.Etcd { t.Helper(); return sharedEtcd.get(t) }
 
 // SharedZooKeeper is the test binary's ZooKeeper, one node with default options.
 func SharedZooKeeper(t testing.TB) *servers.ZooKeeper { t.Helper(); return sharedZooKeeper.get(t) }
@@ -98,5 +106,5 @@ func (s *shared[S]) close() error {
 }
 
 func closeShared() error {
-	return errors.Join(sharedPostgres.close(), sharedRedis.close(), sharedZooKeeper.close())
+	return errors.Join(sharedPostgres.close(), sharedRedis.close(), sharedZooKeeper.close(), sharedEtcd.close())
 }

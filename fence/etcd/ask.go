@@ -1,0 +1,69 @@
+package etcd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/ringfence/ringfence/internal/backoff"
+)
+
+// ask repeats a round trip until a member answers: for the request timeout, or until ctx ends or the
+// Coordinator is closed. try must be safe to repeat, because an attempt without an answer may have taken
+// effect. what is for the error, which matches ErrUnreachable if nobody answered.
+func ask[T any](ctx context.Context, c *Coordinator, what string, try func(context.Context) (T, error)) (T, error) {
+	var none T
+	if c.ctx.Err() != nil {
+		return none, ErrClosed
+	}
+	ctx, stop := c.withClose(ctx)
+	defer stop()
+	bounded, cancel := context.WithTimeout(ctx, c.requestTimeout())
+	defer cancel()
+	var last error
+	for failures := 1; ; failures++ {
+		answer, err := attempt(bounded, c.requestTimeout()/2, try)
+		switch {
+		case err == nil:
+			return answer, nil
+		case refused(err):
+			return none, fmt.Errorf("%s: etcd refuses: %w", what, err)
+		case errors.Is(err, rpctypes.ErrLeaseNotFound), errors.Is(err, errGone):
+			return none, fmt.Errorf("%s: %w", what, err)
+		case bounded.Err() == nil || last == nil:
+			last = err
+		}
+		backoff.Pause(bounded, backoff.After(failures, 20*time.Millisecond, time.Second))
+		switch {
+		case ctx.Err() != nil:
+			return none, fmt.Errorf("%s: %w (last: %w)", what, context.Cause(ctx), last)
+		case bounded.Err() != nil:
+			return none, fmt.Errorf("%s: %w within %s: %w", what, ErrUnreachable, c.requestTimeout(), last)
+		}
+	}
+}
+
+// attempt bounds one round trip.
+func attempt[T any](ctx context.Context, limit time.Duration, try func(context.Context) (T, error)) (T, error) {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	return try(ctx)
+}
+
+// refused reports an error that retrying cannot fix.
+func refused(err error) bool {
+	switch {
+	case errors.Is(err, rpctypes.ErrAuthFailed), errors.Is(err, rpctypes.ErrPermissionDenied),
+		errors.Is(err, rpctypes.ErrAuthNotEnabled), errors.Is(err, rpctypes.ErrTooManyOps),
+		errors.Is(err, clientv3.ErrNoAvailableEndpoints), errors.Is(err, errIssuer), errors.Is(err, errShared):
+		return true
+	}
+	s, ok := status.FromError(err)
+	return ok && (s.Code() == codes.PermissionDenied || s.Code() == codes.Unimplemented)
+}

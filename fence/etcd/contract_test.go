@@ -1,0 +1,134 @@
+package etcd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/fence/fencetest"
+	"github.com/ringfence/ringfence/internal/servers/serverstest"
+)
+
+func TestMain(m *testing.M) { os.Exit(serverstest.RunMain(m)) }
+
+func TestEtcdKeepsTheContract(t *testing.T) {
+	const timeout = 10 * time.Second // so that a busy machine does not expire what nobody cut
+	server := serverstest.SharedEtcd(t).Addr()
+	admin := adminOf(t, server)
+	var mu sync.Mutex
+	clients := map[fence.Coordinator]*faulty{}
+	of := func(c fence.Coordinator) *faulty { mu.Lock(); defer mu.Unlock(); return clients[c] }
+	fencetest.Run(t, fencetest.Harness{
+		Open: func(t testing.TB) fence.Coordinator {
+			f := &faulty{relay: newRelay(t, server)}
+			c := openWith(t, "etcd://"+f.relay.addr()+"/contract", timeout, f.config)
+			mu.Lock()
+			defer mu.Unlock()
+			clients[c] = f
+			return c
+		},
+		SessionTimeout: timeout,
+		Cut:            func(_ testing.TB, c fence.Coordinator) { of(c).relay.hold() },
+		Heal:           func(_ testing.TB, c fence.Coordinator) { of(c).relay.pass() },
+		Expire: func(t testing.TB, c fence.Coordinator) {
+			s := <-c.(*Coordinator).sessions
+			c.(*Coordinator).sessions <- s
+			if s == nil {
+				return // it has never campaigned
+			}
+			if _, err := admin.Revoke(t.Context(), s.lease); err != nil && !errors.Is(err, rpctypes.ErrLeaseNotFound) {
+				t.Error(err)
+			}
+		},
+		LoseReply: func(_ testing.TB, c fence.Coordinator) { of(c).loseReply.Store(true) },
+		Delete: func(t testing.TB, r fence.Resource, token fence.Token) {
+			deleteCandidate(t, admin, layout{"/contract"}.election(r), token)
+		},
+		Alone: func(t testing.TB) (c, operator fence.Coordinator) {
+			url := "etcd://" + server + freshPrefix()
+			return openWith(t, url, timeout, nil), openWith(t, url, timeout, nil)
+		},
+	})
+}
+
+var prefixes atomic.Int64
+
+// freshPrefix is a prefix that no other test uses.
+func freshPrefix() string { return fmt.Sprintf("/test-%d", prefixes.Add(1)) }
+
+// faulty is a client whose traffic and replies a test controls.
+type faulty struct {
+	relay     *relay
+	loseReply atomic.Bool
+}
+
+func (f *faulty) config(c *clientv3.Config) {
+	c.DialOptions = append(c.DialOptions, grpc.WithChainUnaryInterceptor(f.lose))
+}
+
+// lose makes the next transaction of an enrolment happen and loses its reply.
+func (f *faulty) lose(
+	ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, o ...grpc.CallOption,
+) error {
+	err := invoke(ctx, method, req, reply, cc, o...)
+	if strings.HasSuffix(method, "/Txn") && strings.Contains(fmt.Sprint(req), "request_put") && f.loseReply.CompareAndSwap(true, false) {
+		return status.Error(codes.Unavailable, "the reply was lost")
+	}
+	return err
+}
+
+// openWith opens a coordinator and closes it with the test.
+func openWith(t testing.TB, url string, timeout time.Duration, change func(*clientv3.Config)) *Coordinator {
+	t.Helper()
+	a, err := parseURL(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for {
+		c, err := open(t.Context(), a, Options{SessionTimeout: timeout}, change)
+		if err == nil {
+			t.Cleanup(func() { c.Close() })
+			return c
+		}
+		if !errors.Is(err, ErrUnreachable) || t.Context().Err() != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// adminOf is a client of etcd itself.
+func adminOf(t testing.TB, server string) *clientv3.Client {
+	t.Helper()
+	admin, err := clientv3.New(clientv3.Config{Endpoints: strings.Split(server, ","), Logger: zap.NewNop()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { admin.Close() })
+	return admin
+}
+
+func deleteCandidate(t testing.TB, admin *clientv3.Client, election string, token fence.Token) {
+	t.Helper()
+	found, err := admin.Get(t.Context(), election, clientv3.WithPrefix(),
+		clientv3.WithMinCreateRev(int64(token)), clientv3.WithMaxCreateRev(int64(token)))
+	if err != nil || len(found.Kvs) != 1 {
+		t.Fatalf("the candidate with token %s: %v, %v", token, found, err)
+	}
+	if _, err := admin.Delete(t.Context(), string(found.Kvs[0].Key)); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,161 @@
+package etcd
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"strconv"
+	"strings"
+)
+
+const (
+	defaultPort   = "2379"
+	defaultPrefix = "/ringfence"
+)
+
+// address is what a URL says.
+type address struct {
+	hosts          []string // host:port
+	user, password string
+	prefix         string // of all keys, without a final slash
+	tls            *tls.Config
+}
+
+// endpoints are the hosts as the client library wants them.
+func (a address) endpoints() []string {
+	scheme := "http://"
+	if a.tls != nil {
+		scheme = "https://"
+	}
+	endpoints := make([]string, len(a.hosts))
+	for i, h := range a.hosts {
+		endpoints[i] = scheme + h
+	}
+	return endpoints
+}
+
+// parseURL reads the URL of Open. Errors never show the URL, because it may hold a password.
+func parseURL(s string) (address, error) {
+	scheme, rest, ok := strings.Cut(s, "://")
+	if !ok || scheme != "etcd" && scheme != "etcds" {
+		return address{}, errors.New("an etcd URL starts with etcd:// or etcds://, as in etcd://h1:2379,h2:2379/ringfence")
+	}
+	rest, query, _ := strings.Cut(rest, "?")
+	authority, path, _ := strings.Cut(rest, "/")
+	if strings.ContainsAny(path, "@#") { // the path is not shown: it may be the rest of a password
+		return address{}, errors.New("an etcd URL takes no @ and no # after its first /; write /, ? and # in a user or password as %2F, %3F and %23")
+	}
+	var a address
+	var err error
+	if at := strings.LastIndexByte(authority, '@'); at >= 0 {
+		if a.user, a.password, err = parseCredentials(authority[:at]); err != nil {
+			return address{}, err
+		}
+		authority = authority[at+1:]
+	}
+	for one := range strings.SplitSeq(authority, ",") {
+		host, err := parseHost(one)
+		if err != nil {
+			return address{}, err
+		}
+		a.hosts = append(a.hosts, host)
+	}
+	if a.prefix, err = parsePrefix(path); err != nil {
+		return address{}, err
+	}
+	options, err := url.ParseQuery(query)
+	if err != nil {
+		return address{}, errors.New("the options after ? in the etcd URL cannot be read")
+	}
+	if scheme == "etcds" {
+		a.tls, err = parseTLS(options)
+		return a, err
+	}
+	for name := range options {
+		return address{}, fmt.Errorf("option %q: an etcd:// URL takes no options; those of TLS need etcds://", name)
+	}
+	return a, nil
+}
+
+func parseCredentials(s string) (user, password string, err error) {
+	rawUser, rawPassword, ok := strings.Cut(s, ":")
+	if !ok || rawUser == "" || rawPassword == "" {
+		return "", "", errors.New("credentials in an etcd URL have the form user:password@")
+	}
+	user, userErr := url.PathUnescape(rawUser)
+	password, passwordErr := url.PathUnescape(rawPassword)
+	if userErr != nil || passwordErr != nil {
+		return "", "", errors.New("user or password in the etcd URL has a % that is not followed by two hexadecimal digits; write % as %25")
+	}
+	return user, password, nil
+}
+
+func parseHost(s string) (string, error) {
+	if s == "" {
+		return "", errors.New("the etcd URL has no host, or an empty one in its list")
+	}
+	bare := strings.TrimSuffix(strings.TrimPrefix(s, "["), "]")
+	if net.ParseIP(bare) != nil && (bare != s || !strings.Contains(s, ":")) {
+		return net.JoinHostPort(bare, defaultPort), nil // an address without a port; IPv6 in brackets
+	}
+	if !strings.Contains(s, ":") {
+		s += ":" + defaultPort
+	}
+	host, port, err := net.SplitHostPort(s)
+	if err != nil || host == "" || strings.ContainsAny(host, " \t@%") {
+		return "", fmt.Errorf("host %q in the etcd URL is not of the form host or host:port (IPv6 in brackets)", s)
+	}
+	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
+		return "", fmt.Errorf("port %q of host %q in the etcd URL is not a number from 1 to 65535", port, host)
+	}
+	return net.JoinHostPort(host, port), nil
+}
+
+func parsePrefix(path string) (string, error) {
+	path = strings.TrimSuffix(path, "/")
+	if path == "" {
+		return defaultPrefix, nil
+	}
+	if strings.Contains(path, "//") || strings.ContainsFunc(path, func(r rune) bool { return r <= ' ' || r == '%' }) {
+		return "", fmt.Errorf("prefix %q in the etcd URL has an empty part, a space or a %%", "/"+path)
+	}
+	return "/" + path, nil
+}
+
+// parseTLS reads the options of etcds, which are named as in a Postgres URL.
+func parseTLS(options url.Values) (*tls.Config, error) {
+	cfg := &tls.Config{MinVersion: tls.VersionTLS12}
+	for name := range options {
+		switch name {
+		case "sslrootcert", "sslcert", "sslkey":
+		default:
+			return nil, fmt.Errorf("option %q in the etcds URL is none of sslrootcert, sslcert and sslkey", name)
+		}
+	}
+	if file := options.Get("sslrootcert"); file != "" {
+		pem, err := os.ReadFile(file)
+		if err != nil {
+			return nil, fmt.Errorf("sslrootcert: %w", err)
+		}
+		cfg.RootCAs = x509.NewCertPool()
+		if !cfg.RootCAs.AppendCertsFromPEM(pem) {
+			return nil, fmt.Errorf("sslrootcert: %s has no certificate in PEM form", file)
+		}
+	}
+	cert, key := options.Get("sslcert"), options.Get("sslkey")
+	if (cert == "") != (key == "") {
+		return nil, errors.New("the etcds URL needs both sslcert and sslkey, or neither")
+	}
+	if cert != "" {
+		pair, err := tls.LoadX509KeyPair(cert, key)
+		if err != nil {
+			return nil, fmt.Errorf("sslcert, sslkey: %w", err)
+		}
+		cfg.Certificates = []tls.Certificate{pair}
+	}
+	return cfg, nil
+}

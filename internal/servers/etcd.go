@@ -1,0 +1,184 @@
+package servers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// EtcdOptions change how etcd is set up.
+type EtcdOptions struct {
+	Members int      // 1 (default) or 3
+	Args    []string // more arguments for etcd
+}
+
+// Etcd is a cluster of one or three members. Its methods act on all of them; those of a member on that
+// member only.
+type Etcd struct {
+	Members []*EtcdMember
+	dir     string
+}
+
+// EtcdMember is one member of a cluster.
+type EtcdMember struct {
+	Process
+	name         string
+	client, peer int // ports
+}
+
+// StartEtcd starts a cluster and returns when every member is healthy. It returns a [MissingError] if
+// etcd is not installed.
+func StartEtcd(ctx context.Context, o EtcdOptions) (*Etcd, error) {
+	program, err := system().etcd()
+	if err != nil {
+		return nil, err
+	}
+	dir, err := newDir("etcd", nil)
+	if err != nil {
+		return nil, err
+	}
+	e := &Etcd{dir: dir}
+	for i := range max(o.Members, 1) {
+		m := &EtcdMember{name: "m" + strconv.Itoa(i+1)}
+		m.spec = spec{
+			name: "etcd " + m.name, dir: filepath.Join(dir, m.name),
+			command: func() []string { return append([]string{program}, append(e.arguments(m), o.Args...)...) },
+			ready:   m.healthy,
+			stop:    syscall.SIGTERM,
+			quit:    syscall.SIGKILL,
+		}
+		e.Members = append(e.Members, m)
+	}
+	err = startOnFreePorts(ctx, 2*len(e.Members), func(ports []int) error {
+		for i, m := range e.Members {
+			m.client, m.peer = ports[2*i], ports[2*i+1]
+			if err := m.wipe(); err != nil {
+				return err
+			}
+		}
+		return e.Start(ctx)
+	})
+	if err != nil {
+		return nil, errors.Join(err, e.Close())
+	}
+	return e, nil
+}
+
+// arguments of a member. Elections are fast, so that tests of a lost leader take little time.
+func (e *Etcd) arguments(m *EtcdMember) []string {
+	var cluster []string
+	for _, other := range e.Members {
+		cluster = append(cluster, other.name+"=http://"+hostPort(other.peer))
+	}
+	client, peer := "http://"+m.Addr(), "http://"+hostPort(m.peer)
+	return []string{
+		"--name", m.name, "--data-dir", m.data(),
+		"--listen-client-urls", client, "--advertise-client-urls", client,
+		"--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer,
+		"--initial-cluster", strings.Join(cluster, ","), "--initial-cluster-state", "new",
+		"--heartbeat-interval", "50", "--election-timeout", "500", "--unsafe-no-fsync",
+	}
+}
+
+// Addr is the list of all members' client addresses, separated by commas.
+func (e *Etcd) Addr() string {
+	var addrs []string
+	for _, m := range e.Members {
+		addrs = append(addrs, m.Addr())
+	}
+	return strings.Join(addrs, ",")
+}
+
+// Addr is the address for clients, 127.0.0.1:port.
+func (m *EtcdMember) Addr() string { return hostPort(m.client) }
+
+func (m *EtcdMember) data() string { return filepath.Join(m.spec.dir, "data") }
+
+// healthy asks whether the member has a leader and can commit.
+func (m *EtcdMember) healthy(ctx context.Context) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+m.Addr()+"/health", nil)
+	if err != nil {
+		return err
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		return fmt.Errorf("/health: %s", resp.Status)
+	}
+	return nil
+}
+
+// wipe makes the member's directory anew.
+func (m *EtcdMember) wipe() error {
+	return errors.Join(os.RemoveAll(m.data()), os.MkdirAll(m.spec.dir, 0o700))
+}
+
+// Start starts every member that does not run, and returns when all are healthy.
+func (e *Etcd) Start(ctx context.Context) error {
+	g, ctx := errgroup.WithContext(ctx)
+	for _, m := range e.Members {
+		if m.PID() == 0 {
+			g.Go(func() error { return m.Start(ctx) })
+		}
+	}
+	return g.Wait()
+}
+
+// Wipe kills all members, deletes their data and starts them again on the same ports: a cluster whose
+// revisions begin again.
+func (e *Etcd) Wipe(ctx context.Context) error {
+	err := e.Kill()
+	for _, m := range e.Members {
+		err = errors.Join(err, m.wipe())
+	}
+	if err != nil {
+		return err
+	}
+	return e.Start(ctx)
+}
+
+// Kill kills every member and waits; see [Process.Kill].
+func (e *Etcd) Kill() error { return e.each((*EtcdMember).Kill) }
+
+// Stop stops every member and waits; see [Process.Stop].
+func (e *Etcd) Stop() error { return e.each((*EtcdMember).Stop) }
+
+// Pause stops the processes of every member; see [Process.Pause].
+func (e *Etcd) Pause() error { return e.each((*EtcdMember).Pause) }
+
+// Resume lets every member go on; see [Process.Resume].
+func (e *Etcd) Resume() error { return e.each((*EtcdMember).Resume) }
+
+// Close ends every member and removes the directory. It may be called twice.
+func (e *Etcd) Close() error {
+	return errors.Join(e.each((*EtcdMember).Close), os.RemoveAll(e.dir))
+}
+
+func (e *Etcd) each(do func(*EtcdMember) error) error {
+	errs := make([]error, len(e.Members))
+	var g errgroup.Group
+	for i, m := range e.Members {
+		g.Go(func() error { errs[i] = do(m); return nil })
+	}
+	return errors.Join(append(errs, g.Wait())...)
+}
+
+// LogTail returns the last n lines of each member's log.
+func (e *Etcd) LogTail(n int) string {
+	var b strings.Builder
+	for _, m := range e.Members {
+		fmt.Fprintf(&b, "%s:\n%s\n", m.name, m.LogTail(n))
+	}
+	return b.String()
+}
