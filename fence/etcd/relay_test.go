@@ -42,6 +42,15 @@ func (r *relay) hold() { r.set(func() { r.held = true }) }
 // pass lets everything through again.
 func (r *relay) pass() { r.set(func() { r.held = false }) }
 
+// drop breaks every connection.
+func (r *relay) drop() {
+	r.set(func() {
+		for c := range r.conns {
+			c.Close()
+		}
+	})
+}
+
 func (r *relay) set(do func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

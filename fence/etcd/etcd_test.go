@@ -1,0 +1,295 @@
+package etcd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc"
+
+	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/servers"
+	"github.com/ringfence/ringfence/internal/servers/serverstest"
+)
+
+// fresh opens a coordinator at the shared server with a prefix of its own.
+func fresh(t *testing.T, timeout time.Duration) (c *Coordinator, url string) {
+	t.Helper()
+	url = "etcd://" + serverstest.SharedEtcd(t).Addr() + freshPrefix()
+	return openWith(t, url, timeout, nil), url
+}
+
+// win campaigns with a limit.
+func win(t *testing.T, c *Coordinator, r fence.Resource, holder string) *fence.Term {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
+	defer cancel()
+	term, err := c.Campaign(ctx, r, holder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return term
+}
+
+// queued waits until an election has this many candidates.
+func queued(t *testing.T, c *Coordinator, r fence.Resource, want int) []fence.Candidate {
+	t.Helper()
+	var last []fence.Candidate
+	eventually(t, fmt.Sprintf("%d candidates", want), func() bool {
+		var err error
+		last, err = c.Candidates(t.Context(), r)
+		return err == nil && len(last) == want
+	})
+	return last
+}
+
+func eventually(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(60 * time.Second); !is(); {
+		if time.Now().After(deadline) {
+			t.Fatalf("it never came to this: %s", what)
+		}
+		time.Sleep(5 * time.Millisecond) // between two looks, not for an event
+	}
+}
+
+func TestADeathInALargeElectionWakesOneCandidate(t *testing.T) {
+	const candidates = 300
+	c, url := fresh(t, 10*time.Second)
+	leader := win(t, c, "orders", "leader")
+	var mu sync.Mutex
+	woken := map[string]int{}
+	crowd := openWith(t, url, 10*time.Second, nil)
+	crowd.woken = func(_ fence.Resource, holder string) { mu.Lock(); woken[holder]++; mu.Unlock() }
+	ctx, stop := context.WithCancel(t.Context())
+	won := make(chan *fence.Term, candidates)
+	var all sync.WaitGroup
+	for i := range candidates {
+		all.Go(func() {
+			if term, err := crowd.Campaign(ctx, "orders", fmt.Sprint(i)); err == nil {
+				won <- term
+			}
+		})
+	}
+	defer all.Wait()
+	defer stop()
+	queue := queued(t, c, "orders", candidates+1)
+	if err := leader.Resign(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if term := <-won; term.Token() != queue[1].Token {
+		t.Errorf("%s leads, and %v was next", term.Token(), queue[1])
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	if len(woken) != 1 || woken[queue[1].Holder] != 1 {
+		t.Errorf("woken: %v", woken)
+	}
+}
+
+func TestAProcessThatLeadsManyElectionsHasOneLease(t *testing.T) {
+	c, _ := fresh(t, 2*time.Second)
+	admin := adminOf(t, serverstest.SharedEtcd(t).Addr())
+	const elections = 250 // more than fit into one transaction
+	terms := make([]*fence.Term, elections)
+	resources := make([]fence.Resource, elections)
+	var all sync.WaitGroup
+	for i := range elections {
+		resources[i] = fence.Resource(fmt.Sprintf("r%d", i))
+		all.Go(func() { terms[i] = win(t, c, resources[i], "host") })
+	}
+	all.Wait()
+	s := <-c.sessions
+	c.sessions <- s
+	lease, err := admin.TimeToLive(t.Context(), s.lease, clientv3.WithAttachedKeys())
+	if err != nil || len(lease.Keys) != elections {
+		t.Errorf("%d keys under the lease, %v", len(lease.Keys), err)
+	}
+	first := make([]time.Time, elections)
+	for i, term := range terms {
+		first[i] = term.Deadline()
+	}
+	for i, term := range terms {
+		eventually(t, "every term is confirmed by the one lease", func() bool { return term.Deadline().After(first[i]) })
+	}
+	_, leaders, err := c.Leaders(t.Context(), resources...)
+	if err != nil || len(leaders) != elections {
+		t.Fatalf("%d leaders, %v", len(leaders), err)
+	}
+	for i, leader := range leaders {
+		if leader.Token != terms[i].Token() {
+			t.Errorf("%s: %s leads, not %s", resources[i], leader.Token, terms[i].Token())
+		}
+	}
+}
+
+// Two keys of one transaction have one create revision. Both would lead.
+func TestCandidatesThatShareARevisionDoNotLead(t *testing.T) {
+	c, _ := fresh(t, 10*time.Second)
+	admin := adminOf(t, serverstest.SharedEtcd(t).Addr())
+	dir := c.layout.election("orders")
+	_, err := admin.Txn(t.Context()).Then(clientv3.OpPut(dir+"twin1", "{}"), clientv3.OpPut(dir+"twin2", "{}")).Commit()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, leaders, err := c.Leaders(t.Context(), "orders"); !errors.Is(err, errShared) {
+		t.Errorf("who leads: %v, %v", leaders, err)
+	}
+	s, err := c.sessionOf(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := s.enrol(t.Context(), "stock", "a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	e.key, e.token = dir+"twin1", queued(t, c, "orders", 2)[0].Token
+	e.resource = "orders"
+	if _, err := e.await(t.Context()); !errors.Is(err, errShared) {
+		t.Errorf("a twin leads: %v", err)
+	}
+}
+
+// A request may arrive after its sender has given up. The candidate that it makes belongs to nobody, and the
+// lease that it is under is renewed for the sender's other candidates.
+func TestAnEnrolmentThatArrivesLateHoldsUpNobody(t *testing.T) {
+	url := "etcd://" + serverstest.SharedEtcd(t).Addr() + freshPrefix()
+	sent, arrive := make(chan struct{}), make(chan struct{})
+	var once sync.Once
+	late := func(
+		ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, o ...grpc.CallOption,
+	) error {
+		if method != "/etcdserverpb.KV/Txn" || !contains(req, "late") {
+			return invoke(ctx, method, req, reply, cc, o...)
+		}
+		once.Do(func() {
+			close(sent)
+			<-arrive
+		})
+		return invoke(context.WithoutCancel(ctx), method, req, reply, cc, o...)
+	}
+	c := openWith(t, url, 2*time.Second, func(cfg *clientv3.Config) {
+		cfg.DialOptions = append(cfg.DialOptions, grpc.WithChainUnaryInterceptor(late))
+	})
+	keeper := win(t, c, "stock", "a") // so that the lease lives on
+	ctx, giveUp := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() {
+		_, err := c.Campaign(ctx, "orders", "late")
+		ended <- err
+	}()
+	<-sent
+	giveUp()
+	close(arrive)
+	if err := <-ended; !errors.Is(err, context.Canceled) {
+		t.Errorf("the campaign ended with %v", err)
+	}
+	other := openWith(t, url, 10*time.Second, nil)
+	if term := win(t, other, "orders", "b"); term.State() != fence.Active {
+		t.Error("nobody leads")
+	}
+	queued(t, other, "orders", 1)
+	if keeper.State() == fence.Lost {
+		t.Errorf("the other term is lost: %v", context.Cause(keeper.Context()))
+	}
+}
+
+func contains(req any, what string) bool { return strings.Contains(fmt.Sprint(req), what) }
+
+func TestAWatchAndACandidateSurviveACompaction(t *testing.T) {
+	server := serverstest.Etcd(t, servers.EtcdOptions{})
+	admin := adminOf(t, server.Addr())
+	leader := openWith(t, "etcd://"+server.Addr(), 10*time.Second, nil)
+	term := win(t, leader, "orders", "a")
+	r := newRelay(t, server.Addr())
+	c := openWith(t, "etcd://"+r.addr(), 60*time.Second, nil)
+	won := make(chan *fence.Term, 1)
+	go func() { won <- win(t, c, "orders", "b") }()
+	queued(t, leader, "orders", 2)
+	ctx, stop := context.WithCancel(t.Context())
+	seen := make(chan []fence.Candidate, 100)
+	watching := make(chan error, 1)
+	go func() {
+		watching <- c.Watch(ctx, "orders", func(queue []fence.Candidate) error { seen <- queue; return nil })
+	}()
+	<-seen
+
+	r.hold() // its watches hear nothing of what follows
+	for range 10 {
+		if _, err := admin.Put(t.Context(), "/other", "x"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := term.Resign(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	now, err := admin.Put(t.Context(), "/other", "y")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := admin.Compact(t.Context(), now.Header.Revision, clientv3.WithCompactPhysical()); err != nil {
+		t.Fatal(err)
+	}
+	r.drop() // so that the watches are made again, from a revision that is gone
+	r.pass()
+	if term := <-won; term.Claim().Holder != "b" {
+		t.Errorf("%v leads", term.Claim())
+	}
+	eventually(t, "the watch shows the new leader", func() bool {
+		queue := <-seen
+		return len(queue) == 1 && queue[0].Holder == "b"
+	})
+	stop()
+	if err := <-watching; !errors.Is(err, context.Canceled) {
+		t.Errorf("the watch ended with %v", err)
+	}
+}
+
+func TestAClusterThatIsBuiltAgainIsAnotherIssuer(t *testing.T) {
+	server := serverstest.Etcd(t, servers.EtcdOptions{})
+	c := openWith(t, "etcd://"+server.Addr(), 2*time.Second, nil)
+	before, err := c.Issuer(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	old := win(t, c, "orders", "a")
+	if err := server.Wipe(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	again := win(t, c, "orders", "b")
+	if old.State() != fence.Lost {
+		t.Error("the term of the cluster that is gone goes on")
+	}
+	after, err := c.Issuer(t.Context())
+	if err != nil || after == before || again.Claim().Issuer != after {
+		t.Errorf("the issuer was %s and is %s, the term's is %s, %v", before, after, again.Claim().Issuer, err)
+	}
+}
+
+func TestATermOutlivesTheDeathOfAMember(t *testing.T) {
+	server := serverstest.Etcd(t, servers.EtcdOptions{Members: 3})
+	c := openWith(t, "etcd://"+server.Addr(), 10*time.Second, nil)
+	term := win(t, c, "orders", "a")
+	for _, m := range server.Members {
+		if err := m.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		first := term.Deadline()
+		eventually(t, "the term is confirmed without "+m.Addr(), func() bool { return term.Deadline().After(first) })
+		if err := m.Start(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if term.State() == fence.Lost {
+		t.Errorf("the term is lost: %v", context.Cause(term.Context()))
+	}
+	other := openWith(t, "etcd://"+server.Addr(), 10*time.Second, nil)
+	if _, leaders, err := other.Leaders(t.Context(), "orders"); err != nil || leaders[0].Token != term.Token() {
+		t.Errorf("%v leads, %v", leaders, err)
+	}
+}
