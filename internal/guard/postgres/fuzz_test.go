@@ -33,7 +33,7 @@ func FuzzReadStartup(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if !bytes.Contains(sent, s.packet) || len(s.packet) > startupMost || int(binary.BigEndian.Uint32(s.packet)) != len(s.packet) {
+		if !bytes.Contains(sent, s.packet) || len(s.packet) > maxStartupPacket || int(binary.BigEndian.Uint32(s.packet)) != len(s.packet) {
 			t.Errorf("the packet is %q", s.packet)
 		}
 		if s.cancel {
@@ -106,19 +106,19 @@ func FuzzDown(f *testing.F) {
 	f.Add([]byte{'Z', 0, 0, 0, 4, 'Z', 0, 0, 0, 5, 'I'}, uint64(7))
 	f.Add([]byte{'D', 255, 255, 255, 255, 0}, uint64(8))
 	f.Fuzz(func(t *testing.T, stream []byte, n uint64) {
-		d := &down{session: &session{idle: func() {}}}
+		d := &down{progress: &progress{idle: func() {}}}
 		out, held, err := walked(d, stream, rand.New(rand.NewPCG(n, 0)))
-		if err == nil && d.ended == nil && len(out)+held != len(stream) {
+		if err == nil && d.shutdown == nil && len(out)+held != len(stream) {
 			t.Errorf("%d bytes came, %d went on, %d are held", len(stream), len(out), held)
 		}
-		if d.ended == nil && !bytes.HasPrefix(stream, out) {
+		if d.shutdown == nil && !bytes.HasPrefix(stream, out) {
 			t.Error("what went on is not what came")
 		}
 		if _, left := messages(out); err == nil && d.boundary() && len(left) > 0 && plain(stream) {
 			t.Errorf("the walker believes in a boundary, but %d bytes of a message have gone on", len(left))
 		}
-		if d.ended != nil && (len(d.ended) < 5 || !endsBackend(d.ended) || !bytes.Contains(stream, d.ended)) {
-			t.Errorf("kept %q", d.ended)
+		if d.shutdown != nil && (len(d.shutdown) < 5 || !isShutdown(d.shutdown) || !bytes.Contains(stream, d.shutdown)) {
+			t.Errorf("kept %q", d.shutdown)
 		}
 	})
 }
@@ -135,16 +135,16 @@ func FuzzUp(f *testing.F) {
 	f.Add([]byte{'d', 255, 255, 255, 255}, uint64(3))
 	f.Add([]byte{'Q', 0, 0, 0, 3}, uint64(4))
 	f.Fuzz(func(t *testing.T, stream []byte, n uint64) {
-		s := &session{idle: func() {}}
-		out, held, err := walked(&up{session: s}, stream, rand.New(rand.NewPCG(n, 0)))
+		s := &progress{idle: func() {}}
+		out, held, err := walked(&up{progress: s}, stream, rand.New(rand.NewPCG(n, 0)))
 		if err == nil && (!bytes.Equal(out, stream) || held != 0) {
 			t.Errorf("%d bytes came, %d went on", len(stream), len(out))
 		}
 		if !bytes.HasPrefix(stream, out) {
 			t.Error("what went on is not what came")
 		}
-		if all, left := messages(stream); err == nil && plain(stream) && s.mid != (len(left) > 0) {
-			t.Errorf("after %d messages and %d bytes mid is %v", len(all), len(left), s.mid)
+		if all, left := messages(stream); err == nil && plain(stream) && s.midMessage != (len(left) > 0) {
+			t.Errorf("after %d messages and %d bytes mid is %v", len(all), len(left), s.midMessage)
 		}
 	})
 }

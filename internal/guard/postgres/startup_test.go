@@ -47,8 +47,8 @@ func TestTheFirstPacketIsReadAsPostgresReadsIt(t *testing.T) {
 		{"a length of 7", packets{[]byte{0, 0, 0, 7, 0, 3, 0}}, "", "invalid length"},
 		{"a length of 0", packets{[]byte{0, 0, 0, 0, 0, 3, 0, 0}}, "", "invalid length"},
 		{"a length of 2^32-1", packets{[]byte{255, 255, 255, 255, 0, 3, 0, 0}}, "", "invalid length"},
-		{"the longest", packets{startupOf(0, "user", "app", "options", strings.Repeat("x", startupMost-len(startupOf(0, "user", "app", "options", ""))))}, "", ""},
-		{"one byte more", packets{startupOf(0, "user", "app", "options", strings.Repeat("x", startupMost+1-len(startupOf(0, "user", "app", "options", ""))))}, "", "invalid length"},
+		{"the longest", packets{startupOf(0, "user", "app", "options", strings.Repeat("x", maxStartupPacket-len(startupOf(0, "user", "app", "options", ""))))}, "", ""},
+		{"one byte more", packets{startupOf(0, "user", "app", "options", strings.Repeat("x", maxStartupPacket+1-len(startupOf(0, "user", "app", "options", ""))))}, "", "invalid length"},
 		{"HTTP", packets{[]byte("GET / HTTP/1.1\r\n\r\n")}, "", "invalid length"},
 		{"protocol 2.0", packets{request(2 << 16)}, "", "unsupported frontend protocol 2.0"},
 		{"protocol 4.0", packets{request(4 << 16)}, "", "unsupported frontend protocol 4.0"},
@@ -178,7 +178,7 @@ func opening(t *testing.T, addr string, sent packets) string {
 	}
 	for {
 		head, err := w.r.Peek(5)
-		if err != nil || binary.BigEndian.Uint32(head[1:]) > loginMost {
+		if err != nil || binary.BigEndian.Uint32(head[1:]) > maxLoginMessage {
 			return told.String() + "closed" // silently, or with an error of protocol 2
 		}
 		switch m := w.next(); m.kind {
@@ -242,7 +242,7 @@ func TestNothingButTheLoginReachesTheDatabaseBeforeAdmission(t *testing.T) {
 	early := join(encode('p', "secret\x00"), encode('Q', "insert into ledger (token) values (5)\x00"))
 	w.send(packet, early)
 	stop.stands(t)
-	asked := encode('Q', pgstore.Question+"\x00") // the guard's own
+	asked := encode('Q', pgstore.IdentityQuery+"\x00") // the guard's own
 	if sent := tap.sentBy("app"); len(sent) != 1 || !bytes.Equal(sent[0], join(packet, asked)) {
 		t.Errorf("before admission these went up: %q", sent)
 	}

@@ -15,7 +15,7 @@ import (
 var killed = encode('E', "SFATAL\x00VFATAL\x00C57P01\x00Mterminating connection due to administrator command\x00\x00")
 
 func TestTheWordsOfAnEndedBackendAreKeptAndNothingElse(t *testing.T) {
-	long := encode('E', "SFATAL\x00VFATAL\x00C57P01\x00M"+strings.Repeat("x", errorMost)+"\x00\x00")
+	long := encode('E', "SFATAL\x00VFATAL\x00C57P01\x00M"+strings.Repeat("x", maxError)+"\x00\x00")
 	for name, test := range map[string]struct {
 		stream []byte
 		kept   bool
@@ -37,13 +37,13 @@ func TestTheWordsOfAnEndedBackendAreKeptAndNothingElse(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			for n := range uint64(20) {
-				d := &down{session: &session{idle: func() {}}}
+				d := &down{progress: &progress{idle: func() {}}}
 				out, held, err := walked(d, test.stream, rand.New(rand.NewPCG(n, 1)))
 				if err != nil || held != 0 || !d.boundary() {
 					t.Fatalf("%v, %d held, boundary %v", err, held, d.boundary())
 				}
-				if (d.ended != nil) != test.kept || !bytes.Equal(append(out, d.ended...), test.stream) {
-					t.Fatalf("kept %q, passed on %q", d.ended, out)
+				if (d.shutdown != nil) != test.kept || !bytes.Equal(append(out, d.shutdown...), test.stream) {
+					t.Fatalf("kept %q, passed on %q", d.shutdown, out)
 				}
 			}
 		})
@@ -54,12 +54,12 @@ func TestAMessageOfAnySizePassesTheWalkersUnchanged(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for size := guard.BufferSize - 12; size <= guard.BufferSize+12; size++ {
 		stream := join(encode('D', strings.Repeat("x", size)), encode('C', "SELECT 1\x00"), encode('Z', "I"))
-		d := &down{session: &session{pending: 1, idle: func() {}}}
-		if out, held, err := walked(d, stream, r); err != nil || held != 0 || !bytes.Equal(out, stream) || d.session.pending != 0 {
-			t.Fatalf("%d bytes down: %v, %d held, %d passed, %d pending", size, err, held, len(out), d.session.pending)
+		d := &down{progress: &progress{pending: 1, idle: func() {}}}
+		if out, held, err := walked(d, stream, r); err != nil || held != 0 || !bytes.Equal(out, stream) || d.progress.pending != 0 {
+			t.Fatalf("%d bytes down: %v, %d held, %d passed, %d pending", size, err, held, len(out), d.progress.pending)
 		}
-		u := &up{session: &session{idle: func() {}}}
-		if out, held, err := walked(u, stream, r); err != nil || held != 0 || !bytes.Equal(out, stream) || u.session.mid {
+		u := &up{progress: &progress{idle: func() {}}}
+		if out, held, err := walked(u, stream, r); err != nil || held != 0 || !bytes.Equal(out, stream) || u.progress.midMessage {
 			t.Fatalf("%d bytes up: %v, %d held, %d passed", size, err, held, len(out))
 		}
 	}
@@ -81,14 +81,14 @@ func TestAfterAFailedWriteNothingMayBeAddedToTheStream(t *testing.T) {
 	stream := join(encode('D', "xxxx"), encode('Z', "I"))
 	for takes := range len(stream) {
 		told := false
-		d := &down{session: &session{pending: 1, draining: true, idle: func() { told = true }}}
-		if _, err := d.Walk(stream, &broken{takes}); err == nil || d.mayEnd() || told {
-			t.Errorf("after %d of %d bytes: %v, may end %v, taken for idle %v", takes, len(stream), err, d.mayEnd(), told)
+		d := &down{progress: &progress{pending: 1, draining: true, idle: func() { told = true }}}
+		if _, err := d.Walk(stream, &broken{takes}); err == nil || d.mayAppend() || told {
+			t.Errorf("after %d of %d bytes: %v, may end %v, taken for idle %v", takes, len(stream), err, d.mayAppend(), told)
 		}
 	}
-	d := &down{session: &session{pending: 1, draining: true, idle: func() {}}}
-	if _, err := d.Walk(stream, io.Discard); err != nil || !d.mayEnd() || !d.session.drained {
-		t.Errorf("%v, may end %v, drained %v", err, d.mayEnd(), d.session.drained)
+	d := &down{progress: &progress{pending: 1, draining: true, idle: func() {}}}
+	if _, err := d.Walk(stream, io.Discard); err != nil || !d.mayAppend() || !d.progress.drained {
+		t.Errorf("%v, may end %v, drained %v", err, d.mayAppend(), d.progress.drained)
 	}
 }
 
@@ -97,13 +97,13 @@ func TestASessionIsIdleOnlyWhenTheClientHasTheAnswer(t *testing.T) {
 	var out bytes.Buffer
 	stream := join(encode('C', "COMMIT\x00"), encode('Z', "I"))
 	d := &down{}
-	d.session = &session{pending: 1, draining: true, idle: func() {
+	d.progress = &progress{pending: 1, draining: true, idle: func() {
 		if out.Len() != len(stream) {
 			t.Errorf("taken for idle when the client had %d of %d bytes", out.Len(), len(stream))
 		}
 	}}
-	if _, err := d.Walk(stream, &out); err != nil || !d.session.drained {
-		t.Errorf("%v, drained %v", err, d.session.drained)
+	if _, err := d.Walk(stream, &out); err != nil || !d.progress.drained {
+		t.Errorf("%v, drained %v", err, d.progress.drained)
 	}
 }
 
@@ -127,18 +127,18 @@ func TestADrainWaitsForWhatIsUnderWayAndForNothingElse(t *testing.T) {
 		"a function call that is answered": {encode('F', "x"), join(encode('V', "x"), encode('Z', "I")), true},
 	} {
 		idle := false
-		s := &session{status: 'I', idle: func() { idle = true }}
-		if _, err := (&up{session: s}).Walk(test.up, io.Discard); err != nil {
+		s := &progress{status: 'I', idle: func() { idle = true }}
+		if _, err := (&up{progress: s}).Walk(test.up, io.Discard); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := (&down{session: s}).Walk(test.down, io.Discard); err != nil {
+		if _, err := (&down{progress: s}).Walk(test.down, io.Discard); err != nil {
 			t.Fatal(err)
 		}
 		s.drain()
 		if idle != test.idle {
 			t.Errorf("%s: idle is %v", name, idle)
 		}
-		if _, err := (&up{session: s}).Walk(encode('Q', "x"), io.Discard); (err != nil) != test.idle {
+		if _, err := (&up{progress: s}).Walk(encode('Q', "x"), io.Discard); (err != nil) != test.idle {
 			t.Errorf("%s: a query after the drain: %v", name, err)
 		}
 	}

@@ -12,11 +12,11 @@ import (
 // identify asks a connection which session it is, as a guard does.
 func identify(ctx context.Context, c *pgx.Conn) (marks.Session, error) {
 	var answer string
-	if err := c.QueryRow(ctx, Question).Scan(&answer); err != nil {
+	if err := c.QueryRow(ctx, IdentityQuery).Scan(&answer); err != nil {
 		return marks.Session{}, err
 	}
-	l, err := ParseLeg(answer)
-	return l.Session, err
+	i, err := ParseIdentity(answer)
+	return i.Session, err
 }
 
 // raiseTo raises the mark to a claim that nobody doubts.
