@@ -28,7 +28,6 @@ func guarded(t *testing.T) (*bench, string) {
 	}
 	a := &marks.Admission{Store: s, Authority: marks.Unverified{}, Timeout: patience}
 	p := guardredis.New(guardredis.Options{Store: s, Admission: a})
-	t.Cleanup(p.Close)
 	return b, guardtest.Serve(t, p)
 }
 

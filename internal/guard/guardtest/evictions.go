@@ -8,17 +8,17 @@ import (
 	"github.com/ringfence/ringfence/internal/guard"
 )
 
-// Evictions wraps a Protocol so that a test evicts its clients at a moment of its own choice. A real eviction looks at a
-// client that says nothing, but the client may have spoken by the time the guard hears of it.
+// Evictions wraps a Protocol so that a test chooses when clients are evicted. A real eviction picks a silent
+// client, but that client may send something before the eviction reaches it.
 type Evictions struct {
 	guard.Protocol
-	AtFirstWord bool // evicts every client when its first bytes are read, before the Protocol sees them
+	AtFirstBytes bool // evicts each client when its first bytes are read, before the Protocol gets them
 
 	mu  sync.Mutex
 	cut []context.CancelCauseFunc
 }
 
-// Now evicts every client there is.
+// Now evicts every client.
 func (e *Evictions) Now() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -34,25 +34,25 @@ func (e *Evictions) Serve(ctx context.Context, client net.Conn, seat *guard.Seat
 	e.mu.Lock()
 	e.cut = append(e.cut, cut)
 	e.mu.Unlock()
-	if e.AtFirstWord {
-		client = spoken{client, func() { cut(guard.Evicted) }}
+	if e.AtFirstBytes {
+		client = tripwire{client, func() { cut(guard.Evicted) }}
 	}
 	return e.Protocol.Serve(ctx, client, seat, draining)
 }
 
-// spoken calls heard before it hands over what it has read.
-type spoken struct {
+// tripwire calls trip before it returns what it has read.
+type tripwire struct {
 	net.Conn
-	heard func()
+	trip func()
 }
 
-func (s spoken) Read(b []byte) (int, error) {
-	n, err := s.Conn.Read(b)
+func (w tripwire) Read(b []byte) (int, error) {
+	n, err := w.Conn.Read(b)
 	if n > 0 {
-		s.heard()
+		w.trip()
 	}
 	return n, err
 }
 
 // CloseWrite half-closes the connection.
-func (s spoken) CloseWrite() error { return s.Conn.(interface{ CloseWrite() error }).CloseWrite() }
+func (w tripwire) CloseWrite() error { return w.Conn.(interface{ CloseWrite() error }).CloseWrite() }

@@ -144,7 +144,7 @@ func TestAfterAFailoverOnlyTheCurrentLeaderGetsIn(t *testing.T) {
 	observer.leads("orders", 7)
 	before := guardBefore(t, pg, database, setup{})
 	before.open(7)
-	before.stop()
+	before.Stop()
 	promote(t, pg)
 
 	forgetful := guardBefore(t, pg, database, setup{})

@@ -19,10 +19,10 @@ func (g *guarded) stopping() (stopped <-chan struct{}) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		g.stop()
+		g.Stop()
 	}()
 	for {
-		c, err := net.Dial("tcp", g.addr)
+		c, err := net.Dial("tcp", g.Addr)
 		if err != nil {
 			return done
 		}
@@ -32,7 +32,7 @@ func (g *guarded) stopping() (stopped <-chan struct{}) {
 
 func TestAShutdownTellsIdleSessionsAtOnceAndLetsAnOpenTransactionFinish(t *testing.T) {
 	g := fencedBy(t, setup{drain: time.Minute})
-	idle, busy := dialWire(t, g.addr), g.open(5)
+	idle, busy := dialWire(t, g.Addr), g.open(5)
 	idle.login("user", "app", "database", g.database, "options", "-c fence.orders=5")
 	g.exec(busy, "begin")
 	g.exec(busy, "insert into ledger (token) values (5)")
@@ -75,7 +75,7 @@ func TestAnOpenTransactionIsCutWhenTheDeadlineOfAShutdownPasses(t *testing.T) {
 	busy := g.open(5)
 	g.exec(busy, "begin")
 	g.exec(busy, "insert into ledger (token) values (5)")
-	g.stop()
+	g.Stop()
 	_, err := busy.Exec(t.Context(), "commit")
 	wantCode(t, err, "57P01")
 	g.until("select count(*) from pg_stat_activity where usename = 'app' and datname = current_database()", 0)
@@ -110,7 +110,7 @@ func TestAShutdownUnderLoadLeavesNoCommitUnanswered(t *testing.T) {
 			})
 		}
 		g.until("select least(count(*), 20) from ledger", 20)
-		g.stop()
+		g.Stop()
 		all.Wait()
 		if n := g.count("select count(*) from ledger"); n != answered {
 			t.Errorf("%d rows are committed, %d were answered", n, answered)

@@ -71,7 +71,7 @@ func TestASessionOfAnotherDatabaseIsRefusedAndWritesNothing(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			crm := serverstest.FreshDatabase(t, shop.pg)
 			c.prepare(crm)
-			conn, err := pgx.Connect(t.Context(), "postgres://app@"+shop.addr+"/"+crm+"?sslmode=disable&options=-c%20fence.orders%3D5")
+			conn, err := pgx.Connect(t.Context(), "postgres://app@"+shop.Addr+"/"+crm+"?sslmode=disable&options=-c%20fence.orders%3D5")
 			if err == nil {
 				_ = conn.Close(t.Context())
 				t.Fatal("admitted")

@@ -1,12 +1,10 @@
 package postgres
 
 import (
-	"context"
 	"net"
 	"testing"
 	"time"
 
-	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/internal/guard"
 	"github.com/ringfence/ringfence/internal/guard/guardtest"
 	"github.com/ringfence/ringfence/internal/marks"
@@ -43,9 +41,9 @@ func (w *wire) told() {
 func TestAClientThatIsEvictedBeforeItSaysAnythingHasTheLastWord(t *testing.T) {
 	e := &guardtest.Evictions{}
 	g := fencedBy(t, evictable(e))
-	w := dialWire(t, g.addr)
-	g.become("guard_connections", "unadmitted", 1)
-	for g.metric("guard_connections_ended_total", "evicted") == 0 { // its protocol may not serve it yet
+	w := dialWire(t, g.Addr)
+	g.AwaitMetric("guard_connections", "unadmitted", 1)
+	for g.Metric("guard_connections_ended_total", "evicted") == 0 { // its protocol may not serve it yet
 		e.Now()
 	}
 	w.told()
@@ -53,9 +51,9 @@ func TestAClientThatIsEvictedBeforeItSaysAnythingHasTheLastWord(t *testing.T) {
 
 // The guard evicts a client that says nothing, which then speaks before it hears of it.
 func TestAClientThatIsEvictedAsItSpeaksHasTheLastWord(t *testing.T) {
-	e := &guardtest.Evictions{AtFirstWord: true}
+	e := &guardtest.Evictions{AtFirstBytes: true}
 	g := fencedBy(t, evictable(e))
-	w := dialWire(t, g.addr)
+	w := dialWire(t, g.Addr)
 	g.claims(w)
 	w.told()
 }
@@ -64,11 +62,11 @@ func TestAClientThatIsEvictedWhileItWaitsForALoginHasTheLastWord(t *testing.T) {
 	pg, database := small(t, 20)
 	e := &guardtest.Evictions{}
 	g := guardBefore(t, pg, database, evictable(e))
-	stalled, waits := dialWire(t, g.addr), dialWire(t, g.addr)
+	stalled, waits := dialWire(t, g.Addr), dialWire(t, g.Addr)
 	g.claims(stalled)
 	stalled.until("R") // it has the only login
 	g.claims(waits)
-	g.become("guard_connections", "unadmitted", 1)
+	g.AwaitMetric("guard_connections", "unadmitted", 1)
 	e.Now()
 	stalled.told()
 	waits.told()
@@ -89,7 +87,7 @@ func TestAClientThatIsEvictedBeforePostgresAnswersHasTheLastWord(t *testing.T) {
 	defer silent.Close()
 	tap.turn(silent.Addr().String())
 	defer tap.turn(pg.Addr())
-	w := dialWire(t, g.addr)
+	w := dialWire(t, g.Addr)
 	g.claims(w)
 	for deadline := time.Now().Add(30 * time.Second); len(tap.sentBy("app")) == 0; {
 		if time.Now().After(deadline) {
@@ -101,25 +99,13 @@ func TestAClientThatIsEvictedBeforePostgresAnswersHasTheLastWord(t *testing.T) {
 }
 
 func TestAClientThatIsEvictedDuringItsAdmissionHasTheLastWord(t *testing.T) {
-	e, s := &guardtest.Evictions{}, slowStore{asked: make(chan struct{})}
+	e, s := &guardtest.Evictions{}, guardtest.SlowStore{Registering: make(chan struct{})}
 	with := evictable(e)
 	with.wrap = func(real marks.Store) marks.Store { s.Store = real; return s }
 	g := fencedBy(t, with)
-	w := dialWire(t, g.addr)
+	w := dialWire(t, g.Addr)
 	g.claims(w)
-	<-s.asked
+	<-s.Registering
 	e.Now()
 	w.told()
-}
-
-// slowStore registers nobody before the end of the context.
-type slowStore struct {
-	marks.Store
-	asked chan struct{} // closed by the first registration
-}
-
-func (s slowStore) Register(ctx context.Context, _ marks.Session, _ []fence.Claim) (marks.Standing, error) {
-	close(s.asked)
-	<-ctx.Done()
-	return marks.Standing{}, ctx.Err()
 }

@@ -64,7 +64,7 @@ func TestTheSameDialogueGivesTheSameAnswersWithAGuardInBetween(t *testing.T) {
 	g := fenced(t)
 	for name, sent := range dialogues {
 		t.Run(name, func(t *testing.T) {
-			direct, guarded := g.dialogue(t, g.pg.Addr(), sent), g.dialogue(t, g.addr, sent)
+			direct, guarded := g.dialogue(t, g.pg.Addr(), sent), g.dialogue(t, g.Addr, sent)
 			if direct != guarded {
 				t.Errorf("direct:\n%s\nthrough the guard:\n%s", direct, guarded)
 			}
@@ -227,7 +227,7 @@ func TestACancelRequestThroughAnotherGuardWorksToo(t *testing.T) {
 	g := fenced(t)
 	c := g.open(5)
 	_, result := g.held(c)
-	other := dialWire(t, g.another(setup{}).addr)
+	other := dialWire(t, g.another(setup{}).Addr)
 	other.send(cancelOf(c))
 	_ = other.rest()
 	wantCode(t, <-result, "57014")

@@ -125,8 +125,8 @@ func atEveryPoint(t *testing.T, token fence.Token, story func(t *testing.T, goin
 		})
 		going.hangUp()
 		standing.hangUp()
-		going.stop()
-		standing.stop()
+		going.Stop()
+		standing.Stop()
 	}
 }
 

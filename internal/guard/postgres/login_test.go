@@ -96,7 +96,7 @@ func (g *guarded) program(t *testing.T, user, name string, args ...string) strin
 
 func (g *guarded) command(t *testing.T, user, name string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(t.Context(), name, args...)
-	host, port, _ := net.SplitHostPort(g.addr)
+	host, port, _ := net.SplitHostPort(g.Addr)
 	cmd.Env = append(cmd.Environ(), "PGHOST="+host, "PGPORT="+port, "PGUSER="+user, "PGPASSWORD=secret",
 		"PGDATABASE="+g.database, "PGOPTIONS=-c fence.orders=5", "PGSSLMODE=prefer")
 	return cmd
@@ -196,7 +196,7 @@ func (g *guarded) vanishing(t *testing.T) {
 		"with a goodbye for a password": {packet, encode('X')},
 		"with a query for a password":   {packet, encode('Q', "select 1\x00")},
 	} {
-		w := dialWire(t, g.addr)
+		w := dialWire(t, g.Addr)
 		for i, part := range sent {
 			w.send(part)
 			if i == 0 && len(part) == len(packet) {
@@ -211,7 +211,7 @@ func (g *guarded) vanishing(t *testing.T) {
 		_ = w.Close()
 	}
 	g.until("select count(*) from pg_stat_activity where usename = 'salted' and state is null", 0)
-	w := dialWire(t, g.addr)
+	w := dialWire(t, g.Addr)
 	w.login("user", "trusted", "database", g.database, "options", "-c fence.orders=5")
 	w.query("select pg_sleep(0.2)")
 	_ = w.Close() // in the middle of a query: it may end, and then so does its session
@@ -252,7 +252,7 @@ func TestAServerThatDoesNotAnswerALoginIsGivenUp(t *testing.T) {
 
 	slow := guardBefore(t, pg, "postgres", setup{control: control, drain: time.Minute})
 	defer (<-accepted).Close()
-	silent, w, told := dialWire(t, slow.addr), dialWire(t, slow.addr), dialWire(t, slow.addr)
+	silent, w, told := dialWire(t, slow.Addr), dialWire(t, slow.Addr), dialWire(t, slow.Addr)
 	w.send(startupOf(0, "user", "app", "options", "-c fence.orders=5"))
 	defer (<-accepted).Close()
 	told.send(startupOf(0, "user", "app", "options", "-c fence.orders=5"))
@@ -264,7 +264,7 @@ func TestAServerThatDoesNotAnswerALoginIsGivenUp(t *testing.T) {
 	}
 	told.until("S")
 	begin := time.Now()
-	slow.stop()
+	slow.Stop()
 	if d := time.Since(begin); d > 20*time.Second {
 		t.Errorf("the guard took %v to stop: logins that go on have no transaction to end", d)
 	}

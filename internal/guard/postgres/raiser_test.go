@@ -11,7 +11,7 @@ import (
 
 // plain is a URL through the guard that carries no token.
 func (g *guarded) plain(user string) string {
-	u := url.URL{Scheme: "postgres", User: url.User(user), Host: g.addr, Path: g.database}
+	u := url.URL{Scheme: "postgres", User: url.User(user), Host: g.Addr, Path: g.database}
 	return u.String()
 }
 

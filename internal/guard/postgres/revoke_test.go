@@ -58,7 +58,7 @@ func TestAnOrdinaryFatalErrorIsPassedOnAsItIs(t *testing.T) {
 // message, and so does everything behind it.
 func TestAClientThatDoesNotReadNeitherBlocksTheSuccessorNorGetsAnErrorInTheMiddleOfAMessage(t *testing.T) {
 	g := fenced(t)
-	w := dialWire(t, g.addr)
+	w := dialWire(t, g.Addr)
 	w.login("user", "app", "database", g.database, "options", "-c fence.orders=5")
 	w.query("select repeat('x', 100000) from generate_series(1, 10000)")
 	g.until(`select count(*) from pg_stat_activity where usename = 'app' and datname = current_database()
@@ -147,7 +147,7 @@ func (g *guarded) held(c *pgx.Conn) (letGo func(), result <-chan error) {
 func TestAStatementOfAStoppedGuardIsEndedByTheNextLeaderThroughAnotherGuard(t *testing.T) {
 	first := fencedBy(t, setup{drain: time.Millisecond})
 	letGo, result := first.held(first.open(5))
-	first.stop()
+	first.Stop()
 	if err := <-result; err == nil {
 		t.Fatal("the client of a stopped guard got an answer")
 	}
@@ -208,7 +208,7 @@ func TestTheCancelKeyOfARevokedSessionDoesNothingToItsSuccessor(t *testing.T) {
 	key := cancelOf(old)
 	fresh := g.open(7)
 	letGo, result := g.held(fresh)
-	w := dialWire(t, g.addr)
+	w := dialWire(t, g.Addr)
 	w.send(key)
 	if b := w.rest(); len(b) > 0 {
 		t.Errorf("a cancel request was answered with %q", b)

@@ -123,7 +123,7 @@ func TestAGuardNegotiatesAsTheServerDoes(t *testing.T) {
 		{"no terminator", packets{open}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			direct, guarded := opening(t, g.pg.Addr(), test.sent), opening(t, g.addr, test.sent)
+			direct, guarded := opening(t, g.pg.Addr(), test.sent), opening(t, g.Addr, test.sent)
 			t.Logf("direct %s; through the guard %s", direct, guarded)
 			if direct != guarded {
 				t.Errorf("the server answers %s, the guard %s", direct, guarded)
@@ -201,7 +201,7 @@ func opening(t *testing.T, addr string, sent packets) string {
 
 func TestAClientThatStartsWithTLSIsClosedSilently(t *testing.T) {
 	g := fenced(t)
-	w := dialWire(t, g.addr)
+	w := dialWire(t, g.Addr)
 	w.send([]byte{tlsHandshake, 3, 1, 2, 0, 1, 0, 1, 0xfc, 3, 3})
 	if b, _ := io.ReadAll(w); len(b) != 0 {
 		t.Errorf("answered %q", b)
@@ -216,7 +216,7 @@ func TestALoginThatTakesTooLongIsEnded(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := fencedBy(t, setup{Options: Options{LoginTimeout: 100 * time.Millisecond}})
-			w := dialWire(t, g.addr)
+			w := dialWire(t, g.Addr)
 			w.send(sent)
 			start := time.Now()
 			_, _ = io.ReadAll(w)
@@ -237,7 +237,7 @@ func TestNothingButTheLoginReachesTheDatabaseBeforeAdmission(t *testing.T) {
 		Admission: &marks.Admission{Authority: marks.Unverified{}, Timeout: time.Minute}, // the test looks around before it goes on
 	}})
 	defer letGo()
-	w := dialWire(t, g.addr)
+	w := dialWire(t, g.Addr)
 	packet := startupOf(0, "user", "app", "database", database, "options", "-c fence.orders=5")
 	early := join(encode('p', "secret\x00"), encode('Q', "insert into ledger (token) values (5)\x00"))
 	w.send(packet, early)
@@ -265,7 +265,7 @@ func TestEarlyBytesOfARefusedClientReachNobody(t *testing.T) {
 	tap, control := tapBefore(t, pg, database)
 	g := guardBefore(t, pg, database, setup{control: control})
 	g.open(7)
-	w := dialWire(t, g.addr)
+	w := dialWire(t, g.Addr)
 	packet := startupOf(0, "user", "app", "database", database, "options", "-c fence.orders=5")
 	w.send(packet, encode('Q', "insert into ledger (token) values (5)\x00"), encode('X'))
 	if e := w.until("E"); e.error(t).Code != "RF001" {
@@ -287,7 +287,7 @@ func TestEarlyBytesOfARefusedClientReachNobody(t *testing.T) {
 // The mark keeps the holder as text, and messages to others quote it.
 func TestAnApplicationNameInAnyEncodingIsAdmittedAndCleaned(t *testing.T) {
 	g := fenced(t)
-	w := dialWire(t, g.addr)
+	w := dialWire(t, g.Addr)
 	w.login("user", "app", "database", g.database, "options", "-c fence.orders=5", "application_name", "caf\xe9\n\x1b[31m"+strings.Repeat("x", 5000))
 	if n := g.count(`select count(*) from ringfence.mark where holder ~ '^app@127.0.0.1:[0-9]+ \(caf\?\?\?\[31mx{53}\)$'`); n != 1 {
 		t.Error("the holder is not cleaned")

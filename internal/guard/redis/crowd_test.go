@@ -9,45 +9,18 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/internal/guard"
+	"github.com/ringfence/ringfence/internal/guard/guardtest"
 	"github.com/ringfence/ringfence/internal/marks"
 	"github.com/ringfence/ringfence/internal/servers"
 	"github.com/ringfence/ringfence/internal/servers/serverstest"
 )
 
-// metric is a counter or gauge of the guard, all label values together that have this one.
-func (g *guarded) metric(name, label string) (sum float64) {
-	g.t.Helper()
-	families, err := g.metrics.Gather()
-	if err != nil {
-		g.t.Fatal(err)
-	}
-	for _, f := range families {
-		for _, m := range f.GetMetric() {
-			for _, l := range m.GetLabel() {
-				if f.GetName() == name && l.GetValue() == label {
-					sum += m.GetCounter().GetValue() + m.GetGauge().GetValue()
-				}
-			}
-		}
-	}
-	return sum
-}
-
-// become waits for a metric.
-func (g *guarded) become(name, label string, want float64) {
-	g.t.Helper()
-	deadline := time.Now().Add(30 * time.Second)
-	for g.metric(name, label) != want {
-		if time.Now().After(deadline) {
-			g.t.Fatalf("%s{%s} is %v and did not become %v", name, label, g.metric(name, label), want)
-		}
-	}
-}
-
-// crowded is a guard with little room and little grace.
+// crowded is a guard with few places and a short grace.
 func crowded(t *testing.T) *guarded {
 	t.Helper()
-	return before(t, serverstest.Redis(t, servers.RedisOptions{}), setup{limit: func(s *guard.Server) { s.MaxUnadmitted, s.Grace = 5, 100*time.Millisecond }})
+	return before(t, serverstest.Redis(t, servers.RedisOptions{}), setup{limit: func(s *guard.Server) {
+		s.MaxUnadmitted, s.Grace = 5, 100*time.Millisecond
+	}})
 }
 
 func TestClientsWithoutATokenKeepNobodyOut(t *testing.T) {
@@ -58,28 +31,11 @@ func TestClientsWithoutATokenKeepNobodyOut(t *testing.T) {
 			_, _ = r.conn.Write([]byte("PING\r\n"[:i%3*3]))
 		}
 	}
-	r := g.insists(5)
+	r := g.claimAgain(5, time.Minute, "") // after any reply: a slow machine looks like a silent client
 	r.send("RPUSH written 5\r\n")
 	r.expect(":1")
-	if n := g.metric("guard_connections", "unadmitted"); n > 5 {
+	if n := g.Metric("guard_connections", "unadmitted"); n > 5 {
 		t.Errorf("%v connections are not admitted", n)
-	}
-}
-
-// insists is a session of a client that connects again when its place was given to another one: the grace is so short here
-// that a machine that stands still for a moment looks like a client that does.
-func (g *guarded) insists(token int) *raw {
-	g.t.Helper()
-	for deadline := time.Now().Add(time.Minute); ; {
-		r := g.raw()
-		r.send(fmt.Sprintf("FENCE orders %d\r\n", token))
-		got := r.reply()
-		if got == "+OK\r\n" {
-			return r
-		}
-		if time.Now().After(deadline) {
-			g.t.Fatalf("got %q", got)
-		}
 	}
 }
 
@@ -102,7 +58,7 @@ func TestBusyClientsWithoutATokenKeepNobodyOut(t *testing.T) {
 			go func() { _, _ = r.r.WriteTo(discard{}) }()
 		}
 	}
-	r := g.insists(5)
+	r := g.claimAgain(5, time.Minute, "") // after any reply: a slow machine looks like a silent client
 	r.send("RPUSH written 5\r\n")
 	r.expect(":1")
 }
@@ -121,7 +77,7 @@ func TestAnEvictedClientIsTold(t *testing.T) {
 	reader.ended()
 	next.send("PING\r\n")
 	next.expect("+PONG")
-	g.become("guard_connections_ended_total", "evicted", 1)
+	g.AwaitMetric("guard_connections_ended_total", "evicted", 1)
 }
 
 func TestEachCommandRenewsTheIdleLimitOfAClientWithoutAToken(t *testing.T) {
@@ -147,7 +103,7 @@ func TestEachCommandRenewsTheIdleLimitOfAClientWithoutAToken(t *testing.T) {
 		}
 		idle.ended()
 	}
-	g.become("guard_connections_ended_total", "idle", 2)
+	g.AwaitMetric("guard_connections_ended_total", "idle", 2)
 }
 
 // dialled is how many connections the server has ever accepted.
@@ -181,7 +137,7 @@ func TestACrowdOfDeposedClientsCostsTheServerNoConnection(t *testing.T) {
 	if n := g.dialled() - before; n > 1+4 { // the question itself, and the guard's control connections
 		t.Errorf("%d connections reached the server", n)
 	}
-	if n := g.metric("guard_admissions_total", "stale"); n != 100 {
+	if n := g.Metric("guard_admissions_total", "stale"); n != 100 {
 		t.Errorf("%v refusals are counted", n)
 	}
 }
@@ -210,7 +166,7 @@ func TestOneSessionTooManyIsToldSoInTheTimeOfAnAdmission(t *testing.T) {
 	r.send("FENCE orders 5\r\n")
 	r.expect("-ERR guard: the guard has its 1 admitted sessions already")
 	r.ended()
-	g.become("guard_connections_ended_total", "full", 1)
+	g.AwaitMetric("guard_connections_ended_total", "full", 1)
 	in.send("PING\r\n")
 	in.expect("+PONG")
 }
@@ -293,59 +249,51 @@ func TestEveryClaimIsAnsweredInTimeThoughHeavyScriptsRun(t *testing.T) {
 	}
 }
 
-// looker tells by CLIENT LIST whether a session lives. It is asked when a write to a client is stuck.
-type looker struct {
-	g     *guarded
-	asked chan struct{} // takes the first question
+// stalling is a guard that soon notices clients that do not read.
+type stalling struct {
+	*guarded
+	liveness *guardtest.Liveness
 }
 
-func (l looker) Alive(ctx context.Context, s marks.Session) (bool, error) {
-	select {
-	case l.asked <- struct{}{}:
-	default:
-	}
-	c := l.g.direct()
-	defer c.Close()
-	list, err := c.Do(ctx, "CLIENT", "LIST", "ID", s.ID).Text()
-	return strings.Contains(list, fmt.Sprintf("id=%d ", s.ID)), err
-}
-
-// watched is a guard that looks after clients that do not read.
-func watched(t *testing.T, limit func(*guard.Server), drain time.Duration) (*guarded, *looker) {
+func newStalling(t *testing.T, with setup) stalling {
 	t.Helper()
-	l := &looker{asked: make(chan struct{}, 1)}
-	l.g = before(t, serverstest.Redis(t, servers.RedisOptions{}), setup{Options: Options{Sessions: l, Stall: 50 * time.Millisecond}, limit: limit, drain: drain})
-	if err := l.g.direct().Set(t.Context(), "big", strings.Repeat("x", 10_000_000), 0).Err(); err != nil {
+	var g *guarded
+	liveness := guardtest.NewLiveness(func(ctx context.Context, s marks.Session) (bool, error) {
+		c := g.direct()
+		defer c.Close()
+		list, err := c.Do(ctx, "CLIENT", "LIST", "ID", s.ID).Text()
+		return strings.Contains(list, fmt.Sprintf("id=%d ", s.ID)), err
+	})
+	with.Options = Options{Sessions: liveness, Stall: 50 * time.Millisecond}
+	g = before(t, serverstest.Redis(t, servers.RedisOptions{}), with)
+	if err := g.direct().Set(t.Context(), "big", strings.Repeat("x", 10_000_000), 0).Err(); err != nil {
 		t.Fatal(err)
 	}
-	return l.g, l
+	return stalling{g, liveness}
 }
 
-// deaf is an admitted client that asks for much and reads nothing of it, until the guard is stuck.
-func (l *looker) deaf(token int) *raw {
-	l.g.t.Helper()
-	r := l.g.fenced(token)
+// fillAndStop opens a session whose client requests large values and reads none. It returns when the
+// guard can write no more to it.
+func (g stalling) fillAndStop(token int) *raw {
+	g.t.Helper()
+	r := g.fenced(token)
 	r.send(strings.Repeat("GET big\r\n", 3))
-	select {
-	case <-l.asked:
-	case <-time.After(time.Minute):
-		l.g.t.Fatal("the guard asks nobody")
-	}
+	g.liveness.Await(g.t)
 	return r
 }
 
 func TestARevokedClientThatNeverReadsGivesItsSlotBack(t *testing.T) {
-	g, l := watched(t, func(s *guard.Server) { s.MaxConnections = 1 }, 0)
-	l.deaf(5)
+	g := newStalling(t, setup{limit: func(s *guard.Server) { s.MaxConnections = 1 }})
+	g.fillAndStop(5)
 	r := g.fenced(7)
 	r.send("RPUSH written 7\r\n")
 	r.expect(":1")
-	g.become("guard_connections_ended_total", "stuck", 1)
+	g.AwaitMetric("guard_connections_ended_total", "stuck", 1)
 }
 
 func TestALiveClientThatReadsLateGetsEverything(t *testing.T) {
-	_, l := watched(t, nil, 0)
-	r := l.deaf(5)
+	g := newStalling(t, setup{})
+	r := g.fillAndStop(5)
 	if _, err := r.r.Discard(3*len("$10000000\r\n\r\n") + 30_000_000); err != nil {
 		t.Fatal(err)
 	}
@@ -354,16 +302,16 @@ func TestALiveClientThatReadsLateGetsEverything(t *testing.T) {
 }
 
 func TestAShutdownDoesNotWaitForAClientThatNeverReads(t *testing.T) {
-	g, l := watched(t, nil, time.Minute)
-	r := l.deaf(5)
+	g := newStalling(t, setup{drain: time.Minute})
+	r := g.fillAndStop(5)
 	begin := time.Now()
 	if err := g.direct().Do(t.Context(), "CLIENT", "KILL", "TYPE", "normal").Err(); err != nil {
 		t.Fatal(err)
 	}
 	early := g.raw() // it has no token, asks for much and reads nothing
 	early.send(strings.Repeat("GET big\r\n", 3))
-	g.become("guard_connections", "unadmitted", 1)
-	g.stop()
+	g.AwaitMetric("guard_connections", "unadmitted", 1)
+	g.Stop()
 	if d := time.Since(begin); d > 30*time.Second {
 		t.Errorf("it took %v", d)
 	}

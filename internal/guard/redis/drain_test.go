@@ -19,7 +19,7 @@ func TestAGuardThatShutsDownTellsItsClientsBetweenCommands(t *testing.T) {
 	busy.expect("+OK", "+QUEUED")
 
 	stopped := make(chan struct{})
-	go func() { g.stop(); close(stopped) }()
+	go func() { g.Stop(); close(stopped) }()
 	for _, r := range []*raw{early, idle, subscribed} {
 		r.expect("-ERR guard: shutting down")
 		r.ended()
@@ -47,7 +47,7 @@ func TestAPipelineIsAnsweredBeforeTheEnd(t *testing.T) {
 	r.send("BLPOP queue 0\r\n")
 	g.blocked("in BLPOP")
 	stopped := make(chan struct{})
-	go func() { g.stop(); close(stopped) }()
+	go func() { g.Stop(); close(stopped) }()
 	if err := g.direct().RPush(t.Context(), "queue", "x").Err(); err != nil {
 		t.Fatal(err)
 	}
@@ -64,7 +64,7 @@ func TestTheDrainHasAnEnd(t *testing.T) {
 	open.send("MULTI\r\nSET a 1\r\n")
 	open.expect("+OK", "+QUEUED")
 	g.blocked("in BLPOP") // or the drain might come before the command
-	g.stop()
+	g.Stop()
 	blocked.ended()
 	open.ended()
 }

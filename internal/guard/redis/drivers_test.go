@@ -17,7 +17,7 @@ func TestGoRedisWorksThroughTheGuard(t *testing.T) {
 	for _, protocol := range []int{2, 3} {
 		t.Run(fmt.Sprintf("RESP%d", protocol), func(t *testing.T) {
 			g := fresh(t)
-			through := driverTo(t, g.addr, func(o *driver.Options) {
+			through := driverTo(t, g.Addr, func(o *driver.Options) {
 				o.Protocol = protocol
 				o.OnConnect = func(ctx context.Context, c *driver.Conn) error { return c.Do(ctx, "FENCE", "orders", "5").Err() }
 			})

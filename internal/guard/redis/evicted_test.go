@@ -6,7 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/internal/guard"
 	"github.com/ringfence/ringfence/internal/guard/guardtest"
 	"github.com/ringfence/ringfence/internal/marks"
@@ -37,8 +36,8 @@ func TestAClientThatIsEvictedBeforeItSaysAnythingHasTheLastWord(t *testing.T) {
 	e := &guardtest.Evictions{}
 	g := evicting(t, e, setup{})
 	r := g.raw()
-	g.become("guard_connections", "unadmitted", 1)
-	for g.metric("guard_connections_ended_total", "evicted") == 0 { // its protocol may not serve it yet
+	g.AwaitMetric("guard_connections", "unadmitted", 1)
+	for g.Metric("guard_connections_ended_total", "evicted") == 0 { // its protocol may not serve it yet
 		e.Now()
 	}
 	r.told(1)
@@ -55,12 +54,12 @@ func TestAClientThatIsEvictedAsItSpeaksHasTheLastWord(t *testing.T) {
 		"HELLO 3\r\nCLIENT SETNAME fence.orders.5\r\nGET a\r\n": 3,
 	} {
 		t.Run(words, func(t *testing.T) {
-			e := &guardtest.Evictions{AtFirstWord: true}
+			e := &guardtest.Evictions{AtFirstBytes: true}
 			g := evicting(t, e, setup{})
 			r := g.raw()
 			r.send(words)
 			r.told(commands)
-			g.become("guard_connections_ended_total", "evicted", 1)
+			g.AwaitMetric("guard_connections_ended_total", "evicted", 1)
 		})
 	}
 }
@@ -86,27 +85,15 @@ func TestAClientThatIsEvictedBeforeRedisAnswersHasTheLastWord(t *testing.T) {
 func TestAClientThatIsEvictedDuringItsAdmissionHasTheLastWord(t *testing.T) {
 	for _, words := range []string{"FENCE orders 5\r\n", "CLIENT SETNAME fence.orders.5\r\n"} {
 		t.Run(words, func(t *testing.T) {
-			e, s := &guardtest.Evictions{}, slowStore{asked: make(chan struct{})}
+			e, s := &guardtest.Evictions{}, guardtest.SlowStore{Registering: make(chan struct{})}
 			g := evicting(t, e, setup{wrap: func(real marks.Store) marks.Store { s.Store = real; return s }})
 			r := g.raw()
 			r.send(words)
-			<-s.asked
+			<-s.Registering
 			e.Now()
 			r.told(1)
 		})
 	}
-}
-
-// slowStore registers nobody before the end of the context.
-type slowStore struct {
-	marks.Store
-	asked chan struct{} // closed by the first registration
-}
-
-func (s slowStore) Register(ctx context.Context, _ marks.Session, _ []fence.Claim) (marks.Standing, error) {
-	close(s.asked)
-	<-ctx.Done()
-	return marks.Standing{}, ctx.Err()
 }
 
 // An error behind half a reply would be read as a part of it.

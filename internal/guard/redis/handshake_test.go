@@ -227,7 +227,7 @@ func TestWithoutAMarkerTheGuardSaysNotInstalled(t *testing.T) {
 	r := g.raw()
 	r.send("FENCE orders 5\r\n")
 	r.expect("-NOTINSTALLED")
-	if err := redisstore.NewRaiser("redis://"+g.addr).Raise(t.Context(), fence.Claim{Resource: "orders", Token: 5}); !errors.Is(err, fence.ErrNotInstalled) {
+	if err := redisstore.NewRaiser("redis://"+g.Addr).Raise(t.Context(), fence.Claim{Resource: "orders", Token: 5}); !errors.Is(err, fence.ErrNotInstalled) {
 		t.Errorf("raise: %v", err)
 	}
 }
@@ -235,7 +235,7 @@ func TestWithoutAMarkerTheGuardSaysNotInstalled(t *testing.T) {
 func TestARaiserRaisesThroughTheGuard(t *testing.T) {
 	g := fresh(t)
 	old := g.fenced(5)
-	r := redisstore.NewRaiser("redis://" + g.addr)
+	r := redisstore.NewRaiser("redis://" + g.Addr)
 	if err := r.Raise(t.Context(), fence.Claim{Resource: "orders", Token: 6}); err != nil {
 		t.Fatal(err)
 	}
@@ -278,11 +278,11 @@ func TestGoRedisIsFencedByItsClientName(t *testing.T) {
 	g := fresh(t)
 	for i, protocol := range []int{2, 3} {
 		token := i + 1
-		c := driverTo(t, g.addr, func(o *driver.Options) { o.Protocol, o.ClientName = protocol, fmt.Sprintf("fence.orders=%d", token) })
+		c := driverTo(t, g.Addr, func(o *driver.Options) { o.Protocol, o.ClientName = protocol, fmt.Sprintf("fence.orders=%d", token) })
 		if err := c.Set(t.Context(), "a", "1", 0).Err(); err != nil {
 			t.Fatalf("RESP%d: %v", protocol, err)
 		}
-		stale := driverTo(t, g.addr, func(o *driver.Options) { o.Protocol, o.ClientName = protocol, fmt.Sprintf("fence.orders=%d", token-i) })
+		stale := driverTo(t, g.Addr, func(o *driver.Options) { o.Protocol, o.ClientName = protocol, fmt.Sprintf("fence.orders=%d", token-i) })
 		err := stale.Set(t.Context(), "a", "stale", 0).Err()
 		if i > 0 && !driver.HasErrorPrefix(err, "STALETOKEN") {
 			t.Errorf("RESP%d: a stale client was told %v", protocol, err)

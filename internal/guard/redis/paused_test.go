@@ -56,7 +56,7 @@ func TestWhileAllOfRedisIsPausedANewcomerIsToldSo(t *testing.T) {
 	if err := New(Options{Store: g.store, Admission: &marks.Admission{}}).Ready(ctx); err == nil || !strings.Contains(err.Error(), "paused (CLIENT PAUSE)") {
 		t.Errorf("not ready: %v", err)
 	}
-	if n := g.metric("guard_admissions_total", "unrevoked"); n != 3 {
+	if n := g.Metric("guard_admissions_total", "unrevoked"); n != 3 {
 		t.Errorf("%v refusals are counted", n)
 	}
 	if err := g.server.Kill(); err != nil {
@@ -78,7 +78,7 @@ func TestWhileWritesArePausedANewcomerIsToldSoAndReadersGoOn(t *testing.T) {
 	leader.expect("-NOTALLOWED CLIENT UNPAUSE")
 	newer := patient.raw()
 	newer.send("FENCE orders 7\r\nRPUSH written 7\r\n")
-	patient.become("guard_connections", "unadmitted", 1)
+	patient.AwaitMetric("guard_connections", "unadmitted", 1)
 	g.operator("CLIENT UNPAUSE")
 	newer.expect("+OK", ":1")
 	leader.expect("-STALETOKEN")
@@ -94,6 +94,6 @@ func TestWhileAScriptKeepsRedisBusyANewcomerIsToldSoAndCanEndIt(t *testing.T) {
 	r.send("SCRIPT KILL\r\n")
 	r.expect("+OK")
 	leader.expect("-ERR")
-	g.claims(7, time.Minute)
+	g.claimAgain(7, time.Minute, "-REVOKE ")
 	leader.expect("-STALETOKEN")
 }

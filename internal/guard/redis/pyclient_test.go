@@ -22,7 +22,7 @@ func redisPy(t *testing.T) string {
 func TestRedisPyUnderstandsTheNameThatItIsFencedBy(t *testing.T) {
 	python := redisPy(t)
 	g := fresh(t)
-	_, port, _ := strings.Cut(g.addr, ":")
+	_, port, _ := strings.Cut(g.Addr, ":")
 	out, _ := exec.CommandContext(t.Context(), python, "-c", `
 import redis, sys
 r = redis.Redis(port=int(sys.argv[1]), client_name="fence.orders.5", single_connection_client=True, decode_responses=True)

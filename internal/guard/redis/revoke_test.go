@@ -181,7 +181,7 @@ func TestAfterALossTheOlderLeaderIsDeadBeforeTheNewerIsIn(t *testing.T) {
 	if list := g.written(); !slices.Equal(list, []string{"5", "6"}) {
 		t.Errorf("written: %v", list)
 	}
-	if err := redisstore.NewRaiser("redis://"+g.addr).Raise(t.Context(), fence.Claim{Resource: "orders", Token: 7}); err != nil {
+	if err := redisstore.NewRaiser("redis://"+g.Addr).Raise(t.Context(), fence.Claim{Resource: "orders", Token: 7}); err != nil {
 		t.Error(err)
 	}
 }
@@ -242,7 +242,7 @@ func (g *guarded) reachable() {
 func TestRedisCLIIsFencedAndToldWhy(t *testing.T) {
 	g := fresh(t)
 	g.fenced(6)
-	host, port, _ := strings.Cut(g.addr, ":")
+	host, port, _ := strings.Cut(g.Addr, ":")
 	run := func(input string) string {
 		cmd := exec.CommandContext(t.Context(), "redis-cli", "-h", host, "-p", port)
 		cmd.Stdin = strings.NewReader(input)
