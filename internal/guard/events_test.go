@@ -17,7 +17,7 @@ import (
 	"github.com/ringfence/ringfence/internal/marks"
 )
 
-// told is what Events makes of some events: the log lines, and the metrics.
+// told sends events through Events and returns the log lines and the metrics.
 func told(t *testing.T, events func(tell func(marks.Event))) (lines []map[string]any, r *prometheus.Registry) {
 	t.Helper()
 	var b bytes.Buffer
@@ -76,7 +76,7 @@ func TestEveryChangeOfLeadershipIsOneLineWithItsFields(t *testing.T) {
 	}
 	for _, result := range []string{"admitted", "stale"} {
 		if n := value(t, r, "guard_admissions_total", "postgres", "orders", result); n != 1 {
-			t.Errorf("%v admissions are %s", n, result)
+			t.Errorf("%v admissions are counted as %s, want 1", n, result)
 		}
 	}
 }
@@ -98,14 +98,14 @@ func TestARefusalIsLoggedOnceAMinuteForEachTokenAndReasonAndCountedEachTime(t *t
 			tell(stale)
 			tell(stale)
 		})
-		loud := 0
+		warnings := 0
 		for _, l := range lines {
 			if l["level"] == "WARN" {
-				loud++
+				warnings++
 			}
 		}
-		if loud != 4 {
-			t.Errorf("%d refusals were logged for people, want 4", loud)
+		if warnings != 4 {
+			t.Errorf("%d refusals were logged as warnings, want 4", warnings)
 		}
 		if n := value(t, r, "guard_admissions_total", "postgres", "orders", "stale"); n != 103 {
 			t.Errorf("%v refusals were counted", n)

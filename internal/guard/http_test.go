@@ -11,7 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-func TestReadinessTellsWhichProtocolCannotAdmitAndWhy(t *testing.T) {
+func TestReadinessNamesTheProtocolThatCannotAdmitAndTheReason(t *testing.T) {
 	draining := make(chan struct{})
 	sick := &fake{ready: errors.New("ringfence is not installed")}
 	r := prometheus.NewRegistry()

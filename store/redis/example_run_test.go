@@ -14,8 +14,8 @@ import (
 	"github.com/ringfence/ringfence/store/redis"
 )
 
-// A program that leads without a guard in between sends its commands under its term's token, over any
-// client. Here two terms are made up; fence.Lead gets them from an election.
+// A leader without a guard sends its commands under its term's token, over any client. Here two
+// terms are made up; fence.Lead gets them from an election.
 func ExampleRun() {
 	ctx := context.Background()
 	db, url := cache(ctx)
@@ -39,7 +39,7 @@ func ExampleRun() {
 	// second leader: [4] <nil>
 }
 
-// Lua of your own runs under the token, too. Its own arguments begin at ARGV[4].
+// Your own Lua runs under the token too. Its arguments begin at ARGV[4].
 func ExampleScript() {
 	ctx := context.Background()
 	db, url := cache(ctx)
@@ -60,14 +60,14 @@ func ExampleScript() {
 	// sold out <nil>
 }
 
-// raise is what fence.Lead does with its Stores before work starts.
+// raise does what fence.Lead does with its Stores before work starts.
 func raise(ctx context.Context, url string, c fence.Claim) {
 	if err := redis.NewRaiser(url).Raise(ctx, c); err != nil {
 		log.Fatal(err)
 	}
 }
 
-// cache is an empty server for this example, with the key that guard install makes.
+// cache starts an empty server for this example and installs the marker key, as guard install does.
 func cache(ctx context.Context) (db *driver.Client, url string) {
 	server, err := serverstest.ExampleRedis(ctx)
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 	"github.com/ringfence/ringfence/internal/servers/serverstest"
 )
 
-// small is a database of its own with few connections, where app needs a password.
+// small starts a server with few connections, where app needs a password, and returns its database.
 func small(t *testing.T, connections int) (*servers.Postgres, string) {
 	t.Helper()
 	pg := serverstest.Postgres(t, servers.PostgresOptions{
@@ -30,8 +30,9 @@ func small(t *testing.T, connections int) (*servers.Postgres, string) {
 	return pg, database
 }
 
-// Far more logins than the server has connections stop when they are asked for the password, and keep standing there.
-func TestLoginsThatStopAtThePasswordHoldNeitherTheServersConnectionsNorTheLeader(t *testing.T) {
+// Far more logins than the server has connections stop at the password request and send nothing
+// more.
+func TestLoginsThatStopAtThePasswordNeitherUseUpConnectionsNorDelayTheLeader(t *testing.T) {
 	pg, database := small(t, 20)
 	g := guardBefore(t, pg, database, setup{limit: func(s *guard.Server) { s.MaxLogins, s.Grace = 6, 100*time.Millisecond }})
 	packet := startupOf(0, "user", "app", "database", database, "options", "-c fence.orders=9")
@@ -39,7 +40,7 @@ func TestLoginsThatStopAtThePasswordHoldNeitherTheServersConnectionsNorTheLeader
 		dialWire(t, g.Addr).send(packet)
 	}
 	g.exec(g.dialUntilAdmitted(g.url("app:right", 5)), "insert into ledger (token) values (5)")
-	direct, err := pgx.Connect(t.Context(), pg.URL("other", database)) // the others' connections are free
+	direct, err := pgx.Connect(t.Context(), pg.URL("other", database)) // the server has connections left
 	if err != nil {
 		t.Error(err)
 	} else {
@@ -65,8 +66,8 @@ func (g *guarded) dialUntilAdmitted(url string) *pgx.Conn {
 	}
 }
 
-// A login that was evicted is told so, and is no login any more.
-func TestAnEvictedLoginIsTold(t *testing.T) {
+// An evicted login gets an error and releases its login slot.
+func TestAnEvictedLoginIsToldWhy(t *testing.T) {
 	pg, database := small(t, 20)
 	g := guardBefore(t, pg, database, setup{limit: func(s *guard.Server) { s.MaxLogins, s.Grace = 1, time.Millisecond }})
 	stalled := dialWire(t, g.Addr)
@@ -76,27 +77,27 @@ func TestAnEvictedLoginIsTold(t *testing.T) {
 		t.Fatal(err)
 	}
 	if e := stalled.until("E").error(t); e.Code != tooManyConnections || !strings.Contains(e.Detail, "waiting") {
-		t.Errorf("told %+v", e)
+		t.Errorf("the evicted client got %+v", e)
 	}
 	stalled.rest()
 	g.AwaitMetric("guard_connections_ended_total", "evicted", 1)
 }
 
-func TestHalfOpenConnectionsKeepNobodyOut(t *testing.T) {
+func TestConnectionsThatStallBeforeTheLoginKeepNobodyOut(t *testing.T) {
 	g := fencedBy(t, setup{limit: func(s *guard.Server) { s.MaxUnadmitted, s.Grace = 20, 100*time.Millisecond }})
 	for i := range 400 {
 		w := dialWire(t, g.Addr)
 		if i%2 == 0 {
-			_, _ = w.Write([]byte{0, 0}) // the guard may have had enough of it
+			_, _ = w.Write([]byte{0, 0}) // the guard may have closed it already
 		}
 	}
 	g.exec(g.dialUntilAdmitted(g.url("app", 5)), "insert into ledger (token) values (5)")
 	if n := g.Metric("guard_connections", "unadmitted"); n > 20 {
-		t.Errorf("%v connections are not admitted", n)
+		t.Errorf("%v connections are not admitted, want at most 20", n)
 	}
 }
 
-func TestACrowdOfDeposedClientsCostsTheServerNoLogin(t *testing.T) {
+func TestManyDeposedClientsCostTheServerNoLogin(t *testing.T) {
 	pg := serverstest.SharedPostgres(t)
 	database := prepared(t, pg, serverstest.FreshDatabase(t, pg))
 	tap, control := tapBefore(t, pg, database)
@@ -117,12 +118,12 @@ func TestACrowdOfDeposedClientsCostsTheServerNoLogin(t *testing.T) {
 		t.Errorf("%d logins reached the server", n)
 	}
 	if n := g.Metric("guard_admissions_total", "stale"); n < 200 {
-		t.Errorf("%v refusals are counted", n)
+		t.Errorf("%v refusals are counted, want 200 or more", n)
 	}
 }
 
-// They queue behind a login that stalls while the mark is not known to be raised yet.
-func TestDeposedClientsThatWaitForALoginAreRefusedWithoutOne(t *testing.T) {
+// They queue behind a stalled login before the guard knows that the mark is raised.
+func TestDeposedClientsThatWaitForALoginSlotAreRefusedWithoutALogin(t *testing.T) {
 	pg, database := small(t, 20)
 	tap, control := tapBefore(t, pg, database)
 	admission := &marks.Admission{Authority: marks.Unverified{}}
@@ -146,7 +147,7 @@ func TestDeposedClientsThatWaitForALoginAreRefusedWithoutOne(t *testing.T) {
 	if err := admission.Raise(t.Context(), fence.Claim{Resource: "orders", Token: 7, Issuer: fence.Unverified}); err != nil {
 		t.Fatal(err)
 	}
-	if admission.Ended(t.Context(), []fence.Claim{{Resource: "orders", Token: 5}}) == nil { // the guard has seen it now
+	if admission.Ended(t.Context(), []fence.Claim{{Resource: "orders", Token: 5}}) == nil { // now the guard knows the mark
 		t.Fatal("the mark is not raised")
 	}
 	_ = slow.Close()
@@ -158,8 +159,8 @@ func TestDeposedClientsThatWaitForALoginAreRefusedWithoutOne(t *testing.T) {
 	}
 }
 
-// A pool of many connects at once, as after a restart: everybody gets in, and nobody is thrown out, however few logins
-// there may be at a time.
+// A large pool connects at once, as after a restart. Every client gets in and none is evicted,
+// however few login slots there are.
 func TestAWholePoolThatConnectsAtOnceGetsIn(t *testing.T) {
 	const clients = 300
 	pg := serverstest.Postgres(t, servers.PostgresOptions{Settings: map[string]string{"max_connections": fmt.Sprint(clients + 20)}})
@@ -184,11 +185,11 @@ func TestAWholePoolThatConnectsAtOnceGetsIn(t *testing.T) {
 	}
 	all.Wait()
 	if n := g.Metric("guard_connections", "admitted"); n != clients && !t.Failed() {
-		t.Errorf("%v are admitted", n)
+		t.Errorf("%v sessions are admitted, want %d", n, clients)
 	}
 	for _, label := range []string{"evicted", "too_many", "login_timeout"} {
 		if n := g.Metric("guard_connections_ended_total", label) + g.Metric("guard_connections_total", label); n != 0 {
-			t.Errorf("%v: %s", n, label)
+			t.Errorf("%v connections ended as %s", n, label)
 		}
 	}
 	for _, c := range conns {
@@ -198,7 +199,8 @@ func TestAWholePoolThatConnectsAtOnceGetsIn(t *testing.T) {
 	}
 }
 
-// Every admitted slot is taken by the older leader's sessions, and every other one by what is not admitted.
+// The older leader's sessions hold every admitted slot, and silent connections hold all unadmitted
+// ones.
 func TestANewLeaderGetsInWhenEverySlotIsTaken(t *testing.T) {
 	g := fencedBy(t, setup{limit: func(s *guard.Server) {
 		s.MaxConnections, s.MaxUnadmitted, s.MaxLogins, s.Grace = 3, 3, 2, 50*time.Millisecond
@@ -212,7 +214,7 @@ func TestANewLeaderGetsInWhenEverySlotIsTaken(t *testing.T) {
 	g.exec(g.dialUntilAdmitted(g.url("app", 7)), "insert into ledger (token) values (7)")
 }
 
-func TestOneSessionTooManyIsToldSoInTheTimeOfAnAdmission(t *testing.T) {
+func TestOneSessionTooManyIsRefusedWithinTheTimeOfAnAdmission(t *testing.T) {
 	g := fencedBy(t, setup{
 		Options: Options{Admission: &marks.Admission{Authority: marks.Unverified{}, Timeout: 2 * time.Second}},
 		limit:   func(s *guard.Server) { s.MaxConnections = 1 },
@@ -222,7 +224,7 @@ func TestOneSessionTooManyIsToldSoInTheTimeOfAnAdmission(t *testing.T) {
 	wantCode(t, err, tooManyConnections)
 	g.AwaitMetric("guard_connections_ended_total", "full", 1)
 	g.exec(c, "insert into ledger (token) values (5)")
-	g.until("select count(*) from ringfence.session", 1) // the one that was refused is forgotten
+	g.until("select count(*) from ringfence.session", 1) // the refused session has no record
 }
 
 // stalling is a guard that soon notices clients that do not read.
@@ -260,16 +262,17 @@ func (g stalling) fillAndStop(token int) *wire {
 	return w
 }
 
-func TestARevokedClientThatNeverReadsGivesItsSlotBack(t *testing.T) {
+func TestARevokedClientThatNeverReadsReleasesItsSlot(t *testing.T) {
 	g := newStalling(t, setup{limit: func(s *guard.Server) { s.MaxConnections = 1 }})
 	g.fillAndStop(5)
 	g.exec(g.open(7), "insert into ledger (token) values (7)")
 	g.AwaitMetric("guard_connections_ended_total", "stuck", 1)
 }
 
+// endApp ends the sessions of app, as an operator might.
 const endApp = "select count(pg_terminate_backend(pid)) from pg_stat_activity where usename = 'app' and datname = current_database()"
 
-func TestASessionThatAnOperatorEndsGivesItsSlotBackToo(t *testing.T) {
+func TestASessionThatAnOperatorEndsReleasesItsSlot(t *testing.T) {
 	g := newStalling(t, setup{})
 	g.fillAndStop(5)
 	g.count(endApp)
@@ -287,7 +290,7 @@ func TestALiveClientThatReadsLateGetsEverything(t *testing.T) {
 		}
 	}
 	if rows != 100_000 {
-		t.Errorf("%d rows", rows)
+		t.Errorf("%d rows, want 100000", rows)
 	}
 }
 

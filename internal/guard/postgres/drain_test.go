@@ -13,7 +13,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// stopping shuts a guard down beside the test and returns once it no longer accepts.
+// stopping shuts a guard down in the background and returns once it no longer accepts connections.
 func (g *guarded) stopping() (stopped <-chan struct{}) {
 	g.t.Helper()
 	done := make(chan struct{})
@@ -30,7 +30,7 @@ func (g *guarded) stopping() (stopped <-chan struct{}) {
 	}
 }
 
-func TestAShutdownTellsIdleSessionsAtOnceAndLetsAnOpenTransactionFinish(t *testing.T) {
+func TestAShutdownEndsIdleSessionsAtOnceAndLetsAnOpenTransactionFinish(t *testing.T) {
 	g := fencedBy(t, setup{drain: time.Minute})
 	idle, busy := dialWire(t, g.Addr), g.open(5)
 	idle.login("user", "app", "database", g.database, "options", "-c fence.orders=5")
@@ -39,12 +39,12 @@ func TestAShutdownTellsIdleSessionsAtOnceAndLetsAnOpenTransactionFinish(t *testi
 	stopped := g.stopping()
 
 	if e := idle.next().error(t); e.Code != "57P01" || !strings.Contains(e.Message, "the guard is shutting down") {
-		t.Errorf("told %+v", e)
+		t.Errorf("the idle client got %+v", e)
 	}
 	g.exec(busy, "insert into ledger (token) values (5)")
 	select {
 	case <-stopped:
-		t.Error("the guard stopped in front of an open transaction")
+		t.Error("the guard stopped while a transaction was open")
 	default:
 	}
 	g.exec(busy, "commit")
@@ -56,11 +56,11 @@ func TestAShutdownTellsIdleSessionsAtOnceAndLetsAnOpenTransactionFinish(t *testi
 	}
 }
 
-func TestAStatementUnderWayIsAnsweredBeforeTheShutdownEndsItsSession(t *testing.T) {
+func TestAShutdownWaitsForARunningStatementBeforeItEndsItsSession(t *testing.T) {
 	g := fencedBy(t, setup{drain: time.Minute})
-	letGo, result := g.held(g.open(5))
+	release, result := g.held(g.open(5))
 	stopped := g.stopping()
-	letGo()
+	release()
 	if err := <-result; err != nil {
 		t.Errorf("the statement: %v", err)
 	}
@@ -70,7 +70,7 @@ func TestAStatementUnderWayIsAnsweredBeforeTheShutdownEndsItsSession(t *testing.
 	}
 }
 
-func TestAnOpenTransactionIsCutWhenTheDeadlineOfAShutdownPasses(t *testing.T) {
+func TestAnOpenTransactionIsCutWhenTheDrainDeadlinePasses(t *testing.T) {
 	g := fencedBy(t, setup{drain: 100 * time.Millisecond})
 	busy := g.open(5)
 	g.exec(busy, "begin")
@@ -84,8 +84,8 @@ func TestAnOpenTransactionIsCutWhenTheDeadlineOfAShutdownPasses(t *testing.T) {
 	}
 }
 
-// Every commit that the guard passed on must be answered: a client that is told of the shutdown instead does not know
-// whether its transaction has happened.
+// Every commit that the guard forwarded must be answered. A client that gets the shutdown error
+// instead does not know whether its transaction was committed.
 func TestAShutdownUnderLoadLeavesNoCommitUnanswered(t *testing.T) {
 	for range 5 {
 		g := fencedBy(t, setup{drain: time.Minute})
@@ -105,7 +105,7 @@ func TestAShutdownUnderLoadLeavesNoCommitUnanswered(t *testing.T) {
 				}
 				var pg *pgconn.PgError
 				if errors.As(err, &pg) && pg.Code != "57P01" {
-					t.Errorf("the last answer: %v", err)
+					t.Errorf("the last answer is %v", err)
 				}
 			})
 		}

@@ -18,7 +18,8 @@ import (
 	"github.com/ringfence/ringfence/internal/guard"
 )
 
-// dialogues are what a client sends, message by message. What a server answers must not depend on a guard in between.
+// dialogues are the messages that a client sends. The server's answers must be the same with and
+// without a guard.
 var dialogues = map[string][][]byte{
 	"simple queries": {encode('Q', "select 1; select 'two', 3.5; select\x00"), encode('Q', "\x00"), encode('Q', ";;\x00")},
 	"an error in the middle": {
@@ -39,18 +40,18 @@ var dialogues = map[string][][]byte{
 		encode('P', "\x00select 1/0\x00\x00\x00"), encode('B', "\x00\x00\x00\x00\x00\x00\x00\x00"), encode('E', "\x00\x00\x00\x00\x00"),
 		encode('P', "\x00select 'skipped'\x00\x00\x00"), encode('S'),
 		encode('P', "\x00select 'runs'\x00\x00\x00"), encode('B', "\x00\x00\x00\x00\x00\x00\x00\x00"), encode('E', "\x00\x00\x00\x00\x00"), encode('S'))},
-	"queries in one go":                {join(encode('Q', "select 1\x00"), encode('Q', "select 2\x00"), encode('Q', "select 3\x00")), encode('Q', "select 4\x00")},
-	"a query byte by byte":             chopped(encode('Q', "select 'slowly'\x00")),
-	"copy out":                         {encode('Q', "copy (select generate_series(1, 1000), repeat('x', 50)) to stdout\x00")},
-	"copy in":                          {join(encode('Q', "copy t from stdin\x00"), encode('d', "1\ta\n2\tb\n"), encode('d', "3\tc\n"), encode('c')), encode('Q', "select n + 0, s || '' from t\x00")},
-	"copy in that the client gives up": {join(encode('Q', "copy t from stdin\x00"), encode('d', "1\ta\n"), encode('f', "enough\x00")), encode('Q', "select n + 0, s || '' from t\x00")},
-	"copy in that is wrong":            {join(encode('Q', "copy t from stdin\x00"), encode('d', "one\ta\n"), encode('d', "2\tb\n"), encode('c')), encode('Q', "select 1\x00")},
-	"a function call":                  {encode('F', "\x00\x00\x05\x26\x00\x00\x00\x01\x00\x00\x00\x03abc\x00\x00")},
-	"a flush":                          {join(encode('P', "\x00select 1\x00\x00\x00"), encode('H')), encode('S')},
-	"an unknown message":               {encode('y', "what?")},
-	"binary results":                   {join(encode('P', "\x00select 1::int8, 'x'::text\x00\x00\x00"), encode('B', "\x00\x00\x00\x00\x00\x00\x00\x01\x00\x01"), encode('E', "\x00\x00\x00\x00\x00"), encode('S'))},
-	"prepare and deallocate":           {encode('Q', "prepare q(int) as select $1; execute q(5); deallocate all\x00")},
-	"a goodbye":                        {encode('Q', "select 1\x00"), encode('X')},
+	"queries in one go":              {join(encode('Q', "select 1\x00"), encode('Q', "select 2\x00"), encode('Q', "select 3\x00")), encode('Q', "select 4\x00")},
+	"a query byte by byte":           chopped(encode('Q', "select 'slowly'\x00")),
+	"copy out":                       {encode('Q', "copy (select generate_series(1, 1000), repeat('x', 50)) to stdout\x00")},
+	"copy in":                        {join(encode('Q', "copy t from stdin\x00"), encode('d', "1\ta\n2\tb\n"), encode('d', "3\tc\n"), encode('c')), encode('Q', "select n + 0, s || '' from t\x00")},
+	"copy in that the client aborts": {join(encode('Q', "copy t from stdin\x00"), encode('d', "1\ta\n"), encode('f', "enough\x00")), encode('Q', "select n + 0, s || '' from t\x00")},
+	"copy in that is wrong":          {join(encode('Q', "copy t from stdin\x00"), encode('d', "one\ta\n"), encode('d', "2\tb\n"), encode('c')), encode('Q', "select 1\x00")},
+	"a function call":                {encode('F', "\x00\x00\x05\x26\x00\x00\x00\x01\x00\x00\x00\x03abc\x00\x00")},
+	"a flush":                        {join(encode('P', "\x00select 1\x00\x00\x00"), encode('H')), encode('S')},
+	"an unknown message":             {encode('y', "what?")},
+	"binary results":                 {join(encode('P', "\x00select 1::int8, 'x'::text\x00\x00\x00"), encode('B', "\x00\x00\x00\x00\x00\x00\x00\x01\x00\x01"), encode('E', "\x00\x00\x00\x00\x00"), encode('S'))},
+	"prepare and deallocate":         {encode('Q', "prepare q(int) as select $1; execute q(5); deallocate all\x00")},
+	"a goodbye":                      {encode('Q', "select 1\x00"), encode('X')},
 }
 
 func chopped(b []byte) (parts [][]byte) {
@@ -69,13 +70,13 @@ func TestTheSameDialogueGivesTheSameAnswersWithAGuardInBetween(t *testing.T) {
 				t.Errorf("direct:\n%s\nthrough the guard:\n%s", direct, guarded)
 			}
 			if !strings.Contains(direct, "\nZ ") && name != "an unknown message" {
-				t.Errorf("this dialogue proves nothing:\n%s", direct)
+				t.Errorf("the server was not ready again, so this dialogue proves nothing:\n%s", direct)
 			}
 		})
 	}
 }
 
-// dialogue is what a server says to all this, one message a line.
+// dialogue sends all parts and returns the server's answers, one message per line.
 func (g *guarded) dialogue(t *testing.T, addr string, sent [][]byte) string {
 	w := dialWire(t, addr)
 	w.login("user", "app", "database", g.database, "options", "-c fence.orders=5")
@@ -115,11 +116,11 @@ func TestManyMegabytesPassBothWaysUnchanged(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !bytes.Equal(up.Sum(nil), down.Sum(nil)) {
-		t.Error("what came back is not what was sent")
+		t.Error("the data that came back differ from the data that were sent")
 	}
 }
 
-func TestAMessageOfAnySizeAroundTheBufferPasses(t *testing.T) {
+func TestMessagesAroundTheSizeOfTheBufferPass(t *testing.T) {
 	g := fenced(t)
 	c := g.open(5)
 	for _, middle := range []int{4096, guard.BufferSize, 2 * guard.BufferSize} {
@@ -160,7 +161,7 @@ func TestBatchesAndPipelinesPass(t *testing.T) {
 		}
 	}
 	failed := 0
-	for range 400 - 20 { // a result and a sync for each, and only a sync where it failed
+	for range 400 - 20 { // each statement gives a result and a sync, a failed one only a sync
 		r, err := p.GetResults()
 		if reader, ok := r.(*pgconn.ResultReader); ok {
 			_, err = reader.Close()
@@ -178,18 +179,18 @@ func TestBatchesAndPipelinesPass(t *testing.T) {
 
 func TestANotificationArrivesWhileTheSessionIsIdle(t *testing.T) {
 	g := fenced(t)
-	listens, notifies := g.open(5), g.open(5)
-	g.exec(listens, "listen news")
-	g.exec(notifies, "notify news, 'it works'")
+	listener, notifier := g.open(5), g.open(5)
+	g.exec(listener, "listen news")
+	g.exec(notifier, "notify news, 'it works'")
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
-	n, err := listens.WaitForNotification(ctx)
-	if err != nil || n.Payload != "it works" || n.PID != notifies.PgConn().PID() {
+	n, err := listener.WaitForNotification(ctx)
+	if err != nil || n.Payload != "it works" || n.PID != notifier.PgConn().PID() {
 		t.Errorf("%+v, %v", n, err)
 	}
 }
 
-func TestACancelRequestEndsTheStatementAndNothingElse(t *testing.T) {
+func TestACancelRequestEndsOnlyTheStatement(t *testing.T) {
 	g := fenced(t)
 	cfg, err := pgx.ParseConfig(g.url("app", 5))
 	if err != nil {
@@ -223,7 +224,7 @@ func TestACancelRequestEndsTheStatementAndNothingElse(t *testing.T) {
 	}
 }
 
-func TestACancelRequestThroughAnotherGuardWorksToo(t *testing.T) {
+func TestACancelRequestWorksThroughAnotherGuard(t *testing.T) {
 	g := fenced(t)
 	c := g.open(5)
 	_, result := g.held(c)

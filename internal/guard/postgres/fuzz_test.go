@@ -41,11 +41,11 @@ func FuzzReadStartup(f *testing.F) {
 		}
 		packet, unknown, capped := s.negotiated()
 		if len(unknown) == 0 && !capped && !bytes.Equal(packet, s.packet) {
-			t.Error("an untouched packet was changed")
+			t.Error("a packet with nothing to negotiate was changed")
 		}
 		again, err := parseStartup(packet, binary.BigEndian.Uint32(packet[4:]))
 		if err != nil || again.minor > newestMinor || len(again.params)+len(unknown) != len(s.params) {
-			t.Errorf("what goes upstream is not what came: %+v, %v", again, err)
+			t.Errorf("the packet for the server differs from the client's: %+v, %v", again, err)
 		}
 		_, _ = s.claims("")
 	})
@@ -71,7 +71,8 @@ func FuzzOptions(f *testing.F) {
 	})
 }
 
-// walked feeds a stream to a walker as the relay does, in pieces of random size.
+// walked feeds a stream to a walker as the relay does, in pieces of random size. It returns what
+// the walker wrote and how many bytes it holds back.
 func walked(w interface {
 	Walk([]byte, io.Writer) (int, error)
 }, stream []byte, r *rand.Rand) (out []byte, held int, err error) {
@@ -109,13 +110,13 @@ func FuzzDown(f *testing.F) {
 		d := &down{session: &session{idle: func() {}}}
 		out, held, err := walked(d, stream, rand.New(rand.NewPCG(n, 0)))
 		if err == nil && d.ended == nil && len(out)+held != len(stream) {
-			t.Errorf("%d bytes came, %d went on, %d are held", len(stream), len(out), held)
+			t.Errorf("of %d bytes %d were forwarded and %d are held", len(stream), len(out), held)
 		}
 		if d.ended == nil && !bytes.HasPrefix(stream, out) {
-			t.Error("what went on is not what came")
+			t.Error("the forwarded bytes differ from the stream")
 		}
 		if _, left := messages(out); err == nil && d.boundary() && len(left) > 0 && plain(stream) {
-			t.Errorf("the walker believes in a boundary, but %d bytes of a message have gone on", len(left))
+			t.Errorf("the walker reports a boundary after %d bytes of a message", len(left))
 		}
 		if d.ended != nil && (len(d.ended) < 5 || !endsBackend(d.ended) || !bytes.Contains(stream, d.ended)) {
 			t.Errorf("kept %q", d.ended)
@@ -123,7 +124,7 @@ func FuzzDown(f *testing.F) {
 	})
 }
 
-// plain tells whether messages can judge a stream: it does not know of lengths below 4.
+// plain reports whether messages can split a stream: it cannot handle lengths below 4.
 func plain(stream []byte) bool {
 	_, left := messages(stream)
 	return len(left) < 5 || binary.BigEndian.Uint32(left[1:]) >= 4
@@ -138,10 +139,10 @@ func FuzzUp(f *testing.F) {
 		s := &session{idle: func() {}}
 		out, held, err := walked(&up{session: s}, stream, rand.New(rand.NewPCG(n, 0)))
 		if err == nil && (!bytes.Equal(out, stream) || held != 0) {
-			t.Errorf("%d bytes came, %d went on", len(stream), len(out))
+			t.Errorf("of %d bytes %d were forwarded", len(stream), len(out))
 		}
 		if !bytes.HasPrefix(stream, out) {
-			t.Error("what went on is not what came")
+			t.Error("the forwarded bytes differ from the stream")
 		}
 		if all, left := messages(stream); err == nil && plain(stream) && s.mid != (len(left) > 0) {
 			t.Errorf("after %d messages and %d bytes mid is %v", len(all), len(left), s.mid)

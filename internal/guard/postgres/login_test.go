@@ -19,8 +19,8 @@ import (
 	"github.com/ringfence/ringfence/internal/servers/serverstest"
 )
 
-// doorsHBA asks each user in another way.
-const doorsHBA = `local all all trust
+// loginsHBA gives each user another authentication method.
+const loginsHBA = `local all all trust
 host all postgres,guard_role,trusted,mover 127.0.0.1/32 trust
 host all plain 127.0.0.1/32 password
 host all hashed 127.0.0.1/32 md5
@@ -28,9 +28,9 @@ host all salted 127.0.0.1/32 scram-sha-256
 host replication mover 127.0.0.1/32 trust
 `
 
-func guardWithDoors(t *testing.T) *guarded {
+func guardForLogins(t *testing.T) *guarded {
 	t.Helper()
-	pg := serverstest.Postgres(t, servers.PostgresOptions{HBA: doorsHBA})
+	pg := serverstest.Postgres(t, servers.PostgresOptions{HBA: loginsHBA})
 	database := prepared(t, pg, "postgres")
 	sql(t, pg.URL("postgres", database), `set password_encryption = 'md5';
 	    create role hashed login password 'secret';
@@ -43,7 +43,7 @@ func guardWithDoors(t *testing.T) *guarded {
 }
 
 func TestEveryKindOfLoginIsRelayed(t *testing.T) {
-	g := guardWithDoors(t)
+	g := guardForLogins(t)
 	for _, user := range []string{"trusted", "plain", "hashed", "salted"} {
 		t.Run("pgx as "+user, func(t *testing.T) {
 			c, err := g.dialURL(g.url(user+":secret", 5))
@@ -76,7 +76,7 @@ func TestEveryKindOfLoginIsRelayed(t *testing.T) {
 		})
 	}
 	if n := g.markOf("orders"); n != 5 {
-		t.Errorf("the mark is %d: a login that failed has raised it", n)
+		t.Errorf("the mark is %d: a failed login has raised it", n)
 	}
 	t.Run("programs", func(t *testing.T) { g.programs(t) })
 	t.Run("replication", func(t *testing.T) { g.replication(t) })
@@ -84,7 +84,7 @@ func TestEveryKindOfLoginIsRelayed(t *testing.T) {
 	t.Run("vanishing", func(t *testing.T) { g.vanishing(t) })
 }
 
-// program runs a client program through the guard, as people do who set PGOPTIONS.
+// program runs a client program through the guard, with the token in PGOPTIONS.
 func (g *guarded) program(t *testing.T, user, name string, args ...string) string {
 	t.Helper()
 	out, err := g.command(t, user, name, args...).CombinedOutput()
@@ -127,7 +127,7 @@ func (g *guarded) programs(t *testing.T) {
 	}
 }
 
-// interrupt is ^C in psql: a cancel request on a connection of its own.
+// interrupt sends ^C to psql, which sends a cancel request on a separate connection.
 func (g *guarded) interrupt(t *testing.T) {
 	cmd := g.command(t, "trusted", "psql", "-c", "select pg_sleep(60)", "-c", "select 'and on'")
 	var out bytes.Buffer
@@ -141,7 +141,7 @@ func (g *guarded) interrupt(t *testing.T) {
 	_ = cmd.Wait()
 	g.until(sleeping, 0)
 	if !strings.Contains(out.String(), "canceling statement due to user request") {
-		t.Errorf("psql says %s", &out)
+		t.Errorf("psql printed %s", &out)
 	}
 }
 
@@ -183,18 +183,18 @@ func (g *guarded) replication(t *testing.T) {
 	}
 }
 
-// vanishing clients go at every phase of the login; TestMain looks for what they leave behind, and here nothing of
-// theirs may stay at the server.
+// vanishing closes connections at every phase of the login. Nothing of these clients may remain at
+// the server; TestMain checks for goroutines that they leave behind.
 func (g *guarded) vanishing(t *testing.T) {
 	packet := startupOf(0, "user", "salted", "database", g.database, "options", "-c fence.orders=5")
 	for name, sent := range map[string][][]byte{
-		"at once":                       nil,
-		"in the first packet":           {packet[:20]},
-		"after the request for SSL":     {request(sslRequest)},
-		"when asked for a password":     {packet},
-		"in the answer":                 {packet, encode('p', "SCRAM-SHA-256\x00\x00\x00\x00\x20n,,n=,r=0123456789abcdefghijklmn")[:10]},
-		"with a goodbye for a password": {packet, encode('X')},
-		"with a query for a password":   {packet, encode('Q', "select 1\x00")},
+		"at once":                              nil,
+		"in the first packet":                  {packet[:20]},
+		"after the request for SSL":            {request(sslRequest)},
+		"at the password request":              {packet},
+		"in the password message":              {packet, encode('p', "SCRAM-SHA-256\x00\x00\x00\x00\x20n,,n=,r=0123456789abcdefghijklmn")[:10]},
+		"with a goodbye instead of a password": {packet, encode('X')},
+		"with a query instead of a password":   {packet, encode('Q', "select 1\x00")},
 	} {
 		w := dialWire(t, g.Addr)
 		for i, part := range sent {
@@ -203,7 +203,7 @@ func (g *guarded) vanishing(t *testing.T) {
 				w.until("R")
 			}
 		}
-		if name == "with a query for a password" {
+		if name == "with a query instead of a password" {
 			if e := w.until("E").error(t); e.Code != protocolViolation {
 				t.Errorf("%s: %+v", name, e)
 			}
@@ -214,11 +214,11 @@ func (g *guarded) vanishing(t *testing.T) {
 	w := dialWire(t, g.Addr)
 	w.login("user", "trusted", "database", g.database, "options", "-c fence.orders=5")
 	w.query("select pg_sleep(0.2)")
-	_ = w.Close() // in the middle of a query: it may end, and then so does its session
+	_ = w.Close() // in the middle of a query, which may finish before its session ends
 	g.until("select count(*) from pg_stat_activity where usename = 'trusted' and query like '%pg_sleep%'", 0)
 }
 
-func TestAServerThatDoesNotAnswerALoginIsGivenUp(t *testing.T) {
+func TestAGuardDoesNotWaitForeverForAServerThatDoesNotAnswerALogin(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -258,7 +258,7 @@ func TestAServerThatDoesNotAnswerALoginIsGivenUp(t *testing.T) {
 	told.send(startupOf(0, "user", "app", "options", "-c fence.orders=5"))
 	server := <-accepted
 	defer server.Close()
-	long := encode('S', "name\x00"+strings.Repeat("x", 3000)+"\x00") // more than the guard keeps at a time
+	long := encode('S', "name\x00"+strings.Repeat("x", 3000)+"\x00") // more than the guard's buffer for a login
 	if _, err := server.Write(slices.Concat(encode('R', "\x00\x00\x00\x00"), long, long)); err != nil {
 		t.Fatal(err)
 	}
@@ -266,11 +266,11 @@ func TestAServerThatDoesNotAnswerALoginIsGivenUp(t *testing.T) {
 	begin := time.Now()
 	slow.Stop()
 	if d := time.Since(begin); d > 20*time.Second {
-		t.Errorf("the guard took %v to stop: logins that go on have no transaction to end", d)
+		t.Errorf("the guard took %v to stop, though a login has no open transaction", d)
 	}
 	for _, w := range []*wire{silent, w, told} {
 		if e := w.until("E").error(t); e.Code != adminShutdown {
-			t.Errorf("the client was told %+v", e)
+			t.Errorf("the client got %+v", e)
 		}
 	}
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/ringfence/ringfence/internal/servers/serverstest"
 )
 
-// optionStrings are ways to write a token, to hide one, and to get it wrong.
+// optionStrings write a token, hide one, or get it wrong.
 var optionStrings = []string{
 	"", " ", "\t\n\v\f\r",
 	"-c fence.orders=5", "-cfence.orders=5", "--fence.orders=5", "-c  fence.orders=5", " \t-c\n\v\f\rfence.orders=5  ",
@@ -46,33 +46,33 @@ var optionStrings = []string{
 	"-c options=-cfence.orders=5", "-c search_path=public,fence.orders=5", "-W -c fence.orders=5",
 }
 
-// The oracle is a real server: where the guard lets a claim in, the server must have read the same one, and where the
-// server reads one, the guard must have seen it or have refused.
+// The oracle is a real server. If the guard admits a claim, the server must have read the same
+// claim. If the server reads one, the guard must have read it or refused.
 func TestOptionsAreReadAsPostgresReadsThem(t *testing.T) {
 	pg := serverstest.SharedPostgres(t)
 	database := prepared(t, pg, serverstest.FreshDatabase(t, pg))
-	taken := 0
+	accepted := 0
 	for _, options := range optionStrings {
 		claims, refused := (&startup{params: []param{{"options", options}}}).claims("")
 		if refused != nil {
 			continue
 		}
-		taken++
+		accepted++
 		read, err := settingsOf(t, pg.URL("app", database), map[string]string{"options": options})
 		if err != nil {
-			continue // nobody gets in
+			continue // the server refuses the login
 		}
 		if want := claimsAs(claims); read != want {
 			t.Errorf("%q: the server reads %s, the guard %s", options, read, want)
 		}
 	}
-	if taken < 50 {
-		t.Errorf("the guard took only %d of %d: this proves little", taken, len(optionStrings))
+	if accepted < 50 {
+		t.Errorf("the guard accepted only %d of %d strings: this proves little", accepted, len(optionStrings))
 	}
 }
 
-// A parser that refused everything would pass above.
-func TestUsualWaysToWriteATokenAreTaken(t *testing.T) {
+// A parser that refuses everything would pass the test above.
+func TestUsualWaysToWriteATokenAreAccepted(t *testing.T) {
 	for options, want := range map[string]string{
 		"-c fence.orders=5":                    "orders=5 ",
 		"-cfence.orders=5":                     "orders=5 ",
@@ -93,7 +93,7 @@ func TestUsualWaysToWriteATokenAreTaken(t *testing.T) {
 	}
 }
 
-func TestAStartupParameterOfItsOwnIsAClaimToo(t *testing.T) {
+func TestAStartupParameterCanCarryAClaim(t *testing.T) {
 	pg := serverstest.SharedPostgres(t)
 	database := prepared(t, pg, serverstest.FreshDatabase(t, pg))
 	for _, test := range []struct {
@@ -126,7 +126,7 @@ func TestAStartupParameterOfItsOwnIsAClaimToo(t *testing.T) {
 	}
 }
 
-// settingsOf logs in directly and asks the server what it has understood.
+// settingsOf logs in without a guard and returns the tokens that the server has read.
 func settingsOf(t *testing.T, url string, params map[string]string) (string, error) {
 	t.Helper()
 	cfg, err := pgconn.ParseConfig(url)
@@ -162,14 +162,14 @@ func claimsAs(claims []fence.Claim) string {
 	return b.String()
 }
 
-func TestAClaimThatPostgresWouldNotTakeFailsTheLoginInItsOwnWords(t *testing.T) {
+func TestAClaimThatPostgresRejectsFailsTheLoginWithTheServersError(t *testing.T) {
 	g := fenced(t)
 	cfg, err := pgx.ParseConfig(g.url("app", 5))
 	if err != nil {
 		t.Fatal(err)
 	}
 	delete(cfg.RuntimeParams, "options")
-	cfg.RuntimeParams["fence.my-orders"] = "5" // the server folds dashes in options only
+	cfg.RuntimeParams["fence.my-orders"] = "5" // the server turns dashes into underscores in options only
 	_, err = pgx.ConnectConfig(t.Context(), cfg)
 	wantCode(t, err, "42602")
 	if n := g.markOf("my_orders"); n != 0 {

@@ -9,7 +9,7 @@ import (
 	pgstore "github.com/ringfence/ringfence/internal/marks/postgres"
 )
 
-// plain is a URL through the guard that carries no token.
+// plain returns a URL through the guard without a token.
 func (g *guarded) plain(user string) string {
 	u := url.URL{Scheme: "postgres", User: url.User(user), Host: g.Addr, Path: g.database}
 	return u.String()
@@ -35,7 +35,7 @@ func TestANewLeaderRaisesTheMarkByOpeningASessionThroughTheGuard(t *testing.T) {
 	}
 }
 
-func TestANewLeaderRaisesTheMarkDirectlyWhereThereIsNoGuard(t *testing.T) {
+func TestWithoutAGuardANewLeaderRaisesTheMarkDirectly(t *testing.T) {
 	g := fenced(t)
 	old := g.open(5)
 	c := fence.Claim{Resource: "orders", Token: 7, Issuer: fence.Unverified, Holder: "host-b"}
@@ -49,6 +49,6 @@ func TestANewLeaderRaisesTheMarkDirectlyWhereThereIsNoGuard(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	if err := pgstore.NewRaiser(g.pg.URL("app", g.database)).Raise(t.Context(), c); err == nil {
-		t.Error("an application's role has raised a mark directly")
+		t.Error("an application role has raised a mark directly")
 	}
 }

@@ -6,8 +6,8 @@ import (
 	pgstore "github.com/ringfence/ringfence/internal/marks/postgres"
 )
 
-// What an operator sees of the guard in Postgres, as package documentation says.
-func TestTheGuardShowsInPostgresAsOneStatement(t *testing.T) {
+// The package documentation promises what an operator sees of the guard in Postgres.
+func TestAnOperatorSeesOneStatementOfTheGuardInPostgres(t *testing.T) {
 	g := fenced(t)
 	c := g.open(5)
 	const session = "select count(*) from pg_stat_activity where usename = 'app' and datname = current_database() and state = 'idle' and query = "

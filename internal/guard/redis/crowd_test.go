@@ -35,11 +35,11 @@ func TestClientsWithoutATokenKeepNobodyOut(t *testing.T) {
 	r.send("RPUSH written 5\r\n")
 	r.expect(":1")
 	if n := g.Metric("guard_connections", "unadmitted"); n > 5 {
-		t.Errorf("%v connections are not admitted", n)
+		t.Errorf("%v connections are not admitted, want at most 5", n)
 	}
 }
 
-// They send commands all the time, and take no answer or every one.
+// The clients send commands all the time. Some read every answer, some read none.
 func TestBusyClientsWithoutATokenKeepNobodyOut(t *testing.T) {
 	g := crowded(t)
 	if err := g.direct().Set(t.Context(), "big", strings.Repeat("x", 100_000), 0).Err(); err != nil {
@@ -67,13 +67,13 @@ type discard struct{}
 
 func (discard) Write(b []byte) (int, error) { return len(b), nil }
 
-func TestAnEvictedClientIsTold(t *testing.T) {
+func TestAnEvictedClientIsToldWhy(t *testing.T) {
 	g := before(t, serverstest.SharedRedis(t), setup{limit: func(s *guard.Server) { s.MaxUnadmitted, s.Grace = 1, time.Millisecond }})
 	reader := g.raw()
 	reader.send("PING\r\n")
 	reader.expect("+PONG")
 	next := g.raw()
-	reader.expect(lastWord)
+	reader.expect(evictedLine)
 	reader.ended()
 	next.send("PING\r\n")
 	next.expect("+PONG")
@@ -83,7 +83,7 @@ func TestAnEvictedClientIsTold(t *testing.T) {
 func TestEachCommandRenewsTheIdleLimitOfAClientWithoutAToken(t *testing.T) {
 	g := before(t, serverstest.SharedRedis(t), setup{Options: Options{LoginTimeout: time.Hour, IdleTimeout: 3 * time.Second}})
 	monitor := g.raw()
-	for range 2 { // it is there for longer than two others that say no more after their first command
+	for range 2 { // the client stays longer than two others that send only one command
 		idle := g.raw()
 		idle.send("PING\r\n")
 		idle.expect("+PONG")
@@ -96,7 +96,7 @@ func TestEachCommandRenewsTheIdleLimitOfAClientWithoutAToken(t *testing.T) {
 			case why := <-told:
 				ended = true
 				if !strings.HasPrefix(why, "-ERR guard: no command for 3s") {
-					t.Errorf("told %q", why)
+					t.Errorf("the idle client got %q", why)
 				}
 			default:
 			}
@@ -106,7 +106,7 @@ func TestEachCommandRenewsTheIdleLimitOfAClientWithoutAToken(t *testing.T) {
 	g.AwaitMetric("guard_connections_ended_total", "idle", 2)
 }
 
-// dialled is how many connections the server has ever accepted.
+// dialled returns how many connections the server has accepted since it started.
 func (g *guarded) dialled() (n int) {
 	g.t.Helper()
 	info := g.direct().Info(g.t.Context(), "stats").Val()
@@ -118,7 +118,7 @@ func (g *guarded) dialled() (n int) {
 	return n
 }
 
-func TestACrowdOfDeposedClientsCostsTheServerNoConnection(t *testing.T) {
+func TestManyDeposedClientsCostTheServerNoConnection(t *testing.T) {
 	g := fresh(t)
 	g.fenced(7)
 	before := g.dialled()
@@ -134,11 +134,11 @@ func TestACrowdOfDeposedClientsCostsTheServerNoConnection(t *testing.T) {
 		r.expect("-STALETOKEN", "-STALETOKEN")
 		_ = r.conn.Close()
 	}
-	if n := g.dialled() - before; n > 1+4 { // the question itself, and the guard's control connections
+	if n := g.dialled() - before; n > 1+4 { // this query's connection, and the guard's control connections
 		t.Errorf("%d connections reached the server", n)
 	}
 	if n := g.Metric("guard_admissions_total", "stale"); n != 100 {
-		t.Errorf("%v refusals are counted", n)
+		t.Errorf("%v refusals are counted, want 100", n)
 	}
 }
 
@@ -157,7 +157,7 @@ func TestANewLeaderGetsInWhenEverySlotIsTaken(t *testing.T) {
 	r.expect(":1")
 }
 
-func TestOneSessionTooManyIsToldSoInTheTimeOfAnAdmission(t *testing.T) {
+func TestOneSessionTooManyIsRefusedWithinTheTimeOfAnAdmission(t *testing.T) {
 	g := before(t, serverstest.Redis(t, servers.RedisOptions{}), setup{
 		Options: Options{Admission: &marks.Admission{Authority: marks.Unverified{}, Timeout: 2 * time.Second}},
 		limit:   func(s *guard.Server) { s.MaxConnections = 1 },
@@ -171,8 +171,8 @@ func TestOneSessionTooManyIsToldSoInTheTimeOfAnAdmission(t *testing.T) {
 	in.expect("+PONG")
 }
 
-// A server that stands still answers nothing at all.
-func TestAClaimIsAnsweredInTimeThoughTheServerIsSilent(t *testing.T) {
+// A paused server answers nothing.
+func TestAClaimIsAnsweredInTimeWhenTheServerIsSilent(t *testing.T) {
 	for name, words := range map[string]struct{ early, claim string }{
 		"FENCE first":           {"", "FENCE orders 5\r\n"},
 		"FENCE after a command": {"PING\r\n", "FENCE orders 5\r\n"},
@@ -199,7 +199,7 @@ func TestAClaimIsAnsweredInTimeThoughTheServerIsSilent(t *testing.T) {
 	}
 }
 
-func TestACommandWithoutATokenIsGivenUpWhenTheServerIsSilent(t *testing.T) {
+func TestACommandWithoutATokenTimesOutWhenTheServerIsSilent(t *testing.T) {
 	g := before(t, serverstest.Redis(t, servers.RedisOptions{}), setup{Options: Options{LoginTimeout: 2 * time.Second}})
 	r := g.raw()
 	r.send("PING\r\n")
@@ -215,9 +215,9 @@ func TestACommandWithoutATokenIsGivenUpWhenTheServerIsSilent(t *testing.T) {
 	}
 }
 
-// With io-threads a busy server may not even say that it is busy. The scripts are an older leader's, and last for longer
-// than an admission may.
-func TestEveryClaimIsAnsweredInTimeThoughHeavyScriptsRun(t *testing.T) {
+// With io-threads, a busy server may not even answer BUSY. The scripts are those of an older
+// leader, and together they run longer than an admission may take.
+func TestEveryClaimIsAnsweredInTimeWhileHeavyScriptsRun(t *testing.T) {
 	server := serverstest.Redis(t, servers.RedisOptions{Args: []string{"--busy-reply-threshold", "20", "--io-threads", "4", "--io-threads-do-reads", "yes"}})
 	const timeout = 2 * time.Second
 	g := before(t, server, setup{Options: Options{Admission: &marks.Admission{Authority: marks.Unverified{}, Timeout: timeout}}})
@@ -245,7 +245,7 @@ func TestEveryClaimIsAnsweredInTimeThoughHeavyScriptsRun(t *testing.T) {
 		}
 	}
 	if d := time.Since(begin); d > 10*timeout {
-		t.Errorf("the last was answered after %v", d)
+		t.Errorf("the last claim was answered after %v", d)
 	}
 }
 
@@ -282,7 +282,7 @@ func (g stalling) fillAndStop(token int) *raw {
 	return r
 }
 
-func TestARevokedClientThatNeverReadsGivesItsSlotBack(t *testing.T) {
+func TestARevokedClientThatNeverReadsReleasesItsSlot(t *testing.T) {
 	g := newStalling(t, setup{limit: func(s *guard.Server) { s.MaxConnections = 1 }})
 	g.fillAndStop(5)
 	r := g.fenced(7)
@@ -308,12 +308,12 @@ func TestAShutdownDoesNotWaitForAClientThatNeverReads(t *testing.T) {
 	if err := g.direct().Do(t.Context(), "CLIENT", "KILL", "TYPE", "normal").Err(); err != nil {
 		t.Fatal(err)
 	}
-	early := g.raw() // it has no token, asks for much and reads nothing
+	early := g.raw() // it has no token, requests large values and reads nothing
 	early.send(strings.Repeat("GET big\r\n", 3))
 	g.AwaitMetric("guard_connections", "unadmitted", 1)
 	g.Stop()
 	if d := time.Since(begin); d > 30*time.Second {
-		t.Errorf("it took %v", d)
+		t.Errorf("the shutdown took %v", d)
 	}
 	_, _ = r.conn.Close(), early.conn.Close()
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/ringfence/ringfence/fence"
 )
 
-// A driver with its defaults does the same things direct and through the guard, with the same results.
+// A driver with its defaults gets the same results directly and through the guard.
 func TestGoRedisWorksThroughTheGuard(t *testing.T) {
 	for _, protocol := range []int{2, 3} {
 		t.Run(fmt.Sprintf("RESP%d", protocol), func(t *testing.T) {
@@ -29,7 +29,7 @@ func TestGoRedisWorksThroughTheGuard(t *testing.T) {
 					got[i] = fmt.Sprintf("%v %v", result, err)
 				}
 				if got[0] != got[1] {
-					t.Errorf("%s: through the guard %s, direct %s", name, got[0], got[1])
+					t.Errorf("%s: through the guard %s, directly %s", name, got[0], got[1])
 				}
 			}
 		})
@@ -93,7 +93,7 @@ var driverWork = map[string]func(context.Context, *driver.Client) (any, error){
 	},
 }
 
-// A pool whose token has become stale is told so, and cannot connect again.
+// A pool whose token has become stale gets STALETOKEN and cannot connect again.
 func TestADeposedPoolIsToldItsTokenIsStale(t *testing.T) {
 	g := fresh(t)
 	old, newer := g.leader(5), g.leader(6)
@@ -109,7 +109,7 @@ func TestADeposedPoolIsToldItsTokenIsStale(t *testing.T) {
 			t.Fatal("a deposed pool has written")
 		}
 		if c := (fence.Claim{Resource: "orders", Token: 5}); !driver.HasErrorPrefix(err, "STALETOKEN") {
-			t.Logf("first the pool finds its connection closed: %v (%s)", err, c)
+			t.Logf("at first the pool finds its connection closed: %v (%s)", err, c)
 		}
 	}
 	if err := old.Ping(t.Context()).Err(); !driver.HasErrorPrefix(err, "STALETOKEN") {

@@ -12,27 +12,29 @@ import (
 	"github.com/ringfence/ringfence/internal/servers/serverstest"
 )
 
-const lastWord = "-ERR guard: the place was given to another connection; nothing was written; connect again\r\n"
+// evictedLine is what an evicted client gets for each of its commands.
+const evictedLine = "-ERR guard: the place was given to another connection; nothing was written; connect again\r\n"
 
-// evicting is a guard whose clients a test evicts.
+// evicting starts a guard whose clients the test evicts.
 func evicting(t *testing.T, e *guardtest.Evictions, with setup) *guarded {
 	t.Helper()
 	with.limit = func(s *guard.Server) { e.Protocol, s.Protocol = s.Protocol, e }
 	return before(t, serverstest.SharedRedis(t), with)
 }
 
-// told expects the last word, so many times, and the end.
-func (r *raw) told(times int) {
+// expectEviction fails the test unless the error comes this many times, and then the end of the
+// stream.
+func (r *raw) expectEviction(times int) {
 	r.t.Helper()
 	for range times {
-		if got := r.reply(); got != lastWord {
-			r.t.Errorf("told %q", got)
+		if got := r.reply(); got != evictedLine {
+			r.t.Errorf("the client got %q", got)
 		}
 	}
 	r.ended()
 }
 
-func TestAClientThatIsEvictedBeforeItSaysAnythingHasTheLastWord(t *testing.T) {
+func TestAClientEvictedBeforeItSendsAnythingIsToldWhy(t *testing.T) {
 	e := &guardtest.Evictions{}
 	g := evicting(t, e, setup{})
 	r := g.raw()
@@ -40,11 +42,11 @@ func TestAClientThatIsEvictedBeforeItSaysAnythingHasTheLastWord(t *testing.T) {
 	for g.Metric("guard_connections_ended_total", "evicted") == 0 { // its protocol may not serve it yet
 		e.Now()
 	}
-	r.told(1)
+	r.expectEviction(1)
 }
 
-// The guard evicts a client that says nothing, which then speaks before it hears of it.
-func TestAClientThatIsEvictedAsItSpeaksHasTheLastWord(t *testing.T) {
+// The guard picks a silent client, which sends something before the eviction reaches it.
+func TestAClientEvictedAsItSendsItsFirstBytesIsToldWhy(t *testing.T) {
 	for words, commands := range map[string]int{
 		"PING\r\n":           1,
 		"FENCE orders 5\r\n": 1,
@@ -58,14 +60,14 @@ func TestAClientThatIsEvictedAsItSpeaksHasTheLastWord(t *testing.T) {
 			g := evicting(t, e, setup{})
 			r := g.raw()
 			r.send(words)
-			r.told(commands)
+			r.expectEviction(commands)
 			g.AwaitMetric("guard_connections_ended_total", "evicted", 1)
 		})
 	}
 }
 
-// It has its connection to Redis, which has not answered.
-func TestAClientThatIsEvictedBeforeRedisAnswersHasTheLastWord(t *testing.T) {
+// The client's upstream connection is open, but Redis has not answered on it.
+func TestAClientEvictedBeforeRedisAnswersIsToldWhy(t *testing.T) {
 	for _, words := range []string{"GET a\r\n", "FENCE orders 5\r\n", "CLIENT SETNAME fence.orders.5\r\n"} {
 		t.Run(words, func(t *testing.T) {
 			e, p := &guardtest.Evictions{}, passageTo(t, serverstest.SharedRedis(t).Addr())
@@ -77,12 +79,12 @@ func TestAClientThatIsEvictedBeforeRedisAnswersHasTheLastWord(t *testing.T) {
 			r.send(words)
 			<-p.stopped
 			e.Now()
-			r.told(1)
+			r.expectEviction(1)
 		})
 	}
 }
 
-func TestAClientThatIsEvictedDuringItsAdmissionHasTheLastWord(t *testing.T) {
+func TestAClientEvictedDuringItsAdmissionIsToldWhy(t *testing.T) {
 	for _, words := range []string{"FENCE orders 5\r\n", "CLIENT SETNAME fence.orders.5\r\n"} {
 		t.Run(words, func(t *testing.T) {
 			e, s := &guardtest.Evictions{}, guardtest.SlowStore{Registering: make(chan struct{})}
@@ -91,13 +93,13 @@ func TestAClientThatIsEvictedDuringItsAdmissionHasTheLastWord(t *testing.T) {
 			r.send(words)
 			<-s.Registering
 			e.Now()
-			r.told(1)
+			r.expectEviction(1)
 		})
 	}
 }
 
-// An error behind half a reply would be read as a part of it.
-func TestAClientThatIsEvictedWithinAReplyIsToldNothing(t *testing.T) {
+// The client would read an error behind half a reply as part of that reply.
+func TestAClientEvictedWithinAReplyIsToldNothing(t *testing.T) {
 	e := &guardtest.Evictions{}
 	g := evicting(t, e, setup{})
 	if err := g.direct().Set(t.Context(), "evicted-big", strings.Repeat("x", 50_000_000), 0).Err(); err != nil {

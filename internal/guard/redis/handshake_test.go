@@ -29,8 +29,8 @@ func TestBeforeTheTokenAClientMayLogInAndReadOnly(t *testing.T) {
 	r.expect("+OK", "")
 }
 
-// What could hold Redis up for as long as a client likes needs a token.
-func TestBeforeTheTokenNothingRunsWithoutEnd(t *testing.T) {
+// Commands that could block Redis for as long as a client likes need a token.
+func TestBeforeTheTokenNothingRunsForever(t *testing.T) {
 	g := fresh(t)
 	c := g.direct()
 	for _, fill := range []string{"SADD s x", "HSET h f x", "ZADD z 1 x"} {
@@ -51,6 +51,7 @@ func TestBeforeTheTokenNothingRunsWithoutEnd(t *testing.T) {
 	r.expect("*1", "*2", "$1", "*1", "*4", "-NOTBUSY")
 }
 
+// anys returns the words of a command as a driver takes them.
 func anys(text string) (words []any) {
 	for _, w := range strings.Fields(text) {
 		words = append(words, w)
@@ -58,20 +59,20 @@ func anys(text string) (words []any) {
 	return words
 }
 
-// Nobody is admitted while a script runs on, so whoever ends it has no token.
-func TestAScriptThatHoldsRedisUpIsEndedThroughTheGuard(t *testing.T) {
+// Nobody is admitted while a script runs, so the client that ends it has no token.
+func TestAScriptThatBlocksRedisCanBeEndedThroughTheGuard(t *testing.T) {
 	g := fresh(t, "--busy-reply-threshold", "20")
 	leader := g.fenced(5)
 	leader.send(array("FUNCTION", "LOAD", "#!lua name=lib\nredis.register_function('loop', function() while true do end end)"))
 	leader.expect("$3\r\nlib")
-	for _, c := range []struct{ run, look, want, kill string }{
+	for _, c := range []struct{ run, check, want, kill string }{
 		{array("EVAL", "while true do end", "0"), "PING", "-BUSY", "SCRIPT KILL"},
 		{array("FCALL", "loop", "0"), "FUNCTION STATS", "*4", "FUNCTION KILL"},
 	} {
 		leader.send(c.run)
 		g.busy()
 		operator := g.raw()
-		operator.send(c.look + "\r\n" + c.kill + "\r\n")
+		operator.send(c.check + "\r\n" + c.kill + "\r\n")
 		operator.expect(c.want, "+OK")
 		leader.expect("-ERR")
 		operator.send("PING\r\n")
@@ -127,7 +128,7 @@ func TestMalformedClaimsAreRefusedAndRaiseNothing(t *testing.T) {
 			r.ended()
 			continue
 		}
-		r.send("PING\r\n") // a driver that has not looked is told again
+		r.send("PING\r\n") // a driver that ignored the error gets it again
 		r.expect("-BADTOKEN")
 		_ = r.conn.Close()
 	}
@@ -150,7 +151,7 @@ func TestAStaleClaimIsRefusedWithOneErrorForEachCommand(t *testing.T) {
 			r.ended()
 		}
 		if strings.HasPrefix(claim, "HELLO") {
-			time.Sleep(silentTime / 3) // a driver may be slow to ask again
+			time.Sleep(silentTime / 3) // a driver may wait before its next command
 			r.send("PING\r\n")
 			r.expect("-STALETOKEN")
 		}
@@ -187,16 +188,16 @@ func TestASilentClientIsNotServedForever(t *testing.T) {
 	}
 	server = serverstest.SharedRedis(t)
 	g := before(t, server, setup{Options: Options{LoginTimeout: 3 * time.Second}})
-	silent, noisy, known := g.raw(), g.raw(), g.raw()
+	silent, noisy, early := g.raw(), g.raw(), g.raw()
 	noisy.send("SET a 1\r\n")
-	known.send("PING\r\n")
-	known.expect("+PONG")
+	early.send("PING\r\n")
+	early.expect("+PONG")
 	silent.expect("-ERR guard: ")
 	silent.ended()
 	noisy.expect("-", "-ERR guard: ")
 	noisy.ended()
-	known.send("PING\r\n") // it has been longer than the timeout
-	known.expect("+PONG")
+	early.send("PING\r\n") // this is later than the timeout
+	early.expect("+PONG")
 }
 
 func TestOnlyTheServedResourcesMayBeClaimed(t *testing.T) {
@@ -221,7 +222,7 @@ func TestARefusalIsOneLineWithItsCode(t *testing.T) {
 	r.ended()
 }
 
-func TestWithoutAMarkerTheGuardSaysNotInstalled(t *testing.T) {
+func TestWithoutTheMarkerKeyTheGuardAnswersNotInstalled(t *testing.T) {
 	g := fresh(t)
 	g.direct().FlushAll(t.Context())
 	r := g.raw()
@@ -245,7 +246,7 @@ func TestARaiserRaisesThroughTheGuard(t *testing.T) {
 	}
 }
 
-func TestAServerThatIsDownIsSaidToBe(t *testing.T) {
+func TestARefusalSaysThatRedisIsDown(t *testing.T) {
 	g := fresh(t)
 	if err := g.server.Kill(); err != nil {
 		t.Fatal(err)
@@ -256,8 +257,9 @@ func TestAServerThatIsDownIsSaidToBe(t *testing.T) {
 	r.ended()
 }
 
-// StackExchange.Redis, Lettuce and others send the whole login in one write. CLIENT SETINFO is an error before Redis 7.2.
-func TestALoginInOneWriteIsServedInOrder(t *testing.T) {
+// StackExchange.Redis, Lettuce and others send the whole login in one write. Before Redis 7.2,
+// CLIENT SETINFO is an error.
+func TestALoginInOneWriteIsAnsweredInOrder(t *testing.T) {
 	g := fresh(t)
 	const setInfo = "*4\r\n$6\r\nCLIENT\r\n$7\r\nSETINFO\r\n$8\r\nLIB-NAME\r\n$2\r\nSE\r\n"
 	direct := dialRaw(t, g.server.Addr())
@@ -273,7 +275,7 @@ func TestALoginInOneWriteIsServedInOrder(t *testing.T) {
 	r.expect("%7", "+OK", "+OK", setInfoAnswer, ":1", ":1")
 }
 
-// The drivers' own ways to name a client.
+// Drivers have an option for the client name.
 func TestGoRedisIsFencedByItsClientName(t *testing.T) {
 	g := fresh(t)
 	for i, protocol := range []int{2, 3} {
@@ -285,7 +287,7 @@ func TestGoRedisIsFencedByItsClientName(t *testing.T) {
 		stale := driverTo(t, g.Addr, func(o *driver.Options) { o.Protocol, o.ClientName = protocol, fmt.Sprintf("fence.orders=%d", token-i) })
 		err := stale.Set(t.Context(), "a", "stale", 0).Err()
 		if i > 0 && !driver.HasErrorPrefix(err, "STALETOKEN") {
-			t.Errorf("RESP%d: a stale client was told %v", protocol, err)
+			t.Errorf("RESP%d: a stale client got %v", protocol, err)
 		}
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/ringfence/ringfence/internal/servers/serverstest"
 )
 
-// until reads what comes up to and with a text, or to the end of the stream.
+// until reads up to and including a text, or to the end of the stream.
 func (r *raw) until(text string) string {
 	r.t.Helper()
 	var b strings.Builder
@@ -29,7 +29,7 @@ func (r *raw) until(text string) string {
 	return b.String()
 }
 
-// bothAnswer sends the same bytes to a server and to a guard before it, and compares all that comes back.
+// bothAnswer sends the same bytes to the server and through the guard, and compares all answers.
 func (g *guarded) bothAnswer(through *raw, text string) {
 	g.t.Helper()
 	direct := dialRaw(g.t, g.server.Addr())
@@ -41,11 +41,11 @@ func (g *guarded) bothAnswer(through *raw, text string) {
 		got[i] = r.until("$7\r\nthe-end\r\n")
 	}
 	if got[0] != got[1] {
-		g.t.Fatalf("%.200q:\ndirect            %q\nthrough the guard %q", text, got[0], got[1])
+		g.t.Fatalf("%.200q:\ndirectly          %q\nthrough the guard %q", text, got[0], got[1])
 	}
 }
 
-func TestInlineLinesMeanWhatTheyMeanToRedis(t *testing.T) {
+func TestInlineCommandsMeanTheSameAsToRedis(t *testing.T) {
 	g := before(t, serverstest.SharedRedis(t), setup{})
 	for _, line := range []string{
 		"", "\r", "\r\r", " ", "\v", "\f\r", "\v\fECHO x\v", "ECHO a\vb", "ECHO a\fb", "\vECHO\va", "ECHO\fa", "ECHO a\rb", "ECHO\ra", "ECHO\ta",
@@ -59,9 +59,9 @@ func TestInlineLinesMeanWhatTheyMeanToRedis(t *testing.T) {
 	}
 }
 
-// After a line of blanks Valkey 8.1 takes the next command for an inline one, whatever it begins with: what the guard
-// took for a value would be a command.
-func TestACommandCannotHideBehindALineOfBlanks(t *testing.T) {
+// After a blank line, Valkey 8.1 reads the next command as an inline command, whatever it begins
+// with. A value for the guard would then be a command for the server.
+func TestACommandCannotHideBehindABlankLine(t *testing.T) {
 	g := fresh(t)
 	for _, blank := range []string{" ", "\t\r", "\v", "", "\r", "*0", "*-1"} {
 		r := g.fenced(5)
@@ -71,12 +71,12 @@ func TestACommandCannotHideBehindALineOfBlanks(t *testing.T) {
 	var out strings.Builder
 	u := &up{admitted: admittedUnder5, swaps: newSwaps()}
 	if n, err := u.Walk([]byte(" \r\n*0\r\n*-1\r\n\n\r\n"), &out); n != 15 || err != nil || out.Len() > 0 {
-		t.Errorf("%d, %v, %q goes on", n, err, out.String())
+		t.Errorf("%d, %v, %q is forwarded", n, err, out.String())
 	}
 }
 
-// What the guard takes for a command is what the server runs, in whatever order the forms of commands come.
-func TestTheServerRunsWhatTheGuardTakesForCommands(t *testing.T) {
+// Guard and server must split the stream alike, in whatever order the forms of commands come.
+func TestTheServerRunsTheCommandsThatTheGuardParses(t *testing.T) {
 	g := fresh(t)
 	admin := g.direct()
 	forms := []string{
@@ -117,8 +117,8 @@ func TestTheServerRunsWhatTheGuardTakesForCommands(t *testing.T) {
 	}
 }
 
-// What the guard takes for the words of a line is what Redis takes for them.
-func TestInlineWordsAreWhatRedisTakesForWords(t *testing.T) {
+// The oracle is a real server.
+func TestInlineWordsAreSplitAsRedisSplitsThem(t *testing.T) {
 	server := serverstest.SharedRedis(t)
 	rnd := rand.New(rand.NewPCG(10, 11))
 	const letters = "ab \"'\\x0f1nrt\t\v\f\r\x80"
@@ -153,8 +153,8 @@ func asStrings(args [][]byte) []string {
 	return s
 }
 
-// The same errors for what is malformed, before the token and after it.
-func TestProtocolErrorsReadAsThoseOfRedis(t *testing.T) {
+// Guard and server give the same errors, before the token and after it.
+func TestProtocolErrorsAreThoseOfRedis(t *testing.T) {
 	g := before(t, serverstest.SharedRedis(t), setup{})
 	malformed := []string{
 		"*x\r\n", "*3000000000\r\n", "*99999999999999999999999\r\n", "*-9223372036854775808\r\n", "*-9223372036854775809\r\n", "*-x\r\n", "*--1\r\n", "*-0\r\n", "*-\r\n",
@@ -173,7 +173,7 @@ func TestProtocolErrorsReadAsThoseOfRedis(t *testing.T) {
 	}
 }
 
-// Where Redis looks on for a line's end, or past a byte that is not what it should be, the guard is strict.
+// Where Redis searches on for the end of a line, or ignores a wrong byte, the guard is strict.
 func TestWhereRedisIsLaxTheGuardRefuses(t *testing.T) {
 	g := before(t, serverstest.SharedRedis(t), setup{})
 	for text, want := range map[string]string{

@@ -10,14 +10,14 @@ import (
 	"github.com/ringfence/ringfence/internal/servers/serverstest"
 )
 
-// header is a command on the wire up to the header of a last argument of so many bytes.
+// header returns a command up to the header of its last argument, which has this size.
 func header(size int, words ...string) string {
 	_, rest, _ := strings.Cut(array(words...), "\r\n")
 	return fmt.Sprintf("*%d\r\n%s$%d\r\n", len(words)+1, rest, size)
 }
 
-// A header that no argument can follow is the last that a client sends: it waits for the answer.
-func TestRedisJudgesAnArgumentThatItCannotTake(t *testing.T) {
+// A client that sends such a header sends nothing more and waits for the answer.
+func TestRedisItselfRejectsAnArgumentThatIsTooLarge(t *testing.T) {
 	g := before(t, serverstest.SharedRedis(t), setup{})
 	for _, size := range []int{512<<20 + 1, 2_000_000_000, 1 << 40} {
 		for _, words := range [][]string{
@@ -42,7 +42,7 @@ func TestRedisJudgesAnArgumentThatItCannotTake(t *testing.T) {
 	}
 }
 
-// The login timeout is much longer than this test may take.
+// The login timeout is much longer than this test may run, so the guard must not wait for it.
 func TestBeforeTheTokenATooLongCommandIsRefusedAtOnce(t *testing.T) {
 	g := before(t, serverstest.SharedRedis(t), setup{Options: Options{LoginTimeout: time.Hour}})
 	for _, text := range []string{header(commandMost, "GET"), header(512<<20, "SET", "a"), header(commandMost, "FENCE", "orders")} {
@@ -53,7 +53,8 @@ func TestBeforeTheTokenATooLongCommandIsRefusedAtOnce(t *testing.T) {
 	}
 }
 
-// What is refused for its first words is answered when they have come, and takes what follows with it.
+// The refusal comes as soon as the deciding words have come, and the rest of the command is
+// dropped.
 func TestALargeCommandIsRefusedForItsFirstWords(t *testing.T) {
 	g := fresh(t)
 	size := 2 * guard.BufferSize
@@ -82,8 +83,9 @@ func TestALargeCommandIsRefusedForItsFirstWords(t *testing.T) {
 	}
 }
 
-// The first bytes of these commands are out when the rest is seen: the session ends.
-func TestALargeCommandCannotClaimOrNameAKeyOfOurs(t *testing.T) {
+// When the guard reads the deciding words, it has already forwarded the beginning of the command,
+// so it ends the session.
+func TestALargeCommandCannotClaimOrNameAKeyOfRingfence(t *testing.T) {
 	g := fresh(t)
 	big := strings.Repeat("x", guard.BufferSize)
 	many := strings.Fields(strings.Repeat("a b ", guard.BufferSize/8))
@@ -117,7 +119,7 @@ func TestALargeCommandCannotClaimOrNameAKeyOfOurs(t *testing.T) {
 		r := g.fenced(5)
 		r.send(c + array("ECHO", "the end"))
 		if got := r.until("the end\r\n"); strings.HasSuffix(got, "(end)") || strings.Contains(got, "-BADTOKEN") || strings.Contains(got, "-NOTALLOWED") {
-			t.Errorf("%.60q: %.200q", c, got)
+			t.Errorf("%.60q was answered with %.200q", c, got)
 		}
 	}
 	marks, err := g.store.Marks(t.Context())

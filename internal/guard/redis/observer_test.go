@@ -7,7 +7,7 @@ import (
 	"github.com/ringfence/ringfence/fence"
 )
 
-// failingObserver is a coordinator that cannot be reached, with an error that would forge a reply.
+// failingObserver is an unreachable coordinator whose error tries to forge a reply.
 type failingObserver struct{}
 
 var errUnreachable = errors.New("unreachable\r\n-ERR forged")

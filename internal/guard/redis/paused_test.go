@@ -11,7 +11,7 @@ import (
 	"github.com/ringfence/ringfence/internal/servers/serverstest"
 )
 
-// hasty is a guard whose admissions may take this long.
+// hasty starts a guard with this timeout for an admission.
 func hasty(t *testing.T, timeout time.Duration, args ...string) *guarded {
 	t.Helper()
 	return before(t, serverstest.Redis(t, servers.RedisOptions{Args: args}), setup{
@@ -19,7 +19,7 @@ func hasty(t *testing.T, timeout time.Duration, args ...string) *guarded {
 	})
 }
 
-// operator runs a command at Redis itself.
+// operator runs a command on the server, not through the guard.
 func (g *guarded) operator(text string) {
 	g.t.Helper()
 	if err := g.direct().Do(g.t.Context(), anys(text)...).Err(); err != nil {
@@ -27,7 +27,7 @@ func (g *guarded) operator(text string) {
 	}
 }
 
-// refusesEveryClaim wants a refusal with all of these in it, in whatever way a client claims.
+// refusesEveryClaim fails the test unless each form of a claim is refused with all of these texts.
 func (g *guarded) refusesEveryClaim(words ...string) {
 	g.t.Helper()
 	var all []*raw
@@ -40,7 +40,7 @@ func (g *guarded) refusesEveryClaim(words ...string) {
 		got := r.reply()
 		for _, word := range append(words, "-REVOKE ", `of "orders" can be admitted`, "try again with the same token") {
 			if !strings.Contains(got, word) {
-				g.t.Errorf("told %q, which does not say %q", got, word)
+				g.t.Errorf("the client got %q, which does not say %q", got, word)
 			}
 		}
 	}
@@ -57,15 +57,16 @@ func TestWhileAllOfRedisIsPausedANewcomerIsToldSo(t *testing.T) {
 		t.Errorf("not ready: %v", err)
 	}
 	if n := g.Metric("guard_admissions_total", "unrevoked"); n != 3 {
-		t.Errorf("%v refusals are counted", n)
+		t.Errorf("%v refusals are counted, want 3", n)
 	}
 	if err := g.server.Kill(); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// What only reads goes on, with a token and without. Whoever waits is in as soon as the pause is over.
-func TestWhileWritesArePausedANewcomerIsToldSoAndReadersGoOn(t *testing.T) {
+// Commands that only read still run, with a token and without. A client that waits is admitted as
+// soon as the pause ends.
+func TestWhileWritesArePausedANewcomerIsToldSoAndReadersKeepReading(t *testing.T) {
 	g := hasty(t, 8*time.Second)
 	leader, patient := g.fenced(5), before(t, g.server, setup{})
 	g.operator("CLIENT PAUSE 600000 WRITE")

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// redisPy is a Python that has redis-py.
+// redisPy returns a Python that has redis-py, or skips the test.
 func redisPy(t *testing.T) string {
 	t.Helper()
 	for _, python := range []string{"python3", "/usr/bin/python3"} {
@@ -14,12 +14,13 @@ func redisPy(t *testing.T) string {
 			return python
 		}
 	}
-	t.Skip("no redis-py here; on Debian it is in the package python3-redis")
+	t.Skip("no redis-py; on Debian it is in the package python3-redis")
 	return ""
 }
 
-// redis-py splits the fields of CLIENT INFO at '=', so it cannot read a name that has one in it.
-func TestRedisPyUnderstandsTheNameThatItIsFencedBy(t *testing.T) {
+// redis-py splits the fields of CLIENT INFO at '=', so it cannot parse a client name that contains
+// one.
+func TestRedisPyCanParseTheNameThatCarriesItsClaim(t *testing.T) {
 	python := redisPy(t)
 	g := fresh(t)
 	_, port, _ := strings.Cut(g.Addr, ":")

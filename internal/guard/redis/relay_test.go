@@ -11,7 +11,7 @@ import (
 	"github.com/ringfence/ringfence/internal/guard"
 )
 
-// refusedAlways is at least one of every kind of command that the guard refuses by name.
+// refusedAlways has at least one of each kind of command that the guard refuses by name.
 var refusedAlways = []string{
 	"FLUSHALL", "flushdb ASYNC", "SWAPDB 0 1", "SHUTDOWN NOSAVE", "REPLICAOF NO ONE", "SLAVEOF 127.0.0.1 1", "FAILOVER",
 	"DEBUG SLEEP 0", "MODULE LOAD /x.so", "MODULE UNLOAD x", "MODULE LOADEX x", "ACL SETUSER x on", "ACL DELUSER x", "ACL LOAD", "ACL SAVE",
@@ -50,7 +50,7 @@ func TestRefusedCommandsAreAnsweredInTheirPlace(t *testing.T) {
 	}
 }
 
-func TestARefusedCommandSpoilsATransactionAsRedisDoes(t *testing.T) {
+func TestARefusedCommandAbortsATransactionAsInRedis(t *testing.T) {
 	g := fresh(t)
 	r := g.fenced(5)
 	r.send("MULTI\r\nSET a 1\r\nFLUSHALL\r\nSET b 1\r\nEXEC\r\nEXISTS a b\r\n")
@@ -59,7 +59,7 @@ func TestARefusedCommandSpoilsATransactionAsRedisDoes(t *testing.T) {
 	r.expect("+OK", "+QUEUED", "+QUEUED", "*2\r\n+OK\r\n+OK\r\n", ":2")
 }
 
-func TestARefusedCommandIsAnsweredToASubscriber(t *testing.T) {
+func TestASubscriberGetsTheAnswerToARefusedCommand(t *testing.T) {
 	g := fresh(t)
 	for _, hello := range []string{"HELLO 2", "HELLO 3"} {
 		r := g.raw()
@@ -89,10 +89,10 @@ func TestASessionKeepsItsTokenForLife(t *testing.T) {
 	fresher.expect("+OK")
 }
 
-// array is a command on the wire that people can read in a test.
+// array returns a command as RESP.
 func array(words ...string) string { return string(command(words...)) }
 
-func TestCommandsLargerThanTheBufferPassAsTheyAre(t *testing.T) {
+func TestCommandsLargerThanTheBufferAreForwardedUnchanged(t *testing.T) {
 	g := fresh(t)
 	r := g.fenced(5)
 	big := strings.Repeat("x", 5*guard.BufferSize+7)
@@ -110,8 +110,9 @@ func TestCommandsLargerThanTheBufferPassAsTheyAre(t *testing.T) {
 	r.expect("+PONG", "-NOTALLOWED", ":9000")
 }
 
-// The first bytes of a large command are out when its violation is seen: the session ends, and Redis executes nothing.
-func TestAViolationLateInALargeCommandEndsTheSession(t *testing.T) {
+// When the guard reads the forbidden key, it has already forwarded the beginning of the command. It
+// ends the session, and Redis executes nothing.
+func TestAForbiddenKeyLateInALargeCommandEndsTheSession(t *testing.T) {
 	g := fresh(t)
 	for _, late := range []string{"ringfence:orders", "ringfence"} {
 		r := g.fenced(5)
@@ -124,11 +125,11 @@ func TestAViolationLateInALargeCommandEndsTheSession(t *testing.T) {
 		r.ended()
 	}
 	if n := g.direct().Exists(t.Context(), "k0", "after").Val(); n != 0 {
-		t.Error("the command, or one behind it, was executed")
+		t.Error("the command, or one after it, was executed")
 	}
 }
 
-func TestMalformedCommandsGoNoFurther(t *testing.T) {
+func TestMalformedCommandsAreNotForwarded(t *testing.T) {
 	g := fresh(t)
 	for _, bad := range []string{
 		"*x\r\n", "*3000000000\r\n", "*1\r\n$-1\r\n", "*1\r\n$x\r\n", "*1\r\n:1\r\n", "*1\n$4\nPING\n", "*-x\r\n", "*01\r\n$4\r\nPING\r\n",
@@ -147,7 +148,8 @@ func TestMalformedCommandsGoNoFurther(t *testing.T) {
 	}
 }
 
-// The same commands, direct and through the guard, on two servers of their own, have the same answers to the byte.
+// The same commands on two fresh servers, directly and through the guard, have the same answers to
+// the byte.
 func TestTheGuardChangesNoAnswer(t *testing.T) {
 	const seed = 7
 	for _, hello := range []string{"HELLO 2", "HELLO 3"} {
@@ -177,13 +179,13 @@ func TestTheGuardChangesNoAnswer(t *testing.T) {
 				}
 			}
 			if a, b := strings.Join(got[0], ""), strings.Join(got[1], ""); a != b {
-				t.Fatalf("%q:\nthrough the guard %q\ndirect            %q", pipeline.String(), a, b)
+				t.Fatalf("%q:\nthrough the guard %q\ndirectly          %q", pipeline.String(), a, b)
 			}
 		}
 	}
 }
 
-// workload is one command, or a whole transaction.
+// workload returns a random command or a whole transaction.
 func workload(rnd *rand.Rand) string {
 	k := func() string { return fmt.Sprint("k", rnd.IntN(6)) }
 	switch rnd.IntN(18) {
@@ -225,7 +227,7 @@ func workload(rnd *rand.Rand) string {
 	return array("COMMAND", "INFO", "GET", "MULTI")
 }
 
-func TestAClientThatLeavesIsForgotten(t *testing.T) {
+func TestTheRecordOfAClientThatLeavesIsRemoved(t *testing.T) {
 	g := fresh(t)
 	blocked := g.fenced(5)
 	blocked.send("BLPOP nothing 0\r\n")
@@ -242,7 +244,7 @@ func TestAClientThatLeavesIsForgotten(t *testing.T) {
 	}
 }
 
-// A client may send all it has, close its side, and read on.
+// A client may half-close its connection and read the remaining answers.
 func TestAClientMayHalfClose(t *testing.T) {
 	g := fresh(t)
 	r := g.fenced(5)

@@ -9,12 +9,12 @@ import (
 	"testing"
 )
 
-// An operator who looks at Redis sees nothing of a refused command but that one error more was counted; also where the
-// user has hardly any rights, and in whatever state the connection is.
-func TestARefusedCommandShowsInRedisAsOneError(t *testing.T) {
+// An operator sees of a refused command only that Redis has counted one error. This holds for a
+// user with hardly any rights and in every state of the connection.
+func TestRedisCountsARefusedCommandAsOneError(t *testing.T) {
 	for state, enter := range map[string]string{"RESP2": "", "RESP3": "HELLO 3\r\n", "subscribed": "SUBSCRIBE ch\r\n", "subscribed in RESP3": "HELLO 3\r\nSUBSCRIBE ch\r\n"} {
 		t.Run(state, func(t *testing.T) {
-			g := fresh(t, "--slowlog-log-slower-than", "0") // of its own: another session's end would be counted too
+			g := fresh(t, "--slowlog-log-slower-than", "0") // not a shared server, which would count the end of other sessions
 			admin := g.direct()
 			do := func(text string) any { return admin.Do(t.Context(), anys(text)...).Val() }
 			do("ACL SETUSER app on >secret +client|id +client|setname +hello +subscribe &*")
@@ -49,7 +49,7 @@ func TestARefusedCommandShowsInRedisAsOneError(t *testing.T) {
 	}
 }
 
-// slow is what SLOWLOG has, and the logs of large requests and replies that Valkey has beside it.
+// slow returns the SLOWLOG, and Valkey's logs of large requests and replies.
 func (g *guarded) slow() string {
 	g.t.Helper()
 	lists := []any{g.direct().Do(g.t.Context(), "SLOWLOG", "GET", -1).Val()}
@@ -63,8 +63,8 @@ func (g *guarded) slow() string {
 	return fmt.Sprint(lists...)
 }
 
-// What an operator sees of the guard's own traffic, as package documentation says.
-func TestTheGuardShowsInRedisAsItsDocumentationSays(t *testing.T) {
+// The package documentation promises what an operator sees of the guard's own traffic.
+func TestTheDocumentationSaysWhatAnOperatorSeesOfTheGuardInRedis(t *testing.T) {
 	g := fresh(t, "--slowlog-log-slower-than", "0", "--notify-keyspace-events", "KEA")
 	all, own, events, monitor := dialRaw(t, g.server.Addr()), dialRaw(t, g.server.Addr()), dialRaw(t, g.server.Addr()), dialRaw(t, g.server.Addr())
 	all.send("HELLO 3\r\nCLIENT TRACKING ON BCAST\r\n")
@@ -106,5 +106,5 @@ func TestTheGuardShowsInRedisAsItsDocumentationSays(t *testing.T) {
 	own.expect("+PONG")
 }
 
-// counted is what INFO counts of errors, and of commands that this test does not send.
+// counted matches INFO's counters of errors, and of commands that this test does not send.
 var counted = regexp.MustCompile(`(?m)^(total_error_replies:\d+|errorstat_[^,\r]+|cmdstat_(client|hello|auth|echo|ping|flush|eval)[^:]*)`)

@@ -8,14 +8,14 @@ import (
 )
 
 var issuerChecks = []check{
-	{"A token of another issuer is refused everywhere, be it lower, equal or higher", otherIssuerIsRefused},
-	{"Adopt lets the new issuer in, even with a lower token, and the old one out", adoptMends},
+	{"A token of another issuer is refused everywhere, whether lower, equal or higher", otherIssuerIsRefused},
+	{"Adopt admits the new issuer, even with a lower token, and refuses the old one", adoptAdmitsNewIssuer},
 	{"Adopt ends every session of the resource, and no other", adoptEnds},
 	{"Adopt without a token lets the new issuer's first token raise the mark", adoptWithoutToken},
 	{"Adopt is audited, each time", adoptIsAudited},
 }
 
-// from is a claim under another issuer.
+// from returns a claim with this issuer.
 func from(is fence.Issuer, c fence.Claim) fence.Claim {
 	c.Issuer = is
 	return c
@@ -46,7 +46,7 @@ func otherIssuerIsRefused(k *kit) {
 	k.works(c)
 }
 
-func adoptMends(k *kit) {
+func adoptAdmitsNewIssuer(k *kit) {
 	k.admitted(ofOrders(5))
 	lower := from(elsewhere, ofOrders(2))
 	k.met(k.adopt(lower, "alice"), ofOrders(5))
@@ -61,7 +61,7 @@ func adoptMends(k *kit) {
 }
 
 func adoptEnds(k *kit) {
-	same := from(elsewhere, ofOrders(5)) // the same number, and yet another token
+	same := from(elsewhere, ofOrders(5)) // the same number under another issuer is another token
 	old, bystander := k.admitted(ofOrders(5)), k.admitted(ofStock(1))
 	left := k.admitted(ofOrders(5))
 	k.leave(left, "left open over an adoption")
@@ -72,7 +72,7 @@ func adoptEnds(k *kit) {
 	k.works(fresh)
 	k.ended(old)
 	if slices.Contains(k.Written(k.TB), "left open over an adoption") {
-		k.Error("an open transaction outlived the adoption")
+		k.Error("an open transaction was committed after the adoption")
 	}
 }
 

@@ -17,7 +17,7 @@ import (
 )
 
 func TestPostgresKeepsTheContract(t *testing.T) {
-	pg := serverstest.Postgres(t, servers.PostgresOptions{}) // one of our own: the contract restarts it
+	pg := serverstest.Postgres(t, servers.PostgresOptions{}) // not a shared server: the contract restarts it
 	markstest.Run(t, markstest.Harness{Open: func(t testing.TB) markstest.Instance { return open(t, pg) }})
 }
 
@@ -38,7 +38,7 @@ func open(t testing.TB, pg *servers.Postgres) markstest.Instance {
 	}
 }
 
-// promote brings the server back on another timeline, as a failover does.
+// promote restarts the server on another timeline, as a failover does.
 func (d database) promote(t testing.TB) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), time.Minute)
@@ -66,6 +66,7 @@ func (d database) promote(t testing.TB) {
 	d.sql(t, "select pg_promote(true, 60)")
 }
 
+// list returns the rows of a query.
 func (d database) list(t testing.TB, query string, args ...any) []string {
 	t.Helper()
 	c := d.connect(t, "postgres")
@@ -81,6 +82,7 @@ func (d database) list(t testing.TB, query string, args ...any) []string {
 	return all
 }
 
+// audit returns the adoptions of a resource, oldest first.
 func (d database) audit(t testing.TB, r fence.Resource) []markstest.Adoption {
 	t.Helper()
 	c := d.connect(t, "postgres")
@@ -99,7 +101,7 @@ func (d database) audit(t testing.TB, r fence.Resource) []markstest.Adoption {
 	return all
 }
 
-// client is a session of an application's role.
+// client is a session of an application role.
 type client struct {
 	t    testing.TB
 	d    database
@@ -131,13 +133,13 @@ func (c *client) Leave(ctx context.Context, value string) error {
 	return c.Write(ctx, value)
 }
 
-// Close waits until the server has no such backend any more: it lets go of the socket first.
+// Close waits until the backend has ended: the socket closes first.
 func (c *client) Close() {
 	_ = c.conn.Close(context.Background())
 	const here = "select 'here' from pg_stat_activity where pid = $1 and backend_start = $2::text::timestamptz"
 	for end := time.Now().Add(30 * time.Second); len(c.d.list(c.t, here, c.sess.ID, c.sess.Birth)) > 0; {
-		if time.Now().After(end) { // not the test's context: a clean-up comes here when that has ended
-			c.t.Fatal("the backend does not end")
+		if time.Now().After(end) { // the test's context has ended when a cleanup calls this
+			c.t.Fatal("the backend has not ended")
 		}
 	}
 }

@@ -10,17 +10,18 @@ import (
 	"github.com/ringfence/ringfence/fence"
 )
 
-// Any role that may log in can call enter and attach, and take advisory locks. None of that holds up a new leader.
+// Any role that can log in may call enter and attach, and take advisory locks. None of these may
+// delay a new leader.
 
-// soon is the most that a raise may take that nobody holds up, on a busy machine; a lock that is never given back takes
-// longer.
+// soon is how long a raise may take on a busy machine when nothing blocks it. A lock that is never
+// released takes longer.
 const soon = 20 * time.Second
 
-func TestATransactionThatAttachesAndStaysOpenHoldsNobodyUp(t *testing.T) {
+func TestATransactionThatAttachesAndStaysOpenDelaysNobody(t *testing.T) {
 	d := tasked(t)
-	lazy := d.connect(t, "app")
-	must(t, lazy, "begin")
-	must(t, lazy, "select ringfence.attach($1, 'orders', 5, 'zk:a')", int64(lazy.PgConn().PID()))
+	attached := d.connect(t, "app")
+	must(t, attached, "begin")
+	must(t, attached, "select ringfence.attach($1, 'orders', 5, 'zk:a')", int64(attached.PgConn().PID()))
 	stock := claimed(6)
 	stock.Resource = "stock"
 	d.lead(t, stock) // of another resource
@@ -32,30 +33,32 @@ func TestATransactionThatAttachesAndStaysOpenHoldsNobodyUp(t *testing.T) {
 	if err := takeOver(ctx, d.s, claimed(7)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := lazy.Exec(t.Context(), "commit"); err == nil {
-		t.Error("the older session lives")
+	if _, err := attached.Exec(t.Context(), "commit"); err == nil {
+		t.Error("the older session is still alive")
 	}
 }
 
-// What attaches while a raise is under way is ended by its revocation, although its record cannot be seen yet.
-func TestASessionThatAttachesWhileARaiseIsUnderWayIsEndedByIt(t *testing.T) {
+// The revocation ends a session that attaches during the raise, although its record is not visible
+// yet.
+func TestASessionThatAttachesDuringARaiseIsEndedByIt(t *testing.T) {
 	d := tasked(t)
 	raising := d.raising(t, claimed(7))
-	lazy := d.connect(t, "app")
-	must(t, lazy, "begin")
-	must(t, lazy, "select ringfence.attach($1, 'orders', 5, 'zk:a')", int64(lazy.PgConn().PID()))
+	attached := d.connect(t, "app")
+	must(t, attached, "begin")
+	must(t, attached, "select ringfence.attach($1, 'orders', 5, 'zk:a')", int64(attached.PgConn().PID()))
 	must(t, raising, "commit")
 	if _, step := d.admitted(t, claimed(7)); step == 0 {
-		t.Error("a newer session is admitted beside one that attaches")
+		t.Error("a newer session is admitted while an older one attaches")
 	}
 	d.lead(t, claimed(7))
-	if _, err := lazy.Exec(t.Context(), "commit"); err == nil {
-		t.Error("the older session lives")
+	if _, err := attached.Exec(t.Context(), "commit"); err == nil {
+		t.Error("the older session is still alive")
 	}
 }
 
-// Advisory locks are anybody's. Those who hold them, or wait for them, are not inside.
-func TestAdvisoryLocksHoldNobodyUp(t *testing.T) {
+// Anybody may take advisory locks. Backends that only hold them, or wait for them, have not
+// entered.
+func TestAdvisoryLocksDelayNobody(t *testing.T) {
 	d := tasked(t)
 	number := d.list(t, "select number::text from ringfence.gate where resource = 'orders'")[0]
 	for i, role := range []string{"app", "postgres"} {
@@ -72,7 +75,7 @@ func TestAdvisoryLocksHoldNobodyUp(t *testing.T) {
 	d.enters(t, claimed(7), pgx.TxOptions{})
 }
 
-// A setting is anybody's too. What a transaction says of itself is not believed.
+// Anybody may make a setting too, so a transaction's own settings prove nothing.
 func TestAForgedSettingPublishesNothing(t *testing.T) {
 	const publish = "select ringfence.publish('orders', 5, 'zk:a', 'nightly', 1, '{}')"
 	d := tasked(t)
@@ -85,11 +88,12 @@ func TestAForgedSettingPublishesNothing(t *testing.T) {
 		}
 	}
 	if n := d.list(t, "select count(*)::text from ringfence.checkpoint")[0]; n != "0" {
-		t.Errorf("%s checkpoints have landed", n)
+		t.Errorf("%s checkpoints were stored", n)
 	}
 }
 
-// Pools reset the settings of a connection between two uses. The session stays registered, and can go on publishing.
+// Connection pools reset settings between two uses. The session stays registered and can still
+// publish.
 func TestASessionThatIsResetStaysAttached(t *testing.T) {
 	d := tasked(t)
 	c := d.connect(t, "app")
@@ -111,11 +115,11 @@ func TestASessionThatIsResetStaysAttached(t *testing.T) {
 	}
 }
 
-func TestAttachSaysThatATransactionIsOpen(t *testing.T) {
+func TestAttachFailsInAnOpenTransaction(t *testing.T) {
 	d := tasked(t)
 	c := d.connect(t, "app")
 	must(t, c, "begin")
 	if ok, err := Attach(t.Context(), c, fence.Claim{Resource: "orders", Token: 5, Issuer: "zk:a"}); ok || err == nil {
-		t.Errorf("attached: %v, %v", ok, err)
+		t.Errorf("attached in a transaction: %v, %v", ok, err)
 	}
 }

@@ -46,7 +46,7 @@ func TestARaiseIsDurableWhateverTheDefaultsAre(t *testing.T) {
 	}
 }
 
-func TestTheFunctionsRefuseToRunWhereTheyWouldSeeAnOldMark(t *testing.T) {
+func TestTheFunctionsRefuseIsolationLevelsThatWouldShowAnOldMark(t *testing.T) {
 	d := installed(t)
 	c := d.connect(t, guardRole)
 	for _, level := range []string{"repeatable read", "serializable"} {
@@ -63,12 +63,12 @@ func TestTheFunctionsRefuseToRunWhereTheyWouldSeeAnOldMark(t *testing.T) {
 	}
 	d.sql(t, "alter database "+d.name+" set default_transaction_isolation = 'serializable'; alter database "+d.name+" set default_transaction_read_only = on")
 	if _, err := raiseTo(t.Context(), d.open(t, Options{}), claimed(5)); err != nil {
-		t.Errorf("defaults of the database change what the store does: %v", err)
+		t.Errorf("the store fails under these defaults of the database: %v", err)
 	}
 }
 
-// A registration that has checked the mark and has not committed yet must hold up a raise: otherwise the raise would not
-// find it in its list.
+// A raise must wait for a registration that has checked the mark and has not committed yet.
+// Otherwise the raise would not find it in the list.
 func TestARaiseWaitsForARegistrationThatHasChecked(t *testing.T) {
 	d := installed(t)
 	s := d.open(t, Options{})
@@ -93,7 +93,7 @@ func TestARaiseWaitsForARegistrationThatHasChecked(t *testing.T) {
 		t.Fatal(err)
 	}
 	if n := d.list(t, "select count(*)::text from ringfence.session"); n[0] != "1" {
-		t.Errorf("%s sessions", n[0])
+		t.Errorf("%s sessions are recorded, want 1", n[0])
 	}
 }
 
@@ -113,8 +113,9 @@ func (d database) waits(t *testing.T, call string, returned <-chan error) {
 	}
 }
 
-// Under a shared lock a registration is let in beside another one while a raise waits for both. Clients of an old leader
-// that come back in a storm then keep the new one out: 32 connections were enough to hold up a raise for good.
+// With a shared lock, registrations pass each other while a raise waits for all of them. Then
+// clients of an old leader that reconnect in a storm keep the new one out: 32 connections were
+// enough to block a raise for good.
 func TestARegistrationDoesNotOvertakeARaiseThatWaits(t *testing.T) {
 	d := installed(t)
 	s := d.open(t, Options{})
@@ -145,8 +146,7 @@ func TestARegistrationDoesNotOvertakeARaiseThatWaits(t *testing.T) {
 	}
 }
 
-// A registration that waited for a raise must see the raise's mark.
-func TestARegistrationThatWaitedForARaiseSeesItsMark(t *testing.T) {
+func TestARegistrationThatWaitsForARaiseSeesItsMark(t *testing.T) {
 	d := installed(t)
 	s := d.open(t, Options{})
 	if _, err := raiseTo(t.Context(), s, claimed(5)); err != nil {
@@ -172,8 +172,9 @@ func TestARegistrationThatWaitedForARaiseSeesItsMark(t *testing.T) {
 	}
 }
 
-// An application's role that may create functions must not get them run by the guard's role or by the operator.
-func TestFunctionsInTheWayAreNotCalled(t *testing.T) {
+// An application role that may create functions must not get them executed by the guard's role or
+// the operator.
+func TestFunctionsThatShadowBuiltInOnesAreNotCalled(t *testing.T) {
 	d := bare(t)
 	d.sql(t, "create schema evil authorization app; create table public.caught (who text, what text); grant insert on caught to public; grant usage on schema evil to public")
 	app := d.connect(t, "app")
@@ -214,7 +215,7 @@ func TestFunctionsInTheWayAreNotCalled(t *testing.T) {
 	}
 }
 
-func TestAnApplicationsRoleMayDoNothingButAskForItsAdmissionAndEnter(t *testing.T) {
+func TestAnApplicationRoleMayOnlyCheckItsAdmissionEnterAndAttach(t *testing.T) {
 	d := installed(t)
 	app := d.connect(t, "app")
 	for _, f := range d.list(t, "select oid::regprocedure::text from pg_proc where pronamespace = 'ringfence'::regnamespace") {
@@ -224,7 +225,7 @@ func TestAnApplicationsRoleMayDoNothingButAskForItsAdmissionAndEnter(t *testing.
 		}
 		name, _, _ := strings.Cut(strings.TrimPrefix(f, "ringfence."), "(")
 		if may != slices.Contains([]string{"holds", "enter", "is_open", "attach", "leg", "own_start", "run"}, name) {
-			t.Errorf("app may execute %s: %v", f, may)
+			t.Errorf("app may execute %s: %v, want %v", f, may, !may)
 		}
 	}
 	for _, relation := range d.list(t, "select oid::regclass::text from pg_class where relnamespace = 'ringfence'::regnamespace and relkind = 'r'") {

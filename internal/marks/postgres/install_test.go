@@ -18,12 +18,13 @@ import (
 
 const guardRole = "guard_role"
 
-// database is a fresh database with the schema installed for an ordinary role, as an operator would have it.
+// database is one database of a server.
 type database struct {
 	pg   *servers.Postgres
 	name string
 }
 
+// bare returns a fresh database with the roles, but without the schema.
 func bare(t *testing.T) database {
 	t.Helper()
 	pg := serverstest.SharedPostgres(t)
@@ -40,6 +41,7 @@ func (d database) roles(t testing.TB) {
 	  end $$; grant create on schema public to public`, guardRole))
 }
 
+// installed returns a fresh database with the schema installed for an ordinary role, as an operator does it.
 func installed(t *testing.T) database {
 	t.Helper()
 	d := bare(t)
@@ -53,7 +55,7 @@ func (d database) url(user string) string { return d.pg.URL(user, d.name) }
 
 func (d database) connect(t testing.TB, user string) *pgx.Conn {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 30*time.Second) // clean-ups come here too
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 30*time.Second) // cleanups call this too
 	defer cancel()
 	c, err := pgx.Connect(ctx, d.url(user))
 	if err != nil {
@@ -135,7 +137,7 @@ func TestProbeSaysWhatIsMissing(t *testing.T) {
 			d.sql(t, "revoke execute on all functions in schema ringfence from "+guardRole)
 			return d
 		}, nil, "guard install again"},
-		"no sight of other roles": {func(t *testing.T) database {
+		"no right to see other roles": {func(t *testing.T) database {
 			d := installed(t)
 			d.sql(t, "revoke pg_read_all_stats from "+guardRole)
 			t.Cleanup(func() { d.sql(t, "grant pg_read_all_stats to "+guardRole) })
@@ -151,13 +153,13 @@ func TestProbeSaysWhatIsMissing(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			err := test.prepare(t).open(t, Options{}).Probe(t.Context())
 			if err == nil || (test.refusal != nil && !errors.Is(err, test.refusal)) || !strings.Contains(err.Error(), test.says) {
-				t.Fatalf("got %v, want one that says %q", err, test.says)
+				t.Fatalf("got %v, want an error that contains %q", err, test.says)
 			}
 		})
 	}
 }
 
-func TestPreparedTransactionsAreRefusedUnlessTheOperatorSaysOtherwise(t *testing.T) {
+func TestAServerWithPreparedTransactionsIsRefusedUnlessTheOperatorAllowsIt(t *testing.T) {
 	pg := serverstest.Postgres(t, servers.PostgresOptions{Settings: map[string]string{"max_prepared_transactions": "5"}})
 	d := database{pg, "postgres"}
 	d.sql(t, "create role "+guardRole+" login")

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// tasked is a realm under token 5 whose application keeps checkpoints.
+// tasked returns a realm under token 5, where the application's role may write checkpoints.
 func tasked(t *testing.T) *realm {
 	t.Helper()
 	d := led(t)
@@ -20,7 +20,7 @@ func tasked(t *testing.T) *realm {
 	return d
 }
 
-// run sends a script as the application, and rolls back what it leaves open.
+// run runs a script as the application, and rolls back a transaction that it leaves open.
 func (d database) run(t *testing.T, script string) error {
 	t.Helper()
 	c := d.connect(t, "app")
@@ -55,11 +55,11 @@ func TestACheckpointIsPublishedOnlyInATransactionThatHasEntered(t *testing.T) {
 		}
 	}
 	if n := d.list(t, "select count(*)::text from ringfence.checkpoint")[0]; n != "0" {
-		t.Errorf("%s checkpoints have landed", n)
+		t.Errorf("%s checkpoints were stored", n)
 	}
 }
 
-func TestACheckpointFollowsTheOneBeforeItAndStaysWithItsResource(t *testing.T) {
+func TestACheckpointFollowsTheVersionBeforeItAndKeepsItsResource(t *testing.T) {
 	d := tasked(t)
 	for _, step := range []struct{ call, want string }{
 		{"'orders', 5, 'zk:a', 'nightly', 2, '{}'", "RF008"}, // there is none
@@ -92,13 +92,13 @@ func TestACheckpointIsDurableWhateverTheDefaultsAre(t *testing.T) {
 		must(t, c, "select ringfence.enter_and_publish('orders', 5, 'zk:a', 'nightly', 1, '{}')")
 		var got string
 		if err := c.QueryRow(t.Context(), "select current_setting('synchronous_commit')").Scan(&got); err != nil || got != want {
-			t.Errorf("under %s it commits with %s, want %s: %v", setting, got, want, err)
+			t.Errorf("under %s the transaction commits with %s, want %s: %v", setting, got, want, err)
 		}
 		must(t, c, "rollback")
 	}
 }
 
-func TestOnlyLeadersRolesTouchCheckpointsAndNobodyTheTables(t *testing.T) {
+func TestOnlyLeaderRolesUseCheckpointsAndNoRoleUsesTheTables(t *testing.T) {
 	calls := []string{
 		"select * from ringfence.take('orders', 5, 'zk:a', 'nightly', 0)", "select * from ringfence.checkpoints(null)",
 		"select ringfence.enter_and_publish('orders', 5, 'zk:a', 'nightly', 1, '{}')",
@@ -108,7 +108,7 @@ func TestOnlyLeadersRolesTouchCheckpointsAndNobodyTheTables(t *testing.T) {
 	d.lead(t, claimed(5))
 	for _, call := range calls {
 		if err := d.run(t, call); sqlstate(err) != "42501" {
-			t.Errorf("an application that is not named as a leader: %s: %v", call, err)
+			t.Errorf("a role that is not a leader's: %s: %v", call, err)
 		}
 	}
 	d = tasked(t)

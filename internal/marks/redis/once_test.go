@@ -13,7 +13,8 @@ import (
 	"github.com/ringfence/ringfence/internal/servers/serverstest"
 )
 
-// A driver sends a command again when its answer is lost. Under a claim it does not, and the error says what is known.
+// A driver retries a command whose answer is lost. Under a claim it does not, and the error says
+// that the outcome is unknown.
 func TestACommandWhoseAnswerIsLostIsNotRunTwice(t *testing.T) {
 	b := open(t, serverstest.Redis(t, servers.RedisOptions{}))
 	b.raise(t, claim(5))
@@ -31,14 +32,14 @@ func TestACommandWhoseAnswerIsLostIsNotRunTwice(t *testing.T) {
 		t.Errorf("run: %v", err)
 	}
 	if n := b.do(t, "GET", "n"); n != "2" {
-		t.Errorf("it was run %v times, want 2", n)
+		t.Errorf("INCR was run %v times in all, want 2", n)
 	}
-	if err := run(); err != nil { // on a new connection, so that the next answer is a command's
+	if err := run(); err != nil { // on a new connection, so that the next lost answer is that of a command
 		t.Fatal(err)
 	}
 	w.Cut.Store(true)
 	if err := db.Incr(t.Context(), "plain").Err(); err != nil || b.do(t, "GET", "plain") != "2" {
-		t.Errorf("a plain command was run %v times: the wire does not do what this test needs (%v)", b.do(t, "GET", "plain"), err)
+		t.Errorf("a plain command was run %v times, want 2: no answer was lost (%v)", b.do(t, "GET", "plain"), err)
 	}
 }
 
@@ -59,9 +60,9 @@ func TestAServerThatIsDownHasRunNothing(t *testing.T) {
 	}
 }
 
-// A script of one's own runs under the same check. An error of the server's that it raises is not taken for one that came
-// before it.
-func TestAScriptOfOnesOwnRunsUnderAToken(t *testing.T) {
+// A user's script runs under the same check. An error that the script raises must not be mistaken
+// for one from before the script.
+func TestAUsersScriptRunsUnderAToken(t *testing.T) {
 	b := open(t, serverstest.Redis(t, servers.RedisOptions{}))
 	b.raise(t, claim(large))
 	db := b.client(t, nil)
@@ -88,6 +89,6 @@ func TestAScriptOfOnesOwnRunsUnderAToken(t *testing.T) {
 	busy = redis.NewScript(`redis.call('INCR', 'n') error({err = 'BUSY with something'})`)
 	_, err = busy.Run(bounded, db, claim(large), nil)
 	if !driver.HasErrorPrefix(err, "BUSY ") || errors.Is(err, redis.ErrNotRun) || b.do(t, "GET", "n") != "2" {
-		t.Errorf("an error of the script's that says BUSY: %v", err)
+		t.Errorf("an error of the script that says BUSY: %v", err)
 	}
 }

@@ -29,12 +29,13 @@ func TestRedisKeepsTheContract(t *testing.T) {
 	}})
 }
 
-// redisWith starts a server of the test's own that keeps its data over a restart.
+// redisWith starts a server for this test alone that keeps its data over a restart.
 func redisWith(t testing.TB, args ...string) *servers.Redis {
 	return serverstest.Redis(t, servers.RedisOptions{Args: append([]string{"--appendonly", "yes", "--appendfsync", "always"}, args...)})
 }
 
-// bench is a server with the store, and a connection of the test's own to look and meddle with.
+// bench is a server with the store, and a connection of the test's own to inspect and change the
+// data.
 type bench struct {
 	markstest.Instance
 	server *servers.Redis
@@ -105,7 +106,7 @@ func (b *bench) audit(t testing.TB, r fence.Resource) []markstest.Adoption {
 	return list
 }
 
-// conn is a client's session: one connection that is never opened again.
+// conn is a client's session: one connection that does not reconnect.
 type conn struct {
 	b    *bench
 	db   *driver.Client
@@ -158,11 +159,11 @@ func (c *conn) Leave(ctx context.Context, value string) error {
 	return c.link.Do(ctx, "RPUSH", "written", value).Err()
 }
 
-// Close lets the server itself end the connection, so that it is gone on return.
+// Close has the server end the connection, so that the session has ended on return.
 func (c *conn) Close() {
 	ctx := context.Background()
 	info, _ := c.b.admin.Info(ctx, "server").Result()
-	if strings.Contains(info, c.s.Run) { // an id of another run is somebody else's
+	if strings.Contains(info, c.s.Run) { // in another run the id belongs to another client
 		_ = c.b.admin.Do(ctx, "CLIENT", "KILL", "ID", c.s.ID).Err()
 	}
 	_ = c.link.Close()

@@ -18,10 +18,11 @@ import (
 	"github.com/ringfence/ringfence/internal/servers/serverstest"
 )
 
-// large is far above 2^53: as doubles it and its neighbours are the same.
+// large is far above 2^53, where a double cannot distinguish it from its neighbours.
 const large fence.Token = 1<<60 + 5
 
-// client is a driver of an application with its defaults, but for patience and change.
+// client makes an application's driver with longer timeouts than the defaults; change may change
+// more.
 func (b *bench) client(t testing.TB, change func(*driver.Options)) *driver.Client {
 	t.Helper()
 	o := &driver.Options{Addr: b.server.Addr(), DialTimeout: patience, ReadTimeout: patience, WriteTimeout: patience}
@@ -46,12 +47,12 @@ func put(t testing.TB, db *driver.Client, c fence.Claim, value string) error {
 	return err
 }
 
-// until waits for what has to happen.
+// until waits until happened returns true.
 func until(t testing.TB, what string, happened func() bool) {
 	t.Helper()
 	for end := time.Now().Add(patience); !happened(); {
 		if time.Now().After(end) {
-			t.Fatalf("waited in vain until %s", what)
+			t.Fatalf("timed out before %s", what)
 		}
 	}
 }
@@ -88,8 +89,9 @@ func TestBadCommandsAreRefusedBeforeAnythingIsSent(t *testing.T) {
 	}})
 	defer db.Close()
 	for name, commands := range map[string][][]any{
-		"none": {}, "an empty one": {{"PING"}, {}}, "too long": {make([]any, 7001)}, "what is no word": {{"SET", "a", struct{}{}}},
-		"one that cannot be written": {{"SET", "a", unwritable{}}},
+		"none": {}, "an empty one": {{"PING"}, {}}, "too long": {make([]any, 7001)},
+		"an unsupported type":               {{"SET", "a", struct{}{}}},
+		"an argument that fails to marshal": {{"SET", "a", failingMarshaler{}}},
 	} {
 		_, err := redis.Run(t.Context(), db, claim(5), commands...)
 		if err == nil || !strings.Contains(err.Error(), "nothing was run") {
@@ -98,9 +100,9 @@ func TestBadCommandsAreRefusedBeforeAnythingIsSent(t *testing.T) {
 	}
 }
 
-type unwritable struct{}
+type failingMarshaler struct{}
 
-func (unwritable) MarshalBinary() ([]byte, error) { return nil, errors.New("not now") }
+func (failingMarshaler) MarshalBinary() ([]byte, error) { return nil, errors.New("not now") }
 
 func TestTheLongestCommandIsRun(t *testing.T) {
 	b := open(t, serverstest.Redis(t, servers.RedisOptions{}))
@@ -129,7 +131,7 @@ func TestAnApplicationNeedsNoMoreThanItsACL(t *testing.T) {
 	}
 	for _, i := range []int{1, 2} {
 		if _, failed := got[i].(error); !failed {
-			t.Errorf("command %d was run beyond its rights: %v", i, got[i])
+			t.Errorf("command %d was run without the right: %v", i, got[i])
 		}
 	}
 	for _, right := range []string{"info", "hmget", "eval", "evalsha"} {
@@ -140,12 +142,13 @@ func TestAnApplicationNeedsNoMoreThanItsACL(t *testing.T) {
 		}
 	}
 	if n := b.do(t, "EXISTS", "app:c"); n != int64(0) {
-		t.Error("a command was run all the same")
+		t.Error("a refused command was run")
 	}
 }
 
-// A script that holds the server up is waited for, as long as the caller likes, and then nothing was run.
-func TestABusyServerIsWaitedFor(t *testing.T) {
+// Run waits for a server that is busy with a script, until the caller's context ends. Then nothing
+// was run.
+func TestRunWaitsForABusyServer(t *testing.T) {
 	b := open(t, serverstest.Redis(t, servers.RedisOptions{Args: []string{"--busy-reply-threshold", "10"}}))
 	b.raise(t, claim(5))
 	db := b.client(t, nil)
@@ -157,7 +160,7 @@ func TestABusyServerIsWaitedFor(t *testing.T) {
 		held <- b.admin.Eval(context.WithoutCancel(t.Context()), `while true do end`, nil).Err()
 	}()
 	probe := b.client(t, nil)
-	until(t, "it holds the server up", func() bool { return probe.Ping(t.Context()).Err() != nil })
+	until(t, "the script blocks the server", func() bool { return probe.Ping(t.Context()).Err() != nil })
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
 	_, err := redis.Run(ctx, db, claim(5), []any{"RPUSH", "written", "too late"})
@@ -178,7 +181,7 @@ func TestABusyServerIsWaitedFor(t *testing.T) {
 	}
 }
 
-// BenchmarkRun tells what the check adds to one command.
+// BenchmarkRun measures what the check adds to one command.
 func BenchmarkRun(b *testing.B) {
 	bench := open(b, serverstest.Redis(b, servers.RedisOptions{}))
 	bench.raise(b, claim(large))

@@ -16,12 +16,13 @@ import (
 	"github.com/ringfence/ringfence/internal/servers/serverstest"
 )
 
-// as is a server's URL for a user.
+// as returns a server's URL for a user.
 func as(server *servers.Redis, user, password string) string {
 	u := url.URL{Scheme: "redis", Host: server.Addr(), Path: "/0", User: url.UserPassword(user, password)}
 	return u.String()
 }
 
+// aclUser runs an ACL SETUSER command.
 func aclUser(t testing.TB, b *bench, rule string) {
 	t.Helper()
 	var args []any
@@ -33,7 +34,7 @@ func aclUser(t testing.TB, b *bench, rule string) {
 	}
 }
 
-// The rule that guard install --print shows is enough for the whole contract.
+// The rule that guard install --print prints is enough for the whole contract.
 func TestTheGuardsUserNeedsNoMoreThanItsACL(t *testing.T) {
 	markstest.Run(t, markstest.Harness{Open: func(t testing.TB) markstest.Instance {
 		b := open(t, redisWith(t))
@@ -79,8 +80,9 @@ func TestMissingRightsAreNamed(t *testing.T) {
 	}
 }
 
-// A right that is taken away later keeps newcomers out, and the error says whom nobody could end.
-func TestSessionsThatMayNotBeEndedKeepNewcomersOut(t *testing.T) {
+// A right that is revoked later keeps newcomers out, and the error names the session that could not
+// be ended.
+func TestSessionsThatCannotBeEndedKeepNewcomersOut(t *testing.T) {
 	b := open(t, serverstest.Redis(t, servers.RedisOptions{}))
 	aclUser(t, b, redis.ACL("keeper", "secret"))
 	s, err := redis.Open(t.Context(), as(b.server, "keeper", "secret"), redis.Options{})
@@ -131,7 +133,7 @@ func TestABadURLIsRefusedWithoutItsPassword(t *testing.T) {
 	}
 }
 
-func TestAServerThatIsDownIsOpenedAndNotReady(t *testing.T) {
+func TestAStoreOpensWhileItsServerIsDownAndIsNotReady(t *testing.T) {
 	server := serverstest.Redis(t, servers.RedisOptions{})
 	if err := server.Kill(); err != nil {
 		t.Fatal(err)
@@ -142,15 +144,15 @@ func TestAServerThatIsDownIsOpenedAndNotReady(t *testing.T) {
 	}
 	defer s.Close()
 	if err := s.Probe(t.Context()); err == nil {
-		t.Error("ready")
+		t.Error("the store is ready without its server")
 	}
 	if err := server.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	end := time.Now().Add(patience)
-	for !errors.Is(s.Probe(t.Context()), fence.ErrNotInstalled) { // the driver dials anew once a second
+	for !errors.Is(s.Probe(t.Context()), fence.ErrNotInstalled) { // the driver dials once a second
 		if time.Now().After(end) {
-			t.Fatal("the server was not found again")
+			t.Fatal("the store did not reconnect")
 		}
 	}
 	if err := redis.Install(t.Context(), server.URL()); err != nil {
@@ -161,7 +163,7 @@ func TestAServerThatIsDownIsOpenedAndNotReady(t *testing.T) {
 	}
 }
 
-// The client's own connection may end at another server than the control connection.
+// The client's own connection may lead to another server than the control connection.
 func TestAClientOfAnotherServerIsNotIdentified(t *testing.T) {
 	here := open(t, serverstest.Redis(t, servers.RedisOptions{}))
 	there := open(t, serverstest.Redis(t, servers.RedisOptions{}))
@@ -182,7 +184,7 @@ func TestAClientOfAnotherServerIsNotIdentified(t *testing.T) {
 	}
 }
 
-func TestARaiserRaisesAtRedisItself(t *testing.T) {
+func TestARaiserRaisesDirectlyInRedis(t *testing.T) {
 	b := open(t, serverstest.Redis(t, servers.RedisOptions{}))
 	old := b.admit(t, marks.Unverified{}, 5)
 	r := redis.NewRaiser(b.server.URL())
@@ -190,7 +192,7 @@ func TestARaiserRaisesAtRedisItself(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := old.Write(t.Context(), "deposed"); err == nil {
-		t.Error("the older session still lives")
+		t.Error("the older session is still alive")
 	}
 	if err := r.Raise(t.Context(), claim(5)); !errors.Is(err, fence.ErrStale) {
 		t.Errorf("an older token: %v", err)
