@@ -13,9 +13,13 @@ import (
 func (s *served) awaitMetric(want float64, name string, labels ...string) {
 	s.t.Helper()
 	deadline := time.Now().Add(20 * time.Second)
-	for got := value(s.t, s.metrics, name, labels...); got != want; got = value(s.t, s.metrics, name, labels...) {
+	for {
+		got := value(s.t, s.metrics, name, labels...)
+		if got == want {
+			return
+		}
 		if time.Now().After(deadline) {
-			s.t.Fatalf("%s%v is %v and did not awaitMetric %v", name, labels, got, want)
+			s.t.Fatalf("%s%v is %v and did not become %v", name, labels, got, want)
 		}
 	}
 }
@@ -44,7 +48,8 @@ func TestSilentConnectionsKeepNobodyOutAndAreLoggedOnce(t *testing.T) {
 		_ = c.Close()
 	}
 	s.awaitMetric(0, "guard_connections", "fake", "unadmitted")
-	ended := value(t, s.metrics, "guard_connections_ended_total", "fake", "evicted") + value(t, s.metrics, "guard_connections_total", "fake", "too_many")
+	ended := value(t, s.metrics, "guard_connections_ended_total", "fake", "evicted") +
+		value(t, s.metrics, "guard_connections_total", "fake", "too_many")
 	if ended == 0 || value(t, s.metrics, "guard_connections_total", "fake", "accepted") != 41 {
 		t.Errorf("%v connections were ended", ended)
 	}
@@ -89,8 +94,12 @@ func TestAClientWaitsForAnAdmittedSlotUntilOneIsFree(t *testing.T) {
 }
 
 func TestOneClientTooManyIsTurnedAwayAndToldWhy(t *testing.T) {
-	for name, refuse := range map[string]func(net.Conn){"told": nil, "a bug": func(net.Conn) { panic("a bug") }} {
-		s := serve(t, &fake{refuse: refuse}, func(s *Server) { s.MaxUnadmitted, s.Grace = 1, time.Hour })
+	for name, refuse := range map[string]func(net.Conn){
+		"told": nil, "a bug": func(net.Conn) { panic("a bug") },
+	} {
+		s := serve(t, &fake{refuse: refuse}, func(s *Server) {
+			s.MaxUnadmitted, s.Grace = 1, time.Hour
+		})
 		in := s.dial()
 		s.says(in, "a", "a")
 		first := s.dial()
@@ -109,7 +118,9 @@ func TestOneClientTooManyIsTurnedAwayAndToldWhy(t *testing.T) {
 }
 
 func TestAShutdownTellsClientsThatWaitForASlot(t *testing.T) {
-	s := serve(t, &fake{}, func(s *Server) { s.MaxUnadmitted, s.Grace, s.DrainTimeout = 1, time.Hour, time.Hour })
+	s := serve(t, &fake{}, func(s *Server) {
+		s.MaxUnadmitted, s.Grace, s.DrainTimeout = 1, time.Hour, time.Hour
+	})
 	in := s.dial()
 	s.says(in, "o", "o")
 	waits := s.dial()

@@ -18,7 +18,9 @@ import (
 )
 
 // told sends events through Events and returns the log lines and the metrics.
-func told(t *testing.T, events func(tell func(marks.Event))) (lines []map[string]any, r *prometheus.Registry) {
+func told(
+	t *testing.T, events func(tell func(marks.Event)),
+) (lines []map[string]any, r *prometheus.Registry) {
 	t.Helper()
 	var b bytes.Buffer
 	r = prometheus.NewRegistry()
@@ -43,16 +45,29 @@ func claimOf(t fence.Token) fence.Claim {
 
 func TestEveryChangeOfLeadershipIsOneLineWithItsFields(t *testing.T) {
 	lines, r := told(t, func(tell func(marks.Event)) {
-		tell(marks.Event{Kind: marks.Raised, Claim: claimOf(big), Before: marks.Mark{Token: 5, Holder: "host-b"}, Took: 1500 * time.Microsecond})
-		tell(marks.Event{Kind: marks.Revoked, Claim: claimOf(big), Ended: 3, Took: time.Millisecond})
-		tell(marks.Event{Kind: marks.Opened, Claim: claimOf(big), Session: marks.Session{ID: 42}, Took: time.Millisecond})
-		tell(marks.Event{Kind: marks.Refused, Claim: claimOf(5), Err: marks.Stale(claimOf(5), marks.Mark{Resource: "orders", Token: big}), Took: time.Millisecond})
+		tell(marks.Event{
+			Kind: marks.Raised, Claim: claimOf(big), Before: marks.Mark{Token: 5, Holder: "host-b"},
+			Took: 1500 * time.Microsecond,
+		})
+		tell(marks.Event{
+			Kind: marks.Revoked, Claim: claimOf(big), Ended: 3, Took: time.Millisecond,
+		})
+		tell(marks.Event{
+			Kind: marks.Opened, Claim: claimOf(big), Session: marks.Session{ID: 42},
+			Took: time.Millisecond,
+		})
+		tell(marks.Event{
+			Kind: marks.Refused, Claim: claimOf(5), Took: time.Millisecond,
+			Err: marks.Stale(claimOf(5), marks.Mark{Resource: "orders", Token: big}),
+		})
 	})
 	for i, want := range []map[string]any{
-		{"level": "INFO", "msg": "mark raised", "old_token": "5", "old_holder": "host-b", "issuer": "zk:one", "duration_ms": 1.5},
+		{"level": "INFO", "msg": "mark raised", "old_token": "5", "old_holder": "host-b",
+			"issuer": "zk:one", "duration_ms": 1.5},
 		{"level": "INFO", "msg": "older sessions ended", "sessions": 3.0},
 		{"level": "DEBUG", "msg": "session admitted", "session": 42.0},
-		{"level": "WARN", "msg": "session refused", "token": "5", "reason": "stale", "mark": big.String()},
+		{"level": "WARN", "msg": "session refused", "token": "5", "reason": "stale",
+			"mark": big.String()},
 	} {
 		if want["token"] == nil {
 			want["token"] = big.String()
@@ -68,7 +83,8 @@ func TestEveryChangeOfLeadershipIsOneLineWithItsFields(t *testing.T) {
 		t.Errorf("%d lines", len(lines))
 	}
 	for name, labels := range map[string][]string{
-		"guard_raises_total": {"postgres", "orders"}, "guard_revoked_sessions_total": {"postgres", "orders"},
+		"guard_raises_total":           {"postgres", "orders"},
+		"guard_revoked_sessions_total": {"postgres", "orders"},
 	} {
 		if value(t, r, name, labels...) == 0 {
 			t.Errorf("%s was not counted", name)
@@ -83,7 +99,8 @@ func TestEveryChangeOfLeadershipIsOneLineWithItsFields(t *testing.T) {
 
 func TestARefusalIsLoggedOnceAMinuteForEachTokenAndReasonAndCountedEachTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		stale := marks.Event{Kind: marks.Refused, Claim: claimOf(5), Err: marks.Stale(claimOf(5), marks.Mark{Token: 7})}
+		stale := marks.Event{Kind: marks.Refused, Claim: claimOf(5),
+			Err: marks.Stale(claimOf(5), marks.Mark{Token: 7})}
 		other := stale
 		other.Claim = claimOf(6)
 		foreign := stale
@@ -123,8 +140,12 @@ func TestInventedTokensAndResourcesFillNeitherMemoryNorMetrics(t *testing.T) {
 	}
 	_, r := told(t, func(tell func(marks.Event)) {
 		for i := range 100 {
-			c := fence.Claim{Resource: fence.Resource(fmt.Sprintf("invented_%d", i)), Token: fence.Token(i + 1), Holder: fmt.Sprint(i)}
-			tell(marks.Event{Kind: marks.Refused, Claim: c, Session: marks.Session{ID: int64(i)}, Err: &fence.Refusal{Reason: fence.ReasonNotLeader, Claim: c}})
+			c := fence.Claim{Resource: fence.Resource(fmt.Sprintf("invented_%d", i)),
+				Token: fence.Token(i + 1), Holder: fmt.Sprint(i)}
+			tell(marks.Event{
+				Kind: marks.Refused, Claim: c, Session: marks.Session{ID: int64(i)},
+				Err: &fence.Refusal{Reason: fence.ReasonNotLeader, Claim: c},
+			})
 			tell(marks.Event{Kind: marks.Refused, Claim: c, Err: errors.New("a broken connection")})
 		}
 	})
@@ -138,7 +159,8 @@ func TestInventedTokensAndResourcesFillNeitherMemoryNorMetrics(t *testing.T) {
 		}
 		for _, m := range f.GetMetric() {
 			for _, l := range m.GetLabel() {
-				if name := l.GetName(); name != "protocol" && name != "resource" && name != "result" && name != "step" {
+				if name := l.GetName(); name != "protocol" && name != "resource" &&
+					name != "result" && name != "step" {
 					t.Errorf("%s has the label %s", f.GetName(), name)
 				}
 			}

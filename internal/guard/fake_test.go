@@ -26,7 +26,9 @@ type fake struct {
 
 func (f *fake) Name() string { return "fake" }
 
-func (f *fake) Serve(ctx context.Context, client net.Conn, seat *Seat, draining <-chan struct{}) error {
+func (f *fake) Serve(
+	ctx context.Context, client net.Conn, seat *Seat, draining <-chan struct{},
+) error {
 	seat.Waiting()
 	letters := make(chan byte)
 	var reading sync.WaitGroup
@@ -127,8 +129,16 @@ type buffer struct {
 	b  bytes.Buffer
 }
 
-func (b *buffer) Write(p []byte) (int, error) { b.mu.Lock(); defer b.mu.Unlock(); return b.b.Write(p) }
-func (b *buffer) String() string              { b.mu.Lock(); defer b.mu.Unlock(); return b.b.String() }
+func (b *buffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.Write(p)
+}
+func (b *buffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.String()
+}
 
 func serve(t *testing.T, p Protocol, change func(*Server)) *served {
 	t.Helper()
@@ -136,8 +146,10 @@ func serve(t *testing.T, p Protocol, change func(*Server)) *served {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &served{t: t, addr: l.Addr().String(), log: &buffer{}, metrics: prometheus.NewRegistry(), done: make(chan error, 1)}
-	srv := &Server{Protocol: p, Listener: l, Log: slog.New(slog.NewTextHandler(s.log, nil)), Metrics: NewMetrics(s.metrics)}
+	s := &served{t: t, addr: l.Addr().String(), log: &buffer{}, metrics: prometheus.NewRegistry(),
+		done: make(chan error, 1)}
+	srv := &Server{Protocol: p, Listener: l, Log: slog.New(slog.NewTextHandler(s.log, nil)),
+		Metrics: NewMetrics(s.metrics)}
 	if change != nil {
 		change(srv)
 	}
@@ -163,7 +175,8 @@ func value(t *testing.T, r *prometheus.Registry, name string, labels ...string) 
 				have = append(have, l.GetValue())
 			}
 			if f.GetName() == name && slices.Equal(have, labels) {
-				return m.GetCounter().GetValue() + m.GetGauge().GetValue() + float64(m.GetHistogram().GetSampleCount())
+				return m.GetCounter().GetValue() + m.GetGauge().GetValue() +
+					float64(m.GetHistogram().GetSampleCount())
 			}
 		}
 	}

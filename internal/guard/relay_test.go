@@ -67,14 +67,19 @@ type relayed struct {
 	panicked       chan any
 }
 
-func relay(t *testing.T, up, down Walker) *relayed { t.Helper(); return relayTo(t, up, down, Alive{}) }
+func relay(t *testing.T, up, down Walker) *relayed {
+	t.Helper()
+	return relayTo(t,
+		up, down, Alive{})
+}
 
 func relayTo(t *testing.T, up, down Walker, alive Alive) *relayed {
 	t.Helper()
 	inner, client := pair(t)
 	outer, server := pair(t)
 	ctx, cut := context.WithCancelCause(context.Background())
-	r := &relayed{client: client, server: server, inner: inner, cut: cut, end: make(chan End, 1), panicked: make(chan any, 1)}
+	r := &relayed{client: client, server: server, inner: inner, cut: cut, end: make(chan End, 1),
+		panicked: make(chan any, 1)}
 	var running sync.WaitGroup
 	running.Go(func() {
 		defer func() {
@@ -232,7 +237,8 @@ func TestAWalkersPanicReachesTheCallerWithItsStack(t *testing.T) {
 		case e := <-r.end:
 			t.Fatalf("%s: no panic but %+v", side, e)
 		}
-		if text := p.(error).Error(); !strings.Contains(text, "a bug in a walker") || !strings.Contains(text, "relay_test.go") {
+		if text := p.(error).Error(); !strings.Contains(text, "a bug in a walker") ||
+			!strings.Contains(text, "relay_test.go") {
 			t.Errorf("%s: %s", side, text)
 		}
 	}
@@ -295,7 +301,9 @@ func TestAClientThatDoesNotReadIsClosedOnceItsSessionHasEnded(t *testing.T) {
 // The client pauses so long and so often that the relay asks whether its session lives.
 func TestASlowClientOfALiveSessionGetsEverything(t *testing.T) {
 	asked := make(chan struct{}, 3)
-	r := relayTo(t, through{}, whole{}, Alive{Stall: 10 * time.Millisecond, Ask: func(context.Context) (bool, error) {
+	r := relayTo(t, through{}, whole{}, Alive{Stall: 10 * time.Millisecond, Ask: func(
+		context.Context,
+	) (bool, error) {
 		select {
 		case asked <- struct{}{}:
 		default:

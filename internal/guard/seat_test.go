@@ -118,7 +118,8 @@ func TestAConnectionThatIsAlwaysBusyIsEvictedToo(t *testing.T) {
 	busy.Waiting()
 	busy.Working()
 	next := g.come("a")
-	for deadline := time.Now().Add(20 * time.Second); !busy.evicted() && time.Now().Before(deadline); {
+	for deadline := time.Now().Add(20 * time.Second); !busy.evicted() &&
+		time.Now().Before(deadline); {
 		busy.Resume()
 		busy.Working()
 	}

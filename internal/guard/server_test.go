@@ -25,7 +25,8 @@ func TestAPanicEndsItsOwnConnectionOnly(t *testing.T) {
 	_ = other.Close()
 	s.stop()
 	<-s.done
-	if log := s.log.String(); !strings.Contains(log, "a bug") || !strings.Contains(log, "fake_test.go") {
+	if log := s.log.String(); !strings.Contains(log, "a bug") ||
+		!strings.Contains(log, "fake_test.go") {
 		t.Errorf("the log does not report the panic: %s", log)
 	}
 	if n := value(t, s.metrics, "guard_connections", "fake", "unadmitted"); n != 0 {
@@ -40,7 +41,8 @@ func TestAFailureIsLoggedOnceWithItsClient(t *testing.T) {
 	s.ends(c, "")
 	s.stop()
 	<-s.done
-	if log := s.log.String(); strings.Count(log, "a failure") != 1 || !strings.Contains(log, c.LocalAddr().String()) {
+	if log := s.log.String(); strings.Count(log, "a failure") != 1 ||
+		!strings.Contains(log, c.LocalAddr().String()) {
 		t.Errorf("the log: %s", log)
 	}
 }

@@ -22,8 +22,12 @@ func ExampleBegin() {
 	pool, url := database(ctx)
 	defer pool.Close()
 
-	first := fence.Claim{Resource: "orders", Token: 7, Issuer: fence.Unverified, Holder: "billing-1"}
-	second := fence.Claim{Resource: "orders", Token: 8, Issuer: fence.Unverified, Holder: "billing-2"}
+	first := fence.Claim{
+		Resource: "orders", Token: 7, Issuer: fence.Unverified, Holder: "billing-1",
+	}
+	second := fence.Claim{
+		Resource: "orders", Token: 8, Issuer: fence.Unverified, Holder: "billing-2",
+	}
 
 	raise(ctx, url, first)
 	fmt.Println("first leader:", transfer(ctx, pool, first))

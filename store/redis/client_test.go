@@ -47,7 +47,8 @@ func TestEveryConnectionOfATermsClientCarriesItsToken(t *testing.T) {
 			}
 		}
 		if len(names) < 2 || greeted < 2 {
-			t.Errorf("%d connections have the token, OnConnect was called for %d", len(names), greeted)
+			t.Errorf("%d connections have the token, OnConnect was called for %d",
+				len(names), greeted)
 		}
 		_, _ = conn.Close(), sub.Close()
 	}
@@ -81,22 +82,28 @@ func TestADeposedTermsClientIsToldAndWritesNothingMore(t *testing.T) {
 		}
 		ended <- err
 	})
-	until(t, "the older leader writes", func() bool { return b.admin.LLen(t.Context(), "written").Val() >= 20 })
+	until(t, "the older leader writes", func() bool {
+		return b.admin.LLen(t.Context(), "written").Val() >= 20
+	})
 	newTerm, _ := term(t, 6)
-	if err := termClient(t, newTerm, addr, nil).RPush(t.Context(), "written", "new").Err(); err != nil {
+	fresh := termClient(t, newTerm, addr, nil)
+	if err := fresh.RPush(t.Context(), "written", "new").Err(); err != nil {
 		t.Fatal(err)
 	}
 	if err := <-ended; !errors.Is(err, fence.ErrStale) || !errors.Is(err, fence.ErrLost) {
 		t.Errorf("the older leader got %v", err)
 	}
-	if cause := context.Cause(oldTerm.Context()); !errors.Is(cause, fence.ErrSuperseded) || !errors.Is(cause, fence.ErrStale) {
+	if cause := context.Cause(oldTerm.Context()); !errors.Is(cause, fence.ErrSuperseded) ||
+		!errors.Is(cause, fence.ErrStale) {
 		t.Errorf("its term ended because of %v", cause)
 	}
 	pipe := old.Pipeline()
 	first := pipe.RPush(t.Context(), "written", "late")
 	_, err := pipe.Exec(t.Context())
-	for _, err := range []error{err, first.Err(), old.RPush(t.Context(), "written", "late").Err(), put(t, old, claim(5), "late")} {
-		if !errors.Is(err, fence.ErrSuperseded) || !errors.Is(err, fence.ErrStale) || !errors.Is(err, redis.ErrNotRun) {
+	for _, err := range []error{err, first.Err(), old.RPush(t.Context(), "written", "late").Err(),
+		put(t, old, claim(5), "late")} {
+		if !errors.Is(err, fence.ErrSuperseded) || !errors.Is(err, fence.ErrStale) ||
+			!errors.Is(err, redis.ErrNotRun) {
 			t.Errorf("after the end of the term: %v", err)
 		}
 	}
@@ -129,13 +136,18 @@ func TestTheOutcomeOfARunningCommandIsUnknownWhenANewerLeaderIsAdmitted(t *testi
 	oldTerm, _ := term(t, 5)
 	old := termClient(t, oldTerm, addr, nil)
 	blocked := make(chan error, 1)
-	go func() { blocked <- old.BLPop(context.WithoutCancel(t.Context()), time.Minute, "queue").Err() }()
-	until(t, "the command waits", func() bool { return strings.Contains(b.do(t, "CLIENT", "LIST").(string), "cmd=blpop") })
+	go func() {
+		blocked <- old.BLPop(context.WithoutCancel(t.Context()), time.Minute, "queue").Err()
+	}()
+	until(t, "the command waits", func() bool {
+		return strings.Contains(b.do(t, "CLIENT", "LIST").(string), "cmd=blpop")
+	})
 	newTerm, _ := term(t, 6)
 	if err := termClient(t, newTerm, addr, nil).Ping(t.Context()).Err(); err != nil {
 		t.Fatal(err)
 	}
-	if err := <-blocked; !errors.Is(err, redis.ErrUnknown) || errors.Is(err, redis.ErrNotRun) || !errors.Is(err, fence.ErrStale) {
+	if err := <-blocked; !errors.Is(err, redis.ErrUnknown) || errors.Is(err, redis.ErrNotRun) ||
+		!errors.Is(err, fence.ErrStale) {
 		t.Errorf("got %v", err)
 	}
 }
@@ -146,16 +158,20 @@ func TestAPlainClientsOutcomeIsUnknownAfterAStaleAnswer(t *testing.T) {
 	b, addr := guarded(t)
 	db := b.client(t, func(o *driver.Options) {
 		o.Addr = addr
-		o.OnConnect = func(ctx context.Context, c *driver.Conn) error { return c.Do(ctx, "FENCE", "orders", "5").Err() }
+		o.OnConnect = func(ctx context.Context, c *driver.Conn) error {
+			return c.Do(ctx, "FENCE", "orders", "5").Err()
+		}
 	})
 	if err := put(t, db, claim(5), "old"); err != nil {
 		t.Fatal(err)
 	}
 	newer, _ := term(t, 6)
-	if err := termClient(t, newer, addr, nil).RPush(t.Context(), "written", "new").Err(); err != nil {
+	fresh := termClient(t, newer, addr, nil)
+	if err := fresh.RPush(t.Context(), "written", "new").Err(); err != nil {
 		t.Fatal(err)
 	}
-	if err := put(t, db, claim(5), "late"); !errors.Is(err, fence.ErrStale) || !errors.Is(err, redis.ErrUnknown) {
+	if err := put(t, db, claim(5), "late"); !errors.Is(err, fence.ErrStale) ||
+		!errors.Is(err, redis.ErrUnknown) {
 		t.Errorf("got %v", err)
 	}
 	if list := b.written(t); list[len(list)-1] != "new" {
@@ -174,10 +190,12 @@ func TestTheClientOfAStaleTermIsRefusedWhenItConnects(t *testing.T) {
 		late, _ := term(t, 5)
 		db := termClient(t, late, addr, func(o *driver.Options) { o.Protocol = protocol })
 		err := db.Set(t.Context(), "a", "late", 0).Err()
-		if !errors.Is(err, fence.ErrStale) || !errors.Is(err, redis.ErrNotRun) || errors.Is(err, redis.ErrUnknown) {
+		if !errors.Is(err, fence.ErrStale) || !errors.Is(err, redis.ErrNotRun) ||
+			errors.Is(err, redis.ErrUnknown) {
 			t.Errorf("RESP%d: %v", protocol, err)
 		}
-		if late.State() != fence.Lost || !errors.Is(context.Cause(late.Context()), fence.ErrSuperseded) {
+		if late.State() != fence.Lost ||
+			!errors.Is(context.Cause(late.Context()), fence.ErrSuperseded) {
 			t.Errorf("RESP%d: the term is not superseded", protocol)
 		}
 		if n := b.do(t, "EXISTS", "a"); n != int64(0) {
@@ -196,7 +214,8 @@ func TestOtherRefusalsDoNotEndATerm(t *testing.T) {
 	if err := db.LPush(t.Context(), "a", 1).Err(); err != nil {
 		t.Fatal(err)
 	}
-	if err := db.Incr(t.Context(), "a").Err(); !driver.HasErrorPrefix(err, "WRONGTYPE") || errors.Is(err, redis.ErrUnknown) {
+	if err := db.Incr(t.Context(), "a").Err(); !driver.HasErrorPrefix(err, "WRONGTYPE") ||
+		errors.Is(err, redis.ErrUnknown) {
 		t.Errorf("an error of Redis: %v", err)
 	}
 	if term.State() != fence.Active {
@@ -217,9 +236,14 @@ func TestConnectionsEndWithTheirTerm(t *testing.T) {
 		}
 	})
 	blocked := make(chan error, 1)
-	go func() { blocked <- db.BLPop(context.WithoutCancel(t.Context()), time.Minute, "queue").Err() }()
-	until(t, "the command waits", func() bool { return strings.Contains(b.do(t, "CLIENT", "LIST").(string), "cmd=blpop") })
-	if err := db.Set(t.Context(), "a", "1", 0).Err(); err != nil { // a second connection, which stays idle
+	go func() {
+		blocked <- db.BLPop(context.WithoutCancel(t.Context()), time.Minute, "queue").Err()
+	}()
+	until(t, "the command waits", func() bool {
+		return strings.Contains(b.do(t, "CLIENT", "LIST").(string), "cmd=blpop")
+	})
+	// a second connection, which stays idle
+	if err := db.Set(t.Context(), "a", "1", 0).Err(); err != nil {
 		t.Fatal(err)
 	}
 	keeper.Lose(fence.ErrDeposed)
@@ -228,7 +252,8 @@ func TestConnectionsEndWithTheirTerm(t *testing.T) {
 	}
 	until(t, "the server has closed the connections", func() bool { return len(b.names(t)) == 0 })
 	dialed := len(dials)
-	if err := db.Set(t.Context(), "a", "late", 0).Err(); !errors.Is(err, fence.ErrDeposed) || !errors.Is(err, redis.ErrNotRun) {
+	if err := db.Set(t.Context(), "a", "late", 0).Err(); !errors.Is(err, fence.ErrDeposed) ||
+		!errors.Is(err, redis.ErrNotRun) {
 		t.Errorf("after the end: %v", err)
 	}
 	sub := db.Subscribe(t.Context(), "channel")

@@ -21,8 +21,12 @@ func ExampleRun() {
 	db, url := cache(ctx)
 	defer db.Close()
 
-	first := fence.Claim{Resource: "orders", Token: 7, Issuer: fence.Unverified, Holder: "billing-1"}
-	second := fence.Claim{Resource: "orders", Token: 8, Issuer: fence.Unverified, Holder: "billing-2"}
+	first := fence.Claim{
+		Resource: "orders", Token: 7, Issuer: fence.Unverified, Holder: "billing-1",
+	}
+	second := fence.Claim{
+		Resource: "orders", Token: 8, Issuer: fence.Unverified, Holder: "billing-2",
+	}
 
 	raise(ctx, url, first)
 	replies, err := redis.Run(ctx, db, first, []any{"INCRBY", "stock", 5}, []any{"GET", "stock"})
@@ -44,11 +48,15 @@ func ExampleScript() {
 	ctx := context.Background()
 	db, url := cache(ctx)
 	defer db.Close()
-	claim := fence.Claim{Resource: "orders", Token: 7, Issuer: fence.Unverified, Holder: "billing-1"}
+	claim := fence.Claim{
+		Resource: "orders", Token: 7, Issuer: fence.Unverified, Holder: "billing-1",
+	}
 	raise(ctx, url, claim)
 
 	reserve := redis.NewScript(`
-		if tonumber(redis.call('GET', KEYS[1]) or '0') < tonumber(ARGV[4]) then return 'sold out' end
+		if tonumber(redis.call('GET', KEYS[1]) or '0') < tonumber(ARGV[4]) then
+			return 'sold out'
+		end
 		return redis.call('DECRBY', KEYS[1], ARGV[4])`)
 	db.Set(ctx, "seats", 3, 0)
 	for range 2 {

@@ -46,9 +46,13 @@ func term(t *testing.T, token fence.Token) (*fence.Term, *fence.Keeper) {
 }
 
 // termClient makes a term's client with longer timeouts; change may change more.
-func termClient(t *testing.T, term *fence.Term, addr string, change func(*driver.Options)) *driver.Client {
+func termClient(
+	t *testing.T, term *fence.Term, addr string, change func(*driver.Options),
+) *driver.Client {
 	t.Helper()
-	o := &driver.Options{Addr: addr, DialTimeout: patience, ReadTimeout: patience, WriteTimeout: patience}
+	o := &driver.Options{
+		Addr: addr, DialTimeout: patience, ReadTimeout: patience, WriteTimeout: patience,
+	}
 	if change != nil {
 		change(o)
 	}

@@ -44,7 +44,9 @@ func open(t *testing.T, server *servers.Redis) *bench {
 
 func (b *bench) client(t *testing.T, change func(*driver.Options)) *driver.Client {
 	t.Helper()
-	o := &driver.Options{Addr: b.server.Addr(), DialTimeout: patience, ReadTimeout: patience, WriteTimeout: patience}
+	o := &driver.Options{
+		Addr: b.server.Addr(), DialTimeout: patience, ReadTimeout: patience, WriteTimeout: patience,
+	}
 	change(o)
 	db := driver.NewClient(o)
 	t.Cleanup(func() { _ = db.Close() })

@@ -8,11 +8,12 @@ import (
 	"github.com/ringfence/ringfence/internal/guard"
 )
 
-// Evictions wraps a Protocol so that a test chooses when clients are evicted. A real eviction picks a silent
-// client, but that client may send something before the eviction reaches it.
+// Evictions wraps a Protocol so that a test chooses when clients are evicted. A real eviction picks
+// a silent client, but that client may send something before the eviction reaches it.
 type Evictions struct {
 	guard.Protocol
-	AtFirstBytes bool // evicts each client when its first bytes are read, before the Protocol gets them
+	// evicts each client when its first bytes are read, before the Protocol gets them
+	AtFirstBytes bool
 
 	mu  sync.Mutex
 	cut []context.CancelCauseFunc
@@ -28,7 +29,9 @@ func (e *Evictions) Now() {
 }
 
 // Serve is guard.Protocol's.
-func (e *Evictions) Serve(ctx context.Context, client net.Conn, seat *guard.Seat, draining <-chan struct{}) error {
+func (e *Evictions) Serve(
+	ctx context.Context, client net.Conn, seat *guard.Seat, draining <-chan struct{},
+) error {
 	ctx, cut := context.WithCancelCause(ctx)
 	defer cut(nil)
 	e.mu.Lock()
@@ -55,4 +58,6 @@ func (w tripwire) Read(b []byte) (int, error) {
 }
 
 // CloseWrite half-closes the connection.
-func (w tripwire) CloseWrite() error { return w.Conn.(interface{ CloseWrite() error }).CloseWrite() }
+func (w tripwire) CloseWrite() error {
+	return w.Conn.(interface{ CloseWrite() error }).CloseWrite()
+}

@@ -24,12 +24,13 @@ type Guard struct {
 
 // Options change how Start runs a guard.
 type Options struct {
-	Drain  time.Duration       // the server's DrainTimeout; 2 s when zero
-	Change func(*guard.Server) // changes the server before it starts, such as its limits; may be nil
+	Drain time.Duration // the server's DrainTimeout; 2 s when zero
+	// changes the server before it starts, such as its limits; may be nil
+	Change func(*guard.Server)
 }
 
-// Start starts a guard that serves the protocol that open returns. The guard closes the protocol when
-// it stops.
+// Start starts a guard that serves the protocol that open returns. The guard closes the protocol
+// when it stops.
 func Start(t *testing.T, o Options, open func(*slog.Logger, *guard.Metrics) guard.Protocol) *Guard {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -40,7 +41,9 @@ func Start(t *testing.T, o Options, open func(*slog.Logger, *guard.Metrics) guar
 	g := &Guard{Addr: l.Addr().String(), Metrics: prometheus.NewRegistry(), t: t}
 	metrics := guard.NewMetrics(g.Metrics)
 	p := open(log, metrics)
-	srv := &guard.Server{Protocol: p, Listener: l, Log: log, Metrics: metrics, DrainTimeout: o.Drain}
+	srv := &guard.Server{
+		Protocol: p, Listener: l, Log: log, Metrics: metrics, DrainTimeout: o.Drain,
+	}
 	if o.Drain == 0 {
 		srv.DrainTimeout = 2 * time.Second
 	}
@@ -64,7 +67,8 @@ func Start(t *testing.T, o Options, open func(*slog.Logger, *guard.Metrics) guar
 // Stop shuts the guard down and returns when it has stopped. A second call does nothing.
 func (g *Guard) Stop() { g.stop() }
 
-// Serve starts a guard for tests that only need its address. The guard closes the protocol when it stops.
+// Serve starts a guard for tests that only need its address. The guard closes the protocol when it
+// stops.
 func Serve(t *testing.T, p guard.Protocol) (address string) {
 	t.Helper()
 	return Start(t, Options{Drain: time.Second}, func(*slog.Logger, *guard.Metrics) guard.Protocol {
@@ -97,7 +101,8 @@ func (g *Guard) AwaitMetric(name, label string, want float64) {
 	deadline := time.Now().Add(30 * time.Second)
 	for g.Metric(name, label) != want {
 		if time.Now().After(deadline) {
-			g.t.Fatalf("%s{%s} is %v and did not become %v", name, label, g.Metric(name, label), want)
+			g.t.Fatalf("%s{%s} is %v and did not become %v",
+				name, label, g.Metric(name, label), want)
 		}
 	}
 }

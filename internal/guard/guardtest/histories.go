@@ -1,16 +1,16 @@
 // Package guardtest holds what the tests of all guards share.
 //
-// Histories tests the property that every guard keeps: the writes that the database accepts for a resource
-// never go down in token. Leaders come and go at random and write on old and new sessions:
+// Histories tests the property that every guard keeps: the writes that the database accepts for a
+// resource never go down in token. Leaders come and go at random and write on old and new sessions:
 //
 //	h := &guardtest.Histories{Open: open, Written: written}
 //	h.FindNoStaleWrite(t)
 //
-// A new protocol implements Writer and runs it twice: through a guard, where it must find no stale write, and
-// without one, where it must find some.
+// A new protocol implements Writer and runs it twice: through a guard, where it must find no stale
+// write, and without one, where it must find some.
 //
-// Start runs a guard in the test's process. Evictions, SlowStore, Liveness and Fleet make it do what a test
-// needs.
+// Start runs a guard in the test's process. Evictions, SlowStore, Liveness and Fleet make it do
+// what a test needs.
 package guardtest
 
 import (
@@ -28,8 +28,8 @@ import (
 
 // Writer is one connection of a leader, with the token under which the leader believes it leads.
 type Writer interface {
-	// Write adds an entry with the token to the history of the resource. r chooses how: at once, or in a
-	// transaction that stays open until a later Write.
+	// Write adds an entry with the token to the history of the resource. r chooses how: at once, or
+	// in a transaction that stays open until a later Write.
 	Write(ctx context.Context, r *rand.Rand) error
 	// Close closes the connection, with or without the protocol's goodbye.
 	Close(r *rand.Rand)
@@ -39,7 +39,8 @@ type Writer interface {
 type Histories struct {
 	// Open opens a connection. A guard may refuse it.
 	Open func(ctx context.Context, r *rand.Rand, resource string, token fence.Token) (Writer, error)
-	// Written returns the token of each write of a resource, in the order in which the database accepted them.
+	// Written returns the token of each write of a resource, in the order in which the database
+	// accepted them.
 	Written func(t testing.TB, resource string) []fence.Token
 	// Fault harms the guards now and then; it may be nil.
 	Fault func(r *rand.Rand)
@@ -63,8 +64,8 @@ func (h *Histories) FindNoStaleWrite(t testing.TB) {
 	}
 }
 
-// FindStaleWrites plays the history where nothing prevents stale writes, and fails the test if there are
-// none: FindNoStaleWrite would then prove nothing.
+// FindStaleWrites plays the history where nothing prevents stale writes, and fails the test if
+// there are none: FindNoStaleWrite would then prove nothing.
 func (h *Histories) FindStaleWrites(t testing.TB) {
 	t.Helper()
 	bad := h.play(t)
@@ -84,8 +85,8 @@ func seed(t testing.TB) uint64 {
 	return s
 }
 
-// play lets all leaders make their moves and returns the stale writes. It fails the test when there were too
-// few writes to prove anything.
+// play lets all leaders make their moves and returns the stale writes. It fails the test when there
+// were too few writes to prove anything.
 func (h *Histories) play(t testing.TB) (bad []string) {
 	t.Helper()
 	if h.Leaders == 0 {
@@ -195,7 +196,8 @@ func descents(resource string, tokens []fence.Token) (bad []string) {
 	var highest fence.Token
 	for i, token := range tokens {
 		if token.Compare(highest) < 0 {
-			bad = append(bad, fmt.Sprintf("%s: write %d under token %s after %s", resource, i, token, highest))
+			bad = append(bad,
+				fmt.Sprintf("%s: write %d under token %s after %s", resource, i, token, highest))
 		}
 		highest = max(highest, token)
 	}

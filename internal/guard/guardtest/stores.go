@@ -16,21 +16,25 @@ type SlowStore struct {
 }
 
 // Register is marks.Store's.
-func (s SlowStore) Register(ctx context.Context, _ marks.Session, _ []fence.Claim) (marks.Standing, error) {
+func (s SlowStore) Register(
+	ctx context.Context, _ marks.Session, _ []fence.Claim,
+) (marks.Standing, error) {
 	close(s.Registering)
 	<-ctx.Done()
 	return marks.Standing{}, ctx.Err()
 }
 
-// Liveness is a guard.Looker that shows a test the first question. A guard asks when it cannot write to a
-// client.
+// Liveness is a guard.Looker that shows a test the first question. A guard asks when it cannot
+// write to a client.
 type Liveness struct {
 	find  func(ctx context.Context, s marks.Session) (alive bool, err error)
 	asked chan struct{} // holds the first question
 }
 
 // NewLiveness makes a Liveness that answers with find, which reads the database itself.
-func NewLiveness(find func(ctx context.Context, s marks.Session) (alive bool, err error)) *Liveness {
+func NewLiveness(
+	find func(ctx context.Context, s marks.Session) (alive bool, err error),
+) *Liveness {
 	return &Liveness{find: find, asked: make(chan struct{}, 1)}
 }
 

@@ -31,7 +31,9 @@ func (c *coordinator) elects(r fence.Resource, tokens ...fence.Token) {
 	}
 	c.queue[r] = nil
 	for _, t := range tokens {
-		c.queue[r] = append(c.queue[r], fence.Candidate{Token: t, Holder: fmt.Sprintf("host-%d", t)})
+		c.queue[r] = append(c.queue[r], fence.Candidate{
+			Token: t, Holder: fmt.Sprintf("host-%d", t),
+		})
 	}
 }
 
@@ -54,7 +56,9 @@ func (c *coordinator) Candidates(_ context.Context, r fence.Resource) ([]fence.C
 	return c.queue[r], c.down
 }
 
-func (c *coordinator) Leaders(_ context.Context, rs ...fence.Resource) (fence.Issuer, []fence.Candidate, error) {
+func (c *coordinator) Leaders(
+	_ context.Context, rs ...fence.Resource,
+) (fence.Issuer, []fence.Candidate, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	leaders := make([]fence.Candidate, len(rs))
@@ -75,7 +79,9 @@ func elected(t *testing.T) (*guarded, *coordinator) {
 	t.Helper()
 	c := &coordinator{issuer: "zk:one"}
 	c.elects("orders", 7, 9)
-	return fencedBy(t, setup{Options: Options{Admission: &marks.Admission{Authority: marks.Elected{Observer: c}}}}), c
+	return fencedBy(t, setup{
+		Options: Options{Admission: &marks.Admission{Authority: marks.Elected{Observer: c}}},
+	}), c
 }
 
 // refusedWith returns the refusal that a client got; the test fails unless it has message, detail
@@ -83,7 +89,8 @@ func elected(t *testing.T) (*guarded, *coordinator) {
 func refusedWith(t *testing.T, err error, code string) *pgconn.PgError {
 	t.Helper()
 	var pg *pgconn.PgError
-	if !errors.As(err, &pg) || pg.Code != code || pg.Severity != "FATAL" || pg.Message == "" || pg.Detail == "" || pg.Hint == "" {
+	if !errors.As(err, &pg) || pg.Code != code || pg.Severity != "FATAL" || pg.Message == "" ||
+		pg.Detail == "" || pg.Hint == "" {
 		t.Fatalf("got %+v, want a whole refusal %s", err, code)
 	}
 	return pg
@@ -95,9 +102,9 @@ func TestOnlyTheLeadersTokenRaisesTheMark(t *testing.T) {
 		token fence.Token
 		says  string
 	}{
-		{8, "the leader of \"orders\" is host-7 with token 7"}, // a token that nobody has
-		{9, "host-9 waits in place 2"},                         // a candidate that does not lead yet
-		{6, "token 7"},                                         // the token of a former leader
+		{8, "the leader of \"orders\" is host-7 with token 7"}, // nobody has this token
+		{9, "host-9 waits in place 2"},                         // a candidate that does not lead
+		{6, "token 7"},                                         // a former leader's
 		{1<<63 - 1, "token 7"},
 	} {
 		_, err := g.dial(test.token)
@@ -109,7 +116,8 @@ func TestOnlyTheLeadersTokenRaisesTheMark(t *testing.T) {
 		}
 	}
 	g.exec(g.open(7), "insert into ledger (token) values (7)")
-	if holder := g.count("select count(*) from ringfence.mark where holder = 'host-7' and issuer = 'zk:one'"); holder != 1 {
+	if holder := g.count("select count(*) from ringfence.mark where holder = 'host-7' " +
+		"and issuer = 'zk:one'"); holder != 1 {
 		t.Error("the mark does not name the coordinator's holder and issuer")
 	}
 	_, err := g.dial(6)
@@ -151,7 +159,8 @@ func TestATokenOfAnotherIssuerWaitsForAnAdoption(t *testing.T) {
 		}
 	}
 	g.exec(old, "insert into ledger (token) values (7)")
-	before, err := g.store.Adopt(t.Context(), fence.Claim{Resource: "orders", Issuer: "zk:rebuilt"}, "operator")
+	rebuilt := fence.Claim{Resource: "orders", Issuer: "zk:rebuilt"}
+	before, err := g.store.Adopt(t.Context(), rebuilt, "operator")
 	if err != nil || before.Token != 7 || before.Issuer != "zk:one" {
 		t.Fatalf("adopt: %+v, %v", before, err)
 	}

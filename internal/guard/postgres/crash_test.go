@@ -23,7 +23,9 @@ import (
 
 func TestABackendThatDoesNotEndKeepsTheNewLeaderOutUntilItEnds(t *testing.T) {
 	g := fenced(t)
-	hasty := g.another(setup{Options: Options{Admission: &marks.Admission{Authority: marks.Unverified{}, Timeout: 3 * time.Second}}})
+	hasty := g.another(setup{Options: Options{
+		Admission: &marks.Admission{Authority: marks.Unverified{}, Timeout: 3 * time.Second},
+	}})
 	old := g.open(5)
 	pid := int(old.PgConn().PID())
 	resume := stopProcess(t, pid)
@@ -33,7 +35,8 @@ func TestABackendThatDoesNotEndKeepsTheNewLeaderOutUntilItEnds(t *testing.T) {
 		wantCode(t, err, "RF006")
 		var pg *pgconn.PgError
 		if errors.As(err, &pg) && (!strings.Contains(pg.Detail, fmt.Sprint(pid)) || pg.Hint == "") {
-			t.Errorf("the refusal does not name backend %d and what to do: %q, %q", pid, pg.Detail, pg.Hint)
+			t.Errorf("the refusal does not name backend %d and what to do: %q, %q",
+				pid, pg.Detail, pg.Hint)
 		}
 	}
 	if n := g.markOf("orders"); n != 7 {
@@ -141,7 +144,8 @@ func kindOf(err error) string {
 func TestAfterAFailoverOnlyTheCurrentLeaderGetsIn(t *testing.T) {
 	pg := serverstest.Postgres(t, servers.PostgresOptions{})
 	database := prepared(t, pg, "postgres")
-	observer := &coordinator{issuer: "unverified"} // so that guards with and without a coordinator have the same issuer
+	// so that guards with and without a coordinator have the same issuer
+	observer := &coordinator{issuer: "unverified"}
 	observer.elects("orders", 7)
 	before := guardBefore(t, pg, database, setup{})
 	before.open(7)
@@ -154,7 +158,9 @@ func TestAfterAFailoverOnlyTheCurrentLeaderGetsIn(t *testing.T) {
 	_, err = forgetful.dial(8)
 	wantCode(t, err, "RF007")
 
-	g := guardBefore(t, pg, database, setup{Options: Options{Admission: &marks.Admission{Authority: marks.Elected{Observer: observer}}}})
+	g := guardBefore(t, pg, database, setup{
+		Options: Options{Admission: &marks.Admission{Authority: marks.Elected{Observer: observer}}},
+	})
 	_, err = g.dial(6)
 	wantCode(t, err, "RF001")
 	_, err = g.dial(8)

@@ -22,8 +22,11 @@ import (
 func small(t *testing.T, connections int) (*servers.Postgres, string) {
 	t.Helper()
 	pg := serverstest.Postgres(t, servers.PostgresOptions{
-		Settings: map[string]string{"max_connections": fmt.Sprint(connections), "superuser_reserved_connections": "2"},
-		HBA:      "local all all trust\nhost all guard_role,postgres,other 127.0.0.1/32 trust\nhost all app 127.0.0.1/32 scram-sha-256\n",
+		Settings: map[string]string{
+			"max_connections": fmt.Sprint(connections), "superuser_reserved_connections": "2",
+		},
+		HBA: "local all all trust\nhost all guard_role,postgres,other 127.0.0.1/32 trust\n" +
+			"host all app 127.0.0.1/32 scram-sha-256\n",
 	})
 	database := prepared(t, pg, "postgres")
 	sql(t, pg.URL("postgres", database), "alter role app password 'right'; create role other login")
@@ -34,13 +37,16 @@ func small(t *testing.T, connections int) (*servers.Postgres, string) {
 // more.
 func TestLoginsThatStopAtThePasswordNeitherUseUpConnectionsNorDelayTheLeader(t *testing.T) {
 	pg, database := small(t, 20)
-	g := guardBefore(t, pg, database, setup{limit: func(s *guard.Server) { s.MaxLogins, s.Grace = 6, 100*time.Millisecond }})
+	g := guardBefore(t, pg, database, setup{
+		limit: func(s *guard.Server) { s.MaxLogins, s.Grace = 6, 100*time.Millisecond },
+	})
 	packet := startupOf(0, "user", "app", "database", database, "options", "-c fence.orders=9")
 	for range 110 {
 		dialWire(t, g.Addr).send(packet)
 	}
 	g.exec(g.dialUntilAdmitted(g.url("app:right", 5)), "insert into ledger (token) values (5)")
-	direct, err := pgx.Connect(t.Context(), pg.URL("other", database)) // the server has connections left
+	// the server has connections left
+	direct, err := pgx.Connect(t.Context(), pg.URL("other", database))
 	if err != nil {
 		t.Error(err)
 	} else {
@@ -51,8 +57,8 @@ func TestLoginsThatStopAtThePasswordNeitherUseUpConnectionsNorDelayTheLeader(t *
 	}
 }
 
-// dialUntilAdmitted opens a session, and connects again when the guard evicts it: the grace is so short
-// in these tests that a slow machine looks like a silent client.
+// dialUntilAdmitted opens a session, and connects again when the guard evicts it: the grace is so
+// short in these tests that a slow machine looks like a silent client.
 func (g *guarded) dialUntilAdmitted(url string) *pgx.Conn {
 	g.t.Helper()
 	for deadline := time.Now().Add(time.Minute); ; {
@@ -69,14 +75,17 @@ func (g *guarded) dialUntilAdmitted(url string) *pgx.Conn {
 // An evicted login gets an error and releases its login slot.
 func TestAnEvictedLoginIsToldWhy(t *testing.T) {
 	pg, database := small(t, 20)
-	g := guardBefore(t, pg, database, setup{limit: func(s *guard.Server) { s.MaxLogins, s.Grace = 1, time.Millisecond }})
+	g := guardBefore(t, pg, database, setup{
+		limit: func(s *guard.Server) { s.MaxLogins, s.Grace = 1, time.Millisecond },
+	})
 	stalled := dialWire(t, g.Addr)
 	stalled.send(startupOf(0, "user", "app", "database", database, "options", "-c fence.orders=9"))
 	stalled.until("R")
 	if _, err := g.dialURL(g.url("app:right", 5)); err != nil {
 		t.Fatal(err)
 	}
-	if e := stalled.until("E").error(t); e.Code != tooManyConnections || !strings.Contains(e.Detail, "waiting") {
+	if e := stalled.until("E").error(t); e.Code != tooManyConnections ||
+		!strings.Contains(e.Detail, "waiting") {
 		t.Errorf("the evicted client got %+v", e)
 	}
 	stalled.rest()
@@ -84,7 +93,9 @@ func TestAnEvictedLoginIsToldWhy(t *testing.T) {
 }
 
 func TestConnectionsThatStallBeforeTheLoginKeepNobodyOut(t *testing.T) {
-	g := fencedBy(t, setup{limit: func(s *guard.Server) { s.MaxUnadmitted, s.Grace = 20, 100*time.Millisecond }})
+	g := fencedBy(t, setup{
+		limit: func(s *guard.Server) { s.MaxUnadmitted, s.Grace = 20, 100*time.Millisecond },
+	})
 	for i := range 400 {
 		w := dialWire(t, g.Addr)
 		if i%2 == 0 {
@@ -101,7 +112,9 @@ func TestManyDeposedClientsCostTheServerNoLogin(t *testing.T) {
 	pg := serverstest.SharedPostgres(t)
 	database := prepared(t, pg, serverstest.FreshDatabase(t, pg))
 	tap, control := tapBefore(t, pg, database)
-	g := guardBefore(t, pg, database, setup{control: control, limit: func(s *guard.Server) { s.MaxLogins = 1 }})
+	g := guardBefore(t, pg, database, setup{
+		control: control, limit: func(s *guard.Server) { s.MaxLogins = 1 },
+	})
 	g.open(7)
 	before := len(tap.sentBy("app"))
 	var all sync.WaitGroup
@@ -144,10 +157,12 @@ func TestDeposedClientsThatWaitForALoginSlotAreRefusedWithoutALogin(t *testing.T
 		waiting = append(waiting, result)
 	}
 	g.AwaitMetric("guard_connections", "unadmitted", 5)
-	if err := admission.Raise(t.Context(), fence.Claim{Resource: "orders", Token: 7, Issuer: fence.Unverified}); err != nil {
+	if err := admission.Raise(t.Context(),
+		fence.Claim{Resource: "orders", Token: 7, Issuer: fence.Unverified}); err != nil {
 		t.Fatal(err)
 	}
-	if admission.Ended(t.Context(), []fence.Claim{{Resource: "orders", Token: 5}}) == nil { // now the guard knows the mark
+	// now the guard knows the mark
+	if admission.Ended(t.Context(), []fence.Claim{{Resource: "orders", Token: 5}}) == nil {
 		t.Fatal("the mark is not raised")
 	}
 	_ = slow.Close()
@@ -163,11 +178,15 @@ func TestDeposedClientsThatWaitForALoginSlotAreRefusedWithoutALogin(t *testing.T
 // however few login slots there are.
 func TestAWholePoolThatConnectsAtOnceGetsIn(t *testing.T) {
 	const clients = 300
-	pg := serverstest.Postgres(t, servers.PostgresOptions{Settings: map[string]string{"max_connections": fmt.Sprint(clients + 20)}})
+	pg := serverstest.Postgres(t, servers.PostgresOptions{
+		Settings: map[string]string{"max_connections": fmt.Sprint(clients + 20)},
+	})
 	database := prepared(t, pg, "postgres")
 	g := guardBefore(t, pg, database, setup{
 		Options: Options{LoginTimeout: 5 * time.Minute},
-		limit:   func(s *guard.Server) { s.MaxConnections, s.MaxUnadmitted, s.MaxLogins = clients, clients/2, 4 },
+		limit: func(s *guard.Server) {
+			s.MaxConnections, s.MaxUnadmitted, s.MaxLogins = clients, clients/2, 4
+		},
 	})
 	var all sync.WaitGroup
 	conns := make([]*pgx.Conn, clients)
@@ -188,7 +207,8 @@ func TestAWholePoolThatConnectsAtOnceGetsIn(t *testing.T) {
 		t.Errorf("%v sessions are admitted, want %d", n, clients)
 	}
 	for _, label := range []string{"evicted", "too_many", "login_timeout"} {
-		if n := g.Metric("guard_connections_ended_total", label) + g.Metric("guard_connections_total", label); n != 0 {
+		if n := g.Metric("guard_connections_ended_total", label) +
+			g.Metric("guard_connections_total", label); n != 0 {
 			t.Errorf("%v connections ended as %s", n, label)
 		}
 	}
@@ -216,8 +236,9 @@ func TestANewLeaderGetsInWhenEverySlotIsTaken(t *testing.T) {
 
 func TestOneSessionTooManyIsRefusedWithinTheTimeOfAnAdmission(t *testing.T) {
 	g := fencedBy(t, setup{
-		Options: Options{Admission: &marks.Admission{Authority: marks.Unverified{}, Timeout: 2 * time.Second}},
-		limit:   func(s *guard.Server) { s.MaxConnections = 1 },
+		Options: Options{Admission: &marks.Admission{Authority: marks.Unverified{},
+			Timeout: 2 * time.Second}},
+		limit: func(s *guard.Server) { s.MaxConnections = 1 },
 	})
 	c := g.open(5)
 	_, err := g.dial(5)
@@ -236,14 +257,16 @@ type stalling struct {
 func newStalling(t *testing.T, with setup) stalling {
 	t.Helper()
 	var g *guarded
-	liveness := guardtest.NewLiveness(func(ctx context.Context, s marks.Session) (alive bool, err error) {
+	liveness := guardtest.NewLiveness(func(
+		ctx context.Context, s marks.Session,
+	) (alive bool, err error) {
 		c, err := pgx.Connect(ctx, g.pg.URL("postgres", g.database))
 		if err != nil {
 			return false, err
 		}
 		defer c.Close(context.WithoutCancel(ctx))
-		err = c.QueryRow(ctx, `select exists
-		    (select from pg_stat_activity where pid = $1 and backend_start = $2)`, s.ID, s.Birth).Scan(&alive)
+		err = c.QueryRow(ctx, `select exists (select from pg_stat_activity
+		    where pid = $1 and backend_start = $2)`, s.ID, s.Birth).Scan(&alive)
 		return alive, err
 	})
 	with.Options = Options{Sessions: liveness, Stall: 50 * time.Millisecond}
@@ -251,12 +274,13 @@ func newStalling(t *testing.T, with setup) stalling {
 	return stalling{g, liveness}
 }
 
-// fillAndStop opens a session whose client requests many rows and reads none. It returns when the guard
-// can write no more to it.
+// fillAndStop opens a session whose client requests many rows and reads none. It returns when the
+// guard can write no more to it.
 func (g stalling) fillAndStop(token int) *wire {
 	g.t.Helper()
 	w := dialWire(g.t, g.Addr)
-	w.login("user", "app", "database", g.database, "options", fmt.Sprintf("-c fence.orders=%d", token))
+	w.login("user", "app", "database", g.database, "options",
+		fmt.Sprintf("-c fence.orders=%d", token))
 	w.query("select repeat('x', 1000) from generate_series(1, 100000)")
 	g.liveness.Await(g.t)
 	return w
@@ -270,7 +294,8 @@ func TestARevokedClientThatNeverReadsReleasesItsSlot(t *testing.T) {
 }
 
 // endApp ends the sessions of app, as an operator might.
-const endApp = "select count(pg_terminate_backend(pid)) from pg_stat_activity where usename = 'app' and datname = current_database()"
+const endApp = "select count(pg_terminate_backend(pid)) from pg_stat_activity " +
+	"where usename = 'app' and datname = current_database()"
 
 func TestASessionThatAnOperatorEndsReleasesItsSlot(t *testing.T) {
 	g := newStalling(t, setup{})

@@ -38,7 +38,8 @@ func TestAShutdownEndsIdleSessionsAtOnceAndLetsAnOpenTransactionFinish(t *testin
 	g.exec(busy, "insert into ledger (token) values (5)")
 	stopped := g.stopping()
 
-	if e := idle.next().error(t); e.Code != "57P01" || !strings.Contains(e.Message, "the guard is shutting down") {
+	if e := idle.next().error(t); e.Code != "57P01" ||
+		!strings.Contains(e.Message, "the guard is shutting down") {
 		t.Errorf("the idle client got %+v", e)
 	}
 	g.exec(busy, "insert into ledger (token) values (5)")
@@ -78,7 +79,8 @@ func TestAnOpenTransactionIsCutWhenTheDrainDeadlinePasses(t *testing.T) {
 	g.Stop()
 	_, err := busy.Exec(t.Context(), "commit")
 	wantCode(t, err, "57P01")
-	g.until("select count(*) from pg_stat_activity where usename = 'app' and datname = current_database()", 0)
+	g.until("select count(*) from pg_stat_activity where usename = 'app' "+
+		"and datname = current_database()", 0)
 	if n := g.count("select count(*) from ledger"); n != 0 {
 		t.Errorf("%d rows", n)
 	}
@@ -97,7 +99,9 @@ func TestAShutdownUnderLoadLeavesNoCommitUnanswered(t *testing.T) {
 			all.Go(func() {
 				var err error
 				for n := 0; err == nil; n++ {
-					if _, err = c.Exec(context.Background(), "insert into ledger (token) values (5)", pgx.QueryExecModeSimpleProtocol); err == nil {
+					const insert = "insert into ledger (token) values (5)"
+					_, err = c.Exec(context.Background(), insert, pgx.QueryExecModeSimpleProtocol)
+					if err == nil {
 						mu.Lock()
 						answered++
 						mu.Unlock()

@@ -20,7 +20,8 @@ func balanced(t *testing.T) (g *guarded, balancer *tap, after *guarded) {
 	sql(t, other.URL("postgres", "postgres"), "create database "+database)
 	prepared(t, other, database)
 	balancer, control := tapBefore(t, before, database)
-	return guardBefore(t, before, database, setup{control: control}), balancer, &guarded{t: t, pg: other, database: database}
+	return guardBefore(t, before, database, setup{control: control}), balancer,
+		&guarded{t: t, pg: other, database: database}
 }
 
 // The guard's own connections stay on the old primary while the load balancer sends the client's
@@ -63,7 +64,8 @@ func TestASessionOfAnotherDatabaseIsRefusedAndWritesNothing(t *testing.T) {
 		prepare func(database string)
 		detail  string
 	}{
-		"guarded by another guard": {func(database string) { prepared(t, shop.pg, database) }, "another server or database"},
+		"guarded by another guard": {func(database string) { prepared(t, shop.pg, database) },
+			"another server or database"},
 		"without the schema": {func(database string) {
 			prepared(t, shop.pg, database)
 			sql(t, shop.pg.URL("postgres", database), "drop schema ringfence cascade")
@@ -72,7 +74,8 @@ func TestASessionOfAnotherDatabaseIsRefusedAndWritesNothing(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			crm := serverstest.FreshDatabase(t, shop.pg)
 			c.prepare(crm)
-			conn, err := pgx.Connect(t.Context(), "postgres://app@"+shop.Addr+"/"+crm+"?sslmode=disable&options=-c%20fence.orders%3D5")
+			conn, err := pgx.Connect(t.Context(), "postgres://app@"+shop.Addr+"/"+crm+
+				"?sslmode=disable&options=-c%20fence.orders%3D5")
 			if err == nil {
 				_ = conn.Close(t.Context())
 				t.Fatal("admitted")

@@ -30,8 +30,10 @@ func (g *guarded) claim(w *wire) {
 func (w *wire) expectEviction() {
 	w.t.Helper()
 	e := w.until("E").error(w.t)
-	if e.Code != "53300" || e.Message != "the place was given to another connection" || e.Hint != "connect again" ||
-		e.Detail != "nothing was written; the guard was waiting for this client while others waited for room" {
+	if e.Code != "53300" || e.Message != "the place was given to another connection" ||
+		e.Hint != "connect again" ||
+		e.Detail != "nothing was written; the guard was waiting for this client while others "+
+			"waited for room" {
 		w.t.Errorf("the client got %+v", e)
 	}
 	if rest := w.rest(); len(rest) > 0 {
@@ -44,7 +46,8 @@ func TestAClientEvictedBeforeItSendsAnythingIsToldWhy(t *testing.T) {
 	g := fencedBy(t, evictable(e))
 	w := dialWire(t, g.Addr)
 	g.AwaitMetric("guard_connections", "unadmitted", 1)
-	for g.Metric("guard_connections_ended_total", "evicted") == 0 { // its protocol may not serve it yet
+	// its protocol may not serve it yet
+	for g.Metric("guard_connections_ended_total", "evicted") == 0 {
 		e.Now()
 	}
 	w.expectEviction()

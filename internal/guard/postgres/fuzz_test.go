@@ -33,7 +33,8 @@ func FuzzReadStartup(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if !bytes.Contains(sent, s.packet) || len(s.packet) > startupMost || int(binary.BigEndian.Uint32(s.packet)) != len(s.packet) {
+		if !bytes.Contains(sent, s.packet) || len(s.packet) > startupMost ||
+			int(binary.BigEndian.Uint32(s.packet)) != len(s.packet) {
 			t.Errorf("the packet is %q", s.packet)
 		}
 		if s.cancel {
@@ -44,7 +45,8 @@ func FuzzReadStartup(f *testing.F) {
 			t.Error("a packet with nothing to negotiate was changed")
 		}
 		again, err := parseStartup(packet, binary.BigEndian.Uint32(packet[4:]))
-		if err != nil || again.minor > newestMinor || len(again.params)+len(unknown) != len(s.params) {
+		if err != nil || again.minor > newestMinor ||
+			len(again.params)+len(unknown) != len(s.params) {
 			t.Errorf("the packet for the server differs from the client's: %+v, %v", again, err)
 		}
 		_, _ = s.claims("")
@@ -61,7 +63,8 @@ func FuzzOptions(f *testing.F) {
 			return
 		}
 		for i, c := range claims {
-			if c.Token <= 0 || !strings.Contains(options, c.Token.String()) && !strings.Contains(options, `\`) {
+			if c.Token <= 0 || !strings.Contains(options, c.Token.String()) &&
+				!strings.Contains(options, `\`) {
 				t.Errorf("%q: token %s", options, c.Token)
 			}
 			if i > 0 && claims[i-1].Resource >= c.Resource {
@@ -99,7 +102,8 @@ func walked(w interface {
 
 func FuzzDown(f *testing.F) {
 	killed := encode('E', "SFATAL\x00VFATAL\x00C57P01\x00Mterminating\x00\x00")
-	f.Add(join(encode('Z', "I"), encode('D', strings.Repeat("x", 200)), encode('Z', "T")), uint64(1))
+	f.Add(join(encode('Z', "I"), encode('D', strings.Repeat("x", 200)), encode('Z', "T")),
+		uint64(1))
 	f.Add(join(encode('C', "SELECT 1\x00"), encode('Z', "I"), killed), uint64(2))
 	f.Add(join(killed, encode('Z', "I"), killed), uint64(3))
 	f.Add(encode('E', "SERROR\x00VERROR\x00C57P01\x00Mfake\x00\x00"), uint64(4))
@@ -118,7 +122,8 @@ func FuzzDown(f *testing.F) {
 		if _, left := messages(out); err == nil && d.boundary() && len(left) > 0 && plain(stream) {
 			t.Errorf("the walker reports a boundary after %d bytes of a message", len(left))
 		}
-		if d.ended != nil && (len(d.ended) < 5 || !endsBackend(d.ended) || !bytes.Contains(stream, d.ended)) {
+		if d.ended != nil &&
+			(len(d.ended) < 5 || !endsBackend(d.ended) || !bytes.Contains(stream, d.ended)) {
 			t.Errorf("kept %q", d.ended)
 		}
 	})
@@ -132,7 +137,8 @@ func plain(stream []byte) bool {
 
 func FuzzUp(f *testing.F) {
 	f.Add(join(encode('Q', "select 1\x00"), encode('X')), uint64(1))
-	f.Add(join(encode('P', "\x00select 1\x00\x00\x00"), encode('B', strings.Repeat("x", 200)), encode('E'), encode('S')), uint64(2))
+	f.Add(join(encode('P', "\x00select 1\x00\x00\x00"), encode('B', strings.Repeat("x", 200)),
+		encode('E'), encode('S')), uint64(2))
 	f.Add([]byte{'d', 255, 255, 255, 255}, uint64(3))
 	f.Add([]byte{'Q', 0, 0, 0, 3}, uint64(4))
 	f.Fuzz(func(t *testing.T, stream []byte, n uint64) {

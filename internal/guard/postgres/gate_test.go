@@ -54,20 +54,25 @@ func (g *gate) point(where string) {
 	}
 }
 
-func (g *gate) Register(ctx context.Context, s marks.Session, claims []fence.Claim) (marks.Standing, error) {
+func (g *gate) Register(
+	ctx context.Context, s marks.Session, claims []fence.Claim,
+) (marks.Standing, error) {
 	g.point("before a registration")
 	st, err := g.Store.Register(ctx, s, claims)
 	g.point("after a registration")
 	return st, err
 }
 
-func (g *gate) Raise(ctx context.Context, newcomer marks.Session, c fence.Claim, confirm marks.Confirm) (marks.Mark, error) {
+func (g *gate) Raise(
+	ctx context.Context, newcomer marks.Session, c fence.Claim, confirm marks.Confirm,
+) (marks.Mark, error) {
 	g.point("before a raise")
-	m, err := g.Store.Raise(ctx, newcomer, c, func(ctx context.Context, m marks.Mark) (fence.Claim, error) {
+	confirmed := func(ctx context.Context, m marks.Mark) (fence.Claim, error) {
 		c, err := confirm(ctx, m)
 		g.point("after the confirmation of a raise")
 		return c, err
-	})
+	}
+	m, err := g.Store.Raise(ctx, newcomer, c, confirmed)
 	g.point("after a raise")
 	return m, err
 }
@@ -98,14 +103,17 @@ func (g *guarded) dialing(token fence.Token) <-chan dialed {
 // atEveryPoint runs a story for each point at which the admission of a token through one guard can
 // stop, while another guard of the same database keeps running. At first there is a session under
 // token 3, so that every step is taken.
-func atEveryPoint(t *testing.T, token fence.Token, story func(t *testing.T, running *guarded, paused <-chan dialed, resume func())) {
+func atEveryPoint(t *testing.T, token fence.Token, story func(
+	t *testing.T, running *guarded, paused <-chan dialed, resume func(),
+)) {
 	points := 0
 	for at := 0; ; at++ {
 		stop := gateAt(at)
 		running := fenced(t)
 		running.open(3)
 		stopped := running.another(setup{wrap: stop.wrap, Options: Options{
-			Admission: &marks.Admission{Authority: marks.Unverified{}, Timeout: time.Minute}, // the story takes longer than usual
+			// the story takes longer than usual
+			Admission: &marks.Admission{Authority: marks.Unverified{}, Timeout: time.Minute},
 		}})
 		result := stopped.dialing(token)
 		select {
@@ -165,7 +173,9 @@ func TestANewerLeaderWhoseGuardStopsAnywhereIsReadyOnlyWhenNoOlderSessionIsLeft(
 		if late.err != nil {
 			t.Fatal(late.err)
 		}
-		if n := running.count(`select count(*) from pg_stat_activity a join ringfence.session s using (pid, backend_start) where s.token < 7`); n != 0 {
+		n := running.count(`select count(*) from pg_stat_activity a
+		    join ringfence.session s using (pid, backend_start) where s.token < 7`)
+		if n != 0 {
 			t.Errorf("%d older sessions live when the newer leader is ready", n)
 		}
 		if refused == nil {

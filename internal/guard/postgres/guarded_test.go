@@ -46,8 +46,8 @@ type setup struct {
 	limit   func(*guard.Server)           // sets limits
 }
 
-// fenced starts a guard for a fresh database of the shared server. Nobody verifies tokens, so a test
-// may present any token.
+// fenced starts a guard for a fresh database of the shared server. Nobody verifies tokens, so a
+// test may present any token.
 func fenced(t *testing.T) *guarded {
 	t.Helper()
 	return fencedBy(t, setup{})
@@ -69,8 +69,12 @@ func (g *guarded) another(with setup) *guarded {
 func prepared(t *testing.T, pg *servers.Postgres, database string) string {
 	t.Helper()
 	sql(t, pg.URL("postgres", database), `do $$ begin
-	    if not exists (select from pg_roles where rolname = 'guard_role') then create role guard_role login; end if;
-	    if not exists (select from pg_roles where rolname = 'app') then create role app login; end if;
+	    if not exists (select from pg_roles where rolname = 'guard_role') then
+	      create role guard_role login;
+	    end if;
+	    if not exists (select from pg_roles where rolname = 'app') then
+	      create role app login;
+	    end if;
 	  end $$;
 	  create table if not exists ledger (n bigserial, token bigint, note text);
 	  grant all on ledger, ledger_n_seq to app`)
@@ -139,11 +143,14 @@ func (g *guarded) url(user string, token fence.Token) string {
 // withOptions returns a connection string through the guard with these options.
 func (g *guarded) withOptions(user, options string) string {
 	escaped := strings.ReplaceAll(url.QueryEscape(options), "+", "%20")
-	return fmt.Sprintf("postgres://%s@%s/%s?sslmode=prefer&options=%s", user, g.Addr, g.database, escaped)
+	return fmt.Sprintf("postgres://%s@%s/%s?sslmode=prefer&options=%s", user, g.Addr,
+		g.database, escaped)
 }
 
 // dial opens a session under a token. A refusal is its error.
-func (g *guarded) dial(token fence.Token) (*pgx.Conn, error) { return g.dialURL(g.url("app", token)) }
+func (g *guarded) dial(token fence.Token) (*pgx.Conn, error) {
+	return g.dialURL(g.url("app", token))
+}
 
 func (g *guarded) dialURL(url string) (*pgx.Conn, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(g.t.Context()), time.Minute)

@@ -58,12 +58,14 @@ func TestEveryKindOfLoginIsRelayed(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer db.Close()
-			if _, err := db.ExecContext(t.Context(), "insert into ledger (token) values (5)"); err != nil {
+			if _, err := db.ExecContext(t.Context(),
+				"insert into ledger (token) values (5)"); err != nil {
 				t.Fatal(err)
 			}
 		})
 		t.Run("psql as "+user, func(t *testing.T) {
-			if out := g.program(t, user, "psql", "-Atc", "select current_setting('fence.orders')"); out != "5\n" {
+			if out := g.program(t, user, "psql", "-Atc",
+				"select current_setting('fence.orders')"); out != "5\n" {
 				t.Errorf("got %q", out)
 			}
 		})
@@ -97,15 +99,20 @@ func (g *guarded) program(t *testing.T, user, name string, args ...string) strin
 func (g *guarded) command(t *testing.T, user, name string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(t.Context(), name, args...)
 	host, port, _ := net.SplitHostPort(g.Addr)
-	cmd.Env = append(cmd.Environ(), "PGHOST="+host, "PGPORT="+port, "PGUSER="+user, "PGPASSWORD=secret",
+	cmd.Env = append(cmd.Environ(), "PGHOST="+host, "PGPORT="+port, "PGUSER="+user,
+		"PGPASSWORD=secret",
 		"PGDATABASE="+g.database, "PGOPTIONS=-c fence.orders=5", "PGSSLMODE=prefer")
 	return cmd
 }
 
 func (g *guarded) programs(t *testing.T) {
 	dir := t.TempDir()
-	if out := g.program(t, "trusted", "psql", "-v", "ON_ERROR_STOP=1", "-Atc", `create table shop.item (n int); insert into shop.item select generate_series(1, 1000)`,
-		"-c", `\copy shop.item to `+filepath.Join(dir, "items"), "-c", `\copy shop.item from `+filepath.Join(dir, "items"), "-c", "select count(*) from shop.item"); !strings.HasSuffix(out, "\n2000\n") {
+	items := filepath.Join(dir, "items")
+	out := g.program(t, "trusted", "psql", "-v", "ON_ERROR_STOP=1", "-Atc",
+		`create table shop.item (n int); insert into shop.item select generate_series(1, 1000)`,
+		"-c", `\copy shop.item to `+items, "-c", `\copy shop.item from `+items,
+		"-c", "select count(*) from shop.item")
+	if !strings.HasSuffix(out, "\n2000\n") {
 		t.Errorf("psql: %q", out)
 	}
 	dump := filepath.Join(dir, "dump")
@@ -115,13 +122,15 @@ func (g *guarded) programs(t *testing.T) {
 	if n := g.count("select count(*) from shop.item"); n != 2000 {
 		t.Errorf("%d items after dump and restore", n)
 	}
-	if out := g.program(t, "trusted", "pg_dumpall", "--globals-only", "--no-role-passwords"); !strings.Contains(out, "CREATE ROLE salted") {
+	out = g.program(t, "trusted", "pg_dumpall", "--globals-only", "--no-role-passwords")
+	if !strings.Contains(out, "CREATE ROLE salted") {
 		t.Errorf("pg_dumpall: %q", out)
 	}
 	g.program(t, "trusted", "psql", "-c", "alter role trusted set search_path = shop")
 	g.program(t, "trusted", "pgbench", "-i", "-q", "-s", "1")
 	for _, mode := range []string{"simple", "extended", "prepared"} {
-		if out := g.program(t, "trusted", "pgbench", "-n", "-c", "4", "-t", "25", "-M", mode); !strings.Contains(out, "actually processed: 100/100") {
+		out := g.program(t, "trusted", "pgbench", "-n", "-c", "4", "-t", "25", "-M", mode)
+		if !strings.Contains(out, "actually processed: 100/100") {
 			t.Errorf("pgbench -M %s: %s", mode, out)
 		}
 	}
@@ -135,7 +144,8 @@ func (g *guarded) interrupt(t *testing.T) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	const sleeping = "select count(*) from pg_stat_activity where query = 'select pg_sleep(60)' and state = 'active'"
+	const sleeping = "select count(*) from pg_stat_activity " +
+		"where query = 'select pg_sleep(60)' and state = 'active'"
 	g.until(sleeping, 1)
 	_ = cmd.Process.Signal(os.Interrupt)
 	_ = cmd.Wait()
@@ -156,7 +166,8 @@ func (g *guarded) replication(t *testing.T) {
 		if err != nil {
 			t.Fatalf("replication=%s: %v", kind, err)
 		}
-		if r, err := c.Exec(t.Context(), "IDENTIFY_SYSTEM").ReadAll(); err != nil || len(r) != 1 || len(r[0].Rows) != 1 {
+		if r, err := c.Exec(t.Context(), "IDENTIFY_SYSTEM").ReadAll(); err != nil || len(r) != 1 ||
+			len(r[0].Rows) != 1 {
 			t.Errorf("replication=%s: %v, %v", kind, r, err)
 		}
 		_ = c.Close(t.Context())
@@ -177,7 +188,8 @@ func (g *guarded) replication(t *testing.T) {
 	_, err = old.Exec(t.Context(), "IDENTIFY_SYSTEM").ReadAll()
 	wantCode(t, err, "RF001")
 	dir := filepath.Join(t.TempDir(), "copy")
-	g.program(t, "mover", "pg_basebackup", "-D", dir, "-X", "stream", "-c", "fast", "--no-sync", "--no-slot")
+	g.program(t, "mover", "pg_basebackup", "-D", dir, "-X", "stream", "-c", "fast",
+		"--no-sync", "--no-slot")
 	if found, _ := filepath.Glob(filepath.Join(dir, "PG_VERSION")); len(found) != 1 {
 		t.Error("pg_basebackup left no PG_VERSION")
 	}
@@ -188,11 +200,12 @@ func (g *guarded) replication(t *testing.T) {
 func (g *guarded) vanishing(t *testing.T) {
 	packet := startupOf(0, "user", "salted", "database", g.database, "options", "-c fence.orders=5")
 	for name, sent := range map[string][][]byte{
-		"at once":                              nil,
-		"in the first packet":                  {packet[:20]},
-		"after the request for SSL":            {request(sslRequest)},
-		"at the password request":              {packet},
-		"in the password message":              {packet, encode('p', "SCRAM-SHA-256\x00\x00\x00\x00\x20n,,n=,r=0123456789abcdefghijklmn")[:10]},
+		"at once":                   nil,
+		"in the first packet":       {packet[:20]},
+		"after the request for SSL": {request(sslRequest)},
+		"at the password request":   {packet},
+		"in the password message": {packet,
+			encode('p', "SCRAM-SHA-256\x00\x00\x00\x00\x20n,,n=,r=0123456789abcdefghijklmn")[:10]},
 		"with a goodbye instead of a password": {packet, encode('X')},
 		"with a query instead of a password":   {packet, encode('Q', "select 1\x00")},
 	} {
@@ -215,7 +228,8 @@ func (g *guarded) vanishing(t *testing.T) {
 	w.login("user", "trusted", "database", g.database, "options", "-c fence.orders=5")
 	w.query("select pg_sleep(0.2)")
 	_ = w.Close() // in the middle of a query, which may finish before its session ends
-	g.until("select count(*) from pg_stat_activity where usename = 'trusted' and query like '%pg_sleep%'", 0)
+	g.until("select count(*) from pg_stat_activity where usename = 'trusted' "+
+		"and query like '%pg_sleep%'", 0)
 }
 
 func TestAGuardDoesNotWaitForeverForAServerThatDoesNotAnswerALogin(t *testing.T) {
@@ -244,7 +258,9 @@ func TestAGuardDoesNotWaitForeverForAServerThatDoesNotAnswerALogin(t *testing.T)
 	control := "postgres://guard_role@" + l.Addr().String() + "/postgres"
 	pg := serverstest.SharedPostgres(t)
 
-	g := guardBefore(t, pg, "postgres", setup{control: control, Options: Options{LoginTimeout: 3 * time.Second}})
+	g := guardBefore(t, pg, "postgres", setup{
+		control: control, Options: Options{LoginTimeout: 3 * time.Second},
+	})
 	_, err = g.dial(5)
 	if err == nil || !strings.Contains(err.Error(), "not finished within 3s") {
 		t.Errorf("got %v", err)
@@ -258,8 +274,10 @@ func TestAGuardDoesNotWaitForeverForAServerThatDoesNotAnswerALogin(t *testing.T)
 	told.send(startupOf(0, "user", "app", "options", "-c fence.orders=5"))
 	server := <-accepted
 	defer server.Close()
-	long := encode('S', "name\x00"+strings.Repeat("x", 3000)+"\x00") // more than the guard's buffer for a login
-	if _, err := server.Write(slices.Concat(encode('R', "\x00\x00\x00\x00"), long, long)); err != nil {
+	// more than the guard's buffer for a login
+	long := encode('S', "name\x00"+strings.Repeat("x", 3000)+"\x00")
+	_, err = server.Write(slices.Concat(encode('R', "\x00\x00\x00\x00"), long, long))
+	if err != nil {
 		t.Fatal(err)
 	}
 	told.until("S")

@@ -69,7 +69,8 @@ func (g *guarded) fill(p *pgxpool.Pool, n int) {
 	}
 }
 
-const pooledSessions = "select count(*) from pg_stat_activity where application_name = 'pooled' and datname = current_database()"
+const pooledSessions = "select count(*) from pg_stat_activity " +
+	"where application_name = 'pooled' and datname = current_database()"
 
 func TestAPoolsConnectionsCarryTheTokenAndARefusalEndsItsTerm(t *testing.T) {
 	var mu sync.Mutex
@@ -98,7 +99,8 @@ func TestAPoolsConnectionsCarryTheTokenAndARefusalEndsItsTerm(t *testing.T) {
 			t.Fatalf("the term is not lost after %d statements of a deposed leader: %v", n, err)
 		}
 	}
-	if cause := context.Cause(term.Context()); !errors.Is(cause, fence.ErrSuperseded) || !errors.Is(cause, fence.ErrStale) {
+	if cause := context.Cause(term.Context()); !errors.Is(cause, fence.ErrSuperseded) ||
+		!errors.Is(cause, fence.ErrStale) {
 		t.Errorf("the term is lost because of %v", cause)
 	}
 	mu.Lock()
@@ -140,7 +142,8 @@ func TestAPoolClosesItsConnectionsWhenTheTermIsLost(t *testing.T) {
 				_, err := p.Exec(ctx, "select pg_sleep(600)")
 				failed <- err
 			}()
-			g.until("select count(*) from pg_stat_activity where query like '%pg_sleep(600)' and datname = current_database()", 1)
+			g.until("select count(*) from pg_stat_activity "+
+				"where query like '%pg_sleep(600)' and datname = current_database()", 1)
 			if lose != nil {
 				lose(keeper)
 			}
@@ -193,11 +196,14 @@ func TestARefusalOfAnotherClaimDoesNotSupersedeATerm(t *testing.T) {
 		g.exec(c, "select")
 	}
 	for _, c := range []fence.Claim{older, stock} {
-		if _, err := pgstore.Begin(t.Context(), p, c, pgx.TxOptions{}); !errors.Is(err, fence.ErrStale) {
+		_, err := pgstore.Begin(t.Context(), p, c, pgx.TxOptions{})
+		if !errors.Is(err, fence.ErrStale) {
 			t.Errorf("%s: got %v", c, err)
 		}
 	}
-	both := g.pool(term, func(cfg *pgxpool.Config) { cfg.ConnConfig.RuntimeParams["options"] = "-c fence.stock=1" })
+	both := g.pool(term, func(cfg *pgxpool.Config) {
+		cfg.ConnConfig.RuntimeParams["options"] = "-c fence.stock=1"
+	})
 	_, err := both.Exec(t.Context(), "select")
 	wantCode(t, err, "RF001")
 	if term.State() != fence.Active {
@@ -220,7 +226,10 @@ func TestAPoolKeepsTheHooksOfItsConfiguration(t *testing.T) {
 	}
 	fail := errors.New("not now")
 	p := g.pool(term, func(cfg *pgxpool.Config) {
-		cfg.BeforeConnect = func(context.Context, *pgx.ConnConfig) error { call("BeforeConnect"); return nil }
+		cfg.BeforeConnect = func(context.Context, *pgx.ConnConfig) error {
+			call("BeforeConnect")
+			return nil
+		}
 		cfg.AfterConnect = func(context.Context, *pgx.Conn) error {
 			call("AfterConnect")
 			mu.Lock()
@@ -231,22 +240,30 @@ func TestAPoolKeepsTheHooksOfItsConfiguration(t *testing.T) {
 			}
 			return nil
 		}
-		cfg.PrepareConn = func(context.Context, *pgx.Conn) (bool, error) { call("PrepareConn"); return true, nil }
+		cfg.PrepareConn = func(context.Context, *pgx.Conn) (bool, error) {
+			call("PrepareConn")
+			return true, nil
+		}
 		cfg.BeforeClose = func(*pgx.Conn) { call("BeforeClose") }
-		cfg.ConnConfig.OnPgError = func(*pgconn.PgConn, *pgconn.PgError) bool { call("OnPgError"); return true }
+		cfg.ConnConfig.OnPgError = func(*pgconn.PgConn, *pgconn.PgError) bool {
+			call("OnPgError")
+			return true
+		}
 		cfg.ConnConfig.RuntimeParams["options"] = "-c statement_timeout=12345"
 	})
 	if _, err := p.Exec(t.Context(), "select"); !errors.Is(err, fail) {
 		t.Errorf("got %v", err)
 	}
 	var timeout string
-	if err := p.QueryRow(t.Context(), "show statement_timeout").Scan(&timeout); err != nil || timeout != "12345ms" {
+	if err := p.QueryRow(t.Context(), "show statement_timeout").Scan(&timeout); err != nil ||
+		timeout != "12345ms" {
 		t.Errorf("the options of its configuration are gone: %s, %v", timeout, err)
 	}
 	_, err := p.Exec(t.Context(), "select 1/0")
 	wantCode(t, err, "22012")
 	p.Close()
-	want := []string{"BeforeConnect", "AfterConnect", "failed", "BeforeConnect", "AfterConnect", "PrepareConn", "PrepareConn", "OnPgError", "BeforeClose"}
+	want := []string{"BeforeConnect", "AfterConnect", "failed", "BeforeConnect", "AfterConnect",
+		"PrepareConn", "PrepareConn", "OnPgError", "BeforeClose"}
 	if !slices.Equal(called, want) {
 		t.Errorf("called %q\nwant %q", called, want)
 	}

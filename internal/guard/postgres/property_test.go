@@ -21,8 +21,11 @@ func TestWritesThroughGuardsNeverGoBackToAnOlderToken(t *testing.T) {
 		return guardBefore(t, h.pg, h.database, setup{drain: time.Nanosecond})
 	})
 	property := &guardtest.Histories{
-		Open: func(ctx context.Context, r *rand.Rand, resource string, token fence.Token) (guardtest.Writer, error) {
-			cfg, err := pgx.ParseConfig(guards.Pick(r).withOptions("app", optionsOf(resource, token)))
+		Open: func(
+			ctx context.Context, r *rand.Rand, resource string, token fence.Token,
+		) (guardtest.Writer, error) {
+			url := guards.Pick(r).withOptions("app", optionsOf(resource, token))
+			cfg, err := pgx.ParseConfig(url)
 			if err != nil {
 				return nil, err
 			}
@@ -37,7 +40,9 @@ func TestWritesThroughGuardsNeverGoBackToAnOlderToken(t *testing.T) {
 func TestWithoutAGuardTheSameWorkFindsStaleWrites(t *testing.T) {
 	h := newHistory(t)
 	property := &guardtest.Histories{
-		Open: func(ctx context.Context, _ *rand.Rand, resource string, token fence.Token) (guardtest.Writer, error) {
+		Open: func(
+			ctx context.Context, _ *rand.Rand, resource string, token fence.Token,
+		) (guardtest.Writer, error) {
 			cfg, err := pgx.ParseConfig(h.pg.URL("app", h.database))
 			if err != nil {
 				return nil, err
@@ -50,8 +55,8 @@ func TestWithoutAGuardTheSameWorkFindsStaleWrites(t *testing.T) {
 	property.FindStaleWrites(t)
 }
 
-// history is a database that keeps the order of commits: each write increments a counter, whose row stays
-// locked until the write has committed.
+// history is a database that keeps the order of commits: each write increments a counter, whose row
+// stays locked until the write has committed.
 type history struct {
 	pg       *servers.Postgres
 	database string
@@ -61,7 +66,8 @@ func newHistory(t *testing.T) history {
 	t.Helper()
 	pg := serverstest.SharedPostgres(t)
 	h := history{pg, prepared(t, pg, serverstest.FreshDatabase(t, pg))}
-	sql(t, pg.URL("postgres", h.database), `create table counter (resource text primary key, n bigint);
+	sql(t, pg.URL("postgres", h.database), `
+	    create table counter (resource text primary key, n bigint);
 	    insert into counter values ('orders', 0), ('stock', 0);
 	    create table history (resource text, token bigint, n bigint);
 	    grant all on counter, history to app`)
@@ -75,7 +81,8 @@ func (h history) written(t testing.TB, resource string) []fence.Token {
 		t.Fatal(err)
 	}
 	defer c.Close(context.Background())
-	rows, err := c.Query(t.Context(), `select token from history where resource = $1 order by n`, resource)
+	rows, err := c.Query(t.Context(), `select token from history where resource = $1 order by n`,
+		resource)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -98,7 +105,9 @@ type lease struct {
 	open     bool // a transaction that has written is open
 }
 
-func newLease(ctx context.Context, cfg *pgx.ConnConfig, resource string, token fence.Token) (guardtest.Writer, error) {
+func newLease(
+	ctx context.Context, cfg *pgx.ConnConfig, resource string, token fence.Token,
+) (guardtest.Writer, error) {
 	conn, err := pgx.ConnectConfig(ctx, cfg)
 	if err != nil {
 		return nil, err
@@ -114,7 +123,8 @@ func (l *lease) Close(r *rand.Rand) {
 	_ = l.conn.Close(context.Background())
 }
 
-// Write is guardtest.Writer's: it commits at once, or leaves its transaction open for the next Write.
+// Write is guardtest.Writer's: it commits at once, or leaves its transaction open for the next
+// Write.
 func (l *lease) Write(ctx context.Context, r *rand.Rand) error {
 	const entry = `with c as (update counter set n = n + 1 where resource = $1 returning n)
 	    insert into history select $1, $2, n from c`

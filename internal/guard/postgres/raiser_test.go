@@ -39,13 +39,15 @@ func TestWithoutAGuardANewLeaderRaisesTheMarkDirectly(t *testing.T) {
 	g := fenced(t)
 	old := g.open(5)
 	c := fence.Claim{Resource: "orders", Token: 7, Issuer: fence.Unverified, Holder: "host-b"}
-	if err := pgstore.NewRaiser(g.pg.URL("guard_role", g.database)).Raise(t.Context(), c); err != nil {
+	err := pgstore.NewRaiser(g.pg.URL("guard_role", g.database)).Raise(t.Context(), c)
+	if err != nil {
 		t.Fatal(err)
 	}
-	_, err := old.Exec(t.Context(), "insert into ledger (token) values (5)")
+	_, err = old.Exec(t.Context(), "insert into ledger (token) values (5)")
 	wantCode(t, err, "RF001")
 	c.Token = 6
-	if err := pgstore.NewRaiser(g.pg.URL("guard_role", g.database)).Raise(t.Context(), c); !errors.Is(err, fence.ErrStale) {
+	err = pgstore.NewRaiser(g.pg.URL("guard_role", g.database)).Raise(t.Context(), c)
+	if !errors.Is(err, fence.ErrStale) {
 		t.Errorf("got %v", err)
 	}
 	if err := pgstore.NewRaiser(g.pg.URL("app", g.database)).Raise(t.Context(), c); err == nil {

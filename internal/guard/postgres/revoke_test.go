@@ -20,7 +20,8 @@ import (
 func TestAnAdministratorsTerminationIsForwardedUnchanged(t *testing.T) {
 	g := fenced(t)
 	old := g.open(5)
-	sql(t, g.pg.URL("postgres", g.database), fmt.Sprintf("select pg_terminate_backend(%d)", old.PgConn().PID()))
+	sql(t, g.pg.URL("postgres", g.database),
+		fmt.Sprintf("select pg_terminate_backend(%d)", old.PgConn().PID()))
 	_, err := old.Exec(t.Context(), "select 1")
 	wantCode(t, err, "57P01")
 	if !strings.Contains(err.Error(), "administrator command") {
@@ -39,7 +40,8 @@ func (mute) Marks(ctx context.Context, _ ...fence.Resource) ([]marks.Mark, error
 func TestTheServersLastErrorIsForwardedWhenTheStoreCannotSayWhy(t *testing.T) {
 	g := fencedBy(t, setup{wrap: func(s marks.Store) marks.Store { return mute{s} }})
 	old := g.open(5)
-	sql(t, g.pg.URL("postgres", g.database), fmt.Sprintf("select pg_terminate_backend(%d)", old.PgConn().PID()))
+	sql(t, g.pg.URL("postgres", g.database),
+		fmt.Sprintf("select pg_terminate_backend(%d)", old.PgConn().PID()))
 	_, err := old.Exec(t.Context(), "select 1")
 	wantCode(t, err, "57P01")
 }
@@ -49,7 +51,8 @@ func TestAnOrdinaryFatalErrorIsForwardedUnchanged(t *testing.T) {
 	c := g.open(5)
 	g.exec(c, "set idle_in_transaction_session_timeout = 1")
 	g.exec(c, "begin")
-	g.until(fmt.Sprintf("select count(*) from pg_stat_activity where pid = %d", c.PgConn().PID()), 0)
+	g.until(fmt.Sprintf("select count(*) from pg_stat_activity where pid = %d",
+		c.PgConn().PID()), 0)
 	_, err := c.Exec(t.Context(), "select 1")
 	wantCode(t, err, "25P03")
 }
@@ -61,8 +64,8 @@ func TestAClientThatDoesNotReadNeitherBlocksTheNewLeaderNorGetsAnErrorInsideAMes
 	w := dialWire(t, g.Addr)
 	w.login("user", "app", "database", g.database, "options", "-c fence.orders=5")
 	w.query("select repeat('x', 100000) from generate_series(1, 10000)")
-	g.until(`select count(*) from pg_stat_activity where usename = 'app' and datname = current_database()
-	    and wait_event = 'ClientWrite'`, 1)
+	g.until(`select count(*) from pg_stat_activity
+	    where usename = 'app' and datname = current_database() and wait_event = 'ClientWrite'`, 1)
 	g.exec(g.open(7), "insert into ledger (token) values (7)")
 	all, left := messages(w.rest())
 	if len(all) < 2 || all[0].kind != 'T' {
@@ -106,14 +109,18 @@ func TestASessionUnderTwoResourcesIsEndedWhenEitherIsRaised(t *testing.T) {
 
 func TestASessionKeepsItsTokenWhateverItSets(t *testing.T) {
 	g := fenced(t)
-	sql(t, g.pg.URL("postgres", g.database), "alter role app set fence.orders = '99'; grant guard_role to app")
+	sql(t, g.pg.URL("postgres", g.database),
+		"alter role app set fence.orders = '99'; grant guard_role to app")
 	t.Cleanup(func() {
-		sql(t, g.pg.URL("postgres", g.database), "alter role app reset fence.orders; revoke guard_role from app")
+		sql(t, g.pg.URL("postgres", g.database),
+			"alter role app reset fence.orders; revoke guard_role from app")
 	})
 	old := g.open(5)
 	for _, s := range []string{
-		"set fence.orders = 99", "select set_config('fence.orders', '99', false)", "reset all", "discard all",
-		"set role guard_role", "reset role", "set session authorization default", "set application_name = 'ringfence'",
+		"set fence.orders = 99", "select set_config('fence.orders', '99', false)",
+		"reset all", "discard all",
+		"set role guard_role", "reset role", "set session authorization default",
+		"set application_name = 'ringfence'",
 	} {
 		g.exec(old, s)
 	}
@@ -137,10 +144,12 @@ func (g *guarded) held(c *pgx.Conn) (release func(), result <-chan error) {
 	g.exec(holder, "select pg_advisory_lock(42)")
 	ended := make(chan error, 1)
 	go func() {
-		_, err := c.Exec(context.Background(), "insert into ledger (token) select 5 from (select pg_advisory_lock_shared(42)) l")
+		_, err := c.Exec(context.Background(),
+			"insert into ledger (token) select 5 from (select pg_advisory_lock_shared(42)) l")
 		ended <- err
 	}()
-	g.until("select count(*) from pg_locks where locktype = 'advisory' and not granted and database = (select oid from pg_database where datname = current_database())", 1)
+	g.until("select count(*) from pg_locks where locktype = 'advisory' and not granted "+
+		"and database = (select oid from pg_database where datname = current_database())", 1)
 	return release, ended
 }
 
@@ -151,7 +160,9 @@ func TestAStatementOfAStoppedGuardIsEndedByTheNextLeaderThroughAnotherGuard(t *t
 	if err := <-result; err == nil {
 		t.Fatal("the client of a stopped guard got a result")
 	}
-	const running = "select count(*) from pg_stat_activity where datname = current_database() and query like 'insert into ledger%' and state = 'active'"
+	const running = "select count(*) from pg_stat_activity " +
+		"where datname = current_database() and query like 'insert into ledger%' " +
+		"and state = 'active'"
 	if first.count(running) != 1 {
 		t.Fatal("the statement ended with its guard: this test proves nothing")
 	}
@@ -166,7 +177,9 @@ func TestAStatementOfAStoppedGuardIsEndedByTheNextLeaderThroughAnotherGuard(t *t
 }
 
 func TestThreeHundredIdleSessionsHaveEndedWhenTheNewLeaderIsReady(t *testing.T) {
-	pg := serverstest.Postgres(t, servers.PostgresOptions{Settings: map[string]string{"max_connections": "340"}})
+	pg := serverstest.Postgres(t, servers.PostgresOptions{
+		Settings: map[string]string{"max_connections": "340"},
+	})
 	g := guardBefore(t, pg, prepared(t, pg, "postgres"), setup{Options: Options{
 		Admission: &marks.Admission{Authority: marks.Unverified{}, Timeout: time.Minute},
 	}})
@@ -199,7 +212,8 @@ func TestThreeHundredIdleSessionsHaveEndedWhenTheNewLeaderIsReady(t *testing.T) 
 // cancelOf returns the cancel request for a session.
 func cancelOf(c *pgx.Conn) []byte {
 	pid := c.PgConn().PID()
-	return request(cancelRequest, append([]byte{byte(pid >> 24), byte(pid >> 16), byte(pid >> 8), byte(pid)}, c.PgConn().SecretKey()...)...)
+	return request(cancelRequest, append([]byte{byte(pid >> 24), byte(pid >> 16), byte(pid >> 8),
+		byte(pid)}, c.PgConn().SecretKey()...)...)
 }
 
 func TestTheCancelKeyOfARevokedSessionDoesNotAffectTheNewLeader(t *testing.T) {

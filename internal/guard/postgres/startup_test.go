@@ -30,25 +30,37 @@ func TestTheFirstPacketIsReadAsPostgresReadsIt(t *testing.T) {
 		{"a session", packets{good}, "", ""},
 		{"SSL, then a session", packets{request(sslRequest), good}, "N", ""},
 		{"GSS, then a session", packets{request(gssencRequest), good}, "N", ""},
-		{"SSL, GSS, then a session", packets{request(sslRequest), request(gssencRequest), good}, "NN", ""},
-		{"GSS, SSL, then a session", packets{request(gssencRequest), request(sslRequest), good}, "NN", ""},
+		{"SSL, GSS, then a session", packets{request(sslRequest), request(gssencRequest), good},
+			"NN", ""},
+		{"GSS, SSL, then a session", packets{request(gssencRequest), request(sslRequest), good},
+			"NN", ""},
 		{"SSL twice", packets{request(sslRequest), request(sslRequest), good}, "N", "repeated"},
-		{"GSS twice", packets{request(gssencRequest), request(gssencRequest), good}, "N", "repeated"},
-		{"SSL with bytes behind it", packets{join(request(sslRequest), good)}, "", "unencrypted data"},
+		{"GSS twice", packets{request(gssencRequest), request(gssencRequest), good}, "N",
+			"repeated"},
+		{"SSL with bytes behind it", packets{join(request(sslRequest), good)}, "",
+			"unencrypted data"},
 		{"SSL with a body", packets{request(sslRequest, 0), good}, "", "body"},
 		{"a cancel request", packets{request(cancelRequest, 0, 0, 0, 1, 0, 0, 0, 2)}, "", ""},
-		{"a cancel request of protocol 3.2", packets{request(cancelRequest, append([]byte{0, 0, 0, 1}, make([]byte, 256)...)...)}, "", ""},
-		{"a cancel request without a key", packets{request(cancelRequest, 0, 0, 0, 1)}, "", "without a key"},
+		{"a cancel request of protocol 3.2", packets{request(cancelRequest,
+			append([]byte{0, 0, 0, 1}, make([]byte, 256)...)...)}, "", ""},
+		{"a cancel request without a key", packets{request(cancelRequest, 0, 0, 0, 1)},
+			"", "without a key"},
 		{"nothing", nil, "", "EOF"},
 		{"half a length", packets{good[:2]}, "", "unexpected EOF"},
 		{"half a packet", packets{good[:len(good)-1]}, "", "unexpected EOF"},
 		{"direct TLS", packets{[]byte{tlsHandshake, 3, 1, 2, 0, 1}}, "", "starts with TLS"},
-		{"SSL, then TLS despite the answer", packets{request(sslRequest), []byte{tlsHandshake, 3, 1, 2, 0}}, "N", "starts with TLS"},
+		{"SSL, then TLS despite the answer",
+			packets{request(sslRequest), []byte{tlsHandshake, 3, 1, 2, 0}}, "N", "starts with TLS"},
 		{"a length of 7", packets{[]byte{0, 0, 0, 7, 0, 3, 0}}, "", "invalid length"},
 		{"a length of 0", packets{[]byte{0, 0, 0, 0, 0, 3, 0, 0}}, "", "invalid length"},
-		{"a length of 2^32-1", packets{[]byte{255, 255, 255, 255, 0, 3, 0, 0}}, "", "invalid length"},
-		{"the longest", packets{startupOf(0, "user", "app", "options", strings.Repeat("x", startupMost-len(startupOf(0, "user", "app", "options", ""))))}, "", ""},
-		{"one byte more", packets{startupOf(0, "user", "app", "options", strings.Repeat("x", startupMost+1-len(startupOf(0, "user", "app", "options", ""))))}, "", "invalid length"},
+		{"a length of 2^32-1", packets{[]byte{255, 255, 255, 255, 0, 3, 0, 0}}, "",
+			"invalid length"},
+		{"the longest",
+			packets{startupOf(0, "user", "app", "options", strings.Repeat("x",
+				startupMost-len(startupOf(0, "user", "app", "options", ""))))}, "", ""},
+		{"one byte more",
+			packets{startupOf(0, "user", "app", "options", strings.Repeat("x", startupMost+
+				1-len(startupOf(0, "user", "app", "options", ""))))}, "", "invalid length"},
 		{"HTTP", packets{[]byte("GET / HTTP/1.1\r\n\r\n")}, "", "invalid length"},
 		{"protocol 2.0", packets{request(2 << 16)}, "", "unsupported frontend protocol 2.0"},
 		{"protocol 4.0", packets{request(4 << 16)}, "", "unsupported frontend protocol 4.0"},
@@ -57,10 +69,14 @@ func TestTheFirstPacketIsReadAsPostgresReadsIt(t *testing.T) {
 		{"protocol 3.9999", packets{startupOf(9999, "user", "app")}, "", ""},
 		{"no body", packets{request(3 << 16)}, "", "terminator"},
 		{"no terminator", packets{request(3<<16, []byte("user\x00app\x00")...)}, "", "terminator"},
-		{"a name without a value", packets{request(3<<16, []byte("user\x00")...)}, "", "without a value"},
-		{"bytes behind the terminator", packets{request(3<<16, []byte("user\x00app\x00\x00x\x00\x00")...)}, "", "behind the terminator"},
-		{"a parameter twice", packets{startupOf(0, "user", "app", "user", "postgres")}, "", "given twice"},
-		{"options twice", packets{startupOf(0, "options", "-c fence.orders=5", "options", "-c fence.orders=6")}, "", "given twice"},
+		{"a name without a value", packets{request(3<<16, []byte("user\x00")...)}, "",
+			"without a value"},
+		{"bytes behind the terminator", packets{request(3<<16,
+			[]byte("user\x00app\x00\x00x\x00\x00")...)}, "", "behind the terminator"},
+		{"a parameter twice", packets{startupOf(0, "user", "app", "user", "postgres")},
+			"", "given twice"},
+		{"options twice", packets{startupOf(0, "options", "-c fence.orders=5", "options",
+			"-c fence.orders=6")}, "", "given twice"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			var answers bytes.Buffer
@@ -109,10 +125,12 @@ func TestAGuardNegotiatesAsTheServerDoes(t *testing.T) {
 		sent packets
 	}{
 		{"3.0", packets{startupOf(0, to...)}},
-		{"3.0 with an unknown protocol option", packets{startupOf(0, append([]string{"_pq_.x", "1"}, to...)...)}},
+		{"3.0 with an unknown protocol option",
+			packets{startupOf(0, append([]string{"_pq_.x", "1"}, to...)...)}},
 		{"3.2", packets{startupOf(2, to...)}},
 		{"3.9999", packets{startupOf(9999, to...)}},
-		{"3.9999 with unknown protocol options", packets{startupOf(9999, append([]string{"_pq_.x", "1", "_pq_.test_protocol_negotiation", ""}, to...)...)}},
+		{"3.9999 with unknown protocol options", packets{startupOf(9999,
+			append([]string{"_pq_.x", "1", "_pq_.test_protocol_negotiation", ""}, to...)...)}},
 		{"2.0", packets{request(2 << 16)}},
 		{"4.0", packets{startupWith(4<<16, to...)}},
 		{"SSL, 3.0", packets{request(sslRequest), startupOf(0, to...)}},
@@ -138,7 +156,8 @@ func TestTheGuardRequestsNothingThatTheRelayDoesNotSupport(t *testing.T) {
 		{startupOf(0, "user", "app"), startupOf(0, "user", "app")},
 		{startupOf(2, "user", "app"), startupOf(2, "user", "app")},
 		{startupOf(3, "user", "app"), startupOf(2, "user", "app")},
-		{startupOf(9999, "user", "app", "_pq_.x", "1", "database", "shop"), startupOf(2, "user", "app", "database", "shop")},
+		{startupOf(9999, "user", "app", "_pq_.x", "1", "database", "shop"),
+			startupOf(2, "user", "app", "database", "shop")},
 		{startupOf(0, "_pq_.x", "1", "user", "app", "_pq_.", ""), startupOf(0, "user", "app")},
 	} {
 		s, err := parseStartup(test.sent, binary.BigEndian.Uint32(test.sent[4:]))
@@ -161,7 +180,8 @@ func startupWith(code uint32, pairs ...string) []byte {
 // sized returns a startup packet of exactly n bytes.
 func sized(n int, pairs []string) []byte {
 	short := len(startupOf(0, append(slices.Clone(pairs), "application_name", "")...))
-	return startupOf(0, append(slices.Clone(pairs), "application_name", strings.Repeat("x", n-short))...)
+	return startupOf(0,
+		append(slices.Clone(pairs), "application_name", strings.Repeat("x", n-short))...)
 }
 
 // opening sends packets and describes the answers until the login is done or refused: negotiations
@@ -188,7 +208,8 @@ func opening(t *testing.T, addr string, sent packets) string {
 			if err := v.Decode(m.body); err != nil {
 				t.Fatal(err)
 			}
-			fmt.Fprintf(&answers, "v(%d.%d %v) ", v.NewestMinorProtocol>>16, v.NewestMinorProtocol&0xffff, v.UnrecognizedOptions)
+			fmt.Fprintf(&answers, "v(%d.%d %v) ", v.NewestMinorProtocol>>16,
+				v.NewestMinorProtocol&0xffff, v.UnrecognizedOptions)
 		case 'R':
 			answers.WriteString("login ")
 		case 'Z':
@@ -235,12 +256,14 @@ func TestNothingButTheLoginReachesTheDatabaseBeforeAdmission(t *testing.T) {
 	stop := gateAt(0)
 	release := sync.OnceFunc(func() { close(stop.open) })
 	g := guardBefore(t, pg, database, setup{control: control, wrap: stop.wrap, Options: Options{
-		Admission: &marks.Admission{Authority: marks.Unverified{}, Timeout: time.Minute}, // while the test inspects the state
+		// while the test inspects the state
+		Admission: &marks.Admission{Authority: marks.Unverified{}, Timeout: time.Minute},
 	}})
 	defer release()
 	w := dialWire(t, g.Addr)
 	packet := startupOf(0, "user", "app", "database", database, "options", "-c fence.orders=5")
-	early := join(encode('p', "secret\x00"), encode('Q', "insert into ledger (token) values (5)\x00"))
+	early := join(encode('p', "secret\x00"),
+		encode('Q', "insert into ledger (token) values (5)\x00"))
 	w.send(packet, early)
 	stop.await(t)
 	question := encode('Q', pgstore.Question+"\x00") // the guard's
@@ -252,7 +275,8 @@ func TestNothingButTheLoginReachesTheDatabaseBeforeAdmission(t *testing.T) {
 	}
 	release()
 	w.until("Z")
-	if m := w.next(); m.kind != 'E' { // the server rejects the unexpected password message, as it would without a guard
+	// the server rejects the unexpected password message, as it would without a guard
+	if m := w.next(); m.kind != 'E' {
 		t.Errorf("the early bytes were answered with %q", m.kind)
 	}
 	if sent := tap.sentBy("app"); !bytes.Equal(sent[0], join(packet, question, early)) {
@@ -276,7 +300,8 @@ func TestEarlyBytesOfARefusedClientAreDropped(t *testing.T) {
 		t.Errorf("after the refusal came %q", rest)
 	}
 	for _, sent := range tap.sentBy("app") {
-		if bytes.Contains(sent, []byte("fence.orders=5")) && bytes.Contains(sent, []byte("ledger")) {
+		if bytes.Contains(sent, []byte("fence.orders=5")) &&
+			bytes.Contains(sent, []byte("ledger")) {
 			t.Errorf("the server got %q", sent)
 		}
 	}
@@ -289,8 +314,11 @@ func TestEarlyBytesOfARefusedClientAreDropped(t *testing.T) {
 func TestAnApplicationNameInAnyEncodingIsAdmittedAndCleaned(t *testing.T) {
 	g := fenced(t)
 	w := dialWire(t, g.Addr)
-	w.login("user", "app", "database", g.database, "options", "-c fence.orders=5", "application_name", "caf\xe9\n\x1b[31m"+strings.Repeat("x", 5000))
-	if n := g.count(`select count(*) from ringfence.mark where holder ~ '^app@127.0.0.1:[0-9]+ \(caf\?\?\?\[31mx{53}\)$'`); n != 1 {
+	w.login("user", "app", "database", g.database, "options", "-c fence.orders=5",
+		"application_name", "caf\xe9\n\x1b[31m"+strings.Repeat("x", 5000))
+	n := g.count(`select count(*) from ringfence.mark
+	    where holder ~ '^app@127.0.0.1:[0-9]+ \(caf\?\?\?\[31mx{53}\)$'`)
+	if n != 1 {
 		t.Error("the holder is stored without being cleaned")
 	}
 }

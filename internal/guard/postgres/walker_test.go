@@ -12,7 +12,8 @@ import (
 )
 
 // killed is the last error of a backend that was terminated.
-var killed = encode('E', "SFATAL\x00VFATAL\x00C57P01\x00Mterminating connection due to administrator command\x00\x00")
+var killed = encode('E',
+	"SFATAL\x00VFATAL\x00C57P01\x00Mterminating connection due to administrator command\x00\x00")
 
 func TestOnlyTheLastErrorOfAnEndedBackendIsKept(t *testing.T) {
 	long := encode('E', "SFATAL\x00VFATAL\x00C57P01\x00M"+strings.Repeat("x", errorMost)+"\x00\x00")
@@ -20,13 +21,17 @@ func TestOnlyTheLastErrorOfAnEndedBackendIsKept(t *testing.T) {
 		stream []byte
 		kept   bool
 	}{
-		"alone":                            {killed, true},
-		"behind rows":                      {join(encode('D', "x"), killed), true},
-		"in another language":              {encode('E', "SFATALE\x00VFATAL\x00C57P01\x00Mx\x00\x00"), true},
-		"of an old server":                 {encode('E', "SFATAL\x00C57P01\x00Mx\x00\x00"), true},
-		"an error that is not fatal":       {encode('E', "SERROR\x00VERROR\x00C57P01\x00Mx\x00\x00"), false},
-		"a crash of the server":            {encode('E', "SFATAL\x00VFATAL\x00C57P02\x00Mx\x00\x00"), false},
-		"a notice":                         {encode('N', "SFATAL\x00VFATAL\x00C57P01\x00Mx\x00\x00"), false},
+		"alone":       {killed, true},
+		"behind rows": {join(encode('D', "x"), killed), true},
+		"in another language": {encode('E',
+			"SFATALE\x00VFATAL\x00C57P01\x00Mx\x00\x00"), true},
+		"of an old server": {encode('E', "SFATAL\x00C57P01\x00Mx\x00\x00"), true},
+		"an error that is not fatal": {encode('E',
+			"SERROR\x00VERROR\x00C57P01\x00Mx\x00\x00"), false},
+		"a crash of the server": {encode('E',
+			"SFATAL\x00VFATAL\x00C57P02\x00Mx\x00\x00"), false},
+		"a notice": {encode('N',
+			"SFATAL\x00VFATAL\x00C57P01\x00Mx\x00\x00"), false},
 		"inside a row":                     {encode('D', string(killed)), false},
 		"without a code":                   {encode('E', "SFATAL\x00\x00"), false},
 		"without fields":                   {encode('E', "\x00"), false},
@@ -42,7 +47,8 @@ func TestOnlyTheLastErrorOfAnEndedBackendIsKept(t *testing.T) {
 				if err != nil || held != 0 || !d.boundary() {
 					t.Fatalf("%v, %d held, boundary %v", err, held, d.boundary())
 				}
-				if (d.ended != nil) != test.kept || !bytes.Equal(append(out, d.ended...), test.stream) {
+				if (d.ended != nil) != test.kept ||
+					!bytes.Equal(append(out, d.ended...), test.stream) {
 					t.Fatalf("kept %q, forwarded %q", d.ended, out)
 				}
 			}
@@ -53,13 +59,17 @@ func TestOnlyTheLastErrorOfAnEndedBackendIsKept(t *testing.T) {
 func TestAMessageOfAnySizePassesTheWalkersUnchanged(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for size := guard.BufferSize - 12; size <= guard.BufferSize+12; size++ {
-		stream := join(encode('D', strings.Repeat("x", size)), encode('C', "SELECT 1\x00"), encode('Z', "I"))
+		stream := join(encode('D', strings.Repeat("x", size)),
+			encode('C', "SELECT 1\x00"), encode('Z', "I"))
 		d := &down{session: &session{pending: 1, idle: func() {}}}
-		if out, held, err := walked(d, stream, r); err != nil || held != 0 || !bytes.Equal(out, stream) || d.session.pending != 0 {
-			t.Fatalf("%d bytes down: %v, %d held, %d forwarded, %d pending", size, err, held, len(out), d.session.pending)
+		if out, held, err := walked(d, stream, r); err != nil || held != 0 ||
+			!bytes.Equal(out, stream) || d.session.pending != 0 {
+			t.Fatalf("%d bytes down: %v, %d held, %d forwarded, %d pending",
+				size, err, held, len(out), d.session.pending)
 		}
 		u := &up{session: &session{idle: func() {}}}
-		if out, held, err := walked(u, stream, r); err != nil || held != 0 || !bytes.Equal(out, stream) || u.session.mid {
+		if out, held, err := walked(u, stream, r); err != nil || held != 0 ||
+			!bytes.Equal(out, stream) || u.session.mid {
 			t.Fatalf("%d bytes up: %v, %d held, %d forwarded", size, err, held, len(out))
 		}
 	}
@@ -83,7 +93,8 @@ func TestAfterAFailedWriteNoErrorMayBeAppended(t *testing.T) {
 		told := false
 		d := &down{session: &session{pending: 1, draining: true, idle: func() { told = true }}}
 		if _, err := d.Walk(stream, &broken{takes}); err == nil || d.mayEnd() || told {
-			t.Errorf("after %d of %d bytes: %v, may end %v, reported idle %v", takes, len(stream), err, d.mayEnd(), told)
+			t.Errorf("after %d of %d bytes: %v, may end %v, reported idle %v",
+				takes, len(stream), err, d.mayEnd(), told)
 		}
 	}
 	d := &down{session: &session{pending: 1, draining: true, idle: func() {}}}
@@ -112,19 +123,23 @@ func TestADrainWaitsForOpenWorkAndForNothingElse(t *testing.T) {
 		up, down []byte
 		idle     bool
 	}{
-		"nothing":                          {nil, nil, true},
-		"a query":                          {encode('Q', "select 1\x00"), nil, false},
-		"a query that is answered":         {encode('Q', "select 1\x00"), encode('Z', "I"), true},
-		"an open transaction":              {encode('Q', "begin\x00"), encode('Z', "T"), false},
-		"a failed transaction":             {encode('Q', "begin\x00"), encode('Z', "E"), false},
-		"two queries, one answered":        {join(encode('Q', "x"), encode('Q', "x")), encode('Z', "I"), false},
-		"half a query":                     {encode('Q', "select 1\x00")[:9], nil, false},
-		"part of a header":                 {[]byte{'Q', 0}, nil, false},
-		"a parse without sync":             {encode('P', "x"), nil, false},
-		"a parse, then sync":               {join(encode('P', "x"), encode('S')), nil, false},
-		"a parse, then sync, answered":     {join(encode('P', "x"), encode('S')), encode('Z', "I"), true},
-		"copy data of a running query":     {join(encode('Q', "x"), encode('d', "x")), encode('G', "x"), false},
-		"a function call that is answered": {encode('F', "x"), join(encode('V', "x"), encode('Z', "I")), true},
+		"nothing":                  {nil, nil, true},
+		"a query":                  {encode('Q', "select 1\x00"), nil, false},
+		"a query that is answered": {encode('Q', "select 1\x00"), encode('Z', "I"), true},
+		"an open transaction":      {encode('Q', "begin\x00"), encode('Z', "T"), false},
+		"a failed transaction":     {encode('Q', "begin\x00"), encode('Z', "E"), false},
+		"two queries, one answered": {join(encode('Q', "x"), encode('Q', "x")),
+			encode('Z', "I"), false},
+		"half a query":         {encode('Q', "select 1\x00")[:9], nil, false},
+		"part of a header":     {[]byte{'Q', 0}, nil, false},
+		"a parse without sync": {encode('P', "x"), nil, false},
+		"a parse, then sync":   {join(encode('P', "x"), encode('S')), nil, false},
+		"a parse, then sync, answered": {join(encode('P', "x"), encode('S')),
+			encode('Z', "I"), true},
+		"copy data of a running query": {join(encode('Q', "x"), encode('d', "x")),
+			encode('G', "x"), false},
+		"a function call that is answered": {encode('F', "x"),
+			join(encode('V', "x"), encode('Z', "I")), true},
 	} {
 		idle := false
 		s := &session{status: 'I', idle: func() { idle = true }}
@@ -138,7 +153,8 @@ func TestADrainWaitsForOpenWorkAndForNothingElse(t *testing.T) {
 		if idle != test.idle {
 			t.Errorf("%s: idle is %v", name, idle)
 		}
-		if _, err := (&up{session: s}).Walk(encode('Q', "x"), io.Discard); (err != nil) != test.idle {
+		_, err := (&up{session: s}).Walk(encode('Q', "x"), io.Discard)
+		if (err != nil) != test.idle {
 			t.Errorf("%s: a query after the drain: %v", name, err)
 		}
 	}

@@ -18,9 +18,9 @@ import (
 // crowded is a guard with few places and a short grace.
 func crowded(t *testing.T) *guarded {
 	t.Helper()
-	return before(t, serverstest.Redis(t, servers.RedisOptions{}), setup{limit: func(s *guard.Server) {
-		s.MaxUnadmitted, s.Grace = 5, 100*time.Millisecond
-	}})
+	return before(t, serverstest.Redis(t, servers.RedisOptions{}), setup{
+		limit: func(s *guard.Server) { s.MaxUnadmitted, s.Grace = 5, 100*time.Millisecond },
+	})
 }
 
 func TestClientsWithoutATokenKeepNobodyOut(t *testing.T) {
@@ -31,7 +31,8 @@ func TestClientsWithoutATokenKeepNobodyOut(t *testing.T) {
 			_, _ = r.conn.Write([]byte("PING\r\n"[:i%3*3]))
 		}
 	}
-	r := g.claimAgain(5, time.Minute, "") // after any reply: a slow machine looks like a silent client
+	// after any reply: a slow machine looks like a silent client
+	r := g.claimAgain(5, time.Minute, "")
 	r.send("RPUSH written 5\r\n")
 	r.expect(":1")
 	if n := g.Metric("guard_connections", "unadmitted"); n > 5 {
@@ -42,14 +43,16 @@ func TestClientsWithoutATokenKeepNobodyOut(t *testing.T) {
 // The clients send commands all the time. Some read every answer, some read none.
 func TestBusyClientsWithoutATokenKeepNobodyOut(t *testing.T) {
 	g := crowded(t)
-	if err := g.direct().Set(t.Context(), "big", strings.Repeat("x", 100_000), 0).Err(); err != nil {
+	big := strings.Repeat("x", 100_000)
+	if err := g.direct().Set(t.Context(), "big", big, 0).Err(); err != nil {
 		t.Fatal(err)
 	}
+	pipeline := []byte(strings.Repeat("GET big\r\nPING\r\n", 20))
 	for i := range 20 {
 		r := g.raw()
 		go func() { // ends with its connection
 			for range 100_000 {
-				if _, err := r.conn.Write([]byte(strings.Repeat("GET big\r\nPING\r\n", 20))); err != nil {
+				if _, err := r.conn.Write(pipeline); err != nil {
 					return
 				}
 			}
@@ -58,7 +61,8 @@ func TestBusyClientsWithoutATokenKeepNobodyOut(t *testing.T) {
 			go func() { _, _ = r.r.WriteTo(discard{}) }()
 		}
 	}
-	r := g.claimAgain(5, time.Minute, "") // after any reply: a slow machine looks like a silent client
+	// after any reply: a slow machine looks like a silent client
+	r := g.claimAgain(5, time.Minute, "")
 	r.send("RPUSH written 5\r\n")
 	r.expect(":1")
 }
@@ -68,7 +72,9 @@ type discard struct{}
 func (discard) Write(b []byte) (int, error) { return len(b), nil }
 
 func TestAnEvictedClientIsToldWhy(t *testing.T) {
-	g := before(t, serverstest.SharedRedis(t), setup{limit: func(s *guard.Server) { s.MaxUnadmitted, s.Grace = 1, time.Millisecond }})
+	g := before(t, serverstest.SharedRedis(t), setup{
+		limit: func(s *guard.Server) { s.MaxUnadmitted, s.Grace = 1, time.Millisecond },
+	})
 	reader := g.raw()
 	reader.send("PING\r\n")
 	reader.expect("+PONG")
@@ -81,7 +87,9 @@ func TestAnEvictedClientIsToldWhy(t *testing.T) {
 }
 
 func TestEachCommandRenewsTheIdleLimitOfAClientWithoutAToken(t *testing.T) {
-	g := before(t, serverstest.SharedRedis(t), setup{Options: Options{LoginTimeout: time.Hour, IdleTimeout: 3 * time.Second}})
+	g := before(t, serverstest.SharedRedis(t), setup{
+		Options: Options{LoginTimeout: time.Hour, IdleTimeout: 3 * time.Second},
+	})
 	monitor := g.raw()
 	for range 2 { // the client stays longer than two others that send only one command
 		idle := g.raw()
@@ -111,7 +119,8 @@ func (g *guarded) dialled() (n int) {
 	g.t.Helper()
 	info := g.direct().Info(g.t.Context(), "stats").Val()
 	for line := range strings.Lines(info) {
-		if value, ok := strings.CutPrefix(strings.TrimSpace(line), "total_connections_received:"); ok {
+		value, ok := strings.CutPrefix(strings.TrimSpace(line), "total_connections_received:")
+		if ok {
 			n, _ = strconv.Atoi(value)
 		}
 	}
@@ -134,7 +143,8 @@ func TestManyDeposedClientsCostTheServerNoConnection(t *testing.T) {
 		r.expect("-STALETOKEN", "-STALETOKEN")
 		_ = r.conn.Close()
 	}
-	if n := g.dialled() - before; n > 1+4 { // this query's connection, and the guard's control connections
+	// this query's connection, and the guard's control connections
+	if n := g.dialled() - before; n > 1+4 {
 		t.Errorf("%d connections reached the server", n)
 	}
 	if n := g.Metric("guard_admissions_total", "stale"); n != 100 {
@@ -143,9 +153,9 @@ func TestManyDeposedClientsCostTheServerNoConnection(t *testing.T) {
 }
 
 func TestANewLeaderGetsInWhenEverySlotIsTaken(t *testing.T) {
-	g := before(t, serverstest.Redis(t, servers.RedisOptions{}), setup{limit: func(s *guard.Server) {
-		s.MaxConnections, s.MaxUnadmitted, s.Grace = 3, 3, 50*time.Millisecond
-	}})
+	g := before(t, serverstest.Redis(t, servers.RedisOptions{}), setup{
+		limit: func(s *guard.Server) { s.MaxConnections, s.MaxUnadmitted, s.Grace = 3, 3, 50*time.Millisecond },
+	})
 	for range 3 {
 		g.fenced(5)
 	}
@@ -159,8 +169,9 @@ func TestANewLeaderGetsInWhenEverySlotIsTaken(t *testing.T) {
 
 func TestOneSessionTooManyIsRefusedWithinTheTimeOfAnAdmission(t *testing.T) {
 	g := before(t, serverstest.Redis(t, servers.RedisOptions{}), setup{
-		Options: Options{Admission: &marks.Admission{Authority: marks.Unverified{}, Timeout: 2 * time.Second}},
-		limit:   func(s *guard.Server) { s.MaxConnections = 1 },
+		Options: Options{Admission: &marks.Admission{Authority: marks.Unverified{},
+			Timeout: 2 * time.Second}},
+		limit: func(s *guard.Server) { s.MaxConnections = 1 },
 	})
 	in, r := g.fenced(5), g.raw()
 	r.send("FENCE orders 5\r\n")
@@ -200,7 +211,9 @@ func TestAClaimIsAnsweredInTimeWhenTheServerIsSilent(t *testing.T) {
 }
 
 func TestACommandWithoutATokenTimesOutWhenTheServerIsSilent(t *testing.T) {
-	g := before(t, serverstest.Redis(t, servers.RedisOptions{}), setup{Options: Options{LoginTimeout: 2 * time.Second}})
+	g := before(t, serverstest.Redis(t, servers.RedisOptions{}), setup{
+		Options: Options{LoginTimeout: 2 * time.Second},
+	})
 	r := g.raw()
 	r.send("PING\r\n")
 	r.expect("+PONG")
@@ -218,9 +231,14 @@ func TestACommandWithoutATokenTimesOutWhenTheServerIsSilent(t *testing.T) {
 // With io-threads, a busy server may not even answer BUSY. The scripts are those of an older
 // leader, and together they run longer than an admission may take.
 func TestEveryClaimIsAnsweredInTimeWhileHeavyScriptsRun(t *testing.T) {
-	server := serverstest.Redis(t, servers.RedisOptions{Args: []string{"--busy-reply-threshold", "20", "--io-threads", "4", "--io-threads-do-reads", "yes"}})
+	server := serverstest.Redis(t, servers.RedisOptions{
+		Args: []string{"--busy-reply-threshold", "20", "--io-threads", "4",
+			"--io-threads-do-reads", "yes"},
+	})
 	const timeout = 2 * time.Second
-	g := before(t, server, setup{Options: Options{Admission: &marks.Admission{Authority: marks.Unverified{}, Timeout: timeout}}})
+	g := before(t, server, setup{Options: Options{
+		Admission: &marks.Admission{Authority: marks.Unverified{}, Timeout: timeout},
+	}})
 	script := array("EVAL", `local t = redis.call('TIME') local from = t[1] * 1000000 + t[2]
 		repeat t = redis.call('TIME') until t[1] * 1000000 + t[2] - from > 700000
 		return redis.call('RPUSH', 'written', '5')`, "0")
@@ -266,14 +284,15 @@ func newStalling(t *testing.T, with setup) stalling {
 	})
 	with.Options = Options{Sessions: liveness, Stall: 50 * time.Millisecond}
 	g = before(t, serverstest.Redis(t, servers.RedisOptions{}), with)
-	if err := g.direct().Set(t.Context(), "big", strings.Repeat("x", 10_000_000), 0).Err(); err != nil {
+	big := strings.Repeat("x", 10_000_000)
+	if err := g.direct().Set(t.Context(), "big", big, 0).Err(); err != nil {
 		t.Fatal(err)
 	}
 	return stalling{g, liveness}
 }
 
-// fillAndStop opens a session whose client requests large values and reads none. It returns when the
-// guard can write no more to it.
+// fillAndStop opens a session whose client requests large values and reads none. It returns when
+// the guard can write no more to it.
 func (g stalling) fillAndStop(token int) *raw {
 	g.t.Helper()
 	r := g.fenced(token)

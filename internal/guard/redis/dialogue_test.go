@@ -58,7 +58,9 @@ func play(t *testing.T, script string) string {
 			now.send(rest + "\r\n")
 		case "<":
 			reply := now.reply()
-			if text = "< " + address.ReplaceAllString(changing.ReplaceAllString(readable.Replace(reply), "<time>"), "<client>"); reply == "" {
+			text = changing.ReplaceAllString(readable.Replace(reply), "<time>")
+			text = "< " + address.ReplaceAllString(text, "<client>")
+			if reply == "" {
 				text = "< (end)"
 			}
 		}

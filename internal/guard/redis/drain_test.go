@@ -59,7 +59,9 @@ func TestAShutdownWaitsForTheAnswersOfAPipeline(t *testing.T) {
 // Connections that are still busy at the drain deadline are cut: a blocking command could last
 // forever.
 func TestTheDrainHasADeadline(t *testing.T) {
-	g := before(t, serverstest.Redis(t, servers.RedisOptions{}), setup{drain: 50 * time.Millisecond})
+	g := before(t, serverstest.Redis(t, servers.RedisOptions{}), setup{
+		drain: 50 * time.Millisecond,
+	})
 	blocked, open := g.fenced(5), g.fenced(5)
 	blocked.send("BLPOP queue 0\r\n")
 	open.send("MULTI\r\nSET a 1\r\n")

@@ -13,7 +13,8 @@ import (
 )
 
 // evictedLine is what an evicted client gets for each of its commands.
-const evictedLine = "-ERR guard: the place was given to another connection; nothing was written; connect again\r\n"
+const evictedLine = "-ERR guard: the place was given to another connection; " +
+	"nothing was written; connect again\r\n"
 
 // evicting starts a guard whose clients the test evicts.
 func evicting(t *testing.T, e *guardtest.Evictions, with setup) *guarded {
@@ -39,7 +40,8 @@ func TestAClientEvictedBeforeItSendsAnythingIsToldWhy(t *testing.T) {
 	g := evicting(t, e, setup{})
 	r := g.raw()
 	g.AwaitMetric("guard_connections", "unadmitted", 1)
-	for g.Metric("guard_connections_ended_total", "evicted") == 0 { // its protocol may not serve it yet
+	// its protocol may not serve it yet
+	for g.Metric("guard_connections_ended_total", "evicted") == 0 {
 		e.Now()
 	}
 	r.expectEviction(1)
@@ -68,7 +70,8 @@ func TestAClientEvictedAsItSendsItsFirstBytesIsToldWhy(t *testing.T) {
 
 // The client's upstream connection is open, but Redis has not answered on it.
 func TestAClientEvictedBeforeRedisAnswersIsToldWhy(t *testing.T) {
-	for _, words := range []string{"GET a\r\n", "FENCE orders 5\r\n", "CLIENT SETNAME fence.orders.5\r\n"} {
+	for _, words := range []string{"GET a\r\n", "FENCE orders 5\r\n",
+		"CLIENT SETNAME fence.orders.5\r\n"} {
 		t.Run(words, func(t *testing.T) {
 			e, p := &guardtest.Evictions{}, passageTo(t, serverstest.SharedRedis(t).Addr())
 			g := evicting(t, e, setup{upstream: p.Addr().String()})
@@ -88,7 +91,9 @@ func TestAClientEvictedDuringItsAdmissionIsToldWhy(t *testing.T) {
 	for _, words := range []string{"FENCE orders 5\r\n", "CLIENT SETNAME fence.orders.5\r\n"} {
 		t.Run(words, func(t *testing.T) {
 			e, s := &guardtest.Evictions{}, guardtest.SlowStore{Registering: make(chan struct{})}
-			g := evicting(t, e, setup{wrap: func(real marks.Store) marks.Store { s.Store = real; return s }})
+			g := evicting(t, e, setup{
+				wrap: func(real marks.Store) marks.Store { s.Store = real; return s },
+			})
 			r := g.raw()
 			r.send(words)
 			<-s.Registering
@@ -102,7 +107,8 @@ func TestAClientEvictedDuringItsAdmissionIsToldWhy(t *testing.T) {
 func TestAClientEvictedWithinAReplyIsToldNothing(t *testing.T) {
 	e := &guardtest.Evictions{}
 	g := evicting(t, e, setup{})
-	if err := g.direct().Set(t.Context(), "evicted-big", strings.Repeat("x", 50_000_000), 0).Err(); err != nil {
+	big := strings.Repeat("x", 50_000_000)
+	if err := g.direct().Set(t.Context(), "evicted-big", big, 0).Err(); err != nil {
 		t.Fatal(err)
 	}
 	defer g.direct().Del(context.Background(), "evicted-big")

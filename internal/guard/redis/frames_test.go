@@ -11,13 +11,18 @@ import (
 // replies has every kind of reply. Each entry is one reply; an attribute belongs to the reply after
 // it.
 var replies = []string{
-	"+OK\r\n", "-ERR no\r\n", ":-12\r\n", "$5\r\nhello\r\n", "$0\r\n\r\n", "$-1\r\n", "*-1\r\n", "*0\r\n",
+	"+OK\r\n", "-ERR no\r\n", ":-12\r\n", "$5\r\nhello\r\n", "$0\r\n\r\n", "$-1\r\n",
+	"*-1\r\n", "*0\r\n",
 	"*2\r\n$1\r\na\r\n*3\r\n:1\r\n+x\r\n$-1\r\n", "$4\r\n\r\n\r\n\r\n", "*1\r\n*1\r\n*1\r\n*0\r\n",
 	"_\r\n", "#t\r\n", ",1.5\r\n", ",inf\r\n", "(3492890328409238509324850943850943825024385\r\n",
-	"!21\r\nSYNTAX invalid syntax\r\n", "=15\r\ntxt:Some string\r\n", "%2\r\n+a\r\n:1\r\n+b\r\n*0\r\n", "%0\r\n", "~2\r\n:1\r\n:2\r\n",
-	">3\r\n+message\r\n+ch\r\n+x\r\n", "|1\r\n+key-popularity\r\n%1\r\n$1\r\na\r\n,0.1923\r\n*2\r\n:1\r\n:2\r\n", "|0\r\n+OK\r\n",
-	"*3\r\n:1\r\n|1\r\n+ttl\r\n:3600\r\n:2\r\n:3\r\n", "$?\r\n;4\r\nHell\r\n;5\r\no wor\r\n;0\r\n", "*?\r\n:1\r\n*?\r\n.\r\n$1\r\nx\r\n.\r\n",
-	"%?\r\n+a\r\n:1\r\n.\r\n", "+line\nfeed\r\n", "+carriage\rreturn\r\n", "*2\r\n>1\r\n:1\r\n+odd\r\n",
+	"!21\r\nSYNTAX invalid syntax\r\n", "=15\r\ntxt:Some string\r\n",
+	"%2\r\n+a\r\n:1\r\n+b\r\n*0\r\n", "%0\r\n", "~2\r\n:1\r\n:2\r\n",
+	">3\r\n+message\r\n+ch\r\n+x\r\n",
+	"|1\r\n+key-popularity\r\n%1\r\n$1\r\na\r\n,0.1923\r\n*2\r\n:1\r\n:2\r\n", "|0\r\n+OK\r\n",
+	"*3\r\n:1\r\n|1\r\n+ttl\r\n:3600\r\n:2\r\n:3\r\n", "$?\r\n;4\r\nHell\r\n;5\r\no wor\r\n;0\r\n",
+	"*?\r\n:1\r\n*?\r\n.\r\n$1\r\nx\r\n.\r\n",
+	"%?\r\n+a\r\n:1\r\n.\r\n", "+line\nfeed\r\n", "+carriage\rreturn\r\n",
+	"*2\r\n>1\r\n:1\r\n+odd\r\n",
 }
 
 func TestTheEndOfEveryReplyIsFound(t *testing.T) {
@@ -64,7 +69,8 @@ func TestRepliesMayComeInAnyPieces(t *testing.T) {
 
 func TestMalformedRepliesAreRejected(t *testing.T) {
 	for _, bad := range []string{
-		"hello\r\n", "$x\r\n", "$-2\r\n", "*1x\r\n", "$5\n", ".\r\n", ";0\r\n", "*\r\n", "$99999999999999999999\r\n", "*" + strings.Repeat("0", 40), "\r\n",
+		"hello\r\n", "$x\r\n", "$-2\r\n", "*1x\r\n", "$5\n", ".\r\n", ";0\r\n", "*\r\n",
+		"$99999999999999999999\r\n", "*" + strings.Repeat("0", 40), "\r\n",
 		strings.Repeat("*3\r\n*2\r\n", openMost),
 	} {
 		var f frames
@@ -88,7 +94,8 @@ func TestRefusalsAreInsertedHoweverTheStreamIsCut(t *testing.T) {
 				continue
 			}
 			_, _ = s.add([]byte("-NOTALLOWED this\r\n"))
-			stream = append(stream, "-ERR unknown command '"+string(s.name)+string(rune('0'+s.sent))+"', with args beginning with: \r\n"...)
+			stream = append(stream, "-ERR unknown command '"+string(s.name)+
+				string(rune('0'+s.sent))+"', with args beginning with: \r\n"...)
 			want = append(want, "-NOTALLOWED this\r\n"...)
 		}
 		if got := walk(t, d, stream, rnd); !bytes.Equal(got, want) {

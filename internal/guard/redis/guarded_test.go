@@ -38,8 +38,9 @@ type guarded struct {
 // setup changes the defaults of before.
 type setup struct {
 	Options
-	store    redisstore.Options            // for Open
-	upstream string                        // the address that the guard dials; the server's when empty
+	store redisstore.Options // for Open
+	// the address that the guard dials; the server's when empty
+	upstream string
 	wrap     func(marks.Store) marks.Store // the store that admission uses
 	drain    time.Duration                 // 2 s when zero
 	limit    func(*guard.Server)           // sets limits
@@ -57,7 +58,8 @@ func before(t *testing.T, server *servers.Redis, with setup) *guarded {
 	if err := redisstore.Install(t.Context(), server.URL()); err != nil {
 		t.Fatal(err)
 	}
-	s, err := redisstore.Open(t.Context(), "redis://"+cmp.Or(with.upstream, server.Addr()), with.store)
+	s, err := redisstore.Open(t.Context(), "redis://"+
+		cmp.Or(with.upstream, server.Addr()), with.store)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -82,11 +84,12 @@ func (with setup) complete(s *redisstore.Store, events func(marks.Event)) Option
 	return o
 }
 
-// driverTo makes a go-redis client for an address. It has longer timeouts than the driver's defaults;
-// change may change more.
+// driverTo makes a go-redis client for an address. It has longer timeouts than the driver's
+// defaults; change may change more.
 func driverTo(t *testing.T, addr string, change func(*driver.Options)) *driver.Client {
 	const patience = 20 * time.Second
-	o := &driver.Options{Addr: addr, MaxRetries: -1, DialTimeout: patience, ReadTimeout: patience, WriteTimeout: patience}
+	o := &driver.Options{Addr: addr, MaxRetries: -1, DialTimeout: patience, ReadTimeout: patience,
+		WriteTimeout: patience}
 	if change != nil {
 		change(o)
 	}

@@ -19,10 +19,13 @@ import (
 func TestBeforeTheTokenAClientMayLogInAndReadOnly(t *testing.T) {
 	g := fresh(t)
 	r := g.raw()
-	r.send("\r\nPING\r\nSET a 1\r\nGET a\r\nEVAL \"return 1\" 0\r\nCLIENT SETNAME me\r\nCLIENT GETNAME\r\nINCR a\r\nMADEUP a\r\nPFCOUNT a\r\nXREAD BLOCK 0 STREAMS a 0\r\n" +
-		"CLIENT REPLY OFF\r\nCLIENT KILL ID 1\r\nFLUSHALL\r\nGET ringfence\r\nSUBSCRIBE a\r\nMULTI\r\nEVAL_RO \"return redis.call('set','a',1)\" 0\r\nSELECT 1\r\nDBSIZE\r\n")
-	r.expect("+PONG", "-NOTOKEN SET needs a token", "$-1", "-NOTOKEN", "+OK", "$2\r\nme", "-NOTOKEN", "-NOTOKEN", "-NOTOKEN", "-NOTOKEN",
-		"-NOTOKEN", "-NOTALLOWED CLIENT KILL", "-NOTALLOWED", "-NOTALLOWED", "-NOTOKEN", "-NOTOKEN", "-NOTOKEN", "+OK", ":0")
+	r.send("\r\nPING\r\nSET a 1\r\nGET a\r\nEVAL \"return 1\" 0\r\nCLIENT SETNAME me\r\n" +
+		"CLIENT GETNAME\r\nINCR a\r\nMADEUP a\r\nPFCOUNT a\r\nXREAD BLOCK 0 STREAMS a 0\r\n" +
+		"CLIENT REPLY OFF\r\nCLIENT KILL ID 1\r\nFLUSHALL\r\nGET ringfence\r\nSUBSCRIBE a\r\n" +
+		"MULTI\r\nEVAL_RO \"return redis.call('set','a',1)\" 0\r\nSELECT 1\r\nDBSIZE\r\n")
+	r.expect("+PONG", "-NOTOKEN SET needs a token", "$-1", "-NOTOKEN", "+OK", "$2\r\nme",
+		"-NOTOKEN", "-NOTOKEN", "-NOTOKEN", "-NOTOKEN", "-NOTOKEN", "-NOTALLOWED CLIENT KILL",
+		"-NOTALLOWED", "-NOTALLOWED", "-NOTOKEN", "-NOTOKEN", "-NOTOKEN", "+OK", ":0")
 	r.send("FENCE orders 5\r\nSET a 2\r\nGET a\r\nCLIENT GETNAME\r\n")
 	r.expect("+OK", "+OK", "$1\r\n2", "$2\r\nme")
 	r.send("QUIT\r\n")
@@ -40,14 +43,17 @@ func TestBeforeTheTokenNothingRunsForever(t *testing.T) {
 	}
 	r := g.raw()
 	for _, text := range []string{
-		`EVAL_RO "while true do end" 0`, `EVAL "while true do end" 0`, "EVALSHA_RO abc 0", "FCALL_RO f 0", "FCALL f 0", "SCRIPT LOAD return", "SCRIPT FLUSH", "SCRIPT",
-		"FUNCTION LOAD x", "FUNCTION DELETE x", "FUNCTION FLUSH", "FUNCTION", "SRANDMEMBER s -1000000000000", "srandmember s -1", "HRANDFIELD h -1 WITHVALUES",
+		`EVAL_RO "while true do end" 0`, `EVAL "while true do end" 0`, "EVALSHA_RO abc 0",
+		"FCALL_RO f 0", "FCALL f 0", "SCRIPT LOAD return", "SCRIPT FLUSH", "SCRIPT",
+		"FUNCTION LOAD x", "FUNCTION DELETE x", "FUNCTION FLUSH", "FUNCTION",
+		"SRANDMEMBER s -1000000000000", "srandmember s -1", "HRANDFIELD h -1 WITHVALUES",
 		"ZRANDMEMBER z -9 WITHSCORES", "XREAD COUNT 1 block 0 STREAMS a 0", "BLPOP a 0", "WAIT 1 0",
 	} {
 		r.send(text + "\r\n")
 		r.expect("-NOTOKEN")
 	}
-	r.send("SRANDMEMBER s 5\r\nHRANDFIELD h 5 WITHVALUES\r\nZRANDMEMBER z\r\nSORT_RO s ALPHA\r\nFUNCTION STATS\r\nSCRIPT KILL\r\n")
+	r.send("SRANDMEMBER s 5\r\nHRANDFIELD h 5 WITHVALUES\r\nZRANDMEMBER z\r\n" +
+		"SORT_RO s ALPHA\r\nFUNCTION STATS\r\nSCRIPT KILL\r\n")
 	r.expect("*1", "*2", "$1", "*1", "*4", "-NOTBUSY")
 }
 
@@ -63,7 +69,8 @@ func anys(text string) (words []any) {
 func TestAScriptThatBlocksRedisCanBeEndedThroughTheGuard(t *testing.T) {
 	g := fresh(t, "--busy-reply-threshold", "20")
 	leader := g.fenced(5)
-	leader.send(array("FUNCTION", "LOAD", "#!lua name=lib\nredis.register_function('loop', function() while true do end end)"))
+	leader.send(array("FUNCTION", "LOAD",
+		"#!lua name=lib\nredis.register_function('loop', function() while true do end end)"))
 	leader.expect("$3\r\nlib")
 	for _, c := range []struct{ run, check, want, kill string }{
 		{array("EVAL", "while true do end", "0"), "PING", "-BUSY", "SCRIPT KILL"},
@@ -104,7 +111,8 @@ func TestATokenIsCarriedByFenceSetnameOrHello(t *testing.T) {
 			t.Fatalf("%q: marks %+v, %v", first, marks, err)
 		}
 		r.send("CLIENT GETNAME\r\n")
-		if name := r.reply(); strings.Contains(first, "NAME") != strings.Contains(name, "fence.orders") {
+		name, named := r.reply(), strings.Contains(first, "NAME")
+		if strings.Contains(name, "fence.orders") != named {
 			t.Errorf("%q: the name is %q", first, name)
 		}
 	}
@@ -113,13 +121,20 @@ func TestATokenIsCarriedByFenceSetnameOrHello(t *testing.T) {
 func TestMalformedClaimsAreRefusedAndRaiseNothing(t *testing.T) {
 	g := fresh(t)
 	for _, claim := range []string{
-		"FENCE", "FENCE orders", "FENCE orders 0", "FENCE orders -1", "FENCE orders 9223372036854775808", "FENCE orders text",
-		"FENCE orders \"\"", "FENCE \"\" 5", "FENCE orders 5 stock", "FENCE orders 5 orders 6", "FENCE orders 5 orders 5", "FENCE Orders 5",
-		"FENCE or-ders 5", "FENCE orders 05", "FENCE orders +5", "FENCE orders 5.0", "FENCE orders \"5 \"", "FENCE \"orders\\r\\n-ERR\" 5",
-		"CLIENT SETNAME fence.orders", "CLIENT SETNAME fence.orders=", "CLIENT SETNAME fence.=5", "CLIENT SETNAME fence.orders=0", "CLIENT SETNAME fence.",
-		"CLIENT SETNAME fence.orders.", "CLIENT SETNAME fence..5", "CLIENT SETNAME fence.orders.x", "CLIENT SETNAME fence.orders.5.6",
-		"CLIENT SETNAME fence.orders=5.6", "CLIENT SETNAME fence.orders.5=6", "CLIENT SETNAME fence.a.b=5", "CLIENT SETNAME fence.a=b.5",
-		"HELLO 3 SETNAME fence.orders=x", "HELLO 3 AUTH default x SETNAME fence.orders=x", "FENCE orders " + strings.Repeat("9", 5000),
+		"FENCE", "FENCE orders", "FENCE orders 0", "FENCE orders -1",
+		"FENCE orders 9223372036854775808", "FENCE orders text",
+		"FENCE orders \"\"", "FENCE \"\" 5", "FENCE orders 5 stock", "FENCE orders 5 orders 6",
+		"FENCE orders 5 orders 5", "FENCE Orders 5",
+		"FENCE or-ders 5", "FENCE orders 05", "FENCE orders +5", "FENCE orders 5.0",
+		"FENCE orders \"5 \"", "FENCE \"orders\\r\\n-ERR\" 5",
+		"CLIENT SETNAME fence.orders", "CLIENT SETNAME fence.orders=", "CLIENT SETNAME fence.=5",
+		"CLIENT SETNAME fence.orders=0", "CLIENT SETNAME fence.",
+		"CLIENT SETNAME fence.orders.", "CLIENT SETNAME fence..5", "CLIENT SETNAME fence.orders.x",
+		"CLIENT SETNAME fence.orders.5.6",
+		"CLIENT SETNAME fence.orders=5.6", "CLIENT SETNAME fence.orders.5=6",
+		"CLIENT SETNAME fence.a.b=5", "CLIENT SETNAME fence.a=b.5",
+		"HELLO 3 SETNAME fence.orders=x", "HELLO 3 AUTH default x SETNAME fence.orders=x",
+		"FENCE orders " + strings.Repeat("9", 5000),
 	} {
 		r := g.raw()
 		r.send(claim + "\r\nPING\r\nSET a 1\r\n")
@@ -143,10 +158,12 @@ func TestMalformedClaimsAreRefusedAndRaiseNothing(t *testing.T) {
 func TestAStaleClaimIsRefusedWithOneErrorForEachCommand(t *testing.T) {
 	g := fresh(t)
 	fresh := g.fenced(6)
-	for _, claim := range []string{"FENCE orders 5", "CLIENT SETNAME fence.orders=5", "HELLO 3 SETNAME fence.orders=5"} {
+	for _, claim := range []string{"FENCE orders 5", "CLIENT SETNAME fence.orders=5",
+		"HELLO 3 SETNAME fence.orders=5"} {
 		r := g.raw()
 		r.send("PING\r\n" + claim + "\r\nSET a 1\r\n*2\r\n$4\r\nINCR\r\n$1\r\na\r\n")
-		r.expect("+PONG", "-STALETOKEN stale token: 5 is older than the mark 6", "-STALETOKEN", "-STALETOKEN")
+		r.expect("+PONG", "-STALETOKEN stale token: 5 is older than the mark 6",
+			"-STALETOKEN", "-STALETOKEN")
 		if strings.HasPrefix(claim, "FENCE") {
 			r.ended()
 		}
@@ -164,13 +181,15 @@ func TestAClientThatIsNotLoggedInCannotRaiseAMark(t *testing.T) {
 	server := serverstest.Redis(t, servers.RedisOptions{})
 	g := before(t, server, setup{})
 	admin := g.direct()
-	for _, rule := range []string{"keeper on >kept ~* +@all", "app on >secret ~* +@all", "weak on >weak ~* +@read", "default off"} {
+	for _, rule := range []string{"keeper on >kept ~* +@all", "app on >secret ~* +@all",
+		"weak on >weak ~* +@read", "default off"} {
 		if err := admin.Do(t.Context(), anys("ACL SETUSER "+rule)...).Err(); err != nil {
 			t.Fatal(err)
 		}
 	}
 	r := g.raw()
-	r.send("FENCE orders 5\r\nCLIENT SETNAME fence.orders=5\r\nHELLO 3 AUTH app wrong SETNAME fence.orders=5\r\nAUTH app wrong\r\nGET a\r\n")
+	r.send("FENCE orders 5\r\nCLIENT SETNAME fence.orders=5\r\n" +
+		"HELLO 3 AUTH app wrong SETNAME fence.orders=5\r\nAUTH app wrong\r\nGET a\r\n")
 	r.expect("-NOAUTH", "-NOAUTH", "-WRONGPASS", "-WRONGPASS", "-NOAUTH")
 	r.send("AUTH weak weak\r\nFENCE orders 5\r\n")
 	r.expect("+OK", "-NOPERM")
@@ -201,7 +220,9 @@ func TestASilentClientIsNotServedForever(t *testing.T) {
 }
 
 func TestOnlyTheServedResourcesMayBeClaimed(t *testing.T) {
-	g := before(t, serverstest.Redis(t, servers.RedisOptions{}), setup{Options: Options{Resources: []fence.Resource{"orders"}}})
+	g := before(t, serverstest.Redis(t, servers.RedisOptions{}), setup{
+		Options: Options{Resources: []fence.Resource{"orders"}},
+	})
 	r := g.raw()
 	r.send("FENCE stock 5\r\n")
 	r.expect("-BADTOKEN")
@@ -216,7 +237,8 @@ func TestARefusalIsOneLineWithItsCode(t *testing.T) {
 	r := g.raw()
 	r.send("FENCE orders 5\r\n")
 	reply := r.reply()
-	if !strings.HasPrefix(reply, "-NOTLEADER ") || strings.Count(reply, "\n") != 1 || !strings.Contains(reply, "unreachable  -ERR forged") {
+	if !strings.HasPrefix(reply, "-NOTLEADER ") || strings.Count(reply, "\n") != 1 ||
+		!strings.Contains(reply, "unreachable  -ERR forged") {
 		t.Errorf("got %q", reply)
 	}
 	r.ended()
@@ -228,7 +250,8 @@ func TestWithoutTheMarkerKeyTheGuardAnswersNotInstalled(t *testing.T) {
 	r := g.raw()
 	r.send("FENCE orders 5\r\n")
 	r.expect("-NOTINSTALLED")
-	if err := redisstore.NewRaiser("redis://"+g.Addr).Raise(t.Context(), fence.Claim{Resource: "orders", Token: 5}); !errors.Is(err, fence.ErrNotInstalled) {
+	if err := redisstore.NewRaiser("redis://"+g.Addr).Raise(t.Context(),
+		fence.Claim{Resource: "orders", Token: 5}); !errors.Is(err, fence.ErrNotInstalled) {
 		t.Errorf("raise: %v", err)
 	}
 }
@@ -241,7 +264,8 @@ func TestARaiserRaisesThroughTheGuard(t *testing.T) {
 		t.Fatal(err)
 	}
 	old.expect("-STALETOKEN")
-	if err := r.Raise(t.Context(), fence.Claim{Resource: "orders", Token: 5}); !errors.Is(err, fence.ErrStale) {
+	err := r.Raise(t.Context(), fence.Claim{Resource: "orders", Token: 5})
+	if !errors.Is(err, fence.ErrStale) {
 		t.Errorf("an older token: %v", err)
 	}
 }
@@ -280,11 +304,15 @@ func TestGoRedisIsFencedByItsClientName(t *testing.T) {
 	g := fresh(t)
 	for i, protocol := range []int{2, 3} {
 		token := i + 1
-		c := driverTo(t, g.Addr, func(o *driver.Options) { o.Protocol, o.ClientName = protocol, fmt.Sprintf("fence.orders=%d", token) })
+		c := driverTo(t, g.Addr, func(o *driver.Options) {
+			o.Protocol, o.ClientName = protocol, fmt.Sprintf("fence.orders=%d", token)
+		})
 		if err := c.Set(t.Context(), "a", "1", 0).Err(); err != nil {
 			t.Fatalf("RESP%d: %v", protocol, err)
 		}
-		stale := driverTo(t, g.Addr, func(o *driver.Options) { o.Protocol, o.ClientName = protocol, fmt.Sprintf("fence.orders=%d", token-i) })
+		stale := driverTo(t, g.Addr, func(o *driver.Options) {
+			o.Protocol, o.ClientName = protocol, fmt.Sprintf("fence.orders=%d", token-i)
+		})
 		err := stale.Set(t.Context(), "a", "stale", 0).Err()
 		if i > 0 && !driver.HasErrorPrefix(err, "STALETOKEN") {
 			t.Errorf("RESP%d: a stale client got %v", protocol, err)

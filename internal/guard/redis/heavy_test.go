@@ -54,7 +54,9 @@ func (r *raw) busily(script string) {
 // withThreads starts a Redis with io-threads: while one thread runs a script, the others keep
 // reading.
 func withThreads(t *testing.T) *servers.Redis {
-	return serverstest.Redis(t, servers.RedisOptions{Args: []string{"--io-threads", "4", "--io-threads-do-reads", "yes"}})
+	return serverstest.Redis(t, servers.RedisOptions{
+		Args: []string{"--io-threads", "4", "--io-threads-do-reads", "yes"},
+	})
 }
 
 // Each leader runs heavy scripts on several connections without a pause until the next leader
@@ -90,8 +92,8 @@ func TestWhileHeavyScriptsRunEveryClientIsAnsweredAndTheNewLeaderGetsIn(t *testi
 	all.Wait()
 }
 
-// claimAgain opens a session. It claims again after a reply with this prefix, and fails the test after
-// any other.
+// claimAgain opens a session. It claims again after a reply with this prefix, and fails the test
+// after any other.
 func (g *guarded) claimAgain(token int, patience time.Duration, retry string) *raw {
 	g.t.Helper()
 	for deadline := time.Now().Add(patience); ; {
@@ -115,8 +117,9 @@ func (g *guarded) claimAgain(token int, patience time.Duration, retry string) *r
 func TestAnAdmissionThatTimedOutContinuesInTheBackground(t *testing.T) {
 	s := &halting{}
 	g := before(t, serverstest.Redis(t, servers.RedisOptions{}), setup{
-		Options: Options{Admission: &marks.Admission{Authority: marks.Unverified{}, Timeout: 2 * time.Second}},
-		wrap:    func(real marks.Store) marks.Store { s.Store = real; return s },
+		Options: Options{Admission: &marks.Admission{Authority: marks.Unverified{},
+			Timeout: 2 * time.Second}},
+		wrap: func(real marks.Store) marks.Store { s.Store = real; return s },
 	})
 	old, newer := g.fenced(5), g.raw()
 	s.halts.Store(true)
@@ -129,8 +132,9 @@ func TestAnAdmissionThatTimedOutContinuesInTheBackground(t *testing.T) {
 func TestAGuardStopsInTimeWhileItContinuesAnAdmissionAndRedisIsPaused(t *testing.T) {
 	s := &halting{}
 	g := before(t, serverstest.Redis(t, servers.RedisOptions{}), setup{
-		Options: Options{Admission: &marks.Admission{Authority: marks.Unverified{}, Timeout: 2 * time.Second}},
-		wrap:    func(real marks.Store) marks.Store { s.Store = real; return s },
+		Options: Options{Admission: &marks.Admission{Authority: marks.Unverified{},
+			Timeout: 2 * time.Second}},
+		wrap: func(real marks.Store) marks.Store { s.Store = real; return s },
 	})
 	s.meanwhile = func() {
 		if err := g.server.Pause(); err != nil {
@@ -168,7 +172,9 @@ type halting struct {
 	meanwhile func()
 }
 
-func (h *halting) Raise(ctx context.Context, newcomer marks.Session, c fence.Claim, confirm marks.Confirm) (marks.Mark, error) {
+func (h *halting) Raise(
+	ctx context.Context, newcomer marks.Session, c fence.Claim, confirm marks.Confirm,
+) (marks.Mark, error) {
 	if h.halts.Swap(false) {
 		if h.meanwhile != nil {
 			h.meanwhile()

@@ -48,11 +48,16 @@ func (g *guarded) bothAnswer(through *raw, text string) {
 func TestInlineCommandsMeanTheSameAsToRedis(t *testing.T) {
 	g := before(t, serverstest.SharedRedis(t), setup{})
 	for _, line := range []string{
-		"", "\r", "\r\r", " ", "\v", "\f\r", "\v\fECHO x\v", "ECHO a\vb", "ECHO a\fb", "\vECHO\va", "ECHO\fa", "ECHO a\rb", "ECHO\ra", "ECHO\ta",
-		`ECHO "a"` + "\v", `ECHO "a"` + "\f\v\r", `ECHO 'a'` + "\v", `ECHO "a"b`, `ECHO "a""b"`, `ECHO 'a''b'`, `ECHO a"b"`, `ECHO a'b'`, `ECHO a"b" c`,
-		`ECHO "a` + "\vb\"", `ECHO '`, `ECHO "`, `ECHO "\x41\x4g\n\r\t\b\a\q\\\""`, `ECHO '\x41\n\''`, `ECHO "\x4"`, `ECHO "\`, `ECHO 'a\`, `ECHO ""`, `""`, `'' x`,
-		`"ECHO" x`, `EC"HO" x`, "\x80\xff", "ECHO \x85", "ECHO \xa0a", "ECHO a\xc2\xa0b", `ECHO "a"` + "\xa0", "*", " *1", "$3",
-		"FLUSHALL\vx", "FLUSHALL\f", "DEL ringfence\v", "DEL\vringfence", "CONFIG\fSET a b", "CLIENT KILL\v 1",
+		"", "\r", "\r\r", " ", "\v", "\f\r", "\v\fECHO x\v", "ECHO a\vb", "ECHO a\fb", "\vECHO\va",
+		"ECHO\fa", "ECHO a\rb", "ECHO\ra", "ECHO\ta",
+		`ECHO "a"` + "\v", `ECHO "a"` + "\f\v\r", `ECHO 'a'` + "\v", `ECHO "a"b`, `ECHO "a""b"`,
+		`ECHO 'a''b'`, `ECHO a"b"`, `ECHO a'b'`, `ECHO a"b" c`,
+		`ECHO "a` + "\vb\"", `ECHO '`, `ECHO "`, `ECHO "\x41\x4g\n\r\t\b\a\q\\\""`,
+		`ECHO '\x41\n\''`, `ECHO "\x4"`, `ECHO "\`, `ECHO 'a\`, `ECHO ""`, `""`, `'' x`,
+		`"ECHO" x`, `EC"HO" x`, "\x80\xff", "ECHO \x85", "ECHO \xa0a", "ECHO a\xc2\xa0b",
+		`ECHO "a"` + "\xa0", "*", " *1", "$3",
+		"FLUSHALL\vx", "FLUSHALL\f", "DEL ringfence\v", "DEL\vringfence", "CONFIG\fSET a b",
+		"CLIENT KILL\v 1",
 	} {
 		g.bothAnswer(g.fenced(5), line+"\r\n")
 		g.bothAnswer(g.fenced(5), line+"\n")
@@ -70,7 +75,8 @@ func TestACommandCannotHideBehindABlankLine(t *testing.T) {
 	}
 	var out strings.Builder
 	u := &up{admitted: admittedUnder5, swaps: newSwaps()}
-	if n, err := u.Walk([]byte(" \r\n*0\r\n*-1\r\n\n\r\n"), &out); n != 15 || err != nil || out.Len() > 0 {
+	if n, err := u.Walk([]byte(" \r\n*0\r\n*-1\r\n\n\r\n"), &out); n != 15 ||
+		err != nil || out.Len() > 0 {
 		t.Errorf("%d, %v, %q is forwarded", n, err, out.String())
 	}
 }
@@ -80,9 +86,13 @@ func TestTheServerRunsTheCommandsThatTheGuardParses(t *testing.T) {
 	g := fresh(t)
 	admin := g.direct()
 	forms := []string{
-		array("INCR", "n"), "INCR n\r\n", "'INCR' \"n\"\n", "\tincr\vn\tn\r\n", array("SET", "x", "\r\nINCR n\r\n"), array("ECHO", "INCR n\r\n"), "ECHO \"\\r\\nINCR n\"\r\n",
-		" \r\n", "\n", "\r\n", "\f\n", "*0\r\n", "*-5\r\n", array(""), array("", "\r\nINCR n\r\n"), "'' INCR n\r\n", array("NOSUCH", "\nINCR n\n"), "NOSUCH *2\r\n", " *3\r\n", "\v$4\n",
-		array("FLUSHALL", "\r\nINCR n\r\n"), "FLUSHALL\r\n", array("SET", "x", strings.Repeat("\r\nINCR n", guard.BufferSize/4)),
+		array("INCR", "n"), "INCR n\r\n", "'INCR' \"n\"\n", "\tincr\vn\tn\r\n",
+		array("SET", "x", "\r\nINCR n\r\n"), array("ECHO", "INCR n\r\n"),
+		"ECHO \"\\r\\nINCR n\"\r\n",
+		" \r\n", "\n", "\r\n", "\f\n", "*0\r\n", "*-5\r\n", array(""), array("", "\r\nINCR n\r\n"),
+		"'' INCR n\r\n", array("NOSUCH", "\nINCR n\n"), "NOSUCH *2\r\n", " *3\r\n", "\v$4\n",
+		array("FLUSHALL", "\r\nINCR n\r\n"), "FLUSHALL\r\n",
+		array("SET", "x", strings.Repeat("\r\nINCR n", guard.BufferSize/4)),
 	}
 	rnd := rand.New(rand.NewPCG(16, 17))
 	for range 200 {
@@ -110,7 +120,8 @@ func TestTheServerRunsTheCommandsThatTheGuardParses(t *testing.T) {
 			r.reply()
 		}
 		r.expect("$7\r\nthe-end")
-		if got := admin.GetDel(t.Context(), "n").Val(); got != fmt.Sprint(runs) && (got != "" || runs > 0) {
+		if got := admin.GetDel(t.Context(), "n").Val(); got != fmt.Sprint(runs) &&
+			(got != "" || runs > 0) {
 			t.Fatalf("%.300q: run %s times, want %d", stream, got, runs)
 		}
 		_ = r.conn.Close()
@@ -157,9 +168,12 @@ func asStrings(args [][]byte) []string {
 func TestProtocolErrorsAreThoseOfRedis(t *testing.T) {
 	g := before(t, serverstest.SharedRedis(t), setup{})
 	malformed := []string{
-		"*x\r\n", "*3000000000\r\n", "*99999999999999999999999\r\n", "*-9223372036854775808\r\n", "*-9223372036854775809\r\n", "*-x\r\n", "*--1\r\n", "*-0\r\n", "*-\r\n",
-		"*01\r\n$4\r\nPING\r\n", "*\r\n", "*+1\r\n$4\r\nPING\r\n", "* 1\r\n", "*1 \r\n", "*-1\r\n", "*0\r\n",
-		"*1\r\n$-1\r\n", "*1\r\n$x\r\n", "*1\r\n$\r\n", "*1\r\n$99999999999999999999\r\nx", "*1\r\n$999999999999\r\nx", "*1\r\n$4294967296\r\n",
+		"*x\r\n", "*3000000000\r\n", "*99999999999999999999999\r\n", "*-9223372036854775808\r\n",
+		"*-9223372036854775809\r\n", "*-x\r\n", "*--1\r\n", "*-0\r\n", "*-\r\n",
+		"*01\r\n$4\r\nPING\r\n", "*\r\n", "*+1\r\n$4\r\nPING\r\n", "* 1\r\n", "*1 \r\n",
+		"*-1\r\n", "*0\r\n",
+		"*1\r\n$-1\r\n", "*1\r\n$x\r\n", "*1\r\n$\r\n", "*1\r\n$99999999999999999999\r\nx",
+		"*1\r\n$999999999999\r\nx", "*1\r\n$4294967296\r\n",
 		"*2\r\n$4\r\nPING\r\nfoo\r\n", "SET a \"unbalanced\r\n", "SET a 'b'c\r\n",
 	}
 	for c := 1; c < 256; c++ {

@@ -21,8 +21,10 @@ func TestRedisItselfRejectsAnArgumentThatIsTooLarge(t *testing.T) {
 	g := before(t, serverstest.SharedRedis(t), setup{})
 	for _, size := range []int{512<<20 + 1, 2_000_000_000, 1 << 40} {
 		for _, words := range [][]string{
-			nil, {"GET"}, {"SET", "a"}, {"SET", strings.Repeat("k", 5000)}, {"MSET", "a", strings.Repeat("v", 3*guard.BufferSize), "b"}, {"NOSUCH", "a", "b"},
-			{"CLIENT"}, {"CLIENT", "SETNAME"}, {"CLIENT", "SETNAME", "a"}, {"CLIENT", "TRACKING"}, {"HELLO"}, {"HELLO", "3", "AUTH", "default"}, {"HELLO", "3", "SETNAME"},
+			nil, {"GET"}, {"SET", "a"}, {"SET", strings.Repeat("k", 5000)},
+			{"MSET", "a", strings.Repeat("v", 3*guard.BufferSize), "b"}, {"NOSUCH", "a", "b"},
+			{"CLIENT"}, {"CLIENT", "SETNAME"}, {"CLIENT", "SETNAME", "a"}, {"CLIENT", "TRACKING"},
+			{"HELLO"}, {"HELLO", "3", "AUTH", "default"}, {"HELLO", "3", "SETNAME"},
 			{"EVAL"}, {"QUIT"}, {"MULTI"}, {"CONFIG", "GET"}, {"ACL", "LOG"}, {"SUBSCRIBE"},
 		} {
 			direct, through, early := dialRaw(t, g.server.Addr()), g.fenced(5), g.raw()
@@ -45,7 +47,8 @@ func TestRedisItselfRejectsAnArgumentThatIsTooLarge(t *testing.T) {
 // The login timeout is much longer than this test may run, so the guard must not wait for it.
 func TestBeforeTheTokenATooLongCommandIsRefusedAtOnce(t *testing.T) {
 	g := before(t, serverstest.SharedRedis(t), setup{Options: Options{LoginTimeout: time.Hour}})
-	for _, text := range []string{header(commandMost, "GET"), header(512<<20, "SET", "a"), header(commandMost, "FENCE", "orders")} {
+	for _, text := range []string{header(commandMost, "GET"), header(512<<20, "SET", "a"),
+		header(commandMost, "FENCE", "orders")} {
 		r := g.raw()
 		r.send("PING\r\n" + text)
 		r.expect("+PONG", "-ERR Protocol error: a command before the token is longer than 64 KiB")
@@ -72,7 +75,8 @@ func TestALargeCommandIsRefusedForItsFirstWords(t *testing.T) {
 		{[]string{"FENCE", "orders"}, "-BADTOKEN the claim is malformed"},
 		{[]string{"FENCE", "orders", "5"}, "-BADTOKEN FENCE takes pairs"},
 		{[]string{"FENCE", "orders", "5", "stock"}, "-BADTOKEN the claim is malformed"},
-		{[]string{"HELLO", "3", "SETNAME", "fence.orders=6", "AUTH", "default"}, "-BADTOKEN a session keeps its token"},
+		{[]string{"HELLO", "3", "SETNAME", "fence.orders=6", "AUTH", "default"},
+			"-BADTOKEN a session keeps its token"},
 	} {
 		r := g.fenced(5)
 		r.send(header(size, c.words...))
@@ -98,7 +102,8 @@ func TestALargeCommandCannotClaimOrNameAKeyOfRingfence(t *testing.T) {
 		{array("HELLO", "3", "SETNAME", big, "SETNAME", "fence.orders.6"), "-BADTOKEN"},
 		{array("SET", "ringfence:"+big, "1"), "-NOTALLOWED"},
 		{array("MSET", "a", big, "ringfence", "1"), "-NOTALLOWED"},
-		{array(append([]string{"DEL", big}, append(many, "ringfence:orders")...)...), "-NOTALLOWED"},
+		{array(append([]string{"DEL", big}, append(many, "ringfence:orders")...)...),
+			"-NOTALLOWED"},
 	} {
 		for cut := range 12 { // the part that decides may come in pieces
 			r := g.fenced(5)
@@ -113,12 +118,15 @@ func TestALargeCommandCannotClaimOrNameAKeyOfRingfence(t *testing.T) {
 		}
 	}
 	for _, c := range []string{
-		array("CLIENT", "SETNAME", big), array("HELLO", "3", "SETNAME", big), array("SET", big, "fence.orders=6"), array("CLIENT", "NO-EVICT", "fence."+big),
-		array("HELLO", "2", "SETNAME", "fence.orders=5", "AUTH", "default", big), array("SET", "ringfencer"+big, "1"), array(big, "ringfencer"),
+		array("CLIENT", "SETNAME", big), array("HELLO", "3", "SETNAME", big),
+		array("SET", big, "fence.orders=6"), array("CLIENT", "NO-EVICT", "fence."+big),
+		array("HELLO", "2", "SETNAME", "fence.orders=5", "AUTH", "default", big),
+		array("SET", "ringfencer"+big, "1"), array(big, "ringfencer"),
 	} {
 		r := g.fenced(5)
 		r.send(c + array("ECHO", "the end"))
-		if got := r.until("the end\r\n"); strings.HasSuffix(got, "(end)") || strings.Contains(got, "-BADTOKEN") || strings.Contains(got, "-NOTALLOWED") {
+		if got := r.until("the end\r\n"); strings.HasSuffix(got, "(end)") ||
+			strings.Contains(got, "-BADTOKEN") || strings.Contains(got, "-NOTALLOWED") {
 			t.Errorf("%.60q was answered with %.200q", c, got)
 		}
 	}

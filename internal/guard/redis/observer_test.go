@@ -18,10 +18,14 @@ func (*failingObserver) Candidates(context.Context, fence.Resource) ([]fence.Can
 	return nil, errUnreachable
 }
 
-func (*failingObserver) Leaders(context.Context, ...fence.Resource) (fence.Issuer, []fence.Candidate, error) {
+func (*failingObserver) Leaders(
+	context.Context, ...fence.Resource,
+) (fence.Issuer, []fence.Candidate, error) {
 	return "", nil, errUnreachable
 }
 
-func (*failingObserver) Watch(context.Context, fence.Resource, func([]fence.Candidate) error) error {
+func (*failingObserver) Watch(
+	context.Context, fence.Resource, func([]fence.Candidate) error,
+) error {
 	return errUnreachable
 }

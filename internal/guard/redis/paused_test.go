@@ -15,7 +15,8 @@ import (
 func hasty(t *testing.T, timeout time.Duration, args ...string) *guarded {
 	t.Helper()
 	return before(t, serverstest.Redis(t, servers.RedisOptions{Args: args}), setup{
-		Options: Options{Admission: &marks.Admission{Authority: marks.Unverified{}, Timeout: timeout}},
+		Options: Options{Admission: &marks.Admission{Authority: marks.Unverified{},
+			Timeout: timeout}},
 	})
 }
 
@@ -31,14 +32,16 @@ func (g *guarded) operator(text string) {
 func (g *guarded) refusesEveryClaim(words ...string) {
 	g.t.Helper()
 	var all []*raw
-	for _, claim := range []string{"FENCE orders 6\r\n", "CLIENT SETNAME fence.orders.6\r\n", "HELLO 3 SETNAME fence.orders.6\r\n"} {
+	for _, claim := range []string{"FENCE orders 6\r\n", "CLIENT SETNAME fence.orders.6\r\n",
+		"HELLO 3 SETNAME fence.orders.6\r\n"} {
 		r := g.raw()
 		r.send(claim)
 		all = append(all, r)
 	}
 	for _, r := range all {
 		got := r.reply()
-		for _, word := range append(words, "-REVOKE ", `of "orders" can be admitted`, "try again with the same token") {
+		for _, word := range append(words, "-REVOKE ", `of "orders" can be admitted`,
+			"try again with the same token") {
 			if !strings.Contains(got, word) {
 				g.t.Errorf("the client got %q, which does not say %q", got, word)
 			}
@@ -50,10 +53,12 @@ func TestWhileAllOfRedisIsPausedANewcomerIsToldSo(t *testing.T) {
 	g := hasty(t, time.Second)
 	g.fenced(5)
 	g.operator("CLIENT PAUSE 600000 ALL")
-	g.refusesEveryClaim("Redis answers nobody", "paused (CLIENT PAUSE)", "ends by its own time only")
+	g.refusesEveryClaim("Redis answers nobody", "paused (CLIENT PAUSE)",
+		"ends by its own time only")
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
-	if err := New(Options{Store: g.store, Admission: &marks.Admission{}}).Ready(ctx); err == nil || !strings.Contains(err.Error(), "paused (CLIENT PAUSE)") {
+	if err := New(Options{Store: g.store, Admission: &marks.Admission{}}).Ready(ctx); err == nil ||
+		!strings.Contains(err.Error(), "paused (CLIENT PAUSE)") {
 		t.Errorf("not ready: %v", err)
 	}
 	if n := g.Metric("guard_admissions_total", "unrevoked"); n != 3 {
@@ -90,7 +95,8 @@ func TestWhileAScriptKeepsRedisBusyANewcomerIsToldSoAndCanEndIt(t *testing.T) {
 	leader := g.fenced(5)
 	leader.send(array("EVAL", "while true do end", "0"))
 	g.busy()
-	g.refusesEveryClaim("Redis answers nobody", "BUSY ", "SCRIPT KILL ends a script that has written nothing, and needs no token")
+	g.refusesEveryClaim("Redis answers nobody", "BUSY ",
+		"SCRIPT KILL ends a script that has written nothing, and needs no token")
 	r := g.raw()
 	r.send("SCRIPT KILL\r\n")
 	r.expect("+OK")

@@ -21,9 +21,12 @@ func TestWritesThroughGuardsNeverGoBackToAnOlderToken(t *testing.T) {
 		return before(t, h.server, setup{drain: time.Nanosecond})
 	})
 	property := &guardtest.Histories{
-		Open: func(ctx context.Context, r *rand.Rand, resource string, token fence.Token) (guardtest.Writer, error) {
+		Open: func(
+			ctx context.Context, r *rand.Rand, resource string, token fence.Token,
+		) (guardtest.Writer, error) {
 			name := fmt.Sprintf("fence.%s=%s", resource, token)
-			return newLease(ctx, &driver.Options{Addr: guards.Pick(r).Addr, ClientName: name}, resource, token)
+			o := &driver.Options{Addr: guards.Pick(r).Addr, ClientName: name}
+			return newLease(ctx, o, resource, token)
 		},
 		Written: h.written, Fault: guards.Replace, Moves: 120,
 	}
@@ -34,7 +37,9 @@ func TestWritesThroughGuardsNeverGoBackToAnOlderToken(t *testing.T) {
 func TestWithoutAGuardTheSameWorkFindsStaleWrites(t *testing.T) {
 	h := history{serverstest.Redis(t, servers.RedisOptions{})}
 	property := &guardtest.Histories{
-		Open: func(ctx context.Context, _ *rand.Rand, resource string, token fence.Token) (guardtest.Writer, error) {
+		Open: func(
+			ctx context.Context, _ *rand.Rand, resource string, token fence.Token,
+		) (guardtest.Writer, error) {
 			return newLease(ctx, &driver.Options{Addr: h.server.Addr()}, resource, token)
 		},
 		Written: h.written, Moves: 120,
@@ -71,10 +76,14 @@ type lease struct {
 	queued bool // a write is queued in MULTI
 }
 
-func newLease(ctx context.Context, o *driver.Options, resource string, token fence.Token) (guardtest.Writer, error) {
+func newLease(
+	ctx context.Context, o *driver.Options, resource string, token fence.Token,
+) (guardtest.Writer, error) {
 	o.MaxRetries = -1
 	client := driver.NewClient(o)
-	l := &lease{client: client, conn: client.Conn(), key: "history:" + resource, value: token.String()}
+	l := &lease{
+		client: client, conn: client.Conn(), key: "history:" + resource, value: token.String(),
+	}
 	if err := l.conn.Ping(ctx).Err(); err != nil {
 		l.Close(nil)
 		return nil, err
@@ -102,7 +111,8 @@ func (l *lease) Write(ctx context.Context, r *rand.Rand) (err error) {
 			return nil
 		})
 	case 2:
-		err = l.conn.Eval(ctx, "return redis.call('RPUSH', KEYS[1], ARGV[1])", []string{l.key}, l.value).Err()
+		err = l.conn.Eval(ctx, "return redis.call('RPUSH', KEYS[1], ARGV[1])",
+			[]string{l.key}, l.value).Err()
 	default:
 		if err = l.conn.Do(ctx, "MULTI").Err(); err == nil {
 			err = l.conn.Do(ctx, "RPUSH", l.key, l.value).Err()

@@ -26,9 +26,11 @@ func TestRedisPyCanParseTheNameThatCarriesItsClaim(t *testing.T) {
 	_, port, _ := strings.Cut(g.Addr, ":")
 	out, _ := exec.CommandContext(t.Context(), python, "-c", `
 import redis, sys
-r = redis.Redis(port=int(sys.argv[1]), client_name="fence.orders.5", single_connection_client=True, decode_responses=True)
+r = redis.Redis(port=int(sys.argv[1]), client_name="fence.orders.5",
+                single_connection_client=True, decode_responses=True)
 written = r.set("a", "1")
-print([written, r.client_info()["name"], [c["name"] for c in r.client_list() if c["name"].startswith("fence")]])
+listed = [c["name"] for c in r.client_list() if c["name"].startswith("fence")]
+print([written, r.client_info()["name"], listed])
 `, port).CombinedOutput()
 	if want := "[True, 'fence.orders.5', ['fence.orders.5']]\n"; string(out) != want {
 		t.Errorf("got %s, want %s", out, want)

@@ -13,12 +13,18 @@ import (
 
 // refusedAlways has at least one of each kind of command that the guard refuses by name.
 var refusedAlways = []string{
-	"FLUSHALL", "flushdb ASYNC", "SWAPDB 0 1", "SHUTDOWN NOSAVE", "REPLICAOF NO ONE", "SLAVEOF 127.0.0.1 1", "FAILOVER",
-	"DEBUG SLEEP 0", "MODULE LOAD /x.so", "MODULE UNLOAD x", "MODULE LOADEX x", "ACL SETUSER x on", "ACL DELUSER x", "ACL LOAD", "ACL SAVE",
-	"ACL LOG RESET", "CONFIG SET appendonly no", "CONFIG REWRITE", "CLIENT KILL ID 1", "CLIENT KILL 127.0.0.1:1", "CLIENT PAUSE 1000",
-	"client maint_notifications ON", "MONITOR", "SYNC", "PSYNC ? -1", "REPLCONF ACK 1", "CLUSTER RESET", "CLUSTER FORGET x", "CLUSTER FAILOVER",
-	"DEL ringfence", "HSET ringfence:orders token 9", "GET ringfence:orders", "RENAME a ringfence:orders", "COPY a ringfence",
-	"MSET a 1 ringfence:.audit 2", "EVAL \"return 1\" 1 ringfence", "RESTORE \"ringfence:orders\" 0 x", "\"FLUSH\"ALL",
+	"FLUSHALL", "flushdb ASYNC", "SWAPDB 0 1", "SHUTDOWN NOSAVE", "REPLICAOF NO ONE",
+	"SLAVEOF 127.0.0.1 1", "FAILOVER",
+	"DEBUG SLEEP 0", "MODULE LOAD /x.so", "MODULE UNLOAD x", "MODULE LOADEX x", "ACL SETUSER x on",
+	"ACL DELUSER x", "ACL LOAD", "ACL SAVE",
+	"ACL LOG RESET", "CONFIG SET appendonly no", "CONFIG REWRITE", "CLIENT KILL ID 1",
+	"CLIENT KILL 127.0.0.1:1", "CLIENT PAUSE 1000",
+	"client maint_notifications ON", "MONITOR", "SYNC", "PSYNC ? -1", "REPLCONF ACK 1",
+	"CLUSTER RESET", "CLUSTER FORGET x", "CLUSTER FAILOVER",
+	"DEL ringfence", "HSET ringfence:orders token 9", "GET ringfence:orders",
+	"RENAME a ringfence:orders", "COPY a ringfence",
+	"MSET a 1 ringfence:.audit 2", "EVAL \"return 1\" 1 ringfence",
+	"RESTORE \"ringfence:orders\" 0 x", "\"FLUSH\"ALL",
 	"SORT a STORE ringfence:orders", "MIGRATE h 1 \"\" 0 10 KEYS ringfence",
 }
 
@@ -79,9 +85,13 @@ func TestASubscriberGetsTheAnswerToARefusedCommand(t *testing.T) {
 func TestASessionKeepsItsTokenForLife(t *testing.T) {
 	g := fresh(t)
 	r := g.fenced(5)
-	r.send("FENCE orders 5\r\nFENCE orders 6\r\nFENCE stock 5\r\nFENCE orders\r\nCLIENT SETNAME fence.orders=5\r\nCLIENT SETNAME fence.orders=6\r\n" +
-		"CLIENT SETNAME fence.orders.5\r\nCLIENT SETNAME fence.orders.6\r\nHELLO 3 SETNAME fence.orders=4\r\nCLIENT SETNAME me\r\nMULTI\r\nFENCE orders 5\r\nDISCARD\r\nRESET\r\nFENCE orders 5\r\nSET a 1\r\n")
-	r.expect("+OK", "-BADTOKEN a session keeps its token", "-BADTOKEN", "-BADTOKEN FENCE takes pairs", "+OK", "-BADTOKEN", "+OK", "-BADTOKEN", "-BADTOKEN", "+OK",
+	r.send("FENCE orders 5\r\nFENCE orders 6\r\nFENCE stock 5\r\nFENCE orders\r\n" +
+		"CLIENT SETNAME fence.orders=5\r\nCLIENT SETNAME fence.orders=6\r\n" +
+		"CLIENT SETNAME fence.orders.5\r\nCLIENT SETNAME fence.orders.6\r\n" +
+		"HELLO 3 SETNAME fence.orders=4\r\nCLIENT SETNAME me\r\nMULTI\r\nFENCE orders 5\r\n" +
+		"DISCARD\r\nRESET\r\nFENCE orders 5\r\nSET a 1\r\n")
+	r.expect("+OK", "-BADTOKEN a session keeps its token", "-BADTOKEN",
+		"-BADTOKEN FENCE takes pairs", "+OK", "-BADTOKEN", "+OK", "-BADTOKEN", "-BADTOKEN", "+OK",
 		"+OK", "-NOTALLOWED", "+OK", "+RESET", "+OK", "+OK")
 	fresher := g.fenced(6)
 	r.expect("-STALETOKEN")
@@ -100,7 +110,8 @@ func TestCommandsLargerThanTheBufferAreForwardedUnchanged(t *testing.T) {
 	for i := range 9000 {
 		many = append(many, fmt.Sprint(i))
 	}
-	r.send(array("SET", "a", big) + array(many...) + array("STRLEN", "a") + array("LLEN", "list") + array("GET", "a"))
+	r.send(array("SET", "a", big) + array(many...) + array("STRLEN", "a") + array("LLEN", "list") +
+		array("GET", "a"))
 	r.expect("+OK", ":9000", fmt.Sprintf(":%d", len(big)), ":9000")
 	if got := r.reply(); got != fmt.Sprintf("$%d\r\n%s\r\n", len(big), big) {
 		t.Errorf("read back %d bytes", len(got))
@@ -132,9 +143,12 @@ func TestAForbiddenKeyLateInALargeCommandEndsTheSession(t *testing.T) {
 func TestMalformedCommandsAreNotForwarded(t *testing.T) {
 	g := fresh(t)
 	for _, bad := range []string{
-		"*x\r\n", "*3000000000\r\n", "*1\r\n$-1\r\n", "*1\r\n$x\r\n", "*1\r\n:1\r\n", "*1\n$4\nPING\n", "*-x\r\n", "*01\r\n$4\r\nPING\r\n",
-		"*1\r\n$99999999999999999999\r\nx", "*2\r\n$3\r\nGET\r\n$1\r\nabc\r\n", "SET a \"unbalanced\r\n", "SET a 'b'c\r\n", "SET a \x00b\r\n",
-		strings.Repeat("x", inlineMost+2), "*1\r\r$4\r\nPING\r\n", "*\r\n", "*1\r\n$\r\n", "*+1\r\n$4\r\nPING\r\n",
+		"*x\r\n", "*3000000000\r\n", "*1\r\n$-1\r\n", "*1\r\n$x\r\n", "*1\r\n:1\r\n",
+		"*1\n$4\nPING\n", "*-x\r\n", "*01\r\n$4\r\nPING\r\n",
+		"*1\r\n$99999999999999999999\r\nx", "*2\r\n$3\r\nGET\r\n$1\r\nabc\r\n",
+		"SET a \"unbalanced\r\n", "SET a 'b'c\r\n", "SET a \x00b\r\n",
+		strings.Repeat("x", inlineMost+2), "*1\r\r$4\r\nPING\r\n", "*\r\n", "*1\r\n$\r\n",
+		"*+1\r\n$4\r\nPING\r\n",
 	} {
 		early, late := g.raw(), g.fenced(5)
 		for _, r := range []*raw{early, late} {
@@ -173,7 +187,8 @@ func TestTheGuardChangesNoAnswer(t *testing.T) {
 				for {
 					reply := r.reply()
 					got[i] = append(got[i], reply)
-					if reply == "$7\r\nthe end\r\n" || strings.Contains(reply, "EXECABORT the end") || len(got[i]) > n+5 {
+					if reply == "$7\r\nthe end\r\n" ||
+						strings.Contains(reply, "EXECABORT the end") || len(got[i]) > n+5 {
 						break
 					}
 				}
@@ -210,7 +225,9 @@ func workload(rnd *rand.Rand) string {
 	case 9:
 		return array("MULTI") + array("NOSUCH", k()) + array("EXEC")
 	case 10:
-		return array("EVAL", "return {1, {2, 'three', {err='ERR in a reply'}}, false, redis.call('GET', KEYS[1])}", "1", k())
+		return array("EVAL",
+			"return {1, {2, 'three', {err='ERR in a reply'}}, false, redis.call('GET', KEYS[1])}",
+			"1", k())
 	case 11:
 		return array("NOSUCH", k(), "unknown")
 	case 12:

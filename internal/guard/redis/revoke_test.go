@@ -28,15 +28,20 @@ func TestTheOlderLeaderIsEndedInEveryState(t *testing.T) {
 		answers []string // to the commands of before
 		after   string   // sent once the newer leader is admitted
 	}{
-		"idle":         {"RPUSH written before\r\n", []string{":"}, "RPUSH written after\r\n"},
-		"in MULTI":     {"MULTI\r\nRPUSH written after\r\n", []string{"+OK", "+QUEUED"}, "EXEC\r\n"},
-		"in BLPOP":     {"BLPOP queue 0\r\n", nil, ""},
-		"subscribed":   {"HELLO 3\r\nSUBSCRIBE ch\r\n", []string{"%", ">"}, "RPUSH written after\r\n"},
-		"in WAIT":      {"WAIT 1 0\r\nRPUSH written after\r\n", nil, ""},
-		"half sent":    {"*3\r\n$5\r\nRPUSH\r\n$7\r\nwritten\r\n$5\r\naft", nil, "er\r\n"},
-		"tracking":     {"HELLO 3\r\nCLIENT TRACKING ON\r\n", []string{"%", "+OK"}, "RPUSH written after\r\n"},
-		"replies off":  {"CLIENT REPLY OFF\r\nRPUSH written before\r\n", nil, "RPUSH written after\r\n"},
-		"much to read": {"SET big " + strings.Repeat("x", 8000) + "\r\n", []string{"+OK"}, "RPUSH written after\r\n"},
+		"idle": {"RPUSH written before\r\n", []string{":"}, "RPUSH written after\r\n"},
+		"in MULTI": {"MULTI\r\nRPUSH written after\r\n",
+			[]string{"+OK", "+QUEUED"}, "EXEC\r\n"},
+		"in BLPOP": {"BLPOP queue 0\r\n", nil, ""},
+		"subscribed": {"HELLO 3\r\nSUBSCRIBE ch\r\n", []string{"%", ">"},
+			"RPUSH written after\r\n"},
+		"in WAIT":   {"WAIT 1 0\r\nRPUSH written after\r\n", nil, ""},
+		"half sent": {"*3\r\n$5\r\nRPUSH\r\n$7\r\nwritten\r\n$5\r\naft", nil, "er\r\n"},
+		"tracking": {"HELLO 3\r\nCLIENT TRACKING ON\r\n", []string{"%", "+OK"},
+			"RPUSH written after\r\n"},
+		"replies off": {"CLIENT REPLY OFF\r\nRPUSH written before\r\n", nil,
+			"RPUSH written after\r\n"},
+		"much to read": {"SET big " + strings.Repeat("x", 8000) + "\r\n", []string{"+OK"},
+			"RPUSH written after\r\n"},
 	} {
 		t.Run(state, func(t *testing.T) {
 			g.t = t
@@ -140,11 +145,16 @@ func (g *guarded) busy() {
 }
 
 func TestANewerLeaderIsRefusedWhenTheOlderCannotBeEndedInTime(t *testing.T) {
-	server := serverstest.Redis(t, servers.RedisOptions{Args: []string{"--busy-reply-threshold", "20"}})
+	server := serverstest.Redis(t, servers.RedisOptions{
+		Args: []string{"--busy-reply-threshold", "20"},
+	})
 	g := before(t, server, setup{})
-	hasty := before(t, server, setup{Options: Options{Admission: &marks.Admission{Authority: marks.Unverified{}, Timeout: 400 * time.Millisecond}}})
+	hasty := before(t, server, setup{Options: Options{
+		Admission: &marks.Admission{Authority: marks.Unverified{}, Timeout: 400 * time.Millisecond},
+	}})
 	old, newer := g.fenced(5), hasty.raw()
-	old.send(array("EVAL", `redis.call('SET', 'spoilt', '1') while redis.call('EXISTS', 'spoilt') == 1 do end`, "0"))
+	old.send(array("EVAL",
+		`redis.call('SET', 'spoilt', '1') while redis.call('EXISTS', 'spoilt') == 1 do end`, "0"))
 	g.busy()
 	newer.send("FENCE orders 6\r\nRPUSH written 6\r\n")
 	newer.expect("-REVOKE", "-REVOKE")
@@ -177,13 +187,15 @@ func TestAfterALossTheOlderSessionHasEndedBeforeTheNewerIsAdmitted(t *testing.T)
 		}
 	}
 	_, _ = old.conn.Write([]byte("RPUSH written 5\r\n"))
-	if reply := old.reply(); reply != "" && !strings.HasPrefix(reply, "-STALETOKEN") { // "" when it ended before the mark was raised again
+	// "" when it ended before the mark was raised again
+	if reply := old.reply(); reply != "" && !strings.HasPrefix(reply, "-STALETOKEN") {
 		t.Errorf("the older leader got %q", reply)
 	}
 	if list := g.written(); !slices.Equal(list, []string{"5", "6"}) {
 		t.Errorf("written: %v", list)
 	}
-	if err := redisstore.NewRaiser("redis://"+g.Addr).Raise(t.Context(), fence.Claim{Resource: "orders", Token: 7}); err != nil {
+	raiser := redisstore.NewRaiser("redis://" + g.Addr)
+	if err := raiser.Raise(t.Context(), fence.Claim{Resource: "orders", Token: 7}); err != nil {
 		t.Error(err)
 	}
 }
@@ -232,7 +244,8 @@ func (g *guarded) reachable() {
 	g.t.Helper()
 	patience := time.Now().Add(30 * time.Second)
 	for {
-		if err := g.store.Probe(g.t.Context()); err == nil || errors.Is(err, fence.ErrNotInstalled) {
+		if err := g.store.Probe(g.t.Context()); err == nil ||
+			errors.Is(err, fence.ErrNotInstalled) {
 			return
 		}
 		if time.Now().After(patience) {
@@ -255,13 +268,15 @@ func TestRedisCLIIsFencedAndToldWhy(t *testing.T) {
 		}
 		return string(out)
 	}
-	if out := run("FENCE orders 5\nSET a 1\n"); !strings.Contains(out, "STALETOKEN stale token: 5") {
+	out := run("FENCE orders 5\nSET a 1\n")
+	if !strings.Contains(out, "STALETOKEN stale token: 5") {
 		t.Errorf("stale: %s", out)
 	}
 	if out := run("SET a 1\n"); !strings.Contains(out, "NOTOKEN SET needs a token") {
 		t.Errorf("unfenced: %s", out)
 	}
-	if out := run("FENCE orders 6\nSET a 1\nGET a\nFLUSHALL\nGET a\n"); !strings.Contains(out, "OK\nOK\n1\nNOTALLOWED") {
+	out = run("FENCE orders 6\nSET a 1\nGET a\nFLUSHALL\nGET a\n")
+	if !strings.Contains(out, "OK\nOK\n1\nNOTALLOWED") {
 		t.Errorf("fenced: %s", out)
 	}
 }

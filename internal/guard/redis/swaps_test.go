@@ -93,9 +93,12 @@ func TestRefusalsAreForgottenOnceTheyAreAnswered(t *testing.T) {
 func TestASessionWithTooManyUnansweredRefusalsIsEndedAndToldWhy(t *testing.T) {
 	g := fresh(t)
 	r := g.fenced(5)
-	r.send("CLIENT REPLY OFF\r\n" + strings.Repeat("FLUSHALL\r\n", waitingMost-1) + "CLIENT REPLY ON\r\nFLUSHALL\r\nRPUSH written before\r\n")
-	r.expect("+OK", "-NOTALLOWED FLUSHALL", ":1") // replies were off, so only the last refusal is sent
-	_, _ = r.conn.Write([]byte("CLIENT REPLY OFF\r\n" + strings.Repeat("FLUSHALL\r\n", waitingMost+1) + "RPUSH written after\r\n"))
+	r.send("CLIENT REPLY OFF\r\n" + strings.Repeat("FLUSHALL\r\n", waitingMost-1) +
+		"CLIENT REPLY ON\r\nFLUSHALL\r\nRPUSH written before\r\n")
+	// replies were off, so only the last refusal is sent
+	r.expect("+OK", "-NOTALLOWED FLUSHALL", ":1")
+	_, _ = r.conn.Write([]byte("CLIENT REPLY OFF\r\n" +
+		strings.Repeat("FLUSHALL\r\n", waitingMost+1) + "RPUSH written after\r\n"))
 	r.expect("-NOTALLOWED this session has too many refused commands")
 	r.ended()
 	if got := g.written(); len(got) != 1 {
@@ -114,6 +117,7 @@ func TestALongPipelineOfRefusedCommandsIsAnsweredInOrder(t *testing.T) {
 	}
 	r.send(pipeline.String())
 	for i := range n {
-		r.expect("-NOTALLOWED FLUSHALL is", fmt.Sprintf("$%d\r\n%d\r\n", len(fmt.Sprint(i)), i), "-NOTALLOWED CONFIG SET is", "-NOTALLOWED DEL is")
+		r.expect("-NOTALLOWED FLUSHALL is", fmt.Sprintf("$%d\r\n%d\r\n", len(fmt.Sprint(i)), i),
+			"-NOTALLOWED CONFIG SET is", "-NOTALLOWED DEL is")
 	}
 }

@@ -36,7 +36,8 @@ func TestTheServerGetsTheClientsBytesExceptForRefusedCommands(t *testing.T) {
 				c = strings.TrimSuffix(array(strings.Fields(c)...), "\r\n")
 			}
 			if rnd.IntN(5) == 0 {
-				c = strings.TrimSuffix(array("flushall", strings.Repeat("y", 3*guard.BufferSize)), "\r\n")
+				c = strings.TrimSuffix(array("flushall", strings.Repeat("y", 3*guard.BufferSize)),
+					"\r\n")
 			}
 			stream = append(stream, c+"\r\n"...)
 			want = append(want, command(fmt.Sprint(string(s.name), swaps))...)
@@ -170,10 +171,12 @@ func FuzzCommand(f *testing.F) {
 			if again != size || err != nil {
 				t.Fatalf("%q: %d, then %d", b, size, again)
 			}
-			if _, _, err := claimed(args); err != nil && !errors.Is(err, fence.ErrMalformed) && !isRefusal(err) {
+			if _, _, err := claimed(args); err != nil &&
+				!errors.Is(err, fence.ErrMalformed) && !isRefusal(err) {
 				t.Fatal(err)
 			}
-			if r := forbidden(ruleOf(args[0]), args); r != nil && bytes.Count(line(r), []byte("\n")) != 1 {
+			if r := forbidden(ruleOf(args[0]), args); r != nil &&
+				bytes.Count(line(r), []byte("\n")) != 1 {
 				t.Fatalf("%q", line(r))
 			}
 		}
@@ -199,7 +202,9 @@ func TestCommandsAllowedBeforeTheTokenDoNotWrite(t *testing.T) {
 			if !ok || !r.read {
 				continue // this server does not have it
 			}
-			if flags := fmt.Sprint(info[2]); strings.Contains(flags, "write") || strings.Contains(flags, "blocking") && name != "XREAD" || strings.Contains(flags, "may_replicate") {
+			if flags := fmt.Sprint(info[2]); strings.Contains(flags, "write") ||
+				strings.Contains(flags, "blocking") && name != "XREAD" ||
+				strings.Contains(flags, "may_replicate") {
 				t.Errorf("%s: %s", name, flags)
 			}
 		}

@@ -11,15 +11,22 @@ import (
 )
 
 var admissionChecks = []check{
-	{"Admission admits a newer leader, ends the older one's session and tells it why", admissionTakesOver},
+	{"Admission admits a newer leader, ends the older one's session and tells it why",
+		admissionTakesOver},
 	{"Admission lets only the elected leader raise the mark", admissionAsksCoordinator},
-	{"Admission notices that the coordinator was rolled back, and tells the coordinator's leader", admissionSeesRollback},
-	{"Admission notices that the coordinator was replaced, and waits for the operator", admissionNeedsAdopt},
-	{"Admission admits nobody who does not lead now, whatever the mark says", admissionNeedsTheLeader},
-	{"Admission without a coordinator admits the leader again after a restart", admissionAfterRestart},
-	{"Admission refuses known stale claims without the store, and forgets them when an operator adopts", admissionRemembersStale},
+	{"Admission notices that the coordinator was rolled back, and tells the coordinator's leader",
+		admissionSeesRollback},
+	{"Admission notices that the coordinator was replaced, and waits for the operator",
+		admissionNeedsAdopt},
+	{"Admission admits nobody who does not lead now, whatever the mark says",
+		admissionNeedsTheLeader},
+	{"Admission without a coordinator admits the leader again after a restart",
+		admissionAfterRestart},
+	{"Admission refuses known stale claims without the store, " +
+		"and forgets them when an operator adopts", admissionRemembersStale},
 	{"Admission notices an adoption under the same issuer", admissionSeesAdoption},
-	{"When leaders compete through several guards, no older one writes after a newer one", admissionsAtOnce},
+	{"When leaders compete through several guards, no older one writes after a newer one",
+		admissionsAtOnce},
 }
 
 // ballot is an Observer with answers that the test sets.
@@ -35,7 +42,9 @@ func (b *ballot) elect(is fence.Issuer, tokens ...int) {
 	defer b.mu.Unlock()
 	b.issuer, b.queue = is, nil
 	for _, n := range tokens {
-		b.queue = append(b.queue, fence.Candidate{Token: ofOrders(n).Token, Holder: fmt.Sprintf("elected-%d", n)})
+		b.queue = append(b.queue, fence.Candidate{
+			Token: ofOrders(n).Token, Holder: fmt.Sprintf("elected-%d", n),
+		})
 	}
 }
 
@@ -45,7 +54,9 @@ func (b *ballot) Issuer(context.Context) (fence.Issuer, error) {
 	return b.issuer, nil
 }
 
-func (b *ballot) Leaders(ctx context.Context, rs ...fence.Resource) (fence.Issuer, []fence.Candidate, error) {
+func (b *ballot) Leaders(
+	ctx context.Context, rs ...fence.Resource,
+) (fence.Issuer, []fence.Candidate, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	leaders := make([]fence.Candidate, len(rs))
@@ -63,7 +74,9 @@ func (b *ballot) Candidates(context.Context, fence.Resource) ([]fence.Candidate,
 	return b.queue, nil
 }
 
-func (b *ballot) Watch(ctx context.Context, _ fence.Resource, _ func([]fence.Candidate) error) error {
+func (b *ballot) Watch(
+	ctx context.Context, _ fence.Resource, _ func([]fence.Candidate) error,
+) error {
 	<-ctx.Done()
 	return context.Cause(ctx)
 }
@@ -111,7 +124,8 @@ func admissionTakesOver(k *kit) {
 	k.refused(err, fence.ErrStale)
 	k.works(fresh)
 
-	want := []marks.EventKind{marks.Raised, marks.Opened, marks.Raised, marks.Revoked, marks.Opened, marks.Refused}
+	want := []marks.EventKind{marks.Raised, marks.Opened, marks.Raised, marks.Revoked,
+		marks.Opened, marks.Refused}
 	if fmt.Sprint(kinds) != fmt.Sprint(want) {
 		k.Errorf("events %v, want %v", kinds, want)
 	}
@@ -209,7 +223,8 @@ func admissionAfterRestart(k *kit) {
 
 func admissionRemembersStale(k *kit) {
 	b := &ballot{}
-	for _, a := range []*marks.Admission{k.admission(marks.Unverified{Name: here}), k.admission(&marks.Elected{Observer: b})} {
+	for _, a := range []*marks.Admission{k.admission(marks.Unverified{Name: here}),
+		k.admission(&marks.Elected{Observer: b})} {
 		b.elect(here, 5)
 		if err := a.Known(k.ctx, []fence.Claim{ofOrders(4)}); err != nil {
 			k.Errorf("it has admitted nobody, and refuses with %v", err)
@@ -257,7 +272,8 @@ func admissionsAtOnce(k *kit) {
 	all.Wait()
 	written := k.Written(k.TB)
 	k.inOrder(written)
-	if top := fmt.Sprint([]fence.Claim{ofOrders(terms)}); len(written) == 0 || written[len(written)-1] != top {
+	if top := fmt.Sprint([]fence.Claim{ofOrders(terms)}); len(written) == 0 ||
+		written[len(written)-1] != top {
 		k.Errorf("of %d writes the last is not the newest leader's", len(written))
 	}
 }

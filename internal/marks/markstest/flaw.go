@@ -12,6 +12,6 @@ const (
 	adoptSpares        flaw = "adopts and leaves the old issuer's sessions alive"
 	comparesFloats     flaw = "compares tokens as floats"
 	comparesText       flaw = "compares tokens as text"
-	raisesLate         flaw = "raises although the server was restarted since the raise was confirmed"
+	raisesLate         flaw = "raises although the server has restarted since the confirmation"
 	takesAnyRun        flaw = "registers a session of an earlier run of the server"
 )

@@ -8,8 +8,10 @@ import (
 )
 
 var issuerChecks = []check{
-	{"A token of another issuer is refused everywhere, whether lower, equal or higher", otherIssuerIsRefused},
-	{"Adopt admits the new issuer, even with a lower token, and refuses the old one", adoptAdmitsNewIssuer},
+	{"A token of another issuer is refused everywhere, whether lower, equal or higher",
+		otherIssuerIsRefused},
+	{"Adopt admits the new issuer, even with a lower token, and refuses the old one",
+		adoptAdmitsNewIssuer},
 	{"Adopt ends every session of the resource, and no other", adoptEnds},
 	{"Adopt without a token lets the new issuer's first token raise the mark", adoptWithoutToken},
 	{"Adopt is audited, each time", adoptIsAudited},
@@ -56,7 +58,8 @@ func adoptAdmitsNewIssuer(k *kit) {
 		_, err := k.Store.Register(k.ctx, k.connect().Session(), []fence.Claim{ofOrders(n)})
 		k.refused(err, fence.ErrOtherIssuer)
 	}
-	_, err := k.Store.Register(k.ctx, k.connect().Session(), []fence.Claim{from(elsewhere, ofOrders(1))})
+	_, err := k.Store.Register(k.ctx, k.connect().Session(),
+		[]fence.Claim{from(elsewhere, ofOrders(1))})
 	k.refused(err, fence.ErrStale)
 }
 
@@ -93,7 +96,8 @@ func adoptIsAudited(k *kit) {
 	k.adopt(from(elsewhere, ofOrders(2)), "alice")
 	k.adopt(ofOrders(3), "bob")
 	want := []Adoption{
-		{By: "alice", Before: ofOrders(5).Token, After: ofOrders(2).Token, From: here, To: elsewhere},
+		{By: "alice", Before: ofOrders(5).Token, After: ofOrders(2).Token,
+			From: here, To: elsewhere},
 		{By: "bob", Before: ofOrders(2).Token, After: ofOrders(3).Token, From: elsewhere, To: here},
 	}
 	if got := k.Audit(k.TB, orders); !slices.Equal(got, want) {

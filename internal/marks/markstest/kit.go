@@ -29,7 +29,9 @@ func ofOrders(n int) fence.Claim { return claim(orders, n) }
 func ofStock(n int) fence.Claim  { return claim(stock, n) }
 
 func claim(r fence.Resource, n int) fence.Claim {
-	return fence.Claim{Resource: r, Token: first + fence.Token(n), Issuer: here, Holder: fmt.Sprintf("host-%d", n)}
+	return fence.Claim{
+		Resource: r, Token: first + fence.Token(n), Issuer: here, Holder: fmt.Sprintf("host-%d", n),
+	}
 }
 
 // kit is what a check gets: the instance, a context with a deadline, and steps that fail the test
@@ -72,7 +74,8 @@ func (k *kit) expect(want marks.Step, c Conn, claims ...fence.Claim) marks.Stand
 	k.Helper()
 	st := k.register(c, claims...)
 	if st.Step != want {
-		k.Fatalf("register %v: step %s for %s, want %s", claims, name(st.Step), st.Claim, name(want))
+		k.Fatalf("register %v: step %s for %s, want %s",
+			claims, name(st.Step), st.Claim, name(want))
 	}
 	return st
 }
@@ -207,5 +210,7 @@ func (k *kit) refused(err, sentinel error) {
 }
 
 func name(s marks.Step) string {
-	return [...]string{marks.Admitted: "Admitted", marks.MustRaise: "MustRaise", marks.MustRevoke: "MustRevoke"}[s]
+	return [...]string{
+		marks.Admitted: "Admitted", marks.MustRaise: "MustRaise", marks.MustRevoke: "MustRevoke",
+	}[s]
 }

@@ -49,7 +49,9 @@ var (
 )
 
 // Register implements marks.Store.
-func (m *Model) Register(_ context.Context, s marks.Session, claims []fence.Claim) (marks.Standing, error) {
+func (m *Model) Register(
+	_ context.Context, s marks.Session, claims []fence.Claim,
+) (marks.Standing, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if s.Run != m.runName() && m.flaw != takesAnyRun {
@@ -73,11 +75,15 @@ func (m *Model) Register(_ context.Context, s marks.Session, claims []fence.Clai
 	for _, c := range claims {
 		m.resources[c.Resource].sessions[s] = c
 	}
-	return marks.Standing{Step: marks.Admitted, Claim: claims[0], Mark: m.mark(claims[0].Resource)}, nil
+	return marks.Standing{
+		Step: marks.Admitted, Claim: claims[0], Mark: m.mark(claims[0].Resource),
+	}, nil
 }
 
 // Raise implements marks.Store.
-func (m *Model) Raise(ctx context.Context, _ marks.Session, c fence.Claim, confirm marks.Confirm) (marks.Mark, error) {
+func (m *Model) Raise(
+	ctx context.Context, _ marks.Session, c fence.Claim, confirm marks.Confirm,
+) (marks.Mark, error) {
 	for {
 		before, run, version := m.basis(c.Resource)
 		confirmed, err := confirm(ctx, before)
@@ -97,7 +103,9 @@ func (m *Model) basis(name fence.Resource) (mark marks.Mark, run, version int) {
 	return m.mark(name), m.run, m.record(name).version
 }
 
-func (m *Model) raise(c fence.Claim, run, version int) (before marks.Mark, changed bool, err error) {
+func (m *Model) raise(
+	c fence.Claim, run, version int,
+) (before marks.Mark, changed bool, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	before = m.mark(c.Resource)
@@ -109,7 +117,8 @@ func (m *Model) raise(c fence.Claim, run, version int) (before marks.Mark, chang
 		return before, true, nil
 	}
 	if c.Token != r.mark.Token || r.version == 0 {
-		r.mark = marks.Mark{Resource: c.Resource, Token: c.Token, Issuer: c.Issuer, Holder: c.Holder, Raised: time.Now(), Adoption: r.mark.Adoption}
+		r.mark = marks.Mark{Resource: c.Resource, Token: c.Token, Issuer: c.Issuer,
+			Holder: c.Holder, Raised: time.Now(), Adoption: r.mark.Adoption}
 	}
 	r.version++
 	r.run = m.run
@@ -164,7 +173,9 @@ func (m *Model) Marks(_ context.Context, only ...fence.Resource) ([]marks.Mark, 
 		}
 		found = append(found, mark)
 	}
-	slices.SortFunc(found, func(a, b marks.Mark) int { return strings.Compare(string(a.Resource), string(b.Resource)) })
+	slices.SortFunc(found, func(a, b marks.Mark) int {
+		return strings.Compare(string(a.Resource), string(b.Resource))
+	})
 	return found, nil
 }
 
@@ -182,7 +193,8 @@ func (m *Model) Adopt(_ context.Context, c fence.Claim, by string) (marks.Mark, 
 	}
 	r.version++
 	r.mark = marks.Mark{
-		Resource: c.Resource, Token: c.Token, Issuer: c.Issuer, Holder: c.Holder, Raised: time.Now(), Adoption: strconv.Itoa(r.version),
+		Resource: c.Resource, Token: c.Token, Issuer: c.Issuer, Holder: c.Holder,
+		Raised: time.Now(), Adoption: strconv.Itoa(r.version),
 	}
 	r.run = m.run
 	m.audit[c.Resource] = append(m.audit[c.Resource], Adoption{

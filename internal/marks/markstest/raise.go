@@ -14,10 +14,12 @@ var raiseChecks = []check{
 	{"Raise sets the mark and returns the one before", raiseReturnsBefore},
 	{"Raise never lowers the mark", raiseNeverLowers},
 	{"Raise to the mark itself changes nothing", raiseMayBeRepeated},
-	{"A raise confirms over the current mark, and again when the mark has changed meanwhile", raiseConfirmsAgain},
+	{"A raise confirms over the current mark, and again when the mark has changed meanwhile",
+		raiseConfirmsAgain},
 	{"A raise whose confirmation fails raises nothing", raiseNeedsConfirmation},
 	{"A confirmation given before a restart does not count after a restart", raiseBeforeRestart},
-	{"Of many concurrent raises the highest wins, and each returns what happened", concurrentRaises},
+	{"Of many concurrent raises the highest wins, and each returns what happened",
+		concurrentRaises},
 }
 
 func raiseReturnsBefore(k *kit) {
@@ -61,28 +63,33 @@ func raiseMayBeRepeated(k *kit) {
 func raiseConfirmsAgain(k *kit) {
 	k.raise(ofOrders(1))
 	var seen []fence.Token
-	_, err := k.Store.Raise(k.ctx, marks.Session{}, ofOrders(5), func(_ context.Context, m marks.Mark) (fence.Claim, error) {
+	confirm := func(_ context.Context, m marks.Mark) (fence.Claim, error) {
 		if seen = append(seen, m.Token); len(seen) == 1 {
 			k.raise(ofOrders(3))
 		}
 		return ofOrders(5), nil
-	})
-	if err != nil || fmt.Sprint(seen) != fmt.Sprint([]fence.Token{ofOrders(1).Token, ofOrders(3).Token}) {
+	}
+	_, err := k.Store.Raise(k.ctx, marks.Session{}, ofOrders(5), confirm)
+	if err != nil ||
+		fmt.Sprint(seen) != fmt.Sprint([]fence.Token{ofOrders(1).Token, ofOrders(3).Token}) {
 		k.Errorf("confirmed over the marks %v: %v", seen, err)
 	}
 	k.met(k.mark(orders), ofOrders(5))
 
 	once := sync.OnceFunc(func() { k.raise(ofOrders(7)) })
-	_, err = k.Store.Raise(k.ctx, marks.Session{}, ofOrders(6), func(context.Context, marks.Mark) (fence.Claim, error) {
+	confirm = func(context.Context, marks.Mark) (fence.Claim, error) {
 		once()
 		return ofOrders(6), nil
-	})
+	}
+	_, err = k.Store.Raise(k.ctx, marks.Session{}, ofOrders(6), confirm)
 	k.refused(err, fence.ErrStale)
 }
 
 func raiseNeedsConfirmation(k *kit) {
 	no := errors.New("no")
-	if _, err := k.Store.Raise(k.ctx, marks.Session{}, ofOrders(5), func(context.Context, marks.Mark) (fence.Claim, error) { return ofOrders(5), no }); !errors.Is(err, no) {
+	confirm := func(context.Context, marks.Mark) (fence.Claim, error) { return ofOrders(5), no }
+	_, err := k.Store.Raise(k.ctx, marks.Session{}, ofOrders(5), confirm)
+	if !errors.Is(err, no) {
 		k.Errorf("got %v", err)
 	}
 	if m := k.mark(orders); m.Token != 0 {
@@ -96,13 +103,14 @@ func raiseNeedsConfirmation(k *kit) {
 func raiseBeforeRestart(k *kit) {
 	k.raise(ofOrders(1))
 	confirmations, deposed := 0, errors.New("deposed meanwhile")
-	_, err := k.Store.Raise(k.ctx, marks.Session{}, ofOrders(5), func(context.Context, marks.Mark) (fence.Claim, error) {
+	confirm := func(context.Context, marks.Mark) (fence.Claim, error) {
 		if confirmations++; confirmations > 1 {
 			return ofOrders(5), deposed
 		}
 		k.restarted()
 		return ofOrders(5), nil
-	})
+	}
+	_, err := k.Store.Raise(k.ctx, marks.Session{}, ofOrders(5), confirm)
 	if !errors.Is(err, deposed) {
 		k.Errorf("confirmed %d times: %v", confirmations, err)
 	}

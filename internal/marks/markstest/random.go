@@ -13,7 +13,8 @@ import (
 )
 
 var randomChecks = []check{
-	{"Guards that interleave at random and stop anywhere never admit two tokens at once, and agree with the model", randomInterleaving},
+	{"Guards that interleave at random and stop anywhere never admit two tokens at once, " +
+		"and agree with the model", randomInterleaving},
 }
 
 // newcomer is one guard's attempt to admit one session. It takes the steps of marks.Admission as
@@ -112,7 +113,8 @@ func (w *world) step(i int) {
 	st, err := w.Store.Register(w.ctx, g.conn.Session(), g.claims)
 	twin, terr := w.model.Register(w.ctx, g.twin.Session(), g.claims)
 	w.agree(err, terr, "register %v", g.claims)
-	if st.Mark.Token != twin.Mark.Token || err == nil && (st.Step != twin.Step || st.Claim != twin.Claim) {
+	if st.Mark.Token != twin.Mark.Token || err == nil &&
+		(st.Step != twin.Step || st.Claim != twin.Claim) {
 		w.Fatalf("register %v: %s for %s over %s, the model says %s for %s over %s", g.claims,
 			name(st.Step), st.Claim, st.Mark.Token, name(twin.Step), twin.Claim, twin.Mark.Token)
 	}
@@ -179,7 +181,9 @@ func (w *world) write() {
 			under[c.Resource] = c.Token
 		}
 	}
-	w.admitted = slices.DeleteFunc(w.admitted, func(g *newcomer) bool { return g.twin.Write(w.ctx, "") != nil })
+	w.admitted = slices.DeleteFunc(w.admitted, func(g *newcomer) bool {
+		return g.twin.Write(w.ctx, "") != nil
+	})
 }
 
 // inOrder fails the test if an accepted write has a lower token than an earlier one. Each value is
@@ -195,7 +199,8 @@ func (k *kit) inOrder(written []string) {
 				k.Fatalf("write %d is %q", i, value)
 			}
 			if token < last[r] {
-				k.Fatalf("write %d of %d is under %s=%s, after one under %s", i, len(written), r, token, last[r])
+				k.Fatalf("write %d of %d is under %s=%s, after one under %s",
+					i, len(written), r, token, last[r])
 			}
 			last[r] = token
 		}

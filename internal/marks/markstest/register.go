@@ -13,7 +13,8 @@ var registerChecks = []check{
 	{"A claim equal to the mark is admitted, again and again", equalClaimIsAdmitted},
 	{"A claim below the mark is stale, and gets the mark that it meets", lowerClaimIsStale},
 	{"A stale claim is refused between raise and revoke", lowerClaimIsStaleBeforeRevoke},
-	{"Sessions under an older token have to be revoked before anybody is admitted", othersMustBeRevoked},
+	{"Sessions under an older token have to be revoked before anybody is admitted",
+		othersMustBeRevoked},
 	{"A Register that returns another step than admitted records nothing", nothingIsRecorded},
 	{"Tokens above 2^53 that differ in the last digit are distinguished", lastDigitCounts},
 	{"Tokens with more digits are higher", moreDigitsAreHigher},
@@ -138,7 +139,8 @@ func otherRunIsRefused(k *kit) {
 // met fails the test unless the mark is that of the claim.
 func (k *kit) met(m marks.Mark, c fence.Claim) {
 	k.Helper()
-	if m.Resource != c.Resource || m.Token != c.Token || m.Issuer != c.Issuer || m.Holder != c.Holder {
+	if m.Resource != c.Resource || m.Token != c.Token || m.Issuer != c.Issuer ||
+		m.Holder != c.Holder {
 		k.Errorf("the mark is %+v, want that of %+v", m, c)
 	}
 	if m.Raised.IsZero() {

@@ -3,9 +3,11 @@ package markstest
 import "github.com/ringfence/ringfence/fence"
 
 var releaseChecks = []check{
-	{"Release keeps the record of a session that still lives, so that a later revoke ends it", releaseKeepsLive},
+	{"Release keeps the record of a session that still lives, so that a later revoke ends it",
+		releaseKeepsLive},
 	{"Release drops the record of an ended session, under all its claims", releaseForgetsGone},
-	{"Releasing a session twice, or one that was never registered, is no error", releaseMayBeRepeated},
+	{"Releasing a session twice, or one that was never registered, is no error",
+		releaseMayBeRepeated},
 }
 
 func releaseKeepsLive(k *kit) {
@@ -41,7 +43,8 @@ func releaseMayBeRepeated(k *kit) {
 }
 
 var marksChecks = []check{
-	{"Marks lists all marks or the named ones, by resource, and none that was never raised", marksLists},
+	{"Marks lists all marks or the named ones, by resource, and none that was never raised",
+		marksLists},
 }
 
 func marksLists(k *kit) {

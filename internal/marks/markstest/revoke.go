@@ -13,9 +13,11 @@ var revokeChecks = []check{
 	{"Revoke for a token that is no longer the mark ends nothing", staleRevokeEndsNothing},
 	{"Revoke for a token that is not the mark yet ends nothing", earlyRevokeEndsNothing},
 	{"Revoke leaves the sessions of other resources alone", revokeSparesOthers},
-	{"Revoke spares the sessions under the claim, however often it is repeated", revokeMayBeRepeated},
+	{"Revoke spares the sessions under the claim, however often it is repeated",
+		revokeMayBeRepeated},
 	{"Revoke drops the records of sessions that have ended by themselves", revokeForgetsGone},
-	{"A session that has ended before it is registered keeps nobody out", registerOfEndedIsHarmless},
+	{"A session that has ended before it is registered keeps nobody out",
+		registerOfEndedIsHarmless},
 }
 
 func (k *kit) leave(c Conn, value string) {

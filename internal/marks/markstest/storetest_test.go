@@ -34,7 +34,8 @@ func TestTheContractFindsFlaws(t *testing.T) {
 				}
 			}
 			if !strings.Contains(strings.Join(failed, "\n"), finds) {
-				t.Errorf("%d sentences fail, but not %q:\n%s", len(failed), finds, strings.Join(failed, "\n"))
+				t.Errorf("%d sentences fail, but not %q:\n%s",
+					len(failed), finds, strings.Join(failed, "\n"))
 			}
 		})
 	}

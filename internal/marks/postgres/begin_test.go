@@ -48,10 +48,14 @@ func TestBeginWorksOnEveryKindOfConnectionAndARefusalKeepsItUsable(t *testing.T)
 			continue
 		}
 		var level, pid string
-		if err := tx.QueryRow(t.Context(), "select current_setting('transaction_isolation'), pg_backend_pid()::text").Scan(&level, &pid); err != nil || level != "serializable" {
+		err = tx.QueryRow(t.Context(), `select
+		    current_setting('transaction_isolation'), pg_backend_pid()::text`).Scan(&level, &pid)
+		if err != nil || level != "serializable" {
 			t.Errorf("%s: the transaction runs at %s: %v", name, level, err)
 		}
-		if inside := d.list(t, "select pid::text from pg_locks where relation = 'ringfence.entered'::regclass and mode = 'AccessShareLock'"); len(inside) != 1 || inside[0] != pid {
+		inside := d.list(t, `select pid::text from pg_locks
+		    where relation = 'ringfence.entered'::regclass and mode = 'AccessShareLock'`)
+		if len(inside) != 1 || inside[0] != pid {
 			t.Errorf("%s: the backends that have entered are %s, want %s", name, inside, pid)
 		}
 		if err := tx.Commit(t.Context()); err != nil {
@@ -81,7 +85,8 @@ func TestBeginLeavesNothingBehindWhenItsContextEnds(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	must(t, locker, "rollback")
-	d.until(t, "select (count(*) = 0)::text from pg_stat_activity where pid = $1", int64(conn.PgConn().PID()))
+	d.until(t, "select (count(*) = 0)::text from pg_stat_activity where pid = $1",
+		int64(conn.PgConn().PID()))
 }
 
 func TestATransactionMayEnterForSeveralResourcesAndIsEndedByEach(t *testing.T) {
@@ -120,11 +125,14 @@ func TestTheCallersTransactionOptionsAreKept(t *testing.T) {
 			continue
 		}
 		var mode, level string
-		if err := tx.QueryRow(t.Context(), "select current_setting('transaction_read_only'), current_setting('transaction_isolation')").Scan(&mode, &level); err != nil {
+		if err := tx.QueryRow(t.Context(),
+			"select current_setting('transaction_read_only'), "+
+				"current_setting('transaction_isolation')").Scan(&mode, &level); err != nil {
 			t.Error(err)
 		}
 		if mode != "on" || level != "repeatable read" || d.holders(t) != "1" {
-			t.Errorf("%+v: read only is %s, the level %s, %s have entered", o, mode, level, d.holders(t))
+			t.Errorf("%+v: read only is %s, the level %s, %s have entered",
+				o, mode, level, d.holders(t))
 		}
 		if err := tx.Rollback(t.Context()); err != nil {
 			t.Error(err)
@@ -159,7 +167,8 @@ func TestAClaimWithQuotesAndBackslashesIsEscaped(t *testing.T) {
 func TestDefaultsOfRoleAndDatabaseDoNotWeakenTheCheck(t *testing.T) {
 	d := led(t)
 	for _, level := range levels {
-		d.sql(t, "alter database "+d.name+" set default_transaction_isolation = '"+string(level)+"'; alter role app in database "+d.name+" set search_path = 'nowhere'")
+		d.sql(t, "alter database "+d.name+" set default_transaction_isolation = '"+string(level)+
+			"'; alter role app in database "+d.name+" set search_path = 'nowhere'")
 		old := d.lead(t, d.next())
 		conn := d.connect(t, "app")
 		must(t, conn, "begin")

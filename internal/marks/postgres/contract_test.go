@@ -17,14 +17,18 @@ import (
 )
 
 func TestPostgresKeepsTheContract(t *testing.T) {
-	pg := serverstest.Postgres(t, servers.PostgresOptions{}) // not a shared server: the contract restarts it
-	markstest.Run(t, markstest.Harness{Open: func(t testing.TB) markstest.Instance { return open(t, pg) }})
+	// not a shared server: the contract restarts it
+	pg := serverstest.Postgres(t, servers.PostgresOptions{})
+	markstest.Run(t, markstest.Harness{
+		Open: func(t testing.TB) markstest.Instance { return open(t, pg) },
+	})
 }
 
 func open(t testing.TB, pg *servers.Postgres) markstest.Instance {
 	d := database{pg, serverstest.FreshDatabase(t, pg)}
 	d.roles(t)
-	d.sql(t, `create table written (n bigserial, value text); grant all on written, written_n_seq to app`)
+	d.sql(t, `create table written (n bigserial, value text);
+	    grant all on written, written_n_seq to app`)
 	if err := Install(t.Context(), d.url("postgres"), guardRole); err != nil {
 		t.Fatal(err)
 	}
@@ -32,7 +36,9 @@ func open(t testing.TB, pg *servers.Postgres) markstest.Instance {
 	return markstest.Instance{
 		Store: s, Admin: s,
 		Connect: func(t testing.TB) markstest.Conn { return connect(t, d, s) },
-		Written: func(t testing.TB) []string { return d.list(t, "select value from written order by n") },
+		Written: func(t testing.TB) []string {
+			return d.list(t, "select value from written order by n")
+		},
 		Audit:   d.audit,
 		Restart: d.promote,
 	}
@@ -87,7 +93,8 @@ func (d database) audit(t testing.TB, r fence.Resource) []markstest.Adoption {
 	t.Helper()
 	c := d.connect(t, "postgres")
 	defer c.Close(context.Background())
-	rows, err := c.Query(t.Context(), `select by_holder, coalesce(old_token, 0), new_token, coalesce(old_issuer, ''), new_issuer
+	rows, err := c.Query(t.Context(), `select
+	    by_holder, coalesce(old_token, 0), new_token, coalesce(old_issuer, ''), new_issuer
 	    from ringfence.adoption where resource = $1 order by adopted_at`, r)
 	if err != nil {
 		t.Fatal(err)
@@ -136,8 +143,10 @@ func (c *client) Leave(ctx context.Context, value string) error {
 // Close waits until the backend has ended: the socket closes first.
 func (c *client) Close() {
 	_ = c.conn.Close(context.Background())
-	const here = "select 'here' from pg_stat_activity where pid = $1 and backend_start = $2::text::timestamptz"
-	for end := time.Now().Add(30 * time.Second); len(c.d.list(c.t, here, c.sess.ID, c.sess.Birth)) > 0; {
+	const here = "select 'here' from pg_stat_activity where pid = $1 " +
+		"and backend_start = $2::text::timestamptz"
+	end := time.Now().Add(30 * time.Second)
+	for len(c.d.list(c.t, here, c.sess.ID, c.sess.Birth)) > 0 {
 		if time.Now().After(end) { // the test's context has ended when a cleanup calls this
 			c.t.Fatal("the backend has not ended")
 		}

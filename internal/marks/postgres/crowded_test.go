@@ -21,7 +21,8 @@ func TestATransactionThatAttachesAndStaysOpenDelaysNobody(t *testing.T) {
 	d := tasked(t)
 	attached := d.connect(t, "app")
 	must(t, attached, "begin")
-	must(t, attached, "select ringfence.attach($1, 'orders', 5, 'zk:a')", int64(attached.PgConn().PID()))
+	must(t, attached, "select ringfence.attach($1, 'orders', 5, 'zk:a')",
+		int64(attached.PgConn().PID()))
 	stock := claimed(6)
 	stock.Resource = "stock"
 	d.lead(t, stock) // of another resource
@@ -45,7 +46,8 @@ func TestASessionThatAttachesDuringARaiseIsEndedByIt(t *testing.T) {
 	raising := d.raising(t, claimed(7))
 	attached := d.connect(t, "app")
 	must(t, attached, "begin")
-	must(t, attached, "select ringfence.attach($1, 'orders', 5, 'zk:a')", int64(attached.PgConn().PID()))
+	must(t, attached, "select ringfence.attach($1, 'orders', 5, 'zk:a')",
+		int64(attached.PgConn().PID()))
 	must(t, raising, "commit")
 	if _, step := d.admitted(t, claimed(7)); step == 0 {
 		t.Error("a newer session is admitted while an older one attaches")
@@ -63,8 +65,10 @@ func TestAdvisoryLocksDelayNobody(t *testing.T) {
 	number := d.list(t, "select number::text from ringfence.gate where resource = 'orders'")[0]
 	for i, role := range []string{"app", "postgres"} {
 		shared, exclusive := d.connect(t, role), d.connect(t, role)
-		must(t, shared, "select pg_advisory_lock_shared("+number+", k) from generate_series(1, 20) k")
-		must(t, exclusive, "select pg_advisory_lock("+number+", k) from generate_series(100 * $1 + 100, 100 * $1 + 120) k", i)
+		must(t, shared, "select pg_advisory_lock_shared("+number+
+			", k) from generate_series(1, 20) k")
+		must(t, exclusive, "select pg_advisory_lock("+number+
+			", k) from generate_series(100 * $1 + 100, 100 * $1 + 120) k", i)
 	}
 	d.enters(t, claimed(5), pgx.TxOptions{})
 	ctx, cancel := context.WithTimeout(t.Context(), soon)
@@ -82,7 +86,8 @@ func TestAForgedSettingPublishesNothing(t *testing.T) {
 	d.lead(t, claimed(7))
 	for _, forged := range []string{"entered", "attached"} {
 		script := "begin; select set_config('ringfence.orders', '" + forged + " 5 zk:a', true); " +
-			"select set_config('ringfence_session.orders', '5 zk:a', false); " + publish + "; commit"
+			"select set_config('ringfence_session.orders', '5 zk:a', false); " +
+			publish + "; commit"
 		if err := d.run(t, script); sqlstate(err) != "RF001" {
 			t.Errorf("%s: got %v", forged, err)
 		}
@@ -106,7 +111,8 @@ func TestASessionThatIsResetStaysAttached(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := tx.Exec(t.Context(), "select ringfence.publish('orders', 5, 'zk:a', 'nightly', $1, '{}')", pgx.QueryExecModeExec, i+1); err != nil {
+		const publish = "select ringfence.publish('orders', 5, 'zk:a', 'nightly', $1, '{}')"
+		if _, err := tx.Exec(t.Context(), publish, pgx.QueryExecModeExec, i+1); err != nil {
 			t.Errorf("after %s: %v", reset, err)
 		}
 		if err := tx.Commit(t.Context()); err != nil {
@@ -119,7 +125,8 @@ func TestAttachFailsInAnOpenTransaction(t *testing.T) {
 	d := tasked(t)
 	c := d.connect(t, "app")
 	must(t, c, "begin")
-	if ok, err := Attach(t.Context(), c, fence.Claim{Resource: "orders", Token: 5, Issuer: "zk:a"}); ok || err == nil {
+	if ok, err := Attach(t.Context(), c,
+		fence.Claim{Resource: "orders", Token: 5, Issuer: "zk:a"}); ok || err == nil {
 		t.Errorf("attached in a transaction: %v, %v", ok, err)
 	}
 }

@@ -21,7 +21,9 @@ import (
 // deposed. After each, the client does not help to end the transaction. Each may return the error
 // channel of a call that must fail.
 var occupations = map[string]func(t *testing.T, d *realm, c *pgx.Conn) <-chan error{
-	"idle in transaction":                    func(*testing.T, *realm, *pgx.Conn) <-chan error { return nil },
+	"idle in transaction": func(*testing.T, *realm, *pgx.Conn) <-chan error {
+		return nil
+	},
 	"running a statement":                    runs("select pg_sleep(600)"),
 	"computing":                              runs("do $$ begin loop end loop; end $$"),
 	"waiting for a row":                      waitsForARow,
@@ -50,14 +52,16 @@ func runs(statement string) func(*testing.T, *realm, *pgx.Conn) <-chan error {
 // active waits until the server executes something for a connection.
 func (d database) active(t *testing.T, c *pgx.Conn) {
 	t.Helper()
-	d.until(t, "select (state = 'active')::text from pg_stat_activity where pid = $1", int64(c.PgConn().PID()))
+	d.until(t, "select (state = 'active')::text from pg_stat_activity where pid = $1",
+		int64(c.PgConn().PID()))
 }
 
 // until waits until a query returns true.
 func (d database) until(t *testing.T, query string, args ...any) {
 	t.Helper()
-	for patience := time.Now().Add(30 * time.Second); !slices.Equal(d.list(t, query, args...), []string{"true"}); {
-		if time.Now().After(patience) {
+	deadline := time.Now().Add(30 * time.Second)
+	for !slices.Equal(d.list(t, query, args...), []string{"true"}) {
+		if time.Now().After(deadline) {
 			t.Fatalf("%s did not become true", query)
 		}
 	}
@@ -76,7 +80,8 @@ func copies(t *testing.T, d *realm, c *pgx.Conn) <-chan error {
 	rows, client := io.Pipe()
 	t.Cleanup(func() { _ = client.Close() })
 	go func() {
-		_, err := c.PgConn().CopyFrom(context.WithoutCancel(t.Context()), rows, "copy entry from stdin")
+		_, err := c.PgConn().CopyFrom(context.WithoutCancel(t.Context()), rows,
+			"copy entry from stdin")
 		_ = rows.Close() // or a writer would block forever
 		done <- err
 	}()
@@ -86,9 +91,12 @@ func copies(t *testing.T, d *realm, c *pgx.Conn) <-chan error {
 
 // writesToNobody makes the server send more than the socket buffers hold.
 func writesToNobody(t *testing.T, d *realm, c *pgx.Conn) <-chan error {
-	results := c.PgConn().Exec(t.Context(), "select repeat('x', 1000) from generate_series(1, 100000)")
+	results := c.PgConn().Exec(t.Context(),
+		"select repeat('x', 1000) from generate_series(1, 100000)")
 	t.Cleanup(func() { _ = c.PgConn().Conn().Close(); _ = results.Close() })
-	d.until(t, "select (coalesce(wait_event, '') = 'ClientWrite')::text from pg_stat_activity where pid = $1", int64(c.PgConn().PID()))
+	d.until(t,
+		"select (coalesce(wait_event, '') = 'ClientWrite')::text from pg_stat_activity "+
+			"where pid = $1", int64(c.PgConn().PID()))
 	return nil
 }
 
@@ -124,7 +132,9 @@ func TestNoTransactionOfADeposedLeaderIsCommitted(t *testing.T) {
 // returned, so it waits for nothing.
 func (d database) over(t *testing.T, pid uint32, c fence.Claim) {
 	t.Helper()
-	if n := d.list(t, "select count(*)::text from pg_locks where pid = $1 and locktype <> 'virtualxid'", int64(pid))[0]; n != "0" {
+	const locks = `select count(*)::text from pg_locks
+	    where pid = $1 and locktype <> 'virtualxid'`
+	if n := d.list(t, locks, int64(pid))[0]; n != "0" {
 		t.Errorf("the transaction still holds %s locks", n)
 	}
 	if n := d.landed(t, c); n != "0" {
@@ -137,7 +147,8 @@ func TestASuperusersTransactionKeepsTheNewLeaderOutAndIsNamed(t *testing.T) {
 	d := led(t)
 	old, newer := d.lead(t, d.next()), d.next()
 	tx := d.transact(t, d.connect(t, "postgres"), old, pgx.TxOptions{})
-	if err := takeOver(t.Context(), d.s, newer); !errors.Is(err, fence.ErrUnrevoked) || !strings.Contains(err.Error(), "role postgres") {
+	if err := takeOver(t.Context(), d.s, newer); !errors.Is(err, fence.ErrUnrevoked) ||
+		!strings.Contains(err.Error(), "role postgres") {
 		t.Errorf("got %v", err)
 	}
 	d.outside(t, newer, fence.ErrNotLeader)
@@ -165,7 +176,8 @@ func TestNoTransactionOfAPausedProcessIsCommittedWhenItResumes(t *testing.T) {
 	if err := psql.Start(); err != nil {
 		t.Fatal(err)
 	}
-	write(t, stdin, "begin; "+enterQuery(old)+"; insert into entry values (1) returning 'written';\n")
+	write(t, stdin, "begin; "+enterQuery(old)+
+		"; insert into entry values (1) returning 'written';\n")
 	for lines := bufio.NewScanner(stdout); lines.Scan() && lines.Text() != "written"; {
 	}
 	signal(t, psql, syscall.SIGSTOP)

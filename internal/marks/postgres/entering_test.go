@@ -15,7 +15,8 @@ import (
 	"github.com/ringfence/ringfence/internal/marks"
 )
 
-var levels = []pgx.TxIsoLevel{pgx.ReadUncommitted, pgx.ReadCommitted, pgx.RepeatableRead, pgx.Serializable}
+var levels = []pgx.TxIsoLevel{pgx.ReadUncommitted, pgx.ReadCommitted,
+	pgx.RepeatableRead, pgx.Serializable}
 
 // snapshots are the levels at which a transaction keeps the snapshot of its first statement.
 var snapshots = []pgx.TxIsoLevel{pgx.RepeatableRead, pgx.Serializable}
@@ -108,7 +109,9 @@ func (d database) landed(t testing.TB, c fence.Claim) string {
 // one.
 func (d database) holders(t testing.TB) string {
 	t.Helper()
-	return d.list(t, "select count(*)::text from pg_locks where locktype = 'advisory' and database = (select oid from pg_database where datname = current_database())")[0]
+	return d.list(t,
+		"select count(*)::text from pg_locks where locktype = 'advisory' "+
+			"and database = (select oid from pg_database where datname = current_database())")[0]
 }
 
 func sqlstate(err error) string {
@@ -119,8 +122,8 @@ func sqlstate(err error) string {
 	return ""
 }
 
-// refused checks that a transaction was refused, and how. current says that its snapshot includes the
-// raise. With an older snapshot the error is 40001, try again.
+// refused checks that a transaction was refused, and how. current says that its snapshot includes
+// the raise. With an older snapshot the error is 40001, try again.
 func refused(t *testing.T, err error, level pgx.TxIsoLevel, current bool) {
 	t.Helper()
 	want := "RF001"
@@ -193,7 +196,9 @@ func (d database) raising(t *testing.T, c fence.Claim) *pgx.Conn {
 	t.Helper()
 	conn := d.connect(t, guardRole)
 	must(t, conn, "begin")
-	must(t, conn, "select ringfence.raise($1, $2, $3, 'host', (select basis from ringfence.look($1)))", c.Resource, int64(c.Token), c.Issuer)
+	must(t, conn,
+		"select ringfence.raise($1, $2, $3, 'host', (select basis from ringfence.look($1)))",
+		c.Resource, int64(c.Token), c.Issuer)
 	return conn
 }
 

@@ -42,7 +42,8 @@ func (d database) outside(t *testing.T, c fence.Claim, why error) {
 // revokeOnce calls revoke once and ends no backend.
 func (d database) revokeOnce(t *testing.T, c fence.Claim) {
 	t.Helper()
-	must(t, d.connect(t, guardRole), "select ringfence.revoke($1, $2, $3, false, 0)", c.Resource, int64(c.Token), c.Issuer)
+	must(t, d.connect(t, guardRole), "select ringfence.revoke($1, $2, $3, false, 0)", c.Resource,
+		int64(c.Token), c.Issuer)
 }
 
 func TestANewLeaderIsKeptOutUntilOlderTransactionsAreGone(t *testing.T) {
@@ -117,10 +118,12 @@ func TestOnlyTheMarksTokenAndIssuerEnterAndOnlyOnTheRunWhereItWasRaised(t *testi
 	d.outside(t, unknown, fence.ErrNotLeader)
 	foreign.Token = 0
 	d.outside(t, foreign, fence.ErrOtherIssuer)
-	if _, err := d.connect(t, "app").Exec(t.Context(), "select ringfence.enter('orders', 1, null)"); err == nil {
+	if _, err := d.connect(t, "app").Exec(t.Context(),
+		"select ringfence.enter('orders', 1, null)"); err == nil {
 		t.Error("a claim without an issuer has entered")
 	}
-	d.sql(t, "update ringfence.mark set run = 'another'; update ringfence.gate set run = 'another'") // a failover
+	// a failover
+	d.sql(t, "update ringfence.mark set run = 'another'; update ringfence.gate set run = 'another'")
 	d.outside(t, c, fence.ErrNotLeader)
 	d.lead(t, c)
 	d.enters(t, c, pgx.TxOptions{})
@@ -267,7 +270,8 @@ func TestARevocationThatBeganBeforeItsRaiseOpensNoGate(t *testing.T) {
 
 func TestAfterARaiseEveryOlderTransactionIsFoundInside(t *testing.T) {
 	d := led(t)
-	for _, name := range []fence.Resource{"a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l", "a_longer_name_with_all_that_48_characters_allow1"} {
+	for _, name := range []fence.Resource{"a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k",
+		"l", "a_longer_name_with_all_that_48_characters_allow1"} {
 		c := d.next()
 		c.Resource = name
 		d.lead(t, c)
@@ -278,7 +282,8 @@ func TestAfterARaiseEveryOlderTransactionIsFoundInside(t *testing.T) {
 			t.Fatal(err)
 		}
 		var pids []uint32
-		if err := d.connect(t, guardRole).QueryRow(t.Context(), "select pids from ringfence.inside($1)", name).Scan(&pids); err != nil {
+		if err := d.connect(t, guardRole).QueryRow(t.Context(),
+			"select pids from ringfence.inside($1)", name).Scan(&pids); err != nil {
 			t.Fatal(err)
 		}
 		if len(pids) != 1 || pids[0] != conn.PgConn().PID() {

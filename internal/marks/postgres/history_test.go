@@ -14,13 +14,15 @@ import (
 	"github.com/ringfence/ringfence/internal/marks"
 )
 
-// recorded is a realm that keeps the order of commits: each write increments a counter, whose row stays
-// locked until the write has committed.
+// recorded is a realm that keeps the order of commits: each write increments a counter, whose row
+// stays locked until the write has committed.
 func recorded(t *testing.T) *realm {
 	t.Helper()
 	d := led(t)
-	d.sql(t, `create table counter (resource text primary key, n bigint); insert into counter values ('orders', 0), ('stock', 0);
-	    create table history (resource text, token bigint, n bigint); grant all on counter, history to app`)
+	d.sql(t, `create table counter (resource text primary key, n bigint);
+	    insert into counter values ('orders', 0), ('stock', 0);
+	    create table history (resource text, token bigint, n bigint);
+	    grant all on counter, history to app`)
 	return d
 }
 
@@ -30,10 +32,12 @@ func TestWritesOfTransactionsAndSessionsNeverGoBackToAnOlderToken(t *testing.T) 
 	h.FindNoStaleWrite(t)
 }
 
-// Where everybody is let in, the same work must find stale writes, or the test above proves nothing.
+// Where everybody is let in, the same work must find stale writes, or the test above proves
+// nothing.
 func TestWithoutTheCheckTheSameWorkFindsStaleWrites(t *testing.T) {
 	d := recorded(t)
-	d.sql(t, `create or replace function ringfence.enter(p_resource text, p_token bigint, p_issuer text) returns void
+	d.sql(t, `create or replace
+	    function ringfence.enter(p_resource text, p_token bigint, p_issuer text) returns void
 	    language sql set search_path = pg_catalog, pg_temp as ''`)
 	h := &guardtest.Histories{Open: d.openLease, Written: d.written, Moves: 40}
 	h.FindStaleWrites(t)
@@ -42,7 +46,8 @@ func TestWithoutTheCheckTheSameWorkFindsStaleWrites(t *testing.T) {
 func (r *realm) written(t testing.TB, resource string) []fence.Token {
 	t.Helper()
 	c := r.connect(t, "postgres")
-	rows, err := c.Query(t.Context(), "select token from history where resource = $1 order by n", resource)
+	rows, err := c.Query(t.Context(), "select token from history where resource = $1 order by n",
+		resource)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -53,9 +58,12 @@ func (r *realm) written(t testing.TB, resource string) []fence.Token {
 	return tokens
 }
 
-// openLease opens a leader's connection: its transactions enter, or it is registered as a session, by a
-// guard or by itself. It raises the mark first. It may give the raise up at any point, and writes anyway.
-func (r *realm) openLease(ctx context.Context, rnd *rand.Rand, resource string, token fence.Token) (guardtest.Writer, error) {
+// openLease opens a leader's connection: its transactions enter, or it is registered as a session,
+// by a guard or by itself. It raises the mark first. It may give the raise up at any point, and
+// writes anyway.
+func (r *realm) openLease(
+	ctx context.Context, rnd *rand.Rand, resource string, token fence.Token,
+) (guardtest.Writer, error) {
 	cfg, err := pgx.ParseConfig(r.url("app"))
 	if err != nil {
 		return nil, err
@@ -66,7 +74,9 @@ func (r *realm) openLease(ctx context.Context, rnd *rand.Rand, resource string, 
 	if err != nil {
 		return nil, err
 	}
-	l := &lease{conn: conn, claim: fence.Claim{Resource: fence.Resource(resource), Token: token, Issuer: fence.Unverified, Holder: "host"}}
+	l := &lease{conn: conn, claim: fence.Claim{
+		Resource: fence.Resource(resource), Token: token, Issuer: fence.Unverified, Holder: "host",
+	}}
 	switch rnd.IntN(4) {
 	case 0:
 		l.admitted, err = true, r.admit(ctx, conn, l.claim)
@@ -133,8 +143,9 @@ func (l *lease) Write(ctx context.Context, rnd *rand.Rand) (err error) {
 		}
 	}
 	if !l.wrote {
-		_, err = l.tx.Exec(ctx, `with c as (update counter set n = n + 1 where resource = $1 returning n)
-		    insert into history select $1, $2, n from c`, string(l.claim.Resource), int64(l.claim.Token))
+		const entry = `with c as (update counter set n = n + 1 where resource = $1 returning n)
+		    insert into history select $1, $2, n from c`
+		_, err = l.tx.Exec(ctx, entry, string(l.claim.Resource), int64(l.claim.Token))
 		if l.wrote = err == nil; err != nil || rnd.IntN(4) == 0 {
 			return l.again(ctx, err)
 		}

@@ -14,15 +14,20 @@ func TestTransactionsOfOneTermConsumeNoMultixacts(t *testing.T) {
 	c := d.lead(t, d.lead(t, d.next())) // raising again must not leave a lock on the row either
 	before := d.multixacts(t)
 	for _, level := range levels {
-		d.together(t, func(conn *pgx.Conn) (pgx.Tx, error) { return Begin(t.Context(), conn, c, at(level)) })
+		d.together(t, func(conn *pgx.Conn) (pgx.Tx, error) {
+			return Begin(t.Context(), conn, c, at(level))
+		})
 	}
 	after := d.multixacts(t)
 	if after != before {
 		t.Errorf("%d multixact ids were consumed", after-before)
 	}
-	d.sql(t, "grant usage on schema ringfence to app; grant select, update on ringfence.gate to app")
+	d.sql(t,
+		"grant usage on schema ringfence to app; grant select, update on ringfence.gate to app")
 	d.together(t, func(conn *pgx.Conn) (pgx.Tx, error) {
-		return conn.BeginTx(t.Context(), pgx.TxOptions{BeginQuery: "begin; select from ringfence.gate for share"})
+		return conn.BeginTx(t.Context(), pgx.TxOptions{
+			BeginQuery: "begin; select from ringfence.gate for share",
+		})
 	})
 	if d.multixacts(t) == after {
 		t.Error("shared row locks consume none either: this test proves nothing")
@@ -57,7 +62,8 @@ func (d database) together(t *testing.T, begin func(*pgx.Conn) (pgx.Tx, error)) 
 func (d database) multixacts(t *testing.T) int64 {
 	t.Helper()
 	d.sql(t, "checkpoint")
-	n, err := strconv.ParseInt(d.list(t, "select next_multixact_id::text from pg_control_checkpoint()")[0], 10, 64)
+	n, err := strconv.ParseInt(d.list(t,
+		"select next_multixact_id::text from pg_control_checkpoint()")[0], 10, 64)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -29,7 +29,8 @@ func (d database) pooler(t *testing.T) *servers.PgBouncer {
 	if err != nil {
 		t.Fatal(err)
 	}
-	changed := strings.NewReplacer("user=postgres", "user=app", "pool_mode = session", "pool_mode = transaction",
+	changed := strings.NewReplacer("user=postgres", "user=app",
+		"pool_mode = session", "pool_mode = transaction",
 		"default_pool_size = 250", "default_pool_size = 2").Replace(string(config))
 	if err := os.WriteFile(file, []byte(changed), 0o644); err != nil {
 		t.Fatal(err)
@@ -47,8 +48,11 @@ func TestTransactionsAreFencedThroughAPoolerInTransactionMode(t *testing.T) {
 	b := d.pooler(t)
 	for _, mode := range []string{"exec", "simple_protocol"} {
 		old := d.lead(t, d.next())
-		pool := d.appPool(t, b.URL("app", d.name), "&pool_max_conns=8&default_query_exec_mode="+mode)
-		held := []pgx.Tx{d.transact(t, pool, old, pgx.TxOptions{}), d.transact(t, pool, old, pgx.TxOptions{})} // all server connections of the pooler
+		pool := d.appPool(t, b.URL("app", d.name),
+			"&pool_max_conns=8&default_query_exec_mode="+mode)
+		// all server connections of the pooler
+		held := []pgx.Tx{d.transact(t, pool, old, pgx.TxOptions{}),
+			d.transact(t, pool, old, pgx.TxOptions{})}
 		c := d.lead(t, d.next())
 		for _, tx := range held {
 			if err := tx.Commit(t.Context()); err == nil {

@@ -17,7 +17,9 @@ import (
 
 // A prepared transaction has no backend, and survives a restart of the server.
 func TestAPreparedTransactionThatHasEnteredKeepsTheNextLeaderOutAndIsNamed(t *testing.T) {
-	pg := serverstest.Postgres(t, servers.PostgresOptions{Settings: map[string]string{"max_prepared_transactions": "5"}})
+	pg := serverstest.Postgres(t, servers.PostgresOptions{
+		Settings: map[string]string{"max_prepared_transactions": "5"},
+	})
 	d := &realm{database: database{pg, "postgres"}}
 	d.roles(t)
 	d.sql(t, "create table entry (token bigint); grant all on entry to app")
@@ -26,8 +28,10 @@ func TestAPreparedTransactionThatHasEnteredKeepsTheNextLeaderOutAndIsNamed(t *te
 	}
 	d.s = d.open(t, Options{AllowPrepared: true})
 
-	if attached, err := Attach(t.Context(), d.connect(t, "app"), d.lead(t, d.next())); attached || err != nil {
-		t.Errorf("a session was attached, though its prepared transactions would survive it: %v", err)
+	if attached, err := Attach(t.Context(), d.connect(t, "app"), d.lead(t, d.next())); attached ||
+		err != nil {
+		t.Errorf("a session was attached, though its prepared transactions would survive it: %v",
+			err)
 	}
 	for _, crash := range []bool{false, true} {
 		old := d.lead(t, d.next())
@@ -41,7 +45,8 @@ func TestAPreparedTransactionThatHasEnteredKeepsTheNextLeaderOutAndIsNamed(t *te
 			d.restart(t)
 		}
 		newer := d.next()
-		if err := takeOver(t.Context(), d.s, newer); !errors.Is(err, fence.ErrUnrevoked) || !strings.Contains(err.Error(), `"the one"`) {
+		if err := takeOver(t.Context(), d.s, newer); !errors.Is(err, fence.ErrUnrevoked) ||
+			!strings.Contains(err.Error(), `"the one"`) {
 			t.Errorf("crash %v: got %v", crash, err)
 		}
 		d.outside(t, newer, fence.ErrNotLeader)

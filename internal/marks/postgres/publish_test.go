@@ -43,7 +43,8 @@ func TestACheckpointIsPublishedOnlyInATransactionThatHasEntered(t *testing.T) {
 		"begin; select ringfence.enter('stock', 5, 'zk:a'); " + publish: "2D000",
 		"begin; " + enter + strings.Replace(publish, "5", "6", 1):       "2D000",
 		"begin; " + enter + strings.Replace(publish, "zk:a", "zk:b", 1): "2D000",
-		"do $$ begin perform ringfence.enter('orders', 5, 'zk:a'); commit; perform ringfence.publish('orders', 5, 'zk:a', 'nightly', 1, '{}'); end $$": "2D000",
+		"do $$ begin perform ringfence.enter('orders', 5, 'zk:a'); commit; " +
+			"perform ringfence.publish('orders', 5, 'zk:a', 'nightly', 1, '{}'); end $$": "2D000",
 
 		"begin; " + enter + publish:                                                  "",
 		"begin; " + enter + "savepoint a; rollback to a; " + publish:                 "",
@@ -74,11 +75,14 @@ func TestACheckpointFollowsTheVersionBeforeItAndKeepsItsResource(t *testing.T) {
 		{"'orders', 5, 'zk:a', 'nightly', 2, '{}'", ""},
 		{"'orders', 5, 'zk:a', 'nightly', 2, '{}'", "RF008"},
 	} {
-		if err := d.run(t, "select ringfence.enter_and_publish("+step.call+")"); sqlstate(err) != step.want || (step.want == "") != (err == nil) {
+		err := d.run(t, "select ringfence.enter_and_publish("+step.call+")")
+		if sqlstate(err) != step.want || (step.want == "") != (err == nil) {
 			t.Errorf("%s: got %v, want %q", step.call, err, step.want)
 		}
 	}
-	if got := d.list(t, "select task || ' ' || resource || ' ' || version || ' ' || token from ringfence.checkpoint"); len(got) != 1 || got[0] != "nightly orders 2 5" {
+	got := d.list(t, `select task || ' ' || resource || ' ' || version || ' ' || token
+	    from ringfence.checkpoint`)
+	if len(got) != 1 || got[0] != "nightly orders 2 5" {
 		t.Errorf("checkpoints: %q", got)
 	}
 }
@@ -86,13 +90,16 @@ func TestACheckpointFollowsTheVersionBeforeItAndKeepsItsResource(t *testing.T) {
 func TestACheckpointIsDurableWhateverTheDefaultsAre(t *testing.T) {
 	d := tasked(t)
 	c := d.connect(t, "app")
-	for setting, want := range map[string]string{"off": "on", "local": "on", "remote_write": "on", "on": "on", "remote_apply": "remote_apply"} {
+	for setting, want := range map[string]string{"off": "on", "local": "on", "remote_write": "on",
+		"on": "on", "remote_apply": "remote_apply"} {
 		must(t, c, "set synchronous_commit = "+setting)
 		must(t, c, "begin")
 		must(t, c, "select ringfence.enter_and_publish('orders', 5, 'zk:a', 'nightly', 1, '{}')")
 		var got string
-		if err := c.QueryRow(t.Context(), "select current_setting('synchronous_commit')").Scan(&got); err != nil || got != want {
-			t.Errorf("under %s the transaction commits with %s, want %s: %v", setting, got, want, err)
+		if err := c.QueryRow(t.Context(),
+			"select current_setting('synchronous_commit')").Scan(&got); err != nil || got != want {
+			t.Errorf("under %s the transaction commits with %s, want %s: %v",
+				setting, got, want, err)
 		}
 		must(t, c, "rollback")
 	}
@@ -100,9 +107,11 @@ func TestACheckpointIsDurableWhateverTheDefaultsAre(t *testing.T) {
 
 func TestOnlyLeaderRolesUseCheckpointsAndNoRoleUsesTheTables(t *testing.T) {
 	calls := []string{
-		"select * from ringfence.take('orders', 5, 'zk:a', 'nightly', 0)", "select * from ringfence.checkpoints(null)",
+		"select * from ringfence.take('orders', 5, 'zk:a', 'nightly', 0)",
+		"select * from ringfence.checkpoints(null)",
 		"select ringfence.enter_and_publish('orders', 5, 'zk:a', 'nightly', 1, '{}')",
-		"begin; select ringfence.enter('orders', 5, 'zk:a'); select ringfence.publish('orders', 5, 'zk:a', 'daily', 1, '{}')",
+		"begin; select ringfence.enter('orders', 5, 'zk:a'); " +
+			"select ringfence.publish('orders', 5, 'zk:a', 'daily', 1, '{}')",
 	}
 	d := led(t)
 	d.lead(t, claimed(5))
@@ -117,14 +126,18 @@ func TestOnlyLeaderRolesUseCheckpointsAndNoRoleUsesTheTables(t *testing.T) {
 			t.Errorf("a leader: %s: %v", call, err)
 		}
 	}
-	for _, table := range []string{"mark", "session", "gate", "checkpoint", "installation", "adoption"} {
-		for _, forbidden := range []string{"select from ringfence.", "delete from ringfence.", "lock table ringfence."} {
+	for _, table := range []string{"mark", "session", "gate", "checkpoint",
+		"installation", "adoption"} {
+		for _, forbidden := range []string{"select from ringfence.", "delete from ringfence.",
+			"lock table ringfence."} {
 			if err := d.run(t, "begin; "+forbidden+table); sqlstate(err) != "42501" {
 				t.Errorf("a leader: %s%s: %v", forbidden, table, err)
 			}
 		}
 	}
-	for _, call := range []string{"ringfence.open('orders', 5, 'zk:a')", "ringfence.shut('orders', 5, 'zk:a', 'x')", "ringfence.raise('orders', 9, 'zk:a', 'x', (select basis from ringfence.look('orders')))"} {
+	for _, call := range []string{"ringfence.open('orders', 5, 'zk:a')",
+		"ringfence.shut('orders', 5, 'zk:a', 'x')", "ringfence.raise('orders', 9, 'zk:a', 'x', " +
+			"(select basis from ringfence.look('orders')))"} {
 		if err := d.run(t, "select "+call); sqlstate(err) != "42501" {
 			t.Errorf("a leader: %s: %v", call, err)
 		}

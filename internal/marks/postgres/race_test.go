@@ -14,7 +14,9 @@ import (
 // busy locks the table of sessions, as a checkpoint or a slow disk might for a moment, until
 // meanwhile has run: a call that reads the sessions waits in the middle. meanwhile runs in the same
 // transaction.
-func (d database) busy(t *testing.T, call string, start func() error, meanwhile func(holder *pgx.Conn)) error {
+func (d database) busy(
+	t *testing.T, call string, start func() error, meanwhile func(holder *pgx.Conn),
+) error {
 	t.Helper()
 	holder := d.connect(t, "postgres")
 	must(t, holder, "begin")
@@ -35,7 +37,9 @@ func (d database) registered(t *testing.T, s *Store, holder *pgx.Conn, token int
 	if err != nil {
 		t.Fatal(err)
 	}
-	must(t, holder, "insert into ringfence.session values ('orders', $1, 'zk:a', $2, $3::text::timestamptz)", token, sess.ID, sess.Birth)
+	const insert = `insert into ringfence.session
+	    values ('orders', $1, 'zk:a', $2, $3::text::timestamptz)`
+	must(t, holder, insert, token, sess.ID, sess.Birth)
 	return sess
 }
 
@@ -43,7 +47,8 @@ func TestASweepKeepsTheRecordOfASessionThatIsAdmittedMeanwhile(t *testing.T) {
 	d := installed(t)
 	s := d.open(t, Options{})
 	sweeper := d.connect(t, guardRole)
-	d.sql(t, "alter function ringfence.sessions() volatile") // so that it reads what is committed when its wait ends
+	// so that it reads what is committed when its wait ends
+	d.sql(t, "alter function ringfence.sessions() volatile")
 	err := d.busy(t, "ringfence.sweep",
 		func() error {
 			_, err := sweeper.Exec(context.WithoutCancel(t.Context()), "select ringfence.sweep()")
@@ -74,7 +79,8 @@ func TestARevocationEndsASessionThatIsRecordedWhileItRuns(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n := d.list(t, "select count(*)::text from pg_stat_activity where pid = $1", late.ID)[0]; n != "0" {
+	if n := d.list(t, "select count(*)::text from pg_stat_activity where pid = $1",
+		late.ID)[0]; n != "0" {
 		t.Error("the session is still alive after the revocation")
 	}
 }
@@ -84,9 +90,12 @@ func TestASweepRemovesOnlyTheRecordsOfEndedSessions(t *testing.T) {
 	s := d.open(t, Options{})
 	super := d.connect(t, "postgres")
 	living := d.registered(t, s, super, 5)
-	must(t, super, "insert into ringfence.session values ('orders', 5, 'zk:a', 999999, now()), ('orders', 5, 'zk:a', $1, now())", living.ID)
+	must(t, super, `insert into ringfence.session
+	    values ('orders', 5, 'zk:a', 999999, now()), ('orders', 5, 'zk:a', $1, now())`, living.ID)
 	must(t, d.connect(t, guardRole), "select ringfence.sweep()")
-	if n := d.list(t, "select count(*)::text from ringfence.session where backend_start = $1::text::timestamptz", living.Birth)[0]; n != "1" {
+	const born = `select count(*)::text from ringfence.session
+	    where backend_start = $1::text::timestamptz`
+	if n := d.list(t, born, living.Birth)[0]; n != "1" {
 		t.Error("the record of the living session was removed")
 	}
 	if n := d.list(t, "select count(*)::text from ringfence.session")[0]; n != "1" {
@@ -100,7 +109,9 @@ func TestCallersDoNotNoticeThatControlConnectionsWereEnded(t *testing.T) {
 	d := installed(t)
 	s := d.open(t, Options{})
 	d.busyPool(t, s)
-	d.sql(t, "select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'ringfence' and datname = current_database()")
+	d.sql(t,
+		"select pg_terminate_backend(pid) from pg_stat_activity "+
+			"where application_name = 'ringfence' and datname = current_database()")
 	for range 4 {
 		if _, err := s.Marks(t.Context()); err != nil {
 			t.Errorf("got %v", err)
@@ -121,7 +132,9 @@ func (d database) busyPool(t *testing.T, s *Store) {
 			results <- err
 		}()
 	}
-	for d.list(t, "select count(*)::text from pg_stat_activity where wait_event_type = 'Lock' and application_name = 'ringfence' and datname = current_database()")[0] != "4" {
+	const waiting = `select count(*)::text from pg_stat_activity where wait_event_type = 'Lock'
+	    and application_name = 'ringfence' and datname = current_database()`
+	for d.list(t, waiting)[0] != "4" {
 		if len(results) > 0 {
 			t.Fatal(<-results)
 		}
@@ -139,7 +152,8 @@ func (d database) busyPool(t *testing.T, s *Store) {
 func TestARaiseThatFoundNoMarkDoesNotOverwriteANewerOne(t *testing.T) {
 	d := installed(t)
 	s := d.open(t, Options{})
-	d.sql(t, "update ringfence.installation set registry = null") // which a raise reads under a lock
+	// which a raise reads under a lock
+	d.sql(t, "update ringfence.installation set registry = null")
 	holder := d.connect(t, "postgres")
 	must(t, holder, "begin")
 	must(t, holder, "select from ringfence.installation for update")
@@ -149,7 +163,9 @@ func TestARaiseThatFoundNoMarkDoesNotOverwriteANewerOne(t *testing.T) {
 		raised <- err
 	}()
 	d.waits(t, "ringfence.raise", raised)
-	d.sql(t, "insert into ringfence.mark (resource, token, issuer, holder, server) values ('orders', 7, 'zk:a', 'newer', 'x')")
+	d.sql(t,
+		"insert into ringfence.mark (resource, token, issuer, holder, server) "+
+			"values ('orders', 7, 'zk:a', 'newer', 'x')")
 	must(t, holder, "commit")
 	if err := <-raised; !errors.Is(err, fence.ErrStale) {
 		t.Errorf("got %v", err)

@@ -32,7 +32,8 @@ func (l leader) Verify(_ context.Context, claims []fence.Claim) ([]fence.Claim, 
 		c.Issuer = "zk:a"
 		all[i] = c
 		if c.Token != fence.Token(l) {
-			return all, &fence.Refusal{Reason: fence.ReasonNotLeader, Claim: c, Message: "does not lead", Detail: "-", Hint: "-"}
+			return all, &fence.Refusal{Reason: fence.ReasonNotLeader, Claim: c,
+				Message: "does not lead", Detail: "-", Hint: "-"}
 		}
 	}
 	return all, nil
@@ -52,7 +53,8 @@ func (r *realm) opens(t *testing.T, a marks.Authority, c fence.Claim) (*pgx.Conn
 	if err != nil {
 		t.Fatal(err)
 	}
-	return conn, (&marks.Admission{Store: r.s, Authority: a}).Admit(t.Context(), s, []fence.Claim{c})
+	return conn, (&marks.Admission{Store: r.s, Authority: a}).Admit(t.Context(),
+		s, []fence.Claim{c})
 }
 
 // program runs a program, which must succeed.
@@ -96,11 +98,13 @@ func TestRestoredDataAdmitNoOlderLeader(t *testing.T) {
 	for name, copyData := range map[string]func(r *realm, data, to string){
 		"a snapshot of the disk": func(r *realm, data, to string) {
 			r.stopped(t, func() { program(t, "cp", "-a", data, to) })
-			r.lead(t, claimed(5)) // after the restart the mark is unconfirmed, and the copy must have it confirmed
+			// after the restart the mark is unconfirmed, and the copy must have it confirmed
+			r.lead(t, claimed(5))
 			r.stopped(t, func() { program(t, "rm", "-rf", to); program(t, "cp", "-a", data, to) })
 		},
 		"a base backup": func(r *realm, data, to string) {
-			program(t, "pg_basebackup", "-d", r.url("postgres"), "-D", to, "-X", "stream", "-c", "fast")
+			program(t, "pg_basebackup", "-d", r.url("postgres"), "-D", to, "-X",
+				"stream", "-c", "fast")
 			program(t, "chown", "-R", "--reference="+data, to)
 		},
 	} {
@@ -145,7 +149,8 @@ func (r *realm) dump(t *testing.T, more ...string) (restore func()) {
 // The dump is restored into the running server that it was taken from, so even the run is the same.
 func TestADumpThatIsRestoredAdmitsNoOlderLeader(t *testing.T) {
 	for name, more := range map[string][]string{
-		"complete": nil, "without unlogged tables": {"--no-unlogged-table-data"}, "the schema ringfence alone": {"--schema=ringfence"},
+		"complete": nil, "without unlogged tables": {"--no-unlogged-table-data"},
+		"the schema ringfence alone": {"--schema=ringfence"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := led(t)
@@ -159,21 +164,24 @@ func TestADumpThatIsRestoredAdmitsNoOlderLeader(t *testing.T) {
 			restore()
 
 			found, err := r.s.Marks(t.Context())
-			if err != nil || len(found) != 1 || found[0].Token != 5 || found[0].Confirmed || found[0].Continued {
+			if err != nil || len(found) != 1 || found[0].Token != 5 || found[0].Confirmed ||
+				found[0].Continued {
 				t.Fatalf("marks after the restore: %+v, %v", found, err)
 			}
 			r.outside(t, old, fence.ErrNotLeader)
 			if _, err := r.opens(t, leader(7), old); !errors.Is(err, fence.ErrNotLeader) {
 				t.Errorf("the older leader gets %v", err)
 			}
-			if _, err := r.opens(t, marks.Unverified{Name: "zk:a"}, old); !errors.Is(err, fence.ErrNotLeader) {
+			_, err = r.opens(t, marks.Unverified{Name: "zk:a"}, old)
+			if !errors.Is(err, fence.ErrNotLeader) {
 				t.Errorf("without a coordinator the older leader gets %v", err)
 			}
 			if _, err := r.opens(t, leader(9), claimed(9)); err != nil {
 				t.Errorf("the newest leader: %v", err)
 			}
 			if session.Ping(t.Context()) == nil {
-				t.Error("a session that the restored registry does not list is still alive under the newest leader")
+				t.Error("a session that the restored registry does not list is still alive " +
+					"under the newest leader")
 			}
 		})
 	}
@@ -194,7 +202,8 @@ func TestANewSchemaEndsEverySessionBeforeTheFirstNewcomerIsAdmitted(t *testing.T
 	if err := session.Ping(t.Context()); err != nil {
 		t.Fatal("the new schema itself has ended the session, which proves nothing")
 	}
-	if _, err := r.opens(t, marks.Unverified{Name: "zk:a"}, claimed(4)); !errors.Is(err, fence.ErrNotLeader) {
+	_, err := r.opens(t, marks.Unverified{Name: "zk:a"}, claimed(4))
+	if !errors.Is(err, fence.ErrNotLeader) {
 		t.Errorf("without a coordinator: %v", err)
 	}
 	newcomer, err := r.opens(t, leader(7), claimed(7))
@@ -236,7 +245,8 @@ func TestACopyOfTheDatabaseConfirmsNothing(t *testing.T) {
 	r.s.Close() // a template must have no connections
 	name := r.name + "_copy"
 	other := database{r.pg, "postgres"}
-	other.list(t, "select pg_terminate_backend(pid)::text from pg_stat_activity where datname = $1", r.name)
+	other.list(t,
+		"select pg_terminate_backend(pid)::text from pg_stat_activity where datname = $1", r.name)
 	other.until(t, "select (count(*) = 0)::text from pg_stat_activity where datname = $1", r.name)
 	other.sql(t, "create database "+name+" template "+r.name)
 	t.Cleanup(func() { other.sql(t, "drop database "+name+" with (force)") })
@@ -253,7 +263,8 @@ func TestACopyOfTheDatabaseConfirmsNothing(t *testing.T) {
 func TestMaintenanceLeavesAMarkConfirmed(t *testing.T) {
 	r := led(t)
 	c := r.lead(t, claimed(5))
-	for _, work := range []string{"vacuum (full, freeze)", "vacuum (freeze)", "vacuum (full)", "reindex table", "analyze"} {
+	for _, work := range []string{"vacuum (full, freeze)", "vacuum (freeze)", "vacuum (full)",
+		"reindex table", "analyze"} {
 		for _, table := range []string{"mark", "gate", "installation", "session", "entered"} {
 			r.sql(t, work+" ringfence."+table)
 		}
@@ -284,7 +295,8 @@ func TestAfterARestartTheLeaderIsAdmittedAgainWithoutAnOperator(t *testing.T) {
 			t.Fatal(err)
 		}
 		r.enters(t, c, pgx.TxOptions{})
-		must(t, stranger, "select") // the restart has ended every admitted session, so no other is ended
+		// the restart has ended every admitted session, so no other is ended
+		must(t, stranger, "select")
 	}
 }
 
@@ -302,7 +314,8 @@ func TestAfterARestartATransactionRaisesItsMarkByItself(t *testing.T) {
 		return tx.Commit(ctx)
 	}
 	deposed := Raiser{URL: r.url(guardRole), Authority: leader(7)}
-	if err := fence.Raising(t.Context(), deposed, claimed(5), begin); !errors.Is(err, fence.ErrNotLeader) {
+	err := fence.Raising(t.Context(), deposed, claimed(5), begin)
+	if !errors.Is(err, fence.ErrNotLeader) {
 		t.Errorf("a deposed leader: %v", err)
 	}
 	leads := Raiser{URL: r.url(guardRole), Authority: leader(5)}
@@ -346,7 +359,8 @@ func TestARefusalNamesTheSessionThatDoesNotEnd(t *testing.T) {
 	if !errors.As(err, &refused) || refused.Reason != fence.ReasonUnrevoked {
 		t.Fatalf("got %v", err)
 	}
-	for _, says := range []string{"role app", "(billing)", "from 127.0.0.1", "pg_terminate_backend"} {
+	for _, says := range []string{"role app", "(billing)", "from 127.0.0.1",
+		"pg_terminate_backend"} {
 		if !contains(refused.Detail, says) {
 			t.Errorf("the detail does not say %q: %s", says, refused.Detail)
 		}

@@ -21,5 +21,7 @@ func identify(ctx context.Context, c *pgx.Conn) (marks.Session, error) {
 
 // raiseTo raises the mark to a claim, which is confirmed without a check.
 func raiseTo(ctx context.Context, s *Store, c fence.Claim) (marks.Mark, error) {
-	return s.Raise(ctx, marks.Session{}, c, func(context.Context, marks.Mark) (fence.Claim, error) { return c, nil })
+	return s.Raise(ctx, marks.Session{}, c, func(context.Context, marks.Mark) (fence.Claim, error) {
+		return c, nil
+	})
 }

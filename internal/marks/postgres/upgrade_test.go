@@ -43,18 +43,21 @@ func (r *realm) upgrade(t *testing.T) {
 func TestAnUpgradeKeepsTheMarksAndEndsEverySessionOnce(t *testing.T) {
 	d, control := older(t)
 	session, stranger := d.connect(t, "app"), d.connect(t, "app")
-	const register = "select step from ringfence.register($1, (select backend_start from pg_stat_activity where pid = $1), '{orders}', $2, 'zk:a')"
+	const register = "select step from ringfence.register($1, (select backend_start " +
+		"from pg_stat_activity where pid = $1), '{orders}', $2, 'zk:a')"
 	must(t, control, register, int64(session.PgConn().PID()), []int64{5})
 	must(t, control, "select current from ringfence.revoke('orders', 5, 'zk:a', true)")
 	d.upgrade(t)
 
 	marks, err := d.s.Marks(t.Context())
-	if err != nil || len(marks) != 1 || marks[0].Token != 5 || marks[0].Confirmed || !marks[0].Continued {
+	if err != nil || len(marks) != 1 || marks[0].Token != 5 || marks[0].Confirmed ||
+		!marks[0].Continued {
 		t.Errorf("marks after the upgrade: %+v, %v", marks, err)
 	}
 	d.outside(t, claimed(4), fence.ErrStale)
 	d.outside(t, claimed(5), fence.ErrNotLeader)
-	if _, err := control.Exec(t.Context(), register, int64(session.PgConn().PID()), []int64{5}); err == nil {
+	if _, err := control.Exec(t.Context(), register,
+		int64(session.PgConn().PID()), []int64{5}); err == nil {
 		t.Error("an older program still admits")
 	}
 	d.lead(t, claimed(5))

@@ -68,9 +68,11 @@ func (b *bench) do(t *testing.T, args ...any) any {
 // newer leader is admitted, that session must have ended.
 func TestALostRegistryLeavesNoOlderSessionAlive(t *testing.T) {
 	for name, lose := range map[string]func(t *testing.T, b *bench){
-		"everything is flushed":       func(t *testing.T, b *bench) { b.do(t, "FLUSHALL") },
-		"the marker is deleted":       func(t *testing.T, b *bench) { b.do(t, "DEL", "ringfence") },
-		"the resource is deleted":     func(t *testing.T, b *bench) { b.do(t, "DEL", "ringfence:orders") },
+		"everything is flushed": func(t *testing.T, b *bench) { b.do(t, "FLUSHALL") },
+		"the marker is deleted": func(t *testing.T, b *bench) { b.do(t, "DEL", "ringfence") },
+		"the resource is deleted": func(t *testing.T, b *bench) {
+			b.do(t, "DEL", "ringfence:orders")
+		},
 		"the resource is overwritten": func(t *testing.T, b *bench) { b.overwrite(t) },
 		"the databases are swapped":   func(t *testing.T, b *bench) { b.do(t, "SWAPDB", 0, 1) },
 	} {
@@ -109,17 +111,20 @@ func TestWithoutACoordinatorALostMarkerIsNotInstalled(t *testing.T) {
 	b := open(t, serverstest.Redis(t, servers.RedisOptions{}))
 	b.admit(t, marks.Unverified{}, 5)
 	b.do(t, "FLUSHALL")
-	err := b.admission(marks.Unverified{}).Admit(t.Context(), b.session(t).s, []fence.Claim{claim(4)})
+	err := b.admission(marks.Unverified{}).Admit(t.Context(), b.session(t).s,
+		[]fence.Claim{claim(4)})
 	if !errors.Is(err, fence.ErrNotInstalled) {
 		t.Fatalf("admit: %v", err)
 	}
-	if _, err := b.store.Raise(t.Context(), marks.Session{}, claim(6), agreed(claim(6))); !errors.Is(err, fence.ErrNotInstalled) {
+	if _, err := b.store.Raise(t.Context(), marks.Session{}, claim(6),
+		agreed(claim(6))); !errors.Is(err, fence.ErrNotInstalled) {
 		t.Fatalf("raise: %v", err)
 	}
 	if err := b.store.Probe(t.Context()); !errors.Is(err, fence.ErrNotInstalled) {
 		t.Fatalf("probe: %v", err)
 	}
-	if _, err := b.store.Adopt(t.Context(), claim(6), "alice"); !errors.Is(err, fence.ErrNotInstalled) {
+	_, err = b.store.Adopt(t.Context(), claim(6), "alice")
+	if !errors.Is(err, fence.ErrNotInstalled) {
 		t.Fatalf("adopt: %v", err)
 	}
 	if n := b.admin.Exists(t.Context(), "ringfence").Val(); n != 0 {
@@ -132,7 +137,8 @@ func TestWithoutACoordinatorAnOlderTokenCannotRaiseALostMark(t *testing.T) {
 	b := open(t, serverstest.Redis(t, servers.RedisOptions{}))
 	b.admit(t, marks.Unverified{}, 5)
 	b.do(t, "DEL", "ringfence:orders")
-	err := b.admission(marks.Unverified{}).Admit(t.Context(), b.session(t).s, []fence.Claim{claim(4)})
+	err := b.admission(marks.Unverified{}).Admit(t.Context(), b.session(t).s,
+		[]fence.Claim{claim(4)})
 	if !errors.Is(err, fence.ErrNotLeader) {
 		t.Fatalf("after the resource was lost: %v", err)
 	}
@@ -140,10 +146,13 @@ func TestWithoutACoordinatorAnOlderTokenCannotRaiseALostMark(t *testing.T) {
 	coordinated := openWith(t, b.server, redis.Options{Coordinated: true})
 	other := claim(1)
 	other.Resource = "stock"
-	if _, err := coordinated.store.Raise(t.Context(), marks.Session{}, other, agreed(other)); err != nil { // this makes the marker again
+	// this makes the marker again
+	if _, err := coordinated.store.Raise(t.Context(), marks.Session{}, other,
+		agreed(other)); err != nil {
 		t.Fatal(err)
 	}
-	err = b.admission(marks.Unverified{}).Admit(t.Context(), b.session(t).s, []fence.Claim{claim(4)})
+	err = b.admission(marks.Unverified{}).Admit(t.Context(), b.session(t).s,
+		[]fence.Claim{claim(4)})
 	if !errors.Is(err, fence.ErrNotLeader) {
 		t.Fatalf("after the marker was made again: %v", err)
 	}
@@ -154,12 +163,14 @@ func TestWithoutACoordinatorAnOlderTokenCannotRaiseALostMark(t *testing.T) {
 func TestAfterARestartWithItsDataTheLeaderIsAdmittedAgainWithoutAnOperator(t *testing.T) {
 	b := open(t, redisWith(t))
 	c := b.session(t)
-	if err := b.admission(marks.Unverified{}).Admit(t.Context(), c.s, []fence.Claim{claim(5)}); err != nil {
+	if err := b.admission(marks.Unverified{}).Admit(t.Context(), c.s,
+		[]fence.Claim{claim(5)}); err != nil {
 		t.Fatal(err)
 	}
 	b.restart(t)
 	a, stranger, newcomer := b.admission(marks.Unverified{}), b.session(t), b.session(t)
-	if err := a.Admit(t.Context(), b.session(t).s, []fence.Claim{claim(4)}); !errors.Is(err, fence.ErrStale) {
+	if err := a.Admit(t.Context(), b.session(t).s,
+		[]fence.Claim{claim(4)}); !errors.Is(err, fence.ErrStale) {
 		t.Fatalf("an older token: %v", err)
 	}
 	if err := a.Admit(t.Context(), newcomer.s, []fence.Claim{claim(5)}); err != nil {
@@ -177,13 +188,15 @@ func TestARestartWithoutPersistenceIsALoss(t *testing.T) {
 	b := open(t, serverstest.Redis(t, servers.RedisOptions{}))
 	b.admit(t, marks.Unverified{}, 5)
 	b.restart(t)
-	err := b.admission(marks.Unverified{}).Admit(t.Context(), b.session(t).s, []fence.Claim{claim(5)})
+	err := b.admission(marks.Unverified{}).Admit(t.Context(), b.session(t).s,
+		[]fence.Claim{claim(5)})
 	if !errors.Is(err, fence.ErrNotInstalled) {
 		t.Fatalf("without a coordinator: %v", err)
 	}
 	guard := openWith(t, b.server, redis.Options{Coordinated: true})
 	guard.admit(t, trusting{}, 5)
-	if err := guard.admission(trusting{}).Admit(t.Context(), b.session(t).s, []fence.Claim{claim(4)}); !errors.Is(err, fence.ErrStale) {
+	if err := guard.admission(trusting{}).Admit(t.Context(), b.session(t).s,
+		[]fence.Claim{claim(4)}); !errors.Is(err, fence.ErrStale) {
 		t.Fatalf("an older token: %v", err)
 	}
 }
@@ -227,11 +240,14 @@ func TestInstallMayBeRepeatedAndKeepsMarks(t *testing.T) {
 
 // While a script of the older leader runs, the newer one waits: no session is admitted.
 func TestTheNewerLeaderWaitsForALongScriptOfTheOlder(t *testing.T) {
-	b := open(t, serverstest.Redis(t, servers.RedisOptions{Args: []string{"--busy-reply-threshold", "10"}}))
+	b := open(t, serverstest.Redis(t, servers.RedisOptions{
+		Args: []string{"--busy-reply-threshold", "10"},
+	}))
 	old := b.admit(t, marks.Unverified{}, 5)
 	ended := make(chan error, 1)
 	go func() {
-		const script = `redis.call('RPUSH', 'written', '5') while redis.call('LLEN', 'written') > 0 do end`
+		const script = `redis.call('RPUSH', 'written', '5')
+			while redis.call('LLEN', 'written') > 0 do end`
 		ended <- old.link.Eval(context.WithoutCancel(t.Context()), script, nil).Err()
 	}()
 	for b.admin.Ping(t.Context()).Err() == nil { // until the script blocks the server

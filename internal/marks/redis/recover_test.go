@@ -21,7 +21,8 @@ func TestASecondLossVoidsTheProofOfTheFirst(t *testing.T) {
 	}
 	t.Cleanup(s.Close)
 	raise := func(e ending, basis string) string {
-		r, err := s.run(t.Context(), raiseScript, []string{key("orders")}, "orders", "5", string(fence.Unverified), "", basis, e.nonce, e.epoch)
+		r, err := s.run(t.Context(), raiseScript, []string{key("orders")}, "orders", "5",
+			string(fence.Unverified), "", basis, e.nonce, e.epoch)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -61,7 +62,9 @@ func TestASecondLossVoidsTheProofOfTheFirst(t *testing.T) {
 
 func TestARefusalIsOneLine(t *testing.T) {
 	for reason := fence.ReasonStale; reason.String() != ""; reason++ {
-		r := &fence.Refusal{Reason: reason, Message: "what\r\n-ERR forged", Detail: "why", Hint: "what to do"}
+		r := &fence.Refusal{
+			Reason: reason, Message: "what\r\n-ERR forged", Detail: "why", Hint: "what to do",
+		}
 		line := Line(r)
 		if want := refusal.Word(reason) + " what  -ERR forged — why (what to do)"; line != want {
 			t.Errorf("got %q, want %q", line, want)

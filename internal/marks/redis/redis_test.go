@@ -31,7 +31,9 @@ func TestRedisKeepsTheContract(t *testing.T) {
 
 // redisWith starts a server for this test alone that keeps its data over a restart.
 func redisWith(t testing.TB, args ...string) *servers.Redis {
-	return serverstest.Redis(t, servers.RedisOptions{Args: append([]string{"--appendonly", "yes", "--appendfsync", "always"}, args...)})
+	return serverstest.Redis(t, servers.RedisOptions{
+		Args: append([]string{"--appendonly", "yes", "--appendfsync", "always"}, args...),
+	})
 }
 
 // bench is a server with the store, and a connection of the test's own to inspect and change the
@@ -59,11 +61,13 @@ func openWith(t testing.TB, server *servers.Redis, o redis.Options) *bench {
 	}
 	t.Cleanup(s.Close)
 	b := &bench{server: server, store: s, admin: driver.NewClient(&driver.Options{
-		Addr: server.Addr(), Protocol: 2, PipelinePoolSize: -1, DialTimeout: patience, ReadTimeout: patience, WriteTimeout: patience,
+		Addr: server.Addr(), Protocol: 2, PipelinePoolSize: -1, DialTimeout: patience,
+		ReadTimeout: patience, WriteTimeout: patience,
 	})}
 	t.Cleanup(func() { _ = b.admin.Close() })
 	b.Instance = markstest.Instance{
-		Store: s, Admin: s, Connect: b.connect, Written: b.written, Audit: b.audit, Restart: b.restart,
+		Store: s, Admin: s, Connect: b.connect, Written: b.written, Audit: b.audit,
+		Restart: b.restart,
 	}
 	return b
 }
@@ -98,7 +102,10 @@ func (b *bench) audit(t testing.TB, r fence.Resource) []markstest.Adoption {
 		if e.Values["resource"] != string(r) {
 			continue
 		}
-		a := markstest.Adoption{By: e.Values["by"].(string), From: fence.Issuer(e.Values["from"].(string)), To: fence.Issuer(e.Values["to"].(string))}
+		a := markstest.Adoption{
+			By: e.Values["by"].(string), From: fence.Issuer(e.Values["from"].(string)),
+			To: fence.Issuer(e.Values["to"].(string)),
+		}
 		a.Before, _ = fence.ParseToken(e.Values["before"].(string))
 		a.After, _ = fence.ParseToken(e.Values["after"].(string))
 		list = append(list, a)
@@ -121,7 +128,8 @@ func (b *bench) session(t testing.TB) *conn {
 	dialed := false
 	c := &conn{b: b}
 	c.db = driver.NewClient(&driver.Options{
-		Addr: b.server.Addr(), Protocol: 2, DisableIdentity: true, MaxRetries: -1, PoolSize: 1, DialerRetries: 1,
+		Addr: b.server.Addr(), Protocol: 2, DisableIdentity: true, MaxRetries: -1,
+		PoolSize: 1, DialerRetries: 1,
 		DialTimeout: patience, ReadTimeout: patience, WriteTimeout: patience,
 		OnConnect: func(context.Context, *driver.Conn) error {
 			if dialed {

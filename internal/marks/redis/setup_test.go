@@ -18,7 +18,9 @@ import (
 
 // as returns a server's URL for a user.
 func as(server *servers.Redis, user, password string) string {
-	u := url.URL{Scheme: "redis", Host: server.Addr(), Path: "/0", User: url.UserPassword(user, password)}
+	u := url.URL{
+		Scheme: "redis", Host: server.Addr(), Path: "/0", User: url.UserPassword(user, password),
+	}
 	return u.String()
 }
 
@@ -64,18 +66,22 @@ func (b *bench) do2(t testing.TB, args ...any) {
 
 func TestMissingRightsAreNamed(t *testing.T) {
 	b := open(t, serverstest.Redis(t, servers.RedisOptions{}))
-	for _, right := range []string{"client|kill", "client|list", "info", "evalsha", "hset", "hlen", "time"} {
+	for _, right := range []string{"client|kill", "client|list", "info", "evalsha",
+		"hset", "hlen", "time"} {
 		aclUser(t, b, redis.ACL("keeper", "secret")+" -"+right)
 		s, err := redis.Open(t.Context(), as(b.server, "keeper", "secret"), redis.Options{})
 		if err == nil {
 			s.Close()
 		}
 		var setup *fence.SetupError
-		if !errors.As(err, &setup) || !strings.Contains(err.Error(), strings.ReplaceAll(right, "|", " ")) && !strings.Contains(err.Error(), right) {
+		spaced := strings.ReplaceAll(right, "|", " ")
+		if !errors.As(err, &setup) ||
+			!strings.Contains(err.Error(), spaced) && !strings.Contains(err.Error(), right) {
 			t.Errorf("without %s: %v", right, err)
 		}
 	}
-	if _, err := redis.Open(t.Context(), as(b.server, "keeper", "wrong"), redis.Options{}); err == nil || strings.Contains(err.Error(), "wrong@") {
+	if _, err := redis.Open(t.Context(), as(b.server, "keeper", "wrong"),
+		redis.Options{}); err == nil || strings.Contains(err.Error(), "wrong@") {
 		t.Errorf("with a wrong password: %v", err)
 	}
 }
@@ -124,7 +130,8 @@ func TestServersThatCannotBeGuardedAreRefused(t *testing.T) {
 
 func TestABadURLIsRefusedWithoutItsPassword(t *testing.T) {
 	for _, bad := range []string{
-		"", "localhost", "postgres://user:secret@host", "redis://user:secret@host/zero", "redis://user:secret@ho st/0", "redis://user:se/secret@host",
+		"", "localhost", "postgres://user:secret@host", "redis://user:secret@host/zero",
+		"redis://user:secret@ho st/0", "redis://user:se/secret@host",
 	} {
 		_, err := redis.Open(t.Context(), bad, redis.Options{})
 		if err == nil || strings.Contains(err.Error(), "secret") {
@@ -174,7 +181,8 @@ func TestAClientOfAnotherServerIsNotIdentified(t *testing.T) {
 		t.Error("a client without the nonce was identified")
 	}
 	for id := range int64(30) {
-		if _, err := here.store.Identify(t.Context(), id, fmt.Sprintf("nonce-%d", other.s.ID)); err == nil && id != mine.s.ID {
+		if _, err := here.store.Identify(t.Context(), id,
+			fmt.Sprintf("nonce-%d", other.s.ID)); err == nil && id != mine.s.ID {
 			t.Errorf("client %d of another server was identified", id)
 		}
 	}

@@ -29,8 +29,9 @@ func (b *bench) promote(t *testing.T) { t.Helper(); b.do(t, "REPLICAOF", "NO", "
 // until waits until INFO replication contains a text.
 func (b *bench) until(t *testing.T, says string) {
 	t.Helper()
-	for patience := time.Now().Add(patience); !strings.Contains(b.admin.Info(t.Context(), "replication").Val(), says); {
-		if time.Now().After(patience) {
+	deadline := time.Now().Add(patience)
+	for !strings.Contains(b.admin.Info(t.Context(), "replication").Val(), says) {
+		if time.Now().After(deadline) {
 			t.Fatalf("INFO replication does not say %s", says)
 		}
 	}
@@ -60,7 +61,8 @@ func TestASwitchoverAndBackLeavesNoOlderSessionAlive(t *testing.T) {
 // The server is the same process, but its data are those of a replica that has missed the newer
 // mark.
 func TestAMarkThatComesBackFromALaggingReplicaIsNotConfirmed(t *testing.T) {
-	p, r := open(t, redisWith(t)), openWith(t, serverstest.Redis(t, servers.RedisOptions{}), redis.Options{Coordinated: true})
+	p, r := open(t, redisWith(t)), openWith(t, serverstest.Redis(t, servers.RedisOptions{}),
+		redis.Options{Coordinated: true})
 	p.admit(t, marks.Unverified{}, 5)
 	r.follow(t, p.server)
 	r.promote(t) // from now on it misses writes
@@ -87,7 +89,8 @@ func TestDatabasesThatAreSwappedAndSwappedBackLeaveNoOlderSessionAlive(t *testin
 	guard := openWith(t, b.server, redis.Options{Coordinated: true})
 	swap := func(c *conn) {
 		t.Helper()
-		if err := c.link.Eval(t.Context(), "return redis.call('SWAPDB', 0, 1)", nil).Err(); err != nil {
+		const script = "return redis.call('SWAPDB', 0, 1)"
+		if err := c.link.Eval(t.Context(), script, nil).Err(); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -107,14 +110,16 @@ func TestDatabasesThatAreSwappedAndSwappedBackLeaveNoOlderSessionAlive(t *testin
 // Sessions and marks belong to the server, whatever database a session selects.
 func TestTwoGuardsOfOneServerShareTheMarksWhateverDatabaseTheirURLsName(t *testing.T) {
 	b := open(t, serverstest.Redis(t, servers.RedisOptions{}))
-	other, err := redis.Open(t.Context(), strings.TrimSuffix(b.server.URL(), "/0")+"/1", redis.Options{})
+	url := strings.TrimSuffix(b.server.URL(), "/0") + "/1"
+	other, err := redis.Open(t.Context(), url, redis.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(other.Close)
 	old := b.admit(t, marks.Unverified{}, 5)
 	newer := b.session(t)
-	if err := (&marks.Admission{Store: other, Authority: marks.Unverified{}}).Admit(t.Context(), newer.s, []fence.Claim{claim(6)}); err != nil {
+	if err := (&marks.Admission{Store: other, Authority: marks.Unverified{}}).Admit(t.Context(),
+		newer.s, []fence.Claim{claim(6)}); err != nil {
 		t.Fatal(err)
 	}
 	if err := old.Write(t.Context(), "deposed"); err == nil {
@@ -136,7 +141,8 @@ func TestTwoGuardsOfOneServerShareTheMarksWhateverDatabaseTheirURLsName(t *testi
 
 func TestTheStoreWarnsOfAPolicyThatMayEvictMarks(t *testing.T) {
 	b := open(t, serverstest.Redis(t, servers.RedisOptions{}))
-	for policy, warns := range map[string]bool{"noeviction": false, "volatile-lru": false, "allkeys-lru": true, "allkeys-random": true} {
+	for policy, warns := range map[string]bool{"noeviction": false, "volatile-lru": false,
+		"allkeys-lru": true, "allkeys-random": true} {
 		b.do(t, "CONFIG", "SET", "maxmemory-policy", policy, "maxmemory", "1gb")
 		if w := b.store.Warning(t.Context()); strings.Contains(w, policy) != warns {
 			t.Errorf("%s: %q", policy, w)
@@ -151,7 +157,8 @@ func TestTheStoreWarnsOfAPolicyThatMayEvictMarks(t *testing.T) {
 // Above maxmemory the older leader can still delete, so the newer one must be admitted.
 func TestWithoutMemoryTheNewerLeaderIsAdmittedAndTheOlderEnded(t *testing.T) {
 	b := open(t, serverstest.Redis(t, servers.RedisOptions{}))
-	if version := b.admin.Info(t.Context(), "server").Val(); strings.Contains(version, "redis_version:6.") {
+	version := b.admin.Info(t.Context(), "server").Val()
+	if strings.Contains(version, "redis_version:6.") {
 		t.Skip("Redis 6.2 runs no script above maxmemory")
 	}
 	old := b.admit(t, marks.Unverified{}, 5)
@@ -162,13 +169,15 @@ func TestWithoutMemoryTheNewerLeaderIsAdmittedAndTheOlderEnded(t *testing.T) {
 		t.Fatal("there is memory left, which proves nothing")
 	}
 	fresh := b.session(t)
-	if err := b.admission(marks.Unverified{}).Admit(t.Context(), fresh.s, []fence.Claim{claim(6)}); err != nil {
+	if err := b.admission(marks.Unverified{}).Admit(t.Context(), fresh.s,
+		[]fence.Claim{claim(6)}); err != nil {
 		t.Fatal(err)
 	}
 	if err := old.link.Del(t.Context(), "x").Err(); err == nil {
 		t.Error("the older leader can still delete")
 	}
-	if _, err := b.store.Adopt(t.Context(), fence.Claim{Resource: "orders", Issuer: fence.Unverified}, "alice"); err != nil {
+	if _, err := b.store.Adopt(t.Context(),
+		fence.Claim{Resource: "orders", Issuer: fence.Unverified}, "alice"); err != nil {
 		t.Errorf("adopt: %v", err)
 	}
 }
