@@ -99,6 +99,7 @@ func TestOptionsAreReadAsPostgresReadsThem(t *testing.T) {
 
 // A parser that refuses everything would pass the test above.
 func TestUsualWaysToWriteATokenAreAccepted(t *testing.T) {
+	const largest = "9223372036854775807"
 	for options, want := range map[string]string{
 		"-c fence.orders=5":                    "orders=5 ",
 		"-cfence.orders=5":                     "orders=5 ",
@@ -109,8 +110,8 @@ func TestUsualWaysToWriteATokenAreAccepted(t *testing.T) {
 		"-ec fence.orders=5":                   "orders=5 ",
 		"-c fence.orders=5 -c fence.orders=5":  "orders=5 ",
 		"-c fence.stock=6 -c fence.orders=5":   "orders=5 stock=6 ",
-		`-c application_name=a\ -c\ fence.orders=6 -c fence.orders=5`:   "orders=5 ",
-		"-c work_mem=5MB -c fence.orders=9223372036854775807 -c jit=on": "orders=9223372036854775807 ",
+		`-c application_name=a\ -c\ fence.orders=6 -c fence.orders=5`: "orders=5 ",
+		"-c work_mem=5MB -c fence.orders=" + largest + " -c jit=on":   "orders=" + largest + " ",
 	} {
 		claims, err := (&startup{params: []param{{"options", options}}}).claims("")
 		if got := claimsAs(claims); err != nil || got != want {

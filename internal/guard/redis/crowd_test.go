@@ -154,7 +154,9 @@ func TestManyDeposedClientsCostTheServerNoConnection(t *testing.T) {
 
 func TestANewLeaderGetsInWhenEverySlotIsTaken(t *testing.T) {
 	g := before(t, serverstest.Redis(t, servers.RedisOptions{}), setup{
-		limit: func(s *guard.Server) { s.MaxConnections, s.MaxUnadmitted, s.Grace = 3, 3, 50*time.Millisecond },
+		limit: func(s *guard.Server) {
+			s.MaxConnections, s.MaxUnadmitted, s.Grace = 3, 3, 50*time.Millisecond
+		},
 	})
 	for range 3 {
 		g.fenced(5)
