@@ -28,6 +28,16 @@ func (e *Evictions) Now() {
 	}
 }
 
+// EvictFirst evicts the first connection of a guard as soon as the guard has accepted it. It repeats
+// Now until the guard counts an eviction, because the Protocol may not serve the connection yet.
+func (e *Evictions) EvictFirst(g *Guard) {
+	g.t.Helper()
+	g.AwaitMetric("guard_connections", "unadmitted", 1)
+	for g.Metric("guard_connections_ended_total", "evicted") == 0 {
+		e.Now()
+	}
+}
+
 // Serve is guard.Protocol's.
 func (e *Evictions) Serve(
 	ctx context.Context, client net.Conn, seat *guard.Seat, draining <-chan struct{},

@@ -236,8 +236,9 @@ func TestANewLeaderGetsInWhenEverySlotIsTaken(t *testing.T) {
 
 func TestOneSessionTooManyIsRefusedWithinTheTimeOfAnAdmission(t *testing.T) {
 	g := fencedBy(t, setup{
-		Options: Options{Admission: &marks.Admission{Authority: marks.Unverified{},
-			Timeout: 2 * time.Second}},
+		Options: Options{
+			Admission: &marks.Admission{Authority: marks.Unverified{}, Timeout: 2 * time.Second},
+		},
 		limit: func(s *guard.Server) { s.MaxConnections = 1 },
 	})
 	c := g.open(5)

@@ -45,11 +45,7 @@ func TestAClientEvictedBeforeItSendsAnythingIsToldWhy(t *testing.T) {
 	e := &guardtest.Evictions{}
 	g := fencedBy(t, evictable(e))
 	w := dialWire(t, g.Addr)
-	g.AwaitMetric("guard_connections", "unadmitted", 1)
-	// its protocol may not serve it yet
-	for g.Metric("guard_connections_ended_total", "evicted") == 0 {
-		e.Now()
-	}
+	e.EvictFirst(g.Guard)
 	w.expectEviction()
 }
 

@@ -171,8 +171,9 @@ func TestANewLeaderGetsInWhenEverySlotIsTaken(t *testing.T) {
 
 func TestOneSessionTooManyIsRefusedWithinTheTimeOfAnAdmission(t *testing.T) {
 	g := before(t, serverstest.Redis(t, servers.RedisOptions{}), setup{
-		Options: Options{Admission: &marks.Admission{Authority: marks.Unverified{},
-			Timeout: 2 * time.Second}},
+		Options: Options{
+			Admission: &marks.Admission{Authority: marks.Unverified{}, Timeout: 2 * time.Second},
+		},
 		limit: func(s *guard.Server) { s.MaxConnections = 1 },
 	})
 	in, r := g.fenced(5), g.raw()

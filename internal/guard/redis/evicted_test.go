@@ -39,11 +39,7 @@ func TestAClientEvictedBeforeItSendsAnythingIsToldWhy(t *testing.T) {
 	e := &guardtest.Evictions{}
 	g := evicting(t, e, setup{})
 	r := g.raw()
-	g.AwaitMetric("guard_connections", "unadmitted", 1)
-	// its protocol may not serve it yet
-	for g.Metric("guard_connections_ended_total", "evicted") == 0 {
-		e.Now()
-	}
+	e.EvictFirst(g.Guard)
 	r.expectEviction(1)
 }
 

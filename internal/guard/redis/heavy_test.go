@@ -115,12 +115,7 @@ func (g *guarded) claimAgain(token int, patience time.Duration, retry string) *r
 // If each attempt began from the start, an admission could never finish where Redis's answers
 // together take longer than its timeout.
 func TestAnAdmissionThatTimedOutContinuesInTheBackground(t *testing.T) {
-	s := &halting{}
-	g := before(t, serverstest.Redis(t, servers.RedisOptions{}), setup{
-		Options: Options{Admission: &marks.Admission{Authority: marks.Unverified{},
-			Timeout: 2 * time.Second}},
-		wrap: func(real marks.Store) marks.Store { s.Store = real; return s },
-	})
+	g, s := newHalting(t)
 	old, newer := g.fenced(5), g.raw()
 	s.halts.Store(true)
 	newer.send("FENCE orders 6\r\n")
@@ -130,12 +125,7 @@ func TestAnAdmissionThatTimedOutContinuesInTheBackground(t *testing.T) {
 }
 
 func TestAGuardStopsInTimeWhileItContinuesAnAdmissionAndRedisIsPaused(t *testing.T) {
-	s := &halting{}
-	g := before(t, serverstest.Redis(t, servers.RedisOptions{}), setup{
-		Options: Options{Admission: &marks.Admission{Authority: marks.Unverified{},
-			Timeout: 2 * time.Second}},
-		wrap: func(real marks.Store) marks.Store { s.Store = real; return s },
-	})
+	g, s := newHalting(t)
 	s.meanwhile = func() {
 		if err := g.server.Pause(); err != nil {
 			t.Error(err)
@@ -170,6 +160,18 @@ type halting struct {
 	marks.Store
 	halts     atomic.Bool
 	meanwhile func()
+}
+
+// newHalting starts a guard with a halting store, whose admissions time out after 2 s.
+func newHalting(t *testing.T) (*guarded, *halting) {
+	t.Helper()
+	h := &halting{}
+	return before(t, serverstest.Redis(t, servers.RedisOptions{}), setup{
+		Options: Options{
+			Admission: &marks.Admission{Authority: marks.Unverified{}, Timeout: 2 * time.Second},
+		},
+		wrap: func(real marks.Store) marks.Store { h.Store = real; return h },
+	}), h
 }
 
 func (h *halting) Raise(

@@ -15,8 +15,9 @@ import (
 func hasty(t *testing.T, timeout time.Duration, args ...string) *guarded {
 	t.Helper()
 	return before(t, serverstest.Redis(t, servers.RedisOptions{Args: args}), setup{
-		Options: Options{Admission: &marks.Admission{Authority: marks.Unverified{},
-			Timeout: timeout}},
+		Options: Options{
+			Admission: &marks.Admission{Authority: marks.Unverified{}, Timeout: timeout},
+		},
 	})
 }
 
