@@ -28,8 +28,9 @@ func (e *Evictions) Now() {
 	}
 }
 
-// EvictFirst evicts the first connection of a guard as soon as the guard has accepted it. It repeats
-// Now until the guard counts an eviction, because the Protocol may not serve the connection yet.
+// EvictFirst evicts the first connection of a guard as soon as the guard has accepted it. It
+// repeats Now until the guard counts an eviction, because the Protocol may not serve the connection
+// yet.
 func (e *Evictions) EvictFirst(g *Guard) {
 	g.t.Helper()
 	g.AwaitMetric("guard_connections", "unadmitted", 1)
