@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// BenchmarkUp and BenchmarkDown tell what the guard adds to each command and reply, apart from moving the bytes.
+// BenchmarkUp and BenchmarkDown measure what the guard adds to each command and reply, besides
+// moving the bytes.
 func BenchmarkUp(b *testing.B) {
 	one := array("SET", "key:000000012345", "xxx")
 	stream := []byte(strings.Repeat(one, 100))
