@@ -18,14 +18,14 @@ func TestASecondLossVoidsTheProofOfTheFirst(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(s.Close)
-	raise := func(e ending, basis string) string {
+	raise := func(e endProof, basis string) string {
 		r, err := s.run(t.Context(), raiseScript, []string{key("orders")}, "orders", "5", string(fence.Unverified), "", basis, e.nonce, e.epoch)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return r.verdict
 	}
-	prove := func() (ending, string) {
+	prove := func() (endProof, string) {
 		e, seen, err := s.announce(t.Context(), "orders")
 		if err == nil {
 			err = s.endAll(t.Context(), e, marks.Session{})
@@ -42,7 +42,7 @@ func TestASecondLossVoidsTheProofOfTheFirst(t *testing.T) {
 	if v := raise(first, basis); v != "lost" {
 		t.Errorf("with the void proof: %s", v)
 	}
-	if v := raise(ending{}, basis); v != "lost" {
+	if v := raise(endProof{}, basis); v != "lost" {
 		t.Errorf("without a proof: %s", v)
 	}
 	second, basis := prove()
