@@ -33,9 +33,9 @@
 //
 // Redis runs one script at a time and nothing beside it. So a raise comes before the script, which
 // then refuses, or after it, when the newer leader can read all that the script wrote. Nothing is
-// left open in between, no lock and no transaction: a raise has nobody to wait for and nobody to
-// end, however long an older leader pauses, and a packet that was under way for an hour is refused
-// on arrival. What a leader read before the script is not part of it.
+// left open in between, no lock and no transaction. So a raise has nobody to wait for and nobody to
+// end, however long an older leader pauses. A packet that was under way for an hour is refused on
+// arrival. What a leader read before the script is not part of it.
 //
 // A call is sent once. If its answer is lost, the caller gets ErrUnknown.
 package redis

@@ -9,80 +9,87 @@ import (
 	"github.com/ringfence/ringfence/internal/marks"
 )
 
-// pursuits go on with admissions that have run out of time: they raise the mark and end the older sessions, so that the
-// newcomer gets in when it tries again. Where scripts of an older leader keep Redis busy, each answer takes longer than
-// they do together, and an admission that begins anew each time would never come to its end.
-type pursuits struct {
+// backgroundRaises continue the admissions that ran out of time: they raise the mark and end the
+// older sessions, so that the newcomer gets in when it tries again. When scripts of an older leader
+// keep Redis busy, each answer takes longer than all of these scripts together, and an admission
+// that always starts from the beginning would never finish.
+type backgroundRaises struct {
 	admission *marks.Admission
 	ctx       context.Context
 	stop      context.CancelFunc
-	all       sync.WaitGroup
+	wg        sync.WaitGroup
 
-	mu  sync.Mutex
-	now map[fence.Resource]*pursuit
+	mu      sync.Mutex
+	running map[fence.Resource]*backgroundRaise
 }
 
-type pursuit struct {
+type backgroundRaise struct {
 	token fence.Token
 	stop  context.CancelFunc
 }
 
-// pursuitTime bounds one pursuit. The client's next try begins another one.
-const pursuitTime = time.Minute
+// backgroundRaiseTime limits one background raise. The client's next try starts another one.
+const backgroundRaiseTime = time.Minute
 
-func newPursuits(a *marks.Admission) *pursuits {
+func newBackgroundRaises(a *marks.Admission) *backgroundRaises {
 	ctx, stop := context.WithCancel(context.Background())
-	return &pursuits{admission: a, ctx: ctx, stop: stop, now: make(map[fence.Resource]*pursuit)}
+	return &backgroundRaises{
+		admission: a, ctx: ctx, stop: stop, running: make(map[fence.Resource]*backgroundRaise),
+	}
 }
 
-// end ends them all, and waits. What is asked on a control connection ends with that, not with its context.
-func (p *pursuits) end(connections func()) {
-	p.mu.Lock()
-	p.stop()
-	p.mu.Unlock()
-	connections()
-	p.all.Wait()
+// close ends them all, and waits. A call on a control connection ends only with that connection,
+// not with its context, so close also calls closeConnections.
+func (b *backgroundRaises) close(closeConnections func()) {
+	b.mu.Lock()
+	b.stop()
+	b.mu.Unlock()
+	closeConnections()
+	b.wg.Wait()
 }
 
-// begin goes on with the claims of a session that has proved to be logged in, unless that is done already. There is one
-// for each resource, for the highest token.
-func (p *pursuits) begin(s marks.Session, claims []marks.Presented) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
+// start continues the claims of a session that has proved to be logged in. Each resource has at
+// most one background raise, for the highest token.
+func (b *backgroundRaises) start(s marks.Session, claims []marks.Presented) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if s == (marks.Session{}) || b.ctx.Err() != nil {
+		return
+	}
 	for _, c := range claims {
-		before := p.now[c.Resource]
-		if s == (marks.Session{}) || p.ctx.Err() != nil || before != nil && before.token.Compare(c.Token) >= 0 {
+		current := b.running[c.Resource]
+		if current != nil && current.token.Compare(c.Token) >= 0 {
 			continue
 		}
-		if before != nil {
-			before.stop()
+		if current != nil {
+			current.stop()
 		}
-		ctx, stop := context.WithTimeout(p.ctx, pursuitTime)
-		this := &pursuit{c.Token, stop}
-		p.now[c.Resource] = this
-		p.all.Go(func() {
-			defer p.ended(c.Resource, this)
-			p.pursue(ctx, c)
+		ctx, stop := context.WithTimeout(b.ctx, backgroundRaiseTime)
+		started := &backgroundRaise{c.Token, stop}
+		b.running[c.Resource] = started
+		b.wg.Go(func() {
+			defer b.finished(c.Resource, started)
+			b.raise(ctx, c)
 		})
 	}
 }
 
-func (p *pursuits) ended(r fence.Resource, this *pursuit) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	this.stop()
-	if p.now[r] == this {
-		delete(p.now, r)
+func (b *backgroundRaises) finished(r fence.Resource, started *backgroundRaise) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	started.stop()
+	if b.running[r] == started {
+		delete(b.running, r)
 	}
 }
 
-// pursue asks whether the token leads now, as an admission does. What it comes to is in the log and the metrics; the client
-// hears of it when it tries again.
-func (p *pursuits) pursue(ctx context.Context, c marks.Presented) {
+// raise confirms with the Authority that the token leads now, as an admission does. The result goes
+// to the log and the metrics. The client learns it when it tries again.
+func (b *backgroundRaises) raise(ctx context.Context, c marks.Presented) {
 	ctx, steps := marks.WithSteps(ctx)
-	claims, err := p.admission.Authority.Verify(ctx, []marks.Presented{c})
+	claims, err := b.admission.Authority.Verify(ctx, []marks.Presented{c})
 	if err == nil {
-		err = p.admission.Raise(ctx, claims[0])
+		err = b.admission.Raise(ctx, claims[0])
 	}
-	p.admission.Finish(steps, c.Under(""), err)
+	b.admission.Finish(steps, c.Under(""), err)
 }

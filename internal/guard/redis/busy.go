@@ -15,38 +15,40 @@ import (
 	"github.com/ringfence/ringfence/internal/refusal"
 )
 
-// patiently asks again while a script holds the server up, which may be the older leader's, or while it loads its data; as
-// long as an admission may take.
-func (c *conn) patiently(admission context.Context, claims []marks.Presented, ask func() error) error {
+// retryWhileBusy repeats a call while Redis is busy with a script, perhaps the older leader's, or
+// loads its data. It stops when the admission runs out of time.
+func (c *conn) retryWhileBusy(
+	admission context.Context, claims []marks.Presented, call func() error,
+) error {
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	var busy serverError
 	for {
-		err := ask()
+		err := call()
 		var answered serverError
 		switch {
-		case errors.As(err, &answered) && occupied(answered):
+		case errors.As(err, &answered) && isBusy(answered):
 			busy = answered
-		case busy != nil && outOfTime(admission, err):
-			return c.held(claims, busy, err)
+		case busy != nil && timedOut(admission, err):
+			return c.slowRefusal(claims, busy, err)
 		default:
 			return err
 		}
 		select {
 		case <-tick.C:
 		case <-admission.Done():
-			return c.held(claims, busy, admission.Err())
+			return c.slowRefusal(claims, busy, admission.Err())
 		}
 	}
 }
 
-// occupied tells whether the server will answer later.
-func occupied(answer serverError) bool {
+// isBusy reports whether the server will answer later.
+func isBusy(answer serverError) bool {
 	return bytes.HasPrefix(answer, []byte("-BUSY")) || bytes.HasPrefix(answer, []byte("-LOADING"))
 }
 
-// outOfTime tells whether an admission has failed because its time is over.
-func outOfTime(admission context.Context, err error) bool {
+// timedOut reports whether an admission has failed because it ran out of time.
+func timedOut(admission context.Context, err error) bool {
 	var r *fence.Refusal
 	if errors.Is(err, guard.Full) || errors.As(err, &r) && r.Reason != fence.ReasonUnrevoked {
 		return false
@@ -54,29 +56,32 @@ func outOfTime(admission context.Context, err error) bool {
 	return admission.Err() != nil || errors.Is(err, os.ErrDeadlineExceeded)
 }
 
-// late is the refusal of an admission that has run out of time. One that says already what held it up stays as it is.
-func (c *conn) late(claims []marks.Presented, err error) error {
+// timeoutRefusal refuses an admission that ran out of time. It keeps an error that already gives
+// the reason.
+func (c *conn) timeoutRefusal(claims []marks.Presented, err error) error {
 	var r *fence.Refusal
 	if errors.As(err, &r) && r.Claim.Resource != "" {
 		return err
 	}
-	return c.held(claims, err, err)
+	return c.slowRefusal(claims, err, err)
 }
 
-// held is the refusal of a newcomer that Redis itself has kept waiting: with its error, or because it was silent.
-func (c *conn) held(claims []marks.Presented, said, cause error) error {
+// slowRefusal refuses a newcomer because Redis answered it with an error such as BUSY, or did not
+// answer in time.
+func (c *conn) slowRefusal(claims []marks.Presented, reason, cause error) error {
+	first := claims[0].Under("")
 	var answered serverError
 	switch {
-	case errors.As(said, &answered):
-		return refusal.RedisSilent(claims[0].Under(""), strings.TrimPrefix(answered.Error(), "-"), cause)
-	case c.session != (marks.Session{}): // it has answered what only reads
-		return refusal.RedisSlow(claims[0].Under(""), brief(said), cause)
+	case errors.As(reason, &answered):
+		return refusal.RedisSilent(first, strings.TrimPrefix(answered.Error(), "-"), cause)
+	case c.session != (marks.Session{}): // Redis has answered the commands that only read
+		return refusal.RedisSlow(first, summary(reason), cause)
 	}
-	return refusal.RedisSilent(claims[0].Under(""), refusal.Silence+": "+brief(said), cause)
+	return refusal.RedisSilent(first, refusal.Silence+": "+summary(reason), cause)
 }
 
-// brief is an error without what a refusal advises, for another refusal has its own advice.
-func brief(err error) string {
+// summary is an error's text without the hint of a refusal: the refusal around it has its own hint.
+func summary(err error) string {
 	var r *fence.Refusal
 	if errors.As(err, &r) {
 		return cmp.Or(r.Detail, r.Message)

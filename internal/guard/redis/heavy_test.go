@@ -139,7 +139,7 @@ func TestAGuardEndsThoughItGoesOnWithAnAdmissionAndRedisStandsStill(t *testing.T
 	newer.expect("-REVOKE ")
 	begin := time.Now()
 	g.stop()
-	if d := time.Since(begin); d > pursuitTime/2 {
+	if d := time.Since(begin); d > backgroundRaiseTime/2 {
 		t.Errorf("it took %v", d)
 	}
 	if err := g.server.Resume(); err != nil {
@@ -149,12 +149,12 @@ func TestAGuardEndsThoughItGoesOnWithAnAdmissionAndRedisStandsStill(t *testing.T
 
 // A client that has not been seen to be logged in must not raise a mark.
 func TestNobodyPursuesAClaimOfAnUnknownSession(t *testing.T) {
-	p := newPursuits(&marks.Admission{Authority: marks.Unverified{}})
-	p.begin(marks.Session{}, []marks.Presented{{Resource: "orders", Token: 5}})
-	if len(p.now) > 0 {
+	p := newBackgroundRaises(&marks.Admission{Authority: marks.Unverified{}})
+	p.start(marks.Session{}, []marks.Presented{{Resource: "orders", Token: 5}})
+	if len(p.running) > 0 {
 		t.Error("its mark is being raised")
 	}
-	p.end(func() {})
+	p.close(func() {})
 }
 
 // halting is a store whose next raise takes as long as it may.

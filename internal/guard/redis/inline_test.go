@@ -69,7 +69,7 @@ func TestACommandCannotHideBehindALineOfBlanks(t *testing.T) {
 		r.expect("+OK", "$12\r\n\r\nFLUSHALL\r\n")
 	}
 	var out strings.Builder
-	u := &up{admitted: admittedUnder5, swaps: newSwaps()}
+	u := &up{admitted: admittedUnder5, injected: newInjectedReplies()}
 	if n, err := u.Walk([]byte(" \r\n*0\r\n*-1\r\n\n\r\n"), &out); n != 15 || err != nil || out.Len() > 0 {
 		t.Errorf("%d, %v, %q goes on", n, err, out.String())
 	}

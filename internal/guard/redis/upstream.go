@@ -13,103 +13,105 @@ import (
 	"github.com/ringfence/ringfence/internal/guard"
 )
 
-// leg is the client's own connection to Redis. During the handshake its replies are read one by one.
-type leg struct {
+// upstream is the client's own connection to Redis. The handshake reads its replies one by one.
+type upstream struct {
 	net.Conn
-	unhook  func() bool // from the context that ends it
+	unhook  func() bool // detaches it from the context that ends it
 	pending []byte      // read, and not used yet
 	frames  frames
 }
 
-// Read gives the relay what the handshake has read too much, and then the connection.
-func (l *leg) Read(b []byte) (int, error) {
-	if len(l.pending) > 0 {
-		n := copy(b, l.pending)
-		l.pending = l.pending[n:]
+// Read gives the relay the bytes that the handshake has read and not used, and then the
+// connection's.
+func (u *upstream) Read(b []byte) (int, error) {
+	if len(u.pending) > 0 {
+		n := copy(b, u.pending)
+		u.pending = u.pending[n:]
 		return n, nil
 	}
-	return l.Conn.Read(b)
+	return u.Conn.Read(b)
 }
 
-// answerBy sets when the server has to have answered; the zero time is never.
-func (l *leg) answerBy(ctx context.Context, at time.Time) {
-	_ = l.SetDeadline(at)
+// setReplyDeadline sets the time by which the server must have answered. The zero time means none.
+func (u *upstream) setReplyDeadline(ctx context.Context, at time.Time) {
+	_ = u.SetDeadline(at)
 	if ctx.Err() != nil {
-		_ = l.SetDeadline(guard.Past) // the one that the end of ctx has set may have been before ours
+		_ = u.SetDeadline(guard.Past) // the line above may have replaced the one that ctx set
 	}
 }
 
-// CloseWrite lets the relay half-close the leg.
-func (l *leg) CloseWrite() error {
-	if half, ok := l.Conn.(interface{ CloseWrite() error }); ok {
+// CloseWrite lets the relay half-close the connection.
+func (u *upstream) CloseWrite() error {
+	if half, ok := u.Conn.(interface{ CloseWrite() error }); ok {
 		return half.CloseWrite()
 	}
-	return l.Conn.Close()
+	return u.Conn.Close()
 }
 
-// reply passes exactly one reply on to w as it comes, and what the server pushes meanwhile to pushed. It returns the
-// reply's first byte, '-' for an error.
-func (l *leg) reply(w, pushed io.Writer) (kind byte, err error) {
+// copyReply copies exactly one reply to w as it arrives, and what the server pushes meanwhile to
+// pushed. It returns the reply's first byte, which is '-' for an error.
+func (u *upstream) copyReply(w, pushed io.Writer) (kind byte, err error) {
 	for {
-		n, ended, err := l.frames.scan(l.pending)
+		n, ended, err := u.frames.scan(u.pending)
 		if err != nil {
 			return 0, err
 		}
 		if n > 0 {
 			to := w
-			if l.frames.kind == '>' {
+			if u.frames.kind == '>' {
 				to = pushed
 			}
-			if _, err := to.Write(l.pending[:n]); err != nil {
+			if _, err := to.Write(u.pending[:n]); err != nil {
 				return 0, err
 			}
-			l.pending = l.pending[n:]
+			u.pending = u.pending[n:]
 		}
-		if ended && l.frames.kind != '>' {
-			return l.frames.kind, nil
+		if ended && u.frames.kind != '>' {
+			return u.frames.kind, nil
 		}
 		if !ended {
-			if err := l.fill(); err != nil {
+			if err := u.fill(); err != nil {
 				return 0, err
 			}
 		}
 	}
 }
 
-func (l *leg) fill() error {
+func (u *upstream) fill() error {
 	var chunk [4 << 10]byte
-	n, err := l.Conn.Read(chunk[:])
-	l.pending = append(bytes.Clone(l.pending), chunk[:n]...)
+	n, err := u.Conn.Read(chunk[:])
+	u.pending = append(bytes.Clone(u.pending), chunk[:n]...)
 	if n > 0 {
 		return nil
 	}
 	if err == io.EOF {
-		return errLeft
+		return errServerClosed
 	}
 	return err
 }
 
-// errLeft says that the server closed the leg.
-var errLeft = errors.New("redis closed the connection")
+// errServerClosed: the server closed the connection.
+var errServerClosed = errors.New("redis closed the connection")
 
-// serverError is an error that Redis answered to a question of the guard's, as it came.
+// serverError is an error reply of Redis, as it is on the wire.
 type serverError []byte
 
 func (e serverError) Error() string { return string(bytes.TrimSpace(e)) }
 
-// ask sends commands of the guard's own on the leg, all at once, and returns the values: of a number or a string, empty
-// for null. With an error of Redis every command has been answered; it is the first.
-func (l *leg) ask(pushed io.Writer, commands ...[]string) (values []string, err error) {
+// do sends the guard's own commands, all at once, and returns the values of the replies: a number
+// or a string, empty for null. It reads every reply even if Redis refuses a command; then it
+// returns the first such error.
+func (u *upstream) do(pushed io.Writer, commands ...[]string) (values []string, err error) {
 	var all []byte
 	for _, words := range commands {
 		all = append(all, command(words...)...)
 	}
-	if _, err := l.Conn.Write(all); err != nil {
+	if _, err := u.Conn.Write(all); err != nil {
 		return nil, err
 	}
 	var first error
 	for _, words := range commands {
-		value, err := l.answer(pushed, words)
+		value, err := u.readValue(pushed, words)
 		var answered serverError
 		if err != nil && !errors.As(err, &answered) {
 			return nil, err
@@ -122,10 +124,10 @@ func (l *leg) ask(pushed io.Writer, commands ...[]string) (values []string, err 
 	return values, first
 }
 
-// answer reads what the server answers to a command of the guard's own.
-func (l *leg) answer(pushed io.Writer, words []string) (string, error) {
+// readValue reads the reply to one of the guard's own commands.
+func (u *upstream) readValue(pushed io.Writer, words []string) (string, error) {
 	var raw bytes.Buffer
-	kind, err := l.reply(&raw, pushed)
+	kind, err := u.copyReply(&raw, pushed)
 	if err != nil {
 		return "", err
 	}
@@ -146,7 +148,7 @@ func (l *leg) answer(pushed io.Writer, words []string) (string, error) {
 	return "", fmt.Errorf("redis answered %q to %v", raw.Bytes(), words)
 }
 
-// command is a command on the wire.
+// command encodes a command.
 func command(words ...string) []byte {
 	b := []byte("*" + strconv.Itoa(len(words)) + "\r\n")
 	for _, w := range words {

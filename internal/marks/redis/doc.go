@@ -17,10 +17,10 @@
 // # What it guarantees
 //
 // A session is a client connection. The client id and the run_id of the server identify it, because
-// ids start again when the server does. Revoke ends connections with CLIENT KILL ID, and only the
-// server's own word that they are gone counts. Nothing of a killed client runs after that call, be
-// it in MULTI, parked in BLPOP, or unread in a buffer. While a script of an older leader runs, the
-// server answers BUSY, and Revoke waits.
+// ids start again when the server does. Revoke ends connections with CLIENT KILL ID, and believes
+// only the server's list of clients that they are gone. Nothing of a killed client runs after that
+// call, be it in MULTI, parked in BLPOP, or unread in a buffer. While a script of an older leader
+// runs, the server answers BUSY, and Revoke waits.
 //
 // What outlives a connection is out of reach. Replicas and failover lose acknowledged writes, marks
 // among them, and a deposed leader that still reaches a former primary writes there.
@@ -49,7 +49,7 @@
 // changes when a primary has had no replica for an hour. That ends connections needlessly.
 //
 // Without a coordinator an unconfirmed mark is raised when the data are there (Mark.Continued), or
-// when this guard remembers the mark itself. Once the marker is gone, nobody can say what the marks
-// were. The store then counts as not installed. An operator who runs Install asserts that no older
-// leader runs.
+// when this guard remembers the mark itself. If the marker is gone, nobody can then say what the
+// marks were, and the store counts as not installed. An operator who runs Install asserts that no
+// older leader runs.
 package redis
