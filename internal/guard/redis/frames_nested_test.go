@@ -166,7 +166,7 @@ func endsAsNaively(t *testing.T, stream []byte, rnd *rand.Rand) {
 			begun = at
 		}
 	}
-	if begun != len(stream) || !f.top() {
+	if begun != len(stream) || !f.betweenReplies() {
 		t.Fatalf("%q: %d bytes belong to no reply", stream, len(stream)-begun)
 	}
 }

@@ -29,7 +29,7 @@ func TestTheEndOfEveryReplyIsFound(t *testing.T) {
 	for _, r := range replies {
 		var f frames
 		n, ended, err := f.scan([]byte(r + "+next\r\n"))
-		if n != len(r) || !ended || err != nil || !f.top() {
+		if n != len(r) || !ended || err != nil || !f.betweenReplies() {
 			t.Errorf("%q: n %d of %d, ended %v, %v", r, n, len(r), ended, err)
 		}
 	}
@@ -84,8 +84,8 @@ func TestMalformedRepliesAreRejected(t *testing.T) {
 func TestRefusalsAreInsertedHoweverTheStreamIsCut(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(3, 4))
 	for range 300 {
-		s := newSwaps()
-		d := &down{swaps: s}
+		s := newInjectedReplies()
+		d := &down{injected: s}
 		var stream, want []byte
 		for range 8 {
 			if rnd.IntN(3) > 0 {
@@ -94,14 +94,14 @@ func TestRefusalsAreInsertedHoweverTheStreamIsCut(t *testing.T) {
 				continue
 			}
 			_, _ = s.add([]byte("-NOTALLOWED this\r\n"))
-			stream = append(stream, "-ERR unknown command '"+string(s.name)+
+			stream = append(stream, "-ERR unknown command '"+string(s.prefix)+
 				string(rune('0'+s.sent))+"', with args beginning with: \r\n"...)
 			want = append(want, "-NOTALLOWED this\r\n"...)
 		}
 		if got := walk(t, d, stream, rnd); !bytes.Equal(got, want) {
 			t.Fatalf("%q became %q, want %q", stream, got, want)
 		}
-		if !d.between() {
+		if !d.atBoundary() {
 			t.Fatalf("%q is reported to end within a reply", stream)
 		}
 	}
@@ -132,12 +132,12 @@ func walk(t testing.TB, w walker, stream []byte, rnd *rand.Rand) []byte {
 }
 
 func TestTheStreamIsForwardedUnchangedFromAMalformedReplyOn(t *testing.T) {
-	s := newSwaps()
+	s := newInjectedReplies()
 	_, _ = s.add([]byte("-NOTALLOWED\r\n"))
-	d := &down{swaps: s}
-	stream := []byte("+OK\r\n?what is this\r\n-ERR unknown command '" + string(s.name) + "1'\r\n")
+	d := &down{injected: s}
+	stream := []byte("+OK\r\n?what is this\r\n-ERR unknown command '" + string(s.prefix) + "1'\r\n")
 	got := walk(t, d, stream, rand.New(rand.NewPCG(5, 6)))
-	if !bytes.Equal(got, stream) || d.between() {
+	if !bytes.Equal(got, stream) || d.atBoundary() {
 		t.Errorf("%q became %q", stream, got)
 	}
 }
@@ -149,7 +149,7 @@ func FuzzDown(f *testing.F) {
 	}
 	f.Add([]byte("-ERR unknown command 'RINGFENCE-"), uint64(2))
 	f.Fuzz(func(t *testing.T, stream []byte, seed uint64) {
-		d := &down{swaps: newSwaps()}
+		d := &down{injected: newInjectedReplies()}
 		var out bytes.Buffer
 		rnd := rand.New(rand.NewPCG(seed, 0))
 		at, shown := 0, 0

@@ -137,7 +137,7 @@ func TestAGuardStopsInTimeWhileItContinuesAnAdmissionAndRedisIsPaused(t *testing
 	newer.expect("-REVOKE ")
 	begin := time.Now()
 	g.Stop()
-	if d := time.Since(begin); d > pursuitTime/2 {
+	if d := time.Since(begin); d > backgroundRaiseTime/2 {
 		t.Errorf("the guard took %v to stop", d)
 	}
 	if err := g.server.Resume(); err != nil {
@@ -147,12 +147,12 @@ func TestAGuardStopsInTimeWhileItContinuesAnAdmissionAndRedisIsPaused(t *testing
 
 // A client must not raise a mark before it has proved that it is logged in.
 func TestTheClaimOfAnUnidentifiedSessionIsNotContinued(t *testing.T) {
-	p := newPursuits(&marks.Admission{Authority: marks.Unverified{}})
-	p.begin(marks.Session{}, []marks.Presented{{Resource: "orders", Token: 5}})
-	if len(p.now) > 0 {
+	p := newBackgroundRaises(&marks.Admission{Authority: marks.Unverified{}})
+	p.start(marks.Session{}, []marks.Presented{{Resource: "orders", Token: 5}})
+	if len(p.running) > 0 {
 		t.Error("the mark of an unidentified session is being raised")
 	}
-	p.end(func() {})
+	p.close(func() {})
 }
 
 // halting is a store whose next raise lasts until its timeout.

@@ -74,7 +74,7 @@ func TestACommandCannotHideBehindABlankLine(t *testing.T) {
 		r.expect("+OK", "$12\r\n\r\nFLUSHALL\r\n")
 	}
 	var out strings.Builder
-	u := &up{admitted: admittedUnder5, swaps: newSwaps()}
+	u := &up{admitted: admittedUnder5, injected: newInjectedReplies()}
 	if n, err := u.Walk([]byte(" \r\n*0\r\n*-1\r\n\n\r\n"), &out); n != 15 ||
 		err != nil || out.Len() > 0 {
 		t.Errorf("%d, %v, %q is forwarded", n, err, out.String())

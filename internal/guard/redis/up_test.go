@@ -21,8 +21,8 @@ var admittedUnder5 = []marks.Presented{{Resource: "orders", Token: 5}}
 func TestTheServerGetsTheClientsBytesExceptForRefusedCommands(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(8, 9))
 	for range 200 {
-		s := newSwaps()
-		u := &up{admitted: admittedUnder5, swaps: s}
+		s := newInjectedReplies()
+		u := &up{admitted: admittedUnder5, injected: s}
 		var stream, want []byte
 		swaps := 0
 		for range 12 {
@@ -41,7 +41,7 @@ func TestTheServerGetsTheClientsBytesExceptForRefusedCommands(t *testing.T) {
 					"\r\n")
 			}
 			stream = append(stream, c+"\r\n"...)
-			want = append(want, command(fmt.Sprint(string(s.name), swaps))...)
+			want = append(want, command(fmt.Sprint(string(s.prefix), swaps))...)
 		}
 		if got := pumped(t, u, stream, rnd); !bytes.Equal(got, want) {
 			t.Fatalf("%.300q… became %.300q…", stream, got)
@@ -87,8 +87,8 @@ func FuzzUp(f *testing.F) {
 	f.Add([]byte("*2\r\n$4\r\nMGET\r\n$20000\r\n"+strings.Repeat("x", 20000)+"\r\n"), uint64(1))
 	f.Add([]byte("*-1\r\n*0\r\n\r\nSET a \"b\\x00\"\r\n"), uint64(2))
 	f.Fuzz(func(t *testing.T, stream []byte, seed uint64) {
-		s := newSwaps()
-		u := &up{admitted: admittedUnder5, swaps: s}
+		s := newInjectedReplies()
+		u := &up{admitted: admittedUnder5, injected: s}
 		rnd := rand.New(rand.NewPCG(seed, 0))
 		var out bytes.Buffer
 		var held []byte
@@ -113,7 +113,7 @@ func FuzzUp(f *testing.F) {
 		// Without the inserted commands, the output is a subsequence of the input.
 		got := out.Bytes()
 		for n := range s.sent {
-			got = bytes.Replace(got, command(fmt.Sprint(string(s.name), n+1)), nil, 1)
+			got = bytes.Replace(got, command(fmt.Sprint(string(s.prefix), n+1)), nil, 1)
 		}
 		if s.sent == 0 && !bytes.Equal(got, saying(stream[:seen])) {
 			t.Fatalf("%q became %q", stream[:seen], got)
@@ -172,7 +172,7 @@ func FuzzCommand(f *testing.F) {
 			if again != size || err != nil {
 				t.Fatalf("%q: %d, then %d", b, size, again)
 			}
-			if _, _, err := claimed(args); err != nil &&
+			if _, _, err := parseClaims(args); err != nil &&
 				!errors.Is(err, fence.ErrMalformed) && !isRefusal(err) {
 				t.Fatal(err)
 			}
@@ -195,7 +195,7 @@ func TestCommandsAllowedBeforeTheTokenDoNotWrite(t *testing.T) {
 	c := g.direct()
 	for name, r := range rules {
 		names := []string{name}
-		for sub := range r.early {
+		for sub := range r.beforeToken {
 			names = append(names, name+"|"+sub)
 		}
 		for _, name := range names {

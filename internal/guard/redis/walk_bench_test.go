@@ -11,7 +11,7 @@ import (
 func BenchmarkUp(b *testing.B) {
 	one := array("SET", "key:000000012345", "xxx")
 	stream := []byte(strings.Repeat(one, 100))
-	u := &up{admitted: admittedUnder5, swaps: newSwaps()}
+	u := &up{admitted: admittedUnder5, injected: newInjectedReplies()}
 	b.SetBytes(int64(len(one)))
 	for i := 0; i < b.N; i += 100 {
 		if n, err := u.Walk(stream, io.Discard); n != len(stream) || err != nil {
@@ -23,7 +23,7 @@ func BenchmarkUp(b *testing.B) {
 func BenchmarkDown(b *testing.B) {
 	const one = "$3\r\nxxx\r\n"
 	stream := []byte(strings.Repeat(one, 100))
-	d := &down{swaps: newSwaps()}
+	d := &down{injected: newInjectedReplies()}
 	b.SetBytes(int64(len(one)))
 	for i := 0; i < b.N; i += 100 {
 		if n, err := d.Walk(stream, io.Discard); n != len(stream) || err != nil {

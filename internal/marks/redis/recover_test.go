@@ -10,7 +10,7 @@ import (
 )
 
 // Between the end of all connections and the new marker the state may be lost again, with the
-// record of a session admitted in between. The proof of the first ending must not count for the
+// record of a session admitted in between. The proof of the first endProof must not count for the
 // second loss.
 func TestASecondLossVoidsTheProofOfTheFirst(t *testing.T) {
 	server := serverstest.Redis(t, servers.RedisOptions{})
@@ -19,7 +19,7 @@ func TestASecondLossVoidsTheProofOfTheFirst(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(s.Close)
-	raise := func(e ending, basis string) string {
+	raise := func(e endProof, basis string) string {
 		r, err := s.run(t.Context(), raiseScript, []string{key("orders")}, "orders", "5",
 			string(fence.Unverified), "", basis, e.nonce, e.epoch)
 		if err != nil {
@@ -27,7 +27,7 @@ func TestASecondLossVoidsTheProofOfTheFirst(t *testing.T) {
 		}
 		return r.verdict
 	}
-	prove := func() (ending, string) {
+	prove := func() (endProof, string) {
 		e, seen, err := s.announce(t.Context(), "orders")
 		if err == nil {
 			err = s.endAll(t.Context(), e, marks.Session{})
@@ -44,7 +44,7 @@ func TestASecondLossVoidsTheProofOfTheFirst(t *testing.T) {
 	if v := raise(first, basis); v != "lost" {
 		t.Errorf("with the old proof: %s", v)
 	}
-	if v := raise(ending{}, basis); v != "lost" {
+	if v := raise(endProof{}, basis); v != "lost" {
 		t.Errorf("without a proof: %s", v)
 	}
 	second, basis := prove()

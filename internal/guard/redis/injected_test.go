@@ -30,14 +30,14 @@ func TestUnansweredRefusalsTakeBoundedMemory(t *testing.T) {
 		var all []*up
 		before := heap()
 		for range sessions {
-			u := &up{admitted: admittedUnder5, swaps: newSwaps()}
+			u := &up{admitted: admittedUnder5, injected: newInjectedReplies()}
 			all = append(all, u)
 			for i := range 1200 { // these are answered
 				if _, err := u.Walk([]byte(refused(i)), io.Discard); err != nil {
 					t.Fatal(err)
 				}
 				if i%400 == 399 {
-					u.swaps.take(i + 1)
+					u.injected.take(i + 1)
 				}
 			}
 			var err error
@@ -70,7 +70,7 @@ func heap() int64 {
 
 // An answered refusal is not kept, and the count of bytes includes only what is kept.
 func TestRefusalsAreForgottenOnceTheyAreAnswered(t *testing.T) {
-	s := newSwaps()
+	s := newInjectedReplies()
 	for i := range 1000 {
 		if _, err := s.add(fmt.Appendf(nil, "-NOTALLOWED %d\r\n", i%7)); err != nil {
 			t.Fatal(err)
@@ -82,11 +82,11 @@ func TestRefusalsAreForgottenOnceTheyAreAnswered(t *testing.T) {
 			t.Errorf("%d is answered with %q", number, text)
 		}
 	}
-	if slices.ContainsFunc(all, func(a *answer) bool { return a != nil }) {
+	if slices.ContainsFunc(all, func(a *injectedReply) bool { return a != nil }) {
 		t.Error("answers that were taken are kept")
 	}
-	if text, _ := s.take(700); text != "" || len(s.waiting) > 0 || len(s.kept) > 0 || s.bytes != 0 {
-		t.Errorf("%q, %d wait, %d kept, %d bytes", text, len(s.waiting), len(s.kept), s.bytes)
+	if text, _ := s.take(700); text != "" || len(s.waiting) > 0 || len(s.distinct) > 0 || s.bytes != 0 {
+		t.Errorf("%q, %d wait, %d kept, %d bytes", text, len(s.waiting), len(s.distinct), s.bytes)
 	}
 }
 

@@ -25,7 +25,7 @@ func TestALostTermCutsTheConnectionBelowTLS(t *testing.T) {
 	_ = far.SetDeadline(time.Now().Add(20 * time.Second))
 	ctx, lose := context.WithCancel(t.Context())
 	w := &wrapped{Conn: near}
-	c := hold(ctx, w)
+	c := closeOnDone(ctx, w)
 	lose()
 	if _, err := io.ReadAll(far); err != nil { // until the connection is cut
 		t.Error(err)
@@ -43,9 +43,9 @@ func TestALostTermCutsTheConnectionBelowTLS(t *testing.T) {
 func TestATermForgetsConnectionsThatAreClosed(t *testing.T) {
 	near, far := net.Pipe()
 	defer far.Close()
-	c := hold(t.Context(), near)
+	c := closeOnDone(t.Context(), near)
 	_ = c.Close()
-	if c.(*held).release() {
+	if c.(*termConn).release() {
 		t.Error("the term still holds the closed connection")
 	}
 }
