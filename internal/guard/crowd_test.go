@@ -9,23 +9,27 @@ import (
 	"time"
 )
 
-// become waits until a metric has a value.
-func (s *served) become(want float64, name string, labels ...string) {
+// awaitMetric waits until a metric has the value.
+func (s *served) awaitMetric(want float64, name string, labels ...string) {
 	s.t.Helper()
 	deadline := time.Now().Add(20 * time.Second)
-	for got := value(s.t, s.metrics, name, labels...); got != want; got = value(s.t, s.metrics, name, labels...) {
+	for {
+		got := value(s.t, s.metrics, name, labels...)
+		if got == want {
+			return
+		}
 		if time.Now().After(deadline) {
 			s.t.Fatalf("%s%v is %v and did not become %v", name, labels, got, want)
 		}
 	}
 }
 
-// closed waits for the end of a connection, which the guard may have reset.
+// closed waits until a connection has ended; the guard may have reset it.
 func (s *served) closed(c net.Conn) {
 	s.t.Helper()
 	var timeout net.Error
 	if _, err := io.ReadAll(c); errors.As(err, &timeout) && timeout.Timeout() {
-		s.t.Fatal("the connection is open")
+		s.t.Fatal("the connection is still open")
 	}
 }
 
@@ -38,18 +42,19 @@ func TestSilentConnectionsKeepNobodyOutAndAreLoggedOnce(t *testing.T) {
 	leader := s.dial()
 	s.says(leader, "A", "A")
 	s.says(leader, "a", "a")
-	s.become(1, "guard_connections", "fake", "admitted")
-	s.become(0, "guard_connections", "fake", "waiting")
+	s.awaitMetric(1, "guard_connections", "fake", "admitted")
+	s.awaitMetric(0, "guard_connections", "fake", "waiting")
 	for _, c := range crowd {
 		_ = c.Close()
 	}
-	s.become(0, "guard_connections", "fake", "unadmitted")
-	ended := value(t, s.metrics, "guard_connections_ended_total", "fake", "evicted") + value(t, s.metrics, "guard_connections_total", "fake", "too_many")
+	s.awaitMetric(0, "guard_connections", "fake", "unadmitted")
+	ended := value(t, s.metrics, "guard_connections_ended_total", "fake", "evicted") +
+		value(t, s.metrics, "guard_connections_total", "fake", "too_many")
 	if ended == 0 || value(t, s.metrics, "guard_connections_total", "fake", "accepted") != 41 {
-		t.Errorf("%v were ended", ended)
+		t.Errorf("%v connections were ended", ended)
 	}
 	if n := strings.Count(s.log.String(), "reason=evicted"); n > 1 {
-		t.Errorf("%d lines of log", n)
+		t.Errorf("%d log lines about evictions, want at most 1", n)
 	}
 }
 
@@ -63,38 +68,42 @@ func TestLoginsThatStallKeepNobodyOut(t *testing.T) {
 	s.says(leader, "a", "a")
 }
 
-func TestWhoWaitsForTheServerIsNotEvicted(t *testing.T) {
+func TestAConnectionThatWaitsForTheServerIsNotEvicted(t *testing.T) {
 	s := serve(t, &fake{}, func(s *Server) { s.MaxUnadmitted, s.Grace = 1, time.Millisecond })
 	busy := s.dial()
 	s.says(busy, "S", "S")
 	next := s.dial()
-	s.become(1, "guard_connections", "fake", "waiting")
+	s.awaitMetric(1, "guard_connections", "fake", "waiting")
 	s.says(busy, "A", "A") // makes room
 	s.says(next, "a", "a")
 	s.says(busy, "a", "a")
 }
 
-func TestAnAdmittedSlotIsLeftToTheAdmittedAndWaitedFor(t *testing.T) {
+func TestAClientWaitsForAnAdmittedSlotUntilOneIsFree(t *testing.T) {
 	s := serve(t, &fake{}, func(s *Server) { s.MaxConnections, s.Grace = 1, time.Millisecond })
 	in, next := s.dial(), s.dial()
 	s.says(in, "A", "A")
 	_, _ = next.Write([]byte("A"))
 	s.ends(next, "no: the guard has its 1 admitted sessions already")
-	s.become(1, "guard_connections_ended_total", "fake", "full")
+	s.awaitMetric(1, "guard_connections_ended_total", "fake", "full")
 	s.says(in, "a", "a")
-	s.says(s.dial(), "a", "a") // not admitted, and not kept out
+	s.says(s.dial(), "a", "a") // an unadmitted connection is still served
 	_ = in.Close()
-	s.become(0, "guard_connections", "fake", "admitted")
+	s.awaitMetric(0, "guard_connections", "fake", "admitted")
 	s.says(s.dial(), "A", "A")
 }
 
 func TestOneClientTooManyIsTurnedAwayAndToldWhy(t *testing.T) {
-	for name, refuse := range map[string]func(net.Conn){"told": nil, "a bug": func(net.Conn) { panic("a bug") }} {
-		s := serve(t, &fake{refuse: refuse}, func(s *Server) { s.MaxUnadmitted, s.Grace = 1, time.Hour })
+	for name, refuse := range map[string]func(net.Conn){
+		"told": nil, "a bug": func(net.Conn) { panic("a bug") },
+	} {
+		s := serve(t, &fake{refuse: refuse}, func(s *Server) {
+			s.MaxUnadmitted, s.Grace = 1, time.Hour
+		})
 		in := s.dial()
 		s.says(in, "a", "a")
 		first := s.dial()
-		s.become(1, "guard_connections", "fake", "waiting")
+		s.awaitMetric(1, "guard_connections", "fake", "waiting")
 		for range queueFactor {
 			s.dial()
 		}
@@ -104,16 +113,18 @@ func TestOneClientTooManyIsTurnedAwayAndToldWhy(t *testing.T) {
 			s.closed(first)
 		}
 		s.says(in, "b", "b")
-		s.become(1, "guard_connections_total", "fake", "too_many")
+		s.awaitMetric(1, "guard_connections_total", "fake", "too_many")
 	}
 }
 
-func TestAShutdownTellsThoseThatWaitForRoom(t *testing.T) {
-	s := serve(t, &fake{}, func(s *Server) { s.MaxUnadmitted, s.Grace, s.DrainTimeout = 1, time.Hour, time.Hour })
+func TestAShutdownTellsClientsThatWaitForASlot(t *testing.T) {
+	s := serve(t, &fake{}, func(s *Server) {
+		s.MaxUnadmitted, s.Grace, s.DrainTimeout = 1, time.Hour, time.Hour
+	})
 	in := s.dial()
 	s.says(in, "o", "o")
 	waits := s.dial()
-	s.become(1, "guard_connections", "fake", "waiting")
+	s.awaitMetric(1, "guard_connections", "fake", "waiting")
 	s.stop()
 	s.ends(waits, "the guard is shutting down")
 	s.says(in, "c", "c")

@@ -17,8 +17,8 @@ import (
 )
 
 // fake is a protocol of single letters: 'L' takes a login slot, 'S' waits for the server until 's',
-// 'A' is admitted, 'p' panics, 'e' fails, 'o' opens a transaction, 'c' closes it, and everything is
-// echoed.
+// 'A' admits the session, 'p' panics, 'e' fails, 'o' opens a transaction, 'c' closes it. It echoes
+// every letter.
 type fake struct {
 	ready  error
 	refuse func(net.Conn)
@@ -111,7 +111,7 @@ func (f *fake) Refuse(client *Client, why string) {
 func (f *fake) Ready(context.Context) error { return f.ready }
 func (f *fake) Close()                      {}
 
-// served is a server of the fake protocol that runs.
+// served is a running server of the fake protocol.
 type served struct {
 	t       *testing.T
 	addr    string
@@ -121,14 +121,22 @@ type served struct {
 	done    chan error
 }
 
-// buffer is a log that a test reads.
+// buffer is a log that tests read while it is written.
 type buffer struct {
 	mu sync.Mutex
 	b  bytes.Buffer
 }
 
-func (b *buffer) Write(p []byte) (int, error) { b.mu.Lock(); defer b.mu.Unlock(); return b.b.Write(p) }
-func (b *buffer) String() string              { b.mu.Lock(); defer b.mu.Unlock(); return b.b.String() }
+func (b *buffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.Write(p)
+}
+func (b *buffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.String()
+}
 
 func serve(t *testing.T, p Protocol, change func(*Server)) *served {
 	t.Helper()
@@ -136,8 +144,10 @@ func serve(t *testing.T, p Protocol, change func(*Server)) *served {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &served{t: t, addr: l.Addr().String(), log: &buffer{}, metrics: prometheus.NewRegistry(), done: make(chan error, 1)}
-	srv := &Server{Protocol: p, Listener: l, Log: slog.New(slog.NewTextHandler(s.log, nil)), Metrics: NewMetrics(s.metrics)}
+	s := &served{t: t, addr: l.Addr().String(), log: &buffer{}, metrics: prometheus.NewRegistry(),
+		done: make(chan error, 1)}
+	srv := &Server{Protocol: p, Listener: l, Log: slog.New(slog.NewTextHandler(s.log, nil)),
+		Metrics: NewMetrics(s.metrics)}
 	if change != nil {
 		change(srv)
 	}
@@ -148,8 +158,8 @@ func serve(t *testing.T, p Protocol, change func(*Server)) *served {
 	return s
 }
 
-// value is a counter, a gauge, or how often a histogram was observed, by its labels in the order of
-// their names.
+// value returns a counter, a gauge, or the number of observations of a histogram. labels are the
+// values in the order of the label names.
 func value(t *testing.T, r *prometheus.Registry, name string, labels ...string) float64 {
 	t.Helper()
 	families, err := r.Gather()
@@ -163,7 +173,8 @@ func value(t *testing.T, r *prometheus.Registry, name string, labels ...string) 
 				have = append(have, l.GetValue())
 			}
 			if f.GetName() == name && slices.Equal(have, labels) {
-				return m.GetCounter().GetValue() + m.GetGauge().GetValue() + float64(m.GetHistogram().GetSampleCount())
+				return m.GetCounter().GetValue() + m.GetGauge().GetValue() +
+					float64(m.GetHistogram().GetSampleCount())
 			}
 		}
 	}
@@ -181,19 +192,20 @@ func (s *served) dial() net.Conn {
 	return c
 }
 
-// says sends a letter and wants an answer.
+// says sends letters and fails the test unless the answer is want.
 func (s *served) says(c net.Conn, letter, want string) {
 	s.t.Helper()
 	_, _ = c.Write([]byte(letter))
 	b := make([]byte, len(want))
 	if _, err := io.ReadFull(c, b); err != nil || string(b) != want {
-		s.t.Fatalf("to %q came %q, %v; want %q", letter, b, err, want)
+		s.t.Fatalf("the answer to %q is %q, %v; want %q", letter, b, err, want)
 	}
 }
 
+// ends fails the test unless the rest of the stream is want.
 func (s *served) ends(c net.Conn, want string) {
 	s.t.Helper()
 	if b, err := io.ReadAll(c); err != nil || string(b) != want {
-		s.t.Errorf("the last words are %q, %v; want %q", b, err, want)
+		s.t.Errorf("the stream ends with %q, %v; want %q", b, err, want)
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-func TestReadinessTellsWhichProtocolCannotAdmitAndWhy(t *testing.T) {
+func TestReadinessNamesTheProtocolThatCannotAdmitAndTheReason(t *testing.T) {
 	draining := make(chan struct{})
 	sick := &fake{ready: errors.New("ringfence is not installed")}
 	r := prometheus.NewRegistry()
@@ -28,7 +28,8 @@ func TestReadinessTellsWhichProtocolCannotAdmitAndWhy(t *testing.T) {
 		{"/readyz", []Protocol{&fake{}}, false, 200, `{"fake":"ok"}`},
 		{"/readyz", nil, false, 200, "{}"},
 		{"/readyz", []Protocol{sick}, false, 503, `{"fake":"ringfence is not installed"}`},
-		{"/metrics", []Protocol{sick}, false, 200, `guard_connections_total{protocol="fake",result="accepted"} 1`},
+		{"/metrics", []Protocol{sick}, false, 200,
+			`guard_connections_total{protocol="fake",result="accepted"} 1`},
 		{"/nothing", nil, false, 404, ""},
 		{"/readyz", []Protocol{&fake{}}, true, 503, `"guard":"shutting down"`},
 		{"/livez", []Protocol{sick}, true, 200, "ok\n"},
@@ -41,7 +42,8 @@ func TestReadinessTellsWhichProtocolCannotAdmitAndWhy(t *testing.T) {
 			}
 		}
 		w := httptest.NewRecorder()
-		Handler(test.protocols, r, draining).ServeHTTP(w, httptest.NewRequest(http.MethodGet, test.path, nil))
+		Handler(test.protocols, r, draining).ServeHTTP(w,
+			httptest.NewRequest(http.MethodGet, test.path, nil))
 		body, _ := io.ReadAll(w.Body)
 		if w.Code != test.status || !strings.Contains(string(body), test.says) {
 			t.Errorf("%s: %d %s; want %d and %s", test.path, w.Code, body, test.status, test.says)

@@ -13,12 +13,12 @@ import (
 	"time"
 )
 
-// through passes everything on.
+// through forwards every byte.
 type through struct{}
 
 func (through) Walk(b []byte, w io.Writer) (int, error) { return w.Write(b) }
 
-// whole passes messages on that end in a dot, whole.
+// whole forwards whole messages only; a message ends in a dot.
 type whole struct{}
 
 func (whole) Walk(b []byte, w io.Writer) (int, error) {
@@ -38,7 +38,7 @@ func (b bad) Walk(p []byte, _ io.Writer) (int, error) {
 	return 0, errors.New("not a message")
 }
 
-// pair is both ends of a TCP connection.
+// pair returns both ends of a TCP connection.
 func pair(t *testing.T) (near, far *net.TCPConn) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -58,7 +58,7 @@ func pair(t *testing.T) (near, far *net.TCPConn) {
 	return s.(*net.TCPConn), c.(*net.TCPConn)
 }
 
-// relayed is a relay that runs: client and server are what the outside holds.
+// relayed is a running relay, with the far ends of its connections.
 type relayed struct {
 	client, server *net.TCPConn
 	inner          *net.TCPConn // the relay's end of the client
@@ -69,7 +69,8 @@ type relayed struct {
 
 func relay(t *testing.T, up, down Walker) *relayed {
 	t.Helper()
-	return relayTo(t, up, down, Liveness{})
+	return relayTo(t,
+		up, down, Liveness{})
 }
 
 func relayTo(t *testing.T, up, down Walker, alive Liveness) *relayed {
@@ -77,7 +78,8 @@ func relayTo(t *testing.T, up, down Walker, alive Liveness) *relayed {
 	inner, client := pair(t)
 	outer, server := pair(t)
 	ctx, cut := context.WithCancelCause(context.Background())
-	r := &relayed{client: client, server: server, inner: inner, cut: cut, end: make(chan End, 1), panicked: make(chan any, 1)}
+	r := &relayed{client: client, server: server, inner: inner, cut: cut, end: make(chan End, 1),
+		panicked: make(chan any, 1)}
 	var running sync.WaitGroup
 	running.Go(func() {
 		defer func() {
@@ -110,7 +112,7 @@ func TestBytesPassBothWaysUntilTheClientHasLeftAndTheServerHasFinished(t *testin
 		t.Fatalf("%q, %v", b, err)
 	}
 	if e := <-r.end; e.Side != ClientSide || e.Err != nil {
-		t.Errorf("the end: %+v", e)
+		t.Errorf("the relay ended with %+v", e)
 	}
 }
 
@@ -119,7 +121,7 @@ func TestWhenTheServerLeavesTheClientCanStillBeTold(t *testing.T) {
 	_, _ = r.server.Write([]byte("last "))
 	_ = r.server.Close()
 	if e := <-r.end; e.Side != ServerSide || e.Err != nil {
-		t.Errorf("the end: %+v", e)
+		t.Errorf("the relay ended with %+v", e)
 	}
 	_ = r.inner.SetDeadline(time.Time{})
 	if _, err := r.inner.Write([]byte("words")); err != nil {
@@ -131,8 +133,8 @@ func TestWhenTheServerLeavesTheClientCanStillBeTold(t *testing.T) {
 	}
 }
 
-// late is a connection of a process that stands still once, behind a read deadline that it has set,
-// until that has passed.
+// late is a connection of a process that is paused once: right after it has set a read deadline,
+// until that deadline has passed.
 type late struct {
 	*net.TCPConn
 	once sync.Once
@@ -150,26 +152,26 @@ func (l *late) SetReadDeadline(at time.Time) error {
 	return l.TCPConn.SetReadDeadline(at)
 }
 
-func TestAProcessThatStoodStillReadsOffWhatHasComeBeforeItCloses(t *testing.T) {
+func TestAProcessThatWasPausedReadsWhatHasArrivedBeforeItCloses(t *testing.T) {
 	near, far := pair(t)
 	_, _ = far.Write([]byte("unread"))
-	if _, err := near.Read(make([]byte, 1)); err != nil { // the rest is there, too
+	if _, err := near.Read(make([]byte, 1)); err != nil { // the rest has arrived as well
 		t.Fatal(err)
 	}
 	l := &late{TCPConn: near}
 	CloseGently(l)
 	if l.read != len("nread") {
-		t.Errorf("closed with unread bytes: %d were read off", l.read)
+		t.Errorf("closed with unread bytes: only %d were read", l.read)
 	}
 }
 
-func TestACancelledRelayStopsAtOnceAlsoInTheMiddleOfAWrite(t *testing.T) {
+func TestACancelledRelayStopsAtOnceEvenDuringAWrite(t *testing.T) {
 	for name, fill := range map[string]func(r *relayed){
-		"idle":                   func(*relayed) {},
-		"the client reads not":   func(r *relayed) { full(r.server) },
-		"the server reads not":   func(r *relayed) { full(r.client) },
-		"neither of them reads":  func(r *relayed) { full(r.client); full(r.server) },
-		"a message is half here": func(r *relayed) { _, _ = r.server.Write([]byte("half")) },
+		"idle":                       func(*relayed) {},
+		"the client does not read":   func(r *relayed) { full(r.server) },
+		"the server does not read":   func(r *relayed) { full(r.client) },
+		"neither side reads":         func(r *relayed) { full(r.client); full(r.server) },
+		"half a message has arrived": func(r *relayed) { _, _ = r.server.Write([]byte("half")) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := relay(t, through{}, whole{})
@@ -178,21 +180,21 @@ func TestACancelledRelayStopsAtOnceAlsoInTheMiddleOfAWrite(t *testing.T) {
 			why := errors.New("enough")
 			r.cut(why)
 			if e := <-r.end; !errors.Is(e.Err, why) {
-				t.Errorf("the end: %+v", e)
+				t.Errorf("the relay ended with %+v", e)
 			}
 			if d := time.Since(start); d >= Linger {
 				t.Errorf("it took %v", d)
 			}
 			_ = r.inner.SetDeadline(time.Now().Add(20 * time.Second))
-			_ = r.client.Close() // so that there is something to read, if only the end
+			_ = r.client.Close() // so that the next read returns at least the end of the stream
 			if _, err := r.inner.Read(make([]byte, 1)); errors.Is(err, os.ErrDeadlineExceeded) {
-				t.Errorf("a deadline of the relay came after its end: %v", err)
+				t.Errorf("the relay has set a deadline after its end: %v", err)
 			}
 		})
 	}
 }
 
-// full writes until nobody takes more.
+// full writes until no buffer takes more.
 func full(c net.Conn) {
 	_ = c.SetWriteDeadline(time.Now().Add(200 * time.Millisecond))
 	block := bytes.Repeat([]byte("......."), 100_000)
@@ -206,20 +208,20 @@ func full(c net.Conn) {
 func TestAWalkersErrorEndsTheRelayOnItsSide(t *testing.T) {
 	r := relay(t, bad{}, through{})
 	_, _ = r.client.Write([]byte("?"))
-	_, _ = io.ReadAll(r.server) // until the relay says that no more will come
+	_, _ = io.ReadAll(r.server) // until the relay half-closes it
 	_ = r.server.Close()
 	if e := <-r.end; e.Side != ClientSide || e.Err == nil || e.Err.Error() != "not a message" {
-		t.Errorf("the end: %+v", e)
+		t.Errorf("the relay ended with %+v", e)
 	}
 	r = relay(t, through{}, bad{})
 	_, _ = r.server.Write([]byte("?"))
 	if e := <-r.end; e.Side != ServerSide || e.Err == nil || e.Err.Error() != "not a message" {
-		t.Errorf("the end: %+v", e)
+		t.Errorf("the relay ended with %+v", e)
 	}
 }
 
-// A panic in a goroutine of the relay's own would end the whole guard.
-func TestAWalkersPanicComesToTheCallerWithItsStack(t *testing.T) {
+// A panic in the relay's own goroutines would end the whole guard.
+func TestAWalkersPanicReachesTheCallerWithItsStack(t *testing.T) {
 	for _, side := range []string{"up", "down"} {
 		r := relay(t, bad{panics: side == "up"}, bad{panics: side == "down"})
 		if side == "up" {
@@ -235,7 +237,8 @@ func TestAWalkersPanicComesToTheCallerWithItsStack(t *testing.T) {
 		case e := <-r.end:
 			t.Fatalf("%s: no panic but %+v", side, e)
 		}
-		if text := p.(error).Error(); !strings.Contains(text, "a bug in a walker") || !strings.Contains(text, "relay_test.go") {
+		if text := p.(error).Error(); !strings.Contains(text, "a bug in a walker") ||
+			!strings.Contains(text, "relay_test.go") {
 			t.Errorf("%s: %s", side, text)
 		}
 	}
@@ -245,11 +248,11 @@ func TestAWalkerThatWantsMoreThanTheBufferEndsTheRelay(t *testing.T) {
 	r := relay(t, through{}, whole{})
 	_, _ = r.server.Write(bytes.Repeat([]byte("x"), BufferSize))
 	if e := <-r.end; e.Side != ServerSide || e.Err == nil {
-		t.Errorf("the end: %+v", e)
+		t.Errorf("the relay ended with %+v", e)
 	}
 }
 
-func TestAServerThatNeverFinishesIsWaitedForOnlySoLong(t *testing.T) {
+func TestTheRelayWaitsOnlyForLingerWhenTheServerNeverFinishes(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes as long as Linger")
 	}
@@ -257,14 +260,15 @@ func TestAServerThatNeverFinishesIsWaitedForOnlySoLong(t *testing.T) {
 	start := time.Now()
 	_ = r.client.Close()
 	if e := <-r.end; e.Side != ClientSide {
-		t.Errorf("the end: %+v", e)
+		t.Errorf("the relay ended with %+v", e)
 	}
 	if d := time.Since(start); d < Linger/2 || d > 4*Linger {
-		t.Errorf("the server was given %v", d)
+		t.Errorf("the relay waited %v for the server, want about %v", d, Linger)
 	}
 }
 
-// questions are asked one by one, and answered when the test wants to.
+// questions are the relay's questions whether its session lives. The test answers each when it
+// likes.
 type questions chan bool
 
 func (q questions) Ask(ctx context.Context) (bool, error) {
@@ -276,12 +280,12 @@ func (q questions) Ask(ctx context.Context) (bool, error) {
 	}
 }
 
-func TestAClientThatDoesNotReadIsCutOffOnceItsSessionHasEnded(t *testing.T) {
+func TestAClientThatDoesNotReadIsClosedOnceItsSessionHasEnded(t *testing.T) {
 	q := make(questions)
 	r := relayTo(t, through{}, through{}, Liveness{Check: q.Ask, Stall: 10 * time.Millisecond})
 	full(r.server)
 	for range 3 {
-		q <- true // and so it goes on
+		q <- true
 	}
 	select {
 	case e := <-r.end:
@@ -290,14 +294,16 @@ func TestAClientThatDoesNotReadIsCutOffOnceItsSessionHasEnded(t *testing.T) {
 	}
 	q <- false
 	if e := <-r.end; e.Side != ServerSide || !errors.Is(e.Err, Stuck) {
-		t.Errorf("the end: %+v", e)
+		t.Errorf("the relay ended with %+v", e)
 	}
 }
 
-// A client that stands still for long, and so often that the relay asks, gets every byte.
+// The client pauses so long and so often that the relay asks whether its session lives.
 func TestASlowClientOfALiveSessionGetsEverything(t *testing.T) {
 	asked := make(chan struct{}, 3)
-	r := relayTo(t, through{}, whole{}, Liveness{Stall: 10 * time.Millisecond, Check: func(context.Context) (bool, error) {
+	r := relayTo(t, through{}, whole{}, Liveness{Stall: 10 * time.Millisecond, Check: func(
+		context.Context,
+	) (bool, error) {
 		select {
 		case asked <- struct{}{}:
 		default:
@@ -312,12 +318,12 @@ func TestASlowClientOfALiveSessionGetsEverything(t *testing.T) {
 	}
 	got := make([]byte, len(sent))
 	if _, err := io.ReadFull(r.client, got); err != nil || !bytes.Equal(got, sent) {
-		t.Errorf("the client was cut off: %v", err)
+		t.Errorf("the client did not get everything: %v", err)
 	}
 	writing.Wait()
 }
 
-func TestTheRestForAClientThatHasLeftIsGivenUpWhenItDoesNotRead(t *testing.T) {
+func TestTheRelayDropsTheRestForAClientThatHasLeftAndDoesNotRead(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes as long as Linger")
 	}
@@ -325,6 +331,6 @@ func TestTheRestForAClientThatHasLeftIsGivenUpWhenItDoesNotRead(t *testing.T) {
 	full(r.server)
 	_ = r.client.CloseWrite()
 	if e := <-r.end; e.Side != ClientSide {
-		t.Errorf("the end: %+v", e)
+		t.Errorf("the relay ended with %+v", e)
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// guests are connections of a limiter without sockets.
+// guests tests a limiter with connections that have no sockets.
 type guests struct {
 	t *testing.T
 	d *limiter
@@ -20,7 +20,7 @@ func visit(t *testing.T, connections, unadmitted, logins int, grace time.Duratio
 	return guests{t, d}
 }
 
-// guest is one connection: its context, and what it waits for.
+// guest is one connection of a limiter.
 type guest struct {
 	*Seat
 	turn *turn
@@ -33,7 +33,7 @@ func (g guests) come(address string) guest {
 	return guest{s, turn, ctx}
 }
 
-// in is a guest that has entered.
+// in returns a guest that has entered.
 func (g guests) in(address string) guest {
 	g.t.Helper()
 	s := g.come(address)
@@ -43,10 +43,10 @@ func (g guests) in(address string) guest {
 	return s
 }
 
-// entered waits for a slot.
+// entered waits for an unadmitted slot.
 func (g guest) entered() error { return g.enter(g.ctx, g.turn, nil) }
 
-// waits does something that has to wait, and returns once it does.
+// waits makes a call that must wait for a slot, and returns once it waits.
 func (g guests) waits(k *slots, call func() error) <-chan error {
 	g.t.Helper()
 	before := g.queued(k)
@@ -54,7 +54,7 @@ func (g guests) waits(k *slots, call func() error) <-chan error {
 	go func() { result <- call() }()
 	for deadline := time.Now().Add(20 * time.Second); g.queued(k) <= before; {
 		if time.Now().After(deadline) {
-			g.t.Fatal("it does not wait")
+			g.t.Fatal("the call does not wait")
 		}
 	}
 	return result
@@ -71,7 +71,7 @@ func (g guest) evicted() bool {
 	}
 }
 
-func TestWhoKeepsTheGuardWaitingLongestIsEvictedAndFirstFromTheAddressThatHoldsTheMost(t *testing.T) {
+func TestTheConnectionThatIsSilentLongestIsEvictedFirstFromTheAddressWithTheMost(t *testing.T) {
 	g := visit(t, 9, 4, 9, time.Nanosecond)
 	lonely, first, second, busy := g.in("a"), g.in("b"), g.in("b"), g.in("b")
 	for _, s := range []guest{lonely, busy, first, second} {
@@ -81,14 +81,14 @@ func TestWhoKeepsTheGuardWaitingLongestIsEvictedAndFirstFromTheAddressThatHoldsT
 	for _, victim := range []guest{first, second, lonely} {
 		g.in("c")
 		if !victim.evicted() {
-			t.Fatalf("%+v was to be the next victim", victim.Seat)
+			t.Fatalf("want %+v evicted next", victim.Seat)
 		}
 	}
 	if busy.evicted() {
-		t.Error("whoever waits for the server was evicted")
+		t.Error("a connection that waits for the server was evicted")
 	}
 	if err := first.Login(first.ctx); !errors.Is(err, Evicted) {
-		t.Errorf("an evicted connection goes on to log in: %v", err)
+		t.Errorf("an evicted connection got a login slot: %v", err)
 	}
 	if err := first.Admit(first.ctx); !errors.Is(err, Evicted) {
 		t.Errorf("an evicted connection was admitted: %v", err)
@@ -110,15 +110,16 @@ func TestWithinTheGraceNewcomersWaitAndNobodyIsEvicted(t *testing.T) {
 	}
 }
 
-// The clock of Resume goes on where Working stopped it, so commands that lead nowhere do not renew
-// the grace.
-func TestAConnectionThatIsBusyAllTheTimeIsEvictedToo(t *testing.T) {
+// Working stops the clock of the grace and Resume restarts it where it was, so commands that lead
+// nowhere do not renew the grace.
+func TestAConnectionThatIsAlwaysBusyIsEvictedToo(t *testing.T) {
 	g := visit(t, 9, 1, 9, 30*time.Millisecond)
 	busy := g.in("a")
 	busy.Waiting()
 	busy.Working()
 	next := g.come("a")
-	for deadline := time.Now().Add(20 * time.Second); !busy.evicted() && time.Now().Before(deadline); {
+	for deadline := time.Now().Add(20 * time.Second); !busy.evicted() &&
+		time.Now().Before(deadline); {
 		busy.Resume()
 		busy.Working()
 	}
@@ -127,7 +128,7 @@ func TestAConnectionThatIsBusyAllTheTimeIsEvictedToo(t *testing.T) {
 	}
 }
 
-func TestALoginThatStallsGivesItsSlotToTheLatestAndOneThatEndsToTheFirst(t *testing.T) {
+func TestAStalledLoginGivesItsSlotToTheLastInTheQueueAndAnEndedOneToTheFirst(t *testing.T) {
 	for name, end := range map[string]func(guests, guest){
 		"it stalls":      func(g guests, s guest) { s.Waiting(); g.d.again() },
 		"it fails":       func(_ guests, s guest) { s.EndLogin() },
@@ -151,7 +152,7 @@ func TestALoginThatStallsGivesItsSlotToTheLatestAndOneThatEndsToTheFirst(t *test
 			}
 			select {
 			case err := <-two:
-				t.Errorf("the other one has a slot too: %v", err)
+				t.Errorf("the other connection has a slot too: %v", err)
 			default:
 			}
 			first.Leave()
@@ -161,7 +162,7 @@ func TestALoginThatStallsGivesItsSlotToTheLatestAndOneThatEndsToTheFirst(t *test
 	}
 }
 
-func TestTheAddressThatHoldsTheFewestIsNext(t *testing.T) {
+func TestTheAddressThatHoldsTheFewestSlotsIsServedNext(t *testing.T) {
 	g := visit(t, 9, 9, 2, time.Hour)
 	holders := []guest{g.in("a"), g.in("a")}
 	for _, s := range holders {
@@ -177,7 +178,7 @@ func TestTheAddressThatHoldsTheFewestIsNext(t *testing.T) {
 		t.Error(err)
 	}
 	if n := g.queued(&g.d.logins); n != 1 {
-		t.Errorf("%d wait", n)
+		t.Errorf("%d connections wait, want 1", n)
 	}
 	holders[1].Leave()
 	if err := <-late; err != nil {
@@ -185,7 +186,7 @@ func TestTheAddressThatHoldsTheFewestIsNext(t *testing.T) {
 	}
 }
 
-func TestOneTooManyInTheQueuePutsOutTheFirstOfTheAddressThatHasMostInIt(t *testing.T) {
+func TestAFullQueueDropsTheOldestEntryOfTheAddressThatHasTheMost(t *testing.T) {
 	g := visit(t, 9, 3, 9, time.Hour)
 	g.d.unadmitted.longest = 3
 	holder, _, _ := g.in("a"), g.in("a"), g.in("a")
@@ -227,12 +228,12 @@ func TestAShutdownAndTheEndOfAContextEndEveryWait(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	if n := g.queued(&g.d.unadmitted) + g.queued(&g.d.admitted); n != 0 {
-		t.Errorf("%d still wait", n)
+		t.Errorf("%d connections still wait", n)
 	}
 }
 
-// Many come and go in every way at once: no slot is lost, none is given out twice, and nobody waits
-// in vain.
+// Many connections come and go in every way at once: no slot is lost or given out twice, and no
+// connection waits forever.
 func TestNoSlotIsLostOrGivenOutTwice(t *testing.T) {
 	g := visit(t, 4, 5, 2, time.Millisecond)
 	var all sync.WaitGroup
@@ -261,7 +262,7 @@ func (g guests) random(i, j int) {
 	bounded, cancel := context.WithTimeout(s.ctx, time.Duration(j)*time.Millisecond)
 	defer cancel()
 	if j%5 == i%5 {
-		<-bounded.Done() // until it is evicted, or leaves
+		<-bounded.Done() // until it is evicted or gives up
 		return
 	}
 	s.Working()
@@ -269,7 +270,7 @@ func (g guests) random(i, j int) {
 		g.d.mu.Lock()
 		defer g.d.mu.Unlock()
 		if len(g.d.admitted.held) > 4 || len(g.d.logins.held) > 2 || len(g.d.unadmitted.held) > 5 {
-			g.t.Error("more slots than there are")
+			g.t.Error("more slots are taken than exist")
 		}
 	}
 }

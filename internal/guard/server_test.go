@@ -25,8 +25,9 @@ func TestAPanicEndsItsOwnConnectionOnly(t *testing.T) {
 	_ = other.Close()
 	s.stop()
 	<-s.done
-	if log := s.log.String(); !strings.Contains(log, "a bug") || !strings.Contains(log, "fake_test.go") {
-		t.Errorf("the log does not tell of the panic: %s", log)
+	if log := s.log.String(); !strings.Contains(log, "a bug") ||
+		!strings.Contains(log, "fake_test.go") {
+		t.Errorf("the log does not report the panic: %s", log)
 	}
 	if n := value(t, s.metrics, "guard_connections", "fake", "unadmitted"); n != 0 {
 		t.Errorf("%v connections are counted as open", n)
@@ -40,7 +41,8 @@ func TestAFailureIsLoggedOnceWithItsClient(t *testing.T) {
 	s.ends(c, "")
 	s.stop()
 	<-s.done
-	if log := s.log.String(); strings.Count(log, "a failure") != 1 || !strings.Contains(log, c.LocalAddr().String()) {
+	if log := s.log.String(); strings.Count(log, "a failure") != 1 ||
+		!strings.Contains(log, c.LocalAddr().String()) {
 		t.Errorf("the log: %s", log)
 	}
 }
@@ -56,7 +58,7 @@ func TestAShutdownDrainsAndThenCuts(t *testing.T) {
 	s.says(ending, "c", "c")
 	s.ends(ending, "drained")
 	if err := <-s.done; err != nil {
-		t.Errorf("a shutdown is no error: %v", err)
+		t.Errorf("Serve returned an error after a shutdown: %v", err)
 	}
 	if _, err := l.Accept(); !errors.Is(err, net.ErrClosed) {
 		t.Errorf("the guard still accepts: %v", err)
@@ -71,7 +73,7 @@ func TestAShutdownDrainsAndThenCuts(t *testing.T) {
 	s.stop()
 	s.ends(stuck, "cut: "+errDrainTimeout.Error())
 	if err := <-s.done; err != nil {
-		t.Errorf("a shutdown is no error: %v", err)
+		t.Errorf("Serve returned an error after a shutdown: %v", err)
 	}
 	if !strings.Contains(s.log.String(), "drain deadline passed") {
 		t.Errorf("the log: %s", s.log)
@@ -84,7 +86,7 @@ func TestAShutdownWithoutClientsIsOverAtOnce(t *testing.T) {
 	<-s.done
 }
 
-// failing listeners: a few errors, as when file descriptors run out, then what the listener has.
+// flaky is a listener that fails a few times, as when file descriptors run out, and then works.
 type flaky struct {
 	net.Listener
 	mu   sync.Mutex
@@ -102,7 +104,7 @@ func (f *flaky) Accept() (net.Conn, error) {
 	return f.Listener.Accept()
 }
 
-func TestErrorsOfTheListenerDoNotEndTheServer(t *testing.T) {
+func TestListenerErrorsDoNotEndTheServer(t *testing.T) {
 	s := serve(t, &fake{}, func(s *Server) { s.Listener = &flaky{Listener: s.Listener, left: 3} })
 	s.says(s.dial(), "a", "a")
 	if n := strings.Count(s.log.String(), "too many open files"); n != 3 {
@@ -110,7 +112,7 @@ func TestErrorsOfTheListenerDoNotEndTheServer(t *testing.T) {
 	}
 }
 
-func TestAListenerThatIsGoneEndsTheServerWithAnError(t *testing.T) {
+func TestAClosedListenerEndsTheServerWithAnError(t *testing.T) {
 	var l net.Listener
 	s := serve(t, &fake{}, func(s *Server) { l = s.Listener })
 	c := s.dial()

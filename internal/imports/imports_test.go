@@ -42,7 +42,7 @@ var allowed = map[string][]string{
 	"internal/marks/postgres":  {"internal/refusal", "fence", "internal/marks", pgx},
 	"internal/marks/redis":     {"internal/refusal", "fence", "internal/marks", redis},
 	"internal/guard":           {"fence", "internal/marks", prom},
-	"internal/guard/guardtest": {"fence", "internal/guard", prom},
+	"internal/guard/guardtest": {"fence", "internal/marks", "internal/guard", prom},
 	"internal/guard/postgres":  {"internal/refusal", "fence", "internal/marks", "internal/marks/postgres", "internal/guard", pgwire},
 	"internal/guard/redis":     {"internal/refusal", "fence", "internal/marks", "internal/marks/redis", "internal/guard"},
 

@@ -15,15 +15,19 @@ import (
 	"github.com/ringfence/ringfence/store/postgres"
 )
 
-// A program that leads without a guard in between puts every transaction under its term's token.
-// Here two terms are made up; fence.Lead gets them from an election.
+// A leader without a guard begins every transaction under its term's token. Here two terms are made
+// up; fence.Lead gets them from an election.
 func ExampleBegin() {
 	ctx := context.Background()
 	pool, url := database(ctx)
 	defer pool.Close()
 
-	first := fence.Claim{Resource: "orders", Token: 7, Issuer: fence.Unverified, Holder: "billing-1"}
-	second := fence.Claim{Resource: "orders", Token: 8, Issuer: fence.Unverified, Holder: "billing-2"}
+	first := fence.Claim{
+		Resource: "orders", Token: 7, Issuer: fence.Unverified, Holder: "billing-1",
+	}
+	second := fence.Claim{
+		Resource: "orders", Token: 8, Issuer: fence.Unverified, Holder: "billing-2",
+	}
 
 	raise(ctx, url, first)
 	fmt.Println("first leader:", transfer(ctx, pool, first))
@@ -38,7 +42,7 @@ func ExampleBegin() {
 	// second leader: <nil>
 }
 
-// transfer is a transaction as usual, but for how it begins.
+// transfer is an ordinary transaction, except for Begin.
 func transfer(ctx context.Context, pool *pgxpool.Pool, c fence.Claim) error {
 	tx, err := postgres.Begin(ctx, pool, c, pgx.TxOptions{})
 	if err != nil {
@@ -51,14 +55,14 @@ func transfer(ctx context.Context, pool *pgxpool.Pool, c fence.Claim) error {
 	return tx.Commit(ctx)
 }
 
-// raise is what fence.Lead does with its Stores before work starts.
+// raise does what fence.Lead does with its Stores before work starts.
 func raise(ctx context.Context, url string, c fence.Claim) {
 	if err := postgres.NewRaiser(url).Raise(ctx, c); err != nil {
 		log.Fatal(err)
 	}
 }
 
-// database is a server for this example, with the schema that guard install makes.
+// database starts a server for this example and installs the schema, as guard install does.
 func database(ctx context.Context) (pool *pgxpool.Pool, url string) {
 	server, err := serverstest.ExamplePostgres(ctx)
 	if err != nil {

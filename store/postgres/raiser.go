@@ -8,20 +8,22 @@ import (
 	pgmarks "github.com/ringfence/ringfence/internal/marks/postgres"
 )
 
-// Raiser raises marks for a new leader, through a guard or at a database that has the schema.
+// Raiser raises marks for a new leader, through a guard or in a database that has the schema.
 type Raiser struct {
 	URL string
-	// Coordinator is asked before a mark is raised where no guard does it: the one that the term was won at. Without it
-	// the claim is taken at its word, but for a mark that may have been lost.
+	// Coordinator confirms the claim before Raise raises a mark without a guard. Set it to the one
+	// at which the term was won. When it is nil, the claim is believed, unless the mark may have
+	// been lost.
 	Coordinator fence.Observer
 }
 
-// NewRaiser is a Raiser for the guard or database at url.
+// NewRaiser returns a Raiser for the guard or database at url.
 func NewRaiser(url string) fence.Raiser { return Raiser{URL: url} }
 
-// Raise is fence.Raiser's. It opens a session under the claim: through a guard that is all it takes, for the guard
-// admits nobody before the mark is raised and older sessions are gone. Where no guard answered for the session, the
-// database is reached directly, and Raise does the guard's work itself, which needs the guard's privileges.
+// Raise implements fence.Raiser. It opens a session under the claim. Through a guard nothing more
+// is needed: the guard admits nobody before the mark is raised and older sessions are gone. If the
+// session is not a guard's, the database was reached directly, and Raise does the guard's work
+// itself, which needs the guard's privileges.
 func (r Raiser) Raise(ctx context.Context, c fence.Claim) error {
 	inner := pgmarks.Raiser{URL: r.URL}
 	if r.Coordinator != nil {

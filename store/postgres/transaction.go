@@ -10,37 +10,43 @@ import (
 	"github.com/ringfence/ringfence/internal/refusal"
 )
 
-// Beginner is what begins a transaction: a *pgxpool.Pool, a *pgxpool.Conn, a *pgx.Conn. A pooler in transaction mode may
-// stand between it and the server.
+// Beginner begins transactions: a *pgxpool.Pool, a *pgxpool.Conn or a *pgx.Conn. There may be a
+// pooler in transaction mode between it and the server.
 type Beginner interface {
 	BeginTx(ctx context.Context, o pgx.TxOptions) (pgx.Tx, error)
 }
 
-// Begin opens a transaction under a claim, at any isolation level, in the one round trip that BEGIN takes: for programs
-// that lead without a guard in between, such as several resources over one pool. Until it ends, a newer leader is not
-// let in; one that comes ends this transaction's backend, and nothing of it has landed then. Call it again for every
-// further resource with Enter.
+// Begin begins a transaction under a claim, at any isolation level, in the same round trip as
+// BEGIN. It is for programs that lead without a guard, for example with several resources over one
+// pool. For each further resource, call Enter in the transaction. No newer leader is admitted
+// before the transaction ends. One that arrives ends the transaction's backend, and nothing has
+// been written then.
 //
-// Refusals: ErrStale; ErrNotLeader when the mark is not raised to the claim or may have been lost: fence.Raising
-// raises it and begins again; ErrOtherIssuer; ErrNotInstalled. SQLSTATE 40001 at a level above READ COMMITTED: begin again.
-// After an error there is no transaction, and nothing has landed.
+// It refuses with ErrStale, with ErrOtherIssuer, with ErrNotInstalled, and with ErrNotLeader when
+// the mark is not raised to the claim or may have been lost (fence.Raising raises it and begins
+// again). It fails with SQLSTATE 40001 at a level above READ COMMITTED: begin again. After an error
+// there is no transaction, and nothing has been written.
 //
-// The answer to the tx's own Commit can be lost as in any transaction. With pgx 5.12 pgconn.SafeToRetry must not be asked
-// about that: it says yes to pgconn.ErrConnClosed, which a connection that breaks during COMMIT also gives.
+// The answer to Commit can be lost, as in any transaction. With pgx 5.12 do not use
+// pgconn.SafeToRetry to find out whether it took effect: it returns true for pgconn.ErrConnClosed,
+// which a connection that breaks during COMMIT also returns.
 //
-// A tx that is closed by ROLLBACK TO a savepoint keeps its claim only if it was made outside that savepoint.
+// After ROLLBACK TO a savepoint, the transaction keeps only the claims that it entered before that
+// savepoint.
 func Begin(ctx context.Context, db Beginner, c fence.Claim, o pgx.TxOptions) (pgx.Tx, error) {
 	return marks.Begin(ctx, db, c, o)
 }
 
-// Enter puts a transaction that is open under one more claim. Above READ COMMITTED, and wherever data was read before,
-// it fails with 40001 when a raise came after the transaction's snapshot. After an error roll back.
+// Enter puts an open transaction under one more claim. Above READ COMMITTED, and wherever data was
+// read before, it fails with SQLSTATE 40001 if a raise came after the transaction's snapshot. After
+// an error, roll back.
 func Enter(ctx context.Context, tx pgx.Tx, c fence.Claim) error { return marks.Enter(ctx, tx, c) }
 
-// Explain says what an error that a guard or one of the schema's functions answered means: a *fence.Refusal, so that
-// errors.Is(err, fence.ErrStale) works, or what an operator has to do. Others come back as they are.
+// Explain interprets an error from a guard or from one of the schema's functions. It returns a
+// *fence.Refusal, so that errors.Is(err, fence.ErrStale) works, or an error that says what an
+// operator has to do. It returns other errors unchanged.
 func Explain(err error, c fence.Claim) error { return marks.Explain(err, c) }
 
-// Option adds a claim to the value of the startup option "options" (and so of PGOPTIONS): how a token is carried to a
-// guard by drivers that Pool is not for.
+// Option adds a claim to the value of the startup parameter "options" (and so of PGOPTIONS). Use it
+// to carry a token to a guard with drivers other than Pool's.
 func Option(options string, c fence.Claim) string { return refusal.StartupOption(options, c) }

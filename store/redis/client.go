@@ -14,87 +14,99 @@ import (
 	"github.com/ringfence/ringfence/internal/refusal"
 )
 
-// NewClient makes a driver's client for one term, through a guard: every connection is a session under the term's token,
-// and none outlives the term. o is as for the driver's own NewClient, and is not kept. Whatever it says, ClientName is the
-// claim (fence.<resource>.<token>), and MaxRetries is none: the driver would send a command again whose answer was lost,
-// and within a term the fence does not keep that from having its effect twice. An address where no guard answers is
-// refused (*fence.SetupError): there a client name fences nothing. Use Run there.
+// NewClient makes a driver's client for one term, through a guard. Every connection is a session
+// under the term's token, and none outlives the term. o is as for the driver's own NewClient;
+// NewClient copies it. It overrides two options: ClientName is the claim
+// (fence.<resource>.<token>), and the driver does not retry (MaxRetries). A retry after a lost
+// answer could apply a command twice, and within a term the fence does not prevent that. An address
+// where no guard answers is refused (*fence.SetupError), because there a client name fences
+// nothing. Use Run there.
 //
-// Once the term is lost, connections end, none is opened and no command is sent; what then fails matches fence.ErrLost.
-// A guard's stale error supersedes the term and matches fence.ErrStale, its other refusals match theirs. A command that was
-// under way when that happened may have been run, before a newer leader was admitted: it matches ErrUnknown too.
+// Once the term is lost, its connections are closed, none is opened and no command is sent. Errors
+// then match fence.ErrLost. A guard's stale error supersedes the term and matches fence.ErrStale.
+// Its other refusals match their own errors. A command that was under way when that happened may
+// have been run, before a newer leader was admitted: its error also matches ErrUnknown.
 //
-// A subscription ends with the term too; its channel does not say so, and dials in vain until it is closed. Close the
-// client as any other; the term does not hold on to what was closed.
+// A subscription ends with the term too. Its channel does not report that, and keeps dialing in
+// vain until it is closed. Close the client as any other; the term keeps no reference to closed
+// connections.
 func NewClient(term *fence.Term, o *driver.Options) *driver.Client {
 	own := *o
 	own.DialTimeout = cmp.Or(o.DialTimeout, 5*time.Second)
-	t := &tenure{term: term, dial: o.Dialer, greet: o.OnConnect, backoff: o.DialerRetryBackoff}
-	if t.dial == nil {
-		dials := own // with the caller's settings, and without what is set below
-		t.dial = driver.NewDialer(&dials)
+	b := &termBinding{
+		term: term, dial: o.Dialer, onConnect: o.OnConnect, backoff: o.DialerRetryBackoff,
+	}
+	if b.dial == nil {
+		dialOptions := own // the caller's settings, without those set below
+		b.dial = driver.NewDialer(&dialOptions)
 	}
 	c := term.Claim()
 	own.MaxRetries = -1
 	own.ClientName = refusal.ClientName(c)
-	own.Dialer, own.OnConnect, own.DialerRetryBackoff = t.open, t.connected, t.redial
+	own.Dialer, own.OnConnect, own.DialerRetryBackoff = b.openConn, b.connected, b.retryDelay
 	db := driver.NewClient(&own)
-	db.AddHook(t)
+	db.AddHook(b)
 	return db
 }
 
-// tenure is what a client's connections have to do with the term.
-type tenure struct {
-	term    *fence.Term
-	dial    func(ctx context.Context, network, addr string) (net.Conn, error)
-	greet   func(ctx context.Context, c *driver.Conn) error // may be nil
-	backoff func(attempt int) time.Duration                 // may be nil
+// termBinding binds a client's connections and commands to a term.
+type termBinding struct {
+	term      *fence.Term
+	dial      func(ctx context.Context, network, addr string) (net.Conn, error)
+	onConnect func(ctx context.Context, c *driver.Conn) error // may be nil
+	backoff   func(attempt int) time.Duration                 // may be nil
 }
 
-// lost is the error of what is not sent any more, or nil while the term lasts.
-func (t *tenure) lost() error {
-	if t.term.State() != fence.Lost {
+// lostError is the error for a command that is not sent because the term is lost. It is nil while
+// the term lasts.
+func (b *termBinding) lostError() error {
+	if b.term.State() != fence.Lost {
 		return nil
 	}
-	return fmt.Errorf("%w: %w", ErrNotRun, context.Cause(t.term.Context()))
+	return fmt.Errorf("%w: %w", ErrNotRun, context.Cause(b.term.Context()))
 }
 
-// open dials a connection that ends with the term.
-func (t *tenure) open(ctx context.Context, network, addr string) (net.Conn, error) {
-	if err := t.lost(); err != nil {
+// openConn dials a connection that ends with the term.
+func (b *termBinding) openConn(ctx context.Context, network, addr string) (net.Conn, error) {
+	if err := b.lostError(); err != nil {
 		return nil, err
 	}
-	c, err := t.dial(ctx, network, addr)
+	c, err := b.dial(ctx, network, addr)
 	if err != nil {
 		return nil, err
 	}
-	return hold(t.term.Context(), c), nil
+	return closeOnDone(b.term.Context(), c), nil
 }
 
-// redial spaces the driver's dials; a term that is lost is not waited for.
-func (t *tenure) redial(attempt int) time.Duration {
+// retryDelay is the pause between the driver's dials. There is none once the term is lost.
+func (b *termBinding) retryDelay(attempt int) time.Duration {
 	switch {
-	case t.term.Context().Err() != nil:
+	case b.term.Context().Err() != nil:
 		return 0
-	case t.backoff != nil:
-		return t.backoff(attempt)
+	case b.backoff != nil:
+		return b.backoff(attempt)
 	}
-	return 100 * time.Millisecond // the driver's own
+	return 100 * time.Millisecond // the driver's default
 }
 
-// connected makes sure that it is a guard that has admitted this connection: anybody else would have taken the client
-// name for a name. A guard takes the claim a second time.
-func (t *tenure) connected(ctx context.Context, conn *driver.Conn) error {
-	c := t.term.Claim()
+// connected checks that a guard has admitted this connection: any other server would have taken the
+// claim for an ordinary client name. A guard accepts the same claim twice.
+func (b *termBinding) connected(ctx context.Context, conn *driver.Conn) error {
+	c := b.term.Claim()
 	err := conn.Do(ctx, "FENCE", string(c.Resource), c.Token.String()).Err()
 	if err != nil && marks.NoGuard(err) {
-		err = &fence.SetupError{What: "no guard answers at this address, so a session there is not fenced", Hint: "give the guard's address, or run commands under the token with Run", Cause: err}
+		err = &fence.SetupError{
+			What:  "no guard answers at this address, so a session there is not fenced",
+			Hint:  "give the guard's address, or run commands under the token with Run",
+			Cause: err,
+		}
 	}
 	if err != nil {
-		return fmt.Errorf("the session was not admitted: %w", err) // the driver takes the outermost error off
+		// The driver removes the outermost error.
+		return fmt.Errorf("the session was not admitted: %w", err)
 	}
-	if t.greet == nil {
+	if b.onConnect == nil {
 		return nil
 	}
-	return t.greet(ctx, conn)
+	return b.onConnect(ctx, conn)
 }

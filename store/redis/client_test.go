@@ -29,7 +29,7 @@ func TestEveryConnectionOfATermsClientCarriesItsToken(t *testing.T) {
 		if err := db.Set(t.Context(), "a", "1", 0).Err(); err != nil {
 			t.Fatal(err)
 		}
-		conn := db.Conn() // a second connection, beside the pool's first
+		conn := db.Conn() // a second connection
 		if v, err := conn.Get(t.Context(), "a").Result(); v != "1" || err != nil {
 			t.Errorf("%q, %v", v, err)
 		}
@@ -38,7 +38,7 @@ func TestEveryConnectionOfATermsClientCarriesItsToken(t *testing.T) {
 			t.Error(err)
 		}
 		if err := db.Get(t.Context(), "none").Err(); err != driver.Nil {
-			t.Errorf("a value that is missing: %v", err)
+			t.Errorf("a missing value: %v", err)
 		}
 		names := b.names(t)
 		for _, name := range names {
@@ -47,7 +47,8 @@ func TestEveryConnectionOfATermsClientCarriesItsToken(t *testing.T) {
 			}
 		}
 		if len(names) < 2 || greeted < 2 {
-			t.Errorf("%d connections have the token, OnConnect was called for %d", len(names), greeted)
+			t.Errorf("%d connections have the token, OnConnect was called for %d",
+				len(names), greeted)
 		}
 		_, _ = conn.Close(), sub.Close()
 	}
@@ -61,13 +62,13 @@ func TestWithoutAGuardATermsClientDoesNotConnect(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	if n := b.do(t, "EXISTS", "a"); n != int64(0) {
-		t.Error("it was written all the same")
+		t.Error("the value was written")
 	}
 }
 
-// The older leader's client writes all the time. When a newer one is admitted it is told so, its term ends, and nothing
-// more of it lands.
-func TestADeposedTermsClientIsToldAndNeverLandsAgain(t *testing.T) {
+// The older leader's client writes all the time. When a newer leader is admitted, the client is
+// told so, its term ends, and none of its later writes is stored.
+func TestADeposedTermsClientIsToldAndWritesNothingMore(t *testing.T) {
 	b, addr := guarded(t)
 	oldTerm, _ := term(t, 5)
 	old := termClient(t, oldTerm, addr, nil)
@@ -81,23 +82,29 @@ func TestADeposedTermsClientIsToldAndNeverLandsAgain(t *testing.T) {
 		}
 		ended <- err
 	})
-	until(t, "it writes", func() bool { return b.admin.LLen(t.Context(), "written").Val() >= 20 })
+	until(t, "the older leader writes", func() bool {
+		return b.admin.LLen(t.Context(), "written").Val() >= 20
+	})
 	newTerm, _ := term(t, 6)
-	if err := termClient(t, newTerm, addr, nil).RPush(t.Context(), "written", "new").Err(); err != nil {
+	fresh := termClient(t, newTerm, addr, nil)
+	if err := fresh.RPush(t.Context(), "written", "new").Err(); err != nil {
 		t.Fatal(err)
 	}
 	if err := <-ended; !errors.Is(err, fence.ErrStale) || !errors.Is(err, fence.ErrLost) {
-		t.Errorf("the older leader was told: %v", err)
+		t.Errorf("the older leader got %v", err)
 	}
-	if cause := context.Cause(oldTerm.Context()); !errors.Is(cause, fence.ErrSuperseded) || !errors.Is(cause, fence.ErrStale) {
-		t.Errorf("its term has the cause %v", cause)
+	if cause := context.Cause(oldTerm.Context()); !errors.Is(cause, fence.ErrSuperseded) ||
+		!errors.Is(cause, fence.ErrStale) {
+		t.Errorf("its term ended because of %v", cause)
 	}
 	pipe := old.Pipeline()
 	first := pipe.RPush(t.Context(), "written", "late")
 	_, err := pipe.Exec(t.Context())
-	for _, err := range []error{err, first.Err(), old.RPush(t.Context(), "written", "late").Err(), put(t, old, claim(5), "late")} {
-		if !errors.Is(err, fence.ErrSuperseded) || !errors.Is(err, fence.ErrStale) || !errors.Is(err, redis.ErrNotRun) {
-			t.Errorf("after that: %v", err)
+	for _, err := range []error{err, first.Err(), old.RPush(t.Context(), "written", "late").Err(),
+		put(t, old, claim(5), "late")} {
+		if !errors.Is(err, fence.ErrSuperseded) || !errors.Is(err, fence.ErrStale) ||
+			!errors.Is(err, redis.ErrNotRun) {
+			t.Errorf("after the end of the term: %v", err)
 		}
 	}
 	if list := b.written(t); list[len(list)-1] != "new" {
@@ -115,45 +122,56 @@ func TestATermsClientSendsNoCommandTwice(t *testing.T) {
 	}
 	w.Cut.Store(true)
 	if err := db.Incr(t.Context(), "n").Err(); err == nil || errors.Is(err, redis.ErrNotRun) {
-		t.Errorf("the answer was lost: %v", err)
+		t.Errorf("the error for a lost answer: %v", err)
 	}
 	if n := b.do(t, "GET", "n"); n != "2" {
-		t.Errorf("it was run %v times, want 2", n)
+		t.Errorf("INCR was run %v times in all, want 2", n)
 	}
 }
 
-// What the guard says to a command that is under way comes in the place of its answer: it may have been run.
-func TestACommandUnderWayWhenANewerLeaderIsAdmittedIsUnknown(t *testing.T) {
+// The guard's refusal comes in place of the answer to a running command, which may have been
+// executed.
+func TestTheOutcomeOfARunningCommandIsUnknownWhenANewerLeaderIsAdmitted(t *testing.T) {
 	b, addr := guarded(t)
 	oldTerm, _ := term(t, 5)
 	old := termClient(t, oldTerm, addr, nil)
 	blocked := make(chan error, 1)
-	go func() { blocked <- old.BLPop(context.WithoutCancel(t.Context()), time.Minute, "queue").Err() }()
-	until(t, "it waits", func() bool { return strings.Contains(b.do(t, "CLIENT", "LIST").(string), "cmd=blpop") })
+	go func() {
+		blocked <- old.BLPop(context.WithoutCancel(t.Context()), time.Minute, "queue").Err()
+	}()
+	until(t, "the command waits", func() bool {
+		return strings.Contains(b.do(t, "CLIENT", "LIST").(string), "cmd=blpop")
+	})
 	newTerm, _ := term(t, 6)
 	if err := termClient(t, newTerm, addr, nil).Ping(t.Context()).Err(); err != nil {
 		t.Fatal(err)
 	}
-	if err := <-blocked; !errors.Is(err, redis.ErrUnknown) || errors.Is(err, redis.ErrNotRun) || !errors.Is(err, fence.ErrStale) {
+	if err := <-blocked; !errors.Is(err, redis.ErrUnknown) || errors.Is(err, redis.ErrNotRun) ||
+		!errors.Is(err, fence.ErrStale) {
 		t.Errorf("got %v", err)
 	}
 }
 
-// A driver's own client cannot tell what a guard says to a command from what it says as a connection is opened.
-func TestAStaleAnswerToAPlainClientIsUnknown(t *testing.T) {
+// A plain driver cannot distinguish a guard's answer to a command from its answer to a new
+// connection.
+func TestAPlainClientsOutcomeIsUnknownAfterAStaleAnswer(t *testing.T) {
 	b, addr := guarded(t)
 	db := b.client(t, func(o *driver.Options) {
 		o.Addr = addr
-		o.OnConnect = func(ctx context.Context, c *driver.Conn) error { return c.Do(ctx, "FENCE", "orders", "5").Err() }
+		o.OnConnect = func(ctx context.Context, c *driver.Conn) error {
+			return c.Do(ctx, "FENCE", "orders", "5").Err()
+		}
 	})
 	if err := put(t, db, claim(5), "old"); err != nil {
 		t.Fatal(err)
 	}
 	newer, _ := term(t, 6)
-	if err := termClient(t, newer, addr, nil).RPush(t.Context(), "written", "new").Err(); err != nil {
+	fresh := termClient(t, newer, addr, nil)
+	if err := fresh.RPush(t.Context(), "written", "new").Err(); err != nil {
 		t.Fatal(err)
 	}
-	if err := put(t, db, claim(5), "late"); !errors.Is(err, fence.ErrStale) || !errors.Is(err, redis.ErrUnknown) {
+	if err := put(t, db, claim(5), "late"); !errors.Is(err, fence.ErrStale) ||
+		!errors.Is(err, redis.ErrUnknown) {
 		t.Errorf("got %v", err)
 	}
 	if list := b.written(t); list[len(list)-1] != "new" {
@@ -161,8 +179,8 @@ func TestAStaleAnswerToAPlainClientIsUnknown(t *testing.T) {
 	}
 }
 
-// A term may begin when a newer one has been admitted already.
-func TestALateTermsClientIsRefusedAsItConnects(t *testing.T) {
+// A term may begin after a newer one has been admitted.
+func TestTheClientOfAStaleTermIsRefusedWhenItConnects(t *testing.T) {
 	for _, protocol := range []int{2, 3} {
 		b, addr := guarded(t)
 		newer, _ := term(t, 6)
@@ -172,14 +190,16 @@ func TestALateTermsClientIsRefusedAsItConnects(t *testing.T) {
 		late, _ := term(t, 5)
 		db := termClient(t, late, addr, func(o *driver.Options) { o.Protocol = protocol })
 		err := db.Set(t.Context(), "a", "late", 0).Err()
-		if !errors.Is(err, fence.ErrStale) || !errors.Is(err, redis.ErrNotRun) || errors.Is(err, redis.ErrUnknown) {
+		if !errors.Is(err, fence.ErrStale) || !errors.Is(err, redis.ErrNotRun) ||
+			errors.Is(err, redis.ErrUnknown) {
 			t.Errorf("RESP%d: %v", protocol, err)
 		}
-		if late.State() != fence.Lost || !errors.Is(context.Cause(late.Context()), fence.ErrSuperseded) {
-			t.Errorf("RESP%d: the term goes on", protocol)
+		if late.State() != fence.Lost ||
+			!errors.Is(context.Cause(late.Context()), fence.ErrSuperseded) {
+			t.Errorf("RESP%d: the term is not superseded", protocol)
 		}
 		if n := b.do(t, "EXISTS", "a"); n != int64(0) {
-			t.Error("it was written")
+			t.Error("the value was written")
 		}
 	}
 }
@@ -194,7 +214,8 @@ func TestOtherRefusalsDoNotEndATerm(t *testing.T) {
 	if err := db.LPush(t.Context(), "a", 1).Err(); err != nil {
 		t.Fatal(err)
 	}
-	if err := db.Incr(t.Context(), "a").Err(); !driver.HasErrorPrefix(err, "WRONGTYPE") || errors.Is(err, redis.ErrUnknown) {
+	if err := db.Incr(t.Context(), "a").Err(); !driver.HasErrorPrefix(err, "WRONGTYPE") ||
+		errors.Is(err, redis.ErrUnknown) {
 		t.Errorf("an error of Redis: %v", err)
 	}
 	if term.State() != fence.Active {
@@ -202,7 +223,7 @@ func TestOtherRefusalsDoNotEndATerm(t *testing.T) {
 	}
 }
 
-// No guard says anything here: the connections end because the term does.
+// No guard takes part in this: the connections end because the term ends.
 func TestConnectionsEndWithTheirTerm(t *testing.T) {
 	b, addr := guarded(t)
 	term, keeper := term(t, 5)
@@ -215,18 +236,24 @@ func TestConnectionsEndWithTheirTerm(t *testing.T) {
 		}
 	})
 	blocked := make(chan error, 1)
-	go func() { blocked <- db.BLPop(context.WithoutCancel(t.Context()), time.Minute, "queue").Err() }()
-	until(t, "it waits", func() bool { return strings.Contains(b.do(t, "CLIENT", "LIST").(string), "cmd=blpop") })
-	if err := db.Set(t.Context(), "a", "1", 0).Err(); err != nil { // a connection that is idle later
+	go func() {
+		blocked <- db.BLPop(context.WithoutCancel(t.Context()), time.Minute, "queue").Err()
+	}()
+	until(t, "the command waits", func() bool {
+		return strings.Contains(b.do(t, "CLIENT", "LIST").(string), "cmd=blpop")
+	})
+	// a second connection, which stays idle
+	if err := db.Set(t.Context(), "a", "1", 0).Err(); err != nil {
 		t.Fatal(err)
 	}
 	keeper.Lose(fence.ErrDeposed)
 	if err := <-blocked; !errors.Is(err, fence.ErrDeposed) || !errors.Is(err, redis.ErrUnknown) {
-		t.Errorf("the command under way: %v", err)
+		t.Errorf("the running command: %v", err)
 	}
-	until(t, "the server has seen them go", func() bool { return len(b.names(t)) == 0 })
+	until(t, "the server has closed the connections", func() bool { return len(b.names(t)) == 0 })
 	dialed := len(dials)
-	if err := db.Set(t.Context(), "a", "late", 0).Err(); !errors.Is(err, fence.ErrDeposed) || !errors.Is(err, redis.ErrNotRun) {
+	if err := db.Set(t.Context(), "a", "late", 0).Err(); !errors.Is(err, fence.ErrDeposed) ||
+		!errors.Is(err, redis.ErrNotRun) {
 		t.Errorf("after the end: %v", err)
 	}
 	sub := db.Subscribe(t.Context(), "channel")
@@ -240,8 +267,8 @@ func TestConnectionsEndWithTheirTerm(t *testing.T) {
 	_, _ = db.Close(), db.Close()
 }
 
-// The end of the term is known a moment before its connections are cut.
-func TestNothingIsSentOnAConnectionThatIsNotCutYet(t *testing.T) {
+// The term ends a moment before its connections are cut.
+func TestNothingIsSentAfterTheEndOfTheTermOnAConnectionThatIsStillOpen(t *testing.T) {
 	b, addr := guarded(t)
 	term, keeper := term(t, 5)
 	cut := make(chan struct{})
@@ -269,7 +296,7 @@ func TestNothingIsSentOnAConnectionThatIsNotCutYet(t *testing.T) {
 	}
 }
 
-// uncut is a connection that takes its time to close.
+// uncut is a connection whose Close waits for the test.
 type uncut struct {
 	net.Conn
 	cut <-chan struct{}

@@ -14,15 +14,19 @@ import (
 	"github.com/ringfence/ringfence/store/redis"
 )
 
-// A program that leads without a guard in between sends its commands under its term's token, over any
-// client. Here two terms are made up; fence.Lead gets them from an election.
+// A leader without a guard sends its commands under its term's token, over any client. Here two
+// terms are made up; fence.Lead gets them from an election.
 func ExampleRun() {
 	ctx := context.Background()
 	db, url := cache(ctx)
 	defer db.Close()
 
-	first := fence.Claim{Resource: "orders", Token: 7, Issuer: fence.Unverified, Holder: "billing-1"}
-	second := fence.Claim{Resource: "orders", Token: 8, Issuer: fence.Unverified, Holder: "billing-2"}
+	first := fence.Claim{
+		Resource: "orders", Token: 7, Issuer: fence.Unverified, Holder: "billing-1",
+	}
+	second := fence.Claim{
+		Resource: "orders", Token: 8, Issuer: fence.Unverified, Holder: "billing-2",
+	}
 
 	raise(ctx, url, first)
 	replies, err := redis.Run(ctx, db, first, []any{"INCRBY", "stock", 5}, []any{"GET", "stock"})
@@ -39,16 +43,20 @@ func ExampleRun() {
 	// second leader: [4] <nil>
 }
 
-// Lua of your own runs under the token, too. Its own arguments begin at ARGV[4].
+// Your own Lua runs under the token too. Its arguments begin at ARGV[4].
 func ExampleScript() {
 	ctx := context.Background()
 	db, url := cache(ctx)
 	defer db.Close()
-	claim := fence.Claim{Resource: "orders", Token: 7, Issuer: fence.Unverified, Holder: "billing-1"}
+	claim := fence.Claim{
+		Resource: "orders", Token: 7, Issuer: fence.Unverified, Holder: "billing-1",
+	}
 	raise(ctx, url, claim)
 
 	reserve := redis.NewScript(`
-		if tonumber(redis.call('GET', KEYS[1]) or '0') < tonumber(ARGV[4]) then return 'sold out' end
+		if tonumber(redis.call('GET', KEYS[1]) or '0') < tonumber(ARGV[4]) then
+			return 'sold out'
+		end
 		return redis.call('DECRBY', KEYS[1], ARGV[4])`)
 	db.Set(ctx, "seats", 3, 0)
 	for range 2 {
@@ -60,14 +68,14 @@ func ExampleScript() {
 	// sold out <nil>
 }
 
-// raise is what fence.Lead does with its Stores before work starts.
+// raise does what fence.Lead does with its Stores before work starts.
 func raise(ctx context.Context, url string, c fence.Claim) {
 	if err := redis.NewRaiser(url).Raise(ctx, c); err != nil {
 		log.Fatal(err)
 	}
 }
 
-// cache is an empty server for this example, with the key that guard install makes.
+// cache starts an empty server for this example and installs the marker key, as guard install does.
 func cache(ctx context.Context) (db *driver.Client, url string) {
 	server, err := serverstest.ExampleRedis(ctx)
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 	"github.com/ringfence/ringfence/store/redis"
 )
 
-// guarded is a server with a guard before it, and the guard's address.
+// guarded starts a server with a guard and returns the guard's address.
 func guarded(t *testing.T) (*bench, string) {
 	t.Helper()
 	b := open(t, serverstest.Redis(t, servers.RedisOptions{}))
@@ -28,16 +28,16 @@ func guarded(t *testing.T) (*bench, string) {
 	}
 	a := &marks.Admission{Store: s, Authority: marks.Unverified{}, Timeout: patience}
 	p := guardredis.New(guardredis.Options{Store: s, Admission: a})
-	t.Cleanup(p.Close)
 	return b, guardtest.Serve(t, p)
 }
 
+// nothing is the coordinator of a term; it does nothing.
 type nothing struct{}
 
 func (nothing) Acknowledge(context.Context) error { return nil }
 func (nothing) Release(context.Context) error     { return nil }
 
-// term is one that was just won, and its keeper.
+// term returns a term that was just won, and its keeper.
 func term(t *testing.T, token fence.Token) (*fence.Term, *fence.Keeper) {
 	t.Helper()
 	term, keeper := fence.NewTerm(claim(token), time.Now(), time.Hour, nothing{})
@@ -45,9 +45,14 @@ func term(t *testing.T, token fence.Token) (*fence.Term, *fence.Keeper) {
 	return term, keeper
 }
 
-func termClient(t *testing.T, term *fence.Term, addr string, change func(*driver.Options)) *driver.Client {
+// termClient makes a term's client with longer timeouts; change may change more.
+func termClient(
+	t *testing.T, term *fence.Term, addr string, change func(*driver.Options),
+) *driver.Client {
 	t.Helper()
-	o := &driver.Options{Addr: addr, DialTimeout: patience, ReadTimeout: patience, WriteTimeout: patience}
+	o := &driver.Options{
+		Addr: addr, DialTimeout: patience, ReadTimeout: patience, WriteTimeout: patience,
+	}
 	if change != nil {
 		change(o)
 	}
@@ -56,7 +61,7 @@ func termClient(t *testing.T, term *fence.Term, addr string, change func(*driver
 	return db
 }
 
-// names are the names of the connections that the server knows.
+// names returns the claims that the server's connections carry as their names.
 func (b *bench) names(t *testing.T) []string {
 	t.Helper()
 	var list []string

@@ -19,14 +19,14 @@ func TestMain(m *testing.M) { os.Exit(serverstest.RunMain(m)) }
 // patience is how long a busy server may take to answer.
 const patience = 30 * time.Second
 
-// large is a token that a Lua number cannot hold.
+// large is a token that a Lua number cannot represent exactly.
 const large fence.Token = 1<<60 + 5
 
 func claim(token fence.Token) fence.Claim {
 	return fence.Claim{Resource: "orders", Token: token, Issuer: fence.Unverified, Holder: "host"}
 }
 
-// bench is a server with the marker, and a connection of the test's own to look with.
+// bench is a server with the store installed, and a connection of the test's own.
 type bench struct {
 	server *servers.Redis
 	admin  *driver.Client
@@ -44,7 +44,9 @@ func open(t *testing.T, server *servers.Redis) *bench {
 
 func (b *bench) client(t *testing.T, change func(*driver.Options)) *driver.Client {
 	t.Helper()
-	o := &driver.Options{Addr: b.server.Addr(), DialTimeout: patience, ReadTimeout: patience, WriteTimeout: patience}
+	o := &driver.Options{
+		Addr: b.server.Addr(), DialTimeout: patience, ReadTimeout: patience, WriteTimeout: patience,
+	}
 	change(o)
 	db := driver.NewClient(o)
 	t.Cleanup(func() { _ = db.Close() })
@@ -74,12 +76,12 @@ func put(t *testing.T, db *driver.Client, c fence.Claim, value string) error {
 	return err
 }
 
-// until waits for what has to happen.
+// until waits until happened returns true.
 func until(t *testing.T, what string, happened func() bool) {
 	t.Helper()
 	for end := time.Now().Add(patience); !happened(); {
 		if time.Now().After(end) {
-			t.Fatalf("waited in vain until %s", what)
+			t.Fatalf("timed out before %s", what)
 		}
 	}
 }

@@ -8,22 +8,34 @@ import (
 	"github.com/ringfence/ringfence/internal/guard"
 )
 
-// Evictions wraps a Protocol so that a test evicts its clients at a moment of its own choice. A real eviction looks at a
-// client that says nothing, but the client may have spoken by the time the guard hears of it.
+// Evictions wraps a Protocol so that a test chooses when clients are evicted. A real eviction picks
+// a silent client, but that client may send something before the eviction reaches it.
 type Evictions struct {
 	guard.Protocol
-	AtFirstWord bool // evicts every client when its first bytes are read, before the Protocol sees them
+	// evicts each client when its first bytes are read, before the Protocol gets them
+	AtFirstBytes bool
 
 	mu  sync.Mutex
 	cut []context.CancelCauseFunc
 }
 
-// Now evicts every client there is.
+// Now evicts every client.
 func (e *Evictions) Now() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for _, cut := range e.cut {
 		cut(guard.Evicted)
+	}
+}
+
+// EvictFirst evicts the first connection of a guard as soon as the guard has accepted it. It
+// repeats Now until the guard counts an eviction, because the Protocol may not serve the connection
+// yet.
+func (e *Evictions) EvictFirst(g *Guard) {
+	g.t.Helper()
+	g.AwaitMetric("guard_connections", "unadmitted", 1)
+	for g.Metric("guard_connections_ended_total", "evicted") == 0 {
+		e.Now()
 	}
 }
 
@@ -34,25 +46,27 @@ func (e *Evictions) Serve(ctx context.Context, c *guard.Client) error {
 	e.mu.Lock()
 	e.cut = append(e.cut, cut)
 	e.mu.Unlock()
-	if e.AtFirstWord {
-		c.Conn = spoken{c.Conn, func() { cut(guard.Evicted) }}
+	if e.AtFirstBytes {
+		c.Conn = tripwire{c.Conn, func() { cut(guard.Evicted) }}
 	}
 	return e.Protocol.Serve(ctx, c)
 }
 
-// spoken calls heard before it hands over what it has read.
-type spoken struct {
+// tripwire calls trip before it returns what it has read.
+type tripwire struct {
 	net.Conn
-	heard func()
+	trip func()
 }
 
-func (s spoken) Read(b []byte) (int, error) {
-	n, err := s.Conn.Read(b)
+func (w tripwire) Read(b []byte) (int, error) {
+	n, err := w.Conn.Read(b)
 	if n > 0 {
-		s.heard()
+		w.trip()
 	}
 	return n, err
 }
 
 // CloseWrite half-closes the connection.
-func (s spoken) CloseWrite() error { return s.Conn.(interface{ CloseWrite() error }).CloseWrite() }
+func (w tripwire) CloseWrite() error {
+	return w.Conn.(interface{ CloseWrite() error }).CloseWrite()
+}

@@ -8,13 +8,13 @@ import (
 	"github.com/ringfence/ringfence/internal/guard"
 )
 
-// cancelTime bounds the passing on of one cancel request.
+// cancelTime bounds the forwarding of one cancel request.
 const cancelTime = 5 * time.Second
 
-// cancelQuery passes a cancel request on as it is. Its key is the backend's own, so it needs no memory here, works
-// through any guard of the same server, and means nothing once the backend has ended. Neither side is told how it went,
-// as the protocol has it.
-func (p *Protocol) cancelQuery(ctx context.Context, c *guard.Client, s *startup) error {
+// forwardCancel forwards a cancel request unchanged. Its key is the backend's own, so the guard
+// need not remember it, any guard of the same server can forward it, and it means nothing once the
+// backend has ended. The protocol answers neither side, whatever the outcome.
+func (p *Protocol) forwardCancel(ctx context.Context, c *guard.Client, s *startup) error {
 	ctx, cancel := context.WithTimeout(ctx, cancelTime)
 	defer cancel()
 	if err := c.Seat.Login(ctx); err != nil {
@@ -30,6 +30,6 @@ func (p *Protocol) cancelQuery(ctx context.Context, c *guard.Client, s *startup)
 	if _, err := server.Write(s.packet); err != nil {
 		return err
 	}
-	_, err = io.Copy(io.Discard, server) // the server closes when it has acted
+	_, err = io.Copy(io.Discard, server) // the server closes the connection when it has acted
 	return err
 }

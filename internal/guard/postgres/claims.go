@@ -11,9 +11,9 @@ import (
 	"github.com/ringfence/ringfence/internal/refusal"
 )
 
-// claims reads what a client claims: every fence.<resource>=<token> in its options, and as a startup
-// parameter of its own, which Postgres treats alike. One resource that is named twice must carry one
-// token. The claims come out sorted by resource.
+// claims returns what a client claims, sorted by resource: every fence.<resource>=<token> in its
+// options or among its startup parameters, which Postgres treats alike. A resource that is named
+// twice must have the same token both times.
 func (s *startup) claims(holder string) ([]marks.Presented, error) {
 	settings, err := parseOptions(s.get("options"))
 	if err != nil {
@@ -22,6 +22,7 @@ func (s *startup) claims(holder string) ([]marks.Presented, error) {
 	for _, p := range s.params {
 		settings = append(settings, setting(p))
 	}
+
 	tokens := map[fence.Resource]fence.Token{}
 	for _, set := range settings {
 		name, ok := refusal.OfSetting(set.name)
@@ -30,24 +31,31 @@ func (s *startup) claims(holder string) ([]marks.Presented, error) {
 		}
 		resource, token, err := refusal.ParseClaim(name, set.value)
 		if err != nil {
-			return nil, refusal.BadOption(fence.Claim{Resource: resource}, about(resource, err))
+			claim := fence.Claim{Resource: resource}
+			return nil, refusal.BadOption(claim, withSetting(resource, err))
 		}
 		if other, ok := tokens[resource]; ok && other != token {
-			err := fmt.Errorf("two tokens for one resource: %s and %s for %q", other, token, resource)
-			return nil, refusal.BadOption(fence.Claim{Resource: resource, Token: token}, err)
+			claim := fence.Claim{Resource: resource, Token: token}
+			err := fmt.Errorf("two tokens for one resource: %s and %s for %q",
+				other, token, resource)
+			return nil, refusal.BadOption(claim, err)
 		}
 		tokens[resource] = token
 	}
+
 	claims := make([]marks.Presented, 0, len(tokens))
 	for r, t := range tokens {
 		claims = append(claims, marks.Presented{Resource: r, Token: t, Holder: holder})
 	}
-	slices.SortFunc(claims, func(a, b marks.Presented) int { return cmp.Compare(a.Resource, b.Resource) })
+	slices.SortFunc(claims, func(a, b marks.Presented) int {
+		return cmp.Compare(a.Resource, b.Resource)
+	})
 	return claims, nil
 }
 
-// about names the setting whose token cannot be read.
-func about(r fence.Resource, err error) error {
+// withSetting adds the name of the setting that has a malformed token to err. The error for a bad
+// resource name quotes that name already.
+func withSetting(r fence.Resource, err error) error {
 	if errors.Is(err, fence.ErrBadResource) {
 		return err
 	}

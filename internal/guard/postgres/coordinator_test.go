@@ -14,7 +14,7 @@ import (
 	"github.com/ringfence/ringfence/internal/marks"
 )
 
-// coordinator is an Observer that says what a test wants.
+// coordinator is an Observer with answers that the test sets.
 type coordinator struct {
 	mu     sync.Mutex
 	issuer fence.Issuer
@@ -22,7 +22,8 @@ type coordinator struct {
 	down   error
 }
 
-func (c *coordinator) leads(r fence.Resource, tokens ...fence.Token) {
+// elects makes these tokens the queue of a resource, the leader first.
+func (c *coordinator) elects(r fence.Resource, tokens ...fence.Token) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.queue == nil {
@@ -30,10 +31,13 @@ func (c *coordinator) leads(r fence.Resource, tokens ...fence.Token) {
 	}
 	c.queue[r] = nil
 	for _, t := range tokens {
-		c.queue[r] = append(c.queue[r], fence.Candidate{Token: t, Holder: fmt.Sprintf("host-%d", t)})
+		c.queue[r] = append(c.queue[r], fence.Candidate{
+			Token: t, Holder: fmt.Sprintf("host-%d", t),
+		})
 	}
 }
 
+// becomes sets the issuer and the error of every answer.
 func (c *coordinator) becomes(issuer fence.Issuer, down error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -52,7 +56,9 @@ func (c *coordinator) Candidates(_ context.Context, r fence.Resource) ([]fence.C
 	return c.queue[r], c.down
 }
 
-func (c *coordinator) Leaders(_ context.Context, rs ...fence.Resource) (fence.Issuer, []fence.Candidate, error) {
+func (c *coordinator) Leaders(
+	_ context.Context, rs ...fence.Resource,
+) (fence.Issuer, []fence.Candidate, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	leaders := make([]fence.Candidate, len(rs))
@@ -65,22 +71,26 @@ func (c *coordinator) Leaders(_ context.Context, rs ...fence.Resource) (fence.Is
 }
 
 func (c *coordinator) Watch(context.Context, fence.Resource, func([]fence.Candidate) error) error {
-	return errors.New("nobody watches here")
+	return errors.New("these tests watch nothing")
 }
 
-// elected is a guard that asks a coordinator, whose leader of orders has the token 7.
+// elected starts a guard with a coordinator, where the leader of orders has token 7.
 func elected(t *testing.T) (*guarded, *coordinator) {
 	t.Helper()
 	c := &coordinator{issuer: "zk:one"}
-	c.leads("orders", 7, 9)
-	return fencedBy(t, setup{Options: Options{Admission: &marks.Admission{Authority: marks.Elected{Observer: c}}}}), c
+	c.elects("orders", 7, 9)
+	return fencedBy(t, setup{
+		Options: Options{Admission: &marks.Admission{Authority: marks.Elected{Observer: c}}},
+	}), c
 }
 
-// refusal is what a refused client was told; the test fails unless it has all three parts.
+// refusedWith returns the refusal that a client got; the test fails unless it has message, detail
+// and hint.
 func refusedWith(t *testing.T, err error, code string) *pgconn.PgError {
 	t.Helper()
 	var pg *pgconn.PgError
-	if !errors.As(err, &pg) || pg.Code != code || pg.Severity != "FATAL" || pg.Message == "" || pg.Detail == "" || pg.Hint == "" {
+	if !errors.As(err, &pg) || pg.Code != code || pg.Severity != "FATAL" || pg.Message == "" ||
+		pg.Detail == "" || pg.Hint == "" {
 		t.Fatalf("got %+v, want a whole refusal %s", err, code)
 	}
 	return pg
@@ -92,8 +102,8 @@ func TestOnlyTheLeadersTokenRaisesTheMark(t *testing.T) {
 		token fence.Token
 		says  string
 	}{
-		{8, "the leader of \"orders\" is host-7 with token 7"}, // nobody's
-		{9, "host-9 waits in place 2"},                         // a candidate that writes too early
+		{8, "the leader of \"orders\" is host-7 with token 7"}, // nobody has this token
+		{9, "host-9 waits in place 2"},                         // a candidate that does not lead
 		{6, "token 7"},                                         // a former leader's
 		{1<<63 - 1, "token 7"},
 	} {
@@ -106,17 +116,18 @@ func TestOnlyTheLeadersTokenRaisesTheMark(t *testing.T) {
 		}
 	}
 	g.exec(g.open(7), "insert into ledger (token) values (7)")
-	if holder := g.count("select count(*) from ringfence.mark where holder = 'host-7' and issuer = 'zk:one'"); holder != 1 {
-		t.Error("the mark does not name holder and issuer as the coordinator knows them")
+	if holder := g.count("select count(*) from ringfence.mark where holder = 'host-7' " +
+		"and issuer = 'zk:one'"); holder != 1 {
+		t.Error("the mark does not name the coordinator's holder and issuer")
 	}
 	_, err := g.dial(6)
 	refusedWith(t, err, "RF001")
-	c.leads("orders")
+	c.elects("orders")
 	_, err = g.dial(9)
 	refusedWith(t, err, "RF007")
 }
 
-func TestWithoutAnAnswerOfTheCoordinatorTheMarkStaysAndItsSessionsGoOn(t *testing.T) {
+func TestWhenTheCoordinatorDoesNotAnswerTheMarkStaysAndItsSessionsLive(t *testing.T) {
 	g, c := elected(t)
 	c.becomes("", errors.New("connection refused"))
 	_, err := g.dial(7)
@@ -126,11 +137,11 @@ func TestWithoutAnAnswerOfTheCoordinatorTheMarkStaysAndItsSessionsGoOn(t *testin
 	c.becomes("zk:one", nil)
 	old := g.open(7)
 	c.becomes("", errors.New("connection refused"))
-	c.leads("orders", 9)
+	c.elects("orders", 9)
 	_, err = g.dial(9)
 	refusedWith(t, err, "RF007")
 	g.exec(old, "insert into ledger (token) values (7)")
-	_, err = g.dial(7) // a rebuilt coordinator might have handed out the number of the mark
+	_, err = g.dial(7) // a rebuilt coordinator might have issued the mark's number again
 	refusedWith(t, err, "RF007")
 	c.becomes("zk:one", nil)
 	g.exec(g.open(9), "insert into ledger (token) values (9)")
@@ -140,7 +151,7 @@ func TestATokenOfAnotherIssuerWaitsForAnAdoption(t *testing.T) {
 	g, c := elected(t)
 	old := g.open(7)
 	c.becomes("zk:rebuilt", nil)
-	c.leads("orders", 3)
+	c.elects("orders", 3)
 	for _, token := range []fence.Token{3, 7, 8} {
 		_, err := g.dial(token)
 		if pg := refusedWith(t, err, "RF004"); !strings.Contains(pg.Hint, "guard adopt orders") {
@@ -148,7 +159,8 @@ func TestATokenOfAnotherIssuerWaitsForAnAdoption(t *testing.T) {
 		}
 	}
 	g.exec(old, "insert into ledger (token) values (7)")
-	before, err := g.store.Adopt(t.Context(), fence.Claim{Resource: "orders", Issuer: "zk:rebuilt"}, "operator")
+	rebuilt := fence.Claim{Resource: "orders", Issuer: "zk:rebuilt"}
+	before, err := g.store.Adopt(t.Context(), rebuilt, "operator")
 	if err != nil || before.Token != 7 || before.Issuer != "zk:one" {
 		t.Fatalf("adopt: %+v, %v", before, err)
 	}

@@ -21,19 +21,22 @@ import (
 	"github.com/ringfence/ringfence/internal/servers/serverstest"
 )
 
-func TestABackendThatDoesNotEndKeepsEverybodyOutUntilItDoes(t *testing.T) {
+func TestABackendThatDoesNotEndKeepsTheNewLeaderOutUntilItEnds(t *testing.T) {
 	g := fenced(t)
-	hasty := g.another(setup{Options: Options{Admission: &marks.Admission{Authority: marks.Unverified{}, Timeout: 3 * time.Second}}})
+	hasty := g.another(setup{Options: Options{
+		Admission: &marks.Admission{Authority: marks.Unverified{}, Timeout: 3 * time.Second},
+	}})
 	old := g.open(5)
 	pid := int(old.PgConn().PID())
-	goOn := stopProcess(t, pid)
+	resume := stopProcess(t, pid)
 
 	for range 2 {
 		_, err := hasty.dial(7)
 		wantCode(t, err, "RF006")
 		var pg *pgconn.PgError
 		if errors.As(err, &pg) && (!strings.Contains(pg.Detail, fmt.Sprint(pid)) || pg.Hint == "") {
-			t.Errorf("the refusal does not name backend %d and what to do: %q, %q", pid, pg.Detail, pg.Hint)
+			t.Errorf("the refusal does not name backend %d and what to do: %q, %q",
+				pid, pg.Detail, pg.Hint)
 		}
 	}
 	if n := g.markOf("orders"); n != 7 {
@@ -42,27 +45,27 @@ func TestABackendThatDoesNotEndKeepsEverybodyOutUntilItDoes(t *testing.T) {
 	_, err := g.dial(5)
 	wantCode(t, err, "RF001")
 
-	goOn()
+	resume()
 	g.exec(g.open(7), "insert into ledger (token) values (7)")
 	_, err = old.Exec(t.Context(), "insert into ledger (token) values (5)")
 	wantCode(t, err, "RF001")
 }
 
-// stopProcess stops a backend as a scheduler might; goOn lets it run again.
-func stopProcess(t *testing.T, pid int) (goOn func()) {
+// stopProcess pauses a backend, as a scheduler might; resume lets it run again.
+func stopProcess(t *testing.T, pid int) (resume func()) {
 	t.Helper()
 	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
 		t.Skipf("cannot stop a backend: %v", err)
 	}
-	goOn = func() { _ = syscall.Kill(pid, syscall.SIGCONT) }
-	t.Cleanup(goOn)
-	return goOn
+	resume = func() { _ = syscall.Kill(pid, syscall.SIGCONT) }
+	t.Cleanup(resume)
+	return resume
 }
 
-func TestAServerThatIsKilledUnderLoadComesBackWithItsMarkAndWithoutARestartOfTheGuard(t *testing.T) {
+func TestAKilledServerComesBackWithItsMarkAndTheGuardNeedsNoRestart(t *testing.T) {
 	pg := serverstest.Postgres(t, servers.PostgresOptions{})
 	g := guardBefore(t, pg, prepared(t, pg, "postgres"), setup{})
-	for range 8 { // leave some control connections in the pool, and sessions in the register
+	for range 8 { // some control connections in the pool, and sessions in the registry
 		g.open(3)
 	}
 	g.open(7)
@@ -92,12 +95,12 @@ func TestAServerThatIsKilledUnderLoadComesBackWithItsMarkAndWithoutARestartOfThe
 	deadline := time.Now().Add(30 * time.Second)
 	for _, err = g.dial(7); err != nil; _, err = g.dial(7) {
 		if time.Now().After(deadline) {
-			t.Fatalf("the guard does not recover: %v", err)
+			t.Fatalf("the guard did not recover: %v", err)
 		}
 	}
 	stop()
 	all.Wait()
-	t.Logf("what the clients saw: %v", seen)
+	t.Logf("the clients got: %v", seen)
 	for kind := range seen {
 		if !strings.Contains("ok gone 57P01 57P02 57P03", kind) {
 			t.Errorf("%d clients got %s", seen[kind], kind)
@@ -105,7 +108,7 @@ func TestAServerThatIsKilledUnderLoadComesBackWithItsMarkAndWithoutARestartOfThe
 	}
 	_, err = g.dial(5)
 	wantCode(t, err, "RF001")
-	_, err = g.another(setup{}).dial(5) // a guard that has no memory of it
+	_, err = g.another(setup{}).dial(5) // a guard that remembers nothing
 	wantCode(t, err, "RF001")
 }
 
@@ -124,6 +127,7 @@ func (g *guarded) work(ctx context.Context, token fence.Token) error {
 	return err
 }
 
+// kindOf returns the SQLSTATE of an error, or a word for an error that has none.
 func kindOf(err error) string {
 	var pg *pgconn.PgError
 	switch {
@@ -140,11 +144,12 @@ func kindOf(err error) string {
 func TestAfterAFailoverOnlyTheCurrentLeaderGetsIn(t *testing.T) {
 	pg := serverstest.Postgres(t, servers.PostgresOptions{})
 	database := prepared(t, pg, "postgres")
-	observer := &coordinator{issuer: "unverified"} // so that both kinds of guard have one count
-	observer.leads("orders", 7)
+	// so that guards with and without a coordinator have the same issuer
+	observer := &coordinator{issuer: "unverified"}
+	observer.elects("orders", 7)
 	before := guardBefore(t, pg, database, setup{})
 	before.open(7)
-	before.stop()
+	before.Stop()
 	promote(t, pg)
 
 	forgetful := guardBefore(t, pg, database, setup{})
@@ -153,27 +158,29 @@ func TestAfterAFailoverOnlyTheCurrentLeaderGetsIn(t *testing.T) {
 	_, err = forgetful.dial(8)
 	wantCode(t, err, "RF007")
 
-	g := guardBefore(t, pg, database, setup{Options: Options{Admission: &marks.Admission{Authority: marks.Elected{Observer: observer}}}})
+	g := guardBefore(t, pg, database, setup{
+		Options: Options{Admission: &marks.Admission{Authority: marks.Elected{Observer: observer}}},
+	})
 	_, err = g.dial(6)
 	wantCode(t, err, "RF001")
 	_, err = g.dial(8)
 	wantCode(t, err, "RF007")
-	observer.leads("orders", 9) // 7 was deposed, and a raise to 9 may have been lost
+	observer.elects("orders", 9) // 7 was deposed, and a raise to 9 may have been lost
 	_, err = g.dial(7)
 	wantCode(t, err, "RF007")
-	observer.leads("orders", 7)
+	observer.elects("orders", 7)
 	g.exec(g.open(7), "insert into ledger (token) values (7)")
-	forgetful.open(7) // confirmed now
+	forgetful.open(7) // the other guard has confirmed the mark
 }
 
-// promote brings a server back on another timeline, as a failover does.
+// promote restarts a server on another timeline, as a failover does.
 func promote(t *testing.T, pg *servers.Postgres) {
 	t.Helper()
 	standBy(t, pg)
 	sql(t, pg.URL("postgres", "postgres"), "select pg_promote(true, 30)")
 }
 
-// standBy brings a server back as a standby.
+// standBy restarts a server as a standby.
 func standBy(t *testing.T, pg *servers.Postgres) {
 	t.Helper()
 	if err := pg.Stop(); err != nil {

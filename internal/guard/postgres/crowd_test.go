@@ -12,63 +12,41 @@ import (
 
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/internal/guard"
+	"github.com/ringfence/ringfence/internal/guard/guardtest"
 	"github.com/ringfence/ringfence/internal/marks"
 	"github.com/ringfence/ringfence/internal/servers"
 	"github.com/ringfence/ringfence/internal/servers/serverstest"
 )
 
-// metric is a counter or gauge of the guard, all label values together that have this one.
-func (g *guarded) metric(name, label string) (sum float64) {
-	g.t.Helper()
-	families, err := g.metrics.Gather()
-	if err != nil {
-		g.t.Fatal(err)
-	}
-	for _, f := range families {
-		for _, m := range f.GetMetric() {
-			for _, l := range m.GetLabel() {
-				if f.GetName() == name && l.GetValue() == label {
-					sum += m.GetCounter().GetValue() + m.GetGauge().GetValue()
-				}
-			}
-		}
-	}
-	return sum
-}
-
-// become waits for a metric.
-func (g *guarded) become(name, label string, want float64) {
-	g.t.Helper()
-	deadline := time.Now().Add(30 * time.Second)
-	for g.metric(name, label) != want {
-		if time.Now().After(deadline) {
-			g.t.Fatalf("%s{%s} is %v and did not become %v", name, label, g.metric(name, label), want)
-		}
-	}
-}
-
-// small is a database of its own with few connections, where app needs a password.
+// small starts a server with few connections, where app needs a password, and returns its database.
 func small(t *testing.T, connections int) (*servers.Postgres, string) {
 	t.Helper()
 	pg := serverstest.Postgres(t, servers.PostgresOptions{
-		Settings: map[string]string{"max_connections": fmt.Sprint(connections), "superuser_reserved_connections": "2"},
-		HBA:      "local all all trust\nhost all guard_role,postgres,other 127.0.0.1/32 trust\nhost all app 127.0.0.1/32 scram-sha-256\n",
+		Settings: map[string]string{
+			"max_connections": fmt.Sprint(connections), "superuser_reserved_connections": "2",
+		},
+		HBA: "local all all trust\nhost all guard_role,postgres,other 127.0.0.1/32 trust\n" +
+			"host all app 127.0.0.1/32 scram-sha-256\n",
 	})
 	database := prepared(t, pg, "postgres")
 	sql(t, pg.URL("postgres", database), "alter role app password 'right'; create role other login")
 	return pg, database
 }
 
-// Far more logins than the server has connections stop when they are asked for the password, and keep standing there.
-func TestLoginsThatStopAtThePasswordHoldNeitherTheServersConnectionsNorTheLeader(t *testing.T) {
+// Far more logins than the server has connections stop at the password request and send nothing
+// more.
+func TestLoginsThatStopAtThePasswordNeitherUseUpConnectionsNorDelayTheLeader(t *testing.T) {
 	pg, database := small(t, 20)
-	g := guardBefore(t, pg, database, setup{limit: func(s *guard.Server) { s.MaxLogins, s.Grace = 6, 100*time.Millisecond }})
+	g := guardBefore(t, pg, database, setup{
+		limit: func(s *guard.Server) { s.MaxLogins, s.Grace = 6, 100*time.Millisecond },
+	})
 	packet := startupOf(0, "user", "app", "database", database, "options", "-c fence.orders=9")
 	for range 110 {
-		dialWire(t, g.addr).send(packet)
+		dialWire(t, g.Addr).send(packet)
 	}
-	g.exec(g.insists(g.url("app:right", 5)), "insert into ledger (token) values (5)")
-	direct, err := pgx.Connect(t.Context(), pg.URL("other", database)) // the others' connections are free
+	g.exec(g.dialUntilAdmitted(g.url("app:right", 5)), "insert into ledger (token) values (5)")
+	// the server has connections left
+	direct, err := pgx.Connect(t.Context(), pg.URL("other", database))
 	if err != nil {
 		t.Error(err)
 	} else {
@@ -79,9 +57,9 @@ func TestLoginsThatStopAtThePasswordHoldNeitherTheServersConnectionsNorTheLeader
 	}
 }
 
-// insists is a session of a client that connects again when its place was given to another one: the grace is so short here
-// that a machine that stands still for a moment looks like a client that does.
-func (g *guarded) insists(url string) *pgx.Conn {
+// dialUntilAdmitted opens a session, and connects again when the guard evicts it: the grace is so
+// short in these tests that a slow machine looks like a silent client.
+func (g *guarded) dialUntilAdmitted(url string) *pgx.Conn {
 	g.t.Helper()
 	for deadline := time.Now().Add(time.Minute); ; {
 		c, err := g.dialURL(url)
@@ -94,42 +72,49 @@ func (g *guarded) insists(url string) *pgx.Conn {
 	}
 }
 
-// A login that was evicted is told so, and is no login any more.
-func TestAnEvictedLoginIsTold(t *testing.T) {
+// An evicted login gets an error and releases its login slot.
+func TestAnEvictedLoginIsToldWhy(t *testing.T) {
 	pg, database := small(t, 20)
-	g := guardBefore(t, pg, database, setup{limit: func(s *guard.Server) { s.MaxLogins, s.Grace = 1, time.Millisecond }})
-	stalled := dialWire(t, g.addr)
+	g := guardBefore(t, pg, database, setup{
+		limit: func(s *guard.Server) { s.MaxLogins, s.Grace = 1, time.Millisecond },
+	})
+	stalled := dialWire(t, g.Addr)
 	stalled.send(startupOf(0, "user", "app", "database", database, "options", "-c fence.orders=9"))
 	stalled.until("R")
 	if _, err := g.dialURL(g.url("app:right", 5)); err != nil {
 		t.Fatal(err)
 	}
-	if e := stalled.until("E").error(t); e.Code != tooManyConnections || !strings.Contains(e.Detail, "waiting") {
-		t.Errorf("told %+v", e)
+	if e := stalled.until("E").error(t); e.Code != tooManyConnections ||
+		!strings.Contains(e.Detail, "waiting") {
+		t.Errorf("the evicted client got %+v", e)
 	}
 	stalled.rest()
-	g.become("guard_connections_ended_total", "evicted", 1)
+	g.AwaitMetric("guard_connections_ended_total", "evicted", 1)
 }
 
-func TestHalfOpenConnectionsKeepNobodyOut(t *testing.T) {
-	g := fencedBy(t, setup{limit: func(s *guard.Server) { s.MaxUnadmitted, s.Grace = 20, 100*time.Millisecond }})
+func TestConnectionsThatStallBeforeTheLoginKeepNobodyOut(t *testing.T) {
+	g := fencedBy(t, setup{
+		limit: func(s *guard.Server) { s.MaxUnadmitted, s.Grace = 20, 100*time.Millisecond },
+	})
 	for i := range 400 {
-		w := dialWire(t, g.addr)
+		w := dialWire(t, g.Addr)
 		if i%2 == 0 {
-			_, _ = w.Write([]byte{0, 0}) // the guard may have had enough of it
+			_, _ = w.Write([]byte{0, 0}) // the guard may have closed it already
 		}
 	}
-	g.exec(g.insists(g.url("app", 5)), "insert into ledger (token) values (5)")
-	if n := g.metric("guard_connections", "unadmitted"); n > 20 {
-		t.Errorf("%v connections are not admitted", n)
+	g.exec(g.dialUntilAdmitted(g.url("app", 5)), "insert into ledger (token) values (5)")
+	if n := g.Metric("guard_connections", "unadmitted"); n > 20 {
+		t.Errorf("%v connections are not admitted, want at most 20", n)
 	}
 }
 
-func TestACrowdOfDeposedClientsCostsTheServerNoLogin(t *testing.T) {
+func TestManyDeposedClientsCostTheServerNoLogin(t *testing.T) {
 	pg := serverstest.SharedPostgres(t)
 	database := prepared(t, pg, serverstest.FreshDatabase(t, pg))
 	tap, control := tapBefore(t, pg, database)
-	g := guardBefore(t, pg, database, setup{control: control, limit: func(s *guard.Server) { s.MaxLogins = 1 }})
+	g := guardBefore(t, pg, database, setup{
+		control: control, limit: func(s *guard.Server) { s.MaxLogins = 1 },
+	})
 	g.open(7)
 	before := len(tap.sentBy("app"))
 	var all sync.WaitGroup
@@ -145,13 +130,13 @@ func TestACrowdOfDeposedClientsCostsTheServerNoLogin(t *testing.T) {
 	if n := len(tap.sentBy("app")) - before; n != 0 {
 		t.Errorf("%d logins reached the server", n)
 	}
-	if n := g.metric("guard_admissions_total", "stale"); n < 200 {
-		t.Errorf("%v refusals are counted", n)
+	if n := g.Metric("guard_admissions_total", "stale"); n < 200 {
+		t.Errorf("%v refusals are counted, want 200 or more", n)
 	}
 }
 
-// They queue behind a login that stalls while the mark is not known to be raised yet.
-func TestDeposedClientsThatWaitForALoginAreRefusedWithoutOne(t *testing.T) {
+// They queue behind a stalled login before the guard knows that the mark is raised.
+func TestDeposedClientsThatWaitForALoginSlotAreRefusedWithoutALogin(t *testing.T) {
 	pg, database := small(t, 20)
 	tap, control := tapBefore(t, pg, database)
 	admission := &marks.Admission{Authority: marks.Unverified{}}
@@ -159,7 +144,7 @@ func TestDeposedClientsThatWaitForALoginAreRefusedWithoutOne(t *testing.T) {
 		control: control, Options: Options{Admission: admission},
 		limit: func(s *guard.Server) { s.MaxLogins, s.Grace = 1, time.Hour },
 	})
-	slow := dialWire(t, g.addr)
+	slow := dialWire(t, g.Addr)
 	slow.send(startupOf(0, "user", "app", "database", database, "options", "-c fence.orders=5"))
 	slow.until("R")
 	var waiting []<-chan dialed
@@ -171,11 +156,13 @@ func TestDeposedClientsThatWaitForALoginAreRefusedWithoutOne(t *testing.T) {
 		}()
 		waiting = append(waiting, result)
 	}
-	g.become("guard_connections", "unadmitted", 5)
-	if err := admission.Raise(t.Context(), fence.Claim{Resource: "orders", Token: 7, Issuer: fence.Unverified}); err != nil {
+	g.AwaitMetric("guard_connections", "unadmitted", 5)
+	if err := admission.Raise(t.Context(),
+		fence.Claim{Resource: "orders", Token: 7, Issuer: fence.Unverified}); err != nil {
 		t.Fatal(err)
 	}
-	if admission.Ended(t.Context(), marks.Present(fence.Claim{Resource: "orders", Token: 5})) == nil { // the guard has seen it now
+	// now the guard knows the mark
+	if admission.Ended(t.Context(), marks.Present(fence.Claim{Resource: "orders", Token: 5})) == nil {
 		t.Fatal("the mark is not raised")
 	}
 	_ = slow.Close()
@@ -187,15 +174,19 @@ func TestDeposedClientsThatWaitForALoginAreRefusedWithoutOne(t *testing.T) {
 	}
 }
 
-// A pool of many connects at once, as after a restart: everybody gets in, and nobody is thrown out, however few logins
-// there may be at a time.
+// A large pool connects at once, as after a restart. Every client gets in and none is evicted,
+// however few login slots there are.
 func TestAWholePoolThatConnectsAtOnceGetsIn(t *testing.T) {
 	const clients = 300
-	pg := serverstest.Postgres(t, servers.PostgresOptions{Settings: map[string]string{"max_connections": fmt.Sprint(clients + 20)}})
+	pg := serverstest.Postgres(t, servers.PostgresOptions{
+		Settings: map[string]string{"max_connections": fmt.Sprint(clients + 20)},
+	})
 	database := prepared(t, pg, "postgres")
 	g := guardBefore(t, pg, database, setup{
 		Options: Options{LoginTimeout: 5 * time.Minute},
-		limit:   func(s *guard.Server) { s.MaxConnections, s.MaxUnadmitted, s.MaxLogins = clients, clients/2, 4 },
+		limit: func(s *guard.Server) {
+			s.MaxConnections, s.MaxUnadmitted, s.MaxLogins = clients, clients/2, 4
+		},
 	})
 	var all sync.WaitGroup
 	conns := make([]*pgx.Conn, clients)
@@ -212,12 +203,13 @@ func TestAWholePoolThatConnectsAtOnceGetsIn(t *testing.T) {
 		})
 	}
 	all.Wait()
-	if n := g.metric("guard_connections", "admitted"); n != clients && !t.Failed() {
-		t.Errorf("%v are admitted", n)
+	if n := g.Metric("guard_connections", "admitted"); n != clients && !t.Failed() {
+		t.Errorf("%v sessions are admitted, want %d", n, clients)
 	}
 	for _, label := range []string{"evicted", "too_many", "login_timeout"} {
-		if n := g.metric("guard_connections_ended_total", label) + g.metric("guard_connections_total", label); n != 0 {
-			t.Errorf("%v: %s", n, label)
+		if n := g.Metric("guard_connections_ended_total", label) +
+			g.Metric("guard_connections_total", label); n != 0 {
+			t.Errorf("%v connections ended as %s", n, label)
 		}
 	}
 	for _, c := range conns {
@@ -227,7 +219,8 @@ func TestAWholePoolThatConnectsAtOnceGetsIn(t *testing.T) {
 	}
 }
 
-// Every admitted slot is taken by the older leader's sessions, and every other one by what is not admitted.
+// The older leader's sessions hold every admitted slot, and silent connections hold all unadmitted
+// ones.
 func TestANewLeaderGetsInWhenEverySlotIsTaken(t *testing.T) {
 	g := fencedBy(t, setup{limit: func(s *guard.Server) {
 		s.MaxConnections, s.MaxUnadmitted, s.MaxLogins, s.Grace = 3, 3, 2, 50*time.Millisecond
@@ -236,87 +229,86 @@ func TestANewLeaderGetsInWhenEverySlotIsTaken(t *testing.T) {
 		g.open(5)
 	}
 	for range 6 {
-		dialWire(t, g.addr)
+		dialWire(t, g.Addr)
 	}
-	g.exec(g.insists(g.url("app", 7)), "insert into ledger (token) values (7)")
+	g.exec(g.dialUntilAdmitted(g.url("app", 7)), "insert into ledger (token) values (7)")
 }
 
-func TestOneSessionTooManyIsToldSoInTheTimeOfAnAdmission(t *testing.T) {
+func TestOneSessionTooManyIsRefusedWithinTheTimeOfAnAdmission(t *testing.T) {
 	g := fencedBy(t, setup{
-		Options: Options{Admission: &marks.Admission{Authority: marks.Unverified{}, Timeout: 2 * time.Second}},
-		limit:   func(s *guard.Server) { s.MaxConnections = 1 },
+		Options: Options{
+			Admission: &marks.Admission{Authority: marks.Unverified{}, Timeout: 2 * time.Second},
+		},
+		limit: func(s *guard.Server) { s.MaxConnections = 1 },
 	})
 	c := g.open(5)
 	_, err := g.dial(5)
 	wantCode(t, err, tooManyConnections)
-	g.become("guard_connections_ended_total", "full", 1)
+	g.AwaitMetric("guard_connections_ended_total", "full", 1)
 	g.exec(c, "insert into ledger (token) values (5)")
-	g.until("select count(*) from ringfence.session", 1) // the one that was refused is forgotten
+	g.until("select count(*) from ringfence.session", 1) // the refused session has no record
 }
 
-// looker tells by pg_stat_activity whether a session lives. It is asked when a write to a client is stuck.
-type looker struct {
-	g     *guarded
-	asked chan struct{} // takes the first question
+// stalling is a guard that soon notices clients that do not read.
+type stalling struct {
+	*guarded
+	liveness *guardtest.Liveness
 }
 
-func (l looker) Alive(ctx context.Context, s marks.Session) (alive bool, err error) {
-	select {
-	case l.asked <- struct{}{}:
-	default:
-	}
-	c, err := pgx.Connect(ctx, l.g.pg.URL("postgres", l.g.database))
-	if err != nil {
-		return false, err
-	}
-	defer c.Close(context.WithoutCancel(ctx))
-	err = c.QueryRow(ctx, `select exists (select from pg_stat_activity where pid = $1 and backend_start = $2)`, s.ID, s.Birth).Scan(&alive)
-	return alive, err
-}
-
-// watched is a guard that looks after clients that do not read.
-func watched(t *testing.T, with setup) (*guarded, *looker) {
+func newStalling(t *testing.T, with setup) stalling {
 	t.Helper()
-	l := &looker{asked: make(chan struct{}, 1)}
-	with.Options = Options{Sessions: l, Stall: 50 * time.Millisecond}
-	l.g = fencedBy(t, with)
-	return l.g, l
+	var g *guarded
+	liveness := guardtest.NewLiveness(func(
+		ctx context.Context, s marks.Session,
+	) (alive bool, err error) {
+		c, err := pgx.Connect(ctx, g.pg.URL("postgres", g.database))
+		if err != nil {
+			return false, err
+		}
+		defer c.Close(context.WithoutCancel(ctx))
+		err = c.QueryRow(ctx, `select exists (select from pg_stat_activity
+		    where pid = $1 and backend_start = $2)`, s.ID, s.Birth).Scan(&alive)
+		return alive, err
+	})
+	with.Options = Options{Sessions: liveness, Stall: 50 * time.Millisecond}
+	g = fencedBy(t, with)
+	return stalling{g, liveness}
 }
 
-// deaf opens a session that asks for much and reads nothing of it, until the guard is stuck.
-func (l *looker) deaf(token int) *wire {
-	l.g.t.Helper()
-	w := dialWire(l.g.t, l.g.addr)
-	w.login("user", "app", "database", l.g.database, "options", fmt.Sprintf("-c fence.orders=%d", token))
+// fillAndStop opens a session whose client requests many rows and reads none. It returns when the
+// guard can write no more to it.
+func (g stalling) fillAndStop(token int) *wire {
+	g.t.Helper()
+	w := dialWire(g.t, g.Addr)
+	w.login("user", "app", "database", g.database, "options",
+		fmt.Sprintf("-c fence.orders=%d", token))
 	w.query("select repeat('x', 1000) from generate_series(1, 100000)")
-	select {
-	case <-l.asked:
-	case <-time.After(time.Minute):
-		l.g.t.Fatal("the guard asks nobody")
-	}
+	g.liveness.Await(g.t)
 	return w
 }
 
-func TestARevokedClientThatNeverReadsGivesItsSlotBack(t *testing.T) {
-	g, l := watched(t, setup{limit: func(s *guard.Server) { s.MaxConnections = 1 }})
-	l.deaf(5)
+func TestARevokedClientThatNeverReadsReleasesItsSlot(t *testing.T) {
+	g := newStalling(t, setup{limit: func(s *guard.Server) { s.MaxConnections = 1 }})
+	g.fillAndStop(5)
 	g.exec(g.open(7), "insert into ledger (token) values (7)")
-	g.become("guard_connections_ended_total", "stuck", 1)
+	g.AwaitMetric("guard_connections_ended_total", "stuck", 1)
 }
 
-const endApp = "select count(pg_terminate_backend(pid)) from pg_stat_activity where usename = 'app' and datname = current_database()"
+// endApp ends the sessions of app, as an operator might.
+const endApp = "select count(pg_terminate_backend(pid)) from pg_stat_activity " +
+	"where usename = 'app' and datname = current_database()"
 
-func TestASessionThatAnOperatorEndsGivesItsSlotBackToo(t *testing.T) {
-	g, l := watched(t, setup{})
-	l.deaf(5)
+func TestASessionThatAnOperatorEndsReleasesItsSlot(t *testing.T) {
+	g := newStalling(t, setup{})
+	g.fillAndStop(5)
 	g.count(endApp)
-	g.become("guard_connections_ended_total", "stuck", 1)
-	g.become("guard_connections", "admitted", 0)
+	g.AwaitMetric("guard_connections_ended_total", "stuck", 1)
+	g.AwaitMetric("guard_connections", "admitted", 0)
 }
 
 func TestALiveClientThatReadsLateGetsEverything(t *testing.T) {
-	_, l := watched(t, setup{})
-	w := l.deaf(5)
+	g := newStalling(t, setup{})
+	w := g.fillAndStop(5)
 	rows := 0
 	for m := w.next(); m.kind != 'Z'; m = w.next() {
 		if m.kind == 'D' {
@@ -324,16 +316,16 @@ func TestALiveClientThatReadsLateGetsEverything(t *testing.T) {
 		}
 	}
 	if rows != 100_000 {
-		t.Errorf("%d rows", rows)
+		t.Errorf("%d rows, want 100000", rows)
 	}
 }
 
 func TestAShutdownDoesNotWaitForAClientThatNeverReads(t *testing.T) {
-	g, l := watched(t, setup{drain: time.Hour}) // its session has ended
-	l.deaf(5)
-	g.count(endApp)
-	g.stop()
-	g, l = watched(t, setup{drain: 100 * time.Millisecond}) // it lives
-	l.deaf(5)
-	g.stop()
+	ended := newStalling(t, setup{drain: time.Hour})
+	ended.fillAndStop(5)
+	ended.count(endApp)
+	ended.Stop()
+	alive := newStalling(t, setup{drain: 100 * time.Millisecond})
+	alive.fillAndStop(5)
+	alive.Stop()
 }

@@ -1,46 +1,82 @@
-// Package postgres is the guard's side of the Postgres protocol (manual, chapter 55, "Frontend/Backend Protocol").
+// Package postgres is the guard's side of the Postgres protocol (manual, chapter 55,
+// "Frontend/Backend Protocol"). It relays a client's login, has the session admitted under the
+// tokens that the client claims, and relays bytes from then on.
 //
-// # The life of a connection
+//	store, err := pgmarks.Open("postgres://guard_role@database/shop", pgmarks.Options{})
+//	if err != nil {
+//		return err
+//	}
+//	protocol := postgres.New(postgres.Options{
+//		Store:     store,
+//		Admission: &marks.Admission{Store: store, Authority: authority},
+//	})
+//	defer protocol.Close() // closes the store, too
+//	server := guard.Server{Protocol: protocol, Listener: listener, Log: log, Metrics: metrics}
+//	return server.Serve(ctx)
 //
-//	first packet ──▶ SSLRequest, GSSENCRequest: 'N', then the next packet
-//	    │        ──▶ CancelRequest: passed on with its key, and closed
-//	    ▼
-//	startup: version and options negotiated, claims read from options ──▶ none or malformed: RF002, RF003
-//	    ▼
-//	login: relayed untouched; of the client's bytes only the answers to the server's requests go upstream
-//	    │  BackendKeyData names the backend                           ──▶ refused by the server: its own error
-//	    ▼
-//	ReadyForQuery is held back: identify the backend, admit the session ──▶ RF001, RF004 … RF007
-//	    ▼
-//	ready: ReadyForQuery goes out; from here bytes are relayed, and only message headers are looked at
-//	    ▼
-//	the server ends the session ──▶ RF001 at a message boundary if a newer token did it, else what the server said
+// A client claims tokens in its startup options:
 //
-// Whatever the client sends early stays in its reader until the session is admitted. Before that the guard runs one
-// statement of its own on the client's connection: it asks which session of which server it leads to.
+//	psql "host=guard user=app dbname=shop options='-c fence.orders=45'"
 //
-// Until it is admitted a client has a slot of the unadmitted (package guard), and from the dial on one of the logins,
-// too. It loses them to others when it keeps the guard waiting. Only an admitted session takes one of the admitted.
+// # What it guarantees
 //
-// # Where the wire differs from Postgres
+// Before the session is admitted, only the client's login and one statement of the guard's own
+// reach the server. That statement identifies the session and the server that the client's own
+// upstream connection leads to. (A connection for physical replication takes no statement and gets
+// none.) Whatever else the client sends waits at the guard, and is not answered if the session is
+// refused.
 //
-// From "ready" on every byte of both sides passes as it is, but for one message: where the backend says that it was
-// told to end (FATAL 57P01) and a newer leader is the reason, the client gets RF001 in its place. Before:
+// After "ready" every byte of both sides passes unchanged, except for one message: when the backend
+// reports that it was terminated (FATAL 57P01) because of a newer leader, the client gets RF001
+// instead.
 //
-//   - Requests for TLS and GSSAPI encryption are declined ('N'). A client that starts with TLS at once is closed.
-//   - Protocol versions above 3.2 and protocol options (_pq_.…) are taken out of the request, and the client is told so
-//     (NegotiateProtocolVersion), as Postgres tells what it does not know.
-//   - The guard refuses options that the server would refuse (RF003), and a startup parameter that is given twice (08P01).
-//   - Logins by trust, password, md5 and SCRAM are relayed. GSSAPI, SSPI and others are refused. A message has at most 64 KiB.
-//   - Roles that the guard could not end, such as superusers, are refused after their login, and so is another database than
-//     the guard's own.
-//   - What a client sends before it is ready waits at the guard, and is not answered if the session is refused.
+// A shutdown of the guard ends a session once it is idle, with FATAL 57P01 from the guard: no
+// transaction is open then, and every request is answered.
+//
+// # Where the login differs from Postgres
+//
+//   - The guard declines requests for TLS and GSSAPI encryption ('N'). It closes the connection of
+//     a client that starts with TLS at once.
+//   - It removes protocol options (_pq_.…) from the request, lowers a protocol version above 3.2 to
+//     3.2, and reports both to the client (NegotiateProtocolVersion), as Postgres reports what it
+//     does not know.
+//   - It refuses options that the server would refuse (RF003), and a startup parameter that comes
+//     twice (08P01).
+//   - It relays logins by trust, password, md5 and SCRAM. It refuses GSSAPI, SSPI and others. A
+//     message has at most 64 KiB.
+//   - After the login it refuses roles whose sessions it could not end, such as superusers, and
+//     databases other than its own.
 //
 // # What shows of the guard in Postgres
 //
-// A session's address in pg_stat_activity, pg_hba.conf and the log is the guard's. Before it is ready it runs one
-// statement of the guard's, "select ringfence.leg()": it is in pg_stat_activity.query until the client's first one, in
-// pg_stat_statements, in the log where all statements are logged, and is one transaction in pg_stat_database. The guard
-// has some connections of its own, with the application_name ringfence. Its tables are in the schema ringfence, and
-// pg_dump dumps them.
+// A session's address in pg_stat_activity, pg_hba.conf and the log is the guard's. The guard's
+// statement on the client's connection is "select ringfence.leg()". It is in pg_stat_activity.query
+// until the client's first statement, in pg_stat_statements, and in the log if all statements are
+// logged, and it counts as one transaction in pg_stat_database. The guard has a few connections of
+// its own, with the application_name ringfence. Its tables are in the schema ringfence, which
+// pg_dump dumps.
+//
+// # The states of a connection
+//
+//	first packet ──▶ SSLRequest, GSSENCRequest: 'N', then the next packet
+//	    │        ──▶ CancelRequest: forwarded unchanged, then the connection is closed
+//	    ▼
+//	startup: version and options are negotiated, claims are read from the options
+//	    │                                           ──▶ none or malformed: RF002, RF003
+//	    ▼
+//	login: relayed message by message; the client's bytes go upstream only as answers to requests
+//	    │  of the server, whose BackendKeyData names the backend
+//	    │                                           ──▶ refused by the server: its own error
+//	    ▼
+//	ReadyForQuery is held back: the backend is identified, the session is admitted
+//	    │                                           ──▶ RF001, RF004 … RF007
+//	    ▼
+//	ready: ReadyForQuery goes out; the guard relays bytes and follows message boundaries
+//	    ▼
+//	the server ends the session ──▶ RF001 if a newer token is the reason, else the server's own
+//	                                error; in both cases at a message boundary
+//
+// Until it is admitted, a client holds an unadmitted slot (package guard), and from the dial of the
+// upstream connection on a login slot too. Other clients can take both from it while it keeps the
+// guard waiting. Only an admitted session holds an admitted slot.
 package postgres

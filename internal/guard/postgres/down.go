@@ -6,34 +6,36 @@ import (
 	"github.com/jackc/pgx/v5/pgproto3"
 )
 
-// errorMost is the longest ErrorResponse that is looked into before it is passed on, in bytes.
-const errorMost = 8 << 10
+// maxError is the size in bytes of the longest ErrorResponse that is parsed before it is passed on.
+const maxError = 8 << 10
 
-// down walks from server to client. It passes everything on but one message: the FATAL 57P01 with which a backend says
-// that it was told to end. That one is kept, for its reason may be a newer leader.
+// down passes on what the server sends to the client, except for one message: the FATAL 57P01 of a
+// backend that was told to terminate. It keeps that one, because the reason may be a newer leader.
 type down struct {
 	header
-	session *session
-	wants   bool   // the next byte is the status of a ReadyForQuery
-	ended   []byte // the message that was kept
-	failed  bool   // a write to the client went wrong: nobody knows where its stream stands
+	progress    *progress
+	statusNext  bool   // the next byte is the status of a ReadyForQuery
+	shutdown    []byte // the message that was kept
+	writeFailed bool   // a write to the client failed, so its stream may have stopped anywhere
 }
 
 func (d *down) Walk(b []byte, w io.Writer) (done int, err error) {
-	from := 0 // b[from:at] is what may go on
+	from := 0 // b[from:at] is to be passed on
 	at := 0
-	var answered []byte // the status of each ReadyForQuery in b; told when the client has it, for a shutdown ends idle sessions
+	// The status of each ReadyForQuery in b. It counts only once the client has the message: a
+	// shutdown ends an idle session.
+	var answered []byte
 	for at < len(b) {
 		if d.boundary() && b[at] == 'E' {
 			n := errorLength(b[at:])
 			if n == 0 {
 				break
 			}
-			if n > 0 && endsBackend(b[at:at+n]) {
+			if n > 0 && isShutdown(b[at:at+n]) {
 				if err := d.forward(w, b[from:at]); err != nil {
 					return at, err
 				}
-				d.ended = append([]byte(nil), b[at:at+n]...)
+				d.shutdown = append([]byte(nil), b[at:at+n]...)
 				at += n
 				from = at
 				continue
@@ -43,17 +45,17 @@ func (d *down) Walk(b []byte, w io.Writer) (done int, err error) {
 		if err != nil {
 			return at, err
 		}
-		if !complete && d.wants {
+		if !complete && d.statusNext {
 			answered = append(answered, b[at])
 		}
-		d.wants = complete && d.kind() == 'Z'
+		d.statusNext = complete && d.kind() == 'Z'
 		at += n
 	}
 	if err := d.forward(w, b[from:at]); err != nil {
 		return at, err
 	}
 	for _, status := range answered {
-		d.session.ready(status)
+		d.progress.ready(status)
 	}
 	return at, nil
 }
@@ -63,20 +65,21 @@ func (d *down) forward(w io.Writer, b []byte) error {
 		return nil
 	}
 	_, err := w.Write(b)
-	d.failed = err != nil
+	d.writeFailed = err != nil
 	return err
 }
 
-// mayEnd tells whether the client's stream stands between two messages, so that a last one may be added.
-func (d *down) mayEnd() bool { return d.boundary() && !d.failed }
+// mayAppend reports whether the guard may add a message of its own to what the client got: only
+// between two messages.
+func (d *down) mayAppend() bool { return d.boundary() && !d.writeFailed }
 
-// errorLength is how long the ErrorResponse at the start of b is: 0 when more of it has to come before it can be looked
-// into, -1 when it is too long for that.
+// errorLength returns the length of the ErrorResponse at the start of b, 0 if b holds only a part
+// of it, or -1 if it is malformed or too long to be parsed.
 func errorLength(b []byte) int {
 	var h header
 	_, complete, err := h.next(b)
 	switch {
-	case err != nil || h.left > errorMost:
+	case err != nil || h.left > maxError:
 		return -1
 	case !complete || 5+int(h.left) > len(b):
 		return 0
@@ -84,8 +87,8 @@ func errorLength(b []byte) int {
 	return 5 + int(h.left)
 }
 
-// endsBackend tells whether a message is the last word of a backend that was told to end.
-func endsBackend(message []byte) bool {
+// isShutdown reports whether a message is the last one of a backend that was told to terminate.
+func isShutdown(message []byte) bool {
 	var e pgproto3.ErrorResponse
 	return e.Decode(message[5:]) == nil && e.Code == adminShutdown &&
 		(e.SeverityUnlocalized == "FATAL" || e.Severity == "FATAL")

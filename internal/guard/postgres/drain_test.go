@@ -13,16 +13,16 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// stopping shuts a guard down beside the test and returns once it no longer accepts.
+// stopping shuts a guard down in the background and returns once it no longer accepts connections.
 func (g *guarded) stopping() (stopped <-chan struct{}) {
 	g.t.Helper()
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		g.stop()
+		g.Stop()
 	}()
 	for {
-		c, err := net.Dial("tcp", g.addr)
+		c, err := net.Dial("tcp", g.Addr)
 		if err != nil {
 			return done
 		}
@@ -30,21 +30,22 @@ func (g *guarded) stopping() (stopped <-chan struct{}) {
 	}
 }
 
-func TestAShutdownTellsIdleSessionsAtOnceAndLetsAnOpenTransactionFinish(t *testing.T) {
+func TestAShutdownEndsIdleSessionsAtOnceAndLetsAnOpenTransactionFinish(t *testing.T) {
 	g := fencedBy(t, setup{drain: time.Minute})
-	idle, busy := dialWire(t, g.addr), g.open(5)
+	idle, busy := dialWire(t, g.Addr), g.open(5)
 	idle.login("user", "app", "database", g.database, "options", "-c fence.orders=5")
 	g.exec(busy, "begin")
 	g.exec(busy, "insert into ledger (token) values (5)")
 	stopped := g.stopping()
 
-	if e := idle.next().error(t); e.Code != "57P01" || !strings.Contains(e.Message, "the guard is shutting down") {
-		t.Errorf("told %+v", e)
+	if e := idle.next().error(t); e.Code != "57P01" ||
+		!strings.Contains(e.Message, "the guard is shutting down") {
+		t.Errorf("the idle client got %+v", e)
 	}
 	g.exec(busy, "insert into ledger (token) values (5)")
 	select {
 	case <-stopped:
-		t.Error("the guard stopped in front of an open transaction")
+		t.Error("the guard stopped while a transaction was open")
 	default:
 	}
 	g.exec(busy, "commit")
@@ -56,11 +57,11 @@ func TestAShutdownTellsIdleSessionsAtOnceAndLetsAnOpenTransactionFinish(t *testi
 	}
 }
 
-func TestAStatementUnderWayIsAnsweredBeforeTheShutdownEndsItsSession(t *testing.T) {
+func TestAShutdownWaitsForARunningStatementBeforeItEndsItsSession(t *testing.T) {
 	g := fencedBy(t, setup{drain: time.Minute})
-	letGo, result := g.held(g.open(5))
+	release, result := g.held(g.open(5))
 	stopped := g.stopping()
-	letGo()
+	release()
 	if err := <-result; err != nil {
 		t.Errorf("the statement: %v", err)
 	}
@@ -70,22 +71,23 @@ func TestAStatementUnderWayIsAnsweredBeforeTheShutdownEndsItsSession(t *testing.
 	}
 }
 
-func TestAnOpenTransactionIsCutWhenTheDeadlineOfAShutdownPasses(t *testing.T) {
+func TestAnOpenTransactionIsCutWhenTheDrainDeadlinePasses(t *testing.T) {
 	g := fencedBy(t, setup{drain: 100 * time.Millisecond})
 	busy := g.open(5)
 	g.exec(busy, "begin")
 	g.exec(busy, "insert into ledger (token) values (5)")
-	g.stop()
+	g.Stop()
 	_, err := busy.Exec(t.Context(), "commit")
 	wantCode(t, err, "57P01")
-	g.until("select count(*) from pg_stat_activity where usename = 'app' and datname = current_database()", 0)
+	g.until("select count(*) from pg_stat_activity where usename = 'app' "+
+		"and datname = current_database()", 0)
 	if n := g.count("select count(*) from ledger"); n != 0 {
 		t.Errorf("%d rows", n)
 	}
 }
 
-// Every commit that the guard passed on must be answered: a client that is told of the shutdown instead does not know
-// whether its transaction has happened.
+// Every commit that the guard forwarded must be answered. A client that gets the shutdown error
+// instead does not know whether its transaction was committed.
 func TestAShutdownUnderLoadLeavesNoCommitUnanswered(t *testing.T) {
 	for range 5 {
 		g := fencedBy(t, setup{drain: time.Minute})
@@ -97,7 +99,9 @@ func TestAShutdownUnderLoadLeavesNoCommitUnanswered(t *testing.T) {
 			all.Go(func() {
 				var err error
 				for n := 0; err == nil; n++ {
-					if _, err = c.Exec(context.Background(), "insert into ledger (token) values (5)", pgx.QueryExecModeSimpleProtocol); err == nil {
+					const insert = "insert into ledger (token) values (5)"
+					_, err = c.Exec(context.Background(), insert, pgx.QueryExecModeSimpleProtocol)
+					if err == nil {
 						mu.Lock()
 						answered++
 						mu.Unlock()
@@ -105,12 +109,12 @@ func TestAShutdownUnderLoadLeavesNoCommitUnanswered(t *testing.T) {
 				}
 				var pg *pgconn.PgError
 				if errors.As(err, &pg) && pg.Code != "57P01" {
-					t.Errorf("the last answer: %v", err)
+					t.Errorf("the last answer is %v", err)
 				}
 			})
 		}
 		g.until("select least(count(*), 20) from ledger", 20)
-		g.stop()
+		g.Stop()
 		all.Wait()
 		if n := g.count("select count(*) from ledger"); n != answered {
 			t.Errorf("%d rows are committed, %d were answered", n, answered)

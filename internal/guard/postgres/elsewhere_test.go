@@ -10,7 +10,8 @@ import (
 	"github.com/ringfence/ringfence/internal/servers/serverstest"
 )
 
-// balanced is a guard before a balancer that can lead to either of two servers.
+// balanced starts a guard behind a load balancer that can direct connections to either of two
+// servers. after is the second server's database.
 func balanced(t *testing.T) (g *guarded, balancer *tap, after *guarded) {
 	t.Helper()
 	before := serverstest.SharedPostgres(t)
@@ -19,15 +20,16 @@ func balanced(t *testing.T) (g *guarded, balancer *tap, after *guarded) {
 	sql(t, other.URL("postgres", "postgres"), "create database "+database)
 	prepared(t, other, database)
 	balancer, control := tapBefore(t, before, database)
-	return guardBefore(t, before, database, setup{control: control}), balancer, &guarded{t: t, pg: other, database: database}
+	return guardBefore(t, before, database, setup{control: control}), balancer,
+		&guarded{t: t, pg: other, database: database}
 }
 
-// A balancer before the database: the guard's own connections stay on the server that was the primary, the client's
-// connection leads to the new one. A backend of the same pid may live on both.
-func TestASessionOnAnotherServerThanTheMarksIsRefused(t *testing.T) {
+// The guard's own connections stay on the old primary while the load balancer sends the client's
+// connection to the new one. Both servers may have a backend with the same pid.
+func TestASessionOnAServerWithoutTheMarksIsRefused(t *testing.T) {
 	g, balancer, after := balanced(t)
 	g.open(5)
-	balancer.turnOnce(after.pg.Addr())
+	balancer.redirectNext(after.pg.Addr())
 	_, err := g.dial(5)
 	pg := refusedWith(t, err, "57P03")
 	if !strings.Contains(pg.Detail, "another server or database") || pg.Hint == "" {
@@ -38,12 +40,12 @@ func TestASessionOnAnotherServerThanTheMarksIsRefused(t *testing.T) {
 	}
 }
 
-// A balancer that was turned for good is followed: the guard's own connections are dialled anew, and what they find there
-// decides.
-func TestAGuardFollowsATurnedBalancer(t *testing.T) {
+// When the load balancer switches for good, the guard dials its own connections again, and the
+// marks on the new server count.
+func TestAGuardFollowsALoadBalancer(t *testing.T) {
 	g, balancer, after := balanced(t)
 	g.open(5)
-	balancer.turn(after.pg.Addr())
+	balancer.redirect(after.pg.Addr())
 	g.open(7)
 	for _, where := range []*guarded{g, after} {
 		if n := where.count("select count(*) from ringfence.session"); n != 1 {
@@ -54,15 +56,16 @@ func TestAGuardFollowsATurnedBalancer(t *testing.T) {
 	refusedWith(t, err, "RF001")
 }
 
-// One guard's marks fence one database. A session of another database of the same server would be fenced by marks that its
-// own leaders do not raise.
+// A guard's marks fence one database. The marks would not protect a session of another database,
+// whose leaders do not raise them.
 func TestASessionOfAnotherDatabaseIsRefusedAndWritesNothing(t *testing.T) {
 	shop := fenced(t)
 	for name, c := range map[string]struct {
 		prepare func(database string)
 		detail  string
 	}{
-		"guarded by another guard": {func(database string) { prepared(t, shop.pg, database) }, "another server or database"},
+		"guarded by another guard": {func(database string) { prepared(t, shop.pg, database) },
+			"another server or database"},
 		"without the schema": {func(database string) {
 			prepared(t, shop.pg, database)
 			sql(t, shop.pg.URL("postgres", database), "drop schema ringfence cascade")
@@ -71,7 +74,8 @@ func TestASessionOfAnotherDatabaseIsRefusedAndWritesNothing(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			crm := serverstest.FreshDatabase(t, shop.pg)
 			c.prepare(crm)
-			conn, err := pgx.Connect(t.Context(), "postgres://app@"+shop.addr+"/"+crm+"?sslmode=disable&options=-c%20fence.orders%3D5")
+			conn, err := pgx.Connect(t.Context(), "postgres://app@"+shop.Addr+"/"+crm+
+				"?sslmode=disable&options=-c%20fence.orders%3D5")
 			if err == nil {
 				_ = conn.Close(t.Context())
 				t.Fatal("admitted")

@@ -19,7 +19,7 @@ const (
 	tooManyConnections = "53300"
 )
 
-// errorResponse is err in the protocol's form: what, why, what to do.
+// errorResponse puts err in the protocol's form: what happened, why, and what to do.
 func errorResponse(err error) *pgproto3.ErrorResponse {
 	e := &pgproto3.ErrorResponse{Severity: "FATAL", SeverityUnlocalized: "FATAL"}
 	var r *fence.Refusal
@@ -28,43 +28,51 @@ func errorResponse(err error) *pgproto3.ErrorResponse {
 	var full guard.FullError
 	switch {
 	case errors.As(err, &r):
+		e.Code = refusal.SQLState(r.Reason)
+		e.Message, e.Detail, e.Hint = r.Message, r.Detail, r.Hint
 		f := refusal.FieldsOf(r)
-		e.Code, e.Message, e.Detail, e.Hint = refusal.SQLState(r.Reason), r.Message, r.Detail, r.Hint
-		e.SchemaName, e.TableName, e.ColumnName, e.ConstraintName = f.Schema, f.Table, f.Column, f.Constraint
+		e.SchemaName, e.TableName = f.Schema, f.Table
+		e.ColumnName, e.ConstraintName = f.Column, f.Constraint
 	case errors.As(err, &setup):
-		e.Code, e.Message, e.Detail, e.Hint = cannotConnectNow, "the guard cannot serve this database", setup.What, setup.Hint
+		e.Code, e.Message = cannotConnectNow, "the guard cannot serve this database"
+		e.Detail, e.Hint = setup.What, setup.Hint
 	case errors.As(err, &bad):
 		e.Code, e.Message = protocolViolation, bad.what
 	case errors.As(err, &full):
 		e.Code, e.Message = tooManyConnections, full.Error()
-		e.Hint = "close sessions that are not used, or raise GUARD_MAX_CONNECTIONS"
+		e.Hint = "close unused sessions, or raise GUARD_MAX_CONNECTIONS"
 	default:
-		e.Code, e.Message, e.Detail = cannotConnectNow, "the guard could not admit this session", err.Error()
+		e.Code, e.Message = cannotConnectNow, "the guard could not admit this session"
+		e.Detail = err.Error()
 		e.Hint = "nothing was admitted and nothing was written; try again with the same token"
 	}
 	return e
 }
 
 func fatal(code, message, detail, hint string) *pgproto3.ErrorResponse {
-	return &pgproto3.ErrorResponse{Severity: "FATAL", SeverityUnlocalized: "FATAL", Code: code, Message: message, Detail: detail, Hint: hint}
+	return &pgproto3.ErrorResponse{
+		Severity: "FATAL", SeverityUnlocalized: "FATAL",
+		Code: code, Message: message, Detail: detail, Hint: hint,
+	}
 }
 
 func shuttingDown() *pgproto3.ErrorResponse {
-	return fatal(adminShutdown, "the guard is shutting down", "", "connect again, with the same token if this process still leads")
+	return fatal(adminShutdown, "the guard is shutting down", "",
+		"connect again, with the same token if this process still leads")
 }
 
 func evicted() *pgproto3.ErrorResponse {
 	return fatal(tooManyConnections, "the place was given to another connection",
-		"nothing was written; the guard was waiting for this client while others waited for room", "connect again")
+		"nothing was written; the guard was waiting for this client while others waited for room",
+		"connect again")
 }
 
-// encoded is a message of the guard's own, which can always be encoded.
+// encoded encodes a message of the guard's own, which cannot fail.
 func encoded(m pgproto3.Message) []byte {
 	b, _ := m.Encode(nil)
 	return b
 }
 
-// send writes a message.
 func send(w io.Writer, m pgproto3.Message) error {
 	b, err := m.Encode(nil)
 	if err != nil {

@@ -1,19 +1,17 @@
 package postgres
 
 import (
-	"context"
 	"net"
 	"testing"
 	"time"
 
-	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/internal/guard"
 	"github.com/ringfence/ringfence/internal/guard/guardtest"
 	"github.com/ringfence/ringfence/internal/marks"
 	"github.com/ringfence/ringfence/internal/servers/serverstest"
 )
 
-// evictable is a setup with a guard whose clients a test evicts.
+// evictable is a setup whose clients the test evicts.
 func evictable(e *guardtest.Evictions) setup {
 	return setup{limit: func(s *guard.Server) {
 		s.MaxLogins, s.Grace = 1, time.Hour
@@ -21,60 +19,60 @@ func evictable(e *guardtest.Evictions) setup {
 	}}
 }
 
-// claims begins a login under token 5.
-func (g *guarded) claims(w *wire) {
+// claim starts a login under token 5.
+func (g *guarded) claim(w *wire) {
 	g.t.Helper()
 	w.send(startupOf(0, "user", "app", "database", g.database, "options", "-c fence.orders=5"))
 }
 
-// told expects the last word, and the end.
-func (w *wire) told() {
+// expectEviction fails the test unless the next messages are the eviction's error and the end of
+// the stream.
+func (w *wire) expectEviction() {
 	w.t.Helper()
 	e := w.until("E").error(w.t)
-	if e.Code != "53300" || e.Message != "the place was given to another connection" || e.Hint != "connect again" ||
-		e.Detail != "nothing was written; the guard was waiting for this client while others waited for room" {
-		w.t.Errorf("told %+v", e)
+	if e.Code != "53300" || e.Message != "the place was given to another connection" ||
+		e.Hint != "connect again" ||
+		e.Detail != "nothing was written; the guard was waiting for this client while others "+
+			"waited for room" {
+		w.t.Errorf("the client got %+v", e)
 	}
 	if rest := w.rest(); len(rest) > 0 {
-		w.t.Errorf("and then %q", rest)
+		w.t.Errorf("after the error came %q", rest)
 	}
 }
 
-func TestAClientThatIsEvictedBeforeItSaysAnythingHasTheLastWord(t *testing.T) {
+func TestAClientEvictedBeforeItSendsAnythingIsToldWhy(t *testing.T) {
 	e := &guardtest.Evictions{}
 	g := fencedBy(t, evictable(e))
-	w := dialWire(t, g.addr)
-	g.become("guard_connections", "unadmitted", 1)
-	for g.metric("guard_connections_ended_total", "evicted") == 0 { // its protocol may not serve it yet
-		e.Now()
-	}
-	w.told()
+	w := dialWire(t, g.Addr)
+	e.EvictFirst(g.Guard)
+	w.expectEviction()
 }
 
-// The guard evicts a client that says nothing, which then speaks before it hears of it.
-func TestAClientThatIsEvictedAsItSpeaksHasTheLastWord(t *testing.T) {
-	e := &guardtest.Evictions{AtFirstWord: true}
+// The guard picks a silent client, which sends something before the eviction reaches it.
+func TestAClientEvictedAsItSendsItsFirstBytesIsToldWhy(t *testing.T) {
+	e := &guardtest.Evictions{AtFirstBytes: true}
 	g := fencedBy(t, evictable(e))
-	w := dialWire(t, g.addr)
-	g.claims(w)
-	w.told()
+	w := dialWire(t, g.Addr)
+	g.claim(w)
+	w.expectEviction()
 }
 
-func TestAClientThatIsEvictedWhileItWaitsForALoginHasTheLastWord(t *testing.T) {
+func TestAClientEvictedWhileItWaitsForALoginSlotIsToldWhy(t *testing.T) {
 	pg, database := small(t, 20)
 	e := &guardtest.Evictions{}
 	g := guardBefore(t, pg, database, evictable(e))
-	stalled, waits := dialWire(t, g.addr), dialWire(t, g.addr)
-	g.claims(stalled)
-	stalled.until("R") // it has the only login
-	g.claims(waits)
-	g.become("guard_connections", "unadmitted", 1)
+	stalled, waiting := dialWire(t, g.Addr), dialWire(t, g.Addr)
+	g.claim(stalled)
+	stalled.until("R") // it holds the only login slot
+	g.claim(waiting)
+	g.AwaitMetric("guard_connections", "unadmitted", 1)
 	e.Now()
-	stalled.told()
-	waits.told()
+	stalled.expectEviction()
+	waiting.expectEviction()
 }
 
-func TestAClientThatIsEvictedBeforePostgresAnswersHasTheLastWord(t *testing.T) {
+func TestAClientEvictedBeforePostgresAnswersIsToldWhy(t *testing.T) {
 	pg := serverstest.SharedPostgres(t)
 	database := prepared(t, pg, serverstest.FreshDatabase(t, pg))
 	tap, control := tapBefore(t, pg, database)
@@ -87,39 +85,27 @@ func TestAClientThatIsEvictedBeforePostgresAnswersHasTheLastWord(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer silent.Close()
-	tap.turn(silent.Addr().String())
-	defer tap.turn(pg.Addr())
-	w := dialWire(t, g.addr)
-	g.claims(w)
+	tap.redirect(silent.Addr().String())
+	defer tap.redirect(pg.Addr())
+	w := dialWire(t, g.Addr)
+	g.claim(w)
 	for deadline := time.Now().Add(30 * time.Second); len(tap.sentBy("app")) == 0; {
 		if time.Now().After(deadline) {
-			t.Fatal("no login was sent")
+			t.Fatal("the guard sent no login")
 		}
 	}
 	e.Now()
-	w.told()
+	w.expectEviction()
 }
 
-func TestAClientThatIsEvictedDuringItsAdmissionHasTheLastWord(t *testing.T) {
-	e, s := &guardtest.Evictions{}, slowStore{asked: make(chan struct{})}
+func TestAClientEvictedDuringItsAdmissionIsToldWhy(t *testing.T) {
+	e, s := &guardtest.Evictions{}, guardtest.SlowStore{Registering: make(chan struct{})}
 	with := evictable(e)
 	with.wrap = func(real marks.Store) marks.Store { s.Store = real; return s }
 	g := fencedBy(t, with)
-	w := dialWire(t, g.addr)
-	g.claims(w)
-	<-s.asked
+	w := dialWire(t, g.Addr)
+	g.claim(w)
+	<-s.Registering
 	e.Now()
-	w.told()
-}
-
-// slowStore registers nobody before the end of the context.
-type slowStore struct {
-	marks.Store
-	asked chan struct{} // closed by the first registration
-}
-
-func (s slowStore) Register(ctx context.Context, _ marks.Session, _ []fence.Claim) (marks.Registration, error) {
-	close(s.asked)
-	<-ctx.Done()
-	return marks.Registration{}, ctx.Err()
+	w.expectEviction()
 }

@@ -33,7 +33,8 @@ func FuzzReadStartup(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if !bytes.Contains(sent, s.packet) || len(s.packet) > startupMost || int(binary.BigEndian.Uint32(s.packet)) != len(s.packet) {
+		if !bytes.Contains(sent, s.packet) || len(s.packet) > maxStartupPacket ||
+			int(binary.BigEndian.Uint32(s.packet)) != len(s.packet) {
 			t.Errorf("the packet is %q", s.packet)
 		}
 		if s.cancel {
@@ -41,11 +42,12 @@ func FuzzReadStartup(f *testing.F) {
 		}
 		packet, unknown, capped := s.negotiated()
 		if len(unknown) == 0 && !capped && !bytes.Equal(packet, s.packet) {
-			t.Error("an untouched packet was changed")
+			t.Error("a packet with nothing to negotiate was changed")
 		}
 		again, err := parseStartup(packet, binary.BigEndian.Uint32(packet[4:]))
-		if err != nil || again.minor > newestMinor || len(again.params)+len(unknown) != len(s.params) {
-			t.Errorf("what goes upstream is not what came: %+v, %v", again, err)
+		if err != nil || again.minor > newestMinor ||
+			len(again.params)+len(unknown) != len(s.params) {
+			t.Errorf("the packet for the server differs from the client's: %+v, %v", again, err)
 		}
 		_, _ = s.claims("")
 	})
@@ -61,7 +63,8 @@ func FuzzOptions(f *testing.F) {
 			return
 		}
 		for i, c := range claims {
-			if c.Token <= 0 || !strings.Contains(options, c.Token.String()) && !strings.Contains(options, `\`) {
+			if c.Token <= 0 || !strings.Contains(options, c.Token.String()) &&
+				!strings.Contains(options, `\`) {
 				t.Errorf("%q: token %s", options, c.Token)
 			}
 			if i > 0 && claims[i-1].Resource >= c.Resource {
@@ -71,7 +74,8 @@ func FuzzOptions(f *testing.F) {
 	})
 }
 
-// walked feeds a stream to a walker as the relay does, in pieces of random size.
+// walked feeds a stream to a walker as the relay does, in pieces of random size. It returns what
+// the walker wrote and how many bytes it holds back.
 func walked(w interface {
 	Walk([]byte, io.Writer) (int, error)
 }, stream []byte, r *rand.Rand) (out []byte, held int, err error) {
@@ -98,7 +102,8 @@ func walked(w interface {
 
 func FuzzDown(f *testing.F) {
 	killed := encode('E', "SFATAL\x00VFATAL\x00C57P01\x00Mterminating\x00\x00")
-	f.Add(join(encode('Z', "I"), encode('D', strings.Repeat("x", 200)), encode('Z', "T")), uint64(1))
+	f.Add(join(encode('Z', "I"), encode('D', strings.Repeat("x", 200)), encode('Z', "T")),
+		uint64(1))
 	f.Add(join(encode('C', "SELECT 1\x00"), encode('Z', "I"), killed), uint64(2))
 	f.Add(join(killed, encode('Z', "I"), killed), uint64(3))
 	f.Add(encode('E', "SERROR\x00VERROR\x00C57P01\x00Mfake\x00\x00"), uint64(4))
@@ -106,24 +111,25 @@ func FuzzDown(f *testing.F) {
 	f.Add([]byte{'Z', 0, 0, 0, 4, 'Z', 0, 0, 0, 5, 'I'}, uint64(7))
 	f.Add([]byte{'D', 255, 255, 255, 255, 0}, uint64(8))
 	f.Fuzz(func(t *testing.T, stream []byte, n uint64) {
-		d := &down{session: &session{idle: func() {}}}
+		d := &down{progress: &progress{idle: func() {}}}
 		out, held, err := walked(d, stream, rand.New(rand.NewPCG(n, 0)))
-		if err == nil && d.ended == nil && len(out)+held != len(stream) {
-			t.Errorf("%d bytes came, %d went on, %d are held", len(stream), len(out), held)
+		if err == nil && d.shutdown == nil && len(out)+held != len(stream) {
+			t.Errorf("of %d bytes %d were forwarded and %d are held", len(stream), len(out), held)
 		}
-		if d.ended == nil && !bytes.HasPrefix(stream, out) {
-			t.Error("what went on is not what came")
+		if d.shutdown == nil && !bytes.HasPrefix(stream, out) {
+			t.Error("the forwarded bytes differ from the stream")
 		}
 		if _, left := messages(out); err == nil && d.boundary() && len(left) > 0 && plain(stream) {
-			t.Errorf("the walker believes in a boundary, but %d bytes of a message have gone on", len(left))
+			t.Errorf("the walker reports a boundary after %d bytes of a message", len(left))
 		}
-		if d.ended != nil && (len(d.ended) < 5 || !endsBackend(d.ended) || !bytes.Contains(stream, d.ended)) {
-			t.Errorf("kept %q", d.ended)
+		if d.shutdown != nil &&
+			(len(d.shutdown) < 5 || !isShutdown(d.shutdown) || !bytes.Contains(stream, d.shutdown)) {
+			t.Errorf("kept %q", d.shutdown)
 		}
 	})
 }
 
-// plain tells whether messages can judge a stream: it does not know of lengths below 4.
+// plain reports whether messages can split a stream: it cannot handle lengths below 4.
 func plain(stream []byte) bool {
 	_, left := messages(stream)
 	return len(left) < 5 || binary.BigEndian.Uint32(left[1:]) >= 4
@@ -131,20 +137,21 @@ func plain(stream []byte) bool {
 
 func FuzzUp(f *testing.F) {
 	f.Add(join(encode('Q', "select 1\x00"), encode('X')), uint64(1))
-	f.Add(join(encode('P', "\x00select 1\x00\x00\x00"), encode('B', strings.Repeat("x", 200)), encode('E'), encode('S')), uint64(2))
+	f.Add(join(encode('P', "\x00select 1\x00\x00\x00"), encode('B', strings.Repeat("x", 200)),
+		encode('E'), encode('S')), uint64(2))
 	f.Add([]byte{'d', 255, 255, 255, 255}, uint64(3))
 	f.Add([]byte{'Q', 0, 0, 0, 3}, uint64(4))
 	f.Fuzz(func(t *testing.T, stream []byte, n uint64) {
-		s := &session{idle: func() {}}
-		out, held, err := walked(&up{session: s}, stream, rand.New(rand.NewPCG(n, 0)))
+		s := &progress{idle: func() {}}
+		out, held, err := walked(&up{progress: s}, stream, rand.New(rand.NewPCG(n, 0)))
 		if err == nil && (!bytes.Equal(out, stream) || held != 0) {
-			t.Errorf("%d bytes came, %d went on", len(stream), len(out))
+			t.Errorf("of %d bytes %d were forwarded", len(stream), len(out))
 		}
 		if !bytes.HasPrefix(stream, out) {
-			t.Error("what went on is not what came")
+			t.Error("the forwarded bytes differ from the stream")
 		}
-		if all, left := messages(stream); err == nil && plain(stream) && s.mid != (len(left) > 0) {
-			t.Errorf("after %d messages and %d bytes mid is %v", len(all), len(left), s.mid)
+		if all, left := messages(stream); err == nil && plain(stream) && s.midMessage != (len(left) > 0) {
+			t.Errorf("after %d messages and %d bytes mid is %v", len(all), len(left), s.midMessage)
 		}
 	})
 }

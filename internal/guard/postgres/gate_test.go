@@ -13,28 +13,28 @@ import (
 	"github.com/ringfence/ringfence/internal/marks"
 )
 
-// gate is a store that stands still at one point of an admission: before or after its n-th call.
+// gate is a store that stops an admission at one point: before or after its n-th call.
 type gate struct {
 	marks.Store
 	mu      sync.Mutex
-	at      int // which point, counted from 0
+	at      int // the point, from 0
 	passed  int
 	where   string
-	reached chan struct{} // closed when it stands still
-	open    chan struct{} // lets it go on
+	reached chan struct{} // closed when the admission has reached the point
+	open    chan struct{} // the test closes it to let the admission continue
 }
 
 func gateAt(at int) *gate {
 	return &gate{at: at, reached: make(chan struct{}), open: make(chan struct{})}
 }
 
-// stands waits until an admission stands still.
-func (g *gate) stands(t *testing.T) {
+// await waits until an admission has reached the gate.
+func (g *gate) await(t *testing.T) {
 	t.Helper()
 	select {
 	case <-g.reached:
 	case <-time.After(20 * time.Second):
-		t.Fatal("no admission came to the gate")
+		t.Fatal("no admission has reached the gate")
 	}
 }
 
@@ -54,20 +54,25 @@ func (g *gate) point(where string) {
 	}
 }
 
-func (g *gate) Register(ctx context.Context, s marks.Session, claims []fence.Claim) (marks.Registration, error) {
+func (g *gate) Register(
+	ctx context.Context, s marks.Session, claims []fence.Claim,
+) (marks.Registration, error) {
 	g.point("before a registration")
 	st, err := g.Store.Register(ctx, s, claims)
 	g.point("after a registration")
 	return st, err
 }
 
-func (g *gate) Raise(ctx context.Context, newcomer marks.Session, c fence.Claim, confirm marks.Confirm) (marks.Mark, error) {
+func (g *gate) Raise(
+	ctx context.Context, newcomer marks.Session, c fence.Claim, confirm marks.Confirm,
+) (marks.Mark, error) {
 	g.point("before a raise")
-	m, err := g.Store.Raise(ctx, newcomer, c, func(ctx context.Context, m marks.Mark) (fence.Claim, error) {
+	confirmed := func(ctx context.Context, m marks.Mark) (fence.Claim, error) {
 		c, err := confirm(ctx, m)
 		g.point("after the confirmation of a raise")
 		return c, err
-	})
+	}
+	m, err := g.Store.Raise(ctx, newcomer, c, confirmed)
 	g.point("after a raise")
 	return m, err
 }
@@ -79,12 +84,13 @@ func (g *gate) Revoke(ctx context.Context, newcomer marks.Session, c fence.Claim
 	return n, err
 }
 
-// dialed is what became of a dial that goes on beside the test.
+// dialed is the result of a dial in the background.
 type dialed struct {
 	conn *pgx.Conn
 	err  error
 }
 
+// dialing dials in the background.
 func (g *guarded) dialing(token fence.Token) <-chan dialed {
 	result := make(chan dialed, 1)
 	go func() {
@@ -94,18 +100,22 @@ func (g *guarded) dialing(token fence.Token) <-chan dialed {
 	return result
 }
 
-// atEveryPoint runs a story for every point at which the admission of a token through one guard can stand still, while
-// another guard of the same database goes on. There is a session under token 3 at first, so that every step is taken.
-func atEveryPoint(t *testing.T, token fence.Token, story func(t *testing.T, going *guarded, paused <-chan dialed, resume func())) {
+// atEveryPoint runs a story for each point at which the admission of a token through one guard can
+// stop, while another guard of the same database keeps running. At first there is a session under
+// token 3, so that every step is taken.
+func atEveryPoint(t *testing.T, token fence.Token, story func(
+	t *testing.T, running *guarded, paused <-chan dialed, resume func(),
+)) {
 	points := 0
 	for at := 0; ; at++ {
 		stop := gateAt(at)
-		going := fenced(t)
-		going.open(3)
-		standing := going.another(setup{wrap: stop.wrap, Options: Options{
-			Admission: &marks.Admission{Authority: marks.Unverified{}, Timeout: time.Minute}, // the story takes its time
+		running := fenced(t)
+		running.open(3)
+		stopped := running.another(setup{wrap: stop.wrap, Options: Options{
+			// the story takes longer than usual
+			Admission: &marks.Admission{Authority: marks.Unverified{}, Timeout: time.Minute},
 		}})
-		result := standing.dialing(token)
+		result := stopped.dialing(token)
 		select {
 		case <-stop.reached:
 		case d := <-result:
@@ -113,7 +123,7 @@ func atEveryPoint(t *testing.T, token fence.Token, story func(t *testing.T, goin
 				t.Fatal(d.err)
 			}
 			if points < 10 { // register, raise, register, revoke, register
-				t.Errorf("only %d points were seen", points)
+				t.Errorf("the admission passed only %d points", points)
 			}
 			return
 		}
@@ -121,19 +131,19 @@ func atEveryPoint(t *testing.T, token fence.Token, story func(t *testing.T, goin
 		t.Run(fmt.Sprintf("%d %s", at, stop.where), func(t *testing.T) {
 			resume := sync.OnceFunc(func() { close(stop.open) })
 			defer resume()
-			story(t, going, result, resume)
+			story(t, running, result, resume)
 		})
-		going.hangUp()
-		standing.hangUp()
-		going.stop()
-		standing.stop()
+		running.hangUp()
+		stopped.hangUp()
+		running.Stop()
+		stopped.Stop()
 	}
 }
 
-func TestAnOlderLeaderWhoseGuardStandsStillAnywhereWritesNothingOnceTheNewerIsReady(t *testing.T) {
-	atEveryPoint(t, 5, func(t *testing.T, going *guarded, paused <-chan dialed, resume func()) {
-		fresh := going.open(7)
-		going.exec(fresh, "insert into ledger (token) values (7)")
+func TestAnOlderLeaderWhoseGuardStopsAnywhereWritesNothingOnceTheNewerIsReady(t *testing.T) {
+	atEveryPoint(t, 5, func(t *testing.T, running *guarded, paused <-chan dialed, resume func()) {
+		fresh := running.open(7)
+		running.exec(fresh, "insert into ledger (token) values (7)")
 		resume()
 		late := <-paused
 		err := late.err
@@ -141,18 +151,18 @@ func TestAnOlderLeaderWhoseGuardStandsStillAnywhereWritesNothingOnceTheNewerIsRe
 			_, err = late.conn.Exec(t.Context(), "insert into ledger (token) values (5)")
 		}
 		wantCode(t, err, "RF001")
-		going.exec(fresh, "insert into ledger (token) values (7)")
-		if n := going.count("select count(*) from ledger where token = 5"); n != 0 {
+		running.exec(fresh, "insert into ledger (token) values (7)")
+		if n := running.count("select count(*) from ledger where token = 5"); n != 0 {
 			t.Errorf("%d stale writes", n)
 		}
 	})
 }
 
-func TestANewerLeaderWhoseGuardStandsStillAnywhereIsReadyOnlyWhenNoOlderOneIsLeft(t *testing.T) {
-	atEveryPoint(t, 7, func(t *testing.T, going *guarded, paused <-chan dialed, resume func()) {
-		old, refused := going.dial(5) // late, and let in as long as the mark is not raised
+func TestANewerLeaderWhoseGuardStopsAnywhereIsReadyOnlyWhenNoOlderSessionIsLeft(t *testing.T) {
+	atEveryPoint(t, 7, func(t *testing.T, running *guarded, paused <-chan dialed, resume func()) {
+		old, refused := running.dial(5) // admitted unless the mark has been raised already
 		if refused == nil {
-			going.exec(old, "begin")
+			running.exec(old, "begin")
 			_, refused = old.Exec(t.Context(), "insert into ledger (token) values (5)")
 		}
 		if refused != nil {
@@ -163,29 +173,31 @@ func TestANewerLeaderWhoseGuardStandsStillAnywhereIsReadyOnlyWhenNoOlderOneIsLef
 		if late.err != nil {
 			t.Fatal(late.err)
 		}
-		if n := going.count(`select count(*) from pg_stat_activity a join ringfence.session s using (pid, backend_start) where s.token < 7`); n != 0 {
-			t.Errorf("%d older sessions live when the newer is ready", n)
+		n := running.count(`select count(*) from pg_stat_activity a
+		    join ringfence.session s using (pid, backend_start) where s.token < 7`)
+		if n != 0 {
+			t.Errorf("%d older sessions live when the newer leader is ready", n)
 		}
 		if refused == nil {
 			_, err := old.Exec(t.Context(), "commit")
 			wantCode(t, err, "RF001")
 		}
-		going.exec(late.conn, "insert into ledger (token) values (7)")
-		if n := going.count("select count(*) from ledger where token = 5"); n != 0 {
+		running.exec(late.conn, "insert into ledger (token) values (7)")
+		if n := running.count("select count(*) from ledger where token = 5"); n != 0 {
 			t.Errorf("%d stale writes", n)
 		}
 	})
 }
 
-func TestAGuardThatStandsStillBetweenTwoStepsOfTheSameTokenDoesNotEndItsOwnSessions(t *testing.T) {
-	atEveryPoint(t, 7, func(t *testing.T, going *guarded, paused <-chan dialed, resume func()) {
-		same := going.open(7)
+func TestAGuardThatStopsBetweenTwoStepsDoesNotEndSessionsOfTheSameToken(t *testing.T) {
+	atEveryPoint(t, 7, func(t *testing.T, running *guarded, paused <-chan dialed, resume func()) {
+		same := running.open(7)
 		resume()
 		late := <-paused
 		if late.err != nil {
 			t.Fatal(late.err)
 		}
-		going.exec(same, "insert into ledger (token) values (7)")
-		going.exec(late.conn, "insert into ledger (token) values (7)")
+		running.exec(same, "insert into ledger (token) values (7)")
+		running.exec(late.conn, "insert into ledger (token) values (7)")
 	})
 }

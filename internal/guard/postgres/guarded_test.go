@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"net/url"
 	"strings"
 	"sync"
@@ -14,43 +13,41 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
-	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/internal/guard"
+	"github.com/ringfence/ringfence/internal/guard/guardtest"
 	"github.com/ringfence/ringfence/internal/marks"
 	pgstore "github.com/ringfence/ringfence/internal/marks/postgres"
 	"github.com/ringfence/ringfence/internal/servers"
 	"github.com/ringfence/ringfence/internal/servers/serverstest"
 )
 
-// guarded is a guard in front of a real database, in this process.
+// guarded is a guard in front of a real database.
 type guarded struct {
+	*guardtest.Guard
 	t        *testing.T
 	pg       *servers.Postgres
 	database string
-	addr     string
 	store    *pgstore.Store
-	metrics  *prometheus.Registry
-	stop     func() // shuts the guard down and waits; may be called twice
 
 	mu    sync.Mutex
 	conns []*pgx.Conn
 }
 
-// setup is what a test wants different from the defaults of guardBefore.
+// setup changes the defaults of guardBefore.
 type setup struct {
 	Options
 	control string                        // URL of the control connection
-	store   pgstore.Options               //
-	wrap    func(marks.Store) marks.Store // what admission works with
-	notify  func(marks.Event)             // is told what admission reports, too
+	store   pgstore.Options               // for Open
+	wrap    func(marks.Store) marks.Store // the store that admission uses
+	notify  func(marks.Event)             // gets the events of admission, besides the log
 	drain   time.Duration                 // 2 s when zero
 	limit   func(*guard.Server)           // sets limits
 }
 
-// fenced gives a fresh database of the shared server with a guard before it, in the unverified mode, so that a test may
-// present any token it likes.
+// fenced starts a guard for a fresh database of the shared server. Nobody verifies tokens, so a
+// test may present any token.
 func fenced(t *testing.T) *guarded {
 	t.Helper()
 	return fencedBy(t, setup{})
@@ -62,18 +59,22 @@ func fencedBy(t *testing.T, with setup) *guarded {
 	return guardBefore(t, pg, prepared(t, pg, serverstest.FreshDatabase(t, pg)), with)
 }
 
-// another is a second guard before the same database.
+// another starts a second guard for the same database.
 func (g *guarded) another(with setup) *guarded {
 	g.t.Helper()
 	return guardBefore(g.t, g.pg, g.database, with)
 }
 
-// prepared makes the roles, the schema and a ledger in a database.
+// prepared creates the roles, the schema and a ledger in a database, and returns its name.
 func prepared(t *testing.T, pg *servers.Postgres, database string) string {
 	t.Helper()
 	sql(t, pg.URL("postgres", database), `do $$ begin
-	    if not exists (select from pg_roles where rolname = 'guard_role') then create role guard_role login; end if;
-	    if not exists (select from pg_roles where rolname = 'app') then create role app login; end if;
+	    if not exists (select from pg_roles where rolname = 'guard_role') then
+	      create role guard_role login;
+	    end if;
+	    if not exists (select from pg_roles where rolname = 'app') then
+	      create role app login;
+	    end if;
 	  end $$;
 	  create table if not exists ledger (n bigserial, token bigint, note text);
 	  grant all on ledger, ledger_n_seq to app`)
@@ -97,46 +98,24 @@ func sql(t *testing.T, url, text string) {
 	}
 }
 
+// guardBefore starts a guard for a prepared database.
 func guardBefore(t *testing.T, pg *servers.Postgres, database string, with setup) *guarded {
 	t.Helper()
 	if with.control == "" {
 		with.control = pg.URL("guard_role", database)
 	}
-	if with.drain == 0 {
-		with.drain = 2 * time.Second
-	}
 	s, err := pgstore.Open(with.control, with.store)
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	log := slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelDebug}))
-	registry := prometheus.NewRegistry()
-	metrics := guard.NewMetrics(registry)
-	p := New(with.complete(s, guard.Events(log, metrics, "postgres")))
-	srv := &guard.Server{Protocol: p, Listener: l, Log: log, Metrics: metrics, DrainTimeout: with.drain}
-	if with.limit != nil {
-		with.limit(srv)
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() { done <- srv.Serve(ctx) }()
-	g := &guarded{t: t, pg: pg, database: database, addr: l.Addr().String(), store: s, metrics: registry}
-	g.stop = sync.OnceFunc(func() {
-		cancel()
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
-		p.Close()
+	o := guardtest.Options{Drain: with.drain, Change: with.limit}
+	g := guardtest.Start(t, o, func(log *slog.Logger, m *guard.Metrics) guard.Protocol {
+		return New(with.complete(s, guard.Events(log, m, "postgres")))
 	})
-	t.Cleanup(g.stop)
-	return g
+	return &guarded{Guard: g, t: t, pg: pg, database: database, store: s}
 }
 
-// complete fills in what a guard needs.
+// complete fills in the store, and the admission with its store and events.
 func (with setup) complete(s *pgstore.Store, events func(marks.Event)) Options {
 	o := with.Options
 	o.Store = s
@@ -156,19 +135,22 @@ func (with setup) complete(s *pgstore.Store, events func(marks.Event)) Options {
 	return o
 }
 
-// url is a connection string through the guard.
+// url returns a connection string through the guard.
 func (g *guarded) url(user string, token fence.Token) string {
 	return g.withOptions(user, fmt.Sprintf("-c fence.orders=%d", token))
 }
 
-// withOptions is a connection string through the guard with any options.
+// withOptions returns a connection string through the guard with these options.
 func (g *guarded) withOptions(user, options string) string {
 	escaped := strings.ReplaceAll(url.QueryEscape(options), "+", "%20")
-	return fmt.Sprintf("postgres://%s@%s/%s?sslmode=prefer&options=%s", user, g.addr, g.database, escaped)
+	return fmt.Sprintf("postgres://%s@%s/%s?sslmode=prefer&options=%s", user, g.Addr,
+		g.database, escaped)
 }
 
-// dial opens a session under a token, or says why not.
-func (g *guarded) dial(token fence.Token) (*pgx.Conn, error) { return g.dialURL(g.url("app", token)) }
+// dial opens a session under a token. A refusal is its error.
+func (g *guarded) dial(token fence.Token) (*pgx.Conn, error) {
+	return g.dialURL(g.url("app", token))
+}
 
 func (g *guarded) dialURL(url string) (*pgx.Conn, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(g.t.Context()), time.Minute)
@@ -183,7 +165,7 @@ func (g *guarded) dialURL(url string) (*pgx.Conn, error) {
 	return c, err
 }
 
-// hangUp closes what dial opened: a guard that stops waits a little for its clients to go.
+// hangUp closes all connections, so that a guard that stops need not wait for its clients.
 func (g *guarded) hangUp() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -201,7 +183,7 @@ func (g *guarded) open(token fence.Token) *pgx.Conn {
 	return c
 }
 
-// exec runs a statement and fails the test when it fails.
+// exec runs a statement that must succeed.
 func (g *guarded) exec(c *pgx.Conn, statement string, args ...any) {
 	g.t.Helper()
 	if _, err := c.Exec(g.t.Context(), statement, args...); err != nil {
@@ -209,7 +191,7 @@ func (g *guarded) exec(c *pgx.Conn, statement string, args ...any) {
 	}
 }
 
-// count asks the database directly.
+// count runs a query on the database, not through the guard.
 func (g *guarded) count(query string) (n int) {
 	g.t.Helper()
 	c, err := pgx.Connect(g.t.Context(), g.pg.URL("postgres", g.database))
@@ -223,10 +205,10 @@ func (g *guarded) count(query string) (n int) {
 	return n
 }
 
-// until waits for the database to answer want.
+// until waits until count of the query is want.
 func (g *guarded) until(query string, want int) {
 	g.t.Helper()
-	deadline := time.Now().Add(2 * time.Minute) // a record that was not released at once is swept within one
+	deadline := time.Now().Add(2 * time.Minute) // the sweep removes a record within one minute
 	for got := g.count(query); got != want; got = g.count(query) {
 		if time.Now().After(deadline) {
 			g.t.Fatalf("%s is %d and did not become %d", query, got, want)
@@ -234,7 +216,7 @@ func (g *guarded) until(query string, want int) {
 	}
 }
 
-// code is the SQLSTATE of an error.
+// code returns the SQLSTATE of an error, or the text of an error that has none.
 func code(err error) string {
 	var pg *pgconn.PgError
 	if errors.As(err, &pg) {

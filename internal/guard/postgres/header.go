@@ -2,18 +2,19 @@ package postgres
 
 import "encoding/binary"
 
-// header follows message boundaries: a kind, a length of four bytes that counts itself, a body.
+// header follows the boundaries of a stream's messages. A message is a kind, a length of four bytes
+// that counts itself, and a body.
 type header struct {
 	bytes [5]byte
 	have  int    // bytes of the header seen so far
 	left  uint32 // bytes of the body still to come
 }
 
-// boundary tells whether the stream stands between two messages.
+// boundary reports whether the stream is between two messages.
 func (h *header) boundary() bool { return h.have == 0 && h.left == 0 }
 
-// next takes what it can of b: up to the end of a header, or of a body. It returns how much, and whether that completed
-// a header. A length that is less than itself is an error of the sender.
+// next consumes b up to the end of the current header or body. It returns the number of bytes, and
+// whether they completed a header. A length below 4 is a violation of the protocol.
 func (h *header) next(b []byte) (n int, complete bool, err error) {
 	if h.left > 0 {
 		n = int(min(uint64(h.left), uint64(len(b))))

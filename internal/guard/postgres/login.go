@@ -14,13 +14,15 @@ import (
 	"github.com/ringfence/ringfence/internal/guard"
 )
 
-// Most bytes of one message during login; Postgres itself takes password messages of up to 64 KiB.
-const loginMost = 1 << 16
+// maxLoginMessage is the size in bytes of the longest message during a login. Postgres accepts
+// password messages of up to 64 KiB.
+const maxLoginMessage = 1 << 16
 
-// errRefusedByServer: the server's own error went to the client.
+// errRefusedByServer means that the server refused the login and the client has its error.
 var errRefusedByServer = errors.New("the server refused the login")
 
-// login is the relay of a login, in lockstep: a message of the client is read only when the server asks for one.
+// login relays a login in lockstep: it reads a message of the client only when the server requests
+// one.
 type login struct {
 	client     *guard.Client
 	fromClient *bufio.Reader
@@ -28,10 +30,10 @@ type login struct {
 	server     net.Conn
 	fromServer *bufio.Reader
 
-	packet  []byte   // what goes upstream first
-	unknown []string // protocol options that we took out
-	capped  bool     // whether we took the version down
-	minor   uint16   // the minor version that went upstream
+	packet  []byte   // the startup packet for the server
+	unknown []string // protocol options that were removed from the client's packet
+	capped  bool     // the client's minor version was lowered
+	minor   uint16   // the minor version in packet
 
 	pid   uint32
 	ready []byte // the ReadyForQuery that is held back
@@ -47,7 +49,7 @@ func newLogin(c *guard.Client, from *bufio.Reader, server net.Conn, s *startup) 
 	return l
 }
 
-// run relays until the server says ReadyForQuery, which it holds back.
+// run relays until the server sends ReadyForQuery, which it holds back.
 func (l *login) run() error {
 	if _, err := l.server.Write(l.packet); err != nil {
 		return err
@@ -63,7 +65,7 @@ func (l *login) run() error {
 			if kind == 'v' {
 				message, err = l.mergeNegotiation(message)
 			} else {
-				err = l.tellNegotiation()
+				err = l.sendNegotiation()
 			}
 			if err != nil {
 				return err
@@ -71,18 +73,19 @@ func (l *login) run() error {
 		}
 		if kind == 'Z' {
 			l.ready = message
-			return l.named()
+			return l.checkBackend()
 		}
 		if _, err := l.out.Write(message); err != nil {
 			return err
 		}
-		if err := l.step(kind, message[5:]); err != nil {
+		if err := l.handle(kind, message[5:]); err != nil {
 			return errors.Join(err, l.out.Flush())
 		}
 	}
 }
 
-// serverError tells a server that went away from a client that did.
+// serverError wraps an error of reading from the server, so that it cannot be taken for one of the
+// client, such as io.EOF. A deadline is the guard's own and stays as it is.
 func serverError(err error) error {
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		return err
@@ -90,8 +93,8 @@ func serverError(err error) error {
 	return fmt.Errorf("the server closed the connection during login: %v", err)
 }
 
-// step does what a message of the server asks for.
-func (l *login) step(kind byte, body []byte) error {
+// handle acts on a message of the server.
+func (l *login) handle(kind byte, body []byte) error {
 	switch kind {
 	case 'R':
 		return l.authentication(body)
@@ -109,7 +112,7 @@ func (l *login) step(kind byte, body []byte) error {
 	return nil
 }
 
-// Kinds of authentication request (manual, 55.7, Authentication*).
+// Kinds of authentication requests (manual, 55.7, Authentication*).
 const (
 	authOk                = 0
 	authCleartextPassword = 3
@@ -119,7 +122,7 @@ const (
 	authSASLFinal         = 12
 )
 
-// authentication passes one answer of the client on, where the server waits for one.
+// authentication relays the client's answer to an authentication request, if it needs one.
 func (l *login) authentication(body []byte) error {
 	if len(body) < 4 {
 		return violation("authentication request of %d bytes", len(body))
@@ -133,19 +136,20 @@ func (l *login) authentication(body []byte) error {
 		if err := l.out.Flush(); err != nil {
 			return err
 		}
-		return l.answer()
+		return l.relayAnswer()
 	default:
-		return fmt.Errorf("the server asks for authentication of kind %d, which the guard does not relay (it relays trust, password, md5 and SCRAM)", kind)
+		return fmt.Errorf("the server asks for authentication of kind %d, which the guard "+
+			"does not relay (it relays trust, password, md5 and SCRAM)", kind)
 	}
 }
 
-// abandon closes the leg of a login that has failed, and only then lets the next one in.
+// abandon closes the upstream connection of a failed login, and only then frees its login slot.
 func (l *login) abandon() {
 	_ = l.server.Close()
 	l.client.Seat.EndLogin()
 }
 
-func (l *login) answer() error {
+func (l *login) relayAnswer() error {
 	kind, message, err := readMessage(l.fromClient)
 	if err != nil {
 		return err
@@ -160,25 +164,27 @@ func (l *login) answer() error {
 	return err
 }
 
-// named checks that the server told which backend this is, for that is what admission is about.
-func (l *login) named() error {
+// checkBackend checks that the server named its backend: admission identifies the session by it.
+func (l *login) checkBackend() error {
 	if l.pid == 0 {
 		return violation("the server did not name its backend (BackendKeyData)")
 	}
 	return nil
 }
 
-// tellNegotiation tells the client what we took out of its request, when the server had no reason to.
-func (l *login) tellNegotiation() error {
+// sendNegotiation reports to the client what was removed from its request, when the server itself
+// has nothing to report.
+func (l *login) sendNegotiation() error {
 	if !l.capped && len(l.unknown) == 0 {
 		return nil
 	}
 	return send(l.out, &pgproto3.NegotiateProtocolVersion{
-		NewestMinorProtocol: majorVersion<<16 | uint32(l.minor), UnrecognizedOptions: l.unknown,
+		NewestMinorProtocol: majorVersion<<16 | uint32(l.minor),
+		UnrecognizedOptions: l.unknown,
 	})
 }
 
-// mergeNegotiation adds what we took out to what the server does not know.
+// mergeNegotiation adds the removed options to those that the server reports as unknown.
 func (l *login) mergeNegotiation(message []byte) ([]byte, error) {
 	var v pgproto3.NegotiateProtocolVersion
 	if err := v.Decode(message[5:]); err != nil {
@@ -188,14 +194,14 @@ func (l *login) mergeNegotiation(message []byte) ([]byte, error) {
 	return v.Encode(nil)
 }
 
-// readMessage reads one message whole: its kind, and the message with its header.
+// readMessage reads one message. It returns the kind, and the whole message with its header.
 func readMessage(r *bufio.Reader) (kind byte, message []byte, err error) {
 	head, err := r.Peek(5)
 	if err != nil {
 		return 0, nil, err
 	}
 	length := binary.BigEndian.Uint32(head[1:])
-	if length < 4 || length > loginMost {
+	if length < 4 || length > maxLoginMessage {
 		return 0, nil, violation("message %q of %d bytes during login", head[0], length)
 	}
 	kind = head[0]

@@ -19,8 +19,8 @@ import (
 	"github.com/ringfence/ringfence/internal/servers/serverstest"
 )
 
-// doorsHBA asks each user in another way.
-const doorsHBA = `local all all trust
+// loginsHBA gives each user another authentication method.
+const loginsHBA = `local all all trust
 host all postgres,guard_role,trusted,mover 127.0.0.1/32 trust
 host all plain 127.0.0.1/32 password
 host all hashed 127.0.0.1/32 md5
@@ -28,9 +28,9 @@ host all salted 127.0.0.1/32 scram-sha-256
 host replication mover 127.0.0.1/32 trust
 `
 
-func guardWithDoors(t *testing.T) *guarded {
+func guardForLogins(t *testing.T) *guarded {
 	t.Helper()
-	pg := serverstest.Postgres(t, servers.PostgresOptions{HBA: doorsHBA})
+	pg := serverstest.Postgres(t, servers.PostgresOptions{HBA: loginsHBA})
 	database := prepared(t, pg, "postgres")
 	sql(t, pg.URL("postgres", database), `set password_encryption = 'md5';
 	    create role hashed login password 'secret';
@@ -43,7 +43,7 @@ func guardWithDoors(t *testing.T) *guarded {
 }
 
 func TestEveryKindOfLoginIsRelayed(t *testing.T) {
-	g := guardWithDoors(t)
+	g := guardForLogins(t)
 	for _, user := range []string{"trusted", "plain", "hashed", "salted"} {
 		t.Run("pgx as "+user, func(t *testing.T) {
 			c, err := g.dialURL(g.url(user+":secret", 5))
@@ -58,12 +58,14 @@ func TestEveryKindOfLoginIsRelayed(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer db.Close()
-			if _, err := db.ExecContext(t.Context(), "insert into ledger (token) values (5)"); err != nil {
+			if _, err := db.ExecContext(t.Context(),
+				"insert into ledger (token) values (5)"); err != nil {
 				t.Fatal(err)
 			}
 		})
 		t.Run("psql as "+user, func(t *testing.T) {
-			if out := g.program(t, user, "psql", "-Atc", "select current_setting('fence.orders')"); out != "5\n" {
+			if out := g.program(t, user, "psql", "-Atc",
+				"select current_setting('fence.orders')"); out != "5\n" {
 				t.Errorf("got %q", out)
 			}
 		})
@@ -76,7 +78,7 @@ func TestEveryKindOfLoginIsRelayed(t *testing.T) {
 		})
 	}
 	if n := g.markOf("orders"); n != 5 {
-		t.Errorf("the mark is %d: a login that failed has raised it", n)
+		t.Errorf("the mark is %d: a failed login has raised it", n)
 	}
 	t.Run("programs", func(t *testing.T) { g.programs(t) })
 	t.Run("replication", func(t *testing.T) { g.replication(t) })
@@ -84,7 +86,7 @@ func TestEveryKindOfLoginIsRelayed(t *testing.T) {
 	t.Run("vanishing", func(t *testing.T) { g.vanishing(t) })
 }
 
-// program runs a client program through the guard, as people do who set PGOPTIONS.
+// program runs a client program through the guard, with the token in PGOPTIONS.
 func (g *guarded) program(t *testing.T, user, name string, args ...string) string {
 	t.Helper()
 	out, err := g.command(t, user, name, args...).CombinedOutput()
@@ -96,16 +98,21 @@ func (g *guarded) program(t *testing.T, user, name string, args ...string) strin
 
 func (g *guarded) command(t *testing.T, user, name string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(t.Context(), name, args...)
-	host, port, _ := net.SplitHostPort(g.addr)
-	cmd.Env = append(cmd.Environ(), "PGHOST="+host, "PGPORT="+port, "PGUSER="+user, "PGPASSWORD=secret",
+	host, port, _ := net.SplitHostPort(g.Addr)
+	cmd.Env = append(cmd.Environ(), "PGHOST="+host, "PGPORT="+port, "PGUSER="+user,
+		"PGPASSWORD=secret",
 		"PGDATABASE="+g.database, "PGOPTIONS=-c fence.orders=5", "PGSSLMODE=prefer")
 	return cmd
 }
 
 func (g *guarded) programs(t *testing.T) {
 	dir := t.TempDir()
-	if out := g.program(t, "trusted", "psql", "-v", "ON_ERROR_STOP=1", "-Atc", `create table shop.item (n int); insert into shop.item select generate_series(1, 1000)`,
-		"-c", `\copy shop.item to `+filepath.Join(dir, "items"), "-c", `\copy shop.item from `+filepath.Join(dir, "items"), "-c", "select count(*) from shop.item"); !strings.HasSuffix(out, "\n2000\n") {
+	items := filepath.Join(dir, "items")
+	out := g.program(t, "trusted", "psql", "-v", "ON_ERROR_STOP=1", "-Atc",
+		`create table shop.item (n int); insert into shop.item select generate_series(1, 1000)`,
+		"-c", `\copy shop.item to `+items, "-c", `\copy shop.item from `+items,
+		"-c", "select count(*) from shop.item")
+	if !strings.HasSuffix(out, "\n2000\n") {
 		t.Errorf("psql: %q", out)
 	}
 	dump := filepath.Join(dir, "dump")
@@ -115,19 +122,21 @@ func (g *guarded) programs(t *testing.T) {
 	if n := g.count("select count(*) from shop.item"); n != 2000 {
 		t.Errorf("%d items after dump and restore", n)
 	}
-	if out := g.program(t, "trusted", "pg_dumpall", "--globals-only", "--no-role-passwords"); !strings.Contains(out, "CREATE ROLE salted") {
+	out = g.program(t, "trusted", "pg_dumpall", "--globals-only", "--no-role-passwords")
+	if !strings.Contains(out, "CREATE ROLE salted") {
 		t.Errorf("pg_dumpall: %q", out)
 	}
 	g.program(t, "trusted", "psql", "-c", "alter role trusted set search_path = shop")
 	g.program(t, "trusted", "pgbench", "-i", "-q", "-s", "1")
 	for _, mode := range []string{"simple", "extended", "prepared"} {
-		if out := g.program(t, "trusted", "pgbench", "-n", "-c", "4", "-t", "25", "-M", mode); !strings.Contains(out, "actually processed: 100/100") {
+		out := g.program(t, "trusted", "pgbench", "-n", "-c", "4", "-t", "25", "-M", mode)
+		if !strings.Contains(out, "actually processed: 100/100") {
 			t.Errorf("pgbench -M %s: %s", mode, out)
 		}
 	}
 }
 
-// interrupt is ^C in psql: a cancel request on a connection of its own.
+// interrupt sends ^C to psql, which sends a cancel request on a separate connection.
 func (g *guarded) interrupt(t *testing.T) {
 	cmd := g.command(t, "trusted", "psql", "-c", "select pg_sleep(60)", "-c", "select 'and on'")
 	var out bytes.Buffer
@@ -135,13 +144,14 @@ func (g *guarded) interrupt(t *testing.T) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	const sleeping = "select count(*) from pg_stat_activity where query = 'select pg_sleep(60)' and state = 'active'"
+	const sleeping = "select count(*) from pg_stat_activity " +
+		"where query = 'select pg_sleep(60)' and state = 'active'"
 	g.until(sleeping, 1)
 	_ = cmd.Process.Signal(os.Interrupt)
 	_ = cmd.Wait()
 	g.until(sleeping, 0)
 	if !strings.Contains(out.String(), "canceling statement due to user request") {
-		t.Errorf("psql says %s", &out)
+		t.Errorf("psql printed %s", &out)
 	}
 }
 
@@ -156,7 +166,8 @@ func (g *guarded) replication(t *testing.T) {
 		if err != nil {
 			t.Fatalf("replication=%s: %v", kind, err)
 		}
-		if r, err := c.Exec(t.Context(), "IDENTIFY_SYSTEM").ReadAll(); err != nil || len(r) != 1 || len(r[0].Rows) != 1 {
+		if r, err := c.Exec(t.Context(), "IDENTIFY_SYSTEM").ReadAll(); err != nil || len(r) != 1 ||
+			len(r[0].Rows) != 1 {
 			t.Errorf("replication=%s: %v, %v", kind, r, err)
 		}
 		_ = c.Close(t.Context())
@@ -177,33 +188,35 @@ func (g *guarded) replication(t *testing.T) {
 	_, err = old.Exec(t.Context(), "IDENTIFY_SYSTEM").ReadAll()
 	wantCode(t, err, "RF001")
 	dir := filepath.Join(t.TempDir(), "copy")
-	g.program(t, "mover", "pg_basebackup", "-D", dir, "-X", "stream", "-c", "fast", "--no-sync", "--no-slot")
+	g.program(t, "mover", "pg_basebackup", "-D", dir, "-X", "stream", "-c", "fast",
+		"--no-sync", "--no-slot")
 	if found, _ := filepath.Glob(filepath.Join(dir, "PG_VERSION")); len(found) != 1 {
 		t.Error("pg_basebackup left no PG_VERSION")
 	}
 }
 
-// vanishing clients go at every phase of the login; TestMain looks for what they leave behind, and here nothing of
-// theirs may stay at the server.
+// vanishing closes connections at every phase of the login. Nothing of these clients may remain at
+// the server; TestMain checks for goroutines that they leave behind.
 func (g *guarded) vanishing(t *testing.T) {
 	packet := startupOf(0, "user", "salted", "database", g.database, "options", "-c fence.orders=5")
 	for name, sent := range map[string][][]byte{
-		"at once":                       nil,
-		"in the first packet":           {packet[:20]},
-		"after the request for SSL":     {request(sslRequest)},
-		"when asked for a password":     {packet},
-		"in the answer":                 {packet, encode('p', "SCRAM-SHA-256\x00\x00\x00\x00\x20n,,n=,r=0123456789abcdefghijklmn")[:10]},
-		"with a goodbye for a password": {packet, encode('X')},
-		"with a query for a password":   {packet, encode('Q', "select 1\x00")},
+		"at once":                   nil,
+		"in the first packet":       {packet[:20]},
+		"after the request for SSL": {request(sslRequest)},
+		"at the password request":   {packet},
+		"in the password message": {packet,
+			encode('p', "SCRAM-SHA-256\x00\x00\x00\x00\x20n,,n=,r=0123456789abcdefghijklmn")[:10]},
+		"with a goodbye instead of a password": {packet, encode('X')},
+		"with a query instead of a password":   {packet, encode('Q', "select 1\x00")},
 	} {
-		w := dialWire(t, g.addr)
+		w := dialWire(t, g.Addr)
 		for i, part := range sent {
 			w.send(part)
 			if i == 0 && len(part) == len(packet) {
 				w.until("R")
 			}
 		}
-		if name == "with a query for a password" {
+		if name == "with a query instead of a password" {
 			if e := w.until("E").error(t); e.Code != protocolViolation {
 				t.Errorf("%s: %+v", name, e)
 			}
@@ -211,14 +224,15 @@ func (g *guarded) vanishing(t *testing.T) {
 		_ = w.Close()
 	}
 	g.until("select count(*) from pg_stat_activity where usename = 'salted' and state is null", 0)
-	w := dialWire(t, g.addr)
+	w := dialWire(t, g.Addr)
 	w.login("user", "trusted", "database", g.database, "options", "-c fence.orders=5")
 	w.query("select pg_sleep(0.2)")
-	_ = w.Close() // in the middle of a query: it may end, and then so does its session
-	g.until("select count(*) from pg_stat_activity where usename = 'trusted' and query like '%pg_sleep%'", 0)
+	_ = w.Close() // in the middle of a query, which may finish before its session ends
+	g.until("select count(*) from pg_stat_activity where usename = 'trusted' "+
+		"and query like '%pg_sleep%'", 0)
 }
 
-func TestAServerThatDoesNotAnswerALoginIsGivenUp(t *testing.T) {
+func TestAGuardDoesNotWaitForeverForAServerThatDoesNotAnswerALogin(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -244,7 +258,9 @@ func TestAServerThatDoesNotAnswerALoginIsGivenUp(t *testing.T) {
 	control := "postgres://guard_role@" + l.Addr().String() + "/postgres"
 	pg := serverstest.SharedPostgres(t)
 
-	g := guardBefore(t, pg, "postgres", setup{control: control, Options: Options{LoginTimeout: 3 * time.Second}})
+	g := guardBefore(t, pg, "postgres", setup{
+		control: control, Options: Options{LoginTimeout: 3 * time.Second},
+	})
 	_, err = g.dial(5)
 	if err == nil || !strings.Contains(err.Error(), "not finished within 3s") {
 		t.Errorf("got %v", err)
@@ -252,25 +268,27 @@ func TestAServerThatDoesNotAnswerALoginIsGivenUp(t *testing.T) {
 
 	slow := guardBefore(t, pg, "postgres", setup{control: control, drain: time.Minute})
 	defer (<-accepted).Close()
-	silent, w, told := dialWire(t, slow.addr), dialWire(t, slow.addr), dialWire(t, slow.addr)
+	silent, w, told := dialWire(t, slow.Addr), dialWire(t, slow.Addr), dialWire(t, slow.Addr)
 	w.send(startupOf(0, "user", "app", "options", "-c fence.orders=5"))
 	defer (<-accepted).Close()
 	told.send(startupOf(0, "user", "app", "options", "-c fence.orders=5"))
 	server := <-accepted
 	defer server.Close()
-	long := encode('S', "name\x00"+strings.Repeat("x", 3000)+"\x00") // more than the guard keeps at a time
-	if _, err := server.Write(slices.Concat(encode('R', "\x00\x00\x00\x00"), long, long)); err != nil {
+	// more than the guard's buffer for a login
+	long := encode('S', "name\x00"+strings.Repeat("x", 3000)+"\x00")
+	_, err = server.Write(slices.Concat(encode('R', "\x00\x00\x00\x00"), long, long))
+	if err != nil {
 		t.Fatal(err)
 	}
 	told.until("S")
 	begin := time.Now()
-	slow.stop()
+	slow.Stop()
 	if d := time.Since(begin); d > 20*time.Second {
-		t.Errorf("the guard took %v to stop: logins that go on have no transaction to end", d)
+		t.Errorf("the guard took %v to stop, though a login has no open transaction", d)
 	}
 	for _, w := range []*wire{silent, w, told} {
 		if e := w.until("E").error(t); e.Code != adminShutdown {
-			t.Errorf("the client was told %+v", e)
+			t.Errorf("the client got %+v", e)
 		}
 	}
 }

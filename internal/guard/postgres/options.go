@@ -2,13 +2,14 @@ package postgres
 
 import "strings"
 
-// setting is one `name=value` of a command line.
+// setting is one name=value of a command line.
 type setting struct{ name, value string }
 
-// parseOptions finds the settings in the value of the startup parameter "options", reading it as the server does:
-// pg_split_opts for words (white space splits, a backslash takes the next character as it is), then getopt with the
-// server's letters (process_postgres_switches in src/backend/tcop/postgres.c). It fails on what it cannot follow, for
-// a setting that we overlook would be a resource that this session is not fenced for.
+// parseOptions returns the settings in the value of the startup parameter "options". It parses as
+// the server does: pg_split_opts splits words at white space, and a backslash quotes the next
+// character; then getopt reads the server's switches (process_postgres_switches in
+// src/backend/tcop/postgres.c). It fails on anything else, because an overlooked setting could be a
+// claim, and the session would not be fenced for that resource.
 func parseOptions(options string) ([]setting, error) {
 	words := splitOptions(options)
 	var found []setting
@@ -49,14 +50,14 @@ func parseOptions(options string) ([]setting, error) {
 	return found, nil
 }
 
-// The server's getopt string, split into switches that stand alone and those that take the rest of the word, or the
-// next word, as their value. '-' is among the latter: that is how `--name=value` works.
+// The server's getopt string, split into switches without a value, and switches whose value is the
+// rest of the word or the next word. The latter include '-', for --name=value.
 const (
 	switchesAlone     = "bEeFijlnOPsT"
 	switchesWithValue = "BcCDdfhkNprStvW-"
 )
 
-// splitOptions is pg_split_opts (src/backend/utils/init/postinit.c).
+// splitOptions splits as pg_split_opts does (src/backend/utils/init/postinit.c).
 func splitOptions(s string) []string {
 	var words []string
 	for {

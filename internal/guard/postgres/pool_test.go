@@ -18,12 +18,13 @@ import (
 	leader "github.com/ringfence/ringfence/store/postgres"
 )
 
-// nowhere is a coordinator that a term needs and nobody asks.
+// nowhere is the coordinator of a term; it does nothing.
 type nowhere struct{}
 
 func (nowhere) Acknowledge(context.Context) error { return nil }
 func (nowhere) Release(context.Context) error     { return nil }
 
+// won returns a term that was just won, and its keeper.
 func won(t *testing.T, token fence.Token, timeout time.Duration) (*fence.Term, *fence.Keeper) {
 	t.Helper()
 	c := fence.Claim{Resource: "orders", Token: token, Issuer: fence.Unverified, Holder: "host"}
@@ -32,7 +33,7 @@ func won(t *testing.T, token fence.Token, timeout time.Duration) (*fence.Term, *
 	return term, keeper
 }
 
-// pool is a pool of a term; change may touch its configuration first.
+// pool opens a pool of a term; change may change its configuration first.
 func (g *guarded) pool(term *fence.Term, change func(*pgxpool.Config)) *pgxpool.Pool {
 	g.t.Helper()
 	cfg, err := pgxpool.ParseConfig(g.plain("app") + "?application_name=pooled")
@@ -68,9 +69,10 @@ func (g *guarded) fill(p *pgxpool.Pool, n int) {
 	}
 }
 
-const pooledSessions = "select count(*) from pg_stat_activity where application_name = 'pooled' and datname = current_database()"
+const pooledSessions = "select count(*) from pg_stat_activity " +
+	"where application_name = 'pooled' and datname = current_database()"
 
-func TestAPoolsConnectionsCarryTheTokenAndItsTermEndsWithThem(t *testing.T) {
+func TestAPoolsConnectionsCarryTheTokenAndARefusalEndsItsTerm(t *testing.T) {
 	var mu sync.Mutex
 	refusals := 0
 	g := fencedBy(t, setup{notify: func(e marks.Event) {
@@ -81,11 +83,11 @@ func TestAPoolsConnectionsCarryTheTokenAndItsTermEndsWithThem(t *testing.T) {
 		}
 	}})
 	term, keeper := won(t, 5, time.Minute)
-	keeper.Suspend() // the store fences, so that a coordinator out of reach is no reason to stop
+	keeper.Suspend() // an unreachable coordinator must not stop the work, because the store fences
 	p := g.pool(term, nil)
 	g.fill(p, 3)
 	if n := g.count("select count(*) from ringfence.session where token = 5"); n != 3 {
-		t.Errorf("%d sessions are registered", n)
+		t.Errorf("%d sessions are registered, want 3", n)
 	}
 	if _, err := p.Exec(t.Context(), insertFive); err != nil {
 		t.Error(err)
@@ -94,10 +96,11 @@ func TestAPoolsConnectionsCarryTheTokenAndItsTermEndsWithThem(t *testing.T) {
 	var err error
 	for n := 0; term.State() != fence.Lost; n++ {
 		if _, err = p.Exec(t.Context(), insertFive); err == nil || n > 10 {
-			t.Fatalf("after %d statements of a deposed leader the term is not lost: %v", n, err)
+			t.Fatalf("the term is not lost after %d statements of a deposed leader: %v", n, err)
 		}
 	}
-	if cause := context.Cause(term.Context()); !errors.Is(cause, fence.ErrSuperseded) || !errors.Is(cause, fence.ErrStale) {
+	if cause := context.Cause(term.Context()); !errors.Is(cause, fence.ErrSuperseded) ||
+		!errors.Is(cause, fence.ErrStale) {
 		t.Errorf("the term is lost because of %v", cause)
 	}
 	var r *fence.Refusal
@@ -115,10 +118,10 @@ func TestAPoolsConnectionsCarryTheTokenAndItsTermEndsWithThem(t *testing.T) {
 	mu.Lock()
 	defer mu.Unlock()
 	if refusals != before {
-		t.Error("the pool went on to open connections")
+		t.Error("the pool has opened more connections")
 	}
 	if n := g.count("select count(*) from ledger"); n != 1 {
-		t.Errorf("%d writes", n)
+		t.Errorf("%d writes, want 1", n)
 	}
 }
 
@@ -135,7 +138,7 @@ func TestAPoolClosesItsConnectionsWhenTheTermIsLost(t *testing.T) {
 			term, keeper := won(t, 5, timeout)
 			p := g.pool(term, nil)
 			g.fill(p, 2)
-			keeper.Confirm(time.Now()) // or it might expire before the statement runs
+			keeper.Confirm(time.Now()) // or the term might expire before the statement runs
 			failed := make(chan error, 1)
 			ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 			defer cancel()
@@ -143,17 +146,18 @@ func TestAPoolClosesItsConnectionsWhenTheTermIsLost(t *testing.T) {
 				_, err := p.Exec(ctx, "select pg_sleep(600)")
 				failed <- err
 			}()
-			g.until("select count(*) from pg_stat_activity where query like '%pg_sleep(600)' and datname = current_database()", 1)
+			g.until("select count(*) from pg_stat_activity "+
+				"where query like '%pg_sleep(600)' and datname = current_database()", 1)
 			if lose != nil {
 				lose(keeper)
 			}
 			select {
 			case err := <-failed:
 				if err == nil {
-					t.Error("the statement has succeeded")
+					t.Error("the statement succeeded")
 				}
 			case <-time.After(30 * time.Second):
-				t.Error("the statement goes on after the term")
+				t.Error("the statement still runs after the end of the term")
 				cancel()
 			}
 			if _, err := p.Exec(t.Context(), insertFive); !errors.Is(err, cause) {
@@ -164,8 +168,8 @@ func TestAPoolClosesItsConnectionsWhenTheTermIsLost(t *testing.T) {
 	}
 }
 
-// A connection that is being made when the term is lost must not come into use after that.
-func TestAPoolGivesOutNoConnectionThatWasMadeWhileTheTermWasLost(t *testing.T) {
+// A connection that is being opened when the term is lost must not be used afterwards.
+func TestAPoolHandsOutNoConnectionThatWasOpenedWhileTheTermWasLost(t *testing.T) {
 	g := fenced(t)
 	term, keeper := won(t, 5, time.Minute)
 	p := g.pool(term, func(cfg *pgxpool.Config) {
@@ -180,8 +184,8 @@ func TestAPoolGivesOutNoConnectionThatWasMadeWhileTheTermWasLost(t *testing.T) {
 	g.until(pooledSessions, 0)
 }
 
-// What is stale in a transaction is a claim of the transaction, and not always the term's.
-func TestATermIsNotSupersededByWhatIsSaidOfAnotherClaim(t *testing.T) {
+// A transaction may be stale under a claim of its own, which need not be the term's.
+func TestARefusalOfAnotherClaimDoesNotSupersedeATerm(t *testing.T) {
 	g := fenced(t)
 	term, _ := won(t, 5, time.Minute)
 	p := g.pool(term, nil)
@@ -196,11 +200,14 @@ func TestATermIsNotSupersededByWhatIsSaidOfAnotherClaim(t *testing.T) {
 		g.exec(c, "select")
 	}
 	for _, c := range []fence.Claim{older, stock} {
-		if _, err := pgstore.Begin(t.Context(), p, c, pgx.TxOptions{}); !errors.Is(err, fence.ErrStale) {
+		_, err := pgstore.Begin(t.Context(), p, c, pgx.TxOptions{})
+		if !errors.Is(err, fence.ErrStale) {
 			t.Errorf("%s: got %v", c, err)
 		}
 	}
-	both := g.pool(term, func(cfg *pgxpool.Config) { cfg.ConnConfig.RuntimeParams["options"] = "-c fence.stock=1" })
+	both := g.pool(term, func(cfg *pgxpool.Config) {
+		cfg.ConnConfig.RuntimeParams["options"] = "-c fence.stock=1"
+	})
 	_, err := both.Exec(t.Context(), "select")
 	wantCode(t, err, "RF001")
 	if term.State() != fence.Active {
@@ -223,7 +230,10 @@ func TestAPoolKeepsTheHooksOfItsConfiguration(t *testing.T) {
 	}
 	fail := errors.New("not now")
 	p := g.pool(term, func(cfg *pgxpool.Config) {
-		cfg.BeforeConnect = func(context.Context, *pgx.ConnConfig) error { call("BeforeConnect"); return nil }
+		cfg.BeforeConnect = func(context.Context, *pgx.ConnConfig) error {
+			call("BeforeConnect")
+			return nil
+		}
 		cfg.AfterConnect = func(context.Context, *pgx.Conn) error {
 			call("AfterConnect")
 			mu.Lock()
@@ -234,37 +244,46 @@ func TestAPoolKeepsTheHooksOfItsConfiguration(t *testing.T) {
 			}
 			return nil
 		}
-		cfg.PrepareConn = func(context.Context, *pgx.Conn) (bool, error) { call("PrepareConn"); return true, nil }
+		cfg.PrepareConn = func(context.Context, *pgx.Conn) (bool, error) {
+			call("PrepareConn")
+			return true, nil
+		}
 		cfg.BeforeClose = func(*pgx.Conn) { call("BeforeClose") }
-		cfg.ConnConfig.OnPgError = func(*pgconn.PgConn, *pgconn.PgError) bool { call("OnPgError"); return true }
+		cfg.ConnConfig.OnPgError = func(*pgconn.PgConn, *pgconn.PgError) bool {
+			call("OnPgError")
+			return true
+		}
 		cfg.ConnConfig.RuntimeParams["options"] = "-c statement_timeout=12345"
 	})
 	if _, err := p.Exec(t.Context(), "select"); !errors.Is(err, fail) {
 		t.Errorf("got %v", err)
 	}
 	var timeout string
-	if err := p.QueryRow(t.Context(), "show statement_timeout").Scan(&timeout); err != nil || timeout != "12345ms" {
-		t.Errorf("its own options are gone: %s, %v", timeout, err)
+	if err := p.QueryRow(t.Context(), "show statement_timeout").Scan(&timeout); err != nil ||
+		timeout != "12345ms" {
+		t.Errorf("the options of its configuration are gone: %s, %v", timeout, err)
 	}
 	_, err := p.Exec(t.Context(), "select 1/0")
 	wantCode(t, err, "22012")
 	p.Close()
-	want := []string{"BeforeConnect", "AfterConnect", "failed", "BeforeConnect", "AfterConnect", "PrepareConn", "PrepareConn", "OnPgError", "BeforeClose"}
+	want := []string{"BeforeConnect", "AfterConnect", "failed", "BeforeConnect", "AfterConnect",
+		"PrepareConn", "PrepareConn", "OnPgError", "BeforeClose"}
 	if !slices.Equal(called, want) {
 		t.Errorf("called %q\nwant %q", called, want)
 	}
 }
 
-// pgxpool asks BeforeAcquire where there is no PrepareConn; a pool of a term always has one.
+// pgxpool calls BeforeAcquire only where there is no PrepareConn, and a pool of a term always has
+// one.
 func TestAPoolKeepsTheOlderHookBeforeAcquire(t *testing.T) {
 	g := fenced(t)
 	term, _ := won(t, 5, time.Minute)
-	asked := 0
+	calls := 0
 	p := g.pool(term, func(cfg *pgxpool.Config) {
-		//lint:ignore SA1019 it is what this is about
-		cfg.BeforeAcquire = func(context.Context, *pgx.Conn) bool { asked++; return asked > 1 }
+		//lint:ignore SA1019 the test is about the deprecated hook
+		cfg.BeforeAcquire = func(context.Context, *pgx.Conn) bool { calls++; return calls > 1 }
 	})
-	if _, err := p.Exec(t.Context(), "select"); err != nil || asked != 2 {
-		t.Errorf("asked %d times, %v", asked, err)
+	if _, err := p.Exec(t.Context(), "select"); err != nil || calls != 2 {
+		t.Errorf("BeforeAcquire was called %d times, want 2: %v", calls, err)
 	}
 }

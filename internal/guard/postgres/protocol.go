@@ -23,11 +23,17 @@ type Options struct {
 	Store     *pgstore.Store
 	Admission *marks.Admission
 
-	LoginTimeout time.Duration    // from the first byte to ReadyForQuery, admission apart; 30 s when zero
-	Resources    []fence.Resource // the only resources that may be claimed; any when empty
+	// LoginTimeout bounds the time from the first byte to ReadyForQuery, without the admission;
+	// 30 s when zero.
+	LoginTimeout time.Duration
+	// Resources are the only ones that may be claimed; any when empty.
+	Resources []fence.Resource
 
-	Sessions guard.Sessions  // asked about sessions whose client does not read; the Store when nil
-	Stall    time.Duration // how long a client may take nothing before that is asked; 5 s when zero
+	// Sessions reports whether the session of a client that does not read still lives; the Store
+	// when nil.
+	Sessions guard.Sessions
+	// Stall is how long a client may read nothing before Sessions is queried; 5 s when zero.
+	Stall time.Duration
 }
 
 // Protocol serves Postgres clients. It implements guard.Protocol.
@@ -35,7 +41,7 @@ type Protocol struct{ o Options }
 
 var _ guard.Protocol = (*Protocol)(nil)
 
-// New makes a Protocol.
+// New returns a Protocol for a store.
 func New(o Options) *Protocol {
 	if o.LoginTimeout == 0 {
 		o.LoginTimeout = 30 * time.Second
@@ -46,31 +52,34 @@ func New(o Options) *Protocol {
 	return &Protocol{o}
 }
 
-// Name is "postgres".
+// Name returns "postgres".
 func (p *Protocol) Name() string { return "postgres" }
 
-// Ready asks the store whether it can be used.
+// Ready probes the store.
 func (p *Protocol) Ready(ctx context.Context) error { return p.o.Store.Probe(ctx) }
 
-// Close ends the control connections.
+// Close closes the store, and with it the guard's own connections.
 func (p *Protocol) Close() { p.o.Store.Close() }
 
-// Refuse reads what the client asks for, as it would not listen before, and answers no.
+// Refuse reads the client's request, because a client reads no answer before it has sent one, and
+// refuses it.
 func (p *Protocol) Refuse(c *guard.Client, why string) {
 	_ = c.SetDeadline(time.Now().Add(3 * time.Second))
 	if s, err := readStartup(bufio.NewReader(c), c); err == nil && !s.cancel {
-		_ = send(c, fatal(tooManyConnections, why, "nothing was sent to the database", "try again later, or raise the limit in the guard's settings"))
+		_ = send(c, fatal(tooManyConnections, why, "nothing was sent to the database",
+			"try again later, or raise the limit in the guard's settings"))
 	}
 	guard.CloseGently(c)
 }
 
-// Serve is guard.Protocol's.
+// Serve implements guard.Protocol.
 func (p *Protocol) Serve(ctx context.Context, c *guard.Client) error {
-	login, leave := context.WithTimeout(ctx, p.o.LoginTimeout) // a shutdown ends it: no transaction is open yet
-	defer leave()
-	stopWatching := c.WhenDraining(leave)
+	// A shutdown of the guard cancels a login: no transaction is open yet.
+	loginCtx, cancel := context.WithTimeout(ctx, p.o.LoginTimeout)
+	defer cancel()
+	stopWatching := c.WhenDraining(cancel)
 	defer stopWatching()
-	unhook := guard.Limit(login, c, p.o.LoginTimeout)
+	unhook := guard.Limit(loginCtx, c, p.o.LoginTimeout)
 	defer unhook()
 
 	c.Seat.Waiting()
@@ -82,36 +91,38 @@ func (p *Protocol) Serve(ctx context.Context, c *guard.Client) error {
 		return nil
 	case err != nil:
 		unhook()
-		return p.failed(login, c, err)
+		return p.failLogin(loginCtx, c, err)
 	case s.cancel:
-		return p.cancelQuery(ctx, c, s)
+		return p.forwardCancel(ctx, c, s)
 	}
-	claims, server, err := p.reach(login, c, s)
+	claims, server, err := p.connect(loginCtx, c, s)
 	if err != nil {
 		unhook()
 		p.o.Admission.Report(err, s.holder(c))
-		return p.failed(login, c, err)
+		return p.failLogin(loginCtx, c, err)
 	}
 	defer server.Close()
-	unhookServer := guard.Limit(login, server, p.o.LoginTimeout)
+	unhookServer := guard.Limit(loginCtx, server, p.o.LoginTimeout)
 	defer unhookServer()
 
 	l := newLogin(c, from, server, s)
 	if err := l.run(); err != nil {
 		unhook()
-		return p.broken(login, l, err)
+		return p.abortLogin(loginCtx, l, err)
 	}
 	stopWatching()
 	if !unhook() || !unhookServer() {
-		return p.broken(login, l, context.Cause(login))
+		return p.abortLogin(loginCtx, l, context.Cause(loginCtx))
 	}
 	return p.open(ctx, l, s, claims)
 }
 
-// reach dials the upstream connection of a client whose claims are not known to be stale, once there
-// is a slot for its login. It asks twice, because the mark may rise while the client waits for the
-// slot: a crowd of deposed clients costs the server no login.
-func (p *Protocol) reach(ctx context.Context, c *guard.Client, s *startup) ([]marks.Presented, net.Conn, error) {
+// connect dials the upstream connection of a client, once there is a slot for its login and unless
+// its claims are known to be stale. It checks the claims twice, because the mark may rise while the
+// client waits for the slot: a crowd of deposed clients costs the server no login.
+func (p *Protocol) connect(
+	ctx context.Context, c *guard.Client, s *startup,
+) ([]marks.Presented, net.Conn, error) {
 	claims, err := p.claims(s, c)
 	if err != nil {
 		return nil, nil, err
@@ -149,8 +160,10 @@ func (p *Protocol) claims(s *startup, c *guard.Client) ([]marks.Presented, error
 	return claims, nil
 }
 
-// open admits the session whose login has succeeded, tells the client that it is ready, and relays.
-func (p *Protocol) open(ctx context.Context, l *login, s *startup, claims []marks.Presented) error {
+// open admits the session of a successful login, sends the client ReadyForQuery, and relays.
+func (p *Protocol) open(
+	ctx context.Context, l *login, s *startup, claims []marks.Presented,
+) error {
 	_ = l.client.SetDeadline(time.Time{})
 	_ = l.server.SetDeadline(time.Time{})
 	sess, err := p.admit(ctx, l, s, claims)
@@ -158,7 +171,7 @@ func (p *Protocol) open(ctx context.Context, l *login, s *startup, claims []mark
 		defer p.o.Admission.Release(ctx, sess)
 	}
 	if err != nil {
-		return p.unadmitted(ctx, l, err)
+		return p.failAdmission(ctx, l, err)
 	}
 	if _, err := l.out.Write(l.ready); err != nil {
 		return err
@@ -169,9 +182,11 @@ func (p *Protocol) open(ctx context.Context, l *login, s *startup, claims []mark
 	return p.relay(ctx, l, sess, claims)
 }
 
-// admit identifies the session and admits it, in the time for one admission. It returns the session
-// if that may be registered, with an error too.
-func (p *Protocol) admit(ctx context.Context, l *login, s *startup, claims []marks.Presented) (sess marks.Session, err error) {
+// admit identifies the session and admits it, in the time for one admission. Whenever the session
+// may be registered it returns it, with an error too.
+func (p *Protocol) admit(
+	ctx context.Context, l *login, s *startup, claims []marks.Presented,
+) (sess marks.Session, err error) {
 	ctx, cancel := context.WithTimeout(ctx, p.o.Admission.Limit())
 	defer cancel()
 	ctx, steps := marks.WithSteps(ctx)
@@ -187,10 +202,10 @@ func (p *Protocol) admit(ctx context.Context, l *login, s *startup, claims []mar
 	return identified, l.client.Seat.Admit(ctx)
 }
 
-// unadmitted ends a login that the server has taken and the guard has not.
-func (p *Protocol) unadmitted(ctx context.Context, l *login, err error) error {
-	if ctx.Err() != nil { // the guard has ended it, whatever the admission makes of that
-		return p.broken(ctx, l, err)
+// failAdmission ends a login that the server accepted and the guard did not.
+func (p *Protocol) failAdmission(ctx context.Context, l *login, err error) error {
+	if ctx.Err() != nil { // the guard has ended the connection, whatever err says
+		return p.abortLogin(ctx, l, err)
 	}
 	l.abandon()
 	_ = l.client.SetDeadline(time.Now().Add(guard.LastWordTime))
@@ -198,54 +213,63 @@ func (p *Protocol) unadmitted(ctx context.Context, l *login, err error) error {
 	return p.refuse(l.client, err)
 }
 
-func (p *Protocol) relay(ctx context.Context, l *login, sess marks.Session, claims []marks.Presented) error {
+func (p *Protocol) relay(
+	ctx context.Context, l *login, sess marks.Session, claims []marks.Presented,
+) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-	state := &session{status: 'I', idle: func() { stop(errDrained) }}
+	state := &progress{status: 'I', idle: func() { stop(errDrained) }}
 	stopWatching := l.client.WhenDraining(state.drain)
 	defer stopWatching() // also when a walker panics
-	toServer, toClient := &up{session: state}, &down{session: state}
-	end := guard.Relay(ctx, l.client, l.fromClient, guard.Buffered{Conn: l.server, From: l.fromServer}, toServer, toClient,
-		guard.LivenessOf(p.o.Sessions, sess, p.o.Stall))
+	toServer, toClient := &up{progress: state}, &down{progress: state}
+	server := guard.Buffered{Conn: l.server, From: l.fromServer}
+	liveness := guard.LivenessOf(p.o.Sessions, sess, p.o.Stall)
+	end := guard.Relay(ctx, l.client, l.fromClient, server, toServer, toClient, liveness)
 	stopWatching()
 	l.server.Close()
 	l.client.Seat.Leave()
-	return p.ended(ctx, l.client, toClient, end, claims)
+	return p.endSession(ctx, l.client, toClient, end, claims)
 }
 
-// ended tells a client whose session is over why, where a message may begin.
-func (p *Protocol) ended(ctx context.Context, client *guard.Client, d *down, end guard.End, claims []marks.Presented) error {
+// endSession closes the connection of a client whose session has ended, and sends it the reason if
+// a message may begin there.
+func (p *Protocol) endSession(
+	ctx context.Context, client *guard.Client, d *down, end guard.End, claims []marks.Presented,
+) error {
 	if end.Side == guard.ClientSide && ctx.Err() == nil {
 		return clientError(end.Err)
 	}
 	if errors.Is(end.Err, guard.Stuck) {
 		return guard.Stuck
 	}
-	if d.mayEnd() {
-		p.lastWord(ctx, client, d, claims)
+	if d.mayAppend() {
+		p.sendReason(ctx, client, d, claims)
 	}
 	guard.CloseGently(client)
 	return nil
 }
 
-func (p *Protocol) lastWord(ctx context.Context, client *guard.Client, d *down, claims []marks.Presented) {
+func (p *Protocol) sendReason(
+	ctx context.Context, client *guard.Client, d *down, claims []marks.Presented,
+) {
 	var why error
 	drained := ctx.Err() != nil
 	if !drained {
 		why = p.o.Admission.Ended(ctx, claims)
 	}
-	_ = client.SetDeadline(time.Now().Add(guard.LastWordTime)) // the asking may have taken longer than that
+	// Ended may have taken longer than any deadline that was set before it.
+	_ = client.SetDeadline(time.Now().Add(guard.LastWordTime))
 	switch {
 	case drained:
 		_ = send(client, shuttingDown())
 	case why != nil:
 		_ = send(client, errorResponse(why))
 	default:
-		_ = d.forward(client, d.ended)
+		_ = d.forward(client, d.shutdown)
 	}
 }
 
-// clientError is nil for a client that left, however it did.
+// clientError returns err if the client violated the protocol, and nil if it left, in whatever way.
 func clientError(err error) error {
 	var bad *protocolError
 	if errors.As(err, &bad) {
@@ -254,28 +278,28 @@ func clientError(err error) error {
 	return nil
 }
 
-// refuse answers a client that is not admitted.
+// refuse sends err to a client that is not admitted, and closes its connection.
 func (p *Protocol) refuse(c *guard.Client, err error) error {
 	c.Seat.Waiting()
 	_ = c.LastWord(encoded(errorResponse(err)))
 	return err
 }
 
-// broken is failed for a login that the server has begun to answer. What it has said comes first: a part of it may be on its
-// way, and an error may not stand behind half a message.
-func (p *Protocol) broken(ctx context.Context, l *login, err error) error {
+// abortLogin ends a login that has an upstream connection. What the server has sent goes out first:
+// the client may have got a part of it, and an error must not follow half a message.
+func (p *Protocol) abortLogin(ctx context.Context, l *login, err error) error {
 	l.abandon()
 	_ = l.client.SetDeadline(time.Now().Add(guard.LastWordTime))
 	if l.out.Flush() != nil {
-		return errors.Join(err, ended(ctx, err))
+		return errors.Join(err, endedByGuard(ctx, err))
 	}
-	return p.failed(ctx, l.client, err)
+	return p.failLogin(ctx, l.client, err)
 }
 
-// failed ends a login that did not succeed. The upstream connection is closed by then.
-func (p *Protocol) failed(ctx context.Context, c *guard.Client, err error) error {
+// failLogin ends a login that has no upstream connection, or none any more.
+func (p *Protocol) failLogin(ctx context.Context, c *guard.Client, err error) error {
 	c.Seat.EndLogin()
-	switch why := ended(ctx, err); {
+	switch why := endedByGuard(ctx, err); {
 	case errors.Is(err, errRefusedByServer):
 		c.Seat.Waiting()
 		guard.CloseGently(c)
@@ -295,12 +319,14 @@ func (p *Protocol) failed(ctx context.Context, c *guard.Client, err error) error
 	return p.refuse(c, err)
 }
 
-// ended is how the guard itself has ended a login, nil when it has not.
-func ended(ctx context.Context, err error) error {
-	switch cause := context.Cause(ctx); {
+// endedByGuard returns the guard.Ended with which the guard itself ended a login, or nil.
+func endedByGuard(ctx context.Context, err error) error {
+	cause := context.Cause(ctx)
+	switch {
 	case errors.Is(cause, guard.Evicted), errors.Is(err, guard.Evicted):
 		return guard.Evicted
-	case errors.Is(cause, context.DeadlineExceeded), cause == nil && errors.Is(err, os.ErrDeadlineExceeded):
+	case errors.Is(cause, context.DeadlineExceeded),
+		cause == nil && errors.Is(err, os.ErrDeadlineExceeded):
 		return guard.TooSlow
 	}
 	return nil

@@ -9,9 +9,9 @@ import (
 	pgstore "github.com/ringfence/ringfence/internal/marks/postgres"
 )
 
-// plain is a URL through the guard that carries no token.
+// plain returns a URL through the guard without a token.
 func (g *guarded) plain(user string) string {
-	u := url.URL{Scheme: "postgres", User: url.User(user), Host: g.addr, Path: g.database}
+	u := url.URL{Scheme: "postgres", User: url.User(user), Host: g.Addr, Path: g.database}
 	return u.String()
 }
 
@@ -35,20 +35,22 @@ func TestANewLeaderRaisesTheMarkByOpeningASessionThroughTheGuard(t *testing.T) {
 	}
 }
 
-func TestANewLeaderRaisesTheMarkDirectlyWhereThereIsNoGuard(t *testing.T) {
+func TestWithoutAGuardANewLeaderRaisesTheMarkDirectly(t *testing.T) {
 	g := fenced(t)
 	old := g.open(5)
 	c := fence.Claim{Resource: "orders", Token: 7, Issuer: fence.Unverified, Holder: "host-b"}
-	if err := pgstore.NewRaiser(g.pg.URL("guard_role", g.database)).Raise(t.Context(), c); err != nil {
+	err := pgstore.NewRaiser(g.pg.URL("guard_role", g.database)).Raise(t.Context(), c)
+	if err != nil {
 		t.Fatal(err)
 	}
-	_, err := old.Exec(t.Context(), "insert into ledger (token) values (5)")
+	_, err = old.Exec(t.Context(), "insert into ledger (token) values (5)")
 	wantCode(t, err, "RF001")
 	c.Token = 6
-	if err := pgstore.NewRaiser(g.pg.URL("guard_role", g.database)).Raise(t.Context(), c); !errors.Is(err, fence.ErrStale) {
+	err = pgstore.NewRaiser(g.pg.URL("guard_role", g.database)).Raise(t.Context(), c)
+	if !errors.Is(err, fence.ErrStale) {
 		t.Errorf("got %v", err)
 	}
 	if err := pgstore.NewRaiser(g.pg.URL("app", g.database)).Raise(t.Context(), c); err == nil {
-		t.Error("an application's role has raised a mark directly")
+		t.Error("an application role has raised a mark directly")
 	}
 }

@@ -1,7 +1,6 @@
 package postgres
 
 import (
-	"fmt"
 	"strings"
 	"sync"
 	"testing"
@@ -14,7 +13,7 @@ import (
 	"github.com/ringfence/ringfence/internal/servers/serverstest"
 )
 
-func TestABadClaimIsRefusedByItsCodeAndChangesNothing(t *testing.T) {
+func TestABadClaimIsRefusedWithItsCodeAndChangesNothing(t *testing.T) {
 	pg := serverstest.SharedPostgres(t)
 	database := prepared(t, pg, serverstest.FreshDatabase(t, pg))
 	tap, control := tapBefore(t, pg, database)
@@ -38,7 +37,8 @@ func TestABadClaimIsRefusedByItsCodeAndChangesNothing(t *testing.T) {
 		{"-c fence.orders=1e3", "RF003", "not a decimal number"},
 		{"-c fence.orders=0x10", "RF003", "leading zero"},
 		{"-c fence.orders=9223372036854775808", "RF003", "above 9223372036854775807"},
-		{"-c fence.orders=99999999999999999999999999999999999999999999", "RF003", "above 9223372036854775807"},
+		{"-c fence.orders=99999999999999999999999999999999999999999999", "RF003",
+			"above 9223372036854775807"},
 		{"-c fence.orders=seven", "RF003", "not a decimal number"},
 		{"-c fence.orders=", "RF003", "empty"},
 		{"-c fence.orders=07", "RF003", "leading zero"},
@@ -64,14 +64,15 @@ func TestABadClaimIsRefusedByItsCodeAndChangesNothing(t *testing.T) {
 			t.Errorf("%q: %q does not say %q", test.options, pg.Message, test.says)
 		}
 	}
-	if n := g.count("select count(*) from ringfence.mark") + g.count("select count(*) from ringfence.session"); n != 0 {
+	if n := g.count("select count(*) from ringfence.mark") +
+		g.count("select count(*) from ringfence.session"); n != 0 {
 		t.Errorf("%d marks and sessions", n)
 	}
 	if sent := tap.sentBy("app"); len(sent) != 0 {
 		t.Errorf("%d connections reached the database, such as %q", len(sent), sent[0])
 	}
 	if len(refused) == 0 {
-		t.Error("none of these refusals was reported: they would be in no log and no metric")
+		t.Error("no refusal was reported: they would be missing in the log and the metrics")
 	}
 	for _, e := range refused {
 		if !strings.HasPrefix(e.Claim.Holder, "app@127.0.0.1:") {
@@ -80,7 +81,7 @@ func TestABadClaimIsRefusedByItsCodeAndChangesNothing(t *testing.T) {
 	}
 }
 
-func TestWithoutTheSchemaTheRefusalSaysWhatToRun(t *testing.T) {
+func TestWithoutTheSchemaTheRefusalSaysWhichCommandToRun(t *testing.T) {
 	pg := serverstest.SharedPostgres(t)
 	database := prepared(t, pg, serverstest.FreshDatabase(t, pg))
 	sql(t, pg.URL("postgres", database), "drop schema ringfence cascade")
@@ -92,19 +93,23 @@ func TestWithoutTheSchemaTheRefusalSaysWhatToRun(t *testing.T) {
 	if err := pgstore.Install(t.Context(), pg.URL("postgres", database), "guard_role"); err != nil {
 		t.Fatal(err)
 	}
-	_, err = g.dial(5) // the marks are lost, and nobody can be asked what they were
+	_, err = g.dial(5) // the marks are lost, and there is no coordinator to ask
 	refusedWith(t, err, "RF007")
-	if _, err := g.store.Adopt(t.Context(), fence.Claim{Resource: "orders", Issuer: fence.Unverified}, "an operator"); err != nil {
+	if _, err := g.store.Adopt(t.Context(),
+		fence.Claim{Resource: "orders", Issuer: fence.Unverified}, "an operator"); err != nil {
 		t.Fatal(err)
 	}
 	g.open(5)
-	sql(t, pg.URL("postgres", database), "drop schema ringfence cascade") // under control connections that are open
+	// while control connections are open
+	sql(t, pg.URL("postgres", database), "drop schema ringfence cascade")
 	_, err = g.dial(5)
 	refusedWith(t, err, "RF005")
 }
 
 func TestASetupThatCannotFenceIsRefusedWithWhatToDo(t *testing.T) {
-	pg := serverstest.Postgres(t, servers.PostgresOptions{Settings: map[string]string{"max_prepared_transactions": "3"}})
+	pg := serverstest.Postgres(t, servers.PostgresOptions{
+		Settings: map[string]string{"max_prepared_transactions": "3"},
+	})
 	database := prepared(t, pg, "postgres")
 	bouncer := serverstest.PgBouncer(t, pg)
 	for name, test := range map[string]struct {
@@ -114,22 +119,29 @@ func TestASetupThatCannotFenceIsRefusedWithWhatToDo(t *testing.T) {
 	}{
 		"prepared transactions": {"", setup{}, "max_prepared_transactions is 3"},
 		"a pooler": {"", setup{
-			control: bouncer.URL("guard_role", database), store: pgstore.Options{AllowPrepared: true},
+			control: bouncer.URL("guard_role", database),
+			store:   pgstore.Options{AllowPrepared: true},
 		}, "pooler"},
-		"no right to end sessions":    {"revoke pg_signal_backend from guard_role", setup{store: pgstore.Options{AllowPrepared: true}}, "pg_signal_backend"},
-		"no sight of other sessions":  {"revoke pg_read_all_stats from guard_role", setup{store: pgstore.Options{AllowPrepared: true}}, "pg_read_all_stats"},
-		"no right to raise":           {"revoke execute on function ringfence.register from guard_role", setup{store: pgstore.Options{AllowPrepared: true}}, "lacks a privilege"},
-		"the control user is unknown": {"", setup{control: pg.URL("nobody_here", database)}, "nobody_here"},
+		"no right to end sessions": {"revoke pg_signal_backend from guard_role",
+			setup{store: pgstore.Options{AllowPrepared: true}}, "pg_signal_backend"},
+		"no right to see other sessions": {"revoke pg_read_all_stats from guard_role",
+			setup{store: pgstore.Options{AllowPrepared: true}}, "pg_read_all_stats"},
+		"no right to raise": {"revoke execute on function ringfence.register from guard_role",
+			setup{store: pgstore.Options{AllowPrepared: true}}, "lacks a privilege"},
+		"no such control user": {"", setup{control: pg.URL("nobody_here", database)},
+			"nobody_here"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if test.before != "" {
 				sql(t, pg.URL("postgres", database), test.before)
 			}
 			_, err := guardBefore(t, pg, database, test.setup).dial(5)
-			if pg := refusedWith(t, err, "57P03"); !strings.Contains(pg.Message+pg.Detail, test.says) {
-				t.Errorf("%q, %q does not say %q", pg.Message, pg.Detail, test.says)
+			refusal := refusedWith(t, err, "57P03")
+			if !strings.Contains(refusal.Message+refusal.Detail, test.says) {
+				t.Errorf("%q, %q does not say %q", refusal.Message, refusal.Detail, test.says)
 			}
-			if err := pgstore.Install(t.Context(), pg.URL("postgres", database), "guard_role"); err != nil {
+			if err := pgstore.Install(t.Context(),
+				pg.URL("postgres", database), "guard_role"); err != nil {
 				t.Fatal(err)
 			}
 		})
@@ -141,13 +153,16 @@ func TestASetupThatCannotFenceIsRefusedWithWhatToDo(t *testing.T) {
 	g.open(5)
 }
 
-func TestWhatPostgresRefusesAtLoginComesInItsOwnWords(t *testing.T) {
+func TestALoginThatPostgresRefusesEndsWithTheServersError(t *testing.T) {
 	pg := serverstest.Postgres(t, servers.PostgresOptions{
 		Settings: map[string]string{"max_connections": "14", "superuser_reserved_connections": "2"},
-		HBA:      "local all all trust\nhost all guard_role 127.0.0.1/32 trust\nhost all postgres 127.0.0.1/32 trust\nhost all app 127.0.0.1/32 scram-sha-256\nhost all rejected 127.0.0.1/32 reject\n",
+		HBA: "local all all trust\nhost all guard_role 127.0.0.1/32 trust\n" +
+			"host all postgres 127.0.0.1/32 trust\nhost all app 127.0.0.1/32 scram-sha-256\n" +
+			"host all rejected 127.0.0.1/32 reject\n",
 	})
 	database := prepared(t, pg, "postgres")
-	sql(t, pg.URL("postgres", database), "alter role app password 'right'; create role rejected login")
+	sql(t, pg.URL("postgres", database),
+		"alter role app password 'right'; create role rejected login")
 	g := guardBefore(t, pg, database, setup{})
 	with := func(user string) string { return g.withOptions(user, "-c fence.orders=5") }
 	for _, test := range []struct{ url, code string }{
@@ -160,10 +175,10 @@ func TestWhatPostgresRefusesAtLoginComesInItsOwnWords(t *testing.T) {
 		wantCode(t, err, test.code)
 	}
 	if n := g.markOf("orders"); n != 0 {
-		t.Errorf("the mark is %d after logins that failed", n)
+		t.Errorf("the mark is %d after failed logins", n)
 	}
 	var err error
-	for range 20 { // until the server has its connections
+	for range 20 { // until the server has no connection left
 		if _, err = g.dialURL(with("app:right")); err != nil {
 			break
 		}
@@ -171,10 +186,12 @@ func TestWhatPostgresRefusesAtLoginComesInItsOwnWords(t *testing.T) {
 	wantCode(t, err, "53300")
 }
 
-func TestASessionThatMayNotBeEndedKeepsItsSuccessorOutAndIsNamed(t *testing.T) {
+func TestASessionThatTheGuardCannotEndKeepsTheNewLeaderOutAndIsNamed(t *testing.T) {
 	g := fenced(t)
 	super := g.pg.URL("postgres", g.database)
-	sql(t, super, "drop role if exists risen; create role risen login; grant all on ledger, ledger_n_seq to risen")
+	sql(t, super,
+		"drop role if exists risen; create role risen login; "+
+			"grant all on ledger, ledger_n_seq to risen")
 	t.Cleanup(func() { sql(t, super, "alter role risen nosuperuser") })
 	old, err := g.dialURL(g.url("risen", 5))
 	if err != nil {
@@ -193,7 +210,8 @@ func TestASessionThatMayNotBeEndedKeepsItsSuccessorOutAndIsNamed(t *testing.T) {
 			t.Errorf("another session of the old leader as %s: %v", user, err)
 		}
 	}
-	g.exec(old, "insert into ledger (token) values (5)") // not fenced, and that is why nobody else is ready
+	// it can still write, so no newer session is ready
+	g.exec(old, "insert into ledger (token) values (5)")
 	sql(t, super, "alter role risen nosuperuser")
 	g.open(7)
 	_, err = old.Exec(t.Context(), "insert into ledger (token) values (5)")
@@ -209,10 +227,12 @@ func TestASuperusersSessionIsNotAdmitted(t *testing.T) {
 	}
 }
 
-func TestAnUpstreamThatIsDownIsSaidSo(t *testing.T) {
+func TestARefusalSaysThatPostgresIsDown(t *testing.T) {
 	nobody := serverstest.FreeAddresses(t, 1)[0]
 	pg := serverstest.SharedPostgres(t)
-	g := guardBefore(t, pg, "postgres", setup{control: "postgres://guard_role@" + nobody + "/postgres"})
+	g := guardBefore(t, pg, "postgres", setup{
+		control: "postgres://guard_role@" + nobody + "/postgres",
+	})
 	_, err := g.dial(5)
 	if pg := refusedWith(t, err, "57P03"); !strings.Contains(pg.Detail, "cannot reach Postgres") {
 		t.Errorf("the detail is %q", pg.Detail)
@@ -229,28 +249,32 @@ func TestAStandbyIsRefused(t *testing.T) {
 		t.Errorf("the detail is %q", pg.Detail)
 	}
 	sql(t, pg.URL("postgres", "postgres"), "select pg_promote(true, 30)")
-	_, err = g.dial(5) // the timeline is another one, and nobody can say whether there was a mark
+	// the timeline has changed, and there is no coordinator to ask whether there was a mark
+	_, err = g.dial(5)
 	refusedWith(t, err, "RF007")
 }
 
-// A control connection that hangs must not hang the clients for longer than an admission as a whole may take.
-func TestAControlConnectionThatHangsRefusesInTime(t *testing.T) {
+// A hanging control connection must not keep clients waiting for longer than one admission may
+// take.
+func TestClientsAreRefusedInTimeWhenAControlConnectionHangs(t *testing.T) {
 	g := fencedBy(t, setup{
-		Options: Options{LoginTimeout: time.Hour, Admission: &marks.Admission{Authority: marks.Unverified{}, Timeout: 3 * time.Second}},
-		store:   pgstore.Options{Connections: 1},
+		Options: Options{LoginTimeout: time.Hour,
+			Admission: &marks.Admission{Authority: marks.Unverified{}, Timeout: 3 * time.Second}},
+		store: pgstore.Options{Connections: 1},
 	})
 	g.open(5)
-	pid := g.count("select pid from pg_stat_activity where application_name = 'ringfence' and datname = current_database()")
-	goOn := stopProcess(t, pid)
+	pid := g.count("select pid from pg_stat_activity where application_name = 'ringfence' " +
+		"and datname = current_database()")
+	resume := stopProcess(t, pid)
 	_, err := g.dial(5)
 	if c := code(err); c != "57P03" && c != "RF006" {
 		t.Errorf("got %v", err)
 	}
-	goOn()
+	resume()
 	g.open(5)
 }
 
-func TestAProcessThatOpensSessionsUnderAnOldTokenInALoopIsRefusedEachTime(t *testing.T) {
+func TestAProcessThatRetriesAStaleTokenInALoopIsRefusedEachTime(t *testing.T) {
 	g := fenced(t)
 	g.open(7)
 	var all sync.WaitGroup
@@ -263,7 +287,7 @@ func TestAProcessThatOpensSessionsUnderAnOldTokenInALoopIsRefusedEachTime(t *tes
 		})
 	}
 	all.Wait()
-	if n := g.count(fmt.Sprintf("select count(*) from ringfence.session where token <> %d", 7)); n != 0 {
-		t.Errorf("%d sessions of the old token", n)
+	if n := g.count("select count(*) from ringfence.session where token <> 7"); n != 0 {
+		t.Errorf("%d sessions of the old token are registered", n)
 	}
 }

@@ -17,18 +17,19 @@ import (
 	"github.com/ringfence/ringfence/internal/servers/serverstest"
 )
 
-func TestAnAdministratorsTerminationIsPassedOnAsItIs(t *testing.T) {
+func TestAnAdministratorsTerminationIsForwardedUnchanged(t *testing.T) {
 	g := fenced(t)
 	old := g.open(5)
-	sql(t, g.pg.URL("postgres", g.database), fmt.Sprintf("select pg_terminate_backend(%d)", old.PgConn().PID()))
+	sql(t, g.pg.URL("postgres", g.database),
+		fmt.Sprintf("select pg_terminate_backend(%d)", old.PgConn().PID()))
 	_, err := old.Exec(t.Context(), "select 1")
 	wantCode(t, err, "57P01")
 	if !strings.Contains(err.Error(), "administrator command") {
-		t.Errorf("not the server's own words: %v", err)
+		t.Errorf("not the server's message: %v", err)
 	}
 }
 
-// mute is a store that does not say where its marks stand.
+// mute is a store that does not answer for its marks.
 type mute struct{ marks.Store }
 
 func (mute) Marks(ctx context.Context, _ ...fence.Resource) ([]marks.Mark, error) {
@@ -36,33 +37,35 @@ func (mute) Marks(ctx context.Context, _ ...fence.Resource) ([]marks.Mark, error
 	return nil, ctx.Err()
 }
 
-func TestTheServersLastWordsArePassedOnWhenTheStoreCannotSayWhy(t *testing.T) {
+func TestTheServersLastErrorIsForwardedWhenTheStoreCannotSayWhy(t *testing.T) {
 	g := fencedBy(t, setup{wrap: func(s marks.Store) marks.Store { return mute{s} }})
 	old := g.open(5)
-	sql(t, g.pg.URL("postgres", g.database), fmt.Sprintf("select pg_terminate_backend(%d)", old.PgConn().PID()))
+	sql(t, g.pg.URL("postgres", g.database),
+		fmt.Sprintf("select pg_terminate_backend(%d)", old.PgConn().PID()))
 	_, err := old.Exec(t.Context(), "select 1")
 	wantCode(t, err, "57P01")
 }
 
-func TestAnOrdinaryFatalErrorIsPassedOnAsItIs(t *testing.T) {
+func TestAnOrdinaryFatalErrorIsForwardedUnchanged(t *testing.T) {
 	g := fenced(t)
 	c := g.open(5)
 	g.exec(c, "set idle_in_transaction_session_timeout = 1")
 	g.exec(c, "begin")
-	g.until(fmt.Sprintf("select count(*) from pg_stat_activity where pid = %d", c.PgConn().PID()), 0)
+	g.until(fmt.Sprintf("select count(*) from pg_stat_activity where pid = %d",
+		c.PgConn().PID()), 0)
 	_, err := c.Exec(t.Context(), "select 1")
 	wantCode(t, err, "25P03")
 }
 
-// The client of this test lets its buffers and the guard's fill up: the backend that is ended stands in the middle of a
-// message, and so does everything behind it.
-func TestAClientThatDoesNotReadNeitherBlocksTheSuccessorNorGetsAnErrorInTheMiddleOfAMessage(t *testing.T) {
+// This client lets its buffers and the guard's fill up, so the backend is ended in the middle of a
+// message, and the guard and the socket buffers hold part of one too.
+func TestAClientThatDoesNotReadNeitherBlocksTheNewLeaderNorGetsAnErrorInsideAMessage(t *testing.T) {
 	g := fenced(t)
-	w := dialWire(t, g.addr)
+	w := dialWire(t, g.Addr)
 	w.login("user", "app", "database", g.database, "options", "-c fence.orders=5")
 	w.query("select repeat('x', 100000) from generate_series(1, 10000)")
-	g.until(`select count(*) from pg_stat_activity where usename = 'app' and datname = current_database()
-	    and wait_event = 'ClientWrite'`, 1)
+	g.until(`select count(*) from pg_stat_activity
+	    where usename = 'app' and datname = current_database() and wait_event = 'ClientWrite'`, 1)
 	g.exec(g.open(7), "insert into ledger (token) values (7)")
 	all, left := messages(w.rest())
 	if len(all) < 2 || all[0].kind != 'T' {
@@ -78,7 +81,7 @@ func TestAClientThatDoesNotReadNeitherBlocksTheSuccessorNorGetsAnErrorInTheMiddl
 		}
 	}
 	if len(left) > 11 && bytes.Count(left[11:], []byte("x")) != len(left)-11 {
-		t.Errorf("something else was put into a row: %.100q", bytes.Trim(left[11:], "x"))
+		t.Errorf("a row holds foreign bytes: %.100q", bytes.Trim(left[11:], "x"))
 	}
 }
 
@@ -106,14 +109,18 @@ func TestASessionUnderTwoResourcesIsEndedWhenEitherIsRaised(t *testing.T) {
 
 func TestASessionKeepsItsTokenWhateverItSets(t *testing.T) {
 	g := fenced(t)
-	sql(t, g.pg.URL("postgres", g.database), "alter role app set fence.orders = '99'; grant guard_role to app")
+	sql(t, g.pg.URL("postgres", g.database),
+		"alter role app set fence.orders = '99'; grant guard_role to app")
 	t.Cleanup(func() {
-		sql(t, g.pg.URL("postgres", g.database), "alter role app reset fence.orders; revoke guard_role from app")
+		sql(t, g.pg.URL("postgres", g.database),
+			"alter role app reset fence.orders; revoke guard_role from app")
 	})
 	old := g.open(5)
 	for _, s := range []string{
-		"set fence.orders = 99", "select set_config('fence.orders', '99', false)", "reset all", "discard all",
-		"set role guard_role", "reset role", "set session authorization default", "set application_name = 'ringfence'",
+		"set fence.orders = 99", "select set_config('fence.orders', '99', false)",
+		"reset all", "discard all",
+		"set role guard_role", "reset role", "set session authorization default",
+		"set application_name = 'ringfence'",
 	} {
 		g.exec(old, s)
 	}
@@ -125,33 +132,37 @@ func TestASessionKeepsItsTokenWhateverItSets(t *testing.T) {
 	wantCode(t, err, "RF001")
 }
 
-// held is a statement that does not finish before the test lets it: it waits for an advisory lock.
-func (g *guarded) held(c *pgx.Conn) (letGo func(), result <-chan error) {
+// held starts a statement that waits for an advisory lock until release is called.
+func (g *guarded) held(c *pgx.Conn) (release func(), result <-chan error) {
 	g.t.Helper()
 	holder, err := pgx.Connect(g.t.Context(), g.pg.URL("postgres", g.database))
 	if err != nil {
 		g.t.Fatal(err)
 	}
-	letGo = sync.OnceFunc(func() { _ = holder.Close(context.Background()) })
-	g.t.Cleanup(letGo)
+	release = sync.OnceFunc(func() { _ = holder.Close(context.Background()) })
+	g.t.Cleanup(release)
 	g.exec(holder, "select pg_advisory_lock(42)")
 	ended := make(chan error, 1)
 	go func() {
-		_, err := c.Exec(context.Background(), "insert into ledger (token) select 5 from (select pg_advisory_lock_shared(42)) l")
+		_, err := c.Exec(context.Background(),
+			"insert into ledger (token) select 5 from (select pg_advisory_lock_shared(42)) l")
 		ended <- err
 	}()
-	g.until("select count(*) from pg_locks where locktype = 'advisory' and not granted and database = (select oid from pg_database where datname = current_database())", 1)
-	return letGo, ended
+	g.until("select count(*) from pg_locks where locktype = 'advisory' and not granted "+
+		"and database = (select oid from pg_database where datname = current_database())", 1)
+	return release, ended
 }
 
 func TestAStatementOfAStoppedGuardIsEndedByTheNextLeaderThroughAnotherGuard(t *testing.T) {
 	first := fencedBy(t, setup{drain: time.Millisecond})
-	letGo, result := first.held(first.open(5))
-	first.stop()
+	release, result := first.held(first.open(5))
+	first.Stop()
 	if err := <-result; err == nil {
-		t.Fatal("the client of a stopped guard got an answer")
+		t.Fatal("the client of a stopped guard got a result")
 	}
-	const running = "select count(*) from pg_stat_activity where datname = current_database() and query like 'insert into ledger%' and state = 'active'"
+	const running = "select count(*) from pg_stat_activity " +
+		"where datname = current_database() and query like 'insert into ledger%' " +
+		"and state = 'active'"
 	if first.count(running) != 1 {
 		t.Fatal("the statement ended with its guard: this test proves nothing")
 	}
@@ -159,14 +170,16 @@ func TestAStatementOfAStoppedGuardIsEndedByTheNextLeaderThroughAnotherGuard(t *t
 	if n := first.count(running); n != 0 {
 		t.Errorf("%d statements of the old leader still run when the new one is ready", n)
 	}
-	letGo()
+	release()
 	if n := first.count("select count(*) from ledger"); n != 0 {
 		t.Errorf("%d rows of a statement that was ended", n)
 	}
 }
 
-func TestThreeHundredIdleSessionsAreGoneWhenTheNewLeaderIsReady(t *testing.T) {
-	pg := serverstest.Postgres(t, servers.PostgresOptions{Settings: map[string]string{"max_connections": "340"}})
+func TestThreeHundredIdleSessionsHaveEndedWhenTheNewLeaderIsReady(t *testing.T) {
+	pg := serverstest.Postgres(t, servers.PostgresOptions{
+		Settings: map[string]string{"max_connections": "340"},
+	})
 	g := guardBefore(t, pg, prepared(t, pg, "postgres"), setup{Options: Options{
 		Admission: &marks.Admission{Authority: marks.Unverified{}, Timeout: time.Minute},
 	}})
@@ -189,32 +202,33 @@ func TestThreeHundredIdleSessionsAreGoneWhenTheNewLeaderIsReady(t *testing.T) {
 	g.open(7)
 	t.Logf("300 sessions were ended in %v", time.Since(start))
 	if n := g.count("select count(*) from pg_stat_activity where usename = 'app'"); n != 1 {
-		t.Errorf("%d sessions live beside the new one", n-1)
+		t.Errorf("%d older sessions are still alive", n-1)
 	}
 	if n := g.count("select count(*) from ringfence.session"); n != 1 {
 		t.Errorf("%d sessions are registered", n)
 	}
 }
 
-// cancelOf is the request that ends what a session runs.
+// cancelOf returns the cancel request for a session.
 func cancelOf(c *pgx.Conn) []byte {
 	pid := c.PgConn().PID()
-	return request(cancelRequest, append([]byte{byte(pid >> 24), byte(pid >> 16), byte(pid >> 8), byte(pid)}, c.PgConn().SecretKey()...)...)
+	return request(cancelRequest, append([]byte{byte(pid >> 24), byte(pid >> 16), byte(pid >> 8),
+		byte(pid)}, c.PgConn().SecretKey()...)...)
 }
 
-func TestTheCancelKeyOfARevokedSessionDoesNothingToItsSuccessor(t *testing.T) {
+func TestTheCancelKeyOfARevokedSessionDoesNotAffectTheNewLeader(t *testing.T) {
 	g := fenced(t)
 	old := g.open(5)
 	key := cancelOf(old)
 	fresh := g.open(7)
-	letGo, result := g.held(fresh)
-	w := dialWire(t, g.addr)
+	release, result := g.held(fresh)
+	w := dialWire(t, g.Addr)
 	w.send(key)
 	if b := w.rest(); len(b) > 0 {
 		t.Errorf("a cancel request was answered with %q", b)
 	}
-	letGo()
+	release()
 	if err := <-result; err != nil {
-		t.Errorf("the successor's statement: %v", err)
+		t.Errorf("the new leader's statement: %v", err)
 	}
 }

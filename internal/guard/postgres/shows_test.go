@@ -6,15 +6,17 @@ import (
 	pgstore "github.com/ringfence/ringfence/internal/marks/postgres"
 )
 
-// What an operator sees of the guard in Postgres, as package documentation says.
-func TestTheGuardShowsInPostgresAsOneStatement(t *testing.T) {
+// The package documentation promises what an operator sees of the guard in Postgres.
+func TestAnOperatorSeesOneStatementOfTheGuardInPostgres(t *testing.T) {
 	g := fenced(t)
 	c := g.open(5)
-	const session = "select count(*) from pg_stat_activity where usename = 'app' and datname = current_database() and state = 'idle' and query = "
-	g.until(session+"'"+pgstore.Question+"'", 1)
+	const session = "select count(*) from pg_stat_activity where usename = 'app' " +
+		"and datname = current_database() and state = 'idle' and query = "
+	g.until(session+"'"+pgstore.IdentityQuery+"'", 1)
 	g.exec(c, "select 'mine'")
 	g.until(session+"'select ''mine'''", 1)
-	if n := g.count("select count(*) from pg_stat_activity where application_name = 'ringfence' and datname = current_database()"); n == 0 {
+	if n := g.count("select count(*) from pg_stat_activity " +
+		"where application_name = 'ringfence' and datname = current_database()"); n == 0 {
 		t.Error("the guard's own connections have another name")
 	}
 	if n := g.count("select count(*) from pg_namespace where nspname = 'ringfence'"); n != 1 {

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestAnOpenIdleConnectionIsEndedAndToldWhy(t *testing.T) {
+func TestAnIdleSessionIsEndedAndToldWhy(t *testing.T) {
 	g := fenced(t)
 	old := g.open(5)
 	g.exec(old, "insert into ledger (token) values (5)")
@@ -15,11 +15,11 @@ func TestAnOpenIdleConnectionIsEndedAndToldWhy(t *testing.T) {
 	wantCode(t, err, "RF001")
 	g.exec(fresh, "insert into ledger (token) values (7)")
 	if n := g.count("select count(*) from ledger where token = 5"); n != 1 {
-		t.Errorf("%d writes of the old leader, want the 1 from before", n)
+		t.Errorf("%d writes of the old leader, want only the first", n)
 	}
 }
 
-func TestANewConnectionUnderAnOldTokenIsRefused(t *testing.T) {
+func TestANewSessionUnderAStaleTokenIsRefused(t *testing.T) {
 	g := fenced(t)
 	g.open(7)
 	_, err := g.dial(5)
@@ -31,14 +31,14 @@ func TestANewConnectionUnderAnOldTokenIsRefused(t *testing.T) {
 	}
 }
 
-func TestTheEarlierHalfOfAnOpenTransactionRollsBackAndItsLocksAreFree(t *testing.T) {
+func TestAnOpenTransactionIsRolledBackAndItsLocksAreReleased(t *testing.T) {
 	g := fenced(t)
 	g.exec(g.open(4), "insert into ledger (token, note) values (4, 'row')")
 	old := g.open(5)
 	g.exec(old, "begin")
 	g.exec(old, "update ledger set token = 5 where note = 'row'")
 	fresh := g.open(7)
-	g.exec(fresh, "update ledger set token = 7 where note = 'row'") // waits for nobody
+	g.exec(fresh, "update ledger set token = 7 where note = 'row'") // must not wait for a lock
 	_, err := old.Exec(t.Context(), "commit")
 	wantCode(t, err, "RF001")
 	if n := g.count("select token from ledger"); n != 7 {
@@ -54,7 +54,8 @@ func TestALongStatementDoesNotFinish(t *testing.T) {
 		_, err := old.Exec(t.Context(), "insert into ledger (token) select 5 from pg_sleep(30)")
 		result <- err
 	}()
-	g.until("select count(*) from pg_stat_activity where state = 'active' and query like 'insert into ledger%pg_sleep%'", 1)
+	g.until("select count(*) from pg_stat_activity where state = 'active' "+
+		"and query like 'insert into ledger%pg_sleep%'", 1)
 	g.open(7)
 	wantCode(t, <-result, "RF001")
 	if n := g.count("select count(*) from ledger"); n != 0 {
@@ -75,7 +76,8 @@ func TestACopyDoesNotFinish(t *testing.T) {
 	if _, err := more.Write([]byte("5\n5\n")); err != nil {
 		t.Fatal(err)
 	}
-	g.until("select count(*) from pg_stat_activity where state = 'active' and query like 'copy ledger%'", 1)
+	g.until("select count(*) from pg_stat_activity where state = 'active' "+
+		"and query like 'copy ledger%'", 1)
 	g.open(7)
 	_, _ = more.Write([]byte("5\n"))
 	_ = more.Close()

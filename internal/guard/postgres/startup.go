@@ -20,13 +20,16 @@ const (
 	majorVersion  = 3
 	newestMinor   = 2 // protocol 3.2, Postgres 18
 
-	startupMost  = 10_004 // bytes with the length itself, as Postgres caps it (MAX_STARTUP_PACKET_LENGTH)
-	tlsHandshake = 0x16   // the first byte of a TLS ClientHello: direct TLS, Postgres 17
+	// maxStartupPacket is the most bytes of a startup packet, with the length itself. It is the
+	// server's own limit (MAX_STARTUP_PACKET_LENGTH).
+	maxStartupPacket = 10_004
+	// tlsHandshake is the first byte of a TLS ClientHello: direct TLS, Postgres 17.
+	tlsHandshake = 0x16
 )
 
-// startup is what a client asks for: a session, or with cancel set the end of somebody's query.
+// startup is a client's first request: for a session, or if cancel is set, to cancel a query.
 type startup struct {
-	packet []byte // as it came, with its length
+	packet []byte // as the client sent it, with its length
 	cancel bool
 
 	minor  uint16
@@ -35,18 +38,21 @@ type startup struct {
 
 type param struct{ name, value string }
 
-// errDirectTLS: a client that starts with TLS is told nothing, for it would not understand it; Postgres does the same.
+// errDirectTLS means that the client starts with TLS. It gets no answer, because it could not parse
+// one; Postgres does the same.
 var errDirectTLS = errors.New("the client starts with TLS, which this guard does not speak")
 
-// protocolError is what a client did that no Postgres server would take.
+// protocolError is a violation of the protocol that no Postgres server would accept either.
 type protocolError struct{ what string }
 
 func (e *protocolError) Error() string { return e.what }
 
-func violation(format string, args ...any) error { return &protocolError{fmt.Sprintf(format, args...)} }
+func violation(format string, args ...any) error {
+	return &protocolError{fmt.Sprintf(format, args...)}
+}
 
-// readStartup reads packets until one starts a session or cancels a query. Requests for encryption are declined, once
-// each and with nothing sent behind them, as a server without encryption does.
+// readStartup reads packets until one starts a session or cancels a query. It declines requests for
+// encryption as a server without encryption does: each kind once, and with no data after it.
 func readStartup(r *bufio.Reader, client io.Writer) (*startup, error) {
 	declined := map[uint32]bool{}
 	for {
@@ -59,7 +65,8 @@ func readStartup(r *bufio.Reader, client io.Writer) (*startup, error) {
 			if declined[code] || len(packet) != 8 {
 				return nil, violation("a request for encryption that is repeated or has a body")
 			}
-			if r.Buffered() > 0 { // a man in the middle could have put them there, were this answered with yes
+			// If the request were accepted, a man in the middle could have injected these bytes.
+			if r.Buffered() > 0 {
 				return nil, violation("received unencrypted data after a request for encryption")
 			}
 			declined[code] = true
@@ -89,7 +96,7 @@ func readFirstPacket(r *bufio.Reader) (packet []byte, code uint32, err error) {
 		return nil, 0, errDirectTLS
 	}
 	length := binary.BigEndian.Uint32(head)
-	if length < 8 || length > startupMost {
+	if length < 8 || length > maxStartupPacket {
 		return nil, 0, violation("invalid length of startup packet: %d bytes", length)
 	}
 	packet = make([]byte, length)
@@ -101,7 +108,8 @@ func readFirstPacket(r *bufio.Reader) (packet []byte, code uint32, err error) {
 
 func parseStartup(packet []byte, code uint32) (*startup, error) {
 	if major := code >> 16; major != majorVersion {
-		return nil, violation("unsupported frontend protocol %d.%d: this guard speaks 3.0 to 3.%d", major, code&0xffff, newestMinor)
+		return nil, violation("unsupported frontend protocol %d.%d: this guard speaks 3.0 to 3.%d",
+			major, code&0xffff, newestMinor)
 	}
 	s := &startup{packet: packet, minor: uint16(code)}
 	seen := map[string]bool{}
@@ -147,9 +155,10 @@ func (s *startup) get(name string) string {
 	return ""
 }
 
-// negotiated is the packet for the server and what the client has to be told was taken out of it: protocol options
-// (`_pq_.…`) that we do not know, and a minor version above ours. Were they passed on, server and client could agree on
-// messages that the relay cannot follow. An untouched request is passed on byte by byte.
+// negotiated returns the packet for the server, and what was removed from the client's: protocol
+// options (_pq_.…), none of which the guard knows, and a minor version above newestMinor. If they
+// were forwarded, server and client could agree on messages that the relay cannot follow. A request
+// without them is forwarded unchanged.
 func (s *startup) negotiated() (packet []byte, unknown []string, capped bool) {
 	capped = s.minor > newestMinor
 	kept := make([]param, 0, len(s.params))
@@ -166,11 +175,11 @@ func (s *startup) negotiated() (packet []byte, unknown []string, capped bool) {
 	return encodeStartup(s.granted(), kept), unknown, capped
 }
 
-// granted is the minor version that goes upstream.
+// granted returns the minor version for the server.
 func (s *startup) granted() uint16 { return min(s.minor, newestMinor) }
 
 func encodeStartup(minor uint16, params []param) []byte {
-	b := make([]byte, 4, startupMost)
+	b := make([]byte, 4, maxStartupPacket)
 	b = binary.BigEndian.AppendUint32(b, majorVersion<<16|uint32(minor))
 	for _, p := range params {
 		b = append(append(b, p.name...), 0)
@@ -181,8 +190,8 @@ func encodeStartup(minor uint16, params []param) []byte {
 	return b
 }
 
-// holder names a client for people until the coordinator knows better. The words are the client's own: they are cut and
-// cleaned as the server does it with an application_name.
+// holder describes a client for people, until the coordinator has a better name. The client chooses
+// the text, so it is cut and cleaned as the server does with an application_name.
 func (s *startup) holder(client net.Conn) string {
 	who := printable(s.get("user")) + "@" + guard.Peer(client)
 	if app := s.get("application_name"); app != "" {

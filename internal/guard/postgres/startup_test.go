@@ -30,25 +30,37 @@ func TestTheFirstPacketIsReadAsPostgresReadsIt(t *testing.T) {
 		{"a session", packets{good}, "", ""},
 		{"SSL, then a session", packets{request(sslRequest), good}, "N", ""},
 		{"GSS, then a session", packets{request(gssencRequest), good}, "N", ""},
-		{"SSL, GSS, then a session", packets{request(sslRequest), request(gssencRequest), good}, "NN", ""},
-		{"GSS, SSL, then a session", packets{request(gssencRequest), request(sslRequest), good}, "NN", ""},
+		{"SSL, GSS, then a session", packets{request(sslRequest), request(gssencRequest), good},
+			"NN", ""},
+		{"GSS, SSL, then a session", packets{request(gssencRequest), request(sslRequest), good},
+			"NN", ""},
 		{"SSL twice", packets{request(sslRequest), request(sslRequest), good}, "N", "repeated"},
-		{"GSS twice", packets{request(gssencRequest), request(gssencRequest), good}, "N", "repeated"},
-		{"SSL with something behind it", packets{join(request(sslRequest), good)}, "", "unencrypted data"},
+		{"GSS twice", packets{request(gssencRequest), request(gssencRequest), good}, "N",
+			"repeated"},
+		{"SSL with bytes behind it", packets{join(request(sslRequest), good)}, "",
+			"unencrypted data"},
 		{"SSL with a body", packets{request(sslRequest, 0), good}, "", "body"},
 		{"a cancel request", packets{request(cancelRequest, 0, 0, 0, 1, 0, 0, 0, 2)}, "", ""},
-		{"a cancel request of protocol 3.2", packets{request(cancelRequest, append([]byte{0, 0, 0, 1}, make([]byte, 256)...)...)}, "", ""},
-		{"a cancel request without a key", packets{request(cancelRequest, 0, 0, 0, 1)}, "", "without a key"},
+		{"a cancel request of protocol 3.2", packets{request(cancelRequest,
+			append([]byte{0, 0, 0, 1}, make([]byte, 256)...)...)}, "", ""},
+		{"a cancel request without a key", packets{request(cancelRequest, 0, 0, 0, 1)},
+			"", "without a key"},
 		{"nothing", nil, "", "EOF"},
 		{"half a length", packets{good[:2]}, "", "unexpected EOF"},
 		{"half a packet", packets{good[:len(good)-1]}, "", "unexpected EOF"},
 		{"direct TLS", packets{[]byte{tlsHandshake, 3, 1, 2, 0, 1}}, "", "starts with TLS"},
-		{"SSL, then TLS all the same", packets{request(sslRequest), []byte{tlsHandshake, 3, 1, 2, 0}}, "N", "starts with TLS"},
+		{"SSL, then TLS despite the answer",
+			packets{request(sslRequest), []byte{tlsHandshake, 3, 1, 2, 0}}, "N", "starts with TLS"},
 		{"a length of 7", packets{[]byte{0, 0, 0, 7, 0, 3, 0}}, "", "invalid length"},
 		{"a length of 0", packets{[]byte{0, 0, 0, 0, 0, 3, 0, 0}}, "", "invalid length"},
-		{"a length of 2^32-1", packets{[]byte{255, 255, 255, 255, 0, 3, 0, 0}}, "", "invalid length"},
-		{"the longest", packets{startupOf(0, "user", "app", "options", strings.Repeat("x", startupMost-len(startupOf(0, "user", "app", "options", ""))))}, "", ""},
-		{"one byte more", packets{startupOf(0, "user", "app", "options", strings.Repeat("x", startupMost+1-len(startupOf(0, "user", "app", "options", ""))))}, "", "invalid length"},
+		{"a length of 2^32-1", packets{[]byte{255, 255, 255, 255, 0, 3, 0, 0}}, "",
+			"invalid length"},
+		{"the longest",
+			packets{startupOf(0, "user", "app", "options", strings.Repeat("x",
+				maxStartupPacket-len(startupOf(0, "user", "app", "options", ""))))}, "", ""},
+		{"one byte more",
+			packets{startupOf(0, "user", "app", "options", strings.Repeat("x", maxStartupPacket+
+				1-len(startupOf(0, "user", "app", "options", ""))))}, "", "invalid length"},
 		{"HTTP", packets{[]byte("GET / HTTP/1.1\r\n\r\n")}, "", "invalid length"},
 		{"protocol 2.0", packets{request(2 << 16)}, "", "unsupported frontend protocol 2.0"},
 		{"protocol 4.0", packets{request(4 << 16)}, "", "unsupported frontend protocol 4.0"},
@@ -57,10 +69,14 @@ func TestTheFirstPacketIsReadAsPostgresReadsIt(t *testing.T) {
 		{"protocol 3.9999", packets{startupOf(9999, "user", "app")}, "", ""},
 		{"no body", packets{request(3 << 16)}, "", "terminator"},
 		{"no terminator", packets{request(3<<16, []byte("user\x00app\x00")...)}, "", "terminator"},
-		{"a name without a value", packets{request(3<<16, []byte("user\x00")...)}, "", "without a value"},
-		{"bytes behind the terminator", packets{request(3<<16, []byte("user\x00app\x00\x00x\x00\x00")...)}, "", "behind the terminator"},
-		{"a parameter twice", packets{startupOf(0, "user", "app", "user", "postgres")}, "", "given twice"},
-		{"options twice", packets{startupOf(0, "options", "-c fence.orders=5", "options", "-c fence.orders=6")}, "", "given twice"},
+		{"a name without a value", packets{request(3<<16, []byte("user\x00")...)}, "",
+			"without a value"},
+		{"bytes behind the terminator", packets{request(3<<16,
+			[]byte("user\x00app\x00\x00x\x00\x00")...)}, "", "behind the terminator"},
+		{"a parameter twice", packets{startupOf(0, "user", "app", "user", "postgres")},
+			"", "given twice"},
+		{"options twice", packets{startupOf(0, "options", "-c fence.orders=5", "options",
+			"-c fence.orders=6")}, "", "given twice"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			var answers bytes.Buffer
@@ -73,7 +89,7 @@ func TestTheFirstPacketIsReadAsPostgresReadsIt(t *testing.T) {
 			case test.err == "" && err != nil:
 				t.Errorf("refused: %v", err)
 			case test.err != "" && (err == nil || !strings.Contains(err.Error(), test.err)):
-				t.Errorf("got %v, want one that says %q", err, test.err)
+				t.Errorf("got %v, want an error that contains %q", err, test.err)
 			case err == nil && !bytes.HasSuffix(last, s.packet):
 				t.Errorf("the packet is %q", s.packet)
 			}
@@ -97,7 +113,7 @@ func (p *packets) Read(b []byte) (int, error) {
 
 func join(parts ...[]byte) []byte { return bytes.Join(parts, nil) }
 
-// The oracle is a real server: both have to take or refuse, and where both go on, they negotiate alike.
+// The oracle is a real server: guard and server must accept or refuse alike, and negotiate alike.
 func TestAGuardNegotiatesAsTheServerDoes(t *testing.T) {
 	g := fenced(t)
 	to := []string{"user", "app", "database", g.database, "options", "-c fence.orders=5"}
@@ -109,21 +125,23 @@ func TestAGuardNegotiatesAsTheServerDoes(t *testing.T) {
 		sent packets
 	}{
 		{"3.0", packets{startupOf(0, to...)}},
-		{"3.0 with an unknown protocol option", packets{startupOf(0, append([]string{"_pq_.x", "1"}, to...)...)}},
+		{"3.0 with an unknown protocol option",
+			packets{startupOf(0, append([]string{"_pq_.x", "1"}, to...)...)}},
 		{"3.2", packets{startupOf(2, to...)}},
 		{"3.9999", packets{startupOf(9999, to...)}},
-		{"3.9999 with unknown protocol options", packets{startupOf(9999, append([]string{"_pq_.x", "1", "_pq_.test_protocol_negotiation", ""}, to...)...)}},
+		{"3.9999 with unknown protocol options", packets{startupOf(9999,
+			append([]string{"_pq_.x", "1", "_pq_.test_protocol_negotiation", ""}, to...)...)}},
 		{"2.0", packets{request(2 << 16)}},
 		{"4.0", packets{startupWith(4<<16, to...)}},
 		{"SSL, 3.0", packets{request(sslRequest), startupOf(0, to...)}},
-		{"SSL with something behind it", packets{join(request(sslRequest), startupOf(0, to...))}},
+		{"SSL with bytes behind it", packets{join(request(sslRequest), startupOf(0, to...))}},
 		{"SSL twice", packets{request(sslRequest), request(sslRequest)}},
 		{"10004 bytes", packets{sized(10004, to)}},
 		{"10005 bytes", packets{sized(10005, to)}},
 		{"no terminator", packets{open}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			direct, guarded := opening(t, g.pg.Addr(), test.sent), opening(t, g.addr, test.sent)
+			direct, guarded := opening(t, g.pg.Addr(), test.sent), opening(t, g.Addr, test.sent)
 			t.Logf("direct %s; through the guard %s", direct, guarded)
 			if direct != guarded {
 				t.Errorf("the server answers %s, the guard %s", direct, guarded)
@@ -132,13 +150,14 @@ func TestAGuardNegotiatesAsTheServerDoes(t *testing.T) {
 	}
 }
 
-// A server that knows what the relay does not must not be offered it.
-func TestWhatTheRelayDoesNotKnowIsNotOfferedToTheServer(t *testing.T) {
+// A newer server may support what the relay does not, so the guard must not request it.
+func TestTheGuardRequestsNothingThatTheRelayDoesNotSupport(t *testing.T) {
 	for _, test := range []struct{ sent, upstream []byte }{
 		{startupOf(0, "user", "app"), startupOf(0, "user", "app")},
 		{startupOf(2, "user", "app"), startupOf(2, "user", "app")},
 		{startupOf(3, "user", "app"), startupOf(2, "user", "app")},
-		{startupOf(9999, "user", "app", "_pq_.x", "1", "database", "shop"), startupOf(2, "user", "app", "database", "shop")},
+		{startupOf(9999, "user", "app", "_pq_.x", "1", "database", "shop"),
+			startupOf(2, "user", "app", "database", "shop")},
 		{startupOf(0, "_pq_.x", "1", "user", "app", "_pq_.", ""), startupOf(0, "user", "app")},
 	} {
 		s, err := parseStartup(test.sent, binary.BigEndian.Uint32(test.sent[4:]))
@@ -151,35 +170,37 @@ func TestWhatTheRelayDoesNotKnowIsNotOfferedToTheServer(t *testing.T) {
 	}
 }
 
-// startupWith is a packet with any version.
+// startupWith returns a startup packet of any protocol version.
 func startupWith(code uint32, pairs ...string) []byte {
 	p := startupOf(0, pairs...)
 	binary.BigEndian.PutUint32(p[4:], code)
 	return p
 }
 
-// sized is a startup packet of exactly n bytes.
+// sized returns a startup packet of exactly n bytes.
 func sized(n int, pairs []string) []byte {
 	short := len(startupOf(0, append(slices.Clone(pairs), "application_name", "")...))
-	return startupOf(0, append(slices.Clone(pairs), "application_name", strings.Repeat("x", n-short))...)
+	return startupOf(0,
+		append(slices.Clone(pairs), "application_name", strings.Repeat("x", n-short))...)
 }
 
-// opening is what an address answers until a login is done or refused: negotiations in full, of the rest what matters.
+// opening sends packets and describes the answers until the login is done or refused: negotiations
+// in full, of the rest only the outcome.
 func opening(t *testing.T, addr string, sent packets) string {
 	t.Helper()
 	w := dialWire(t, addr)
-	var told strings.Builder
+	var answers strings.Builder
 	for i, packet := range sent {
 		w.send(packet)
 		if i < len(sent)-1 {
 			b, _ := w.r.ReadByte()
-			told.WriteByte(b)
+			answers.WriteByte(b)
 		}
 	}
 	for {
 		head, err := w.r.Peek(5)
-		if err != nil || binary.BigEndian.Uint32(head[1:]) > loginMost {
-			return told.String() + "closed" // silently, or with an error of protocol 2
+		if err != nil || binary.BigEndian.Uint32(head[1:]) > maxLoginMessage {
+			return answers.String() + "closed" // silently, or with an error of protocol 2
 		}
 		switch m := w.next(); m.kind {
 		case 'v':
@@ -187,21 +208,22 @@ func opening(t *testing.T, addr string, sent packets) string {
 			if err := v.Decode(m.body); err != nil {
 				t.Fatal(err)
 			}
-			fmt.Fprintf(&told, "v(%d.%d %v) ", v.NewestMinorProtocol>>16, v.NewestMinorProtocol&0xffff, v.UnrecognizedOptions)
+			fmt.Fprintf(&answers, "v(%d.%d %v) ", v.NewestMinorProtocol>>16,
+				v.NewestMinorProtocol&0xffff, v.UnrecognizedOptions)
 		case 'R':
-			told.WriteString("login ")
+			answers.WriteString("login ")
 		case 'Z':
-			return told.String() + "ready"
+			return answers.String() + "ready"
 		case 'E':
 			_ = m.error(t)
-			return told.String() + "closed" // with more words than some servers find for it
+			return answers.String() + "closed" // some servers close without an error
 		}
 	}
 }
 
 func TestAClientThatStartsWithTLSIsClosedSilently(t *testing.T) {
 	g := fenced(t)
-	w := dialWire(t, g.addr)
+	w := dialWire(t, g.Addr)
 	w.send([]byte{tlsHandshake, 3, 1, 2, 0, 1, 0, 1, 0xfc, 3, 3})
 	if b, _ := io.ReadAll(w); len(b) != 0 {
 		t.Errorf("answered %q", b)
@@ -216,7 +238,7 @@ func TestALoginThatTakesTooLongIsEnded(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := fencedBy(t, setup{Options: Options{LoginTimeout: 100 * time.Millisecond}})
-			w := dialWire(t, g.addr)
+			w := dialWire(t, g.Addr)
 			w.send(sent)
 			start := time.Now()
 			_, _ = io.ReadAll(w)
@@ -232,51 +254,55 @@ func TestNothingButTheLoginReachesTheDatabaseBeforeAdmission(t *testing.T) {
 	database := prepared(t, pg, serverstest.FreshDatabase(t, pg))
 	tap, control := tapBefore(t, pg, database)
 	stop := gateAt(0)
-	letGo := sync.OnceFunc(func() { close(stop.open) })
+	release := sync.OnceFunc(func() { close(stop.open) })
 	g := guardBefore(t, pg, database, setup{control: control, wrap: stop.wrap, Options: Options{
-		Admission: &marks.Admission{Authority: marks.Unverified{}, Timeout: time.Minute}, // the test looks around before it goes on
+		// while the test inspects the state
+		Admission: &marks.Admission{Authority: marks.Unverified{}, Timeout: time.Minute},
 	}})
-	defer letGo()
-	w := dialWire(t, g.addr)
+	defer release()
+	w := dialWire(t, g.Addr)
 	packet := startupOf(0, "user", "app", "database", database, "options", "-c fence.orders=5")
-	early := join(encode('p', "secret\x00"), encode('Q', "insert into ledger (token) values (5)\x00"))
+	early := join(encode('p', "secret\x00"),
+		encode('Q', "insert into ledger (token) values (5)\x00"))
 	w.send(packet, early)
-	stop.stands(t)
-	asked := encode('Q', pgstore.Question+"\x00") // the guard's own
-	if sent := tap.sentBy("app"); len(sent) != 1 || !bytes.Equal(sent[0], join(packet, asked)) {
-		t.Errorf("before admission these went up: %q", sent)
+	stop.await(t)
+	question := encode('Q', pgstore.IdentityQuery+"\x00") // the guard's
+	if sent := tap.sentBy("app"); len(sent) != 1 || !bytes.Equal(sent[0], join(packet, question)) {
+		t.Errorf("before admission the server got %q", sent)
 	}
 	if n := g.count("select count(*) from ledger"); n != 0 {
 		t.Errorf("%d rows before admission", n)
 	}
-	letGo()
+	release()
 	w.until("Z")
-	if m := w.next(); m.kind != 'E' { // the server judges the stray password message, as it would without a guard
+	// the server rejects the unexpected password message, as it would without a guard
+	if m := w.next(); m.kind != 'E' {
 		t.Errorf("the early bytes were answered with %q", m.kind)
 	}
-	if sent := tap.sentBy("app"); !bytes.Equal(sent[0], join(packet, asked, early)) {
-		t.Errorf("these went up: %q", sent[0])
+	if sent := tap.sentBy("app"); !bytes.Equal(sent[0], join(packet, question, early)) {
+		t.Errorf("the server got %q", sent[0])
 	}
 }
 
-func TestEarlyBytesOfARefusedClientReachNobody(t *testing.T) {
+func TestEarlyBytesOfARefusedClientAreDropped(t *testing.T) {
 	pg := serverstest.SharedPostgres(t)
 	database := prepared(t, pg, serverstest.FreshDatabase(t, pg))
 	tap, control := tapBefore(t, pg, database)
 	g := guardBefore(t, pg, database, setup{control: control})
 	g.open(7)
-	w := dialWire(t, g.addr)
+	w := dialWire(t, g.Addr)
 	packet := startupOf(0, "user", "app", "database", database, "options", "-c fence.orders=5")
 	w.send(packet, encode('Q', "insert into ledger (token) values (5)\x00"), encode('X'))
 	if e := w.until("E"); e.error(t).Code != "RF001" {
 		t.Errorf("got %+v", e.error(t))
 	}
 	if rest := w.rest(); len(rest) > 0 {
-		t.Errorf("behind the refusal came %q", rest)
+		t.Errorf("after the refusal came %q", rest)
 	}
 	for _, sent := range tap.sentBy("app") {
-		if bytes.Contains(sent, []byte("fence.orders=5")) && bytes.Contains(sent, []byte("ledger")) {
-			t.Errorf("these went up: %q", sent)
+		if bytes.Contains(sent, []byte("fence.orders=5")) &&
+			bytes.Contains(sent, []byte("ledger")) {
+			t.Errorf("the server got %q", sent)
 		}
 	}
 	if n := g.count("select count(*) from ledger"); n != 0 {
@@ -284,12 +310,15 @@ func TestEarlyBytesOfARefusedClientReachNobody(t *testing.T) {
 	}
 }
 
-// The mark keeps the holder as text, and messages to others quote it.
+// The mark stores the holder as text, and messages to other clients quote it.
 func TestAnApplicationNameInAnyEncodingIsAdmittedAndCleaned(t *testing.T) {
 	g := fenced(t)
-	w := dialWire(t, g.addr)
-	w.login("user", "app", "database", g.database, "options", "-c fence.orders=5", "application_name", "caf\xe9\n\x1b[31m"+strings.Repeat("x", 5000))
-	if n := g.count(`select count(*) from ringfence.mark where holder ~ '^app@127.0.0.1:[0-9]+ \(caf\?\?\?\[31mx{53}\)$'`); n != 1 {
-		t.Error("the holder is not cleaned")
+	w := dialWire(t, g.Addr)
+	w.login("user", "app", "database", g.database, "options", "-c fence.orders=5",
+		"application_name", "caf\xe9\n\x1b[31m"+strings.Repeat("x", 5000))
+	n := g.count(`select count(*) from ringfence.mark
+	    where holder ~ '^app@127.0.0.1:[0-9]+ \(caf\?\?\?\[31mx{53}\)$'`)
+	if n != 1 {
+		t.Error("the holder is stored without being cleaned")
 	}
 }

@@ -2,10 +2,10 @@ package postgres
 
 import "io"
 
-// up walks from client to server. It passes everything on and only counts what is under way.
+// up passes on everything that the client sends to the server, and counts the requests.
 type up struct {
 	header
-	session *session
+	progress *progress
 }
 
 func (u *up) Walk(b []byte, w io.Writer) (int, error) {
@@ -15,11 +15,12 @@ func (u *up) Walk(b []byte, w io.Writer) (int, error) {
 	return w.Write(b)
 }
 
+// count records what is about to be passed on. It fails once the session is drained.
 func (u *up) count(b []byte) error {
-	u.session.mu.Lock()
-	defer u.session.mu.Unlock()
-	if err := u.session.upstream(); err != nil {
-		return err
+	u.progress.mu.Lock()
+	defer u.progress.mu.Unlock()
+	if u.progress.drained {
+		return errDrained
 	}
 	for len(b) > 0 {
 		n, complete, err := u.next(b)
@@ -27,10 +28,10 @@ func (u *up) count(b []byte) error {
 			return err
 		}
 		if complete {
-			u.session.sent(u.kind())
+			u.progress.sent(u.kind())
 		}
 		b = b[n:]
 	}
-	u.session.mid = !u.boundary()
+	u.progress.midMessage = !u.boundary()
 	return nil
 }

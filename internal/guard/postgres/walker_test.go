@@ -11,39 +11,45 @@ import (
 	"github.com/ringfence/ringfence/internal/guard"
 )
 
-// killed is what a backend says that was told to end.
-var killed = encode('E', "SFATAL\x00VFATAL\x00C57P01\x00Mterminating connection due to administrator command\x00\x00")
+// killed is the last error of a backend that was terminated.
+var killed = encode('E',
+	"SFATAL\x00VFATAL\x00C57P01\x00Mterminating connection due to administrator command\x00\x00")
 
-func TestTheWordsOfAnEndedBackendAreKeptAndNothingElse(t *testing.T) {
-	long := encode('E', "SFATAL\x00VFATAL\x00C57P01\x00M"+strings.Repeat("x", errorMost)+"\x00\x00")
+func TestOnlyTheLastErrorOfAnEndedBackendIsKept(t *testing.T) {
+	long := encode('E', "SFATAL\x00VFATAL\x00C57P01\x00M"+strings.Repeat("x", maxError)+"\x00\x00")
 	for name, test := range map[string]struct {
 		stream []byte
 		kept   bool
 	}{
-		"alone":                        {killed, true},
-		"behind rows":                  {join(encode('D', "x"), killed), true},
-		"in another language":          {encode('E', "SFATALE\x00VFATAL\x00C57P01\x00Mx\x00\x00"), true},
-		"of an old server":             {encode('E', "SFATAL\x00C57P01\x00Mx\x00\x00"), true},
-		"an error that is not fatal":   {encode('E', "SERROR\x00VERROR\x00C57P01\x00Mx\x00\x00"), false},
-		"a crash of the server":        {encode('E', "SFATAL\x00VFATAL\x00C57P02\x00Mx\x00\x00"), false},
-		"a notice":                     {encode('N', "SFATAL\x00VFATAL\x00C57P01\x00Mx\x00\x00"), false},
-		"inside a row":                 {encode('D', string(killed)), false},
-		"without a code":               {encode('E', "SFATAL\x00\x00"), false},
-		"without fields":               {encode('E', "\x00"), false},
-		"empty":                        {encode('E'), false},
-		"broken":                       {encode('E', "SFATAL"), false},
-		"too long to be looked into":   {long, false},
-		"too long, in front of others": {join(long, encode('Z', "I")), false},
+		"alone":       {killed, true},
+		"behind rows": {join(encode('D', "x"), killed), true},
+		"in another language": {encode('E',
+			"SFATALE\x00VFATAL\x00C57P01\x00Mx\x00\x00"), true},
+		"of an old server": {encode('E', "SFATAL\x00C57P01\x00Mx\x00\x00"), true},
+		"an error that is not fatal": {encode('E',
+			"SERROR\x00VERROR\x00C57P01\x00Mx\x00\x00"), false},
+		"a crash of the server": {encode('E',
+			"SFATAL\x00VFATAL\x00C57P02\x00Mx\x00\x00"), false},
+		"a notice": {encode('N',
+			"SFATAL\x00VFATAL\x00C57P01\x00Mx\x00\x00"), false},
+		"inside a row":                     {encode('D', string(killed)), false},
+		"without a code":                   {encode('E', "SFATAL\x00\x00"), false},
+		"without fields":                   {encode('E', "\x00"), false},
+		"empty":                            {encode('E'), false},
+		"broken":                           {encode('E', "SFATAL"), false},
+		"too long to be inspected":         {long, false},
+		"too long, before another message": {join(long, encode('Z', "I")), false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for n := range uint64(20) {
-				d := &down{session: &session{idle: func() {}}}
+				d := &down{progress: &progress{idle: func() {}}}
 				out, held, err := walked(d, test.stream, rand.New(rand.NewPCG(n, 1)))
 				if err != nil || held != 0 || !d.boundary() {
 					t.Fatalf("%v, %d held, boundary %v", err, held, d.boundary())
 				}
-				if (d.ended != nil) != test.kept || !bytes.Equal(append(out, d.ended...), test.stream) {
-					t.Fatalf("kept %q, passed on %q", d.ended, out)
+				if (d.shutdown != nil) != test.kept ||
+					!bytes.Equal(append(out, d.shutdown...), test.stream) {
+					t.Fatalf("kept %q, forwarded %q", d.shutdown, out)
 				}
 			}
 		})
@@ -53,19 +59,23 @@ func TestTheWordsOfAnEndedBackendAreKeptAndNothingElse(t *testing.T) {
 func TestAMessageOfAnySizePassesTheWalkersUnchanged(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for size := guard.BufferSize - 12; size <= guard.BufferSize+12; size++ {
-		stream := join(encode('D', strings.Repeat("x", size)), encode('C', "SELECT 1\x00"), encode('Z', "I"))
-		d := &down{session: &session{pending: 1, idle: func() {}}}
-		if out, held, err := walked(d, stream, r); err != nil || held != 0 || !bytes.Equal(out, stream) || d.session.pending != 0 {
-			t.Fatalf("%d bytes down: %v, %d held, %d passed, %d pending", size, err, held, len(out), d.session.pending)
+		stream := join(encode('D', strings.Repeat("x", size)),
+			encode('C', "SELECT 1\x00"), encode('Z', "I"))
+		d := &down{progress: &progress{pending: 1, idle: func() {}}}
+		if out, held, err := walked(d, stream, r); err != nil || held != 0 ||
+			!bytes.Equal(out, stream) || d.progress.pending != 0 {
+			t.Fatalf("%d bytes down: %v, %d held, %d forwarded, %d pending",
+				size, err, held, len(out), d.progress.pending)
 		}
-		u := &up{session: &session{idle: func() {}}}
-		if out, held, err := walked(u, stream, r); err != nil || held != 0 || !bytes.Equal(out, stream) || u.session.mid {
-			t.Fatalf("%d bytes up: %v, %d held, %d passed", size, err, held, len(out))
+		u := &up{progress: &progress{idle: func() {}}}
+		if out, held, err := walked(u, stream, r); err != nil || held != 0 ||
+			!bytes.Equal(out, stream) || u.progress.midMessage {
+			t.Fatalf("%d bytes up: %v, %d held, %d forwarded", size, err, held, len(out))
 		}
 	}
 }
 
-// broken takes some bytes and fails, as a connection does whose deadline has passed.
+// broken accepts some bytes and then fails, like a connection that has passed its deadline.
 type broken struct{ takes int }
 
 func (b *broken) Write(p []byte) (int, error) {
@@ -77,68 +87,74 @@ func (b *broken) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-func TestAfterAFailedWriteNothingMayBeAddedToTheStream(t *testing.T) {
+func TestAfterAFailedWriteNoErrorMayBeAppended(t *testing.T) {
 	stream := join(encode('D', "xxxx"), encode('Z', "I"))
 	for takes := range len(stream) {
 		told := false
-		d := &down{session: &session{pending: 1, draining: true, idle: func() { told = true }}}
-		if _, err := d.Walk(stream, &broken{takes}); err == nil || d.mayEnd() || told {
-			t.Errorf("after %d of %d bytes: %v, may end %v, taken for idle %v", takes, len(stream), err, d.mayEnd(), told)
+		d := &down{progress: &progress{pending: 1, draining: true, idle: func() { told = true }}}
+		if _, err := d.Walk(stream, &broken{takes}); err == nil || d.mayAppend() || told {
+			t.Errorf("after %d of %d bytes: %v, may end %v, reported idle %v",
+				takes, len(stream), err, d.mayAppend(), told)
 		}
 	}
-	d := &down{session: &session{pending: 1, draining: true, idle: func() {}}}
-	if _, err := d.Walk(stream, io.Discard); err != nil || !d.mayEnd() || !d.session.drained {
-		t.Errorf("%v, may end %v, drained %v", err, d.mayEnd(), d.session.drained)
+	d := &down{progress: &progress{pending: 1, draining: true, idle: func() {}}}
+	if _, err := d.Walk(stream, io.Discard); err != nil || !d.mayAppend() || !d.progress.drained {
+		t.Errorf("%v, may end %v, drained %v", err, d.mayAppend(), d.progress.drained)
 	}
 }
 
-// The client must have its answer before a shutdown may take the session for idle.
+// A shutdown may treat the session as idle only when the client has its answer.
 func TestASessionIsIdleOnlyWhenTheClientHasTheAnswer(t *testing.T) {
 	var out bytes.Buffer
 	stream := join(encode('C', "COMMIT\x00"), encode('Z', "I"))
 	d := &down{}
-	d.session = &session{pending: 1, draining: true, idle: func() {
+	d.progress = &progress{pending: 1, draining: true, idle: func() {
 		if out.Len() != len(stream) {
-			t.Errorf("taken for idle when the client had %d of %d bytes", out.Len(), len(stream))
+			t.Errorf("reported idle when the client had %d of %d bytes", out.Len(), len(stream))
 		}
 	}}
-	if _, err := d.Walk(stream, &out); err != nil || !d.session.drained {
-		t.Errorf("%v, drained %v", err, d.session.drained)
+	if _, err := d.Walk(stream, &out); err != nil || !d.progress.drained {
+		t.Errorf("%v, drained %v", err, d.progress.drained)
 	}
 }
 
-func TestADrainWaitsForWhatIsUnderWayAndForNothingElse(t *testing.T) {
+func TestADrainWaitsForOpenWorkAndForNothingElse(t *testing.T) {
 	for name, test := range map[string]struct {
 		up, down []byte
 		idle     bool
 	}{
-		"nothing":                          {nil, nil, true},
-		"a query":                          {encode('Q', "select 1\x00"), nil, false},
-		"a query that is answered":         {encode('Q', "select 1\x00"), encode('Z', "I"), true},
-		"an open transaction":              {encode('Q', "begin\x00"), encode('Z', "T"), false},
-		"a failed transaction":             {encode('Q', "begin\x00"), encode('Z', "E"), false},
-		"two queries, one answered":        {join(encode('Q', "x"), encode('Q', "x")), encode('Z', "I"), false},
-		"half a query":                     {encode('Q', "select 1\x00")[:9], nil, false},
-		"part of a header":                 {[]byte{'Q', 0}, nil, false},
-		"a parse without sync":             {encode('P', "x"), nil, false},
-		"a parse, then sync":               {join(encode('P', "x"), encode('S')), nil, false},
-		"a parse, then sync, answered":     {join(encode('P', "x"), encode('S')), encode('Z', "I"), true},
-		"copy data of a query under way":   {join(encode('Q', "x"), encode('d', "x")), encode('G', "x"), false},
-		"a function call that is answered": {encode('F', "x"), join(encode('V', "x"), encode('Z', "I")), true},
+		"nothing":                  {nil, nil, true},
+		"a query":                  {encode('Q', "select 1\x00"), nil, false},
+		"a query that is answered": {encode('Q', "select 1\x00"), encode('Z', "I"), true},
+		"an open transaction":      {encode('Q', "begin\x00"), encode('Z', "T"), false},
+		"a failed transaction":     {encode('Q', "begin\x00"), encode('Z', "E"), false},
+		"two queries, one answered": {join(encode('Q', "x"), encode('Q', "x")),
+			encode('Z', "I"), false},
+		"half a query":         {encode('Q', "select 1\x00")[:9], nil, false},
+		"part of a header":     {[]byte{'Q', 0}, nil, false},
+		"a parse without sync": {encode('P', "x"), nil, false},
+		"a parse, then sync":   {join(encode('P', "x"), encode('S')), nil, false},
+		"a parse, then sync, answered": {join(encode('P', "x"), encode('S')),
+			encode('Z', "I"), true},
+		"copy data of a running query": {join(encode('Q', "x"), encode('d', "x")),
+			encode('G', "x"), false},
+		"a function call that is answered": {encode('F', "x"),
+			join(encode('V', "x"), encode('Z', "I")), true},
 	} {
 		idle := false
-		s := &session{status: 'I', idle: func() { idle = true }}
-		if _, err := (&up{session: s}).Walk(test.up, io.Discard); err != nil {
+		s := &progress{status: 'I', idle: func() { idle = true }}
+		if _, err := (&up{progress: s}).Walk(test.up, io.Discard); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := (&down{session: s}).Walk(test.down, io.Discard); err != nil {
+		if _, err := (&down{progress: s}).Walk(test.down, io.Discard); err != nil {
 			t.Fatal(err)
 		}
 		s.drain()
 		if idle != test.idle {
 			t.Errorf("%s: idle is %v", name, idle)
 		}
-		if _, err := (&up{session: s}).Walk(encode('Q', "x"), io.Discard); (err != nil) != test.idle {
+		_, err := (&up{progress: s}).Walk(encode('Q', "x"), io.Discard)
+		if (err != nil) != test.idle {
 			t.Errorf("%s: a query after the drain: %v", name, err)
 		}
 	}

@@ -18,7 +18,7 @@ import (
 	"github.com/ringfence/ringfence/internal/servers"
 )
 
-// wire is a client that speaks the protocol by hand.
+// wire is a client that sends and reads single messages.
 type wire struct {
 	t *testing.T
 	net.Conn
@@ -38,7 +38,7 @@ func dialWire(t *testing.T, addr string) *wire {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = c.Close() })
-	_ = c.SetDeadline(time.Now().Add(time.Minute)) // of the whole test
+	_ = c.SetDeadline(time.Now().Add(time.Minute)) // for the whole test
 	return &wire{t, c, bufio.NewReader(c)}
 }
 
@@ -49,7 +49,7 @@ func (w *wire) send(parts ...[]byte) {
 	}
 }
 
-// next is the next message of the server; the end of the stream fails the test.
+// next reads the next message of the server; the end of the stream fails the test.
 func (w *wire) next() message {
 	w.t.Helper()
 	_, whole, err := readMessage(w.r)
@@ -69,7 +69,7 @@ func (w *wire) until(kinds string) message {
 	}
 }
 
-// rest is what comes until the server closes.
+// rest reads all bytes until the server closes.
 func (w *wire) rest() []byte {
 	w.t.Helper()
 	b, err := io.ReadAll(w.r)
@@ -79,7 +79,7 @@ func (w *wire) rest() []byte {
 	return b
 }
 
-// login opens a session where nobody is asked for a password.
+// login opens a session that needs no password.
 func (w *wire) login(params ...string) {
 	w.t.Helper()
 	w.send(startupOf(0, params...))
@@ -94,7 +94,7 @@ func (w *wire) query(text string) { w.t.Helper(); w.send(encode('Q', text, "\x00
 func (m message) error(t *testing.T) (e pgproto3.ErrorResponse) {
 	t.Helper()
 	if m.kind != 'E' {
-		t.Fatalf("message %q is no error", m.kind)
+		t.Fatalf("message %q is not an error", m.kind)
 	}
 	if err := e.Decode(m.body); err != nil {
 		t.Fatal(err)
@@ -102,7 +102,7 @@ func (m message) error(t *testing.T) (e pgproto3.ErrorResponse) {
 	return e
 }
 
-// startupOf is a startup packet of protocol 3.minor: names and values by turns.
+// startupOf returns a startup packet of protocol 3.minor. pairs are names and values in turn.
 func startupOf(minor uint16, pairs ...string) []byte {
 	var params []param
 	for i := 0; i+1 < len(pairs); i += 2 {
@@ -111,19 +111,20 @@ func startupOf(minor uint16, pairs ...string) []byte {
 	return encodeStartup(minor, params)
 }
 
-// request is a first packet that has only a code.
+// request returns a first packet that has a code instead of a version.
 func request(code uint32, body ...byte) []byte {
 	b := binary.BigEndian.AppendUint32(nil, uint32(8+len(body)))
 	return append(binary.BigEndian.AppendUint32(b, code), body...)
 }
 
+// encode returns one message.
 func encode(kind byte, parts ...string) []byte {
 	body := strings.Join(parts, "")
 	b := binary.BigEndian.AppendUint32([]byte{kind}, uint32(4+len(body)))
 	return append(b, body...)
 }
 
-// messages splits a stream of a server. left is what follows the last whole message.
+// messages splits a server's stream into messages. left is the rest after the last whole message.
 func messages(stream []byte) (all []message, left []byte) {
 	for len(stream) >= 5 {
 		n := 1 + int(binary.BigEndian.Uint32(stream[1:]))
@@ -136,10 +137,11 @@ func messages(stream []byte) (all []message, left []byte) {
 	return all, stream
 }
 
-// tap is a relay between guard and Postgres that keeps what goes up.
+// tap is a relay between guard and Postgres. It records what goes to the server, and can direct
+// connections to another server.
 type tap struct {
 	net.Listener
-	to    string // where connections lead; once, if it is set, is for the next one alone
+	to    string // the address for new connections; once, if set, is for the next one only
 	once  string
 	mu    sync.Mutex
 	conns []*tapped
@@ -152,7 +154,7 @@ type tapped struct {
 	up             bytes.Buffer
 }
 
-// tapBefore starts a tap and gives the control URL that leads through it.
+// tapBefore starts a tap and returns it with a control URL through it.
 func tapBefore(t *testing.T, pg *servers.Postgres, database string) (*tap, string) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -193,15 +195,16 @@ func (p *tap) accept() {
 	}
 }
 
-// turn sends new connections to another server. Open ones stay where they are, as with a balancer after a failover.
-func (p *tap) turn(to string) {
+// redirect sends new connections to another server. Open ones stay, as with a load balancer after a
+// failover.
+func (p *tap) redirect(to string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.to = to
 }
 
-// turnOnce makes the next connection alone lead elsewhere.
-func (p *tap) turnOnce(to string) {
+// redirectNext sends only the next connection to another server.
+func (p *tap) redirectNext(to string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.once = to
@@ -215,7 +218,7 @@ func (p *tap) target() string {
 	return to
 }
 
-// Write keeps what goes up, before it goes.
+// Write records bytes before they go to the server.
 func (c *tapped) Write(b []byte) (int, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -231,7 +234,7 @@ func (p *tap) cut() {
 	}
 }
 
-// sentBy is what went up on the connections whose startup packet names this user.
+// sentBy returns what went to the server on the connections whose startup packet names this user.
 func (p *tap) sentBy(user string) [][]byte {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -247,8 +250,9 @@ func (p *tap) sentBy(user string) [][]byte {
 	return all
 }
 
-// markOf is the mark that the database has.
+// markOf reads a mark from the database; 0 when there is none.
 func (g *guarded) markOf(resource string) int {
 	g.t.Helper()
-	return g.count("select coalesce(max(token), 0) from ringfence.mark where resource = '" + resource + "'")
+	return g.count("select coalesce(max(token), 0) from ringfence.mark where resource = '" +
+		resource + "'")
 }

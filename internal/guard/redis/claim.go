@@ -16,66 +16,67 @@ import (
 	"github.com/ringfence/ringfence/internal/refusal"
 )
 
-// claiming is a command that claims.
-type claiming struct {
-	raw    []byte
-	args   [][]byte
-	own    bool // FENCE, which Redis is not shown; else the claim is in a client name
-	claims []marks.Presented
+// claimCommand is a command that claims.
+type claimCommand struct {
+	raw     []byte
+	args    [][]byte
+	isFence bool // FENCE, which Redis never sees; otherwise the claim is in a client name
+	claims  []marks.Presented
 }
 
-// claim admits the session, or answers why not, in the time for one admission as a whole. Only with the answer does the
-// client know that it may write.
-func (c *conn) claim(ctx context.Context, m claiming) error {
+// claim admits the session or refuses the claim, within the time limit of one admission. The client
+// gets its answer only then, so until then it does not know that it may write.
+func (c *conn) claim(ctx context.Context, cmd claimCommand) error {
 	c.client.Seat.Working()
 	admission, cancel := context.WithTimeout(ctx, c.p.o.Admission.Limit())
 	defer cancel()
 	admission, steps := marks.WithSteps(admission)
-	answer, err := c.admission(ctx, admission, m)
-	c.p.o.Admission.Finish(steps, m.claims[0].Under(""), err)
+	answer, err := c.admission(ctx, admission, cmd)
+	c.p.o.Admission.Finish(steps, cmd.claims[0].Under(""), err)
 	if err == nil {
-		_, err = c.tell(answer)
+		_, err = c.send(answer)
 		return err
 	}
-	if c.leg != nil {
-		_ = c.leg.Close() // the client may take long to leave
+	if c.upstream != nil {
+		_ = c.upstream.Close() // now, because the client may take long to leave
 	}
-	if outOfTime(admission, err) && ctx.Err() == nil {
-		err = c.late(m.claims, err)
-		c.p.pursuits.begin(c.session, m.claims)
+	if timedOut(admission, err) && ctx.Err() == nil {
+		err = c.timeoutRefusal(cmd.claims, err)
+		c.p.background.start(c.session, cmd.claims)
 		if c.session == (marks.Session{}) {
 			c.p.o.Admission.Report(err, "")
 		}
 	}
-	told := c.refused(ctx, m.own, err)
+	sent := c.refused(ctx, cmd.isFence, err)
 	if errors.Is(err, guard.Full) {
-		return err // to be counted
+		return err // Server counts these
 	}
-	return told
+	return sent
 }
 
-// admission returns the answer to a claim, which need not be that it is admitted: the login may have failed.
-func (c *conn) admission(ctx, admission context.Context, m claiming) ([]byte, error) {
-	for i := range m.claims {
-		m.claims[i].Holder = guard.Peer(c.client) // for people, until the coordinator knows better
+// admission returns the reply to a claim. The reply can be an error of Redis, if the login failed;
+// then nothing was admitted and nothing was raised.
+func (c *conn) admission(ctx, admission context.Context, cmd claimCommand) ([]byte, error) {
+	for i := range cmd.claims {
+		cmd.claims[i].Holder = guard.Peer(c.client) // until the coordinator names the holder
 	}
-	if err := c.p.early(admission, m.claims); err != nil {
+	if err := c.p.precheck(admission, cmd.claims); err != nil {
 		return nil, err
 	}
-	if err := c.reach(ctx, admission); err != nil {
+	if err := c.connect(ctx, admission); err != nil {
 		return nil, err
 	}
 	until, _ := admission.Deadline()
-	c.leg.answerBy(ctx, until)
-	defer c.leg.answerBy(ctx, time.Time{})
-	held, err := c.login(admission, m)
+	c.upstream.setReplyDeadline(ctx, until)
+	defer c.upstream.setReplyDeadline(ctx, time.Time{})
+	reply, err := c.login(admission, cmd)
 	if err == nil {
-		err = c.admit(admission, m.claims)
+		err = c.admit(admission, cmd.claims)
 	}
 	var answered serverError
 	if errors.As(err, &answered) && c.session == (marks.Session{}) {
-		_ = c.rename()
-		return answered, nil // not logged in, or not allowed to: nothing was raised
+		_ = c.restoreName()
+		return answered, nil // not logged in, or without the right to run the guard's commands
 	}
 	if err == nil {
 		end := marks.StepSlot.Begin(admission)
@@ -85,38 +86,39 @@ func (c *conn) admission(ctx, admission context.Context, m claiming) ([]byte, er
 	if err != nil {
 		return nil, err
 	}
-	c.claims = m.claims
-	return held, nil
+	c.claims = cmd.claims
+	return reply, nil
 }
 
-// login forwards a command that carries a claim in a client name, and holds its reply back. A serverError: the login
-// failed, so nothing is claimed. FENCE goes nowhere.
-func (c *conn) login(ctx context.Context, m claiming) ([]byte, error) {
-	if m.own {
+// login forwards a command that carries a claim in a client name, and holds back its reply, which
+// it returns. A serverError means that the login failed, so nothing is claimed. FENCE is not
+// forwarded.
+func (c *conn) login(ctx context.Context, cmd claimCommand) ([]byte, error) {
+	if cmd.isFence {
 		return []byte("+OK\r\n"), nil
 	}
 	defer marks.StepLogin.Begin(ctx)()
-	var held bytes.Buffer
-	err := c.patiently(ctx, m.claims, func() error {
-		held.Reset()
-		if _, err := c.leg.Conn.Write(m.raw); err != nil {
+	var reply bytes.Buffer
+	err := c.retryWhileBusy(ctx, cmd.claims, func() error {
+		reply.Reset()
+		if _, err := c.upstream.Conn.Write(cmd.raw); err != nil {
 			return err
 		}
-		kind, err := c.leg.reply(&held, answers{c})
+		kind, err := c.upstream.copyReply(&reply, replyWriter{c})
 		if err == nil && kind == '-' {
-			return serverError(bytes.Clone(held.Bytes()))
+			return serverError(bytes.Clone(reply.Bytes()))
 		}
 		return err
 	})
 	if err == nil {
-		c.named(m.args)
+		c.rememberName(cmd.args)
 	}
-	return held.Bytes(), err
+	return reply.Bytes(), err
 }
 
-// early refuses claims for which the server need not be asked.
-func (p *Protocol) early(ctx context.Context, claims []marks.Presented) error {
-	err := p.serves(claims)
+// precheck refuses the claims that can be refused without the server.
+func (p *Protocol) precheck(ctx context.Context, claims []marks.Presented) error {
+	err := p.checkResources(claims)
 	if err == nil {
 		err = p.o.Admission.Precheck(ctx, claims)
 	}
@@ -124,8 +126,8 @@ func (p *Protocol) early(ctx context.Context, claims []marks.Presented) error {
 	return err
 }
 
-// admit identifies the session and opens it. A client that is not logged in gets no further than its own leg, so it
-// cannot raise a mark.
+// admit identifies the session and opens it. For a client that is not logged in, the commands on
+// its upstream connection already fail, so it cannot raise a mark.
 func (c *conn) admit(ctx context.Context, claims []marks.Presented) error {
 	if err := c.identify(ctx, claims); err != nil {
 		return err
@@ -133,14 +135,16 @@ func (c *conn) admit(ctx context.Context, claims []marks.Presented) error {
 	if err := c.p.o.Admission.Admit(ctx, c.session, claims); err != nil {
 		return err
 	}
-	// The answer also shows that the session was not ended meanwhile, with everybody else's, to mend a lost registry.
+	// The answer also shows that the session is still there: to recover a lost registry, a guard
+	// ends all sessions.
 	defer marks.StepIdentify.Begin(ctx)()
-	err := c.patiently(ctx, claims, c.rename)
+	err := c.retryWhileBusy(ctx, claims, c.restoreName)
 	var r *fence.Refusal
 	if err == nil || errors.As(err, &r) || ctx.Err() != nil {
 		return err
 	}
-	return refusal.Unrevoked(claims[0].Under(""), "the mark is raised, and this session was ended while it was admitted: "+err.Error(), err)
+	detail := "the mark is raised, and this session was ended while it was admitted: " + err.Error()
+	return refusal.Unrevoked(claims[0].Under(""), detail, err)
 }
 
 // identify finds out which session of the server this is.
@@ -156,13 +160,17 @@ func (c *conn) identify(ctx context.Context, claims []marks.Presented) error {
 	return nil
 }
 
-// tag gives the leg a name that nobody else can know, and returns the client's id. It asks for both at once, for each
-// answer can take seconds while the scripts of older leaders run.
-func (c *conn) tag(ctx context.Context, claims []marks.Presented) (id int64, nonce string, err error) {
+// tag gives the upstream connection a name that nobody else can know, and returns the client's id.
+// It sends both commands at once, because each answer can take seconds while the scripts of older
+// leaders run.
+func (c *conn) tag(
+	ctx context.Context, claims []marks.Presented,
+) (id int64, nonce string, err error) {
 	nonce = rand.Text()
 	var answers []string
-	err = c.patiently(ctx, claims, func() (err error) {
-		answers, err = c.leg.ask(c.client, []string{"CLIENT", "ID"}, []string{"CLIENT", "SETNAME", nonce})
+	err = c.retryWhileBusy(ctx, claims, func() (err error) {
+		answers, err = c.upstream.do(c.client,
+			[]string{"CLIENT", "ID"}, []string{"CLIENT", "SETNAME", nonce})
 		return err
 	})
 	if err != nil {
@@ -172,24 +180,25 @@ func (c *conn) tag(ctx context.Context, claims []marks.Presented) (id int64, non
 	return id, nonce, err
 }
 
-// rename gives the leg the client's own name back.
-func (c *conn) rename() error {
-	_, err := c.leg.ask(c.client, []string{"CLIENT", "SETNAME", c.name})
+// restoreName gives the upstream connection the client's own name again.
+func (c *conn) restoreName() error {
+	_, err := c.upstream.do(c.client, []string{"CLIENT", "SETNAME", c.name})
 	return err
 }
 
-// named keeps the name that a command of the client has given to its connection.
-func (c *conn) named(args [][]byte) {
+// rememberName keeps the name that the client's command has given to its connection.
+func (c *conn) rememberName(args [][]byte) {
 	if name, ok := clientName(args); ok {
 		c.name = string(name)
 	}
 }
 
-// serves refuses resources that this guard is not set up for.
-func (p *Protocol) serves(claims []marks.Presented) error {
+// checkResources refuses resources that this guard does not serve.
+func (p *Protocol) checkResources(claims []marks.Presented) error {
 	for _, claim := range claims {
 		if len(p.o.Resources) > 0 && !slices.Contains(p.o.Resources, claim.Resource) {
-			r := refusal.BadClaim(fmt.Sprintf("resource %q is not served here", claim.Resource), fmt.Sprintf("this guard serves %v", p.o.Resources), nil)
+			r := refusal.BadClaim(fmt.Sprintf("resource %q is not served here", claim.Resource),
+				fmt.Sprintf("this guard serves %v", p.o.Resources), nil)
 			r.Claim = claim.Under("")
 			return r
 		}

@@ -9,11 +9,12 @@ import (
 	"github.com/ringfence/ringfence/internal/refusal"
 )
 
-// claimed reads what a command claims: FENCE, or a client name by CLIENT SETNAME or HELLO. There are no claims in any
-// other command, and none in a name that does not begin with "fence.". The error is a refusal for what is malformed.
-func claimed(args [][]byte) (claims []marks.Presented, own bool, err error) {
+// parseClaims reads the claims in a command: FENCE, or a client name by CLIENT SETNAME or HELLO. No
+// other command carries claims, nor does a name that does not begin with "fence.". The error is a
+// refusal of a malformed claim.
+func parseClaims(args [][]byte) (claims []marks.Presented, isFence bool, err error) {
 	if equalFold(args[0], "FENCE") {
-		claims, err = claimsOf(args[1:])
+		claims, err = parsePairs(args[1:])
 		return claims, true, err
 	}
 	name, ok := clientName(args)
@@ -25,16 +26,18 @@ func claimed(args [][]byte) (claims []marks.Presented, own bool, err error) {
 	case !carries:
 		return nil, false, nil
 	case err != nil:
-		return nil, false, refusal.BadClaim("the client name "+excerpt(name)+" claims nothing", "a name that begins with fence. has to be "+refusal.NameForms, nil)
+		return nil, false, refusal.BadClaim("the client name "+excerpt(name)+" claims nothing",
+			"a name that begins with fence. has to be "+refusal.NameForms, nil)
 	}
-	claims, err = claimsOf([][]byte{[]byte(resource), []byte(token)})
+	claims, err = parsePairs([][]byte{[]byte(resource), []byte(token)})
 	return claims, false, err
 }
 
-// claimsOf reads pairs of resource and token.
-func claimsOf(pairs [][]byte) ([]marks.Presented, error) {
+// parsePairs reads pairs of resource and token.
+func parsePairs(pairs [][]byte) ([]marks.Presented, error) {
 	if len(pairs) == 0 || len(pairs)%2 != 0 {
-		return nil, refusal.BadClaim("FENCE takes pairs of resource and token", fmt.Sprintf("there are %d arguments", len(pairs)), nil)
+		return nil, refusal.BadClaim("FENCE takes pairs of resource and token",
+			fmt.Sprintf("there are %d arguments", len(pairs)), nil)
 	}
 	var claims []marks.Presented
 	seen := make(map[fence.Resource]bool)
@@ -45,7 +48,8 @@ func claimsOf(pairs [][]byte) ([]marks.Presented, error) {
 			return nil, refusal.BadClaim("the claim is malformed", err.Error(), err)
 		}
 		if seen[r] {
-			return nil, refusal.BadClaim(fmt.Sprintf("%q is claimed twice", r), "a session has one token for each resource", nil)
+			return nil, refusal.BadClaim(fmt.Sprintf("%q is claimed twice", r),
+				"a session has one token for each resource", nil)
 		}
 		seen[r] = true
 		claims = append(claims, marks.Presented{Resource: r, Token: token})
@@ -53,7 +57,7 @@ func claimsOf(pairs [][]byte) ([]marks.Presented, error) {
 	return claims, nil
 }
 
-// clientName is the name that a command gives to its connection.
+// clientName returns the name that a command gives to its connection.
 func clientName(args [][]byte) (name []byte, ok bool) {
 	switch {
 	case len(args) == 3 && equalFold(args[0], "CLIENT") && equalFold(args[1], "SETNAME"):
@@ -72,7 +76,7 @@ func clientName(args [][]byte) (name []byte, ok bool) {
 	return name, ok
 }
 
-// within says that all these claims are among those that a session was admitted under.
+// within reports whether a session was admitted under all these claims.
 func within(claims, admitted []marks.Presented) bool {
 	for _, c := range claims {
 		found := false
@@ -86,7 +90,9 @@ func within(claims, admitted []marks.Presented) bool {
 	return true
 }
 
-// keepsToken is the refusal of a claim that differs from the session's own.
+// keepsToken refuses a claim that differs from the session's own.
 func keepsToken(admitted []marks.Presented) *fence.Refusal {
-	return refusal.BadClaim("a session keeps its token for life", fmt.Sprintf("this one was admitted under %v: another token or resource needs another connection", admitted), nil)
+	return refusal.BadClaim("a session keeps its token for life", fmt.Sprintf(
+		"this one was admitted under %v: another token or resource needs another connection",
+		admitted), nil)
 }

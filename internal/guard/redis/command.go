@@ -7,10 +7,11 @@ import (
 	"strconv"
 )
 
-// A client's command is an array of bulk strings, or an inline line. What the guard takes for a command must be what
-// Redis takes for one, or a command could hide in another; where Redis is lax the guard is strict, and refuses.
+// A client's command is an array of bulk strings, or an inline line. The guard must split commands
+// exactly as Redis does, or a command could hide in another. Where Redis is lax, the guard is
+// strict and refuses.
 
-// errProtocol is matched by every malformed command. Its text is what the client is told.
+// errProtocol matches the error of every malformed command. The client gets the text of that error.
 var errProtocol = errors.New("Protocol error")
 
 type protocolError string
@@ -18,20 +19,23 @@ type protocolError string
 func (e protocolError) Error() string        { return "Protocol error: " + string(e) }
 func (e protocolError) Is(target error) bool { return target == errProtocol }
 
-// tooLong is the error for a command that is longer than its reader can hold: an argument of this length is in it, of
-// which no more than the header need have come.
+// tooLong is the error for a command that is longer than the reader's buffer: it has an argument of
+// this length. The reader may have only the argument's header so far.
 type tooLong int64
 
-func (e tooLong) Error() string { return fmt.Sprintf("an argument of %d bytes is too long", int64(e)) }
+func (e tooLong) Error() string {
+	return fmt.Sprintf("an argument of %d bytes is too long", int64(e))
+}
 
 const (
 	argumentsMost = 1<<31 - 1 // as in Redis
-	argumentMost  = 1 << 40   // Redis has its own limit, which can be set
+	argumentMost  = 1 << 40   // the limit of Redis is a setting, proto-max-bulk-len
 )
 
-// parseCommand reads the first command of b, which is no longer than most. size is its length on the wire, 0 when b
-// does not hold all of it yet. The arguments are put into args, and are parts of b where that is possible. An empty
-// command has none. With the error tooLong they are those before the one that does not fit.
+// parseCommand reads the first command in b. A command of more than most bytes is tooLong. size is
+// the command's length on the wire, or 0 when b does not hold all of it yet. parseCommand appends
+// the arguments to args; they alias b where possible. An empty command has none. With the error
+// tooLong it returns the arguments before the one that does not fit.
 func parseCommand(b []byte, most int, args [][]byte) (size int, _ [][]byte, err error) {
 	if len(b) == 0 {
 		return 0, args, nil
@@ -80,8 +84,8 @@ func parseArgument(b []byte) (length int64, header int, err error) {
 	return length, header, err
 }
 
-// parseHeader reads a type byte, a number and CRLF. n is 0 while they are not all there. A negative number, which
-// Redis takes for an empty array, comes back as -1.
+// parseHeader reads a type byte, a number and CRLF. n is 0 until all of it is there. It returns -1
+// for every negative number; Redis takes them for an empty array.
 func parseHeader(b []byte, invalid protocolError, most int64) (count int64, n int, err error) {
 	end := 1
 	for end < len(b) && b[end] != '\r' {
@@ -112,12 +116,12 @@ func parseHeader(b []byte, invalid protocolError, most int64) (count int64, n in
 	return count, end + 2, nil
 }
 
-// equalFold compares a word of a client with an upper-case one.
+// equalFold compares a client's word with an upper-case one, ignoring case.
 func equalFold(word []byte, upper string) bool {
 	return len(word) == len(upper) && bytes.EqualFold(word, []byte(upper))
 }
 
-// upper is a word in upper case. It is written to buf where it fits.
+// upper returns a word in upper case. It uses the space in buf if it fits.
 func upper(buf, word []byte) []byte {
 	buf = append(buf[:0], word...)
 	for i, c := range buf {

@@ -9,46 +9,18 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/internal/guard"
+	"github.com/ringfence/ringfence/internal/guard/guardtest"
 	"github.com/ringfence/ringfence/internal/marks"
 	"github.com/ringfence/ringfence/internal/servers"
 	"github.com/ringfence/ringfence/internal/servers/serverstest"
 )
 
-// metric is a counter or gauge of the guard, or how often a histogram was observed, summed over the
-// label values that have this one.
-func (g *guarded) metric(name, label string) (sum float64) {
-	g.t.Helper()
-	families, err := g.metrics.Gather()
-	if err != nil {
-		g.t.Fatal(err)
-	}
-	for _, f := range families {
-		for _, m := range f.GetMetric() {
-			for _, l := range m.GetLabel() {
-				if f.GetName() == name && l.GetValue() == label {
-					sum += m.GetCounter().GetValue() + m.GetGauge().GetValue() + float64(m.GetHistogram().GetSampleCount())
-				}
-			}
-		}
-	}
-	return sum
-}
-
-// become waits for a metric.
-func (g *guarded) become(name, label string, want float64) {
-	g.t.Helper()
-	deadline := time.Now().Add(30 * time.Second)
-	for g.metric(name, label) != want {
-		if time.Now().After(deadline) {
-			g.t.Fatalf("%s{%s} is %v and did not become %v", name, label, g.metric(name, label), want)
-		}
-	}
-}
-
-// crowded is a guard with little room and little grace.
+// crowded is a guard with few places and a short grace.
 func crowded(t *testing.T) *guarded {
 	t.Helper()
-	return before(t, serverstest.Redis(t, servers.RedisOptions{}), setup{limit: func(s *guard.Server) { s.MaxUnadmitted, s.Grace = 5, 100*time.Millisecond }})
+	return before(t, serverstest.Redis(t, servers.RedisOptions{}), setup{
+		limit: func(s *guard.Server) { s.MaxUnadmitted, s.Grace = 5, 100*time.Millisecond },
+	})
 }
 
 func TestClientsWithoutATokenKeepNobodyOut(t *testing.T) {
@@ -59,42 +31,28 @@ func TestClientsWithoutATokenKeepNobodyOut(t *testing.T) {
 			_, _ = r.conn.Write([]byte("PING\r\n"[:i%3*3]))
 		}
 	}
-	r := g.insists(5)
+	// after any reply: a slow machine looks like a silent client
+	r := g.claimAgain(5, time.Minute, "")
 	r.send("RPUSH written 5\r\n")
 	r.expect(":1")
-	if n := g.metric("guard_connections", "unadmitted"); n > 5 {
-		t.Errorf("%v connections are not admitted", n)
+	if n := g.Metric("guard_connections", "unadmitted"); n > 5 {
+		t.Errorf("%v connections are not admitted, want at most 5", n)
 	}
 }
 
-// insists is a session of a client that connects again when its place was given to another one: the grace is so short here
-// that a machine that stands still for a moment looks like a client that does.
-func (g *guarded) insists(token int) *raw {
-	g.t.Helper()
-	for deadline := time.Now().Add(time.Minute); ; {
-		r := g.raw()
-		r.send(fmt.Sprintf("FENCE orders %d\r\n", token))
-		got := r.reply()
-		if got == "+OK\r\n" {
-			return r
-		}
-		if time.Now().After(deadline) {
-			g.t.Fatalf("got %q", got)
-		}
-	}
-}
-
-// They send commands all the time, and take no answer or every one.
+// The clients send commands all the time. Some read every answer, some read none.
 func TestBusyClientsWithoutATokenKeepNobodyOut(t *testing.T) {
 	g := crowded(t)
-	if err := g.direct().Set(t.Context(), "big", strings.Repeat("x", 100_000), 0).Err(); err != nil {
+	big := strings.Repeat("x", 100_000)
+	if err := g.direct().Set(t.Context(), "big", big, 0).Err(); err != nil {
 		t.Fatal(err)
 	}
+	pipeline := []byte(strings.Repeat("GET big\r\nPING\r\n", 20))
 	for i := range 20 {
 		r := g.raw()
 		go func() { // ends with its connection
 			for range 100_000 {
-				if _, err := r.conn.Write([]byte(strings.Repeat("GET big\r\nPING\r\n", 20))); err != nil {
+				if _, err := r.conn.Write(pipeline); err != nil {
 					return
 				}
 			}
@@ -103,7 +61,8 @@ func TestBusyClientsWithoutATokenKeepNobodyOut(t *testing.T) {
 			go func() { _, _ = r.r.WriteTo(discard{}) }()
 		}
 	}
-	r := g.insists(5)
+	// after any reply: a slow machine looks like a silent client
+	r := g.claimAgain(5, time.Minute, "")
 	r.send("RPUSH written 5\r\n")
 	r.expect(":1")
 }
@@ -112,23 +71,27 @@ type discard struct{}
 
 func (discard) Write(b []byte) (int, error) { return len(b), nil }
 
-func TestAnEvictedClientIsTold(t *testing.T) {
-	g := before(t, serverstest.SharedRedis(t), setup{limit: func(s *guard.Server) { s.MaxUnadmitted, s.Grace = 1, time.Millisecond }})
+func TestAnEvictedClientIsToldWhy(t *testing.T) {
+	g := before(t, serverstest.SharedRedis(t), setup{
+		limit: func(s *guard.Server) { s.MaxUnadmitted, s.Grace = 1, time.Millisecond },
+	})
 	reader := g.raw()
 	reader.send("PING\r\n")
 	reader.expect("+PONG")
 	next := g.raw()
-	reader.expect(lastWord)
+	reader.expect(evictedLine)
 	reader.ended()
 	next.send("PING\r\n")
 	next.expect("+PONG")
-	g.become("guard_connections_ended_total", "evicted", 1)
+	g.AwaitMetric("guard_connections_ended_total", "evicted", 1)
 }
 
 func TestEachCommandRenewsTheIdleLimitOfAClientWithoutAToken(t *testing.T) {
-	g := before(t, serverstest.SharedRedis(t), setup{Options: Options{LoginTimeout: time.Hour, IdleTimeout: 3 * time.Second}})
+	g := before(t, serverstest.SharedRedis(t), setup{
+		Options: Options{LoginTimeout: time.Hour, IdleTimeout: 3 * time.Second},
+	})
 	monitor := g.raw()
-	for range 2 { // it is there for longer than two others that say no more after their first command
+	for range 2 { // the client stays longer than two others that send only one command
 		idle := g.raw()
 		idle.send("PING\r\n")
 		idle.expect("+PONG")
@@ -141,29 +104,30 @@ func TestEachCommandRenewsTheIdleLimitOfAClientWithoutAToken(t *testing.T) {
 			case why := <-told:
 				ended = true
 				if !strings.HasPrefix(why, "-ERR guard: no command for 3s") {
-					t.Errorf("told %q", why)
+					t.Errorf("the idle client got %q", why)
 				}
 			default:
 			}
 		}
 		idle.ended()
 	}
-	g.become("guard_connections_ended_total", "idle", 2)
+	g.AwaitMetric("guard_connections_ended_total", "idle", 2)
 }
 
-// dialled is how many connections the server has ever accepted.
+// dialled returns how many connections the server has accepted since it started.
 func (g *guarded) dialled() (n int) {
 	g.t.Helper()
 	info := g.direct().Info(g.t.Context(), "stats").Val()
 	for line := range strings.Lines(info) {
-		if value, ok := strings.CutPrefix(strings.TrimSpace(line), "total_connections_received:"); ok {
+		value, ok := strings.CutPrefix(strings.TrimSpace(line), "total_connections_received:")
+		if ok {
 			n, _ = strconv.Atoi(value)
 		}
 	}
 	return n
 }
 
-func TestACrowdOfDeposedClientsCostsTheServerNoConnection(t *testing.T) {
+func TestManyDeposedClientsCostTheServerNoConnection(t *testing.T) {
 	g := fresh(t)
 	g.fenced(7)
 	before := g.dialled()
@@ -179,18 +143,21 @@ func TestACrowdOfDeposedClientsCostsTheServerNoConnection(t *testing.T) {
 		r.expect("-STALETOKEN", "-STALETOKEN")
 		_ = r.conn.Close()
 	}
-	if n := g.dialled() - before; n > 1+4 { // the question itself, and the guard's control connections
+	// this query's connection, and the guard's control connections
+	if n := g.dialled() - before; n > 1+4 {
 		t.Errorf("%d connections reached the server", n)
 	}
-	if n := g.metric("guard_admissions_total", "stale"); n != 100 {
-		t.Errorf("%v refusals are counted", n)
+	if n := g.Metric("guard_admissions_total", "stale"); n != 100 {
+		t.Errorf("%v refusals are counted, want 100", n)
 	}
 }
 
 func TestANewLeaderGetsInWhenEverySlotIsTaken(t *testing.T) {
-	g := before(t, serverstest.Redis(t, servers.RedisOptions{}), setup{limit: func(s *guard.Server) {
-		s.MaxConnections, s.MaxUnadmitted, s.Grace = 3, 3, 50*time.Millisecond
-	}})
+	g := before(t, serverstest.Redis(t, servers.RedisOptions{}), setup{
+		limit: func(s *guard.Server) {
+			s.MaxConnections, s.MaxUnadmitted, s.Grace = 3, 3, 50*time.Millisecond
+		},
+	})
 	for range 3 {
 		g.fenced(5)
 	}
@@ -202,22 +169,24 @@ func TestANewLeaderGetsInWhenEverySlotIsTaken(t *testing.T) {
 	r.expect(":1")
 }
 
-func TestOneSessionTooManyIsToldSoInTheTimeOfAnAdmission(t *testing.T) {
+func TestOneSessionTooManyIsRefusedWithinTheTimeOfAnAdmission(t *testing.T) {
 	g := before(t, serverstest.Redis(t, servers.RedisOptions{}), setup{
-		Options: Options{Admission: &marks.Admission{Authority: marks.Unverified{}, Timeout: 2 * time.Second}},
-		limit:   func(s *guard.Server) { s.MaxConnections = 1 },
+		Options: Options{
+			Admission: &marks.Admission{Authority: marks.Unverified{}, Timeout: 2 * time.Second},
+		},
+		limit: func(s *guard.Server) { s.MaxConnections = 1 },
 	})
 	in, r := g.fenced(5), g.raw()
 	r.send("FENCE orders 5\r\n")
 	r.expect("-ERR guard: the guard has its 1 admitted sessions already")
 	r.ended()
-	g.become("guard_connections_ended_total", "full", 1)
+	g.AwaitMetric("guard_connections_ended_total", "full", 1)
 	in.send("PING\r\n")
 	in.expect("+PONG")
 }
 
-// A server that stands still answers nothing at all.
-func TestAClaimIsAnsweredInTimeThoughTheServerIsSilent(t *testing.T) {
+// A paused server answers nothing.
+func TestAClaimIsAnsweredInTimeWhenTheServerIsSilent(t *testing.T) {
 	for name, words := range map[string]struct{ early, claim string }{
 		"FENCE first":           {"", "FENCE orders 5\r\n"},
 		"FENCE after a command": {"PING\r\n", "FENCE orders 5\r\n"},
@@ -244,8 +213,10 @@ func TestAClaimIsAnsweredInTimeThoughTheServerIsSilent(t *testing.T) {
 	}
 }
 
-func TestACommandWithoutATokenIsGivenUpWhenTheServerIsSilent(t *testing.T) {
-	g := before(t, serverstest.Redis(t, servers.RedisOptions{}), setup{Options: Options{LoginTimeout: 2 * time.Second}})
+func TestACommandWithoutATokenTimesOutWhenTheServerIsSilent(t *testing.T) {
+	g := before(t, serverstest.Redis(t, servers.RedisOptions{}), setup{
+		Options: Options{LoginTimeout: 2 * time.Second},
+	})
 	r := g.raw()
 	r.send("PING\r\n")
 	r.expect("+PONG")
@@ -260,12 +231,17 @@ func TestACommandWithoutATokenIsGivenUpWhenTheServerIsSilent(t *testing.T) {
 	}
 }
 
-// With io-threads a busy server may not even say that it is busy. The scripts are an older leader's, and last for longer
-// than an admission may.
-func TestEveryClaimIsAnsweredInTimeThoughHeavyScriptsRun(t *testing.T) {
-	server := serverstest.Redis(t, servers.RedisOptions{Args: []string{"--busy-reply-threshold", "20", "--io-threads", "4", "--io-threads-do-reads", "yes"}})
+// With io-threads, a busy server may not even answer BUSY. The scripts are those of an older
+// leader, and together they run longer than an admission may take.
+func TestEveryClaimIsAnsweredInTimeWhileHeavyScriptsRun(t *testing.T) {
+	server := serverstest.Redis(t, servers.RedisOptions{
+		Args: []string{"--busy-reply-threshold", "20", "--io-threads", "4",
+			"--io-threads-do-reads", "yes"},
+	})
 	const timeout = 2 * time.Second
-	g := before(t, server, setup{Options: Options{Admission: &marks.Admission{Authority: marks.Unverified{}, Timeout: timeout}}})
+	g := before(t, server, setup{Options: Options{
+		Admission: &marks.Admission{Authority: marks.Unverified{}, Timeout: timeout},
+	}})
 	script := array("EVAL", `local t = redis.call('TIME') local from = t[1] * 1000000 + t[2]
 		repeat t = redis.call('TIME') until t[1] * 1000000 + t[2] - from > 700000
 		return redis.call('RPUSH', 'written', '5')`, "0")
@@ -290,63 +266,56 @@ func TestEveryClaimIsAnsweredInTimeThoughHeavyScriptsRun(t *testing.T) {
 		}
 	}
 	if d := time.Since(begin); d > 10*timeout {
-		t.Errorf("the last was answered after %v", d)
+		t.Errorf("the last claim was answered after %v", d)
 	}
 }
 
-// looker tells by CLIENT LIST whether a session lives. It is asked when a write to a client is stuck.
-type looker struct {
-	g     *guarded
-	asked chan struct{} // takes the first question
+// stalling is a guard that soon notices clients that do not read.
+type stalling struct {
+	*guarded
+	liveness *guardtest.Liveness
 }
 
-func (l looker) Alive(ctx context.Context, s marks.Session) (bool, error) {
-	select {
-	case l.asked <- struct{}{}:
-	default:
-	}
-	c := l.g.direct()
-	defer c.Close()
-	list, err := c.Do(ctx, "CLIENT", "LIST", "ID", s.ID).Text()
-	return strings.Contains(list, fmt.Sprintf("id=%d ", s.ID)), err
-}
-
-// watched is a guard that looks after clients that do not read.
-func watched(t *testing.T, limit func(*guard.Server), drain time.Duration) (*guarded, *looker) {
+func newStalling(t *testing.T, with setup) stalling {
 	t.Helper()
-	l := &looker{asked: make(chan struct{}, 1)}
-	l.g = before(t, serverstest.Redis(t, servers.RedisOptions{}), setup{Options: Options{Sessions: l, Stall: 50 * time.Millisecond}, limit: limit, drain: drain})
-	if err := l.g.direct().Set(t.Context(), "big", strings.Repeat("x", 10_000_000), 0).Err(); err != nil {
+	var g *guarded
+	liveness := guardtest.NewLiveness(func(ctx context.Context, s marks.Session) (bool, error) {
+		c := g.direct()
+		defer c.Close()
+		list, err := c.Do(ctx, "CLIENT", "LIST", "ID", s.ID).Text()
+		return strings.Contains(list, fmt.Sprintf("id=%d ", s.ID)), err
+	})
+	with.Options = Options{Sessions: liveness, Stall: 50 * time.Millisecond}
+	g = before(t, serverstest.Redis(t, servers.RedisOptions{}), with)
+	big := strings.Repeat("x", 10_000_000)
+	if err := g.direct().Set(t.Context(), "big", big, 0).Err(); err != nil {
 		t.Fatal(err)
 	}
-	return l.g, l
+	return stalling{g, liveness}
 }
 
-// deaf is an admitted client that asks for much and reads nothing of it, until the guard is stuck.
-func (l *looker) deaf(token int) *raw {
-	l.g.t.Helper()
-	r := l.g.fenced(token)
+// fillAndStop opens a session whose client requests large values and reads none. It returns when
+// the guard can write no more to it.
+func (g stalling) fillAndStop(token int) *raw {
+	g.t.Helper()
+	r := g.fenced(token)
 	r.send(strings.Repeat("GET big\r\n", 3))
-	select {
-	case <-l.asked:
-	case <-time.After(time.Minute):
-		l.g.t.Fatal("the guard asks nobody")
-	}
+	g.liveness.Await(g.t)
 	return r
 }
 
-func TestARevokedClientThatNeverReadsGivesItsSlotBack(t *testing.T) {
-	g, l := watched(t, func(s *guard.Server) { s.MaxConnections = 1 }, 0)
-	l.deaf(5)
+func TestARevokedClientThatNeverReadsReleasesItsSlot(t *testing.T) {
+	g := newStalling(t, setup{limit: func(s *guard.Server) { s.MaxConnections = 1 }})
+	g.fillAndStop(5)
 	r := g.fenced(7)
 	r.send("RPUSH written 7\r\n")
 	r.expect(":1")
-	g.become("guard_connections_ended_total", "stuck", 1)
+	g.AwaitMetric("guard_connections_ended_total", "stuck", 1)
 }
 
 func TestALiveClientThatReadsLateGetsEverything(t *testing.T) {
-	_, l := watched(t, nil, 0)
-	r := l.deaf(5)
+	g := newStalling(t, setup{})
+	r := g.fillAndStop(5)
 	if _, err := r.r.Discard(3*len("$10000000\r\n\r\n") + 30_000_000); err != nil {
 		t.Fatal(err)
 	}
@@ -355,18 +324,18 @@ func TestALiveClientThatReadsLateGetsEverything(t *testing.T) {
 }
 
 func TestAShutdownDoesNotWaitForAClientThatNeverReads(t *testing.T) {
-	g, l := watched(t, nil, time.Minute)
-	r := l.deaf(5)
+	g := newStalling(t, setup{drain: time.Minute})
+	r := g.fillAndStop(5)
 	begin := time.Now()
 	if err := g.direct().Do(t.Context(), "CLIENT", "KILL", "TYPE", "normal").Err(); err != nil {
 		t.Fatal(err)
 	}
-	early := g.raw() // it has no token, asks for much and reads nothing
+	early := g.raw() // it has no token, requests large values and reads nothing
 	early.send(strings.Repeat("GET big\r\n", 3))
-	g.become("guard_connections", "unadmitted", 1)
-	g.stop()
+	g.AwaitMetric("guard_connections", "unadmitted", 1)
+	g.Stop()
 	if d := time.Since(begin); d > 30*time.Second {
-		t.Errorf("it took %v", d)
+		t.Errorf("the shutdown took %v", d)
 	}
 	_, _ = r.conn.Close(), early.conn.Close()
 }

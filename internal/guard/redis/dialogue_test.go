@@ -9,12 +9,12 @@ import (
 	"testing"
 )
 
-var rewrite = flag.Bool("rewrite", false, "write what the guard answers into the dialogue files")
+var rewrite = flag.Bool("rewrite", false, "write the guard's answers into the dialogue files")
 
-// The files in testdata are whole dialogues with a guard before a fresh server. A line "> text" is sent with CRLF, and
-// "client name" goes on with another connection; every line "< text" is one reply, as Go quotes it without the quotes,
-// and "< (end)" the end of the stream. A time is written as <time>, an
-// address as <client>.
+// The files in testdata are whole dialogues with a guard in front of a fresh server. A line ">
+// text" is sent with CRLF. "client name" switches to another connection. Each line "< text" is one
+// reply, quoted as in Go but without the quotes; "< (end)" is the end of the stream. A time is
+// written as <time>, an address as <client>.
 func TestDialogues(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txt")
 	if err != nil || len(files) == 0 {
@@ -38,7 +38,8 @@ func TestDialogues(t *testing.T) {
 	}
 }
 
-// play has the dialogue with the guard and returns it with the replies that came.
+// play sends the dialogue's requests to a guard and returns the dialogue with the replies that
+// came.
 func play(t *testing.T, script string) string {
 	g := fresh(t)
 	clients := make(map[string]*raw)
@@ -57,7 +58,9 @@ func play(t *testing.T, script string) string {
 			now.send(rest + "\r\n")
 		case "<":
 			reply := now.reply()
-			if text = "< " + address.ReplaceAllString(changing.ReplaceAllString(readable.Replace(reply), "<time>"), "<client>"); reply == "" {
+			text = changing.ReplaceAllString(readable.Replace(reply), "<time>")
+			text = "< " + address.ReplaceAllString(text, "<client>")
+			if reply == "" {
 				text = "< (end)"
 			}
 		}

@@ -5,29 +5,30 @@ import (
 	"io"
 )
 
-// down walks the replies of an admitted session, to put the guard's answers into their places and to know whether the
-// stream stands between two replies when it ends. What it cannot follow makes it blind: then everything passes as it
-// is, and nothing of the guard's own is put in any more.
+// down walks the replies of an admitted session. It puts the guard's replies into their places, and
+// knows whether the stream is between two replies when it ends. If it cannot parse the stream it
+// goes blind: from then on everything passes unchanged, and it injects nothing more.
 type down struct {
-	swaps  *swaps
-	frames frames
-	blind  bool
+	injected *injectedReplies
+	frames   frames
+	blind    bool
 }
 
-// errDrained ends the relay: the sentinel of draining was answered, and so was everything before it.
+// errDrained ends the relay: the server has answered the sentinel of draining, and everything
+// before.
 var errDrained = errors.New("guard: drained")
 
 // Walk implements guard.Walker.
 func (d *down) Walk(b []byte, w io.Writer) (int, error) {
 	from, at := 0, 0
 	for at < len(b) && !d.blind {
-		if b[at] == '-' && d.frames.top() {
-			answer, size, final, more := d.swaps.find(b[at:])
+		if b[at] == '-' && d.frames.betweenReplies() {
+			answer, size, final, more := d.injected.match(b[at:])
 			if more {
 				break
 			}
 			if size > 0 {
-				if err := swap(w, b[from:at], answer); err != nil {
+				if err := writeInjected(w, b[from:at], answer); err != nil {
 					return at, err
 				}
 				at += size
@@ -55,11 +56,11 @@ func (d *down) Walk(b []byte, w io.Writer) (int, error) {
 	return at, err
 }
 
-// swap writes what came before an answer, and the answer.
-func swap(w io.Writer, before []byte, answer string) error {
+// writeInjected writes the bytes before an injected reply, and then the reply.
+func writeInjected(w io.Writer, before []byte, answer string) error {
 	_, err := w.Write(append(before[:len(before):len(before)], answer...))
 	return err
 }
 
-// between says that the client has been sent whole replies only.
-func (d *down) between() bool { return d.frames.top() && !d.blind }
+// atBoundary reports whether the client has got only complete replies.
+func (d *down) atBoundary() bool { return d.frames.betweenReplies() && !d.blind }

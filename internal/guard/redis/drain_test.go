@@ -8,7 +8,7 @@ import (
 	"github.com/ringfence/ringfence/internal/servers/serverstest"
 )
 
-func TestAGuardThatShutsDownTellsItsClientsBetweenCommands(t *testing.T) {
+func TestAShutdownTellsClientsBetweenCommandsAndWaitsForATransaction(t *testing.T) {
 	g := before(t, serverstest.Redis(t, servers.RedisOptions{}), setup{drain: 20 * time.Second})
 	early, idle, subscribed, busy := g.raw(), g.fenced(5), g.fenced(5), g.fenced(5)
 	early.send("PING\r\n")
@@ -19,7 +19,7 @@ func TestAGuardThatShutsDownTellsItsClientsBetweenCommands(t *testing.T) {
 	busy.expect("+OK", "+QUEUED")
 
 	stopped := make(chan struct{})
-	go func() { g.stop(); close(stopped) }()
+	go func() { g.Stop(); close(stopped) }()
 	for _, r := range []*raw{early, idle, subscribed} {
 		r.expect("-ERR guard: shutting down")
 		r.ended()
@@ -34,12 +34,12 @@ func TestAGuardThatShutsDownTellsItsClientsBetweenCommands(t *testing.T) {
 	busy.ended()
 	<-stopped
 	if v := g.direct().Get(t.Context(), "a").Val(); v != "2" {
-		t.Errorf("a is %s: what came after the transaction was executed", v)
+		t.Errorf("a is %s: a command behind the transaction was executed", v)
 	}
 }
 
-// Everything that was sent before the drain is answered before the end.
-func TestAPipelineIsAnsweredBeforeTheEnd(t *testing.T) {
+// Every command that was sent before the drain is answered before the connection ends.
+func TestAShutdownWaitsForTheAnswersOfAPipeline(t *testing.T) {
 	g := before(t, serverstest.Redis(t, servers.RedisOptions{}), setup{drain: 20 * time.Second})
 	r := g.fenced(5)
 	r.send("INCR a\r\n")
@@ -47,7 +47,7 @@ func TestAPipelineIsAnsweredBeforeTheEnd(t *testing.T) {
 	r.send("BLPOP queue 0\r\n")
 	g.blocked("in BLPOP")
 	stopped := make(chan struct{})
-	go func() { g.stop(); close(stopped) }()
+	go func() { g.Stop(); close(stopped) }()
 	if err := g.direct().RPush(t.Context(), "queue", "x").Err(); err != nil {
 		t.Fatal(err)
 	}
@@ -56,15 +56,18 @@ func TestAPipelineIsAnsweredBeforeTheEnd(t *testing.T) {
 	<-stopped
 }
 
-// What is not done by the end of the drain is cut: a blocking command could go on for ever.
-func TestTheDrainHasAnEnd(t *testing.T) {
-	g := before(t, serverstest.Redis(t, servers.RedisOptions{}), setup{drain: 50 * time.Millisecond})
+// Connections that are still busy at the drain deadline are cut: a blocking command could last
+// forever.
+func TestTheDrainHasADeadline(t *testing.T) {
+	g := before(t, serverstest.Redis(t, servers.RedisOptions{}), setup{
+		drain: 50 * time.Millisecond,
+	})
 	blocked, open := g.fenced(5), g.fenced(5)
 	blocked.send("BLPOP queue 0\r\n")
 	open.send("MULTI\r\nSET a 1\r\n")
 	open.expect("+OK", "+QUEUED")
-	g.blocked("in BLPOP") // or the drain might come before the command
-	g.stop()
+	g.blocked("in BLPOP") // or the drain might begin before the command
+	g.Stop()
 	blocked.ended()
 	open.ended()
 }

@@ -6,46 +6,45 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/internal/guard"
 	"github.com/ringfence/ringfence/internal/guard/guardtest"
 	"github.com/ringfence/ringfence/internal/marks"
 	"github.com/ringfence/ringfence/internal/servers/serverstest"
 )
 
-const lastWord = "-ERR guard: the place was given to another connection; nothing was written; connect again\r\n"
+// evictedLine is what an evicted client gets for each of its commands.
+const evictedLine = "-ERR guard: the place was given to another connection; " +
+	"nothing was written; connect again\r\n"
 
-// evicting is a guard whose clients a test evicts.
+// evicting starts a guard whose clients the test evicts.
 func evicting(t *testing.T, e *guardtest.Evictions, with setup) *guarded {
 	t.Helper()
 	with.limit = func(s *guard.Server) { e.Protocol, s.Protocol = s.Protocol, e }
 	return before(t, serverstest.SharedRedis(t), with)
 }
 
-// told expects the last word, so many times, and the end.
-func (r *raw) told(times int) {
+// expectEviction fails the test unless the error comes this many times, and then the end of the
+// stream.
+func (r *raw) expectEviction(times int) {
 	r.t.Helper()
 	for range times {
-		if got := r.reply(); got != lastWord {
-			r.t.Errorf("told %q", got)
+		if got := r.reply(); got != evictedLine {
+			r.t.Errorf("the client got %q", got)
 		}
 	}
 	r.ended()
 }
 
-func TestAClientThatIsEvictedBeforeItSaysAnythingHasTheLastWord(t *testing.T) {
+func TestAClientEvictedBeforeItSendsAnythingIsToldWhy(t *testing.T) {
 	e := &guardtest.Evictions{}
 	g := evicting(t, e, setup{})
 	r := g.raw()
-	g.become("guard_connections", "unadmitted", 1)
-	for g.metric("guard_connections_ended_total", "evicted") == 0 { // its protocol may not serve it yet
-		e.Now()
-	}
-	r.told(1)
+	e.EvictFirst(g.Guard)
+	r.expectEviction(1)
 }
 
-// The guard evicts a client that says nothing, which then speaks before it hears of it.
-func TestAClientThatIsEvictedAsItSpeaksHasTheLastWord(t *testing.T) {
+// The guard picks a silent client, which sends something before the eviction reaches it.
+func TestAClientEvictedAsItSendsItsFirstBytesIsToldWhy(t *testing.T) {
 	for words, commands := range map[string]int{
 		"PING\r\n":           1,
 		"FENCE orders 5\r\n": 1,
@@ -55,19 +54,20 @@ func TestAClientThatIsEvictedAsItSpeaksHasTheLastWord(t *testing.T) {
 		"HELLO 3\r\nCLIENT SETNAME fence.orders.5\r\nGET a\r\n": 3,
 	} {
 		t.Run(words, func(t *testing.T) {
-			e := &guardtest.Evictions{AtFirstWord: true}
+			e := &guardtest.Evictions{AtFirstBytes: true}
 			g := evicting(t, e, setup{})
 			r := g.raw()
 			r.send(words)
-			r.told(commands)
-			g.become("guard_connections_ended_total", "evicted", 1)
+			r.expectEviction(commands)
+			g.AwaitMetric("guard_connections_ended_total", "evicted", 1)
 		})
 	}
 }
 
-// It has its connection to Redis, which has not answered.
-func TestAClientThatIsEvictedBeforeRedisAnswersHasTheLastWord(t *testing.T) {
-	for _, words := range []string{"GET a\r\n", "FENCE orders 5\r\n", "CLIENT SETNAME fence.orders.5\r\n"} {
+// The client's upstream connection is open, but Redis has not answered on it.
+func TestAClientEvictedBeforeRedisAnswersIsToldWhy(t *testing.T) {
+	for _, words := range []string{"GET a\r\n", "FENCE orders 5\r\n",
+		"CLIENT SETNAME fence.orders.5\r\n"} {
 		t.Run(words, func(t *testing.T) {
 			e, p := &guardtest.Evictions{}, passageTo(t, serverstest.SharedRedis(t).Addr())
 			g := evicting(t, e, setup{upstream: p.Addr().String()})
@@ -78,42 +78,33 @@ func TestAClientThatIsEvictedBeforeRedisAnswersHasTheLastWord(t *testing.T) {
 			r.send(words)
 			<-p.stopped
 			e.Now()
-			r.told(1)
+			r.expectEviction(1)
 		})
 	}
 }
 
-func TestAClientThatIsEvictedDuringItsAdmissionHasTheLastWord(t *testing.T) {
+func TestAClientEvictedDuringItsAdmissionIsToldWhy(t *testing.T) {
 	for _, words := range []string{"FENCE orders 5\r\n", "CLIENT SETNAME fence.orders.5\r\n"} {
 		t.Run(words, func(t *testing.T) {
-			e, s := &guardtest.Evictions{}, slowStore{asked: make(chan struct{})}
-			g := evicting(t, e, setup{wrap: func(real marks.Store) marks.Store { s.Store = real; return s }})
+			e, s := &guardtest.Evictions{}, guardtest.SlowStore{Registering: make(chan struct{})}
+			g := evicting(t, e, setup{
+				wrap: func(real marks.Store) marks.Store { s.Store = real; return s },
+			})
 			r := g.raw()
 			r.send(words)
-			<-s.asked
+			<-s.Registering
 			e.Now()
-			r.told(1)
+			r.expectEviction(1)
 		})
 	}
 }
 
-// slowStore registers nobody before the end of the context.
-type slowStore struct {
-	marks.Store
-	asked chan struct{} // closed by the first registration
-}
-
-func (s slowStore) Register(ctx context.Context, _ marks.Session, _ []fence.Claim) (marks.Registration, error) {
-	close(s.asked)
-	<-ctx.Done()
-	return marks.Registration{}, ctx.Err()
-}
-
-// An error behind half a reply would be read as a part of it.
-func TestAClientThatIsEvictedWithinAReplyIsToldNothing(t *testing.T) {
+// The client would read an error behind half a reply as part of that reply.
+func TestAClientEvictedWithinAReplyIsToldNothing(t *testing.T) {
 	e := &guardtest.Evictions{}
 	g := evicting(t, e, setup{})
-	if err := g.direct().Set(t.Context(), "evicted-big", strings.Repeat("x", 50_000_000), 0).Err(); err != nil {
+	big := strings.Repeat("x", 50_000_000)
+	if err := g.direct().Set(t.Context(), "evicted-big", big, 0).Err(); err != nil {
 		t.Fatal(err)
 	}
 	defer g.direct().Del(context.Background(), "evicted-big")

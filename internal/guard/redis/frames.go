@@ -6,44 +6,47 @@ import (
 	"strconv"
 )
 
-// frames follows a stream of replies, RESP2 or RESP3, as it comes in pieces, to know where each reply ends. The zero
-// value stands before the first.
+// frames follows a stream of RESP2 or RESP3 replies that arrives in pieces, to know where each
+// reply ends. The zero value is before the first reply.
 //
-// A value is counted when it begins, not when it ends. So an aggregate whose last element has begun is forgotten
-// already, and a reply that nests in its last elements needs no memory, however deep it goes.
+// It counts a value when the value begins, not when it ends. So it forgets an aggregate once the
+// last element has begun, and a reply that nests in its last elements needs no memory, however deep
+// it is.
 type frames struct {
 	kind   byte  // first byte of the reply under way, or of the last one
 	begun  bool  // a reply is under way
-	inside bool  // and it is not only attributes that come before it
+	inside bool  // the reply itself has begun, and not only attributes before it
 	skip   int64 // bytes of a bulk string that are still to come, with its CRLF
-	line   bool  // in a line whose content does not matter
-	cr     bool  // that line's last byte so far is \r
+	line   bool  // inside a line; its content does not matter
+	cr     bool  // the last byte of that line so far is \r
 	open   []levels
 }
 
-// levels are aggregates, each an element of the one before it, that all have the same number of elements to come.
+// levels are aggregates, each an element of the one before it, with the same number of elements
+// still to begin.
 type levels struct {
-	left int64 // elements that have not begun, at least 1; endless for one that says when it ends
-	same int64 // how many aggregates these are, at least 1
+	left int64 // elements that have not begun, at least 1; endless when an end marker ends it
+	same int64 // number of aggregates, at least 1
 }
 
 const (
 	endless    = -1
 	headerMost = 32 // bytes of a header line
 
-	// openMost bounds the memory of one stream to 512 KiB. A script's reply nests to 7995 levels, where Lua's stack
-	// ends; nothing that Redis answers is deeper, but for EXEC around it.
+	// openMost limits the memory of one stream to 512 KiB. A script's reply nests to 7995 levels at
+	// most, where Lua's stack ends. No reply of Redis is deeper, except an EXEC around it.
 	openMost = 32 << 10
-	openKept = 64 // what is kept for the next reply
+	openKept = 64 // capacity kept for the next reply
 )
 
 var errReply = errors.New("guard: a reply of the server is not RESP, or nests too deep")
 
-// top says that the stream stands between two replies.
-func (f *frames) top() bool { return !f.begun }
+// betweenReplies reports whether the stream is between two replies.
+func (f *frames) betweenReplies() bool { return !f.begun }
 
-// scan goes on to the end of the reply under way. n is how many bytes of b are behind it; fewer than all of them when
-// the reply has ended, or when b ends within a header, which is to come again with more.
+// scan advances to the end of the current reply. n is how many bytes of b it has used. It uses all
+// of them unless the reply has ended, or b ends within a header: then the caller passes the rest
+// again, with more.
 func (f *frames) scan(b []byte) (n int, ended bool, err error) {
 	for {
 		var whole bool
@@ -96,8 +99,8 @@ func (f *frames) endOfLine(b []byte, from int) (n int, found bool) {
 	return len(b), false
 }
 
-// header reads what opens a frame. It takes nothing when the header is not all there. whole says that the frame ends
-// with its header.
+// header reads the header of a frame. It uses nothing if the header is incomplete. whole means that
+// the frame ends with its header.
 func (f *frames) header(b []byte) (n int, whole bool, err error) {
 	switch b[0] {
 	case '+', '-', ':', ',', '(', '#', '_':
@@ -113,19 +116,19 @@ func (f *frames) header(b []byte) (n int, whole bool, err error) {
 		return 0, false, errReply
 	}
 	f.begin(b[0])
-	whole, err = f.opens(b[0], b[1:end-1])
+	whole, err = f.openFrame(b[0], b[1:end-1])
 	return end + 1, whole, err
 }
 
-// opens starts the frame of a complete header.
-func (f *frames) opens(kind byte, size []byte) (whole bool, err error) {
+// openFrame starts the frame of a complete header.
+func (f *frames) openFrame(kind byte, size []byte) (whole bool, err error) {
 	count, ok := length(size)
 	switch {
 	case kind == '.', kind == ';' && ok && count == 0:
 		return true, f.closeEndless()
 	case !ok:
 		return false, errReply
-	case kind != '|' && kind != ';': // an attribute comes before a value and is none, a piece is part of one
+	case kind != '|' && kind != ';': // an attribute is no value, and a piece is part of one
 		if err := f.count(); err != nil {
 			return false, err
 		}
@@ -151,7 +154,7 @@ func (f *frames) opens(kind byte, size []byte) (whole bool, err error) {
 	return false, f.push(levels{left: count, same: 1})
 }
 
-// length reads a count: digits, -1, or ? which is endless too.
+// length reads a count: digits, -1, or ?, which means endless too.
 func length(b []byte) (int64, bool) {
 	if string(b) == "?" || string(b) == "-1" {
 		return endless, true
@@ -160,7 +163,7 @@ func length(b []byte) (int64, bool) {
 	return int64(n), err == nil
 }
 
-// begin notes the kind of a reply with its first frame. What follows an attribute is the reply itself.
+// begin notes the kind of a reply at its first frame. After an attribute the reply itself follows.
 func (f *frames) begin(kind byte) {
 	if !f.inside && len(f.open) == 0 {
 		f.kind = kind
@@ -168,7 +171,7 @@ func (f *frames) begin(kind byte) {
 	f.begun = true
 }
 
-// count takes a value that begins off the elements to come of the aggregate that it is in.
+// count counts a value that begins as one element of the aggregate that it is in.
 func (f *frames) count() error {
 	last := len(f.open) - 1
 	if last < 0 {
@@ -202,7 +205,8 @@ func (f *frames) push(l levels) error {
 	return nil
 }
 
-// closeEndless ends an aggregate, or a string in pieces, that did not say how long it is. As an element it is whole.
+// closeEndless ends an aggregate, or a string in pieces, that did not give its length. As an
+// element it is then complete.
 func (f *frames) closeEndless() error {
 	last := len(f.open) - 1
 	if last < 0 || f.open[last].left != endless {
@@ -214,7 +218,7 @@ func (f *frames) closeEndless() error {
 	return nil
 }
 
-// ends says, after a value is whole, whether that was the reply itself or the last that it had to come.
+// ends reports, after a value is complete, whether the reply has ended with it.
 func (f *frames) ends() bool {
 	if !f.inside || len(f.open) > 0 {
 		return false

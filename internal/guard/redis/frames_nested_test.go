@@ -10,8 +10,9 @@ import (
 	"unsafe"
 )
 
-// The scripts nest as deep as Lua's stack allows, which ends the deepest level with an error, and in ways that are
-// kept in memory differently: in the last element, in the first, in one of several, in maps and in sets.
+// The scripts nest as deep as Lua's stack allows, which ends the deepest level with an error. They
+// nest in ways that the guard stores differently: in the last element, in the first, in one of
+// several, in maps and in sets.
 var nested = []string{
 	"local a={1};for i=1,200 do a={a} end;return a",
 	"local a={1};a[1]=a;return a",
@@ -41,7 +42,7 @@ func TestARefusedCommandBehindADeepReplyIsAnsweredInItsPlace(t *testing.T) {
 	}
 }
 
-func TestAClientWithADeepReplyIsToldThatItWasEnded(t *testing.T) {
+func TestAClientIsToldThatItsSessionHasEndedAfterADeepReply(t *testing.T) {
 	g := fresh(t)
 	for i, script := range nested {
 		old := g.fenced(2*i + 1)
@@ -54,8 +55,8 @@ func TestAClientWithADeepReplyIsToldThatItWasEnded(t *testing.T) {
 	}
 }
 
-// naive finds the end of the reply, or of the part of one, that begins at from: by recursion, in a stream that is all
-// there. ok is false when it does not end.
+// naive finds the end of the reply that begins at from, or of a part of one. It works by recursion
+// on a complete stream. ok is false when the reply does not end.
 func naive(b []byte, from int) (end int, ok bool) {
 	if from >= len(b) {
 		return 0, false
@@ -89,7 +90,7 @@ func naive(b []byte, from int) (end int, ok bool) {
 	case '%':
 		elements *= 2
 	case '|':
-		elements = 2*count + 1 // and what it belongs to
+		elements = 2*count + 1 // and the reply that it belongs to
 	}
 	for range elements {
 		if at, ok = naive(b, at); !ok {
@@ -99,7 +100,7 @@ func naive(b []byte, from int) (end int, ok bool) {
 	return at, true
 }
 
-// grown is a reply that is made up: one of its elements nests on, the others hardly do.
+// grown makes up a reply. One of its elements nests deeply, the others hardly at all.
 func grown(rnd *rand.Rand, depth int) string {
 	if depth <= 0 {
 		return replies[rnd.IntN(8)]
@@ -136,7 +137,7 @@ func grown(rnd *rand.Rand, depth int) string {
 	return fmt.Sprintf("*%d\r\n", n) + elements(n)
 }
 
-// Replies of any depth and shape end where a walker finds their ends that knows all of them and has a stack.
+// naive supports all kinds of replies and uses a stack, so it is the oracle.
 func TestNestedRepliesEndWhereANaiveWalkerSays(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(12, 13))
 	for range 3000 {
@@ -165,12 +166,12 @@ func endsAsNaively(t *testing.T, stream []byte, rnd *rand.Rand) {
 			begun = at
 		}
 	}
-	if begun != len(stream) || !f.top() {
+	if begun != len(stream) || !f.betweenReplies() {
 		t.Fatalf("%q: %d bytes belong to no reply", stream, len(stream)-begun)
 	}
 }
 
-// What the two take for one reply is the same, whatever comes.
+// Both find the same end of a reply, for any input.
 func FuzzFrames(f *testing.F) {
 	for _, r := range replies {
 		f.Add([]byte(r + r))
@@ -187,8 +188,10 @@ func FuzzFrames(f *testing.F) {
 				return // not RESP
 			}
 			end, ok := naive(stream, at)
-			if bytes.ContainsAny(stream[at:at+n], "?.;") || bytes.Contains(stream[at:at+n], []byte("-1\r\n")) {
-				return // pieces that belong to no string, and nulls of kinds that have none: each has its own opinion
+			if bytes.ContainsAny(stream[at:at+n], "?.;") ||
+				bytes.Contains(stream[at:at+n], []byte("-1\r\n")) {
+				// chunks outside a string, and nulls of kinds without null: here the two may differ
+				return
 			}
 			if ended != ok || ended && at+n != end {
 				t.Fatalf("%q: %d %v, naively %d %v", stream[at:], at+n, ended, end, ok)
@@ -201,7 +204,8 @@ func FuzzFrames(f *testing.F) {
 	})
 }
 
-// Levels whose last element is under way take nothing, and equal levels are one. What is left is bounded.
+// A level whose last element has begun needs no memory, and equal levels share one entry. The rest
+// is bounded.
 func TestAnyDepthTakesLittleMemory(t *testing.T) {
 	const little = 2
 	for begin, most := range map[string]int{
@@ -228,6 +232,6 @@ func TestAnyDepthTakesLittleMemory(t *testing.T) {
 		}
 	}
 	if kept := unsafe.Sizeof(levels{}) * openMost; kept > 512<<10 {
-		t.Errorf("%d bytes", kept)
+		t.Errorf("the open levels of one reply may take %d bytes", kept)
 	}
 }

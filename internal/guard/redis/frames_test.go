@@ -8,28 +8,34 @@ import (
 	"testing"
 )
 
-// Replies of every kind, each one reply (attributes belong to what follows them).
+// replies has every kind of reply. Each entry is one reply; an attribute belongs to the reply after
+// it.
 var replies = []string{
-	"+OK\r\n", "-ERR no\r\n", ":-12\r\n", "$5\r\nhello\r\n", "$0\r\n\r\n", "$-1\r\n", "*-1\r\n", "*0\r\n",
+	"+OK\r\n", "-ERR no\r\n", ":-12\r\n", "$5\r\nhello\r\n", "$0\r\n\r\n", "$-1\r\n",
+	"*-1\r\n", "*0\r\n",
 	"*2\r\n$1\r\na\r\n*3\r\n:1\r\n+x\r\n$-1\r\n", "$4\r\n\r\n\r\n\r\n", "*1\r\n*1\r\n*1\r\n*0\r\n",
 	"_\r\n", "#t\r\n", ",1.5\r\n", ",inf\r\n", "(3492890328409238509324850943850943825024385\r\n",
-	"!21\r\nSYNTAX invalid syntax\r\n", "=15\r\ntxt:Some string\r\n", "%2\r\n+a\r\n:1\r\n+b\r\n*0\r\n", "%0\r\n", "~2\r\n:1\r\n:2\r\n",
-	">3\r\n+message\r\n+ch\r\n+x\r\n", "|1\r\n+key-popularity\r\n%1\r\n$1\r\na\r\n,0.1923\r\n*2\r\n:1\r\n:2\r\n", "|0\r\n+OK\r\n",
-	"*3\r\n:1\r\n|1\r\n+ttl\r\n:3600\r\n:2\r\n:3\r\n", "$?\r\n;4\r\nHell\r\n;5\r\no wor\r\n;0\r\n", "*?\r\n:1\r\n*?\r\n.\r\n$1\r\nx\r\n.\r\n",
-	"%?\r\n+a\r\n:1\r\n.\r\n", "+line\nfeed\r\n", "+carriage\rreturn\r\n", "*2\r\n>1\r\n:1\r\n+odd\r\n",
+	"!21\r\nSYNTAX invalid syntax\r\n", "=15\r\ntxt:Some string\r\n",
+	"%2\r\n+a\r\n:1\r\n+b\r\n*0\r\n", "%0\r\n", "~2\r\n:1\r\n:2\r\n",
+	">3\r\n+message\r\n+ch\r\n+x\r\n",
+	"|1\r\n+key-popularity\r\n%1\r\n$1\r\na\r\n,0.1923\r\n*2\r\n:1\r\n:2\r\n", "|0\r\n+OK\r\n",
+	"*3\r\n:1\r\n|1\r\n+ttl\r\n:3600\r\n:2\r\n:3\r\n", "$?\r\n;4\r\nHell\r\n;5\r\no wor\r\n;0\r\n",
+	"*?\r\n:1\r\n*?\r\n.\r\n$1\r\nx\r\n.\r\n",
+	"%?\r\n+a\r\n:1\r\n.\r\n", "+line\nfeed\r\n", "+carriage\rreturn\r\n",
+	"*2\r\n>1\r\n:1\r\n+odd\r\n",
 }
 
 func TestTheEndOfEveryReplyIsFound(t *testing.T) {
 	for _, r := range replies {
 		var f frames
 		n, ended, err := f.scan([]byte(r + "+next\r\n"))
-		if n != len(r) || !ended || err != nil || !f.top() {
+		if n != len(r) || !ended || err != nil || !f.betweenReplies() {
 			t.Errorf("%q: n %d of %d, ended %v, %v", r, n, len(r), ended, err)
 		}
 	}
 }
 
-// However a stream of replies is cut into pieces, the same ends are found.
+// The ends are the same however a stream is cut into pieces.
 func TestRepliesMayComeInAnyPieces(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(1, 2))
 	for range 300 {
@@ -56,29 +62,30 @@ func TestRepliesMayComeInAnyPieces(t *testing.T) {
 			}
 		}
 		if len(ends) > 0 {
-			t.Fatalf("%q: %d ends were not found", stream, len(ends))
+			t.Fatalf("%q: %d ends were missed", stream, len(ends))
 		}
 	}
 }
 
-func TestWhatIsNoReplyIsSaidToBeNone(t *testing.T) {
+func TestMalformedRepliesAreRejected(t *testing.T) {
 	for _, bad := range []string{
-		"hello\r\n", "$x\r\n", "$-2\r\n", "*1x\r\n", "$5\n", ".\r\n", ";0\r\n", "*\r\n", "$99999999999999999999\r\n", "*" + strings.Repeat("0", 40), "\r\n",
+		"hello\r\n", "$x\r\n", "$-2\r\n", "*1x\r\n", "$5\n", ".\r\n", ";0\r\n", "*\r\n",
+		"$99999999999999999999\r\n", "*" + strings.Repeat("0", 40), "\r\n",
 		strings.Repeat("*3\r\n*2\r\n", openMost),
 	} {
 		var f frames
 		if _, _, err := f.scan([]byte(bad)); err == nil {
-			t.Errorf("%q was followed", bad)
+			t.Errorf("%q was accepted", bad)
 		}
 	}
 }
 
-// answered is a stream of replies with swaps in it, cut at random, through the way down.
-func TestSwapsArePutInPlaceHoweverTheStreamIsCut(t *testing.T) {
+// The server's errors for replaced commands are replaced by the guard's refusals.
+func TestRefusalsAreInsertedHoweverTheStreamIsCut(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(3, 4))
 	for range 300 {
-		s := newSwaps()
-		d := &down{swaps: s}
+		s := newInjectedReplies()
+		d := &down{injected: s}
 		var stream, want []byte
 		for range 8 {
 			if rnd.IntN(3) > 0 {
@@ -87,14 +94,15 @@ func TestSwapsArePutInPlaceHoweverTheStreamIsCut(t *testing.T) {
 				continue
 			}
 			_, _ = s.add([]byte("-NOTALLOWED this\r\n"))
-			stream = append(stream, "-ERR unknown command '"+string(s.name)+string(rune('0'+s.sent))+"', with args beginning with: \r\n"...)
+			stream = append(stream, "-ERR unknown command '"+string(s.prefix)+
+				string(rune('0'+s.sent))+"', with args beginning with: \r\n"...)
 			want = append(want, "-NOTALLOWED this\r\n"...)
 		}
 		if got := walk(t, d, stream, rnd); !bytes.Equal(got, want) {
 			t.Fatalf("%q became %q, want %q", stream, got, want)
 		}
-		if !d.between() {
-			t.Fatalf("%q ended within a reply", stream)
+		if !d.atBoundary() {
+			t.Fatalf("%q is reported to end within a reply", stream)
 		}
 	}
 }
@@ -104,7 +112,7 @@ type walker interface {
 	Walk(b []byte, w io.Writer) (int, error)
 }
 
-// walk shows a stream to a walker in random pieces, as the relay does.
+// walk feeds a stream to a walker in random pieces, as the relay does, and returns what it wrote.
 func walk(t testing.TB, w walker, stream []byte, rnd *rand.Rand) []byte {
 	t.Helper()
 	var out bytes.Buffer
@@ -123,25 +131,25 @@ func walk(t testing.TB, w walker, stream []byte, rnd *rand.Rand) []byte {
 	return out.Bytes()
 }
 
-func TestAReplyThatCannotBeFollowedPassesAsItIs(t *testing.T) {
-	s := newSwaps()
+func TestTheStreamIsForwardedUnchangedFromAMalformedReplyOn(t *testing.T) {
+	s := newInjectedReplies()
 	_, _ = s.add([]byte("-NOTALLOWED\r\n"))
-	d := &down{swaps: s}
-	stream := []byte("+OK\r\n?what is this\r\n-ERR unknown command '" + string(s.name) + "1'\r\n")
+	d := &down{injected: s}
+	stream := []byte("+OK\r\n?what is this\r\n-ERR unknown command '" + string(s.prefix) + "1'\r\n")
 	got := walk(t, d, stream, rand.New(rand.NewPCG(5, 6)))
-	if !bytes.Equal(got, stream) || d.between() {
+	if !bytes.Equal(got, stream) || d.atBoundary() {
 		t.Errorf("%q became %q", stream, got)
 	}
 }
 
-// No byte is lost or made up on the way down, whatever comes.
+// No byte is lost or added on the way to the client, for any input.
 func FuzzDown(f *testing.F) {
 	for _, r := range replies {
 		f.Add([]byte(r+"+OK\r\n"), uint64(1))
 	}
 	f.Add([]byte("-ERR unknown command 'RINGFENCE-"), uint64(2))
 	f.Fuzz(func(t *testing.T, stream []byte, seed uint64) {
-		d := &down{swaps: newSwaps()}
+		d := &down{injected: newInjectedReplies()}
 		var out bytes.Buffer
 		rnd := rand.New(rand.NewPCG(seed, 0))
 		at, shown := 0, 0

@@ -11,15 +11,14 @@ import (
 	"net"
 	"os"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	driver "github.com/redis/go-redis/v9"
 
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/internal/guard"
+	"github.com/ringfence/ringfence/internal/guard/guardtest"
 	"github.com/ringfence/ringfence/internal/marks"
 	redisstore "github.com/ringfence/ringfence/internal/marks/redis"
 	"github.com/ringfence/ringfence/internal/servers"
@@ -28,85 +27,69 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(serverstest.RunMain(m)) }
 
-// guarded is a Redis server with a guard before it.
+// guarded is a guard in front of a real Redis server.
 type guarded struct {
-	t       *testing.T
-	server  *servers.Redis
-	addr    string
-	store   *redisstore.Store
-	metrics *prometheus.Registry
-	stop    func() // shuts the guard down, and returns when it has
+	*guardtest.Guard
+	t      *testing.T
+	server *servers.Redis
+	store  *redisstore.Store
 }
 
-// setup is what a test changes.
+// setup changes the defaults of before.
 type setup struct {
 	Options
-	store    redisstore.Options
-	upstream string                        // the server's address, where it is not its own
-	wrap     func(marks.Store) marks.Store // what admission works with
-	drain    time.Duration
-	limit    func(*guard.Server) // sets limits
+	store redisstore.Options // for Open
+	// the address that the guard dials; the server's when empty
+	upstream string
+	wrap     func(marks.Store) marks.Store // the store that admission uses
+	drain    time.Duration                 // 2 s when zero
+	limit    func(*guard.Server)           // sets limits
 }
 
-// fresh is a server of the test's own with a guard.
+// fresh starts a server for this test alone, and a guard for it.
 func fresh(t *testing.T, args ...string) *guarded {
 	t.Helper()
 	return before(t, serverstest.Redis(t, servers.RedisOptions{Args: args}), setup{})
 }
 
-// before puts a guard before a server, and installs the store.
+// before installs the store on a server and starts a guard for it.
 func before(t *testing.T, server *servers.Redis, with setup) *guarded {
 	t.Helper()
 	if err := redisstore.Install(t.Context(), server.URL()); err != nil {
 		t.Fatal(err)
 	}
-	s, err := redisstore.Open(t.Context(), "redis://"+cmp.Or(with.upstream, server.Addr()), with.store)
+	s, err := redisstore.Open(t.Context(), "redis://"+
+		cmp.Or(with.upstream, server.Addr()), with.store)
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	log := slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelDebug}))
-	registry := prometheus.NewRegistry()
-	metrics := guard.NewMetrics(registry)
+	o := guardtest.Options{Drain: with.drain, Change: with.limit}
+	g := guardtest.Start(t, o, func(log *slog.Logger, m *guard.Metrics) guard.Protocol {
+		return New(with.complete(s, guard.Events(log, m, "redis")))
+	})
+	return &guarded{Guard: g, t: t, server: server, store: s}
+}
+
+// complete fills in the store, and the admission with its store and events.
+func (with setup) complete(s *redisstore.Store, events func(marks.Event)) Options {
 	o := with.Options
 	o.Store = s
 	if o.Admission == nil {
 		o.Admission = &marks.Admission{Authority: marks.Unverified{}}
 	}
-	o.Admission.Store, o.Admission.Notify = s, guard.Events(log, metrics, "redis")
+	o.Admission.Store, o.Admission.Notify = s, events
 	if with.wrap != nil {
 		o.Admission.Store = with.wrap(s)
 	}
-	if with.drain == 0 {
-		with.drain = 2 * time.Second
-	}
-	p := New(o)
-	srv := &guard.Server{Protocol: p, Listener: l, Log: log, Metrics: metrics, DrainTimeout: with.drain}
-	if with.limit != nil {
-		with.limit(srv)
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() { done <- srv.Serve(ctx) }()
-	g := &guarded{t: t, server: server, addr: l.Addr().String(), store: s, metrics: registry}
-	g.stop = sync.OnceFunc(func() {
-		cancel()
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
-		p.Close()
-	})
-	t.Cleanup(g.stop)
-	return g
+	return o
 }
 
-// driverTo is go-redis with its defaults but for a little more patience, at an address, changed by change.
+// driverTo makes a go-redis client for an address. It has longer timeouts than the driver's
+// defaults; change may change more.
 func driverTo(t *testing.T, addr string, change func(*driver.Options)) *driver.Client {
 	const patience = 20 * time.Second
-	o := &driver.Options{Addr: addr, MaxRetries: -1, DialTimeout: patience, ReadTimeout: patience, WriteTimeout: patience}
+	o := &driver.Options{Addr: addr, MaxRetries: -1, DialTimeout: patience, ReadTimeout: patience,
+		WriteTimeout: patience}
 	if change != nil {
 		change(o)
 	}
@@ -115,16 +98,16 @@ func driverTo(t *testing.T, addr string, change func(*driver.Options)) *driver.C
 	return c
 }
 
-// leader is go-redis through the guard under a token of orders.
+// leader makes a go-redis client through the guard under a token of orders.
 func (g *guarded) leader(token fence.Token) *driver.Client {
-	return driverTo(g.t, g.addr, func(o *driver.Options) {
+	return driverTo(g.t, g.Addr, func(o *driver.Options) {
 		o.OnConnect = func(ctx context.Context, c *driver.Conn) error {
 			return c.Do(ctx, "FENCE", "orders", token.String()).Err()
 		}
 	})
 }
 
-// direct is go-redis round the guard.
+// direct makes a go-redis client that bypasses the guard.
 func (g *guarded) direct() *driver.Client { return driverTo(g.t, g.server.Addr(), nil) }
 
 // raw is a client that sends and reads bytes.
@@ -141,11 +124,11 @@ func dialRaw(t *testing.T, addr string) *raw {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = c.Close() })
-	_ = c.SetDeadline(time.Now().Add(2 * time.Minute)) // of the whole test
+	_ = c.SetDeadline(time.Now().Add(2 * time.Minute)) // for the whole test
 	return &raw{t, c, bufio.NewReader(c)}
 }
 
-func (g *guarded) raw() *raw { g.t.Helper(); return dialRaw(g.t, g.addr) }
+func (g *guarded) raw() *raw { g.t.Helper(); return dialRaw(g.t, g.Addr) }
 
 func (r *raw) send(text string) {
 	r.t.Helper()
@@ -154,7 +137,7 @@ func (r *raw) send(text string) {
 	}
 }
 
-// reply reads one reply, or push, as it is on the wire; "" when the connection has ended.
+// reply reads one reply or push and returns its bytes; "" when the connection has ended.
 func (r *raw) reply() string {
 	r.t.Helper()
 	var b []byte
@@ -178,10 +161,10 @@ func (r *raw) reply() string {
 	}
 }
 
-// anyReply is a reply of which only the place matters.
+// anyReply is for expect: any reply that is no error.
 const anyReply = "(anyReply)"
 
-// expect reads replies and compares them by their beginnings; "" is the end of the stream.
+// expect reads replies that must begin with these texts; "" stands for the end of the stream.
 func (r *raw) expect(wants ...string) {
 	r.t.Helper()
 	for _, want := range wants {
@@ -195,7 +178,7 @@ func (r *raw) expect(wants ...string) {
 	}
 }
 
-// ended expects the end of the stream.
+// ended fails the test unless the stream ends here.
 func (r *raw) ended() {
 	r.t.Helper()
 	rest, err := io.ReadAll(r.r)
@@ -204,7 +187,7 @@ func (r *raw) ended() {
 	}
 }
 
-// fenced is a raw client that is admitted.
+// fenced opens a session under a token of orders.
 func (g *guarded) fenced(token int) *raw {
 	g.t.Helper()
 	r := g.raw()
@@ -213,7 +196,7 @@ func (g *guarded) fenced(token int) *raw {
 	return r
 }
 
-// written is what the list "written" holds.
+// written returns the list "written".
 func (g *guarded) written() []string {
 	g.t.Helper()
 	c := g.direct()
@@ -225,6 +208,7 @@ func (g *guarded) written() []string {
 	return list
 }
 
+// recorded returns how many sessions the store has recorded.
 func (g *guarded) recorded() int {
 	g.t.Helper()
 	marks, err := g.store.Marks(g.t.Context())

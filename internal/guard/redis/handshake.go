@@ -16,43 +16,44 @@ import (
 	"github.com/ringfence/ringfence/internal/refusal"
 )
 
-// conn is one client's connection.
+// conn is a client's connection, and everything that the guard knows of it.
 type conn struct {
-	p      *Protocol
-	client *guard.Client
-	in     *inbox
-	leg    *leg   // nil until the client has sent its first command
-	known  bool   // the server has answered something but an error: the client need not hurry any more
-	name   string // the client's own for its connection
+	p        *Protocol
+	client   *guard.Client
+	commands *commandReader
+	upstream *upstream // nil until the client has sent its first command
+	gotReply bool      // the server has answered without an error: LoginTimeout no longer applies
+	name     string    // the connection name that the client has chosen
 
-	mu    sync.Mutex // deadline
-	final bool
+	mu            sync.Mutex // guards deadlineFixed and the client's deadlines
+	deadlineFixed bool       // the last read deadline is set
 
-	told bool // the client has its last word, or a part of it
-	mid  bool // a part of a reply was written
+	finalReplySent bool // at least in part
+	midReply       bool // the client has got a part of a reply of the server
 
 	session marks.Session     // once identified
 	claims  []marks.Presented // once admitted
 }
 
-// errDone ends a connection whose client has been told all there is to tell.
+// errDone ends a connection whose client has got its final reply.
 var errDone = errors.New("done")
 
-// handshake serves one command at a time until the session is admitted. errDone: the client was refused or has quit.
-// Until it claims, the guard waits for the client: only what the server takes for an answer does not count.
+// handshake serves one command at a time until the session is admitted. It returns errDone if the
+// client was refused or has quit. Until the client claims, its seat counts as waiting for it,
+// except while the server works on a command.
 func (c *conn) handshake(ctx context.Context) error {
-	c.deadline(time.Now().Add(c.p.o.LoginTimeout), false)
-	defer c.client.WhenDraining(func() { c.deadline(guard.Past, true) })()
+	c.setDeadline(time.Now().Add(c.p.o.LoginTimeout), false)
+	defer c.client.WhenDraining(func() { c.setDeadline(guard.Past, true) })()
 	c.client.Seat.Waiting()
 	for len(c.claims) == 0 {
 		c.client.Seat.Resume()
-		if c.known {
-			c.deadline(time.Now().Add(c.p.o.IdleTimeout), false)
+		if c.gotReply {
+			c.setDeadline(time.Now().Add(c.p.o.IdleTimeout), false)
 		}
-		raw, args, err := c.in.next()
+		raw, args, err := c.commands.next()
 		switch {
 		case err != nil:
-			return c.unread(ctx, err)
+			return c.readFailed(ctx, err)
 		case len(args) == 0:
 			continue // as Redis does with an empty line
 		}
@@ -63,12 +64,12 @@ func (c *conn) handshake(ctx context.Context) error {
 	return nil
 }
 
-// deadline sets when to stop waiting for the client; a last one is not moved again.
-func (c *conn) deadline(at time.Time, last bool) {
+// setDeadline sets when to stop waiting for the client. After the last one it cannot be moved.
+func (c *conn) setDeadline(at time.Time, last bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !c.final {
-		c.final = last
+	if !c.deadlineFixed {
+		c.deadlineFixed = last
 		_ = c.client.SetReadDeadline(at)
 	}
 	if last { // what is being written may still go out
@@ -76,42 +77,43 @@ func (c *conn) deadline(at time.Time, last bool) {
 	}
 }
 
-// tell writes to a client that is not admitted.
-func (c *conn) tell(b []byte) (int, error) {
+// send writes to a client that is not admitted. A write that takes too long fails with guard.Stuck.
+func (c *conn) send(b []byte) (int, error) {
 	c.mu.Lock()
 	limit := c.p.o.LoginTimeout
-	if c.final {
+	if c.deadlineFixed {
 		limit = guard.LastWordTime
 	}
 	_ = c.client.SetWriteDeadline(time.Now().Add(limit))
 	c.mu.Unlock()
 	n, err := c.client.Write(b)
-	c.mid = c.mid || err != nil && n > 0
+	c.midReply = c.midReply || err != nil && n > 0
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		err = guard.Stuck
 	}
 	return n, err
 }
 
-// answers writes what the server answers. As long as the client does not take it, the client is waited for.
-type answers struct{ *conn }
+// replyWriter passes the server's replies to the client. While a write blocks, the guard counts as
+// waiting for the client.
+type replyWriter struct{ *conn }
 
-func (a answers) Write(b []byte) (int, error) {
-	a.client.Seat.Resume()
-	defer a.client.Seat.Working()
-	n, err := a.tell(b)
+func (w replyWriter) Write(b []byte) (int, error) {
+	w.client.Seat.Resume()
+	defer w.client.Seat.Working()
+	n, err := w.send(b)
 	if err == nil {
-		a.mid = !a.leg.frames.top()
+		w.midReply = !w.upstream.frames.betweenReplies()
 	}
 	return n, err
 }
 
-// unread tells the client why nothing more is read of it.
-func (c *conn) unread(ctx context.Context, err error) error {
+// readFailed sends the client the reason why the guard reads no more from it.
+func (c *conn) readFailed(ctx context.Context, err error) error {
 	var timeout net.Error
 	switch {
 	case errors.Is(err, errProtocol):
-		return c.last(err)
+		return c.closeWith(err)
 	case !errors.As(err, &timeout) || !timeout.Timeout():
 		return err
 	case ctx.Err() != nil:
@@ -119,43 +121,44 @@ func (c *conn) unread(ctx context.Context, err error) error {
 	}
 	select {
 	case <-c.client.Draining:
-		return c.last(errDraining)
+		return c.closeWith(errDraining)
 	default:
 	}
-	if c.known {
-		_ = c.last(fmt.Errorf("no command for %s, and this session has no token", c.p.o.IdleTimeout))
+	if c.gotReply {
+		_ = c.closeWith(fmt.Errorf("no command for %s, and this session has no token",
+			c.p.o.IdleTimeout))
 		return guard.Idle
 	}
-	_ = c.last(errors.New("nothing but errors until the login timeout"))
+	_ = c.closeWith(errors.New("nothing but errors until the login timeout"))
 	return guard.TooSlow
 }
 
 var errDraining = errors.New("shutting down; this command was not executed, connect again")
 
-// serve deals with one command of the handshake.
+// serve handles one command of the handshake.
 func (c *conn) serve(ctx context.Context, raw []byte, args [][]byte) error {
-	claims, own, err := claimed(args)
+	claims, isFence, err := parseClaims(args)
 	if err != nil {
-		return c.refusal(own)(err)
+		return c.refuser(isFence)(err)
 	}
 	rule := ruleOf(args[0])
-	if !own {
+	if !isFence {
 		r := forbidden(rule, args)
 		if r == nil {
-			r = tooEarly(rule, args)
+			r = needsToken(rule, args)
 		}
 		if r != nil {
-			_, err := c.tell(line(r))
+			_, err := c.send(line(r))
 			return err
 		}
 	}
 	if claims != nil {
-		return c.claim(ctx, claiming{raw, args, own, claims})
+		return c.claim(ctx, claimCommand{raw, args, isFence, claims})
 	}
 	c.client.Seat.Working()
 	dial, cancel := context.WithTimeout(ctx, c.p.o.LoginTimeout)
 	defer cancel()
-	if err := c.reach(ctx, dial); err != nil {
+	if err := c.connect(ctx, dial); err != nil {
 		return c.refused(ctx, true, err)
 	}
 	kind, err := c.forward(ctx, raw)
@@ -163,73 +166,77 @@ func (c *conn) serve(ctx context.Context, raw []byte, args [][]byte) error {
 		return err
 	}
 	if kind != '-' {
-		c.known = true
-		c.named(args)
+		c.gotReply = true
+		c.rememberName(args)
 	}
-	if rule.moves == leaves {
+	if rule.effect == endsSession {
 		return errDone
 	}
 	return nil
 }
 
-// forward sends a command that claims nothing and passes on the server's reply, of which a part is due in the time for
-// a login.
+// forward sends a command that claims nothing and passes on the server's reply. At least a part of
+// the reply must arrive within the login timeout.
 func (c *conn) forward(ctx context.Context, raw []byte) (kind byte, err error) {
-	c.leg.answerBy(ctx, time.Now().Add(c.p.o.LoginTimeout))
-	defer c.leg.answerBy(ctx, time.Time{})
-	if _, err := c.leg.Conn.Write(raw); err != nil {
+	c.upstream.setReplyDeadline(ctx, time.Now().Add(c.p.o.LoginTimeout))
+	defer c.upstream.setReplyDeadline(ctx, time.Time{})
+	if _, err := c.upstream.Conn.Write(raw); err != nil {
 		return 0, err
 	}
-	kind, err = c.leg.reply(answers{c}, answers{c})
-	if errors.Is(err, os.ErrDeadlineExceeded) && ctx.Err() == nil && c.leg.frames.top() {
-		_ = c.last(fmt.Errorf("redis has not answered for %s: %s", c.p.o.LoginTimeout, refusal.Silence))
+	kind, err = c.upstream.copyReply(replyWriter{c}, replyWriter{c})
+	noReply := errors.Is(err, os.ErrDeadlineExceeded) && c.upstream.frames.betweenReplies()
+	if noReply && ctx.Err() == nil {
+		_ = c.closeWith(fmt.Errorf("redis has not answered for %s: %s",
+			c.p.o.LoginTimeout, refusal.Silence))
 		return 0, guard.TooSlow
 	}
 	return kind, err
 }
 
-// reach dials the client's leg, which lasts as long as ctx.
-func (c *conn) reach(ctx, dial context.Context) error {
-	if c.leg != nil {
+// connect dials the client's upstream connection, which lasts as long as ctx.
+func (c *conn) connect(ctx, dial context.Context) error {
+	if c.upstream != nil {
 		return nil
 	}
 	defer marks.StepConnect.Begin(dial)()
-	l, err := c.p.o.Store.Dial(dial)
+	server, err := c.p.o.Store.Dial(dial)
 	if err != nil {
 		return fmt.Errorf("cannot reach Redis: %w", err)
 	}
-	c.leg = &leg{Conn: l, unhook: context.AfterFunc(ctx, func() { _ = l.SetDeadline(guard.Past) })}
+	unhook := context.AfterFunc(ctx, func() { _ = server.SetDeadline(guard.Past) })
+	c.upstream = &upstream{Conn: server, unhook: unhook}
 	return nil
 }
 
-// refusal is how a claim is refused that FENCE made, or a client name.
-func (c *conn) refusal(own bool) func(error) error {
-	if own {
+// refuser returns how to refuse a claim made by FENCE, or by a client name.
+func (c *conn) refuser(isFence bool) func(error) error {
+	if isFence {
 		return c.refuse
 	}
-	return c.insist
+	return c.refuseRepeatedly
 }
 
-// refused refuses a command that has reached nobody, unless the client was evicted meanwhile.
-func (c *conn) refused(ctx context.Context, own bool, err error) error {
+// refused refuses a command that was not forwarded, unless the client was evicted meanwhile.
+func (c *conn) refused(ctx context.Context, isFence bool, err error) error {
 	switch {
 	case evicted(ctx):
 		return guard.Evicted
 	case ctx.Err() != nil:
 		err = errDraining
 	}
-	return c.refusal(own)(err)
+	return c.refuser(isFence)(err)
 }
 
-// refuse answers a claim, and every complete command that is behind it already, with one and the same error: a driver
-// that pipelines its login must not take the refusal of one command for that of another.
-func (c *conn) refuse(err error) error { return c.say(c.forEach(lineOf(err))) }
+// refuse answers a claim, and every complete command that is already behind it, with the same
+// error. A driver that pipelines its login must not take the refusal of one command for that of
+// another.
+func (c *conn) refuse(err error) error { return c.sendAndClose(c.forEachPending(lineOf(err))) }
 
-// forEach is an answer to the command under way and to every complete one behind it.
-func (c *conn) forEach(answer []byte) *bytes.Buffer {
+// forEachPending repeats an answer: for the command under way and for every complete one behind it.
+func (c *conn) forEachPending(answer []byte) *bytes.Buffer {
 	all := bytes.NewBuffer(bytes.Clone(answer))
 	for {
-		raw, args, err := c.in.ready()
+		raw, args, err := c.commands.ready()
 		if raw == nil || err != nil {
 			return all
 		}
@@ -239,23 +246,24 @@ func (c *conn) forEach(answer []byte) *bytes.Buffer {
 	}
 }
 
-// silentTime is how long a client may be silent that was refused and may not have looked.
+// silentTime is how long a refused client that may not have read the error may stay silent.
 const silentTime = 5 * time.Second
 
-// insist is refuse for a driver that may not look at the answer, because it was to HELLO or CLIENT SETNAME: whatever it
-// sends next, until it leaves, is silent for a while or the guard drains, is answered with the error too.
-func (c *conn) insist(err error) error {
+// refuseRepeatedly is refuse for a driver that may ignore the reply to HELLO or CLIENT SETNAME. It
+// answers everything that the client sends next with the same error, until the client leaves or is
+// silent for a while, or the guard drains.
+func (c *conn) refuseRepeatedly(err error) error {
 	c.client.Seat.Resume()
 	answer := lineOf(err)
 	for range 100 {
 		_ = c.client.SetWriteDeadline(time.Now().Add(silentTime))
-		c.deadline(time.Now().Add(silentTime), false)
+		c.setDeadline(time.Now().Add(silentTime), false)
 		n, err := c.client.Write(answer)
-		c.told = c.told || n > 0
+		c.finalReplySent = c.finalReplySent || n > 0
 		if err != nil {
 			return err
 		}
-		if _, _, err := c.in.next(); err != nil {
+		if _, _, err := c.commands.next(); err != nil {
 			break
 		}
 	}
@@ -263,14 +271,15 @@ func (c *conn) insist(err error) error {
 	return errDone
 }
 
-// last is the last thing that the client is told.
-func (c *conn) last(err error) error { return c.say(bytes.NewBuffer(lineOf(err))) }
+// closeWith sends the client a final error and closes the connection.
+func (c *conn) closeWith(err error) error { return c.sendAndClose(bytes.NewBuffer(lineOf(err))) }
 
-func (c *conn) say(what io.WriterTo) error {
+// sendAndClose sends the final reply and closes the connection.
+func (c *conn) sendAndClose(what io.WriterTo) error {
 	c.client.Seat.Resume()
 	_ = c.client.SetWriteDeadline(time.Now().Add(guard.LastWordTime))
 	n, err := what.WriteTo(c.client)
-	c.told = c.told || n > 0
+	c.finalReplySent = c.finalReplySent || n > 0
 	if err != nil {
 		return err
 	}

@@ -19,18 +19,21 @@ import (
 func TestBeforeTheTokenAClientMayLogInAndReadOnly(t *testing.T) {
 	g := fresh(t)
 	r := g.raw()
-	r.send("\r\nPING\r\nSET a 1\r\nGET a\r\nEVAL \"return 1\" 0\r\nCLIENT SETNAME me\r\nCLIENT GETNAME\r\nINCR a\r\nMADEUP a\r\nPFCOUNT a\r\nXREAD BLOCK 0 STREAMS a 0\r\n" +
-		"CLIENT REPLY OFF\r\nCLIENT KILL ID 1\r\nFLUSHALL\r\nGET ringfence\r\nSUBSCRIBE a\r\nMULTI\r\nEVAL_RO \"return redis.call('set','a',1)\" 0\r\nSELECT 1\r\nDBSIZE\r\n")
-	r.expect("+PONG", "-NOTOKEN SET needs a token", "$-1", "-NOTOKEN", "+OK", "$2\r\nme", "-NOTOKEN", "-NOTOKEN", "-NOTOKEN", "-NOTOKEN",
-		"-NOTOKEN", "-NOTALLOWED CLIENT KILL", "-NOTALLOWED", "-NOTALLOWED", "-NOTOKEN", "-NOTOKEN", "-NOTOKEN", "+OK", ":0")
+	r.send("\r\nPING\r\nSET a 1\r\nGET a\r\nEVAL \"return 1\" 0\r\nCLIENT SETNAME me\r\n" +
+		"CLIENT GETNAME\r\nINCR a\r\nMADEUP a\r\nPFCOUNT a\r\nXREAD BLOCK 0 STREAMS a 0\r\n" +
+		"CLIENT REPLY OFF\r\nCLIENT KILL ID 1\r\nFLUSHALL\r\nGET ringfence\r\nSUBSCRIBE a\r\n" +
+		"MULTI\r\nEVAL_RO \"return redis.call('set','a',1)\" 0\r\nSELECT 1\r\nDBSIZE\r\n")
+	r.expect("+PONG", "-NOTOKEN SET needs a token", "$-1", "-NOTOKEN", "+OK", "$2\r\nme",
+		"-NOTOKEN", "-NOTOKEN", "-NOTOKEN", "-NOTOKEN", "-NOTOKEN", "-NOTALLOWED CLIENT KILL",
+		"-NOTALLOWED", "-NOTALLOWED", "-NOTOKEN", "-NOTOKEN", "-NOTOKEN", "+OK", ":0")
 	r.send("FENCE orders 5\r\nSET a 2\r\nGET a\r\nCLIENT GETNAME\r\n")
 	r.expect("+OK", "+OK", "$1\r\n2", "$2\r\nme")
 	r.send("QUIT\r\n")
 	r.expect("+OK", "")
 }
 
-// What could hold Redis up for as long as a client likes needs a token.
-func TestBeforeTheTokenNothingRunsWithoutEnd(t *testing.T) {
+// Commands that could block Redis for as long as a client likes need a token.
+func TestBeforeTheTokenNothingRunsForever(t *testing.T) {
 	g := fresh(t)
 	c := g.direct()
 	for _, fill := range []string{"SADD s x", "HSET h f x", "ZADD z 1 x"} {
@@ -40,17 +43,21 @@ func TestBeforeTheTokenNothingRunsWithoutEnd(t *testing.T) {
 	}
 	r := g.raw()
 	for _, text := range []string{
-		`EVAL_RO "while true do end" 0`, `EVAL "while true do end" 0`, "EVALSHA_RO abc 0", "FCALL_RO f 0", "FCALL f 0", "SCRIPT LOAD return", "SCRIPT FLUSH", "SCRIPT",
-		"FUNCTION LOAD x", "FUNCTION DELETE x", "FUNCTION FLUSH", "FUNCTION", "SRANDMEMBER s -1000000000000", "srandmember s -1", "HRANDFIELD h -1 WITHVALUES",
+		`EVAL_RO "while true do end" 0`, `EVAL "while true do end" 0`, "EVALSHA_RO abc 0",
+		"FCALL_RO f 0", "FCALL f 0", "SCRIPT LOAD return", "SCRIPT FLUSH", "SCRIPT",
+		"FUNCTION LOAD x", "FUNCTION DELETE x", "FUNCTION FLUSH", "FUNCTION",
+		"SRANDMEMBER s -1000000000000", "srandmember s -1", "HRANDFIELD h -1 WITHVALUES",
 		"ZRANDMEMBER z -9 WITHSCORES", "XREAD COUNT 1 block 0 STREAMS a 0", "BLPOP a 0", "WAIT 1 0",
 	} {
 		r.send(text + "\r\n")
 		r.expect("-NOTOKEN")
 	}
-	r.send("SRANDMEMBER s 5\r\nHRANDFIELD h 5 WITHVALUES\r\nZRANDMEMBER z\r\nSORT_RO s ALPHA\r\nFUNCTION STATS\r\nSCRIPT KILL\r\n")
+	r.send("SRANDMEMBER s 5\r\nHRANDFIELD h 5 WITHVALUES\r\nZRANDMEMBER z\r\n" +
+		"SORT_RO s ALPHA\r\nFUNCTION STATS\r\nSCRIPT KILL\r\n")
 	r.expect("*1", "*2", "$1", "*1", "*4", "-NOTBUSY")
 }
 
+// anys returns the words of a command as a driver takes them.
 func anys(text string) (words []any) {
 	for _, w := range strings.Fields(text) {
 		words = append(words, w)
@@ -58,20 +65,21 @@ func anys(text string) (words []any) {
 	return words
 }
 
-// Nobody is admitted while a script runs on, so whoever ends it has no token.
-func TestAScriptThatHoldsRedisUpIsEndedThroughTheGuard(t *testing.T) {
+// Nobody is admitted while a script runs, so the client that ends it has no token.
+func TestAScriptThatBlocksRedisCanBeEndedThroughTheGuard(t *testing.T) {
 	g := fresh(t, "--busy-reply-threshold", "20")
 	leader := g.fenced(5)
-	leader.send(array("FUNCTION", "LOAD", "#!lua name=lib\nredis.register_function('loop', function() while true do end end)"))
+	leader.send(array("FUNCTION", "LOAD",
+		"#!lua name=lib\nredis.register_function('loop', function() while true do end end)"))
 	leader.expect("$3\r\nlib")
-	for _, c := range []struct{ run, look, want, kill string }{
+	for _, c := range []struct{ run, check, want, kill string }{
 		{array("EVAL", "while true do end", "0"), "PING", "-BUSY", "SCRIPT KILL"},
 		{array("FCALL", "loop", "0"), "FUNCTION STATS", "*4", "FUNCTION KILL"},
 	} {
 		leader.send(c.run)
 		g.busy()
 		operator := g.raw()
-		operator.send(c.look + "\r\n" + c.kill + "\r\n")
+		operator.send(c.check + "\r\n" + c.kill + "\r\n")
 		operator.expect(c.want, "+OK")
 		leader.expect("-ERR")
 		operator.send("PING\r\n")
@@ -103,7 +111,8 @@ func TestATokenIsCarriedByFenceSetnameOrHello(t *testing.T) {
 			t.Fatalf("%q: marks %+v, %v", first, marks, err)
 		}
 		r.send("CLIENT GETNAME\r\n")
-		if name := r.reply(); strings.Contains(first, "NAME") != strings.Contains(name, "fence.orders") {
+		name, named := r.reply(), strings.Contains(first, "NAME")
+		if strings.Contains(name, "fence.orders") != named {
 			t.Errorf("%q: the name is %q", first, name)
 		}
 	}
@@ -112,13 +121,20 @@ func TestATokenIsCarriedByFenceSetnameOrHello(t *testing.T) {
 func TestMalformedClaimsAreRefusedAndRaiseNothing(t *testing.T) {
 	g := fresh(t)
 	for _, claim := range []string{
-		"FENCE", "FENCE orders", "FENCE orders 0", "FENCE orders -1", "FENCE orders 9223372036854775808", "FENCE orders text",
-		"FENCE orders \"\"", "FENCE \"\" 5", "FENCE orders 5 stock", "FENCE orders 5 orders 6", "FENCE orders 5 orders 5", "FENCE Orders 5",
-		"FENCE or-ders 5", "FENCE orders 05", "FENCE orders +5", "FENCE orders 5.0", "FENCE orders \"5 \"", "FENCE \"orders\\r\\n-ERR\" 5",
-		"CLIENT SETNAME fence.orders", "CLIENT SETNAME fence.orders=", "CLIENT SETNAME fence.=5", "CLIENT SETNAME fence.orders=0", "CLIENT SETNAME fence.",
-		"CLIENT SETNAME fence.orders.", "CLIENT SETNAME fence..5", "CLIENT SETNAME fence.orders.x", "CLIENT SETNAME fence.orders.5.6",
-		"CLIENT SETNAME fence.orders=5.6", "CLIENT SETNAME fence.orders.5=6", "CLIENT SETNAME fence.a.b=5", "CLIENT SETNAME fence.a=b.5",
-		"HELLO 3 SETNAME fence.orders=x", "HELLO 3 AUTH default x SETNAME fence.orders=x", "FENCE orders " + strings.Repeat("9", 5000),
+		"FENCE", "FENCE orders", "FENCE orders 0", "FENCE orders -1",
+		"FENCE orders 9223372036854775808", "FENCE orders text",
+		"FENCE orders \"\"", "FENCE \"\" 5", "FENCE orders 5 stock", "FENCE orders 5 orders 6",
+		"FENCE orders 5 orders 5", "FENCE Orders 5",
+		"FENCE or-ders 5", "FENCE orders 05", "FENCE orders +5", "FENCE orders 5.0",
+		"FENCE orders \"5 \"", "FENCE \"orders\\r\\n-ERR\" 5",
+		"CLIENT SETNAME fence.orders", "CLIENT SETNAME fence.orders=", "CLIENT SETNAME fence.=5",
+		"CLIENT SETNAME fence.orders=0", "CLIENT SETNAME fence.",
+		"CLIENT SETNAME fence.orders.", "CLIENT SETNAME fence..5", "CLIENT SETNAME fence.orders.x",
+		"CLIENT SETNAME fence.orders.5.6",
+		"CLIENT SETNAME fence.orders=5.6", "CLIENT SETNAME fence.orders.5=6",
+		"CLIENT SETNAME fence.a.b=5", "CLIENT SETNAME fence.a=b.5",
+		"HELLO 3 SETNAME fence.orders=x", "HELLO 3 AUTH default x SETNAME fence.orders=x",
+		"FENCE orders " + strings.Repeat("9", 5000),
 	} {
 		r := g.raw()
 		r.send(claim + "\r\nPING\r\nSET a 1\r\n")
@@ -127,7 +143,7 @@ func TestMalformedClaimsAreRefusedAndRaiseNothing(t *testing.T) {
 			r.ended()
 			continue
 		}
-		r.send("PING\r\n") // a driver that has not looked is told again
+		r.send("PING\r\n") // a driver that ignored the error gets it again
 		r.expect("-BADTOKEN")
 		_ = r.conn.Close()
 	}
@@ -142,15 +158,17 @@ func TestMalformedClaimsAreRefusedAndRaiseNothing(t *testing.T) {
 func TestAStaleClaimIsRefusedWithOneErrorForEachCommand(t *testing.T) {
 	g := fresh(t)
 	fresh := g.fenced(6)
-	for _, claim := range []string{"FENCE orders 5", "CLIENT SETNAME fence.orders=5", "HELLO 3 SETNAME fence.orders=5"} {
+	for _, claim := range []string{"FENCE orders 5", "CLIENT SETNAME fence.orders=5",
+		"HELLO 3 SETNAME fence.orders=5"} {
 		r := g.raw()
 		r.send("PING\r\n" + claim + "\r\nSET a 1\r\n*2\r\n$4\r\nINCR\r\n$1\r\na\r\n")
-		r.expect("+PONG", "-STALETOKEN stale token: 5 is older than the mark 6", "-STALETOKEN", "-STALETOKEN")
+		r.expect("+PONG", "-STALETOKEN stale token: 5 is older than the mark 6",
+			"-STALETOKEN", "-STALETOKEN")
 		if strings.HasPrefix(claim, "FENCE") {
 			r.ended()
 		}
 		if strings.HasPrefix(claim, "HELLO") {
-			time.Sleep(silentTime / 3) // a driver may be slow to ask again
+			time.Sleep(silentTime / 3) // a driver may wait before its next command
 			r.send("PING\r\n")
 			r.expect("-STALETOKEN")
 		}
@@ -163,13 +181,15 @@ func TestAClientThatIsNotLoggedInCannotRaiseAMark(t *testing.T) {
 	server := serverstest.Redis(t, servers.RedisOptions{})
 	g := before(t, server, setup{})
 	admin := g.direct()
-	for _, rule := range []string{"keeper on >kept ~* +@all", "app on >secret ~* +@all", "weak on >weak ~* +@read", "default off"} {
+	for _, rule := range []string{"keeper on >kept ~* +@all", "app on >secret ~* +@all",
+		"weak on >weak ~* +@read", "default off"} {
 		if err := admin.Do(t.Context(), anys("ACL SETUSER "+rule)...).Err(); err != nil {
 			t.Fatal(err)
 		}
 	}
 	r := g.raw()
-	r.send("FENCE orders 5\r\nCLIENT SETNAME fence.orders=5\r\nHELLO 3 AUTH app wrong SETNAME fence.orders=5\r\nAUTH app wrong\r\nGET a\r\n")
+	r.send("FENCE orders 5\r\nCLIENT SETNAME fence.orders=5\r\n" +
+		"HELLO 3 AUTH app wrong SETNAME fence.orders=5\r\nAUTH app wrong\r\nGET a\r\n")
 	r.expect("-NOAUTH", "-NOAUTH", "-WRONGPASS", "-WRONGPASS", "-NOAUTH")
 	r.send("AUTH weak weak\r\nFENCE orders 5\r\n")
 	r.expect("+OK", "-NOPERM")
@@ -187,20 +207,22 @@ func TestASilentClientIsNotServedForever(t *testing.T) {
 	}
 	server = serverstest.SharedRedis(t)
 	g := before(t, server, setup{Options: Options{LoginTimeout: 3 * time.Second}})
-	silent, noisy, known := g.raw(), g.raw(), g.raw()
+	silent, noisy, early := g.raw(), g.raw(), g.raw()
 	noisy.send("SET a 1\r\n")
-	known.send("PING\r\n")
-	known.expect("+PONG")
+	early.send("PING\r\n")
+	early.expect("+PONG")
 	silent.expect("-ERR guard: ")
 	silent.ended()
 	noisy.expect("-", "-ERR guard: ")
 	noisy.ended()
-	known.send("PING\r\n") // it has been longer than the timeout
-	known.expect("+PONG")
+	early.send("PING\r\n") // this is later than the timeout
+	early.expect("+PONG")
 }
 
 func TestOnlyTheServedResourcesMayBeClaimed(t *testing.T) {
-	g := before(t, serverstest.Redis(t, servers.RedisOptions{}), setup{Options: Options{Resources: []fence.Resource{"orders"}}})
+	g := before(t, serverstest.Redis(t, servers.RedisOptions{}), setup{
+		Options: Options{Resources: []fence.Resource{"orders"}},
+	})
 	r := g.raw()
 	r.send("FENCE stock 5\r\n")
 	r.expect("-BADTOKEN")
@@ -215,19 +237,21 @@ func TestARefusalIsOneLineWithItsCode(t *testing.T) {
 	r := g.raw()
 	r.send("FENCE orders 5\r\n")
 	reply := r.reply()
-	if !strings.HasPrefix(reply, "-NOTLEADER ") || strings.Count(reply, "\n") != 1 || !strings.Contains(reply, "unreachable  -ERR forged") {
+	if !strings.HasPrefix(reply, "-NOTLEADER ") || strings.Count(reply, "\n") != 1 ||
+		!strings.Contains(reply, "unreachable  -ERR forged") {
 		t.Errorf("got %q", reply)
 	}
 	r.ended()
 }
 
-func TestWithoutAMarkerTheGuardSaysNotInstalled(t *testing.T) {
+func TestWithoutTheMarkerKeyTheGuardAnswersNotInstalled(t *testing.T) {
 	g := fresh(t)
 	g.direct().FlushAll(t.Context())
 	r := g.raw()
 	r.send("FENCE orders 5\r\n")
 	r.expect("-NOTINSTALLED")
-	if err := redisstore.NewRaiser("redis://"+g.addr).Raise(t.Context(), fence.Claim{Resource: "orders", Token: 5}); !errors.Is(err, fence.ErrNotInstalled) {
+	if err := redisstore.NewRaiser("redis://"+g.Addr).Raise(t.Context(),
+		fence.Claim{Resource: "orders", Token: 5}); !errors.Is(err, fence.ErrNotInstalled) {
 		t.Errorf("raise: %v", err)
 	}
 }
@@ -235,17 +259,18 @@ func TestWithoutAMarkerTheGuardSaysNotInstalled(t *testing.T) {
 func TestARaiserRaisesThroughTheGuard(t *testing.T) {
 	g := fresh(t)
 	old := g.fenced(5)
-	r := redisstore.NewRaiser("redis://" + g.addr)
+	r := redisstore.NewRaiser("redis://" + g.Addr)
 	if err := r.Raise(t.Context(), fence.Claim{Resource: "orders", Token: 6}); err != nil {
 		t.Fatal(err)
 	}
 	old.expect("-STALETOKEN")
-	if err := r.Raise(t.Context(), fence.Claim{Resource: "orders", Token: 5}); !errors.Is(err, fence.ErrStale) {
+	err := r.Raise(t.Context(), fence.Claim{Resource: "orders", Token: 5})
+	if !errors.Is(err, fence.ErrStale) {
 		t.Errorf("an older token: %v", err)
 	}
 }
 
-func TestAServerThatIsDownIsSaidToBe(t *testing.T) {
+func TestARefusalSaysThatRedisIsDown(t *testing.T) {
 	g := fresh(t)
 	if err := g.server.Kill(); err != nil {
 		t.Fatal(err)
@@ -256,8 +281,9 @@ func TestAServerThatIsDownIsSaidToBe(t *testing.T) {
 	r.ended()
 }
 
-// StackExchange.Redis, Lettuce and others send the whole login in one write. CLIENT SETINFO is an error before Redis 7.2.
-func TestALoginInOneWriteIsServedInOrder(t *testing.T) {
+// StackExchange.Redis, Lettuce and others send the whole login in one write. Before Redis 7.2,
+// CLIENT SETINFO is an error.
+func TestALoginInOneWriteIsAnsweredInOrder(t *testing.T) {
 	g := fresh(t)
 	const setInfo = "*4\r\n$6\r\nCLIENT\r\n$7\r\nSETINFO\r\n$8\r\nLIB-NAME\r\n$2\r\nSE\r\n"
 	direct := dialRaw(t, g.server.Addr())
@@ -273,19 +299,23 @@ func TestALoginInOneWriteIsServedInOrder(t *testing.T) {
 	r.expect("%7", "+OK", "+OK", setInfoAnswer, ":1", ":1")
 }
 
-// The drivers' own ways to name a client.
+// Drivers have an option for the client name.
 func TestGoRedisIsFencedByItsClientName(t *testing.T) {
 	g := fresh(t)
 	for i, protocol := range []int{2, 3} {
 		token := i + 1
-		c := driverTo(t, g.addr, func(o *driver.Options) { o.Protocol, o.ClientName = protocol, fmt.Sprintf("fence.orders=%d", token) })
+		c := driverTo(t, g.Addr, func(o *driver.Options) {
+			o.Protocol, o.ClientName = protocol, fmt.Sprintf("fence.orders=%d", token)
+		})
 		if err := c.Set(t.Context(), "a", "1", 0).Err(); err != nil {
 			t.Fatalf("RESP%d: %v", protocol, err)
 		}
-		stale := driverTo(t, g.addr, func(o *driver.Options) { o.Protocol, o.ClientName = protocol, fmt.Sprintf("fence.orders=%d", token-i) })
+		stale := driverTo(t, g.Addr, func(o *driver.Options) {
+			o.Protocol, o.ClientName = protocol, fmt.Sprintf("fence.orders=%d", token-i)
+		})
 		err := stale.Set(t.Context(), "a", "stale", 0).Err()
 		if i > 0 && !driver.HasErrorPrefix(err, "STALETOKEN") {
-			t.Errorf("RESP%d: a stale client was told %v", protocol, err)
+			t.Errorf("RESP%d: a stale client got %v", protocol, err)
 		}
 	}
 }

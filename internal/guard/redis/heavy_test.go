@@ -15,14 +15,14 @@ import (
 	"github.com/ringfence/ringfence/internal/servers/serverstest"
 )
 
-// heavy is a script that keeps Redis busy for about this time, and then writes. It counts, because for scripts of newer
-// servers the clock stands still.
+// heavy returns a script that keeps Redis busy for about d and then writes. It counts, because
+// newer servers stop the clock for scripts.
 func (g *guarded) heavy(d time.Duration) string {
 	g.t.Helper()
 	const count = `for i = 1, %d do end return redis.call('RPUSH', 'written', 'x')`
 	const some = 2_000_000
 	takes := time.Hour
-	for range 3 { // the server may stand still for a moment
+	for range 3 { // the server may be paused for a moment
 		begin := time.Now()
 		if err := g.direct().Eval(g.t.Context(), fmt.Sprintf(count, some), nil).Err(); err != nil {
 			g.t.Fatal(err)
@@ -32,8 +32,8 @@ func (g *guarded) heavy(d time.Duration) string {
 	return array("EVAL", fmt.Sprintf(count, int64(some*float64(d)/float64(takes))), "0")
 }
 
-// busily sends a script again and again until the session ends, and wants an answer each time: to the last one, that there
-// is a newer leader.
+// busily sends a script again and again until the session ends. Every script must be answered, the
+// last one with the refusal that names a newer leader.
 func (r *raw) busily(script string) {
 	for {
 		if _, err := r.conn.Write([]byte(script)); err != nil && !isClosed(err) {
@@ -51,14 +51,17 @@ func (r *raw) busily(script string) {
 	}
 }
 
-// withThreads is a Redis with threads for its sockets: while one runs a script the others go on reading.
+// withThreads starts a Redis with io-threads: while one thread runs a script, the others keep
+// reading.
 func withThreads(t *testing.T) *servers.Redis {
-	return serverstest.Redis(t, servers.RedisOptions{Args: []string{"--io-threads", "4", "--io-threads-do-reads", "yes"}})
+	return serverstest.Redis(t, servers.RedisOptions{
+		Args: []string{"--io-threads", "4", "--io-threads-do-reads", "yes"},
+	})
 }
 
-// Each leader runs heavy scripts on several connections without a pause, and is deposed by the next one. Clients without a
-// token try to do the same.
-func TestEverybodyIsAnsweredAndTheNewLeaderGetsInWhileHeavyScriptsRun(t *testing.T) {
+// Each leader runs heavy scripts on several connections without a pause until the next leader
+// deposes it. Clients without a token try to run scripts as well.
+func TestWhileHeavyScriptsRunEveryClientIsAnsweredAndTheNewLeaderGetsIn(t *testing.T) {
 	g := before(t, withThreads(t), setup{})
 	const clients = 3
 	script := g.heavy(200 * time.Millisecond)
@@ -80,17 +83,18 @@ func TestEverybodyIsAnsweredAndTheNewLeaderGetsInWhileHeavyScriptsRun(t *testing
 	}
 	for token := 5; token < 7; token++ {
 		for range clients {
-			r := g.claims(token, 2*time.Minute)
+			r := g.claimAgain(token, 2*time.Minute, "-REVOKE ")
 			all.Go(func() { r.busily(script) })
 		}
 	}
-	g.claims(7, 2*time.Minute)
+	g.claimAgain(7, 2*time.Minute, "-REVOKE ")
 	close(over)
 	all.Wait()
 }
 
-// claims is a session of a client that claims again where it is told to try again.
-func (g *guarded) claims(token int, patience time.Duration) *raw {
+// claimAgain opens a session. It claims again after a reply with this prefix, and fails the test
+// after any other.
+func (g *guarded) claimAgain(token int, patience time.Duration, retry string) *raw {
 	g.t.Helper()
 	for deadline := time.Now().Add(patience); ; {
 		r := g.raw()
@@ -99,35 +103,29 @@ func (g *guarded) claims(token int, patience time.Duration) *raw {
 		if got == "+OK\r\n" {
 			return r
 		}
-		if !strings.HasPrefix(got, "-REVOKE ") || time.Now().After(deadline) {
+		if !strings.HasPrefix(got, retry) || time.Now().After(deadline) {
 			g.t.Fatalf("token %d: %q", token, got)
 		}
-		r.ended()
+		if retry != "" {
+			r.ended()
+		}
 	}
 }
 
-// Otherwise an admission that begins anew with each try would never come to its end where the answers of Redis together take
-// longer than it may.
-func TestWhatAnAdmissionCouldNotEndInTimeIsGoneOnWith(t *testing.T) {
-	s := &halting{}
-	g := before(t, serverstest.Redis(t, servers.RedisOptions{}), setup{
-		Options: Options{Admission: &marks.Admission{Authority: marks.Unverified{}, Timeout: 2 * time.Second}},
-		wrap:    func(real marks.Store) marks.Store { s.Store = real; return s },
-	})
+// If each attempt began from the start, an admission could never finish where Redis's answers
+// together take longer than its timeout.
+func TestAnAdmissionThatTimedOutContinuesInTheBackground(t *testing.T) {
+	g, s := newHalting(t)
 	old, newer := g.fenced(5), g.raw()
 	s.halts.Store(true)
 	newer.send("FENCE orders 6\r\n")
 	newer.expect("-REVOKE ")
-	old.expect("-STALETOKEN ") // nobody has claimed again
+	old.expect("-STALETOKEN ") // though no client has claimed again
 	g.fenced(6)
 }
 
-func TestAGuardEndsThoughItGoesOnWithAnAdmissionAndRedisStandsStill(t *testing.T) {
-	s := &halting{}
-	g := before(t, serverstest.Redis(t, servers.RedisOptions{}), setup{
-		Options: Options{Admission: &marks.Admission{Authority: marks.Unverified{}, Timeout: 2 * time.Second}},
-		wrap:    func(real marks.Store) marks.Store { s.Store = real; return s },
-	})
+func TestAGuardStopsInTimeWhileItContinuesAnAdmissionAndRedisIsPaused(t *testing.T) {
+	g, s := newHalting(t)
 	s.meanwhile = func() {
 		if err := g.server.Pause(); err != nil {
 			t.Error(err)
@@ -138,33 +136,47 @@ func TestAGuardEndsThoughItGoesOnWithAnAdmissionAndRedisStandsStill(t *testing.T
 	newer.send("FENCE orders 6\r\n")
 	newer.expect("-REVOKE ")
 	begin := time.Now()
-	g.stop()
-	if d := time.Since(begin); d > pursuitTime/2 {
-		t.Errorf("it took %v", d)
+	g.Stop()
+	if d := time.Since(begin); d > backgroundRaiseTime/2 {
+		t.Errorf("the guard took %v to stop", d)
 	}
 	if err := g.server.Resume(); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// A client that has not been seen to be logged in must not raise a mark.
-func TestNobodyPursuesAClaimOfAnUnknownSession(t *testing.T) {
-	p := newPursuits(&marks.Admission{Authority: marks.Unverified{}})
-	p.begin(marks.Session{}, []marks.Presented{{Resource: "orders", Token: 5}})
-	if len(p.now) > 0 {
-		t.Error("its mark is being raised")
+// A client must not raise a mark before it has proved that it is logged in.
+func TestTheClaimOfAnUnidentifiedSessionIsNotContinued(t *testing.T) {
+	p := newBackgroundRaises(&marks.Admission{Authority: marks.Unverified{}})
+	p.start(marks.Session{}, []marks.Presented{{Resource: "orders", Token: 5}})
+	if len(p.running) > 0 {
+		t.Error("the mark of an unidentified session is being raised")
 	}
-	p.end(func() {})
+	p.close(func() {})
 }
 
-// halting is a store whose next raise takes as long as it may.
+// halting is a store whose next raise lasts until its timeout.
 type halting struct {
 	marks.Store
 	halts     atomic.Bool
 	meanwhile func()
 }
 
-func (h *halting) Raise(ctx context.Context, newcomer marks.Session, c fence.Claim, confirm marks.Confirm) (marks.Mark, error) {
+// newHalting starts a guard with a halting store, whose admissions time out after 2 s.
+func newHalting(t *testing.T) (*guarded, *halting) {
+	t.Helper()
+	h := &halting{}
+	return before(t, serverstest.Redis(t, servers.RedisOptions{}), setup{
+		Options: Options{
+			Admission: &marks.Admission{Authority: marks.Unverified{}, Timeout: 2 * time.Second},
+		},
+		wrap: func(real marks.Store) marks.Store { h.Store = real; return h },
+	}), h
+}
+
+func (h *halting) Raise(
+	ctx context.Context, newcomer marks.Session, c fence.Claim, confirm marks.Confirm,
+) (marks.Mark, error) {
 	if h.halts.Swap(false) {
 		if h.meanwhile != nil {
 			h.meanwhile()
@@ -175,20 +187,20 @@ func (h *halting) Raise(ctx context.Context, newcomer marks.Session, c fence.Cla
 	return h.Store.Raise(ctx, newcomer, c, confirm)
 }
 
-// Behind heavy scripts each question costs seconds.
-func TestANewLeaderIsInAfterNineQuestions(t *testing.T) {
+// Behind heavy scripts each round trip takes seconds.
+func TestANewLeaderIsAdmittedAfterNineRoundTrips(t *testing.T) {
 	server := serverstest.Redis(t, servers.RedisOptions{})
 	p := passageTo(t, server.Addr())
 	other, g := before(t, server, setup{}), before(t, server, setup{upstream: p.Addr().String()})
-	g.fenced(5) // by now Redis knows the scripts
+	g.fenced(5) // now Redis has cached the scripts
 	least := int64(100)
-	for token := 6; token < 26 && least > 9; token += 2 { // a machine that stalls makes it look again
+	for token := 6; token < 26 && least > 9; token += 2 { // a slow machine may cause more
 		other.fenced(token)
-		asked := p.questions.Load()
+		start := p.roundTrips.Load()
 		g.fenced(token + 1)
-		least = min(least, p.questions.Load()-asked)
+		least = min(least, p.roundTrips.Load()-start)
 	}
 	if least > 9 {
-		t.Errorf("it has asked %d times at least", least)
+		t.Errorf("an admission takes at least %d round trips, want 9", least)
 	}
 }

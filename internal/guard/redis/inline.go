@@ -2,10 +2,12 @@ package redis
 
 import "bytes"
 
-// inlineMost is the longest inline command, so that one always fits into the relay's buffer. Redis takes up to 64 KiB.
+// inlineMost is the longest inline command. So an inline command always fits into the relay's
+// buffer. Redis takes up to 64 KiB.
 const inlineMost = 8 << 10
 
-// parseInline reads a line of words, as people type it: words may be quoted, in "…" with escapes or in '…'.
+// parseInline reads a line of words, as people type it. A word may be quoted: "…" with escapes, or
+// '…'.
 func parseInline(b []byte, args [][]byte) (size int, _ [][]byte, err error) {
 	end := bytes.IndexByte(b, '\n')
 	if end > inlineMost || end < 0 && len(b) > inlineMost {
@@ -15,7 +17,7 @@ func parseInline(b []byte, args [][]byte) (size int, _ [][]byte, err error) {
 	if end >= 0 {
 		line = b[:end]
 	}
-	if bytes.IndexByte(line, 0) >= 0 { // Redis would look no further
+	if bytes.IndexByte(line, 0) >= 0 { // Redis stops parsing there
 		return 0, args, protocolError("a zero byte in an inline request")
 	}
 	if end < 0 {
@@ -36,8 +38,8 @@ func parseInline(b []byte, args [][]byte) (size int, _ [][]byte, err error) {
 	}
 }
 
-// inlineWord reads the first word of a line, by the rules of Redis' sdssplitargs: \v and \f come between words, and
-// after a closing quote, but do not end a word without quotes.
+// inlineWord reads the first word of a line, by the rules of Redis' sdssplitargs: \v and \f may
+// come between words, and after a closing quote, but they do not end an unquoted word.
 func inlineWord(line []byte) (word, rest []byte, ok bool) {
 	for i := 0; i < len(line); i++ {
 		switch c := line[i]; c {
@@ -56,7 +58,7 @@ func inlineWord(line []byte) (word, rest []byte, ok bool) {
 	return word, nil, true
 }
 
-// inlineQuoted reads a quoted part that starts with its quote; n is its length with both quotes.
+// inlineQuoted reads a quoted part that begins with its quote. n is its length with both quotes.
 func inlineQuoted(word, line []byte, quote byte) (_ []byte, n int, ok bool) {
 	for i := 1; i < len(line); i++ {
 		c := line[i]

@@ -12,7 +12,7 @@ import (
 	"github.com/ringfence/ringfence/internal/servers/serverstest"
 )
 
-// until reads what comes up to and with a text, or to the end of the stream.
+// until reads up to and including a text, or to the end of the stream.
 func (r *raw) until(text string) string {
 	r.t.Helper()
 	var b strings.Builder
@@ -29,7 +29,7 @@ func (r *raw) until(text string) string {
 	return b.String()
 }
 
-// bothAnswer sends the same bytes to a server and to a guard before it, and compares all that comes back.
+// bothAnswer sends the same bytes to the server and through the guard, and compares all answers.
 func (g *guarded) bothAnswer(through *raw, text string) {
 	g.t.Helper()
 	direct := dialRaw(g.t, g.server.Addr())
@@ -41,27 +41,32 @@ func (g *guarded) bothAnswer(through *raw, text string) {
 		got[i] = r.until("$7\r\nthe-end\r\n")
 	}
 	if got[0] != got[1] {
-		g.t.Fatalf("%.200q:\ndirect            %q\nthrough the guard %q", text, got[0], got[1])
+		g.t.Fatalf("%.200q:\ndirectly          %q\nthrough the guard %q", text, got[0], got[1])
 	}
 }
 
-func TestInlineLinesMeanWhatTheyMeanToRedis(t *testing.T) {
+func TestInlineCommandsMeanTheSameAsToRedis(t *testing.T) {
 	g := before(t, serverstest.SharedRedis(t), setup{})
 	for _, line := range []string{
-		"", "\r", "\r\r", " ", "\v", "\f\r", "\v\fECHO x\v", "ECHO a\vb", "ECHO a\fb", "\vECHO\va", "ECHO\fa", "ECHO a\rb", "ECHO\ra", "ECHO\ta",
-		`ECHO "a"` + "\v", `ECHO "a"` + "\f\v\r", `ECHO 'a'` + "\v", `ECHO "a"b`, `ECHO "a""b"`, `ECHO 'a''b'`, `ECHO a"b"`, `ECHO a'b'`, `ECHO a"b" c`,
-		`ECHO "a` + "\vb\"", `ECHO '`, `ECHO "`, `ECHO "\x41\x4g\n\r\t\b\a\q\\\""`, `ECHO '\x41\n\''`, `ECHO "\x4"`, `ECHO "\`, `ECHO 'a\`, `ECHO ""`, `""`, `'' x`,
-		`"ECHO" x`, `EC"HO" x`, "\x80\xff", "ECHO \x85", "ECHO \xa0a", "ECHO a\xc2\xa0b", `ECHO "a"` + "\xa0", "*", " *1", "$3",
-		"FLUSHALL\vx", "FLUSHALL\f", "DEL ringfence\v", "DEL\vringfence", "CONFIG\fSET a b", "CLIENT KILL\v 1",
+		"", "\r", "\r\r", " ", "\v", "\f\r", "\v\fECHO x\v", "ECHO a\vb", "ECHO a\fb", "\vECHO\va",
+		"ECHO\fa", "ECHO a\rb", "ECHO\ra", "ECHO\ta",
+		`ECHO "a"` + "\v", `ECHO "a"` + "\f\v\r", `ECHO 'a'` + "\v", `ECHO "a"b`, `ECHO "a""b"`,
+		`ECHO 'a''b'`, `ECHO a"b"`, `ECHO a'b'`, `ECHO a"b" c`,
+		`ECHO "a` + "\vb\"", `ECHO '`, `ECHO "`, `ECHO "\x41\x4g\n\r\t\b\a\q\\\""`,
+		`ECHO '\x41\n\''`, `ECHO "\x4"`, `ECHO "\`, `ECHO 'a\`, `ECHO ""`, `""`, `'' x`,
+		`"ECHO" x`, `EC"HO" x`, "\x80\xff", "ECHO \x85", "ECHO \xa0a", "ECHO a\xc2\xa0b",
+		`ECHO "a"` + "\xa0", "*", " *1", "$3",
+		"FLUSHALL\vx", "FLUSHALL\f", "DEL ringfence\v", "DEL\vringfence", "CONFIG\fSET a b",
+		"CLIENT KILL\v 1",
 	} {
 		g.bothAnswer(g.fenced(5), line+"\r\n")
 		g.bothAnswer(g.fenced(5), line+"\n")
 	}
 }
 
-// After a line of blanks Valkey 8.1 takes the next command for an inline one, whatever it begins with: what the guard
-// took for a value would be a command.
-func TestACommandCannotHideBehindALineOfBlanks(t *testing.T) {
+// After a blank line, Valkey 8.1 reads the next command as an inline command, whatever it begins
+// with. A value for the guard would then be a command for the server.
+func TestACommandCannotHideBehindABlankLine(t *testing.T) {
 	g := fresh(t)
 	for _, blank := range []string{" ", "\t\r", "\v", "", "\r", "*0", "*-1"} {
 		r := g.fenced(5)
@@ -69,20 +74,25 @@ func TestACommandCannotHideBehindALineOfBlanks(t *testing.T) {
 		r.expect("+OK", "$12\r\n\r\nFLUSHALL\r\n")
 	}
 	var out strings.Builder
-	u := &up{admitted: admittedUnder5, swaps: newSwaps()}
-	if n, err := u.Walk([]byte(" \r\n*0\r\n*-1\r\n\n\r\n"), &out); n != 15 || err != nil || out.Len() > 0 {
-		t.Errorf("%d, %v, %q goes on", n, err, out.String())
+	u := &up{admitted: admittedUnder5, injected: newInjectedReplies()}
+	if n, err := u.Walk([]byte(" \r\n*0\r\n*-1\r\n\n\r\n"), &out); n != 15 ||
+		err != nil || out.Len() > 0 {
+		t.Errorf("%d, %v, %q is forwarded", n, err, out.String())
 	}
 }
 
-// What the guard takes for a command is what the server runs, in whatever order the forms of commands come.
-func TestTheServerRunsWhatTheGuardTakesForCommands(t *testing.T) {
+// Guard and server must split the stream alike, in whatever order the forms of commands come.
+func TestTheServerRunsTheCommandsThatTheGuardParses(t *testing.T) {
 	g := fresh(t)
 	admin := g.direct()
 	forms := []string{
-		array("INCR", "n"), "INCR n\r\n", "'INCR' \"n\"\n", "\tincr\vn\tn\r\n", array("SET", "x", "\r\nINCR n\r\n"), array("ECHO", "INCR n\r\n"), "ECHO \"\\r\\nINCR n\"\r\n",
-		" \r\n", "\n", "\r\n", "\f\n", "*0\r\n", "*-5\r\n", array(""), array("", "\r\nINCR n\r\n"), "'' INCR n\r\n", array("NOSUCH", "\nINCR n\n"), "NOSUCH *2\r\n", " *3\r\n", "\v$4\n",
-		array("FLUSHALL", "\r\nINCR n\r\n"), "FLUSHALL\r\n", array("SET", "x", strings.Repeat("\r\nINCR n", guard.BufferSize/4)),
+		array("INCR", "n"), "INCR n\r\n", "'INCR' \"n\"\n", "\tincr\vn\tn\r\n",
+		array("SET", "x", "\r\nINCR n\r\n"), array("ECHO", "INCR n\r\n"),
+		"ECHO \"\\r\\nINCR n\"\r\n",
+		" \r\n", "\n", "\r\n", "\f\n", "*0\r\n", "*-5\r\n", array(""), array("", "\r\nINCR n\r\n"),
+		"'' INCR n\r\n", array("NOSUCH", "\nINCR n\n"), "NOSUCH *2\r\n", " *3\r\n", "\v$4\n",
+		array("FLUSHALL", "\r\nINCR n\r\n"), "FLUSHALL\r\n",
+		array("SET", "x", strings.Repeat("\r\nINCR n", guard.BufferSize/4)),
 	}
 	rnd := rand.New(rand.NewPCG(16, 17))
 	for range 200 {
@@ -110,15 +120,16 @@ func TestTheServerRunsWhatTheGuardTakesForCommands(t *testing.T) {
 			r.reply()
 		}
 		r.expect("$7\r\nthe-end")
-		if got := admin.GetDel(t.Context(), "n").Val(); got != fmt.Sprint(runs) && (got != "" || runs > 0) {
+		if got := admin.GetDel(t.Context(), "n").Val(); got != fmt.Sprint(runs) &&
+			(got != "" || runs > 0) {
 			t.Fatalf("%.300q: run %s times, want %d", stream, got, runs)
 		}
 		_ = r.conn.Close()
 	}
 }
 
-// What the guard takes for the words of a line is what Redis takes for them.
-func TestInlineWordsAreWhatRedisTakesForWords(t *testing.T) {
+// The oracle is a real server.
+func TestInlineWordsAreSplitAsRedisSplitsThem(t *testing.T) {
 	server := serverstest.SharedRedis(t)
 	rnd := rand.New(rand.NewPCG(10, 11))
 	const letters = "ab \"'\\x0f1nrt\t\v\f\r\x80"
@@ -153,13 +164,16 @@ func asStrings(args [][]byte) []string {
 	return s
 }
 
-// The same errors for what is malformed, before the token and after it.
-func TestProtocolErrorsReadAsThoseOfRedis(t *testing.T) {
+// Guard and server give the same errors, before the token and after it.
+func TestProtocolErrorsAreThoseOfRedis(t *testing.T) {
 	g := before(t, serverstest.SharedRedis(t), setup{})
 	malformed := []string{
-		"*x\r\n", "*3000000000\r\n", "*99999999999999999999999\r\n", "*-9223372036854775808\r\n", "*-9223372036854775809\r\n", "*-x\r\n", "*--1\r\n", "*-0\r\n", "*-\r\n",
-		"*01\r\n$4\r\nPING\r\n", "*\r\n", "*+1\r\n$4\r\nPING\r\n", "* 1\r\n", "*1 \r\n", "*-1\r\n", "*0\r\n",
-		"*1\r\n$-1\r\n", "*1\r\n$x\r\n", "*1\r\n$\r\n", "*1\r\n$99999999999999999999\r\nx", "*1\r\n$999999999999\r\nx", "*1\r\n$4294967296\r\n",
+		"*x\r\n", "*3000000000\r\n", "*99999999999999999999999\r\n", "*-9223372036854775808\r\n",
+		"*-9223372036854775809\r\n", "*-x\r\n", "*--1\r\n", "*-0\r\n", "*-\r\n",
+		"*01\r\n$4\r\nPING\r\n", "*\r\n", "*+1\r\n$4\r\nPING\r\n", "* 1\r\n", "*1 \r\n",
+		"*-1\r\n", "*0\r\n",
+		"*1\r\n$-1\r\n", "*1\r\n$x\r\n", "*1\r\n$\r\n", "*1\r\n$99999999999999999999\r\nx",
+		"*1\r\n$999999999999\r\nx", "*1\r\n$4294967296\r\n",
 		"*2\r\n$4\r\nPING\r\nfoo\r\n", "SET a \"unbalanced\r\n", "SET a 'b'c\r\n",
 	}
 	for c := 1; c < 256; c++ {
@@ -173,7 +187,7 @@ func TestProtocolErrorsReadAsThoseOfRedis(t *testing.T) {
 	}
 }
 
-// Where Redis looks on for a line's end, or past a byte that is not what it should be, the guard is strict.
+// Where Redis searches on for the end of a line, or ignores a wrong byte, the guard is strict.
 func TestWhereRedisIsLaxTheGuardRefuses(t *testing.T) {
 	g := before(t, serverstest.SharedRedis(t), setup{})
 	for text, want := range map[string]string{

@@ -7,42 +7,49 @@ import (
 	"github.com/ringfence/ringfence/internal/refusal"
 )
 
-// large is a command that does not fit into the relay's buffer, on its way through it. Its first arguments were decided
-// on as a whole; it is passed on as it comes, so that the server can judge it. A header says nothing that could be
-// refused and passes at once; an argument waits for as much of it as shows whether it may pass.
+// large is a command that does not fit into the relay's buffer, on its way through it. The guard
+// has decided on its first arguments as a whole. It passes the command on as it arrives, so that
+// the server can judge it. Headers pass at once, because nothing in a header could be refused. An
+// argument waits until enough of it is there to show whether it may pass.
 type large struct {
 	header    int   // bytes of the first line that are still to pass
-	decided   int   // arguments still to pass that were decided on
-	arguments int64 // whose header is still to come
-	payload   int64 // bytes of the argument under way, without its CRLF
-	unseen    bool  // it was not looked at yet
-	crlf      bool  // that CRLF is still to come
-	names     bool  // it can give the connection a name
-	dropped   bool  // it was refused: nothing of it goes on
+	decided   int   // arguments still to pass that the guard has decided on
+	arguments int64 // number of arguments whose header is still to come
+	payload   int64 // bytes still to come of the current argument, without its CRLF
+	unchecked bool  // the current argument was not checked yet
+	crlf      bool  // the CRLF of the current argument is still to come
+	canName   bool  // the command can give the connection a name
+	dropped   bool  // the command was refused: none of it passes
 }
 
 // shownMost is how much of an argument shows whether it names one of our keys, or may be a claim.
 const shownMost = max(len(keyPrefix)+1, len(refusal.Prefix))
 
-// unread stands for the argument that does not fit, where a command is decided on by those before it. It is no word
-// that a rule knows, no key of ours, no resource and no token. Of the words that rules know all fit.
-var unread = []byte("(too long)")
+// tooLongArgument takes the place of the argument that does not fit when the guard decides on a
+// command by the arguments before it. No rule knows it, and it is not one of our keys, nor a
+// resource, nor a token. Every word that a rule knows fits into the buffer.
+var tooLongArgument = []byte("(too long)")
 
-// beginLarge reads the command's first line. args are its first arguments, which were decided on.
+// beginLarge reads the command's first line. args are its first arguments, on which the guard has
+// decided.
 func beginLarge(b []byte, args [][]byte) (*large, error) {
 	count, n, err := parseHeader(b, "invalid multibulk length", argumentsMost)
 	l := &large{header: n, decided: len(args), arguments: count}
 	if len(args) > 0 {
-		l.names = equalFold(args[0], "HELLO") || equalFold(args[0], "CLIENT") && len(args) > 1 && equalFold(args[1], "SETNAME")
+		l.canName = equalFold(args[0], "HELLO") ||
+			equalFold(args[0], "CLIENT") && len(args) > 1 && equalFold(args[1], "SETNAME")
 	}
 	return l, err
 }
 
-// ended says that all of the command has passed.
-func (l *large) ended() bool { return l.header == 0 && l.arguments == 0 && l.payload == 0 && !l.crlf }
+// ended reports whether all of the command has passed.
+func (l *large) ended() bool {
+	return l.header == 0 && l.arguments == 0 && l.payload == 0 && !l.crlf
+}
 
-// pass takes as much of b as can be decided on. A violation comes too late to refuse the command alone, for its first
-// bytes are out: it ends the session, and Redis never executes a command that is not complete.
+// pass passes as much of b as it can decide on. A violation comes too late to refuse the command
+// alone, because its first bytes have been sent. It ends the session; Redis never executes an
+// incomplete command.
 func (l *large) pass(b []byte) (n int, err error) {
 	for n < len(b) && !l.ended() {
 		took, err := l.next(b[n:])
@@ -54,20 +61,20 @@ func (l *large) pass(b []byte) (n int, err error) {
 	return n, nil
 }
 
-// next takes one part of the command, or none while more of it is needed.
+// next passes one part of the command, or nothing if it needs more bytes.
 func (l *large) next(b []byte) (n int, err error) {
 	switch {
 	case l.header > 0:
 		n, l.header = l.header, 0 // it was all there when the command began
 		return n, nil
-	case l.unseen:
+	case l.unchecked:
 		if int64(len(b)) < min(l.payload, int64(shownMost)) {
 			return 0, nil
 		}
-		if err := l.look(b[:min(l.payload, int64(len(b)))]); err != nil {
+		if err := l.check(b[:min(l.payload, int64(len(b)))]); err != nil {
 			return 0, err
 		}
-		l.unseen = false
+		l.unchecked = false
 		fallthrough
 	case l.payload > 0:
 		n = int(min(l.payload, int64(len(b))))
@@ -88,18 +95,19 @@ func (l *large) next(b []byte) (n int, err error) {
 		return 0, err
 	}
 	l.arguments, l.payload, l.crlf = l.arguments-1, length, true
-	l.unseen = length > 0 && l.decided == 0 && !l.dropped
+	l.unchecked = length > 0 && l.decided == 0 && !l.dropped
 	l.decided = max(0, l.decided-1)
 	return n, nil
 }
 
-// look refuses an argument by its beginning.
-func (l *large) look(arg []byte) error {
+// check refuses an argument by its beginning.
+func (l *large) check(arg []byte) error {
 	switch {
-	case ours(arg):
-		return refusal.NotAllowed("this command", "it names a key in which the guard keeps marks and sessions")
-	case l.names && bytes.HasPrefix(arg, []byte(refusal.Prefix)):
-		return refusal.BadClaim("a claim is too far back in a command", "a session keeps its token for life", fence.ErrMalformed)
+	case isGuardKey(arg):
+		return refusal.NotAllowed("this command", namesKey)
+	case l.canName && bytes.HasPrefix(arg, []byte(refusal.Prefix)):
+		return refusal.BadClaim("a claim is too far back in a command",
+			"a session keeps its token for life", fence.ErrMalformed)
 	}
 	return nil
 }

@@ -10,19 +10,21 @@ import (
 	"github.com/ringfence/ringfence/internal/servers/serverstest"
 )
 
-// header is a command on the wire up to the header of a last argument of so many bytes.
+// header returns a command up to the header of its last argument, which has this size.
 func header(size int, words ...string) string {
 	_, rest, _ := strings.Cut(array(words...), "\r\n")
 	return fmt.Sprintf("*%d\r\n%s$%d\r\n", len(words)+1, rest, size)
 }
 
-// A header that no argument can follow is the last that a client sends: it waits for the answer.
-func TestRedisJudgesAnArgumentThatItCannotTake(t *testing.T) {
+// A client that sends such a header sends nothing more and waits for the answer.
+func TestRedisItselfRejectsAnArgumentThatIsTooLarge(t *testing.T) {
 	g := before(t, serverstest.SharedRedis(t), setup{})
 	for _, size := range []int{512<<20 + 1, 2_000_000_000, 1 << 40} {
 		for _, words := range [][]string{
-			nil, {"GET"}, {"SET", "a"}, {"SET", strings.Repeat("k", 5000)}, {"MSET", "a", strings.Repeat("v", 3*guard.BufferSize), "b"}, {"NOSUCH", "a", "b"},
-			{"CLIENT"}, {"CLIENT", "SETNAME"}, {"CLIENT", "SETNAME", "a"}, {"CLIENT", "TRACKING"}, {"HELLO"}, {"HELLO", "3", "AUTH", "default"}, {"HELLO", "3", "SETNAME"},
+			nil, {"GET"}, {"SET", "a"}, {"SET", strings.Repeat("k", 5000)},
+			{"MSET", "a", strings.Repeat("v", 3*guard.BufferSize), "b"}, {"NOSUCH", "a", "b"},
+			{"CLIENT"}, {"CLIENT", "SETNAME"}, {"CLIENT", "SETNAME", "a"}, {"CLIENT", "TRACKING"},
+			{"HELLO"}, {"HELLO", "3", "AUTH", "default"}, {"HELLO", "3", "SETNAME"},
 			{"EVAL"}, {"QUIT"}, {"MULTI"}, {"CONFIG", "GET"}, {"ACL", "LOG"}, {"SUBSCRIBE"},
 		} {
 			direct, through, early := dialRaw(t, g.server.Addr()), g.fenced(5), g.raw()
@@ -42,10 +44,11 @@ func TestRedisJudgesAnArgumentThatItCannotTake(t *testing.T) {
 	}
 }
 
-// The login timeout is much longer than this test may take.
+// The login timeout is much longer than this test may run, so the guard must not wait for it.
 func TestBeforeTheTokenATooLongCommandIsRefusedAtOnce(t *testing.T) {
 	g := before(t, serverstest.SharedRedis(t), setup{Options: Options{LoginTimeout: time.Hour}})
-	for _, text := range []string{header(commandMost, "GET"), header(512<<20, "SET", "a"), header(commandMost, "FENCE", "orders")} {
+	for _, text := range []string{header(commandMost, "GET"), header(512<<20, "SET", "a"),
+		header(commandMost, "FENCE", "orders")} {
 		r := g.raw()
 		r.send("PING\r\n" + text)
 		r.expect("+PONG", "-ERR Protocol error: a command before the token is longer than 64 KiB")
@@ -53,7 +56,8 @@ func TestBeforeTheTokenATooLongCommandIsRefusedAtOnce(t *testing.T) {
 	}
 }
 
-// What is refused for its first words is answered when they have come, and takes what follows with it.
+// The refusal comes as soon as the deciding words have come, and the rest of the command is
+// dropped.
 func TestALargeCommandIsRefusedForItsFirstWords(t *testing.T) {
 	g := fresh(t)
 	size := 2 * guard.BufferSize
@@ -71,7 +75,8 @@ func TestALargeCommandIsRefusedForItsFirstWords(t *testing.T) {
 		{[]string{"FENCE", "orders"}, "-BADTOKEN the claim is malformed"},
 		{[]string{"FENCE", "orders", "5"}, "-BADTOKEN FENCE takes pairs"},
 		{[]string{"FENCE", "orders", "5", "stock"}, "-BADTOKEN the claim is malformed"},
-		{[]string{"HELLO", "3", "SETNAME", "fence.orders=6", "AUTH", "default"}, "-BADTOKEN a session keeps its token"},
+		{[]string{"HELLO", "3", "SETNAME", "fence.orders=6", "AUTH", "default"},
+			"-BADTOKEN a session keeps its token"},
 	} {
 		r := g.fenced(5)
 		r.send(header(size, c.words...))
@@ -82,8 +87,9 @@ func TestALargeCommandIsRefusedForItsFirstWords(t *testing.T) {
 	}
 }
 
-// The first bytes of these commands are out when the rest is seen: the session ends.
-func TestALargeCommandCannotClaimOrNameAKeyOfOurs(t *testing.T) {
+// When the guard reads the deciding words, it has already forwarded the beginning of the command,
+// so it ends the session.
+func TestALargeCommandCannotClaimOrNameAKeyOfRingfence(t *testing.T) {
 	g := fresh(t)
 	big := strings.Repeat("x", guard.BufferSize)
 	many := strings.Fields(strings.Repeat("a b ", guard.BufferSize/8))
@@ -96,7 +102,8 @@ func TestALargeCommandCannotClaimOrNameAKeyOfOurs(t *testing.T) {
 		{array("HELLO", "3", "SETNAME", big, "SETNAME", "fence.orders.6"), "-BADTOKEN"},
 		{array("SET", "ringfence:"+big, "1"), "-NOTALLOWED"},
 		{array("MSET", "a", big, "ringfence", "1"), "-NOTALLOWED"},
-		{array(append([]string{"DEL", big}, append(many, "ringfence:orders")...)...), "-NOTALLOWED"},
+		{array(append([]string{"DEL", big}, append(many, "ringfence:orders")...)...),
+			"-NOTALLOWED"},
 	} {
 		for cut := range 12 { // the part that decides may come in pieces
 			r := g.fenced(5)
@@ -111,13 +118,16 @@ func TestALargeCommandCannotClaimOrNameAKeyOfOurs(t *testing.T) {
 		}
 	}
 	for _, c := range []string{
-		array("CLIENT", "SETNAME", big), array("HELLO", "3", "SETNAME", big), array("SET", big, "fence.orders=6"), array("CLIENT", "NO-EVICT", "fence."+big),
-		array("HELLO", "2", "SETNAME", "fence.orders=5", "AUTH", "default", big), array("SET", "ringfencer"+big, "1"), array(big, "ringfencer"),
+		array("CLIENT", "SETNAME", big), array("HELLO", "3", "SETNAME", big),
+		array("SET", big, "fence.orders=6"), array("CLIENT", "NO-EVICT", "fence."+big),
+		array("HELLO", "2", "SETNAME", "fence.orders=5", "AUTH", "default", big),
+		array("SET", "ringfencer"+big, "1"), array(big, "ringfencer"),
 	} {
 		r := g.fenced(5)
 		r.send(c + array("ECHO", "the end"))
-		if got := r.until("the end\r\n"); strings.HasSuffix(got, "(end)") || strings.Contains(got, "-BADTOKEN") || strings.Contains(got, "-NOTALLOWED") {
-			t.Errorf("%.60q: %.200q", c, got)
+		if got := r.until("the end\r\n"); strings.HasSuffix(got, "(end)") ||
+			strings.Contains(got, "-BADTOKEN") || strings.Contains(got, "-NOTALLOWED") {
+			t.Errorf("%.60q was answered with %.200q", c, got)
 		}
 	}
 	marks, err := g.store.Marks(t.Context())

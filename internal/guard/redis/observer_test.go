@@ -7,7 +7,7 @@ import (
 	"github.com/ringfence/ringfence/fence"
 )
 
-// failingObserver is a coordinator that cannot be reached, with an error that would forge a reply.
+// failingObserver is an unreachable coordinator whose error tries to forge a reply.
 type failingObserver struct{}
 
 var errUnreachable = errors.New("unreachable\r\n-ERR forged")
@@ -18,10 +18,14 @@ func (*failingObserver) Candidates(context.Context, fence.Resource) ([]fence.Can
 	return nil, errUnreachable
 }
 
-func (*failingObserver) Leaders(context.Context, ...fence.Resource) (fence.Issuer, []fence.Candidate, error) {
+func (*failingObserver) Leaders(
+	context.Context, ...fence.Resource,
+) (fence.Issuer, []fence.Candidate, error) {
 	return "", nil, errUnreachable
 }
 
-func (*failingObserver) Watch(context.Context, fence.Resource, func([]fence.Candidate) error) error {
+func (*failingObserver) Watch(
+	context.Context, fence.Resource, func([]fence.Candidate) error,
+) error {
 	return errUnreachable
 }

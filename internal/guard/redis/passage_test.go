@@ -8,14 +8,14 @@ import (
 	"testing"
 )
 
-// passage relays to a server until it is shut; then nothing that a client sends gets any further.
+// passage relays to a server until it is shut. Then it forwards nothing that a client sends.
 type passage struct {
 	net.Listener
-	shut      atomic.Bool
-	stopped   chan struct{} // takes one when something was held back
-	questions atomic.Int64  // how often clients have sent something after an answer
+	shut       atomic.Bool
+	stopped    chan struct{} // holds a value once something was held back
+	roundTrips atomic.Int64  // how often clients have sent something after an answer came
 
-	answered atomic.Bool // since the last question
+	answered atomic.Bool // since a client last sent something
 }
 
 func passageTo(t *testing.T, addr string) *passage {
@@ -55,7 +55,7 @@ func (p *passage) up(server io.Writer, client io.Reader) {
 		}
 		if !p.shut.Load() {
 			if p.answered.Swap(false) {
-				p.questions.Add(1)
+				p.roundTrips.Add(1)
 			}
 			_, _ = server.Write(b[:n])
 			continue
@@ -67,7 +67,7 @@ func (p *passage) up(server io.Writer, client io.Reader) {
 	}
 }
 
-// answering is the way back to a client.
+// answering writes to a client and records that an answer came.
 type answering struct {
 	io.Writer
 	p *passage

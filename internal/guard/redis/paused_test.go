@@ -11,15 +11,17 @@ import (
 	"github.com/ringfence/ringfence/internal/servers/serverstest"
 )
 
-// hasty is a guard whose admissions may take this long.
+// hasty starts a guard with this timeout for an admission.
 func hasty(t *testing.T, timeout time.Duration, args ...string) *guarded {
 	t.Helper()
 	return before(t, serverstest.Redis(t, servers.RedisOptions{Args: args}), setup{
-		Options: Options{Admission: &marks.Admission{Authority: marks.Unverified{}, Timeout: timeout}},
+		Options: Options{
+			Admission: &marks.Admission{Authority: marks.Unverified{}, Timeout: timeout},
+		},
 	})
 }
 
-// operator runs a command at Redis itself.
+// operator runs a command on the server, not through the guard.
 func (g *guarded) operator(text string) {
 	g.t.Helper()
 	if err := g.direct().Do(g.t.Context(), anys(text)...).Err(); err != nil {
@@ -27,20 +29,22 @@ func (g *guarded) operator(text string) {
 	}
 }
 
-// refusesEveryClaim wants a refusal with all of these in it, in whatever way a client claims.
+// refusesEveryClaim fails the test unless each form of a claim is refused with all of these texts.
 func (g *guarded) refusesEveryClaim(words ...string) {
 	g.t.Helper()
 	var all []*raw
-	for _, claim := range []string{"FENCE orders 6\r\n", "CLIENT SETNAME fence.orders.6\r\n", "HELLO 3 SETNAME fence.orders.6\r\n"} {
+	for _, claim := range []string{"FENCE orders 6\r\n", "CLIENT SETNAME fence.orders.6\r\n",
+		"HELLO 3 SETNAME fence.orders.6\r\n"} {
 		r := g.raw()
 		r.send(claim)
 		all = append(all, r)
 	}
 	for _, r := range all {
 		got := r.reply()
-		for _, word := range append(words, "-REVOKE ", `of "orders" can be admitted`, "try again with the same token") {
+		for _, word := range append(words, "-REVOKE ", `of "orders" can be admitted`,
+			"try again with the same token") {
 			if !strings.Contains(got, word) {
-				g.t.Errorf("told %q, which does not say %q", got, word)
+				g.t.Errorf("the client got %q, which does not say %q", got, word)
 			}
 		}
 	}
@@ -50,22 +54,25 @@ func TestWhileAllOfRedisIsPausedANewcomerIsToldSo(t *testing.T) {
 	g := hasty(t, time.Second)
 	g.fenced(5)
 	g.operator("CLIENT PAUSE 600000 ALL")
-	g.refusesEveryClaim("Redis answers nobody", "paused (CLIENT PAUSE)", "ends by its own time only")
+	g.refusesEveryClaim("Redis answers nobody", "paused (CLIENT PAUSE)",
+		"ends by its own time only")
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
-	if err := New(Options{Store: g.store, Admission: &marks.Admission{}}).Ready(ctx); err == nil || !strings.Contains(err.Error(), "paused (CLIENT PAUSE)") {
+	if err := New(Options{Store: g.store, Admission: &marks.Admission{}}).Ready(ctx); err == nil ||
+		!strings.Contains(err.Error(), "paused (CLIENT PAUSE)") {
 		t.Errorf("not ready: %v", err)
 	}
-	if n := g.metric("guard_admissions_total", "unrevoked"); n != 3 {
-		t.Errorf("%v refusals are counted", n)
+	if n := g.Metric("guard_admissions_total", "unrevoked"); n != 3 {
+		t.Errorf("%v refusals are counted, want 3", n)
 	}
 	if err := g.server.Kill(); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// What only reads goes on, with a token and without. Whoever waits is in as soon as the pause is over.
-func TestWhileWritesArePausedANewcomerIsToldSoAndReadersGoOn(t *testing.T) {
+// Commands that only read still run, with a token and without. A client that waits is admitted as
+// soon as the pause ends.
+func TestWhileWritesArePausedANewcomerIsToldSoAndReadersKeepReading(t *testing.T) {
 	g := hasty(t, 8*time.Second)
 	leader, patient := g.fenced(5), before(t, g.server, setup{})
 	g.operator("CLIENT PAUSE 600000 WRITE")
@@ -78,7 +85,7 @@ func TestWhileWritesArePausedANewcomerIsToldSoAndReadersGoOn(t *testing.T) {
 	leader.expect("-NOTALLOWED CLIENT UNPAUSE")
 	newer := patient.raw()
 	newer.send("FENCE orders 7\r\nRPUSH written 7\r\n")
-	patient.become("guard_connections", "unadmitted", 1)
+	patient.AwaitMetric("guard_connections", "unadmitted", 1)
 	g.operator("CLIENT UNPAUSE")
 	newer.expect("+OK", ":1")
 	leader.expect("-STALETOKEN")
@@ -89,11 +96,12 @@ func TestWhileAScriptKeepsRedisBusyANewcomerIsToldSoAndCanEndIt(t *testing.T) {
 	leader := g.fenced(5)
 	leader.send(array("EVAL", "while true do end", "0"))
 	g.busy()
-	g.refusesEveryClaim("Redis answers nobody", "BUSY ", "SCRIPT KILL ends a script that has written nothing, and needs no token")
+	g.refusesEveryClaim("Redis answers nobody", "BUSY ",
+		"SCRIPT KILL ends a script that has written nothing, and needs no token")
 	r := g.raw()
 	r.send("SCRIPT KILL\r\n")
 	r.expect("+OK")
 	leader.expect("-ERR")
-	g.claims(7, time.Minute)
+	g.claimAgain(7, time.Minute, "-REVOKE ")
 	leader.expect("-STALETOKEN")
 }

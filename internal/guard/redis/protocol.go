@@ -1,9 +1,13 @@
 package redis
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"net"
+	"syscall"
 	"time"
 
 	"github.com/ringfence/ringfence/fence"
@@ -13,27 +17,33 @@ import (
 	"github.com/ringfence/ringfence/internal/refusal"
 )
 
-// Options of a Protocol. Store and Admission are required.
+// Options configure a Protocol. Store and Admission are required.
 type Options struct {
 	Store     *redisstore.Store
 	Admission *marks.Admission
 
-	// LoginTimeout ends a connection to which the server has answered nothing but errors, or nothing; 30 s when zero.
+	// LoginTimeout ends a connection that has got nothing but errors from the server, or nothing at
+	// all; 30 s when zero.
 	LoginTimeout time.Duration
 
-	// IdleTimeout ends a connection without a token whose client sends nothing; 5 min when zero. Each command renews it.
+	// IdleTimeout ends a connection without a token whose client sends nothing; 5 min when zero.
+	// Each command renews it.
 	IdleTimeout time.Duration
 
 	Resources []fence.Resource // the only resources that may be claimed; any when empty
 
-	Sessions guard.Sessions  // asked about sessions whose client does not read; the Store when nil
-	Stall    time.Duration // how long a client may take nothing before that is asked; 5 s when zero
+	// Sessions reports whether the session of a client that does not read still exists; the Store
+	// when nil.
+	Sessions guard.Sessions
+	// Stall is how long such a client may read nothing before that is checked; when zero, the
+	// default of guard.Liveness.
+	Stall time.Duration
 }
 
 // Protocol serves Redis clients. It implements guard.Protocol.
 type Protocol struct {
-	o        Options
-	pursuits *pursuits
+	o          Options
+	background *backgroundRaises
 }
 
 var _ guard.Protocol = (*Protocol)(nil)
@@ -49,13 +59,13 @@ func New(o Options) *Protocol {
 	if o.Sessions == nil {
 		o.Sessions = o.Store
 	}
-	return &Protocol{o, newPursuits(o.Admission)}
+	return &Protocol{o, newBackgroundRaises(o.Admission)}
 }
 
 // Name is "redis".
 func (p *Protocol) Name() string { return "redis" }
 
-// Ready asks the store whether it can be used.
+// Ready reports whether the store can be used.
 func (p *Protocol) Ready(ctx context.Context) error {
 	err := p.o.Store.Probe(ctx)
 	if err != nil && ctx.Err() != nil {
@@ -64,22 +74,23 @@ func (p *Protocol) Ready(ctx context.Context) error {
 	return err
 }
 
-// Close ends the control connections, and what is pursued on them.
-func (p *Protocol) Close() { p.pursuits.end(p.o.Store.Close) }
+// Close ends the control connections, and the background raises on them.
+func (p *Protocol) Close() { p.background.close(p.o.Store.Close) }
 
-// Refuse answers before the client has asked: its driver reads it as the answer to its first command.
+// Refuse sends an error before the client has sent a command. The driver reads it as the answer to
+// its first command.
 func (p *Protocol) Refuse(c *guard.Client, why string) {
 	_ = c.LastWord(errorLine("guard: " + why))
 }
 
-// Serve is guard.Protocol's.
+// Serve implements guard.Protocol.
 func (p *Protocol) Serve(ctx context.Context, client *guard.Client) error {
-	c := &conn{p: p, client: client, in: &inbox{conn: client}}
+	c := &conn{p: p, client: client, commands: &commandReader{conn: client}}
 	cut := make(chan struct{})
 	defer context.AfterFunc(ctx, func() {
 		defer close(cut)
 		_ = client.SetWriteDeadline(guard.Past)
-		c.deadline(guard.Past, true) // comes last, for whoever reads may then have last words for the client
+		c.setDeadline(guard.Past, true) // last, because a read that it ends may send a final reply
 	})()
 	defer c.close(ctx)
 	err := c.handshake(ctx)
@@ -88,61 +99,72 @@ func (p *Protocol) Serve(ctx context.Context, client *guard.Client) error {
 	}
 	switch {
 	case evicted(ctx):
-		<-cut // it must not touch the deadlines of the last word
+		<-cut // the function above must not change the deadlines of the last reply
 		c.dismiss()
 		return guard.Evicted
-	case errors.Is(err, errDone) || ctx.Err() == nil && left(err):
+	case errors.Is(err, errDone) || ctx.Err() == nil && disconnected(err):
 		return nil
 	}
 	return err
 }
 
-// relay passes bytes until one side leaves, and tells the client why if it was not the client.
+// relay passes bytes until one side leaves. If the client did not leave by itself, it gets the
+// reason.
 func (c *conn) relay(ctx context.Context) error {
 	_ = c.client.SetDeadline(time.Time{})
-	swaps := newSwaps()
-	u, d := &up{admitted: c.claims, swaps: swaps}, &down{swaps: swaps}
-	stop := c.client.WhenDraining(func() { u.drain(c.leg.Conn) })
-	end := guard.Relay(ctx, c.client, c.in.rest(), c.leg, u, d, guard.LivenessOf(c.p.o.Sessions, c.session, c.p.o.Stall))
+	injected := newInjectedReplies()
+	u, d := &up{admitted: c.claims, injected: injected}, &down{injected: injected}
+	stop := c.client.WhenDraining(func() { u.drain(c.upstream.Conn) })
+	alive := guard.LivenessOf(c.p.o.Sessions, c.session, c.p.o.Stall)
+	end := guard.Relay(ctx, c.client, c.commands.rest(), c.upstream, u, d, alive)
 	stop()
 	c.client.Seat.Leave()
-	var refusal *fence.Refusal
+	var refused *fence.Refusal
 	switch {
 	case errors.Is(end.Err, errDrained):
-		return c.say(nothing{}) // it has been told already
-	case ctx.Err() != nil, errors.Is(end.Err, guard.Stuck), !d.between():
+		return c.sendAndClose(&bytes.Buffer{}) // the client has got the error already
+	case ctx.Err() != nil, errors.Is(end.Err, guard.Stuck), !d.atBoundary():
 		return end.Err
-	case errors.Is(end.Err, errProtocol), errors.As(end.Err, &refusal):
-		return errors.Join(c.last(end.Err), end.Err)
+	case errors.Is(end.Err, errProtocol), errors.As(end.Err, &refused):
+		return errors.Join(c.closeWith(end.Err), end.Err)
 	case end.Side == guard.ServerSide && !u.quit:
-		return c.ended(ctx)
+		return c.explainEnd(ctx)
 	}
 	return end.Err
 }
 
-// ended tells a client whose session was ended the reason, when a newer leader is the reason. Otherwise the connection
-// is closed without a word, as Redis does: an error would look like the answer to a command that may have run.
-func (c *conn) ended(ctx context.Context) error {
+// explainEnd sends the reason to a client whose session was ended, if a newer leader is the reason.
+// Otherwise the guard closes the connection without a reply, as Redis does: an error would look
+// like the answer to a command that may have run.
+func (c *conn) explainEnd(ctx context.Context) error {
 	if why := c.p.o.Admission.Ended(ctx, c.claims); why != nil {
-		return c.last(why)
+		return c.closeWith(why)
 	}
 	return nil
 }
 
-// close ends the leg, waits until the server has done so too, and has the store forget the session.
+// close closes the upstream connection, waits until the server has closed it too, and releases the
+// session.
 func (c *conn) close(ctx context.Context) {
-	if c.leg == nil {
+	if c.upstream == nil {
 		return
 	}
-	c.leg.unhook()
-	guard.CloseGently(c.leg)
+	c.upstream.unhook()
+	guard.CloseGently(c.upstream)
 	if c.session == (marks.Session{}) {
 		return
 	}
 	c.p.o.Admission.Release(ctx, c.session)
 }
 
-// left says that one side just went away.
-func left(err error) bool {
-	return err == nil || errors.Is(err, errLeft) || isClosed(err)
+// disconnected reports whether one side just closed its connection.
+func disconnected(err error) bool {
+	return err == nil || errors.Is(err, errServerClosed) || isClosed(err)
+}
+
+// isClosed reports whether a connection was closed or reset.
+func isClosed(err error) bool {
+	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) ||
+		errors.Is(err, net.ErrClosed) ||
+		errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
 }

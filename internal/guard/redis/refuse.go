@@ -9,10 +9,11 @@ import (
 	"github.com/ringfence/ringfence/internal/refusal"
 )
 
-// line is a refusal on the wire.
+// line encodes a refusal for the wire.
 func line(r *fence.Refusal) []byte { return []byte("-" + refusal.Line(r) + "\r\n") }
 
-// lineOf is any error on the wire: a refusal with its code, the rest as the guard's own error.
+// lineOf encodes any error for the wire: a refusal with its code, a protocol error as Redis does,
+// all others as errors of the guard.
 func lineOf(err error) []byte {
 	var r *fence.Refusal
 	var p protocolError
@@ -25,22 +26,27 @@ func lineOf(err error) []byte {
 	return errorLine("guard: " + err.Error())
 }
 
-// errorLine is an error of the guard's own.
+// errorLine encodes one of the guard's own errors.
 func errorLine(text string) []byte { return []byte("-ERR " + onOneLine(text) + "\r\n") }
 
-// onOneLine takes out what would end an error early, as Redis does.
-func onOneLine(text string) string { return strings.NewReplacer("\r", " ", "\n", " ").Replace(text) }
+// onOneLine replaces the characters that would end an error early, as Redis does.
+func onOneLine(text string) string {
+	return strings.NewReplacer("\r", " ", "\n", " ").Replace(text)
+}
 
-// called is a command as an error may quote it: name, and subcommand of a container.
-func called(args [][]byte) string {
+// commandName is the name of a command in an error. For a container command it includes the
+// subcommand.
+func commandName(args [][]byte) string {
 	name := excerpt(args[0])
-	if r := ruleOf(args[0]); len(args) > 1 && r != nil && (r.only != nil || r.not != nil || r.early != nil) {
+	r := ruleOf(args[0])
+	isContainer := r != nil && (r.allow != nil || r.deny != nil || r.beforeToken != nil)
+	if isContainer && len(args) > 1 {
 		name += " " + excerpt(args[1])
 	}
 	return name
 }
 
-// excerpt is a client's word for an error message: short, and harmless.
+// excerpt makes a client's word safe for an error message: short and escaped.
 func excerpt(word []byte) string {
 	const most = 32
 	cut := word[:min(len(word), most)]

@@ -11,14 +11,20 @@ import (
 	"github.com/ringfence/ringfence/internal/guard"
 )
 
-// refusedAlways is at least one of every kind of command that the guard refuses by name.
+// refusedAlways has at least one of each kind of command that the guard refuses by name.
 var refusedAlways = []string{
-	"FLUSHALL", "flushdb ASYNC", "SWAPDB 0 1", "SHUTDOWN NOSAVE", "REPLICAOF NO ONE", "SLAVEOF 127.0.0.1 1", "FAILOVER",
-	"DEBUG SLEEP 0", "MODULE LOAD /x.so", "MODULE UNLOAD x", "MODULE LOADEX x", "ACL SETUSER x on", "ACL DELUSER x", "ACL LOAD", "ACL SAVE",
-	"ACL LOG RESET", "CONFIG SET appendonly no", "CONFIG REWRITE", "CLIENT KILL ID 1", "CLIENT KILL 127.0.0.1:1", "CLIENT PAUSE 1000",
-	"client maint_notifications ON", "MONITOR", "SYNC", "PSYNC ? -1", "REPLCONF ACK 1", "CLUSTER RESET", "CLUSTER FORGET x", "CLUSTER FAILOVER",
-	"DEL ringfence", "HSET ringfence:orders token 9", "GET ringfence:orders", "RENAME a ringfence:orders", "COPY a ringfence",
-	"MSET a 1 ringfence:.audit 2", "EVAL \"return 1\" 1 ringfence", "RESTORE \"ringfence:orders\" 0 x", "\"FLUSH\"ALL",
+	"FLUSHALL", "flushdb ASYNC", "SWAPDB 0 1", "SHUTDOWN NOSAVE", "REPLICAOF NO ONE",
+	"SLAVEOF 127.0.0.1 1", "FAILOVER",
+	"DEBUG SLEEP 0", "MODULE LOAD /x.so", "MODULE UNLOAD x", "MODULE LOADEX x", "ACL SETUSER x on",
+	"ACL DELUSER x", "ACL LOAD", "ACL SAVE",
+	"ACL LOG RESET", "CONFIG SET appendonly no", "CONFIG REWRITE", "CLIENT KILL ID 1",
+	"CLIENT KILL 127.0.0.1:1", "CLIENT PAUSE 1000",
+	"client maint_notifications ON", "MONITOR", "SYNC", "PSYNC ? -1", "REPLCONF ACK 1",
+	"CLUSTER RESET", "CLUSTER FORGET x", "CLUSTER FAILOVER",
+	"DEL ringfence", "HSET ringfence:orders token 9", "GET ringfence:orders",
+	"RENAME a ringfence:orders", "COPY a ringfence",
+	"MSET a 1 ringfence:.audit 2", "EVAL \"return 1\" 1 ringfence",
+	"RESTORE \"ringfence:orders\" 0 x", "\"FLUSH\"ALL",
 	"SORT a STORE ringfence:orders", "MIGRATE h 1 \"\" 0 10 KEYS ringfence",
 }
 
@@ -50,7 +56,7 @@ func TestRefusedCommandsAreAnsweredInTheirPlace(t *testing.T) {
 	}
 }
 
-func TestARefusedCommandSpoilsATransactionAsRedisDoes(t *testing.T) {
+func TestARefusedCommandAbortsATransactionAsInRedis(t *testing.T) {
 	g := fresh(t)
 	r := g.fenced(5)
 	r.send("MULTI\r\nSET a 1\r\nFLUSHALL\r\nSET b 1\r\nEXEC\r\nEXISTS a b\r\n")
@@ -59,7 +65,7 @@ func TestARefusedCommandSpoilsATransactionAsRedisDoes(t *testing.T) {
 	r.expect("+OK", "+QUEUED", "+QUEUED", "*2\r\n+OK\r\n+OK\r\n", ":2")
 }
 
-func TestARefusedCommandIsAnsweredToASubscriber(t *testing.T) {
+func TestASubscriberGetsTheAnswerToARefusedCommand(t *testing.T) {
 	g := fresh(t)
 	for _, hello := range []string{"HELLO 2", "HELLO 3"} {
 		r := g.raw()
@@ -79,9 +85,13 @@ func TestARefusedCommandIsAnsweredToASubscriber(t *testing.T) {
 func TestASessionKeepsItsTokenForLife(t *testing.T) {
 	g := fresh(t)
 	r := g.fenced(5)
-	r.send("FENCE orders 5\r\nFENCE orders 6\r\nFENCE stock 5\r\nFENCE orders\r\nCLIENT SETNAME fence.orders=5\r\nCLIENT SETNAME fence.orders=6\r\n" +
-		"CLIENT SETNAME fence.orders.5\r\nCLIENT SETNAME fence.orders.6\r\nHELLO 3 SETNAME fence.orders=4\r\nCLIENT SETNAME me\r\nMULTI\r\nFENCE orders 5\r\nDISCARD\r\nRESET\r\nFENCE orders 5\r\nSET a 1\r\n")
-	r.expect("+OK", "-BADTOKEN a session keeps its token", "-BADTOKEN", "-BADTOKEN FENCE takes pairs", "+OK", "-BADTOKEN", "+OK", "-BADTOKEN", "-BADTOKEN", "+OK",
+	r.send("FENCE orders 5\r\nFENCE orders 6\r\nFENCE stock 5\r\nFENCE orders\r\n" +
+		"CLIENT SETNAME fence.orders=5\r\nCLIENT SETNAME fence.orders=6\r\n" +
+		"CLIENT SETNAME fence.orders.5\r\nCLIENT SETNAME fence.orders.6\r\n" +
+		"HELLO 3 SETNAME fence.orders=4\r\nCLIENT SETNAME me\r\nMULTI\r\nFENCE orders 5\r\n" +
+		"DISCARD\r\nRESET\r\nFENCE orders 5\r\nSET a 1\r\n")
+	r.expect("+OK", "-BADTOKEN a session keeps its token", "-BADTOKEN",
+		"-BADTOKEN FENCE takes pairs", "+OK", "-BADTOKEN", "+OK", "-BADTOKEN", "-BADTOKEN", "+OK",
 		"+OK", "-NOTALLOWED", "+OK", "+RESET", "+OK", "+OK")
 	fresher := g.fenced(6)
 	r.expect("-STALETOKEN")
@@ -89,10 +99,10 @@ func TestASessionKeepsItsTokenForLife(t *testing.T) {
 	fresher.expect("+OK")
 }
 
-// array is a command on the wire that people can read in a test.
+// array returns a command as RESP.
 func array(words ...string) string { return string(command(words...)) }
 
-func TestCommandsLargerThanTheBufferPassAsTheyAre(t *testing.T) {
+func TestCommandsLargerThanTheBufferAreForwardedUnchanged(t *testing.T) {
 	g := fresh(t)
 	r := g.fenced(5)
 	big := strings.Repeat("x", 5*guard.BufferSize+7)
@@ -100,7 +110,8 @@ func TestCommandsLargerThanTheBufferPassAsTheyAre(t *testing.T) {
 	for i := range 9000 {
 		many = append(many, fmt.Sprint(i))
 	}
-	r.send(array("SET", "a", big) + array(many...) + array("STRLEN", "a") + array("LLEN", "list") + array("GET", "a"))
+	r.send(array("SET", "a", big) + array(many...) + array("STRLEN", "a") + array("LLEN", "list") +
+		array("GET", "a"))
 	r.expect("+OK", ":9000", fmt.Sprintf(":%d", len(big)), ":9000")
 	if got := r.reply(); got != fmt.Sprintf("$%d\r\n%s\r\n", len(big), big) {
 		t.Errorf("read back %d bytes", len(got))
@@ -110,8 +121,9 @@ func TestCommandsLargerThanTheBufferPassAsTheyAre(t *testing.T) {
 	r.expect("+PONG", "-NOTALLOWED", ":9000")
 }
 
-// The first bytes of a large command are out when its violation is seen: the session ends, and Redis executes nothing.
-func TestAViolationLateInALargeCommandEndsTheSession(t *testing.T) {
+// When the guard reads the forbidden key, it has already forwarded the beginning of the command. It
+// ends the session, and Redis executes nothing.
+func TestAForbiddenKeyLateInALargeCommandEndsTheSession(t *testing.T) {
 	g := fresh(t)
 	for _, late := range []string{"ringfence:orders", "ringfence"} {
 		r := g.fenced(5)
@@ -124,16 +136,19 @@ func TestAViolationLateInALargeCommandEndsTheSession(t *testing.T) {
 		r.ended()
 	}
 	if n := g.direct().Exists(t.Context(), "k0", "after").Val(); n != 0 {
-		t.Error("the command, or one behind it, was executed")
+		t.Error("the command, or one after it, was executed")
 	}
 }
 
-func TestMalformedCommandsGoNoFurther(t *testing.T) {
+func TestMalformedCommandsAreNotForwarded(t *testing.T) {
 	g := fresh(t)
 	for _, bad := range []string{
-		"*x\r\n", "*3000000000\r\n", "*1\r\n$-1\r\n", "*1\r\n$x\r\n", "*1\r\n:1\r\n", "*1\n$4\nPING\n", "*-x\r\n", "*01\r\n$4\r\nPING\r\n",
-		"*1\r\n$99999999999999999999\r\nx", "*2\r\n$3\r\nGET\r\n$1\r\nabc\r\n", "SET a \"unbalanced\r\n", "SET a 'b'c\r\n", "SET a \x00b\r\n",
-		strings.Repeat("x", inlineMost+2), "*1\r\r$4\r\nPING\r\n", "*\r\n", "*1\r\n$\r\n", "*+1\r\n$4\r\nPING\r\n",
+		"*x\r\n", "*3000000000\r\n", "*1\r\n$-1\r\n", "*1\r\n$x\r\n", "*1\r\n:1\r\n",
+		"*1\n$4\nPING\n", "*-x\r\n", "*01\r\n$4\r\nPING\r\n",
+		"*1\r\n$99999999999999999999\r\nx", "*2\r\n$3\r\nGET\r\n$1\r\nabc\r\n",
+		"SET a \"unbalanced\r\n", "SET a 'b'c\r\n", "SET a \x00b\r\n",
+		strings.Repeat("x", inlineMost+2), "*1\r\r$4\r\nPING\r\n", "*\r\n", "*1\r\n$\r\n",
+		"*+1\r\n$4\r\nPING\r\n",
 	} {
 		early, late := g.raw(), g.fenced(5)
 		for _, r := range []*raw{early, late} {
@@ -147,7 +162,8 @@ func TestMalformedCommandsGoNoFurther(t *testing.T) {
 	}
 }
 
-// The same commands, direct and through the guard, on two servers of their own, have the same answers to the byte.
+// The same commands on two fresh servers, directly and through the guard, have the same answers to
+// the byte.
 func TestTheGuardChangesNoAnswer(t *testing.T) {
 	const seed = 7
 	for _, hello := range []string{"HELLO 2", "HELLO 3"} {
@@ -171,19 +187,20 @@ func TestTheGuardChangesNoAnswer(t *testing.T) {
 				for {
 					reply := r.reply()
 					got[i] = append(got[i], reply)
-					if reply == "$7\r\nthe end\r\n" || strings.Contains(reply, "EXECABORT the end") || len(got[i]) > n+5 {
+					if reply == "$7\r\nthe end\r\n" ||
+						strings.Contains(reply, "EXECABORT the end") || len(got[i]) > n+5 {
 						break
 					}
 				}
 			}
 			if a, b := strings.Join(got[0], ""), strings.Join(got[1], ""); a != b {
-				t.Fatalf("%q:\nthrough the guard %q\ndirect            %q", pipeline.String(), a, b)
+				t.Fatalf("%q:\nthrough the guard %q\ndirectly          %q", pipeline.String(), a, b)
 			}
 		}
 	}
 }
 
-// workload is one command, or a whole transaction.
+// workload returns a random command or a whole transaction.
 func workload(rnd *rand.Rand) string {
 	k := func() string { return fmt.Sprint("k", rnd.IntN(6)) }
 	switch rnd.IntN(18) {
@@ -208,7 +225,9 @@ func workload(rnd *rand.Rand) string {
 	case 9:
 		return array("MULTI") + array("NOSUCH", k()) + array("EXEC")
 	case 10:
-		return array("EVAL", "return {1, {2, 'three', {err='ERR in a reply'}}, false, redis.call('GET', KEYS[1])}", "1", k())
+		return array("EVAL",
+			"return {1, {2, 'three', {err='ERR in a reply'}}, false, redis.call('GET', KEYS[1])}",
+			"1", k())
 	case 11:
 		return array("NOSUCH", k(), "unknown")
 	case 12:
@@ -225,7 +244,7 @@ func workload(rnd *rand.Rand) string {
 	return array("COMMAND", "INFO", "GET", "MULTI")
 }
 
-func TestAClientThatLeavesIsForgotten(t *testing.T) {
+func TestTheRecordOfAClientThatLeavesIsRemoved(t *testing.T) {
 	g := fresh(t)
 	blocked := g.fenced(5)
 	blocked.send("BLPOP nothing 0\r\n")
@@ -242,7 +261,7 @@ func TestAClientThatLeavesIsForgotten(t *testing.T) {
 	}
 }
 
-// A client may send all it has, close its side, and read on.
+// A client may half-close its connection and read the remaining answers.
 func TestAClientMayHalfClose(t *testing.T) {
 	g := fresh(t)
 	r := g.fenced(5)

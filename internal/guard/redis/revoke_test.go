@@ -18,25 +18,30 @@ import (
 	"github.com/ringfence/ringfence/internal/servers/serverstest"
 )
 
-// In whatever state the older leader's session is, once the newer one is admitted nothing of it takes effect, and the
-// older is told why.
+// Whatever state the older leader's session is in, nothing of it takes effect once the newer leader
+// is admitted, and the older leader is told why.
 func TestTheOlderLeaderIsEndedInEveryState(t *testing.T) {
 	g := fresh(t)
 	token := 5
 	for state, c := range map[string]struct {
 		before  string
-		answers []string // to before
-		after   string   // sent once the newer leader is in
+		answers []string // to the commands of before
+		after   string   // sent once the newer leader is admitted
 	}{
-		"idle":         {"RPUSH written before\r\n", []string{":"}, "RPUSH written after\r\n"},
-		"in MULTI":     {"MULTI\r\nRPUSH written after\r\n", []string{"+OK", "+QUEUED"}, "EXEC\r\n"},
-		"in BLPOP":     {"BLPOP queue 0\r\n", nil, ""},
-		"subscribed":   {"HELLO 3\r\nSUBSCRIBE ch\r\n", []string{"%", ">"}, "RPUSH written after\r\n"},
-		"in WAIT":      {"WAIT 1 0\r\nRPUSH written after\r\n", nil, ""},
-		"half sent":    {"*3\r\n$5\r\nRPUSH\r\n$7\r\nwritten\r\n$5\r\naft", nil, "er\r\n"},
-		"tracking":     {"HELLO 3\r\nCLIENT TRACKING ON\r\n", []string{"%", "+OK"}, "RPUSH written after\r\n"},
-		"replies off":  {"CLIENT REPLY OFF\r\nRPUSH written before\r\n", nil, "RPUSH written after\r\n"},
-		"much to read": {"SET big " + strings.Repeat("x", 8000) + "\r\n", []string{"+OK"}, "RPUSH written after\r\n"},
+		"idle": {"RPUSH written before\r\n", []string{":"}, "RPUSH written after\r\n"},
+		"in MULTI": {"MULTI\r\nRPUSH written after\r\n",
+			[]string{"+OK", "+QUEUED"}, "EXEC\r\n"},
+		"in BLPOP": {"BLPOP queue 0\r\n", nil, ""},
+		"subscribed": {"HELLO 3\r\nSUBSCRIBE ch\r\n", []string{"%", ">"},
+			"RPUSH written after\r\n"},
+		"in WAIT":   {"WAIT 1 0\r\nRPUSH written after\r\n", nil, ""},
+		"half sent": {"*3\r\n$5\r\nRPUSH\r\n$7\r\nwritten\r\n$5\r\naft", nil, "er\r\n"},
+		"tracking": {"HELLO 3\r\nCLIENT TRACKING ON\r\n", []string{"%", "+OK"},
+			"RPUSH written after\r\n"},
+		"replies off": {"CLIENT REPLY OFF\r\nRPUSH written before\r\n", nil,
+			"RPUSH written after\r\n"},
+		"much to read": {"SET big " + strings.Repeat("x", 8000) + "\r\n", []string{"+OK"},
+			"RPUSH written after\r\n"},
 	} {
 		t.Run(state, func(t *testing.T) {
 			g.t = t
@@ -63,7 +68,8 @@ func TestTheOlderLeaderIsEndedInEveryState(t *testing.T) {
 	}
 }
 
-// blocked waits until the server has seen that a client is in this state, where it can be told from outside.
+// blocked waits until a client is in this state at the server. Only some states can be observed
+// from outside.
 func (g *guarded) blocked(state string) {
 	g.t.Helper()
 	if state != "in BLPOP" && state != "in WAIT" {
@@ -73,12 +79,12 @@ func (g *guarded) blocked(state string) {
 	patience := time.Now().Add(20 * time.Second)
 	for !strings.Contains(c.Info(g.t.Context(), "clients").Val(), "blocked_clients:1") {
 		if time.Now().After(patience) {
-			g.t.Fatal("nobody is blocked")
+			g.t.Fatal("no client is blocked")
 		}
 	}
 }
 
-// A leader that was paused comes back with a pipeline in its own buffers and in the guard's.
+// A paused leader resumes with a pipeline in its own buffers and in the guard's.
 func TestQueuedBytesOfAPausedLeaderAreNotExecuted(t *testing.T) {
 	g := fresh(t)
 	old := g.fenced(5)
@@ -89,8 +95,9 @@ func TestQueuedBytesOfAPausedLeaderAreNotExecuted(t *testing.T) {
 	fresh.expect(":0")
 }
 
-// Redis itself is paused with a full pipeline of the older leader, so all of it is in its socket when it goes on.
-func TestWhatRedisHasNotReadOfTheOlderLeaderDiesWithIt(t *testing.T) {
+// Redis is paused while the older leader sends a full pipeline, so all of it is in Redis's socket
+// when Redis resumes.
+func TestCommandsOfTheOlderLeaderThatRedisHasNotReadAreNotExecuted(t *testing.T) {
 	g := fresh(t)
 	old := g.fenced(5)
 	if err := g.server.Pause(); err != nil {
@@ -109,10 +116,10 @@ func TestWhatRedisHasNotReadOfTheOlderLeaderDiesWithIt(t *testing.T) {
 	}
 }
 
-func TestALongScriptHoldsTheNewerLeaderUpUntilItEnds(t *testing.T) {
+func TestTheNewerLeaderWaitsUntilALongScriptEnds(t *testing.T) {
 	g := fresh(t, "--busy-reply-threshold", "20")
 	old := g.fenced(5)
-	// It writes at its end, after about 2 s.
+	// The script runs for about 2 s and then writes.
 	old.send(array("EVAL", `local t = redis.call('TIME') local from = t[1] * 1000000 + t[2]
 		repeat t = redis.call('TIME') until t[1] * 1000000 + t[2] - from > 2000000
 		return redis.call('RPUSH', 'written', '5')`, "0"))
@@ -125,24 +132,29 @@ func TestALongScriptHoldsTheNewerLeaderUpUntilItEnds(t *testing.T) {
 	}
 }
 
-// busy waits until a script holds the server up.
+// busy waits until a script blocks the server.
 func (g *guarded) busy() {
 	g.t.Helper()
 	c := g.direct()
 	patience := time.Now().Add(20 * time.Second)
 	for c.Ping(g.t.Context()).Err() == nil {
 		if time.Now().After(patience) {
-			g.t.Fatal("no script runs")
+			g.t.Fatal("no script is running")
 		}
 	}
 }
 
 func TestANewerLeaderIsRefusedWhenTheOlderCannotBeEndedInTime(t *testing.T) {
-	server := serverstest.Redis(t, servers.RedisOptions{Args: []string{"--busy-reply-threshold", "20"}})
+	server := serverstest.Redis(t, servers.RedisOptions{
+		Args: []string{"--busy-reply-threshold", "20"},
+	})
 	g := before(t, server, setup{})
-	hasty := before(t, server, setup{Options: Options{Admission: &marks.Admission{Authority: marks.Unverified{}, Timeout: 400 * time.Millisecond}}})
+	hasty := before(t, server, setup{Options: Options{
+		Admission: &marks.Admission{Authority: marks.Unverified{}, Timeout: 400 * time.Millisecond},
+	}})
 	old, newer := g.fenced(5), hasty.raw()
-	old.send(array("EVAL", `redis.call('SET', 'spoilt', '1') while redis.call('EXISTS', 'spoilt') == 1 do end`, "0"))
+	old.send(array("EVAL",
+		`redis.call('SET', 'spoilt', '1') while redis.call('EXISTS', 'spoilt') == 1 do end`, "0"))
 	g.busy()
 	newer.send("FENCE orders 6\r\nRPUSH written 6\r\n")
 	newer.expect("-REVOKE", "-REVOKE")
@@ -152,8 +164,8 @@ func TestANewerLeaderIsRefusedWhenTheOlderCannotBeEndedInTime(t *testing.T) {
 	}
 }
 
-// FLUSHALL goes round the guard: nobody knows the older session any more, and it lives.
-func TestAfterALossTheOlderLeaderIsDeadBeforeTheNewerIsIn(t *testing.T) {
+// FLUSHALL bypasses the guard: no record of the older session is left, and the session lives.
+func TestAfterALossTheOlderSessionHasEndedBeforeTheNewerIsAdmitted(t *testing.T) {
 	g := before(t, serverstest.Redis(t, servers.RedisOptions{}), setup{
 		Options: Options{Admission: &marks.Admission{Authority: agreeing{}}},
 		store:   redisstore.Options{Coordinated: true},
@@ -165,7 +177,7 @@ func TestAfterALossTheOlderLeaderIsDeadBeforeTheNewerIsIn(t *testing.T) {
 	old.send("RPUSH written 5\r\n")
 	old.expect(":1")
 	newer := g.leader(6)
-	for try := 1; ; try++ { // ending every connection ends the newcomer's first, too
+	for try := 1; ; try++ { // the guard ends every connection, and so the newcomer's first one
 		err := newer.RPush(t.Context(), "written", "6").Err()
 		if err == nil {
 			break
@@ -175,18 +187,20 @@ func TestAfterALossTheOlderLeaderIsDeadBeforeTheNewerIsIn(t *testing.T) {
 		}
 	}
 	_, _ = old.conn.Write([]byte("RPUSH written 5\r\n"))
-	if reply := old.reply(); reply != "" && !strings.HasPrefix(reply, "-STALETOKEN") { // it ended before the mark was raised anew
-		t.Errorf("the older leader was told %q", reply)
+	// "" when it ended before the mark was raised again
+	if reply := old.reply(); reply != "" && !strings.HasPrefix(reply, "-STALETOKEN") {
+		t.Errorf("the older leader got %q", reply)
 	}
 	if list := g.written(); !slices.Equal(list, []string{"5", "6"}) {
 		t.Errorf("written: %v", list)
 	}
-	if err := redisstore.NewRaiser("redis://"+g.addr).Raise(t.Context(), fence.Claim{Resource: "orders", Token: 7}); err != nil {
+	raiser := redisstore.NewRaiser("redis://" + g.Addr)
+	if err := raiser.Raise(t.Context(), fence.Claim{Resource: "orders", Token: 7}); err != nil {
 		t.Error(err)
 	}
 }
 
-// agreeing is a coordinator that was asked and agreed.
+// agreeing is an authority that confirms every raise.
 type agreeing struct{ marks.Unverified }
 
 func (agreeing) Confirm(_ context.Context, c fence.Claim, _ marks.Mark) (fence.Claim, error) {
@@ -204,7 +218,7 @@ func TestAfterACrashOfRedisOnlyTheMarkOrANewerTokenGetsIn(t *testing.T) {
 			if err := g.server.Kill(); err != nil {
 				t.Fatal(err)
 			}
-			old.ended() // killed by nobody newer: no reason is made up
+			old.ended() // no newer leader ended it, so the guard gives no reason
 			if err := g.server.Start(t.Context()); err != nil {
 				t.Fatal(err)
 			}
@@ -225,16 +239,17 @@ func TestAfterACrashOfRedisOnlyTheMarkOrANewerTokenGetsIn(t *testing.T) {
 	}
 }
 
-// reachable waits until the control connection has found the server again; the driver dials anew once a second.
+// reachable waits until the control connection works again; the driver dials once a second.
 func (g *guarded) reachable() {
 	g.t.Helper()
 	patience := time.Now().Add(30 * time.Second)
 	for {
-		if err := g.store.Probe(g.t.Context()); err == nil || errors.Is(err, fence.ErrNotInstalled) {
+		if err := g.store.Probe(g.t.Context()); err == nil ||
+			errors.Is(err, fence.ErrNotInstalled) {
 			return
 		}
 		if time.Now().After(patience) {
-			g.t.Fatal("the server was not found again")
+			g.t.Fatal("the guard did not reconnect")
 		}
 	}
 }
@@ -242,7 +257,7 @@ func (g *guarded) reachable() {
 func TestRedisCLIIsFencedAndToldWhy(t *testing.T) {
 	g := fresh(t)
 	g.fenced(6)
-	host, port, _ := strings.Cut(g.addr, ":")
+	host, port, _ := strings.Cut(g.Addr, ":")
 	run := func(input string) string {
 		cmd := exec.CommandContext(t.Context(), "redis-cli", "-h", host, "-p", port)
 		cmd.Stdin = strings.NewReader(input)
@@ -253,13 +268,15 @@ func TestRedisCLIIsFencedAndToldWhy(t *testing.T) {
 		}
 		return string(out)
 	}
-	if out := run("FENCE orders 5\nSET a 1\n"); !strings.Contains(out, "STALETOKEN stale token: 5") {
+	out := run("FENCE orders 5\nSET a 1\n")
+	if !strings.Contains(out, "STALETOKEN stale token: 5") {
 		t.Errorf("stale: %s", out)
 	}
 	if out := run("SET a 1\n"); !strings.Contains(out, "NOTOKEN SET needs a token") {
 		t.Errorf("unfenced: %s", out)
 	}
-	if out := run("FENCE orders 6\nSET a 1\nGET a\nFLUSHALL\nGET a\n"); !strings.Contains(out, "OK\nOK\n1\nNOTALLOWED") {
+	out = run("FENCE orders 6\nSET a 1\nGET a\nFLUSHALL\nGET a\n")
+	if !strings.Contains(out, "OK\nOK\n1\nNOTALLOWED") {
 		t.Errorf("fenced: %s", out)
 	}
 }

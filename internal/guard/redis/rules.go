@@ -9,16 +9,16 @@ import (
 	"github.com/ringfence/ringfence/internal/refusal"
 )
 
-// rule is what the guard does with a command by its name. A command without a rule passes in the relay, and is taken
-// for a write before the token.
+// rule is what the guard does with a command by its name. A command without a rule passes in the
+// relay. Before admission the guard treats it as a write.
 type rule struct {
-	read  bool     // cannot write: may be run before the token
-	never string   // refused always, because of this
-	only  words    // of a container's subcommands these alone are let through; nil for all
-	not   words    // these are refused; nil for none
-	early words    // before the token these alone; nil for all that pass
-	why   string   // why subcommands are refused
-	moves movement // what it does to a transaction
+	read        bool   // it cannot write, so it may run before admission
+	never       string // why it is always refused; empty if it is not
+	allow       words  // the only subcommands that pass; nil for all
+	deny        words  // subcommands that are refused; nil for none
+	reason      string // why subcommands are refused
+	beforeToken words  // the only subcommands that pass before admission; nil for all
+	effect      effect // what the relay must know about it
 }
 
 type words map[string]bool
@@ -31,45 +31,63 @@ func list(s string) words {
 	return w
 }
 
-// movement is what the relay has to know of a command that passes.
-type movement int
+// effect is what a command that passes does to a transaction or to the session.
+type effect int
 
 const (
-	stays  movement = iota
-	opens           // MULTI
-	closes          // EXEC, DISCARD, RESET
-	leaves          // QUIT
+	noEffect          effect = iota
+	opensTransaction         // MULTI
+	closesTransaction        // EXEC, DISCARD, RESET
+	endsSession              // QUIT
 )
 
 const (
-	flushes = "it would remove the marks"
-	demotes = "it would end the server's service, or make it follow another"
-	copies  = "it would turn the connection into something that is no session"
-	meddles = "it could change marks, end sessions, or lift a revocation"
+	removesMarks = "it would remove the marks"
+	endsService  = "it would end the server's service, or make it follow another"
+	notASession  = "it would turn the connection into something that is no session"
+	tampers      = "it could change marks, end sessions, or lift a revocation"
+	namesKey     = "it names a key in which the guard keeps marks and sessions"
 )
 
-// rules are looked up for every command, so a command that always passes has none.
+// rules are looked up for every command, so commands that always pass have none.
 var rules = func() map[string]*rule {
 	r := map[string]*rule{
-		"FLUSHALL": {never: flushes}, "FLUSHDB": {never: flushes}, "SWAPDB": {never: flushes},
-		"SHUTDOWN": {never: demotes}, "REPLICAOF": {never: demotes}, "SLAVEOF": {never: demotes}, "FAILOVER": {never: demotes},
-		"SYNC": {never: copies}, "PSYNC": {never: copies}, "REPLCONF": {never: copies}, "MONITOR": {never: copies},
-		"DEBUG": {never: meddles},
+		"FLUSHALL": {never: removesMarks}, "FLUSHDB": {never: removesMarks},
+		"SWAPDB":   {never: removesMarks},
+		"SHUTDOWN": {never: endsService}, "FAILOVER": {never: endsService},
+		"REPLICAOF": {never: endsService}, "SLAVEOF": {never: endsService},
+		"SYNC": {never: notASession}, "PSYNC": {never: notASession},
+		"REPLCONF": {never: notASession}, "MONITOR": {never: notASession},
+		"DEBUG": {never: tampers},
 
-		"MODULE":  {only: list("LIST HELP"), why: meddles},
-		"ACL":     {only: list("WHOAMI LIST USERS GETUSER CAT GENPASS DRYRUN LOG HELP"), why: meddles},
-		"CONFIG":  {only: list("GET RESETSTAT HELP"), why: meddles},
-		"CLUSTER": {only: list("INFO NODES SLOTS SHARDS MYID MYSHARDID KEYSLOT COUNTKEYSINSLOT GETKEYSINSLOT LINKS REPLICAS SLAVES HELP"), why: meddles},
-		"CLIENT": {
-			read: true, not: list("KILL PAUSE UNPAUSE MAINT_NOTIFICATIONS"), why: "it would end or hold up sessions, or lead this one round the guard",
-			early: list("ID INFO GETNAME SETNAME SETINFO LIST NO-EVICT NO-TOUCH GETREDIR TRACKINGINFO HELP"),
+		"MODULE": {reason: tampers, allow: list("LIST HELP")},
+		"ACL": {
+			reason: tampers,
+			allow:  list("WHOAMI LIST USERS GETUSER CAT GENPASS DRYRUN LOG HELP"),
 		},
-		// While a script makes Redis BUSY nobody can be admitted. These end one that has written nothing.
-		"SCRIPT":   {read: true, early: list("KILL")},
-		"FUNCTION": {read: true, early: list("KILL STATS")},
+		"CONFIG": {reason: tampers, allow: list("GET RESETSTAT HELP")},
+		"CLUSTER": {
+			reason: tampers,
+			allow: list(`INFO NODES SLOTS SHARDS MYID MYSHARDID KEYSLOT COUNTKEYSINSLOT
+				GETKEYSINSLOT LINKS REPLICAS SLAVES HELP`),
+		},
+		"CLIENT": {
+			read:   true,
+			reason: "it would end or hold up sessions, or lead this one round the guard",
+			deny:   list("KILL PAUSE UNPAUSE MAINT_NOTIFICATIONS"),
+			beforeToken: list(`ID INFO GETNAME SETNAME SETINFO LIST NO-EVICT NO-TOUCH GETREDIR
+				TRACKINGINFO HELP`),
+		},
+		// While a script makes Redis BUSY nobody can be admitted. These commands end a script that
+		// has written nothing.
+		"SCRIPT":   {read: true, beforeToken: list("KILL")},
+		"FUNCTION": {read: true, beforeToken: list("KILL STATS")},
 
-		"MULTI": {moves: opens}, "EXEC": {moves: closes}, "DISCARD": {moves: closes}, "RESET": {moves: closes},
-		"QUIT": {read: true, moves: leaves},
+		"MULTI":   {effect: opensTransaction},
+		"EXEC":    {effect: closesTransaction},
+		"DISCARD": {effect: closesTransaction},
+		"RESET":   {effect: closesTransaction},
+		"QUIT":    {read: true, effect: endsSession},
 	}
 	for name := range list(reads) {
 		r[name] = &rule{read: true}
@@ -77,20 +95,27 @@ var rules = func() map[string]*rule {
 	return r
 }()
 
-// reads are the commands that cannot write and do not wait, as Redis flags them, and that end by themselves: what they
-// take is bounded by the data and by the length of a command. So no script is among them, read-only or not, for it can
-// run for ever; nor PFCOUNT, which may replicate. XREAD with BLOCK and random elements without end (endsByItself) are
-// looked at apart.
+// reads are the commands that cannot write and do not wait, as Redis flags them, and that end by
+// themselves: the data and the length of a command limit how long they take. So there are no
+// scripts here, not even read-only ones, because a script can run for ever; nor PFCOUNT, which may
+// replicate. endsByItself checks two special cases: XREAD with BLOCK, and random elements without
+// end.
 const reads = `HELLO AUTH PING SELECT COMMAND ECHO TIME INFO ROLE DBSIZE LASTSAVE LOLWUT
-	GET MGET STRLEN GETRANGE SUBSTR LCS EXISTS TTL PTTL EXPIRETIME PEXPIRETIME TYPE DUMP KEYS SCAN RANDOMKEY OBJECT TOUCH
-	HGET HMGET HGETALL HKEYS HVALS HLEN HEXISTS HSTRLEN HSCAN HRANDFIELD HTTL HPTTL HEXPIRETIME HPEXPIRETIME
-	LRANGE LLEN LINDEX LPOS SMEMBERS SISMEMBER SMISMEMBER SCARD SRANDMEMBER SSCAN SUNION SINTER SDIFF SINTERCARD
-	ZRANGE ZRANGEBYSCORE ZRANGEBYLEX ZREVRANGE ZREVRANGEBYSCORE ZREVRANGEBYLEX ZCARD ZSCORE ZMSCORE ZRANK ZREVRANK
-	ZCOUNT ZLEXCOUNT ZSCAN ZRANDMEMBER ZUNION ZINTER ZDIFF ZINTERCARD XRANGE XREVRANGE XLEN XINFO XPENDING XREAD
-	BITCOUNT BITPOS GETBIT BITFIELD_RO GEOPOS GEODIST GEOHASH GEOSEARCH GEORADIUS_RO GEORADIUSBYMEMBER_RO
+	GET MGET STRLEN GETRANGE SUBSTR LCS EXISTS TTL PTTL EXPIRETIME PEXPIRETIME
+	TYPE DUMP KEYS SCAN RANDOMKEY OBJECT TOUCH
+	HGET HMGET HGETALL HKEYS HVALS HLEN HEXISTS HSTRLEN HSCAN HRANDFIELD
+	HTTL HPTTL HEXPIRETIME HPEXPIRETIME
+	LRANGE LLEN LINDEX LPOS
+	SMEMBERS SISMEMBER SMISMEMBER SCARD SRANDMEMBER SSCAN SUNION SINTER SDIFF SINTERCARD
+	ZRANGE ZRANGEBYSCORE ZRANGEBYLEX ZREVRANGE ZREVRANGEBYSCORE ZREVRANGEBYLEX
+	ZCARD ZSCORE ZMSCORE ZRANK ZREVRANK ZCOUNT ZLEXCOUNT ZSCAN ZRANDMEMBER
+	ZUNION ZINTER ZDIFF ZINTERCARD
+	XRANGE XREVRANGE XLEN XINFO XPENDING XREAD
+	BITCOUNT BITPOS GETBIT BITFIELD_RO
+	GEOPOS GEODIST GEOHASH GEOSEARCH GEORADIUS_RO GEORADIUSBYMEMBER_RO
 	SORT_RO`
 
-// ruleOf finds the rule of a command. Most have none.
+// ruleOf returns the rule for a command. Most commands have none.
 func ruleOf(name []byte) *rule {
 	var buf [24]byte
 	if len(name) > len(buf) {
@@ -99,26 +124,28 @@ func ruleOf(name []byte) *rule {
 	return rules[string(upper(buf[:0], name))]
 }
 
-// forbidden is the refusal of a command that may never pass, token or not; nil for all others.
+// forbidden refuses a command that may never pass, with or without a token. It returns nil for all
+// others.
 func forbidden(r *rule, args [][]byte) *fence.Refusal {
 	for _, arg := range args[1:] {
-		if ours(arg) {
-			return refusal.NotAllowed(called(args), "it names a key in which the guard keeps marks and sessions")
+		if isGuardKey(arg) {
+			return refusal.NotAllowed(commandName(args), namesKey)
 		}
 	}
 	switch {
 	case r == nil:
 		return nil
 	case r.never != "":
-		return refusal.NotAllowed(called(args), r.never)
+		return refusal.NotAllowed(commandName(args), r.never)
 	case len(args) < 2:
 		return nil
 	}
-	if sub := upper(nil, args[1]); r.not[string(sub)] || r.only != nil && !r.only[string(sub)] {
-		return refusal.NotAllowed(called(args), r.why)
+	if sub := upper(nil, args[1]); r.deny[string(sub)] || r.allow != nil && !r.allow[string(sub)] {
+		return refusal.NotAllowed(commandName(args), r.reason)
 	}
-	if len(args) > 2 && equalFold(args[0], "ACL") && equalFold(args[1], "LOG") && equalFold(args[2], "RESET") {
-		return refusal.NotAllowed(called(args), r.why)
+	if len(args) > 2 && equalFold(args[0], "ACL") &&
+		equalFold(args[1], "LOG") && equalFold(args[2], "RESET") {
+		return refusal.NotAllowed(commandName(args), r.reason)
 	}
 	return nil
 }
@@ -126,28 +153,29 @@ func forbidden(r *rule, args [][]byte) *fence.Refusal {
 // keyPrefix begins the names of our keys.
 const keyPrefix = "ringfence"
 
-// ours says that an argument is the name of one of our keys.
-func ours(arg []byte) bool {
+// isGuardKey reports whether an argument is the name of one of our keys.
+func isGuardKey(arg []byte) bool {
 	return len(arg) >= len(keyPrefix) && arg[0] == 'r' && bytes.HasPrefix(arg, []byte(keyPrefix)) &&
 		(len(arg) == len(keyPrefix) || arg[len(keyPrefix)] == ':')
 }
 
-// tooEarly is the refusal of a command that needs a token; nil for those that do not.
-func tooEarly(r *rule, args [][]byte) *fence.Refusal {
+// needsToken refuses a command that needs a token. It returns nil for the others.
+func needsToken(r *rule, args [][]byte) *fence.Refusal {
 	if r == nil || !r.read {
-		return refusal.NeedsToken(called(args))
+		return refusal.NeedsToken(commandName(args))
 	}
-	if r.early != nil && (len(args) < 2 || !r.early[string(upper(nil, args[1]))]) {
-		return refusal.NeedsToken(called(args))
+	if r.beforeToken != nil && (len(args) < 2 || !r.beforeToken[string(upper(nil, args[1]))]) {
+		return refusal.NeedsToken(commandName(args))
 	}
 	if !endsByItself(args) {
-		return refusal.NeedsToken(called(args))
+		return refusal.NeedsToken(commandName(args))
 	}
 	return nil
 }
 
-// endsByItself says that a read is over when it has looked at the data: it does not wait for more, and does not go on
-// for a number that it names. A negative count asks for that many random elements, even of a set that has only one.
+// endsByItself reports whether a read ends once it has looked at the data: it does not wait for
+// more, and does not produce elements up to a number that the client names. With a negative count,
+// Redis returns that many random elements, even from a set that has only one.
 func endsByItself(args [][]byte) bool {
 	switch string(upper(nil, args[0])) {
 	case "XREAD":

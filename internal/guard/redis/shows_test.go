@@ -9,12 +9,14 @@ import (
 	"testing"
 )
 
-// An operator who looks at Redis sees nothing of a refused command but that one error more was counted; also where the
-// user has hardly any rights, and in whatever state the connection is.
-func TestARefusedCommandShowsInRedisAsOneError(t *testing.T) {
-	for state, enter := range map[string]string{"RESP2": "", "RESP3": "HELLO 3\r\n", "subscribed": "SUBSCRIBE ch\r\n", "subscribed in RESP3": "HELLO 3\r\nSUBSCRIBE ch\r\n"} {
+// An operator sees of a refused command only that Redis has counted one error. This holds for a
+// user with hardly any rights and in every state of the connection.
+func TestRedisCountsARefusedCommandAsOneError(t *testing.T) {
+	for state, enter := range map[string]string{"RESP2": "", "RESP3": "HELLO 3\r\n",
+		"subscribed": "SUBSCRIBE ch\r\n", "subscribed in RESP3": "HELLO 3\r\nSUBSCRIBE ch\r\n"} {
 		t.Run(state, func(t *testing.T) {
-			g := fresh(t, "--slowlog-log-slower-than", "0") // of its own: another session's end would be counted too
+			// not a shared server, which would count the end of other sessions
+			g := fresh(t, "--slowlog-log-slower-than", "0")
 			admin := g.direct()
 			do := func(text string) any { return admin.Do(t.Context(), anys(text)...).Val() }
 			do("ACL SETUSER app on >secret +client|id +client|setname +hello +subscribe &*")
@@ -26,14 +28,16 @@ func TestARefusedCommandShowsInRedisAsOneError(t *testing.T) {
 			}
 			monitor.send("MONITOR\r\n")
 			monitor.expect("+OK")
-			do("CONFIG SET commandlog-request-larger-than 0 commandlog-reply-larger-than 0") // Valkey
+			// Valkey
+			do("CONFIG SET commandlog-request-larger-than 0 commandlog-reply-larger-than 0")
 			do("CONFIG RESETSTAT")
 			do("SLOWLOG RESET")
 			do("ACL LOG RESET")
 			r.send("FLUSHALL\r\n")
 			r.expect("-NOTALLOWED")
 
-			if got := counted.FindAllString(do("INFO everything").(string), -1); !slices.Equal(got, []string{"total_error_replies:1", "errorstat_ERR:count=1"}) {
+			got := counted.FindAllString(do("INFO everything").(string), -1)
+			if !slices.Equal(got, []string{"total_error_replies:1", "errorstat_ERR:count=1"}) {
 				t.Errorf("counted: %q", got)
 			}
 			if denied := do("ACL LOG").([]any); len(denied) > 0 {
@@ -42,14 +46,15 @@ func TestARefusedCommandShowsInRedisAsOneError(t *testing.T) {
 			seen := g.slow()
 			do("ECHO the-end")
 			seen += monitor.until("the-end\"\r\n")
-			if strings.Contains(seen, "RINGFENCE") || strings.Contains(seen, "FLUSHALL") || !strings.Contains(seen, "RESET") {
+			if strings.Contains(seen, "RINGFENCE") || strings.Contains(seen, "FLUSHALL") ||
+				!strings.Contains(seen, "RESET") {
 				t.Errorf("MONITOR and SLOWLOG show %s", seen)
 			}
 		})
 	}
 }
 
-// slow is what SLOWLOG has, and the logs of large requests and replies that Valkey has beside it.
+// slow returns the SLOWLOG, and Valkey's logs of large requests and replies.
 func (g *guarded) slow() string {
 	g.t.Helper()
 	lists := []any{g.direct().Do(g.t.Context(), "SLOWLOG", "GET", -1).Val()}
@@ -63,10 +68,11 @@ func (g *guarded) slow() string {
 	return fmt.Sprint(lists...)
 }
 
-// What an operator sees of the guard's own traffic, as package documentation says.
-func TestTheGuardShowsInRedisAsItsDocumentationSays(t *testing.T) {
+// The package documentation promises what an operator sees of the guard's own traffic.
+func TestTheDocumentationSaysWhatAnOperatorSeesOfTheGuardInRedis(t *testing.T) {
 	g := fresh(t, "--slowlog-log-slower-than", "0", "--notify-keyspace-events", "KEA")
-	all, own, events, monitor := dialRaw(t, g.server.Addr()), dialRaw(t, g.server.Addr()), dialRaw(t, g.server.Addr()), dialRaw(t, g.server.Addr())
+	all, own := dialRaw(t, g.server.Addr()), dialRaw(t, g.server.Addr())
+	events, monitor := dialRaw(t, g.server.Addr()), dialRaw(t, g.server.Addr())
 	all.send("HELLO 3\r\nCLIENT TRACKING ON BCAST\r\n")
 	all.expect("%", "+OK")
 	own.send("HELLO 3\r\nCLIENT TRACKING ON BCAST PREFIX app:\r\n")
@@ -81,19 +87,24 @@ func TestTheGuardShowsInRedisAsItsDocumentationSays(t *testing.T) {
 	r.send("CLIENT SETNAME mine\r\nFENCE orders 5\r\nCLIENT GETNAME\r\n")
 	r.expect("+OK", "+OK", "$4\r\nmine")
 	info := g.direct().Info(t.Context(), "everything").Val()
-	for _, counts := range []string{"cmdstat_client|id:calls=1,", "cmdstat_client|setname:calls=3,", "cmdstat_client|getname:calls=1,", "errorstat_NOSCRIPT:", "cmdstat_evalsha:"} {
+	for _, counts := range []string{"cmdstat_client|id:calls=1,", "cmdstat_client|setname:calls=3,",
+		"cmdstat_client|getname:calls=1,", "errorstat_NOSCRIPT:", "cmdstat_evalsha:"} {
 		if !strings.Contains(info, "\n"+counts) {
 			t.Errorf("INFO does not count %s", counts)
 		}
 	}
-	scripts, err := strconv.Atoi(regexp.MustCompile(`number_of_cached_scripts:(\d+)`).FindStringSubmatch(info)[1])
+	cached := regexp.MustCompile(`number_of_cached_scripts:(\d+)`).FindStringSubmatch(info)
+	scripts, err := strconv.Atoi(cached[1])
 	if err != nil || scripts == 0 || scripts > 10 {
 		t.Errorf("%d cached scripts, %v", scripts, err)
 	}
-	if keys := g.direct().Keys(t.Context(), "*").Val(); len(keys) != 2 || !slices.Contains(keys, "ringfence") || !slices.Contains(keys, "ringfence:orders") {
+	if keys := g.direct().Keys(t.Context(), "*").Val(); len(keys) != 2 ||
+		!slices.Contains(keys, "ringfence") || !slices.Contains(keys, "ringfence:orders") {
 		t.Errorf("the keys are %q", keys)
 	}
-	if list := g.direct().ClientList(t.Context()).Val(); strings.Count(list, " name=ringfence-guard ") == 0 || strings.Count(list, " name=mine ") != 1 {
+	list := g.direct().ClientList(t.Context()).Val()
+	if strings.Count(list, " name=ringfence-guard ") == 0 ||
+		strings.Count(list, " name=mine ") != 1 {
 		t.Errorf("the clients are %s", list)
 	}
 	if seen := g.slow(); !strings.Contains(seen, "ringfence:orders") {
@@ -106,5 +117,6 @@ func TestTheGuardShowsInRedisAsItsDocumentationSays(t *testing.T) {
 	own.expect("+PONG")
 }
 
-// counted is what INFO counts of errors, and of commands that this test does not send.
-var counted = regexp.MustCompile(`(?m)^(total_error_replies:\d+|errorstat_[^,\r]+|cmdstat_(client|hello|auth|echo|ping|flush|eval)[^:]*)`)
+// counted matches INFO's counters of errors, and of commands that this test does not send.
+var counted = regexp.MustCompile(`(?m)^(total_error_replies:\d+|errorstat_[^,\r]+|` +
+	`cmdstat_(client|hello|auth|echo|ping|flush|eval)[^:]*)`)

@@ -13,7 +13,7 @@ func TestEveryStepOfATakeoverIsTimed(t *testing.T) {
 		"admission": 3, "connect": 3, "login": 1, "identify": 3, "issuer": 3, "register": 3,
 		"raise": 3, "revoke": 2, "slot": 3,
 	} {
-		if n := g.metric("guard_step_duration_seconds", step); n != want {
+		if n := g.Metric("guard_step_duration_seconds", step); n != want {
 			t.Errorf("%s was timed %v times, want %v", step, n, want)
 		}
 	}

@@ -10,26 +10,27 @@ import (
 	"github.com/ringfence/ringfence/internal/refusal"
 )
 
-// up walks the commands of an admitted session. A command that fits into the relay's buffer is decided as a whole
-// before any of it goes on; a larger one is looked at argument by argument while it passes.
+// up walks the commands of an admitted session. It decides on a command that fits into the relay's
+// buffer as a whole, before any of it is sent. It checks a larger one argument by argument while it
+// passes.
 type up struct {
 	admitted []marks.Presented
-	swaps    *swaps
+	injected *injectedReplies
 
 	mu       sync.Mutex // Walk and drain
 	args     [][]byte
 	large    *large // the command under way, if it does not fit
-	multi    bool   // a transaction is open, as far as the commands tell
-	quit     bool   // the client has asked for the end
+	multi    bool   // a transaction is open, judging by the commands
+	quit     bool   // the client has sent QUIT
 	draining bool
-	stopped  bool // the sentinel of draining is sent: nothing more is taken
+	stopped  bool // the sentinel of draining is sent: the rest of the stream is discarded
 }
 
 // Walk implements guard.Walker.
 func (u *up) Walk(b []byte, w io.Writer) (int, error) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	from, at := 0, 0 // b[from:at] may go on and has not yet
+	from, at := 0, 0 // b[from:at] may pass and has not been written yet
 	flush := func() error {
 		err := write(w, b[from:at])
 		from = at
@@ -51,7 +52,7 @@ func (u *up) Walk(b []byte, w io.Writer) (int, error) {
 			from = at + step.n
 		}
 		at += step.n
-		if u.draining && u.between() {
+		if u.draining && u.atBoundary() {
 			if err := flush(); err != nil {
 				return at, err
 			}
@@ -67,14 +68,15 @@ func (u *up) Walk(b []byte, w io.Writer) (int, error) {
 	return at, flush()
 }
 
-// step is what becomes of the next n bytes: they go on, or are dropped. n is 0 while more is needed to decide.
+// step says what happens to the next n bytes: they pass or are dropped. n is 0 if more bytes are
+// needed to decide.
 type step struct {
 	n       int
 	dropped bool
 	instead []byte // sent in place of a command that is dropped
 }
 
-// next decides on what b begins with. full says that b is all that there can be.
+// next decides on the beginning of b. full means that the buffer has no room for more.
 func (u *up) next(b []byte, full bool) (step, error) {
 	if u.large != nil {
 		return u.pass(b, nil)
@@ -88,7 +90,8 @@ func (u *up) next(b []byte, full bool) (step, error) {
 	case n == 0 && !long && !full:
 		return step{}, nil
 	case n > 0 && len(args) == 0:
-		return step{n: n, dropped: true}, nil // after a line of blanks Valkey 8.1 takes any command for an inline one
+		// After a blank line Valkey 8.1 takes any command for an inline one.
+		return step{n: n, dropped: true}, nil
 	case n > 0:
 		instead, err := u.decide(args)
 		return step{n: n, dropped: instead != nil, instead: instead}, err
@@ -96,7 +99,7 @@ func (u *up) next(b []byte, full bool) (step, error) {
 	if u.large, err = beginLarge(b, args); err != nil {
 		return step{}, err
 	}
-	instead, err := u.decide(append(args, unread))
+	instead, err := u.decide(append(args, tooLongArgument))
 	if err != nil {
 		return step{}, err
 	}
@@ -104,7 +107,7 @@ func (u *up) next(b []byte, full bool) (step, error) {
 	return u.pass(b, instead)
 }
 
-// pass takes the next part of a large command.
+// pass passes the next part of a large command.
 func (u *up) pass(b, instead []byte) (step, error) {
 	n, err := u.large.pass(b)
 	s := step{n: n, dropped: u.large.dropped, instead: instead}
@@ -122,63 +125,65 @@ func write(w io.Writer, b []byte) error {
 	return err
 }
 
-// decide is nil for a command that passes, and else the command to send in its place, if there is room for its answer.
-func (u *up) decide(args [][]byte) (swap []byte, err error) {
+// decide returns nil for a command that passes. Otherwise it returns the command to send in its
+// place, if there is room for another injected reply.
+func (u *up) decide(args [][]byte) (instead []byte, err error) {
 	rule := ruleOf(args[0])
 	if refusal := forbidden(rule, args); refusal != nil {
-		return u.swaps.add(line(refusal))
+		return u.injected.add(line(refusal))
 	}
 	if rule == nil && len(args[0]) != len("FENCE") {
 		return nil, nil
 	}
-	if answer := u.claimed(args); answer != nil {
-		return u.swaps.add(answer)
+	if answer := u.answerClaim(args); answer != nil {
+		return u.injected.add(answer)
 	}
 	if rule != nil {
-		switch rule.moves {
-		case opens:
+		switch rule.effect {
+		case opensTransaction:
 			u.multi = true
-		case closes:
+		case closesTransaction:
 			u.multi = false
-		case leaves:
+		case endsSession:
 			u.quit = true
 		}
 	}
 	return nil, nil
 }
 
-// claimed answers a second claim: the session keeps its token for life.
-func (u *up) claimed(args [][]byte) (answer []byte) {
-	claims, own, err := claimed(args)
+// answerClaim answers a second claim: the session keeps its token for life.
+func (u *up) answerClaim(args [][]byte) (answer []byte) {
+	claims, isFence, err := parseClaims(args)
 	switch {
 	case err != nil:
 		return lineOf(err)
 	case !within(claims, u.admitted):
 		return line(keepsToken(u.admitted))
-	case own && u.multi:
-		return line(refusal.NotAllowed(called(args), "it cannot be part of a transaction"))
-	case own:
+	case isFence && u.multi:
+		return line(refusal.NotAllowed(commandName(args), "it cannot be part of a transaction"))
+	case isFence:
 		return []byte("+OK\r\n")
 	}
 	return nil
 }
 
-// between says that no command and no transaction is under way.
-func (u *up) between() bool { return u.large == nil && !u.multi }
+// atBoundary reports whether no command and no transaction is under way.
+func (u *up) atBoundary() bool { return u.large == nil && !u.multi }
 
-// sentinel sends a command whose answer shows that everything before it was answered.
+// sentinel sends a command whose reply shows that everything before it was answered.
 func (u *up) sentinel(w io.Writer) error {
 	u.stopped = true
-	_, err := w.Write(u.swaps.last())
+	_, err := w.Write(u.injected.sentinel())
 	return err
 }
 
-// drain stops taking commands, now or as soon as no transaction is open. It may be called while Walk runs.
+// drain stops taking commands, now or as soon as no transaction is open. It may be called while
+// Walk runs.
 func (u *up) drain(server net.Conn) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.draining = true
-	if u.between() {
-		_ = u.sentinel(server) // a leg that cannot be written to ends by itself
+	if u.atBoundary() {
+		_ = u.sentinel(server) // after a failed write the connection ends by itself
 	}
 }

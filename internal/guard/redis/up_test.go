@@ -16,13 +16,13 @@ import (
 
 var admittedUnder5 = []marks.Presented{{Resource: "orders", Token: 5}}
 
-// What goes up is what came, byte for byte, but for the commands that were refused, each of which is replaced as a
-// whole, and for what says nothing; however the stream is cut.
-func TestWhatGoesUpIsWhatCameButForRefusals(t *testing.T) {
+// The server gets the client's bytes unchanged, except that each refused command is replaced as a
+// whole and empty commands are dropped, however the stream is cut.
+func TestTheServerGetsTheClientsBytesExceptForRefusedCommands(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(8, 9))
 	for range 200 {
-		s := newSwaps()
-		u := &up{admitted: admittedUnder5, swaps: s}
+		s := newInjectedReplies()
+		u := &up{admitted: admittedUnder5, injected: s}
 		var stream, want []byte
 		swaps := 0
 		for range 12 {
@@ -37,10 +37,11 @@ func TestWhatGoesUpIsWhatCameButForRefusals(t *testing.T) {
 				c = strings.TrimSuffix(array(strings.Fields(c)...), "\r\n")
 			}
 			if rnd.IntN(5) == 0 {
-				c = strings.TrimSuffix(array("flushall", strings.Repeat("y", 3*guard.BufferSize)), "\r\n")
+				c = strings.TrimSuffix(array("flushall", strings.Repeat("y", 3*guard.BufferSize)),
+					"\r\n")
 			}
 			stream = append(stream, c+"\r\n"...)
-			want = append(want, command(fmt.Sprint(string(s.name), swaps))...)
+			want = append(want, command(fmt.Sprint(string(s.prefix), swaps))...)
 		}
 		if got := pumped(t, u, stream, rnd); !bytes.Equal(got, want) {
 			t.Fatalf("%.300q… became %.300q…", stream, got)
@@ -51,7 +52,8 @@ func TestWhatGoesUpIsWhatCameButForRefusals(t *testing.T) {
 	}
 }
 
-// pumped shows a stream to a walker as the relay does: never more than its buffer, in random pieces.
+// pumped feeds a stream to a walker as the relay does, in random pieces that fit into the buffer.
+// It returns what the walker wrote.
 func pumped(t testing.TB, w walker, stream []byte, rnd *rand.Rand) []byte {
 	t.Helper()
 	var out bytes.Buffer
@@ -76,7 +78,8 @@ func pumped(t testing.TB, w walker, stream []byte, rnd *rand.Rand) []byte {
 	return out.Bytes()
 }
 
-// Nothing is made up or reordered on the way up, and a malformed command goes no further, whatever comes.
+// Nothing is added or reordered on the way to the server, and a malformed command is not forwarded,
+// for any input.
 func FuzzUp(f *testing.F) {
 	for i, c := range refusedAlways {
 		f.Add([]byte("GET a\r\n"+c+"\r\n"+array("GET", "a")), uint64(i))
@@ -84,8 +87,8 @@ func FuzzUp(f *testing.F) {
 	f.Add([]byte("*2\r\n$4\r\nMGET\r\n$20000\r\n"+strings.Repeat("x", 20000)+"\r\n"), uint64(1))
 	f.Add([]byte("*-1\r\n*0\r\n\r\nSET a \"b\\x00\"\r\n"), uint64(2))
 	f.Fuzz(func(t *testing.T, stream []byte, seed uint64) {
-		s := newSwaps()
-		u := &up{admitted: admittedUnder5, swaps: s}
+		s := newInjectedReplies()
+		u := &up{admitted: admittedUnder5, injected: s}
 		rnd := rand.New(rand.NewPCG(seed, 0))
 		var out bytes.Buffer
 		var held []byte
@@ -107,10 +110,10 @@ func FuzzUp(f *testing.F) {
 				break
 			}
 		}
-		// Without the commands put in, what went up is part of what came, in its order.
+		// Without the inserted commands, the output is a subsequence of the input.
 		got := out.Bytes()
 		for n := range s.sent {
-			got = bytes.Replace(got, command(fmt.Sprint(string(s.name), n+1)), nil, 1)
+			got = bytes.Replace(got, command(fmt.Sprint(string(s.prefix), n+1)), nil, 1)
 		}
 		if s.sent == 0 && !bytes.Equal(got, saying(stream[:seen])) {
 			t.Fatalf("%q became %q", stream[:seen], got)
@@ -121,12 +124,12 @@ func FuzzUp(f *testing.F) {
 	})
 }
 
-// saying is a stream of commands without those that have no words.
+// saying returns a stream without the commands that have no words.
 func saying(stream []byte) (said []byte) {
 	for len(stream) > 0 {
 		n, args, err := parseCommand(stream, math.MaxInt, nil)
 		if n == 0 || err != nil {
-			return append(said, stream...) // one that is not all there
+			return append(said, stream...) // an incomplete command
 		}
 		if len(args) > 0 {
 			said = append(said, stream[:n]...)
@@ -147,7 +150,7 @@ func isSubsequence(part, whole []byte) bool {
 	return true
 }
 
-// The handshake takes a command for what it is: what it leaves in the inbox and what it took are what came.
+// The size of a parsed command must be exact: no shorter prefix is a command.
 func FuzzCommand(f *testing.F) {
 	for _, c := range refusedAlways {
 		f.Add([]byte(c + "\r\n"))
@@ -165,14 +168,16 @@ func FuzzCommand(f *testing.F) {
 		case err != nil && size > 0:
 			t.Fatal("malformed, and a command")
 		case size > 0 && len(args) > 0:
-			again, _, err := parseCommand(b[:size], guard.BufferSize, nil) // no shorter beginning would do
+			again, _, err := parseCommand(b[:size], guard.BufferSize, nil) // the command alone
 			if again != size || err != nil {
 				t.Fatalf("%q: %d, then %d", b, size, again)
 			}
-			if _, _, err := claimed(args); err != nil && !errors.Is(err, fence.ErrMalformed) && !isRefusal(err) {
+			if _, _, err := parseClaims(args); err != nil &&
+				!errors.Is(err, fence.ErrMalformed) && !isRefusal(err) {
 				t.Fatal(err)
 			}
-			if r := forbidden(ruleOf(args[0]), args); r != nil && bytes.Count(line(r), []byte("\n")) != 1 {
+			if r := forbidden(ruleOf(args[0]), args); r != nil &&
+				bytes.Count(line(r), []byte("\n")) != 1 {
 				t.Fatalf("%q", line(r))
 			}
 		}
@@ -184,13 +189,13 @@ func isRefusal(err error) bool {
 	return errors.As(err, &r)
 }
 
-// Every command that the guard lets through before the token is one that Redis itself flags as not writing.
-func TestWhatMayBeReadBeforeTheTokenDoesNotWrite(t *testing.T) {
+// Redis must flag every command that the guard forwards before the token as not writing.
+func TestCommandsAllowedBeforeTheTokenDoNotWrite(t *testing.T) {
 	g := fresh(t)
 	c := g.direct()
 	for name, r := range rules {
 		names := []string{name}
-		for sub := range r.early {
+		for sub := range r.beforeToken {
 			names = append(names, name+"|"+sub)
 		}
 		for _, name := range names {
@@ -198,7 +203,9 @@ func TestWhatMayBeReadBeforeTheTokenDoesNotWrite(t *testing.T) {
 			if !ok || !r.read {
 				continue // this server does not have it
 			}
-			if flags := fmt.Sprint(info[2]); strings.Contains(flags, "write") || strings.Contains(flags, "blocking") && name != "XREAD" || strings.Contains(flags, "may_replicate") {
+			if flags := fmt.Sprint(info[2]); strings.Contains(flags, "write") ||
+				strings.Contains(flags, "blocking") && name != "XREAD" ||
+				strings.Contains(flags, "may_replicate") {
 				t.Errorf("%s: %s", name, flags)
 			}
 		}

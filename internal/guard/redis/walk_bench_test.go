@@ -6,11 +6,12 @@ import (
 	"testing"
 )
 
-// BenchmarkUp and BenchmarkDown tell what the guard adds to each command and reply, apart from moving the bytes.
+// BenchmarkUp and BenchmarkDown measure what the guard adds to each command and reply, besides
+// moving the bytes.
 func BenchmarkUp(b *testing.B) {
 	one := array("SET", "key:000000012345", "xxx")
 	stream := []byte(strings.Repeat(one, 100))
-	u := &up{admitted: admittedUnder5, swaps: newSwaps()}
+	u := &up{admitted: admittedUnder5, injected: newInjectedReplies()}
 	b.SetBytes(int64(len(one)))
 	for i := 0; i < b.N; i += 100 {
 		if n, err := u.Walk(stream, io.Discard); n != len(stream) || err != nil {
@@ -22,7 +23,7 @@ func BenchmarkUp(b *testing.B) {
 func BenchmarkDown(b *testing.B) {
 	const one = "$3\r\nxxx\r\n"
 	stream := []byte(strings.Repeat(one, 100))
-	d := &down{swaps: newSwaps()}
+	d := &down{injected: newInjectedReplies()}
 	b.SetBytes(int64(len(one)))
 	for i := 0; i < b.N; i += 100 {
 		if n, err := d.Walk(stream, io.Discard); n != len(stream) || err != nil {

@@ -11,31 +11,40 @@ import (
 )
 
 var admissionChecks = []check{
-	{"Admission lets a newer leader in and the older out, and tells the older why", admissionTakesOver},
-	{"Admission lets only the elected raise the mark", admissionAsksCoordinator},
-	{"Admission notices that the coordinator went back, and tells its leader so", admissionSeesItGoBack},
-	{"Admission notices that the coordinator was replaced, and waits for the operator", admissionNeedsAdopt},
-	{"Admission admits nobody who does not lead now, whatever the mark says", admissionNeedsTheLeader},
-	{"Admission without a coordinator goes on after a restart", admissionGoesOn},
-	{"Admission knows stale claims by itself, and forgets that when an operator adopts", admissionKnows},
+	{"Admission admits a newer leader, ends the older one's session and tells it why",
+		admissionTakesOver},
+	{"Admission lets only the elected leader raise the mark", admissionAsksCoordinator},
+	{"Admission notices that the coordinator was rolled back, and tells the coordinator's leader",
+		admissionSeesRollback},
+	{"Admission notices that the coordinator was replaced, and waits for the operator",
+		admissionNeedsAdopt},
+	{"Admission admits nobody who does not lead now, whatever the mark says",
+		admissionNeedsTheLeader},
+	{"Admission without a coordinator admits the leader again after a restart",
+		admissionAfterRestart},
+	{"Admission refuses known stale claims without the store, " +
+		"and forgets them when an operator adopts", admissionRemembersStale},
 	{"Admission notices an adoption under the same issuer", admissionSeesAdoption},
-	{"Of leaders that fight through several guards no older one writes after a newer one", admissionsAtOnce},
+	{"When leaders compete through several guards, no older one writes after a newer one",
+		admissionsAtOnce},
 }
 
-// ballot is an Observer that says what the test wrote on it.
+// ballot is an Observer with answers that the test sets.
 type ballot struct {
 	mu     sync.Mutex
 	issuer fence.Issuer
 	queue  []fence.Candidate
 }
 
-// elect makes these tokens of orders the queue.
+// elect sets the issuer and the queue of orders, the leader first.
 func (b *ballot) elect(is fence.Issuer, tokens ...int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.issuer, b.queue = is, nil
 	for _, n := range tokens {
-		b.queue = append(b.queue, fence.Candidate{Token: ofOrders(n).Token, Holder: fmt.Sprintf("elected-%d", n)})
+		b.queue = append(b.queue, fence.Candidate{
+			Token: ofOrders(n).Token, Holder: fmt.Sprintf("elected-%d", n),
+		})
 	}
 }
 
@@ -45,7 +54,9 @@ func (b *ballot) Issuer(context.Context) (fence.Issuer, error) {
 	return b.issuer, nil
 }
 
-func (b *ballot) Leaders(ctx context.Context, rs ...fence.Resource) (fence.Issuer, []fence.Candidate, error) {
+func (b *ballot) Leaders(
+	ctx context.Context, rs ...fence.Resource,
+) (fence.Issuer, []fence.Candidate, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	leaders := make([]fence.Candidate, len(rs))
@@ -63,24 +74,26 @@ func (b *ballot) Candidates(context.Context, fence.Resource) ([]fence.Candidate,
 	return b.queue, nil
 }
 
-func (b *ballot) Watch(ctx context.Context, _ fence.Resource, _ func([]fence.Candidate) error) error {
+func (b *ballot) Watch(
+	ctx context.Context, _ fence.Resource, _ func([]fence.Candidate) error,
+) error {
 	<-ctx.Done()
 	return context.Cause(ctx)
 }
 
-// admission opens sessions at the store; it may take as long as the check.
+// admission returns an Admission of the store. It may take as long as a check.
 func (k *kit) admission(a marks.Authority) *marks.Admission {
 	return &marks.Admission{Store: k.Store, Authority: a, Timeout: patience}
 }
 
-// try admits a new session through an Admission.
+// try opens a session and tries to admit it through an Admission.
 func (k *kit) try(a *marks.Admission, claims ...fence.Claim) (Conn, error) {
 	k.Helper()
 	c := k.connect()
 	return c, a.Admit(k.ctx, c.Session(), marks.Present(claims...))
 }
 
-// in is try that must succeed.
+// in is try, and must succeed.
 func (k *kit) in(a *marks.Admission, claims ...fence.Claim) Conn {
 	k.Helper()
 	c, err := k.try(a, claims...)
@@ -96,7 +109,7 @@ func admissionTakesOver(k *kit) {
 	a.Notify = func(e marks.Event) { kinds = append(kinds, e.Kind) }
 	old := k.in(a, ofOrders(1))
 	if err := a.Ended(k.ctx, marks.Present(ofOrders(1))); err != nil {
-		k.Errorf("the leader has not ended, and is told %v", err)
+		k.Errorf("the leader's session has not ended, but it is told %v", err)
 	}
 	fresh := k.in(a, ofOrders(2))
 	k.ended(old)
@@ -105,13 +118,14 @@ func admissionTakesOver(k *kit) {
 	_, err := k.try(a, ofOrders(1))
 	k.refused(err, fence.ErrStale)
 
-	other := k.admission(marks.Unverified{Name: here}) // it has seen nothing yet
+	other := k.admission(marks.Unverified{Name: here}) // it has admitted nobody yet
 	k.refused(other.Ended(k.ctx, marks.Present(ofOrders(1))), fence.ErrStale)
 	_, err = k.try(other, ofOrders(1))
 	k.refused(err, fence.ErrStale)
 	k.works(fresh)
 
-	want := []marks.EventKind{marks.Raised, marks.Opened, marks.Raised, marks.Revoked, marks.Opened, marks.Refused}
+	want := []marks.EventKind{marks.Raised, marks.Opened, marks.Raised, marks.Revoked,
+		marks.Opened, marks.Refused}
 	if fmt.Sprint(kinds) != fmt.Sprint(want) {
 		k.Errorf("events %v, want %v", kinds, want)
 	}
@@ -122,7 +136,7 @@ func admissionAsksCoordinator(k *kit) {
 	a := k.admission(&marks.Elected{Observer: b})
 	b.elect(here, 1, 2)
 	old := k.in(a, ofOrders(1))
-	for _, n := range []int{2, 9} { // a candidate that writes too early, and an invented token
+	for _, n := range []int{2, 9} { // a candidate that does not lead yet, and an invented token
 		_, err := k.try(a, ofOrders(n))
 		k.refused(err, fence.ErrNotLeader)
 	}
@@ -137,9 +151,9 @@ func admissionAsksCoordinator(k *kit) {
 	k.refused(err, fence.ErrStale)
 }
 
-// admissionSeesItGoBack: nobody is admitted below the mark; but who leads there is not told that it is deposed, even if
-// somebody who is has just been.
-func admissionSeesItGoBack(k *kit) {
+// admissionSeesRollback: nobody is admitted below the mark. But a leader below the mark is not told
+// that it was deposed, even if a deposed leader has just been refused.
+func admissionSeesRollback(k *kit) {
 	b := &ballot{}
 	a := k.admission(&marks.Elected{Observer: b})
 	b.elect(here, 9)
@@ -150,14 +164,14 @@ func admissionSeesItGoBack(k *kit) {
 	_, err = k.try(a, ofOrders(3))
 	k.refused(err, fence.ErrOtherIssuer)
 	if err := a.Precheck(k.ctx, marks.Present(ofOrders(3))); err != nil {
-		k.Errorf("who leads is refused before the store was asked: %v", err)
+		k.Errorf("the leader is refused before the store is asked: %v", err)
 	}
 	_, err = k.try(a, ofOrders(4))
 	k.refused(err, fence.ErrStale)
 }
 
-// admissionNeedsTheLeader: the two barriers are independent. The mark is still the older leader's own, or was set back to
-// it, and that alone admits nobody.
+// admissionNeedsTheLeader: the two barriers are independent. The mark is still the older leader's,
+// or was set back to its token, and the mark alone admits nobody.
 func admissionNeedsTheLeader(k *kit) {
 	b := &ballot{}
 	a := k.admission(&marks.Elected{Observer: b})
@@ -192,8 +206,8 @@ func admissionNeedsAdopt(k *kit) {
 	k.works(k.in(a, ofOrders(2)))
 }
 
-// admissionGoesOn: guard and server are restarted, and nobody can be asked.
-func admissionGoesOn(k *kit) {
+// admissionAfterRestart: guard and server are restarted, and there is no coordinator to ask.
+func admissionAfterRestart(k *kit) {
 	k.in(k.admission(marks.Unverified{Name: here}), ofOrders(5))
 	k.restarted()
 	if !k.mark(orders).Continued {
@@ -207,36 +221,38 @@ func admissionGoesOn(k *kit) {
 	k.refused(err, fence.ErrStale)
 }
 
-func admissionKnows(k *kit) {
+func admissionRemembersStale(k *kit) {
 	b := &ballot{}
-	for _, a := range []*marks.Admission{k.admission(marks.Unverified{Name: here}), k.admission(&marks.Elected{Observer: b})} {
+	for _, a := range []*marks.Admission{k.admission(marks.Unverified{Name: here}),
+		k.admission(&marks.Elected{Observer: b})} {
 		b.elect(here, 5)
 		if err := a.Precheck(k.ctx, marks.Present(ofOrders(4))); err != nil {
-			k.Errorf("it has seen nothing, and knows %v", err)
+			k.Errorf("it has admitted nobody, and refuses with %v", err)
 		}
 		k.in(a, ofOrders(5))
 		k.refused(a.Precheck(k.ctx, marks.Present(ofStock(9), ofOrders(4))), fence.ErrStale)
 		if err := a.Precheck(k.ctx, marks.Present(ofOrders(5))); err != nil {
-			k.Errorf("of the mark itself it knows %v", err)
+			k.Errorf("it refuses the mark's own token with %v", err)
 		}
 		k.adopt(fence.Claim{Resource: orders, Issuer: here}, "alice")
 		b.elect(here, 3)
 		if err := a.Precheck(k.ctx, marks.Present(ofOrders(3))); err != nil {
-			k.Errorf("after an adoption it knows %v", err)
+			k.Errorf("after an adoption it refuses with %v", err)
 		}
 		k.works(k.in(a, ofOrders(3)))
 		k.adopt(fence.Claim{Resource: orders, Issuer: here}, "alice")
 	}
 }
 
-// admissionSeesAdoption: a guard runs on while an operator starts the count anew under the same issuer.
+// admissionSeesAdoption: an operator restarts the count under the same issuer while a guard keeps
+// running.
 func admissionSeesAdoption(k *kit) {
 	a := k.admission(marks.Unverified{Name: here})
 	k.in(a, ofOrders(9))
 	k.adopt(fence.Claim{Resource: orders, Issuer: here}, "alice")
 	k.works(k.in(a, ofOrders(3)))
 	if err := a.Ended(k.ctx, marks.Present(ofOrders(3))); err != nil {
-		k.Errorf("the leader has not ended, and is told %v", err)
+		k.Errorf("the leader's session has not ended, but it is told %v", err)
 	}
 	k.works(k.in(a, ofOrders(4)))
 	_, err := k.try(a, ofOrders(3))
@@ -250,19 +266,20 @@ func admissionsAtOnce(k *kit) {
 		a := k.admission(marks.Unverified{Name: here})
 		for n := 1; n <= terms; n++ {
 			c := k.connect()
-			all.Go(func() { k.fight(a, c, ofOrders(n), (n+g)%2 == 0) })
+			all.Go(func() { k.compete(a, c, ofOrders(n), (n+g)%2 == 0) })
 		}
 	}
 	all.Wait()
 	written := k.Written(k.TB)
 	k.inOrder(written)
-	if top := fmt.Sprint([]fence.Claim{ofOrders(terms)}); len(written) == 0 || written[len(written)-1] != top {
+	if top := fmt.Sprint([]fence.Claim{ofOrders(terms)}); len(written) == 0 ||
+		written[len(written)-1] != top {
 		k.Errorf("of %d writes the last is not the newest leader's", len(written))
 	}
 }
 
-// fight is one leader: it gets in or is stale, and then writes as long as it can.
-func (k *kit) fight(a *marks.Admission, c Conn, claim fence.Claim, leaves bool) {
+// compete is one leader: it is admitted or stale, and then writes as long as it can.
+func (k *kit) compete(a *marks.Admission, c Conn, claim fence.Claim, leaves bool) {
 	claims := []fence.Claim{claim}
 	switch err := a.Admit(k.ctx, c.Session(), marks.Present(claims...)); {
 	case errors.Is(err, fence.ErrStale):

@@ -1,6 +1,11 @@
-// Package markstest is the contract that every store passes, and Model, the reference store that keeps everything in
-// memory. A new store is one folder and a test that calls Run.
+// Package markstest tests what every store must do, and has Model, a store in memory that other
+// stores are compared with.
 //
-// The contract speaks only through marks.Store and marks.Admin and proves what they say with real client sessions of
-// the database: a session counts as ended when a write through it fails and what it had left open has left nothing.
+// A new store is one folder and a test that calls Run:
+//
+//	markstest.Run(t, markstest.Harness{Open: func(t testing.TB) markstest.Instance { … }})
+//
+// The contract uses only marks.Store and marks.Admin, and proves what they promise with real client
+// sessions of the database: a session has ended when a write through it fails and its open
+// transaction has left nothing.
 package markstest

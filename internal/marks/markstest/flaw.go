@@ -1,17 +1,17 @@
 package markstest
 
-// flaw is one way in which a store can be wrong. Our own test gives each to the Model and sees the contract fail: a
-// contract that never fails proves nothing.
+// flaw is one way in which a store can be wrong. The package's own test gives each flaw to the
+// Model and sees the contract fail, because a contract that never fails proves nothing.
 type flaw string
 
 const (
 	admitsBesideOthers flaw = "admits while a session under an older token is recorded"
 	raiseLowers        flaw = "lets a raise lower the mark"
-	forgetsOnly        flaw = "revokes by forgetting, and ends nothing"
-	releasesLive       flaw = "forgets a released session that still lives"
+	forgetsOnly        flaw = "revokes by dropping records, and ends no session"
+	releasesLive       flaw = "drops the record of a released session that still lives"
 	adoptSpares        flaw = "adopts and leaves the old issuer's sessions alive"
 	comparesFloats     flaw = "compares tokens as floats"
 	comparesText       flaw = "compares tokens as text"
-	raisesLate         flaw = "raises although the server was restarted since the raise was confirmed"
+	raisesLate         flaw = "raises although the server has restarted since the confirmation"
 	takesAnyRun        flaw = "registers a session of an earlier run of the server"
 )

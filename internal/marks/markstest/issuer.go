@@ -8,14 +8,16 @@ import (
 )
 
 var issuerChecks = []check{
-	{"A token of another issuer is refused everywhere, be it lower, equal or higher", otherIssuerIsRefused},
-	{"Adopt lets the new issuer in, even with a lower token, and the old one out", adoptMends},
+	{"A token of another issuer is refused everywhere, whether lower, equal or higher",
+		otherIssuerIsRefused},
+	{"Adopt admits the new issuer, even with a lower token, and refuses the old one",
+		adoptAdmitsNewIssuer},
 	{"Adopt ends every session of the resource, and no other", adoptEnds},
 	{"Adopt without a token lets the new issuer's first token raise the mark", adoptWithoutToken},
 	{"Adopt is audited, each time", adoptIsAudited},
 }
 
-// from is a claim under another issuer.
+// from returns a claim with this issuer.
 func from(is fence.Issuer, c fence.Claim) fence.Claim {
 	c.Issuer = is
 	return c
@@ -46,7 +48,7 @@ func otherIssuerIsRefused(k *kit) {
 	k.works(c)
 }
 
-func adoptMends(k *kit) {
+func adoptAdmitsNewIssuer(k *kit) {
 	k.admitted(ofOrders(5))
 	lower := from(elsewhere, ofOrders(2))
 	k.met(k.adopt(lower, "alice"), ofOrders(5))
@@ -56,12 +58,13 @@ func adoptMends(k *kit) {
 		_, err := k.Store.Register(k.ctx, k.connect().Session(), []fence.Claim{ofOrders(n)})
 		k.refused(err, fence.ErrOtherIssuer)
 	}
-	_, err := k.Store.Register(k.ctx, k.connect().Session(), []fence.Claim{from(elsewhere, ofOrders(1))})
+	_, err := k.Store.Register(k.ctx, k.connect().Session(),
+		[]fence.Claim{from(elsewhere, ofOrders(1))})
 	k.refused(err, fence.ErrStale)
 }
 
 func adoptEnds(k *kit) {
-	same := from(elsewhere, ofOrders(5)) // the same number, and yet another token
+	same := from(elsewhere, ofOrders(5)) // the same number under another issuer is another token
 	old, bystander := k.admitted(ofOrders(5)), k.admitted(ofStock(1))
 	left := k.admitted(ofOrders(5))
 	k.leave(left, "left open over an adoption")
@@ -72,7 +75,7 @@ func adoptEnds(k *kit) {
 	k.works(fresh)
 	k.ended(old)
 	if slices.Contains(k.Written(k.TB), "left open over an adoption") {
-		k.Error("an open transaction outlived the adoption")
+		k.Error("an open transaction was committed after the adoption")
 	}
 }
 
@@ -93,7 +96,8 @@ func adoptIsAudited(k *kit) {
 	k.adopt(from(elsewhere, ofOrders(2)), "alice")
 	k.adopt(ofOrders(3), "bob")
 	want := []Adoption{
-		{By: "alice", Before: ofOrders(5).Token, After: ofOrders(2).Token, From: here, To: elsewhere},
+		{By: "alice", Before: ofOrders(5).Token, After: ofOrders(2).Token,
+			From: here, To: elsewhere},
 		{By: "bob", Before: ofOrders(2).Token, After: ofOrders(3).Token, From: elsewhere, To: here},
 	}
 	if got := k.Audit(k.TB, orders); !slices.Equal(got, want) {

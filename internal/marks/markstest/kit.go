@@ -12,7 +12,8 @@ import (
 	"github.com/ringfence/ringfence/internal/marks"
 )
 
-// first is where the contract's tokens start: above 2^53, so that neighbours differ in a digit that a float loses.
+// first is the lowest token of the contract: above 2^53, so that neighbours differ in a digit that
+// a float loses.
 const first fence.Token = 1<<53 + 1
 
 const (
@@ -28,10 +29,13 @@ func ofOrders(n int) fence.Claim { return claim(orders, n) }
 func ofStock(n int) fence.Claim  { return claim(stock, n) }
 
 func claim(r fence.Resource, n int) fence.Claim {
-	return fence.Claim{Resource: r, Token: first + fence.Token(n), Issuer: here, Holder: fmt.Sprintf("host-%d", n)}
+	return fence.Claim{
+		Resource: r, Token: first + fence.Token(n), Issuer: here, Holder: fmt.Sprintf("host-%d", n),
+	}
 }
 
-// kit is what a check works with: the instance, a bounded context, and steps that fail the test when they go wrong.
+// kit is what a check gets: the instance, a context with a deadline, and steps that fail the test
+// on an error.
 type kit struct {
 	testing.TB
 	Instance
@@ -47,7 +51,7 @@ func newKit(t testing.TB, i Instance) *kit {
 	return &kit{TB: t, Instance: i, ctx: ctx}
 }
 
-// connect opens a session that is closed with the test.
+// connect opens a session that is closed at the end of the test.
 func (k *kit) connect() Conn {
 	k.Helper()
 	c := k.Connect(k.TB)
@@ -55,7 +59,7 @@ func (k *kit) connect() Conn {
 	return c
 }
 
-// register is one Register that must not fail.
+// register calls Register, which must not fail.
 func (k *kit) register(c Conn, claims ...fence.Claim) marks.Registration {
 	k.Helper()
 	st, err := k.Store.Register(k.ctx, c.Session(), claims)
@@ -65,16 +69,18 @@ func (k *kit) register(c Conn, claims ...fence.Claim) marks.Registration {
 	return st
 }
 
-// expect is one Register that must find this step missing.
+// expect calls Register, which must return this step.
 func (k *kit) expect(want marks.Next, c Conn, claims ...fence.Claim) marks.Registration {
 	k.Helper()
 	st := k.register(c, claims...)
 	if st.Next != want {
-		k.Fatalf("register %v: step %s for %s, want %s", claims, name(st.Next), st.Claim, name(want))
+		k.Fatalf("register %v: step %s for %s, want %s",
+			claims, name(st.Next), st.Claim, name(want))
 	}
 	return st
 }
 
+// raise calls Raise, which must succeed.
 func (k *kit) raise(c fence.Claim) marks.Mark {
 	k.Helper()
 	before, err := k.Store.Raise(k.ctx, marks.Session{}, c, agreed(c))
@@ -84,11 +90,12 @@ func (k *kit) raise(c fence.Claim) marks.Mark {
 	return before
 }
 
-// agreed confirms a claim as it is.
+// agreed confirms a claim unchanged.
 func agreed(c fence.Claim) marks.Confirm {
 	return func(context.Context, marks.Mark) (fence.Claim, error) { return c, nil }
 }
 
+// revoke calls Revoke, which must succeed.
 func (k *kit) revoke(c fence.Claim) int {
 	k.Helper()
 	n, err := k.Store.Revoke(k.ctx, marks.Session{}, c)
@@ -105,7 +112,7 @@ func (k *kit) release(c Conn) {
 	}
 }
 
-// admit does all steps until the session is in.
+// admit takes all steps until the session is admitted.
 func (k *kit) admit(c Conn, claims ...fence.Claim) {
 	k.Helper()
 	for {
@@ -124,7 +131,7 @@ func (k *kit) admit(c Conn, claims ...fence.Claim) {
 	}
 }
 
-// admitted is a new session under these claims.
+// admitted opens a session and admits it under these claims.
 func (k *kit) admitted(claims ...fence.Claim) Conn {
 	k.Helper()
 	c := k.connect()
@@ -132,7 +139,7 @@ func (k *kit) admitted(claims ...fence.Claim) Conn {
 	return c
 }
 
-// mark reads one mark; the zero Mark when there is none.
+// mark reads one mark, and returns the zero Mark when there is none.
 func (k *kit) mark(r fence.Resource) marks.Mark {
 	k.Helper()
 	found, err := k.Store.Marks(k.ctx, r)
@@ -148,7 +155,7 @@ func (k *kit) mark(r fence.Resource) marks.Mark {
 	return found[0]
 }
 
-// recorded is how many sessions of a resource the store has.
+// recorded returns how many sessions of a resource are recorded.
 func (k *kit) recorded(r fence.Resource) int {
 	k.Helper()
 	found, err := k.Store.Marks(k.ctx)
@@ -167,7 +174,7 @@ func (k *kit) recorded(r fence.Resource) int {
 func (k *kit) works(c Conn) {
 	k.Helper()
 	if err := c.Write(k.ctx, "works"); err != nil {
-		k.Fatalf("session %v was not to be ended: %v", c.Session(), err)
+		k.Fatalf("session %v cannot write, though nothing was to end it: %v", c.Session(), err)
 	}
 }
 
@@ -179,14 +186,15 @@ func (k *kit) ended(c Conn) {
 		k.Fatalf("session %v can still write", c.Session())
 	}
 	if k.ctx.Err() != nil {
-		k.Fatalf("the session's write ran into the deadline; that proves nothing")
+		k.Fatalf("the session's write timed out, which proves nothing")
 	}
 	if slices.Contains(k.Written(k.TB), value) {
-		k.Fatalf("session %v failed to write, and wrote all the same", c.Session())
+		k.Fatalf("session %v failed to write, but its value was stored", c.Session())
 	}
 }
 
-// refused fails the test unless err is a whole refusal with this sentinel.
+// refused fails the test unless err is a refusal with this sentinel, a message, a detail and a
+// hint.
 func (k *kit) refused(err, sentinel error) {
 	k.Helper()
 	if !errors.Is(err, sentinel) {
@@ -194,7 +202,7 @@ func (k *kit) refused(err, sentinel error) {
 	}
 	var r *fence.Refusal
 	if !errors.As(err, &r) {
-		k.Fatalf("%v is no *fence.Refusal", err)
+		k.Fatalf("%v is not a *fence.Refusal", err)
 	}
 	if r.Message == "" || r.Detail == "" || r.Hint == "" {
 		k.Fatalf("the refusal does not say what, why and what to do: %+v", r)
@@ -202,5 +210,7 @@ func (k *kit) refused(err, sentinel error) {
 }
 
 func name(s marks.Next) string {
-	return [...]string{marks.Admitted: "Admitted", marks.MustRaise: "MustRaise", marks.MustRevoke: "MustRevoke"}[s]
+	return [...]string{
+		marks.Admitted: "Admitted", marks.MustRaise: "MustRaise", marks.MustRevoke: "MustRevoke",
+	}[s]
 }

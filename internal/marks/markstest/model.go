@@ -14,13 +14,13 @@ import (
 	"github.com/ringfence/ringfence/internal/refusal"
 )
 
-// Model is the reference store: a database in memory with real sessions, their registry, and the marks. It says in
-// plain Go what the SQL and the Lua of the other stores must come to.
+// Model is the reference store: a database in memory with real sessions, their registry, and the
+// marks. It does in plain Go what the SQL and the Lua of the other stores must do.
 type Model struct {
-	flaw flaw // what it does wrong on purpose, for the contract's own test
+	flaw flaw // a deliberate error, for the contract's own test
 
 	mu        sync.Mutex
-	run       int // which run of the server this is
+	run       int // the number of this run of the server
 	lastID    int64
 	live      map[marks.Session]*ModelConn
 	written   []string
@@ -28,15 +28,15 @@ type Model struct {
 	audit     map[fence.Resource][]Adoption
 }
 
-// record is all that the model has on one resource.
+// record is the state of one resource.
 type record struct {
 	mark     marks.Mark
 	run      int                           // the run on which the mark was raised or confirmed
-	version  int                           // counts what was written
-	sessions map[marks.Session]fence.Claim // registered, and not known to be gone
+	version  int                           // counts the writes of the mark
+	sessions map[marks.Session]fence.Claim // the registry
 }
 
-// NewModel is an empty database with the store installed.
+// NewModel returns an empty database with the store installed.
 func NewModel() *Model {
 	return &Model{
 		run: 1, live: make(map[marks.Session]*ModelConn),
@@ -50,10 +50,12 @@ var (
 )
 
 // Register implements marks.Store.
-func (m *Model) Register(_ context.Context, s marks.Session, claims []fence.Claim) (marks.Registration, error) {
+func (m *Model) Register(
+	_ context.Context, s marks.Session, claims []fence.Claim,
+) (marks.Registration, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if s.Run != m.birth() && m.flaw != takesAnyRun {
+	if s.Run != m.runName() && m.flaw != takesAnyRun {
 		return marks.Registration{}, refusal.Setup("the session is of another run", "connect again")
 	}
 	for _, c := range claims {
@@ -74,13 +76,17 @@ func (m *Model) Register(_ context.Context, s marks.Session, claims []fence.Clai
 	for _, c := range claims {
 		m.resources[c.Resource].sessions[s] = c
 	}
-	return marks.Registration{Next: marks.Admitted, Claim: claims[0], Mark: m.mark(claims[0].Resource)}, nil
+	return marks.Registration{
+		Next: marks.Admitted, Claim: claims[0], Mark: m.mark(claims[0].Resource),
+	}, nil
 }
 
 // Raise implements marks.Store.
-func (m *Model) Raise(ctx context.Context, _ marks.Session, c fence.Claim, confirm marks.Confirm) (marks.Mark, error) {
+func (m *Model) Raise(
+	ctx context.Context, _ marks.Session, c fence.Claim, confirm marks.Confirm,
+) (marks.Mark, error) {
 	for {
-		before, run, version := m.look(c.Resource)
+		before, run, version := m.basis(c.Resource)
 		confirmed, err := confirm(ctx, before)
 		if err != nil {
 			return before, err
@@ -91,14 +97,16 @@ func (m *Model) Raise(ctx context.Context, _ marks.Session, c fence.Claim, confi
 	}
 }
 
-// look is what a raise depends on.
-func (m *Model) look(name fence.Resource) (mark marks.Mark, run, version int) {
+// basis returns the state that a raise depends on.
+func (m *Model) basis(name fence.Resource) (mark marks.Mark, run, version int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.mark(name), m.run, m.record(name).version
 }
 
-func (m *Model) raise(c fence.Claim, run, version int) (before marks.Mark, changed bool, err error) {
+func (m *Model) raise(
+	c fence.Claim, run, version int,
+) (before marks.Mark, changed bool, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	before = m.mark(c.Resource)
@@ -110,7 +118,8 @@ func (m *Model) raise(c fence.Claim, run, version int) (before marks.Mark, chang
 		return before, true, nil
 	}
 	if c.Token != r.mark.Token || r.version == 0 {
-		r.mark = marks.Mark{Resource: c.Resource, Token: c.Token, Issuer: c.Issuer, Holder: c.Holder, Raised: time.Now(), Adoption: r.mark.Adoption}
+		r.mark = marks.Mark{Resource: c.Resource, Token: c.Token, Issuer: c.Issuer,
+			Holder: c.Holder, Raised: time.Now(), Adoption: r.mark.Adoption}
 	}
 	r.version++
 	r.run = m.run
@@ -165,7 +174,9 @@ func (m *Model) Marks(_ context.Context, only ...fence.Resource) ([]marks.Mark, 
 		}
 		found = append(found, mark)
 	}
-	slices.SortFunc(found, func(a, b marks.Mark) int { return strings.Compare(string(a.Resource), string(b.Resource)) })
+	slices.SortFunc(found, func(a, b marks.Mark) int {
+		return strings.Compare(string(a.Resource), string(b.Resource))
+	})
 	return found, nil
 }
 
@@ -183,7 +194,8 @@ func (m *Model) Adopt(_ context.Context, c fence.Claim, by string) (marks.Mark, 
 	}
 	r.version++
 	r.mark = marks.Mark{
-		Resource: c.Resource, Token: c.Token, Issuer: c.Issuer, Holder: c.Holder, Raised: time.Now(), Adoption: strconv.Itoa(r.version),
+		Resource: c.Resource, Token: c.Token, Issuer: c.Issuer, Holder: c.Holder,
+		Raised: time.Now(), Adoption: strconv.Itoa(r.version),
 	}
 	r.run = m.run
 	m.audit[c.Resource] = append(m.audit[c.Resource], Adoption{
@@ -192,7 +204,8 @@ func (m *Model) Adopt(_ context.Context, c fence.Claim, by string) (marks.Mark, 
 	return before, nil
 }
 
-// Restart ends every session and brings the server back with its data as another run: no mark is confirmed.
+// Restart ends every session and starts another run of the server with its data: no mark is
+// confirmed.
 func (m *Model) Restart() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -215,7 +228,7 @@ func (m *Model) judge(c fence.Claim) error {
 	return nil
 }
 
-// higher compares tokens, exactly unless the flaw is to compare them as a float or as text.
+// higher compares tokens. A flaw makes it compare them as floats or as text.
 func (m *Model) higher(a, b fence.Token) bool {
 	switch m.flaw {
 	case comparesFloats:
@@ -226,7 +239,7 @@ func (m *Model) higher(a, b fence.Token) bool {
 	return a.Compare(b) > 0
 }
 
-// mark is the mark as Register shows it; a resource that was never used has a confirmed mark 0.
+// mark returns the mark as Register does. The mark of an unused resource is 0 and confirmed.
 func (m *Model) mark(name fence.Resource) marks.Mark {
 	r := m.resources[name]
 	if r == nil || r.version == 0 {
@@ -257,10 +270,10 @@ func (m *Model) others(c fence.Claim) []marks.Session {
 	return others
 }
 
-// birth names a run of the model's server.
-func (m *Model) birth() string { return "run-" + strconv.Itoa(m.run) }
+// runName names this run of the model's server.
+func (m *Model) runName() string { return "run-" + strconv.Itoa(m.run) }
 
-// kill ends a session: what it had open is lost. The caller holds mu.
+// kill ends a session and drops its open transaction. The caller holds mu.
 func (m *Model) kill(s marks.Session) {
 	if c := m.live[s]; c != nil {
 		c.open = nil

@@ -14,7 +14,7 @@ import (
 type ModelConn struct {
 	m    *Model
 	s    marks.Session
-	open []string // written in a transaction that is open
+	open []string // the values of the open transaction
 }
 
 // Connect opens a session.
@@ -22,7 +22,7 @@ func (m *Model) Connect() *ModelConn {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.lastID++
-	c := &ModelConn{m: m, s: marks.Session{ID: m.lastID, Run: m.birth()}}
+	c := &ModelConn{m: m, s: marks.Session{ID: m.lastID, Run: m.runName()}}
 	m.live[c.s] = c
 	return c
 }
@@ -63,7 +63,7 @@ func (c *ModelConn) Close() {
 	}
 }
 
-// Instance makes the model a store under test.
+// Instance returns the model as a store under test.
 func (m *Model) Instance() Instance {
 	return Instance{
 		Store: m, Admin: m,

@@ -11,13 +11,15 @@ import (
 )
 
 var raiseChecks = []check{
-	{"Raise sets the mark and returns it as it was", raiseReturnsBefore},
+	{"Raise sets the mark and returns the one before", raiseReturnsBefore},
 	{"Raise never lowers the mark", raiseNeverLowers},
 	{"Raise to the mark itself changes nothing", raiseMayBeRepeated},
-	{"A raise asks with the mark as it is, and anew when that has changed meanwhile", raiseAsksAnew},
-	{"An error of the confirmation ends a raise, and nothing is raised", raiseNeedsConfirmation},
+	{"A raise confirms over the current mark, and again when the mark has changed meanwhile",
+		raiseConfirmsAgain},
+	{"A raise whose confirmation fails raises nothing", raiseNeedsConfirmation},
 	{"A confirmation given before a restart does not count after a restart", raiseBeforeRestart},
-	{"Of many raises at once the highest wins, and each is told the truth", concurrentRaises},
+	{"Of many concurrent raises the highest wins, and each returns what happened",
+		concurrentRaises},
 }
 
 func raiseReturnsBefore(k *kit) {
@@ -27,7 +29,7 @@ func raiseReturnsBefore(k *kit) {
 	k.met(k.raise(ofOrders(7)), ofOrders(1))
 	k.met(k.mark(orders), ofOrders(7))
 	if m := k.mark(stock); m.Token != 0 {
-		k.Errorf("another resource was raised too: %+v", m)
+		k.Errorf("the mark of another resource was raised too: %+v", m)
 	}
 }
 
@@ -58,52 +60,59 @@ func raiseMayBeRepeated(k *kit) {
 	k.expect(marks.Admitted, k.connect(), ofOrders(5))
 }
 
-func raiseAsksAnew(k *kit) {
+func raiseConfirmsAgain(k *kit) {
 	k.raise(ofOrders(1))
 	var seen []fence.Token
-	_, err := k.Store.Raise(k.ctx, marks.Session{}, ofOrders(5), func(_ context.Context, m marks.Mark) (fence.Claim, error) {
+	confirm := func(_ context.Context, m marks.Mark) (fence.Claim, error) {
 		if seen = append(seen, m.Token); len(seen) == 1 {
 			k.raise(ofOrders(3))
 		}
 		return ofOrders(5), nil
-	})
-	if err != nil || fmt.Sprint(seen) != fmt.Sprint([]fence.Token{ofOrders(1).Token, ofOrders(3).Token}) {
-		k.Errorf("asked over the marks %v: %v", seen, err)
+	}
+	_, err := k.Store.Raise(k.ctx, marks.Session{}, ofOrders(5), confirm)
+	if err != nil ||
+		fmt.Sprint(seen) != fmt.Sprint([]fence.Token{ofOrders(1).Token, ofOrders(3).Token}) {
+		k.Errorf("confirmed over the marks %v: %v", seen, err)
 	}
 	k.met(k.mark(orders), ofOrders(5))
 
 	once := sync.OnceFunc(func() { k.raise(ofOrders(7)) })
-	_, err = k.Store.Raise(k.ctx, marks.Session{}, ofOrders(6), func(context.Context, marks.Mark) (fence.Claim, error) {
+	confirm = func(context.Context, marks.Mark) (fence.Claim, error) {
 		once()
 		return ofOrders(6), nil
-	})
+	}
+	_, err = k.Store.Raise(k.ctx, marks.Session{}, ofOrders(6), confirm)
 	k.refused(err, fence.ErrStale)
 }
 
 func raiseNeedsConfirmation(k *kit) {
 	no := errors.New("no")
-	if _, err := k.Store.Raise(k.ctx, marks.Session{}, ofOrders(5), func(context.Context, marks.Mark) (fence.Claim, error) { return ofOrders(5), no }); !errors.Is(err, no) {
+	confirm := func(context.Context, marks.Mark) (fence.Claim, error) { return ofOrders(5), no }
+	_, err := k.Store.Raise(k.ctx, marks.Session{}, ofOrders(5), confirm)
+	if !errors.Is(err, no) {
 		k.Errorf("got %v", err)
 	}
 	if m := k.mark(orders); m.Token != 0 {
-		k.Errorf("raised: %+v", m)
+		k.Errorf("the mark was raised: %+v", m)
 	}
 }
 
-// raiseBeforeRestart is the raise that is held up in the network: confirmed, then overtaken by a newer leader, whose mark
-// the store loses. Here the restart loses nothing; that the raise asks once more is what keeps it out.
+// raiseBeforeRestart delays a confirmed raise in the network until the server has been restarted. A
+// newer leader might have raised the mark meanwhile, and the restart might have lost that mark.
+// Here nothing is lost; the test requires that the raise confirms again, which keeps it out.
 func raiseBeforeRestart(k *kit) {
 	k.raise(ofOrders(1))
-	asked, deposed := 0, errors.New("deposed meanwhile")
-	_, err := k.Store.Raise(k.ctx, marks.Session{}, ofOrders(5), func(context.Context, marks.Mark) (fence.Claim, error) {
-		if asked++; asked > 1 {
+	confirmations, deposed := 0, errors.New("deposed meanwhile")
+	confirm := func(context.Context, marks.Mark) (fence.Claim, error) {
+		if confirmations++; confirmations > 1 {
 			return ofOrders(5), deposed
 		}
 		k.restarted()
 		return ofOrders(5), nil
-	})
+	}
+	_, err := k.Store.Raise(k.ctx, marks.Session{}, ofOrders(5), confirm)
 	if !errors.Is(err, deposed) {
-		k.Errorf("asked %d times: %v", asked, err)
+		k.Errorf("confirmed %d times: %v", confirmations, err)
 	}
 	if m := k.mark(orders); m.Confirmed || m.Token != ofOrders(1).Token {
 		k.Errorf("the mark is %+v", m)
@@ -124,8 +133,8 @@ func concurrentRaises(k *kit) {
 	k.met(k.mark(orders), ofOrders(raisers*raises))
 }
 
-// raiseAmongOthers runs in its own goroutine: a raise either succeeds over a lower mark, or is stale under a higher
-// one, and the mark is at least the claim afterwards.
+// raiseAmongOthers raises in its own goroutine. A raise either succeeds over a lower mark, or is
+// stale under a higher one. Afterwards the mark is at least the claim.
 func (k *kit) raiseAmongOthers(c fence.Claim) {
 	before, err := k.Store.Raise(k.ctx, marks.Session{}, c, agreed(c))
 	switch {

@@ -13,17 +13,18 @@ import (
 )
 
 var randomChecks = []check{
-	{"Guards that interleave at random and stop anywhere admit no two tokens at once, just as the model says", randomInterleaving},
+	{"Guards that interleave at random and stop anywhere never admit two tokens at once, " +
+		"and agree with the model", randomInterleaving},
 }
 
-// newcomer is one guard's attempt to admit one session. It does the steps of marks.Admission as separate calls, and
-// every call to the store under test is also made to the model.
+// newcomer is one guard's attempt to admit one session. It takes the steps of marks.Admission as
+// separate calls, and makes each call to the store under test also to the model.
 type newcomer struct {
 	conn   Conn
 	twin   *ModelConn
 	claims []fence.Claim
 	st     marks.Registration // the last answer of Register
-	asked  bool               // st is to be acted upon
+	due    bool               // the step of st is to be taken
 }
 
 // world is a random run.
@@ -33,7 +34,7 @@ type world struct {
 	model    *Model
 	high     map[fence.Resource]int
 	coming   []*newcomer // between connecting and admission
-	admitted []*newcomer // the guard was told so
+	admitted []*newcomer // Register has said so
 }
 
 func randomInterleaving(k *kit) {
@@ -59,7 +60,8 @@ func randomInterleaving(k *kit) {
 	w.inOrder(k.Written(k.TB))
 }
 
-// arrive connects a session with one or two claims, each a little older or newer than the newest so far.
+// arrive opens a session with one or two claims, each slightly older or newer than the newest so
+// far.
 func (w *world) arrive() {
 	g := &newcomer{conn: w.connect(), twin: w.model.Connect()}
 	names := []fence.Resource{orders, stock}
@@ -72,7 +74,7 @@ func (w *world) arrive() {
 	w.coming = append(w.coming, g)
 }
 
-// abandon is a guard that stops between two steps: its client's connection may outlive it, or not.
+// abandon stops a guard between two steps. The client's connection may stay open.
 func (w *world) abandon() {
 	i := w.rnd.IntN(len(w.coming))
 	g := w.coming[i]
@@ -83,7 +85,7 @@ func (w *world) abandon() {
 	}
 }
 
-// depart lets an admitted client leave, or has its guard release it while it still lives.
+// depart closes an admitted client's connection, or has its guard release it while it still lives.
 func (w *world) depart() {
 	if len(w.admitted) == 0 {
 		return
@@ -103,19 +105,20 @@ func (w *world) depart() {
 func (w *world) step(i int) {
 	w.Helper()
 	g := w.coming[i]
-	if g.asked {
-		g.asked = false
+	if g.due {
+		g.due = false
 		w.act(g)
 		return
 	}
 	st, err := w.Store.Register(w.ctx, g.conn.Session(), g.claims)
 	twin, terr := w.model.Register(w.ctx, g.twin.Session(), g.claims)
 	w.agree(err, terr, "register %v", g.claims)
-	if st.Mark.Token != twin.Mark.Token || err == nil && (st.Next != twin.Next || st.Claim != twin.Claim) {
+	if st.Mark.Token != twin.Mark.Token || err == nil &&
+		(st.Next != twin.Next || st.Claim != twin.Claim) {
 		w.Fatalf("register %v: %s for %s over %s, the model says %s for %s over %s", g.claims,
 			name(st.Next), st.Claim, st.Mark.Token, name(twin.Next), twin.Claim, twin.Mark.Token)
 	}
-	g.st, g.asked = st, true
+	g.st, g.due = st, true
 	switch {
 	case err != nil:
 		w.coming = slices.Delete(w.coming, i, i+1)
@@ -127,7 +130,7 @@ func (w *world) step(i int) {
 	}
 }
 
-// act does what Register asked for.
+// act takes the step that Register returned.
 func (w *world) act(g *newcomer) {
 	w.Helper()
 	c := g.st.Claim
@@ -146,7 +149,7 @@ func (w *world) act(g *newcomer) {
 	}
 }
 
-// agree fails the test unless store and model answered alike.
+// agree fails the test unless store and model have answered alike.
 func (w *world) agree(err, model error, format string, args ...any) {
 	w.Helper()
 	same := err == nil && model == nil
@@ -158,7 +161,8 @@ func (w *world) agree(err, model error, format string, args ...any) {
 	}
 }
 
-// write lets every session that was ever admitted write. Those that can must be under one token for each resource.
+// write writes on every session that was ever admitted. The sessions that can still write must be
+// under one token for each resource.
 func (w *world) write() {
 	w.Helper()
 	under := make(map[fence.Resource]fence.Token)
@@ -177,11 +181,13 @@ func (w *world) write() {
 			under[c.Resource] = c.Token
 		}
 	}
-	w.admitted = slices.DeleteFunc(w.admitted, func(g *newcomer) bool { return g.twin.Write(w.ctx, "") != nil })
+	w.admitted = slices.DeleteFunc(w.admitted, func(g *newcomer) bool {
+		return g.twin.Write(w.ctx, "") != nil
+	})
 }
 
-// inOrder fails the test if an accepted write has a lower token than one before it. Each value is what fmt.Sprint
-// makes of the writer's claims.
+// inOrder fails the test if an accepted write has a lower token than an earlier one. Each value is
+// fmt.Sprint of the writer's claims.
 func (k *kit) inOrder(written []string) {
 	k.Helper()
 	last := make(map[string]fence.Token)
@@ -193,7 +199,8 @@ func (k *kit) inOrder(written []string) {
 				k.Fatalf("write %d is %q", i, value)
 			}
 			if token < last[r] {
-				k.Fatalf("write %d of %d is under %s=%s, after one under %s", i, len(written), r, token, last[r])
+				k.Fatalf("write %d of %d is under %s=%s, after one under %s",
+					i, len(written), r, token, last[r])
 			}
 			last[r] = token
 		}

@@ -8,14 +8,15 @@ import (
 )
 
 var registerChecks = []check{
-	{"A first claim has to raise the mark, which is confirmed and zero", firstClaimRaises},
-	{"A claim above the mark has to raise it, and meets the mark as it was", higherClaimRaises},
-	{"A claim of the mark is admitted, again and again", equalClaimIsAdmitted},
-	{"A claim below the mark is stale, and meets the mark", lowerClaimIsStale},
-	{"A stale claim is refused while the mark is being taken over", lowerClaimIsStaleBeforeRevoke},
-	{"Sessions under an older token have to be revoked before anybody is admitted", othersMustBeRevoked},
-	{"A register that finds something missing records nothing", nothingIsRecorded},
-	{"Tokens beyond 2^53 that differ in the last digit are told apart", lastDigitCounts},
+	{"The first claim has to raise the mark, which is confirmed and zero", firstClaimRaises},
+	{"A claim above the mark has to raise it, and gets the mark that it meets", higherClaimRaises},
+	{"A claim equal to the mark is admitted, again and again", equalClaimIsAdmitted},
+	{"A claim below the mark is stale, and gets the mark that it meets", lowerClaimIsStale},
+	{"A stale claim is refused between raise and revoke", lowerClaimIsStaleBeforeRevoke},
+	{"Sessions under an older token have to be revoked before anybody is admitted",
+		othersMustBeRevoked},
+	{"A Register that returns another step than admitted records nothing", nothingIsRecorded},
+	{"Tokens above 2^53 that differ in the last digit are distinguished", lastDigitCounts},
 	{"Tokens with more digits are higher", moreDigitsAreHigher},
 	{"A session of another run of the server, or of another server, is refused", otherRunIsRefused},
 }
@@ -23,7 +24,7 @@ var registerChecks = []check{
 func firstClaimRaises(k *kit) {
 	st := k.expect(marks.MustRaise, k.connect(), ofOrders(1))
 	if st.Claim != ofOrders(1) {
-		k.Errorf("the standing is about %+v", st.Claim)
+		k.Errorf("the answer is about %+v", st.Claim)
 	}
 	if st.Mark.Resource != orders || st.Mark.Token != 0 || !st.Mark.Confirmed {
 		k.Errorf("the mark that was never raised is %+v", st.Mark)
@@ -75,7 +76,7 @@ func othersMustBeRevoked(k *kit) {
 	fresh := k.connect()
 	k.expect(marks.MustRevoke, fresh, ofOrders(2))
 	k.expect(marks.MustRevoke, fresh, ofOrders(2))
-	k.works(old) // the older session goes on until it is revoked
+	k.works(old) // the older session lives until it is revoked
 	k.revoke(ofOrders(2))
 	k.expect(marks.Admitted, fresh, ofOrders(2))
 	k.ended(old)
@@ -128,20 +129,21 @@ func otherRunIsRefused(k *kit) {
 	_, err := k.Store.Register(k.ctx, s, []fence.Claim{ofOrders(1)})
 	var setup *fence.SetupError
 	if !errors.As(err, &setup) {
-		k.Errorf("got %v, want what is wrong with the way to the server", err)
+		k.Errorf("got %v, want a *fence.SetupError", err)
 	}
 	if n := k.recorded(orders); n != 0 {
 		k.Errorf("%d sessions are recorded", n)
 	}
 }
 
-// met fails the test unless the mark is the claim's.
+// met fails the test unless the mark is that of the claim.
 func (k *kit) met(m marks.Mark, c fence.Claim) {
 	k.Helper()
-	if m.Resource != c.Resource || m.Token != c.Token || m.Issuer != c.Issuer || m.Holder != c.Holder {
-		k.Errorf("met the mark %+v, want that of %+v", m, c)
+	if m.Resource != c.Resource || m.Token != c.Token || m.Issuer != c.Issuer ||
+		m.Holder != c.Holder {
+		k.Errorf("the mark is %+v, want that of %+v", m, c)
 	}
 	if m.Raised.IsZero() {
-		k.Errorf("the mark %+v does not say since when", m)
+		k.Errorf("the mark %+v has no time", m)
 	}
 }

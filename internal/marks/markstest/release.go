@@ -3,16 +3,18 @@ package markstest
 import "github.com/ringfence/ringfence/fence"
 
 var releaseChecks = []check{
-	{"Release keeps a session that still lives, so that a later revoke ends it", releaseKeepsLive},
-	{"Release forgets a session that is gone, under all its claims", releaseForgetsGone},
-	{"Release of what was never registered, or twice, is no error", releaseMayBeRepeated},
+	{"Release keeps the record of a session that still lives, so that a later revoke ends it",
+		releaseKeepsLive},
+	{"Release drops the record of an ended session, under all its claims", releaseForgetsGone},
+	{"Releasing a session twice, or one that was never registered, is no error",
+		releaseMayBeRepeated},
 }
 
 func releaseKeepsLive(k *kit) {
 	c := k.admitted(ofOrders(1))
 	k.release(c)
 	if n := k.recorded(orders); n != 1 {
-		k.Fatalf("a live session was forgotten")
+		k.Fatalf("the record of a live session was dropped")
 	}
 	k.works(c)
 	k.admitted(ofOrders(2))
@@ -41,7 +43,8 @@ func releaseMayBeRepeated(k *kit) {
 }
 
 var marksChecks = []check{
-	{"Marks lists by resource, all or those that are named, and none that was never raised", marksLists},
+	{"Marks lists all marks or the named ones, by resource, and none that was never raised",
+		marksLists},
 }
 
 func marksLists(k *kit) {

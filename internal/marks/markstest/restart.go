@@ -9,11 +9,11 @@ import (
 
 var restartChecks = []check{
 	{"After a restart a mark is unconfirmed or still right", restartKeepsOrDoubts},
-	{"After a restart an older token gets in only over an unconfirmed mark", restartDoubtsOlder},
-	{"Sessions of before a restart keep nobody out", restartEndsSessions},
+	{"After a restart an older token can raise only an unconfirmed mark", restartDoubtsOlder},
+	{"Sessions from before a restart keep nobody out", restartEndsSessions},
 }
 
-// restarted skips the check where the harness cannot restart the server.
+// restarted restarts the server, or skips the check where the harness cannot.
 func (k *kit) restarted() {
 	k.Helper()
 	if k.Restart == nil {
@@ -55,7 +55,7 @@ func restartEndsSessions(k *kit) {
 	k.works(fresh)
 	k.ended(old)
 	old.Close()
-	k.release(old) // an id of the earlier run must not touch the session that has it now
+	k.release(old) // must not drop the record of a session that has the same id in this run
 	if n := k.recorded(orders); n != 1 {
 		k.Errorf("%d sessions are recorded, want 1", n)
 	}

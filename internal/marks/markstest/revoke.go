@@ -8,14 +8,16 @@ import (
 )
 
 var revokeChecks = []check{
-	{"Revoke ends real sessions and returns when they are gone", revokeEnds},
-	{"What an ended session had left open leaves nothing", revokeRollsBack},
-	{"Revoke for what is no longer the mark ends nothing", staleRevokeEndsNothing},
-	{"Revoke for what is not the mark yet ends nothing", earlyRevokeEndsNothing},
+	{"Revoke ends real sessions and returns when they have ended", revokeEnds},
+	{"The open transaction of an ended session leaves nothing", revokeRollsBack},
+	{"Revoke for a token that is no longer the mark ends nothing", staleRevokeEndsNothing},
+	{"Revoke for a token that is not the mark yet ends nothing", earlyRevokeEndsNothing},
 	{"Revoke leaves the sessions of other resources alone", revokeSparesOthers},
-	{"Revoke spares the sessions under the claim, however often it is repeated", revokeMayBeRepeated},
-	{"Revoke forgets sessions that have left by themselves", revokeForgetsGone},
-	{"A session that is gone before it is registered keeps nobody out", registerOfEndedIsHarmless},
+	{"Revoke spares the sessions under the claim, however often it is repeated",
+		revokeMayBeRepeated},
+	{"Revoke drops the records of sessions that have ended by themselves", revokeForgetsGone},
+	{"A session that has ended before it is registered keeps nobody out",
+		registerOfEndedIsHarmless},
 }
 
 func (k *kit) leave(c Conn, value string) {
@@ -35,7 +37,7 @@ func revokeEnds(k *kit) {
 	for _, c := range old {
 		k.ended(c)
 	}
-	k.works(stranger) // not registered, so not ours to end
+	k.works(stranger) // it is not registered, so Revoke must not end it
 	if n := k.recorded(orders); n != 0 {
 		k.Errorf("%d sessions are still recorded", n)
 	}
@@ -101,8 +103,8 @@ func revokeForgetsGone(k *kit) {
 	}
 }
 
-// registerOfEndedIsHarmless is the guard that pauses between the client's login and Register, while somebody ends the
-// session: it may be recorded or not, and the next leader is let in either way.
+// registerOfEndedIsHarmless is a guard that pauses between the client's login and Register, while
+// somebody ends the session. It may be recorded or not, and the next leader is admitted either way.
 func registerOfEndedIsHarmless(k *kit) {
 	k.raise(ofOrders(1))
 	dead := k.connect()

@@ -6,11 +6,11 @@ import (
 )
 
 var severalChecks = []check{
-	{"Several claims are admitted all at once", severalAreAdmitted},
+	{"Several claims are admitted together", severalAreAdmitted},
 	{"One stale claim among several refuses all, and nothing is raised", staleAmongSeveral},
 	{"One claim of another issuer among several refuses all", foreignAmongSeveral},
-	{"A session under several claims ends with the first that is passed", severalEndTogether},
-	{"Older sessions of one resource keep a newcomer out of all", severalWaitForOne},
+	{"A session under several claims ends when one of them becomes stale", severalEndTogether},
+	{"Older sessions of one resource keep a newcomer out of all its resources", severalWaitForOne},
 }
 
 func severalAreAdmitted(k *kit) {
@@ -36,7 +36,7 @@ func staleAmongSeveral(k *kit) {
 		k.met(st.Mark, ofStock(5))
 	}
 	if m := k.mark(orders); m.Token != 0 {
-		k.Errorf("the other claim was raised: %+v", m)
+		k.Errorf("the mark of the other claim was raised: %+v", m)
 	}
 	if n := k.recorded(orders) + k.recorded(stock); n != 1 {
 		k.Errorf("%d sessions are recorded, want 1", n)
@@ -50,16 +50,16 @@ func foreignAmongSeveral(k *kit) {
 		k.refused(err, fence.ErrOtherIssuer)
 	}
 	if m := k.mark(orders); m.Token != 0 {
-		k.Errorf("the other claim was raised: %+v", m)
+		k.Errorf("the mark of the other claim was raised: %+v", m)
 	}
 }
 
 func severalEndTogether(k *kit) {
 	both := k.admitted(ofOrders(1), ofStock(1))
-	orderly := k.admitted(ofOrders(1))
+	bystander := k.admitted(ofOrders(1))
 	k.admitted(ofStock(2))
 	k.ended(both)
-	k.works(orderly)
+	k.works(bystander)
 }
 
 func severalWaitForOne(k *kit) {
@@ -69,10 +69,10 @@ func severalWaitForOne(k *kit) {
 	c := k.connect()
 	st := k.expect(marks.MustRevoke, c, ofOrders(1), ofStock(2))
 	if st.Claim != ofStock(2) {
-		k.Errorf("asked to revoke for %+v", st.Claim)
+		k.Errorf("the step is to revoke for %+v", st.Claim)
 	}
 	if n := k.recorded(orders); n != 0 {
-		k.Errorf("recorded for %s before it could be admitted", orders)
+		k.Errorf("a session of %s is recorded before it is admitted", orders)
 	}
 	k.admit(c, ofOrders(1), ofStock(2))
 	k.ended(old)

@@ -12,13 +12,14 @@ func TestTheModelKeepsTheContract(t *testing.T) {
 	Run(t, Harness{Open: func(testing.TB) Instance { return NewModel().Instance() }})
 }
 
-// Each flaw must make at least one sentence of the contract fail, and the contract's words must say which.
+// Each flaw must make at least one sentence of the contract fail, among them the one that is about
+// it.
 func TestTheContractFindsFlaws(t *testing.T) {
 	for flaw, finds := range map[flaw]string{
 		admitsBesideOthers: "have to be revoked before anybody is admitted",
 		raiseLowers:        "never lowers",
 		forgetsOnly:        "ends real sessions",
-		releasesLive:       "keeps a session that still lives",
+		releasesLive:       "keeps the record of a session that still lives",
 		adoptSpares:        "Adopt ends every session",
 		comparesFloats:     "differ in the last digit",
 		comparesText:       "more digits are higher",
@@ -33,22 +34,23 @@ func TestTheContractFindsFlaws(t *testing.T) {
 				}
 			}
 			if !strings.Contains(strings.Join(failed, "\n"), finds) {
-				t.Errorf("found by %d sentences, but not by %q:\n%s", len(failed), finds, strings.Join(failed, "\n"))
+				t.Errorf("%d sentences fail, but not %q:\n%s",
+					len(failed), finds, strings.Join(failed, "\n"))
 			}
 		})
 	}
 }
 
-// The random interleaving has to find by itself what breaks the promise itself. One run may miss it, by its draws; about
-// one in ten misses the rarest.
-func TestTheRandomInterleavingFindsWhatBreaksThePromise(t *testing.T) {
+// The random interleaving has to find by itself the flaws that break the main promise. One run may
+// miss a flaw by chance; about one in ten misses the rarest.
+func TestTheRandomInterleavingFindsFlawsThatBreakThePromise(t *testing.T) {
 	for _, flaw := range []flaw{admitsBesideOthers, forgetsOnly, releasesLive} {
 		found := false
 		for n := 0; n < 20 && !found; n++ {
 			found = fails(t, randomChecks[0], flaw)
 		}
 		if !found {
-			t.Errorf("a store that %s passes", flaw)
+			t.Errorf("a store that %s passes 20 runs", flaw)
 		}
 	}
 }
@@ -59,7 +61,7 @@ func fails(t *testing.T, c check, f flaw) bool {
 	m.flaw = f
 	w := &witness{TB: t}
 	done := make(chan struct{})
-	go func() { // FailNow ends the goroutine of the check, not ours
+	go func() { // FailNow ends the goroutine that calls it
 		defer close(done)
 		c.holds(newKit(w, m.Instance()))
 	}()
@@ -67,7 +69,7 @@ func fails(t *testing.T, c check, f flaw) bool {
 	return w.failed.Load()
 }
 
-// witness is a testing.TB that only remembers failures.
+// witness is a testing.TB that only records whether the test has failed.
 type witness struct {
 	testing.TB
 	failed atomic.Bool

@@ -11,7 +11,7 @@ import (
 	"github.com/ringfence/ringfence/fence"
 )
 
-// pool is a pool of the application; the URL may be changed first.
+// appPool opens a connection pool of the application. more is appended to the URL.
 func (d database) appPool(t *testing.T, url, more string) *pgxpool.Pool {
 	t.Helper()
 	cfg, err := pgxpool.ParseConfig(url + more)
@@ -26,7 +26,7 @@ func (d database) appPool(t *testing.T, url, more string) *pgxpool.Pool {
 	return p
 }
 
-func TestBeginWorksOnEveryKindOfConnectionAndSpoilsNoneThatIsRefused(t *testing.T) {
+func TestBeginWorksOnEveryKindOfConnectionAndARefusalKeepsItUsable(t *testing.T) {
 	d := led(t)
 	old, c := d.lead(t, d.next()), d.lead(t, d.next())
 	pool := d.appPool(t, d.url("app"), "&pool_max_conns=2")
@@ -50,11 +50,15 @@ func TestBeginWorksOnEveryKindOfConnectionAndSpoilsNoneThatIsRefused(t *testing.
 			continue
 		}
 		var level, pid string
-		if err := tx.QueryRow(t.Context(), "select current_setting('transaction_isolation'), pg_backend_pid()::text").Scan(&level, &pid); err != nil || level != "serializable" {
-			t.Errorf("%s: it runs at %s: %v", name, level, err)
+		err = tx.QueryRow(t.Context(), `select
+		    current_setting('transaction_isolation'), pg_backend_pid()::text`).Scan(&level, &pid)
+		if err != nil || level != "serializable" {
+			t.Errorf("%s: the transaction runs at %s: %v", name, level, err)
 		}
-		if inside := d.list(t, "select pid::text from pg_locks where relation = 'ringfence.entered'::regclass and mode = 'AccessShareLock'"); len(inside) != 1 || inside[0] != pid {
-			t.Errorf("%s: inside are %s", name, inside)
+		inside := d.list(t, `select pid::text from pg_locks
+		    where relation = 'ringfence.entered'::regclass and mode = 'AccessShareLock'`)
+		if len(inside) != 1 || inside[0] != pid {
+			t.Errorf("%s: the backends that have entered are %s, want %s", name, inside, pid)
 		}
 		if err := tx.Commit(t.Context()); err != nil {
 			t.Errorf("%s: %v", name, err)
@@ -68,9 +72,9 @@ func TestBeginWorksOnEveryKindOfConnectionAndSpoilsNoneThatIsRefused(t *testing.
 func TestBeginLeavesNothingBehindWhenItsContextEnds(t *testing.T) {
 	d := led(t)
 	c := d.lead(t, d.next())
-	porter := d.connect(t, "postgres")
-	must(t, porter, "begin")
-	must(t, porter, "lock table ringfence.entered in access exclusive mode")
+	locker := d.connect(t, "postgres")
+	must(t, locker, "begin")
+	must(t, locker, "lock table ringfence.entered in access exclusive mode")
 	conn, begun := d.connect(t, "app"), make(chan error, 1)
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() {
@@ -82,8 +86,9 @@ func TestBeginLeavesNothingBehindWhenItsContextEnds(t *testing.T) {
 	if err := <-begun; !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}
-	must(t, porter, "rollback")
-	d.until(t, "select (count(*) = 0)::text from pg_stat_activity where pid = $1", int64(conn.PgConn().PID()))
+	must(t, locker, "rollback")
+	d.until(t, "select (count(*) = 0)::text from pg_stat_activity where pid = $1",
+		int64(conn.PgConn().PID()))
 }
 
 func TestATransactionMayEnterForSeveralResourcesAndIsEndedByEach(t *testing.T) {
@@ -101,12 +106,12 @@ func TestATransactionMayEnterForSeveralResourcesAndIsEndedByEach(t *testing.T) {
 		newer.Resource = deposed
 		d.lead(t, newer)
 		if err := tx.Commit(t.Context()); err == nil || d.landed(t, orders) != "0" {
-			t.Errorf("%s: it has landed: %v", deposed, err)
+			t.Errorf("%s: the transaction was committed: %v", deposed, err)
 		}
 	}
 }
 
-func TestTheCallersOwnBeginIsKept(t *testing.T) {
+func TestTheCallersTransactionOptionsAreKept(t *testing.T) {
 	d := led(t)
 	c := d.lead(t, d.next())
 	for _, o := range []pgx.TxOptions{
@@ -122,11 +127,14 @@ func TestTheCallersOwnBeginIsKept(t *testing.T) {
 			continue
 		}
 		var mode, level string
-		if err := tx.QueryRow(t.Context(), "select current_setting('transaction_read_only'), current_setting('transaction_isolation')").Scan(&mode, &level); err != nil {
+		if err := tx.QueryRow(t.Context(),
+			"select current_setting('transaction_read_only'), "+
+				"current_setting('transaction_isolation')").Scan(&mode, &level); err != nil {
 			t.Error(err)
 		}
 		if mode != "on" || level != "repeatable read" || d.holders(t) != "1" {
-			t.Errorf("%+v: read only is %s, the level %s, %s are inside", o, mode, level, d.holders(t))
+			t.Errorf("%+v: read only is %s, the level %s, %s have entered",
+				o, mode, level, d.holders(t))
 		}
 		if err := tx.Rollback(t.Context()); err != nil {
 			t.Error(err)
@@ -134,7 +142,7 @@ func TestTheCallersOwnBeginIsKept(t *testing.T) {
 	}
 }
 
-func TestAClaimWithQuotesAndBackslashesMeansWhatItSays(t *testing.T) {
+func TestAClaimWithQuotesAndBackslashesIsEscaped(t *testing.T) {
 	d := led(t)
 	for _, conforming := range []string{"on", "off"} {
 		c := d.next()
@@ -161,7 +169,8 @@ func TestAClaimWithQuotesAndBackslashesMeansWhatItSays(t *testing.T) {
 func TestDefaultsOfRoleAndDatabaseDoNotWeakenTheCheck(t *testing.T) {
 	d := led(t)
 	for _, level := range levels {
-		d.sql(t, "alter database "+d.name+" set default_transaction_isolation = '"+string(level)+"'; alter role app in database "+d.name+" set search_path = 'nowhere'")
+		d.sql(t, "alter database "+d.name+" set default_transaction_isolation = '"+string(level)+
+			"'; alter role app in database "+d.name+" set search_path = 'nowhere'")
 		old := d.lead(t, d.next())
 		conn := d.connect(t, "app")
 		must(t, conn, "begin")

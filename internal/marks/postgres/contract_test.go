@@ -17,14 +17,18 @@ import (
 )
 
 func TestPostgresKeepsTheContract(t *testing.T) {
-	pg := serverstest.Postgres(t, servers.PostgresOptions{}) // one of our own: the contract restarts it
-	markstest.Run(t, markstest.Harness{Open: func(t testing.TB) markstest.Instance { return open(t, pg) }})
+	// not a shared server: the contract restarts it
+	pg := serverstest.Postgres(t, servers.PostgresOptions{})
+	markstest.Run(t, markstest.Harness{
+		Open: func(t testing.TB) markstest.Instance { return open(t, pg) },
+	})
 }
 
 func open(t testing.TB, pg *servers.Postgres) markstest.Instance {
 	d := database{pg, serverstest.FreshDatabase(t, pg)}
 	d.roles(t)
-	d.sql(t, `create table written (n bigserial, value text); grant all on written, written_n_seq to app`)
+	d.sql(t, `create table written (n bigserial, value text);
+	    grant all on written, written_n_seq to app`)
 	if err := Install(t.Context(), d.url("postgres"), guardRole); err != nil {
 		t.Fatal(err)
 	}
@@ -32,13 +36,15 @@ func open(t testing.TB, pg *servers.Postgres) markstest.Instance {
 	return markstest.Instance{
 		Store: s, Admin: s,
 		Connect: func(t testing.TB) markstest.Conn { return connect(t, d, s) },
-		Written: func(t testing.TB) []string { return d.list(t, "select value from written order by n") },
+		Written: func(t testing.TB) []string {
+			return d.list(t, "select value from written order by n")
+		},
 		Audit:   d.audit,
 		Restart: d.promote,
 	}
 }
 
-// promote brings the server back on another timeline, as a failover does.
+// promote restarts the server on another timeline, as a failover does.
 func (d database) promote(t testing.TB) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), time.Minute)
@@ -66,6 +72,7 @@ func (d database) promote(t testing.TB) {
 	d.sql(t, "select pg_promote(true, 60)")
 }
 
+// list returns the rows of a query.
 func (d database) list(t testing.TB, query string, args ...any) []string {
 	t.Helper()
 	c := d.connect(t, "postgres")
@@ -81,11 +88,13 @@ func (d database) list(t testing.TB, query string, args ...any) []string {
 	return all
 }
 
+// audit returns the adoptions of a resource, oldest first.
 func (d database) audit(t testing.TB, r fence.Resource) []markstest.Adoption {
 	t.Helper()
 	c := d.connect(t, "postgres")
 	defer c.Close(context.Background())
-	rows, err := c.Query(t.Context(), `select by_holder, coalesce(old_token, 0), new_token, coalesce(old_issuer, ''), new_issuer
+	rows, err := c.Query(t.Context(), `select
+	    by_holder, coalesce(old_token, 0), new_token, coalesce(old_issuer, ''), new_issuer
 	    from ringfence.adoption where resource = $1 order by adopted_at`, r)
 	if err != nil {
 		t.Fatal(err)
@@ -99,7 +108,7 @@ func (d database) audit(t testing.TB, r fence.Resource) []markstest.Adoption {
 	return all
 }
 
-// client is a session of an application's role.
+// client is a session of an application role.
 type client struct {
 	t    testing.TB
 	d    database
@@ -131,13 +140,15 @@ func (c *client) Leave(ctx context.Context, value string) error {
 	return c.Write(ctx, value)
 }
 
-// Close waits until the server has no such backend any more: it lets go of the socket first.
+// Close waits until the backend has ended: the socket closes first.
 func (c *client) Close() {
 	_ = c.conn.Close(context.Background())
-	const here = "select 'here' from pg_stat_activity where pid = $1 and backend_start = $2::text::timestamptz"
-	for end := time.Now().Add(30 * time.Second); len(c.d.list(c.t, here, c.sess.ID, c.sess.Birth)) > 0; {
-		if time.Now().After(end) { // not the test's context: a clean-up comes here when that has ended
-			c.t.Fatal("the backend does not end")
+	const here = "select 'here' from pg_stat_activity where pid = $1 " +
+		"and backend_start = $2::text::timestamptz"
+	end := time.Now().Add(30 * time.Second)
+	for len(c.d.list(c.t, here, c.sess.ID, c.sess.Birth)) > 0 {
+		if time.Now().After(end) { // the test's context has ended when a cleanup calls this
+			c.t.Fatal("the backend has not ended")
 		}
 	}
 }

@@ -1,26 +1,56 @@
-// Package postgres keeps marks and sessions in Postgres: the schema ringfence, made by Install, in the database that
-// is written to. All SQL is in sql/.
+// Package postgres is marks.Store for Postgres. It keeps marks and sessions in the schema ringfence
+// of the database that it protects. The schema's tables and functions are in sql/.
 //
-// A session is a backend, named by pid and backend_start. Register locks the mark's row, Raise updates it: so a
-// raise waits for a registration that has already checked, and then finds it in its list. Revoke ends backends
-// with pg_terminate_backend and believes only pg_stat_activity that they are gone: a closed connection proves nothing,
-// for a running statement still commits after its client has left.
+// An operator installs the schema once; guards and tools then open a store:
 //
-// What outlives a backend is out of reach: prepared transactions (refused by default, see Options), work that the
-// session handed to other servers or to background workers (dblink, foreign tables, pg_cron), and a transaction that
-// has committed locally and waits for a synchronous standby. So is what runs before admission: a login event trigger
-// (Postgres 17).
+//	err := postgres.Install(ctx, adminURL, "guard_role", "leader_role")
+//
+//	store, err := postgres.Open("postgres://guard_role@database/shop", postgres.Options{})
+//	if err != nil {
+//		return err
+//	}
+//	defer store.Close()
+//	admission := &marks.Admission{Store: store, Authority: authority}
+//
+// A program that leads without a guard raises the mark itself (Raiser), and puts its transactions
+// (Begin, Enter) or its connections (Attach) under a claim.
+//
+// # What it guarantees, and what not
+//
+// When Revoke succeeds, no older session is left in pg_stat_activity or pg_locks, so nothing of one
+// can still commit. Nothing else proves that: after a client's connection is closed, a running
+// statement still commits.
+//
+// What outlives a backend is out of reach:
+//
+//   - prepared transactions, so a store does not serve where the server allows them
+//     (Options.AllowPrepared changes that)
+//   - work that a session gave to other servers or to background workers (dblink, foreign tables,
+//     pg_cron)
+//   - a transaction that has committed locally and waits for a synchronous standby
+//
+// So is what runs before admission: a login event trigger (Postgres 17).
+//
+// # Why a newer session never meets an older one
+//
+// A session is a backend, identified by pid and backend_start. Register locks the mark's row and
+// Raise updates it, so a raise waits for a registration that has already checked the mark, and then
+// finds it in the list of sessions. Revoke ends the listed backends with pg_terminate_backend and
+// queries pg_stat_activity until they are gone.
 //
 // # Restarts, failovers, restores
 //
-// A mark remembers the run it was raised on: system identifier, timeline, database, start of the server. On another run it
-// counts as unconfirmed, and the next session raises it anew, which in the coordinator's mode only the current leader's token
-// can do. It remembers the transaction that wrote its row, too: a row that a dump has brought back has another xmin, and is
-// unconfirmed on the very run that it was raised on.
+// A mark records the run of the server that it was raised on: system identifier, timeline, database
+// and start of the server. On another run it counts as unconfirmed, and the next session raises it
+// again. With a coordinator only the current leader's token can do that. A mark also records the
+// transaction that wrote its row. A row that was restored from a dump has another xmin, so it is
+// unconfirmed even on the run that it was raised on.
 //
-// The table of sessions is bound to the run and to its own creation in the same way. Where it may be incomplete, Revoke first
-// records every session of the database that it could end, under the resource *, and ends them with the others.
+// The table of sessions is bound in the same way to the run, and to the creation of the table.
+// Where it may be incomplete, Revoke first records every session of the database that it could end,
+// under the resource *, and ends those with the others.
 //
-// What remains: a snapshot of the whole machine, memory included, that is taken back looks like the server that never
-// stopped. With a coordinator nobody deposed is admitted after that either; transactions under a token alone are.
+// One case remains: a restored snapshot of the whole machine, memory included, looks like the
+// server that never stopped. With a coordinator a guard admits nobody deposed even then. A deposed
+// leader's transactions under a token alone (Begin, Enter) would succeed.
 package postgres

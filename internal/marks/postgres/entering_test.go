@@ -15,20 +15,22 @@ import (
 	"github.com/ringfence/ringfence/internal/marks"
 )
 
-var levels = []pgx.TxIsoLevel{pgx.ReadUncommitted, pgx.ReadCommitted, pgx.RepeatableRead, pgx.Serializable}
+var levels = []pgx.TxIsoLevel{pgx.ReadUncommitted, pgx.ReadCommitted,
+	pgx.RepeatableRead, pgx.Serializable}
 
 // snapshots are the levels at which a transaction keeps the snapshot of its first statement.
 var snapshots = []pgx.TxIsoLevel{pgx.RepeatableRead, pgx.Serializable}
 
 func at(level pgx.TxIsoLevel) pgx.TxOptions { return pgx.TxOptions{IsoLevel: level} }
 
-// realm is a database with a table to write to, and the newest token of its leaders.
+// realm is a database with a table to write to. token is the newest token of its leaders.
 type realm struct {
 	database
 	s     *Store
 	token fence.Token
 }
 
+// led returns a fresh realm with the schema installed.
 func led(t *testing.T) *realm {
 	t.Helper()
 	d := installed(t)
@@ -36,13 +38,14 @@ func led(t *testing.T) *realm {
 	return &realm{database: d, s: d.open(t, Options{})}
 }
 
-// next is the claim of the next leader.
+// next returns the claim of the next leader.
 func (r *realm) next() fence.Claim {
 	r.token++
 	return claimed(r.token)
 }
 
-// lead makes a claim the mark and lets its transactions in; it fails the test when that takes long.
+// lead makes a claim the mark and opens the gate for its transactions; it fails the test when that
+// takes long.
 func (r *realm) lead(t testing.TB, c fence.Claim) fence.Claim {
 	t.Helper()
 	if err := takeOver(t.Context(), r.s, c); err != nil {
@@ -51,7 +54,7 @@ func (r *realm) lead(t testing.TB, c fence.Claim) fence.Claim {
 	return c
 }
 
-// takeOver is what a new leader does that has no guard.
+// takeOver does what a new leader without a guard does.
 func takeOver(ctx context.Context, s *Store, c fence.Claim) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 20*time.Second)
 	defer cancel()
@@ -62,14 +65,14 @@ func takeOver(ctx context.Context, s *Store, c fence.Claim) error {
 	return err
 }
 
-// enters begins a transaction of the application under a claim, and has it write.
+// enters begins a transaction of the application under a claim, and writes in it.
 func (d database) enters(t testing.TB, c fence.Claim, o pgx.TxOptions) (*pgx.Conn, pgx.Tx) {
 	t.Helper()
 	conn := d.connect(t, "app")
 	return conn, d.transact(t, conn, c, o)
 }
 
-// transact begins a transaction under a claim, and writes.
+// transact begins a transaction under a claim, and writes in it.
 func (d database) transact(t testing.TB, db Beginner, c fence.Claim, o pgx.TxOptions) pgx.Tx {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
@@ -84,7 +87,7 @@ func (d database) transact(t testing.TB, db Beginner, c fence.Claim, o pgx.TxOpt
 	return tx
 }
 
-// try begins a transaction under a claim, and rolls it back if that was possible.
+// try begins a transaction under a claim, and rolls it back if it could begin.
 func try(t *testing.T, db Beginner, c fence.Claim, level pgx.TxIsoLevel) error {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
@@ -96,16 +99,19 @@ func try(t *testing.T, db Beginner, c fence.Claim, level pgx.TxIsoLevel) error {
 	return err
 }
 
-// landed is how much was written under a claim.
+// landed returns how many rows were committed under a claim.
 func (d database) landed(t testing.TB, c fence.Claim) string {
 	t.Helper()
 	return d.list(t, "select count(*)::text from entry where token = $1", int64(c.Token))[0]
 }
 
-// holders is how many hold the entrance, or wait for it.
+// holders returns how many advisory locks are held or awaited: each transaction that enters takes
+// one.
 func (d database) holders(t testing.TB) string {
 	t.Helper()
-	return d.list(t, "select count(*)::text from pg_locks where locktype = 'advisory' and database = (select oid from pg_database where datname = current_database())")[0]
+	return d.list(t,
+		"select count(*)::text from pg_locks where locktype = 'advisory' "+
+			"and database = (select oid from pg_database where datname = current_database())")[0]
 }
 
 func sqlstate(err error) string {
@@ -116,11 +122,12 @@ func sqlstate(err error) string {
 	return ""
 }
 
-// refused checks that a transaction was kept out, and by what: an older snapshot may only be told to try again.
-func refused(t *testing.T, err error, level pgx.TxIsoLevel, sees bool) {
+// refused checks that a transaction was refused, and how. current says that its snapshot includes
+// the raise. With an older snapshot the error is 40001, try again.
+func refused(t *testing.T, err error, level pgx.TxIsoLevel, current bool) {
 	t.Helper()
 	want := "RF001"
-	if !sees && slices.Contains(snapshots, level) {
+	if !current && slices.Contains(snapshots, level) {
 		want = "40001"
 	}
 	if got := sqlstate(err); got != want || (want == "RF001") != errors.Is(err, fence.ErrStale) {
@@ -128,7 +135,7 @@ func refused(t *testing.T, err error, level pgx.TxIsoLevel, sees bool) {
 	}
 }
 
-func TestATransactionThatBeganBeforeARaiseCannotEnterAfterIt(t *testing.T) {
+func TestATransactionFromBeforeARaiseCannotEnterAfterIt(t *testing.T) {
 	d := led(t)
 	for _, level := range levels {
 		for _, wrote := range []bool{false, true} {
@@ -145,29 +152,30 @@ func TestATransactionThatBeganBeforeARaiseCannotEnterAfterIt(t *testing.T) {
 			refused(t, Enter(t.Context(), tx, old), level, !wrote)
 			_ = tx.Commit(t.Context())
 			if n := d.landed(t, old); n != "0" {
-				t.Errorf("%s: it has landed", level)
+				t.Errorf("%s: the transaction was committed", level)
 			}
 		}
 	}
 }
 
-// The one moment that matters is between the first look and the locks. A superuser who locks their table stretches it.
-func TestATransactionThatWaitedAtTheEntranceSeesTheRaiseThatCameMeanwhile(t *testing.T) {
+// The critical moment is between the first check and the locks. A superuser who locks the table
+// extends it.
+func TestATransactionThatWaitedForItsLocksSeesARaiseThatCameMeanwhile(t *testing.T) {
 	d := led(t)
-	porter := d.connect(t, "postgres")
+	locker := d.connect(t, "postgres")
 	for _, level := range levels {
 		old := d.lead(t, d.next())
-		must(t, porter, "begin")
-		must(t, porter, "lock table ringfence.entered in access exclusive mode")
+		must(t, locker, "begin")
+		must(t, locker, "lock table ringfence.entered in access exclusive mode")
 		begun := d.begins(t, old, level)
 		d.waits(t, "ringfence.enter", begun)
 		if _, err := raiseTo(t.Context(), d.s, d.next()); err != nil {
 			t.Fatal(err)
 		}
-		must(t, porter, "rollback")
+		must(t, locker, "rollback")
 		refused(t, <-begun, level, false)
 		if n := d.holders(t); n != "0" {
-			t.Errorf("%s: a transaction that was refused holds the entrance", level)
+			t.Errorf("%s: a refused transaction holds %s advisory locks", level, n)
 		}
 	}
 }
@@ -183,16 +191,18 @@ func (d database) begins(t *testing.T, c fence.Claim, level pgx.TxIsoLevel) <-ch
 	return begun
 }
 
-// raising is a raise that has not ended yet.
+// raising starts a raise and leaves its transaction open.
 func (d database) raising(t *testing.T, c fence.Claim) *pgx.Conn {
 	t.Helper()
 	conn := d.connect(t, guardRole)
 	must(t, conn, "begin")
-	must(t, conn, "select ringfence.raise($1, $2, $3, 'host', (select basis from ringfence.look($1)))", c.Resource, int64(c.Token), c.Issuer)
+	must(t, conn,
+		"select ringfence.raise($1, $2, $3, 'host', (select basis from ringfence.look($1)))",
+		c.Resource, int64(c.Token), c.Issuer)
 	return conn
 }
 
-func TestATransactionThatEntersWhileARaiseIsUnderWayIsEndedByIt(t *testing.T) {
+func TestATransactionThatEntersDuringARaiseIsEndedByIt(t *testing.T) {
 	d := led(t)
 	old := d.lead(t, d.next())
 	newer := d.next()
@@ -203,11 +213,11 @@ func TestATransactionThatEntersWhileARaiseIsUnderWayIsEndedByIt(t *testing.T) {
 	must(t, raising, "commit")
 	d.lead(t, newer)
 	if n := d.holders(t); n != "0" {
-		t.Error("it is inside after the revocation")
+		t.Error("a transaction is still inside after the revocation")
 	}
 }
 
-func TestAnOldSnapshotWaitsForTheRaiseThatIsUnderWay(t *testing.T) {
+func TestAnOldSnapshotWaitsForAnOpenRaise(t *testing.T) {
 	d := led(t)
 	for _, level := range snapshots {
 		for end, want := range map[string]string{"commit": "40001", "rollback": ""} {
@@ -223,8 +233,9 @@ func TestAnOldSnapshotWaitsForTheRaiseThatIsUnderWay(t *testing.T) {
 	}
 }
 
-// A raise that was rolled back leaves its transaction id on the gate, so that those who come need the row's lock to tell.
-// They must not keep it: a raise would have to wait for them instead of ending them.
+// A raise that was rolled back leaves its transaction id on the gate's row, so transactions that
+// enter need the row's lock to tell. They must not keep the lock: the next raise would have to wait
+// for them instead of ending them.
 func TestAfterARaiseThatWasRolledBackTransactionsEnterAndTheNextRaiseEndsThem(t *testing.T) {
 	d := led(t)
 	for _, level := range levels {
@@ -232,9 +243,9 @@ func TestAfterARaiseThatWasRolledBackTransactionsEnterAndTheNextRaiseEndsThem(t 
 		must(t, d.raising(t, d.next()), "rollback")
 		_, tx := d.enters(t, old, at(level))
 		newer := d.next()
-		d.lead(t, newer) // in time
+		d.lead(t, newer) // which must not take long
 		if err := tx.Commit(t.Context()); err == nil || d.landed(t, old) != "0" {
-			t.Errorf("%s: it was committed", level)
+			t.Errorf("%s: the transaction was committed", level)
 		}
 	}
 }
@@ -259,14 +270,14 @@ func TestATransactionCannotPassFromOneTermToTheNext(t *testing.T) {
 		}
 		d.lead(t, newer)
 		if err := tx.Commit(t.Context()); err == nil || d.landed(t, old) != "0" {
-			t.Errorf("%s: it has landed: %v", level, err)
+			t.Errorf("%s: the transaction was committed: %v", level, err)
 		}
 	}
 }
 
-// What an old leader tries in vain must not look like a transaction that is inside: one is always trying, and a new leader
-// would wait for it, and end its backend.
-func TestAnOldLeaderThatTriesAgainAndAgainIsRefusedAndNotEnded(t *testing.T) {
+// A refused attempt must not look like a transaction that is inside: an old leader retries all the
+// time, and a new leader would wait for it and end its backend.
+func TestAnOldLeaderThatRetriesIsRefusedAndItsBackendIsNotEnded(t *testing.T) {
 	d := led(t)
 	old := d.lead(t, d.next())
 	d.lead(t, d.next())

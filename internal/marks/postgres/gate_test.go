@@ -27,7 +27,7 @@ func (r *realm) admitted(t *testing.T, c fence.Claim) (*pgx.Conn, marks.Next) {
 	return conn, st.Next
 }
 
-// outside checks that a claim's transactions are kept out, for a reason.
+// outside checks that a claim's transactions are refused, and with which error.
 func (d database) outside(t *testing.T, c fence.Claim, why error) {
 	t.Helper()
 	for _, level := range levels {
@@ -39,10 +39,11 @@ func (d database) outside(t *testing.T, c fence.Claim, why error) {
 	}
 }
 
-// look is one look of a revocation that tells nobody to end.
-func (d database) look(t *testing.T, c fence.Claim) {
+// revokeOnce calls revoke once and ends no backend.
+func (d database) revokeOnce(t *testing.T, c fence.Claim) {
 	t.Helper()
-	must(t, d.connect(t, guardRole), "select ringfence.revoke($1, $2, $3, false, 0)", c.Resource, int64(c.Token), c.Issuer)
+	must(t, d.connect(t, guardRole), "select ringfence.revoke($1, $2, $3, false, 0)", c.Resource,
+		int64(c.Token), c.Issuer)
 }
 
 func TestANewLeaderIsKeptOutUntilOlderTransactionsAreGone(t *testing.T) {
@@ -54,17 +55,17 @@ func TestANewLeaderIsKeptOutUntilOlderTransactionsAreGone(t *testing.T) {
 	}
 	d.outside(t, newer, fence.ErrNotLeader)
 	if _, step := d.admitted(t, newer); step != marks.MustRevoke {
-		t.Errorf("a session beside an older transaction: step %v", step)
+		t.Errorf("a session while an older transaction is open: step %v", step)
 	}
-	d.outside(t, newer, fence.ErrNotLeader) // registering has not let them in
-	d.look(t, newer)
-	d.outside(t, newer, fence.ErrNotLeader) // nor has looking
+	d.outside(t, newer, fence.ErrNotLeader) // registering has not opened the gate
+	d.revokeOnce(t, newer)
+	d.outside(t, newer, fence.ErrNotLeader) // nor has the revocation
 	if err := tx.Rollback(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	d.outside(t, newer, fence.ErrNotLeader) // nobody has looked yet
+	d.outside(t, newer, fence.ErrNotLeader) // no revocation has seen the end yet
 	if _, step := d.admitted(t, newer); step != marks.Admitted {
-		t.Errorf("a session when the older transaction is gone: step %v", step)
+		t.Errorf("a session when the older transaction has ended: step %v", step)
 	}
 	d.enters(t, newer, pgx.TxOptions{})
 }
@@ -81,13 +82,13 @@ func TestASessionOfAnOlderTokenKeepsNewerTransactionsOut(t *testing.T) {
 	}
 	d.outside(t, newer, fence.ErrNotLeader)
 	if _, step := d.admitted(t, newer); step != marks.MustRevoke {
-		t.Errorf("a session beside an older one: step %v", step)
+		t.Errorf("a session while an older one lives: step %v", step)
 	}
-	d.look(t, newer)
+	d.revokeOnce(t, newer)
 	d.outside(t, newer, fence.ErrNotLeader)
 	d.lead(t, newer)
 	if err := session.Ping(t.Context()); err == nil {
-		t.Error("the older session lives")
+		t.Error("the older session is still alive")
 	}
 	d.enters(t, newer, pgx.TxOptions{})
 }
@@ -100,14 +101,14 @@ func TestRevokingAgainSparesTheTransactionsOfTheMark(t *testing.T) {
 		d.lead(t, c)
 	}
 	if _, step := d.admitted(t, c); step != marks.Admitted {
-		t.Errorf("a session beside a transaction of its own token: step %v", step)
+		t.Errorf("a session while a transaction of its own token is open: step %v", step)
 	}
 	if err := tx.Commit(t.Context()); err != nil {
 		t.Error(err)
 	}
 }
 
-func TestOnlyTheMarksOwnTokenAndIssuerEnterWhereItWasRaised(t *testing.T) {
+func TestOnlyTheMarksTokenAndIssuerEnterAndOnlyOnTheRunWhereItWasRaised(t *testing.T) {
 	d := led(t)
 	c := d.lead(t, d.next())
 	above, foreign, unknown := d.next(), c, c
@@ -117,10 +118,12 @@ func TestOnlyTheMarksOwnTokenAndIssuerEnterWhereItWasRaised(t *testing.T) {
 	d.outside(t, unknown, fence.ErrNotLeader)
 	foreign.Token = 0
 	d.outside(t, foreign, fence.ErrOtherIssuer)
-	if _, err := d.connect(t, "app").Exec(t.Context(), "select ringfence.enter('orders', 1, null)"); err == nil {
+	if _, err := d.connect(t, "app").Exec(t.Context(),
+		"select ringfence.enter('orders', 1, null)"); err == nil {
 		t.Error("a claim without an issuer has entered")
 	}
-	d.sql(t, "update ringfence.mark set run = 'another'; update ringfence.gate set run = 'another'") // a failover
+	// a failover
+	d.sql(t, "update ringfence.mark set run = 'another'; update ringfence.gate set run = 'another'")
 	d.outside(t, c, fence.ErrNotLeader)
 	d.lead(t, c)
 	d.enters(t, c, pgx.TxOptions{})
@@ -134,7 +137,7 @@ func TestBeginSaysWhenTheDatabaseIsNotInstalled(t *testing.T) {
 	}
 }
 
-func TestAfterAnAdoptionOlderTransactionsAreGoneAndTheNewIssuersEnter(t *testing.T) {
+func TestAnAdoptionEndsOlderTransactionsAndLetsTheNewIssuersEnter(t *testing.T) {
 	d := led(t)
 	old := d.lead(t, d.lead(t, d.next()))
 	_, tx := d.enters(t, old, pgx.TxOptions{})
@@ -144,21 +147,21 @@ func TestAfterAnAdoptionOlderTransactionsAreGoneAndTheNewIssuersEnter(t *testing
 		t.Fatal(err)
 	}
 	if err := tx.Commit(t.Context()); err == nil || d.landed(t, old) != "0" {
-		t.Errorf("landed: %v", err)
+		t.Errorf("the older transaction was committed: %v", err)
 	}
 	d.outside(t, old, fence.ErrOtherIssuer)
 	d.enters(t, adopted, pgx.TxOptions{})
 }
 
-// A row of the gate that carries somebody's transaction id makes every transaction with a snapshot of its own take the row's
-// lock. Nobody may leave one there, but for a raise that was rolled back.
+// If the gate's row carries a transaction id in its xmax, every transaction with a snapshot of its
+// own must take the row's lock. Only a raise that was rolled back may leave one there.
 func TestTheGateIsWrittenAndNeverLocked(t *testing.T) {
 	d := led(t)
 	c := d.lead(t, d.next())
 	untouched := func(when string) {
 		t.Helper()
 		if x := d.list(t, "select xmax::text from ringfence.gate")[0]; x != "0" {
-			t.Errorf("%s: transaction %s is on the gate", when, x)
+			t.Errorf("%s: xmax of the gate's row is %s", when, x)
 		}
 	}
 	d.lead(t, c)
@@ -166,7 +169,7 @@ func TestTheGateIsWrittenAndNeverLocked(t *testing.T) {
 	session, _ := d.admitted(t, c)
 	untouched("a session is admitted")
 	_ = session.Close(t.Context())
-	d.sql(t, "delete from ringfence.session") // nothing below is to wait for anything but the gate
+	d.sql(t, "delete from ringfence.session") // nothing below may wait for anything but the gate
 	c = d.next()
 	if _, err := raiseTo(t.Context(), d.s, c); err != nil {
 		t.Fatal(err)
@@ -184,7 +187,7 @@ func TestTheGateIsWrittenAndNeverLocked(t *testing.T) {
 	if err := <-revoked; err != nil {
 		t.Error(err)
 	}
-	untouched("two have opened it at once")
+	untouched("two revocations have opened it at once")
 	d.enters(t, c, pgx.TxOptions{})
 }
 
@@ -200,8 +203,8 @@ func TestAStaleRevocationEndsNoNewerTransaction(t *testing.T) {
 	}
 }
 
-// A revocation that has found nobody opens the gate for its own mark only, however late it comes to that.
-func TestARevocationThatWasOvertakenOpensNothing(t *testing.T) {
+// A revocation that has found nobody opens the gate only for its own mark, however late it does so.
+func TestARevocationThatANewerRaiseOvertakesOpensNoGate(t *testing.T) {
 	d := led(t)
 	c, newer := d.next(), d.next()
 	if _, err := raiseTo(t.Context(), d.s, c); err != nil {
@@ -214,13 +217,14 @@ func TestARevocationThatWasOvertakenOpensNothing(t *testing.T) {
 	}()
 	d.waits(t, "ringfence.revoke", revoked)
 	must(t, raising, "commit")
-	<-revoked // it may have been in time to say that it was the mark
+	<-revoked // it may have finished before the newer raise
 	d.outside(t, c, fence.ErrStale)
 	d.outside(t, newer, fence.ErrNotLeader)
 }
 
-// One that a newer raise overtakes sees no older session, because they are listed for the mark only.
-func TestARevocationThatWasOvertakenDoesNotSayThatNobodyIsLeft(t *testing.T) {
+// A revocation that a newer raise overtakes finds no older session, because sessions are listed for
+// the current mark only.
+func TestARevocationThatANewerRaiseOvertakesDoesNotReportThatNobodyIsLeft(t *testing.T) {
 	d := led(t)
 	old, c := d.lead(t, d.next()), d.next()
 	session, _ := d.admitted(t, old)
@@ -240,11 +244,11 @@ func TestARevocationThatWasOvertakenDoesNotSayThatNobodyIsLeft(t *testing.T) {
 	if !errors.Is(err, fence.ErrStale) {
 		t.Errorf("got %v", err)
 	}
-	must(t, session, "select") // the newest leader's revocation is to end it
+	must(t, session, "select") // only the newest leader's revocation may end it
 }
 
-// One that has begun before the raise has not seen who entered until then.
-func TestARevocationThatLookedTooEarlyOpensNothing(t *testing.T) {
+// A revocation that has begun before the raise may have missed a transaction that entered since.
+func TestARevocationThatBeganBeforeItsRaiseOpensNoGate(t *testing.T) {
 	d := led(t)
 	old, newer := d.lead(t, d.next()), d.next()
 	err := d.busy(t, "ringfence.revoke",
@@ -259,14 +263,15 @@ func TestARevocationThatLookedTooEarlyOpensNothing(t *testing.T) {
 			}
 		})
 	if err == nil {
-		t.Error("it says that nobody is left")
+		t.Error("the revocation reports that nobody is left")
 	}
 	d.outside(t, newer, fence.ErrNotLeader)
 }
 
-func TestATransactionIsFoundInsideOnceItsMarkWasRaised(t *testing.T) {
+func TestAfterARaiseEveryOlderTransactionIsFoundInside(t *testing.T) {
 	d := led(t)
-	for _, name := range []fence.Resource{"a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l", "a_longer_name_with_all_that_48_characters_allow1"} {
+	for _, name := range []fence.Resource{"a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k",
+		"l", "a_longer_name_with_all_that_48_characters_allow1"} {
 		c := d.next()
 		c.Resource = name
 		d.lead(t, c)
@@ -277,11 +282,12 @@ func TestATransactionIsFoundInsideOnceItsMarkWasRaised(t *testing.T) {
 			t.Fatal(err)
 		}
 		var pids []uint32
-		if err := d.connect(t, guardRole).QueryRow(t.Context(), "select pids from ringfence.inside($1)", name).Scan(&pids); err != nil {
+		if err := d.connect(t, guardRole).QueryRow(t.Context(),
+			"select pids from ringfence.inside($1)", name).Scan(&pids); err != nil {
 			t.Fatal(err)
 		}
 		if len(pids) != 1 || pids[0] != conn.PgConn().PID() {
-			t.Errorf("inside %s: %d, want %d", name, pids, conn.PgConn().PID())
+			t.Errorf("backends inside %s: %d, want %d", name, pids, conn.PgConn().PID())
 		}
 	}
 }

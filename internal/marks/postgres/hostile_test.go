@@ -25,17 +25,21 @@ func must(t *testing.T, c *pgx.Conn, statement string, args ...any) {
 func TestARaiseIsDurableWhateverTheDefaultsAre(t *testing.T) {
 	d := installed(t)
 	for setting, want := range map[string]string{
-		"off": "on", "local": "on", "remote_write": "on", "on": "on", "remote_apply": "remote_apply",
+		"off": "on", "local": "on", "remote_write": "on", "on": "on",
+		"remote_apply": "remote_apply",
 	} {
 		c := d.connect(t, guardRole)
 		for _, call := range []string{
-			"select * from ringfence.raise('orders', 5, 'zk:a', 'host', (select basis from ringfence.look('orders')))", "select * from ringfence.adopt('stock', 5, 'zk:a', 'host', 'me')",
+			"select * from ringfence.raise('orders', 5, 'zk:a', 'host', (select basis " +
+				"from ringfence.look('orders')))",
+			"select * from ringfence.adopt('stock', 5, 'zk:a', 'host', 'me')",
 		} {
 			must(t, c, "set synchronous_commit = "+setting)
 			must(t, c, "begin")
 			must(t, c, call)
 			var got string
-			if err := c.QueryRow(t.Context(), "select current_setting('synchronous_commit')").Scan(&got); err != nil {
+			if err := c.QueryRow(t.Context(),
+				"select current_setting('synchronous_commit')").Scan(&got); err != nil {
 				t.Fatal(err)
 			}
 			if got != want {
@@ -46,29 +50,34 @@ func TestARaiseIsDurableWhateverTheDefaultsAre(t *testing.T) {
 	}
 }
 
-func TestTheFunctionsRefuseToRunWhereTheyWouldSeeAnOldMark(t *testing.T) {
+func TestTheFunctionsRefuseIsolationLevelsThatWouldShowAnOldMark(t *testing.T) {
 	d := installed(t)
 	c := d.connect(t, guardRole)
 	for _, level := range []string{"repeatable read", "serializable"} {
 		for _, call := range []string{
-			"select ringfence.register(1, now(), ringfence.run(), '{orders}', '{5}', 'zk:a')", "select ringfence.raise('orders', 5, 'zk:a', 'host', (select basis from ringfence.look('orders')))",
-			"select ringfence.revoke('orders', 5, 'zk:a', true, 0)", "select ringfence.adopt('orders', 5, 'zk:a', 'host', 'me')", "select ringfence.sweep()",
+			"select ringfence.register(1, now(), ringfence.run(), '{orders}', '{5}', 'zk:a')",
+			"select ringfence.raise('orders', 5, 'zk:a', 'host', (select basis " +
+				"from ringfence.look('orders')))",
+			"select ringfence.revoke('orders', 5, 'zk:a', true, 0)",
+			"select ringfence.adopt('orders', 5, 'zk:a', 'host', 'me')", "select ringfence.sweep()",
 		} {
 			must(t, c, "begin isolation level "+level)
-			if _, err := c.Exec(t.Context(), call); err == nil || !strings.Contains(err.Error(), "READ COMMITTED") {
+			if _, err := c.Exec(t.Context(), call); err == nil ||
+				!strings.Contains(err.Error(), "READ COMMITTED") {
 				t.Errorf("%s under %s: %v", call, level, err)
 			}
 			must(t, c, "rollback")
 		}
 	}
-	d.sql(t, "alter database "+d.name+" set default_transaction_isolation = 'serializable'; alter database "+d.name+" set default_transaction_read_only = on")
+	d.sql(t, "alter database "+d.name+" set default_transaction_isolation = 'serializable'; "+
+		"alter database "+d.name+" set default_transaction_read_only = on")
 	if _, err := raiseTo(t.Context(), d.open(t, Options{}), claimed(5)); err != nil {
-		t.Errorf("defaults of the database change what the store does: %v", err)
+		t.Errorf("the store fails under these defaults of the database: %v", err)
 	}
 }
 
-// A registration that has checked the mark and has not committed yet must hold up a raise: otherwise the raise would not
-// find it in its list.
+// A raise must wait for a registration that has checked the mark and has not committed yet.
+// Otherwise the raise would not find it in the list.
 func TestARaiseWaitsForARegistrationThatHasChecked(t *testing.T) {
 	d := installed(t)
 	s := d.open(t, Options{})
@@ -78,7 +87,9 @@ func TestARaiseWaitsForARegistrationThatHasChecked(t *testing.T) {
 	registering := d.connect(t, guardRole)
 	must(t, registering, "begin")
 	var step string
-	err := registering.QueryRow(t.Context(), "select step from ringfence.register($1, now(), ringfence.run(), '{orders}', '{5}', 'zk:a')", registering.PgConn().PID()).Scan(&step)
+	const register = `select step
+	    from ringfence.register($1, now(), ringfence.run(), '{orders}', '{5}', 'zk:a')`
+	err := registering.QueryRow(t.Context(), register, registering.PgConn().PID()).Scan(&step)
 	if err != nil || step != "admitted" {
 		t.Fatalf("%s, %v", step, err)
 	}
@@ -93,7 +104,7 @@ func TestARaiseWaitsForARegistrationThatHasChecked(t *testing.T) {
 		t.Fatal(err)
 	}
 	if n := d.list(t, "select count(*)::text from ringfence.session"); n[0] != "1" {
-		t.Errorf("%s sessions", n[0])
+		t.Errorf("%s sessions are recorded, want 1", n[0])
 	}
 }
 
@@ -113,15 +124,17 @@ func (d database) waits(t *testing.T, call string, returned <-chan error) {
 	}
 }
 
-// Under a shared lock a registration is let in beside another one while a raise waits for both. Clients of an old leader
-// that come back in a storm then keep the new one out: 32 connections were enough to hold up a raise for good.
+// With a shared lock, registrations pass each other while a raise waits for all of them. Then
+// clients of an old leader that reconnect in a storm keep the new one out: 32 connections were
+// enough to block a raise for good.
 func TestARegistrationDoesNotOvertakeARaiseThatWaits(t *testing.T) {
 	d := installed(t)
 	s := d.open(t, Options{})
 	if _, err := raiseTo(t.Context(), s, claimed(5)); err != nil {
 		t.Fatal(err)
 	}
-	const register = "select step from ringfence.register($1, now(), ringfence.run(), '{orders}', '{5}', 'zk:a')"
+	const register = "select step from ringfence.register($1, now(), ringfence.run(), " +
+		"'{orders}', '{5}', 'zk:a')"
 	first, second := d.connect(t, guardRole), d.connect(t, guardRole)
 	must(t, first, "begin")
 	must(t, first, register, first.PgConn().PID())
@@ -133,7 +146,8 @@ func TestARegistrationDoesNotOvertakeARaiseThatWaits(t *testing.T) {
 	d.waits(t, "ringfence.raise", raised)
 	var step string
 	go func() {
-		registered <- second.QueryRow(context.WithoutCancel(t.Context()), register, second.PgConn().PID()).Scan(&step)
+		registered <- second.QueryRow(context.WithoutCancel(t.Context()), register,
+			second.PgConn().PID()).Scan(&step)
 	}()
 	d.waits(t, "ringfence.register", registered)
 	must(t, first, "commit")
@@ -145,8 +159,7 @@ func TestARegistrationDoesNotOvertakeARaiseThatWaits(t *testing.T) {
 	}
 }
 
-// A registration that waited for a raise must see the raise's mark.
-func TestARegistrationThatWaitedForARaiseSeesItsMark(t *testing.T) {
+func TestARegistrationThatWaitsForARaiseSeesItsMark(t *testing.T) {
 	d := installed(t)
 	s := d.open(t, Options{})
 	if _, err := raiseTo(t.Context(), s, claimed(5)); err != nil {
@@ -154,7 +167,9 @@ func TestARegistrationThatWaitedForARaiseSeesItsMark(t *testing.T) {
 	}
 	raising := d.connect(t, guardRole)
 	must(t, raising, "begin")
-	must(t, raising, "select ringfence.raise('orders', 7, 'zk:a', 'host', (select basis from ringfence.look('orders')))")
+	must(t, raising,
+		"select ringfence.raise('orders', 7, 'zk:a', 'host', (select basis "+
+			"from ringfence.look('orders')))")
 	app := d.connect(t, "app")
 	sess, err := identify(t.Context(), app)
 	if err != nil {
@@ -172,22 +187,30 @@ func TestARegistrationThatWaitedForARaiseSeesItsMark(t *testing.T) {
 	}
 }
 
-// An application's role that may create functions must not get them run by the guard's role or by the operator.
-func TestFunctionsInTheWayAreNotCalled(t *testing.T) {
+// An application role that may create functions must not get them executed by the guard's role or
+// the operator.
+func TestFunctionsThatShadowBuiltInOnesAreNotCalled(t *testing.T) {
 	d := bare(t)
-	d.sql(t, "create schema evil authorization app; create table public.caught (who text, what text); grant insert on caught to public; grant usage on schema evil to public")
+	d.sql(t, `create schema evil authorization app;
+	    create table public.caught (who text, what text);
+	    grant insert on caught to public; grant usage on schema evil to public`)
 	app := d.connect(t, "app")
 	for _, f := range []struct{ name, args, returns, value string }{
-		{"pg_advisory_xact_lock", "integer", "void", ""}, {"pg_backend_pid", "", "integer", "1"}, {"inet_client_port", "", "integer", "1"},
-		{"pg_is_in_recovery", "", "boolean", "false"}, {"current_setting", "text", "text", "'0'"}, {"pg_has_role", "name, text, text", "boolean", "true"},
-		{"clock_timestamp", "", "timestamptz", "'epoch'"}, {"pg_advisory_xact_lock", "bigint", "void", ""}, {"to_regclass", "text", "regclass", "null"},
+		{"pg_advisory_xact_lock", "integer", "void", ""}, {"pg_backend_pid", "", "integer", "1"},
+		{"inet_client_port", "", "integer", "1"},
+		{"pg_is_in_recovery", "", "boolean", "false"}, {"current_setting", "text", "text", "'0'"},
+		{"pg_has_role", "name, text, text", "boolean", "true"},
+		{"clock_timestamp", "", "timestamptz", "'epoch'"},
+		{"pg_advisory_xact_lock", "bigint", "void", ""},
+		{"to_regclass", "text", "regclass", "null"},
 	} {
 		for _, schema := range []string{"public", "evil"} {
 			value := ""
 			if f.value != "" {
 				value = "return " + f.value + ";"
 			}
-			must(t, app, "create function "+schema+"."+f.name+"("+f.args+") returns "+f.returns+` language plpgsql as $$ begin
+			must(t, app, "create function "+schema+"."+f.name+"("+f.args+") returns "+f.returns+
+				` language plpgsql as $$ begin
 			    insert into public.caught values (current_user, '`+f.name+`'); `+value+` end $$`)
 		}
 	}
@@ -209,32 +232,41 @@ func TestFunctionsInTheWayAreNotCalled(t *testing.T) {
 			t.Errorf("register under search_path %s: %v", path, err)
 		}
 	}
-	for _, caught := range d.list(t, "select who || ' called ' || what from public.caught group by who, what") {
+	const calls = "select who || ' called ' || what from public.caught group by who, what"
+	for _, caught := range d.list(t, calls) {
 		t.Error(caught)
 	}
 }
 
-func TestAnApplicationsRoleMayDoNothingButAskForItsAdmissionAndEnter(t *testing.T) {
+func TestAnApplicationRoleMayOnlyCheckItsAdmissionEnterAndAttach(t *testing.T) {
 	d := installed(t)
 	app := d.connect(t, "app")
-	for _, f := range d.list(t, "select oid::regprocedure::text from pg_proc where pronamespace = 'ringfence'::regnamespace") {
+	const functions = `select oid::regprocedure::text from pg_proc
+	    where pronamespace = 'ringfence'::regnamespace`
+	const tables = `select oid::regclass::text from pg_class
+	    where relnamespace = 'ringfence'::regnamespace and relkind = 'r'`
+	public := []string{"holds", "enter", "is_open", "attach", "leg", "own_start", "run"}
+	for _, f := range d.list(t, functions) {
 		var may bool
-		if err := app.QueryRow(t.Context(), "select has_function_privilege($1, 'execute')", f).Scan(&may); err != nil {
+		const privilege = "select has_function_privilege($1, 'execute')"
+		if err := app.QueryRow(t.Context(), privilege, f).Scan(&may); err != nil {
 			t.Fatal(err)
 		}
 		name, _, _ := strings.Cut(strings.TrimPrefix(f, "ringfence."), "(")
-		if may != slices.Contains([]string{"holds", "enter", "is_open", "attach", "leg", "own_start", "run"}, name) {
-			t.Errorf("app may execute %s: %v", f, may)
+		if may != slices.Contains(public, name) {
+			t.Errorf("app may execute %s: %v, want %v", f, may, !may)
 		}
 	}
-	for _, relation := range d.list(t, "select oid::regclass::text from pg_class where relnamespace = 'ringfence'::regnamespace and relkind = 'r'") {
+	const privileges = `select has_table_privilege($1, $2,
+	    'select, insert, update, delete, truncate, references, trigger')::text`
+	for _, relation := range d.list(t, tables) {
 		for _, role := range []string{"app", guardRole} {
-			if d.list(t, "select has_table_privilege($1, $2, 'select, insert, update, delete, truncate, references, trigger')::text", role, relation)[0] != "false" {
+			if d.list(t, privileges, role, relation)[0] != "false" {
 				t.Errorf("%s has a privilege on %s", role, relation)
 			}
 		}
 	}
-	for _, loose := range d.list(t, `select oid::regprocedure::text from pg_proc where pronamespace = 'ringfence'::regnamespace
+	for _, loose := range d.list(t, functions+`
 	    and (proconfig is null or not proconfig @> array['search_path=pg_catalog, pg_temp'])`) {
 		t.Errorf("%s has no pinned search_path", loose)
 	}

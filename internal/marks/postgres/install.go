@@ -13,26 +13,39 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// Version is the schema this program needs. A change of tables is a new numbered file and a new version; functions are
-// replaced by every install.
+// Version is the version of the schema that this program needs. A change of tables needs a new
+// numbered file and a new version. Every install replaces the functions.
 const Version = 3
 
 //go:embed sql/*.sql
 var sqlFiles embed.FS
 
-// migrations run in this order, each safe to run again.
+// migrations run in this order. Each is safe to repeat.
 var migrations = []string{"sql/001_schema.sql", "sql/002_checkpoint.sql", "sql/003_run.sql"}
 
-// functions are replaced by every install.
-var functions = []string{"sql/server.sql", "sql/enter.sql", "sql/functions.sql", "sql/attach.sql", "sql/checkpoint.sql", "sql/grants.sql", "sql/stamp.sql"}
+// functions run after the migrations, in this order.
+var functions = []string{
+	"sql/server.sql", "sql/enter.sql", "sql/functions.sql", "sql/attach.sql",
+	"sql/checkpoint.sql", "sql/grants.sql", "sql/stamp.sql",
+}
 
-// InstallSQL is the whole installation as text, one transaction: what Install runs, for people who would rather read it
-// first and run it themselves with psql. guard is the role that the guard logs in as, leaders are those of programs that
-// keep checkpoints in this database.
+// preamble begins the transaction of an installation. Anybody who may create functions in public
+// could have made one with the name of a function that we call. With this search_path it is not
+// called with the rights of the installing role.
+const preamble = `begin;
+set local client_min_messages = warning;
+set local search_path = pg_catalog, pg_temp;
+set local lock_timeout = '10s';
+select pg_advisory_xact_lock(%d);
+
+`
+
+// InstallSQL returns the SQL that Install runs, as one transaction, for people who want to read it
+// first and run it with psql. guard is the role that the guard logs in as. leaders are the roles of
+// programs that keep checkpoints in this database.
 func InstallSQL(guard string, leaders ...string) (string, error) {
 	var b strings.Builder
-	// A function in the way, made by whoever may create one in public, must not be called as the installing role.
-	fmt.Fprintf(&b, "begin;\nset local client_min_messages = warning;\nset local search_path = pg_catalog, pg_temp;\nset local lock_timeout = '10s';\nselect pg_advisory_xact_lock(%d);\n\n", installLock)
+	fmt.Fprintf(&b, preamble, installLock)
 	data := roles{Guard: identifier(guard), Version: Version}
 	for _, l := range leaders {
 		data.Leaders = append(data.Leaders, identifier(l))
@@ -55,7 +68,7 @@ func InstallSQL(guard string, leaders ...string) (string, error) {
 	return b.String(), nil
 }
 
-// roles is what the SQL files are filled in with.
+// roles holds the values for the templates in sql/.
 type roles struct {
 	Guard   string
 	Leaders []string
@@ -64,12 +77,13 @@ type roles struct {
 
 func identifier(name string) string { return pgx.Identifier{name}.Sanitize() }
 
-// installLock keeps two installs apart.
+// installLock is the advisory lock that an installation holds, so that two do not run at once.
 const installLock = 0x72696e67
 
-// Install creates or upgrades the schema ringfence in the database of url, for the roles of InstallSQL. It is one transaction
-// and may be repeated: marks stay as they are. url's role has to own the database (or be a superuser) and be able to
-// grant pg_signal_backend and pg_read_all_stats.
+// Install creates or upgrades the schema ringfence in the database of url, for the roles of
+// InstallSQL. It runs one transaction and may be repeated: it changes no mark. The role of url must
+// own the database (or be a superuser) and be able to grant pg_signal_backend and
+// pg_read_all_stats.
 func Install(ctx context.Context, url, guard string, leaders ...string) error {
 	text, err := InstallSQL(guard, leaders...)
 	if err != nil {
@@ -96,13 +110,17 @@ func Install(ctx context.Context, url, guard string, leaders ...string) error {
 // newerInstalled refuses to replace the functions of a newer version.
 func newerInstalled(ctx context.Context, conn *pgx.Conn) error {
 	var installed bool
-	if err := conn.QueryRow(ctx, "select pg_catalog.to_regclass('ringfence.installation') is not null").Scan(&installed); err != nil || !installed {
+	err := conn.QueryRow(ctx,
+		"select pg_catalog.to_regclass('ringfence.installation') is not null").Scan(&installed)
+	if err != nil || !installed {
 		return err
 	}
 	version := 0
-	err := conn.QueryRow(ctx, "select coalesce(pg_catalog.max(version), 0) from ringfence.installation").Scan(&version)
+	err = conn.QueryRow(ctx,
+		"select coalesce(pg_catalog.max(version), 0) from ringfence.installation").Scan(&version)
 	if err == nil && version > Version {
-		return fmt.Errorf("install: the database has schema version %d, this program knows %d: use the newer program", version, Version)
+		return fmt.Errorf("install: the database has schema version %d, this program knows %d: "+
+			"use the newer program", version, Version)
 	}
 	return err
 }
@@ -114,9 +132,12 @@ func installHint(err error, guard string) string {
 	}
 	switch pg.Code {
 	case "42704": // undefined_object: the role
-		return fmt.Sprintf(" (create the roles first, such as CREATE ROLE %s LOGIN PASSWORD '…')", identifier(guard))
+		return fmt.Sprintf(" (create the roles first, such as CREATE ROLE %s LOGIN PASSWORD '…')",
+			identifier(guard))
 	case "42501": // insufficient_privilege
-		return " (the installing role has to own the database and be able to grant pg_signal_backend and pg_read_all_stats; or give the output of guard install --print to somebody who can)"
+		return " (the installing role has to own the database and be able to grant " +
+			"pg_signal_backend and pg_read_all_stats; " +
+			"or give the output of guard install --print to somebody who can)"
 	}
 	return ""
 }

@@ -18,12 +18,13 @@ import (
 
 const guardRole = "guard_role"
 
-// database is a fresh database with the schema installed for an ordinary role, as an operator would have it.
+// database is one database of a server.
 type database struct {
 	pg   *servers.Postgres
 	name string
 }
 
+// bare returns a fresh database with the roles, but without the schema.
 func bare(t *testing.T) database {
 	t.Helper()
 	pg := serverstest.SharedPostgres(t)
@@ -35,11 +36,17 @@ func bare(t *testing.T) database {
 func (d database) roles(t testing.TB) {
 	t.Helper()
 	d.sql(t, fmt.Sprintf(`do $$ begin
-	    if not exists (select from pg_roles where rolname = '%[1]s') then create role %[1]s login; end if;
-	    if not exists (select from pg_roles where rolname = 'app') then create role app login; end if;
+	    if not exists (select from pg_roles where rolname = '%[1]s') then
+	      create role %[1]s login;
+	    end if;
+	    if not exists (select from pg_roles where rolname = 'app') then
+	      create role app login;
+	    end if;
 	  end $$; grant create on schema public to public`, guardRole))
 }
 
+// installed returns a fresh database with the schema installed for an ordinary role, as an operator
+// does it.
 func installed(t *testing.T) database {
 	t.Helper()
 	d := bare(t)
@@ -53,7 +60,8 @@ func (d database) url(user string) string { return d.pg.URL(user, d.name) }
 
 func (d database) connect(t testing.TB, user string) *pgx.Conn {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 30*time.Second) // clean-ups come here too
+	// cleanups call this too
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 30*time.Second)
 	defer cancel()
 	c, err := pgx.Connect(ctx, d.url(user))
 	if err != nil {
@@ -105,7 +113,8 @@ func TestTheGuardsRoleNeedsNoSuperuserAndOwnsNothing(t *testing.T) {
 	for _, user := range []string{guardRole, "app"} {
 		c := d.connect(t, user)
 		for _, forbidden := range []string{
-			"update ringfence.mark set token = 1", "delete from ringfence.session", "truncate ringfence.session", "drop schema ringfence cascade",
+			"update ringfence.mark set token = 1", "delete from ringfence.session",
+			"truncate ringfence.session", "drop schema ringfence cascade",
 		} {
 			if _, err := c.Exec(t.Context(), forbidden); err == nil {
 				t.Errorf("%s may run: %s", user, forbidden)
@@ -113,7 +122,9 @@ func TestTheGuardsRoleNeedsNoSuperuserAndOwnsNothing(t *testing.T) {
 		}
 	}
 	app := d.connect(t, "app")
-	if _, err := app.Exec(t.Context(), "select ringfence.raise('orders', 9, 'x', 'x', (select basis from ringfence.look('orders')))"); err == nil {
+	if _, err := app.Exec(t.Context(),
+		"select ringfence.raise('orders', 9, 'x', 'x', (select basis "+
+			"from ringfence.look('orders')))"); err == nil {
 		t.Error("an application role may raise a mark")
 	}
 }
@@ -135,7 +146,7 @@ func TestProbeSaysWhatIsMissing(t *testing.T) {
 			d.sql(t, "revoke execute on all functions in schema ringfence from "+guardRole)
 			return d
 		}, nil, "guard install again"},
-		"no sight of other roles": {func(t *testing.T) database {
+		"no right to see other roles": {func(t *testing.T) database {
 			d := installed(t)
 			d.sql(t, "revoke pg_read_all_stats from "+guardRole)
 			t.Cleanup(func() { d.sql(t, "grant pg_read_all_stats to "+guardRole) })
@@ -150,21 +161,25 @@ func TestProbeSaysWhatIsMissing(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := test.prepare(t).open(t, Options{}).Probe(t.Context())
-			if err == nil || (test.refusal != nil && !errors.Is(err, test.refusal)) || !strings.Contains(err.Error(), test.says) {
-				t.Fatalf("got %v, want one that says %q", err, test.says)
+			if err == nil || (test.refusal != nil && !errors.Is(err, test.refusal)) ||
+				!strings.Contains(err.Error(), test.says) {
+				t.Fatalf("got %v, want an error that contains %q", err, test.says)
 			}
 		})
 	}
 }
 
-func TestPreparedTransactionsAreRefusedUnlessTheOperatorSaysOtherwise(t *testing.T) {
-	pg := serverstest.Postgres(t, servers.PostgresOptions{Settings: map[string]string{"max_prepared_transactions": "5"}})
+func TestAServerWithPreparedTransactionsIsRefusedUnlessTheOperatorAllowsIt(t *testing.T) {
+	pg := serverstest.Postgres(t, servers.PostgresOptions{
+		Settings: map[string]string{"max_prepared_transactions": "5"},
+	})
 	d := database{pg, "postgres"}
 	d.sql(t, "create role "+guardRole+" login")
 	if err := Install(t.Context(), d.url("postgres"), guardRole); err != nil {
 		t.Fatal(err)
 	}
-	if err := d.open(t, Options{}).Probe(t.Context()); err == nil || !strings.Contains(err.Error(), "max_prepared_transactions is 5") {
+	if err := d.open(t, Options{}).Probe(t.Context()); err == nil ||
+		!strings.Contains(err.Error(), "max_prepared_transactions is 5") {
 		t.Fatalf("got %v", err)
 	}
 	if err := d.open(t, Options{AllowPrepared: true}).Probe(t.Context()); err != nil {
@@ -191,7 +206,8 @@ func TestThePrintedInstallationRunsInPsql(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.CommandContext(t.Context(), "psql", "-v", "ON_ERROR_STOP=1", "-q", d.url("postgres"))
+	cmd := exec.CommandContext(t.Context(), "psql", "-v", "ON_ERROR_STOP=1", "-q",
+		d.url("postgres"))
 	cmd.Stdin = strings.NewReader(text)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
@@ -212,10 +228,13 @@ func TestInstallForARoleThatDoesNotExistSaysHowToMakeIt(t *testing.T) {
 func TestAnOlderSchemaIsUpgradedInPlaceAndANewerOneIsLeftAlone(t *testing.T) {
 	d := installed(t)
 	s := d.open(t, Options{})
-	if _, err := raiseTo(t.Context(), s, fence.Claim{Resource: "orders", Token: 7, Issuer: "zk:a", Holder: "a"}); err != nil {
+	if _, err := raiseTo(t.Context(), s,
+		fence.Claim{Resource: "orders", Token: 7, Issuer: "zk:a", Holder: "a"}); err != nil {
 		t.Fatal(err)
 	}
-	d.sql(t, `update ringfence.installation set version = 0; drop function ringfence.sweep(); drop table ringfence.adoption`)
+	d.sql(t,
+		`update ringfence.installation set version = 0;
+		drop function ringfence.sweep(); drop table ringfence.adoption`)
 	if err := Install(t.Context(), d.url("postgres"), guardRole); err != nil {
 		t.Fatal(err)
 	}
@@ -223,11 +242,13 @@ func TestAnOlderSchemaIsUpgradedInPlaceAndANewerOneIsLeftAlone(t *testing.T) {
 	if err := fresh.Probe(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if marks, err := fresh.Marks(t.Context()); err != nil || len(marks) != 1 || marks[0].Token != 7 {
+	if marks, err := fresh.Marks(t.Context()); err != nil || len(marks) != 1 ||
+		marks[0].Token != 7 {
 		t.Errorf("marks after the upgrade: %+v, %v", marks, err)
 	}
 	d.sql(t, `update ringfence.installation set version = 99`)
-	if err := Install(t.Context(), d.url("postgres"), guardRole); err == nil || !strings.Contains(err.Error(), "newer program") {
+	if err := Install(t.Context(), d.url("postgres"), guardRole); err == nil ||
+		!strings.Contains(err.Error(), "newer program") {
 		t.Errorf("installed over a newer version: %v", err)
 	}
 }

@@ -7,28 +7,34 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Shared row locks on one hot row use up multixact ids until a vacuum of the whole database is forced.
-func TestTransactionsOfOneTermMakeNoMultixacts(t *testing.T) {
+// Shared row locks on one hot row consume multixact ids until Postgres forces a vacuum of the whole
+// database.
+func TestTransactionsOfOneTermConsumeNoMultixacts(t *testing.T) {
 	d := led(t)
 	c := d.lead(t, d.lead(t, d.next())) // raising again must not leave a lock on the row either
 	before := d.multixacts(t)
 	for _, level := range levels {
-		d.together(t, func(conn *pgx.Conn) (pgx.Tx, error) { return Begin(t.Context(), conn, c, at(level)) })
+		d.together(t, func(conn *pgx.Conn) (pgx.Tx, error) {
+			return Begin(t.Context(), conn, c, at(level))
+		})
 	}
 	after := d.multixacts(t)
 	if after != before {
-		t.Errorf("%d multixacts were made", after-before)
+		t.Errorf("%d multixact ids were consumed", after-before)
 	}
-	d.sql(t, "grant usage on schema ringfence to app; grant select, update on ringfence.gate to app")
+	d.sql(t,
+		"grant usage on schema ringfence to app; grant select, update on ringfence.gate to app")
 	d.together(t, func(conn *pgx.Conn) (pgx.Tx, error) {
-		return conn.BeginTx(t.Context(), pgx.TxOptions{BeginQuery: "begin; select from ringfence.gate for share"})
+		return conn.BeginTx(t.Context(), pgx.TxOptions{
+			BeginQuery: "begin; select from ringfence.gate for share",
+		})
 	})
 	if d.multixacts(t) == after {
-		t.Error("no multixacts with a row lock either: this test proves nothing")
+		t.Error("shared row locks consume none either: this test proves nothing")
 	}
 }
 
-// together has several connections in transactions at once, more than once.
+// together opens transactions on several connections at the same time, three times.
 func (d database) together(t *testing.T, begin func(*pgx.Conn) (pgx.Tx, error)) {
 	t.Helper()
 	var conns []*pgx.Conn
@@ -52,11 +58,12 @@ func (d database) together(t *testing.T, begin func(*pgx.Conn) (pgx.Tx, error)) 
 	}
 }
 
-// multixacts is the next id that the server will give to one.
+// multixacts returns the server's next multixact id.
 func (d database) multixacts(t *testing.T) int64 {
 	t.Helper()
 	d.sql(t, "checkpoint")
-	n, err := strconv.ParseInt(d.list(t, "select next_multixact_id::text from pg_control_checkpoint()")[0], 10, 64)
+	n, err := strconv.ParseInt(d.list(t,
+		"select next_multixact_id::text from pg_control_checkpoint()")[0], 10, 64)
 	if err != nil {
 		t.Fatal(err)
 	}

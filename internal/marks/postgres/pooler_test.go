@@ -16,7 +16,8 @@ import (
 	"github.com/ringfence/ringfence/internal/servers/serverstest"
 )
 
-// pooler is a PgBouncer in transaction mode with two connections to the server, which log in as the application.
+// pooler starts a PgBouncer in transaction mode with two server connections, which log in as the
+// application.
 func (d database) pooler(t *testing.T) *servers.PgBouncer {
 	t.Helper()
 	b := serverstest.PgBouncer(t, d.pg)
@@ -28,7 +29,8 @@ func (d database) pooler(t *testing.T) *servers.PgBouncer {
 	if err != nil {
 		t.Fatal(err)
 	}
-	changed := strings.NewReplacer("user=postgres", "user=app", "pool_mode = session", "pool_mode = transaction",
+	changed := strings.NewReplacer("user=postgres", "user=app",
+		"pool_mode = session", "pool_mode = transaction",
 		"default_pool_size = 250", "default_pool_size = 2").Replace(string(config))
 	if err := os.WriteFile(file, []byte(changed), 0o644); err != nil {
 		t.Fatal(err)
@@ -46,12 +48,15 @@ func TestTransactionsAreFencedThroughAPoolerInTransactionMode(t *testing.T) {
 	b := d.pooler(t)
 	for _, mode := range []string{"exec", "simple_protocol"} {
 		old := d.lead(t, d.next())
-		pool := d.appPool(t, b.URL("app", d.name), "&pool_max_conns=8&default_query_exec_mode="+mode)
-		held := []pgx.Tx{d.transact(t, pool, old, pgx.TxOptions{}), d.transact(t, pool, old, pgx.TxOptions{})} // all that the pooler has
+		pool := d.appPool(t, b.URL("app", d.name),
+			"&pool_max_conns=8&default_query_exec_mode="+mode)
+		// all server connections of the pooler
+		held := []pgx.Tx{d.transact(t, pool, old, pgx.TxOptions{}),
+			d.transact(t, pool, old, pgx.TxOptions{})}
 		c := d.lead(t, d.next())
 		for _, tx := range held {
 			if err := tx.Commit(t.Context()); err == nil {
-				t.Errorf("%s: it was committed after the raise", mode)
+				t.Errorf("%s: a transaction was committed after the raise", mode)
 			}
 		}
 		for range 5 {

@@ -15,9 +15,11 @@ import (
 	"github.com/ringfence/ringfence/internal/servers/serverstest"
 )
 
-// A prepared transaction has no backend any more, and outlives a restart of the server.
-func TestAPreparedTransactionThatHasEnteredKeepsTheNextLeaderOutByName(t *testing.T) {
-	pg := serverstest.Postgres(t, servers.PostgresOptions{Settings: map[string]string{"max_prepared_transactions": "5"}})
+// A prepared transaction has no backend, and survives a restart of the server.
+func TestAPreparedTransactionThatHasEnteredKeepsTheNextLeaderOutAndIsNamed(t *testing.T) {
+	pg := serverstest.Postgres(t, servers.PostgresOptions{
+		Settings: map[string]string{"max_prepared_transactions": "5"},
+	})
 	d := &realm{database: database{pg, "postgres"}}
 	d.roles(t)
 	d.sql(t, "create table entry (token bigint); grant all on entry to app")
@@ -26,8 +28,10 @@ func TestAPreparedTransactionThatHasEnteredKeepsTheNextLeaderOutByName(t *testin
 	}
 	d.s = d.open(t, Options{AllowPrepared: true})
 
-	if attached, err := Attach(t.Context(), d.connect(t, "app"), d.lead(t, d.next())); attached || err != nil {
-		t.Errorf("a session is attached whose prepared transactions would outlive it: %v", err)
+	if attached, err := Attach(t.Context(), d.connect(t, "app"), d.lead(t, d.next())); attached ||
+		err != nil {
+		t.Errorf("a session was attached, though its prepared transactions would survive it: %v",
+			err)
 	}
 	for _, crash := range []bool{false, true} {
 		old := d.lead(t, d.next())
@@ -36,20 +40,21 @@ func TestAPreparedTransactionThatHasEnteredKeepsTheNextLeaderOutByName(t *testin
 		must(t, conn, "insert into entry values (0)") // with a transaction id of its own
 		must(t, conn, "prepare transaction 'the one'")
 		must(t, conn, "begin")
-		must(t, conn, "insert into entry values (0)") // the backend goes on with something else
+		must(t, conn, "insert into entry values (0)") // the backend does something else now
 		if crash {
 			d.restart(t)
 		}
 		newer := d.next()
-		if err := takeOver(t.Context(), d.s, newer); !errors.Is(err, fence.ErrUnrevoked) || !strings.Contains(err.Error(), `"the one"`) {
+		if err := takeOver(t.Context(), d.s, newer); !errors.Is(err, fence.ErrUnrevoked) ||
+			!strings.Contains(err.Error(), `"the one"`) {
 			t.Errorf("crash %v: got %v", crash, err)
 		}
 		d.outside(t, newer, fence.ErrNotLeader)
 		if _, step := d.admitted(t, newer); step != marks.MustRevoke {
-			t.Errorf("crash %v: a session beside a prepared transaction: step %v", crash, step)
+			t.Errorf("crash %v: a session while a transaction is prepared: step %v", crash, step)
 		}
 		if !crash {
-			must(t, conn, "commit") // it was not told to end
+			must(t, conn, "commit") // the revocation has not ended this backend
 		}
 		d.sql(t, "rollback prepared 'the one'")
 		d.lead(t, newer)
@@ -57,6 +62,7 @@ func TestAPreparedTransactionThatHasEnteredKeepsTheNextLeaderOutByName(t *testin
 	}
 }
 
+// restart kills the server and starts it again.
 func (d database) restart(t *testing.T) {
 	t.Helper()
 	if err := d.pg.Kill(); err != nil {

@@ -13,8 +13,8 @@ import (
 	"github.com/ringfence/ringfence/internal/refusal"
 )
 
-// Probe is nil when the store can be used now: the server answers, is a primary, is reached directly, has our schema,
-// the role has what it needs, and the marks can be read.
+// Probe returns nil when the store can be used now: the server answers, is a primary, is reached
+// directly and has our schema, the role has the privileges it needs, and the marks can be read.
 func (s *Store) Probe(ctx context.Context) error {
 	_, err := s.Marks(ctx)
 	return err
@@ -26,23 +26,28 @@ func probe(ctx context.Context, c *pgx.Conn, o Options) error {
 	var standby, sees, signals bool
 	var prepared int
 	var role string
-	// This runs before settings does, so it names the schema of every function: another one may be in the search_path.
-	err := c.QueryRow(ctx, `select pg_catalog.pg_backend_pid(), pg_catalog.pg_is_in_recovery(), current_user,
-	        pg_catalog.current_setting('max_prepared_transactions')::int,
-	        pg_catalog.pg_has_role(current_user, 'pg_read_all_stats', 'usage'), pg_catalog.pg_has_role(current_user, 'pg_signal_backend', 'usage')`).
+	// settings are not made yet, so each function has its schema: the search_path may have others.
+	err := c.QueryRow(ctx, `select pg_catalog.pg_backend_pid(), pg_catalog.pg_is_in_recovery(),
+	        current_user, pg_catalog.current_setting('max_prepared_transactions')::int,
+	        pg_catalog.pg_has_role(current_user, 'pg_read_all_stats', 'usage'),
+	        pg_catalog.pg_has_role(current_user, 'pg_signal_backend', 'usage')`).
 		Scan(&pid, &standby, &role, &prepared, &sees, &signals)
 	if err != nil {
 		return explain(err)
 	}
 	switch {
 	case pid != c.PgConn().PID():
-		return pooled(fmt.Sprintf("there is a pooler between guard and Postgres: the login named backend %d, the server says %d", c.PgConn().PID(), pid))
+		return poolerError(fmt.Sprintf("there is a pooler between guard and Postgres: "+
+			"the login named backend %d, the server says %d", c.PgConn().PID(), pid))
 	case standby:
-		return refusal.Setup("the upstream is a standby: it cannot keep marks", "point the guard at the primary")
+		return refusal.Setup("the upstream is a standby: it cannot keep marks",
+			"point the guard at the primary")
 	case prepared > 0 && !o.AllowPrepared:
 		return refusal.Setup(
-			fmt.Sprintf("max_prepared_transactions is %d: a prepared transaction outlives its session, so a deposed leader's could still be committed", prepared),
-			"set it to 0, or set GUARD_POSTGRES_ALLOW_PREPARED=true if nobody uses PREPARE TRANSACTION")
+			fmt.Sprintf("max_prepared_transactions is %d: a prepared transaction outlives its "+
+				"session, so a deposed leader's could still be committed", prepared),
+			"set it to 0, or set GUARD_POSTGRES_ALLOW_PREPARED=true if nobody uses "+
+				"PREPARE TRANSACTION")
 	}
 	if _, err := c.PgConn().Exec(ctx, settings).ReadAll(); err != nil {
 		return explain(err)
@@ -52,17 +57,20 @@ func probe(ctx context.Context, c *pgx.Conn, o Options) error {
 		return explain(err)
 	}
 	if version != Version {
-		return refusal.NotInstalled(fmt.Sprintf("the database has schema version %d, this program needs %d", version, Version), nil)
+		return refusal.NotInstalled(fmt.Sprintf(
+			"the database has schema version %d, this program needs %d", version, Version), nil)
 	}
 	if !sees || !signals {
 		return refusal.Setup(
 			fmt.Sprintf("role %s lacks pg_read_all_stats or pg_signal_backend", role),
-			fmt.Sprintf("GRANT pg_read_all_stats, pg_signal_backend TO %s; (guard install does)", pgx.Identifier{role}.Sanitize()))
+			fmt.Sprintf("GRANT pg_read_all_stats, pg_signal_backend TO %s; (guard install does)",
+				identifier(role)))
 	}
 	return nil
 }
 
-// explain turns what Postgres says of a missing or foreign schema and of missing rights into what to do about it.
+// explain turns an error of Postgres about a missing or foreign schema, or about missing
+// privileges, into one that says what to do.
 func explain(err error) error {
 	var pg *pgconn.PgError
 	var connect *pgconn.ConnectError
@@ -77,14 +85,17 @@ func explain(err error) error {
 	}
 	switch pg.Code {
 	case "3F000", "42883", "42P01": // no schema, no function, no table
-		return refusal.NotInstalled("the database has no schema ringfence that fits: "+pg.Message, err)
-	case "42501":
-		return refusal.Setup("the role lacks a privilege: "+pg.Message, "an operator runs guard install again, with this role as the guard's (GUARD_POSTGRES_UPSTREAM) or among GUARD_POSTGRES_LEADERS")
+		what := "the database has no schema ringfence that fits: " + pg.Message
+		return refusal.NotInstalled(what, err)
+	case "42501": // insufficient_privilege
+		return refusal.Setup("the role lacks a privilege: "+pg.Message,
+			"an operator runs guard install again, with this role as the guard's "+
+				"(GUARD_POSTGRES_UPSTREAM) or among GUARD_POSTGRES_LEADERS")
 	}
 	return err
 }
 
-// unreachable is a server that could not be connected to, in one line; pgx has one for each address that it tried.
+// unreachable is an error of connecting, in one line; pgx's has one line for each address it tried.
 type unreachable struct{ err error }
 
 func (u *unreachable) Error() string { return strings.Join(strings.Fields(u.err.Error()), " ") }

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// tasked is a realm under token 5 whose application keeps checkpoints.
+// tasked returns a realm under token 5, where the application's role may write checkpoints.
 func tasked(t *testing.T) *realm {
 	t.Helper()
 	d := led(t)
@@ -20,7 +20,7 @@ func tasked(t *testing.T) *realm {
 	return d
 }
 
-// run sends a script as the application, and rolls back what it leaves open.
+// run runs a script as the application, and rolls back a transaction that it leaves open.
 func (d database) run(t *testing.T, script string) error {
 	t.Helper()
 	c := d.connect(t, "app")
@@ -43,7 +43,8 @@ func TestACheckpointIsPublishedOnlyInATransactionThatHasEntered(t *testing.T) {
 		"begin; select ringfence.enter('stock', 5, 'zk:a'); " + publish: "2D000",
 		"begin; " + enter + strings.Replace(publish, "5", "6", 1):       "2D000",
 		"begin; " + enter + strings.Replace(publish, "zk:a", "zk:b", 1): "2D000",
-		"do $$ begin perform ringfence.enter('orders', 5, 'zk:a'); commit; perform ringfence.publish('orders', 5, 'zk:a', 'nightly', 1, '{}'); end $$": "2D000",
+		"do $$ begin perform ringfence.enter('orders', 5, 'zk:a'); commit; " +
+			"perform ringfence.publish('orders', 5, 'zk:a', 'nightly', 1, '{}'); end $$": "2D000",
 
 		"begin; " + enter + publish:                                                  "",
 		"begin; " + enter + "savepoint a; rollback to a; " + publish:                 "",
@@ -55,11 +56,11 @@ func TestACheckpointIsPublishedOnlyInATransactionThatHasEntered(t *testing.T) {
 		}
 	}
 	if n := d.list(t, "select count(*)::text from ringfence.checkpoint")[0]; n != "0" {
-		t.Errorf("%s checkpoints have landed", n)
+		t.Errorf("%s checkpoints were stored", n)
 	}
 }
 
-func TestACheckpointFollowsTheOneBeforeItAndStaysWithItsResource(t *testing.T) {
+func TestACheckpointFollowsTheVersionBeforeItAndKeepsItsResource(t *testing.T) {
 	d := tasked(t)
 	for _, step := range []struct{ call, want string }{
 		{"'orders', 5, 'zk:a', 'nightly', 2, '{}'", "RF008"}, // there is none
@@ -74,11 +75,14 @@ func TestACheckpointFollowsTheOneBeforeItAndStaysWithItsResource(t *testing.T) {
 		{"'orders', 5, 'zk:a', 'nightly', 2, '{}'", ""},
 		{"'orders', 5, 'zk:a', 'nightly', 2, '{}'", "RF008"},
 	} {
-		if err := d.run(t, "select ringfence.enter_and_publish("+step.call+")"); sqlstate(err) != step.want || (step.want == "") != (err == nil) {
+		err := d.run(t, "select ringfence.enter_and_publish("+step.call+")")
+		if sqlstate(err) != step.want || (step.want == "") != (err == nil) {
 			t.Errorf("%s: got %v, want %q", step.call, err, step.want)
 		}
 	}
-	if got := d.list(t, "select task || ' ' || resource || ' ' || version || ' ' || token from ringfence.checkpoint"); len(got) != 1 || got[0] != "nightly orders 2 5" {
+	got := d.list(t, `select task || ' ' || resource || ' ' || version || ' ' || token
+	    from ringfence.checkpoint`)
+	if len(got) != 1 || got[0] != "nightly orders 2 5" {
 		t.Errorf("checkpoints: %q", got)
 	}
 }
@@ -86,29 +90,34 @@ func TestACheckpointFollowsTheOneBeforeItAndStaysWithItsResource(t *testing.T) {
 func TestACheckpointIsDurableWhateverTheDefaultsAre(t *testing.T) {
 	d := tasked(t)
 	c := d.connect(t, "app")
-	for setting, want := range map[string]string{"off": "on", "local": "on", "remote_write": "on", "on": "on", "remote_apply": "remote_apply"} {
+	for setting, want := range map[string]string{"off": "on", "local": "on", "remote_write": "on",
+		"on": "on", "remote_apply": "remote_apply"} {
 		must(t, c, "set synchronous_commit = "+setting)
 		must(t, c, "begin")
 		must(t, c, "select ringfence.enter_and_publish('orders', 5, 'zk:a', 'nightly', 1, '{}')")
 		var got string
-		if err := c.QueryRow(t.Context(), "select current_setting('synchronous_commit')").Scan(&got); err != nil || got != want {
-			t.Errorf("under %s it commits with %s, want %s: %v", setting, got, want, err)
+		if err := c.QueryRow(t.Context(),
+			"select current_setting('synchronous_commit')").Scan(&got); err != nil || got != want {
+			t.Errorf("under %s the transaction commits with %s, want %s: %v",
+				setting, got, want, err)
 		}
 		must(t, c, "rollback")
 	}
 }
 
-func TestOnlyLeadersRolesTouchCheckpointsAndNobodyTheTables(t *testing.T) {
+func TestOnlyLeaderRolesUseCheckpointsAndNoRoleUsesTheTables(t *testing.T) {
 	calls := []string{
-		"select * from ringfence.take('orders', 5, 'zk:a', 'nightly', 0)", "select * from ringfence.checkpoints(null)",
+		"select * from ringfence.take('orders', 5, 'zk:a', 'nightly', 0)",
+		"select * from ringfence.checkpoints(null)",
 		"select ringfence.enter_and_publish('orders', 5, 'zk:a', 'nightly', 1, '{}')",
-		"begin; select ringfence.enter('orders', 5, 'zk:a'); select ringfence.publish('orders', 5, 'zk:a', 'daily', 1, '{}')",
+		"begin; select ringfence.enter('orders', 5, 'zk:a'); " +
+			"select ringfence.publish('orders', 5, 'zk:a', 'daily', 1, '{}')",
 	}
 	d := led(t)
 	d.lead(t, claimed(5))
 	for _, call := range calls {
 		if err := d.run(t, call); sqlstate(err) != "42501" {
-			t.Errorf("an application that is not named as a leader: %s: %v", call, err)
+			t.Errorf("a role that is not a leader's: %s: %v", call, err)
 		}
 	}
 	d = tasked(t)
@@ -117,14 +126,18 @@ func TestOnlyLeadersRolesTouchCheckpointsAndNobodyTheTables(t *testing.T) {
 			t.Errorf("a leader: %s: %v", call, err)
 		}
 	}
-	for _, table := range []string{"mark", "session", "gate", "checkpoint", "installation", "adoption"} {
-		for _, forbidden := range []string{"select from ringfence.", "delete from ringfence.", "lock table ringfence."} {
+	for _, table := range []string{"mark", "session", "gate", "checkpoint",
+		"installation", "adoption"} {
+		for _, forbidden := range []string{"select from ringfence.", "delete from ringfence.",
+			"lock table ringfence."} {
 			if err := d.run(t, "begin; "+forbidden+table); sqlstate(err) != "42501" {
 				t.Errorf("a leader: %s%s: %v", forbidden, table, err)
 			}
 		}
 	}
-	for _, call := range []string{"ringfence.open('orders', 5, 'zk:a')", "ringfence.shut('orders', 5, 'zk:a', 'x')", "ringfence.raise('orders', 9, 'zk:a', 'x', (select basis from ringfence.look('orders')))"} {
+	for _, call := range []string{"ringfence.open('orders', 5, 'zk:a')",
+		"ringfence.shut('orders', 5, 'zk:a', 'x')", "ringfence.raise('orders', 9, 'zk:a', 'x', " +
+			"(select basis from ringfence.look('orders')))"} {
 		if err := d.run(t, "select "+call); sqlstate(err) != "42501" {
 			t.Errorf("a leader: %s: %v", call, err)
 		}

@@ -11,9 +11,12 @@ import (
 	"github.com/ringfence/ringfence/internal/marks"
 )
 
-// busy holds the table of sessions, as a checkpoint or a slow disk might for a moment, until meanwhile has run: whoever
-// wants to read the sessions waits in between. meanwhile works in the same transaction.
-func (d database) busy(t *testing.T, call string, start func() error, meanwhile func(holder *pgx.Conn)) error {
+// busy locks the table of sessions, as a checkpoint or a slow disk might for a moment, until
+// meanwhile has run: a call that reads the sessions waits in the middle. meanwhile runs in the same
+// transaction.
+func (d database) busy(
+	t *testing.T, call string, start func() error, meanwhile func(holder *pgx.Conn),
+) error {
 	t.Helper()
 	holder := d.connect(t, "postgres")
 	must(t, holder, "begin")
@@ -26,7 +29,7 @@ func (d database) busy(t *testing.T, call string, start func() error, meanwhile 
 	return <-returned
 }
 
-// registered is a session that opens, and is recorded under a token, only now.
+// registered opens a session and records it under a token.
 func (d database) registered(t *testing.T, s *Store, holder *pgx.Conn, token int) marks.Session {
 	t.Helper()
 	app := d.connect(t, "app")
@@ -34,15 +37,18 @@ func (d database) registered(t *testing.T, s *Store, holder *pgx.Conn, token int
 	if err != nil {
 		t.Fatal(err)
 	}
-	must(t, holder, "insert into ringfence.session values ('orders', $1, 'zk:a', $2, $3::text::timestamptz)", token, sess.ID, sess.Birth)
+	const insert = `insert into ringfence.session
+	    values ('orders', $1, 'zk:a', $2, $3::text::timestamptz)`
+	must(t, holder, insert, token, sess.ID, sess.Birth)
 	return sess
 }
 
-func TestASweepDoesNotForgetASessionThatIsAdmittedMeanwhile(t *testing.T) {
+func TestASweepKeepsTheRecordOfASessionThatIsAdmittedMeanwhile(t *testing.T) {
 	d := installed(t)
 	s := d.open(t, Options{})
 	sweeper := d.connect(t, guardRole)
-	d.sql(t, "alter function ringfence.sessions() volatile") // it reads what is committed when its wait is over
+	// so that it reads what is committed when its wait ends
+	d.sql(t, "alter function ringfence.sessions() volatile")
 	err := d.busy(t, "ringfence.sweep",
 		func() error {
 			_, err := sweeper.Exec(context.WithoutCancel(t.Context()), "select ringfence.sweep()")
@@ -57,7 +63,7 @@ func TestASweepDoesNotForgetASessionThatIsAdmittedMeanwhile(t *testing.T) {
 	}
 }
 
-func TestARevocationDoesNotTakeASessionForGoneThatCameMeanwhile(t *testing.T) {
+func TestARevocationEndsASessionThatIsRecordedWhileItRuns(t *testing.T) {
 	d := installed(t)
 	s := d.open(t, Options{})
 	if _, err := raiseTo(t.Context(), s, claimed(7)); err != nil {
@@ -73,32 +79,39 @@ func TestARevocationDoesNotTakeASessionForGoneThatCameMeanwhile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n := d.list(t, "select count(*)::text from pg_stat_activity where pid = $1", late.ID)[0]; n != "0" {
-		t.Error("the session lives after a revocation that found it")
+	if n := d.list(t, "select count(*)::text from pg_stat_activity where pid = $1",
+		late.ID)[0]; n != "0" {
+		t.Error("the session is still alive after the revocation")
 	}
 }
 
-func TestASweepForgetsTheDeadAndKeepsTheLiving(t *testing.T) {
+func TestASweepRemovesOnlyTheRecordsOfEndedSessions(t *testing.T) {
 	d := installed(t)
 	s := d.open(t, Options{})
 	super := d.connect(t, "postgres")
 	living := d.registered(t, s, super, 5)
-	must(t, super, "insert into ringfence.session values ('orders', 5, 'zk:a', 999999, now()), ('orders', 5, 'zk:a', $1, now())", living.ID)
+	must(t, super, `insert into ringfence.session
+	    values ('orders', 5, 'zk:a', 999999, now()), ('orders', 5, 'zk:a', $1, now())`, living.ID)
 	must(t, d.connect(t, guardRole), "select ringfence.sweep()")
-	if n := d.list(t, "select count(*)::text from ringfence.session where backend_start = $1::text::timestamptz", living.Birth)[0]; n != "1" {
-		t.Error("the living session is forgotten")
+	const born = `select count(*)::text from ringfence.session
+	    where backend_start = $1::text::timestamptz`
+	if n := d.list(t, born, living.Birth)[0]; n != "1" {
+		t.Error("the record of the living session was removed")
 	}
 	if n := d.list(t, "select count(*)::text from ringfence.session")[0]; n != "1" {
-		t.Errorf("%s sessions are left: a pid that is used again is not the same session", n)
+		t.Errorf("%s records are left: a reused pid is another session", n)
 	}
 }
 
-// A server that was restarted, or an administrator, ends every control connection at once; the pool does not know.
-func TestControlConnectionsThatWereEndedAreNoticedByNobody(t *testing.T) {
+// A restart of the server, or an administrator, ends every control connection at once, and the pool
+// does not notice.
+func TestCallersDoNotNoticeThatControlConnectionsWereEnded(t *testing.T) {
 	d := installed(t)
 	s := d.open(t, Options{})
 	d.busyPool(t, s)
-	d.sql(t, "select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'ringfence' and datname = current_database()")
+	d.sql(t,
+		"select pg_terminate_backend(pid) from pg_stat_activity "+
+			"where application_name = 'ringfence' and datname = current_database()")
 	for range 4 {
 		if _, err := s.Marks(t.Context()); err != nil {
 			t.Errorf("got %v", err)
@@ -106,7 +119,7 @@ func TestControlConnectionsThatWereEndedAreNoticedByNobody(t *testing.T) {
 	}
 }
 
-// busyPool makes the store open all its connections.
+// busyPool makes the store open all connections of its pool.
 func (d database) busyPool(t *testing.T, s *Store) {
 	t.Helper()
 	holder := d.connect(t, "postgres")
@@ -119,7 +132,9 @@ func (d database) busyPool(t *testing.T, s *Store) {
 			results <- err
 		}()
 	}
-	for d.list(t, "select count(*)::text from pg_stat_activity where wait_event_type = 'Lock' and application_name = 'ringfence' and datname = current_database()")[0] != "4" {
+	const waiting = `select count(*)::text from pg_stat_activity where wait_event_type = 'Lock'
+	    and application_name = 'ringfence' and datname = current_database()`
+	for d.list(t, waiting)[0] != "4" {
 		if len(results) > 0 {
 			t.Fatal(<-results)
 		}
@@ -132,11 +147,13 @@ func (d database) busyPool(t *testing.T, s *Store) {
 	}
 }
 
-// A raise that has found no mark is held up on its way to writing one, and a newer one comes in between.
-func TestARaiseThatFoundNoMarkDoesNotWriteOverOneThatCameMeanwhile(t *testing.T) {
+// A raise that has found no mark is delayed before it writes one, and a newer raise comes in
+// between.
+func TestARaiseThatFoundNoMarkDoesNotOverwriteANewerOne(t *testing.T) {
 	d := installed(t)
 	s := d.open(t, Options{})
-	d.sql(t, "update ringfence.installation set registry = null") // which a raise looks at under a lock
+	// which a raise reads under a lock
+	d.sql(t, "update ringfence.installation set registry = null")
 	holder := d.connect(t, "postgres")
 	must(t, holder, "begin")
 	must(t, holder, "select from ringfence.installation for update")
@@ -146,7 +163,9 @@ func TestARaiseThatFoundNoMarkDoesNotWriteOverOneThatCameMeanwhile(t *testing.T)
 		raised <- err
 	}()
 	d.waits(t, "ringfence.raise", raised)
-	d.sql(t, "insert into ringfence.mark (resource, token, issuer, holder, server) values ('orders', 7, 'zk:a', 'newer', 'x')")
+	d.sql(t,
+		"insert into ringfence.mark (resource, token, issuer, holder, server) "+
+			"values ('orders', 7, 'zk:a', 'newer', 'x')")
 	must(t, holder, "commit")
 	if err := <-raised; !errors.Is(err, fence.ErrStale) {
 		t.Errorf("got %v", err)

@@ -13,20 +13,22 @@ import (
 	"github.com/ringfence/ringfence/internal/refusal"
 )
 
-// Raiser raises marks for a new leader, through a guard or at a database that has the schema.
+// Raiser raises marks for a new leader, through a guard or in a database that has the schema.
 type Raiser struct {
 	URL string
-	// Authority is asked before a mark is raised where no guard does it. Give marks.Elected with the coordinator that the
-	// term was won at; without it the claim is taken at its word, but for a mark that may have been lost.
+	// Authority confirms the claim before Raise raises a mark without a guard. Set it to
+	// marks.Elected with the coordinator at which the term was won. When it is nil, the claim is
+	// believed, unless the mark may have been lost.
 	Authority marks.Authority
 }
 
-// NewRaiser is a Raiser for the guard or database at url.
+// NewRaiser returns a Raiser for the guard or database at url.
 func NewRaiser(url string) fence.Raiser { return Raiser{URL: url} }
 
-// Raise is fence.Raiser's. It opens a session under the claim: through a guard that is all it takes, for the guard
-// admits nobody before the mark is raised and older sessions are gone. Where no guard answered for the session, the
-// database is reached directly, and Raise does the guard's work itself, which needs the guard's privileges.
+// Raise implements fence.Raiser. It opens a session under the claim. Through a guard nothing more
+// is needed: the guard admits nobody before the mark is raised and older sessions are gone. If the
+// session is not a guard's, the database was reached directly, and Raise does the guard's work
+// itself, which needs the guard's privileges.
 func (r Raiser) Raise(ctx context.Context, c fence.Claim) error {
 	cfg, err := pgx.ParseConfig(r.URL)
 	if err != nil {
@@ -40,7 +42,8 @@ func (r Raiser) Raise(ctx context.Context, c fence.Claim) error {
 	}
 	defer conn.Close(context.WithoutCancel(ctx))
 	var guarded bool
-	err = conn.QueryRow(ctx, `select ringfence.holds($1, $2)`, c.Resource, int64(c.Token)).Scan(&guarded)
+	err = conn.QueryRow(ctx, `select ringfence.holds($1, $2)`,
+		c.Resource, int64(c.Token)).Scan(&guarded)
 	if err != nil {
 		return fmt.Errorf("at %s: %w", Address(r.URL), explain(Refused(err, c)))
 	}
@@ -64,8 +67,8 @@ func (r Raiser) raiseDirectly(ctx context.Context, c fence.Claim) error {
 }
 
 // Refused turns an error of a guard or of the schema's functions back into the refusal it was, so
-// that errors.Is(err, fence.ErrStale) works. c is the claim that was presented; the refusal has the
-// one that the error names, if it names another. Other errors come back as they are.
+// that errors.Is(err, fence.ErrStale) works. c is the claim that was presented; if the error names
+// another claim, the refusal has that one. Refused returns other errors unchanged.
 func Refused(err error, c fence.Claim) error {
 	var pg *pgconn.PgError
 	if !errors.As(err, &pg) {
@@ -76,10 +79,12 @@ func Refused(err error, c fence.Claim) error {
 		return err
 	}
 	r := &fence.Refusal{
-		Reason: reason, Claim: c, Message: pg.Message, Detail: pg.Detail, Hint: pg.Hint, Cause: err,
+		Reason: reason, Claim: c, Cause: err,
+		Message: pg.Message, Detail: pg.Detail, Hint: pg.Hint,
 	}
 	refusal.Fields{
-		Schema: pg.SchemaName, Table: pg.TableName, Column: pg.ColumnName, Constraint: pg.ConstraintName,
+		Schema: pg.SchemaName, Table: pg.TableName,
+		Column: pg.ColumnName, Constraint: pg.ConstraintName,
 	}.Fill(r)
 	return r
 }

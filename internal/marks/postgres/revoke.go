@@ -14,27 +14,35 @@ import (
 	"github.com/ringfence/ringfence/internal/refusal"
 )
 
-// again is how long a backend has before it is signalled once more. Signals are not lost; this is for what we do not know.
-const again = time.Second
+// resignalAfter is how long a backend has to end before it is signalled again. Postgres loses no
+// signals; this covers causes that we do not know of.
+const resignalAfter = time.Second
 
-// Revoke is marks.Store's. It signals every older backend at once, also those whose transaction has entered under an older
-// token, and then looks until pg_stat_activity and pg_locks have none of them: an entry leaves it only after the transaction was rolled back and its locks are free
-// (src/backend/utils/activity/backend_status.c, pgstat_beshutdown_hook runs after ShutdownPostgres).
-func (s *Store) Revoke(ctx context.Context, newcomer marks.Session, c fence.Claim) (ended int, err error) {
+// Revoke implements marks.Store. It signals every older backend at once, also those with a
+// transaction that has entered under an older token. Then it polls pg_stat_activity and pg_locks
+// until they have none of them. Postgres removes a backend from pg_stat_activity only after it has
+// rolled back the transaction and released its locks (src/backend/utils/activity/backend_status.c:
+// pgstat_beshutdown_hook runs after ShutdownPostgres).
+func (s *Store) Revoke(
+	ctx context.Context, newcomer marks.Session, c fence.Claim,
+) (ended int, err error) {
 	wait := 200 * time.Microsecond
 	var signalled time.Time
-	var remaining []int32 // outside the loop: when ctx ends in the middle of a look, the last one tells who is left
+	// They outlive an iteration: when ctx ends during a query, the one before it tells who is left.
+	var remaining []int32
 	var described []string
 	for {
 		var current bool
 		var gone int
 		var blocked, prepared []string
-		signal := time.Since(signalled) > again
+		signal := time.Since(signalled) > resignalAfter
 		if signal {
 			signalled = time.Now()
 		}
-		err := s.row(ctx, func(r pgx.Row) error { return r.Scan(&current, &gone, &remaining, &blocked, &prepared, &described) },
-			`select current, gone, remaining, blocked, prepared, described from ringfence.revoke($1, $2, $3, $4, $5)`,
+		err := s.row(ctx, func(r pgx.Row) error {
+			return r.Scan(&current, &gone, &remaining, &blocked, &prepared, &described)
+		}, `select current, gone, remaining, blocked, prepared, described
+		      from ringfence.revoke($1, $2, $3, $4, $5)`,
 			c.Resource, int64(c.Token), c.Issuer, signal, newcomer.ID)
 		if err != nil {
 			return ended, unfinished(ctx, c, remaining, described, err)
@@ -42,7 +50,7 @@ func (s *Store) Revoke(ctx context.Context, newcomer marks.Session, c fence.Clai
 		ended += gone
 		switch {
 		case !current:
-			return ended, s.passed(ctx, c)
+			return ended, s.overtaken(ctx, c)
 		case len(blocked) > 0:
 			return ended, blockedBy(c, remaining, blocked)
 		case len(prepared) > 0:
@@ -59,14 +67,15 @@ func (s *Store) Revoke(ctx context.Context, newcomer marks.Session, c fence.Clai
 	}
 }
 
-// passed says what overtook a claim whose revocation was under way.
-func (s *Store) passed(ctx context.Context, c fence.Claim) error {
+// overtaken explains why a claim is no longer the mark.
+func (s *Store) overtaken(ctx context.Context, c fence.Claim) error {
 	found, err := s.Marks(ctx, c.Resource)
 	if err != nil {
 		return err
 	}
 	if len(found) == 0 || found[0].Token == c.Token && found[0].Issuer == c.Issuer {
-		return fmt.Errorf("the server was restarted or restored, or the mark of %q was, while older sessions were being ended", c.Resource)
+		return fmt.Errorf("the server was restarted or restored, or the mark of %q was, "+
+			"while older sessions were being ended", c.Resource)
 	}
 	if found[0].Issuer != c.Issuer {
 		return refusal.OtherIssuer(c, found[0].Token, found[0].Issuer)
@@ -78,22 +87,26 @@ func blockedBy(c fence.Claim, pids []int32, roles []string) error {
 	slices.Sort(roles)
 	roles = slices.Compact(roles)
 	return refusal.Unrevoked(c, fmt.Sprintf(
-		"the guard's role may not end sessions of role %s (backend pids %v): only a superuser ends a superuser's session; let leaders log in as ordinary roles",
+		"the guard's role may not end sessions of role %s (backend pids %v): "+
+			"only a superuser ends a superuser's session; let leaders log in as ordinary roles",
 		strings.Join(roles, ", "), pids), nil)
 }
 
 func preparedBy(c fence.Claim, gids []string) error {
 	return refusal.Unrevoked(c, fmt.Sprintf(
-		"transactions %q entered under an older token and were prepared, so they outlive their sessions: COMMIT PREPARED or ROLLBACK PREPARED each, then try again",
-		gids), nil)
+		"transactions %q entered under an older token and were prepared, so they outlive their "+
+			"sessions: COMMIT PREPARED or ROLLBACK PREPARED each, then try again", gids), nil)
 }
 
-func unfinished(ctx context.Context, c fence.Claim, pids []int32, described []string, err error) error {
+func unfinished(
+	ctx context.Context, c fence.Claim, pids []int32, described []string, err error,
+) error {
 	if ctx.Err() == nil {
 		return err
 	}
 	return refusal.Unrevoked(c, fmt.Sprintf(
-		"told to end, and still alive: %s (backend pids %v). A backend that does not end is in a function that swallows the request, or waits for a disk or the network: "+
-			"a superuser ends it with select pg_terminate_backend(pid), or by restarting the server",
+		"told to end, and still alive: %s (backend pids %v). A backend that does not end is in a "+
+			"function that swallows the request, or waits for a disk or the network: a superuser "+
+			"ends it with select pg_terminate_backend(pid), or by restarting the server",
 		strings.Join(described, "; "), pids), err)
 }

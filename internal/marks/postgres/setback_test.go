@@ -16,10 +16,11 @@ import (
 	"github.com/ringfence/ringfence/internal/servers/serverstest"
 )
 
-// Data that were set back bring an older leader's mark with them. Nothing in the data says so: the server's identifier and
-// timeline are the same. The mark must admit nobody until it was raised anew.
+// Restored data contain an older leader's mark. The data do not show that they were restored: the
+// server's identifier and timeline are the same. The mark must admit nobody until it has been
+// raised again.
 
-// leader is a coordinator's word that one token leads.
+// leader is an authority of issuer zk:a where this token leads.
 type leader fence.Token
 
 func (l leader) Issuer(context.Context) (fence.Issuer, error) { return "zk:a", nil }
@@ -29,7 +30,8 @@ func (l leader) Verify(_ context.Context, claims []marks.Presented) ([]fence.Cla
 	all := marks.Under("zk:a", claims)
 	for _, c := range all {
 		if c.Token != fence.Token(l) {
-			return all, &fence.Refusal{Reason: fence.ReasonNotLeader, Claim: c, Message: "does not lead", Detail: "-", Hint: "-"}
+			return all, &fence.Refusal{Reason: fence.ReasonNotLeader, Claim: c,
+				Message: "does not lead", Detail: "-", Hint: "-"}
 		}
 	}
 	return all, nil
@@ -40,7 +42,8 @@ func (l leader) Confirm(ctx context.Context, c fence.Claim, _ marks.Mark) (fence
 	return all[0], err
 }
 
-// opens is a session of an application that is admitted through an Admission of its own, which has seen nothing before.
+// opens opens a session of an application and has it admitted through a new Admission, which
+// remembers nothing.
 func (r *realm) opens(t *testing.T, a marks.Authority, c fence.Claim) (*pgx.Conn, error) {
 	t.Helper()
 	conn := r.connect(t, "app")
@@ -48,10 +51,11 @@ func (r *realm) opens(t *testing.T, a marks.Authority, c fence.Claim) (*pgx.Conn
 	if err != nil {
 		t.Fatal(err)
 	}
-	return conn, (&marks.Admission{Store: r.s, Authority: a}).Admit(t.Context(), s, marks.Present(c))
+	return conn, (&marks.Admission{Store: r.s, Authority: a}).Admit(t.Context(),
+		s, marks.Present(c))
 }
 
-// program runs one of Postgres's own programs.
+// program runs a program, which must succeed.
 func program(t *testing.T, name string, args ...string) {
 	t.Helper()
 	if out, err := exec.CommandContext(t.Context(), name, args...).CombinedOutput(); err != nil {
@@ -59,7 +63,8 @@ func program(t *testing.T, name string, args ...string) {
 	}
 }
 
-// own is a realm on a server of its own, whose data can be copied and put back.
+// own returns a realm on a server that no other test uses, and the directory of its data, which can
+// be copied and restored.
 func own(t *testing.T) (r *realm, data string) {
 	t.Helper()
 	d := database{serverstest.Postgres(t, servers.PostgresOptions{}), "postgres"}
@@ -75,7 +80,7 @@ func own(t *testing.T) (r *realm, data string) {
 	return &realm{database: d, s: d.open(t, Options{})}, filepath.Dir(found[0])
 }
 
-// stopped runs something while the server is down.
+// stopped stops the server, runs meanwhile and starts the server again.
 func (r *realm) stopped(t *testing.T, meanwhile func()) {
 	t.Helper()
 	if err := r.pg.Stop(); err != nil {
@@ -87,15 +92,17 @@ func (r *realm) stopped(t *testing.T, meanwhile func()) {
 	}
 }
 
-func TestDataThatWereSetBackAdmitNoOlderLeader(t *testing.T) {
+func TestRestoredDataAdmitNoOlderLeader(t *testing.T) {
 	for name, copyData := range map[string]func(r *realm, data, to string){
 		"a snapshot of the disk": func(r *realm, data, to string) {
 			r.stopped(t, func() { program(t, "cp", "-a", data, to) })
-			r.lead(t, claimed(5)) // the restart has unconfirmed the mark: the copy shall have it confirmed
+			// after the restart the mark is unconfirmed, and the copy must have it confirmed
+			r.lead(t, claimed(5))
 			r.stopped(t, func() { program(t, "rm", "-rf", to); program(t, "cp", "-a", data, to) })
 		},
 		"a base backup": func(r *realm, data, to string) {
-			program(t, "pg_basebackup", "-d", r.url("postgres"), "-D", to, "-X", "stream", "-c", "fast")
+			program(t, "pg_basebackup", "-d", r.url("postgres"), "-D", to, "-X",
+				"stream", "-c", "fast")
 			program(t, "chown", "-R", "--reference="+data, to)
 		},
 	} {
@@ -107,7 +114,7 @@ func TestDataThatWereSetBackAdmitNoOlderLeader(t *testing.T) {
 			copyData(r, data, backup)
 			r.lead(t, newer)
 			r.stopped(t, func() { program(t, "rm", "-rf", data); program(t, "mv", backup, data) })
-			r.s = r.open(t, Options{}) // a guard that was restarted, too
+			r.s = r.open(t, Options{}) // the guard is restarted too
 
 			found, err := r.s.Marks(t.Context())
 			if err != nil || len(found) != 1 || found[0].Token != 5 || found[0].Confirmed {
@@ -126,8 +133,8 @@ func TestDataThatWereSetBackAdmitNoOlderLeader(t *testing.T) {
 	}
 }
 
-// dump is a copy of the database as pg_dump makes it; put brings it back while the server runs.
-func (r *realm) dump(t *testing.T, more ...string) (put func()) {
+// dump copies the database with pg_dump; restore restores it into the running server.
+func (r *realm) dump(t *testing.T, more ...string) (restore func()) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "dump")
 	program(t, "pg_dump", append(more, "-Fc", "-f", file, r.url("postgres"))...)
@@ -137,45 +144,49 @@ func (r *realm) dump(t *testing.T, more ...string) (put func()) {
 	}
 }
 
-// A dump is restored into the server that it was taken from, which runs on: not even the run is another.
+// The dump is restored into the running server that it was taken from, so even the run is the same.
 func TestADumpThatIsRestoredAdmitsNoOlderLeader(t *testing.T) {
 	for name, more := range map[string][]string{
-		"as it is": nil, "without unlogged tables": {"--no-unlogged-table-data"}, "the schema ringfence alone": {"--schema=ringfence"},
+		"complete": nil, "without unlogged tables": {"--no-unlogged-table-data"},
+		"the schema ringfence alone": {"--schema=ringfence"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := led(t)
 			old, newer := r.lead(t, claimed(5)), claimed(7)
-			put := r.dump(t, more...)
+			restore := r.dump(t, more...)
 			r.lead(t, newer)
 			session, step := r.admitted(t, newer)
 			if step != marks.Admitted {
 				t.Fatalf("step %v", step)
 			}
-			put()
+			restore()
 
 			found, err := r.s.Marks(t.Context())
-			if err != nil || len(found) != 1 || found[0].Token != 5 || found[0].Confirmed || found[0].Continued {
+			if err != nil || len(found) != 1 || found[0].Token != 5 || found[0].Confirmed ||
+				found[0].Continued {
 				t.Fatalf("marks after the restore: %+v, %v", found, err)
 			}
 			r.outside(t, old, fence.ErrNotLeader)
 			if _, err := r.opens(t, leader(7), old); !errors.Is(err, fence.ErrNotLeader) {
 				t.Errorf("the older leader gets %v", err)
 			}
-			if _, err := r.opens(t, marks.Unverified{Name: "zk:a"}, old); !errors.Is(err, fence.ErrNotLeader) {
-				t.Errorf("where nobody can be asked the older leader gets %v", err)
+			_, err = r.opens(t, marks.Unverified{Name: "zk:a"}, old)
+			if !errors.Is(err, fence.ErrNotLeader) {
+				t.Errorf("without a coordinator the older leader gets %v", err)
 			}
 			if _, err := r.opens(t, leader(9), claimed(9)); err != nil {
 				t.Errorf("the newest leader: %v", err)
 			}
 			if session.Ping(t.Context()) == nil {
-				t.Error("a session that the restored registry does not list lives beside the newest leader")
+				t.Error("a session that the restored registry does not list is still alive " +
+					"under the newest leader")
 			}
 		})
 	}
 }
 
-// Whoever makes the schema anew makes an empty registry, while sessions that were in the old one live.
-func TestASchemaThatIsMadeAnewEndsEverybodyBeforeTheFirstNewcomer(t *testing.T) {
+// A new schema has an empty registry, while sessions from the old registry are still alive.
+func TestANewSchemaEndsEverySessionBeforeTheFirstNewcomerIsAdmitted(t *testing.T) {
 	r := led(t)
 	old := r.lead(t, claimed(5))
 	session, step := r.admitted(t, old)
@@ -189,8 +200,9 @@ func TestASchemaThatIsMadeAnewEndsEverybodyBeforeTheFirstNewcomer(t *testing.T) 
 	if err := session.Ping(t.Context()); err != nil {
 		t.Fatal("the new schema itself has ended the session, which proves nothing")
 	}
-	if _, err := r.opens(t, marks.Unverified{Name: "zk:a"}, claimed(4)); !errors.Is(err, fence.ErrNotLeader) {
-		t.Errorf("where nobody can be asked: %v", err)
+	_, err := r.opens(t, marks.Unverified{Name: "zk:a"}, claimed(4))
+	if !errors.Is(err, fence.ErrNotLeader) {
+		t.Errorf("without a coordinator: %v", err)
 	}
 	newcomer, err := r.opens(t, leader(7), claimed(7))
 	if err != nil {
@@ -198,19 +210,19 @@ func TestASchemaThatIsMadeAnewEndsEverybodyBeforeTheFirstNewcomer(t *testing.T) 
 	}
 	must(t, newcomer, "insert into entry values (7)")
 	if session.Ping(t.Context()) == nil {
-		t.Error("a session of the older leader lives beside the newer one")
+		t.Error("a session of the older leader is still alive")
 	}
-	for range 3 { // once is enough: nobody is ended any more
+	for range 3 { // these must end nobody
 		if _, err := r.opens(t, leader(7), claimed(7)); err != nil {
 			t.Fatal(err)
 		}
 	}
 	if newcomer.Ping(t.Context()) != nil {
-		t.Error("the newcomer was ended as one of those who may have been admitted")
+		t.Error("the newcomer was ended with the older sessions")
 	}
 }
 
-// The first installation of all has nobody to end: a guard may be put before a database that is in use.
+// The first installation has no session to end: a guard may be added to a database that is in use.
 func TestAFirstInstallationEndsNobody(t *testing.T) {
 	d := bare(t)
 	stranger := d.connect(t, "app")
@@ -224,14 +236,15 @@ func TestAFirstInstallationEndsNobody(t *testing.T) {
 	must(t, stranger, "select")
 }
 
-// A copy within one server has everything of the original but its own number.
+// A copy within the same server differs from the original only in the database's OID.
 func TestACopyOfTheDatabaseConfirmsNothing(t *testing.T) {
 	r := led(t)
 	r.lead(t, claimed(5))
 	r.s.Close() // a template must have no connections
 	name := r.name + "_copy"
 	other := database{r.pg, "postgres"}
-	other.list(t, "select pg_terminate_backend(pid)::text from pg_stat_activity where datname = $1", r.name)
+	other.list(t,
+		"select pg_terminate_backend(pid)::text from pg_stat_activity where datname = $1", r.name)
 	other.until(t, "select (count(*) = 0)::text from pg_stat_activity where datname = $1", r.name)
 	other.sql(t, "create database "+name+" template "+r.name)
 	t.Cleanup(func() { other.sql(t, "drop database "+name+" with (force)") })
@@ -244,11 +257,12 @@ func TestACopyOfTheDatabaseConfirmsNothing(t *testing.T) {
 	c.outside(t, claimed(5), fence.ErrNotLeader)
 }
 
-// Maintenance rewrites rows and freezes them. They stay original.
+// Maintenance rewrites and freezes rows, but they stay original.
 func TestMaintenanceLeavesAMarkConfirmed(t *testing.T) {
 	r := led(t)
 	c := r.lead(t, claimed(5))
-	for _, work := range []string{"vacuum (full, freeze)", "vacuum (freeze)", "vacuum (full)", "reindex table", "analyze"} {
+	for _, work := range []string{"vacuum (full, freeze)", "vacuum (freeze)", "vacuum (full)",
+		"reindex table", "analyze"} {
 		for _, table := range []string{"mark", "gate", "installation", "session", "entered"} {
 			r.sql(t, work+" ringfence."+table)
 		}
@@ -263,8 +277,8 @@ func TestMaintenanceLeavesAMarkConfirmed(t *testing.T) {
 	}
 }
 
-// After an ordinary restart nobody needs an operator, be there a coordinator or not.
-func TestAfterARestartTheLeaderGoesOnWithoutAnOperator(t *testing.T) {
+// After an ordinary restart no operator is needed, with or without a coordinator.
+func TestAfterARestartTheLeaderIsAdmittedAgainWithoutAnOperator(t *testing.T) {
 	r, _ := own(t)
 	c := r.lead(t, claimed(5))
 	for _, a := range []marks.Authority{marks.Unverified{Name: "zk:a"}, leader(5)} {
@@ -279,11 +293,13 @@ func TestAfterARestartTheLeaderGoesOnWithoutAnOperator(t *testing.T) {
 			t.Fatal(err)
 		}
 		r.enters(t, c, pgx.TxOptions{})
-		must(t, stranger, "select") // a restart has ended whoever was admitted before it
+		// the restart has ended every admitted session, so no other is ended
+		must(t, stranger, "select")
 	}
 }
 
-// A program without a guard raises the mark by itself when it is told that the mark is of another run.
+// A program without a guard raises the mark itself when the server says that the mark is from
+// another run.
 func TestAfterARestartATransactionRaisesItsMarkByItself(t *testing.T) {
 	r, _ := own(t)
 	r.lead(t, claimed(5))
@@ -296,7 +312,8 @@ func TestAfterARestartATransactionRaisesItsMarkByItself(t *testing.T) {
 		return tx.Commit(ctx)
 	}
 	deposed := Raiser{URL: r.url(guardRole), Authority: leader(7)}
-	if err := fence.Raising(t.Context(), deposed, claimed(5), begin); !errors.Is(err, fence.ErrNotLeader) {
+	err := fence.Raising(t.Context(), deposed, claimed(5), begin)
+	if !errors.Is(err, fence.ErrNotLeader) {
 		t.Errorf("a deposed leader: %v", err)
 	}
 	leads := Raiser{URL: r.url(guardRole), Authority: leader(5)}
@@ -305,7 +322,8 @@ func TestAfterARestartATransactionRaisesItsMarkByItself(t *testing.T) {
 	}
 }
 
-// A guard's own connections and a client's lead to two databases of one server: one database's marks fence no other one.
+// A guard's own connections and the client's go to two databases of one server. The marks of one
+// database do not fence the other.
 func TestASessionOfAnotherDatabaseIsRefused(t *testing.T) {
 	shop, crm := led(t), led(t)
 	conn := crm.connect(t, "app")
@@ -324,8 +342,8 @@ func TestASessionOfAnotherDatabaseIsRefused(t *testing.T) {
 	}
 }
 
-// A backend that is stopped cannot hear that it is told to end.
-func TestARefusalSaysWhoseSessionDoesNotEnd(t *testing.T) {
+// A stopped backend does not react to pg_terminate_backend.
+func TestARefusalNamesTheSessionThatDoesNotEnd(t *testing.T) {
 	r := led(t)
 	old := r.lead(t, claimed(5))
 	conn, _ := r.admitted(t, old)
@@ -339,7 +357,8 @@ func TestARefusalSaysWhoseSessionDoesNotEnd(t *testing.T) {
 	if !errors.As(err, &refused) || refused.Reason != fence.ReasonUnrevoked {
 		t.Fatalf("got %v", err)
 	}
-	for _, says := range []string{"role app", "(billing)", "from 127.0.0.1", "pg_terminate_backend"} {
+	for _, says := range []string{"role app", "(billing)", "from 127.0.0.1",
+		"pg_terminate_backend"} {
 		if !contains(refused.Detail, says) {
 			t.Errorf("the detail does not say %q: %s", says, refused.Detail)
 		}

@@ -9,17 +9,19 @@ import (
 	"github.com/ringfence/ringfence/internal/marks"
 )
 
-// identify asks a connection which session it is, as a guard does.
+// identify queries a connection for its session, as a guard does.
 func identify(ctx context.Context, c *pgx.Conn) (marks.Session, error) {
 	var answer string
-	if err := c.QueryRow(ctx, Question).Scan(&answer); err != nil {
+	if err := c.QueryRow(ctx, IdentityQuery).Scan(&answer); err != nil {
 		return marks.Session{}, err
 	}
-	l, err := ParseLeg(answer)
-	return l.Session, err
+	i, err := ParseIdentity(answer)
+	return i.Session, err
 }
 
-// raiseTo raises the mark to a claim that nobody doubts.
+// raiseTo raises the mark to a claim, which is confirmed without a check.
 func raiseTo(ctx context.Context, s *Store, c fence.Claim) (marks.Mark, error) {
-	return s.Raise(ctx, marks.Session{}, c, func(context.Context, marks.Mark) (fence.Claim, error) { return c, nil })
+	return s.Raise(ctx, marks.Session{}, c, func(context.Context, marks.Mark) (fence.Claim, error) {
+		return c, nil
+	})
 }

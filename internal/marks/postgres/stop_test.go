@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// stop stops a process until the test ends.
+// stop pauses a process until the test ends.
 func stop(t *testing.T, pid int) {
 	t.Helper()
 	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {

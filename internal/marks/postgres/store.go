@@ -19,20 +19,22 @@ import (
 
 // Options of a Store. The zero value is right for a guard.
 type Options struct {
-	// Connections is the most control connections, 4 when zero. Each admission holds one for one short statement.
+	// Connections limits the control connections; 4 when zero. An admission holds one for the time
+	// of one short statement.
 	Connections int32
-	// AllowPrepared serves although max_prepared_transactions is above 0: a prepared transaction outlives its session,
-	// so a deposed leader's can still be committed by anybody. Only for databases where nobody uses them.
+	// AllowPrepared makes the store serve although max_prepared_transactions is above 0. A prepared
+	// transaction outlives its session, so anybody can still commit a deposed leader's. Set it only
+	// for databases where nobody uses them.
 	AllowPrepared bool
 }
 
-// Store keeps marks and sessions in the schema ringfence of the database itself. Its methods may be called from any
-// goroutine and, like everything behind marks.Store, from any number of processes.
+// Store keeps marks and sessions in the schema ringfence of the database itself. Any goroutine of
+// any number of processes may call its methods.
 type Store struct {
-	pool  *pgxpool.Pool
-	cfg   *pgx.ConnConfig
-	stop  context.CancelFunc
-	swept sync.WaitGroup
+	pool    *pgxpool.Pool
+	cfg     *pgx.ConnConfig
+	stop    context.CancelFunc
+	sweeper sync.WaitGroup
 }
 
 var (
@@ -40,9 +42,9 @@ var (
 	_ marks.Admin = (*Store)(nil)
 )
 
-// Open prepares a store. It dials nothing yet: Probe tells whether the store can be used. Every control connection is
-// probed before it serves, so a server that comes back different is noticed without a restart. The error is a URL that
-// cannot be read.
+// Open returns a store without dialing; Probe reports whether the store can be used. Every control
+// connection is probed before its first use, so the store notices a server that comes back
+// different without a restart of the program. Open fails only for a malformed URL.
 func Open(url string, o Options) (*Store, error) {
 	cfg, err := parseURL(url)
 	if err != nil {
@@ -65,33 +67,37 @@ func Open(url string, o Options) (*Store, error) {
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	s := &Store{pool: pool, cfg: cfg, stop: stop}
-	s.swept.Go(func() { s.sweep(ctx) })
+	s.sweeper.Go(func() { s.sweep(ctx) })
 	return s, nil
 }
 
-// Close ends the control connections and waits for the sweep.
+// Close closes the control connections and waits for background work.
 func (s *Store) Close() {
 	s.stop()
-	s.swept.Wait()
+	s.sweeper.Wait()
 	s.pool.Close()
 }
 
-// Database is the name of the database that the marks are in and that this store guards.
+// Database returns the name of the database that this store protects and that has its marks.
 func (s *Store) Database() string { return s.cfg.Database }
 
-// Register is marks.Store's: one statement, one transaction. A session of another server than the control connection's
-// sends the control connections to be dialled anew, and is tried once more: behind a balancer they may be left over from
-// before it was turned.
-func (s *Store) Register(ctx context.Context, sess marks.Session, claims []fence.Claim) (marks.Registration, error) {
-	st, err := s.register(ctx, sess, claims)
-	if errors.Is(err, errElsewhere) && s.moved(ctx, sess.Run) {
+// Register implements marks.Store, in one statement and one transaction. If the session is on
+// another server than the control connections, Register redials these and tries once more: a
+// balancer may have switched servers since they were dialed.
+func (s *Store) Register(
+	ctx context.Context, sess marks.Session, claims []fence.Claim,
+) (marks.Registration, error) {
+	reg, err := s.register(ctx, sess, claims)
+	if errors.Is(err, errOtherServer) && s.onOtherServer(ctx, sess.Run) {
 		s.pool.Reset()
-		st, err = s.register(ctx, sess, claims)
+		reg, err = s.register(ctx, sess, claims)
 	}
-	return st, err
+	return reg, err
 }
 
-func (s *Store) register(ctx context.Context, sess marks.Session, claims []fence.Claim) (marks.Registration, error) {
+func (s *Store) register(
+	ctx context.Context, sess marks.Session, claims []fence.Claim,
+) (marks.Registration, error) {
 	start, err := parseBirth(sess.Birth)
 	if err != nil {
 		return marks.Registration{}, err
@@ -100,49 +106,60 @@ func (s *Store) register(ctx context.Context, sess marks.Session, claims []fence
 	var tokens []int64
 	var issuer fence.Issuer
 	for _, c := range claims {
-		resources, tokens, issuer = append(resources, string(c.Resource)), append(tokens, int64(c.Token)), c.Issuer
+		resources = append(resources, string(c.Resource))
+		tokens = append(tokens, int64(c.Token))
+		issuer = c.Issuer
 	}
 	var step string
 	var m marks.Mark
 	err = s.row(ctx, func(r pgx.Row) error {
 		return scanMark(r, &m, &step, &m.Resource)
-	}, `select step, resource, token, issuer, holder, coalesce(raised_at, 'epoch'), confirmed, continued, adoption
-	      from ringfence.register($1, $2, $3, $4, $5, $6)`, sess.ID, start, sess.Run, resources, tokens, issuer)
+	}, `select step, resource, token, issuer, holder,
+	           coalesce(raised_at, 'epoch'), confirmed, continued, adoption
+	      from ringfence.register($1, $2, $3, $4, $5, $6)`,
+		sess.ID, start, sess.Run, resources, tokens, issuer)
 	if err != nil {
 		return marks.Registration{}, err
 	}
-	return standing(step, m, claims)
+	return registration(step, m, claims)
 }
 
-// standing turns the database's word into a step or a refusal, for the claim that the mark is about.
-func standing(step string, m marks.Mark, claims []fence.Claim) (marks.Registration, error) {
-	st := marks.Registration{Mark: m}
+// registration turns the answer of ringfence.register into a next step or a refusal, for the claim
+// whose mark it returned.
+func registration(
+	step string, m marks.Mark, claims []fence.Claim,
+) (marks.Registration, error) {
+	reg := marks.Registration{Mark: m}
 	for _, c := range claims {
 		if c.Resource == m.Resource {
-			st.Claim = c
+			reg.Claim = c
 		}
 	}
 	switch step {
 	case "admitted":
-		st.Next = marks.Admitted
+		reg.Next = marks.Admitted
 	case "raise":
-		st.Next = marks.MustRaise
+		reg.Next = marks.MustRaise
 	case "revoke":
-		st.Next = marks.MustRevoke
+		reg.Next = marks.MustRevoke
 	case "stale":
-		return st, refusal.Stale(st.Claim, m.Token, m.Holder, m.Raised)
+		return reg, refusal.Stale(reg.Claim, m.Token, m.Holder, m.Raised)
 	case "issuer":
-		return st, refusal.OtherIssuer(st.Claim, m.Token, m.Issuer)
+		return reg, refusal.OtherIssuer(reg.Claim, m.Token, m.Issuer)
 	case "elsewhere":
-		return st, errElsewhere
+		return reg, errOtherServer
 	default:
-		return st, fmt.Errorf("the database answered an unknown step %q: guard and schema are of different versions", step)
+		return reg, fmt.Errorf("the database answered an unknown step %q: "+
+			"guard and schema are of different versions", step)
 	}
-	return st, nil
+	return reg, nil
 }
 
-// Raise is marks.Store's: a look, and one statement that compares what was seen, committed with synchronous_commit on.
-func (s *Store) Raise(ctx context.Context, _ marks.Session, c fence.Claim, confirm marks.Confirm) (marks.Mark, error) {
+// Raise implements marks.Store. It reads the mark, and raises it in one statement that compares
+// what was read and commits with synchronous_commit on.
+func (s *Store) Raise(
+	ctx context.Context, _ marks.Session, c fence.Claim, confirm marks.Confirm,
+) (marks.Mark, error) {
 	for {
 		before, basis, err := s.look(ctx, c.Resource)
 		if err != nil {
@@ -159,20 +176,28 @@ func (s *Store) Raise(ctx context.Context, _ marks.Session, c fence.Claim, confi
 	}
 }
 
-// look reads a mark and what a raise of it depends on.
-func (s *Store) look(ctx context.Context, r fence.Resource) (m marks.Mark, basis string, err error) {
+// look reads a mark, and the basis that a raise of it compares.
+func (s *Store) look(
+	ctx context.Context, r fence.Resource,
+) (m marks.Mark, basis string, err error) {
 	m.Resource = r
 	err = s.row(ctx, func(r pgx.Row) error { return scanMark(r, &m, &basis) },
-		`select basis, token, issuer, holder, coalesce(raised_at, 'epoch'), confirmed, continued, adoption from ringfence.look($1)`, r)
+		`select basis, token, issuer, holder,
+		        coalesce(raised_at, 'epoch'), confirmed, continued, adoption
+		   from ringfence.look($1)`, r)
 	return m, basis, err
 }
 
-// raise reports whether what it depends on has changed since the look: then it has done nothing.
-func (s *Store) raise(ctx context.Context, c fence.Claim, basis string) (before marks.Mark, changed bool, err error) {
+// raise raises a mark, unless its basis has changed since look. It returns whether it has.
+func (s *Store) raise(
+	ctx context.Context, c fence.Claim, basis string,
+) (before marks.Mark, changed bool, err error) {
 	var step string
 	before.Resource = c.Resource
 	err = s.row(ctx, func(r pgx.Row) error { return scanMark(r, &before, &step) },
-		`select step, token, issuer, holder, coalesce(raised_at, 'epoch'), confirmed, continued, adoption from ringfence.raise($1, $2, $3, $4, $5)`,
+		`select step, token, issuer, holder,
+		        coalesce(raised_at, 'epoch'), confirmed, continued, adoption
+		   from ringfence.raise($1, $2, $3, $4, $5)`,
 		c.Resource, int64(c.Token), c.Issuer, c.Holder, basis)
 	switch {
 	case err != nil:
@@ -185,7 +210,7 @@ func (s *Store) raise(ctx context.Context, c fence.Claim, basis string) (before 
 	return before, step == "changed", nil
 }
 
-// Release is marks.Store's.
+// Release implements marks.Store.
 func (s *Store) Release(ctx context.Context, sess marks.Session) error {
 	start, err := parseBirth(sess.Birth)
 	if err != nil {
@@ -194,16 +219,20 @@ func (s *Store) Release(ctx context.Context, sess marks.Session) error {
 	return s.exec(ctx, `select ringfence.release($1, $2)`, sess.ID, start)
 }
 
-// Marks is marks.Store's.
+// Marks implements marks.Store.
 func (s *Store) Marks(ctx context.Context, only ...fence.Resource) ([]marks.Mark, error) {
 	var found []marks.Mark
 	err := s.retry(ctx, func() error {
-		rows, err := s.pool.Query(ctx, `select resource, token, issuer, holder, raised_at, confirmed, continued, adoption, sessions from ringfence.marks($1)`, only)
+		rows, err := s.pool.Query(ctx,
+			`select resource, token, issuer, holder,
+			        raised_at, confirmed, continued, adoption, sessions
+			   from ringfence.marks($1)`, only)
 		if err != nil {
 			return err
 		}
 		found, err = pgx.CollectRows(rows, func(r pgx.CollectableRow) (m marks.Mark, err error) {
-			err = r.Scan(&m.Resource, &m.Token, &m.Issuer, &m.Holder, &m.Raised, &m.Confirmed, &m.Continued, &m.Adoption, &m.Sessions)
+			err = r.Scan(&m.Resource, &m.Token, &m.Issuer, &m.Holder,
+				&m.Raised, &m.Confirmed, &m.Continued, &m.Adoption, &m.Sessions)
 			return m, err
 		})
 		return err
@@ -211,24 +240,28 @@ func (s *Store) Marks(ctx context.Context, only ...fence.Resource) ([]marks.Mark
 	return found, err
 }
 
-// Adopt is marks.Admin's.
+// Adopt implements marks.Admin.
 func (s *Store) Adopt(ctx context.Context, c fence.Claim, by string) (marks.Mark, error) {
 	before := marks.Mark{Resource: c.Resource}
 	err := s.row(ctx, func(r pgx.Row) error { return scanMark(r, &before) },
-		`select token, issuer, holder, coalesce(raised_at, 'epoch'), confirmed, continued, adoption from ringfence.adopt($1, $2, $3, $4, $5)`,
+		`select token, issuer, holder,
+		        coalesce(raised_at, 'epoch'), confirmed, continued, adoption
+		   from ringfence.adopt($1, $2, $3, $4, $5)`,
 		c.Resource, int64(c.Token), c.Issuer, c.Holder, by)
 	if err != nil {
 		return before, err
 	}
 	if _, err := s.Revoke(ctx, marks.Session{}, c); err != nil {
-		return before, fmt.Errorf("the mark of %q is adopted, but its older sessions still live: %w", c.Resource, err)
+		return before, fmt.Errorf(
+			"the mark of %q is adopted, but its older sessions still live: %w", c.Resource, err)
 	}
 	return before, nil
 }
 
-// scanMark reads the mark columns behind whatever columns come first.
+// scanMark scans the columns in first, and then those of the mark.
 func scanMark(r pgx.Row, m *marks.Mark, first ...any) error {
-	return r.Scan(append(first, &m.Token, &m.Issuer, &m.Holder, &m.Raised, &m.Confirmed, &m.Continued, &m.Adoption)...)
+	return r.Scan(append(first, &m.Token, &m.Issuer, &m.Holder,
+		&m.Raised, &m.Confirmed, &m.Continued, &m.Adoption)...)
 }
 
 func (s *Store) row(ctx context.Context, scan func(pgx.Row) error, sql string, args ...any) error {
@@ -242,25 +275,25 @@ func (s *Store) exec(ctx context.Context, sql string, args ...any) error {
 	})
 }
 
-// retry calls once more when the connection broke: a pooled connection may be one of a server that is gone, and every
-// statement of ours may be repeated.
+// retry repeats a call once if it lost its connection: a pooled connection may lead to a server
+// that is gone, and each of our statements may be repeated.
 func (s *Store) retry(ctx context.Context, call func() error) error {
 	err := call()
-	if err != nil && ctx.Err() == nil && broken(err) {
+	if err != nil && ctx.Err() == nil && connectionLost(err) {
 		s.pool.Reset() // the other connections are probably dead, too
 		err = call()
 	}
 	return explain(err)
 }
 
-func broken(err error) bool {
+func connectionLost(err error) bool {
 	var pg *pgconn.PgError
 	var connect *pgconn.ConnectError
 	if errors.As(err, &connect) {
 		return false // a new connection could not be made either
 	}
 	if errors.As(err, &pg) {
-		return strings.HasPrefix(pg.Code, "57P") // the server went down under the statement
+		return strings.HasPrefix(pg.Code, "57P") // the server went down during the statement
 	}
 	return !errors.Is(err, pgx.ErrNoRows) && !isRefusal(err)
 }
@@ -270,7 +303,7 @@ func isRefusal(err error) bool {
 	return errors.As(err, &r)
 }
 
-// sweep forgets, now and then, sessions whose guard could not do so itself.
+// sweep removes the records of dead sessions every minute, if their guards could not do so.
 func (s *Store) sweep(ctx context.Context) {
 	tick := time.NewTicker(time.Minute)
 	defer tick.Stop()
@@ -281,7 +314,8 @@ func (s *Store) sweep(ctx context.Context) {
 		case <-tick.C:
 		}
 		bounded, cancel := context.WithTimeout(ctx, 10*time.Second)
-		_ = s.exec(bounded, `select ringfence.sweep()`) // the next one may succeed; nothing depends on it
+		// Nothing depends on a sweep, and the next may succeed.
+		_ = s.exec(bounded, `select ringfence.sweep()`)
 		cancel()
 	}
 }

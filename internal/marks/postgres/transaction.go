@@ -11,22 +11,24 @@ import (
 	"github.com/ringfence/ringfence/fence"
 )
 
-// Beginner is store/postgres.Beginner.
+// Beginner is documented at store/postgres.Beginner.
 type Beginner interface {
 	BeginTx(ctx context.Context, o pgx.TxOptions) (pgx.Tx, error)
 }
 
-// Begin is store/postgres.Begin.
+// Begin is documented at store/postgres.Begin.
 func Begin(ctx context.Context, db Beginner, c fence.Claim, o pgx.TxOptions) (pgx.Tx, error) {
 	return beginWith(ctx, db, c, o, enterQuery(c))
 }
 
-// beginWith begins a transaction and runs one more statement, in one round trip.
-func beginWith(ctx context.Context, db Beginner, c fence.Claim, o pgx.TxOptions, also string) (pgx.Tx, error) {
+// beginWith begins a transaction and runs a statement in it, in one round trip.
+func beginWith(
+	ctx context.Context, db Beginner, c fence.Claim, o pgx.TxOptions, statement string,
+) (pgx.Tx, error) {
 	if o.BeginQuery == "" {
 		o.BeginQuery = beginQuery(o)
 	}
-	o.BeginQuery += "\n; " + also // on a line of its own: the caller's may end in a comment
+	o.BeginQuery += "\n; " + statement // on a new line: the caller's query may end in a comment
 	tx, err := db.BeginTx(ctx, o)
 	if err != nil {
 		rollBack(ctx, db)
@@ -35,7 +37,7 @@ func beginWith(ctx context.Context, db Beginner, c fence.Claim, o pgx.TxOptions,
 	return tx, nil
 }
 
-// Enter is store/postgres.Enter.
+// Enter is documented at store/postgres.Enter.
 func Enter(ctx context.Context, tx pgx.Tx, c fence.Claim) error {
 	if _, err := tx.Exec(ctx, enterQuery(c)); err != nil {
 		return fmt.Errorf("enter under %s: %w", c, Explain(err, c))
@@ -43,7 +45,7 @@ func Enter(ctx context.Context, tx pgx.Tx, c fence.Claim) error {
 	return nil
 }
 
-// beginQuery is the statement for the options, as pgx would have it.
+// beginQuery returns the BEGIN statement that pgx would send for the options.
 func beginQuery(o pgx.TxOptions) string {
 	words := []string{"begin"}
 	if o.IsoLevel != "" {
@@ -58,19 +60,22 @@ func beginQuery(o pgx.TxOptions) string {
 	return strings.Join(words, " ")
 }
 
-// enterQuery has its values written in: a statement with parameters could not be sent along with BEGIN.
+// enterQuery returns a statement without parameters, because one with parameters could not be sent
+// together with BEGIN.
 func enterQuery(c fence.Claim) string {
-	return fmt.Sprintf("select ringfence.enter(%s, %d, %s)", literal(string(c.Resource)), c.Token, literal(string(c.Issuer)))
+	return fmt.Sprintf("select ringfence.enter(%s, %d, %s)",
+		literal(string(c.Resource)), c.Token, literal(string(c.Issuer)))
 }
 
-// literal is a string constant that means the same whatever standard_conforming_strings is.
+// literal quotes s so that it means the same under any standard_conforming_strings.
 func literal(s string) string {
 	return "E'" + escapes.Replace(s) + "'"
 }
 
 var escapes = strings.NewReplacer(`\`, `\\`, `'`, `''`, "\x00", "")
 
-// rollBack ends what BEGIN has begun when enter failed behind it. A pool throws such a connection away by itself.
+// rollBack rolls back the transaction that BEGIN has opened, when the statement after it failed. A
+// pool discards such a connection by itself.
 func rollBack(ctx context.Context, db Beginner) {
 	var conn *pgx.Conn
 	switch db := db.(type) {
@@ -83,9 +88,9 @@ func rollBack(ctx context.Context, db Beginner) {
 		return
 	}
 	if _, err := conn.Exec(ctx, "rollback"); err != nil {
-		_ = conn.Close(ctx) // it is of no use to anybody
+		_ = conn.Close(ctx) // nobody can use it any more
 	}
 }
 
-// Explain says what an error of one of ringfence's functions means: a refusal, and what to do. Others come back as they are.
+// Explain is documented at store/postgres.Explain.
 func Explain(err error, c fence.Claim) error { return explain(Refused(err, c)) }

@@ -11,12 +11,12 @@ import (
 	"github.com/ringfence/ringfence/fence"
 )
 
-// version1 is what guard install --print printed before transactions were fenced.
+// version1 is the output of guard install --print before there were fenced transactions.
 //
 //go:embed testdata/version1.sql
 var version1 string
 
-// older is a database of version 1 with an older program's control connection.
+// older returns a database of version 1 and the control connection of an older program.
 func older(t *testing.T) (*realm, *pgx.Conn) {
 	t.Helper()
 	d := bare(t)
@@ -27,6 +27,7 @@ func older(t *testing.T) (*realm, *pgx.Conn) {
 	return &realm{database: d, token: 5}, control
 }
 
+// upgrade installs the current version.
 func (r *realm) upgrade(t *testing.T) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
@@ -37,39 +38,42 @@ func (r *realm) upgrade(t *testing.T) {
 	r.s = r.open(t, Options{})
 }
 
-// An upgrade keeps the marks. What an older program admitted is ended once, with everybody else: it asked nobody whether a
-// connection leads where the marks are.
+// An upgrade keeps the marks. It ends every session once, with all that an older program admitted:
+// that program did not check whether a connection leads to the database with the marks.
 func TestAnUpgradeKeepsTheMarksAndEndsEverySessionOnce(t *testing.T) {
 	d, control := older(t)
 	session, stranger := d.connect(t, "app"), d.connect(t, "app")
-	const register = "select step from ringfence.register($1, (select backend_start from pg_stat_activity where pid = $1), '{orders}', $2, 'zk:a')"
+	const register = "select step from ringfence.register($1, (select backend_start " +
+		"from pg_stat_activity where pid = $1), '{orders}', $2, 'zk:a')"
 	must(t, control, register, int64(session.PgConn().PID()), []int64{5})
 	must(t, control, "select current from ringfence.revoke('orders', 5, 'zk:a', true)")
 	d.upgrade(t)
 
 	marks, err := d.s.Marks(t.Context())
-	if err != nil || len(marks) != 1 || marks[0].Token != 5 || marks[0].Confirmed || !marks[0].Continued {
+	if err != nil || len(marks) != 1 || marks[0].Token != 5 || marks[0].Confirmed ||
+		!marks[0].Continued {
 		t.Errorf("marks after the upgrade: %+v, %v", marks, err)
 	}
 	d.outside(t, claimed(4), fence.ErrStale)
 	d.outside(t, claimed(5), fence.ErrNotLeader)
-	if _, err := control.Exec(t.Context(), register, int64(session.PgConn().PID()), []int64{5}); err == nil {
+	if _, err := control.Exec(t.Context(), register,
+		int64(session.PgConn().PID()), []int64{5}); err == nil {
 		t.Error("an older program still admits")
 	}
 	d.lead(t, claimed(5))
 	if session.Ping(t.Context()) == nil || stranger.Ping(t.Context()) == nil {
-		t.Error("a session of before the upgrade lives")
+		t.Error("a session from before the upgrade is still alive")
 	}
 	d.enters(t, claimed(5), pgx.TxOptions{})
-	d.upgrade(t) // again: nothing is lost any more
+	d.upgrade(t) // the second time nothing is lost
 	d.enters(t, claimed(5), pgx.TxOptions{})
 	if marks, err := d.s.Marks(t.Context()); err != nil || !marks[0].Confirmed {
 		t.Errorf("marks after another install: %+v, %v", marks, err)
 	}
 }
 
-// The tables are changed under a lock that a raise of an older program holds up: such a raise comes before the upgrade, or
-// fails.
+// The upgrade changes the tables under a lock that conflicts with a raise of an older program: such
+// a raise commits before the upgrade, or fails.
 func TestAnUpgradeWaitsForARaiseOfAnOlderProgram(t *testing.T) {
 	d, control := older(t)
 	must(t, control, "begin")

@@ -7,24 +7,25 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// parseURL reads a connection URL for a control connection.
+// parseURL parses the URL of control connections.
 func parseURL(url string) (*pgx.ConnConfig, error) {
 	cfg, err := pgx.ParseConfig(url)
 	if err != nil {
-		return nil, fmt.Errorf("not a Postgres URL: %w", err) // pgx leaves the password out
+		return nil, fmt.Errorf("not a Postgres URL: %w", err) // pgx redacts the password
 	}
-	for _, other := range cfg.Fallbacks { // sslmode=prefer makes one for the same server
+	for _, other := range cfg.Fallbacks { // sslmode=prefer adds one for the same server
 		if other.Host != cfg.Host || other.Port != cfg.Port {
-			return nil, errors.New("a Postgres URL of several hosts: name the one primary that is guarded")
+			return nil, errors.New(
+				"a Postgres URL of several hosts: name the one primary that is guarded")
 		}
 	}
 	cfg.RuntimeParams["application_name"] = "ringfence"
 	return cfg, nil
 }
 
-// settings are made on every control connection, once it is known not to be a pooler's: nothing that a role, a database
-// or an environment sets by default may change what our statements mean. The statement timeout is longer than any
-// admission, whose context ends sooner.
+// settings are made on every control connection, once it is known not to be a pooler's, so that no
+// default of a role, a database or an environment changes the meaning of our statements. The
+// statement timeout is longer than any admission, because the admission's context ends first.
 const settings = `set search_path = pg_catalog;
 set default_transaction_isolation = 'read committed';
 set default_transaction_read_only = off;
@@ -32,7 +33,7 @@ set statement_timeout = '30s';
 set lock_timeout = 0;
 set idle_in_transaction_session_timeout = '30s'`
 
-// Address is where a URL points, without its credentials.
+// Address returns where a URL points, without its credentials.
 func Address(url string) string {
 	cfg, err := pgx.ParseConfig(url)
 	if err != nil {
@@ -45,7 +46,7 @@ func Address(url string) string {
 	return address + "/" + cfg.Database
 }
 
-// Role is the role that a URL logs in as.
+// Role returns the role that a URL logs in as.
 func Role(url string) (string, error) {
 	cfg, err := parseURL(url)
 	if err != nil {

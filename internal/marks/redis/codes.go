@@ -10,7 +10,7 @@ import (
 	"github.com/ringfence/ringfence/internal/refusal"
 )
 
-// Refused turns an error that a guard answered back into the refusal it was; any other error stays what it is.
+// Refused turns a guard's error reply back into the refusal. It returns any other error unchanged.
 func Refused(err error, c fence.Claim) error {
 	if r := RefusalIn(err, c); r != nil {
 		return r
@@ -18,14 +18,14 @@ func Refused(err error, c fence.Claim) error {
 	return err
 }
 
-// RefusalIn is the refusal that a guard answered, or nil.
+// RefusalIn returns the refusal in a guard's error reply, or nil.
 func RefusalIn(err error, c fence.Claim) *fence.Refusal {
 	var answered driver.Error
 	if !errors.As(err, &answered) {
 		return nil
 	}
-	word, text, _ := strings.Cut(answered.Error(), " ")
-	reason := refusal.OfWord(word)
+	code, text, _ := strings.Cut(answered.Error(), " ")
+	reason := refusal.OfWord(code)
 	if reason == 0 {
 		return nil
 	}

@@ -15,35 +15,40 @@ import (
 	"github.com/ringfence/ringfence/internal/refusal"
 )
 
-// Script is what store/redis.Script runs.
+// Script implements store/redis.Script.
 type Script struct{ text string }
 
-// NewScript is store/redis.NewScript.
+// NewScript implements store/redis.NewScript.
 func NewScript(lua string) *Script {
-	return &Script{luaText("common") + luaText("gate") + "return {'ran', (function()\n" + lua + "\nend)()}\n"}
+	body := "return {'ran', (function()\n" + lua + "\nend)()}\n"
+	return &Script{luaText("common") + luaText("gate") + body}
 }
 
-// of is the script for a client of this database number, and its hash. The marks are in database 0 whatever the number.
-func (s *Script) of(database int) (text, sha string) {
-	text = fmt.Sprintf("local DATABASE = %d\n%s", database, s.text)
-	sum := sha1.Sum([]byte(text)) // Redis names scripts so
+// forDatabase returns the script for a client of this database number, and its hash. The marks are
+// in database 0 whatever the number.
+func (s *Script) forDatabase(number int) (text, sha string) {
+	text = fmt.Sprintf("local DATABASE = %d\n%s", number, s.text)
+	sum := sha1.Sum([]byte(text)) // EVALSHA wants SHA-1
 	return text, hex.EncodeToString(sum[:])
 }
 
-// Run is store/redis.Script.Run. Errors of rights and settings are *fence.SetupError.
-func (s *Script) Run(ctx context.Context, db *driver.Client, c fence.Claim, keys []string, args ...any) (any, error) {
-	words, err := words(args)
+// Run implements store/redis.Script.Run. It returns a *fence.SetupError for missing rights and
+// wrong settings.
+func (s *Script) Run(
+	ctx context.Context, db *driver.Client, c fence.Claim, keys []string, args ...any,
+) (any, error) {
+	encoded, err := encodeArgs(args)
 	if err != nil {
 		return nil, fmt.Errorf("nothing was run: %w", err)
 	}
-	list, err := s.call(ctx, db, c, keys, words)
+	list, err := s.call(ctx, db, c, keys, encoded)
 	switch {
 	case err != nil:
-		return nil, ended(ctx, err)
+		return nil, withCause(ctx, err)
 	case len(list) == 0:
 		return nil, errors.New("redis answered an empty list: is this another program's script?")
 	case text(list[0]) != "ran":
-		return nil, shut(list, c)
+		return nil, gateRefusal(list, c)
 	case len(list) == 1:
 		return nil, nil
 	}
@@ -53,14 +58,17 @@ func (s *Script) Run(ctx context.Context, db *driver.Client, c fence.Claim, keys
 	return list[1], nil
 }
 
-// call sends the script, at first by its hash.
-func (s *Script) call(ctx context.Context, db *driver.Client, c fence.Claim, keys []string, args []any) ([]any, error) {
+// call runs the script by its hash, and sends its text only when Redis does not have it. It retries
+// while Redis refuses to run scripts.
+func (s *Script) call(
+	ctx context.Context, db *driver.Client, c fence.Claim, keys []string, args []any,
+) ([]any, error) {
 	tail := []any{len(keys)}
 	for _, k := range keys {
 		tail = append(tail, k)
 	}
 	tail = append(append(tail, string(c.Resource), c.Token.String(), string(c.Issuer)), args...)
-	script, sha := s.of(db.Options().DB)
+	script, sha := s.forDatabase(db.Options().DB)
 	head := []any{"EVALSHA", sha}
 	for wait := firstPause; ; wait = nextPause(wait) {
 		if ctx.Err() != nil {
@@ -73,14 +81,15 @@ func (s *Script) call(ctx context.Context, db *driver.Client, c fence.Claim, key
 			return list, nil
 		case driver.HasErrorPrefix(err, "NOSCRIPT"):
 			head = []any{"EVAL", script}
-		case !early(err) || pause(ctx, wait) != nil:
-			return nil, outcome(err, c)
+		case !refusedBeforeRun(err) || pause(ctx, wait) != nil:
+			return nil, callError(err, c)
 		}
 	}
 }
 
-// ended adds why ctx ended, if it did. The connection may have been told the deadline an instant before ctx is over.
-func ended(ctx context.Context, err error) error {
+// withCause adds the reason why ctx ended, if it did. The connection has the deadline of ctx and
+// may time out an instant before ctx ends.
+func withCause(ctx context.Context, err error) error {
 	if d, ok := ctx.Deadline(); ok && time.Until(d) <= 0 {
 		<-ctx.Done()
 	}
@@ -90,8 +99,8 @@ func ended(ctx context.Context, err error) error {
 	return fmt.Errorf("%w: %w", err, context.Cause(ctx))
 }
 
-// shut is the refusal that a script's gate answered.
-func shut(list []any, c fence.Claim) error {
+// gateRefusal returns the refusal for the verdict of gate.lua.
+func gateRefusal(list []any, c fence.Claim) error {
 	verdict := text(list[0])
 	_, m, err := parseMark(list)
 	if err != nil {
@@ -102,7 +111,8 @@ func shut(list []any, c fence.Claim) error {
 	case "raise":
 		err = unraised(c, m)
 	case "revoke":
-		err = refusal.Unraised(c, m.Token, "sessions under another token are recorded, and may still live")
+		err = refusal.Unraised(c, m.Token,
+			"sessions under another token are recorded, and may still live")
 	default:
 		err = refuse(verdict, c, m)
 	}
@@ -113,13 +123,15 @@ func shut(list []any, c fence.Claim) error {
 	return err
 }
 
-// unraised refuses a claim that is not the mark, or not for certain.
+// unraised refuses a claim that is above the mark, or equal to a mark that is unconfirmed.
 func unraised(c fence.Claim, m marks.Mark) error {
-	switch {
-	case m.Token == c.Token:
-		return refusal.Unraised(c, m.Token, "the mark is this token's, but Redis was restarted or has lost data since it was raised: it may have been higher")
-	case m.Token == 0:
-		return refusal.Unraised(c, m.Token, "no term has raised it yet, or Redis has lost it")
+	detail := fmt.Sprintf("the mark is %s", m.Token)
+	switch m.Token {
+	case c.Token:
+		detail = "the mark is this token's, " +
+			"but Redis was restarted or has lost data since it was raised: it may have been higher"
+	case 0:
+		detail = "no term has raised it yet, or Redis has lost it"
 	}
-	return refusal.Unraised(c, m.Token, fmt.Sprintf("the mark is %s", m.Token))
+	return refusal.Unraised(c, m.Token, detail)
 }

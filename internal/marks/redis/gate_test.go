@@ -17,11 +17,12 @@ import (
 	"github.com/ringfence/ringfence/internal/servers/serverstest"
 )
 
-// Each row brings a mark into a state, and says how a claim is answered. Nothing may be written, but by the last.
+// Each row brings a mark into a state and says how a claim is answered. Only the claims of the last
+// rows may write.
 func TestOnlyTheMarksOwnTokenRunsCommands(t *testing.T) {
 	server := redisWith(t)
-	foreign := claim(large)
-	foreign.Issuer = "another"
+	otherIssuer := claim(large)
+	otherIssuer.Issuer = "another"
 	for _, row := range []struct {
 		name  string
 		state func(t *testing.T, b *bench)
@@ -31,23 +32,35 @@ func TestOnlyTheMarksOwnTokenRunsCommands(t *testing.T) {
 		{"an older token", nil, claim(large - 1), fence.ErrStale},
 		{"a shorter token", nil, claim(9), fence.ErrStale},
 		{"a newer token", nil, claim(large + 1), fence.ErrNotLeader},
-		{"another issuer", nil, foreign, fence.ErrOtherIssuer},
-		{"another resource", nil, fence.Claim{Resource: "stock", Token: large, Issuer: fence.Unverified}, fence.ErrNotLeader},
-		{"the server was restarted", func(t *testing.T, b *bench) { b.restart(t) }, claim(large), fence.ErrNotLeader},
-		{"the server was restarted, an older token", func(t *testing.T, b *bench) { b.restart(t) }, claim(large - 1), fence.ErrStale},
-		{"the mark is lost", func(t *testing.T, b *bench) { b.do(t, "DEL", "ringfence:orders") }, claim(large), fence.ErrNotLeader},
-		{"the mark was set back", func(t *testing.T, b *bench) { b.overwrite(t) }, claim(1), fence.ErrNotLeader},
-		{"the marker is lost", func(t *testing.T, b *bench) { b.do(t, "DEL", "ringfence") }, claim(large), fence.ErrNotInstalled},
-		{"everything is lost", func(t *testing.T, b *bench) { b.do(t, "FLUSHALL") }, claim(large), fence.ErrNotInstalled},
-		{"another schema", func(t *testing.T, b *bench) { b.do(t, "HSET", "ringfence", "schema", "3") }, claim(large), fence.ErrNotInstalled},
+		{"another issuer", nil, otherIssuer, fence.ErrOtherIssuer},
+		{"another resource", nil, fence.Claim{Resource: "stock", Token: large,
+			Issuer: fence.Unverified}, fence.ErrNotLeader},
+		{"the server was restarted", func(t *testing.T, b *bench) { b.restart(t) }, claim(large),
+			fence.ErrNotLeader},
+		{"the server was restarted, an older token", func(t *testing.T, b *bench) { b.restart(t) },
+			claim(large - 1), fence.ErrStale},
+		{"the mark is lost", func(t *testing.T, b *bench) { b.do(t, "DEL", "ringfence:orders") },
+			claim(large), fence.ErrNotLeader},
+		{"the mark was rolled back", func(t *testing.T, b *bench) { b.overwrite(t) }, claim(1),
+			fence.ErrNotLeader},
+		{"the marker is lost", func(t *testing.T, b *bench) { b.do(t, "DEL", "ringfence") },
+			claim(large), fence.ErrNotInstalled},
+		{"everything is lost", func(t *testing.T, b *bench) { b.do(t, "FLUSHALL") }, claim(large),
+			fence.ErrNotInstalled},
+		{"another schema", func(t *testing.T, b *bench) {
+			b.do(t, "HSET", "ringfence", "schema", "3")
+		}, claim(large), fence.ErrNotInstalled},
 		{"the mark is raised and older sessions are not ended", func(t *testing.T, b *bench) {
 			b.admit(t, trusting{}, large)
-			if _, err := b.store.Raise(t.Context(), marks.Session{}, claim(large+1), agreed(claim(large+1))); err != nil {
+			if _, err := b.store.Raise(t.Context(), marks.Session{}, claim(large+1),
+				agreed(claim(large+1))); err != nil {
 				t.Fatal(err)
 			}
 		}, claim(large + 1), fence.ErrNotLeader},
 		{"the mark", nil, claim(large), nil},
-		{"the mark, and sessions under it", func(t *testing.T, b *bench) { b.admit(t, trusting{}, large) }, claim(large), nil},
+		{"the mark, and sessions under it", func(t *testing.T, b *bench) {
+			b.admit(t, trusting{}, large)
+		}, claim(large), nil},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			b := openWith(t, server, redis.Options{Coordinated: true})
@@ -62,25 +75,29 @@ func TestOnlyTheMarksOwnTokenRunsCommands(t *testing.T) {
 			b.do(t, "DEL", "written")
 			err := put(t, b.client(t, nil), row.claim, "x")
 			landed := len(b.written(t))
-			if !errors.Is(err, row.want) || landed != 0 && row.want != nil || landed != 1 && row.want == nil {
+			if !errors.Is(err, row.want) || landed != 0 && row.want != nil ||
+				landed != 1 && row.want == nil {
 				t.Fatalf("got %v and %d writes, want %v", err, landed, row.want)
 			}
 			if row.want == nil {
 				return
 			}
 			r, ok := errors.AsType[*fence.Refusal](err)
-			if !ok || r.Detail == "" || r.Hint == "" || r.Claim != row.claim || !strings.Contains(err.Error(), "nothing was run") {
-				t.Errorf("the refusal does not say enough: %+v", err)
+			if !ok || r.Detail == "" || r.Hint == "" || r.Claim != row.claim ||
+				!strings.Contains(err.Error(), "nothing was run") {
+				t.Errorf("the refusal is incomplete: %+v", err)
 			}
-			if errors.Is(err, fence.ErrNotLeader) && !strings.Contains(r.Hint, "raise the mark (Raiser), then try again") {
+			if errors.Is(err, fence.ErrNotLeader) &&
+				!strings.Contains(r.Hint, "raise the mark (Raiser), then try again") {
 				t.Errorf("the hint is %q", r.Hint)
 			}
 		})
 	}
 }
 
-// Both leaders write as fast as they can. Once the mark is raised the older one is refused, and never lands again.
-func TestNothingOfAnOlderTokenLandsAfterARaise(t *testing.T) {
+// The older leader writes as fast as it can. Once the mark is raised it is refused, and none of its
+// writes succeeds again.
+func TestNoCommandOfAnOlderTokenRunsAfterARaise(t *testing.T) {
 	b := open(t, serverstest.Redis(t, servers.RedisOptions{}))
 	b.raise(t, claim(large))
 	written := make(chan error, 1)
@@ -94,7 +111,9 @@ func TestNothingOfAnOlderTokenLandsAfterARaise(t *testing.T) {
 		}
 		written <- err
 	})
-	until(t, "it writes", func() bool { return b.admin.LLen(t.Context(), "written").Val() >= 50 })
+	until(t, "the older leader writes", func() bool {
+		return b.admin.LLen(t.Context(), "written").Val() >= 50
+	})
 	b.raise(t, claim(large+1))
 	if err := put(t, b.client(t, nil), claim(large+1), "new"); err != nil {
 		t.Fatal(err)
@@ -107,7 +126,7 @@ func TestNothingOfAnOlderTokenLandsAfterARaise(t *testing.T) {
 	}
 }
 
-func TestALeaderWhoseRedisWasRestartedRaisesAndGoesOn(t *testing.T) {
+func TestALeaderRaisesAgainAfterARestartOfRedis(t *testing.T) {
 	b := openWith(t, redisWith(t), redis.Options{Coordinated: true})
 	if err := redis.Install(t.Context(), b.server.URL()); err != nil {
 		t.Fatal(err)

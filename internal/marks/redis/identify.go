@@ -11,10 +11,11 @@ import (
 	"github.com/ringfence/ringfence/internal/marks"
 )
 
-// Identify names the session of a client id that was asked for on a client's own connection. It believes that the
-// connection ends at the same server as the control connection only when the client of that id has the nonce for a
-// name, which the guard has given it on that connection: behind a load balancer, or while Sentinel fails over, the two
-// may be on different servers, where the id is somebody else's.
+// Identify returns the session of a client id that the client's own connection reported. Before,
+// the guard gave that connection the nonce as a name. Identify checks on the control connection
+// that the client of this id has that name. Without that proof the two connections may lead to
+// different servers, behind a load balancer or while Sentinel fails over, and the id may be another
+// client's.
 func (s *Store) Identify(ctx context.Context, id int64, nonce string) (marks.Session, error) {
 	var info *driver.StringCmd
 	var found *driver.Cmd
@@ -30,16 +31,20 @@ func (s *Store) Identify(ctx context.Context, id int64, nonce string) (marks.Ses
 	}
 	line, _ := found.Text()
 	run := runID(info.Val())
-	if !strings.HasPrefix(line, fmt.Sprintf("id=%d ", id)) || !strings.Contains(line, " name="+nonce+" ") || run == "" {
-		return marks.Session{}, elsewhere(id, "it is not known to the server of the guard's own connection, run "+run)
+	known := strings.HasPrefix(line, fmt.Sprintf("id=%d ", id)) &&
+		strings.Contains(line, " name="+nonce+" ")
+	if !known || run == "" {
+		return marks.Session{}, wrongServer(id,
+			"it is not known to the server of the guard's own connection, run "+run)
 	}
 	return marks.Session{ID: id, Run: run}, nil
 }
 
-// elsewhere is the error of a client's connection that does not lead to the store's server.
-func elsewhere(id int64, why string) error {
+// wrongServer is the error for a client's connection that does not lead to the store's server.
+func wrongServer(id int64, why string) error {
 	return &fence.SetupError{
 		What: fmt.Sprintf("client %d is on another server than the marks: %s", id, why),
-		Hint: "guard and clients must reach one and the same Redis server: no load balancer and no pooler in between; during a failover try again",
+		Hint: "guard and clients must reach one and the same Redis server: " +
+			"no load balancer and no pooler in between; during a failover try again",
 	}
 }

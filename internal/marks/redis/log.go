@@ -8,13 +8,14 @@ import (
 	driver "github.com/redis/go-redis/v9"
 )
 
-// LogTo sends what the driver has to say, for the whole process, to log at debug level; by itself it writes to stderr.
-// Whatever matters of it comes back as an error too. It is for programs, which own their stderr.
-func LogTo(log *slog.Logger) { driver.SetLogger(quiet{log}) }
+// LogTo sends the driver's own log messages to log at debug level, for the whole process. Without
+// it the driver writes them to stderr. Everything in them that matters comes back as an error too.
+// Only programs should call it, because they own their stderr.
+func LogTo(log *slog.Logger) { driver.SetLogger(debugLogger{log}) }
 
-type quiet struct{ log *slog.Logger }
+type debugLogger struct{ log *slog.Logger }
 
 // Printf implements the driver's logger.
-func (q quiet) Printf(ctx context.Context, format string, args ...any) {
+func (q debugLogger) Printf(ctx context.Context, format string, args ...any) {
 	q.log.DebugContext(ctx, "redis: "+fmt.Sprintf(format, args...))
 }

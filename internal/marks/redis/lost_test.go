@@ -18,14 +18,14 @@ func claim(token fence.Token) fence.Claim {
 	return fence.Claim{Resource: "orders", Token: token, Issuer: fence.Unverified, Holder: "host"}
 }
 
-// trusting is an Authority that agrees to every raise, as a coordinator does that was asked.
+// trusting is an Authority that confirms every raise, like a coordinator that agrees.
 type trusting struct{ marks.Unverified }
 
 func (trusting) Confirm(_ context.Context, c fence.Claim, _ marks.Mark) (fence.Claim, error) {
 	return c, nil
 }
 
-// agreed confirms a claim as it is.
+// agreed confirms a claim unchanged.
 func agreed(c fence.Claim) marks.Confirm {
 	return func(context.Context, marks.Mark) (fence.Claim, error) { return c, nil }
 }
@@ -34,8 +34,8 @@ func (b *bench) admission(a marks.Authority) *marks.Admission {
 	return &marks.Admission{Store: b.store, Authority: a, Timeout: time.Minute}
 }
 
-// admit opens a new session through an Admission of its own, which remembers nothing. Ending every connection ends the
-// newcomer's too, so it may need a second try.
+// admit opens a session and admits it through a new Admission, which remembers nothing. When the
+// store ends every connection it ends the newcomer's too, so a second attempt may be needed.
 func (b *bench) admit(t *testing.T, a marks.Authority, token fence.Token) *conn {
 	t.Helper()
 	for try := 1; ; try++ {
@@ -54,6 +54,7 @@ func (b *bench) admit(t *testing.T, a marks.Authority, token fence.Token) *conn 
 	}
 }
 
+// do runs a command on the test's own connection; it must succeed.
 func (b *bench) do(t *testing.T, args ...any) any {
 	t.Helper()
 	v, err := b.admin.Do(t.Context(), args...).Result()
@@ -63,13 +64,15 @@ func (b *bench) do(t *testing.T, args ...any) any {
 	return v
 }
 
-// Each way of losing state goes round the guard and leaves an older leader's session alive. Once a newer one is
-// admitted, the older must be dead.
+// Each way of losing state bypasses the guard and leaves an older leader's session alive. Once a
+// newer leader is admitted, that session must have ended.
 func TestALostRegistryLeavesNoOlderSessionAlive(t *testing.T) {
 	for name, lose := range map[string]func(t *testing.T, b *bench){
-		"everything is flushed":       func(t *testing.T, b *bench) { b.do(t, "FLUSHALL") },
-		"the marker is deleted":       func(t *testing.T, b *bench) { b.do(t, "DEL", "ringfence") },
-		"the resource is deleted":     func(t *testing.T, b *bench) { b.do(t, "DEL", "ringfence:orders") },
+		"everything is flushed": func(t *testing.T, b *bench) { b.do(t, "FLUSHALL") },
+		"the marker is deleted": func(t *testing.T, b *bench) { b.do(t, "DEL", "ringfence") },
+		"the resource is deleted": func(t *testing.T, b *bench) {
+			b.do(t, "DEL", "ringfence:orders")
+		},
 		"the resource is overwritten": func(t *testing.T, b *bench) { b.overwrite(t) },
 		"the databases are swapped":   func(t *testing.T, b *bench) { b.do(t, "SWAPDB", 0, 1) },
 	} {
@@ -89,7 +92,8 @@ func TestALostRegistryLeavesNoOlderSessionAlive(t *testing.T) {
 	}
 }
 
-// overwrite restores a copy of the resource from before the leader's session was recorded, under another epoch.
+// overwrite turns the resource into a copy from before the leader's session was recorded, under
+// another epoch.
 func (b *bench) overwrite(t *testing.T) {
 	b.do(t, "HSET", "ringfence:orders", "token", "1", "epoch", "an earlier one")
 	fields, err := b.admin.HKeys(t.Context(), "ringfence:orders").Result()
@@ -107,56 +111,66 @@ func TestWithoutACoordinatorALostMarkerIsNotInstalled(t *testing.T) {
 	b := open(t, serverstest.Redis(t, servers.RedisOptions{}))
 	b.admit(t, marks.Unverified{}, 5)
 	b.do(t, "FLUSHALL")
-	err := b.admission(marks.Unverified{}).Admit(t.Context(), b.session(t).s, marks.Present(claim(4)))
+	err := b.admission(marks.Unverified{}).Admit(t.Context(), b.session(t).s,
+		marks.Present(claim(4)))
 	if !errors.Is(err, fence.ErrNotInstalled) {
 		t.Fatalf("admit: %v", err)
 	}
-	if _, err := b.store.Raise(t.Context(), marks.Session{}, claim(6), agreed(claim(6))); !errors.Is(err, fence.ErrNotInstalled) {
+	if _, err := b.store.Raise(t.Context(), marks.Session{}, claim(6),
+		agreed(claim(6))); !errors.Is(err, fence.ErrNotInstalled) {
 		t.Fatalf("raise: %v", err)
 	}
 	if err := b.store.Probe(t.Context()); !errors.Is(err, fence.ErrNotInstalled) {
 		t.Fatalf("probe: %v", err)
 	}
-	if _, err := b.store.Adopt(t.Context(), claim(6), "alice"); !errors.Is(err, fence.ErrNotInstalled) {
+	_, err = b.store.Adopt(t.Context(), claim(6), "alice")
+	if !errors.Is(err, fence.ErrNotInstalled) {
 		t.Fatalf("adopt: %v", err)
 	}
 	if n := b.admin.Exists(t.Context(), "ringfence").Val(); n != 0 {
-		t.Fatal("somebody made a marker")
+		t.Fatal("a call has made a new marker")
 	}
 }
 
-// An older leader must not get in over a mark that was lost, whatever became of the marker since.
-func TestWithoutACoordinatorAnOlderTokenIsNotTakenOverALostMark(t *testing.T) {
+// An older leader must not raise a mark that was lost, whatever has happened to the marker since.
+func TestWithoutACoordinatorAnOlderTokenCannotRaiseALostMark(t *testing.T) {
 	b := open(t, serverstest.Redis(t, servers.RedisOptions{}))
 	b.admit(t, marks.Unverified{}, 5)
 	b.do(t, "DEL", "ringfence:orders")
-	err := b.admission(marks.Unverified{}).Admit(t.Context(), b.session(t).s, marks.Present(claim(4)))
+	err := b.admission(marks.Unverified{}).Admit(t.Context(), b.session(t).s,
+		marks.Present(claim(4)))
 	if !errors.Is(err, fence.ErrNotLeader) {
-		t.Fatalf("over a lost resource: %v", err)
+		t.Fatalf("after the resource was lost: %v", err)
 	}
 	b.do(t, "FLUSHALL")
 	coordinated := openWith(t, b.server, redis.Options{Coordinated: true})
 	other := claim(1)
 	other.Resource = "stock"
-	if _, err := coordinated.store.Raise(t.Context(), marks.Session{}, other, agreed(other)); err != nil { // this makes the marker again
+	// this makes the marker again
+	if _, err := coordinated.store.Raise(t.Context(), marks.Session{}, other,
+		agreed(other)); err != nil {
 		t.Fatal(err)
 	}
-	err = b.admission(marks.Unverified{}).Admit(t.Context(), b.session(t).s, marks.Present(claim(4)))
+	err = b.admission(marks.Unverified{}).Admit(t.Context(), b.session(t).s,
+		marks.Present(claim(4)))
 	if !errors.Is(err, fence.ErrNotLeader) {
-		t.Fatalf("over a marker that was made again: %v", err)
+		t.Fatalf("after the marker was made again: %v", err)
 	}
 }
 
-// An ordinary restart locks nobody out: the next session confirms the mark, and every connection of before that is ended.
-func TestAfterARestartWithItsDataTheLeaderGoesOnWithoutAnOperator(t *testing.T) {
+// An ordinary restart locks nobody out: the next session confirms the mark, and the store ends
+// every connection from before that.
+func TestAfterARestartWithItsDataTheLeaderIsAdmittedAgainWithoutAnOperator(t *testing.T) {
 	b := open(t, redisWith(t))
 	c := b.session(t)
-	if err := b.admission(marks.Unverified{}).Admit(t.Context(), c.s, marks.Present(claim(5))); err != nil {
+	if err := b.admission(marks.Unverified{}).Admit(t.Context(), c.s,
+		marks.Present(claim(5))); err != nil {
 		t.Fatal(err)
 	}
 	b.restart(t)
 	a, stranger, newcomer := b.admission(marks.Unverified{}), b.session(t), b.session(t)
-	if err := a.Admit(t.Context(), b.session(t).s, marks.Present(claim(4))); !errors.Is(err, fence.ErrStale) {
+	if err := a.Admit(t.Context(), b.session(t).s,
+		marks.Present(claim(4))); !errors.Is(err, fence.ErrStale) {
 		t.Fatalf("an older token: %v", err)
 	}
 	if err := a.Admit(t.Context(), newcomer.s, marks.Present(claim(5))); err != nil {
@@ -166,7 +180,7 @@ func TestAfterARestartWithItsDataTheLeaderGoesOnWithoutAnOperator(t *testing.T) 
 		t.Errorf("the newcomer was ended with the others: %v", err)
 	}
 	if err := stranger.Write(t.Context(), "x"); err == nil {
-		t.Error("a connection of before the mark was confirmed lives")
+		t.Error("a connection from before the mark was confirmed is still alive")
 	}
 }
 
@@ -174,13 +188,15 @@ func TestARestartWithoutPersistenceIsALoss(t *testing.T) {
 	b := open(t, serverstest.Redis(t, servers.RedisOptions{}))
 	b.admit(t, marks.Unverified{}, 5)
 	b.restart(t)
-	err := b.admission(marks.Unverified{}).Admit(t.Context(), b.session(t).s, marks.Present(claim(5)))
+	err := b.admission(marks.Unverified{}).Admit(t.Context(), b.session(t).s,
+		marks.Present(claim(5)))
 	if !errors.Is(err, fence.ErrNotInstalled) {
 		t.Fatalf("without a coordinator: %v", err)
 	}
 	guard := openWith(t, b.server, redis.Options{Coordinated: true})
 	guard.admit(t, trusting{}, 5)
-	if err := guard.admission(trusting{}).Admit(t.Context(), b.session(t).s, marks.Present(claim(4))); !errors.Is(err, fence.ErrStale) {
+	if err := guard.admission(trusting{}).Admit(t.Context(), b.session(t).s,
+		marks.Present(claim(4))); !errors.Is(err, fence.ErrStale) {
 		t.Fatalf("an older token: %v", err)
 	}
 }
@@ -191,7 +207,7 @@ func TestEvictionIsALoss(t *testing.T) {
 	old := guard.admit(t, trusting{}, 5)
 	b.do(t, "CONFIG", "SET", "maxmemory-policy", "allkeys-random", "maxmemory", "1")
 	for b.admin.DBSize(t.Context()).Val() > 0 {
-		_ = b.admin.Set(t.Context(), "x", "y", 0).Err() // each try evicts, and is refused
+		_ = b.admin.Set(t.Context(), "x", "y", 0).Err() // each attempt evicts keys and is refused
 	}
 	b.do(t, "CONFIG", "SET", "maxmemory", "0")
 	guard.admit(t, trusting{}, 6)
@@ -207,7 +223,7 @@ func TestInstallMayBeRepeatedAndKeepsMarks(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := c.Write(t.Context(), "x"); err != nil {
-		t.Fatal("installing twice ended a session")
+		t.Fatal("the second install ended a session")
 	}
 	marks, err := b.store.Marks(t.Context(), "orders")
 	if err != nil || len(marks) != 1 || marks[0].Token != 5 || !marks[0].Confirmed {
@@ -222,32 +238,36 @@ func TestInstallMayBeRepeatedAndKeepsMarks(t *testing.T) {
 	}
 }
 
-// While a script of the older leader runs, the newer one waits: nobody is admitted beside it.
-func TestALongScriptOfTheOlderLeaderHoldsTheNewerUp(t *testing.T) {
-	b := open(t, serverstest.Redis(t, servers.RedisOptions{Args: []string{"--busy-reply-threshold", "10"}}))
+// While a script of the older leader runs, the newer one waits: no session is admitted.
+func TestTheNewerLeaderWaitsForALongScriptOfTheOlder(t *testing.T) {
+	b := open(t, serverstest.Redis(t, servers.RedisOptions{
+		Args: []string{"--busy-reply-threshold", "10"},
+	}))
 	old := b.admit(t, marks.Unverified{}, 5)
 	ended := make(chan error, 1)
 	go func() {
-		const script = `redis.call('RPUSH', 'written', '5') while redis.call('LLEN', 'written') > 0 do end`
+		const script = `redis.call('RPUSH', 'written', '5')
+			while redis.call('LLEN', 'written') > 0 do end`
 		ended <- old.link.Eval(context.WithoutCancel(t.Context()), script, nil).Err()
 	}()
-	for b.admin.Ping(t.Context()).Err() == nil { // until the script holds the server up
+	for b.admin.Ping(t.Context()).Err() == nil { // until the script blocks the server
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
 	fresh := marks.Session{ID: 1 << 40, Run: old.s.Run}
 	err := b.admission(marks.Unverified{}).Admit(ctx, fresh, marks.Present(claim(6)))
 	if !errors.Is(err, fence.ErrUnrevoked) {
-		t.Fatalf("admitted beside a script that runs: %v", err)
+		t.Fatalf("admitted while a script runs: %v", err)
 	}
-	if err := b.server.Kill(); err != nil { // a script that has written can be ended in no other way
+	if err := b.server.Kill(); err != nil { // nothing else ends a script that has written
 		t.Fatal(err)
 	}
 	<-ended
 }
 
-// Guards that mend a lost registry at the same time cut each other's links, and all get there.
-func TestSeveralGuardsMendALossAtOnce(t *testing.T) {
+// Guards that repair a lost registry at the same time end each other's connections, and all of them
+// succeed.
+func TestSeveralGuardsRepairALossAtOnce(t *testing.T) {
 	b := open(t, serverstest.Redis(t, servers.RedisOptions{}))
 	const guards = 4
 	var stores [guards]*redis.Store

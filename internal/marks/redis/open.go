@@ -18,20 +18,21 @@ import (
 
 // Options of a Store. The zero value is right for a guard without a coordinator.
 type Options struct {
-	// Connections is the most control connections, 4 when zero. Each admission holds one for one short script.
+	// Connections limits the control connections; 4 when zero. An admission holds one at a time,
+	// for one short script.
 	Connections int
 
-	// Coordinated says that the Authority asks a coordinator about every raise. Only then may a raise write a marker
-	// that is missing; otherwise a missing marker is ErrNotInstalled.
+	// Coordinated is true when the Authority asks a coordinator about every raise. Only then may a
+	// raise write a marker that is missing. Otherwise a missing marker is ErrNotInstalled.
 	Coordinated bool
 }
 
-// Store keeps marks and sessions in Redis. Its methods may be called from any goroutine and, like everything behind
-// marks.Store, from any number of processes.
+// Store keeps marks and sessions in Redis. Its methods may be called from any goroutine, and from
+// any number of processes, as those of every marks.Store.
 type Store struct {
-	db   *driver.Client
-	o    Options
-	seen seen
+	db    *driver.Client
+	o     Options
+	looks lookCache
 }
 
 var (
@@ -39,9 +40,10 @@ var (
 	_ marks.Admin = (*Store)(nil)
 )
 
-// Open makes a store on the URL redis[s]://user:password@host:port/db and probes the server once. It fails for a URL that cannot be read and for a server that answers
-// and cannot be guarded (SetupError). A server that does not answer, or where nothing is installed yet, is no error:
-// Probe tells when the store can be used. Every control connection is probed again before it serves.
+// Open makes a store on the URL redis[s]://user:password@host:port/db and probes the server once.
+// It fails if the URL cannot be parsed, or if the server answers but cannot be guarded
+// (SetupError). It succeeds if the server does not answer or nothing is installed yet: Probe
+// reports when the store can be used. Every control connection is probed again before it serves.
 func Open(ctx context.Context, address string, o Options) (*Store, error) {
 	db, err := open(address, o)
 	if err != nil {
@@ -59,7 +61,8 @@ func Open(ctx context.Context, address string, o Options) (*Store, error) {
 // Close ends the control connections.
 func (s *Store) Close() { _ = s.db.Close() }
 
-// Dial opens a connection of its own to the server, for a client of the guard: TCP, Unix socket or TLS as in the URL.
+// Dial opens a separate connection to the server, for a client of the guard. It uses TCP, a Unix
+// socket or TLS, as the URL says.
 func (s *Store) Dial(ctx context.Context) (net.Conn, error) {
 	o := s.db.Options()
 	d := &net.Dialer{Timeout: o.DialTimeout}
@@ -69,7 +72,7 @@ func (s *Store) Dial(ctx context.Context) (net.Conn, error) {
 	return d.DialContext(ctx, o.Network, o.Addr)
 }
 
-// Address is where a URL points, without its credentials.
+// Address is the host, port and database of a URL, without its credentials.
 func Address(address string) string {
 	o, err := driver.ParseURL(address)
 	if err != nil {
@@ -81,10 +84,10 @@ func Address(address string) string {
 // controlName is what CLIENT LIST shows of the guard's own connections.
 const controlName = "ringfence-guard"
 
-// Connect makes a client for Run, Script and reading. name is what CLIENT LIST shows of it. It dials when it is used, and
-// refuses servers that cannot keep marks (*fence.SetupError): replicas, members of a cluster, Sentinels. A call that is not
-// answered within 3 s fails, so it returns at most that long after its context has ended. It fails for a URL that cannot be
-// read.
+// Connect makes a client for Run, Script and reading. CLIENT LIST shows it under name. The client
+// dials when it is first used, and refuses servers that cannot keep marks (*fence.SetupError):
+// replicas, members of a cluster, Sentinels. A call that is not answered within 3 s fails, so it
+// returns at most that long after its context has ended. Connect fails if the URL cannot be parsed.
 func Connect(address, name string) (*driver.Client, error) {
 	opt, err := ownOptions(address, name)
 	if err != nil {
@@ -100,19 +103,20 @@ func open(address string, o Options) (*driver.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	opt.DB = 0 // sessions belong to the server, and so do the marks, whatever database the URL names
+	opt.DB = 0 // marks and sessions belong to the server, whatever database the URL names
 	opt.PoolSize = o.Connections
 	if opt.PoolSize == 0 {
 		opt.PoolSize = 4
 	}
 	opt.MaxActiveConns = opt.PoolSize
-	// A long script of a client holds everybody up: only the caller's context says when to give up waiting.
+	// A client's long script blocks every other call: only the caller's context limits the wait.
 	opt.ReadTimeout, opt.WriteTimeout = -1, 10*time.Second
 	opt.PoolTimeout = time.Minute
 	return driver.NewClient(opt), nil
 }
 
-// ownOptions are of a client whose connections are ours alone: RESP2, our name, nothing that a client of the guard sends.
+// ownOptions are the options of a client that only we use: RESP2, our name, and none of the
+// commands that drivers send unasked.
 func ownOptions(address, name string) (*driver.Options, error) {
 	opt, err := parseURL(address)
 	if err != nil {
@@ -130,12 +134,13 @@ func ownOptions(address, name string) (*driver.Options, error) {
 func parseURL(address string) (*driver.Options, error) {
 	opt, err := driver.ParseURL(address)
 	if err != nil {
-		return nil, errors.New("not a Redis URL (want redis://user:password@host:port/db): " + withoutSecrets(err))
+		return nil, errors.New("not a Redis URL (want redis://user:password@host:port/db): " +
+			withoutSecrets(err))
 	}
 	return opt, nil
 }
 
-// withoutSecrets is what is wrong with a URL, without quoting it: it may hold a password.
+// withoutSecrets describes the error in a URL without quoting the URL: it may hold a password.
 func withoutSecrets(err error) string {
 	var u *url.Error
 	if errors.As(err, &u) {

@@ -14,16 +14,17 @@ import (
 	"github.com/ringfence/ringfence/internal/marks"
 )
 
-// ending is the proof that every connection that could be an old session was ended: the nonce was in the marker before
-// that, on this server. A script accepts it only if the nonce is still there, so that a second loss is not missed.
-type ending struct {
+// endProof proves that every connection that could be an old session was ended: the nonce was in
+// the marker before that, on this server. A script accepts the proof only if the nonce is still
+// there, so a second loss of the data is noticed.
+type endProof struct {
 	nonce, run string
-	epoch      string // for the marker, if it has to be made
+	epoch      string // for the marker, if it has to be created
 }
 
-// announce writes the nonce, and returns what a raise then depends on. No resource: for install.
-func (s *Store) announce(ctx context.Context, r fence.Resource) (ending, reply, error) {
-	e := ending{nonce: random(), epoch: random()}
+// announce writes the nonce, and returns what a raise then depends on. Install passes no resource.
+func (s *Store) announce(ctx context.Context, r fence.Resource) (endProof, reply, error) {
+	e := endProof{nonce: random(), epoch: random()}
 	keys := []string{}
 	if r != "" {
 		keys = append(keys, key(r))
@@ -38,10 +39,11 @@ func (s *Store) announce(ctx context.Context, r fence.Resource) (ending, reply, 
 	return e, announced, nil
 }
 
-// endAll ends every client connection of the server but the newcomer and the one it uses: clients, subscribers, other guards'
-// control connections. It is the way out when the registry is lost and the sessions that were in it may still live. What
-// connects after the list was made is none of them.
-func (s *Store) endAll(ctx context.Context, e ending, newcomer marks.Session) error {
+// endAll ends every client connection of the server except the newcomer's and the one it uses
+// itself: clients, subscribers, control connections of other guards. The store needs this when the
+// registry is lost and the sessions that were in it may still be alive. A client that connects
+// after endAll has read the list cannot be one of them.
+func (s *Store) endAll(ctx context.Context, e endProof, newcomer marks.Session) error {
 	for wait := firstPause; ; wait = nextPause(wait) {
 		err := retry(ctx, func() error { return s.endOthers(ctx, e, newcomer) })
 		if !errors.Is(err, errAlive) {
@@ -53,18 +55,20 @@ func (s *Store) endAll(ctx context.Context, e ending, newcomer marks.Session) er
 	}
 }
 
-func (s *Store) endOthers(ctx context.Context, e ending, newcomer marks.Session) error {
-	conn := s.db.Conn() // which must not end itself
+func (s *Store) endOthers(ctx context.Context, e endProof, newcomer marks.Session) error {
+	conn := s.db.Conn() // one connection, so that it can spare itself
 	defer conn.Close()
 	// In one transaction: a client must not change from one type to the other in between.
 	p := conn.TxPipeline()
 	own, info := p.ClientID(ctx), p.Info(ctx, "server")
-	normal, subscribed := p.Do(ctx, "CLIENT", "LIST", "TYPE", "normal"), p.Do(ctx, "CLIENT", "LIST", "TYPE", "pubsub")
+	normal := p.Do(ctx, "CLIENT", "LIST", "TYPE", "normal")
+	subscribed := p.Do(ctx, "CLIENT", "LIST", "TYPE", "pubsub")
 	if _, err := p.Exec(ctx); err != nil {
 		return Explain(err)
 	}
 	if runID(info.Val()) != e.run {
-		return fmt.Errorf("%w: behind this address are several servers, or it was just restarted", errOtherRun)
+		return fmt.Errorf("%w: behind this address are several servers, or it was just restarted",
+			errOtherRun)
 	}
 	spared := []string{strconv.FormatInt(own.Val(), 10)}
 	if newcomer.Run == e.run {
@@ -77,7 +81,7 @@ func (s *Store) endOthers(ctx context.Context, e ending, newcomer marks.Session)
 	return kill(ctx, conn.Pipeline(), e.run, ids)
 }
 
-// listedIDs are the ids in an answer to CLIENT LIST.
+// listedIDs returns the ids in an answer to CLIENT LIST.
 func listedIDs(list *driver.Cmd) (ids []any) {
 	text, _ := list.Text()
 	for line := range strings.Lines(text) {
@@ -92,16 +96,17 @@ func without(ids []any, spared []string) []any {
 	return slices.DeleteFunc(ids, func(id any) bool { return slices.Contains(spared, text(id)) })
 }
 
-// Install makes the marker in the database of url. It may be repeated: a marker that is there stays, and so do the
-// marks. A missing marker is made after every client connection of the server was ended, because sessions of a marker
-// that was lost may still live; it is then the operator's word that no older leader runs.
+// Install creates the marker in the server at url. It may be repeated: it keeps a marker that is
+// there, and the marks. Before it creates a missing marker, it ends every client connection of the
+// server, because sessions of a marker that was lost may still be alive. By running it, the
+// operator asserts that no older leader runs.
 func Install(ctx context.Context, url string) error {
 	s, err := Open(ctx, url, Options{Connections: 1})
 	if err != nil {
 		return err
 	}
 	defer s.Close()
-	var e ending
+	var e endProof
 	for {
 		r, err := s.run(ctx, installScript, nil, e.nonce, e.epoch)
 		if err != nil {
@@ -111,7 +116,8 @@ func Install(ctx context.Context, url string) error {
 		case "installed":
 			return nil
 		case "schema":
-			return fmt.Errorf("install: the marker in Redis is of schema %s, which this program does not know: use the newer program", text(r.list[1]))
+			return fmt.Errorf("install: the marker in Redis is of schema %s, "+
+				"which this program does not know: use the newer program", text(r.list[1]))
 		}
 		if e, _, err = s.announce(ctx, ""); err == nil {
 			err = s.endAll(ctx, e, marks.Session{})

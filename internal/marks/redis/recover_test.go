@@ -9,8 +9,9 @@ import (
 	"github.com/ringfence/ringfence/internal/servers/serverstest"
 )
 
-// Between the end of all connections and the new marker the state may be lost once more, and a session admitted in
-// between with it: the proof of the first ending must not count for the second loss.
+// Between the end of all connections and the new marker the state may be lost again, with the
+// record of a session admitted in between. The proof of the first endProof must not count for the
+// second loss.
 func TestASecondLossVoidsTheProofOfTheFirst(t *testing.T) {
 	server := serverstest.Redis(t, servers.RedisOptions{})
 	s, err := Open(t.Context(), server.URL(), Options{Coordinated: true})
@@ -18,14 +19,15 @@ func TestASecondLossVoidsTheProofOfTheFirst(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(s.Close)
-	raise := func(e ending, basis string) string {
-		r, err := s.run(t.Context(), raiseScript, []string{key("orders")}, "orders", "5", string(fence.Unverified), "", basis, e.nonce, e.epoch)
+	raise := func(e endProof, basis string) string {
+		r, err := s.run(t.Context(), raiseScript, []string{key("orders")}, "orders", "5",
+			string(fence.Unverified), "", basis, e.nonce, e.epoch)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return r.verdict
 	}
-	prove := func() (ending, string) {
+	prove := func() (endProof, string) {
 		e, seen, err := s.announce(t.Context(), "orders")
 		if err == nil {
 			err = s.endAll(t.Context(), e, marks.Session{})
@@ -40,9 +42,9 @@ func TestASecondLossVoidsTheProofOfTheFirst(t *testing.T) {
 		t.Fatal(err)
 	}
 	if v := raise(first, basis); v != "lost" {
-		t.Errorf("with the void proof: %s", v)
+		t.Errorf("with the old proof: %s", v)
 	}
-	if v := raise(ending{}, basis); v != "lost" {
+	if v := raise(endProof{}, basis); v != "lost" {
 		t.Errorf("without a proof: %s", v)
 	}
 	second, basis := prove()
@@ -53,6 +55,6 @@ func TestASecondLossVoidsTheProofOfTheFirst(t *testing.T) {
 		t.Errorf("with the proof: %s", v)
 	}
 	if v := raise(second, basis); v != "changed" {
-		t.Errorf("repeated: %s", v)
+		t.Errorf("with a used proof: %s", v)
 	}
 }

@@ -29,12 +29,15 @@ func TestRedisKeepsTheContract(t *testing.T) {
 	}})
 }
 
-// redisWith starts a server of the test's own that keeps its data over a restart.
+// redisWith starts a server for this test alone that keeps its data over a restart.
 func redisWith(t testing.TB, args ...string) *servers.Redis {
-	return serverstest.Redis(t, servers.RedisOptions{Args: append([]string{"--appendonly", "yes", "--appendfsync", "always"}, args...)})
+	return serverstest.Redis(t, servers.RedisOptions{
+		Args: append([]string{"--appendonly", "yes", "--appendfsync", "always"}, args...),
+	})
 }
 
-// bench is a server with the store, and a connection of the test's own to look and meddle with.
+// bench is a server with the store, and a connection of the test's own to inspect and change the
+// data.
 type bench struct {
 	markstest.Instance
 	server *servers.Redis
@@ -58,11 +61,13 @@ func openWith(t testing.TB, server *servers.Redis, o redis.Options) *bench {
 	}
 	t.Cleanup(s.Close)
 	b := &bench{server: server, store: s, admin: driver.NewClient(&driver.Options{
-		Addr: server.Addr(), Protocol: 2, PipelinePoolSize: -1, DialTimeout: patience, ReadTimeout: patience, WriteTimeout: patience,
+		Addr: server.Addr(), Protocol: 2, PipelinePoolSize: -1, DialTimeout: patience,
+		ReadTimeout: patience, WriteTimeout: patience,
 	})}
 	t.Cleanup(func() { _ = b.admin.Close() })
 	b.Instance = markstest.Instance{
-		Store: s, Admin: s, Connect: b.connect, Written: b.written, Audit: b.audit, Restart: b.restart,
+		Store: s, Admin: s, Connect: b.connect, Written: b.written, Audit: b.audit,
+		Restart: b.restart,
 	}
 	return b
 }
@@ -97,7 +102,10 @@ func (b *bench) audit(t testing.TB, r fence.Resource) []markstest.Adoption {
 		if e.Values["resource"] != string(r) {
 			continue
 		}
-		a := markstest.Adoption{By: e.Values["by"].(string), From: fence.Issuer(e.Values["from"].(string)), To: fence.Issuer(e.Values["to"].(string))}
+		a := markstest.Adoption{
+			By: e.Values["by"].(string), From: fence.Issuer(e.Values["from"].(string)),
+			To: fence.Issuer(e.Values["to"].(string)),
+		}
 		a.Before, _ = fence.ParseToken(e.Values["before"].(string))
 		a.After, _ = fence.ParseToken(e.Values["after"].(string))
 		list = append(list, a)
@@ -105,7 +113,7 @@ func (b *bench) audit(t testing.TB, r fence.Resource) []markstest.Adoption {
 	return list
 }
 
-// conn is a client's session: one connection that is never opened again.
+// conn is a client's session: one connection that does not reconnect.
 type conn struct {
 	b    *bench
 	db   *driver.Client
@@ -120,7 +128,8 @@ func (b *bench) session(t testing.TB) *conn {
 	dialed := false
 	c := &conn{b: b}
 	c.db = driver.NewClient(&driver.Options{
-		Addr: b.server.Addr(), Protocol: 2, DisableIdentity: true, MaxRetries: -1, PoolSize: 1, DialerRetries: 1,
+		Addr: b.server.Addr(), Protocol: 2, DisableIdentity: true, MaxRetries: -1,
+		PoolSize: 1, DialerRetries: 1,
 		DialTimeout: patience, ReadTimeout: patience, WriteTimeout: patience,
 		OnConnect: func(context.Context, *driver.Conn) error {
 			if dialed {
@@ -158,11 +167,11 @@ func (c *conn) Leave(ctx context.Context, value string) error {
 	return c.link.Do(ctx, "RPUSH", "written", value).Err()
 }
 
-// Close lets the server itself end the connection, so that it is gone on return.
+// Close has the server end the connection, so that the session has ended on return.
 func (c *conn) Close() {
 	ctx := context.Background()
 	info, _ := c.b.admin.Info(ctx, "server").Result()
-	if strings.Contains(info, c.s.Run) { // an id of another run is somebody else's
+	if strings.Contains(info, c.s.Run) { // in another run the id belongs to another client
 		_ = c.b.admin.Do(ctx, "CLIENT", "KILL", "ID", c.s.ID).Err()
 	}
 	_ = c.link.Close()

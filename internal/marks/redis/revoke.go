@@ -14,9 +14,11 @@ import (
 	"github.com/ringfence/ringfence/internal/refusal"
 )
 
-// Revoke is marks.Store's: it lists the sessions that are not under the claim, ends them, and forgets them, until the
-// list is empty.
-func (s *Store) Revoke(ctx context.Context, _ marks.Session, c fence.Claim) (ended int, err error) {
+// Revoke implements marks.Store. It lists the sessions that are not under the claim, ends them, and
+// removes their records, until the list is empty.
+func (s *Store) Revoke(
+	ctx context.Context, _ marks.Session, c fence.Claim,
+) (ended int, err error) {
 	run, ids, err := s.others(ctx, c, "", nil)
 	for err == nil && len(ids) > 0 {
 		gone, failed := s.end(ctx, c, run, ids)
@@ -33,8 +35,11 @@ func (s *Store) Revoke(ctx context.Context, _ marks.Session, c fence.Claim) (end
 	return ended, err
 }
 
-// others forgets sessions of a run that are gone, and lists the clients whose sessions are not under the claim.
-func (s *Store) others(ctx context.Context, c fence.Claim, run string, gone []any) (string, []any, error) {
+// others removes the records of sessions of a run that are gone. Then it lists the clients whose
+// sessions are not under the claim, and the run that they belong to.
+func (s *Store) others(
+	ctx context.Context, c fence.Claim, run string, gone []any,
+) (string, []any, error) {
 	args := append([]any{string(c.Resource), c.Token.String(), string(c.Issuer), run}, gone...)
 	r, err := s.run(ctx, othersScript, []string{key(c.Resource)}, args...)
 	switch {
@@ -49,9 +54,11 @@ func (s *Store) others(ctx context.Context, c fence.Claim, run string, gone []an
 	return text(r.list[1]), r.list[2:], nil
 }
 
-// end returns true once none of these clients of this run is left, and false when another run of the server answered:
-// then nothing is known of them, and the list has to be read again.
-func (s *Store) end(ctx context.Context, c fence.Claim, run string, ids []any) (gone bool, err error) {
+// end returns true once none of these clients of this run is left. It returns false when another
+// run of the server answered: then nothing is known of them, and the list must be read again.
+func (s *Store) end(
+	ctx context.Context, c fence.Claim, run string, ids []any,
+) (gone bool, err error) {
 	wait := firstPause
 	for {
 		err := kill(ctx, s.db.Pipeline(), run, ids)
@@ -59,10 +66,13 @@ func (s *Store) end(ctx context.Context, c fence.Claim, run string, ids []any) (
 		case err == nil:
 			return true, nil
 		case driver.IsPermissionError(err):
-			return false, refusal.Unrevoked(c, "the guard's user may not run CLIENT KILL and CLIENT LIST; clients "+list(ids)+" still live", Explain(err))
+			detail := "the guard's user may not run CLIENT KILL and CLIENT LIST; " +
+				"clients " + list(ids) + " still live"
+			return false, refusal.Unrevoked(c, detail, Explain(err))
 		}
 		if pause(ctx, wait) != nil {
-			return false, refusal.Unrevoked(c, fmt.Sprintf("clients %s still live: %v", list(ids), err), errors.Join(ctx.Err(), err))
+			detail := fmt.Sprintf("clients %s still live: %v", list(ids), err)
+			return false, refusal.Unrevoked(c, detail, errors.Join(ctx.Err(), err))
 		}
 		if errors.Is(err, errOtherRun) {
 			return false, nil
@@ -71,14 +81,14 @@ func (s *Store) end(ctx context.Context, c fence.Claim, run string, ids []any) (
 	}
 }
 
-// errAlive says that a client that was told to end has not ended yet.
+// errAlive: a client that was killed has not ended yet.
 var errAlive = errors.New("the server still lists some of them")
 
-// errOtherRun says that the server that answered is not the one that was meant.
+// errOtherRun: another run of the server answered than the one that the session ids belong to.
 var errOtherRun = errors.New("the server that answers is of another run")
 
-// kill ends clients and asks whether any is left, all on one connection, which proves itself to be of this run. An id
-// that the server does not know is gone.
+// kill ends clients and then lists those that are left, in one pipeline that also shows which run
+// of the server answers. An id that the server does not know is gone.
 func kill(ctx context.Context, p driver.Pipeliner, run string, ids []any) error {
 	info := p.Info(ctx, "server")
 	for _, id := range ids {
@@ -97,13 +107,13 @@ func kill(ctx context.Context, p driver.Pipeliner, run string, ids []any) error 
 	return nil
 }
 
-// listed says that CLIENT LIST found anybody.
+// listed reports whether CLIENT LIST found any client, or failed.
 func listed(list *driver.Cmd) bool {
 	text, err := list.Text()
 	return err != nil || strings.TrimSpace(text) != ""
 }
 
-// runID reads INFO server.
+// runID reads the run id in INFO server.
 func runID(info string) string { return infoField(info, "run_id") }
 
 func infoField(info, name string) string {
@@ -115,7 +125,7 @@ func infoField(info, name string) string {
 	return ""
 }
 
-// list names clients in an error, not more than a few.
+// list names at most ten clients, for an error.
 func list(ids []any) string {
 	const most = 10
 	var names []string
@@ -129,7 +139,7 @@ func list(ids []any) string {
 	return strings.Join(names, ", ")
 }
 
-// Alive tells whether a session is still there, by the server's list of clients.
+// Alive reports whether the server's list of clients still has the session.
 func (s *Store) Alive(ctx context.Context, sess marks.Session) (bool, error) {
 	var left *driver.Cmd
 	var info *driver.StringCmd
@@ -146,9 +156,10 @@ func (s *Store) Alive(ctx context.Context, sess marks.Session) (bool, error) {
 	return runID(info.Val()) == sess.Run && listed(left), nil
 }
 
-// Release is marks.Store's. A session of another run is gone, and forgotten with the next raise.
+// Release implements marks.Store. A session of another run is gone; the next raise removes its
+// record.
 func (s *Store) Release(ctx context.Context, sess marks.Session) error {
-	s.seen.forget(sess)
+	s.looks.forget(sess)
 	alive, err := s.Alive(ctx, sess)
 	if err != nil || alive {
 		return err

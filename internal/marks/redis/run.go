@@ -12,12 +12,13 @@ import (
 
 var runScript = NewScript(luaText("run"))
 
-// wordsMost is how many words a command may have: Lua calls with fewer than 8,000 arguments.
-const wordsMost = 7000
+// commandMost limits a command's name and arguments. A Lua call takes fewer than 8,000.
+const commandMost = 7000
 
-// Run is store/redis.Run. db is for the database that has the marker, and its user needs what RunACL says.
+// Run implements store/redis.Run. db is a client of the server that has the marker. Its user needs
+// the rights in RunACL.
 func Run(ctx context.Context, db *driver.Client, c fence.Claim, commands ...[]any) ([]any, error) {
-	args, err := flat(commands)
+	args, err := flatten(commands)
 	if err != nil {
 		return nil, fmt.Errorf("nothing was run: %w", err)
 	}
@@ -27,20 +28,22 @@ func Run(ctx context.Context, db *driver.Client, c fence.Claim, commands ...[]an
 	}
 	replies, _ := answer.([]any)
 	if len(replies) != len(commands) {
-		return replies, fmt.Errorf("%w: there are %d replies to %d commands", ErrUnknown, len(replies), len(commands))
+		return replies, fmt.Errorf("%w: there are %d replies to %d commands",
+			ErrUnknown, len(replies), len(commands))
 	}
 	return replies, nil
 }
 
-// flat puts before each command how many words it has.
-func flat(commands [][]any) ([]any, error) {
+// flatten joins the commands to one list, each after its length.
+func flatten(commands [][]any) ([]any, error) {
 	if len(commands) == 0 {
 		return nil, errors.New("there is no command")
 	}
 	var args []any
 	for i, command := range commands {
-		if len(command) == 0 || len(command) > wordsMost {
-			return nil, fmt.Errorf("command %d has %d words: give 1 to %d", i+1, len(command), wordsMost)
+		if len(command) == 0 || len(command) > commandMost {
+			return nil, fmt.Errorf("command %d has %d words: give 1 to %d",
+				i+1, len(command), commandMost)
 		}
 		args = append(append(args, len(command)), command...)
 	}

@@ -18,13 +18,16 @@ import (
 	"github.com/ringfence/ringfence/internal/servers/serverstest"
 )
 
-// large is far above 2^53: as doubles it and its neighbours are the same.
+// large is far above 2^53, where a double cannot distinguish it from its neighbours.
 const large fence.Token = 1<<60 + 5
 
-// client is a driver of an application with its defaults, but for patience and change.
+// client makes an application's driver with longer timeouts than the defaults; change may change
+// more.
 func (b *bench) client(t testing.TB, change func(*driver.Options)) *driver.Client {
 	t.Helper()
-	o := &driver.Options{Addr: b.server.Addr(), DialTimeout: patience, ReadTimeout: patience, WriteTimeout: patience}
+	o := &driver.Options{
+		Addr: b.server.Addr(), DialTimeout: patience, ReadTimeout: patience, WriteTimeout: patience,
+	}
 	if change != nil {
 		change(o)
 	}
@@ -46,12 +49,12 @@ func put(t testing.TB, db *driver.Client, c fence.Claim, value string) error {
 	return err
 }
 
-// until waits for what has to happen.
+// until waits until happened returns true.
 func until(t testing.TB, what string, happened func() bool) {
 	t.Helper()
 	for end := time.Now().Add(patience); !happened(); {
 		if time.Now().After(end) {
-			t.Fatalf("waited in vain until %s", what)
+			t.Fatalf("timed out before %s", what)
 		}
 	}
 }
@@ -63,9 +66,12 @@ func TestCommandsRunUnderATokenInTheirOrder(t *testing.T) {
 		db := b.client(t, func(o *driver.Options) { o.Protocol = protocol })
 		b.do(t, "DEL", "a", "n", "l", "h")
 		got, err := redis.Run(t.Context(), db, claim(large),
-			[]any{"SET", "a", "1"}, []any{"GET", "a"}, []any{"GET", "none"}, []any{"INCRBY", []byte("n"), int64(-7)},
-			[]any{"RPUSH", "l", "", "two words", "$5\r\nhello\r\n", 1.5, true, uint64(1<<63 + 1)}, []any{"LRANGE", "l", 0, -1},
-			[]any{"LPUSH", "a", "x"}, []any{"MGET", "a", "none", "n"}, []any{"HSET", "h", "5", "4"}, []any{"HGETALL", "h"})
+			[]any{"SET", "a", "1"}, []any{"GET", "a"}, []any{"GET", "none"},
+			[]any{"INCRBY", []byte("n"), int64(-7)},
+			[]any{"RPUSH", "l", "", "two words", "$5\r\nhello\r\n", 1.5, true, uint64(1<<63 + 1)},
+			[]any{"LRANGE", "l", 0, -1},
+			[]any{"LPUSH", "a", "x"}, []any{"MGET", "a", "none", "n"},
+			[]any{"HSET", "h", "5", "4"}, []any{"HGETALL", "h"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -73,7 +79,8 @@ func TestCommandsRunUnderATokenInTheirOrder(t *testing.T) {
 		if failed == nil || !driver.HasErrorPrefix(failed, "WRONGTYPE") {
 			t.Errorf("the reply of a command that fails: %v", got[6])
 		}
-		want := []any{"OK", "1", nil, int64(-7), int64(6), []any{"", "two words", "$5\r\nhello\r\n", "1.5", "1", "9223372036854775809"},
+		want := []any{"OK", "1", nil, int64(-7), int64(6),
+			[]any{"", "two words", "$5\r\nhello\r\n", "1.5", "1", "9223372036854775809"},
 			got[6], []any{"1", nil, "-7"}, int64(1), []any{"5", "4"}}
 		if !reflect.DeepEqual(got, want) {
 			t.Errorf("RESP%d: replies %#v, want %#v", protocol, got, want)
@@ -82,14 +89,16 @@ func TestCommandsRunUnderATokenInTheirOrder(t *testing.T) {
 }
 
 func TestBadCommandsAreRefusedBeforeAnythingIsSent(t *testing.T) {
-	db := driver.NewClient(&driver.Options{Dialer: func(context.Context, string, string) (net.Conn, error) {
+	dial := func(context.Context, string, string) (net.Conn, error) {
 		t.Error("a connection was opened")
 		return nil, errors.New("closed")
-	}})
+	}
+	db := driver.NewClient(&driver.Options{Dialer: dial})
 	defer db.Close()
 	for name, commands := range map[string][][]any{
-		"none": {}, "an empty one": {{"PING"}, {}}, "too long": {make([]any, 7001)}, "what is no word": {{"SET", "a", struct{}{}}},
-		"one that cannot be written": {{"SET", "a", unwritable{}}},
+		"none": {}, "an empty one": {{"PING"}, {}}, "too long": {make([]any, 7001)},
+		"an unsupported type":               {{"SET", "a", struct{}{}}},
+		"an argument that fails to marshal": {{"SET", "a", failingMarshaler{}}},
 	} {
 		_, err := redis.Run(t.Context(), db, claim(5), commands...)
 		if err == nil || !strings.Contains(err.Error(), "nothing was run") {
@@ -98,9 +107,9 @@ func TestBadCommandsAreRefusedBeforeAnythingIsSent(t *testing.T) {
 	}
 }
 
-type unwritable struct{}
+type failingMarshaler struct{}
 
-func (unwritable) MarshalBinary() ([]byte, error) { return nil, errors.New("not now") }
+func (failingMarshaler) MarshalBinary() ([]byte, error) { return nil, errors.New("not now") }
 
 func TestTheLongestCommandIsRun(t *testing.T) {
 	b := open(t, serverstest.Redis(t, servers.RedisOptions{}))
@@ -109,8 +118,10 @@ func TestTheLongestCommandIsRun(t *testing.T) {
 	for len(longest) < 7000 {
 		longest = append(longest, len(longest))
 	}
-	got, err := redis.Run(t.Context(), b.client(t, nil), claim(5), []any{"PING"}, longest, longest, []any{"PING"})
-	if want := []any{"PONG", int64(6998), int64(2 * 6998), "PONG"}; err != nil || !reflect.DeepEqual(got, want) {
+	got, err := redis.Run(t.Context(), b.client(t, nil), claim(5), []any{"PING"}, longest,
+		longest, []any{"PING"})
+	if want := []any{"PONG", int64(6998), int64(2 * 6998), "PONG"}; err != nil ||
+		!reflect.DeepEqual(got, want) {
 		t.Errorf("%v, %v", got, err)
 	}
 }
@@ -123,13 +134,14 @@ func TestAnApplicationNeedsNoMoreThanItsACL(t *testing.T) {
 		aclUser(t, b, rule)
 		return b.client(t, func(o *driver.Options) { o.Username, o.Password = "app", "secret" })
 	}
-	got, err := redis.Run(t.Context(), as(rule), claim(5), []any{"SET", "app:a", 1}, []any{"SET", "b", 1}, []any{"HSET", "ringfence:orders", "token", "1"})
+	got, err := redis.Run(t.Context(), as(rule), claim(5), []any{"SET", "app:a", 1},
+		[]any{"SET", "b", 1}, []any{"HSET", "ringfence:orders", "token", "1"})
 	if err != nil || got[0] != "OK" {
 		t.Fatalf("%v, %v", got, err)
 	}
 	for _, i := range []int{1, 2} {
 		if _, failed := got[i].(error); !failed {
-			t.Errorf("command %d was run beyond its rights: %v", i, got[i])
+			t.Errorf("command %d was run without the right: %v", i, got[i])
 		}
 	}
 	for _, right := range []string{"info", "hmget", "eval", "evalsha"} {
@@ -140,13 +152,16 @@ func TestAnApplicationNeedsNoMoreThanItsACL(t *testing.T) {
 		}
 	}
 	if n := b.do(t, "EXISTS", "app:c"); n != int64(0) {
-		t.Error("a command was run all the same")
+		t.Error("a refused command was run")
 	}
 }
 
-// A script that holds the server up is waited for, as long as the caller likes, and then nothing was run.
-func TestABusyServerIsWaitedFor(t *testing.T) {
-	b := open(t, serverstest.Redis(t, servers.RedisOptions{Args: []string{"--busy-reply-threshold", "10"}}))
+// Run waits for a server that is busy with a script, until the caller's context ends. Then nothing
+// was run.
+func TestRunWaitsForABusyServer(t *testing.T) {
+	b := open(t, serverstest.Redis(t, servers.RedisOptions{
+		Args: []string{"--busy-reply-threshold", "10"},
+	}))
 	b.raise(t, claim(5))
 	db := b.client(t, nil)
 	if err := put(t, db, claim(5), "first"); err != nil {
@@ -157,7 +172,9 @@ func TestABusyServerIsWaitedFor(t *testing.T) {
 		held <- b.admin.Eval(context.WithoutCancel(t.Context()), `while true do end`, nil).Err()
 	}()
 	probe := b.client(t, nil)
-	until(t, "it holds the server up", func() bool { return probe.Ping(t.Context()).Err() != nil })
+	until(t, "the script blocks the server", func() bool {
+		return probe.Ping(t.Context()).Err() != nil
+	})
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
 	_, err := redis.Run(ctx, db, claim(5), []any{"RPUSH", "written", "too late"})
@@ -178,7 +195,7 @@ func TestABusyServerIsWaitedFor(t *testing.T) {
 	}
 }
 
-// BenchmarkRun tells what the check adds to one command.
+// BenchmarkRun measures what the check adds to one command.
 func BenchmarkRun(b *testing.B) {
 	bench := open(b, serverstest.Redis(b, servers.RedisOptions{}))
 	bench.raise(b, claim(large))

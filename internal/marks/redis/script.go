@@ -22,7 +22,7 @@ import (
 //go:embed lua/*.lua
 var lua embed.FS
 
-// The scripts. What each is given and answers is said in its file.
+// The scripts. Each file documents its arguments and its answer.
 var (
 	registerScript = script("register")
 	lookScript     = script("look")
@@ -36,18 +36,21 @@ var (
 	probeScript    = script("probe")
 )
 
-// program is a script in two forms. Redis 7 runs the first also when it has no memory left: a new leader must be let in
-// then too, and the older one be ended, which may go on deleting. Redis 6.2 does not know the flag.
+// program is a script in two forms. Redis 7 runs the flagged one even when it is out of memory: a
+// new leader must be admitted then too, and the older one ended, because it can still delete. Redis
+// 6.2 does not know the flag and gets the plain one.
 type program struct{ flagged, plain *driver.Script }
 
-// script puts what all of them share before one of them.
+// script reads a script and puts the code that all scripts share before it.
 func script(name string) program {
 	text := luaText("common") + luaText(name)
 	return program{driver.NewScript("#!lua flags=allow-oom\n" + text), driver.NewScript(text)}
 }
 
 // run runs the form that the server knows.
-func (p program) run(ctx context.Context, db *driver.Client, keys []string, args ...any) *driver.Cmd {
+func (p program) run(
+	ctx context.Context, db *driver.Client, keys []string, args ...any,
+) *driver.Cmd {
 	cmd := p.flagged.Run(ctx, db, keys, args...)
 	if err := cmd.Err(); err != nil && strings.Contains(err.Error(), "unexpected symbol near '#'") {
 		return p.plain.Run(ctx, db, keys, args...)
@@ -72,20 +75,22 @@ const (
 
 func key(r fence.Resource) string { return markerKey + ":" + string(r) }
 
-// reply is what a script answers: a verdict, and mostly the mark that a claim met.
+// reply is a script's answer: a verdict, and for most scripts the mark of one claim's resource.
 type reply struct {
 	verdict   string
-	list      []any // the answer as it came, verdict included
-	claim     int   // which claim it is about, from 0
+	list      []any // the raw answer, verdict included
+	claim     int   // the index of the claim that it is about
 	mark      marks.Mark
 	installed bool
-	lost      bool   // the registry is
-	basis     string // of a raise
+	lost      bool   // the registry is lost
+	basis     string // everything that a raise depends on; the raise compares it
 	run       string // of the server that has answered
 }
 
-// run runs a script. While another script holds the server up it waits, for as long as ctx lets it.
-func (s *Store) run(ctx context.Context, script program, keys []string, args ...any) (reply, error) {
+// run runs a script. While another script blocks the server it waits, until ctx ends.
+func (s *Store) run(
+	ctx context.Context, script program, keys []string, args ...any,
+) (reply, error) {
 	var list []any
 	err := retry(ctx, func() (err error) {
 		list, err = script.run(ctx, s.db, append([]string{markerKey}, keys...), args...).Slice()
@@ -103,18 +108,23 @@ func parseReply(list []any) (r reply, err error) {
 	}
 	r.list = list
 	r.verdict, _ = list[0].(string)
-	if len(list) < answerFields || r.verdict == "others" || r.verdict == "marks" || r.verdict == "probed" {
+	switch r.verdict {
+	case "others", "marks", "probed": // their answers have no mark
+		return r, nil
+	}
+	if len(list) < answerFields {
 		return r, nil
 	}
 	r.claim, r.mark, err = parseMark(list)
-	r.installed, r.lost, r.basis, r.run = text(list[7]) == "1", text(list[11]) == "1", text(list[12]), text(list[13])
+	r.installed, r.lost = text(list[7]) == "1", text(list[11]) == "1"
+	r.basis, r.run = text(list[12]), text(list[13])
 	return r, err
 }
 
-// answerFields is how many fields answer in common.lua writes.
+// answerFields is the number of fields that the function answer in common.lua returns.
 const answerFields = 14
 
-// parseMark reads what answer in common.lua writes.
+// parseMark reads the fields that the function answer in common.lua returns.
 func parseMark(list []any) (claim int, m marks.Mark, err error) {
 	if len(list) < answerFields {
 		return 0, m, fmt.Errorf("redis answered %d fields for a mark", len(list))
@@ -145,17 +155,18 @@ func text(v any) string {
 	return s
 }
 
-// retry calls again while the server says that it is busy with a script or still loads its data, and a number of times
-// when the connection broke: another guard may be ending every connection, and all that is called here may be repeated.
-// It returns the server's words with ctx's error when ctx ends first.
+// retry repeats a call while the server is busy with a script or loads its data, and a limited
+// number of times when the connection broke: another guard may be ending every connection. All
+// calls made through it may be repeated. If ctx ends first, it returns ctx's error together with
+// the server's.
 func retry(ctx context.Context, call func() error) error {
 	wait := firstPause
 	for breaks := 0; ; {
 		err := call()
-		if err == nil || !occupied(err) && !broken(err) {
+		if err == nil || !isBusy(err) && !isBroken(err) {
 			return err
 		}
-		if broken(err) {
+		if isBroken(err) {
 			if breaks++; breaks > breaksMost {
 				return err
 			}
@@ -167,25 +178,27 @@ func retry(ctx context.Context, call func() error) error {
 	}
 }
 
-// breaksMost is how many broken connections in a row are no reason to give up.
+// breaksMost limits the broken connections that retry tolerates in one call.
 const breaksMost = 20
 
-// broken says that a connection was ended under a call, or before it could serve. A server that cannot be dialed is
-// not broken but down.
-func broken(err error) bool {
+// isBroken reports whether a connection was ended during a call, or before it could serve. An error
+// of dialing does not count: then the server is down.
+func isBroken(err error) bool {
 	if notDialed(err) {
 		return false
 	}
-	return errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
+	return errors.Is(err, io.EOF) ||
+		errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
 }
 
-// notDialed says that no connection could be opened.
+// notDialed reports whether no connection could be opened.
 func notDialed(err error) bool {
 	var op *net.OpError
 	return errors.As(err, &op) && op.Op == "dial"
 }
 
-// pause waits about d, at most until ctx ends. Guards that get in each other's way are not to do so again.
+// pause waits about d, or until ctx ends. The wait is random, so that guards that collide do not
+// collide again.
 func pause(ctx context.Context, d time.Duration) error {
 	t := time.NewTimer(d/2 + rand.N(d))
 	defer t.Stop()
@@ -197,12 +210,12 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// occupied says that the server will answer later.
-func occupied(err error) bool {
+// isBusy reports whether the server is busy or loading, and will answer later.
+func isBusy(err error) bool {
 	return driver.HasErrorPrefix(err, "BUSY") || driver.IsLoadingError(err)
 }
 
-// firstPause and nextPause space the tries.
+// firstPause and nextPause are the exponential backoff between tries.
 const firstPause = 2 * time.Millisecond
 
 func nextPause(d time.Duration) time.Duration { return min(2*d, 100*time.Millisecond) }

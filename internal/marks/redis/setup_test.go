@@ -16,12 +16,15 @@ import (
 	"github.com/ringfence/ringfence/internal/servers/serverstest"
 )
 
-// as is a server's URL for a user.
+// as returns a server's URL for a user.
 func as(server *servers.Redis, user, password string) string {
-	u := url.URL{Scheme: "redis", Host: server.Addr(), Path: "/0", User: url.UserPassword(user, password)}
+	u := url.URL{
+		Scheme: "redis", Host: server.Addr(), Path: "/0", User: url.UserPassword(user, password),
+	}
 	return u.String()
 }
 
+// aclUser runs an ACL SETUSER command.
 func aclUser(t testing.TB, b *bench, rule string) {
 	t.Helper()
 	var args []any
@@ -33,7 +36,7 @@ func aclUser(t testing.TB, b *bench, rule string) {
 	}
 }
 
-// The rule that guard install --print shows is enough for the whole contract.
+// The rule that guard install --print prints is enough for the whole contract.
 func TestTheGuardsUserNeedsNoMoreThanItsACL(t *testing.T) {
 	markstest.Run(t, markstest.Harness{Open: func(t testing.TB) markstest.Instance {
 		b := open(t, redisWith(t))
@@ -63,24 +66,29 @@ func (b *bench) do2(t testing.TB, args ...any) {
 
 func TestMissingRightsAreNamed(t *testing.T) {
 	b := open(t, serverstest.Redis(t, servers.RedisOptions{}))
-	for _, right := range []string{"client|kill", "client|list", "info", "evalsha", "hset", "hlen", "time"} {
+	for _, right := range []string{"client|kill", "client|list", "info", "evalsha",
+		"hset", "hlen", "time"} {
 		aclUser(t, b, redis.ACL("keeper", "secret")+" -"+right)
 		s, err := redis.Open(t.Context(), as(b.server, "keeper", "secret"), redis.Options{})
 		if err == nil {
 			s.Close()
 		}
 		var setup *fence.SetupError
-		if !errors.As(err, &setup) || !strings.Contains(err.Error(), strings.ReplaceAll(right, "|", " ")) && !strings.Contains(err.Error(), right) {
+		spaced := strings.ReplaceAll(right, "|", " ")
+		if !errors.As(err, &setup) ||
+			!strings.Contains(err.Error(), spaced) && !strings.Contains(err.Error(), right) {
 			t.Errorf("without %s: %v", right, err)
 		}
 	}
-	if _, err := redis.Open(t.Context(), as(b.server, "keeper", "wrong"), redis.Options{}); err == nil || strings.Contains(err.Error(), "wrong@") {
+	if _, err := redis.Open(t.Context(), as(b.server, "keeper", "wrong"),
+		redis.Options{}); err == nil || strings.Contains(err.Error(), "wrong@") {
 		t.Errorf("with a wrong password: %v", err)
 	}
 }
 
-// A right that is taken away later keeps newcomers out, and the error says whom nobody could end.
-func TestSessionsThatMayNotBeEndedKeepNewcomersOut(t *testing.T) {
+// A right that is revoked later keeps newcomers out, and the error names the session that could not
+// be ended.
+func TestSessionsThatCannotBeEndedKeepNewcomersOut(t *testing.T) {
 	b := open(t, serverstest.Redis(t, servers.RedisOptions{}))
 	aclUser(t, b, redis.ACL("keeper", "secret"))
 	s, err := redis.Open(t.Context(), as(b.server, "keeper", "secret"), redis.Options{})
@@ -122,7 +130,8 @@ func TestServersThatCannotBeGuardedAreRefused(t *testing.T) {
 
 func TestABadURLIsRefusedWithoutItsPassword(t *testing.T) {
 	for _, bad := range []string{
-		"", "localhost", "postgres://user:secret@host", "redis://user:secret@host/zero", "redis://user:secret@ho st/0", "redis://user:se/secret@host",
+		"", "localhost", "postgres://user:secret@host", "redis://user:secret@host/zero",
+		"redis://user:secret@ho st/0", "redis://user:se/secret@host",
 	} {
 		_, err := redis.Open(t.Context(), bad, redis.Options{})
 		if err == nil || strings.Contains(err.Error(), "secret") {
@@ -131,7 +140,7 @@ func TestABadURLIsRefusedWithoutItsPassword(t *testing.T) {
 	}
 }
 
-func TestAServerThatIsDownIsOpenedAndNotReady(t *testing.T) {
+func TestAStoreOpensWhileItsServerIsDownAndIsNotReady(t *testing.T) {
 	server := serverstest.Redis(t, servers.RedisOptions{})
 	if err := server.Kill(); err != nil {
 		t.Fatal(err)
@@ -142,15 +151,15 @@ func TestAServerThatIsDownIsOpenedAndNotReady(t *testing.T) {
 	}
 	defer s.Close()
 	if err := s.Probe(t.Context()); err == nil {
-		t.Error("ready")
+		t.Error("the store is ready without its server")
 	}
 	if err := server.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	end := time.Now().Add(patience)
-	for !errors.Is(s.Probe(t.Context()), fence.ErrNotInstalled) { // the driver dials anew once a second
+	for !errors.Is(s.Probe(t.Context()), fence.ErrNotInstalled) { // the driver dials once a second
 		if time.Now().After(end) {
-			t.Fatal("the server was not found again")
+			t.Fatal("the store did not reconnect")
 		}
 	}
 	if err := redis.Install(t.Context(), server.URL()); err != nil {
@@ -161,7 +170,7 @@ func TestAServerThatIsDownIsOpenedAndNotReady(t *testing.T) {
 	}
 }
 
-// The client's own connection may end at another server than the control connection.
+// The client's own connection may lead to another server than the control connection.
 func TestAClientOfAnotherServerIsNotIdentified(t *testing.T) {
 	here := open(t, serverstest.Redis(t, servers.RedisOptions{}))
 	there := open(t, serverstest.Redis(t, servers.RedisOptions{}))
@@ -172,7 +181,8 @@ func TestAClientOfAnotherServerIsNotIdentified(t *testing.T) {
 		t.Error("a client without the nonce was identified")
 	}
 	for id := range int64(30) {
-		if _, err := here.store.Identify(t.Context(), id, fmt.Sprintf("nonce-%d", other.s.ID)); err == nil && id != mine.s.ID {
+		if _, err := here.store.Identify(t.Context(), id,
+			fmt.Sprintf("nonce-%d", other.s.ID)); err == nil && id != mine.s.ID {
 			t.Errorf("client %d of another server was identified", id)
 		}
 	}
@@ -182,7 +192,7 @@ func TestAClientOfAnotherServerIsNotIdentified(t *testing.T) {
 	}
 }
 
-func TestARaiserRaisesAtRedisItself(t *testing.T) {
+func TestARaiserRaisesDirectlyInRedis(t *testing.T) {
 	b := open(t, serverstest.Redis(t, servers.RedisOptions{}))
 	old := b.admit(t, marks.Unverified{}, 5)
 	r := redis.NewRaiser(b.server.URL())
@@ -190,7 +200,7 @@ func TestARaiserRaisesAtRedisItself(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := old.Write(t.Context(), "deposed"); err == nil {
-		t.Error("the older session still lives")
+		t.Error("the older session is still alive")
 	}
 	if err := r.Raise(t.Context(), claim(5)); !errors.Is(err, fence.ErrStale) {
 		t.Errorf("an older token: %v", err)

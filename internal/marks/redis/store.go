@@ -12,8 +12,10 @@ import (
 	"github.com/ringfence/ringfence/internal/refusal"
 )
 
-// Register is marks.Store's: one script.
-func (s *Store) Register(ctx context.Context, sess marks.Session, claims []fence.Claim) (marks.Registration, error) {
+// Register implements marks.Store with one script.
+func (s *Store) Register(
+	ctx context.Context, sess marks.Session, claims []fence.Claim,
+) (marks.Registration, error) {
 	var keys []string
 	args := []any{sess.ID, sess.Run}
 	for _, c := range claims {
@@ -25,39 +27,41 @@ func (s *Store) Register(ctx context.Context, sess marks.Session, claims []fence
 		return marks.Registration{}, err
 	}
 	if r.verdict == "elsewhere" {
-		return marks.Registration{}, elsewhere(sess.ID, "the server was restarted, or another one answers now")
+		return marks.Registration{}, wrongServer(sess.ID,
+			"the server was restarted, or another one answers now")
 	}
-	st, err := s.standing(r, claims)
-	if err == nil && st.Next == marks.MustRaise {
-		s.seen.put(newcomer{sess, st.Claim.Resource}, r)
+	registered, err := s.registration(r, claims)
+	if err == nil && registered.Next == marks.MustRaise {
+		s.looks.put(lookKey{sess, registered.Claim.Resource}, r)
 	}
-	return st, err
+	return registered, err
 }
 
-// standing turns a script's verdict into a step or a refusal.
-func (s *Store) standing(r reply, claims []fence.Claim) (marks.Registration, error) {
+// registration turns a script's verdict into the next step or a refusal.
+func (s *Store) registration(r reply, claims []fence.Claim) (marks.Registration, error) {
 	if r.claim < 0 || r.claim >= len(claims) {
-		return marks.Registration{}, fmt.Errorf("redis answered about claim %d of %d", r.claim, len(claims))
+		return marks.Registration{},
+			fmt.Errorf("redis answered about claim %d of %d", r.claim, len(claims))
 	}
-	st := marks.Registration{Claim: claims[r.claim], Mark: r.mark}
-	st.Mark.Resource, st.Mark.Sessions = st.Claim.Resource, 0
+	c := claims[r.claim]
+	registered := marks.Registration{Claim: c, Mark: markOf(r, c.Resource)}
 	switch r.verdict {
 	case "admitted":
-		st.Next = marks.Admitted
+		registered.Next = marks.Admitted
 	case "raise":
-		st.Next = marks.MustRaise
+		registered.Next = marks.MustRaise
 		if !r.installed && !s.o.Coordinated {
-			return st, notInstalled()
+			return registered, notInstalled()
 		}
 	case "revoke":
-		st.Next = marks.MustRevoke
+		registered.Next = marks.MustRevoke
 	default:
-		return st, refuse(r.verdict, st.Claim, st.Mark)
+		return registered, refuse(r.verdict, c, registered.Mark)
 	}
-	return st, nil
+	return registered, nil
 }
 
-// refusal turns a verdict that refuses into the error.
+// refuse turns a verdict that refuses into the error.
 func refuse(verdict string, c fence.Claim, m marks.Mark) error {
 	switch verdict {
 	case "stale":
@@ -73,22 +77,27 @@ func refuse(verdict string, c fence.Claim, m marks.Mark) error {
 }
 
 func notInstalled() error {
-	return refusal.NotInstalled("the marker key is missing: it was never made, or Redis has lost its data since; without a coordinator nobody can say what the marks were", nil)
+	return refusal.NotInstalled("the marker key is missing: it was never made, "+
+		"or Redis has lost its data since; "+
+		"without a coordinator nobody can say what the marks were", nil)
 }
 
-// Raise is marks.Store's: a look, unless a registration has just done that, and one script that compares what was seen. If
-// the registry is lost every client connection is ended in between.
-func (s *Store) Raise(ctx context.Context, sess marks.Session, c fence.Claim, confirm marks.Confirm) (marks.Mark, error) {
-	seen, known := s.seen.take(newcomer{sess, c.Resource})
+// Raise implements marks.Store. It looks at the mark, unless a registration has just done so, and
+// then runs one script that raises if nothing has changed since. If the registry is lost, it ends
+// every client connection in between.
+func (s *Store) Raise(
+	ctx context.Context, sess marks.Session, c fence.Claim, confirm marks.Confirm,
+) (marks.Mark, error) {
+	looked, cached := s.looks.take(lookKey{sess, c.Resource})
 	for wait := firstPause; ; wait = nextPause(wait) {
 		var err error
-		if !known {
-			seen, err = s.run(ctx, lookScript, []string{key(c.Resource)}, string(c.Resource))
+		if !cached {
+			looked, err = s.run(ctx, lookScript, []string{key(c.Resource)}, string(c.Resource))
 		}
-		if known = false; err != nil {
-			return markOf(seen, c.Resource), err
+		if cached = false; err != nil {
+			return markOf(looked, c.Resource), err
 		}
-		r, err := s.raise(ctx, sess, c, confirm, seen)
+		r, err := s.raise(ctx, sess, c, confirm, looked)
 		before := markOf(r, c.Resource)
 		before.Sessions = r.mark.Sessions
 		switch {
@@ -97,49 +106,59 @@ func (s *Store) Raise(ctx context.Context, sess marks.Session, c fence.Claim, co
 		case r.verdict != "changed" && r.verdict != "lost":
 			return before, refuse(r.verdict, c, before)
 		}
-		if err := pause(ctx, wait); err != nil { // another guard is raising, or mending, too
+		// Another guard raises too, or restores a lost registry.
+		if err := pause(ctx, wait); err != nil {
 			return before, err
 		}
 	}
 }
 
-// raise confirms and raises once. What the script compares is always read before the confirmation: the proof that
-// connections were ended, too.
-func (s *Store) raise(ctx context.Context, newcomer marks.Session, c fence.Claim, confirm marks.Confirm, seen reply) (reply, error) {
+// raise confirms and raises once. Everything that the script compares is read before the
+// confirmation, also the proof that all connections were ended.
+func (s *Store) raise(
+	ctx context.Context, newcomer marks.Session, c fence.Claim, confirm marks.Confirm, looked reply,
+) (reply, error) {
 	switch {
-	case seen.verdict == "schema":
-		return seen, refuse("schema", c, seen.mark)
-	case !seen.installed && !s.o.Coordinated:
-		return seen, notInstalled()
+	case looked.verdict == "schema":
+		return looked, refuse("schema", c, looked.mark)
+	case !looked.installed && !s.o.Coordinated:
+		return looked, notInstalled()
 	}
-	confirmed, err := confirm(ctx, markOf(seen, c.Resource))
+	confirmed, err := confirm(ctx, markOf(looked, c.Resource))
 	if err != nil {
-		return seen, err
+		return looked, err
 	}
-	var e ending
-	if seen.lost {
-		if e, seen, err = s.announce(ctx, c.Resource); err != nil {
-			return seen, err
+	var proof endProof
+	if looked.lost {
+		if proof, looked, err = s.announce(ctx, c.Resource); err != nil {
+			return looked, err
 		}
-		if confirmed, err = confirm(ctx, markOf(seen, c.Resource)); err != nil {
-			return seen, err
+		if confirmed, err = confirm(ctx, markOf(looked, c.Resource)); err != nil {
+			return looked, err
 		}
-		if err := s.endAll(ctx, e, newcomer); err != nil {
-			return seen, fmt.Errorf("the sessions of %q are not known any more, and ending all connections failed: %w", c.Resource, err)
+		if err := s.endAll(ctx, proof, newcomer); err != nil {
+			return looked, notEnded(c.Resource, err)
 		}
 	}
-	return s.run(ctx, raiseScript, []string{key(c.Resource)}, string(c.Resource), confirmed.Token.String(), string(confirmed.Issuer),
-		confirmed.Holder, seen.basis, e.nonce, e.epoch)
+	return s.run(ctx, raiseScript, []string{key(c.Resource)},
+		string(c.Resource), confirmed.Token.String(), string(confirmed.Issuer), confirmed.Holder,
+		looked.basis, proof.nonce, proof.epoch)
 }
 
-// markOf is the mark that a reply is about.
+// notEnded is the error of a lost registry whose sessions could not be ended.
+func notEnded(r fence.Resource, err error) error {
+	return fmt.Errorf("the sessions of %q are not known any more, "+
+		"and ending all connections failed: %w", r, err)
+}
+
+// markOf is the mark in a reply, without the number of its sessions.
 func markOf(r reply, name fence.Resource) marks.Mark {
 	m := r.mark
 	m.Resource, m.Sessions = name, 0
 	return m
 }
 
-// Marks is marks.Store's: one script.
+// Marks implements marks.Store with one script.
 func (s *Store) Marks(ctx context.Context, only ...fence.Resource) ([]marks.Mark, error) {
 	var args []any
 	for _, r := range only {
@@ -164,11 +183,14 @@ func (s *Store) Marks(ctx context.Context, only ...fence.Resource) ([]marks.Mark
 		}
 		found = append(found, m)
 	}
-	slices.SortFunc(found, func(a, b marks.Mark) int { return strings.Compare(string(a.Resource), string(b.Resource)) })
+	slices.SortFunc(found, func(a, b marks.Mark) int {
+		return strings.Compare(string(a.Resource), string(b.Resource))
+	})
 	return found, nil
 }
 
-// Adopt is marks.Admin's: one script, and then the end of all that it found recorded.
+// Adopt implements marks.Admin. It runs one script, and then ends every session that the resource
+// had.
 func (s *Store) Adopt(ctx context.Context, c fence.Claim, by string) (marks.Mark, error) {
 	r, err := s.adopt(ctx, c, by)
 	before := markOf(r, c.Resource)
@@ -179,33 +201,35 @@ func (s *Store) Adopt(ctx context.Context, c fence.Claim, by string) (marks.Mark
 		return before, refuse(r.verdict, c, before)
 	}
 	if _, err := s.Revoke(ctx, marks.Session{}, c); err != nil {
-		return before, fmt.Errorf("the mark of %q is adopted, but its older sessions still live: %w", c.Resource, err)
+		return before, fmt.Errorf("the mark of %q is adopted, "+
+			"but its older sessions still live: %w", c.Resource, err)
 	}
 	return before, nil
 }
 
-// adopt calls the script until it does not find the registry lost.
+// adopt runs the script until the registry is no longer lost.
 func (s *Store) adopt(ctx context.Context, c fence.Claim, by string) (reply, error) {
-	var e ending
+	var proof endProof
 	for wait := firstPause; ; wait = nextPause(wait) {
-		r, err := s.run(ctx, adoptScript, []string{key(c.Resource), auditKey}, string(c.Resource), c.Token.String(), string(c.Issuer), c.Holder,
-			e.nonce, e.epoch, by, random())
+		r, err := s.run(ctx, adoptScript, []string{key(c.Resource), auditKey},
+			string(c.Resource), c.Token.String(), string(c.Issuer), c.Holder,
+			proof.nonce, proof.epoch, by, random())
 		if err != nil || r.verdict != "lost" {
 			return r, err
 		}
-		if e.nonce != "" { // a guard is mending it too
+		if proof.nonce != "" { // a guard restores the registry too
 			if err := pause(ctx, wait); err != nil {
 				return r, err
 			}
 		}
-		if e, _, err = s.announce(ctx, c.Resource); err == nil {
-			err = s.endAll(ctx, e, marks.Session{})
+		if proof, _, err = s.announce(ctx, c.Resource); err == nil {
+			err = s.endAll(ctx, proof, marks.Session{})
 		}
 		if err != nil {
-			return r, fmt.Errorf("the sessions of %q are not known any more, and ending all connections failed: %w", c.Resource, err)
+			return r, notEnded(c.Resource, err)
 		}
 	}
 }
 
-// random is a name that nobody else makes up.
+// random is a name that nobody else can guess.
 func random() string { return rand.Text() }

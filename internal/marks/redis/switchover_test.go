@@ -15,7 +15,7 @@ import (
 	"github.com/ringfence/ringfence/internal/servers/serverstest"
 )
 
-// follow makes a server a replica of another one, and returns when it has all of its data.
+// follow makes the server a replica of another one, and returns when it has all data.
 func (b *bench) follow(t *testing.T, of *servers.Redis) {
 	t.Helper()
 	host, port, _ := strings.Cut(of.Addr(), ":")
@@ -23,21 +23,22 @@ func (b *bench) follow(t *testing.T, of *servers.Redis) {
 	b.until(t, "master_link_status:up")
 }
 
-// promote ends the replication.
+// promote makes the server a primary again.
 func (b *bench) promote(t *testing.T) { t.Helper(); b.do(t, "REPLICAOF", "NO", "ONE") }
 
-// until waits for INFO replication to say something.
+// until waits until INFO replication contains a text.
 func (b *bench) until(t *testing.T, says string) {
 	t.Helper()
-	for patience := time.Now().Add(patience); !strings.Contains(b.admin.Info(t.Context(), "replication").Val(), says); {
-		if time.Now().After(patience) {
-			t.Fatalf("the server does not say %s", says)
+	deadline := time.Now().Add(patience)
+	for !strings.Contains(b.admin.Info(t.Context(), "replication").Val(), says) {
+		if time.Now().After(deadline) {
+			t.Fatalf("INFO replication does not say %s", says)
 		}
 	}
 }
 
-// A connection survives that its server is a replica for a while. When it is the primary again, the registry is that of
-// the other server, which knows nothing of the connection.
+// A connection survives while its server is a replica for a time. When the server is the primary
+// again, its registry is that of the other server, which has no record of the connection.
 func TestASwitchoverAndBackLeavesNoOlderSessionAlive(t *testing.T) {
 	o := redis.Options{Coordinated: true}
 	p, r := open(t, redisWith(t)), openWith(t, serverstest.Redis(t, servers.RedisOptions{}), o)
@@ -57,12 +58,14 @@ func TestASwitchoverAndBackLeavesNoOlderSessionAlive(t *testing.T) {
 	}
 }
 
-// The server is the same process, and its data are those of a replica that has missed the newer mark.
+// The server is the same process, but its data are those of a replica that has missed the newer
+// mark.
 func TestAMarkThatComesBackFromALaggingReplicaIsNotConfirmed(t *testing.T) {
-	p, r := open(t, redisWith(t)), openWith(t, serverstest.Redis(t, servers.RedisOptions{}), redis.Options{Coordinated: true})
+	p, r := open(t, redisWith(t)), openWith(t, serverstest.Redis(t, servers.RedisOptions{}),
+		redis.Options{Coordinated: true})
 	p.admit(t, marks.Unverified{}, 5)
 	r.follow(t, p.server)
-	r.promote(t) // it lags from here on
+	r.promote(t) // from now on it misses writes
 	p.admit(t, marks.Unverified{}, 6)
 	p.follow(t, r.server)
 	p.promote(t)
@@ -79,20 +82,21 @@ func TestAMarkThatComesBackFromALaggingReplicaIsNotConfirmed(t *testing.T) {
 	}
 }
 
-// Key patterns do not keep a script from swapping databases, and back: the registry of before returns, and knows nothing of
-// who was admitted in between.
+// Key patterns do not prevent a script from swapping the databases and swapping them back: the
+// earlier registry returns, without the sessions that were admitted in between.
 func TestDatabasesThatAreSwappedAndSwappedBackLeaveNoOlderSessionAlive(t *testing.T) {
 	b := open(t, serverstest.Redis(t, servers.RedisOptions{}))
 	guard := openWith(t, b.server, redis.Options{Coordinated: true})
 	swap := func(c *conn) {
 		t.Helper()
-		if err := c.link.Eval(t.Context(), "return redis.call('SWAPDB', 0, 1)", nil).Err(); err != nil {
+		const script = "return redis.call('SWAPDB', 0, 1)"
+		if err := c.link.Eval(t.Context(), script, nil).Err(); err != nil {
 			t.Fatal(err)
 		}
 	}
 	first := guard.admit(t, trusting{}, 5)
 	swap(first)
-	second := guard.admit(t, trusting{}, 5) // in the registry of the other database
+	second := guard.admit(t, trusting{}, 5) // recorded in the other database's registry
 	swap(second)
 	guard.admit(t, trusting{}, 6)
 	if err := second.Write(t.Context(), "deposed"); err == nil {
@@ -103,21 +107,23 @@ func TestDatabasesThatAreSwappedAndSwappedBackLeaveNoOlderSessionAlive(t *testin
 	}
 }
 
-// Sessions belong to the server, whatever database they select. So do the marks.
-func TestTwoGuardsOfOneServerHaveOneMarkWhateverDatabaseTheirURLsName(t *testing.T) {
+// Sessions and marks belong to the server, whatever database a session selects.
+func TestTwoGuardsOfOneServerShareTheMarksWhateverDatabaseTheirURLsName(t *testing.T) {
 	b := open(t, serverstest.Redis(t, servers.RedisOptions{}))
-	other, err := redis.Open(t.Context(), strings.TrimSuffix(b.server.URL(), "/0")+"/1", redis.Options{})
+	url := strings.TrimSuffix(b.server.URL(), "/0") + "/1"
+	other, err := redis.Open(t.Context(), url, redis.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(other.Close)
 	old := b.admit(t, marks.Unverified{}, 5)
 	newer := b.session(t)
-	if err := (&marks.Admission{Store: other, Authority: marks.Unverified{}}).Admit(t.Context(), newer.s, marks.Present(claim(6))); err != nil {
+	if err := (&marks.Admission{Store: other, Authority: marks.Unverified{}}).Admit(t.Context(),
+		newer.s, marks.Present(claim(6))); err != nil {
 		t.Fatal(err)
 	}
 	if err := old.Write(t.Context(), "deposed"); err == nil {
-		t.Error("the older session lives")
+		t.Error("the older session is still alive")
 	}
 
 	db := driver.NewClient(&driver.Options{Addr: b.server.Addr(), DB: 1})
@@ -129,13 +135,14 @@ func TestTwoGuardsOfOneServerHaveOneMarkWhateverDatabaseTheirURLsName(t *testing
 		t.Errorf("a command of database 1: %v", err)
 	}
 	if n := db.DBSize(t.Context()).Val(); n != 1 {
-		t.Errorf("database 1 has %d keys, want what the command wrote", n)
+		t.Errorf("database 1 has %d keys, want the one that the command wrote", n)
 	}
 }
 
-func TestAPolicyThatMayEvictMarksIsWarnedOf(t *testing.T) {
+func TestTheStoreWarnsOfAPolicyThatMayEvictMarks(t *testing.T) {
 	b := open(t, serverstest.Redis(t, servers.RedisOptions{}))
-	for policy, warns := range map[string]bool{"noeviction": false, "volatile-lru": false, "allkeys-lru": true, "allkeys-random": true} {
+	for policy, warns := range map[string]bool{"noeviction": false, "volatile-lru": false,
+		"allkeys-lru": true, "allkeys-random": true} {
 		b.do(t, "CONFIG", "SET", "maxmemory-policy", policy, "maxmemory", "1gb")
 		if w := b.store.Warning(t.Context()); strings.Contains(w, policy) != warns {
 			t.Errorf("%s: %q", policy, w)
@@ -147,11 +154,12 @@ func TestAPolicyThatMayEvictMarksIsWarnedOf(t *testing.T) {
 	}
 }
 
-// Over maxmemory the older leader can still delete, so the newer one has to be let in.
+// Above maxmemory the older leader can still delete, so the newer one must be admitted.
 func TestWithoutMemoryTheNewerLeaderIsAdmittedAndTheOlderEnded(t *testing.T) {
 	b := open(t, serverstest.Redis(t, servers.RedisOptions{}))
-	if version := b.admin.Info(t.Context(), "server").Val(); strings.Contains(version, "redis_version:6.") {
-		t.Skip("Redis 6.2 runs no script over maxmemory")
+	version := b.admin.Info(t.Context(), "server").Val()
+	if strings.Contains(version, "redis_version:6.") {
+		t.Skip("Redis 6.2 runs no script above maxmemory")
 	}
 	old := b.admit(t, marks.Unverified{}, 5)
 	b.do(t, "SET", "x", "y")
@@ -161,13 +169,15 @@ func TestWithoutMemoryTheNewerLeaderIsAdmittedAndTheOlderEnded(t *testing.T) {
 		t.Fatal("there is memory left, which proves nothing")
 	}
 	fresh := b.session(t)
-	if err := b.admission(marks.Unverified{}).Admit(t.Context(), fresh.s, marks.Present(claim(6))); err != nil {
+	if err := b.admission(marks.Unverified{}).Admit(t.Context(), fresh.s,
+		marks.Present(claim(6))); err != nil {
 		t.Fatal(err)
 	}
 	if err := old.link.Del(t.Context(), "x").Err(); err == nil {
 		t.Error("the older leader can still delete")
 	}
-	if _, err := b.store.Adopt(t.Context(), fence.Claim{Resource: "orders", Issuer: fence.Unverified}, "alice"); err != nil {
+	if _, err := b.store.Adopt(t.Context(),
+		fence.Claim{Resource: "orders", Issuer: fence.Unverified}, "alice"); err != nil {
 		t.Errorf("adopt: %v", err)
 	}
 }

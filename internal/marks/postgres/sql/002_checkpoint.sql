@@ -1,4 +1,4 @@
--- Version 2: checkpoints. One row per task; version counts what was published.
+-- Version 2: checkpoints. One row per task; version counts the published checkpoints.
 create table if not exists ringfence.checkpoint (
     task       text primary key,
     resource   text not null,

@@ -1,9 +1,13 @@
--- attach admits the caller's own session: it enters, so that a raise finds this transaction, and records the session, so that
--- a raise ends it after that. Its later transactions need no check. It takes no lock that anybody waits for, so a
--- transaction that attaches and stays open holds nobody up. It says false where attaching cannot be, and the caller enters
--- with each transaction: the session is a pooler's (p_pid is what the caller was told at login), a superuser's (whom a guard
--- could not end), or one whose isolation level keeps it from seeing what is committed; or the server knows prepared
--- transactions, which outlive their sessions, and are found only by the locks that enter takes.
+-- attach admits the caller's own session. It enters, so that a raise finds this transaction, and
+-- records the session, so that later a raise ends the session. The session's later transactions
+-- need no check. It takes no lock that anybody waits for, so a transaction that attaches and stays
+-- open delays nobody.
+--
+-- It returns false where a session cannot attach, and then the caller enters with each transaction:
+-- the session is a pooler's (p_pid is the pid that the caller got at login), a superuser's (a guard
+-- could not end it), or has an isolation level that hides what is committed meanwhile; or the
+-- server allows prepared transactions, which survive their sessions and are found only by the locks
+-- that enter takes.
 create or replace function ringfence.attach(p_pid bigint, p_resource text, p_token bigint, p_issuer text) returns boolean
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare

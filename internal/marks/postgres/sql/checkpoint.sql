@@ -1,9 +1,10 @@
--- Checkpoints. Each write of one is under the claim of the leader and conditional on the version before it.
+-- Checkpoints. Each write needs the leader's claim and the version before.
 
--- publish writes a checkpoint within a transaction under the claim: that of a session that is recorded under it, or one that
--- has entered. A setting that ends with the transaction, or with a savepoint that enter was called in, tells a step that
--- ended its own transaction by mistake. Anybody can make such a setting, so it proves nothing: the record of the session
--- does, and where there is none the transaction enters here.
+-- publish writes a checkpoint in a transaction under the claim: the session is recorded under it,
+-- or the transaction has entered. A setting that ends with the transaction, or with the savepoint
+-- in which enter was called, detects a step that has ended its own transaction by mistake. Anybody
+-- can make such a setting, so it proves nothing. The record of the session does, and where there is
+-- none the transaction enters here.
 create or replace function ringfence.publish(
     p_resource text, p_token bigint, p_issuer text, p_task text, p_version bigint, p_checkpoint json) returns void
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
@@ -33,7 +34,7 @@ begin
     end if;
 end $$;
 
--- conflict fails a publish, and says why.
+-- conflict fails a publish with the reason.
 create or replace function ringfence.conflict(p_resource text, p_task text, p_version bigint) returns void
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
@@ -52,7 +53,7 @@ begin
         hint = 'read the checkpoint again and go on from it';
 end $$;
 
--- enter_and_publish is publish as a transaction of its own, durable when it returns.
+-- enter_and_publish is publish as a separate transaction, durable when the statement returns.
 create or replace function ringfence.enter_and_publish(
     p_resource text, p_token bigint, p_issuer text, p_task text, p_version bigint, p_checkpoint json) returns void
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
@@ -64,7 +65,8 @@ begin
     perform ringfence.publish(p_resource, p_token, p_issuer, p_task, p_version, p_checkpoint);
 end $$;
 
--- take reads a checkpoint under a claim: version 0 when there is none, and no checkpoint when the version is p_have.
+-- take reads a checkpoint under a claim. It returns version 0 when there is none, and no checkpoint
+-- when the version is p_have.
 create or replace function ringfence.take(
     p_resource text, p_token bigint, p_issuer text, p_task text, p_have bigint,
     out version bigint, out resource text, out checkpoint json)
@@ -77,7 +79,7 @@ begin
     version := coalesce(version, 0);
 end $$;
 
--- checkpoints reads the checkpoints of these tasks, or of all when the list is null.
+-- checkpoints reads the checkpoints of these tasks; of all tasks when the list is null.
 create or replace function ringfence.checkpoints(p_tasks text[]) returns table (checkpoint json)
 language sql stable security definer set search_path = pg_catalog, pg_temp as $$
     select c.checkpoint from ringfence.checkpoint c where p_tasks is null or c.task = any (p_tasks) order by c.task

@@ -1,19 +1,24 @@
--- Transactions under a token: what a program calls that leads without a guard in between.
+-- Transactions under a token, for a program that leads without a guard.
 
--- enter lets a transaction in, or fails it: it looks at the gate, takes the locks that revoke looks for, and looks again.
--- It is right under every isolation level:
+-- enter puts a transaction under a claim, or fails it. It checks the gate, takes the locks that
+-- revoke looks for, and checks the gate again. It is right under every isolation level:
 --
--- Both locks are held until the transaction ends, so from before the second look on revoke can see this transaction in
--- pg_locks: one of the empty table ringfence.entered, which nobody else can take, and an advisory one of the raise's number,
--- which tells the resource. The advisory lock's second half is drawn anew each time, so nobody can hold it in the way.
--- Under READ COMMITTED the second look has a snapshot of its own, newer than the locks: a raise that it does not see commits
--- later, and then finds them. Under REPEATABLE READ and SERIALIZABLE the snapshot may be older than the locks and show
--- a row version that a raise has replaced since; but that version carries the raise's transaction id in its xmax, which
--- is no matter of snapshots (PostgreSQL manual, 5.5 System Columns). So xmax 0 says: this is the newest version.
--- The first look keeps those who will be refused away from the locks: an old leader that tries again and again must not
--- look like one that is inside.
+-- Both locks last until the transaction ends, so revoke can find the transaction in pg_locks from
+-- before the second check. One lock is on the empty table ringfence.entered, where nobody else can
+-- take one. The other is an advisory lock on the raise's number, which identifies the resource; its
+-- second half is random each time, so nobody can block it.
 --
--- A gate counts only on the run of the server on which its mark was raised, and only while it is original.
+-- Under READ COMMITTED the second check has its own snapshot, newer than the locks. A raise that it
+-- does not see commits later, and then finds the locks. Under REPEATABLE READ and SERIALIZABLE the
+-- snapshot may be older than the locks and show a row version that a raise has replaced since. But
+-- that version carries the raise's transaction id in its xmax, which does not depend on snapshots
+-- (PostgreSQL manual, 5.5 System Columns). So xmax 0 means that this is the newest version.
+--
+-- The first check keeps those that will be refused away from the locks: an old leader that retries
+-- all the time must not look like one that is inside.
+--
+-- A gate counts only on the run of the server on which its mark was raised, and only while its row
+-- is original.
 create or replace function ringfence.enter(p_resource text, p_token bigint, p_issuer text) returns void
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
@@ -41,9 +46,10 @@ begin
     perform set_config('ringfence.' || p_resource, 'entered ' || p_token || ' ' || p_issuer, true);
 end $$;
 
--- newest fails with 40001, try again, when the version of the gate's row that this transaction sees has been replaced. A
--- raise that was rolled back has replaced nothing, and one that is under way is waited for. The row lock that tells is
--- taken in a block of its own, whose end by an exception gives it back: the next raise must not have to wait for it.
+-- newest fails with 40001, try again, when the row version of the gate that this transaction sees
+-- has been replaced. A raise that was rolled back has replaced nothing; an open one is waited for.
+-- The check takes the row's lock in a block that ends with an exception, which releases the lock:
+-- the next raise must not have to wait for it.
 create or replace function ringfence.newest(p_resource text) returns void
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 begin
@@ -53,9 +59,10 @@ exception when sqlstate 'RF000' then
     null;
 end $$;
 
--- inside lists the transactions that have entered before the last raise and have not ended: the pids of their backends, and
--- the names of those that are prepared; pid 0 is one that is being prepared or finished just now. Ask after the raise has
--- committed: from then on none enters under an older number, so what is not listed is over.
+-- inside lists the transactions that entered before the last raise and have not ended: the pids of
+-- their backends, and the names of the prepared ones. Pid 0 is a transaction that is being prepared
+-- or finished right now. Call it after the raise has committed: from then on none enters under an
+-- older number, so a transaction that is not listed has ended.
 drop function if exists ringfence.inside(text, bigint, text);
 create or replace function ringfence.inside(p_resource text, out pids integer[], out gids text[])
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
@@ -80,14 +87,15 @@ begin
       ) i;
 end $$;
 
--- is_open tells whether a transaction that began now could enter. It takes no lock, so it may be wrong when it returns.
+-- is_open returns whether a transaction that began now could enter. It takes no lock, so the answer
+-- may be outdated when it returns.
 create or replace function ringfence.is_open(p_resource text, p_token bigint, p_issuer text) returns boolean
 language sql volatile security definer set search_path = pg_catalog, pg_temp as $$
     select exists (select from ringfence.gate g where g.resource = p_resource and g.token = p_token and g.issuer = p_issuer
                       and g.open and g.run = ringfence.run() and g.written = g.xmin)
 $$;
 
--- refuse fails a transaction that may not enter, and says why.
+-- refuse fails a transaction that must not enter, with the reason.
 create or replace function ringfence.refuse(p_resource text, p_token bigint, p_issuer text, p_mark bigint, p_mark_issuer text) returns void
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare

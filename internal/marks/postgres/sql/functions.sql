@@ -1,14 +1,15 @@
--- The functions of a guard. They are replaced by every install, so they always fit the program that installed them.
--- SECURITY DEFINER functions touch the tables of this schema and nothing else; what needs a privilege of the server
--- (reading pg_stat_activity, ending a backend) runs with the caller's own.
+-- The functions of a guard. Every install replaces them, so they always match the program that
+-- installed them. SECURITY DEFINER functions use only the tables of this schema. What needs a
+-- privilege of the server (reading pg_stat_activity, ending a backend) runs with the caller's own.
 
--- version is the schema's.
+-- version returns the version of the schema.
 create or replace function ringfence.version() returns integer
 language sql stable security definer set search_path = pg_catalog, pg_temp as $$
     select version from ringfence.installation
 $$;
 
--- check_isolation: each statement below has to see what was committed before it started, also after waiting for a lock.
+-- check_isolation fails unless the level is READ COMMITTED: each statement below must see what was
+-- committed before it started, also after it has waited for a lock.
 create or replace function ringfence.check_isolation() returns void
 language plpgsql stable set search_path = pg_catalog, pg_temp as $$
 begin
@@ -17,18 +18,20 @@ begin
     end if;
 end $$;
 
--- complete tells whether every session that may be alive is listed in ringfence.session.
+-- complete returns whether ringfence.session lists every session that may be alive.
 create or replace function ringfence.complete() returns boolean
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 begin
     return exists (select from ringfence.installation i where i.registry = ringfence.registry() and i.written = i.xmin);
 end $$;
 
--- register admits a session, or says what is missing. It holds the marks locked against raise until it has committed,
--- so a raise waits for it and then sees the session in its list. The lock is one that registrations wait for, too: under
--- a shared one they overtake a waiting raise, and many of them keep it waiting for ever. Only guards call it, each in a
--- transaction of its own, so nobody holds the lock for long.
--- step is one of: admitted, raise, revoke, stale, issuer, elsewhere. The other columns are the mark that the step is about.
+-- register admits a session, or returns the step that is missing. It holds the marks locked against
+-- raise until it has committed, so a raise waits for it and then finds the session in its list.
+-- Registrations wait for this lock too: with a shared lock they would pass a waiting raise, and
+-- many of them would keep it waiting forever. Only guards call it, each in a separate transaction,
+-- so nobody holds the lock for long.
+-- step is one of: admitted, raise, revoke, stale, issuer, elsewhere. The other columns are the mark
+-- that the step is about.
 drop function if exists ringfence.register(integer, timestamptz, text[], bigint[], text);
 create or replace function ringfence.register(
     p_pid integer, p_backend_start timestamptz, p_run text, p_resources text[], p_tokens bigint[], p_issuer text,
@@ -85,8 +88,9 @@ begin
     end if;
 end $$;
 
--- nobody_left tells whether neither a transaction of before the last raise nor a session of another token is left. It asks
--- for transactions first: one that attaches is inside until the record of its session can be seen.
+-- nobody_left returns whether no transaction from before the last raise and no session of another
+-- token is left. It checks transactions first: one that attaches is inside until the record of its
+-- session is visible.
 create or replace function ringfence.nobody_left(p_resource text, p_token bigint, p_issuer text) returns boolean
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 begin
@@ -96,8 +100,9 @@ begin
     return not exists (select from ringfence.others(p_resource, p_token, p_issuer));
 end $$;
 
--- look reads what a raise of a resource depends on: the mark as it is, and a basis that raise compares. The basis changes
--- with the run, with the tables, and with every write of the mark, be it by another raise or by a restore.
+-- look reads what a raise of a resource depends on: the current mark, and a basis that raise
+-- compares. The basis changes with the run, with the tables, and with every write of the mark, by
+-- another raise or by a restore.
 create or replace function ringfence.look(
     p_resource text,
     out token bigint, out issuer text, out holder text, out raised_at timestamptz, out confirmed boolean, out continued boolean,
@@ -122,11 +127,12 @@ begin
     basis := concat_ws(' ', v_run, 'ringfence.mark'::regclass::oid, i.row_xmin, coalesce(m.row_xmin::text, '-'));
 end $$;
 
--- raise lifts a mark, never lowers it, and confirms it for this run, if nothing that it depends on has changed since
--- look was asked for p_basis: so a raise that was held up on its way does not count on a server that was restarted, or
--- for a mark that was set back. It is durable when the statement returns, whatever the defaults of the role or the
--- database are. step is one of: raised, stale, issuer, changed. The other columns are the mark as it was (token 0: there
--- was none).
+-- raise raises a mark, never lowers it, and confirms it for this run, if nothing that it depends on
+-- has changed since look returned p_basis. So a delayed raise does not count on a server that was
+-- restarted, or for a mark that was rolled back. It is durable when the statement returns, whatever
+-- the defaults of the role or the database are.
+-- step is one of: raised, stale, issuer, changed. The other columns are the mark before (token 0:
+-- there was none).
 drop function if exists ringfence.raise(text, bigint, text, text);
 create or replace function ringfence.raise(
     p_resource text, p_token bigint, p_issuer text, p_holder text, p_basis text,
@@ -156,7 +162,7 @@ begin
     end if;
 end $$;
 
--- durable has the transaction committed with synchronous_commit on, whatever the defaults are.
+-- durable makes the transaction commit with synchronous_commit on, whatever the defaults are.
 create or replace function ringfence.durable() returns void
 language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
 begin
@@ -165,9 +171,10 @@ begin
     end if;
 end $$;
 
--- write_mark writes a mark for this run and shuts the gate, unless both are so already. p_there says that the caller holds
--- the row locked. Where it found none, one that has come since must not be written over: it may be of a newer leader. Then
--- write_mark returns false, having written nothing.
+-- write_mark writes a mark for this run and closes the gate, unless both are already so. p_there
+-- means that the caller holds the row locked. Where the caller found no row, a mark that has been
+-- written since must not be overwritten, because it may be a newer leader's: then write_mark writes
+-- nothing and returns false.
 create or replace function ringfence.write_mark(
     p_there boolean, p_resource text, p_token bigint, p_issuer text, p_holder text, p_raised timestamptz, p_adoption text) returns boolean
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
@@ -192,14 +199,16 @@ begin
     return true;
 end $$;
 
--- number is a raise's, not negative, for the advisory locks of those that enter under it.
+-- number returns a new number of a raise, not negative, for the advisory locks of those that enter
+-- under it.
 create or replace function ringfence.number() returns integer
 language sql volatile set search_path = pg_catalog, pg_temp as $$
     select hashtext(gen_random_uuid()::text) & 2147483647
 $$;
 
--- shut points the gate at this mark and closes it, unless it already is this mark's. The caller holds the mark. A row
--- that stays as it is must not be locked either (ON CONFLICT DO UPDATE would): enter takes that for a replacement.
+-- shut points the gate at this mark and closes it, unless it already is this mark's. The caller
+-- holds the mark locked. A row that does not change must not be locked either (ON CONFLICT DO
+-- UPDATE would lock it), because enter mistakes a lock for a replacement.
 drop function if exists ringfence.shut(text, bigint, text, text);
 create or replace function ringfence.shut(p_resource text, p_token bigint, p_issuer text, p_run text) returns void
 language sql volatile security definer set search_path = pg_catalog, pg_temp as $$
@@ -211,9 +220,9 @@ language sql volatile security definer set search_path = pg_catalog, pg_temp as 
     update ringfence.gate g set written = g.xmin where g.resource = p_resource and g.written is distinct from g.xmin
 $$;
 
--- confirm_registry makes the registry one of this run. On a new run of the server nobody has been admitted yet, so it is
--- complete and empty. Where it was restored, or its table made anew, or a row of the resource was, it counts as lost: then
--- revoke lists everybody first.
+-- confirm_registry makes the registry one of this run. On a new run of the server nobody has been
+-- admitted yet, so the registry is complete and empty. If it was restored, or its table is new, or
+-- a row of the resource was copied, it counts as lost: then revoke first lists every session.
 create or replace function ringfence.confirm_registry(p_resource text) returns void
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
@@ -235,8 +244,9 @@ begin
     update ringfence.installation n set written = n.xmin where n.written is distinct from n.xmin;
 end $$;
 
--- lose_registry and record: a registry that counts as lost is made complete by listing everybody who may have been in it.
--- lose_registry locks it and tells whether it is lost; record lists them and completes it, in the same transaction.
+-- lose_registry and record complete a registry that counts as lost, by listing every session that
+-- may have been in it. lose_registry locks it and returns whether it is lost; record lists the
+-- sessions and completes it, in the same transaction.
 create or replace function ringfence.lose_registry() returns boolean
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 begin
@@ -253,7 +263,7 @@ begin
     update ringfence.installation n set written = n.xmin;
 end $$;
 
--- is_mark tells whether the mark is this one, confirmed, with its gate.
+-- is_mark returns whether this is the mark, confirmed, with its gate.
 create or replace function ringfence.is_mark(p_resource text, p_token bigint, p_issuer text) returns boolean
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 begin
@@ -263,8 +273,8 @@ begin
            and (g.token, g.issuer, g.run) = (m.token, m.issuer, m.run) and g.written = g.xmin);
 end $$;
 
--- others lists the sessions of a resource that are not under its mark, and those whose resource is not known; nothing
--- unless the mark is the one given.
+-- others lists the sessions of a resource that are not under its mark, and those of an unknown
+-- resource. It lists nothing unless the mark is the given one.
 create or replace function ringfence.others(p_resource text, p_token bigint, p_issuer text)
 returns table (pid integer, backend_start timestamptz)
 language sql volatile security definer set search_path = pg_catalog, pg_temp as $$
@@ -274,7 +284,8 @@ language sql volatile security definer set search_path = pg_catalog, pg_temp as 
        and (s.token <> m.token or s.issuer <> m.issuer)
 $$;
 
--- forget removes the records of processes that the caller has seen to be gone, of one resource or (null) of all.
+-- forget removes the records of processes that the caller has seen to be gone: of one resource, or
+-- of all when it is null.
 create or replace function ringfence.forget(p_resource text, p_pids integer[], p_backend_starts timestamptz[]) returns void
 language sql volatile security definer set search_path = pg_catalog, pg_temp as $$
     select set_config('synchronous_commit', 'off', true);
@@ -282,15 +293,17 @@ language sql volatile security definer set search_path = pg_catalog, pg_temp as 
      where s.pid = gone.pid and s.backend_start = gone.backend_start and (p_resource is null or s.resource in (p_resource, '*'))
 $$;
 
--- may_see tells whether the caller sees the start time of every role's backend; without it the living look gone.
+-- may_see returns whether the caller can see the start time of every role's backend. Without that,
+-- live backends look gone.
 create or replace function ringfence.may_see() returns boolean
 language sql stable set search_path = pg_catalog, pg_temp as $$
     select pg_has_role(current_user, 'pg_read_all_stats', 'usage')
 $$;
 
--- open lets transactions enter and sessions be admitted under the mark, if it still is this one. The caller has seen that
--- nothing older is left, neither a session nor a transaction. The mark is locked so that two of them do not meet at the
--- gate's row: the second would leave a lock on it, which enter takes for a replacement.
+-- open opens the gate of the mark, if the mark still is this one: transactions may enter and
+-- sessions be admitted. The caller has seen that no older session or transaction is left. It locks
+-- the mark so that two calls do not meet at the gate's row: the second would leave a lock there,
+-- which enter mistakes for a replacement.
 create or replace function ringfence.open(p_resource text, p_token bigint, p_issuer text) returns void
 language sql volatile security definer set search_path = pg_catalog, pg_temp as $$
     select from ringfence.mark m where m.resource = p_resource for no key update;
@@ -300,10 +313,11 @@ language sql volatile security definer set search_path = pg_catalog, pg_temp as 
      where g.resource = p_resource and g.token = p_token and g.issuer = p_issuer and g.open and g.written <> g.xmin
 $$;
 
--- list_everybody completes a registry that counts as lost: it records every session that could be ended as one of an
--- unknown resource, so that the next revocation of any resource ends it. A session that starts later is admitted only by
--- the new registry, and so is the newcomer, whose guard has sent nothing of its client. Sessions of superusers are left out
--- unless the caller is one: they are never admitted.
+-- list_everybody completes a registry that counts as lost. It records every session that could be
+-- ended as one of an unknown resource, so that the next revocation of any resource ends it. A
+-- session that starts later is admitted only by the new registry. The same holds for the newcomer,
+-- whose guard has sent nothing of its client. Sessions of superusers are left out unless the caller
+-- is one: they are never admitted.
 create or replace function ringfence.list_everybody(p_newcomer integer) returns void
 language plpgsql volatile security invoker set search_path = pg_catalog, pg_temp as $$
 declare
@@ -321,11 +335,12 @@ begin
     perform ringfence.record(v_pids, v_starts);
 end $$;
 
--- revoke looks for sessions that are not under the mark and for transactions that have entered before its raise, forgets
--- those that are gone, and says who is left; it signals them when p_signal is set. Call it again until nobody remains:
--- pg_stat_activity is frozen within a transaction, so one call cannot wait. The call that finds nobody opens the gate.
--- blocked names the roles of sessions that the caller may not end, prepared the transactions that nobody can end but by
--- their name. described is who remains, for people.
+-- revoke looks for sessions that are not under the mark and for transactions that entered before
+-- its raise. It removes the records of those that are gone, returns who is left, and signals these
+-- to end when p_signal is set. Call it again until nobody remains: pg_stat_activity is frozen
+-- within a transaction, so one call cannot wait. The call that finds nobody opens the gate.
+-- blocked has the roles of sessions that the caller may not end, prepared the names of prepared
+-- transactions, which end only by name. described has those who remain, as text for people.
 drop function if exists ringfence.revoke(text, bigint, text, boolean);
 create or replace function ringfence.revoke(
     p_resource text, p_token bigint, p_issuer text, p_signal boolean, p_newcomer integer,
@@ -344,17 +359,21 @@ begin
         raise insufficient_privilege using message = format('role %I lacks pg_read_all_stats', current_user);
     end if;
     remaining := '{}'; blocked := '{}'; described := '{}';
-    -- Asked before the list of those inside, which others could join while the mark is another one.
+    -- Check the mark before listing who is inside: others could enter while the mark is another
+    -- one.
     current := ringfence.is_mark(p_resource, p_token, p_issuer);
     if current and not ringfence.complete() then
         perform ringfence.list_everybody(p_newcomer);
     end if;
-    -- Transactions first, sessions second: one that attaches is inside until the record of its session can be seen.
+    -- Transactions first, sessions second: one that attaches is inside until the record of its
+    -- session is visible.
     select i.pids, i.gids into v_inside, prepared from ringfence.inside(p_resource) i;
-    -- List first, look second: what is listed was alive before, so what is not seen then is gone.
+    -- List first, check second: a listed session was alive before, so one that is missing now is
+    -- gone.
     select array_agg(o.pid), array_agg(o.backend_start) into v_listed_pids, v_listed_starts
       from ringfence.others(p_resource, p_token, p_issuer) o;
-    -- And after the list of sessions, which is empty when the mark is another one: that must not pass for nobody is left.
+    -- Check the mark again after the list of sessions. The list is empty when the mark is another
+    -- one, and that must not mean that nobody is left.
     current := current and ringfence.is_mark(p_resource, p_token, p_issuer);
     if not current then
         v_inside := '{}'; prepared := '{}'; -- they may be under a newer mark
@@ -364,7 +383,7 @@ begin
         select o.pid, o.backend_start, a.pid is not null as alive, a.usename, a.application_name, a.client_addr, a.state
           from unnest(v_listed_pids, v_listed_starts) as o(pid, backend_start)
           left join pg_stat_activity a on a.pid = o.pid and a.backend_start = o.backend_start
-        union -- their own end takes them off the list of those inside
+        union -- backends inside: they leave that list when they end
         select i.pid, a.backend_start, true, a.usename, a.application_name, a.client_addr, a.state
           from unnest(v_inside) as i(pid) left join pg_stat_activity a on a.pid = i.pid
     loop
@@ -393,7 +412,8 @@ begin
     end if;
 end $$;
 
--- release forgets a session unless it is alive. sweep forgets all that are not.
+-- release removes the record of a session unless it is alive. sweep removes the records of all
+-- sessions that are not alive.
 create or replace function ringfence.release(p_pid integer, p_backend_start timestamptz) returns void
 language plpgsql volatile security invoker set search_path = pg_catalog, pg_temp as $$
 begin
@@ -421,7 +441,8 @@ begin
     if not ringfence.may_see() then
         return;
     end if;
-    -- List first, look second, as in revoke: a session that registers in between must not look gone.
+    -- List first, check second, as in revoke: a session that registers in between must not look
+    -- gone.
     select array_agg(s.pid), array_agg(s.backend_start) into v_listed_pids, v_listed_starts from ringfence.sessions() s;
     perform pg_stat_clear_snapshot();
     select array_agg(s.pid), array_agg(s.backend_start) into v_pids, v_starts
@@ -432,7 +453,7 @@ begin
     end if;
 end $$;
 
--- marks reads the marks of these resources, or of all when the list is null.
+-- marks reads the marks of these resources; of all when the list is null.
 drop function if exists ringfence.marks(text[]);
 create or replace function ringfence.marks(p_resources text[])
 returns table (resource text, token bigint, issuer text, holder text, raised_at timestamptz, confirmed boolean, continued boolean,
@@ -446,8 +467,9 @@ language sql volatile security definer set search_path = pg_catalog, pg_temp as 
      order by m.resource
 $$;
 
--- adopt starts a new issuer's count and records who did it. The caller then revokes the sessions of the old count. The
--- adoption's identity tells guards to forget what they remember of the mark.
+-- adopt starts a new issuer's count and records who did it. The caller then revokes the sessions of
+-- the old count. A new value of the mark's adoption makes guards forget what they remember of the
+-- mark.
 drop function if exists ringfence.adopt(text, bigint, text, text, text);
 create or replace function ringfence.adopt(
     p_resource text, p_token bigint, p_issuer text, p_holder text, p_by text,
@@ -471,14 +493,16 @@ begin
     end if;
 end $$;
 
--- holds tells a session whether it was admitted under this token: how a leader knows that a guard is in between.
+-- holds returns whether the caller's own session was admitted under this token. A leader learns
+-- from it that there is a guard in between.
 create or replace function ringfence.holds(p_resource text, p_token bigint) returns boolean
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 begin
     return ringfence.registered(p_resource, p_token, null);
 end $$;
 
--- registered tells whether the caller's own session is recorded under this token, of this issuer unless that is null.
+-- registered returns whether the caller's own session is recorded under this token, and under this
+-- issuer unless that is null.
 create or replace function ringfence.registered(p_resource text, p_token bigint, p_issuer text) returns boolean
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 begin

@@ -1,4 +1,4 @@
--- What the guard's role needs, and nothing more. It is no superuser and owns nothing here.
+-- What the guard's role needs, and nothing more. The role is no superuser and owns nothing here.
 revoke all on schema ringfence from public;
 revoke all on all tables in schema ringfence from public;
 revoke all on all functions in schema ringfence from public;
@@ -7,18 +7,19 @@ grant pg_signal_backend, pg_read_all_stats to {{.Guard}};
 grant usage on schema ringfence to {{.Guard}};
 grant execute on all functions in schema ringfence to {{.Guard}};
 
--- What everybody may ask: whether the own session is admitted, and which session of which server it is.
+-- What every role may call: whether its own session is admitted, and which session of which server
+-- it is.
 grant usage on schema ringfence to public;
 grant execute on function ringfence.holds(text, bigint) to public;
 grant execute on function ringfence.leg(), ringfence.own_start(), ringfence.run() to public;
 
--- Transactions under a token are entered by whoever has one: all that enter reads is the mark.
+-- Every role may put a transaction under a token: enter only reads the gate.
 grant execute on function ringfence.enter(text, bigint, text) to public;
 grant execute on function ringfence.is_open(text, bigint, text) to public;
 grant execute on function ringfence.attach(bigint, text, bigint, text) to public;
 {{- range .Leaders}}
 
--- What a role needs that runs checkpointed tasks.
+-- What the role of a program with checkpointed tasks needs.
 grant execute on function ringfence.take(text, bigint, text, text, bigint) to {{.}};
 grant execute on function ringfence.publish(text, bigint, text, text, bigint, json) to {{.}};
 grant execute on function ringfence.enter_and_publish(text, bigint, text, text, bigint, json) to {{.}};

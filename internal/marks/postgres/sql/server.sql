@@ -1,8 +1,9 @@
--- Which server this is. These are no SQL functions because enter calls them: those are parsed and planned anew in every
--- transaction.
+-- Which server this is. These are PL/pgSQL functions because enter calls them: SQL functions are
+-- parsed and planned again in every transaction.
 
--- server names the data: system identifier, timeline, database. It changes with a failover and in a copy of the database.
--- A restored disk snapshot or base backup has the server of its original.
+-- server names the data: system identifier, timeline, database. It changes with a failover and in a
+-- copy of the database. A restored disk snapshot or base backup has the same server as its
+-- original.
 create or replace function ringfence.server() returns text
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 begin
@@ -10,29 +11,33 @@ begin
         || '/' || (select d.oid from pg_database d where d.datname = current_database());
 end $$;
 
--- run names one run of that server: every session of another run is gone, and data of another run may have been set back.
+-- run names one run of that server. In another run every earlier session has ended, and the data
+-- may be older.
 create or replace function ringfence.run() returns text
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 begin
     return ringfence.server() || '/' || (extract(epoch from pg_postmaster_start_time()) * 1000000)::bigint;
 end $$;
 
--- registry names the table of sessions on this run: one that was made anew is another registry.
+-- registry names the table of sessions on this run. A table that was created again is another
+-- registry.
 create or replace function ringfence.registry() returns text
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 begin
     return ringfence.run() || '/' || 'ringfence.session'::regclass::oid;
 end $$;
 
--- own_start is when the caller's backend started. The schema's owner may not be allowed to see that of other roles.
+-- own_start returns when the caller's backend started. The schema's owner may have no privilege to
+-- see that of other roles.
 create or replace function ringfence.own_start() returns timestamptz
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 begin
     return (select a.backend_start from pg_stat_get_activity(pg_backend_pid()) a);
 end $$;
 
--- leg is what a guard asks on a client's own connection, before the client may use it: which backend of which run this is.
--- Pid, start in microseconds, whether the role is a superuser, run. A server in recovery answers 'standby'.
+-- leg identifies the caller's backend and the server's run. A guard calls it on a client's upstream
+-- connection before the client may use that. It returns the pid, the start in microseconds, whether
+-- the role is a superuser, and the run; 'standby' on a server in recovery.
 create or replace function ringfence.leg() returns text
 language plpgsql volatile security invoker set search_path = pg_catalog, pg_temp as $$
 declare

@@ -1,5 +1,6 @@
--- Only the first install of all, and adopt, vouch for marks that are missing. The schema ringfence_installed remembers that
--- there was a first one: when ringfence itself was dropped, sessions may be alive that the new tables do not list.
+-- Only the very first install, and adopt, vouch for missing marks. The schema ringfence_installed
+-- records that there was a first install: after ringfence itself was dropped, sessions may be alive
+-- that the new tables do not list.
 do $$
 declare
     v_known boolean := to_regnamespace('ringfence_installed') is not null;

@@ -1,22 +1,31 @@
--- This comes before every other script. What a script is given as KEYS says what it writes: Redis takes a key that is
--- declared for one that is written, and whoever runs commands under a token may read the marker and not write it. All keys
--- are in database 0, for sessions belong to the server, whatever database they have selected.
+-- This text comes before every other script. Redis treats each key in KEYS as one that the script
+-- writes. Users that run commands under a token may read the marker but not write it, so scripts
+-- that run under a token do not declare it. All keys are in database 0, because sessions belong to
+-- the server, whatever database they select.
 --
--- marker   schema, epoch, origin ('install', or 'raise' when a raise had to make it again), resource:<name> for every
---          resource that has a mark, ended: the server on which every connection was ended that is not recorded,
---          ending:<name> while the connections of a server with a lost registry are ended
--- resource token, issuer, holder, raised (µs since 1970), adoption, server and epoch under which it was raised or
---          confirmed, under (the token that all recorded sessions are under), session:<client id> for every recorded session
+-- The marker has these fields:
+--   schema, epoch
+--   origin           'install', or 'raise' when a raise had to make the marker again
+--   resource:<name>  for every resource with a mark
+--   ended            the server on which every unrecorded connection was ended
+--   ending:<name>    while the connections of a server with a lost registry are being ended
 --
--- A marker without an epoch is no marker yet.
+-- A resource has these fields:
+--   token, issuer, holder, raised (µs since 1970), adoption
+--   server, epoch        under which the mark was raised or confirmed
+--   under                the token of all recorded sessions
+--   session:<client id>  for every recorded session
+--
+-- A marker without an epoch does not count.
 
 local MARKER = 'ringfence'
-local FIXED = 8 -- fields of a resource that are no sessions
+local FIXED = 8 -- the fields of a resource besides its sessions
 local SCHEMA = '2'
 
--- here tells which server answers, read in the script, so that it is that of the decision. run is the process: client ids
--- are its own. server is also the history of its data: a replication id that changes with every change of role, and what
--- SWAPDB has done so far, for that puts other data in the place of ours, and can put them back.
+-- here returns which server answers. The script reads it, so it is the server of the decision. run
+-- is the process, in which client ids are unique. server also has the history of its data: a
+-- replication id that changes with every change of role, and the calls of SWAPDB so far, because
+-- SWAPDB replaces our data with others and can bring them back.
 local function here()
   local run = string.match(redis.call('INFO', 'server'), 'run_id:(%x+)')
   local id = string.match(redis.call('INFO', 'replication'), 'master_replid:(%x+)') or ''
@@ -24,8 +33,8 @@ local function here()
   return {run = run, server = run .. '/' .. id .. '/' .. swaps}
 end
 
--- higher compares tokens: decimal text without leading zeros, by length and then byte by byte. A Lua number would lose
--- digits above 2^53, and the order of Lua strings is the locale's.
+-- higher compares tokens: decimal text without leading zeros, by length and then byte by byte. A
+-- Lua number would lose digits above 2^53, and the order of Lua strings depends on the locale.
 local function higher(a, b)
   if #a ~= #b then return #a > #b end
   for i = 1, #a do
@@ -35,7 +44,7 @@ local function higher(a, b)
   return false
 end
 
--- look reads all that is known of a resource.
+-- look reads the state of a resource.
 local function look(resource, key, now)
   local m = redis.call('HMGET', MARKER, 'schema', 'epoch', 'origin', 'resource:' .. resource, 'ended')
   local f = redis.call('HMGET', key, 'token', 'issuer', 'holder', 'raised', 'server', 'epoch', 'under', 'adoption')
@@ -45,10 +54,10 @@ local function look(resource, key, now)
     listed = m[4] ~= false, present = f[1] ~= false, token = f[1] or '0', issuer = f[2] or '', holder = f[3] or '',
     raised = f[4] or '0', server = f[5], under = f[7], adoption = f[8] or '', sessions = 0,
   }
-  -- The record of this resource is lost, or was brought back from an earlier time.
+  -- The record of this resource is lost, or an earlier one was restored.
   s.gone = not s.installed or (s.listed and not s.present) or (s.present and f[6] ~= m[2])
-  -- The registry is lost while sessions that were in it may still live: also those of other resources, and those that this
-  -- process has admitted before it was a replica for a while.
+  -- The registry is lost, and sessions from it may still live. Those may be sessions of other
+  -- resources, and sessions that this process admitted before it was a replica for a time.
   s.lost = s.gone or m[1] ~= SCHEMA or m[5] ~= now.server
   if s.present then
     s.confirmed = not s.lost and s.server == now.server
@@ -58,12 +67,13 @@ local function look(resource, key, now)
     s.confirmed = not s.lost and m[3] == 'install'
     s.continued = not s.gone and m[3] == 'install'
   end
-  -- What a raise depends on.
+  -- The state that a raise depends on.
   s.basis = table.concat({now.server, m[2] or '-', s.token, s.issuer, s.raised, f[5] or '-', f[6] or '-', s.adoption}, ' ')
   return s
 end
 
--- judge names the reason to refuse a claim, or nil. What is left of a lost mark still refuses what is below it.
+-- judge returns the reason to refuse a claim, or nil. What is left of a lost mark still refuses
+-- lower tokens.
 local function judge(s, token, issuer)
   if s.foreign_schema then return 'schema' end
   if s.present and s.issuer ~= issuer then return 'issuer' end
@@ -72,21 +82,23 @@ end
 
 local function flag(b) return b and '1' or '0' end
 
--- answer is a verdict on the i-th claim, with the mark that it met.
+-- answer returns a verdict on the i-th claim, with the mark that it met.
 local function answer(verdict, i, s)
   return {verdict, tostring(i), s.token, s.issuer, s.holder, s.raised, flag(s.confirmed), flag(s.installed), tostring(s.sessions),
     flag(s.continued), s.adoption, flag(s.lost), s.basis, s.now.run}
 end
 
--- forget_sessions drops every record of a session; the caller knows that all of them are gone.
+-- forget_sessions drops every record of a session. The caller knows that all these sessions have
+-- ended.
 local function forget_sessions(key)
   for _, field in ipairs(redis.call('HKEYS', key)) do
     if string.sub(field, 1, 8) == 'session:' then redis.call('HDEL', key, field) end
   end
 end
 
--- mend gets a resource whose registry is lost ready to be written anew. It needs the proof that every connection that
--- could be an old session was ended: the nonce that was written before they were, on this server, and is still there.
+-- mend prepares a resource whose registry is lost for a new mark. It needs the proof that every
+-- connection that could be an old session was ended: the nonce that was written on this server
+-- before that, and is still there.
 local function mend(s, nonce, epoch)
   if not s.lost then return true end
   local ending = 'ending:' .. s.resource
@@ -101,7 +113,8 @@ local function mend(s, nonce, epoch)
   return true
 end
 
--- write_mark sets a mark on this server. Sessions of another one are dead, or were ended with everybody else.
+-- write_mark writes a mark on this server. Sessions of another server have ended, or were ended
+-- with all connections.
 local function write_mark(s, token, issuer, holder, adoption)
   local time = redis.call('TIME')
   local kept = s.present and not s.gone and s.server == s.now.server

@@ -1,5 +1,6 @@
--- Announces that every connection of this server is about to be ended. KEYS: the marker, and the resource, but for install.
--- ARGV: resource ('' for install), nonce. If the state is lost once more before that is done, the nonce is lost with it.
+-- Announces that every connection of this server will be ended. KEYS: the marker, and the resource,
+-- except for install. ARGV: resource ('' for install), nonce. If the state is lost again before the
+-- end of that, so is the nonce.
 local now = here()
 redis.call('HSET', MARKER, 'ending:' .. ARGV[1], ARGV[2] .. ' ' .. now.server)
 if ARGV[1] == '' then return {'ending', now.run} end

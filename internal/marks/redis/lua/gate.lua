@@ -1,7 +1,8 @@
--- What stands before a script that runs under a claim, after common.lua. ARGV: resource, token, issuer; the script's own
--- from ARGV[4] on. It lets the script run only while the mark is confirmed on this server, is the claim's, and
--- no session under another token is recorded: such a one may still live. Until the script ends nothing else is run, so
--- no raise can come between this and what the script writes. DATABASE is where the script itself works.
+-- Comes after common.lua and before a script that runs under a claim. ARGV: resource, token,
+-- issuer; the script's own from ARGV[4] on. It lets the script run only while the mark is confirmed
+-- on this server and is the claim's, and no session under another token is recorded, because that
+-- session may still live. Redis runs nothing else until the script ends, so no raise can come
+-- between this check and the script's writes. DATABASE is the script's database.
 local function gate()
   if DATABASE ~= 0 then redis.call('SELECT', 0) end
   local s = look(ARGV[1], MARKER .. ':' .. ARGV[1], here())

@@ -1,4 +1,4 @@
--- Reads marks. KEYS: the marker. ARGV: the resources, or none for all.
+-- Reads marks. KEYS: the marker. ARGV: the resources; all when there are none.
 local now = here()
 local m = redis.call('HMGET', MARKER, 'schema', 'epoch')
 if m[2] and m[1] ~= SCHEMA and m[1] ~= '1' then return {'schema'} end

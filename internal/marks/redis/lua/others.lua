@@ -1,6 +1,6 @@
--- Drops the records of sessions that are gone, and lists those that are left and are not under the claim. KEYS: the marker,
--- the resource. ARGV: resource, token, issuer; the run on which sessions were ended, and their client ids. An id is never
--- used twice on one run.
+-- Drops the records of sessions that have ended, and lists the remaining sessions that are not
+-- under the claim. KEYS: the marker, the resource. ARGV: resource, token, issuer; the run on which
+-- sessions were ended, and their client ids. A run never uses a client id twice.
 local now = here()
 if now.run == ARGV[4] and redis.call('HGET', KEYS[2], 'server') == now.server then
   for i = 5, #ARGV do redis.call('HDEL', KEYS[2], 'session:' .. ARGV[i]) end

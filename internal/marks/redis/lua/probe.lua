@@ -1,5 +1,5 @@
--- Tries, on a key of its own, every command that the other scripts need, and names those that may not be run.
--- KEYS: the marker, the key to try on.
+-- Tries, on a separate key, every command that the other scripts need, and returns those that may
+-- not be run, with the error. KEYS: the marker, the key to try on.
 local tries = {
   {'INFO', 'server'}, {'TIME'}, {'HMGET', MARKER, 'epoch'}, {'DEL', KEYS[2]}, {'HSET', KEYS[2], 'a', 'b'},
   {'HGET', KEYS[2], 'a'}, {'HKEYS', KEYS[2]}, {'HLEN', KEYS[2]}, {'HDEL', KEYS[2], 'a'}, {'XADD', KEYS[2], '*', 'a', 'b'},

@@ -1,4 +1,5 @@
--- KEYS: the marker, one resource per claim. ARGV: client id, run of the session; resource, token, issuer per claim.
+-- KEYS: the marker, one resource per claim. ARGV: client id, run of the session; resource, token,
+-- issuer per claim.
 local now = here()
 if now.run ~= ARGV[2] then return {'elsewhere'} end
 

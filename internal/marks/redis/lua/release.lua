@@ -1,4 +1,5 @@
--- Drops a session that is gone from every resource. KEYS: the marker. ARGV: its run, its client id.
+-- Drops the records of an ended session, of all resources. KEYS: the marker. ARGV: its run, its
+-- client id.
 local now = here()
 if now.run ~= ARGV[1] then return {'elsewhere'} end
 for _, field in ipairs(redis.call('HKEYS', MARKER)) do

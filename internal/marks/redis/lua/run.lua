@@ -1,5 +1,6 @@
--- Runs commands in their order, after gate.lua. ARGV from the fourth on: for each command the number of its words, and
--- its words. Answers one reply for each; an error is one of them, and the others are run all the same.
+-- Runs commands in their order, after gate.lua. ARGV from the fourth on: for each command the
+-- number of its words, then the words. Returns one reply for each. An error is a reply as well, and
+-- the later commands still run.
 local replies, i = {}, 4
 while i <= #ARGV do
   local words = tonumber(ARGV[i])

@@ -12,14 +12,15 @@ import (
 	"github.com/ringfence/ringfence/fence"
 )
 
-// refused is a command whose refusal is as long as one can be, and like no other's.
+// refused returns a command whose refusal has the maximum length and differs from all others.
 func refused(i int) string {
 	return fmt.Sprintf("CONFIG \"%06d%s\"\r\n", i, strings.Repeat(`\xff`, 40))
 }
 
-// A client that has its replies turned off cannot fill the guard's memory with answers that nobody asks for: not with
-// many, nor with many that differ, nor with ones that have been answered.
-func TestAnswersThatAreNeverTakenAreBounded(t *testing.T) {
+// A client that has turned its replies off cannot fill the guard's memory with refusals that the
+// server never answers: not with many equal ones, nor with many different ones, nor with ones that
+// have been answered.
+func TestUnansweredRefusalsTakeBoundedMemory(t *testing.T) {
 	const sessions, most = 4, 600 << 10
 	for name, next := range map[string]func(i int) string{
 		"equal":              func(int) string { return "FLUSHALL\r\n" },
@@ -29,20 +30,20 @@ func TestAnswersThatAreNeverTakenAreBounded(t *testing.T) {
 		var all []*up
 		before := heap()
 		for range sessions {
-			u := &up{admitted: admittedUnder5, swaps: newSwaps()}
+			u := &up{admitted: admittedUnder5, injected: newInjectedReplies()}
 			all = append(all, u)
 			for i := range 1200 { // these are answered
 				if _, err := u.Walk([]byte(refused(i)), io.Discard); err != nil {
 					t.Fatal(err)
 				}
 				if i%400 == 399 {
-					u.swaps.take(i + 1)
+					u.injected.take(i + 1)
 				}
 			}
 			var err error
 			for i := 0; err == nil; i++ {
 				if i > waitingMost {
-					t.Fatalf("%s: no bound", name)
+					t.Fatalf("%s: refusals are not bounded", name)
 				}
 				_, err = u.Walk([]byte(next(i)), io.Discard)
 			}
@@ -62,14 +63,14 @@ func TestAnswersThatAreNeverTakenAreBounded(t *testing.T) {
 func heap() int64 {
 	var m runtime.MemStats
 	runtime.GC()
-	runtime.GC() // what the first has only finalized
+	runtime.GC() // to free what the first one only finalized
 	runtime.ReadMemStats(&m)
 	return int64(m.HeapAlloc)
 }
 
-// What has been answered is not kept, and nothing is counted that is not kept.
-func TestAnswersAreForgottenOnceTheyAreTaken(t *testing.T) {
-	s := newSwaps()
+// An answered refusal is not kept, and the count of bytes includes only what is kept.
+func TestRefusalsAreForgottenOnceTheyAreAnswered(t *testing.T) {
+	s := newInjectedReplies()
 	for i := range 1000 {
 		if _, err := s.add(fmt.Appendf(nil, "-NOTALLOWED %d\r\n", i%7)); err != nil {
 			t.Fatal(err)
@@ -81,20 +82,23 @@ func TestAnswersAreForgottenOnceTheyAreTaken(t *testing.T) {
 			t.Errorf("%d is answered with %q", number, text)
 		}
 	}
-	if slices.ContainsFunc(all, func(a *answer) bool { return a != nil }) {
-		t.Error("answers are kept that were taken")
+	if slices.ContainsFunc(all, func(a *injectedReply) bool { return a != nil }) {
+		t.Error("answers that were taken are kept")
 	}
-	if text, _ := s.take(700); text != "" || len(s.waiting) > 0 || len(s.kept) > 0 || s.bytes != 0 {
-		t.Errorf("%q, %d wait, %d kept, %d bytes", text, len(s.waiting), len(s.kept), s.bytes)
+	if text, _ := s.take(700); text != "" || len(s.waiting) > 0 || len(s.distinct) > 0 || s.bytes != 0 {
+		t.Errorf("%q, %d wait, %d kept, %d bytes", text, len(s.waiting), len(s.distinct), s.bytes)
 	}
 }
 
-func TestASessionWithTooManyUnansweredRefusalsIsToldSo(t *testing.T) {
+func TestASessionWithTooManyUnansweredRefusalsIsEndedAndToldWhy(t *testing.T) {
 	g := fresh(t)
 	r := g.fenced(5)
-	r.send("CLIENT REPLY OFF\r\n" + strings.Repeat("FLUSHALL\r\n", waitingMost-1) + "CLIENT REPLY ON\r\nFLUSHALL\r\nRPUSH written before\r\n")
-	r.expect("+OK", "-NOTALLOWED FLUSHALL", ":1") // the last one's place shows that the others have none
-	_, _ = r.conn.Write([]byte("CLIENT REPLY OFF\r\n" + strings.Repeat("FLUSHALL\r\n", waitingMost+1) + "RPUSH written after\r\n"))
+	r.send("CLIENT REPLY OFF\r\n" + strings.Repeat("FLUSHALL\r\n", waitingMost-1) +
+		"CLIENT REPLY ON\r\nFLUSHALL\r\nRPUSH written before\r\n")
+	// replies were off, so only the last refusal is sent
+	r.expect("+OK", "-NOTALLOWED FLUSHALL", ":1")
+	_, _ = r.conn.Write([]byte("CLIENT REPLY OFF\r\n" +
+		strings.Repeat("FLUSHALL\r\n", waitingMost+1) + "RPUSH written after\r\n"))
 	r.expect("-NOTALLOWED this session has too many refused commands")
 	r.ended()
 	if got := g.written(); len(got) != 1 {
@@ -102,7 +106,7 @@ func TestASessionWithTooManyUnansweredRefusalsIsToldSo(t *testing.T) {
 	}
 }
 
-// A driver writes a pipeline before it reads any of the answers.
+// A driver writes a whole pipeline before it reads the first answer.
 func TestALongPipelineOfRefusedCommandsIsAnsweredInOrder(t *testing.T) {
 	g := fresh(t)
 	r := g.fenced(5)
@@ -113,6 +117,7 @@ func TestALongPipelineOfRefusedCommandsIsAnsweredInOrder(t *testing.T) {
 	}
 	r.send(pipeline.String())
 	for i := range n {
-		r.expect("-NOTALLOWED FLUSHALL is", fmt.Sprintf("$%d\r\n%d\r\n", len(fmt.Sprint(i)), i), "-NOTALLOWED CONFIG SET is", "-NOTALLOWED DEL is")
+		r.expect("-NOTALLOWED FLUSHALL is", fmt.Sprintf("$%d\r\n%d\r\n", len(fmt.Sprint(i)), i),
+			"-NOTALLOWED CONFIG SET is", "-NOTALLOWED DEL is")
 	}
 }

@@ -13,7 +13,8 @@ import (
 	"github.com/ringfence/ringfence/internal/servers/serverstest"
 )
 
-// A driver sends a command again when its answer is lost. Under a claim it does not, and the error says what is known.
+// A driver retries a command whose answer is lost. Under a claim it does not, and the error says
+// that the outcome is unknown.
 func TestACommandWhoseAnswerIsLostIsNotRunTwice(t *testing.T) {
 	b := open(t, serverstest.Redis(t, servers.RedisOptions{}))
 	b.raise(t, claim(5))
@@ -31,14 +32,16 @@ func TestACommandWhoseAnswerIsLostIsNotRunTwice(t *testing.T) {
 		t.Errorf("run: %v", err)
 	}
 	if n := b.do(t, "GET", "n"); n != "2" {
-		t.Errorf("it was run %v times, want 2", n)
+		t.Errorf("INCR was run %v times in all, want 2", n)
 	}
-	if err := run(); err != nil { // on a new connection, so that the next answer is a command's
+	// on a new connection, so that the next lost answer is that of a command
+	if err := run(); err != nil {
 		t.Fatal(err)
 	}
 	w.Cut.Store(true)
 	if err := db.Incr(t.Context(), "plain").Err(); err != nil || b.do(t, "GET", "plain") != "2" {
-		t.Errorf("a plain command was run %v times: the wire does not do what this test needs (%v)", b.do(t, "GET", "plain"), err)
+		t.Errorf("a plain command was run %v times, want 2: no answer was lost (%v)",
+			b.do(t, "GET", "plain"), err)
 	}
 }
 
@@ -50,7 +53,8 @@ func TestAServerThatIsDownHasRunNothing(t *testing.T) {
 	if err := server.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	if err := put(t, db, claim(5), "x"); !errors.Is(err, redis.ErrNotRun) || errors.Is(err, redis.ErrUnknown) {
+	if err := put(t, db, claim(5), "x"); !errors.Is(err, redis.ErrNotRun) ||
+		errors.Is(err, redis.ErrUnknown) {
 		t.Errorf("a server that is down: %v", err)
 	}
 	_ = db.Close()
@@ -59,35 +63,43 @@ func TestAServerThatIsDownHasRunNothing(t *testing.T) {
 	}
 }
 
-// A script of one's own runs under the same check. An error of the server's that it raises is not taken for one that came
-// before it.
-func TestAScriptOfOnesOwnRunsUnderAToken(t *testing.T) {
+// A user's script runs under the same check. An error that the script raises must not be mistaken
+// for one from before the script.
+func TestAUsersScriptRunsUnderAToken(t *testing.T) {
 	b := open(t, serverstest.Redis(t, servers.RedisOptions{}))
 	b.raise(t, claim(large))
 	db := b.client(t, nil)
 	s := redis.NewScript(`
-		if redis.call('GET', KEYS[1]) == ARGV[4] then return redis.error_reply('TAKEN by ' .. ARGV[2]) end
+		if redis.call('GET', KEYS[1]) == ARGV[4] then
+			return redis.error_reply('TAKEN by ' .. ARGV[2])
+		end
 		redis.call('SET', KEYS[1], ARGV[4])`)
-	if got, err := s.Run(t.Context(), db, claim(large), []string{"a"}, "v"); got != nil || err != nil {
+	got, err := s.Run(t.Context(), db, claim(large), []string{"a"}, "v")
+	if got != nil || err != nil {
 		t.Fatalf("%v, %v", got, err)
 	}
-	if _, err := s.Run(t.Context(), db, claim(large), []string{"a"}, "v"); !driver.HasErrorPrefix(err, "TAKEN by "+large.String()) {
+	_, err = s.Run(t.Context(), db, claim(large), []string{"a"}, "v")
+	if !driver.HasErrorPrefix(err, "TAKEN by "+large.String()) {
 		t.Errorf("the error that it returns: %v", err)
 	}
-	if _, err := s.Run(t.Context(), db, claim(large-1), []string{"a"}, "w"); !errors.Is(err, fence.ErrStale) || b.do(t, "GET", "a") != "v" {
+	_, err = s.Run(t.Context(), db, claim(large-1), []string{"a"}, "w")
+	if !errors.Is(err, fence.ErrStale) || b.do(t, "GET", "a") != "v" {
 		t.Errorf("an older token: %v", err)
 	}
 	b.do(t, "XGROUP", "CREATE", "stream", "g", "0", "MKSTREAM")
-	busy := redis.NewScript(`redis.call('INCR', 'n') return redis.call('XGROUP', 'CREATE', 'stream', 'g', '0')`)
+	busy := redis.NewScript(`redis.call('INCR', 'n')
+		return redis.call('XGROUP', 'CREATE', 'stream', 'g', '0')`)
 	bounded, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	_, err := busy.Run(bounded, db, claim(large), nil)
-	if !driver.HasErrorPrefix(err, "BUSYGROUP") || errors.Is(err, redis.ErrNotRun) || b.do(t, "GET", "n") != "1" {
+	_, err = busy.Run(bounded, db, claim(large), nil)
+	if !driver.HasErrorPrefix(err, "BUSYGROUP") || errors.Is(err, redis.ErrNotRun) ||
+		b.do(t, "GET", "n") != "1" {
 		t.Errorf("an error that begins with BUSY: %v", err)
 	}
 	busy = redis.NewScript(`redis.call('INCR', 'n') error({err = 'BUSY with something'})`)
 	_, err = busy.Run(bounded, db, claim(large), nil)
-	if !driver.HasErrorPrefix(err, "BUSY ") || errors.Is(err, redis.ErrNotRun) || b.do(t, "GET", "n") != "2" {
-		t.Errorf("an error of the script's that says BUSY: %v", err)
+	if !driver.HasErrorPrefix(err, "BUSY ") || errors.Is(err, redis.ErrNotRun) ||
+		b.do(t, "GET", "n") != "2" {
+		t.Errorf("an error of the script that says BUSY: %v", err)
 	}
 }

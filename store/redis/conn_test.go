@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// wrapped stands for a TLS connection: it shows the one below, and its own Close may wait for the peer.
+// wrapped stands for a TLS connection: it exposes the connection below, and its own Close may wait
+// for the peer.
 type wrapped struct {
 	net.Conn
 	closed bool
@@ -18,19 +19,19 @@ func (w *wrapped) NetConn() net.Conn { return w.Conn }
 
 func (w *wrapped) Close() error { w.closed = true; return w.Conn.Close() }
 
-func TestATermThatIsLostCutsBelowTLS(t *testing.T) {
+func TestALostTermCutsTheConnectionBelowTLS(t *testing.T) {
 	near, far := net.Pipe()
 	defer far.Close()
 	_ = far.SetDeadline(time.Now().Add(20 * time.Second))
 	ctx, lose := context.WithCancel(t.Context())
 	w := &wrapped{Conn: near}
-	c := hold(ctx, w)
+	c := closeOnDone(ctx, w)
 	lose()
-	if _, err := io.ReadAll(far); err != nil { // until it is cut
+	if _, err := io.ReadAll(far); err != nil { // until the connection is cut
 		t.Error(err)
 	}
 	if w.closed {
-		t.Error("it was closed politely")
+		t.Error("the TLS connection was closed, which may wait")
 	}
 	_ = c.Close()
 	if !w.closed {
@@ -38,13 +39,13 @@ func TestATermThatIsLostCutsBelowTLS(t *testing.T) {
 	}
 }
 
-// A term may last for months, and see many connections.
+// A term may last for months and open many connections.
 func TestATermForgetsConnectionsThatAreClosed(t *testing.T) {
 	near, far := net.Pipe()
 	defer far.Close()
-	c := hold(t.Context(), near)
+	c := closeOnDone(t.Context(), near)
 	_ = c.Close()
-	if c.(*held).release() {
-		t.Error("the term still knew it")
+	if c.(*termConn).release() {
+		t.Error("the term still holds the closed connection")
 	}
 }

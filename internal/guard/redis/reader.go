@@ -1,0 +1,76 @@
+package redis
+
+import (
+	"bytes"
+	"io"
+	"net"
+)
+
+// commandMost is the longest command before admission.
+const commandMost = 64 << 10
+
+// commandReader reads a client's commands during the handshake. It holds what the client has sent
+// and the handshake has not used yet.
+type commandReader struct {
+	conn net.Conn
+	buf  []byte
+	args [][]byte
+}
+
+// next waits for the first complete command. raw and args are valid until the next call.
+func (r *commandReader) next() (raw []byte, args [][]byte, err error) {
+	for {
+		raw, args, err = r.ready()
+		if err != nil || raw != nil {
+			return raw, args, err
+		}
+		if len(r.buf) >= commandMost {
+			return nil, nil, r.tooLong(commandMost)
+		}
+		if err := r.fill(); err != nil {
+			return nil, nil, err
+		}
+	}
+}
+
+// ready returns the first command if all of it has arrived.
+func (r *commandReader) ready() (raw []byte, args [][]byte, err error) {
+	size, args, err := parseCommand(r.buf, commandMost, r.args[:0])
+	if length, ok := err.(tooLong); ok {
+		return nil, nil, r.tooLong(length)
+	}
+	if size == 0 || err != nil {
+		return nil, nil, err
+	}
+	r.args = args
+	raw, r.buf = r.buf[:size:size], r.buf[size:]
+	return raw, args, nil
+}
+
+// tooLong refuses a command before all of it has arrived. Redis does the same above its own limit,
+// because then the client does not send the rest.
+func (r *commandReader) tooLong(argument tooLong) error {
+	const unlessSet = 512 << 20 // proto-max-bulk-len
+	if argument > unlessSet {
+		return protocolError("invalid bulk length")
+	}
+	return protocolError("a command before the token is longer than 64 KiB")
+}
+
+func (r *commandReader) fill() error {
+	var chunk [4 << 10]byte
+	n, err := r.conn.Read(chunk[:])
+	r.buf = append(r.buf, chunk[:n]...)
+	if n > 0 {
+		return nil
+	}
+	return err
+}
+
+// rest is the client's stream from where the handshake stopped.
+func (r *commandReader) rest() io.Reader {
+	if len(r.buf) == 0 {
+		return r.conn
+	}
+	return io.MultiReader(bytes.NewReader(bytes.Clone(r.buf)), r.conn)
+}

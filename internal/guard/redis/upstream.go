@@ -1,0 +1,158 @@
+package redis
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strconv"
+	"time"
+
+	"github.com/ringfence/ringfence/internal/guard"
+)
+
+// upstream is the client's own connection to Redis. The handshake reads its replies one by one.
+type upstream struct {
+	net.Conn
+	unhook  func() bool // detaches it from the context that ends it
+	pending []byte      // read, and not used yet
+	frames  frames
+}
+
+// Read gives the relay the bytes that the handshake has read and not used, and then the
+// connection's.
+func (u *upstream) Read(b []byte) (int, error) {
+	if len(u.pending) > 0 {
+		n := copy(b, u.pending)
+		u.pending = u.pending[n:]
+		return n, nil
+	}
+	return u.Conn.Read(b)
+}
+
+// setReplyDeadline sets the time by which the server must have answered. The zero time means none.
+func (u *upstream) setReplyDeadline(ctx context.Context, at time.Time) {
+	_ = u.SetDeadline(at)
+	if ctx.Err() != nil {
+		_ = u.SetDeadline(guard.Past) // the line above may have replaced the one that ctx set
+	}
+}
+
+// CloseWrite lets the relay half-close the connection.
+func (u *upstream) CloseWrite() error {
+	if half, ok := u.Conn.(interface{ CloseWrite() error }); ok {
+		return half.CloseWrite()
+	}
+	return u.Conn.Close()
+}
+
+// copyReply copies exactly one reply to w as it arrives, and what the server pushes meanwhile to
+// pushed. It returns the reply's first byte, which is '-' for an error.
+func (u *upstream) copyReply(w, pushed io.Writer) (kind byte, err error) {
+	for {
+		n, ended, err := u.frames.scan(u.pending)
+		if err != nil {
+			return 0, err
+		}
+		if n > 0 {
+			to := w
+			if u.frames.kind == '>' {
+				to = pushed
+			}
+			if _, err := to.Write(u.pending[:n]); err != nil {
+				return 0, err
+			}
+			u.pending = u.pending[n:]
+		}
+		if ended && u.frames.kind != '>' {
+			return u.frames.kind, nil
+		}
+		if !ended {
+			if err := u.fill(); err != nil {
+				return 0, err
+			}
+		}
+	}
+}
+
+func (u *upstream) fill() error {
+	var chunk [4 << 10]byte
+	n, err := u.Conn.Read(chunk[:])
+	u.pending = append(bytes.Clone(u.pending), chunk[:n]...)
+	if n > 0 {
+		return nil
+	}
+	if err == io.EOF {
+		return errServerClosed
+	}
+	return err
+}
+
+// errServerClosed: the server closed the connection.
+var errServerClosed = errors.New("redis closed the connection")
+
+// serverError is an error reply of Redis, as it is on the wire.
+type serverError []byte
+
+func (e serverError) Error() string { return string(bytes.TrimSpace(e)) }
+
+// do sends the guard's own commands, all at once, and returns the values of the replies: a number
+// or a string, empty for null. It reads every reply even if Redis refuses a command; then it
+// returns the first such error.
+func (u *upstream) do(pushed io.Writer, commands ...[]string) (values []string, err error) {
+	var all []byte
+	for _, words := range commands {
+		all = append(all, command(words...)...)
+	}
+	if _, err := u.Conn.Write(all); err != nil {
+		return nil, err
+	}
+	var first error
+	for _, words := range commands {
+		value, err := u.readValue(pushed, words)
+		var answered serverError
+		if err != nil && !errors.As(err, &answered) {
+			return nil, err
+		}
+		if first == nil {
+			first = err
+		}
+		values = append(values, value)
+	}
+	return values, first
+}
+
+// readValue reads the reply to one of the guard's own commands.
+func (u *upstream) readValue(pushed io.Writer, words []string) (string, error) {
+	var raw bytes.Buffer
+	kind, err := u.copyReply(&raw, pushed)
+	if err != nil {
+		return "", err
+	}
+	head, body, _ := bytes.Cut(raw.Bytes(), []byte("\r\n"))
+	switch kind {
+	case '-':
+		return "", serverError(raw.Bytes())
+	case '+', ':':
+		return string(head[1:]), nil
+	case '$':
+		return string(bytes.TrimSuffix(body, []byte("\r\n"))), nil
+	case '=':
+		text := bytes.TrimSuffix(body, []byte("\r\n"))
+		return string(text[min(len(text), len("txt:")):]), nil
+	case '_':
+		return "", nil
+	}
+	return "", fmt.Errorf("redis answered %q to %v", raw.Bytes(), words)
+}
+
+// command encodes a command.
+func command(words ...string) []byte {
+	b := []byte("*" + strconv.Itoa(len(words)) + "\r\n")
+	for _, w := range words {
+		b = append(b, "$"+strconv.Itoa(len(w))+"\r\n"+w+"\r\n"...)
+	}
+	return b
+}
