@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs the servers that the tests and the demo start: ZooKeeper (with Java),
+# Installs the servers that the tests and the demo start: ZooKeeper (with Java), etcd,
 # Postgres, Redis and PgBouncer, and the browser that looks at the lab's reports.
 # Only what is missing is installed; run it as often as you like.
 set -euo pipefail
@@ -61,6 +61,7 @@ debian() {
   need postgres postgresql /usr/lib/postgresql/*/bin/postgres /usr/local/pgsql/bin/postgres postgres
   need redis-server redis-server redis-server /usr/bin/redis-server
   need pgbouncer pgbouncer pgbouncer /usr/sbin/pgbouncer
+  need etcd etcd-server etcd
   need chromium chromium chromium chromium-browser google-chrome
   [[ ${#missing[@]} -eq 0 ]] && return
   apt_install "${missing[@]}"
@@ -76,6 +77,7 @@ macos() {
   need postgres postgresql "$opt"/postgresql*/bin/postgres postgres
   need redis-server redis redis-server
   need pgbouncer pgbouncer pgbouncer
+  need etcd etcd etcd
   need chromium google-chrome "/Applications/Google Chrome.app" /Applications/Chromium.app chromium
   [[ ${#missing[@]} -eq 0 ]] && return
   brew install "${missing[@]}"

@@ -14,9 +14,9 @@ import (
 	"github.com/ringfence/ringfence/internal/backoff"
 )
 
-// ask repeats a round trip until a member answers: for the request timeout, or until ctx ends or the
-// Coordinator is closed. try must be safe to repeat, because an attempt without an answer may have taken
-// effect. what is for the error, which matches ErrUnreachable if nobody answered.
+// ask repeats a round trip until a member answers: for the request timeout, or until ctx ends or
+// the Coordinator is closed. try must be safe to repeat, because an attempt without an answer may
+// have taken effect. what is for the error, which matches ErrUnreachable if nobody answered.
 func ask[T any](ctx context.Context, c *Coordinator, what string, try func(context.Context) (T, error)) (T, error) {
 	var none T
 	if c.ctx.Err() != nil {
@@ -59,7 +59,8 @@ func attempt[T any](ctx context.Context, limit time.Duration, try func(context.C
 // refused reports an error that retrying cannot fix.
 func refused(err error) bool {
 	switch {
-	case errors.Is(err, rpctypes.ErrAuthFailed), errors.Is(err, rpctypes.ErrPermissionDenied),
+	case errors.Is(err, rpctypes.ErrAuthFailed), errors.Is(err, rpctypes.ErrUserEmpty),
+		errors.Is(err, rpctypes.ErrPermissionDenied),
 		errors.Is(err, rpctypes.ErrAuthNotEnabled), errors.Is(err, rpctypes.ErrTooManyOps),
 		errors.Is(err, clientv3.ErrNoAvailableEndpoints), errors.Is(err, errIssuer), errors.Is(err, errShared):
 		return true

@@ -87,8 +87,8 @@ func (s *session) enrol(ctx context.Context, r fence.Resource, holder string) (*
 	return e, nil
 }
 
-// create returns the token. An earlier try whose reply was lost has created the key already: it is found,
-// not made twice.
+// create returns the token. An earlier try whose reply was lost has created the key already: it is
+// found, not made twice.
 func (e *candidate) create(ctx context.Context) (fence.Token, error) {
 	resp, err := e.s.c.client.Txn(ctx).
 		If(clientv3.Compare(clientv3.CreateRevision(e.key), "=", 0)).

@@ -141,8 +141,9 @@ func (e *candidate) position(ctx context.Context) (position, error) {
 	return at, err
 }
 
-// wait returns nil when it is time to read the position again: the candidate ahead was deleted, a watch
-// failed, or, in case a notice was lost, a session timeout has passed. errGone: the own key was deleted.
+// wait returns nil when it is time to read the position again: the candidate ahead was deleted, a
+// watch failed, or, in case a notice was lost, a session timeout has passed. errGone: the own key
+// was deleted.
 func (e *candidate) wait(ctx context.Context, at position) error {
 	ctx, stop := context.WithCancel(clientv3.WithRequireLeader(ctx))
 	defer stop()
@@ -166,8 +167,9 @@ func (e *candidate) wait(ctx context.Context, at position) error {
 	return nil
 }
 
-// deletion watches for the deletion of a key from a revision on. The channel also becomes ready when the
-// watch fails, as after a compaction or when the member has lost its leader: read again then.
+// deletion watches for the deletion of a key from a revision on. The channel also becomes ready
+// when the watch fails, as after a compaction or when the member has lost its leader: read again
+// then.
 func (c *Coordinator) deletion(ctx context.Context, key string, from int64) clientv3.WatchChan {
 	return c.client.Watch(ctx, key, clientv3.WithRev(from), clientv3.WithFilterPut())
 }

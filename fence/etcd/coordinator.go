@@ -17,9 +17,9 @@ import (
 
 // Options change how a Coordinator works. The zero value is good.
 type Options struct {
-	// SessionTimeout is the time to live of the lease, in whole seconds; fractions are rounded up. etcd
-	// raises one that is too short for its own election timeout. It is how long a crashed leader holds up
-	// the next. Default 10 s.
+	// SessionTimeout is the time to live of the lease, in whole seconds; fractions are rounded up.
+	// etcd raises one that is too short for its own election timeout. It is how long a crashed leader
+	// holds up the next. Default 10 s.
 	SessionTimeout time.Duration
 
 	// Logger is told of retries. Default: nothing is logged.
@@ -38,8 +38,8 @@ const (
 	leastRequestTimeout   = 2 * time.Second
 )
 
-// Coordinator holds elections in one etcd cluster. Its methods may be called from any goroutine. Close
-// it.
+// Coordinator holds elections in one etcd cluster. Its methods may be called from any goroutine.
+// Close it.
 type Coordinator struct {
 	client  *clientv3.Client
 	layout  layout
@@ -65,10 +65,10 @@ var _ fence.Coordinator = (*Coordinator)(nil)
 //	etcd://[user:password@]host[:port][,host[:port]…][/prefix]
 //	etcds://…[?sslrootcert=FILE][&sslcert=FILE&sslkey=FILE]
 //
-// The port defaults to 2379 and the prefix to /ringfence. User and password are percent-encoded where
-// needed. etcds uses TLS: it verifies the members by sslrootcert, or the system's roots, and presents the
-// client certificate if there is one. Open fails if no member answers within the session timeout, or
-// if etcd refuses the credentials.
+// The port defaults to 2379 and the prefix to /ringfence. User and password are percent-encoded
+// where needed. etcds uses TLS: it verifies the members by sslrootcert, or the system's roots, and
+// presents the client certificate if there is one. Open fails if no member answers within the
+// session timeout, or if etcd refuses the credentials.
 func Open(ctx context.Context, url string, o Options) (*Coordinator, error) {
 	a, err := parseURL(url)
 	if err != nil {
@@ -121,8 +121,9 @@ func (c *Coordinator) connect(ctx context.Context, a address, change func(*clien
 // requestTimeout is how long a call waits for an answer: a session timeout, 2 s at least.
 func (c *Coordinator) requestTimeout() time.Duration { return max(c.timeout, leastRequestTimeout) }
 
-// Close loses the terms that were won here (their cause matches fence.ErrResigned), ends the campaigns
-// with ErrClosed, and waits for every goroutine. It does not wait for the holders' work: resign first.
+// Close loses the terms that were won here (their cause matches fence.ErrResigned), ends the
+// campaigns with ErrClosed, and waits for every goroutine. It does not wait for the holders' work:
+// resign first.
 func (c *Coordinator) Close() error {
 	c.mu.Lock()
 	again := c.closed

@@ -26,8 +26,8 @@ const identityPrefix = "ringfence:"
 
 func newIdentity() string { return identityPrefix + strings.ToLower(rand.Text()) }
 
-// parseIssuer makes an issuer of the cluster's id and the value of the issuer's key. The id alone is not
-// enough: a cluster that was rebuilt with the same members and token has the same one.
+// parseIssuer makes an issuer of the cluster's id and the value of the issuer's key. The id alone
+// is not enough: a cluster that was rebuilt with the same members and token has the same one.
 func (l layout) parseIssuer(h *pb.ResponseHeader, kvs []*mvccpb.KeyValue) (fence.Issuer, error) {
 	if len(kvs) == 0 {
 		return "", fmt.Errorf("%w: key %s is missing", errNoIssuer, l.issuer())
@@ -40,9 +40,9 @@ func (l layout) parseIssuer(h *pb.ResponseHeader, kvs []*mvccpb.KeyValue) (fence
 	return fence.Issuer(fmt.Sprintf("etcd:%016x:%s", h.ClusterId, id)), nil
 }
 
-// readIssuer returns the issuer from the answer of a transaction. If the key is missing it creates one;
-// of several that try, the first wins. It returns errNoIssuer then, so that the caller asks again. A
-// cluster that lost the key is another issuer.
+// readIssuer returns the issuer from the answer of a transaction. If the key is missing it creates
+// one; of several that try, the first wins. It returns errNoIssuer then, so that the caller asks
+// again. A cluster that lost the key is another issuer.
 func (c *Coordinator) readIssuer(ctx context.Context, resp *clientv3.TxnResponse, i int) (fence.Issuer, error) {
 	key := c.layout.issuer()
 	issuer, err := c.layout.parseIssuer(resp.Header, resp.Responses[i].GetResponseRange().Kvs)

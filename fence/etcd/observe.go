@@ -43,8 +43,8 @@ func (c *Coordinator) queue(ctx context.Context, r fence.Resource) ([]fence.Cand
 	return queue, resp.Header.Revision, nil
 }
 
-// Leaders implements fence.Observer: one transaction of linearizable reads. More resources than fit into
-// a transaction are read as they were at the first one's revision.
+// Leaders implements fence.Observer: one transaction of linearizable reads. More resources than fit
+// into a transaction are read as they were at the first one's revision.
 func (c *Coordinator) Leaders(ctx context.Context, rs ...fence.Resource) (fence.Issuer, []fence.Candidate, error) {
 	for _, r := range rs {
 		if _, err := fence.ParseResource(string(r)); err != nil {
@@ -158,8 +158,8 @@ func (c *Coordinator) Watch(ctx context.Context, r fence.Resource, each func([]f
 	return context.Cause(ctx)
 }
 
-// change waits until an election may have changed: after a change from a revision on, when the watch
-// fails, or after a session timeout in case a notice was lost.
+// change waits until an election may have changed: after a change from a revision on, when the
+// watch fails, or after a session timeout in case a notice was lost.
 func (c *Coordinator) change(ctx context.Context, r fence.Resource, from int64) {
 	ctx, stop := context.WithTimeout(clientv3.WithRequireLeader(ctx), c.requestTimeout())
 	defer stop()
@@ -167,8 +167,8 @@ func (c *Coordinator) change(ctx context.Context, r fence.Resource, from int64) 
 	<-c.client.Watch(ctx, c.layout.election(r), clientv3.WithPrefix(), clientv3.WithRev(from))
 }
 
-// calm makes what follows last 20 ms at least: a member that has lost its leader cancels each watch at
-// once.
+// calm makes what follows last 20 ms at least: a member that has lost its leader cancels each watch
+// at once.
 func calm(ctx context.Context) (end func()) {
 	earliest := time.Now().Add(20 * time.Millisecond)
 	return func() { backoff.Pause(ctx, time.Until(earliest)) }

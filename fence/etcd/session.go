@@ -16,9 +16,9 @@ import (
 	"github.com/ringfence/ringfence/fence"
 )
 
-// session is a lease that all candidates of a Coordinator share, so a process that stands in a thousand
-// elections renews one lease. It is over once, for good: then its candidates are gone or will be before
-// anybody else leads, and the next campaign gets a new session.
+// session is a lease that all candidates of a Coordinator share, so a process that stands in a
+// thousand elections renews one lease. It is over once, for good: then its candidates are gone or
+// will be before anybody else leads, and the next campaign gets a new session.
 type session struct {
 	c     *Coordinator
 	lease clientv3.LeaseID
@@ -106,8 +106,9 @@ func (s *session) keep() {
 	}
 }
 
-// beat renews the lease, and then reads which candidates there are. The order matters: a candidate that
-// is read after the renewal began was under the lease at that time, so it lasts as long as the lease.
+// beat renews the lease, and then reads which candidates there are. The order matters: a candidate
+// that is read after the renewal began was under the lease at that time, so it lasts as long as the
+// lease.
 func (s *session) beat() error {
 	ctx, cancel := context.WithTimeout(s.c.ctx, s.ttl/4)
 	defer cancel()
@@ -178,9 +179,9 @@ func (s *session) candidates() []*candidate {
 	return all
 }
 
-// sweep deletes keys under the lease that belong to no candidate: one that left while etcd was out of
-// reach, or an enrolment that etcd has heard of after its campaign had given up. Without the sweep such
-// a key would hold up the election for as long as the lease is renewed.
+// sweep deletes keys under the lease that belong to no candidate: one that left while etcd was out
+// of reach, or an enrolment that etcd has heard of after its campaign had given up. Without the
+// sweep such a key would hold up the election for as long as the lease is renewed.
 func (s *session) sweep(ctx context.Context) error {
 	lease, err := s.c.client.TimeToLive(ctx, s.lease, clientv3.WithAttachedKeys())
 	if err != nil {
@@ -200,8 +201,8 @@ func (s *session) sweep(ctx context.Context) error {
 	return nil
 }
 
-// renewed waits until the lease was renewed less than half a session timeout ago, and returns when that
-// round trip began. A term that begins then has half of its time left at least.
+// renewed waits until the lease was renewed less than half a session timeout ago, and returns when
+// that round trip began. A term that begins then has half of its time left at least.
 func (s *session) renewed(ctx context.Context) (time.Time, error) {
 	for {
 		s.mu.Lock()

@@ -26,9 +26,10 @@ func (e *candidate) win(ctx context.Context, issuer fence.Issuer) (*fence.Term, 
 	return term, nil
 }
 
-// keep ends the term when its key is deleted, its session ends or the Coordinator is closed. The beats of
-// the session confirm it. A term that is lost at etcd leaves nothing. One that its holder has given up, or
-// that a store has superseded, keeps its place until Release: the holder is still draining.
+// keep ends the term when its key is deleted, its session ends or the Coordinator is closed. The
+// beats of the session confirm it. A term that is lost at etcd leaves nothing. One that its holder
+// has given up, or that a store has superseded, keeps its place until Release: the holder is still
+// draining.
 func (e *candidate) keep(term *fence.Term, keeper *fence.Keeper) {
 	ctx, stop := e.s.c.withClose(term.Context())
 	defer stop()
@@ -47,8 +48,8 @@ func (e *candidate) keep(term *fence.Term, keeper *fence.Keeper) {
 	}
 }
 
-// lost waits until the term is lost at etcd, and returns why. It returns nil when ctx ends, and an error
-// when the watch failed.
+// lost waits until the term is lost at etcd, and returns why. It returns nil when ctx ends, and an
+// error when the watch failed.
 func (e *candidate) lost(ctx context.Context) (cause, err error) {
 	c := e.s.c
 	watching, stop := context.WithCancel(clientv3.WithRequireLeader(ctx))
@@ -92,8 +93,9 @@ func (e *candidate) Acknowledge(ctx context.Context) error {
 	return err
 }
 
-// Release implements fence.Backing: it deletes the candidate's key, which no other candidate ever has. If
-// etcd does not answer, the session deletes the key as soon as it does, or the lease runs out.
+// Release implements fence.Backing: it deletes the candidate's key, which no other candidate ever
+// has. If etcd does not answer, the session deletes the key as soon as it does, or the lease runs
+// out.
 func (e *candidate) Release(ctx context.Context) error {
 	defer e.leave()
 	if e.s.ended() != nil {

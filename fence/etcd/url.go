@@ -46,8 +46,8 @@ func parseURL(s string) (address, error) {
 	}
 	rest, query, _ := strings.Cut(rest, "?")
 	authority, path, _ := strings.Cut(rest, "/")
-	if strings.ContainsAny(path, "@#") { // the path is not shown: it may be the rest of a password
-		return address{}, errors.New("an etcd URL takes no @ and no # after its first /; write /, ? and # in a user or password as %2F, %3F and %23")
+	if strings.ContainsAny(path, "@#") || strings.Contains(query, "@") { // not shown: a part of a password
+		return address{}, errors.New("an etcd URL takes no @ and no # after its first / or ?; write /, ? and # in a user or password as %2F, %3F and %23")
 	}
 	var a address
 	var err error
@@ -120,7 +120,7 @@ func parsePrefix(path string) (string, error) {
 	if path == "" {
 		return defaultPrefix, nil
 	}
-	if strings.Contains(path, "//") || strings.ContainsFunc(path, func(r rune) bool { return r <= ' ' || r == '%' }) {
+	if strings.HasPrefix(path, "/") || strings.Contains(path, "//") || strings.ContainsFunc(path, func(r rune) bool { return r <= ' ' || r == '%' }) {
 		return "", fmt.Errorf("prefix %q in the etcd URL has an empty part, a space or a %%", "/"+path)
 	}
 	return "/" + path, nil

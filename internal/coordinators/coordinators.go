@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/fence/etcd"
 	"github.com/ringfence/ringfence/fence/zookeeper"
 	"github.com/ringfence/ringfence/internal/settings"
 )
@@ -35,13 +36,23 @@ type Table map[string]Open
 
 // All is every coordinator there is.
 var All = Table{
-	"zk": openZooKeeper,
+	"zk":    openZooKeeper,
+	"etcd":  openEtcd,
+	"etcds": openEtcd,
 }
 
 func openZooKeeper(ctx context.Context, url string, o Options) (fence.Coordinator, error) {
 	c, err := zookeeper.Open(ctx, url, zookeeper.Options{SessionTimeout: o.SessionTimeout, Logger: o.Logger})
 	if err != nil {
 		return nil, err // and no interface around a nil pointer
+	}
+	return c, nil
+}
+
+func openEtcd(ctx context.Context, url string, o Options) (fence.Coordinator, error) {
+	c, err := etcd.Open(ctx, url, etcd.Options{SessionTimeout: o.SessionTimeout, Logger: o.Logger})
+	if err != nil {
+		return nil, err
 	}
 	return c, nil
 }

@@ -66,6 +66,9 @@ func ExamplePostgres(ctx context.Context) (*servers.Postgres, error) {
 // ExampleRedis is the test binary's Redis for an example.
 func ExampleRedis(ctx context.Context) (*servers.Redis, error) { return sharedRedis.serve(ctx) }
 
+// ExampleEtcd is SharedEtcd for examples, which have no test.
+func ExampleEtcd(ctx context.Context) (*servers.Etcd, error) { return sharedEtcd.serve(ctx) }
+
 // ExampleZooKeeper is the test binary's ZooKeeper for an example.
 func ExampleZooKeeper(ctx context.Context) (*servers.ZooKeeper, error) {
 	return sharedZooKeeper.serve(ctx)
