@@ -23,7 +23,8 @@ func (r *runner[S]) step(ctx context.Context) error {
 		began := time.Now()
 		err = r.attempt(ctx, step)
 		if err == nil {
-			r.notify(Event{Kind: Ended, Checkpoint: r.cp, Step: step.Name, Attempt: attempt, Took: time.Since(began)})
+			r.notify(Event{Kind: Ended, Checkpoint: r.cp, Step: step.Name, Attempt: attempt,
+				Took: time.Since(began)})
 			return nil
 		}
 		err = r.again(ctx, step, attempt, err)
@@ -48,7 +49,8 @@ func (r *runner[S]) again(ctx context.Context, step Step[S], attempt int, err er
 	if !again {
 		return r.halt(ctx, step, attempt, own.error)
 	}
-	r.notify(Event{Kind: Retrying, Checkpoint: r.cp, Step: step.Name, Attempt: attempt, Err: own.error, Wait: wait})
+	r.notify(Event{Kind: Retrying, Checkpoint: r.cp, Step: step.Name, Attempt: attempt,
+		Err: own.error, Wait: wait})
 	if err := pause(ctx, wait); err != nil {
 		return err
 	}
@@ -97,11 +99,12 @@ func blamed(err error) error {
 	return err
 }
 
-// transact runs a synchronous step. It is run again, with nothing of the run before left, for as long as that is the
-// journal's affair.
+// transact runs a synchronous step. It is run again, with nothing of the run before left, for as
+// long as that is the journal's affair.
 func (r *runner[S]) transact(ctx context.Context, step Step[S], s S) error {
 	var next Checkpoint
-	nonce := rand.Text() // one for all: a COMMIT whose answer was lost may land after the step was run again
+	// one for all: a COMMIT whose answer was lost may land after the step was run again
+	nonce := rand.Text()
 	err := r.insist(ctx, func() error {
 		next = Checkpoint{}
 		err := step.transact(ctx, r.journal, r.claim, s, func(s S) (Checkpoint, error) {
@@ -122,7 +125,8 @@ func (r *runner[S]) transact(ctx context.Context, step Step[S], s S) error {
 
 // halt records that a step has failed for good.
 func (r *runner[S]) halt(ctx context.Context, step Step[S], attempts int, cause error) error {
-	f := Failure{Step: step.Name, Attempts: attempts, Message: excerpt(cause.Error(), 4<<10), At: time.Now().Round(0)}
+	f := Failure{Step: step.Name, Attempts: attempts, Message: excerpt(cause.Error(), 4<<10),
+		At: time.Now().Round(0)}
 	var p *PanicError
 	if errors.As(cause, &p) {
 		f.Stack = excerpt(p.Stack, 8<<10)

@@ -13,7 +13,8 @@ import (
 // step has the place it is at as its effect, and passes two boundaries on its way.
 func (s *succession) step(name string, sync, asks bool) checkpoint.Step[done] {
 	if sync {
-		return checkpoint.Synchronous(name, func(ctx context.Context, tx *checkpointtest.Tx, d done) (done, error) {
+		return checkpoint.Synchronous(name, func(ctx context.Context, tx *checkpointtest.Tx,
+			d done) (done, error) {
 			l := s.of(ctx)
 			s.reach(l)
 			place := fmt.Sprintf("%s at %d", name, len(d.Keys))
@@ -22,16 +23,17 @@ func (s *succession) step(name string, sync, asks bool) checkpoint.Step[done] {
 			return done{append(slices.Clone(d.Keys), place)}, l.mishap()
 		})
 	}
-	step := checkpoint.Step[done]{Name: name, Run: func(ctx context.Context, d done, _ checkpoint.Key) (done, error) {
-		l := s.of(ctx)
-		s.reach(l)
-		place := fmt.Sprintf("%s at %d", name, len(d.Keys))
-		s.mu.Lock()
-		s.places[place]++
-		s.mu.Unlock()
-		s.reach(l)
-		return done{append(slices.Clone(d.Keys), place)}, l.mishap()
-	}}
+	step := checkpoint.Step[done]{Name: name,
+		Run: func(ctx context.Context, d done, _ checkpoint.Key) (done, error) {
+			l := s.of(ctx)
+			s.reach(l)
+			place := fmt.Sprintf("%s at %d", name, len(d.Keys))
+			s.mu.Lock()
+			s.places[place]++
+			s.mu.Unlock()
+			s.reach(l)
+			return done{append(slices.Clone(d.Keys), place)}, l.mishap()
+		}}
 	if asks {
 		step.Ask = func(context.Context, done, checkpoint.Key) (checkpoint.Decision, done, error) {
 			return checkpoint.RunAgain, done{}, nil
@@ -72,7 +74,8 @@ func (s *succession) fail(_ checkpointtest.Op, cp checkpoint.Checkpoint) checkpo
 	case l == nil: // not a publish
 		return checkpointtest.None
 	case l.left > 1 && l.rnd.IntN(4) == 0: // noise
-		return []checkpointtest.Fault{checkpointtest.OutOfReach, checkpointtest.LostRequest, checkpointtest.LostReply}[l.rnd.IntN(3)]
+		return []checkpointtest.Fault{checkpointtest.OutOfReach, checkpointtest.LostRequest,
+			checkpointtest.LostReply}[l.rnd.IntN(3)]
 	case l.left != 1 || l.fault == checkpointtest.None:
 		s.reach(l)
 		return checkpointtest.None
@@ -82,8 +85,8 @@ func (s *succession) fail(_ checkpointtest.Op, cp checkpoint.Checkpoint) checkpo
 	return l.fault
 }
 
-// pass counts a boundary, and tells whether the leader ends here. The present leader looks at what is stored, and wakes an
-// earlier one now and then.
+// pass counts a boundary, and tells whether the leader ends here. The present leader looks at what
+// is stored, and wakes an earlier one now and then.
 func (s *succession) pass(l *leader) (ends bool) {
 	s.look()
 	l.left--

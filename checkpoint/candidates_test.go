@@ -18,7 +18,8 @@ import (
 // ballot is a stage whose leaders are elected.
 type ballot struct {
 	*stage
-	as          func(*checkpointtest.Memory) checkpoint.Journal // what the candidates see of the journal
+	// what the candidates see of the journal
+	as          func(*checkpointtest.Memory) checkpoint.Journal
 	stores      []fence.Raiser
 	coordinator *fencetest.Memory
 	candidates  []*candidate
@@ -45,7 +46,8 @@ func (b *ballot) stand(task checkpoint.Task[done]) *candidate {
 	ctx, stop := context.WithCancelCause(b.Context())
 	c := &candidate{Client: client, done: make(chan struct{}), stop: stop}
 	runs := checkpoint.Candidate[done]{
-		Lead:    fence.Lead{Elector: client, Resource: orders, Holder: fmt.Sprint("host-", len(b.candidates)), Stores: b.stores},
+		Lead: fence.Lead{Elector: client, Resource: orders,
+			Holder: fmt.Sprint("host-", len(b.candidates)), Stores: b.stores},
 		Journal: b.as(b.journal), Task: task, Observer: client,
 	}
 	go func() {
@@ -58,7 +60,8 @@ func (b *ballot) stand(task checkpoint.Task[done]) *candidate {
 
 // slow is a step that takes a second.
 func slow(name string) checkpoint.Step[done] {
-	return checkpoint.Synchronous(name, func(ctx context.Context, tx *checkpointtest.Tx, d done) (done, error) {
+	return checkpoint.Synchronous(name, func(ctx context.Context, tx *checkpointtest.Tx,
+		d done) (done, error) {
 		place := fmt.Sprintf("%s at %d", name, len(d.Keys))
 		tx.Append(place)
 		select {
@@ -70,7 +73,8 @@ func slow(name string) checkpoint.Step[done] {
 	})
 }
 
-// Ten hot copies of one task, whose coordinator fails them one way or another, finish it between them.
+// Ten hot copies of one task, whose coordinator fails them one way or another, finish it between
+// them.
 func TestCandidatesFinishATaskBetweenThem(t *testing.T) {
 	for _, seed := range seeds(t, 5) {
 		synctest.Test(t, func(t *testing.T) {
@@ -163,7 +167,8 @@ func TestATakeOverIsReportedInItsParts(t *testing.T) {
 		if len(took) != 1 {
 			t.Fatalf("the second candidate took over %d times", len(took))
 		}
-		if is := took[0]; is.Detection <= 0 || is.Detection > 11*time.Second || is.Reloaded || is.Election > time.Second || is.Raise > time.Second || is.FirstStep > time.Second {
+		if is := took[0]; is.Detection <= 0 || is.Detection > 11*time.Second || is.Reloaded ||
+			is.Election > time.Second || is.Raise > time.Second || is.FirstStep > time.Second {
 			t.Errorf("reported %+v", is)
 		}
 		first.Heal()
@@ -181,7 +186,9 @@ type asked struct {
 	have []int64
 }
 
-func (a *asked) Take(ctx context.Context, c fence.Claim, task checkpoint.Name, have int64) (checkpoint.Checkpoint, bool, error) {
+func (a *asked) Take(
+	ctx context.Context, c fence.Claim, task checkpoint.Name, have int64,
+) (checkpoint.Checkpoint, bool, error) {
 	a.have = append(a.have, have)
 	return a.Memory.Take(ctx, c, task, have)
 }
@@ -304,7 +311,8 @@ func TestACandidateEndsWithItsContext(t *testing.T) {
 			<-c.done
 			is(t, c.answer, errBoom)
 		}
-		if b.stored().Version != 10 || leads.cp.Version != 10 || errors.Is(leads.answer, checkpoint.ErrStopped) {
+		if b.stored().Version != 10 || leads.cp.Version != 10 ||
+			errors.Is(leads.answer, checkpoint.ErrStopped) {
 			t.Errorf("stored %+v, the leader knew of %+v", b.stored(), leads.cp)
 		}
 	})

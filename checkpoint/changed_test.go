@@ -32,7 +32,8 @@ func (s *stage) now(way checkpoint.Changed, names ...string) checkpoint.Task[don
 }
 
 func TestATaskWithOtherStepsIsNotRun(t *testing.T) {
-	for _, steps := range [][]string{{"a", "b"}, {"a", "b", "c", "d"}, {"b", "a", "c"}, {"a", "B", "c"}} {
+	for _, steps := range [][]string{{"a", "b"}, {"a", "b", "c", "d"}, {"b", "a", "c"},
+		{"a", "B", "c"}} {
 		s := begun(t)
 		before := s.stored()
 		_, err := s.run(s.now(nil, steps...))
@@ -58,12 +59,14 @@ func TestTheWaysOnOfATaskWithOtherSteps(t *testing.T) {
 		steps string
 		run   string
 	}{
-		"accept: one more":         {checkpoint.AcceptSteps, "a b c d", "1/1/b 1/1/c 1/1/d"},
-		"accept: one less behind":  {checkpoint.AcceptSteps, "b c", "1/1/b 1/1/c"},
-		"accept: moved":            {checkpoint.AcceptSteps, "b c a", "1/1/b 1/1/c 1/1/a"},
-		"restart":                  {checkpoint.RestartSteps, "a x c", "2/1/a 2/1/x 2/1/c"},
-		"map":                      {checkpoint.MapSteps(map[string]string{"b": "x"}), "a x c", "1/1/x 1/1/c"},
-		"map another":              {checkpoint.MapSteps(map[string]string{"a": "x"}), "x b c", "1/1/b 1/1/c"},
+		"accept: one more":        {checkpoint.AcceptSteps, "a b c d", "1/1/b 1/1/c 1/1/d"},
+		"accept: one less behind": {checkpoint.AcceptSteps, "b c", "1/1/b 1/1/c"},
+		"accept: moved":           {checkpoint.AcceptSteps, "b c a", "1/1/b 1/1/c 1/1/a"},
+		"restart":                 {checkpoint.RestartSteps, "a x c", "2/1/a 2/1/x 2/1/c"},
+		"map": {checkpoint.MapSteps(map[string]string{"b": "x"}), "a x c",
+			"1/1/x 1/1/c"},
+		"map another": {checkpoint.MapSteps(map[string]string{"a": "x"}), "x b c",
+			"1/1/b 1/1/c"},
 		"one's own, step only":     {custom, "a x y", "1/1/y"},
 		"same steps: nobody asks":  {checkpoint.RestartSteps, "a b c", "1/1/b 1/1/c"},
 		"map to one that is there": {checkpoint.MapSteps(map[string]string{"b": "c"}), "a c", "1/1/c"},
@@ -91,10 +94,15 @@ func TestAWayOnThatFindsNoneRunsNothing(t *testing.T) {
 		way  checkpoint.Changed
 		says string
 	}{
-		"accept":  {checkpoint.AcceptSteps, `no step is called "b"`},
-		"map":     {checkpoint.MapSteps(map[string]string{"b": "d"}), `no step is called "d"`},
-		"an own":  {func(cp checkpoint.Checkpoint, _ []string) (checkpoint.Checkpoint, error) { return cp, errBoom }, "boom"},
-		"too far": {func(cp checkpoint.Checkpoint, _ []string) (checkpoint.Checkpoint, error) { cp.Step = 9; return cp, nil }, "10 of 2"},
+		"accept": {checkpoint.AcceptSteps, `no step is called "b"`},
+		"map":    {checkpoint.MapSteps(map[string]string{"b": "d"}), `no step is called "d"`},
+		"an own": {func(cp checkpoint.Checkpoint, _ []string) (checkpoint.Checkpoint, error) {
+			return cp, errBoom
+		}, "boom"},
+		"too far": {func(cp checkpoint.Checkpoint, _ []string) (checkpoint.Checkpoint, error) {
+			cp.Step = 9
+			return cp, nil
+		}, "10 of 2"},
 		"below": {func(cp checkpoint.Checkpoint, _ []string) (checkpoint.Checkpoint, error) {
 			cp.Step = -1
 			return cp, nil
@@ -104,7 +112,8 @@ func TestAWayOnThatFindsNoneRunsNothing(t *testing.T) {
 			s := begun(t)
 			before := s.stored()
 			_, err := s.run(s.now(c.way, "a", "c"))
-			if !errors.Is(err, checkpoint.ErrStepsChanged) && !errors.Is(err, checkpoint.ErrCorrupt) || !strings.Contains(err.Error(), c.says) {
+			if !errors.Is(err, checkpoint.ErrStepsChanged) &&
+				!errors.Is(err, checkpoint.ErrCorrupt) || !strings.Contains(err.Error(), c.says) {
 				t.Errorf("got %v", err)
 			}
 			if s.stored().Version != before.Version || len(s.diary.read()) > 0 {
@@ -117,8 +126,10 @@ func TestAWayOnThatFindsNoneRunsNothing(t *testing.T) {
 // Whatever is decided, it is this task of this resource, at this version.
 func TestAWayOnCannotLeaveTheTask(t *testing.T) {
 	s := begun(t)
-	cp := s.finishes(s.now(func(_ checkpoint.Checkpoint, steps []string) (checkpoint.Checkpoint, error) {
-		return checkpoint.Checkpoint{Run: 5, Round: 1, Status: checkpoint.Running, Step: 1, State: []byte(`{"Keys":["own"]}`), Version: 77}, nil
+	cp := s.finishes(s.now(func(_ checkpoint.Checkpoint,
+		steps []string) (checkpoint.Checkpoint, error) {
+		return checkpoint.Checkpoint{Run: 5, Round: 1, Status: checkpoint.Running, Step: 1,
+			State: []byte(`{"Keys":["own"]}`), Version: 77}, nil
 	}, "x", "y"))
 	if cp.Task != "nightly" || cp.Resource != orders || s.stored().Nonce != cp.Nonce {
 		t.Errorf("ended as %+v, stored %+v", cp, s.stored())

@@ -27,7 +27,8 @@ type Checkpoint struct {
 	Status  Status          `json:"status"`
 	Failure *Failure        `json:"failure,omitempty"` // why it is Stopped
 	State   json.RawMessage `json:"state"`
-	Saved   time.Time       `json:"saved"` // by the clock of whoever published it: for people, never for a decision
+	// by the clock of whoever published it: for people, never for a decision
+	Saved time.Time `json:"saved"`
 }
 
 // Status says what is to be done with a checkpoint.
@@ -35,7 +36,8 @@ type Status string
 
 const (
 	Running Status = "running" // run the next step
-	Started Status = "started" // the start of the next step is recorded, its end is not: see Step.Unfinished
+	// the start of the next step is recorded, its end is not: see Step.Unfinished
+	Started Status = "started"
 	Stopped Status = "stopped" // a step failed for good, an operator decides: Resume or Restart
 	Done    Status = "done"    // every round has ended
 )
@@ -72,7 +74,8 @@ func (c Checkpoint) advance(state json.RawMessage) Checkpoint {
 	if c.Step < len(c.Steps) {
 		return c
 	}
-	if c.Rounds != Forever && c.Round >= c.Rounds { // a task may have been given fewer than it has begun
+	// a task may have been given fewer than it has begun
+	if c.Rounds != Forever && c.Round >= c.Rounds {
 		c.Status = Done
 		return c
 	}

@@ -10,8 +10,8 @@ import (
 	"github.com/ringfence/ringfence/fence"
 )
 
-// desk is one leader at one task's checkpoint: it asks the journal for as long as it takes, and reads back what it could
-// not hear. It knows nothing of steps.
+// desk is one leader at one task's checkpoint: it asks the journal for as long as it takes, and
+// reads back what it could not hear. It knows nothing of steps.
 type desk struct {
 	journal Journal
 	claim   fence.Claim
@@ -33,10 +33,14 @@ func (d *desk) take(ctx context.Context, have Checkpoint) (same bool, err error)
 		found = have
 	}
 	if found.Version > 0 && found.Resource != d.claim.Resource {
-		return same, fmt.Errorf("%w: %s was published by a leader of %q, this one leads %q; nothing was run", ErrOtherResource, have.Task, found.Resource, d.claim.Resource)
+		return same, fmt.Errorf("%w: %s was published by a leader of %q, this one leads %q; "+
+			"nothing was run", ErrOtherResource, have.Task, found.Resource, d.claim.Resource)
 	}
 	if found.Version < have.Version {
-		return same, fmt.Errorf("%w: task %s was seen at version %d, and is at %d: the journal was set back, or the task was deleted. Nothing was run: restore it, or start this process anew to go on from what is stored", ErrConflict, have.Task, have.Version, found.Version)
+		return same, fmt.Errorf("%w: task %s was seen at version %d, and is at %d: "+
+			"the journal was set back, or the task was deleted. Nothing was run: "+
+			"restore it, or start this process anew to go on from what is stored", ErrConflict,
+			have.Task, have.Version, found.Version)
 	}
 	d.cp = found.clone()
 	return same, nil
@@ -66,9 +70,10 @@ func (d *desk) seal(next Checkpoint, nonce string) Checkpoint {
 	return next
 }
 
-// settle finds out what became of a publish whose answer was lost, or that met another version: nobody may guess. It is
-// safe to publish next once more, or another one with its nonce, when it has not landed, however late the first one does:
-// only one of them finds the version before. next is set to the one that did.
+// settle finds out what became of a publish whose answer was lost, or that met another version:
+// nobody may guess. It is safe to publish next once more, or another one with its nonce, when it
+// has not landed, however late the first one does: only one of them finds the version before. next
+// is set to the one that did.
 func (d *desk) settle(ctx context.Context, next *Checkpoint, err error) error {
 	if !errors.Is(err, ErrUnknown) && !errors.Is(err, ErrConflict) {
 		return err
@@ -89,12 +94,14 @@ func (d *desk) settle(ctx context.Context, next *Checkpoint, err error) error {
 	case found.Version == next.Version-1:
 		return fmt.Errorf("%w: it was read back and has not landed: %v", ErrTransient, err)
 	}
-	return fmt.Errorf("%w: task %s is at version %d, published by %s under token %s; this term expected %d and has written nothing: make sure that one process runs the task in one term, and that the journal was not set back",
+	return fmt.Errorf("%w: task %s is at version %d, published by %s under token %s; "+
+		"this term expected %d and has written nothing: make sure that one process runs the task "+
+		"in one term, and that the journal was not set back",
 		ErrConflict, next.Task, found.Version, found.Holder, found.Token, next.Version-1)
 }
 
-// insist calls until the journal has given an answer that asking again cannot change. It does not spend the attempts of
-// any step, and ends with ctx, whose cause it then returns.
+// insist calls until the journal has given an answer that asking again cannot change. It does not
+// spend the attempts of any step, and ends with ctx, whose cause it then returns.
 func (d *desk) insist(ctx context.Context, call func() error) error {
 	for failed := 1; ; failed++ {
 		err := call()
@@ -133,5 +140,6 @@ func passing(err error) bool {
 	if errors.Is(err, fence.ErrStale) || errors.Is(err, ErrConflict) {
 		return false
 	}
-	return errors.Is(err, ErrTransient) || errors.Is(err, ErrUnknown) || errors.Is(err, fence.ErrUnrevoked) || errors.Is(err, fence.ErrNotLeader)
+	return errors.Is(err, ErrTransient) || errors.Is(err, ErrUnknown) ||
+		errors.Is(err, fence.ErrUnrevoked) || errors.Is(err, fence.ErrNotLeader)
 }

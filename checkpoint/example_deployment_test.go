@@ -19,7 +19,8 @@ import (
 	"github.com/ringfence/ringfence/store/postgres"
 )
 
-// deployment is what the examples find in place: a ZooKeeper, and a database with the schema that guard install makes.
+// deployment is what the examples find in place: a ZooKeeper, and a database with the schema that
+// guard install makes.
 type deployment struct {
 	database    string // URL
 	coordinator string // URL
@@ -81,7 +82,9 @@ func tell(err error) {
 }
 
 // run is one copy of a program that runs a task: what main would do.
-func run[S any](ctx context.Context, d deployment, resource fence.Resource, task checkpoint.Task[S]) (checkpoint.Checkpoint, error) {
+func run[S any](
+	ctx context.Context, d deployment, resource fence.Resource, task checkpoint.Task[S],
+) (checkpoint.Checkpoint, error) {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	coordinator, err := zookeeper.Open(ctx, d.coordinator, zookeeper.Options{})

@@ -12,7 +12,8 @@ import (
 // Nothing is a state for tasks that need none.
 type Nothing struct{}
 
-// A step that keeps failing stops the task; a program that is mended then goes on at that step. A panic stops it at once.
+// A step that keeps failing stops the task; a program that is mended then goes on at that step. A
+// panic stops it at once.
 func ExampleRetry() {
 	ctx := context.Background()
 	d, err := deploy(ctx, "")
@@ -28,18 +29,17 @@ func ExampleRetry() {
 	_, err = run(ctx, d, "payment", checkpoint.Task[Nothing]{
 		Name:  "payment",
 		Steps: []checkpoint.Step[Nothing]{{Name: "pay", Run: pay}},
-		Retry: checkpoint.Retry{Attempts: 2, Backoff: checkpoint.Exponential(time.Millisecond, time.Second)},
+		Retry: checkpoint.Retry{Attempts: 2, Backoff: checkpoint.Exponential(time.Millisecond,
+			time.Second)},
 	})
 	fmt.Println(err)
 	fmt.Println(errors.Is(err, checkpoint.ErrStopped), errors.Is(err, errClosed))
-	// Output:
-	// paying
-	// paying
-	// task payment is stopped at step "pay" (step 1 of 1, round 1) after 2 attempts: the bank is closed
-	// true true
+	// Output: paying paying task payment is stopped at step "pay" (step 1 of 1, round 1) after 2
+	// attempts: the bank is closed true true
 }
 
-// The step list of a saved task is compared by name. Here the task is saved with a step that is called otherwise now.
+// The step list of a saved task is compared by name. Here the task is saved with a step that is
+// called otherwise now.
 func ExampleMapSteps() {
 	ctx := context.Background()
 	d, err := deploy(ctx, "")
@@ -47,7 +47,8 @@ func ExampleMapSteps() {
 		fmt.Println(err)
 		return
 	}
-	say := func(word string, err error) func(context.Context, Nothing, checkpoint.Key) (Nothing, error) {
+	say := func(word string, err error) func(context.Context, Nothing,
+		checkpoint.Key) (Nothing, error) {
 		return func(_ context.Context, n Nothing, _ checkpoint.Key) (Nothing, error) {
 			fmt.Println(word)
 			return n, err
@@ -55,7 +56,8 @@ func ExampleMapSteps() {
 	}
 	task := checkpoint.Task[Nothing]{Name: "report", Steps: []checkpoint.Step[Nothing]{
 		{Name: "collect", Run: say("collected", nil)},
-		{Name: "print", Run: say("the printer is gone", context.DeadlineExceeded), Unfinished: checkpoint.Stop},
+		{Name: "print", Run: say("the printer is gone", context.DeadlineExceeded),
+			Unfinished: checkpoint.Stop},
 	}}
 	_, err = run(ctx, d, "report", task)
 	fmt.Println(errors.Is(err, checkpoint.ErrStopped))
@@ -71,11 +73,6 @@ func ExampleMapSteps() {
 	done, err := run(ctx, d, "report", task)
 	tell(err)
 	fmt.Println(done.Status)
-	// Output:
-	// collected
-	// the printer is gone
-	// true
-	// task report was saved with the steps [collect, print], next "print", and is now [collect, mail]; nothing was run
-	// mailed
-	// done
+	// Output: collected the printer is gone true task report was saved with the steps [collect,
+	// print], next "print", and is now [collect, mail]; nothing was run mailed done
 }

@@ -16,8 +16,9 @@ type Cursor struct {
 	Batch []int `json:"batch"`
 }
 
-// A loop: extract and load pass through the source batch by batch. What extract read travels to load in the state, so a
-// leader that takes over in between loads that very batch. Rounds: checkpoint.Forever makes a loop without an end.
+// A loop: extract and load pass through the source batch by batch. What extract read travels to
+// load in the state, so a leader that takes over in between loads that very batch. Rounds:
+// checkpoint.Forever makes a loop without an end.
 func ExampleTask_rounds() {
 	ctx := context.Background()
 	d, err := deploy(ctx, `create table warehouse (id int)`)

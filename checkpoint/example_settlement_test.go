@@ -10,15 +10,17 @@ import (
 	journal "github.com/ringfence/ringfence/checkpoint/postgres"
 )
 
-// Settlement is the state of a task: JSON at rest, so every field that the next step needs is exported.
+// Settlement is the state of a task: JSON at rest, so every field that the next step needs is
+// exported.
 type Settlement struct {
 	Booked int `json:"booked"`
 	Sent   int `json:"sent"`
 }
 
-// A nightly settlement. Booking is a synchronous step: its rows, the state and the next step are committed in one
-// transaction, so each row is booked once, whichever leader dies when. Mail cannot be rolled back; so the first step only
-// writes it into an outbox, and an asynchronous step sends from there with a key that the mail service knows again.
+// A nightly settlement. Booking is a synchronous step: its rows, the state and the next step are
+// committed in one transaction, so each row is booked once, whichever leader dies when. Mail cannot
+// be rolled back; so the first step only writes it into an outbox, and an asynchronous step sends
+// from there with a key that the mail service knows again.
 func Example() {
 	ctx := context.Background()
 	d, err := deploy(ctx, `create table booking (customer text, amount int); create table outbox (customer text, sent bool default false)`)

@@ -9,8 +9,9 @@ import (
 	"strings"
 )
 
-// Name is the name of a task in its journal: 1 to 128 letters, digits and "._:-", beginning with a letter or digit.
-// Two runs that are to be told apart, such as two nights' settlements, are two names: settlement-2026-11-21.
+// Name is the name of a task in its journal: 1 to 128 letters, digits and "._:-", beginning with a
+// letter or digit. Two runs that are to be told apart, such as two nights' settlements, are two
+// names: settlement-2026-11-21.
 type Name string
 
 var nameForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$`)
@@ -21,13 +22,15 @@ var ErrBadName = errors.New("not a task name")
 // ParseName checks the form.
 func ParseName(s string) (Name, error) {
 	if !nameForm.MatchString(s) {
-		return "", fmt.Errorf("%w: %.140q: use 1 to 128 letters, digits and ._:- and begin with a letter or digit", ErrBadName, s)
+		return "", fmt.Errorf("%w: %.140q: use 1 to 128 letters, digits and ._:- and begin with a "+
+			"letter or digit", ErrBadName, s)
 	}
 	return Name(s), nil
 }
 
-// Key identifies one execution of a step for the outside world: a service that remembers keys does a repeated step
-// once. It is the same however often, and by whichever leader, the step is run, and differs in every run and round.
+// Key identifies one execution of a step for the outside world: a service that remembers keys does
+// a repeated step once. It is the same however often, and by whichever leader, the step is run, and
+// differs in every run and round.
 type Key struct {
 	Task  Name
 	Run   int64

@@ -8,8 +8,9 @@ import (
 	"github.com/ringfence/ringfence/fence"
 )
 
-// Resume lets a stopped task go on with the step that it stopped at, which is run again. It is done by a leader, like
-// everything that writes a checkpoint: win a term first. A task that is not stopped stays as it is.
+// Resume lets a stopped task go on with the step that it stopped at, which is run again. It is done
+// by a leader, like everything that writes a checkpoint: win a term first. A task that is not
+// stopped stays as it is.
 func Resume(ctx context.Context, term *fence.Term, j Journal, task Name) (Checkpoint, error) {
 	return edit(ctx, term, j, task, func(c Checkpoint) (Checkpoint, bool) {
 		if c.Status != Stopped {
@@ -20,14 +21,18 @@ func Resume(ctx context.Context, term *fence.Term, j Journal, task Name) (Checkp
 	})
 }
 
-// Restart begins a new run of a task, from the first step and the starting state, whatever its status. What the steps of
-// the old run did stays done; the new run's idempotency keys differ from the old one's.
+// Restart begins a new run of a task, from the first step and the starting state, whatever its
+// status. What the steps of the old run did stays done; the new run's idempotency keys differ from
+// the old one's.
 func Restart(ctx context.Context, term *fence.Term, j Journal, task Name) (Checkpoint, error) {
 	return edit(ctx, term, j, task, func(c Checkpoint) (Checkpoint, bool) { return c.restart(), true })
 }
 
 // edit changes a saved checkpoint under the term's claim.
-func edit(ctx context.Context, term *fence.Term, j Journal, task Name, change func(Checkpoint) (Checkpoint, bool)) (Checkpoint, error) {
+func edit(
+	ctx context.Context, term *fence.Term, j Journal, task Name,
+	change func(Checkpoint) (Checkpoint, bool),
+) (Checkpoint, error) {
 	ctx, stop := within(ctx, term)
 	defer stop()
 	d := &desk{journal: j, claim: term.Claim(), notify: func(Event) {}}

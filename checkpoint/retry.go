@@ -7,17 +7,20 @@ import (
 	"time"
 )
 
-// Retry is an author's policy for the errors of a step. What fails for the journal's sake (connections, serialization
-// failures, waiting for an older leader's end) is tried again for as long as the term lasts and counts for nothing here.
-// A stale token is never tried again. The zero value runs a step once.
+// Retry is an author's policy for the errors of a step. What fails for the journal's sake
+// (connections, serialization failures, waiting for an older leader's end) is tried again for as
+// long as the term lasts and counts for nothing here. A stale token is never tried again. The zero
+// value runs a step once.
 type Retry struct {
-	Attempts int                            // the most, the first one included; 1 when zero
-	Backoff  func(failed int) time.Duration // the wait after the failed-th failure; Exponential(1s, 1min) when nil
-	If       func(err error) bool           // whether to try again after this error; when nil all but a panic
+	Attempts int // the most, the first one included; 1 when zero
+	// the wait after the failed-th failure; Exponential(1s, 1min) when nil
+	Backoff func(failed int) time.Duration
+	// whether to try again after this error; when nil all but a panic
+	If func(err error) bool
 }
 
-// Exponential doubles the wait from first up to most, each time a random part of it shorter, so that many do not come
-// back at once.
+// Exponential doubles the wait from first up to most, each time a random part of it shorter, so
+// that many do not come back at once.
 func Exponential(first, most time.Duration) func(failed int) time.Duration {
 	return func(failed int) time.Duration {
 		d := most

@@ -18,15 +18,20 @@ func TestStepsRunInOrderInEveryRound(t *testing.T) {
 	task.Start = done{[]string{"start"}}
 	cp := s.finishes(task)
 	equal(t, "asynchronous steps", s.diary.read(), []string{
-		"nightly/1/1/load", "nightly/1/1/send", "nightly/1/2/load", "nightly/1/2/send", "nightly/1/3/load", "nightly/1/3/send",
+		"nightly/1/1/load", "nightly/1/1/send", "nightly/1/2/load", "nightly/1/2/send",
+		"nightly/1/3/load", "nightly/1/3/send",
 	})
 	equal(t, "synchronous steps", s.effects(), []string{"book", "book", "book"})
 	equal(t, "state", s.state().Keys, []string{
-		"start", "nightly/1/1/load", "book", "nightly/1/1/send", "nightly/1/2/load", "book", "nightly/1/2/send", "nightly/1/3/load", "book", "nightly/1/3/send",
+		"start", "nightly/1/1/load", "book", "nightly/1/1/send", "nightly/1/2/load", "book",
+		"nightly/1/2/send", "nightly/1/3/load", "book", "nightly/1/3/send",
 	})
-	want := checkpoint.Checkpoint{Version: 9, Run: 1, Round: 3, Rounds: 3, Step: 3, Token: s.token, Holder: "host-1", Resource: orders}
-	if cp.Version != want.Version || cp.Run != want.Run || cp.Round != want.Round || cp.Rounds != want.Rounds ||
-		cp.Step != want.Step || cp.Token != want.Token || cp.Holder != want.Holder || cp.Resource != want.Resource || cp.Next() != "" {
+	want := checkpoint.Checkpoint{Version: 9, Run: 1, Round: 3, Rounds: 3, Step: 3, Token: s.token,
+		Holder: "host-1", Resource: orders}
+	if cp.Version != want.Version || cp.Run != want.Run || cp.Round != want.Round ||
+		cp.Rounds != want.Rounds ||
+		cp.Step != want.Step || cp.Token != want.Token || cp.Holder != want.Holder ||
+		cp.Resource != want.Resource || cp.Next() != "" {
 		t.Errorf("ended at %+v, want %+v", cp, want)
 	}
 	equal(t, "stored state", s.stored().State, cp.State)
@@ -112,7 +117,8 @@ func TestTheNumberOfRoundsMayChange(t *testing.T) {
 			}
 			cp, err := task.Run(ctx, s.term(), s.journal, checkpoint.Checkpoint{})
 			if err != nil || cp.Status != checkpoint.Done || cp.Round != c.ends {
-				t.Errorf("%d rounds became %d in the fifth: ended in round %d with %v, want %d", c.before, c.after, cp.Round, err, c.ends)
+				t.Errorf("%d rounds became %d in the fifth: ended in round %d with %v, want %d",
+					c.before, c.after, cp.Round, err, c.ends)
 			}
 		})
 	}

@@ -10,20 +10,26 @@ import (
 	"github.com/ringfence/ringfence/fence"
 )
 
-// Run runs the task for one term, from its checkpoint on, until it is done (nil), stopped (ErrStopped), ctx ends, or the
-// term is lost (ErrLost). It returns the last checkpoint that it knows to be durable. A new leader's term comes from
-// fence.Lead; Candidate does all of it.
+// Run runs the task for one term, from its checkpoint on, until it is done (nil), stopped
+// (ErrStopped), ctx ends, or the term is lost (ErrLost). It returns the last checkpoint that it
+// knows to be durable. A new leader's term comes from fence.Lead; Candidate does all of it.
 //
-// have is a copy of the checkpoint, or the zero Checkpoint; it spares reading it once more if it is the last one.
+// have is a copy of the checkpoint, or the zero Checkpoint; it spares reading it once more if it is
+// the last one.
 //
-// While the term is suspended no step is begun. A step that is running when the term is lost has its context cancelled;
-// Run waits for it. What it did then: as a synchronous step nothing, as an asynchronous one whatever it had done, and the
-// next leader decides by Step.Unfinished.
-func (t Task[S]) Run(ctx context.Context, term *fence.Term, j Journal, have Checkpoint) (Checkpoint, error) {
+// While the term is suspended no step is begun. A step that is running when the term is lost has
+// its context cancelled; Run waits for it. What it did then: as a synchronous step nothing, as an
+// asynchronous one whatever it had done, and the next leader decides by Step.Unfinished.
+func (t Task[S]) Run(
+	ctx context.Context, term *fence.Term, j Journal, have Checkpoint,
+) (Checkpoint, error) {
 	return t.run(ctx, term, j, have, TakeOver{}, time.Now())
 }
 
-func (t Task[S]) run(ctx context.Context, term *fence.Term, j Journal, have Checkpoint, took TakeOver, raised time.Time) (Checkpoint, error) {
+func (t Task[S]) run(
+	ctx context.Context, term *fence.Term, j Journal, have Checkpoint, took TakeOver,
+	raised time.Time,
+) (Checkpoint, error) {
 	if err := t.Validate(j); err != nil {
 		return have, err
 	}
@@ -83,7 +89,8 @@ func (r *runner[S]) begin() error {
 	names := r.task.names()
 	switch {
 	case r.cp.Version == 0:
-		r.cp = Checkpoint{Task: r.task.Name, Resource: r.claim.Resource, Run: 1, Round: 1, Steps: names, Status: Running}
+		r.cp = Checkpoint{Task: r.task.Name, Resource: r.claim.Resource, Run: 1, Round: 1,
+			Steps: names, Status: Running}
 	case r.cp.Status == Done:
 		return nil
 	case r.cp.Status == Stopped:
@@ -97,10 +104,12 @@ func (r *runner[S]) begin() error {
 	}
 	r.cp.Rounds = r.task.rounds()
 	if r.cp.Status != Running && r.cp.Status != Started {
-		return fmt.Errorf("%w: task %s: there is no status %q; nothing was run: use the program that wrote it, or restart the task", ErrCorrupt, r.task.Name, r.cp.Status)
+		return fmt.Errorf("%w: task %s: there is no status %q; nothing was run: "+
+			"use the program that wrote it, or restart the task", ErrCorrupt, r.task.Name, r.cp.Status)
 	}
 	if r.cp.Step < 0 || r.cp.Step >= len(names) || r.cp.Round < 1 {
-		return fmt.Errorf("%w: task %s: its next step is number %d of %d in round %d; nothing was run", ErrCorrupt, r.task.Name, r.cp.Step+1, len(names), r.cp.Round)
+		return fmt.Errorf("%w: task %s: its next step is number %d of %d in round %d; "+
+			"nothing was run", ErrCorrupt, r.task.Name, r.cp.Step+1, len(names), r.cp.Round)
 	}
 	if r.cp.untouched() {
 		state, err := encode(r.task.Start, r.task.stateLimit())
@@ -123,15 +132,19 @@ func (r *runner[S]) change(names []string) error {
 		failed.Reason = err.Error()
 		return failed
 	}
-	cp.Task, cp.Resource, cp.Version, cp.Steps = r.cp.Task, r.cp.Resource, r.cp.Version, names // whatever else was decided
+	// whatever else was decided
+	cp.Task, cp.Resource, cp.Version, cp.Steps = r.cp.Task, r.cp.Resource, r.cp.Version, names
 	r.cp = cp
 	return nil
 }
 
-// state is what the next step starts from: always what is stored, so that a step cannot come to rely on what is not.
+// state is what the next step starts from: always what is stored, so that a step cannot come to
+// rely on what is not.
 func (r *runner[S]) state() (s S, err error) {
 	if err := json.Unmarshal(r.cp.State, &s); err != nil {
-		return s, fmt.Errorf("%w: the state of task %s at version %d does not fit %T: %w; nothing was run: use the program that wrote it, or restart the task", ErrCorrupt, r.task.Name, r.cp.Version, s, err)
+		return s, fmt.Errorf("%w: the state of task %s at version %d does not fit %T: %w; "+
+			"nothing was run: use the program that wrote it, or restart the task", ErrCorrupt,
+			r.task.Name, r.cp.Version, s, err)
 	}
 	return s, nil
 }
@@ -147,8 +160,9 @@ func (r *runner[S]) wait(ctx context.Context) error {
 	return r.term.Wait(ctx)
 }
 
-// over tells whether ctx, made by within, has ended. The end of a term reaches ctx some time after the term itself, and a
-// step's connections that end with the term may be faster: what then fails is no failure of the step's.
+// over tells whether ctx, made by within, has ended. The end of a term reaches ctx some time after
+// the term itself, and a step's connections that end with the term may be faster: what then fails
+// is no failure of the step's.
 func (r *runner[S]) over(ctx context.Context) bool {
 	if r.term.State() == fence.Lost {
 		<-ctx.Done()

@@ -85,9 +85,11 @@ func (d *diary) read() []string {
 	return slices.Clone(d.keys)
 }
 
-// noting is an asynchronous step that notes its key in the diary and in the state, unless fail has an error for it.
+// noting is an asynchronous step that notes its key in the diary and in the state, unless fail has
+// an error for it.
 func (s *stage) noting(name string, fail ...error) checkpoint.Step[done] {
-	return checkpoint.Step[done]{Name: name, Run: func(_ context.Context, d done, key checkpoint.Key) (done, error) {
+	return checkpoint.Step[done]{Name: name, Run: func(_ context.Context, d done,
+		key checkpoint.Key) (done, error) {
 		s.diary.note(key)
 		if len(fail) > 0 {
 			err := fail[0]
@@ -100,7 +102,8 @@ func (s *stage) noting(name string, fail ...error) checkpoint.Step[done] {
 
 // appending is a synchronous step that has its name as effect.
 func appending(name string) checkpoint.Step[done] {
-	return checkpoint.Synchronous(name, func(_ context.Context, tx *checkpointtest.Tx, d done) (done, error) {
+	return checkpoint.Synchronous(name, func(_ context.Context, tx *checkpointtest.Tx,
+		d done) (done, error) {
 		tx.Append(name)
 		return done{append(slices.Clone(d.Keys), name)}, nil
 	})
@@ -132,7 +135,8 @@ func (s *stage) stops(t checkpoint.Task[done]) *checkpoint.StoppedError {
 	s.Helper()
 	cp, err := s.run(t)
 	stopped, ok := errors.AsType[*checkpoint.StoppedError](err)
-	if !ok || !errors.Is(err, checkpoint.ErrStopped) || cp.Status != checkpoint.Stopped || cp.Failure == nil {
+	if !ok || !errors.Is(err, checkpoint.ErrStopped) || cp.Status != checkpoint.Stopped ||
+		cp.Failure == nil {
 		s.Fatalf("run: %v, status %q", err, cp.Status)
 	}
 	if stored := s.stored(); stored.Status != checkpoint.Stopped || stored.Version != cp.Version {

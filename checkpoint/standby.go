@@ -8,14 +8,16 @@ import (
 	"github.com/ringfence/ringfence/fence"
 )
 
-// standby is an elector whose candidates follow the checkpoint while they wait, so that they have it when they win.
+// standby is an elector whose candidates follow the checkpoint while they wait, so that they have
+// it when they win.
 type standby struct {
 	fence.Elector
 	journal  Journal
 	observer fence.Observer // may be nil
 	task     Name
 
-	following sync.WaitGroup // what Campaign has started; it has been told to end when Campaign returns
+	// what Campaign has started; it has been told to end when Campaign returns
+	following sync.WaitGroup
 
 	mu      sync.Mutex
 	latest  Checkpoint
@@ -27,9 +29,12 @@ type standby struct {
 }
 
 // Campaign implements fence.Elector.
-func (s *standby) Campaign(ctx context.Context, r fence.Resource, holder string) (*fence.Term, error) {
+func (s *standby) Campaign(
+	ctx context.Context, r fence.Resource, holder string,
+) (*fence.Term, error) {
 	waiting, stop := context.WithCancel(ctx)
-	defer stop() // and nobody waits here: a leader does not let its first step wait for a connection to close
+	// and nobody waits here: a leader does not let its first step wait for a connection to close
+	defer stop()
 	s.following.Go(func() { s.follow(waiting) })
 	if s.observer != nil {
 		s.following.Go(func() { s.watch(waiting, r) })
@@ -47,7 +52,8 @@ func (s *standby) Campaign(ctx context.Context, r fence.Resource, holder string)
 // follow keeps the last checkpoint until ctx ends.
 func (s *standby) follow(ctx context.Context) {
 	for failed := 1; ctx.Err() == nil; failed++ {
-		_ = s.journal.Follow(ctx, s.task, func(cp Checkpoint) error { // what went wrong shows when this process leads
+		// what went wrong shows when this process leads
+		_ = s.journal.Follow(ctx, s.task, func(cp Checkpoint) error {
 			failed = 0
 			s.mu.Lock()
 			defer s.mu.Unlock()

@@ -35,7 +35,8 @@ func TestTheTaskGoesOnWhereverALeaderEnds(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			s := newSuccession(seed, func(m *checkpointtest.Memory) checkpoint.Journal { return m })
 			if err := s.play(); err != nil {
-				t.Fatalf("%v\nto make the same moves again: RINGFENCE_SEED=%d go test -run '^%s$'", err, seed, t.Name())
+				t.Fatalf("%v\nto make the same moves again: RINGFENCE_SEED=%d go test -run '^%s$'",
+					err, seed, t.Name())
 			}
 			leaders += len(s.leaders)
 			done++
@@ -47,8 +48,9 @@ func TestTheTaskGoesOnWhereverALeaderEnds(t *testing.T) {
 	t.Logf("%d leaders in %d runs", leaders, done)
 }
 
-// succession is one seeded run of a task by leaders that end one after the other, each at a boundary of some step: it is
-// paused there, or waits for an answer that does not come. The paused ones wake later, while another leads.
+// succession is one seeded run of a task by leaders that end one after the other, each at a
+// boundary of some step: it is paused there, or waits for an answer that does not come. The paused
+// ones wake later, while another leads.
 type succession struct {
 	rnd     *rand.Rand
 	memory  *checkpointtest.Memory
@@ -79,7 +81,9 @@ type leader struct {
 
 var errKilled = errors.New("killed")
 
-func newSuccession(seed uint64, journal func(*checkpointtest.Memory) checkpoint.Journal) *succession {
+func newSuccession(
+	seed uint64, journal func(*checkpointtest.Memory) checkpoint.Journal,
+) *succession {
 	s := &succession{
 		rnd: rand.New(rand.NewPCG(seed, 0)), memory: checkpointtest.NewMemory(),
 		leaders: make(map[fence.Token]*leader), places: make(map[string]int), last: 1 << 53,
@@ -99,13 +103,15 @@ func newSuccession(seed uint64, journal func(*checkpointtest.Memory) checkpoint.
 // lead starts the next leader.
 func (s *succession) lead() (*leader, error) {
 	s.last++
-	c := fence.Claim{Resource: orders, Token: s.last, Issuer: "coordinator-1", Holder: fmt.Sprint("host-", len(s.leaders))}
+	c := fence.Claim{Resource: orders, Token: s.last, Issuer: "coordinator-1",
+		Holder: fmt.Sprint("host-", len(s.leaders))}
 	if err := s.journal.Raise(context.Background(), c); err != nil {
 		return nil, err
 	}
 	l := &leader{
 		rnd: rand.New(rand.NewPCG(s.rnd.Uint64(), 0)), left: 1 + s.rnd.IntN(12),
-		fault: []checkpointtest.Fault{checkpointtest.None, checkpointtest.HungRequest, checkpointtest.HungReply}[s.rnd.IntN(3)],
+		fault: []checkpointtest.Fault{checkpointtest.None, checkpointtest.HungRequest,
+			checkpointtest.HungReply}[s.rnd.IntN(3)],
 		ended: make(chan struct{}), awake: make(chan struct{}), done: make(chan struct{}),
 	}
 	if len(s.leaders) > 200 {
@@ -140,7 +146,8 @@ func (s *succession) play() error {
 		}
 		s.end()
 		if l.answer != nil {
-			return fmt.Errorf("the %d. leader, which nothing befell, ended with: %w", len(s.leaders), l.answer)
+			return fmt.Errorf("the %d. leader, which nothing befell, ended with: %w",
+				len(s.leaders), l.answer)
 		}
 		return s.judge(l)
 	}

@@ -25,7 +25,8 @@ func TestASuspendedTermPausesBetweenSteps(t *testing.T) {
 			case checkpoint.Paused:
 				paused = append(paused, e.Step)
 				if len(s.effects())+len(s.diary.read()) != int(s.stored().Version) {
-					t.Errorf("paused with %v and %v at version %d", s.effects(), s.diary.read(), s.stored().Version)
+					t.Errorf("paused with %v and %v at version %d", s.effects(), s.diary.read(),
+						s.stored().Version)
 				}
 			}
 		}
@@ -63,7 +64,8 @@ func TestASuspendedTermPausesBetweenAttempts(t *testing.T) {
 			}
 		}
 		start := time.Now()
-		if _, err := task.Run(t.Context(), term, s.journal, checkpoint.Checkpoint{}); err != nil || time.Since(start) != time.Hour {
+		if _, err := task.Run(t.Context(), term, s.journal, checkpoint.Checkpoint{}); err != nil ||
+			time.Since(start) != time.Hour {
 			t.Errorf("%v after %v", err, time.Since(start))
 		}
 	})
@@ -77,12 +79,14 @@ func until(sync bool, causes chan<- error, end func(cause error) error) checkpoi
 		return d, end(context.Cause(ctx))
 	}
 	if sync {
-		return checkpoint.Synchronous("waits", func(ctx context.Context, tx *checkpointtest.Tx, d done) (done, error) {
-			tx.Append("never")
-			return work(ctx, d)
-		})
+		return checkpoint.Synchronous("waits",
+			func(ctx context.Context, tx *checkpointtest.Tx, d done) (done, error) {
+				tx.Append("never")
+				return work(ctx, d)
+			})
 	}
-	return checkpoint.Step[done]{Name: "waits", Run: func(ctx context.Context, d done, _ checkpoint.Key) (done, error) { return work(ctx, d) }}
+	return checkpoint.Step[done]{Name: "waits",
+		Run: func(ctx context.Context, d done, _ checkpoint.Key) (done, error) { return work(ctx, d) }}
 }
 
 func TestTheEndReachesTheRunningStepWithItsCause(t *testing.T) {
@@ -130,9 +134,12 @@ func TestTheEndReachesTheRunningStepWithItsCause(t *testing.T) {
 	}
 }
 
-// endsInStep fails the test unless the second step hears of the end, Run does too, and the next leader finds nothing but
-// the first step done.
-func (s *stage) endsInStep(task checkpoint.Task[done], end func(*fence.Term, *fence.Keeper, context.CancelCauseFunc) error, causes chan error) {
+// endsInStep fails the test unless the second step hears of the end, Run does too, and the next
+// leader finds nothing but the first step done.
+func (s *stage) endsInStep(
+	task checkpoint.Task[done], end func(*fence.Term, *fence.Keeper, context.CancelCauseFunc) error,
+	causes chan error,
+) {
 	s.Helper()
 	term, keeper := s.lead()
 	ctx, cancel := context.WithCancelCause(s.Context())
@@ -148,12 +155,15 @@ func (s *stage) endsInStep(task checkpoint.Task[done], end func(*fence.Term, *fe
 	err := <-finished
 	is(s, err, want)
 	cp := s.stored()
-	if cp.Version != 1 || cp.Status != checkpoint.Running || errors.Is(err, checkpoint.ErrStopped) || len(causes) > 0 || len(s.effects()) > 0 {
-		s.Errorf("ended with %v, stored %+v, effects %v, called %d times more", err, cp, s.effects(), len(causes))
+	if cp.Version != 1 || cp.Status != checkpoint.Running ||
+		errors.Is(err, checkpoint.ErrStopped) || len(causes) > 0 || len(s.effects()) > 0 {
+		s.Errorf("ended with %v, stored %+v, effects %v, called %d times more", err, cp,
+			s.effects(), len(causes))
 	}
 }
 
-// tireless publishes whatever becomes of the context, as if the end came while the bytes are on their way.
+// tireless publishes whatever becomes of the context, as if the end came while the bytes are on
+// their way.
 type tireless struct{ *checkpointtest.Memory }
 
 func (j tireless) Publish(ctx context.Context, c fence.Claim, cp checkpoint.Checkpoint) error {
@@ -178,8 +188,8 @@ func TestAStepThatFailsAtTheEndIsNotStopped(t *testing.T) {
 	})
 }
 
-// A step may hear of the end, such as from a connection that ends with the term, before its context does. It is run often,
-// for the context is not always late.
+// A step may hear of the end, such as from a connection that ends with the term, before its context
+// does. It is run often, for the context is not always late.
 func TestAStepThatFailsBeforeItsContextHasEndedIsNotStopped(t *testing.T) {
 	type work = func(done) (done, error)
 	for name, step := range map[string]func(fail work) checkpoint.Step[done]{
@@ -188,11 +198,14 @@ func TestAStepThatFailsBeforeItsContextHasEndedIsNotStopped(t *testing.T) {
 			return checkpoint.Step[done]{Name: "b", Run: run}
 		},
 		"synchronous": func(fail work) checkpoint.Step[done] {
-			return checkpoint.Synchronous("b", func(_ context.Context, _ *checkpointtest.Tx, d done) (done, error) { return fail(d) })
+			return checkpoint.Synchronous("b",
+				func(_ context.Context, _ *checkpointtest.Tx, d done) (done, error) { return fail(d) })
 		},
 		"asking": func(fail work) checkpoint.Step[done] {
 			return checkpoint.Step[done]{
-				Name: "b", Run: func(_ context.Context, d done, _ checkpoint.Key) (done, error) { return d, nil },
+				Name: "b", Run: func(_ context.Context, d done, _ checkpoint.Key) (done, error) {
+					return d, nil
+				},
 				Ask: func(_ context.Context, d done, _ checkpoint.Key) (checkpoint.Decision, done, error) {
 					d, err := fail(d)
 					return checkpoint.RunAgain, d, err
@@ -235,7 +248,9 @@ func TestTheEndIsHeardInEveryWait(t *testing.T) {
 		"for the journal to publish": func(s *stage, _ *checkpoint.Task[done]) {
 			s.faulty(checkpointtest.Publish, repeated(checkpointtest.OutOfReach, 1e6)...)
 		},
-		"for the journal to answer": func(s *stage, _ *checkpoint.Task[done]) { s.faulty(checkpointtest.Publish, checkpointtest.HungRequest) },
+		"for the journal to answer": func(s *stage, _ *checkpoint.Task[done]) {
+			s.faulty(checkpointtest.Publish, checkpointtest.HungRequest)
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -12,11 +12,16 @@ import (
 	"github.com/ringfence/ringfence/fence"
 )
 
-// The same with a journal that does not keep its promise has to go wrong: otherwise the test above proves nothing.
+// The same with a journal that does not keep its promise has to go wrong: otherwise the test above
+// proves nothing.
 func TestWithoutTheFenceTheTaskDoesNotGoOn(t *testing.T) {
 	for name, journal := range map[string]func(*checkpointtest.Memory) checkpoint.Journal{
-		"no fence":                func(m *checkpointtest.Memory) checkpoint.Journal { return &unfenced{Memory: m} },
-		"no fence and no version": func(m *checkpointtest.Memory) checkpoint.Journal { return &unconditional{unfenced{Memory: m}} },
+		"no fence": func(m *checkpointtest.Memory) checkpoint.Journal {
+			return &unfenced{Memory: m}
+		},
+		"no fence and no version": func(m *checkpointtest.Memory) checkpoint.Journal {
+			return &unconditional{unfenced{Memory: m}}
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			wrong := map[string]int{}
@@ -55,7 +60,9 @@ func (u *unfenced) newest() fence.Claim {
 	return u.mark
 }
 
-func (u *unfenced) Take(ctx context.Context, _ fence.Claim, task checkpoint.Name, have int64) (checkpoint.Checkpoint, bool, error) {
+func (u *unfenced) Take(
+	ctx context.Context, _ fence.Claim, task checkpoint.Name, have int64,
+) (checkpoint.Checkpoint, bool, error) {
 	return u.Memory.Take(ctx, u.newest(), task, have)
 }
 
@@ -63,7 +70,10 @@ func (u *unfenced) Publish(ctx context.Context, _ fence.Claim, cp checkpoint.Che
 	return u.Memory.Publish(ctx, u.newest(), cp)
 }
 
-func (u *unfenced) Transact(ctx context.Context, _ fence.Claim, work func(context.Context, *checkpointtest.Tx) (checkpoint.Checkpoint, error)) error {
+func (u *unfenced) Transact(
+	ctx context.Context, _ fence.Claim,
+	work func(context.Context, *checkpointtest.Tx) (checkpoint.Checkpoint, error),
+) error {
 	return u.Memory.Transact(ctx, u.newest(), work)
 }
 
@@ -78,12 +88,18 @@ func (u *unconditional) over(cp checkpoint.Checkpoint) checkpoint.Checkpoint {
 	return cp
 }
 
-func (u *unconditional) Publish(ctx context.Context, c fence.Claim, cp checkpoint.Checkpoint) error {
+func (u *unconditional) Publish(
+	ctx context.Context, c fence.Claim, cp checkpoint.Checkpoint,
+) error {
 	return u.unfenced.Publish(ctx, c, u.over(cp))
 }
 
-func (u *unconditional) Transact(ctx context.Context, c fence.Claim, work func(context.Context, *checkpointtest.Tx) (checkpoint.Checkpoint, error)) error {
-	return u.unfenced.Transact(ctx, c, func(ctx context.Context, tx *checkpointtest.Tx) (checkpoint.Checkpoint, error) {
+func (u *unconditional) Transact(
+	ctx context.Context, c fence.Claim,
+	work func(context.Context, *checkpointtest.Tx) (checkpoint.Checkpoint, error),
+) error {
+	return u.unfenced.Transact(ctx, c, func(ctx context.Context,
+		tx *checkpointtest.Tx) (checkpoint.Checkpoint, error) {
 		cp, err := work(ctx, tx)
 		return u.over(cp), err
 	})

@@ -6,10 +6,11 @@ import (
 )
 
 // errUnfinished is the failure of a task that stops because nobody knows whether a step has ended.
-var errUnfinished = errors.New("an earlier leader began this step and did not see it end: it may have run, in part, or not at all. Find out with its key, then resume (it is run again)")
+var errUnfinished = errors.New("an earlier leader began this step and did not see it end: " +
+	"it may have run, in part, or not at all. Find out with its key, then resume (it is run again)")
 
-// start records the start of a step that wants that, and decides about one whose start is recorded already. It reports
-// true when the step is known to have ended, and is not to be run.
+// start records the start of a step that wants that, and decides about one whose start is recorded
+// already. It reports true when the step is known to have ended, and is not to be run.
 func (r *runner[S]) start(ctx context.Context, step Step[S]) (ran bool, err error) {
 	if !step.recordsStart() {
 		return false, nil

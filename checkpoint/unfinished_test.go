@@ -42,7 +42,8 @@ func TestAStepThatMayBeRunAgainRecordsNoStart(t *testing.T) {
 		t.Errorf("stored %+v", cp)
 	}
 	s.finishes(task)
-	equal(t, "run", s.diary.read(), []string{"nightly/1/1/load", "nightly/1/1/send", "nightly/1/1/send", "nightly/1/1/report"})
+	equal(t, "run", s.diary.read(), []string{"nightly/1/1/load", "nightly/1/1/send",
+		"nightly/1/1/send", "nightly/1/1/report"})
 }
 
 func TestAnUnfinishedStepStopsTheTask(t *testing.T) {
@@ -53,7 +54,8 @@ func TestAnUnfinishedStepStopsTheTask(t *testing.T) {
 		t.Errorf("stored %+v", cp)
 	}
 	stopped := s.stops(task)
-	if f := s.stored().Failure; f.Step != "send" || f.Attempts != 0 || !strings.Contains(stopped.Error(), "may have run") {
+	if f := s.stored().Failure; f.Step != "send" || f.Attempts != 0 ||
+		!strings.Contains(stopped.Error(), "may have run") {
 		t.Errorf("%v, recorded %+v", stopped, f)
 	}
 	s.stops(task)
@@ -67,7 +69,8 @@ func TestAnUnfinishedStepStopsTheTask(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.finishes(task)
-	equal(t, "run", s.diary.read(), []string{"nightly/1/1/load", "nightly/1/1/send", "nightly/1/1/send", "nightly/1/1/send", "nightly/1/1/report"})
+	equal(t, "run", s.diary.read(), []string{"nightly/1/1/load", "nightly/1/1/send",
+		"nightly/1/1/send", "nightly/1/1/send", "nightly/1/1/report"})
 }
 
 func TestAStepThatIsSeenToEndIsNotAskedAbout(t *testing.T) {
@@ -105,7 +108,8 @@ func TestAskDecidesAboutAnUnfinishedStep(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := newStage(t)
 			task := s.sending(func(step *checkpoint.Step[done]) {
-				step.Ask = func(_ context.Context, d done, key checkpoint.Key) (checkpoint.Decision, done, error) {
+				step.Ask = func(_ context.Context, d done,
+					key checkpoint.Key) (checkpoint.Decision, done, error) {
 					if key.String() != send || len(d.Keys) != 1 {
 						t.Errorf("asked about %s with %v", key, d)
 					}
@@ -116,7 +120,8 @@ func TestAskDecidesAboutAnUnfinishedStep(t *testing.T) {
 			if c.state != nil {
 				s.finishes(task)
 				equal(t, "state", s.state().Keys, c.state)
-			} else if stopped := s.stops(task); !strings.Contains(s.stored().Failure.Message, c.says) || !strings.Contains(stopped.Error(), "send") {
+			} else if stopped := s.stops(task); !strings.Contains(s.stored().Failure.Message,
+				c.says) || !strings.Contains(stopped.Error(), "send") {
 				t.Errorf("stopped with %v", stopped)
 			}
 			equal(t, "run", s.diary.read(), append([]string{load, send}, c.run...))
@@ -127,7 +132,9 @@ func TestAskDecidesAboutAnUnfinishedStep(t *testing.T) {
 func TestAskThatPanicsStopsTheTask(t *testing.T) {
 	s := newStage(t)
 	task := s.sending(func(step *checkpoint.Step[done]) {
-		step.Ask = func(context.Context, done, checkpoint.Key) (checkpoint.Decision, done, error) { panic("whom?") }
+		step.Ask = func(context.Context, done, checkpoint.Key) (checkpoint.Decision, done, error) {
+			panic("whom?")
+		}
 	})
 	s.cutOff(task)
 	s.stops(task)
@@ -153,7 +160,8 @@ func TestAskHearsOfTheEnd(t *testing.T) {
 		s := newStage(t)
 		var keeper *fence.Keeper
 		task := s.sending(func(step *checkpoint.Step[done]) {
-			step.Ask = func(ctx context.Context, d done, _ checkpoint.Key) (checkpoint.Decision, done, error) {
+			step.Ask = func(ctx context.Context, d done,
+				_ checkpoint.Key) (checkpoint.Decision, done, error) {
 				keeper.Lose(fence.ErrDeposed)
 				<-ctx.Done()
 				return checkpoint.Finished, d, context.Cause(ctx)

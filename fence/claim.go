@@ -2,8 +2,8 @@ package fence
 
 import "fmt"
 
-// Issuer is the identity of the coordinator whose counter tokens come from. Tokens of different issuers cannot be
-// compared: a rebuilt coordinator counts from the start again.
+// Issuer is the identity of the coordinator whose counter tokens come from. Tokens of different
+// issuers cannot be compared: a rebuilt coordinator counts from the start again.
 type Issuer string
 
 // Unverified is the issuer of all tokens at a guard that has no coordinator to ask.

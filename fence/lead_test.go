@@ -42,7 +42,9 @@ func (s *stage) Campaign(_ context.Context, r fence.Resource, holder string) (*f
 	return s.term, nil
 }
 
-func (s *stage) Depose(context.Context, fence.Resource, fence.Token) (bool, error) { return false, nil }
+func (s *stage) Depose(context.Context, fence.Resource, fence.Token) (bool, error) {
+	return false, nil
+}
 
 type raiser struct {
 	name string
@@ -58,7 +60,8 @@ func (r raiser) Raise(_ context.Context, c fence.Claim) error {
 }
 
 func (s *stage) lead() fence.Lead {
-	return fence.Lead{Elector: s, Resource: "orders", Holder: "a", Stores: []fence.Raiser{raiser{"pg", s}, raiser{"redis", s}}}
+	return fence.Lead{Elector: s, Resource: "orders", Holder: "a",
+		Stores: []fence.Raiser{raiser{"pg", s}, raiser{"redis", s}}}
 }
 
 func (s *stage) work(context.Context, *fence.Term) error {

@@ -6,13 +6,13 @@ import (
 )
 
 // ErrLost matches every cause that ends a term. A term's context is cancelled with one of the four
-// causes below, and context.Cause returns it. None of them says whether the last write landed: ask the
-// store.
+// causes below, and context.Cause returns it. None of them says whether the last write landed: ask
+// the store.
 var ErrLost = errors.New("leadership lost")
 
 var (
-	// ErrExpired: the coordinator was not heard from for a session timeout, by the local monotonic clock or by the
-	// coordinator's own word. Another leader may exist already.
+	// ErrExpired: the coordinator was not heard from for a session timeout, by the local monotonic
+	// clock or by the coordinator's own word. Another leader may exist already.
 	ErrExpired = fmt.Errorf("%w: the coordinator session expired", ErrLost)
 	// ErrDeposed: the leader's own znode or key was deleted by somebody else, such as an operator.
 	ErrDeposed = fmt.Errorf("%w: deposed, its election entry was deleted", ErrLost)

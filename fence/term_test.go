@@ -126,7 +126,9 @@ func TestWhoeverLooksAfterTheDeadlineFindsTheTermLost(t *testing.T) {
 	for name, look := range map[string]func(*fence.Term) bool{
 		"State": func(term *fence.Term) bool { return term.State() == fence.Lost },
 		"Watch": func(term *fence.Term) bool { s, _ := term.Watch(); return s == fence.Lost },
-		"Wait":  func(term *fence.Term) bool { return errors.Is(term.Wait(context.Background()), fence.ErrExpired) },
+		"Wait": func(term *fence.Term) bool {
+			return errors.Is(term.Wait(context.Background()), fence.ErrExpired)
+		},
 		"Acknowledge": func(term *fence.Term) bool {
 			return errors.Is(term.Acknowledge(context.Background()), fence.ErrExpired)
 		},
@@ -203,7 +205,8 @@ func TestWaitHoldsWorkWhileSuspended(t *testing.T) {
 		}
 
 		go func() { waited <- term.Wait(context.Background()) }()
-		if err := <-waited; !errors.Is(err, fence.ErrExpired) { // the bubble's clock runs on to the deadline
+		// the bubble's clock runs on to the deadline
+		if err := <-waited; !errors.Is(err, fence.ErrExpired) {
 			t.Errorf("Wait on a term that expires: %v", err)
 		}
 	})
@@ -238,7 +241,9 @@ func TestTheFirstCauseStays(t *testing.T) {
 		fence.ErrDeposed:    func(_ *fence.Term, k *fence.Keeper) { k.Lose(fence.ErrDeposed) },
 		fence.ErrExpired:    func(_ *fence.Term, k *fence.Keeper) { k.Lose(fence.ErrExpired) },
 		fence.ErrSuperseded: func(term *fence.Term, _ *fence.Keeper) { term.Supersede(why) },
-		fence.ErrResigned:   func(term *fence.Term, _ *fence.Keeper) { _ = term.Resign(context.Background()) },
+		fence.ErrResigned: func(term *fence.Term, _ *fence.Keeper) {
+			_ = term.Resign(context.Background())
+		},
 	}
 	for first, end := range ends {
 		t.Run(first.Error(), func(t *testing.T) {
@@ -323,7 +328,8 @@ func TestAcknowledgeAsksTheCoordinatorWhileTheTermLives(t *testing.T) {
 			t.Errorf("Acknowledge = %v", err)
 		}
 		keeper.Lose(fence.ErrDeposed)
-		if err := term.Acknowledge(t.Context()); !errors.Is(err, fence.ErrDeposed) || b.acknowledged != 2 {
+		if err := term.Acknowledge(t.Context()); !errors.Is(err, fence.ErrDeposed) ||
+			b.acknowledged != 2 {
 			t.Errorf("Acknowledge of a lost term = %v, asked %d times", err, b.acknowledged)
 		}
 	})

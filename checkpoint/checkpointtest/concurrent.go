@@ -26,7 +26,9 @@ func atOnce(n int, do func(i int) error) []error {
 func exactlyOneLands(k *kit) {
 	c := k.lead(orders)
 	for n := range int64(8) {
-		of := func(i int) checkpoint.Checkpoint { return version(n+1, c, nightly, fmt.Sprint("rival ", i)) }
+		of := func(i int) checkpoint.Checkpoint {
+			return version(n+1, c, nightly, fmt.Sprint("rival ", i))
+		}
 		answers := atOnce(4, func(i int) error {
 			return k.try([]checkpoint.Journal{k.Journal, k.Second}[i%2], c, of(i))
 		})

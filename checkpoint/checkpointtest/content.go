@@ -28,8 +28,9 @@ func full(c fence.Claim, task checkpoint.Name) checkpoint.Checkpoint {
 	cp.State = json.RawMessage(`{"id": 9007199254740993, "sum": 12345678901234567890.25, "none": [], "empty": {}, "null": null,
 		"text": "line\nfeed \u2028 <b>&amp;</b> \" \\ 😀", "deep": [[[{"a": [1, "2", true]}]]], "": "", "0.1": 0.1}`)
 	cp.Failure = &checkpoint.Failure{
-		Step: cp.Steps[1], Attempts: 5, Message: "duplicate key «x»:\n\tdetail", Stack: "goroutine 1 [running]:\n\tmain.go:7",
-		At: time.Date(2026, 11, 21, 23, 59, 59, 1000, time.FixedZone("far", -11*3600)),
+		Step: cp.Steps[1], Attempts: 5, Message: "duplicate key «x»:\n\tdetail",
+		Stack: "goroutine 1 [running]:\n\tmain.go:7",
+		At:    time.Date(2026, 11, 21, 23, 59, 59, 1000, time.FixedZone("far", -11*3600)),
 	}
 	return cp
 }
@@ -48,7 +49,8 @@ func everythingComesBack(k *kit) {
 func anyState(k *kit) {
 	c := k.lead(orders)
 	for i, state := range []string{
-		`null`, `true`, `0`, `-7`, `""`, `"text"`, `[]`, `{}`, `[null]`, `[1,"2",{"3":[]}]`, `"a null byte: \u0000"`, `{"\u0000":1}`,
+		`null`, `true`, `0`, `-7`, `""`, `"text"`, `[]`, `{}`, `[null]`, `[1,"2",{"3":[]}]`,
+		`"a null byte: \u0000"`, `{"\u0000":1}`,
 		`9223372036854775807`, `0.30000000000000004`, `"` + strings.Repeat("long ", 4000) + `"`,
 	} {
 		cp := version(int64(i+1), c, nightly, "a")
@@ -59,10 +61,12 @@ func anyState(k *kit) {
 
 func anyFailure(k *kit) {
 	c := k.lead(orders)
-	for i, text := range []string{"", "a null byte: \x00", "no UTF-8: \xff\xfe", strings.Repeat("long ", 4000)} {
+	for i, text := range []string{"", "a null byte: \x00", "no UTF-8: \xff\xfe",
+		strings.Repeat("long ", 4000)} {
 		cp := version(int64(2*i+1), c, nightly, "failed")
 		cp.Status = checkpoint.Stopped
-		cp.Failure = &checkpoint.Failure{Step: "only", Attempts: 1, Message: text, Stack: text, At: cp.Saved}
+		cp.Failure = &checkpoint.Failure{Step: "only", Attempts: 1, Message: text,
+			Stack: text, At: cp.Saved}
 		k.stays(nightly, k.publish(c, cp))
 		k.stays(nightly, k.publish(c, version(int64(2*i+2), c, nightly, "resumed")))
 	}

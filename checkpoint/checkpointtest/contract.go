@@ -13,8 +13,9 @@ type Fixture struct {
 	Journal checkpoint.Journal // empty
 	Second  checkpoint.Journal // the same storage as another process sees it, with its own connections
 
-	// Lead makes a new leader of a resource and returns its claim, for which Journal.Raise has been called. The leader
-	// before it is deposed from then on, without being told. Tokens that the fixture invents should be above 2^53.
+	// Lead makes a new leader of a resource and returns its claim, for which Journal.Raise has been
+	// called. The leader before it is deposed from then on, without being told. Tokens that the
+	// fixture invents should be above 2^53.
 	Lead func(t *testing.T, r fence.Resource) fence.Claim
 
 	// Limit is how many bytes a checkpoint may have in this journal; 0: no limit of its own.
@@ -34,4 +35,5 @@ type check struct {
 	holds    func(k *kit)
 }
 
-var contract = slices.Concat(versionChecks, contentChecks, fenceChecks, takeoverChecks, loadChecks, followChecks, concurrentChecks, endChecks, randomChecks)
+var contract = slices.Concat(versionChecks, contentChecks, fenceChecks, takeoverChecks, loadChecks,
+	followChecks, concurrentChecks, endChecks, randomChecks)

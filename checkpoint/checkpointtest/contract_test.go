@@ -12,7 +12,8 @@ import (
 	"github.com/ringfence/ringfence/checkpoint"
 )
 
-// Each flaw must make the sentence fail that speaks of it: a contract that never fails proves nothing.
+// Each flaw must make the sentence fail that speaks of it: a contract that never fails proves
+// nothing.
 func TestTheContractFindsFlaws(t *testing.T) {
 	for _, f := range flaws {
 		t.Run(f.name, func(t *testing.T) {
@@ -48,12 +49,16 @@ func TestTheContractOfTransactorsFindsFlaws(t *testing.T) {
 func TestTheRandomInterleavingFindsWhatBreaksThePromise(t *testing.T) {
 	for _, name := range []string{
 		"publishes whatever is stored", "takes the stored version once more", "leaves versions out",
-		"calls an older copy right when there is a newer one", "publishes under any claim", "takes under any claim",
-		"compares tokens as floats", "lets a claim above the mark in", "does not look at the issuer", "lets anybody have a task",
+		"calls an older copy right when there is a newer one", "publishes under any claim",
+		"takes under any claim",
+		"compares tokens as floats", "lets a claim above the mark in",
+		"does not look at the issuer", "lets anybody have a task",
 	} {
 		f := sentence(t, flaws, name, func(f flaw) string { return f.name })
 		if !slices.ContainsFunc(make([]int, 10), func(int) bool { // in ten runs at the most
-			return fails(t, func(w *witness) { randomInterleaving(newKitWithin(w, t, f.fixture(), patience)) })
+			return fails(t, func(w *witness) {
+				randomInterleaving(newKitWithin(w, t, f.fixture(), patience))
+			})
 		}) {
 			t.Errorf("a journal that %s passes", name)
 		}
@@ -79,7 +84,8 @@ func sentence[T any](t *testing.T, all []T, words string, of func(T) string) T {
 func (f flaw) fixture() Fixture {
 	m := NewMemory()
 	fixture := inMemory(m)
-	bad := &flawed{Memory: m, raise: m.Raise, take: m.Take, publish: m.Publish, load: m.Load, follow: m.Follow}
+	bad := &flawed{Memory: m, raise: m.Raise, take: m.Take, publish: m.Publish, load: m.Load,
+		follow: m.Follow}
 	f.in(bad)
 	fixture.Journal, fixture.Second = bad, bad
 	return fixture
@@ -88,7 +94,9 @@ func (f flaw) fixture() Fixture {
 func failsTransacting(t *testing.T, finds string, m *Memory, j checkpoint.Journal) bool {
 	f := transactingInMemory(inMemory(m), m)
 	f.Journal, f.Second, f.Lead = j, j, leading(j)
-	c := sentence(t, transactorContract[*Tx](), finds, func(c txCheck[*Tx]) string { return c.sentence })
+	c := sentence(t, transactorContract[*Tx](), finds, func(c txCheck[*Tx]) string {
+		return c.sentence
+	})
 	return fails(t, func(w *witness) { c.holds(newTxKit(newKitWithin(w, t, f.Fixture, short), f)) })
 }
 

@@ -10,7 +10,8 @@ import (
 )
 
 var endChecks = []check{
-	{"A call whose context has ended is an error, and does not lie about whether it landed", endedContext},
+	{"A call whose context has ended is an error, and does not lie about whether it landed",
+		endedContext},
 	{"A publish that is cut short does not lie about whether it landed", cutShort},
 }
 
@@ -56,8 +57,8 @@ func fastest(publish func(n int64)) time.Duration {
 	return max(least, 1)
 }
 
-// truthful fails the test unless err is true of whether cp landed. It publishes something else as the same version:
-// after that nothing of cp can be on its way any more.
+// truthful fails the test unless err is true of whether cp landed. It publishes something else as
+// the same version: after that nothing of cp can be on its way any more.
 func (k *kit) truthful(err error, c fence.Claim, cp checkpoint.Checkpoint) {
 	k.Helper()
 	instead := version(cp.Version, c, cp.Task, "instead")

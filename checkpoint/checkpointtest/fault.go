@@ -38,7 +38,8 @@ func (f Fault) lands() bool { return f == None || f == LostReply || f == HungRep
 // hangs tells whether the answer waits for the end of ctx.
 func (f Fault) hangs() bool { return f == HungRequest || f == HungReply }
 
-// call makes one call of the journal, well or badly. cp has what is known of the checkpoint before it is made.
+// call makes one call of the journal, well or badly. cp has what is known of the checkpoint before
+// it is made.
 func (m *Memory) call(ctx context.Context, op Op, cp checkpoint.Checkpoint, do func() error) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("%w: %w", checkpoint.ErrTransient, context.Cause(ctx))

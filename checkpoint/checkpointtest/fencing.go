@@ -11,12 +11,14 @@ var fenceChecks = []check{
 	{"Nothing brings a deposed leader back", deposedStaysDeposed},
 	{"A leader may raise again", raiseAgain},
 	{"A claim to which the mark is not raised is refused", unraisedIsRefused},
-	{"A claim of another issuer is refused, be its token lower, equal or higher", otherIssuerIsRefused},
+	{"A claim of another issuer is refused, be its token lower, equal or higher",
+		otherIssuerIsRefused},
 	{"A deposed leader of one resource does not disturb another", resourcesAreApart},
 	{"A task belongs to the resource under which it was published first", otherResourceIsRefused},
 }
 
-// powerless fails the test unless the claim can neither take nor publish, whatever version it tries.
+// powerless fails the test unless the claim can neither take nor publish, whatever version it
+// tries.
 func (k *kit) powerless(c fence.Claim, sentinel error, stored checkpoint.Checkpoint) {
 	k.Helper()
 	for _, j := range []checkpoint.Journal{k.Journal, k.Second} {
@@ -146,11 +148,13 @@ func otherResourceIsRefused(k *kit) {
 			}
 		}
 		for _, n := range []int64{1, 2} {
-			k.answered(k.try(j, stranger, version(n, stranger, nightly, "stranger")), checkpoint.ErrOtherResource)
+			k.answered(k.try(j, stranger, version(n, stranger, nightly, "stranger")),
+				checkpoint.ErrOtherResource)
 			k.stays(nightly, landed)
 		}
 		// Under the right name of the resource, with a claim to another one.
-		for _, forged := range []checkpoint.Checkpoint{version(2, owner, nightly, "forged"), version(1, owner, hourly, "forged")} {
+		for _, forged := range []checkpoint.Checkpoint{version(2, owner, nightly, "forged"),
+			version(1, owner, hourly, "forged")} {
 			if err := k.try(j, stranger, forged); err == nil {
 				k.Fatalf("a checkpoint of %q was published under a claim to %q", orders, stock)
 			}

@@ -18,7 +18,8 @@ func mistaking(as func(c, mark fence.Claim) fence.Claim) func(f *flawed) {
 
 func mistakingTake(as func(c, mark fence.Claim) fence.Claim) func(f *flawed) {
 	return func(f *flawed) {
-		f.take = func(ctx context.Context, c fence.Claim, task checkpoint.Name, have int64) (checkpoint.Checkpoint, bool, error) {
+		f.take = func(ctx context.Context, c fence.Claim, task checkpoint.Name,
+			have int64) (checkpoint.Checkpoint, bool, error) {
 			return f.Memory.Take(ctx, as(c, f.mark(c)), task, have)
 		}
 	}
@@ -39,33 +40,38 @@ func mistakingPublish(as func(c, mark fence.Claim) fence.Claim) func(f *flawed) 
 func theMark(_, mark fence.Claim) fence.Claim { return mark }
 
 var fenceFlaws = []flaw{
-	{"publishes under any claim", "deposed leader neither publishes nor takes", mistakingPublish(theMark)},
+	{"publishes under any claim", "deposed leader neither publishes nor takes",
+		mistakingPublish(theMark)},
 	{"publishes under any claim", "with a newer one's in place", mistakingPublish(theMark)},
 	{"takes under any claim", "deposed leader neither publishes nor takes", mistakingTake(theMark)},
-	{"lets the leader before in", "deposed leader neither publishes nor takes", mistaking(func(c, mark fence.Claim) fence.Claim {
-		c.Token += min(1, max(mark.Token-c.Token, 0))
-		return c
-	})},
-	{"compares tokens as floats", "deposed leader neither publishes nor takes", mistaking(func(c, mark fence.Claim) fence.Claim {
-		if float64(c.Token) == float64(mark.Token) {
-			c.Token = mark.Token
-		}
-		return c
-	})},
-	{"lets a claim above the mark in", "to which the mark is not raised", mistaking(func(c, mark fence.Claim) fence.Claim {
-		c.Token = min(c.Token, mark.Token)
-		return c
-	})},
+	{"lets the leader before in", "deposed leader neither publishes nor takes",
+		mistaking(func(c, mark fence.Claim) fence.Claim {
+			c.Token += min(1, max(mark.Token-c.Token, 0))
+			return c
+		})},
+	{"compares tokens as floats", "deposed leader neither publishes nor takes",
+		mistaking(func(c, mark fence.Claim) fence.Claim {
+			if float64(c.Token) == float64(mark.Token) {
+				c.Token = mark.Token
+			}
+			return c
+		})},
+	{"lets a claim above the mark in", "to which the mark is not raised",
+		mistaking(func(c, mark fence.Claim) fence.Claim {
+			c.Token = min(c.Token, mark.Token)
+			return c
+		})},
 	{"raises the mark by publishing", "to which the mark is not raised", func(f *flawed) {
 		f.publish = func(ctx context.Context, c fence.Claim, cp checkpoint.Checkpoint) error {
 			_ = f.Memory.Raise(ctx, c)
 			return f.Memory.Publish(ctx, c, cp)
 		}
 	}},
-	{"does not look at the issuer", "of another issuer", mistaking(func(c, mark fence.Claim) fence.Claim {
-		c.Issuer = mark.Issuer
-		return c
-	})},
+	{"does not look at the issuer", "of another issuer",
+		mistaking(func(c, mark fence.Claim) fence.Claim {
+			c.Issuer = mark.Issuer
+			return c
+		})},
 	{"lets an older leader raise", "brings a deposed leader back", func(f *flawed) {
 		f.raise = func(_ context.Context, c fence.Claim) error {
 			f.mu.Lock()
@@ -101,7 +107,8 @@ var fenceFlaws = []flaw{
 		}
 	}},
 	{"shows anybody a task", "belongs to the resource", func(f *flawed) {
-		f.take = func(ctx context.Context, c fence.Claim, task checkpoint.Name, have int64) (checkpoint.Checkpoint, bool, error) {
+		f.take = func(ctx context.Context, c fence.Claim, task checkpoint.Name,
+			have int64) (checkpoint.Checkpoint, bool, error) {
 			cp, same, err := f.Memory.Take(ctx, c, task, have)
 			if verdict(err) == checkpoint.ErrOtherResource {
 				return cp, have == 1, nil

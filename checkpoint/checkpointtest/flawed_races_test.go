@@ -38,8 +38,10 @@ var raceFlaws = []flaw{
 			return f.Memory.Publish(context.Background(), c, cp)
 		}
 	}},
-	{"says that nothing has landed when the context ends", "whose context has ended", late(checkpoint.ErrTransient)},
-	{"says that nothing has landed when the context ends", "that is cut short", late(context.DeadlineExceeded)},
+	{"says that nothing has landed when the context ends", "whose context has ended",
+		late(checkpoint.ErrTransient)},
+	{"says that nothing has landed when the context ends", "that is cut short",
+		late(context.DeadlineExceeded)},
 	{"lets go of what then lands late", "that is cut short", func(f *flawed) {
 		f.publish = func(ctx context.Context, c fence.Claim, cp checkpoint.Checkpoint) error {
 			if !strings.HasPrefix(cp.Nonce, "cut") {

@@ -12,16 +12,20 @@ import (
 // flawed is a Memory some of whose methods are wrong on purpose.
 type flawed struct {
 	*Memory
-	raise   func(ctx context.Context, c fence.Claim) error
-	take    func(ctx context.Context, c fence.Claim, task checkpoint.Name, have int64) (checkpoint.Checkpoint, bool, error)
+	raise func(ctx context.Context, c fence.Claim) error
+	take  func(ctx context.Context, c fence.Claim, task checkpoint.Name,
+		have int64) (checkpoint.Checkpoint, bool, error)
 	publish func(ctx context.Context, c fence.Claim, cp checkpoint.Checkpoint) error
 	load    func(ctx context.Context, only ...checkpoint.Name) ([]checkpoint.Checkpoint, error)
-	follow  func(ctx context.Context, task checkpoint.Name, each func(checkpoint.Checkpoint) error) error
+	follow  func(ctx context.Context, task checkpoint.Name,
+		each func(checkpoint.Checkpoint) error) error
 }
 
 func (f *flawed) Raise(ctx context.Context, c fence.Claim) error { return f.raise(ctx, c) }
 
-func (f *flawed) Take(ctx context.Context, c fence.Claim, task checkpoint.Name, have int64) (checkpoint.Checkpoint, bool, error) {
+func (f *flawed) Take(
+	ctx context.Context, c fence.Claim, task checkpoint.Name, have int64,
+) (checkpoint.Checkpoint, bool, error) {
 	return f.take(ctx, c, task, have)
 }
 
@@ -29,11 +33,15 @@ func (f *flawed) Publish(ctx context.Context, c fence.Claim, cp checkpoint.Check
 	return f.publish(ctx, c, cp)
 }
 
-func (f *flawed) Load(ctx context.Context, only ...checkpoint.Name) ([]checkpoint.Checkpoint, error) {
+func (f *flawed) Load(
+	ctx context.Context, only ...checkpoint.Name,
+) ([]checkpoint.Checkpoint, error) {
 	return f.load(ctx, only...)
 }
 
-func (f *flawed) Follow(ctx context.Context, task checkpoint.Name, each func(checkpoint.Checkpoint) error) error {
+func (f *flawed) Follow(
+	ctx context.Context, task checkpoint.Name, each func(checkpoint.Checkpoint) error,
+) error {
 	return f.follow(ctx, task, each)
 }
 

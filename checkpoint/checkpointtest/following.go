@@ -50,7 +50,8 @@ func (f *follower) until(want checkpoint.Checkpoint, after int64) {
 		select {
 		case cp := <-f.seen:
 			if cp.Version <= after || cp.Version > want.Version || cp.Task != want.Task {
-				f.Fatalf("shown version %d of %s after version %d, on the way to version %d of %s", cp.Version, cp.Task, after, want.Version, want.Task)
+				f.Fatalf("shown version %d of %s after version %d, on the way to version %d of %s",
+					cp.Version, cp.Task, after, want.Version, want.Task)
 			}
 			if after = cp.Version; after == want.Version {
 				f.equal(cp, want)
@@ -179,7 +180,9 @@ func followEndsWithContext(k *kit) {
 	ended, stop := context.WithCancelCause(k.ctx)
 	stop(errEnough)
 	done := make(chan error, 1)
-	go func() { done <- k.Journal.Follow(ended, nightly, func(checkpoint.Checkpoint) error { return nil }) }()
+	go func() {
+		done <- k.Journal.Follow(ended, nightly, func(checkpoint.Checkpoint) error { return nil })
+	}()
 	select {
 	case err := <-done:
 		if !errors.Is(err, errEnough) && !errors.Is(err, context.Canceled) {

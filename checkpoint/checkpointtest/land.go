@@ -9,14 +9,16 @@ import (
 	"github.com/ringfence/ringfence/fence"
 )
 
-// land is the only place that changes checkpoints and effects: all of it or nothing, under one lock.
+// land is the only place that changes checkpoints and effects: all of it or nothing, under one
+// lock.
 func (m *Memory) land(c fence.Claim, cp checkpoint.Checkpoint, effects []Effect) error {
 	b, err := json.Marshal(cp)
 	if err != nil {
 		return fmt.Errorf("nothing has landed: %w", err)
 	}
 	if m.Limit > 0 && len(b) > m.Limit {
-		return fmt.Errorf("%w: it has %d bytes, %d are allowed; nothing has landed", checkpoint.ErrTooLarge, len(b), m.Limit)
+		return fmt.Errorf("%w: it has %d bytes, %d are allowed; nothing has landed",
+			checkpoint.ErrTooLarge, len(b), m.Limit)
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -28,7 +30,8 @@ func (m *Memory) land(c fence.Claim, cp checkpoint.Checkpoint, effects []Effect)
 		return err
 	}
 	if cp.Version < 1 || cp.Version-1 != before.Version {
-		return fmt.Errorf("%w: version %d is stored, version %d cannot follow it; nothing was changed", checkpoint.ErrConflict, before.Version, cp.Version)
+		return fmt.Errorf("%w: version %d is stored, version %d cannot follow it; "+
+			"nothing was changed", checkpoint.ErrConflict, before.Version, cp.Version)
 	}
 	m.stored[cp.Task] = b
 	m.effects = append(m.effects, effects...)
@@ -52,5 +55,6 @@ func owned(cp checkpoint.Checkpoint, c fence.Claim) error {
 	if cp.Task == "" || cp.Resource == c.Resource {
 		return nil
 	}
-	return fmt.Errorf("%w: %s is a task of %q, the claim is for %q; nothing was changed", checkpoint.ErrOtherResource, cp.Task, cp.Resource, c.Resource)
+	return fmt.Errorf("%w: %s is a task of %q, the claim is for %q; nothing was changed",
+		checkpoint.ErrOtherResource, cp.Task, cp.Resource, c.Resource)
 }

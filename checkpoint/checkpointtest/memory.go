@@ -11,14 +11,15 @@ import (
 	"github.com/ringfence/ringfence/fence"
 )
 
-// Memory is the journal that is obviously right: one lock, one mark for each resource, one checkpoint for each task.
-// It is a checkpoint.Transactor[*Tx] too.
+// Memory is the journal that is obviously right: one lock, one mark for each resource, one
+// checkpoint for each task. It is a checkpoint.Transactor[*Tx] too.
 type Memory struct {
-	// Fail, when not nil, is asked at each call what goes wrong with it; cp has at least the task, or for Raise the
-	// resource. No lock is held: it may block, like a process that is paused just before the call. Set it before the
-	// first call.
+	// Fail, when not nil, is asked at each call what goes wrong with it; cp has at least the task,
+	// or for Raise the resource. No lock is held: it may block, like a process that is paused just
+	// before the call. Set it before the first call.
 	Fail func(op Op, cp checkpoint.Checkpoint) Fault
-	// Limit is how many bytes a checkpoint may have as JSON; 0: no limit. Set it before the first call.
+	// Limit is how many bytes a checkpoint may have as JSON; 0: no limit. Set it before the first
+	// call.
 	Limit int
 
 	mu      sync.Mutex
@@ -56,7 +57,9 @@ func (m *Memory) Raise(ctx context.Context, c fence.Claim) error {
 }
 
 // Take reads a checkpoint under the claim.
-func (m *Memory) Take(ctx context.Context, c fence.Claim, task checkpoint.Name, have int64) (cp checkpoint.Checkpoint, same bool, err error) {
+func (m *Memory) Take(
+	ctx context.Context, c fence.Claim, task checkpoint.Name, have int64,
+) (cp checkpoint.Checkpoint, same bool, err error) {
 	err = m.call(ctx, Take, checkpoint.Checkpoint{Task: task, Resource: c.Resource}, func() error {
 		m.mu.Lock()
 		defer m.mu.Unlock()
@@ -91,7 +94,9 @@ func (m *Memory) Load(_ context.Context, only ...checkpoint.Name) ([]checkpoint.
 }
 
 // Follow shows a checkpoint and its successors. It returns ctx's cause at its end.
-func (m *Memory) Follow(ctx context.Context, task checkpoint.Name, each func(checkpoint.Checkpoint) error) error {
+func (m *Memory) Follow(
+	ctx context.Context, task checkpoint.Name, each func(checkpoint.Checkpoint) error,
+) error {
 	for seen := int64(0); ; {
 		m.mu.Lock()
 		cp, changed := m.read(task), m.changed

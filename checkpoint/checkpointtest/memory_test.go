@@ -34,7 +34,8 @@ func leading(m fence.Raiser) func(*testing.T, fence.Resource) fence.Claim {
 	var last atomic.Int64
 	last.Store(1<<53 + 2)
 	return func(t *testing.T, r fence.Resource) fence.Claim {
-		c := fence.Claim{Resource: r, Token: fence.Token(last.Add(1)), Issuer: "coordinator-1", Holder: "host-1"}
+		c := fence.Claim{Resource: r, Token: fence.Token(last.Add(1)), Issuer: "coordinator-1",
+			Holder: "host-1"}
 		if err := m.Raise(t.Context(), c); err != nil {
 			t.Errorf("raise for %s: %v", c, err)
 		}

@@ -12,7 +12,8 @@ import (
 )
 
 var randomChecks = []check{
-	{"Leaders old and new that take and publish at random are answered just as the model says", randomInterleaving},
+	{"Leaders old and new that take and publish at random are answered just as the model says",
+		randomInterleaving},
 }
 
 // random is seeded with RINGFENCE_SEED, or anew.
@@ -103,8 +104,10 @@ func (w *world) move() (checkpoint.Journal, fence.Claim, checkpoint.Name, int64)
 
 func (w *world) publishOne() {
 	j, c, task, at := w.move()
-	cp := version(max(at+pick[int64](w.rnd, 1, 1, 1, 1, 0, 2, -1), 1), c, task, fmt.Sprint("move ", w.moves))
-	w.agree(w.try(j, c, cp), w.model.Publish(w.ctx, c, cp), "publish version %d over %d of %s under %s", cp.Version, at, task, c)
+	cp := version(max(at+pick[int64](w.rnd, 1, 1, 1, 1, 0, 2, -1), 1), c, task,
+		fmt.Sprint("move ", w.moves))
+	w.agree(w.try(j, c, cp), w.model.Publish(w.ctx, c, cp),
+		"publish version %d over %d of %s under %s", cp.Version, at, task, c)
 }
 
 func (w *world) takeOne() {
@@ -124,7 +127,8 @@ func (w *world) takeOne() {
 	}
 }
 
-// agree fails the test unless journal and model answered alike. Who never was the leader is refused, for whatever reason.
+// agree fails the test unless journal and model answered alike. Who never was the leader is
+// refused, for whatever reason.
 func (w *world) agree(err, model error, format string, args ...any) {
 	w.Helper()
 	got, want := verdict(err), verdict(model)
@@ -133,7 +137,8 @@ func (w *world) agree(err, model error, format string, args ...any) {
 		w.refused(err, nil)
 	default:
 		if got != want {
-			w.Fatalf("move %d: %s: got %v, the model says %v", w.moves, fmt.Sprintf(format, args...), err, model)
+			w.Fatalf("move %d: %s: got %v, the model says %v", w.moves,
+				fmt.Sprintf(format, args...), err, model)
 		}
 	}
 }

@@ -39,7 +39,8 @@ func randomWork[Tx any](k *txKit[Tx]) {
 // transactOne is a transaction with up to two effects, whose work fails now and then.
 func transactOne[Tx any](w *world, k *txKit[Tx]) {
 	j, c, task, at := w.move()
-	cp := version(max(at+pick[int64](w.rnd, 1, 1, 1, 1, 0, 2), 1), c, task, fmt.Sprint("move ", w.moves))
+	cp := version(max(at+pick[int64](w.rnd, 1, 1, 1, 1, 0, 2), 1), c, task,
+		fmt.Sprint("move ", w.moves))
 	end := pick(w.rnd, nil, nil, nil, errOfWork)
 	var values []string
 	for i := range w.rnd.IntN(3) {
@@ -54,7 +55,9 @@ func transactOne[Tx any](w *world, k *txKit[Tx]) {
 }
 
 // listing is the same work for the model.
-func listing(cp checkpoint.Checkpoint, end error, values []string) func(context.Context, *Tx) (checkpoint.Checkpoint, error) {
+func listing(
+	cp checkpoint.Checkpoint, end error, values []string,
+) func(context.Context, *Tx) (checkpoint.Checkpoint, error) {
 	return func(_ context.Context, tx *Tx) (checkpoint.Checkpoint, error) {
 		for _, v := range values {
 			tx.Append(v)

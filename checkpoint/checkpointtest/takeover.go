@@ -11,11 +11,14 @@ import (
 
 var takeoverChecks = []check{
 	{"Once a new leader has taken a checkpoint, no older one publishes", takeEndsOlder},
-	{"Of leaders that publish at once, no older one publishes after a newer one", tokensRiseWithVersions},
+	{"Of leaders that publish at once, no older one publishes after a newer one",
+		tokensRiseWithVersions},
 }
 
 // persist publishes version after version, as fast as it can, until it is refused or each is false.
-func (k *kit) persist(j checkpoint.Journal, c fence.Claim, each func(landed checkpoint.Checkpoint) bool) error {
+func (k *kit) persist(
+	j checkpoint.Journal, c fence.Claim, each func(landed checkpoint.Checkpoint) bool,
+) error {
 	for at := int64(0); ; {
 		cp := version(at+1, c, nightly, "persistent")
 		err := k.try(j, c, cp)
@@ -88,7 +91,8 @@ func takeEndsOlder(k *kit) {
 		k.endsWith(old.done, fence.ErrStale) // with nothing of it on its way any more
 		k.stays(nightly, taken)
 		if last := old.landed[len(old.landed)-1]; last.Version > taken.Version {
-			k.Fatalf("an older leader published version %d after the new one had taken version %d", last.Version, taken.Version)
+			k.Fatalf("an older leader published version %d after the new one had taken version %d",
+				last.Version, taken.Version)
 		}
 		k.publish(fresh, version(taken.Version+1, fresh, nightly, "fresh"))
 	}
@@ -115,11 +119,14 @@ func tokensRiseWithVersions(k *kit) {
 		}
 		landed = append(landed, a.landed...)
 	}
-	slices.SortFunc(landed, func(a, b checkpoint.Checkpoint) int { return cmp.Compare(a.Version, b.Version) })
+	slices.SortFunc(landed, func(a, b checkpoint.Checkpoint) int {
+		return cmp.Compare(a.Version, b.Version)
+	})
 	for i := range landed[1:] {
 		before, after := landed[i], landed[i+1]
 		if before.Version == after.Version || before.Token > after.Token {
-			k.Fatalf("token %s published version %d, token %s published version %d", before.Token, before.Version, after.Token, after.Version)
+			k.Fatalf("token %s published version %d, token %s published version %d", before.Token,
+				before.Version, after.Token, after.Version)
 		}
 	}
 	k.stays(nightly, landed[len(landed)-1])

@@ -20,9 +20,12 @@ type Effect struct {
 	Value string
 }
 
-// Transact runs work with an empty transaction and no lock. It lands with the checkpoint only if the claim is the mark
-// at the end too.
-func (m *Memory) Transact(ctx context.Context, c fence.Claim, work func(context.Context, *Tx) (checkpoint.Checkpoint, error)) error {
+// Transact runs work with an empty transaction and no lock. It lands with the checkpoint only if
+// the claim is the mark at the end too.
+func (m *Memory) Transact(
+	ctx context.Context, c fence.Claim,
+	work func(context.Context, *Tx) (checkpoint.Checkpoint, error),
+) error {
 	m.mu.Lock()
 	err := m.admit(c)
 	m.mu.Unlock()

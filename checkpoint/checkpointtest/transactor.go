@@ -15,7 +15,8 @@ type TransactorFixture[Tx any] struct {
 
 	// Effect has an effect in the transaction that is named by value, such as a row.
 	Effect func(ctx context.Context, tx Tx, value string) error
-	// Effects lists the values of all effects that were committed, in the order in which they were had.
+	// Effects lists the values of all effects that were committed, in the order in which they were
+	// had.
 	Effects func(t *testing.T) []string
 }
 
@@ -44,7 +45,8 @@ func transactorContract[Tx any]() []txCheck[Tx] {
 		{"Of many transactions for one version exactly one lands", oneTransactionLands[Tx]},
 		{"A claim that is not the mark leaves nothing", powerlessWork[Tx]},
 		{"A transaction above the limit or of another resource leaves nothing", misfitWork[Tx]},
-		{"An open transaction of an older leader does not hold up a newer one, and does not land", openWhenDeposed[Tx]},
+		{"An open transaction of an older leader does not hold up a newer one, and does not land",
+			openWhenDeposed[Tx]},
 		{"A transaction that is cut short does not lie about whether it landed", cutShortWork[Tx]},
 		{"Leaders that transact at random are answered just as the model says", randomWork[Tx]},
 	}
@@ -82,7 +84,9 @@ func (k *txKit[Tx]) having(cp checkpoint.Checkpoint, end error, values ...string
 }
 
 // commit must land.
-func (k *txKit[Tx]) commit(c fence.Claim, cp checkpoint.Checkpoint, values ...string) checkpoint.Checkpoint {
+func (k *txKit[Tx]) commit(
+	c fence.Claim, cp checkpoint.Checkpoint, values ...string,
+) checkpoint.Checkpoint {
 	k.Helper()
 	if err := k.transact(k.Journal, c, k.having(cp, nil, values...)); err != nil {
 		k.Fatalf("transact version %d under %s: %v", cp.Version, c, err)

@@ -12,7 +12,8 @@ import (
 
 // verdicts are the answers that a caller has to tell apart, the first match counts.
 var verdicts = []error{
-	fence.ErrStale, fence.ErrOtherIssuer, fence.ErrNotLeader, checkpoint.ErrConflict, checkpoint.ErrOtherResource,
+	fence.ErrStale, fence.ErrOtherIssuer, fence.ErrNotLeader, checkpoint.ErrConflict,
+	checkpoint.ErrOtherResource,
 	checkpoint.ErrTooLarge, checkpoint.ErrTransient, checkpoint.ErrUnknown, checkpoint.ErrCorrupt,
 }
 
@@ -55,11 +56,13 @@ func (k *kit) equal(got, want checkpoint.Checkpoint) {
 		got.State, want.State = nil, nil // a large one takes long to decode
 	}
 	if !reflect.DeepEqual(plain(k, got), plain(k, want)) {
-		k.Fatalf("got %+v\nwith the state %s,\nwant %+v\nwith the state %s", got, got.State, want, want.State)
+		k.Fatalf("got %+v\nwith the state %s,\nwant %+v\nwith the state %s", got, got.State,
+			want, want.State)
 	}
 }
 
-// plain is a checkpoint in a form in which equal ones are DeepEqual: JSON read without loss of digits, times in UTC.
+// plain is a checkpoint in a form in which equal ones are DeepEqual: JSON read without loss of
+// digits, times in UTC.
 func plain(k *kit, c checkpoint.Checkpoint) map[string]any {
 	k.Helper()
 	c.Saved = c.Saved.UTC()

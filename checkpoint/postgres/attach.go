@@ -19,7 +19,8 @@ type attachment struct {
 // mark is where it keeps it.
 const mark = "ringfence.attachment"
 
-// begin begins a transaction under a claim: without a check of its own on a connection that is attached.
+// begin begins a transaction under a claim: without a check of its own on a connection that is
+// attached.
 func (j *Journal) begin(ctx context.Context, conn *pgxpool.Conn, c fence.Claim) (pgx.Tx, error) {
 	attached, err := j.attach(ctx, conn.Conn(), c)
 	if err != nil {
@@ -31,8 +32,9 @@ func (j *Journal) begin(ctx context.Context, conn *pgxpool.Conn, c fence.Claim) 
 	return store.Begin(ctx, conn, c, j.o.Transaction)
 }
 
-// attach attaches a connection to the first claim that it is used under. One that has served another claim stays what it
-// is: of the same resource it is about to be ended, and of another it shall not be ended for two.
+// attach attaches a connection to the first claim that it is used under. One that has served
+// another claim stays what it is: of the same resource it is about to be ended, and of another it
+// shall not be ended for two.
 func (j *Journal) attach(ctx context.Context, conn *pgx.Conn, c fence.Claim) (bool, error) {
 	if j.o.Shared {
 		return false, nil

@@ -32,7 +32,8 @@ func answered(ctx context.Context, err error, c fence.Claim) error {
 	return fmt.Errorf("%w: %w", checkpoint.ErrTransient, err)
 }
 
-// landed is answered for a call whose COMMIT may have been reached: what the server did not say it did is not known.
+// landed is answered for a call whose COMMIT may have been reached: what the server did not say it
+// did is not known.
 func landed(ctx context.Context, err error, c fence.Claim) error {
 	var pg *pgconn.PgError
 	if errors.As(err, &pg) && !down(pg) {
@@ -44,9 +45,9 @@ func landed(ctx context.Context, err error, c fence.Claim) error {
 	return fmt.Errorf("%w: %w", checkpoint.ErrUnknown, err)
 }
 
-// unsent says that the server was not asked. ErrConnClosed does not say so, though the driver calls it safe to retry: pgx 5.12
-// also returns it when a connection breaks while an answer is awaited (MultiResultReader.NextResult looks at the next message
-// and drops the error).
+// unsent says that the server was not asked. ErrConnClosed does not say so, though the driver calls
+// it safe to retry: pgx 5.12 also returns it when a connection breaks while an answer is awaited
+// (MultiResultReader.NextResult looks at the next message and drops the error).
 func unsent(err error) bool {
 	return pgconn.SafeToRetry(err) && !errors.Is(err, pgconn.ErrConnClosed)
 }
@@ -64,8 +65,9 @@ func told(pg *pgconn.PgError, err error, c fence.Claim) error {
 	return store.Explain(err, c)
 }
 
-// again says that the same may succeed when it is tried again: the server is going down or coming up, has too much to do,
-// or another transaction was in the way. Of a stale leader the next try will tell so.
+// again says that the same may succeed when it is tried again: the server is going down or coming
+// up, has too much to do, or another transaction was in the way. Of a stale leader the next try
+// will tell so.
 func again(err error) bool {
 	var pg *pgconn.PgError
 	if !errors.As(err, &pg) {
@@ -81,7 +83,8 @@ func again(err error) bool {
 	return false
 }
 
-// down is said of errors with which the server ends the connection: class 57P (operator intervention), 08 (connection).
+// down is said of errors with which the server ends the connection: class 57P (operator
+// intervention), 08 (connection).
 func down(pg *pgconn.PgError) bool {
 	return strings.HasPrefix(pg.Code, "57P") || strings.HasPrefix(pg.Code, "08")
 }

@@ -16,8 +16,9 @@ import (
 // channel is where publishes are told of. The payload is the task.
 const channel = "ringfence_checkpoint"
 
-// quiet is the least time between two notices. They are sent apart from the steps, on a connection of their own: NOTIFY
-// in a step's transaction would hold a lock of the whole database during COMMIT, so that no two steps commit at once.
+// quiet is the least time between two notices. They are sent apart from the steps, on a connection
+// of their own: NOTIFY in a step's transaction would hold a lock of the whole database during
+// COMMIT, so that no two steps commit at once.
 const quiet = 50 * time.Millisecond
 
 // published hands a task to tell. When that is behind, a standby's next look has to do.
@@ -59,16 +60,20 @@ func (j *Journal) gather(first checkpoint.Name) []checkpoint.Name {
 	}
 }
 
-// notify sends one notice for each task. One that is lost costs a standby no more than the wait for its next look.
+// notify sends one notice for each task. One that is lost costs a standby no more than the wait for
+// its next look.
 func (j *Journal) notify(ctx context.Context, tasks []checkpoint.Name) {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
-	_, _ = j.pool.Exec(ctx, `select pg_notify($1, t) from unnest($2::text[]) as t`, channel, texts(tasks))
+	_, _ = j.pool.Exec(ctx, `select pg_notify($1, t) from unnest($2::text[]) as t`,
+		channel, texts(tasks))
 }
 
-// Follow is checkpoint.Journal's: LISTEN, and a look every Options.Poll. It holds one connection of the pool. Through a
-// pooler in transaction mode notices do not arrive, and looking has to do.
-func (j *Journal) Follow(ctx context.Context, task checkpoint.Name, each func(checkpoint.Checkpoint) error) error {
+// Follow is checkpoint.Journal's: LISTEN, and a look every Options.Poll. It holds one connection of
+// the pool. Through a pooler in transaction mode notices do not arrive, and looking has to do.
+func (j *Journal) Follow(
+	ctx context.Context, task checkpoint.Name, each func(checkpoint.Checkpoint) error,
+) error {
 	f := follower{Journal: j, task: task, each: each}
 	for {
 		err := f.listen(ctx)
@@ -125,7 +130,8 @@ func (f *follower) listen(ctx context.Context) error {
 	}
 }
 
-// await returns when there may be something new: at a notice of this task, or when it is time to look.
+// await returns when there may be something new: at a notice of this task, or when it is time to
+// look.
 func (f *follower) await(ctx context.Context, conn *pgx.Conn) error {
 	bounded, cancel := context.WithTimeout(ctx, f.o.Poll)
 	defer cancel()
@@ -142,7 +148,8 @@ func (f *follower) await(ctx context.Context, conn *pgx.Conn) error {
 	}
 }
 
-// look hands on a newer checkpoint. It asks over the connection that it has: a small pool may have no other.
+// look hands on a newer checkpoint. It asks over the connection that it has: a small pool may have
+// no other.
 func (f *follower) look(ctx context.Context, conn *pgxpool.Conn) error {
 	found, err := load(ctx, conn, f.task)
 	if err != nil || len(found) == 0 || found[0].Version <= f.version {

@@ -24,7 +24,8 @@ const patience = time.Minute
 
 func TestMain(m *testing.M) { os.Exit(serverstest.RunMain(m)) }
 
-// database is a fresh one, with the schema installed for a guard's role and for the leaders' role app.
+// database is a fresh one, with the schema installed for a guard's role and for the leaders' role
+// app.
 type database struct {
 	pg   *servers.Postgres
 	name string
@@ -104,7 +105,8 @@ func (d database) fixture(t *testing.T, o postgres.Options) checkpointtest.Fixtu
 		Journal: j, Second: d.journal(t, o), Limit: o.Limit,
 		Lead: func(t *testing.T, r fence.Resource) fence.Claim {
 			t.Helper()
-			c := fence.Claim{Resource: r, Token: fence.Token(token.Add(1)), Issuer: fence.Unverified, Holder: fmt.Sprintf("leader-%d", token.Load())}
+			c := fence.Claim{Resource: r, Token: fence.Token(token.Add(1)),
+				Issuer: fence.Unverified, Holder: fmt.Sprintf("leader-%d", token.Load())}
 			ctx, cancel := context.WithTimeout(t.Context(), patience)
 			defer cancel()
 			if err := j.Raise(ctx, c); err != nil {
@@ -116,12 +118,15 @@ func (d database) fixture(t *testing.T, o postgres.Options) checkpointtest.Fixtu
 }
 
 func TestPostgresKeepsTheContract(t *testing.T) {
-	checkpointtest.Run(t, func(t *testing.T) checkpointtest.Fixture { return installed(t).fixture(t, postgres.Options{}) })
+	checkpointtest.Run(t, func(t *testing.T) checkpointtest.Fixture {
+		return installed(t).fixture(t, postgres.Options{})
+	})
 }
 
 func TestPostgresKeepsTheContractOfSynchronousSteps(t *testing.T) {
 	for name, o := range map[string]postgres.Options{
-		// An attached connection of a deposed leader is dead, and cannot say that it is stale: see attach_test.go.
+		// An attached connection of a deposed leader is dead, and cannot say that it is stale: see
+		// attach_test.go.
 		"read committed": {Shared: true},
 		"serializable":   {Shared: true, Transaction: pgx.TxOptions{IsoLevel: pgx.Serializable}},
 	} {
@@ -134,7 +139,9 @@ func TestPostgresKeepsTheContractOfSynchronousSteps(t *testing.T) {
 						_, err := tx.Exec(ctx, "insert into effect (value) values ($1)", value)
 						return err
 					},
-					Effects: func(t *testing.T) []string { return d.list(t, "select value from effect order by place") },
+					Effects: func(t *testing.T) []string {
+						return d.list(t, "select value from effect order by place")
+					},
 				}
 			})
 		})

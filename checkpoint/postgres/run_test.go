@@ -29,7 +29,8 @@ func (backing) Release(context.Context) error     { return nil }
 
 // term is one of an hour.
 func term(token fence.Token) *fence.Term {
-	t, _ := fence.NewTerm(fence.Claim{Resource: "orders", Token: token, Issuer: fence.Unverified, Holder: "test"}, time.Now(), time.Hour, backing{})
+	t, _ := fence.NewTerm(fence.Claim{Resource: "orders", Token: token, Issuer: fence.Unverified,
+		Holder: "test"}, time.Now(), time.Hour, backing{})
 	return t
 }
 
@@ -41,11 +42,14 @@ func insert(ctx context.Context, tx pgx.Tx, value string) error {
 
 // one is a task of one synchronous step.
 func one(run func(ctx context.Context, tx pgx.Tx, s count) (count, error)) checkpoint.Task[count] {
-	return checkpoint.Task[count]{Name: "task", Steps: []checkpoint.Step[count]{postgres.Step("only", run)}}
+	return checkpoint.Task[count]{Name: "task",
+		Steps: []checkpoint.Step[count]{postgres.Step("only", run)}}
 }
 
 // lead runs a task as the leader with a token, whose mark it raises first.
-func lead(t *testing.T, j *postgres.Journal, token fence.Token, task checkpoint.Task[count]) (checkpoint.Checkpoint, error) {
+func lead(
+	t *testing.T, j *postgres.Journal, token fence.Token, task checkpoint.Task[count],
+) (checkpoint.Checkpoint, error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
@@ -59,13 +63,14 @@ func lead(t *testing.T, j *postgres.Journal, token fence.Token, task checkpoint.
 func TestASerializationFailureSpendsNoAttempt(t *testing.T) {
 	d := installed(t)
 	runs := 0
-	_, err := lead(t, d.journal(t, postgres.Options{}), 1, one(func(ctx context.Context, tx pgx.Tx, s count) (count, error) {
-		if runs++; runs < 4 {
-			_, err := tx.Exec(ctx, "do $$ begin raise exception using errcode = '40001'; end $$")
-			return s, fmt.Errorf("book: %w", err)
-		}
-		return s, insert(ctx, tx, "x")
-	}))
+	_, err := lead(t, d.journal(t, postgres.Options{}), 1,
+		one(func(ctx context.Context, tx pgx.Tx, s count) (count, error) {
+			if runs++; runs < 4 {
+				_, err := tx.Exec(ctx, "do $$ begin raise exception using errcode = '40001'; end $$")
+				return s, fmt.Errorf("book: %w", err)
+			}
+			return s, insert(ctx, tx, "x")
+		}))
 	if err != nil || runs != 4 {
 		t.Errorf("%d runs: %v", runs, err)
 	}
@@ -86,7 +91,8 @@ func TestAnErrorOfTheAuthorsSpendsOneAndIsRecorded(t *testing.T) {
 		_, err := tx.Exec(ctx, "insert into nowhere values (1)")
 		return s, err
 	})
-	task.Retry = checkpoint.Retry{Attempts: 3, Backoff: checkpoint.Exponential(time.Millisecond, time.Millisecond)}
+	task.Retry = checkpoint.Retry{Attempts: 3,
+		Backoff: checkpoint.Exponential(time.Millisecond, time.Millisecond)}
 	_, err := lead(t, j, 1, task)
 	var pg *pgconn.PgError
 	if !errors.Is(err, checkpoint.ErrStopped) || !errors.As(err, &pg) || runs != 3 {
@@ -95,20 +101,22 @@ func TestAnErrorOfTheAuthorsSpendsOneAndIsRecorded(t *testing.T) {
 	if got := d.list(t, "select value from effect"); len(got) != 0 {
 		t.Errorf("a failed step has left %q", got)
 	}
-	if found, err := j.Load(t.Context(), "task"); err != nil || found[0].Failure == nil || found[0].Failure.Attempts != 3 {
+	if found, err := j.Load(t.Context(), "task"); err != nil || found[0].Failure == nil ||
+		found[0].Failure.Attempts != 3 {
 		t.Errorf("recorded: %+v, %v", found, err)
 	}
 }
 
 func TestAStepThatHidesAnErrorOfItsTransactionHasNotHappened(t *testing.T) {
 	d := installed(t)
-	_, err := lead(t, d.journal(t, postgres.Options{}), 1, one(func(ctx context.Context, tx pgx.Tx, s count) (count, error) {
-		if err := insert(ctx, tx, "x"); err != nil {
-			return s, err
-		}
-		_, _ = tx.Exec(ctx, "select 1/0")
-		return s, nil
-	}))
+	_, err := lead(t, d.journal(t, postgres.Options{}), 1,
+		one(func(ctx context.Context, tx pgx.Tx, s count) (count, error) {
+			if err := insert(ctx, tx, "x"); err != nil {
+				return s, err
+			}
+			_, _ = tx.Exec(ctx, "select 1/0")
+			return s, nil
+		}))
 	if !errors.Is(err, checkpoint.ErrStopped) || !errors.Is(err, checkpoint.ErrUncommitted) {
 		t.Errorf("got %v", err)
 	}
@@ -121,11 +129,13 @@ func TestAStepThatEndsItsOwnTransactionIsStoppedAndTold(t *testing.T) {
 	for _, statement := range []string{"commit", "rollback", "commit; begin"} {
 		t.Run(statement, func(t *testing.T) {
 			d := installed(t)
-			_, err := lead(t, d.journal(t, postgres.Options{}), 1, one(func(ctx context.Context, tx pgx.Tx, s count) (count, error) {
-				_, err := tx.Exec(ctx, statement)
-				return s, err
-			}))
-			if !errors.Is(err, checkpoint.ErrStopped) || !strings.Contains(err.Error(), "was ended before its checkpoint") {
+			_, err := lead(t, d.journal(t, postgres.Options{}), 1,
+				one(func(ctx context.Context, tx pgx.Tx, s count) (count, error) {
+					_, err := tx.Exec(ctx, statement)
+					return s, err
+				}))
+			if !errors.Is(err, checkpoint.ErrStopped) ||
+				!strings.Contains(err.Error(), "was ended before its checkpoint") {
 				t.Errorf("got %v", err)
 			}
 		})
@@ -135,9 +145,10 @@ func TestAStepThatEndsItsOwnTransactionIsStoppedAndTold(t *testing.T) {
 func TestADeferredConstraintThatFailsAtCommitIsTheStepsFailure(t *testing.T) {
 	d := installed(t)
 	d.exec(t, "alter table effect add constraint once unique (value) deferrable initially deferred")
-	_, err := lead(t, d.journal(t, postgres.Options{}), 1, one(func(ctx context.Context, tx pgx.Tx, s count) (count, error) {
-		return s, errors.Join(insert(ctx, tx, "x"), insert(ctx, tx, "x"))
-	}))
+	_, err := lead(t, d.journal(t, postgres.Options{}), 1,
+		one(func(ctx context.Context, tx pgx.Tx, s count) (count, error) {
+			return s, errors.Join(insert(ctx, tx, "x"), insert(ctx, tx, "x"))
+		}))
 	if !errors.Is(err, checkpoint.ErrStopped) || !errors.Is(err, checkpoint.ErrUncommitted) {
 		t.Errorf("got %v", err)
 	}
@@ -161,9 +172,11 @@ func TestAJournalThatIsNotInstalledSaysSo(t *testing.T) {
 	_, loaded := j.Load(t.Context())
 	for what, err := range map[string]error{
 		"raise": j.Raise(t.Context(), c), "take": taken, "load": loaded,
-		"publish":  j.Publish(t.Context(), c, checkpoint.Checkpoint{Task: "task", Resource: "orders", Version: 1}),
-		"transact": j.Transact(t.Context(), c, func(context.Context, pgx.Tx) (cp checkpoint.Checkpoint, err error) { return cp, nil }),
-		"follow":   j.Follow(t.Context(), "task", func(checkpoint.Checkpoint) error { return nil }),
+		"publish": j.Publish(t.Context(), c,
+			checkpoint.Checkpoint{Task: "task", Resource: "orders", Version: 1}),
+		"transact": j.Transact(t.Context(), c,
+			func(context.Context, pgx.Tx) (cp checkpoint.Checkpoint, err error) { return cp, nil }),
+		"follow": j.Follow(t.Context(), "task", func(checkpoint.Checkpoint) error { return nil }),
 	} {
 		if !errors.Is(err, fence.ErrNotInstalled) || !strings.Contains(err.Error(), "guard install") {
 			t.Errorf("%s: %v", what, err)
@@ -173,7 +186,8 @@ func TestAJournalThatIsNotInstalledSaysSo(t *testing.T) {
 
 func TestARoleWithoutTheGrantIsToldWhatToDo(t *testing.T) {
 	d := installed(t)
-	d.exec(t, "do $$ begin if not exists (select from pg_roles where rolname = 'stranger') then create role stranger login; end if; end $$")
+	d.exec(t, "do $$ begin if not exists (select from pg_roles where rolname = 'stranger') then "+
+		"create role stranger login; end if; end $$")
 	pool, err := pgxpool.New(t.Context(), d.url("stranger"))
 	if err != nil {
 		t.Fatal(err)
@@ -182,7 +196,8 @@ func TestARoleWithoutTheGrantIsToldWhatToDo(t *testing.T) {
 	j := postgres.New(pool, postgres.Options{Raiser: store.NewRaiser(d.url("guard_role"))})
 	defer j.Close()
 	_, err = j.Load(t.Context())
-	if err == nil || !strings.Contains(err.Error(), "GUARD_POSTGRES_LEADERS") || errors.Is(err, checkpoint.ErrTransient) {
+	if err == nil || !strings.Contains(err.Error(), "GUARD_POSTGRES_LEADERS") ||
+		errors.Is(err, checkpoint.ErrTransient) {
 		t.Errorf("got %v", err)
 	}
 }
@@ -190,9 +205,10 @@ func TestARoleWithoutTheGrantIsToldWhatToDo(t *testing.T) {
 func TestWhatIsNoCheckpointIsCorruptAndStaysAsItIs(t *testing.T) {
 	d := installed(t)
 	d.exec(t, `insert into ringfence.checkpoint (task, resource, version, token, checkpoint) values ('task', 'orders', 5, 1, '["not", "one"]')`)
-	_, err := lead(t, d.journal(t, postgres.Options{}), 1, one(func(ctx context.Context, tx pgx.Tx, s count) (count, error) {
-		return s, errors.New("was run")
-	}))
+	_, err := lead(t, d.journal(t, postgres.Options{}), 1,
+		one(func(ctx context.Context, tx pgx.Tx, s count) (count, error) {
+			return s, errors.New("was run")
+		}))
 	if !errors.Is(err, checkpoint.ErrCorrupt) {
 		t.Errorf("got %v", err)
 	}
@@ -204,7 +220,8 @@ func TestWhatIsNoCheckpointIsCorruptAndStaysAsItIs(t *testing.T) {
 func TestATaskRidesOutAServerThatIsKilledAndStartedAgain(t *testing.T) {
 	pg := serverstest.Postgres(t, servers.PostgresOptions{})
 	d := database{pg, "postgres"}
-	d.exec(t, "create role guard_role login; create role app login; create table effect (place bigserial, value text); grant all on effect, effect_place_seq to app")
+	d.exec(t, "create role guard_role login; create role app login; "+
+		"create table effect (place bigserial, value text); grant all on effect, effect_place_seq to app")
 	if err := store.Install(t.Context(), d.url("postgres"), "guard_role", "app"); err != nil {
 		t.Fatal(err)
 	}

@@ -20,13 +20,16 @@ func answered(ctx context.Context, err error) error {
 	case err == nil:
 		return nil
 	case errors.Is(err, fence.ErrNoToken), errors.Is(err, fence.ErrNotAllowed):
-		return &fence.SetupError{What: "a guard answers at the journal's address, and it lets nobody near the keys of ringfence", Hint: "give the journal the URL of Redis itself, and the guard's to Options.Raiser", Cause: err}
+		return &fence.SetupError{What: "a guard answers at the journal's address, and it lets " +
+			"nobody near the keys of ringfence", Hint: "give the journal the URL of Redis itself, " +
+			"and the guard's to Options.Raiser", Cause: err}
 	case errors.Is(err, redisstore.ErrUnknown):
 		return because(ctx, fmt.Errorf("%w: %w", checkpoint.ErrUnknown, err))
 	case settled(err):
 		return err
 	case driver.HasErrorPrefix(err, "WRONGTYPE"):
-		return fmt.Errorf("%w; nothing was changed: somebody else writes to it: %w", checkpoint.ErrCorrupt, err)
+		return fmt.Errorf("%w; nothing was changed: somebody else writes to it: %w",
+			checkpoint.ErrCorrupt, err)
 	case errors.As(err, &answer) && !passing(err):
 		return err
 	}
@@ -49,15 +52,16 @@ func raised(ctx context.Context, err error) error {
 	return because(ctx, fmt.Errorf("%w: the mark may be raised: %w", checkpoint.ErrTransient, err))
 }
 
-// settled errors are about the call itself, or for an operator: the same call would meet them again.
+// settled errors are about the call itself, or for an operator: the same call would meet them
+// again.
 func settled(err error) bool {
 	var refused *fence.Refusal
 	var setup *fence.SetupError
 	return errors.As(err, &refused) || errors.As(err, &setup) || errors.Is(err, driver.ErrClosed)
 }
 
-// passing says that Redis may answer differently later: it is full, cannot write its files, or waits for its replicas.
-// A script that meets this has written nothing.
+// passing says that Redis may answer differently later: it is full, cannot write its files, or
+// waits for its replicas. A script that meets this has written nothing.
 func passing(err error) bool {
 	for _, code := range []string{"OOM", "MISCONF", "NOREPLICAS", "MASTERDOWN", "BUSY ", "LOADING"} {
 		if driver.HasErrorPrefix(err, code) {

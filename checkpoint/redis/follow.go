@@ -12,9 +12,12 @@ import (
 	"github.com/ringfence/ringfence/fence"
 )
 
-// Follow is checkpoint.Journal's: a subscription, and a look every Options.Poll. It holds one connection. A checkpoint that
-// went back, because Redis has lost some, is not shown until it is newer again. Missing rights, and Close, end it too.
-func (j *Journal) Follow(ctx context.Context, task checkpoint.Name, each func(checkpoint.Checkpoint) error) error {
+// Follow is checkpoint.Journal's: a subscription, and a look every Options.Poll. It holds one
+// connection. A checkpoint that went back, because Redis has lost some, is not shown until it is
+// newer again. Missing rights, and Close, end it too.
+func (j *Journal) Follow(
+	ctx context.Context, task checkpoint.Name, each func(checkpoint.Checkpoint) error,
+) error {
 	if _, err := checkpoint.ParseName(string(task)); err != nil {
 		return err
 	}
@@ -40,7 +43,9 @@ func (j *Journal) Follow(ctx context.Context, task checkpoint.Name, each func(ch
 }
 
 // newer reads the checkpoint if it has a higher version than the one that was seen.
-func (j *Journal) newer(ctx context.Context, task checkpoint.Name, seen int64) (cp checkpoint.Checkpoint, err error) {
+func (j *Journal) newer(
+	ctx context.Context, task checkpoint.Name, seen int64,
+) (cp checkpoint.Checkpoint, err error) {
 	version, err := j.db.HGet(ctx, key(task), "version").Result()
 	switch {
 	case errors.Is(err, driver.Nil):
@@ -67,8 +72,8 @@ func hopeless(err error) bool {
 // anew is how long a follower that was cut off waits before it subscribes again.
 const anew = 100 * time.Millisecond
 
-// await returns when there may be something new: at news, when the subscription has begun, anew or for the first time,
-// and when it is time to look.
+// await returns when there may be something new: at news, when the subscription has begun, anew or
+// for the first time, and when it is time to look.
 func await(ctx context.Context, news *driver.PubSub, poll time.Duration) {
 	begun := time.Now()
 	_, err := news.ReceiveTimeout(ctx, poll)

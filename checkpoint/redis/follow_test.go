@@ -23,7 +23,10 @@ func follow(t *testing.T, j *redis.Journal) (seen <-chan int64, ended <-chan err
 	shown, done := make(chan int64, 100), make(chan error, 1)
 	var following sync.WaitGroup
 	following.Go(func() {
-		done <- j.Follow(ctx, nightly, func(cp checkpoint.Checkpoint) error { shown <- cp.Version; return nil })
+		done <- j.Follow(ctx, nightly, func(cp checkpoint.Checkpoint) error {
+			shown <- cp.Version
+			return nil
+		})
 	})
 	t.Cleanup(func() {
 		cancel()
@@ -60,7 +63,8 @@ func TestFollowersAreToldOfAPublish(t *testing.T) {
 		publish(t, j, c, n)
 		await(t, seen, n)
 	}
-	b.do(t, "CLIENT", "KILL", "TYPE", "pubsub") // the follower comes back by itself, and looks when it has
+	// the follower comes back by itself, and looks when it has
+	b.do(t, "CLIENT", "KILL", "TYPE", "pubsub")
 	publish(t, j, c, 4)
 	await(t, seen, 4)
 	publish(t, j, c, 5)
@@ -70,7 +74,8 @@ func TestFollowersAreToldOfAPublish(t *testing.T) {
 // Nobody is told here: the channel is out of the user's reach.
 func TestFollowersThatAreNotToldLookForThemselves(t *testing.T) {
 	b := newBench(t, serverstest.Redis(t, servers.RedisOptions{}))
-	mute := b.as(t, redis.ACL("mute", "secret")+" resetchannels", redis.Options{Poll: 10 * time.Millisecond})
+	mute := b.as(t, redis.ACL("mute", "secret")+" resetchannels",
+		redis.Options{Poll: 10 * time.Millisecond})
 	seen, _ := follow(t, mute)
 	j := b.journal(t, redis.Options{})
 	c := b.lead(t, j, "orders")

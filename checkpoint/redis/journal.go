@@ -14,12 +14,14 @@ import (
 	leader "github.com/ringfence/ringfence/store/redis"
 )
 
-// Options of a Journal. The zero value raises the mark at the journal's own URL and takes claims at their word.
+// Options of a Journal. The zero value raises the mark at the journal's own URL and takes claims at
+// their word.
 type Options struct {
-	// Coordinator is asked before the mark is raised at the journal's own URL: the one that the terms are won at. See
-	// store/redis.Raiser.
+	// Coordinator is asked before the mark is raised at the journal's own URL: the one that the
+	// terms are won at. See store/redis.Raiser.
 	Coordinator fence.Observer
-	// Raiser raises the mark instead: store/redis.Raiser with the URL of the guard, or of a user with the guard's rights.
+	// Raiser raises the mark instead: store/redis.Raiser with the URL of the guard, or of a user
+	// with the guard's rights.
 	Raiser fence.Raiser
 	// Limit is the most bytes of a checkpoint as JSON, 1 MiB when zero.
 	Limit int
@@ -35,9 +37,10 @@ type Journal struct {
 
 var _ checkpoint.Journal = (*Journal)(nil)
 
-// Open makes a journal in the database of the URL redis[s]://user:password@host:port/db, which is Redis itself: a guard
-// lets nobody near the keys of ringfence. It fails for a URL that cannot be read and for a server that answers and cannot
-// keep checkpoints. One that does not answer, or where nothing is installed yet, is no error: calls say so.
+// Open makes a journal in the database of the URL redis[s]://user:password@host:port/db, which is
+// Redis itself: a guard lets nobody near the keys of ringfence. It fails for a URL that cannot be
+// read and for a server that answers and cannot keep checkpoints. One that does not answer, or
+// where nothing is installed yet, is no error: calls say so.
 func Open(ctx context.Context, url string, o Options) (*Journal, error) {
 	db, err := redisstore.Connect(url, "ringfence-journal")
 	if err != nil {
@@ -61,17 +64,19 @@ func Open(ctx context.Context, url string, o Options) (*Journal, error) {
 	return j, nil
 }
 
-// Close ends the connections. Calls that are under way end, a Publish with ErrUnknown; later ones fail.
+// Close ends the connections. Calls that are under way end, a Publish with ErrUnknown; later ones
+// fail.
 func (j *Journal) Close() { _ = j.db.Close() }
 
 // raiseLimit is as long as an admission through a guard may take.
 const raiseLimit = 10 * time.Second
 
-// Raise is fence.Raiser's. Where the mark is raised to the claim already, such as through a guard, it only looks. Older
-// sessions have ended when it returns nil.
+// Raise is fence.Raiser's. Where the mark is raised to the claim already, such as through a guard,
+// it only looks. Older sessions have ended when it returns nil.
 func (j *Journal) Raise(ctx context.Context, c fence.Claim) error {
 	_, err := raisedScript.Run(ctx, j.db, c, nil)
-	if err = read(ctx, err); !errors.Is(err, fence.ErrNotLeader) && !errors.Is(err, fence.ErrNotInstalled) {
+	if err = read(ctx, err); !errors.Is(err, fence.ErrNotLeader) &&
+		!errors.Is(err, fence.ErrNotInstalled) {
 		return err
 	}
 	bounded, cancel := context.WithTimeout(ctx, raiseLimit)
@@ -80,7 +85,9 @@ func (j *Journal) Raise(ctx context.Context, c fence.Claim) error {
 }
 
 // Take is checkpoint.Journal's: one script.
-func (j *Journal) Take(ctx context.Context, c fence.Claim, task checkpoint.Name, have int64) (checkpoint.Checkpoint, bool, error) {
+func (j *Journal) Take(
+	ctx context.Context, c fence.Claim, task checkpoint.Name, have int64,
+) (checkpoint.Checkpoint, bool, error) {
 	none := checkpoint.Checkpoint{Task: task}
 	if _, err := checkpoint.ParseName(string(task)); err != nil {
 		return none, false, err
@@ -96,14 +103,16 @@ func (j *Journal) Take(ctx context.Context, c fence.Claim, task checkpoint.Name,
 	return cp, false, err
 }
 
-// Publish is checkpoint.Journal's: one script. How durable it is, is Redis' affair: see the package documentation.
+// Publish is checkpoint.Journal's: one script. How durable it is, is Redis' affair: see the package
+// documentation.
 func (j *Journal) Publish(ctx context.Context, c fence.Claim, cp checkpoint.Checkpoint) error {
 	document, err := j.encode(c, cp)
 	if err != nil {
 		return err
 	}
 	before, version := strconv.FormatInt(cp.Version-1, 10), strconv.FormatInt(cp.Version, 10)
-	list, err := j.run(ctx, publishScript, c, cp.Task, before, version, document, string(cp.Task), channel(cp.Task))
+	list, err := j.run(ctx, publishScript, c, cp.Task, before, version, document, string(cp.Task),
+		channel(cp.Task))
 	if err != nil {
 		return answered(ctx, err)
 	}

@@ -2,7 +2,8 @@ package redis
 
 import "github.com/ringfence/ringfence/checkpoint"
 
-// The keys and channels; package documentation says what is in them. No task's key can be that of the set.
+// The keys and channels; package documentation says what is in them. No task's key can be that of
+// the set.
 const (
 	taskPrefix = "ringfence:.checkpoint:"
 	tasksKey   = "ringfence:.checkpoints"

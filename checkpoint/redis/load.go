@@ -14,9 +14,11 @@ import (
 // together is how many checkpoints are read at once.
 const together = 32
 
-// Load is checkpoint.Journal's. One that cannot be read is an error that names its key; those that can be read are
-// returned beside it.
-func (j *Journal) Load(ctx context.Context, only ...checkpoint.Name) (all []checkpoint.Checkpoint, err error) {
+// Load is checkpoint.Journal's. One that cannot be read is an error that names its key; those that
+// can be read are returned beside it.
+func (j *Journal) Load(
+	ctx context.Context, only ...checkpoint.Name,
+) (all []checkpoint.Checkpoint, err error) {
 	names := only
 	if len(names) == 0 {
 		if names, err = j.tasks(ctx); err != nil {
@@ -44,7 +46,9 @@ func (j *Journal) tasks(ctx context.Context) (names []checkpoint.Name, err error
 }
 
 // load reads in one round trip, each checkpoint by itself: they are not of one moment.
-func (j *Journal) load(ctx context.Context, names []checkpoint.Name) (found []checkpoint.Checkpoint, corrupt error) {
+func (j *Journal) load(
+	ctx context.Context, names []checkpoint.Name,
+) (found []checkpoint.Checkpoint, corrupt error) {
 	p := j.db.Pipeline()
 	stored := make([]*driver.SliceCmd, len(names))
 	for i, name := range names {

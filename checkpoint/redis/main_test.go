@@ -30,7 +30,8 @@ func (trusting) Confirm(_ context.Context, c fence.Claim, _ marks.Mark) (fence.C
 	return c, nil
 }
 
-// bench is a server with ringfence installed, journals, and a connection of the test's own to look and meddle with.
+// bench is a server with ringfence installed, journals, and a connection of the test's own to look
+// and meddle with.
 type bench struct {
 	*servers.Redis
 	admin *driver.Client
@@ -39,7 +40,8 @@ type bench struct {
 
 func newBench(t *testing.T, server *servers.Redis) *bench {
 	t.Helper()
-	b := &bench{Redis: server, next: 1 << 60, admin: driver.NewClient(&driver.Options{Addr: server.Addr(), Protocol: 2})}
+	b := &bench{Redis: server, next: 1 << 60,
+		admin: driver.NewClient(&driver.Options{Addr: server.Addr(), Protocol: 2})}
 	t.Cleanup(func() { _ = b.admin.Close() })
 	b.do(t, "FLUSHALL")
 	if err := redisstore.Install(t.Context(), server.URL()); err != nil {
@@ -50,7 +52,8 @@ func newBench(t *testing.T, server *servers.Redis) *bench {
 
 // durable starts a server that has on disk what it acknowledges.
 func durable(t *testing.T) *servers.Redis {
-	return serverstest.Redis(t, servers.RedisOptions{Args: []string{"--appendonly", "yes", "--appendfsync", "always"}})
+	return serverstest.Redis(t, servers.RedisOptions{Args: []string{"--appendonly", "yes",
+		"--appendfsync", "always"}})
 }
 
 func (b *bench) do(t *testing.T, args ...any) any {
@@ -104,8 +107,10 @@ const nightly checkpoint.Name = "nightly"
 // version is a checkpoint as the claim's leader publishes it.
 func version(n int64, c fence.Claim) checkpoint.Checkpoint {
 	return checkpoint.Checkpoint{
-		Task: nightly, Resource: c.Resource, Version: n, Nonce: c.Token.String(), Token: c.Token, Holder: c.Holder,
-		Run: 1, Round: n, Rounds: checkpoint.Forever, Steps: []string{"only"}, Status: checkpoint.Running, State: []byte(`{}`),
+		Task: nightly, Resource: c.Resource, Version: n, Nonce: c.Token.String(), Token: c.Token,
+		Holder: c.Holder,
+		Run:    1, Round: n, Rounds: checkpoint.Forever, Steps: []string{"only"},
+		Status: checkpoint.Running, State: []byte(`{}`),
 	}
 }
 

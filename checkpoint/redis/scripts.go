@@ -25,7 +25,9 @@ var (
 )
 
 // run runs a script under the claim. The error is as Script.Run has it.
-func (j *Journal) run(ctx context.Context, s *store.Script, c fence.Claim, task checkpoint.Name, args ...any) (list []any, err error) {
+func (j *Journal) run(
+	ctx context.Context, s *store.Script, c fence.Claim, task checkpoint.Name, args ...any,
+) (list []any, err error) {
 	answer, err := s.Run(ctx, j.db, c, []string{key(task), tasksKey}, args...)
 	if err != nil {
 		return nil, err
@@ -40,11 +42,13 @@ func (j *Journal) run(ctx context.Context, s *store.Script, c fence.Claim, task 
 func judged(list []any, c fence.Claim, task checkpoint.Name) error {
 	switch text(list[0]) {
 	case "corrupt":
-		return fmt.Errorf("%w: the key %s has no version; nothing was changed: somebody else writes to it", checkpoint.ErrCorrupt, key(task))
+		return fmt.Errorf("%w: the key %s has no version; nothing was changed: "+
+			"somebody else writes to it", checkpoint.ErrCorrupt, key(task))
 	case "resource":
 		return otherResource(task, fence.Resource(text(list[1])), c)
 	case "conflict":
-		return fmt.Errorf("%w: version %s of %s is stored; nothing was changed", checkpoint.ErrConflict, text(list[1]), task)
+		return fmt.Errorf("%w: version %s of %s is stored; nothing was changed",
+			checkpoint.ErrConflict, text(list[1]), task)
 	}
 	return nil
 }
@@ -55,5 +59,6 @@ func text(v any) string {
 }
 
 func otherResource(task checkpoint.Name, owner fence.Resource, c fence.Claim) error {
-	return fmt.Errorf("%w: %s is a task of %q, the claim is to %q; nothing was changed", checkpoint.ErrOtherResource, task, owner, c.Resource)
+	return fmt.Errorf("%w: %s is a task of %q, the claim is to %q; nothing was changed",
+		checkpoint.ErrOtherResource, task, owner, c.Resource)
 }

@@ -36,7 +36,8 @@ type bench struct {
 
 func newBench(t *testing.T, ensemble string) *bench {
 	t.Helper()
-	b := &bench{t: t, url: fmt.Sprintf("zk://%s/bench-%d", ensemble, made.Add(1)), leaders: map[fence.Resource]*fence.Term{}}
+	b := &bench{t: t, url: fmt.Sprintf("zk://%s/bench-%d", ensemble, made.Add(1)),
+		leaders: map[fence.Resource]*fence.Term{}}
 	c, err := elections.Open(t.Context(), b.url, elections.Options{SessionTimeout: leaderTimeout})
 	if err != nil {
 		t.Fatal(err)
@@ -89,7 +90,8 @@ func (b *bench) depose(r fence.Resource) {
 // version is a checkpoint whose state is its version, so that a lost or doubled one shows.
 func version(n int64, c fence.Claim) checkpoint.Checkpoint {
 	return checkpoint.Checkpoint{
-		Task: nightly, Resource: c.Resource, Version: n, Nonce: fmt.Sprint("nonce-", made.Add(1)), Token: c.Token, Holder: c.Holder,
+		Task: nightly, Resource: c.Resource, Version: n, Nonce: fmt.Sprint("nonce-", made.Add(1)),
+		Token: c.Token, Holder: c.Holder,
 		Run: 1, Round: 1, Rounds: checkpoint.Forever, Steps: []string{"only"}, Status: checkpoint.Running,
 		State: json.RawMessage(strconv.FormatInt(n, 10)), Saved: time.Now(),
 	}
@@ -110,13 +112,18 @@ func stored(t *testing.T, j *zookeeper.Journal, want checkpoint.Checkpoint) {
 	case err != nil:
 		t.Fatal(err)
 	case len(all) == 0 && want.Version == 0:
-	case len(all) != 1 || all[0].Version != want.Version || all[0].Nonce != want.Nonce || string(all[0].State) != string(want.State):
+	case len(all) != 1 || all[0].Version != want.Version || all[0].Nonce != want.Nonce ||
+		string(all[0].State) != string(want.State):
 		t.Fatalf("stored is %+v, want %+v", all, want)
 	}
 }
 
-// refused fails the test unless each thing that a claim can do is refused with the sentinel, and changes nothing.
-func refused(t *testing.T, j *zookeeper.Journal, c fence.Claim, sentinel error, present checkpoint.Checkpoint) {
+// refused fails the test unless each thing that a claim can do is refused with the sentinel, and
+// changes nothing.
+func refused(
+	t *testing.T, j *zookeeper.Journal, c fence.Claim, sentinel error,
+	present checkpoint.Checkpoint,
+) {
 	t.Helper()
 	if err := j.Raise(t.Context(), c); !errors.Is(err, sentinel) {
 		t.Errorf("raise: got %v, want %v", err, sentinel)

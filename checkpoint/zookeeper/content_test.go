@@ -31,7 +31,8 @@ func sized(t *testing.T, n int64, c fence.Claim, bytes int) checkpoint.Checkpoin
 	return cp
 }
 
-// TestAServerThatTakesLessBreaksTheConnection, which must not be taken for a publish; and the error names the setting.
+// TestAServerThatTakesLessBreaksTheConnection, which must not be taken for a publish; and the error
+// names the setting.
 func TestAServerThatTakesLessBreaksTheConnection(t *testing.T) {
 	b := newBench(t, serverstest.SharedZooKeeper(t).Addr())
 	j := b.journal(zookeeper.Options{Limit: 2_000_000})
@@ -58,13 +59,15 @@ func TestAfterTwoToThe31PublishesNoMore(t *testing.T) {
 	c := b.lead(orders)
 	first := version(1, c)
 	publish(t, j, c, first)
-	if err := j.Publish(t.Context(), c, version(maxVersions, c)); !errors.Is(err, checkpoint.ErrConflict) {
+	if err := j.Publish(t.Context(), c, version(maxVersions, c)); !errors.Is(err,
+		checkpoint.ErrConflict) {
 		t.Errorf("the last there can be: %v", err)
 	}
 	// The next ones would have the expected versions MinInt32, and -1: which is "any" to ZooKeeper.
 	for _, n := range []int64{maxVersions + 1, 1<<32 + 1, 1 << 32} {
 		err := j.Publish(t.Context(), c, version(n, c))
-		if err == nil || errors.Is(err, checkpoint.ErrConflict) || !strings.Contains(err.Error(), "as far as ZooKeeper counts") {
+		if err == nil || errors.Is(err, checkpoint.ErrConflict) ||
+			!strings.Contains(err.Error(), "as far as ZooKeeper counts") {
 			t.Errorf("version %d: %v", n, err)
 		}
 		stored(t, j, first)
@@ -145,7 +148,9 @@ func TestWhatIsNoCheckpointIsSaidSo(t *testing.T) {
 			for _, n := range []int64{1, present + 1} {
 				corrupt("publish", j.Publish(t.Context(), c, version(n, c)))
 			}
-			corrupt("follow", j.Follow(t.Context(), nightly, func(cp checkpoint.Checkpoint) error { return fmt.Errorf("shown %+v", cp) }))
+			corrupt("follow", j.Follow(t.Context(), nightly, func(cp checkpoint.Checkpoint) error {
+				return fmt.Errorf("shown %+v", cp)
+			}))
 			all, err := j.Load(t.Context())
 			corrupt("load", err)
 			if len(all) != 1 || all[0].Nonce != good.Nonce {
@@ -196,7 +201,8 @@ func TestAnEditByHandIsANewVersion(t *testing.T) {
 	if _, err := hand.Create(b.path(nightly), data, 0, zk.WorldACL(zk.PermAll)); err != nil {
 		t.Fatal(err)
 	}
-	if got, _, err := j.Take(t.Context(), c, nightly, 3); err != nil || got.Version != 1 || string(got.State) != "3" {
+	if got, _, err := j.Take(t.Context(), c, nightly, 3); err != nil || got.Version != 1 ||
+		string(got.State) != "3" {
 		t.Errorf("take of what was made anew: %+v, %v", got, err)
 	}
 	publish(t, j, c, version(2, c))
@@ -243,7 +249,8 @@ func TestCheckpointsBelongToTheUserInTheURL(t *testing.T) {
 	if _, err := hand.Set(other.path(nightly), nil, -1); !errors.Is(err, zk.ErrNoAuth) {
 		t.Errorf("a stranger's write: %v", err)
 	}
-	if _, err := zookeeper.Open(t.Context(), other.url, zookeeper.Options{}); !errors.Is(err, zk.ErrNoAuth) {
+	if _, err := zookeeper.Open(t.Context(), other.url, zookeeper.Options{}); !errors.Is(err,
+		zk.ErrNoAuth) {
 		t.Errorf("a stranger's journal: %v", err)
 	}
 	stored(t, j, first)
@@ -260,7 +267,10 @@ func TestAClosedJournalSaysSo(t *testing.T) {
 	publish(t, j, c, first)
 	seen, ended := make(chan struct{}, 1), make(chan error, 1)
 	go func() {
-		ended <- standby.Follow(t.Context(), nightly, func(checkpoint.Checkpoint) error { seen <- struct{}{}; return nil })
+		ended <- standby.Follow(t.Context(), nightly, func(checkpoint.Checkpoint) error {
+			seen <- struct{}{}
+			return nil
+		})
 	}()
 	<-seen
 	for _, j := range []*zookeeper.Journal{j, standby, j} {
@@ -271,7 +281,8 @@ func TestAClosedJournalSaysSo(t *testing.T) {
 	if err := <-ended; !errors.Is(err, elections.ErrClosed) {
 		t.Errorf("follow ended with %v", err)
 	}
-	if err := j.Publish(t.Context(), c, version(2, c)); !errors.Is(err, elections.ErrClosed) || errors.Is(err, checkpoint.ErrUnknown) {
+	if err := j.Publish(t.Context(), c, version(2, c)); !errors.Is(err, elections.ErrClosed) ||
+		errors.Is(err, checkpoint.ErrUnknown) {
 		t.Errorf("publish after close: %v", err)
 	}
 }

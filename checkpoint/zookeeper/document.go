@@ -20,7 +20,9 @@ func readDocument(ctx context.Context, s *ensemble.Session, at string) (document
 }
 
 // readDocumentUnless leaves the data out when the version is have.
-func readDocumentUnless(ctx context.Context, s *ensemble.Session, at string, have int64) (document, error) {
+func readDocumentUnless(
+	ctx context.Context, s *ensemble.Session, at string, have int64,
+) (document, error) {
 	if have > 0 {
 		stat, err := s.Stat(ctx, at)
 		if err != nil || stat != nil && version(stat) == have {

@@ -41,12 +41,14 @@ const maxVersions = 1 << 31
 // newDocuments returns those of one kind, which names their parent znode. It is made with the first
 // of them.
 func newDocuments(c *ensemble.Client, kind string, limit int) *documents {
-	return &documents{client: c, dir: path.Join(c.Root(), kind), limit: limit, leading: map[fence.Resource]leading{}}
+	return &documents{client: c, dir: path.Join(c.Root(), kind), limit: limit,
+		leading: map[fence.Resource]leading{}}
 }
 
 // path of a document.
 func (d *documents) path(name string) (string, error) {
-	if name == "" || name == "." || name == ".." || strings.Contains(name, "/") || strings.ContainsFunc(name, ensemble.BadInName) {
+	if name == "" || name == "." || name == ".." || strings.Contains(name, "/") ||
+		strings.ContainsFunc(name, ensemble.BadInName) {
 		return "", fmt.Errorf("%q cannot name a znode", name)
 	}
 	return path.Join(d.dir, name), nil
@@ -54,7 +56,8 @@ func (d *documents) path(name string) (string, error) {
 
 // Names lists the documents there are, in no order. It is as fresh as the ensemble's leader.
 func (d *documents) Names(ctx context.Context) ([]string, error) {
-	return ensemble.Ask(ctx, d.client, func(ctx context.Context, s *ensemble.Session) ([]string, error) {
+	return ensemble.Ask(ctx, d.client, func(ctx context.Context,
+		s *ensemble.Session) ([]string, error) {
 		if err := s.Sync(ctx, d.client.Root()); err != nil {
 			return nil, err
 		}
@@ -69,7 +72,8 @@ func (d *documents) Read(ctx context.Context, name string) (document, error) {
 	if err != nil {
 		return document{}, err
 	}
-	return ensemble.Ask(ctx, d.client, func(ctx context.Context, s *ensemble.Session) (document, error) {
+	return ensemble.Ask(ctx, d.client, func(ctx context.Context,
+		s *ensemble.Session) (document, error) {
 		if err := s.Sync(ctx, d.client.Root()); err != nil {
 			return document{}, err
 		}
@@ -80,12 +84,15 @@ func (d *documents) Read(ctx context.Context, name string) (document, error) {
 // Take reads a document under the claim. It is the last that any older leader wrote: once Take has
 // returned, none of them writes any more. When its version is have, the data is not sent: the
 // document has none, and same is true.
-func (d *documents) Take(ctx context.Context, c fence.Claim, name string, have int64) (doc document, same bool, err error) {
+func (d *documents) Take(
+	ctx context.Context, c fence.Claim, name string, have int64,
+) (doc document, same bool, err error) {
 	at, err := d.path(name)
 	if err != nil {
 		return document{}, false, err
 	}
-	doc, err = ensemble.Ask(ctx, d.client, func(ctx context.Context, s *ensemble.Session) (document, error) {
+	doc, err = ensemble.Ask(ctx, d.client, func(ctx context.Context,
+		s *ensemble.Session) (document, error) {
 		znode, err := d.confirm(ctx, s, c)
 		if err != nil {
 			return document{}, err

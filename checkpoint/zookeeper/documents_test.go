@@ -87,8 +87,8 @@ func write(t *testing.T, d *documents, term *fence.Term, version int64, data str
 	}
 }
 
-// TestAWriteUnderWayWhenItsLeaderIsDeposedDoesNotLand, however late it arrives: the paused packet, without any pause of a
-// process.
+// TestAWriteUnderWayWhenItsLeaderIsDeposedDoesNotLand, however late it arrives: the paused packet,
+// without any pause of a process.
 func TestAWriteUnderWayWhenItsLeaderIsDeposedDoesNotLand(t *testing.T) {
 	server, root := serverstest.SharedZooKeeper(t).Addr(), ensembletest.FreshRoot()
 	r := ensembletest.NewRelay(t, server)
@@ -122,7 +122,8 @@ func TestAWriteUnderWayWhenItsLeaderIsDeposedDoesNotLand(t *testing.T) {
 	write(t, quick, fresh, 2, "fresh")
 }
 
-// TestTakeAnswersOnlyIfTheClaimLedWhenItRead: the leader is deposed after it was confirmed and before the read.
+// TestTakeAnswersOnlyIfTheClaimLedWhenItRead: the leader is deposed after it was confirmed and
+// before the read.
 func TestTakeAnswersOnlyIfTheClaimLedWhenItRead(t *testing.T) {
 	server, root := serverstest.SharedZooKeeper(t).Addr(), ensembletest.FreshRoot()
 	r := ensembletest.NewRelay(t, server)
@@ -174,7 +175,8 @@ func TestALostAnswerIsSaidSo(t *testing.T) {
 		if got := stored(t, d, "a"); got != fmt.Sprintf("%d:x", n) {
 			t.Errorf("after write %d %s is stored", n, got)
 		}
-		if err := d.Write(t.Context(), term.Claim(), document{"a", []byte("again"), n}); !errors.Is(err, errVersion) {
+		if err := d.Write(t.Context(), term.Claim(),
+			document{"a", []byte("again"), n}); !errors.Is(err, errVersion) {
 			t.Errorf("write %d once more returned %v", n, err)
 		}
 	}
@@ -198,7 +200,8 @@ func TestAnAnswerThatDoesNotComeInTime(t *testing.T) {
 	const soon = 1500 * time.Millisecond // and late enough for the write to have been sent
 	short, cancelShort := context.WithTimeout(t.Context(), soon)
 	defer cancelShort()
-	if err := d.Write(short, term.Claim(), document{"a", []byte("y"), 2}); !errors.Is(err, errUnanswered) || !errors.Is(err, context.DeadlineExceeded) {
+	if err := d.Write(short, term.Claim(), document{"a", []byte("y"), 2}); !errors.Is(err,
+		errUnanswered) || !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("a write with a short deadline: %v", err)
 	}
 	if c.Current() != s {
@@ -207,17 +210,20 @@ func TestAnAnswerThatDoesNotComeInTime(t *testing.T) {
 	enough := errors.New("enough")
 	ctx, cancel := context.WithTimeoutCause(t.Context(), soon, enough)
 	defer cancel()
-	if err := d.Write(ctx, term.Claim(), document{"a", []byte("y"), 2}); !errors.Is(err, errUnanswered) || !errors.Is(err, enough) {
+	if err := d.Write(ctx, term.Claim(), document{"a", []byte("y"), 2}); !errors.Is(err,
+		errUnanswered) || !errors.Is(err, enough) {
 		t.Errorf("a write whose context ended: %v", err)
 	}
 	begin := time.Now()
-	if err := d.Write(t.Context(), term.Claim(), document{"a", []byte("y"), 2}); !errors.Is(err, errUnanswered) {
+	if err := d.Write(t.Context(), term.Claim(), document{"a", []byte("y"), 2}); !errors.Is(err,
+		errUnanswered) {
 		t.Errorf("a write without an answer: %v", err)
 	}
 	if took := time.Since(begin); took > 30*time.Second {
 		t.Errorf("it took %v", took)
 	}
-	if err := d.Write(t.Context(), term.Claim(), document{"a", []byte("y"), 2}); !errors.Is(err, ensemble.ErrUnreachable) || errors.Is(err, errUnanswered) {
+	if err := d.Write(t.Context(), term.Claim(), document{"a", []byte("y"), 2}); !errors.Is(err,
+		ensemble.ErrUnreachable) || errors.Is(err, errUnanswered) {
 		t.Errorf("a write that could not be sent: %v", err)
 	}
 	r.Pass()
@@ -236,7 +242,8 @@ func TestAServerThatAnswersOnlyPingsIsLeft(t *testing.T) {
 	write(t, newDocuments(c, "docs", defaultLimit), term, 1, "x")
 	before := c.Current()
 	r.Set(func() { r.Swallow = true })
-	if err := newDocuments(c, "docs", defaultLimit).Write(t.Context(), term.Claim(), document{"a", nil, 2}); !errors.Is(err, errUnanswered) || !errors.Is(err, ensemble.ErrSlow) {
+	if err := newDocuments(c, "docs", defaultLimit).Write(t.Context(), term.Claim(),
+		document{"a", nil, 2}); !errors.Is(err, errUnanswered) || !errors.Is(err, ensemble.ErrSlow) {
 		t.Errorf("a write without an answer: %v", err)
 	}
 	r.Set(func() { r.Swallow = false })
@@ -267,8 +274,8 @@ func TestAWriteIsOneRequest(t *testing.T) {
 	}
 }
 
-// TestReadsBeginWithASync, for a server may lag behind: it would refuse a leader that it has not heard of yet, and show
-// what was overwritten long ago.
+// TestReadsBeginWithASync, for a server may lag behind: it would refuse a leader that it has not
+// heard of yet, and show what was overwritten long ago.
 func TestReadsBeginWithASync(t *testing.T) {
 	const sync = 9
 	server, root := serverstest.SharedZooKeeper(t).Addr(), ensembletest.FreshRoot()
@@ -281,10 +288,14 @@ func TestReadsBeginWithASync(t *testing.T) {
 		what string
 		read func() error
 	}{
-		{"a first look at a claim", func() error { return d.Write(t.Context(), term.Claim(), document{"a", nil, 1}) }},
+		{"a first look at a claim", func() error {
+			return d.Write(t.Context(), term.Claim(), document{"a", nil, 1})
+		}},
 		{"read", func() error { _, err := d.Read(t.Context(), "a"); return err }},
 		{"names", func() error { _, err := d.Names(t.Context()); return err }},
-		{"follow", func() error { return d.Follow(t.Context(), "a", func(document) error { return enough }) }},
+		{"follow", func() error {
+			return d.Follow(t.Context(), "a", func(document) error { return enough })
+		}},
 	} {
 		if err := c.read(); err != nil && err != enough {
 			t.Errorf("%s: %v", c.what, err)
@@ -304,7 +315,8 @@ func TestAPersistentZnodeInAnElectionDoesNotLead(t *testing.T) {
 		t.Fatal(err)
 	}
 	admin := ensembletest.Connect(t, server)
-	_, stat, err := admin.Get(ensembletest.Craft(t, admin, election.Dir(root, "orders"), "crafted", "0000000000", zk.FlagPersistent))
+	_, stat, err := admin.Get(ensembletest.Craft(t, admin, election.Dir(root, "orders"), "crafted",
+		"0000000000", zk.FlagPersistent))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -339,12 +351,14 @@ func TestDocumentsAreListedAndKeptApart(t *testing.T) {
 		writeErr := one.Write(t.Context(), term.Claim(), document{name, nil, 1})
 		followErr := one.Follow(t.Context(), name, func(document) error { return nil })
 		if readErr == nil || takeErr == nil || writeErr == nil || followErr == nil {
-			t.Errorf("%q: read %v, take %v, write %v, follow %v", name, readErr, takeErr, writeErr, followErr)
+			t.Errorf("%q: read %v, take %v, write %v, follow %v", name, readErr, takeErr,
+				writeErr, followErr)
 		}
 	}
 }
 
-// TestAFollowerSeesWhatChanges through lost notices, broken connections, ended sessions, and a document made anew.
+// TestAFollowerSeesWhatChanges through lost notices, broken connections, ended sessions, and a
+// document made anew.
 func TestAFollowerSeesWhatChanges(t *testing.T) {
 	server, root := serverstest.SharedZooKeeper(t).Addr(), ensembletest.FreshRoot()
 	r := ensembletest.NewRelay(t, server)
@@ -403,7 +417,10 @@ func TestAFollowerSeesWhatChanges(t *testing.T) {
 
 	r.Requested()
 	looks := 0
-	ensembletest.Eventually(t, "it looks for itself", func() bool { looks += r.Requested()[9]; return looks >= 2 })
+	ensembletest.Eventually(t, "it looks for itself", func() bool {
+		looks += r.Requested()[9]
+		return looks >= 2
+	})
 	if len(seen) > 0 {
 		t.Errorf("saw %s once more", <-seen)
 	}
@@ -415,14 +432,16 @@ func TestNeitherOfTwoCandidatesWithOneTokenWrites(t *testing.T) {
 	c := openFor(t, "zk://"+server+root, 50*time.Second)
 	d := openDocuments(t, "zk://"+server+root, 50*time.Second)
 	old := win(t, c, "orders", "a")
-	_, token := ensembletest.CraftTwins(t, ensembletest.Connect(t, server), election.Dir(root, "orders"))
+	_, token := ensembletest.CraftTwins(t, ensembletest.Connect(t, server),
+		election.Dir(root, "orders"))
 	if err := old.Resign(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	claim := fence.Claim{Resource: "orders", Token: token, Issuer: old.Claim().Issuer}
 	_, _, take := d.Take(t.Context(), claim, "a", 0)
 	for call, err := range map[string]error{
-		"Take": take, "Confirm": d.Confirm(t.Context(), claim), "Write": d.Write(t.Context(), claim, document{"a", nil, 1}),
+		"Take": take, "Confirm": d.Confirm(t.Context(), claim),
+		"Write": d.Write(t.Context(), claim, document{"a", nil, 1}),
 	} {
 		if !errors.Is(err, election.ErrShared) {
 			t.Errorf("%s returned %v", call, err)

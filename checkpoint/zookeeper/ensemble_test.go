@@ -18,11 +18,16 @@ import (
 func TestInAnEnsembleOfThree(t *testing.T) {
 	t.Parallel()
 	z := serverstest.ZooKeeper(t, servers.ZooKeeperOptions{Nodes: 3, TickTime: time.Second})
-	t.Run("the limit is exact, and what is within it passes between the servers", func(t *testing.T) { limitIsExact(t, z) })
-	// For five ticks a server without its ensemble still answers what it can by itself. One that takes itself for the
-	// ensemble's leader can sync, a follower can read.
-	t.Run("a leading server without its ensemble confirms nobody", func(t *testing.T) { confirmsNobody(t, z, "leader", z.Resume) })
-	t.Run("a following server without its ensemble confirms nobody", func(t *testing.T) { confirmsNobody(t, z, "follower", z.Kill) })
+	t.Run("the limit is exact, and what is within it passes between the servers",
+		func(t *testing.T) { limitIsExact(t, z) })
+	// For five ticks a server without its ensemble still answers what it can by itself. One that
+	// takes itself for the ensemble's leader can sync, a follower can read.
+	t.Run("a leading server without its ensemble confirms nobody", func(t *testing.T) {
+		confirmsNobody(t, z, "leader", z.Resume)
+	})
+	t.Run("a following server without its ensemble confirms nobody", func(t *testing.T) {
+		confirmsNobody(t, z, "follower", z.Kill)
+	})
 }
 
 func limitIsExact(t *testing.T, z *servers.ZooKeeper) {
@@ -75,7 +80,8 @@ func confirmsNobody(t *testing.T, z *servers.ZooKeeper, mode string, after func(
 	if _, _, err := control.Get(b.path(nightly)); err != nil {
 		t.Errorf("the server does not answer: %v; nothing is shown", err)
 	}
-	if _, err := reader.Load(ctx, nightly); mode == "follower" && !errors.Is(err, checkpoint.ErrTransient) {
+	if _, err := reader.Load(ctx, nightly); mode == "follower" &&
+		!errors.Is(err, checkpoint.ErrTransient) {
 		t.Errorf("load returned %v", err)
 	}
 	for range 2 {

@@ -11,7 +11,8 @@ import (
 	"github.com/ringfence/ringfence/internal/servers/serverstest"
 )
 
-// TestAWaitingCandidateDoesNotPublish, though its znode exists as the leader's does, and has a higher czxid.
+// TestAWaitingCandidateDoesNotPublish, though its znode exists as the leader's does, and has a
+// higher czxid.
 func TestAWaitingCandidateDoesNotPublish(t *testing.T) {
 	b := newBench(t, serverstest.SharedZooKeeper(t).Addr())
 	j := b.journal(zookeeper.Options{})
@@ -49,7 +50,8 @@ func TestAWaitingCandidateDoesNotPublish(t *testing.T) {
 	refused(t, j, leader, fence.ErrStale, second)
 }
 
-// TestADeposedLeaderWithoutASuccessorIsStale: nobody newer has written, and its token will never be worth anything.
+// TestADeposedLeaderWithoutASuccessorIsStale: nobody newer has written, and its token will never be
+// worth anything.
 func TestADeposedLeaderWithoutASuccessorIsStale(t *testing.T) {
 	b := newBench(t, serverstest.SharedZooKeeper(t).Addr())
 	j, fresh := b.journal(zookeeper.Options{}), b.journal(zookeeper.Options{})

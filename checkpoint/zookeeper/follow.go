@@ -34,7 +34,9 @@ func (d *documents) Follow(ctx context.Context, name string, each func(document)
 
 // watch arms a watch on a document, or on its coming into being, and reads it; no stat when there
 // is none.
-func (d *documents) watch(ctx context.Context, s *ensemble.Session, at string) (ensemble.Node, <-chan zk.Event, error) {
+func (d *documents) watch(
+	ctx context.Context, s *ensemble.Session, at string,
+) (ensemble.Node, <-chan zk.Event, error) {
 	if err := s.Sync(ctx, d.client.Root()); err != nil {
 		return ensemble.Node{}, nil, err
 	}

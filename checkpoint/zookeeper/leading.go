@@ -26,18 +26,25 @@ type leading struct {
 // candidate is gone, for good; fence.ErrNotLeader when it waits behind an older one, or was never
 // enrolled; fence.ErrOtherIssuer. ErrUnreachable: nobody answered.
 func (d *documents) Confirm(ctx context.Context, c fence.Claim) error {
-	_, err := ensemble.Ask(ctx, d.client, func(ctx context.Context, s *ensemble.Session) (string, error) { return d.confirm(ctx, s, c) })
+	_, err := ensemble.Ask(ctx, d.client, func(ctx context.Context,
+		s *ensemble.Session) (string, error) {
+		return d.confirm(ctx, s, c)
+	})
 	return err
 }
 
 // confirm returns the path of the candidate of a claim that leads. What is read in this session
 // afterwards was there or came later.
-func (d *documents) confirm(ctx context.Context, s *ensemble.Session, c fence.Claim) (string, error) {
+func (d *documents) confirm(
+	ctx context.Context, s *ensemble.Session, c fence.Claim,
+) (string, error) {
 	znode, err := d.candidateOf(ctx, s, c)
 	if err != nil {
 		return "", err
 	}
-	_, err = ensemble.Retry(ctx, s, func(conn *zk.Conn) ([]zk.MultiResponse, error) { return conn.Multi(ensemble.CheckExists(znode)) })
+	_, err = ensemble.Retry(ctx, s, func(conn *zk.Conn) ([]zk.MultiResponse, error) {
+		return conn.Multi(ensemble.CheckExists(znode))
+	})
 	if errors.Is(err, zk.ErrNoNode) {
 		return "", d.gone(ctx, s, c)
 	}
@@ -46,7 +53,9 @@ func (d *documents) confirm(ctx context.Context, s *ensemble.Session, c fence.Cl
 
 // candidateOf returns the path of the claim's candidate, which led at least when it was looked at
 // first.
-func (d *documents) candidateOf(ctx context.Context, s *ensemble.Session, c fence.Claim) (string, error) {
+func (d *documents) candidateOf(
+	ctx context.Context, s *ensemble.Session, c fence.Claim,
+) (string, error) {
 	c.Holder = ""
 	d.mu.Lock()
 	seen := d.leading[c.Resource]
@@ -65,7 +74,9 @@ func (d *documents) candidateOf(ctx context.Context, s *ensemble.Session, c fenc
 }
 
 // findLeading finds the candidate whose czxid is the claim's token, and refuses unless it leads.
-func (d *documents) findLeading(ctx context.Context, s *ensemble.Session, claim fence.Claim) (string, error) {
+func (d *documents) findLeading(
+	ctx context.Context, s *ensemble.Session, claim fence.Claim,
+) (string, error) {
 	if _, err := fence.ParseResource(string(claim.Resource)); err != nil {
 		return "", err
 	}
@@ -88,7 +99,9 @@ func (d *documents) findLeading(ctx context.Context, s *ensemble.Session, claim 
 	if err != nil {
 		return "", err
 	}
-	switch i := slices.IndexFunc(entries, func(e election.Entry) bool { return e.Token == claim.Token }); {
+	switch i := slices.IndexFunc(entries, func(e election.Entry) bool {
+		return e.Token == claim.Token
+	}); {
 	case i == 0:
 		return path.Join(dir, entries[0].Name), nil
 	case i < 0 && int64(claim.Token) <= changed:
@@ -99,7 +112,9 @@ func (d *documents) findLeading(ctx context.Context, s *ensemble.Session, claim 
 }
 
 // stillThere refuses a claim whose candidate is gone.
-func (d *documents) stillThere(ctx context.Context, s *ensemble.Session, c fence.Claim, znode string) error {
+func (d *documents) stillThere(
+	ctx context.Context, s *ensemble.Session, c fence.Claim, znode string,
+) error {
 	stat, err := s.Stat(ctx, znode)
 	if err == nil && stat == nil {
 		return d.gone(ctx, s, c)

@@ -25,8 +25,10 @@ const leaderEnv = "RINGFENCE_TEST_LEADER"
 func leadAnyway(url string) int {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	c, err1 := elections.Open(ctx, url, elections.Options{SessionTimeout: 4 * time.Second}) // outlives a stall
-	j, err2 := zookeeper.Open(ctx, url, zookeeper.Options{SessionTimeout: sessionTimeout})  // outlives the pause
+	// outlives a stall
+	c, err1 := elections.Open(ctx, url, elections.Options{SessionTimeout: 4 * time.Second})
+	// outlives the pause
+	j, err2 := zookeeper.Open(ctx, url, zookeeper.Options{SessionTimeout: sessionTimeout})
 	if err := errors.Join(err1, err2); err != nil {
 		fmt.Println("failed:", err)
 		return 1
@@ -48,7 +50,8 @@ func leadAnyway(url string) int {
 	}
 }
 
-// TestALeaderThatIsPausedPastItsSessionIsRefused: a process of its own, stopped in the middle of its publishes.
+// TestALeaderThatIsPausedPastItsSessionIsRefused: a process of its own, stopped in the middle of
+// its publishes.
 func TestALeaderThatIsPausedPastItsSessionIsRefused(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, serverstest.SharedZooKeeper(t).Addr())

@@ -12,9 +12,10 @@ import (
 
 // Publish implements checkpoint.Journal.
 //
-// Whose task it is, is looked at before and not in the transaction. That is enough: the resource is fixed by the first
-// version, and each later one is published by a claim to the same. So what a look has seen stays true, and a task that
-// was not there is made by version 1, which lands on nothing that is there.
+// Whose task it is, is looked at before and not in the transaction. That is enough: the resource is
+// fixed by the first version, and each later one is published by a claim to the same. So what a
+// look has seen stays true, and a task that was not there is made by version 1, which lands on
+// nothing that is there.
 func (j *Journal) Publish(ctx context.Context, c fence.Claim, cp checkpoint.Checkpoint) error {
 	if _, err := checkpoint.ParseName(string(cp.Task)); err != nil {
 		return err
@@ -24,7 +25,8 @@ func (j *Journal) Publish(ctx context.Context, c fence.Claim, cp checkpoint.Chec
 	}
 	data, err := json.Marshal(cp)
 	if err != nil {
-		return fmt.Errorf("checkpoint %d of %s cannot be written as JSON; nothing has landed: %w", cp.Version, cp.Task, err)
+		return fmt.Errorf("checkpoint %d of %s cannot be written as JSON; nothing has landed: %w",
+			cp.Version, cp.Task, err)
 	}
 	if cp.Version > 1 {
 		if err := j.own(ctx, c, cp.Task); err != nil {
@@ -66,8 +68,11 @@ func (j *Journal) own(ctx context.Context, c fence.Claim, task checkpoint.Name) 
 	return nil
 }
 
-// stranger refuses a claim to another resource than the task's; one that does not lead is told that first.
-func (j *Journal) stranger(ctx context.Context, c fence.Claim, task checkpoint.Name, owner fence.Resource) error {
+// stranger refuses a claim to another resource than the task's; one that does not lead is told that
+// first.
+func (j *Journal) stranger(
+	ctx context.Context, c fence.Claim, task checkpoint.Name, owner fence.Resource,
+) error {
 	if err := j.Raise(ctx, c); err != nil {
 		return err
 	}

@@ -14,7 +14,8 @@ func stale(c fence.Claim, queue []election.Entry) error {
 		Reason: fence.ReasonStale, Claim: c,
 		Message: fmt.Sprintf("stale token: the candidate of %s is gone from its election", c),
 		Detail:  "its session has expired, or it was deposed or has resigned; " + leaderOf(c.Resource, queue) + "; nothing was changed",
-		Hint:    "this process no longer leads: stop, or campaign for a new token; this one will never be taken again",
+		Hint: "this process no longer leads: stop, or campaign for a new token; " +
+			"this one will never be taken again",
 	}
 	if len(queue) > 0 {
 		r.Mark = queue[0].Token
@@ -42,9 +43,13 @@ func notLeader(c fence.Claim, queue []election.Entry, i int) error {
 func (d *documents) otherIssuer(claim fence.Claim, issuer fence.Issuer) error {
 	return &fence.Refusal{
 		Reason: fence.ReasonOtherIssuer, Claim: claim,
-		Message: fmt.Sprintf("token %s of %q comes from another issuer than this ZooKeeper", claim.Token, claim.Resource),
-		Detail:  fmt.Sprintf("%s at %s is %s, the token comes from %s: their numbers cannot be compared; nothing was changed", d.client.Root(), d.client.Hosts(), issuer, claim.Issuer),
-		Hint:    "campaign at the same ZooKeeper and root as the documents; if it was rebuilt, the token is worth nothing any more",
+		Message: fmt.Sprintf("token %s of %q comes from another issuer than this ZooKeeper",
+			claim.Token, claim.Resource),
+		Detail: fmt.Sprintf("%s at %s is %s, the token comes from %s: "+
+			"their numbers cannot be compared; nothing was changed", d.client.Root(),
+			d.client.Hosts(), issuer, claim.Issuer),
+		Hint: "campaign at the same ZooKeeper and root as the documents; " +
+			"if it was rebuilt, the token is worth nothing any more",
 	}
 }
 

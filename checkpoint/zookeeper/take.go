@@ -7,8 +7,11 @@ import (
 	"github.com/ringfence/ringfence/fence"
 )
 
-// Take implements checkpoint.Journal. The copy is compared with the znode's stat, so that an equal one costs no transfer.
-func (j *Journal) Take(ctx context.Context, c fence.Claim, task checkpoint.Name, have int64) (cp checkpoint.Checkpoint, same bool, err error) {
+// Take implements checkpoint.Journal. The copy is compared with the znode's stat, so that an equal
+// one costs no transfer.
+func (j *Journal) Take(
+	ctx context.Context, c fence.Claim, task checkpoint.Name, have int64,
+) (cp checkpoint.Checkpoint, same bool, err error) {
 	if _, err := checkpoint.ParseName(string(task)); err != nil {
 		return checkpoint.Checkpoint{}, false, err
 	}

@@ -36,7 +36,10 @@ func (d *documents) Write(ctx context.Context, c fence.Claim, doc document) erro
 	if err := d.writable(doc); err != nil {
 		return err
 	}
-	znode, err := ensemble.Ask(ctx, d.client, func(ctx context.Context, s *ensemble.Session) (string, error) { return d.candidateOf(ctx, s, c) })
+	znode, err := ensemble.Ask(ctx, d.client,
+		func(ctx context.Context, s *ensemble.Session) (string, error) {
+			return d.candidateOf(ctx, s, c)
+		})
 	if err != nil {
 		return err
 	}
@@ -48,10 +51,15 @@ func (d *documents) Write(ctx context.Context, c fence.Claim, doc document) erro
 		case err == nil:
 			return nil
 		case errors.Is(results[0].Error, zk.ErrNoNode):
-			_, err := ensemble.Ask(ctx, d.client, func(ctx context.Context, s *ensemble.Session) (any, error) { return nil, d.gone(ctx, s, c) })
+			_, err := ensemble.Ask(ctx, d.client,
+				func(ctx context.Context, s *ensemble.Session) (any, error) { return nil, d.gone(ctx, s, c) })
 			return err
-		case doc.Version == 1 && tries == 0 && errors.Is(err, zk.ErrNoNode): // no document of this kind was ever made
-			if _, err := ensemble.Ask(ctx, d.client, func(ctx context.Context, s *ensemble.Session) (any, error) { return nil, s.Ensure(ctx, d.dir) }); err != nil {
+		// no document of this kind was ever made
+		case doc.Version == 1 && tries == 0 && errors.Is(err, zk.ErrNoNode):
+			if _, err := ensemble.Ask(ctx, d.client,
+				func(ctx context.Context, s *ensemble.Session) (any, error) {
+					return nil, s.Ensure(ctx, d.dir)
+				}); err != nil {
 				return err
 			}
 		default:
@@ -64,11 +72,14 @@ func (d *documents) Write(ctx context.Context, c fence.Claim, doc document) erro
 func (d *documents) writable(doc document) error {
 	switch {
 	case len(doc.Data) > d.limit:
-		return fmt.Errorf("%w: %s has %d bytes, the limit is %d; nothing was written", errTooLarge, doc.Name, len(doc.Data), d.limit)
+		return fmt.Errorf("%w: %s has %d bytes, the limit is %d; nothing was written", errTooLarge,
+			doc.Name, len(doc.Data), d.limit)
 	case doc.Version < 1:
-		return fmt.Errorf("%w: the first version of %s is 1, not %d; nothing was written", errVersion, doc.Name, doc.Version)
+		return fmt.Errorf("%w: the first version of %s is 1, not %d; nothing was written",
+			errVersion, doc.Name, doc.Version)
 	case doc.Version > maxVersions:
-		return fmt.Errorf("%s was written %d times, which is as far as ZooKeeper counts; nothing was written: delete the znode and make it anew", doc.Name, int64(maxVersions))
+		return fmt.Errorf("%s was written %d times, which is as far as ZooKeeper counts; "+
+			"nothing was written: delete the znode and make it anew", doc.Name, int64(maxVersions))
 	}
 	return nil
 }
@@ -83,7 +94,9 @@ func (d *documents) change(at string, doc document) any {
 
 // send hands a transaction over once. No results: it was not sent, and the error is not
 // errUnanswered; or it was, and the error is.
-func (d *documents) send(ctx context.Context, ops ...any) (results []zk.MultiResponse, answer error) {
+func (d *documents) send(
+	ctx context.Context, ops ...any,
+) (results []zk.MultiResponse, answer error) {
 	_, err := ensemble.Ask(ctx, d.client, func(_ context.Context, s *ensemble.Session) (any, error) {
 		if _, _, cause := s.State(); cause != nil {
 			return nil, cause // look again, with another session
@@ -103,8 +116,11 @@ func transact(caller context.Context, s *ensemble.Session, ops []any) ([]zk.Mult
 	defer stop()
 	ctx, cancel := context.WithTimeoutCause(ctx, s.Client().RequestTimeout(), ensemble.ErrSlow)
 	defer cancel()
-	results, err := ensemble.Do(ctx, s, func(conn *zk.Conn) ([]zk.MultiResponse, error) { return conn.Multi(ops...) })
-	if ensemble.Unanswered(err) && caller.Err() == nil { // the session may not know yet that its connection broke
+	results, err := ensemble.Do(ctx, s, func(conn *zk.Conn) ([]zk.MultiResponse, error) {
+		return conn.Multi(ops...)
+	})
+	// the session may not know yet that its connection broke
+	if ensemble.Unanswered(err) && caller.Err() == nil {
 		s.Client().Drop(s)
 	}
 	if len(results) < len(ops) && !ensemble.Denied(err) {
@@ -116,15 +132,18 @@ func transact(caller context.Context, s *ensemble.Session, ops []any) ([]zk.Mult
 // lost says more about a write without results.
 func (d *documents) lost(doc document, err error) error {
 	if errors.Is(err, errUnanswered) && len(doc.Data) > largeRequest {
-		return fmt.Errorf("%w (%s has %d bytes: a server whose jute.maxbuffer is smaller than that breaks the connection)", err, doc.Name, len(doc.Data))
+		return fmt.Errorf("%w (%s has %d bytes: a server whose jute.maxbuffer is smaller than "+
+			"that breaks the connection)", err, doc.Name, len(doc.Data))
 	}
 	return d.client.Explain(d.dir, err)
 }
 
 // unwritten is a definite answer.
 func (d *documents) unwritten(at string, doc document, err error) error {
-	if errors.Is(err, zk.ErrBadVersion) || errors.Is(err, zk.ErrNodeExists) || errors.Is(err, zk.ErrNoNode) {
-		return fmt.Errorf("%w: version %d of %s cannot follow it; nothing was changed", errVersion, doc.Version, doc.Name)
+	if errors.Is(err, zk.ErrBadVersion) || errors.Is(err, zk.ErrNodeExists) ||
+		errors.Is(err, zk.ErrNoNode) {
+		return fmt.Errorf("%w: version %d of %s cannot follow it; nothing was changed", errVersion,
+			doc.Version, doc.Name)
 	}
 	return d.client.Explain(at, err)
 }

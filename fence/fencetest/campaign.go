@@ -14,7 +14,9 @@ import (
 var errAgain = errors.New("the candidacy is gone")
 
 // Campaign implements fence.Coordinator.
-func (c *Client) Campaign(ctx context.Context, r fence.Resource, holder string) (*fence.Term, error) {
+func (c *Client) Campaign(
+	ctx context.Context, r fence.Resource, holder string,
+) (*fence.Term, error) {
 	if _, err := fence.ParseResource(string(r)); err != nil {
 		return nil, err
 	}
@@ -45,7 +47,9 @@ func (c *Client) join() error {
 }
 
 // attempt is one candidacy, from enrolment to victory or errAgain.
-func (c *Client) attempt(ctx context.Context, r fence.Resource, holder string) (*fence.Term, error) {
+func (c *Client) attempt(
+	ctx context.Context, r fence.Resource, holder string,
+) (*fence.Term, error) {
 	e, err := c.enrol(ctx, r, holder)
 	if err != nil {
 		return nil, err
@@ -74,7 +78,8 @@ func (c *Client) attempt(ctx context.Context, r fence.Resource, holder string) (
 	}
 }
 
-// enrol returns the own entry. An enrolment whose reply was lost is found again by its id, not made twice.
+// enrol returns the own entry. An enrolment whose reply was lost is found again by its id, not made
+// twice.
 func (c *Client) enrol(ctx context.Context, r fence.Resource, holder string) (*entry, error) {
 	id := rand.Text()
 	for {
@@ -141,13 +146,15 @@ func (c *Client) keep(e *entry, term *fence.Term, keeper *fence.Keeper) {
 		default:
 			keeper.Lose(fence.ErrDeposed)
 		}
-		if term.State() == fence.Lost || c.waitUpTo(term.Context(), changed, c.m.timeout/4) != nil && c.ctx.Err() == nil {
+		if term.State() == fence.Lost || c.waitUpTo(term.Context(), changed,
+			c.m.timeout/4) != nil && c.ctx.Err() == nil {
 			return
 		}
 	}
 }
 
-// leave removes the entry, unless the client is cut off: then its session runs out at the coordinator.
+// leave removes the entry, unless the client is cut off: then its session runs out at the
+// coordinator.
 func (c *Client) leave(e *entry) {
 	c.m.mu.Lock()
 	defer c.m.mu.Unlock()

@@ -12,7 +12,8 @@ import (
 // ErrClosed is returned by calls on a closed Client.
 var ErrClosed = errors.New("the coordinator client is closed")
 
-// Client is one process's view of a Memory. Its faults are switched by Cut, Heal, Expire and LoseReply.
+// Client is one process's view of a Memory. Its faults are switched by Cut, Heal, Expire and
+// LoseReply.
 type Client struct {
 	m    *Memory
 	ctx  context.Context // ends at Close
@@ -63,7 +64,8 @@ func (c *Client) set(fault func()) {
 	c.m.tell()
 }
 
-// Close implements fence.Coordinator. The sessions end with it, unless they are cut off: then they run out.
+// Close implements fence.Coordinator. The sessions end with it, unless they are cut off: then they
+// run out.
 func (c *Client) Close() error {
 	c.set(func() { c.closed = true })
 	c.stop()
@@ -95,7 +97,9 @@ func (c *Client) RenewIssuer(ctx context.Context) (issuer fence.Issuer, err erro
 }
 
 // Candidates implements fence.Coordinator.
-func (c *Client) Candidates(ctx context.Context, r fence.Resource) (queue []fence.Candidate, err error) {
+func (c *Client) Candidates(
+	ctx context.Context, r fence.Resource,
+) (queue []fence.Candidate, err error) {
 	if _, err := fence.ParseResource(string(r)); err != nil {
 		return nil, err
 	}
@@ -124,7 +128,9 @@ func (c *Client) Leaders(
 }
 
 // Watch implements fence.Coordinator.
-func (c *Client) Watch(ctx context.Context, r fence.Resource, each func([]fence.Candidate) error) error {
+func (c *Client) Watch(
+	ctx context.Context, r fence.Resource, each func([]fence.Candidate) error,
+) error {
 	if _, err := fence.ParseResource(string(r)); err != nil {
 		return err
 	}
@@ -149,7 +155,9 @@ func (c *Client) Watch(ctx context.Context, r fence.Resource, each func([]fence.
 }
 
 // Depose implements fence.Coordinator.
-func (c *Client) Depose(ctx context.Context, r fence.Resource, token fence.Token) (found bool, err error) {
+func (c *Client) Depose(
+	ctx context.Context, r fence.Resource, token fence.Token,
+) (found bool, err error) {
 	if _, err := fence.ParseResource(string(r)); err != nil {
 		return false, err
 	}

@@ -7,23 +7,24 @@ import (
 	"github.com/ringfence/ringfence/fence"
 )
 
-// Harness is what the contract needs of a coordinator. Open, Alone and SessionTimeout are required; each of the others
-// is a fault, and the tests that need a missing one are skipped by name.
+// Harness is what the contract needs of a coordinator. Open, Alone and SessionTimeout are required;
+// each of the others is a fault, and the tests that need a missing one are skipped by name.
 type Harness struct {
-	// Open makes a client that shares no connection and no session with another, as if it were a process of its own.
-	// The contract closes it; whatever else belongs to it ends in t.Cleanup.
+	// Open makes a client that shares no connection and no session with another, as if it were a
+	// process of its own. The contract closes it; whatever else belongs to it ends in t.Cleanup.
 	Open func(t testing.TB) fence.Coordinator
 
-	// Alone makes two clients, like Open's, of a coordinator that no other test uses: its issuer is renewed, and terms may
-	// be lost by that. The contract closes both.
+	// Alone makes two clients, like Open's, of a coordinator that no other test uses: its issuer is
+	// renewed, and terms may be lost by that. The contract closes both.
 	Alone func(t testing.TB) (c, operator fence.Coordinator)
 
-	// SessionTimeout is what the coordinator grants: how long a crashed leader holds up the next. Most tests need sessions
-	// that last on a busy machine, and some wait until one has run out: ten seconds do for both.
+	// SessionTimeout is what the coordinator grants: how long a crashed leader holds up the next.
+	// Most tests need sessions that last on a busy machine, and some wait until one has run out:
+	// ten seconds do for both.
 	SessionTimeout time.Duration
 
-	// Cut lets nothing pass between this client and the coordinator, in both directions, without telling either.
-	// Connections that are made while it lasts fail or stay silent. Heal ends it.
+	// Cut lets nothing pass between this client and the coordinator, in both directions, without
+	// telling either. Connections that are made while it lasts fail or stay silent. Heal ends it.
 	Cut, Heal func(t testing.TB, c fence.Coordinator)
 
 	// Expire ends all sessions of this client at the coordinator, so that the client can hear of it.
@@ -45,7 +46,8 @@ type check struct {
 
 // Run holds a coordinator to the contract.
 func Run(t *testing.T, h Harness) {
-	t.Run("closing leaves no goroutine", func(t *testing.T) { closeLeavesNoGoroutine(t, h) }) // alone: it counts
+	// alone: it counts
+	t.Run("closing leaves no goroutine", func(t *testing.T) { closeLeavesNoGoroutine(t, h) })
 	for _, c := range append(clauses, faultClauses...) {
 		t.Run(c.name, func(t *testing.T) {
 			if c.needs != nil && c.needs(h) != "" {

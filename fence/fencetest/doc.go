@@ -1,5 +1,6 @@
-// Package fencetest holds the contract that every coordinator passes (Run), and a coordinator in memory (Memory) that
-// passes it too: the reference model, and a coordinator for the tests of whatever is built on fence.
+// Package fencetest holds the contract that every coordinator passes (Run), and a coordinator in
+// memory (Memory) that passes it too: the reference model, and a coordinator for the tests of
+// whatever is built on fence.
 //
 // A new coordinator is one folder with one test of this form:
 //

@@ -19,7 +19,9 @@ func shortCutSuspends(t testing.TB, h Harness) {
 	h.Heal(t, c)
 	s.reaches(term, fence.Active)
 	first := term.Deadline()
-	s.eventually("the resumed term is confirmed again", func() bool { return term.Deadline().After(first) })
+	s.eventually("the resumed term is confirmed again", func() bool {
+		return term.Deadline().After(first)
+	})
 	if term.Token() != token || s.token("a") != token {
 		t.Errorf("the token changed from %v to %v, enrolled as %v", token, term.Token(), s.token("a"))
 	}

@@ -67,7 +67,8 @@ func (f *flawed) remember(right answer) {
 		_, known := f.first.of(r)
 		switch leads := right.leaders[i].Token != 0; {
 		case leads && !known:
-			f.first.asked, f.first.leaders = append(f.first.asked, r), append(f.first.leaders, right.leaders[i])
+			f.first.asked, f.first.leaders = append(f.first.asked, r), append(f.first.leaders,
+				right.leaders[i])
 		case !leads && !known:
 			f.empty = append(f.empty, r)
 		}
@@ -75,7 +76,9 @@ func (f *flawed) remember(right answer) {
 }
 
 // each changes what is named for each resource.
-func each(change func(f *flawed, r fence.Resource, leader *fence.Candidate)) func(*flawed, *answer) {
+func each(
+	change func(f *flawed, r fence.Resource, leader *fence.Candidate),
+) func(*flawed, *answer) {
 	return func(f *flawed, now *answer) {
 		for i := range now.leaders {
 			change(f, now.asked[i], &now.leaders[i])
@@ -116,7 +119,9 @@ var flaws = []struct {
 	{
 		"leaves out resources that nobody leads", []string{"in the order asked"},
 		func(_ *flawed, now *answer) {
-			now.leaders = slices.DeleteFunc(now.leaders, func(l fence.Candidate) bool { return l.Token == 0 })
+			now.leaders = slices.DeleteFunc(now.leaders, func(l fence.Candidate) bool {
+				return l.Token == 0
+			})
 		},
 	},
 	{
@@ -190,7 +195,8 @@ var endings = []string{
 	"the next one leads", "a lost term", "has expired is not named", "was deleted is not named",
 }
 
-// Each flaw must make the clauses fail that speak of it: a contract that never fails proves nothing.
+// Each flaw must make the clauses fail that speak of it: a contract that never fails proves
+// nothing.
 func TestTheContractFindsFlaws(t *testing.T) {
 	for _, flaw := range flaws {
 		for _, words := range flaw.finds {
@@ -225,7 +231,9 @@ func flawedHarness(wrong func(*flawed, *answer)) Harness {
 	m := NewMemory(timeout)
 	client := func(c fence.Coordinator) *Client { return c.(*flawed).Client }
 	return Harness{
-		Open:           func(testing.TB) fence.Coordinator { return &flawed{Client: m.Open(), wrong: wrong} },
+		Open: func(testing.TB) fence.Coordinator {
+			return &flawed{Client: m.Open(), wrong: wrong}
+		},
 		SessionTimeout: timeout,
 		Cut:            func(_ testing.TB, c fence.Coordinator) { client(c).Cut() },
 		Heal:           func(_ testing.TB, c fence.Coordinator) { client(c).Heal() },

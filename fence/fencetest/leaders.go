@@ -10,7 +10,9 @@ import (
 )
 
 // leaders asks a client who leads.
-func (s *stage) leaders(c fence.Coordinator, rs ...fence.Resource) (fence.Issuer, []fence.Candidate) {
+func (s *stage) leaders(
+	c fence.Coordinator, rs ...fence.Resource,
+) (fence.Issuer, []fence.Candidate) {
 	s.t.Helper()
 	issuer, leaders, err := c.Leaders(s.ctx, rs...)
 	if err != nil {
@@ -53,7 +55,8 @@ func firstOfSeveralLeads(t testing.TB, h Harness) {
 	s.enrol(client, "c")
 	for range 2 { // the second time it may be remembered
 		for _, c := range []fence.Coordinator{s.observer, client, s.open()} {
-			if _, leaders := s.leaders(c, s.resource); leaders[0].Token != term.Token() || leaders[0].Holder != "a" {
+			if _, leaders := s.leaders(c, s.resource); leaders[0].Token != term.Token() ||
+				leaders[0].Holder != "a" {
 				t.Errorf("named is %+v; %v leads", leaders[0], term.Claim())
 			}
 		}
@@ -210,7 +213,8 @@ func leadersComeWithTodaysIssuer(t testing.TB, h Harness) {
 		s.renew(operator)
 		renewed, _ := s.leaders(c, s.resource)
 		if one, err := c.Issuer(s.ctx); renewed == issuer || one != renewed || err != nil {
-			t.Errorf("issuer %q was renewed, with the leaders it is %q; it is %q, %v", issuer, renewed, one, err)
+			t.Errorf("issuer %q was renewed, with the leaders it is %q; it is %q, %v", issuer,
+				renewed, one, err)
 		}
 		_ = term.Resign(s.ctx)
 	}

@@ -10,8 +10,8 @@ import (
 	"github.com/ringfence/ringfence/fence"
 )
 
-// Memory is a coordinator in memory: the side that is the server. Open makes its clients. It may be used inside a
-// testing/synctest bubble.
+// Memory is a coordinator in memory: the side that is the server. Open makes its clients. It may be
+// used inside a testing/synctest bubble.
 type Memory struct {
 	timeout time.Duration
 
@@ -46,7 +46,8 @@ func NewMemory(timeout time.Duration) *Memory {
 
 func newIssuer() fence.Issuer { return fence.Issuer("memory:" + rand.Text()) }
 
-// Delete removes a candidate's entry behind its back, as an operator might. It reports false when there is none.
+// Delete removes a candidate's entry behind its back, as an operator might. It reports false when
+// there is none.
 func (m *Memory) Delete(r fence.Resource, token fence.Token) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()

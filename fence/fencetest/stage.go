@@ -208,7 +208,9 @@ func (s *stage) ends(term *fence.Term, limit time.Duration, cause error) {
 // reaches waits until the term is in the state.
 func (s *stage) reaches(term *fence.Term, want fence.State) {
 	s.t.Helper()
-	s.eventually(fmt.Sprintf("term %v is %v", term.Claim(), want), func() bool { return term.State() == want })
+	s.eventually(fmt.Sprintf("term %v is %v", term.Claim(), want), func() bool {
+		return term.State() == want
+	})
 }
 
 func (s *stage) resign(term *fence.Term) {
@@ -218,11 +220,14 @@ func (s *stage) resign(term *fence.Term) {
 	}
 }
 
-// wantState waits for a confirmation that is late on a busy machine: it suspends a term that is active otherwise.
+// wantState waits for a confirmation that is late on a busy machine: it suspends a term that is
+// active otherwise.
 func (s *stage) wantState(term *fence.Term, want fence.State) {
 	s.t.Helper()
 	if want == fence.Active {
-		s.eventually(fmt.Sprintf("term %v is not suspended", term.Claim()), func() bool { return term.State() != fence.Suspended })
+		s.eventually(fmt.Sprintf("term %v is not suspended", term.Claim()), func() bool {
+			return term.State() != fence.Suspended
+		})
 	}
 	if got := term.State(); got != want {
 		s.t.Errorf("term %v is %v (%v); want %v", term.Claim(), got, context.Cause(term.Context()), want)

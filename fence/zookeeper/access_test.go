@@ -49,7 +49,8 @@ func TestRootsKeepElectionsApart(t *testing.T) {
 	if first.Claim().Issuer == second.Claim().Issuer {
 		t.Error("two roots have one issuer")
 	}
-	for _, at := range []string{"/deep/er/one/issuer", "/deep/er/one/elections/orders", "/deep/er/two/issuer"} {
+	for _, at := range []string{"/deep/er/one/issuer", "/deep/er/one/elections/orders",
+		"/deep/er/two/issuer"} {
 		if there, _, err := admin.Exists(at); !there || err != nil {
 			t.Errorf("%s exists: %v, %v", at, there, err)
 		}
@@ -94,7 +95,8 @@ func TestCredentialsKeepOthersOut(t *testing.T) {
 			o := Options{SessionTimeout: time.Minute} // who does not take no for an answer asks for so long
 			begin := time.Now()
 			_, err := Open(t.Context(), url, o)
-			if !errors.Is(err, zk.ErrNoAuth) || strings.Contains(err.Error(), "cret") || strings.Contains(err.Error(), "wr0ng") {
+			if !errors.Is(err, zk.ErrNoAuth) || strings.Contains(err.Error(), "cret") ||
+				strings.Contains(err.Error(), "wr0ng") {
 				t.Errorf("Open returned %v", err)
 			}
 			other := unopened(t, url, o)
@@ -108,7 +110,9 @@ func TestCredentialsKeepOthersOut(t *testing.T) {
 			if issuer, leaders, err := other.Leaders(t.Context(), "orders"); !errors.Is(err, zk.ErrNoAuth) {
 				t.Errorf("Leaders returned %q, %+v, %v", issuer, leaders, err)
 			}
-			if err := other.Watch(t.Context(), "orders", func([]fence.Candidate) error { return nil }); !errors.Is(err, zk.ErrNoAuth) {
+			if err := other.Watch(t.Context(), "orders", func([]fence.Candidate) error {
+				return nil
+			}); !errors.Is(err, zk.ErrNoAuth) {
 				t.Errorf("Watch returned %v", err)
 			}
 			if took := time.Since(begin); took > 30*time.Second {
@@ -158,8 +162,10 @@ func TestOpenWarnsOnceWhoElseMayChangeElections(t *testing.T) {
 	}{
 		{"no credentials", "zk://" + ensemble + open, "anybody who reaches this ZooKeeper"},
 		{"credentials", "zk://alice:secret@" + ensemble + ensembletest.FreshRoot(), ""},
-		{"a root made without", "zk://alice:secret@" + ensemble + open, "znode=" + open + " others=[world:anyone]"},
-		{"another user's root", "zk://alice:secret@" + ensemble + shared, "znode=" + shared + " others=[digest:bob]"},
+		{"a root made without", "zk://alice:secret@" + ensemble + open,
+			"znode=" + open + " others=[world:anyone]"},
+		{"another user's root", "zk://alice:secret@" + ensemble + shared,
+			"znode=" + shared + " others=[digest:bob]"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var log synchronized
@@ -177,7 +183,8 @@ func TestOpenWarnsOnceWhoElseMayChangeElections(t *testing.T) {
 			co.client.Drop(co.client.Current())
 			named(t, co, "orders")
 			warned := strings.Count(log.String(), "can depose leaders")
-			if c.says == "" && warned != 0 || c.says != "" && (warned != 1 || !strings.Contains(log.String(), c.says)) {
+			if c.says == "" && warned != 0 || c.says != "" &&
+				(warned != 1 || !strings.Contains(log.String(), c.says)) {
 				t.Errorf("logged is %q; want one warning with %q", log.String(), c.says)
 			}
 			if strings.Contains(log.String(), "cret") {
@@ -233,7 +240,8 @@ func TestAnUnreachableEnsembleIsSaidSo(t *testing.T) {
 			t.Parallel()
 			begin := time.Now()
 			_, err := Open(t.Context(), c.url, Options{SessionTimeout: 5 * time.Second})
-			if !errors.Is(err, ErrUnreachable) || !strings.Contains(err.Error(), c.says) || strings.Contains(err.Error(), "secret") {
+			if !errors.Is(err, ErrUnreachable) || !strings.Contains(err.Error(), c.says) ||
+				strings.Contains(err.Error(), "secret") {
 				t.Errorf("Open returned %v; want it to say %q", err, c.says)
 			}
 			if took := time.Since(begin); took > 30*time.Second {
@@ -289,7 +297,9 @@ func TestACampaignWaitsForTheEnsembleToComeUp(t *testing.T) {
 		_, err := c.Campaign(t.Context(), "orders", "a")
 		won <- err
 	}()
-	ensembletest.Eventually(t, "a silent server is given up, not waited for", func() bool { return r.Accepted() >= 2 })
+	ensembletest.Eventually(t, "a silent server is given up, not waited for", func() bool {
+		return r.Accepted() >= 2
+	})
 	r.Pass()
 	if err := <-won; err != nil {
 		t.Error(err)

@@ -11,9 +11,11 @@ import (
 	"github.com/ringfence/ringfence/internal/ensemble/election"
 )
 
-// Campaign implements fence.Elector. While no server answers it keeps trying; the error at the end of ctx tells the
-// last failure.
-func (c *Coordinator) Campaign(ctx context.Context, r fence.Resource, holder string) (*fence.Term, error) {
+// Campaign implements fence.Elector. While no server answers it keeps trying; the error at the end
+// of ctx tells the last failure.
+func (c *Coordinator) Campaign(
+	ctx context.Context, r fence.Resource, holder string,
+) (*fence.Term, error) {
 	if _, err := fence.ParseResource(string(r)); err != nil {
 		return nil, err
 	}
@@ -42,13 +44,16 @@ func (c *Coordinator) Campaign(ctx context.Context, r fence.Resource, holder str
 		}
 		failures++
 		wait := ensemble.Backoff(failures, ensemble.BackoffLeast, ensemble.BackoffMost)
-		c.client.Log().Warn("campaign starts anew", "resource", r, "holder", holder, "error", err, "in", wait)
+		c.client.Log().Warn("campaign starts anew", "resource", r, "holder", holder, "error",
+			err, "in", wait)
 		ensemble.Pause(ctx, wait)
 	}
 }
 
 // attempt is one candidacy in a session of its own: victory, or an error and nothing left behind.
-func (c *Coordinator) attempt(ctx context.Context, r fence.Resource, holder string) (term *fence.Term, enrolled bool, err error) {
+func (c *Coordinator) attempt(
+	ctx context.Context, r fence.Resource, holder string,
+) (term *fence.Term, enrolled bool, err error) {
 	s, err := c.client.NewSession(ctx)
 	if err != nil {
 		return nil, false, err
@@ -71,7 +76,8 @@ func (c *Coordinator) attempt(ctx context.Context, r fence.Resource, holder stri
 	return own.win(issuer, confirmed), true, nil
 }
 
-// win makes the term of a candidate that has just been proved to lead, and the goroutine that keeps it.
+// win makes the term of a candidate that has just been proved to lead, and the goroutine that keeps
+// it.
 func (e *enrolment) win(issuer fence.Issuer, confirmed time.Time) *fence.Term {
 	claim := fence.Claim{Resource: e.resource, Token: e.token, Issuer: issuer, Holder: e.holder}
 	b := &backing{e}

@@ -17,10 +17,11 @@ func (c *Coordinator) Issuer(ctx context.Context) (fence.Issuer, error) {
 	return election.Issuer(ctx, c.client)
 }
 
-// RenewIssuer makes the ensemble another issuer, as if it had been built anew. It is for an operator who has restored the
-// ensemble from a backup: its counter gives numbers out a second time. Claims of before are of another issuer from then on,
-// and each resource has to be adopted. A guard's client names a number alone, so all leaders of before have to be stopped
-// first. ErrUnreachable: it may have happened; call it again.
+// RenewIssuer makes the ensemble another issuer, as if it had been built anew. It is for an
+// operator who has restored the ensemble from a backup: its counter gives numbers out a second
+// time. Claims of before are of another issuer from then on, and each resource has to be adopted. A
+// guard's client names a number alone, so all leaders of before have to be stopped first.
+// ErrUnreachable: it may have happened; call it again.
 func (c *Coordinator) RenewIssuer(ctx context.Context) (fence.Issuer, error) {
 	return election.RenewIssuer(ctx, c.client)
 }
@@ -30,7 +31,8 @@ func (c *Coordinator) Candidates(ctx context.Context, r fence.Resource) ([]fence
 	if _, err := fence.ParseResource(string(r)); err != nil {
 		return nil, err
 	}
-	return ensemble.Ask(ctx, c.client, func(ctx context.Context, s *ensemble.Session) ([]fence.Candidate, error) {
+	return ensemble.Ask(ctx, c.client, func(ctx context.Context,
+		s *ensemble.Session) ([]fence.Candidate, error) {
 		if err := s.Sync(ctx, c.client.Root()); err != nil {
 			return nil, err
 		}
@@ -58,7 +60,8 @@ func (c *Coordinator) Depose(ctx context.Context, r fence.Resource, t fence.Toke
 		}
 		for _, at := range all {
 			sent = true
-			_, err = ensemble.Retry(ctx, s, func(conn *zk.Conn) (struct{}, error) { return struct{}{}, conn.Delete(at, -1) })
+			_, err = ensemble.Retry(ctx, s,
+				func(conn *zk.Conn) (struct{}, error) { return struct{}{}, conn.Delete(at, -1) })
 			if err != nil && !errors.Is(err, zk.ErrNoNode) {
 				return false, c.client.Explain(at, err)
 			}
@@ -68,7 +71,9 @@ func (c *Coordinator) Depose(ctx context.Context, r fence.Resource, t fence.Toke
 }
 
 // find returns the paths of the candidates with the token: none, one, or all that share it.
-func (c *Coordinator) find(ctx context.Context, s *ensemble.Session, r fence.Resource, t fence.Token) ([]string, error) {
+func (c *Coordinator) find(
+	ctx context.Context, s *ensemble.Session, r fence.Resource, t fence.Token,
+) ([]string, error) {
 	dir := election.Dir(c.client.Root(), r)
 	names, err := s.List(ctx, dir)
 	if errors.Is(err, zk.ErrNoNode) {
@@ -91,7 +96,9 @@ func (c *Coordinator) find(ctx context.Context, s *ensemble.Session, r fence.Res
 }
 
 // queue makes the public list from the names in an election.
-func (c *Coordinator) queue(ctx context.Context, s *ensemble.Session, r fence.Resource, names []string) ([]fence.Candidate, error) {
+func (c *Coordinator) queue(
+	ctx context.Context, s *ensemble.Session, r fence.Resource, names []string,
+) ([]fence.Candidate, error) {
 	dir := election.Dir(c.client.Root(), r)
 	entries, err := c.entries.Entries(ctx, s, dir, names)
 	if err != nil || len(entries) == 0 {

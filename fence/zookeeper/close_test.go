@@ -40,13 +40,15 @@ func TestCloseIsQuickAndLeavesNothing(t *testing.T) {
 	if err := leak.Find(before); err != nil {
 		t.Error(err)
 	}
-	ensembletest.Eventually(t, "nobody is enrolled", func() bool { // the sessions would last longer by themselves
+	// the sessions would last longer by themselves
+	ensembletest.Eventually(t, "nobody is enrolled", func() bool {
 		names, _, err := admin.Children("/closing/elections/orders")
 		return err == nil && len(names) == 0
 	})
 }
 
-// TestWatchesFireWhenTheConnectionBreaks: so whoever waits looks again, and the library sets none anew.
+// TestWatchesFireWhenTheConnectionBreaks: so whoever waits looks again, and the library sets none
+// anew.
 func TestWatchesFireWhenTheConnectionBreaks(t *testing.T) {
 	r := ensembletest.NewRelay(t, serverstest.SharedZooKeeper(t).Addr())
 	c := openFor(t, "zk://"+r.Addr()+"/watches", 20*time.Second)
@@ -66,7 +68,9 @@ func TestWatchesFireWhenTheConnectionBreaks(t *testing.T) {
 	for range 3 {
 		before := r.Greetings()
 		r.DropAll()
-		ensembletest.Eventually(t, "both campaigns are back", func() bool { return r.Greetings() >= before+2 })
+		ensembletest.Eventually(t, "both campaigns are back", func() bool {
+			return r.Greetings() >= before+2
+		})
 		confirmedAgain(t, term)
 	}
 	if set := r.Count(ensembletest.SetWatches); set != 0 {

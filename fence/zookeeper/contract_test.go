@@ -23,7 +23,11 @@ func TestZooKeeperKeepsTheContract(t *testing.T) {
 	admin := ensembletest.Connect(t, ensemble)
 	var mu sync.Mutex
 	relays := map[fence.Coordinator]*ensembletest.Relay{}
-	of := func(c fence.Coordinator) *ensembletest.Relay { mu.Lock(); defer mu.Unlock(); return relays[c] }
+	of := func(c fence.Coordinator) *ensembletest.Relay {
+		mu.Lock()
+		defer mu.Unlock()
+		return relays[c]
+	}
 	fencetest.Run(t, fencetest.Harness{
 		Open: func(t testing.TB) fence.Coordinator {
 			r := ensembletest.NewRelay(t, ensemble)
@@ -48,13 +52,14 @@ func TestZooKeeperKeepsTheContract(t *testing.T) {
 	})
 }
 
-// openFor opens a coordinator with a session timeout and closes it with the test. A short timeout may not be enough for a
-// busy ensemble to answer within it, so it tries again.
+// openFor opens a coordinator with a session timeout and closes it with the test. A short timeout
+// may not be enough for a busy ensemble to answer within it, so it tries again.
 func openFor(t testing.TB, url string, timeout time.Duration) (c *Coordinator) {
 	t.Helper()
 	ensembletest.Eventually(t, "the coordinator is open", func() bool {
 		var err error
-		if c, err = Open(t.Context(), url, Options{SessionTimeout: timeout}); err != nil && !errors.Is(err, ErrUnreachable) {
+		if c, err = Open(t.Context(), url, Options{SessionTimeout: timeout}); err != nil &&
+			!errors.Is(err, ErrUnreachable) {
 			t.Fatal(err)
 		}
 		return err == nil

@@ -8,8 +8,8 @@
 //	lead := fence.Lead{Elector: coordinator, Resource: "orders", Holder: "billing-7", Stores: stores}
 //	return lead.Run(ctx, work)
 //
-// The example is a whole leader program. Sessions and requests are in package internal/ensemble, and what elections look
-// like to everybody who reads them in package internal/ensemble/election.
+// The example is a whole leader program. Sessions and requests are in package internal/ensemble,
+// and what elections look like to everybody who reads them in package internal/ensemble/election.
 //
 // # Layout
 //
@@ -18,9 +18,10 @@
 //	    c-<guid>-<sequence>                ephemeral and sequential; one candidate, JSON with its holder
 //	    leader                             ephemeral; the leader's acknowledgement, JSON with token and holder
 //
-// The token of a term is the czxid of its candidate: the number of the transaction that created the znode. The server
-// counts it in 64 bits over all znodes and never twice. The sequence suffix is an int32 that wraps and starts again
-// when the parent is made anew, so it is never looked at: order and token both come from the czxid.
+// The token of a term is the czxid of its candidate: the number of the transaction that created the
+// znode. The server counts it in 64 bits over all znodes and never twice. The sequence suffix is an
+// int32 that wraps and starts again when the parent is made anew, so it is never looked at: order
+// and token both come from the czxid.
 //
 // # A campaign
 //
@@ -44,9 +45,10 @@
 //
 // # What a deadline is worth
 //
-// A server that has lost its ensemble answers reads for a while; the sync before each confirming read keeps such answers
-// from prolonging a term. What remains is that the ensemble's leader learns of a session's life from the other servers
-// up to a tick late. Safety does not rest on it: the stores fence.
+// A server that has lost its ensemble answers reads for a while; the sync before each confirming
+// read keeps such answers from prolonging a term. What remains is that the ensemble's leader learns
+// of a session's life from the other servers up to a tick late. Safety does not rest on it: the
+// stores fence.
 //
 // # Who leads now
 //
@@ -59,10 +61,13 @@
 //     behind it, and no name comes back. The list may have been old when it was read. So the check
 //     that the znode exists proves that its candidate leads. An acknowledgement is another znode, and
 //     changes nothing of this. If the candidate is gone, the check fails, and Leaders reads again.
-//  2. The issuer is as it was read if its znode has the version that it had: RenewIssuer raises it. A
-//     znode that was deleted and made anew begins at version 0 again. So it was read with a watch. A
-//     server tells a session of a change that it watches before it answers any later request of that
-//     session, so a watch that has not fired when the answer is here proves that the znode is the same.
+//  2. The issuer is as it was read if its znode has the version that it had: RenewIssuer raises it.
+//
+// A
+//
+//	znode that was deleted and made anew begins at version 0 again. So it was read with a watch. A
+//	server tells a session of a change that it watches before it answers any later request of that
+//	session, so a watch that has not fired when the answer is here proves that the znode is the same.
 //  3. What was read belongs to the client's session, which lasts for one connection to one server. A
 //     server that stops, or loses the leader of its ensemble, breaks its connections. So nothing is
 //     remembered of an ensemble that was wiped since, restored from a backup, or replaced. Should it
@@ -73,15 +78,17 @@
 //     remembered, and checked together with all others by one more transaction. So everybody who is
 //     named leads at the same place in the order, under the issuer that is named.
 //
-// An ensemble that was restored from a backup may well name a leader of that time, until its session
-// has timed out. That is who leads there; what the stores have accepted meanwhile, their marks know.
+// An ensemble that was restored from a backup may well name a leader of that time, until its
+// session has timed out. That is who leads there; what the stores have accepted meanwhile, their
+// marks know.
 //
 // # Access
 //
 // With credentials in the URL, all that Ringfence creates can be read and changed by them alone.
 // Without, anybody who reaches the ensemble can delete a leader's candidate, or make one; fencing
-// works against processes that err, not against those. Znodes keep the access that they were created
-// with, so credentials do not help against others where a root was made without. Open warns of both.
+// works against processes that err, not against those. Znodes keep the access that they were
+// created with, so credentials do not help against others where a root was made without. Open warns
+// of both.
 //
 // To add credentials to such a root, first give them to every program, guards and readers of the
 // status too, and restart it: without them nothing can be read any more, and a leader without them

@@ -34,7 +34,8 @@ func (c *Coordinator) enrol(
 	ctx context.Context, s *ensemble.Session, r fence.Resource, holder string,
 ) (*enrolment, error) {
 	e := &enrolment{
-		s: s, woken: c.woken, resource: r, holder: holder, dir: election.Dir(c.client.Root(), r), id: election.NewGUID(),
+		s: s, woken: c.woken, resource: r, holder: holder, dir: election.Dir(c.client.Root(), r),
+		id: election.NewGUID(),
 	}
 	for e.name == "" {
 		connects := s.Connects()
@@ -64,7 +65,8 @@ func (c *Coordinator) enrol(
 func (e *enrolment) create(ctx context.Context) error {
 	at, err := ensemble.Do(ctx, e.s, func(conn *zk.Conn) (string, error) {
 		prefix := path.Join(e.dir, e.id.NamePrefix())
-		return conn.Create(prefix, election.Encode(election.EntryData{Holder: e.holder}), zk.FlagEphemeralSequential, e.s.Client().ACL())
+		return conn.Create(prefix, election.Encode(election.EntryData{Holder: e.holder}),
+			zk.FlagEphemeralSequential, e.s.Client().ACL())
 	})
 	if err == nil {
 		e.name = path.Base(at)
@@ -72,8 +74,9 @@ func (e *enrolment) create(ctx context.Context) error {
 	return err
 }
 
-// recover looks, once the session is up again, whether the create whose reply was lost has happened. No name and no
-// error: it has not. Should it happen later still, after another create, it is behind that one, and goes with it.
+// recover looks, once the session is up again, whether the create whose reply was lost has
+// happened. No name and no error: it has not. Should it happen later still, after another create,
+// it is behind that one, and goes with it.
 func (e *enrolment) recover(ctx context.Context, connects int) error {
 	if err := e.s.AwaitConnect(ctx, connects); err != nil {
 		return err

@@ -27,7 +27,8 @@ func TestAnotherSessionsZnodeIsNotAdopted(t *testing.T) {
 	defer s.Close()
 	own := &enrolment{s: s, dir: c.dir("orders"), id: election.NewGUID()}
 	foreign := path.Join(own.dir, own.id.NamePrefix()+"0000000001")
-	if _, err := ensembletest.Connect(t, ensemble).Create(foreign, nil, zk.FlagEphemeral, zk.WorldACL(zk.PermAll)); err != nil {
+	if _, err := ensembletest.Connect(t, ensemble).Create(foreign, nil, zk.FlagEphemeral,
+		zk.WorldACL(zk.PermAll)); err != nil {
 		t.Fatal(err)
 	}
 	if err := own.recover(t.Context(), 0); err != nil || own.name != "" {
@@ -63,7 +64,8 @@ func TestAnotherSessionsZnodeIsNotAdopted(t *testing.T) {
 	}
 }
 
-// TestAnAcknowledgementNeedsItsCandidate, without anybody who keeps the term and would end the session.
+// TestAnAcknowledgementNeedsItsCandidate, without anybody who keeps the term and would end the
+// session.
 func TestAnAcknowledgementNeedsItsCandidate(t *testing.T) {
 	ensemble := serverstest.SharedZooKeeper(t).Addr()
 	admin := ensembletest.Connect(t, ensemble)

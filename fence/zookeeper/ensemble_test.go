@@ -62,11 +62,13 @@ func TestATermOutlivesARestartOfTheEnsemble(t *testing.T) {
 	reaches(t, term, fence.Active)
 	confirmedAgain(t, term)
 	after, err := c.Candidates(t.Context(), "orders")
-	if err != nil || len(after) != 2 || after[0] != before[0] || after[1] != before[1] || after[0].Token != term.Token() {
+	if err != nil || len(after) != 2 || after[0] != before[0] || after[1] != before[1] ||
+		after[0].Token != term.Token() {
 		t.Errorf("before the restart the queue was %+v, after it %+v, %v", before, after, err)
 	}
 	ensembletest.DeleteCandidate(t, ensembletest.Connect(t, z.Addr()), c.dir("orders"), term.Token())
-	ends(t, term, 10*time.Second, fence.ErrDeposed) // the watch works after the restart: the next look is 15 s away
+	// the watch works after the restart: the next look is 15 s away
+	ends(t, term, 10*time.Second, fence.ErrDeposed)
 	if next := <-waiting; next == nil || next.Token() != before[1].Token {
 		t.Errorf("b leads with %v; it was enrolled as %v", next, before[1].Token)
 	}
@@ -115,7 +117,8 @@ func inMode(t *testing.T, z *servers.ZooKeeper, mode string) (n *servers.ZooKeep
 	return n
 }
 
-// TestAServerWithoutItsEnsembleConfirmsNothing: it still answers plain reads, for two seconds here, from what it knows.
+// TestAServerWithoutItsEnsembleConfirmsNothing: it still answers plain reads, for two seconds here,
+// from what it knows.
 func TestAServerWithoutItsEnsembleConfirmsNothing(t *testing.T) {
 	t.Parallel()
 	const timeout = 4 * time.Second
@@ -134,7 +137,8 @@ func TestAServerWithoutItsEnsembleConfirmsNothing(t *testing.T) {
 	paused := time.Now()
 	ends(t, term, 30*time.Second, fence.ErrExpired)
 	if d := term.Deadline(); d.After(paused.Add(timeout)) {
-		t.Errorf("the term was confirmed by a round trip begun %v after the ensemble was gone", d.Sub(paused.Add(timeout)))
+		t.Errorf("the term was confirmed by a round trip begun %v after the ensemble was gone",
+			d.Sub(paused.Add(timeout)))
 	}
 }
 
@@ -175,7 +179,8 @@ func TestARenewedIssuerIsAnotherOne(t *testing.T) {
 	if err != nil || now == old.Claim().Issuer {
 		t.Fatalf("issuer %q became %q, %v", old.Claim().Issuer, now, err)
 	}
-	if got, err := openFor(t, "zk://"+ensemble+root, 50*time.Second).Issuer(t.Context()); got != now || err != nil {
+	if got, err := openFor(t, "zk://"+ensemble+root,
+		50*time.Second).Issuer(t.Context()); got != now || err != nil {
 		t.Errorf("the ensemble says %q, %v; renewed to %q", got, err, now)
 	}
 	if err := old.Resign(t.Context()); err != nil {

@@ -11,7 +11,8 @@ import (
 	"github.com/ringfence/ringfence/store/postgres"
 )
 
-// A leader program: it campaigns, works under a fenced pool while it leads, and campaigns again. The README shows it.
+// A leader program: it campaigns, works under a fenced pool while it leads, and campaigns again.
+// The README shows it.
 func Example() {
 	ctx := context.Background()
 	if err := runAsLeader(ctx); err != nil {
@@ -20,7 +21,8 @@ func Example() {
 }
 
 func runAsLeader(ctx context.Context) error {
-	coordinator, err := zookeeper.Open(ctx, "zk://zk1:2181,zk2:2181,zk3:2181/ringfence", zookeeper.Options{})
+	coordinator, err := zookeeper.Open(ctx, "zk://zk1:2181,zk2:2181,zk3:2181/ringfence",
+		zookeeper.Options{})
 	if err != nil {
 		return err
 	}
@@ -38,7 +40,8 @@ func runAsLeader(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
-			pool, err := postgres.Pool(ctx, term, cfg) // its connections carry the token and die with the term
+			// its connections carry the token and die with the term
+			pool, err := postgres.Pool(ctx, term, cfg)
 			if err != nil {
 				return err
 			}

@@ -35,7 +35,8 @@ func (c *Coordinator) Leaders(
 		}
 	}
 	distinct := slices.Compact(slices.Sorted(slices.Values(rs)))
-	now, err := ensemble.Ask(ctx, c.client, func(ctx context.Context, s *ensemble.Session) (leadership, error) {
+	now, err := ensemble.Ask(ctx, c.client, func(ctx context.Context,
+		s *ensemble.Session) (leadership, error) {
 		return c.leadersNow(ctx, s, distinct)
 	})
 	if err != nil {
@@ -72,12 +73,13 @@ func (c *Coordinator) leadersNow(
 			return seen, err
 		}
 	}
-	return leadership{}, fmt.Errorf("who leads %v at ZooKeeper %s has changed %d times while it was read; ask again",
+	return leadership{}, fmt.Errorf("who leads %v at ZooKeeper %s has changed %d times while it "+
+		"was read; ask again",
 		rs, c.client.Hosts(), leaderTries)
 }
 
-// cached returns what the session has read of these resources and of the issuer. It reads the issuer
-// if need be.
+// cached returns what the session has read of these resources and of the issuer. It reads the
+// issuer if need be.
 func (c *Coordinator) cached(
 	ctx context.Context, s *ensemble.Session, rs []fence.Resource,
 ) (leadership, error) {
@@ -124,7 +126,8 @@ func (c *Coordinator) confirmed(
 		&zk.CheckVersionRequest{Path: election.IssuerPath(c.client.Root()), Version: seen.issuer.Version},
 	}
 	for r, leader := range seen.leaders {
-		checks = append(checks, ensemble.CheckExists(path.Join(election.Dir(c.client.Root(), r), leader.Name)))
+		checks = append(checks, ensemble.CheckExists(path.Join(election.Dir(c.client.Root(), r),
+			leader.Name)))
 	}
 	_, err := ensemble.Retry(ctx, s, func(conn *zk.Conn) ([]zk.MultiResponse, error) {
 		return conn.Multi(checks...)

@@ -62,7 +62,9 @@ func TestLeadersIsOneRequestWhileNothingChanges(t *testing.T) {
 		t.Fatal(err)
 	}
 	oneRequest(once, "orders")
-	ensembletest.Craft(t, ensembletest.Connect(t, ensemble), c.dir("orders"), "crafted", "0000000000", zk.FlagEphemeral) // another waits
+	// another waits
+	ensembletest.Craft(t, ensembletest.Connect(t, ensemble), c.dir("orders"), "crafted",
+		"0000000000", zk.FlagEphemeral)
 	oneRequest(once, "orders")
 	oneRequest(map[uint32]int{multi: 1, getChildren: 1}, "nobodys", "orders")
 }

@@ -14,10 +14,14 @@ import (
 )
 
 // apart returns a follower, and the other nodes.
-func apart(t *testing.T, z *servers.ZooKeeper) (alone *servers.ZooKeeperNode, others []*servers.ZooKeeperNode) {
+func apart(
+	t *testing.T, z *servers.ZooKeeper,
+) (alone *servers.ZooKeeperNode, others []*servers.ZooKeeperNode) {
 	t.Helper()
 	alone = inMode(t, z, "follower")
-	return alone, slices.DeleteFunc(slices.Clone(z.Nodes), func(n *servers.ZooKeeperNode) bool { return n == alone })
+	return alone, slices.DeleteFunc(slices.Clone(z.Nodes), func(n *servers.ZooKeeperNode) bool {
+		return n == alone
+	})
 }
 
 // stop pauses servers until the test ends or they are resumed.
@@ -97,7 +101,8 @@ func TestAServerThatWasLeftBehindNamesTheNewLeader(t *testing.T) {
 	alone, others := apart(t, z)
 	elector := openFor(t, "zk://"+others[0].Addr()+","+others[1].Addr(), time.Minute)
 	old := win(t, elector, "orders", "a")
-	relays := []*ensembletest.Relay{ensembletest.NewRelay(t, alone.Addr()), ensembletest.NewRelay(t, alone.Addr())}
+	relays := []*ensembletest.Relay{ensembletest.NewRelay(t, alone.Addr()),
+		ensembletest.NewRelay(t, alone.Addr())}
 	warm := openFor(t, "zk://"+relays[0].Addr(), time.Minute)
 	cold := openFor(t, "zk://"+relays[1].Addr(), time.Minute)
 	wantNamed(t, warm, []fence.Resource{"orders", "invoices"}, "a", "")
@@ -143,7 +148,8 @@ func TestLeadersAreRightAfterTheDeathOfTheEnsemblesLeader(t *testing.T) {
 		t.Fatal(err)
 	}
 	comesToTell(t, c, issuer, "a", "")
-	ensembletest.Eventually(t, "a is deposed", func() bool { // the other client may still look for a server
+	// the other client may still look for a server
+	ensembletest.Eventually(t, "a is deposed", func() bool {
 		_, err := elector.Depose(t.Context(), "orders", a.Token())
 		return err == nil
 	})

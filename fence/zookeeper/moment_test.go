@@ -35,9 +35,10 @@ func newHistory(t *testing.T, admin *zk.Conn, c *Coordinator) *history {
 		t.Fatal(err)
 	}
 	for _, r := range []fence.Resource{"orders", "invoices"} {
-		_, err := ensemble.Ask(t.Context(), c.client, func(ctx context.Context, s *ensemble.Session) (any, error) {
-			return nil, s.Ensure(ctx, c.dir(r))
-		})
+		_, err := ensemble.Ask(t.Context(), c.client,
+			func(ctx context.Context, s *ensemble.Session) (any, error) {
+				return nil, s.Ensure(ctx, c.dir(r))
+			})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -159,8 +160,8 @@ func (q question) run(t *testing.T) {
 	}
 }
 
-// stoppedAfter asks, and lets the remaining steps happen after the n-th request. It returns false if
-// there are no more than n requests.
+// stoppedAfter asks, and lets the remaining steps happen after the n-th request. It returns false
+// if there are no more than n requests.
 func (q question) stoppedAfter(t *testing.T, admin *zk.Conn, n int) bool {
 	t.Helper()
 	r := ensembletest.NewRelay(t, serverstest.SharedZooKeeper(t).Addr())

@@ -13,8 +13,8 @@ import (
 	"github.com/ringfence/ringfence/internal/ensemble/election"
 )
 
-// await waits until the candidate leads, and returns when the round trip that proved it was begun. errGone: somebody
-// deleted the candidate.
+// await waits until the candidate leads, and returns when the round trip that proved it was begun.
+// errGone: somebody deleted the candidate.
 func (e *enrolment) await(ctx context.Context) (confirmed time.Time, err error) {
 	before, err := e.predecessors(ctx)
 	if err != nil {
@@ -26,7 +26,9 @@ func (e *enrolment) await(ctx context.Context) (confirmed time.Time, err error) 
 		if err != nil {
 			return time.Time{}, e.gone(err)
 		}
-		before = slices.DeleteFunc(before, func(other election.Entry) bool { return !slices.Contains(names, other.Name) })
+		before = slices.DeleteFunc(before, func(other election.Entry) bool {
+			return !slices.Contains(names, other.Name)
+		})
 		if len(before) == 0 {
 			break
 		}
@@ -43,7 +45,8 @@ func (e *enrolment) lead(ctx context.Context) (confirmed time.Time, err error) {
 		connects, start := e.s.Connects(), time.Now()
 		err := e.prove(ctx)
 		switch {
-		case err == nil && time.Since(start) < e.s.Timeout()/2: // a slower proof would make a term that is half over
+		// a slower proof would make a term that is half over
+		case err == nil && time.Since(start) < e.s.Timeout()/2:
 			return start, nil
 		case ensemble.Unanswered(err) && !ensemble.SessionOver(err):
 			err = e.s.AwaitConnect(ctx, connects)
@@ -54,9 +57,10 @@ func (e *enrolment) lead(ctx context.Context) (confirmed time.Time, err error) {
 	}
 }
 
-// predecessors lists the candidates that are older than this one. One list is enough: it was made after the own znode,
-// so it has every older one, and a name that appears later is younger. It also has whoever was created
-// in one transaction with the own znode: then the error is election.ErrShared.
+// predecessors lists the candidates that are older than this one. One list is enough: it was made
+// after the own znode, so it has every older one, and a name that appears later is younger. It also
+// has whoever was created in one transaction with the own znode: then the error is
+// election.ErrShared.
 func (e *enrolment) predecessors(ctx context.Context) ([]election.Entry, error) {
 	names, err := e.s.List(ctx, e.dir)
 	if err != nil {
@@ -70,16 +74,23 @@ func (e *enrolment) predecessors(ctx context.Context) ([]election.Entry, error) 
 	if err != nil {
 		return nil, err
 	}
-	if i := slices.IndexFunc(entries, func(other election.Entry) bool { return other.Token == e.token }); i >= 0 {
+	if i := slices.IndexFunc(entries, func(other election.Entry) bool {
+		return other.Token == e.token
+	}); i >= 0 {
 		return nil, election.Shared(e.dir, e.token, e.name, entries[i].Name,
 			"this campaign ends, and its candidate goes with its session; delete the other")
 	}
-	return slices.DeleteFunc(entries, func(other election.Entry) bool { return other.Token > e.token }), nil
+	return slices.DeleteFunc(entries, func(other election.Entry) bool {
+		return other.Token > e.token
+	}), nil
 }
 
-// sleep watches the nearest predecessor and the own znode, and returns nil when it is time to look again: a watch
-// fired, the connection broke or came back, or, in case a notice went missing, a session timeout has passed.
-func (e *enrolment) sleep(ctx context.Context, nearest election.Entry, changed <-chan struct{}) error {
+// sleep watches the nearest predecessor and the own znode, and returns nil when it is time to look
+// again: a watch fired, the connection broke or came back, or, in case a notice went missing, a
+// session timeout has passed.
+func (e *enrolment) sleep(
+	ctx context.Context, nearest election.Entry, changed <-chan struct{},
+) error {
 	own, err := e.watch(ctx, e.name)
 	if err != nil {
 		return e.gone(err)
@@ -115,8 +126,8 @@ func (e *enrolment) watch(ctx context.Context, name string) (<-chan zk.Event, er
 	return armed, err
 }
 
-// prove is the round trip that makes a term, and keeps it: through the ensemble's leader, then to the own znode, which
-// must still be the one that was enrolled, owned by this session.
+// prove is the round trip that makes a term, and keeps it: through the ensemble's leader, then to
+// the own znode, which must still be the one that was enrolled, owned by this session.
 func (e *enrolment) prove(ctx context.Context) error {
 	stat, err := ensemble.Do(ctx, e.s, func(conn *zk.Conn) (*zk.Stat, error) {
 		if _, err := conn.Sync(e.path()); err != nil {

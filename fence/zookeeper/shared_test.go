@@ -33,7 +33,8 @@ func TestNeitherOfTwoCandidatesWithOneTokenLeads(t *testing.T) {
 	watch := c.Watch(t.Context(), "orders", func(queue []fence.Candidate) error {
 		return fmt.Errorf("seen is %+v", queue)
 	})
-	for call, err := range map[string]error{"Leaders": leaders, "Candidates": candidates, "Watch": watch} {
+	for call, err := range map[string]error{"Leaders": leaders, "Candidates": candidates,
+		"Watch": watch} {
 		if !errors.Is(err, election.ErrShared) {
 			t.Errorf("%s returned %v", call, err)
 		}

@@ -17,9 +17,9 @@ type backing struct{ *enrolment }
 
 var _ fence.Backing = (*backing)(nil)
 
-// keep confirms the term several times per session timeout until it is lost, and sees to it that a term which ended at
-// the ensemble leaves nothing here. A term that its holder gives up, or that a store has superseded, keeps its place
-// until Release: the holder is still draining.
+// keep confirms the term several times per session timeout until it is lost, and sees to it that a
+// term which ended at the ensemble leaves nothing here. A term that its holder gives up, or that a
+// store has superseded, keeps its place until Release: the holder is still draining.
 func (b *backing) keep(term *fence.Term, keeper *fence.Keeper) {
 	for term.State() != fence.Lost {
 		b.beat(term, keeper)
@@ -65,9 +65,12 @@ func (b *backing) beat(term *fence.Term, keeper *fence.Keeper) {
 	}
 }
 
-// confirm asks the ensemble, and gives up when the connection breaks. While the reply is late the term is suspended; it
-// counts all the same when it comes. Returned is the watch on the own znode, or nil when there is none.
-func (b *backing) confirm(term *fence.Term, keeper *fence.Keeper, broken <-chan struct{}) <-chan zk.Event {
+// confirm asks the ensemble, and gives up when the connection breaks. While the reply is late the
+// term is suspended; it counts all the same when it comes. Returned is the watch on the own znode,
+// or nil when there is none.
+func (b *backing) confirm(
+	term *fence.Term, keeper *fence.Keeper, broken <-chan struct{},
+) <-chan zk.Event {
 	ctx, stop := b.s.Client().WithClose(term.Context())
 	defer stop()
 	start := time.Now()
@@ -93,7 +96,8 @@ type answer struct {
 	err error
 }
 
-// ask makes the round trip. Its goroutine ends with the answer, or with ctx, and confirm waits for it.
+// ask makes the round trip. Its goroutine ends with the answer, or with ctx, and confirm waits for
+// it.
 func (b *backing) ask(ctx context.Context) <-chan answer {
 	asked := make(chan answer, 1)
 	go func() {
@@ -117,8 +121,9 @@ func (b *backing) judge(err error, keeper *fence.Keeper, start time.Time) {
 	}
 }
 
-// Release implements fence.Backing: it deletes the candidate by its full name, which no other term ever has, and ends
-// the session. Out of reach it waits for the connection to come back as long as ctx and the session last.
+// Release implements fence.Backing: it deletes the candidate by its full name, which no other term
+// ever has, and ends the session. Out of reach it waits for the connection to come back as long as
+// ctx and the session last.
 func (b *backing) Release(ctx context.Context) error {
 	defer b.s.Close()
 	_, err := ensemble.Retry(ctx, b.s, func(conn *zk.Conn) (struct{}, error) {
@@ -127,5 +132,6 @@ func (b *backing) Release(ctx context.Context) error {
 	if err == nil || errors.Is(err, zk.ErrNoNode) || ensemble.SessionOver(err) {
 		return nil // an ended session has no candidate any more
 	}
-	return fmt.Errorf("the candidate of %s=%s may stay until its session times out: %w", b.resource, b.token, err)
+	return fmt.Errorf("the candidate of %s=%s may stay until its session times out: %w",
+		b.resource, b.token, err)
 }

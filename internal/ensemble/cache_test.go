@@ -11,7 +11,9 @@ import (
 // present returns the client's session.
 func present(t *testing.T, c *Client) *Session {
 	t.Helper()
-	s, err := Ask(t.Context(), c, func(_ context.Context, s *Session) (*Session, error) { return s, nil })
+	s, err := Ask(t.Context(), c, func(_ context.Context, s *Session) (*Session, error) {
+		return s, nil
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -62,7 +62,8 @@ func New(url string, o Options) (*Client, error) {
 }
 
 func newClient(a Address, o Options) *Client {
-	c := &Client{address: a, timeout: o.SessionTimeout, maxData: o.MaxData, log: o.Logger, acl: zk.WorldACL(zk.PermAll)}
+	c := &Client{address: a, timeout: o.SessionTimeout, maxData: o.MaxData, log: o.Logger,
+		acl: zk.WorldACL(zk.PermAll)}
 	if c.timeout <= 0 {
 		c.timeout = defaultSessionTimeout
 	}

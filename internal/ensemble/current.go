@@ -9,7 +9,8 @@ import (
 // So names are resolved again for the next, no watch has to be set again, and nothing is remembered
 // of an ensemble that was wiped.
 type current struct {
-	changing chan struct{} // held while the session is changed; a channel, so that whoever waits can give up
+	// held while the session is changed; a channel, so that whoever waits can give up
+	changing chan struct{}
 
 	mu      sync.Mutex
 	session *Session

@@ -10,20 +10,21 @@ import (
 )
 
 const (
-	frameMost  = 64 << 20 // bytes; more is not ZooKeeper talking
-	leastFrame = 16       // bytes of a greeting that we read; and of any other frame, which the library takes for granted
+	frameMost = 64 << 20 // bytes; more is not ZooKeeper talking
+	// bytes of a greeting that we read; and of any other frame, which the library takes for granted
+	leastFrame = 16
 )
 
 // link is one TCP connection of a session. It reads along frame by frame, because the library
 //
 //   - does not tell the timeout that the server granted,
 //   - takes any session that the server greets it with, and runs its queued requests in it,
-//   - sets its watches again after a reconnection in a way that can miss an event (it sends the last
-//     zxid it saw while replies may already move that on), and only logs a failure,
-//   - answers a request twice if sending it fails, and waits for ever for somebody to take the second
-//     answer if the caller has gone. So it may never end if it is closed while requests are under way,
-//     as by a process that wakes after its session has expired, or while it gives its credentials
-//     again (go-zookeeper/zk#163).
+//   - sets its watches again after a reconnection in a way that can miss an event (it sends the
+//     last zxid it saw while replies may already move that on), and only logs a failure,
+//   - answers a request twice if sending it fails, and waits for ever for somebody to take the
+//     second answer if the caller has gone. So it may never end if it is closed while requests are
+//     under way, as by a process that wakes after its session has expired, or while it gives its
+//     credentials again (go-zookeeper/zk#163).
 //
 // So the session sees the first frame, the server's greeting, before the library does. When the
 // connection breaks, link tells the library that every watch has fired: the library then has none

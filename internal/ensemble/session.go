@@ -9,7 +9,8 @@ import (
 )
 
 const (
-	sendMost  = 64 << 10    // bytes of a request without data of the user's; the library would allocate 1.5 MB
+	// bytes of a request without data of the user's; the library would allocate 1.5 MB
+	sendMost  = 64 << 10
 	closeWait = time.Second // for the server's reply to the end of a session
 )
 
@@ -50,7 +51,8 @@ func (c *Client) NewSession(ctx context.Context) (*Session, error) {
 
 func (c *Client) openSession(ctx context.Context, resumable bool) (*Session, error) {
 	s := &Session{
-		client: c, resumable: resumable, loop: make(chan struct{}), over: make(chan struct{}), changed: make(chan struct{}),
+		client: c, resumable: resumable, loop: make(chan struct{}), over: make(chan struct{}),
+		changed: make(chan struct{}),
 		watches: map[string]<-chan zk.Event{}, paths: map[string]bool{},
 	}
 	s.ctx, s.cancel = context.WithCancelCause(context.Background())
@@ -103,7 +105,8 @@ func (s *Session) handshake(ctx context.Context) error {
 		return nil
 	}
 	_, err := Retry(ctx, s, func(conn *zk.Conn) (struct{}, error) {
-		return struct{}{}, conn.AddAuth("digest", []byte(s.client.address.User+":"+s.client.address.Password))
+		return struct{}{}, conn.AddAuth("digest",
+			[]byte(s.client.address.User+":"+s.client.address.Password))
 	})
 	return err
 }
@@ -167,7 +170,8 @@ func (s *Session) greeted(g greeting) error {
 		s.endLocked(errExpired)
 	case s.id == 0:
 		s.id, s.timeout = g.session, g.timeout
-	case g.session != s.id || g.timeout < s.timeout: // another session; or one that ends before we would know
+	// another session; or one that ends before we would know
+	case g.session != s.id || g.timeout < s.timeout:
 		s.endLocked(errExpired)
 	}
 	return s.cause

@@ -82,7 +82,8 @@ func TestNoRequestRunsInASecondSession(t *testing.T) {
 	} {
 		t.Run(name+"/the library runs it", func(t *testing.T) {
 			r := ensembletest.NewRelay(t, ensemble)
-			conn := ensembletest.Connect(t, strings.Join(slices.Repeat([]string{r.Addr()}, 20), ",")) // after them all it gives requests up
+			// after them all it gives requests up
+			conn := ensembletest.Connect(t, strings.Join(slices.Repeat([]string{r.Addr()}, 20), ","))
 			before := conn.SessionID()
 			at, created := queuedCreate(t, r, conn)
 			end(r)
@@ -121,12 +122,16 @@ func TestNoRequestRunsInASecondSession(t *testing.T) {
 
 // queuedCreate breaks the connection, and queues a create while the next one waits for its
 // greeting.
-func queuedCreate(t *testing.T, r *ensembletest.Relay, conn *zk.Conn) (at string, created chan error) {
+func queuedCreate(
+	t *testing.T, r *ensembletest.Relay, conn *zk.Conn,
+) (at string, created chan error) {
 	t.Helper()
 	at = "/second-session-" + strings.Trim(ensembletest.FreshRoot(), "/")
 	r.Hold()
 	r.DropAll()
-	ensembletest.Eventually(t, "the library waits for a greeting", func() bool { return conn.State() == zk.StateConnected })
+	ensembletest.Eventually(t, "the library waits for a greeting", func() bool {
+		return conn.State() == zk.StateConnected
+	})
 	created = make(chan error, 1)
 	go func() {
 		_, err := conn.Create(at, nil, zk.FlagEphemeral, zk.WorldACL(zk.PermAll))
@@ -173,7 +178,8 @@ func TestTheLibraryEndsWhenSendsFail(t *testing.T) {
 	for range 4 {
 		all.Go(func() {
 			for range 8 {
-				if !endsWhenSendsFail(t, newClient(Address{Hosts: strings.Split(ensemble, ","), Root: ensembletest.FreshRoot()}, Options{})) {
+				if !endsWhenSendsFail(t, newClient(Address{Hosts: strings.Split(ensemble, ","),
+					Root: ensembletest.FreshRoot()}, Options{})) {
 					return
 				}
 			}

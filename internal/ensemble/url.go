@@ -27,14 +27,17 @@ type Address struct {
 func ParseURL(s string) (Address, error) {
 	rest, ok := strings.CutPrefix(s, scheme)
 	if !ok {
-		return Address{}, errors.New("a ZooKeeper URL starts with zk://, as in zk://h1:2181,h2:2181/ringfence")
+		return Address{}, errors.New("a ZooKeeper URL starts with zk://, as in " +
+			"zk://h1:2181,h2:2181/ringfence")
 	}
 	if strings.ContainsAny(rest, "?#") {
-		return Address{}, errors.New("a ZooKeeper URL takes no ? and no #; write them as %3F and %23 in a password")
+		return Address{}, errors.New("a ZooKeeper URL takes no ? and no #; " +
+			"write them as %3F and %23 in a password")
 	}
 	authority, path, _ := strings.Cut(rest, "/")
 	if strings.Contains(path, "@") { // the path is not shown: it may be the rest of a password
-		return Address{}, errors.New("a ZooKeeper URL takes no @ after its first /; write / in a user or password as %2F")
+		return Address{}, errors.New("a ZooKeeper URL takes no @ after its first /; " +
+			"write / in a user or password as %2F")
 	}
 	var a Address
 	var err error
@@ -61,10 +64,12 @@ func parseCredentials(s string) (user, password string, err error) {
 	user, userErr := url.PathUnescape(rawUser)
 	password, passwordErr := url.PathUnescape(rawPassword)
 	if userErr != nil || passwordErr != nil {
-		return "", "", errors.New("user or password in the ZooKeeper URL has a % that is not followed by two hexadecimal digits; write % as %25")
+		return "", "", errors.New("user or password in the ZooKeeper URL has a % that is not " +
+			"followed by two hexadecimal digits; write % as %25")
 	}
 	if strings.Contains(user, ":") {
-		return "", "", errors.New("the user in the ZooKeeper URL has a colon, which digest credentials cannot have")
+		return "", "", errors.New("the user in the ZooKeeper URL has a colon, which digest " +
+			"credentials cannot have")
 	}
 	return user, password, nil
 }
@@ -94,10 +99,12 @@ func parseHost(s string) (string, error) {
 	}
 	host, port, err := net.SplitHostPort(s)
 	if err != nil || host == "" || strings.ContainsAny(host, " \t@%") {
-		return "", fmt.Errorf("host %q in the ZooKeeper URL is not of the form host or host:port (IPv6 in brackets)", s)
+		return "", fmt.Errorf("host %q in the ZooKeeper URL is not of the form host or host:port "+
+			"(IPv6 in brackets)", s)
 	}
 	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
-		return "", fmt.Errorf("port %q of host %q in the ZooKeeper URL is not a number from 1 to 65535", port, host)
+		return "", fmt.Errorf("port %q of host %q in the ZooKeeper URL is not a number "+
+			"from 1 to 65535", port, host)
 	}
 	return net.JoinHostPort(host, port), nil
 }
@@ -120,4 +127,7 @@ func parseRoot(path string) (string, error) {
 
 // BadInName reports a rune that no name of a znode may have: ZooKeeper refuses control characters;
 // % would look like an encoding that is not decoded.
-func BadInName(r rune) bool { return r <= 0x1f || 0x7f <= r && r <= 0x9f || r == '%' || r >= 0xd800 }
+func BadInName(r rune) bool {
+	return r <= 0x1f || 0x7f <= r && r <= 0x9f ||
+		r == '%' || r >= 0xd800
+}

@@ -29,7 +29,9 @@ func (s *Session) List(ctx context.Context, at string) ([]string, error) {
 
 // Children lists the children of a znode, and returns the transaction that last created or deleted
 // one. If the znode does not exist, there are none.
-func (s *Session) Children(ctx context.Context, at string) (names []string, changed int64, err error) {
+func (s *Session) Children(
+	ctx context.Context, at string,
+) (names []string, changed int64, err error) {
 	type list struct {
 		names []string
 		stat  *zk.Stat
@@ -54,7 +56,9 @@ type Node struct {
 }
 
 // Get returns zk.ErrNoNode when there is no such znode.
-func (s *Session) Get(ctx context.Context, at string) (Node, error) { return Retry(ctx, s, getter(at)) }
+func (s *Session) Get(ctx context.Context, at string) (Node, error) {
+	return Retry(ctx, s, getter(at))
+}
 
 func getter(at string) func(*zk.Conn) (Node, error) {
 	return func(conn *zk.Conn) (Node, error) {

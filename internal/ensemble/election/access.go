@@ -24,16 +24,21 @@ func warnOfAccess(ctx context.Context, c *ensemble.Client) {
 		c.Log().Debug("who else may change the znodes could not be read", "error", err)
 	case len(others) > 0:
 		c.Log().Warn("others than the user of the ZooKeeper URL can depose leaders and make candidates, "+
-			"for they may change a znode that was created before; once every program has these credentials, "+
+			"for they may change a znode that was created before; "+
+			"once every program has these credentials, "+
 			"give this user alone the root and all below it",
-			"zkCli.sh", fmt.Sprintf("addauth digest %s:PASSWORD; setAcl -R %s auth::cdrwa", c.Address().User, c.Root()),
+			"zkCli.sh", fmt.Sprintf("addauth digest %s:PASSWORD; setAcl -R %s auth::cdrwa",
+				c.Address().User, c.Root()),
 			"znode", at, "others", others)
 	}
 }
 
 // othersThanUser returns the first of the upper znodes that somebody else may change, and who.
-func othersThanUser(ctx context.Context, c *ensemble.Client) (at string, others []string, err error) {
-	others, err = ensemble.Ask(ctx, c, func(ctx context.Context, s *ensemble.Session) ([]string, error) {
+func othersThanUser(
+	ctx context.Context, c *ensemble.Client,
+) (at string, others []string, err error) {
+	others, err = ensemble.Ask(ctx, c, func(ctx context.Context,
+		s *ensemble.Session) ([]string, error) {
 		for _, at = range []string{c.Root(), IssuerPath(c.Root()), electionsPath(c.Root())} {
 			acl, err := s.ACL(ctx, at)
 			if err != nil && !ensemble.Denied(err) {

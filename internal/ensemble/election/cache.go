@@ -17,7 +17,9 @@ type Cache struct {
 
 // Entries reads the candidates with these names, in order of token. ErrShared: nobody can say which
 // of the first two leads.
-func (c *Cache) Entries(ctx context.Context, s *ensemble.Session, dir string, names []string) ([]Entry, error) {
+func (c *Cache) Entries(
+	ctx context.Context, s *ensemble.Session, dir string, names []string,
+) ([]Entry, error) {
 	entries, err := readEntries(ctx, s, dir, names, c.cached(s, dir, names))
 	if err != nil {
 		return nil, err

@@ -25,7 +25,9 @@ const atOnce = 16
 
 // ReadEntries reads the candidates with these names, in order of token. It leaves out names that
 // are gone, foreign or persistent.
-func ReadEntries(ctx context.Context, s *ensemble.Session, dir string, names []string) ([]Entry, error) {
+func ReadEntries(
+	ctx context.Context, s *ensemble.Session, dir string, names []string,
+) ([]Entry, error) {
 	return readEntries(ctx, s, dir, names, nil)
 }
 
@@ -71,7 +73,9 @@ func readEntries(
 	return entries, nil
 }
 
-func readEntry(ctx context.Context, s *ensemble.Session, dir, name string) (e Entry, found bool, err error) {
+func readEntry(
+	ctx context.Context, s *ensemble.Session, dir, name string,
+) (e Entry, found bool, err error) {
 	n, err := s.Get(ctx, path.Join(dir, name))
 	switch {
 	case errors.Is(err, zk.ErrNoNode):

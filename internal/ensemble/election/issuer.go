@@ -102,7 +102,9 @@ func RenewIssuer(ctx context.Context, c *ensemble.Client) (fence.Issuer, error) 
 		if _, err := ReadIssuer(ctx, s); err != nil { // not ours to write over
 			return "", err
 		}
-		if _, err := ensemble.Retry(ctx, s, func(conn *zk.Conn) (*zk.Stat, error) { return conn.Set(at, id, -1) }); err != nil {
+		if _, err := ensemble.Retry(ctx, s, func(conn *zk.Conn) (*zk.Stat, error) {
+			return conn.Set(at, id, -1)
+		}); err != nil {
 			return "", c.Explain(at, err)
 		}
 		return parseIssuer(at, id)
@@ -117,11 +119,13 @@ func newUUID() string {
 
 func parseIssuer(at string, data []byte) (fence.Issuer, error) {
 	if len(data) != uuidLength {
-		return "", fmt.Errorf("%w: znode %s holds %d bytes, not a UUID: does another program use this path?", ErrNotIssuer, at, len(data))
+		return "", fmt.Errorf("%w: znode %s holds %d bytes, not a UUID: "+
+			"does another program use this path?", ErrNotIssuer, at, len(data))
 	}
 	for _, c := range data {
 		if (c < '0' || c > '9') && (c < 'a' || c > 'f') && c != '-' {
-			return "", fmt.Errorf("%w: znode %s holds something other than a UUID: does another program use this path?", ErrNotIssuer, at)
+			return "", fmt.Errorf("%w: znode %s holds something other than a UUID: "+
+				"does another program use this path?", ErrNotIssuer, at)
 		}
 	}
 	return fence.Issuer("zk:" + string(data)), nil

@@ -19,12 +19,14 @@ func sharedLead(dir string, queue []Entry) error {
 		return nil
 	}
 	return Shared(dir, queue[0].Token, queue[0].Name, queue[1].Name,
-		"neither of them leads; delete both: two processes with one token cannot be fenced from each other")
+		"neither of them leads; delete both: two processes with one token cannot be fenced "+
+			"from each other")
 }
 
 // Shared is the error for two candidates with this token. now says what happens next.
 func Shared(dir string, token fence.Token, one, other, now string) error {
-	return fmt.Errorf("%w: one multi request created %s and %s in %s, so token %s belongs to both; %s; "+
+	return fmt.Errorf("%w: one multi request created %s and %s in %s, so token %s belongs "+
+		"to both; %s; "+
 		"then stop the program that did it: each candidate needs a create request of its own",
 		ErrShared, one, other, dir, token, now)
 }

@@ -20,7 +20,8 @@ func FreshRoot() string { return fmt.Sprintf("/fresh-%d", roots.Add(1)) }
 // Connect returns a connection of the library, without any of our code, that ends with the test.
 func Connect(t testing.TB, servers string) *zk.Conn {
 	t.Helper()
-	conn, events, err := zk.Connect(strings.Split(servers, ","), 10*time.Second, zk.WithLogger(quiet{}))
+	conn, events, err := zk.Connect(strings.Split(servers, ","), 10*time.Second,
+		zk.WithLogger(quiet{}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,7 +49,8 @@ func MayDoNothing(t testing.TB, who string, conn *zk.Conn, at string) {
 	world := zk.WorldACL(zk.PermAll)
 	_, persistent := conn.Create(name, nil, zk.FlagPersistent, world)
 	_, ephemeral := conn.Create(name, nil, zk.FlagEphemeral, world)
-	_, sequential := conn.Create(path.Join(at, candidatePrefix), nil, zk.FlagEphemeralSequential, world)
+	_, sequential := conn.Create(path.Join(at, candidatePrefix), nil,
+		zk.FlagEphemeralSequential, world)
 	_, multi := conn.Multi(&zk.CreateRequest{Path: name, Acl: world, Flags: zk.FlagEphemeral})
 	_, check := conn.Multi(&zk.CheckVersionRequest{Path: at, Version: -1})
 	_, set := conn.Set(at, nil, -1)
@@ -57,11 +59,13 @@ func MayDoNothing(t testing.TB, who string, conn *zk.Conn, at string) {
 	_, _, list := conn.Children(at)
 	removed := conn.Delete(at, -1)
 	for what, err := range map[string]error{
-		"create": persistent, "create of a candidate": ephemeral, "create of a sequential znode": sequential,
-		"transaction that creates": multi, "check": check, "set": set, "set of the ACL": setACL,
+		"create": persistent, "create of a candidate": ephemeral,
+		"create of a sequential znode": sequential,
+		"transaction that creates":     multi, "check": check, "set": set, "set of the ACL": setACL,
 		"get": get, "list": list, "delete": removed,
 	} {
-		if !errors.Is(err, zk.ErrNoAuth) && (what != "delete" || path.Dir(at) != "/" || !errors.Is(err, zk.ErrNotEmpty)) {
+		if !errors.Is(err, zk.ErrNoAuth) && (what != "delete" || path.Dir(at) != "/" ||
+			!errors.Is(err, zk.ErrNotEmpty)) {
 			t.Errorf("%s of %s by %s returned %v", what, at, who, err)
 		}
 	}

@@ -32,7 +32,8 @@ type Relay struct {
 
 // Faults are what a Relay does to the traffic.
 type Faults struct {
-	LoseReply bool // the next create of a candidate passes, and the connection breaks in the place of its reply
+	// the next create of a candidate passes, and the connection breaks in the place of its reply
+	LoseReply bool
 	LoseWrite bool // the same for the next transaction
 	Mute      bool // no notice of a watch passes
 	Between   bool // after the next transaction requests wait for Pass, and its reply does not
@@ -50,7 +51,8 @@ func NewRelay(t testing.TB, server string) *Relay {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &Relay{t: t, listener: listener, Server: server, conns: map[net.Conn]bool{}, requests: map[uint32]int{}}
+	r := &Relay{t: t, listener: listener, Server: server, conns: map[net.Conn]bool{},
+		requests: map[uint32]int{}}
 	r.open = sync.NewCond(&r.mu)
 	r.work.Go(r.accept)
 	t.Cleanup(r.close)
@@ -167,7 +169,8 @@ func (r *Relay) pump(from, to net.Conn, e exchange, requests bool) {
 			r.Set(func() { r.sessions = append(r.sessions, frame) })
 		case !requests && r.muted(frame):
 			continue
-		case !requests && len(e.lose) > 0 && int32(binary.BigEndian.Uint32(frame[4:])) >= 0: // a reply, not a ping's
+		// a reply, not a ping's
+		case !requests && len(e.lose) > 0 && int32(binary.BigEndian.Uint32(frame[4:])) >= 0:
 			return
 		case !requests:
 			frame = untwinned(frame, e.twin)
