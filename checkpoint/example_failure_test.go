@@ -34,8 +34,11 @@ func ExampleRetry() {
 	})
 	fmt.Println(err)
 	fmt.Println(errors.Is(err, checkpoint.ErrStopped), errors.Is(err, errClosed))
-	// Output: paying paying task payment is stopped at step "pay" (step 1 of 1, round 1) after 2
-	// attempts: the bank is closed true true
+	// Output:
+	// paying
+	// paying
+	// task payment is stopped at step "pay" (step 1 of 1, round 1) after 2 attempts: the bank is closed
+	// true true
 }
 
 // The step list of a saved task is compared by name. Here the task is saved with a step that is
@@ -73,6 +76,11 @@ func ExampleMapSteps() {
 	done, err := run(ctx, d, "report", task)
 	tell(err)
 	fmt.Println(done.Status)
-	// Output: collected the printer is gone true task report was saved with the steps [collect,
-	// print], next "print", and is now [collect, mail]; nothing was run mailed done
+	// Output:
+	// collected
+	// the printer is gone
+	// true
+	// task report was saved with the steps [collect, print], next "print", and is now [collect, mail]; nothing was run
+	// mailed
+	// done
 }

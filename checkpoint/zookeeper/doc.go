@@ -14,29 +14,21 @@
 //
 // ZooKeeper orders all that is written, and a czxid is a place in that order. So:
 //
-// 1. A claim leads while its candidate exists and none with a lower czxid does. Names that appear
-// later have higher
-//
-//	ones. So a claim that has been seen to lead once leads until its candidate is gone, and a candidate that is gone
-//	never comes back: its name has a random GUID. The claim is looked up once, by its czxid; a candidate that waits in
-//	the queue is refused there, though its znode exists too.
-//
-// 2. Each write is a transaction of two halves: check that the candidate exists, and write the one
-// version that follows
-//
-//	the stored one. Both happen at one place in the order, or neither does.
-//
-// 3. A newer claim leads only after the older candidates are gone. So in the order, all that older
-// leaders ever write
-//
-//	comes before their candidates' end, and that before whatever the newer leader writes. A write of theirs that was
-//	under way, or whose sender was paused, fails its check when it arrives, from whatever session it was sent.
-//
-// 4. Take makes a transaction of its own that checks the candidate, and then reads, in the same
-// session: servers show a
-//
-//	session nothing from before its own last transaction. By 3 nothing of an older leader can come after that place.
-//	A sync would not do: a server that takes itself for the ensemble's leader, but no longer is, answers it too.
+//  1. A claim leads while its candidate exists and none with a lower czxid does. Names that appear
+//     later have higher ones. So a claim that has been seen to lead once leads until its candidate
+//     is gone, and a candidate that is gone never comes back: its name has a random GUID. The claim
+//     is looked up once, by its czxid; a candidate that waits in the queue is refused there, though
+//     its znode exists too.
+//  2. Each write is a transaction of two halves: check that the candidate exists, and write the one
+//     version that follows the stored one. Both happen at one place in the order, or neither does.
+//  3. A newer claim leads only after the older candidates are gone. So in the order, all that older
+//     leaders ever write comes before their candidates' end, and that before whatever the newer
+//     leader writes. A write of theirs that was under way, or whose sender was paused, fails its
+//     check when it arrives, from whatever session it was sent.
+//  4. Take makes a transaction of its own that checks the candidate, and then reads, in the same
+//     session: servers show a session nothing from before its own last transaction. By 3 nothing of
+//     an older leader can come after that place. A sync would not do: a server that takes itself
+//     for the ensemble's leader, but no longer is, answers it too.
 //
 // Nothing of this rests on a clock, nor on whose session a write is sent in: the check names the
 // leader's own znode.

@@ -59,24 +59,23 @@
 //
 //  1. The first of one list of candidates leads until its znode is gone, for later candidates come
 //     behind it, and no name comes back. The list may have been old when it was read. So the check
-//     that the znode exists proves that its candidate leads. An acknowledgement is another znode, and
-//     changes nothing of this. If the candidate is gone, the check fails, and Leaders reads again.
+//     that the znode exists proves that its candidate leads. An acknowledgement is another znode,
+//     and changes nothing of this. If the candidate is gone, the check fails, and Leaders reads
+//     again.
 //  2. The issuer is as it was read if its znode has the version that it had: RenewIssuer raises it.
-//
-// A
-//
-//	znode that was deleted and made anew begins at version 0 again. So it was read with a watch. A
-//	server tells a session of a change that it watches before it answers any later request of that
-//	session, so a watch that has not fired when the answer is here proves that the znode is the same.
-//  3. What was read belongs to the client's session, which lasts for one connection to one server. A
-//     server that stops, or loses the leader of its ensemble, breaks its connections. So nothing is
-//     remembered of an ensemble that was wiped since, restored from a backup, or replaced. Should it
-//     ever be: an ensemble takes no transaction of a session that it does not know, and has no znode
-//     with the random GUID of a candidate that enrolled elsewhere.
-//  4. No check can prove that nobody leads. That is read after the transaction, in the same session:
-//     servers show a session nothing from before its own last transaction. Whoever is found there is
-//     remembered, and checked together with all others by one more transaction. So everybody who is
-//     named leads at the same place in the order, under the issuer that is named.
+//     A znode that was deleted and made anew begins at version 0 again. So it was read with a
+//     watch. A server tells a session of a change that it watches before it answers any later
+//     request of that session, so a watch that has not fired when the answer is here proves that
+//     the znode is the same.
+//  3. What was read belongs to the client's session, which lasts for one connection to one server.
+//     A server that stops, or loses the leader of its ensemble, breaks its connections. So nothing
+//     is remembered of an ensemble that was wiped since, restored from a backup, or replaced.
+//     Should it ever be: an ensemble takes no transaction of a session that it does not know, and
+//     has no znode with the random GUID of a candidate that enrolled elsewhere.
+//  4. No check can prove that nobody leads. That is read after the transaction, in the same
+//     session: servers show a session nothing from before its own last transaction. Whoever is
+//     found there is remembered, and checked together with all others by one more transaction. So
+//     everybody who is named leads at the same place in the order, under the issuer that is named.
 //
 // An ensemble that was restored from a backup may well name a leader of that time, until its
 // session has timed out. That is who leads there; what the stores have accepted meanwhile, their
