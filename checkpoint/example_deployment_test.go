@@ -99,7 +99,7 @@ func run[S any](
 	defer pool.Close()
 	j := journal.New(pool, journal.Options{Raiser: postgres.NewRaiser(d.database)})
 	defer j.Close()
-	return checkpoint.Candidate[S]{
+	return checkpoint.Runner[S]{
 		Lead:     fence.Lead{Elector: coordinator, Resource: resource, Holder: "example"},
 		Journal:  j,
 		Observer: coordinator,

@@ -15,18 +15,18 @@ import (
 	"github.com/ringfence/ringfence/fence/fencetest"
 )
 
-// ballot is a stage whose leaders are elected.
-type ballot struct {
+// election is a stage that elects its leaders.
+type election struct {
 	*stage
-	// what the candidates see of the journal
+	// the journal as instances see it
 	as          func(*checkpointtest.Memory) checkpoint.Journal
 	stores      []fence.Raiser
 	coordinator *fencetest.Memory
-	candidates  []*candidate
+	instances   []*instance
 }
 
-// candidate is one copy of the program.
-type candidate struct {
+// instance is one copy of a program that runs the task.
+type instance struct {
 	*fencetest.Client
 	cp     checkpoint.Checkpoint
 	answer error
@@ -34,27 +34,27 @@ type candidate struct {
 	stop   context.CancelCauseFunc
 }
 
-func newBallot(t *testing.T) *ballot {
+func newElection(t *testing.T) *election {
 	plain := func(m *checkpointtest.Memory) checkpoint.Journal { return m }
-	return &ballot{stage: newStage(t), as: plain, coordinator: fencetest.NewMemory(10 * time.Second)}
+	return &election{stage: newStage(t), as: plain, coordinator: fencetest.NewMemory(10 * time.Second)}
 }
 
-// stand starts one more candidate.
-func (b *ballot) stand(task checkpoint.Task[done]) *candidate {
-	client := b.coordinator.Open()
-	b.Cleanup(func() { _ = client.Close() })
-	ctx, stop := context.WithCancelCause(b.Context())
-	c := &candidate{Client: client, done: make(chan struct{}), stop: stop}
-	runs := checkpoint.Candidate[done]{
+// start starts one more instance.
+func (e *election) start(task checkpoint.Task[done]) *instance {
+	client := e.coordinator.Open()
+	e.Cleanup(func() { _ = client.Close() })
+	ctx, stop := context.WithCancelCause(e.Context())
+	c := &instance{Client: client, done: make(chan struct{}), stop: stop}
+	runs := checkpoint.Runner[done]{
 		Lead: fence.Lead{Elector: client, Resource: orders,
-			Holder: fmt.Sprint("host-", len(b.candidates)), Stores: b.stores},
-		Journal: b.as(b.journal), Task: task, Observer: client,
+			Holder: fmt.Sprint("host-", len(e.instances)), Stores: e.stores},
+		Journal: e.as(e.journal), Task: task, Observer: client,
 	}
 	go func() {
 		defer close(c.done)
 		c.cp, c.answer = runs.Run(ctx)
 	}()
-	b.candidates = append(b.candidates, c)
+	e.instances = append(e.instances, c)
 	return c
 }
 
@@ -73,42 +73,41 @@ func slow(name string) checkpoint.Step[done] {
 	})
 }
 
-// Ten hot copies of one task, whose coordinator fails them one way or another, finish it between
-// them.
-func TestCandidatesFinishATaskBetweenThem(t *testing.T) {
+// Ten instances run one task. The coordinator fails them in several ways, and together they finish.
+func TestInstancesFinishATaskBetweenThem(t *testing.T) {
 	for _, seed := range seeds(t, 5) {
 		synctest.Test(t, func(t *testing.T) {
 			rnd := rand.New(rand.NewPCG(seed, 0))
-			b := newBallot(t)
+			e := newElection(t)
 			task := tasked(slow("a"), slow("b"), slow("c"))
 			task.Rounds = 30
 			for range 10 {
-				b.stand(task)
+				e.start(task)
 			}
-			b.disturb(rnd, 40)
-			for i, c := range b.candidates {
+			e.disturb(rnd, 40)
+			for i, c := range e.instances {
 				<-c.done
 				if c.answer != nil || c.cp.Status != checkpoint.Done {
-					t.Errorf("RINGFENCE_SEED=%d: candidate %d ended with %v, %+v", seed, i, c.answer, c.cp)
+					t.Errorf("RINGFENCE_SEED=%d: instance %d ended with %v, %+v", seed, i, c.answer, c.cp)
 				}
 			}
 			var want []string
 			for i := range 90 {
 				want = append(want, fmt.Sprintf("%c at %d", "abc"[i%3], i))
 			}
-			equal(t, fmt.Sprintf("RINGFENCE_SEED=%d: effects", seed), b.effects(), want)
-			if tokens := distinct(b.journal.Effects()); tokens < 5 {
+			equal(t, fmt.Sprintf("RINGFENCE_SEED=%d: effects", seed), e.effects(), want)
+			if tokens := distinct(e.journal.Effects()); tokens < 5 {
 				t.Errorf("RINGFENCE_SEED=%d: only %d leaders had effects", seed, tokens)
 			}
 		})
 	}
 }
 
-// disturb fails the candidates so many times.
-func (b *ballot) disturb(rnd *rand.Rand, times int) {
+// disturb makes instances fail, so many times in all.
+func (e *election) disturb(rnd *rand.Rand, times int) {
 	for range times {
 		time.Sleep(time.Duration(rnd.Int64N(int64(4 * time.Second))))
-		c := b.candidates[rnd.IntN(len(b.candidates))]
+		c := e.instances[rnd.IntN(len(e.instances))]
 		queue, err := c.leading()
 		switch rnd.IntN(4) {
 		case 0:
@@ -118,17 +117,17 @@ func (b *ballot) disturb(rnd *rand.Rand, times int) {
 			time.AfterFunc(time.Duration(rnd.Int64N(int64(20*time.Second))), c.Heal)
 		default:
 			if err == nil && queue != 0 {
-				b.coordinator.Delete(orders, queue)
+				e.coordinator.Delete(orders, queue)
 			}
 		}
 	}
-	for _, c := range b.candidates {
+	for _, c := range e.instances {
 		c.Heal()
 	}
 }
 
-// leading is the token that leads, if this client can tell at once.
-func (c *candidate) leading() (fence.Token, error) {
+// leading returns the leader's token if this client gets an answer at once.
+func (c *instance) leading() (fence.Token, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Millisecond)
 	defer cancel()
 	queue, err := c.Candidates(ctx, orders)
@@ -148,10 +147,10 @@ func distinct(effects []checkpointtest.Effect) int {
 
 func TestATakeOverIsReportedInItsParts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBallot(t)
+		e := newElection(t)
 		task := tasked(slow("a"))
 		task.Rounds = 100
-		first := b.stand(task)
+		first := e.start(task)
 		synctest.Wait()
 		var took []checkpoint.TakeOver
 		task.Notify = func(e checkpoint.Event) {
@@ -159,20 +158,20 @@ func TestATakeOverIsReportedInItsParts(t *testing.T) {
 				took = append(took, e.TakeOver)
 			}
 		}
-		second := b.stand(task)
+		second := e.start(task)
 		time.Sleep(20*time.Second + time.Second/2)
-		first.Cut() // and the coordinator drops it ten seconds later
+		first.Cut() // the coordinator drops it ten seconds later
 		time.Sleep(15 * time.Second)
 		synctest.Wait()
 		if len(took) != 1 {
-			t.Fatalf("the second candidate took over %d times", len(took))
+			t.Fatalf("the second instance took over %d times", len(took))
 		}
 		if is := took[0]; is.Detection <= 0 || is.Detection > 11*time.Second || is.Reloaded ||
 			is.Election > time.Second || is.Raise > time.Second || is.FirstStep > time.Second {
 			t.Errorf("reported %+v", is)
 		}
 		first.Heal()
-		for _, c := range []*candidate{first, second} {
+		for _, c := range []*instance{first, second} {
 			if <-c.done; c.answer != nil || c.cp.Round != 100 {
 				t.Errorf("%v, %+v", c.answer, c.cp)
 			}
@@ -180,7 +179,7 @@ func TestATakeOverIsReportedInItsParts(t *testing.T) {
 	})
 }
 
-// asked notes which version each Take says it has.
+// asked records the version that the caller of each Take has.
 type asked struct {
 	*checkpointtest.Memory
 	have []int64
@@ -193,52 +192,52 @@ func (a *asked) Take(
 	return a.Memory.Take(ctx, c, task, have)
 }
 
-func TestACandidateHasTheCheckpointWhenItTakesOver(t *testing.T) {
+func TestAnInstanceHasTheCheckpointWhenItTakesOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBallot(t)
+		e := newElection(t)
 		task := tasked(slow("a"))
 		task.Rounds = 20
-		first := b.stand(task)
+		first := e.start(task)
 		synctest.Wait()
-		second := &asked{Memory: b.journal}
-		b.as = func(*checkpointtest.Memory) checkpoint.Journal { return second }
-		b.stand(task)
+		second := &asked{Memory: e.journal}
+		e.as = func(*checkpointtest.Memory) checkpoint.Journal { return second }
+		e.start(task)
 		time.Sleep(7*time.Second + time.Second/2)
 		first.stop(errBoom)
 		<-first.done
-		<-b.candidates[1].done
+		<-e.instances[1].done
 		equal(t, "taken with", second.have, []int64{7})
 	})
 }
 
-func TestACandidateEndsWithWhatDoesNotGoAway(t *testing.T) {
+func TestAnInstanceEndsWithWhatDoesNotGoAway(t *testing.T) {
 	for name, c := range map[string]struct {
-		begin func(b *ballot) checkpoint.Task[done]
+		begin func(e *election) checkpoint.Task[done]
 		want  error
 	}{
-		"a stopped task": {func(b *ballot) checkpoint.Task[done] {
-			return tasked(b.failing("fails", false, 1e9, errBoom))
+		"a stopped task": {func(e *election) checkpoint.Task[done] {
+			return tasked(e.failing("fails", false, 1e9, errBoom))
 		}, checkpoint.ErrStopped},
-		"a bad task": {func(*ballot) checkpoint.Task[done] { return tasked() }, checkpoint.ErrBadTask},
-		"other steps": {func(b *ballot) checkpoint.Task[done] {
-			b.put(func(*checkpoint.Checkpoint) {})
-			return tasked(b.noting("x"))
+		"a bad task": {func(*election) checkpoint.Task[done] { return tasked() }, checkpoint.ErrBadTask},
+		"other steps": {func(e *election) checkpoint.Task[done] {
+			e.put(func(*checkpoint.Checkpoint) {})
+			return tasked(e.noting("x"))
 		}, checkpoint.ErrStepsChanged},
-		"another state": {func(b *ballot) checkpoint.Task[done] {
-			b.put(func(cp *checkpoint.Checkpoint) { cp.State = []byte(`[]`) })
-			return tasked(b.noting("a"), b.noting("b"))
+		"another state": {func(e *election) checkpoint.Task[done] {
+			e.put(func(cp *checkpoint.Checkpoint) { cp.State = []byte(`[]`) })
+			return tasked(e.noting("a"), e.noting("b"))
 		}, checkpoint.ErrCorrupt},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				b := newBallot(t)
-				b.token = 0 // tokens of the same coordinator, and older
-				b.issuer = b.coordinatorsIssuer()
-				task := c.begin(b)
+				e := newElection(t)
+				e.token = 0 // put uses older tokens of the same coordinator
+				e.issuer = e.coordinatorsIssuer()
+				task := c.begin(e)
 				for range 3 {
-					b.stand(task)
+					e.start(task)
 				}
-				for _, one := range b.candidates {
+				for _, one := range e.instances {
 					<-one.done
 					is(t, one.answer, c.want)
 				}
@@ -247,25 +246,25 @@ func TestACandidateEndsWithWhatDoesNotGoAway(t *testing.T) {
 	}
 }
 
-// coordinatorsIssuer is whose tokens the elected have.
-func (b *ballot) coordinatorsIssuer() fence.Issuer {
-	client := b.coordinator.Open()
+// coordinatorsIssuer returns the issuer of the elected leaders' tokens.
+func (e *election) coordinatorsIssuer() fence.Issuer {
+	client := e.coordinator.Open()
 	defer client.Close()
-	issuer, err := client.Issuer(b.Context())
+	issuer, err := client.Issuer(e.Context())
 	if err != nil {
-		b.Fatal(err)
+		e.Fatal(err)
 	}
-	for range 10 { // tokens that put may have used
-		term, err := client.Campaign(b.Context(), orders, "before")
+	for range 10 { // skip the tokens that put may have used
+		term, err := client.Campaign(e.Context(), orders, "before")
 		if err != nil {
-			b.Fatal(err)
+			e.Fatal(err)
 		}
-		_ = term.Resign(b.Context())
+		_ = term.Resign(e.Context())
 	}
 	return issuer
 }
 
-// store is another store of the leaders', out of reach for so many times.
+// store is a store that fails the first calls.
 type store struct{ fails int }
 
 func (s *store) Raise(context.Context, fence.Claim) error {
@@ -275,45 +274,45 @@ func (s *store) Raise(context.Context, fence.Claim) error {
 	return nil
 }
 
-func TestACandidateStandsAgainWhenAStoreIsOutOfReach(t *testing.T) {
+func TestAnInstanceStandsAgainWhenAStoreIsOutOfReach(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBallot(t)
-		b.stores = []fence.Raiser{&store{20}}
-		c := b.stand(tasked(slow("a")))
+		e := newElection(t)
+		e.stores = []fence.Raiser{&store{20}}
+		c := e.start(tasked(slow("a")))
 		if <-c.done; c.answer != nil || c.cp.Status != checkpoint.Done {
 			t.Errorf("%v, %+v", c.answer, c.cp)
 		}
 	})
 }
 
-func TestACandidateStandsAgainWhenTheJournalIsOutOfReach(t *testing.T) {
+func TestAnInstanceStandsAgainWhenTheJournalIsOutOfReach(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBallot(t)
-		b.faulty(checkpointtest.Raise, repeated(checkpointtest.OutOfReach, 20)...)
-		c := b.stand(tasked(slow("a")))
+		e := newElection(t)
+		e.faulty(checkpointtest.Raise, repeated(checkpointtest.OutOfReach, 20)...)
+		c := e.start(tasked(slow("a")))
 		if <-c.done; c.answer != nil || c.cp.Status != checkpoint.Done {
 			t.Errorf("%v, %+v", c.answer, c.cp)
 		}
 	})
 }
 
-func TestACandidateEndsWithItsContext(t *testing.T) {
+func TestAnInstanceEndsWithItsContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBallot(t)
+		e := newElection(t)
 		task := tasked(slow("a"))
 		task.Rounds = checkpoint.Forever
-		leads := b.stand(task)
+		leads := e.start(task)
 		synctest.Wait()
-		waits := b.stand(task)
+		waits := e.start(task)
 		time.Sleep(10*time.Second + time.Second/2)
-		for _, c := range []*candidate{waits, leads} {
+		for _, c := range []*instance{waits, leads} {
 			c.stop(errBoom)
 			<-c.done
 			is(t, c.answer, errBoom)
 		}
-		if b.stored().Version != 10 || leads.cp.Version != 10 ||
+		if e.stored().Version != 10 || leads.cp.Version != 10 ||
 			errors.Is(leads.answer, checkpoint.ErrStopped) {
-			t.Errorf("stored %+v, the leader knew of %+v", b.stored(), leads.cp)
+			t.Errorf("stored %+v, the leader knew of %+v", e.stored(), leads.cp)
 		}
 	})
 }
