@@ -13,8 +13,9 @@ import (
 // step has the place it is at as its effect, and passes two boundaries on its way.
 func (s *succession) step(name string, sync, asks bool) checkpoint.Step[done] {
 	if sync {
-		return checkpoint.Synchronous(name, func(ctx context.Context, tx *checkpointtest.Tx,
-			d done) (done, error) {
+		return checkpoint.Synchronous(name, func(
+			ctx context.Context, tx *checkpointtest.Tx, d done,
+		) (done, error) {
 			l := s.of(ctx)
 			s.reach(l)
 			place := fmt.Sprintf("%s at %d", name, len(d.Keys))

@@ -126,8 +126,9 @@ func TestAWayOnThatFindsNoneRunsNothing(t *testing.T) {
 // Whatever is decided, it is this task of this resource, at this version.
 func TestAWayOnCannotLeaveTheTask(t *testing.T) {
 	s := begun(t)
-	cp := s.finishes(s.now(func(_ checkpoint.Checkpoint,
-		steps []string) (checkpoint.Checkpoint, error) {
+	cp := s.finishes(s.now(func(
+		_ checkpoint.Checkpoint, steps []string,
+	) (checkpoint.Checkpoint, error) {
 		return checkpoint.Checkpoint{Run: 5, Round: 1, Status: checkpoint.Running, Step: 1,
 			State: []byte(`{"Keys":["own"]}`), Version: 77}, nil
 	}, "x", "y"))

@@ -50,8 +50,9 @@ func ExampleMapSteps() {
 		fmt.Println(err)
 		return
 	}
-	say := func(word string, err error) func(context.Context, Nothing,
-		checkpoint.Key) (Nothing, error) {
+	say := func(word string, err error) func(
+		context.Context, Nothing, checkpoint.Key,
+	) (Nothing, error) {
 		return func(_ context.Context, n Nothing, _ checkpoint.Key) (Nothing, error) {
 			fmt.Println(word)
 			return n, err

@@ -48,16 +48,18 @@ func (l *landsLate) Transact(
 		l.arrive()
 		return l.Memory.Transact(ctx, c, work)
 	}
-	return l.Memory.Transact(ctx, c, func(ctx context.Context,
-		tx *checkpointtest.Tx) (checkpoint.Checkpoint, error) {
+	return l.Memory.Transact(ctx, c, func(
+		ctx context.Context, tx *checkpointtest.Tx,
+	) (checkpoint.Checkpoint, error) {
 		cp, err := work(ctx, tx)
 		if err != nil {
 			return cp, err
 		}
 		first := *tx
 		return cp, l.lose(func() {
-			_ = l.Memory.Transact(ctx, c, func(_ context.Context,
-				tx *checkpointtest.Tx) (checkpoint.Checkpoint, error) {
+			_ = l.Memory.Transact(ctx, c, func(
+				_ context.Context, tx *checkpointtest.Tx,
+			) (checkpoint.Checkpoint, error) {
 				*tx = first
 				return cp, nil
 			})

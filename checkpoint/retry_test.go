@@ -71,14 +71,16 @@ func (s *stage) failing(name string, sync bool, times int, with error) checkpoin
 		return d, nil
 	}
 	if sync {
-		return checkpoint.Synchronous(name, func(_ context.Context, tx *checkpointtest.Tx,
-			d done) (done, error) {
+		return checkpoint.Synchronous(name, func(
+			_ context.Context, tx *checkpointtest.Tx, d done,
+		) (done, error) {
 			tx.Append(name)
 			return fail(d)
 		})
 	}
-	return checkpoint.Step[done]{Name: name, Run: func(_ context.Context, d done,
-		_ checkpoint.Key) (done, error) {
+	return checkpoint.Step[done]{Name: name, Run: func(
+		_ context.Context, d done, _ checkpoint.Key,
+	) (done, error) {
 		return fail(d)
 	}}
 }

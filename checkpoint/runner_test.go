@@ -60,8 +60,9 @@ func (e *election) start(task checkpoint.Task[done]) *instance {
 
 // slow is a step that takes a second.
 func slow(name string) checkpoint.Step[done] {
-	return checkpoint.Synchronous(name, func(ctx context.Context, tx *checkpointtest.Tx,
-		d done) (done, error) {
+	return checkpoint.Synchronous(name, func(
+		ctx context.Context, tx *checkpointtest.Tx, d done,
+	) (done, error) {
 		place := fmt.Sprintf("%s at %d", name, len(d.Keys))
 		tx.Append(place)
 		select {

@@ -88,8 +88,9 @@ func (d *diary) read() []string {
 // noting is an asynchronous step that notes its key in the diary and in the state, unless fail has
 // an error for it.
 func (s *stage) noting(name string, fail ...error) checkpoint.Step[done] {
-	return checkpoint.Step[done]{Name: name, Run: func(_ context.Context, d done,
-		key checkpoint.Key) (done, error) {
+	return checkpoint.Step[done]{Name: name, Run: func(
+		_ context.Context, d done, key checkpoint.Key,
+	) (done, error) {
 		s.diary.note(key)
 		if len(fail) > 0 {
 			err := fail[0]
@@ -102,8 +103,9 @@ func (s *stage) noting(name string, fail ...error) checkpoint.Step[done] {
 
 // appending is a synchronous step that has its name as effect.
 func appending(name string) checkpoint.Step[done] {
-	return checkpoint.Synchronous(name, func(_ context.Context, tx *checkpointtest.Tx,
-		d done) (done, error) {
+	return checkpoint.Synchronous(name, func(
+		_ context.Context, tx *checkpointtest.Tx, d done,
+	) (done, error) {
 		tx.Append(name)
 		return done{append(slices.Clone(d.Keys), name)}, nil
 	})

@@ -56,8 +56,9 @@ func Synchronous[S, Tx any](
 ) Step[S] {
 	return Step[S]{
 		Name: name,
-		transact: func(ctx context.Context, j Journal, c fence.Claim, s S,
-			publish func(S) (Checkpoint, error)) error {
+		transact: func(
+			ctx context.Context, j Journal, c fence.Claim, s S, publish func(S) (Checkpoint, error),
+		) error {
 			return j.(Transactor[Tx]).Transact(ctx, c, func(ctx context.Context, tx Tx) (Checkpoint, error) {
 				next, err := protect(func() (S, error) { return run(ctx, tx, s) })
 				if err != nil {

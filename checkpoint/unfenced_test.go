@@ -98,8 +98,9 @@ func (u *unconditional) Transact(
 	ctx context.Context, c fence.Claim,
 	work func(context.Context, *checkpointtest.Tx) (checkpoint.Checkpoint, error),
 ) error {
-	return u.unfenced.Transact(ctx, c, func(ctx context.Context,
-		tx *checkpointtest.Tx) (checkpoint.Checkpoint, error) {
+	return u.unfenced.Transact(ctx, c, func(
+		ctx context.Context, tx *checkpointtest.Tx,
+	) (checkpoint.Checkpoint, error) {
 		cp, err := work(ctx, tx)
 		return u.over(cp), err
 	})

@@ -108,8 +108,9 @@ func TestAskDecidesAboutAnUnfinishedStep(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := newStage(t)
 			task := s.sending(func(step *checkpoint.Step[done]) {
-				step.Ask = func(_ context.Context, d done,
-					key checkpoint.Key) (checkpoint.Decision, done, error) {
+				step.Ask = func(
+					_ context.Context, d done, key checkpoint.Key,
+				) (checkpoint.Decision, done, error) {
 					if key.String() != send || len(d.Keys) != 1 {
 						t.Errorf("asked about %s with %v", key, d)
 					}
@@ -160,8 +161,9 @@ func TestAskHearsOfTheEnd(t *testing.T) {
 		s := newStage(t)
 		var keeper *fence.Keeper
 		task := s.sending(func(step *checkpoint.Step[done]) {
-			step.Ask = func(ctx context.Context, d done,
-				_ checkpoint.Key) (checkpoint.Decision, done, error) {
+			step.Ask = func(
+				ctx context.Context, d done, _ checkpoint.Key,
+			) (checkpoint.Decision, done, error) {
 				keeper.Lose(fence.ErrDeposed)
 				<-ctx.Done()
 				return checkpoint.Finished, d, context.Cause(ctx)

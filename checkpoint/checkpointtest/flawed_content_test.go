@@ -58,8 +58,9 @@ var contentFlaws = []flaw{
 			kept = cp
 			return f.Memory.Publish(ctx, c, cp)
 		}
-		f.take = func(context.Context, fence.Claim, checkpoint.Name,
-			int64) (checkpoint.Checkpoint, bool, error) {
+		f.take = func(
+			context.Context, fence.Claim, checkpoint.Name, int64,
+		) (checkpoint.Checkpoint, bool, error) {
 			return kept, false, nil
 		}
 	}},

@@ -18,8 +18,9 @@ func mistaking(as func(c, mark fence.Claim) fence.Claim) func(f *flawed) {
 
 func mistakingTake(as func(c, mark fence.Claim) fence.Claim) func(f *flawed) {
 	return func(f *flawed) {
-		f.take = func(ctx context.Context, c fence.Claim, task checkpoint.Name,
-			have int64) (checkpoint.Checkpoint, bool, error) {
+		f.take = func(
+			ctx context.Context, c fence.Claim, task checkpoint.Name, have int64,
+		) (checkpoint.Checkpoint, bool, error) {
 			return f.Memory.Take(ctx, as(c, f.mark(c)), task, have)
 		}
 	}
@@ -107,8 +108,9 @@ var fenceFlaws = []flaw{
 		}
 	}},
 	{"shows anybody a task", "belongs to the resource", func(f *flawed) {
-		f.take = func(ctx context.Context, c fence.Claim, task checkpoint.Name,
-			have int64) (checkpoint.Checkpoint, bool, error) {
+		f.take = func(
+			ctx context.Context, c fence.Claim, task checkpoint.Name, have int64,
+		) (checkpoint.Checkpoint, bool, error) {
 			cp, same, err := f.Memory.Take(ctx, c, task, have)
 			if verdict(err) == checkpoint.ErrOtherResource {
 				return cp, have == 1, nil

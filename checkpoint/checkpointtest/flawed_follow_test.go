@@ -17,8 +17,9 @@ var followFlaws = []flaw{
 		})},
 	{"shows nothing until something is new", "Follow shows the checkpoint that is there",
 		func(f *flawed) {
-			f.follow = func(ctx context.Context, task checkpoint.Name,
-				each func(checkpoint.Checkpoint) error) error {
+			f.follow = func(
+				ctx context.Context, task checkpoint.Name, each func(checkpoint.Checkpoint) error,
+			) error {
 				first := f.at(task)
 				return f.Memory.Follow(ctx, task, func(cp checkpoint.Checkpoint) error {
 					if cp.Version <= first {
@@ -33,8 +34,9 @@ var followFlaws = []flaw{
 			return cp.Version > 1
 		})},
 	{"shows a checkpoint twice", "Follow shows the checkpoint that is there", func(f *flawed) {
-		f.follow = func(ctx context.Context, task checkpoint.Name,
-			each func(checkpoint.Checkpoint) error) error {
+		f.follow = func(
+			ctx context.Context, task checkpoint.Name, each func(checkpoint.Checkpoint) error,
+		) error {
 			return f.Memory.Follow(ctx, task, func(cp checkpoint.Checkpoint) error {
 				if err := each(cp); err != nil {
 					return err
@@ -44,8 +46,9 @@ var followFlaws = []flaw{
 		}
 	}},
 	{"shows other tasks", "Follow shows one task", func(f *flawed) {
-		f.follow = func(ctx context.Context, task checkpoint.Name,
-			each func(checkpoint.Checkpoint) error) error {
+		f.follow = func(
+			ctx context.Context, task checkpoint.Name, each func(checkpoint.Checkpoint) error,
+		) error {
 			return f.Memory.Follow(ctx, task, func(cp checkpoint.Checkpoint) error {
 				other, err := f.Memory.Load(ctx, hourly)
 				if err == nil && len(other) == 1 {
@@ -57,8 +60,9 @@ var followFlaws = []flaw{
 	}},
 	{"follows one leader", "under whatever leader", func(f *flawed) {
 		var first fence.Token
-		f.follow = func(ctx context.Context, task checkpoint.Name,
-			each func(checkpoint.Checkpoint) error) error {
+		f.follow = func(
+			ctx context.Context, task checkpoint.Name, each func(checkpoint.Checkpoint) error,
+		) error {
 			return f.Memory.Follow(ctx, task, func(cp checkpoint.Checkpoint) error {
 				if first == 0 {
 					first = cp.Token
@@ -72,8 +76,9 @@ var followFlaws = []flaw{
 	}},
 	{"wakes one follower", "Many follow at once", func(f *flawed) {
 		var once sync.Mutex
-		f.follow = func(ctx context.Context, task checkpoint.Name,
-			each func(checkpoint.Checkpoint) error) error {
+		f.follow = func(
+			ctx context.Context, task checkpoint.Name, each func(checkpoint.Checkpoint) error,
+		) error {
 			if !once.TryLock() {
 				<-ctx.Done()
 				return ctx.Err()
@@ -83,8 +88,9 @@ var followFlaws = []flaw{
 		}
 	}},
 	{"goes on after its callback has failed", "what its callback returns", func(f *flawed) {
-		f.follow = func(ctx context.Context, task checkpoint.Name,
-			each func(checkpoint.Checkpoint) error) error {
+		f.follow = func(
+			ctx context.Context, task checkpoint.Name, each func(checkpoint.Checkpoint) error,
+		) error {
 			return f.Memory.Follow(ctx, task, func(cp checkpoint.Checkpoint) error {
 				_ = each(cp)
 				return nil
@@ -92,14 +98,16 @@ var followFlaws = []flaw{
 		}
 	}},
 	{"gives its callback's error another name", "what its callback returns", func(f *flawed) {
-		f.follow = func(ctx context.Context, task checkpoint.Name,
-			each func(checkpoint.Checkpoint) error) error {
+		f.follow = func(
+			ctx context.Context, task checkpoint.Name, each func(checkpoint.Checkpoint) error,
+		) error {
 			return fmt.Errorf("%v", f.Memory.Follow(ctx, task, each))
 		}
 	}},
 	{"ends without an error", "Follow ends with its context", func(f *flawed) {
-		f.follow = func(ctx context.Context, task checkpoint.Name,
-			each func(checkpoint.Checkpoint) error) error {
+		f.follow = func(
+			ctx context.Context, task checkpoint.Name, each func(checkpoint.Checkpoint) error,
+		) error {
 			_ = f.Memory.Follow(ctx, task, each)
 			return nil
 		}
@@ -109,8 +117,9 @@ var followFlaws = []flaw{
 // following shows what passes.
 func following(passes func(shown int, cp checkpoint.Checkpoint) bool) func(f *flawed) {
 	return func(f *flawed) {
-		f.follow = func(ctx context.Context, task checkpoint.Name,
-			each func(checkpoint.Checkpoint) error) error {
+		f.follow = func(
+			ctx context.Context, task checkpoint.Name, each func(checkpoint.Checkpoint) error,
+		) error {
 			shown := 0
 			return f.Memory.Follow(ctx, task, func(cp checkpoint.Checkpoint) error {
 				if !passes(shown, cp) {

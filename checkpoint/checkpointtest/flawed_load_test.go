@@ -45,8 +45,9 @@ var loadFlaws = []flaw{
 	{"shows what it read first", "shows what landed last", func(f *flawed) {
 		var once sync.Once
 		var first []checkpoint.Checkpoint
-		f.load = func(ctx context.Context,
-			only ...checkpoint.Name) (_ []checkpoint.Checkpoint, err error) {
+		f.load = func(
+			ctx context.Context, only ...checkpoint.Name,
+		) (_ []checkpoint.Checkpoint, err error) {
 			once.Do(func() { first, err = f.Memory.Load(ctx, only...) })
 			return first, err
 		}

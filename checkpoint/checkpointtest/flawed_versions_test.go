@@ -39,28 +39,32 @@ var versionFlaws = []flaw{
 		}
 	}},
 	{"calls an older copy right when there is a newer one", "copy is right", func(f *flawed) {
-		f.take = func(ctx context.Context, c fence.Claim, task checkpoint.Name,
-			have int64) (checkpoint.Checkpoint, bool, error) {
+		f.take = func(
+			ctx context.Context, c fence.Claim, task checkpoint.Name, have int64,
+		) (checkpoint.Checkpoint, bool, error) {
 			cp, same, err := f.Memory.Take(ctx, c, task, have)
 			return cp, same || err == nil && have > 0 && have < cp.Version, err
 		}
 	}},
 	{"calls a copy right that is ahead of the journal", "copy is right", func(f *flawed) {
-		f.take = func(ctx context.Context, c fence.Claim, task checkpoint.Name,
-			have int64) (checkpoint.Checkpoint, bool, error) {
+		f.take = func(
+			ctx context.Context, c fence.Claim, task checkpoint.Name, have int64,
+		) (checkpoint.Checkpoint, bool, error) {
 			cp, same, err := f.Memory.Take(ctx, c, task, have)
 			return cp, same || err == nil && have > cp.Version, err
 		}
 	}},
 	{"sends every checkpoint", "copy is right", func(f *flawed) {
-		f.take = func(ctx context.Context, c fence.Claim, task checkpoint.Name,
-			_ int64) (checkpoint.Checkpoint, bool, error) {
+		f.take = func(
+			ctx context.Context, c fence.Claim, task checkpoint.Name, _ int64,
+		) (checkpoint.Checkpoint, bool, error) {
 			return f.Memory.Take(ctx, c, task, -1)
 		}
 	}},
 	{"takes nothing for version 1", "never published has version 0", func(f *flawed) {
-		f.take = func(ctx context.Context, c fence.Claim, task checkpoint.Name,
-			have int64) (checkpoint.Checkpoint, bool, error) {
+		f.take = func(
+			ctx context.Context, c fence.Claim, task checkpoint.Name, have int64,
+		) (checkpoint.Checkpoint, bool, error) {
 			cp, same, err := f.Memory.Take(ctx, c, task, have)
 			cp.Version = max(cp.Version, 1)
 			return cp, same, err

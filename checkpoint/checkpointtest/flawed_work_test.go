@@ -40,8 +40,9 @@ var txFlaws = []txFlaw{
 				return err
 			}))
 		}},
-	{"lands failed work", "Work that fails", func(m *Memory, ctx context.Context, c fence.Claim,
-		do work[*Tx]) error {
+	{"lands failed work", "Work that fails", func(
+		m *Memory, ctx context.Context, c fence.Claim, do work[*Tx],
+	) error {
 		return m.Transact(ctx, c, watching(do, func(*Tx, error) error { return nil }))
 	}},
 	{"gives the work's error another name", "Work that fails",
@@ -53,8 +54,9 @@ var txFlaws = []txFlaw{
 				return nil
 			}))
 		}},
-	{"loses effects", "land together", func(m *Memory, ctx context.Context, c fence.Claim,
-		do work[*Tx]) error {
+	{"loses effects", "land together", func(
+		m *Memory, ctx context.Context, c fence.Claim, do work[*Tx],
+	) error {
 		return m.Transact(ctx, c, watching(do, func(tx *Tx, err error) error {
 			tx.values = nil
 			return err
@@ -81,15 +83,17 @@ var txFlaws = []txFlaw{
 			}
 			return m.land(m.mark(c), cp, tx.effects(c))
 		}},
-	{"loses a panic", "Work that panics", func(m *Memory, ctx context.Context, c fence.Claim,
-		do work[*Tx]) error {
+	{"loses a panic", "Work that panics", func(
+		m *Memory, ctx context.Context, c fence.Claim, do work[*Tx],
+	) error {
 		defer func() { _ = recover() }()
 		return m.Transact(ctx, c, do)
 	}},
 	{"lands what panicked", "Work that panics",
 		func(m *Memory, ctx context.Context, c fence.Claim, do work[*Tx]) error {
-			return m.Transact(ctx, c, func(ctx context.Context,
-				tx *Tx) (cp checkpoint.Checkpoint, err error) {
+			return m.Transact(ctx, c, func(
+				ctx context.Context, tx *Tx,
+			) (cp checkpoint.Checkpoint, err error) {
 				defer func() {
 					if v := recover(); v != nil {
 						m.leak(c, tx)

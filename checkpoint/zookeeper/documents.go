@@ -56,8 +56,9 @@ func (d *documents) path(name string) (string, error) {
 
 // Names lists the documents there are, in no order. It is as fresh as the ensemble's leader.
 func (d *documents) Names(ctx context.Context) ([]string, error) {
-	return ensemble.Ask(ctx, d.client, func(ctx context.Context,
-		s *ensemble.Session) ([]string, error) {
+	return ensemble.Ask(ctx, d.client, func(
+		ctx context.Context, s *ensemble.Session,
+	) ([]string, error) {
 		if err := s.Sync(ctx, d.client.Root()); err != nil {
 			return nil, err
 		}
@@ -72,8 +73,9 @@ func (d *documents) Read(ctx context.Context, name string) (document, error) {
 	if err != nil {
 		return document{}, err
 	}
-	return ensemble.Ask(ctx, d.client, func(ctx context.Context,
-		s *ensemble.Session) (document, error) {
+	return ensemble.Ask(ctx, d.client, func(
+		ctx context.Context, s *ensemble.Session,
+	) (document, error) {
 		if err := s.Sync(ctx, d.client.Root()); err != nil {
 			return document{}, err
 		}
@@ -91,8 +93,9 @@ func (d *documents) Take(
 	if err != nil {
 		return document{}, false, err
 	}
-	doc, err = ensemble.Ask(ctx, d.client, func(ctx context.Context,
-		s *ensemble.Session) (document, error) {
+	doc, err = ensemble.Ask(ctx, d.client, func(
+		ctx context.Context, s *ensemble.Session,
+	) (document, error) {
 		znode, err := d.confirm(ctx, s, c)
 		if err != nil {
 			return document{}, err

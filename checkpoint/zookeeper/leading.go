@@ -26,8 +26,9 @@ type leading struct {
 // candidate is gone, for good; fence.ErrNotLeader when it waits behind an older one, or was never
 // enrolled; fence.ErrOtherIssuer. ErrUnreachable: nobody answered.
 func (d *documents) Confirm(ctx context.Context, c fence.Claim) error {
-	_, err := ensemble.Ask(ctx, d.client, func(ctx context.Context,
-		s *ensemble.Session) (string, error) {
+	_, err := ensemble.Ask(ctx, d.client, func(
+		ctx context.Context, s *ensemble.Session,
+	) (string, error) {
 		return d.confirm(ctx, s, c)
 	})
 	return err

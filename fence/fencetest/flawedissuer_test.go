@@ -42,8 +42,9 @@ var renewalFlaws = []struct {
 	name, finds string
 	wrong       func(f *flawedRenewer, ctx context.Context) (fence.Issuer, error)
 }{
-	{"renews nothing", "a renewed issuer", func(f *flawedRenewer,
-		ctx context.Context) (fence.Issuer, error) {
+	{"renews nothing", "a renewed issuer", func(
+		f *flawedRenewer, ctx context.Context,
+	) (fence.Issuer, error) {
 		return f.Client.Issuer(ctx)
 	}},
 	{"returns the issuer of before", "a renewed issuer",

@@ -31,8 +31,9 @@ func (c *Coordinator) Candidates(ctx context.Context, r fence.Resource) ([]fence
 	if _, err := fence.ParseResource(string(r)); err != nil {
 		return nil, err
 	}
-	return ensemble.Ask(ctx, c.client, func(ctx context.Context,
-		s *ensemble.Session) ([]fence.Candidate, error) {
+	return ensemble.Ask(ctx, c.client, func(
+		ctx context.Context, s *ensemble.Session,
+	) ([]fence.Candidate, error) {
 		if err := s.Sync(ctx, c.client.Root()); err != nil {
 			return nil, err
 		}

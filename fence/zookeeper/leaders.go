@@ -35,8 +35,9 @@ func (c *Coordinator) Leaders(
 		}
 	}
 	distinct := slices.Compact(slices.Sorted(slices.Values(rs)))
-	now, err := ensemble.Ask(ctx, c.client, func(ctx context.Context,
-		s *ensemble.Session) (leadership, error) {
+	now, err := ensemble.Ask(ctx, c.client, func(
+		ctx context.Context, s *ensemble.Session,
+	) (leadership, error) {
 		return c.leadersNow(ctx, s, distinct)
 	})
 	if err != nil {

@@ -21,8 +21,9 @@ func (c *Coordinator) Watch(
 	}
 	told := false
 	var last []fence.Candidate
-	read := func(ctx context.Context,
-		s *ensemble.Session) ([]fence.Candidate, <-chan zk.Event, error) {
+	read := func(
+		ctx context.Context, s *ensemble.Session,
+	) ([]fence.Candidate, <-chan zk.Event, error) {
 		return c.watchQueue(ctx, s, r)
 	}
 	return ensemble.Follow(ctx, c.client, "the election of "+string(r), read,

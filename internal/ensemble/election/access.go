@@ -37,8 +37,9 @@ func warnOfAccess(ctx context.Context, c *ensemble.Client) {
 func othersThanUser(
 	ctx context.Context, c *ensemble.Client,
 ) (at string, others []string, err error) {
-	others, err = ensemble.Ask(ctx, c, func(ctx context.Context,
-		s *ensemble.Session) ([]string, error) {
+	others, err = ensemble.Ask(ctx, c, func(
+		ctx context.Context, s *ensemble.Session,
+	) ([]string, error) {
 		for _, at = range []string{c.Root(), IssuerPath(c.Root()), electionsPath(c.Root())} {
 			acl, err := s.ACL(ctx, at)
 			if err != nil && !ensemble.Denied(err) {
