@@ -16,7 +16,7 @@ import (
 // asyncOnly hides the transactions of a journal.
 type asyncOnly struct{ checkpoint.Journal }
 
-func TestATaskThatCannotBeRunIsRefusedBeforeTheJournalIsAsked(t *testing.T) {
+func TestATaskThatCannotRunIsRefusedBeforeTheJournalIsCalled(t *testing.T) {
 	s := newStage(t)
 	good := s.noting("good")
 	both := appending("both")
@@ -31,7 +31,7 @@ func TestATaskThatCannotBeRunIsRefusedBeforeTheJournalIsAsked(t *testing.T) {
 	}{
 		"no steps":          {tasked(), s.journal, []string{"no steps"}},
 		"no name of a step": {tasked(good, s.noting("")), s.journal, []string{"step 2 has no name"}},
-		"two of a name": {tasked(good, s.noting("x"), good, appending("x")), s.journal,
+		"two of one name": {tasked(good, s.noting("x"), good, appending("x")), s.journal,
 			[]string{`two steps are called "good"`, `two steps are called "x"`}},
 		"a line feed": {tasked(s.noting("a\nb")), s.journal, []string{"control character"}},
 		"nothing to run": {tasked(checkpoint.Step[done]{Name: "empty"}), s.journal,
@@ -50,7 +50,7 @@ func TestATaskThatCannotBeRunIsRefusedBeforeTheJournalIsAsked(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s.journal.Fail = func(op checkpointtest.Op, cp checkpoint.Checkpoint) checkpointtest.Fault {
 				if op != checkpointtest.Raise {
-					t.Errorf("the journal was asked: %s %+v", op, cp)
+					t.Errorf("the journal was called: %s %+v", op, cp)
 				}
 				return checkpointtest.None
 			}
@@ -85,7 +85,7 @@ func TestAStartingStateThatDoesNotFitIsABadTask(t *testing.T) {
 	}
 }
 
-// put publishes a checkpoint as somebody else has left it.
+// put publishes a checkpoint as another program might have left it.
 func (s *stage) put(alter func(cp *checkpoint.Checkpoint)) checkpoint.Checkpoint {
 	s.Helper()
 	c := s.term().Claim()

@@ -9,7 +9,7 @@ import (
 	"github.com/ringfence/ringfence/checkpoint"
 )
 
-// begun has a, b and c, of which a is done and b fails.
+// begun returns a stage with a saved task of the steps a, b and c; a is done and b is next.
 func begun(t *testing.T) *stage {
 	s := newStage(t)
 	s.stops(tasked(s.noting("a"), s.noting("b", errBoom), s.noting("c")))
@@ -20,7 +20,7 @@ func begun(t *testing.T) *stage {
 	return s
 }
 
-// now is the task with these steps and this way on.
+// now returns the task with these steps and this Changed.
 func (s *stage) now(way checkpoint.Changed, names ...string) checkpoint.Task[done] {
 	t := tasked()
 	t.Changed = way
@@ -49,7 +49,7 @@ func TestATaskWithOtherStepsIsNotRun(t *testing.T) {
 	}
 }
 
-func TestTheWaysOnOfATaskWithOtherSteps(t *testing.T) {
+func TestChangedSaysWhereATaskWithOtherStepsContinues(t *testing.T) {
 	custom := func(saved checkpoint.Checkpoint, steps []string) (checkpoint.Checkpoint, error) {
 		saved.Step = len(steps) - 1
 		return saved, nil
@@ -67,9 +67,9 @@ func TestTheWaysOnOfATaskWithOtherSteps(t *testing.T) {
 			"1/1/x 1/1/c"},
 		"map another": {checkpoint.MapSteps(map[string]string{"a": "x"}), "x b c",
 			"1/1/b 1/1/c"},
-		"one's own, step only":     {custom, "a x y", "1/1/y"},
-		"same steps: nobody asks":  {checkpoint.RestartSteps, "a b c", "1/1/b 1/1/c"},
-		"map to one that is there": {checkpoint.MapSteps(map[string]string{"b": "c"}), "a c", "1/1/c"},
+		"a function: step only":        {custom, "a x y", "1/1/y"},
+		"same steps: not called":       {checkpoint.RestartSteps, "a b c", "1/1/b 1/1/c"},
+		"map to a step that was there": {checkpoint.MapSteps(map[string]string{"b": "c"}), "a c", "1/1/c"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := begun(t)
@@ -89,14 +89,14 @@ func TestTheWaysOnOfATaskWithOtherSteps(t *testing.T) {
 	}
 }
 
-func TestAWayOnThatFindsNoneRunsNothing(t *testing.T) {
+func TestIfChangedFailsNothingRuns(t *testing.T) {
 	for name, c := range map[string]struct {
 		way  checkpoint.Changed
 		says string
 	}{
 		"accept": {checkpoint.AcceptSteps, `no step is called "b"`},
 		"map":    {checkpoint.MapSteps(map[string]string{"b": "d"}), `no step is called "d"`},
-		"an own": {func(cp checkpoint.Checkpoint, _ []string) (checkpoint.Checkpoint, error) {
+		"a function": {func(cp checkpoint.Checkpoint, _ []string) (checkpoint.Checkpoint, error) {
 			return cp, errBoom
 		}, "boom"},
 		"too far": {func(cp checkpoint.Checkpoint, _ []string) (checkpoint.Checkpoint, error) {
@@ -123,8 +123,8 @@ func TestAWayOnThatFindsNoneRunsNothing(t *testing.T) {
 	}
 }
 
-// Whatever is decided, it is this task of this resource, at this version.
-func TestAWayOnCannotLeaveTheTask(t *testing.T) {
+// Changed cannot change the name, the resource or the version.
+func TestChangedCannotMoveToAnotherTask(t *testing.T) {
 	s := begun(t)
 	cp := s.finishes(s.now(func(
 		_ checkpoint.Checkpoint, steps []string,
@@ -139,7 +139,7 @@ func TestAWayOnCannotLeaveTheTask(t *testing.T) {
 	equal(t, "state", s.state().Keys, []string{"own", "nightly/5/1/y"})
 }
 
-// The list may change as one likes as long as nothing of it was run.
+// The list may change in any way before the first step of a run.
 func TestATaskThatHasNotBegunMayChange(t *testing.T) {
 	s := newStage(t)
 	s.finishes(s.now(nil, "a", "b"))
@@ -152,7 +152,7 @@ func TestATaskThatHasNotBegunMayChange(t *testing.T) {
 	equal(t, "saved steps", cp.Steps, []string{"x", "y", "z"})
 }
 
-func TestTheKeyIsTheSameForEveryLeaderAndAnotherInEachRunRoundAndStep(t *testing.T) {
+func TestTheKeyIsTheSameForEveryLeaderAndDiffersByRunRoundAndStep(t *testing.T) {
 	s := newStage(t)
 	seen := map[string]int{}
 	for run := range 3 {

@@ -19,8 +19,8 @@ import (
 	"github.com/ringfence/ringfence/store/postgres"
 )
 
-// deployment is what the examples find in place: a ZooKeeper, and a database with the schema that
-// guard install makes.
+// deployment is what a user already has: a ZooKeeper, and a database in which guard install has
+// made the schema.
 type deployment struct {
 	database    string // URL
 	coordinator string // URL
@@ -70,18 +70,18 @@ func (d deployment) column(ctx context.Context, sql string) {
 		return
 	}
 	values, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	tell(err)
+	printError(err)
 	fmt.Println(strings.Join(values, ", "))
 }
 
-// tell prints an error, if there is one.
-func tell(err error) {
+// printError prints err unless it is nil.
+func printError(err error) {
 	if err != nil {
 		fmt.Println(err)
 	}
 }
 
-// run is one copy of a program that runs a task: what main would do.
+// run is the main function of a program that runs a task. Start it on several machines.
 func run[S any](
 	ctx context.Context, d deployment, resource fence.Resource, task checkpoint.Task[S],
 ) (checkpoint.Checkpoint, error) {

@@ -12,8 +12,8 @@ import (
 // Nothing is a state for tasks that need none.
 type Nothing struct{}
 
-// A step that keeps failing stops the task; a program that is mended then goes on at that step. A
-// panic stops it at once.
+// A step that keeps failing stops the task, and a panic stops it at once. Fix the program, then
+// call Resume: the task continues with that step.
 func ExampleRetry() {
 	ctx := context.Background()
 	d, err := deploy(ctx, "")
@@ -41,8 +41,8 @@ func ExampleRetry() {
 	// true true
 }
 
-// The step list of a saved task is compared by name. Here the task is saved with a step that is
-// called otherwise now.
+// The steps of a saved task are compared by name. Here the program has renamed a step since the
+// task was saved.
 func ExampleMapSteps() {
 	ctx := context.Background()
 	d, err := deploy(ctx, "")
@@ -75,7 +75,7 @@ func ExampleMapSteps() {
 
 	task.Changed = checkpoint.MapSteps(map[string]string{"print": "mail"})
 	done, err := run(ctx, d, "report", task)
-	tell(err)
+	printError(err)
 	fmt.Println(done.Status)
 	// Output:
 	// collected

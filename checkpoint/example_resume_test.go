@@ -13,8 +13,8 @@ import (
 	"github.com/ringfence/ringfence/store/postgres"
 )
 
-// resume lets a stopped task go on, as `leader task resume` does. Checkpoints are written by
-// leaders, so it wins a term for it.
+// resume lets a stopped task continue, as `leader task resume` does. Only leaders write
+// checkpoints, so it wins a term first.
 func resume(
 	ctx context.Context, d deployment, resource fence.Resource, task checkpoint.Name,
 ) error {

@@ -13,7 +13,7 @@ import (
 	"github.com/ringfence/ringfence/fence"
 )
 
-// faulty makes the next calls of op go wrong.
+// faulty makes the next calls of op fail.
 func (s *stage) faulty(op checkpointtest.Op, faults ...checkpointtest.Fault) {
 	s.journal.Fail = func(at checkpointtest.Op, _ checkpoint.Checkpoint) (fault checkpointtest.Fault) {
 		if at == op && len(faults) > 0 {
@@ -30,8 +30,8 @@ func repeated(f checkpointtest.Fault, n int) (all []checkpointtest.Fault) {
 	return all
 }
 
-// The author's policy is to try once: what fails for the journal's sake must not count.
-func TestTheJournalsFaultsSpendNoAttempt(t *testing.T) {
+// The step's policy is to try once, so an error of the journal must not count as an attempt.
+func TestErrorsOfTheJournalUseUpNoAttempts(t *testing.T) {
 	for _, fault := range []checkpointtest.Fault{checkpointtest.OutOfReach,
 		checkpointtest.LostRequest} {
 		for _, op := range []checkpointtest.Op{checkpointtest.Take, checkpointtest.Publish,
@@ -93,7 +93,7 @@ func TestALostReplyIsReadBack(t *testing.T) {
 	}
 }
 
-// A synchronous step may be run several times, and lands once.
+// A synchronous step may run several times; one run lands.
 func TestATransactionThatDidNotLandIsRunAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t)
@@ -108,7 +108,7 @@ func TestATransactionThatDidNotLandIsRunAgain(t *testing.T) {
 	})
 }
 
-func TestAStaleTokenIsNeverTriedAgain(t *testing.T) {
+func TestAStaleTokenIsNeverRetried(t *testing.T) {
 	for _, sync := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
 			s := newStage(t)
@@ -142,8 +142,8 @@ func TestAStaleTokenIsNeverTriedAgain(t *testing.T) {
 	}
 }
 
-// What a step is told by a store that fences, such as through a guard, ends the term as well.
-func TestAStepThatIsToldThatItIsStaleEndsTheTerm(t *testing.T) {
+// A step may learn from a fenced store, for example through a guard, that its token is stale.
+func TestAStepThatReturnsStaleEndsTheTerm(t *testing.T) {
 	s := newStage(t)
 	term := s.term()
 	stale := &fence.Refusal{Reason: fence.ReasonStale, Message: "token 33 is stale"}
@@ -159,7 +159,7 @@ func TestAStepThatIsToldThatItIsStaleEndsTheTerm(t *testing.T) {
 func TestAMarkThatWasLostIsRaisedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t)
-		// nobody has raised the mark
+		// No Raise before the run.
 		c := fence.Claim{Resource: orders, Token: 7, Issuer: "coordinator-1", Holder: "host-1"}
 		term, _ := fence.NewTerm(c, time.Now(), sessionTimeout, nothing{})
 		defer func() { _ = term.Resign(context.Background()) }()
@@ -172,9 +172,9 @@ func TestAMarkThatWasLostIsRaisedAgain(t *testing.T) {
 	})
 }
 
-// Two processes that run one task in one term, against all rules, cannot both go on, however far
-// the second one came.
-func TestASecondRunnerOfOneTermIsFound(t *testing.T) {
+// Two processes break the rules and run one task in one term. They cannot both continue, however
+// far the second one gets.
+func TestASecondProcessInOneTermIsDetected(t *testing.T) {
 	for _, until := range []string{"contested", "after"} {
 		for _, sync := range []bool{false, true} {
 			t.Run(fmt.Sprintf("until %s, synchronous %v", until, sync), func(t *testing.T) {
@@ -204,7 +204,7 @@ func TestASecondRunnerOfOneTermIsFound(t *testing.T) {
 	}
 }
 
-func TestWhatMayHaveLandedIsSaidAtTheEnd(t *testing.T) {
+func TestRunSaysWhatMayHaveLanded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t)
 		s.faulty(checkpointtest.Publish, checkpointtest.HungReply)
@@ -213,7 +213,7 @@ func TestWhatMayHaveLandedIsSaidAtTheEnd(t *testing.T) {
 		cp, err := tasked(s.noting("load")).Run(ctx, s.term(), s.journal, checkpoint.Checkpoint{})
 		is(t, err, errBoom, checkpoint.ErrUnknown)
 		if cp.Version != 0 {
-			t.Errorf("version %d is called durable, and nobody said so", cp.Version)
+			t.Errorf("version %d is returned as durable without an answer", cp.Version)
 		}
 	})
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/ringfence/ringfence/checkpoint"
 )
 
-// look checks that the pointer has not gone back, and under no older token.
+// look checks that the task and its token have not gone back.
 func (s *succession) look() {
 	stored, _ := s.memory.Load(context.Background())
 	s.mu.Lock()
@@ -31,14 +31,14 @@ func (s *succession) look() {
 	s.seen = is
 }
 
-// violated takes note of a violation. The caller holds mu.
+// violated records the first violation. The caller holds mu.
 func (s *succession) violated(err error) {
 	if s.wrong == nil {
 		s.wrong = err
 	}
 }
 
-// judge looks at what is left in the end.
+// judge checks the result of the whole run.
 func (s *succession) judge(winner *leader) error {
 	for token, l := range s.leaders {
 		if l != winner && l.answer == nil {

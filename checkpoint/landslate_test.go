@@ -11,8 +11,8 @@ import (
 	"github.com/ringfence/ringfence/fence"
 )
 
-// landsLate is a journal whose first publish and first transaction are lost on the way, and land
-// when somebody comes with the next.
+// landsLate is a journal that delays the first publish or transaction: the caller gets ErrUnknown,
+// and the write lands just before the next one.
 type landsLate struct {
 	*checkpointtest.Memory
 	late func() // nil: nothing is on its way
@@ -67,9 +67,9 @@ func (l *landsLate) Transact(
 	})
 }
 
-// A publish may land after it was read back and was not there. It is the leader's own all the same,
-// and what landed counts.
-func TestALostRequestThatLandsLateIsKnownAgain(t *testing.T) {
+// A publish may land after the leader has read back and not found it. The leader recognizes it as
+// its own, and its content counts.
+func TestARequestThatLandsLateIsRecognized(t *testing.T) {
 	for _, sync := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
 			s := newStage(t)

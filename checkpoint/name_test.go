@@ -8,7 +8,7 @@ import (
 	"github.com/ringfence/ringfence/checkpoint"
 )
 
-func TestNamesAreOfOneForm(t *testing.T) {
+func TestParseNameChecksTheForm(t *testing.T) {
 	for _, good := range []string{"a", "9", "Settlement-2026-11-21", "a.b:c_d-",
 		strings.Repeat("x", 128)} {
 		if name, err := checkpoint.ParseName(good); err != nil || string(name) != good {
@@ -22,7 +22,7 @@ func TestNamesAreOfOneForm(t *testing.T) {
 	}
 }
 
-func TestTheHashTellsStepListsApart(t *testing.T) {
+func TestDifferentStepListsHaveDifferentHashes(t *testing.T) {
 	seen := make(map[string][]string)
 	for _, steps := range [][]string{{}, {"a"}, {"a", "b"}, {"b", "a"}, {"ab"}, {"a", "b", "c"},
 		{"a b"}, {"a,b"}} {

@@ -9,7 +9,7 @@ import (
 	"github.com/ringfence/ringfence/fence"
 )
 
-func TestResumeGoesOnWithTheStepThatStopped(t *testing.T) {
+func TestResumeContinuesWithTheStepThatStopped(t *testing.T) {
 	s := newStage(t)
 	task := tasked(s.noting("a"), s.noting("b", errBoom, nil), appending("c"))
 	s.stops(task)
@@ -24,7 +24,7 @@ func TestResumeGoesOnWithTheStepThatStopped(t *testing.T) {
 	equal(t, "effects", s.effects(), []string{"c"})
 }
 
-func TestResumeLeavesATaskAloneThatIsNotStopped(t *testing.T) {
+func TestResumeDoesNotChangeATaskThatIsNotStopped(t *testing.T) {
 	s := newStage(t)
 	done := s.finishes(tasked(s.noting("a")))
 	cp, err := checkpoint.Resume(t.Context(), s.term(), s.journal, "nightly")

@@ -13,7 +13,7 @@ import (
 	"github.com/ringfence/ringfence/checkpoint/checkpointtest"
 )
 
-// every is a policy that waits a minute for each failure so far.
+// every makes a policy that waits one minute for each failure so far.
 func every(attempts int) checkpoint.Retry {
 	return checkpoint.Retry{Attempts: attempts, Backoff: func(failed int) time.Duration {
 		return time.Duration(failed) * time.Minute
@@ -62,7 +62,7 @@ func TestAStepIsTriedAsOftenAsItsPolicySays(t *testing.T) {
 	}
 }
 
-// failing is a step that fails so many times.
+// failing makes a step that fails the first times it is called.
 func (s *stage) failing(name string, sync bool, times int, with error) checkpoint.Step[done] {
 	fail := func(d done) (done, error) {
 		if s.failed++; s.failed <= times {
@@ -85,8 +85,8 @@ func (s *stage) failing(name string, sync bool, times int, with error) checkpoin
 	}}
 }
 
-// stoppedBy fails the test unless the second of three steps has stopped the task with this error
-// after so many attempts.
+// stoppedBy fails the test unless the second of three steps stops the task with this error after
+// this number of attempts.
 func (s *stage) stoppedBy(
 	task checkpoint.Task[done], cause error, attempts int,
 ) *checkpoint.StoppedError {
@@ -128,7 +128,7 @@ func TestAStoppedTaskStaysStopped(t *testing.T) {
 	}
 }
 
-func TestThePredicateDecides(t *testing.T) {
+func TestRetryIfDecides(t *testing.T) {
 	errFinal := errors.New("final")
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t)
@@ -142,7 +142,7 @@ func TestThePredicateDecides(t *testing.T) {
 	})
 }
 
-// panicking is a step that panics, in a function whose name is to be seen in the stack.
+// panicking makes a step that panics. The test looks for the name of this function in the stack.
 func (s *stage) panicking(sync bool) checkpoint.Step[done] {
 	fallOver := func() (done, error) {
 		s.failed++
@@ -176,7 +176,7 @@ func TestAPanicIsRecordedWithItsStack(t *testing.T) {
 	}
 }
 
-func TestAPanicIsTriedAgainOnlyWhenAsked(t *testing.T) {
+func TestAPanicIsRetriedOnlyIfThePolicySaysSo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t)
 		task := tasked(s.panicking(false))

@@ -56,7 +56,7 @@ func TestADoneTaskIsLeftAlone(t *testing.T) {
 	s := newStage(t)
 	task := tasked(s.noting("load"))
 	before := s.finishes(task)
-	task.Steps = append(task.Steps, s.noting("send")) // not even then
+	task.Steps = append(task.Steps, s.noting("send")) // even with one more step
 	if after := s.finishes(task); after.Version != before.Version || len(s.diary.read()) != 1 {
 		t.Errorf("version %d became %d, ran %v", before.Version, after.Version, s.diary.read())
 	}
@@ -80,7 +80,7 @@ func TestForeverEndsWithTheTerm(t *testing.T) {
 	s.bounded(task, 60)
 }
 
-// bounded runs a task that goes on for ever until this round.
+// bounded runs a task without a last round until this round.
 func (s *stage) bounded(task checkpoint.Task[done], round int64) {
 	s.Helper()
 	ctx, enough := context.WithCancelCause(s.Context())
@@ -96,7 +96,7 @@ func (s *stage) bounded(task checkpoint.Task[done], round int64) {
 	}
 }
 
-// A task may be given another number of rounds between two leaders.
+// The number of rounds may change between two leaders.
 func TestTheNumberOfRoundsMayChange(t *testing.T) {
 	for _, c := range []struct{ before, after, ends int64 }{
 		{checkpoint.Forever, 7, 7}, {10, 7, 7}, {5, 7, 7}, {checkpoint.Forever, 5, 5},
@@ -124,7 +124,7 @@ func TestTheNumberOfRoundsMayChange(t *testing.T) {
 	}
 }
 
-func TestACopyThatIsTheLastIsNotReadAgain(t *testing.T) {
+func TestACurrentCopyIsNotReadAgain(t *testing.T) {
 	s := newStage(t)
 	task := tasked(s.noting("a", errBoom, nil), s.noting("b"))
 	task.Rounds = 2

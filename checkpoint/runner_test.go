@@ -211,7 +211,7 @@ func TestAnInstanceHasTheCheckpointWhenItTakesOver(t *testing.T) {
 	})
 }
 
-func TestAnInstanceEndsWithWhatDoesNotGoAway(t *testing.T) {
+func TestRunReturnsErrorsThatRetryingCannotFix(t *testing.T) {
 	for name, c := range map[string]struct {
 		begin func(e *election) checkpoint.Task[done]
 		want  error
@@ -275,7 +275,7 @@ func (s *store) Raise(context.Context, fence.Claim) error {
 	return nil
 }
 
-func TestAnInstanceStandsAgainWhenAStoreIsOutOfReach(t *testing.T) {
+func TestAnInstanceCampaignsAgainWhenAStoreIsOutOfReach(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newElection(t)
 		e.stores = []fence.Raiser{&store{20}}
@@ -286,7 +286,7 @@ func TestAnInstanceStandsAgainWhenAStoreIsOutOfReach(t *testing.T) {
 	})
 }
 
-func TestAnInstanceStandsAgainWhenTheJournalIsOutOfReach(t *testing.T) {
+func TestAnInstanceCampaignsAgainWhenTheJournalIsOutOfReach(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newElection(t)
 		e.faulty(checkpointtest.Raise, repeated(checkpointtest.OutOfReach, 20)...)

@@ -21,7 +21,7 @@ func TestASuspendedTermPausesBetweenSteps(t *testing.T) {
 		task.Notify = func(e checkpoint.Event) {
 			switch e.Kind {
 			case checkpoint.Began:
-				keeper.Suspend() // while the step runs: it is not disturbed
+				keeper.Suspend() // does not disturb a running step
 			case checkpoint.Paused:
 				paused = append(paused, e.Step)
 				if len(s.effects())+len(s.diary.read()) != int(s.stored().Version) {
@@ -71,7 +71,7 @@ func TestASuspendedTermPausesBetweenAttempts(t *testing.T) {
 	})
 }
 
-// until is a step that works until its context ends, and then returns what end makes of the cause.
+// until makes a step that works until its context ends and then returns end(cause).
 func until(sync bool, causes chan<- error, end func(cause error) error) checkpoint.Step[done] {
 	work := func(ctx context.Context, d done) (done, error) {
 		<-ctx.Done()
@@ -89,7 +89,7 @@ func until(sync bool, causes chan<- error, end func(cause error) error) checkpoi
 		Run: func(ctx context.Context, d done, _ checkpoint.Key) (done, error) { return work(ctx, d) }}
 }
 
-func TestTheEndReachesTheRunningStepWithItsCause(t *testing.T) {
+func TestTheRunningStepSeesWhyTheTermEnded(t *testing.T) {
 	ends := map[string]func(*fence.Term, *fence.Keeper, context.CancelCauseFunc) (cause error){
 		"deposed": func(_ *fence.Term, k *fence.Keeper, _ context.CancelCauseFunc) error {
 			k.Lose(fence.ErrDeposed)
@@ -114,7 +114,7 @@ func TestTheEndReachesTheRunningStepWithItsCause(t *testing.T) {
 	returns := map[string]func(error) error{
 		"the cause":   func(cause error) error { return cause },
 		"its own":     func(error) error { return errors.New("interrupted") },
-		"no error":    func(error) error { return nil }, // it takes no notice
+		"no error":    func(error) error { return nil },
 		"a cancelled": func(error) error { return context.Canceled },
 	}
 	for how, end := range ends {
@@ -134,8 +134,8 @@ func TestTheEndReachesTheRunningStepWithItsCause(t *testing.T) {
 	}
 }
 
-// endsInStep fails the test unless the second step hears of the end, Run does too, and the next
-// leader finds nothing but the first step done.
+// endsInStep fails the test unless the second step sees why the term ended, Run returns the same
+// cause, and only the first step is done.
 func (s *stage) endsInStep(
 	task checkpoint.Task[done], end func(*fence.Term, *fence.Keeper, context.CancelCauseFunc) error,
 	causes chan error,
@@ -162,8 +162,7 @@ func (s *stage) endsInStep(
 	}
 }
 
-// tireless publishes whatever becomes of the context, as if the end came while the bytes are on
-// their way.
+// tireless publishes even if the context ends, as if the bytes were already on their way.
 type tireless struct{ *checkpointtest.Memory }
 
 func (j tireless) Publish(ctx context.Context, c fence.Claim, cp checkpoint.Checkpoint) error {
@@ -188,8 +187,8 @@ func TestAStepThatFailsAtTheEndIsNotStopped(t *testing.T) {
 	})
 }
 
-// A step may hear of the end, such as from a connection that ends with the term, before its context
-// does. It is run often, for the context is not always late.
+// A step may fail at the end of the term before its context ends, for example because a connection
+// that ends with the term was faster. The test runs often, because the context is not always late.
 func TestAStepThatFailsBeforeItsContextHasEndedIsNotStopped(t *testing.T) {
 	type work = func(done) (done, error)
 	for name, step := range map[string]func(fail work) checkpoint.Step[done]{
@@ -236,7 +235,7 @@ func TestAStepThatFailsBeforeItsContextHasEndedIsNotStopped(t *testing.T) {
 	}
 }
 
-func TestTheEndIsHeardInEveryWait(t *testing.T) {
+func TestEveryWaitEndsWithTheTerm(t *testing.T) {
 	for name, wait := range map[string]func(*stage, *checkpoint.Task[done]){
 		"for another attempt": func(s *stage, task *checkpoint.Task[done]) {
 			task.Steps = []checkpoint.Step[done]{s.failing("fails", false, 1e9, errBoom)}

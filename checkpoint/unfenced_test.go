@@ -12,9 +12,8 @@ import (
 	"github.com/ringfence/ringfence/fence"
 )
 
-// The same with a journal that does not keep its promise has to go wrong: otherwise the test above
-// proves nothing.
-func TestWithoutTheFenceTheTaskDoesNotGoOn(t *testing.T) {
+// With a journal that breaks its contract the same test has to fail; otherwise it proves nothing.
+func TestWithoutTheFenceTheTaskGoesWrong(t *testing.T) {
 	for name, journal := range map[string]func(*checkpointtest.Memory) checkpoint.Journal{
 		"no fence": func(m *checkpointtest.Memory) checkpoint.Journal {
 			return &unfenced{Memory: m}
@@ -40,7 +39,7 @@ func TestWithoutTheFenceTheTaskDoesNotGoOn(t *testing.T) {
 	}
 }
 
-// unfenced takes every claim for the mark.
+// unfenced treats every claim as if it were the mark.
 type unfenced struct {
 	*checkpointtest.Memory
 	mu   sync.Mutex
@@ -80,7 +79,7 @@ func (u *unfenced) Transact(
 // unconditional overwrites whatever is stored.
 type unconditional struct{ unfenced }
 
-// over is cp as the successor of what is stored.
+// over gives cp the version after the stored one.
 func (u *unconditional) over(cp checkpoint.Checkpoint) checkpoint.Checkpoint {
 	if stored, _ := u.Load(context.Background(), cp.Task); len(stored) > 0 {
 		cp.Version = stored[0].Version + 1

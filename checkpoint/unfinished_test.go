@@ -12,7 +12,7 @@ import (
 	"github.com/ringfence/ringfence/fence"
 )
 
-// cutOff runs a task whose leader is gone while the step "send" runs.
+// cutOff runs a task until the step "send" runs, and then ends the leader.
 func (s *stage) cutOff(task checkpoint.Task[done]) {
 	s.Helper()
 	term, keeper := s.lead()
@@ -63,7 +63,7 @@ func TestAnUnfinishedStepStopsTheTask(t *testing.T) {
 	if _, err := checkpoint.Resume(t.Context(), s.term(), s.journal, "nightly"); err != nil {
 		t.Fatal(err)
 	}
-	s.cutOff(task) // and it is unfinished once more
+	s.cutOff(task) // unfinished once more
 	s.stops(task)
 	if _, err := checkpoint.Resume(t.Context(), s.term(), s.journal, "nightly"); err != nil {
 		t.Fatal(err)
@@ -73,7 +73,7 @@ func TestAnUnfinishedStepStopsTheTask(t *testing.T) {
 		"nightly/1/1/send", "nightly/1/1/send", "nightly/1/1/report"})
 }
 
-func TestAStepThatIsSeenToEndIsNotAskedAbout(t *testing.T) {
+func TestAskIsNotCalledForAStepThatHasEnded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t)
 		task := s.sending(func(step *checkpoint.Step[done]) {
@@ -97,7 +97,7 @@ func TestAskDecidesAboutAnUnfinishedStep(t *testing.T) {
 		answer checkpoint.Decision
 		err    error
 		run    []string // after the leader that was cut off
-		state  []string // nil: it stops
+		state  []string // nil: the task stops
 		says   string
 	}{
 		"finished":  {checkpoint.Finished, nil, []string{report}, []string{load, "asked", report}, ""},
@@ -156,7 +156,7 @@ func TestAskWhoseResultIsTooLargeStopsTheTask(t *testing.T) {
 	is(t, s.stops(task), checkpoint.ErrTooLarge)
 }
 
-func TestAskHearsOfTheEnd(t *testing.T) {
+func TestAskEndsWithTheTerm(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t)
 		var keeper *fence.Keeper
@@ -180,8 +180,8 @@ func TestAskHearsOfTheEnd(t *testing.T) {
 	})
 }
 
-// A start that is recorded and then found to be another step's is nobody's.
-func TestAStartIsForgottenWithTheStepsChange(t *testing.T) {
+// If the next step changes, a recorded start does not count for the new one.
+func TestARecordedStartIsForgottenWhenTheStepChanges(t *testing.T) {
 	for name, way := range map[string]checkpoint.Changed{
 		"restart": checkpoint.RestartSteps,
 		"map":     checkpoint.MapSteps(map[string]string{"send": "post"}),
