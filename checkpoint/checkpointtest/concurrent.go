@@ -8,7 +8,7 @@ import (
 )
 
 var concurrentChecks = []check{
-	{"Of many that publish one version at once exactly one lands", exactlyOneLands},
+	{"Of many publishes of one version at once, exactly one lands", exactlyOneLands},
 	{"Many tasks at once do not disturb each other", manyTasks},
 }
 

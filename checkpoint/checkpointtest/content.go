@@ -12,9 +12,9 @@ import (
 
 var contentChecks = []check{
 	{"Everything that is published comes back", everythingComesBack},
-	{"What is published may be anything that JSON can say", anyState},
-	{"A failure is recorded whatever its text is, and goes when it is over", anyFailure},
-	{"Nobody shares memory with the journal", nothingIsShared},
+	{"A state may be any JSON", anyState},
+	{"A failure with any text is recorded, and removed when the task continues", anyFailure},
+	{"The journal shares no memory with its callers", nothingIsShared},
 	{"A checkpoint above the limit is too large, and changes nothing", tooLargeIsRefused},
 }
 

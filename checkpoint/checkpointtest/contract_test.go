@@ -36,7 +36,7 @@ func TestTheContractOfTransactorsFindsFlaws(t *testing.T) {
 		})
 	}
 	for _, finds := range []string{"An open transaction", "Work that panics"} {
-		t.Run("keeps a transaction's place", func(t *testing.T) {
+		t.Run("keeps the connection after a panic", func(t *testing.T) {
 			m := NewMemory()
 			if !failsTransacting(t, finds, m, &onePlace{m, make(chan struct{}, 1)}) {
 				t.Errorf("not found by %q", finds)
@@ -48,11 +48,11 @@ func TestTheContractOfTransactorsFindsFlaws(t *testing.T) {
 // The random interleavings have to find by themselves what breaks the promise itself.
 func TestTheRandomInterleavingFindsWhatBreaksThePromise(t *testing.T) {
 	for _, name := range []string{
-		"publishes whatever is stored", "takes the stored version once more", "leaves versions out",
-		"calls an older copy right when there is a newer one", "publishes under any claim",
+		"publishes whatever is stored", "publishes the stored version again", "skips versions",
+		"calls an older copy current when there is a newer one", "publishes under any claim",
 		"takes under any claim",
-		"compares tokens as floats", "lets a claim above the mark in",
-		"does not look at the issuer", "lets anybody have a task",
+		"compares tokens as floats", "admits a claim above the mark",
+		"ignores the issuer", "lets any resource have a task",
 	} {
 		f := sentence(t, flaws, name, func(f flaw) string { return f.name })
 		if !slices.ContainsFunc(make([]int, 10), func(int) bool { // in ten runs at the most

@@ -10,9 +10,9 @@ import (
 )
 
 var endChecks = []check{
-	{"A call whose context has ended is an error, and does not lie about whether it landed",
+	{"A call with an ended context returns an error that is right about what landed",
 		endedContext},
-	{"A publish that is cut short does not lie about whether it landed", cutShort},
+	{"The error of an interrupted publish is right about what landed", cutShort},
 }
 
 func endedContext(k *kit) {

@@ -6,12 +6,12 @@ import (
 )
 
 var fenceChecks = []check{
-	{"A deposed leader neither publishes nor takes, and is told that it is stale", deposedIsStale},
-	{"A deposed leader's publish is refused with a newer one's in place", deposedBehindNewer},
+	{"A deposed leader can neither publish nor take, and gets ErrStale", deposedIsStale},
+	{"A deposed leader's publish is refused after a newer leader's", deposedBehindNewer},
 	{"Nothing brings a deposed leader back", deposedStaysDeposed},
 	{"A leader may raise again", raiseAgain},
 	{"A claim to which the mark is not raised is refused", unraisedIsRefused},
-	{"A claim of another issuer is refused, be its token lower, equal or higher",
+	{"A claim of another issuer is refused, whether its token is lower, equal or higher",
 		otherIssuerIsRefused},
 	{"A deposed leader of one resource does not disturb another", resourcesAreApart},
 	{"A task belongs to the resource under which it was published first", otherResourceIsRefused},

@@ -38,21 +38,21 @@ var contentFlaws = []flaw{
 			_ = json.Unmarshal(cp.State, &v)
 			cp.State, _ = json.Marshal(v)
 		})},
-	{"takes an empty list for an empty object", "anything that JSON can say",
+	{"takes an empty list for an empty object", "may be any JSON",
 		altering(func(cp *checkpoint.Checkpoint) {
 			cp.State = bytes.ReplaceAll(cp.State, []byte("[]"), []byte("{}"))
 		})},
-	{"stores no null byte in the state", "anything that JSON can say",
+	{"stores no null byte in the state", "may be any JSON",
 		altering(func(cp *checkpoint.Checkpoint) {
 			cp.State = bytes.ReplaceAll(cp.State, []byte(`\u0000`), nil)
 		})},
-	{"stores no null byte in a failure", "whatever its text is",
+	{"stores no null byte in a failure", "with any text",
 		altering(func(cp *checkpoint.Checkpoint) {
 			if cp.Failure != nil {
 				cp.Failure = &checkpoint.Failure{Message: strings.Trim(cp.Failure.Message, "\x00")}
 			}
 		})},
-	{"keeps the caller's memory", "shares memory", func(f *flawed) {
+	{"keeps the caller's memory", "shares no memory", func(f *flawed) {
 		var kept checkpoint.Checkpoint
 		f.publish = func(ctx context.Context, c fence.Claim, cp checkpoint.Checkpoint) error {
 			kept = cp

@@ -41,23 +41,23 @@ func mistakingPublish(as func(c, mark fence.Claim) fence.Claim) func(f *flawed) 
 func theMark(_, mark fence.Claim) fence.Claim { return mark }
 
 var fenceFlaws = []flaw{
-	{"publishes under any claim", "deposed leader neither publishes nor takes",
+	{"publishes under any claim", "deposed leader can neither publish nor take",
 		mistakingPublish(theMark)},
-	{"publishes under any claim", "with a newer one's in place", mistakingPublish(theMark)},
-	{"takes under any claim", "deposed leader neither publishes nor takes", mistakingTake(theMark)},
-	{"lets the leader before in", "deposed leader neither publishes nor takes",
+	{"publishes under any claim", "after a newer leader's", mistakingPublish(theMark)},
+	{"takes under any claim", "deposed leader can neither publish nor take", mistakingTake(theMark)},
+	{"admits the previous leader", "deposed leader can neither publish nor take",
 		mistaking(func(c, mark fence.Claim) fence.Claim {
 			c.Token += min(1, max(mark.Token-c.Token, 0))
 			return c
 		})},
-	{"compares tokens as floats", "deposed leader neither publishes nor takes",
+	{"compares tokens as floats", "deposed leader can neither publish nor take",
 		mistaking(func(c, mark fence.Claim) fence.Claim {
 			if float64(c.Token) == float64(mark.Token) {
 				c.Token = mark.Token
 			}
 			return c
 		})},
-	{"lets a claim above the mark in", "to which the mark is not raised",
+	{"admits a claim above the mark", "to which the mark is not raised",
 		mistaking(func(c, mark fence.Claim) fence.Claim {
 			c.Token = min(c.Token, mark.Token)
 			return c
@@ -68,7 +68,7 @@ var fenceFlaws = []flaw{
 			return f.Memory.Publish(ctx, c, cp)
 		}
 	}},
-	{"does not look at the issuer", "of another issuer",
+	{"ignores the issuer", "of another issuer",
 		mistaking(func(c, mark fence.Claim) fence.Claim {
 			c.Issuer = mark.Issuer
 			return c
@@ -99,7 +99,7 @@ var fenceFlaws = []flaw{
 			return f.Memory.Publish(ctx, c, cp)
 		}
 	}},
-	{"lets anybody have a task", "belongs to the resource", func(f *flawed) {
+	{"lets any resource have a task", "belongs to the resource", func(f *flawed) {
 		f.publish = func(ctx context.Context, c fence.Claim, cp checkpoint.Checkpoint) error {
 			if cp.Version == f.at(cp.Task)+1 {
 				return f.force(c, cp)
@@ -107,7 +107,7 @@ var fenceFlaws = []flaw{
 			return f.Memory.Publish(ctx, c, cp)
 		}
 	}},
-	{"shows anybody a task", "belongs to the resource", func(f *flawed) {
+	{"shows a task to any resource", "belongs to the resource", func(f *flawed) {
 		f.take = func(
 			ctx context.Context, c fence.Claim, task checkpoint.Name, have int64,
 		) (checkpoint.Checkpoint, bool, error) {
@@ -118,7 +118,7 @@ var fenceFlaws = []flaw{
 			return cp, same, err
 		}
 	}},
-	{"refuses without a reason", "deposed leader neither publishes nor takes", func(f *flawed) {
+	{"refuses without a reason", "deposed leader can neither publish nor take", func(f *flawed) {
 		f.publish = func(ctx context.Context, c fence.Claim, cp checkpoint.Checkpoint) error {
 			if err := f.Memory.Publish(ctx, c, cp); err != nil {
 				return verdict(err)

@@ -58,7 +58,7 @@ var followFlaws = []flaw{
 			})
 		}
 	}},
-	{"follows one leader", "under whatever leader", func(f *flawed) {
+	{"follows one leader", "under any leader", func(f *flawed) {
 		var first fence.Token
 		f.follow = func(
 			ctx context.Context, task checkpoint.Name, each func(checkpoint.Checkpoint) error,
@@ -87,7 +87,7 @@ var followFlaws = []flaw{
 			return f.Memory.Follow(ctx, task, each)
 		}
 	}},
-	{"goes on after its callback has failed", "what its callback returns", func(f *flawed) {
+	{"continues after its callback has failed", "what its callback returns", func(f *flawed) {
 		f.follow = func(
 			ctx context.Context, task checkpoint.Name, each func(checkpoint.Checkpoint) error,
 		) error {
@@ -97,7 +97,7 @@ var followFlaws = []flaw{
 			})
 		}
 	}},
-	{"gives its callback's error another name", "what its callback returns", func(f *flawed) {
+	{"replaces its callback's error", "what its callback returns", func(f *flawed) {
 		f.follow = func(
 			ctx context.Context, task checkpoint.Name, each func(checkpoint.Checkpoint) error,
 		) error {

@@ -45,7 +45,7 @@ var txFlaws = []txFlaw{
 	) error {
 		return m.Transact(ctx, c, watching(do, func(*Tx, error) error { return nil }))
 	}},
-	{"gives the work's error another name", "Work that fails",
+	{"replaces the work's error", "Work that fails",
 		func(m *Memory, ctx context.Context, c fence.Claim, do work[*Tx]) error {
 			return m.Transact(ctx, c, watching(do, func(_ *Tx, err error) error {
 				if err != nil {
@@ -67,11 +67,11 @@ var txFlaws = []txFlaw{
 	{"commits the checkpoint after the effects", "of another resource", aside},
 	{"commits the checkpoint after the effects", "An open transaction", aside},
 	{"commits the checkpoint after the effects", "at random", aside},
-	{"does not look at the claim", "A claim that is not the mark",
+	{"ignores the claim", "A claim that is not the mark",
 		func(m *Memory, ctx context.Context, c fence.Claim, do work[*Tx]) error {
 			return m.Transact(ctx, m.mark(c), do)
 		}},
-	{"looks at the claim before the work only", "An open transaction",
+	{"checks the claim only before the work", "An open transaction",
 		func(m *Memory, ctx context.Context, c fence.Claim, do work[*Tx]) error {
 			if c != m.mark(c) {
 				return m.Transact(ctx, c, do)
@@ -103,7 +103,7 @@ var txFlaws = []txFlaw{
 				return do(ctx, tx)
 			})
 		}},
-	{"says that nothing has landed when the context ends", "cut short",
+	{"says that nothing has landed when the context ends", "interrupted transaction",
 		func(m *Memory, ctx context.Context, c fence.Claim, do work[*Tx]) error {
 			err := m.Transact(context.Background(), c, do)
 			time.Sleep(time.Millisecond)

@@ -11,7 +11,7 @@ import (
 var followChecks = []check{
 	{"Follow shows the checkpoint that is there, then newer ones of any process", followSeesNewer},
 	{"Follow waits for a task's first checkpoint", followWaitsForFirst},
-	{"Follow shows one task, under whatever leader", followOverTakeover},
+	{"Follow shows one task, under any leader", followOverTakeover},
 	{"Many follow at once", manyFollow},
 	{"Follow ends with what its callback returns", followEndsWithCallback},
 	{"Follow ends with its context", followEndsWithContext},

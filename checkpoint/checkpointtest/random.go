@@ -12,7 +12,7 @@ import (
 )
 
 var randomChecks = []check{
-	{"Leaders old and new that take and publish at random are answered just as the model says",
+	{"Leaders that take and publish at random get the answers of the model",
 		randomInterleaving},
 }
 

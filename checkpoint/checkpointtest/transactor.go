@@ -40,15 +40,15 @@ func transactorContract[Tx any]() []txCheck[Tx] {
 	return []txCheck[Tx]{
 		{"Effects and checkpoint land together", landTogether[Tx]},
 		{"Work that fails leaves nothing, and its error comes back", failedWork[Tx]},
-		{"Work that panics leaves nothing, and the journal goes on", panickingWork[Tx]},
+		{"Work that panics leaves nothing, and the journal keeps working", panickingWork[Tx]},
 		{"A version conflict leaves nothing", conflictingWork[Tx]},
 		{"Of many transactions for one version exactly one lands", oneTransactionLands[Tx]},
 		{"A claim that is not the mark leaves nothing", powerlessWork[Tx]},
 		{"A transaction above the limit or of another resource leaves nothing", misfitWork[Tx]},
-		{"An open transaction of an older leader does not hold up a newer one, and does not land",
+		{"An open transaction of an older leader does not delay a newer one, and does not land",
 			openWhenDeposed[Tx]},
-		{"A transaction that is cut short does not lie about whether it landed", cutShortWork[Tx]},
-		{"Leaders that transact at random are answered just as the model says", randomWork[Tx]},
+		{"The error of an interrupted transaction is right about what landed", cutShortWork[Tx]},
+		{"Leaders that transact at random get the answers of the model", randomWork[Tx]},
 	}
 }
 

@@ -14,7 +14,7 @@ import (
 	"github.com/ringfence/ringfence/fence"
 )
 
-// Transact is checkpoint.Transactor's.
+// Transact implements checkpoint.Transactor.
 func (j *Journal) Transact(
 	ctx context.Context, c fence.Claim,
 	work func(ctx context.Context, tx pgx.Tx) (checkpoint.Checkpoint, error),
@@ -23,12 +23,12 @@ func (j *Journal) Transact(
 	if err != nil {
 		return answered(ctx, err, c)
 	}
-	defer conn.Release() // one that is still in a transaction is closed, which rolls back
+	defer conn.Release() // closes a connection in a transaction, which rolls back
 	cp, err := j.transact(ctx, conn, c, work)
 	if err != nil {
 		return err
 	}
-	j.published(cp.Task)
+	j.queueNotice(cp.Task)
 	return nil
 }
 
@@ -42,9 +42,9 @@ func (j *Journal) transact(
 	}
 	cp, err := work(ctx, tx)
 	if err != nil {
-		// or the connection is gone, and the transaction with it
+		// If this fails, the connection is gone, and the transaction with it.
 		_ = tx.Rollback(context.WithoutCancel(ctx))
-		return cp, unlanded(conn, err)
+		return cp, workError(conn, err)
 	}
 	document, err := j.encode(c, cp)
 	if err != nil {
@@ -54,8 +54,8 @@ func (j *Journal) transact(
 	return cp, j.commit(ctx, conn, c, cp, document)
 }
 
-// commit writes the checkpoint and commits, in one round trip. When the first fails the second is
-// not done.
+// commit writes the checkpoint and commits, in one round trip. If the write fails, the server skips
+// the commit.
 func (j *Journal) commit(
 	ctx context.Context, conn *pgxpool.Conn, c fence.Claim, cp checkpoint.Checkpoint,
 	document []byte,
@@ -76,7 +76,7 @@ func (j *Journal) commit(
 	if err != nil {
 		return uncommitted(landed(ctx, err, c))
 	}
-	// Postgres answers ROLLBACK to the COMMIT of a transaction that has failed
+	// Postgres answers ROLLBACK to the COMMIT of a failed transaction.
 	if tag.String() != "COMMIT" {
 		return fmt.Errorf("%w: it had failed before its end, so all of it was rolled back",
 			checkpoint.ErrUncommitted)
@@ -84,7 +84,7 @@ func (j *Journal) commit(
 	return nil
 }
 
-// uncommitted marks what the server says of the step's work, and not of the journal's.
+// uncommitted marks an error that the step's work has caused, and not the journal.
 func uncommitted(err error) error {
 	for _, other := range []error{checkpoint.ErrTransient, checkpoint.ErrUnknown,
 		checkpoint.ErrConflict, checkpoint.ErrOtherResource} {
@@ -99,13 +99,13 @@ func uncommitted(err error) error {
 	return fmt.Errorf("%w: %w", checkpoint.ErrUncommitted, err)
 }
 
-// unlanded is work's error, and whether the same transaction may do better when tried again.
-// Nothing has landed. A time limit that work has set itself closes the connection too, and is
-// work's own affair.
-func unlanded(conn *pgxpool.Conn, err error) error {
+// workError returns the error of work, as ErrTransient if a retry may succeed. Nothing has landed.
+// If work sets a deadline of its own, the deadline closes the connection too; that is an error of
+// the step.
+func workError(conn *pgxpool.Conn, err error) error {
 	own := errors.As(err, new(*checkpoint.PanicError)) ||
 		errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
-	if !own && (conn.Conn().IsClosed() || again(err)) {
+	if !own && (conn.Conn().IsClosed() || retryable(err)) {
 		return fmt.Errorf("%w: %w", checkpoint.ErrTransient, err)
 	}
 	return err

@@ -9,7 +9,7 @@ import (
 	"github.com/ringfence/ringfence/fence"
 )
 
-// encode is the checkpoint as it is stored, or why it cannot be.
+// encode returns the checkpoint as JSON, or says why it cannot be stored.
 func (j *Journal) encode(c fence.Claim, cp checkpoint.Checkpoint) ([]byte, error) {
 	if _, err := checkpoint.ParseName(string(cp.Task)); err != nil {
 		return nil, fmt.Errorf("nothing has landed: %w", err)
@@ -33,7 +33,7 @@ func (j *Journal) encode(c fence.Claim, cp checkpoint.Checkpoint) ([]byte, error
 	return document, nil
 }
 
-// decode reads what encode wrote, stored as this version of this task.
+// decode reads what encode wrote, and checks the task and the version.
 func decode(task checkpoint.Name, version, document string) (cp checkpoint.Checkpoint, err error) {
 	if err = json.Unmarshal([]byte(document), &cp); err == nil &&
 		(cp.Task != task || strconv.FormatInt(cp.Version, 10) != version) {

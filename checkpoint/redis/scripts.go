@@ -17,14 +17,14 @@ var (
 	publishLua string
 )
 
-// The scripts. What each is given and answers is said in its file.
+// Each Lua file says what its script is given and answers.
 var (
 	takeScript    = store.NewScript(takeLua)
 	publishScript = store.NewScript(publishLua)
-	raisedScript  = store.NewScript("return {'raised'}") // the gate is all there is to it
+	raisedScript  = store.NewScript("return {'raised'}") // only checks the claim
 )
 
-// run runs a script under the claim. The error is as Script.Run has it.
+// run runs a script under the claim and returns the error of Script.Run unchanged.
 func (j *Journal) run(
 	ctx context.Context, s *store.Script, c fence.Claim, task checkpoint.Name, args ...any,
 ) (list []any, err error) {
@@ -38,8 +38,8 @@ func (j *Journal) run(
 	return list, nil
 }
 
-// judged turns a script's verdict into an error, unless it is good.
-func judged(list []any, c fence.Claim, task checkpoint.Name) error {
+// scriptError turns a script's answer into an error, or nil.
+func scriptError(list []any, c fence.Claim, task checkpoint.Name) error {
 	switch text(list[0]) {
 	case "corrupt":
 		return fmt.Errorf("%w: the key %s has no version; nothing was changed: "+

@@ -8,7 +8,7 @@ import (
 	"github.com/ringfence/ringfence/fence"
 )
 
-// decode reads a checkpoint that is there. Its version is the znode's, whatever the JSON says.
+// decode reads a stored checkpoint. The version comes from the znode, not from the JSON.
 func (j *Journal) decode(doc document) (cp checkpoint.Checkpoint, err error) {
 	if err := json.Unmarshal(doc.Data, &cp); err != nil {
 		return checkpoint.Checkpoint{}, corrupt(doc, err)

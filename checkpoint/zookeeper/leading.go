@@ -13,18 +13,18 @@ import (
 	"github.com/ringfence/ringfence/internal/ensemble/election"
 )
 
-// leading is a claim that was seen to lead, and its candidate's znode. It needs to be seen once:
-// younger candidates only come behind, so the claim leads for as long as the znode exists. That has
-// to be checked each time.
+// leading is a claim that was found to lead, and its candidate's znode. One look is enough: younger
+// candidates queue behind it, so the claim leads as long as the znode exists. Each call has to
+// check that it does.
 type leading struct {
 	claim fence.Claim
 	znode string // its candidate's path
 }
 
-// Confirm returns nil if the claim leads, by a transaction of the ensemble; a server that has lost
-// its ensemble cannot say so. Otherwise it returns a refusal: fence.ErrStale when the claim's
-// candidate is gone, for good; fence.ErrNotLeader when it waits behind an older one, or was never
-// enrolled; fence.ErrOtherIssuer. ErrUnreachable: nobody answered.
+// Confirm returns nil if the claim leads. It sends a transaction, which a server that has lost its
+// ensemble cannot answer. Otherwise it returns a refusal: fence.ErrStale if the claim's candidate
+// is gone for good; fence.ErrNotLeader if it waits behind an older one or was never enrolled;
+// fence.ErrOtherIssuer. It returns ErrUnreachable if no server answered.
 func (d *documents) Confirm(ctx context.Context, c fence.Claim) error {
 	_, err := ensemble.Ask(ctx, d.client, func(
 		ctx context.Context, s *ensemble.Session,
@@ -34,8 +34,8 @@ func (d *documents) Confirm(ctx context.Context, c fence.Claim) error {
 	return err
 }
 
-// confirm returns the path of the candidate of a claim that leads. What is read in this session
-// afterwards was there or came later.
+// confirm returns the path of the claim's candidate if the claim leads. Later reads in this session
+// see nothing older than this moment.
 func (d *documents) confirm(
 	ctx context.Context, s *ensemble.Session, c fence.Claim,
 ) (string, error) {
@@ -52,8 +52,7 @@ func (d *documents) confirm(
 	return znode, d.client.Explain(znode, err)
 }
 
-// candidateOf returns the path of the claim's candidate, which led at least when it was looked at
-// first.
+// candidateOf returns the path of the claim's candidate. The claim led when it was first looked up.
 func (d *documents) candidateOf(
 	ctx context.Context, s *ensemble.Session, c fence.Claim,
 ) (string, error) {
@@ -123,8 +122,8 @@ func (d *documents) stillThere(
 	return d.client.Explain(znode, err)
 }
 
-// gone refuses a claim whose candidate, which led, exists no more. It looks once more, to say why;
-// a wiped ensemble must not pass for a newer leader.
+// gone refuses a claim whose candidate has led and is gone. It looks the claim up again to find out
+// why: a wiped ensemble is not a newer leader.
 func (d *documents) gone(ctx context.Context, s *ensemble.Session, c fence.Claim) error {
 	d.mu.Lock()
 	delete(d.leading, c.Resource)
