@@ -12,7 +12,7 @@ var concurrentChecks = []check{
 	{"Many tasks at once do not disturb each other", manyTasks},
 }
 
-// atOnce calls do so many times at once and returns the answers.
+// atOnce calls do n times concurrently and returns the answers.
 func atOnce(n int, do func(i int) error) []error {
 	answers := make([]error, n)
 	var all sync.WaitGroup

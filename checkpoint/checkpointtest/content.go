@@ -18,15 +18,16 @@ var contentChecks = []check{
 	{"A checkpoint above the limit is too large, and changes nothing", tooLargeIsRefused},
 }
 
-// full has something in every field, and in every field something that is easily lost.
+// full returns a checkpoint with a value in every field that a careless journal would alter.
 func full(c fence.Claim, task checkpoint.Name) checkpoint.Checkpoint {
 	cp := version(1, c, task, `nonce "quoted" 'twice' \n`)
 	cp.Holder = "wörker-7 (東京) 🚧"
 	cp.Run, cp.Round, cp.Rounds, cp.Step = 1<<53+1, math.MaxInt64-1, math.MaxInt64, 1
 	cp.Steps = []string{"Beträge laden", "s'; DROP TABLE ringfence.mark; --", "step {2}:[3] %s $1"}
 	cp.Status = checkpoint.Stopped
-	cp.State = json.RawMessage(`{"id": 9007199254740993, "sum": 12345678901234567890.25, "none": [], "empty": {}, "null": null,
-		"text": "line\nfeed \u2028 <b>&amp;</b> \" \\ 😀", "deep": [[[{"a": [1, "2", true]}]]], "": "", "0.1": 0.1}`)
+	cp.State = json.RawMessage(`{"id": 9007199254740993, "sum": 12345678901234567890.25,
+		"none": [], "empty": {}, "null": null, "text": "line\nfeed \u2028 <b>&amp;</b> \" \\ 😀",
+		"deep": [[[{"a": [1, "2", true]}]]], "": "", "0.1": 0.1}`)
 	cp.Failure = &checkpoint.Failure{
 		Step: cp.Steps[1], Attempts: 5, Message: "duplicate key «x»:\n\tdetail",
 		Stack: "goroutine 1 [running]:\n\tmain.go:7",

@@ -17,8 +17,7 @@ var fenceChecks = []check{
 	{"A task belongs to the resource under which it was published first", otherResourceIsRefused},
 }
 
-// powerless fails the test unless the claim can neither take nor publish, whatever version it
-// tries.
+// powerless fails the test unless the claim can neither take nor publish, at any version.
 func (k *kit) powerless(c fence.Claim, sentinel error, stored checkpoint.Checkpoint) {
 	k.Helper()
 	for _, j := range []checkpoint.Journal{k.Journal, k.Second} {
@@ -52,7 +51,7 @@ func deposedIsStale(k *kit) {
 	k.powerful(fresh, landed)
 }
 
-// powerful fails the test unless the claim can take what is stored and publish the next version.
+// powerful fails the test unless the claim can take the stored checkpoint and publish the next one.
 func (k *kit) powerful(c fence.Claim, stored checkpoint.Checkpoint) checkpoint.Checkpoint {
 	k.Helper()
 	if got := k.take(k.Second, c, nightly); got.Version != 0 || stored.Version != 0 {
@@ -83,7 +82,7 @@ func deposedStaysDeposed(k *kit) {
 	fresh := k.lead(orders)
 	for _, j := range []checkpoint.Journal{k.Journal, k.Second} {
 		err := k.patiently(func() error { return j.Raise(k.ctx, old) })
-		if err != nil { // a journal whose fence is the coordinator has nothing to say
+		if err != nil { // a journal in the coordinator accepts it, because it raises nothing
 			k.refused(err, fence.ErrStale)
 		}
 		k.powerless(old, fence.ErrStale, checkpoint.Checkpoint{})
@@ -152,7 +151,7 @@ func otherResourceIsRefused(k *kit) {
 				checkpoint.ErrOtherResource)
 			k.stays(nightly, landed)
 		}
-		// Under the right name of the resource, with a claim to another one.
+		// The checkpoint names the right resource, and the claim is to another one.
 		for _, forged := range []checkpoint.Checkpoint{version(2, owner, nightly, "forged"),
 			version(1, owner, hourly, "forged")} {
 			if err := k.try(j, stranger, forged); err == nil {

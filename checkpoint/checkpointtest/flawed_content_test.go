@@ -11,7 +11,7 @@ import (
 	"github.com/ringfence/ringfence/fence"
 )
 
-// altering publishes something else.
+// altering changes each checkpoint before it publishes it.
 func altering(alter func(cp *checkpoint.Checkpoint)) func(f *flawed) {
 	return func(f *flawed) {
 		f.publish = func(ctx context.Context, c fence.Claim, cp checkpoint.Checkpoint) error {

@@ -8,7 +8,7 @@ import (
 	"github.com/ringfence/ringfence/fence"
 )
 
-// mistaking publishes and takes as if the claim were another one.
+// mistaking publishes and takes under another claim.
 func mistaking(as func(c, mark fence.Claim) fence.Claim) func(f *flawed) {
 	return func(f *flawed) {
 		mistakingTake(as)(f)
@@ -31,7 +31,7 @@ func mistakingPublish(as func(c, mark fence.Claim) fence.Claim) func(f *flawed) 
 		f.publish = func(ctx context.Context, c fence.Claim, cp checkpoint.Checkpoint) error {
 			err := f.Memory.Publish(ctx, as(c, f.mark(c)), cp)
 			for mark := f.mark(c); errors.Is(err, fence.ErrStale) && as(c, mark) == mark; mark = f.mark(c) {
-				err = f.Memory.Publish(ctx, mark, cp) // the mark was raised in between
+				err = f.Memory.Publish(ctx, mark, cp) // the mark was raised meanwhile
 			}
 			return err
 		}

@@ -114,7 +114,7 @@ var followFlaws = []flaw{
 	}},
 }
 
-// following shows what passes.
+// following shows only the checkpoints that pass.
 func following(passes func(shown int, cp checkpoint.Checkpoint) bool) func(f *flawed) {
 	return func(f *flawed) {
 		f.follow = func(

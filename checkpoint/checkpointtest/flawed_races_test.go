@@ -54,7 +54,7 @@ var raceFlaws = []flaw{
 	}},
 }
 
-// lateMark does not publish in one step with the check.
+// lateMark checks the mark and publishes in two separate steps.
 func lateMark(f *flawed) {
 	f.publish = func(ctx context.Context, c fence.Claim, cp checkpoint.Checkpoint) error {
 		if c != f.mark(c) {
@@ -67,7 +67,7 @@ func lateMark(f *flawed) {
 	}
 }
 
-// late publishes whatever becomes of the context, and answers this when it has ended.
+// late publishes even if the context has ended, and then returns answer.
 func late(answer error) func(f *flawed) {
 	return func(f *flawed) {
 		f.publish = func(ctx context.Context, c fence.Claim, cp checkpoint.Checkpoint) error {

@@ -9,20 +9,20 @@ import (
 	"github.com/ringfence/ringfence/fence"
 )
 
-// txFlaw is one way in which transactions can be wrong.
+// txFlaw is one way in which transactions can be wrong, with words of the clause that must find it.
 type txFlaw struct {
 	name, finds string
 	transact    func(m *Memory, ctx context.Context, c fence.Claim, work work[*Tx]) error
 }
 
-// leak has the effects of a transaction without its checkpoint.
+// leak lands the effects of a transaction without its checkpoint.
 func (m *Memory) leak(c fence.Claim, tx *Tx) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.effects = append(m.effects, tx.effects(c)...)
 }
 
-// watching calls after with the work's transaction once the work has ended, unless it has panicked.
+// watching calls after when the work has returned, with its transaction and error.
 func watching(do work[*Tx], after func(tx *Tx, err error) error) work[*Tx] {
 	return func(ctx context.Context, tx *Tx) (checkpoint.Checkpoint, error) {
 		cp, err := do(ctx, tx)
@@ -114,7 +114,7 @@ var txFlaws = []txFlaw{
 		}},
 }
 
-// aside has the effects before the checkpoint is let in.
+// aside lands the effects before the checkpoint.
 func aside(m *Memory, ctx context.Context, c fence.Claim, do work[*Tx]) error {
 	return m.Transact(ctx, c, watching(do, func(tx *Tx, err error) error {
 		if err == nil {
@@ -125,7 +125,7 @@ func aside(m *Memory, ctx context.Context, c fence.Claim, do work[*Tx]) error {
 	}))
 }
 
-// flawedWork is a Memory with wrong transactions. The pool has one connection when it is locked.
+// flawedWork is a Memory with wrong transactions.
 type flawedWork struct {
 	*Memory
 	transact func(m *Memory, ctx context.Context, c fence.Claim, work work[*Tx]) error
@@ -138,8 +138,8 @@ func (f *flawedWork) Transact(
 	return f.transact(f.Memory, ctx, c, do)
 }
 
-// onePlace is a journal with room for one transaction, which a raise has to wait for; a panic
-// leaves it full.
+// onePlace is a journal with room for one transaction. A raise waits for that transaction, and a
+// panic occupies the room for ever.
 type onePlace struct {
 	*Memory
 	place chan struct{}

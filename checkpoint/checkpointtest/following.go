@@ -17,7 +17,7 @@ var followChecks = []check{
 	{"Follow ends with its context", followEndsWithContext},
 }
 
-// follower is a Follow that goes on beside the test.
+// follower is a Follow that runs concurrently with the test.
 type follower struct {
 	*kit
 	seen chan checkpoint.Checkpoint
@@ -43,7 +43,7 @@ func (k *kit) follow(j checkpoint.Journal, task checkpoint.Name) *follower {
 	return f
 }
 
-// until fails the test unless the follower is shown rising versions up to this one.
+// until fails the test unless the follower sees rising versions up to this one.
 func (f *follower) until(want checkpoint.Checkpoint, after int64) {
 	f.Helper()
 	for {
@@ -65,7 +65,7 @@ func (f *follower) until(want checkpoint.Checkpoint, after int64) {
 	}
 }
 
-// end stops following, and shows nothing more.
+// end stops the follower and fails the test if it sees anything more.
 func (f *follower) end() {
 	f.Helper()
 	f.stop()
@@ -189,6 +189,6 @@ func followEndsWithContext(k *kit) {
 			k.Fatalf("follow with an ended context returned %v", err)
 		}
 	case <-k.ctx.Done():
-		k.Fatal("follow with an ended context went on")
+		k.Fatal("follow with an ended context did not return")
 	}
 }

@@ -20,11 +20,11 @@ const (
 	hourly  checkpoint.Name = "hourly"
 )
 
-// patience bounds a whole check, with hundreds of writes that may each wait for a slow disk.
+// patience bounds a whole check: hundreds of writes, each of which may wait for a slow disk.
 const patience = time.Minute
 
-// kit is what a check works with: the fixture, a bounded context, and steps that fail the test when
-// they go wrong. Failures go to TB, so that our own test can see a check fail; t is for the
+// kit is what a check works with: the fixture, a context with a deadline, and helpers that fail the
+// test. Failures go to TB, so that a test of the contract can see a check fail; t is for the
 // fixture.
 type kit struct {
 	testing.TB
@@ -48,8 +48,8 @@ func (k *kit) lead(r fence.Resource) fence.Claim {
 	return k.Lead(k.t, r)
 }
 
-// version is a checkpoint as the claim's leader would publish it. Two of one version differ in
-// nonce and state.
+// version returns a checkpoint as the claim's leader would publish it. Two checkpoints with one
+// version and different marks differ in nonce and state.
 func version(n int64, c fence.Claim, task checkpoint.Name, by string) checkpoint.Checkpoint {
 	nonce := fmt.Sprintf("%s-%s-%d", by, c.Token, n)
 	return checkpoint.Checkpoint{
@@ -60,7 +60,7 @@ func version(n int64, c fence.Claim, task checkpoint.Name, by string) checkpoint
 	}
 }
 
-// patiently repeats a call for as long as the journal says that it could not do it now.
+// patiently repeats a call as long as the journal returns ErrTransient.
 func (k *kit) patiently(call func() error) error {
 	for pause := time.Millisecond; ; pause = min(2*pause, 100*time.Millisecond) {
 		err := call()
@@ -125,8 +125,8 @@ func (k *kit) load(j checkpoint.Journal, only ...checkpoint.Name) (all []checkpo
 	return all
 }
 
-// stays fails the test unless exactly this is stored, as both processes see it. A zero version:
-// nothing.
+// stays fails the test unless both processes see exactly this checkpoint, or nothing if its version
+// is 0.
 func (k *kit) stays(task checkpoint.Name, want checkpoint.Checkpoint) {
 	k.Helper()
 	for _, j := range []checkpoint.Journal{k.Journal, k.Second} {

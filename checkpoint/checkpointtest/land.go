@@ -9,8 +9,7 @@ import (
 	"github.com/ringfence/ringfence/fence"
 )
 
-// land is the only place that changes checkpoints and effects: all of it or nothing, under one
-// lock.
+// land is the only place that changes checkpoints and effects: all or nothing, under one lock.
 func (m *Memory) land(c fence.Claim, cp checkpoint.Checkpoint, effects []Effect) error {
 	b, err := json.Marshal(cp)
 	if err != nil {
@@ -40,7 +39,7 @@ func (m *Memory) land(c fence.Claim, cp checkpoint.Checkpoint, effects []Effect)
 	return nil
 }
 
-// read is the stored checkpoint, or the zero one. The caller holds mu.
+// read returns the stored checkpoint, or the zero one. The caller holds mu.
 func (m *Memory) read(task checkpoint.Name) (cp checkpoint.Checkpoint) {
 	if b, ok := m.stored[task]; ok {
 		if err := json.Unmarshal(b, &cp); err != nil {
@@ -50,7 +49,7 @@ func (m *Memory) read(task checkpoint.Name) (cp checkpoint.Checkpoint) {
 	return cp
 }
 
-// owned fails unless the checkpoint is of the claim's resource; the zero one is anybody's.
+// owned fails unless the checkpoint belongs to the claim's resource or is the zero one.
 func owned(cp checkpoint.Checkpoint, c fence.Claim) error {
 	if cp.Task == "" || cp.Resource == c.Resource {
 		return nil

@@ -23,13 +23,13 @@ func TestMemoryKeepsTheContractOfTransactors(t *testing.T) {
 	})
 }
 
-// inMemory is a fixture on one Memory.
+// inMemory makes a fixture on one Memory.
 func inMemory(m *Memory) Fixture {
 	m.Limit = 1 << 17
 	return Fixture{Journal: m, Second: m, Lead: leading(m), Limit: m.Limit}
 }
 
-// leading makes leaders with rising tokens above 2^53, of which neighbours look alike to a float.
+// leading makes leaders with rising tokens above 2^53, where neighbours are equal as floats.
 func leading(m fence.Raiser) func(*testing.T, fence.Resource) fence.Claim {
 	var last atomic.Int64
 	last.Store(1<<53 + 2)

@@ -16,22 +16,22 @@ var randomChecks = []check{
 		randomInterleaving},
 }
 
-// random is seeded with RINGFENCE_SEED, or anew.
+// random returns a source seeded with RINGFENCE_SEED, or with the time.
 func (k *kit) random() *rand.Rand {
 	seed, err := strconv.ParseUint(os.Getenv("RINGFENCE_SEED"), 10, 64)
 	if err != nil {
 		seed = uint64(time.Now().UnixNano())
 	}
-	k.Logf("to make the same moves again: RINGFENCE_SEED=%d go test -run '^%s$'", seed, k.t.Name())
+	k.Logf("to repeat this run: RINGFENCE_SEED=%d go test -run '^%s$'", seed, k.t.Name())
 	return rand.New(rand.NewPCG(seed, 0))
 }
 
-// world is a random run: every call is also made to the model.
+// world is a random run. It makes every call to the journal and to the model.
 type world struct {
 	*kit
 	rnd    *rand.Rand
 	model  *Memory
-	claims []fence.Claim // of all leaders that there ever were, and of some that never were
+	claims []fence.Claim // of all leaders so far, and some that never led
 	moves  int
 }
 
@@ -53,7 +53,7 @@ func randomInterleaving(k *kit) {
 	w.sameInTheEnd()
 }
 
-// sameInTheEnd compares all that is stored.
+// sameInTheEnd compares everything that is stored.
 func (w *world) sameInTheEnd() {
 	w.Helper()
 	want, _ := w.model.Load(w.ctx)
@@ -74,7 +74,7 @@ func (w *world) newLeader() {
 	w.claims = append(w.claims, c)
 }
 
-// impostor is a claim for which nobody has raised the mark, or of another issuer.
+// impostor adds a claim of another issuer, or one to which the mark was never raised.
 func (w *world) impostor() {
 	c := w.claim()
 	if w.rnd.IntN(2) == 0 {
@@ -85,13 +85,13 @@ func (w *world) impostor() {
 	w.claims = append(w.claims, c)
 }
 
-// claim is most often a recent one, and half the time the newest.
+// claim returns the newest claim half of the time, and most often a recent one.
 func (w *world) claim() fence.Claim {
 	newest := len(w.claims) - 1
 	return w.claims[pick(w.rnd, newest, newest, max(newest-1, 0), w.rnd.IntN(len(w.claims)))]
 }
 
-// move is one call's where, who and what.
+// move chooses the journal, the claim and the task of a call, and returns the stored version.
 func (w *world) move() (checkpoint.Journal, fence.Claim, checkpoint.Name, int64) {
 	task := pick(w.rnd, nightly, hourly, "third")
 	stored, _ := w.model.Load(w.ctx, task)
@@ -127,8 +127,8 @@ func (w *world) takeOne() {
 	}
 }
 
-// agree fails the test unless journal and model answered alike. Who never was the leader is
-// refused, for whatever reason.
+// agree fails the test unless journal and model gave the same answer. A claim that never led may be
+// refused for any reason.
 func (w *world) agree(err, model error, format string, args ...any) {
 	w.Helper()
 	got, want := verdict(err), verdict(model)

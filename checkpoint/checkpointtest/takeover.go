@@ -15,7 +15,7 @@ var takeoverChecks = []check{
 		tokensRiseWithVersions},
 }
 
-// persist publishes version after version, as fast as it can, until it is refused or each is false.
+// persist publishes versions as fast as it can, until it is refused or each returns false.
 func (k *kit) persist(
 	j checkpoint.Journal, c fence.Claim, each func(landed checkpoint.Checkpoint) bool,
 ) error {
@@ -45,14 +45,14 @@ func (k *kit) persist(
 	}
 }
 
-// campaigner is a leader that persists beside the test.
+// campaigner is a leader that publishes concurrently with the test.
 type campaigner struct {
 	begun  chan struct{} // closed when the first has landed
 	done   chan error
-	landed []checkpoint.Checkpoint // to be read after done
+	landed []checkpoint.Checkpoint // read it after done is closed
 }
 
-// campaign begins to persist, and goes on for at most so many.
+// campaign starts to publish, at most so many versions.
 func (k *kit) campaign(j checkpoint.Journal, c fence.Claim, most int) *campaigner {
 	a := &campaigner{begun: make(chan struct{}), done: make(chan error, 1)}
 	var running sync.WaitGroup
@@ -68,7 +68,7 @@ func (k *kit) campaign(j checkpoint.Journal, c fence.Claim, most int) *campaigne
 	return a
 }
 
-// underway waits for the first to land.
+// underway waits until the first version has landed.
 func (k *kit) underway(a *campaigner) {
 	k.Helper()
 	select {
@@ -88,7 +88,7 @@ func takeEndsOlder(k *kit) {
 		k.underway(old)
 		fresh := k.lead(orders)
 		taken := k.take(k.Journal, fresh, nightly)
-		k.endsWith(old.done, fence.ErrStale) // with nothing of it on its way any more
+		k.endsWith(old.done, fence.ErrStale) // nothing of it can land any more
 		k.stays(nightly, taken)
 		if last := old.landed[len(old.landed)-1]; last.Version > taken.Version {
 			k.Fatalf("an older leader published version %d after the new one had taken version %d",

@@ -26,7 +26,7 @@ func landTogether[Tx any](k *txKit[Tx]) {
 	f.end()
 }
 
-// tries is more than a pool has connections: each leak would be missed.
+// tries is more than a pool has connections, so that every leaked connection shows.
 const tries = 20
 
 func failedWork[Tx any](k *txKit[Tx]) {
@@ -59,7 +59,7 @@ func panickingWork[Tx any](k *txKit[Tx]) {
 	k.left(k.commit(c, version(1, c, nightly, "a"), "a"), "a")
 }
 
-// caught is the error of do, or its panic.
+// caught returns the error of do, or its panic as an error.
 func caught(do func() error) (err error) {
 	defer func() {
 		if v := recover(); v != nil {

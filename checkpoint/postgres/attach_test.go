@@ -25,9 +25,13 @@ func TestAConnectionIsAttachedOnceAndItsTransactionsAreNotChecked(t *testing.T) 
 	j := d.journal(t, postgres.Options{})
 	d.exec(t, `create table called (what text); grant all on called to public;
 	    alter function ringfence.enter(text, bigint, text) rename to checked;
-	    create function ringfence.enter(p_resource text, p_token bigint, p_issuer text) returns void language plpgsql as $$ begin
-	      insert into public.called values (current_query()); perform ringfence.checked(p_resource, p_token, p_issuer); end $$;
-	    grant execute on function ringfence.enter(text, bigint, text), ringfence.checked(text, bigint, text) to public`)
+	    create function ringfence.enter(p_resource text, p_token bigint, p_issuer text)
+	    returns void language plpgsql as $$ begin
+	      insert into public.called values (current_query());
+	      perform ringfence.checked(p_resource, p_token, p_issuer);
+	    end $$;
+	    grant execute on function ringfence.enter(text, bigint, text) to public;
+	    grant execute on function ringfence.checked(text, bigint, text) to public`)
 	if _, err := lead(t, j, 1, task); err != nil {
 		t.Fatal(err)
 	}
@@ -40,7 +44,7 @@ func TestAConnectionIsAttachedOnceAndItsTransactionsAreNotChecked(t *testing.T) 
 		got[0] != "1" {
 		t.Errorf("registered under %q", got)
 	}
-	// a pool may have made a second connection
+	// The pool may have opened a second connection.
 	if got := d.list(t, "select pid::text from ringfence.session group by pid, backend_start "+
 		"having count(*) > 1"); len(got) != 0 {
 		t.Errorf("registered more than once: %q", got)
@@ -64,7 +68,7 @@ func TestARaiseEndsAnAttachedSessionInTheMiddleOfAStep(t *testing.T) {
 	other := one(func(ctx context.Context, tx pgx.Tx, s count) (count, error) {
 		return s, insert(ctx, tx, "new")
 	})
-	other.Name = "other" // so that no version is in the older one's way
+	other.Name = "other" // so that the older leader meets no version conflict
 	if _, err := lead(t, d.journal(t, postgres.Options{}), 2, other); err != nil {
 		t.Fatal(err)
 	}
@@ -89,7 +93,7 @@ func TestAnAttachedIdleConnectionOfADeposedLeaderIsEnded(t *testing.T) {
 	}
 }
 
-// A pooler may put another session in the place of the attached one. Its transaction enters when it
+// A pooler may replace the attached session by another one. The transaction then enters when it
 // publishes.
 func TestATransactionThatOnlySaysThatItIsAttachedEntersOrPublishesNothing(t *testing.T) {
 	d := installed(t)
@@ -141,7 +145,7 @@ func TestNoSessionIsAttachedThatAGuardWouldNotAdmit(t *testing.T) {
 	foreign := term(5).Claim()
 	foreign.Issuer = "another"
 	refused("of another issuer", foreign, fence.ErrOtherIssuer)
-	var attached bool // as behind a pooler, where login told another process id
+	var attached bool // as behind a pooler, where the login returned another process id
 	if err := conn.QueryRow(t.Context(), "select ringfence.attach(pg_backend_pid() + 1, 'orders', "+
 		"5, 'unverified')").Scan(&attached); err != nil || attached {
 		t.Errorf("a pooler's session is attached: %v", err)
@@ -151,7 +155,7 @@ func TestNoSessionIsAttachedThatAGuardWouldNotAdmit(t *testing.T) {
 	}
 }
 
-// attaches tells whether a connection could be attached.
+// attaches reports whether a connection is attached.
 func attaches(t *testing.T, url, set string) bool {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), url)

@@ -20,8 +20,8 @@ import (
 	store "github.com/ringfence/ringfence/internal/marks/postgres"
 )
 
-// deaf is a connection that breaks, once armed, within an answer: before the word that says that it
-// was done. So what was sent has been done, and the client is not told.
+// deaf is a connection that breaks, once armed, in the middle of an answer: before the command tag
+// that confirms the commit. The server has done the work and the client does not learn it.
 type deaf struct {
 	net.Conn
 	word *atomic.Pointer[string] // nil: not armed
@@ -45,7 +45,7 @@ func (d deaf) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// deafJournal is one whose answers are lost from the word on.
+// deafJournal makes a journal that loses its answers from the word on.
 func (d database) deafJournal(
 	t *testing.T, mode pgx.QueryExecMode, word *atomic.Pointer[string],
 ) *postgres.Journal {
@@ -69,8 +69,8 @@ func (d database) deafJournal(
 	return j
 }
 
-// Where batches are sent without preparing them, as behind a pooler, the driver calls such an error
-// safe to retry: the lab found a write that was there and had been called off
+// If a batch is sent without preparing it, as behind a pooler, the driver calls such an error safe to
+// retry. So the lab found a write that had landed after the journal had said that it had not
 // (testdata/histories/commit-answer-lost.jsonl).
 func TestALostAnswerToCommitIsUnknown(t *testing.T) {
 	for _, mode := range []pgx.QueryExecMode{pgx.QueryExecModeCacheStatement, pgx.QueryExecModeExec,

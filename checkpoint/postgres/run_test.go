@@ -27,26 +27,26 @@ type backing struct{}
 func (backing) Acknowledge(context.Context) error { return nil }
 func (backing) Release(context.Context) error     { return nil }
 
-// term is one of an hour.
+// term makes a term of one hour.
 func term(token fence.Token) *fence.Term {
 	t, _ := fence.NewTerm(fence.Claim{Resource: "orders", Token: token, Issuer: fence.Unverified,
 		Holder: "test"}, time.Now(), time.Hour, backing{})
 	return t
 }
 
-// insert is the effect of a step.
+// insert makes the effect of a step.
 func insert(ctx context.Context, tx pgx.Tx, value string) error {
 	_, err := tx.Exec(ctx, "insert into effect (value) values ($1)", value)
 	return err
 }
 
-// one is a task of one synchronous step.
+// one makes a task of one synchronous step.
 func one(run func(ctx context.Context, tx pgx.Tx, s count) (count, error)) checkpoint.Task[count] {
 	return checkpoint.Task[count]{Name: "task",
 		Steps: []checkpoint.Step[count]{postgres.Step("only", run)}}
 }
 
-// lead runs a task as the leader with a token, whose mark it raises first.
+// lead raises the mark and runs a task as the leader with a token.
 func lead(
 	t *testing.T, j *postgres.Journal, token fence.Token, task checkpoint.Task[count],
 ) (checkpoint.Checkpoint, error) {
@@ -204,7 +204,8 @@ func TestARoleWithoutTheGrantIsToldWhatToDo(t *testing.T) {
 
 func TestWhatIsNoCheckpointIsCorruptAndStaysAsItIs(t *testing.T) {
 	d := installed(t)
-	d.exec(t, `insert into ringfence.checkpoint (task, resource, version, token, checkpoint) values ('task', 'orders', 5, 1, '["not", "one"]')`)
+	d.exec(t, `insert into ringfence.checkpoint (task, resource, version, token, checkpoint)
+		values ('task', 'orders', 5, 1, '["not", "one"]')`)
 	_, err := lead(t, d.journal(t, postgres.Options{}), 1,
 		one(func(ctx context.Context, tx pgx.Tx, s count) (count, error) {
 			return s, errors.New("was run")
@@ -212,7 +213,8 @@ func TestWhatIsNoCheckpointIsCorruptAndStaysAsItIs(t *testing.T) {
 	if !errors.Is(err, checkpoint.ErrCorrupt) {
 		t.Errorf("got %v", err)
 	}
-	if got := d.list(t, "select checkpoint::text from ringfence.checkpoint"); got[0] != `["not", "one"]` {
+	got := d.list(t, "select checkpoint::text from ringfence.checkpoint")
+	if got[0] != `["not", "one"]` {
 		t.Errorf("it became %s", got)
 	}
 }
@@ -233,7 +235,7 @@ func TestATaskRidesOutAServerThatIsKilledAndStartedAgain(t *testing.T) {
 			return s, insert(ctx, tx, fmt.Sprint(s.N))
 		}),
 		{Name: "note", Run: func(ctx context.Context, s count, _ checkpoint.Key) (count, error) {
-			if s.N == rounds { // else it might be done before it is disturbed
+			if s.N == rounds { // or it might be done before the last kill
 				select {
 				case <-killed:
 				case <-ctx.Done():

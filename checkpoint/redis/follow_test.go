@@ -16,7 +16,7 @@ import (
 	"github.com/ringfence/ringfence/internal/servers/serverstest"
 )
 
-// follow follows beside the test, and sends what it is shown.
+// follow runs Follow concurrently with the test and sends the versions that it sees.
 func follow(t *testing.T, j *redis.Journal) (seen <-chan int64, ended <-chan error) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -53,7 +53,7 @@ func await(t *testing.T, seen <-chan int64, version int64) {
 	}
 }
 
-// Nobody polls here: the script that publishes tells the followers.
+// The followers do not poll here: the script that publishes also sends the message.
 func TestFollowersAreToldOfAPublish(t *testing.T) {
 	b := newBench(t, serverstest.Redis(t, servers.RedisOptions{}))
 	j := b.journal(t, redis.Options{Poll: time.Hour})
@@ -63,7 +63,7 @@ func TestFollowersAreToldOfAPublish(t *testing.T) {
 		publish(t, j, c, n)
 		await(t, seen, n)
 	}
-	// the follower comes back by itself, and looks when it has
+	// The follower subscribes again by itself and then reads.
 	b.do(t, "CLIENT", "KILL", "TYPE", "pubsub")
 	publish(t, j, c, 4)
 	await(t, seen, 4)
@@ -71,7 +71,7 @@ func TestFollowersAreToldOfAPublish(t *testing.T) {
 	await(t, seen, 5)
 }
 
-// Nobody is told here: the channel is out of the user's reach.
+// No message arrives here, because the user has no right to the channel.
 func TestFollowersThatAreNotToldLookForThemselves(t *testing.T) {
 	b := newBench(t, serverstest.Redis(t, servers.RedisOptions{}))
 	mute := b.as(t, redis.ACL("mute", "secret")+" resetchannels",
@@ -98,14 +98,14 @@ func TestFollowersRideOutARestart(t *testing.T) {
 	if err := b.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if err := settledly(t, func() error { return j.Raise(t.Context(), c) }); err != nil {
+	if err := patiently(t, func() error { return j.Raise(t.Context(), c) }); err != nil {
 		t.Fatal(err)
 	}
 	publish(t, j, c, 2)
 	await(t, seen, 2)
 }
 
-// Waiting mends neither, so Follow does not wait.
+// Waiting fixes neither, so Follow does not wait.
 func TestFollowEndsWithoutRightsAndWithTheJournal(t *testing.T) {
 	b := newBench(t, serverstest.Redis(t, servers.RedisOptions{}))
 	blind := b.as(t, redis.ACL("blind", "secret")+" -hget", redis.Options{})

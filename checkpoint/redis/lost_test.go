@@ -17,7 +17,7 @@ import (
 )
 
 // Redis is killed at random while a leader publishes, and started again. With appendfsync always
-// nothing that was acknowledged is lost, and the leader goes on once it has raised its mark again.
+// nothing acknowledged is lost, and the leader continues after it has raised its mark again.
 func TestNothingPublishedIsLostWhenRedisIsKilled(t *testing.T) {
 	b := newBench(t, durable(t))
 	j := b.journal(t, redis.Options{})
@@ -43,11 +43,11 @@ func TestNothingPublishedIsLostWhenRedisIsKilled(t *testing.T) {
 		if err := b.Start(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		err = settledly(t, func() error { return j.Publish(t.Context(), c, version(acknowledged+1, c)) })
+		err = patiently(t, func() error { return j.Publish(t.Context(), c, version(acknowledged+1, c)) })
 		if !errors.Is(err, fence.ErrNotLeader) {
 			t.Fatalf("before the mark is raised again: %v", err)
 		}
-		if err := settledly(t, func() error { return j.Raise(t.Context(), c) }); err != nil {
+		if err := patiently(t, func() error { return j.Raise(t.Context(), c) }); err != nil {
 			t.Fatal(err)
 		}
 		cp, _, err := j.Take(t.Context(), c, nightly, -1)
@@ -58,8 +58,8 @@ func TestNothingPublishedIsLostWhenRedisIsKilled(t *testing.T) {
 	}
 }
 
-// Everything is gone while the leader has its own copy. It must not begin at step one, nor write
-// over anything.
+// Redis loses everything while the leader has a copy. The leader must neither begin at step one nor
+// overwrite anything.
 func TestAJournalThatIsFlushedFailsClosed(t *testing.T) {
 	b := newBench(t, serverstest.Redis(t, servers.RedisOptions{}))
 	j := b.journal(t, redis.Options{})
@@ -85,7 +85,7 @@ func TestAJournalThatIsFlushedFailsClosed(t *testing.T) {
 		t.Fatalf("%v keys were written", n)
 	}
 
-	if err := j.Raise(t.Context(), c); err != nil { // the coordinator was asked
+	if err := j.Raise(t.Context(), c); err != nil { // the coordinator confirms it
 		t.Fatal(err)
 	}
 	if cp, same, err := j.Take(t.Context(), c, nightly, 3); err != nil || same || cp.Version != 0 {
@@ -99,7 +99,7 @@ func TestAJournalThatIsFlushedFailsClosed(t *testing.T) {
 	}
 }
 
-// A Redis that was restored from a copy has an older checkpoint than the leader.
+// Redis was restored from a copy and has an older checkpoint than the leader.
 func TestAnOlderCheckpointIsNotOverwrittenByWhoHasANewerOne(t *testing.T) {
 	b := newBench(t, serverstest.Redis(t, servers.RedisOptions{}))
 	j := b.journal(t, redis.Options{})
@@ -117,7 +117,7 @@ func TestAnOlderCheckpointIsNotOverwrittenByWhoHasANewerOne(t *testing.T) {
 	}
 }
 
-// Lua would take these for one number.
+// As Lua numbers these versions are equal.
 func TestVersionsAreNotRounded(t *testing.T) {
 	const stored = 1<<60 + 5
 	b := newBench(t, serverstest.Redis(t, servers.RedisOptions{}))
@@ -183,7 +183,7 @@ func TestWhatIsNoCheckpointIsCorruptAndStays(t *testing.T) {
 	}
 }
 
-// A corrupt one does not hide the others.
+// A corrupt checkpoint does not hide the others.
 func TestLoadReturnsWhatCanBeRead(t *testing.T) {
 	b := newBench(t, serverstest.Redis(t, servers.RedisOptions{}))
 	j := b.journal(t, redis.Options{})

@@ -46,7 +46,7 @@ func TestARedisThatIsDownIsTransient(t *testing.T) {
 	if err := b.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	late := b.journal(t, redis.Options{}) // opens all the same
+	late := b.journal(t, redis.Options{}) // opens without a server
 	for name, call := range map[string]func() error{
 		"raise":   func() error { return j.Raise(t.Context(), c) },
 		"publish": func() error { return late.Publish(t.Context(), c, version(1, c)) },
@@ -64,8 +64,8 @@ func TestARedisThatIsDownIsTransient(t *testing.T) {
 	}
 }
 
-// A server that hangs keeps nobody longer than a few seconds, and what was sent to it may land when
-// it goes on.
+// A call to a server that hangs ends after a few seconds. What was sent may land when the server
+// continues.
 func TestAHungRedisDoesNotHoldACallForEver(t *testing.T) {
 	b := newBench(t, serverstest.Redis(t, servers.RedisOptions{}))
 	j := b.journal(t, redis.Options{})

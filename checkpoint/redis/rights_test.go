@@ -19,7 +19,7 @@ import (
 	"github.com/ringfence/ringfence/internal/servers/serverstest"
 )
 
-// as makes the user of a rule and opens a journal for it.
+// as creates the user of a rule and opens a journal as this user.
 func (b *bench) as(t *testing.T, rule string, o redis.Options) *redis.Journal {
 	t.Helper()
 	words := strings.Fields(rule)
@@ -41,8 +41,8 @@ func (b *bench) acl(t *testing.T, rule string) {
 	b.do(t, args...)
 }
 
-// The journal's user can do all that a journal does but raise the mark, and cannot write marks or
-// audit.
+// The journal's user can do everything that a journal does except raise the mark. It can write
+// neither marks nor the audit.
 func TestAJournalNeedsNoMoreThanItsACL(t *testing.T) {
 	server := serverstest.Redis(t, servers.RedisOptions{})
 	checkpointtest.Run(t, func(t *testing.T) checkpointtest.Fixture {
@@ -93,7 +93,7 @@ func TestMissingRightsAreForAnOperator(t *testing.T) {
 	}
 }
 
-// newGuard starts a guard before the server.
+// newGuard starts a guard in front of the server.
 func (b *bench) newGuard(t *testing.T) (url string) {
 	t.Helper()
 	s, err := redisstore.Open(t.Context(), b.URL(), redisstore.Options{})
@@ -106,8 +106,8 @@ func (b *bench) newGuard(t *testing.T) (url string) {
 	return "redis://" + guardtest.Serve(t, p) + "/0"
 }
 
-// The guard raises the mark, the journal writes round it, and a session of an older leader is ended
-// before.
+// The guard raises the mark and ends the session of the older leader; then the journal writes
+// directly to Redis.
 func TestAGuardRaisesTheMarkOfAJournal(t *testing.T) {
 	b := newBench(t, serverstest.Redis(t, servers.RedisOptions{}))
 	url := b.newGuard(t)

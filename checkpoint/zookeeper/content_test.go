@@ -17,7 +17,7 @@ import (
 	"github.com/ringfence/ringfence/internal/servers/serverstest"
 )
 
-// sized is a checkpoint of exactly so many bytes as JSON.
+// sized returns a checkpoint with exactly this size as JSON.
 func sized(t *testing.T, n int64, c fence.Claim, bytes int) checkpoint.Checkpoint {
 	t.Helper()
 	cp := version(n, c)
@@ -31,9 +31,9 @@ func sized(t *testing.T, n int64, c fence.Claim, bytes int) checkpoint.Checkpoin
 	return cp
 }
 
-// TestAServerThatTakesLessBreaksTheConnection, which must not be taken for a publish; and the error
-// names the setting.
-func TestAServerThatTakesLessBreaksTheConnection(t *testing.T) {
+// The server breaks the connection. That must not count as a publish, and the error names the
+// setting.
+func TestACheckpointAboveTheServersLimitIsUnknown(t *testing.T) {
 	b := newBench(t, serverstest.SharedZooKeeper(t).Addr())
 	j := b.journal(zookeeper.Options{Limit: 2_000_000})
 	c := b.lead(orders)
@@ -63,7 +63,7 @@ func TestAfterTwoToThe31PublishesNoMore(t *testing.T) {
 		checkpoint.ErrConflict) {
 		t.Errorf("the last there can be: %v", err)
 	}
-	// The next ones would have the expected versions MinInt32, and -1: which is "any" to ZooKeeper.
+	// The next ones would expect the versions MinInt32 and -1, and -1 means "any" to ZooKeeper.
 	for _, n := range []int64{maxVersions + 1, 1<<32 + 1, 1 << 32} {
 		err := j.Publish(t.Context(), c, version(n, c))
 		if err == nil || errors.Is(err, checkpoint.ErrConflict) ||
@@ -74,7 +74,7 @@ func TestAfterTwoToThe31PublishesNoMore(t *testing.T) {
 	}
 }
 
-// hand is an operator with the command-line client.
+// hand is the connection of an operator.
 func (b *bench) hand() *zk.Conn {
 	b.t.Helper()
 	host, _, _ := strings.Cut(strings.TrimPrefix(b.url, "zk://"), "/")
@@ -84,7 +84,7 @@ func (b *bench) hand() *zk.Conn {
 	}
 	b.t.Cleanup(func() {
 		conn.Close()
-		for range events { // until its loop has ended
+		for range events { // until the connection's loop has ended
 		}
 	})
 	if _, err := conn.Sync("/"); err != nil {
@@ -131,7 +131,7 @@ func TestWhatIsNoCheckpointIsSaidSo(t *testing.T) {
 				t.Fatal(err)
 			}
 			present := int64(stat.Version) + 1
-			j := b.journal(zookeeper.Options{}) // which has seen nothing
+			j := b.journal(zookeeper.Options{}) // a journal with empty caches
 			corrupt := func(what string, err error) {
 				t.Helper()
 				if !errors.Is(err, checkpoint.ErrCorrupt) || !strings.Contains(err.Error(), "nightly") {
@@ -163,7 +163,6 @@ func TestWhatIsNoCheckpointIsSaidSo(t *testing.T) {
 	}
 }
 
-// TestAnEditByHandIsANewVersion, whatever its JSON says.
 func TestAnEditByHandIsANewVersion(t *testing.T) {
 	b := newBench(t, serverstest.SharedZooKeeper(t).Addr())
 	j := b.journal(zookeeper.Options{})
@@ -187,7 +186,7 @@ func TestAnEditByHandIsANewVersion(t *testing.T) {
 	}
 	publish(t, j, c, version(3, c))
 
-	// The way on that is documented for a task at its last version.
+	// The documented procedure for a task at its last version.
 	data, _, err = hand.Get(b.path(nightly))
 	if err != nil {
 		t.Fatal(err)

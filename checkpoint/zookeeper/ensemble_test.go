@@ -20,8 +20,8 @@ func TestInAnEnsembleOfThree(t *testing.T) {
 	z := serverstest.ZooKeeper(t, servers.ZooKeeperOptions{Nodes: 3, TickTime: time.Second})
 	t.Run("the limit is exact, and what is within it passes between the servers",
 		func(t *testing.T) { limitIsExact(t, z) })
-	// For five ticks a server without its ensemble still answers what it can by itself. One that
-	// takes itself for the ensemble's leader can sync, a follower can read.
+	// For five ticks a server without its ensemble still answers some requests. A server that
+	// believes that it leads the ensemble answers a sync; a follower answers reads.
 	t.Run("a leading server without its ensemble confirms nobody", func(t *testing.T) {
 		confirmsNobody(t, z, "leader", z.Resume)
 	})
@@ -91,7 +91,7 @@ func confirmsNobody(t *testing.T, z *servers.ZooKeeper, mode string, after func(
 	}
 }
 
-// inMode returns a node that leads or follows.
+// inMode returns a node in this mode, leader or follower.
 func inMode(t *testing.T, z *servers.ZooKeeper, mode string) (found *servers.ZooKeeperNode) {
 	t.Helper()
 	eventually(t, "a node is in mode "+mode, func() bool {
@@ -105,7 +105,7 @@ func inMode(t *testing.T, z *servers.ZooKeeper, mode string) (found *servers.Zoo
 	return found
 }
 
-// status is a server's answer to srvr, or what it said of it before the connection broke.
+// status returns a server's answer to srvr, or the part before the connection broke.
 func status(server string) string {
 	conn, err := net.DialTimeout("tcp", server, 5*time.Second)
 	if err != nil {

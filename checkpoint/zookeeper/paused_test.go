@@ -18,10 +18,10 @@ import (
 	"github.com/ringfence/ringfence/internal/servers/serverstest"
 )
 
-// leaderEnv makes the test binary a leader at this URL that heeds nothing but its journal.
+// leaderEnv makes the test binary a leader at this URL that watches only its journal.
 const leaderEnv = "RINGFENCE_TEST_LEADER"
 
-// leadAnyway publishes as fast as it can, whatever becomes of its term, and says how it ended.
+// leadAnyway publishes as fast as it can, even if its term is lost, and prints how it ended.
 func leadAnyway(url string) int {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
@@ -50,8 +50,7 @@ func leadAnyway(url string) int {
 	}
 }
 
-// TestALeaderThatIsPausedPastItsSessionIsRefused: a process of its own, stopped in the middle of
-// its publishes.
+// The leader is a separate process, stopped while it publishes.
 func TestALeaderThatIsPausedPastItsSessionIsRefused(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, serverstest.SharedZooKeeper(t).Addr())

@@ -16,8 +16,8 @@ import (
 	"github.com/ringfence/ringfence/internal/servers/serverstest"
 )
 
-// run publishes version after version and reads back what it could not hear, until each returns
-// false. It counts the answers that were lost.
+// run publishes versions, and reads back those with a lost answer, until each returns false. It
+// counts the lost answers.
 func run(
 	ctx context.Context, j *zookeeper.Journal, c fence.Claim, unknown *atomic.Int64,
 	each func(n int64) bool,
@@ -52,7 +52,7 @@ func run(
 	return context.Cause(ctx)
 }
 
-// readBack returns what is to be published after a publish whose answer was lost.
+// readBack returns the checkpoint to publish after a lost answer.
 func readBack(
 	ctx context.Context, j *zookeeper.Journal, c fence.Claim, lost checkpoint.Checkpoint,
 ) (checkpoint.Checkpoint, error) {
@@ -78,7 +78,7 @@ func TestAServerThatComesAndGoes(t *testing.T) {
 	b := newBench(t, z.Addr())
 	quick := zookeeper.Options{SessionTimeout: 2 * time.Second}
 	j, standby := b.journal(quick), b.journal(quick)
-	// waits as long as a server that is wiped needs to serve well
+	// The timeout is as long as a wiped server needs until it serves well.
 	patient := b.journal(zookeeper.Options{})
 	c := b.lead(orders)
 	var last int64
@@ -123,7 +123,7 @@ func killDuringPublishes(
 	// one may come between two publishes
 	for kills := 0; kills < 2 || unknown.Load() == 0 && kills < 10; kills++ {
 		before := at.Load()
-		eventually(t, "publishes go on", func() bool { return at.Load() > before+20 })
+		eventually(t, "the leader publishes again", func() bool { return at.Load() > before+20 })
 		if err := errors.Join(z.Kill(), z.Start(t.Context())); err != nil {
 			t.Fatal(err)
 		}
@@ -148,7 +148,7 @@ func killDuringPublishes(
 	return at.Load()
 }
 
-// follow returns a channel that has the last version which a follower was shown.
+// follow returns a channel with the last version that a follower has seen.
 func follow(
 	t *testing.T, ctx context.Context, work *sync.WaitGroup, standby *zookeeper.Journal,
 ) <-chan int64 {
@@ -161,7 +161,7 @@ func follow(
 			}
 			last = cp.Version
 			select {
-			case <-seen: // nobody has read the one before
+			case <-seen: // replaces a version that was not read
 			default:
 			}
 			seen <- last
