@@ -67,9 +67,10 @@ func TestChangedSaysWhereATaskWithOtherStepsContinues(t *testing.T) {
 			"1/1/x 1/1/c"},
 		"map another": {checkpoint.MapSteps(map[string]string{"a": "x"}), "x b c",
 			"1/1/b 1/1/c"},
-		"a function: step only":        {custom, "a x y", "1/1/y"},
-		"same steps: not called":       {checkpoint.RestartSteps, "a b c", "1/1/b 1/1/c"},
-		"map to a step that was there": {checkpoint.MapSteps(map[string]string{"b": "c"}), "a c", "1/1/c"},
+		"a function: step only":  {custom, "a x y", "1/1/y"},
+		"same steps: not called": {checkpoint.RestartSteps, "a b c", "1/1/b 1/1/c"},
+		"map to a step that was there": {checkpoint.MapSteps(map[string]string{"b": "c"}),
+			"a c", "1/1/c"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := begun(t)

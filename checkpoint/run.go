@@ -36,7 +36,8 @@ func (t Task[S]) run(
 	ctx, stop := within(ctx, term)
 	defer stop()
 	have.Task = t.Name
-	r := &termRunner[S]{writer: writer{journal: j, claim: term.Claim(), notify: t.notify}, task: t, term: term}
+	r := &termRunner[S]{writer: writer{journal: j, claim: term.Claim(), notify: t.notify},
+		task: t, term: term}
 	same, err := r.take(ctx, have)
 	if err == nil {
 		took.FirstStep, took.Reloaded = time.Since(raised), !same && have.Version > 0

@@ -27,7 +27,8 @@ func verdict(err error) error {
 	return err
 }
 
-// refused fails the test unless err is a complete refusal, and matches the sentinel if there is one.
+// refused fails the test unless err is a complete refusal, and matches the sentinel if there is
+// one.
 func (k *kit) refused(err, sentinel error) {
 	k.Helper()
 	r, ok := errors.AsType[*fence.Refusal](err)

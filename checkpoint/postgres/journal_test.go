@@ -133,8 +133,8 @@ func TestPostgresKeepsTheContract(t *testing.T) {
 
 func TestPostgresKeepsTheContractOfSynchronousSteps(t *testing.T) {
 	for name, o := range map[string]postgres.Options{
-		// An attached connection of a deposed leader is dead, and cannot say that it is stale: see
-		// attach_test.go.
+		// Shared, because an attached connection of a deposed leader is dead and cannot return
+		// ErrStale; attach_test.go tests that.
 		"read committed": {Shared: true},
 		"serializable":   {Shared: true, Transaction: pgx.TxOptions{IsoLevel: pgx.Serializable}},
 	} {

@@ -69,8 +69,8 @@ func (d database) deafJournal(
 	return j
 }
 
-// If a batch is sent without preparing it, as behind a pooler, the driver calls such an error safe to
-// retry. So the lab found a write that had landed after the journal had said that it had not
+// If a batch is sent without preparing it, as behind a pooler, the driver calls such an error safe
+// to retry. So the lab found a write that had landed after the journal had said that it had not
 // (testdata/histories/commit-answer-lost.jsonl).
 func TestALostAnswerToCommitIsUnknown(t *testing.T) {
 	for _, mode := range []pgx.QueryExecMode{pgx.QueryExecModeCacheStatement, pgx.QueryExecModeExec,
@@ -119,7 +119,8 @@ func loseAnswers(t *testing.T, mode pgx.QueryExecMode) {
 		if got := d.list(t, "select value from effect"); len(got) != loss.effects {
 			t.Errorf("the answer %s was lost, and not the commit: %q", loss.word, got)
 		}
-		if got := d.list(t, "select version::text from ringfence.checkpoint"); got[0] != fmt.Sprint(cp.Version) {
+		got := d.list(t, "select version::text from ringfence.checkpoint")
+		if got[0] != fmt.Sprint(cp.Version) {
 			t.Errorf("the answer %s was lost, and not the commit: version %s", loss.word, got[0])
 		}
 	}

@@ -120,7 +120,7 @@ func killDuringPublishes(
 			t.Errorf("the leader ended with %v", err)
 		}
 	})
-	// one may come between two publishes
+	// A kill may fall between two publishes.
 	for kills := 0; kills < 2 || unknown.Load() == 0 && kills < 10; kills++ {
 		before := at.Load()
 		eventually(t, "the leader publishes again", func() bool { return at.Load() > before+20 })

@@ -192,7 +192,8 @@ func (q question) stoppedAfter(t *testing.T, admin *zk.Conn, n int) bool {
 		got = <-told
 	}
 	if !slices.Contains(held, got) {
-		t.Errorf("stopped after %d requests it tells %s, which never held; what held was %s", n, got, held)
+		t.Errorf("stopped after %d requests, it returned %s, which never held; what held was %s",
+			n, got, held)
 	}
 	return stopped
 }

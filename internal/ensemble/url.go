@@ -116,7 +116,8 @@ func parseRoot(path string) (string, error) {
 	}
 	for name := range strings.SplitSeq(path, "/") {
 		if name == "" || name == "." || name == ".." || strings.ContainsFunc(name, BadInName) {
-			return "", fmt.Errorf("path %q in the ZooKeeper URL has a part that cannot name a znode", "/"+path)
+			return "", fmt.Errorf("path %q in the ZooKeeper URL has a part that cannot name a znode",
+				"/"+path)
 		}
 	}
 	if path == "zookeeper" || strings.HasPrefix(path, "zookeeper/") {
