@@ -6,7 +6,7 @@ import "fmt"
 // issuers cannot be compared: a rebuilt coordinator counts from the start again.
 type Issuer string
 
-// Unverified is the issuer of all tokens at a guard that has no coordinator to ask.
+// Unverified is the issuer of all tokens at a guard without a coordinator.
 const Unverified Issuer = "unverified"
 
 // Claim is what a session presents to a store: the term of a resource that this process holds.

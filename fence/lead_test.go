@@ -13,7 +13,7 @@ import (
 	"github.com/ringfence/ringfence/fence"
 )
 
-// stage is an elector that gives one term away, two stores, and the order in which they were asked.
+// stage is an elector with one term, two stores, and the order in which they were called.
 type stage struct {
 	backing
 	term     *fence.Term
@@ -185,7 +185,7 @@ func TestALossDuringTheRaiseIsNotLeading(t *testing.T) {
 			t.Errorf("Run = %v; want ErrDeposed", err)
 		}
 		if slices.Contains(s.steps, "work") || s.acknowledged != 0 {
-			t.Errorf("a lost term went on: %q", s.steps)
+			t.Errorf("a lost term continued: %q", s.steps)
 		}
 	})
 }

@@ -3,8 +3,8 @@ package fence
 import "fmt"
 
 // Resource is the name of what is protected, such as "orders": lower-case letters, digits and '_',
-// starting with a letter, at most 48 characters. Such a name is at once a legal Postgres setting
-// name, znode name and Redis key part.
+// starting with a letter, at most 48 characters. Such a name is legal in Postgres settings, in
+// znodes and in Redis keys.
 type Resource string
 
 const resourceMost = 48

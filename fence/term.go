@@ -12,14 +12,14 @@ type State int
 
 const (
 	Active    State = iota // confirmed by the coordinator within the session timeout
-	Suspended              // the coordinator is out of reach; work may go on, wait, or stop
+	Suspended              // the coordinator is out of reach; work may continue, wait, or stop
 	Lost                   // over, for good
 )
 
-// String is the state in one word.
+// String returns the state in one word.
 func (s State) String() string { return [...]string{"active", "suspended", "lost"}[s] }
 
-// Backing is what a term has at the coordinator. Both methods affect this term and no other.
+// Backing is the coordinator's side of a term. Its methods affect this term and no other.
 type Backing interface {
 	// Acknowledge publishes that this leader is ready. It fails once the term is over at the
 	// coordinator.
@@ -49,7 +49,7 @@ type Term struct {
 	released error
 }
 
-// Keeper is the elector's side of a Term. The elector reports to it what the coordinator says.
+// Keeper is the elector's side of a Term. The elector reports the coordinator's answers to it.
 type Keeper struct{ t *Term }
 
 // NewTerm makes the term that an elector has just won. confirmed is the start of the round trip
@@ -72,23 +72,23 @@ func NewTerm(
 	return t, k
 }
 
-// Claim is what this term's sessions present to stores.
+// Claim returns the claim that this term's sessions present to stores.
 func (t *Term) Claim() Claim { return t.claim }
 
-// Token is the term's number.
+// Token returns the term's token.
 func (t *Term) Token() Token { return t.claim.Token }
 
-// Context ends when the term is lost; context.Cause tells why (ErrExpired, ErrDeposed, ErrResigned,
-// ErrSuperseded).
+// Context returns a context that ends when the term is lost; context.Cause says why (ErrExpired,
+// ErrDeposed, ErrResigned, ErrSuperseded).
 func (t *Term) Context() context.Context { return t.ctx }
 
-// State tells where the term stands now.
+// State returns the current state.
 func (t *Term) State() State {
 	state, _ := t.Watch()
 	return state
 }
 
-// Watch returns the present state and a channel that is closed when it changes.
+// Watch returns the current state and a channel that is closed when it changes.
 func (t *Term) Watch() (State, <-chan struct{}) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -96,9 +96,9 @@ func (t *Term) Watch() (State, <-chan struct{}) {
 	return t.state, t.changed
 }
 
-// Deadline is when the term is lost unless the coordinator answers before, on the monotonic clock.
-// The coordinator elects no other leader earlier, apart from the lag between its own servers, which
-// the elector's package documents.
+// Deadline returns the time at which the term is lost unless the coordinator answers before, on the
+// monotonic clock. The coordinator elects no other leader earlier, except for the lag between its
+// servers, which the elector's package documents.
 func (t *Term) Deadline() time.Time {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -135,8 +135,8 @@ func (t *Term) Acknowledge(ctx context.Context) error {
 
 // Resign ends the term, and the next candidate takes over at once. Stop your work first. You may
 // call Resign more than once, and after the term is lost; it affects no newer term. An error means
-// that the coordinator did not hear of it: the term is over, but the next candidate may have to
-// wait for the session timeout.
+// that the coordinator may not know: the term is over, but the next candidate may have to wait for
+// the session timeout.
 func (t *Term) Resign(ctx context.Context) error {
 	t.lose(ErrResigned)
 	t.release.Do(func() { t.released = t.backing.Release(ctx) })
@@ -205,7 +205,7 @@ func (t *Term) loseLocked(cause error) {
 	t.move(Lost)
 }
 
-// move changes the state and wakes whoever watches. The caller holds mu.
+// move changes the state and wakes the watchers. The caller holds mu.
 func (t *Term) move(to State) {
 	if t.state == to {
 		return

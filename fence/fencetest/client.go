@@ -12,8 +12,7 @@ import (
 // ErrClosed is returned by calls on a closed Client.
 var ErrClosed = errors.New("the coordinator client is closed")
 
-// Client is one process's view of a Memory. Its faults are switched by Cut, Heal, Expire and
-// LoseReply.
+// Client is one process's view of a Memory. Cut, Heal, Expire and LoseReply make it fail.
 type Client struct {
 	m    *Memory
 	ctx  context.Context // ends at Close
@@ -42,7 +41,7 @@ func (c *Client) Cut() { c.set(func() { c.cut = true }) }
 // Heal undoes Cut.
 func (c *Client) Heal() { c.set(func() { c.cut = false }) }
 
-// LoseReply makes the next enrolment of this client happen without its client being told.
+// LoseReply makes the next enrolment of this client succeed without a reply.
 func (c *Client) LoseReply() { c.set(func() { c.loseReply = true }) }
 
 // Expire ends the sessions of this client at the coordinator.
@@ -64,8 +63,8 @@ func (c *Client) set(fault func()) {
 	c.m.tell()
 }
 
-// Close implements fence.Coordinator. The sessions end with it, unless they are cut off: then they
-// run out.
+// Close implements fence.Coordinator. The sessions end with it; if the client is cut off, they
+// expire later.
 func (c *Client) Close() error {
 	c.set(func() { c.closed = true })
 	c.stop()
@@ -195,7 +194,7 @@ func (c *Client) roundTrip(do func()) error {
 	return nil
 }
 
-// patiently is roundTrip that waits for a cut to heal.
+// patiently makes a round trip, and waits while the client is cut off.
 func (c *Client) patiently(ctx context.Context, do func()) error {
 	for {
 		c.m.mu.Lock()

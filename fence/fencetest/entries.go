@@ -39,7 +39,7 @@ func deposeTakesTheExactToken(t testing.TB, h Harness) {
 	if !depose(s.resource, leader.Token()) {
 		t.Error("the leader's token was not found")
 	}
-	s.ends(leader, h.SessionTimeout/2, fence.ErrDeposed) // told, not timed out
+	s.ends(leader, h.SessionTimeout/2, fence.ErrDeposed) // notified, not timed out
 	if depose(s.resource, leader.Token()) {
 		t.Error("a token was deposed twice")
 	}
@@ -111,7 +111,7 @@ func closeLosesTerms(t testing.TB, h Harness) {
 	}
 }
 
-// closeLeavesNoGoroutine looks after the harness has cleaned up behind its client too.
+// closeLeavesNoGoroutine counts after the harness has also cleaned up.
 func closeLeavesNoGoroutine(t *testing.T, h Harness) {
 	before := goleak.IgnoreCurrent()
 	t.Run("", func(t *testing.T) {

@@ -40,7 +40,7 @@ func longCutExpires(t testing.TB, h Harness) {
 	b := s.enrol(s.open(), "b")
 	h.Cut(t, c)
 	next := b.term()
-	s.wantState(term, fence.Lost) // without having heard a word
+	s.wantState(term, fence.Lost) // although no message arrived
 	s.ends(term, 0, fence.ErrExpired)
 	if next.Token() <= term.Token() {
 		t.Errorf("token %v follows %v", next.Token(), term.Token())
@@ -74,7 +74,7 @@ func cutInTheMiddle(t testing.TB, h Harness) {
 	s.resign(b.term())
 }
 
-func observingRidesOutACut(t testing.TB, h Harness) {
+func observingSurvivesACut(t testing.TB, h Harness) {
 	s := newStage(t, h)
 	c := s.open()
 	w := s.watch(c)

@@ -8,11 +8,11 @@ import (
 	"github.com/ringfence/ringfence/fence"
 )
 
-// flawedRenewer is a Client whose RenewIssuer is wrong on purpose.
+// flawedRenewer is a Client with a RenewIssuer that is wrong on purpose.
 type flawedRenewer struct {
 	*Client
 	wrong func(f *flawedRenewer, ctx context.Context) (fence.Issuer, error)
-	own   fence.Issuer // what it tells in the place of the coordinator's; "" for nothing
+	own   fence.Issuer // replaces the coordinator's issuer, unless ""
 }
 
 func (f *flawedRenewer) RenewIssuer(ctx context.Context) (fence.Issuer, error) {
@@ -37,7 +37,7 @@ func (f *flawedRenewer) Leaders(
 	return issuer, leaders, err
 }
 
-// renewalFlaws are ways to renew wrongly, and words of the clause that has to find each.
+// renewalFlaws are ways to renew wrongly, with words of the clause that must find each of them.
 var renewalFlaws = []struct {
 	name, finds string
 	wrong       func(f *flawedRenewer, ctx context.Context) (fence.Issuer, error)
@@ -47,7 +47,7 @@ var renewalFlaws = []struct {
 	) (fence.Issuer, error) {
 		return f.Client.Issuer(ctx)
 	}},
-	{"returns the issuer of before", "a renewed issuer",
+	{"returns the earlier issuer", "a renewed issuer",
 		func(f *flawedRenewer, ctx context.Context) (fence.Issuer, error) {
 			before, _ := f.Client.Issuer(ctx)
 			_, err := f.Client.RenewIssuer(ctx)

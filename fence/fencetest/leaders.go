@@ -9,7 +9,7 @@ import (
 	"github.com/ringfence/ringfence/fence"
 )
 
-// leaders asks a client who leads.
+// leaders calls Leaders.
 func (s *stage) leaders(
 	c fence.Coordinator, rs ...fence.Resource,
 ) (fence.Issuer, []fence.Candidate) {
@@ -24,7 +24,7 @@ func (s *stage) leaders(
 	return issuer, leaders
 }
 
-// wantLeaders asks once: whoever leads has to be named at once, and nobody else. "" is nobody.
+// wantLeaders calls Leaders once. It must name the leaders at once, and nobody else; "" is nobody.
 func (s *stage) wantLeaders(c fence.Coordinator, rs []fence.Resource, want ...string) {
 	s.t.Helper()
 	_, leaders := s.leaders(c, rs...)
@@ -53,7 +53,7 @@ func firstOfSeveralLeads(t testing.TB, h Harness) {
 	term := s.lead(client, "a")
 	s.enrol(s.open(), "b")
 	s.enrol(client, "c")
-	for range 2 { // the second time it may be remembered
+	for range 2 { // the second answer may come from a cache
 		for _, c := range []fence.Coordinator{s.observer, client, s.open()} {
 			if _, leaders := s.leaders(c, s.resource); leaders[0].Token != term.Token() ||
 				leaders[0].Holder != "a" {
@@ -93,7 +93,7 @@ func nextLeadsAtOnce(t testing.TB, h Harness) {
 	s.resign(d)
 }
 
-func leadersAreToldInOrder(t testing.TB, h Harness) {
+func leadersComeInOrder(t testing.TB, h Harness) {
 	s := newStage(t, h)
 	first, empty, last := s.resource, s.anotherResource(), s.anotherResource()
 	a := s.lead(s.open(), "a")
@@ -111,11 +111,11 @@ func leadersAreToldInOrder(t testing.TB, h Harness) {
 	s.wantLeaders(s.observer, asked, "", "c", "", "")
 	s.resign(c)
 	if issuer, _ := s.leaders(s.observer); issuer == "" {
-		t.Error("asked for no resource, it does not tell the issuer")
+		t.Error("without a resource it does not return the issuer")
 	}
 }
 
-// leadersAgreeWithCandidates while nothing changes.
+// leadersAgreeWithCandidates compares the two while nothing changes.
 func leadersAgreeWithCandidates(t testing.TB, h Harness) {
 	s := newStage(t, h)
 	agree := func() {
@@ -148,7 +148,7 @@ func leadersAgreeWithCandidates(t testing.TB, h Harness) {
 	agree()
 }
 
-// lostTermIsNotNamed, whoever asks while terms come and go.
+// lostTermIsNotNamed lets several clients call Leaders while terms come and go.
 func lostTermIsNotNamed(t testing.TB, h Harness) {
 	const terms = 12
 	s := newStage(t, h)
@@ -194,7 +194,7 @@ func lostTermIsNotNamed(t testing.TB, h Harness) {
 	}
 }
 
-// leadersComeWithTodaysIssuer: nobody but the coordinator knows that it has changed.
+// leadersComeWithTodaysIssuer renews the issuer; the other client must see that at its next call.
 func leadersComeWithTodaysIssuer(t testing.TB, h Harness) {
 	s := newStage(t, h)
 	c, operator := s.alone()

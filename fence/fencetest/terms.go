@@ -52,7 +52,7 @@ func tokensRise(t testing.TB, h Harness) {
 	}
 }
 
-// atMostOneTerm lets many campaign for one resource; whoever wins looks at every earlier term.
+// atMostOneTerm lets many campaign for one resource. Each winner checks every earlier term.
 func atMostOneTerm(t testing.TB, h Harness) {
 	const campaigners, rounds = 6, 4
 	s := newStage(t, h)
@@ -115,7 +115,7 @@ func waitingCandidateHasNoTerm(t testing.TB, h Harness) {
 	if token := s.token("b"); token.Compare(leader.Token()) <= 0 {
 		t.Errorf("the waiting candidate's token is %v, the leader's %v", token, leader.Token())
 	}
-	first := leader.Deadline() // wait for as long as a session lasts
+	first := leader.Deadline() // wait for a session timeout
 	s.eventually("the leader has outlived its first deadline", func() bool {
 		return time.Now().After(first)
 	})
@@ -186,14 +186,14 @@ func cancelledCampaignLeavesNothing(t testing.TB, h Harness) {
 	s.wantState(leader, fence.Active)
 
 	early := s.campaign(c, s.resource, "d")
-	early.cancel(enough) // somewhere between the first byte and the last
+	early.cancel(enough) // at some point during the enrolment
 	for range early.won {
 		t.Error("a cancelled campaign was won")
 	}
 	s.wantQueue("a")
 }
 
-// deathInTheMiddle: c's predecessor goes, but a still leads.
+// deathInTheMiddle ends c's predecessor while a still leads.
 func deathInTheMiddle(t testing.TB, h Harness) {
 	s := newStage(t, h)
 	leader := s.lead(s.open(), "a")
