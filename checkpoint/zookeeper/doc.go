@@ -2,7 +2,8 @@
 // is a checkpoint.Journal for asynchronous steps. It needs no other store and no mark: the fence is
 // the leader's candidate in the election.
 //
-//	journal, err := zookeeper.Open(ctx, "zk://zk1:2181,zk2:2181,zk3:2181/ringfence", zookeeper.Options{})
+//	url := "zk://zk1:2181,zk2:2181,zk3:2181/ringfence"
+//	journal, err := zookeeper.Open(ctx, url, zookeeper.Options{})
 //	if err != nil {
 //		return err
 //	}

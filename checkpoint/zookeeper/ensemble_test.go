@@ -74,11 +74,11 @@ func confirmsNobody(t *testing.T, z *servers.ZooKeeper, mode string, after func(
 	go func() { _, _, err := j.Take(ctx, c, nightly, 1); answers <- err }()
 	if mode == "leader" {
 		if _, err := control.Sync(b.path(nightly)); err != nil {
-			t.Errorf("the server does not sync: %v; nothing is shown", err)
+			t.Errorf("the server does not sync: %v; this test proves nothing", err)
 		}
 	}
 	if _, _, err := control.Get(b.path(nightly)); err != nil {
-		t.Errorf("the server does not answer: %v; nothing is shown", err)
+		t.Errorf("the server does not answer: %v; this test proves nothing", err)
 	}
 	if _, err := reader.Load(ctx, nightly); mode == "follower" &&
 		!errors.Is(err, checkpoint.ErrTransient) {

@@ -92,7 +92,7 @@ func TestCredentialsKeepOthersOut(t *testing.T) {
 		"nobody":         "zk://" + ensemble + "/private/deep",
 	} {
 		t.Run(name, func(t *testing.T) {
-			o := Options{SessionTimeout: time.Minute} // who does not take no for an answer asks for so long
+			o := Options{SessionTimeout: time.Minute} // a client that retried would take that long
 			begin := time.Now()
 			_, err := Open(t.Context(), url, o)
 			if !errors.Is(err, zk.ErrNoAuth) || strings.Contains(err.Error(), "cret") ||
@@ -122,7 +122,7 @@ func TestCredentialsKeepOthersOut(t *testing.T) {
 	}
 }
 
-// unopened is a coordinator that has asked for nothing yet.
+// unopened makes a coordinator that has not made a request yet.
 func unopened(t *testing.T, url string, o Options) *Coordinator {
 	t.Helper()
 	client, err := ensemble.New(url, o.forClient())
@@ -146,7 +146,7 @@ func below(t *testing.T, conn *zk.Conn, at string) []string {
 	return all
 }
 
-// TestOpenWarnsOnceWhoElseMayChangeElections, whatever sessions come later.
+// Later sessions do not repeat the warning.
 func TestOpenWarnsOnceWhoElseMayChangeElections(t *testing.T) {
 	ensemble := serverstest.SharedZooKeeper(t).Addr()
 	open, shared := ensembletest.FreshRoot(), ensembletest.FreshRoot()
@@ -175,7 +175,7 @@ func TestOpenWarnsOnceWhoElseMayChangeElections(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer co.Close()
-			for _, r := range []fence.Resource{"orders", "invoices"} { // each in a session of its own
+			for _, r := range []fence.Resource{"orders", "invoices"} { // each in its own session
 				if err := win(t, co, r, "a").Resign(t.Context()); err != nil {
 					t.Error(err)
 				}
@@ -226,7 +226,7 @@ func TestCredentialsOutliveAReconnection(t *testing.T) {
 	}
 }
 
-func TestAnUnreachableEnsembleIsSaidSo(t *testing.T) {
+func TestOpenSaysWhyAnEnsembleIsUnreachable(t *testing.T) {
 	closed := listener(t, func(c net.Conn) { c.Close() })
 	silent := listener(t, func(net.Conn) {})
 	other := listener(t, func(c net.Conn) { io.WriteString(c, "HTTP/1.1 400 Bad Request\r\n\r\n") })
@@ -257,7 +257,7 @@ func TestAnUnreachableEnsembleIsSaidSo(t *testing.T) {
 	}
 }
 
-// listener does something with each connection, and closes all at the end.
+// listener calls do with each connection, and closes all of them with the test.
 func listener(t *testing.T, do func(net.Conn)) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -306,10 +306,10 @@ func TestACampaignWaitsForTheEnsembleToComeUp(t *testing.T) {
 	}
 }
 
-func TestASilentServerIsGivenUpForTheNext(t *testing.T) {
+func TestAfterASilentServerTheNextOneIsTried(t *testing.T) {
 	ensemble := serverstest.SharedZooKeeper(t).Addr()
 	silent := listener(t, func(net.Conn) {})
-	for range 3 { // whichever is tried first
+	for range 3 { // the first server is random
 		c := openFor(t, "zk://"+silent+","+ensemble+"/next", 10*time.Second)
 		if err := win(t, c, "orders", "a").Resign(t.Context()); err != nil {
 			t.Error(err)

@@ -13,12 +13,12 @@ import (
 	"github.com/ringfence/ringfence/internal/ensemble/election"
 )
 
-// acknowledgeTries bounds the race with the acknowledgement of an older term, which goes with its
-// session.
+// acknowledgeTries bounds the race with the acknowledgement of an older term, which disappears with
+// its session.
 const acknowledgeTries = 10
 
-// Acknowledge implements fence.Backing: in one transaction it checks that the own candidate exists,
-// removes what an older term left, and makes the leader znode.
+// Acknowledge implements fence.Backing. One transaction checks that the own candidate exists,
+// removes the acknowledgement of an older term, and creates the leader znode.
 func (b *backing) Acknowledge(ctx context.Context) error {
 	at := path.Join(b.dir, election.LeaderName)
 	for range acknowledgeTries {
@@ -29,7 +29,7 @@ func (b *backing) Acknowledge(ctx context.Context) error {
 		there := err == nil
 		if there && n.Stat.EphemeralOwner == b.s.ID() &&
 			election.Parse[election.Acknowledgement](n.Data).Token == b.token {
-			return b.deposed(ctx) // done, by a try whose reply was lost, or by the caller before
+			return b.deposed(ctx) // already acknowledged: by an earlier call, or its reply was lost
 		}
 		err = b.publish(ctx, at, there)
 		switch {
@@ -62,7 +62,7 @@ func (b *backing) publish(ctx context.Context, at string, replace bool) error {
 	return err
 }
 
-// deposed returns fence.ErrDeposed when the own candidate is gone.
+// deposed returns fence.ErrDeposed if the own candidate is gone.
 func (b *backing) deposed(ctx context.Context) error {
 	stat, err := b.s.Stat(ctx, b.path())
 	switch {

@@ -13,7 +13,7 @@ import (
 	"github.com/ringfence/ringfence/internal/servers/serverstest"
 )
 
-// apart returns a follower, and the other nodes.
+// apart returns a follower and the other nodes.
 func apart(
 	t *testing.T, z *servers.ZooKeeper,
 ) (alone *servers.ZooKeeperNode, others []*servers.ZooKeeperNode) {
@@ -44,7 +44,7 @@ func resume(t *testing.T, nodes ...*servers.ZooKeeperNode) {
 	}
 }
 
-// tells asks until there is an answer, and returns this first one.
+// tells calls Leaders until there is an answer, and returns the first one.
 func tells(t *testing.T, c *Coordinator) string {
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
@@ -70,7 +70,7 @@ func comesToTell(t *testing.T, c *Coordinator, issuer fence.Issuer, holders ...s
 	}
 }
 
-// TestAServerWithoutItsEnsembleNamesNoLeader: for two seconds here it still answers plain reads.
+// For two seconds here, such a server still answers plain reads.
 func TestAServerWithoutItsEnsembleNamesNoLeader(t *testing.T) {
 	t.Parallel()
 	z := serverstest.ZooKeeper(t, servers.ZooKeeperOptions{Nodes: 3})
@@ -93,8 +93,7 @@ func TestAServerWithoutItsEnsembleNamesNoLeader(t *testing.T) {
 	comesToTell(t, cold, issuer, "a", "")
 }
 
-// TestAServerThatWasLeftBehindNamesTheNewLeader, and the new issuer, though the question reached it
-// before it could hear of either.
+// The request reaches the server before it knows the new leader and the new issuer.
 func TestAServerThatWasLeftBehindNamesTheNewLeader(t *testing.T) {
 	t.Parallel()
 	z := serverstest.ZooKeeper(t, servers.ZooKeeperOptions{Nodes: 3})
@@ -148,7 +147,7 @@ func TestLeadersAreRightAfterTheDeathOfTheEnsemblesLeader(t *testing.T) {
 		t.Fatal(err)
 	}
 	comesToTell(t, c, issuer, "a", "")
-	// the other client may still look for a server
+	// The other client may not have found a server yet.
 	ensembletest.Eventually(t, "a is deposed", func() bool {
 		_, err := elector.Depose(t.Context(), "orders", a.Token())
 		return err == nil
@@ -158,7 +157,7 @@ func TestLeadersAreRightAfterTheDeathOfTheEnsemblesLeader(t *testing.T) {
 	comesToTell(t, c, issuer, "b", "")
 }
 
-// TestAWipedOrRestoredEnsembleNamesWhoLeadsThere, and not who led before.
+// It does not name the leader from before.
 func TestAWipedOrRestoredEnsembleNamesWhoLeadsThere(t *testing.T) {
 	t.Parallel()
 	z := serverstest.ZooKeeper(t, servers.ZooKeeperOptions{})
@@ -178,12 +177,12 @@ func TestAWipedOrRestoredEnsembleNamesWhoLeadsThere(t *testing.T) {
 	if err := z.Restore(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	comesToTell(t, c, before, "a", "") // the restored session of a lasts until it has timed out
+	comesToTell(t, c, before, "a", "") // a's restored session lasts until it times out
 	if err := z.Wipe(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	other := openFor(t, "zk://"+z.Addr(), time.Minute)
-	issuer, err := other.Issuer(t.Context()) // made anew, with the version that the one before had
+	issuer, err := other.Issuer(t.Context()) // a new one, with the same version as the one before
 	if err != nil || issuer == before {
 		t.Fatalf("the wiped ensemble is %q, before it was %q; %v", issuer, before, err)
 	}

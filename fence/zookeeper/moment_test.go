@@ -23,10 +23,10 @@ type history struct {
 	admin  *zk.Conn
 	root   string
 	issuer fence.Issuer
-	at     map[string]string // a candidate's znode, by its holder
+	at     map[string]string // path of each candidate's znode, by its holder
 }
 
-// newHistory begins with a before b for orders, and c before d for invoices.
+// newHistory makes an ensemble with the candidates a and b for orders, and c and d for invoices.
 func newHistory(t *testing.T, admin *zk.Conn, c *Coordinator) *history {
 	t.Helper()
 	h := &history{t: t, admin: admin, root: c.client.Root(), at: map[string]string{}}
@@ -50,7 +50,7 @@ func newHistory(t *testing.T, admin *zk.Conn, c *Coordinator) *history {
 	return h
 }
 
-// step is a change, and who leads orders and invoices after it.
+// step is a change, and the leaders of orders and invoices after it.
 type step struct {
 	change  func(h *history)
 	leaders string
@@ -84,15 +84,15 @@ func issuerRenewed(h *history) {
 
 func issuerMadeAnew(h *history) { h.issuer = makeIssuerAnew(h.t, h.admin, h.root) }
 
-// question is asked of a coordinator that was asked the same so many steps before, or (below 0) has
-// not been asked anything.
+// question calls Leaders. The coordinator has made the same call so many steps before, or (below 0)
+// no call yet.
 type question struct {
 	resources []fence.Resource
 	before    int
 	steps     []step
 }
 
-// right is the answer while these lead, in the form of ask.
+// right returns the correct answer while these lead, in the form of ask.
 func (q question) right(issuer fence.Issuer, leaders string) string {
 	return answerOf(issuer, strings.Fields(leaders)[:len(q.resources)]...)
 }
@@ -109,9 +109,8 @@ func (q question) ask(t *testing.T, c *Coordinator) string {
 	return answerOf(issuer, holders...)
 }
 
-// TestWhatLeadersTellsHeldAtOneMoment: it is stopped after each of its requests in turn, and
-// meanwhile everything changes.
-func TestWhatLeadersTellsHeldAtOneMoment(t *testing.T) {
+// Leaders is stopped after each of its requests in turn, and meanwhile everything changes.
+func TestTheAnswerOfLeadersHeldAtOneMoment(t *testing.T) {
 	t.Parallel()
 	for name, steps := range map[string][]step{
 		"each leader in turn, then the issuer": {
@@ -160,8 +159,8 @@ func (q question) run(t *testing.T) {
 	}
 }
 
-// stoppedAfter asks, and lets the remaining steps happen after the n-th request. It returns false
-// if there are no more than n requests.
+// stoppedAfter calls Leaders and makes the remaining steps after the n-th request. It returns false
+// if there are at most n requests.
 func (q question) stoppedAfter(t *testing.T, admin *zk.Conn, n int) bool {
 	t.Helper()
 	r := ensembletest.NewRelay(t, serverstest.SharedZooKeeper(t).Addr())
@@ -198,7 +197,7 @@ func (q question) stoppedAfter(t *testing.T, admin *zk.Conn, n int) bool {
 	return stopped
 }
 
-// firstOf waits for the answer, or until the relay has stopped a request: then there is none.
+// firstOf waits for the answer. It returns none if the relay stops a request first.
 func firstOf(t *testing.T, r *ensembletest.Relay, told chan string) (answer string) {
 	t.Helper()
 	ensembletest.Eventually(t, "it has answered, or is stopped", func() bool {

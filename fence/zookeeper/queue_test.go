@@ -18,7 +18,7 @@ import (
 	"github.com/ringfence/ringfence/internal/servers/serverstest"
 )
 
-// crowd is N campaigns for one resource through one relay, and what it takes to wake them.
+// crowd is N campaigns for one resource through one relay.
 type crowd struct {
 	t      *testing.T
 	relay  *ensembletest.Relay
@@ -35,7 +35,7 @@ func newCrowd(t *testing.T, n int) *crowd {
 	cr := &crowd{t: t, relay: ensembletest.NewRelay(t, ensemble),
 		cancel: map[string]context.CancelFunc{}, won: make(chan *fence.Term, n)}
 	cr.watch = openFor(t, "zk://"+ensemble+"/crowd", time.Minute)
-	// after which they look without having been woken
+	// The timeout after which they read even if no watch fires.
 	c := openFor(t, "zk://"+cr.relay.Addr()+"/crowd", time.Minute)
 	c.woken = func(_ fence.Resource, holder string) {
 		cr.mu.Lock()
@@ -66,7 +66,7 @@ func (cr *crowd) queue(n int) (queue []fence.Candidate) {
 	return queue
 }
 
-// settle waits until the one that is woken has looked, and a while longer in which others could.
+// settle waits until the woken candidate has read, and a while longer in which others could.
 func (cr *crowd) settle() {
 	cr.t.Helper()
 	ensembletest.Eventually(cr.t, "somebody is woken and looks", func() bool {
@@ -79,7 +79,7 @@ func (cr *crowd) settle() {
 }
 
 // count returns who was woken since the last call, and how many lists, reads and syncs the crowd
-// has asked for.
+// has made.
 func (cr *crowd) count() (woken []string, lists int) {
 	lists = cr.relay.Recount(ensembletest.GetChildren2)
 	cr.mu.Lock()
@@ -96,7 +96,7 @@ func TestADeathInAQueueOf50WakesExactlyOne(t *testing.T) {
 	if leader.Token() != queue[0].Token {
 		t.Fatalf("%v leads; the queue begins with %+v", leader.Claim(), queue[0])
 	}
-	// settled: everybody has armed the watch on the one before, and on itself.
+	// Every candidate has set the watches on its predecessor and on itself.
 	ensembletest.Eventually(t, "everybody watches", func() bool { return cr.armed() == 2*n-1 })
 	cr.count()
 
@@ -122,7 +122,7 @@ func TestADeathInAQueueOf50WakesExactlyOne(t *testing.T) {
 	}
 }
 
-// armed is how many watches the server holds on candidates of the crowd.
+// armed returns how many watches the server has on candidates of the crowd.
 func (cr *crowd) armed() (total int) {
 	ours := false
 	// a path, and below it who watches
@@ -175,8 +175,8 @@ func TestTheCzxidOrdersNotTheSuffix(t *testing.T) {
 	}
 }
 
-// TestWakingProvesNothing: the predecessor and the candidate itself are deleted in one transaction,
-// so the candidate wakes with nobody before it, and with a token that is no longer enrolled.
+// The predecessor and the candidate are deleted in one transaction. So the candidate wakes without
+// a predecessor, and with a token that is no longer enrolled.
 func TestWakingProvesNothing(t *testing.T) {
 	ensemble := serverstest.SharedZooKeeper(t).Addr()
 	c := openFor(t, "zk://"+ensemble+"/waking", 20*time.Second)
@@ -224,7 +224,7 @@ func TestForeignZnodesInAnElectionAreLeftAlone(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// a candidate that could never die
+	// A candidate that would never end.
 	ensembletest.Craft(t, admin, dir, "crafted", "0000000000", zk.FlagPersistent)
 	term := win(t, c, "orders", "b")
 	if err := term.Acknowledge(t.Context()); err != nil {

@@ -49,7 +49,7 @@ func TestNeitherOfTwoCandidatesWithOneTokenLeads(t *testing.T) {
 	}
 }
 
-// TestAnEnrolmentThatSharesItsTokenIsRefused, whatever it is that does that on the way.
+// The relay creates a second candidate in the same transaction.
 func TestAnEnrolmentThatSharesItsTokenIsRefused(t *testing.T) {
 	ensemble, root := serverstest.SharedZooKeeper(t).Addr(), ensembletest.FreshRoot()
 	r := ensembletest.NewRelay(t, ensemble)

@@ -41,14 +41,14 @@ func confirmedAgain(t *testing.T, term *fence.Term) {
 	})
 }
 
-func TestTheServersWordEndsATermBeforeItsDeadline(t *testing.T) {
+func TestAnExpirationByTheServerEndsATermBeforeItsDeadline(t *testing.T) {
 	r := ensembletest.NewRelay(t, serverstest.SharedZooKeeper(t).Addr())
 	c := openFor(t, "zk://"+r.Addr()+"/word", 50*time.Second)
 	term := win(t, c, "orders", "a")
 	r.ExpireSessions()
 	ends(t, term, 30*time.Second, fence.ErrExpired)
 	if left := time.Until(term.Deadline()); left <= 0 {
-		t.Errorf("the deadline had passed %v before: nothing is shown", -left)
+		t.Errorf("the deadline had passed %v before, so this test proves nothing", -left)
 	}
 	if next := win(t, c, "orders", "a"); next.Token() <= term.Token() {
 		t.Errorf("token %v follows %v", next.Token(), term.Token())
@@ -61,7 +61,7 @@ func TestDeletingTheOwnZnodeDeposesAtOnce(t *testing.T) {
 	term := win(t, c, "orders", "a")
 	ensembletest.DeleteCandidate(t, ensembletest.Connect(t, ensemble),
 		"/own/elections/orders", term.Token())
-	ends(t, term, 10*time.Second, fence.ErrDeposed) // by its watch: the next look is 15 s away
+	ends(t, term, 10*time.Second, fence.ErrDeposed) // by its watch; the next read is 15 s away
 	if err := term.Acknowledge(t.Context()); !errors.Is(err, fence.ErrDeposed) {
 		t.Errorf("a deposed leader's acknowledgement returned %v", err)
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/ringfence/ringfence/internal/ensemble/election"
 )
 
-// Watch implements fence.Observer. It ends with a refusal of the ensemble too.
+// Watch implements fence.Observer. It also ends if the ensemble refuses a request.
 func (c *Coordinator) Watch(
 	ctx context.Context, r fence.Resource, each func([]fence.Candidate) error,
 ) error {
@@ -36,8 +36,8 @@ func (c *Coordinator) Watch(
 		})
 }
 
-// watchQueue arms a watch on the election's children, or on its coming into being, and then reads.
-// The acknowledgement is a child too, and is made anew when it changes, so no other watch is
+// watchQueue sets a watch on the election's children, or on the election's creation, and then
+// reads. The acknowledgement is a child too, and a new one is a new znode, so no other watch is
 // needed.
 func (c *Coordinator) watchQueue(
 	ctx context.Context, s *ensemble.Session, r fence.Resource,

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Ask calls ask with the client's session. When there is no reply, it calls again with a fresh one,
-// until the request timeout has passed. So ask may run several times.
+// Ask calls ask with the client's session. If there is no reply, it calls ask again with a new
+// session, until the request timeout has passed. So ask may run several times.
 func Ask[T any](
 	ctx context.Context, c *Client, ask func(context.Context, *Session) (T, error),
 ) (T, error) {

@@ -10,7 +10,7 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// ErrUnreachable is returned when no server of the ensemble has answered in time.
+// ErrUnreachable is returned if no server of the ensemble has answered in time.
 var ErrUnreachable = errors.New("ZooKeeper did not answer")
 
 // ErrClosed is returned by calls on a closed Client.
@@ -44,14 +44,13 @@ func SessionOver(err error) bool {
 		errors.Is(err, errExpired) || errors.Is(err, errBroken) || errors.Is(err, ErrEnded)
 }
 
-// Denied reports that the ensemble does not let this user do it.
+// Denied reports that the ensemble denies this user access.
 func Denied(err error) bool {
 	return errors.Is(err, zk.ErrNoAuth) || errors.Is(err, zk.ErrAuthFailed) ||
 		errors.Is(err, zk.ErrInvalidACL)
 }
 
-// Explain says what it means that the ensemble denied access to a path. It returns other errors as
-// they are.
+// Explain explains an error of denied access to a path. It returns other errors unchanged.
 func (c *Client) Explain(path string, err error) error {
 	switch {
 	case !Denied(err):

@@ -15,15 +15,15 @@ const (
 	defaultRoot = "/ringfence"
 )
 
-// Address is what a URL says.
+// Address has the parts of a URL.
 type Address struct {
 	Hosts          []string // host:port
-	User, Password string   // digest credentials; no user: none
-	Root           string   // where our znodes are, without a final slash
+	User, Password string   // digest credentials; none if User is ""
+	Root           string   // parent of our znodes, without a final slash
 }
 
 // ParseURL reads zk://[user:password@]host[:port][,host[:port]…][/root]. Errors never show the URL,
-// for it may hold a password.
+// because it may contain a password.
 func ParseURL(s string) (Address, error) {
 	rest, ok := strings.CutPrefix(s, scheme)
 	if !ok {
@@ -35,7 +35,7 @@ func ParseURL(s string) (Address, error) {
 			"write them as %3F and %23 in a password")
 	}
 	authority, path, _ := strings.Cut(rest, "/")
-	if strings.Contains(path, "@") { // the path is not shown: it may be the rest of a password
+	if strings.Contains(path, "@") { // do not show the path: it may be part of a password
 		return Address{}, errors.New("a ZooKeeper URL takes no @ after its first /; " +
 			"write / in a user or password as %2F")
 	}
@@ -126,8 +126,8 @@ func parseRoot(path string) (string, error) {
 	return "/" + path, nil
 }
 
-// BadInName reports a rune that no name of a znode may have: ZooKeeper refuses control characters;
-// % would look like an encoding that is not decoded.
+// BadInName reports whether no name of a znode may contain the rune. ZooKeeper refuses control
+// characters, and a % would look like an encoding, which nobody decodes.
 func BadInName(r rune) bool {
 	return r <= 0x1f || 0x7f <= r && r <= 0x9f ||
 		r == '%' || r >= 0xd800

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestURLsThatAreTaken(t *testing.T) {
+func TestURLsThatAreAccepted(t *testing.T) {
 	for in, want := range map[string]Address{
 		"zk://h1":  {Hosts: []string{"h1:2181"}, Root: "/ringfence"},
 		"zk://h1/": {Hosts: []string{"h1:2181"}, Root: "/ringfence"},

@@ -32,8 +32,8 @@ func watched[T any](ctx context.Context, s *Session, key, path string,
 	return b.value, b.fired, err
 }
 
-// armed returns the watch under the key, or nil if there is none or it has fired. It notes the path
-// for firedWatches.
+// armed returns the watch under the key, or nil if there is none or it has fired. It records the
+// path for firedWatches.
 func (s *Session) armed(key, path string) <-chan zk.Event {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -10,8 +10,8 @@ import (
 	"github.com/ringfence/ringfence/internal/ensemble"
 )
 
-// warnOfAccess logs who besides this user may change elections. Open calls it, so a client warns
-// once, however many sessions it opens. Znodes keep the ACL they were created with.
+// warnOfAccess logs who else may change elections. Open calls it, so a client warns once, however
+// many sessions it opens. Znodes keep the ACL with which they were created.
 func warnOfAccess(ctx context.Context, c *ensemble.Client) {
 	if c.Address().User == "" {
 		c.Log().Warn("anybody who reaches this ZooKeeper can depose leaders and make candidates; " +
@@ -33,7 +33,7 @@ func warnOfAccess(ctx context.Context, c *ensemble.Client) {
 	}
 }
 
-// othersThanUser returns the first of the upper znodes that somebody else may change, and who.
+// othersThanUser returns the first of the upper znodes that others may change, and who they are.
 func othersThanUser(
 	ctx context.Context, c *ensemble.Client,
 ) (at string, others []string, err error) {
@@ -54,7 +54,7 @@ func othersThanUser(
 	return at, others, err
 }
 
-// writers lists those besides the user who may do more than read, without the hash of a digest.
+// writers lists the others who may do more than read, without the hash of a digest.
 func writers(acl []zk.ACL, user string) (others []string) {
 	const digest = "digest"
 	for _, a := range acl {

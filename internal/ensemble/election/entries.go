@@ -31,7 +31,7 @@ func ReadEntries(
 	return readEntries(ctx, s, dir, names, nil)
 }
 
-// readEntries takes from the cache what it can: a name has one czxid for ever.
+// readEntries uses the cache where it can: a name has one czxid for ever.
 func readEntries(
 	ctx context.Context, s *ensemble.Session, dir string, names []string, cached map[string]Entry,
 ) ([]Entry, error) {
@@ -57,7 +57,7 @@ func readEntries(
 			e, found, err := readEntry(ctx, s, dir, name)
 			switch {
 			case err != nil:
-				cancel(err) // the others need not go on
+				cancel(err) // stops the other reads
 			case found:
 				mu.Lock()
 				entries = append(entries, e)
@@ -88,7 +88,7 @@ func readEntry(
 	return Entry{name, fence.Token(n.Stat.Czxid), Parse[EntryData](n.Data).Holder}, true, nil
 }
 
-// Acknowledged is the token of the election's acknowledgement, or 0.
+// Acknowledged returns the token of the election's acknowledgement, or 0.
 func Acknowledged(ctx context.Context, s *ensemble.Session, dir string) (fence.Token, error) {
 	at := path.Join(dir, LeaderName)
 	n, err := s.Get(ctx, at)

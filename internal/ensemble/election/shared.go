@@ -12,8 +12,8 @@ import (
 // created one by one, so another program did that.
 var ErrShared = errors.New("two candidates have the same token")
 
-// sharedLead returns an error if the first two of a queue have one token. Two that only wait do no
-// harm yet.
+// sharedLead returns an error if the first two of a queue have one token. Two that wait further
+// back do no harm yet.
 func sharedLead(dir string, queue []Entry) error {
 	if len(queue) < 2 || queue[0].Token != queue[1].Token {
 		return nil
@@ -23,7 +23,7 @@ func sharedLead(dir string, queue []Entry) error {
 			"from each other")
 }
 
-// Shared is the error for two candidates with this token. now says what happens next.
+// Shared returns the error for two candidates with this token. now says what happens next.
 func Shared(dir string, token fence.Token, one, other, now string) error {
 	return fmt.Errorf("%w: one multi request created %s and %s in %s, so token %s belongs "+
 		"to both; %s; "+

@@ -14,7 +14,7 @@ import (
 
 var roots atomic.Int64
 
-// FreshRoot is a path that no other test of this process has used in the shared ensemble.
+// FreshRoot returns a path that no other test of this process has used in the shared ensemble.
 func FreshRoot() string { return fmt.Sprintf("/fresh-%d", roots.Add(1)) }
 
 // Connect returns a connection of the library, without any of our code, that ends with the test.
@@ -27,10 +27,10 @@ func Connect(t testing.TB, servers string) *zk.Conn {
 	}
 	t.Cleanup(func() {
 		conn.Close()
-		for range events { // until its loop has ended
+		for range events { // until the connection's loop has ended
 		}
 	})
-	Eventually(t, "the library is connected", func() bool { // all its goroutines run from here on
+	Eventually(t, "the library is connected", func() bool { // then all its goroutines run
 		_, err := conn.Sync("/")
 		return err == nil
 	})
@@ -41,8 +41,8 @@ type quiet struct{}
 
 func (quiet) Printf(string, ...any) {}
 
-// MayDoNothing fails the test unless the connection can neither change nor read a znode. Deleting
-// one in / is allowed to everybody, but it has children.
+// MayDoNothing fails the test unless the connection can neither change nor read a znode. Everybody
+// may delete a znode in /, but this one has children.
 func MayDoNothing(t testing.TB, who string, conn *zk.Conn, at string) {
 	t.Helper()
 	name := path.Join(at, CandidateName("0000000001"))
@@ -82,7 +82,7 @@ func Within(t testing.TB, limit time.Duration, what string, holds func() bool) {
 	t.Helper()
 	for end := time.Now().Add(limit); !holds(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(end) {
-			t.Fatalf("it does not come to hold that %s", what)
+			t.Fatalf("timed out waiting until %s", what)
 		}
 	}
 }
