@@ -21,7 +21,7 @@ func ExampleRetry() {
 		fmt.Println(err)
 		return
 	}
-	errClosed := errors.New("the bank is closed")
+	errClosed := errors.New("bank closed")
 	pay := func(ctx context.Context, n Nothing, key checkpoint.Key) (Nothing, error) {
 		fmt.Println("paying")
 		return n, errClosed
@@ -37,7 +37,7 @@ func ExampleRetry() {
 	// Output:
 	// paying
 	// paying
-	// task payment is stopped at step "pay" (step 1 of 1, round 1) after 2 attempts: the bank is closed
+	// task payment is stopped at step "pay" (step 1 of 1, round 1) after 2 attempts: bank closed
 	// true true
 }
 
@@ -50,9 +50,9 @@ func ExampleMapSteps() {
 		fmt.Println(err)
 		return
 	}
-	say := func(word string, err error) func(
-		context.Context, Nothing, checkpoint.Key,
-	) (Nothing, error) {
+	say := func(
+		word string, err error,
+	) func(context.Context, Nothing, checkpoint.Key) (Nothing, error) {
 		return func(_ context.Context, n Nothing, _ checkpoint.Key) (Nothing, error) {
 			fmt.Println(word)
 			return n, err
@@ -71,7 +71,9 @@ func ExampleMapSteps() {
 
 	task.Steps[1] = checkpoint.Step[Nothing]{Name: "mail", Run: say("mailed", nil)}
 	_, err = run(ctx, d, "report", task)
-	fmt.Println(err)
+	if changed, ok := errors.AsType[*checkpoint.StepsChangedError](err); ok {
+		fmt.Println("saved with", changed.Saved, "and now", changed.Given)
+	}
 
 	task.Changed = checkpoint.MapSteps(map[string]string{"print": "mail"})
 	done, err := run(ctx, d, "report", task)
@@ -81,7 +83,7 @@ func ExampleMapSteps() {
 	// collected
 	// the printer is gone
 	// true
-	// task report was saved with the steps [collect, print], next "print", and is now [collect, mail]; nothing was run
+	// saved with [collect print] and now [collect mail]
 	// mailed
 	// done
 }
