@@ -29,7 +29,7 @@
 //	   session lost, own znode deleted, or out of reach for a session timeout: back off
 //	 ┌─────────────────────────────────────────────────────────────────────────────────┐
 //	 ▼                                                                                 │
-//	dial ──▶ enrol ──▶ read own czxid ──▶ find predecessors ──▶ wait ──▶ sync, read own znode ──▶ Term
+//	dial ──▶ enrol ──▶ read own czxid ──▶ find predecessors ──▶ wait ──▶ sync, read own znode ─▶ Term
 //	         ▲   │                                              ▲  │
 //	         └───┘ reply lost: find by GUID,                    └──┘ a watch fired
 //	               adopt if owned by this session
