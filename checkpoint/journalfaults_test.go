@@ -134,7 +134,7 @@ func TestAStaleTokenIsNeverRetried(t *testing.T) {
 			is(t, context.Cause(term.Context()), fence.ErrSuperseded, fence.ErrStale)
 			if errors.Is(err, checkpoint.ErrStopped) || asked > 1 || s.failed > 1 ||
 				cp.Version != 1 || s.stored().Version != 1 {
-				t.Errorf("asked %d times after the end, run %d times, %v, stored %+v", asked,
+				t.Errorf("%d calls of the journal after the end, run %d times, %v, stored %+v", asked,
 					s.failed, err, s.stored())
 			}
 			equal(t, "effects", s.effects(), nil)

@@ -42,8 +42,8 @@ func (s *succession) violated(err error) {
 func (s *succession) judge(winner *leader) error {
 	for token, l := range s.leaders {
 		if l != winner && l.answer == nil {
-			s.violated(fmt.Errorf("the leader under token %s, which was deposed, was told "+
-				"that all is well", token))
+			s.violated(fmt.Errorf("the deposed leader under token %s was told "+
+				"that everything is done", token))
 		}
 	}
 	var all, effects []string

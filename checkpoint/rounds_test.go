@@ -112,7 +112,7 @@ func TestTheNumberOfRoundsMayChange(t *testing.T) {
 			ctx, cancel := context.WithCancelCause(t.Context())
 			task.Notify = func(e checkpoint.Event) {
 				if e.Checkpoint.Round > 20 {
-					cancel(errors.New("it goes on and on"))
+					cancel(errors.New("it never ends"))
 				}
 			}
 			cp, err := task.Run(ctx, s.term(), s.journal, checkpoint.Checkpoint{})

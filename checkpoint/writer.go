@@ -39,7 +39,7 @@ func (w *writer) take(ctx context.Context, have Checkpoint) (same bool, err erro
 	if found.Version < have.Version {
 		return same, fmt.Errorf("%w: task %s was seen at version %d, and is at %d: "+
 			"the journal was set back, or the task was deleted. Nothing was run: "+
-			"restore it, or start this process anew to go on from what is stored", ErrConflict,
+			"restore it, or restart this process to continue from what is stored", ErrConflict,
 			have.Task, have.Version, found.Version)
 	}
 	w.cp = found.clone()

@@ -49,8 +49,8 @@ func ExampleLead() {
 	// the balance is 60
 }
 
-// After a restart of the database the mark has to be raised again. Raising does that and repeats the
-// call.
+// After a restart of the database the mark has to be raised again. Raising does that and repeats
+// the call.
 func ExampleRaising() {
 	ctx := context.Background()
 	claim := fence.Claim{Resource: "orders", Token: 7, Issuer: "zk:1", Holder: "billing-1"}

@@ -321,7 +321,7 @@ func TestAcknowledgeAsksTheCoordinatorWhileTheTermLives(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		term, keeper, b := wonNow()
 		if err := term.Acknowledge(t.Context()); err != nil || b.acknowledged != 1 {
-			t.Errorf("Acknowledge = %v, asked %d times", err, b.acknowledged)
+			t.Errorf("Acknowledge = %v, called %d times", err, b.acknowledged)
 		}
 		b.failAcknowledge = errors.New("gone")
 		if err := term.Acknowledge(t.Context()); !errors.Is(err, b.failAcknowledge) {
@@ -330,7 +330,7 @@ func TestAcknowledgeAsksTheCoordinatorWhileTheTermLives(t *testing.T) {
 		keeper.Lose(fence.ErrDeposed)
 		if err := term.Acknowledge(t.Context()); !errors.Is(err, fence.ErrDeposed) ||
 			b.acknowledged != 2 {
-			t.Errorf("Acknowledge of a lost term = %v, asked %d times", err, b.acknowledged)
+			t.Errorf("Acknowledge of a lost term = %v, called %d times", err, b.acknowledged)
 		}
 	})
 }

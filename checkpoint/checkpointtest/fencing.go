@@ -143,7 +143,7 @@ func otherResourceIsRefused(k *kit) {
 			_, same, err := k.tryTake(j, stranger, nightly, have)
 			k.answered(err, checkpoint.ErrOtherResource)
 			if same {
-				k.Fatal("another resource's leader was told that its copy is right")
+				k.Fatal("another resource's leader got the answer that its copy is current")
 			}
 		}
 		for _, n := range []int64{1, 2} {

@@ -95,7 +95,7 @@ func TestAnAttachedIdleConnectionOfADeposedLeaderIsEnded(t *testing.T) {
 
 // A pooler may replace the attached session by another one. The transaction then enters when it
 // publishes.
-func TestATransactionThatOnlySaysThatItIsAttachedEntersOrPublishesNothing(t *testing.T) {
+func TestATransactionInASessionThatIsNotAttachedEntersOrPublishesNothing(t *testing.T) {
 	d := installed(t)
 	j := d.journal(t, postgres.Options{})
 	raise(t, j, 1)
@@ -125,7 +125,7 @@ func TestATransactionThatOnlySaysThatItIsAttachedEntersOrPublishesNothing(t *tes
 	}
 }
 
-func TestNoSessionIsAttachedThatAGuardWouldNotAdmit(t *testing.T) {
+func TestASessionThatAGuardWouldNotAdmitIsNotAttached(t *testing.T) {
 	d := installed(t)
 	conn, err := pgx.Connect(t.Context(), d.url("app"))
 	if err != nil {
@@ -182,7 +182,7 @@ func raise(t *testing.T, j *postgres.Journal, token fence.Token) {
 	}
 }
 
-func TestWhatCannotBeAttachedIsCheckedWithEachTransaction(t *testing.T) {
+func TestWithoutAnAttachmentEachTransactionIsChecked(t *testing.T) {
 	d := installed(t)
 	raise(t, d.journal(t, postgres.Options{}), 1)
 	if !attaches(t, d.url("app"), "") {

@@ -60,7 +60,7 @@ func lead(
 	return task.Run(ctx, tm, j, checkpoint.Checkpoint{})
 }
 
-func TestASerializationFailureSpendsNoAttempt(t *testing.T) {
+func TestASerializationFailureUsesUpNoAttempt(t *testing.T) {
 	d := installed(t)
 	runs := 0
 	_, err := lead(t, d.journal(t, postgres.Options{}), 1,
@@ -79,7 +79,7 @@ func TestASerializationFailureSpendsNoAttempt(t *testing.T) {
 	}
 }
 
-func TestAnErrorOfTheAuthorsSpendsOneAndIsRecorded(t *testing.T) {
+func TestAnErrorOfTheStepUsesUpAnAttemptAndIsRecorded(t *testing.T) {
 	d := installed(t)
 	j := d.journal(t, postgres.Options{})
 	runs := 0
@@ -107,7 +107,7 @@ func TestAnErrorOfTheAuthorsSpendsOneAndIsRecorded(t *testing.T) {
 	}
 }
 
-func TestAStepThatHidesAnErrorOfItsTransactionHasNotHappened(t *testing.T) {
+func TestAStepThatIgnoresAnErrorOfItsTransactionLeavesNothing(t *testing.T) {
 	d := installed(t)
 	_, err := lead(t, d.journal(t, postgres.Options{}), 1,
 		one(func(ctx context.Context, tx pgx.Tx, s count) (count, error) {
@@ -125,7 +125,7 @@ func TestAStepThatHidesAnErrorOfItsTransactionHasNotHappened(t *testing.T) {
 	}
 }
 
-func TestAStepThatEndsItsOwnTransactionIsStoppedAndTold(t *testing.T) {
+func TestAStepThatEndsItsOwnTransactionStopsTheTask(t *testing.T) {
 	for _, statement := range []string{"commit", "rollback", "commit; begin"} {
 		t.Run(statement, func(t *testing.T) {
 			d := installed(t)
@@ -157,7 +157,7 @@ func TestADeferredConstraintThatFailsAtCommitIsTheStepsFailure(t *testing.T) {
 	}
 }
 
-func TestAJournalThatIsNotInstalledSaysSo(t *testing.T) {
+func TestAJournalThatIsNotInstalledReturnsErrNotInstalled(t *testing.T) {
 	pg := serverstest.SharedPostgres(t)
 	d := database{pg, serverstest.FreshDatabase(t, pg)}
 	pool, err := pgxpool.New(t.Context(), d.url("postgres"))
@@ -184,7 +184,7 @@ func TestAJournalThatIsNotInstalledSaysSo(t *testing.T) {
 	}
 }
 
-func TestARoleWithoutTheGrantIsToldWhatToDo(t *testing.T) {
+func TestTheErrorOfARoleWithoutTheGrantSaysWhatToDo(t *testing.T) {
 	d := installed(t)
 	d.exec(t, "do $$ begin if not exists (select from pg_roles where rolname = 'stranger') then "+
 		"create role stranger login; end if; end $$")
@@ -202,7 +202,7 @@ func TestARoleWithoutTheGrantIsToldWhatToDo(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoCheckpointIsCorruptAndStaysAsItIs(t *testing.T) {
+func TestARowThatIsNotACheckpointIsCorruptAndStays(t *testing.T) {
 	d := installed(t)
 	d.exec(t, `insert into ringfence.checkpoint (task, resource, version, token, checkpoint)
 		values ('task', 'orders', 5, 1, '["not", "one"]')`)
@@ -219,7 +219,7 @@ func TestWhatIsNoCheckpointIsCorruptAndStaysAsItIs(t *testing.T) {
 	}
 }
 
-func TestATaskRidesOutAServerThatIsKilledAndStartedAgain(t *testing.T) {
+func TestATaskSurvivesAServerThatIsKilledAndRestarted(t *testing.T) {
 	pg := serverstest.Postgres(t, servers.PostgresOptions{})
 	d := database{pg, "postgres"}
 	d.exec(t, "create role guard_role login; create role app login; "+

@@ -54,7 +54,7 @@ func await(t *testing.T, seen <-chan int64, version int64) {
 }
 
 // The followers do not poll here: the script that publishes also sends the message.
-func TestFollowersAreToldOfAPublish(t *testing.T) {
+func TestAPublishNotifiesFollowers(t *testing.T) {
 	b := newBench(t, serverstest.Redis(t, servers.RedisOptions{}))
 	j := b.journal(t, redis.Options{Poll: time.Hour})
 	seen, _ := follow(t, b.journal(t, redis.Options{Poll: time.Hour}))
@@ -72,7 +72,7 @@ func TestFollowersAreToldOfAPublish(t *testing.T) {
 }
 
 // No message arrives here, because the user has no right to the channel.
-func TestFollowersThatAreNotToldLookForThemselves(t *testing.T) {
+func TestFollowersWithoutNotificationsPoll(t *testing.T) {
 	b := newBench(t, serverstest.Redis(t, servers.RedisOptions{}))
 	mute := b.as(t, redis.ACL("mute", "secret")+" resetchannels",
 		redis.Options{Poll: 10 * time.Millisecond})
@@ -85,7 +85,7 @@ func TestFollowersThatAreNotToldLookForThemselves(t *testing.T) {
 	}
 }
 
-func TestFollowersRideOutARestart(t *testing.T) {
+func TestFollowersSurviveARestart(t *testing.T) {
 	b := newBench(t, durable(t))
 	j := b.journal(t, redis.Options{})
 	seen, _ := follow(t, b.journal(t, redis.Options{Poll: 50 * time.Millisecond}))

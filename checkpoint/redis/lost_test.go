@@ -100,7 +100,7 @@ func TestAJournalThatIsFlushedFailsClosed(t *testing.T) {
 }
 
 // Redis was restored from a copy and has an older checkpoint than the leader.
-func TestAnOlderCheckpointIsNotOverwrittenByWhoHasANewerOne(t *testing.T) {
+func TestALeaderWithANewerCheckpointDoesNotOverwriteAnOlderOne(t *testing.T) {
 	b := newBench(t, serverstest.Redis(t, servers.RedisOptions{}))
 	j := b.journal(t, redis.Options{})
 	c := b.lead(t, j, "orders")
@@ -141,7 +141,7 @@ func TestVersionsAreNotRounded(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoCheckpointIsCorruptAndStays(t *testing.T) {
+func TestAHashThatIsNotACheckpointIsCorruptAndStays(t *testing.T) {
 	const key = "ringfence:.checkpoint:nightly"
 	b := newBench(t, serverstest.Redis(t, servers.RedisOptions{}))
 	j := b.journal(t, redis.Options{})

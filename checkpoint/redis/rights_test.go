@@ -71,7 +71,7 @@ func TestAJournalNeedsNoMoreThanItsACL(t *testing.T) {
 	}
 }
 
-func TestMissingRightsAreForAnOperator(t *testing.T) {
+func TestAMissingRightIsASetupError(t *testing.T) {
 	b := newBench(t, serverstest.Redis(t, servers.RedisOptions{}))
 	c := b.lead(t, b.journal(t, redis.Options{}), "orders")
 	for i, right := range []string{"info", "hmget", "evalsha", "sadd", "hset"} {

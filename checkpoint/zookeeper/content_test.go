@@ -52,7 +52,7 @@ func TestACheckpointAboveTheServersLimitIsUnknown(t *testing.T) {
 	publish(t, j, c, version(2, c))
 }
 
-func TestAfterTwoToThe31PublishesNoMore(t *testing.T) {
+func TestATaskCanBePublishedTwoToThe31Times(t *testing.T) {
 	const maxVersions = 1 << 31
 	b := newBench(t, serverstest.SharedZooKeeper(t).Addr())
 	j := b.journal(zookeeper.Options{})
@@ -102,7 +102,7 @@ func (b *bench) path(task checkpoint.Name) string {
 	return "/" + root + "/checkpoints/" + string(task)
 }
 
-func TestWhatIsNoCheckpointIsSaidSo(t *testing.T) {
+func TestAZnodeThatIsNotACheckpointIsCorrupt(t *testing.T) {
 	b := newBench(t, serverstest.SharedZooKeeper(t).Addr())
 	c := b.lead(orders)
 	good := version(1, c)
@@ -202,7 +202,7 @@ func TestAnEditByHandIsANewVersion(t *testing.T) {
 	}
 	if got, _, err := j.Take(t.Context(), c, nightly, 3); err != nil || got.Version != 1 ||
 		string(got.State) != "3" {
-		t.Errorf("take of what was made anew: %+v, %v", got, err)
+		t.Errorf("take after the znode was created again: %+v, %v", got, err)
 	}
 	publish(t, j, c, version(2, c))
 }
@@ -258,7 +258,7 @@ func TestCheckpointsBelongToTheUserInTheURL(t *testing.T) {
 	}
 }
 
-func TestAClosedJournalSaysSo(t *testing.T) {
+func TestAClosedJournalReturnsErrClosed(t *testing.T) {
 	b := newBench(t, serverstest.SharedZooKeeper(t).Addr())
 	j, standby := b.journal(zookeeper.Options{}), b.journal(zookeeper.Options{})
 	c := b.lead(orders)

@@ -27,6 +27,6 @@ func (j *Journal) decode(doc document) (cp checkpoint.Checkpoint, err error) {
 
 func corrupt(doc document, why error) error {
 	return fmt.Errorf("%w: version %d of %s in ZooKeeper is no checkpoint: %w; "+
-		"nothing was changed: mend the znode, or delete it to begin the task anew",
+		"nothing was changed: repair the znode, or delete it to begin the task again",
 		checkpoint.ErrCorrupt, doc.Version, doc.Name, why)
 }

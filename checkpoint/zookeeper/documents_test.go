@@ -414,8 +414,8 @@ func TestAFollowerSeesEveryChange(t *testing.T) {
 	if err := ensembletest.Connect(t, server).Delete(root+"/docs/a", -1); err != nil {
 		t.Fatal(err)
 	}
-	write(t, d, term, 1, "made anew")
-	sees("1:made anew")
+	write(t, d, term, 1, "created again")
+	sees("1:created again")
 
 	r.Requested()
 	looks := 0

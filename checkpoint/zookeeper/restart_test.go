@@ -72,7 +72,7 @@ func readBack(
 	}
 }
 
-func TestAServerThatComesAndGoes(t *testing.T) {
+func TestAServerThatStopsAndStarts(t *testing.T) {
 	t.Parallel()
 	z := serverstest.ZooKeeper(t, servers.ZooKeeperOptions{})
 	b := newBench(t, z.Addr())

@@ -80,7 +80,7 @@ func (d *documents) writable(doc document) error {
 			errVersion, doc.Name, doc.Version)
 	case doc.Version > maxVersions:
 		return fmt.Errorf("%s was written %d times, which is as far as ZooKeeper counts; "+
-			"nothing was written: delete the znode and make it anew", doc.Name, int64(maxVersions))
+			"nothing was written: delete the znode and create it again", doc.Name, int64(maxVersions))
 	}
 	return nil
 }

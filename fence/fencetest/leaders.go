@@ -204,7 +204,7 @@ func leadersComeWithTodaysIssuer(t testing.TB, h Harness) {
 		s.wantLeader(c, "a")
 		issuer, _ := s.leaders(c, s.resource)
 		if slices.Contains(before, issuer) {
-			t.Errorf("issuer %q is told after it was renewed; before there were %q", issuer, before)
+			t.Errorf("issuer %q was returned after the renewal; the earlier ones are %q", issuer, before)
 		}
 		if term.Claim().Issuer != issuer {
 			t.Errorf("the term's issuer is %q, with the leaders it is %q", term.Claim().Issuer, issuer)

@@ -101,6 +101,6 @@ func watchEnds(t testing.TB, h Harness) {
 			t.Errorf("Watch whose context ended returned %v; want its cause", err)
 		}
 	case <-time.After(patience):
-		t.Error("Watch goes on after its context ended")
+		t.Error("Watch continues after its context ended")
 	}
 }

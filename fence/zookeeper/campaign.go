@@ -44,7 +44,7 @@ func (c *Coordinator) Campaign(
 		}
 		failures++
 		wait := ensemble.Backoff(failures, ensemble.BackoffLeast, ensemble.BackoffMost)
-		c.client.Log().Warn("campaign starts anew", "resource", r, "holder", holder, "error",
+		c.client.Log().Warn("campaign starts again", "resource", r, "holder", holder, "error",
 			err, "in", wait)
 		ensemble.Pause(ctx, wait)
 	}

@@ -84,7 +84,7 @@ func TestTheVersionShowsARenewedIssuer(t *testing.T) {
 			t.Fatal(err)
 		}
 		if now, _ := named(t, c, "orders"); now != renewed || now == before {
-			t.Errorf("issuer %q was renewed to %q; told is %q", before, renewed, now)
+			t.Errorf("issuer %q was renewed to %q; the answer is %q", before, renewed, now)
 		}
 	}
 }
@@ -99,7 +99,7 @@ func TestTheWatchShowsAnIssuerThatIsCreatedAgain(t *testing.T) {
 		before, _ := named(t, c, "orders")
 		made := makeIssuerAnew(t, admin, root)
 		if now, _ := named(t, c, "orders"); now != made || now == before {
-			t.Fatalf("the issuer was %q and is %q; told is %q", before, made, now)
+			t.Fatalf("the issuer was %q and is %q; the answer is %q", before, made, now)
 		}
 	}
 }
@@ -137,10 +137,10 @@ func TestLeadersNeedsATransaction(t *testing.T) {
 				named(t, c, seen...)
 				r.Set(func() { r.Swallow = true })
 				if issuer, leaders, err := c.Leaders(t.Context(), ask); err == nil {
-					t.Errorf("without a transaction it tells %q, %+v", issuer, leaders)
+					t.Errorf("without a transaction it returned %q, %+v", issuer, leaders)
 				}
 				if issuer, leaders, err := c.Leaders(t.Context()); err == nil {
-					t.Errorf("without a transaction it tells %q, %+v", issuer, leaders)
+					t.Errorf("without a transaction it returned %q, %+v", issuer, leaders)
 				}
 				r.Set(func() { r.Swallow = false })
 				if ask == "orders" {

@@ -44,8 +44,8 @@ func resume(t *testing.T, nodes ...*servers.ZooKeeperNode) {
 	}
 }
 
-// tells calls Leaders until there is an answer, and returns the first one.
-func tells(t *testing.T, c *Coordinator) string {
+// firstAnswer calls Leaders until there is an answer, and returns the first one.
+func firstAnswer(t *testing.T, c *Coordinator) string {
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	for {
@@ -63,10 +63,10 @@ func answerOf(issuer fence.Issuer, holders ...string) string {
 	return fmt.Sprintf("%s %q", issuer, holders)
 }
 
-func comesToTell(t *testing.T, c *Coordinator, issuer fence.Issuer, holders ...string) {
+func eventuallyNames(t *testing.T, c *Coordinator, issuer fence.Issuer, holders ...string) {
 	t.Helper()
-	if got, want := tells(t, c), answerOf(issuer, holders...); got != want {
-		t.Errorf("told is %s; want %s", got, want)
+	if got, want := firstAnswer(t, c), answerOf(issuer, holders...); got != want {
+		t.Errorf("the answer is %s; want %s", got, want)
 	}
 }
 
@@ -81,16 +81,16 @@ func TestAServerWithoutItsEnsembleNamesNoLeader(t *testing.T) {
 	cold := openFor(t, "zk://"+alone.Addr(), time.Minute)
 	issuer, _ := named(t, warm, "orders", "invoices")
 	stop(t, others...)
-	for name, c := range map[string]*Coordinator{"asked before": warm, "not asked before": cold} {
+	for name, c := range map[string]*Coordinator{"with a cache": warm, "without a cache": cold} {
 		ctx, cancel := context.WithTimeout(t.Context(), 800*time.Millisecond)
 		defer cancel()
 		if issuer, leaders, err := c.Leaders(ctx, "orders", "invoices"); err == nil {
-			t.Errorf("%s, a server without its ensemble tells %q, %+v", name, issuer, leaders)
+			t.Errorf("%s: a server without its ensemble returned %q, %+v", name, issuer, leaders)
 		}
 	}
 	resume(t, others...)
-	comesToTell(t, warm, issuer, "a", "")
-	comesToTell(t, cold, issuer, "a", "")
+	eventuallyNames(t, warm, issuer, "a", "")
+	eventuallyNames(t, cold, issuer, "a", "")
 }
 
 // The request reaches the server before it knows the new leader and the new issuer.
@@ -120,7 +120,7 @@ func TestAServerThatWasLeftBehindNamesTheNewLeader(t *testing.T) {
 	}
 	told := make(chan string, 2)
 	for _, c := range []*Coordinator{warm, cold} {
-		go func() { told <- tells(t, c) }()
+		go func() { told <- firstAnswer(t, c) }()
 	}
 	ensembletest.Eventually(t, "both questions are with the server", func() bool {
 		asked := 0
@@ -132,7 +132,7 @@ func TestAServerThatWasLeftBehindNamesTheNewLeader(t *testing.T) {
 	resume(t, alone)
 	for range 2 {
 		if got, want := <-told, answerOf(issuer, "b", "c"); got != want {
-			t.Errorf("told is %s; want %s", got, want)
+			t.Errorf("the answer is %s; want %s", got, want)
 		}
 	}
 }
@@ -146,15 +146,15 @@ func TestLeadersAreRightAfterTheDeathOfTheEnsemblesLeader(t *testing.T) {
 	if err := inMode(t, z, "leader").Kill(); err != nil {
 		t.Fatal(err)
 	}
-	comesToTell(t, c, issuer, "a", "")
+	eventuallyNames(t, c, issuer, "a", "")
 	// The other client may not have found a server yet.
 	ensembletest.Eventually(t, "a is deposed", func() bool {
 		_, err := elector.Depose(t.Context(), "orders", a.Token())
 		return err == nil
 	})
-	comesToTell(t, c, issuer, "", "")
+	eventuallyNames(t, c, issuer, "", "")
 	win(t, elector, "orders", "b")
-	comesToTell(t, c, issuer, "b", "")
+	eventuallyNames(t, c, issuer, "b", "")
 }
 
 // It does not name the leader from before.
@@ -173,11 +173,11 @@ func TestAWipedOrRestoredEnsembleNamesWhoLeadsThere(t *testing.T) {
 	}
 	win(t, elector, "orders", "b")
 	win(t, elector, "invoices", "c")
-	comesToTell(t, c, before, "b", "c")
+	eventuallyNames(t, c, before, "b", "c")
 	if err := z.Restore(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	comesToTell(t, c, before, "a", "") // a's restored session lasts until it times out
+	eventuallyNames(t, c, before, "a", "") // a's restored session lasts until it times out
 	if err := z.Wipe(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -186,7 +186,7 @@ func TestAWipedOrRestoredEnsembleNamesWhoLeadsThere(t *testing.T) {
 	if err != nil || issuer == before {
 		t.Fatalf("the wiped ensemble is %q, before it was %q; %v", issuer, before, err)
 	}
-	comesToTell(t, c, issuer, "", "")
+	eventuallyNames(t, c, issuer, "", "")
 	win(t, other, "invoices", "d")
-	comesToTell(t, c, issuer, "", "d")
+	eventuallyNames(t, c, issuer, "", "d")
 }

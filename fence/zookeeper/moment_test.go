@@ -119,7 +119,7 @@ func TestTheAnswerOfLeadersHeldAtOneMoment(t *testing.T) {
 		"the issuer, then each leader": {
 			{issuerRenewed, "a c"}, {leaves("c"), "a d"}, {leaves("a"), "b d"},
 		},
-		"an issuer made anew, then each leader": {
+		"an issuer created again, then each leader": {
 			{issuerMadeAnew, "a c"}, {leaves("a"), "b c"}, {leaves("c"), "b d"},
 		},
 		"all candidates, after others have come": {
@@ -138,9 +138,9 @@ func TestTheAnswerOfLeadersHeldAtOneMoment(t *testing.T) {
 
 func askedBefore(steps int) string {
 	if steps < 0 {
-		return "not asked before"
+		return "without a cache"
 	}
-	return fmt.Sprintf("asked %d steps before", steps)
+	return fmt.Sprintf("called %d steps before", steps)
 }
 
 func (q question) run(t *testing.T) {
@@ -170,7 +170,7 @@ func (q question) stoppedAfter(t *testing.T, admin *zk.Conn, n int) bool {
 	held := []string{q.right(h.issuer, "a c")}
 	if q.before >= 0 {
 		if got := q.ask(t, c); got != held[0] {
-			t.Fatalf("told is %s; want %s", got, held[0])
+			t.Fatalf("the answer is %s; want %s", got, held[0])
 		}
 	}
 	for _, s := range q.steps[:max(0, q.before)] {
