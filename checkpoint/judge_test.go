@@ -19,8 +19,9 @@ func (s *succession) look() {
 		return
 	}
 	was, is := s.seen, stored[0]
-	if back := cmp.Or(cmp.Compare(is.Run, was.Run), cmp.Compare(is.Round, was.Round),
-		cmp.Compare(is.Step, was.Step)); back < 0 {
+	moved := cmp.Or(cmp.Compare(is.Run, was.Run), cmp.Compare(is.Round, was.Round),
+		cmp.Compare(is.Step, was.Step))
+	if moved < 0 {
 		s.violated(fmt.Errorf("round %d step %d became round %d step %d", was.Round, was.Step,
 			is.Round, is.Step))
 	}

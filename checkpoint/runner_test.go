@@ -18,7 +18,7 @@ import (
 // election is a stage that elects its leaders.
 type election struct {
 	*stage
-	// the journal as instances see it
+	// as returns the journal as instances see it.
 	as          func(*checkpointtest.Memory) checkpoint.Journal
 	stores      []fence.Raiser
 	coordinator *fencetest.Memory

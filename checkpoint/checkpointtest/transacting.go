@@ -134,8 +134,8 @@ func misfitWork[Tx any](k *txKit[Tx]) {
 		nil, "never"))
 	k.answered(err, checkpoint.ErrOtherResource)
 	k.left(landed, "a")
-	if err := k.transact(k.Journal, stranger,
-		k.having(version(2, c, nightly, "forged"), nil, "never")); err == nil {
+	err = k.transact(k.Journal, stranger, k.having(version(2, c, nightly, "forged"), nil, "never"))
+	if err == nil {
 		k.Fatalf("a checkpoint of %q was published under a claim to %q", orders, stock)
 	}
 	k.left(landed, "a")

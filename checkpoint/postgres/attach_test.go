@@ -83,8 +83,8 @@ func TestARaiseEndsAnAttachedSessionInTheMiddleOfAStep(t *testing.T) {
 
 func TestAnAttachedIdleConnectionOfADeposedLeaderIsEnded(t *testing.T) {
 	d := installed(t)
-	if _, err := lead(t, d.journal(t, postgres.Options{}), 1,
-		one(func(ctx context.Context, tx pgx.Tx, s count) (count, error) { return s, nil })); err != nil {
+	idle := one(func(ctx context.Context, tx pgx.Tx, s count) (count, error) { return s, nil })
+	if _, err := lead(t, d.journal(t, postgres.Options{}), 1, idle); err != nil {
 		t.Fatal(err)
 	}
 	raise(t, d.journal(t, postgres.Options{}), 2)

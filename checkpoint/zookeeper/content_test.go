@@ -59,9 +59,9 @@ func TestATaskCanBePublishedTwoToThe31Times(t *testing.T) {
 	c := b.lead(orders)
 	first := version(1, c)
 	publish(t, j, c, first)
-	if err := j.Publish(t.Context(), c, version(maxVersions, c)); !errors.Is(err,
-		checkpoint.ErrConflict) {
-		t.Errorf("the last there can be: %v", err)
+	err := j.Publish(t.Context(), c, version(maxVersions, c))
+	if !errors.Is(err, checkpoint.ErrConflict) {
+		t.Errorf("the last possible version: %v", err)
 	}
 	// The next ones would expect the versions MinInt32 and -1, and -1 means "any" to ZooKeeper.
 	for _, n := range []int64{maxVersions + 1, 1<<32 + 1, 1 << 32} {
@@ -248,8 +248,8 @@ func TestCheckpointsBelongToTheUserInTheURL(t *testing.T) {
 	if _, err := hand.Set(other.path(nightly), nil, -1); !errors.Is(err, zk.ErrNoAuth) {
 		t.Errorf("a stranger's write: %v", err)
 	}
-	if _, err := zookeeper.Open(t.Context(), other.url, zookeeper.Options{}); !errors.Is(err,
-		zk.ErrNoAuth) {
+	_, err := zookeeper.Open(t.Context(), other.url, zookeeper.Options{})
+	if !errors.Is(err, zk.ErrNoAuth) {
 		t.Errorf("a stranger's journal: %v", err)
 	}
 	stored(t, j, first)

@@ -25,9 +25,9 @@ const leaderEnv = "RINGFENCE_TEST_LEADER"
 func leadAnyway(url string) int {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	// outlives a stall
+	// This timeout outlives a stall of the machine.
 	c, err1 := elections.Open(ctx, url, elections.Options{SessionTimeout: 4 * time.Second})
-	// outlives the pause
+	// This one outlives the pause of the process.
 	j, err2 := zookeeper.Open(ctx, url, zookeeper.Options{SessionTimeout: sessionTimeout})
 	if err := errors.Join(err1, err2); err != nil {
 		fmt.Println("failed:", err)

@@ -57,10 +57,11 @@ func (d *documents) Write(ctx context.Context, c fence.Claim, doc document) erro
 			return err
 		// There was no document of this kind yet.
 		case doc.Version == 1 && tries == 0 && errors.Is(err, zk.ErrNoNode):
-			if _, err := ensemble.Ask(ctx, d.client,
+			_, err := ensemble.Ask(ctx, d.client,
 				func(ctx context.Context, s *ensemble.Session) (any, error) {
 					return nil, s.Ensure(ctx, d.dir)
-				}); err != nil {
+				})
+			if err != nil {
 				return err
 			}
 		default:

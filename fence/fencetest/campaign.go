@@ -147,8 +147,11 @@ func (c *Client) keep(e *entry, term *fence.Term, keeper *fence.Keeper) {
 		default:
 			keeper.Lose(fence.ErrDeposed)
 		}
-		if term.State() == fence.Lost || c.waitUpTo(term.Context(), changed,
-			c.m.timeout/4) != nil && c.ctx.Err() == nil {
+		if term.State() == fence.Lost {
+			return
+		}
+		err = c.waitUpTo(term.Context(), changed, c.m.timeout/4)
+		if err != nil && c.ctx.Err() == nil {
 			return
 		}
 	}

@@ -20,8 +20,8 @@ func termSaysWhoWonWhat(t testing.TB, h Harness) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := (fence.Claim{Resource: s.resource, Token: term.Token(), Issuer: issuer,
-		Holder: "a"}); term.Claim() != want {
+	want := fence.Claim{Resource: s.resource, Token: term.Token(), Issuer: issuer, Holder: "a"}
+	if term.Claim() != want {
 		t.Errorf("the claim is %+v; want %+v", term.Claim(), want)
 	}
 	if term.Token() <= 0 {

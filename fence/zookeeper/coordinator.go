@@ -36,7 +36,7 @@ type Coordinator struct {
 	entries election.Cache
 	leaders ensemble.Cache[leadership]
 
-	// for tests: a waiting candidate was woken by a watch; nil outside
+	// woken is for tests: a watch has woken a waiting candidate. It may be nil.
 	woken func(r fence.Resource, holder string)
 }
 

@@ -27,8 +27,9 @@ func TestAnotherSessionsZnodeIsNotAdopted(t *testing.T) {
 	defer s.Close()
 	own := &enrolment{s: s, dir: c.dir("orders"), id: election.NewGUID()}
 	foreign := path.Join(own.dir, own.id.NamePrefix()+"0000000001")
-	if _, err := ensembletest.Connect(t, ensemble).Create(foreign, nil, zk.FlagEphemeral,
-		zk.WorldACL(zk.PermAll)); err != nil {
+	admin := ensembletest.Connect(t, ensemble)
+	_, err = admin.Create(foreign, nil, zk.FlagEphemeral, zk.WorldACL(zk.PermAll))
+	if err != nil {
 		t.Fatal(err)
 	}
 	if err := own.recover(t.Context(), 0); err != nil || own.name != "" {

@@ -178,8 +178,8 @@ func TestARenewedIssuerIsAnotherOne(t *testing.T) {
 	if err != nil || now == old.Claim().Issuer {
 		t.Fatalf("issuer %q became %q, %v", old.Claim().Issuer, now, err)
 	}
-	if got, err := openFor(t, "zk://"+ensemble+root,
-		50*time.Second).Issuer(t.Context()); got != now || err != nil {
+	other := openFor(t, "zk://"+ensemble+root, 50*time.Second)
+	if got, err := other.Issuer(t.Context()); got != now || err != nil {
 		t.Errorf("the ensemble says %q, %v; renewed to %q", got, err, now)
 	}
 	if err := old.Resign(t.Context()); err != nil {

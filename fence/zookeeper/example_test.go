@@ -65,8 +65,8 @@ func transfer(ctx context.Context, pool *pgxpool.Pool, c fence.Claim) error {
 	}
 	defer tx.Rollback(ctx)
 	var balance int
-	err = tx.QueryRow(ctx, "update account set balance = balance + 10 returning balance").Scan(&balance)
-	if err != nil {
+	row := tx.QueryRow(ctx, "update account set balance = balance + 10 returning balance")
+	if err := row.Scan(&balance); err != nil {
 		return err
 	}
 	fmt.Println("the balance is", balance)

@@ -62,7 +62,7 @@ func TestLeadersIsOneRequestWhileNothingChanges(t *testing.T) {
 		t.Fatal(err)
 	}
 	oneRequest(once, "orders")
-	// another waits
+	// Another candidate waits.
 	ensembletest.Craft(t, ensembletest.Connect(t, ensemble), c.dir("orders"), "crafted",
 		"0000000000", zk.FlagEphemeral)
 	oneRequest(once, "orders")

@@ -125,7 +125,7 @@ func TestADeathInAQueueOf50WakesExactlyOne(t *testing.T) {
 // armed returns how many watches the server has on candidates of the crowd.
 func (cr *crowd) armed() (total int) {
 	ours := false
-	// a path, and below it who watches
+	// Each path is followed by its watchers.
 	for line := range strings.Lines(fourLetters(cr.t, cr.relay.Server, "wchp")) {
 		switch watcher := strings.HasPrefix(line, "\t"); {
 		case !watcher:
@@ -219,8 +219,9 @@ func TestForeignZnodesInAnElectionAreLeftAlone(t *testing.T) {
 	dir := c.dir("orders")
 	for _, name := range []string{"x", "c", "c-", "c--", "c-1", "_c_", "c-short-0000000001",
 		election.LeaderName} {
-		if _, err := admin.Create(path.Join(dir, name), []byte("not JSON"), zk.FlagPersistent,
-			zk.WorldACL(zk.PermAll)); err != nil {
+		_, err := admin.Create(path.Join(dir, name), []byte("not JSON"), zk.FlagPersistent,
+			zk.WorldACL(zk.PermAll))
+		if err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -9,7 +9,8 @@ import (
 // So host names are resolved again for the next one, no watch has to be set again, and nothing is
 // cached of an ensemble that was wiped.
 type current struct {
-	// held while the session changes; a channel, so that waiting can end with a context
+	// changing is held while the session changes. It is a channel, so that waiting for it can end
+	// with a context.
 	changing chan struct{}
 
 	mu      sync.Mutex

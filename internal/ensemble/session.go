@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	// bytes of a request without data of the user's; the library would allocate 1.5 MB
+	// sendMost bounds a request without user data, in bytes. The library would allocate 1.5 MB.
 	sendMost  = 64 << 10
 	closeWait = time.Second // for the server's reply to the end of a session
 )

@@ -176,8 +176,8 @@ func TestTheLibraryEndsWhenSendsFail(t *testing.T) {
 	for range 4 {
 		all.Go(func() {
 			for range 8 {
-				if !endsWhenSendsFail(t, newClient(Address{Hosts: strings.Split(ensemble, ","),
-					Root: ensembletest.FreshRoot()}, Options{})) {
+				at := Address{Hosts: strings.Split(ensemble, ","), Root: ensembletest.FreshRoot()}
+				if !endsWhenSendsFail(t, newClient(at, Options{})) {
 					return
 				}
 			}
