@@ -20,9 +20,11 @@ func answered(ctx context.Context, err error) error {
 	case err == nil:
 		return nil
 	case errors.Is(err, fence.ErrNoToken), errors.Is(err, fence.ErrNotAllowed):
-		return &fence.SetupError{What: "a guard answers at the journal's address, and it lets " +
-			"nobody near the keys of ringfence", Hint: "give the journal the URL of Redis itself, " +
-			"and the guard's to Options.Raiser", Cause: err}
+		return &fence.SetupError{
+			What:  "a guard answers at the journal's address, and it denies access to ringfence's keys",
+			Hint:  "give the journal the URL of Redis itself, and the guard's to Options.Raiser",
+			Cause: err,
+		}
 	case errors.Is(err, redisstore.ErrUnknown):
 		return withCause(ctx, fmt.Errorf("%w: %w", checkpoint.ErrUnknown, err))
 	case final(err):
