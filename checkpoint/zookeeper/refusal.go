@@ -15,7 +15,7 @@ func stale(c fence.Claim, queue []election.Entry) error {
 		Detail: "its session has expired, or it was deposed or has resigned; " +
 			leaderOf(c.Resource, queue) + "; nothing was changed",
 		Hint: "this process no longer leads: stop, or campaign for a new token; " +
-			"this one will never be admitted again",
+			"this one will never be taken again",
 	}
 	if len(queue) > 0 {
 		r.Mark = queue[0].Token
