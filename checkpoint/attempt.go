@@ -9,13 +9,13 @@ import (
 	"github.com/ringfence/ringfence/fence"
 )
 
-// stepError is the author's: an error that the step returned or is the fault of.
+// stepError is an error that the step returned or caused; the step's Retry applies to it.
 type stepError struct{ error }
 
 func (e *stepError) Unwrap() error { return e.error }
 
-// step runs the next step until its end is durable, or it has failed for good.
-func (r *runner[S]) step(ctx context.Context) error {
+// step runs the next step until its end is durable or it has failed for good.
+func (r *termRunner[S]) step(ctx context.Context) error {
 	step := r.task.Steps[r.cp.Step]
 	ran, err := r.start(ctx, step)
 	for attempt := 1; err == nil && !ran; attempt++ {
@@ -23,7 +23,8 @@ func (r *runner[S]) step(ctx context.Context) error {
 		began := time.Now()
 		err = r.attempt(ctx, step)
 		if err == nil {
-			r.notify(Event{Kind: Ended, Checkpoint: r.cp, Step: step.Name, Attempt: attempt, Took: time.Since(began)})
+			r.notify(Event{Kind: Ended, Checkpoint: r.cp, Step: step.Name, Attempt: attempt,
+				Took: time.Since(began)})
 			return nil
 		}
 		err = r.again(ctx, step, attempt, err)
@@ -31,8 +32,8 @@ func (r *runner[S]) step(ctx context.Context) error {
 	return err
 }
 
-// again returns nil when the step is to be attempted once more, after the wait.
-func (r *runner[S]) again(ctx context.Context, step Step[S], attempt int, err error) error {
+// again waits and returns nil if the step is to be attempted once more.
+func (r *termRunner[S]) again(ctx context.Context, step Step[S], attempt int, err error) error {
 	var own *stepError
 	switch {
 	case r.over(ctx):
@@ -48,15 +49,16 @@ func (r *runner[S]) again(ctx context.Context, step Step[S], attempt int, err er
 	if !again {
 		return r.halt(ctx, step, attempt, own.error)
 	}
-	r.notify(Event{Kind: Retrying, Checkpoint: r.cp, Step: step.Name, Attempt: attempt, Err: own.error, Wait: wait})
+	r.notify(Event{Kind: Retrying, Checkpoint: r.cp, Step: step.Name, Attempt: attempt,
+		Err: own.error, Wait: wait})
 	if err := pause(ctx, wait); err != nil {
 		return err
 	}
 	return r.wait(ctx)
 }
 
-// attempt runs the step once, and publishes its end.
-func (r *runner[S]) attempt(ctx context.Context, step Step[S]) error {
+// attempt runs the step once and publishes its end.
+func (r *termRunner[S]) attempt(ctx context.Context, step Step[S]) error {
 	s, err := r.state()
 	if err != nil {
 		return err
@@ -72,16 +74,16 @@ func (r *runner[S]) attempt(ctx context.Context, step Step[S]) error {
 }
 
 // finish publishes the end of an asynchronous step.
-func (r *runner[S]) finish(ctx context.Context, s S) error {
+func (r *termRunner[S]) finish(ctx context.Context, s S) error {
 	next, err := r.after(s)
 	if err != nil {
 		return err
 	}
-	return blamed(r.publish(ctx, next))
+	return stepFault(r.publish(ctx, next))
 }
 
-// after is the checkpoint of the next step's end.
-func (r *runner[S]) after(s S) (Checkpoint, error) {
+// after returns the checkpoint that ends the current step.
+func (r *termRunner[S]) after(s S) (Checkpoint, error) {
 	state, err := encode(s, r.task.stateLimit())
 	if err != nil {
 		return Checkpoint{}, &stepError{err}
@@ -89,40 +91,42 @@ func (r *runner[S]) after(s S) (Checkpoint, error) {
 	return r.cp.advance(state), nil
 }
 
-// blamed marks what is the step's own failure, although the journal says so.
-func blamed(err error) error {
+// stepFault turns an error of the journal that the step has caused into a stepError.
+func stepFault(err error) error {
 	if errors.Is(err, ErrTooLarge) || errors.Is(err, ErrUncommitted) {
 		return &stepError{err}
 	}
 	return err
 }
 
-// transact runs a synchronous step. It is run again, with nothing of the run before left, for as long as that is the
-// journal's affair.
-func (r *runner[S]) transact(ctx context.Context, step Step[S], s S) error {
+// transact runs a synchronous step. It retries after errors of the journal; a failed attempt leaves
+// nothing behind.
+func (r *termRunner[S]) transact(ctx context.Context, step Step[S], s S) error {
 	var next Checkpoint
-	nonce := rand.Text() // one for all: a COMMIT whose answer was lost may land after the step was run again
-	err := r.insist(ctx, func() error {
+	// One nonce for all attempts: a COMMIT whose answer was lost may land after a retry has begun.
+	nonce := rand.Text()
+	err := r.retry(ctx, func() error {
 		next = Checkpoint{}
 		err := step.transact(ctx, r.journal, r.claim, s, func(s S) (Checkpoint, error) {
 			after, err := r.after(s)
 			if err != nil {
 				return after, err
 			}
-			next = r.seal(after, nonce)
+			next = r.stamp(after, nonce)
 			return next, nil
 		})
-		if next.Version == 0 { // it has not come as far as the checkpoint
+		if next.Version == 0 { // it failed before it had a checkpoint
 			return err
 		}
-		return r.settle(ctx, &next, err)
+		return r.resolve(ctx, &next, err)
 	})
-	return blamed(r.landed(next, err))
+	return stepFault(r.landed(next, err))
 }
 
-// halt records that a step has failed for good.
-func (r *runner[S]) halt(ctx context.Context, step Step[S], attempts int, cause error) error {
-	f := Failure{Step: step.Name, Attempts: attempts, Message: excerpt(cause.Error(), 4<<10), At: time.Now().Round(0)}
+// halt stops the task and records why.
+func (r *termRunner[S]) halt(ctx context.Context, step Step[S], attempts int, cause error) error {
+	f := Failure{Step: step.Name, Attempts: attempts, Message: excerpt(cause.Error(), 4<<10),
+		At: time.Now().Round(0)}
 	var p *PanicError
 	if errors.As(cause, &p) {
 		f.Stack = excerpt(p.Stack, 8<<10)

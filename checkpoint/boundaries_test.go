@@ -10,10 +10,12 @@ import (
 	"github.com/ringfence/ringfence/checkpoint/checkpointtest"
 )
 
-// step has the place it is at as its effect, and passes two boundaries on its way.
+// step makes a step whose effect is its position in the run. It passes two boundaries.
 func (s *succession) step(name string, sync, asks bool) checkpoint.Step[done] {
 	if sync {
-		return checkpoint.Synchronous(name, func(ctx context.Context, tx *checkpointtest.Tx, d done) (done, error) {
+		return checkpoint.Synchronous(name, func(
+			ctx context.Context, tx *checkpointtest.Tx, d done,
+		) (done, error) {
 			l := s.of(ctx)
 			s.reach(l)
 			place := fmt.Sprintf("%s at %d", name, len(d.Keys))
@@ -22,16 +24,17 @@ func (s *succession) step(name string, sync, asks bool) checkpoint.Step[done] {
 			return done{append(slices.Clone(d.Keys), place)}, l.mishap()
 		})
 	}
-	step := checkpoint.Step[done]{Name: name, Run: func(ctx context.Context, d done, _ checkpoint.Key) (done, error) {
-		l := s.of(ctx)
-		s.reach(l)
-		place := fmt.Sprintf("%s at %d", name, len(d.Keys))
-		s.mu.Lock()
-		s.places[place]++
-		s.mu.Unlock()
-		s.reach(l)
-		return done{append(slices.Clone(d.Keys), place)}, l.mishap()
-	}}
+	step := checkpoint.Step[done]{Name: name,
+		Run: func(ctx context.Context, d done, _ checkpoint.Key) (done, error) {
+			l := s.of(ctx)
+			s.reach(l)
+			place := fmt.Sprintf("%s at %d", name, len(d.Keys))
+			s.mu.Lock()
+			s.places[place]++
+			s.mu.Unlock()
+			s.reach(l)
+			return done{append(slices.Clone(d.Keys), place)}, l.mishap()
+		}}
 	if asks {
 		step.Ask = func(context.Context, done, checkpoint.Key) (checkpoint.Decision, done, error) {
 			return checkpoint.RunAgain, done{}, nil
@@ -44,7 +47,7 @@ type leaderKey struct{}
 
 func (s *succession) of(ctx context.Context) *leader { return ctx.Value(leaderKey{}).(*leader) }
 
-// mishap is the step's own error, now and then.
+// mishap returns an error of the step in one call of ten.
 func (l *leader) mishap() error {
 	if l.rnd.IntN(10) == 0 {
 		return errBoom
@@ -52,7 +55,7 @@ func (l *leader) mishap() error {
 	return nil
 }
 
-// reach is a boundary.
+// reach passes a boundary. If the leader ends here, it stays paused until it is woken.
 func (s *succession) reach(l *leader) {
 	if s.pass(l) {
 		s.mu.Lock()
@@ -63,7 +66,7 @@ func (s *succession) reach(l *leader) {
 	}
 }
 
-// fail is a boundary in a call of the journal.
+// fail passes a boundary in a call of the journal.
 func (s *succession) fail(_ checkpointtest.Op, cp checkpoint.Checkpoint) checkpointtest.Fault {
 	s.mu.Lock()
 	l := s.leaders[cp.Token]
@@ -72,7 +75,8 @@ func (s *succession) fail(_ checkpointtest.Op, cp checkpoint.Checkpoint) checkpo
 	case l == nil: // not a publish
 		return checkpointtest.None
 	case l.left > 1 && l.rnd.IntN(4) == 0: // noise
-		return []checkpointtest.Fault{checkpointtest.OutOfReach, checkpointtest.LostRequest, checkpointtest.LostReply}[l.rnd.IntN(3)]
+		return []checkpointtest.Fault{checkpointtest.OutOfReach, checkpointtest.LostRequest,
+			checkpointtest.LostReply}[l.rnd.IntN(3)]
 	case l.left != 1 || l.fault == checkpointtest.None:
 		s.reach(l)
 		return checkpointtest.None
@@ -82,21 +86,21 @@ func (s *succession) fail(_ checkpointtest.Op, cp checkpoint.Checkpoint) checkpo
 	return l.fault
 }
 
-// pass counts a boundary, and tells whether the leader ends here. The present leader looks at what is stored, and wakes an
-// earlier one now and then.
+// pass counts a boundary and reports whether the leader ends here. It checks what is stored, and
+// sometimes wakes an earlier leader.
 func (s *succession) pass(l *leader) (ends bool) {
 	s.look()
 	l.left--
 	if l.left > 0 && l.rnd.IntN(4) == 0 {
 		if s.wake() {
-			synctest.Wait() // until it is through
+			synctest.Wait() // until the earlier leader is done
 			s.look()
 		}
 	}
 	return l.left == 0
 }
 
-// wake lets one of the paused go on.
+// wake lets one paused leader continue.
 func (s *succession) wake() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -9,7 +9,7 @@ import (
 	"github.com/ringfence/ringfence/checkpoint"
 )
 
-// begun has a, b and c, of which a is done and b fails.
+// begun returns a stage with a saved task of the steps a, b and c; a is done and b is next.
 func begun(t *testing.T) *stage {
 	s := newStage(t)
 	s.stops(tasked(s.noting("a"), s.noting("b", errBoom), s.noting("c")))
@@ -20,7 +20,7 @@ func begun(t *testing.T) *stage {
 	return s
 }
 
-// now is the task with these steps and this way on.
+// now returns the task with these steps and this Changed.
 func (s *stage) now(way checkpoint.Changed, names ...string) checkpoint.Task[done] {
 	t := tasked()
 	t.Changed = way
@@ -32,7 +32,8 @@ func (s *stage) now(way checkpoint.Changed, names ...string) checkpoint.Task[don
 }
 
 func TestATaskWithOtherStepsIsNotRun(t *testing.T) {
-	for _, steps := range [][]string{{"a", "b"}, {"a", "b", "c", "d"}, {"b", "a", "c"}, {"a", "B", "c"}} {
+	for _, steps := range [][]string{{"a", "b"}, {"a", "b", "c", "d"}, {"b", "a", "c"},
+		{"a", "B", "c"}} {
 		s := begun(t)
 		before := s.stored()
 		_, err := s.run(s.now(nil, steps...))
@@ -48,7 +49,7 @@ func TestATaskWithOtherStepsIsNotRun(t *testing.T) {
 	}
 }
 
-func TestTheWaysOnOfATaskWithOtherSteps(t *testing.T) {
+func TestChangedSaysWhereATaskWithOtherStepsContinues(t *testing.T) {
 	custom := func(saved checkpoint.Checkpoint, steps []string) (checkpoint.Checkpoint, error) {
 		saved.Step = len(steps) - 1
 		return saved, nil
@@ -58,15 +59,18 @@ func TestTheWaysOnOfATaskWithOtherSteps(t *testing.T) {
 		steps string
 		run   string
 	}{
-		"accept: one more":         {checkpoint.AcceptSteps, "a b c d", "1/1/b 1/1/c 1/1/d"},
-		"accept: one less behind":  {checkpoint.AcceptSteps, "b c", "1/1/b 1/1/c"},
-		"accept: moved":            {checkpoint.AcceptSteps, "b c a", "1/1/b 1/1/c 1/1/a"},
-		"restart":                  {checkpoint.RestartSteps, "a x c", "2/1/a 2/1/x 2/1/c"},
-		"map":                      {checkpoint.MapSteps(map[string]string{"b": "x"}), "a x c", "1/1/x 1/1/c"},
-		"map another":              {checkpoint.MapSteps(map[string]string{"a": "x"}), "x b c", "1/1/b 1/1/c"},
-		"one's own, step only":     {custom, "a x y", "1/1/y"},
-		"same steps: nobody asks":  {checkpoint.RestartSteps, "a b c", "1/1/b 1/1/c"},
-		"map to one that is there": {checkpoint.MapSteps(map[string]string{"b": "c"}), "a c", "1/1/c"},
+		"accept: one more":        {checkpoint.AcceptSteps, "a b c d", "1/1/b 1/1/c 1/1/d"},
+		"accept: one less behind": {checkpoint.AcceptSteps, "b c", "1/1/b 1/1/c"},
+		"accept: moved":           {checkpoint.AcceptSteps, "b c a", "1/1/b 1/1/c 1/1/a"},
+		"restart":                 {checkpoint.RestartSteps, "a x c", "2/1/a 2/1/x 2/1/c"},
+		"map": {checkpoint.MapSteps(map[string]string{"b": "x"}), "a x c",
+			"1/1/x 1/1/c"},
+		"map another": {checkpoint.MapSteps(map[string]string{"a": "x"}), "x b c",
+			"1/1/b 1/1/c"},
+		"a function: step only":  {custom, "a x y", "1/1/y"},
+		"same steps: not called": {checkpoint.RestartSteps, "a b c", "1/1/b 1/1/c"},
+		"map to a step that was there": {checkpoint.MapSteps(map[string]string{"b": "c"}),
+			"a c", "1/1/c"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := begun(t)
@@ -86,15 +90,20 @@ func TestTheWaysOnOfATaskWithOtherSteps(t *testing.T) {
 	}
 }
 
-func TestAWayOnThatFindsNoneRunsNothing(t *testing.T) {
+func TestIfChangedFailsNothingRuns(t *testing.T) {
 	for name, c := range map[string]struct {
 		way  checkpoint.Changed
 		says string
 	}{
-		"accept":  {checkpoint.AcceptSteps, `no step is called "b"`},
-		"map":     {checkpoint.MapSteps(map[string]string{"b": "d"}), `no step is called "d"`},
-		"an own":  {func(cp checkpoint.Checkpoint, _ []string) (checkpoint.Checkpoint, error) { return cp, errBoom }, "boom"},
-		"too far": {func(cp checkpoint.Checkpoint, _ []string) (checkpoint.Checkpoint, error) { cp.Step = 9; return cp, nil }, "10 of 2"},
+		"accept": {checkpoint.AcceptSteps, `no step is called "b"`},
+		"map":    {checkpoint.MapSteps(map[string]string{"b": "d"}), `no step is called "d"`},
+		"a function": {func(cp checkpoint.Checkpoint, _ []string) (checkpoint.Checkpoint, error) {
+			return cp, errBoom
+		}, "boom"},
+		"too far": {func(cp checkpoint.Checkpoint, _ []string) (checkpoint.Checkpoint, error) {
+			cp.Step = 9
+			return cp, nil
+		}, "10 of 2"},
 		"below": {func(cp checkpoint.Checkpoint, _ []string) (checkpoint.Checkpoint, error) {
 			cp.Step = -1
 			return cp, nil
@@ -104,7 +113,8 @@ func TestAWayOnThatFindsNoneRunsNothing(t *testing.T) {
 			s := begun(t)
 			before := s.stored()
 			_, err := s.run(s.now(c.way, "a", "c"))
-			if !errors.Is(err, checkpoint.ErrStepsChanged) && !errors.Is(err, checkpoint.ErrCorrupt) || !strings.Contains(err.Error(), c.says) {
+			if !errors.Is(err, checkpoint.ErrStepsChanged) &&
+				!errors.Is(err, checkpoint.ErrCorrupt) || !strings.Contains(err.Error(), c.says) {
 				t.Errorf("got %v", err)
 			}
 			if s.stored().Version != before.Version || len(s.diary.read()) > 0 {
@@ -114,11 +124,14 @@ func TestAWayOnThatFindsNoneRunsNothing(t *testing.T) {
 	}
 }
 
-// Whatever is decided, it is this task of this resource, at this version.
-func TestAWayOnCannotLeaveTheTask(t *testing.T) {
+// Changed cannot change the name, the resource or the version.
+func TestChangedCannotMoveToAnotherTask(t *testing.T) {
 	s := begun(t)
-	cp := s.finishes(s.now(func(_ checkpoint.Checkpoint, steps []string) (checkpoint.Checkpoint, error) {
-		return checkpoint.Checkpoint{Run: 5, Round: 1, Status: checkpoint.Running, Step: 1, State: []byte(`{"Keys":["own"]}`), Version: 77}, nil
+	cp := s.finishes(s.now(func(
+		_ checkpoint.Checkpoint, steps []string,
+	) (checkpoint.Checkpoint, error) {
+		return checkpoint.Checkpoint{Run: 5, Round: 1, Status: checkpoint.Running, Step: 1,
+			State: []byte(`{"Keys":["own"]}`), Version: 77}, nil
 	}, "x", "y"))
 	if cp.Task != "nightly" || cp.Resource != orders || s.stored().Nonce != cp.Nonce {
 		t.Errorf("ended as %+v, stored %+v", cp, s.stored())
@@ -127,7 +140,7 @@ func TestAWayOnCannotLeaveTheTask(t *testing.T) {
 	equal(t, "state", s.state().Keys, []string{"own", "nightly/5/1/y"})
 }
 
-// The list may change as one likes as long as nothing of it was run.
+// The list may change in any way before the first step of a run.
 func TestATaskThatHasNotBegunMayChange(t *testing.T) {
 	s := newStage(t)
 	s.finishes(s.now(nil, "a", "b"))
@@ -140,7 +153,7 @@ func TestATaskThatHasNotBegunMayChange(t *testing.T) {
 	equal(t, "saved steps", cp.Steps, []string{"x", "y", "z"})
 }
 
-func TestTheKeyIsTheSameForEveryLeaderAndAnotherInEachRunRoundAndStep(t *testing.T) {
+func TestTheKeyIsTheSameForEveryLeaderAndDiffersByRunRoundAndStep(t *testing.T) {
 	s := newStage(t)
 	seen := map[string]int{}
 	for run := range 3 {

@@ -1,19 +1,22 @@
-// Package checkpoint runs a task of named steps under whoever leads, so that the next leader goes on where the last one
-// left, and no deposed leader can move it back.
+// Package checkpoint runs a task, a list of named steps, in whichever process leads. The next
+// leader continues where the last one stopped, and no deposed leader can move the task back.
 //
 //	task := checkpoint.Task[Totals]{
-//	        Name: "settlement-2026-11-21",
-//	        Steps: []checkpoint.Step[Totals]{
-//	                postgres.Step("book", book),    // func(ctx, pgx.Tx, Totals) (Totals, error): exactly once
-//	                {Name: "report", Run: report},  // func(ctx, Totals, Key) (Totals, error): at least once
-//	        },
+//		Name: "settlement-2026-11-21",
+//		Steps: []checkpoint.Step[Totals]{
+//			postgres.Step("book", book),   // func(ctx, pgx.Tx, Totals) (Totals, error)
+//			{Name: "report", Run: report}, // func(ctx, Totals, Key) (Totals, error)
+//		},
 //	}
-//	candidate := checkpoint.Candidate[Totals]{Lead: lead, Journal: journal, Task: task}
-//	_, err := candidate.Run(ctx)
+//	runner := checkpoint.Runner[Totals]{Lead: lead, Journal: journal, Task: task}
+//	_, err := runner.Run(ctx)
+//
+// The first step is synchronous: its effects in the journal's database happen exactly once. The
+// second one is asynchronous: it runs at least once, each time with the same key.
 //
 // # The life of a step
 //
-//	             ┌───────────── failed: the author's Retry ──────────────┐
+//	             ┌─────────────── failed: the step's Retry ──────────────┐
 //	             ▼                                                       │
 //	Running ──▶ run ──▶ publish (state, next step) ──▶ Running at the next step, or Done
 //	   │         │        conditional on token and version
@@ -21,24 +24,28 @@
 //	   │
 //	   └── Started: its start is recorded (see Step.Unfinished) ──▶ run ──▶ …
 //
-// A synchronous step runs and publishes in one transaction. Between the two of an asynchronous one the process may stop;
-// then the step is run again, with the same Key.
+// A synchronous step runs and publishes in one transaction. An asynchronous step first runs and
+// then publishes. If the process stops in between, the next leader runs the step again, with the
+// same Key.
 //
 // # Why a deposed leader cannot move the task
 //
-// A checkpoint is written only if, in one atomic step at the journal, the mark is the writer's token and the stored
-// version is the one before. A new leader raises the mark before it reads (Journal.Raise, then Take, which checks the
-// mark and reads at once). So what it reads is what every older leader has left for good: a publish of an older one that
-// comes later finds a newer mark. Neither the standby's copy nor any clock plays a part: the copy is used only if Take
-// says that its version is the stored one.
+// The journal writes a checkpoint only if the mark is the writer's token and the stored version is
+// the one before; it checks both and writes in one atomic step. A new leader raises the mark
+// (Journal.Raise) before it reads (Journal.Take, which checks the mark and reads in one atomic
+// step). A later publish of an older leader finds the newer mark and is refused. So what the new
+// leader reads is final for every older leader. No clock is involved. A standby's copy is used only
+// if Take says that the stored version is the same.
 //
-// The version keeps apart what happens within one term: a repeated publish, a second runner with the same token. An
-// answer that was lost is read back: the nonce of the stored checkpoint says whether it is this one.
+// The version keeps publishes of one term apart: a repeated publish, or a second process with the
+// same token. A leader that lost the answer to a publish reads the checkpoint back; the nonce says
+// whether the stored one is its own.
 //
 // # What exactly once means here
 //
-// The effects of a synchronous step in the journal's own database, made through its transaction, are in the database once
-// for each (run, round, step), in the order of the steps. The function may be called more often; all calls but one leave
-// nothing behind. What a step does elsewhere (mail, HTTP, another database) happens at least once if the step ends at
-// all: give it the Key, or write to an outbox table and let an asynchronous step send from there.
+// A synchronous step makes its effects through the transaction that it gets. They are in the
+// journal's database once for each run, round and step, in the order of the steps. The function may
+// be called more often; all calls but one leave nothing behind. What a step does elsewhere (mail,
+// HTTP, another database) happens at least once if the step ends at all. Pass the Key along, or
+// write to an outbox table and let an asynchronous step send from there.
 package checkpoint

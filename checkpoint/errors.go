@@ -6,28 +6,31 @@ import (
 	"strings"
 )
 
-// What a journal can answer, besides fence's refusals.
+// Errors of a journal, in addition to fence's refusals.
 var (
-	// ErrTransient: the journal was out of reach, busy, or had to give way to another transaction. Nothing has landed. Try
-	// again; it costs no attempt of a step's.
+	// ErrTransient: the journal was out of reach or busy, or it aborted the transaction in favour
+	// of another one. Nothing has landed. Try again; this uses up none of a step's attempts.
 	ErrTransient = errors.New("the journal could not do it now; nothing has landed")
-	// ErrUnknown: the connection broke while the answer was awaited. The publish landed or it did not: Take tells.
+	// ErrUnknown: the connection broke before the answer came. The publish may have landed; call
+	// Take to find out.
 	ErrUnknown = errors.New("the journal's answer was lost; the checkpoint may have landed")
-	// ErrConflict: the stored version is not the one before the published. Nothing was changed.
+	// ErrConflict: the stored version is not the one before the published one. Nothing was changed.
 	ErrConflict = errors.New("the checkpoint has another version")
-	// ErrUncommitted: the database would not commit what a synchronous step did: a deferred constraint, an error that the step
-	// has hidden, a transaction that it ended itself. It is the step's own failure. Nothing has landed, but for what the step
-	// itself has committed against the rules.
+	// ErrUncommitted: the database refused to commit a synchronous step: a deferred constraint
+	// failed, the step ignored an error, or it ended the transaction itself. It counts as a failure
+	// of the step. Nothing has landed, except what the step has committed against the rules.
 	ErrUncommitted = errors.New("the step's transaction could not be committed")
-	// ErrTooLarge: the state, or the checkpoint as a whole, is above the limit of the task or the journal. Nothing has landed.
+	// ErrTooLarge: the state, or the checkpoint as a whole, is above the limit of the task or the
+	// journal. Nothing has landed.
 	ErrTooLarge = errors.New("the checkpoint is too large")
-	// ErrCorrupt: what is stored cannot be read as a checkpoint, or its state not as the task's. Nothing was changed.
+	// ErrCorrupt: what is stored is not a checkpoint, or its state does not fit the task's type.
+	// Nothing was changed.
 	ErrCorrupt = errors.New("the stored checkpoint cannot be read")
 )
 
-// What a run can end with, besides a lost term.
+// Errors of a run, in addition to those of a lost term.
 var (
-	// ErrBadTask is returned for a task that cannot be run as it is written, before anything is run.
+	// ErrBadTask is returned by Validate, and by Run before it runs anything.
 	ErrBadTask = errors.New("not a task")
 	// ErrStepsChanged is matched by a *StepsChangedError.
 	ErrStepsChanged = errors.New("the saved task has other steps")
@@ -39,11 +42,11 @@ var (
 	ErrOtherResource = errors.New("the task belongs to another resource")
 )
 
-// StoppedError says that a step has failed for good. The effects of that step: none for a synchronous one; for an
-// asynchronous one whatever it did before it failed. The steps before it are done.
+// StoppedError says that a step has failed for good. The steps before it are done. A synchronous
+// step has left no effects; an asynchronous one has left what it did before it failed.
 type StoppedError struct {
 	Checkpoint Checkpoint
-	Cause      error // the step's own error; nil when it failed in an earlier term
+	Cause      error // the step's error; nil if it failed in an earlier term
 }
 
 func (e *StoppedError) Error() string {
@@ -52,26 +55,28 @@ func (e *StoppedError) Error() string {
 		f = &Failure{Step: e.Checkpoint.Next(), Message: "no reason was recorded"}
 	}
 	return fmt.Sprintf("task %s is stopped at step %q (step %d of %d, round %d) after %d attempts: %s",
-		e.Checkpoint.Task, f.Step, e.Checkpoint.Step+1, len(e.Checkpoint.Steps), e.Checkpoint.Round, f.Attempts, f.Message)
+		e.Checkpoint.Task, f.Step, e.Checkpoint.Step+1, len(e.Checkpoint.Steps), e.Checkpoint.Round,
+		f.Attempts, f.Message)
 }
 
-// Unwrap returns the step's own error.
+// Unwrap returns Cause.
 func (e *StoppedError) Unwrap() error { return e.Cause }
 
 // Is matches ErrStopped.
 func (e *StoppedError) Is(target error) bool { return target == ErrStopped }
 
-// StepsChangedError says that the saved checkpoint belongs to another list of steps. Nothing was run or changed. See
-// Task.Changed for the ways on.
+// StepsChangedError says that the saved checkpoint belongs to another list of steps. Nothing was
+// run or changed. Set Task.Changed to say how the task continues.
 type StepsChangedError struct {
 	Task         Name
 	Saved, Given []string
 	Next         string // the saved next step
-	Reason       string // why the way on that was chosen did not work; may be empty
+	Reason       string // why Task.Changed failed; empty if it is nil
 }
 
 func (e *StepsChangedError) Error() string {
-	s := fmt.Sprintf("task %s was saved with the steps [%s], next %q, and is now [%s]; nothing was run",
+	s := fmt.Sprintf("task %s was saved with the steps [%s], next %q, and is now [%s]; "+
+		"nothing was run",
 		e.Task, strings.Join(e.Saved, ", "), e.Next, strings.Join(e.Given, ", "))
 	if e.Reason != "" {
 		s += ": " + e.Reason

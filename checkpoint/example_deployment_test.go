@@ -19,7 +19,8 @@ import (
 	"github.com/ringfence/ringfence/store/postgres"
 )
 
-// deployment is what the examples find in place: a ZooKeeper, and a database with the schema that guard install makes.
+// deployment is what a user already has: a ZooKeeper, and a database in which guard install has
+// made the schema.
 type deployment struct {
 	database    string // URL
 	coordinator string // URL
@@ -69,19 +70,21 @@ func (d deployment) column(ctx context.Context, sql string) {
 		return
 	}
 	values, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	tell(err)
+	printError(err)
 	fmt.Println(strings.Join(values, ", "))
 }
 
-// tell prints an error, if there is one.
-func tell(err error) {
+// printError prints err unless it is nil.
+func printError(err error) {
 	if err != nil {
 		fmt.Println(err)
 	}
 }
 
-// run is one copy of a program that runs a task: what main would do.
-func run[S any](ctx context.Context, d deployment, resource fence.Resource, task checkpoint.Task[S]) (checkpoint.Checkpoint, error) {
+// run is the main function of a program that runs a task. Start it on several machines.
+func run[S any](
+	ctx context.Context, d deployment, resource fence.Resource, task checkpoint.Task[S],
+) (checkpoint.Checkpoint, error) {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	coordinator, err := zookeeper.Open(ctx, d.coordinator, zookeeper.Options{})
@@ -96,7 +99,7 @@ func run[S any](ctx context.Context, d deployment, resource fence.Resource, task
 	defer pool.Close()
 	j := journal.New(pool, journal.Options{Raiser: postgres.NewRaiser(d.database)})
 	defer j.Close()
-	return checkpoint.Candidate[S]{
+	return checkpoint.Runner[S]{
 		Lead:     fence.Lead{Elector: coordinator, Resource: resource, Holder: "example"},
 		Journal:  j,
 		Observer: coordinator,

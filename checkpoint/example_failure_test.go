@@ -12,7 +12,8 @@ import (
 // Nothing is a state for tasks that need none.
 type Nothing struct{}
 
-// A step that keeps failing stops the task; a program that is mended then goes on at that step. A panic stops it at once.
+// A step that keeps failing stops the task, and a panic stops it at once. Fix the program, then
+// call Resume: the task continues with that step.
 func ExampleRetry() {
 	ctx := context.Background()
 	d, err := deploy(ctx, "")
@@ -20,7 +21,7 @@ func ExampleRetry() {
 		fmt.Println(err)
 		return
 	}
-	errClosed := errors.New("the bank is closed")
+	errClosed := errors.New("bank closed")
 	pay := func(ctx context.Context, n Nothing, key checkpoint.Key) (Nothing, error) {
 		fmt.Println("paying")
 		return n, errClosed
@@ -28,18 +29,20 @@ func ExampleRetry() {
 	_, err = run(ctx, d, "payment", checkpoint.Task[Nothing]{
 		Name:  "payment",
 		Steps: []checkpoint.Step[Nothing]{{Name: "pay", Run: pay}},
-		Retry: checkpoint.Retry{Attempts: 2, Backoff: checkpoint.Exponential(time.Millisecond, time.Second)},
+		Retry: checkpoint.Retry{Attempts: 2, Backoff: checkpoint.Exponential(time.Millisecond,
+			time.Second)},
 	})
 	fmt.Println(err)
 	fmt.Println(errors.Is(err, checkpoint.ErrStopped), errors.Is(err, errClosed))
 	// Output:
 	// paying
 	// paying
-	// task payment is stopped at step "pay" (step 1 of 1, round 1) after 2 attempts: the bank is closed
+	// task payment is stopped at step "pay" (step 1 of 1, round 1) after 2 attempts: bank closed
 	// true true
 }
 
-// The step list of a saved task is compared by name. Here the task is saved with a step that is called otherwise now.
+// The steps of a saved task are compared by name. Here the program has renamed a step since the
+// task was saved.
 func ExampleMapSteps() {
 	ctx := context.Background()
 	d, err := deploy(ctx, "")
@@ -47,7 +50,9 @@ func ExampleMapSteps() {
 		fmt.Println(err)
 		return
 	}
-	say := func(word string, err error) func(context.Context, Nothing, checkpoint.Key) (Nothing, error) {
+	say := func(
+		word string, err error,
+	) func(context.Context, Nothing, checkpoint.Key) (Nothing, error) {
 		return func(_ context.Context, n Nothing, _ checkpoint.Key) (Nothing, error) {
 			fmt.Println(word)
 			return n, err
@@ -55,7 +60,8 @@ func ExampleMapSteps() {
 	}
 	task := checkpoint.Task[Nothing]{Name: "report", Steps: []checkpoint.Step[Nothing]{
 		{Name: "collect", Run: say("collected", nil)},
-		{Name: "print", Run: say("the printer is gone", context.DeadlineExceeded), Unfinished: checkpoint.Stop},
+		{Name: "print", Run: say("the printer is gone", context.DeadlineExceeded),
+			Unfinished: checkpoint.Stop},
 	}}
 	_, err = run(ctx, d, "report", task)
 	fmt.Println(errors.Is(err, checkpoint.ErrStopped))
@@ -65,17 +71,19 @@ func ExampleMapSteps() {
 
 	task.Steps[1] = checkpoint.Step[Nothing]{Name: "mail", Run: say("mailed", nil)}
 	_, err = run(ctx, d, "report", task)
-	fmt.Println(err)
+	if changed, ok := errors.AsType[*checkpoint.StepsChangedError](err); ok {
+		fmt.Println("saved with", changed.Saved, "and now", changed.Given)
+	}
 
 	task.Changed = checkpoint.MapSteps(map[string]string{"print": "mail"})
 	done, err := run(ctx, d, "report", task)
-	tell(err)
+	printError(err)
 	fmt.Println(done.Status)
 	// Output:
 	// collected
 	// the printer is gone
 	// true
-	// task report was saved with the steps [collect, print], next "print", and is now [collect, mail]; nothing was run
+	// saved with [collect print] and now [collect mail]
 	// mailed
 	// done
 }

@@ -10,14 +10,15 @@ import (
 	journal "github.com/ringfence/ringfence/checkpoint/postgres"
 )
 
-// Cursor is where an import stands.
+// Cursor is the state of an import: how far it has read, and the current batch.
 type Cursor struct {
 	Last  int   `json:"last"`
 	Batch []int `json:"batch"`
 }
 
-// A loop: extract and load pass through the source batch by batch. What extract read travels to load in the state, so a
-// leader that takes over in between loads that very batch. Rounds: checkpoint.Forever makes a loop without an end.
+// A loop: extract and load work through the source batch by batch. extract passes the batch to load
+// in the state, so a leader that takes over in between loads the same batch. With Rounds:
+// checkpoint.Forever the loop has no end.
 func ExampleTask_rounds() {
 	ctx := context.Background()
 	d, err := deploy(ctx, `create table warehouse (id int)`)
@@ -44,7 +45,7 @@ func ExampleTask_rounds() {
 		Rounds: 3,
 		Steps:  []checkpoint.Step[Cursor]{{Name: "extract", Run: extract}, journal.Step("load", load)},
 	})
-	tell(err)
+	printError(err)
 	fmt.Println(done.Status, "after round", done.Round, string(done.State))
 	d.column(ctx, `select id::text from warehouse order by id`)
 	// Output:

@@ -13,9 +13,11 @@ import (
 	"github.com/ringfence/ringfence/store/postgres"
 )
 
-// resume lets a stopped task go on, as `leader task resume` does. Checkpoints are written by leaders, so it wins a term
-// for it.
-func resume(ctx context.Context, d deployment, resource fence.Resource, task checkpoint.Name) error {
+// resume lets a stopped task continue, as `leader task resume` does. Only leaders write
+// checkpoints, so it wins a term first.
+func resume(
+	ctx context.Context, d deployment, resource fence.Resource, task checkpoint.Name,
+) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	coordinator, err := zookeeper.Open(ctx, d.coordinator, zookeeper.Options{})
@@ -30,7 +32,8 @@ func resume(ctx context.Context, d deployment, resource fence.Resource, task che
 	defer pool.Close()
 	j := journal.New(pool, journal.Options{Raiser: postgres.NewRaiser(d.database)})
 	defer j.Close()
-	lead := fence.Lead{Elector: coordinator, Resource: resource, Holder: "operator", Stores: []fence.Raiser{j}}
+	lead := fence.Lead{Elector: coordinator, Resource: resource, Holder: "operator",
+		Stores: []fence.Raiser{j}}
 	return lead.Run(ctx, func(ctx context.Context, term *fence.Term) error {
 		_, err := checkpoint.Resume(ctx, term, j, task)
 		return err

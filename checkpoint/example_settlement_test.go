@@ -10,18 +10,21 @@ import (
 	journal "github.com/ringfence/ringfence/checkpoint/postgres"
 )
 
-// Settlement is the state of a task: JSON at rest, so every field that the next step needs is exported.
+// Settlement is the state of a task: JSON at rest, so every field that the next step needs is
+// exported.
 type Settlement struct {
 	Booked int `json:"booked"`
 	Sent   int `json:"sent"`
 }
 
-// A nightly settlement. Booking is a synchronous step: its rows, the state and the next step are committed in one
-// transaction, so each row is booked once, whichever leader dies when. Mail cannot be rolled back; so the first step only
-// writes it into an outbox, and an asynchronous step sends from there with a key that the mail service knows again.
+// A nightly settlement. Booking is a synchronous step: its rows, the state and the next step are
+// committed in one transaction, so each row is booked once, whichever leader dies at whatever
+// point. Mail cannot be rolled back. So the first step only writes it to an outbox table, and an
+// asynchronous step sends it, with a key by which the mail service recognizes a repetition.
 func Example() {
 	ctx := context.Background()
-	d, err := deploy(ctx, `create table booking (customer text, amount int); create table outbox (customer text, sent bool default false)`)
+	d, err := deploy(ctx, `create table booking (customer text, amount int);
+		create table outbox (customer text, sent bool default false)`)
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -36,7 +39,7 @@ func Example() {
 		return s, err
 	}
 	send := func(ctx context.Context, s Settlement, key checkpoint.Key) (Settlement, error) {
-		fmt.Println("sending under", key) // a real service is given the key, and sends once for each
+		fmt.Println("sending under", key) // a real service gets the key and sends once for each key
 		s.Sent = s.Booked
 		return s, nil
 	}
@@ -48,13 +51,13 @@ func Example() {
 		},
 	}
 	done, err := run(ctx, d, "settlement", settle)
-	tell(err)
+	printError(err)
 	fmt.Println(done.Status, string(done.State))
 	d.column(ctx, `select customer from booking`)
 
-	// Another copy finds it done. Nothing is run again.
+	// Another process finds it done. Nothing runs again.
 	again, err := run(ctx, d, "settlement", settle)
-	tell(err)
+	printError(err)
 	fmt.Println(again.Status, again.Version == done.Version)
 	// Output:
 	// sending under settlement-2026-11-21/1/1/send

@@ -13,7 +13,7 @@ import (
 	"github.com/ringfence/ringfence/fence"
 )
 
-// faulty makes the next calls of op go wrong.
+// faulty makes the next calls of op fail.
 func (s *stage) faulty(op checkpointtest.Op, faults ...checkpointtest.Fault) {
 	s.journal.Fail = func(at checkpointtest.Op, _ checkpoint.Checkpoint) (fault checkpointtest.Fault) {
 		if at == op && len(faults) > 0 {
@@ -30,10 +30,12 @@ func repeated(f checkpointtest.Fault, n int) (all []checkpointtest.Fault) {
 	return all
 }
 
-// The author's policy is to try once: what fails for the journal's sake must not count.
-func TestTheJournalsFaultsSpendNoAttempt(t *testing.T) {
-	for _, fault := range []checkpointtest.Fault{checkpointtest.OutOfReach, checkpointtest.LostRequest} {
-		for _, op := range []checkpointtest.Op{checkpointtest.Take, checkpointtest.Publish, checkpointtest.Transact} {
+// The step's policy is to try once, so an error of the journal must not count as an attempt.
+func TestErrorsOfTheJournalUseUpNoAttempts(t *testing.T) {
+	for _, fault := range []checkpointtest.Fault{checkpointtest.OutOfReach,
+		checkpointtest.LostRequest} {
+		for _, op := range []checkpointtest.Op{checkpointtest.Take, checkpointtest.Publish,
+			checkpointtest.Transact} {
 			t.Run(fmt.Sprintf("%s, fault %d", op, fault), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					s := newStage(t)
@@ -60,7 +62,8 @@ func TestTheJournalsFaultsSpendNoAttempt(t *testing.T) {
 
 func TestALostReplyIsReadBack(t *testing.T) {
 	for _, op := range []checkpointtest.Op{checkpointtest.Publish, checkpointtest.Transact} {
-		for _, reading := range []checkpointtest.Fault{checkpointtest.None, checkpointtest.OutOfReach, checkpointtest.LostReply} {
+		for _, reading := range []checkpointtest.Fault{checkpointtest.None,
+			checkpointtest.OutOfReach, checkpointtest.LostReply} {
 			t.Run(fmt.Sprintf("%s, fault %d when it is read back", op, reading), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					s := newStage(t)
@@ -78,7 +81,8 @@ func TestALostReplyIsReadBack(t *testing.T) {
 					}
 					task := tasked(s.noting("load"), appending("book"), s.noting("send"))
 					cp := s.finishes(task)
-					equal(t, "asynchronous steps", s.diary.read(), []string{"nightly/1/1/load", "nightly/1/1/send"})
+					equal(t, "asynchronous steps", s.diary.read(),
+						[]string{"nightly/1/1/load", "nightly/1/1/send"})
 					equal(t, "effects", s.effects(), []string{"book"})
 					if cp.Version != 3 || lost < 2 {
 						t.Errorf("ended at version %d, with %d faults", cp.Version, lost)
@@ -89,11 +93,12 @@ func TestALostReplyIsReadBack(t *testing.T) {
 	}
 }
 
-// A synchronous step may be run several times, and lands once.
+// A synchronous step may run several times; one run lands.
 func TestATransactionThatDidNotLandIsRunAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t)
-		s.faulty(checkpointtest.Transact, checkpointtest.LostRequest, checkpointtest.OutOfReach, checkpointtest.LostReply)
+		s.faulty(checkpointtest.Transact, checkpointtest.LostRequest, checkpointtest.OutOfReach,
+			checkpointtest.LostReply)
 		task := tasked(s.failing("book", true, 0, nil))
 		s.finishes(task)
 		if s.failed != 3 {
@@ -103,7 +108,7 @@ func TestATransactionThatDidNotLandIsRunAgain(t *testing.T) {
 	})
 }
 
-func TestAStaleTokenIsNeverTriedAgain(t *testing.T) {
+func TestAStaleTokenIsNeverRetried(t *testing.T) {
 	for _, sync := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
 			s := newStage(t)
@@ -127,16 +132,18 @@ func TestAStaleTokenIsNeverTriedAgain(t *testing.T) {
 			cp, err := task.Run(t.Context(), term, s.journal, checkpoint.Checkpoint{})
 			is(t, err, fence.ErrStale, fence.ErrLost, fence.ErrSuperseded)
 			is(t, context.Cause(term.Context()), fence.ErrSuperseded, fence.ErrStale)
-			if errors.Is(err, checkpoint.ErrStopped) || asked > 1 || s.failed > 1 || cp.Version != 1 || s.stored().Version != 1 {
-				t.Errorf("asked %d times after the end, run %d times, %v, stored %+v", asked, s.failed, err, s.stored())
+			if errors.Is(err, checkpoint.ErrStopped) || asked > 1 || s.failed > 1 ||
+				cp.Version != 1 || s.stored().Version != 1 {
+				t.Errorf("%d calls of the journal after the end, run %d times, %v, stored %+v", asked,
+					s.failed, err, s.stored())
 			}
 			equal(t, "effects", s.effects(), nil)
 		})
 	}
 }
 
-// What a step is told by a store that fences, such as through a guard, ends the term as well.
-func TestAStepThatIsToldThatItIsStaleEndsTheTerm(t *testing.T) {
+// A step may learn from a fenced store, for example through a guard, that its token is stale.
+func TestAStepThatReturnsStaleEndsTheTerm(t *testing.T) {
 	s := newStage(t)
 	term := s.term()
 	stale := &fence.Refusal{Reason: fence.ReasonStale, Message: "token 33 is stale"}
@@ -152,19 +159,22 @@ func TestAStepThatIsToldThatItIsStaleEndsTheTerm(t *testing.T) {
 func TestAMarkThatWasLostIsRaisedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t)
-		c := fence.Claim{Resource: orders, Token: 7, Issuer: "coordinator-1", Holder: "host-1"} // nobody has raised the mark
+		// No Raise before the run.
+		c := fence.Claim{Resource: orders, Token: 7, Issuer: "coordinator-1", Holder: "host-1"}
 		term, _ := fence.NewTerm(c, time.Now(), sessionTimeout, nothing{})
 		defer func() { _ = term.Resign(context.Background()) }()
 		s.faulty(checkpointtest.Raise, checkpointtest.OutOfReach, checkpointtest.LostRequest)
-		cp, err := tasked(s.noting("load"), appending("book")).Run(t.Context(), term, s.journal, checkpoint.Checkpoint{})
+		cp, err := tasked(s.noting("load"), appending("book")).Run(t.Context(), term, s.journal,
+			checkpoint.Checkpoint{})
 		if err != nil || cp.Status != checkpoint.Done {
 			t.Errorf("%v, %+v", err, cp)
 		}
 	})
 }
 
-// Two processes that run one task in one term, against all rules, cannot both go on, however far the second one came.
-func TestASecondRunnerOfOneTermIsFound(t *testing.T) {
+// Two processes break the rules and run one task in one term. They cannot both continue, however
+// far the second one gets.
+func TestASecondProcessInOneTermIsDetected(t *testing.T) {
 	for _, until := range []string{"contested", "after"} {
 		for _, sync := range []bool{false, true} {
 			t.Run(fmt.Sprintf("until %s, synchronous %v", until, sync), func(t *testing.T) {
@@ -185,7 +195,8 @@ func TestASecondRunnerOfOneTermIsFound(t *testing.T) {
 				}
 				_, err := task.Run(t.Context(), term, s.journal, checkpoint.Checkpoint{})
 				is(t, err, checkpoint.ErrConflict)
-				if errors.Is(err, checkpoint.ErrStopped) || s.stored().Step != 2 && until == "contested" || len(s.effects()) > 1 {
+				if errors.Is(err, checkpoint.ErrStopped) || s.stored().Step != 2 &&
+					until == "contested" || len(s.effects()) > 1 {
 					t.Errorf("%v, stored %+v, effects %v", err, s.stored(), s.effects())
 				}
 			})
@@ -193,7 +204,7 @@ func TestASecondRunnerOfOneTermIsFound(t *testing.T) {
 	}
 }
 
-func TestWhatMayHaveLandedIsSaidAtTheEnd(t *testing.T) {
+func TestRunSaysWhatMayHaveLanded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t)
 		s.faulty(checkpointtest.Publish, checkpointtest.HungReply)
@@ -202,7 +213,7 @@ func TestWhatMayHaveLandedIsSaidAtTheEnd(t *testing.T) {
 		cp, err := tasked(s.noting("load")).Run(ctx, s.term(), s.journal, checkpoint.Checkpoint{})
 		is(t, err, errBoom, checkpoint.ErrUnknown)
 		if cp.Version != 0 {
-			t.Errorf("version %d is called durable, and nobody said so", cp.Version)
+			t.Errorf("version %d is returned as durable without an answer", cp.Version)
 		}
 	})
 }

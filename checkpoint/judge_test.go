@@ -10,7 +10,7 @@ import (
 	"github.com/ringfence/ringfence/checkpoint"
 )
 
-// look checks that the pointer has not gone back, and under no older token.
+// look checks that the task and its token have not gone back.
 func (s *succession) look() {
 	stored, _ := s.memory.Load(context.Background())
 	s.mu.Lock()
@@ -19,27 +19,32 @@ func (s *succession) look() {
 		return
 	}
 	was, is := s.seen, stored[0]
-	if back := cmp.Or(cmp.Compare(is.Run, was.Run), cmp.Compare(is.Round, was.Round), cmp.Compare(is.Step, was.Step)); back < 0 {
-		s.violated(fmt.Errorf("round %d step %d became round %d step %d", was.Round, was.Step, is.Round, is.Step))
+	moved := cmp.Or(cmp.Compare(is.Run, was.Run), cmp.Compare(is.Round, was.Round),
+		cmp.Compare(is.Step, was.Step))
+	if moved < 0 {
+		s.violated(fmt.Errorf("round %d step %d became round %d step %d", was.Round, was.Step,
+			is.Round, is.Step))
 	}
 	if is.Token < was.Token {
-		s.violated(fmt.Errorf("token %s published version %d after token %s published version %d", is.Token, is.Version, was.Token, was.Version))
+		s.violated(fmt.Errorf("token %s published version %d after token %s published version %d",
+			is.Token, is.Version, was.Token, was.Version))
 	}
 	s.seen = is
 }
 
-// violated takes note of a violation. The caller holds mu.
+// violated records the first violation. The caller holds mu.
 func (s *succession) violated(err error) {
 	if s.wrong == nil {
 		s.wrong = err
 	}
 }
 
-// judge looks at what is left in the end.
+// judge checks the result of the whole run.
 func (s *succession) judge(winner *leader) error {
 	for token, l := range s.leaders {
 		if l != winner && l.answer == nil {
-			s.violated(fmt.Errorf("the leader under token %s, which was deposed, was told that all is well", token))
+			s.violated(fmt.Errorf("the deposed leader under token %s was told "+
+				"that everything is done", token))
 		}
 	}
 	var all, effects []string
@@ -57,7 +62,8 @@ func (s *succession) judge(winner *leader) error {
 		got = append(got, e.Value)
 	}
 	var state done
-	if err := json.Unmarshal(s.seen.State, &state); err != nil || s.seen.Status != checkpoint.Done || !slices.Equal(state.Keys, all) {
+	if err := json.Unmarshal(s.seen.State, &state); err != nil ||
+		s.seen.Status != checkpoint.Done || !slices.Equal(state.Keys, all) {
 		s.violated(fmt.Errorf("it ended %s with the state %q, want %q", s.seen.Status, state.Keys, all))
 	}
 	if !slices.Equal(got, effects) {

@@ -11,8 +11,8 @@ import (
 	"github.com/ringfence/ringfence/fence"
 )
 
-// landsLate is a journal whose first publish and first transaction are lost on the way, and land when somebody comes with
-// the next.
+// landsLate is a journal that delays the first publish or transaction: the caller gets ErrUnknown,
+// and the write lands just before the next one.
 type landsLate struct {
 	*checkpointtest.Memory
 	late func() // nil: nothing is on its way
@@ -40,19 +40,26 @@ func (l *landsLate) Publish(ctx context.Context, c fence.Claim, cp checkpoint.Ch
 	return l.Memory.Publish(ctx, c, cp)
 }
 
-func (l *landsLate) Transact(ctx context.Context, c fence.Claim, work func(context.Context, *checkpointtest.Tx) (checkpoint.Checkpoint, error)) error {
+func (l *landsLate) Transact(
+	ctx context.Context, c fence.Claim,
+	work func(context.Context, *checkpointtest.Tx) (checkpoint.Checkpoint, error),
+) error {
 	if l.lost > 0 {
 		l.arrive()
 		return l.Memory.Transact(ctx, c, work)
 	}
-	return l.Memory.Transact(ctx, c, func(ctx context.Context, tx *checkpointtest.Tx) (checkpoint.Checkpoint, error) {
+	return l.Memory.Transact(ctx, c, func(
+		ctx context.Context, tx *checkpointtest.Tx,
+	) (checkpoint.Checkpoint, error) {
 		cp, err := work(ctx, tx)
 		if err != nil {
 			return cp, err
 		}
 		first := *tx
 		return cp, l.lose(func() {
-			_ = l.Memory.Transact(ctx, c, func(_ context.Context, tx *checkpointtest.Tx) (checkpoint.Checkpoint, error) {
+			_ = l.Memory.Transact(ctx, c, func(
+				_ context.Context, tx *checkpointtest.Tx,
+			) (checkpoint.Checkpoint, error) {
 				*tx = first
 				return cp, nil
 			})
@@ -60,27 +67,32 @@ func (l *landsLate) Transact(ctx context.Context, c fence.Claim, work func(conte
 	})
 }
 
-// A publish may land after it was read back and was not there. It is the leader's own all the same, and what landed counts.
-func TestALostRequestThatLandsLateIsKnownAgain(t *testing.T) {
+// A publish may land after the leader has read back and not found it. The leader recognizes it as
+// its own, and its content counts.
+func TestARequestThatLandsLateIsRecognized(t *testing.T) {
 	for _, sync := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
 			s := newStage(t)
 			calls := 0
 			count := func() done { calls++; return done{[]string{fmt.Sprint("call ", calls)}} }
-			step := checkpoint.Step[done]{Name: "once", Run: func(context.Context, done, checkpoint.Key) (done, error) { return count(), nil }}
+			step := checkpoint.Step[done]{Name: "once",
+				Run: func(context.Context, done, checkpoint.Key) (done, error) { return count(), nil }}
 			if sync {
-				step = checkpoint.Synchronous("once", func(_ context.Context, tx *checkpointtest.Tx, _ done) (done, error) {
-					d := count()
-					tx.Append(d.Keys[0])
-					return d, nil
-				})
+				step = checkpoint.Synchronous("once",
+					func(_ context.Context, tx *checkpointtest.Tx, _ done) (done, error) {
+						d := count()
+						tx.Append(d.Keys[0])
+						return d, nil
+					})
 			}
-			cp, err := tasked(step, s.noting("next")).Run(t.Context(), s.term(), &landsLate{Memory: s.journal}, checkpoint.Checkpoint{})
+			cp, err := tasked(step, s.noting("next")).Run(t.Context(), s.term(),
+				&landsLate{Memory: s.journal}, checkpoint.Checkpoint{})
 			if err != nil || cp.Status != checkpoint.Done {
 				t.Fatalf("%v, %+v", err, cp)
 			}
 			equal(t, "state", s.state().Keys, []string{"call 1", "nightly/1/1/next"})
-			if effects := s.effects(); sync && (len(effects) != 1 || effects[0] != "call 1" || calls != 2) || !sync && calls != 1 {
+			if effects := s.effects(); sync &&
+				(len(effects) != 1 || effects[0] != "call 1" || calls != 2) || !sync && calls != 1 {
 				t.Errorf("called %d times, with the effects %v", calls, effects)
 			}
 		})

@@ -9,25 +9,27 @@ import (
 	"strings"
 )
 
-// Name is the name of a task in its journal: 1 to 128 letters, digits and "._:-", beginning with a letter or digit.
-// Two runs that are to be told apart, such as two nights' settlements, are two names: settlement-2026-11-21.
+// Name is the name of a task in its journal: 1 to 128 letters, digits and "._:-", beginning with a
+// letter or digit. Give each occurrence of a job its own name, such as settlement-2026-11-21.
 type Name string
 
 var nameForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$`)
 
-// ErrBadName is returned for a name that is not of a Name's form.
+// ErrBadName is returned for a name that does not have a Name's form.
 var ErrBadName = errors.New("not a task name")
 
 // ParseName checks the form.
 func ParseName(s string) (Name, error) {
 	if !nameForm.MatchString(s) {
-		return "", fmt.Errorf("%w: %.140q: use 1 to 128 letters, digits and ._:- and begin with a letter or digit", ErrBadName, s)
+		return "", fmt.Errorf("%w: %.140q: use 1 to 128 letters, digits and ._:- and begin with a "+
+			"letter or digit", ErrBadName, s)
 	}
 	return Name(s), nil
 }
 
-// Key identifies one execution of a step for the outside world: a service that remembers keys does a repeated step
-// once. It is the same however often, and by whichever leader, the step is run, and differs in every run and round.
+// Key is the idempotency key of a step. A service that remembers keys can ignore a repeated step.
+// The key stays the same however often the step runs and whoever leads; it differs in each run and
+// round.
 type Key struct {
 	Task  Name
 	Run   int64
@@ -35,10 +37,10 @@ type Key struct {
 	Step  string
 }
 
-// String is the key as one word, such as "settlement-2026-11-21/1/1/send".
+// String returns the key as text, such as "settlement-2026-11-21/1/1/send".
 func (k Key) String() string { return fmt.Sprintf("%s/%d/%d/%s", k.Task, k.Run, k.Round, k.Step) }
 
-// Hash is the fingerprint of a step list, as checkpoints store it; no name contains a line feed.
+// Hash returns the hash of a step list, as checkpoints store it. No step name contains a line feed.
 func Hash(steps []string) string {
 	sum := sha256.Sum256([]byte(strings.Join(steps, "\n")))
 	return hex.EncodeToString(sum[:])

@@ -9,13 +9,14 @@ import (
 	"github.com/ringfence/ringfence/fence"
 )
 
-func TestResumeGoesOnWithTheStepThatStopped(t *testing.T) {
+func TestResumeContinuesWithTheStepThatStopped(t *testing.T) {
 	s := newStage(t)
 	task := tasked(s.noting("a"), s.noting("b", errBoom, nil), appending("c"))
 	s.stops(task)
 	before := s.stored()
 	cp, err := checkpoint.Resume(t.Context(), s.term(), s.journal, "nightly")
-	if err != nil || cp.Status != checkpoint.Running || cp.Failure != nil || cp.Next() != "b" || cp.Version != before.Version+1 || cp.Token != s.token {
+	if err != nil || cp.Status != checkpoint.Running || cp.Failure != nil || cp.Next() != "b" ||
+		cp.Version != before.Version+1 || cp.Token != s.token {
 		t.Errorf("%v, %+v", err, cp)
 	}
 	s.finishes(task)
@@ -23,7 +24,7 @@ func TestResumeGoesOnWithTheStepThatStopped(t *testing.T) {
 	equal(t, "effects", s.effects(), []string{"c"})
 }
 
-func TestResumeLeavesATaskAloneThatIsNotStopped(t *testing.T) {
+func TestResumeDoesNotChangeATaskThatIsNotStopped(t *testing.T) {
 	s := newStage(t)
 	done := s.finishes(tasked(s.noting("a")))
 	cp, err := checkpoint.Resume(t.Context(), s.term(), s.journal, "nightly")
@@ -51,7 +52,8 @@ func TestRestartBeginsANewRunWhateverTheStatus(t *testing.T) {
 			s.diary.keys = nil
 			before := s.stored()
 			cp, err := checkpoint.Restart(t.Context(), s.term(), s.journal, "nightly")
-			if err != nil || cp.Run != 2 || cp.Round != 1 || cp.Step != 0 || cp.Status != checkpoint.Running || cp.Failure != nil || cp.Version != before.Version+1 {
+			if err != nil || cp.Run != 2 || cp.Round != 1 || cp.Step != 0 ||
+				cp.Status != checkpoint.Running || cp.Failure != nil || cp.Version != before.Version+1 {
 				t.Errorf("%v, %+v", err, cp)
 			}
 			s.finishes(task)
@@ -87,8 +89,10 @@ func TestAnOperatorNeedsATaskAndATerm(t *testing.T) {
 				if s.stored().Version != before.Version {
 					t.Errorf("stored %+v", s.stored())
 				}
-				s.faulty(checkpointtest.Publish, checkpointtest.OutOfReach, checkpointtest.LostRequest, checkpointtest.LostReply)
-				if cp, err := edit(s, s.term()); err != nil || cp.Version != before.Version+1 || s.stored().Nonce != cp.Nonce {
+				s.faulty(checkpointtest.Publish, checkpointtest.OutOfReach,
+					checkpointtest.LostRequest, checkpointtest.LostReply)
+				if cp, err := edit(s, s.term()); err != nil || cp.Version != before.Version+1 ||
+					s.stored().Nonce != cp.Nonce {
 					t.Errorf("%v, %+v", err, cp)
 				}
 			})

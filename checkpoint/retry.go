@@ -7,17 +7,20 @@ import (
 	"time"
 )
 
-// Retry is an author's policy for the errors of a step. What fails for the journal's sake (connections, serialization
-// failures, waiting for an older leader's end) is tried again for as long as the term lasts and counts for nothing here.
-// A stale token is never tried again. The zero value runs a step once.
+// Retry is the policy for a step that fails. The zero value runs a step once. Errors of the journal
+// (connections, serialization failures, older sessions that have not ended) are retried as long as
+// the term lasts and use up no attempts. A stale token is never retried.
 type Retry struct {
-	Attempts int                            // the most, the first one included; 1 when zero
-	Backoff  func(failed int) time.Duration // the wait after the failed-th failure; Exponential(1s, 1min) when nil
-	If       func(err error) bool           // whether to try again after this error; when nil all but a panic
+	// Attempts is the maximum, including the first one; 1 when zero.
+	Attempts int
+	// Backoff returns the wait after so many failures; Exponential(1s, 1min) when nil.
+	Backoff func(failed int) time.Duration
+	// If reports whether to try again after err; when nil, after every error but a panic.
+	If func(err error) bool
 }
 
-// Exponential doubles the wait from first up to most, each time a random part of it shorter, so that many do not come
-// back at once.
+// Exponential doubles the wait from first up to most. Each wait is shortened by a random part, at
+// most half, so that many processes do not retry at once.
 func Exponential(first, most time.Duration) func(failed int) time.Duration {
 	return func(failed int) time.Duration {
 		d := most
@@ -28,7 +31,7 @@ func Exponential(first, most time.Duration) func(failed int) time.Duration {
 	}
 }
 
-// again tells whether to try again after so many failures, and when.
+// again reports whether to try again after so many failures, and when.
 func (r Retry) again(failed int, err error) (time.Duration, bool) {
 	may := r.If
 	if may == nil {
@@ -44,10 +47,10 @@ func (r Retry) again(failed int, err error) (time.Duration, bool) {
 	return backoff(failed), true
 }
 
-// journalBackoff spaces what is tried again for the journal's sake.
+// journalBackoff is the wait between retries after errors of the journal.
 var journalBackoff = Exponential(5*time.Millisecond, time.Second)
 
-// pause waits, at most until ctx ends, whose cause it then returns.
+// pause waits for d, or until ctx ends and then returns its cause.
 func pause(ctx context.Context, d time.Duration) error {
 	t := time.NewTimer(d)
 	defer t.Stop()

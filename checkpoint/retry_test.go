@@ -13,9 +13,11 @@ import (
 	"github.com/ringfence/ringfence/checkpoint/checkpointtest"
 )
 
-// every is a policy that waits a minute for each failure so far.
+// every makes a policy that waits one minute for each failure so far.
 func every(attempts int) checkpoint.Retry {
-	return checkpoint.Retry{Attempts: attempts, Backoff: func(failed int) time.Duration { return time.Duration(failed) * time.Minute }}
+	return checkpoint.Retry{Attempts: attempts, Backoff: func(failed int) time.Duration {
+		return time.Duration(failed) * time.Minute
+	}}
 }
 
 func TestAStepIsTriedAsOftenAsItsPolicySays(t *testing.T) {
@@ -39,7 +41,8 @@ func TestAStepIsTriedAsOftenAsItsPolicySays(t *testing.T) {
 			t.Run(fmt.Sprintf("%s, synchronous %v", name, sync), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					s := newStage(t)
-					task := tasked(s.noting("before"), s.failing("fails", sync, c.fails, errBoom), s.noting("after"))
+					task := tasked(s.noting("before"), s.failing("fails", sync, c.fails, errBoom),
+						s.noting("after"))
 					task.Retry, task.Steps[1].Retry = c.task, c.step
 					start := time.Now()
 					if c.stops {
@@ -59,7 +62,7 @@ func TestAStepIsTriedAsOftenAsItsPolicySays(t *testing.T) {
 	}
 }
 
-// failing is a step that fails so many times.
+// failing makes a step that fails the first times it is called.
 func (s *stage) failing(name string, sync bool, times int, with error) checkpoint.Step[done] {
 	fail := func(d done) (done, error) {
 		if s.failed++; s.failed <= times {
@@ -68,31 +71,43 @@ func (s *stage) failing(name string, sync bool, times int, with error) checkpoin
 		return d, nil
 	}
 	if sync {
-		return checkpoint.Synchronous(name, func(_ context.Context, tx *checkpointtest.Tx, d done) (done, error) {
+		return checkpoint.Synchronous(name, func(
+			_ context.Context, tx *checkpointtest.Tx, d done,
+		) (done, error) {
 			tx.Append(name)
 			return fail(d)
 		})
 	}
-	return checkpoint.Step[done]{Name: name, Run: func(_ context.Context, d done, _ checkpoint.Key) (done, error) { return fail(d) }}
+	return checkpoint.Step[done]{Name: name, Run: func(
+		_ context.Context, d done, _ checkpoint.Key,
+	) (done, error) {
+		return fail(d)
+	}}
 }
 
-// stoppedBy fails the test unless the second of three steps has stopped the task with this error after so many attempts.
-func (s *stage) stoppedBy(task checkpoint.Task[done], cause error, attempts int) *checkpoint.StoppedError {
+// stoppedBy fails the test unless the second of three steps stops the task with this error after
+// this number of attempts.
+func (s *stage) stoppedBy(
+	task checkpoint.Task[done], cause error, attempts int,
+) *checkpoint.StoppedError {
 	s.Helper()
 	var events []checkpoint.Event
 	task.Notify = func(e checkpoint.Event) { events = append(events, e) }
 	stopped := s.stops(task)
 	f := s.stored().Failure
-	if f.Step != "fails" || f.Attempts != attempts || f.Message != cause.Error() || !f.At.Equal(time.Now()) {
+	if f.Step != "fails" || f.Attempts != attempts || f.Message != cause.Error() ||
+		!f.At.Equal(time.Now()) {
 		s.Errorf("recorded %+v", f)
 	}
 	if s.stored().Next() != "fails" || len(s.diary.read()) != 1 {
 		s.Errorf("stopped at %q, having run %v", s.stored().Next(), s.diary.read())
 	}
-	if last := events[len(events)-1]; last.Kind != checkpoint.Halted || last.Attempt != attempts || last.Err != stopped.Cause {
+	if last := events[len(events)-1]; last.Kind != checkpoint.Halted || last.Attempt != attempts ||
+		last.Err != stopped.Cause {
 		s.Errorf("the last event is %+v", last)
 	}
-	for _, part := range []string{"nightly", `"fails"`, "step 2 of 3", fmt.Sprint(attempts, " attempts"), cause.Error()} {
+	for _, part := range []string{"nightly", `"fails"`, "step 2 of 3",
+		fmt.Sprint(attempts, " attempts"), cause.Error()} {
 		if !strings.Contains(stopped.Error(), part) {
 			s.Errorf("%q does not say %q", stopped, part)
 		}
@@ -106,12 +121,14 @@ func TestAStoppedTaskStaysStopped(t *testing.T) {
 	s.stops(task)
 	before := s.stored()
 	later := s.stops(task)
-	if later.Cause != nil || !strings.Contains(later.Error(), "boom") || s.stored().Version != before.Version || len(s.diary.read()) != 1 {
-		t.Errorf("stopped with %v at version %d after version %d, having run %v", later, s.stored().Version, before.Version, s.diary.read())
+	if later.Cause != nil || !strings.Contains(later.Error(), "boom") ||
+		s.stored().Version != before.Version || len(s.diary.read()) != 1 {
+		t.Errorf("stopped with %v at version %d after version %d, having run %v", later,
+			s.stored().Version, before.Version, s.diary.read())
 	}
 }
 
-func TestThePredicateDecides(t *testing.T) {
+func TestRetryIfDecides(t *testing.T) {
 	errFinal := errors.New("final")
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t)
@@ -125,19 +142,21 @@ func TestThePredicateDecides(t *testing.T) {
 	})
 }
 
-// panicking is a step that panics, in a function whose name is to be seen in the stack.
+// panicking makes a step that panics. The test looks for the name of this function in the stack.
 func (s *stage) panicking(sync bool) checkpoint.Step[done] {
 	fallOver := func() (done, error) {
 		s.failed++
 		panic("fell over")
 	}
 	if sync {
-		return checkpoint.Synchronous("fails", func(_ context.Context, tx *checkpointtest.Tx, _ done) (done, error) {
-			tx.Append("never")
-			return fallOver()
-		})
+		return checkpoint.Synchronous("fails",
+			func(_ context.Context, tx *checkpointtest.Tx, _ done) (done, error) {
+				tx.Append("never")
+				return fallOver()
+			})
 	}
-	return checkpoint.Step[done]{Name: "fails", Run: func(context.Context, done, checkpoint.Key) (done, error) { return fallOver() }}
+	return checkpoint.Step[done]{Name: "fails",
+		Run: func(context.Context, done, checkpoint.Key) (done, error) { return fallOver() }}
 }
 
 func TestAPanicIsRecordedWithItsStack(t *testing.T) {
@@ -148,7 +167,8 @@ func TestAPanicIsRecordedWithItsStack(t *testing.T) {
 			task.Retry = every(3)
 			stopped := s.stoppedBy(task, errors.New("panic: fell over"), 1)
 			p, ok := errors.AsType[*checkpoint.PanicError](stopped)
-			if stack := s.stored().Failure.Stack; !ok || p.Value != "fell over" || !strings.Contains(stack, "panicking") {
+			if stack := s.stored().Failure.Stack; !ok || p.Value != "fell over" ||
+				!strings.Contains(stack, "panicking") {
 				t.Errorf("stopped with %v and the stack %q", stopped.Cause, stack)
 			}
 			equal(t, "effects", s.effects(), nil)
@@ -156,7 +176,7 @@ func TestAPanicIsRecordedWithItsStack(t *testing.T) {
 	}
 }
 
-func TestAPanicIsTriedAgainOnlyWhenAsked(t *testing.T) {
+func TestAPanicIsRetriedOnlyIfThePolicySaysSo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t)
 		task := tasked(s.panicking(false))
@@ -177,12 +197,14 @@ func TestAStateAboveTheLimitStopsAtOnce(t *testing.T) {
 			t.Run(fmt.Sprintf("%s, synchronous %v", name, sync), func(t *testing.T) {
 				s := newStage(t)
 				swell := done{[]string{strings.Repeat("x", 10_000)}}
-				step := checkpoint.Step[done]{Name: "swell", Run: func(context.Context, done, checkpoint.Key) (done, error) { return swell, nil }}
+				step := checkpoint.Step[done]{Name: "swell",
+					Run: func(context.Context, done, checkpoint.Key) (done, error) { return swell, nil }}
 				if sync {
-					step = checkpoint.Synchronous("swell", func(_ context.Context, tx *checkpointtest.Tx, _ done) (done, error) {
-						tx.Append("never")
-						return swell, nil
-					})
+					step = checkpoint.Synchronous("swell",
+						func(_ context.Context, tx *checkpointtest.Tx, _ done) (done, error) {
+							tx.Append("never")
+							return swell, nil
+						})
 				}
 				task := tasked(step)
 				task.Retry = every(5)

@@ -18,15 +18,20 @@ func TestStepsRunInOrderInEveryRound(t *testing.T) {
 	task.Start = done{[]string{"start"}}
 	cp := s.finishes(task)
 	equal(t, "asynchronous steps", s.diary.read(), []string{
-		"nightly/1/1/load", "nightly/1/1/send", "nightly/1/2/load", "nightly/1/2/send", "nightly/1/3/load", "nightly/1/3/send",
+		"nightly/1/1/load", "nightly/1/1/send", "nightly/1/2/load", "nightly/1/2/send",
+		"nightly/1/3/load", "nightly/1/3/send",
 	})
 	equal(t, "synchronous steps", s.effects(), []string{"book", "book", "book"})
 	equal(t, "state", s.state().Keys, []string{
-		"start", "nightly/1/1/load", "book", "nightly/1/1/send", "nightly/1/2/load", "book", "nightly/1/2/send", "nightly/1/3/load", "book", "nightly/1/3/send",
+		"start", "nightly/1/1/load", "book", "nightly/1/1/send", "nightly/1/2/load", "book",
+		"nightly/1/2/send", "nightly/1/3/load", "book", "nightly/1/3/send",
 	})
-	want := checkpoint.Checkpoint{Version: 9, Run: 1, Round: 3, Rounds: 3, Step: 3, Token: s.token, Holder: "host-1", Resource: orders}
-	if cp.Version != want.Version || cp.Run != want.Run || cp.Round != want.Round || cp.Rounds != want.Rounds ||
-		cp.Step != want.Step || cp.Token != want.Token || cp.Holder != want.Holder || cp.Resource != want.Resource || cp.Next() != "" {
+	want := checkpoint.Checkpoint{Version: 9, Run: 1, Round: 3, Rounds: 3, Step: 3, Token: s.token,
+		Holder: "host-1", Resource: orders}
+	if cp.Version != want.Version || cp.Run != want.Run || cp.Round != want.Round ||
+		cp.Rounds != want.Rounds ||
+		cp.Step != want.Step || cp.Token != want.Token || cp.Holder != want.Holder ||
+		cp.Resource != want.Resource || cp.Next() != "" {
 		t.Errorf("ended at %+v, want %+v", cp, want)
 	}
 	equal(t, "stored state", s.stored().State, cp.State)
@@ -51,7 +56,7 @@ func TestADoneTaskIsLeftAlone(t *testing.T) {
 	s := newStage(t)
 	task := tasked(s.noting("load"))
 	before := s.finishes(task)
-	task.Steps = append(task.Steps, s.noting("send")) // not even then
+	task.Steps = append(task.Steps, s.noting("send")) // even with one more step
 	if after := s.finishes(task); after.Version != before.Version || len(s.diary.read()) != 1 {
 		t.Errorf("version %d became %d, ran %v", before.Version, after.Version, s.diary.read())
 	}
@@ -75,7 +80,7 @@ func TestForeverEndsWithTheTerm(t *testing.T) {
 	s.bounded(task, 60)
 }
 
-// bounded runs a task that goes on for ever until this round.
+// bounded runs a task without a last round until this round.
 func (s *stage) bounded(task checkpoint.Task[done], round int64) {
 	s.Helper()
 	ctx, enough := context.WithCancelCause(s.Context())
@@ -91,7 +96,7 @@ func (s *stage) bounded(task checkpoint.Task[done], round int64) {
 	}
 }
 
-// A task may be given another number of rounds between two leaders.
+// The number of rounds may change between two leaders.
 func TestTheNumberOfRoundsMayChange(t *testing.T) {
 	for _, c := range []struct{ before, after, ends int64 }{
 		{checkpoint.Forever, 7, 7}, {10, 7, 7}, {5, 7, 7}, {checkpoint.Forever, 5, 5},
@@ -107,18 +112,19 @@ func TestTheNumberOfRoundsMayChange(t *testing.T) {
 			ctx, cancel := context.WithCancelCause(t.Context())
 			task.Notify = func(e checkpoint.Event) {
 				if e.Checkpoint.Round > 20 {
-					cancel(errors.New("it goes on and on"))
+					cancel(errors.New("it never ends"))
 				}
 			}
 			cp, err := task.Run(ctx, s.term(), s.journal, checkpoint.Checkpoint{})
 			if err != nil || cp.Status != checkpoint.Done || cp.Round != c.ends {
-				t.Errorf("%d rounds became %d in the fifth: ended in round %d with %v, want %d", c.before, c.after, cp.Round, err, c.ends)
+				t.Errorf("%d rounds became %d in the fifth: ended in round %d with %v, want %d",
+					c.before, c.after, cp.Round, err, c.ends)
 			}
 		})
 	}
 }
 
-func TestACopyThatIsTheLastIsNotReadAgain(t *testing.T) {
+func TestACurrentCopyIsNotReadAgain(t *testing.T) {
 	s := newStage(t)
 	task := tasked(s.noting("a", errBoom, nil), s.noting("b"))
 	task.Rounds = 2

@@ -10,27 +10,34 @@ import (
 	"github.com/ringfence/ringfence/fence"
 )
 
-// Run runs the task for one term, from its checkpoint on, until it is done (nil), stopped (ErrStopped), ctx ends, or the
-// term is lost (ErrLost). It returns the last checkpoint that it knows to be durable. A new leader's term comes from
-// fence.Lead; Candidate does all of it.
+// Run runs the task from its checkpoint, for one term: until the task is done (nil) or stopped
+// (ErrStopped), ctx ends, or the term is lost (ErrLost). It returns the last checkpoint that it
+// knows to be durable. The term comes from fence.Lead. Runner wins terms and calls Run.
 //
-// have is a copy of the checkpoint, or the zero Checkpoint; it spares reading it once more if it is the last one.
+// have is a copy of the checkpoint, or the zero Checkpoint. If it is current, the checkpoint is not
+// read again.
 //
-// While the term is suspended no step is begun. A step that is running when the term is lost has its context cancelled;
-// Run waits for it. What it did then: as a synchronous step nothing, as an asynchronous one whatever it had done, and the
-// next leader decides by Step.Unfinished.
-func (t Task[S]) Run(ctx context.Context, term *fence.Term, j Journal, have Checkpoint) (Checkpoint, error) {
+// No step begins while the term is suspended. When the term is lost, Run cancels the context of the
+// running step and waits for it. A synchronous step has then had no effects. An asynchronous one
+// may have had some; the next leader treats it as Step.Unfinished says.
+func (t Task[S]) Run(
+	ctx context.Context, term *fence.Term, j Journal, have Checkpoint,
+) (Checkpoint, error) {
 	return t.run(ctx, term, j, have, TakeOver{}, time.Now())
 }
 
-func (t Task[S]) run(ctx context.Context, term *fence.Term, j Journal, have Checkpoint, took TakeOver, raised time.Time) (Checkpoint, error) {
+func (t Task[S]) run(
+	ctx context.Context, term *fence.Term, j Journal, have Checkpoint, took TakeOver,
+	raised time.Time,
+) (Checkpoint, error) {
 	if err := t.Validate(j); err != nil {
 		return have, err
 	}
 	ctx, stop := within(ctx, term)
 	defer stop()
 	have.Task = t.Name
-	r := &runner[S]{desk: desk{journal: j, claim: term.Claim(), notify: t.tell}, task: t, term: term}
+	r := &termRunner[S]{writer: writer{journal: j, claim: term.Claim(), notify: t.notify},
+		task: t, term: term}
 	same, err := r.take(ctx, have)
 	if err == nil {
 		took.FirstStep, took.Reloaded = time.Since(raised), !same && have.Version > 0
@@ -43,25 +50,25 @@ func (t Task[S]) run(ctx context.Context, term *fence.Term, j Journal, have Chec
 	return r.cp, err
 }
 
-// within is ctx that also ends, with its cause, when the term is lost.
+// within returns a context that ends with ctx or with the term, and has the cause of either.
 func within(ctx context.Context, term *fence.Term) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	unhook := context.AfterFunc(term.Context(), func() { cancel(context.Cause(term.Context())) })
-	if term.State() == fence.Lost { // AfterFunc takes its time
+	if term.State() == fence.Lost { // AfterFunc runs in another goroutine, later
 		cancel(context.Cause(term.Context()))
 	}
 	return ctx, func() { unhook(); cancel(nil) }
 }
 
-// runner is one run of a task in one term.
-type runner[S any] struct {
-	desk
+// termRunner runs a task in one term.
+type termRunner[S any] struct {
+	writer
 	task Task[S]
 	term *fence.Term
 }
 
-// steps runs from the checkpoint that was taken to the end.
-func (r *runner[S]) steps(ctx context.Context, took TakeOver) error {
+// steps runs the task from the checkpoint to its end.
+func (r *termRunner[S]) steps(ctx context.Context, took TakeOver) error {
 	if err := r.begin(); err != nil {
 		return err
 	}
@@ -78,12 +85,13 @@ func (r *runner[S]) steps(ctx context.Context, took TakeOver) error {
 	return nil
 }
 
-// begin makes what was taken fit the task, or says why it does not.
-func (r *runner[S]) begin() error {
+// begin fits the checkpoint to the task, or says why it cannot.
+func (r *termRunner[S]) begin() error {
 	names := r.task.names()
 	switch {
 	case r.cp.Version == 0:
-		r.cp = Checkpoint{Task: r.task.Name, Resource: r.claim.Resource, Run: 1, Round: 1, Steps: names, Status: Running}
+		r.cp = Checkpoint{Task: r.task.Name, Resource: r.claim.Resource, Run: 1, Round: 1,
+			Steps: names, Status: Running}
 	case r.cp.Status == Done:
 		return nil
 	case r.cp.Status == Stopped:
@@ -97,10 +105,12 @@ func (r *runner[S]) begin() error {
 	}
 	r.cp.Rounds = r.task.rounds()
 	if r.cp.Status != Running && r.cp.Status != Started {
-		return fmt.Errorf("%w: task %s: there is no status %q; nothing was run: use the program that wrote it, or restart the task", ErrCorrupt, r.task.Name, r.cp.Status)
+		return fmt.Errorf("%w: task %s: there is no status %q; nothing was run: "+
+			"use the program that wrote it, or restart the task", ErrCorrupt, r.task.Name, r.cp.Status)
 	}
 	if r.cp.Step < 0 || r.cp.Step >= len(names) || r.cp.Round < 1 {
-		return fmt.Errorf("%w: task %s: its next step is number %d of %d in round %d; nothing was run", ErrCorrupt, r.task.Name, r.cp.Step+1, len(names), r.cp.Round)
+		return fmt.Errorf("%w: task %s: its next step is number %d of %d in round %d; "+
+			"nothing was run", ErrCorrupt, r.task.Name, r.cp.Step+1, len(names), r.cp.Round)
 	}
 	if r.cp.untouched() {
 		state, err := encode(r.task.Start, r.task.stateLimit())
@@ -113,7 +123,7 @@ func (r *runner[S]) begin() error {
 	return err
 }
 
-func (r *runner[S]) change(names []string) error {
+func (r *termRunner[S]) change(names []string) error {
 	failed := &StepsChangedError{Task: r.task.Name, Saved: r.cp.Steps, Given: names, Next: r.cp.Next()}
 	if r.task.Changed == nil {
 		return failed
@@ -123,21 +133,25 @@ func (r *runner[S]) change(names []string) error {
 		failed.Reason = err.Error()
 		return failed
 	}
-	cp.Task, cp.Resource, cp.Version, cp.Steps = r.cp.Task, r.cp.Resource, r.cp.Version, names // whatever else was decided
+	// Changed may not change these.
+	cp.Task, cp.Resource, cp.Version, cp.Steps = r.cp.Task, r.cp.Resource, r.cp.Version, names
 	r.cp = cp
 	return nil
 }
 
-// state is what the next step starts from: always what is stored, so that a step cannot come to rely on what is not.
-func (r *runner[S]) state() (s S, err error) {
+// state decodes the state for the next step. Every step gets the stored state, never a value in
+// memory, so that no step relies on fields that are not stored.
+func (r *termRunner[S]) state() (s S, err error) {
 	if err := json.Unmarshal(r.cp.State, &s); err != nil {
-		return s, fmt.Errorf("%w: the state of task %s at version %d does not fit %T: %w; nothing was run: use the program that wrote it, or restart the task", ErrCorrupt, r.task.Name, r.cp.Version, s, err)
+		return s, fmt.Errorf("%w: the state of task %s at version %d does not fit %T: %w; "+
+			"nothing was run: use the program that wrote it, or restart the task", ErrCorrupt,
+			r.task.Name, r.cp.Version, s, err)
 	}
 	return s, nil
 }
 
-// wait lets nothing begin while leadership is suspended.
-func (r *runner[S]) wait(ctx context.Context) error {
+// wait waits while the term is suspended.
+func (r *termRunner[S]) wait(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
@@ -147,9 +161,10 @@ func (r *runner[S]) wait(ctx context.Context) error {
 	return r.term.Wait(ctx)
 }
 
-// over tells whether ctx, made by within, has ended. The end of a term reaches ctx some time after the term itself, and a
-// step's connections that end with the term may be faster: what then fails is no failure of the step's.
-func (r *runner[S]) over(ctx context.Context) bool {
+// over reports whether ctx, made by within, has ended. If the term is lost, it first waits for ctx:
+// a step's connections end with the term and may fail before ctx ends, and such an error is not the
+// step's fault.
+func (r *termRunner[S]) over(ctx context.Context) bool {
 	if r.term.State() == fence.Lost {
 		<-ctx.Done()
 	}

@@ -18,7 +18,7 @@ const orders fence.Resource = "orders"
 
 var errBoom = errors.New("boom")
 
-// stage is a journal in memory on which leaders follow each other.
+// stage is a journal in memory and a sequence of leaders that use it.
 type stage struct {
 	*testing.T
 	journal *checkpointtest.Memory
@@ -32,7 +32,7 @@ func newStage(t *testing.T) *stage {
 	return &stage{T: t, journal: checkpointtest.NewMemory(), token: 1 << 53, issuer: "coordinator-1"}
 }
 
-// lead makes a new leader, for which the mark is raised.
+// lead makes a new leader and raises the mark to it.
 func (s *stage) lead() (*fence.Term, *fence.Keeper) {
 	s.Helper()
 	s.token++
@@ -47,27 +47,27 @@ func (s *stage) lead() (*fence.Term, *fence.Keeper) {
 
 const sessionTimeout = 24 * time.Hour
 
-// term is a new leader's.
+// term returns the term of a new leader.
 func (s *stage) term() *fence.Term {
 	s.Helper()
 	term, _ := s.lead()
 	return term
 }
 
-// nothing is the hold of a term on no coordinator.
+// nothing is a fence.Backing without a coordinator.
 type nothing struct{}
 
 func (nothing) Acknowledge(context.Context) error { return nil }
 func (nothing) Release(context.Context) error     { return nil }
 
-// done is a task's state: what has been done.
+// done is a task's state: the keys of the steps that are done.
 type done struct{ Keys []string }
 
 func (d done) with(key checkpoint.Key) done {
 	return done{append(slices.Clone(d.Keys), key.String())}
 }
 
-// diary is what the world outside of the journal has seen.
+// diary records effects outside the journal.
 type diary struct {
 	mu   sync.Mutex
 	keys []string
@@ -85,9 +85,12 @@ func (d *diary) read() []string {
 	return slices.Clone(d.keys)
 }
 
-// noting is an asynchronous step that notes its key in the diary and in the state, unless fail has an error for it.
+// noting makes an asynchronous step that adds its key to the diary and, unless fail has an error
+// for this call, to the state.
 func (s *stage) noting(name string, fail ...error) checkpoint.Step[done] {
-	return checkpoint.Step[done]{Name: name, Run: func(_ context.Context, d done, key checkpoint.Key) (done, error) {
+	return checkpoint.Step[done]{Name: name, Run: func(
+		_ context.Context, d done, key checkpoint.Key,
+	) (done, error) {
 		s.diary.note(key)
 		if len(fail) > 0 {
 			err := fail[0]
@@ -98,15 +101,17 @@ func (s *stage) noting(name string, fail ...error) checkpoint.Step[done] {
 	}}
 }
 
-// appending is a synchronous step that has its name as effect.
+// appending makes a synchronous step whose effect is its name.
 func appending(name string) checkpoint.Step[done] {
-	return checkpoint.Synchronous(name, func(_ context.Context, tx *checkpointtest.Tx, d done) (done, error) {
+	return checkpoint.Synchronous(name, func(
+		_ context.Context, tx *checkpointtest.Tx, d done,
+	) (done, error) {
 		tx.Append(name)
 		return done{append(slices.Clone(d.Keys), name)}, nil
 	})
 }
 
-// tasked is a task of these steps.
+// tasked makes a task of these steps.
 func tasked(steps ...checkpoint.Step[done]) checkpoint.Task[done] {
 	return checkpoint.Task[done]{Name: "nightly", Steps: steps}
 }
@@ -132,7 +137,8 @@ func (s *stage) stops(t checkpoint.Task[done]) *checkpoint.StoppedError {
 	s.Helper()
 	cp, err := s.run(t)
 	stopped, ok := errors.AsType[*checkpoint.StoppedError](err)
-	if !ok || !errors.Is(err, checkpoint.ErrStopped) || cp.Status != checkpoint.Stopped || cp.Failure == nil {
+	if !ok || !errors.Is(err, checkpoint.ErrStopped) || cp.Status != checkpoint.Stopped ||
+		cp.Failure == nil {
 		s.Fatalf("run: %v, status %q", err, cp.Status)
 	}
 	if stored := s.stored(); stored.Status != checkpoint.Stopped || stored.Version != cp.Version {
@@ -141,7 +147,7 @@ func (s *stage) stops(t checkpoint.Task[done]) *checkpoint.StoppedError {
 	return stopped
 }
 
-// stored is the task's checkpoint; the zero one when there is none.
+// stored returns the task's checkpoint, or the zero one if there is none.
 func (s *stage) stored() checkpoint.Checkpoint {
 	s.Helper()
 	all, err := s.journal.Load(context.Background(), "nightly")
@@ -154,7 +160,7 @@ func (s *stage) stored() checkpoint.Checkpoint {
 	return all[0]
 }
 
-// state is the stored one.
+// state returns the stored state.
 func (s *stage) state() (d done) {
 	s.Helper()
 	if err := json.Unmarshal(s.stored().State, &d); err != nil {
@@ -163,7 +169,7 @@ func (s *stage) state() (d done) {
 	return d
 }
 
-// effects are the values of what has landed.
+// effects returns the values that synchronous steps have committed.
 func (s *stage) effects() (values []string) {
 	for _, e := range s.journal.Effects() {
 		values = append(values, e.Value)
@@ -171,7 +177,7 @@ func (s *stage) effects() (values []string) {
 	return values
 }
 
-// equal fails the test unless both are the same.
+// equal fails the test unless got and want are equal.
 func equal[S ~[]E, E comparable](t testing.TB, what string, got, want S) {
 	t.Helper()
 	if !slices.Equal(got, want) {
@@ -179,7 +185,7 @@ func equal[S ~[]E, E comparable](t testing.TB, what string, got, want S) {
 	}
 }
 
-// is fails the test unless err matches all of these.
+// is fails the test unless err matches every error in want.
 func is(t testing.TB, err error, want ...error) {
 	t.Helper()
 	for _, w := range want {

@@ -8,28 +8,34 @@ import (
 	"github.com/ringfence/ringfence/fence"
 )
 
-// standby is an elector whose candidates follow the checkpoint while they wait, so that they have it when they win.
+// standby is an elector that follows the checkpoint while it campaigns, so that the new leader
+// already has it.
 type standby struct {
 	fence.Elector
 	journal  Journal
 	observer fence.Observer // may be nil
 	task     Name
 
-	following sync.WaitGroup // what Campaign has started; it has been told to end when Campaign returns
+	// following counts the goroutines that Campaign has started; they end after it has returned.
+	following sync.WaitGroup
 
 	mu      sync.Mutex
 	latest  Checkpoint
 	heard   time.Time // when latest came
 	leader  fence.Token
-	dropped time.Time // when the last leader that was seen was gone
+	dropped time.Time // when the last known leader was gone
 	won     time.Time
-	own     fence.Token // of the term that was won
+	own     fence.Token // of the own term
 }
 
 // Campaign implements fence.Elector.
-func (s *standby) Campaign(ctx context.Context, r fence.Resource, holder string) (*fence.Term, error) {
+func (s *standby) Campaign(
+	ctx context.Context, r fence.Resource, holder string,
+) (*fence.Term, error) {
 	waiting, stop := context.WithCancel(ctx)
-	defer stop() // and nobody waits here: a leader does not let its first step wait for a connection to close
+	// Campaign does not wait for the goroutines, so that closing a connection cannot delay the
+	// leader's first step.
+	defer stop()
 	s.following.Go(func() { s.follow(waiting) })
 	if s.observer != nil {
 		s.following.Go(func() { s.watch(waiting, r) })
@@ -44,10 +50,11 @@ func (s *standby) Campaign(ctx context.Context, r fence.Resource, holder string)
 	return term, err
 }
 
-// follow keeps the last checkpoint until ctx ends.
+// follow keeps the latest checkpoint until ctx ends.
 func (s *standby) follow(ctx context.Context) {
 	for failed := 1; ctx.Err() == nil; failed++ {
-		_ = s.journal.Follow(ctx, s.task, func(cp Checkpoint) error { // what went wrong shows when this process leads
+		// The error does not matter: if the journal stays broken, the leader sees it.
+		_ = s.journal.Follow(ctx, s.task, func(cp Checkpoint) error {
 			failed = 0
 			s.mu.Lock()
 			defer s.mu.Unlock()
@@ -60,7 +67,7 @@ func (s *standby) follow(ctx context.Context) {
 	}
 }
 
-// watch notes when the leader is gone.
+// watch records when the leader is gone.
 func (s *standby) watch(ctx context.Context, r fence.Resource) {
 	for failed := 1; ctx.Err() == nil; failed++ {
 		_ = s.observer.Watch(ctx, r, func(queue []fence.Candidate) error {
@@ -81,21 +88,21 @@ func (s *standby) watch(ctx context.Context, r fence.Resource) {
 	}
 }
 
-// copy is the checkpoint as it was last heard of.
+// copy returns the latest checkpoint that this process has seen.
 func (s *standby) copy() Checkpoint {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.latest
 }
 
-// took is how long the take-over has taken so far, now that the mark is raised.
+// took returns the parts of the take-over up to the raise, which has just ended.
 func (s *standby) took() (t TakeOver, raised time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	raised = time.Now()
 	t.Raise = raised.Sub(s.won)
 	dropped := s.dropped
-	if s.leader != s.own { // the win was heard of before the queue was
+	if s.leader != s.own { // the notice of the changed queue has not come yet
 		dropped = s.won
 	}
 	if s.observer == nil || dropped.IsZero() {
@@ -108,7 +115,7 @@ func (s *standby) took() (t TakeOver, raised time.Time) {
 	return t, raised
 }
 
-// forget makes ready for the next campaign; what was heard of the checkpoint stays.
+// forget prepares for the next campaign. It keeps the latest checkpoint.
 func (s *standby) forget(last Checkpoint) {
 	s.following.Wait()
 	s.mu.Lock()

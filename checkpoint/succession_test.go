@@ -17,7 +17,7 @@ import (
 	"github.com/ringfence/ringfence/fence"
 )
 
-// seeds are RINGFENCE_SEED, or n new ones.
+// seeds returns RINGFENCE_SEED, or n random seeds.
 func seeds(t *testing.T, n int) []uint64 {
 	if one, err := strconv.ParseUint(os.Getenv("RINGFENCE_SEED"), 10, 64); err == nil {
 		return []uint64{one}
@@ -29,13 +29,14 @@ func seeds(t *testing.T, n int) []uint64 {
 	return all
 }
 
-func TestTheTaskGoesOnWhereverALeaderEnds(t *testing.T) {
+func TestTheTaskContinuesWhereverALeaderEnds(t *testing.T) {
 	leaders, done := 0, 0
 	for _, seed := range seeds(t, 200) {
 		synctest.Test(t, func(t *testing.T) {
 			s := newSuccession(seed, func(m *checkpointtest.Memory) checkpoint.Journal { return m })
 			if err := s.play(); err != nil {
-				t.Fatalf("%v\nto make the same moves again: RINGFENCE_SEED=%d go test -run '^%s$'", err, seed, t.Name())
+				t.Fatalf("%v\nto repeat this run: RINGFENCE_SEED=%d go test -run '^%s$'",
+					err, seed, t.Name())
 			}
 			leaders += len(s.leaders)
 			done++
@@ -47,21 +48,22 @@ func TestTheTaskGoesOnWhereverALeaderEnds(t *testing.T) {
 	t.Logf("%d leaders in %d runs", leaders, done)
 }
 
-// succession is one seeded run of a task by leaders that end one after the other, each at a boundary of some step: it is
-// paused there, or waits for an answer that does not come. The paused ones wake later, while another leads.
+// succession is one seeded run of a task. Its leaders end one after the other, each at a boundary
+// of some step: the leader is paused, or waits for an answer that never comes. Paused leaders wake
+// later, while another one leads.
 type succession struct {
 	rnd     *rand.Rand
 	memory  *checkpointtest.Memory
-	journal checkpoint.Journal // memory, or what is wrong with it
+	journal checkpoint.Journal // memory, or a flawed journal around it
 	task    checkpoint.Task[done]
-	sync    []bool // of each step: whether it is synchronous
+	sync    []bool // which steps are synchronous
 
 	mu      sync.Mutex
 	leaders map[fence.Token]*leader
 	last    fence.Token
-	asleep  []*leader // the paused ones
+	asleep  []*leader // the paused leaders
 	places  map[string]int
-	seen    checkpoint.Checkpoint // the last stored one that anybody has seen
+	seen    checkpoint.Checkpoint // the last stored checkpoint that look has seen
 	wrong   error                 // the first violation
 }
 
@@ -69,9 +71,9 @@ type succession struct {
 type leader struct {
 	rnd    *rand.Rand
 	left   int                  // boundaries until it ends
-	fault  checkpointtest.Fault // how it ends if that is in a call of the journal
-	ended  chan struct{}        // closed when it has come to its end
-	awake  chan struct{}        // closed when it goes on
+	fault  checkpointtest.Fault // how it ends if it ends in a call of the journal
+	ended  chan struct{}        // closed when it has reached its last boundary
+	awake  chan struct{}        // closed when it continues
 	kill   context.CancelCauseFunc
 	done   chan struct{} // closed when Run has returned
 	answer error         // of Run
@@ -79,7 +81,9 @@ type leader struct {
 
 var errKilled = errors.New("killed")
 
-func newSuccession(seed uint64, journal func(*checkpointtest.Memory) checkpoint.Journal) *succession {
+func newSuccession(
+	seed uint64, journal func(*checkpointtest.Memory) checkpoint.Journal,
+) *succession {
 	s := &succession{
 		rnd: rand.New(rand.NewPCG(seed, 0)), memory: checkpointtest.NewMemory(),
 		leaders: make(map[fence.Token]*leader), places: make(map[string]int), last: 1 << 53,
@@ -99,13 +103,15 @@ func newSuccession(seed uint64, journal func(*checkpointtest.Memory) checkpoint.
 // lead starts the next leader.
 func (s *succession) lead() (*leader, error) {
 	s.last++
-	c := fence.Claim{Resource: orders, Token: s.last, Issuer: "coordinator-1", Holder: fmt.Sprint("host-", len(s.leaders))}
+	c := fence.Claim{Resource: orders, Token: s.last, Issuer: "coordinator-1",
+		Holder: fmt.Sprint("host-", len(s.leaders))}
 	if err := s.journal.Raise(context.Background(), c); err != nil {
 		return nil, err
 	}
 	l := &leader{
 		rnd: rand.New(rand.NewPCG(s.rnd.Uint64(), 0)), left: 1 + s.rnd.IntN(12),
-		fault: []checkpointtest.Fault{checkpointtest.None, checkpointtest.HungRequest, checkpointtest.HungReply}[s.rnd.IntN(3)],
+		fault: []checkpointtest.Fault{checkpointtest.None, checkpointtest.HungRequest,
+			checkpointtest.HungReply}[s.rnd.IntN(3)],
 		ended: make(chan struct{}), awake: make(chan struct{}), done: make(chan struct{}),
 	}
 	if len(s.leaders) > 200 {
@@ -125,7 +131,7 @@ func (s *succession) lead() (*leader, error) {
 	return l, nil
 }
 
-// play runs the task to its end, and returns what was wrong.
+// play runs the task to its end and returns the first violation.
 func (s *succession) play() error {
 	for {
 		l, err := s.lead()
@@ -134,19 +140,20 @@ func (s *succession) play() error {
 		}
 		select {
 		case <-l.ended:
-			synctest.Wait() // what it sent has landed
+			synctest.Wait() // until what it sent has landed
 			continue
 		case <-l.done:
 		}
 		s.end()
 		if l.answer != nil {
-			return fmt.Errorf("the %d. leader, which nothing befell, ended with: %w", len(s.leaders), l.answer)
+			return fmt.Errorf("leader %d, which had no fault, ended with: %w",
+				len(s.leaders), l.answer)
 		}
 		return s.judge(l)
 	}
 }
 
-// end lets all earlier leaders go on, and then ends what is left of them.
+// end lets all earlier leaders continue, and then kills those that have not returned.
 func (s *succession) end() {
 	for s.wake() {
 		synctest.Wait()

@@ -7,43 +7,45 @@ import (
 	"strings"
 )
 
-// Task is an ordered list of named steps over a state S, which is kept as JSON.
+// Task is an ordered list of named steps with a state S, which is stored as JSON.
 //
-// There is no replay and no rule of determinism: a step that has ended is not run again, and a step may do what it likes.
+// A step that has ended never runs again: there is no replay, so steps need not be deterministic.
 type Task[S any] struct {
 	Name   Name
 	Steps  []Step[S]
-	Rounds int64 // how often the list is passed through: 1 when zero; Forever
+	Rounds int64 // how often the list runs: 1 when zero, or Forever
 	Start  S     // the state before the first step
-	Retry  Retry // for steps that have no policy of their own
+	Retry  Retry // for steps without a policy of their own
 
-	// StateLimit is the most bytes of JSON that a state may have; 1 MiB when zero. A journal may allow less.
+	// StateLimit is the maximum size of the state, in bytes of JSON; 1 MiB when zero. A journal may
+	// allow less.
 	StateLimit int
 
-	// Changed is the way on when the saved task has other steps: AcceptSteps, RestartSteps, MapSteps, or your own. When
-	// nil such a task is not run (ErrStepsChanged).
+	// Changed says how to continue a saved task that has other steps: AcceptSteps, RestartSteps,
+	// MapSteps, or a function of yours. When nil, such a task does not run (ErrStepsChanged).
 	Changed Changed
 
-	// Notify is told what happens, from the goroutine that runs the task; nil: nobody is.
+	// Notify is called for each event, in the goroutine that runs the task; may be nil.
 	Notify func(Event)
 }
 
-// Changed decides where a task goes on whose saved checkpoint has other steps. It returns saved with Steps, Step and what
-// else has to be changed, or an error, upon which nothing is run.
+// Changed adapts a saved checkpoint to another list of steps. It returns saved with Step, and
+// whatever else has to change, set for the new list. After an error nothing runs.
 type Changed func(saved Checkpoint, steps []string) (Checkpoint, error)
 
-// AcceptSteps goes on with the step that has the saved next step's name, wherever it stands now.
+// AcceptSteps continues with the step that has the name of the saved next step, at any position.
 func AcceptSteps(saved Checkpoint, steps []string) (Checkpoint, error) {
 	return MapSteps(nil)(saved, steps)
 }
 
-// RestartSteps begins a new run, with the first step and the task's starting state.
+// RestartSteps begins a new run, at the first step and with the task's starting state.
 func RestartSteps(saved Checkpoint, steps []string) (Checkpoint, error) {
 	saved.Steps = steps
 	return saved.restart(), nil
 }
 
-// MapSteps goes on with the step that the saved next step is called now. A step that is not in the map has kept its name.
+// MapSteps continues with the saved next step under its new name. renamed maps old names to new
+// ones; a step that is not in it has kept its name.
 func MapSteps(renamed map[string]string) Changed {
 	return func(saved Checkpoint, steps []string) (Checkpoint, error) {
 		next := saved.Next()
@@ -83,7 +85,8 @@ func (t Task[S]) names() []string {
 	return names
 }
 
-// Validate returns everything that keeps the task from being run with this journal, joined under ErrBadTask.
+// Validate checks that the task can run with this journal. It returns every problem, joined under
+// ErrBadTask.
 func (t Task[S]) Validate(j Journal) error {
 	var problems []error
 	report := func(bad bool, format string, args ...any) {
@@ -97,11 +100,13 @@ func (t Task[S]) Validate(j Journal) error {
 	report(t.Rounds < Forever, "rounds is %d: use a number above 0, or Forever", t.Rounds)
 	for i, s := range t.Steps {
 		report(s.Name == "", "step %d has no name", i+1)
-		report(strings.ContainsFunc(s.Name, isControl), "step %d: %q has a control character", i+1, s.Name)
+		report(strings.ContainsFunc(s.Name, isControl),
+			"step %d: %q has a control character", i+1, s.Name)
 		report(s.Name != "" && slices.Contains(t.names()[:i], s.Name), "two steps are called %q", s.Name)
 		report(s.Run == nil && s.transact == nil, "step %q does nothing: it has no Run", s.Name)
 		report(s.Run != nil && s.transact != nil, "step %q is both synchronous and asynchronous", s.Name)
-		report(s.fits != nil && !s.fits(j), "step %q is synchronous, and the journal (%T) has no such transactions", s.Name, j)
+		report(s.fits != nil && !s.fits(j),
+			"step %q is synchronous, and the journal (%T) has no such transactions", s.Name, j)
 	}
 	if len(problems) == 0 {
 		return nil

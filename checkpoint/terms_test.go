@@ -21,11 +21,12 @@ func TestASuspendedTermPausesBetweenSteps(t *testing.T) {
 		task.Notify = func(e checkpoint.Event) {
 			switch e.Kind {
 			case checkpoint.Began:
-				keeper.Suspend() // while the step runs: it is not disturbed
+				keeper.Suspend() // does not disturb a running step
 			case checkpoint.Paused:
 				paused = append(paused, e.Step)
 				if len(s.effects())+len(s.diary.read()) != int(s.stored().Version) {
-					t.Errorf("paused with %v and %v at version %d", s.effects(), s.diary.read(), s.stored().Version)
+					t.Errorf("paused with %v and %v at version %d", s.effects(), s.diary.read(),
+						s.stored().Version)
 				}
 			}
 		}
@@ -63,13 +64,14 @@ func TestASuspendedTermPausesBetweenAttempts(t *testing.T) {
 			}
 		}
 		start := time.Now()
-		if _, err := task.Run(t.Context(), term, s.journal, checkpoint.Checkpoint{}); err != nil || time.Since(start) != time.Hour {
+		if _, err := task.Run(t.Context(), term, s.journal, checkpoint.Checkpoint{}); err != nil ||
+			time.Since(start) != time.Hour {
 			t.Errorf("%v after %v", err, time.Since(start))
 		}
 	})
 }
 
-// until is a step that works until its context ends, and then returns what end makes of the cause.
+// until makes a step that works until its context ends and then returns end(cause).
 func until(sync bool, causes chan<- error, end func(cause error) error) checkpoint.Step[done] {
 	work := func(ctx context.Context, d done) (done, error) {
 		<-ctx.Done()
@@ -77,15 +79,17 @@ func until(sync bool, causes chan<- error, end func(cause error) error) checkpoi
 		return d, end(context.Cause(ctx))
 	}
 	if sync {
-		return checkpoint.Synchronous("waits", func(ctx context.Context, tx *checkpointtest.Tx, d done) (done, error) {
-			tx.Append("never")
-			return work(ctx, d)
-		})
+		return checkpoint.Synchronous("waits",
+			func(ctx context.Context, tx *checkpointtest.Tx, d done) (done, error) {
+				tx.Append("never")
+				return work(ctx, d)
+			})
 	}
-	return checkpoint.Step[done]{Name: "waits", Run: func(ctx context.Context, d done, _ checkpoint.Key) (done, error) { return work(ctx, d) }}
+	return checkpoint.Step[done]{Name: "waits",
+		Run: func(ctx context.Context, d done, _ checkpoint.Key) (done, error) { return work(ctx, d) }}
 }
 
-func TestTheEndReachesTheRunningStepWithItsCause(t *testing.T) {
+func TestTheRunningStepSeesWhyTheTermEnded(t *testing.T) {
 	ends := map[string]func(*fence.Term, *fence.Keeper, context.CancelCauseFunc) (cause error){
 		"deposed": func(_ *fence.Term, k *fence.Keeper, _ context.CancelCauseFunc) error {
 			k.Lose(fence.ErrDeposed)
@@ -110,7 +114,7 @@ func TestTheEndReachesTheRunningStepWithItsCause(t *testing.T) {
 	returns := map[string]func(error) error{
 		"the cause":   func(cause error) error { return cause },
 		"its own":     func(error) error { return errors.New("interrupted") },
-		"no error":    func(error) error { return nil }, // it takes no notice
+		"no error":    func(error) error { return nil },
 		"a cancelled": func(error) error { return context.Canceled },
 	}
 	for how, end := range ends {
@@ -130,9 +134,12 @@ func TestTheEndReachesTheRunningStepWithItsCause(t *testing.T) {
 	}
 }
 
-// endsInStep fails the test unless the second step hears of the end, Run does too, and the next leader finds nothing but
-// the first step done.
-func (s *stage) endsInStep(task checkpoint.Task[done], end func(*fence.Term, *fence.Keeper, context.CancelCauseFunc) error, causes chan error) {
+// endsInStep fails the test unless the second step sees why the term ended, Run returns the same
+// cause, and only the first step is done.
+func (s *stage) endsInStep(
+	task checkpoint.Task[done], end func(*fence.Term, *fence.Keeper, context.CancelCauseFunc) error,
+	causes chan error,
+) {
 	s.Helper()
 	term, keeper := s.lead()
 	ctx, cancel := context.WithCancelCause(s.Context())
@@ -148,12 +155,14 @@ func (s *stage) endsInStep(task checkpoint.Task[done], end func(*fence.Term, *fe
 	err := <-finished
 	is(s, err, want)
 	cp := s.stored()
-	if cp.Version != 1 || cp.Status != checkpoint.Running || errors.Is(err, checkpoint.ErrStopped) || len(causes) > 0 || len(s.effects()) > 0 {
-		s.Errorf("ended with %v, stored %+v, effects %v, called %d times more", err, cp, s.effects(), len(causes))
+	if cp.Version != 1 || cp.Status != checkpoint.Running ||
+		errors.Is(err, checkpoint.ErrStopped) || len(causes) > 0 || len(s.effects()) > 0 {
+		s.Errorf("ended with %v, stored %+v, effects %v, called %d times more", err, cp,
+			s.effects(), len(causes))
 	}
 }
 
-// tireless publishes whatever becomes of the context, as if the end came while the bytes are on their way.
+// tireless publishes even if the context ends, as if the bytes were already on their way.
 type tireless struct{ *checkpointtest.Memory }
 
 func (j tireless) Publish(ctx context.Context, c fence.Claim, cp checkpoint.Checkpoint) error {
@@ -178,8 +187,8 @@ func TestAStepThatFailsAtTheEndIsNotStopped(t *testing.T) {
 	})
 }
 
-// A step may hear of the end, such as from a connection that ends with the term, before its context does. It is run often,
-// for the context is not always late.
+// A step may fail at the end of the term before its context ends, for example because a connection
+// that ends with the term was faster. The test runs often, because the context is not always late.
 func TestAStepThatFailsBeforeItsContextHasEndedIsNotStopped(t *testing.T) {
 	type work = func(done) (done, error)
 	for name, step := range map[string]func(fail work) checkpoint.Step[done]{
@@ -188,11 +197,14 @@ func TestAStepThatFailsBeforeItsContextHasEndedIsNotStopped(t *testing.T) {
 			return checkpoint.Step[done]{Name: "b", Run: run}
 		},
 		"synchronous": func(fail work) checkpoint.Step[done] {
-			return checkpoint.Synchronous("b", func(_ context.Context, _ *checkpointtest.Tx, d done) (done, error) { return fail(d) })
+			return checkpoint.Synchronous("b",
+				func(_ context.Context, _ *checkpointtest.Tx, d done) (done, error) { return fail(d) })
 		},
 		"asking": func(fail work) checkpoint.Step[done] {
 			return checkpoint.Step[done]{
-				Name: "b", Run: func(_ context.Context, d done, _ checkpoint.Key) (done, error) { return d, nil },
+				Name: "b", Run: func(_ context.Context, d done, _ checkpoint.Key) (done, error) {
+					return d, nil
+				},
 				Ask: func(_ context.Context, d done, _ checkpoint.Key) (checkpoint.Decision, done, error) {
 					d, err := fail(d)
 					return checkpoint.RunAgain, d, err
@@ -223,7 +235,7 @@ func TestAStepThatFailsBeforeItsContextHasEndedIsNotStopped(t *testing.T) {
 	}
 }
 
-func TestTheEndIsHeardInEveryWait(t *testing.T) {
+func TestEveryWaitEndsWithTheTerm(t *testing.T) {
 	for name, wait := range map[string]func(*stage, *checkpoint.Task[done]){
 		"for another attempt": func(s *stage, task *checkpoint.Task[done]) {
 			task.Steps = []checkpoint.Step[done]{s.failing("fails", false, 1e9, errBoom)}
@@ -235,7 +247,9 @@ func TestTheEndIsHeardInEveryWait(t *testing.T) {
 		"for the journal to publish": func(s *stage, _ *checkpoint.Task[done]) {
 			s.faulty(checkpointtest.Publish, repeated(checkpointtest.OutOfReach, 1e6)...)
 		},
-		"for the journal to answer": func(s *stage, _ *checkpoint.Task[done]) { s.faulty(checkpointtest.Publish, checkpointtest.HungRequest) },
+		"for the journal to answer": func(s *stage, _ *checkpoint.Task[done]) {
+			s.faulty(checkpointtest.Publish, checkpointtest.HungRequest)
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -12,11 +12,15 @@ import (
 	"github.com/ringfence/ringfence/fence"
 )
 
-// The same with a journal that does not keep its promise has to go wrong: otherwise the test above proves nothing.
-func TestWithoutTheFenceTheTaskDoesNotGoOn(t *testing.T) {
+// With a journal that breaks its contract the same test has to fail; otherwise it proves nothing.
+func TestWithoutTheFenceTheTaskGoesWrong(t *testing.T) {
 	for name, journal := range map[string]func(*checkpointtest.Memory) checkpoint.Journal{
-		"no fence":                func(m *checkpointtest.Memory) checkpoint.Journal { return &unfenced{Memory: m} },
-		"no fence and no version": func(m *checkpointtest.Memory) checkpoint.Journal { return &unconditional{unfenced{Memory: m}} },
+		"no fence": func(m *checkpointtest.Memory) checkpoint.Journal {
+			return &unfenced{Memory: m}
+		},
+		"no fence and no version": func(m *checkpointtest.Memory) checkpoint.Journal {
+			return &unconditional{unfenced{Memory: m}}
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			wrong := map[string]int{}
@@ -35,7 +39,7 @@ func TestWithoutTheFenceTheTaskDoesNotGoOn(t *testing.T) {
 	}
 }
 
-// unfenced takes every claim for the mark.
+// unfenced treats every claim as if it were the mark.
 type unfenced struct {
 	*checkpointtest.Memory
 	mu   sync.Mutex
@@ -55,7 +59,9 @@ func (u *unfenced) newest() fence.Claim {
 	return u.mark
 }
 
-func (u *unfenced) Take(ctx context.Context, _ fence.Claim, task checkpoint.Name, have int64) (checkpoint.Checkpoint, bool, error) {
+func (u *unfenced) Take(
+	ctx context.Context, _ fence.Claim, task checkpoint.Name, have int64,
+) (checkpoint.Checkpoint, bool, error) {
 	return u.Memory.Take(ctx, u.newest(), task, have)
 }
 
@@ -63,14 +69,17 @@ func (u *unfenced) Publish(ctx context.Context, _ fence.Claim, cp checkpoint.Che
 	return u.Memory.Publish(ctx, u.newest(), cp)
 }
 
-func (u *unfenced) Transact(ctx context.Context, _ fence.Claim, work func(context.Context, *checkpointtest.Tx) (checkpoint.Checkpoint, error)) error {
+func (u *unfenced) Transact(
+	ctx context.Context, _ fence.Claim,
+	work func(context.Context, *checkpointtest.Tx) (checkpoint.Checkpoint, error),
+) error {
 	return u.Memory.Transact(ctx, u.newest(), work)
 }
 
 // unconditional overwrites whatever is stored.
 type unconditional struct{ unfenced }
 
-// over is cp as the successor of what is stored.
+// over gives cp the version after the stored one.
 func (u *unconditional) over(cp checkpoint.Checkpoint) checkpoint.Checkpoint {
 	if stored, _ := u.Load(context.Background(), cp.Task); len(stored) > 0 {
 		cp.Version = stored[0].Version + 1
@@ -78,12 +87,19 @@ func (u *unconditional) over(cp checkpoint.Checkpoint) checkpoint.Checkpoint {
 	return cp
 }
 
-func (u *unconditional) Publish(ctx context.Context, c fence.Claim, cp checkpoint.Checkpoint) error {
+func (u *unconditional) Publish(
+	ctx context.Context, c fence.Claim, cp checkpoint.Checkpoint,
+) error {
 	return u.unfenced.Publish(ctx, c, u.over(cp))
 }
 
-func (u *unconditional) Transact(ctx context.Context, c fence.Claim, work func(context.Context, *checkpointtest.Tx) (checkpoint.Checkpoint, error)) error {
-	return u.unfenced.Transact(ctx, c, func(ctx context.Context, tx *checkpointtest.Tx) (checkpoint.Checkpoint, error) {
+func (u *unconditional) Transact(
+	ctx context.Context, c fence.Claim,
+	work func(context.Context, *checkpointtest.Tx) (checkpoint.Checkpoint, error),
+) error {
+	return u.unfenced.Transact(ctx, c, func(
+		ctx context.Context, tx *checkpointtest.Tx,
+	) (checkpoint.Checkpoint, error) {
 		cp, err := work(ctx, tx)
 		return u.over(cp), err
 	})

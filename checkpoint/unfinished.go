@@ -5,12 +5,13 @@ import (
 	"errors"
 )
 
-// errUnfinished is the failure of a task that stops because nobody knows whether a step has ended.
-var errUnfinished = errors.New("an earlier leader began this step and did not see it end: it may have run, in part, or not at all. Find out with its key, then resume (it is run again)")
+// errUnfinished stops a task if nobody knows whether a step has ended.
+var errUnfinished = errors.New("an earlier leader began this step and did not see it end: " +
+	"it may have run, in part, or not at all. Find out with its key, then resume (it is run again)")
 
-// start records the start of a step that wants that, and decides about one whose start is recorded already. It reports
-// true when the step is known to have ended, and is not to be run.
-func (r *runner[S]) start(ctx context.Context, step Step[S]) (ran bool, err error) {
+// start records the start of a step if the step needs that, and decides about a step that is
+// already recorded as started. It returns true if the step has ended and must not run.
+func (r *termRunner[S]) start(ctx context.Context, step Step[S]) (ran bool, err error) {
 	if !step.recordsStart() {
 		return false, nil
 	}

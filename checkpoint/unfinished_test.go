@@ -12,7 +12,7 @@ import (
 	"github.com/ringfence/ringfence/fence"
 )
 
-// cutOff runs a task whose leader is gone while the step "send" runs.
+// cutOff runs a task until the step "send" runs, and then ends the leader.
 func (s *stage) cutOff(task checkpoint.Task[done]) {
 	s.Helper()
 	term, keeper := s.lead()
@@ -42,7 +42,8 @@ func TestAStepThatMayBeRunAgainRecordsNoStart(t *testing.T) {
 		t.Errorf("stored %+v", cp)
 	}
 	s.finishes(task)
-	equal(t, "run", s.diary.read(), []string{"nightly/1/1/load", "nightly/1/1/send", "nightly/1/1/send", "nightly/1/1/report"})
+	equal(t, "run", s.diary.read(), []string{"nightly/1/1/load", "nightly/1/1/send",
+		"nightly/1/1/send", "nightly/1/1/report"})
 }
 
 func TestAnUnfinishedStepStopsTheTask(t *testing.T) {
@@ -53,7 +54,8 @@ func TestAnUnfinishedStepStopsTheTask(t *testing.T) {
 		t.Errorf("stored %+v", cp)
 	}
 	stopped := s.stops(task)
-	if f := s.stored().Failure; f.Step != "send" || f.Attempts != 0 || !strings.Contains(stopped.Error(), "may have run") {
+	if f := s.stored().Failure; f.Step != "send" || f.Attempts != 0 ||
+		!strings.Contains(stopped.Error(), "may have run") {
 		t.Errorf("%v, recorded %+v", stopped, f)
 	}
 	s.stops(task)
@@ -61,16 +63,17 @@ func TestAnUnfinishedStepStopsTheTask(t *testing.T) {
 	if _, err := checkpoint.Resume(t.Context(), s.term(), s.journal, "nightly"); err != nil {
 		t.Fatal(err)
 	}
-	s.cutOff(task) // and it is unfinished once more
+	s.cutOff(task) // unfinished once more
 	s.stops(task)
 	if _, err := checkpoint.Resume(t.Context(), s.term(), s.journal, "nightly"); err != nil {
 		t.Fatal(err)
 	}
 	s.finishes(task)
-	equal(t, "run", s.diary.read(), []string{"nightly/1/1/load", "nightly/1/1/send", "nightly/1/1/send", "nightly/1/1/send", "nightly/1/1/report"})
+	equal(t, "run", s.diary.read(), []string{"nightly/1/1/load", "nightly/1/1/send",
+		"nightly/1/1/send", "nightly/1/1/send", "nightly/1/1/report"})
 }
 
-func TestAStepThatIsSeenToEndIsNotAskedAbout(t *testing.T) {
+func TestAskIsNotCalledForAStepThatHasEnded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t)
 		task := s.sending(func(step *checkpoint.Step[done]) {
@@ -94,7 +97,7 @@ func TestAskDecidesAboutAnUnfinishedStep(t *testing.T) {
 		answer checkpoint.Decision
 		err    error
 		run    []string // after the leader that was cut off
-		state  []string // nil: it stops
+		state  []string // nil: the task stops
 		says   string
 	}{
 		"finished":  {checkpoint.Finished, nil, []string{report}, []string{load, "asked", report}, ""},
@@ -105,7 +108,9 @@ func TestAskDecidesAboutAnUnfinishedStep(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := newStage(t)
 			task := s.sending(func(step *checkpoint.Step[done]) {
-				step.Ask = func(_ context.Context, d done, key checkpoint.Key) (checkpoint.Decision, done, error) {
+				step.Ask = func(
+					_ context.Context, d done, key checkpoint.Key,
+				) (checkpoint.Decision, done, error) {
 					if key.String() != send || len(d.Keys) != 1 {
 						t.Errorf("asked about %s with %v", key, d)
 					}
@@ -116,7 +121,8 @@ func TestAskDecidesAboutAnUnfinishedStep(t *testing.T) {
 			if c.state != nil {
 				s.finishes(task)
 				equal(t, "state", s.state().Keys, c.state)
-			} else if stopped := s.stops(task); !strings.Contains(s.stored().Failure.Message, c.says) || !strings.Contains(stopped.Error(), "send") {
+			} else if stopped := s.stops(task); !strings.Contains(s.stored().Failure.Message,
+				c.says) || !strings.Contains(stopped.Error(), "send") {
 				t.Errorf("stopped with %v", stopped)
 			}
 			equal(t, "run", s.diary.read(), append([]string{load, send}, c.run...))
@@ -127,7 +133,9 @@ func TestAskDecidesAboutAnUnfinishedStep(t *testing.T) {
 func TestAskThatPanicsStopsTheTask(t *testing.T) {
 	s := newStage(t)
 	task := s.sending(func(step *checkpoint.Step[done]) {
-		step.Ask = func(context.Context, done, checkpoint.Key) (checkpoint.Decision, done, error) { panic("whom?") }
+		step.Ask = func(context.Context, done, checkpoint.Key) (checkpoint.Decision, done, error) {
+			panic("whom?")
+		}
 	})
 	s.cutOff(task)
 	s.stops(task)
@@ -148,12 +156,14 @@ func TestAskWhoseResultIsTooLargeStopsTheTask(t *testing.T) {
 	is(t, s.stops(task), checkpoint.ErrTooLarge)
 }
 
-func TestAskHearsOfTheEnd(t *testing.T) {
+func TestAskEndsWithTheTerm(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t)
 		var keeper *fence.Keeper
 		task := s.sending(func(step *checkpoint.Step[done]) {
-			step.Ask = func(ctx context.Context, d done, _ checkpoint.Key) (checkpoint.Decision, done, error) {
+			step.Ask = func(
+				ctx context.Context, d done, _ checkpoint.Key,
+			) (checkpoint.Decision, done, error) {
 				keeper.Lose(fence.ErrDeposed)
 				<-ctx.Done()
 				return checkpoint.Finished, d, context.Cause(ctx)
@@ -170,8 +180,8 @@ func TestAskHearsOfTheEnd(t *testing.T) {
 	})
 }
 
-// A start that is recorded and then found to be another step's is nobody's.
-func TestAStartIsForgottenWithTheStepsChange(t *testing.T) {
+// If the next step changes, a recorded start does not count for the new one.
+func TestARecordedStartIsForgottenWhenTheStepChanges(t *testing.T) {
 	for name, way := range map[string]checkpoint.Changed{
 		"restart": checkpoint.RestartSteps,
 		"map":     checkpoint.MapSteps(map[string]string{"send": "post"}),

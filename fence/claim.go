@@ -2,11 +2,11 @@ package fence
 
 import "fmt"
 
-// Issuer is the identity of the coordinator whose counter tokens come from. Tokens of different issuers cannot be
-// compared: a rebuilt coordinator counts from the start again.
+// Issuer is the identity of the coordinator whose counter tokens come from. Tokens of different
+// issuers cannot be compared: a rebuilt coordinator counts from the start again.
 type Issuer string
 
-// Unverified is the issuer of all tokens at a guard that has no coordinator to ask.
+// Unverified is the issuer of all tokens at a guard without a coordinator.
 const Unverified Issuer = "unverified"
 
 // Claim is what a session presents to a store: the term of a resource that this process holds.

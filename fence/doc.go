@@ -1,5 +1,5 @@
-// Package fence is for programs that lead: it has the terms, tokens and refusals that electing and
-// fencing a leader take, and runs work for one term at a time.
+// Package fence is for programs that lead. It runs work for one term of leadership at a time, and
+// has the types for it: terms, tokens, claims and refusals.
 //
 //	lead := fence.Lead{
 //		Elector:  coordinator, // fence/zookeeper
@@ -17,9 +17,9 @@
 //	})
 //
 // Run waits until this process wins the election, raises the mark on every store, and then calls
-// work. A store that has accepted the term's Token refuses every older one from then on: that makes
-// writes safe. The term itself only makes refusals rare. Between a look at its state and the next
-// write the process can be paused for any length of time, so nothing is safe because a term said so.
+// work. A store that has accepted the term's Token refuses every older one from then on; that makes
+// writes safe. The term itself only makes refusals rare: between a check of its state and the next
+// write, the process can be paused for any length of time.
 //
 // The package knows no coordinator and no database, and imports only the standard library.
 //
@@ -36,6 +36,6 @@
 //	                                         Lost ◀───────────┘   for good; the context ends
 //
 // The deadline is the start of the last confirmed round trip plus the session timeout, on the
-// monotonic clock. The coordinator starts its own count no earlier than that, so a slow reply cannot
-// lengthen a term. A process that was paused finds its deadline passed as soon as it looks.
+// monotonic clock. The coordinator starts its own count no earlier than that, so a slow reply
+// cannot lengthen a term. A process that was paused finds its deadline passed as soon as it looks.
 package fence

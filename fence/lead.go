@@ -9,9 +9,9 @@ import (
 
 // Raiser raises the mark of one store. A new leader calls it before its work starts.
 type Raiser interface {
-	// Raise raises the mark to the claim and returns when every session under an older token is gone.
-	// It returns a *Refusal (ErrStale, ErrUnrevoked, …) or an error of the connection. After an error the
-	// mark may or may not be raised.
+	// Raise raises the mark to the claim and returns when every session under an older token is
+	// gone. It returns a *Refusal (ErrStale, ErrUnrevoked, …) or an error of the connection. After
+	// an error the mark may or may not be raised.
 	Raise(ctx context.Context, c Claim) error
 }
 
@@ -26,16 +26,16 @@ type Lead struct {
 	Release time.Duration
 }
 
-// Run campaigns, raises the mark on every store, acknowledges, calls work once, and resigns. Run holds
-// one term; call it again to campaign again.
+// Run campaigns, raises the mark on every store, acknowledges, calls work once, and resigns. Run
+// holds one term; call it again to campaign again.
 //
 // The context of work ends with the term or with ctx, and context.Cause says which. Then work must
 // return. Run waits for it before it gives the term up, so that the next leader starts after this
 // leader's work has stopped.
 //
-// Run returns the error of work, joined with the cause if the term was lost (errors.Is ErrLost). A term
-// that ends because work has returned is no error. If the mark cannot be raised on some store, this
-// process does not lead, and Run does not call work.
+// Run returns the error of work, joined with the cause if the term was lost (errors.Is ErrLost). A
+// term that ends because work has returned is no error. If the mark cannot be raised on some store,
+// this process does not lead, and Run does not call work.
 func (l Lead) Run(ctx context.Context, work func(ctx context.Context, t *Term) error) error {
 	term, err := l.Elector.Campaign(ctx, l.Resource, l.Holder)
 	if err != nil {
@@ -60,7 +60,8 @@ func (l Lead) Run(ctx context.Context, work func(ctx context.Context, t *Term) e
 func (l Lead) raise(ctx context.Context, term *Term) error {
 	for i, s := range l.Stores {
 		if err := s.Raise(ctx, term.Claim()); err != nil {
-			return fmt.Errorf("not leader yet: raise the mark for %s on store %d of %d: %w", term.Claim(), i+1, len(l.Stores), err)
+			return fmt.Errorf("not leader yet: raise the mark for %s on store %d of %d: %w",
+				term.Claim(), i+1, len(l.Stores), err)
 		}
 	}
 	if err := term.Acknowledge(ctx); err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/ringfence/ringfence/fence"
 )
 
-// stage is an elector that gives one term away, two stores, and the order in which they were asked.
+// stage is an elector with one term, two stores, and the order in which they were called.
 type stage struct {
 	backing
 	term     *fence.Term
@@ -42,7 +42,9 @@ func (s *stage) Campaign(_ context.Context, r fence.Resource, holder string) (*f
 	return s.term, nil
 }
 
-func (s *stage) Depose(context.Context, fence.Resource, fence.Token) (bool, error) { return false, nil }
+func (s *stage) Depose(context.Context, fence.Resource, fence.Token) (bool, error) {
+	return false, nil
+}
 
 type raiser struct {
 	name string
@@ -58,7 +60,8 @@ func (r raiser) Raise(_ context.Context, c fence.Claim) error {
 }
 
 func (s *stage) lead() fence.Lead {
-	return fence.Lead{Elector: s, Resource: "orders", Holder: "a", Stores: []fence.Raiser{raiser{"pg", s}, raiser{"redis", s}}}
+	return fence.Lead{Elector: s, Resource: "orders", Holder: "a",
+		Stores: []fence.Raiser{raiser{"pg", s}, raiser{"redis", s}}}
 }
 
 func (s *stage) work(context.Context, *fence.Term) error {
@@ -182,7 +185,7 @@ func TestALossDuringTheRaiseIsNotLeading(t *testing.T) {
 			t.Errorf("Run = %v; want ErrDeposed", err)
 		}
 		if slices.Contains(s.steps, "work") || s.acknowledged != 0 {
-			t.Errorf("a lost term went on: %q", s.steps)
+			t.Errorf("a lost term continued: %q", s.steps)
 		}
 	})
 }

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// raiser counts.
+// raiser counts raises.
 type raiser struct {
 	raised int
 	err    error
@@ -22,12 +22,12 @@ func TestWhatRunsUnderAClaimIsCalledAgainOnceTheMarkIsRaised(t *testing.T) {
 		raise, want   error
 		calls, raises int
 	}{
-		"at once":                {[]error{nil}, nil, nil, 1, 0},
-		"after a raise":          {[]error{unraised, nil}, nil, nil, 2, 1},
-		"never":                  {[]error{unraised, unraised}, nil, ErrNotLeader, 2, 1},
-		"the raise is refused":   {[]error{unraised}, &Refusal{Reason: ReasonStale}, ErrStale, 1, 1},
-		"stale":                  {[]error{&Refusal{Reason: ReasonStale}}, nil, ErrStale, 1, 0},
-		"something else goes on": {[]error{no}, nil, no, 1, 0},
+		"at once":              {[]error{nil}, nil, nil, 1, 0},
+		"after a raise":        {[]error{unraised, nil}, nil, nil, 2, 1},
+		"never":                {[]error{unraised, unraised}, nil, ErrNotLeader, 2, 1},
+		"the raise is refused": {[]error{unraised}, &Refusal{Reason: ReasonStale}, ErrStale, 1, 1},
+		"stale":                {[]error{&Refusal{Reason: ReasonStale}}, nil, ErrStale, 1, 0},
+		"another error":        {[]error{no}, nil, no, 1, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, calls := &raiser{err: test.raise}, 0

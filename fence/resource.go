@@ -2,8 +2,9 @@ package fence
 
 import "fmt"
 
-// Resource is the name of what is protected, such as "orders": lower-case letters, digits and '_', starting with a
-// letter, at most 48 characters. Such a name is at once a legal Postgres setting name, znode name and Redis key part.
+// Resource is the name of what is protected, such as "orders": lower-case letters, digits and '_',
+// starting with a letter, at most 48 characters. Such a name is legal in Postgres settings, in
+// znodes and in Redis keys.
 type Resource string
 
 const resourceMost = 48
@@ -14,13 +15,16 @@ func ParseResource(s string) (Resource, error) {
 	case s == "":
 		return "", fmt.Errorf("%w: it is empty", ErrBadResource)
 	case len(s) > resourceMost:
-		return "", fmt.Errorf("%w: %s is longer than %d characters", ErrBadResource, excerpt(s), resourceMost)
+		return "", fmt.Errorf("%w: %s is longer than %d characters", ErrBadResource,
+			excerpt(s), resourceMost)
 	case s[0] < 'a' || s[0] > 'z':
-		return "", fmt.Errorf("%w: %s does not start with a lower-case letter", ErrBadResource, excerpt(s))
+		return "", fmt.Errorf("%w: %s does not start with a lower-case letter",
+			ErrBadResource, excerpt(s))
 	}
 	for _, c := range []byte(s) {
 		if (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '_' {
-			return "", fmt.Errorf("%w: %s has a character other than a-z, 0-9 and _", ErrBadResource, excerpt(s))
+			return "", fmt.Errorf("%w: %s has a character other than a-z, 0-9 and _",
+				ErrBadResource, excerpt(s))
 		}
 	}
 	return Resource(s), nil

@@ -1,7 +1,7 @@
 package fence
 
-// SetupError is something an operator has to fix before a server can be guarded at all, such as a pooler in between or
-// a missing privilege. Nothing is admitted until then.
+// SetupError says what an operator must fix before a server can be guarded at all, such as a pooler
+// in between or a missing privilege. Nothing is admitted until then.
 type SetupError struct {
 	What, Hint string
 	Cause      error // what the server said, or nil

@@ -16,7 +16,7 @@ const timeout = 10 * time.Second
 
 var orders = fence.Claim{Resource: "orders", Token: 33, Issuer: "test:1", Holder: "a"}
 
-// backing counts what a term asks of its coordinator.
+// backing counts the calls of a term to its coordinator.
 type backing struct {
 	mu              sync.Mutex
 	acknowledged    int
@@ -44,7 +44,7 @@ func (b *backing) count(n *int, what string, err error) error {
 	return err
 }
 
-// wonNow is a term whose winning round trip starts and ends now.
+// wonNow makes a term whose winning round trip starts and ends now.
 func wonNow() (*fence.Term, *fence.Keeper, *backing) {
 	b := new(backing)
 	term, keeper := fence.NewTerm(orders, time.Now(), timeout, b)
@@ -122,11 +122,13 @@ func TestConfirmAfterTheDeadlineStaysLost(t *testing.T) {
 	})
 }
 
-func TestWhoeverLooksAfterTheDeadlineFindsTheTermLost(t *testing.T) {
+func TestEveryLookAfterTheDeadlineFindsTheTermLost(t *testing.T) {
 	for name, look := range map[string]func(*fence.Term) bool{
 		"State": func(term *fence.Term) bool { return term.State() == fence.Lost },
 		"Watch": func(term *fence.Term) bool { s, _ := term.Watch(); return s == fence.Lost },
-		"Wait":  func(term *fence.Term) bool { return errors.Is(term.Wait(context.Background()), fence.ErrExpired) },
+		"Wait": func(term *fence.Term) bool {
+			return errors.Is(term.Wait(context.Background()), fence.ErrExpired)
+		},
 		"Acknowledge": func(term *fence.Term) bool {
 			return errors.Is(term.Acknowledge(context.Background()), fence.ErrExpired)
 		},
@@ -136,7 +138,7 @@ func TestWhoeverLooksAfterTheDeadlineFindsTheTermLost(t *testing.T) {
 				term, _, _ := wonNow()
 				time.Sleep(timeout) // no synctest.Wait: the timer's own goroutine may not have run yet
 				if !look(term) {
-					t.Error("the term is taken for alive after its deadline")
+					t.Error("the term is alive after its deadline")
 				}
 			})
 		})
@@ -203,13 +205,14 @@ func TestWaitHoldsWorkWhileSuspended(t *testing.T) {
 		}
 
 		go func() { waited <- term.Wait(context.Background()) }()
-		if err := <-waited; !errors.Is(err, fence.ErrExpired) { // the bubble's clock runs on to the deadline
+		// The bubble's clock advances to the deadline.
+		if err := <-waited; !errors.Is(err, fence.ErrExpired) {
 			t.Errorf("Wait on a term that expires: %v", err)
 		}
 	})
 }
 
-func TestWatchTellsEveryChange(t *testing.T) {
+func TestWatchReportsEveryChange(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		term, keeper, _ := wonNow()
 		for _, step := range []struct {
@@ -225,7 +228,7 @@ func TestWatchTellsEveryChange(t *testing.T) {
 			select {
 			case <-changed:
 			default:
-				t.Errorf("nobody was told of %v", step.want)
+				t.Errorf("the watch did not report %v", step.want)
 			}
 			wantState(t, term, step.want)
 		}
@@ -238,7 +241,9 @@ func TestTheFirstCauseStays(t *testing.T) {
 		fence.ErrDeposed:    func(_ *fence.Term, k *fence.Keeper) { k.Lose(fence.ErrDeposed) },
 		fence.ErrExpired:    func(_ *fence.Term, k *fence.Keeper) { k.Lose(fence.ErrExpired) },
 		fence.ErrSuperseded: func(term *fence.Term, _ *fence.Keeper) { term.Supersede(why) },
-		fence.ErrResigned:   func(term *fence.Term, _ *fence.Keeper) { _ = term.Resign(context.Background()) },
+		fence.ErrResigned: func(term *fence.Term, _ *fence.Keeper) {
+			_ = term.Resign(context.Background())
+		},
 	}
 	for first, end := range ends {
 		t.Run(first.Error(), func(t *testing.T) {
@@ -316,15 +321,16 @@ func TestAcknowledgeAsksTheCoordinatorWhileTheTermLives(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		term, keeper, b := wonNow()
 		if err := term.Acknowledge(t.Context()); err != nil || b.acknowledged != 1 {
-			t.Errorf("Acknowledge = %v, asked %d times", err, b.acknowledged)
+			t.Errorf("Acknowledge = %v, called %d times", err, b.acknowledged)
 		}
 		b.failAcknowledge = errors.New("gone")
 		if err := term.Acknowledge(t.Context()); !errors.Is(err, b.failAcknowledge) {
 			t.Errorf("Acknowledge = %v", err)
 		}
 		keeper.Lose(fence.ErrDeposed)
-		if err := term.Acknowledge(t.Context()); !errors.Is(err, fence.ErrDeposed) || b.acknowledged != 2 {
-			t.Errorf("Acknowledge of a lost term = %v, asked %d times", err, b.acknowledged)
+		if err := term.Acknowledge(t.Context()); !errors.Is(err, fence.ErrDeposed) ||
+			b.acknowledged != 2 {
+			t.Errorf("Acknowledge of a lost term = %v, called %d times", err, b.acknowledged)
 		}
 	})
 }

@@ -7,16 +7,16 @@ import (
 	"strconv"
 )
 
-// Token is the number of a term. It is opaque, positive and ordered: of two tokens of one resource and one issuer
-// the higher belongs to the later term. ZooKeeper's is the czxid of the leader's znode, etcd's the create revision
-// of its key.
+// Token is the number of a term. It is opaque, positive and ordered: of two tokens of one resource
+// and one issuer, the higher one belongs to the later term. In ZooKeeper it is the czxid of the
+// leader's znode, in etcd the create revision of its key.
 //
-// Tokens pass 2^53, so a token must never become a float, a JSON number or a Lua number; its text form is decimal.
-// The zero Token belongs to no term.
+// Tokens exceed 2^53, so a token must never become a float, a JSON number or a Lua number; its text
+// form is decimal. The zero Token belongs to no term.
 type Token int64
 
-// ParseToken reads the decimal form. It accepts exactly what String writes: digits only, no sign, no leading zero,
-// 1 to 9223372036854775807. Anything else is ErrBadToken.
+// ParseToken reads the decimal form. It accepts exactly what String writes: digits only, no sign,
+// no leading zero, 1 to 9223372036854775807. Anything else is ErrBadToken.
 func ParseToken(s string) (Token, error) {
 	switch {
 	case s == "":
@@ -39,17 +39,19 @@ func ParseToken(s string) (Token, error) {
 	return Token(n), nil
 }
 
-// String is the decimal form, which ParseToken reads.
+// String returns the decimal form, which ParseToken reads.
 func (t Token) String() string { return strconv.FormatInt(int64(t), 10) }
 
-// Compare returns -1, 0 or +1 as t is older than, the same as or newer than u. Tokens of different issuers cannot be
-// compared; keep them apart before asking.
+// Compare returns -1 if t is older than u, 0 if they are equal, and +1 if t is newer. Tokens of
+// different issuers cannot be compared; compare the issuers first.
 func (t Token) Compare(u Token) int { return cmp.Compare(t, u) }
 
-// MarshalText makes JSON write a token as a string: a JSON number would lose digits above 2^53.
+// MarshalText makes JSON write a token as a string, because a JSON number would lose digits above
+// 2^53.
 func (t Token) MarshalText() ([]byte, error) { return []byte(t.String()), nil }
 
-// UnmarshalText reads what MarshalText wrote. "0" is taken too: it is how a mark that no term has raised is written.
+// UnmarshalText reads what MarshalText wrote. It also accepts "0", the text of a mark that no term
+// has raised.
 func (t *Token) UnmarshalText(b []byte) error {
 	if string(b) == "0" {
 		*t = 0
@@ -63,7 +65,7 @@ func (t *Token) UnmarshalText(b []byte) error {
 	return nil
 }
 
-// excerpt quotes s for a message, cut so that a hostile value cannot flood a log.
+// excerpt quotes the beginning of s, so that a hostile value cannot flood a log.
 func excerpt(s string) string {
 	const most = 40
 	if len(s) > most {

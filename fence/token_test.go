@@ -98,10 +98,11 @@ func TestLaterTokensCompareHigher(t *testing.T) {
 	}
 }
 
-// FuzzParseToken: whatever is accepted is positive and is written back exactly as it was read, so that one token has
-// one text form; whatever is refused is ErrBadToken.
+// Every accepted token is positive and is written exactly as it was read, so a token has one text
+// form. Every refusal is ErrBadToken.
 func FuzzParseToken(f *testing.F) {
-	for _, seed := range []string{"1", "0", "", "007", "+5", "-1", " 5", "9223372036854775807", "9223372036854775808", "x"} {
+	for _, seed := range []string{"1", "0", "", "007", "+5", "-1", " 5", "9223372036854775807",
+		"9223372036854775808", "x"} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, s string) {

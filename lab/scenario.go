@@ -107,7 +107,7 @@ type Kind string
 
 const (
 	Ledger   Kind = "ledger"   // fence.Lead, entries in a Postgres and a Redis ledger, both at once
-	Tasks    Kind = "tasks"    // checkpoint.Candidate: a synchronous and an asynchronous step in turn
+	Tasks    Kind = "tasks"    // checkpoint.Runner: a synchronous and an asynchronous step in turn
 	Commands Kind = "commands" // leader run, with a child that keeps the ledger
 )
 

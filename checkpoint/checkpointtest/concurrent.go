@@ -8,11 +8,11 @@ import (
 )
 
 var concurrentChecks = []check{
-	{"Of many that publish one version at once exactly one lands", exactlyOneLands},
+	{"Of many publishes of one version at once, exactly one lands", exactlyOneLands},
 	{"Many tasks at once do not disturb each other", manyTasks},
 }
 
-// atOnce calls do so many times at once and returns the answers.
+// atOnce calls do n times concurrently and returns the answers.
 func atOnce(n int, do func(i int) error) []error {
 	answers := make([]error, n)
 	var all sync.WaitGroup
@@ -26,7 +26,9 @@ func atOnce(n int, do func(i int) error) []error {
 func exactlyOneLands(k *kit) {
 	c := k.lead(orders)
 	for n := range int64(8) {
-		of := func(i int) checkpoint.Checkpoint { return version(n+1, c, nightly, fmt.Sprint("rival ", i)) }
+		of := func(i int) checkpoint.Checkpoint {
+			return version(n+1, c, nightly, fmt.Sprint("rival ", i))
+		}
 		answers := atOnce(4, func(i int) error {
 			return k.try([]checkpoint.Journal{k.Journal, k.Second}[i%2], c, of(i))
 		})

@@ -12,24 +12,26 @@ import (
 
 var contentChecks = []check{
 	{"Everything that is published comes back", everythingComesBack},
-	{"What is published may be anything that JSON can say", anyState},
-	{"A failure is recorded whatever its text is, and goes when it is over", anyFailure},
-	{"Nobody shares memory with the journal", nothingIsShared},
+	{"A state may be any JSON", anyState},
+	{"A failure with any text is recorded, and removed when the task continues", anyFailure},
+	{"The journal shares no memory with its callers", nothingIsShared},
 	{"A checkpoint above the limit is too large, and changes nothing", tooLargeIsRefused},
 }
 
-// full has something in every field, and in every field something that is easily lost.
+// full returns a checkpoint with a value in every field that a careless journal would alter.
 func full(c fence.Claim, task checkpoint.Name) checkpoint.Checkpoint {
 	cp := version(1, c, task, `nonce "quoted" 'twice' \n`)
 	cp.Holder = "wörker-7 (東京) 🚧"
 	cp.Run, cp.Round, cp.Rounds, cp.Step = 1<<53+1, math.MaxInt64-1, math.MaxInt64, 1
 	cp.Steps = []string{"Beträge laden", "s'; DROP TABLE ringfence.mark; --", "step {2}:[3] %s $1"}
 	cp.Status = checkpoint.Stopped
-	cp.State = json.RawMessage(`{"id": 9007199254740993, "sum": 12345678901234567890.25, "none": [], "empty": {}, "null": null,
-		"text": "line\nfeed \u2028 <b>&amp;</b> \" \\ 😀", "deep": [[[{"a": [1, "2", true]}]]], "": "", "0.1": 0.1}`)
+	cp.State = json.RawMessage(`{"id": 9007199254740993, "sum": 12345678901234567890.25,
+		"none": [], "empty": {}, "null": null, "text": "line\nfeed \u2028 <b>&amp;</b> \" \\ 😀",
+		"deep": [[[{"a": [1, "2", true]}]]], "": "", "0.1": 0.1}`)
 	cp.Failure = &checkpoint.Failure{
-		Step: cp.Steps[1], Attempts: 5, Message: "duplicate key «x»:\n\tdetail", Stack: "goroutine 1 [running]:\n\tmain.go:7",
-		At: time.Date(2026, 11, 21, 23, 59, 59, 1000, time.FixedZone("far", -11*3600)),
+		Step: cp.Steps[1], Attempts: 5, Message: "duplicate key «x»:\n\tdetail",
+		Stack: "goroutine 1 [running]:\n\tmain.go:7",
+		At:    time.Date(2026, 11, 21, 23, 59, 59, 1000, time.FixedZone("far", -11*3600)),
 	}
 	return cp
 }
@@ -48,7 +50,8 @@ func everythingComesBack(k *kit) {
 func anyState(k *kit) {
 	c := k.lead(orders)
 	for i, state := range []string{
-		`null`, `true`, `0`, `-7`, `""`, `"text"`, `[]`, `{}`, `[null]`, `[1,"2",{"3":[]}]`, `"a null byte: \u0000"`, `{"\u0000":1}`,
+		`null`, `true`, `0`, `-7`, `""`, `"text"`, `[]`, `{}`, `[null]`, `[1,"2",{"3":[]}]`,
+		`"a null byte: \u0000"`, `{"\u0000":1}`,
 		`9223372036854775807`, `0.30000000000000004`, `"` + strings.Repeat("long ", 4000) + `"`,
 	} {
 		cp := version(int64(i+1), c, nightly, "a")
@@ -59,10 +62,12 @@ func anyState(k *kit) {
 
 func anyFailure(k *kit) {
 	c := k.lead(orders)
-	for i, text := range []string{"", "a null byte: \x00", "no UTF-8: \xff\xfe", strings.Repeat("long ", 4000)} {
+	for i, text := range []string{"", "a null byte: \x00", "no UTF-8: \xff\xfe",
+		strings.Repeat("long ", 4000)} {
 		cp := version(int64(2*i+1), c, nightly, "failed")
 		cp.Status = checkpoint.Stopped
-		cp.Failure = &checkpoint.Failure{Step: "only", Attempts: 1, Message: text, Stack: text, At: cp.Saved}
+		cp.Failure = &checkpoint.Failure{Step: "only", Attempts: 1, Message: text,
+			Stack: text, At: cp.Saved}
 		k.stays(nightly, k.publish(c, cp))
 		k.stays(nightly, k.publish(c, version(int64(2*i+2), c, nightly, "resumed")))
 	}

@@ -12,13 +12,13 @@ import (
 	"github.com/ringfence/ringfence/checkpoint"
 )
 
-// Each flaw must make the sentence fail that speaks of it: a contract that never fails proves nothing.
+// Each flaw must break the clause about it: a contract that never fails proves nothing.
 func TestTheContractFindsFlaws(t *testing.T) {
 	for _, f := range flaws {
 		t.Run(f.name, func(t *testing.T) {
-			c := sentence(t, contract, f.finds, func(c check) string { return c.sentence })
+			c := find(t, contract, f.finds, func(c check) string { return c.clause })
 			if !fails(t, func(w *witness) { c.holds(newKitWithin(w, t, f.fixture(), short)) }) {
-				t.Errorf("not found by %q", c.sentence)
+				t.Errorf("not found by %q", c.clause)
 			}
 		})
 	}
@@ -35,7 +35,7 @@ func TestTheContractOfTransactorsFindsFlaws(t *testing.T) {
 		})
 	}
 	for _, finds := range []string{"An open transaction", "Work that panics"} {
-		t.Run("keeps a transaction's place", func(t *testing.T) {
+		t.Run("has room for one transaction", func(t *testing.T) {
 			m := NewMemory()
 			if !failsTransacting(t, finds, m, &onePlace{m, make(chan struct{}, 1)}) {
 				t.Errorf("not found by %q", finds)
@@ -44,27 +44,31 @@ func TestTheContractOfTransactorsFindsFlaws(t *testing.T) {
 	}
 }
 
-// The random interleavings have to find by themselves what breaks the promise itself.
+// The random interleavings alone must find every flaw that breaks the promise itself.
 func TestTheRandomInterleavingFindsWhatBreaksThePromise(t *testing.T) {
 	for _, name := range []string{
-		"publishes whatever is stored", "takes the stored version once more", "leaves versions out",
-		"calls an older copy right when there is a newer one", "publishes under any claim", "takes under any claim",
-		"compares tokens as floats", "lets a claim above the mark in", "does not look at the issuer", "lets anybody have a task",
+		"publishes whatever is stored", "publishes the stored version again", "skips versions",
+		"calls an older copy current when there is a newer one", "publishes under any claim",
+		"takes under any claim",
+		"compares tokens as floats", "admits a claim above the mark",
+		"ignores the issuer", "lets any resource have a task",
 	} {
-		f := sentence(t, flaws, name, func(f flaw) string { return f.name })
+		f := find(t, flaws, name, func(f flaw) string { return f.name })
 		if !slices.ContainsFunc(make([]int, 10), func(int) bool { // in ten runs at the most
-			return fails(t, func(w *witness) { randomInterleaving(newKitWithin(w, t, f.fixture(), patience)) })
+			return fails(t, func(w *witness) {
+				randomInterleaving(newKitWithin(w, t, f.fixture(), patience))
+			})
 		}) {
 			t.Errorf("a journal that %s passes", name)
 		}
 	}
 }
 
-// short is how long a check waits here for what does not happen.
+// short is how long a check in these tests waits for something that does not happen.
 const short = 500 * time.Millisecond
 
-// sentence is the first that has these words.
-func sentence[T any](t *testing.T, all []T, words string, of func(T) string) T {
+// find returns the first clause that contains these words.
+func find[T any](t *testing.T, all []T, words string, of func(T) string) T {
 	t.Helper()
 	for _, one := range all {
 		if strings.Contains(of(one), words) {
@@ -75,11 +79,12 @@ func sentence[T any](t *testing.T, all []T, words string, of func(T) string) T {
 	panic("unreachable")
 }
 
-// fixture is a journal with this flaw.
+// fixture makes a journal with this flaw.
 func (f flaw) fixture() Fixture {
 	m := NewMemory()
 	fixture := inMemory(m)
-	bad := &flawed{Memory: m, raise: m.Raise, take: m.Take, publish: m.Publish, load: m.Load, follow: m.Follow}
+	bad := &flawed{Memory: m, raise: m.Raise, take: m.Take, publish: m.Publish, load: m.Load,
+		follow: m.Follow}
 	f.in(bad)
 	fixture.Journal, fixture.Second = bad, bad
 	return fixture
@@ -88,11 +93,13 @@ func (f flaw) fixture() Fixture {
 func failsTransacting(t *testing.T, finds string, m *Memory, j checkpoint.Journal) bool {
 	f := transactingInMemory(inMemory(m), m)
 	f.Journal, f.Second, f.Lead = j, j, leading(j)
-	c := sentence(t, transactorContract[*Tx](), finds, func(c txCheck[*Tx]) string { return c.sentence })
+	c := find(t, transactorContract[*Tx](), finds, func(c txCheck[*Tx]) string {
+		return c.clause
+	})
 	return fails(t, func(w *witness) { c.holds(newTxKit(newKitWithin(w, t, f.Fixture, short), f)) })
 }
 
-// fails tells whether a check fails.
+// fails reports whether a check fails.
 func fails(t *testing.T, holds func(w *witness)) bool {
 	w := &witness{TB: t}
 	done := make(chan struct{})
@@ -104,7 +111,7 @@ func fails(t *testing.T, holds func(w *witness)) bool {
 	return w.failed.Load()
 }
 
-// witness is a testing.TB that only remembers failures.
+// witness is a testing.TB that only records failures.
 type witness struct {
 	testing.TB
 	failed atomic.Bool

@@ -10,7 +10,7 @@ import (
 	"github.com/ringfence/ringfence/fence"
 )
 
-// paused is a leader that pauses inside of its transaction.
+// paused is a leader that pauses inside its transaction.
 type paused struct {
 	opened chan struct{} // closed when it pauses
 	resume func()        // wakes it
@@ -18,11 +18,15 @@ type paused struct {
 	err    error         // to be read after done
 }
 
-// pauses opens a transaction that has some effects before a pause and some after it, and then returns its checkpoint,
-// whatever it was told.
-func (k *txKit[Tx]) pauses(c fence.Claim, cp checkpoint.Checkpoint, before, after []string) *paused {
+// pauses opens a transaction with effects before and after a pause. It returns its checkpoint even
+// if its context has ended.
+func (k *txKit[Tx]) pauses(
+	c fence.Claim, cp checkpoint.Checkpoint, before, after []string,
+) *paused {
 	woken := make(chan struct{})
-	p := &paused{opened: make(chan struct{}), resume: sync.OnceFunc(func() { close(woken) }), done: make(chan struct{})}
+	p := &paused{opened: make(chan struct{}), resume: sync.OnceFunc(func() {
+		close(woken)
+	}), done: make(chan struct{})}
 	var running sync.WaitGroup
 	k.t.Cleanup(func() { p.resume(); running.Wait() })
 	running.Go(func() {
@@ -43,7 +47,8 @@ func openWhenDeposed[Tx any](k *txKit[Tx]) {
 	var landed checkpoint.Checkpoint
 	var effects []string
 	for _, shape := range []struct{ before, after []string }{
-		{[]string{"before"}, nil}, {nil, []string{"after"}}, {nil, nil}, {[]string{"before"}, []string{"after"}},
+		{[]string{"before"}, nil}, {nil, []string{"after"}}, {nil, nil},
+		{[]string{"before"}, []string{"after"}},
 	} {
 		for _, first := range []string{"newer", "older"} {
 			old := k.lead(orders)
@@ -92,14 +97,16 @@ func (k *kit) doesNotLand(p *paused) {
 	}
 }
 
-// leadInTime makes a new leader while another pauses, and fails the test unless that works without it.
+// leadInTime makes a new leader while another one is paused, and fails the test if the new one has
+// to wait for it.
 func (k *kit) leadInTime(p *paused) fence.Claim {
 	k.Helper()
 	deadline := k.patience / 2
 	watch := time.AfterFunc(deadline, p.resume)
 	fresh := k.lead(orders)
 	if !watch.Stop() {
-		k.Fatalf("an open transaction of the older leader held up the newer one for more than %v", deadline)
+		k.Fatalf("an open transaction of the older leader delayed the newer one for more than %v",
+			deadline)
 	}
 	return fresh
 }

@@ -1,7 +1,13 @@
-// Package checkpointtest is the contract that every journal passes, and Memory, the reference journal that keeps
-// everything in memory. A new journal is one folder and a test that calls Run; one in a database with transactions
-// calls RunTransactor too.
+// Package checkpointtest has the contract that every journal must pass, and Memory, a reference
+// journal in memory. The test of a new journal calls Run, and RunTransactor if the journal has
+// transactions:
 //
-// The contract speaks only through checkpoint.Journal, twice opened on one storage, and through a leader that the
+//	func TestContract(t *testing.T) {
+//		checkpointtest.Run(t, func(t *testing.T) checkpointtest.Fixture {
+//			return checkpointtest.Fixture{Journal: …, Second: …, Lead: …}
+//		})
+//	}
+//
+// The contract uses only checkpoint.Journal, opened twice on one storage, and leaders that the
 // fixture makes and deposes.
 package checkpointtest

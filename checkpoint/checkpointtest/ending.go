@@ -10,8 +10,9 @@ import (
 )
 
 var endChecks = []check{
-	{"A call whose context has ended is an error, and does not lie about whether it landed", endedContext},
-	{"A publish that is cut short does not lie about whether it landed", cutShort},
+	{"A call with an ended context returns an error that is right about what landed",
+		endedContext},
+	{"The error of an interrupted publish is right about what landed", cutShort},
 }
 
 func endedContext(k *kit) {
@@ -45,7 +46,7 @@ func cutShort(k *kit) {
 
 const warmUps = 3
 
-// fastest is how long the fastest of the first versions takes.
+// fastest returns how long the fastest of the first publishes takes.
 func fastest(publish func(n int64)) time.Duration {
 	least := time.Hour
 	for n := range int64(warmUps) {
@@ -56,8 +57,8 @@ func fastest(publish func(n int64)) time.Duration {
 	return max(least, 1)
 }
 
-// truthful fails the test unless err is true of whether cp landed. It publishes something else as the same version:
-// after that nothing of cp can be on its way any more.
+// truthful fails the test unless err is right about whether cp landed. First it publishes something
+// else as the same version, so that cp cannot land later.
 func (k *kit) truthful(err error, c fence.Claim, cp checkpoint.Checkpoint) {
 	k.Helper()
 	instead := version(cp.Version, c, cp.Task, "instead")

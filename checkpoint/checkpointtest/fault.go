@@ -8,7 +8,7 @@ import (
 	"github.com/ringfence/ringfence/checkpoint"
 )
 
-// Op is a call of a journal that can go wrong.
+// Op is a call of a journal that can fail.
 type Op string
 
 const (
@@ -18,7 +18,7 @@ const (
 	Transact Op = "transact" // at its COMMIT: the work has run
 )
 
-// Fault is what goes wrong with one call.
+// Fault is how a call fails.
 type Fault int
 
 const (
@@ -26,19 +26,20 @@ const (
 	OutOfReach        // nothing lands; the answer is ErrTransient
 	LostRequest       // nothing lands; the answer is ErrUnknown
 	LostReply         // it lands, if it can; the answer is ErrUnknown
-	HungRequest       // nothing lands; ErrUnknown, and not before ctx ends
-	HungReply         // it lands, if it can; ErrUnknown, and not before ctx ends
+	HungRequest       // nothing lands; ErrUnknown after ctx has ended
+	HungReply         // it lands, if it can; ErrUnknown after ctx has ended
 )
 
 var errInjected = errors.New("the test wanted it so")
 
-// lands tells whether the call reaches the journal.
+// lands reports whether the call reaches the journal.
 func (f Fault) lands() bool { return f == None || f == LostReply || f == HungReply }
 
-// hangs tells whether the answer waits for the end of ctx.
+// hangs reports whether the answer waits for the end of ctx.
 func (f Fault) hangs() bool { return f == HungRequest || f == HungReply }
 
-// call makes one call of the journal, well or badly. cp has what is known of the checkpoint before it is made.
+// call makes one call of the journal, with the fault that Fail returns. cp is what is known of the
+// checkpoint before the call.
 func (m *Memory) call(ctx context.Context, op Op, cp checkpoint.Checkpoint, do func() error) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("%w: %w", checkpoint.ErrTransient, context.Cause(ctx))

@@ -41,8 +41,10 @@ func TestFaultsLandAndAnswerAsTheySay(t *testing.T) {
 				if !errors.Is(err, c.answer) || (time.Since(start) == time.Hour) != c.hangs {
 					t.Errorf("%s with fault %d: %v after %v", op, c.fault, err, time.Since(start))
 				}
-				if landed := m.at(nightly) == 1; landed != c.lands || landed != (len(m.Effects()) == 1) && op == Transact {
-					t.Errorf("%s with fault %d: landed is %v, the effects are %v", op, c.fault, landed, m.Effects())
+				if landed := m.at(nightly) == 1; landed != c.lands ||
+					landed != (len(m.Effects()) == 1) && op == Transact {
+					t.Errorf("%s with fault %d: landed is %v, the effects are %v", op, c.fault,
+						landed, m.Effects())
 				}
 			})
 		}

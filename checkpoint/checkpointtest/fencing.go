@@ -6,17 +6,18 @@ import (
 )
 
 var fenceChecks = []check{
-	{"A deposed leader neither publishes nor takes, and is told that it is stale", deposedIsStale},
-	{"A deposed leader's publish is refused with a newer one's in place", deposedBehindNewer},
+	{"A deposed leader can neither publish nor take, and gets ErrStale", deposedIsStale},
+	{"A deposed leader's publish is refused after a newer leader's", deposedBehindNewer},
 	{"Nothing brings a deposed leader back", deposedStaysDeposed},
 	{"A leader may raise again", raiseAgain},
 	{"A claim to which the mark is not raised is refused", unraisedIsRefused},
-	{"A claim of another issuer is refused, be its token lower, equal or higher", otherIssuerIsRefused},
+	{"A claim of another issuer is refused, whether its token is lower, equal or higher",
+		otherIssuerIsRefused},
 	{"A deposed leader of one resource does not disturb another", resourcesAreApart},
 	{"A task belongs to the resource under which it was published first", otherResourceIsRefused},
 }
 
-// powerless fails the test unless the claim can neither take nor publish, whatever version it tries.
+// powerless fails the test unless the claim can neither take nor publish, at any version.
 func (k *kit) powerless(c fence.Claim, sentinel error, stored checkpoint.Checkpoint) {
 	k.Helper()
 	for _, j := range []checkpoint.Journal{k.Journal, k.Second} {
@@ -50,7 +51,7 @@ func deposedIsStale(k *kit) {
 	k.powerful(fresh, landed)
 }
 
-// powerful fails the test unless the claim can take what is stored and publish the next version.
+// powerful fails the test unless the claim can take the stored checkpoint and publish the next one.
 func (k *kit) powerful(c fence.Claim, stored checkpoint.Checkpoint) checkpoint.Checkpoint {
 	k.Helper()
 	if got := k.take(k.Second, c, nightly); got.Version != 0 || stored.Version != 0 {
@@ -81,7 +82,7 @@ func deposedStaysDeposed(k *kit) {
 	fresh := k.lead(orders)
 	for _, j := range []checkpoint.Journal{k.Journal, k.Second} {
 		err := k.patiently(func() error { return j.Raise(k.ctx, old) })
-		if err != nil { // a journal whose fence is the coordinator has nothing to say
+		if err != nil { // a journal in the coordinator accepts it, because it raises nothing
 			k.refused(err, fence.ErrStale)
 		}
 		k.powerless(old, fence.ErrStale, checkpoint.Checkpoint{})
@@ -142,15 +143,17 @@ func otherResourceIsRefused(k *kit) {
 			_, same, err := k.tryTake(j, stranger, nightly, have)
 			k.answered(err, checkpoint.ErrOtherResource)
 			if same {
-				k.Fatal("another resource's leader was told that its copy is right")
+				k.Fatal("another resource's leader got the answer that its copy is current")
 			}
 		}
 		for _, n := range []int64{1, 2} {
-			k.answered(k.try(j, stranger, version(n, stranger, nightly, "stranger")), checkpoint.ErrOtherResource)
+			k.answered(k.try(j, stranger, version(n, stranger, nightly, "stranger")),
+				checkpoint.ErrOtherResource)
 			k.stays(nightly, landed)
 		}
-		// Under the right name of the resource, with a claim to another one.
-		for _, forged := range []checkpoint.Checkpoint{version(2, owner, nightly, "forged"), version(1, owner, hourly, "forged")} {
+		// The checkpoint names the right resource, and the claim is to another one.
+		for _, forged := range []checkpoint.Checkpoint{version(2, owner, nightly, "forged"),
+			version(1, owner, hourly, "forged")} {
 			if err := k.try(j, stranger, forged); err == nil {
 				k.Fatalf("a checkpoint of %q was published under a claim to %q", orders, stock)
 			}

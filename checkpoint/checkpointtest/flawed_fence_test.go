@@ -8,7 +8,7 @@ import (
 	"github.com/ringfence/ringfence/fence"
 )
 
-// mistaking publishes and takes as if the claim were another one.
+// mistaking publishes and takes under another claim.
 func mistaking(as func(c, mark fence.Claim) fence.Claim) func(f *flawed) {
 	return func(f *flawed) {
 		mistakingTake(as)(f)
@@ -18,7 +18,9 @@ func mistaking(as func(c, mark fence.Claim) fence.Claim) func(f *flawed) {
 
 func mistakingTake(as func(c, mark fence.Claim) fence.Claim) func(f *flawed) {
 	return func(f *flawed) {
-		f.take = func(ctx context.Context, c fence.Claim, task checkpoint.Name, have int64) (checkpoint.Checkpoint, bool, error) {
+		f.take = func(
+			ctx context.Context, c fence.Claim, task checkpoint.Name, have int64,
+		) (checkpoint.Checkpoint, bool, error) {
 			return f.Memory.Take(ctx, as(c, f.mark(c)), task, have)
 		}
 	}
@@ -29,7 +31,7 @@ func mistakingPublish(as func(c, mark fence.Claim) fence.Claim) func(f *flawed) 
 		f.publish = func(ctx context.Context, c fence.Claim, cp checkpoint.Checkpoint) error {
 			err := f.Memory.Publish(ctx, as(c, f.mark(c)), cp)
 			for mark := f.mark(c); errors.Is(err, fence.ErrStale) && as(c, mark) == mark; mark = f.mark(c) {
-				err = f.Memory.Publish(ctx, mark, cp) // the mark was raised in between
+				err = f.Memory.Publish(ctx, mark, cp) // the mark was raised meanwhile
 			}
 			return err
 		}
@@ -39,33 +41,38 @@ func mistakingPublish(as func(c, mark fence.Claim) fence.Claim) func(f *flawed) 
 func theMark(_, mark fence.Claim) fence.Claim { return mark }
 
 var fenceFlaws = []flaw{
-	{"publishes under any claim", "deposed leader neither publishes nor takes", mistakingPublish(theMark)},
-	{"publishes under any claim", "with a newer one's in place", mistakingPublish(theMark)},
-	{"takes under any claim", "deposed leader neither publishes nor takes", mistakingTake(theMark)},
-	{"lets the leader before in", "deposed leader neither publishes nor takes", mistaking(func(c, mark fence.Claim) fence.Claim {
-		c.Token += min(1, max(mark.Token-c.Token, 0))
-		return c
-	})},
-	{"compares tokens as floats", "deposed leader neither publishes nor takes", mistaking(func(c, mark fence.Claim) fence.Claim {
-		if float64(c.Token) == float64(mark.Token) {
-			c.Token = mark.Token
-		}
-		return c
-	})},
-	{"lets a claim above the mark in", "to which the mark is not raised", mistaking(func(c, mark fence.Claim) fence.Claim {
-		c.Token = min(c.Token, mark.Token)
-		return c
-	})},
+	{"publishes under any claim", "deposed leader can neither publish nor take",
+		mistakingPublish(theMark)},
+	{"publishes under any claim", "after a newer leader's", mistakingPublish(theMark)},
+	{"takes under any claim", "deposed leader can neither publish nor take", mistakingTake(theMark)},
+	{"admits the previous leader", "deposed leader can neither publish nor take",
+		mistaking(func(c, mark fence.Claim) fence.Claim {
+			c.Token += min(1, max(mark.Token-c.Token, 0))
+			return c
+		})},
+	{"compares tokens as floats", "deposed leader can neither publish nor take",
+		mistaking(func(c, mark fence.Claim) fence.Claim {
+			if float64(c.Token) == float64(mark.Token) {
+				c.Token = mark.Token
+			}
+			return c
+		})},
+	{"admits a claim above the mark", "to which the mark is not raised",
+		mistaking(func(c, mark fence.Claim) fence.Claim {
+			c.Token = min(c.Token, mark.Token)
+			return c
+		})},
 	{"raises the mark by publishing", "to which the mark is not raised", func(f *flawed) {
 		f.publish = func(ctx context.Context, c fence.Claim, cp checkpoint.Checkpoint) error {
 			_ = f.Memory.Raise(ctx, c)
 			return f.Memory.Publish(ctx, c, cp)
 		}
 	}},
-	{"does not look at the issuer", "of another issuer", mistaking(func(c, mark fence.Claim) fence.Claim {
-		c.Issuer = mark.Issuer
-		return c
-	})},
+	{"ignores the issuer", "of another issuer",
+		mistaking(func(c, mark fence.Claim) fence.Claim {
+			c.Issuer = mark.Issuer
+			return c
+		})},
 	{"lets an older leader raise", "brings a deposed leader back", func(f *flawed) {
 		f.raise = func(_ context.Context, c fence.Claim) error {
 			f.mu.Lock()
@@ -92,7 +99,7 @@ var fenceFlaws = []flaw{
 			return f.Memory.Publish(ctx, c, cp)
 		}
 	}},
-	{"lets anybody have a task", "belongs to the resource", func(f *flawed) {
+	{"lets any resource have a task", "belongs to the resource", func(f *flawed) {
 		f.publish = func(ctx context.Context, c fence.Claim, cp checkpoint.Checkpoint) error {
 			if cp.Version == f.at(cp.Task)+1 {
 				return f.force(c, cp)
@@ -100,8 +107,10 @@ var fenceFlaws = []flaw{
 			return f.Memory.Publish(ctx, c, cp)
 		}
 	}},
-	{"shows anybody a task", "belongs to the resource", func(f *flawed) {
-		f.take = func(ctx context.Context, c fence.Claim, task checkpoint.Name, have int64) (checkpoint.Checkpoint, bool, error) {
+	{"shows a task to any resource", "belongs to the resource", func(f *flawed) {
+		f.take = func(
+			ctx context.Context, c fence.Claim, task checkpoint.Name, have int64,
+		) (checkpoint.Checkpoint, bool, error) {
 			cp, same, err := f.Memory.Take(ctx, c, task, have)
 			if verdict(err) == checkpoint.ErrOtherResource {
 				return cp, have == 1, nil
@@ -109,7 +118,7 @@ var fenceFlaws = []flaw{
 			return cp, same, err
 		}
 	}},
-	{"refuses without a reason", "deposed leader neither publishes nor takes", func(f *flawed) {
+	{"refuses without a reason", "deposed leader can neither publish nor take", func(f *flawed) {
 		f.publish = func(ctx context.Context, c fence.Claim, cp checkpoint.Checkpoint) error {
 			if err := f.Memory.Publish(ctx, c, cp); err != nil {
 				return verdict(err)

@@ -17,7 +17,7 @@ var loadFlaws = []flaw{
 			return all, err
 		}
 	}},
-	{"sorts as a dictionary does", "sorted by name", func(f *flawed) {
+	{"sorts without regard to case", "sorted by name", func(f *flawed) {
 		f.load = func(ctx context.Context, only ...checkpoint.Name) ([]checkpoint.Checkpoint, error) {
 			all, err := f.Memory.Load(ctx, only...)
 			slices.SortStableFunc(all, func(a, b checkpoint.Checkpoint) int {
@@ -26,7 +26,7 @@ var loadFlaws = []flaw{
 			return all, err
 		}
 	}},
-	{"lists all whatever is named", "reads what is named", func(f *flawed) {
+	{"ignores the names", "reads what is named", func(f *flawed) {
 		f.load = func(ctx context.Context, only ...checkpoint.Name) ([]checkpoint.Checkpoint, error) {
 			return f.Memory.Load(ctx)
 		}
@@ -45,7 +45,9 @@ var loadFlaws = []flaw{
 	{"shows what it read first", "shows what landed last", func(f *flawed) {
 		var once sync.Once
 		var first []checkpoint.Checkpoint
-		f.load = func(ctx context.Context, only ...checkpoint.Name) (_ []checkpoint.Checkpoint, err error) {
+		f.load = func(
+			ctx context.Context, only ...checkpoint.Name,
+		) (_ []checkpoint.Checkpoint, err error) {
 			once.Do(func() { first, err = f.Memory.Load(ctx, only...) })
 			return first, err
 		}

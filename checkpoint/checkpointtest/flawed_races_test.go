@@ -11,9 +11,9 @@ import (
 )
 
 var raceFlaws = []flaw{
-	{"looks at the mark some time before it publishes", "Once a new leader has taken", lateMark},
-	{"lets every leader in", "Of leaders that publish at once", mistaking(theMark)},
-	{"looks at the version some time before it publishes", "one version at once", func(f *flawed) {
+	{"checks the mark some time before it publishes", "Once a new leader has taken", lateMark},
+	{"admits every leader", "Of leaders that publish at once", mistaking(theMark)},
+	{"checks the version some time before it publishes", "one version at once", func(f *flawed) {
 		f.publish = func(ctx context.Context, c fence.Claim, cp checkpoint.Checkpoint) error {
 			if f.at(cp.Task) != cp.Version-1 {
 				return f.Memory.Publish(ctx, c, cp)
@@ -33,14 +33,16 @@ var raceFlaws = []flaw{
 			return f.Memory.Publish(ctx, c, cp)
 		}
 	}},
-	{"takes no notice of an ended context", "whose context has ended", func(f *flawed) {
+	{"ignores an ended context", "with an ended context", func(f *flawed) {
 		f.publish = func(_ context.Context, c fence.Claim, cp checkpoint.Checkpoint) error {
 			return f.Memory.Publish(context.Background(), c, cp)
 		}
 	}},
-	{"says that nothing has landed when the context ends", "whose context has ended", late(checkpoint.ErrTransient)},
-	{"says that nothing has landed when the context ends", "that is cut short", late(context.DeadlineExceeded)},
-	{"lets go of what then lands late", "that is cut short", func(f *flawed) {
+	{"says that nothing has landed when the context ends", "with an ended context",
+		late(checkpoint.ErrTransient)},
+	{"says that nothing has landed when the context ends", "an interrupted publish",
+		late(context.DeadlineExceeded)},
+	{"returns while the write is still on its way", "an interrupted publish", func(f *flawed) {
 		f.publish = func(ctx context.Context, c fence.Claim, cp checkpoint.Checkpoint) error {
 			if !strings.HasPrefix(cp.Nonce, "cut") {
 				time.Sleep(time.Millisecond)
@@ -52,7 +54,7 @@ var raceFlaws = []flaw{
 	}},
 }
 
-// lateMark does not publish in one step with the check.
+// lateMark checks the mark and publishes in two separate steps.
 func lateMark(f *flawed) {
 	f.publish = func(ctx context.Context, c fence.Claim, cp checkpoint.Checkpoint) error {
 		if c != f.mark(c) {
@@ -65,7 +67,7 @@ func lateMark(f *flawed) {
 	}
 }
 
-// late publishes whatever becomes of the context, and answers this when it has ended.
+// late publishes even if the context has ended, and then returns answer.
 func late(answer error) func(f *flawed) {
 	return func(f *flawed) {
 		f.publish = func(ctx context.Context, c fence.Claim, cp checkpoint.Checkpoint) error {

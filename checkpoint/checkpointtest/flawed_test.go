@@ -9,19 +9,23 @@ import (
 	"github.com/ringfence/ringfence/fence"
 )
 
-// flawed is a Memory some of whose methods are wrong on purpose.
+// flawed is a Memory with methods that are wrong on purpose.
 type flawed struct {
 	*Memory
-	raise   func(ctx context.Context, c fence.Claim) error
-	take    func(ctx context.Context, c fence.Claim, task checkpoint.Name, have int64) (checkpoint.Checkpoint, bool, error)
+	raise func(ctx context.Context, c fence.Claim) error
+	take  func(ctx context.Context, c fence.Claim, task checkpoint.Name,
+		have int64) (checkpoint.Checkpoint, bool, error)
 	publish func(ctx context.Context, c fence.Claim, cp checkpoint.Checkpoint) error
 	load    func(ctx context.Context, only ...checkpoint.Name) ([]checkpoint.Checkpoint, error)
-	follow  func(ctx context.Context, task checkpoint.Name, each func(checkpoint.Checkpoint) error) error
+	follow  func(ctx context.Context, task checkpoint.Name,
+		each func(checkpoint.Checkpoint) error) error
 }
 
 func (f *flawed) Raise(ctx context.Context, c fence.Claim) error { return f.raise(ctx, c) }
 
-func (f *flawed) Take(ctx context.Context, c fence.Claim, task checkpoint.Name, have int64) (checkpoint.Checkpoint, bool, error) {
+func (f *flawed) Take(
+	ctx context.Context, c fence.Claim, task checkpoint.Name, have int64,
+) (checkpoint.Checkpoint, bool, error) {
 	return f.take(ctx, c, task, have)
 }
 
@@ -29,29 +33,33 @@ func (f *flawed) Publish(ctx context.Context, c fence.Claim, cp checkpoint.Check
 	return f.publish(ctx, c, cp)
 }
 
-func (f *flawed) Load(ctx context.Context, only ...checkpoint.Name) ([]checkpoint.Checkpoint, error) {
+func (f *flawed) Load(
+	ctx context.Context, only ...checkpoint.Name,
+) ([]checkpoint.Checkpoint, error) {
 	return f.load(ctx, only...)
 }
 
-func (f *flawed) Follow(ctx context.Context, task checkpoint.Name, each func(checkpoint.Checkpoint) error) error {
+func (f *flawed) Follow(
+	ctx context.Context, task checkpoint.Name, each func(checkpoint.Checkpoint) error,
+) error {
 	return f.follow(ctx, task, each)
 }
 
-// mark is what the claim would have to be.
+// mark returns the mark of the claim's resource.
 func (m *Memory) mark(c fence.Claim) fence.Claim {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.marks[c.Resource]
 }
 
-// at is the stored version.
+// at returns the stored version.
 func (m *Memory) at(task checkpoint.Name) int64 {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.read(task).Version
 }
 
-// force stores without looking at the version.
+// force stores without a check of the version.
 func (m *Memory) force(c fence.Claim, cp checkpoint.Checkpoint) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -64,7 +72,7 @@ func (m *Memory) force(c fence.Claim, cp checkpoint.Checkpoint) error {
 	return nil
 }
 
-// flaw is one way in which a journal can be wrong, and a part of the sentence that has to find it.
+// flaw is one way in which a journal can be wrong, with words of the clause that must find it.
 type flaw struct {
 	name, finds string
 	in          func(f *flawed)

@@ -10,9 +10,11 @@ import (
 
 var versionFlaws = []flaw{
 	{"publishes whatever is stored", "lands only on the version before it", func(f *flawed) {
-		f.publish = func(_ context.Context, c fence.Claim, cp checkpoint.Checkpoint) error { return f.force(c, cp) }
+		f.publish = func(_ context.Context, c fence.Claim, cp checkpoint.Checkpoint) error {
+			return f.force(c, cp)
+		}
 	}},
-	{"takes the stored version once more", "repeated publish is a conflict", func(f *flawed) {
+	{"publishes the stored version again", "repeated publish is a conflict", func(f *flawed) {
 		f.publish = func(ctx context.Context, c fence.Claim, cp checkpoint.Checkpoint) error {
 			if cp.Version == f.at(cp.Task) {
 				return f.force(c, cp)
@@ -20,7 +22,7 @@ var versionFlaws = []flaw{
 			return f.Memory.Publish(ctx, c, cp)
 		}
 	}},
-	{"leaves versions out", "lands only on the version before it", func(f *flawed) {
+	{"skips versions", "lands only on the version before it", func(f *flawed) {
 		f.publish = func(ctx context.Context, c fence.Claim, cp checkpoint.Checkpoint) error {
 			if cp.Version > f.at(cp.Task) {
 				return f.force(c, cp)
@@ -36,31 +38,39 @@ var versionFlaws = []flaw{
 			return f.Memory.Publish(ctx, c, cp)
 		}
 	}},
-	{"calls an older copy right when there is a newer one", "copy is right", func(f *flawed) {
-		f.take = func(ctx context.Context, c fence.Claim, task checkpoint.Name, have int64) (checkpoint.Checkpoint, bool, error) {
+	{"calls an older copy current when there is a newer one", "copy is current", func(f *flawed) {
+		f.take = func(
+			ctx context.Context, c fence.Claim, task checkpoint.Name, have int64,
+		) (checkpoint.Checkpoint, bool, error) {
 			cp, same, err := f.Memory.Take(ctx, c, task, have)
 			return cp, same || err == nil && have > 0 && have < cp.Version, err
 		}
 	}},
-	{"calls a copy right that is ahead of the journal", "copy is right", func(f *flawed) {
-		f.take = func(ctx context.Context, c fence.Claim, task checkpoint.Name, have int64) (checkpoint.Checkpoint, bool, error) {
+	{"calls a copy current that is ahead of the journal", "copy is current", func(f *flawed) {
+		f.take = func(
+			ctx context.Context, c fence.Claim, task checkpoint.Name, have int64,
+		) (checkpoint.Checkpoint, bool, error) {
 			cp, same, err := f.Memory.Take(ctx, c, task, have)
 			return cp, same || err == nil && have > cp.Version, err
 		}
 	}},
-	{"sends every checkpoint", "copy is right", func(f *flawed) {
-		f.take = func(ctx context.Context, c fence.Claim, task checkpoint.Name, _ int64) (checkpoint.Checkpoint, bool, error) {
+	{"sends every checkpoint", "copy is current", func(f *flawed) {
+		f.take = func(
+			ctx context.Context, c fence.Claim, task checkpoint.Name, _ int64,
+		) (checkpoint.Checkpoint, bool, error) {
 			return f.Memory.Take(ctx, c, task, -1)
 		}
 	}},
-	{"takes nothing for version 1", "never published has version 0", func(f *flawed) {
-		f.take = func(ctx context.Context, c fence.Claim, task checkpoint.Name, have int64) (checkpoint.Checkpoint, bool, error) {
+	{"says version 1 when nothing is stored", "never published has version 0", func(f *flawed) {
+		f.take = func(
+			ctx context.Context, c fence.Claim, task checkpoint.Name, have int64,
+		) (checkpoint.Checkpoint, bool, error) {
 			cp, same, err := f.Memory.Take(ctx, c, task, have)
 			cp.Version = max(cp.Version, 1)
 			return cp, same, err
 		}
 	}},
-	{"tells no upper from lower case", "Tasks have versions of their own", func(f *flawed) {
+	{"ignores the case of names", "Tasks have versions of their own", func(f *flawed) {
 		f.publish = func(ctx context.Context, c fence.Claim, cp checkpoint.Checkpoint) error {
 			cp.Task = checkpoint.Name(strings.ToLower(string(cp.Task)))
 			return f.Memory.Publish(ctx, c, cp)

@@ -9,20 +9,20 @@ import (
 	"github.com/ringfence/ringfence/fence"
 )
 
-// txFlaw is one way in which transactions can be wrong.
+// txFlaw is one way in which transactions can be wrong, with words of the clause that must find it.
 type txFlaw struct {
 	name, finds string
 	transact    func(m *Memory, ctx context.Context, c fence.Claim, work work[*Tx]) error
 }
 
-// leak has the effects of a transaction without its checkpoint.
+// leak lands the effects of a transaction without its checkpoint.
 func (m *Memory) leak(c fence.Claim, tx *Tx) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.effects = append(m.effects, tx.effects(c)...)
 }
 
-// watching calls after with the work's transaction once the work has ended, unless it has panicked.
+// watching calls after when the work has returned, with its transaction and error.
 func watching(do work[*Tx], after func(tx *Tx, err error) error) work[*Tx] {
 	return func(ctx context.Context, tx *Tx) (checkpoint.Checkpoint, error) {
 		cp, err := do(ctx, tx)
@@ -31,26 +31,32 @@ func watching(do work[*Tx], after func(tx *Tx, err error) error) work[*Tx] {
 }
 
 var txFlaws = []txFlaw{
-	{"has the effects of failed work", "Work that fails", func(m *Memory, ctx context.Context, c fence.Claim, do work[*Tx]) error {
-		return m.Transact(ctx, c, watching(do, func(tx *Tx, err error) error {
-			if err != nil {
-				m.leak(c, tx)
-			}
-			return err
-		}))
-	}},
-	{"lands failed work", "Work that fails", func(m *Memory, ctx context.Context, c fence.Claim, do work[*Tx]) error {
+	{"has the effects of failed work", "Work that fails",
+		func(m *Memory, ctx context.Context, c fence.Claim, do work[*Tx]) error {
+			return m.Transact(ctx, c, watching(do, func(tx *Tx, err error) error {
+				if err != nil {
+					m.leak(c, tx)
+				}
+				return err
+			}))
+		}},
+	{"lands failed work", "Work that fails", func(
+		m *Memory, ctx context.Context, c fence.Claim, do work[*Tx],
+	) error {
 		return m.Transact(ctx, c, watching(do, func(*Tx, error) error { return nil }))
 	}},
-	{"gives the work's error another name", "Work that fails", func(m *Memory, ctx context.Context, c fence.Claim, do work[*Tx]) error {
-		return m.Transact(ctx, c, watching(do, func(_ *Tx, err error) error {
-			if err != nil {
-				return errors.New("the work failed")
-			}
-			return nil
-		}))
-	}},
-	{"loses effects", "land together", func(m *Memory, ctx context.Context, c fence.Claim, do work[*Tx]) error {
+	{"replaces the work's error", "Work that fails",
+		func(m *Memory, ctx context.Context, c fence.Claim, do work[*Tx]) error {
+			return m.Transact(ctx, c, watching(do, func(_ *Tx, err error) error {
+				if err != nil {
+					return errors.New("the work failed")
+				}
+				return nil
+			}))
+		}},
+	{"loses effects", "land together", func(
+		m *Memory, ctx context.Context, c fence.Claim, do work[*Tx],
+	) error {
 		return m.Transact(ctx, c, watching(do, func(tx *Tx, err error) error {
 			tx.values = nil
 			return err
@@ -61,46 +67,54 @@ var txFlaws = []txFlaw{
 	{"commits the checkpoint after the effects", "of another resource", aside},
 	{"commits the checkpoint after the effects", "An open transaction", aside},
 	{"commits the checkpoint after the effects", "at random", aside},
-	{"does not look at the claim", "A claim that is not the mark", func(m *Memory, ctx context.Context, c fence.Claim, do work[*Tx]) error {
-		return m.Transact(ctx, m.mark(c), do)
-	}},
-	{"looks at the claim before the work only", "An open transaction", func(m *Memory, ctx context.Context, c fence.Claim, do work[*Tx]) error {
-		if c != m.mark(c) {
-			return m.Transact(ctx, c, do)
-		}
-		tx := new(Tx)
-		cp, err := do(ctx, tx)
-		if err != nil {
-			return err
-		}
-		return m.land(m.mark(c), cp, tx.effects(c))
-	}},
-	{"loses a panic", "Work that panics", func(m *Memory, ctx context.Context, c fence.Claim, do work[*Tx]) error {
+	{"ignores the claim", "A claim that is not the mark",
+		func(m *Memory, ctx context.Context, c fence.Claim, do work[*Tx]) error {
+			return m.Transact(ctx, m.mark(c), do)
+		}},
+	{"checks the claim only before the work", "An open transaction",
+		func(m *Memory, ctx context.Context, c fence.Claim, do work[*Tx]) error {
+			if c != m.mark(c) {
+				return m.Transact(ctx, c, do)
+			}
+			tx := new(Tx)
+			cp, err := do(ctx, tx)
+			if err != nil {
+				return err
+			}
+			return m.land(m.mark(c), cp, tx.effects(c))
+		}},
+	{"loses a panic", "Work that panics", func(
+		m *Memory, ctx context.Context, c fence.Claim, do work[*Tx],
+	) error {
 		defer func() { _ = recover() }()
 		return m.Transact(ctx, c, do)
 	}},
-	{"lands what panicked", "Work that panics", func(m *Memory, ctx context.Context, c fence.Claim, do work[*Tx]) error {
-		return m.Transact(ctx, c, func(ctx context.Context, tx *Tx) (cp checkpoint.Checkpoint, err error) {
-			defer func() {
-				if v := recover(); v != nil {
-					m.leak(c, tx)
-					panic(v)
-				}
-			}()
-			return do(ctx, tx)
-		})
-	}},
-	{"says that nothing has landed when the context ends", "cut short", func(m *Memory, ctx context.Context, c fence.Claim, do work[*Tx]) error {
-		err := m.Transact(context.Background(), c, do)
-		time.Sleep(time.Millisecond)
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
-		return err
-	}},
+	{"lands what panicked", "Work that panics",
+		func(m *Memory, ctx context.Context, c fence.Claim, do work[*Tx]) error {
+			return m.Transact(ctx, c, func(
+				ctx context.Context, tx *Tx,
+			) (cp checkpoint.Checkpoint, err error) {
+				defer func() {
+					if v := recover(); v != nil {
+						m.leak(c, tx)
+						panic(v)
+					}
+				}()
+				return do(ctx, tx)
+			})
+		}},
+	{"says that nothing has landed when the context ends", "interrupted transaction",
+		func(m *Memory, ctx context.Context, c fence.Claim, do work[*Tx]) error {
+			err := m.Transact(context.Background(), c, do)
+			time.Sleep(time.Millisecond)
+			if ctx.Err() != nil {
+				return context.Cause(ctx)
+			}
+			return err
+		}},
 }
 
-// aside has the effects before the checkpoint is let in.
+// aside lands the effects before the checkpoint.
 func aside(m *Memory, ctx context.Context, c fence.Claim, do work[*Tx]) error {
 	return m.Transact(ctx, c, watching(do, func(tx *Tx, err error) error {
 		if err == nil {
@@ -111,17 +125,21 @@ func aside(m *Memory, ctx context.Context, c fence.Claim, do work[*Tx]) error {
 	}))
 }
 
-// flawedWork is a Memory with wrong transactions. The pool has one connection when it is locked.
+// flawedWork is a Memory with wrong transactions.
 type flawedWork struct {
 	*Memory
 	transact func(m *Memory, ctx context.Context, c fence.Claim, work work[*Tx]) error
 }
 
-func (f *flawedWork) Transact(ctx context.Context, c fence.Claim, do func(context.Context, *Tx) (checkpoint.Checkpoint, error)) error {
+func (f *flawedWork) Transact(
+	ctx context.Context, c fence.Claim,
+	do func(context.Context, *Tx) (checkpoint.Checkpoint, error),
+) error {
 	return f.transact(f.Memory, ctx, c, do)
 }
 
-// onePlace is a journal with room for one transaction, which a raise has to wait for; a panic leaves it full.
+// onePlace is a journal with room for one transaction. A raise waits for that transaction, and a
+// panic occupies the room for ever.
 type onePlace struct {
 	*Memory
 	place chan struct{}
@@ -138,7 +156,10 @@ func (o *onePlace) within(ctx context.Context, do func() error) error {
 	return err
 }
 
-func (o *onePlace) Transact(ctx context.Context, c fence.Claim, do func(context.Context, *Tx) (checkpoint.Checkpoint, error)) error {
+func (o *onePlace) Transact(
+	ctx context.Context, c fence.Claim,
+	do func(context.Context, *Tx) (checkpoint.Checkpoint, error),
+) error {
 	return o.within(ctx, func() error { return o.Memory.Transact(ctx, c, do) })
 }
 

@@ -11,13 +11,13 @@ import (
 var followChecks = []check{
 	{"Follow shows the checkpoint that is there, then newer ones of any process", followSeesNewer},
 	{"Follow waits for a task's first checkpoint", followWaitsForFirst},
-	{"Follow shows one task, under whatever leader", followOverTakeover},
+	{"Follow shows one task, under any leader", followOverTakeover},
 	{"Many follow at once", manyFollow},
 	{"Follow ends with what its callback returns", followEndsWithCallback},
 	{"Follow ends with its context", followEndsWithContext},
 }
 
-// follower is a Follow that goes on beside the test.
+// follower is a Follow that runs concurrently with the test.
 type follower struct {
 	*kit
 	seen chan checkpoint.Checkpoint
@@ -43,14 +43,15 @@ func (k *kit) follow(j checkpoint.Journal, task checkpoint.Name) *follower {
 	return f
 }
 
-// until fails the test unless the follower is shown rising versions up to this one.
+// until fails the test unless the follower sees rising versions up to this one.
 func (f *follower) until(want checkpoint.Checkpoint, after int64) {
 	f.Helper()
 	for {
 		select {
 		case cp := <-f.seen:
 			if cp.Version <= after || cp.Version > want.Version || cp.Task != want.Task {
-				f.Fatalf("shown version %d of %s after version %d, on the way to version %d of %s", cp.Version, cp.Task, after, want.Version, want.Task)
+				f.Fatalf("shown version %d of %s after version %d, on the way to version %d of %s",
+					cp.Version, cp.Task, after, want.Version, want.Task)
 			}
 			if after = cp.Version; after == want.Version {
 				f.equal(cp, want)
@@ -64,7 +65,7 @@ func (f *follower) until(want checkpoint.Checkpoint, after int64) {
 	}
 }
 
-// end stops following, and shows nothing more.
+// end stops the follower and fails the test if it sees anything more.
 func (f *follower) end() {
 	f.Helper()
 	f.stop()
@@ -179,13 +180,15 @@ func followEndsWithContext(k *kit) {
 	ended, stop := context.WithCancelCause(k.ctx)
 	stop(errEnough)
 	done := make(chan error, 1)
-	go func() { done <- k.Journal.Follow(ended, nightly, func(checkpoint.Checkpoint) error { return nil }) }()
+	go func() {
+		done <- k.Journal.Follow(ended, nightly, func(checkpoint.Checkpoint) error { return nil })
+	}()
 	select {
 	case err := <-done:
 		if !errors.Is(err, errEnough) && !errors.Is(err, context.Canceled) {
 			k.Fatalf("follow with an ended context returned %v", err)
 		}
 	case <-k.ctx.Done():
-		k.Fatal("follow with an ended context went on")
+		k.Fatal("follow with an ended context did not return")
 	}
 }

@@ -20,11 +20,12 @@ const (
 	hourly  checkpoint.Name = "hourly"
 )
 
-// patience bounds a whole check, with hundreds of writes that may each wait for a slow disk.
+// patience bounds a whole check: hundreds of writes, each of which may wait for a slow disk.
 const patience = time.Minute
 
-// kit is what a check works with: the fixture, a bounded context, and steps that fail the test when they go wrong.
-// Failures go to TB, so that our own test can see a check fail; t is for the fixture.
+// kit is what a check works with: the fixture, a context with a deadline, and helpers that fail the
+// test. Failures go to TB, so that a test of the contract can see a check fail; t is for the
+// fixture.
 type kit struct {
 	testing.TB
 	Fixture
@@ -47,7 +48,8 @@ func (k *kit) lead(r fence.Resource) fence.Claim {
 	return k.Lead(k.t, r)
 }
 
-// version is a checkpoint as the claim's leader would publish it. Two of one version differ in nonce and state.
+// version returns a checkpoint as the claim's leader would publish it. Two checkpoints with one
+// version and different marks differ in nonce and state.
 func version(n int64, c fence.Claim, task checkpoint.Name, by string) checkpoint.Checkpoint {
 	nonce := fmt.Sprintf("%s-%s-%d", by, c.Token, n)
 	return checkpoint.Checkpoint{
@@ -58,7 +60,7 @@ func version(n int64, c fence.Claim, task checkpoint.Name, by string) checkpoint
 	}
 }
 
-// patiently repeats a call for as long as the journal says that it could not do it now.
+// patiently repeats a call as long as the journal returns ErrTransient.
 func (k *kit) patiently(call func() error) error {
 	for pause := time.Millisecond; ; pause = min(2*pause, 100*time.Millisecond) {
 		err := call()
@@ -88,7 +90,9 @@ func (k *kit) publish(c fence.Claim, cp checkpoint.Checkpoint) checkpoint.Checkp
 }
 
 // tryTake reads under the claim.
-func (k *kit) tryTake(j checkpoint.Journal, c fence.Claim, task checkpoint.Name, have int64) (cp checkpoint.Checkpoint, same bool, err error) {
+func (k *kit) tryTake(
+	j checkpoint.Journal, c fence.Claim, task checkpoint.Name, have int64,
+) (cp checkpoint.Checkpoint, same bool, err error) {
 	err = k.patiently(func() (err error) {
 		cp, same, err = j.Take(k.ctx, c, task, have)
 		return err
@@ -97,7 +101,9 @@ func (k *kit) tryTake(j checkpoint.Journal, c fence.Claim, task checkpoint.Name,
 }
 
 // take must answer with the checkpoint.
-func (k *kit) take(j checkpoint.Journal, c fence.Claim, task checkpoint.Name) checkpoint.Checkpoint {
+func (k *kit) take(
+	j checkpoint.Journal, c fence.Claim, task checkpoint.Name,
+) checkpoint.Checkpoint {
 	k.Helper()
 	cp, same, err := k.tryTake(j, c, task, -1)
 	if err != nil || same {
@@ -119,7 +125,8 @@ func (k *kit) load(j checkpoint.Journal, only ...checkpoint.Name) (all []checkpo
 	return all
 }
 
-// stays fails the test unless exactly this is stored, as both processes see it. A zero version: nothing.
+// stays fails the test unless both processes see exactly this checkpoint, or nothing if its version
+// is 0.
 func (k *kit) stays(task checkpoint.Name, want checkpoint.Checkpoint) {
 	k.Helper()
 	for _, j := range []checkpoint.Journal{k.Journal, k.Second} {

@@ -12,7 +12,8 @@ var loadChecks = []check{
 	{"Load needs no claim, and shows what landed last", loadIsFresh},
 }
 
-var unsorted = []checkpoint.Name{"b", "a.b", "B", "a", "a-b", "10", "a_b", "9", "Z", "a:b", "ab", "aB"}
+var unsorted = []checkpoint.Name{"b", "a.b", "B", "a", "a-b", "10", "a_b", "9", "Z",
+	"a:b", "ab", "aB"}
 
 func names(all []checkpoint.Checkpoint) (out []checkpoint.Name) {
 	for _, cp := range all {

@@ -11,7 +11,8 @@ func (m *Memory) admit(c fence.Claim) error {
 	mark, raised := m.marks[c.Resource]
 	switch {
 	case raised && mark.Issuer != c.Issuer:
-		return refuse(fence.ReasonOtherIssuer, c, mark, "ask an operator which coordinator counts for this journal")
+		return refuse(fence.ReasonOtherIssuer, c, mark,
+			"ask an operator which coordinator counts for this journal")
 	case raised && c.Token < mark.Token:
 		return refuse(fence.ReasonStale, c, mark, "stop: a newer leader is at work")
 	case !raised || c.Token > mark.Token:
@@ -24,6 +25,7 @@ func refuse(why fence.Reason, c, mark fence.Claim, hint string) error {
 	return &fence.Refusal{
 		Reason: why, Claim: c, Mark: mark.Token, Hint: hint,
 		Message: fmt.Sprintf("claim %s of issuer %s was refused (%s)", c, c.Issuer, why),
-		Detail:  fmt.Sprintf("the mark is %s of issuer %s, raised by %s; nothing was changed", mark.Token, mark.Issuer, mark.Holder),
+		Detail: fmt.Sprintf("the mark is %s of issuer %s, raised by %s; nothing was changed",
+			mark.Token, mark.Issuer, mark.Holder),
 	}
 }

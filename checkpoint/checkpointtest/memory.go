@@ -11,19 +11,20 @@ import (
 	"github.com/ringfence/ringfence/fence"
 )
 
-// Memory is the journal that is obviously right: one lock, one mark for each resource, one checkpoint for each task.
-// It is a checkpoint.Transactor[*Tx] too.
+// Memory is the reference journal: one lock, one mark for each resource, one checkpoint for each
+// task. It is also a checkpoint.Transactor[*Tx].
 type Memory struct {
-	// Fail, when not nil, is asked at each call what goes wrong with it; cp has at least the task, or for Raise the
-	// resource. No lock is held: it may block, like a process that is paused just before the call. Set it before the
-	// first call.
+	// Fail, if not nil, chooses the fault of each call; cp has at least the task, or for Raise the
+	// resource. It is called without a lock, so it may block, like a process that is paused just
+	// before the call. Set it before the first call.
 	Fail func(op Op, cp checkpoint.Checkpoint) Fault
-	// Limit is how many bytes a checkpoint may have as JSON; 0: no limit. Set it before the first call.
+	// Limit is the maximum size of a checkpoint as JSON, in bytes; 0 means no limit. Set it before
+	// the first call.
 	Limit int
 
 	mu      sync.Mutex
 	marks   map[fence.Resource]fence.Claim
-	stored  map[checkpoint.Name][]byte // as JSON, so that nobody shares memory with it
+	stored  map[checkpoint.Name][]byte // as JSON, so that callers share no memory with it
 	effects []Effect
 	changed chan struct{} // closed when a checkpoint lands
 }
@@ -56,7 +57,9 @@ func (m *Memory) Raise(ctx context.Context, c fence.Claim) error {
 }
 
 // Take reads a checkpoint under the claim.
-func (m *Memory) Take(ctx context.Context, c fence.Claim, task checkpoint.Name, have int64) (cp checkpoint.Checkpoint, same bool, err error) {
+func (m *Memory) Take(
+	ctx context.Context, c fence.Claim, task checkpoint.Name, have int64,
+) (cp checkpoint.Checkpoint, same bool, err error) {
 	err = m.call(ctx, Take, checkpoint.Checkpoint{Task: task, Resource: c.Resource}, func() error {
 		m.mu.Lock()
 		defer m.mu.Unlock()
@@ -90,8 +93,10 @@ func (m *Memory) Load(_ context.Context, only ...checkpoint.Name) ([]checkpoint.
 	return all, nil
 }
 
-// Follow shows a checkpoint and its successors. It returns ctx's cause at its end.
-func (m *Memory) Follow(ctx context.Context, task checkpoint.Name, each func(checkpoint.Checkpoint) error) error {
+// Follow calls each with the checkpoint and its successors. When ctx ends, it returns the cause.
+func (m *Memory) Follow(
+	ctx context.Context, task checkpoint.Name, each func(checkpoint.Checkpoint) error,
+) error {
 	for seen := int64(0); ; {
 		m.mu.Lock()
 		cp, changed := m.read(task), m.changed

@@ -23,18 +23,19 @@ func TestMemoryKeepsTheContractOfTransactors(t *testing.T) {
 	})
 }
 
-// inMemory is a fixture on one Memory.
+// inMemory makes a fixture on one Memory.
 func inMemory(m *Memory) Fixture {
 	m.Limit = 1 << 17
 	return Fixture{Journal: m, Second: m, Lead: leading(m), Limit: m.Limit}
 }
 
-// leading makes leaders with rising tokens above 2^53, of which neighbours look alike to a float.
+// leading makes leaders with rising tokens above 2^53, where neighbours are equal as floats.
 func leading(m fence.Raiser) func(*testing.T, fence.Resource) fence.Claim {
 	var last atomic.Int64
 	last.Store(1<<53 + 2)
 	return func(t *testing.T, r fence.Resource) fence.Claim {
-		c := fence.Claim{Resource: r, Token: fence.Token(last.Add(1)), Issuer: "coordinator-1", Holder: "host-1"}
+		c := fence.Claim{Resource: r, Token: fence.Token(last.Add(1)), Issuer: "coordinator-1",
+			Holder: "host-1"}
 		if err := m.Raise(t.Context(), c); err != nil {
 			t.Errorf("raise for %s: %v", c, err)
 		}

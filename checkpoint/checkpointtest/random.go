@@ -12,25 +12,26 @@ import (
 )
 
 var randomChecks = []check{
-	{"Leaders old and new that take and publish at random are answered just as the model says", randomInterleaving},
+	{"Leaders that take and publish at random get the answers of the model",
+		randomInterleaving},
 }
 
-// random is seeded with RINGFENCE_SEED, or anew.
+// random returns a source seeded with RINGFENCE_SEED, or with the time.
 func (k *kit) random() *rand.Rand {
 	seed, err := strconv.ParseUint(os.Getenv("RINGFENCE_SEED"), 10, 64)
 	if err != nil {
 		seed = uint64(time.Now().UnixNano())
 	}
-	k.Logf("to make the same moves again: RINGFENCE_SEED=%d go test -run '^%s$'", seed, k.t.Name())
+	k.Logf("to repeat this run: RINGFENCE_SEED=%d go test -run '^%s$'", seed, k.t.Name())
 	return rand.New(rand.NewPCG(seed, 0))
 }
 
-// world is a random run: every call is also made to the model.
+// world is a random run. It makes every call to the journal and to the model.
 type world struct {
 	*kit
 	rnd    *rand.Rand
 	model  *Memory
-	claims []fence.Claim // of all leaders that there ever were, and of some that never were
+	claims []fence.Claim // of all leaders so far, and some that never led
 	moves  int
 }
 
@@ -52,7 +53,7 @@ func randomInterleaving(k *kit) {
 	w.sameInTheEnd()
 }
 
-// sameInTheEnd compares all that is stored.
+// sameInTheEnd compares everything that is stored.
 func (w *world) sameInTheEnd() {
 	w.Helper()
 	want, _ := w.model.Load(w.ctx)
@@ -73,7 +74,7 @@ func (w *world) newLeader() {
 	w.claims = append(w.claims, c)
 }
 
-// impostor is a claim for which nobody has raised the mark, or of another issuer.
+// impostor adds a claim of another issuer, or one to which the mark was never raised.
 func (w *world) impostor() {
 	c := w.claim()
 	if w.rnd.IntN(2) == 0 {
@@ -84,13 +85,13 @@ func (w *world) impostor() {
 	w.claims = append(w.claims, c)
 }
 
-// claim is most often a recent one, and half the time the newest.
+// claim returns the newest claim half of the time, and most often a recent one.
 func (w *world) claim() fence.Claim {
 	newest := len(w.claims) - 1
 	return w.claims[pick(w.rnd, newest, newest, max(newest-1, 0), w.rnd.IntN(len(w.claims)))]
 }
 
-// move is one call's where, who and what.
+// move chooses the journal, the claim and the task of a call, and returns the stored version.
 func (w *world) move() (checkpoint.Journal, fence.Claim, checkpoint.Name, int64) {
 	task := pick(w.rnd, nightly, hourly, "third")
 	stored, _ := w.model.Load(w.ctx, task)
@@ -103,8 +104,10 @@ func (w *world) move() (checkpoint.Journal, fence.Claim, checkpoint.Name, int64)
 
 func (w *world) publishOne() {
 	j, c, task, at := w.move()
-	cp := version(max(at+pick[int64](w.rnd, 1, 1, 1, 1, 0, 2, -1), 1), c, task, fmt.Sprint("move ", w.moves))
-	w.agree(w.try(j, c, cp), w.model.Publish(w.ctx, c, cp), "publish version %d over %d of %s under %s", cp.Version, at, task, c)
+	cp := version(max(at+pick[int64](w.rnd, 1, 1, 1, 1, 0, 2, -1), 1), c, task,
+		fmt.Sprint("move ", w.moves))
+	w.agree(w.try(j, c, cp), w.model.Publish(w.ctx, c, cp),
+		"publish version %d over %d of %s under %s", cp.Version, at, task, c)
 }
 
 func (w *world) takeOne() {
@@ -124,7 +127,8 @@ func (w *world) takeOne() {
 	}
 }
 
-// agree fails the test unless journal and model answered alike. Who never was the leader is refused, for whatever reason.
+// agree fails the test unless journal and model gave the same answer. A claim that never led may be
+// refused for any reason.
 func (w *world) agree(err, model error, format string, args ...any) {
 	w.Helper()
 	got, want := verdict(err), verdict(model)
@@ -133,7 +137,8 @@ func (w *world) agree(err, model error, format string, args ...any) {
 		w.refused(err, nil)
 	default:
 		if got != want {
-			w.Fatalf("move %d: %s: got %v, the model says %v", w.moves, fmt.Sprintf(format, args...), err, model)
+			w.Fatalf("move %d: %s: got %v, the model says %v", w.moves,
+				fmt.Sprintf(format, args...), err, model)
 		}
 	}
 }

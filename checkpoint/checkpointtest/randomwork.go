@@ -36,10 +36,11 @@ func randomWork[Tx any](k *txKit[Tx]) {
 	}
 }
 
-// transactOne is a transaction with up to two effects, whose work fails now and then.
+// transactOne makes a transaction with up to two effects. Sometimes its work fails.
 func transactOne[Tx any](w *world, k *txKit[Tx]) {
 	j, c, task, at := w.move()
-	cp := version(max(at+pick[int64](w.rnd, 1, 1, 1, 1, 0, 2), 1), c, task, fmt.Sprint("move ", w.moves))
+	cp := version(max(at+pick[int64](w.rnd, 1, 1, 1, 1, 0, 2), 1), c, task,
+		fmt.Sprint("move ", w.moves))
 	end := pick(w.rnd, nil, nil, nil, errOfWork)
 	var values []string
 	for i := range w.rnd.IntN(3) {
@@ -48,13 +49,15 @@ func transactOne[Tx any](w *world, k *txKit[Tx]) {
 	err := k.transact(j, c, k.having(cp, end, values...))
 	want := w.model.Transact(w.ctx, c, listing(cp, end, values))
 	if end != nil && errors.Is(err, end) {
-		return // a journal may look at the claim after the work, and nothing has landed either way
+		return // a journal may check the claim after the work; nothing has landed either way
 	}
 	w.agree(err, want, "transact version %d over %d of %s under %s", cp.Version, at, task, c)
 }
 
-// listing is the same work for the model.
-func listing(cp checkpoint.Checkpoint, end error, values []string) func(context.Context, *Tx) (checkpoint.Checkpoint, error) {
+// listing returns the same work for the model.
+func listing(
+	cp checkpoint.Checkpoint, end error, values []string,
+) func(context.Context, *Tx) (checkpoint.Checkpoint, error) {
 	return func(_ context.Context, tx *Tx) (checkpoint.Checkpoint, error) {
 		for _, v := range values {
 			tx.Append(v)

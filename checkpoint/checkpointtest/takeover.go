@@ -11,11 +11,14 @@ import (
 
 var takeoverChecks = []check{
 	{"Once a new leader has taken a checkpoint, no older one publishes", takeEndsOlder},
-	{"Of leaders that publish at once, no older one publishes after a newer one", tokensRiseWithVersions},
+	{"Of leaders that publish at once, no older one publishes after a newer one",
+		tokensRiseWithVersions},
 }
 
-// persist publishes version after version, as fast as it can, until it is refused or each is false.
-func (k *kit) persist(j checkpoint.Journal, c fence.Claim, each func(landed checkpoint.Checkpoint) bool) error {
+// persist publishes versions as fast as it can, until it is refused or each returns false.
+func (k *kit) persist(
+	j checkpoint.Journal, c fence.Claim, each func(landed checkpoint.Checkpoint) bool,
+) error {
 	for at := int64(0); ; {
 		cp := version(at+1, c, nightly, "persistent")
 		err := k.try(j, c, cp)
@@ -42,14 +45,14 @@ func (k *kit) persist(j checkpoint.Journal, c fence.Claim, each func(landed chec
 	}
 }
 
-// campaigner is a leader that persists beside the test.
+// campaigner is a leader that publishes concurrently with the test.
 type campaigner struct {
 	begun  chan struct{} // closed when the first has landed
 	done   chan error
-	landed []checkpoint.Checkpoint // to be read after done
+	landed []checkpoint.Checkpoint // read it after done is closed
 }
 
-// campaign begins to persist, and goes on for at most so many.
+// campaign starts to publish, at most so many versions.
 func (k *kit) campaign(j checkpoint.Journal, c fence.Claim, most int) *campaigner {
 	a := &campaigner{begun: make(chan struct{}), done: make(chan error, 1)}
 	var running sync.WaitGroup
@@ -65,7 +68,7 @@ func (k *kit) campaign(j checkpoint.Journal, c fence.Claim, most int) *campaigne
 	return a
 }
 
-// underway waits for the first to land.
+// underway waits until the first version has landed.
 func (k *kit) underway(a *campaigner) {
 	k.Helper()
 	select {
@@ -85,10 +88,11 @@ func takeEndsOlder(k *kit) {
 		k.underway(old)
 		fresh := k.lead(orders)
 		taken := k.take(k.Journal, fresh, nightly)
-		k.endsWith(old.done, fence.ErrStale) // with nothing of it on its way any more
+		k.endsWith(old.done, fence.ErrStale) // nothing of it can land any more
 		k.stays(nightly, taken)
 		if last := old.landed[len(old.landed)-1]; last.Version > taken.Version {
-			k.Fatalf("an older leader published version %d after the new one had taken version %d", last.Version, taken.Version)
+			k.Fatalf("an older leader published version %d after the new one had taken version %d",
+				last.Version, taken.Version)
 		}
 		k.publish(fresh, version(taken.Version+1, fresh, nightly, "fresh"))
 	}
@@ -115,11 +119,14 @@ func tokensRiseWithVersions(k *kit) {
 		}
 		landed = append(landed, a.landed...)
 	}
-	slices.SortFunc(landed, func(a, b checkpoint.Checkpoint) int { return cmp.Compare(a.Version, b.Version) })
+	slices.SortFunc(landed, func(a, b checkpoint.Checkpoint) int {
+		return cmp.Compare(a.Version, b.Version)
+	})
 	for i := range landed[1:] {
 		before, after := landed[i], landed[i+1]
 		if before.Version == after.Version || before.Token > after.Token {
-			k.Fatalf("token %s published version %d, token %s published version %d", before.Token, before.Version, after.Token, after.Version)
+			k.Fatalf("token %s published version %d, token %s published version %d", before.Token,
+				before.Version, after.Token, after.Version)
 		}
 	}
 	k.stays(nightly, landed[len(landed)-1])

@@ -11,18 +11,21 @@ import (
 // Tx is a transaction of Memory: a list of effects.
 type Tx struct{ values []string }
 
-// Append has an effect, which lands when the transaction does.
+// Append adds an effect, which lands with the transaction.
 func (tx *Tx) Append(value string) { tx.values = append(tx.values, value) }
 
 // Effect is an effect that has landed.
 type Effect struct {
-	Token fence.Token // whose transaction it was
+	Token fence.Token // of the transaction
 	Value string
 }
 
-// Transact runs work with an empty transaction and no lock. It lands with the checkpoint only if the claim is the mark
-// at the end too.
-func (m *Memory) Transact(ctx context.Context, c fence.Claim, work func(context.Context, *Tx) (checkpoint.Checkpoint, error)) error {
+// Transact runs work with an empty transaction and without a lock. The transaction and its
+// checkpoint land only if the claim is still the mark when work returns.
+func (m *Memory) Transact(
+	ctx context.Context, c fence.Claim,
+	work func(context.Context, *Tx) (checkpoint.Checkpoint, error),
+) error {
 	m.mu.Lock()
 	err := m.admit(c)
 	m.mu.Unlock()
@@ -45,7 +48,7 @@ func (tx *Tx) effects(c fence.Claim) []Effect {
 	return all
 }
 
-// Effects lists what has landed, in the order in which it did.
+// Effects lists the effects in the order in which they landed.
 func (m *Memory) Effects() []Effect {
 	m.mu.Lock()
 	defer m.mu.Unlock()

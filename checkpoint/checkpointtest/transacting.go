@@ -26,7 +26,7 @@ func landTogether[Tx any](k *txKit[Tx]) {
 	f.end()
 }
 
-// tries is more than a pool has connections: each leak would be missed.
+// tries is more than a pool has connections, so that every leaked connection shows.
 const tries = 20
 
 func failedWork[Tx any](k *txKit[Tx]) {
@@ -59,7 +59,7 @@ func panickingWork[Tx any](k *txKit[Tx]) {
 	k.left(k.commit(c, version(1, c, nightly, "a"), "a"), "a")
 }
 
-// caught is the error of do, or its panic.
+// caught returns the error of do, or its panic as an error.
 func caught(do func() error) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -113,10 +113,12 @@ func powerlessWork[Tx any](k *txKit[Tx]) {
 	ahead.Token++
 	stranger.Issuer += "-rebuilt"
 	nobody.Resource = stock
-	for c, sentinel := range map[fence.Claim]error{old: fence.ErrStale, ahead: nil, stranger: nil, nobody: nil} {
+	for c, sentinel := range map[fence.Claim]error{old: fence.ErrStale, ahead: nil, stranger: nil,
+		nobody: nil} {
 		for _, j := range []checkpoint.Journal{k.Journal, k.Second} {
 			for n := range int64(3) {
-				k.refused(k.transact(j, c, k.having(version(n+1, c, nightly, "powerless"), nil, "never")), sentinel)
+				k.refused(k.transact(j, c, k.having(version(n+1, c, nightly, "powerless"), nil,
+					"never")), sentinel)
 			}
 			k.left(landed, "old")
 		}
@@ -128,10 +130,12 @@ func misfitWork[Tx any](k *txKit[Tx]) {
 	c := k.lead(orders)
 	landed := k.commit(c, version(1, c, nightly, "a"), "a")
 	stranger := k.lead(stock)
-	err := k.transact(k.Journal, stranger, k.having(version(2, stranger, nightly, "stranger"), nil, "never"))
+	err := k.transact(k.Journal, stranger, k.having(version(2, stranger, nightly, "stranger"),
+		nil, "never"))
 	k.answered(err, checkpoint.ErrOtherResource)
 	k.left(landed, "a")
-	if err := k.transact(k.Journal, stranger, k.having(version(2, c, nightly, "forged"), nil, "never")); err == nil {
+	err = k.transact(k.Journal, stranger, k.having(version(2, c, nightly, "forged"), nil, "never"))
+	if err == nil {
 		k.Fatalf("a checkpoint of %q was published under a claim to %q", orders, stock)
 	}
 	k.left(landed, "a")

@@ -10,13 +10,14 @@ import (
 	"github.com/ringfence/ringfence/fence"
 )
 
-// verdicts are the answers that a caller has to tell apart, the first match counts.
+// verdicts are the answers that a caller must be able to distinguish. The first match counts.
 var verdicts = []error{
-	fence.ErrStale, fence.ErrOtherIssuer, fence.ErrNotLeader, checkpoint.ErrConflict, checkpoint.ErrOtherResource,
+	fence.ErrStale, fence.ErrOtherIssuer, fence.ErrNotLeader, checkpoint.ErrConflict,
+	checkpoint.ErrOtherResource,
 	checkpoint.ErrTooLarge, checkpoint.ErrTransient, checkpoint.ErrUnknown, checkpoint.ErrCorrupt,
 }
 
-// verdict is the class of an answer: nil, one of verdicts, or the error itself.
+// verdict returns the class of an answer: nil, one of verdicts, or the error itself.
 func verdict(err error) error {
 	for _, v := range verdicts {
 		if errors.Is(err, v) {
@@ -26,7 +27,8 @@ func verdict(err error) error {
 	return err
 }
 
-// refused fails the test unless err is a whole refusal, with this sentinel if one is named.
+// refused fails the test unless err is a complete refusal, and matches the sentinel if there is
+// one.
 func (k *kit) refused(err, sentinel error) {
 	k.Helper()
 	r, ok := errors.AsType[*fence.Refusal](err)
@@ -40,7 +42,7 @@ func (k *kit) refused(err, sentinel error) {
 	}
 }
 
-// answered fails the test unless err is of this class.
+// answered fails the test unless err has this verdict.
 func (k *kit) answered(err, want error) {
 	k.Helper()
 	if verdict(err) != want {
@@ -48,18 +50,20 @@ func (k *kit) answered(err, want error) {
 	}
 }
 
-// equal fails the test unless both are the same to their reader.
+// equal fails the test unless a reader sees no difference between the two.
 func (k *kit) equal(got, want checkpoint.Checkpoint) {
 	k.Helper()
 	if bytes.Equal(got.State, want.State) {
-		got.State, want.State = nil, nil // a large one takes long to decode
+		got.State, want.State = nil, nil // decoding a large state takes long
 	}
 	if !reflect.DeepEqual(plain(k, got), plain(k, want)) {
-		k.Fatalf("got %+v\nwith the state %s,\nwant %+v\nwith the state %s", got, got.State, want, want.State)
+		k.Fatalf("got %+v\nwith the state %s,\nwant %+v\nwith the state %s", got, got.State,
+			want, want.State)
 	}
 }
 
-// plain is a checkpoint in a form in which equal ones are DeepEqual: JSON read without loss of digits, times in UTC.
+// plain returns a checkpoint in a form in which equal ones are DeepEqual: JSON without loss of
+// digits, times in UTC.
 func plain(k *kit, c checkpoint.Checkpoint) map[string]any {
 	k.Helper()
 	c.Saved = c.Saved.UTC()

@@ -4,7 +4,7 @@ import "github.com/ringfence/ringfence/checkpoint"
 
 var versionChecks = []check{
 	{"A task that was never published has version 0", nothingIsVersionZero},
-	{"The copy is right when it has the stored version, and only then", sameOnlyWhenSame},
+	{"A copy is current if and only if it has the stored version", sameOnlyWhenSame},
 	{"A publish lands only on the version before it", versionsFollowEachOther},
 	{"A repeated publish is a conflict and changes nothing", repeatsConflict},
 	{"Tasks have versions of their own", tasksAreApart},

@@ -18,14 +18,20 @@ import (
 
 func TestAConnectionIsAttachedOnceAndItsTransactionsAreNotChecked(t *testing.T) {
 	d := installed(t)
-	task := one(func(ctx context.Context, tx pgx.Tx, s count) (count, error) { return s, insert(ctx, tx, "x") })
+	task := one(func(ctx context.Context, tx pgx.Tx, s count) (count, error) {
+		return s, insert(ctx, tx, "x")
+	})
 	task.Rounds = 3
 	j := d.journal(t, postgres.Options{})
 	d.exec(t, `create table called (what text); grant all on called to public;
 	    alter function ringfence.enter(text, bigint, text) rename to checked;
-	    create function ringfence.enter(p_resource text, p_token bigint, p_issuer text) returns void language plpgsql as $$ begin
-	      insert into public.called values (current_query()); perform ringfence.checked(p_resource, p_token, p_issuer); end $$;
-	    grant execute on function ringfence.enter(text, bigint, text), ringfence.checked(text, bigint, text) to public`)
+	    create function ringfence.enter(p_resource text, p_token bigint, p_issuer text)
+	    returns void language plpgsql as $$ begin
+	      insert into public.called values (current_query());
+	      perform ringfence.checked(p_resource, p_token, p_issuer);
+	    end $$;
+	    grant execute on function ringfence.enter(text, bigint, text) to public;
+	    grant execute on function ringfence.checked(text, bigint, text) to public`)
 	if _, err := lead(t, j, 1, task); err != nil {
 		t.Fatal(err)
 	}
@@ -34,10 +40,13 @@ func TestAConnectionIsAttachedOnceAndItsTransactionsAreNotChecked(t *testing.T) 
 			t.Errorf("a step called enter: %s", query)
 		}
 	}
-	if got := d.list(t, "select distinct token::text from ringfence.session"); len(got) != 1 || got[0] != "1" {
+	if got := d.list(t, "select distinct token::text from ringfence.session"); len(got) != 1 ||
+		got[0] != "1" {
 		t.Errorf("registered under %q", got)
 	}
-	if got := d.list(t, "select pid::text from ringfence.session group by pid, backend_start having count(*) > 1"); len(got) != 0 { // a pool may have made a second connection
+	// The pool may have opened a second connection.
+	if got := d.list(t, "select pid::text from ringfence.session group by pid, backend_start "+
+		"having count(*) > 1"); len(got) != 0 {
 		t.Errorf("registered more than once: %q", got)
 	}
 }
@@ -56,8 +65,10 @@ func TestARaiseEndsAnAttachedSessionInTheMiddleOfAStep(t *testing.T) {
 		result <- err
 	}()
 	<-inside
-	other := one(func(ctx context.Context, tx pgx.Tx, s count) (count, error) { return s, insert(ctx, tx, "new") })
-	other.Name = "other" // so that no version is in the older one's way
+	other := one(func(ctx context.Context, tx pgx.Tx, s count) (count, error) {
+		return s, insert(ctx, tx, "new")
+	})
+	other.Name = "other" // so that the older leader meets no version conflict
 	if _, err := lead(t, d.journal(t, postgres.Options{}), 2, other); err != nil {
 		t.Fatal(err)
 	}
@@ -72,7 +83,8 @@ func TestARaiseEndsAnAttachedSessionInTheMiddleOfAStep(t *testing.T) {
 
 func TestAnAttachedIdleConnectionOfADeposedLeaderIsEnded(t *testing.T) {
 	d := installed(t)
-	if _, err := lead(t, d.journal(t, postgres.Options{}), 1, one(func(ctx context.Context, tx pgx.Tx, s count) (count, error) { return s, nil })); err != nil {
+	idle := one(func(ctx context.Context, tx pgx.Tx, s count) (count, error) { return s, nil })
+	if _, err := lead(t, d.journal(t, postgres.Options{}), 1, idle); err != nil {
 		t.Fatal(err)
 	}
 	raise(t, d.journal(t, postgres.Options{}), 2)
@@ -81,8 +93,9 @@ func TestAnAttachedIdleConnectionOfADeposedLeaderIsEnded(t *testing.T) {
 	}
 }
 
-// A pooler may put another session in the place of the attached one. Its transaction enters when it publishes.
-func TestATransactionThatOnlySaysThatItIsAttachedEntersOrPublishesNothing(t *testing.T) {
+// A pooler may replace the attached session by another one. The transaction then enters when it
+// publishes.
+func TestATransactionInASessionThatIsNotAttachedEntersOrPublishesNothing(t *testing.T) {
 	d := installed(t)
 	j := d.journal(t, postgres.Options{})
 	raise(t, j, 1)
@@ -96,7 +109,8 @@ func TestATransactionThatOnlySaysThatItIsAttachedEntersOrPublishesNothing(t *tes
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err = tx.Exec(t.Context(), "select ringfence.publish('orders', 1, 'unverified', 'task', $1, '{}')", version); err == nil {
+		if _, err = tx.Exec(t.Context(), "select ringfence.publish('orders', 1, 'unverified', "+
+			"'task', $1, '{}')", version); err == nil {
 			return tx.Commit(t.Context())
 		}
 		_ = tx.Rollback(t.Context())
@@ -111,7 +125,7 @@ func TestATransactionThatOnlySaysThatItIsAttachedEntersOrPublishesNothing(t *tes
 	}
 }
 
-func TestNoSessionIsAttachedThatAGuardWouldNotAdmit(t *testing.T) {
+func TestASessionThatAGuardWouldNotAdmitIsNotAttached(t *testing.T) {
 	d := installed(t)
 	conn, err := pgx.Connect(t.Context(), d.url("app"))
 	if err != nil {
@@ -131,8 +145,9 @@ func TestNoSessionIsAttachedThatAGuardWouldNotAdmit(t *testing.T) {
 	foreign := term(5).Claim()
 	foreign.Issuer = "another"
 	refused("of another issuer", foreign, fence.ErrOtherIssuer)
-	var attached bool // as behind a pooler, where login told another process id
-	if err := conn.QueryRow(t.Context(), "select ringfence.attach(pg_backend_pid() + 1, 'orders', 5, 'unverified')").Scan(&attached); err != nil || attached {
+	var attached bool // as behind a pooler, where the login returned another process id
+	if err := conn.QueryRow(t.Context(), "select ringfence.attach(pg_backend_pid() + 1, 'orders', "+
+		"5, 'unverified')").Scan(&attached); err != nil || attached {
 		t.Errorf("a pooler's session is attached: %v", err)
 	}
 	if got := d.list(t, "select pid::text from ringfence.session"); len(got) != 0 {
@@ -140,7 +155,7 @@ func TestNoSessionIsAttachedThatAGuardWouldNotAdmit(t *testing.T) {
 	}
 }
 
-// attaches tells whether a connection could be attached.
+// attaches reports whether a connection is attached.
 func attaches(t *testing.T, url, set string) bool {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), url)
@@ -167,7 +182,7 @@ func raise(t *testing.T, j *postgres.Journal, token fence.Token) {
 	}
 }
 
-func TestWhatCannotBeAttachedIsCheckedWithEachTransaction(t *testing.T) {
+func TestWithoutAnAttachmentEachTransactionIsChecked(t *testing.T) {
 	d := installed(t)
 	raise(t, d.journal(t, postgres.Options{}), 1)
 	if !attaches(t, d.url("app"), "") {
@@ -192,19 +207,25 @@ func TestWhatCannotBeAttachedIsCheckedWithEachTransaction(t *testing.T) {
 	defer pool.Close()
 	j := postgres.New(pool, postgres.Options{Raiser: store.NewRaiser(d.url("guard_role"))})
 	defer j.Close()
-	_, err = lead(t, j, 1, one(func(ctx context.Context, tx pgx.Tx, s count) (count, error) { return s, insert(ctx, tx, "pooled") }))
+	_, err = lead(t, j, 1, one(func(ctx context.Context, tx pgx.Tx, s count) (count, error) {
+		return s, insert(ctx, tx, "pooled")
+	}))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := d.list(t, "select pid::text from ringfence.session s where exists (select from pg_stat_activity a where a.pid = s.pid)"); len(got) != 0 {
+	if got := d.list(t, "select pid::text from ringfence.session s where exists (select from "+
+		"pg_stat_activity a where a.pid = s.pid)"); len(got) != 0 {
 		t.Errorf("the pooler's backends %q are registered", got)
 	}
-	if found, err := j.Load(t.Context(), "task"); err != nil || len(found) != 1 || found[0].Status != checkpoint.Done {
+	if found, err := j.Load(t.Context(), "task"); err != nil || len(found) != 1 ||
+		found[0].Status != checkpoint.Done {
 		t.Errorf("loaded %v, %v", found, err)
 	}
 	raise(t, j, 2)
 	_, err = lead(t, j, 2, checkpoint.Task[count]{Name: "next", Steps: []checkpoint.Step[count]{
-		postgres.Step("only", func(ctx context.Context, tx pgx.Tx, s count) (count, error) { return s, insert(ctx, tx, "again") })}})
+		postgres.Step("only", func(ctx context.Context, tx pgx.Tx, s count) (count, error) {
+			return s, insert(ctx, tx, "again")
+		})}})
 	if err != nil {
 		t.Error(err)
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/ringfence/ringfence/internal/refusal"
 )
 
-// answered says what an error of a call means that changes nothing, or did not come to its COMMIT.
+// answered translates the error of a call that changes nothing, or that failed before its COMMIT.
 func answered(ctx context.Context, err error, c fence.Claim) error {
 	var pg *pgconn.PgError
 	switch {
@@ -25,18 +25,19 @@ func answered(ctx context.Context, err error, c fence.Claim) error {
 	case isRefusal(err):
 		return err
 	case errors.As(err, &pg):
-		return told(pg, err, c)
-	case settled(err):
+		return fromServer(pg, err, c)
+	case final(err):
 		return err
 	}
 	return fmt.Errorf("%w: %w", checkpoint.ErrTransient, err)
 }
 
-// landed is answered for a call whose COMMIT may have been reached: what the server did not say it did is not known.
+// landed translates the error of a call that may have reached its COMMIT. Without an answer of the
+// server the outcome is unknown.
 func landed(ctx context.Context, err error, c fence.Claim) error {
 	var pg *pgconn.PgError
 	if errors.As(err, &pg) && !down(pg) {
-		return told(pg, err, c)
+		return fromServer(pg, err, c)
 	}
 	if unsent(err) {
 		return answered(ctx, err, c)
@@ -44,29 +45,31 @@ func landed(ctx context.Context, err error, c fence.Claim) error {
 	return fmt.Errorf("%w: %w", checkpoint.ErrUnknown, err)
 }
 
-// unsent says that the server was not asked. ErrConnClosed does not say so, though the driver calls it safe to retry: pgx 5.12
-// also returns it when a connection breaks while an answer is awaited (MultiResultReader.NextResult looks at the next message
-// and drops the error).
+// unsent reports whether nothing was sent to the server. ErrConnClosed does not prove that,
+// although the driver calls it safe to retry: pgx 5.12 also returns it if the connection breaks
+// while the client waits for an answer (MultiResultReader.NextResult peeks at the next message and
+// drops the error).
 func unsent(err error) bool {
 	return pgconn.SafeToRetry(err) && !errors.Is(err, pgconn.ErrConnClosed)
 }
 
-// told turns the server's word into the journal's.
-func told(pg *pgconn.PgError, err error, c fence.Claim) error {
+// fromServer translates an error that the server has sent.
+func fromServer(pg *pgconn.PgError, err error, c fence.Claim) error {
 	switch {
 	case pg.Code == refusal.CheckpointConflict:
 		return fmt.Errorf("%w: %s; %s", checkpoint.ErrConflict, pg.Message, pg.Detail)
 	case pg.Code == refusal.OtherResource:
 		return fmt.Errorf("%w: %s; %s", checkpoint.ErrOtherResource, pg.Message, pg.Detail)
-	case again(err):
+	case retryable(err):
 		return fmt.Errorf("%w: %w", checkpoint.ErrTransient, err)
 	}
 	return store.Explain(err, c)
 }
 
-// again says that the same may succeed when it is tried again: the server is going down or coming up, has too much to do,
-// or another transaction was in the way. Of a stale leader the next try will tell so.
-func again(err error) bool {
+// retryable reports whether a retry may succeed: the server is starting or shutting down or has no
+// connection left, or another transaction was in the way. If the leader is stale, the retry finds
+// that out.
+func retryable(err error) bool {
 	var pg *pgconn.PgError
 	if !errors.As(err, &pg) {
 		return false
@@ -81,7 +84,8 @@ func again(err error) bool {
 	return false
 }
 
-// down is said of errors with which the server ends the connection: class 57P (operator intervention), 08 (connection).
+// down reports whether the server ends the connection with this error: class 57P (operator
+// intervention) or 08 (connection).
 func down(pg *pgconn.PgError) bool {
 	return strings.HasPrefix(pg.Code, "57P") || strings.HasPrefix(pg.Code, "08")
 }
@@ -91,7 +95,7 @@ func isRefusal(err error) bool {
 	return errors.As(err, &r)
 }
 
-// settled errors are about the call itself, not about the way to the server.
-func settled(err error) bool {
+// final reports whether the error comes from the call itself and not from the connection.
+func final(err error) bool {
 	return errors.Is(err, checkpoint.ErrCorrupt)
 }

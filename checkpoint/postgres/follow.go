@@ -13,23 +13,25 @@ import (
 	"github.com/ringfence/ringfence/fence"
 )
 
-// channel is where publishes are told of. The payload is the task.
+// channel is the channel of notices about publishes. The payload is the task's name.
 const channel = "ringfence_checkpoint"
 
-// quiet is the least time between two notices. They are sent apart from the steps, on a connection of their own: NOTIFY
-// in a step's transaction would hold a lock of the whole database during COMMIT, so that no two steps commit at once.
+// quiet is the minimum time between two batches of notices. Notices do not go into the steps'
+// transactions: NOTIFY holds a lock of the whole database during COMMIT, so no two steps could
+// commit at once.
 const quiet = 50 * time.Millisecond
 
-// published hands a task to tell. When that is behind, a standby's next look has to do.
-func (j *Journal) published(task checkpoint.Name) {
+// queueNotice queues a notice. If the queue is full, it drops the notice; standbys poll anyway.
+func (j *Journal) queueNotice(task checkpoint.Name) {
 	select {
 	case j.news <- task:
 	default:
 	}
 }
 
-// tell sends notices until ctx ends: the first at once, those that follow closely together.
-func (j *Journal) tell(ctx context.Context) {
+// sendNotices sends the queued notices until ctx ends: the first one at once, later ones in
+// batches.
+func (j *Journal) sendNotices(ctx context.Context) {
 	for {
 		select {
 		case <-ctx.Done():
@@ -45,7 +47,7 @@ func (j *Journal) tell(ctx context.Context) {
 	}
 }
 
-// gather is first and whatever else is there.
+// gather returns first and everything else in the queue.
 func (j *Journal) gather(first checkpoint.Name) []checkpoint.Name {
 	tasks := []checkpoint.Name{first}
 	for {
@@ -59,16 +61,21 @@ func (j *Journal) gather(first checkpoint.Name) []checkpoint.Name {
 	}
 }
 
-// notify sends one notice for each task. One that is lost costs a standby no more than the wait for its next look.
+// notify sends one notice for each task. If a notice is lost, the standby finds out at its next
+// poll.
 func (j *Journal) notify(ctx context.Context, tasks []checkpoint.Name) {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
-	_, _ = j.pool.Exec(ctx, `select pg_notify($1, t) from unnest($2::text[]) as t`, channel, texts(tasks))
+	_, _ = j.pool.Exec(ctx, `select pg_notify($1, t) from unnest($2::text[]) as t`,
+		channel, texts(tasks))
 }
 
-// Follow is checkpoint.Journal's: LISTEN, and a look every Options.Poll. It holds one connection of the pool. Through a
-// pooler in transaction mode notices do not arrive, and looking has to do.
-func (j *Journal) Follow(ctx context.Context, task checkpoint.Name, each func(checkpoint.Checkpoint) error) error {
+// Follow implements checkpoint.Journal with LISTEN, and polls every Options.Poll. It holds one
+// connection of the pool. Through a pooler in transaction mode no notices arrive, and only polling
+// works.
+func (j *Journal) Follow(
+	ctx context.Context, task checkpoint.Name, each func(checkpoint.Checkpoint) error,
+) error {
 	f := follower{Journal: j, task: task, each: each}
 	for {
 		err := f.listen(ctx)
@@ -95,10 +102,10 @@ type follower struct {
 	task    checkpoint.Name
 	each    func(checkpoint.Checkpoint) error
 	version int64
-	failed  error // each's
+	failed  error // of each
 }
 
-// listen follows over one connection until that breaks.
+// listen follows over one connection until it breaks.
 func (f *follower) listen(ctx context.Context) error {
 	conn, err := f.pool.Acquire(ctx)
 	if err != nil {
@@ -125,7 +132,7 @@ func (f *follower) listen(ctx context.Context) error {
 	}
 }
 
-// await returns when there may be something new: at a notice of this task, or when it is time to look.
+// await returns at a notice of this task, or when it is time to poll.
 func (f *follower) await(ctx context.Context, conn *pgx.Conn) error {
 	bounded, cancel := context.WithTimeout(ctx, f.o.Poll)
 	defer cancel()
@@ -142,7 +149,8 @@ func (f *follower) await(ctx context.Context, conn *pgx.Conn) error {
 	}
 }
 
-// look hands on a newer checkpoint. It asks over the connection that it has: a small pool may have no other.
+// look calls each with a newer checkpoint. It reads over the connection that it has, because a
+// small pool may have no other one.
 func (f *follower) look(ctx context.Context, conn *pgxpool.Conn) error {
 	found, err := load(ctx, conn, f.task)
 	if err != nil || len(found) == 0 || found[0].Version <= f.version {

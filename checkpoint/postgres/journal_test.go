@@ -19,12 +19,13 @@ import (
 	"github.com/ringfence/ringfence/internal/servers/serverstest"
 )
 
-// patience bounds what a test does, so that one that hangs says where.
+// patience bounds each test, so that a test that hangs says where.
 const patience = time.Minute
 
 func TestMain(m *testing.M) { os.Exit(serverstest.RunMain(m)) }
 
-// database is a fresh one, with the schema installed for a guard's role and for the leaders' role app.
+// database is a fresh database with the schema, installed for a guard's role and for the leaders'
+// role app.
 type database struct {
 	pg   *servers.Postgres
 	name string
@@ -35,9 +36,16 @@ func installed(t testing.TB) database {
 	pg := serverstest.SharedPostgres(t)
 	d := database{pg, serverstest.FreshDatabase(t, pg)}
 	d.exec(t, `do $$ begin
-	    if not exists (select from pg_roles where rolname = 'guard_role') then create role guard_role login; end if;
-	    if not exists (select from pg_roles where rolname = 'app') then create role app login; end if;
-	  end $$; create table effect (place bigserial primary key, value text not null, token bigint); grant all on all tables in schema public to app; grant all on all sequences in schema public to app`)
+	    if not exists (select from pg_roles where rolname = 'guard_role') then
+	      create role guard_role login;
+	    end if;
+	    if not exists (select from pg_roles where rolname = 'app') then
+	      create role app login;
+	    end if;
+	  end $$;
+	  create table effect (place bigserial primary key, value text not null, token bigint);
+	  grant all on all tables in schema public to app;
+	  grant all on all sequences in schema public to app`)
 	if err := store.Install(t.Context(), d.url("postgres"), "guard_role", "app"); err != nil {
 		t.Fatal(err)
 	}
@@ -79,7 +87,8 @@ func (d database) list(t testing.TB, sql string) []string {
 	return found
 }
 
-// journal is one process's: its own pool, as the leaders' role, which raises by the guard's.
+// journal makes the journal of one process. Its pool has the leaders' role; it raises with the
+// guard's role.
 func (d database) journal(t testing.TB, o postgres.Options) *postgres.Journal {
 	t.Helper()
 	pool, err := pgxpool.New(t.Context(), d.url("app"))
@@ -104,7 +113,8 @@ func (d database) fixture(t *testing.T, o postgres.Options) checkpointtest.Fixtu
 		Journal: j, Second: d.journal(t, o), Limit: o.Limit,
 		Lead: func(t *testing.T, r fence.Resource) fence.Claim {
 			t.Helper()
-			c := fence.Claim{Resource: r, Token: fence.Token(token.Add(1)), Issuer: fence.Unverified, Holder: fmt.Sprintf("leader-%d", token.Load())}
+			c := fence.Claim{Resource: r, Token: fence.Token(token.Add(1)),
+				Issuer: fence.Unverified, Holder: fmt.Sprintf("leader-%d", token.Load())}
 			ctx, cancel := context.WithTimeout(t.Context(), patience)
 			defer cancel()
 			if err := j.Raise(ctx, c); err != nil {
@@ -116,12 +126,15 @@ func (d database) fixture(t *testing.T, o postgres.Options) checkpointtest.Fixtu
 }
 
 func TestPostgresKeepsTheContract(t *testing.T) {
-	checkpointtest.Run(t, func(t *testing.T) checkpointtest.Fixture { return installed(t).fixture(t, postgres.Options{}) })
+	checkpointtest.Run(t, func(t *testing.T) checkpointtest.Fixture {
+		return installed(t).fixture(t, postgres.Options{})
+	})
 }
 
 func TestPostgresKeepsTheContractOfSynchronousSteps(t *testing.T) {
 	for name, o := range map[string]postgres.Options{
-		// An attached connection of a deposed leader is dead, and cannot say that it is stale: see attach_test.go.
+		// Shared, because an attached connection of a deposed leader is dead and cannot return
+		// ErrStale; attach_test.go tests that.
 		"read committed": {Shared: true},
 		"serializable":   {Shared: true, Transaction: pgx.TxOptions{IsoLevel: pgx.Serializable}},
 	} {
@@ -134,7 +147,9 @@ func TestPostgresKeepsTheContractOfSynchronousSteps(t *testing.T) {
 						_, err := tx.Exec(ctx, "insert into effect (value) values ($1)", value)
 						return err
 					},
-					Effects: func(t *testing.T) []string { return d.list(t, "select value from effect order by place") },
+					Effects: func(t *testing.T) []string {
+						return d.list(t, "select value from effect order by place")
+					},
 				}
 			})
 		})

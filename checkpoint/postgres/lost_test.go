@@ -20,8 +20,8 @@ import (
 	store "github.com/ringfence/ringfence/internal/marks/postgres"
 )
 
-// deaf is a connection that breaks, once armed, within an answer: before the word that says that it was done. So what was
-// sent has been done, and the client is not told.
+// deaf is a connection that breaks, once armed, in the middle of an answer: before the command tag
+// that confirms the commit. The server has done the work and the client does not learn it.
 type deaf struct {
 	net.Conn
 	word *atomic.Pointer[string] // nil: not armed
@@ -45,8 +45,10 @@ func (d deaf) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// deafJournal is one whose answers are lost from the word on.
-func (d database) deafJournal(t *testing.T, mode pgx.QueryExecMode, word *atomic.Pointer[string]) *postgres.Journal {
+// deafJournal makes a journal that loses its answers from the word on.
+func (d database) deafJournal(
+	t *testing.T, mode pgx.QueryExecMode, word *atomic.Pointer[string],
+) *postgres.Journal {
 	t.Helper()
 	cfg, err := pgxpool.ParseConfig(d.url("app"))
 	if err != nil {
@@ -67,10 +69,12 @@ func (d database) deafJournal(t *testing.T, mode pgx.QueryExecMode, word *atomic
 	return j
 }
 
-// Where batches are sent without preparing them, as behind a pooler, the driver calls such an error safe to retry: the lab found
-// a write that was there and had been called off (testdata/histories/commit-answer-lost.jsonl).
+// If a batch is sent without preparing it, as behind a pooler, the driver calls such an error safe
+// to retry. So the lab found a write that had landed after the journal had said that it had not
+// (testdata/histories/commit-answer-lost.jsonl).
 func TestALostAnswerToCommitIsUnknown(t *testing.T) {
-	for _, mode := range []pgx.QueryExecMode{pgx.QueryExecModeCacheStatement, pgx.QueryExecModeExec, pgx.QueryExecModeSimpleProtocol} {
+	for _, mode := range []pgx.QueryExecMode{pgx.QueryExecModeCacheStatement, pgx.QueryExecModeExec,
+		pgx.QueryExecModeSimpleProtocol} {
 		t.Run(mode.String(), func(t *testing.T) { loseAnswers(t, mode) })
 	}
 }
@@ -87,7 +91,8 @@ func loseAnswers(t *testing.T, mode pgx.QueryExecMode) {
 	}
 	cp := checkpoint.Checkpoint{
 		Task: "task", Resource: c.Resource, Nonce: "n", Token: c.Token, Run: 1, Round: 1, Rounds: 1,
-		Steps: []string{"book"}, Hash: checkpoint.Hash([]string{"book"}), Status: checkpoint.Running, State: json.RawMessage("{}"),
+		Steps: []string{"book"}, Hash: checkpoint.Hash([]string{"book"}),
+		Status: checkpoint.Running, State: json.RawMessage("{}"),
 	}
 	book := func() error {
 		return j.Transact(ctx, c, func(ctx context.Context, tx pgx.Tx) (checkpoint.Checkpoint, error) {
@@ -114,7 +119,8 @@ func loseAnswers(t *testing.T, mode pgx.QueryExecMode) {
 		if got := d.list(t, "select value from effect"); len(got) != loss.effects {
 			t.Errorf("the answer %s was lost, and not the commit: %q", loss.word, got)
 		}
-		if got := d.list(t, "select version::text from ringfence.checkpoint"); got[0] != fmt.Sprint(cp.Version) {
+		got := d.list(t, "select version::text from ringfence.checkpoint")
+		if got[0] != fmt.Sprint(cp.Version) {
 			t.Errorf("the answer %s was lost, and not the commit: version %s", loss.word, got[0])
 		}
 	}

@@ -27,25 +27,29 @@ type backing struct{}
 func (backing) Acknowledge(context.Context) error { return nil }
 func (backing) Release(context.Context) error     { return nil }
 
-// term is one of an hour.
+// term makes a term of one hour.
 func term(token fence.Token) *fence.Term {
-	t, _ := fence.NewTerm(fence.Claim{Resource: "orders", Token: token, Issuer: fence.Unverified, Holder: "test"}, time.Now(), time.Hour, backing{})
+	t, _ := fence.NewTerm(fence.Claim{Resource: "orders", Token: token, Issuer: fence.Unverified,
+		Holder: "test"}, time.Now(), time.Hour, backing{})
 	return t
 }
 
-// insert is the effect of a step.
+// insert makes the effect of a step.
 func insert(ctx context.Context, tx pgx.Tx, value string) error {
 	_, err := tx.Exec(ctx, "insert into effect (value) values ($1)", value)
 	return err
 }
 
-// one is a task of one synchronous step.
+// one makes a task of one synchronous step.
 func one(run func(ctx context.Context, tx pgx.Tx, s count) (count, error)) checkpoint.Task[count] {
-	return checkpoint.Task[count]{Name: "task", Steps: []checkpoint.Step[count]{postgres.Step("only", run)}}
+	return checkpoint.Task[count]{Name: "task",
+		Steps: []checkpoint.Step[count]{postgres.Step("only", run)}}
 }
 
-// lead runs a task as the leader with a token, whose mark it raises first.
-func lead(t *testing.T, j *postgres.Journal, token fence.Token, task checkpoint.Task[count]) (checkpoint.Checkpoint, error) {
+// lead raises the mark and runs a task as the leader with a token.
+func lead(
+	t *testing.T, j *postgres.Journal, token fence.Token, task checkpoint.Task[count],
+) (checkpoint.Checkpoint, error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
@@ -56,16 +60,17 @@ func lead(t *testing.T, j *postgres.Journal, token fence.Token, task checkpoint.
 	return task.Run(ctx, tm, j, checkpoint.Checkpoint{})
 }
 
-func TestASerializationFailureSpendsNoAttempt(t *testing.T) {
+func TestASerializationFailureUsesUpNoAttempt(t *testing.T) {
 	d := installed(t)
 	runs := 0
-	_, err := lead(t, d.journal(t, postgres.Options{}), 1, one(func(ctx context.Context, tx pgx.Tx, s count) (count, error) {
-		if runs++; runs < 4 {
-			_, err := tx.Exec(ctx, "do $$ begin raise exception using errcode = '40001'; end $$")
-			return s, fmt.Errorf("book: %w", err)
-		}
-		return s, insert(ctx, tx, "x")
-	}))
+	_, err := lead(t, d.journal(t, postgres.Options{}), 1,
+		one(func(ctx context.Context, tx pgx.Tx, s count) (count, error) {
+			if runs++; runs < 4 {
+				_, err := tx.Exec(ctx, "do $$ begin raise exception using errcode = '40001'; end $$")
+				return s, fmt.Errorf("book: %w", err)
+			}
+			return s, insert(ctx, tx, "x")
+		}))
 	if err != nil || runs != 4 {
 		t.Errorf("%d runs: %v", runs, err)
 	}
@@ -74,7 +79,7 @@ func TestASerializationFailureSpendsNoAttempt(t *testing.T) {
 	}
 }
 
-func TestAnErrorOfTheAuthorsSpendsOneAndIsRecorded(t *testing.T) {
+func TestAnErrorOfTheStepUsesUpAnAttemptAndIsRecorded(t *testing.T) {
 	d := installed(t)
 	j := d.journal(t, postgres.Options{})
 	runs := 0
@@ -86,7 +91,8 @@ func TestAnErrorOfTheAuthorsSpendsOneAndIsRecorded(t *testing.T) {
 		_, err := tx.Exec(ctx, "insert into nowhere values (1)")
 		return s, err
 	})
-	task.Retry = checkpoint.Retry{Attempts: 3, Backoff: checkpoint.Exponential(time.Millisecond, time.Millisecond)}
+	task.Retry = checkpoint.Retry{Attempts: 3,
+		Backoff: checkpoint.Exponential(time.Millisecond, time.Millisecond)}
 	_, err := lead(t, j, 1, task)
 	var pg *pgconn.PgError
 	if !errors.Is(err, checkpoint.ErrStopped) || !errors.As(err, &pg) || runs != 3 {
@@ -95,20 +101,22 @@ func TestAnErrorOfTheAuthorsSpendsOneAndIsRecorded(t *testing.T) {
 	if got := d.list(t, "select value from effect"); len(got) != 0 {
 		t.Errorf("a failed step has left %q", got)
 	}
-	if found, err := j.Load(t.Context(), "task"); err != nil || found[0].Failure == nil || found[0].Failure.Attempts != 3 {
+	if found, err := j.Load(t.Context(), "task"); err != nil || found[0].Failure == nil ||
+		found[0].Failure.Attempts != 3 {
 		t.Errorf("recorded: %+v, %v", found, err)
 	}
 }
 
-func TestAStepThatHidesAnErrorOfItsTransactionHasNotHappened(t *testing.T) {
+func TestAStepThatIgnoresAnErrorOfItsTransactionLeavesNothing(t *testing.T) {
 	d := installed(t)
-	_, err := lead(t, d.journal(t, postgres.Options{}), 1, one(func(ctx context.Context, tx pgx.Tx, s count) (count, error) {
-		if err := insert(ctx, tx, "x"); err != nil {
-			return s, err
-		}
-		_, _ = tx.Exec(ctx, "select 1/0")
-		return s, nil
-	}))
+	_, err := lead(t, d.journal(t, postgres.Options{}), 1,
+		one(func(ctx context.Context, tx pgx.Tx, s count) (count, error) {
+			if err := insert(ctx, tx, "x"); err != nil {
+				return s, err
+			}
+			_, _ = tx.Exec(ctx, "select 1/0")
+			return s, nil
+		}))
 	if !errors.Is(err, checkpoint.ErrStopped) || !errors.Is(err, checkpoint.ErrUncommitted) {
 		t.Errorf("got %v", err)
 	}
@@ -117,15 +125,17 @@ func TestAStepThatHidesAnErrorOfItsTransactionHasNotHappened(t *testing.T) {
 	}
 }
 
-func TestAStepThatEndsItsOwnTransactionIsStoppedAndTold(t *testing.T) {
+func TestAStepThatEndsItsOwnTransactionStopsTheTask(t *testing.T) {
 	for _, statement := range []string{"commit", "rollback", "commit; begin"} {
 		t.Run(statement, func(t *testing.T) {
 			d := installed(t)
-			_, err := lead(t, d.journal(t, postgres.Options{}), 1, one(func(ctx context.Context, tx pgx.Tx, s count) (count, error) {
-				_, err := tx.Exec(ctx, statement)
-				return s, err
-			}))
-			if !errors.Is(err, checkpoint.ErrStopped) || !strings.Contains(err.Error(), "was ended before its checkpoint") {
+			_, err := lead(t, d.journal(t, postgres.Options{}), 1,
+				one(func(ctx context.Context, tx pgx.Tx, s count) (count, error) {
+					_, err := tx.Exec(ctx, statement)
+					return s, err
+				}))
+			if !errors.Is(err, checkpoint.ErrStopped) ||
+				!strings.Contains(err.Error(), "was ended before its checkpoint") {
 				t.Errorf("got %v", err)
 			}
 		})
@@ -135,9 +145,10 @@ func TestAStepThatEndsItsOwnTransactionIsStoppedAndTold(t *testing.T) {
 func TestADeferredConstraintThatFailsAtCommitIsTheStepsFailure(t *testing.T) {
 	d := installed(t)
 	d.exec(t, "alter table effect add constraint once unique (value) deferrable initially deferred")
-	_, err := lead(t, d.journal(t, postgres.Options{}), 1, one(func(ctx context.Context, tx pgx.Tx, s count) (count, error) {
-		return s, errors.Join(insert(ctx, tx, "x"), insert(ctx, tx, "x"))
-	}))
+	_, err := lead(t, d.journal(t, postgres.Options{}), 1,
+		one(func(ctx context.Context, tx pgx.Tx, s count) (count, error) {
+			return s, errors.Join(insert(ctx, tx, "x"), insert(ctx, tx, "x"))
+		}))
 	if !errors.Is(err, checkpoint.ErrStopped) || !errors.Is(err, checkpoint.ErrUncommitted) {
 		t.Errorf("got %v", err)
 	}
@@ -146,7 +157,7 @@ func TestADeferredConstraintThatFailsAtCommitIsTheStepsFailure(t *testing.T) {
 	}
 }
 
-func TestAJournalThatIsNotInstalledSaysSo(t *testing.T) {
+func TestAJournalThatIsNotInstalledReturnsErrNotInstalled(t *testing.T) {
 	pg := serverstest.SharedPostgres(t)
 	d := database{pg, serverstest.FreshDatabase(t, pg)}
 	pool, err := pgxpool.New(t.Context(), d.url("postgres"))
@@ -161,9 +172,11 @@ func TestAJournalThatIsNotInstalledSaysSo(t *testing.T) {
 	_, loaded := j.Load(t.Context())
 	for what, err := range map[string]error{
 		"raise": j.Raise(t.Context(), c), "take": taken, "load": loaded,
-		"publish":  j.Publish(t.Context(), c, checkpoint.Checkpoint{Task: "task", Resource: "orders", Version: 1}),
-		"transact": j.Transact(t.Context(), c, func(context.Context, pgx.Tx) (cp checkpoint.Checkpoint, err error) { return cp, nil }),
-		"follow":   j.Follow(t.Context(), "task", func(checkpoint.Checkpoint) error { return nil }),
+		"publish": j.Publish(t.Context(), c,
+			checkpoint.Checkpoint{Task: "task", Resource: "orders", Version: 1}),
+		"transact": j.Transact(t.Context(), c,
+			func(context.Context, pgx.Tx) (cp checkpoint.Checkpoint, err error) { return cp, nil }),
+		"follow": j.Follow(t.Context(), "task", func(checkpoint.Checkpoint) error { return nil }),
 	} {
 		if !errors.Is(err, fence.ErrNotInstalled) || !strings.Contains(err.Error(), "guard install") {
 			t.Errorf("%s: %v", what, err)
@@ -171,9 +184,10 @@ func TestAJournalThatIsNotInstalledSaysSo(t *testing.T) {
 	}
 }
 
-func TestARoleWithoutTheGrantIsToldWhatToDo(t *testing.T) {
+func TestTheErrorOfARoleWithoutTheGrantSaysWhatToDo(t *testing.T) {
 	d := installed(t)
-	d.exec(t, "do $$ begin if not exists (select from pg_roles where rolname = 'stranger') then create role stranger login; end if; end $$")
+	d.exec(t, "do $$ begin if not exists (select from pg_roles where rolname = 'stranger') then "+
+		"create role stranger login; end if; end $$")
 	pool, err := pgxpool.New(t.Context(), d.url("stranger"))
 	if err != nil {
 		t.Fatal(err)
@@ -182,29 +196,34 @@ func TestARoleWithoutTheGrantIsToldWhatToDo(t *testing.T) {
 	j := postgres.New(pool, postgres.Options{Raiser: store.NewRaiser(d.url("guard_role"))})
 	defer j.Close()
 	_, err = j.Load(t.Context())
-	if err == nil || !strings.Contains(err.Error(), "GUARD_POSTGRES_LEADERS") || errors.Is(err, checkpoint.ErrTransient) {
+	if err == nil || !strings.Contains(err.Error(), "GUARD_POSTGRES_LEADERS") ||
+		errors.Is(err, checkpoint.ErrTransient) {
 		t.Errorf("got %v", err)
 	}
 }
 
-func TestWhatIsNoCheckpointIsCorruptAndStaysAsItIs(t *testing.T) {
+func TestARowThatIsNotACheckpointIsCorruptAndStays(t *testing.T) {
 	d := installed(t)
-	d.exec(t, `insert into ringfence.checkpoint (task, resource, version, token, checkpoint) values ('task', 'orders', 5, 1, '["not", "one"]')`)
-	_, err := lead(t, d.journal(t, postgres.Options{}), 1, one(func(ctx context.Context, tx pgx.Tx, s count) (count, error) {
-		return s, errors.New("was run")
-	}))
+	d.exec(t, `insert into ringfence.checkpoint (task, resource, version, token, checkpoint)
+		values ('task', 'orders', 5, 1, '["not", "one"]')`)
+	_, err := lead(t, d.journal(t, postgres.Options{}), 1,
+		one(func(ctx context.Context, tx pgx.Tx, s count) (count, error) {
+			return s, errors.New("was run")
+		}))
 	if !errors.Is(err, checkpoint.ErrCorrupt) {
 		t.Errorf("got %v", err)
 	}
-	if got := d.list(t, "select checkpoint::text from ringfence.checkpoint"); got[0] != `["not", "one"]` {
+	got := d.list(t, "select checkpoint::text from ringfence.checkpoint")
+	if got[0] != `["not", "one"]` {
 		t.Errorf("it became %s", got)
 	}
 }
 
-func TestATaskRidesOutAServerThatIsKilledAndStartedAgain(t *testing.T) {
+func TestATaskSurvivesAServerThatIsKilledAndRestarted(t *testing.T) {
 	pg := serverstest.Postgres(t, servers.PostgresOptions{})
 	d := database{pg, "postgres"}
-	d.exec(t, "create role guard_role login; create role app login; create table effect (place bigserial, value text); grant all on effect, effect_place_seq to app")
+	d.exec(t, "create role guard_role login; create role app login; "+
+		"create table effect (place bigserial, value text); grant all on effect, effect_place_seq to app")
 	if err := store.Install(t.Context(), d.url("postgres"), "guard_role", "app"); err != nil {
 		t.Fatal(err)
 	}
@@ -216,7 +235,7 @@ func TestATaskRidesOutAServerThatIsKilledAndStartedAgain(t *testing.T) {
 			return s, insert(ctx, tx, fmt.Sprint(s.N))
 		}),
 		{Name: "note", Run: func(ctx context.Context, s count, _ checkpoint.Key) (count, error) {
-			if s.N == rounds { // else it might be done before it is disturbed
+			if s.N == rounds { // or it might be done before the last kill
 				select {
 				case <-killed:
 				case <-ctx.Done():

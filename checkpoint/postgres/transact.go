@@ -14,30 +14,37 @@ import (
 	"github.com/ringfence/ringfence/fence"
 )
 
-// Transact is checkpoint.Transactor's.
-func (j *Journal) Transact(ctx context.Context, c fence.Claim, work func(ctx context.Context, tx pgx.Tx) (checkpoint.Checkpoint, error)) error {
+// Transact implements checkpoint.Transactor.
+func (j *Journal) Transact(
+	ctx context.Context, c fence.Claim,
+	work func(ctx context.Context, tx pgx.Tx) (checkpoint.Checkpoint, error),
+) error {
 	conn, err := j.pool.Acquire(ctx)
 	if err != nil {
 		return answered(ctx, err, c)
 	}
-	defer conn.Release() // one that is still in a transaction is closed, which rolls back
+	defer conn.Release() // closes a connection in a transaction, which rolls back
 	cp, err := j.transact(ctx, conn, c, work)
 	if err != nil {
 		return err
 	}
-	j.published(cp.Task)
+	j.queueNotice(cp.Task)
 	return nil
 }
 
-func (j *Journal) transact(ctx context.Context, conn *pgxpool.Conn, c fence.Claim, work func(ctx context.Context, tx pgx.Tx) (checkpoint.Checkpoint, error)) (checkpoint.Checkpoint, error) {
+func (j *Journal) transact(
+	ctx context.Context, conn *pgxpool.Conn, c fence.Claim,
+	work func(ctx context.Context, tx pgx.Tx) (checkpoint.Checkpoint, error),
+) (checkpoint.Checkpoint, error) {
 	tx, err := j.begin(ctx, conn, c)
 	if err != nil {
 		return checkpoint.Checkpoint{}, answered(ctx, err, c)
 	}
 	cp, err := work(ctx, tx)
 	if err != nil {
-		_ = tx.Rollback(context.WithoutCancel(ctx)) // or the connection is gone, and the transaction with it
-		return cp, unlanded(conn, err)
+		// If this fails, the connection is gone, and the transaction with it.
+		_ = tx.Rollback(context.WithoutCancel(ctx))
+		return cp, workError(conn, err)
 	}
 	document, err := j.encode(c, cp)
 	if err != nil {
@@ -47,10 +54,15 @@ func (j *Journal) transact(ctx context.Context, conn *pgxpool.Conn, c fence.Clai
 	return cp, j.commit(ctx, conn, c, cp, document)
 }
 
-// commit writes the checkpoint and commits, in one round trip. When the first fails the second is not done.
-func (j *Journal) commit(ctx context.Context, conn *pgxpool.Conn, c fence.Claim, cp checkpoint.Checkpoint, document []byte) error {
+// commit writes the checkpoint and commits, in one round trip. If the write fails, the server skips
+// the commit.
+func (j *Journal) commit(
+	ctx context.Context, conn *pgxpool.Conn, c fence.Claim, cp checkpoint.Checkpoint,
+	document []byte,
+) error {
 	var b pgx.Batch
-	b.Queue(`select ringfence.publish($1, $2, $3, $4, $5, $6)`, c.Resource, int64(c.Token), c.Issuer, cp.Task, cp.Version, string(document))
+	b.Queue(`select ringfence.publish($1, $2, $3, $4, $5, $6)`, c.Resource, int64(c.Token),
+		c.Issuer, cp.Task, cp.Version, string(document))
 	b.Queue(`commit`)
 	results := conn.SendBatch(ctx, &b)
 	_, err := results.Exec()
@@ -64,30 +76,36 @@ func (j *Journal) commit(ctx context.Context, conn *pgxpool.Conn, c fence.Claim,
 	if err != nil {
 		return uncommitted(landed(ctx, err, c))
 	}
-	if tag.String() != "COMMIT" { // Postgres answers ROLLBACK to the COMMIT of a transaction that has failed
-		return fmt.Errorf("%w: it had failed before its end, so all of it was rolled back", checkpoint.ErrUncommitted)
+	// Postgres answers ROLLBACK to the COMMIT of a failed transaction.
+	if tag.String() != "COMMIT" {
+		return fmt.Errorf("%w: it had failed before its end, so all of it was rolled back",
+			checkpoint.ErrUncommitted)
 	}
 	return nil
 }
 
-// uncommitted marks what the server says of the step's work, and not of the journal's.
+// uncommitted marks an error that the step's work has caused, and not the journal.
 func uncommitted(err error) error {
-	for _, other := range []error{checkpoint.ErrTransient, checkpoint.ErrUnknown, checkpoint.ErrConflict, checkpoint.ErrOtherResource} {
+	for _, other := range []error{checkpoint.ErrTransient, checkpoint.ErrUnknown,
+		checkpoint.ErrConflict, checkpoint.ErrOtherResource} {
 		if errors.Is(err, other) {
 			return err
 		}
 	}
-	if raw := new(pgconn.PgError); !errors.As(err, &raw) || isRefusal(err) || strings.HasPrefix(raw.Code, "42") {
+	if raw := new(pgconn.PgError); !errors.As(err, &raw) || isRefusal(err) ||
+		strings.HasPrefix(raw.Code, "42") {
 		return err
 	}
 	return fmt.Errorf("%w: %w", checkpoint.ErrUncommitted, err)
 }
 
-// unlanded is work's error, and whether the same transaction may do better when tried again. Nothing has landed. A time
-// limit that work has set itself closes the connection too, and is work's own affair.
-func unlanded(conn *pgxpool.Conn, err error) error {
-	own := errors.As(err, new(*checkpoint.PanicError)) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
-	if !own && (conn.Conn().IsClosed() || again(err)) {
+// workError returns the error of work, as ErrTransient if a retry may succeed. Nothing has landed.
+// If work sets a deadline of its own, the deadline closes the connection too; that is an error of
+// the step.
+func workError(conn *pgxpool.Conn, err error) error {
+	own := errors.As(err, new(*checkpoint.PanicError)) ||
+		errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
+	if !own && (conn.Conn().IsClosed() || retryable(err)) {
 		return fmt.Errorf("%w: %w", checkpoint.ErrTransient, err)
 	}
 	return err

@@ -6,9 +6,10 @@ import (
 	redisstore "github.com/ringfence/ringfence/internal/marks/redis"
 )
 
-// ACL is the rule for the user of a journal that raises no marks itself: it reads marks and writes checkpoints, and what
-// else it is to do has to be added. A journal that raises the mark at its own URL (without Options.Raiser) needs the
-// guard's rule, store/redis.ACL, and from this one the channels and commands. The password is put in as it is.
+// ACL returns the rule for the user of a journal with an Options.Raiser: it may read marks and
+// write checkpoints. Add what else the user needs. A journal that raises the mark at its own URL
+// needs the guard's rule, which guard install --print shows, and the channels and commands of this
+// one. ACL does not quote the password.
 func ACL(user, password string) string {
 	return redisstore.RunACL(user, password) + " " + strings.Join(rights, " ")
 }

@@ -12,22 +12,25 @@ import (
 	"github.com/ringfence/ringfence/fence"
 )
 
-// Follow is checkpoint.Journal's: a subscription, and a look every Options.Poll. It holds one connection. A checkpoint that
-// went back, because Redis has lost some, is not shown until it is newer again. Missing rights, and Close, end it too.
-func (j *Journal) Follow(ctx context.Context, task checkpoint.Name, each func(checkpoint.Checkpoint) error) error {
+// Follow implements checkpoint.Journal with a subscription, and polls every Options.Poll. It holds
+// one connection. After Redis has lost checkpoints, Follow shows none until a newer version than
+// the last one is stored. It also ends if the user lacks a right, and after Close.
+func (j *Journal) Follow(
+	ctx context.Context, task checkpoint.Name, each func(checkpoint.Checkpoint) error,
+) error {
 	if _, err := checkpoint.ParseName(string(task)); err != nil {
 		return err
 	}
 	news := j.db.Subscribe(ctx, channel(task))
 	defer news.Close()
-	// The driver waits for news, not for ctx.
+	// The driver's receive does not end with ctx.
 	defer context.AfterFunc(ctx, func() { _ = news.Close() })()
 	for seen := int64(0); ; {
 		cp, err := j.newer(ctx, task, seen)
 		switch {
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
-		case hopeless(err):
+		case endsFollow(err):
 			return err
 		case err == nil && cp.Version > seen:
 			seen = cp.Version
@@ -39,8 +42,10 @@ func (j *Journal) Follow(ctx context.Context, task checkpoint.Name, each func(ch
 	}
 }
 
-// newer reads the checkpoint if it has a higher version than the one that was seen.
-func (j *Journal) newer(ctx context.Context, task checkpoint.Name, seen int64) (cp checkpoint.Checkpoint, err error) {
+// newer reads the checkpoint if its version is above seen.
+func (j *Journal) newer(
+	ctx context.Context, task checkpoint.Name, seen int64,
+) (cp checkpoint.Checkpoint, err error) {
 	version, err := j.db.HGet(ctx, key(task), "version").Result()
 	switch {
 	case errors.Is(err, driver.Nil):
@@ -58,27 +63,28 @@ func (j *Journal) newer(ctx context.Context, task checkpoint.Name, seen int64) (
 	return found[0], nil
 }
 
-// hopeless errors do not end by waiting.
-func hopeless(err error) bool {
+// endsFollow reports whether waiting cannot fix the error.
+func endsFollow(err error) bool {
 	var setup *fence.SetupError
 	return errors.As(err, &setup) || errors.Is(err, driver.ErrClosed)
 }
 
-// anew is how long a follower that was cut off waits before it subscribes again.
-const anew = 100 * time.Millisecond
+// resubscribeWait is how long a follower waits after a broken connection before it subscribes
+// again.
+const resubscribeWait = 100 * time.Millisecond
 
-// await returns when there may be something new: at news, when the subscription has begun, anew or for the first time,
-// and when it is time to look.
+// await returns when there may be something new: at a message, when the subscription has begun or
+// begun again, and when it is time to poll.
 func await(ctx context.Context, news *driver.PubSub, poll time.Duration) {
 	begun := time.Now()
 	_, err := news.ReceiveTimeout(ctx, poll)
 	if err == nil {
 		return
 	}
-	wait := poll - time.Since(begun) // none after a poll's time without news
+	wait := poll - time.Since(begun) // 0 or less after a timeout
 	var answer driver.Error
-	if !errors.As(err, &answer) { // else the channel is out of reach
-		wait = min(wait, anew)
+	if !errors.As(err, &answer) { // an answer of Redis: the user has no right to the channel
+		wait = min(wait, resubscribeWait)
 	}
 	rest := time.NewTimer(wait)
 	defer rest.Stop()

@@ -16,14 +16,17 @@ import (
 	"github.com/ringfence/ringfence/internal/servers/serverstest"
 )
 
-// follow follows beside the test, and sends what it is shown.
+// follow runs Follow concurrently with the test and sends the versions that it sees.
 func follow(t *testing.T, j *redis.Journal) (seen <-chan int64, ended <-chan error) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	shown, done := make(chan int64, 100), make(chan error, 1)
 	var following sync.WaitGroup
 	following.Go(func() {
-		done <- j.Follow(ctx, nightly, func(cp checkpoint.Checkpoint) error { shown <- cp.Version; return nil })
+		done <- j.Follow(ctx, nightly, func(cp checkpoint.Checkpoint) error {
+			shown <- cp.Version
+			return nil
+		})
 	})
 	t.Cleanup(func() {
 		cancel()
@@ -50,8 +53,8 @@ func await(t *testing.T, seen <-chan int64, version int64) {
 	}
 }
 
-// Nobody polls here: the script that publishes tells the followers.
-func TestFollowersAreToldOfAPublish(t *testing.T) {
+// The followers do not poll here: the script that publishes also sends the message.
+func TestAPublishNotifiesFollowers(t *testing.T) {
 	b := newBench(t, serverstest.Redis(t, servers.RedisOptions{}))
 	j := b.journal(t, redis.Options{Poll: time.Hour})
 	seen, _ := follow(t, b.journal(t, redis.Options{Poll: time.Hour}))
@@ -60,17 +63,19 @@ func TestFollowersAreToldOfAPublish(t *testing.T) {
 		publish(t, j, c, n)
 		await(t, seen, n)
 	}
-	b.do(t, "CLIENT", "KILL", "TYPE", "pubsub") // the follower comes back by itself, and looks when it has
+	// The follower subscribes again by itself and then reads.
+	b.do(t, "CLIENT", "KILL", "TYPE", "pubsub")
 	publish(t, j, c, 4)
 	await(t, seen, 4)
 	publish(t, j, c, 5)
 	await(t, seen, 5)
 }
 
-// Nobody is told here: the channel is out of the user's reach.
-func TestFollowersThatAreNotToldLookForThemselves(t *testing.T) {
+// No message arrives here, because the user has no right to the channel.
+func TestFollowersWithoutNotificationsPoll(t *testing.T) {
 	b := newBench(t, serverstest.Redis(t, servers.RedisOptions{}))
-	mute := b.as(t, redis.ACL("mute", "secret")+" resetchannels", redis.Options{Poll: 10 * time.Millisecond})
+	mute := b.as(t, redis.ACL("mute", "secret")+" resetchannels",
+		redis.Options{Poll: 10 * time.Millisecond})
 	seen, _ := follow(t, mute)
 	j := b.journal(t, redis.Options{})
 	c := b.lead(t, j, "orders")
@@ -80,7 +85,7 @@ func TestFollowersThatAreNotToldLookForThemselves(t *testing.T) {
 	}
 }
 
-func TestFollowersRideOutARestart(t *testing.T) {
+func TestFollowersSurviveARestart(t *testing.T) {
 	b := newBench(t, durable(t))
 	j := b.journal(t, redis.Options{})
 	seen, _ := follow(t, b.journal(t, redis.Options{Poll: 50 * time.Millisecond}))
@@ -93,14 +98,14 @@ func TestFollowersRideOutARestart(t *testing.T) {
 	if err := b.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if err := settledly(t, func() error { return j.Raise(t.Context(), c) }); err != nil {
+	if err := patiently(t, func() error { return j.Raise(t.Context(), c) }); err != nil {
 		t.Fatal(err)
 	}
 	publish(t, j, c, 2)
 	await(t, seen, 2)
 }
 
-// Waiting mends neither, so Follow does not wait.
+// Waiting fixes neither, so Follow does not wait.
 func TestFollowEndsWithoutRightsAndWithTheJournal(t *testing.T) {
 	b := newBench(t, serverstest.Redis(t, servers.RedisOptions{}))
 	blind := b.as(t, redis.ACL("blind", "secret")+" -hget", redis.Options{})

@@ -14,16 +14,19 @@ import (
 	leader "github.com/ringfence/ringfence/store/redis"
 )
 
-// Options of a Journal. The zero value raises the mark at the journal's own URL and takes claims at their word.
+// Options of a Journal. With the zero value, the journal raises the mark at its own URL and no
+// coordinator confirms the claim.
 type Options struct {
-	// Coordinator is asked before the mark is raised at the journal's own URL: the one that the terms are won at. See
-	// store/redis.Raiser.
+	// Coordinator confirms a claim before the journal raises the mark at its own URL. It must be
+	// the coordinator of the election. See store/redis.Raiser.
 	Coordinator fence.Observer
-	// Raiser raises the mark instead: store/redis.Raiser with the URL of the guard, or of a user with the guard's rights.
+	// Raiser raises the mark instead: store/redis.Raiser with the URL of the guard, or of a user
+	// with the guard's rights.
 	Raiser fence.Raiser
-	// Limit is the most bytes of a checkpoint as JSON, 1 MiB when zero.
+	// Limit is the maximum size of a checkpoint as JSON, in bytes; 1 MiB when zero.
 	Limit int
-	// Poll is how often Follow looks for a newer checkpoint that it was not told of; 1 s when zero.
+	// Poll is how often Follow polls for a newer checkpoint, in case a message was lost; 1 s when
+	// zero.
 	Poll time.Duration
 }
 
@@ -35,9 +38,10 @@ type Journal struct {
 
 var _ checkpoint.Journal = (*Journal)(nil)
 
-// Open makes a journal in the database of the URL redis[s]://user:password@host:port/db, which is Redis itself: a guard
-// lets nobody near the keys of ringfence. It fails for a URL that cannot be read and for a server that answers and cannot
-// keep checkpoints. One that does not answer, or where nothing is installed yet, is no error: calls say so.
+// Open makes a journal in the database of the URL redis[s]://user:password@host:port/db. It must be
+// the URL of Redis itself, because a guard refuses access to Ringfence's keys. Open fails if the
+// URL is malformed, or if the server answers and cannot keep checkpoints. It does not fail if the
+// server does not answer or nothing is installed yet; calls return that.
 func Open(ctx context.Context, url string, o Options) (*Journal, error) {
 	db, err := redisstore.Connect(url, "ringfence-journal")
 	if err != nil {
@@ -61,17 +65,18 @@ func Open(ctx context.Context, url string, o Options) (*Journal, error) {
 	return j, nil
 }
 
-// Close ends the connections. Calls that are under way end, a Publish with ErrUnknown; later ones fail.
+// Close ends the connections. Calls in progress end, a Publish with ErrUnknown; later calls fail.
 func (j *Journal) Close() { _ = j.db.Close() }
 
-// raiseLimit is as long as an admission through a guard may take.
+// raiseLimit is how long an admission through a guard may take.
 const raiseLimit = 10 * time.Second
 
-// Raise is fence.Raiser's. Where the mark is raised to the claim already, such as through a guard, it only looks. Older
-// sessions have ended when it returns nil.
+// Raise implements fence.Raiser. If the mark is already raised to the claim, such as through a
+// guard, it changes nothing. Older sessions have ended when it returns nil.
 func (j *Journal) Raise(ctx context.Context, c fence.Claim) error {
 	_, err := raisedScript.Run(ctx, j.db, c, nil)
-	if err = read(ctx, err); !errors.Is(err, fence.ErrNotLeader) && !errors.Is(err, fence.ErrNotInstalled) {
+	if err = read(ctx, err); !errors.Is(err, fence.ErrNotLeader) &&
+		!errors.Is(err, fence.ErrNotInstalled) {
 		return err
 	}
 	bounded, cancel := context.WithTimeout(ctx, raiseLimit)
@@ -79,8 +84,10 @@ func (j *Journal) Raise(ctx context.Context, c fence.Claim) error {
 	return raised(ctx, j.o.Raiser.Raise(bounded, c))
 }
 
-// Take is checkpoint.Journal's: one script.
-func (j *Journal) Take(ctx context.Context, c fence.Claim, task checkpoint.Name, have int64) (checkpoint.Checkpoint, bool, error) {
+// Take implements checkpoint.Journal with one script.
+func (j *Journal) Take(
+	ctx context.Context, c fence.Claim, task checkpoint.Name, have int64,
+) (checkpoint.Checkpoint, bool, error) {
 	none := checkpoint.Checkpoint{Task: task}
 	if _, err := checkpoint.ParseName(string(task)); err != nil {
 		return none, false, err
@@ -90,22 +97,24 @@ func (j *Journal) Take(ctx context.Context, c fence.Claim, task checkpoint.Name,
 		return none, false, read(ctx, err)
 	}
 	if text(list[0]) != "checkpoint" {
-		return none, text(list[0]) == "same", judged(list, c, task)
+		return none, text(list[0]) == "same", scriptError(list, c, task)
 	}
 	cp, err := decode(task, text(list[1]), text(list[2]))
 	return cp, false, err
 }
 
-// Publish is checkpoint.Journal's: one script. How durable it is, is Redis' affair: see the package documentation.
+// Publish implements checkpoint.Journal with one script. The package documentation says how durable
+// the checkpoint is.
 func (j *Journal) Publish(ctx context.Context, c fence.Claim, cp checkpoint.Checkpoint) error {
 	document, err := j.encode(c, cp)
 	if err != nil {
 		return err
 	}
 	before, version := strconv.FormatInt(cp.Version-1, 10), strconv.FormatInt(cp.Version, 10)
-	list, err := j.run(ctx, publishScript, c, cp.Task, before, version, document, string(cp.Task), channel(cp.Task))
+	list, err := j.run(ctx, publishScript, c, cp.Task, before, version, document, string(cp.Task),
+		channel(cp.Task))
 	if err != nil {
 		return answered(ctx, err)
 	}
-	return judged(list, c, cp.Task)
+	return scriptError(list, c, cp.Task)
 }

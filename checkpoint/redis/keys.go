@@ -2,7 +2,7 @@ package redis
 
 import "github.com/ringfence/ringfence/checkpoint"
 
-// The keys and channels; package documentation says what is in them. No task's key can be that of the set.
+// The package documentation says what the keys contain. The key of the set is no task's key.
 const (
 	taskPrefix = "ringfence:.checkpoint:"
 	tasksKey   = "ringfence:.checkpoints"
@@ -10,5 +10,5 @@ const (
 
 func key(task checkpoint.Name) string { return taskPrefix + string(task) }
 
-// channel is where publishes of a task are told of. The message is the version.
+// channel returns the channel for a task's publishes. The message is the version.
 func channel(task checkpoint.Name) string { return taskPrefix + string(task) }

@@ -11,12 +11,14 @@ import (
 	"github.com/ringfence/ringfence/checkpoint"
 )
 
-// together is how many checkpoints are read at once.
+// together is how many checkpoints one pipeline reads.
 const together = 32
 
-// Load is checkpoint.Journal's. One that cannot be read is an error that names its key; those that can be read are
-// returned beside it.
-func (j *Journal) Load(ctx context.Context, only ...checkpoint.Name) (all []checkpoint.Checkpoint, err error) {
+// Load implements checkpoint.Journal. If a checkpoint cannot be read, it returns an error with the
+// key, together with the other checkpoints.
+func (j *Journal) Load(
+	ctx context.Context, only ...checkpoint.Name,
+) (all []checkpoint.Checkpoint, err error) {
 	names := only
 	if len(names) == 0 {
 		if names, err = j.tasks(ctx); err != nil {
@@ -34,7 +36,7 @@ func (j *Journal) Load(ctx context.Context, only ...checkpoint.Name) (all []chec
 	return all, corrupt
 }
 
-// tasks names all that were published.
+// tasks returns the names of all published tasks.
 func (j *Journal) tasks(ctx context.Context) (names []checkpoint.Name, err error) {
 	list, err := j.db.SMembers(ctx, tasksKey).Result()
 	for _, name := range list {
@@ -43,8 +45,10 @@ func (j *Journal) tasks(ctx context.Context) (names []checkpoint.Name, err error
 	return names, err
 }
 
-// load reads in one round trip, each checkpoint by itself: they are not of one moment.
-func (j *Journal) load(ctx context.Context, names []checkpoint.Name) (found []checkpoint.Checkpoint, corrupt error) {
+// load reads checkpoints in one round trip, but not in one moment.
+func (j *Journal) load(
+	ctx context.Context, names []checkpoint.Name,
+) (found []checkpoint.Checkpoint, corrupt error) {
 	p := j.db.Pipeline()
 	stored := make([]*driver.SliceCmd, len(names))
 	for i, name := range names {

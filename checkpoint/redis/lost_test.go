@@ -16,8 +16,8 @@ import (
 	leader "github.com/ringfence/ringfence/store/redis"
 )
 
-// Redis is killed at random while a leader publishes, and started again. With appendfsync always nothing that was
-// acknowledged is lost, and the leader goes on once it has raised its mark again.
+// Redis is killed at random while a leader publishes, and started again. With appendfsync always
+// nothing acknowledged is lost, and the leader continues after it has raised its mark again.
 func TestNothingPublishedIsLostWhenRedisIsKilled(t *testing.T) {
 	b := newBench(t, durable(t))
 	j := b.journal(t, redis.Options{})
@@ -43,11 +43,11 @@ func TestNothingPublishedIsLostWhenRedisIsKilled(t *testing.T) {
 		if err := b.Start(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		err = settledly(t, func() error { return j.Publish(t.Context(), c, version(acknowledged+1, c)) })
+		err = patiently(t, func() error { return j.Publish(t.Context(), c, version(acknowledged+1, c)) })
 		if !errors.Is(err, fence.ErrNotLeader) {
 			t.Fatalf("before the mark is raised again: %v", err)
 		}
-		if err := settledly(t, func() error { return j.Raise(t.Context(), c) }); err != nil {
+		if err := patiently(t, func() error { return j.Raise(t.Context(), c) }); err != nil {
 			t.Fatal(err)
 		}
 		cp, _, err := j.Take(t.Context(), c, nightly, -1)
@@ -58,7 +58,8 @@ func TestNothingPublishedIsLostWhenRedisIsKilled(t *testing.T) {
 	}
 }
 
-// Everything is gone while the leader has its own copy. It must not begin at step one, nor write over anything.
+// Redis loses everything while the leader has a copy. The leader must neither begin at step one nor
+// overwrite anything.
 func TestAJournalThatIsFlushedFailsClosed(t *testing.T) {
 	b := newBench(t, serverstest.Redis(t, servers.RedisOptions{}))
 	j := b.journal(t, redis.Options{})
@@ -71,7 +72,8 @@ func TestAJournalThatIsFlushedFailsClosed(t *testing.T) {
 		if err := j.Publish(t.Context(), c, version(4, c)); !errors.Is(err, fence.ErrNotInstalled) {
 			t.Fatalf("publish: %v", err)
 		}
-		if _, same, err := j.Take(t.Context(), c, nightly, 3); same || !errors.Is(err, fence.ErrNotInstalled) {
+		if _, same, err := j.Take(t.Context(), c, nightly, 3); same ||
+			!errors.Is(err, fence.ErrNotInstalled) {
 			t.Fatalf("take: same is %v, %v", same, err)
 		}
 	}
@@ -83,7 +85,7 @@ func TestAJournalThatIsFlushedFailsClosed(t *testing.T) {
 		t.Fatalf("%v keys were written", n)
 	}
 
-	if err := j.Raise(t.Context(), c); err != nil { // the coordinator was asked
+	if err := j.Raise(t.Context(), c); err != nil { // the coordinator confirms it
 		t.Fatal(err)
 	}
 	if cp, same, err := j.Take(t.Context(), c, nightly, 3); err != nil || same || cp.Version != 0 {
@@ -97,8 +99,8 @@ func TestAJournalThatIsFlushedFailsClosed(t *testing.T) {
 	}
 }
 
-// A Redis that was restored from a copy has an older checkpoint than the leader.
-func TestAnOlderCheckpointIsNotOverwrittenByWhoHasANewerOne(t *testing.T) {
+// Redis was restored from a copy and has an older checkpoint than the leader.
+func TestALeaderWithANewerCheckpointDoesNotOverwriteAnOlderOne(t *testing.T) {
 	b := newBench(t, serverstest.Redis(t, servers.RedisOptions{}))
 	j := b.journal(t, redis.Options{})
 	c := b.lead(t, j, "orders")
@@ -115,13 +117,14 @@ func TestAnOlderCheckpointIsNotOverwrittenByWhoHasANewerOne(t *testing.T) {
 	}
 }
 
-// Lua would take these for one number.
+// As Lua numbers these versions are equal.
 func TestVersionsAreNotRounded(t *testing.T) {
 	const stored = 1<<60 + 5
 	b := newBench(t, serverstest.Redis(t, servers.RedisOptions{}))
 	j := b.journal(t, redis.Options{})
 	c := b.lead(t, j, "orders")
-	b.do(t, "HSET", "ringfence:.checkpoint:nightly", "version", fmt.Sprint(stored), "resource", "orders")
+	b.do(t, "HSET", "ringfence:.checkpoint:nightly", "version", fmt.Sprint(stored),
+		"resource", "orders")
 	for _, wrong := range []int64{stored - 1, stored, stored + 2} {
 		if err := j.Publish(t.Context(), c, version(wrong, c)); !errors.Is(err, checkpoint.ErrConflict) {
 			t.Errorf("version %d was published after version %d: %v", wrong, int64(stored), err)
@@ -138,7 +141,7 @@ func TestVersionsAreNotRounded(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoCheckpointIsCorruptAndStays(t *testing.T) {
+func TestAHashThatIsNotACheckpointIsCorruptAndStays(t *testing.T) {
 	const key = "ringfence:.checkpoint:nightly"
 	b := newBench(t, serverstest.Redis(t, servers.RedisOptions{}))
 	j := b.journal(t, redis.Options{})
@@ -160,10 +163,12 @@ func TestWhatIsNoCheckpointIsCorruptAndStays(t *testing.T) {
 			for _, command := range row.spoil {
 				b.do(t, command...)
 			}
-			if cp, same, err := j.Take(t.Context(), c, nightly, -1); same || !errors.Is(err, checkpoint.ErrCorrupt) || cp.Version != 0 {
+			if cp, same, err := j.Take(t.Context(), c, nightly, -1); same ||
+				!errors.Is(err, checkpoint.ErrCorrupt) || cp.Version != 0 {
 				t.Errorf("take: %+v, same is %v, %v", cp, same, err)
 			}
-			if all, err := j.Load(t.Context()); len(all) != 0 || !errors.Is(err, checkpoint.ErrCorrupt) || !strings.Contains(err.Error(), key) {
+			if all, err := j.Load(t.Context()); len(all) != 0 ||
+				!errors.Is(err, checkpoint.ErrCorrupt) || !strings.Contains(err.Error(), key) {
 				t.Errorf("load: %+v, %v", all, err)
 			}
 			before := b.do(t, "DUMP", key)
@@ -178,7 +183,7 @@ func TestWhatIsNoCheckpointIsCorruptAndStays(t *testing.T) {
 	}
 }
 
-// A corrupt one does not hide the others.
+// A corrupt checkpoint does not hide the others.
 func TestLoadReturnsWhatCanBeRead(t *testing.T) {
 	b := newBench(t, serverstest.Redis(t, servers.RedisOptions{}))
 	j := b.journal(t, redis.Options{})
@@ -193,7 +198,8 @@ func TestLoadReturnsWhatCanBeRead(t *testing.T) {
 	b.do(t, "HSET", "ringfence:.checkpoint:task-007", "checkpoint", "{")
 	b.do(t, "DEL", "ringfence:.checkpoint:task-050")
 	all, err := j.Load(t.Context())
-	if len(all) != 98 || !errors.Is(err, checkpoint.ErrCorrupt) || !strings.Contains(err.Error(), "task-007") {
+	if len(all) != 98 || !errors.Is(err, checkpoint.ErrCorrupt) ||
+		!strings.Contains(err.Error(), "task-007") {
 		t.Errorf("%d loaded, %v", len(all), err)
 	}
 }

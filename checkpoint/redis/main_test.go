@@ -21,7 +21,7 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(serverstest.RunMain(m)) }
 
-// trusting is an Authority that agrees to every raise, as a coordinator does that was asked.
+// trusting is an Authority that confirms every raise, as a coordinator with this leader would.
 type trusting struct{ marks.Unverified }
 
 func (trusting) Verifies() bool { return true }
@@ -30,7 +30,8 @@ func (trusting) Confirm(_ context.Context, c fence.Claim, _ marks.Mark) (fence.C
 	return c, nil
 }
 
-// bench is a server with ringfence installed, journals, and a connection of the test's own to look and meddle with.
+// bench is a server with ringfence installed, and a connection with which the test inspects and
+// changes it.
 type bench struct {
 	*servers.Redis
 	admin *driver.Client
@@ -39,7 +40,8 @@ type bench struct {
 
 func newBench(t *testing.T, server *servers.Redis) *bench {
 	t.Helper()
-	b := &bench{Redis: server, next: 1 << 60, admin: driver.NewClient(&driver.Options{Addr: server.Addr(), Protocol: 2})}
+	b := &bench{Redis: server, next: 1 << 60,
+		admin: driver.NewClient(&driver.Options{Addr: server.Addr(), Protocol: 2})}
 	t.Cleanup(func() { _ = b.admin.Close() })
 	b.do(t, "FLUSHALL")
 	if err := redisstore.Install(t.Context(), server.URL()); err != nil {
@@ -48,9 +50,10 @@ func newBench(t *testing.T, server *servers.Redis) *bench {
 	return b
 }
 
-// durable starts a server that has on disk what it acknowledges.
+// durable starts a server that writes to disk before it acknowledges.
 func durable(t *testing.T) *servers.Redis {
-	return serverstest.Redis(t, servers.RedisOptions{Args: []string{"--appendonly", "yes", "--appendfsync", "always"}})
+	return serverstest.Redis(t, servers.RedisOptions{Args: []string{"--appendonly", "yes",
+		"--appendfsync", "always"}})
 }
 
 func (b *bench) do(t *testing.T, args ...any) any {
@@ -75,7 +78,7 @@ func (b *bench) journal(t *testing.T, o redis.Options) *redis.Journal {
 	return j
 }
 
-// lead makes a new leader, and raises the mark through a journal.
+// lead makes a new leader and raises the mark through a journal.
 func (b *bench) lead(t *testing.T, j checkpoint.Journal, r fence.Resource) fence.Claim {
 	t.Helper()
 	b.next++
@@ -101,11 +104,13 @@ func TestTheJournalKeepsTheContract(t *testing.T) {
 
 const nightly checkpoint.Name = "nightly"
 
-// version is a checkpoint as the claim's leader publishes it.
+// version returns a checkpoint as the claim's leader publishes it.
 func version(n int64, c fence.Claim) checkpoint.Checkpoint {
 	return checkpoint.Checkpoint{
-		Task: nightly, Resource: c.Resource, Version: n, Nonce: c.Token.String(), Token: c.Token, Holder: c.Holder,
-		Run: 1, Round: n, Rounds: checkpoint.Forever, Steps: []string{"only"}, Status: checkpoint.Running, State: []byte(`{}`),
+		Task: nightly, Resource: c.Resource, Version: n, Nonce: c.Token.String(), Token: c.Token,
+		Holder: c.Holder,
+		Run:    1, Round: n, Rounds: checkpoint.Forever, Steps: []string{"only"},
+		Status: checkpoint.Running, State: []byte(`{}`),
 	}
 }
 
@@ -116,8 +121,8 @@ func publish(t *testing.T, j checkpoint.Journal, c fence.Claim, n int64) {
 	}
 }
 
-// settledly repeats a call while the journal says that it could not do it now.
-func settledly(t *testing.T, call func() error) error {
+// patiently repeats a call as long as the journal returns ErrTransient.
+func patiently(t *testing.T, call func() error) error {
 	t.Helper()
 	for start := time.Now(); ; {
 		err := call()

@@ -24,7 +24,8 @@ func TestALostAnswerIsUnknownToAPublishOnly(t *testing.T) {
 	t.Cleanup(j.Close)
 	publish(t, j, c, 1)
 	w.Cut.Store(true)
-	if err := j.Publish(t.Context(), c, version(2, c)); !errors.Is(err, checkpoint.ErrUnknown) || errors.Is(err, checkpoint.ErrTransient) {
+	if err := j.Publish(t.Context(), c, version(2, c)); !errors.Is(err, checkpoint.ErrUnknown) ||
+		errors.Is(err, checkpoint.ErrTransient) {
 		t.Errorf("publish: %v", err)
 	}
 	cp, _, err := j.Take(t.Context(), c, nightly, -1) // a new connection
@@ -32,7 +33,8 @@ func TestALostAnswerIsUnknownToAPublishOnly(t *testing.T) {
 		t.Errorf("version %d is stored, want 2: %v", cp.Version, err)
 	}
 	w.Cut.Store(true)
-	if _, same, err := j.Take(t.Context(), c, nightly, 2); same || !errors.Is(err, checkpoint.ErrTransient) || errors.Is(err, checkpoint.ErrUnknown) {
+	if _, same, err := j.Take(t.Context(), c, nightly, 2); same ||
+		!errors.Is(err, checkpoint.ErrTransient) || errors.Is(err, checkpoint.ErrUnknown) {
 		t.Errorf("take: same is %v, %v", same, err)
 	}
 }
@@ -44,7 +46,7 @@ func TestARedisThatIsDownIsTransient(t *testing.T) {
 	if err := b.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	late := b.journal(t, redis.Options{}) // opens all the same
+	late := b.journal(t, redis.Options{}) // opens without a server
 	for name, call := range map[string]func() error{
 		"raise":   func() error { return j.Raise(t.Context(), c) },
 		"publish": func() error { return late.Publish(t.Context(), c, version(1, c)) },
@@ -56,12 +58,14 @@ func TestARedisThatIsDownIsTransient(t *testing.T) {
 		}
 	}
 	j.Close()
-	if err := j.Publish(t.Context(), c, version(1, c)); err == nil || errors.Is(err, checkpoint.ErrTransient) {
+	if err := j.Publish(t.Context(), c, version(1, c)); err == nil ||
+		errors.Is(err, checkpoint.ErrTransient) {
 		t.Errorf("a journal that is closed: %v", err)
 	}
 }
 
-// A server that hangs keeps nobody longer than a few seconds, and what was sent to it may land when it goes on.
+// A call to a server that hangs ends after a few seconds. What was sent may land when the server
+// continues.
 func TestAHungRedisDoesNotHoldACallForEver(t *testing.T) {
 	b := newBench(t, serverstest.Redis(t, servers.RedisOptions{}))
 	j := b.journal(t, redis.Options{})
@@ -79,7 +83,8 @@ func TestAHungRedisDoesNotHoldACallForEver(t *testing.T) {
 	if err := b.Resume(); err != nil {
 		t.Fatal(err)
 	}
-	if err := j.Publish(t.Context(), c, version(2, c)); err != nil && !errors.Is(err, checkpoint.ErrConflict) {
+	if err := j.Publish(t.Context(), c, version(2, c)); err != nil &&
+		!errors.Is(err, checkpoint.ErrConflict) {
 		t.Errorf("the same again: %v", err)
 	}
 	if cp, _, err := j.Take(t.Context(), c, nightly, 1); err != nil || cp.Version != 2 {
@@ -110,7 +115,8 @@ func TestBadInputIsRefused(t *testing.T) {
 		cp := version(1, c)
 		cp.Task = name
 		_, _, taken := j.Take(t.Context(), c, name, 0)
-		for _, err := range []error{j.Publish(t.Context(), c, cp), taken, j.Follow(t.Context(), name, nil)} {
+		for _, err := range []error{j.Publish(t.Context(), c, cp), taken,
+			j.Follow(t.Context(), name, nil)} {
 			if !errors.Is(err, checkpoint.ErrBadName) {
 				t.Errorf("%q: %v", name, err)
 			}

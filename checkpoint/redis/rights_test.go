@@ -19,7 +19,7 @@ import (
 	"github.com/ringfence/ringfence/internal/servers/serverstest"
 )
 
-// as makes the user of a rule and opens a journal for it.
+// as creates the user of a rule and opens a journal as this user.
 func (b *bench) as(t *testing.T, rule string, o redis.Options) *redis.Journal {
 	t.Helper()
 	words := strings.Fields(rule)
@@ -41,13 +41,15 @@ func (b *bench) acl(t *testing.T, rule string) {
 	b.do(t, args...)
 }
 
-// The journal's user can do all that a journal does but raise the mark, and cannot write marks or audit.
+// The journal's user can do everything that a journal does except raise the mark. It can write
+// neither marks nor the audit.
 func TestAJournalNeedsNoMoreThanItsACL(t *testing.T) {
 	server := serverstest.Redis(t, servers.RedisOptions{})
 	checkpointtest.Run(t, func(t *testing.T) checkpointtest.Fixture {
 		b := newBench(t, server)
 		b.acl(t, redisstore.ACL("keeper", "secret"))
-		keeper := redisstore.Raiser{URL: fmt.Sprintf("redis://keeper:secret@%s/0", b.Addr()), Authority: trusting{}}
+		keeper := redisstore.Raiser{URL: fmt.Sprintf("redis://keeper:secret@%s/0", b.Addr()),
+			Authority: trusting{}}
 		o := redis.Options{Raiser: keeper, Poll: time.Hour}
 		j := b.as(t, redis.ACL("app", "secret"), o)
 		return checkpointtest.Fixture{
@@ -57,7 +59,8 @@ func TestAJournalNeedsNoMoreThanItsACL(t *testing.T) {
 	})
 	b := newBench(t, server)
 	b.acl(t, redis.ACL("app", "secret"))
-	for _, forbidden := range []string{"HSET ringfence schema 9", "HSET ringfence:orders token 1", "HSET ringfence:.audit a b", "SADD other x", "PUBLISH other x"} {
+	for _, forbidden := range []string{"HSET ringfence schema 9", "HSET ringfence:orders token 1",
+		"HSET ringfence:.audit a b", "SADD other x", "PUBLISH other x"} {
 		args := []any{"ACL", "DRYRUN", "app"}
 		for _, word := range strings.Fields(forbidden) {
 			args = append(args, word)
@@ -68,12 +71,13 @@ func TestAJournalNeedsNoMoreThanItsACL(t *testing.T) {
 	}
 }
 
-func TestMissingRightsAreForAnOperator(t *testing.T) {
+func TestAMissingRightIsASetupError(t *testing.T) {
 	b := newBench(t, serverstest.Redis(t, servers.RedisOptions{}))
 	c := b.lead(t, b.journal(t, redis.Options{}), "orders")
 	for i, right := range []string{"info", "hmget", "evalsha", "sadd", "hset"} {
 		b.acl(t, fmt.Sprint(redis.ACL("app", "secret"), " -", right))
-		j, err := redis.Open(t.Context(), fmt.Sprintf("redis://app:secret@%s/0", b.Addr()), redis.Options{})
+		j, err := redis.Open(t.Context(), fmt.Sprintf("redis://app:secret@%s/0", b.Addr()),
+			redis.Options{})
 		if err == nil {
 			cp := version(1, c)
 			cp.Task = checkpoint.Name(fmt.Sprint("task-", i))
@@ -89,19 +93,21 @@ func TestMissingRightsAreForAnOperator(t *testing.T) {
 	}
 }
 
-// newGuard starts a guard before the server.
+// newGuard starts a guard in front of the server.
 func (b *bench) newGuard(t *testing.T) (url string) {
 	t.Helper()
 	s, err := redisstore.Open(t.Context(), b.URL(), redisstore.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := guardredis.New(guardredis.Options{Store: s, Admission: &marks.Admission{Store: s, Authority: marks.Unverified{}}})
+	p := guardredis.New(guardredis.Options{Store: s,
+		Admission: &marks.Admission{Store: s, Authority: marks.Unverified{}}})
 	t.Cleanup(p.Close)
 	return "redis://" + guardtest.Serve(t, p) + "/0"
 }
 
-// The guard raises the mark, the journal writes round it, and a session of an older leader is ended before.
+// The guard raises the mark and ends the session of the older leader; then the journal writes
+// directly to Redis.
 func TestAGuardRaisesTheMarkOfAJournal(t *testing.T) {
 	b := newBench(t, serverstest.Redis(t, servers.RedisOptions{}))
 	url := b.newGuard(t)

@@ -17,15 +17,17 @@ var (
 	publishLua string
 )
 
-// The scripts. What each is given and answers is said in its file.
+// Each Lua file says what its script is given and answers.
 var (
 	takeScript    = store.NewScript(takeLua)
 	publishScript = store.NewScript(publishLua)
-	raisedScript  = store.NewScript("return {'raised'}") // the gate is all there is to it
+	raisedScript  = store.NewScript("return {'raised'}") // only checks the claim
 )
 
-// run runs a script under the claim. The error is as Script.Run has it.
-func (j *Journal) run(ctx context.Context, s *store.Script, c fence.Claim, task checkpoint.Name, args ...any) (list []any, err error) {
+// run runs a script under the claim and returns the error of Script.Run unchanged.
+func (j *Journal) run(
+	ctx context.Context, s *store.Script, c fence.Claim, task checkpoint.Name, args ...any,
+) (list []any, err error) {
 	answer, err := s.Run(ctx, j.db, c, []string{key(task), tasksKey}, args...)
 	if err != nil {
 		return nil, err
@@ -36,15 +38,17 @@ func (j *Journal) run(ctx context.Context, s *store.Script, c fence.Claim, task 
 	return list, nil
 }
 
-// judged turns a script's verdict into an error, unless it is good.
-func judged(list []any, c fence.Claim, task checkpoint.Name) error {
+// scriptError turns a script's answer into an error, or nil.
+func scriptError(list []any, c fence.Claim, task checkpoint.Name) error {
 	switch text(list[0]) {
 	case "corrupt":
-		return fmt.Errorf("%w: the key %s has no version; nothing was changed: somebody else writes to it", checkpoint.ErrCorrupt, key(task))
+		return fmt.Errorf("%w: the key %s has no version; nothing was changed: "+
+			"somebody else writes to it", checkpoint.ErrCorrupt, key(task))
 	case "resource":
 		return otherResource(task, fence.Resource(text(list[1])), c)
 	case "conflict":
-		return fmt.Errorf("%w: version %s of %s is stored; nothing was changed", checkpoint.ErrConflict, text(list[1]), task)
+		return fmt.Errorf("%w: version %s of %s is stored; nothing was changed",
+			checkpoint.ErrConflict, text(list[1]), task)
 	}
 	return nil
 }
@@ -55,5 +59,6 @@ func text(v any) string {
 }
 
 func otherResource(task checkpoint.Name, owner fence.Resource, c fence.Claim) error {
-	return fmt.Errorf("%w: %s is a task of %q, the claim is to %q; nothing was changed", checkpoint.ErrOtherResource, task, owner, c.Resource)
+	return fmt.Errorf("%w: %s is a task of %q, the claim is to %q; nothing was changed",
+		checkpoint.ErrOtherResource, task, owner, c.Resource)
 }

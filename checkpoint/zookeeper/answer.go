@@ -10,8 +10,8 @@ import (
 	"github.com/ringfence/ringfence/internal/ensemble"
 )
 
-// answer puts ZooKeeper's errors into a journal's words. ctx is the call's: a call that it ended has landed nothing,
-// unless the error says otherwise.
+// answer translates an error into one of checkpoint.Journal's. ctx is the context of the call. If
+// it has ended, nothing has landed, unless the error is errUnanswered.
 func answer(ctx context.Context, err error) error {
 	_, refusal := errors.AsType[*fence.Refusal](err)
 	switch {
@@ -30,5 +30,6 @@ func answer(ctx context.Context, err error) error {
 }
 
 func otherResource(task checkpoint.Name, owner fence.Resource, c fence.Claim) error {
-	return fmt.Errorf("%w: %s is a task of %q, the claim is to %q; nothing was changed", checkpoint.ErrOtherResource, task, owner, c.Resource)
+	return fmt.Errorf("%w: %s is a task of %q, the claim is to %q; nothing was changed",
+		checkpoint.ErrOtherResource, task, owner, c.Resource)
 }

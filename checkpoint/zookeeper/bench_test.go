@@ -17,8 +17,8 @@ import (
 )
 
 const (
-	sessionTimeout = 20 * time.Second // so that a busy machine does not expire what nobody cut
-	leaderTimeout  = time.Minute      // nor a server that starts slowly, the leader
+	sessionTimeout = 20 * time.Second // long enough for a busy machine
+	leaderTimeout  = time.Minute      // long enough for a server that starts slowly
 
 	orders  fence.Resource  = "orders"
 	nightly checkpoint.Name = "nightly"
@@ -26,7 +26,7 @@ const (
 
 var made atomic.Int64
 
-// bench is a root of its own in an ensemble, with its elections.
+// bench is a fresh root in an ensemble, with its elections.
 type bench struct {
 	t       *testing.T
 	url     string
@@ -36,7 +36,8 @@ type bench struct {
 
 func newBench(t *testing.T, ensemble string) *bench {
 	t.Helper()
-	b := &bench{t: t, url: fmt.Sprintf("zk://%s/bench-%d", ensemble, made.Add(1)), leaders: map[fence.Resource]*fence.Term{}}
+	b := &bench{t: t, url: fmt.Sprintf("zk://%s/bench-%d", ensemble, made.Add(1)),
+		leaders: map[fence.Resource]*fence.Term{}}
 	c, err := elections.Open(t.Context(), b.url, elections.Options{SessionTimeout: leaderTimeout})
 	if err != nil {
 		t.Fatal(err)
@@ -46,7 +47,7 @@ func newBench(t *testing.T, ensemble string) *bench {
 	return b
 }
 
-// journal is another process that keeps checkpoints.
+// journal opens a journal, as another process would.
 func (b *bench) journal(o zookeeper.Options) *zookeeper.Journal {
 	b.t.Helper()
 	return openJournal(b.t, b.url, o)
@@ -62,7 +63,7 @@ func openJournal(t *testing.T, url string, o zookeeper.Options) *zookeeper.Journ
 	return j
 }
 
-// lead deposes the leader, whom nobody tells, and makes another.
+// lead deposes the leader, which does not learn it, and makes another one.
 func (b *bench) lead(r fence.Resource) fence.Claim {
 	b.t.Helper()
 	b.depose(r)
@@ -86,10 +87,11 @@ func (b *bench) depose(r fence.Resource) {
 	}
 }
 
-// version is a checkpoint whose state is its version, so that a lost or doubled one shows.
+// version returns a checkpoint with its version as state, so that a lost or repeated one shows.
 func version(n int64, c fence.Claim) checkpoint.Checkpoint {
 	return checkpoint.Checkpoint{
-		Task: nightly, Resource: c.Resource, Version: n, Nonce: fmt.Sprint("nonce-", made.Add(1)), Token: c.Token, Holder: c.Holder,
+		Task: nightly, Resource: c.Resource, Version: n, Nonce: fmt.Sprint("nonce-", made.Add(1)),
+		Token: c.Token, Holder: c.Holder,
 		Run: 1, Round: 1, Rounds: checkpoint.Forever, Steps: []string{"only"}, Status: checkpoint.Running,
 		State: json.RawMessage(strconv.FormatInt(n, 10)), Saved: time.Now(),
 	}
@@ -110,13 +112,18 @@ func stored(t *testing.T, j *zookeeper.Journal, want checkpoint.Checkpoint) {
 	case err != nil:
 		t.Fatal(err)
 	case len(all) == 0 && want.Version == 0:
-	case len(all) != 1 || all[0].Version != want.Version || all[0].Nonce != want.Nonce || string(all[0].State) != string(want.State):
+	case len(all) != 1 || all[0].Version != want.Version || all[0].Nonce != want.Nonce ||
+		string(all[0].State) != string(want.State):
 		t.Fatalf("stored is %+v, want %+v", all, want)
 	}
 }
 
-// refused fails the test unless each thing that a claim can do is refused with the sentinel, and changes nothing.
-func refused(t *testing.T, j *zookeeper.Journal, c fence.Claim, sentinel error, present checkpoint.Checkpoint) {
+// refused fails the test unless every call under the claim is refused with the sentinel and changes
+// nothing.
+func refused(
+	t *testing.T, j *zookeeper.Journal, c fence.Claim, sentinel error,
+	present checkpoint.Checkpoint,
+) {
 	t.Helper()
 	if err := j.Raise(t.Context(), c); !errors.Is(err, sentinel) {
 		t.Errorf("raise: got %v, want %v", err, sentinel)
@@ -137,7 +144,7 @@ func eventually(t *testing.T, what string, holds func() bool) {
 	t.Helper()
 	for end := time.Now().Add(30 * time.Second); !holds(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(end) {
-			t.Fatalf("it does not come to hold that %s", what)
+			t.Fatalf("timed out waiting until %s", what)
 		}
 	}
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/ringfence/ringfence/internal/servers/serverstest"
 )
 
-// sized is a checkpoint of exactly so many bytes as JSON.
+// sized returns a checkpoint with exactly this size as JSON.
 func sized(t *testing.T, n int64, c fence.Claim, bytes int) checkpoint.Checkpoint {
 	t.Helper()
 	cp := version(n, c)
@@ -31,8 +31,9 @@ func sized(t *testing.T, n int64, c fence.Claim, bytes int) checkpoint.Checkpoin
 	return cp
 }
 
-// TestAServerThatTakesLessBreaksTheConnection, which must not be taken for a publish; and the error names the setting.
-func TestAServerThatTakesLessBreaksTheConnection(t *testing.T) {
+// The server breaks the connection. That must not count as a publish, and the error names the
+// setting.
+func TestACheckpointAboveTheServersLimitIsUnknown(t *testing.T) {
 	b := newBench(t, serverstest.SharedZooKeeper(t).Addr())
 	j := b.journal(zookeeper.Options{Limit: 2_000_000})
 	c := b.lead(orders)
@@ -51,27 +52,29 @@ func TestAServerThatTakesLessBreaksTheConnection(t *testing.T) {
 	publish(t, j, c, version(2, c))
 }
 
-func TestAfterTwoToThe31PublishesNoMore(t *testing.T) {
+func TestATaskCanBePublishedTwoToThe31Times(t *testing.T) {
 	const maxVersions = 1 << 31
 	b := newBench(t, serverstest.SharedZooKeeper(t).Addr())
 	j := b.journal(zookeeper.Options{})
 	c := b.lead(orders)
 	first := version(1, c)
 	publish(t, j, c, first)
-	if err := j.Publish(t.Context(), c, version(maxVersions, c)); !errors.Is(err, checkpoint.ErrConflict) {
-		t.Errorf("the last there can be: %v", err)
+	err := j.Publish(t.Context(), c, version(maxVersions, c))
+	if !errors.Is(err, checkpoint.ErrConflict) {
+		t.Errorf("the last possible version: %v", err)
 	}
-	// The next ones would have the expected versions MinInt32, and -1: which is "any" to ZooKeeper.
+	// The next ones would expect the versions MinInt32 and -1, and -1 means "any" to ZooKeeper.
 	for _, n := range []int64{maxVersions + 1, 1<<32 + 1, 1 << 32} {
 		err := j.Publish(t.Context(), c, version(n, c))
-		if err == nil || errors.Is(err, checkpoint.ErrConflict) || !strings.Contains(err.Error(), "as far as ZooKeeper counts") {
+		if err == nil || errors.Is(err, checkpoint.ErrConflict) ||
+			!strings.Contains(err.Error(), "as far as ZooKeeper counts") {
 			t.Errorf("version %d: %v", n, err)
 		}
 		stored(t, j, first)
 	}
 }
 
-// hand is an operator with the command-line client.
+// hand is the connection of an operator.
 func (b *bench) hand() *zk.Conn {
 	b.t.Helper()
 	host, _, _ := strings.Cut(strings.TrimPrefix(b.url, "zk://"), "/")
@@ -81,7 +84,7 @@ func (b *bench) hand() *zk.Conn {
 	}
 	b.t.Cleanup(func() {
 		conn.Close()
-		for range events { // until its loop has ended
+		for range events { // until the connection's loop has ended
 		}
 	})
 	if _, err := conn.Sync("/"); err != nil {
@@ -99,7 +102,7 @@ func (b *bench) path(task checkpoint.Name) string {
 	return "/" + root + "/checkpoints/" + string(task)
 }
 
-func TestWhatIsNoCheckpointIsSaidSo(t *testing.T) {
+func TestAZnodeThatIsNotACheckpointIsCorrupt(t *testing.T) {
 	b := newBench(t, serverstest.SharedZooKeeper(t).Addr())
 	c := b.lead(orders)
 	good := version(1, c)
@@ -128,7 +131,7 @@ func TestWhatIsNoCheckpointIsSaidSo(t *testing.T) {
 				t.Fatal(err)
 			}
 			present := int64(stat.Version) + 1
-			j := b.journal(zookeeper.Options{}) // which has seen nothing
+			j := b.journal(zookeeper.Options{}) // a journal with empty caches
 			corrupt := func(what string, err error) {
 				t.Helper()
 				if !errors.Is(err, checkpoint.ErrCorrupt) || !strings.Contains(err.Error(), "nightly") {
@@ -145,7 +148,9 @@ func TestWhatIsNoCheckpointIsSaidSo(t *testing.T) {
 			for _, n := range []int64{1, present + 1} {
 				corrupt("publish", j.Publish(t.Context(), c, version(n, c)))
 			}
-			corrupt("follow", j.Follow(t.Context(), nightly, func(cp checkpoint.Checkpoint) error { return fmt.Errorf("shown %+v", cp) }))
+			corrupt("follow", j.Follow(t.Context(), nightly, func(cp checkpoint.Checkpoint) error {
+				return fmt.Errorf("shown %+v", cp)
+			}))
 			all, err := j.Load(t.Context())
 			corrupt("load", err)
 			if len(all) != 1 || all[0].Nonce != good.Nonce {
@@ -158,7 +163,6 @@ func TestWhatIsNoCheckpointIsSaidSo(t *testing.T) {
 	}
 }
 
-// TestAnEditByHandIsANewVersion, whatever its JSON says.
 func TestAnEditByHandIsANewVersion(t *testing.T) {
 	b := newBench(t, serverstest.SharedZooKeeper(t).Addr())
 	j := b.journal(zookeeper.Options{})
@@ -182,7 +186,7 @@ func TestAnEditByHandIsANewVersion(t *testing.T) {
 	}
 	publish(t, j, c, version(3, c))
 
-	// The way on that is documented for a task at its last version.
+	// The documented procedure for a task at its last version.
 	data, _, err = hand.Get(b.path(nightly))
 	if err != nil {
 		t.Fatal(err)
@@ -196,8 +200,9 @@ func TestAnEditByHandIsANewVersion(t *testing.T) {
 	if _, err := hand.Create(b.path(nightly), data, 0, zk.WorldACL(zk.PermAll)); err != nil {
 		t.Fatal(err)
 	}
-	if got, _, err := j.Take(t.Context(), c, nightly, 3); err != nil || got.Version != 1 || string(got.State) != "3" {
-		t.Errorf("take of what was made anew: %+v, %v", got, err)
+	if got, _, err := j.Take(t.Context(), c, nightly, 3); err != nil || got.Version != 1 ||
+		string(got.State) != "3" {
+		t.Errorf("take after the znode was created again: %+v, %v", got, err)
 	}
 	publish(t, j, c, version(2, c))
 }
@@ -243,7 +248,8 @@ func TestCheckpointsBelongToTheUserInTheURL(t *testing.T) {
 	if _, err := hand.Set(other.path(nightly), nil, -1); !errors.Is(err, zk.ErrNoAuth) {
 		t.Errorf("a stranger's write: %v", err)
 	}
-	if _, err := zookeeper.Open(t.Context(), other.url, zookeeper.Options{}); !errors.Is(err, zk.ErrNoAuth) {
+	_, err := zookeeper.Open(t.Context(), other.url, zookeeper.Options{})
+	if !errors.Is(err, zk.ErrNoAuth) {
 		t.Errorf("a stranger's journal: %v", err)
 	}
 	stored(t, j, first)
@@ -252,7 +258,7 @@ func TestCheckpointsBelongToTheUserInTheURL(t *testing.T) {
 	}
 }
 
-func TestAClosedJournalSaysSo(t *testing.T) {
+func TestAClosedJournalReturnsErrClosed(t *testing.T) {
 	b := newBench(t, serverstest.SharedZooKeeper(t).Addr())
 	j, standby := b.journal(zookeeper.Options{}), b.journal(zookeeper.Options{})
 	c := b.lead(orders)
@@ -260,7 +266,10 @@ func TestAClosedJournalSaysSo(t *testing.T) {
 	publish(t, j, c, first)
 	seen, ended := make(chan struct{}, 1), make(chan error, 1)
 	go func() {
-		ended <- standby.Follow(t.Context(), nightly, func(checkpoint.Checkpoint) error { seen <- struct{}{}; return nil })
+		ended <- standby.Follow(t.Context(), nightly, func(checkpoint.Checkpoint) error {
+			seen <- struct{}{}
+			return nil
+		})
 	}()
 	<-seen
 	for _, j := range []*zookeeper.Journal{j, standby, j} {
@@ -271,7 +280,8 @@ func TestAClosedJournalSaysSo(t *testing.T) {
 	if err := <-ended; !errors.Is(err, elections.ErrClosed) {
 		t.Errorf("follow ended with %v", err)
 	}
-	if err := j.Publish(t.Context(), c, version(2, c)); !errors.Is(err, elections.ErrClosed) || errors.Is(err, checkpoint.ErrUnknown) {
+	if err := j.Publish(t.Context(), c, version(2, c)); !errors.Is(err, elections.ErrClosed) ||
+		errors.Is(err, checkpoint.ErrUnknown) {
 		t.Errorf("publish after close: %v", err)
 	}
 }

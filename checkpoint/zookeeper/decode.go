@@ -8,13 +8,14 @@ import (
 	"github.com/ringfence/ringfence/fence"
 )
 
-// decode reads a checkpoint that is there. Its version is the znode's, whatever the JSON says.
+// decode reads a stored checkpoint. The version comes from the znode, not from the JSON.
 func (j *Journal) decode(doc document) (cp checkpoint.Checkpoint, err error) {
 	if err := json.Unmarshal(doc.Data, &cp); err != nil {
 		return checkpoint.Checkpoint{}, corrupt(doc, err)
 	}
 	if cp.Task != checkpoint.Name(doc.Name) {
-		return checkpoint.Checkpoint{}, corrupt(doc, fmt.Errorf("it says that it is of task %.140q", cp.Task))
+		return checkpoint.Checkpoint{}, corrupt(doc,
+			fmt.Errorf("it says that it is of task %.140q", cp.Task))
 	}
 	if _, err := fence.ParseResource(string(cp.Resource)); err != nil {
 		return checkpoint.Checkpoint{}, corrupt(doc, err)
@@ -25,6 +26,7 @@ func (j *Journal) decode(doc document) (cp checkpoint.Checkpoint, err error) {
 }
 
 func corrupt(doc document, why error) error {
-	return fmt.Errorf("%w: version %d of %s in ZooKeeper is no checkpoint: %w; nothing was changed: mend the znode, or delete it to begin the task anew",
+	return fmt.Errorf("%w: version %d of %s in ZooKeeper is no checkpoint: %w; "+
+		"nothing was changed: repair the znode, or delete it to begin the task again",
 		checkpoint.ErrCorrupt, doc.Version, doc.Name, why)
 }

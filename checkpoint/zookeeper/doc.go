@@ -1,50 +1,65 @@
-// Package zookeeper keeps checkpoints in the ZooKeeper ensemble that also holds the elections: it is a
-// checkpoint.Journal, for asynchronous steps. It needs no other store, and no mark has to be raised: the fence is the
-// leader's own candidate in the election.
+// Package zookeeper keeps checkpoints in the ZooKeeper ensemble that also holds the elections. It
+// is a checkpoint.Journal for asynchronous steps. It needs no other store and no mark: the fence is
+// the leader's candidate in the election.
 //
-//	<root>/checkpoints/<task>    persistent; the checkpoint as JSON
+//	url := "zk://zk1:2181,zk2:2181,zk3:2181/ringfence"
+//	journal, err := zookeeper.Open(ctx, url, zookeeper.Options{})
+//	if err != nil {
+//		return err
+//	}
+//	defer journal.Close()
+//
+// Each task has a persistent znode, <root>/checkpoints/<task>, with the checkpoint as JSON.
 //
 // # Why no deposed leader publishes
 //
-// A publish is one ZooKeeper transaction: it checks that the leader's candidate, whose czxid is the token, still exists,
-// and writes the checkpoint if the stored version is the one before. The journal's own connection and session play no part
-// in it: the check names the leader's znode, whoever sends it. So a leader may publish through a journal that lost its
-// session, and not one moment longer when it lost its own.
+// A publish is one ZooKeeper transaction. It checks that the leader's candidate, whose czxid is the
+// token, still exists, and writes the checkpoint if the stored version is the one before. The check
+// names the leader's znode, so it does not matter in which session the publish is sent. A leader
+// may publish through a journal that has lost its session. It can no longer publish once the
+// session of its term is lost.
 //
-// ZooKeeper orders all that is written, and a czxid is a place in that order. So:
+// ZooKeeper orders all writes, and a czxid is a position in that order. So:
 //
-//  1. A claim leads while its candidate exists and none with a lower czxid does. Names that appear later have higher
-//     ones. So a claim that has been seen to lead once leads until its candidate is gone, and a candidate that is gone
-//     never comes back: its name has a random GUID. The claim is looked up once, by its czxid; a candidate that waits in
-//     the queue is refused there, though its znode exists too.
-//  2. Each write is a transaction of two halves: check that the candidate exists, and write the one version that follows
-//     the stored one. Both happen at one place in the order, or neither does.
-//  3. A newer claim leads only after the older candidates are gone. So in the order, all that older leaders ever write
-//     comes before their candidates' end, and that before whatever the newer leader writes. A write of theirs that was
-//     under way, or whose sender was paused, fails its check when it arrives, from whatever session it was sent.
-//  4. Take makes a transaction of its own that checks the candidate, and then reads, in the same session: servers show a
-//     session nothing from before its own last transaction. By 3 nothing of an older leader can come after that place.
-//     A sync would not do: a server that takes itself for the ensemble's leader, but no longer is, answers it too.
+//  1. A claim leads while its candidate exists and no candidate with a lower czxid does. Later
+//     candidates have higher ones. A candidate that is gone never comes back, because its name
+//     contains a random GUID. So a claim that has led once leads until its candidate is gone. The
+//     journal looks a claim up once, by its czxid. This lookup refuses a candidate that waits in
+//     the queue, although its znode exists too.
+//  2. Each write is a transaction of two parts: check that the candidate exists, and write the
+//     version that follows the stored one. Both happen at one position in the order, or neither.
+//  3. A newer claim leads only after the older candidates are gone. So all writes of older leaders
+//     come before the end of their candidates, and that comes before all writes of the newer
+//     leader. A write that was on its way, or whose sender was paused, fails its check when it
+//     arrives.
+//  4. Take sends a transaction that checks the candidate and then reads in the same session.
+//     Servers show a session nothing older than its own last transaction, and by 3 no write of an
+//     older leader comes after it. A sync would not suffice: a server that believes that it still
+//     leads the ensemble answers a sync too.
 //
-// Nothing of this rests on a clock, nor on whose session a write is sent in: the check names the leader's own znode.
+// None of this relies on a clock.
 //
-// Raise has nothing to raise: it makes sure, by a transaction of the ensemble, that the claim leads.
+// Raise has no mark to raise. It confirms, with a transaction of the ensemble, that the claim
+// leads.
 //
 // # Versions
 //
-// A checkpoint's version is the znode's dataVersion plus 1, whatever its JSON says: both count writes, a checkpoint is
-// made by version 1 and each publish is one write. One that was edited by hand is a new version, which followers see.
-// ZooKeeper counts in an int32: a task can be published 2^31 times (at one per second for 68 years), then every publish
-// is refused. The way on is an operator's, with the task's leaders stopped: read the znode, delete it, and make it anew
-// with the same data; it goes on from there as version 1.
+// A checkpoint's version is the znode's dataVersion plus 1, whatever the JSON says: both count
+// writes, and each publish is one write. If an operator edits the znode, that is a new version,
+// which followers see. ZooKeeper counts in an int32. A task can be published 2^31 times (for 68
+// years at one per second); after that every publish is refused. To continue, stop the task's
+// leaders, read the znode, delete it, and create it again with the same data. The task continues
+// from there as version 1.
 //
 // # Limits
 //
-// A checkpoint may have 1,000,000 bytes as JSON (Options.Limit): ZooKeeper's own limit, jute.maxbuffer, is 1,048,575
-// bytes for a request unless it is set otherwise. A checkpoint above the limit is refused with ErrTooLarge and not sent.
-// A server that is set to less than the limit breaks the connection without an answer: the publish is answered with
-// ErrUnknown each time, and the error names jute.maxbuffer. Every checkpoint is in the memory of every server and each
-// publish in the transaction log of all: keep the state small, and large data elsewhere.
+// A checkpoint may have 1,000,000 bytes as JSON (Options.Limit). ZooKeeper's own limit for a
+// request, jute.maxbuffer, is 1,048,575 bytes by default. A checkpoint above the journal's limit is
+// refused with ErrTooLarge and not sent. If a server's limit is lower, it breaks the connection
+// without an answer; every such publish returns ErrUnknown, and the error names jute.maxbuffer.
+// Every server holds all checkpoints in memory and all publishes in its transaction log, so keep
+// the state small and large data elsewhere.
 //
-// A publish costs one write of the ensemble, which its leader and a majority have on disk before it is answered.
+// A publish costs one write of the ensemble: its leader and a majority have it on disk before they
+// answer.
 package zookeeper

@@ -10,17 +10,19 @@ import (
 	"github.com/ringfence/ringfence/internal/ensemble"
 )
 
-// version of a document whose znode has this stat.
+// version returns the version of a document from its znode's stat.
 func version(stat *zk.Stat) int64 { return int64(stat.Version) + 1 }
 
-// readDocument reads one; Version 0 when there is none.
+// readDocument reads a document; its Version is 0 if there is none.
 func readDocument(ctx context.Context, s *ensemble.Session, at string) (document, error) {
 	n, err := s.Get(ctx, at)
 	return asDocument(s.Client(), at, n, err)
 }
 
-// readDocumentUnless leaves the data out when the version is have.
-func readDocumentUnless(ctx context.Context, s *ensemble.Session, at string, have int64) (document, error) {
+// readDocumentUnless reads a document, without its data if its version is have.
+func readDocumentUnless(
+	ctx context.Context, s *ensemble.Session, at string, have int64,
+) (document, error) {
 	if have > 0 {
 		stat, err := s.Stat(ctx, at)
 		if err != nil || stat != nil && version(stat) == have {
@@ -30,7 +32,7 @@ func readDocumentUnless(ctx context.Context, s *ensemble.Session, at string, hav
 	return readDocument(ctx, s, at)
 }
 
-// asDocument is what a read of a znode says about a document.
+// asDocument turns the result of reading a znode into a document.
 func asDocument(c *ensemble.Client, at string, n ensemble.Node, err error) (document, error) {
 	doc := document{Name: path.Base(at)}
 	switch {

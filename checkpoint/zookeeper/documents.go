@@ -12,10 +12,9 @@ import (
 	"github.com/ringfence/ringfence/internal/ensemble/election"
 )
 
-// documents are persistent znodes beside the elections, <root>/<kind>/<name>, that only leaders
-// write: each write is one transaction with the check that the leader's own candidate is still
-// there. See the package documentation for why that is a fence. Its methods may be called from any
-// goroutine.
+// documents are persistent znodes next to the elections, <root>/<kind>/<name>. Only leaders write
+// them: each write is one transaction that also checks that the leader's candidate exists. The
+// package documentation says why that is a fence. Methods may be called from any goroutine.
 type documents struct {
 	client  *ensemble.Client
 	entries election.Cache
@@ -23,38 +22,42 @@ type documents struct {
 	limit   int // bytes of data
 
 	mu      sync.Mutex
-	leading map[fence.Resource]leading // the last claim that was seen to lead
+	leading map[fence.Resource]leading // the last claim found to lead
 }
 
-// document is one of documents.
+// document is a named znode of documents.
 type document struct {
 	Name string
 	Data []byte
-	// Version is 0 when there is no such document, 1 when it is made, and one more with each write,
-	// whoever wrote it: it is the znode's own dataVersion, plus 1.
+	// Version is the znode's dataVersion plus 1: 0 if there is no such document, 1 after it was
+	// created, and one more after each write of anybody.
 	Version int64
 }
 
-// maxVersions is how many versions a document can have: ZooKeeper counts them in an int32.
+// maxVersions is the maximum version: ZooKeeper counts in an int32.
 const maxVersions = 1 << 31
 
-// newDocuments returns those of one kind, which names their parent znode. It is made with the first
-// of them.
+// newDocuments returns the documents of one kind. kind names their parent znode, which the first
+// write creates.
 func newDocuments(c *ensemble.Client, kind string, limit int) *documents {
-	return &documents{client: c, dir: path.Join(c.Root(), kind), limit: limit, leading: map[fence.Resource]leading{}}
+	return &documents{client: c, dir: path.Join(c.Root(), kind), limit: limit,
+		leading: map[fence.Resource]leading{}}
 }
 
-// path of a document.
+// path returns the path of a document's znode.
 func (d *documents) path(name string) (string, error) {
-	if name == "" || name == "." || name == ".." || strings.Contains(name, "/") || strings.ContainsFunc(name, ensemble.BadInName) {
+	if name == "" || name == "." || name == ".." || strings.Contains(name, "/") ||
+		strings.ContainsFunc(name, ensemble.BadInName) {
 		return "", fmt.Errorf("%q cannot name a znode", name)
 	}
 	return path.Join(d.dir, name), nil
 }
 
-// Names lists the documents there are, in no order. It is as fresh as the ensemble's leader.
+// Names lists the existing documents, in no order, as the ensemble's leader knows them.
 func (d *documents) Names(ctx context.Context) ([]string, error) {
-	return ensemble.Ask(ctx, d.client, func(ctx context.Context, s *ensemble.Session) ([]string, error) {
+	return ensemble.Ask(ctx, d.client, func(
+		ctx context.Context, s *ensemble.Session,
+	) ([]string, error) {
 		if err := s.Sync(ctx, d.client.Root()); err != nil {
 			return nil, err
 		}
@@ -63,13 +66,15 @@ func (d *documents) Names(ctx context.Context) ([]string, error) {
 	})
 }
 
-// Read reads a document without a claim. It is as fresh as the ensemble's leader.
+// Read reads a document without a claim, as the ensemble's leader knows it.
 func (d *documents) Read(ctx context.Context, name string) (document, error) {
 	at, err := d.path(name)
 	if err != nil {
 		return document{}, err
 	}
-	return ensemble.Ask(ctx, d.client, func(ctx context.Context, s *ensemble.Session) (document, error) {
+	return ensemble.Ask(ctx, d.client, func(
+		ctx context.Context, s *ensemble.Session,
+	) (document, error) {
 		if err := s.Sync(ctx, d.client.Root()); err != nil {
 			return document{}, err
 		}
@@ -77,15 +82,18 @@ func (d *documents) Read(ctx context.Context, name string) (document, error) {
 	})
 }
 
-// Take reads a document under the claim. It is the last that any older leader wrote: once Take has
-// returned, none of them writes any more. When its version is have, the data is not sent: the
-// document has none, and same is true.
-func (d *documents) Take(ctx context.Context, c fence.Claim, name string, have int64) (doc document, same bool, err error) {
+// Take reads a document under the claim. After it has returned, no older leader writes any more. If
+// the version is have, same is true and the document comes without its data.
+func (d *documents) Take(
+	ctx context.Context, c fence.Claim, name string, have int64,
+) (doc document, same bool, err error) {
 	at, err := d.path(name)
 	if err != nil {
 		return document{}, false, err
 	}
-	doc, err = ensemble.Ask(ctx, d.client, func(ctx context.Context, s *ensemble.Session) (document, error) {
+	doc, err = ensemble.Ask(ctx, d.client, func(
+		ctx context.Context, s *ensemble.Session,
+	) (document, error) {
 		znode, err := d.confirm(ctx, s, c)
 		if err != nil {
 			return document{}, err
@@ -94,7 +102,7 @@ func (d *documents) Take(ctx context.Context, c fence.Claim, name string, have i
 		if err != nil {
 			return document{}, err
 		}
-		return doc, d.stillThere(ctx, s, c, znode) // so the claim led when the document was read
+		return doc, d.stillThere(ctx, s, c, znode) // proves that the claim led during the read
 	})
 	return doc, err == nil && doc.Version == have, err
 }

@@ -46,7 +46,7 @@ func openDocuments(t *testing.T, url string, timeout time.Duration) *documents {
 	return newDocuments(openClient(t, url, timeout), "docs", defaultLimit)
 }
 
-// opens tries again while the ensemble is too busy to answer within a short timeout.
+// opens repeats open while the ensemble is too busy to answer within a short timeout.
 func opens(t *testing.T, open func() error) {
 	t.Helper()
 	ensembletest.Eventually(t, "the ensemble answers", func() bool {
@@ -58,7 +58,7 @@ func opens(t *testing.T, open func() error) {
 	})
 }
 
-// win campaigns with a limit.
+// win campaigns, for at most a minute.
 func win(t *testing.T, c *elections.Coordinator, r fence.Resource, holder string) *fence.Term {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
@@ -70,7 +70,7 @@ func win(t *testing.T, c *elections.Coordinator, r fence.Resource, holder string
 	return term
 }
 
-// stored reads one, without a claim.
+// stored reads a document without a claim.
 func stored(t *testing.T, d *documents, name string) string {
 	t.Helper()
 	doc, err := d.Read(t.Context(), name)
@@ -87,32 +87,73 @@ func write(t *testing.T, d *documents, term *fence.Term, version int64, data str
 	}
 }
 
-// TestAWriteUnderWayWhenItsLeaderIsDeposedDoesNotLand, however late it arrives: the paused packet, without any pause of a
-// process.
-func TestAWriteUnderWayWhenItsLeaderIsDeposedDoesNotLand(t *testing.T) {
-	server, root := serverstest.SharedZooKeeper(t).Addr(), ensembletest.FreshRoot()
-	r := ensembletest.NewRelay(t, server)
-	elector := openFor(t, "zk://"+server+root, 50*time.Second)
-	slow := openDocuments(t, "zk://"+r.Addr()+root, 50*time.Second)
-	quick := openDocuments(t, "zk://"+server+root, 50*time.Second)
-	old := win(t, elector, "orders", "old")
-	write(t, slow, old, 1, "old")
+// relayed are documents that reach the ensemble through a relay. Elections do not pass the relay.
+type relayed struct {
+	*documents
+	relay   *ensembletest.Relay
+	direct  string // the URL without the relay
+	elector *elections.Coordinator
+}
 
-	r.Hold()
+func openRelayed(t *testing.T, timeout time.Duration) relayed {
+	t.Helper()
+	server, root := serverstest.SharedZooKeeper(t).Addr(), ensembletest.FreshRoot()
+	r, direct := ensembletest.NewRelay(t, server), "zk://"+server+root
+	return relayed{
+		documents: openDocuments(t, "zk://"+r.Addr()+root, timeout),
+		relay:     r, direct: direct, elector: openFor(t, direct, 50*time.Second),
+	}
+}
+
+// lead wins a term and writes version 1.
+func (d relayed) lead(t *testing.T, data string) *fence.Term {
+	t.Helper()
+	term := win(t, d.elector, "orders", "a")
+	write(t, d.documents, term, 1, data)
+	return term
+}
+
+// succeed deposes a leader and returns the term of the next one.
+func (d relayed) succeed(t *testing.T, old *fence.Term) *fence.Term {
+	t.Helper()
+	if gone, err := d.elector.Depose(t.Context(), "orders", old.Token()); !gone || err != nil {
+		t.Fatal(gone, err)
+	}
+	return win(t, d.elector, "orders", "b")
+}
+
+// failsToWrite writes version 2 and fails the test unless the error matches all of want.
+func (d relayed) failsToWrite(ctx context.Context, t *testing.T, term *fence.Term, want ...error) {
+	t.Helper()
+	err := d.Write(ctx, term.Claim(), document{"a", []byte("y"), 2})
+	for _, w := range want {
+		if !errors.Is(err, w) {
+			t.Errorf("the write returned %v, want %v", err, w)
+		}
+	}
+	if !slices.Contains(want, errUnanswered) && errors.Is(err, errUnanswered) {
+		t.Errorf("the write returned %v, which says that it may have landed", err)
+	}
+}
+
+// A packet is delayed; no process pauses.
+func TestAWriteOnItsWayWhenItsLeaderIsDeposedDoesNotLand(t *testing.T) {
+	slow := openRelayed(t, 50*time.Second)
+	quick := openDocuments(t, slow.direct, 50*time.Second)
+	old := slow.lead(t, "old")
+
+	slow.relay.Hold()
 	late := make(chan error, 1)
 	go func() {
 		late <- slow.Write(t.Context(), old.Claim(), document{"a", []byte("late"), 2})
 	}()
-	ensembletest.Eventually(t, "the write is held up", func() bool { return r.Holds() })
-	if gone, err := elector.Depose(t.Context(), "orders", old.Token()); !gone || err != nil {
-		t.Fatal(gone, err)
-	}
-	fresh := win(t, elector, "orders", "fresh")
+	ensembletest.Eventually(t, "the relay holds the write", slow.relay.Holds)
+	fresh := slow.succeed(t, old)
 	doc, same, err := quick.Take(t.Context(), fresh.Claim(), "a", 1)
 	if err != nil || !same || doc.Version != 1 {
 		t.Fatalf("took %+v, same is %v, %v", doc, same, err)
 	}
-	r.Pass() // its version would still fit
+	slow.relay.Pass() // its version would still fit
 	if err := <-late; !errors.Is(err, fence.ErrStale) {
 		t.Errorf("the late write returned %v", err)
 	}
@@ -122,17 +163,13 @@ func TestAWriteUnderWayWhenItsLeaderIsDeposedDoesNotLand(t *testing.T) {
 	write(t, quick, fresh, 2, "fresh")
 }
 
-// TestTakeAnswersOnlyIfTheClaimLedWhenItRead: the leader is deposed after it was confirmed and before the read.
-func TestTakeAnswersOnlyIfTheClaimLedWhenItRead(t *testing.T) {
-	server, root := serverstest.SharedZooKeeper(t).Addr(), ensembletest.FreshRoot()
-	r := ensembletest.NewRelay(t, server)
-	elector := openFor(t, "zk://"+server+root, 50*time.Second)
-	slow := openDocuments(t, "zk://"+r.Addr()+root, 50*time.Second)
-	quick := openDocuments(t, "zk://"+server+root, 50*time.Second)
-	old := win(t, elector, "orders", "old")
-	write(t, slow, old, 1, "old")
+// The leader is deposed after it was confirmed and before the read.
+func TestTakeAnswersOnlyIfTheClaimLedDuringTheRead(t *testing.T) {
+	slow := openRelayed(t, 50*time.Second)
+	quick := openDocuments(t, slow.direct, 50*time.Second)
+	old := slow.lead(t, "old")
 	for n, have := range []int64{0, 2} { // with the data, and without
-		r.Set(func() { r.Between = true })
+		slow.relay.Set(func() { slow.relay.Between = true })
 		took := make(chan error, 1)
 		go func() {
 			doc, same, err := slow.Take(t.Context(), old.Claim(), "a", have)
@@ -141,13 +178,10 @@ func TestTakeAnswersOnlyIfTheClaimLedWhenItRead(t *testing.T) {
 			}
 			took <- err
 		}()
-		ensembletest.Eventually(t, "the read is held up", func() bool { return r.HoldsRequest() })
-		if gone, err := elector.Depose(t.Context(), "orders", old.Token()); !gone || err != nil {
-			t.Fatal(gone, err)
-		}
-		fresh := win(t, elector, "orders", "fresh")
+		ensembletest.Eventually(t, "the relay holds the read", slow.relay.HoldsRequest)
+		fresh := slow.succeed(t, old)
 		write(t, quick, fresh, int64(n)+2, "fresh")
-		r.Pass()
+		slow.relay.Pass()
 		if err := <-took; !errors.Is(err, fence.ErrStale) {
 			t.Errorf("take, having version %d: %v", have, err)
 		}
@@ -155,147 +189,126 @@ func TestTakeAnswersOnlyIfTheClaimLedWhenItRead(t *testing.T) {
 	}
 }
 
-func TestALostAnswerIsSaidSo(t *testing.T) {
-	server, root := serverstest.SharedZooKeeper(t).Addr(), ensembletest.FreshRoot()
-	r := ensembletest.NewRelay(t, server)
-	c := openClient(t, "zk://"+r.Addr()+root, 20*time.Second)
-	d := newDocuments(c, "docs", defaultLimit)
-	term := win(t, openFor(t, "zk://"+server+root, 20*time.Second), "orders", "a")
-	write(t, d, term, 1, "x")
+func TestAWriteWithALostAnswerIsUnanswered(t *testing.T) {
+	d := openRelayed(t, 20*time.Second)
+	term := d.lead(t, "x")
 	for n := int64(2); n < 5; n++ {
-		r.Set(func() { r.LoseWrite = true })
+		d.relay.Set(func() { d.relay.LoseWrite = true })
 		err := d.Write(t.Context(), term.Claim(), document{"a", []byte("x"), n})
 		if !errors.Is(err, errUnanswered) {
 			t.Errorf("write %d returned %v", n, err)
 		}
-		if c.Current() != nil {
-			t.Errorf("after write %d the broken connection is kept for the next", n)
+		if d.client.Current() != nil {
+			t.Errorf("after write %d the broken connection is still in use", n)
 		}
-		if got := stored(t, d, "a"); got != fmt.Sprintf("%d:x", n) {
+		if got := stored(t, d.documents, "a"); got != fmt.Sprintf("%d:x", n) {
 			t.Errorf("after write %d %s is stored", n, got)
 		}
-		if err := d.Write(t.Context(), term.Claim(), document{"a", []byte("again"), n}); !errors.Is(err, errVersion) {
+		err = d.Write(t.Context(), term.Claim(), document{"a", []byte("again"), n})
+		if !errors.Is(err, errVersion) {
 			t.Errorf("write %d once more returned %v", n, err)
 		}
 	}
-	r.Set(func() { r.LoseWrite = true })
-	if err := d.Confirm(t.Context(), term.Claim()); err != nil { // asks again
+	d.relay.Set(func() { d.relay.LoseWrite = true })
+	if err := d.Confirm(t.Context(), term.Claim()); err != nil { // tries again
 		t.Errorf("confirm: %v", err)
 	}
 }
 
-// TestAnAnswerThatDoesNotComeInTime: the connection stands, and the server is silent.
-func TestAnAnswerThatDoesNotComeInTime(t *testing.T) {
+// The connection stays open, and the server is silent.
+func TestAWriteWithoutAnAnswerInTimeIsUnanswered(t *testing.T) {
 	t.Parallel()
-	server, root := serverstest.SharedZooKeeper(t).Addr(), ensembletest.FreshRoot()
-	r := ensembletest.NewRelay(t, server)
-	c := openClient(t, "zk://"+r.Addr()+root, 10*time.Second)
-	d := newDocuments(c, "docs", defaultLimit)
-	term := win(t, openFor(t, "zk://"+server+root, 50*time.Second), "orders", "a")
-	write(t, d, term, 1, "x")
-	r.Hold() // the library gives the connection up after two thirds of the session timeout
-	s := c.Current()
-	const soon = 1500 * time.Millisecond // and late enough for the write to have been sent
+	d := openRelayed(t, 10*time.Second)
+	term := d.lead(t, "x")
+	d.relay.Hold() // the library closes the connection after two thirds of the session timeout
+	s := d.client.Current()
+	const soon = 1500 * time.Millisecond // late enough for the write to have been sent
 	short, cancelShort := context.WithTimeout(t.Context(), soon)
 	defer cancelShort()
-	if err := d.Write(short, term.Claim(), document{"a", []byte("y"), 2}); !errors.Is(err, errUnanswered) || !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("a write with a short deadline: %v", err)
-	}
-	if c.Current() != s {
-		t.Error("a caller's own deadline has ended the connection of all")
+	d.failsToWrite(short, t, term, errUnanswered, context.DeadlineExceeded)
+	if d.client.Current() != s {
+		t.Error("one caller's deadline has ended the connection of all callers")
 	}
 	enough := errors.New("enough")
 	ctx, cancel := context.WithTimeoutCause(t.Context(), soon, enough)
 	defer cancel()
-	if err := d.Write(ctx, term.Claim(), document{"a", []byte("y"), 2}); !errors.Is(err, errUnanswered) || !errors.Is(err, enough) {
-		t.Errorf("a write whose context ended: %v", err)
-	}
+	d.failsToWrite(ctx, t, term, errUnanswered, enough)
+
 	begin := time.Now()
-	if err := d.Write(t.Context(), term.Claim(), document{"a", []byte("y"), 2}); !errors.Is(err, errUnanswered) {
-		t.Errorf("a write without an answer: %v", err)
-	}
+	d.failsToWrite(t.Context(), t, term, errUnanswered)
 	if took := time.Since(begin); took > 30*time.Second {
 		t.Errorf("it took %v", took)
 	}
-	if err := d.Write(t.Context(), term.Claim(), document{"a", []byte("y"), 2}); !errors.Is(err, ensemble.ErrUnreachable) || errors.Is(err, errUnanswered) {
-		t.Errorf("a write that could not be sent: %v", err)
-	}
-	r.Pass()
-	if got := stored(t, d, "a"); got != "1:x" && got != "2:y" {
+	d.failsToWrite(t.Context(), t, term, ensemble.ErrUnreachable) // never sent
+
+	d.relay.Pass()
+	if got := stored(t, d.documents, "a"); got != "1:x" && got != "2:y" {
 		t.Errorf("stored is %s", got)
 	}
 }
 
-// TestAServerThatAnswersOnlyPingsIsLeft: the next write goes over another connection.
 func TestAServerThatAnswersOnlyPingsIsLeft(t *testing.T) {
 	t.Parallel()
-	server, root := serverstest.SharedZooKeeper(t).Addr(), ensembletest.FreshRoot()
-	r := ensembletest.NewRelay(t, server)
-	c := openClient(t, "zk://"+r.Addr()+root, 6*time.Second)
-	term := win(t, openFor(t, "zk://"+server+root, 50*time.Second), "orders", "a")
-	write(t, newDocuments(c, "docs", defaultLimit), term, 1, "x")
-	before := c.Current()
-	r.Set(func() { r.Swallow = true })
-	if err := newDocuments(c, "docs", defaultLimit).Write(t.Context(), term.Claim(), document{"a", nil, 2}); !errors.Is(err, errUnanswered) || !errors.Is(err, ensemble.ErrSlow) {
-		t.Errorf("a write without an answer: %v", err)
-	}
-	r.Set(func() { r.Swallow = false })
-	write(t, newDocuments(c, "docs", defaultLimit), term, 2, "y")
-	if c.Current() == before {
+	d := openRelayed(t, 6*time.Second)
+	term := d.lead(t, "x")
+	before := d.client.Current()
+	d.relay.Set(func() { d.relay.Swallow = true })
+	d.failsToWrite(t.Context(), t, term, errUnanswered, ensemble.ErrSlow)
+	d.relay.Set(func() { d.relay.Swallow = false })
+	write(t, d.documents, term, 2, "y")
+	if d.client.Current() == before {
 		t.Error("the connection was kept")
 	}
 }
 
-// TestAWriteIsOneRequest, and comparing a copy sends no data.
-func TestAWriteIsOneRequest(t *testing.T) {
+func TestAWriteIsOneRequestAndComparingACopySendsNoData(t *testing.T) {
 	const getData, multi = 4, 14
-	server, root := serverstest.SharedZooKeeper(t).Addr(), ensembletest.FreshRoot()
-	r := ensembletest.NewRelay(t, server)
-	d := openDocuments(t, "zk://"+r.Addr()+root, 50*time.Second)
-	term := win(t, openFor(t, "zk://"+server+root, 50*time.Second), "orders", "a")
-	write(t, d, term, 1, "x")
-	r.Requested()
-	write(t, d, term, 2, "y")
-	if got := r.Requested(); len(got) != 1 || got[multi] != 1 {
+	d := openRelayed(t, 50*time.Second)
+	term := d.lead(t, "x")
+	d.relay.Requested()
+	write(t, d.documents, term, 2, "y")
+	if got := d.relay.Requested(); len(got) != 1 || got[multi] != 1 {
 		t.Errorf("a write made the requests %v", got)
 	}
 	if _, same, err := d.Take(t.Context(), term.Claim(), "a", 2); err != nil || !same {
 		t.Errorf("take: same is %v, %v", same, err)
 	}
-	if got := r.Requested(); got[getData] != 0 {
+	if got := d.relay.Requested(); got[getData] != 0 {
 		t.Errorf("comparing a copy made the requests %v", got)
 	}
 }
 
-// TestReadsBeginWithASync, for a server may lag behind: it would refuse a leader that it has not heard of yet, and show
-// what was overwritten long ago.
+// A server may lag behind. Without a sync it would refuse a leader that it does not know yet, and
+// return what was overwritten long ago.
 func TestReadsBeginWithASync(t *testing.T) {
 	const sync = 9
-	server, root := serverstest.SharedZooKeeper(t).Addr(), ensembletest.FreshRoot()
-	r := ensembletest.NewRelay(t, server)
-	d := openDocuments(t, "zk://"+r.Addr()+root, 50*time.Second)
-	term := win(t, openFor(t, "zk://"+server+root, 50*time.Second), "orders", "a")
-	r.Requested()
+	d := openRelayed(t, 50*time.Second)
+	term := win(t, d.elector, "orders", "a")
+	d.relay.Requested()
 	enough := errors.New("enough")
 	for _, c := range []struct {
 		what string
 		read func() error
 	}{
-		{"a first look at a claim", func() error { return d.Write(t.Context(), term.Claim(), document{"a", nil, 1}) }},
+		{"a first look at a claim", func() error {
+			return d.Write(t.Context(), term.Claim(), document{"a", nil, 1})
+		}},
 		{"read", func() error { _, err := d.Read(t.Context(), "a"); return err }},
 		{"names", func() error { _, err := d.Names(t.Context()); return err }},
-		{"follow", func() error { return d.Follow(t.Context(), "a", func(document) error { return enough }) }},
+		{"follow", func() error {
+			return d.Follow(t.Context(), "a", func(document) error { return enough })
+		}},
 	} {
 		if err := c.read(); err != nil && err != enough {
 			t.Errorf("%s: %v", c.what, err)
 		}
-		if got := r.Requested(); got[sync] != 1 {
+		if got := d.relay.Requested(); got[sync] != 1 {
 			t.Errorf("%s made the requests %v", c.what, got)
 		}
 	}
 }
 
-// TestAPersistentZnodeInAnElectionDoesNotLead, nor does it keep the leader from leading.
+// A persistent znode neither leads nor keeps the leader from leading.
 func TestAPersistentZnodeInAnElectionDoesNotLead(t *testing.T) {
 	server, root := serverstest.SharedZooKeeper(t).Addr(), ensembletest.FreshRoot()
 	c := openFor(t, "zk://"+server+root, 50*time.Second)
@@ -304,7 +317,8 @@ func TestAPersistentZnodeInAnElectionDoesNotLead(t *testing.T) {
 		t.Fatal(err)
 	}
 	admin := ensembletest.Connect(t, server)
-	_, stat, err := admin.Get(ensembletest.Craft(t, admin, election.Dir(root, "orders"), "crafted", "0000000000", zk.FlagPersistent))
+	_, stat, err := admin.Get(ensembletest.Craft(t, admin, election.Dir(root, "orders"), "crafted",
+		"0000000000", zk.FlagPersistent))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -331,7 +345,7 @@ func TestDocumentsAreListedAndKeptApart(t *testing.T) {
 		t.Errorf("there are %q, %v", names, err)
 	}
 	if got := stored(t, two, "a"); got != "0:" {
-		t.Errorf("of the other kind is %s", got)
+		t.Errorf("the document of the other kind is %s", got)
 	}
 	for _, name := range []string{"", ".", "..", "a/b", "/issuer", "../issuer", "a\x00", "100%"} {
 		_, readErr := one.Read(t.Context(), name)
@@ -339,13 +353,15 @@ func TestDocumentsAreListedAndKeptApart(t *testing.T) {
 		writeErr := one.Write(t.Context(), term.Claim(), document{name, nil, 1})
 		followErr := one.Follow(t.Context(), name, func(document) error { return nil })
 		if readErr == nil || takeErr == nil || writeErr == nil || followErr == nil {
-			t.Errorf("%q: read %v, take %v, write %v, follow %v", name, readErr, takeErr, writeErr, followErr)
+			t.Errorf("%q: read %v, take %v, write %v, follow %v", name, readErr, takeErr,
+				writeErr, followErr)
 		}
 	}
 }
 
-// TestAFollowerSeesWhatChanges through lost notices, broken connections, ended sessions, and a document made anew.
-func TestAFollowerSeesWhatChanges(t *testing.T) {
+// A follower sees changes in spite of lost notices, broken connections, ended sessions, and a
+// document that is deleted and created again.
+func TestAFollowerSeesEveryChange(t *testing.T) {
 	server, root := serverstest.SharedZooKeeper(t).Addr(), ensembletest.FreshRoot()
 	r := ensembletest.NewRelay(t, server)
 	watcher := openDocuments(t, "zk://"+r.Addr()+root, time.Second)
@@ -398,31 +414,35 @@ func TestAFollowerSeesWhatChanges(t *testing.T) {
 	if err := ensembletest.Connect(t, server).Delete(root+"/docs/a", -1); err != nil {
 		t.Fatal(err)
 	}
-	write(t, d, term, 1, "made anew")
-	sees("1:made anew")
+	write(t, d, term, 1, "created again")
+	sees("1:created again")
 
 	r.Requested()
 	looks := 0
-	ensembletest.Eventually(t, "it looks for itself", func() bool { looks += r.Requested()[9]; return looks >= 2 })
+	ensembletest.Eventually(t, "it polls", func() bool {
+		looks += r.Requested()[9]
+		return looks >= 2
+	})
 	if len(seen) > 0 {
 		t.Errorf("saw %s once more", <-seen)
 	}
 }
 
-// TestNeitherOfTwoCandidatesWithOneTokenWrites, nor reads under its claim.
-func TestNeitherOfTwoCandidatesWithOneTokenWrites(t *testing.T) {
+func TestNeitherOfTwoCandidatesWithOneTokenReadsOrWrites(t *testing.T) {
 	server, root := serverstest.SharedZooKeeper(t).Addr(), ensembletest.FreshRoot()
 	c := openFor(t, "zk://"+server+root, 50*time.Second)
 	d := openDocuments(t, "zk://"+server+root, 50*time.Second)
 	old := win(t, c, "orders", "a")
-	_, token := ensembletest.CraftTwins(t, ensembletest.Connect(t, server), election.Dir(root, "orders"))
+	_, token := ensembletest.CraftTwins(t, ensembletest.Connect(t, server),
+		election.Dir(root, "orders"))
 	if err := old.Resign(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	claim := fence.Claim{Resource: "orders", Token: token, Issuer: old.Claim().Issuer}
 	_, _, take := d.Take(t.Context(), claim, "a", 0)
 	for call, err := range map[string]error{
-		"Take": take, "Confirm": d.Confirm(t.Context(), claim), "Write": d.Write(t.Context(), claim, document{"a", nil, 1}),
+		"Take": take, "Confirm": d.Confirm(t.Context(), claim),
+		"Write": d.Write(t.Context(), claim, document{"a", nil, 1}),
 	} {
 		if !errors.Is(err, election.ErrShared) {
 			t.Errorf("%s returned %v", call, err)

@@ -18,11 +18,16 @@ import (
 func TestInAnEnsembleOfThree(t *testing.T) {
 	t.Parallel()
 	z := serverstest.ZooKeeper(t, servers.ZooKeeperOptions{Nodes: 3, TickTime: time.Second})
-	t.Run("the limit is exact, and what is within it passes between the servers", func(t *testing.T) { limitIsExact(t, z) })
-	// For five ticks a server without its ensemble still answers what it can by itself. One that takes itself for the
-	// ensemble's leader can sync, a follower can read.
-	t.Run("a leading server without its ensemble confirms nobody", func(t *testing.T) { confirmsNobody(t, z, "leader", z.Resume) })
-	t.Run("a following server without its ensemble confirms nobody", func(t *testing.T) { confirmsNobody(t, z, "follower", z.Kill) })
+	t.Run("the limit is exact, and what is within it passes between the servers",
+		func(t *testing.T) { limitIsExact(t, z) })
+	// For five ticks a server without its ensemble still answers some requests. A server that
+	// believes that it leads the ensemble answers a sync; a follower answers reads.
+	t.Run("a leading server without its ensemble confirms nobody", func(t *testing.T) {
+		confirmsNobody(t, z, "leader", z.Resume)
+	})
+	t.Run("a following server without its ensemble confirms nobody", func(t *testing.T) {
+		confirmsNobody(t, z, "follower", z.Kill)
+	})
 }
 
 func limitIsExact(t *testing.T, z *servers.ZooKeeper) {
@@ -69,13 +74,14 @@ func confirmsNobody(t *testing.T, z *servers.ZooKeeper, mode string, after func(
 	go func() { _, _, err := j.Take(ctx, c, nightly, 1); answers <- err }()
 	if mode == "leader" {
 		if _, err := control.Sync(b.path(nightly)); err != nil {
-			t.Errorf("the server does not sync: %v; nothing is shown", err)
+			t.Errorf("the server does not sync: %v; this test proves nothing", err)
 		}
 	}
 	if _, _, err := control.Get(b.path(nightly)); err != nil {
-		t.Errorf("the server does not answer: %v; nothing is shown", err)
+		t.Errorf("the server does not answer: %v; this test proves nothing", err)
 	}
-	if _, err := reader.Load(ctx, nightly); mode == "follower" && !errors.Is(err, checkpoint.ErrTransient) {
+	if _, err := reader.Load(ctx, nightly); mode == "follower" &&
+		!errors.Is(err, checkpoint.ErrTransient) {
 		t.Errorf("load returned %v", err)
 	}
 	for range 2 {
@@ -85,7 +91,7 @@ func confirmsNobody(t *testing.T, z *servers.ZooKeeper, mode string, after func(
 	}
 }
 
-// inMode returns a node that leads or follows.
+// inMode returns a node in this mode, leader or follower.
 func inMode(t *testing.T, z *servers.ZooKeeper, mode string) (found *servers.ZooKeeperNode) {
 	t.Helper()
 	eventually(t, "a node is in mode "+mode, func() bool {
@@ -99,7 +105,7 @@ func inMode(t *testing.T, z *servers.ZooKeeper, mode string) (found *servers.Zoo
 	return found
 }
 
-// status is a server's answer to srvr, or what it said of it before the connection broke.
+// status returns a server's answer to srvr, or the part before the connection broke.
 func status(server string) string {
 	conn, err := net.DialTimeout("tcp", server, 5*time.Second)
 	if err != nil {

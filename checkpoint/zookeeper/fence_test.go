@@ -11,7 +11,7 @@ import (
 	"github.com/ringfence/ringfence/internal/servers/serverstest"
 )
 
-// TestAWaitingCandidateDoesNotPublish, though its znode exists as the leader's does, and has a higher czxid.
+// The znode of a waiting candidate exists, like the leader's, and has a higher czxid.
 func TestAWaitingCandidateDoesNotPublish(t *testing.T) {
 	b := newBench(t, serverstest.SharedZooKeeper(t).Addr())
 	j := b.journal(zookeeper.Options{})
@@ -49,7 +49,7 @@ func TestAWaitingCandidateDoesNotPublish(t *testing.T) {
 	refused(t, j, leader, fence.ErrStale, second)
 }
 
-// TestADeposedLeaderWithoutASuccessorIsStale: nobody newer has written, and its token will never be worth anything.
+// No newer leader has written, but the token of the old one is stale for ever.
 func TestADeposedLeaderWithoutASuccessorIsStale(t *testing.T) {
 	b := newBench(t, serverstest.SharedZooKeeper(t).Addr())
 	j, fresh := b.journal(zookeeper.Options{}), b.journal(zookeeper.Options{})
@@ -58,11 +58,11 @@ func TestADeposedLeaderWithoutASuccessorIsStale(t *testing.T) {
 	publish(t, j, c, first)
 	b.depose(orders)
 	refused(t, j, c, fence.ErrStale, first)
-	refused(t, fresh, c, fence.ErrStale, first) // which never saw it lead
+	refused(t, fresh, c, fence.ErrStale, first) // a journal that has never seen it lead
 	never := c
 	never.Token += 1 << 40
 	refused(t, j, never, fence.ErrNotLeader, first)
 	elsewhere := c
-	elsewhere.Resource = "stock" // nobody ever stood for it
+	elsewhere.Resource = "stock" // without any candidate so far
 	refused(t, j, elsewhere, fence.ErrNotLeader, first)
 }

@@ -9,10 +9,10 @@ import (
 	"github.com/ringfence/ringfence/internal/ensemble"
 )
 
-// Follow calls each with the document as it is, if there is one, and again when it has a newer
-// version, until ctx ends or each returns an error, which it returns. Versions in between may be
-// left out; one that was deleted and made anew counts as newer. It rides out disconnections and the
-// end of its session, and ends with a refusal of the ensemble.
+// Follow calls each with the current document, if there is one, and again when it has a newer
+// version, until ctx ends or each returns an error, which Follow returns. It may skip versions. A
+// document that was deleted and created again counts as newer. Follow survives disconnections and
+// the end of its session. It ends if the ensemble refuses a request.
 func (d *documents) Follow(ctx context.Context, name string, each func(document) error) error {
 	at, err := d.path(name)
 	if err != nil {
@@ -32,9 +32,10 @@ func (d *documents) Follow(ctx context.Context, name string, each func(document)
 	})
 }
 
-// watch arms a watch on a document, or on its coming into being, and reads it; no stat when there
-// is none.
-func (d *documents) watch(ctx context.Context, s *ensemble.Session, at string) (ensemble.Node, <-chan zk.Event, error) {
+// watch sets a watch on a document, or on its creation, and reads it. Stat is nil if there is none.
+func (d *documents) watch(
+	ctx context.Context, s *ensemble.Session, at string,
+) (ensemble.Node, <-chan zk.Event, error) {
 	if err := s.Sync(ctx, d.client.Root()); err != nil {
 		return ensemble.Node{}, nil, err
 	}

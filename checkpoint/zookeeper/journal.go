@@ -11,18 +11,18 @@ import (
 	"github.com/ringfence/ringfence/internal/ensemble/election"
 )
 
-// Options change how a Journal works; the zero value is good.
+// Options of a Journal. The zero value has useful defaults.
 type Options struct {
-	// Limit is how many bytes a checkpoint may have as JSON. Default 1,000,000; see the package documentation before
-	// setting it higher.
+	// Limit is the maximum size of a checkpoint as JSON, in bytes. Default 1,000,000; read the
+	// package documentation before you set a higher one.
 	Limit int
 
-	// SessionTimeout is asked of the ensemble for the journal's own connection. It is also how long a call waits for an
-	// answer (2 s at least), and how often Follow looks for itself in case a notice went missing. It has no part in
-	// safety. Default 10 s.
+	// SessionTimeout is the timeout that the journal requests for its own session. It is also how
+	// long a call waits for an answer (at least 2 s), and how often Follow polls in case a watch
+	// was lost. Safety does not depend on it. Default 10 s.
 	SessionTimeout time.Duration
 
-	// Logger is told of retries. Default: nothing is logged.
+	// Logger gets a message for each retry. Default: nothing is logged.
 	Logger *slog.Logger
 }
 
@@ -37,8 +37,8 @@ type Journal struct {
 
 var _ checkpoint.Journal = (*Journal)(nil)
 
-// Open connects to the ensemble with the URL form of the elections, zk://[user:password@]host[:port][,…][/root]. Host and
-// root have to be those of the elections whose leaders publish.
+// Open connects to the ensemble of the URL zk://[user:password@]host[:port][,…][/root]. Ensemble
+// and root must be those of the elections whose leaders publish.
 func Open(ctx context.Context, url string, o Options) (*Journal, error) {
 	if o.Limit <= 0 {
 		o.Limit = defaultLimit
@@ -52,10 +52,10 @@ func Open(ctx context.Context, url string, o Options) (*Journal, error) {
 	return &Journal{client: c, documents: newDocuments(c, "checkpoints", o.Limit)}, nil
 }
 
-// Close ends the connection. Calls that are under way end, a Publish with ErrUnknown; later ones fail.
+// Close ends the connection. Calls in progress end, a Publish with ErrUnknown; later calls fail.
 func (j *Journal) Close() error { return j.client.Close() }
 
-// Raise implements fence.Raiser: it makes sure that the claim leads. There is nothing to raise.
+// Raise implements fence.Raiser. There is no mark to raise; it confirms that the claim leads.
 func (j *Journal) Raise(ctx context.Context, c fence.Claim) error {
 	return answer(ctx, j.documents.Confirm(ctx, c))
 }

@@ -8,9 +8,11 @@ import (
 	"github.com/ringfence/ringfence/checkpoint"
 )
 
-// Load implements checkpoint.Journal. Those that cannot be read as checkpoints are left out of the answer and told by
-// the error, which matches ErrCorrupt; the others are returned all the same.
-func (j *Journal) Load(ctx context.Context, only ...checkpoint.Name) (all []checkpoint.Checkpoint, err error) {
+// Load implements checkpoint.Journal. If some znodes are not checkpoints, it returns the others
+// together with an error that names them and matches ErrCorrupt.
+func (j *Journal) Load(
+	ctx context.Context, only ...checkpoint.Name,
+) (all []checkpoint.Checkpoint, err error) {
 	names, err := j.named(ctx, only)
 	if err != nil {
 		return nil, err
@@ -22,7 +24,7 @@ func (j *Journal) Load(ctx context.Context, only ...checkpoint.Name) (all []chec
 			return nil, answer(ctx, err)
 		}
 		if doc.Version == 0 {
-			continue // never published, or deleted meanwhile
+			continue // never published, or just deleted
 		}
 		cp, err := j.decode(doc)
 		if err != nil {
@@ -34,8 +36,10 @@ func (j *Journal) Load(ctx context.Context, only ...checkpoint.Name) (all []chec
 	return all, errors.Join(bad...)
 }
 
-// named are the names to read, in order, each once.
-func (j *Journal) named(ctx context.Context, only []checkpoint.Name) (names []checkpoint.Name, err error) {
+// named returns the names to read, sorted and without duplicates.
+func (j *Journal) named(
+	ctx context.Context, only []checkpoint.Name,
+) (names []checkpoint.Name, err error) {
 	for _, name := range only {
 		if _, err := checkpoint.ParseName(string(name)); err != nil {
 			return nil, err
@@ -57,10 +61,12 @@ func (j *Journal) named(ctx context.Context, only []checkpoint.Name) (names []ch
 	return slices.Compact(names), nil
 }
 
-// Follow implements checkpoint.Journal. It watches the znode, looks again after each disconnection, and once in a session
-// timeout whatever happens. It ends with ErrCorrupt when there is something that is no checkpoint, and when ZooKeeper
-// refuses.
-func (j *Journal) Follow(ctx context.Context, task checkpoint.Name, each func(checkpoint.Checkpoint) error) error {
+// Follow implements checkpoint.Journal. It watches the znode. It also reads it after each
+// disconnection and once per session timeout. It ends with ErrCorrupt if the znode is not a
+// checkpoint, and if ZooKeeper refuses a request.
+func (j *Journal) Follow(
+	ctx context.Context, task checkpoint.Name, each func(checkpoint.Checkpoint) error,
+) error {
 	if _, err := checkpoint.ParseName(string(task)); err != nil {
 		return err
 	}

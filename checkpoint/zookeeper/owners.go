@@ -7,10 +7,10 @@ import (
 	"github.com/ringfence/ringfence/fence"
 )
 
-// ownersMost bounds what is remembered; forgetting costs a read.
+// ownersMost bounds the cache. A task that is not in it costs a read.
 const ownersMost = 10_000
 
-// owners remembers the resources of tasks that were seen, which never change.
+// owners caches the resource of each task, which never changes.
 type owners struct {
 	mu  sync.Mutex
 	all map[checkpoint.Name]fence.Resource

@@ -18,15 +18,17 @@ import (
 	"github.com/ringfence/ringfence/internal/servers/serverstest"
 )
 
-// leaderEnv makes the test binary a leader at this URL that heeds nothing but its journal.
+// leaderEnv makes the test binary a leader at this URL that watches only its journal.
 const leaderEnv = "RINGFENCE_TEST_LEADER"
 
-// leadAnyway publishes as fast as it can, whatever becomes of its term, and says how it ended.
+// leadAnyway publishes as fast as it can, even if its term is lost, and prints how it ended.
 func leadAnyway(url string) int {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	c, err1 := elections.Open(ctx, url, elections.Options{SessionTimeout: 4 * time.Second}) // outlives a stall
-	j, err2 := zookeeper.Open(ctx, url, zookeeper.Options{SessionTimeout: sessionTimeout})  // outlives the pause
+	// This timeout outlives a stall of the machine.
+	c, err1 := elections.Open(ctx, url, elections.Options{SessionTimeout: 4 * time.Second})
+	// This one outlives the pause of the process.
+	j, err2 := zookeeper.Open(ctx, url, zookeeper.Options{SessionTimeout: sessionTimeout})
 	if err := errors.Join(err1, err2); err != nil {
 		fmt.Println("failed:", err)
 		return 1
@@ -48,7 +50,7 @@ func leadAnyway(url string) int {
 	}
 }
 
-// TestALeaderThatIsPausedPastItsSessionIsRefused: a process of its own, stopped in the middle of its publishes.
+// The leader is a separate process, stopped while it publishes.
 func TestALeaderThatIsPausedPastItsSessionIsRefused(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, serverstest.SharedZooKeeper(t).Addr())

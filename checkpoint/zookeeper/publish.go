@@ -12,22 +12,23 @@ import (
 
 // Publish implements checkpoint.Journal.
 //
-// Whose task it is, is looked at before and not in the transaction. That is enough: the resource is fixed by the first
-// version, and each later one is published by a claim to the same. So what a look has seen stays true, and a task that
-// was not there is made by version 1, which lands on nothing that is there.
+// The task's resource is checked before the transaction and not in it. That suffices. Version 1
+// fixes the resource, and it only lands if there is no task yet. Later versions need a claim to the
+// same resource, so the resource never changes.
 func (j *Journal) Publish(ctx context.Context, c fence.Claim, cp checkpoint.Checkpoint) error {
 	if _, err := checkpoint.ParseName(string(cp.Task)); err != nil {
 		return err
 	}
 	if cp.Resource != c.Resource {
-		return j.stranger(ctx, c, cp.Task, cp.Resource)
+		return j.refuseOther(ctx, c, cp.Task, cp.Resource)
 	}
 	data, err := json.Marshal(cp)
 	if err != nil {
-		return fmt.Errorf("checkpoint %d of %s cannot be written as JSON; nothing has landed: %w", cp.Version, cp.Task, err)
+		return fmt.Errorf("checkpoint %d of %s cannot be written as JSON; nothing has landed: %w",
+			cp.Version, cp.Task, err)
 	}
 	if cp.Version > 1 {
-		if err := j.own(ctx, c, cp.Task); err != nil {
+		if err := j.checkOwner(ctx, c, cp.Task); err != nil {
 			return err
 		}
 	}
@@ -36,15 +37,15 @@ func (j *Journal) Publish(ctx context.Context, c fence.Claim, cp checkpoint.Chec
 	case err == nil:
 		j.owners.learn(cp.Task, cp.Resource)
 	case errors.Is(err, errVersion):
-		if err := j.own(ctx, c, cp.Task); err != nil {
+		if err := j.checkOwner(ctx, c, cp.Task); err != nil {
 			return err
 		}
 	}
 	return answer(ctx, err)
 }
 
-// own returns nil if the task is of the claim's resource, or nobody's yet.
-func (j *Journal) own(ctx context.Context, c fence.Claim, task checkpoint.Name) error {
+// checkOwner returns nil if the task belongs to the claim's resource or does not exist yet.
+func (j *Journal) checkOwner(ctx context.Context, c fence.Claim, task checkpoint.Name) error {
 	owner, known := j.owners.of(task)
 	if !known {
 		doc, err := j.documents.Read(ctx, string(task))
@@ -61,13 +62,16 @@ func (j *Journal) own(ctx context.Context, c fence.Claim, task checkpoint.Name) 
 		owner = cp.Resource
 	}
 	if owner != c.Resource {
-		return j.stranger(ctx, c, task, owner)
+		return j.refuseOther(ctx, c, task, owner)
 	}
 	return nil
 }
 
-// stranger refuses a claim to another resource than the task's; one that does not lead is told that first.
-func (j *Journal) stranger(ctx context.Context, c fence.Claim, task checkpoint.Name, owner fence.Resource) error {
+// refuseOther refuses a claim to another resource than the task's. If the claim does not lead, that
+// is the error.
+func (j *Journal) refuseOther(
+	ctx context.Context, c fence.Claim, task checkpoint.Name, owner fence.Resource,
+) error {
 	if err := j.Raise(ctx, c); err != nil {
 		return err
 	}

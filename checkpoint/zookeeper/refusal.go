@@ -7,14 +7,15 @@ import (
 	"github.com/ringfence/ringfence/internal/ensemble/election"
 )
 
-// stale is the refusal of a claim whose candidate is gone. Its number will never be given out
-// again.
+// stale is the refusal of a claim whose candidate is gone. Its token is never issued again.
 func stale(c fence.Claim, queue []election.Entry) error {
 	r := &fence.Refusal{
 		Reason: fence.ReasonStale, Claim: c,
 		Message: fmt.Sprintf("stale token: the candidate of %s is gone from its election", c),
-		Detail:  "its session has expired, or it was deposed or has resigned; " + leaderOf(c.Resource, queue) + "; nothing was changed",
-		Hint:    "this process no longer leads: stop, or campaign for a new token; this one will never be taken again",
+		Detail: "its session has expired, or it was deposed or has resigned; " +
+			leaderOf(c.Resource, queue) + "; nothing was changed",
+		Hint: "this process no longer leads: stop, or campaign for a new token; " +
+			"this one will never be taken again",
 	}
 	if len(queue) > 0 {
 		r.Mark = queue[0].Token
@@ -22,8 +23,8 @@ func stale(c fence.Claim, queue []election.Entry) error {
 	return r
 }
 
-// notLeader is the refusal of a claim that waits in place i of the queue, from 0, or (below 0) is
-// not in it.
+// notLeader is the refusal of a claim at position i of the queue, from 0. If i is below 0, the
+// claim is not in the queue.
 func notLeader(c fence.Claim, queue []election.Entry, i int) error {
 	place := "it was never enrolled in this election"
 	if i > 0 {
@@ -37,14 +38,18 @@ func notLeader(c fence.Claim, queue []election.Entry, i int) error {
 	}
 }
 
-// otherIssuer is the refusal of a claim from another coordinator, or from this one before it was
+// otherIssuer is the refusal of a claim of another coordinator, or of this one before it was
 // rebuilt.
 func (d *documents) otherIssuer(claim fence.Claim, issuer fence.Issuer) error {
 	return &fence.Refusal{
 		Reason: fence.ReasonOtherIssuer, Claim: claim,
-		Message: fmt.Sprintf("token %s of %q comes from another issuer than this ZooKeeper", claim.Token, claim.Resource),
-		Detail:  fmt.Sprintf("%s at %s is %s, the token comes from %s: their numbers cannot be compared; nothing was changed", d.client.Root(), d.client.Hosts(), issuer, claim.Issuer),
-		Hint:    "campaign at the same ZooKeeper and root as the documents; if it was rebuilt, the token is worth nothing any more",
+		Message: fmt.Sprintf("token %s of %q comes from another issuer than this ZooKeeper",
+			claim.Token, claim.Resource),
+		Detail: fmt.Sprintf("%s at %s is %s, the token comes from %s: "+
+			"their numbers cannot be compared; nothing was changed", d.client.Root(),
+			d.client.Hosts(), issuer, claim.Issuer),
+		Hint: "campaign at the same ZooKeeper and root as the documents; " +
+			"if it was rebuilt, the token is worth nothing any more",
 	}
 }
 

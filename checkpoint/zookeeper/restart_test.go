@@ -16,9 +16,12 @@ import (
 	"github.com/ringfence/ringfence/internal/servers/serverstest"
 )
 
-// run publishes version after version and reads back what it could not hear, until each returns false. It counts the
-// answers that were lost.
-func run(ctx context.Context, j *zookeeper.Journal, c fence.Claim, unknown *atomic.Int64, each func(n int64) bool) error {
+// run publishes versions, and reads back those with a lost answer, until each returns false. It
+// counts the lost answers.
+func run(
+	ctx context.Context, j *zookeeper.Journal, c fence.Claim, unknown *atomic.Int64,
+	each func(n int64) bool,
+) error {
 	next := version(1, c)
 	late := int64(0) // the version that may land after it was read back
 	for ctx.Err() == nil {
@@ -27,7 +30,8 @@ func run(ctx context.Context, j *zookeeper.Journal, c fence.Claim, unknown *atom
 			unknown.Add(1)
 			late = next.Version
 		}
-		if errors.Is(err, checkpoint.ErrUnknown) || errors.Is(err, checkpoint.ErrConflict) && next.Version == late {
+		if errors.Is(err, checkpoint.ErrUnknown) || errors.Is(err, checkpoint.ErrConflict) &&
+			next.Version == late {
 			next, err = readBack(ctx, j, c, next)
 			if err != nil {
 				return err
@@ -48,8 +52,10 @@ func run(ctx context.Context, j *zookeeper.Journal, c fence.Claim, unknown *atom
 	return context.Cause(ctx)
 }
 
-// readBack returns what is to be published after a publish whose answer was lost.
-func readBack(ctx context.Context, j *zookeeper.Journal, c fence.Claim, lost checkpoint.Checkpoint) (checkpoint.Checkpoint, error) {
+// readBack returns the checkpoint to publish after a lost answer.
+func readBack(
+	ctx context.Context, j *zookeeper.Journal, c fence.Claim, lost checkpoint.Checkpoint,
+) (checkpoint.Checkpoint, error) {
 	for {
 		got, _, err := j.Take(ctx, c, lost.Task, -1)
 		switch {
@@ -66,31 +72,36 @@ func readBack(ctx context.Context, j *zookeeper.Journal, c fence.Claim, lost che
 	}
 }
 
-func TestAServerThatComesAndGoes(t *testing.T) {
+func TestAServerThatStopsAndStarts(t *testing.T) {
 	t.Parallel()
 	z := serverstest.ZooKeeper(t, servers.ZooKeeperOptions{})
 	b := newBench(t, z.Addr())
 	quick := zookeeper.Options{SessionTimeout: 2 * time.Second}
 	j, standby := b.journal(quick), b.journal(quick)
-	patient := b.journal(zookeeper.Options{}) // waits as long as a server that is wiped needs to serve well
+	// The timeout is as long as a wiped server needs until it serves well.
+	patient := b.journal(zookeeper.Options{})
 	c := b.lead(orders)
 	var last int64
-	t.Run("killed during publishes it loses nothing and doubles nothing, and strands no follower", func(t *testing.T) {
-		last = killDuringPublishes(t, z, j, standby, c)
-	})
+	t.Run("killed during publishes it loses nothing and doubles nothing, and strands no follower",
+		func(t *testing.T) {
+			last = killDuringPublishes(t, z, j, standby, c)
+		})
 	t.Run("out of reach is transient: nothing was sent, so nothing has landed", func(t *testing.T) {
 		outOfReach(t, z, j, c, last)
 	})
-	t.Run("wiped it is another issuer: no newer leader to the one of before, and no way in", func(t *testing.T) {
-		if err := z.Wipe(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		refused(t, patient, c, fence.ErrOtherIssuer, checkpoint.Checkpoint{})
-	})
+	t.Run("wiped it is another issuer: no newer leader to the one of before, and no way in",
+		func(t *testing.T) {
+			if err := z.Wipe(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			refused(t, patient, c, fence.ErrOtherIssuer, checkpoint.Checkpoint{})
+		})
 }
 
 // killDuringPublishes returns the last version.
-func killDuringPublishes(t *testing.T, z *servers.ZooKeeper, j, standby *zookeeper.Journal, c fence.Claim) int64 {
+func killDuringPublishes(
+	t *testing.T, z *servers.ZooKeeper, j, standby *zookeeper.Journal, c fence.Claim,
+) int64 {
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	var work sync.WaitGroup
@@ -102,13 +113,17 @@ func killDuringPublishes(t *testing.T, z *servers.ZooKeeper, j, standby *zookeep
 	ended := make(chan struct{})
 	work.Go(func() {
 		defer close(ended)
-		if err := run(ctx, j, c, &unknown, func(n int64) bool { at.Store(n); return n < end.Load() }); err != nil {
+		if err := run(ctx, j, c, &unknown, func(n int64) bool {
+			at.Store(n)
+			return n < end.Load()
+		}); err != nil {
 			t.Errorf("the leader ended with %v", err)
 		}
 	})
-	for kills := 0; kills < 2 || unknown.Load() == 0 && kills < 10; kills++ { // one may come between two publishes
+	// A kill may fall between two publishes.
+	for kills := 0; kills < 2 || unknown.Load() == 0 && kills < 10; kills++ {
 		before := at.Load()
-		eventually(t, "publishes go on", func() bool { return at.Load() > before+20 })
+		eventually(t, "the leader publishes again", func() bool { return at.Load() > before+20 })
 		if err := errors.Join(z.Kill(), z.Start(t.Context())); err != nil {
 			t.Fatal(err)
 		}
@@ -126,14 +141,17 @@ func killDuringPublishes(t *testing.T, z *servers.ZooKeeper, j, standby *zookeep
 		}
 	}
 	got, err := j.Load(t.Context(), nightly)
-	if err != nil || len(got) != 1 || got[0].Version != at.Load() || string(got[0].State) != fmt.Sprint(at.Load()) {
+	if err != nil || len(got) != 1 || got[0].Version != at.Load() ||
+		string(got[0].State) != fmt.Sprint(at.Load()) {
 		t.Errorf("stored is %+v, %v; the last that was published is %d", got, err, at.Load())
 	}
 	return at.Load()
 }
 
-// follow returns a channel that has the last version which a follower was shown.
-func follow(t *testing.T, ctx context.Context, work *sync.WaitGroup, standby *zookeeper.Journal) <-chan int64 {
+// follow returns a channel with the last version that a follower has seen.
+func follow(
+	t *testing.T, ctx context.Context, work *sync.WaitGroup, standby *zookeeper.Journal,
+) <-chan int64 {
 	seen := make(chan int64, 1)
 	work.Go(func() {
 		last := int64(0)
@@ -143,7 +161,7 @@ func follow(t *testing.T, ctx context.Context, work *sync.WaitGroup, standby *zo
 			}
 			last = cp.Version
 			select {
-			case <-seen: // nobody has read the one before
+			case <-seen: // replaces a version that was not read
 			default:
 			}
 			seen <- last
@@ -156,7 +174,9 @@ func follow(t *testing.T, ctx context.Context, work *sync.WaitGroup, standby *zo
 	return seen
 }
 
-func outOfReach(t *testing.T, z *servers.ZooKeeper, j *zookeeper.Journal, c fence.Claim, last int64) {
+func outOfReach(
+	t *testing.T, z *servers.ZooKeeper, j *zookeeper.Journal, c fence.Claim, last int64,
+) {
 	if err := z.Stop(); err != nil {
 		t.Fatal(err)
 	}
@@ -170,7 +190,8 @@ func outOfReach(t *testing.T, z *servers.ZooKeeper, j *zookeeper.Journal, c fenc
 	var all sync.WaitGroup
 	for name, call := range calls {
 		all.Go(func() {
-			if err := call(); !errors.Is(err, checkpoint.ErrTransient) || errors.Is(err, checkpoint.ErrUnknown) {
+			if err := call(); !errors.Is(err, checkpoint.ErrTransient) ||
+				errors.Is(err, checkpoint.ErrUnknown) {
 				t.Errorf("%s: got %v", name, err)
 			}
 		})

@@ -7,15 +7,18 @@ import (
 	"github.com/ringfence/ringfence/fence"
 )
 
-// Take implements checkpoint.Journal. The copy is compared with the znode's stat, so that an equal one costs no transfer.
-func (j *Journal) Take(ctx context.Context, c fence.Claim, task checkpoint.Name, have int64) (cp checkpoint.Checkpoint, same bool, err error) {
+// Take implements checkpoint.Journal. It compares have with the znode's stat, so that a current
+// copy costs no transfer.
+func (j *Journal) Take(
+	ctx context.Context, c fence.Claim, task checkpoint.Name, have int64,
+) (cp checkpoint.Checkpoint, same bool, err error) {
 	if _, err := checkpoint.ParseName(string(task)); err != nil {
 		return checkpoint.Checkpoint{}, false, err
 	}
 	owner, known := j.owners.of(task)
 	unless := have
 	if !known {
-		unless = 0 // the data has to tell whose task it is
+		unless = 0 // the data is needed for the resource
 	}
 	doc, unsent, err := j.documents.Take(ctx, c, string(task), unless)
 	switch {

@@ -11,23 +11,24 @@ import (
 	"github.com/ringfence/ringfence/internal/ensemble"
 )
 
-// What Write can answer, besides refusals and ensemble.ErrUnreachable.
+// Errors of Write, in addition to refusals and ensemble.ErrUnreachable.
 var (
-	// errVersion: the stored version is not the one before the written. Nothing was changed.
+	// errVersion: the stored version is not the one before the new one. Nothing was changed.
 	errVersion = errors.New("the document has another version")
 	// errTooLarge: the data is above the limit. Nothing was sent.
 	errTooLarge = errors.New("the document is too large")
 	// errUnanswered: the answer was lost or did not come in time. The document may have been
-	// written, or may be yet, for as long as the claim leads and nobody has written another one.
+	// written. It may also be written later, while the claim leads and nobody writes another
+	// version.
 	errUnanswered = errors.New("ZooKeeper's answer was lost; the document may have been written")
 )
 
-// largeRequest is a size that some servers are set to refuse.
+// largeRequest is a size from which on a server's limit may be the reason for a lost answer.
 const largeRequest = 64 << 10
 
-// Write makes a document (version 1) or writes it anew: only if the claim leads, and only if what
-// is stored has the version before doc.Version. It is durable when Write returns nil. After any
-// error but errUnanswered nothing was written; refusals are those of Confirm.
+// Write creates a document (version 1) or overwrites it, only if the claim leads and the stored
+// version is the one before doc.Version. The document is durable when Write returns nil. After any
+// error but errUnanswered nothing was written. Refusals are those of Confirm.
 func (d *documents) Write(ctx context.Context, c fence.Claim, doc document) error {
 	at, err := d.path(doc.Name)
 	if err != nil {
@@ -36,7 +37,10 @@ func (d *documents) Write(ctx context.Context, c fence.Claim, doc document) erro
 	if err := d.writable(doc); err != nil {
 		return err
 	}
-	znode, err := ensemble.Ask(ctx, d.client, func(ctx context.Context, s *ensemble.Session) (string, error) { return d.candidateOf(ctx, s, c) })
+	znode, err := ensemble.Ask(ctx, d.client,
+		func(ctx context.Context, s *ensemble.Session) (string, error) {
+			return d.candidateOf(ctx, s, c)
+		})
 	if err != nil {
 		return err
 	}
@@ -48,10 +52,16 @@ func (d *documents) Write(ctx context.Context, c fence.Claim, doc document) erro
 		case err == nil:
 			return nil
 		case errors.Is(results[0].Error, zk.ErrNoNode):
-			_, err := ensemble.Ask(ctx, d.client, func(ctx context.Context, s *ensemble.Session) (any, error) { return nil, d.gone(ctx, s, c) })
+			_, err := ensemble.Ask(ctx, d.client,
+				func(ctx context.Context, s *ensemble.Session) (any, error) { return nil, d.gone(ctx, s, c) })
 			return err
-		case doc.Version == 1 && tries == 0 && errors.Is(err, zk.ErrNoNode): // no document of this kind was ever made
-			if _, err := ensemble.Ask(ctx, d.client, func(ctx context.Context, s *ensemble.Session) (any, error) { return nil, s.Ensure(ctx, d.dir) }); err != nil {
+		// There was no document of this kind yet.
+		case doc.Version == 1 && tries == 0 && errors.Is(err, zk.ErrNoNode):
+			_, err := ensemble.Ask(ctx, d.client,
+				func(ctx context.Context, s *ensemble.Session) (any, error) {
+					return nil, s.Ensure(ctx, d.dir)
+				})
+			if err != nil {
 				return err
 			}
 		default:
@@ -60,20 +70,23 @@ func (d *documents) Write(ctx context.Context, c fence.Claim, doc document) erro
 	}
 }
 
-// writable checks what needs no look at the ensemble.
+// writable checks what it can without the ensemble.
 func (d *documents) writable(doc document) error {
 	switch {
 	case len(doc.Data) > d.limit:
-		return fmt.Errorf("%w: %s has %d bytes, the limit is %d; nothing was written", errTooLarge, doc.Name, len(doc.Data), d.limit)
+		return fmt.Errorf("%w: %s has %d bytes, the limit is %d; nothing was written", errTooLarge,
+			doc.Name, len(doc.Data), d.limit)
 	case doc.Version < 1:
-		return fmt.Errorf("%w: the first version of %s is 1, not %d; nothing was written", errVersion, doc.Name, doc.Version)
+		return fmt.Errorf("%w: the first version of %s is 1, not %d; nothing was written",
+			errVersion, doc.Name, doc.Version)
 	case doc.Version > maxVersions:
-		return fmt.Errorf("%s was written %d times, which is as far as ZooKeeper counts; nothing was written: delete the znode and make it anew", doc.Name, int64(maxVersions))
+		return fmt.Errorf("%s was written %d times, which is as far as ZooKeeper counts; "+
+			"nothing was written: delete the znode and create it again", doc.Name, int64(maxVersions))
 	}
 	return nil
 }
 
-// change is the half of the transaction that writes.
+// change is the part of the transaction that writes.
 func (d *documents) change(at string, doc document) any {
 	if doc.Version == 1 {
 		return &zk.CreateRequest{Path: at, Data: doc.Data, Acl: d.client.ACL(), Flags: zk.FlagPersistent}
@@ -81,15 +94,17 @@ func (d *documents) change(at string, doc document) any {
 	return &zk.SetDataRequest{Path: at, Data: doc.Data, Version: int32(doc.Version - 2)}
 }
 
-// send hands a transaction over once. No results: it was not sent, and the error is not
-// errUnanswered; or it was, and the error is.
-func (d *documents) send(ctx context.Context, ops ...any) (results []zk.MultiResponse, answer error) {
+// send sends a transaction at most once. If it returns no results, the transaction may have been
+// sent (errUnanswered), or it was not sent (any other error).
+func (d *documents) send(
+	ctx context.Context, ops ...any,
+) (results []zk.MultiResponse, answer error) {
 	_, err := ensemble.Ask(ctx, d.client, func(_ context.Context, s *ensemble.Session) (any, error) {
 		if _, _, cause := s.State(); cause != nil {
-			return nil, cause // look again, with another session
+			return nil, cause // Ask tries again with another session
 		}
 		results, answer = transact(ctx, s, ops)
-		return nil, nil // and never again, whatever became of it
+		return nil, nil // no error, so Ask does not send it again
 	})
 	if err != nil {
 		return nil, err
@@ -97,14 +112,17 @@ func (d *documents) send(ctx context.Context, ops ...any) (results []zk.MultiRes
 	return results, answer
 }
 
-// transact waits for the answer as long as the caller and the request timeout do.
+// transact waits for the answer until the caller's context ends or the request times out.
 func transact(caller context.Context, s *ensemble.Session, ops []any) ([]zk.MultiResponse, error) {
 	ctx, stop := s.Client().WithClose(caller)
 	defer stop()
 	ctx, cancel := context.WithTimeoutCause(ctx, s.Client().RequestTimeout(), ensemble.ErrSlow)
 	defer cancel()
-	results, err := ensemble.Do(ctx, s, func(conn *zk.Conn) ([]zk.MultiResponse, error) { return conn.Multi(ops...) })
-	if ensemble.Unanswered(err) && caller.Err() == nil { // the session may not know yet that its connection broke
+	results, err := ensemble.Do(ctx, s, func(conn *zk.Conn) ([]zk.MultiResponse, error) {
+		return conn.Multi(ops...)
+	})
+	// The session may not know yet that its connection broke.
+	if ensemble.Unanswered(err) && caller.Err() == nil {
 		s.Client().Drop(s)
 	}
 	if len(results) < len(ops) && !ensemble.Denied(err) {
@@ -113,18 +131,21 @@ func transact(caller context.Context, s *ensemble.Session, ops []any) ([]zk.Mult
 	return results, err
 }
 
-// lost says more about a write without results.
+// lost explains a write without results.
 func (d *documents) lost(doc document, err error) error {
 	if errors.Is(err, errUnanswered) && len(doc.Data) > largeRequest {
-		return fmt.Errorf("%w (%s has %d bytes: a server whose jute.maxbuffer is smaller than that breaks the connection)", err, doc.Name, len(doc.Data))
+		return fmt.Errorf("%w (%s has %d bytes: a server whose jute.maxbuffer is smaller than "+
+			"that breaks the connection)", err, doc.Name, len(doc.Data))
 	}
 	return d.client.Explain(d.dir, err)
 }
 
-// unwritten is a definite answer.
+// unwritten translates a definite answer that nothing was written.
 func (d *documents) unwritten(at string, doc document, err error) error {
-	if errors.Is(err, zk.ErrBadVersion) || errors.Is(err, zk.ErrNodeExists) || errors.Is(err, zk.ErrNoNode) {
-		return fmt.Errorf("%w: version %d of %s cannot follow it; nothing was changed", errVersion, doc.Version, doc.Name)
+	if errors.Is(err, zk.ErrBadVersion) || errors.Is(err, zk.ErrNodeExists) ||
+		errors.Is(err, zk.ErrNoNode) {
+		return fmt.Errorf("%w: version %d of %s cannot follow it; nothing was changed", errVersion,
+			doc.Version, doc.Name)
 	}
 	return d.client.Explain(at, err)
 }

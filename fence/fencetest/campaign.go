@@ -10,11 +10,13 @@ import (
 	"github.com/ringfence/ringfence/fence"
 )
 
-// errAgain: the candidacy is gone and the campaign enrols anew.
+// errAgain: the candidacy is gone; the campaign enrols again.
 var errAgain = errors.New("the candidacy is gone")
 
 // Campaign implements fence.Coordinator.
-func (c *Client) Campaign(ctx context.Context, r fence.Resource, holder string) (*fence.Term, error) {
+func (c *Client) Campaign(
+	ctx context.Context, r fence.Resource, holder string,
+) (*fence.Term, error) {
 	if _, err := fence.ParseResource(string(r)); err != nil {
 		return nil, err
 	}
@@ -33,7 +35,7 @@ func (c *Client) Campaign(ctx context.Context, r fence.Resource, holder string) 
 	}
 }
 
-// join counts the campaign among what Close waits for.
+// join makes Close wait for the campaign.
 func (c *Client) join() error {
 	c.m.mu.Lock()
 	defer c.m.mu.Unlock()
@@ -45,7 +47,9 @@ func (c *Client) join() error {
 }
 
 // attempt is one candidacy, from enrolment to victory or errAgain.
-func (c *Client) attempt(ctx context.Context, r fence.Resource, holder string) (*fence.Term, error) {
+func (c *Client) attempt(
+	ctx context.Context, r fence.Resource, holder string,
+) (*fence.Term, error) {
 	e, err := c.enrol(ctx, r, holder)
 	if err != nil {
 		return nil, err
@@ -74,7 +78,8 @@ func (c *Client) attempt(ctx context.Context, r fence.Resource, holder string) (
 	}
 }
 
-// enrol returns the own entry. An enrolment whose reply was lost is found again by its id, not made twice.
+// enrol returns the campaign's entry. If the reply to an enrolment was lost, enrol finds the entry
+// by its id and does not make a second one.
 func (c *Client) enrol(ctx context.Context, r fence.Resource, holder string) (*entry, error) {
 	id := rand.Text()
 	for {
@@ -94,7 +99,8 @@ func (c *Client) enrol(ctx context.Context, r fence.Resource, holder string) (*e
 	}
 }
 
-// look is a round trip: whether the entry leads. A candidacy that is gone is errAgain.
+// look makes a round trip and reports whether the entry leads. If the entry is gone, it returns
+// errAgain.
 func (c *Client) look(e *entry) (leads bool, changed chan struct{}, err error) {
 	c.m.mu.Lock()
 	changed = c.m.changed
@@ -118,12 +124,12 @@ func (c *Client) win(e *entry, confirmed time.Time) *fence.Term {
 	claim := fence.Claim{Resource: e.resource, Token: e.Token, Issuer: c.m.issuer, Holder: e.Holder}
 	c.m.mu.Unlock()
 	term, keeper := fence.NewTerm(claim, confirmed, c.m.timeout, &hold{c, e})
-	c.terms.Add(1) // Campaign, which calls, is still counted
+	c.terms.Add(1) // allowed, because the calling Campaign is still counted
 	go c.keep(e, term, keeper)
 	return term
 }
 
-// keep runs until the term is lost or the client closed.
+// keep runs until the term is lost or the client is closed.
 func (c *Client) keep(e *entry, term *fence.Term, keeper *fence.Keeper) {
 	defer c.terms.Done()
 	for {
@@ -141,13 +147,18 @@ func (c *Client) keep(e *entry, term *fence.Term, keeper *fence.Keeper) {
 		default:
 			keeper.Lose(fence.ErrDeposed)
 		}
-		if term.State() == fence.Lost || c.waitUpTo(term.Context(), changed, c.m.timeout/4) != nil && c.ctx.Err() == nil {
+		if term.State() == fence.Lost {
+			return
+		}
+		err = c.waitUpTo(term.Context(), changed, c.m.timeout/4)
+		if err != nil && c.ctx.Err() == nil {
 			return
 		}
 	}
 }
 
-// leave removes the entry, unless the client is cut off: then its session runs out at the coordinator.
+// leave removes the entry. If the client is cut off, it cannot; then the session expires at the
+// coordinator.
 func (c *Client) leave(e *entry) {
 	c.m.mu.Lock()
 	defer c.m.mu.Unlock()
@@ -173,7 +184,7 @@ func (c *Client) waitUpTo(ctx context.Context, changed <-chan struct{}, most tim
 	}
 }
 
-// hold is a term's hold on its entry.
+// hold is a fence.Backing: the term's connection to its entry.
 type hold struct {
 	c *Client
 	e *entry
@@ -198,7 +209,7 @@ func (h *hold) Acknowledge(ctx context.Context) error {
 func (h *hold) Release(context.Context) error {
 	err := h.c.roundTrip(func() { h.c.m.remove(h.e) })
 	if errors.Is(err, ErrClosed) {
-		return nil // Close has released it
+		return nil // already released by Close
 	}
 	h.c.m.mu.Lock()
 	defer h.c.m.mu.Unlock()

@@ -12,7 +12,7 @@ import (
 // ErrClosed is returned by calls on a closed Client.
 var ErrClosed = errors.New("the coordinator client is closed")
 
-// Client is one process's view of a Memory. Its faults are switched by Cut, Heal, Expire and LoseReply.
+// Client is one process's view of a Memory. Cut, Heal, Expire and LoseReply make it fail.
 type Client struct {
 	m    *Memory
 	ctx  context.Context // ends at Close
@@ -41,7 +41,7 @@ func (c *Client) Cut() { c.set(func() { c.cut = true }) }
 // Heal undoes Cut.
 func (c *Client) Heal() { c.set(func() { c.cut = false }) }
 
-// LoseReply makes the next enrolment of this client happen without its client being told.
+// LoseReply makes the next enrolment of this client succeed without a reply.
 func (c *Client) LoseReply() { c.set(func() { c.loseReply = true }) }
 
 // Expire ends the sessions of this client at the coordinator.
@@ -63,7 +63,8 @@ func (c *Client) set(fault func()) {
 	c.m.tell()
 }
 
-// Close implements fence.Coordinator. The sessions end with it, unless they are cut off: then they run out.
+// Close implements fence.Coordinator. The sessions end with it; if the client is cut off, they
+// expire later.
 func (c *Client) Close() error {
 	c.set(func() { c.closed = true })
 	c.stop()
@@ -95,7 +96,9 @@ func (c *Client) RenewIssuer(ctx context.Context) (issuer fence.Issuer, err erro
 }
 
 // Candidates implements fence.Coordinator.
-func (c *Client) Candidates(ctx context.Context, r fence.Resource) (queue []fence.Candidate, err error) {
+func (c *Client) Candidates(
+	ctx context.Context, r fence.Resource,
+) (queue []fence.Candidate, err error) {
 	if _, err := fence.ParseResource(string(r)); err != nil {
 		return nil, err
 	}
@@ -124,7 +127,9 @@ func (c *Client) Leaders(
 }
 
 // Watch implements fence.Coordinator.
-func (c *Client) Watch(ctx context.Context, r fence.Resource, each func([]fence.Candidate) error) error {
+func (c *Client) Watch(
+	ctx context.Context, r fence.Resource, each func([]fence.Candidate) error,
+) error {
 	if _, err := fence.ParseResource(string(r)); err != nil {
 		return err
 	}
@@ -149,7 +154,9 @@ func (c *Client) Watch(ctx context.Context, r fence.Resource, each func([]fence.
 }
 
 // Depose implements fence.Coordinator.
-func (c *Client) Depose(ctx context.Context, r fence.Resource, token fence.Token) (found bool, err error) {
+func (c *Client) Depose(
+	ctx context.Context, r fence.Resource, token fence.Token,
+) (found bool, err error) {
 	if _, err := fence.ParseResource(string(r)); err != nil {
 		return false, err
 	}
@@ -187,7 +194,7 @@ func (c *Client) roundTrip(do func()) error {
 	return nil
 }
 
-// patiently is roundTrip that waits for a cut to heal.
+// patiently makes a round trip, and waits while the client is cut off.
 func (c *Client) patiently(ctx context.Context, do func()) error {
 	for {
 		c.m.mu.Lock()

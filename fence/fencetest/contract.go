@@ -7,32 +7,32 @@ import (
 	"github.com/ringfence/ringfence/fence"
 )
 
-// Harness is what the contract needs of a coordinator. Open, Alone and SessionTimeout are required; each of the others
-// is a fault, and the tests that need a missing one are skipped by name.
+// Harness connects the contract to a coordinator. Open, Alone and SessionTimeout are required. The
+// others are faults; tests that need a missing one are skipped and name it.
 type Harness struct {
-	// Open makes a client that shares no connection and no session with another, as if it were a process of its own.
-	// The contract closes it; whatever else belongs to it ends in t.Cleanup.
+	// Open makes a client that shares no connection and no session with another, like a separate
+	// process. The contract closes the client; Open releases everything else in t.Cleanup.
 	Open func(t testing.TB) fence.Coordinator
 
-	// Alone makes two clients, like Open's, of a coordinator that no other test uses: its issuer is renewed, and terms may
-	// be lost by that. The contract closes both.
+	// Alone makes two clients, like Open, of a coordinator that no other test uses, because the
+	// test renews its issuer and terms may be lost. The contract closes both.
 	Alone func(t testing.TB) (c, operator fence.Coordinator)
 
-	// SessionTimeout is what the coordinator grants: how long a crashed leader holds up the next. Most tests need sessions
-	// that last on a busy machine, and some wait until one has run out: ten seconds do for both.
+	// SessionTimeout is the timeout that the coordinator grants. Sessions must last on a busy
+	// machine, and some tests wait until one expires; ten seconds suit both.
 	SessionTimeout time.Duration
 
-	// Cut lets nothing pass between this client and the coordinator, in both directions, without telling either.
-	// Connections that are made while it lasts fail or stay silent. Heal ends it.
+	// Cut silently drops everything between this client and the coordinator, in both directions.
+	// New connections fail or stay silent. Heal ends the cut.
 	Cut, Heal func(t testing.TB, c fence.Coordinator)
 
-	// Expire ends all sessions of this client at the coordinator, so that the client can hear of it.
+	// Expire ends all sessions of this client at the coordinator, which can tell the client so.
 	Expire func(t testing.TB, c fence.Coordinator)
 
-	// Delete removes a candidate's entry at the coordinator, past any of our code.
+	// Delete removes a candidate's entry at the coordinator, without using the client.
 	Delete func(t testing.TB, r fence.Resource, token fence.Token)
 
-	// LoseReply lets the client's next enrolment reach the coordinator and its reply get lost.
+	// LoseReply loses the reply to the client's next enrolment, which reaches the coordinator.
 	LoseReply func(t testing.TB, c fence.Coordinator)
 }
 
@@ -43,9 +43,10 @@ type check struct {
 	needs func(Harness) string // the missing fault, or ""
 }
 
-// Run holds a coordinator to the contract.
+// Run checks a coordinator against the contract.
 func Run(t *testing.T, h Harness) {
-	t.Run("closing leaves no goroutine", func(t *testing.T) { closeLeavesNoGoroutine(t, h) }) // alone: it counts
+	// Not in parallel with other clauses, because it counts goroutines.
+	t.Run("closing leaves no goroutine", func(t *testing.T) { closeLeavesNoGoroutine(t, h) })
 	for _, c := range append(clauses, faultClauses...) {
 		t.Run(c.name, func(t *testing.T) {
 			if c.needs != nil && c.needs(h) != "" {
@@ -75,7 +76,7 @@ var clauses = []check{
 	{name: "only an acknowledged leader is ready", run: onlyAcknowledgedIsReady},
 	{name: "the first candidate leads, whoever waits", run: firstOfSeveralLeads},
 	{name: "the next one leads at once", run: nextLeadsAtOnce},
-	{name: "leaders are told in the order asked", run: leadersAreToldInOrder},
+	{name: "leaders come in the order of the resources", run: leadersComeInOrder},
 	{name: "leaders agree with the candidates", run: leadersAgreeWithCandidates},
 	{name: "a lost term is not named", run: lostTermIsNotNamed},
 	{name: "watching sees every standing change", run: watchSeesChanges},
@@ -110,8 +111,8 @@ var faultClauses = []check{
 	{"a short cut suspends and resumes the same term", shortCutSuspends, needsCut},
 	{"a long cut expires the term before the next one starts", longCutExpires, needsCut},
 	{"a cut candidate in the middle lets nobody lead and comes back", cutInTheMiddle, needsCut},
-	{"observing rides out a cut", observingRidesOutACut, needsCut},
-	{"a resignation out of reach is over all the same", resignOutOfReach, needsCut},
+	{"observing survives a cut", observingSurvivesACut, needsCut},
+	{"a resignation without the coordinator still ends the term", resignOutOfReach, needsCut},
 	{"an expired session ends the term", expiredSessionEndsTheTerm, needsExpire},
 	{"an expired candidate enrols again at the tail", expiredCandidateEnrolsAgain, needsExpire},
 	{"deleting the leader's entry deposes it", deletedLeaderIsDeposed, needsDelete},

@@ -39,7 +39,7 @@ func deposeTakesTheExactToken(t testing.TB, h Harness) {
 	if !depose(s.resource, leader.Token()) {
 		t.Error("the leader's token was not found")
 	}
-	s.ends(leader, h.SessionTimeout/2, fence.ErrDeposed) // told, not timed out
+	s.ends(leader, h.SessionTimeout/2, fence.ErrDeposed) // notified, not timed out
 	if depose(s.resource, leader.Token()) {
 		t.Error("a token was deposed twice")
 	}
@@ -94,7 +94,9 @@ func closeLosesTerms(t testing.TB, h Harness) {
 	for range waiting.won {
 		t.Error("a campaign of a closed client was won")
 	}
-	s.within(h.SessionTimeout/2, "the closed client's candidates are gone", func() bool { return len(s.queue()) == 0 })
+	s.within(h.SessionTimeout/2, "the closed client's candidates are gone", func() bool {
+		return len(s.queue()) == 0
+	})
 	if err := term.Resign(s.ctx); err != nil {
 		t.Errorf("resign after Close: %v", err)
 	}
@@ -109,7 +111,7 @@ func closeLosesTerms(t testing.TB, h Harness) {
 	}
 }
 
-// closeLeavesNoGoroutine looks after the harness has cleaned up behind its client too.
+// closeLeavesNoGoroutine counts after the harness has also cleaned up.
 func closeLeavesNoGoroutine(t *testing.T, h Harness) {
 	before := goleak.IgnoreCurrent()
 	t.Run("", func(t *testing.T) {
@@ -161,7 +163,9 @@ func candidatesInOrder(t testing.TB, h Harness) {
 	if queue[0].Token != term.Token() {
 		t.Errorf("the first of the queue has token %v, the leader %v", queue[0].Token, term.Token())
 	}
-	if !slices.IsSortedFunc(queue, func(x, y fence.Candidate) int { return x.Token.Compare(y.Token) }) {
+	if !slices.IsSortedFunc(queue, func(x, y fence.Candidate) int {
+		return x.Token.Compare(y.Token)
+	}) {
 		t.Errorf("the queue is not in order of token: %+v", queue)
 	}
 }
@@ -224,7 +228,8 @@ func badResourceIsRefused(t testing.TB, h Harness) {
 		_, depose := s.observer.Depose(ctx, r, 1)
 		watch := s.observer.Watch(ctx, r, func([]fence.Candidate) error { return errors.New("called") })
 		for call, err := range map[string]error{
-			"Campaign": campaign, "Candidates": candidates, "Leaders": leaders, "Depose": depose, "Watch": watch,
+			"Campaign": campaign, "Candidates": candidates, "Leaders": leaders, "Depose": depose,
+			"Watch": watch,
 		} {
 			if !errors.Is(err, fence.ErrBadResource) {
 				t.Errorf("%s of %q returned %v; want ErrBadResource", call, r, err)

@@ -19,7 +19,9 @@ func shortCutSuspends(t testing.TB, h Harness) {
 	h.Heal(t, c)
 	s.reaches(term, fence.Active)
 	first := term.Deadline()
-	s.eventually("the resumed term is confirmed again", func() bool { return term.Deadline().After(first) })
+	s.eventually("the resumed term is confirmed again", func() bool {
+		return term.Deadline().After(first)
+	})
 	if term.Token() != token || s.token("a") != token {
 		t.Errorf("the token changed from %v to %v, enrolled as %v", token, term.Token(), s.token("a"))
 	}
@@ -38,7 +40,7 @@ func longCutExpires(t testing.TB, h Harness) {
 	b := s.enrol(s.open(), "b")
 	h.Cut(t, c)
 	next := b.term()
-	s.wantState(term, fence.Lost) // without having heard a word
+	s.wantState(term, fence.Lost) // although no message arrived
 	s.ends(term, 0, fence.ErrExpired)
 	if next.Token() <= term.Token() {
 		t.Errorf("token %v follows %v", next.Token(), term.Token())
@@ -72,7 +74,7 @@ func cutInTheMiddle(t testing.TB, h Harness) {
 	s.resign(b.term())
 }
 
-func observingRidesOutACut(t testing.TB, h Harness) {
+func observingSurvivesACut(t testing.TB, h Harness) {
 	s := newStage(t, h)
 	c := s.open()
 	w := s.watch(c)

@@ -15,7 +15,7 @@ import (
 	"github.com/ringfence/ringfence/fence"
 )
 
-// flawed is a Client whose Leaders is wrong on purpose.
+// flawed is a Client with a Leaders that is wrong on purpose.
 type flawed struct {
 	*Client
 	wrong func(f *flawed, now *answer)
@@ -26,7 +26,7 @@ type flawed struct {
 	empty []fence.Resource
 }
 
-// answer is one of Leaders.
+// answer is an answer of Leaders.
 type answer struct {
 	asked   []fence.Resource
 	issuer  fence.Issuer
@@ -34,7 +34,7 @@ type answer struct {
 	err     error
 }
 
-// of returns who was named for a resource.
+// of returns the leader of a resource in the answer.
 func (a answer) of(r fence.Resource) (fence.Candidate, bool) {
 	if i := slices.Index(a.asked, r); i >= 0 {
 		return a.leaders[i], true
@@ -67,15 +67,18 @@ func (f *flawed) remember(right answer) {
 		_, known := f.first.of(r)
 		switch leads := right.leaders[i].Token != 0; {
 		case leads && !known:
-			f.first.asked, f.first.leaders = append(f.first.asked, r), append(f.first.leaders, right.leaders[i])
+			f.first.asked, f.first.leaders = append(f.first.asked, r), append(f.first.leaders,
+				right.leaders[i])
 		case !leads && !known:
 			f.empty = append(f.empty, r)
 		}
 	}
 }
 
-// each changes what is named for each resource.
-func each(change func(f *flawed, r fence.Resource, leader *fence.Candidate)) func(*flawed, *answer) {
+// each makes a flaw that changes the leader of each resource.
+func each(
+	change func(f *flawed, r fence.Resource, leader *fence.Candidate),
+) func(*flawed, *answer) {
 	return func(f *flawed, now *answer) {
 		for i := range now.leaders {
 			change(f, now.asked[i], &now.leaders[i])
@@ -83,7 +86,7 @@ func each(change func(f *flawed, r fence.Resource, leader *fence.Candidate)) fun
 	}
 }
 
-// flaws are ways to be wrong, and words of the clauses that have to find each.
+// flaws are ways to be wrong, with words of the clauses that must find each of them.
 var flaws = []struct {
 	name  string
 	finds []string
@@ -110,13 +113,15 @@ var flaws = []struct {
 		each(func(_ *flawed, _ fence.Resource, l *fence.Candidate) { l.Holder = "" }),
 	},
 	{
-		"tells them the other way round", []string{"in the order asked"},
+		"returns them in reverse order", []string{"in the order of"},
 		func(_ *flawed, now *answer) { slices.Reverse(now.leaders) },
 	},
 	{
-		"leaves out resources that nobody leads", []string{"in the order asked"},
+		"leaves out resources that nobody leads", []string{"in the order of"},
 		func(_ *flawed, now *answer) {
-			now.leaders = slices.DeleteFunc(now.leaders, func(l fence.Candidate) bool { return l.Token == 0 })
+			now.leaders = slices.DeleteFunc(now.leaders, func(l fence.Candidate) bool {
+				return l.Token == 0
+			})
 		},
 	},
 	{
@@ -128,7 +133,7 @@ var flaws = []struct {
 		}),
 	},
 	{
-		"names who led when it was asked last", endings,
+		"names who led at the last call", endings,
 		each(func(f *flawed, r fence.Resource, l *fence.Candidate) {
 			if last, ok := f.last.of(r); ok {
 				*l = last
@@ -136,7 +141,7 @@ var flaws = []struct {
 		}),
 	},
 	{
-		"remembers that nobody leads", []string{"the first candidate leads", "in the order asked"},
+		"remembers that nobody leads", []string{"the first candidate leads", "in the order of"},
 		each(func(f *flawed, r fence.Resource, l *fence.Candidate) {
 			if slices.Contains(f.empty, r) {
 				*l = fence.Candidate{}
@@ -152,7 +157,7 @@ var flaws = []struct {
 		},
 	},
 	{
-		"tells the issuer of the last time", []string{"today's issuer"},
+		"returns the issuer of the last call", []string{"today's issuer"},
 		func(f *flawed, now *answer) {
 			if f.last.issuer != "" {
 				now.issuer = f.last.issuer
@@ -168,7 +173,7 @@ var flaws = []struct {
 		},
 	},
 	{
-		"does not look at the names of resources", []string{"a bad resource is refused"},
+		"does not check the names of resources", []string{"a bad resource is refused"},
 		func(_ *flawed, now *answer) {
 			if errors.Is(now.err, fence.ErrBadResource) {
 				now.err = nil
@@ -190,7 +195,7 @@ var endings = []string{
 	"the next one leads", "a lost term", "has expired is not named", "was deleted is not named",
 }
 
-// Each flaw must make the clauses fail that speak of it: a contract that never fails proves nothing.
+// Each flaw must break the clauses about it: a contract that never fails proves nothing.
 func TestTheContractFindsFlaws(t *testing.T) {
 	for _, flaw := range flaws {
 		for _, words := range flaw.finds {
@@ -209,7 +214,7 @@ func TestTheContractFindsFlaws(t *testing.T) {
 	}
 }
 
-// clause is the one that has these words.
+// clause returns the clause that contains these words.
 func clause(t *testing.T, words string) check {
 	t.Helper()
 	all := slices.Concat(clauses, faultClauses)
@@ -225,7 +230,9 @@ func flawedHarness(wrong func(*flawed, *answer)) Harness {
 	m := NewMemory(timeout)
 	client := func(c fence.Coordinator) *Client { return c.(*flawed).Client }
 	return Harness{
-		Open:           func(testing.TB) fence.Coordinator { return &flawed{Client: m.Open(), wrong: wrong} },
+		Open: func(testing.TB) fence.Coordinator {
+			return &flawed{Client: m.Open(), wrong: wrong}
+		},
 		SessionTimeout: timeout,
 		Cut:            func(_ testing.TB, c fence.Coordinator) { client(c).Cut() },
 		Heal:           func(_ testing.TB, c fence.Coordinator) { client(c).Heal() },
@@ -238,7 +245,7 @@ func flawedHarness(wrong func(*flawed, *answer)) Harness {
 	}
 }
 
-// fails tells whether a clause fails.
+// fails reports whether a clause fails.
 func fails(t *testing.T, run func(w *witness)) bool {
 	w := &witness{TB: t}
 	done := make(chan struct{})
@@ -250,7 +257,7 @@ func fails(t *testing.T, run func(w *witness)) bool {
 	return w.failed.Load()
 }
 
-// witness is a testing.TB that only remembers failures.
+// witness is a testing.TB that only records failures.
 type witness struct {
 	testing.TB
 	failed atomic.Bool

@@ -32,8 +32,8 @@ func (s *stage) renew(operator fence.Coordinator) fence.Issuer {
 	return issuer
 }
 
-// renewedIssuerIsAnother for whoever asks and for whatever is won from then on. Earlier claims keep
-// the old one.
+// renewedIssuerIsAnother checks that all clients and later terms have the new issuer. Earlier
+// claims keep the old one.
 func renewedIssuerIsAnother(t testing.TB, h Harness) {
 	s := newStage(t, h)
 	c, operator := s.alone()

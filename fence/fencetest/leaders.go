@@ -9,8 +9,10 @@ import (
 	"github.com/ringfence/ringfence/fence"
 )
 
-// leaders asks a client who leads.
-func (s *stage) leaders(c fence.Coordinator, rs ...fence.Resource) (fence.Issuer, []fence.Candidate) {
+// leaders calls Leaders.
+func (s *stage) leaders(
+	c fence.Coordinator, rs ...fence.Resource,
+) (fence.Issuer, []fence.Candidate) {
 	s.t.Helper()
 	issuer, leaders, err := c.Leaders(s.ctx, rs...)
 	if err != nil {
@@ -22,7 +24,7 @@ func (s *stage) leaders(c fence.Coordinator, rs ...fence.Resource) (fence.Issuer
 	return issuer, leaders
 }
 
-// wantLeaders asks once: whoever leads has to be named at once, and nobody else. "" is nobody.
+// wantLeaders calls Leaders once. It must name the leaders at once, and nobody else; "" is nobody.
 func (s *stage) wantLeaders(c fence.Coordinator, rs []fence.Resource, want ...string) {
 	s.t.Helper()
 	_, leaders := s.leaders(c, rs...)
@@ -51,9 +53,10 @@ func firstOfSeveralLeads(t testing.TB, h Harness) {
 	term := s.lead(client, "a")
 	s.enrol(s.open(), "b")
 	s.enrol(client, "c")
-	for range 2 { // the second time it may be remembered
+	for range 2 { // the second answer may come from a cache
 		for _, c := range []fence.Coordinator{s.observer, client, s.open()} {
-			if _, leaders := s.leaders(c, s.resource); leaders[0].Token != term.Token() || leaders[0].Holder != "a" {
+			if _, leaders := s.leaders(c, s.resource); leaders[0].Token != term.Token() ||
+				leaders[0].Holder != "a" {
 				t.Errorf("named is %+v; %v leads", leaders[0], term.Claim())
 			}
 		}
@@ -90,7 +93,7 @@ func nextLeadsAtOnce(t testing.TB, h Harness) {
 	s.resign(d)
 }
 
-func leadersAreToldInOrder(t testing.TB, h Harness) {
+func leadersComeInOrder(t testing.TB, h Harness) {
 	s := newStage(t, h)
 	first, empty, last := s.resource, s.anotherResource(), s.anotherResource()
 	a := s.lead(s.open(), "a")
@@ -108,11 +111,11 @@ func leadersAreToldInOrder(t testing.TB, h Harness) {
 	s.wantLeaders(s.observer, asked, "", "c", "", "")
 	s.resign(c)
 	if issuer, _ := s.leaders(s.observer); issuer == "" {
-		t.Error("asked for no resource, it does not tell the issuer")
+		t.Error("without a resource it does not return the issuer")
 	}
 }
 
-// leadersAgreeWithCandidates while nothing changes.
+// leadersAgreeWithCandidates compares the two while nothing changes.
 func leadersAgreeWithCandidates(t testing.TB, h Harness) {
 	s := newStage(t, h)
 	agree := func() {
@@ -145,7 +148,7 @@ func leadersAgreeWithCandidates(t testing.TB, h Harness) {
 	agree()
 }
 
-// lostTermIsNotNamed, whoever asks while terms come and go.
+// lostTermIsNotNamed lets several clients call Leaders while terms come and go.
 func lostTermIsNotNamed(t testing.TB, h Harness) {
 	const terms = 12
 	s := newStage(t, h)
@@ -191,7 +194,7 @@ func lostTermIsNotNamed(t testing.TB, h Harness) {
 	}
 }
 
-// leadersComeWithTodaysIssuer: nobody but the coordinator knows that it has changed.
+// leadersComeWithTodaysIssuer renews the issuer; the other client must see that at its next call.
 func leadersComeWithTodaysIssuer(t testing.TB, h Harness) {
 	s := newStage(t, h)
 	c, operator := s.alone()
@@ -201,7 +204,7 @@ func leadersComeWithTodaysIssuer(t testing.TB, h Harness) {
 		s.wantLeader(c, "a")
 		issuer, _ := s.leaders(c, s.resource)
 		if slices.Contains(before, issuer) {
-			t.Errorf("issuer %q is told after it was renewed; before there were %q", issuer, before)
+			t.Errorf("issuer %q was returned after the renewal; the earlier ones are %q", issuer, before)
 		}
 		if term.Claim().Issuer != issuer {
 			t.Errorf("the term's issuer is %q, with the leaders it is %q", term.Claim().Issuer, issuer)
@@ -210,7 +213,8 @@ func leadersComeWithTodaysIssuer(t testing.TB, h Harness) {
 		s.renew(operator)
 		renewed, _ := s.leaders(c, s.resource)
 		if one, err := c.Issuer(s.ctx); renewed == issuer || one != renewed || err != nil {
-			t.Errorf("issuer %q was renewed, with the leaders it is %q; it is %q, %v", issuer, renewed, one, err)
+			t.Errorf("issuer %q was renewed, with the leaders it is %q; it is %q, %v", issuer,
+				renewed, one, err)
 		}
 		_ = term.Resign(s.ctx)
 	}

@@ -41,7 +41,7 @@ func expiredLeaderIsNotNamed(t testing.TB, h Harness) {
 	s.wantLeader(s.observer, "a")
 	h.Expire(t, c)
 	s.wantLeader(s.observer, "b")
-	h.Expire(t, s.observer) // who looks has a session too
+	h.Expire(t, s.observer) // the observer has a session too
 	s.wantLeader(s.observer, "b")
 	s.resign(b.term())
 }

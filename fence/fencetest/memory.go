@@ -10,8 +10,8 @@ import (
 	"github.com/ringfence/ringfence/fence"
 )
 
-// Memory is a coordinator in memory: the side that is the server. Open makes its clients. It may be used inside a
-// testing/synctest bubble.
+// Memory is a coordinator in memory. Open makes its clients. It works inside a testing/synctest
+// bubble.
 type Memory struct {
 	timeout time.Duration
 
@@ -22,21 +22,21 @@ type Memory struct {
 	changed   chan struct{}               // closed at the next change of anything
 }
 
-// entry is one candidate and its session: both live and die together.
+// entry is one candidate and its session, which end together.
 type entry struct {
 	fence.Candidate
-	id       string // the client's own name for it
+	id       string // chosen by the client
 	resource fence.Resource
 	until    time.Time // its session lasts until then
 	expiry   *time.Timer
 	gone     bool // no longer in its election
-	expired  bool // … because its session ran out
+	expired  bool // gone because its session expired
 }
 
 // errCut is what a client gets for a round trip while it is cut off.
 var errCut = errors.New("cut off from the coordinator")
 
-// NewMemory makes an empty coordinator that ends a session it has not heard from for the timeout.
+// NewMemory makes an empty coordinator. It ends a session after timeout without a round trip.
 func NewMemory(timeout time.Duration) *Memory {
 	return &Memory{
 		timeout: timeout, issuer: newIssuer(),
@@ -46,7 +46,7 @@ func NewMemory(timeout time.Duration) *Memory {
 
 func newIssuer() fence.Issuer { return fence.Issuer("memory:" + rand.Text()) }
 
-// Delete removes a candidate's entry behind its back, as an operator might. It reports false when there is none.
+// Delete removes a candidate's entry, as an operator might. It returns false if there is none.
 func (m *Memory) Delete(r fence.Resource, token fence.Token) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -59,7 +59,7 @@ func (m *Memory) Delete(r fence.Resource, token fence.Token) bool {
 	return false
 }
 
-// Wipe forgets everything and counts from the start again, under another issuer.
+// Wipe deletes everything and counts from the start again, under another issuer.
 func (m *Memory) Wipe() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -94,7 +94,7 @@ func (m *Memory) find(r fence.Resource, id string) *entry {
 	return nil
 }
 
-// touch puts the end of the entry's session off. The caller holds mu.
+// touch extends the entry's session. The caller holds mu.
 func (m *Memory) touch(e *entry) {
 	e.until = time.Now().Add(m.timeout)
 	e.expiry.Reset(m.timeout)
@@ -103,7 +103,7 @@ func (m *Memory) touch(e *entry) {
 func (m *Memory) expire(e *entry) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if !e.gone && !time.Now().Before(e.until) { // else touched after the timer had fired
+	if !e.gone && !time.Now().Before(e.until) { // touch may have come after the timer fired
 		e.expired = true
 		m.remove(e)
 	}
@@ -121,7 +121,7 @@ func (m *Memory) remove(e *entry) {
 	m.tell()
 }
 
-// tell wakes whoever waits for a change. The caller holds mu.
+// tell wakes everybody who waits for a change. The caller holds mu.
 func (m *Memory) tell() {
 	close(m.changed)
 	m.changed = make(chan struct{})

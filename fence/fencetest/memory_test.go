@@ -10,7 +10,7 @@ import (
 )
 
 func TestMemoryKeepsTheContract(t *testing.T) {
-	const timeout = 6 * time.Second // so that a busy machine does not expire what nobody cut
+	const timeout = 6 * time.Second // long enough for a busy machine
 	m := fencetest.NewMemory(timeout)
 	client := func(c fence.Coordinator) *fencetest.Client { return c.(*fencetest.Client) }
 	fencetest.Run(t, fencetest.Harness{
@@ -32,7 +32,7 @@ func TestMemoryKeepsTheContract(t *testing.T) {
 	})
 }
 
-// The model runs in a bubble too, where a session timeout takes no time.
+// In a bubble a session timeout takes no time.
 func TestMemoryInABubble(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := fencetest.NewMemory(time.Hour)

@@ -12,12 +12,12 @@ import (
 	"github.com/ringfence/ringfence/fence"
 )
 
-// patience is how long anything but a session timeout may take on a busy machine.
+// patience is how long anything may take on a busy machine, except a session timeout.
 const patience = 30 * time.Second
 
 var resources atomic.Int64
 
-// stage is one test's election: a resource of its own, and a client that only looks.
+// stage is one test's election: a resource of its own, and a client that only observes.
 type stage struct {
 	t        testing.TB
 	h        Harness
@@ -36,7 +36,7 @@ func newStage(t testing.TB, h Harness) *stage {
 	return s
 }
 
-// anotherResource is a name that no other test of this process, nor an earlier process, uses.
+// anotherResource returns a name that no other test uses, not even in an earlier process.
 func (s *stage) anotherResource() fence.Resource {
 	return fence.Resource(fmt.Sprintf("t%d_%d", time.Now().UnixNano(), resources.Add(1)))
 }
@@ -111,7 +111,7 @@ func (r *run) term() *fence.Term {
 	return nil
 }
 
-// waits fails the test when the campaign has been won.
+// waits fails the test if the campaign has been won.
 func (r *run) waits(why string) {
 	r.s.t.Helper()
 	select {
@@ -133,13 +133,13 @@ func (s *stage) queue() []fence.Candidate {
 	return queue
 }
 
-// position is the holder's place in the queue, or -1.
+// position returns the holder's position in the queue, or -1.
 func (s *stage) position(holder string) int {
 	s.t.Helper()
 	return slices.IndexFunc(s.queue(), func(c fence.Candidate) bool { return c.Holder == holder })
 }
 
-// token is the number under which the holder is enrolled, or 0.
+// token returns the token under which the holder is enrolled, or 0.
 func (s *stage) token(holder string) fence.Token {
 	s.t.Helper()
 	for _, c := range s.queue() {
@@ -185,7 +185,7 @@ func (s *stage) within(limit time.Duration, what string, holds func() bool) {
 	end := time.Now().Add(limit)
 	for !holds() {
 		if time.Now().After(end) {
-			s.t.Fatalf("after %v it does not hold that %s", limit, what)
+			s.t.Fatalf("timed out after %v waiting until %s", limit, what)
 		}
 		time.Sleep(5 * time.Millisecond)
 	}
@@ -208,7 +208,9 @@ func (s *stage) ends(term *fence.Term, limit time.Duration, cause error) {
 // reaches waits until the term is in the state.
 func (s *stage) reaches(term *fence.Term, want fence.State) {
 	s.t.Helper()
-	s.eventually(fmt.Sprintf("term %v is %v", term.Claim(), want), func() bool { return term.State() == want })
+	s.eventually(fmt.Sprintf("term %v is %v", term.Claim(), want), func() bool {
+		return term.State() == want
+	})
 }
 
 func (s *stage) resign(term *fence.Term) {
@@ -218,11 +220,14 @@ func (s *stage) resign(term *fence.Term) {
 	}
 }
 
-// wantState waits for a confirmation that is late on a busy machine: it suspends a term that is active otherwise.
+// wantState checks the state. On a busy machine a late confirmation suspends an active term, so it
+// waits for that confirmation.
 func (s *stage) wantState(term *fence.Term, want fence.State) {
 	s.t.Helper()
 	if want == fence.Active {
-		s.eventually(fmt.Sprintf("term %v is not suspended", term.Claim()), func() bool { return term.State() != fence.Suspended })
+		s.eventually(fmt.Sprintf("term %v is not suspended", term.Claim()), func() bool {
+			return term.State() != fence.Suspended
+		})
 	}
 	if got := term.State(); got != want {
 		s.t.Errorf("term %v is %v (%v); want %v", term.Claim(), got, context.Cause(term.Context()), want)

@@ -20,7 +20,8 @@ func termSaysWhoWonWhat(t testing.TB, h Harness) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := (fence.Claim{Resource: s.resource, Token: term.Token(), Issuer: issuer, Holder: "a"}); term.Claim() != want {
+	want := fence.Claim{Resource: s.resource, Token: term.Token(), Issuer: issuer, Holder: "a"}
+	if term.Claim() != want {
 		t.Errorf("the claim is %+v; want %+v", term.Claim(), want)
 	}
 	if term.Token() <= 0 {
@@ -28,7 +29,8 @@ func termSaysWhoWonWhat(t testing.TB, h Harness) {
 	}
 	s.wantState(term, fence.Active)
 	if d := term.Deadline(); !d.After(begin) || d.After(time.Now().Add(h.SessionTimeout)) {
-		t.Errorf("the deadline is %v from now; want at most the session timeout, %v", time.Until(d), h.SessionTimeout)
+		t.Errorf("the deadline is %v from now; want at most the session timeout, %v", time.Until(d),
+			h.SessionTimeout)
 	}
 	first := term.Deadline()
 	s.eventually("the term is confirmed again", func() bool { return term.Deadline().After(first) })
@@ -50,7 +52,7 @@ func tokensRise(t testing.TB, h Harness) {
 	}
 }
 
-// atMostOneTerm lets many campaign for one resource; whoever wins looks at every earlier term.
+// atMostOneTerm lets many campaign for one resource. Each winner checks every earlier term.
 func atMostOneTerm(t testing.TB, h Harness) {
 	const campaigners, rounds = 6, 4
 	s := newStage(t, h)
@@ -113,8 +115,10 @@ func waitingCandidateHasNoTerm(t testing.TB, h Harness) {
 	if token := s.token("b"); token.Compare(leader.Token()) <= 0 {
 		t.Errorf("the waiting candidate's token is %v, the leader's %v", token, leader.Token())
 	}
-	first := leader.Deadline() // wait for as long as a session lasts
-	s.eventually("the leader has outlived its first deadline", func() bool { return time.Now().After(first) })
+	first := leader.Deadline() // wait for a session timeout
+	s.eventually("the leader has outlived its first deadline", func() bool {
+		return time.Now().After(first)
+	})
 	s.wantState(leader, fence.Active)
 	b.waits("while another leads")
 	s.resign(leader)
@@ -130,7 +134,8 @@ func resignLetsTheNextIn(t testing.TB, h Harness) {
 	s.resign(leader)
 	term := b.term()
 	if took := time.Since(begin); took > h.SessionTimeout/2 {
-		t.Errorf("the next leader took %v after a resignation; the session timeout is %v", took, h.SessionTimeout)
+		t.Errorf("the next leader took %v after a resignation; the session timeout is %v", took,
+			h.SessionTimeout)
 	}
 	if term.Token() != enrolled {
 		t.Errorf("the term has token %v, its candidate had %v", term.Token(), enrolled)
@@ -156,7 +161,9 @@ func lateResignCannotTouchNewerTerm(t testing.TB, h Harness) {
 	}
 	s.wantQueue("c")
 	first := newer.Deadline()
-	s.eventually("the newer term is confirmed again", func() bool { return newer.Deadline().After(first) })
+	s.eventually("the newer term is confirmed again", func() bool {
+		return newer.Deadline().After(first)
+	})
 	s.wantState(newer, fence.Active)
 }
 
@@ -173,18 +180,20 @@ func cancelledCampaignLeavesNothing(t testing.TB, h Harness) {
 	if !errors.Is(b.err, enough) {
 		t.Errorf("the cancelled campaign returned %v; want its context's cause", b.err)
 	}
-	s.within(h.SessionTimeout/2, "the cancelled candidate is gone", func() bool { return slices.Equal(s.holders(), []string{"a"}) })
+	s.within(h.SessionTimeout/2, "the cancelled candidate is gone", func() bool {
+		return slices.Equal(s.holders(), []string{"a"})
+	})
 	s.wantState(leader, fence.Active)
 
 	early := s.campaign(c, s.resource, "d")
-	early.cancel(enough) // somewhere between the first byte and the last
+	early.cancel(enough) // at some point during the enrolment
 	for range early.won {
 		t.Error("a cancelled campaign was won")
 	}
 	s.wantQueue("a")
 }
 
-// deathInTheMiddle: c's predecessor goes, but a still leads.
+// deathInTheMiddle ends c's predecessor while a still leads.
 func deathInTheMiddle(t testing.TB, h Harness) {
 	s := newStage(t, h)
 	leader := s.lead(s.open(), "a")
@@ -197,7 +206,9 @@ func deathInTheMiddle(t testing.TB, h Harness) {
 	}
 	s.wantQueue("a", "c", "d")
 	first := leader.Deadline()
-	s.eventually("the leader is confirmed again", func() bool { return leader.Deadline().After(first) })
+	s.eventually("the leader is confirmed again", func() bool {
+		return leader.Deadline().After(first)
+	})
 	c.waits("when only its predecessor had gone")
 	d.waits("when a candidate far before it had gone")
 	s.resign(leader)

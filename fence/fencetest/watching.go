@@ -20,7 +20,8 @@ type watcher struct {
 
 func (s *stage) watch(c fence.Coordinator) *watcher {
 	ctx, stop := context.WithCancelCause(s.ctx)
-	w := &watcher{s: s, seen: make(chan []fence.Candidate, 1000), ended: make(chan error, 1), stop: stop}
+	w := &watcher{s: s, seen: make(chan []fence.Candidate, 1000),
+		ended: make(chan error, 1), stop: stop}
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -50,7 +51,8 @@ func (w *watcher) sees(ready bool, holders ...string) {
 		case err := <-w.ended:
 			w.s.t.Fatalf("the watch ended: %v", err)
 		case <-limit:
-			w.s.t.Fatalf("the watch has not seen %q, ready %v; candidates are %+v", holders, ready, w.s.queue())
+			w.s.t.Fatalf("the watch has not seen %q, ready %v; candidates are %+v", holders,
+				ready, w.s.queue())
 		}
 	}
 }
@@ -99,6 +101,6 @@ func watchEnds(t testing.TB, h Harness) {
 			t.Errorf("Watch whose context ended returned %v; want its cause", err)
 		}
 	case <-time.After(patience):
-		t.Error("Watch goes on after its context ended")
+		t.Error("Watch continues after its context ended")
 	}
 }

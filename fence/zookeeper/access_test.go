@@ -49,7 +49,8 @@ func TestRootsKeepElectionsApart(t *testing.T) {
 	if first.Claim().Issuer == second.Claim().Issuer {
 		t.Error("two roots have one issuer")
 	}
-	for _, at := range []string{"/deep/er/one/issuer", "/deep/er/one/elections/orders", "/deep/er/two/issuer"} {
+	for _, at := range []string{"/deep/er/one/issuer", "/deep/er/one/elections/orders",
+		"/deep/er/two/issuer"} {
 		if there, _, err := admin.Exists(at); !there || err != nil {
 			t.Errorf("%s exists: %v, %v", at, there, err)
 		}
@@ -91,10 +92,11 @@ func TestCredentialsKeepOthersOut(t *testing.T) {
 		"nobody":         "zk://" + ensemble + "/private/deep",
 	} {
 		t.Run(name, func(t *testing.T) {
-			o := Options{SessionTimeout: time.Minute} // who does not take no for an answer asks for so long
+			o := Options{SessionTimeout: time.Minute} // a client that retried would take that long
 			begin := time.Now()
 			_, err := Open(t.Context(), url, o)
-			if !errors.Is(err, zk.ErrNoAuth) || strings.Contains(err.Error(), "cret") || strings.Contains(err.Error(), "wr0ng") {
+			if !errors.Is(err, zk.ErrNoAuth) || strings.Contains(err.Error(), "cret") ||
+				strings.Contains(err.Error(), "wr0ng") {
 				t.Errorf("Open returned %v", err)
 			}
 			other := unopened(t, url, o)
@@ -108,7 +110,9 @@ func TestCredentialsKeepOthersOut(t *testing.T) {
 			if issuer, leaders, err := other.Leaders(t.Context(), "orders"); !errors.Is(err, zk.ErrNoAuth) {
 				t.Errorf("Leaders returned %q, %+v, %v", issuer, leaders, err)
 			}
-			if err := other.Watch(t.Context(), "orders", func([]fence.Candidate) error { return nil }); !errors.Is(err, zk.ErrNoAuth) {
+			if err := other.Watch(t.Context(), "orders", func([]fence.Candidate) error {
+				return nil
+			}); !errors.Is(err, zk.ErrNoAuth) {
 				t.Errorf("Watch returned %v", err)
 			}
 			if took := time.Since(begin); took > 30*time.Second {
@@ -118,7 +122,7 @@ func TestCredentialsKeepOthersOut(t *testing.T) {
 	}
 }
 
-// unopened is a coordinator that has asked for nothing yet.
+// unopened makes a coordinator that has not made a request yet.
 func unopened(t *testing.T, url string, o Options) *Coordinator {
 	t.Helper()
 	client, err := ensemble.New(url, o.forClient())
@@ -142,7 +146,7 @@ func below(t *testing.T, conn *zk.Conn, at string) []string {
 	return all
 }
 
-// TestOpenWarnsOnceWhoElseMayChangeElections, whatever sessions come later.
+// Later sessions do not repeat the warning.
 func TestOpenWarnsOnceWhoElseMayChangeElections(t *testing.T) {
 	ensemble := serverstest.SharedZooKeeper(t).Addr()
 	open, shared := ensembletest.FreshRoot(), ensembletest.FreshRoot()
@@ -158,8 +162,10 @@ func TestOpenWarnsOnceWhoElseMayChangeElections(t *testing.T) {
 	}{
 		{"no credentials", "zk://" + ensemble + open, "anybody who reaches this ZooKeeper"},
 		{"credentials", "zk://alice:secret@" + ensemble + ensembletest.FreshRoot(), ""},
-		{"a root made without", "zk://alice:secret@" + ensemble + open, "znode=" + open + " others=[world:anyone]"},
-		{"another user's root", "zk://alice:secret@" + ensemble + shared, "znode=" + shared + " others=[digest:bob]"},
+		{"a root made without", "zk://alice:secret@" + ensemble + open,
+			"znode=" + open + " others=[world:anyone]"},
+		{"another user's root", "zk://alice:secret@" + ensemble + shared,
+			"znode=" + shared + " others=[digest:bob]"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var log synchronized
@@ -169,7 +175,7 @@ func TestOpenWarnsOnceWhoElseMayChangeElections(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer co.Close()
-			for _, r := range []fence.Resource{"orders", "invoices"} { // each in a session of its own
+			for _, r := range []fence.Resource{"orders", "invoices"} { // each in its own session
 				if err := win(t, co, r, "a").Resign(t.Context()); err != nil {
 					t.Error(err)
 				}
@@ -177,7 +183,8 @@ func TestOpenWarnsOnceWhoElseMayChangeElections(t *testing.T) {
 			co.client.Drop(co.client.Current())
 			named(t, co, "orders")
 			warned := strings.Count(log.String(), "can depose leaders")
-			if c.says == "" && warned != 0 || c.says != "" && (warned != 1 || !strings.Contains(log.String(), c.says)) {
+			if c.says == "" && warned != 0 || c.says != "" &&
+				(warned != 1 || !strings.Contains(log.String(), c.says)) {
 				t.Errorf("logged is %q; want one warning with %q", log.String(), c.says)
 			}
 			if strings.Contains(log.String(), "cret") {
@@ -219,7 +226,7 @@ func TestCredentialsOutliveAReconnection(t *testing.T) {
 	}
 }
 
-func TestAnUnreachableEnsembleIsSaidSo(t *testing.T) {
+func TestOpenSaysWhyAnEnsembleIsUnreachable(t *testing.T) {
 	closed := listener(t, func(c net.Conn) { c.Close() })
 	silent := listener(t, func(net.Conn) {})
 	other := listener(t, func(c net.Conn) { io.WriteString(c, "HTTP/1.1 400 Bad Request\r\n\r\n") })
@@ -233,7 +240,8 @@ func TestAnUnreachableEnsembleIsSaidSo(t *testing.T) {
 			t.Parallel()
 			begin := time.Now()
 			_, err := Open(t.Context(), c.url, Options{SessionTimeout: 5 * time.Second})
-			if !errors.Is(err, ErrUnreachable) || !strings.Contains(err.Error(), c.says) || strings.Contains(err.Error(), "secret") {
+			if !errors.Is(err, ErrUnreachable) || !strings.Contains(err.Error(), c.says) ||
+				strings.Contains(err.Error(), "secret") {
 				t.Errorf("Open returned %v; want it to say %q", err, c.says)
 			}
 			if took := time.Since(begin); took > 30*time.Second {
@@ -249,7 +257,7 @@ func TestAnUnreachableEnsembleIsSaidSo(t *testing.T) {
 	}
 }
 
-// listener does something with each connection, and closes all at the end.
+// listener calls do with each connection, and closes all of them with the test.
 func listener(t *testing.T, do func(net.Conn)) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -289,17 +297,19 @@ func TestACampaignWaitsForTheEnsembleToComeUp(t *testing.T) {
 		_, err := c.Campaign(t.Context(), "orders", "a")
 		won <- err
 	}()
-	ensembletest.Eventually(t, "a silent server is given up, not waited for", func() bool { return r.Accepted() >= 2 })
+	ensembletest.Eventually(t, "a silent server is given up, not waited for", func() bool {
+		return r.Accepted() >= 2
+	})
 	r.Pass()
 	if err := <-won; err != nil {
 		t.Error(err)
 	}
 }
 
-func TestASilentServerIsGivenUpForTheNext(t *testing.T) {
+func TestAfterASilentServerTheNextOneIsTried(t *testing.T) {
 	ensemble := serverstest.SharedZooKeeper(t).Addr()
 	silent := listener(t, func(net.Conn) {})
-	for range 3 { // whichever is tried first
+	for range 3 { // the first server is random
 		c := openFor(t, "zk://"+silent+","+ensemble+"/next", 10*time.Second)
 		if err := win(t, c, "orders", "a").Resign(t.Context()); err != nil {
 			t.Error(err)

@@ -11,9 +11,11 @@ import (
 	"github.com/ringfence/ringfence/internal/ensemble/election"
 )
 
-// Campaign implements fence.Elector. While no server answers it keeps trying; the error at the end of ctx tells the
-// last failure.
-func (c *Coordinator) Campaign(ctx context.Context, r fence.Resource, holder string) (*fence.Term, error) {
+// Campaign implements fence.Elector. While no server answers, it keeps trying. If ctx ends, the
+// error contains the last failure.
+func (c *Coordinator) Campaign(
+	ctx context.Context, r fence.Resource, holder string,
+) (*fence.Term, error) {
 	if _, err := fence.ParseResource(string(r)); err != nil {
 		return nil, err
 	}
@@ -35,20 +37,24 @@ func (c *Coordinator) Campaign(ctx context.Context, r fence.Resource, holder str
 			return nil, fmt.Errorf("campaign for %s: %w", r, err)
 		}
 		if ctx.Err() != nil {
-			continue // err is the end of ctx, not a failure
+			continue // err only says that ctx has ended
 		}
 		if enrolled {
 			failures = 0
 		}
 		failures++
 		wait := ensemble.Backoff(failures, ensemble.BackoffLeast, ensemble.BackoffMost)
-		c.client.Log().Warn("campaign starts anew", "resource", r, "holder", holder, "error", err, "in", wait)
+		c.client.Log().Warn("campaign starts again", "resource", r, "holder", holder, "error",
+			err, "in", wait)
 		ensemble.Pause(ctx, wait)
 	}
 }
 
-// attempt is one candidacy in a session of its own: victory, or an error and nothing left behind.
-func (c *Coordinator) attempt(ctx context.Context, r fence.Resource, holder string) (term *fence.Term, enrolled bool, err error) {
+// attempt makes one candidacy in a session of its own. It returns a term, or an error and leaves
+// nothing behind.
+func (c *Coordinator) attempt(
+	ctx context.Context, r fence.Resource, holder string,
+) (term *fence.Term, enrolled bool, err error) {
 	s, err := c.client.NewSession(ctx)
 	if err != nil {
 		return nil, false, err
@@ -71,16 +77,17 @@ func (c *Coordinator) attempt(ctx context.Context, r fence.Resource, holder stri
 	return own.win(issuer, confirmed), true, nil
 }
 
-// win makes the term of a candidate that has just been proved to lead, and the goroutine that keeps it.
+// win makes the term of a candidate that has just been proved to lead, and starts the goroutine
+// that keeps it.
 func (e *enrolment) win(issuer fence.Issuer, confirmed time.Time) *fence.Term {
 	claim := fence.Claim{Resource: e.resource, Token: e.token, Issuer: issuer, Holder: e.holder}
 	b := &backing{e}
 	term, keeper := fence.NewTerm(claim, confirmed, e.s.Timeout(), b)
-	e.s.Client().Go(func() { b.keep(term, keeper) }) // Campaign, which calls, is still counted
+	e.s.Client().Go(func() { b.keep(term, keeper) }) // allowed: the calling Campaign is counted
 	return term
 }
 
-// lossOf says how a term ends when its session does.
+// lossOf returns the cause of a term's loss from the end of its session.
 func lossOf(cause error) error {
 	if errors.Is(cause, ensemble.ErrEnded) {
 		return fmt.Errorf("%w: %w", fence.ErrResigned, cause)

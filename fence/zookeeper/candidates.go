@@ -17,20 +17,23 @@ func (c *Coordinator) Issuer(ctx context.Context) (fence.Issuer, error) {
 	return election.Issuer(ctx, c.client)
 }
 
-// RenewIssuer makes the ensemble another issuer, as if it had been built anew. It is for an operator who has restored the
-// ensemble from a backup: its counter gives numbers out a second time. Claims of before are of another issuer from then on,
-// and each resource has to be adopted. A guard's client names a number alone, so all leaders of before have to be stopped
-// first. ErrUnreachable: it may have happened; call it again.
+// RenewIssuer implements fence.IssuerRenewer. It gives the ensemble a new issuer, as if it had been
+// built anew. An operator needs it after the ensemble was restored from a backup, because its
+// counter then issues numbers twice. Earlier claims keep the old issuer, and an operator adopts
+// each resource. A database session carries only a number, so stop all leaders first. After
+// ErrUnreachable the issuer may have been renewed; call RenewIssuer again.
 func (c *Coordinator) RenewIssuer(ctx context.Context) (fence.Issuer, error) {
 	return election.RenewIssuer(ctx, c.client)
 }
 
-// Candidates implements fence.Observer. It is a read of the ensemble's leader, through a sync.
+// Candidates implements fence.Observer. It syncs with the ensemble's leader before it reads.
 func (c *Coordinator) Candidates(ctx context.Context, r fence.Resource) ([]fence.Candidate, error) {
 	if _, err := fence.ParseResource(string(r)); err != nil {
 		return nil, err
 	}
-	return ensemble.Ask(ctx, c.client, func(ctx context.Context, s *ensemble.Session) ([]fence.Candidate, error) {
+	return ensemble.Ask(ctx, c.client, func(
+		ctx context.Context, s *ensemble.Session,
+	) ([]fence.Candidate, error) {
 		if err := s.Sync(ctx, c.client.Root()); err != nil {
 			return nil, err
 		}
@@ -47,7 +50,7 @@ func (c *Coordinator) Depose(ctx context.Context, r fence.Resource, t fence.Toke
 	if _, err := fence.ParseResource(string(r)); err != nil {
 		return false, err
 	}
-	sent := false // a delete; when it has no reply and the znode is gone, it was ours
+	sent := false // if a delete had no reply and the znode is gone, this call deleted it
 	return ensemble.Ask(ctx, c.client, func(ctx context.Context, s *ensemble.Session) (bool, error) {
 		if err := s.Sync(ctx, c.client.Root()); err != nil {
 			return false, err
@@ -58,7 +61,8 @@ func (c *Coordinator) Depose(ctx context.Context, r fence.Resource, t fence.Toke
 		}
 		for _, at := range all {
 			sent = true
-			_, err = ensemble.Retry(ctx, s, func(conn *zk.Conn) (struct{}, error) { return struct{}{}, conn.Delete(at, -1) })
+			_, err = ensemble.Retry(ctx, s,
+				func(conn *zk.Conn) (struct{}, error) { return struct{}{}, conn.Delete(at, -1) })
 			if err != nil && !errors.Is(err, zk.ErrNoNode) {
 				return false, c.client.Explain(at, err)
 			}
@@ -67,8 +71,10 @@ func (c *Coordinator) Depose(ctx context.Context, r fence.Resource, t fence.Toke
 	})
 }
 
-// find returns the paths of the candidates with the token: none, one, or all that share it.
-func (c *Coordinator) find(ctx context.Context, s *ensemble.Session, r fence.Resource, t fence.Token) ([]string, error) {
+// find returns the paths of the candidates with the token: none, one, or several that share it.
+func (c *Coordinator) find(
+	ctx context.Context, s *ensemble.Session, r fence.Resource, t fence.Token,
+) ([]string, error) {
 	dir := election.Dir(c.client.Root(), r)
 	names, err := s.List(ctx, dir)
 	if errors.Is(err, zk.ErrNoNode) {
@@ -90,8 +96,10 @@ func (c *Coordinator) find(ctx context.Context, s *ensemble.Session, r fence.Res
 	return found, nil
 }
 
-// queue makes the public list from the names in an election.
-func (c *Coordinator) queue(ctx context.Context, s *ensemble.Session, r fence.Resource, names []string) ([]fence.Candidate, error) {
+// queue reads the candidates with these names, in order.
+func (c *Coordinator) queue(
+	ctx context.Context, s *ensemble.Session, r fence.Resource, names []string,
+) ([]fence.Candidate, error) {
 	dir := election.Dir(c.client.Root(), r)
 	entries, err := c.entries.Entries(ctx, s, dir, names)
 	if err != nil || len(entries) == 0 {

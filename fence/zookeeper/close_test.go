@@ -40,13 +40,14 @@ func TestCloseIsQuickAndLeavesNothing(t *testing.T) {
 	if err := leak.Find(before); err != nil {
 		t.Error(err)
 	}
-	ensembletest.Eventually(t, "nobody is enrolled", func() bool { // the sessions would last longer by themselves
+	// The sessions would last longer without Close.
+	ensembletest.Eventually(t, "nobody is enrolled", func() bool {
 		names, _, err := admin.Children("/closing/elections/orders")
 		return err == nil && len(names) == 0
 	})
 }
 
-// TestWatchesFireWhenTheConnectionBreaks: so whoever waits looks again, and the library sets none anew.
+// So a waiting goroutine reads again, and the library has no watch to set again.
 func TestWatchesFireWhenTheConnectionBreaks(t *testing.T) {
 	r := ensembletest.NewRelay(t, serverstest.SharedZooKeeper(t).Addr())
 	c := openFor(t, "zk://"+r.Addr()+"/watches", 20*time.Second)
@@ -66,11 +67,13 @@ func TestWatchesFireWhenTheConnectionBreaks(t *testing.T) {
 	for range 3 {
 		before := r.Greetings()
 		r.DropAll()
-		ensembletest.Eventually(t, "both campaigns are back", func() bool { return r.Greetings() >= before+2 })
+		ensembletest.Eventually(t, "both campaigns are back", func() bool {
+			return r.Greetings() >= before+2
+		})
 		confirmedAgain(t, term)
 	}
 	if set := r.Count(ensembletest.SetWatches); set != 0 {
-		t.Errorf("the library has set watches anew %d times", set)
+		t.Errorf("the library has set watches again %d times", set)
 	}
 	if err := term.Resign(t.Context()); err != nil {
 		t.Error(err)

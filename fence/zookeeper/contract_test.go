@@ -18,12 +18,16 @@ import (
 func TestMain(m *testing.M) { os.Exit(serverstest.RunMain(m)) }
 
 func TestZooKeeperKeepsTheContract(t *testing.T) {
-	const timeout = 10 * time.Second // so that a busy machine does not expire what nobody cut
+	const timeout = 10 * time.Second // long enough for a busy machine
 	ensemble := serverstest.SharedZooKeeper(t).Addr()
 	admin := ensembletest.Connect(t, ensemble)
 	var mu sync.Mutex
 	relays := map[fence.Coordinator]*ensembletest.Relay{}
-	of := func(c fence.Coordinator) *ensembletest.Relay { mu.Lock(); defer mu.Unlock(); return relays[c] }
+	of := func(c fence.Coordinator) *ensembletest.Relay {
+		mu.Lock()
+		defer mu.Unlock()
+		return relays[c]
+	}
 	fencetest.Run(t, fencetest.Harness{
 		Open: func(t testing.TB) fence.Coordinator {
 			r := ensembletest.NewRelay(t, ensemble)
@@ -48,13 +52,14 @@ func TestZooKeeperKeepsTheContract(t *testing.T) {
 	})
 }
 
-// openFor opens a coordinator with a session timeout and closes it with the test. A short timeout may not be enough for a
-// busy ensemble to answer within it, so it tries again.
+// openFor opens a coordinator with a session timeout and closes it with the test. It tries again if
+// a busy ensemble does not answer within a short timeout.
 func openFor(t testing.TB, url string, timeout time.Duration) (c *Coordinator) {
 	t.Helper()
 	ensembletest.Eventually(t, "the coordinator is open", func() bool {
 		var err error
-		if c, err = Open(t.Context(), url, Options{SessionTimeout: timeout}); err != nil && !errors.Is(err, ErrUnreachable) {
+		if c, err = Open(t.Context(), url, Options{SessionTimeout: timeout}); err != nil &&
+			!errors.Is(err, ErrUnreachable) {
 			t.Fatal(err)
 		}
 		return err == nil
@@ -63,10 +68,10 @@ func openFor(t testing.TB, url string, timeout time.Duration) (c *Coordinator) {
 	return c
 }
 
-// dir is the election for a resource.
+// dir returns the path of a resource's election.
 func (c *Coordinator) dir(r fence.Resource) string { return election.Dir(c.client.Root(), r) }
 
-// win campaigns with a limit.
+// win campaigns, for at most a minute.
 func win(t *testing.T, c *Coordinator, r fence.Resource, holder string) *fence.Term {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)

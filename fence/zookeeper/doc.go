@@ -1,6 +1,7 @@
 // Package zookeeper holds elections in an Apache ZooKeeper ensemble: it is a fence.Coordinator.
 //
-//	coordinator, err := zookeeper.Open(ctx, "zk://zk1:2181,zk2:2181,zk3:2181/ringfence", zookeeper.Options{})
+//	url := "zk://zk1:2181,zk2:2181,zk3:2181/ringfence"
+//	coordinator, err := zookeeper.Open(ctx, url, zookeeper.Options{})
 //	if err != nil {
 //		return err
 //	}
@@ -8,84 +9,92 @@
 //	lead := fence.Lead{Elector: coordinator, Resource: "orders", Holder: "billing-7", Stores: stores}
 //	return lead.Run(ctx, work)
 //
-// The example is a whole leader program. Sessions and requests are in package internal/ensemble, and what elections look
-// like to everybody who reads them in package internal/ensemble/election.
+// The example is a complete leader program. Package internal/ensemble has sessions and requests;
+// package internal/ensemble/election has the layout below, for everybody who reads elections.
 //
 // # Layout
 //
-//	<root>/issuer                          persistent; a random UUID, made once by whoever comes first
-//	<root>/elections/<resource>/           persistent
-//	    c-<guid>-<sequence>                ephemeral and sequential; one candidate, JSON with its holder
-//	    leader                             ephemeral; the leader's acknowledgement, JSON with token and holder
+//	<root>/issuer                     persistent; a random UUID, created by the first client
+//	<root>/elections/<resource>/      persistent
+//	    c-<guid>-<sequence>           ephemeral, sequential; a candidate, JSON with its holder
+//	    leader                        ephemeral; the acknowledgement, JSON with token and holder
 //
-// The token of a term is the czxid of its candidate: the number of the transaction that created the znode. The server
-// counts it in 64 bits over all znodes and never twice. The sequence suffix is an int32 that wraps and starts again
-// when the parent is made anew, so it is never looked at: order and token both come from the czxid.
+// The token of a term is the czxid of its candidate: the number of the transaction that created the
+// znode. It has 64 bits, counts over all znodes, and never repeats. The sequence suffix is an int32
+// that wraps, and starts again if the parent is created again, so it is ignored: both the order and
+// the token come from the czxid.
 //
 // # A campaign
 //
-//		             session lost, own znode deleted, out of reach for a session timeout: back off, start anew
-//		      ┌────────────────────────────────────────────────────────────────────────────────────┐
-//		      ▼                                                                                      │
-//		  dial a fresh session ──▶ enrol ──▶ read own czxid ──▶ find those before ──▶ wait ──▶ re-read own znode
-//		                             ▲  │                                             ▲  │           │
-//		                             └──┘ reply lost: find by GUID,                   └──┘           ▼ sync, then read:
-//		                                  adopt if owned by this session            a watch fired   Term
+//	   session lost, own znode deleted, or out of reach for a session timeout: back off
+//	 ┌─────────────────────────────────────────────────────────────────────────────────┐
+//	 ▼                                                                                 │
+//	dial ──▶ enrol ──▶ read own czxid ──▶ find predecessors ──▶ wait ──▶ sync, read own znode ─▶ Term
+//	         ▲   │                                              ▲  │
+//	         └───┘ reply lost: find by GUID,                    └──┘ a watch fired
+//	               adopt if owned by this session
 //
-//	  - Each campaign has a zk.Conn and a session of its own. The candidate, the acknowledgement and the session end
-//	    together, whatever happens; no request runs in another session than the one that enrolled (internal/ensemble).
-//	  - Those before are known after one list, for a name that appears later is younger. A candidate watches the nearest
-//	    of them and itself, nobody else; so a death wakes one candidate. Foreign names and persistent znodes in an
-//	    election are no candidates.
-//	  - Waking proves nothing. Only a read of the own znode that went through the ensemble's leader, was answered in the
-//	    session that made it, and was begun after all predecessors had gone, makes a term.
-//	  - A term is confirmed by the same read, several times per session timeout. The deadline counts from the start of the
-//	    read and with the timeout that the server granted, not the one that was asked for.
+// The rules:
+//
+//   - Each campaign has its own zk.Conn and session. The candidate, the acknowledgement and the
+//     session always end together. No request runs in another session than the one that enrolled
+//     (internal/ensemble).
+//   - One list shows all predecessors, because later names are younger. A candidate watches only
+//     its nearest predecessor and itself, so a death wakes one candidate. Foreign names and
+//     persistent znodes in an election are not candidates.
+//   - Waking proves nothing. Only a read of the own znode wins a term: it follows a sync with the
+//     ensemble's leader, is answered in the session that enrolled, and begins after all
+//     predecessors are gone.
+//   - The same read confirms the term, several times per session timeout. The deadline counts from
+//     the start of the read, with the timeout that the server granted, not the requested one.
 //
 // # What a deadline is worth
 //
-// A server that has lost its ensemble answers reads for a while; the sync before each confirming read keeps such answers
-// from prolonging a term. What remains is that the ensemble's leader learns of a session's life from the other servers
-// up to a tick late. Safety does not rest on it: the stores fence.
+// A server that has lost its ensemble answers reads for a while. The sync before each confirming
+// read keeps such answers from extending a term. One inaccuracy remains: the ensemble's leader
+// learns up to one tick late from the other servers that a session is alive. Safety does not depend
+// on it, because the stores fence.
 //
 // # Who leads now
 //
-// Guards ask Leaders at every admission, so it has to be right, and it has to be cheap: one request
-// while nothing changes. That request is a transaction of checks. A majority of the ensemble has to
-// take it, so a server that has lost its ensemble, or that lags behind, cannot answer from what it
-// knows. What the session has read earlier is true at the transaction's place in the order:
+// Guards call Leaders at every admission, so it must be right and cheap: it makes one request while
+// nothing changes. That request is a transaction of checks, which needs a majority of the ensemble.
+// So a server that lags behind or has lost its ensemble cannot answer it from memory. If the checks
+// succeed, what the session has read earlier holds at the transaction's position in the order:
 //
-//  1. The first of one list of candidates leads until its znode is gone, for later candidates come
-//     behind it, and no name comes back. The list may have been old when it was read. So the check
-//     that the znode exists proves that its candidate leads. An acknowledgement is another znode, and
-//     changes nothing of this. If the candidate is gone, the check fails, and Leaders reads again.
-//  2. The issuer is as it was read if its znode has the version that it had: RenewIssuer raises it. A
-//     znode that was deleted and made anew begins at version 0 again. So it was read with a watch. A
-//     server tells a session of a change that it watches before it answers any later request of that
-//     session, so a watch that has not fired when the answer is here proves that the znode is the same.
-//  3. What was read belongs to the client's session, which lasts for one connection to one server. A
-//     server that stops, or loses the leader of its ensemble, breaks its connections. So nothing is
-//     remembered of an ensemble that was wiped since, restored from a backup, or replaced. Should it
-//     ever be: an ensemble takes no transaction of a session that it does not know, and has no znode
-//     with the random GUID of a candidate that enrolled elsewhere.
-//  4. No check can prove that nobody leads. That is read after the transaction, in the same session:
-//     servers show a session nothing from before its own last transaction. Whoever is found there is
-//     remembered, and checked together with all others by one more transaction. So everybody who is
-//     named leads at the same place in the order, under the issuer that is named.
+//  1. The first candidate of a list leads until its znode is gone, because later candidates queue
+//     behind it and names never come back. That is true even if the list was old when it was read.
+//     So the check that the znode exists proves that its candidate leads. The acknowledgement is
+//     another znode and does not matter. If the candidate is gone, the check fails and Leaders
+//     reads again.
+//  2. The issuer is unchanged if its znode has the same version, which RenewIssuer raises, and was
+//     not deleted and created again, which would start at version 0. A watch shows the latter. A
+//     server sends a session the notice of a watched change before it answers any later request of
+//     that session. So if the watch has not fired when the answer arrives, the znode is the same.
+//  3. The cache belongs to the client's session, which lasts for one connection to one server. A
+//     server that stops or loses the ensemble's leader breaks its connections. So nothing is cached
+//     of an ensemble that has since been wiped, restored or replaced. Even if it were, an ensemble
+//     accepts no transaction of an unknown session, and has no znode with the random GUID of a
+//     candidate that enrolled elsewhere.
+//  4. No check can prove that nobody leads. So Leaders reads that after the transaction, in the
+//     same session: servers show a session nothing older than its own last transaction. If it finds
+//     a leader, it caches it and checks all leaders with one more transaction. So all leaders that
+//     it names lead at the same position in the order, under the issuer that it names.
 //
-// An ensemble that was restored from a backup may well name a leader of that time, until its session
-// has timed out. That is who leads there; what the stores have accepted meanwhile, their marks know.
+// An ensemble that was restored from a backup may name a leader of that time, until the restored
+// session times out. That candidate leads there; the stores' marks know what they have accepted
+// since.
 //
 // # Access
 //
-// With credentials in the URL, all that Ringfence creates can be read and changed by them alone.
-// Without, anybody who reaches the ensemble can delete a leader's candidate, or make one; fencing
-// works against processes that err, not against those. Znodes keep the access that they were created
-// with, so credentials do not help against others where a root was made without. Open warns of both.
+// With credentials in the URL, only that user can read and change what Ringfence creates. Without
+// them, anybody who reaches the ensemble can delete a leader's candidate or make one; fencing
+// protects from faulty processes, not from attackers. Znodes keep the ACL with which they were
+// created, so a root that was created without credentials stays open. Open warns about both.
 //
-// To add credentials to such a root, first give them to every program, guards and readers of the
-// status too, and restart it: without them nothing can be read any more, and a leader without them
-// loses its term. Then give the older znodes to that user, once, in zkCli.sh:
+// To add credentials to such a root, first give them to every program, including guards and readers
+// of the status, and restart it: without them nothing can be read any more, and a leader without
+// them loses its term. Then give the older znodes to that user, once, in zkCli.sh:
 //
 //	addauth digest USER:PASSWORD
 //	setAcl -R /ringfence auth::cdrwa

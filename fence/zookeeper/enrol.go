@@ -12,7 +12,7 @@ import (
 	"github.com/ringfence/ringfence/internal/ensemble/election"
 )
 
-// errGone: the own candidate is not there any more, or not ours.
+// errGone: the own candidate is gone, or a znode of another session has its name.
 var errGone = errors.New("the candidate's znode was deleted")
 
 // enrolment is the own candidate in an election, in the session that made it.
@@ -29,12 +29,14 @@ type enrolment struct {
 
 func (e *enrolment) path() string { return path.Join(e.dir, e.name) }
 
-// enrol makes the candidate, once, and reads its czxid, which the library's create does not tell.
+// enrol creates the candidate, once, and reads its czxid, which the library's create does not
+// return.
 func (c *Coordinator) enrol(
 	ctx context.Context, s *ensemble.Session, r fence.Resource, holder string,
 ) (*enrolment, error) {
 	e := &enrolment{
-		s: s, woken: c.woken, resource: r, holder: holder, dir: election.Dir(c.client.Root(), r), id: election.NewGUID(),
+		s: s, woken: c.woken, resource: r, holder: holder, dir: election.Dir(c.client.Root(), r),
+		id: election.NewGUID(),
 	}
 	for e.name == "" {
 		connects := s.Connects()
@@ -64,7 +66,8 @@ func (c *Coordinator) enrol(
 func (e *enrolment) create(ctx context.Context) error {
 	at, err := ensemble.Do(ctx, e.s, func(conn *zk.Conn) (string, error) {
 		prefix := path.Join(e.dir, e.id.NamePrefix())
-		return conn.Create(prefix, election.Encode(election.EntryData{Holder: e.holder}), zk.FlagEphemeralSequential, e.s.Client().ACL())
+		return conn.Create(prefix, election.Encode(election.EntryData{Holder: e.holder}),
+			zk.FlagEphemeralSequential, e.s.Client().ACL())
 	})
 	if err == nil {
 		e.name = path.Base(at)
@@ -72,8 +75,9 @@ func (e *enrolment) create(ctx context.Context) error {
 	return err
 }
 
-// recover looks, once the session is up again, whether the create whose reply was lost has happened. No name and no
-// error: it has not. Should it happen later still, after another create, it is behind that one, and goes with it.
+// recover finds out, once the session is up again, whether the create with the lost reply has
+// happened. If it has not, recover returns no name and no error. If it happens even later, its
+// znode is behind the next one of this campaign, and ends with the session.
 func (e *enrolment) recover(ctx context.Context, connects int) error {
 	if err := e.s.AwaitConnect(ctx, connects); err != nil {
 		return err
@@ -91,7 +95,7 @@ func (e *enrolment) recover(ctx context.Context, connects int) error {
 	return e.adopt(ctx, names)
 }
 
-// adopt takes the oldest znode that has our GUID and belongs to this very session.
+// adopt takes the oldest znode that has our GUID and belongs to this session.
 func (e *enrolment) adopt(ctx context.Context, names []string) error {
 	var oldest int64
 	for _, name := range names {

@@ -27,13 +27,15 @@ func TestAnotherSessionsZnodeIsNotAdopted(t *testing.T) {
 	defer s.Close()
 	own := &enrolment{s: s, dir: c.dir("orders"), id: election.NewGUID()}
 	foreign := path.Join(own.dir, own.id.NamePrefix()+"0000000001")
-	if _, err := ensembletest.Connect(t, ensemble).Create(foreign, nil, zk.FlagEphemeral, zk.WorldACL(zk.PermAll)); err != nil {
+	admin := ensembletest.Connect(t, ensemble)
+	_, err = admin.Create(foreign, nil, zk.FlagEphemeral, zk.WorldACL(zk.PermAll))
+	if err != nil {
 		t.Fatal(err)
 	}
 	if err := own.recover(t.Context(), 0); err != nil || own.name != "" {
 		t.Errorf("recover = %v and took %q", err, own.name)
 	}
-	for range 2 { // two of our own, as when a lost create happens late: the older counts
+	for range 2 { // two znodes of our own, as after a late create: the older one counts
 		if err := own.create(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -63,7 +65,7 @@ func TestAnotherSessionsZnodeIsNotAdopted(t *testing.T) {
 	}
 }
 
-// TestAnAcknowledgementNeedsItsCandidate, without anybody who keeps the term and would end the session.
+// No goroutine keeps the term here; it would end the session.
 func TestAnAcknowledgementNeedsItsCandidate(t *testing.T) {
 	ensemble := serverstest.SharedZooKeeper(t).Addr()
 	admin := ensembletest.Connect(t, ensemble)

@@ -62,11 +62,13 @@ func TestATermOutlivesARestartOfTheEnsemble(t *testing.T) {
 	reaches(t, term, fence.Active)
 	confirmedAgain(t, term)
 	after, err := c.Candidates(t.Context(), "orders")
-	if err != nil || len(after) != 2 || after[0] != before[0] || after[1] != before[1] || after[0].Token != term.Token() {
+	if err != nil || len(after) != 2 || after[0] != before[0] || after[1] != before[1] ||
+		after[0].Token != term.Token() {
 		t.Errorf("before the restart the queue was %+v, after it %+v, %v", before, after, err)
 	}
 	ensembletest.DeleteCandidate(t, ensembletest.Connect(t, z.Addr()), c.dir("orders"), term.Token())
-	ends(t, term, 10*time.Second, fence.ErrDeposed) // the watch works after the restart: the next look is 15 s away
+	// The watch works after the restart; without it the next read would be 15 s later.
+	ends(t, term, 10*time.Second, fence.ErrDeposed)
 	if next := <-waiting; next == nil || next.Token() != before[1].Token {
 		t.Errorf("b leads with %v; it was enrolled as %v", next, before[1].Token)
 	}
@@ -100,7 +102,7 @@ func TestATermOutlivesTheDeathOfTheEnsemblesLeader(t *testing.T) {
 	}
 }
 
-// inMode returns a node that leads or follows.
+// inMode returns a node in this mode, leader or follower.
 func inMode(t *testing.T, z *servers.ZooKeeper, mode string) (n *servers.ZooKeeperNode) {
 	t.Helper()
 	ensembletest.Eventually(t, "a node is in mode "+mode, func() bool {
@@ -115,7 +117,7 @@ func inMode(t *testing.T, z *servers.ZooKeeper, mode string) (n *servers.ZooKeep
 	return n
 }
 
-// TestAServerWithoutItsEnsembleConfirmsNothing: it still answers plain reads, for two seconds here, from what it knows.
+// For two seconds here, such a server still answers plain reads from memory.
 func TestAServerWithoutItsEnsembleConfirmsNothing(t *testing.T) {
 	t.Parallel()
 	const timeout = 4 * time.Second
@@ -134,16 +136,17 @@ func TestAServerWithoutItsEnsembleConfirmsNothing(t *testing.T) {
 	paused := time.Now()
 	ends(t, term, 30*time.Second, fence.ErrExpired)
 	if d := term.Deadline(); d.After(paused.Add(timeout)) {
-		t.Errorf("the term was confirmed by a round trip begun %v after the ensemble was gone", d.Sub(paused.Add(timeout)))
+		t.Errorf("the term was confirmed by a round trip begun %v after the ensemble was gone",
+			d.Sub(paused.Add(timeout)))
 	}
 }
 
 func TestAWipedEnsembleIsAnotherIssuer(t *testing.T) {
 	t.Parallel()
 	z := serverstest.ZooKeeper(t, servers.ZooKeeperOptions{})
-	// The timeout passes for nobody: the new ensemble says at once that it does not know the session.
+	// No timeout passes: the new ensemble says at once that it does not know the session.
 	c := openFor(t, "zk://"+z.Addr(), 20*time.Second)
-	for range 20 { // so that the new ensemble's count is behind
+	for range 20 { // so that the new ensemble's counter is behind
 		if err := win(t, c, "orders", "a").Resign(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -162,11 +165,11 @@ func TestAWipedEnsembleIsAnotherIssuer(t *testing.T) {
 		t.Errorf("the new term's issuer is %q; want %q", next.Claim().Issuer, issuer)
 	}
 	if next.Token() >= term.Token() {
-		t.Errorf("token %v does not start again below %v: nothing is shown", next.Token(), term.Token())
+		t.Errorf("token %v is not below %v, so this test proves nothing", next.Token(), term.Token())
 	}
 }
 
-// TestARenewedIssuerIsAnotherOne, for what leads as for what comes later.
+// Terms before and after the renewal have different issuers.
 func TestARenewedIssuerIsAnotherOne(t *testing.T) {
 	ensemble, root := serverstest.SharedZooKeeper(t).Addr(), ensembletest.FreshRoot()
 	c := openFor(t, "zk://"+ensemble+root, 50*time.Second)
@@ -175,7 +178,8 @@ func TestARenewedIssuerIsAnotherOne(t *testing.T) {
 	if err != nil || now == old.Claim().Issuer {
 		t.Fatalf("issuer %q became %q, %v", old.Claim().Issuer, now, err)
 	}
-	if got, err := openFor(t, "zk://"+ensemble+root, 50*time.Second).Issuer(t.Context()); got != now || err != nil {
+	other := openFor(t, "zk://"+ensemble+root, 50*time.Second)
+	if got, err := other.Issuer(t.Context()); got != now || err != nil {
 		t.Errorf("the ensemble says %q, %v; renewed to %q", got, err, now)
 	}
 	if err := old.Resign(t.Context()); err != nil {
@@ -186,7 +190,7 @@ func TestARenewedIssuerIsAnotherOne(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoIssuerIsNotRenewed(t *testing.T) {
+func TestAForeignZnodeIsNotRenewed(t *testing.T) {
 	ensemble, root := serverstest.SharedZooKeeper(t).Addr(), ensembletest.FreshRoot()
 	c := openFor(t, "zk://"+ensemble+root, 50*time.Second)
 	admin := ensembletest.Connect(t, ensemble)

@@ -2,55 +2,98 @@ package zookeeper_test
 
 import (
 	"context"
-	"log/slog"
+	"fmt"
+	"log"
+	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/fence/zookeeper"
+	marks "github.com/ringfence/ringfence/internal/marks/postgres"
+	"github.com/ringfence/ringfence/internal/servers/serverstest"
 	"github.com/ringfence/ringfence/store/postgres"
 )
 
-// A leader program: it campaigns, works under a fenced pool while it leads, and campaigns again. The README shows it.
+// A complete leader program. It waits until it wins the election, raises the mark in the database,
+// works while it leads, and resigns. Start it on several machines.
+//
+// Here each transaction carries the token. Behind a guard, postgres.Pool makes connections that
+// carry it, and transactions begin as usual.
 func Example() {
-	ctx := context.Background()
-	if err := runAsLeader(ctx); err != nil {
-		slog.Error("stopped", "err", err)
-	}
-}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	ensemble, database := servers(ctx) // zk://zk1:2181,zk2:2181/ringfence, postgres://app@db/shop
 
-func runAsLeader(ctx context.Context) error {
-	coordinator, err := zookeeper.Open(ctx, "zk://zk1:2181,zk2:2181,zk3:2181/ringfence", zookeeper.Options{})
+	coordinator, err := zookeeper.Open(ctx, ensemble, zookeeper.Options{})
 	if err != nil {
-		return err
+		log.Fatal(err)
 	}
 	defer coordinator.Close()
+	pool, err := pgxpool.New(ctx, database)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer pool.Close()
 
 	lead := fence.Lead{
 		Elector:  coordinator,
 		Resource: "orders",
 		Holder:   "billing-7",
-		Stores:   []fence.Raiser{postgres.NewRaiser("postgres://app@guard:6432/shop")},
+		Stores:   []fence.Raiser{postgres.Raiser{URL: database, Coordinator: coordinator}},
 	}
-	for ctx.Err() == nil {
-		err := lead.Run(ctx, func(ctx context.Context, term *fence.Term) error {
-			cfg, err := pgxpool.ParseConfig("postgres://app@guard:6432/shop")
-			if err != nil {
-				return err
-			}
-			pool, err := postgres.Pool(ctx, term, cfg) // its connections carry the token and die with the term
-			if err != nil {
-				return err
-			}
-			defer pool.Close()
-			return work(ctx, pool) // ctx ends with the term; context.Cause says why
-		})
-		slog.Info("no longer leader", "cause", err)
-	}
-	return context.Cause(ctx)
+	err = lead.Run(ctx, func(ctx context.Context, term *fence.Term) error {
+		queue, err := coordinator.Candidates(ctx, "orders")
+		if err != nil {
+			return err
+		}
+		fmt.Println("the leader is", queue[0].Holder)
+		return transfer(ctx, pool, term.Claim()) // ctx ends with the term
+	})
+	fmt.Println("the term has ended:", err)
+	// Output:
+	// the leader is billing-7
+	// the balance is 110
+	// the term has ended: <nil>
 }
 
-func work(ctx context.Context, pool *pgxpool.Pool) error {
-	_, err := pool.Exec(ctx, "update account set balance = balance + 10")
-	return err
+func transfer(ctx context.Context, pool *pgxpool.Pool, c fence.Claim) error {
+	tx, err := postgres.Begin(ctx, pool, c, pgx.TxOptions{})
+	if err != nil {
+		return err
+	}
+	defer tx.Rollback(ctx)
+	var balance int
+	row := tx.QueryRow(ctx, "update account set balance = balance + 10 returning balance")
+	if err := row.Scan(&balance); err != nil {
+		return err
+	}
+	fmt.Println("the balance is", balance)
+	return tx.Commit(ctx)
+}
+
+// servers starts a ZooKeeper, and a Postgres with the schema that guard install makes.
+func servers(ctx context.Context) (ensemble, database string) {
+	zk, err := serverstest.ExampleZooKeeper(ctx)
+	if err != nil {
+		log.Fatal(err)
+	}
+	pg, err := serverstest.ExamplePostgres(ctx)
+	if err != nil {
+		log.Fatal(err)
+	}
+	database = pg.URL("postgres", "postgres")
+	if err := marks.Install(ctx, database, "postgres"); err != nil {
+		log.Fatal(err)
+	}
+	conn, err := pgx.Connect(ctx, database)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer conn.Close(ctx)
+	if _, err := conn.Exec(ctx, "create table account as select 100 as balance"); err != nil {
+		log.Fatal(err)
+	}
+	return "zk://" + zk.Addr() + "/example", database
 }

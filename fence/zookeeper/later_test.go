@@ -15,7 +15,7 @@ import (
 	"github.com/ringfence/ringfence/internal/servers/serverstest"
 )
 
-// command runs ZooKeeper's own command line. It is part of every installation, under different names.
+// command runs ZooKeeper's own command line, which has different names in different installations.
 func command(t *testing.T, ensemble string, lines ...string) {
 	t.Helper()
 	for _, name := range []string{"zkCli.sh", "zkCli", "/usr/share/zookeeper/bin/zkCli.sh"} {
@@ -26,7 +26,8 @@ func command(t *testing.T, ensemble string, lines ...string) {
 		cmd := exec.CommandContext(t.Context(), program, "-server", ensemble)
 		cmd.Stdin = strings.NewReader(strings.Join(lines, "\n") + "\nquit\n")
 		out, err := cmd.CombinedOutput()
-		if err != nil || bytes.Contains(out, []byte("Exception")) || bytes.Contains(out, []byte("Insufficient permission")) {
+		if err != nil || bytes.Contains(out, []byte("Exception")) ||
+			bytes.Contains(out, []byte("Insufficient permission")) {
 			t.Fatalf("%s: %v\n%s", program, err, out)
 		}
 		return
@@ -34,8 +35,8 @@ func command(t *testing.T, ensemble string, lines ...string) {
 	t.Skip("no zkCli.sh in PATH or /usr/share/zookeeper/bin")
 }
 
-// What an operator does who adds credentials later: all programs get them first, and then the older znodes.
-func TestCredentialsThatAreAddedLaterKeepOthersOutOnceTheOlderZnodesHaveThem(t *testing.T) {
+// The documented procedure: first all programs get the credentials, and then the older znodes.
+func TestCredentialsThatAreAddedLaterKeepOthersOut(t *testing.T) {
 	ensemble, root := serverstest.SharedZooKeeper(t).Addr(), ensembletest.FreshRoot()
 	before := openFor(t, "zk://"+ensemble+root, 20*time.Second)
 	term := win(t, before, "orders", "a")
@@ -44,14 +45,16 @@ func TestCredentialsThatAreAddedLaterKeepOthersOutOnceTheOlderZnodesHaveThem(t *
 	}
 	warnings := func() string {
 		var log synchronized
-		co, err := Open(t.Context(), "zk://alice:secret@"+ensemble+root, Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		co, err := Open(t.Context(), "zk://alice:secret@"+ensemble+root,
+			Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
 		if err != nil {
 			t.Fatal(err)
 		}
 		co.Close()
 		return log.String()
 	}
-	if said := warnings(); !strings.Contains(said, "addauth digest alice:PASSWORD") || !strings.Contains(said, "setAcl -R "+root+" auth::cdrwa") {
+	if said := warnings(); !strings.Contains(said, "addauth digest alice:PASSWORD") ||
+		!strings.Contains(said, "setAcl -R "+root+" auth::cdrwa") {
 		t.Errorf("logged is %q", said)
 	}
 	c := openFor(t, "zk://alice:secret@"+ensemble+root, 20*time.Second)
@@ -73,7 +76,7 @@ func TestCredentialsThatAreAddedLaterKeepOthersOutOnceTheOlderZnodesHaveThem(t *
 		ensembletest.MayDoNothing(t, "nobody", nobody, at)
 	}
 	if _, err := before.Candidates(t.Context(), "orders"); !errors.Is(err, zk.ErrNoAuth) {
-		t.Errorf("who has no credentials reads on: %v", err)
+		t.Errorf("a client without credentials can still read: %v", err)
 	}
 	if said := warnings(); strings.Contains(said, "can depose leaders") {
 		t.Errorf("still it warns: %q", said)

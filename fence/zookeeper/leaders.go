@@ -14,18 +14,18 @@ import (
 	"github.com/ringfence/ringfence/internal/ensemble/election"
 )
 
-// leaderTries bounds how often Leaders looks again because something has changed since it was read.
+// leaderTries bounds how often Leaders reads again because something has changed.
 const leaderTries = 10
 
-// leadership is what a session has read for Leaders. Whether it is so now, confirmed finds out; the
-// package documentation says why that is enough.
+// leadership is what a session has read for Leaders. confirmed finds out whether it still holds;
+// the package documentation says why that is enough.
 type leadership struct {
 	issuer  election.Identity
-	leaders map[fence.Resource]election.Entry // has no entry where nobody was seen to lead
+	leaders map[fence.Resource]election.Entry // no entry where no leader was found
 }
 
-// Leaders implements fence.Observer. While nothing changes it costs one request, a transaction of
-// checks. Ready is left false. See "Who leads now" in the package documentation.
+// Leaders implements fence.Observer. While nothing changes, it costs one request, a transaction of
+// checks. Ready is always false. See "Who leads now" in the package documentation.
 func (c *Coordinator) Leaders(
 	ctx context.Context, rs ...fence.Resource,
 ) (fence.Issuer, []fence.Candidate, error) {
@@ -35,7 +35,9 @@ func (c *Coordinator) Leaders(
 		}
 	}
 	distinct := slices.Compact(slices.Sorted(slices.Values(rs)))
-	now, err := ensemble.Ask(ctx, c.client, func(ctx context.Context, s *ensemble.Session) (leadership, error) {
+	now, err := ensemble.Ask(ctx, c.client, func(
+		ctx context.Context, s *ensemble.Session,
+	) (leadership, error) {
 		return c.leadersNow(ctx, s, distinct)
 	})
 	if err != nil {
@@ -49,8 +51,9 @@ func (c *Coordinator) Leaders(
 	return now.issuer.Issuer, candidates, nil
 }
 
-// leadersNow confirms what the session has read, and answers with nothing else. Where it has seen
-// nobody lead it looks after that. Whoever it finds is confirmed together with the others.
+// leadersNow confirms what the session has read and returns only that. For a resource without a
+// known leader, it reads after the confirmation. If it finds a leader, it confirms that one
+// together with the others.
 func (c *Coordinator) leadersNow(
 	ctx context.Context, s *ensemble.Session, rs []fence.Resource,
 ) (leadership, error) {
@@ -72,12 +75,13 @@ func (c *Coordinator) leadersNow(
 			return seen, err
 		}
 	}
-	return leadership{}, fmt.Errorf("who leads %v at ZooKeeper %s has changed %d times while it was read; ask again",
+	return leadership{}, fmt.Errorf("who leads %v at ZooKeeper %s has changed %d times while it "+
+		"was read; ask again",
 		rs, c.client.Hosts(), leaderTries)
 }
 
-// cached returns what the session has read of these resources and of the issuer. It reads the issuer
-// if need be.
+// cached returns what the session has read about these resources and the issuer. It reads the
+// issuer if necessary.
 func (c *Coordinator) cached(
 	ctx context.Context, s *ensemble.Session, rs []fence.Resource,
 ) (leadership, error) {
@@ -90,7 +94,7 @@ func (c *Coordinator) cached(
 			}
 		}
 	}) {
-		return leadership{}, ensemble.ErrEnded // Ask asks again, in the session that replaced it
+		return leadership{}, ensemble.ErrEnded // Ask calls again in the next session
 	}
 	if seen.issuer != (election.Identity{}) {
 		return seen, nil
@@ -102,7 +106,7 @@ func (c *Coordinator) cached(
 	return seen, err
 }
 
-// invalidate drops what no longer holds, but nothing that another call has read since.
+// invalidate drops what no longer holds, but nothing that another call has read meanwhile.
 func (c *Coordinator) invalidate(s *ensemble.Session, old leadership) {
 	c.leaders.Use(s, func(all *leadership) {
 		if all.issuer == old.issuer {
@@ -116,7 +120,7 @@ func (c *Coordinator) invalidate(s *ensemble.Session, old leadership) {
 	})
 }
 
-// confirmed tells, by one transaction of the ensemble, whether all of this is so now.
+// confirmed reports whether all of this holds now. It sends one transaction to the ensemble.
 func (c *Coordinator) confirmed(
 	ctx context.Context, s *ensemble.Session, seen leadership,
 ) (bool, error) {
@@ -124,13 +128,14 @@ func (c *Coordinator) confirmed(
 		&zk.CheckVersionRequest{Path: election.IssuerPath(c.client.Root()), Version: seen.issuer.Version},
 	}
 	for r, leader := range seen.leaders {
-		checks = append(checks, ensemble.CheckExists(path.Join(election.Dir(c.client.Root(), r), leader.Name)))
+		checks = append(checks, ensemble.CheckExists(path.Join(election.Dir(c.client.Root(), r),
+			leader.Name)))
 	}
 	_, err := ensemble.Retry(ctx, s, func(conn *zk.Conn) ([]zk.MultiResponse, error) {
 		return conn.Multi(checks...)
 	})
 	switch {
-	case err == nil: // the notice of an earlier change came before this answer
+	case err == nil: // a notice of an earlier change would have come before this answer
 		return !seen.issuer.Changed(), nil
 	case errors.Is(err, zk.ErrNoNode), errors.Is(err, zk.ErrBadVersion):
 		return false, nil
@@ -138,9 +143,9 @@ func (c *Coordinator) confirmed(
 	return false, c.client.Explain(c.client.Root(), err)
 }
 
-// findLeaders reads who leads where nobody was seen to, and remembers it. It follows a transaction
-// in the same session: a server that lags behind might say that nobody leads. again is true unless
-// nobody leads any of them.
+// findLeaders looks for leaders of the resources that have none, and caches them. Call it after a
+// transaction in the same session; otherwise a server that lags behind might say that nobody leads.
+// again is false only if it has found no leader at all.
 func (c *Coordinator) findLeaders(
 	ctx context.Context, s *ensemble.Session, rs []fence.Resource, seen leadership,
 ) (again bool, err error) {
@@ -158,7 +163,7 @@ func (c *Coordinator) findLeaders(
 }
 
 // findLeader returns false if nobody leads. All candidates of a list may be gone when they are
-// read, and others may have come: if anybody came or went meanwhile, it returns true.
+// read, and others may have come. So if a candidate came or went meanwhile, it returns true.
 func (c *Coordinator) findLeader(
 	ctx context.Context, s *ensemble.Session, r fence.Resource,
 ) (again bool, err error) {

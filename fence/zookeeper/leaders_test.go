@@ -14,7 +14,7 @@ import (
 	"github.com/ringfence/ringfence/internal/servers/serverstest"
 )
 
-// named is an answer of Leaders: the issuer, and the holders.
+// named calls Leaders and returns the issuer and the holders.
 func named(t testing.TB, c *Coordinator, rs ...fence.Resource) (fence.Issuer, []string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -62,13 +62,15 @@ func TestLeadersIsOneRequestWhileNothingChanges(t *testing.T) {
 		t.Fatal(err)
 	}
 	oneRequest(once, "orders")
-	ensembletest.Craft(t, ensembletest.Connect(t, ensemble), c.dir("orders"), "crafted", "0000000000", zk.FlagEphemeral) // another waits
+	// Another candidate waits.
+	ensembletest.Craft(t, ensembletest.Connect(t, ensemble), c.dir("orders"), "crafted",
+		"0000000000", zk.FlagEphemeral)
 	oneRequest(once, "orders")
 	oneRequest(map[uint32]int{multi: 1, getChildren: 1}, "nobodys", "orders")
 }
 
-// TestTheVersionTellsARenewedIssuer, for which the watch's notice is not needed.
-func TestTheVersionTellsARenewedIssuer(t *testing.T) {
+// No notice of a watch arrives here.
+func TestTheVersionShowsARenewedIssuer(t *testing.T) {
 	ensemble, root := serverstest.SharedZooKeeper(t).Addr(), ensembletest.FreshRoot()
 	r := ensembletest.NewRelay(t, ensemble)
 	r.Set(func() { r.Mute = true })
@@ -82,13 +84,13 @@ func TestTheVersionTellsARenewedIssuer(t *testing.T) {
 			t.Fatal(err)
 		}
 		if now, _ := named(t, c, "orders"); now != renewed || now == before {
-			t.Errorf("issuer %q was renewed to %q; told is %q", before, renewed, now)
+			t.Errorf("issuer %q was renewed to %q; the answer is %q", before, renewed, now)
 		}
 	}
 }
 
-// TestTheWatchTellsAnIssuerMadeAnew: its znode has version 0, as the one before had.
-func TestTheWatchTellsAnIssuerMadeAnew(t *testing.T) {
+// The new znode has version 0, like the one before.
+func TestTheWatchShowsAnIssuerThatIsCreatedAgain(t *testing.T) {
 	ensemble, root := serverstest.SharedZooKeeper(t).Addr(), ensembletest.FreshRoot()
 	c := openFor(t, "zk://"+ensemble+root, 50*time.Second)
 	admin := ensembletest.Connect(t, ensemble)
@@ -97,12 +99,12 @@ func TestTheWatchTellsAnIssuerMadeAnew(t *testing.T) {
 		before, _ := named(t, c, "orders")
 		made := makeIssuerAnew(t, admin, root)
 		if now, _ := named(t, c, "orders"); now != made || now == before {
-			t.Fatalf("the issuer was %q and is %q; told is %q", before, made, now)
+			t.Fatalf("the issuer was %q and is %q; the answer is %q", before, made, now)
 		}
 	}
 }
 
-// makeIssuerAnew puts another znode in the place of the issuer's.
+// makeIssuerAnew deletes the issuer's znode and creates another one.
 func makeIssuerAnew(t testing.TB, admin *zk.Conn, root string) fence.Issuer {
 	t.Helper()
 	at, id := root+"/issuer", ensembletest.NewUUID()
@@ -112,20 +114,20 @@ func makeIssuerAnew(t testing.TB, admin *zk.Conn, root string) fence.Issuer {
 		t.Fatal(err)
 	}
 	if _, stat, err := admin.Get(at); err != nil || stat.Version != 0 {
-		t.Fatalf("the new issuer has version %d: nothing is shown; %v", stat.Version, err)
+		t.Fatalf("the new issuer has version %d, so this test proves nothing; %v", stat.Version, err)
 	}
 	return fence.Issuer("zk:" + id)
 }
 
-// TestOnlyATransactionTellsWhoLeads: reads are answered, and they must not be enough.
-func TestOnlyATransactionTellsWhoLeads(t *testing.T) {
+// The relay passes reads and drops transactions. Reads alone must not be enough.
+func TestLeadersNeedsATransaction(t *testing.T) {
 	t.Parallel()
 	ensemble, root := serverstest.SharedZooKeeper(t).Addr(), ensembletest.FreshRoot()
 	elector := openFor(t, "zk://"+ensemble+root, 50*time.Second)
 	win(t, elector, "orders", "a")
 	for name, seen := range map[string][]fence.Resource{
-		"it has asked before":   {"orders"},
-		"it asks for the first": nil,
+		"with a cache":    {"orders"},
+		"without a cache": nil,
 	} {
 		for _, ask := range []fence.Resource{"orders", "nobodys"} {
 			t.Run(name+"/"+string(ask), func(t *testing.T) {
@@ -135,10 +137,10 @@ func TestOnlyATransactionTellsWhoLeads(t *testing.T) {
 				named(t, c, seen...)
 				r.Set(func() { r.Swallow = true })
 				if issuer, leaders, err := c.Leaders(t.Context(), ask); err == nil {
-					t.Errorf("without a transaction it tells %q, %+v", issuer, leaders)
+					t.Errorf("without a transaction it returned %q, %+v", issuer, leaders)
 				}
 				if issuer, leaders, err := c.Leaders(t.Context()); err == nil {
-					t.Errorf("without a transaction it tells %q, %+v", issuer, leaders)
+					t.Errorf("without a transaction it returned %q, %+v", issuer, leaders)
 				}
 				r.Set(func() { r.Swallow = false })
 				if ask == "orders" {

@@ -13,11 +13,15 @@ import (
 	"github.com/ringfence/ringfence/internal/servers/serverstest"
 )
 
-// apart returns a follower, and the other nodes.
-func apart(t *testing.T, z *servers.ZooKeeper) (alone *servers.ZooKeeperNode, others []*servers.ZooKeeperNode) {
+// apart returns a follower and the other nodes.
+func apart(
+	t *testing.T, z *servers.ZooKeeper,
+) (alone *servers.ZooKeeperNode, others []*servers.ZooKeeperNode) {
 	t.Helper()
 	alone = inMode(t, z, "follower")
-	return alone, slices.DeleteFunc(slices.Clone(z.Nodes), func(n *servers.ZooKeeperNode) bool { return n == alone })
+	return alone, slices.DeleteFunc(slices.Clone(z.Nodes), func(n *servers.ZooKeeperNode) bool {
+		return n == alone
+	})
 }
 
 // stop pauses servers until the test ends or they are resumed.
@@ -40,8 +44,8 @@ func resume(t *testing.T, nodes ...*servers.ZooKeeperNode) {
 	}
 }
 
-// tells asks until there is an answer, and returns this first one.
-func tells(t *testing.T, c *Coordinator) string {
+// firstAnswer calls Leaders until there is an answer, and returns the first one.
+func firstAnswer(t *testing.T, c *Coordinator) string {
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	for {
@@ -59,14 +63,14 @@ func answerOf(issuer fence.Issuer, holders ...string) string {
 	return fmt.Sprintf("%s %q", issuer, holders)
 }
 
-func comesToTell(t *testing.T, c *Coordinator, issuer fence.Issuer, holders ...string) {
+func eventuallyNames(t *testing.T, c *Coordinator, issuer fence.Issuer, holders ...string) {
 	t.Helper()
-	if got, want := tells(t, c), answerOf(issuer, holders...); got != want {
-		t.Errorf("told is %s; want %s", got, want)
+	if got, want := firstAnswer(t, c), answerOf(issuer, holders...); got != want {
+		t.Errorf("the answer is %s; want %s", got, want)
 	}
 }
 
-// TestAServerWithoutItsEnsembleNamesNoLeader: for two seconds here it still answers plain reads.
+// For two seconds here, such a server still answers plain reads.
 func TestAServerWithoutItsEnsembleNamesNoLeader(t *testing.T) {
 	t.Parallel()
 	z := serverstest.ZooKeeper(t, servers.ZooKeeperOptions{Nodes: 3})
@@ -77,27 +81,27 @@ func TestAServerWithoutItsEnsembleNamesNoLeader(t *testing.T) {
 	cold := openFor(t, "zk://"+alone.Addr(), time.Minute)
 	issuer, _ := named(t, warm, "orders", "invoices")
 	stop(t, others...)
-	for name, c := range map[string]*Coordinator{"asked before": warm, "not asked before": cold} {
+	for name, c := range map[string]*Coordinator{"with a cache": warm, "without a cache": cold} {
 		ctx, cancel := context.WithTimeout(t.Context(), 800*time.Millisecond)
 		defer cancel()
 		if issuer, leaders, err := c.Leaders(ctx, "orders", "invoices"); err == nil {
-			t.Errorf("%s, a server without its ensemble tells %q, %+v", name, issuer, leaders)
+			t.Errorf("%s: a server without its ensemble returned %q, %+v", name, issuer, leaders)
 		}
 	}
 	resume(t, others...)
-	comesToTell(t, warm, issuer, "a", "")
-	comesToTell(t, cold, issuer, "a", "")
+	eventuallyNames(t, warm, issuer, "a", "")
+	eventuallyNames(t, cold, issuer, "a", "")
 }
 
-// TestAServerThatWasLeftBehindNamesTheNewLeader, and the new issuer, though the question reached it
-// before it could hear of either.
+// The request reaches the server before it knows the new leader and the new issuer.
 func TestAServerThatWasLeftBehindNamesTheNewLeader(t *testing.T) {
 	t.Parallel()
 	z := serverstest.ZooKeeper(t, servers.ZooKeeperOptions{Nodes: 3})
 	alone, others := apart(t, z)
 	elector := openFor(t, "zk://"+others[0].Addr()+","+others[1].Addr(), time.Minute)
 	old := win(t, elector, "orders", "a")
-	relays := []*ensembletest.Relay{ensembletest.NewRelay(t, alone.Addr()), ensembletest.NewRelay(t, alone.Addr())}
+	relays := []*ensembletest.Relay{ensembletest.NewRelay(t, alone.Addr()),
+		ensembletest.NewRelay(t, alone.Addr())}
 	warm := openFor(t, "zk://"+relays[0].Addr(), time.Minute)
 	cold := openFor(t, "zk://"+relays[1].Addr(), time.Minute)
 	wantNamed(t, warm, []fence.Resource{"orders", "invoices"}, "a", "")
@@ -116,7 +120,7 @@ func TestAServerThatWasLeftBehindNamesTheNewLeader(t *testing.T) {
 	}
 	told := make(chan string, 2)
 	for _, c := range []*Coordinator{warm, cold} {
-		go func() { told <- tells(t, c) }()
+		go func() { told <- firstAnswer(t, c) }()
 	}
 	ensembletest.Eventually(t, "both questions are with the server", func() bool {
 		asked := 0
@@ -128,7 +132,7 @@ func TestAServerThatWasLeftBehindNamesTheNewLeader(t *testing.T) {
 	resume(t, alone)
 	for range 2 {
 		if got, want := <-told, answerOf(issuer, "b", "c"); got != want {
-			t.Errorf("told is %s; want %s", got, want)
+			t.Errorf("the answer is %s; want %s", got, want)
 		}
 	}
 }
@@ -142,17 +146,18 @@ func TestLeadersAreRightAfterTheDeathOfTheEnsemblesLeader(t *testing.T) {
 	if err := inMode(t, z, "leader").Kill(); err != nil {
 		t.Fatal(err)
 	}
-	comesToTell(t, c, issuer, "a", "")
-	ensembletest.Eventually(t, "a is deposed", func() bool { // the other client may still look for a server
+	eventuallyNames(t, c, issuer, "a", "")
+	// The other client may not have found a server yet.
+	ensembletest.Eventually(t, "a is deposed", func() bool {
 		_, err := elector.Depose(t.Context(), "orders", a.Token())
 		return err == nil
 	})
-	comesToTell(t, c, issuer, "", "")
+	eventuallyNames(t, c, issuer, "", "")
 	win(t, elector, "orders", "b")
-	comesToTell(t, c, issuer, "b", "")
+	eventuallyNames(t, c, issuer, "b", "")
 }
 
-// TestAWipedOrRestoredEnsembleNamesWhoLeadsThere, and not who led before.
+// It does not name the leader from before.
 func TestAWipedOrRestoredEnsembleNamesWhoLeadsThere(t *testing.T) {
 	t.Parallel()
 	z := serverstest.ZooKeeper(t, servers.ZooKeeperOptions{})
@@ -168,20 +173,20 @@ func TestAWipedOrRestoredEnsembleNamesWhoLeadsThere(t *testing.T) {
 	}
 	win(t, elector, "orders", "b")
 	win(t, elector, "invoices", "c")
-	comesToTell(t, c, before, "b", "c")
+	eventuallyNames(t, c, before, "b", "c")
 	if err := z.Restore(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	comesToTell(t, c, before, "a", "") // the restored session of a lasts until it has timed out
+	eventuallyNames(t, c, before, "a", "") // a's restored session lasts until it times out
 	if err := z.Wipe(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	other := openFor(t, "zk://"+z.Addr(), time.Minute)
-	issuer, err := other.Issuer(t.Context()) // made anew, with the version that the one before had
+	issuer, err := other.Issuer(t.Context()) // a new one, with the same version as the one before
 	if err != nil || issuer == before {
 		t.Fatalf("the wiped ensemble is %q, before it was %q; %v", issuer, before, err)
 	}
-	comesToTell(t, c, issuer, "", "")
+	eventuallyNames(t, c, issuer, "", "")
 	win(t, other, "invoices", "d")
-	comesToTell(t, c, issuer, "", "d")
+	eventuallyNames(t, c, issuer, "", "d")
 }

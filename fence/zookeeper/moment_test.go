@@ -23,10 +23,10 @@ type history struct {
 	admin  *zk.Conn
 	root   string
 	issuer fence.Issuer
-	at     map[string]string // a candidate's znode, by its holder
+	at     map[string]string // path of each candidate's znode, by its holder
 }
 
-// newHistory begins with a before b for orders, and c before d for invoices.
+// newHistory makes an ensemble with the candidates a and b for orders, and c and d for invoices.
 func newHistory(t *testing.T, admin *zk.Conn, c *Coordinator) *history {
 	t.Helper()
 	h := &history{t: t, admin: admin, root: c.client.Root(), at: map[string]string{}}
@@ -35,9 +35,10 @@ func newHistory(t *testing.T, admin *zk.Conn, c *Coordinator) *history {
 		t.Fatal(err)
 	}
 	for _, r := range []fence.Resource{"orders", "invoices"} {
-		_, err := ensemble.Ask(t.Context(), c.client, func(ctx context.Context, s *ensemble.Session) (any, error) {
-			return nil, s.Ensure(ctx, c.dir(r))
-		})
+		_, err := ensemble.Ask(t.Context(), c.client,
+			func(ctx context.Context, s *ensemble.Session) (any, error) {
+				return nil, s.Ensure(ctx, c.dir(r))
+			})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -49,7 +50,7 @@ func newHistory(t *testing.T, admin *zk.Conn, c *Coordinator) *history {
 	return h
 }
 
-// step is a change, and who leads orders and invoices after it.
+// step is a change, and the leaders of orders and invoices after it.
 type step struct {
 	change  func(h *history)
 	leaders string
@@ -83,15 +84,15 @@ func issuerRenewed(h *history) {
 
 func issuerMadeAnew(h *history) { h.issuer = makeIssuerAnew(h.t, h.admin, h.root) }
 
-// question is asked of a coordinator that was asked the same so many steps before, or (below 0) has
-// not been asked anything.
+// question calls Leaders. The coordinator has made the same call so many steps before, or (below 0)
+// no call yet.
 type question struct {
 	resources []fence.Resource
 	before    int
 	steps     []step
 }
 
-// right is the answer while these lead, in the form of ask.
+// right returns the correct answer while these lead, in the form of ask.
 func (q question) right(issuer fence.Issuer, leaders string) string {
 	return answerOf(issuer, strings.Fields(leaders)[:len(q.resources)]...)
 }
@@ -108,9 +109,8 @@ func (q question) ask(t *testing.T, c *Coordinator) string {
 	return answerOf(issuer, holders...)
 }
 
-// TestWhatLeadersTellsHeldAtOneMoment: it is stopped after each of its requests in turn, and
-// meanwhile everything changes.
-func TestWhatLeadersTellsHeldAtOneMoment(t *testing.T) {
+// Leaders is stopped after each of its requests in turn, and meanwhile everything changes.
+func TestTheAnswerOfLeadersHeldAtOneMoment(t *testing.T) {
 	t.Parallel()
 	for name, steps := range map[string][]step{
 		"each leader in turn, then the issuer": {
@@ -119,7 +119,7 @@ func TestWhatLeadersTellsHeldAtOneMoment(t *testing.T) {
 		"the issuer, then each leader": {
 			{issuerRenewed, "a c"}, {leaves("c"), "a d"}, {leaves("a"), "b d"},
 		},
-		"an issuer made anew, then each leader": {
+		"an issuer created again, then each leader": {
 			{issuerMadeAnew, "a c"}, {leaves("a"), "b c"}, {leaves("c"), "b d"},
 		},
 		"all candidates, after others have come": {
@@ -138,9 +138,9 @@ func TestWhatLeadersTellsHeldAtOneMoment(t *testing.T) {
 
 func askedBefore(steps int) string {
 	if steps < 0 {
-		return "not asked before"
+		return "without a cache"
 	}
-	return fmt.Sprintf("asked %d steps before", steps)
+	return fmt.Sprintf("called %d steps before", steps)
 }
 
 func (q question) run(t *testing.T) {
@@ -159,8 +159,8 @@ func (q question) run(t *testing.T) {
 	}
 }
 
-// stoppedAfter asks, and lets the remaining steps happen after the n-th request. It returns false if
-// there are no more than n requests.
+// stoppedAfter calls Leaders and makes the remaining steps after the n-th request. It returns false
+// if there are at most n requests.
 func (q question) stoppedAfter(t *testing.T, admin *zk.Conn, n int) bool {
 	t.Helper()
 	r := ensembletest.NewRelay(t, serverstest.SharedZooKeeper(t).Addr())
@@ -170,7 +170,7 @@ func (q question) stoppedAfter(t *testing.T, admin *zk.Conn, n int) bool {
 	held := []string{q.right(h.issuer, "a c")}
 	if q.before >= 0 {
 		if got := q.ask(t, c); got != held[0] {
-			t.Fatalf("told is %s; want %s", got, held[0])
+			t.Fatalf("the answer is %s; want %s", got, held[0])
 		}
 	}
 	for _, s := range q.steps[:max(0, q.before)] {
@@ -191,12 +191,13 @@ func (q question) stoppedAfter(t *testing.T, admin *zk.Conn, n int) bool {
 		got = <-told
 	}
 	if !slices.Contains(held, got) {
-		t.Errorf("stopped after %d requests it tells %s, which never held; what held was %s", n, got, held)
+		t.Errorf("stopped after %d requests, it returned %s, which never held; what held was %s",
+			n, got, held)
 	}
 	return stopped
 }
 
-// firstOf waits for the answer, or until the relay has stopped a request: then there is none.
+// firstOf waits for the answer. It returns none if the relay stops a request first.
 func firstOf(t *testing.T, r *ensembletest.Relay, told chan string) (answer string) {
 	t.Helper()
 	ensembletest.Eventually(t, "it has answered, or is stopped", func() bool {

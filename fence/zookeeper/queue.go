@@ -13,8 +13,8 @@ import (
 	"github.com/ringfence/ringfence/internal/ensemble/election"
 )
 
-// await waits until the candidate leads, and returns when the round trip that proved it was begun. errGone: somebody
-// deleted the candidate.
+// await waits until the candidate leads. It returns the start of the round trip that proved it.
+// errGone: somebody deleted the candidate.
 func (e *enrolment) await(ctx context.Context) (confirmed time.Time, err error) {
 	before, err := e.predecessors(ctx)
 	if err != nil {
@@ -26,7 +26,9 @@ func (e *enrolment) await(ctx context.Context) (confirmed time.Time, err error) 
 		if err != nil {
 			return time.Time{}, e.gone(err)
 		}
-		before = slices.DeleteFunc(before, func(other election.Entry) bool { return !slices.Contains(names, other.Name) })
+		before = slices.DeleteFunc(before, func(other election.Entry) bool {
+			return !slices.Contains(names, other.Name)
+		})
 		if len(before) == 0 {
 			break
 		}
@@ -37,13 +39,14 @@ func (e *enrolment) await(ctx context.Context) (confirmed time.Time, err error) 
 	return e.lead(ctx)
 }
 
-// lead proves that the candidate, which has no predecessor left, is still there.
+// lead proves that the candidate, which has no predecessor left, still exists.
 func (e *enrolment) lead(ctx context.Context) (confirmed time.Time, err error) {
 	for {
 		connects, start := e.s.Connects(), time.Now()
 		err := e.prove(ctx)
 		switch {
-		case err == nil && time.Since(start) < e.s.Timeout()/2: // a slower proof would make a term that is half over
+		// A slower proof would make a term that is already half over.
+		case err == nil && time.Since(start) < e.s.Timeout()/2:
 			return start, nil
 		case ensemble.Unanswered(err) && !ensemble.SessionOver(err):
 			err = e.s.AwaitConnect(ctx, connects)
@@ -54,9 +57,10 @@ func (e *enrolment) lead(ctx context.Context) (confirmed time.Time, err error) {
 	}
 }
 
-// predecessors lists the candidates that are older than this one. One list is enough: it was made after the own znode,
-// so it has every older one, and a name that appears later is younger. It also has whoever was created
-// in one transaction with the own znode: then the error is election.ErrShared.
+// predecessors lists the candidates that are older than this one. One list is enough: it was read
+// after the own znode was created, so it has every older candidate, and later names are younger. If
+// it has a candidate that was created in one transaction with the own znode, the error is
+// election.ErrShared.
 func (e *enrolment) predecessors(ctx context.Context) ([]election.Entry, error) {
 	names, err := e.s.List(ctx, e.dir)
 	if err != nil {
@@ -70,16 +74,23 @@ func (e *enrolment) predecessors(ctx context.Context) ([]election.Entry, error) 
 	if err != nil {
 		return nil, err
 	}
-	if i := slices.IndexFunc(entries, func(other election.Entry) bool { return other.Token == e.token }); i >= 0 {
+	if i := slices.IndexFunc(entries, func(other election.Entry) bool {
+		return other.Token == e.token
+	}); i >= 0 {
 		return nil, election.Shared(e.dir, e.token, e.name, entries[i].Name,
 			"this campaign ends, and its candidate goes with its session; delete the other")
 	}
-	return slices.DeleteFunc(entries, func(other election.Entry) bool { return other.Token > e.token }), nil
+	return slices.DeleteFunc(entries, func(other election.Entry) bool {
+		return other.Token > e.token
+	}), nil
 }
 
-// sleep watches the nearest predecessor and the own znode, and returns nil when it is time to look again: a watch
-// fired, the connection broke or came back, or, in case a notice went missing, a session timeout has passed.
-func (e *enrolment) sleep(ctx context.Context, nearest election.Entry, changed <-chan struct{}) error {
+// sleep watches the nearest predecessor and the own znode. It returns nil when it is time to read
+// again: a watch fired, the connection broke or came back, or a session timeout has passed, in case
+// a notice was lost.
+func (e *enrolment) sleep(
+	ctx context.Context, nearest election.Entry, changed <-chan struct{},
+) error {
 	own, err := e.watch(ctx, e.name)
 	if err != nil {
 		return e.gone(err)
@@ -109,14 +120,15 @@ func (e *enrolment) sleep(ctx context.Context, nearest election.Entry, changed <
 	return nil
 }
 
-// watch arms a watch on a candidate; one that is gone is zk.ErrNoNode, and leaves no watch.
+// watch sets a watch on a candidate. If the candidate is gone, it returns zk.ErrNoNode and sets
+// none.
 func (e *enrolment) watch(ctx context.Context, name string) (<-chan zk.Event, error) {
 	_, armed, err := e.s.WatchData(ctx, path.Join(e.dir, name))
 	return armed, err
 }
 
-// prove is the round trip that makes a term, and keeps it: through the ensemble's leader, then to the own znode, which
-// must still be the one that was enrolled, owned by this session.
+// prove makes the round trip that wins a term and confirms it. It syncs with the ensemble's leader
+// and then reads the own znode, which must still be the one that was enrolled, in this session.
 func (e *enrolment) prove(ctx context.Context) error {
 	stat, err := ensemble.Do(ctx, e.s, func(conn *zk.Conn) (*zk.Stat, error) {
 		if _, err := conn.Sync(e.path()); err != nil {
@@ -137,7 +149,7 @@ func (e *enrolment) prove(ctx context.Context) error {
 	return nil
 }
 
-// gone is errGone for a znode that does not exist.
+// gone returns errGone for a znode that does not exist.
 func (e *enrolment) gone(err error) error {
 	if errors.Is(err, zk.ErrNoNode) {
 		return errGone

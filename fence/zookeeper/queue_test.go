@@ -18,7 +18,7 @@ import (
 	"github.com/ringfence/ringfence/internal/servers/serverstest"
 )
 
-// crowd is N campaigns for one resource through one relay, and what it takes to wake them.
+// crowd is N campaigns for one resource through one relay.
 type crowd struct {
 	t      *testing.T
 	relay  *ensembletest.Relay
@@ -32,9 +32,11 @@ type crowd struct {
 
 func newCrowd(t *testing.T, n int) *crowd {
 	ensemble := serverstest.SharedZooKeeper(t).Addr()
-	cr := &crowd{t: t, relay: ensembletest.NewRelay(t, ensemble), cancel: map[string]context.CancelFunc{}, won: make(chan *fence.Term, n)}
+	cr := &crowd{t: t, relay: ensembletest.NewRelay(t, ensemble),
+		cancel: map[string]context.CancelFunc{}, won: make(chan *fence.Term, n)}
 	cr.watch = openFor(t, "zk://"+ensemble+"/crowd", time.Minute)
-	c := openFor(t, "zk://"+cr.relay.Addr()+"/crowd", time.Minute) // after which they look without having been woken
+	// The timeout after which they read even if no watch fires.
+	c := openFor(t, "zk://"+cr.relay.Addr()+"/crowd", time.Minute)
 	c.woken = func(_ fence.Resource, holder string) {
 		cr.mu.Lock()
 		defer cr.mu.Unlock()
@@ -64,7 +66,7 @@ func (cr *crowd) queue(n int) (queue []fence.Candidate) {
 	return queue
 }
 
-// settle waits until the one that is woken has looked, and a while longer in which others could.
+// settle waits until the woken candidate has read, and a while longer in which others could.
 func (cr *crowd) settle() {
 	cr.t.Helper()
 	ensembletest.Eventually(cr.t, "somebody is woken and looks", func() bool {
@@ -76,7 +78,8 @@ func (cr *crowd) settle() {
 	time.Sleep(2 * time.Second)
 }
 
-// count returns who was woken since the last call, and how many lists, reads and syncs the crowd has asked for.
+// count returns who was woken since the last call, and how many lists, reads and syncs the crowd
+// has made.
 func (cr *crowd) count() (woken []string, lists int) {
 	lists = cr.relay.Recount(ensembletest.GetChildren2)
 	cr.mu.Lock()
@@ -93,7 +96,7 @@ func TestADeathInAQueueOf50WakesExactlyOne(t *testing.T) {
 	if leader.Token() != queue[0].Token {
 		t.Fatalf("%v leads; the queue begins with %+v", leader.Claim(), queue[0])
 	}
-	// settled: everybody has armed the watch on the one before, and on itself.
+	// Every candidate has set the watches on its predecessor and on itself.
 	ensembletest.Eventually(t, "everybody watches", func() bool { return cr.armed() == 2*n-1 })
 	cr.count()
 
@@ -101,7 +104,8 @@ func TestADeathInAQueueOf50WakesExactlyOne(t *testing.T) {
 	cr.queue(n - 1)
 	cr.settle()
 	if woken, lists := cr.count(); !slices.Equal(woken, []string{queue[26].Holder}) || lists != 1 {
-		t.Errorf("a death in the middle woke %q and made %d lists; want %q and 1", woken, lists, queue[26].Holder)
+		t.Errorf("a death in the middle woke %q and made %d lists; want %q and 1", woken, lists,
+			queue[26].Holder)
 	}
 
 	if err := leader.Resign(t.Context()); err != nil {
@@ -110,17 +114,19 @@ func TestADeathInAQueueOf50WakesExactlyOne(t *testing.T) {
 	next := <-cr.won
 	cr.settle()
 	if woken, lists := cr.count(); !slices.Equal(woken, []string{queue[1].Holder}) || lists != 1 {
-		t.Errorf("the leader's end woke %q and made %d lists; want %q and 1", woken, lists, queue[1].Holder)
+		t.Errorf("the leader's end woke %q and made %d lists; want %q and 1", woken, lists,
+			queue[1].Holder)
 	}
 	if next.Token() != queue[1].Token {
 		t.Errorf("%v leads; next in the queue was %+v", next.Claim(), queue[1])
 	}
 }
 
-// armed is how many watches the server holds on candidates of the crowd.
+// armed returns how many watches the server has on candidates of the crowd.
 func (cr *crowd) armed() (total int) {
 	ours := false
-	for line := range strings.Lines(fourLetters(cr.t, cr.relay.Server, "wchp")) { // a path, and below it who watches
+	// Each path is followed by its watchers.
+	for line := range strings.Lines(fourLetters(cr.t, cr.relay.Server, "wchp")) {
 		switch watcher := strings.HasPrefix(line, "\t"); {
 		case !watcher:
 			ours = strings.HasPrefix(line, "/crowd/elections/orders/")
@@ -149,7 +155,8 @@ func TestTheCzxidOrdersNotTheSuffix(t *testing.T) {
 		queue, _ = c.Candidates(t.Context(), "orders")
 		return len(queue) == 2 && queue[1].Holder == "b"
 	})
-	younger := ensembletest.Craft(t, admin, c.dir("orders"), "crafted", "-2147483648", zk.FlagEphemeral)
+	younger := ensembletest.Craft(t, admin, c.dir("orders"), "crafted", "-2147483648",
+		zk.FlagEphemeral)
 	select {
 	case term := <-won:
 		t.Fatalf("%v leads before an older candidate with a higher suffix", term.Claim())
@@ -168,8 +175,8 @@ func TestTheCzxidOrdersNotTheSuffix(t *testing.T) {
 	}
 }
 
-// TestWakingProvesNothing: the predecessor and the candidate itself are deleted in one transaction, so the candidate
-// wakes with nobody before it, and with a token that is no longer enrolled.
+// The predecessor and the candidate are deleted in one transaction. So the candidate wakes without
+// a predecessor, and with a token that is no longer enrolled.
 func TestWakingProvesNothing(t *testing.T) {
 	ensemble := serverstest.SharedZooKeeper(t).Addr()
 	c := openFor(t, "zk://"+ensemble+"/waking", 20*time.Second)
@@ -210,12 +217,16 @@ func TestForeignZnodesInAnElectionAreLeftAlone(t *testing.T) {
 	}
 	admin := ensembletest.Connect(t, ensemble)
 	dir := c.dir("orders")
-	for _, name := range []string{"x", "c", "c-", "c--", "c-1", "_c_", "c-short-0000000001", election.LeaderName} {
-		if _, err := admin.Create(path.Join(dir, name), []byte("not JSON"), zk.FlagPersistent, zk.WorldACL(zk.PermAll)); err != nil {
+	for _, name := range []string{"x", "c", "c-", "c--", "c-1", "_c_", "c-short-0000000001",
+		election.LeaderName} {
+		_, err := admin.Create(path.Join(dir, name), []byte("not JSON"), zk.FlagPersistent,
+			zk.WorldACL(zk.PermAll))
+		if err != nil {
 			t.Fatal(err)
 		}
 	}
-	ensembletest.Craft(t, admin, dir, "crafted", "0000000000", zk.FlagPersistent) // a candidate that could never die
+	// A candidate that would never end.
+	ensembletest.Craft(t, admin, dir, "crafted", "0000000000", zk.FlagPersistent)
 	term := win(t, c, "orders", "b")
 	if err := term.Acknowledge(t.Context()); err != nil {
 		t.Errorf("acknowledge over a foreign znode: %v", err)

@@ -33,7 +33,8 @@ func TestNeitherOfTwoCandidatesWithOneTokenLeads(t *testing.T) {
 	watch := c.Watch(t.Context(), "orders", func(queue []fence.Candidate) error {
 		return fmt.Errorf("seen is %+v", queue)
 	})
-	for call, err := range map[string]error{"Leaders": leaders, "Candidates": candidates, "Watch": watch} {
+	for call, err := range map[string]error{"Leaders": leaders, "Candidates": candidates,
+		"Watch": watch} {
 		if !errors.Is(err, election.ErrShared) {
 			t.Errorf("%s returned %v", call, err)
 		}
@@ -48,7 +49,7 @@ func TestNeitherOfTwoCandidatesWithOneTokenLeads(t *testing.T) {
 	}
 }
 
-// TestAnEnrolmentThatSharesItsTokenIsRefused, whatever it is that does that on the way.
+// The relay creates a second candidate in the same transaction.
 func TestAnEnrolmentThatSharesItsTokenIsRefused(t *testing.T) {
 	ensemble, root := serverstest.SharedZooKeeper(t).Addr(), ensembletest.FreshRoot()
 	r := ensembletest.NewRelay(t, ensemble)

@@ -12,14 +12,14 @@ import (
 	"github.com/ringfence/ringfence/internal/ensemble"
 )
 
-// backing is what a term has in the ensemble: its candidate, and the session of both.
+// backing is a fence.Backing: the term's candidate and its session.
 type backing struct{ *enrolment }
 
 var _ fence.Backing = (*backing)(nil)
 
-// keep confirms the term several times per session timeout until it is lost, and sees to it that a term which ended at
-// the ensemble leaves nothing here. A term that its holder gives up, or that a store has superseded, keeps its place
-// until Release: the holder is still draining.
+// keep confirms the term several times per session timeout until it is lost. If the term ended at
+// the ensemble, keep ends the session. If the holder gives the term up, or a store has superseded
+// it, the candidate stays until Release, because the holder is still draining.
 func (b *backing) keep(term *fence.Term, keeper *fence.Keeper) {
 	for term.State() != fence.Lost {
 		b.beat(term, keeper)
@@ -36,7 +36,7 @@ func (b *backing) keep(term *fence.Term, keeper *fence.Keeper) {
 	b.s.Close()
 }
 
-// beat tells the keeper how the term stands, and waits for the time or the reason to look again.
+// beat reports the state to the keeper, and waits until it is time to confirm again.
 func (b *backing) beat(term *fence.Term, keeper *fence.Keeper) {
 	interval := b.s.Timeout() / 4
 	start := time.Now()
@@ -65,9 +65,12 @@ func (b *backing) beat(term *fence.Term, keeper *fence.Keeper) {
 	}
 }
 
-// confirm asks the ensemble, and gives up when the connection breaks. While the reply is late the term is suspended; it
-// counts all the same when it comes. Returned is the watch on the own znode, or nil when there is none.
-func (b *backing) confirm(term *fence.Term, keeper *fence.Keeper, broken <-chan struct{}) <-chan zk.Event {
+// confirm makes a confirming round trip, and gives up when the connection breaks. While the reply
+// is late, the term is suspended; the reply still counts when it comes. confirm returns the watch
+// on the own znode, or nil.
+func (b *backing) confirm(
+	term *fence.Term, keeper *fence.Keeper, broken <-chan struct{},
+) <-chan zk.Event {
 	ctx, stop := b.s.Client().WithClose(term.Context())
 	defer stop()
 	start := time.Now()
@@ -83,7 +86,7 @@ func (b *backing) confirm(term *fence.Term, keeper *fence.Keeper, broken <-chan 
 			keeper.Suspend()
 		case <-broken:
 			stop()
-			broken = nil // one more turn, for the answer
+			broken = nil // one more turn for the answer
 		}
 	}
 }
@@ -93,7 +96,8 @@ type answer struct {
 	err error
 }
 
-// ask makes the round trip. Its goroutine ends with the answer, or with ctx, and confirm waits for it.
+// ask makes the round trip in a goroutine, which ends with the answer or with ctx. confirm waits
+// for it.
 func (b *backing) ask(ctx context.Context) <-chan answer {
 	asked := make(chan answer, 1)
 	go func() {
@@ -112,20 +116,22 @@ func (b *backing) judge(err error, keeper *fence.Keeper, start time.Time) {
 		keeper.Confirm(start)
 	case errors.Is(err, errGone), errors.Is(err, zk.ErrNoNode):
 		keeper.Lose(fence.ErrDeposed)
-	case !ensemble.SessionOver(err): // why it is over is told by the session's state
+	case !ensemble.SessionOver(err): // the session's state says why it is over
 		keeper.Suspend()
 	}
 }
 
-// Release implements fence.Backing: it deletes the candidate by its full name, which no other term ever has, and ends
-// the session. Out of reach it waits for the connection to come back as long as ctx and the session last.
+// Release implements fence.Backing. It deletes the candidate by its full name, which no other term
+// ever has, and ends the session. Without a connection it waits for one, until ctx or the session
+// ends.
 func (b *backing) Release(ctx context.Context) error {
 	defer b.s.Close()
 	_, err := ensemble.Retry(ctx, b.s, func(conn *zk.Conn) (struct{}, error) {
 		return struct{}{}, conn.Delete(b.path(), -1)
 	})
 	if err == nil || errors.Is(err, zk.ErrNoNode) || ensemble.SessionOver(err) {
-		return nil // an ended session has no candidate any more
+		return nil // the candidate has ended with the session
 	}
-	return fmt.Errorf("the candidate of %s=%s may stay until its session times out: %w", b.resource, b.token, err)
+	return fmt.Errorf("the candidate of %s=%s may stay until its session times out: %w",
+		b.resource, b.token, err)
 }

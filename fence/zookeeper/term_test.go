@@ -27,24 +27,28 @@ func ends(t *testing.T, term *fence.Term, limit time.Duration, cause error) {
 // reaches waits for a state.
 func reaches(t *testing.T, term *fence.Term, want fence.State) {
 	t.Helper()
-	ensembletest.Eventually(t, "the term is "+want.String(), func() bool { return term.State() == want })
+	ensembletest.Eventually(t, "the term is "+want.String(), func() bool {
+		return term.State() == want
+	})
 }
 
 // confirmedAgain waits for a round trip of the term.
 func confirmedAgain(t *testing.T, term *fence.Term) {
 	t.Helper()
 	before := term.Deadline()
-	ensembletest.Eventually(t, "the term is confirmed again", func() bool { return term.Deadline().After(before) })
+	ensembletest.Eventually(t, "the term is confirmed again", func() bool {
+		return term.Deadline().After(before)
+	})
 }
 
-func TestTheServersWordEndsATermBeforeItsDeadline(t *testing.T) {
+func TestAnExpirationByTheServerEndsATermBeforeItsDeadline(t *testing.T) {
 	r := ensembletest.NewRelay(t, serverstest.SharedZooKeeper(t).Addr())
 	c := openFor(t, "zk://"+r.Addr()+"/word", 50*time.Second)
 	term := win(t, c, "orders", "a")
 	r.ExpireSessions()
 	ends(t, term, 30*time.Second, fence.ErrExpired)
 	if left := time.Until(term.Deadline()); left <= 0 {
-		t.Errorf("the deadline had passed %v before: nothing is shown", -left)
+		t.Errorf("the deadline had passed %v before, so this test proves nothing", -left)
 	}
 	if next := win(t, c, "orders", "a"); next.Token() <= term.Token() {
 		t.Errorf("token %v follows %v", next.Token(), term.Token())
@@ -55,8 +59,9 @@ func TestDeletingTheOwnZnodeDeposesAtOnce(t *testing.T) {
 	ensemble := serverstest.SharedZooKeeper(t).Addr()
 	c := openFor(t, "zk://"+ensemble+"/own", time.Minute)
 	term := win(t, c, "orders", "a")
-	ensembletest.DeleteCandidate(t, ensembletest.Connect(t, ensemble), "/own/elections/orders", term.Token())
-	ends(t, term, 10*time.Second, fence.ErrDeposed) // by its watch: the next look is 15 s away
+	ensembletest.DeleteCandidate(t, ensembletest.Connect(t, ensemble),
+		"/own/elections/orders", term.Token())
+	ends(t, term, 10*time.Second, fence.ErrDeposed) // by its watch; the next read is 15 s away
 	if err := term.Acknowledge(t.Context()); !errors.Is(err, fence.ErrDeposed) {
 		t.Errorf("a deposed leader's acknowledgement returned %v", err)
 	}

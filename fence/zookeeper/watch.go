@@ -12,27 +12,33 @@ import (
 	"github.com/ringfence/ringfence/internal/ensemble/election"
 )
 
-// Watch implements fence.Observer. It ends with a refusal of the ensemble too.
-func (c *Coordinator) Watch(ctx context.Context, r fence.Resource, each func([]fence.Candidate) error) error {
+// Watch implements fence.Observer. It also ends if the ensemble refuses a request.
+func (c *Coordinator) Watch(
+	ctx context.Context, r fence.Resource, each func([]fence.Candidate) error,
+) error {
 	if _, err := fence.ParseResource(string(r)); err != nil {
 		return err
 	}
 	told := false
 	var last []fence.Candidate
-	read := func(ctx context.Context, s *ensemble.Session) ([]fence.Candidate, <-chan zk.Event, error) {
+	read := func(
+		ctx context.Context, s *ensemble.Session,
+	) ([]fence.Candidate, <-chan zk.Event, error) {
 		return c.watchQueue(ctx, s, r)
 	}
-	return ensemble.Follow(ctx, c.client, "the election of "+string(r), read, func(queue []fence.Candidate) error {
-		if told && slices.Equal(queue, last) {
-			return nil
-		}
-		told, last = true, queue
-		return each(slices.Clone(queue))
-	})
+	return ensemble.Follow(ctx, c.client, "the election of "+string(r), read,
+		func(queue []fence.Candidate) error {
+			if told && slices.Equal(queue, last) {
+				return nil
+			}
+			told, last = true, queue
+			return each(slices.Clone(queue))
+		})
 }
 
-// watchQueue arms a watch on the election's children, or on its coming into being, and then reads. The acknowledgement is
-// a child too, and is made anew when it changes, so no other watch is needed.
+// watchQueue sets a watch on the election's children, or on the election's creation, and then
+// reads. The acknowledgement is a child too, and a new one is a new znode, so no other watch is
+// needed.
 func (c *Coordinator) watchQueue(
 	ctx context.Context, s *ensemble.Session, r fence.Resource,
 ) ([]fence.Candidate, <-chan zk.Event, error) {

@@ -5,9 +5,11 @@ import (
 	"time"
 )
 
-// Ask calls ask with the client's session. When there is no reply, it calls again with a fresh one,
-// until the request timeout has passed. So ask may run several times.
-func Ask[T any](ctx context.Context, c *Client, ask func(context.Context, *Session) (T, error)) (T, error) {
+// Ask calls ask with the client's session. If there is no reply, it calls ask again with a new
+// session, until the request timeout has passed. So ask may run several times.
+func Ask[T any](
+	ctx context.Context, c *Client, ask func(context.Context, *Session) (T, error),
+) (T, error) {
 	var none T
 	if err := c.Begin(); err != nil {
 		return none, err
@@ -29,7 +31,9 @@ func Ask[T any](ctx context.Context, c *Client, ask func(context.Context, *Sessi
 	return none, c.unreachable(caller)
 }
 
-func askOnce[T any](ctx context.Context, c *Client, ask func(context.Context, *Session) (T, error)) (T, error) {
+func askOnce[T any](
+	ctx context.Context, c *Client, ask func(context.Context, *Session) (T, error),
+) (T, error) {
 	s, err := c.session(ctx)
 	if err != nil {
 		var none T

@@ -22,7 +22,7 @@ func Backoff(n int, least, most time.Duration) time.Duration {
 	return d/2 + rand.N(d/2+1)
 }
 
-// Pause waits, but no longer than ctx lasts.
+// Pause waits for the duration, or until ctx ends.
 func Pause(ctx context.Context, d time.Duration) {
 	t := time.NewTimer(d)
 	defer t.Stop()

@@ -2,9 +2,9 @@ package ensemble
 
 import "sync"
 
-// Cache holds what was read in the client's present session. The next session starts with an empty
-// one, so it keeps nothing of an ensemble that has since been wiped, restored or replaced. The zero
-// value is ready to use, with one client.
+// Cache holds what was read in the client's current session. The next session starts with an empty
+// cache, so it keeps nothing of an ensemble that has since been wiped, restored or replaced. The
+// zero value is ready to use, with one client.
 type Cache[T any] struct {
 	mu      sync.Mutex
 	session *Session // in which the value was read

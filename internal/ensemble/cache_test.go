@@ -8,17 +8,19 @@ import (
 	"github.com/ringfence/ringfence/internal/servers/serverstest"
 )
 
-// present returns the client's session.
+// present opens the client's session, if there is none, and returns it.
 func present(t *testing.T, c *Client) *Session {
 	t.Helper()
-	s, err := Ask(t.Context(), c, func(_ context.Context, s *Session) (*Session, error) { return s, nil })
+	s, err := Ask(t.Context(), c, func(_ context.Context, s *Session) (*Session, error) {
+		return s, nil
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return s
 }
 
-func TestACacheIsOfOneSession(t *testing.T) {
+func TestACacheBelongsToOneSession(t *testing.T) {
 	c := openClient(t, "zk://"+serverstest.SharedZooKeeper(t).Addr(), 20*time.Second)
 	var cache Cache[[]string]
 	add := func(s *Session, what string) (all []string, used bool) {

@@ -8,9 +8,9 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// Do runs one request of the library, which knows no context: without an answer, a request lasts
-// until the connection breaks or the session is closed. So it runs on a goroutine of the session,
-// which Close waits for. When ctx ends first, the request may still be carried out.
+// Do runs one request of the library, which takes no context: without an answer, a request lasts
+// until the connection breaks or the session is closed. So it runs in a goroutine of the session,
+// which Close waits for. If ctx ends first, the request may still be carried out.
 func Do[T any](ctx context.Context, s *Session, request func(*zk.Conn) (T, error)) (T, error) {
 	type reply struct {
 		value T
@@ -67,7 +67,7 @@ func Retry[T any](ctx context.Context, s *Session, request func(*zk.Conn) (T, er
 	}
 }
 
-// Connects is how many times the session has come up.
+// Connects returns how many times the session has come up.
 func (s *Session) Connects() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -11,18 +11,18 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// Options change how a Client works; the zero value is good.
+// Options of a Client. The zero value has useful defaults.
 type Options struct {
-	// SessionTimeout is asked of the ensemble for each session. It is also how long a call waits
-	// for an answer, 2 s at least. Default 10 s.
+	// SessionTimeout is the timeout that the client requests for each session. It is also how long
+	// a call waits for an answer, at least 2 s. Default 10 s.
 	SessionTimeout time.Duration
 
-	// MaxData is how many bytes of data a request in the client's own session may carry. Default
-	// 1,000,000: ZooKeeper's own limit, its jute.maxbuffer, is 1,048,575 for the whole request.
+	// MaxData is the maximum data of a request in the client's own session, in bytes. Default
+	// 1,000,000; ZooKeeper's own limit, jute.maxbuffer, is 1,048,575 for the whole request.
 	MaxData int
 
-	// Logger is told of retries, and at debug level of what the ZooKeeper library says. Default:
-	// nothing is logged.
+	// Logger gets a message for each retry, and at debug level the messages of the ZooKeeper
+	// library. Default: nothing is logged.
 	Logger *slog.Logger
 }
 
@@ -32,7 +32,8 @@ const (
 	leastRequestTimeout   = 2 * time.Second
 )
 
-// Client speaks to one ensemble. Its methods may be called from any goroutine. Close it.
+// Client talks to one ensemble. Its methods may be called from any goroutine. Call Close when it is
+// no longer needed.
 type Client struct {
 	address Address
 	timeout time.Duration
@@ -47,12 +48,12 @@ type Client struct {
 	mu      sync.Mutex
 	closed  bool
 	failure error          // the last one, until there is an answer
-	work    sync.WaitGroup // calls, what Begin and Go count, and sessions being closed
+	work    sync.WaitGroup // calls, what Begin and Go have started, and sessions being closed
 
-	onLink func(*link) // for tests, when a connection was made; nil outside
+	onLink func(*link) // for tests: called for each new connection; may be nil
 }
 
-// New makes a client of the ensemble that the URL names. It connects with the first call.
+// New makes a client of the ensemble in the URL. It connects at the first call.
 func New(url string, o Options) (*Client, error) {
 	a, err := ParseURL(url)
 	if err != nil {
@@ -62,7 +63,8 @@ func New(url string, o Options) (*Client, error) {
 }
 
 func newClient(a Address, o Options) *Client {
-	c := &Client{address: a, timeout: o.SessionTimeout, maxData: o.MaxData, log: o.Logger, acl: zk.WorldACL(zk.PermAll)}
+	c := &Client{address: a, timeout: o.SessionTimeout, maxData: o.MaxData, log: o.Logger,
+		acl: zk.WorldACL(zk.PermAll)}
 	if c.timeout <= 0 {
 		c.timeout = defaultSessionTimeout
 	}
@@ -82,7 +84,7 @@ func newClient(a Address, o Options) *Client {
 }
 
 // Close ends the client's calls with ErrClosed, closes its own session, and waits for all calls and
-// for what Begin and Go have started. Whoever opened another session closes it when Context ends.
+// for what Begin and Go have started. Callers of NewSession close their sessions when Context ends.
 func (c *Client) Close() error {
 	c.mu.Lock()
 	c.closed = true
@@ -104,7 +106,7 @@ func (c *Client) Begin() error {
 	return nil
 }
 
-// Done ends what Begin has started.
+// Done says that what Begin has started has ended.
 func (c *Client) Done() { c.work.Done() }
 
 // Go starts a goroutine that Close waits for. Call it between Begin and Done.
@@ -120,25 +122,25 @@ func (c *Client) WithClose(ctx context.Context) (context.Context, context.Cancel
 	return ctx, func() { unhook(); cancel(nil) }
 }
 
-// RequestTimeout is how long a call waits for an answer: a session timeout, 2 s at least.
+// RequestTimeout returns how long a call waits for an answer: a session timeout, at least 2 s.
 func (c *Client) RequestTimeout() time.Duration { return max(c.timeout, leastRequestTimeout) }
 
-// Address is what the URL said.
+// Address returns the parts of the URL.
 func (c *Client) Address() Address { return c.address }
 
-// Hosts lists the servers, for messages.
+// Hosts returns the list of servers, for messages.
 func (c *Client) Hosts() string { return strings.Join(c.address.Hosts, ",") }
 
-// Root is the path below which all znodes of Ringfence are.
+// Root returns the path below which all znodes of Ringfence are.
 func (c *Client) Root() string { return c.address.Root }
 
-// ACL is the access that znodes are created with.
+// ACL returns the ACL of the znodes that this client creates.
 func (c *Client) ACL() []zk.ACL { return c.acl }
 
-// Log is the logger of Options, or one that logs nothing.
+// Log returns the logger of Options, or one that logs nothing.
 func (c *Client) Log() *slog.Logger { return c.log }
 
-// debugLogger passes what the library says on, at debug level.
+// debugLogger logs the library's messages at debug level.
 type debugLogger struct{ log *slog.Logger }
 
 // Printf implements zk.Logger.

@@ -6,10 +6,12 @@ import (
 )
 
 // current is the client's own session, which all of its calls share. It lasts for one connection.
-// So names are resolved again for the next, no watch has to be set again, and nothing is remembered
-// of an ensemble that was wiped.
+// So host names are resolved again for the next one, no watch has to be set again, and nothing is
+// cached of an ensemble that was wiped.
 type current struct {
-	changing chan struct{} // held while the session is changed; a channel, so that whoever waits can give up
+	// changing is held while the session changes. It is a channel, so that waiting for it can end
+	// with a context.
+	changing chan struct{}
 
 	mu      sync.Mutex
 	session *Session
@@ -23,7 +25,7 @@ func (c *Client) session(ctx context.Context) (*Session, error) {
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
-	if s := c.Current(); s != nil || c.ctx.Err() != nil { // after Close none must be opened
+	if s := c.Current(); s != nil || c.ctx.Err() != nil { // after Close, open none
 		return s, context.Cause(c.ctx)
 	}
 	s, err := c.openSession(ctx, false)
@@ -60,7 +62,7 @@ func (c *Client) Drop(s *Session) {
 }
 
 func (c *Client) closeCurrent() {
-	c.current.changing <- struct{}{} // whoever opens a session now gives up, for c.ctx has ended
+	c.current.changing <- struct{}{} // opening a session ends now, because c.ctx has ended
 	defer func() { <-c.current.changing }()
 	c.current.mu.Lock()
 	s := c.current.session

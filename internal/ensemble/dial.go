@@ -22,8 +22,8 @@ func (h *hostList) Init([]string) error { h.at = rand.IntN(h.Len()); return nil 
 // Len implements zk.HostProvider.
 func (h *hostList) Len() int { return len(h.s.client.address.Hosts) }
 
-// Next implements zk.HostProvider. The library checks whether it was closed only when a round is
-// over. It would also sleep a second after each round; pace waits better than that.
+// Next implements zk.HostProvider. The library checks only after a whole round whether it was
+// closed, and then sleeps for a second. pace replaces both.
 func (h *hostList) Next() (server string, roundIsOver bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -56,7 +56,7 @@ func (s *Session) dial(network, address string, limit time.Duration) (net.Conn, 
 	if s.client.onLink != nil {
 		s.client.onLink(l)
 	}
-	if s.ctx.Err() != nil { // closed meanwhile, which saw the link before
+	if s.ctx.Err() != nil { // closed meanwhile; the close did not see this link
 		l.Close()
 		return nil, context.Cause(s.ctx)
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// ErrUnreachable is returned when no server of the ensemble has answered in time.
+// ErrUnreachable is returned if no server of the ensemble has answered in time.
 var ErrUnreachable = errors.New("ZooKeeper did not answer")
 
 // ErrClosed is returned by calls on a closed Client.
@@ -28,7 +28,8 @@ var ErrSlow = errors.New("a server has not replied in time")
 
 // Unanswered reports that a request had no reply: it may or may not have been carried out.
 func Unanswered(err error) bool {
-	for _, e := range []error{ErrSlow, zk.ErrConnectionClosed, zk.ErrNoServer, zk.ErrClosing, zk.ErrSessionMoved, io.EOF, io.ErrUnexpectedEOF} {
+	for _, e := range []error{ErrSlow, zk.ErrConnectionClosed, zk.ErrNoServer, zk.ErrClosing,
+		zk.ErrSessionMoved, io.EOF, io.ErrUnexpectedEOF} {
 		if errors.Is(err, e) {
 			return true
 		}
@@ -43,22 +44,24 @@ func SessionOver(err error) bool {
 		errors.Is(err, errExpired) || errors.Is(err, errBroken) || errors.Is(err, ErrEnded)
 }
 
-// Denied reports that the ensemble does not let this user do it.
+// Denied reports that the ensemble denies this user access.
 func Denied(err error) bool {
-	return errors.Is(err, zk.ErrNoAuth) || errors.Is(err, zk.ErrAuthFailed) || errors.Is(err, zk.ErrInvalidACL)
+	return errors.Is(err, zk.ErrNoAuth) || errors.Is(err, zk.ErrAuthFailed) ||
+		errors.Is(err, zk.ErrInvalidACL)
 }
 
-// Explain says what it means that the ensemble denied access to a path. It returns other errors as
-// they are.
+// Explain explains an error of denied access to a path. It returns other errors unchanged.
 func (c *Client) Explain(path string, err error) error {
 	switch {
 	case !Denied(err):
 		return err
 	case c.address.User == "":
-		return fmt.Errorf("ZooKeeper at %s refuses %s to a client without credentials: the znodes belong to a user; "+
+		return fmt.Errorf("ZooKeeper at %s refuses %s to a client without credentials: "+
+			"the znodes belong to a user; "+
 			"name it in the URL, zk://user:password@…: %w", c.Hosts(), path, err)
 	default:
-		return fmt.Errorf("ZooKeeper at %s refuses %s to user %q: is the password right, and did this user make the znodes? %w",
+		return fmt.Errorf("ZooKeeper at %s refuses %s to user %q: "+
+			"is the password right, and did this user make the znodes? %w",
 			c.Hosts(), path, c.address.User, err)
 	}
 }
@@ -66,7 +69,8 @@ func (c *Client) Explain(path string, err error) error {
 // noteFailure remembers why there was no answer, for a later message. It ignores errors that only
 // say that a wait has ended.
 func (c *Client) noteFailure(err error) {
-	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) || SessionOver(err) {
+	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) ||
+		SessionOver(err) {
 		return
 	}
 	c.mu.Lock()
@@ -102,7 +106,8 @@ func (c *Client) unreachable(ctx context.Context) error {
 
 // noAnswer matches ErrUnreachable.
 func (c *Client) noAnswer(last error) error {
-	return &noAnswer{fmt.Sprintf("ZooKeeper at %s did not answer within %v: is it running, is the port right?%s",
+	return &noAnswer{fmt.Sprintf("ZooKeeper at %s did not answer within %v: "+
+		"is it running, is the port right?%s",
 		c.Hosts(), c.RequestTimeout(), because(last))}
 }
 

@@ -55,7 +55,7 @@ type watchedValue[T any] struct {
 	over    <-chan struct{} // the session in which it was read
 }
 
-// wait returns when it is time to read again: after a change, or after most in case a notice was
+// wait returns when it is time to read again: after a change, or after most, in case a notice was
 // lost.
 func (w watchedValue[T]) wait(ctx context.Context, most time.Duration) {
 	again := time.NewTimer(most)

@@ -10,24 +10,25 @@ import (
 )
 
 const (
-	frameMost  = 64 << 20 // bytes; more is not ZooKeeper talking
-	leastFrame = 16       // bytes of a greeting that we read; and of any other frame, which the library takes for granted
+	frameMost  = 64 << 20 // bytes; a larger frame is not ZooKeeper's
+	leastFrame = 16       // bytes; link reads so many of a greeting, the library of any other frame
 )
 
-// link is one TCP connection of a session. It reads along frame by frame, because the library
+// link is one TCP connection of a session. It inspects the stream frame by frame, because the
+// library
 //
-//   - does not tell the timeout that the server granted,
-//   - takes any session that the server greets it with, and runs its queued requests in it,
-//   - sets its watches again after a reconnection in a way that can miss an event (it sends the last
-//     zxid it saw while replies may already move that on), and only logs a failure,
-//   - answers a request twice if sending it fails, and waits for ever for somebody to take the second
-//     answer if the caller has gone. So it may never end if it is closed while requests are under way,
-//     as by a process that wakes after its session has expired, or while it gives its credentials
-//     again (go-zookeeper/zk#163).
+//   - does not report the timeout that the server granted,
+//   - accepts any session in the server's greeting, and runs its queued requests in it,
+//   - sets its watches again after a reconnection in a way that can miss an event (it sends the
+//     last zxid it saw while replies may already move that on), and only logs a failure,
+//   - answers a request twice if sending it fails, and waits for ever for somebody to take the
+//     second answer if the caller has gone. So it may never end if it is closed while requests are
+//     under way, as by a process that wakes after its session has expired, or while it gives its
+//     credentials again (go-zookeeper/zk#163).
 //
 // So the session sees the first frame, the server's greeting, before the library does. When the
 // connection breaks, link tells the library that every watch has fired: the library then has none
-// to set again, and whoever waits for one reads again. Only Read reports that the connection broke.
+// to set again, and every waiting caller reads again. Only Read reports that the connection broke.
 type link struct {
 	net.Conn
 	s       *Session
@@ -132,7 +133,7 @@ func readFrame(r io.Reader) ([]byte, error) {
 	return frame, nil
 }
 
-// fired is the frame with which a server says that a watch on the path has fired.
+// fired returns the frame with which a server reports that a watch on the path has fired.
 func fired(path string) []byte {
 	const notice, deleted, connected = -1, 2, 3
 	body := binary.BigEndian.AppendUint32(nil, 0xffffffff) // xid -1: a notice, no reply

@@ -9,14 +9,15 @@ import (
 )
 
 const (
-	sendMost  = 64 << 10    // bytes of a request without data of the user's; the library would allocate 1.5 MB
+	// sendMost bounds a request without user data, in bytes. The library would allocate 1.5 MB.
+	sendMost  = 64 << 10
 	closeWait = time.Second // for the server's reply to the end of a session
 )
 
 // Session is one ZooKeeper session and the only zk.Conn that ever uses it.
 type Session struct {
 	client    *Client
-	resumable bool // a broken connection is made anew; otherwise the session is over with it
+	resumable bool // reconnects after a broken connection; otherwise the session is then over
 	conn      *zk.Conn
 	loop      chan struct{}   // closed when the library's loop has ended
 	ctx       context.Context // ends at close
@@ -37,11 +38,11 @@ type Session struct {
 	dials    int // since the last greeting
 	closed   bool
 	watches  map[string]<-chan zk.Event
-	paths    map[string]bool // of all watches there may be
+	paths    map[string]bool // of all watches that may exist
 }
 
-// NewSession opens a session that outlasts its connections, with the credentials given. ctx bounds
-// the opening only, which also fails after the request timeout. Whoever opens it closes it.
+// NewSession opens a session that outlasts its connections, with the client's credentials. ctx only
+// bounds the opening, which also fails after the request timeout. The caller closes the session.
 func (c *Client) NewSession(ctx context.Context) (*Session, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, c.RequestTimeout(), c.noAnswer(nil))
 	defer cancel()
@@ -50,12 +51,13 @@ func (c *Client) NewSession(ctx context.Context) (*Session, error) {
 
 func (c *Client) openSession(ctx context.Context, resumable bool) (*Session, error) {
 	s := &Session{
-		client: c, resumable: resumable, loop: make(chan struct{}), over: make(chan struct{}), changed: make(chan struct{}),
+		client: c, resumable: resumable, loop: make(chan struct{}), over: make(chan struct{}),
+		changed: make(chan struct{}),
 		watches: map[string]<-chan zk.Event{}, paths: map[string]bool{},
 	}
 	s.ctx, s.cancel = context.WithCancelCause(context.Background())
 	most := sendMost
-	if !resumable { // the client's own, in which data is written
+	if !resumable { // the client's own session, in which data is written
 		most += c.maxData
 	}
 	conn, events, err := zk.Connect(c.address.Hosts, c.timeout,
@@ -74,20 +76,20 @@ func (c *Client) openSession(ctx context.Context, resumable bool) (*Session, err
 	return s, nil
 }
 
-// Client is the client that opened the session.
+// Client returns the client that opened the session.
 func (s *Session) Client() *Client { return s.client }
 
-// ID is the owner that the session's ephemeral znodes name.
+// ID returns the session's id, the owner of its ephemeral znodes.
 func (s *Session) ID() int64 { return s.id }
 
-// Timeout is the session timeout that the ensemble granted.
+// Timeout returns the session timeout that the ensemble granted.
 func (s *Session) Timeout() time.Duration { return s.timeout }
 
-// Over is closed when the session is over. No request starts after that.
+// Over returns a channel that is closed when the session is over. No request starts after that.
 func (s *Session) Over() <-chan struct{} { return s.over }
 
-// drain ends with the library's loop. Events come through the callback, because the channel drops
-// what does not fit.
+// drain reads the library's channel until its loop ends. Events come through the callback, because
+// the channel drops events when it is full.
 func (s *Session) drain(events <-chan zk.Event) {
 	defer close(s.loop)
 	for range events {
@@ -103,7 +105,8 @@ func (s *Session) handshake(ctx context.Context) error {
 		return nil
 	}
 	_, err := Retry(ctx, s, func(conn *zk.Conn) (struct{}, error) {
-		return struct{}{}, conn.AddAuth("digest", []byte(s.client.address.User+":"+s.client.address.Password))
+		return struct{}{}, conn.AddAuth("digest",
+			[]byte(s.client.address.User+":"+s.client.address.Password))
 	})
 	return err
 }
@@ -163,17 +166,18 @@ func (s *Session) greeted(g greeting) error {
 	switch {
 	case s.cause != nil:
 		return s.cause
-	case g.session == 0 || g.timeout <= 0: // the server's way to say expired
+	case g.session == 0 || g.timeout <= 0: // the protocol's sign that the session has expired
 		s.endLocked(errExpired)
 	case s.id == 0:
 		s.id, s.timeout = g.session, g.timeout
-	case g.session != s.id || g.timeout < s.timeout: // another session; or one that ends before we would know
+	// Another session, or one that would end before the local deadline.
+	case g.session != s.id || g.timeout < s.timeout:
 		s.endLocked(errExpired)
 	}
 	return s.cause
 }
 
-// firedWatches are the frames that tell the library that all watches have fired.
+// firedWatches returns the frames that tell the library that all watches have fired.
 func (s *Session) firedWatches() []byte {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -213,7 +217,7 @@ func (s *Session) State() (up bool, changed <-chan struct{}, cause error) {
 	return s.up, s.changed, s.cause
 }
 
-// AwaitConnect waits until the session is up and has come up more than so many times.
+// AwaitConnect waits until the session is up and has come up more than this many times.
 func (s *Session) AwaitConnect(ctx context.Context, connects int) error {
 	for {
 		s.mu.Lock()

@@ -31,7 +31,7 @@ func openClient(t *testing.T, url string, timeout time.Duration) *Client {
 	return c
 }
 
-func TestOnlyTheFirstSessionIsTaken(t *testing.T) {
+func TestOnlyTheFirstSessionIsAccepted(t *testing.T) {
 	first := greeting{10 * time.Second, 7}
 	for name, c := range map[string]struct {
 		second greeting
@@ -60,9 +60,8 @@ func TestOnlyTheFirstSessionIsTaken(t *testing.T) {
 	}
 }
 
-// TestNoRequestRunsInASecondSession: a request is queued while the session comes to its end. The
-// library by itself runs it in another session, which it takes without asking; that is why a link
-// reads along.
+// A request is queued while the session ends. The library alone runs it in another session, which
+// it accepts silently; link prevents that.
 func TestNoRequestRunsInASecondSession(t *testing.T) {
 	ensemble := serverstest.SharedZooKeeper(t).Addr()
 	admin := ensembletest.Connect(t, ensemble)
@@ -74,7 +73,7 @@ func TestNoRequestRunsInASecondSession(t *testing.T) {
 		return there
 	}
 	for name, end := range map[string]func(*ensembletest.Relay){
-		"expired": func(r *ensembletest.Relay) { r.ExpireSessions() }, // and pass
+		"expired": func(r *ensembletest.Relay) { r.ExpireSessions() }, // passes traffic again too
 		"greeted as new": func(r *ensembletest.Relay) {
 			r.Set(func() { r.Forgetful = true })
 			r.Pass()
@@ -82,7 +81,8 @@ func TestNoRequestRunsInASecondSession(t *testing.T) {
 	} {
 		t.Run(name+"/the library runs it", func(t *testing.T) {
 			r := ensembletest.NewRelay(t, ensemble)
-			conn := ensembletest.Connect(t, strings.Join(slices.Repeat([]string{r.Addr()}, 20), ",")) // after them all it gives requests up
+			// After all of them the library gives up its requests.
+			conn := ensembletest.Connect(t, strings.Join(slices.Repeat([]string{r.Addr()}, 20), ","))
 			before := conn.SessionID()
 			at, created := queuedCreate(t, r, conn)
 			end(r)
@@ -119,14 +119,18 @@ func TestNoRequestRunsInASecondSession(t *testing.T) {
 	}
 }
 
-// queuedCreate breaks the connection, and queues a create while the next one waits for its
+// queuedCreate breaks the connection, and queues a create while the next connection waits for its
 // greeting.
-func queuedCreate(t *testing.T, r *ensembletest.Relay, conn *zk.Conn) (at string, created chan error) {
+func queuedCreate(
+	t *testing.T, r *ensembletest.Relay, conn *zk.Conn,
+) (at string, created chan error) {
 	t.Helper()
 	at = "/second-session-" + strings.Trim(ensembletest.FreshRoot(), "/")
 	r.Hold()
 	r.DropAll()
-	ensembletest.Eventually(t, "the library waits for a greeting", func() bool { return conn.State() == zk.StateConnected })
+	ensembletest.Eventually(t, "the library waits for a greeting", func() bool {
+		return conn.State() == zk.StateConnected
+	})
 	created = make(chan error, 1)
 	go func() {
 		_, err := conn.Create(at, nil, zk.FlagEphemeral, zk.WorldACL(zk.PermAll))
@@ -151,29 +155,29 @@ func TestTheGrantedTimeoutCounts(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		s, err := c.openSession(ctx, true)
-		for SessionOver(err) { // 400 ms may be too short to see it stand
+		for SessionOver(err) { // a timeout of 400 ms may be too short for this machine
 			s, err = c.openSession(ctx, true)
 		}
 		if err != nil {
 			t.Fatal(err)
 		}
 		if s.timeout != granted {
-			t.Errorf("asked for %v, was granted %v; want %v", asked, s.timeout, granted)
+			t.Errorf("requested %v, was granted %v; want %v", asked, s.timeout, granted)
 		}
 		s.Close()
 	}
 }
 
-// TestTheLibraryEndsWhenSendsFail while it is closed and requests are under way: so it is for a
-// process that is woken after its session has expired. By itself it waits for ever once in some ten
-// times.
+// The library is closed while requests are in progress and sends fail, as in a process that wakes
+// after its session has expired. Without link, it waits for ever in about one case of ten.
 func TestTheLibraryEndsWhenSendsFail(t *testing.T) {
 	ensemble := serverstest.SharedZooKeeper(t).Addr()
 	var all sync.WaitGroup
 	for range 4 {
 		all.Go(func() {
 			for range 8 {
-				if !endsWhenSendsFail(t, newClient(Address{Hosts: strings.Split(ensemble, ","), Root: ensembletest.FreshRoot()}, Options{})) {
+				at := Address{Hosts: strings.Split(ensemble, ","), Root: ensembletest.FreshRoot()}
+				if !endsWhenSendsFail(t, newClient(at, Options{})) {
 					return
 				}
 			}

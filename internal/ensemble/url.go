@@ -15,26 +15,29 @@ const (
 	defaultRoot = "/ringfence"
 )
 
-// Address is what a URL says.
+// Address has the parts of a URL.
 type Address struct {
 	Hosts          []string // host:port
-	User, Password string   // digest credentials; no user: none
-	Root           string   // where our znodes are, without a final slash
+	User, Password string   // digest credentials; none if User is ""
+	Root           string   // parent of our znodes, without a final slash
 }
 
 // ParseURL reads zk://[user:password@]host[:port][,host[:port]…][/root]. Errors never show the URL,
-// for it may hold a password.
+// because it may contain a password.
 func ParseURL(s string) (Address, error) {
 	rest, ok := strings.CutPrefix(s, scheme)
 	if !ok {
-		return Address{}, errors.New("a ZooKeeper URL starts with zk://, as in zk://h1:2181,h2:2181/ringfence")
+		return Address{}, errors.New("a ZooKeeper URL starts with zk://, as in " +
+			"zk://h1:2181,h2:2181/ringfence")
 	}
 	if strings.ContainsAny(rest, "?#") {
-		return Address{}, errors.New("a ZooKeeper URL takes no ? and no #; write them as %3F and %23 in a password")
+		return Address{}, errors.New("a ZooKeeper URL takes no ? and no #; " +
+			"write them as %3F and %23 in a password")
 	}
 	authority, path, _ := strings.Cut(rest, "/")
-	if strings.Contains(path, "@") { // the path is not shown: it may be the rest of a password
-		return Address{}, errors.New("a ZooKeeper URL takes no @ after its first /; write / in a user or password as %2F")
+	if strings.Contains(path, "@") { // do not show the path: it may be part of a password
+		return Address{}, errors.New("a ZooKeeper URL takes no @ after its first /; " +
+			"write / in a user or password as %2F")
 	}
 	var a Address
 	var err error
@@ -61,10 +64,12 @@ func parseCredentials(s string) (user, password string, err error) {
 	user, userErr := url.PathUnescape(rawUser)
 	password, passwordErr := url.PathUnescape(rawPassword)
 	if userErr != nil || passwordErr != nil {
-		return "", "", errors.New("user or password in the ZooKeeper URL has a % that is not followed by two hexadecimal digits; write % as %25")
+		return "", "", errors.New("user or password in the ZooKeeper URL has a % that is not " +
+			"followed by two hexadecimal digits; write % as %25")
 	}
 	if strings.Contains(user, ":") {
-		return "", "", errors.New("the user in the ZooKeeper URL has a colon, which digest credentials cannot have")
+		return "", "", errors.New("the user in the ZooKeeper URL has a colon, which digest " +
+			"credentials cannot have")
 	}
 	return user, password, nil
 }
@@ -94,10 +99,12 @@ func parseHost(s string) (string, error) {
 	}
 	host, port, err := net.SplitHostPort(s)
 	if err != nil || host == "" || strings.ContainsAny(host, " \t@%") {
-		return "", fmt.Errorf("host %q in the ZooKeeper URL is not of the form host or host:port (IPv6 in brackets)", s)
+		return "", fmt.Errorf("host %q in the ZooKeeper URL is not of the form host or host:port "+
+			"(IPv6 in brackets)", s)
 	}
 	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
-		return "", fmt.Errorf("port %q of host %q in the ZooKeeper URL is not a number from 1 to 65535", port, host)
+		return "", fmt.Errorf("port %q of host %q in the ZooKeeper URL is not a number "+
+			"from 1 to 65535", port, host)
 	}
 	return net.JoinHostPort(host, port), nil
 }
@@ -109,7 +116,8 @@ func parseRoot(path string) (string, error) {
 	}
 	for name := range strings.SplitSeq(path, "/") {
 		if name == "" || name == "." || name == ".." || strings.ContainsFunc(name, BadInName) {
-			return "", fmt.Errorf("path %q in the ZooKeeper URL has a part that cannot name a znode", "/"+path)
+			return "", fmt.Errorf("path %q in the ZooKeeper URL has a part that cannot name a znode",
+				"/"+path)
 		}
 	}
 	if path == "zookeeper" || strings.HasPrefix(path, "zookeeper/") {
@@ -118,6 +126,9 @@ func parseRoot(path string) (string, error) {
 	return "/" + path, nil
 }
 
-// BadInName reports a rune that no name of a znode may have: ZooKeeper refuses control characters;
-// % would look like an encoding that is not decoded.
-func BadInName(r rune) bool { return r <= 0x1f || 0x7f <= r && r <= 0x9f || r == '%' || r >= 0xd800 }
+// BadInName reports whether no name of a znode may contain the rune. ZooKeeper refuses control
+// characters, and a % would look like an encoding, which nobody decodes.
+func BadInName(r rune) bool {
+	return r <= 0x1f || 0x7f <= r && r <= 0x9f ||
+		r == '%' || r >= 0xd800
+}

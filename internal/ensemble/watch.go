@@ -32,8 +32,8 @@ func watched[T any](ctx context.Context, s *Session, key, path string,
 	return b.value, b.fired, err
 }
 
-// armed returns the watch under the key, or nil if there is none or it has fired. It notes the path
-// for firedWatches.
+// armed returns the watch under the key, or nil if there is none or it has fired. It records the
+// path for firedWatches.
 func (s *Session) armed(key, path string) <-chan zk.Event {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -51,10 +51,11 @@ func (s *Session) armed(key, path string) <-chan zk.Event {
 // WatchData reads a znode and sets a watch on it. If the znode does not exist, the error is
 // zk.ErrNoNode and there is no watch.
 func (s *Session) WatchData(ctx context.Context, at string) (Node, <-chan zk.Event, error) {
-	return watched(ctx, s, "data "+at, at, getter(at), func(conn *zk.Conn) (Node, <-chan zk.Event, error) {
-		data, stat, armed, err := conn.GetW(at)
-		return Node{data, stat}, armed, err
-	})
+	return watched(ctx, s, "data "+at, at, getter(at),
+		func(conn *zk.Conn) (Node, <-chan zk.Event, error) {
+			data, stat, armed, err := conn.GetW(at)
+			return Node{data, stat}, armed, err
+		})
 }
 
 // WatchChildren lists the children and sets a watch on their names. If the znode does not exist,

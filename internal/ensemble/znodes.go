@@ -19,7 +19,7 @@ func (s *Session) Stat(ctx context.Context, at string) (*zk.Stat, error) {
 	})
 }
 
-// List returns the names of the children. The error is zk.ErrNoNode when there is no such znode.
+// List returns the names of the children. The error is zk.ErrNoNode if there is no such znode.
 func (s *Session) List(ctx context.Context, at string) ([]string, error) {
 	return Retry(ctx, s, func(conn *zk.Conn) ([]string, error) {
 		names, _, err := conn.Children(at)
@@ -29,7 +29,9 @@ func (s *Session) List(ctx context.Context, at string) ([]string, error) {
 
 // Children lists the children of a znode, and returns the transaction that last created or deleted
 // one. If the znode does not exist, there are none.
-func (s *Session) Children(ctx context.Context, at string) (names []string, changed int64, err error) {
+func (s *Session) Children(
+	ctx context.Context, at string,
+) (names []string, changed int64, err error) {
 	type list struct {
 		names []string
 		stat  *zk.Stat
@@ -53,8 +55,10 @@ type Node struct {
 	Stat *zk.Stat
 }
 
-// Get returns zk.ErrNoNode when there is no such znode.
-func (s *Session) Get(ctx context.Context, at string) (Node, error) { return Retry(ctx, s, getter(at)) }
+// Get returns zk.ErrNoNode if there is no such znode.
+func (s *Session) Get(ctx context.Context, at string) (Node, error) {
+	return Retry(ctx, s, getter(at))
+}
 
 func getter(at string) func(*zk.Conn) (Node, error) {
 	return func(conn *zk.Conn) (Node, error) {
@@ -63,14 +67,14 @@ func getter(at string) func(*zk.Conn) (Node, error) {
 	}
 }
 
-// Sync makes the reads that follow in this session as fresh as the ensemble's leader was when it
-// began.
+// Sync makes later reads in this session at least as fresh as the ensemble's leader at the time of
+// the call.
 func (s *Session) Sync(ctx context.Context, at string) error {
 	_, err := Retry(ctx, s, func(conn *zk.Conn) (string, error) { return conn.Sync(at) })
 	return err
 }
 
-// Ensure creates a persistent znode and its parents where they are missing.
+// Ensure creates a persistent znode and its parents if they are missing.
 func (s *Session) Ensure(ctx context.Context, at string) error {
 	err := s.makeNode(ctx, at)
 	if !errors.Is(err, zk.ErrNoNode) || path.Dir(at) == at {
@@ -92,7 +96,7 @@ func (s *Session) makeNode(ctx context.Context, at string) error {
 	return s.client.Explain(at, err)
 }
 
-// ACL is empty for a znode that does not exist.
+// ACL returns an empty ACL for a znode that does not exist.
 func (s *Session) ACL(ctx context.Context, at string) ([]zk.ACL, error) {
 	acl, err := Retry(ctx, s, func(conn *zk.Conn) ([]zk.ACL, error) {
 		acl, _, err := conn.GetACL(at)

@@ -37,7 +37,7 @@ func (e errand) stand(ctx context.Context) error {
 		return err
 	}
 	defer o.close()
-	c := checkpoint.Candidate[tally]{
+	c := checkpoint.Runner[tally]{
 		Lead:     fence.Lead{Elector: co, Resource: resource, Holder: holder(os.Getpid())},
 		Journal:  o.journal,
 		Observer: co,

@@ -64,7 +64,7 @@ func (r *taskRun) run(journal checkpoint.Journal) int {
 			stores = append(stores, r.redisRaiser)
 		}
 	}
-	c := checkpoint.Candidate[json.RawMessage]{
+	c := checkpoint.Runner[json.RawMessage]{
 		Lead:    fence.Lead{Elector: r.elector, Resource: r.Resource, Holder: r.Settings.Holder, Stores: stores},
 		Journal: journal, Task: r.task(), Observer: r.Coordinator,
 	}

@@ -66,7 +66,7 @@ func (w *worker) tasks(ctx context.Context, coordinator fence.Coordinator, s *st
 	b := &job{w: w, s: s, coordinator: coordinator, journal: j, world: world}
 	b.place, b.nth, _ = w.c.failpoint()
 	s.leaving, s.between = b.abandon, b.tooLate
-	candidate := checkpoint.Candidate[tally]{
+	candidate := checkpoint.Runner[tally]{
 		Lead:    fence.Lead{Elector: s, Resource: lab.Resource, Holder: w.c.Name},
 		Journal: watched{j, b}, Observer: coordinator, Task: b.task(),
 	}

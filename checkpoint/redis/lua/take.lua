@@ -1,4 +1,5 @@
--- Reads a checkpoint for the leader. It runs behind the gate of store/redis: ARGV[1] is the claim's resource.
+-- Reads a checkpoint for the leader. The check of internal/marks/redis/gate.go runs first; ARGV[1]
+-- is the claim's resource.
 -- KEYS: the task. ARGV[4]: the version that the caller has.
 local stored = redis.call('HMGET', KEYS[1], 'version', 'resource', 'checkpoint')
 if not stored[1] then

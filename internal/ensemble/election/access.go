@@ -10,8 +10,8 @@ import (
 	"github.com/ringfence/ringfence/internal/ensemble"
 )
 
-// warnOfAccess logs who besides this user may change elections. Open calls it, so a client warns
-// once, however many sessions it opens. Znodes keep the ACL they were created with.
+// warnOfAccess logs who else may change elections. Open calls it, so a client warns once, however
+// many sessions it opens. Znodes keep the ACL with which they were created.
 func warnOfAccess(ctx context.Context, c *ensemble.Client) {
 	if c.Address().User == "" {
 		c.Log().Warn("anybody who reaches this ZooKeeper can depose leaders and make candidates; " +
@@ -24,16 +24,22 @@ func warnOfAccess(ctx context.Context, c *ensemble.Client) {
 		c.Log().Debug("who else may change the znodes could not be read", "error", err)
 	case len(others) > 0:
 		c.Log().Warn("others than the user of the ZooKeeper URL can depose leaders and make candidates, "+
-			"for they may change a znode that was created before; once every program has these credentials, "+
+			"for they may change a znode that was created before; "+
+			"once every program has these credentials, "+
 			"give this user alone the root and all below it",
-			"zkCli.sh", fmt.Sprintf("addauth digest %s:PASSWORD; setAcl -R %s auth::cdrwa", c.Address().User, c.Root()),
+			"zkCli.sh", fmt.Sprintf("addauth digest %s:PASSWORD; setAcl -R %s auth::cdrwa",
+				c.Address().User, c.Root()),
 			"znode", at, "others", others)
 	}
 }
 
-// othersThanUser returns the first of the upper znodes that somebody else may change, and who.
-func othersThanUser(ctx context.Context, c *ensemble.Client) (at string, others []string, err error) {
-	others, err = ensemble.Ask(ctx, c, func(ctx context.Context, s *ensemble.Session) ([]string, error) {
+// othersThanUser returns the first of the upper znodes that others may change, and who they are.
+func othersThanUser(
+	ctx context.Context, c *ensemble.Client,
+) (at string, others []string, err error) {
+	others, err = ensemble.Ask(ctx, c, func(
+		ctx context.Context, s *ensemble.Session,
+	) ([]string, error) {
 		for _, at = range []string{c.Root(), IssuerPath(c.Root()), electionsPath(c.Root())} {
 			acl, err := s.ACL(ctx, at)
 			if err != nil && !ensemble.Denied(err) {
@@ -48,7 +54,7 @@ func othersThanUser(ctx context.Context, c *ensemble.Client) (at string, others 
 	return at, others, err
 }
 
-// writers lists those besides the user who may do more than read, without the hash of a digest.
+// writers lists the others who may do more than read, without the hash of a digest.
 func writers(acl []zk.ACL, user string) (others []string) {
 	const digest = "digest"
 	for _, a := range acl {

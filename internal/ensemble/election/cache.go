@@ -8,16 +8,18 @@ import (
 	"github.com/ringfence/ringfence/internal/ensemble"
 )
 
-// Cache reads elections in the client's own session. A list of candidates is read one znode at a
-// time, and what a name stands for never changes, so a name that was read in the present session is
-// not read again. The zero value is good, for one client.
+// Cache reads elections in the client's own session. A list of candidates takes one read for each
+// znode. The content of a znode never changes, so a name that was read in the current session is
+// not read again. The zero value is ready to use, with one client.
 type Cache struct {
 	entries ensemble.Cache[map[string]Entry] // by path
 }
 
-// Entries reads the candidates with these names, in order of token. ErrShared: nobody can say which
-// of the first two leads.
-func (c *Cache) Entries(ctx context.Context, s *ensemble.Session, dir string, names []string) ([]Entry, error) {
+// Entries reads the candidates with these names, in order of token. ErrShared: the first two have
+// one token, so neither leads.
+func (c *Cache) Entries(
+	ctx context.Context, s *ensemble.Session, dir string, names []string,
+) ([]Entry, error) {
 	entries, err := readEntries(ctx, s, dir, names, c.cached(s, dir, names))
 	if err != nil {
 		return nil, err
@@ -26,7 +28,7 @@ func (c *Cache) Entries(ctx context.Context, s *ensemble.Session, dir string, na
 	return entries, sharedLead(dir, entries)
 }
 
-// cached returns what was read of these names in an election.
+// cached returns the entries of these names that were already read.
 func (c *Cache) cached(s *ensemble.Session, dir string, names []string) map[string]Entry {
 	cached := map[string]Entry{}
 	c.entries.Use(s, func(all *map[string]Entry) {
@@ -39,7 +41,7 @@ func (c *Cache) cached(s *ensemble.Session, dir string, names []string) map[stri
 	return cached
 }
 
-// store keeps the entries of an election and forgets those that are gone from it.
+// store caches the entries of an election and drops those that are gone from it.
 func (c *Cache) store(s *ensemble.Session, dir string, entries []Entry) {
 	c.entries.Use(s, func(all *map[string]Entry) {
 		if *all == nil {

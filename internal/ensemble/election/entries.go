@@ -25,11 +25,13 @@ const atOnce = 16
 
 // ReadEntries reads the candidates with these names, in order of token. It leaves out names that
 // are gone, foreign or persistent.
-func ReadEntries(ctx context.Context, s *ensemble.Session, dir string, names []string) ([]Entry, error) {
+func ReadEntries(
+	ctx context.Context, s *ensemble.Session, dir string, names []string,
+) ([]Entry, error) {
 	return readEntries(ctx, s, dir, names, nil)
 }
 
-// readEntries takes from the cache what it can: a name has one czxid for ever.
+// readEntries uses the cache where it can: a name has one czxid for ever.
 func readEntries(
 	ctx context.Context, s *ensemble.Session, dir string, names []string, cached map[string]Entry,
 ) ([]Entry, error) {
@@ -55,7 +57,7 @@ func readEntries(
 			e, found, err := readEntry(ctx, s, dir, name)
 			switch {
 			case err != nil:
-				cancel(err) // the others need not go on
+				cancel(err) // stops the other reads
 			case found:
 				mu.Lock()
 				entries = append(entries, e)
@@ -71,7 +73,9 @@ func readEntries(
 	return entries, nil
 }
 
-func readEntry(ctx context.Context, s *ensemble.Session, dir, name string) (e Entry, found bool, err error) {
+func readEntry(
+	ctx context.Context, s *ensemble.Session, dir, name string,
+) (e Entry, found bool, err error) {
 	n, err := s.Get(ctx, path.Join(dir, name))
 	switch {
 	case errors.Is(err, zk.ErrNoNode):
@@ -84,7 +88,7 @@ func readEntry(ctx context.Context, s *ensemble.Session, dir, name string) (e En
 	return Entry{name, fence.Token(n.Stat.Czxid), Parse[EntryData](n.Data).Holder}, true, nil
 }
 
-// Acknowledged is the token of the election's acknowledgement, or 0.
+// Acknowledged returns the token of the election's acknowledgement, or 0.
 func Acknowledged(ctx context.Context, s *ensemble.Session, dir string) (fence.Token, error) {
 	at := path.Join(dir, LeaderName)
 	n, err := s.Get(ctx, at)

@@ -12,14 +12,14 @@ import (
 	"github.com/ringfence/ringfence/internal/ensemble"
 )
 
-// ErrNotIssuer: the issuer's znode was not written by us.
+// ErrNotIssuer: another program wrote the issuer's znode.
 var ErrNotIssuer = errors.New("not an issuer")
 
 const uuidLength = 36
 
-// ReadIssuer reads the ensemble's identity. Where there is none it creates one; of several that
-// try, the first wins. A wiped ensemble starts counting again and is another issuer, so the
-// identity is read each time.
+// ReadIssuer reads the ensemble's identity. If there is none, it creates one; of several clients,
+// the first one wins. A wiped ensemble starts counting again and is another issuer, so callers read
+// the identity each time.
 func ReadIssuer(ctx context.Context, s *ensemble.Session) (fence.Issuer, error) {
 	n, err := issuerNode(ctx, s, s.Get)
 	if err != nil {
@@ -28,16 +28,15 @@ func ReadIssuer(ctx context.Context, s *ensemble.Session) (fence.Issuer, error) 
 	return parseIssuer(IssuerPath(s.Client().Root()), n.Data)
 }
 
-// Identity is the issuer as it was read, and how to tell whether it still is: by the version, which
-// grows when the issuer is renewed, and by a watch, because a znode that is created again starts at
-// version 0.
+// Identity is the issuer, and what shows whether it has changed: the version, which rises when the
+// issuer is renewed, and a watch, because a znode that is created again starts at version 0.
 type Identity struct {
 	Issuer  fence.Issuer
 	Version int32
 	watch   <-chan zk.Event
 }
 
-// ReadIdentity is ReadIssuer for callers that remember the answer.
+// ReadIdentity is ReadIssuer for callers that cache the answer.
 func ReadIdentity(ctx context.Context, s *ensemble.Session) (Identity, error) {
 	var watch <-chan zk.Event
 	n, err := issuerNode(ctx, s, func(ctx context.Context, at string) (n ensemble.Node, err error) {
@@ -99,10 +98,12 @@ func makeIssuer(ctx context.Context, s *ensemble.Session, at string) error {
 func RenewIssuer(ctx context.Context, c *ensemble.Client) (fence.Issuer, error) {
 	at, id := IssuerPath(c.Root()), []byte(newUUID())
 	return ensemble.Ask(ctx, c, func(ctx context.Context, s *ensemble.Session) (fence.Issuer, error) {
-		if _, err := ReadIssuer(ctx, s); err != nil { // not ours to write over
+		if _, err := ReadIssuer(ctx, s); err != nil { // must not overwrite another program's znode
 			return "", err
 		}
-		if _, err := ensemble.Retry(ctx, s, func(conn *zk.Conn) (*zk.Stat, error) { return conn.Set(at, id, -1) }); err != nil {
+		if _, err := ensemble.Retry(ctx, s, func(conn *zk.Conn) (*zk.Stat, error) {
+			return conn.Set(at, id, -1)
+		}); err != nil {
 			return "", c.Explain(at, err)
 		}
 		return parseIssuer(at, id)
@@ -117,11 +118,13 @@ func newUUID() string {
 
 func parseIssuer(at string, data []byte) (fence.Issuer, error) {
 	if len(data) != uuidLength {
-		return "", fmt.Errorf("%w: znode %s holds %d bytes, not a UUID: does another program use this path?", ErrNotIssuer, at, len(data))
+		return "", fmt.Errorf("%w: znode %s holds %d bytes, not a UUID: "+
+			"does another program use this path?", ErrNotIssuer, at, len(data))
 	}
 	for _, c := range data {
 		if (c < '0' || c > '9') && (c < 'a' || c > 'f') && c != '-' {
-			return "", fmt.Errorf("%w: znode %s holds something other than a UUID: does another program use this path?", ErrNotIssuer, at)
+			return "", fmt.Errorf("%w: znode %s holds something other than a UUID: "+
+				"does another program use this path?", ErrNotIssuer, at)
 		}
 	}
 	return fence.Issuer("zk:" + string(data)), nil

@@ -16,10 +16,10 @@ const (
 	LeaderName = "leader"
 )
 
-// IssuerPath is the znode that names the issuer.
+// IssuerPath returns the path of the issuer's znode.
 func IssuerPath(root string) string { return root + "/issuer" }
 
-// Dir is the election for a resource.
+// Dir returns the path of a resource's election.
 func Dir(root string, r fence.Resource) string { return electionsPath(root) + "/" + string(r) }
 
 func electionsPath(root string) string { return root + "/elections" }
@@ -28,7 +28,7 @@ func electionsPath(root string) string { return root + "/elections" }
 // to its creation was lost.
 type GUID string
 
-// NewGUID returns a random one.
+// NewGUID returns a random GUID.
 func NewGUID() GUID {
 	var b [16]byte
 	rand.Read(b[:])

@@ -33,7 +33,8 @@ func TestForeignNamesAreNoCandidates(t *testing.T) {
 }
 
 func TestForeignDataIsTheZeroValue(t *testing.T) {
-	for _, data := range []string{"", "x", "null", `{"holder":7}`, `{"token":9007199254740993}`, `[]`, "\xff"} {
+	for _, data := range []string{"", "x", "null", `{"holder":7}`, `{"token":9007199254740993}`,
+		`[]`, "\xff"} {
 		if got := Parse[Acknowledgement]([]byte(data)); got != (Acknowledgement{}) {
 			t.Errorf("%q is read as %+v", data, got)
 		}

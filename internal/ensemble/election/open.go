@@ -8,9 +8,9 @@ import (
 	"github.com/ringfence/ringfence/internal/ensemble"
 )
 
-// Open connects to the ensemble that the URL names, makes sure that it has an issuer, and logs a
-// warning if others can change elections. It fails when no server answers in time, or when the
-// ensemble refuses the credentials.
+// Open connects to the ensemble in the URL, makes sure that it has an issuer, and logs a warning if
+// others can change elections. It fails if no server answers in time, or if the ensemble refuses
+// the credentials.
 func Open(ctx context.Context, url string, o ensemble.Options) (*ensemble.Client, error) {
 	c, err := ensemble.New(url, o)
 	if err != nil {
@@ -23,7 +23,7 @@ func Open(ctx context.Context, url string, o ensemble.Options) (*ensemble.Client
 	return c, nil
 }
 
-// Issuer asks for the ensemble's identity.
+// Issuer reads the ensemble's identity.
 func Issuer(ctx context.Context, c *ensemble.Client) (fence.Issuer, error) {
 	return ensemble.Ask(ctx, c, ReadIssuer)
 }

@@ -21,13 +21,13 @@ func newGUID() string {
 	return hex.EncodeToString(b[:])
 }
 
-// NewUUID is an issuer's name.
+// NewUUID returns a name for an issuer.
 func NewUUID() string {
 	g := newGUID()
 	return fmt.Sprintf("%s-%s-%s-%s-%s", g[:8], g[8:12], g[12:16], g[16:20], g[20:])
 }
 
-// CandidateName is a name that no other candidate has.
+// CandidateName returns a name that no other candidate has.
 func CandidateName(sequence string) string { return candidatePrefix + newGUID() + "-" + sequence }
 
 // Craft makes a candidate with a sequence suffix of our choice, in the admin's session, and returns
@@ -60,7 +60,8 @@ func CraftTwins(t testing.TB, admin *zk.Conn, dir string) (names []string, token
 	for _, name := range names {
 		_, stat, err := admin.Get(path.Join(dir, name))
 		if err != nil || token != 0 && token != fence.Token(stat.Czxid) {
-			t.Fatalf("the two have the tokens %v and %v: nothing is shown; %v", token, stat.Czxid, err)
+			t.Fatalf("the two have the tokens %v and %v: this test proves nothing; %v", token,
+				stat.Czxid, err)
 		}
 		token = fence.Token(stat.Czxid)
 	}

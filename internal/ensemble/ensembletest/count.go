@@ -12,13 +12,13 @@ const (
 	GetData      = 4
 	Sync         = 9
 	Ping         = 11
-	GetChildren2 = 12 // by which the library lists
+	GetChildren2 = 12 // the library's list request
 	Multi        = 14
 	SetWatches   = 101
 )
 
 // Requested returns how many requests of each operation the relay has passed since the last call,
-// but for pings.
+// without pings.
 func (r *Relay) Requested() map[uint32]int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -28,14 +28,14 @@ func (r *Relay) Requested() map[uint32]int {
 	return seen
 }
 
-// Count is how many requests of an operation have passed since Requested or Recount.
+// Count returns how many requests of an operation have passed since Requested or Recount.
 func (r *Relay) Count(operation uint32) int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.requests[operation]
 }
 
-// Recount is Count, and begins to count that operation anew.
+// Recount is Count, and resets the count of that operation.
 func (r *Relay) Recount(operation uint32) int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -44,14 +44,14 @@ func (r *Relay) Recount(operation uint32) int {
 	return n
 }
 
-// Greetings is how many connections a server has greeted, since ExpireSessions.
+// Greetings returns how many connections a server has greeted since ExpireSessions.
 func (r *Relay) Greetings() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return len(r.sessions)
 }
 
-// Accepted is how many connections clients have made.
+// Accepted returns how many connections clients have made.
 func (r *Relay) Accepted() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()

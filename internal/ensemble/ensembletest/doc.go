@@ -1,4 +1,3 @@
-// Package ensembletest is for tests of whatever speaks to ZooKeeper: a relay that holds traffic
-// back and loses replies, the ZooKeeper library without any of our code, and candidates that no
-// campaign made.
+// Package ensembletest is for tests of clients of ZooKeeper: a relay that delays traffic and loses
+// replies, the ZooKeeper library without our code, and candidates that no campaign has made.
 package ensembletest

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// Relay stands between one client and a server. It passes frame by frame, so that it can hold
-// traffic back, lose a reply, and learn the sessions that pass.
+// Relay is a proxy between one client and a server. It passes frame by frame, so that it can delay
+// traffic, lose a reply, and learn the sessions.
 type Relay struct {
 	Server string
 	Faults // changed in Set
@@ -26,19 +26,19 @@ type Relay struct {
 	held     int // frames and connections that wait for Pass
 	accepted int // connections
 	conns    map[net.Conn]bool
-	sessions [][]byte // greetings of the server, which hold session id and password
+	sessions [][]byte // greetings of the server, with session id and password
 	requests map[uint32]int
 }
 
 // Faults are what a Relay does to the traffic.
 type Faults struct {
-	LoseReply bool // the next create of a candidate passes, and the connection breaks in the place of its reply
-	LoseWrite bool // the same for the next transaction
-	Mute      bool // no notice of a watch passes
-	Between   bool // after the next transaction requests wait for Pass, and its reply does not
-	StopAfter int  // after so many more requests the others wait for Pass, and no reply does
-	Stopped   bool // they do
-	Swallow   bool // transactions do not pass, everything else does
+	LoseReply bool // break the connection instead of the reply to the next create of a candidate
+	LoseWrite bool // break the connection instead of the reply to the next transaction
+	Mute      bool // drop notices of watches
+	Between   bool // after the next transaction, hold requests until Pass; replies pass
+	StopAfter int  // after so many more requests, hold requests until Pass; replies pass
+	Stopped   bool // requests are held
+	Swallow   bool // drop transactions, pass everything else
 	Forgetful bool // the next client to connect again is greeted as a new one
 	Twin      bool // the next enrolment creates a second candidate in the same transaction
 }
@@ -50,14 +50,15 @@ func NewRelay(t testing.TB, server string) *Relay {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &Relay{t: t, listener: listener, Server: server, conns: map[net.Conn]bool{}, requests: map[uint32]int{}}
+	r := &Relay{t: t, listener: listener, Server: server, conns: map[net.Conn]bool{},
+		requests: map[uint32]int{}}
 	r.open = sync.NewCond(&r.mu)
 	r.work.Go(r.accept)
 	t.Cleanup(r.close)
 	return r
 }
 
-// Addr is where clients connect.
+// Addr returns the address for clients.
 func (r *Relay) Addr() string { return r.listener.Addr().String() }
 
 func (r *Relay) close() {
@@ -125,7 +126,7 @@ func (r *Relay) serve(client net.Conn) {
 	both.Wait()
 }
 
-// keep notes a connection for DropAll, and returns what closes it.
+// keep records a connection for DropAll, and returns a function that closes it.
 func (r *Relay) keep(c net.Conn) (closeIt func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -141,10 +142,10 @@ func (r *Relay) keep(c net.Conn) (closeIt func()) {
 	}
 }
 
-// exchange is what the requests of a connection tell its replies.
+// exchange carries information from the requests of a connection to its replies.
 type exchange struct {
-	lose chan struct{} // the next reply gets lost
-	twin chan uint32   // the request with this number was made two
+	lose chan struct{} // lose the next reply
+	twin chan uint32   // the request with this number was doubled
 }
 
 func (r *Relay) pump(from, to net.Conn, e exchange, requests bool) {
@@ -167,7 +168,8 @@ func (r *Relay) pump(from, to net.Conn, e exchange, requests bool) {
 			r.Set(func() { r.sessions = append(r.sessions, frame) })
 		case !requests && r.muted(frame):
 			continue
-		case !requests && len(e.lose) > 0 && int32(binary.BigEndian.Uint32(frame[4:])) >= 0: // a reply, not a ping's
+		// A reply, but not to a ping.
+		case !requests && len(e.lose) > 0 && int32(binary.BigEndian.Uint32(frame[4:])) >= 0:
 			return
 		case !requests:
 			frame = untwinned(frame, e.twin)
@@ -178,8 +180,8 @@ func (r *Relay) pump(from, to net.Conn, e exchange, requests bool) {
 	}
 }
 
-// forget makes the server give a new session to a client that wants its old one back, as servers do
-// that only speak ZooKeeper's protocol.
+// forget makes the server give a new session to a client that wants its old one, as some servers do
+// that only implement ZooKeeper's protocol.
 func (r *Relay) forget(connect []byte) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -190,7 +192,7 @@ func (r *Relay) forget(connect []byte) {
 	}
 }
 
-// note counts requests by their operation, and sees the enrolment whose reply shall get lost.
+// note counts requests by operation, and finds the request with the reply to lose.
 func (r *Relay) note(frame []byte, lose chan struct{}) {
 	operation := binary.BigEndian.Uint32(frame[8:])
 	r.mu.Lock()
@@ -219,7 +221,7 @@ func (r *Relay) swallowed(frame []byte) bool {
 	return r.Swallow && binary.BigEndian.Uint32(frame[8:]) == Multi
 }
 
-// muted tells whether a frame of the server's is a notice that must not pass.
+// muted reports whether a frame of the server is a notice that must not pass.
 func (r *Relay) muted(frame []byte) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -243,9 +245,8 @@ func (r *Relay) waitWhile(closed *bool) bool {
 	return !r.closed
 }
 
-// ExpireSessions closes every session that has passed, from another connection, as only somebody
-// with its password can. Traffic is held meanwhile: a client that comes back would push the other
-// connection out.
+// ExpireSessions closes every session that has passed, from another connection, with the session's
+// password. It holds traffic meanwhile, because a returning client would break that connection.
 func (r *Relay) ExpireSessions() {
 	r.t.Helper()
 	r.Hold()
@@ -288,7 +289,7 @@ func closeSession(server string, greeting []byte) error {
 	}
 	_, err = readFrame(c)
 	if err != nil {
-		return nil // it had ended before
+		return nil // the session had already ended
 	}
 	return nil
 }

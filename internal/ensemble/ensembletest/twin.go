@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// twinned makes of an enrolment a transaction that creates a second candidate, with another GUID.
+// twinned turns an enrolment into a transaction that creates a second candidate with another GUID.
 func (r *Relay) twinned(frame []byte, twins chan uint32) []byte {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -26,13 +26,13 @@ func (r *Relay) twinned(frame []byte, twins chan uint32) []byte {
 	return withLength(multiHeader(body, 0xffffffff, 1))
 }
 
-// multiHeader is what stands before each operation of a transaction, and after the last.
+// multiHeader returns the header of an operation in a transaction, or its end.
 func multiHeader(body []byte, operation uint32, done byte) []byte {
 	body = append(binary.BigEndian.AppendUint32(body, operation), done)
 	return binary.BigEndian.AppendUint32(body, 0xffffffff)
 }
 
-// untwinned makes the reply to such a transaction one to the create that was asked for.
+// untwinned turns the reply to such a transaction into a reply to the original create.
 func untwinned(frame []byte, twins chan uint32) []byte {
 	const header, first = 4 + 16, 4 + 16 + 9
 	xid := binary.BigEndian.Uint32(frame[4:])

@@ -1,0 +1,106 @@
+package checkpoint
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/ringfence/ringfence/fence"
+)
+
+// Runner runs a task on one of several processes. It campaigns, follows the checkpoint while it
+// waits, and continues the task when it leads. Start one in as many processes as you like.
+type Runner[S any] struct {
+	// Lead says in which election this process takes part, and under which name. The mark is raised
+	// on Lead.Stores, which need not contain the journal, and then on the journal.
+	Lead    fence.Lead
+	Journal Journal
+	Task    Task[S]
+	// Observer is the coordinator. It reports how long detection and election took; may be nil.
+	Observer fence.Observer
+}
+
+// Run campaigns, runs the task while it leads, and campaigns again after a lost term. It returns
+//
+//   - nil when the task is done, by this process or another one,
+//   - ErrStopped when the task is stopped,
+//   - the cause of ctx when ctx ends,
+//   - an error that retrying cannot fix: a refusal of the coordinator, ErrBadTask,
+//     ErrStepsChanged, ErrCorrupt, ErrConflict, fence.ErrOtherIssuer, fence.ErrNotInstalled.
+//
+// The checkpoint is the last one that this process knows to be durable.
+func (r Runner[S]) Run(ctx context.Context) (Checkpoint, error) {
+	if err := r.Task.Validate(r.Journal); err != nil {
+		return Checkpoint{Task: r.Task.Name}, err
+	}
+	s := &standby{Elector: campaigner{r.Lead.Elector}, journal: r.Journal, observer: r.Observer,
+		task: r.Task.Name}
+	defer s.following.Wait()
+	lead := r.Lead
+	lead.Elector = s
+	lead.Stores = append(slices.Clone(lead.Stores), r.Journal)
+	last := Checkpoint{Task: r.Task.Name}
+	for failed := 1; ; failed++ {
+		worked := false
+		err := lead.Run(ctx, func(ctx context.Context, term *fence.Term) (err error) {
+			took, raised := s.took()
+			worked, failed = true, 0
+			last, err = r.Task.run(ctx, term, r.Journal, s.copy(), took, raised)
+			return err
+		})
+		switch {
+		case worked && last.Status == Done:
+			return last, nil // even if the resignation failed
+		case ctx.Err() != nil:
+			return last, errors.Join(context.Cause(ctx), unless(err, context.Cause(ctx)))
+		case !campaignAgain(worked, err):
+			return last, err
+		}
+		s.forget(last)
+		wait := journalBackoff(failed + 1)
+		r.Task.notify(Event{Kind: Interrupted, Checkpoint: last, Err: err, Wait: wait})
+		_ = pause(ctx, wait)
+	}
+}
+
+// unless drops an error that only repeats the cause.
+func unless(err, cause error) error {
+	if errors.Is(err, cause) && !errors.Is(err, ErrUnknown) {
+		return nil
+	}
+	return err
+}
+
+// campaignAgain reports whether to campaign again after a term ended with err. worked is false if
+// work never started.
+func campaignAgain(worked bool, err error) bool {
+	for _, final := range []error{errCampaign, ErrStopped, ErrConflict, ErrBadTask,
+		fence.ErrOtherIssuer, fence.ErrNotInstalled, fence.ErrNoToken, fence.ErrMalformed,
+		fence.ErrNotAllowed} {
+		if errors.Is(err, final) {
+			return false
+		}
+	}
+	if !worked { // a store could not raise the mark; it may the next time
+		return true
+	}
+	return errors.Is(err, fence.ErrLost) || retryable(err)
+}
+
+// errCampaign marks an error of Campaign. An elector retries by itself what retrying can fix, so
+// this error is final.
+var errCampaign = errors.New("the coordinator refused")
+
+type campaigner struct{ fence.Elector }
+
+// Campaign implements fence.Elector.
+func (c campaigner) Campaign(
+	ctx context.Context, r fence.Resource, holder string,
+) (*fence.Term, error) {
+	term, err := c.Elector.Campaign(ctx, r, holder)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", errCampaign, err)
+	}
+	return term, nil
+}
