@@ -208,8 +208,8 @@ func TestWorkersThatEndAreStartedAgainUnlessAFaultHasKilledThem(t *testing.T) {
 	r, s := scripted()
 	ctx, stop := context.WithCancel(within(t, patience))
 	r.setDown("worker-2", true)
-	r.rec.add(history.Event{Kind: history.Note, Process: "worker-2", Text: Ended + "killed"})
-	r.rec.add(history.Event{Kind: history.Note, Process: "worker-1", Text: Ended + "exit code 137"})
+	r.rec.add(history.Event{Kind: history.Note, Process: "worker-2", Text: history.Ended + "killed"})
+	r.rec.add(history.Event{Kind: history.Note, Process: "worker-1", Text: history.Ended + "exit code 137"})
 	var supervisor sync.WaitGroup
 	supervisor.Go(func() { r.supervise(ctx) })
 	s.until(t, "start worker-1")
@@ -259,7 +259,7 @@ func TestAWorkerThatIsBeingStartedAgainIsKilledLater(t *testing.T) {
 	ctx, stop := context.WithCancel(within(t, patience))
 	var supervisor sync.WaitGroup
 	supervisor.Go(func() { r.supervise(ctx) })
-	r.rec.add(history.Event{Kind: history.Note, Process: "worker-2", Text: Ended + "exit code 137"})
+	r.rec.add(history.Event{Kind: history.Note, Process: "worker-2", Text: history.Ended + "exit code 137"})
 	s.until(t, "start worker-2")
 	done := make(chan error, 1)
 	go func() { done <- r.inject(ctx, []Fault{{Do: Kill, On: "worker-2"}}) }()
@@ -302,7 +302,7 @@ func TestTheCatalogueIsWhole(t *testing.T) {
 			t.Errorf("control %s has no scenario, nothing that catches it, or no bug", c.Name)
 		}
 	}
-	for _, f := range menu {
+	for _, f := range randomFaults {
 		sound(t, "random-mix", f)
 	}
 }
@@ -328,7 +328,7 @@ func TestWhatBecomesOfAStrayWrite(t *testing.T) {
 		history.Refused: &pgconn.PgError{Code: "57P03"},
 		history.Unknown: io.EOF,
 	} {
-		if got := became(err); got != want {
+		if got := outcome(err); got != want {
 			t.Errorf("%v: %s, want %s", err, got, want)
 		}
 	}

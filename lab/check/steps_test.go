@@ -19,7 +19,7 @@ func (b *builder) taskStep(process string, t fence.Token, n int) {
 	b.answer(e, history.OK, "")
 }
 
-// key is that of the n-th step: each round has a synchronous and an asynchronous one.
+// key returns the key of the n-th step: each round has a synchronous and an asynchronous one.
 func key(n int) string {
 	return fmt.Sprintf("ledger/1/%d/%s", n/2, []string{"post", "announce"}[n%2])
 }
@@ -52,7 +52,7 @@ func (b *builder) publish(t fence.Token, n int) {
 	})
 }
 
-// leads is an election of a task's leader.
+// leads adds the election of a task's leader.
 func (b *builder) leads(process string, t fence.Token) {
 	b.term(process, history.Won, t)
 	b.answer(b.invoke(process, pg, history.Raise, t), history.OK, "")
@@ -80,7 +80,7 @@ func taskRun(p parts) *builder {
 	return b
 }
 
-// find is the place in the evidence of the n-th event of a kind, from 0.
+// find returns the index in the evidence of the n-th event of a kind, from 0.
 func (b *builder) find(kind history.Kind, n int) int {
 	for i, e := range b.held {
 		if e.Kind == kind {
@@ -134,18 +134,18 @@ var flawedTasks = []struct {
 	{"an old leader published", "newer token 20", func() *builder {
 		return taskRun(parts{ending: func(b *builder) { b.publish(10, 20) }})
 	}, []string{"I4"}},
-	{"a version is left out", "right after version", func() *builder {
+	{"a version is missing", "right after version", func() *builder {
 		b := taskRun(parts{})
 		i := b.find(history.Publish, 5)
 		b.held = slices.Delete(b.held, i, i+1)
 		return b
 	}, []string{"I4"}},
-	{"the task was not done", "were demanded", func() *builder {
+	{"the task was not finished", "were demanded", func() *builder {
 		b := taskRun(parts{})
 		b.header.Expect.Steps = 21
 		return b
 	}, []string{"I4"}},
-	{"an old leader's effect landed late", "behind", func() *builder {
+	{"an old leader's effect is committed late", "behind", func() *builder {
 		return taskRun(parts{ending: func(b *builder) { b.effect(10, 20) }})
 	}, []string{"I1"}},
 }
@@ -155,8 +155,8 @@ func TestFlawedTasksAreCaught(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			r := judge(t, test.run().finish())
 			wantInvariants(t, r, test.want...)
-			if !strings.Contains(told(r), test.says) {
-				t.Errorf("nothing says %q:%s", test.says, told(r))
+			if !strings.Contains(findings(r), test.says) {
+				t.Errorf("nothing says %q:%s", test.says, findings(r))
 			}
 		})
 	}

@@ -10,8 +10,8 @@ import (
 	"github.com/ringfence/ringfence/lab/history"
 )
 
-// An hour's run has to open too; what is left out is only what nothing is said about.
-func TestThinKeepsWhatMatters(t *testing.T) {
+// A run of an hour has to open too; only unremarkable operations are left out.
+func TestThinKeepsRemarkableOperations(t *testing.T) {
 	var events []history.Event
 	add := func(op string, o history.Outcome) {
 		e := history.Event{At: int64(len(events)+1) * 1000, Kind: history.Invoke, Process: "worker-1/redis", Op: op, Do: history.Write, Store: "redis", Token: 7}
@@ -26,7 +26,7 @@ func TestThinKeepsWhatMatters(t *testing.T) {
 			add(fmt.Sprint("stale-", i), history.Stale)
 		}
 	}
-	var problems []check.Problem // more than one, since one in three is kept anyway
+	var problems []check.Problem // more than one, because one operation in three is kept anyway
 	for i := range 3 {
 		problems = append(problems, check.Problem{Invariant: "I3", Op: fmt.Sprint("ok-", 77777+i)})
 	}
@@ -48,8 +48,8 @@ func TestThinKeepsWhatMatters(t *testing.T) {
 	}
 }
 
-// A fault that never ended, or ended without a begin, or has the name of another one that is still open.
-func TestFaultsThatDoNotPair(t *testing.T) {
+// A fault may never end, or end without a beginning, or have the name of another open one.
+func TestFaultsThatAreNotWellPaired(t *testing.T) {
 	var d reading
 	d.To = 100
 	for i, f := range []struct {
@@ -100,7 +100,8 @@ func TestTargets(t *testing.T) {
 	}
 }
 
-// A stale write is accepted also where its process never heard of it, and a problem of I1 says so without evidence.
+// A stale write is shown as accepted even if its process never learned it, and a violation of I1
+// shows it without evidence.
 func TestJudge(t *testing.T) {
 	events := []history.Event{
 		{At: 1, Kind: history.Invoke, Process: "worker-1", Op: "silent", Store: "redis", Token: 5},
@@ -118,8 +119,9 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-// A coordinator that was wiped or restored counts from behind, under another issuer: nothing under its tokens is stale.
-func TestTokensOfAnotherIssuerAreNotBehind(t *testing.T) {
+// A coordinator that was wiped or restored counts from a lower number, under another issuer: its
+// tokens are not stale.
+func TestTokensOfAnotherIssuerAreNotStale(t *testing.T) {
 	var events []history.Event
 	add := func(e history.Event) {
 		e.At = int64(len(events)+1) * 1e6
@@ -139,7 +141,7 @@ func TestTokensOfAnotherIssuerAreNotBehind(t *testing.T) {
 		add(w)
 	}
 	d := read(events, check.Result{})
-	for i, want := range []mark{ok, ok, ok, accepted} { // the last is behind within its own issuer
+	for i, want := range []mark{ok, ok, ok, accepted} { // the last is stale within its own issuer
 		if o := d.byOp[fmt.Sprint(i)]; o.Mark != want || o.Behind != (want == accepted) {
 			t.Errorf("write %d is drawn as %s, behind is %v; want %s", i, o.Mark, o.Behind, want)
 		}

@@ -16,7 +16,7 @@ import (
 	"github.com/ringfence/ringfence/lab/report"
 )
 
-var update = flag.Bool("update", false, "write the golden files anew")
+var update = flag.Bool("update", false, "rewrite the golden files")
 
 func golden(t *testing.T, name string, got []byte) {
 	t.Helper()
@@ -31,11 +31,11 @@ func golden(t *testing.T, name string, got []byte) {
 		t.Fatal(err)
 	}
 	if !bytes.Equal(got, wanted) {
-		t.Errorf("%s differs (go test ./report -update writes it anew); got:\n%s", file, got)
+		t.Errorf("%s differs (go test ./report -update rewrites it); got:\n%s", file, got)
 	}
 }
 
-// results are one of each verdict, one without a guard and one without a header.
+// results returns one of each verdict, one without a guard and one without a header.
 func results() []check.Result {
 	bad, _, _ := invalid()
 	open := newRun("leader-paused", "")
@@ -105,7 +105,7 @@ func TestIndexOfNothing(t *testing.T) {
 		t.Errorf("an index of nothing does not say so: %v", err)
 	}
 	if err := report.Index(filepath.Join(dir, "missing")); err == nil {
-		t.Error("an index of a missing directory is no error")
+		t.Error("Index of a missing directory returns no error")
 	}
 }
 
@@ -128,7 +128,7 @@ func TestResultsRoundTrip(t *testing.T) {
 	}
 }
 
-func TestPageLinksWhatIsThere(t *testing.T) {
+func TestThePageLinksToTheFilesBesideIt(t *testing.T) {
 	dir := t.TempDir()
 	links := func() (found []string) {
 		t.Helper()
@@ -159,9 +159,9 @@ func TestPageLinksWhatIsThere(t *testing.T) {
 	}
 }
 
-func TestSaveSaysWhatFailed(t *testing.T) {
+func TestSaveNamesTheFileThatItCannotWrite(t *testing.T) {
 	err := report.Save(filepath.Join(t.TempDir(), "missing"), nil, check.Result{})
 	if err == nil || !strings.Contains(err.Error(), report.ResultsFile) {
-		t.Errorf("Save into a missing directory says %v, want the file that it could not write", err)
+		t.Errorf("Save into a missing directory returns %v, want the name of the file", err)
 	}
 }

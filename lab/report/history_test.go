@@ -10,7 +10,7 @@ import (
 	"github.com/ringfence/ringfence/lab/history"
 )
 
-// run is a history in the making, as a run of the lab would have left it.
+// run builds a history as a run of the lab would leave it.
 type run struct {
 	events []history.Event
 	random *rand.Rand
@@ -19,7 +19,7 @@ type run struct {
 	result check.Result
 }
 
-// begin is when the clock of the synthetic machine stood when its run began.
+// begin is the time on the synthetic machine's clock when its run began.
 const begin = int64(4711 * time.Second)
 
 func newRun(scenario, about string) *run {
@@ -48,7 +48,7 @@ func (r *run) fault(from, to float64, name, text string) {
 	r.add(to, history.Event{Kind: history.Fault, Fault: name, State: history.Over, Text: text})
 }
 
-// op is one attempt; without an outcome it is never answered. It returns its name.
+// op adds one attempt, which without an outcome is never answered, and returns its name.
 func (r *run) op(ms, took float64, process, store string, t fence.Token, do history.Do, outcome history.Outcome, text string) string {
 	r.ops++
 	name := fmt.Sprintf("%s-%d", process, r.ops)
@@ -65,7 +65,7 @@ func (r *run) op(ms, took float64, process, store string, t fence.Token, do hist
 	switch {
 	case outcome == history.OK && do == history.Write:
 		f.Acknowledged++
-		r.landed(name, store, t)
+		r.committed(name, store, t)
 	case outcome == history.Stale:
 		f.StaleAttempts++
 		f.StaleRefused++
@@ -75,12 +75,12 @@ func (r *run) op(ms, took float64, process, store string, t fence.Token, do hist
 	return name
 }
 
-func (r *run) landed(op, store string, t fence.Token) {
+func (r *run) committed(op, store string, t fence.Token) {
 	r.places[store]++
 	r.events = append(r.events, history.Event{At: at(60_000), Kind: history.Evidence, Op: op, Store: store, Token: t, Carried: t, Place: r.places[store]})
 }
 
-// leads has a process win a term, raise both marks and write until the end.
+// leads adds a term: a process wins it, raises both marks and writes until the end.
 func (r *run) leads(from, to float64, process string, t fence.Token, every float64) {
 	r.term(from, process, history.Won, t, "")
 	r.op(from+8, 14, process, "postgres", t, history.Raise, history.OK, "")
@@ -93,7 +93,7 @@ func (r *run) leads(from, to float64, process string, t fence.Token, every float
 	}
 }
 
-// tries are attempts of a leader that was deposed.
+// tries adds attempts of a leader that was deposed.
 func (r *run) tries(from, every float64, n int, process string, t, mark fence.Token) {
 	for i := range n {
 		ms := from + float64(i)*every
@@ -102,7 +102,7 @@ func (r *run) tries(from, every float64, n int, process string, t, mark fence.To
 	}
 }
 
-// succession is a whole run: a paused leader, one that is cut off, a guard that is killed, an operator's depose.
+// succession is a run with a paused leader, a leader that is cut off, and a guard that is killed.
 func succession() *run {
 	r := newRun("succession", "The leader is paused past its session, its successor is cut from the coordinator but not from the guard, "+
 		"and the guard is killed and started again.")
@@ -132,7 +132,7 @@ func succession() *run {
 	return r
 }
 
-// finish is the rest of the run, and its figures.
+// finish adds the rest of the run, in which an operator deposes the leader, and its figures.
 func (r *run) finish() *run {
 	for ms := 10_830.0; ms < 12_000; ms += 12 {
 		r.op(ms, 2, "worker-3", "postgres", 21, history.Write, history.OK, "")
@@ -161,13 +161,14 @@ func valid() *run {
 	return r.finish()
 }
 
-// Names of what is wrong in the invalid run.
+// The violations in the invalid run.
 const (
 	firstText  = "postgres: token 13 was committed behind 21"
 	secondText = "redis: token 13 was committed behind 21"
 )
 
-// invalid is the same run with a guard that forgets its marks when it is killed. It returns the stale writes that landed.
+// invalid is the same run with a guard that forgets its marks when it is killed. It also returns
+// the stale writes that were committed.
 func invalid() (r *run, first, second string) {
 	r = succession()
 	r.result.Header.Control = "memory-mark"

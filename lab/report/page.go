@@ -37,7 +37,7 @@ const (
 	mostNotes    = 500
 )
 
-// page is what the template shows.
+// page is the input of the template.
 type page struct {
 	Verdict   verdict
 	Header    history.Header
@@ -51,7 +51,7 @@ type page struct {
 	Terms     []termRow
 	Notes     []noteRow
 	MoreNote  int
-	OneIn     int // of the acknowledged writes, one in so many is drawn
+	OneIn     int // one in OneIn of the acknowledged writes is drawn
 	Links     []string
 	Unguarded bool
 	Empty     bool // there is nothing to draw
@@ -61,17 +61,13 @@ type page struct {
 	Hash      string // of the script: the page lets nothing else run
 }
 
-// HTML writes the page of one run. It is complete in itself: no network, no other file.
-func HTML(w io.Writer, events []history.Event, r check.Result) error {
-	return render(w, events, r, nil)
-}
-
-// render links to files beside the page.
+// render writes the page of one run, which needs no network and no other file. It links to files
+// beside the page.
 func render(w io.Writer, events []history.Event, r check.Result, links []string) error {
 	d := read(events, r)
 	data, err := json.Marshal(d.drawing)
 	if err != nil {
-		return fmt.Errorf("report: what is drawn: %w", err)
+		return fmt.Errorf("report: drawing: %w", err)
 	}
 	h := header(r)
 	hash := sha256.Sum256([]byte(script))
@@ -137,7 +133,7 @@ func tiles(f check.Figures) []tile {
 	}
 }
 
-// zeroIsGood of so many attempts; of none it says nothing.
+// zeroIsGood returns the tone for n bad results of so many attempts. No attempts prove nothing.
 func zeroIsGood(n, of int) tone {
 	switch {
 	case n > 0:
@@ -166,7 +162,7 @@ func refusedNote(f check.Figures) string {
 	rest := f.StaleAttempts - f.StaleRefused
 	switch {
 	case f.StaleAttempts == 0:
-		return "nothing was put to the test"
+		return "nothing was tested"
 	case rest > 0:
 		return fmt.Sprintf("%d got another answer, or none", rest)
 	}

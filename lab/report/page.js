@@ -7,8 +7,8 @@
 
   // Sizes in CSS pixels.
   const AXIS = 24, LABEL = 16, BAR = 15, ROW = 15, GAP = 9, SERVER = 21, STAIRS_TITLE = 22, STAIRS = 132;
-  const SHORTEST = 2;          // milliseconds: no view is narrower
-  const CLOSE_UP = 1200;       // milliseconds: the view of a violation, or a fifth of a short run
+  const SHORTEST = 2;          // milliseconds: the narrowest view
+  const CLOSE_UP = 1200;       // milliseconds: the view of a violation (a fifth of a short run)
   const LOUD = ['other', 'unknown', 'stale', 'accepted']; // drawn in this order, over what was acknowledged
 
   const view = { from: data.from, to: data.to };
@@ -112,7 +112,7 @@
     placeTip();
   }
 
-  function redraw() { // once for each frame, however many events ask
+  function redraw() { // at most once per frame
     if (asked) return;
     asked = true;
     requestAnimationFrame(() => { asked = false; draw(); });
@@ -163,7 +163,7 @@
     });
   }
 
-  // hatch is the fault in the lane of its target.
+  // hatch draws the fault in the lane of its target.
   function hatch(a, lane, w) {
     ctx.save();
     ctx.beginPath();
@@ -270,7 +270,7 @@
     drawBehind(slack);
   }
 
-  // Operations that were long on their way, such as those that a fault held.
+  // Operations that were in flight for long, such as those that a fault held.
   const waits = data.ops.map((o, i) => i).filter((i) => data.ops[i].at - data.ops[i].sent > (data.to - data.from) / 4000);
 
   function drawWaits() {
@@ -285,7 +285,7 @@
     }
   }
 
-  // drawDense shows how many were acknowledged where there is no room for one mark each.
+  // drawDense draws columns for acknowledged operations where there is no room for single marks.
   function drawDense(list) {
     dense = true;
     const column = 3, columns = new Map();
@@ -304,7 +304,7 @@
     }
   }
 
-  // drawSparse draws at most one mark of a kind in a few pixels, and remembers how many it stands for.
+  // drawSparse draws at most one mark of a kind in a few pixels, and counts the operations of each.
   function drawSparse(list, y) {
     const seen = new Map();
     for (const i of list) {
@@ -363,11 +363,11 @@
         ctx.lineWidth = 1;
         return;
     }
-    shout(px, y);
+    drawAccepted(px, y);
   }
 
-  // shout is a stale write that was accepted.
-  function shout(px, y) {
+  // drawAccepted draws a stale write that was accepted.
+  function drawAccepted(px, y) {
     const r = 9, s = 3.8;
     ctx.fillStyle = colour.card;
     const corners = (r, s) => [[-s, -r], [s, -r], [r, -s], [r, s], [s, r], [-s, r], [-r, s], [-r, -s]].map(([a, b]) => [px + a, y + b]);
@@ -598,7 +598,7 @@
   canvas.addEventListener('pointercancel', drop);
   canvas.addEventListener('pointerleave', () => { if (!drag && !selected) tip.hidden = true; });
 
-  // tap keeps what was hit, until something else is.
+  // tap selects what was hit, until something else is hit.
   function tap(e) {
     const { px, y } = inside(e);
     const hit = nearest(px, y, e.pointerType === 'touch' ? 16 : 7);
@@ -639,7 +639,7 @@
   async function copy() {
     const text = $('command').textContent;
     let done = true;
-    try { await navigator.clipboard.writeText(text); } catch { // where there is no clipboard, at least it is selected
+    try { await navigator.clipboard.writeText(text); } catch { // no clipboard: at least select it
       getSelection().selectAllChildren($('command'));
       done = document.execCommand('copy');
     }

@@ -54,7 +54,7 @@ func TestPageOfAValidRun(t *testing.T) {
 	p.wait(`['copied', 'selected'].includes(document.getElementById('copy').textContent)`)
 }
 
-// The colours are of the canvas itself: what was to be drawn is there.
+// The colours of the canvas show that everything is drawn.
 func TestCanvasShowsLanesBandsAndMarks(t *testing.T) {
 	r, first, _ := invalid()
 	p := open(t, save(t, r.events, r.result), 1280, 800)
@@ -99,7 +99,7 @@ func TestFirstViolation(t *testing.T) {
 	p.wantText("#tip", firstText)
 	p.click(`[data-problem="1"]`)
 	p.wantText("#tip", secondText)
-	p.click(`[data-problem="2"]`) // of the run as a whole: there is nowhere to go
+	p.click(`[data-problem="2"]`) // of the run as a whole: it has no place in the picture
 	want(p, `report.view.to - report.view.from`, whole)
 	p.press("n")
 	p.wantText("#tip", firstText)
@@ -179,8 +179,8 @@ func TestPageOnAPhone(t *testing.T) {
 	want(p, `document.documentElement.scrollWidth`, 390)
 }
 
-// Tokens are beyond 2^53 as soon as a coordinator's epoch is; 2^53 and 2^53+1 are one number to JavaScript.
-func TestTokensBeyondJavaScript(t *testing.T) {
+// Tokens can be above 2^53, and JavaScript cannot tell 2^53 from 2^53+1.
+func TestTokensTooLargeForJavaScript(t *testing.T) {
 	r := newRun("large", "")
 	const large = fence.Token(1 << 53)
 	r.result.Header.Seed = 1<<63 + 25
@@ -192,8 +192,8 @@ func TestTokensBeyondJavaScript(t *testing.T) {
 	p.wantText("#terms", "9007199254740992", "9007199254740993")
 }
 
-// Texts come from the outside. None may become a tag, end the data, or run.
-func TestTextIsText(t *testing.T) {
+// Texts come from outside. None may become a tag, end the data, or run as a script.
+func TestTextIsNeverMarkupOrScript(t *testing.T) {
 	const evil = `</script><script>window.evil=1</script><img src=x onerror="window.evil=1">` + "\u2028"
 	r := newRun(evil, evil)
 	r.result.Header.Command, r.result.Header.Versions, r.result.Header.Control = evil, []string{evil}, evil
@@ -218,7 +218,7 @@ func TestEmptyHistory(t *testing.T) {
 	p.wantText("#scenario", "a run without a header")
 	p.wantText("#empty", "nothing to draw")
 	p.wantText("#doubts", "the history is empty")
-	want(p, `document.querySelectorAll('.tile.good').length`, 0) // nothing was put to the test
+	want(p, `document.querySelectorAll('.tile.good').length`, 0) // nothing was tested
 	p.press("n")
 	p.press("+")
 }
@@ -254,7 +254,7 @@ func TestTwentyThousandOperations(t *testing.T) {
 	p := open(t, save(t, r.events, r.result), 1280, 800)
 	want(p, `report.data.ops.length`, r.ops)
 	want(p, `document.getElementById('picture').dataset.dense`, "true")
-	// Bounds that only find a page that hangs.
+	// These bounds are wide: they only find a page that hangs.
 	if took := time.Since(start); took > patience {
 		t.Errorf("browser and page took %s", took)
 	}
@@ -281,7 +281,7 @@ func TestDarkMode(t *testing.T) {
 	p.screenshot("dark")
 }
 
-// screenshots is where pictures of the page go; the one for the README is that of the path itself.
+// screenshots is the path for pictures of the page; the picture for the README gets this very path.
 var screenshots = flag.String("screenshot", os.Getenv("RINGFENCE_SCREENSHOT"), "save pictures of the page here (a .png)")
 
 func (p *tab) screenshot(name string) {
@@ -300,8 +300,8 @@ func (p *tab) screenshot(name string) {
 	}
 }
 
-// TestScreenshot takes the pictures of a run that was made up; RINGFENCE_SCREENSHOT_OF names the report.html of a real one,
-// for a picture that shows something which has happened.
+// TestScreenshot takes pictures of a synthetic run. RINGFENCE_SCREENSHOT_OF names the report.html of
+// a real run to take a picture of instead.
 func TestScreenshot(t *testing.T) {
 	if real := os.Getenv("RINGFENCE_SCREENSHOT_OF"); real != "" {
 		open(t, real, 1280, 800).screenshot("")

@@ -7,7 +7,7 @@ import (
 	"github.com/ringfence/ringfence/lab/history"
 )
 
-// problemRow is a line of the list of violations.
+// problemRow is a line in the list of violations.
 type problemRow struct {
 	Invariant, When, Place, Text string
 }
@@ -54,7 +54,7 @@ type noteRow struct {
 	At, Process, Text string
 }
 
-// noteRows also says how many notes it has left out.
+// noteRows also returns how many notes it left out.
 func (d *reading) noteRows(events []history.Event) (rows []noteRow, more int) {
 	for _, e := range events {
 		if e.Kind != history.Note {
@@ -69,7 +69,7 @@ func (d *reading) noteRows(events []history.Event) (rows []noteRow, more int) {
 	return rows, more
 }
 
-// seconds of milliseconds since the run's start; nothing where there is no time.
+// seconds formats milliseconds since the start of the run; a negative number is no time.
 func seconds(ms float64) string {
 	if ms < 0 {
 		return ""

@@ -7,7 +7,7 @@ import (
 	"github.com/ringfence/ringfence/lab/check"
 )
 
-// firstLines bounds how many problems and doubts a summary has.
+// firstLines bounds the problems, and the doubts, in a summary.
 const firstLines = 5
 
 // Summary writes a few lines about one run.

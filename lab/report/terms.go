@@ -8,7 +8,7 @@ import (
 	"github.com/ringfence/ringfence/lab/history"
 )
 
-// bar is a state of a process.
+// bar shows a state of a process.
 type bar struct {
 	Lane  int     `json:"lane"`
 	From  float64 `json:"from"`
@@ -18,19 +18,19 @@ type bar struct {
 	Text  string  `json:"text,omitempty"`
 }
 
-// termSpan is a line of the table of terms. Times are milliseconds, below 0: never.
+// termSpan is a line in the table of terms. Times are in milliseconds; below 0 means never.
 type termSpan struct {
 	token            fence.Token
 	process          string
 	won, ready, over float64
 	cause            string
 	acknowledged     int
-	refused          int // because stale
+	refused          int // as stale
 }
 
 func (d *reading) readTerms() {
 	d.Bars = []bar{}
-	open := map[string]*bar{} // of each process, what it is now
+	open := map[string]*bar{} // the present state of each process
 	end := func(process string, at float64) {
 		if b := open[process]; b != nil && at > b.From {
 			b.To = at

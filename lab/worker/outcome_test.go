@@ -23,7 +23,7 @@ import (
 	"github.com/ringfence/ringfence/lab/history"
 )
 
-// answer is what go-redis makes of an error of the server.
+// answer is an error of the server, in the form of go-redis.
 type answer string
 
 func (a answer) Error() string { return string(a) }
@@ -31,7 +31,7 @@ func (answer) RedisError()     {}
 
 var _ driver.Error = answer("")
 
-func TestOutcomesSayWhatIsKnown(t *testing.T) {
+func TestOutcomesClaimOnlyWhatIsKnown(t *testing.T) {
 	claim := fence.Claim{Resource: lab.Resource, Token: 7}
 	pg := func(severity, code string) error {
 		return fmt.Errorf("exec: %w", &pgconn.PgError{Severity: severity, Code: code, Message: "says the server"})
@@ -75,7 +75,7 @@ func TestOutcomesSayWhatIsKnown(t *testing.T) {
 		"raise, stale":                {raised(refusalFor(fence.ReasonStale), refusal.SQLState), history.Unknown, "RF001"},
 		"raise, not revoked":          {raised(refusalFor(fence.ReasonUnrevoked), refusal.SQLState), history.Unknown, "RF006"},
 		"raise, other issuer":         {raised(refusalFor(fence.ReasonOtherIssuer), refusal.SQLState), history.Refused, "RF004"},
-		"raise, out of reach":         {raised(errNotAsked, refusal.SQLState), history.Failed, ""},
+		"raise, out of reach":         {raised(errUnreachable, refusal.SQLState), history.Failed, ""},
 		"raise, connection broken":    {raised(io.EOF, refusal.SQLState), history.Unknown, ""},
 	} {
 		if c.got.outcome != c.want || !strings.HasPrefix(c.got.text(), c.text) {
@@ -170,7 +170,7 @@ func TestAnAnswerThatIsHeldIsUnknownAndNothingHangs(t *testing.T) {
 	for name, held := range map[string]struct{ up, down bool }{"answer": {down: true}, "request": {up: true}} {
 		t.Run(name, func(t *testing.T) {
 			pg, rd := newLink(t, sharedPG.Addr()), newLink(t, sharedRD.Addr())
-			c := s.round(s.config("worker-"+name), lab.Direct)
+			c := s.direct(s.config("worker-"+name), lab.Direct)
 			c.Postgres = "postgres://round@" + pg.listener.Addr().String() + "/" + s.database + "?sslmode=disable"
 			c.Redis = "redis://" + rd.listener.Addr().String()
 			var w *worker
@@ -182,13 +182,13 @@ func TestAnAnswerThatIsHeldIsUnknownAndNothingHangs(t *testing.T) {
 				if isInside(e) { // all is done but COMMIT
 					hold(pg)
 				}
-			}, newSteering())
+			}, newSignals())
 
 			p, err := w.postgresUnder(claim)
 			s.must(err)
 			defer p.close()
-			w.steer.stopInside()
-			close(w.steer.on)
+			w.signals.stopInside()
+			close(w.signals.on)
 			s.known(p, "postgres", name, history.Unknown, held.down)
 			s.known(p, "postgres", name+"-next", history.Failed, false)
 
