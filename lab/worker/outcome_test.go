@@ -8,7 +8,6 @@ import (
 	"net"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -21,6 +20,7 @@ import (
 	"github.com/ringfence/ringfence/internal/refusal"
 	"github.com/ringfence/ringfence/lab"
 	"github.com/ringfence/ringfence/lab/history"
+	"github.com/ringfence/ringfence/lab/local"
 )
 
 // answer is an error of the server, in the form of go-redis.
@@ -84,102 +84,34 @@ func TestOutcomesClaimOnlyWhatIsKnown(t *testing.T) {
 	}
 }
 
-// link is a relay in which either direction can be held.
-type link struct {
-	listener net.Listener
-	target   string
-	passing  sync.WaitGroup
-
-	mu       sync.Mutex
-	changed  *sync.Cond
-	up, down bool // held
-	over     bool
-	open     []net.Conn
-}
-
-func newLink(t *testing.T, target string) *link {
+func newLink(t *testing.T, to string) *local.Link {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	l, err := local.NewLink(to, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := &link{listener: listener, target: target}
-	l.changed = sync.NewCond(&l.mu)
-	l.passing.Go(l.serve)
-	t.Cleanup(l.close)
+	t.Cleanup(func() { _ = l.Close() })
 	return l
 }
 
-func (l *link) close() {
-	_ = l.listener.Close()
-	l.mu.Lock()
-	l.over = true
-	l.changed.Broadcast()
-	for _, c := range l.open {
-		_ = c.Close()
-	}
-	l.mu.Unlock()
-	l.passing.Wait()
-}
-
-func (l *link) serve() {
-	for {
-		client, err := l.listener.Accept()
-		if err != nil {
-			return
-		}
-		server, err := net.Dial("tcp", l.target)
-		if err != nil {
-			_ = client.Close()
-			continue
-		}
-		l.mu.Lock()
-		l.open = append(l.open, client, server)
-		l.mu.Unlock()
-		l.passing.Go(func() { l.pass(server, client, &l.up) })
-		l.passing.Go(func() { l.pass(client, server, &l.down) })
-	}
-}
-
-func (l *link) pass(to, from net.Conn, held *bool) {
-	defer to.Close()
-	buf := make([]byte, 4096)
-	for {
-		n, err := from.Read(buf)
-		l.mu.Lock()
-		for *held && !l.over {
-			l.changed.Wait()
-		}
-		l.mu.Unlock()
-		if _, werr := to.Write(buf[:n]); err != nil || werr != nil {
-			return
-		}
-	}
-}
-
-func (l *link) hold(up, down bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.up, l.down = up, down
-	l.changed.Broadcast()
-}
-
-func TestAnAnswerThatIsHeldIsUnknownAndNothingHangs(t *testing.T) {
+func TestAHeldAnswerIsUnknownAndNothingHangs(t *testing.T) {
 	s := newStage(t)
 	claim := fence.Claim{Resource: lab.Resource, Token: 7}
-	for name, held := range map[string]struct{ up, down bool }{"answer": {down: true}, "request": {up: true}} {
+	for name, held := range map[string]lab.Shape{
+		"answer": {HoldDown: true}, "request": {HoldUp: true},
+	} {
 		t.Run(name, func(t *testing.T) {
 			pg, rd := newLink(t, sharedPG.Addr()), newLink(t, sharedRD.Addr())
 			c := s.direct(s.config("worker-"+name), lab.Direct)
-			c.Postgres = "postgres://round@" + pg.listener.Addr().String() + "/" + s.database + "?sslmode=disable"
-			c.Redis = "redis://" + rd.listener.Addr().String()
+			c.Postgres = "postgres://direct@" + pg.Addr() + "/" + s.database + "?sslmode=disable"
+			c.Redis = "redis://" + rd.Addr()
 			var w *worker
-			hold := func(l *link) { // what is not held has time
-				l.hold(held.up, held.down)
+			hold := func(l *local.Link) { // before that, operations have more time
+				l.Shape(held)
 				w.c.Deadline = time.Second
 			}
 			w = newWorker(c, func(e history.Event) {
-				if isInside(e) { // all is done but COMMIT
+				if isInside(e) { // everything is done but COMMIT
 					hold(pg)
 				}
 			}, newSignals())
@@ -189,7 +121,7 @@ func TestAnAnswerThatIsHeldIsUnknownAndNothingHangs(t *testing.T) {
 			defer p.close()
 			w.signals.stopInside()
 			close(w.signals.on)
-			s.known(p, "postgres", name, history.Unknown, held.down)
+			s.known(p, "postgres", name, history.Unknown, held.HoldDown)
 			s.known(p, "postgres", name+"-next", history.Failed, false)
 
 			w.c.Deadline = c.Deadline
@@ -198,16 +130,18 @@ func TestAnAnswerThatIsHeldIsUnknownAndNothingHangs(t *testing.T) {
 			defer r.close()
 			s.known(r, "redis", name+"-first", history.OK, true)
 			hold(rd)
-			s.known(r, "redis", name, history.Unknown, held.down)
+			s.known(r, "redis", name, history.Unknown, held.HoldDown)
 			s.known(r, "redis", name+"-next", history.Failed, false)
-			pg.hold(false, false)
-			rd.hold(false, false)
+			pg.Shape(lab.Shape{})
+			rd.Shape(lab.Shape{})
 		})
 	}
 }
 
-// known makes one write, which has to end in time, and compares what is known of it with what is so.
-func (s *stage) known(w writer, store, op string, want history.Outcome, landed bool) {
+// known makes one write, which has to end in time, and compares its outcome with the database.
+func (s *stage) known(
+	w writer, store, op string, want history.Outcome, committed bool,
+) {
 	s.t.Helper()
 	began := time.Now()
 	r := w.write(s.ctx, op, 7)
@@ -215,9 +149,9 @@ func (s *stage) known(w writer, store, op string, want history.Outcome, landed b
 		s.t.Errorf("%s, %s: %s after %s: %s", store, op, r.outcome, took, r.text())
 	}
 	is := func() bool { return slices.Contains(s.evidence()[store], entryOf{op, 7}) }
-	if landed {
-		s.await("it has landed", is)
+	if committed {
+		s.await("it is committed", is)
 	} else if is() {
-		s.t.Errorf("%s, %s has landed", store, op)
+		s.t.Errorf("%s, %s is committed", store, op)
 	}
 }
