@@ -46,7 +46,8 @@ func (b byHand) step(ctx context.Context, task string, s state) (state, error) {
 	}
 	_, err = tx.Exec(ctx, `insert into progress (task, step, state, saved_at)
 	    values ($1, $2, $3, now()) on conflict (task) do update
-	    set step = excluded.step, state = excluded.state, saved_at = excluded.saved_at`, task, s.N, s)
+	    set step = excluded.step, state = excluded.state, saved_at = excluded.saved_at`,
+		task, s.N, s)
 	if err != nil {
 		return s, err
 	}

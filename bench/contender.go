@@ -93,7 +93,8 @@ type state struct {
 func effect(ctx context.Context, tx pgx.Tx, task string, s state) (state, error) {
 	s.N++
 	s.Balance += s.N % 7
-	_, err := tx.Exec(ctx, "insert into ledger (task, n, amount) values ($1, $2, $3)", task, s.N, s.N%7)
+	_, err := tx.Exec(ctx, "insert into ledger (task, n, amount) values ($1, $2, $3)", task, s.N,
+		s.N%7)
 	return s, err
 }
 

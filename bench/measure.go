@@ -21,8 +21,8 @@ type plan struct {
 // taskCounts are how many tasks run at once: one, and as many as a busy leader may have.
 var taskCounts = []int{1, 16}
 
-// commits are the values of synchronous_commit: durable, and without waiting for the disk, whose time
-// hides the other costs.
+// commits are the values of synchronous_commit: durable, and without waiting for the disk, whose
+// time hides the other costs.
 var commits = []string{"on", "off"}
 
 // cell is one contender under one set of conditions.

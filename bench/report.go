@@ -52,13 +52,14 @@ func (r *report) row(c *cell) row {
 	return row{
 		Commit: c.commit, Tasks: c.tasks, Contender: c.entry.name,
 		Rate: median(c.rates), P50: 1e3 * median(c.p50), P99: 1e3 * median(c.p99),
-		ByHand: r.ratio(c.commit, c.tasks, c.entry.name, handwritten), RoundTrips: r.trips[c.entry.name],
-		Steps: c.steps * int64(c.tasks),
+		ByHand:     r.ratio(c.commit, c.tasks, c.entry.name, handwritten),
+		RoundTrips: r.trips[c.entry.name],
+		Steps:      c.steps * int64(c.tasks),
 	}
 }
 
-// ratio returns how many steps a does in the time of one step of b: the median over the rounds, each
-// of which compares runs that were close together.
+// ratio returns how many steps a does in the time of one step of b: the median over the rounds,
+// each of which compares runs that were close together.
 func (r *report) ratio(commit string, tasks int, a, b string) float64 {
 	x, y := r.find(commit, tasks, a), r.find(commit, tasks, b)
 	var ratios []float64
@@ -98,8 +99,13 @@ func (r *report) bars() (all []bar) {
 			cost := r.ratio(commit, tasks, fenceOff, fenceOn)
 			ahead := r.ratio(commit, tasks, fenceOn, theQueue)
 			all = append(all,
-				bar{commit, tasks, "time with the fence / without", cost, "at most 1.10", cost <= 1.10},
-				bar{commit, tasks, "steps/s with the fence / of river", ahead, "above 1", ahead > 1})
+				bar{
+					commit, tasks, "time with the fence / without", cost, "at most 1.10",
+					cost <= 1.10,
+				},
+				bar{
+					commit, tasks, "steps/s with the fence / of river", ahead, "above 1", ahead > 1,
+				})
 		}
 	}
 	return all

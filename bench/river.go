@@ -16,8 +16,8 @@ import (
 )
 
 const riverNote = "one job per step; effect, the next step's job and JobCompleteTx in one " +
-	"transaction; FetchCooldown at its minimum of 1 ms, listening for inserts, two workers per task, " +
-	"no maintenance services"
+	"transaction; FetchCooldown at its minimum of 1 ms, listening for inserts, two workers per " +
+	"task, no maintenance services"
 
 // queue is River, with a worker that runs one step and queues the next.
 type queue struct{ pool *pgxpool.Pool }
@@ -57,7 +57,8 @@ func (q queue) run(ctx context.Context, tasks []string, steps int64) (t timed, e
 			river.QueueDefault: {MaxWorkers: 2 * len(tasks)},
 		},
 		FetchCooldown: river.FetchCooldownMin, FetchPollInterval: 100 * time.Millisecond,
-		LeaderElectionDisabled: true, MaxAttempts: 1, Logger: slog.New(slog.DiscardHandler), Workers: workers,
+		LeaderElectionDisabled: true, MaxAttempts: 1, Logger: slog.New(slog.DiscardHandler),
+		Workers: workers,
 	})
 	if err != nil {
 		return t, err

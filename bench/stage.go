@@ -52,7 +52,8 @@ func newStage(ctx context.Context, program string) (s *stage, err error) {
 	}()
 	s.pg, err = servers.StartPostgres(ctx, servers.PostgresOptions{Settings: map[string]string{
 		"shared_buffers": "128MB", // the default
-		// No checkpoint may come during a measurement: the writes of one contender would cost another.
+		// No checkpoint may come during a measurement: the writes of one contender would cost
+		// another.
 		"checkpoint_timeout": "1h", "max_wal_size": "8GB",
 	}})
 	if err != nil {
@@ -112,7 +113,8 @@ func (s *stage) startGuard(ctx context.Context, program string) (err error) {
 	s.address, s.probe = at[0], at[1]
 	s.guard = exec.Command(program, "serve")
 	s.guard.Env = []string{
-		"GUARD_POSTGRES_LISTEN=" + s.address, "GUARD_POSTGRES_UPSTREAM=" + s.pg.URL("guard", fenced),
+		"GUARD_POSTGRES_LISTEN=" + s.address,
+		"GUARD_POSTGRES_UPSTREAM=" + s.pg.URL("guard", fenced),
 		"GUARD_HTTP_LISTEN=" + s.probe, "GUARD_LOG=warn",
 	}
 	s.guard.Stderr = &s.guardLog

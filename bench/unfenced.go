@@ -44,7 +44,8 @@ func removeFence(ctx context.Context, url string) error {
 	}
 	defer conn.Close(context.WithoutCancel(ctx))
 	var publish string
-	err = conn.QueryRow(ctx, "select pg_get_functiondef(to_regproc('ringfence.publish'))").Scan(&publish)
+	err = conn.QueryRow(ctx,
+		"select pg_get_functiondef(to_regproc('ringfence.publish'))").Scan(&publish)
 	if err != nil {
 		return fmt.Errorf("read ringfence.publish: %w", err)
 	}

@@ -8,9 +8,10 @@ import (
 )
 
 func TestOnlyTheCheckAfterBeginIsLeftOut(t *testing.T) {
+	const serializable = "begin isolation level serializable"
 	for sent, want := range map[string]string{
-		"begin\n; select ringfence.enter(E'bench', 5, E'unverified')":             "begin",
-		"begin isolation level serializable; call ringfence.enter(E'a', 1, E'b')": "begin isolation level serializable",
+		"begin\n; select ringfence.enter(E'bench', 5, E'unverified')": "begin",
+		serializable + "; call ringfence.enter(E'a', 1, E'b')":        serializable,
 		"begin":                                 "begin",
 		"begin; select 1":                       "begin; select 1",
 		"select ringfence.enter(E'a', 1, E'b')": "select ringfence.enter(E'a', 1, E'b')",

@@ -81,8 +81,8 @@ func (f Fault) then(inner ...Fault) Fault {
 var Catalogue = []Scenario{
 	{
 		Name: "leader-paused", Rows: []int{1},
-		About: "The leader is frozen past its session, another one takes over, " +
-			"and the first one wakes and keeps writing.",
+		About: "The leader is frozen past its session, another one takes over, and the first one " +
+			"wakes and keeps writing.",
 		Topology: small, Faults: []Fault{pauseLeader}, Expect: demand,
 	},
 	{
@@ -94,12 +94,13 @@ var Catalogue = []Scenario{
 	{
 		Name: "leader-stopped", Rows: []int{2},
 		About:    "Only the leader's program is stopped (SIGSTOP); processes that it started run on.",
-		Topology: small, Faults: []Fault{{Do: Stop, On: "leader", Until: NextLeader}}, Expect: demand,
+		Topology: small, Faults: []Fault{{Do: Stop, On: "leader", Until: NextLeader}},
+		Expect: demand,
 	},
 	{
 		Name: "leader-cut-from-coordinator", Rows: []int{3},
-		About: "The leader reaches the guard but not the coordinator: it must step down by its own " +
-			"clock.",
+		About: "The leader reaches the guard but not the coordinator: it must step down by its " +
+			"own clock.",
 		Topology: small,
 		Faults:   []Fault{{Do: Cut, On: "leader", Link: "coordinator", Until: NextLeader}},
 		Expect:   expect(func(e *history.Expect) { e.StepDown = history.Duration(1500 * ms) }),
@@ -168,8 +169,8 @@ var Catalogue = []Scenario{
 	},
 	{
 		Name: "guard-paused", Rows: []int{9},
-		About: "The only guard is frozen with bytes queued in it while leadership changes; then it " +
-			"is resumed.",
+		About: "The only guard is frozen with bytes queued in it while leadership changes; then " +
+			"it is resumed.",
 		Topology: small,
 		Faults:   []Fault{Fault{Do: Pause, On: "guard-1", For: 2 * sec}.with(deposeSoon)},
 		Expect:   oneStale,
@@ -201,8 +202,8 @@ var Catalogue = []Scenario{
 	},
 	{
 		Name: "postgres-killed", Rows: []int{12},
-		About: "Postgres is killed under load and recovers; later it is frozen for a while; then it " +
-			"is restarted in order.",
+		About: "Postgres is killed under load and recovers; later it is frozen for a while; then " +
+			"it is restarted in order.",
 		Topology: small,
 		Faults: []Fault{
 			{Do: Kill, On: "postgres", For: 500 * ms},
@@ -213,8 +214,8 @@ var Catalogue = []Scenario{
 	},
 	{
 		Name: "postgres-killed-in-a-task", Rows: []int{12},
-		About: "The same under a task: a COMMIT whose answer was lost is read back, and each effect " +
-			"is there once.",
+		About: "The same under a task: a COMMIT whose answer was lost is read back, and each " +
+			"effect is there once.",
 		Topology: small, Workload: Workload{Kind: Tasks},
 		Faults: []Fault{
 			{Do: Kill, On: "postgres", For: 500 * ms},
@@ -275,8 +276,8 @@ var Catalogue = []Scenario{
 	},
 	{
 		Name: "coordinator-wiped", Rows: []int{16},
-		About: "ZooKeeper loses all its data and counts from the start: everybody is refused until " +
-			"an operator adopts it.",
+		About: "ZooKeeper loses all its data and counts from the start: everybody is refused " +
+			"until an operator adopts it.",
 		Topology: small,
 		Faults:   []Fault{{Do: Wipe, On: "zookeeper", For: 4 * sec}, {Do: Adopt, On: "guard-1"}},
 		Expect: expect(func(e *history.Expect) {
@@ -285,8 +286,8 @@ var Catalogue = []Scenario{
 	},
 	{
 		Name: "coordinator-restored", Rows: []int{16},
-		About: "ZooKeeper is restored from a backup and issues tokens below the mark: everybody is " +
-			"refused until an operator makes it a new issuer.",
+		About: "ZooKeeper is restored from a backup and issues tokens below the mark: everybody " +
+			"is refused until an operator makes it a new issuer.",
 		Topology: small,
 		Faults: []Fault{
 			{Do: Backup, On: "zookeeper"},
@@ -319,8 +320,8 @@ var Catalogue = []Scenario{
 	{
 		Name: "leader-run-beheaded", Rows: []int{22},
 		Only: Local, // when a container's first process ends, all its processes end
-		About: "leader run is killed with -9 and cannot end its child: the guard refuses the child, " +
-			"which lives on.",
+		About: "leader run is killed with -9 and cannot end its child: the guard refuses the " +
+			"child, which lives on.",
 		Topology: small, Workload: Workload{Kind: Commands},
 		Faults: []Fault{{Do: Behead, On: "leader", Until: NextLeader}}, Expect: oneStale,
 	},
@@ -357,8 +358,8 @@ var Catalogue = []Scenario{
 	},
 	{
 		Name: "clock-jump", Rows: []int{24},
-		About: "The leader's wall clock jumps an hour ahead (injected): its term uses the monotonic " +
-			"clock and continues.",
+		About: "The leader's wall clock jumps an hour ahead (injected): its term uses the " +
+			"monotonic clock and continues.",
 		Topology: small, Workload: Workload{ClockJump: time.Hour},
 		Faults: []Fault{{Do: Jump, On: "leader", For: 3 * sec}},
 		Expect: expect(func(e *history.Expect) { e.Changes, e.Stale, e.MostChanges = 1, 1, -1 }),
@@ -375,8 +376,8 @@ var Catalogue = []Scenario{
 	},
 	{
 		Name: "redis-switched-over-and-back", Rows: []int{27},
-		About: "The leader's connection to Redis stays open while the replica becomes the primary, " +
-			"takes a successor's writes, and becomes the replica again.",
+		About: "The leader's connection to Redis stays open while the replica becomes the " +
+			"primary, takes a successor's writes, and becomes the replica again.",
 		Topology: small.with(func(t *Topology) { t.StoreLinks, t.Replica = true, true }),
 		Faults: []Fault{
 			pauseLeader.with(Fault{Do: SwitchOver, On: "redis"}).
@@ -421,7 +422,8 @@ var Catalogue = []Scenario{
 		About: "The leader's guard has its control connections at a copy of Postgres that still " +
 			"runs, and its clients' connections at the real one.",
 		Topology: twoGuards.with(func(t *Topology) {
-			t.StoreLinks, t.Copy, t.Coordinator = true, true, NoCoordinator // the mark alone decides
+			t.StoreLinks, t.Copy = true, true
+			t.Coordinator = NoCoordinator // the mark alone decides
 		}),
 		Faults: []Fault{
 			pauseLeader.with(Fault{Do: Turn, On: "guard of leader", To: Postgres2}.
@@ -462,8 +464,8 @@ var Catalogue = []Scenario{
 	},
 	{
 		Name: "publish-forged", Rows: []int{33},
-		About: "A deposed leader publishes a checkpoint with the setting of an entered transaction, " +
-			"without having entered.",
+		About: "A deposed leader publishes a checkpoint with the setting of an entered " +
+			"transaction, without having entered.",
 		Topology: small, Workload: Workload{Kind: Tasks},
 		Faults: []Fault{pauseLeader.then(Fault{Do: Stray, On: "postgres", By: ByForgery})},
 		Expect: task(nothing),
@@ -478,8 +480,8 @@ var Catalogue = []Scenario{
 	},
 	{
 		Name: "crowd-at-the-guard", Rows: []int{35},
-		About: "Three times as many clients as the guard takes stall in their logins, and reconnect " +
-			"when they are ended, while leadership changes.",
+		About: "Three times as many clients as the guard takes stall in their logins, and " +
+			"reconnect when they are ended, while leadership changes.",
 		Topology: small.with(func(t *Topology) {
 			t.GuardSettings = []string{"GUARD_MAX_UNADMITTED=60", "GUARD_MAX_LOGINS=10"}
 		}),
@@ -491,8 +493,8 @@ var Catalogue = []Scenario{
 	},
 	{
 		Name: "random-mix", Rows: []int{25},
-		About: "Faults drawn from the seed, one after the other and sometimes two at once, for the " +
-			"time given (--time).",
+		About: "Faults drawn from the seed, one after the other and sometimes two at once, for " +
+			"the time given (--time).",
 		Topology: Topology{ZooKeepers: 3, Guards: 2, Workers: 3, Session: sec}, Random: true,
 		Workload: Workload{Health: 3 * sec},
 		Expect:   expect(func(e *history.Expect) { e.Recover = history.Duration(20 * sec) }),

@@ -11,8 +11,9 @@ import (
 type Control struct {
 	Name     flaw.Name
 	Bug      string
-	Scenario string   // in which it shows, unless another one is named
-	By       []string // any of these has to catch it: an invariant, or "doubt" if the run must not count
+	Scenario string // in which it shows, unless another one is named
+	// any of these has to catch it: an invariant, or "doubt" if the run must not count
+	By []string
 
 	seed   func(*Scenario)                       // before the run
 	change func([]history.Event) []history.Event // after it
@@ -27,7 +28,8 @@ var Controls = []Control{
 	},
 	{
 		Name: flaw.Apart, Scenario: "leader-paused", By: []string{"I1"},
-		Bug: "the mark is checked at login and no session is ended later: check, then write", seed: guardFlaw(flaw.Apart),
+		Bug:  "the mark is checked at login and no session is ended later: check, then write",
+		seed: guardFlaw(flaw.Apart),
 	},
 	{
 		Name: flaw.Memory, Scenario: "guard-restarted-empty", By: []string{"I1"},
@@ -39,7 +41,8 @@ var Controls = []Control{
 	},
 	{
 		Name: flaw.RefuseSame, Scenario: "leader-paused", By: []string{"model"},
-		Bug: "off by one: the token that is the mark is refused", seed: guardFlaw(flaw.RefuseSame), warmUp: 8 * time.Second,
+		Bug: "off by one: the token that is the mark is refused", seed: guardFlaw(flaw.RefuseSame),
+		warmUp: 8 * time.Second,
 	},
 	{
 		Name: flaw.AdmitLast, Scenario: "leader-paused", By: []string{"I1"},
@@ -47,7 +50,8 @@ var Controls = []Control{
 	},
 	{
 		Name: flaw.FirstToken, Scenario: "leader-paused", By: []string{"model", "I1", "I6"},
-		Bug: "a pool outlives its term and keeps the first token", seed: workerFlaw(flaw.FirstToken),
+		Bug:  "a pool outlives its term and keeps the first token",
+		seed: workerFlaw(flaw.FirstToken),
 	},
 	{
 		Name: flaw.Unconditional, Scenario: "task-leader-paused", By: []string{"I4"},
@@ -60,11 +64,13 @@ var Controls = []Control{
 	},
 	{
 		Name: flaw.BelievedRegistry, Scenario: "schema-made-anew", By: []string{"I1"},
-		Bug: "a new registry of sessions counts as complete", seed: schemaFlaw(flaw.BelievedRegistry),
+		Bug:  "a new registry of sessions counts as complete",
+		seed: schemaFlaw(flaw.BelievedRegistry),
 	},
 	{
 		Name: flaw.BelievedSetting, Scenario: "publish-forged", By: []string{"I2"},
-		Bug: "publish trusts a setting that anybody can make", seed: schemaFlaw(flaw.BelievedSetting),
+		Bug:  "publish trusts a setting that anybody can make",
+		seed: schemaFlaw(flaw.BelievedSetting),
 	},
 	{
 		Name: flaw.Swapped, Scenario: "leader-paused", By: []string{"I1", "I3"},
@@ -109,7 +115,8 @@ func workerFlaw(n flaw.Name) func(*Scenario) {
 	return func(s *Scenario) { s.Workload.Flaw = string(n) }
 }
 
-// swapTokens swaps the tokens of the first entry of the ledger and the first one under another token.
+// swapTokens swaps the tokens of the first entry of the ledger and the first one under another
+// token.
 func swapTokens(all []history.Event) []history.Event {
 	first := -1
 	for i, e := range all {

@@ -1,6 +1,6 @@
-// Package lab tries to get a stale write in. A Scenario says which system is built, what its leaders
-// do and which faults hit it. Run carries it out on a System and writes a history; package check
-// judges the history.
+// Package lab tries to get a stale write in. A Scenario says which system is built, what its
+// leaders do and which faults hit it. Run carries it out on a System and writes a history; package
+// check judges the history.
 //
 //	build         ZooKeeper, Postgres, Redis, guards, workers (System)
 //	warm up       until a leader has written often enough to count
@@ -10,6 +10,6 @@
 //	              stale attempt
 //	collect       workers stop; the lab reads what the databases hold, in the order of commits
 //
-// The lab is a separate module and no part of users' programs. The bugs that it seeds to test itself
-// (package flaw) are built from the product's parts, wired wrongly, outside the product.
+// The lab is a separate module and no part of users' programs. The bugs that it seeds to test
+// itself (package flaw) are built from the product's parts, wired wrongly, outside the product.
 package lab

@@ -124,8 +124,8 @@ func (p snapshot) nextLeads(s *seen) bool {
 	return now != "" && now != p.leader && s.ackedBy[now] > p.by[now]+5
 }
 
-// tried reports whether another worker than the leader of the snapshot has written since, or gave up
-// and stands for election.
+// tried reports whether another worker than the leader of the snapshot has written since, or gave
+// up and stands for election.
 func (p snapshot) tried(s *seen) bool {
 	for w, n := range s.ackedBy {
 		if w != p.leader && n > p.by[w]+5 {

@@ -2,7 +2,6 @@ package lab
 
 import (
 	"context"
-	"fmt"
 	"net"
 	"net/url"
 	"sync"
@@ -52,8 +51,8 @@ func (r *run) release(f Fault) {
 // stays open, and sessions that queue for a lock that identifies entered transactions.
 func (r *run) obstruct(ctx context.Context, f Fault) error {
 	var number int
-	err := r.queryRow(ctx, fmt.Sprintf(
-		"select coalesce(max(number), 0) from ringfence.gate where resource = '%s'", Resource), &number)
+	sql := "select coalesce(max(number), 0) from ringfence.gate where resource = '" + Resource + "'"
+	err := r.queryRow(ctx, sql, &number)
 	if err != nil {
 		return err
 	}
@@ -90,7 +89,8 @@ func (r *run) stayOpen(ctx context.Context, sql string, args ...any) {
 
 // What the clients of a crowd send before they stall.
 var (
-	halfAStartup = []byte{0, 0, 0, 80, 0, 3}                  // a startup message that promises more
+	// a startup message that promises more
+	halfAStartup = []byte{0, 0, 0, 80, 0, 3}
 	negotiation  = []byte{0, 0, 0, 8, 0x04, 0xd2, 0x16, 0x2f} // SSLRequest
 	ping         = []byte("*1\r\n$4\r\nPING\r\n")             // Redis, without a token
 )

@@ -31,4 +31,6 @@ func (o Output) Note(text string) {
 }
 
 // Ended reports that the worker has ended, and that the lab did not end it.
-func (o Output) Ended(exitCode int) { o.Note(fmt.Sprintf("%sexit code %d", history.Ended, exitCode)) }
+func (o Output) Ended(exitCode int) {
+	o.Note(fmt.Sprintf("%sexit code %d", history.Ended, exitCode))
+}

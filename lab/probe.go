@@ -19,12 +19,13 @@ const (
 // Server is a ZooKeeper server: its name as a process, and its address for clients.
 type Server struct{ Name, Address string }
 
-// LeadingServer returns the name of the server that leads an ensemble, or runs alone. It waits while
-// there is none. address returns the address of a server for clients.
+// LeadingServer returns the name of the server that leads an ensemble, or runs alone. It waits
+// while there is none. address returns the address of a server for clients.
 func LeadingServer(
 	ctx context.Context, names []string, address func(name string) string,
 ) (string, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, electionTime, fmt.Errorf("none within %v", electionTime))
+	ctx, cancel := context.WithTimeoutCause(ctx, electionTime,
+		fmt.Errorf("none within %v", electionTime))
 	defer cancel()
 	again := time.NewTicker(lookAgain)
 	defer again.Stop()
@@ -79,8 +80,8 @@ func (s Server) Mode(ctx context.Context) (string, error) {
 // unpooled keeps no connections: the next answer may come from another process.
 var unpooled = &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 
-// Ready returns nil if a health page, such as a guard's /readyz, answers 200 OK. Otherwise the error
-// has the status and the text of the page.
+// Ready returns nil if a health page, such as a guard's /readyz, answers 200 OK. Otherwise the
+// error has the status and the text of the page.
 func Ready(ctx context.Context, url string) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {

@@ -267,8 +267,8 @@ func (r *run) supervise(ctx context.Context) {
 }
 
 // startAgain leaves out a worker that a fault has killed: the end of the fault starts it. A fault
-// that begins meanwhile waits, and then kills the worker that was started: otherwise the fault would
-// find it running at its end, and fail.
+// that begins meanwhile waits, and then kills the worker that was started: otherwise the fault
+// would find it running at its end, and fail.
 func (r *run) startAgain(ctx context.Context, w string) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()

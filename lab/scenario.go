@@ -47,7 +47,8 @@ type Topology struct {
 	StoreLinks bool `json:"store_links,omitempty"`
 	// Replica gives Redis a replica, redis-2; needs StoreLinks.
 	Replica bool `json:"replica,omitempty"`
-	// Copy starts a second Postgres, postgres-2, from a copy of the first one's disk; needs StoreLinks.
+	// Copy starts a second Postgres, postgres-2, from a copy of the first one's disk; needs
+	// StoreLinks.
 	Copy bool `json:"copy,omitempty"`
 	// Neighbour starts a guard for another database on the same servers, with other marks.
 	Neighbour bool `json:"neighbour,omitempty"`
@@ -102,8 +103,8 @@ type Workload struct {
 	// Failpoints maps a worker to one of worker.Places and a step, such as "after effect:3".
 	Failpoints map[string]string `json:"failpoints,omitempty"`
 	Flaw       string            `json:"flaw,omitempty"`       // a control: see package flaw
-	Child      string            `json:"child,omitempty"`      // Commands: "", "ignore-term", "fork"
-	ClockJump  time.Duration     `json:"clock_jump,omitempty"` // of the injected wall clock, on USR2
+	Child      string            `json:"child,omitempty"`      // Commands: "ignore-term", "fork"
+	ClockJump  time.Duration     `json:"clock_jump,omitempty"` // of the injected clock, on USR2
 }
 
 // Kind is the kind of a workload.
@@ -144,7 +145,8 @@ const (
 	Inside  Action = "inside"  // the leader stops inside its next transaction (USR1, USR2)
 	Jump    Action = "jump"    // the injected wall clock of a worker jumps (USR2)
 
-	// Turn turns a guard's new connections to the server To, as a balancer does; the end turns back.
+	// Turn turns a guard's new connections to the server To, as a balancer does; the end turns
+	// back.
 	Turn Action = "turn"
 	// SwitchOver swaps the roles of Redis and its replica, in order.
 	SwitchOver Action = "switch over"
@@ -176,10 +178,10 @@ const (
 type Fault struct {
 	Do Action `json:"do"`
 	// On names the target: a process (worker-1, guard-1, zookeeper-2, postgres, redis) or a role:
-	// "leader", "standby" (some worker that does not lead), "workers" (all of them), "guard of leader",
-	// "zookeeper leader", "zookeeper follower", "zookeeper majority", "zookeeper" (all of it). Roles are
-	// resolved when the fault begins. Backup and Restore also take "marks": those in Postgres, with
-	// pg_dump and pg_restore --clean.
+	// "leader", "standby" (some worker that does not lead), "workers" (all of them), "guard of
+	// leader", "zookeeper leader", "zookeeper follower", "zookeeper majority", "zookeeper" (all of
+	// it). Roles are resolved when the fault begins. Backup and Restore also take "marks": those in
+	// Postgres, with pg_dump and pg_restore --clean.
 	On string `json:"on"`
 	// Link is the other end for Cut, Hold and Slow: coordinator, guard, journal.
 	Link      string        `json:"link,omitempty"`
@@ -189,7 +191,7 @@ type Fault struct {
 	Delay     time.Duration `json:"delay,omitempty"`     // Slow
 	Loss      float64       `json:"loss,omitempty"`      // Slow: share of packets, 0 to 1
 
-	After time.Duration `json:"after,omitempty"` // since the end of the previous fault, or the warm-up
+	After time.Duration `json:"after,omitempty"` // since the previous fault, or the warm-up
 	For   time.Duration `json:"for,omitempty"`   // how long it lasts, at least
 	Until Until         `json:"until,omitempty"` // what else it waits for
 	Times int           `json:"times,omitempty"` // how often it is repeated; 1 when zero
@@ -207,7 +209,8 @@ type Until string
 const (
 	// Elapsed waits for nothing but For.
 	Elapsed Until = ""
-	// NextLeader waits until another worker than the leader at the beginning is ready and has written.
+	// NextLeader waits until another worker than the leader at the beginning is ready and has
+	// written.
 	NextLeader Until = "next leader"
 	// Tried waits until another worker has written, or was refused so often that it stands again.
 	Tried Until = "tried"

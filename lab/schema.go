@@ -104,7 +104,8 @@ func (r *run) dropSchema(ctx context.Context) error {
 	for {
 		err := r.asSuperuser(ctx, "set lock_timeout = '1s'; drop schema ringfence cascade")
 		pg, ok := errors.AsType[*pgconn.PgError](err)
-		if !ok || pg.Code != "40P01" && pg.Code != "55P03" { // deadlock_detected, lock_not_available
+		// deadlock_detected, lock_not_available
+		if !ok || pg.Code != "40P01" && pg.Code != "55P03" {
 			return err
 		}
 		if err := sleep(ctx, 50*time.Millisecond); err != nil {

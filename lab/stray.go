@@ -137,14 +137,16 @@ func (r *run) forge(ctx context.Context, c fence.Claim) error {
 			return err
 		}
 		err = publishForged(ctx, app, c, task, version+1, checkpoint)
-		if pg, ok := errors.AsType[*pgconn.PgError](err); !ok || pg.Code != refusal.CheckpointConflict {
+		if pg, ok := errors.AsType[*pgconn.PgError](err); !ok ||
+			pg.Code != refusal.CheckpointConflict {
 			return err
 		}
 	}
 }
 
 func publishForged(
-	ctx context.Context, app *pgx.Conn, c fence.Claim, task string, version int64, checkpoint string,
+	ctx context.Context, app *pgx.Conn, c fence.Claim, task string, version int64,
+	checkpoint string,
 ) error {
 	resource, token, issuer := string(c.Resource), int64(c.Token), string(c.Issuer)
 	return pgx.BeginFunc(ctx, app, func(tx pgx.Tx) error {

@@ -13,26 +13,26 @@ import (
 // package local (processes of this machine) and package containers (docker compose). Processes are
 // named worker-1, guard-1, zookeeper-1, postgres, redis.
 type System interface {
-	// Kill ends a process with SIGKILL and returns when it is gone. Start starts it again and returns
-	// once a server answers or a guard is ready, or ctx ends.
+	// Kill ends a process with SIGKILL and returns when it is gone. Start starts it again and
+	// returns once a server answers or a guard is ready, or ctx ends.
 	Kill(ctx context.Context, process string) error
 	Start(ctx context.Context, process string) error
 	// Stop asks a process to end (SIGTERM) and waits for it. The lab stops its workers with it.
 	Stop(ctx context.Context, process string) error
 
-	// Pause freezes every process of the target at once; its connections stay open. Resume continues
-	// it.
+	// Pause freezes every process of the target at once; its connections stay open. Resume
+	// continues it.
 	Pause(ctx context.Context, process string) error
 	Resume(ctx context.Context, process string) error
 	// Signal sends a signal to the target's first process only.
 	Signal(ctx context.Context, process string, s syscall.Signal) error
 
-	// Shape sets how the link between a worker and the coordinator, the guard or the journal behaves
-	// from now on, also for open connections. With Topology.StoreLinks, guards also have links to
-	// postgres and redis. The zero Shape heals the link: held data is delivered.
+	// Shape sets how the link between a worker and the coordinator, the guard or the journal
+	// behaves from now on, also for open connections. With Topology.StoreLinks, guards also have
+	// links to postgres and redis. The zero Shape heals the link: held data is delivered.
 	Shape(ctx context.Context, process, peer string, s Shape) error
-	// Turn turns a guard's link to a store to another of its servers: postgres or postgres-2, redis or
-	// redis-2. Open connections stay where they are, as with a TCP balancer.
+	// Turn turns a guard's link to a store to another of its servers: postgres or postgres-2, redis
+	// or redis-2. Open connections stay where they are, as with a TCP balancer.
 	Turn(ctx context.Context, guard, server string) error
 	// SwitchOver makes the replica of Redis the primary, and the primary its replica, without loss.
 	// Clients' connections stay open. New connections over any link reach the new primary, which
@@ -42,8 +42,8 @@ type System interface {
 	// Wipe kills the coordinator, deletes its data, and starts it again.
 	Wipe(ctx context.Context) error
 	// Backup copies the data of a server while it runs, as a disk snapshot does: zookeeper (the
-	// ensemble) or postgres. Restore kills the server, replaces its data with the copy, and starts it
-	// again.
+	// ensemble) or postgres. Restore kills the server, replaces its data with the copy, and starts
+	// it again.
 	Backup(ctx context.Context, server string) error
 	Restore(ctx context.Context, server string) error
 	// ZooKeeperLeader returns the name of the ensemble's leader.

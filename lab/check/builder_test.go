@@ -32,7 +32,9 @@ func newBuilder() *builder {
 	return &builder{
 		header: history.Header{
 			Scenario: "test", Guarded: true, Session: history.Duration(time.Second),
-			Expect: history.Expect{Changes: 2, Stale: 2, Before: 10, Recover: history.Duration(10 * time.Second)},
+			Expect: history.Expect{
+				Changes: 2, Stale: 2, Before: 10, Recover: history.Duration(10 * time.Second),
+			},
 		},
 		at: 1000 * ms, place: map[string]int64{},
 	}
@@ -50,11 +52,17 @@ func (b *builder) term(process string, s history.State, t fence.Token) {
 	b.add(history.Event{Kind: history.Term, Process: process, State: s, Token: t})
 }
 
+// without deletes events.
+func (b *builder) without(is func(history.Event) bool) {
+	b.events = slices.DeleteFunc(b.events, is)
+}
+
 // invoke begins an operation and returns it, for answer.
 func (b *builder) invoke(process, store string, do history.Do, t fence.Token) history.Event {
 	b.ops++
 	e := history.Event{
-		Kind: history.Invoke, Process: process + "/" + store, Op: fmt.Sprintf("op-%d", b.ops), Do: do, Store: store, Token: t,
+		Kind: history.Invoke, Process: process + "/" + store, Op: fmt.Sprintf("op-%d", b.ops),
+		Do: do, Store: store, Token: t,
 	}
 	b.add(e)
 	return e
@@ -69,7 +77,8 @@ func (b *builder) answer(e history.Event, o history.Outcome, text string) {
 func (b *builder) commits(e history.Event) {
 	b.place[e.Store]++
 	b.held = append(b.held, history.Event{
-		Kind: history.Evidence, Op: e.Op, Store: e.Store, Token: e.Token, Carried: e.Token, Place: b.place[e.Store],
+		Kind: history.Evidence, Op: e.Op, Store: e.Store, Token: e.Token, Carried: e.Token,
+		Place: b.place[e.Store],
 	})
 }
 

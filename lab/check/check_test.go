@@ -33,8 +33,12 @@ func TestWritesMayBeLostOnlyRightBeforeTheFault(t *testing.T) {
 
 func TestSwappedTokensMakeARunInvalid(t *testing.T) {
 	b := goodRun(parts{})
-	first := slices.IndexFunc(b.held, func(e history.Event) bool { return e.Store == pg && e.Token == 10 })
-	second := slices.IndexFunc(b.held, func(e history.Event) bool { return e.Store == pg && e.Token == 20 })
+	of := func(token fence.Token) int {
+		return slices.IndexFunc(b.held, func(e history.Event) bool {
+			return e.Store == pg && e.Token == token
+		})
+	}
+	first, second := of(10), of(20)
 	b.held[first].Token, b.held[second].Token = b.held[second].Token, b.held[first].Token
 	b.held[first].Carried, b.held[second].Carried = b.held[second].Carried, b.held[first].Carried
 	r := judge(t, b.finish())
@@ -46,7 +50,10 @@ func TestSwappedTokensMakeARunInvalid(t *testing.T) {
 
 func TestProcessesKilledAtFailpointsAreCountedOnce(t *testing.T) {
 	b := goodRun(parts{before: func(b *builder) {
-		for _, text := range []string{"failpoint after effect", "ended: exit code 137", "ended: exit code 137", "ended: exit code 0"} {
+		for _, text := range []string{
+			"failpoint after effect", "ended: exit code 137", "ended: exit code 137",
+			"ended: exit code 0",
+		} {
 			b.add(history.Event{Kind: history.Note, Process: "worker-3", Text: text})
 		}
 	}})
@@ -99,7 +106,8 @@ func TestTheListOfProblemsIsOrderedAndBounded(t *testing.T) {
 	if n := len(r.Problems); n != 21 {
 		t.Fatalf("%d problems are listed, want 20 and the rest in one%s", n, findings(r))
 	}
-	if !slices.IsSortedFunc(r.Problems[:20], func(a, b check.Problem) int { return int(a.At - b.At) }) {
+	byTime := func(a, b check.Problem) int { return int(a.At - b.At) }
+	if !slices.IsSortedFunc(r.Problems[:20], byTime) {
 		t.Error("the problems are not in order")
 	}
 	if last := r.Problems[20].Text; !strings.Contains(last, "118 more") {

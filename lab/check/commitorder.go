@@ -23,8 +23,9 @@ func (r *run) commitOrder(f *findings, figures *Figures) {
 		})
 		for _, w := range rows {
 			if w.Carried != 0 && w.Token != 0 && w.Carried != w.Token {
-				f.atRow("I1", w, "%s: %s was written by a session under token %s, while its writer "+
-					"acted under %s: a connection of another term", store, w.name(), w.Carried, w.Token)
+				f.atRow("I1", w, "%s: %s was written by a session under token %s, while its "+
+					"writer acted under %s: a connection of another term",
+					store, w.name(), w.Carried, w.Token)
 			}
 		}
 	}

@@ -70,7 +70,7 @@ func (r *run) metLoad(t fault) bool {
 		grace = int64(r.header.Session)
 	}
 	return slices.ContainsFunc(r.ops, func(o *op) bool {
-		answered := o.returned != history.Never
-		return o.invoked <= t.end+grace && o.returned >= t.begin && (answered || o.invoked >= t.begin)
+		certain := o.returned != history.Never || o.invoked >= t.begin
+		return o.invoked <= t.end+grace && o.returned >= t.begin && certain
 	})
 }

@@ -11,8 +11,8 @@
 // It also checks the guard against a model with porcupine: a register that only rises, checked for
 // linearizability. That also finds a rightful leader that was refused.
 //
-// Processes freeze, so an Invoke may be written long before the operation is sent, and a Return long
-// after its answer came. The true time of an operation lies between the two, and the checker
+// Processes freeze, so an Invoke may be written long before the operation is sent, and a Return
+// long after its answer came. The true time of an operation lies between the two, and the checker
 // concludes nothing more: "acknowledged before it was sent" means a Return before an Invoke. Where
 // the order of commits matters, it is the database's own. An operation without an answer may have
 // been committed, unless the evidence says which. An operation that was refused may still have

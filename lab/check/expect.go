@@ -109,7 +109,8 @@ func (r *run) refusals(f *findings) {
 			seen = seen || refused && strings.HasPrefix(o.text, code)
 		}
 		if !seen {
-			f.atRun("expect", 0, "", "nobody was refused with %s, which the scenario is about", code)
+			f.atRun("expect", 0, "", "nobody was refused with %s, which the scenario is about",
+				code)
 		}
 	}
 }

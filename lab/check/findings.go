@@ -77,7 +77,8 @@ func (f *findings) listed() []Problem {
 		}
 	}
 	for _, p := range cut {
-		p.Text = fmt.Sprintf("and %d more violations of %s", seen[p.Invariant]-mostListed, p.Invariant)
+		p.Text = fmt.Sprintf("and %d more violations of %s", seen[p.Invariant]-mostListed,
+			p.Invariant)
 		all = append(all, p)
 	}
 	return all

@@ -40,7 +40,8 @@ func (r *run) accounted(f *findings, w row, n int) {
 	case n > 1:
 		f.atRow("I3", w, "%s holds %s more than once: here at place %d", w.Store, w.Op, w.Place)
 	case o.notCommitted():
-		f.atRow("I3", w, "%s holds %s at place %d, but its writer was told that it was not done: %s, %q",
+		f.atRow("I3", w,
+			"%s holds %s at place %d, but its writer was told that it was not done: %s, %q",
 			w.Store, w.Op, w.Place, o.outcome, o.text)
 	case w.Token != 0 && o.token != 0 && w.Token != o.token:
 		f.atRow("I3", w, "%s holds %s at place %d under token %s, but it was sent under %s",

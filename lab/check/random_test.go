@@ -52,7 +52,8 @@ type lane struct {
 func newSimulation(seed uint64, flaw string) *simulation {
 	s := &simulation{
 		builder: newBuilder(), rnd: rand.New(rand.NewPCG(seed, 7)), flaw: flaw,
-		marks: map[string]fence.Token{}, written: map[string]fence.Token{}, shown: map[string]fence.Token{},
+		marks: map[string]fence.Token{}, written: map[string]fence.Token{},
+		shown: map[string]fence.Token{},
 	}
 	s.header.Expect = history.Expect{}
 	for i := range 4 {
@@ -172,7 +173,8 @@ func (s *simulation) lost() int {
 	}
 	n := 0
 	for _, e := range s.events {
-		if e.Kind == history.Return && e.Do == history.Write && e.Outcome == history.OK && !there[e.Op] {
+		if e.Kind == history.Return && e.Do == history.Write && e.Outcome == history.OK &&
+			!there[e.Op] {
 			n++
 		}
 	}
@@ -218,7 +220,8 @@ func TestRandomExecutionsOfAFlawedGuardAreInvalid(t *testing.T) {
 				}
 			}
 			if shown < executions/3 {
-				t.Errorf("the flaw shows in %d of %d executions from seed %d", shown, executions, first)
+				t.Errorf("the flaw shows in %d of %d executions from seed %d", shown, executions,
+					first)
 			}
 		})
 	}

@@ -24,8 +24,8 @@ func (r *run) recovery(f *findings, figures *Figures) {
 		return
 	}
 	if t, ok := r.unhealed(); ok {
-		f.doubt("the fault %q has begun and never ended, so nothing shows whether the system recovers",
-			t.name)
+		f.doubt("the fault %q has begun and never ended, so nothing shows whether the system "+
+			"recovers", t.name)
 		return
 	}
 	if disturbed {
@@ -52,11 +52,11 @@ func (r *run) writesAgain(f *findings, first *op, healed int64) {
 	bound := time.Duration(r.expect.Recover)
 	switch {
 	case first == nil:
-		f.atRun("I6", healed, "", "no write was acknowledged that was sent after the last fault had "+
-			"ended; the bound is %s", bound)
+		f.atRun("I6", healed, "", "no write was acknowledged that was sent after the last fault "+
+			"had ended; the bound is %s", bound)
 	case first.returned-healed > int64(bound):
-		f.atOp("I6", first, "the first write after the last fault was acknowledged %s after its end; "+
-			"the bound is %s", between(healed, first.returned), bound)
+		f.atOp("I6", first, "the first write after the last fault was acknowledged %s after its "+
+			"end; the bound is %s", between(healed, first.returned), bound)
 	case !r.ready(first.age):
 		f.atOp("I6", first, "%s writes again under token %s, and nobody was ever ready under it",
 			first.process, first.token)
@@ -95,8 +95,8 @@ func (r *run) afterFinalPhase(f *findings) {
 		f.atRun("I6", t.begin, "", "nobody else has written since the leader was deposed in the "+
 			"final phase")
 	case first.returned-t.end > int64(bound):
-		f.atOp("I6", first, "the next leader's first write was acknowledged %s after the final phase; "+
-			"the bound is %s", between(t.end, first.returned), bound)
+		f.atOp("I6", first, "the next leader's first write was acknowledged %s after the final "+
+			"phase; the bound is %s", between(t.end, first.returned), bound)
 	case !r.ready(first.age):
 		f.atOp("I6", first, "%s writes under token %s, and nobody was ever ready under it",
 			first.process, first.token)

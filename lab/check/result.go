@@ -69,5 +69,5 @@ type Figures struct {
 	// Recovery is the time from the end of the last fault to the next acknowledged write.
 	Recovery   history.Duration `json:"recovery,omitempty"`
 	Took       time.Duration    `json:"-"`          // to check the history
-	Linearized int              `json:"linearized"` // operations that the model of the guard explains
+	Linearized int              `json:"linearized"` // operations that the model explains
 }

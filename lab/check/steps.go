@@ -25,8 +25,8 @@ func (r *run) inOrder(f *findings, p plan) {
 			continue
 		}
 		if first, ok := there[e.Key]; ok {
-			f.atRow("I4", r.rowOf(e), "the synchronous step %s took effect twice: at place %d under "+
-				"token %s and at place %d under token %s",
+			f.atRow("I4", r.rowOf(e), "the synchronous step %s took effect twice: at place %d "+
+				"under token %s and at place %d under token %s",
 				e.Key, first.Place, first.Token, e.Place, e.Token)
 			continue
 		}
@@ -105,8 +105,8 @@ func (r *run) effective(f *findings, p plan) {
 			f.atOp("I4", o, "step %s was acknowledged under token %s to %s, and has had no effect",
 				o.key, o.token, o.process)
 		case published && at.run == e.Run && at.compare(next(e)) < 0:
-			f.atOp("I4", o, "step %s has had no effect, and version %d (round %d, step %d is next) "+
-				"says that it is done", o.key, e.Version, e.Round, e.Step)
+			f.atOp("I4", o, "step %s has had no effect, and version %d (round %d, step %d is "+
+				"next) says that it is done", o.key, e.Version, e.Round, e.Step)
 		default:
 			continue
 		}
@@ -125,7 +125,8 @@ func (r *run) effectKeys() map[string]bool {
 // allSteps judges a task that had to be finished within the run.
 func (r *run) allSteps(f *findings) {
 	if n := len(r.effectKeys()); r.ended && n < r.expect.Steps {
-		f.atRun("I4", 0, "", "%d steps have taken effect, and %d were demanded by the end of the run",
+		f.atRun("I4", 0, "",
+			"%d steps have taken effect, and %d were demanded by the end of the run",
 			n, r.expect.Steps)
 	}
 }

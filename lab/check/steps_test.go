@@ -27,7 +27,8 @@ func key(n int) string {
 func (b *builder) attempt(process string, t fence.Token, n int) history.Event {
 	b.ops++
 	e := history.Event{
-		Kind: history.Invoke, Process: process + "/task", Op: fmt.Sprintf("op-%d", b.ops), Do: history.Step, Store: pg,
+		Kind: history.Invoke, Process: process + "/task", Op: fmt.Sprintf("op-%d", b.ops),
+		Do: history.Step, Store: pg,
 		Token: t, Key: key(n),
 	}
 	b.add(e)
@@ -47,7 +48,8 @@ func (b *builder) effect(t fence.Token, n int) {
 func (b *builder) publish(t fence.Token, n int) {
 	b.place[pg]++
 	b.held = append(b.held, history.Event{
-		Kind: history.Publish, Store: pg, Task: "ledger", Version: int64(n) + 2, Run: 1, Round: int64(n+1) / 2, Step: (n + 1) % 2,
+		Kind: history.Publish, Store: pg, Task: "ledger", Version: int64(n) + 2, Run: 1,
+		Round: int64(n+1) / 2, Step: (n + 1) % 2,
 		Token: t, Place: b.place[pg],
 	})
 }
@@ -97,9 +99,13 @@ func TestGoodTasksAreValid(t *testing.T) {
 	for name, p := range map[string]parts{
 		"plain":                              {},
 		"an asynchronous step is done again": {during: func(b *builder) { b.effect(10, 9) }},
-		"killed before the effect":           {before: func(b *builder) { b.attempt("worker-1", 10, 10) }},
+		"killed before the effect": {before: func(b *builder) {
+			b.attempt("worker-1", 10, 10)
+		}},
 	} {
-		t.Run(name, func(t *testing.T) { wantVerdict(t, judge(t, taskRun(p).finish()), check.Valid) })
+		t.Run(name, func(t *testing.T) {
+			wantVerdict(t, judge(t, taskRun(p).finish()), check.Valid)
+		})
 	}
 }
 
@@ -118,12 +124,16 @@ var flawedTasks = []struct {
 		return b
 	}, []string{"I4"}},
 	{"an acknowledged step had no effect", "was acknowledged", func() *builder {
-		return taskRun(parts{ending: func(b *builder) { b.answer(b.attempt("worker-2", 20, 20), history.OK, "") }})
+		return taskRun(parts{ending: func(b *builder) {
+			b.answer(b.attempt("worker-2", 20, 20), history.OK, "")
+		}})
 	}, []string{"I4"}},
 	{"a checkpoint passed a step without effect", "says that it is done", func() *builder {
 		b := taskRun(parts{before: func(b *builder) { b.attempt("worker-1", 10, 10) }})
 		b.header.Expect.Steps = 0
-		b.events = slices.DeleteFunc(b.events, func(e history.Event) bool { return e.Kind == history.Return && e.Key == key(10) })
+		b.without(func(e history.Event) bool {
+			return e.Kind == history.Return && e.Key == key(10)
+		})
 		i := b.find(history.Effect, 10)
 		b.held = slices.Delete(b.held, i, i+1)
 		return b

@@ -16,19 +16,22 @@ var idleRuns = []struct {
 	run         func() []history.Event
 }{
 	{"empty", "is empty", func() []history.Event { return nil }},
-	{"no header", "header is missing", func() []history.Event { return goodRun(parts{}).finish()[1:] }},
+	{"no header", "header is missing", func() []history.Event {
+		return goodRun(parts{}).finish()[1:]
+	}},
 	{"no end", "not completed", func() []history.Event {
 		all := goodRun(parts{}).finish()
 		return all[:len(all)-1]
 	}},
 	{"no fault", "there was no fault", func() []history.Event {
 		b := goodRun(parts{})
-		b.events = slices.DeleteFunc(b.events, func(e history.Event) bool { return e.Kind == history.Fault })
+		b.without(func(e history.Event) bool { return e.Kind == history.Fault })
 		return b.finish()
 	}},
 	{"no stale attempt", "under a stale token", func() []history.Event {
 		b := goodRun(parts{})
-		b.events = slices.DeleteFunc(b.events, func(e history.Event) bool { return e.Op != "" && slices.Contains(staleOps(b), e.Op) })
+		stale := staleOps(b)
+		b.without(func(e history.Event) bool { return slices.Contains(stale, e.Op) })
 		return b.finish()
 	}},
 	{"no change of leadership", "leadership changed 0 times", func() []history.Event {
@@ -60,7 +63,9 @@ var idleRuns = []struct {
 		return b.finish()
 	}},
 	{"a fault never ended", "never ended", func() []history.Event {
-		return goodRun(parts{healed: func(b *builder) { b.fault("cut leader #2", "worker-2", history.Begin) }}).finish()
+		return goodRun(parts{healed: func(b *builder) {
+			b.fault("cut leader #2", "worker-2", history.Begin)
+		}}).finish()
 	}},
 	{"nobody was killed", "processes were killed", func() []history.Event {
 		b := goodRun(parts{})
@@ -70,11 +75,13 @@ var idleRuns = []struct {
 	{"step-down not tested", "steps down in time", func() []history.Event {
 		b := goodRun(parts{})
 		b.header.Expect.StepDown = history.Duration(time.Minute)
-		b.events = slices.DeleteFunc(b.events, func(e history.Event) bool { return e.State == history.Lost })
+		b.without(func(e history.Event) bool { return e.State == history.Lost })
 		return b.finish()
 	}},
 	{"an answer without an operation", "was never invoked", func() []history.Event {
-		return goodRun(parts{ending: func(b *builder) { b.answer(history.Event{Op: "ghost"}, history.Failed, "") }}).finish()
+		return goodRun(parts{ending: func(b *builder) {
+			b.answer(history.Event{Op: "ghost"}, history.Failed, "")
+		}}).finish()
 	}},
 }
 

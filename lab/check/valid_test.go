@@ -14,7 +14,8 @@ func TestGoodRunIsValid(t *testing.T) {
 	r := judge(t, goodRun(parts{}).finish())
 	wantVerdict(t, r, check.Valid)
 	f := r.Figures
-	if f.Writes != 41 || f.Acknowledged != 38 || f.Unknown != 0 || f.Changes != 2 || f.StaleRefused != 3 || f.StaleAttempts != 3 {
+	if f.Writes != 41 || f.Acknowledged != 38 || f.Unknown != 0 || f.Changes != 2 ||
+		f.StaleRefused != 3 || f.StaleAttempts != 3 {
 		t.Errorf("figures: %+v", f)
 	}
 	if f.Linearized != 41+6 {
@@ -36,15 +37,22 @@ var harmlessRuns = []struct {
 	{"a frozen process wrote an answer down long after it came", func() []history.Event {
 		var old history.Event
 		return goodRun(parts{
-			before: func(b *builder) { old = b.invoke("worker-1", pg, history.Write, 10); b.commits(old) },
+			before: func(b *builder) {
+				old = b.invoke("worker-1", pg, history.Write, 10)
+				b.commits(old)
+			},
 			healed: func(b *builder) { b.answer(old, history.OK, "") },
 		}).finish()
 	}},
 	{"an unanswered write was committed", func() []history.Event {
-		return goodRun(parts{before: func(b *builder) { b.commits(b.invoke("worker-1", pg, history.Write, 10)) }}).finish()
+		return goodRun(parts{before: func(b *builder) {
+			b.commits(b.invoke("worker-1", pg, history.Write, 10))
+		}}).finish()
 	}},
 	{"an unanswered write was not committed", func() []history.Event {
-		return goodRun(parts{before: func(b *builder) { b.invoke("worker-1", pg, history.Write, 10) }}).finish()
+		return goodRun(parts{before: func(b *builder) {
+			b.invoke("worker-1", pg, history.Write, 10)
+		}}).finish()
 	}},
 	{"a leader raised the mark and was never heard of again", func() []history.Event {
 		return goodRun(parts{healed: func(b *builder) {
@@ -69,10 +77,10 @@ var harmlessRuns = []struct {
 		b.write("worker-1", rd, 10, history.Stale)
 		b.fault("stop leader #1", "worker-1", history.Over)
 		b.takesOver("worker-1", 30, 8)
-		b.events = slices.DeleteFunc(b.events, func(e history.Event) bool { return e.Do == history.Raise })
+		b.without(func(e history.Event) bool { return e.Do == history.Raise })
 		return b.finish()
 	}},
-	{"leader run raises the mark and ends before it has a child that could report it", func() []history.Event {
+	{"leader run raises the mark and ends before it has a child", func() []history.Event {
 		b := goodRun(parts{ending: func(b *builder) { b.write("worker-1", pg, 30, history.Stale) }})
 		b.held = append(b.held, history.Event{Kind: history.Mark, Store: pg, Token: 31})
 		return b.finish()
@@ -114,7 +122,8 @@ var harmlessRuns = []struct {
 		b.answer(b.invoke("worker-1", pg, history.Raise, 10), history.Refused, "RF004")
 		b.fault("wipe zookeeper #1", "zookeeper-1", history.Over)
 		b.takesOver("worker-1", 10, 8)
-		b.term("worker-2", history.Lost, 20) // of its first issuer, though this line will not name it
+		// of its first issuer, though this line will not name it
+		b.term("worker-2", history.Lost, 20)
 		b.write("worker-2", pg, 20, history.Stale)
 		b.write("worker-2", pg, 20, history.Stale)
 		for i, wiped := 0, false; i < len(b.events); i++ {

@@ -1,11 +1,11 @@
 // Package containers is a system under test that docker compose builds from this repository's
 // compose.yaml.
 //
-// The compose program creates and removes containers. Everything else goes through the engine's API:
-// pause, kill, signals, logs, copies of data, and disconnecting a worker from a network. Each run has
-// its own project, subnet and ports, so runs do not disturb each other or a system in use. An overlay
-// in the run's directory has the settings for which compose.yaml has no variables, such as those of
-// guards and the ports at which the lab itself reaches guards.
+// The compose program creates and removes containers. Everything else goes through the engine's
+// API: pause, kill, signals, logs, copies of data, and disconnecting a worker from a network. Each
+// run has its own project, subnet and ports, so runs do not disturb each other or a system in use.
+// An overlay in the run's directory has the settings for which compose.yaml has no variables, such
+// as those of guards and the ports at which the lab itself reaches guards.
 //
 // How a Shape acts on a link:
 //
@@ -18,13 +18,13 @@
 //	Delay                         toxiproxy, each way
 //	Loss                          packets in both directions are dropped at random (iptables, or tc)
 //
-// With Topology.StoreLinks, guards also reach Postgres and Redis over toxiproxy. The upstream of each
-// link is a separate port, and a rule of address translation in toxiproxy's network says which server
-// that is. Turn and SwitchOver change the rules: new connections follow, and the kernel keeps open
-// ones where they are.
+// With Topology.StoreLinks, guards also reach Postgres and Redis over toxiproxy. The upstream of
+// each link is a separate port, and a rule of address translation in toxiproxy's network says which
+// server that is. Turn and SwitchOver change the rules: new connections follow, and the kernel
+// keeps open ones where they are.
 //
-// The disk of Postgres is copied through the engine while its processes are paused. Restore creates a
-// new container with the copy in it; postgres-2 starts from such a copy.
+// The disk of Postgres is copied through the engine while its processes are paused. Restore creates
+// a new container with the copy in it; postgres-2 starts from such a copy.
 //
 // When the first process of a container is killed, the engine kills all its processes. So only
 // package local can show what a command leaves behind when leader run is killed (Behead).

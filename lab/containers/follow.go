@@ -41,7 +41,9 @@ func newFollowers(docker *client.Client, events func(history.Event)) *followers 
 	if events == nil {
 		events = func(history.Event) {}
 	}
-	return &followers{docker: docker, events: events, ctx: ctx, stop: stop, run: map[string]*following{}}
+	return &followers{
+		docker: docker, events: events, ctx: ctx, stop: stop, run: map[string]*following{},
+	}
 }
 
 // follow reads from now on, until the container ends. It skips the output of earlier runs of the

@@ -49,7 +49,8 @@ func (c *compose) images(ctx context.Context, guard string) error {
 	}
 	with := *c
 	with.env = append(c.env[:len(c.env):len(c.env)], "GUARD_TARGET="+guard)
-	_, err := with.run(ctx, "--profile", "lab", "build", "install", "guard-1", "worker-1", "netfault")
+	_, err := with.run(ctx, "--profile", "lab", "build", "install", "guard-1", "worker-1",
+		"netfault")
 	if err != nil {
 		return err
 	}

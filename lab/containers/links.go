@@ -77,7 +77,9 @@ func (s *System) linkWorkers(ctx context.Context) error {
 			postgres = s.toStore(worker+".postgres", "postgres", port(i+1, postgresPort))
 			redis = s.toStore(worker+".redis", "redis", port(i+1, redisPort))
 		}
-		for name, upstream := range map[string]string{worker + ".postgres": postgres, worker + ".redis": redis} {
+		for name, upstream := range map[string]string{
+			worker + ".postgres": postgres, worker + ".redis": redis,
+		} {
 			p, ok := proxies[name]
 			if !ok {
 				return fmt.Errorf("toxiproxy has no link %s", name)

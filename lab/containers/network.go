@@ -46,7 +46,8 @@ func (s *System) join(ctx context.Context, worker, name string) error {
 	_, err = s.docker.NetworkConnect(ctx, s.networks[name], client.NetworkConnectOptions{
 		Container: s.id(worker),
 		EndpointConfig: &network.EndpointSettings{
-			IPAMConfig: &network.EndpointIPAMConfig{IPv4Address: address}, Aliases: []string{worker},
+			IPAMConfig: &network.EndpointIPAMConfig{IPv4Address: address},
+			Aliases:    []string{worker},
 		},
 	})
 	if err != nil {
@@ -55,8 +56,8 @@ func (s *System) join(ctx context.Context, worker, name string) error {
 	return nil
 }
 
-// joinAll connects a worker to the networks that it is not on yet: docker-compose 1.29 connects only
-// the first before its own start.
+// joinAll connects a worker to the networks that it is not on yet: docker-compose 1.29 connects
+// only the first before its own start.
 func (s *System) joinAll(ctx context.Context, worker string) error {
 	now, err := s.docker.ContainerInspect(ctx, s.id(worker), client.ContainerInspectOptions{})
 	if err != nil {

@@ -60,8 +60,8 @@ func checkTopology(t lab.Topology) error {
 		return errors.New("a replica or a copy needs links to stores")
 	}
 	if t.ZooKeepers > mostZooKeepers || t.Guards > mostGuards || t.Workers > mostWorkers {
-		return fmt.Errorf("the topology needs %d ZooKeepers, %d guards and %d workers; compose.yaml "+
-			"has %d, %d and %d", t.ZooKeepers, t.Guards, t.Workers,
+		return fmt.Errorf("the topology needs %d ZooKeepers, %d guards and %d workers; "+
+			"compose.yaml has %d, %d and %d", t.ZooKeepers, t.Guards, t.Workers,
 			mostZooKeepers, mostGuards, mostWorkers)
 	}
 	return nil
@@ -72,7 +72,8 @@ func (s settings) variables(b lab.Build) []string {
 	t := b.Topology
 	env := []string{
 		"SUBNET=" + s.subnet, "COMPOSE_PROFILES=",
-		"POSTGRES_PASSWORD=" + s.password, "GUARD_PASSWORD=" + s.password, "APP_PASSWORD=" + s.password,
+		"POSTGRES_PASSWORD=" + s.password, "GUARD_PASSWORD=" + s.password,
+		"APP_PASSWORD=" + s.password,
 		"ZOO_TICK_TIME=" + strconv.FormatInt(t.TickTime().Milliseconds(), 10),
 		"REDIS_FSYNC=" + t.RedisFsync,
 		"LAB_LOG=", "LAB_SESSION=" + cmp.Or(t.Session, time.Second).String(),

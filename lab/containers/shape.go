@@ -8,8 +8,8 @@ import (
 	"github.com/ringfence/ringfence/lab"
 )
 
-// Shape implements lab.System. The rules in a process's network are lost when the process ends; Start
-// sets them again.
+// Shape implements lab.System. The rules in a process's network are lost when the process ends;
+// Start sets them again.
 func (s *System) Shape(ctx context.Context, process, peer string, shape lab.Shape) error {
 	l, err := s.settings.link(s.build.Topology, process, peer)
 	if err != nil {
@@ -103,8 +103,8 @@ func (s *System) drops(shape lab.Shape, l link) drops {
 const noLoss = "this kernel cannot drop packets at random: it has neither the iptables match " +
 	"statistic (xt_statistic) nor the queue netem (sch_netem)"
 
-// later drops all packets of a connection but the first one of each end: connections can be made, but
-// no data passes.
+// later drops all packets of a connection but the first one of each end: connections can be made,
+// but no data passes.
 const later = "! --tcp-flags SYN SYN -j DROP"
 
 // script sets the rules of a link, in separate chains. It prefers iptables for random loss, which
@@ -115,7 +115,8 @@ func (d drops) script(l link) string {
 	b.WriteString("set -e\n")
 	for _, chain := range [][2]string{{up, "OUTPUT"}, {down, "INPUT"}} {
 		fmt.Fprintf(&b, "iptables -w -N %[1]s 2>/dev/null || iptables -w -F %[1]s\n", chain[0])
-		fmt.Fprintf(&b, "iptables -w -C %[2]s -j %[1]s 2>/dev/null || iptables -w -A %[2]s -j %[1]s\n", chain[0], chain[1])
+		fmt.Fprintf(&b, "iptables -w -C %[2]s -j %[1]s 2>/dev/null || "+
+			"iptables -w -A %[2]s -j %[1]s\n", chain[0], chain[1])
 	}
 	fmt.Fprintf(&b, "dev=$(ip -o -4 route get %s | sed 's/.* dev \\([^ ]*\\).*/\\1/')\n", l.address)
 	b.WriteString("tc qdisc del dev \"$dev\" root netem 2>/dev/null || true\n")

@@ -44,8 +44,8 @@ type destination struct {
 }
 
 // toStore returns what toxiproxy connects to for a link to a store. A link that can be turned has a
-// separate port, on which nobody listens: a rule in toxiproxy's network says which server it is (see
-// turn).
+// separate port, on which nobody listens: a rule in toxiproxy's network says which server it is
+// (see turn).
 func (s *System) toStore(proxy, store string, port int) string {
 	if !s.build.Topology.StoreLinks {
 		return fmt.Sprintf("%s:%d", store, storePorts[store])
@@ -84,7 +84,8 @@ func (s *System) turn(ctx context.Context) error {
 	}
 	out, err := s.netfault(ctx, "toxiproxy", s.settings.turnScript(s.destinations))
 	if err != nil {
-		return fmt.Errorf("links to the databases cannot be turned: %w: %s", err, strings.TrimSpace(out))
+		return fmt.Errorf("links to the databases cannot be turned: %w: %s", err,
+			strings.TrimSpace(out))
 	}
 	return nil
 }
@@ -95,7 +96,8 @@ func (s settings) turnScript(destinations map[string]destination) string {
 	for _, proxy := range slices.Sorted(maps.Keys(destinations)) {
 		l := destinations[proxy]
 		store := lab.StoreOf(l.server)
-		fmt.Fprintf(&b, "-A lab-turn -d %s -p tcp --syn --dport %d -j DNAT --to-destination %s:%d\n",
+		fmt.Fprintf(&b,
+			"-A lab-turn -d %s -p tcp --syn --dport %d -j DNAT --to-destination %s:%d\n",
 			s.storeAddress(store), l.port, s.storeAddress(l.server), storePorts[store])
 	}
 	b.WriteString("COMMIT\nEND\niptables -w -t nat -C OUTPUT -j lab-turn 2>/dev/null || " +
@@ -110,7 +112,8 @@ func (s *System) Turn(ctx context.Context, guard, server string) error {
 	proxy := guard + "." + lab.StoreOf(server)
 	l, ok := s.destinations[proxy]
 	if !ok || s.id(server) == "" {
-		return fmt.Errorf("no link of %s can lead to %s: Topology has StoreLinks, and Copy or Replica",
+		return fmt.Errorf(
+			"no link of %s can lead to %s: Topology has StoreLinks, and Copy or Replica",
 			guard, server)
 	}
 	s.destinations[proxy] = destination{l.port, server}

@@ -116,7 +116,8 @@ func storeHeld(t *testing.T, s *System, rec *recorded) {
 	ctx := t.Context()
 	must(t, s.overRedisLink(ctx, "dial 3; role 3"))
 	must(t, s.Shape(ctx, "guard-1", "redis", lab.Shape{HoldUp: true}))
-	if err := s.overRedisLink(ctx, "dial 3; role 3 2"); err == nil || !strings.Contains(err.Error(), "no answer") {
+	if err := s.overRedisLink(ctx, "dial 3; role 3 2"); err == nil ||
+		!strings.Contains(err.Error(), "no answer") {
 		t.Errorf("over a held link: %v", err)
 	}
 	must(t, s.Shape(ctx, "guard-1", "redis", lab.Shape{}))

@@ -205,8 +205,8 @@ func (s *System) makeWorker(ctx context.Context, names ...string) error {
 	return nil
 }
 
-// once runs a service that ends by itself, with arguments instead of compose.yaml's if there are any.
-// It reaches the present primary of Redis.
+// once runs a service that ends by itself, with arguments instead of compose.yaml's if there are
+// any. It reaches the present primary of Redis.
 func (s *System) once(ctx context.Context, service string, args ...string) (string, error) {
 	run := []string{"run", "--rm", "--no-deps", "-T"}
 	if now := s.redisPrimary(); now != "redis" {

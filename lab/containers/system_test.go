@@ -102,7 +102,8 @@ func cutFromCoordinator(t *testing.T, s *System, rec *recorded) {
 	rec.waitFor(t, healed, leader+" to stand again", by(leader, term(history.Standing)))
 }
 
-// cutFromGuard cuts for less than the session: connections continue, because the address is the same.
+// cutFromGuard cuts for less than the session: connections continue, because the address is the
+// same.
 func cutFromGuard(t *testing.T, s *System, rec *recorded) {
 	leader := rec.leader(t)
 	must(t, s.Shape(t.Context(), leader, "guard", cut))
@@ -222,7 +223,8 @@ func wiped(t *testing.T, s *System, rec *recorded) {
 // addresses returns a container's addresses, by network.
 func (s *System) addresses(t *testing.T, process string) map[string]string {
 	t.Helper()
-	found, err := s.docker.ContainerInspect(t.Context(), s.id(process), client.ContainerInspectOptions{})
+	found, err := s.docker.ContainerInspect(t.Context(), s.id(process),
+		client.ContainerInspectOptions{})
 	must(t, err)
 	all := map[string]string{}
 	for name, n := range found.Container.NetworkSettings.Networks {
@@ -239,7 +241,8 @@ func nothingLeft(t *testing.T, project string) {
 	must(t, err)
 	defer docker.Close()
 	ours := make(client.Filters).Add("label", projectLabel+"="+project)
-	containers, err := docker.ContainerList(ctx, client.ContainerListOptions{All: true, Filters: ours})
+	containers, err := docker.ContainerList(ctx,
+		client.ContainerListOptions{All: true, Filters: ours})
 	must(t, err)
 	networks, err := docker.NetworkList(ctx, client.NetworkListOptions{Filters: ours})
 	must(t, err)

@@ -8,12 +8,14 @@ import (
 )
 
 // apart checks the mark at login and records no session, so none is ended when the mark rises. It
-// stands for "check that you still lead, then write": a leader that is paused in between writes when
-// it wakes up.
+// stands for "check that you still lead, then write": a leader that is paused in between writes
+// when it wakes up.
 type apart struct{ marks.Store }
 
 // Register compares the claims with the present marks.
-func (a *apart) Register(ctx context.Context, _ marks.Session, claims []fence.Claim) (marks.Standing, error) {
+func (a *apart) Register(
+	ctx context.Context, _ marks.Session, claims []fence.Claim,
+) (marks.Standing, error) {
 	for _, c := range claims {
 		m := marks.Mark{Resource: c.Resource, Confirmed: true}
 		found, err := a.Marks(ctx, c.Resource)

@@ -19,7 +19,8 @@ const (
 
 // Flaws of the schema in Postgres.
 const (
-	// CopiedMark: a mark from a dump counts as if it had been raised there, and nothing else is checked.
+	// CopiedMark: a mark from a dump counts as if it had been raised there, and nothing else is
+	// checked.
 	CopiedMark Name = "copied-mark"
 	// BelievedRegistry: a new registry of sessions counts as complete.
 	BelievedRegistry Name = "believed-registry"

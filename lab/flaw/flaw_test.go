@@ -26,7 +26,9 @@ import (
 const real flaw.Name = ""
 
 // guards are all guards that the tests use.
-var guards = []flaw.Name{real, flaw.Observe, flaw.Apart, flaw.Memory, flaw.RefuseSame, flaw.AdmitLast}
+var guards = []flaw.Name{
+	real, flaw.Observe, flaw.Apart, flaw.Memory, flaw.RefuseSame, flaw.AdmitLast,
+}
 
 var dir string // of the programs
 
@@ -39,7 +41,9 @@ func test(m *testing.M) int {
 		return 1
 	}
 	defer os.RemoveAll(dir)
-	for root, program := range map[string]string{"../..": "./cmd/guard", "..": "./cmd/flawed-guard"} {
+	for root, program := range map[string]string{
+		"../..": "./cmd/guard", "..": "./cmd/flawed-guard",
+	} {
 		cmd := exec.Command("go", "build", "-o", dir+"/", program)
 		cmd.Dir = root
 		if out, err := cmd.CombinedOutput(); err != nil {
@@ -63,11 +67,14 @@ func newSite(t *testing.T, name flaw.Name) *site {
 	t.Helper()
 	at := serverstest.FreeAddresses(t, 3)
 	s := &site{t: t, pg: at[0], redis: at[1], log: filepath.Join(t.TempDir(), "guard.log")}
-	pg, db := serverstest.Postgres(t, servers.PostgresOptions{}), serverstest.Redis(t, servers.RedisOptions{})
+	pg := serverstest.Postgres(t, servers.PostgresOptions{})
+	db := serverstest.Redis(t, servers.RedisOptions{})
 	s.environment = []string{
 		"FLAW=" + string(name), "GUARD_DRAIN_TIMEOUT=1s",
-		"GUARD_POSTGRES_LISTEN=" + s.pg, "GUARD_REDIS_LISTEN=" + s.redis, "GUARD_HTTP_LISTEN=" + at[2],
-		"GUARD_POSTGRES_UPSTREAM=" + pg.URL("guard", "postgres"), "GUARD_REDIS_UPSTREAM=" + db.URL(),
+		"GUARD_POSTGRES_LISTEN=" + s.pg, "GUARD_REDIS_LISTEN=" + s.redis,
+		"GUARD_HTTP_LISTEN=" + at[2],
+		"GUARD_POSTGRES_UPSTREAM=" + pg.URL("guard", "postgres"),
+		"GUARD_REDIS_UPSTREAM=" + db.URL(),
 	}
 	s.install(pg)
 	command := []string{filepath.Join(dir, "flawed-guard")}
@@ -161,7 +168,8 @@ type redisSession struct {
 
 func (s *site) openRedis(token int) (session, error) {
 	db := driver.NewClient(&driver.Options{
-		Addr: s.redis, MaxRetries: -1, DialerRetries: 1, Protocol: 2, DisableIdentity: true, PoolSize: 1,
+		Addr: s.redis, MaxRetries: -1, DialerRetries: 1, Protocol: 2, DisableIdentity: true,
+		PoolSize:    1,
 		ReadTimeout: 20 * time.Second, ClientName: fmt.Sprintf("fence.orders=%d", token),
 	})
 	c := db.Conn()
@@ -193,8 +201,8 @@ func (s *site) attempt(open func(*site, int) (session, error), token int) (sessi
 	return one, one.write()
 }
 
-// TestFlaws has the same dialogue with each guard. Each flaw shows in its place and nowhere else. The
-// real guard shows none, so the test fails if the real guard has one of them.
+// TestFlaws has the same dialogue with each guard. Each flaw shows in its place and nowhere else.
+// The real guard shows none, so the test fails if the real guard has one of them.
 func TestFlaws(t *testing.T) {
 	for _, name := range guards {
 		for which, open := range stores {
@@ -264,7 +272,8 @@ func TestAFlawedGuardLogsItsFlawFirst(t *testing.T) {
 
 func TestAnUnknownFlawIsAnError(t *testing.T) {
 	for _, name := range []flaw.Name{"", flaw.FirstToken} {
-		if _, err := flaw.Store(name, nil, nil, nil); err == nil || !strings.Contains(err.Error(), "observe-only") {
+		if _, err := flaw.Store(name, nil, nil, nil); err == nil ||
+			!strings.Contains(err.Error(), "observe-only") {
 			t.Errorf("%q: %v", name, err)
 		}
 	}

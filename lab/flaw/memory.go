@@ -12,8 +12,8 @@ import (
 )
 
 // memory keeps marks and sessions in the guard's process, and has no coordinator. It stands for a
-// fence in a proxy's cache, or in an UNLOGGED table: it does everything that the real one does, until
-// it is restarted and accepts the first token that it sees.
+// fence in a proxy's cache, or in an UNLOGGED table: it does everything that the real one does,
+// until it is restarted and accepts the first token that it sees.
 type memory struct {
 	end End
 
@@ -29,11 +29,15 @@ type entry struct {
 }
 
 func newMemory(end End) *memory {
-	return &memory{end: end, marks: map[fence.Resource]marks.Mark{}, sessions: map[entry]fence.Token{}}
+	return &memory{
+		end: end, marks: map[fence.Resource]marks.Mark{}, sessions: map[entry]fence.Token{},
+	}
 }
 
 // Register implements marks.Store.
-func (m *memory) Register(_ context.Context, s marks.Session, claims []fence.Claim) (marks.Standing, error) {
+func (m *memory) Register(
+	_ context.Context, s marks.Session, claims []fence.Claim,
+) (marks.Standing, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, c := range claims {
@@ -55,7 +59,9 @@ func (m *memory) Register(_ context.Context, s marks.Session, claims []fence.Cla
 }
 
 // Raise implements marks.Store.
-func (m *memory) Raise(ctx context.Context, _ marks.Session, c fence.Claim, confirm marks.Confirm) (marks.Mark, error) {
+func (m *memory) Raise(
+	ctx context.Context, _ marks.Session, c fence.Claim, confirm marks.Confirm,
+) (marks.Mark, error) {
 	c, err := confirm(ctx, m.mark(c.Resource))
 	if err != nil {
 		return marks.Mark{}, err
@@ -67,7 +73,8 @@ func (m *memory) Raise(ctx context.Context, _ marks.Session, c fence.Claim, conf
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.marks[c.Resource] = marks.Mark{
-		Resource: c.Resource, Token: c.Token, Issuer: c.Issuer, Holder: c.Holder, Raised: time.Now(), Confirmed: true,
+		Resource: c.Resource, Token: c.Token, Issuer: c.Issuer, Holder: c.Holder,
+		Raised: time.Now(), Confirmed: true,
 	}
 	return before, nil
 }

@@ -17,7 +17,9 @@ type observer struct {
 }
 
 // Register refuses a session only if the database cannot be reached.
-func (o *observer) Register(ctx context.Context, s marks.Session, claims []fence.Claim) (marks.Standing, error) {
+func (o *observer) Register(
+	ctx context.Context, s marks.Session, claims []fence.Claim,
+) (marks.Standing, error) {
 	st, err := o.forgetful.Register(ctx, s, claims)
 	switch {
 	case refused(err) != nil:
@@ -32,7 +34,9 @@ func (o *observer) Register(ctx context.Context, s marks.Session, claims []fence
 }
 
 // Raise raises, and ignores a refusal.
-func (o *observer) Raise(ctx context.Context, newcomer marks.Session, c fence.Claim, confirm marks.Confirm) (marks.Mark, error) {
+func (o *observer) Raise(
+	ctx context.Context, newcomer marks.Session, c fence.Claim, confirm marks.Confirm,
+) (marks.Mark, error) {
 	before, err := o.forgetful.Raise(ctx, newcomer, c, confirm)
 	if refused(err) != nil {
 		err = nil
@@ -41,4 +45,6 @@ func (o *observer) Raise(ctx context.Context, newcomer marks.Session, c fence.Cl
 }
 
 // Revoke ends no session.
-func (o *observer) Revoke(context.Context, marks.Session, fence.Claim) (int, error) { return 0, nil }
+func (o *observer) Revoke(context.Context, marks.Session, fence.Claim) (int, error) {
+	return 0, nil
+}

@@ -9,9 +9,9 @@ import (
 	"github.com/ringfence/ringfence/internal/marks"
 )
 
-// refuser refuses a token that equals the mark: <= instead of <. The session that raised the mark is
-// admitted; later ones of the same, rightful leader are not. It stands for a fence that is safe and
-// useless, which a lab that only looks for corruption would praise.
+// refuser refuses a token that equals the mark: <= instead of <. The session that raised the mark
+// is admitted; later ones of the same, rightful leader are not. It stands for a fence that is safe
+// and useless, which a lab that only looks for corruption would praise.
 type refuser struct {
 	marks.Store
 
@@ -20,7 +20,9 @@ type refuser struct {
 }
 
 // Register refuses a session unless its own admission raised the mark.
-func (r *refuser) Register(ctx context.Context, s marks.Session, claims []fence.Claim) (marks.Standing, error) {
+func (r *refuser) Register(
+	ctx context.Context, s marks.Session, claims []fence.Claim,
+) (marks.Standing, error) {
 	for _, c := range claims {
 		found, err := r.Marks(ctx, c.Resource)
 		if err != nil {
@@ -40,7 +42,9 @@ func (r *refuser) Register(ctx context.Context, s marks.Session, claims []fence.
 }
 
 // Raise calls the real one.
-func (r *refuser) Raise(ctx context.Context, newcomer marks.Session, c fence.Claim, confirm marks.Confirm) (marks.Mark, error) {
+func (r *refuser) Raise(
+	ctx context.Context, newcomer marks.Session, c fence.Claim, confirm marks.Confirm,
+) (marks.Mark, error) {
 	before, err := r.Store.Raise(ctx, newcomer, c, confirm)
 	if err == nil {
 		r.mu.Lock()
@@ -72,8 +76,8 @@ func anyHolder(c fence.Claim) fence.Claim {
 }
 
 // lenient admits the token that was the mark before the last raise, and does not record it: off by
-// one, counted in terms. It stands for a grace period for the old leader, and for a comparison with a
-// mark that was read too early.
+// one, counted in terms. It stands for a grace period for the old leader, and for a comparison with
+// a mark that was read too early.
 type lenient struct {
 	forgetful
 
@@ -82,7 +86,9 @@ type lenient struct {
 }
 
 // Register admits the last leader too.
-func (l *lenient) Register(ctx context.Context, s marks.Session, claims []fence.Claim) (marks.Standing, error) {
+func (l *lenient) Register(
+	ctx context.Context, s marks.Session, claims []fence.Claim,
+) (marks.Standing, error) {
 	st, err := l.forgetful.Register(ctx, s, claims)
 	if errors.Is(err, fence.ErrStale) && l.isLast(st.Claim) {
 		return marks.Standing{Step: marks.Admitted}, nil
@@ -91,7 +97,9 @@ func (l *lenient) Register(ctx context.Context, s marks.Session, claims []fence.
 }
 
 // Raise calls the real one.
-func (l *lenient) Raise(ctx context.Context, newcomer marks.Session, c fence.Claim, confirm marks.Confirm) (marks.Mark, error) {
+func (l *lenient) Raise(
+	ctx context.Context, newcomer marks.Session, c fence.Claim, confirm marks.Confirm,
+) (marks.Mark, error) {
 	before, err := l.forgetful.Raise(ctx, newcomer, c, confirm)
 	if err == nil && before.Token != c.Token {
 		l.mu.Lock()

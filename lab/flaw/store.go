@@ -10,8 +10,8 @@ import (
 	"github.com/ringfence/ringfence/internal/marks"
 )
 
-// End ends sessions of the database and returns when they are gone. A session that is gone already is
-// no error.
+// End ends sessions of the database and returns when they are gone. A session that is gone already
+// is no error.
 type End func(ctx context.Context, all []marks.Session) error
 
 // Store returns the real store with a flaw of the guard. Memory ends sessions itself, with end.
@@ -81,7 +81,9 @@ func (a anybody) Confirm(ctx context.Context, c fence.Claim, m marks.Mark) (fenc
 type forgetful struct{ marks.Store }
 
 // Register calls the real one, and hides the mark.
-func (f forgetful) Register(ctx context.Context, s marks.Session, claims []fence.Claim) (marks.Standing, error) {
+func (f forgetful) Register(
+	ctx context.Context, s marks.Session, claims []fence.Claim,
+) (marks.Standing, error) {
 	st, err := f.Store.Register(ctx, s, claims)
 	st.Mark = marks.Mark{Resource: st.Mark.Resource, Confirmed: st.Mark.Confirmed}
 	return st, err

@@ -38,9 +38,10 @@ const (
 type Outcome string
 
 const (
-	OK      Outcome = "ok"      // acknowledged: it was committed
-	Stale   Outcome = "stale"   // refused, and not committed: the token is older than the mark
-	Refused Outcome = "refused" // refused for another reason (Text begins with the code), not committed
+	OK    Outcome = "ok"    // acknowledged: it was committed
+	Stale Outcome = "stale" // refused, and not committed: the token is older than the mark
+	// refused for another reason (Text begins with the code), not committed
+	Refused Outcome = "refused"
 	Failed  Outcome = "failed"  // not possible, and not committed
 	Unknown Outcome = "unknown" // the answer was lost: it was committed, or was not, or will be
 )
@@ -87,8 +88,8 @@ type Event struct {
 	Fault   string      `json:"fault,omitempty"` // its name; Begin and Over have the same one
 	Text    string      `json:"text,omitempty"`
 
-	// Issuer issued Token; it is set on Term events. Tokens of two issuers cannot be compared: those
-	// of the issuer that was adopted later are newer.
+	// Issuer issued Token; it is set on Term events. Tokens of two issuers cannot be compared:
+	// those of the issuer that was adopted later are newer.
 	Issuer fence.Issuer `json:"issuer,omitempty"`
 
 	// Place is the position in its store's commit order, from 1.

@@ -16,7 +16,8 @@ import (
 func (s *System) on(ctx context.Context, name string, do func(process) error) error {
 	p, ok := s.processes[name]
 	if !ok {
-		return fmt.Errorf("no process %q: there are %s", name, strings.Join(slices.Sorted(maps.Keys(s.processes)), ", "))
+		return fmt.Errorf("no process %q: there are %s", name,
+			strings.Join(slices.Sorted(maps.Keys(s.processes)), ", "))
 	}
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("%s: %w", name, context.Cause(ctx))
@@ -40,8 +41,8 @@ func (s *System) Start(ctx context.Context, name string) error {
 	return s.on(ctx, name, func(p process) error { return p.Start(ctx) })
 }
 
-// Stop implements lab.System. A process that does not end within 20 s of SIGTERM is killed, and that
-// is an error.
+// Stop implements lab.System. A process that does not end within 20 s of SIGTERM is killed, and
+// that is an error.
 func (s *System) Stop(ctx context.Context, name string) error {
 	return s.on(ctx, name, func(p process) error {
 		s.expectEnd(name)
@@ -57,7 +58,9 @@ func (s *System) expectEnd(name string) {
 }
 
 // Pause implements lab.System.
-func (s *System) Pause(ctx context.Context, name string) error { return s.on(ctx, name, process.Pause) }
+func (s *System) Pause(ctx context.Context, name string) error {
+	return s.on(ctx, name, process.Pause)
+}
 
 // Resume implements lab.System.
 func (s *System) Resume(ctx context.Context, name string) error {
@@ -79,7 +82,8 @@ func (s *System) Signal(ctx context.Context, name string, sig syscall.Signal) er
 func (s *System) Turn(_ context.Context, guard, server string) error {
 	all, to := s.links[ends{guard, lab.StoreOf(server)}], s.addressOf(server)
 	if len(all) == 0 || to == "" {
-		return fmt.Errorf("no link of %s can lead to %s: Topology has StoreLinks, and Copy or Replica",
+		return fmt.Errorf(
+			"no link of %s can lead to %s: Topology has StoreLinks, and Copy or Replica",
 			guard, server)
 	}
 	for _, l := range all {

@@ -21,8 +21,8 @@ const (
 	mostRetry  = 6
 )
 
-// Link is a relay of TCP connections to one address. Its Shape also acts on open connections. It runs
-// in the lab's process: its ends notice a shape only because data does not arrive.
+// Link is a relay of TCP connections to one address. Its Shape also acts on open connections. It
+// runs in the lab's process: its ends notice a shape only because data does not arrive.
 type Link struct {
 	listener net.Listener
 	all      sync.WaitGroup
@@ -187,8 +187,8 @@ type chunk struct {
 	due   time.Time
 }
 
-// carry relays one direction to its end. The end of a stream or a broken connection travels as bytes
-// do: held, late and in order. Once the receiver is gone, carry stops reading.
+// carry relays one direction to its end. The end of a stream or a broken connection travels as
+// bytes do: held, late and in order. Once the receiver is gone, carry stops reading.
 func (l *Link) carry(to, from *net.TCPConn, first []byte, open func(lab.Shape) bool) {
 	inFlight := make(chan chunk, queued)
 	var reader sync.WaitGroup

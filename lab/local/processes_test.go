@@ -81,7 +81,8 @@ func (u *subject) answers(limit time.Duration) error {
 func (u *subject) up(when string) {
 	u.t.Helper()
 	var err error
-	for end := time.Now().Add(30 * time.Second); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+	end := time.Now().Add(30 * time.Second)
+	for ; time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
 		if err = u.answers(20 * time.Second); err == nil {
 			return
 		}
@@ -150,7 +151,8 @@ func TestEachKindOfProcessCanBePausedAndKilled(t *testing.T) {
 
 func TestUnknownNamesAreErrors(t *testing.T) {
 	s, _ := built(t, nil)
-	if err := s.Kill(t.Context(), "worker-9"); err == nil || !strings.Contains(err.Error(), "guard-1") {
+	if err := s.Kill(t.Context(), "worker-9"); err == nil ||
+		!strings.Contains(err.Error(), "guard-1") {
 		t.Error(err)
 	}
 	if err := s.Shape(t.Context(), "guard-1", "journal", lab.Shape{}); err == nil {

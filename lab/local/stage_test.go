@@ -141,7 +141,8 @@ func superuser(t *testing.T, ctx context.Context, s *System) *pgx.Conn {
 	return c
 }
 
-// noToken checks that the worker's link leads to the guard, which refuses a session without a token.
+// noToken checks that the worker's link leads to the guard, which refuses a session without a
+// token.
 func noToken(t *testing.T, ctx context.Context, s *System) {
 	t.Helper()
 	_, err := pgx.Connect(ctx, asApp(s.links[ends{"worker-1", "guard"}][0].Addr()))

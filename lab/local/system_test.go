@@ -46,8 +46,8 @@ func TestASystemComesUp(t *testing.T) {
 	}
 	var slot, workMem string
 	c := superuser(t, ctx, s)
-	err := c.QueryRow(ctx, `select slot_name, current_setting('work_mem') from pg_replication_slots`).
-		Scan(&slot, &workMem)
+	sql := "select slot_name, current_setting('work_mem') from pg_replication_slots"
+	err := c.QueryRow(ctx, sql).Scan(&slot, &workMem)
 	if err != nil || slot != "lab" || workMem != "5MB" {
 		t.Error(slot, workMem, err)
 	}
@@ -94,7 +94,9 @@ func TestOnlyTheFirstStartHasTheFailpoint(t *testing.T) {
 }
 
 func TestALeaderOfACommandIsPausedWithItsDescendants(t *testing.T) {
-	s, h := built(t, func(b *lab.Build) { b.Workload = lab.Workload{Kind: lab.Commands, Child: "fork"} })
+	s, h := built(t, func(b *lab.Build) {
+		b.Workload = lab.Workload{Kind: lab.Commands, Child: "fork"}
+	})
 	ctx := limited(t)
 	if err := s.Start(ctx, "worker-1"); err != nil {
 		t.Fatal(err)
@@ -153,8 +155,8 @@ func TestRoutesThatBypassTheGuard(t *testing.T) {
 	arrives(t, d, "+PONG\r\n")
 }
 
-// The database vouches for the flawed guard, as lab.Run makes it do: otherwise no leader would begin
-// to write, and no flaw could show.
+// The database vouches for the flawed guard, as lab.Run makes it do: otherwise no leader would
+// begin to write, and no flaw could show.
 func TestALeaderAcceptsAFlawedGuard(t *testing.T) {
 	s, _ := built(t, func(b *lab.Build) { b.Topology.GuardFlaw = string(flaw.Observe) })
 	ctx := limited(t)

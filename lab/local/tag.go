@@ -18,9 +18,9 @@ const (
 	sweepTime = 10 * time.Second
 )
 
-// tag marks guards, workers and all their descendants with an environment variable, so that they can
-// be found when their parents are gone, such as a command whose leader was killed. It finds them
-// through /proc, which exists on Linux.
+// tag marks guards, workers and all their descendants with an environment variable, so that they
+// can be found when their parents are gone, such as a command whose leader was killed. It finds
+// them through /proc, which exists on Linux.
 type tag struct {
 	value    string
 	watchdog *exec.Cmd
@@ -64,9 +64,11 @@ func (t *tag) sweep() error {
 			_ = syscall.Kill(pid, syscall.SIGKILL)
 		}
 		if time.Now().After(deadline) {
-			return fmt.Errorf("processes %v were killed and have not ended within %v", left, sweepTime)
+			return fmt.Errorf("processes %v were killed and have not ended within %v", left,
+				sweepTime)
 		}
-		time.Sleep(5 * time.Millisecond) // nothing reports the end of a process that is not our child
+		// nothing reports the end of a process that is not our child
+		time.Sleep(5 * time.Millisecond)
 	}
 }
 

@@ -15,8 +15,8 @@ import (
 )
 
 const (
-	// drainTime is how long a worker's end waits for the rest of its output: a command that lives on
-	// keeps the output open.
+	// drainTime is how long a worker's end waits for the rest of its output: a command that lives
+	// on keeps the output open.
 	drainTime = time.Second
 	closeTime = 5 * time.Second
 )
@@ -99,7 +99,8 @@ func (w *worker) read(from io.Reader) {
 	for lines.Scan() {
 		w.output.Line(lines.Bytes())
 	}
-	_, _ = io.Copy(io.Discard, from) // after a line that is too long, so that the worker never blocks
+	// after a line that is too long, so that the worker never blocks
+	_, _ = io.Copy(io.Discard, from)
 }
 
 // expectEnd says that the lab is about to end the present run.

@@ -28,8 +28,11 @@ const (
 )
 
 // browsers are the names of Chromium and Chrome on Debian, Ubuntu, Fedora and macOS.
-var browsers = []string{"chromium", "chromium-browser", "google-chrome", "google-chrome-stable",
-	"/Applications/Chromium.app/Contents/MacOS/Chromium", "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome"}
+var browsers = []string{
+	"chromium", "chromium-browser", "google-chrome", "google-chrome-stable",
+	"/Applications/Chromium.app/Contents/MacOS/Chromium",
+	"/Applications/Google Chrome.app/Contents/MacOS/Google Chrome",
+}
 
 func findBrowser(t *testing.T) string {
 	t.Helper()
@@ -55,11 +58,14 @@ type tab struct {
 
 // open starts a browser and opens a file. The page must not request anything else, and must not
 // have errors.
-func open(t *testing.T, file string, width, height int64, options ...chromedp.EmulateViewportOption) *tab {
+func open(
+	t *testing.T, file string, width, height int64, options ...chromedp.EmulateViewportOption,
+) *tab {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), deadline)
 	t.Cleanup(cancel)
-	flags := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(findBrowser(t)), chromedp.DisableGPU,
+	flags := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(findBrowser(t)),
+		chromedp.DisableGPU,
 		chromedp.WSURLReadTimeout(patience),
 		chromedp.Flag("disable-component-update", true), chromedp.Flag("hide-scrollbars", true))
 	if os.Geteuid() == 0 {
@@ -91,7 +97,8 @@ func (p *tab) hear(event any) {
 	case *network.EventRequestWillBeSent:
 		p.requests = append(p.requests, e.Request.URL)
 	case *runtime.EventExceptionThrown:
-		p.errors = append(p.errors, e.ExceptionDetails.Text+" "+fmt.Sprint(e.ExceptionDetails.Exception))
+		p.errors = append(p.errors,
+			e.ExceptionDetails.Text+" "+fmt.Sprint(e.ExceptionDetails.Exception))
 	case *runtime.EventConsoleAPICalled:
 		p.errors = append(p.errors, fmt.Sprint(e.Type, " ", e.Args))
 	case *log.EventEntryAdded:
@@ -125,7 +132,8 @@ func (p *tab) do(a chromedp.Action[chromedp.Void]) {
 
 func (p *tab) wait(expression string) {
 	p.t.Helper()
-	_, err := chromedp.Run(p.ctx, chromedp.Poll[bool]("Boolean("+expression+")", chromedp.WithPollingTimeout(patience)))
+	_, err := chromedp.Run(p.ctx,
+		chromedp.Poll[bool]("Boolean("+expression+")", chromedp.WithPollingTimeout(patience)))
 	if err != nil {
 		p.t.Fatalf("the page never reached %s: %v", expression, err)
 	}
@@ -166,20 +174,22 @@ func (p *tab) wantText(selector string, parts ...string) {
 // settle waits until the page has drawn its changes.
 func (p *tab) settle() {
 	p.t.Helper()
-	_, err := chromedp.Run(p.ctx, chromedp.Evaluate[bool](
-		`new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done(true))))`, chromedp.EvalAwaitPromise))
+	_, err := chromedp.Run(p.ctx, chromedp.Evaluate[bool](`new Promise((done) =>
+		requestAnimationFrame(() => requestAnimationFrame(() => done(true))))`,
+		chromedp.EvalAwaitPromise))
 	p.check(err)
 }
 
-// colours defines a function for tests: the colour of the picture at a place in CSS pixels. It reads
-// a copy of that pixel. The page itself never reads its canvas and needs no such function.
+// colours defines a function for tests: the colour of the picture at a place in CSS pixels. It
+// reads a copy of that pixel. The page itself never reads its canvas and needs no such function.
 func (p *tab) colours() {
 	p.t.Helper()
 	p.do(chromedp.Evaluate[chromedp.Void](`
 		window.pixel = new OffscreenCanvas(1, 1).getContext('2d', { willReadFrequently: true });
 		window.colour = (x, y) => {
 			pixel.clearRect(0, 0, 1, 1);
-			pixel.drawImage(document.getElementById('timeline'), Math.round(x * devicePixelRatio), Math.round(y * devicePixelRatio), 1, 1, 0, 0, 1, 1);
+			const at = (v) => Math.round(v * devicePixelRatio);
+			pixel.drawImage(document.getElementById('timeline'), at(x), at(y), 1, 1, 0, 0, 1, 1);
 			return [...pixel.getImageData(0, 0, 1, 1).data];
 		};`))
 }

@@ -15,7 +15,7 @@ import (
 // token is given by its rank, because it may be above 2^53, the limit of JavaScript's numbers:
 // Tokens[rank] is the number as text.
 type drawing struct {
-	From     float64      `json:"from"` // the whole run, from the first event of a process or the lab
+	From     float64      `json:"from"` // of the whole run, without what the databases hold
 	To       float64      `json:"to"`
 	Tokens   []string     `json:"tokens"`
 	Lanes    []lane       `json:"lanes"`

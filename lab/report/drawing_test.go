@@ -14,7 +14,10 @@ import (
 func TestThinKeepsRemarkableOperations(t *testing.T) {
 	var events []history.Event
 	add := func(op string, o history.Outcome) {
-		e := history.Event{At: int64(len(events)+1) * 1000, Kind: history.Invoke, Process: "worker-1/redis", Op: op, Do: history.Write, Store: "redis", Token: 7}
+		e := history.Event{
+			At: int64(len(events)+1) * 1000, Kind: history.Invoke, Process: "worker-1/redis",
+			Op: op, Do: history.Write, Store: "redis", Token: 7,
+		}
 		events = append(events, e)
 		e.At, e.Kind, e.Outcome = e.At+500, history.Return, o
 		events = append(events, e)
@@ -55,8 +58,13 @@ func TestFaultsThatAreNotWellPaired(t *testing.T) {
 	for i, f := range []struct {
 		name  string
 		state history.State
-	}{{"x", history.Over}, {"a", history.Begin}, {"a", history.Begin}, {"a", history.Over}, {"b", history.Begin}, {"a", history.Over}} {
-		d.events = append(d.events, history.Event{At: int64(i) * 1e6, Kind: history.Fault, Fault: f.name, State: f.state})
+	}{
+		{"x", history.Over}, {"a", history.Begin}, {"a", history.Begin}, {"a", history.Over},
+		{"b", history.Begin}, {"a", history.Over},
+	} {
+		d.events = append(d.events, history.Event{
+			At: int64(i) * 1e6, Kind: history.Fault, Fault: f.name, State: f.state,
+		})
 	}
 	d.readFaults()
 	got := ""
@@ -72,7 +80,10 @@ func TestTakeOver(t *testing.T) {
 	for _, c := range []struct {
 		ms   []int
 		want string
-	}{{nil, "-"}, {[]int{20}, "20ms (20ms)"}, {[]int{900, 20, 60}, "60ms (900ms)"}, {[]int{900, 20, 60, 100}, "80ms (900ms)"}} {
+	}{
+		{nil, "-"}, {[]int{20}, "20ms (20ms)"}, {[]int{900, 20, 60}, "60ms (900ms)"},
+		{[]int{900, 20, 60, 100}, "80ms (900ms)"},
+	} {
 		var f check.Figures
 		for _, ms := range c.ms {
 			f.TakeOvers = append(f.TakeOvers, history.Duration(time.Duration(ms)*time.Millisecond))
@@ -90,7 +101,8 @@ func TestTargets(t *testing.T) {
 	}{
 		{history.Event{Fault: "pause leader #1", Text: "worker-2"}, "[worker-2]"},
 		{history.Event{Fault: "kill postgres #1", Text: "SIGKILL"}, "[postgres]"},
-		{history.Event{Fault: "kill zookeeper #2", Text: "zookeeper-10, zookeeper-2"}, "[zookeeper-2 zookeeper-10]"},
+		{history.Event{Fault: "kill zookeeper #2", Text: "zookeeper-10, zookeeper-2"},
+			"[zookeeper-2 zookeeper-10]"},
 		{history.Event{Fault: "inside", Process: "worker-3/postgres"}, "[worker-3]"},
 		{history.Event{Fault: "strange"}, "[]"},
 	} {
@@ -131,9 +143,15 @@ func TestTokensOfAnotherIssuerAreNotStale(t *testing.T) {
 		token  fence.Token
 		issuer fence.Issuer
 	}{{400, "before"}, {7, "after"}, {9, "after"}, {8, "after"}} {
-		w := history.Event{Kind: history.Term, Process: fmt.Sprint("worker-", i), State: history.Ready, Token: term.token, Issuer: term.issuer}
+		w := history.Event{
+			Kind: history.Term, Process: fmt.Sprint("worker-", i), State: history.Ready,
+			Token: term.token, Issuer: term.issuer,
+		}
 		add(w)
-		w = history.Event{Kind: history.Invoke, Process: w.Process + "/redis", Op: fmt.Sprint(i), Do: history.Write, Store: "redis", Token: term.token}
+		w = history.Event{
+			Kind: history.Invoke, Process: w.Process + "/redis", Op: fmt.Sprint(i),
+			Do: history.Write, Store: "redis", Token: term.token,
+		}
 		add(w)
 		w.Kind, w.Outcome = history.Return, history.OK
 		add(w)

@@ -39,10 +39,13 @@ func golden(t *testing.T, name string, got []byte) {
 func results() []check.Result {
 	bad, _, _ := invalid()
 	open := newRun("leader-paused", "")
-	open.result.Header.Guarded, open.result.Header.Started = false, time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
+	open.result.Header.Guarded = false
+	open.result.Header.Started = time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
 	open.result.Verdict = check.Invalid
-	open.result.Figures = check.Figures{Writes: 12345, Acknowledged: 12340, Changes: 2, StaleAttempts: 17, StaleAccepted: 17,
-		TakeOvers: []history.Duration{history.Duration(1400 * time.Millisecond)}}
+	open.result.Figures = check.Figures{
+		Writes: 12345, Acknowledged: 12340, Changes: 2, StaleAttempts: 17, StaleAccepted: 17,
+		TakeOvers: []history.Duration{history.Duration(1400 * time.Millisecond)},
+	}
 	none := check.Result{Verdict: check.Unknown, Doubts: []string{"the history is empty"}}
 	return []check.Result{valid().result, bad.result, open.result, none}
 }
@@ -60,7 +63,9 @@ func TestSummary(t *testing.T) {
 	}
 	long := check.Result{Verdict: check.Invalid, Problems: make([]check.Problem, 7)}
 	for i := range long.Problems {
-		long.Problems[i] = check.Problem{Invariant: "I3", Text: "a write that was acknowledged is missing"}
+		long.Problems[i] = check.Problem{
+			Invariant: "I3", Text: "a write that was acknowledged is missing",
+		}
 	}
 	report.Summary(&out, long)
 	golden(t, "summary.txt", out.Bytes())
@@ -81,7 +86,8 @@ func TestIndex(t *testing.T) {
 	if err := os.Mkdir(broken, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(broken, report.ResultsFile), []byte(`{"verdict":`), 0o644); err != nil {
+	broken = filepath.Join(broken, report.ResultsFile)
+	if err := os.WriteFile(broken, []byte(`{"verdict":`), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	if err := report.Index(dir); err != nil {

@@ -25,10 +25,15 @@ const begin = int64(4711 * time.Second)
 func newRun(scenario, about string) *run {
 	r := &run{random: rand.New(rand.NewPCG(1, 2)), places: map[string]int64{}}
 	r.result.Verdict = check.Valid
-	r.result.Header = &history.Header{Scenario: scenario, About: about, Seed: 20260203, Guarded: true, Injector: "local",
-		Command: "make chaos SCENARIO=" + scenario + " SEED=20260203", Started: time.Date(2026, 2, 3, 4, 5, 6, 0, time.UTC),
-		Versions: []string{"ringfence v0.0.0", "PostgreSQL 17.2", "Redis 7.4", "ZooKeeper 3.9.3"}, Session: history.Duration(time.Second)}
-	r.events = append(r.events, history.Event{At: begin, Kind: history.Run, Header: r.result.Header})
+	r.result.Header = &history.Header{
+		Scenario: scenario, About: about, Seed: 20260203, Guarded: true, Injector: "local",
+		Command:  "make chaos SCENARIO=" + scenario + " SEED=20260203",
+		Started:  time.Date(2026, 2, 3, 4, 5, 6, 0, time.UTC),
+		Versions: []string{"ringfence v0.0.0", "PostgreSQL 17.2", "Redis 7.4", "ZooKeeper 3.9.3"},
+		Session:  history.Duration(time.Second),
+	}
+	first := history.Event{At: begin, Kind: history.Run, Header: r.result.Header}
+	r.events = append(r.events, first)
 	return r
 }
 
@@ -49,10 +54,16 @@ func (r *run) fault(from, to float64, name, text string) {
 }
 
 // op adds one attempt, which without an outcome is never answered, and returns its name.
-func (r *run) op(ms, took float64, process, store string, t fence.Token, do history.Do, outcome history.Outcome, text string) string {
+func (r *run) op(
+	ms, took float64, process, store string, t fence.Token, do history.Do,
+	outcome history.Outcome, text string,
+) string {
 	r.ops++
 	name := fmt.Sprintf("%s-%d", process, r.ops)
-	e := history.Event{Kind: history.Invoke, Process: process + "/" + store, Op: name, Do: do, Store: store, Token: t}
+	e := history.Event{
+		Kind: history.Invoke, Process: process + "/" + store, Op: name, Do: do, Store: store,
+		Token: t,
+	}
 	r.add(ms, e)
 	f := &r.result.Figures
 	if do == history.Write {
@@ -77,7 +88,10 @@ func (r *run) op(ms, took float64, process, store string, t fence.Token, do hist
 
 func (r *run) committed(op, store string, t fence.Token) {
 	r.places[store]++
-	r.events = append(r.events, history.Event{At: at(60_000), Kind: history.Evidence, Op: op, Store: store, Token: t, Carried: t, Place: r.places[store]})
+	r.events = append(r.events, history.Event{
+		At: at(60_000), Kind: history.Evidence, Op: op, Store: store, Token: t, Carried: t,
+		Place: r.places[store],
+	})
 }
 
 // leads adds a term: a process wins it, raises both marks and writes until the end.
@@ -97,15 +111,17 @@ func (r *run) leads(from, to float64, process string, t fence.Token, every float
 func (r *run) tries(from, every float64, n int, process string, t, mark fence.Token) {
 	for i := range n {
 		ms := from + float64(i)*every
-		r.op(ms, 2, process, "postgres", t, history.Write, history.Stale, fmt.Sprintf("RF001 stale token: %d is older than the mark %d", t, mark))
-		r.op(ms+3, 2, process, "redis", t, history.Write, history.Stale, fmt.Sprintf("STALETOKEN %d is older than the mark %d", t, mark))
+		r.op(ms, 2, process, "postgres", t, history.Write, history.Stale,
+			fmt.Sprintf("RF001 stale token: %d is older than the mark %d", t, mark))
+		r.op(ms+3, 2, process, "redis", t, history.Write, history.Stale,
+			fmt.Sprintf("STALETOKEN %d is older than the mark %d", t, mark))
 	}
 }
 
 // succession is a run with a paused leader, a leader that is cut off, and a guard that is killed.
 func succession() *run {
-	r := newRun("succession", "The leader is paused past its session, its successor is cut from the coordinator but not from the guard, "+
-		"and the guard is killed and started again.")
+	r := newRun("succession", "The leader is paused past its session, its successor is cut from "+
+		"the coordinator but not from the guard, and the guard is killed and started again.")
 	for i, p := range []string{"worker-1", "worker-2", "worker-3"} {
 		r.term(900+float64(20*i), p, history.Standing, 0, "")
 	}
@@ -123,11 +139,13 @@ func succession() *run {
 	r.term(8420, "worker-2", history.Lost, 13, "no answer from the coordinator for 1s")
 	r.tries(8440, 110, 6, "worker-2", 13, 21)
 	r.fault(10_000, 10_800, "kill guard", "guard-1")
-	r.op(9998, 3, "worker-3", "postgres", 21, history.Write, history.Unknown, "connection reset by peer")
+	r.op(9998, 3, "worker-3", "postgres", 21, history.Write, history.Unknown,
+		"connection reset by peer")
 	r.op(9999, 3, "worker-3", "redis", 21, history.Write, history.Unknown, "EOF")
 	for ms := 10_030.0; ms < 10_800; ms += 110 {
 		r.op(ms, 4, "worker-3", "postgres", 21, history.Write, history.Failed, "connection refused")
-		r.op(ms+9, 4, "worker-3", "redis", 21, history.Write, history.Refused, "FENCEDOWN the guard is not ready")
+		r.op(ms+9, 4, "worker-3", "redis", 21, history.Write, history.Refused,
+			"FENCEDOWN the guard is not ready")
 	}
 	return r
 }

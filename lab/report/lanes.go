@@ -59,7 +59,8 @@ func (d *reading) makeLanes() {
 		}
 	}
 	slices.SortFunc(d.Lanes, func(a, b lane) int {
-		return cmp.Or(-strings.Compare(string(a.Kind), string(b.Kind)), compareNames(a.Name, b.Name))
+		return cmp.Or(-strings.Compare(string(a.Kind), string(b.Kind)),
+			compareNames(a.Name, b.Name))
 	})
 	for _, o := range d.Ops {
 		o.Lane = d.laneOf(history.Worker(o.Process))
@@ -82,7 +83,8 @@ func (d *reading) laneOf(process string) int {
 func compareNames(a, b string) int {
 	nameA, numberA := splitNumber(a)
 	nameB, numberB := splitNumber(b)
-	return cmp.Or(strings.Compare(nameA, nameB), cmp.Compare(numberA, numberB), strings.Compare(a, b))
+	return cmp.Or(strings.Compare(nameA, nameB), cmp.Compare(numberA, numberB),
+		strings.Compare(a, b))
 }
 
 func splitNumber(s string) (string, int) {

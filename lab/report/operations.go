@@ -36,7 +36,7 @@ type operation struct {
 	Store   string  `json:"store,omitempty"`
 	Outcome string  `json:"outcome"`
 	Mark    mark    `json:"mark"`
-	Behind  bool    `json:"behind,omitempty"`  // its store acknowledged a newer token before it was sent
+	Behind  bool    `json:"behind,omitempty"`  // sent after its store acknowledged a newer token
 	Problem bool    `json:"problem,omitempty"` // a violation names it
 	Place   int64   `json:"place,omitempty"`   // in its store's commit order, if it was committed
 	Text    string  `json:"text,omitempty"`
@@ -126,7 +126,9 @@ func evidence(events []history.Event) []history.Event {
 			all = append(all, e)
 		}
 	}
-	slices.SortStableFunc(all, func(a, b history.Event) int { return cmp.Compare(a.Place, b.Place) })
+	slices.SortStableFunc(all, func(a, b history.Event) int {
+		return cmp.Compare(a.Place, b.Place)
+	})
 	return all
 }
 

@@ -71,9 +71,12 @@ func render(w io.Writer, events []history.Event, r check.Result, links []string)
 	}
 	h := header(r)
 	hash := sha256.Sum256([]byte(script))
-	p := page{Verdict: verdictOf(r), Header: h, Started: started(h), Chips: chips(r), Tiles: tiles(r.Figures),
-		Problems: d.problemRows(r.Problems), More: len(r.Problems) - len(d.Problems), Doubts: r.Doubts,
-		Faults: d.faultRows(), Terms: d.termRows(), OneIn: d.OneIn, Links: links, Empty: len(d.events) == 0,
+	p := page{Verdict: verdictOf(r), Header: h, Started: started(h), Chips: chips(r),
+		Tiles:    tiles(r.Figures),
+		Problems: d.problemRows(r.Problems), More: len(r.Problems) - len(d.Problems),
+		Doubts: r.Doubts,
+		Faults: d.faultRows(), Terms: d.termRows(), OneIn: d.OneIn, Links: links,
+		Empty:     len(d.events) == 0,
 		Unguarded: r.Header != nil && !r.Header.Guarded,
 		Data:      template.JS(data), Script: template.JS(script), Style: template.CSS(style),
 		Hash: base64.StdEncoding.EncodeToString(hash[:])}
@@ -124,9 +127,13 @@ func tiles(f check.Figures) []tile {
 		over.Note = "there was none"
 	}
 	return []tile{
-		{fmt.Sprint(f.StaleAccepted), "stale writes accepted", "behind a newer token, in the order of commits", zeroIsGood(f.StaleAccepted, f.StaleAttempts)},
-		{fmt.Sprintf("%d / %d", f.StaleRefused, f.StaleAttempts), "stale attempts refused", refusedNote(f), refusedTone(f)},
-		{fmt.Sprint(f.FalseRefusals), "false refusals", "of a rightful leader", zeroIsGood(f.FalseRefusals, f.Writes)},
+		{fmt.Sprint(f.StaleAccepted), "stale writes accepted",
+			"behind a newer token, in the order of commits",
+			zeroIsGood(f.StaleAccepted, f.StaleAttempts)},
+		{fmt.Sprintf("%d / %d", f.StaleRefused, f.StaleAttempts), "stale attempts refused",
+			refusedNote(f), refusedTone(f)},
+		{fmt.Sprint(f.FalseRefusals), "false refusals", "of a rightful leader",
+			zeroIsGood(f.FalseRefusals, f.Writes)},
 		{fmt.Sprint(f.Changes), "changes of leadership", "", plain},
 		over,
 		{fmt.Sprint(f.Acknowledged), "acknowledged writes", acknowledgedNote(f), lossTone(f.Lost)},
@@ -170,7 +177,8 @@ func refusedNote(f check.Figures) string {
 }
 
 func acknowledgedNote(f check.Figures) string {
-	note := fmt.Sprintf("of %d, %d unknown; %.0f/s, in faults %.0f/s", f.Writes, f.Unknown, f.Before, f.During)
+	note := fmt.Sprintf("of %d, %d unknown; %.0f/s, in faults %.0f/s", f.Writes, f.Unknown,
+		f.Before, f.During)
 	if f.Lost > 0 {
 		note = fmt.Sprintf("%d LOST; ", f.Lost) + note
 	}

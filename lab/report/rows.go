@@ -28,7 +28,9 @@ type faultRow struct {
 func (d *reading) faultRows() []faultRow {
 	var rows []faultRow
 	for _, f := range d.faults {
-		row := faultRow{f.name, seconds(f.from), seconds(f.to), seconds(f.to - f.from), f.text, f.after}
+		row := faultRow{
+			f.name, seconds(f.from), seconds(f.to), seconds(f.to - f.from), f.text, f.after,
+		}
 		if f.open {
 			row.End, row.Lasted = "not ended", ""
 		}
@@ -45,7 +47,10 @@ type termRow struct {
 func (d *reading) termRows() []termRow {
 	var rows []termRow
 	for _, t := range d.terms {
-		rows = append(rows, termRow{t.token.String(), t.process, seconds(t.won), seconds(t.ready), seconds(t.over), t.cause, t.acknowledged, t.refused})
+		rows = append(rows, termRow{
+			t.token.String(), t.process, seconds(t.won), seconds(t.ready), seconds(t.over), t.cause,
+			t.acknowledged, t.refused,
+		})
 	}
 	return rows
 }

@@ -30,7 +30,8 @@ func Save(dir string, events []history.Event, r check.Result) error {
 	if err != nil {
 		return fmt.Errorf("report: results: %w", err)
 	}
-	if err := os.WriteFile(filepath.Join(dir, ResultsFile), append(results, '\n'), 0o644); err != nil {
+	file := filepath.Join(dir, ResultsFile)
+	if err := os.WriteFile(file, append(results, '\n'), 0o644); err != nil {
 		return fmt.Errorf("report: %w", err)
 	}
 	links, err := present(dir, HistoryFile, ResultsFile, ModelFile)

@@ -12,7 +12,10 @@ import (
 	"github.com/ringfence/ringfence/lab/check"
 )
 
-var columns = []string{"SCENARIO", "VERDICT", "CHANGES", "WRITES", "STALE ATTEMPTS", "STALE ACCEPTED", "FALSE REFUSALS", "TAKE-OVER"}
+var columns = []string{
+	"SCENARIO", "VERDICT", "CHANGES", "WRITES", "STALE ATTEMPTS", "STALE ACCEPTED",
+	"FALSE REFUSALS", "TAKE-OVER",
+}
 
 // verdictColumn is the last column that is text and so aligned to the left.
 const verdictColumn = 1
@@ -22,8 +25,11 @@ func Table(w io.Writer, results []check.Result) {
 	rows := [][]string{columns}
 	for _, r := range results {
 		f := r.Figures
-		rows = append(rows, []string{scenario(r), verdictOf(r).Word, fmt.Sprint(f.Changes), fmt.Sprint(f.Acknowledged),
-			fmt.Sprint(f.StaleAttempts), fmt.Sprint(f.StaleAccepted), fmt.Sprint(f.FalseRefusals), TakeOver(f)})
+		rows = append(rows, []string{
+			scenario(r), verdictOf(r).Word, fmt.Sprint(f.Changes), fmt.Sprint(f.Acknowledged),
+			fmt.Sprint(f.StaleAttempts), fmt.Sprint(f.StaleAccepted), fmt.Sprint(f.FalseRefusals),
+			TakeOver(f),
+		})
 	}
 	widths := make([]int, len(columns))
 	for _, row := range rows {
@@ -72,7 +78,8 @@ func total(results []check.Result) string {
 		n[r.Verdict]++
 		accepted += r.Figures.StaleAccepted
 	}
-	return fmt.Sprintf("%s: %d valid, %d invalid, %d unknown; %s accepted", count(len(results), "run"),
+	return fmt.Sprintf("%s: %d valid, %d invalid, %d unknown; %s accepted",
+		count(len(results), "run"),
 		n[check.Valid], n[check.Invalid], n[check.Unknown], count(accepted, "stale write"))
 }
 

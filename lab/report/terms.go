@@ -45,7 +45,10 @@ func (d *reading) readTerms() {
 			end(process, d.ms(e.At))
 			d.addToTerm(process, e)
 			if e.State != history.Left {
-				open[process] = &bar{Lane: d.laneOf(process), From: d.ms(e.At), State: string(e.State), Token: d.rankOf(e.Token), Text: e.Text}
+				open[process] = &bar{
+					Lane: d.laneOf(process), From: d.ms(e.At), State: string(e.State),
+					Token: d.rankOf(e.Token), Text: e.Text,
+				}
 			}
 		case e.Kind == history.Fault && e.State == history.Begin && kills(e):
 			for _, t := range targets(e) {
@@ -56,7 +59,9 @@ func (d *reading) readTerms() {
 	for process := range open {
 		end(process, d.To)
 	}
-	slices.SortFunc(d.Bars, func(a, b bar) int { return cmp.Or(cmp.Compare(a.Lane, b.Lane), cmp.Compare(a.From, b.From)) })
+	slices.SortFunc(d.Bars, func(a, b bar) int {
+		return cmp.Or(cmp.Compare(a.Lane, b.Lane), cmp.Compare(a.From, b.From))
+	})
 	d.countByTerm()
 }
 
@@ -64,10 +69,14 @@ func (d *reading) addToTerm(process string, e history.Event) {
 	if e.Token == 0 {
 		return
 	}
-	i := slices.IndexFunc(d.terms, func(t termSpan) bool { return t.token == e.Token && t.process == process })
+	i := slices.IndexFunc(d.terms, func(t termSpan) bool {
+		return t.token == e.Token && t.process == process
+	})
 	if i < 0 {
 		i = len(d.terms)
-		d.terms = append(d.terms, termSpan{token: e.Token, process: process, won: -1, ready: -1, over: -1})
+		d.terms = append(d.terms, termSpan{
+			token: e.Token, process: process, won: -1, ready: -1, over: -1,
+		})
 	}
 	t := &d.terms[i]
 	switch e.State {

@@ -27,7 +27,9 @@ const (
 )
 
 func verdictOf(r check.Result) verdict {
-	v := verdict{Sign: "?", Word: string(check.Unknown), Tone: doubt, Sentence: "This run does not count."}
+	v := verdict{
+		Sign: "?", Word: string(check.Unknown), Tone: doubt, Sentence: "This run does not count.",
+	}
 	switch r.Verdict {
 	case check.Valid:
 		v = verdict{"✓", string(r.Verdict), valid(r.Figures), good}
@@ -54,7 +56,8 @@ func invalid(r check.Result) string {
 	case f.Lost > 0:
 		return fmt.Sprintf("%s missing from the databases.", count(f.Lost, "acknowledged write"))
 	case f.FalseRefusals > 0:
-		return fmt.Sprintf("The rightful leader was refused: %s.", count(f.FalseRefusals, "false refusal"))
+		return fmt.Sprintf("The rightful leader was refused: %s.",
+			count(f.FalseRefusals, "false refusal"))
 	case len(r.Problems) > 0:
 		return fmt.Sprintf("Something happened that must never happen: %s.",
 			count(len(r.Problems), "violation"))

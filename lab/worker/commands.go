@@ -15,8 +15,8 @@ import (
 // exit ends the process as kill -9 would, apart from the exit code.
 func exit(code int) { os.Exit(code) }
 
-// command keeps both ledgers as the child of leader run, under the token that it was given, until it
-// is told to end or both stores have refused it.
+// command keeps both ledgers as the child of leader run, under the token that it was given, until
+// it is told to end or both stores have refused it.
 func (w *worker) command(ctx context.Context) int {
 	claim := fence.Claim{Resource: lab.Resource, Token: w.c.Token, Holder: w.c.Name}
 	w.term(history.Won, claim, "")

@@ -20,11 +20,12 @@ type Config struct {
 	Name        string        `env:"LAB_NAME,required"`        // worker-1
 	Coordinator string        `env:"LAB_COORDINATOR,required"` // as in LEADER_COORDINATOR
 	Session     time.Duration `env:"LAB_SESSION" envDefault:"1s"`
-	Postgres    string        `env:"LAB_POSTGRES,required"` // URL of guard or database, by Route; no token in it
-	Redis       string        `env:"LAB_REDIS,required"`    // URL, likewise
-	Journal     string        `env:"LAB_JOURNAL"`           // Tasks: URL of the database for checkpoints
-	World       string        `env:"LAB_WORLD"`             // Tasks: URL for effects that are not fenced
-	Raise       string        `env:"LAB_RAISE"`             // URL to raise the mark; Postgres if empty
+	// Postgres and Redis are URLs of a guard or of the databases, depending on Route, without a token.
+	Postgres string `env:"LAB_POSTGRES,required"`
+	Redis    string `env:"LAB_REDIS,required"`
+	Journal  string `env:"LAB_JOURNAL"` // Tasks: URL of the database for checkpoints
+	World    string `env:"LAB_WORLD"`   // Tasks: URL for effects that are not fenced
+	Raise    string `env:"LAB_RAISE"`   // URL to raise the mark; Postgres if empty
 
 	Route    lab.Route     `env:"LAB_ROUTE" envDefault:"guarded"`
 	Kind     lab.Kind      `env:"LAB_KIND" envDefault:"ledger"`
@@ -55,7 +56,8 @@ const (
 	Fork       = "fork"        // a child process does the writing
 )
 
-// Load reads a Config from the environment, in the form of os.Environ. The error names every problem.
+// Load reads a Config from the environment, in the form of os.Environ. The error names every
+// problem.
 func Load(environ []string) (Config, error) {
 	c, err := env.ParseAsWithOptions[Config](env.Options{Environment: env.ToMap(environ)})
 	var several env.AggregateError

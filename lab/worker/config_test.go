@@ -14,13 +14,15 @@ import (
 
 func TestEveryProblemWithTheSettingsIsNamed(t *testing.T) {
 	_, err := Load([]string{
-		"LAB_NAME=worker-1", "LAB_POSTGRES=postgres://db", "LAB_SESSION=soon", "LAB_KIND=tasks", "LAB_ROUTE=by air", "LAB_MANNERS=bad",
+		"LAB_NAME=worker-1", "LAB_POSTGRES=postgres://db", "LAB_SESSION=soon", "LAB_KIND=tasks",
+		"LAB_ROUTE=by air", "LAB_MANNERS=bad",
 		"LAB_FAILPOINT=after lunch:1", "LAB_CHILD=twins", "LAB_FLAW=memory-mark",
 	})
 	if err == nil {
 		t.Fatal("nothing is wrong")
 	}
-	for _, name := range []string{"LAB_COORDINATOR", "LAB_REDIS", "Session", "LAB_ROUTE", "LAB_MANNERS", "LAB_FAILPOINT", "LAB_CHILD", "LAB_FLAW",
+	for _, name := range []string{"LAB_COORDINATOR", "LAB_REDIS", "Session", "LAB_ROUTE",
+		"LAB_MANNERS", "LAB_FAILPOINT", "LAB_CHILD", "LAB_FLAW",
 		"LAB_JOURNAL", "LAB_ROUNDS"} {
 		if !strings.Contains(err.Error(), name) {
 			t.Errorf("nothing is said of %s: %v", name, err)
@@ -29,8 +31,11 @@ func TestEveryProblemWithTheSettingsIsNamed(t *testing.T) {
 }
 
 func TestValidSettingsAreLoaded(t *testing.T) {
-	c, err := Load([]string{"LAB_NAME=worker-1", "LAB_COORDINATOR=zk://zk", "LAB_POSTGRES=postgres://db", "LAB_REDIS=redis://cache",
-		"LAB_FAILPOINT=after effect:3", "LAB_KIND=commands", "RINGFENCE_TOKEN=9007199254740993"})
+	c, err := Load([]string{
+		"LAB_NAME=worker-1", "LAB_COORDINATOR=zk://zk", "LAB_POSTGRES=postgres://db",
+		"LAB_REDIS=redis://cache", "LAB_FAILPOINT=after effect:3", "LAB_KIND=commands",
+		"RINGFENCE_TOKEN=9007199254740993",
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,7 +52,9 @@ func TestLogLinesDescribeTheEvents(t *testing.T) {
 	emit, stop := newEmitter(Config{Log: true}, &out)
 	emit(history.Event{Kind: history.Term, State: history.Ready, Process: "worker-2", Token: 45})
 	for range 3 {
-		emit(history.Event{Kind: history.Return, Do: history.Write, Store: "redis", Outcome: history.OK})
+		emit(history.Event{
+			Kind: history.Return, Do: history.Write, Store: "redis", Outcome: history.OK,
+		})
 	}
 	emit(history.Event{
 		Kind: history.Return, Do: history.Write, Store: "postgres", Outcome: history.Stale,
@@ -55,7 +62,8 @@ func TestLogLinesDescribeTheEvents(t *testing.T) {
 	})
 	stop()
 	for _, want := range []string{
-		"worker-2 leads with token 45", "postgres=0 redis=", "total=3", "refused: RF001 stale token",
+		"worker-2 leads with token 45", "postgres=0 redis=", "total=3",
+		"refused: RF001 stale token",
 	} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("no %q in\n%s", want, out.String())

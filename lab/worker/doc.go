@@ -5,18 +5,19 @@
 // event before it continues. Signals control it:
 //
 //	TERM   end: finish the operation, give up the term
-//	USR1   stop inside the next transaction until USR2, and report that (Fault "inside", State begin)
+//	USR1   stop inside the next transaction until USR2; that is recorded (Fault "inside")
 //	USR2   continue; with LAB_CLOCK_JUMP: the injected wall clock jumps
 //
 // # What it knows about a write
 //
 // The checker trusts every Return, so a worker claims no more than it can know (outcome.go):
 //
-//	error before COMMIT or the script was sent   not committed: stale, refused or failed
-//	answer to COMMIT or the script               ok; or failed, if the server says that it did nothing
-//	anything else instead of that answer         unknown: a broken connection, a timeout, but also
-//	                                             RF001 and STALETOKEN: a guard sends them when it ends
-//	                                             a session, whatever the last command has done
-//	refused raise                                unknown, because a mark may be raised before the
-//	                                             refusal; but refused for a wrong issuer or store
+//	an error before COMMIT or the    not committed: stale, refused or failed
+//	script was sent
+//	the answer to it                 ok; or failed, if the server says that it did nothing
+//	anything else in its place       unknown: a broken connection, a timeout, but also RF001 and
+//	                                 STALETOKEN: a guard sends them when it ends a session, whatever
+//	                                 the last command has done
+//	a refused raise                  unknown, because a mark may be raised before the refusal; but
+//	                                 refused for a wrong issuer or store
 package worker

@@ -13,14 +13,16 @@ type elector struct {
 	fence.Elector
 	w    *worker
 	term *fence.Term // the present or last one
-	// leaving is called after a term was given up, before that is recorded; between is called before
-	// the worker stands again. Either may be nil.
+	// leaving is called after a term was given up, before that is recorded; between is called
+	// before the worker stands again. Either may be nil.
 	leaving func(last *fence.Term)
 	between func(ctx context.Context, last *fence.Term)
 }
 
 // Campaign implements fence.Elector.
-func (s *elector) Campaign(ctx context.Context, r fence.Resource, holder string) (*fence.Term, error) {
+func (s *elector) Campaign(
+	ctx context.Context, r fence.Resource, holder string,
+) (*fence.Term, error) {
 	if last := s.leave(); last != nil && s.between != nil {
 		s.between(ctx, last)
 	}
@@ -54,7 +56,8 @@ func (s *elector) leave() *fence.Term {
 	return last
 }
 
-// watch records the loss of a term as soon as the process can know it. A resigned term was not lost.
+// watch records the loss of a term as soon as the process can know it. A resigned term was not
+// lost.
 func (w *worker) watch(term *fence.Term) {
 	<-term.Context().Done()
 	if cause := context.Cause(term.Context()); !errors.Is(cause, fence.ErrResigned) {

@@ -21,7 +21,9 @@ type failpointJournal struct {
 }
 
 // Publish implements checkpoint.Journal.
-func (w failpointJournal) Publish(ctx context.Context, c fence.Claim, cp checkpoint.Checkpoint) error {
+func (w failpointJournal) Publish(
+	ctx context.Context, c fence.Claim, cp checkpoint.Checkpoint,
+) error {
 	w.b.reach("before publish")
 	publish := w.Journal.Publish
 	if w.b.w.c.Flaw == flaw.Unconditional {

@@ -9,8 +9,8 @@ import (
 	"github.com/ringfence/ringfence/fence"
 )
 
-// jumpingElector is an elector whose terms read times from a wall clock that jumps. Its terms follow
-// those of the elector inside; only the readings differ.
+// jumpingElector is an elector whose terms read times from a wall clock that jumps. Its terms
+// follow those of the elector inside; only the readings differ.
 type jumpingElector struct {
 	fence.Elector
 	timeout   time.Duration
@@ -19,7 +19,9 @@ type jumpingElector struct {
 }
 
 // Campaign implements fence.Elector.
-func (j *jumpingElector) Campaign(ctx context.Context, r fence.Resource, holder string) (*fence.Term, error) {
+func (j *jumpingElector) Campaign(
+	ctx context.Context, r fence.Resource, holder string,
+) (*fence.Term, error) {
 	inner, err := j.Elector.Campaign(ctx, r, holder)
 	if err != nil {
 		return nil, err
@@ -35,8 +37,8 @@ func (j *jumpingElector) read(deadline time.Time) time.Time {
 	return j.clock(deadline.Add(-j.timeout))
 }
 
-// follow passes changes of the term inside on to the keeper, until either term is lost. Confirmations
-// send no notification, so it polls.
+// follow passes changes of the term inside on to the keeper, until either term is lost.
+// Confirmations send no notification, so it polls.
 func (j *jumpingElector) follow(inner, term *fence.Term, k *fence.Keeper, confirmed time.Time) {
 	look := time.NewTicker(max(j.timeout/20, time.Millisecond))
 	defer look.Stop()

@@ -42,7 +42,8 @@ func (nothing) Release(context.Context) error     { return nil }
 const lease = 5 * time.Second
 
 func (l *leased) Campaign(context.Context, fence.Resource, string) (term *fence.Term, err error) {
-	term, l.keeper = fence.NewTerm(fence.Claim{Resource: "orders", Token: 7}, time.Now(), lease, nothing{})
+	term, l.keeper = fence.NewTerm(fence.Claim{Resource: "orders", Token: 7}, time.Now(), lease,
+		nothing{})
 	return term, nil
 }
 
@@ -60,8 +61,8 @@ func (l *leased) confirm(t *testing.T, outside *fence.Term) {
 	}
 }
 
-// underJump runs a term whose clock jumps. Is it kept while it is confirmed, and would it be lost in
-// time afterwards?
+// underJump runs a term whose clock jumps. Is it kept while it is confirmed, and would it be lost
+// in time afterwards?
 func underJump(t *testing.T, read func(time.Time) time.Time) (kept, lostInTime bool) {
 	t.Helper()
 	inner := &leased{}
@@ -145,7 +146,9 @@ func TestALeaderKeepsItsTermWhenTheClockJumps(t *testing.T) {
 		time.Sleep(c.Session + c.Session/2) // longer than a term that is not confirmed
 		a.writes(5)
 		if len(a.terms(history.Lost)) > 0 || len(a.terms(history.Standing)) != 1 {
-			t.Errorf("%s: %+v", by, a.events(func(e history.Event) bool { return e.Kind == history.Term }))
+			t.Errorf("%s: %+v", by, a.events(func(e history.Event) bool {
+				return e.Kind == history.Term
+			}))
 		}
 		a.stop()
 	}

@@ -41,8 +41,8 @@ func (w *worker) ledger(ctx context.Context, coordinator fence.Coordinator, e *e
 // errUnhealthy ends a term in which nothing is acknowledged any more.
 var errUnhealthy = errors.New("nothing was acknowledged for too long")
 
-// keepLedgers writes to both ledgers until ctx or the term ends; a reckless worker writes beyond its
-// term. The term is nil for Commands. stores raise marks that are lost, if no guard does.
+// keepLedgers writes to both ledgers until ctx or the term ends; a reckless worker writes beyond
+// its term. The term is nil for Commands. stores raise marks that are lost, if no guard does.
 func (w *worker) keepLedgers(
 	ctx context.Context, claim fence.Claim, term *fence.Term, stores []fence.Raiser,
 ) error {
@@ -59,7 +59,8 @@ func (w *worker) keepLedgers(
 	both, quit := errgroup.WithContext(ctx)
 	for store, writer := range map[string]writer{"postgres": pg, "redis": rdb} {
 		l := &writeLoop{
-			w: w, store: store, writer: writer, token: claim.Token, term: term, good: w.isGood(term),
+			w: w, store: store, writer: writer, token: claim.Token, term: term,
+			good: w.isGood(term),
 		}
 		if w.c.Route == lab.Embedded {
 			l.raiser = raiserOf(stores, store)
@@ -77,8 +78,8 @@ func (w *worker) keepLedgers(
 // isGood reports whether the worker stops with its term.
 func (w *worker) isGood(term *fence.Term) bool { return term != nil && w.c.Manners == lab.Good }
 
-// resign gives up the term before the pools are closed: over a cut link pgx needs 15 s to close them,
-// and nobody else could lead.
+// resign gives up the term before the pools are closed: over a cut link pgx needs 15 s to close
+// them, and nobody else could lead.
 func (w *worker) resign(ctx context.Context, term *fence.Term) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), w.c.Deadline)
 	defer cancel()
@@ -90,8 +91,8 @@ func (w *worker) resign(ctx context.Context, term *fence.Term) error {
 
 // writer makes one write at a time in one store.
 type writer interface {
-	// write adds an entry within the deadline of an operation and returns the outcome. It ends early
-	// with ctx.
+	// write adds an entry within the deadline of an operation and returns the outcome. It ends
+	// early with ctx.
 	write(ctx context.Context, op string, token fence.Token) result
 	close()
 }

@@ -27,23 +27,28 @@ func TestALeaderKeepsBothLedgersAndRecordsIt(t *testing.T) {
 		for _, e := range r.events(func(e history.Event) bool { return e.Kind == history.Term }) {
 			states = append(states, e.State)
 		}
-		if want := []history.State{history.Standing, history.Won, history.Ready, history.Left}; !slices.Equal(states, want) {
+		want := []history.State{history.Standing, history.Won, history.Ready, history.Left}
+		if !slices.Equal(states, want) {
 			t.Errorf("%q: the term went %v, want %v", m, states, want)
 		}
 		found := s.evidence()
 		s.judge(r, found)
 		for store, all := range found {
-			if last := all[len(all)-1]; last.token != token || !strings.HasPrefix(last.op, c.Name+".") {
+			if last := all[len(all)-1]; last.token != token ||
+				!strings.HasPrefix(last.op, c.Name+".") {
 				t.Errorf("%q: %s ends with %v", m, store, last)
 			}
 		}
-		raises := r.events(func(e history.Event) bool { return e.Do == history.Raise && e.Token == token })
+		raises := r.events(func(e history.Event) bool {
+			return e.Do == history.Raise && e.Token == token
+		})
 		if len(raises) != 4 || raises[1].Outcome != history.OK || raises[3].Outcome != history.OK {
 			t.Errorf("%q: raises %+v", m, raises)
 		}
 	}
 	var without int
-	s.must(s.db.QueryRow(s.ctx, "select count(*) from ledger where carried is distinct from token::text").Scan(&without))
+	s.must(s.db.QueryRow(s.ctx,
+		"select count(*) from ledger where carried is distinct from token::text").Scan(&without))
 	if without != 0 {
 		t.Errorf("%d entries were written by sessions that did not carry their token", without)
 	}

@@ -56,10 +56,10 @@ func beforeCommit(err error, c fence.Claim) result {
 	return unsent(pgstore.Explain(err, c), refusal.SQLState)
 }
 
-// committed is the result for the answer to COMMIT. Nothing was committed only if the server answers
-// with an ERROR or a ROLLBACK, or if COMMIT was never sent. A FATAL error is the end of the session,
-// which can come after the commit: a backend that is ended while it waits for a synchronous standby
-// has committed, and the guard sends RF001 instead of the missing answer.
+// committed is the result for the answer to COMMIT. Nothing was committed only if the server
+// answers with an ERROR or a ROLLBACK, or if COMMIT was never sent. A FATAL error is the end of the
+// session, which can come after the commit: a backend that is ended while it waits for a
+// synchronous standby has committed, and the guard sends RF001 instead of the missing answer.
 func committed(err error) result {
 	var pg *pgconn.PgError
 	switch {
@@ -75,9 +75,9 @@ func committed(err error) result {
 	return result{outcome: history.Unknown, err: err}
 }
 
-// neverSent reports whether the server never received the message. ErrConnClosed does not prove that,
-// though the driver calls it safe to retry: pgx 5.12 also returns it if a connection breaks while it
-// waits for an answer.
+// neverSent reports whether the server never received the message. ErrConnClosed does not prove
+// that, though the driver calls it safe to retry: pgx 5.12 also returns it if a connection breaks
+// while it waits for an answer.
 func neverSent(err error) bool {
 	return pgconn.SafeToRetry(err) && !errors.Is(err, pgconn.ErrConnClosed)
 }

@@ -34,49 +34,60 @@ var _ driver.Error = answer("")
 func TestOutcomesClaimOnlyWhatIsKnown(t *testing.T) {
 	claim := fence.Claim{Resource: lab.Resource, Token: 7}
 	pg := func(severity, code string) error {
-		return fmt.Errorf("exec: %w", &pgconn.PgError{Severity: severity, Code: code, Message: "says the server"})
+		return fmt.Errorf("exec: %w",
+			&pgconn.PgError{Severity: severity, Code: code, Message: "from the server"})
 	}
 	refusalFor := func(r fence.Reason) error {
-		return fmt.Errorf("at db: %w", &fence.Refusal{Reason: r, Message: "says the store"})
+		return fmt.Errorf("at db: %w", &fence.Refusal{Reason: r, Message: "from the store"})
 	}
+	opened := func(err error) result { // a Redis session
+		return unsent(redisstore.Refused(err, claim), refusal.Word)
+	}
+	oom := answer("OOM command not allowed script: 1, on @user_script:1.")
+	lostAnswer := fmt.Errorf("%w: %w", redisstore.ErrUnknown, refusalFor(fence.ReasonStale))
+	const (
+		ok, stale       = history.OK, history.Stale
+		refused, failed = history.Refused, history.Failed
+		unknown         = history.Unknown
+	)
 	for what, c := range map[string]struct {
 		got  result
 		want history.Outcome
 		text string
 	}{
-		"begin, stale":                {beforeCommit(pg("FATAL", "RF001"), claim), history.Stale, "RF001"},
-		"begin, other issuer":         {beforeCommit(pg("FATAL", "RF004"), claim), history.Refused, "RF004"},
-		"insert, session ended":       {beforeCommit(pg("FATAL", "57P01"), claim), history.Failed, ""},
-		"insert, connection broken":   {beforeCommit(io.ErrUnexpectedEOF, claim), history.Failed, ""},
-		"insert, timeout":             {beforeCommit(context.DeadlineExceeded, claim), history.Failed, ""},
-		"commit":                      {committed(nil), history.OK, ""},
-		"commit, stale":               {committed(pg("FATAL", "RF001")), history.Unknown, "RF001"},
-		"commit, session ended":       {committed(pg("FATAL", "57P01")), history.Unknown, "57P01"},
-		"commit, not serializable":    {committed(pg("ERROR", "40001")), history.Failed, "40001"},
-		"commit, rolled back":         {committed(pgx.ErrTxCommitRollback), history.Failed, ""},
-		"commit, connection broken":   {committed(io.ErrUnexpectedEOF), history.Unknown, ""},
-		"commit, connection closed":   {committed(pgconn.ErrConnClosed), history.Unknown, ""},
-		"commit, timeout":             {committed(context.DeadlineExceeded), history.Unknown, ""},
-		"session, stale":              {unsent(redisstore.Refused(answer("STALETOKEN older"), claim), refusal.Word), history.Stale, "STALETOKEN older"},
-		"session, other issuer":       {unsent(redisstore.Refused(answer("ISSUER other"), claim), refusal.Word), history.Refused, "ISSUER other"},
-		"session, connection refused": {unsent(&net.OpError{Op: "dial", Err: errors.New("refused")}, refusal.Word), history.Failed, ""},
-		"script":                      {ran(nil, claim), history.OK, ""},
-		"script, stale":               {ran(answer("STALETOKEN older"), claim), history.Unknown, "STALETOKEN older"},
-		"script, not allowed":         {ran(answer("NOTALLOWED EVAL"), claim), history.Refused, "NOTALLOWED EVAL"},
-		"script, connection broken":   {ran(io.EOF, claim), history.Unknown, ""},
-		"script, loading":             {ran(answer("LOADING Redis is loading"), claim), history.Failed, ""},
-		"script, error in the middle": {ran(answer("OOM command not allowed script: 1, on @user_script:1."), claim), history.Unknown, ""},
-		"claim, stale":                {underClaim(refusalFor(fence.ReasonStale)), history.Stale, "STALETOKEN"},
-		"claim, not raised":           {underClaim(refusalFor(fence.ReasonNotLeader)), history.Refused, "NOTLEADER"},
-		"claim, answer lost":          {underClaim(fmt.Errorf("%w: %w", redisstore.ErrUnknown, refusalFor(fence.ReasonStale))), history.Unknown, ""},
-		"claim, out of reach":         {underClaim(redisstore.ErrNotRun), history.Failed, ""},
-		"claim, the script's own":     {underClaim(answer("ERR wrong type")), history.Unknown, ""},
-		"raise":                       {raised(nil, refusal.SQLState), history.OK, ""},
-		"raise, stale":                {raised(refusalFor(fence.ReasonStale), refusal.SQLState), history.Unknown, "RF001"},
-		"raise, not revoked":          {raised(refusalFor(fence.ReasonUnrevoked), refusal.SQLState), history.Unknown, "RF006"},
-		"raise, other issuer":         {raised(refusalFor(fence.ReasonOtherIssuer), refusal.SQLState), history.Refused, "RF004"},
-		"raise, out of reach":         {raised(errUnreachable, refusal.SQLState), history.Failed, ""},
-		"raise, connection broken":    {raised(io.EOF, refusal.SQLState), history.Unknown, ""},
+		"begin, stale":                {beforeCommit(pg("FATAL", "RF001"), claim), stale, "RF001"},
+		"begin, other issuer":         {beforeCommit(pg("FATAL", "RF004"), claim), refused, "RF004"},
+		"insert, session ended":       {beforeCommit(pg("FATAL", "57P01"), claim), failed, ""},
+		"insert, connection broken":   {beforeCommit(io.ErrUnexpectedEOF, claim), failed, ""},
+		"insert, timeout":             {beforeCommit(context.DeadlineExceeded, claim), failed, ""},
+		"commit":                      {committed(nil), ok, ""},
+		"commit, stale":               {committed(pg("FATAL", "RF001")), unknown, "RF001"},
+		"commit, session ended":       {committed(pg("FATAL", "57P01")), unknown, "57P01"},
+		"commit, not serializable":    {committed(pg("ERROR", "40001")), failed, "40001"},
+		"commit, rolled back":         {committed(pgx.ErrTxCommitRollback), failed, ""},
+		"commit, connection broken":   {committed(io.ErrUnexpectedEOF), unknown, ""},
+		"commit, connection closed":   {committed(pgconn.ErrConnClosed), unknown, ""},
+		"commit, timeout":             {committed(context.DeadlineExceeded), unknown, ""},
+		"session, stale":              {opened(answer("STALETOKEN older")), stale, "STALETOKEN older"},
+		"session, other issuer":       {opened(answer("ISSUER other")), refused, "ISSUER other"},
+		"session, connection refused": {opened(&net.OpError{Op: "dial", Err: errors.New("refused")}), failed, ""},
+		"script":                      {ran(nil, claim), ok, ""},
+		"script, stale":               {ran(answer("STALETOKEN older"), claim), unknown, "STALETOKEN older"},
+		"script, not allowed":         {ran(answer("NOTALLOWED EVAL"), claim), refused, "NOTALLOWED EVAL"},
+		"script, connection broken":   {ran(io.EOF, claim), unknown, ""},
+		"script, loading":             {ran(answer("LOADING Redis is loading"), claim), failed, ""},
+		"script, error in the middle": {ran(oom, claim), unknown, ""},
+		"claim, stale":                {underClaim(refusalFor(fence.ReasonStale)), stale, "STALETOKEN"},
+		"claim, not raised":           {underClaim(refusalFor(fence.ReasonNotLeader)), refused, "NOTLEADER"},
+		"claim, answer lost":          {underClaim(lostAnswer), unknown, ""},
+		"claim, out of reach":         {underClaim(redisstore.ErrNotRun), failed, ""},
+		"claim, the script's own":     {underClaim(answer("ERR wrong type")), unknown, ""},
+		"raise":                       {raised(nil, refusal.SQLState), ok, ""},
+		"raise, stale":                {raised(refusalFor(fence.ReasonStale), refusal.SQLState), unknown, "RF001"},
+		"raise, not revoked":          {raised(refusalFor(fence.ReasonUnrevoked), refusal.SQLState), unknown, "RF006"},
+		"raise, other issuer":         {raised(refusalFor(fence.ReasonOtherIssuer), refusal.SQLState), refused, "RF004"},
+		"raise, out of reach":         {raised(errUnreachable, refusal.SQLState), failed, ""},
+		"raise, connection broken":    {raised(io.EOF, refusal.SQLState), unknown, ""},
 	} {
 		if c.got.outcome != c.want || !strings.HasPrefix(c.got.text(), c.text) {
 			t.Errorf("%s: %s %q, want %s %q", what, c.got.outcome, c.got.text(), c.want, c.text)

@@ -100,7 +100,8 @@ func (w *worker) raiserPG(coordinator fence.Observer) fence.Raiser {
 		return network, address, nil
 	}
 	return &recordedRaiser{
-		pgstore.Raiser{URL: url, Coordinator: coordinator}, w, "postgres", address, refusal.SQLState,
+		pgstore.Raiser{URL: url, Coordinator: coordinator}, w, "postgres", address,
+		refusal.SQLState,
 	}
 }
 

@@ -40,8 +40,8 @@ type worker struct {
 	watches sync.WaitGroup
 }
 
-// Run runs the worker until ctx ends and returns an exit code. It writes its history to out, and why
-// it cannot continue to errs.
+// Run runs the worker until ctx ends and returns an exit code. It writes its history to out, and
+// why it cannot continue to errs.
 func Run(ctx context.Context, c Config, out, errs io.Writer) int {
 	emit, stopEmitting := newEmitter(c, out)
 	defer stopEmitting()

@@ -52,8 +52,8 @@ func TestAnOpenTransactionIsNotCommittedOnceANewerLeaderIsReady(t *testing.T) {
 	}
 }
 
-// supplant stops a leader inside a transaction, and makes another one lead and write. It returns the
-// Invoke of that transaction.
+// supplant stops a leader inside a transaction, and makes another one lead and write. It returns
+// the Invoke of that transaction.
 func (s *stage) supplant(a *run, next Config) (inside history.Event, b *run) {
 	s.t.Helper()
 	token := a.leads(1)

@@ -100,7 +100,10 @@ func newStage(t *testing.T) *stage {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), stageTime)
 	t.Cleanup(cancel)
-	s := &stage{t: t, ctx: ctx, zk: sharedZK, database: "lab_" + strconv.FormatInt(time.Now().UnixNano(), 36)}
+	s := &stage{
+		t: t, ctx: ctx, zk: sharedZK,
+		database: "lab_" + strconv.FormatInt(time.Now().UnixNano(), 36),
+	}
 	s.root = "/" + s.database
 	s.makeDatabase()
 	s.rdb = driver.NewClient(&driver.Options{Addr: sharedRD.Addr()})
@@ -111,7 +114,8 @@ func newStage(t *testing.T) *stage {
 		t.Fatalf("%v: %s", err, out)
 	}
 	s.startGuard()
-	s.coordinator, err = zookeeper.Open(ctx, s.coordinatorURL(), zookeeper.Options{SessionTimeout: session})
+	s.coordinator, err = zookeeper.Open(ctx, s.coordinatorURL(),
+		zookeeper.Options{SessionTimeout: session})
 	s.must(err)
 	t.Cleanup(func() { _ = s.coordinator.Close() })
 	return s
@@ -339,7 +343,9 @@ func (r *run) returns(store string, o history.Outcome) []history.Event {
 }
 
 func (r *run) terms(state history.State) []history.Event {
-	return r.events(func(e history.Event) bool { return e.Kind == history.Term && e.State == state })
+	return r.events(func(e history.Event) bool {
+		return e.Kind == history.Term && e.State == state
+	})
 }
 
 // writes waits until a worker has made n more writes to both stores.
@@ -400,7 +406,8 @@ var inserted = regexp.MustCompile(
 func (s *stage) evidence() map[string][]entryOf {
 	s.t.Helper()
 	found := map[string][]entryOf{}
-	rows, err := s.db.Query(s.ctx, "select data from pg_logical_slot_peek_changes('lab', null, null)")
+	rows, err := s.db.Query(s.ctx,
+		"select data from pg_logical_slot_peek_changes('lab', null, null)")
 	s.must(err)
 	changes, err := pgx.CollectRows(rows, pgx.RowTo[string])
 	s.must(err)

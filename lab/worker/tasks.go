@@ -164,8 +164,8 @@ func (b *job) notified(e checkpoint.Event) {
 	}
 }
 
-// failed records an attempt that ended with an error of the step. A synchronous step then has had no
-// effect.
+// failed records an attempt that ended with an error of the step. A synchronous step then has had
+// no effect.
 func (b *job) failed(err error) {
 	outcome := history.Unknown
 	if b.attempt != nil && b.attempt.Sync {

@@ -74,7 +74,9 @@ func TestATaskContinuesWithTheNextLeaderAndTheDeposedOneIsRefused(t *testing.T) 
 	s.stands(2)
 	s.depose(token)
 	a.w.signals.resume()
-	s.await("late attempts are made", func() bool { return len(a.returns("postgres", history.Stale)) >= 2 })
+	s.await("late attempts are made", func() bool {
+		return len(a.returns("postgres", history.Stale)) >= 2
+	})
 	if code := a.wait() + b.wait(); code != 0 {
 		t.Errorf("exit codes add up to %d", code)
 	}
@@ -90,7 +92,8 @@ func TestATaskContinuesWithTheNextLeaderAndTheDeposedOneIsRefused(t *testing.T) 
 				t.Errorf("out of order: %+v", e)
 			}
 			open[e.Op] = e.Kind == history.Invoke
-			if e.Do == history.Step && e.Kind == history.Invoke && !strings.HasPrefix(e.Key, "settlement/1/") {
+			if e.Do == history.Step && e.Kind == history.Invoke &&
+				!strings.HasPrefix(e.Key, "settlement/1/") {
 				t.Errorf("%+v", e)
 			}
 		}

@@ -116,7 +116,8 @@ func (c config) authority(
 	return flaw.Authority(c.Flaw, marks.Elected{Observer: coordinator}), coordinator.Close, nil
 }
 
-// protocols returns Postgres and Redis, with the flaw. With an error it returns those that are open.
+// protocols returns Postgres and Redis, with the flaw. With an error it returns those that are
+// open.
 func (c config) protocols(
 	ctx context.Context, log *slog.Logger, m *guard.Metrics, who marks.Authority,
 ) ([]guard.Protocol, error) {

@@ -71,7 +71,9 @@ func catch(c lab.Control, r check.Result) caught {
 	if r.Verdict == check.Unknown && len(r.Doubts) > 0 {
 		found.by = append(found.by, "doubt")
 	}
-	found.ok = slices.ContainsFunc(c.By, func(want string) bool { return slices.Contains(found.by, want) })
+	found.ok = slices.ContainsFunc(c.By, func(want string) bool {
+		return slices.Contains(found.by, want)
+	})
 	return found
 }
 

@@ -118,7 +118,8 @@ func TestAControlIsCaughtOnlyByWhatShouldCatchIt(t *testing.T) {
 	c := lab.Control{By: []string{"I1"}}
 	for by, want := range map[string]bool{"I1": true, "I6": false} {
 		r := check.Result{
-			Verdict: check.Invalid, Problems: []check.Problem{{Invariant: by}}, Doubts: []string{"some"},
+			Verdict: check.Invalid, Problems: []check.Problem{{Invariant: by}},
+			Doubts: []string{"some"},
 		}
 		if got := catch(c, r); got.ok != want {
 			t.Errorf("caught by %s: %v", by, got.ok)
@@ -139,7 +140,8 @@ func TestTheTableIsReplacedBetweenItsMarks(t *testing.T) {
 	if err := os.WriteFile(file, []byte(before), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := updateTable(file, []caught{{Control: lab.Controls[0], by: []string{"I1"}}}); err != nil {
+	all := []caught{{Control: lab.Controls[0], by: []string{"I1"}}}
+	if err := updateTable(file, all); err != nil {
 		t.Fatal(err)
 	}
 	text, _ := os.ReadFile(file)

@@ -66,7 +66,9 @@ func choose(names []string, in lab.Injector) ([]lab.Scenario, error) {
 }
 
 // one runs, checks and reports one scenario.
-func (p program) one(ctx context.Context, sc lab.Scenario, s *settings, unguarded bool) check.Result {
+func (p program) one(
+	ctx context.Context, sc lab.Scenario, s *settings, unguarded bool,
+) check.Result {
 	o, err := s.options(sc.Name, unguarded)
 	if err != nil {
 		return failed(sc, err)
@@ -189,8 +191,9 @@ func (p program) conclude(s *settings, with, without []check.Result) (int, error
 	}
 	for _, r := range without {
 		if r.Verdict != check.Invalid || r.Figures.StaleAccepted == 0 {
-			fmt.Fprintf(p.stderr, "lab: %s without the guard is %s and has accepted %d stale writes: "+
-				"it proves nothing unless it accepts some\n",
+			fmt.Fprintf(p.stderr,
+				"lab: %s without the guard is %s and has accepted %d stale writes: "+
+					"it proves nothing unless it accepts some\n",
 				r.Header.Scenario, r.Verdict, r.Figures.StaleAccepted)
 			code = worse(code, exitUnknown)
 		}
@@ -201,7 +204,8 @@ func (p program) conclude(s *settings, with, without []check.Result) (int, error
 	return code, nil
 }
 
-// worse returns the worse of two exit codes: invalid outweighs unknown, and unknown outweighs valid.
+// worse returns the worse of two exit codes: invalid outweighs unknown, and unknown outweighs
+// valid.
 func worse(a, b int) int {
 	if a == exitInvalid || b == exitInvalid {
 		return exitInvalid

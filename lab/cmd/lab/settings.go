@@ -87,7 +87,8 @@ func (s *settings) check() error {
 			errUsage, s.session, lab.ShortestSession, lab.LongestSession)
 	}
 	if !slices.Contains([]lab.Injector{lab.Local, lab.Containers}, lab.Injector(s.injector)) {
-		return fmt.Errorf("%w: no injector %q; there are local and containers", errUsage, s.injector)
+		return fmt.Errorf("%w: no injector %q; there are local and containers", errUsage,
+			s.injector)
 	}
 	if _, ok := lab.FindControl(s.control); s.control != "" && !ok {
 		return fmt.Errorf("%w: no control %q; there are %s", errUsage, s.control, controlNames())
@@ -180,7 +181,8 @@ func findPrograms() (lab.Programs, error) {
 	dir := filepath.Dir(self)
 	p := lab.Programs{
 		Guard: filepath.Join(dir, "guard"), Leader: filepath.Join(dir, "leader"),
-		Worker: filepath.Join(dir, "lab-worker"), FlawedGuard: filepath.Join(dir, "lab-flawed-guard"),
+		Worker:      filepath.Join(dir, "lab-worker"),
+		FlawedGuard: filepath.Join(dir, "lab-flawed-guard"),
 	}
 	for _, f := range []string{p.Guard, p.Leader, p.Worker, p.FlawedGuard} {
 		if _, err := os.Stat(f); err != nil {
