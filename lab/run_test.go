@@ -24,18 +24,18 @@ const patience = 30 * time.Second
 // script is a System that only records its calls.
 type script struct {
 	mu    sync.Mutex
-	said  []string
+	calls []string
 	fails string // the call that fails
 	rec   *recorder
 
 	starting chan struct{} // Start returns once it is closed; may be nil
 }
 
-func (s *script) say(words ...string) error {
+func (s *script) call(words ...string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	text := strings.Join(words, " ")
-	s.said = append(s.said, text)
+	s.calls = append(s.calls, text)
 	if s.fails != "" && text == s.fails {
 		return errors.New("as told")
 	}
@@ -47,39 +47,39 @@ func (s *script) until(t *testing.T, what string) {
 	t.Helper()
 	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(time.Millisecond) {
 		s.mu.Lock()
-		done := slices.Contains(s.said, what)
+		done := slices.Contains(s.calls, what)
 		s.mu.Unlock()
 		if done {
 			return
 		}
 	}
-	t.Fatalf("there was no call %q: %q", what, s.said)
+	t.Fatalf("there was no call %q: %q", what, s.calls)
 }
 
-func (s *script) Kill(_ context.Context, p string) error { return s.say("kill", p) }
+func (s *script) Kill(_ context.Context, p string) error { return s.call("kill", p) }
 func (s *script) Start(_ context.Context, p string) error {
-	err := s.say("start", p)
+	err := s.call("start", p)
 	if s.starting != nil {
 		<-s.starting
 	}
 	return err
 }
-func (s *script) Stop(_ context.Context, p string) error     { return s.say("stop", p) }
-func (s *script) Pause(_ context.Context, p string) error    { return s.say("pause", p) }
-func (s *script) Resume(_ context.Context, p string) error   { return s.say("resume", p) }
-func (s *script) Wipe(context.Context) error                 { return s.say("wipe") }
-func (s *script) Backup(_ context.Context, p string) error   { return s.say("backup", p) }
-func (s *script) Restore(_ context.Context, p string) error  { return s.say("restore", p) }
-func (s *script) SwitchOver(context.Context) error           { return s.say("switch over") }
-func (s *script) Turn(_ context.Context, p, to string) error { return s.say("turn", p, to) }
+func (s *script) Stop(_ context.Context, p string) error     { return s.call("stop", p) }
+func (s *script) Pause(_ context.Context, p string) error    { return s.call("pause", p) }
+func (s *script) Resume(_ context.Context, p string) error   { return s.call("resume", p) }
+func (s *script) Wipe(context.Context) error                 { return s.call("wipe") }
+func (s *script) Backup(_ context.Context, p string) error   { return s.call("backup", p) }
+func (s *script) Restore(_ context.Context, p string) error  { return s.call("restore", p) }
+func (s *script) SwitchOver(context.Context) error           { return s.call("switch over") }
+func (s *script) Turn(_ context.Context, p, to string) error { return s.call("turn", p, to) }
 func (s *script) Addresses() Addresses                       { return Addresses{} }
 func (s *script) Diagnose() string                           { return "" }
-func (s *script) Close() error                               { return s.say("close") }
+func (s *script) Close() error                               { return s.call("close") }
 func (s *script) ZooKeeperLeader(context.Context) (string, error) {
-	return "zookeeper-2", s.say("who leads")
+	return "zookeeper-2", s.call("who leads")
 }
 func (s *script) Operator(_ context.Context, args ...string) (string, error) {
-	return "", s.say(append([]string{"guard"}, args...)...)
+	return "", s.call(append([]string{"guard"}, args...)...)
 }
 func (s *script) Signal(_ context.Context, p string, sig syscall.Signal) error {
 	if sig == syscall.SIGUSR1 {
@@ -87,13 +87,13 @@ func (s *script) Signal(_ context.Context, p string, sig syscall.Signal) error {
 			Kind: history.Fault, Fault: string(Inside), State: history.Begin, Process: p,
 		})
 	}
-	return s.say("signal", p, sig.String())
+	return s.call("signal", p, sig.String())
 }
 func (s *script) Shape(_ context.Context, p, peer string, shape Shape) error {
 	if shape == (Shape{}) {
-		return s.say("heal", p, peer)
+		return s.call("heal", p, peer)
 	}
-	return s.say("shape", p, peer)
+	return s.call("shape", p, peer)
 }
 
 // scripted returns a run on a script, in which worker-1 leads and worker-2 is a standby.
@@ -150,8 +150,8 @@ func TestEveryFaultThatHasBegunIsEnded(t *testing.T) {
 	} {
 		r, s := scripted()
 		if err := r.inject(within(t, patience), []Fault{c.fault}); err != nil ||
-			!slices.Equal(s.said, c.want) {
-			t.Errorf("%s: %v, %q, want %q", c.fault, err, s.said, c.want)
+			!slices.Equal(s.calls, c.want) {
+			t.Errorf("%s: %v, %q, want %q", c.fault, err, s.calls, c.want)
 		}
 		r, s = scripted()
 		c.fault.For = time.Hour // the run is given up in the middle
@@ -160,14 +160,14 @@ func TestEveryFaultThatHasBegunIsEnded(t *testing.T) {
 		go func() { done <- r.inject(ctx, []Fault{c.fault}) }()
 		s.until(t, c.want[0])
 		giveUp()
-		if err := <-done; err == nil || s.said[len(s.said)-1] != c.want[len(c.want)-1] {
-			t.Errorf("%s, given up: %v, %q", c.fault, err, s.said)
+		if err := <-done; err == nil || s.calls[len(s.calls)-1] != c.want[len(c.want)-1] {
+			t.Errorf("%s, given up: %v, %q", c.fault, err, s.calls)
 		}
 		r, s = scripted()
 		s.fails = c.want[0] // it may have been done nevertheless
 		if err := r.inject(within(t, patience), []Fault{c.fault}); err == nil ||
-			s.said[len(s.said)-1] != c.want[len(c.want)-1] {
-			t.Errorf("%s, failed: %v, %q", c.fault, err, s.said)
+			s.calls[len(s.calls)-1] != c.want[len(c.want)-1] {
+			t.Errorf("%s, failed: %v, %q", c.fault, err, s.calls)
 		}
 	}
 }
@@ -182,14 +182,14 @@ func TestAnOverlappingFaultEndsOnceTheNextHasBegun(t *testing.T) {
 		"pause worker-1", "kill guard-1", "resume worker-1", "pause worker-2", "start guard-1",
 		"resume worker-2",
 	}
-	if err := r.inject(within(t, patience), all); err != nil || !slices.Equal(s.said, want) {
-		t.Errorf("%v, %q, want %q", err, s.said, want)
+	if err := r.inject(within(t, patience), all); err != nil || !slices.Equal(s.calls, want) {
+		t.Errorf("%v, %q, want %q", err, s.calls, want)
 	}
 	r, s = scripted()
 	s.fails = "kill guard-1"
 	want = []string{"pause worker-1", "kill guard-1", "start guard-1", "resume worker-1"}
-	if err := r.inject(within(t, patience), all); err == nil || !slices.Equal(s.said, want) {
-		t.Errorf("%v, %q, want %q", err, s.said, want)
+	if err := r.inject(within(t, patience), all); err == nil || !slices.Equal(s.calls, want) {
+		t.Errorf("%v, %q, want %q", err, s.calls, want)
 	}
 }
 
@@ -216,8 +216,8 @@ func TestAFaultWaitsForTheNextLeadersWrites(t *testing.T) {
 			Kind: history.Return, Process: "worker-2/redis", Do: history.Write, Outcome: history.OK,
 		})
 	}
-	if err := <-done; err != nil || s.said[len(s.said)-1] != "resume worker-1" {
-		t.Errorf("%v, %q", err, s.said)
+	if err := <-done; err != nil || s.calls[len(s.calls)-1] != "resume worker-1" {
+		t.Errorf("%v, %q", err, s.calls)
 	}
 }
 
@@ -249,8 +249,8 @@ func TestWorkersThatEndAreRestartedUnlessAFaultHasKilledThem(t *testing.T) {
 	r.note("lab", "something happens")
 	stop()
 	supervisor.Wait()
-	if !slices.Equal(s.said, []string{"start worker-1"}) {
-		t.Errorf("%q", s.said)
+	if !slices.Equal(s.calls, []string{"start worker-1"}) {
+		t.Errorf("%q", s.calls)
 	}
 }
 
@@ -288,8 +288,8 @@ func TestAFaultWaitsForTheAttemptsOfAnother(t *testing.T) {
 		case <-time.After(50 * time.Millisecond):
 		}
 		happens(r)
-		if err := <-done; err != nil || s.said[len(s.said)-1] != "resume worker-1" {
-			t.Errorf("%s: %v, %q", name, err, s.said)
+		if err := <-done; err != nil || s.calls[len(s.calls)-1] != "resume worker-1" {
+			t.Errorf("%s: %v, %q", name, err, s.calls)
 		}
 	}
 }
@@ -308,8 +308,8 @@ func TestAKillWaitsForARestartInProgress(t *testing.T) {
 	go func() { done <- r.inject(ctx, []Fault{{Do: Kill, On: "worker-2"}}) }()
 	time.Sleep(50 * time.Millisecond)
 	s.mu.Lock()
-	if len(s.said) > 1 {
-		t.Errorf("during the restart: %q", s.said)
+	if len(s.calls) > 1 {
+		t.Errorf("during the restart: %q", s.calls)
 	}
 	s.mu.Unlock()
 	close(s.starting)
@@ -317,8 +317,8 @@ func TestAKillWaitsForARestartInProgress(t *testing.T) {
 	stop()
 	supervisor.Wait()
 	if want := []string{"start worker-2", "kill worker-2", "start worker-2"}; err != nil ||
-		!slices.Equal(s.said, want) {
-		t.Errorf("%v, %q, want %q", err, s.said, want)
+		!slices.Equal(s.calls, want) {
+		t.Errorf("%v, %q, want %q", err, s.calls, want)
 	}
 }
 

@@ -37,7 +37,7 @@ func EndPostgres(url string) End {
 				return left, err
 			})
 			if err != nil {
-				return fmt.Errorf("backend %d was told to end: %w", s.ID, err)
+				return fmt.Errorf("backend %d does not end: %w", s.ID, err)
 			}
 		}
 		return nil
@@ -64,7 +64,7 @@ func EndRedis(url string) (End, error) {
 				return strings.TrimSpace(list) != "", err
 			})
 			if err != nil {
-				return fmt.Errorf("client %d was told to end: %w", s.ID, err)
+				return fmt.Errorf("client %d does not end: %w", s.ID, err)
 			}
 		}
 		return nil

@@ -159,7 +159,7 @@ func (r *run) finish() *run {
 	r.term(11_400, "worker-2", history.Left, 13, "")
 	r.term(11_420, "worker-2", history.Standing, 0, "")
 	r.fault(12_000, 12_050, "depose leader", "worker-3")
-	r.term(12_030, "worker-3", history.Lost, 21, "the candidacy was deleted")
+	r.term(12_030, "worker-3", history.Lost, 21, "the znode was deleted")
 	r.leads(12_060, 13_500, "worker-1", 30, 12)
 	r.tries(12_200, 60, 4, "worker-3", 21, 30)
 	r.term(12_700, "worker-3", history.Left, 21, "")

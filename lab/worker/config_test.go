@@ -25,7 +25,7 @@ func TestEveryProblemWithTheSettingsIsNamed(t *testing.T) {
 		"LAB_MANNERS", "LAB_FAILPOINT", "LAB_CHILD", "LAB_FLAW",
 		"LAB_JOURNAL", "LAB_ROUNDS"} {
 		if !strings.Contains(err.Error(), name) {
-			t.Errorf("nothing is said of %s: %v", name, err)
+			t.Errorf("the error does not name %s: %v", name, err)
 		}
 	}
 }

@@ -84,7 +84,7 @@ func (w *worker) resign(ctx context.Context, term *fence.Term) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), w.c.Deadline)
 	defer cancel()
 	if err := term.Resign(ctx); err != nil {
-		w.note("the coordinator could not be told: %v", err)
+		w.note("the coordinator does not know: %v", err)
 	}
 	return nil
 }
@@ -155,7 +155,7 @@ func (s *writeLoop) over(ctx context.Context) bool {
 
 // How long a reckless leader keeps writing.
 const (
-	refusals   = 3                // until it was refused so often
+	refusals   = 3                // until so many refusals
 	lateMost   = 2 * time.Second  // if nothing refuses it
 	lateReach  = 10 * time.Second // if it cannot reach the store, such as while a guard starts
 	lateWrites = 40               // without a fence: the most writes

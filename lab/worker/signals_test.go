@@ -34,10 +34,10 @@ func TestAnOpenTransactionIsNotCommittedOnceANewerLeaderIsReady(t *testing.T) {
 			b.stop()
 			found := s.evidence()
 			s.judge(a, found)
-			landed := slices.Contains(found["postgres"], entryOf{inside.Op, inside.Token})
+			committed := slices.Contains(found["postgres"], entryOf{inside.Op, inside.Token})
 			late, unfenced := behind(found["postgres"]), route == lab.Direct
-			if landed != unfenced || (len(late) > 0) != unfenced {
-				t.Errorf("was the open transaction committed: %t; late are %v", landed, late)
+			if committed != unfenced || (len(late) > 0) != unfenced {
+				t.Errorf("was the open transaction committed: %t; late are %v", committed, late)
 			}
 			// RF001 came instead of the answer to COMMIT, which does not tell the outcome.
 			answers := a.events(func(e history.Event) bool {
