@@ -68,6 +68,9 @@ func TestStopEndsTheCommandAtOnce(t *testing.T) {
 // The successor is let in when the session of the leader that was cut off expires at the coordinator. A machine that
 // stands still for longer than the margin cannot kill in time: what happened then shows nothing, so it is tried again.
 func TestCommandIsGoneBeforeASuccessorIsLetIn(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes as long as a session timeout of 20 s")
+	}
 	t.Parallel()
 	for _, policy := range []string{"pause", "continue"} {
 		t.Run(policy, func(t *testing.T) {
@@ -107,6 +110,9 @@ func whoMeetsTheSuccessor(t *testing.T, policy string) (there []int) {
 }
 
 func TestCommandIsToldInTimeForItsGrace(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes as long as a session timeout of 12 s")
+	}
 	t.Parallel()
 	l := shell(t, setup{
 		memory: fencetest.NewMemory(12 * time.Second),

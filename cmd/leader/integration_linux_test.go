@@ -116,6 +116,9 @@ func (s *site) second() *leader {
 }
 
 func TestLeaderProcesses(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds the programs, and needs servers")
+	}
 	program := filepath.Join(t.TempDir(), "leader")
 	if out, err := exec.Command("go", "build", "-o", filepath.Dir(program)+"/", ".", "../guard").CombinedOutput(); err != nil {
 		t.Fatalf("go build: %v\n%s", err, out)

@@ -19,6 +19,9 @@ func (r *lateReader) Write(b []byte) (int, error) {
 }
 
 func TestLastWordsThatAreReadLateAreNotLost(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes 1.5 s")
+	}
 	t.Parallel()
 	const bytes = 40_000 // more than is read at a time, and less than a pipe holds
 	said := &lateReader{}

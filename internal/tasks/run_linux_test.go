@@ -198,6 +198,9 @@ func TestRestartBeginsTheNextRun(t *testing.T) {
 }
 
 func TestOnlyALeaderMayResumeAndTheOtherIsNamed(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes as long as a session timeout of 3 s")
+	}
 	b := newBench(t, "steps: [{name: a, run: 'true'}, {name: b, run: 'echo began; sleep 1000'}]\n")
 	b.env = append(b.env, "LEADER_SESSION_TIMEOUT=3s", "LEADER_GRACE=1ms") // so long it waits for the other's end
 	holder := b.env
@@ -286,6 +289,9 @@ func TestDeposedCopyStandsAgainAndStandbysEndWithTheTask(t *testing.T) {
 }
 
 func TestStepThatTakesTooLongIsEndedAndTriedAgain(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes as long as two timeouts of 3 s")
+	}
 	b := newBench(t, `
 steps:
   - name: s
@@ -447,6 +453,9 @@ func TestCommandIsPausedWhileTheCoordinatorIsAway(t *testing.T) {
 
 // The session runs out while the command runs: that is no failure of the step either.
 func TestStepOfALostTermIsNotCountedAsFailed(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes as long as a session timeout of 6 s")
+	}
 	b := newBench(t, "steps: [{name: s, run: 'echo token=$RINGFENCE_TOKEN; while [ ! -e go ]; do sleep 0.02; done'}]\n")
 	b.env = append(b.env, "LEADER_SESSION_TIMEOUT="+mortal.String(), "LEADER_ON_DISCONNECT=continue")
 	b.memory = fencetest.NewMemory(mortal)
