@@ -91,8 +91,8 @@ func (l *leader) signal(sig syscall.Signal) {
 	}
 }
 
-// standing asks with leader status.
-func (s *site) standing() standing {
+// electionStatus asks with leader status.
+func (s *site) electionStatus() electionStatus {
 	s.t.Helper()
 	cmd := exec.Command(s.program, "status", "orders", "-o", "json")
 	cmd.Env = s.env
@@ -100,7 +100,7 @@ func (s *site) standing() standing {
 	if _, ended := errors.AsType[*exec.ExitError](err); err != nil && !ended {
 		s.t.Fatal(err)
 	}
-	var now standing
+	var now electionStatus
 	if err := json.Unmarshal(out, &now); err != nil {
 		s.t.Fatalf("%v in %q", err, out)
 	}
@@ -111,7 +111,7 @@ func (s *site) standing() standing {
 func (s *site) second() *leader {
 	s.t.Helper()
 	l := s.sleeper()
-	leadertest.Eventually(s.t, "two stand", func() bool { return len(s.standing().Candidates) == 2 })
+	leadertest.Eventually(s.t, "two stand", func() bool { return len(s.electionStatus().Candidates) == 2 })
 	return l
 }
 
@@ -161,7 +161,7 @@ func testKilled(t *testing.T, program string) {
 	if !leadertest.Alive(next) {
 		t.Error("the second leader's command does not run")
 	}
-	if now := s.standing(); len(now.Candidates) != 1 || !now.Leader.Ready {
+	if now := s.electionStatus(); len(now.Candidates) != 1 || !now.Leader.Ready {
 		t.Errorf("the election stands at %+v", now)
 	}
 	second.signal(syscall.SIGTERM)
@@ -195,7 +195,7 @@ func testResigned(t *testing.T, program string) {
 	pid := first.pid("pid")
 	watch.out.Await(t, "ready=yes")
 	second := s.second()
-	token := s.standing().Leader.Token.String()
+	token := s.electionStatus().Leader.Token.String()
 	resign := s.start("resign", "orders")
 	resign.exits(cli.Done)
 	resign.out.Await(t, "with token "+token+" was deposed")

@@ -1,12 +1,12 @@
 // Package tasks runs the tasks of task files, and shows and edits their checkpoints: it is what
 // `leader task …` does.
 //
-//	s := &tasks.Session{Settings: …, Path: "settlement.yaml", Stores: stores.All, Journals: tasks.AllJournals, …}
-//	if err := s.Load(true); err != nil {
+//	inv := &tasks.Invocation{Settings: …, Path: "settlement.yaml", Stores: stores.All, Journals: tasks.AllJournals, …}
+//	if err := inv.Load(true); err != nil {
 //		return err // every problem of the file, with its line
 //	}
-//	s.Coordinator, s.Log = coordinator, log
-//	os.Exit(s.Run(ctx))
+//	inv.Coordinator, inv.Log = coordinator, log
+//	os.Exit(inv.Run(ctx))
 //
 // Package taskfile reads the file, and package checkpoint decides who leads, what the next step is
 // and when it is tried again. What is here are the steps of a file: SQL in the transaction of the

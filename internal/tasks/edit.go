@@ -15,58 +15,58 @@ import (
 type edit func(ctx context.Context, t *fence.Term, j checkpoint.Journal, task checkpoint.Name) (checkpoint.Checkpoint, error)
 
 // Resume is the subcommand task resume. It returns the exit code.
-func (s *Session) Resume(ctx context.Context) int {
-	return s.edit(ctx, checkpoint.Resume)
+func (inv *Invocation) Resume(ctx context.Context) int {
+	return inv.edit(ctx, checkpoint.Resume)
 }
 
 // Restart is the subcommand task restart. It returns the exit code.
-func (s *Session) Restart(ctx context.Context) int {
-	return s.edit(ctx, checkpoint.Restart)
+func (inv *Invocation) Restart(ctx context.Context) int {
+	return inv.edit(ctx, checkpoint.Restart)
 }
 
 // edit leads for as long as it takes to change the checkpoint.
-func (s *Session) edit(ctx context.Context, change edit) int {
-	journal, shut, err := s.journal(ctx)
+func (inv *Invocation) edit(ctx context.Context, change edit) int {
+	journal, shut, err := inv.journal(ctx)
 	if err != nil {
-		return cli.Failed(ctx, s.Log, "open the journal; nothing was changed", s.scrubbed(err))
+		return cli.Failed(ctx, inv.Log, "open the journal; nothing was changed", inv.scrubbed(err))
 	}
 	defer shut()
-	before, err := s.saved(ctx, journal)
+	before, err := inv.saved(ctx, journal)
 	if err != nil {
-		return cli.Failed(ctx, s.Log, "read the checkpoint; nothing was changed", s.scrubbed(err))
+		return cli.Failed(ctx, inv.Log, "read the checkpoint; nothing was changed", inv.scrubbed(err))
 	}
 	lead := fence.Lead{
-		Elector: &impatient{s.Coordinator, s}, Resource: before.Resource, Holder: s.Settings.Holder, Stores: append(s.raisers(), journal),
+		Elector: &impatient{inv.Coordinator, inv}, Resource: before.Resource, Holder: inv.Settings.Holder, Stores: append(inv.raisers(), journal),
 	}
 	var after checkpoint.Checkpoint
 	err = lead.Run(ctx, func(ctx context.Context, t *fence.Term) (err error) {
-		after, err = change(ctx, t, journal, s.Name)
+		after, err = change(ctx, t, journal, inv.Name)
 		return err
 	})
 	if after.Version > before.Version {
-		fmt.Fprintf(s.Stdout, "task %s is %s at step %s, run %d; start leader task to go on\n", after.Task, after.Status, place(after), after.Run)
+		fmt.Fprintf(inv.Stdout, "task %s is %s at step %s, run %d; start leader task to go on\n", after.Task, after.Status, place(after), after.Run)
 		return cli.Done // whatever became of the resignation
 	}
 	if err != nil {
-		return cli.Failed(ctx, s.Log, "change the checkpoint", s.scrubbed(err))
+		return cli.Failed(ctx, inv.Log, "change the checkpoint", inv.scrubbed(err))
 	}
-	fmt.Fprintf(s.Stdout, "task %s is %s, not stopped; nothing was changed\n", after.Task, after.Status)
+	fmt.Fprintf(inv.Stdout, "task %s is %s, not stopped; nothing was changed\n", after.Task, after.Status)
 	return cli.Done
 }
 
 // saved is the checkpoint as it stands. A name does not say which resource's leader may change it; the checkpoint does.
-func (s *Session) saved(ctx context.Context, j checkpoint.Journal) (checkpoint.Checkpoint, error) {
-	ctx, cancel := coordinators.Patience(ctx, s.Settings.SessionTimeout)
+func (inv *Invocation) saved(ctx context.Context, j checkpoint.Journal) (checkpoint.Checkpoint, error) {
+	ctx, cancel := coordinators.Patience(ctx, inv.Settings.SessionTimeout)
 	defer cancel()
-	found, err := j.Load(ctx, s.Name)
+	found, err := j.Load(ctx, inv.Name)
 	switch {
 	case err != nil:
-		u, _ := s.journalURL()
+		u, _ := inv.journalURL()
 		return checkpoint.Checkpoint{}, fmt.Errorf("%w: %s", err, loadHint(kindOf(u), err))
 	case len(found) == 0:
-		return checkpoint.Checkpoint{}, fmt.Errorf("%w: %s was never begun", checkpoint.ErrNotFound, s.Name)
-	case s.File != nil && found[0].Resource != s.File.Resource:
-		return checkpoint.Checkpoint{}, fmt.Errorf("%w: it was run by leaders of %q, the file says %q", checkpoint.ErrOtherResource, found[0].Resource, s.File.Resource)
+		return checkpoint.Checkpoint{}, fmt.Errorf("%w: %s was never begun", checkpoint.ErrNotFound, inv.Name)
+	case inv.File != nil && found[0].Resource != inv.File.Resource:
+		return checkpoint.Checkpoint{}, fmt.Errorf("%w: it was run by leaders of %q, the file says %q", checkpoint.ErrOtherResource, found[0].Resource, inv.File.Resource)
 	}
 	return found[0], nil
 }
@@ -74,7 +74,7 @@ func (s *Session) saved(ctx context.Context, j checkpoint.Journal) (checkpoint.C
 // impatient is an elector that waits only for a leader that is about to end, or has died a moment ago.
 type impatient struct {
 	fence.Coordinator
-	*Session
+	*Invocation
 }
 
 // Campaign implements fence.Elector.

@@ -67,4 +67,4 @@ func install(kind string) string {
 }
 
 // scrubbed is an error without secrets.
-func (s *Session) scrubbed(err error) error { return errors.New(s.Settings.scrub(err.Error())) }
+func (inv *Invocation) scrubbed(err error) error { return errors.New(inv.Settings.scrub(err.Error())) }

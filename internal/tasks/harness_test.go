@@ -57,9 +57,9 @@ type variables struct {
 	Holder         string           `env:"LEADER_HOLDER" envDefault:"somebody"`
 }
 
-// session is what `leader` makes of these arguments and its environment, and what it then does with
+// invocation is what `leader` makes of these arguments and its environment, and what it then does with
 // it.
-func (s setup) session(t *testing.T, args []string) (*Session, func(*Session, context.Context) int) {
+func (s setup) invocation(t *testing.T, args []string) (*Invocation, func(*Invocation, context.Context) int) {
 	t.Helper()
 	var v variables
 	if err := settings.Load(&v, "LEADER_", s.env); err != nil {
@@ -69,7 +69,7 @@ func (s setup) session(t *testing.T, args []string) (*Session, func(*Session, co
 	journals["mem"] = func(context.Context, string, JournalOptions) (checkpoint.Journal, func(), error) {
 		return s.journal, func() {}, nil
 	}
-	made := &Session{
+	made := &Invocation{
 		Settings: Settings{
 			Coordinator: "mem://here", Stores: v.Stores, Journal: v.Journal, Redis: v.Redis,
 			SessionTimeout: v.SessionTimeout, RaiseTimeout: leadertest.Patience,
@@ -77,11 +77,11 @@ func (s setup) session(t *testing.T, args []string) (*Session, func(*Session, co
 		},
 		Output: "table", Env: append([]string{"PATH=" + os.Getenv("PATH")}, s.env...), Stores: s.stores, Journals: journals,
 	}
-	does := map[string]func(*Session, context.Context) int{
-		"show": (*Session).Show, "list": (*Session).List, "resume": (*Session).Resume, "restart": (*Session).Restart,
+	does := map[string]func(*Invocation, context.Context) int{
+		"show": (*Invocation).Show, "list": (*Invocation).List, "resume": (*Invocation).Resume, "restart": (*Invocation).Restart,
 	}
 	rest := args[1:]
-	run := (*Session).Run
+	run := (*Invocation).Run
 	if named, ok := does[rest[0]]; ok {
 		run, rest = named, rest[1:]
 	}
@@ -105,14 +105,14 @@ func begin(t *testing.T, s setup, args ...string) *trial {
 		t: t, memory: s.memory, client: s.memory.Open(), out: leadertest.NewScreen(), log: leadertest.NewScreen(),
 		signals: make(chan os.Signal, 8), code: make(chan int, 1),
 	}
-	session, run := s.session(t, args)
-	session.Stdout, session.Stderr, session.Coordinator = l.out, l.log, l.client
-	session.Log = slog.New(slog.NewJSONHandler(l.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	inv, run := s.invocation(t, args)
+	inv.Stdout, inv.Stderr, inv.Coordinator = l.out, l.log, l.client
+	inv.Log = slog.New(slog.NewJSONHandler(l.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		l.code <- l.life(ctx, session, run)
+		l.code <- l.life(ctx, inv, run)
 	}()
 	t.Cleanup(func() {
 		cancel()
@@ -125,15 +125,15 @@ func begin(t *testing.T, s setup, args ...string) *trial {
 }
 
 // life is a copy's, from the reading of its file to the closing of its coordinator.
-func (l *trial) life(ctx context.Context, s *Session, run func(*Session, context.Context) int) int {
+func (l *trial) life(ctx context.Context, inv *Invocation, run func(*Invocation, context.Context) int) int {
 	defer l.client.Close()
-	if err := s.Load(true); err != nil {
+	if err := inv.Load(true); err != nil {
 		fmt.Fprintln(l.log, err)
 		return cli.Usage
 	}
 	ctx, _, stop := supervise.Listen(ctx, func() (<-chan os.Signal, func()) { return l.signals, func() { close(l.signals) } })
 	defer stop()
-	return run(s, ctx)
+	return run(inv, ctx)
 }
 
 // exits waits for the end and checks the exit code.

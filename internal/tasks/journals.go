@@ -66,13 +66,13 @@ func (unraised) Raise(_ context.Context, c fence.Claim) error {
 }
 
 // journalURL is where the task's checkpoints are, and which setting says so.
-func (s *Session) journalURL() (u settings.URL, from string) {
-	c := s.Settings
+func (inv *Invocation) journalURL() (u settings.URL, from string) {
+	c := inv.Settings
 	switch {
 	case c.Journal != "":
 		return c.Journal, "LEADER_JOURNAL"
-	case s.File != nil && s.File.Journal != "":
-		return s.File.Journal, "journal in " + s.Path
+	case inv.File != nil && inv.File.Journal != "":
+		return inv.File.Journal, "journal in " + inv.Path
 	}
 	if u = c.first("postgres", "postgresql"); u == "" {
 		u = c.first("redis")
@@ -84,31 +84,31 @@ func (s *Session) journalURL() (u settings.URL, from string) {
 }
 
 // journal opens the session's. Call shut at last.
-func (s *Session) journal(ctx context.Context) (j checkpoint.Journal, shut func(), err error) {
-	u, _ := s.journalURL()
-	o := JournalOptions{coordinators.Options{SessionTimeout: s.Settings.SessionTimeout, Logger: s.Log}, s.Settings.Holder}
-	open, known := s.Journals[u.Scheme()]
+func (inv *Invocation) journal(ctx context.Context) (j checkpoint.Journal, shut func(), err error) {
+	u, _ := inv.journalURL()
+	o := JournalOptions{coordinators.Options{SessionTimeout: inv.Settings.SessionTimeout, Logger: inv.Log}, inv.Settings.Holder}
+	open, known := inv.Journals[u.Scheme()]
 	if !known {
-		return nil, nil, s.unknownJournal()
+		return nil, nil, inv.unknownJournal()
 	}
 	if j, shut, err = open(ctx, u.Reveal(), o); err != nil {
 		return nil, nil, fmt.Errorf("the journal %s: %w", u, err)
 	}
-	return s.raising(u, j), shut, nil
+	return inv.raising(u, j), shut, nil
 }
 
 // unknownJournal says that there is no journal of the URL's kind, or nil if there is.
-func (s *Session) unknownJournal() error {
-	u, from := s.journalURL()
-	if _, known := s.Journals[u.Scheme()]; known {
+func (inv *Invocation) unknownJournal() error {
+	u, from := inv.journalURL()
+	if _, known := inv.Journals[u.Scheme()]; known {
 		return nil
 	}
-	return fmt.Errorf("%s: there is no journal %s://; there is %s", from, u.Scheme(), strings.Join(s.Journals.Schemes(), "://, ")+"://")
+	return fmt.Errorf("%s: there is no journal %s://; there is %s", from, u.Scheme(), strings.Join(inv.Journals.Schemes(), "://, ")+"://")
 }
 
 // raising makes a journal one that has its mark raised.
-func (s *Session) raising(u settings.URL, j checkpoint.Journal) checkpoint.Journal {
-	r := s.raiser(u, j)
+func (inv *Invocation) raising(u settings.URL, j checkpoint.Journal) checkpoint.Journal {
+	r := inv.raiser(u, j)
 	if t, ok := j.(pgJournal); ok {
 		return raisedPostgres{t, r}
 	}
@@ -117,18 +117,18 @@ func (s *Session) raising(u settings.URL, j checkpoint.Journal) checkpoint.Journ
 
 // raiser raises the mark at a URL: by the stores of its kind, which may log in as a role that is allowed to, or else at
 // the URL itself. What is not in the table of stores has nothing to raise.
-func (s *Session) raiser(u settings.URL, look fence.Raiser) raiser {
-	r := raiser{look: look, timeout: s.Settings.RaiseTimeout, url: u}
-	open, ok := s.Stores[u.Scheme()]
+func (inv *Invocation) raiser(u settings.URL, look fence.Raiser) raiser {
+	r := raiser{look: look, timeout: inv.Settings.RaiseTimeout, url: u}
+	open, ok := inv.Stores[u.Scheme()]
 	if !ok {
 		return r
 	}
-	for i, store := range s.raisers() {
-		if kindOf(s.Settings.Stores[i]) == kindOf(u) {
+	for i, store := range inv.raisers() {
+		if kindOf(inv.Settings.Stores[i]) == kindOf(u) {
 			r.others = append(r.others, store)
 		}
 	}
-	r.others = append(r.others, open(u.Reveal(), s.Coordinator))
+	r.others = append(r.others, open(u.Reveal(), inv.Coordinator))
 	return r
 }
 

@@ -20,11 +20,11 @@ import (
 )
 
 // redisURL is where Redis steps are run; "" for nowhere.
-func (s *Session) redisURL() settings.URL {
-	if s.Settings.Redis != "" {
-		return s.Settings.Redis
+func (inv *Invocation) redisURL() settings.URL {
+	if inv.Settings.Redis != "" {
+		return inv.Settings.Redis
 	}
-	return s.Settings.first("redis")
+	return inv.Settings.first("redis")
 }
 
 // redisClient runs the commands of Redis steps. It is a fence.Raiser that only looks, and is asked once in each term.

@@ -17,7 +17,7 @@ import (
 
 // taskRun is one `leader task FILE`.
 type taskRun struct {
-	*Session
+	*Invocation
 	ctx         context.Context // of the whole run
 	over        chan struct{}   // closed when ctx has ended and the task can tell: a pause that ended before would let a step begin
 	reaper      *supervise.Reaper
@@ -31,21 +31,21 @@ type taskRun struct {
 }
 
 // Run is the subcommand task: it takes part in the election, and runs the steps as the leader. It returns the exit code.
-func (s *Session) Run(ctx context.Context) int {
-	journal, shut, err := s.journal(ctx)
+func (inv *Invocation) Run(ctx context.Context) int {
+	journal, shut, err := inv.journal(ctx)
 	if err != nil {
-		return cli.Failed(ctx, s.Log, "open the journal", s.scrubbed(err))
+		return cli.Failed(ctx, inv.Log, "open the journal", inv.scrubbed(err))
 	}
 	defer shut()
 	reaper, stop := supervise.StartReaper()
 	defer stop()
 	r := &taskRun{
-		Session: s, ctx: ctx, reaper: reaper, stdout: s.Stdout, stderr: s.Stderr,
-		elector: &incumbent{Elector: &coordinators.Announcer{Elector: s.Coordinator, Log: s.Log}},
+		Invocation: inv, ctx: ctx, reaper: reaper, stdout: inv.Stdout, stderr: inv.Stderr,
+		elector: &incumbent{Elector: &coordinators.Announcer{Elector: inv.Coordinator, Log: inv.Log}},
 	}
-	if s.Bar != nil {
-		r.stdout, r.stderr = s.Bar.around(s.Stdout), s.Bar
-		defer s.Bar.begin(string(s.Name))()
+	if inv.Bar != nil {
+		r.stdout, r.stderr = inv.Bar.around(inv.Stdout), inv.Bar
+		defer inv.Bar.begin(string(inv.Name))()
 	}
 	return r.run(journal)
 }

@@ -16,57 +16,57 @@ import (
 )
 
 // Show is the subcommand task show. It returns the exit code.
-func (s *Session) Show(ctx context.Context) int {
-	found, err := s.load(ctx, s.Name)
+func (inv *Invocation) Show(ctx context.Context) int {
+	found, err := inv.load(ctx, inv.Name)
 	if err != nil {
-		return cli.Failed(ctx, s.Log, "read the checkpoint", err)
+		return cli.Failed(ctx, inv.Log, "read the checkpoint", err)
 	}
 	if len(found) == 0 {
-		u, _ := s.journalURL()
-		fmt.Fprintf(s.Stderr, "leader: the journal %s has no task %s: it was never begun\n", u, s.Name)
+		u, _ := inv.journalURL()
+		fmt.Fprintf(inv.Stderr, "leader: the journal %s has no task %s: it was never begun\n", u, inv.Name)
 		return cli.Error
 	}
-	if s.Output == "json" {
-		err = json.NewEncoder(s.Stdout).Encode(found[0])
+	if inv.Output == "json" {
+		err = json.NewEncoder(inv.Stdout).Encode(found[0])
 	} else {
-		err = printTask(s.Stdout, found[0])
+		err = printTask(inv.Stdout, found[0])
 	}
 	if err != nil {
-		return cli.Failed(ctx, s.Log, "print", err)
+		return cli.Failed(ctx, inv.Log, "print", err)
 	}
 	return cli.Done
 }
 
 // List is the subcommand task list. It returns the exit code.
-func (s *Session) List(ctx context.Context) int {
-	found, err := s.load(ctx)
+func (inv *Invocation) List(ctx context.Context) int {
+	found, err := inv.load(ctx)
 	if err != nil {
-		return cli.Failed(ctx, s.Log, "read the checkpoints", err)
+		return cli.Failed(ctx, inv.Log, "read the checkpoints", err)
 	}
-	if s.Output == "json" {
-		err = json.NewEncoder(s.Stdout).Encode(append([]checkpoint.Checkpoint{}, found...))
+	if inv.Output == "json" {
+		err = json.NewEncoder(inv.Stdout).Encode(append([]checkpoint.Checkpoint{}, found...))
 	} else {
-		err = printTasks(s.Stdout, found)
+		err = printTasks(inv.Stdout, found)
 	}
 	if err != nil {
-		return cli.Failed(ctx, s.Log, "print", err)
+		return cli.Failed(ctx, inv.Log, "print", err)
 	}
 	return cli.Done
 }
 
 // load reads checkpoints from the journal, for as long as the commands that only ask are patient.
-func (s *Session) load(ctx context.Context, only ...checkpoint.Name) ([]checkpoint.Checkpoint, error) {
-	ctx, cancel := coordinators.Patience(ctx, s.Settings.SessionTimeout)
+func (inv *Invocation) load(ctx context.Context, only ...checkpoint.Name) ([]checkpoint.Checkpoint, error) {
+	ctx, cancel := coordinators.Patience(ctx, inv.Settings.SessionTimeout)
 	defer cancel()
-	journal, shut, err := s.journal(ctx)
+	journal, shut, err := inv.journal(ctx)
 	if err != nil {
-		return nil, s.scrubbed(err)
+		return nil, inv.scrubbed(err)
 	}
 	defer shut()
 	found, err := journal.Load(ctx, only...)
 	if err != nil {
-		u, _ := s.journalURL()
-		return nil, s.scrubbed(fmt.Errorf("%w: %s", err, loadHint(kindOf(u), err)))
+		u, _ := inv.journalURL()
+		return nil, inv.scrubbed(fmt.Errorf("%w: %s", err, loadHint(kindOf(u), err)))
 	}
 	return found, nil
 }

@@ -50,9 +50,9 @@ func (c *Settings) first(schemes ...string) settings.URL {
 	return ""
 }
 
-// Session is one call of a subcommand that is about tasks. Load comes first; everything else needs
+// Invocation is one call of a subcommand that is about tasks. Load comes first; everything else needs
 // Coordinator and Log, too, and reports its errors there.
-type Session struct {
+type Invocation struct {
 	Settings Settings
 	Path     string          // of the task file; "" where none was named
 	Name     checkpoint.Name // of the task; Load finds it in the file
@@ -72,35 +72,35 @@ type Session struct {
 }
 
 // Load reads the task file, if one is named. One that is to be run has to fit the settings.
-func (s *Session) Load(toRun bool) error {
-	if s.Path == "" {
+func (inv *Invocation) Load(toRun bool) error {
+	if inv.Path == "" {
 		return nil
 	}
-	f, err := taskfile.Load(s.Path, func(name string) (string, bool) { return environ.Lookup(s.Env, name), true })
+	f, err := taskfile.Load(inv.Path, func(name string) (string, bool) { return environ.Lookup(inv.Env, name), true })
 	if err != nil {
 		return err
 	}
-	s.File, s.Name, s.Resource = f, f.Task, f.Resource
-	if err := s.unknownJournal(); err != nil || !toRun {
+	inv.File, inv.Name, inv.Resource = f, f.Task, f.Resource
+	if err := inv.unknownJournal(); err != nil || !toRun {
 		return err
 	}
-	return s.fits()
+	return inv.fits()
 }
 
 // raisers are the stores of the settings.
-func (s *Session) raisers() []fence.Raiser {
-	return s.Stores.Raisers(s.Settings.Stores, s.Coordinator, s.Settings.RaiseTimeout)
+func (inv *Invocation) raisers() []fence.Raiser {
+	return inv.Stores.Raisers(inv.Settings.Stores, inv.Coordinator, inv.Settings.RaiseTimeout)
 }
 
 // fits says whether the steps of the file can be run with these settings.
-func (s *Session) fits() error {
+func (inv *Invocation) fits() error {
 	var problems []error
-	u, from := s.journalURL()
-	for _, step := range s.File.Steps {
+	u, from := inv.journalURL()
+	for _, step := range inv.File.Steps {
 		if step.SQL != nil && !strings.HasPrefix(u.Scheme(), "postgres") {
 			problems = append(problems, fmt.Errorf("%s: step %q is SQL, which needs a journal in Postgres, and %s is %s: set LEADER_JOURNAL=postgres://…", step.At, step.Name, from, u))
 		}
-		if len(step.Redis) > 0 && s.redisURL() == "" {
+		if len(step.Redis) > 0 && inv.redisURL() == "" {
 			problems = append(problems, fmt.Errorf("%s: step %q is run by Redis: set LEADER_REDIS=redis://…", step.At, step.Name))
 		}
 	}
