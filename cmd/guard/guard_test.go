@@ -35,11 +35,11 @@ func invoke(t *testing.T, env []string, args ...string) (code int, stdout, stder
 	return code, out.String(), errs.String()
 }
 
-// running is a guard that serves in this process.
+// running is a guard that runs in this process.
 type running struct {
 	t      *testing.T
 	env    []string
-	pg     string // where it takes Postgres clients
+	pg     string // its address for Postgres clients
 	page   string
 	stop   context.CancelFunc
 	exited chan int
@@ -122,7 +122,7 @@ func (r *running) connect(token int) (*pgx.Conn, error) {
 	return c, err
 }
 
-// fresh is a Postgres of its own with the guard's role, and the settings that point at it.
+// fresh starts a Postgres server with the guard's role, and returns settings that point at it.
 func fresh(t *testing.T) (*servers.Postgres, []string) {
 	t.Helper()
 	pg := serverstest.Postgres(t, servers.PostgresOptions{})
@@ -140,7 +140,7 @@ func fresh(t *testing.T) (*servers.Postgres, []string) {
 	}
 }
 
-func TestHelpNamesEverySetting(t *testing.T) {
+func TestHelpExplainsEverySetting(t *testing.T) {
 	code, out, _ := invoke(t, nil, "serve", "-h")
 	if code != cli.Done {
 		t.Fatalf("exit code %d", code)
@@ -148,8 +148,11 @@ func TestHelpNamesEverySetting(t *testing.T) {
 	for _, f := range reflect.VisibleFields(reflect.TypeFor[config]()) {
 		name, _, _ := strings.Cut(f.Tag.Get("env"), ",")
 		if !strings.Contains(out, name) || texts[name].Meaning == "" {
-			t.Errorf("help does not name %s, or not what it means", name)
+			t.Errorf("help does not name %s, or does not say what it means", name)
 		}
+	}
+	if got, want := len(texts), reflect.TypeFor[config]().NumField(); got != want {
+		t.Errorf("%d texts for %d settings", got, want)
 	}
 }
 
@@ -183,7 +186,7 @@ func TestAGuardBecomesReadyWhenItsStoreDoes(t *testing.T) {
 	pg, env := fresh(t)
 	r := serving(t, env...)
 	if body := r.ready(http.StatusServiceUnavailable); !strings.Contains(body, "guard install") {
-		t.Errorf("not installed, and the page says %s", body)
+		t.Errorf("not installed, but the page says %s", body)
 	}
 	_, err := r.connect(1)
 	wantCode(t, err, "RF005")
@@ -241,7 +244,7 @@ func TestStatusAndAdopt(t *testing.T) {
 		t.Fatalf("adopt: %d %s %s", code, out, errs)
 	}
 	if err := old.Ping(t.Context()); err == nil {
-		t.Error("a session of the old issuer lives on")
+		t.Error("a session of the old issuer is still open")
 	}
 	if _, err := rebuilt.connect(3); err != nil {
 		t.Error(err)
@@ -250,8 +253,8 @@ func TestStatusAndAdopt(t *testing.T) {
 	wantCode(t, err, "RF004")
 }
 
-// TestACoordinatorThatWasRestored: its leader has a token below the mark.
-func TestACoordinatorThatWasRestored(t *testing.T) {
+// The restored coordinator's leader has a token below the mark.
+func TestARestoredCoordinatorNeedsANewIssuer(t *testing.T) {
 	_, env := fresh(t)
 	invoke(t, env, "install")
 	if code, _, errs := invoke(t, env, "adopt", "--new-issuer", "orders"); code != cli.Usage || !strings.Contains(errs, "GUARD_COORDINATOR") {
@@ -288,12 +291,12 @@ func TestACoordinatorThatWasRestored(t *testing.T) {
 	if code != cli.Done || strings.Count(out, "zk:") != 4 {
 		t.Fatalf("adopt: %d %s %s", code, out, errs)
 	}
-	if _, err := r.connect(token); err != nil { // by the same guard, which remembers the mark from before
+	if _, err := r.connect(token); err != nil { // the same guard, which remembers the earlier mark
 		t.Error(err)
 	}
 }
 
-// elected is a leader that lives as long as the test.
+// elected returns the term of a leader that lives as long as the test.
 func elected(t *testing.T, zk *servers.ZooKeeper) *fence.Term {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -317,7 +320,7 @@ func resign(t *testing.T, term *fence.Term) {
 	}
 }
 
-func TestAPoolerBeforePostgresStopsTheStart(t *testing.T) {
+func TestAPoolerInFrontOfPostgresStopsTheStart(t *testing.T) {
 	pg, env := fresh(t)
 	invoke(t, env, "install")
 	bouncer := serverstest.PgBouncer(t, pg)
@@ -337,7 +340,7 @@ func TestPreparedTransactionsStopTheStart(t *testing.T) {
 	}
 }
 
-func TestAShutdownTellsIdleSessionsAndEnds(t *testing.T) {
+func TestAShutdownNotifiesIdleSessionsAndEnds(t *testing.T) {
 	_, env := fresh(t)
 	invoke(t, env, "install")
 	r := serving(t, env...)
@@ -358,7 +361,7 @@ func TestAShutdownTellsIdleSessionsAndEnds(t *testing.T) {
 	}
 }
 
-func TestACoordinatorThatIsDownRefusesAndTheGuardStays(t *testing.T) {
+func TestWhileTheCoordinatorIsDownTheGuardRunsAndRefuses(t *testing.T) {
 	_, env := fresh(t)
 	invoke(t, env, "install")
 	r := serving(t, append(env, "GUARD_COORDINATOR=zk://"+serverstest.FreeAddresses(t, 1)[0], "GUARD_ADMIT_TIMEOUT=1s")...)

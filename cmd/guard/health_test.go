@@ -9,7 +9,7 @@ import (
 	"github.com/ringfence/ringfence/internal/servers/serverstest"
 )
 
-func TestHealthSaysWhatReadyzSays(t *testing.T) {
+func TestHealthReportsWhatReadyzReports(t *testing.T) {
 	_, env := fresh(t)
 	if code, out, errs := invoke(t, env, "health"); code != cli.Error || out != "" || !strings.Contains(errs, "GUARD_HTTP_LISTEN") {
 		t.Errorf("without an address: exit %d, %q, %q", code, out, errs)
@@ -31,7 +31,7 @@ func TestHealthSaysWhatReadyzSays(t *testing.T) {
 	}
 }
 
-func TestHealthFailsWhereNobodyAnswers(t *testing.T) {
+func TestHealthFailsWhereNothingListens(t *testing.T) {
 	address := serverstest.FreeAddresses(t, 1)[0]
 	env := []string{"GUARD_REDIS_UPSTREAM=redis://guard:s3cret@h/0", "GUARD_HTTP_LISTEN=" + address}
 	code, _, errs := invoke(t, env, "health")

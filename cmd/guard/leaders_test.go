@@ -10,9 +10,9 @@ import (
 	"github.com/ringfence/ringfence/internal/servers/serverstest"
 )
 
-const takes = `select has_function_privilege($1, 'ringfence.take(text, bigint, text, text, bigint)', 'execute')`
+const mayTake = `select has_function_privilege($1, 'ringfence.take(text, bigint, text, text, bigint)', 'execute')`
 
-func TestInstallLetsLeadersKeepCheckpointsAndNobodyElse(t *testing.T) {
+func TestInstallLetsOnlyLeadersKeepCheckpoints(t *testing.T) {
 	pg := serverstest.SharedPostgres(t)
 	database := serverstest.FreshDatabase(t, pg)
 	conn, err := pgx.Connect(t.Context(), pg.URL("postgres", database))
@@ -36,13 +36,13 @@ func TestInstallLetsLeadersKeepCheckpointsAndNobodyElse(t *testing.T) {
 	}
 	for role, want := range map[string]bool{"keeper": true, "Nightly Batch": true, "stranger": false} {
 		var may bool
-		if err := conn.QueryRow(t.Context(), takes, role).Scan(&may); err != nil || may != want {
+		if err := conn.QueryRow(t.Context(), mayTake, role).Scan(&may); err != nil || may != want {
 			t.Errorf("%s: %v %v", role, may, err)
 		}
 	}
 }
 
-func TestLeadersAreNamedWithoutSpacesBetween(t *testing.T) {
+func TestLeadersAreSeparatedByCommasWithoutSpaces(t *testing.T) {
 	for _, list := range []string{"keeper, batch", "keeper,,batch", " keeper"} {
 		code, _, errs := invoke(t, []string{"GUARD_POSTGRES_UPSTREAM=postgres://guard@h/db", "GUARD_POSTGRES_LEADERS=" + list}, "install", "--print")
 		if code != cli.Usage || !strings.Contains(errs, "GUARD_POSTGRES_LEADERS") {

@@ -30,7 +30,7 @@ func socketDir(t *testing.T) string {
 	return dir
 }
 
-// stale leaves a socket behind as a guard does that is killed.
+// stale leaves a socket behind, as a killed guard does.
 func stale(t *testing.T, path string) {
 	t.Helper()
 	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
@@ -97,7 +97,7 @@ func TestAGuardListensOnUnixSockets(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoSocketIsNotRemoved(t *testing.T) {
+func TestAFileThatIsNotASocketIsNotRemoved(t *testing.T) {
 	path := filepath.Join(socketDir(t), "file")
 	if err := os.WriteFile(path, []byte("precious"), 0o600); err != nil {
 		t.Fatal(err)
@@ -111,7 +111,7 @@ func TestWhatIsNoSocketIsNotRemoved(t *testing.T) {
 	}
 }
 
-// Guards that start at once all find the stale socket.
+// Guards that start at the same time all find the stale socket.
 func TestOfManyGuardsOneGetsTheSocket(t *testing.T) {
 	path := filepath.Join(socketDir(t), "s")
 	for range 50 {
@@ -127,7 +127,7 @@ func TestOfManyGuardsOneGetsTheSocket(t *testing.T) {
 		}
 		all.Wait()
 		if len(got) != 1 {
-			t.Errorf("%d have it", len(got))
+			t.Errorf("%d guards have it", len(got))
 		}
 		c, err := net.Dial("unix", path)
 		if err != nil {
@@ -141,9 +141,9 @@ func TestOfManyGuardsOneGetsTheSocket(t *testing.T) {
 	}
 }
 
-func TestTheSettingsCheckTakesWhatCanBeListenedOn(t *testing.T) {
+func TestTheSettingsCheckAcceptsAddressesThatCanBeListenedOn(t *testing.T) {
 	dir := socketDir(t)
-	fits := dir + "/" + strings.Repeat("s", longestPath-len(dir)-1)
+	fits := dir + "/" + strings.Repeat("s", maxSocketPath-len(dir)-1)
 	for address, says := range map[string]string{
 		"127.0.0.1:0": "", "[::1]:0": "", "localhost:0": "", "unix:" + fits: "",
 		"unix:" + fits + "s": "at most", "unix:s": "begin with /", "unix:": "begin with /", "unix:@name": "begin with /", "unix:" + dir + "/": "directory",

@@ -21,7 +21,7 @@ func (c command) parse(a cli.Arguments) (r request, err error) {
 	r.output, r.command = a.Output, a.Rest
 	names, dashed := a.Names, a.Dashed
 	switch {
-	case c.output && !a.Known():
+	case c.output && !a.KnownOutput():
 		return r, fmt.Errorf("-o is table or json, not %q", a.Output)
 	case c.takes != takesResource:
 		r.task, err = c.parseTask(names, dashed)

@@ -65,10 +65,10 @@ while [ -e wait ]; do sleep 0.01; done`)
 	}
 	third.exits(cli.Done)
 
-	if got, want := s.Ask(booked), "m0=1=63.00 m1=1=70.00 m2=1=77.00"; got != want {
+	if got, want := s.Query(booked), "m0=1=63.00 m1=1=70.00 m2=1=77.00"; got != want {
 		t.Errorf("booked: %s, want %s", got, want)
 	}
-	if got, want := s.Ask(mailed), "m0@example.com=1=1 m1@example.com=1=1 m2@example.com=1=1"; got != want {
+	if got, want := s.Query(mailed), "m0@example.com=1=1 m1@example.com=1=1 m2@example.com=1=1"; got != want {
 		t.Errorf("mails: %s, want %s", got, want)
 	}
 	handed, _ := os.ReadFile(filepath.Join(s.dir, "handed-over"))
@@ -82,7 +82,7 @@ while [ -e wait ]; do sleep 0.01; done`)
 	}
 	late := s.start("task", file) // done is done
 	late.exits(cli.Done)
-	if got := s.Ask("select count(*)::text from ledger"); got != "3" {
+	if got := s.Query("select count(*)::text from ledger"); got != "3" {
 		t.Errorf("%s rows in the ledger", got)
 	}
 }
@@ -121,7 +121,7 @@ func testETL(t *testing.T, program string) {
 	leadertest.Eventually(t, "it goes on for ever", func() bool { return s.show("etl").Round > idle+2 })
 	second.signal(syscall.SIGTERM)
 	second.exits(128 + 15)
-	if got, want := s.Ask("select count(*) || ' ' || count(distinct event) || ' ' || sum(amount) from facts"), "100 100 5050"; got != want {
+	if got, want := s.Query("select count(*) || ' ' || count(distinct event) || ' ' || sum(amount) from facts"), "100 100 5050"; got != want {
 		t.Errorf("facts, distinct, sum: %s, want %s", got, want)
 	}
 	if cp := s.show("etl"); cp.Rounds != checkpoint.Forever || cp.Status != checkpoint.Running {

@@ -95,7 +95,7 @@ func testTaskThroughGuard(t *testing.T, program string) {
 	if cp := s.show(file); cp.Status != checkpoint.Done || cp.Version != 4 {
 		t.Errorf("got %+v", cp)
 	}
-	if n := s.Ask("select count(*)::text from effect"); n != "1" {
+	if n := s.Query("select count(*)::text from effect"); n != "1" {
 		t.Errorf("%s rows", n)
 	}
 }

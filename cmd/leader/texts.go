@@ -19,7 +19,7 @@ var texts = settings.Texts{
 	"LEADER_SESSION_TIMEOUT": {
 		Meaning: `
 			the coordinator elects another leader when it has not heard from this one for so long.
-			status, watch, resign and the commands that read a journal wait as long for an answer`,
+			status, resign and the task commands that read a checkpoint wait as long for an answer`,
 	},
 	"LEADER_ON_DISCONNECT": {
 		Meaning: `

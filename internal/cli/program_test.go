@@ -23,7 +23,7 @@ func (*config) Texts() settings.Texts {
 	return settings.Texts{"T_NAME": {Meaning: "who\n\tthis is"}}
 }
 
-// trial is a program whose subcommands remember what they were given.
+// trial is a program whose subcommands record their arguments.
 type trial struct {
 	cli.Program[*config]
 	out, log bytes.Buffer
@@ -90,7 +90,7 @@ func TestArgumentsReachTheSubcommandThatTheyName(t *testing.T) {
 	}
 }
 
-func TestAMistakeShowsWhatIsRightBeforeTheSettingsAreRead(t *testing.T) {
+func TestAUsageErrorShowsTheCorrectUsageBeforeTheSettingsAreRead(t *testing.T) {
 	for args, want := range map[string]string{
 		"":              "tool: no subcommand\n  tool do THING\n  tool do list [-o table|json]\n  tool undo \n",
 		"redo":          "tool: \"redo\" is not a subcommand\n  tool do THING\n  tool do list [-o table|json]\n  tool undo \n",
@@ -125,7 +125,7 @@ const wholeHelp = `tool does things.
   tool undo                 undo the last thing
 ` + settingsAndCodes
 
-func TestHelpIsPrintedWhereverItIsAskedFor(t *testing.T) {
+func TestHelpIsPrintedForEveryFormOfTheFlag(t *testing.T) {
 	for _, c := range []struct {
 		args  string
 		whole bool
@@ -145,7 +145,7 @@ func TestHelpIsPrintedWhereverItIsAskedFor(t *testing.T) {
 	}
 }
 
-func TestBadSettingsAreUsage(t *testing.T) {
+func TestBadSettingsAreAUsageError(t *testing.T) {
 	p := newTrial(func(p *trial) { p.bad = errors.New("2 problems") })
 	code := p.Main(t.Context(), []string{"do", "list"})
 	want := "tool: 2 problems\n`tool do list -h` lists every setting with its default and meaning.\n"
@@ -154,7 +154,7 @@ func TestBadSettingsAreUsage(t *testing.T) {
 	}
 }
 
-func TestTheErrorOfASubcommandIsTheExitCode(t *testing.T) {
+func TestTheErrorOfASubcommandDeterminesTheExitCode(t *testing.T) {
 	for _, c := range []struct {
 		err  error
 		code int
@@ -178,7 +178,7 @@ type signal struct{}
 func (signal) Error() string { return "got SIGTERM" }
 func (signal) Code() int     { return 143 }
 
-func TestASignalThatEndedTheWaitingIsWhatIsReported(t *testing.T) {
+func TestASignalIsReportedInsteadOfTheErrorThatItCaused(t *testing.T) {
 	ended, cancel := context.WithCancelCause(t.Context())
 	cancel(fmt.Errorf("over: %w", signal{}))
 	for _, c := range []struct {
@@ -195,7 +195,7 @@ func TestASignalThatEndedTheWaitingIsWhatIsReported(t *testing.T) {
 	}
 }
 
-func TestWhatWouldSpoilALineIsQuoted(t *testing.T) {
+func TestNamesThatWouldBreakTheLayoutAreQuoted(t *testing.T) {
 	for given, want := range map[string]string{"a:1": "a:1", "Ünal": "Ünal", "": `""`, "a b": `"a b"`, "\x1b[2J": `"\x1b[2J"`, `"`: `"\""`} {
 		if got := cli.Printable(given); got != want {
 			t.Errorf("%q became %s", given, got)

@@ -10,14 +10,14 @@ import (
 	"github.com/ringfence/ringfence/internal/coordinators"
 )
 
-func TestASchemeThatIsNotThereNamesThoseThatAre(t *testing.T) {
+func TestAnUnknownSchemeIsAnsweredWithTheKnownOnes(t *testing.T) {
 	c, err := coordinators.All.Open(t.Context(), "etcd://u:s3cr3t@h", coordinators.Options{})
 	if c != nil || err == nil || err.Error() != "there is no coordinator etcd://; there is zk://" {
 		t.Errorf("got %v, %v", c, err)
 	}
 }
 
-func TestAnErrorTellsNoSecret(t *testing.T) {
+func TestErrorsContainNoSecret(t *testing.T) {
 	table := coordinators.Table{"mem": func(_ context.Context, url string, _ coordinators.Options) (fence.Coordinator, error) {
 		return nil, errors.New("cannot parse " + url + ", not with password s3cr3t")
 	}}
@@ -27,7 +27,7 @@ func TestAnErrorTellsNoSecret(t *testing.T) {
 	}
 }
 
-func TestWhatCannotBeOpenedIsNil(t *testing.T) {
+func TestAFailedOpenReturnsNil(t *testing.T) {
 	c, err := coordinators.All.Open(t.Context(), "zk://u:p/x@h", coordinators.Options{})
 	if c != nil || err == nil {
 		t.Errorf("got %v, %v", c, err)

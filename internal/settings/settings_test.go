@@ -98,7 +98,7 @@ func TestEveryProblemIsListedAtOnce(t *testing.T) {
 	}
 }
 
-func TestValidateSpeaksForItself(t *testing.T) {
+func TestProblemsOfValidateAreListed(t *testing.T) {
 	_, err := load(t, "T_LISTEN=:1", "T_TIMEOUT=-1s")
 	problems, _ := errors.AsType[settings.Problems](err)
 	if len(problems) != 2 {
@@ -118,7 +118,7 @@ func TestEmptyUnknownVariableIsStillUnknown(t *testing.T) {
 	}
 }
 
-func TestKubernetesServiceLinksAreNotOurs(t *testing.T) {
+func TestKubernetesServiceLinksAreIgnored(t *testing.T) {
 	_, err := load(t, "T_LISTEN=:1", "T_SERVICE_HOST=10.0.0.1", "T_SERVICE_PORT=5432", "T_SERVICE_PORT_PG=5432",
 		"T_PORT=tcp://10.0.0.1:5432", "T_PORT_5432_TCP=tcp://10.0.0.1:5432", "T_PORT_5432_TCP_ADDR=10.0.0.1",
 		"T_REDIS_PORT=tcp://10.0.0.1:6379")
@@ -126,7 +126,7 @@ func TestKubernetesServiceLinksAreNotOurs(t *testing.T) {
 		t.Error(err)
 	}
 	if _, err := load(t, "T_LISTEN=:1", "T_PORT=5432"); err == nil {
-		t.Error("T_PORT that a person set passed as a service link")
+		t.Error("T_PORT, which is not a service link, was ignored")
 	}
 }
 
@@ -163,7 +163,7 @@ func TestSecretsAreNeverPrinted(t *testing.T) {
 	}
 }
 
-func TestURLWithoutSecretsIsPrintedAsItIs(t *testing.T) {
+func TestURLWithoutSecretsIsPrintedUnchanged(t *testing.T) {
 	for _, u := range []settings.URL{"zk://a:2181,b:2181/root", "postgres://user@h:1/db?sslmode=disable", "redis://h/1"} {
 		if u.String() != string(u) {
 			t.Errorf("%s became %s", string(u), u)

@@ -9,7 +9,7 @@ import (
 	"github.com/ringfence/ringfence/fence"
 )
 
-func TestKillComesBeforeTheDeadlineHoweverLateTheStopBegins(t *testing.T) {
+func TestKillComesBeforeTheDeadlineEvenIfTheStopBeginsLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		term, keeper := fence.NewTerm(fence.Claim{Resource: "orders", Token: 1}, time.Now(), 10*time.Second, nil)
 		defer keeper.Lose(fence.ErrDeposed)
@@ -25,7 +25,7 @@ func TestKillComesBeforeTheDeadlineHoweverLateTheStopBegins(t *testing.T) {
 	})
 }
 
-func TestKillComesAtOnceAfterAnExpiryAndAfterTheGraceForOtherLosses(t *testing.T) {
+func TestKillComesAtOnceAfterAnExpiryAndAfterTheGraceOtherwise(t *testing.T) {
 	for cause, want := range map[error]time.Duration{fence.ErrExpired: 0, fence.ErrDeposed: time.Minute} {
 		term, keeper := fence.NewTerm(fence.Claim{Resource: "orders", Token: 1}, time.Now(), 10*time.Second, nil)
 		keeper.Lose(cause)
@@ -37,7 +37,7 @@ func TestKillComesAtOnceAfterAnExpiryAndAfterTheGraceForOtherLosses(t *testing.T
 	}
 }
 
-func TestGraceIsFittedToTheSessionThatWasGranted(t *testing.T) {
+func TestGraceIsShortenedToFitTheGrantedSession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		term, keeper := fence.NewTerm(fence.Claim{Resource: "orders", Token: 1}, time.Now(), 10*time.Second, nil)
 		defer keeper.Lose(fence.ErrDeposed)

@@ -48,7 +48,7 @@ func TestEveryKeyIsRead(t *testing.T) {
 	}
 }
 
-func TestStateKeepsWhatIsWritten(t *testing.T) {
+func TestStateKeepsItsSpelling(t *testing.T) {
 	f := loaded(t, "everything.yaml")
 	want := `{"batch":500,"big":12345678901234567890123,"day":"2026-11-21","hex":31,"list":[1,{"a":"b"}],"none":null,"on":true,"price":1.50}`
 	if string(f.State) != want {
@@ -56,7 +56,7 @@ func TestStateKeepsWhatIsWritten(t *testing.T) {
 	}
 }
 
-func TestWordsOfRedisAreSentAsTheyAreWritten(t *testing.T) {
+func TestWordsOfRedisCommandsKeepTheirSpelling(t *testing.T) {
 	f := loaded(t, "everything.yaml")
 	if got := f.Steps[4].Redis; len(got) != 1 || !slices.Equal(got[0], []any{"INCRBY", "sent", "10"}) {
 		t.Errorf("got %q", got)
@@ -67,7 +67,7 @@ func TestWordsOfRedisAreSentAsTheyAreWritten(t *testing.T) {
 	}
 }
 
-func TestWhatIsLeftOutHasADefault(t *testing.T) {
+func TestMissingKeysHaveADefault(t *testing.T) {
 	f := loaded(t, "smallest.yaml")
 	if f.Rounds != 1 || string(f.State) != "{}" || f.Changed != nil || f.Retry.Attempts != 0 || f.Journal != "" || f.Every != 0 {
 		t.Errorf("got %+v", f)
@@ -83,7 +83,7 @@ func TestRenamedStepsAreFound(t *testing.T) {
 	}
 }
 
-func TestChangedNamesTheWayOn(t *testing.T) {
+func TestChangedAcceptsOrRestarts(t *testing.T) {
 	saved := checkpoint.Checkpoint{Run: 1, Round: 1, Steps: []string{"a", "s"}, Step: 1}
 	for word, want := range map[string]int64{"accept": 1, "restart": 2} {
 		f, err := parse("task: t\nresource: r\nchanged: " + word + "\nsteps: [{name: s, run: x}]\n")
@@ -96,7 +96,7 @@ func TestChangedNamesTheWayOn(t *testing.T) {
 	}
 }
 
-func TestRetryWaitsAsItSays(t *testing.T) {
+func TestRetryWaitsWithinItsLimits(t *testing.T) {
 	f, err := parse("task: t\nresource: r\nretry: {attempts: 9, backoff: 4s, most: 8s}\nsteps: [{name: s, run: x}]\n")
 	if err != nil {
 		t.Fatal(err)
@@ -108,21 +108,20 @@ func TestRetryWaitsAsItSays(t *testing.T) {
 	}
 }
 
-// A task file that the checkpoint package would not run is refused here, where there is a line to show.
-func TestATaskNeedsAFileThatIsThere(t *testing.T) {
+func TestAMissingFileIsNotAProblemOfTheFile(t *testing.T) {
 	f, err := Load(filepath.Join(t.TempDir(), "none.yaml"), lookup)
 	if f != nil || err == nil || errors.As(err, new(Problems)) {
 		t.Errorf("got %v, %v", f, err)
 	}
 }
 
-func TestAnEndlessFileIsRefused(t *testing.T) {
+func TestAnEndlessFileIsRejected(t *testing.T) {
 	if _, err := Load("/dev/zero", lookup); err == nil || !strings.Contains(err.Error(), "more than") {
 		t.Errorf("got %v", err)
 	}
 }
 
-// parse reads a file that is not there.
+// parse reads a task file from a string.
 func parse(text string) (*File, error) {
 	r := &reader{path: "t.yaml", lookup: lookup, open: func(string) ([]byte, error) { return nil, errors.New("no such file") }}
 	return r.read([]byte(text))

@@ -31,7 +31,7 @@ func TestBarFitsTheLine(t *testing.T) {
 	}
 }
 
-func TestBarStaysBelowWhatIsWritten(t *testing.T) {
+func TestBarStaysBelowTheOutput(t *testing.T) {
 	synctest.Test(t, barStaysBelow) // no second passes
 }
 
@@ -52,7 +52,7 @@ func barStaysBelow(t *testing.T) {
 	}
 }
 
-// written is a terminal that hands on each piece that is written to it.
+// written is a terminal that sends each write to a channel.
 type written chan string
 
 func (w written) Write(b []byte) (int, error) { w <- string(b); return len(b), nil }
@@ -70,7 +70,7 @@ func TestBarIsDrawnAgainEachSecond(t *testing.T) {
 	})
 }
 
-func TestThereIsNoBarWhereNobodySeesIt(t *testing.T) {
+func TestThereIsNoBarWithoutATerminal(t *testing.T) {
 	if NewBar(&bytes.Buffer{}, nil) != nil {
 		t.Error("a bar in a file")
 	}

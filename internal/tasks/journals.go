@@ -18,19 +18,21 @@ import (
 	"github.com/ringfence/ringfence/internal/stores"
 )
 
-// JournalOptions is what every journal is opened with.
+// JournalOptions are the options of every journal.
 type JournalOptions struct {
 	coordinators.Options
 	Holder string
 }
 
-// OpenJournal opens a journal that looks whether its mark is raised, and raises none itself.
-type OpenJournal func(ctx context.Context, url string, o JournalOptions) (j checkpoint.Journal, shut func(), err error)
+// OpenJournal opens a journal whose Raise only checks the mark, and raises nothing.
+type OpenJournal func(
+	ctx context.Context, url string, o JournalOptions,
+) (j checkpoint.Journal, closeJournal func(), err error)
 
-// Journals maps the scheme of a URL to what opens the journal there.
+// Journals maps URL schemes to journals.
 type Journals map[string]OpenJournal
 
-// AllJournals is every journal there is, by the scheme of LEADER_JOURNAL.
+// AllJournals lists every journal, by the scheme of LEADER_JOURNAL.
 var AllJournals = Journals{
 	"postgres":   openPostgresJournal,
 	"postgresql": openPostgresJournal,
@@ -38,7 +40,7 @@ var AllJournals = Journals{
 	"zk":         openZooKeeperJournal,
 }
 
-// Schemes lists the schemes there are, sorted.
+// Schemes returns the known schemes, sorted.
 func (j Journals) Schemes() []string { return slices.Sorted(maps.Keys(j)) }
 
 func openRedisJournal(ctx context.Context, url string, _ JournalOptions) (checkpoint.Journal, func(), error) {
@@ -57,15 +59,19 @@ func openZooKeeperJournal(ctx context.Context, url string, o JournalOptions) (ch
 	return j, func() { _ = j.Close() }, nil
 }
 
-// unraised is the Raiser of a journal that is to say that its mark is not raised, so that somebody else raises it.
+// unraised is the Raiser of a Redis journal. It raises nothing and reports that the mark is not raised,
+// so that raiser tries the stores.
 type unraised struct{}
 
 // Raise implements fence.Raiser.
 func (unraised) Raise(_ context.Context, c fence.Claim) error {
-	return &fence.Refusal{Reason: fence.ReasonNotLeader, Claim: c, Message: fmt.Sprintf("the mark of %q is not raised to token %s in the journal", c.Resource, c.Token)}
+	return &fence.Refusal{
+		Reason: fence.ReasonNotLeader, Claim: c,
+		Message: fmt.Sprintf("the mark of %q is not raised to token %s in the journal", c.Resource, c.Token),
+	}
 }
 
-// journalURL is where the task's checkpoints are, and which setting says so.
+// journalURL returns where the task's checkpoints are, and the source of that URL for messages.
 func (inv *Invocation) journalURL() (u settings.URL, from string) {
 	c := inv.Settings
 	switch {
@@ -83,31 +89,37 @@ func (inv *Invocation) journalURL() (u settings.URL, from string) {
 	return c.Coordinator, "the journal, which is LEADER_COORDINATOR,"
 }
 
-// journal opens the session's. Call shut at last.
-func (inv *Invocation) journal(ctx context.Context) (j checkpoint.Journal, shut func(), err error) {
+// journal opens the journal. Call closeJournal at the end.
+func (inv *Invocation) journal(
+	ctx context.Context,
+) (j checkpoint.Journal, closeJournal func(), err error) {
 	u, _ := inv.journalURL()
-	o := JournalOptions{coordinators.Options{SessionTimeout: inv.Settings.SessionTimeout, Logger: inv.Log}, inv.Settings.Holder}
+	o := JournalOptions{
+		coordinators.Options{SessionTimeout: inv.Settings.SessionTimeout, Logger: inv.Log},
+		inv.Settings.Holder,
+	}
 	open, known := inv.Journals[u.Scheme()]
 	if !known {
 		return nil, nil, inv.unknownJournal()
 	}
-	if j, shut, err = open(ctx, u.Reveal(), o); err != nil {
+	if j, closeJournal, err = open(ctx, u.Reveal(), o); err != nil {
 		return nil, nil, fmt.Errorf("the journal %s: %w", u, err)
 	}
-	return inv.raising(u, j), shut, nil
+	return inv.withRaiser(u, j), closeJournal, nil
 }
 
-// unknownJournal says that there is no journal of the URL's kind, or nil if there is.
+// unknownJournal returns an error if there is no journal for the URL's scheme.
 func (inv *Invocation) unknownJournal() error {
 	u, from := inv.journalURL()
 	if _, known := inv.Journals[u.Scheme()]; known {
 		return nil
 	}
-	return fmt.Errorf("%s: there is no journal %s://; there is %s", from, u.Scheme(), strings.Join(inv.Journals.Schemes(), "://, ")+"://")
+	known := strings.Join(inv.Journals.Schemes(), "://, ") + "://"
+	return fmt.Errorf("%s: there is no journal %s://; there is %s", from, u.Scheme(), known)
 }
 
-// raising makes a journal one that has its mark raised.
-func (inv *Invocation) raising(u settings.URL, j checkpoint.Journal) checkpoint.Journal {
+// withRaiser adds to a journal that checks its mark the stores that raise it.
+func (inv *Invocation) withRaiser(u settings.URL, j checkpoint.Journal) checkpoint.Journal {
 	r := inv.raiser(u, j)
 	if t, ok := j.(pgJournal); ok {
 		return raisedPostgres{t, r}
@@ -115,10 +127,11 @@ func (inv *Invocation) raising(u settings.URL, j checkpoint.Journal) checkpoint.
 	return raisedJournal{j, r}
 }
 
-// raiser raises the mark at a URL: by the stores of its kind, which may log in as a role that is allowed to, or else at
-// the URL itself. What is not in the table of stores has nothing to raise.
-func (inv *Invocation) raiser(u settings.URL, look fence.Raiser) raiser {
-	r := raiser{look: look, timeout: inv.Settings.RaiseTimeout, url: u}
+// raiser raises the mark at a URL: through the stores of the same kind, which may log in with a role
+// that has the privilege, or else at the URL itself. For a URL that is not in the table of stores
+// there is no mark to raise.
+func (inv *Invocation) raiser(u settings.URL, check fence.Raiser) raiser {
+	r := raiser{check: check, timeout: inv.Settings.RaiseTimeout, url: u}
 	open, ok := inv.Stores[u.Scheme()]
 	if !ok {
 		return r
@@ -143,9 +156,10 @@ type raisedJournal struct {
 // Raise implements fence.Raiser.
 func (j raisedJournal) Raise(ctx context.Context, c fence.Claim) error { return j.raiser.Raise(ctx, c) }
 
-// raiser raises the mark in one place. Who may do that is known only by trying.
+// raiser raises the mark in one place. It tries one store after the other, since only a try shows which
+// of them has the privilege.
 type raiser struct {
-	look    fence.Raiser // raises nothing, and says ErrNotLeader while it is not raised
+	check   fence.Raiser // raises nothing, and returns ErrNotLeader while the mark is not raised
 	others  []fence.Raiser
 	url     settings.URL
 	timeout time.Duration
@@ -153,15 +167,17 @@ type raiser struct {
 
 // Raise implements fence.Raiser. Its error is a *stores.Error.
 func (r raiser) Raise(ctx context.Context, c fence.Claim) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, r.timeout, fmt.Errorf("no answer within LEADER_RAISE_TIMEOUT=%s", r.timeout))
+	late := fmt.Errorf("no answer within LEADER_RAISE_TIMEOUT=%s", r.timeout)
+	ctx, cancel := context.WithTimeoutCause(ctx, r.timeout, late)
 	defer cancel()
-	err := r.look.Raise(ctx, c)
+	err := r.check.Raise(ctx, c)
 	for _, other := range r.others {
-		if !errors.Is(err, fence.ErrNotLeader) && !errors.Is(err, fence.ErrNotInstalled) { // Redis may have lost even that
+		// ErrNotInstalled: Redis may have lost the installation as well.
+		if !errors.Is(err, fence.ErrNotLeader) && !errors.Is(err, fence.ErrNotInstalled) {
 			break
 		}
 		if err = other.Raise(ctx, c); err == nil {
-			err = r.look.Raise(ctx, c)
+			err = r.check.Raise(ctx, c)
 		}
 	}
 	if err == nil {

@@ -153,7 +153,7 @@ steps:
 	if cp.Status != checkpoint.Stopped || cp.Failure.Attempts != 3 || cp.Failure.Message != "exit code 1: no such account: 7" || b.inDir("second") != "y\ny\ny\n" {
 		t.Errorf("got %+v, failure %+v, tried %q", cp, cp.Failure, b.inDir("second"))
 	}
-	for _, want := range []string{`"msg":"step has failed; it is tried again"`, `"attempt":2`, "the task is stopped", "leader task resume " + b.file} {
+	for _, want := range []string{`"msg":"step has failed; retrying"`, `"attempt":2`, "the task is stopped", "leader task resume " + b.file} {
 		if !strings.Contains(l.log.String(), want) {
 			t.Errorf("no %s in the log", want)
 		}

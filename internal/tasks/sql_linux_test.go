@@ -53,7 +53,7 @@ steps:
 `)
 	l := b.run()
 	l.exits(cli.Done)
-	if got, want := d.Ask("select string_agg(what, '|' order by n) from effect"), `d'Artagnan \ Ünal|t t/1/1/one`; got != want {
+	if got, want := d.Query("select string_agg(what, '|' order by n) from effect"), `d'Artagnan \ Ünal|t t/1/1/one`; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 	if got := l.out.String(); !strings.Contains(got, `"n":2`) || !strings.Contains(got, "Ünal") {
@@ -80,7 +80,7 @@ func TestSQLThatFailsLeavesNothingAndSaysTheLine(t *testing.T) {
 		if f := stopped(t, b); !strings.Contains(f.Message, want) {
 			t.Errorf("%s: got %q, want %q", sql, f.Message, want)
 		}
-		if n := d.Ask("select count(*)::text from effect"); n != "0" {
+		if n := d.Query("select count(*)::text from effect"); n != "0" {
 			t.Errorf("%s: %s rows are left", sql, n)
 		}
 		b.say(cli.Done, "task", "restart", "t")
@@ -94,7 +94,7 @@ func TestSQLThatTakesTooLongIsEndedAtTheServerToo(t *testing.T) {
 		t.Errorf("got %q", f.Message)
 	}
 	leadertest.Eventually(t, "the statement has ended", func() bool {
-		return d.Ask("select count(*)::text from pg_stat_activity where datname = current_database() and state = 'active' and query like '%pg_sleep(1000)%' and pid <> pg_backend_pid()") == "0"
+		return d.Query("select count(*)::text from pg_stat_activity where datname = current_database() and state = 'active' and query like '%pg_sleep(1000)%' and pid <> pg_backend_pid()") == "0"
 	})
 }
 
@@ -112,7 +112,7 @@ steps:
       insert into public.effect (what) select current_setting('search_path') || coalesce(current_setting('my.own', true), '') || coalesce(to_regclass('pg_temp.litter')::text, '')
 `)
 	b.run().exits(cli.Done)
-	if got := d.Ask("select string_agg(distinct what, '|') from effect"); got != `"$user", public` {
+	if got := d.Query("select string_agg(distinct what, '|') from effect"); got != `"$user", public` {
 		t.Errorf("the next step found %s", got)
 	}
 }
@@ -137,7 +137,7 @@ func TestSerializationFailureSpendsNoAttempt(t *testing.T) {
 	d.SQL("create sequence tries")
 	d.Grant()
 	b.run().exits(cli.Done)
-	if got := d.Ask("select last_value::text from tries"); got != "3" {
+	if got := d.Query("select last_value::text from tries"); got != "3" {
 		t.Errorf("it ran %s times", got)
 	}
 }
@@ -157,7 +157,7 @@ func TestJournalThatIsNotInstalledSaysWhoInstallsIt(t *testing.T) {
 	want(b.say(cli.Error, "task", "show", b.file))
 	want(b.say(cli.Error, "task", "list"))
 	want(b.say(cli.Error, "task", "resume", b.file))
-	leadertest.Installed(t, d, "warden") // and keeper is no leader
+	leadertest.Install(t, d, "warden") // and keeper is no leader
 	want(b.say(cli.Error, "task", b.file))
 	want(b.say(cli.Error, "task", "list"))
 }
@@ -165,11 +165,11 @@ func TestJournalThatIsNotInstalledSaysWhoInstallsIt(t *testing.T) {
 // Where no store of the settings raises the mark in the journal's database, the journal's own role has to.
 func TestMarkIsRaisedByTheJournalsRoleWhereNoStoreDoes(t *testing.T) {
 	b, d := inDatabase(t, "steps: [{name: s, sql: \"insert into effect (what) values ('x')\"}]\n")
-	leadertest.Installed(t, d, "warden", "warden", "keeper")
+	leadertest.Install(t, d, "warden", "warden", "keeper")
 	d.SQL("grant all on all tables in schema public to warden; grant all on all sequences in schema public to warden")
 	b.env = environ.With(b.env, [][2]string{{"LEADER_STORES", ""}, {"LEADER_JOURNAL", d.URL("warden")}})
 	b.run().exits(cli.Done)
-	if n := d.Ask("select count(*)::text from effect"); n != "1" {
+	if n := d.Query("select count(*)::text from effect"); n != "1" {
 		t.Errorf("%s rows", n)
 	}
 }
@@ -183,7 +183,7 @@ func TestMarkThatWasLostIsRaisedAgainByTheStores(t *testing.T) {
 	d.SQL("update ringfence.mark set run = 'another'; update ringfence.gate set run = 'another'")
 	b.touch("go")
 	l.exits(cli.Done)
-	if cp := b.shown(); cp.Token != 1 || d.Ask("select count(*)::text from effect") != "1" {
+	if cp := b.shown(); cp.Token != 1 || d.Query("select count(*)::text from effect") != "1" {
 		t.Errorf("got %+v", cp)
 	}
 }
