@@ -25,8 +25,7 @@ func query[T any](t *testing.T, c *pgx.Conn, sql string) (v T) {
 	return v
 }
 
-// TestPostgresLife goes through the life of one server, because making a
-// cluster takes most of a second.
+// TestPostgresLife tests everything on one server, because creating a cluster takes almost a second.
 func TestPostgresLife(t *testing.T) {
 	p, err := StartPostgres(limited(t), PostgresOptions{Settings: map[string]string{"application_name": "it's set"}})
 	must(t, err)
@@ -136,7 +135,7 @@ func TestBadSettingFailsWithTheLog(t *testing.T) {
 	}
 }
 
-func TestHBAIsTheCallers(t *testing.T) {
+func TestTheCallerSetsTheHBA(t *testing.T) {
 	p, err := StartPostgres(limited(t), PostgresOptions{HBA: "host all all 127.0.0.1/32 reject\n"})
 	must(t, err)
 	closed(t, p)

@@ -34,7 +34,7 @@ func TestAProgramIsStartedAgainWithItsOwnEnvironmentAndOutput(t *testing.T) {
 		},
 		Exited: func(s *os.ProcessState) {
 			codes <- s.ExitCode()
-			time.Sleep(50 * time.Millisecond) // the test starts it again meanwhile
+			time.Sleep(50 * time.Millisecond) // meanwhile the test starts it again
 		},
 	})
 	if err != nil {
@@ -62,7 +62,7 @@ func TestAProgramIsStartedAgainWithItsOwnEnvironmentAndOutput(t *testing.T) {
 	}
 }
 
-func TestAProgramThatNeverIsReadyIsKilled(t *testing.T) {
+func TestAProgramThatIsNeverReadyIsKilled(t *testing.T) {
 	p, err := servers.NewProgram(servers.ProgramOptions{
 		Name: "sleeper", Command: []string{"/bin/sh", "-c", "sleep 600"},
 		Ready: func(ctx context.Context) error { return errors.New("not yet") },

@@ -101,7 +101,7 @@ func TestRedisStepOutlivesARestartOfRedis(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.touch("go")
-	l.log.Await(t, "Redis could not do it now")
+	l.log.Await(t, "Redis could not run the step")
 	if err := server.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
