@@ -12,7 +12,7 @@ import (
 	"github.com/ringfence/ringfence/internal/leadertest"
 )
 
-// What is there for each merchant: rows, and their sum.
+// Queries that return, for each merchant, the number of rows and their sum.
 const (
 	booked = `select coalesce(string_agg(merchant || '=' || n || '=' || amount, ' ' order by merchant), '') from
 		(select merchant, count(*) as n, sum(amount) as amount from ledger group by merchant) as l`
@@ -33,10 +33,10 @@ func (s *taskStage) settlement() (file string) {
 	return filepath.Join(s.dir, "settlement.yaml")
 }
 
-// The first leader is killed in the middle of the transaction that books, the second between handing a mail over and
-// marking it. The third ends the task.
+// The first leader is killed in the middle of the booking transaction, the second after it has sent a
+// mail and before it has recorded that. The third finishes the task.
 func testSettlement(t *testing.T, program string) {
-	s := newTaskStage(t, program, mortal)
+	s := newTaskStage(t, program, shortSession)
 	s.guarded()
 	file := s.settlement()
 	s.write("slow.sh", `#!/bin/sh
@@ -74,20 +74,20 @@ while [ -e wait ]; do sleep 0.01; done`)
 	handed, _ := os.ReadFile(filepath.Join(s.dir, "handed-over"))
 	lines := strings.Fields(strings.ReplaceAll(string(handed), " ", "_"))
 	if len(lines) != 4 || lines[0] != lines[1] || lines[1] == lines[2] {
-		t.Errorf("the mail service was called with %q: the first one twice with the same key, the others once", lines)
+		t.Errorf("the mail service was called with %q; want the first mail twice with one key, the others once", lines)
 	}
 	cp := s.show("settlement-2026-11-21")
 	if cp.Status != checkpoint.Done || cp.Version != 5 || cp.Run != 1 || !strings.Contains(string(cp.State), `"orders":20`) && !strings.Contains(string(cp.State), `"orders": 20`) {
 		t.Errorf("got %+v, state %s", cp, cp.State)
 	}
-	late := s.start("task", file) // done is done
+	late := s.start("task", file) // the task is done already
 	late.exits(cli.Done)
 	if got := s.Query("select count(*)::text from ledger"); got != "3" {
 		t.Errorf("%s rows in the ledger", got)
 	}
 }
 
-// has waits until a file has so many lines.
+// has waits until a file has this number of lines.
 func (s *taskStage) has(name string, lines int) {
 	s.t.Helper()
 	leadertest.Eventually(s.t, name, func() bool {
@@ -96,9 +96,10 @@ func (s *taskStage) has(name string, lines int) {
 	})
 }
 
-// The leader is killed in the middle of a load; the next one ends it and goes on, until it is told to stop.
+// The leader is killed in the middle of a load. The next one finishes the load and continues until it
+// is told to stop.
 func testETL(t *testing.T, program string) {
-	s := newTaskStage(t, program, mortal)
+	s := newTaskStage(t, program, shortSession)
 	s.example("etl")
 	file := filepath.Join(s.dir, "etl.yaml")
 	text, err := os.ReadFile(file)
@@ -116,9 +117,9 @@ func testETL(t *testing.T, program string) {
 	first.kill()
 	second.log.Await(t, "took over the task")
 	release()
-	leadertest.Eventually(t, "all is loaded", func() bool { return strings.Contains(string(s.show("etl").State), `"cursor":100,`) })
+	leadertest.Eventually(t, "everything is loaded", func() bool { return strings.Contains(string(s.show("etl").State), `"cursor":100,`) })
 	idle := s.show("etl").Round
-	leadertest.Eventually(t, "it goes on for ever", func() bool { return s.show("etl").Round > idle+2 })
+	leadertest.Eventually(t, "it continues for ever", func() bool { return s.show("etl").Round > idle+2 })
 	second.signal(syscall.SIGTERM)
 	second.exits(128 + 15)
 	if got, want := s.Query("select count(*) || ' ' || count(distinct event) || ' ' || sum(amount) from facts"), "100 100 5050"; got != want {

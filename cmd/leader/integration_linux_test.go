@@ -19,7 +19,7 @@ import (
 	"github.com/ringfence/ringfence/internal/supervise"
 )
 
-// site is a place to run leader as it is shipped: the program, and a ZooKeeper with an election root of the test's own.
+// site runs the leader program with a real ZooKeeper, under an election root of the test's own.
 type site struct {
 	t       *testing.T
 	program string
@@ -35,18 +35,18 @@ func newSite(t *testing.T, program string, zk *servers.ZooKeeper, timeout time.D
 
 // leader is one leader process.
 type leader struct {
-	*trial
+	*leaderRun
 	cmd *exec.Cmd
 }
 
-// prepare makes a process that begin starts.
+// prepare returns a process for begin to start.
 func (s *site) prepare(args ...string) *leader {
 	l := &leader{
-		trial: &trial{t: s.t, out: leadertest.NewScreen(), log: leadertest.NewScreen(), code: make(chan int, 1)},
-		cmd:   exec.Command(s.program, args...),
+		leaderRun: &leaderRun{t: s.t, out: leadertest.NewScreen(), log: leadertest.NewScreen(), code: make(chan int, 1)},
+		cmd:       exec.Command(s.program, args...),
 	}
 	l.cmd.Env, l.cmd.Stdout, l.cmd.Stderr = s.env, l.out, l.log
-	l.cmd.WaitDelay = 5 * time.Second // an orphan may hold the streams
+	l.cmd.WaitDelay = 5 * time.Second // an orphan may keep the streams open
 	l.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	return l
 }
@@ -78,7 +78,7 @@ func (l *leader) begin() {
 	})
 }
 
-// sleeper runs a command that tells its process id and sleeps.
+// sleeper runs a command that prints its process id and sleeps.
 func (s *site) sleeper() *leader {
 	s.t.Helper()
 	return s.start("run", "orders", "--", "/bin/sh", "-c", "echo pid=$$; exec sleep 1000")
@@ -91,7 +91,7 @@ func (l *leader) signal(sig syscall.Signal) {
 	}
 }
 
-// electionStatus asks with leader status.
+// electionStatus runs leader status.
 func (s *site) electionStatus() electionStatus {
 	s.t.Helper()
 	cmd := exec.Command(s.program, "status", "orders", "-o", "json")
@@ -107,11 +107,11 @@ func (s *site) electionStatus() electionStatus {
 	return now
 }
 
-// second starts a sleeper that stands behind the first.
+// second starts a sleeper that is enrolled behind the first.
 func (s *site) second() *leader {
 	s.t.Helper()
 	l := s.sleeper()
-	leadertest.Eventually(s.t, "two stand", func() bool { return len(s.electionStatus().Candidates) == 2 })
+	leadertest.Eventually(s.t, "there are two candidates", func() bool { return len(s.electionStatus().Candidates) == 2 })
 	return l
 }
 
@@ -126,8 +126,8 @@ func TestLeaderProcesses(t *testing.T) {
 	for name, test := range map[string]func(*testing.T, string){
 		"KilledLeaderIsFollowedAndItsCommandDiesWithIt":      testKilled,
 		"LeaderPausedPastTheTimeoutKillsItsCommandAndExits3": testPaused,
-		"ResignLetsTheNextInAtOnce":                          testResigned,
-		"OneCommandsEndLetsTheNextInAtOnce":                  testEnded,
+		"ResignLetsTheNextOneLeadAtOnce":                     testResigned,
+		"TheEndOfACommandLetsTheNextOneLeadAtOnce":           testEnded,
 		"CoordinatorPausedAndResumed":                        testCoordinatorPaused,
 		"CoordinatorGoneForGood":                             testCoordinatorGone,
 		"CoordinatorThatIsNotThere":                          testNoCoordinator,
@@ -149,7 +149,7 @@ func TestLeaderProcesses(t *testing.T) {
 }
 
 func testKilled(t *testing.T, program string) {
-	s := newSite(t, program, serverstest.SharedZooKeeper(t), mortal)
+	s := newSite(t, program, serverstest.SharedZooKeeper(t), shortSession)
 	first := s.sleeper()
 	pid := first.pid("pid")
 	second := s.second()
@@ -157,12 +157,12 @@ func testKilled(t *testing.T, program string) {
 	first.signal(syscall.SIGKILL)
 	leadertest.Eventually(t, "the command dies with its leader", func() bool { return !leadertest.Alive(pid) })
 	next := second.pid("pid")
-	t.Logf("taken over after %s, with a session timeout of %s", time.Since(start), mortal)
+	t.Logf("taken over after %s, with a session timeout of %s", time.Since(start), shortSession)
 	if !leadertest.Alive(next) {
 		t.Error("the second leader's command does not run")
 	}
 	if now := s.electionStatus(); len(now.Candidates) != 1 || !now.Leader.Ready {
-		t.Errorf("the election stands at %+v", now)
+		t.Errorf("got %+v", now)
 	}
 	second.signal(syscall.SIGTERM)
 	second.exits(128 + 15)
@@ -170,25 +170,25 @@ func testKilled(t *testing.T, program string) {
 }
 
 func testPaused(t *testing.T, program string) {
-	s := newSite(t, program, serverstest.SharedZooKeeper(t), mortal)
+	s := newSite(t, program, serverstest.SharedZooKeeper(t), shortSession)
 	first := s.sleeper()
 	pid := first.pid("pid")
 	second := s.second()
 	first.signal(syscall.SIGSTOP)
 	next := second.pid("pid")
 	if !leadertest.Alive(pid) {
-		t.Error("the command is gone already: what ended it?")
+		t.Error("the command is already gone")
 	}
 	first.signal(syscall.SIGCONT)
 	first.exits(cli.Lost)
 	leadertest.MustBeGone(t, pid)
 	if !strings.Contains(first.log.String(), "expired") || !leadertest.Alive(next) {
-		t.Error("not the right end")
+		t.Errorf("log %s, the second command is alive: %t", first.log, leadertest.Alive(next))
 	}
 }
 
 func testResigned(t *testing.T, program string) {
-	s := newSite(t, program, serverstest.SharedZooKeeper(t), 40*time.Second) // longer than the test's leadertest.Patience
+	s := newSite(t, program, serverstest.SharedZooKeeper(t), 40*time.Second) // longer than leadertest.Patience
 	watch := s.start("watch", "orders")
 	watch.out.Await(t, "nobody leads orders")
 	first := s.sleeper()
@@ -202,7 +202,7 @@ func testResigned(t *testing.T, program string) {
 	first.exits(cli.Lost)
 	leadertest.MustBeGone(t, pid)
 	second.pid("pid")
-	leadertest.Eventually(t, "watch tells of both", func() bool { return strings.Count(watch.out.String(), "ready=yes") == 2 })
+	leadertest.Eventually(t, "watch has printed both", func() bool { return strings.Count(watch.out.String(), "ready=yes") == 2 })
 	lines := strings.Split(watch.out.String(), "\n")
 	if !slices.ContainsFunc(lines, func(line string) bool { return strings.Contains(line, "token="+token+" ") }) {
 		t.Errorf("watch does not show token %s:\n%s", token, watch.out)
@@ -225,7 +225,7 @@ func testEnded(t *testing.T, program string) {
 
 func testCoordinatorPaused(t *testing.T, program string) {
 	zk := serverstest.ZooKeeper(t, servers.ZooKeeperOptions{Nodes: 1})
-	s := newSite(t, program, zk, 20*time.Second) // to be resumed in time
+	s := newSite(t, program, zk, 20*time.Second) // long enough to resume it in time
 	l := s.sleeper()
 	pid := l.pid("pid")
 	if err := zk.Pause(); err != nil {
@@ -235,7 +235,7 @@ func testCoordinatorPaused(t *testing.T, program string) {
 	if err := zk.Resume(); err != nil {
 		t.Fatal(err)
 	}
-	leadertest.Eventually(t, "the command goes on", func() bool { return !leadertest.Halted(pid) })
+	leadertest.Eventually(t, "the command continues", func() bool { return !leadertest.Halted(pid) })
 	if !leadertest.Alive(pid) {
 		t.Error("it was ended instead")
 	}
@@ -243,7 +243,7 @@ func testCoordinatorPaused(t *testing.T, program string) {
 
 func testCoordinatorGone(t *testing.T, program string) {
 	zk := serverstest.ZooKeeper(t, servers.ZooKeeperOptions{Nodes: 1})
-	const timeout = 15 * time.Second // the command is told a quarter of it before its end
+	const timeout = 15 * time.Second // the command gets TERM a quarter of it before its end
 	s := newSite(t, program, zk, timeout)
 	l := s.sleeper()
 	pid := l.pid("pid")
@@ -253,7 +253,7 @@ func testCoordinatorGone(t *testing.T, program string) {
 	}
 	leadertest.Eventually(t, "the command is gone", func() bool { return !leadertest.Alive(pid) })
 	if took := time.Since(start); took > timeout {
-		t.Errorf("it was gone after %s: too late for a session timeout of %s", took, timeout)
+		t.Errorf("it was gone after %s, too late for a session timeout of %s", took, timeout)
 	}
 	l.exits(cli.Lost)
 	if !strings.Contains(l.log.String(), "the session could have expired soon") {

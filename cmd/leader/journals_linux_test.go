@@ -16,7 +16,7 @@ import (
 	"github.com/ringfence/ringfence/internal/servers/serverstest"
 )
 
-// counting counts in its state and stops in the middle, once.
+// counting is a task that counts in its state and waits in the middle, once.
 const counting = `
 state: {n: 0}
 steps:
@@ -25,7 +25,7 @@ steps:
   - {name: two, run: 'sed s/1/2/ <"$RINGFENCE_STATE" >new; mv new "$RINGFENCE_STATE"'}
 `
 
-// taskIsTakenOver kills the leader of a task in the middle; another one ends it.
+// taskIsTakenOver kills the leader of a task in the middle; another one finishes it.
 func (s *taskStage) taskIsTakenOver(resource string) {
 	s.t.Helper()
 	name := strings.ToLower(filepath.Base(s.t.Name()))
@@ -53,25 +53,26 @@ func (s *taskStage) taskIsTakenOver(resource string) {
 	}
 }
 
-// withoutStores is a stage whose journal is what LEADER_COORDINATOR says.
+// withoutStores returns a stage whose journal is at LEADER_COORDINATOR.
 func withoutStores(t *testing.T, program string, timeout time.Duration) *taskStage {
 	return &taskStage{site: newSite(t, program, serverstest.SharedZooKeeper(t), timeout), dir: t.TempDir()}
 }
 
 func testTaskInZooKeeper(t *testing.T, program string) {
-	withoutStores(t, program, mortal).taskIsTakenOver("counting")
+	withoutStores(t, program, shortSession).taskIsTakenOver("counting")
 }
 
 func testTaskInRedis(t *testing.T, program string) {
 	server := serverstest.Redis(t, servers.RedisOptions{})
-	s := withoutStores(t, program, mortal)
-	s.set("LEADER_STORES", server.URL()) // with a coordinator to ask, the first raise installs what there is to install
+	s := withoutStores(t, program, shortSession)
+	s.set("LEADER_STORES", server.URL()) // with a coordinator, the first raise installs everything
 	s.taskIsTakenOver("counting")
 }
 
-// testTaskThroughGuard names nothing but the guard: the leader's connections carry its token, standbys cannot follow.
+// testTaskThroughGuard uses only the guard. The leader's connections carry its token; standbys cannot
+// follow.
 func testTaskThroughGuard(t *testing.T, program string) {
-	s := newTaskStage(t, program, mortal)
+	s := newTaskStage(t, program, shortSession)
 	direct := environ.Lookup(s.env, "LEADER_JOURNAL")
 	s.guarded()
 	s.set("LEADER_JOURNAL", "")
@@ -85,12 +86,12 @@ func testTaskThroughGuard(t *testing.T, program string) {
 	first.out.Await(t, "waits")
 	second := s.start("task", file)
 	second.log.Await(t, "behind a guard")
-	first.signal(syscall.SIGSTOP) // past its session
+	first.signal(syscall.SIGSTOP) // for longer than its session
 	second.out.Await(t, "waits")
 	s.write("go", "")
 	second.exits(cli.Done)
 	first.signal(syscall.SIGCONT)
-	first.exits(cli.Done) // it is done
+	first.exits(cli.Done) // the task is done
 	s.set("LEADER_JOURNAL", direct)
 	if cp := s.show(file); cp.Status != checkpoint.Done || cp.Version != 4 {
 		t.Errorf("got %+v", cp)
@@ -100,7 +101,7 @@ func testTaskThroughGuard(t *testing.T, program string) {
 	}
 }
 
-// testTaskOnATerminal shows the bar, and the lines of log and commands above it.
+// testTaskOnATerminal checks that the bar is below the lines of the log and of commands.
 func testTaskOnATerminal(t *testing.T, program string) {
 	keyboard, tty := openTerminal(t)
 	s := withoutStores(t, program, 20*time.Second)
@@ -128,6 +129,6 @@ func testTaskOnATerminal(t *testing.T, program string) {
 		}
 	}
 	if strings.Contains(text, `"level"`) || strings.Contains(text, "step begins") {
-		t.Errorf("the log is not for people:\n%q", text)
+		t.Errorf("the log is not in text form:\n%q", text)
 	}
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/ringfence/ringfence/internal/stores"
 )
 
-func TestExitCodeIsTheCommandsOwn(t *testing.T) {
+func TestExitCodeIsThatOfTheCommand(t *testing.T) {
 	t.Parallel()
 	for script, want := range map[string]int{
 		"exit 0": 0, "exit 7": 7, "exit 3": 3, "kill -TERM $$": 128 + 15, "kill -KILL $$": 128 + 9,
@@ -53,7 +53,7 @@ func TestStdinReachesTheCommand(t *testing.T) {
 	}
 }
 
-func TestNothingOfTheGroupIsLeftWhenTheCommandEnds(t *testing.T) {
+func TestTheWholeGroupIsGoneWhenTheCommandEnds(t *testing.T) {
 	t.Parallel()
 	stdin, hold := holdStdin(t)
 	l := shell(t, setup{stdin: stdin},
@@ -64,7 +64,7 @@ func TestNothingOfTheGroupIsLeftWhenTheCommandEnds(t *testing.T) {
 	leadertest.MustBeGone(t, inner, outer)
 }
 
-// holdStdin is a stdin that ends when the test closes hold.
+// holdStdin returns a stdin that ends when the test closes hold.
 func holdStdin(t *testing.T) (stdin, hold *os.File) {
 	t.Helper()
 	stdin, hold, err := os.Pipe()
@@ -75,8 +75,8 @@ func holdStdin(t *testing.T) (stdin, hold *os.File) {
 	return stdin, hold
 }
 
-// The session timeout is far longer than the test: the successor is let in by the resignation.
-func TestNextCandidateIsLetInAtOnceAndOnlyAfterTheGroupIsGone(t *testing.T) {
+// The session timeout is far longer than the test, so the resignation lets the successor lead.
+func TestNextCandidateLeadsAtOnceButOnlyAfterTheGroupIsGone(t *testing.T) {
 	t.Parallel()
 	stdin, hold := holdStdin(t)
 	l := shell(t, setup{stdin: stdin}, `sleep 1000 & echo pid=$!; read line; exit 0`)
@@ -87,7 +87,7 @@ func TestNextCandidateIsLetInAtOnceAndOnlyAfterTheGroupIsGone(t *testing.T) {
 	leadertest.Await(t, "the successor is elected", elected)
 }
 
-func TestDeposedCommandIsToldAndTheExitCodeIs3(t *testing.T) {
+func TestDeposedCommandGetsTERMAndTheExitCodeIs3(t *testing.T) {
 	t.Parallel()
 	l := shell(t, setup{}, `trap 'echo bye; exit 0' TERM; echo ready; while :; do sleep 0.02; done`)
 	l.out.Await(t, "ready")
@@ -115,7 +115,7 @@ func TestCommandThatIgnoresTERMIsKilledAfterTheGrace(t *testing.T) {
 	}
 }
 
-func TestSessionThatTheCoordinatorCallsExpiredKillsAtOnce(t *testing.T) {
+func TestAnExpiredSessionKillsAtOnce(t *testing.T) {
 	t.Parallel()
 	l := shell(t, setup{env: []string{"LEADER_SESSION_TIMEOUT=10m", "LEADER_GRACE=2m"}},
 		`trap "" TERM; echo pid=$$; while :; do sleep 0.02; done`)
@@ -159,14 +159,14 @@ func TestSecondTERMKills(t *testing.T) {
 	}
 }
 
-func TestSignalWhileStandingWithdrawsTheCandidacy(t *testing.T) {
+func TestSignalDuringTheCampaignWithdrawsTheCandidacy(t *testing.T) {
 	t.Parallel()
-	m := fencetest.NewMemory(long)
+	m := fencetest.NewMemory(longSession)
 	first := shell(t, setup{memory: m}, "echo ready; exec sleep 1000")
 	first.out.Await(t, "ready")
 	second := shell(t, setup{memory: m}, "echo never")
 	leadertest.Eventually(t, "two candidates", func() bool { return len(first.queue()) == 2 })
-	second.signals <- syscall.SIGUSR1 // means nothing yet
+	second.signals <- syscall.SIGUSR1 // has no effect without a command
 	second.signals <- syscall.SIGTERM
 	second.exits(128 + 15)
 	if len(first.queue()) != 1 || second.out.String() != "" {
@@ -176,16 +176,16 @@ func TestSignalWhileStandingWithdrawsTheCandidacy(t *testing.T) {
 	first.exits(128 + 15)
 }
 
-func TestCommandThatCannotBeFoundStandsForNothing(t *testing.T) {
+func TestWithAnUnknownCommandLeaderDoesNotStandForElection(t *testing.T) {
 	t.Parallel()
 	l := begin(t, setup{}, "run", "orders", "--", "no-such-command-anywhere")
 	l.exits(cli.Error)
 	if strings.Contains(l.log.String(), "standing for election") {
-		t.Error("it stood for election all the same")
+		t.Error("it stood for election nevertheless")
 	}
 }
 
-func TestCommandThatCannotBeStartedGivesLeadershipUp(t *testing.T) {
+func TestLeaderResignsIfTheCommandCannotBeStarted(t *testing.T) {
 	t.Parallel()
 	path := t.TempDir() + "/broken"
 	if err := os.WriteFile(path, []byte("#!/no/such/interpreter\n"), 0o755); err != nil {
@@ -198,7 +198,7 @@ func TestCommandThatCannotBeStartedGivesLeadershipUp(t *testing.T) {
 	}
 }
 
-// fakeStore raises as it is told.
+// fakeStore is a store whose raises the test controls.
 type fakeStore struct {
 	mu     sync.Mutex
 	raised []fence.Token
@@ -212,7 +212,7 @@ func (f *fakeStore) Raise(_ context.Context, c fence.Claim) error {
 	return f.answer(len(f.raised))
 }
 
-// with is a setup whose one store is f.
+// with returns a setup with f as its only store.
 func (f *fakeStore) with() setup {
 	return setup{
 		env:    []string{"LEADER_STORES=fake://u:s3cr3t@h/"},
@@ -222,9 +222,9 @@ func (f *fakeStore) with() setup {
 
 func refusal(r fence.Reason) error { return &fence.Refusal{Reason: r, Message: "refused"} }
 
-func TestCommandIsStartedOnlyOnceEveryMarkIsRaisedAndTheCoordinatorTold(t *testing.T) {
+func TestCommandStartsAfterEveryMarkIsRaisedAndTheTermAcknowledged(t *testing.T) {
 	t.Parallel()
-	m := fencetest.NewMemory(long)
+	m := fencetest.NewMemory(longSession)
 	observer := m.Open()
 	defer observer.Close()
 	var atRaise []fence.Candidate
@@ -237,16 +237,16 @@ func TestCommandIsStartedOnlyOnceEveryMarkIsRaisedAndTheCoordinatorTold(t *testi
 	l := shell(t, s, "echo ready; exec sleep 1000")
 	l.out.Await(t, "ready")
 	if len(atRaise) != 1 || atRaise[0].Ready {
-		t.Errorf("when the mark was raised the election stood at %v", atRaise)
+		t.Errorf("when the mark was raised, the candidates were %v", atRaise)
 	}
 	if q := l.queue(); len(q) != 1 || !q[0].Ready {
-		t.Errorf("when the command had started the election stood at %v", q)
+		t.Errorf("when the command had started, the candidates were %v", q)
 	}
 	l.signals <- syscall.SIGTERM
 	l.exits(128 + 15)
 }
 
-func TestRefusalThatMayPassIsTriedAgainWithANewTerm(t *testing.T) {
+func TestTransientRefusalIsRetriedWithANewTerm(t *testing.T) {
 	t.Parallel()
 	passing := []error{errors.New("connection refused"), refusal(fence.ReasonUnrevoked), refusal(fence.ReasonNotLeader)}
 	f := &fakeStore{answer: func(n int) error {
@@ -261,11 +261,11 @@ func TestRefusalThatMayPassIsTriedAgainWithANewTerm(t *testing.T) {
 		t.Errorf("the command ran under %d after raises %v", got, f.raised)
 	}
 	if strings.Contains(l.log.String(), "s3cr3t") {
-		t.Error("the log tells the store's password")
+		t.Error("the log contains the store's password")
 	}
 }
 
-func TestRefusalThatWillNotPassEndsTheRun(t *testing.T) {
+func TestPermanentRefusalEndsTheRun(t *testing.T) {
 	t.Parallel()
 	for reason, want := range map[fence.Reason]int{
 		fence.ReasonStale: cli.Lost, fence.ReasonOtherIssuer: cli.Error, fence.ReasonNotInstalled: cli.Error, fence.ReasonMalformed: cli.Error,
@@ -278,7 +278,7 @@ func TestRefusalThatWillNotPassEndsTheRun(t *testing.T) {
 				t.Errorf("output %q, queue %v", l.out, l.queue())
 			}
 			if !strings.Contains(l.log.String(), `"next":`) || !strings.Contains(l.log.String(), "fake://u:xxxxx@h/") {
-				t.Error("the log does not say which store and what now")
+				t.Error("the log does not name the store or the next step")
 			}
 		})
 	}
@@ -292,7 +292,7 @@ func TestSignalDuringABackoffEndsTheRun(t *testing.T) {
 	l.exits(128 + 2)
 }
 
-func TestStoreThatDoesNotAnswerIsGivenUpInTime(t *testing.T) {
+func TestRaiseAtASilentStoreTimesOut(t *testing.T) {
 	t.Parallel()
 	s := setup{
 		env:    []string{"LEADER_STORES=fake://h/", "LEADER_RAISE_TIMEOUT=50ms"},

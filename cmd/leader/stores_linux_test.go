@@ -13,7 +13,7 @@ import (
 	"github.com/ringfence/ringfence/internal/servers/serverstest"
 )
 
-// testStores leads over a real Postgres and a real Redis, reached without a guard.
+// testStores leads with a real Postgres and a real Redis as stores, without a guard.
 func testStores(t *testing.T, program string) {
 	pg, zk := serverstest.SharedPostgres(t), serverstest.SharedZooKeeper(t)
 	database := pg.URL("postgres", serverstest.FreshDatabase(t, pg))

@@ -65,7 +65,7 @@ func TestBadTaskFileExits2WithEveryProblem(t *testing.T) {
 	}
 }
 
-func TestStepsThatNeedWhatTheSettingsLackExit2(t *testing.T) {
+func TestStepsThatNeedMissingSettingsExit2(t *testing.T) {
 	file := taskIn(t, "task: t\nresource: r\nsteps:\n  - {name: book, sql: select 1}\n  - {name: count, redis: [INCR, n]}\n")
 	s := setup{journal: checkpointtest.NewMemory()}
 	l := begin(t, s, "task", file)
@@ -88,7 +88,7 @@ func TestSettingsOfTasksAreChecked(t *testing.T) {
 	}
 }
 
-// kept is a journal with two tasks in it.
+// kept returns a setup whose journal has two tasks.
 func kept(t *testing.T) setup {
 	t.Helper()
 	j := checkpointtest.NewMemory()
@@ -163,8 +163,8 @@ once  orders    stopped  2 of 2: load  1 of 1       2    1        90071992547409
 	}
 }
 
-func TestATaskStopsIsResumedAndIsRestarted(t *testing.T) {
-	s := setup{memory: fencetest.NewMemory(long), journal: checkpointtest.NewMemory(), env: []string{"LEADER_HOLDER=me"}}
+func TestATaskStopsAndIsResumedAndRestarted(t *testing.T) {
+	s := setup{memory: fencetest.NewMemory(longSession), journal: checkpointtest.NewMemory(), env: []string{"LEADER_HOLDER=me"}}
 	file := taskIn(t, "task: t\nresource: orders\nsteps:\n  - {name: a, run: 'echo by $RINGFENCE_HOLDER'}\n"+
 		"  - {name: b, run: 'test -e mended || { : >mended; exit 7; }'}\n")
 	call := func(want int, says string, args ...string) {
@@ -181,7 +181,7 @@ func TestATaskStopsIsResumedAndIsRestarted(t *testing.T) {
 	call(cli.Done, "task t is running at step 1 of 2: a, run 2", "restart", file)
 }
 
-// A signal ends a task that the program runs, with the grace of its settings.
+// The grace of the settings applies to the task's command.
 func TestASignalEndsATask(t *testing.T) {
 	s := setup{journal: checkpointtest.NewMemory(), env: []string{"LEADER_GRACE=200ms"}}
 	l := begin(t, s, "task", taskIn(t, "task: t\nresource: orders\nsteps: [{name: s, run: 'trap \"\" TERM; echo began; while :; do sleep 0.02; done'}]\n"))
@@ -195,7 +195,7 @@ func TestASignalEndsATask(t *testing.T) {
 	}
 }
 
-func TestTasksGetEverySettingThatTheyNeed(t *testing.T) {
+func TestEverySettingReachesTheTasks(t *testing.T) {
 	env := []string{
 		"LEADER_COORDINATOR=zk://h", "LEADER_STORES=postgres://a,redis://b", "LEADER_JOURNAL=redis://c", "LEADER_REDIS=redis://d",
 		"LEADER_SESSION_TIMEOUT=12s", "LEADER_RAISE_TIMEOUT=7s", "LEADER_ON_DISCONNECT=stop", "LEADER_GRACE=3s", "LEADER_HOLDER=me",
@@ -215,7 +215,7 @@ func TestTasksGetEverySettingThatTheyNeed(t *testing.T) {
 	}
 }
 
-func TestHelpOnTaskShowsAWholeFile(t *testing.T) {
+func TestHelpOnTaskExplainsEveryKey(t *testing.T) {
 	for _, args := range [][]string{{"task", "-h"}, {"task", "show", "-h"}, {"task", "resume", "--help"}} {
 		code, out, log := call(t, nil, args...)
 		if code != cli.Done || log != "" || !strings.Contains(out, "LEADER_JOURNAL") {

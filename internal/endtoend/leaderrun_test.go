@@ -78,7 +78,7 @@ func TestALeaderThatIsKilledLetsTheNextInAfterItsSessionTimeout(t *testing.T) {
 	s := newStack(t)
 	g := s.guard()
 	first := s.psql(g, "insert into ledger (token, note) select 1, 'late' from pg_sleep(100)")
-	first.Env = append(first.Env, "LEADER_SESSION_TIMEOUT="+mortal.String())
+	first.Env = append(first.Env, "LEADER_SESSION_TIMEOUT="+shortSession.String())
 	if err := first.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -95,8 +95,8 @@ func TestALeaderThatIsKilledLetsTheNextInAfterItsSessionTimeout(t *testing.T) {
 		t.Fatalf("%v: %s", err, out)
 	}
 	took := time.Since(killed)
-	t.Logf("the next leader was done %s after the kill, session timeout %s", took.Round(time.Millisecond), mortal)
-	if took < mortal/4 { // its last word may have come a third of the session, and a stall, before the kill
+	t.Logf("the next leader was done %s after the kill, session timeout %s", took.Round(time.Millisecond), shortSession)
+	if took < shortSession/4 { // its last word may have come a third of the session, and a stall, before the kill
 		t.Errorf("the next leader was let in %s after the kill: nobody can have known that the first one is dead", took)
 	}
 	if got := s.column("select note from ledger"); !slices.Equal(got, []string{"next"}) {

@@ -53,7 +53,7 @@ func (l *load) end() {
 // has not noticed would.
 func (l *load) campaign(ctx context.Context, name string) {
 	for ctx.Err() == nil {
-		co, err := zookeeper.Open(ctx, l.s.coordinator(), zookeeper.Options{SessionTimeout: hectic})
+		co, err := zookeeper.Open(ctx, l.s.coordinator(), zookeeper.Options{SessionTimeout: tinySession})
 		if err != nil {
 			continue
 		}

@@ -24,9 +24,9 @@ import (
 
 // Sessions. A busy machine may stand still for a second at any place.
 const (
-	lasting = 30 * time.Second // nothing in a test waits for its end
-	mortal  = 5 * time.Second  // of leaders that are killed or paused: until then they have to lead
-	hectic  = time.Second      // of leaders that may lose their term at any time
+	longSession  = 30 * time.Second // nothing in a test waits for its end
+	shortSession = 5 * time.Second  // of leaders that are killed or paused: until then they have to lead
+	tinySession  = time.Second      // of leaders that may lose their term at any time
 )
 
 // stack is one of everything.
@@ -70,7 +70,7 @@ func (s *stack) program(name string, args ...string) *exec.Cmd {
 		return cmd
 	}
 	cmd.Env = append(cmd.Env, "GUARD_COORDINATOR="+s.coordinator(),
-		"LEADER_COORDINATOR="+s.coordinator(), "LEADER_SESSION_TIMEOUT="+lasting.String())
+		"LEADER_COORDINATOR="+s.coordinator(), "LEADER_SESSION_TIMEOUT="+longSession.String())
 	return cmd
 }
 
@@ -180,7 +180,7 @@ func (g *guard) kill() {
 // term wins a term in this process.
 func (s *stack) term(holder string) *fence.Term {
 	s.t.Helper()
-	co, err := zookeeper.Open(s.ctx, s.coordinator(), zookeeper.Options{SessionTimeout: lasting})
+	co, err := zookeeper.Open(s.ctx, s.coordinator(), zookeeper.Options{SessionTimeout: longSession})
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -291,7 +291,7 @@ func wantStale(t *testing.T, what string, err error) {
 // enrol stands for election behind the present leader and returns the number it waits with.
 func (s *stack) enrol(holder string) fence.Token {
 	s.t.Helper()
-	co, err := zookeeper.Open(s.ctx, s.coordinator(), zookeeper.Options{SessionTimeout: lasting})
+	co, err := zookeeper.Open(s.ctx, s.coordinator(), zookeeper.Options{SessionTimeout: longSession})
 	if err != nil {
 		s.t.Fatal(err)
 	}

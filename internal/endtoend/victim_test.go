@@ -32,7 +32,7 @@ func victim() int {
 }
 
 func victimise(ctx context.Context, coordinator, pgAddress, redisAddress string) error {
-	co, err := zookeeper.Open(ctx, coordinator, zookeeper.Options{SessionTimeout: mortal})
+	co, err := zookeeper.Open(ctx, coordinator, zookeeper.Options{SessionTimeout: shortSession})
 	if err != nil {
 		return err
 	}

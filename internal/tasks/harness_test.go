@@ -23,13 +23,13 @@ import (
 
 // Session timeouts.
 const (
-	long   = time.Minute     // nothing in a test waits for it
-	mortal = 6 * time.Second // of leaders that are killed or paused: until then they have to lead, on a busy machine too
+	longSession  = time.Minute     // no test waits for it to expire
+	shortSession = 6 * time.Second // of leaders that are disconnected; long enough on a busy machine
 )
 
-// trial is one copy of a task in this process, with a coordinator in memory and signals that the
-// test makes.
-type trial struct {
+// taskCopy is one copy of a task in this process, with a coordinator in memory and signals from the
+// test.
+type taskCopy struct {
 	t       *testing.T
 	memory  *fencetest.Memory
 	client  *fencetest.Client // the copy's
@@ -42,11 +42,11 @@ type trial struct {
 type setup struct {
 	memory  *fencetest.Memory
 	stores  stores.Table
-	journal *checkpointtest.Memory // where tasks are kept that name no other
+	journal *checkpointtest.Memory // for tasks that name no journal
 	env     []string
 }
 
-// variables are leader's settings, as far as tasks need them.
+// variables are those of leader's settings that tasks need.
 type variables struct {
 	Stores         settings.URLs    `env:"LEADER_STORES"`
 	SessionTimeout time.Duration    `env:"LEADER_SESSION_TIMEOUT"`
@@ -57,8 +57,8 @@ type variables struct {
 	Holder         string           `env:"LEADER_HOLDER" envDefault:"somebody"`
 }
 
-// invocation is what `leader` makes of these arguments and its environment, and what it then does with
-// it.
+// invocation returns the Invocation that leader makes from the arguments and its environment, and the
+// method that it calls.
 func (s setup) invocation(t *testing.T, args []string) (*Invocation, func(*Invocation, context.Context) int) {
 	t.Helper()
 	var v variables
@@ -98,10 +98,10 @@ func (s setup) invocation(t *testing.T, args []string) (*Invocation, func(*Invoc
 	return made, run
 }
 
-// begin does what `leader task …` does.
-func begin(t *testing.T, s setup, args ...string) *trial {
+// begin starts `leader task …`.
+func begin(t *testing.T, s setup, args ...string) *taskCopy {
 	t.Helper()
-	l := &trial{
+	l := &taskCopy{
 		t: t, memory: s.memory, client: s.memory.Open(), out: leadertest.NewScreen(), log: leadertest.NewScreen(),
 		signals: make(chan os.Signal, 8), code: make(chan int, 1),
 	}
@@ -118,14 +118,14 @@ func begin(t *testing.T, s setup, args ...string) *trial {
 		cancel()
 		if t.Failed() {
 			t.Logf("stdout:\n%s\nstderr:\n%s", l.out, l.log)
-			leadertest.Await(t, "the copy ends", ended) // with its command, which would run on for ever
+			leadertest.Await(t, "the copy ends", ended) // and its command with it, which would run for ever
 		}
 	})
 	return l
 }
 
-// life is a copy's, from the reading of its file to the closing of its coordinator.
-func (l *trial) life(ctx context.Context, inv *Invocation, run func(*Invocation, context.Context) int) int {
+// life runs a copy, from reading the file to closing the coordinator.
+func (l *taskCopy) life(ctx context.Context, inv *Invocation, run func(*Invocation, context.Context) int) int {
 	defer l.client.Close()
 	if err := inv.Load(true); err != nil {
 		fmt.Fprintln(l.log, err)
@@ -137,13 +137,13 @@ func (l *trial) life(ctx context.Context, inv *Invocation, run func(*Invocation,
 }
 
 // exits waits for the end and checks the exit code.
-func (l *trial) exits(want int) { l.t.Helper(); leadertest.Exits(l.t, l.code, want) }
+func (l *taskCopy) exits(want int) { l.t.Helper(); leadertest.Exits(l.t, l.code, want) }
 
 // pid waits for a line "name=number" of the command and returns the number.
-func (l *trial) pid(name string) int { l.t.Helper(); return l.out.PID(l.t, name) }
+func (l *taskCopy) pid(name string) int { l.t.Helper(); return l.out.PID(l.t, name) }
 
-// queue is who stands for orders.
-func (l *trial) queue() []fence.Candidate { l.t.Helper(); return leadertest.Queue(l.t, l.memory) }
+// queue returns the candidates for orders.
+func (l *taskCopy) queue() []fence.Candidate { l.t.Helper(); return leadertest.Queue(l.t, l.memory) }
 
 // depose deletes the leader's entry.
-func (l *trial) depose() { l.t.Helper(); leadertest.Depose(l.t, l.memory) }
+func (l *taskCopy) depose() { l.t.Helper(); leadertest.Depose(l.t, l.memory) }

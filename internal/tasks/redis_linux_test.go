@@ -19,7 +19,7 @@ import (
 	"github.com/ringfence/ringfence/internal/stores"
 )
 
-// inRedis is a bench whose journal is a Redis of its own.
+// inRedis returns a bench with its own Redis as the journal.
 func inRedis(t *testing.T, steps string) (*bench, *driver.Client) {
 	t.Helper()
 	b := newBench(t, steps)
@@ -38,7 +38,7 @@ func inRedis(t *testing.T, steps string) (*bench, *driver.Client) {
 	return b, db
 }
 
-func TestCommandsOfRedisAreRunUnderTheToken(t *testing.T) {
+func TestRedisCommandsRunUnderTheToken(t *testing.T) {
 	b, db := inRedis(t, `
 state: {n: 1}
 steps:
@@ -54,7 +54,7 @@ steps:
 	}
 }
 
-func TestCommandThatRedisRefusesFailsTheStep(t *testing.T) {
+func TestACommandThatRedisRefusesFailsTheStep(t *testing.T) {
 	b, db := inRedis(t, "retry: {attempts: 2, backoff: 1ms}\nsteps: [{name: s, redis: [[INCR, tries], [INCR, text]]}]\n")
 	db.Set(t.Context(), "text", "x", 0)
 	b.run().exits(cli.Error)
@@ -63,7 +63,8 @@ func TestCommandThatRedisRefusesFailsTheStep(t *testing.T) {
 	}
 }
 
-// A newer leader has raised the mark in the middle of the term: nothing of the step is run under the old token.
+// A newer leader has raised the mark in the middle of the term, so the step must not run under the old
+// token.
 func TestStaleRedisStepIsNotRun(t *testing.T) {
 	b, db := inRedis(t, "steps: [{name: wait, run: 'echo began; while [ ! -e go ]; do sleep 0.02; done'}, {name: s, redis: [INCR, n]}]\n")
 	l := b.run()
@@ -82,12 +83,13 @@ func TestStaleRedisStepIsNotRun(t *testing.T) {
 	l.signals <- syscall.SIGTERM
 	l.exits(128 + 15)
 	if n := db.Exists(t.Context(), "n").Val(); n != 0 {
-		t.Error("the step was run")
+		t.Error("the step has run")
 	}
 }
 
-// Redis is restarted without its data: the leader makes its mark there again and goes on, and no attempt is spent.
-func TestRedisStepOutlivesARestartOfRedis(t *testing.T) {
+// Redis is restarted without its data. The leader raises its mark again and continues, and that does not
+// count as an attempt.
+func TestRedisStepSurvivesARestartOfRedis(t *testing.T) {
 	b := newBench(t, "steps: [{name: wait, run: 'echo began; while [ ! -e go ]; do sleep 0.02; done'}, {name: s, redis: [INCR, n]}]\n")
 	server := serverstest.Redis(t, servers.RedisOptions{})
 	if err := redis.Install(t.Context(), server.URL()); err != nil {
@@ -132,9 +134,9 @@ func TestRedisStepHasATimeout(t *testing.T) {
 	}
 }
 
-// The mark rises in Redis when a leader takes over, not when it comes to its first Redis step: until then a deposed one's
-// commands would be taken.
-func TestMarkRisesInRedisAtTheTakeOver(t *testing.T) {
+// The leader raises the mark in Redis when it takes over, not at its first Redis step. Otherwise Redis
+// would accept a deposed leader's commands until then.
+func TestMarkIsRaisedInRedisAtTheTakeover(t *testing.T) {
 	b := newBench(t, "steps: [{name: wait, run: 'echo token=$RINGFENCE_TOKEN; while [ ! -e go ]; do sleep 0.02; done'}, {name: s, redis: [INCR, n]}]\n")
 	server := serverstest.Redis(t, servers.RedisOptions{})
 	b.stores = stores.All

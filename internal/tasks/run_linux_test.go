@@ -23,11 +23,11 @@ type bench struct {
 	setup
 }
 
-// newBench writes a task called t of the resource orders; steps is YAML below that.
+// newBench writes a task file for the task t of the resource orders; steps is the rest of the YAML.
 func newBench(t *testing.T, steps string) *bench {
 	t.Helper()
 	t.Parallel()
-	b := &bench{t: t, file: filepath.Join(t.TempDir(), "t.yaml"), setup: setup{memory: fencetest.NewMemory(long), journal: checkpointtest.NewMemory()}}
+	b := &bench{t: t, file: filepath.Join(t.TempDir(), "t.yaml"), setup: setup{memory: fencetest.NewMemory(longSession), journal: checkpointtest.NewMemory()}}
 	b.env = []string{"LEADER_SESSION_TIMEOUT=30s", "LEADER_GRACE=300ms"}
 	b.steps(steps)
 	return b
@@ -40,10 +40,10 @@ func (b *bench) steps(steps string) {
 	}
 }
 
-// run begins a copy.
-func (b *bench) run() *trial { b.t.Helper(); return begin(b.t, b.setup, "task", b.file) }
+// run starts a copy.
+func (b *bench) run() *taskCopy { b.t.Helper(); return begin(b.t, b.setup, "task", b.file) }
 
-// saved is the checkpoint.
+// saved returns the checkpoint.
 func (b *bench) saved() (cp checkpoint.Checkpoint) {
 	b.t.Helper()
 	found, err := b.journal.Load(b.t.Context(), "t")
@@ -56,7 +56,7 @@ func (b *bench) saved() (cp checkpoint.Checkpoint) {
 	return cp
 }
 
-// shown is the checkpoint as leader task show prints it.
+// shown returns the checkpoint that leader task show prints.
 func (b *bench) shown() (cp checkpoint.Checkpoint) {
 	b.t.Helper()
 	l := b.say(cli.Done, "task", "show", b.file, "-o", "json")
@@ -67,14 +67,14 @@ func (b *bench) shown() (cp checkpoint.Checkpoint) {
 }
 
 // say runs a subcommand to its end.
-func (b *bench) say(want int, args ...string) *trial {
+func (b *bench) say(want int, args ...string) *taskCopy {
 	b.t.Helper()
 	l := begin(b.t, b.setup, args...)
 	l.exits(want)
 	return l
 }
 
-// touch makes a file beside the task file.
+// touch creates a file next to the task file.
 func (b *bench) touch(name string) {
 	b.t.Helper()
 	if err := os.WriteFile(filepath.Join(filepath.Dir(b.file), name), nil, 0o644); err != nil {
@@ -82,7 +82,7 @@ func (b *bench) touch(name string) {
 	}
 }
 
-// inDir is the text of a file beside the task file.
+// inDir returns the text of a file next to the task file.
 func (b *bench) inDir(name string) string {
 	text, _ := os.ReadFile(filepath.Join(filepath.Dir(b.file), name))
 	return string(text)
@@ -120,7 +120,7 @@ steps:
 	}
 }
 
-func TestCommandOfAStepKnowsWhatItIsAbout(t *testing.T) {
+func TestCommandOfAStepGetsItsNameKeyAndToken(t *testing.T) {
 	b := newBench(t, `
 rounds: 2
 steps:
@@ -137,7 +137,7 @@ steps:
 	}
 }
 
-func TestStepThatFailsIsTriedAgainThenStopsTheTaskUntilItIsResumed(t *testing.T) {
+func TestAFailingStepIsRetriedThenStopsTheTaskUntilItIsResumed(t *testing.T) {
 	b := newBench(t, `
 retry: {attempts: 3, backoff: 1ms}
 steps:
@@ -182,10 +182,10 @@ steps:
 func TestRestartBeginsTheNextRun(t *testing.T) {
 	b := newBench(t, "state: {n: 1}\nsteps: [{name: s, run: 'echo $RINGFENCE_KEY; cat; echo \"{}\" >$RINGFENCE_STATE'}]\n")
 	b.run().exits(cli.Done)
-	again := b.run() // done is done
+	again := b.run() // the task is done already
 	again.exits(cli.Done)
 	if again.out.String() != "" {
-		t.Errorf("it was run again: %q", again.out)
+		t.Errorf("it has run again: %q", again.out)
 	}
 	if out := b.say(cli.Done, "task", "restart", b.file).out.String(); !strings.Contains(out, "at step 1 of 1: s, run 2") {
 		t.Errorf("restart says %q", out)
@@ -197,12 +197,12 @@ func TestRestartBeginsTheNextRun(t *testing.T) {
 	}
 }
 
-func TestOnlyALeaderMayResumeAndTheOtherIsNamed(t *testing.T) {
+func TestOnlyTheLeaderMayRestartAndTheErrorNamesIt(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes as long as a session timeout of 3 s")
 	}
 	b := newBench(t, "steps: [{name: a, run: 'true'}, {name: b, run: 'echo began; sleep 1000'}]\n")
-	b.env = append(b.env, "LEADER_SESSION_TIMEOUT=3s", "LEADER_GRACE=1ms") // so long it waits for the other's end
+	b.env = append(b.env, "LEADER_SESSION_TIMEOUT=3s", "LEADER_GRACE=1ms") // restart waits as long for the leader to resign
 	holder := b.env
 	b.env = append(holder, "LEADER_HOLDER=the-first")
 	first := b.run()
@@ -221,7 +221,7 @@ func TestOnlyALeaderMayResumeAndTheOtherIsNamed(t *testing.T) {
 	first.exits(128 + 15)
 }
 
-func TestTERMEndsTheStepGivesLeadershipUpAndTheNextCopyGoesOn(t *testing.T) {
+func TestTERMEndsTheStepAndResignsAndTheNextCopyContinues(t *testing.T) {
 	b := newBench(t, `
 steps:
   - {name: first, run: "echo x >>first"}
@@ -235,7 +235,7 @@ steps:
 	first := b.run()
 	pid := first.pid("pid")
 	second := b.run()
-	leadertest.Eventually(t, "the second stands", func() bool { return len(first.queue()) == 2 })
+	leadertest.Eventually(t, "the second is enrolled", func() bool { return len(first.queue()) == 2 })
 	first.signals <- syscall.SIGTERM
 	first.out.Await(t, "bye")
 	first.exits(128 + 15)
@@ -258,19 +258,19 @@ func TestCommandThatIgnoresTERMIsKilled(t *testing.T) {
 	leadertest.MustBeGone(t, pid, inner)
 }
 
-func TestSignalWhileAStandbyEndsIt(t *testing.T) {
+func TestSignalEndsAStandby(t *testing.T) {
 	b := newBench(t, "steps: [{name: s, run: 'echo began; sleep 1000'}]\n")
 	first := b.run()
 	first.out.Await(t, "began")
 	second := b.run()
-	leadertest.Eventually(t, "the second stands", func() bool { return len(first.queue()) == 2 })
+	leadertest.Eventually(t, "the second is enrolled", func() bool { return len(first.queue()) == 2 })
 	second.signals <- syscall.SIGTERM
 	second.exits(128 + 15)
 	first.signals <- syscall.SIGTERM
 	first.exits(128 + 15)
 }
 
-func TestDeposedCopyStandsAgainAndStandbysEndWithTheTask(t *testing.T) {
+func TestADeposedCopyStandsForElectionAgainAndStandbysEndWithTheTask(t *testing.T) {
 	b := newBench(t, "steps: [{name: s, run: 'echo token=$RINGFENCE_TOKEN; while [ ! -e go ]; do sleep 0.02; done'}]\n")
 	first := b.run()
 	if token := first.pid("token"); token != 1 {
@@ -279,23 +279,23 @@ func TestDeposedCopyStandsAgainAndStandbysEndWithTheTask(t *testing.T) {
 	first.depose()
 	first.out.Await(t, "token=2")
 	second := b.run()
-	leadertest.Eventually(t, "the second stands", func() bool { return len(first.queue()) == 2 })
+	leadertest.Eventually(t, "the second is enrolled", func() bool { return len(first.queue()) == 2 })
 	b.touch("go")
 	first.exits(cli.Done)
-	second.exits(cli.Done) // it was done by the other
+	second.exits(cli.Done) // the first has done the task
 	if second.out.String() != "" {
 		t.Errorf("the second ran the step: %q", second.out)
 	}
 }
 
-func TestStepThatTakesTooLongIsEndedAndTriedAgain(t *testing.T) {
+func TestAStepThatTimesOutIsEndedAndRetried(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes as long as two timeouts of 3 s")
 	}
 	b := newBench(t, `
 steps:
   - name: s
-    timeout: 3s # in which the shell has to come to its first line
+    timeout: 3s # enough for the shell to reach its first line
     retry: {attempts: 2, backoff: 1ms}
     run: |
       echo pid=$$ >>pids
@@ -312,7 +312,7 @@ steps:
 	}
 }
 
-func TestStateThatIsNoObjectFailsTheStep(t *testing.T) {
+func TestAStateThatIsNotAnObjectFailsTheStep(t *testing.T) {
 	for script, want := range map[string]string{
 		`echo "[1]" >$RINGFENCE_STATE`: "not a JSON object", `rm $RINGFENCE_STATE`: "no such file", `echo null >$RINGFENCE_STATE`: "not a JSON object",
 		`: >$RINGFENCE_STATE`: "not a JSON object", `rm $RINGFENCE_STATE; mkfifo $RINGFENCE_STATE`: "has to be a file",
@@ -329,8 +329,8 @@ func TestStateThatIsNoObjectFailsTheStep(t *testing.T) {
 	}
 }
 
-// A step whose start is saved and whose end is not, because its leader was killed in between.
-func TestUnfinishedStepIsAskedAbout(t *testing.T) {
+// The start of the step is saved, and its end is not, because its leader was killed in between.
+func TestAskDecidesAboutAnUnfinishedStep(t *testing.T) {
 	for answer, want := range map[string]struct {
 		status checkpoint.Status
 		ran    string
@@ -369,7 +369,7 @@ func TestUnfinishedStepIsAskedAbout(t *testing.T) {
 	}
 }
 
-func TestUnfinishedStopStops(t *testing.T) {
+func TestUnfinishedStopStopsTheTask(t *testing.T) {
 	b := newBench(t, "steps: [{name: s, run: 'echo began; sleep 1000', unfinished: stop}]\n")
 	first := b.run()
 	first.out.Await(t, "began")
@@ -397,7 +397,7 @@ func TestChangedStepsAreRefusedWithBothLists(t *testing.T) {
 	b.run().exits(cli.Done)
 }
 
-func TestRoundsWaitForEachOther(t *testing.T) {
+func TestEveryIsThePauseBetweenRounds(t *testing.T) {
 	b := newBench(t, "rounds: 3\nevery: 200ms\nsteps: [{name: s, run: 'true'}]\n")
 	start := time.Now()
 	b.run().exits(cli.Done)
@@ -416,8 +416,8 @@ func TestRoundsWaitForEachOther(t *testing.T) {
 	}
 }
 
-// It is no failure of the step, which may be tried once only.
-func TestCommandStoppedForTheCoordinatorsSakeIsRunAgain(t *testing.T) {
+// The stop does not count as a failure of the step, which has only one attempt.
+func TestCommandThatWasStoppedAfterADisconnectionRunsAgain(t *testing.T) {
 	b := newBench(t, `
 steps:
   - name: s
@@ -437,7 +437,7 @@ steps:
 	}
 }
 
-func TestCommandIsPausedWhileTheCoordinatorIsAway(t *testing.T) {
+func TestCommandIsPausedWhileTheCoordinatorIsOutOfReach(t *testing.T) {
 	b := newBench(t, "steps: [{name: s, run: 'echo pid=$$; while [ ! -e go ]; do sleep 0.02; done'}, {name: u, run: 'true'}]\n")
 	l := b.run()
 	pid := l.pid("pid")
@@ -445,20 +445,20 @@ func TestCommandIsPausedWhileTheCoordinatorIsAway(t *testing.T) {
 	leadertest.Eventually(t, "it is paused", func() bool { return leadertest.Halted(pid) })
 	b.touch("go")
 	if b.saved().Version != 0 {
-		t.Error("the step has ended all the same")
+		t.Error("the step has ended nevertheless")
 	}
 	l.client.Heal()
 	l.exits(cli.Done)
 }
 
-// The session runs out while the command runs: that is no failure of the step either.
-func TestStepOfALostTermIsNotCountedAsFailed(t *testing.T) {
+// The session expires while the command runs. That does not count as a failure either.
+func TestStepOfALostTermDoesNotCountAsFailed(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes as long as a session timeout of 6 s")
 	}
 	b := newBench(t, "steps: [{name: s, run: 'echo token=$RINGFENCE_TOKEN; while [ ! -e go ]; do sleep 0.02; done'}]\n")
-	b.env = append(b.env, "LEADER_SESSION_TIMEOUT="+mortal.String(), "LEADER_ON_DISCONNECT=continue")
-	b.memory = fencetest.NewMemory(mortal)
+	b.env = append(b.env, "LEADER_SESSION_TIMEOUT="+shortSession.String(), "LEADER_ON_DISCONNECT=continue")
+	b.memory = fencetest.NewMemory(shortSession)
 	l := b.run()
 	l.out.Await(t, "token=1")
 	l.client.Cut()

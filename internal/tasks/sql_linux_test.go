@@ -11,7 +11,7 @@ import (
 	"github.com/ringfence/ringfence/internal/stores"
 )
 
-// inDatabase is a bench whose journal is a database.
+// inDatabase returns a bench with a database as the journal.
 func inDatabase(t *testing.T, steps string) (*bench, leadertest.Database) {
 	t.Helper()
 	b := newBench(t, steps)
@@ -23,7 +23,7 @@ func inDatabase(t *testing.T, steps string) (*bench, leadertest.Database) {
 	return b, d
 }
 
-// stopped is the checkpoint in the database, of a task that a step has stopped.
+// stopped runs a task that a step stops, and returns its checkpoint.
 func stopped(t *testing.T, b *bench) checkpoint.Failure {
 	t.Helper()
 	cp := b.shown()
@@ -33,7 +33,7 @@ func stopped(t *testing.T, b *bench) checkpoint.Failure {
 	return *cp.Failure
 }
 
-func TestSQLGetsTheStateAndGivesTheNextOne(t *testing.T) {
+func TestSQLReadsTheStateAndReturnsTheNextOne(t *testing.T) {
 	b, d := inDatabase(t, `
 state: {n: 1, who: "d'Artagnan \\ Ünal"}
 steps:
@@ -61,8 +61,7 @@ steps:
 	}
 }
 
-// Nothing of a step that failed is in the database, and the failure says where.
-func TestSQLThatFailsLeavesNothingAndSaysTheLine(t *testing.T) {
+func TestFailingSQLIsRolledBackAndItsLineReported(t *testing.T) {
 	b, d := inDatabase(t, "")
 	for sql, want := range map[string]string{
 		"insert into effect (what) values ('x');\n      select nothing from nowhere;":                                          `t.yaml:8: ERROR: relation "nowhere" does not exist (SQLSTATE 42P01)`,
@@ -87,7 +86,7 @@ func TestSQLThatFailsLeavesNothingAndSaysTheLine(t *testing.T) {
 	}
 }
 
-func TestSQLThatTakesTooLongIsEndedAtTheServerToo(t *testing.T) {
+func TestSQLThatTimesOutIsAlsoEndedAtTheServer(t *testing.T) {
 	b, d := inDatabase(t, "steps: [{name: s, timeout: 300ms, sql: 'select pg_sleep(1000)'}]\n")
 	b.run().exits(cli.Error)
 	if f := stopped(t, b); !strings.Contains(f.Message, "timeout") {
@@ -98,8 +97,8 @@ func TestSQLThatTakesTooLongIsEndedAtTheServerToo(t *testing.T) {
 	})
 }
 
-// What a step leaves in its session is not there for the next one: the next leader would not have it.
-func TestStepsShareNoSession(t *testing.T) {
+// A step must not depend on its predecessor's session, which the next leader would not have.
+func TestStepsShareNoSessionState(t *testing.T) {
 	b, d := inDatabase(t, `
 rounds: 4
 steps:
@@ -117,7 +116,7 @@ steps:
 	}
 }
 
-func TestCopyToNobodyDoesNotHang(t *testing.T) {
+func TestCopyToStdoutDoesNotHang(t *testing.T) {
 	b, _ := inDatabase(t, "steps: [{name: s, sql: 'copy (select generate_series(1, 100000)) to stdout'}]\n")
 	b.run().exits(cli.Done)
 }
@@ -131,8 +130,8 @@ func TestNoticesOfPostgresAreLogged(t *testing.T) {
 	}
 }
 
-// A serialization failure is the journal's affair: a step that is tried once is run again.
-func TestSerializationFailureSpendsNoAttempt(t *testing.T) {
+// The journal retries serialization failures, even for a step with one attempt.
+func TestASerializationFailureDoesNotCountAsAnAttempt(t *testing.T) {
 	b, d := inDatabase(t, "steps: [{name: s, sql: \"select nextval('tries'); do $$ begin if currval('tries') < 3 then raise exception using errcode = '40001'; end if; end $$\"}]\n")
 	d.SQL("create sequence tries")
 	d.Grant()
@@ -142,12 +141,12 @@ func TestSerializationFailureSpendsNoAttempt(t *testing.T) {
 	}
 }
 
-func TestJournalThatIsNotInstalledSaysWhoInstallsIt(t *testing.T) {
+func TestAJournalThatIsNotInstalledIsReportedWithTheRemedy(t *testing.T) {
 	b := newBench(t, "steps: [{name: s, run: 'echo never'}]\n")
 	b.stores = stores.All
 	d := leadertest.BareDatabase(t)
 	b.env = append(b.env, "LEADER_JOURNAL="+d.URL("keeper"))
-	want := func(l *trial) {
+	want := func(l *taskCopy) {
 		t.Helper()
 		if !strings.Contains(l.log.String(), "guard install") || !strings.Contains(l.log.String(), "GUARD_POSTGRES_LEADERS") || l.out.String() != "" {
 			t.Errorf("stdout %q, stderr %s", l.out, l.log)
@@ -157,13 +156,13 @@ func TestJournalThatIsNotInstalledSaysWhoInstallsIt(t *testing.T) {
 	want(b.say(cli.Error, "task", "show", b.file))
 	want(b.say(cli.Error, "task", "list"))
 	want(b.say(cli.Error, "task", "resume", b.file))
-	leadertest.Install(t, d, "warden") // and keeper is no leader
+	leadertest.Install(t, d, "warden") // keeper is not among the leaders
 	want(b.say(cli.Error, "task", b.file))
 	want(b.say(cli.Error, "task", "list"))
 }
 
-// Where no store of the settings raises the mark in the journal's database, the journal's own role has to.
-func TestMarkIsRaisedByTheJournalsRoleWhereNoStoreDoes(t *testing.T) {
+// If no store of the settings raises the mark in the journal's database, the journal's role has to.
+func TestTheJournalsRoleRaisesTheMarkIfNoStoreDoes(t *testing.T) {
 	b, d := inDatabase(t, "steps: [{name: s, sql: \"insert into effect (what) values ('x')\"}]\n")
 	leadertest.Install(t, d, "warden", "warden", "keeper")
 	d.SQL("grant all on all tables in schema public to warden; grant all on all sequences in schema public to warden")
@@ -174,9 +173,9 @@ func TestMarkIsRaisedByTheJournalsRoleWhereNoStoreDoes(t *testing.T) {
 	}
 }
 
-// The database has failed over in the middle of the term, so the mark counts as lost. The journal's role may not raise it;
-// the store's may.
-func TestMarkThatWasLostIsRaisedAgainByTheStores(t *testing.T) {
+// The database has failed over in the middle of the term, so the mark counts as lost. The journal's
+// role must not raise it; the store's role may.
+func TestTheStoresRaiseALostMarkAgain(t *testing.T) {
 	b, d := inDatabase(t, "steps: [{name: wait, run: 'echo began; while [ ! -e go ]; do sleep 0.02; done'}, {name: s, sql: \"insert into effect (what) values ('x')\"}]\n")
 	l := b.run()
 	l.out.Await(t, "began")
