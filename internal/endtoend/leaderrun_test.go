@@ -13,7 +13,7 @@ import (
 	"github.com/ringfence/ringfence/fence"
 )
 
-// psql is `leader run orders -- psql …` through a guard; nothing in the psql part knows of tokens.
+// psql runs `leader run orders -- psql …` through a guard. psql itself knows nothing of tokens.
 func (s *stack) psql(g *guard, sql string) *exec.Cmd {
 	host, port, err := net.SplitHostPort(g.pg)
 	if err != nil {
@@ -25,7 +25,7 @@ func (s *stack) psql(g *guard, sql string) *exec.Cmd {
 	return cmd
 }
 
-func TestLeaderRunFencesPsqlWithNothingChangedInIt(t *testing.T) {
+func TestLeaderRunFencesAnUnchangedPsql(t *testing.T) {
 	s := newStack(t)
 	g := s.guard()
 	out, err := s.psql(g, "insert into ledger (token, note) values (current_setting('fence.orders')::bigint, 'psql')").CombinedOutput()
@@ -36,7 +36,7 @@ func TestLeaderRunFencesPsqlWithNothingChangedInIt(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The mark is on both stores, though psql knows of one.
+	// The mark is on both stores, although psql uses only one.
 	_, err = g.postgres(token - 1)
 	wantStale(t, "Postgres", err)
 	wantStale(t, "Redis", g.redisClient(token-1).RPush(s.ctx, "ledger", "late").Err())
@@ -53,7 +53,7 @@ func TestAPsqlWhoseLeaderIsDeposedIsStoppedAndItsTransactionRollsBack(t *testing
 	}
 	for !slices.Contains(s.column("select state from pg_stat_activity where query like 'insert into ledger%'"), "active") {
 		if s.ctx.Err() != nil {
-			t.Fatalf("psql does not start: %s", said.String())
+			t.Fatalf("psql did not start: %s", said.String())
 		}
 		time.Sleep(pollEvery)
 	}
@@ -74,7 +74,7 @@ func TestAPsqlWhoseLeaderIsDeposedIsStoppedAndItsTransactionRollsBack(t *testing
 	}
 }
 
-func TestALeaderThatIsKilledLetsTheNextInAfterItsSessionTimeout(t *testing.T) {
+func TestAfterAKillTheNextLeaderIsElectedAfterTheSessionTimeout(t *testing.T) {
 	s := newStack(t)
 	g := s.guard()
 	first := s.psql(g, "insert into ledger (token, note) select 1, 'late' from pg_sleep(100)")
@@ -84,7 +84,7 @@ func TestALeaderThatIsKilledLetsTheNextInAfterItsSessionTimeout(t *testing.T) {
 	}
 	for !slices.Contains(s.column("select state from pg_stat_activity where query like 'insert into ledger%'"), "active") {
 		if s.ctx.Err() != nil {
-			t.Fatal("psql does not start")
+			t.Fatal("psql did not start")
 		}
 		time.Sleep(pollEvery)
 	}
@@ -96,8 +96,8 @@ func TestALeaderThatIsKilledLetsTheNextInAfterItsSessionTimeout(t *testing.T) {
 	}
 	took := time.Since(killed)
 	t.Logf("the next leader was done %s after the kill, session timeout %s", took.Round(time.Millisecond), shortSession)
-	if took < shortSession/4 { // its last word may have come a third of the session, and a stall, before the kill
-		t.Errorf("the next leader was let in %s after the kill: nobody can have known that the first one is dead", took)
+	if took < shortSession/4 { // the last heartbeat may be a third of the session, and a stall, before the kill
+		t.Errorf("the next leader was elected %s after the kill, before the session could expire", took)
 	}
 	if got := s.column("select note from ledger"); !slices.Equal(got, []string{"next"}) {
 		t.Errorf("the ledger holds %q", got)

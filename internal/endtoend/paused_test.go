@@ -14,7 +14,7 @@ import (
 	"github.com/ringfence/ringfence/fence"
 )
 
-// startVictim starts a leader in a process of its own, which has left everything open when this returns.
+// startVictim starts a leader process. When it returns, the process has left everything open.
 func (s *stack) startVictim(g *guard) (cmd *exec.Cmd, out *bufio.Reader, token fence.Token, resume func()) {
 	s.t.Helper()
 	self, err := os.Executable()
@@ -59,13 +59,13 @@ func TestAPausedLeaderIsRefusedInEverythingItLeftOpen(t *testing.T) {
 	}
 	awaitStopped(s, cmd.Process.Pid)
 	start := time.Now()
-	term := s.term("successor") // once the victim's session has expired
+	term := s.term("successor") // waits until the victim's session has expired
 	elected := time.Since(start)
 	if term.Token() <= old {
 		t.Fatalf("token %s follows %s", term.Token(), old)
 	}
 	c := g.mustPostgres(term.Token())
-	if _, err := c.Exec(s.ctx, insert, term.Token(), "successor"); err != nil { // the victim's lock is in no way
+	if _, err := c.Exec(s.ctx, insert, term.Token(), "successor"); err != nil { // the victim's lock is released
 		t.Fatal(err)
 	}
 	if _, err := c.Exec(s.ctx, "insert into spare values ('successor')"); err != nil {
@@ -93,7 +93,7 @@ func TestAPausedLeaderIsRefusedInEverythingItLeftOpen(t *testing.T) {
 		t.Errorf("only %d attempts: %v", len(attempts), attempts)
 	}
 	for _, a := range attempts {
-		if a.What == "the end of the COPY" { // written into a pipe that the COPY has left
+		if a.What == "the end of the COPY" { // written to a pipe that the COPY does not read any more
 			continue
 		}
 		wantStale(t, a.What, errors.New(a.Error))

@@ -16,22 +16,22 @@ import (
 	"github.com/ringfence/ringfence/fence/zookeeper"
 )
 
-// attempt is what became of one thing that the victim had left open.
+// attempt is the result of finishing one thing that the victim had left open.
 type attempt struct{ What, Error string }
 
-// victim is a leader that leaves something of every kind open, is paused by the test, and goes on where it was.
-// It tells its token on the first line of its output, waits for a line on its input, and prints its attempts.
+// victim is a leader that leaves something of every kind open, is paused by the test, and then
+// continues. It prints its token, waits for a line on stdin, and prints its attempts.
 func victim() int {
 	ctx, cancel := context.WithTimeout(context.Background(), 8*time.Minute)
 	defer cancel()
-	if err := victimise(ctx, os.Getenv("RINGFENCE_VICTIM"), os.Getenv("VICTIM_PG"), os.Getenv("VICTIM_REDIS")); err != nil {
+	if err := runVictim(ctx, os.Getenv("RINGFENCE_VICTIM"), os.Getenv("VICTIM_PG"), os.Getenv("VICTIM_REDIS")); err != nil {
 		fmt.Fprintln(os.Stderr, "victim:", err)
 		return 1
 	}
 	return 0
 }
 
-func victimise(ctx context.Context, coordinator, pgAddress, redisAddress string) error {
+func runVictim(ctx context.Context, coordinator, pgAddress, redisAddress string) error {
 	co, err := zookeeper.Open(ctx, coordinator, zookeeper.Options{SessionTimeout: shortSession})
 	if err != nil {
 		return err
@@ -66,7 +66,7 @@ func (l *leftovers) later(what string, f func() error) {
 	l.finish = append(l.finish, func() attempt { return attempt{what, fmt.Sprint(f())} })
 }
 
-// running starts something now and takes its result later.
+// running starts something now and waits for its result later.
 func (l *leftovers) running(what string, f func() error) {
 	result := make(chan error, 1)
 	go func() { result <- f() }()

@@ -15,15 +15,15 @@ import (
 	"github.com/ringfence/ringfence/internal/servers/serverstest"
 )
 
-// openPostgres is a journal with steps of both kinds in turn. The outside world of the asynchronous ones is a table that
-// is written over a connection of its own, and not fenced.
-func openPostgres(ctx context.Context, e errand) (*opened, error) {
+// openPostgres opens a journal with alternating steps of both kinds. The asynchronous ones write to a
+// table over a separate connection, without the fence.
+func openPostgres(ctx context.Context, e job) (*opened, error) {
 	cfg, err := pgxpool.ParseConfig(e.URL)
 	if err != nil {
 		return nil, err
 	}
 	cfg.ConnConfig.DialFunc = e.Ending.dial
-	cfg.MaxConns = 1 // so that a first use prepares, and a later one does not
+	cfg.MaxConns = 1 // so that only the first use prepares statements
 	pool, err := pgxpool.NewWithConfig(ctx, cfg)
 	if err != nil {
 		return nil, err
@@ -49,7 +49,7 @@ func openPostgres(ctx context.Context, e errand) (*opened, error) {
 }
 
 // book is a synchronous step.
-func book(name string, e errand) checkpoint.Step[tally] {
+func book(name string, e job) checkpoint.Step[tally] {
 	return postgres.Step(name, func(ctx context.Context, tx pgx.Tx, t tally) (tally, error) {
 		e.Ending.reach(beforeEffect)
 		t.Steps++
@@ -59,14 +59,14 @@ func book(name string, e errand) checkpoint.Step[tally] {
 	})
 }
 
-// sharedPostgresWorld has journals whose transactions are checked one by one, not attached sessions.
+// sharedPostgresWorld has journals that check each transaction, instead of attached sessions.
 func sharedPostgresWorld(t *testing.T) *world {
 	w := postgresWorld(t)
 	w.kind = "postgres, shared"
 	return w
 }
 
-// postgresWorld is a database for one run.
+// postgresWorld creates a database for one run.
 func postgresWorld(t *testing.T) *world {
 	pg := serverstest.SharedPostgres(t)
 	d := serverstest.FreshDatabase(t, pg)

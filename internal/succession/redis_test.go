@@ -14,8 +14,8 @@ import (
 	"github.com/ringfence/ringfence/internal/servers/serverstest"
 )
 
-// openRedis is a journal with asynchronous steps, whose world is a list that is not fenced.
-func openRedis(ctx context.Context, e errand) (*opened, error) {
+// openRedis opens a journal with asynchronous steps, which write to a list without the fence.
+func openRedis(ctx context.Context, e job) (*opened, error) {
 	direct, err := driver.ParseURL(e.URL)
 	if err != nil {
 		return nil, err

@@ -17,11 +17,12 @@ import (
 	"github.com/ringfence/ringfence/internal/servers/serverstest"
 )
 
-// longSession is what the ensemble grants at most, or less.
+// longSession is at most the longest session that the ensemble grants.
 const longSession = time.Minute
 
-// openZooKeeper is a journal with asynchronous steps, under a term that is won. Raise names the file that is the world.
-func openZooKeeper(ctx context.Context, e errand) (*opened, error) {
+// openZooKeeper opens a journal with asynchronous steps, under a term that it wins. The steps write to
+// the file that Raise names.
+func openZooKeeper(ctx context.Context, e job) (*opened, error) {
 	co, err := elections.Open(ctx, e.URL, elections.Options{SessionTimeout: longSession})
 	if err != nil {
 		return nil, err
@@ -83,7 +84,7 @@ func zookeeperWorld(t *testing.T) *world {
 	}}
 }
 
-// deposer returns what ends the candidacy of a process, if it has one.
+// deposer returns a function that ends the candidacy of a process, if it has one.
 func deposer(t *testing.T, url string) func(pid int) error {
 	co, err := elections.Open(t.Context(), url, elections.Options{SessionTimeout: longSession})
 	if err != nil {
