@@ -85,13 +85,15 @@ func (c *config) openStores(ctx context.Context) (all []openStore, err error) {
 
 // renewIssuer comes before the adoption. If the adoption then fails, every mark belongs to another
 // issuer, so the stores refuse everything.
-func (p *program) renewIssuer(ctx context.Context, o *observer, before fence.Issuer) (fence.Issuer, error) {
+func (p *program) renewIssuer(
+	ctx context.Context, o *observer, before fence.Issuer,
+) (fence.Issuer, error) {
 	now, err := o.RenewIssuer(ctx)
 	if err != nil {
-		return "", fmt.Errorf("the coordinator may already be another issuer, and then everything is refused; "+
-			"run it again: %w", err)
+		return "", fmt.Errorf("the coordinator may already be another issuer, and then everything is "+
+			"refused; run it again: %w", err)
 	}
-	fmt.Fprintf(p.Stdout, "coordinator: was issuer %q, and is now %q; every resource has to be adopted, "+
-		"and every leader has to be elected again\n", before, now)
+	fmt.Fprintf(p.Stdout, "coordinator: was issuer %q, and is now %q; every resource has to be "+
+		"adopted, and every leader has to be elected again\n", before, now)
 	return now, nil
 }

@@ -78,12 +78,14 @@ func checkListen(address string) error {
 			_, err = net.LookupPort("tcp", port)
 		}
 		if err != nil {
-			return fmt.Errorf("%q is not an address such as :6432, 127.0.0.1:6432 or unix:/path: %w", address, err)
+			return fmt.Errorf("%q is not an address such as :6432, 127.0.0.1:6432 or unix:/path: %w",
+				address, err)
 		}
 	case !filepath.IsAbs(path) || strings.ContainsRune(path, 0):
 		return fmt.Errorf("%q: the path of a Unix socket has to begin with /", address)
 	case strings.HasSuffix(path, "/"):
-		return fmt.Errorf("%q: this is a directory; give a path such as /run/guard/.s.PGSQL.6432", address)
+		return fmt.Errorf("%q: this is a directory; give a path such as /run/guard/.s.PGSQL.6432",
+			address)
 	case len(path) > maxSocketPath:
 		return fmt.Errorf("%q: the path of a Unix socket has at most %d bytes here, and this one has %d",
 			address, maxSocketPath, len(path))

@@ -13,7 +13,8 @@ import (
 // lockTimeout is how long another guard may take to open its socket in the same directory.
 const lockTimeout = 5 * time.Second
 
-// lockDirectory keeps other guards from opening a socket in this directory. It leaves no file behind.
+// lockDirectory keeps other guards from opening a socket in this directory. It leaves no file
+// behind.
 func lockDirectory(path string) (unlock func(), err error) {
 	dir, err := os.Open(path)
 	if err != nil {

@@ -23,8 +23,8 @@ func (c *config) authority(log *slog.Logger) (marks.Authority, *observer) {
 	return marks.Elected{Observer: o}, o
 }
 
-// observer opens the coordinator at the first request, and again until that succeeds: a guard has to
-// start, and to report that it is not ready, while the coordinator is down.
+// observer opens the coordinator at the first request, and again until that succeeds: a guard has
+// to start, and to report that it is not ready, while the coordinator is down.
 type observer struct {
 	open func(context.Context) (fence.Coordinator, error)
 
@@ -70,7 +70,9 @@ func (o *observer) Candidates(ctx context.Context, r fence.Resource) ([]fence.Ca
 }
 
 // Leaders implements fence.Observer.
-func (o *observer) Leaders(ctx context.Context, rs ...fence.Resource) (fence.Issuer, []fence.Candidate, error) {
+func (o *observer) Leaders(
+	ctx context.Context, rs ...fence.Resource,
+) (fence.Issuer, []fence.Candidate, error) {
 	co, err := o.get(ctx)
 	if err != nil {
 		return "", nil, err
@@ -79,7 +81,9 @@ func (o *observer) Leaders(ctx context.Context, rs ...fence.Resource) (fence.Iss
 }
 
 // Watch implements fence.Observer.
-func (o *observer) Watch(ctx context.Context, r fence.Resource, each func([]fence.Candidate) error) error {
+func (o *observer) Watch(
+	ctx context.Context, r fence.Resource, each func([]fence.Candidate) error,
+) error {
 	co, err := o.get(ctx)
 	if err != nil {
 		return err

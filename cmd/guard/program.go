@@ -73,7 +73,9 @@ func (p *program) commands() []command {
 }
 
 // noArguments adapts a subcommand that needs no arguments.
-func noArguments(run func(context.Context, *config) error) func(context.Context, *config, cli.Arguments) error {
+func noArguments(
+	run func(context.Context, *config) error,
+) func(context.Context, *config, cli.Arguments) error {
 	return func(ctx context.Context, c *config, _ cli.Arguments) error { return run(ctx, c) }
 }
 

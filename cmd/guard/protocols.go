@@ -42,7 +42,9 @@ var postgresProtocol = protocol{
 	upstream: func(c *config) string { return c.PostgresUpstream.Reveal() },
 	listen:   func(c *config) string { return c.PostgresListen },
 	open: func(_ context.Context, c *config) (database, error) {
-		return pgstore.Open(c.PostgresUpstream.Reveal(), pgstore.Options{AllowPrepared: c.PostgresAllowPrepared})
+		return pgstore.Open(c.PostgresUpstream.Reveal(), pgstore.Options{
+			AllowPrepared: c.PostgresAllowPrepared,
+		})
 	},
 	serve: func(c *config, d database, a *marks.Admission) guard.Protocol {
 		return guardpg.New(guardpg.Options{
@@ -83,7 +85,9 @@ var redisProtocol = protocol{
 	install: func(ctx context.Context, c *config) error {
 		return redisstore.Install(ctx, c.RedisUpstream.Reveal())
 	},
-	script: func(c *config) (string, error) { return redisstore.InstallText(c.RedisUpstream.Reveal()) },
+	script: func(c *config) (string, error) {
+		return redisstore.InstallText(c.RedisUpstream.Reveal())
+	},
 }
 
 // configured returns the protocols for which the settings name an upstream.

@@ -24,7 +24,8 @@ import (
 func (p *program) serve(ctx context.Context, c *config) error {
 	log := logging.New(p.Stderr, c.Log)
 	registry := prometheus.NewRegistry()
-	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	registry.MustRegister(collectors.NewGoCollector(),
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	metrics := guard.NewMetrics(registry)
 	authority, observer := c.authority(log)
 	defer observer.Close()
@@ -49,7 +50,9 @@ func (p *program) serve(ctx context.Context, c *config) error {
 }
 
 // servers opens stores and listeners. It returns those that it has opened also with an error.
-func (c *config) servers(ctx context.Context, log *slog.Logger, m *guard.Metrics, who marks.Authority) ([]*guard.Server, error) {
+func (c *config) servers(
+	ctx context.Context, log *slog.Logger, m *guard.Metrics, who marks.Authority,
+) ([]*guard.Server, error) {
 	var all []*guard.Server
 	for _, p := range c.configured() {
 		if p.listen(c) == "" {
@@ -102,7 +105,10 @@ func firstProbe(ctx context.Context, p guard.Protocol) error {
 }
 
 // serveAll runs all servers concurrently; the first failure stops the others.
-func serveAll(ctx context.Context, c *config, log *slog.Logger, servers []*guard.Server, metrics prometheus.Gatherer) error {
+func serveAll(
+	ctx context.Context, c *config, log *slog.Logger, servers []*guard.Server,
+	metrics prometheus.Gatherer,
+) error {
 	group, ctx := errgroup.WithContext(ctx)
 	var all []guard.Protocol
 	clients, clientsGone := context.WithCancel(context.WithoutCancel(ctx))
@@ -125,7 +131,9 @@ func serveAll(ctx context.Context, c *config, log *slog.Logger, servers []*guard
 		}
 		return nil
 	})
-	group.Go(func() error { return serveHTTP(clients, c.HTTPListen, guard.Handler(all, metrics, ctx.Done())) })
+	group.Go(func() error {
+		return serveHTTP(clients, c.HTTPListen, guard.Handler(all, metrics, ctx.Done()))
+	})
 	err := group.Wait()
 	log.Info("stopped")
 	return err

@@ -56,7 +56,9 @@ func load(env []string) (*config, error) {
 // Validate implements settings.Validator.
 func (c *config) Validate() error {
 	var problems []error
-	bad := func(format string, args ...any) { problems = append(problems, fmt.Errorf(format, args...)) }
+	bad := func(format string, args ...any) {
+		problems = append(problems, fmt.Errorf(format, args...))
+	}
 	if c.PostgresUpstream.Reveal() == "" && c.RedisUpstream.Reveal() == "" {
 		bad("nothing to guard: set GUARD_POSTGRES_UPSTREAM, GUARD_REDIS_UPSTREAM or both")
 	}
@@ -107,7 +109,10 @@ func (c *config) Validate() error {
 
 func (c *config) checkListeners(bad func(string, ...any)) {
 	for _, l := range []struct{ name, address, need, upstream string }{
-		{"GUARD_POSTGRES_LISTEN", c.PostgresListen, "GUARD_POSTGRES_UPSTREAM", c.PostgresUpstream.Reveal()},
+		{
+			"GUARD_POSTGRES_LISTEN", c.PostgresListen,
+			"GUARD_POSTGRES_UPSTREAM", c.PostgresUpstream.Reveal(),
+		},
 		{"GUARD_REDIS_LISTEN", c.RedisListen, "GUARD_REDIS_UPSTREAM", c.RedisUpstream.Reveal()},
 		{"GUARD_HTTP_LISTEN", c.HTTPListen, "", "-"},
 	} {
@@ -168,7 +173,9 @@ func (c *config) resources() []fence.Resource {
 
 // scrub removes the secrets of all URLs from a text.
 func (c *config) scrub(text string) string {
-	for _, u := range []settings.URL{c.PostgresUpstream, c.PostgresAdmin, c.RedisUpstream, c.Coordinator} {
+	for _, u := range []settings.URL{
+		c.PostgresUpstream, c.PostgresAdmin, c.RedisUpstream, c.Coordinator,
+	} {
 		text = u.Scrub(text)
 	}
 	return text

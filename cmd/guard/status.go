@@ -15,8 +15,8 @@ import (
 // statusTimeout bounds the query of one store.
 const statusTimeout = 10 * time.Second
 
-// storeStatus is the status of one store. Tokens are strings in JSON, since a JSON number would lose
-// digits.
+// storeStatus is the status of one store. Tokens are strings in JSON, since a JSON number would
+// lose digits.
 type storeStatus struct {
 	Store string       `json:"store"`
 	Ready bool         `json:"ready"`

@@ -16,13 +16,19 @@ const stubborn = `trap "" TERM; sleep 1000 & echo inner=$!; echo pid=$$; exec sl
 
 func TestPauseStopsTheCommandUntilTheCoordinatorIsBack(t *testing.T) {
 	t.Parallel()
-	l := shell(t, setup{memory: fencetest.NewMemory(leadertest.Patience), env: []string{"LEADER_SESSION_TIMEOUT=30s"}}, stubborn)
+	l := shell(t, setup{
+		memory: fencetest.NewMemory(leadertest.Patience), env: []string{"LEADER_SESSION_TIMEOUT=30s"},
+	}, stubborn)
 	pid, inner := l.pid("pid"), l.pid("inner")
 	for range 2 {
 		l.client.Cut()
-		leadertest.Eventually(t, "the group is stopped", func() bool { return leadertest.Halted(pid) && leadertest.Halted(inner) })
+		leadertest.Eventually(t, "the group is stopped", func() bool {
+			return leadertest.Halted(pid) && leadertest.Halted(inner)
+		})
 		l.client.Heal()
-		leadertest.Eventually(t, "the group continues", func() bool { return !leadertest.Halted(pid) && !leadertest.Halted(inner) })
+		leadertest.Eventually(t, "the group continues", func() bool {
+			return !leadertest.Halted(pid) && !leadertest.Halted(inner)
+		})
 	}
 	l.signals <- syscall.SIGTERM
 	l.signals <- syscall.SIGTERM
@@ -65,9 +71,9 @@ func TestStopEndsTheCommandAtOnce(t *testing.T) {
 	leadertest.MustBeGone(t, pid, inner)
 }
 
-// The successor is elected when the session of the disconnected leader expires at the coordinator. On a
-// machine that stalls for longer than the margin, the KILL may be late. Such a run shows nothing, so the
-// test is repeated.
+// The successor is elected when the session of the disconnected leader expires at the coordinator.
+// On a machine that stalls for longer than the margin, the KILL may be late. Such a run shows
+// nothing, so the test is repeated.
 func TestCommandIsGoneBeforeASuccessorIsElected(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes as long as a session timeout of 20 s")
@@ -84,9 +90,11 @@ func TestCommandIsGoneBeforeASuccessorIsElected(t *testing.T) {
 					return
 				}
 				if stall < 500*time.Millisecond || tries == 1 {
-					t.Fatalf("the successor was elected while processes %v existed; longest stall %s", there, stall)
+					t.Fatalf("the successor was elected while processes %v existed; longest stall %s", there,
+						stall)
 				}
-				t.Logf("processes %v existed at the election, but the machine stalled for %s: repeating", there, stall)
+				t.Logf("processes %v existed at the election, but the machine stalled for %s: repeating", there,
+					stall)
 			}
 		})
 	}
@@ -102,7 +110,9 @@ func survivors(t *testing.T, policy string) (there []int) {
 	}, stubborn)
 	command := []int{l.pid("pid"), l.pid("inner")}
 	elected := l.successor(func() {
-		there = slices.DeleteFunc(slices.Clone(command), func(pid int) bool { return !leadertest.Alive(pid) })
+		there = slices.DeleteFunc(slices.Clone(command), func(pid int) bool {
+			return !leadertest.Alive(pid)
+		})
 	})
 	l.client.Cut()
 	l.exits(cli.Lost)

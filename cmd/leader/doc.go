@@ -7,8 +7,9 @@
 //	campaign ──elected──▶ raise the mark on every store ──▶ acknowledge ──▶ start the command
 //	  ▲                             │ failed                                     │
 //	  └── transient: resign, wait ──┤                                        supervise
-//	                                └─ permanent: explain, exit                  │ it ended by itself,
-//	                                                                             ▼ or must stop
+//	                                └─ permanent: explain, exit                  │
+//	                                                   it ended by itself, or must stop
+//	                                                                             ▼
 //	exit ◀── resign ◀── its process group is gone ◀── KILL ◀── at most the grace ◀── TERM
 //
 // fence.Lead does the outer part, so leader gives the term up only after the command is gone.

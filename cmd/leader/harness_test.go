@@ -21,8 +21,9 @@ import (
 
 // Session timeouts.
 const (
-	longSession  = time.Minute     // no test waits for it to expire
-	shortSession = 6 * time.Second // of leaders that are killed or paused; long enough on a busy machine
+	longSession = time.Minute // no test waits for it to expire
+	// of leaders that are killed or paused; long enough on a busy machine
+	shortSession = 6 * time.Second
 )
 
 // leaderRun is one leader in this process, with a coordinator in memory and signals from the test.
@@ -47,7 +48,8 @@ type setup struct {
 // journals returns the table of journals with the setup's journal added.
 func (s setup) journals() tasks.Journals {
 	all := maps.Clone(tasks.AllJournals)
-	all["mem"] = func(context.Context, string, tasks.JournalOptions) (checkpoint.Journal, func(), error) {
+	all["mem"] = func(context.Context, string, tasks.JournalOptions) (checkpoint.Journal, func(),
+		error) {
 		return s.journal, func() {}, nil
 	}
 	return all
@@ -66,12 +68,17 @@ func begin(t *testing.T, s setup, args ...string) *leaderRun {
 	l.client = l.memory.Open()
 	p := &program{
 		Streams: cli.Streams{
-			Env:    append([]string{"PATH=" + os.Getenv("PATH"), "LEADER_COORDINATOR=mem://here", "LEADER_SESSION_TIMEOUT=" + longSession.String(), "LEADER_LOG=debug"}, s.env...),
+			Env: append([]string{
+				"PATH=" + os.Getenv("PATH"), "LEADER_COORDINATOR=mem://here",
+				"LEADER_SESSION_TIMEOUT=" + longSession.String(), "LEADER_LOG=debug",
+			}, s.env...),
 			Stdin:  s.stdin,
 			Stdout: l.out,
 			Stderr: l.log,
 		},
-		electors: coordinators.Table{"mem": func(context.Context, string, coordinators.Options) (fence.Coordinator, error) {
+		electors: coordinators.Table{"mem": func(
+			context.Context, string, coordinators.Options,
+		) (fence.Coordinator, error) {
 			return l.client, nil
 		}},
 		stores:   s.stores,
@@ -107,7 +114,10 @@ func (l *leaderRun) exits(want int) { l.t.Helper(); leadertest.Exits(l.t, l.code
 func (l *leaderRun) pid(name string) int { l.t.Helper(); return l.out.PID(l.t, name) }
 
 // queue returns the candidates for orders.
-func (l *leaderRun) queue() []fence.Candidate { l.t.Helper(); return leadertest.Queue(l.t, l.memory) }
+func (l *leaderRun) queue() []fence.Candidate {
+	l.t.Helper()
+	return leadertest.Queue(l.t, l.memory)
+}
 
 // depose deletes the leader's entry.
 func (l *leaderRun) depose() { l.t.Helper(); leadertest.Depose(l.t, l.memory) }

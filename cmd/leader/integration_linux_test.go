@@ -29,7 +29,8 @@ type site struct {
 func newSite(t *testing.T, program string, zk *servers.ZooKeeper, timeout time.Duration) *site {
 	root := strings.ToLower(strings.ReplaceAll(t.Name(), "/", "-"))
 	return &site{t: t, program: program, env: []string{
-		"PATH=" + os.Getenv("PATH"), "LEADER_COORDINATOR=zk://" + zk.Addr() + "/" + root, "LEADER_SESSION_TIMEOUT=" + timeout.String(),
+		"PATH=" + os.Getenv("PATH"), "LEADER_COORDINATOR=zk://" + zk.Addr() + "/" + root,
+		"LEADER_SESSION_TIMEOUT=" + timeout.String(),
 	}}
 }
 
@@ -42,8 +43,10 @@ type leader struct {
 // prepare returns a process for begin to start.
 func (s *site) prepare(args ...string) *leader {
 	l := &leader{
-		leaderRun: &leaderRun{t: s.t, out: leadertest.NewScreen(), log: leadertest.NewScreen(), code: make(chan int, 1)},
-		cmd:       exec.Command(s.program, args...),
+		leaderRun: &leaderRun{
+			t: s.t, out: leadertest.NewScreen(), log: leadertest.NewScreen(), code: make(chan int, 1),
+		},
+		cmd: exec.Command(s.program, args...),
 	}
 	l.cmd.Env, l.cmd.Stdout, l.cmd.Stderr = s.env, l.out, l.log
 	l.cmd.WaitDelay = 5 * time.Second // an orphan may keep the streams open
@@ -111,7 +114,9 @@ func (s *site) electionStatus() electionStatus {
 func (s *site) second() *leader {
 	s.t.Helper()
 	l := s.sleeper()
-	leadertest.Eventually(s.t, "there are two candidates", func() bool { return len(s.electionStatus().Candidates) == 2 })
+	leadertest.Eventually(s.t, "there are two candidates", func() bool {
+		return len(s.electionStatus().Candidates) == 2
+	})
 	return l
 }
 
@@ -120,7 +125,9 @@ func TestLeaderProcesses(t *testing.T) {
 		t.Skip("builds the programs, and needs servers")
 	}
 	program := filepath.Join(t.TempDir(), "leader")
-	if out, err := exec.Command("go", "build", "-o", filepath.Dir(program)+"/", ".", "../guard").CombinedOutput(); err != nil {
+	out, err := exec.Command("go", "build", "-o", filepath.Dir(program)+"/", ".",
+		"../guard").CombinedOutput()
+	if err != nil {
 		t.Fatalf("go build: %v\n%s", err, out)
 	}
 	for name, test := range map[string]func(*testing.T, string){
@@ -155,7 +162,9 @@ func testKilled(t *testing.T, program string) {
 	second := s.second()
 	start := time.Now()
 	first.signal(syscall.SIGKILL)
-	leadertest.Eventually(t, "the command dies with its leader", func() bool { return !leadertest.Alive(pid) })
+	leadertest.Eventually(t, "the command dies with its leader", func() bool {
+		return !leadertest.Alive(pid)
+	})
 	next := second.pid("pid")
 	t.Logf("taken over after %s, with a session timeout of %s", time.Since(start), shortSession)
 	if !leadertest.Alive(next) {
@@ -188,7 +197,8 @@ func testPaused(t *testing.T, program string) {
 }
 
 func testResigned(t *testing.T, program string) {
-	s := newSite(t, program, serverstest.SharedZooKeeper(t), 40*time.Second) // longer than leadertest.Patience
+	// longer than leadertest.Patience
+	s := newSite(t, program, serverstest.SharedZooKeeper(t), 40*time.Second)
 	watch := s.start("watch", "orders")
 	watch.out.Await(t, "nobody leads orders")
 	first := s.sleeper()
@@ -202,9 +212,13 @@ func testResigned(t *testing.T, program string) {
 	first.exits(cli.Lost)
 	leadertest.MustBeGone(t, pid)
 	second.pid("pid")
-	leadertest.Eventually(t, "watch has printed both", func() bool { return strings.Count(watch.out.String(), "ready=yes") == 2 })
+	leadertest.Eventually(t, "watch has printed both", func() bool {
+		return strings.Count(watch.out.String(), "ready=yes") == 2
+	})
 	lines := strings.Split(watch.out.String(), "\n")
-	if !slices.ContainsFunc(lines, func(line string) bool { return strings.Contains(line, "token="+token+" ") }) {
+	if !slices.ContainsFunc(lines, func(line string) bool {
+		return strings.Contains(line, "token="+token+" ")
+	}) {
 		t.Errorf("watch does not show token %s:\n%s", token, watch.out)
 	}
 	watch.signal(syscall.SIGINT)
@@ -263,21 +277,27 @@ func testCoordinatorGone(t *testing.T, program string) {
 
 func testNoCoordinator(t *testing.T, program string) {
 	s := &site{t: t, program: program, env: []string{
-		"PATH=" + os.Getenv("PATH"), "LEADER_COORDINATOR=zk://u:s3cr3t@127.0.0.1:1/x", "LEADER_SESSION_TIMEOUT=2s",
+		"PATH=" + os.Getenv("PATH"), "LEADER_COORDINATOR=zk://u:s3cr3t@127.0.0.1:1/x",
+		"LEADER_SESSION_TIMEOUT=2s",
 	}}
-	for _, args := range [][]string{{"status", "orders"}, {"watch", "orders"}, {"resign", "orders"}, {"run", "orders", "--", "true"}} {
+	for _, args := range [][]string{
+		{"status", "orders"}, {"watch", "orders"}, {"resign", "orders"}, {"run", "orders", "--", "true"},
+	} {
 		l := s.start(args...)
 		l.exits(cli.Error)
-		if l.out.String() != "" || !strings.Contains(l.log.String(), "127.0.0.1:1") || strings.Contains(l.log.String(), "s3cr3t") {
+		if l.out.String() != "" || !strings.Contains(l.log.String(), "127.0.0.1:1") ||
+			strings.Contains(l.log.String(), "s3cr3t") {
 			t.Errorf("%v: stdout %q, stderr %q", args, l.out, l.log)
 		}
 	}
 }
 
-// testFirstProcess runs leader as process 1 of a container. The command leaves orphans and waits until they are gone.
+// testFirstProcess runs leader as process 1 of a container. The command leaves orphans and waits
+// until they are gone.
 func testFirstProcess(t *testing.T, program string) {
 	container := []string{"unshare", "--user", "--map-root-user", "--pid", "--fork", "--mount-proc"}
-	if out, err := exec.Command(container[0], append(container[1:], "true")...).CombinedOutput(); err != nil {
+	out, err := exec.Command(container[0], append(container[1:], "true")...).CombinedOutput()
+	if err != nil {
 		t.Skipf("this machine cannot make a PID namespace: %v: %s", err, out)
 	}
 	s := newSite(t, program, serverstest.SharedZooKeeper(t), 20*time.Second)

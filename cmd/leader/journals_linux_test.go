@@ -37,10 +37,12 @@ func (s *taskStage) taskIsTakenOver(resource string) {
 	second.out.Await(s.t, "waits")
 	s.write("go", "")
 	second.exits(cli.Done)
-	if cp := s.show(name); cp.Status != checkpoint.Done || string(cp.State) != `{"n":2}` || cp.Version != 3 {
+	if cp := s.show(name); cp.Status != checkpoint.Done || string(cp.State) != `{"n":2}` ||
+		cp.Version != 3 {
 		s.t.Errorf("got %+v, state %s", cp, cp.State)
 	}
-	if list, _ := s.call(cli.Done, "task", "list"); !strings.Contains(list, name) || !strings.Contains(list, "all 3") {
+	if list, _ := s.call(cli.Done, "task", "list"); !strings.Contains(list, name) ||
+		!strings.Contains(list, "all 3") {
 		s.t.Errorf("list says:\n%s", list)
 	}
 	if out, _ := s.call(cli.Done, "task", "restart", file); !strings.Contains(out, "run 2") {
@@ -55,7 +57,9 @@ func (s *taskStage) taskIsTakenOver(resource string) {
 
 // withoutStores returns a stage whose journal is at LEADER_COORDINATOR.
 func withoutStores(t *testing.T, program string, timeout time.Duration) *taskStage {
-	return &taskStage{site: newSite(t, program, serverstest.SharedZooKeeper(t), timeout), dir: t.TempDir()}
+	return &taskStage{
+		site: newSite(t, program, serverstest.SharedZooKeeper(t), timeout), dir: t.TempDir(),
+	}
 }
 
 func testTaskInZooKeeper(t *testing.T, program string) {
@@ -69,8 +73,8 @@ func testTaskInRedis(t *testing.T, program string) {
 	s.taskIsTakenOver("counting")
 }
 
-// testTaskThroughGuard uses only the guard. The leader's connections carry its token; standbys cannot
-// follow.
+// testTaskThroughGuard uses only the guard. The leader's connections carry its token; standbys
+// cannot follow.
 func testTaskThroughGuard(t *testing.T, program string) {
 	s := newTaskStage(t, program, shortSession)
 	direct := environ.Lookup(s.env, "LEADER_JOURNAL")
@@ -78,8 +82,11 @@ func testTaskThroughGuard(t *testing.T, program string) {
 	s.set("LEADER_JOURNAL", "")
 	s.SQL("create table effect (what text)")
 	s.Grant()
-	file := s.write("t.yaml", "task: t\nresource: counting"+counting+"  - {name: book, sql: \"insert into effect values ('x')\"}\n")
-	if _, log := s.call(cli.Error, "task", "show", file); !strings.Contains(log, "set LEADER_JOURNAL to the database itself") {
+	file := s.write("t.yaml",
+		"task: t\nresource: counting"+counting+"  - {name: book, sql: \"insert into effect values "+
+			"('x')\"}\n")
+	_, log := s.call(cli.Error, "task", "show", file)
+	if !strings.Contains(log, "set LEADER_JOURNAL to the database itself") {
 		t.Errorf("show says %s", log)
 	}
 	first := s.start("task", file)
@@ -106,7 +113,9 @@ func testTaskOnATerminal(t *testing.T, program string) {
 	keyboard, tty := openTerminal(t)
 	s := withoutStores(t, program, 20*time.Second)
 	s.set("TERM", "xterm")
-	file := s.write("t.yaml", "task: shown\nresource: shown\nsteps:\n  - {name: one, run: 'echo line of one'}\n  - {name: two, run: 'printf half; while [ ! -e go ]; do sleep 0.02; done; echo \" a line\"'}\n")
+	file := s.write("t.yaml",
+		"task: shown\nresource: shown\nsteps:\n  - {name: one, run: 'echo line of one'}\n  - {name: "+
+			"two, run: 'printf half; while [ ! -e go ]; do sleep 0.02; done; echo \" a line\"'}\n")
 	l := s.prepare("task", file)
 	l.cmd.Stdin, l.cmd.Stdout, l.cmd.Stderr = tty, tty, tty
 	l.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
@@ -122,7 +131,8 @@ func testTaskOnATerminal(t *testing.T, program string) {
 	<-read
 	text := shown.String()
 	for _, want := range []string{
-		"shown  waits to lead", "] 1/2  two  round 1/1  run 1", "\r\x1b[Kline of one\r\n", "half a line\r\n", "] 2/2  done  round 1/1  run 1", "took over the task",
+		"shown  waits to lead", "] 1/2  two  round 1/1  run 1", "\r\x1b[Kline of one\r\n",
+		"half a line\r\n", "] 2/2  done  round 1/1  run 1", "took over the task",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in:\n%q", want, text)

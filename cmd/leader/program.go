@@ -30,7 +30,8 @@ func (p *program) run(ctx context.Context, args []string) int {
 	cmd := cli.Program[*config]{
 		Streams: p.Streams, Name: "leader", Commands: p.commands(), Load: p.settings, SetsApart: true,
 		Help: cli.Help{
-			About:    "leader runs a command or a task as the leader of a resource, and shows the state of elections.",
+			About: "leader runs a command or a task as the leader of a resource, and shows the state " +
+				"of elections.",
 			Settings: &config{}, ExitCodes: exitCodes, Columns: [2]int{12, 34},
 		},
 	}
@@ -90,11 +91,13 @@ func commands() []command {
 			summary: "print the checkpoints of all tasks",
 		},
 		{
-			name: "task resume", arguments: "FILE|NAME", takes: takesTask, run: task((*tasks.Invocation).Resume),
+			name: "task resume", arguments: "FILE|NAME", takes: takesTask,
+			run:     task((*tasks.Invocation).Resume),
 			summary: "continue a stopped task with the step at which it stopped",
 		},
 		{
-			name: "task restart", arguments: "FILE|NAME", takes: takesTask, run: task((*tasks.Invocation).Restart),
+			name: "task restart", arguments: "FILE|NAME", takes: takesTask,
+			run:     task((*tasks.Invocation).Restart),
 			summary: "begin a new run of a task, from its first step and initial state",
 		},
 	}
@@ -158,12 +161,14 @@ func (p *program) open(ctx context.Context, c command, inv *invocation) int {
 	return c.run(p, ctx, inv)
 }
 
-// logTo opens the log. While a task runs on a terminal, log lines are written above its progress bar.
+// logTo opens the log. While a task runs on a terminal, log lines are written above its progress
+// bar.
 func (p *program) logTo(inv *invocation, progress bool) {
 	inv.log = logging.New(p.Stderr, inv.config.Log)
 	if progress {
 		if inv.tasks.Bar = tasks.NewBar(p.Stderr, p.Env); inv.tasks.Bar != nil {
-			inv.log = slog.New(slog.NewTextHandler(inv.tasks.Bar, &slog.HandlerOptions{Level: inv.config.Log}))
+			inv.log = slog.New(slog.NewTextHandler(inv.tasks.Bar,
+				&slog.HandlerOptions{Level: inv.config.Log}))
 		}
 	}
 	if inv.resource != "" {

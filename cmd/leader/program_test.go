@@ -65,8 +65,10 @@ func TestEveryProblemOfTheSettingsIsListedWithoutSecrets(t *testing.T) {
 		t.Errorf("code %d, stdout %q, stderr:\n%s", code, out, log)
 	}
 	for _, want := range []string{
-		"no coordinator consul://", "number 2: there is no store mysql://", `LEADER_SESSION_TIMEOUT="10"`, "LEADER_GRACE=5s does not fit",
-		"pause, continue, stop", "did you mean LEADER_HOLDER?", `LEADER_LOG="loud"`, "LEADER_RAISE_TIMEOUT=-1s",
+		"no coordinator consul://", "number 2: there is no store mysql://", `LEADER_SESSION_TIMEOUT="10"`,
+		"LEADER_GRACE=5s does not fit",
+		"pause, continue, stop", "did you mean LEADER_HOLDER?", `LEADER_LOG="loud"`,
+		"LEADER_RAISE_TIMEOUT=-1s",
 	} {
 		if !strings.Contains(log, want) {
 			t.Errorf("no %q in:\n%s", want, log)
@@ -75,29 +77,38 @@ func TestEveryProblemOfTheSettingsIsListedWithoutSecrets(t *testing.T) {
 }
 
 func TestCoordinatorIsRequired(t *testing.T) {
-	if code, _, log := call(t, nil, "status", "orders"); code != cli.Usage || !strings.Contains(log, "LEADER_COORDINATOR is required") {
+	if code, _, log := call(t, nil, "status", "orders"); code != cli.Usage ||
+		!strings.Contains(log, "LEADER_COORDINATOR is required") {
 		t.Errorf("code %d, stderr %q", code, log)
 	}
 }
 
 func TestAnUnknownCoordinatorIsAnsweredWithTheKnownOnes(t *testing.T) {
 	code, _, log := call(t, []string{"LEADER_COORDINATOR=etcd://u:s3cr3t@h"}, "status", "orders")
-	if code != cli.Usage || !strings.Contains(log, "there is no coordinator etcd://; there is zk://") || strings.Contains(log, "s3cr3t") {
+	if code != cli.Usage ||
+		!strings.Contains(log, "there is no coordinator etcd://; there is zk://") ||
+		strings.Contains(log, "s3cr3t") {
 		t.Errorf("code %d, stderr %q", code, log)
 	}
 }
 
 func TestErrorsOfTheCoordinatorContainNoSecret(t *testing.T) {
 	p := &program{
-		Streams: cli.Streams{Env: []string{"LEADER_COORDINATOR=mem://u:s3cr3t@h"}, Stdout: leadertest.NewScreen(), Stderr: leadertest.NewScreen()}, notify: supervise.Notify,
-		electors: coordinators.Table{"mem": func(_ context.Context, url string, _ coordinators.Options) (fence.Coordinator, error) {
+		Streams: cli.Streams{
+			Env: []string{"LEADER_COORDINATOR=mem://u:s3cr3t@h"}, Stdout: leadertest.NewScreen(),
+			Stderr: leadertest.NewScreen(),
+		}, notify: supervise.Notify,
+		electors: coordinators.Table{"mem": func(
+			_ context.Context, url string, _ coordinators.Options,
+		) (fence.Coordinator, error) {
 			return nil, errors.New("cannot parse " + url + ", not with password s3cr3t")
 		}},
 	}
 	if code := p.run(t.Context(), []string{"status", "orders"}); code != cli.Error {
 		t.Errorf("code %d", code)
 	}
-	if log := p.Stderr.(*leadertest.Screen).String(); strings.Contains(log, "s3cr3t") || !strings.Contains(log, "mem://u:xxxxx@h") {
+	if log := p.Stderr.(*leadertest.Screen).String(); strings.Contains(log, "s3cr3t") ||
+		!strings.Contains(log, "mem://u:xxxxx@h") {
 		t.Error(log)
 	}
 }
@@ -117,7 +128,9 @@ func TestHelpMentionsEverySettingSubcommandAndExitCode(t *testing.T) {
 			t.Errorf("there is no text about %s", tag[1])
 		}
 	}
-	for _, args := range [][]string{{"-h"}, {"--help"}, {"run", "-h"}, {"run", "orders", "-h"}, {"status", "-h"}} {
+	for _, args := range [][]string{
+		{"-h"}, {"--help"}, {"run", "-h"}, {"run", "orders", "-h"}, {"status", "-h"},
+	} {
 		code, out, log := call(t, []string{"LEADER_UNKNOWN=1"}, args...)
 		if code != cli.Done || log != "" {
 			t.Errorf("%v: code %d, stderr %q", args, code, log)
@@ -137,12 +150,16 @@ func TestHelpMentionsEverySettingSubcommandAndExitCode(t *testing.T) {
 }
 
 func TestDefaultsFollowTheSessionTimeout(t *testing.T) {
-	p := &program{Streams: cli.Streams{Env: []string{"LEADER_COORDINATOR=mem://h", "LEADER_SESSION_TIMEOUT=30s"}}, electors: coordinators.Table{"mem": nil}}
+	p := &program{
+		Streams:  cli.Streams{Env: []string{"LEADER_COORDINATOR=mem://h", "LEADER_SESSION_TIMEOUT=30s"}},
+		electors: coordinators.Table{"mem": nil},
+	}
 	c, err := p.settings()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if host, _ := os.Hostname(); c.Grace.Seconds() != 6 || !strings.HasPrefix(c.Holder, host+":") || c.OnDisconnect != supervise.Pause {
+	if host, _ := os.Hostname(); c.Grace.Seconds() != 6 || !strings.HasPrefix(c.Holder, host+":") ||
+		c.OnDisconnect != supervise.Pause {
 		t.Errorf("got %+v", c)
 	}
 }
@@ -171,7 +188,8 @@ func enrolled(t *testing.T) *fencetest.Memory {
 func TestStatusShowsTheLeader(t *testing.T) {
 	l := begin(t, setup{memory: enrolled(t)}, "status", "orders")
 	l.exits(cli.Done)
-	want := "RESOURCE  LEADER      TOKEN  READY  CANDIDATES\n" + `orders    "host a:1"  1      yes    2` + "\n"
+	want := "RESOURCE  LEADER      TOKEN  READY  CANDIDATES\n" +
+		`orders    "host a:1"  1      yes    2` + "\n"
 	if l.out.String() != want {
 		t.Errorf("got\n%swant\n%s", l.out, want)
 	}
@@ -180,8 +198,10 @@ func TestStatusShowsTheLeader(t *testing.T) {
 func TestStatusAsJSONHasTokensAsStrings(t *testing.T) {
 	l := begin(t, setup{memory: enrolled(t)}, "status", "orders", "-o", "json")
 	l.exits(cli.Done)
-	want := `{"resource":"orders","leader":{"token":"1","holder":"host a:1","ready":true},"candidates":[` +
-		`{"token":"1","holder":"host a:1","ready":true},{"token":"2","holder":"b:2","ready":false}]}` + "\n"
+	want := `{"resource":"orders","leader":{"token":"1","holder":"host a:1","ready":true},` +
+		`"candidates":[` +
+		`{"token":"1","holder":"host a:1","ready":true},` +
+		`{"token":"2","holder":"b:2","ready":false}]}` + "\n"
 	if l.out.String() != want {
 		t.Errorf("got  %swant %s", l.out, want)
 	}
@@ -190,7 +210,8 @@ func TestStatusAsJSONHasTokensAsStrings(t *testing.T) {
 func TestStatusExits1WhenNobodyLeads(t *testing.T) {
 	l := begin(t, setup{}, "status", "-o=json", "orders")
 	l.exits(cli.Error)
-	if got, want := l.out.String(), `{"resource":"orders","leader":null,"candidates":[]}`+"\n"; got != want {
+	got, want := l.out.String(), `{"resource":"orders","leader":null,"candidates":[]}`+"\n"
+	if got != want {
 		t.Errorf("got %swant %s", got, want)
 	}
 	l = begin(t, setup{}, "status", "orders")
@@ -202,7 +223,9 @@ func TestStatusExits1WhenNobodyLeads(t *testing.T) {
 
 func TestStatusGivesUpOnACoordinatorThatDoesNotAnswer(t *testing.T) {
 	m := fencetest.NewMemory(longSession)
-	l := begin(t, setup{memory: m, env: []string{"LEADER_SESSION_TIMEOUT=50ms", "LEADER_STORES="}}, "status", "orders")
+	l := begin(t, setup{
+		memory: m, env: []string{"LEADER_SESSION_TIMEOUT=50ms", "LEADER_STORES="},
+	}, "status", "orders")
 	l.client.Cut()
 	if code := <-l.code; code != cli.Error { // also if it was queried before the cut: nobody leads
 		t.Errorf("code %d", code)
@@ -238,7 +261,8 @@ func TestWatchPrintsALinePerChangeOfLeadershipUntilInterrupted(t *testing.T) {
 	}
 	for _, line := range lines {
 		var c change
-		if err := json.Unmarshal([]byte(line), &c); err != nil || c.Time.IsZero() || c.Resource != "orders" {
+		if err := json.Unmarshal([]byte(line), &c); err != nil || c.Time.IsZero() ||
+			c.Resource != "orders" {
 			t.Errorf("%v in %s", err, line)
 		}
 	}

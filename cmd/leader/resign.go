@@ -25,12 +25,14 @@ func (p *program) resign(ctx context.Context, inv *invocation) int {
 	found, err := inv.coordinator.Depose(ctx, inv.resource, leader.Token)
 	if err != nil {
 		return cli.Failed(ctx, inv.log, fmt.Sprintf(
-			"depose token %s, or confirm it; `leader status %s` shows who leads", leader.Token, inv.resource), err)
+			"depose token %s, or confirm it; `leader status %s` shows who leads",
+			leader.Token, inv.resource), err)
 	}
 	did := "was deposed"
 	if !found {
 		did = "had already resigned or expired"
 	}
-	fmt.Fprintf(p.Stdout, "%s: %s with token %s %s\n", inv.resource, cli.Printable(leader.Holder), leader.Token, did)
+	fmt.Fprintf(p.Stdout, "%s: %s with token %s %s\n", inv.resource, cli.Printable(leader.Holder),
+		leader.Token, did)
 	return cli.Done
 }

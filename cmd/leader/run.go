@@ -37,7 +37,8 @@ func (p *program) runCommand(ctx context.Context, inv *invocation) int {
 	reaper, stop := supervise.StartReaper()
 	defer stop()
 	r := &commandRunner{invocation: inv, program: p, reaper: reaper}
-	return r.campaign(ctx, p.stores.Raisers(inv.config.Stores, inv.coordinator, inv.config.RaiseTimeout))
+	return r.campaign(ctx,
+		p.stores.Raisers(inv.config.Stores, inv.coordinator, inv.config.RaiseTimeout))
 }
 
 // logSettings logs the effective settings, and adds the holder to every later line.
@@ -48,7 +49,10 @@ func (inv *invocation) logSettings(ctx context.Context) {
 
 // campaign stands for election until the command has run once, or a permanent error rules that out.
 func (r *commandRunner) campaign(ctx context.Context, stores []fence.Raiser) int {
-	l := fence.Lead{Elector: &coordinators.Announcer{Elector: r.coordinator, Log: r.log}, Resource: r.resource, Holder: r.config.Holder, Stores: stores}
+	l := fence.Lead{
+		Elector:  &coordinators.Announcer{Elector: r.coordinator, Log: r.log},
+		Resource: r.resource, Holder: r.config.Holder, Stores: stores,
+	}
 	for wait := firstBackoff; ; wait = min(2*wait, maxBackoff) {
 		var o *outcome
 		err := l.Run(ctx, func(ctx context.Context, t *fence.Term) (err error) {
@@ -105,7 +109,8 @@ func classify(ended, err error) failure {
 		return failure{code: cli.Error, next: "run guard install on that store"}
 	case errors.Is(err, coordinators.ErrCampaign):
 		return failure{code: cli.Error, next: "check LEADER_COORDINATOR and its permissions"}
-	case errors.Is(err, fence.ErrMalformed), errors.Is(err, fence.ErrNoToken), errors.Is(err, fence.ErrNotAllowed):
+	case errors.Is(err, fence.ErrMalformed), errors.Is(err, fence.ErrNoToken),
+		errors.Is(err, fence.ErrNotAllowed):
 		return failure{code: cli.Error, next: "check that the stores in LEADER_STORES, or the guards in " +
 			"front of them, fit this version of leader"}
 	}

@@ -36,7 +36,9 @@ func TestExitCodeIsThatOfTheCommand(t *testing.T) {
 
 func TestCommandGetsTheTokenInEveryForm(t *testing.T) {
 	t.Parallel()
-	l := shell(t, setup{env: []string{"PGOPTIONS=-c a=b", "RINGFENCE_TOKEN=99", "OTHER=kept", "LEADER_HOLDER=me"}},
+	l := shell(t, setup{
+		env: []string{"PGOPTIONS=-c a=b", "RINGFENCE_TOKEN=99", "OTHER=kept", "LEADER_HOLDER=me"},
+	},
 		`echo "$RINGFENCE_RESOURCE/$RINGFENCE_TOKEN/$RINGFENCE_HOLDER/$PGOPTIONS/$OTHER"; cat`)
 	l.exits(0)
 	if got, want := l.out.String(), "orders/1/me/-c a=b -c fence.orders=1/kept\n"; got != want {
@@ -94,7 +96,9 @@ func TestDeposedCommandGetsTERMAndTheExitCodeIs3(t *testing.T) {
 	l.depose()
 	l.exits(cli.Lost)
 	l.out.Await(t, "bye")
-	for _, want := range []string{`"resource":"orders"`, `"token":"1"`, `"holder":`, "deposed", `"next":`} {
+	for _, want := range []string{
+		`"resource":"orders"`, `"token":"1"`, `"holder":`, "deposed", `"next":`,
+	} {
 		if !strings.Contains(l.log.String(), want) {
 			t.Errorf("no %s in the log", want)
 		}
@@ -128,9 +132,11 @@ func TestAnExpiredSessionKillsAtOnce(t *testing.T) {
 func TestSignalsReachTheWholeGroup(t *testing.T) {
 	t.Parallel()
 	l := shell(t, setup{}, `
-		trap 'echo outer USR1' USR1; trap 'echo outer HUP' HUP; trap 'echo outer INT' INT; trap 'echo outer QUIT' QUIT
+		trap 'echo outer USR1' USR1; trap 'echo outer HUP' HUP
+		trap 'echo outer INT' INT; trap 'echo outer QUIT' QUIT
 		trap 'echo outer WINCH' WINCH; trap 'echo outer USR2' USR2; trap 'exit 9' TERM
-		sh -c 'trap "echo inner USR1" USR1; trap "" HUP INT QUIT USR2 WINCH; echo inner ready; while :; do sleep 0.02; done' &
+		sh -c 'trap "echo inner USR1" USR1; trap "" HUP INT QUIT USR2 WINCH
+			echo inner ready; while :; do sleep 0.02; done' &
 		echo outer ready; while :; do wait; done`)
 	l.out.Await(t, "inner ready")
 	l.out.Await(t, "outer ready")
@@ -138,7 +144,8 @@ func TestSignalsReachTheWholeGroup(t *testing.T) {
 	l.out.Await(t, "outer USR1")
 	l.out.Await(t, "inner USR1")
 	for sig, name := range map[os.Signal]string{
-		syscall.SIGHUP: "HUP", syscall.SIGINT: "INT", syscall.SIGQUIT: "QUIT", syscall.SIGUSR2: "USR2", syscall.SIGWINCH: "WINCH",
+		syscall.SIGHUP: "HUP", syscall.SIGINT: "INT", syscall.SIGQUIT: "QUIT", syscall.SIGUSR2: "USR2",
+		syscall.SIGWINCH: "WINCH",
 	} {
 		l.signals <- sig
 		l.out.Await(t, "outer "+name)
@@ -150,7 +157,8 @@ func TestSignalsReachTheWholeGroup(t *testing.T) {
 func TestSecondTERMKills(t *testing.T) {
 	t.Parallel()
 	for _, second := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT} {
-		l := shell(t, setup{}, `trap 'echo no' TERM; trap "" INT; echo ready; while :; do sleep 0.02; done`)
+		l := shell(t, setup{},
+			`trap 'echo no' TERM; trap "" INT; echo ready; while :; do sleep 0.02; done`)
 		l.out.Await(t, "ready")
 		l.signals <- syscall.SIGTERM
 		l.out.Await(t, "no")
@@ -248,7 +256,9 @@ func TestCommandStartsAfterEveryMarkIsRaisedAndTheTermAcknowledged(t *testing.T)
 
 func TestTransientRefusalIsRetriedWithANewTerm(t *testing.T) {
 	t.Parallel()
-	passing := []error{errors.New("connection refused"), refusal(fence.ReasonUnrevoked), refusal(fence.ReasonNotLeader)}
+	passing := []error{
+		errors.New("connection refused"), refusal(fence.ReasonUnrevoked), refusal(fence.ReasonNotLeader),
+	}
 	f := &fakeStore{answer: func(n int) error {
 		if n <= len(passing) {
 			return passing[n-1]
@@ -268,16 +278,20 @@ func TestTransientRefusalIsRetriedWithANewTerm(t *testing.T) {
 func TestPermanentRefusalEndsTheRun(t *testing.T) {
 	t.Parallel()
 	for reason, want := range map[fence.Reason]int{
-		fence.ReasonStale: cli.Lost, fence.ReasonOtherIssuer: cli.Error, fence.ReasonNotInstalled: cli.Error, fence.ReasonMalformed: cli.Error,
+		fence.ReasonStale: cli.Lost, fence.ReasonOtherIssuer: cli.Error,
+		fence.ReasonNotInstalled: cli.Error, fence.ReasonMalformed: cli.Error,
 	} {
 		t.Run(reason.String(), func(t *testing.T) {
 			t.Parallel()
-			l := shell(t, (&fakeStore{answer: func(int) error { return refusal(reason) }}).with(), "echo never")
+			l := shell(t, (&fakeStore{answer: func(int) error {
+				return refusal(reason)
+			}}).with(), "echo never")
 			l.exits(want)
 			if l.out.String() != "" || len(l.queue()) != 0 {
 				t.Errorf("output %q, queue %v", l.out, l.queue())
 			}
-			if !strings.Contains(l.log.String(), `"next":`) || !strings.Contains(l.log.String(), "fake://u:xxxxx@h/") {
+			if !strings.Contains(l.log.String(), `"next":`) ||
+				!strings.Contains(l.log.String(), "fake://u:xxxxx@h/") {
 				t.Error("the log does not name the store or the next step")
 			}
 		})
@@ -286,7 +300,9 @@ func TestPermanentRefusalEndsTheRun(t *testing.T) {
 
 func TestSignalDuringABackoffEndsTheRun(t *testing.T) {
 	t.Parallel()
-	l := shell(t, (&fakeStore{answer: func(int) error { return errors.New("unreachable") }}).with(), "echo never")
+	l := shell(t, (&fakeStore{answer: func(int) error {
+		return errors.New("unreachable")
+	}}).with(), "echo never")
 	l.log.Await(t, "standing again")
 	l.signals <- syscall.SIGINT
 	l.exits(128 + 2)

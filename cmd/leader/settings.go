@@ -32,7 +32,9 @@ type config struct {
 
 // settings loads the config. Its error lists every problem.
 func (p *program) settings() (*config, error) {
-	c := &config{electors: p.electors.Schemes(), stores: p.stores.Schemes(), journals: p.journals.Schemes()}
+	c := &config{
+		electors: p.electors.Schemes(), stores: p.stores.Schemes(), journals: p.journals.Schemes(),
+	}
 	if err := settings.Load(c, "LEADER_", p.Env); err != nil {
 		return nil, err
 	}
@@ -62,11 +64,13 @@ func (c *config) Validate() error {
 		"LEADER_COORDINATOR: there is no coordinator %s://; there is %s", scheme, list(c.electors))
 	for i, u := range c.Stores {
 		report(!slices.Contains(c.stores, u.Scheme()),
-			"LEADER_STORES: number %d: there is no store %s://; there is %s", i+1, u.Scheme(), list(c.stores))
+			"LEADER_STORES: number %d: there is no store %s://; there is %s", i+1, u.Scheme(),
+			list(c.stores))
 	}
 	report(c.Journal != "" && !slices.Contains(c.journals, c.Journal.Scheme()),
 		"LEADER_JOURNAL: there is no journal %s://; there is %s", c.Journal.Scheme(), list(c.journals))
-	report(c.Redis != "" && c.Redis.Scheme() != "redis", "LEADER_REDIS is a URL of scheme %q, not of redis", c.Redis.Scheme())
+	report(c.Redis != "" && c.Redis.Scheme() != "redis",
+		"LEADER_REDIS is a URL of scheme %q, not of redis", c.Redis.Scheme())
 	report(c.SessionTimeout <= 0, "LEADER_SESSION_TIMEOUT=%s must be above 0", c.SessionTimeout)
 	report(c.RaiseTimeout <= 0, "LEADER_RAISE_TIMEOUT=%s must be above 0", c.RaiseTimeout)
 	report(c.Grace < 0, "LEADER_GRACE=%s must not be below 0", c.Grace)

@@ -55,7 +55,8 @@ func (s electionStatus) print(w io.Writer, form string) error {
 	fmt.Fprintln(t, "RESOURCE\tLEADER\tTOKEN\tREADY\tCANDIDATES")
 	holder, token, ready := "-", "-", "-"
 	if s.Leader != nil {
-		holder, token, ready = cli.Printable(s.Leader.Holder), s.Leader.Token.String(), yes(s.Leader.Ready)
+		holder, token = cli.Printable(s.Leader.Holder), s.Leader.Token.String()
+		ready = yes(s.Leader.Ready)
 	}
 	fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%d\n", s.Resource, holder, token, ready, len(s.Candidates))
 	return t.Flush()

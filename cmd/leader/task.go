@@ -49,7 +49,9 @@ func (p *program) runTask(ctx context.Context, inv *invocation) int {
 }
 
 // task turns a method of tasks.Invocation into a subcommand.
-func task(run func(*tasks.Invocation, context.Context) int) func(*program, context.Context, *invocation) int {
+func task(
+	run func(*tasks.Invocation, context.Context) int,
+) func(*program, context.Context, *invocation) int {
 	return func(_ *program, ctx context.Context, inv *invocation) int {
 		inv.tasks.Coordinator, inv.tasks.Log = inv.coordinator, inv.log
 		return run(inv.tasks, ctx)

@@ -1,14 +1,14 @@
 package main
 
-const taskNameHelp = `An argument that ends in .yaml or .yml, or contains a slash, is a FILE; anything else is the NAME of
-a task in the journal. With a name, the journal is LEADER_JOURNAL or its default, since no file is
+const taskNameHelp = `An argument that ends in .yaml or .yml, or contains a slash, is a FILE; anything else is
+the NAME of a task in the journal. With a name, the journal is LEADER_JOURNAL or its default, since no file is
 read that could name another.
 resume and restart need leadership: they stand for election, and give up after
 LEADER_SESSION_TIMEOUT if the other leader does not resign.
 `
 
-const taskHelp = `Start as many copies as you like: one leads and runs the steps, the others stand by, and one of them
-continues at the checkpoint when the leader fails. leader exits when the task is done, whichever
+const taskHelp = `Start as many copies as you like: one leads and runs the steps, the others stand
+by, and one of them continues at the checkpoint when the leader fails. leader exits when the task is done, whichever
 copy finished it. SQL steps take effect exactly once; commands run at least once, and again with the
 same key when a leader failed before their end was saved.
 
@@ -33,7 +33,7 @@ same key when a leader failed before their end was saved.
       ask: ./was-it-sent.sh    for ask: exit code 0: it did end; 1: run it again; any other: stop
       timeout: 30s             any step may have one, and its own retry
     - name: count
-      redis: [INCRBY, n, 10]   or a list of commands; in one script, under the token, at LEADER_REDIS
+      redis: [INCRBY, n, 10]   or a list of commands; one script under the token, at LEADER_REDIS
 
 State is a JSON object. A command reads it from stdin or from the file RINGFENCE_STATE, and may
 rewrite the file. SQL reads it as current_setting('ringfence_task.state')::jsonb, next to

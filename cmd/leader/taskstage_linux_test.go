@@ -34,7 +34,10 @@ type taskStage struct {
 
 func newTaskStage(t *testing.T, program string, timeout time.Duration) *taskStage {
 	t.Helper()
-	s := &taskStage{site: newSite(t, program, serverstest.SharedZooKeeper(t), timeout), Database: leadertest.NewDatabase(t), dir: t.TempDir()}
+	s := &taskStage{
+		site:     newSite(t, program, serverstest.SharedZooKeeper(t), timeout),
+		Database: leadertest.NewDatabase(t), dir: t.TempDir(),
+	}
 	s.set("LEADER_STORES", s.URL("warden"))
 	s.set("LEADER_JOURNAL", s.URL("keeper"))
 	s.libpq(s.URL("keeper"))
@@ -46,9 +49,14 @@ func (s *taskStage) guarded() {
 	s.t.Helper()
 	program := filepath.Join(filepath.Dir(s.program), "guard")
 	at := serverstest.FreeAddresses(s.t, 1)[0]
-	g := &leader{leaderRun: &leaderRun{t: s.t, out: leadertest.NewScreen(), log: leadertest.NewScreen(), code: make(chan int, 1)}, cmd: exec.Command(program, "serve")}
+	g := &leader{
+		leaderRun: &leaderRun{
+			t: s.t, out: leadertest.NewScreen(), log: leadertest.NewScreen(), code: make(chan int, 1),
+		}, cmd: exec.Command(program, "serve"),
+	}
 	g.cmd.Env = []string{
-		"GUARD_POSTGRES_LISTEN=" + at, "GUARD_POSTGRES_UPSTREAM=" + s.URL("warden"), "GUARD_COORDINATOR=" + environ.Lookup(s.env, "LEADER_COORDINATOR"),
+		"GUARD_POSTGRES_LISTEN=" + at, "GUARD_POSTGRES_UPSTREAM=" + s.URL("warden"),
+		"GUARD_COORDINATOR=" + environ.Lookup(s.env, "LEADER_COORDINATOR"),
 	}
 	g.cmd.Stdout, g.cmd.Stderr = g.out, g.log
 	g.begin()
@@ -77,7 +85,9 @@ func (s *taskStage) libpq(url string) {
 	s.set("PGDATABASE", cfg.Database)
 }
 
-func (s *taskStage) set(name, value string) { s.env = environ.With(s.env, [][2]string{{name, value}}) }
+func (s *taskStage) set(name, value string) {
+	s.env = environ.With(s.env, [][2]string{{name, value}})
+}
 
 // example copies an example's directory, and loads its schema.
 func (s *taskStage) example(name string) {

@@ -44,8 +44,8 @@ func openTerminal(t *testing.T) (keyboard, tty *os.File) {
 	return keyboard, tty
 }
 
-// testTerminal runs leader in the foreground of a shell that reads from the terminal afterwards. The
-// shell has no job control, so leader has to return the terminal.
+// testTerminal runs leader in the foreground of a shell that reads from the terminal afterwards.
+// The shell has no job control, so leader has to return the terminal.
 func testTerminal(t *testing.T, program string) {
 	keyboard, tty := openTerminal(t)
 	s := newSite(t, program, serverstest.SharedZooKeeper(t), 20*time.Second)
@@ -53,7 +53,9 @@ func testTerminal(t *testing.T, program string) {
 	s.program = "/bin/sh"
 	shown := leadertest.NewScreen()
 	shell := s.prepare("-c", `
-		"$LEADER" run orders -- /bin/sh -c 'trap "echo interrupted" INT; stty -echo; echo ready; read line; echo got $line; until read line; do :; done; echo got $line; exit 5'
+		"$LEADER" run orders -- /bin/sh -c 'trap "echo interrupted" INT; stty -echo
+			echo ready; read line; echo got $line
+			until read line; do :; done; echo got $line; exit 5'
 		echo "code=$?"; stty -a | tr ";" "\n" | grep -E "susp|echo "; read line; echo "afterwards $line"`)
 	shell.cmd.Stdin, shell.cmd.Stdout, shell.cmd.Stderr = tty, tty, tty
 	shell.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}

@@ -54,6 +54,7 @@ func (c change) print(w io.Writer, form string) error {
 		_, err := fmt.Fprintf(w, "%s  nobody leads %s\n", at, c.Resource)
 		return err
 	}
-	_, err := fmt.Fprintf(w, "%s  token=%s  holder=%s  ready=%s\n", at, c.Leader.Token, cli.Printable(c.Leader.Holder), yes(c.Leader.Ready))
+	_, err := fmt.Fprintf(w, "%s  token=%s  holder=%s  ready=%s\n", at, c.Leader.Token,
+		cli.Printable(c.Leader.Holder), yes(c.Leader.Ready))
 	return err
 }

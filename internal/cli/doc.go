@@ -1,5 +1,5 @@
-// Package cli implements the command line of guard and leader: subcommands with arguments and flags,
-// help, usage errors, settings and exit codes.
+// Package cli implements the command line of guard and leader: subcommands with arguments and
+// flags, help, usage errors, settings and exit codes.
 //
 //	p := cli.Program[*config]{
 //		Streams: cli.Streams{Env: os.Environ(), Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr},
@@ -15,6 +15,6 @@
 //	}
 //	os.Exit(p.Main(ctx, os.Args[1:]))
 //
-// Main checks the arguments, then the settings, and reports every problem with the settings at once.
-// Only then the subcommand runs.
+// Main checks the arguments, then the settings, and reports every problem with the settings at
+// once. Only then the subcommand runs.
 package cli

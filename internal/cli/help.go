@@ -74,8 +74,8 @@ func (p *Program[C]) mistake(name string, err error) int {
 	return Usage
 }
 
-// shortList prints the usage of a subcommand and of those whose names begin with its name. For "" it
-// prints all of them.
+// shortList prints the usage of a subcommand and of those whose names begin with its name. For ""
+// it prints all of them.
 func (p *Program[C]) shortList(name string) {
 	for _, c := range p.Commands {
 		if name == "" || c.Name == name || strings.HasPrefix(c.Name, name+" ") {

@@ -10,15 +10,17 @@ import (
 	"github.com/ringfence/ringfence/fence"
 )
 
-// Announcer logs the start of a campaign and its victory. It wraps a campaign's error in ErrCampaign,
-// which is permanent, since the elector itself retries everything else.
+// Announcer logs the start of a campaign and its victory. It wraps a campaign's error in
+// ErrCampaign, which is permanent, since the elector itself retries everything else.
 type Announcer struct {
 	fence.Elector
 	Log *slog.Logger
 }
 
 // Campaign implements fence.Elector.
-func (a *Announcer) Campaign(ctx context.Context, r fence.Resource, holder string) (*fence.Term, error) {
+func (a *Announcer) Campaign(
+	ctx context.Context, r fence.Resource, holder string,
+) (*fence.Term, error) {
 	a.Log.Info("standing for election")
 	t, err := a.Elector.Campaign(ctx, r, holder)
 	if err != nil {

@@ -39,7 +39,9 @@ var All = Table{
 }
 
 func openZooKeeper(ctx context.Context, url string, o Options) (fence.Coordinator, error) {
-	c, err := zookeeper.Open(ctx, url, zookeeper.Options{SessionTimeout: o.SessionTimeout, Logger: o.Logger})
+	c, err := zookeeper.Open(ctx, url, zookeeper.Options{
+		SessionTimeout: o.SessionTimeout, Logger: o.Logger,
+	})
 	if err != nil {
 		return nil, err // not c: an interface that holds a nil pointer is not nil
 	}

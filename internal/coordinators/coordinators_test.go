@@ -18,11 +18,14 @@ func TestAnUnknownSchemeIsAnsweredWithTheKnownOnes(t *testing.T) {
 }
 
 func TestErrorsContainNoSecret(t *testing.T) {
-	table := coordinators.Table{"mem": func(_ context.Context, url string, _ coordinators.Options) (fence.Coordinator, error) {
+	table := coordinators.Table{"mem": func(
+		_ context.Context, url string, _ coordinators.Options,
+	) (fence.Coordinator, error) {
 		return nil, errors.New("cannot parse " + url + ", not with password s3cr3t")
 	}}
 	_, err := table.Open(t.Context(), "mem://u:s3cr3t@h", coordinators.Options{})
-	if err == nil || strings.Contains(err.Error(), "s3cr3t") || !strings.Contains(err.Error(), "mem://u:xxxxx@h") {
+	if err == nil || strings.Contains(err.Error(), "s3cr3t") ||
+		!strings.Contains(err.Error(), "mem://u:xxxxx@h") {
 		t.Errorf("got %v", err)
 	}
 }

@@ -43,8 +43,8 @@ func run(ctx context.Context, args []string) error {
 	return play(ctx, p, s)
 }
 
-// play runs the same scene twice. It fails unless the first corrupts the balance and the second does
-// not.
+// play runs the same scene twice. It fails unless the first corrupts the balance and the second
+// does not.
 func play(ctx context.Context, p printer, s *stage) error {
 	p.act("1", "Without the guard: both leaders talk to the databases directly")
 	without, err := scene(ctx, p, s, direct(s))

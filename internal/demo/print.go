@@ -51,7 +51,9 @@ func (p printer) act(number, text string) {
 	fmt.Fprintf(p.w, "\n%s\n\n", p.paint(bold, number+". "+text))
 }
 
-func (p printer) line(who, what, text string) { fmt.Fprintf(p.w, "  %-2s %-9s %s\n", who, what, text) }
+func (p printer) line(who, what, text string) {
+	fmt.Fprintf(p.w, "  %-2s %-9s %s\n", who, what, text)
+}
 
 func (p printer) remark(text string) { p.line("", "", p.paint(grey, text)) }
 
@@ -87,7 +89,8 @@ func (p printer) refused(who string, e event) {
 }
 
 func (p printer) balance(o outcome) {
-	text := fmt.Sprintf("Postgres holds %d, Redis holds %d, right is %d: ", o.postgres, o.redis, o.want)
+	text := fmt.Sprintf("Postgres holds %d, Redis holds %d, right is %d: ", o.postgres, o.redis,
+		o.want)
 	if o.corrupt() {
 		fmt.Fprintf(p.w, "\n  => %s%s\n", text, p.paint(red, "CORRUPTED, B's write is lost"))
 		return

@@ -24,7 +24,9 @@ func direct(s *stage) route {
 }
 
 func guarded(s *stage) route {
-	return route{postgres: fmt.Sprintf("postgres://app@%s/postgres", s.guardPg), redis: s.guardRedis, fenced: true}
+	return route{
+		postgres: fmt.Sprintf("postgres://app@%s/postgres", s.guardPg), redis: s.guardRedis, fenced: true,
+	}
 }
 
 // outcome holds the balances after a scene, and the right one.
@@ -32,8 +34,8 @@ type outcome struct{ postgres, redis, want int }
 
 func (o outcome) corrupt() bool { return o.postgres != o.want || o.redis != o.want }
 
-// scene runs this story: A leads, reads, checks and is paused; B takes over and writes; A wakes up and
-// writes.
+// scene runs this story: A leads, reads, checks and is paused; B takes over and writes; A wakes up
+// and writes.
 func scene(ctx context.Context, p printer, s *stage, r route) (outcome, error) {
 	a, err := enter(ctx, s, r, "A", 10, true, time.Second)
 	if err != nil {

@@ -73,7 +73,9 @@ func (s *stage) prepare(ctx context.Context) error {
 	}
 	defer conn.Close(ctx)
 	_, err = conn.PgConn().Exec(ctx, `create role guard login; create role app login;
-	    create table account (balance int); insert into account values (0); grant all on account to app`).ReadAll()
+	    create table account (balance int);
+	    insert into account values (0);
+	    grant all on account to app`).ReadAll()
 	if err != nil {
 		return err
 	}

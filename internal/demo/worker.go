@@ -56,14 +56,17 @@ func work(ctx context.Context, args []string) error {
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
-	coordinator, err := zookeeper.Open(ctx, j.coordinator, zookeeper.Options{SessionTimeout: j.session})
+	coordinator, err := zookeeper.Open(ctx, j.coordinator,
+		zookeeper.Options{SessionTimeout: j.session})
 	if err != nil {
 		return err
 	}
 	defer coordinator.Close()
 	lead := fence.Lead{Elector: coordinator, Resource: "orders", Holder: j.name}
 	if j.fenced {
-		lead.Stores = []fence.Raiser{pgstore.NewRaiser(j.postgres), redisstore.NewRaiser("redis://" + j.redis)}
+		lead.Stores = []fence.Raiser{
+			pgstore.NewRaiser(j.postgres), redisstore.NewRaiser("redis://" + j.redis),
+		}
 	}
 	err = lead.Run(ctx, j.asLeader)
 	// On a busy machine the term may be lost before the pause. Then it stands for election again.

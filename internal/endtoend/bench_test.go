@@ -18,15 +18,18 @@ import (
 	"github.com/ringfence/ringfence/internal/servers/serverstest"
 )
 
-// The benchmarks compare a guard process with the database alone and with PgBouncer, in one run. Compare
-// results within a run, never between machines. There is no coordinator, so a token is only a number.
+// The benchmarks compare a guard process with the database alone and with PgBouncer, in one run.
+// Compare results within a run, never between machines. There is no coordinator, so a token is only
+// a number.
 
 // benched starts a guard in front of a Postgres and a Redis with room for a thousand sessions.
 func benched(b *testing.B) (*stack, *guard) {
 	b.Helper()
 	s := &stack{
 		t: b, ctx: context.Background(), unverified: true,
-		pg:    serverstest.Postgres(b, servers.PostgresOptions{Settings: map[string]string{"max_connections": "1100"}}),
+		pg: serverstest.Postgres(b, servers.PostgresOptions{
+			Settings: map[string]string{"max_connections": "1100"},
+		}),
 		redis: serverstest.Redis(b, servers.RedisOptions{Args: []string{"--maxclients", "2000"}}),
 	}
 	s.sql(`create role guard login; create role app login`)
@@ -111,7 +114,8 @@ func BenchmarkQuery(b *testing.B) {
 	s, g := benched(b)
 	bouncer := serverstest.PgBouncer(b, s.pg)
 	for _, way := range []struct{ name, url string }{
-		{"direct", s.pg.URL("app", "postgres")}, {"guard", pgURL(g.pg, 1)}, {"pgbouncer", bouncer.URL("app", "postgres")},
+		{"direct", s.pg.URL("app", "postgres")}, {"guard", pgURL(g.pg, 1)},
+		{"pgbouncer", bouncer.URL("app", "postgres")},
 	} {
 		b.Run("postgres/"+way.name, func(b *testing.B) {
 			c, err := pgx.Connect(b.Context(), way.url)
@@ -129,7 +133,10 @@ func BenchmarkQuery(b *testing.B) {
 	for _, way := range []struct {
 		name   string
 		client *redis.Client
-	}{{"direct", redis.NewClient(&redis.Options{Addr: s.redis.Addr()})}, {"guard", redisClient(g.redis, 1)}} {
+	}{
+		{"direct", redis.NewClient(&redis.Options{Addr: s.redis.Addr()})},
+		{"guard", redisClient(g.redis, 1)},
+	} {
 		b.Run("redis/"+way.name, func(b *testing.B) {
 			defer way.client.Close()
 			for b.Loop() {
@@ -144,7 +151,9 @@ func BenchmarkQuery(b *testing.B) {
 // BenchmarkOpen measures opening and closing a session under an existing mark.
 func BenchmarkOpen(b *testing.B) {
 	s, g := benched(b)
-	for _, way := range []struct{ name, url string }{{"direct", s.pg.URL("app", "postgres")}, {"guard", pgURL(g.pg, 1)}} {
+	for _, way := range []struct{ name, url string }{
+		{"direct", s.pg.URL("app", "postgres")}, {"guard", pgURL(g.pg, 1)},
+	} {
 		b.Run("postgres/"+way.name, func(b *testing.B) {
 			for b.Loop() {
 				c, err := pgx.Connect(context.Background(), way.url)
@@ -157,8 +166,8 @@ func BenchmarkOpen(b *testing.B) {
 	}
 }
 
-// BenchmarkIdle reports a fresh guard's memory per session for its first 1,000 idle sessions, without
-// kernel buffers.
+// BenchmarkIdle reports a fresh guard's memory per session for its first 1,000 idle sessions,
+// without kernel buffers.
 func BenchmarkIdle(b *testing.B) {
 	s, g := benched(b)
 	const sessions = 1000

@@ -123,7 +123,8 @@ func TestASessionOutlivesItsGuardOnlyUntilTheNextLeaderIsReady(t *testing.T) {
 	if _, err := c.PgConn().Conn().Write(query); err != nil {
 		t.Fatal(err)
 	}
-	for len(s.column("select 'x' from pg_stat_activity where state = 'active' and query like 'insert into ledger%'")) == 0 {
+	for len(s.column("select 'x' from pg_stat_activity where state = 'active' and query like "+
+		"'insert into ledger%'")) == 0 {
 		if s.ctx.Err() != nil {
 			t.Fatal("the statement does not start")
 		}
@@ -133,7 +134,9 @@ func TestASessionOutlivesItsGuardOnlyUntilTheNextLeaderIsReady(t *testing.T) {
 	s.resign(first)
 	second := s.term("second")
 	other.mustPostgres(second.Token())
-	if n := s.column("select 'x' from pg_stat_activity where state = 'active' and query like 'insert into ledger%'"); len(n) > 0 {
+	n := s.column("select 'x' from pg_stat_activity where state = 'active' and query like 'insert " +
+		"into ledger%'")
+	if len(n) > 0 {
 		t.Error("a statement of the old leader still runs although the new leader is ready")
 	}
 }
@@ -182,7 +185,8 @@ func TestARebuiltCoordinatorFailsClosedUntilAnOperatorAdoptsIt(t *testing.T) {
 	if err != nil {
 		t.Fatalf("adopt: %v: %s", err, out)
 	}
-	if _, err := g.mustPostgres(after.Token()).Exec(s.ctx, insert, after.Token(), "after"); err != nil {
+	_, err = g.mustPostgres(after.Token()).Exec(s.ctx, insert, after.Token(), "after")
+	if err != nil {
 		t.Error(err)
 	}
 	if err := g.redisClient(after.Token()).RPush(s.ctx, "ledger", "after").Err(); err != nil {

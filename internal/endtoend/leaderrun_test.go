@@ -21,14 +21,17 @@ func (s *stack) psql(g *guard, sql string) *exec.Cmd {
 	}
 	cmd := s.program("leader", "run", "orders", "--", "psql", "-X", "-q", "-v", "ON_ERROR_STOP=1",
 		"-h", host, "-p", port, "-U", "app", "-d", "postgres", "-c", sql)
-	cmd.Env = append(cmd.Env, fmt.Sprintf("LEADER_STORES=postgres://app@%s/postgres,redis://%s", g.pg, g.redis))
+	cmd.Env = append(cmd.Env,
+		fmt.Sprintf("LEADER_STORES=postgres://app@%s/postgres,redis://%s", g.pg, g.redis))
 	return cmd
 }
 
 func TestLeaderRunFencesAnUnchangedPsql(t *testing.T) {
 	s := newStack(t)
 	g := s.guard()
-	out, err := s.psql(g, "insert into ledger (token, note) values (current_setting('fence.orders')::bigint, 'psql')").CombinedOutput()
+	psql := s.psql(g,
+		"insert into ledger (token, note) values (current_setting('fence.orders')::bigint, 'psql')")
+	out, err := psql.CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
@@ -51,7 +54,8 @@ func TestAPsqlWhoseLeaderIsDeposedIsStoppedAndItsTransactionRollsBack(t *testing
 	if err := first.Start(); err != nil {
 		t.Fatal(err)
 	}
-	for !slices.Contains(s.column("select state from pg_stat_activity where query like 'insert into ledger%'"), "active") {
+	for !slices.Contains(s.column("select state from pg_stat_activity where query like 'insert "+
+		"into ledger%'"), "active") {
 		if s.ctx.Err() != nil {
 			t.Fatalf("psql did not start: %s", said.String())
 		}
@@ -61,11 +65,13 @@ func TestAPsqlWhoseLeaderIsDeposedIsStoppedAndItsTransactionRollsBack(t *testing
 		t.Fatalf("%v: %s", err, out)
 	}
 	err := first.Wait()
-	if code := first.ProcessState.ExitCode(); code != 3 || !strings.Contains(said.String(), "deposed") {
+	if code := first.ProcessState.ExitCode(); code != 3 ||
+		!strings.Contains(said.String(), "deposed") {
 		t.Errorf("exit code %d (%v): %s", code, err, said.String())
 	}
 	start := time.Now()
-	if out, err := s.psql(g, "insert into ledger (token, note) values (2, 'next')").CombinedOutput(); err != nil {
+	out, err := s.psql(g, "insert into ledger (token, note) values (2, 'next')").CombinedOutput()
+	if err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
 	t.Logf("the next leader was done %s later", time.Since(start).Round(time.Millisecond))
@@ -82,7 +88,8 @@ func TestAfterAKillTheNextLeaderIsElectedAfterTheSessionTimeout(t *testing.T) {
 	if err := first.Start(); err != nil {
 		t.Fatal(err)
 	}
-	for !slices.Contains(s.column("select state from pg_stat_activity where query like 'insert into ledger%'"), "active") {
+	for !slices.Contains(s.column("select state from pg_stat_activity where query like 'insert "+
+		"into ledger%'"), "active") {
 		if s.ctx.Err() != nil {
 			t.Fatal("psql did not start")
 		}
@@ -91,12 +98,15 @@ func TestAfterAKillTheNextLeaderIsElectedAfterTheSessionTimeout(t *testing.T) {
 	killed := time.Now()
 	_ = first.Process.Signal(syscall.SIGKILL)
 	_ = first.Wait()
-	if out, err := s.psql(g, "insert into ledger (token, note) values (2, 'next')").CombinedOutput(); err != nil {
+	if out, err := s.psql(g,
+		"insert into ledger (token, note) values (2, 'next')").CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
 	took := time.Since(killed)
-	t.Logf("the next leader was done %s after the kill, session timeout %s", took.Round(time.Millisecond), shortSession)
-	if took < shortSession/4 { // the last heartbeat may be a third of the session, and a stall, before the kill
+	t.Logf("the next leader was done %s after the kill, session timeout %s",
+		took.Round(time.Millisecond), shortSession)
+	// the last heartbeat may be a third of the session, and a stall, before the kill
+	if took < shortSession/4 {
 		t.Errorf("the next leader was elected %s after the kill, before the session could expire", took)
 	}
 	if got := s.column("select note from ledger"); !slices.Equal(got, []string{"next"}) {

@@ -30,7 +30,8 @@ func TestMain(m *testing.M) {
 		}
 		defer os.RemoveAll(dir)
 		programs = dir
-		build := exec.Command("go", "build", "-o", dir+string(filepath.Separator), "../../cmd/guard", "../../cmd/leader")
+		build := exec.Command("go", "build", "-o", dir+string(filepath.Separator), "../../cmd/guard",
+			"../../cmd/leader")
 		if out, err := build.CombinedOutput(); err != nil {
 			fmt.Fprintf(os.Stderr, "%v: %s\n", err, out)
 			return 1

@@ -15,14 +15,16 @@ import (
 )
 
 // startVictim starts a leader process. When it returns, the process has left everything open.
-func (s *stack) startVictim(g *guard) (cmd *exec.Cmd, out *bufio.Reader, token fence.Token, resume func()) {
+func (s *stack) startVictim(g *guard) (cmd *exec.Cmd, out *bufio.Reader, token fence.Token,
+	resume func()) {
 	s.t.Helper()
 	self, err := os.Executable()
 	if err != nil {
 		s.t.Fatal(err)
 	}
 	cmd = exec.CommandContext(s.ctx, self)
-	cmd.Env = append(os.Environ(), "RINGFENCE_VICTIM="+s.coordinator(), "VICTIM_PG="+g.pg, "VICTIM_REDIS="+g.redis)
+	cmd.Env = append(os.Environ(), "RINGFENCE_VICTIM="+s.coordinator(), "VICTIM_PG="+g.pg,
+		"VICTIM_REDIS="+g.redis)
 	cmd.Stderr = os.Stderr
 	in, err := cmd.StdinPipe()
 	if err != nil {
@@ -65,7 +67,8 @@ func TestAPausedLeaderIsRefusedInEverythingItLeftOpen(t *testing.T) {
 		t.Fatalf("token %s follows %s", term.Token(), old)
 	}
 	c := g.mustPostgres(term.Token())
-	if _, err := c.Exec(s.ctx, insert, term.Token(), "successor"); err != nil { // the victim's lock is released
+	// the victim's lock is released
+	if _, err := c.Exec(s.ctx, insert, term.Token(), "successor"); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := c.Exec(s.ctx, "insert into spare values ('successor')"); err != nil {
@@ -78,7 +81,8 @@ func TestAPausedLeaderIsRefusedInEverythingItLeftOpen(t *testing.T) {
 	if err := r.RPush(s.ctx, "queue", "work").Err(); err != nil {
 		t.Fatal(err)
 	}
-	t.Logf("elected %s after the pause, first writes %s later", elected.Round(time.Millisecond), (time.Since(start) - elected).Round(time.Millisecond))
+	t.Logf("elected %s after the pause, first writes %s later", elected.Round(time.Millisecond),
+		(time.Since(start) - elected).Round(time.Millisecond))
 
 	resume()
 	line, err := out.ReadString('\n')
@@ -98,7 +102,8 @@ func TestAPausedLeaderIsRefusedInEverythingItLeftOpen(t *testing.T) {
 		}
 		wantStale(t, a.What, errors.New(a.Error))
 	}
-	if got := s.column("select note from ledger order by n"); strings.Join(got, ",") != "before the pause,successor" {
+	if got := s.column("select note from ledger order by n"); strings.Join(got,
+		",") != "before the pause,successor" {
 		t.Errorf("Postgres holds %q", got)
 	}
 	if got := s.list("ledger"); got[len(got)-1] != "successor" {

@@ -24,9 +24,10 @@ import (
 
 // Session timeouts. A busy machine may stall for a second at any time.
 const (
-	longSession  = 30 * time.Second // no test waits for it to expire
-	shortSession = 5 * time.Second  // of leaders that are killed or paused; long enough on a busy machine
-	tinySession  = time.Second      // of leaders that may lose their term at any time
+	longSession = 30 * time.Second // no test waits for it to expire
+	// of leaders that are killed or paused; long enough on a busy machine
+	shortSession = 5 * time.Second
+	tinySession  = time.Second // of leaders that may lose their term at any time
 )
 
 // stack is one server of each kind.
@@ -46,12 +47,16 @@ func newStack(t testing.TB) *stack {
 	t.Cleanup(cancel)
 	s := &stack{
 		t: t, ctx: ctx,
-		zk:    serverstest.ZooKeeper(t, servers.ZooKeeperOptions{Nodes: 1}),
-		pg:    serverstest.Postgres(t, servers.PostgresOptions{}),
-		redis: serverstest.Redis(t, servers.RedisOptions{Args: []string{"--appendonly", "yes", "--appendfsync", "always"}}),
+		zk: serverstest.ZooKeeper(t, servers.ZooKeeperOptions{Nodes: 1}),
+		pg: serverstest.Postgres(t, servers.PostgresOptions{}),
+		redis: serverstest.Redis(t, servers.RedisOptions{
+			Args: []string{"--appendonly", "yes", "--appendfsync", "always"},
+		}),
 	}
 	s.sql(`create role guard login; create role app login;
-	    create table ledger (n bigserial, token bigint, note text); create table spare (note text); grant all on ledger, ledger_n_seq, spare to app`)
+	    create table ledger (n bigserial, token bigint, note text);
+	    create table spare (note text);
+	    grant all on ledger, ledger_n_seq, spare to app`)
 	if out, err := s.program("guard", "install").CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
@@ -64,7 +69,8 @@ func (s *stack) coordinator() string { return "zk://" + s.zk.Addr() + "/e2e" }
 func (s *stack) program(name string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(s.ctx, filepath.Join(programs, name), args...)
 	cmd.Env = append(os.Environ(),
-		"GUARD_POSTGRES_UPSTREAM="+s.pg.URL("guard", "postgres"), "GUARD_POSTGRES_ADMIN="+s.pg.URL("postgres", "postgres"),
+		"GUARD_POSTGRES_UPSTREAM="+s.pg.URL("guard", "postgres"),
+		"GUARD_POSTGRES_ADMIN="+s.pg.URL("postgres", "postgres"),
 		"GUARD_REDIS_UPSTREAM="+s.redis.URL(), "GUARD_ADMIT_TIMEOUT=20s")
 	if s.unverified {
 		return cmd
@@ -113,7 +119,8 @@ func (g *guard) start() {
 		level = "warn" // a benchmark
 	}
 	g.cmd = g.s.program("guard", "serve")
-	g.cmd.Env = append(g.cmd.Env, "GUARD_POSTGRES_LISTEN="+g.pg, "GUARD_REDIS_LISTEN="+g.redis, "GUARD_HTTP_LISTEN="+g.page, "GUARD_LOG="+level)
+	g.cmd.Env = append(g.cmd.Env, "GUARD_POSTGRES_LISTEN="+g.pg, "GUARD_REDIS_LISTEN="+g.redis,
+		"GUARD_HTTP_LISTEN="+g.page, "GUARD_LOG="+level)
 	g.cmd.Stderr = g.log
 	if err := g.cmd.Start(); err != nil {
 		g.s.t.Fatal(err)
@@ -163,8 +170,8 @@ func awaitStopped(s *stack, pid int) {
 	}
 }
 
-// runs reports whether a thread of a /proc stat line is not stopped. The state follows the name, which
-// is in brackets.
+// runs reports whether a thread of a /proc stat line is not stopped. The state follows the name,
+// which is in brackets.
 func runs(stat string) bool {
 	text, err := os.ReadFile(stat)
 	_, state, _ := strings.Cut(string(text), ") ")
@@ -284,7 +291,8 @@ func (s *stack) list(key string) []string {
 // wantStale checks that the error is the guard's refusal of a stale token, in either protocol.
 func wantStale(t *testing.T, what string, err error) {
 	t.Helper()
-	if err == nil || !strings.Contains(err.Error(), "RF001") && !strings.Contains(err.Error(), "STALETOKEN") {
+	if err == nil || !strings.Contains(err.Error(), "RF001") &&
+		!strings.Contains(err.Error(), "STALETOKEN") {
 		t.Errorf("%s: got %v, want it refused as stale", what, err)
 	}
 }

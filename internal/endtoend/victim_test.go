@@ -24,7 +24,9 @@ type attempt struct{ What, Error string }
 func victim() int {
 	ctx, cancel := context.WithTimeout(context.Background(), 8*time.Minute)
 	defer cancel()
-	if err := runVictim(ctx, os.Getenv("RINGFENCE_VICTIM"), os.Getenv("VICTIM_PG"), os.Getenv("VICTIM_REDIS")); err != nil {
+	err := runVictim(ctx, os.Getenv("RINGFENCE_VICTIM"), os.Getenv("VICTIM_PG"),
+		os.Getenv("VICTIM_REDIS"))
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "victim:", err)
 		return 1
 	}
@@ -90,8 +92,13 @@ func (l *leftovers) leave() (func() []attempt, error) {
 	if _, err := idle.Exec(l.ctx, insert, l.token, "before the pause"); err != nil {
 		return nil, err
 	}
-	l.later("open idle connection", func() error { _, err := idle.Exec(l.ctx, insert, l.token, "late"); return err })
-	for _, statement := range []string{"begin", "insert into ledger (token, note) values (1, 'late')"} {
+	l.later("open idle connection", func() error {
+		_, err := idle.Exec(l.ctx, insert, l.token, "late")
+		return err
+	})
+	for _, statement := range []string{
+		"begin", "insert into ledger (token, note) values (1, 'late')",
+	} {
 		if _, err := open.Exec(l.ctx, statement); err != nil {
 			return nil, err
 		}
@@ -102,7 +109,10 @@ func (l *leftovers) leave() (func() []attempt, error) {
 			return nil, err
 		}
 	}
-	l.later("transaction that holds a lock", func() error { _, err := locked.Exec(l.ctx, "commit"); return err })
+	l.later("transaction that holds a lock", func() error {
+		_, err := locked.Exec(l.ctx, "commit")
+		return err
+	})
 	l.running("running statement", func() error {
 		_, err := busy.Exec(l.ctx, "insert into ledger (token, note) select 1, 'late' from pg_sleep(100)")
 		return err
@@ -116,7 +126,11 @@ func (l *leftovers) leave() (func() []attempt, error) {
 	if _, err := more.Write([]byte("late\n")); err != nil {
 		return nil, err
 	}
-	l.later("the end of the COPY", func() error { _, err := more.Write([]byte("late\n")); more.Close(); return err })
+	l.later("the end of the COPY", func() error {
+		_, err := more.Write([]byte("late\n"))
+		more.Close()
+		return err
+	})
 	l.later("new connection", func() error { _, err := l.conn(); return err })
 	return l.all, l.leaveRedis()
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/ringfence/ringfence/store/postgres"
 )
 
-// Claimed returns environ with the claim added, as variables and in PGOPTIONS. It keeps the token of
-// an outer leader for another resource in PGOPTIONS, since a session may be fenced for several.
+// Claimed returns environ with the claim added, as variables and in PGOPTIONS. It keeps the token
+// of an outer leader for another resource in PGOPTIONS, since a session may be fenced for several.
 func Claimed(environ []string, c fence.Claim) []string {
 	return With(environ, [][2]string{
 		{"RINGFENCE_RESOURCE", string(c.Resource)},

@@ -12,8 +12,8 @@ import (
 // account is the OS user of a server; nil is the caller's.
 type account struct{ uid, gid uint32 }
 
-// unprivileged returns the account for servers that refuse to run as root. It is nil unless the caller
-// is root.
+// unprivileged returns the account for servers that refuse to run as root. It is nil unless the
+// caller is root.
 func unprivileged() (*account, error) {
 	if os.Geteuid() != 0 {
 		return nil, nil

@@ -9,8 +9,8 @@ import (
 	"syscall"
 )
 
-// dieWithParent makes the kernel kill the child when the thread that started it ends, so that a killed
-// test leaves no server behind.
+// dieWithParent makes the kernel kill the child when the thread that started it ends, so that a
+// killed test leaves no server behind.
 func dieWithParent(a *syscall.SysProcAttr) { a.Pdeathsig = syscall.SIGKILL }
 
 // member is one process. start distinguishes it from a later one with the same id.
@@ -54,8 +54,8 @@ type stat struct {
 	start  string
 }
 
-// readStat reads a stat file of proc(5). ok is false for a process that is gone, or that is dead and
-// only waits to be reaped, for which its parent may be slow or absent.
+// readStat reads a stat file of proc(5). ok is false for a process that is gone, or that is dead
+// and only waits to be reaped, for which its parent may be slow or absent.
 func readStat(name string) (s stat, ok bool) {
 	b, err := os.ReadFile(name)
 	if err != nil {

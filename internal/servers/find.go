@@ -66,8 +66,8 @@ func (p places) pgbouncer() (string, error) {
 	return "", missing("pgbouncer", "pgbouncer", "pgbouncer")
 }
 
-// postgres returns the directory with initdb and postgres: the first in the path, or else the highest
-// version in the directories of the packages.
+// postgres returns the directory with initdb and postgres: the first in the path, or else the
+// highest version in the directories of the packages.
 func (p places) postgres() (string, error) {
 	patterns := []string{"/usr/lib/postgresql/*/bin", "/usr/pgsql-*/bin", "/usr/local/pgsql/bin"}
 	for _, b := range brewed {
@@ -87,8 +87,8 @@ func (p places) postgres() (string, error) {
 	return "", missing("postgres (with initdb)", "postgresql", "postgresql")
 }
 
-// javaProgram prefers JAVA_HOME and Homebrew's to the path, because /usr/bin/java of macOS only prints
-// that there is no Java.
+// javaProgram prefers JAVA_HOME and Homebrew's to the path, because /usr/bin/java of macOS only
+// prints that there is no Java.
 func (p places) javaProgram() (string, error) {
 	var dirs []string
 	if p.java != "" {

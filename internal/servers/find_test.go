@@ -65,7 +65,9 @@ func TestPathHasPrecedenceForPostgres(t *testing.T) {
 func TestJavaHomeAndHomebrewHavePrecedenceOverThePath(t *testing.T) {
 	root := t.TempDir()
 	install(t, root, "bin/java", "home/bin/java", "opt/homebrew/opt/openjdk/bin/java")
-	p := places{root: root, path: []string{filepath.Join(root, "bin")}, java: filepath.Join(root, "home")}
+	p := places{
+		root: root, path: []string{filepath.Join(root, "bin")}, java: filepath.Join(root, "home"),
+	}
 	if got, err := p.javaProgram(); got != filepath.Join(root, "home/bin/java") {
 		t.Error(got, err)
 	}

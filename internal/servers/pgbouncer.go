@@ -10,8 +10,8 @@ import (
 	"syscall"
 )
 
-// PgBouncer is a pooler in session mode in front of a Postgres. A client gets a server session of the
-// superuser "postgres", regardless of its user name.
+// PgBouncer is a pooler in session mode in front of a Postgres. A client gets a server session of
+// the superuser "postgres", regardless of its user name.
 type PgBouncer struct {
 	Process
 	port int
@@ -55,8 +55,8 @@ func StartPgBouncer(ctx context.Context, upstream *Postgres) (*PgBouncer, error)
 	return b, nil
 }
 
-// config lets clients send options. The pooler drops those that it cannot forward, so code that must
-// detect a pooler has to detect it in another way.
+// config lets clients send options. The pooler drops those that it cannot forward, so code that
+// must detect a pooler has to detect it in another way.
 func (b *PgBouncer) config(upstream *Postgres) string {
 	_, port, _ := net.SplitHostPort(upstream.Addr())
 	return fmt.Sprintf(`[databases]

@@ -140,7 +140,9 @@ func (p *Postgres) URL(user, database string) string {
 }
 
 func postgresURL(user, addr, database string) string {
-	u := url.URL{Scheme: "postgres", User: url.User(user), Host: addr, Path: database, RawQuery: "sslmode=disable"}
+	u := url.URL{
+		Scheme: "postgres", User: url.User(user), Host: addr, Path: database, RawQuery: "sslmode=disable",
+	}
 	return u.String()
 }
 

@@ -8,8 +8,8 @@ import (
 	"path/filepath"
 )
 
-// Backup copies the data directory of a running server. It pauses the processes meanwhile, so the copy
-// is like a snapshot of the disk.
+// Backup copies the data directory of a running server. It pauses the processes meanwhile, so the
+// copy is like a snapshot of the disk.
 func (p *Postgres) Backup(ctx context.Context) error {
 	if err := p.copyTo(ctx, p.backup()); err != nil {
 		return fmt.Errorf("back up %s: %w", p.spec.name, err)
@@ -46,8 +46,8 @@ func (p *Postgres) copyTo(ctx context.Context, dir string) error {
 	return errors.Join(err, os.Remove(filepath.Join(dir, "postmaster.pid")))
 }
 
-// StartCopy starts another server from a copy of this one's present data: the same system identifier,
-// timeline, roles and rows, on another port.
+// StartCopy starts another server from a copy of this one's present data: the same system
+// identifier, timeline, roles and rows, on another port.
 func (p *Postgres) StartCopy(ctx context.Context, name string) (*Postgres, error) {
 	dir, err := newDir("pg", p.spec.account)
 	if err != nil {

@@ -66,9 +66,9 @@ type spec struct {
 	exited func(*os.ProcessState)   // called after each exit
 }
 
-// Start starts the server again on the same port with the same data, and returns when it answers. It
-// returns [ErrRunning], [ErrClosed], or an error that contains the end of the server's log; the server
-// is then not running.
+// Start starts the server again on the same port with the same data, and returns when it answers.
+// It returns [ErrRunning], [ErrClosed], or an error that contains the end of the server's log; the
+// server is then not running.
 func (p *Process) Start(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, startLimit)
 	defer cancel()
@@ -99,13 +99,13 @@ func (p *Process) Kill() error {
 	return nil
 }
 
-// Stop stops the server in an orderly way (Postgres: a fast shutdown; PgBouncer has none) and waits. It
-// resumes a paused server first. It kills a server that does not end in time, and returns an error. It
-// is no error if the server does not run.
+// Stop stops the server in an orderly way (Postgres: a fast shutdown; PgBouncer has none) and
+// waits. It resumes a paused server first. It kills a server that does not end in time, and returns
+// an error. It is no error if the server does not run.
 func (p *Process) Stop() error { return p.end(p.spec.stop, stopLimit) }
 
-// Pause stops every process of the server with SIGSTOP and returns when the kernel reports all of them
-// stopped. Connections stay open and unanswered.
+// Pause stops every process of the server with SIGSTOP and returns when the kernel reports all of
+// them stopped. Connections stay open and unanswered.
 func (p *Process) Pause() error {
 	r, err := p.mustLive()
 	if err == nil {

@@ -9,10 +9,12 @@ import (
 // ProgramOptions say how to run a [Program].
 type ProgramOptions struct {
 	Name    string
-	Command []string                    // program and arguments
-	Env     func() []string             // in addition to PATH, HOME, LC_ALL and TZ; called for each start
-	Log     string                      // the file for its output, in append mode; Close keeps it
-	Ready   func(context.Context) error // nil when ready; a program without it is ready once it runs
+	Command []string // program and arguments
+
+	// Env is called for each start, and returns variables in addition to PATH, HOME, LC_ALL and TZ.
+	Env   func() []string
+	Log   string                      // the file for its output, in append mode; Close keeps it
+	Ready func(context.Context) error // nil when ready; a program without it is ready once it runs
 
 	// Stdout opens the standard output of one start; nil: the log. The program gets a copy, and the
 	// file is closed once it runs.

@@ -21,8 +21,11 @@ func TestAProgramIsStartedAgainWithItsOwnEnvironmentAndOutput(t *testing.T) {
 	starts := 0
 	p, err := servers.NewProgram(servers.ProgramOptions{
 		Name: "script", Log: log,
-		Command: []string{"/bin/sh", "-c", `echo "start $N ours $OURS"; echo complaint >&2; [ "$N" = 1 ] && exit 3; while :; do sleep 0.1; done`},
-		Env:     func() []string { starts++; return []string{"N=" + string(rune('0'+starts))} },
+		Command: []string{
+			"/bin/sh", "-c", `echo "start $N ours $OURS"; echo complaint >&2
+				[ "$N" = 1 ] && exit 3; while :; do sleep 0.1; done`,
+		},
+		Env: func() []string { starts++; return []string{"N=" + string(rune('0'+starts))} },
 		Stdout: func() (*os.File, error) {
 			from, to, err := os.Pipe()
 			go func() {

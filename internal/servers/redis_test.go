@@ -25,7 +25,9 @@ func redisDo(t *testing.T, r *Redis, command string) string {
 }
 
 func TestKilledRedisKeepsItsAppendOnlyFile(t *testing.T) {
-	r, err := StartRedis(limited(t), RedisOptions{Args: []string{"--appendonly", "yes", "--appendfsync", "always"}})
+	r, err := StartRedis(limited(t), RedisOptions{
+		Args: []string{"--appendonly", "yes", "--appendfsync", "always"},
+	})
 	must(t, err)
 	closed(t, r)
 	addr := r.Addr()

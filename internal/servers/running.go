@@ -23,9 +23,9 @@ type running struct {
 	dog *watchdog // while paused
 }
 
-// supervise starts the command, reports the result, and returns when the command has exited. It keeps
-// its OS thread all that time, because the kernel delivers the parent death signal when the starting
-// thread ends, not when the process does.
+// supervise starts the command, reports the result, and returns when the command has exited. It
+// keeps its OS thread all that time, because the kernel delivers the parent death signal when the
+// starting thread ends, not when the process does.
 func (r *running) supervise(cmd *exec.Cmd, started chan<- error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -81,9 +81,9 @@ func (r *running) signal(sig syscall.Signal) {
 	}
 }
 
-// kill ends the program with all its descendants and waits until they are gone. Postgres backends each
-// call setsid, so a signal to the process group would miss them, and a postmaster that is not stopped
-// first could fork another one.
+// kill ends the program with all its descendants and waits until they are gone. Postgres backends
+// each call setsid, so a signal to the process group would miss them, and a postmaster that is not
+// stopped first could fork another one.
 func (r *running) kill() error {
 	defer r.release()
 	all, _ := r.freeze(freezeLimit) // best effort: a process in I/O stops late, but SIGKILL ends it
@@ -107,8 +107,8 @@ func (r *running) kill() error {
 }
 
 // freeze stops the whole family and returns its members. A process may fork until it is stopped, so
-// freeze lists the family until two lists in a row show only stopped processes. When the second list
-// began, no process could fork.
+// freeze lists the family until two lists in a row show only stopped processes. When the second
+// list began, no process could fork.
 func (r *running) freeze(limit time.Duration) ([]member, error) {
 	deadline := time.Now().Add(limit)
 	for settled := 0; ; {
@@ -135,8 +135,8 @@ func (r *running) freeze(limit time.Duration) ([]member, error) {
 	}
 }
 
-// pause freezes the family, and starts a watchdog so that its members do not stay stopped for ever if
-// the caller is killed before it resumes them.
+// pause freezes the family, and starts a watchdog so that its members do not stay stopped for ever
+// if the caller is killed before it resumes them.
 func (r *running) pause() error {
 	all, err := r.freeze(killLimit)
 	if err != nil {

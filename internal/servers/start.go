@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// errPortTaken marks a start that failed because another process has the port; startOnFreePorts then
-// tries others.
+// errPortTaken marks a start that failed because another process has the port; startOnFreePorts
+// then tries others.
 var errPortTaken = errors.New("port is taken")
 
 // errExited is the cause when the program ended before it answered.
@@ -86,9 +86,10 @@ func (p *Process) run(ctx context.Context, argv ...string) error {
 	return nil
 }
 
-// cmd returns a command that runs under the server's account, in its directory, and in its own process
-// group, since Ctrl-C in the terminal is for the test and not for the server. Of the caller's
-// environment it gets only PATH: PGOPTIONS or JAVA_TOOL_OPTIONS must not change the results of a test.
+// cmd returns a command that runs under the server's account, in its directory, and in its own
+// process group, since Ctrl-C in the terminal is for the test and not for the server. Of the
+// caller's environment it gets only PATH: PGOPTIONS or JAVA_TOOL_OPTIONS must not change the
+// results of a test.
 func (p *Process) cmd(argv []string) *exec.Cmd {
 	c := exec.Command(argv[0], argv[1:]...)
 	c.Dir = p.spec.dir
@@ -101,8 +102,8 @@ func (p *Process) cmd(argv []string) *exec.Cmd {
 	return c
 }
 
-// await returns when the server answers. It returns errExited if the program ends first, errPortTaken,
-// or the context's error with the last error of ready.
+// await returns when the server answers. It returns errExited if the program ends first,
+// errPortTaken, or the context's error with the last error of ready.
 func (p *Process) await(ctx context.Context, r *running) error {
 	poll := time.NewTicker(pollEvery)
 	defer poll.Stop()

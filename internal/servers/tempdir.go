@@ -26,8 +26,8 @@ func newDir(name string, a *account) (string, error) {
 	return dir, nil
 }
 
-// tempRoot returns the default temporary directory, or /tmp if a Unix socket's path would be too long
-// in the default one, or another account could not enter it.
+// tempRoot returns the default temporary directory, or /tmp if a Unix socket's path would be too
+// long in the default one, or another account could not enter it.
 func tempRoot(a *account) string {
 	root := os.TempDir()
 	if len(root) > maxTempDir || a != nil && !openToAll(root) {

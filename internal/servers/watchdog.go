@@ -8,8 +8,8 @@ import (
 )
 
 // watchdog is a shell that kills stopped processes when the caller dies. The parent death signal
-// reaches only the postmaster. A Postgres backend notices that the postmaster is gone and exits, but
-// not while it is stopped.
+// reaches only the postmaster. A Postgres backend notices that the postmaster is gone and exits,
+// but not while it is stopped.
 type watchdog struct {
 	cmd   *exec.Cmd
 	stdin io.WriteCloser // a line ends the watchdog; end of file means that the caller is dead

@@ -18,15 +18,15 @@ type ZooKeeperOptions struct {
 	TickTime time.Duration // default 200 ms; sessions may be from 2 ticks to 60 s long
 }
 
-// ZooKeeper is an ensemble of one or three servers. Its methods act on all of them, and the methods of
-// a node only on that node.
+// ZooKeeper is an ensemble of one or three servers. Its methods act on all of them, and the methods
+// of a node only on that node.
 type ZooKeeper struct {
 	Nodes []*ZooKeeperNode
 	dir   string
 }
 
-// StartZooKeeper starts an ensemble and returns when every node serves. It returns a [MissingError] if
-// ZooKeeper or Java is not installed.
+// StartZooKeeper starts an ensemble and returns when every node serves. It returns a [MissingError]
+// if ZooKeeper or Java is not installed.
 func StartZooKeeper(ctx context.Context, o ZooKeeperOptions) (*ZooKeeper, error) {
 	if o.Nodes == 0 {
 		o.Nodes = 1
@@ -79,8 +79,8 @@ func (z *ZooKeeper) Addr() string {
 	return strings.Join(addrs, ",")
 }
 
-// Start starts every node that does not run, and returns when all serve. If one fails, it kills those
-// that it has started.
+// Start starts every node that does not run, and returns when all serve. If one fails, it kills
+// those that it has started.
 func (z *ZooKeeper) Start(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
 	for _, n := range z.Nodes {

@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// ZooKeeperNode is one server of an ensemble. Start returns when it serves, which needs a majority of
-// the ensemble.
+// ZooKeeperNode is one server of an ensemble. Start returns when it serves, which needs a majority
+// of the ensemble.
 type ZooKeeperNode struct {
 	Process
 	id    int
@@ -74,7 +74,8 @@ func (n *ZooKeeperNode) configure(tick time.Duration, all []*ZooKeeperNode) erro
 	fmt.Fprintf(&b, "tickTime=%d\nminSessionTimeout=%d\nmaxSessionTimeout=60000\n", ms, 2*ms)
 	fmt.Fprintf(&b, "initLimit=%d\nsyncLimit=%d\n",
 		ticks(10*time.Second, tick), ticks(2*time.Second, tick))
-	fmt.Fprintf(&b, "dataDir=%s\nclientPort=%d\nclientPortAddress=%s\n", n.data(), n.ports.client, host)
+	fmt.Fprintf(&b, "dataDir=%s\nclientPort=%d\nclientPortAddress=%s\n", n.data(), n.ports.client,
+		host)
 	b.WriteString("maxClientCnxns=0\nadmin.enableServer=false\n4lw.commands.whitelist=*\n")
 	for _, o := range all {
 		if len(all) > 1 {

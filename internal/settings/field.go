@@ -99,8 +99,8 @@ func (f field) explain(why error) string {
 	return why.Error()
 }
 
-// confidential reports whether a bad value must not appear in messages. A malformed URL may contain a
-// password anywhere.
+// confidential reports whether a bad value must not appear in messages. A malformed URL may contain
+// a password anywhere.
 func (f field) confidential() bool {
 	return f.secret || f.typ == reflect.TypeFor[URL]() || f.typ == reflect.TypeFor[URLs]()
 }

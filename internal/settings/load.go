@@ -12,9 +12,9 @@ import (
 	"github.com/caarlos0/env/v11"
 )
 
-// Validator is a settings struct with further rules, such as rules across settings. Validate returns
-// every problem, joined. It sees the default of a variable that could not be read, so it does not
-// report the same mistake again.
+// Validator is a settings struct with further rules, such as rules across settings. Validate
+// returns every problem, joined. It sees the default of a variable that could not be read, so it
+// does not report the same mistake again.
 type Validator interface{ Validate() error }
 
 // Problems are all reasons why a command cannot start with its settings.

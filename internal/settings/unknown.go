@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// unknown finds variables that begin with prefix and are not settings. It is better not to start than
-// to ignore a misspelt setting.
+// unknown finds variables that begin with prefix and are not settings. It is better not to start
+// than to ignore a misspelt setting.
 func unknown(environ []string, prefix string, known []field) []error {
 	var problems []error
 	for _, entry := range slices.Sorted(slices.Values(environ)) {
@@ -32,15 +32,16 @@ func isKnown(name string, known []field) bool {
 var linkName = regexp.MustCompile(`_SERVICE_HOST$|_SERVICE_PORT(_[A-Z0-9_]+)?$|` +
 	`_PORT_[0-9]+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?$`)
 
-// isServiceLink recognizes the variables that Kubernetes sets in every container for a Service whose
-// name begins like our prefix: "guard" leads to GUARD_SERVICE_HOST, GUARD_PORT, GUARD_PORT_5432_TCP
-// and more.
+// isServiceLink recognizes the variables that Kubernetes sets in every container for a Service
+// whose name begins like our prefix: "guard" leads to GUARD_SERVICE_HOST, GUARD_PORT,
+// GUARD_PORT_5432_TCP and more.
 func isServiceLink(name, value string) bool {
 	if linkName.MatchString(name) {
 		return true
 	}
 	scheme, _, isURL := strings.Cut(value, "://")
-	return isURL && strings.HasSuffix(name, "_PORT") && slices.Contains([]string{"tcp", "udp", "sctp"}, scheme)
+	return isURL && strings.HasSuffix(name, "_PORT") &&
+		slices.Contains([]string{"tcp", "udp", "sctp"}, scheme)
 }
 
 // nearest returns the setting of which name is probably a misspelling, or "".

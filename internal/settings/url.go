@@ -6,11 +6,11 @@ import (
 	"strings"
 )
 
-// URL is a setting that may contain a password. Everything that prints it masks the password, except
-// Reveal.
+// URL is a setting that may contain a password. Everything that prints it masks the password,
+// except Reveal.
 //
-// It is not parsed with net/url, which rejects several hosts with ports, as coordinators and Postgres
-// use them.
+// It is not parsed with net/url, which rejects several hosts with ports, as coordinators and
+// Postgres use them.
 type URL string
 
 var (
@@ -83,8 +83,8 @@ func (u URL) Scrub(text string) string {
 	return text
 }
 
-// URLs is a comma-separated list of URLs. Only a comma before the next scheme separates, so a URL may
-// have commas between its hosts.
+// URLs is a comma-separated list of URLs. Only a comma before the next scheme separates, so a URL
+// may have commas between its hosts.
 type URLs []URL
 
 // UnmarshalText splits the list.

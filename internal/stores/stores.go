@@ -15,8 +15,8 @@ import (
 	"github.com/ringfence/ringfence/store/redis"
 )
 
-// Open returns a Raiser for a URL. The Raiser queries the coordinator if no guard is in front of the
-// database.
+// Open returns a Raiser for a URL. The Raiser queries the coordinator if no guard is in front of
+// the database.
 type Open func(url string, c fence.Observer) fence.Raiser
 
 // Table maps URL schemes to stores.

@@ -36,7 +36,8 @@ func TestAnErrorNamesTheStoreAndContainsNoSecret(t *testing.T) {
 	if got, want := err.Error(), "fake://u:xxxxx@one/: password xxxxx was refused"; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
-	if err := all[1].Raise(t.Context(), fence.Claim{}); !strings.HasPrefix(err.Error(), "fake://two/: ") {
+	err = all[1].Raise(t.Context(), fence.Claim{})
+	if !strings.HasPrefix(err.Error(), "fake://two/: ") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -51,7 +52,9 @@ func TestARaiseTimesOut(t *testing.T) {
 }
 
 func TestASuccessfulRaiseReturnsNoError(t *testing.T) {
-	all := table(func(context.Context) error { return nil }).Raisers(settings.URLs{"fake://h/"}, nil, time.Minute)
+	all := table(func(context.Context) error {
+		return nil
+	}).Raisers(settings.URLs{"fake://h/"}, nil, time.Minute)
 	if err := all[0].Raise(t.Context(), fence.Claim{}); err != nil {
 		t.Errorf("got %v", err)
 	}

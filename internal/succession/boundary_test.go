@@ -28,7 +28,8 @@ const (
 
 var boundaries = []boundary{beforeEffect, afterEffect, beforePublish, duringCommit, afterCommit}
 
-// ending says how a process ends: at a boundary of the n-th step that it begins, by SIGKILL or SIGSTOP.
+// ending says how a process ends: at a boundary of the n-th step that it begins, by SIGKILL or
+// SIGSTOP.
 type ending struct {
 	At     boundary
 	Step   int
@@ -121,9 +122,14 @@ type watchedTransactor struct {
 }
 
 // Transact implements checkpoint.Transactor.
-func (w watchedTransactor) Transact(ctx context.Context, c fence.Claim, work func(ctx context.Context, tx pgx.Tx) (checkpoint.Checkpoint, error)) error {
+func (w watchedTransactor) Transact(
+	ctx context.Context, c fence.Claim,
+	work func(ctx context.Context, tx pgx.Tx) (checkpoint.Checkpoint, error),
+) error {
 	sent := false
-	err := w.Transactor.Transact(ctx, c, func(ctx context.Context, tx pgx.Tx) (checkpoint.Checkpoint, error) {
+	err := w.Transactor.Transact(ctx, c, func(
+		ctx context.Context, tx pgx.Tx,
+	) (checkpoint.Checkpoint, error) {
 		cp, err := work(ctx, tx)
 		if err == nil {
 			w.e.arm()

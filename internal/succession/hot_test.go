@@ -27,7 +27,8 @@ const (
 
 // stand runs a hot copy: it stands for election until the task is done.
 func (e job) stand(ctx context.Context) error {
-	co, err := zookeeper.Open(ctx, os.Getenv(coordination), zookeeper.Options{SessionTimeout: longSession})
+	co, err := zookeeper.Open(ctx, os.Getenv(coordination),
+		zookeeper.Options{SessionTimeout: longSession})
 	if err != nil {
 		return err
 	}
@@ -41,7 +42,9 @@ func (e job) stand(ctx context.Context) error {
 		Lead:     fence.Lead{Elector: co, Resource: resource, Holder: holder(os.Getpid())},
 		Journal:  o.journal,
 		Observer: co,
-		Task: checkpoint.Task[tally]{Name: taskName, Rounds: hotRounds, Steps: []checkpoint.Step[tally]{book("book", e), book("close", e)},
+		Task: checkpoint.Task[tally]{Name: taskName, Rounds: hotRounds, Steps: []checkpoint.Step[tally]{
+			book("book", e), book("close", e),
+		},
 			Notify: func(n checkpoint.Event) {
 				switch n.Kind {
 				case checkpoint.TookOver:
@@ -127,7 +130,8 @@ func TestTenHotCopiesWhoseLeadersAreKilledWriteEachRowOnce(t *testing.T) {
 // enrolled waits until n candidates, including killed ones, have been enrolled.
 func enrolled(t *testing.T, n int) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Second) // less than a session, so killed candidates stay
+	// less than a session, so killed candidates stay
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Second)
 	defer cancel()
 	co, err := zookeeper.Open(ctx, os.Getenv(coordination), zookeeper.Options{})
 	if err != nil {

@@ -72,17 +72,18 @@ func (e job) lead(ctx context.Context) error {
 		return err
 	}
 	in := bufio.NewReader(os.Stdin)
-	task := checkpoint.Task[tally]{Name: taskName, Rounds: rounds, Steps: o.steps, Notify: func(n checkpoint.Event) {
-		switch n.Kind {
-		case checkpoint.TookOver:
-			fmt.Println("took", n.Checkpoint.Version)
-			if e.Wait {
-				_, _ = in.ReadString('\n')
+	task := checkpoint.Task[tally]{Name: taskName, Rounds: rounds, Steps: o.steps,
+		Notify: func(n checkpoint.Event) {
+			switch n.Kind {
+			case checkpoint.TookOver:
+				fmt.Println("took", n.Checkpoint.Version)
+				if e.Wait {
+					_, _ = in.ReadString('\n')
+				}
+			case checkpoint.Began:
+				e.Ending.begun++
 			}
-		case checkpoint.Began:
-			e.Ending.begun++
-		}
-	}}
+		}}
 	_, err = task.Run(ctx, o.term, o.journal, checkpoint.Checkpoint{})
 	return err
 }
@@ -111,7 +112,9 @@ type opened struct {
 
 // forAnHour returns a term of an hour, whose loss only the store reports.
 func forAnHour(e job) *fence.Term {
-	claim := fence.Claim{Resource: resource, Token: e.Token, Issuer: fence.Unverified, Holder: holder(os.Getpid())}
+	claim := fence.Claim{
+		Resource: resource, Token: e.Token, Issuer: fence.Unverified, Holder: holder(os.Getpid()),
+	}
 	term, _ := fence.NewTerm(claim, time.Now(), time.Hour, nothing{})
 	return term
 }
@@ -124,8 +127,12 @@ func (nothing) Acknowledge(context.Context) error { return nil }
 func (nothing) Release(context.Context) error     { return nil }
 
 // asynchronous is a step with an effect outside of the journal.
-func asynchronous(name string, e *ending, effect func(ctx context.Context, key checkpoint.Key) error) checkpoint.Step[tally] {
-	return checkpoint.Step[tally]{Name: name, Run: func(ctx context.Context, t tally, key checkpoint.Key) (tally, error) {
+func asynchronous(
+	name string, e *ending, effect func(ctx context.Context, key checkpoint.Key) error,
+) checkpoint.Step[tally] {
+	return checkpoint.Step[tally]{Name: name, Run: func(
+		ctx context.Context, t tally, key checkpoint.Key,
+	) (tally, error) {
 		e.reach(beforeEffect)
 		if err := effect(ctx, key); err != nil {
 			return t, err

@@ -6,8 +6,8 @@ import (
 	"sync"
 )
 
-// relay relays a journal's connection, for drivers that do not accept a custom connection. It may end
-// the process after a write.
+// relay relays a journal's connection, for drivers that do not accept a custom connection. It may
+// end the process after a write.
 func (e *ending) relay(target string) (address string, stop func(), err error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -60,7 +60,8 @@ func (w *world) steps() int { return rounds * len(w.stored().Steps) }
 func (w *world) check() (problems []string) {
 	cp := w.stored()
 	if cp.Status != checkpoint.Done {
-		problems = append(problems, fmt.Sprintf("the task is %s at step %d of round %d", cp.Status, cp.Step, cp.Round))
+		problems = append(problems,
+			fmt.Sprintf("the task is %s at step %d of round %d", cp.Status, cp.Step, cp.Round))
 	}
 	var once, least []string
 	for i := range w.steps() {
@@ -68,7 +69,8 @@ func (w *world) check() (problems []string) {
 		if w.exactlyOnce != nil && i%2 == 0 {
 			once = append(once, fmt.Sprintf("%s %d", name, i+1))
 		} else {
-			least = append(least, checkpoint.Key{Task: taskName, Run: 1, Round: int64(i/len(cp.Steps)) + 1, Step: name}.String())
+			least = append(least,
+				checkpoint.Key{Task: taskName, Run: 1, Round: int64(i/len(cp.Steps)) + 1, Step: name}.String())
 		}
 	}
 	if w.exactlyOnce != nil {
@@ -77,7 +79,9 @@ func (w *world) check() (problems []string) {
 		}
 	}
 	if got := slices.Compact(w.outside()); !slices.Equal(got, least) {
-		problems = append(problems, fmt.Sprintf("the asynchronous effects, without immediate repetitions, are %q, want %q", got, least))
+		problems = append(problems,
+			fmt.Sprintf("the asynchronous effects, without immediate repetitions, are %q, want %q", got,
+				least))
 	}
 	return problems
 }
@@ -85,7 +89,8 @@ func (w *world) check() (problems []string) {
 // killed runs leaders until the task is done, and kills each at a boundary.
 func (w *world) killed(r *rand.Rand) (kills int) {
 	var pointer int64
-	for l := w.start(end(r, syscall.SIGKILL), false); ; l = w.succeed(l, end(r, syscall.SIGKILL), false) {
+	for l := w.start(end(r, syscall.SIGKILL), false); ; l = w.succeed(l, end(r, syscall.SIGKILL),
+		false) {
 		version := l.took()
 		if version < pointer {
 			w.t.Errorf("leader %s took version %d after version %d", l.token, version, pointer)
@@ -103,8 +108,8 @@ func (w *world) killed(r *rand.Rand) (kills int) {
 }
 
 // deposed runs leaders until the task is done. It stops each at a boundary, and wakes it when its
-// successor has the checkpoint, before the successor runs a step. It returns the changes that deposed
-// leaders have made.
+// successor has the checkpoint, before the successor runs a step. It returns the changes that
+// deposed leaders have made.
 func (w *world) deposed(r *rand.Rand) (stops int, problems []string) {
 	old := w.start(end(r, syscall.SIGSTOP), false)
 	old.took()
@@ -118,13 +123,17 @@ func (w *world) deposed(r *rand.Rand) (stops int, problems []string) {
 		stops++
 		next := w.succeed(old, end(r, syscall.SIGSTOP), true)
 		took := next.took()
-		ended := w.stored().Status == checkpoint.Done // old's last commit has ended the task, so old exits with 0
+		// old's last commit has ended the task, so old exits with 0
+		ended := w.stored().Status == checkpoint.Done
 		old.wake()
 		if code := old.wait(); code != exitDeposed && !ended {
-			problems = append(problems, fmt.Sprintf("deposed leader %s ended with %d: %s", old.token, code, old.log))
+			problems = append(problems,
+				fmt.Sprintf("deposed leader %s ended with %d: %s", old.token, code, old.log))
 		}
 		if now := w.stored().Version; now != took {
-			problems = append(problems, fmt.Sprintf("the deposed leader %s changed version %d to %d after leader %s had taken it", old.token, took, now, next.token))
+			problems = append(problems,
+				fmt.Sprintf("the deposed leader %s changed version %d to %d after leader %s had taken it",
+					old.token, took, now, next.token))
 			return stops, problems
 		}
 		next.resume()

@@ -25,7 +25,8 @@ func TestMain(m *testing.M) {
 	os.Exit(serverstest.RunMain(m))
 }
 
-// journals are the journals that the tests run on: how a child opens one, and how a test prepares it.
+// journals are the journals that the tests run on: how a child opens one, and how a test prepares
+// it.
 var journals map[string]struct {
 	open  func(ctx context.Context, e job) (*opened, error)
 	world func(t *testing.T) *world
@@ -64,7 +65,9 @@ type leader struct {
 func (w *world) start(e *ending, wait bool) *leader {
 	w.t.Helper()
 	w.token++
-	text, err := json.Marshal(job{Journal: w.kind, URL: w.url, Raise: w.raise, Token: 1<<60 + w.token, Wait: wait, Ending: e})
+	text, err := json.Marshal(job{
+		Journal: w.kind, URL: w.url, Raise: w.raise, Token: 1<<60 + w.token, Wait: wait, Ending: e,
+	})
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -96,8 +99,8 @@ func (w *world) start(e *ending, wait bool) *leader {
 	return l
 }
 
-// succeed starts the leader after one that has been killed or stopped. It deposes the old leader instead
-// of waiting for its session to expire, so sessions can be long enough for a busy machine.
+// succeed starts the leader after one that has been killed or stopped. It deposes the old leader
+// instead of waiting for its session to expire, so sessions can be long enough for a busy machine.
 func (w *world) succeed(old *leader, e *ending, wait bool) *leader {
 	w.t.Helper()
 	if w.depose != nil {

@@ -14,9 +14,9 @@ import (
 // process that the kernel cannot end by then is blocked in a device driver.
 const groupPatience = 5 * time.Second
 
-// streamPatience is how long the command's streams may stay open after its end, since a process that
-// has left the group may hold them for ever. Later output is lost, so this is longer than a busy
-// machine stalls.
+// streamPatience is how long the command's streams may stay open after its end, since a process
+// that has left the group may hold them for ever. Later output is lost, so this is longer than a
+// busy machine stalls.
 const streamPatience = 5 * time.Second
 
 // Child is a command that runs in its own process group.
@@ -49,9 +49,9 @@ func (c *Child) Start(argv, env []string, stdin io.Reader, stdout, stderr io.Wri
 	return <-started
 }
 
-// live runs from the start of the command to the end of its group, on one thread, because the kernel
-// kills the command when the thread that started it ends. live does not unlock the thread, so the
-// thread ends with it.
+// live runs from the start of the command to the end of its group, on one thread, because the
+// kernel kills the command when the thread that started it ends. live does not unlock the thread,
+// so the thread ends with it.
 func (c *Child) live(started chan<- error) {
 	runtime.LockOSThread()
 	if err := c.Reaper.start(c.cmd); err != nil {
@@ -93,8 +93,8 @@ func (c *Child) hasEnded() bool {
 	}
 }
 
-// signal sends to the whole group. It is no error if the group is gone, since most signals are meant
-// to end it.
+// signal sends to the whole group. It is no error if the group is gone, since most signals are
+// meant to end it.
 func (c *Child) signal(s syscall.Signal) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -103,8 +103,8 @@ func (c *Child) signal(s syscall.Signal) {
 	}
 }
 
-// killGroup kills the rest of the group, and disables later signals. Once is enough, since a process
-// that gets KILL cannot fork any more.
+// killGroup kills the rest of the group, and disables later signals. Once is enough, since a
+// process that gets KILL cannot fork any more.
 func (c *Child) killGroup() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

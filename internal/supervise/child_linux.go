@@ -8,11 +8,12 @@ import (
 )
 
 // dieWithParent makes the kernel kill the command when the thread that has started it ends, so a
-// killed leader leaves no command behind. It does not affect processes that the command has started.
+// killed leader leaves no command behind. It does not affect processes that the command has
+// started.
 func dieWithParent(a *syscall.SysProcAttr) { a.Pdeathsig = syscall.SIGKILL }
 
-// finish waits for the command to end, kills the rest of its group, and reaps it, in this order. Until
-// the command is reaped, no other group can get its number.
+// finish waits for the command to end, kills the rest of its group, and reaps it, in this order.
+// Until the command is reaped, no other group can get its number.
 func (c *Child) finish() {
 	for {
 		err := unix.Waitid(unix.P_PID, c.pgid, nil, unix.WEXITED|unix.WNOWAIT, nil)

@@ -12,9 +12,9 @@
 //	stopped := s.Supervise(ctx) // nothing of the command is left now
 //	code := child.ExitCode()
 //
-// The package depends on the term and on a policy for the time while the coordinator is out of reach,
-// and on no store, coordinator or task. The Supervisor decides when the command must stop; the Child
-// starts and ends a process group.
+// The package depends on the term and on a policy for the time while the coordinator is out of
+// reach, and on no store, coordinator or task. The Supervisor decides when the command must stop;
+// the Child starts and ends a process group.
 //
 // # When the command must stop
 //
@@ -32,6 +32,6 @@
 //
 // The command runs in its own process group, and signals go to the whole group. On Linux the kernel
 // kills the command when leader itself is killed, but not the processes that the command has
-// started. Other systems kill neither. Such an orphan keeps running, and only the fence contains it.
-// The same holds for a process that leaves the group (setsid, a daemon).
+// started. Other systems kill neither. Such an orphan keeps running, and only the fence contains
+// it. The same holds for a process that leaves the group (setsid, a daemon).
 package supervise

@@ -27,7 +27,8 @@ func (p *Policy) UnmarshalText(text []byte) error {
 // Reasons to stop a command although its term is not lost yet.
 var (
 	ErrDisconnected = errors.New("the coordinator is out of reach, and LEADER_ON_DISCONNECT=stop")
-	ErrOutOfTime    = errors.New("no answer from the coordinator, and the session could have expired soon")
+	ErrOutOfTime    = errors.New("no answer from the coordinator, and the session could have " +
+		"expired soon")
 )
 
 // Margin is the time to keep between the KILL and the deadline: for the kernel to end the command,

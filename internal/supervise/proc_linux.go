@@ -54,5 +54,6 @@ func parseStat(line string) (Process, bool) {
 	pid, err1 := strconv.Atoi(line[:open])
 	parent, err2 := strconv.Atoi(f[1])
 	group, err3 := strconv.Atoi(f[2])
-	return Process{Pid: pid, Parent: parent, Group: group, State: f[0]}, errors.Join(err1, err2, err3) == nil
+	p := Process{Pid: pid, Parent: parent, Group: group, State: f[0]}
+	return p, errors.Join(err1, err2, err3) == nil
 }

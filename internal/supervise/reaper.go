@@ -5,16 +5,16 @@ import (
 	"sync"
 )
 
-// Reaper reaps orphans when leader is the first process of a container: there, processes whose parents
-// have died become children of leader, and would stay zombies as long as it runs. A nil Reaper leaves
-// that to init.
+// Reaper reaps orphans when leader is the first process of a container: there, processes whose
+// parents have died become children of leader, and would stay zombies as long as it runs. A nil
+// Reaper leaves that to init.
 type Reaper struct {
 	mu  sync.Mutex
 	own map[int]bool // children that other code waits for
 }
 
-// start starts a command that the reaper must not reap. The lock keeps the reaper from looking before
-// it knows the process id.
+// start starts a command that the reaper must not reap. The lock keeps the reaper from looking
+// before it knows the process id.
 func (r *Reaper) start(cmd *exec.Cmd) error {
 	if r == nil {
 		return cmd.Start()

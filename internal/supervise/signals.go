@@ -44,8 +44,8 @@ type Signals struct {
 	to func(os.Signal)
 }
 
-// Listen returns a context that a signal ends, with a Signalled cause, unless the signals are diverted.
-// It takes the signals from notify, such as Notify. Call stop at the end.
+// Listen returns a context that a signal ends, with a Signalled cause, unless the signals are
+// diverted. It takes the signals from notify, such as Notify. Call stop at the end.
 func Listen(
 	parent context.Context, notify func() (<-chan os.Signal, func()),
 ) (ctx context.Context, s *Signals, stop func()) {

@@ -27,8 +27,8 @@ type Supervisor struct {
 	told         bool // the command was told to end, by leader or by the operator's TERM
 }
 
-// Supervise returns when the command's process group is gone: nil if the command has ended by itself,
-// else the reason why it was stopped.
+// Supervise returns when the command's process group is gone: nil if the command has ended by
+// itself, else the reason why it was stopped.
 func (s *Supervisor) Supervise(ctx context.Context) error {
 	s.fitGrace()
 	why := s.attend(ctx)
@@ -52,8 +52,8 @@ func (s *Supervisor) fitGrace() {
 		return
 	}
 	s.Grace = max(0, left*3/5-s.Margin)
-	s.Log.Warn("the grace is shortened: the term began closer to its deadline than LEADER_SESSION_TIMEOUT promises",
-		"grace", s.Grace.String(), "left", left.String())
+	s.Log.Warn("the grace is shortened: the term began closer to its deadline than "+
+		"LEADER_SESSION_TIMEOUT promises", "grace", s.Grace.String(), "left", left.String())
 }
 
 // attend is the state in which the command runs or is paused. It returns nil when the command has

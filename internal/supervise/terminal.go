@@ -36,8 +36,8 @@ func borrowTerminal(stdin io.Reader) *terminal {
 	return t
 }
 
-// lend puts the command in the foreground between its fork and its exec, so it cannot read too early.
-// It switches Ctrl-Z off, which would stop only the command, while leader held the resource.
+// lend puts the command in the foreground between its fork and its exec, so it cannot read too
+// early. It switches Ctrl-Z off, which would stop only the command, while leader held the resource.
 func (t *terminal) lend(a *syscall.SysProcAttr) {
 	if t == nil {
 		return

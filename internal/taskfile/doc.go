@@ -9,6 +9,6 @@
 //	  - name: send
 //	    run: ./send.sh          # asynchronous
 //
-// Load rejects a file with mistakes, and lists all of them with their positions. It needs no server:
-// the program that runs the steps checks whether the journal fits them.
+// Load rejects a file with mistakes, and lists all of them with their positions. It needs no
+// server: the program that runs the steps checks whether the journal fits them.
 package taskfile

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// FuzzLoad checks that any file leads to problems with positions in it, or to a task that can run, and
-// never to a panic or an endless loop.
+// FuzzLoad checks that any file leads to problems with positions in it, or to a task that can run,
+// and never to a panic or an endless loop.
 func FuzzLoad(f *testing.F) {
 	files, _ := filepath.Glob(filepath.Join(tasks, "*", "*.yaml"))
 	for _, name := range files {
@@ -66,12 +66,14 @@ func wantPlaces(t *testing.T, err error, text string) {
 	}
 }
 
-// FuzzStatements checks that the lexer ends, that its positions are within the text, and that it finds
-// a statement after well-formed text.
+// FuzzStatements checks that the lexer ends, that its positions are within the text, and that it
+// finds a statement after well-formed text.
 func FuzzStatements(f *testing.F) {
 	for _, text := range []string{
-		"select 1; commit", "/* /* */ */ begin", "$a$ commit; $b$ $a$; end", `e'\'' ; abort`, "'it''s'; rollback to a",
-		"create function f() returns int begin atomic select case when true then 1 end; end; select 1", "select $1, a$b$c", "--", "/*", "'", "$$", "e'\\",
+		"select 1; commit", "/* /* */ */ begin", "$a$ commit; $b$ $a$; end", `e'\'' ; abort`,
+		"'it''s'; rollback to a",
+		"create function f() returns int begin atomic select case when true then 1 end; end; select 1",
+		"select $1, a$b$c", "--", "/*", "'", "$$", "e'\\",
 	} {
 		f.Add(text)
 	}

@@ -22,7 +22,8 @@ func loaded(t *testing.T, name string) *File {
 
 func TestEveryKeyIsRead(t *testing.T) {
 	f := loaded(t, "everything.yaml")
-	if f.Task != "settlement-2026-11-21" || f.Resource != "settlement" || f.Journal != "postgres://db.internal:5432/shop" ||
+	if f.Task != "settlement-2026-11-21" || f.Resource != "settlement" ||
+		f.Journal != "postgres://db.internal:5432/shop" ||
 		f.Rounds != checkpoint.Forever || f.Every != 10*time.Second || f.Retry.Attempts != 3 {
 		t.Errorf("got %+v", f)
 	}
@@ -30,17 +31,22 @@ func TestEveryKeyIsRead(t *testing.T) {
 	for _, s := range f.Steps {
 		names = append(names, s.Name)
 	}
-	if want := []string{"book", "totals", "send", "call", "count", "tell"}; !slices.Equal(names, want) {
+	want := []string{"book", "totals", "send", "call", "count", "tell"}
+	if !slices.Equal(names, want) {
 		t.Errorf("got %v", names)
 	}
 	book, totals, send, call := f.Steps[0], f.Steps[1], f.Steps[2], f.Steps[3]
-	if book.Timeout != 90*time.Second || !strings.Contains(book.SQL.Text, "rollback to savepoint a") || book.SQL.LineAt(strings.Index(book.SQL.Text, "rollback")) != 23 {
-		t.Errorf("got %+v, rollback in line %d", book, book.SQL.LineAt(strings.Index(book.SQL.Text, "rollback")))
+	if book.Timeout != 90*time.Second || !strings.Contains(book.SQL.Text, "rollback to savepoint a") ||
+		book.SQL.LineAt(strings.Index(book.SQL.Text, "rollback")) != 23 {
+		t.Errorf("got %+v, rollback in line %d", book,
+			book.SQL.LineAt(strings.Index(book.SQL.Text, "rollback")))
 	}
-	if !strings.HasPrefix(totals.SQL.Text, "create or replace function") || totals.SQL.LineAt(len(totals.SQL.Text)-1) != 5 {
+	if !strings.HasPrefix(totals.SQL.Text, "create or replace function") ||
+		totals.SQL.LineAt(len(totals.SQL.Text)-1) != 5 {
 		t.Errorf("got %+v", totals.SQL)
 	}
-	if send.Run != "./send.sh" || send.Ask != "./was-it-sent.sh" || send.Unfinished != checkpoint.RunAgain || send.Retry == nil || send.Retry.Attempts != 3 {
+	if send.Run != "./send.sh" || send.Ask != "./was-it-sent.sh" ||
+		send.Unfinished != checkpoint.RunAgain || send.Retry == nil || send.Retry.Attempts != 3 {
 		t.Errorf("got %+v", send)
 	}
 	if call.Unfinished != checkpoint.Stop || call.Retry != nil || call.At.Line != 32 {
@@ -50,7 +56,8 @@ func TestEveryKeyIsRead(t *testing.T) {
 
 func TestStateKeepsItsSpelling(t *testing.T) {
 	f := loaded(t, "everything.yaml")
-	want := `{"batch":500,"big":12345678901234567890123,"day":"2026-11-21","hex":31,"list":[1,{"a":"b"}],"none":null,"on":true,"price":1.50}`
+	want := `{"batch":500,"big":12345678901234567890123,"day":"2026-11-21",` +
+		`"hex":31,"list":[1,{"a":"b"}],"none":null,"on":true,"price":1.50}`
 	if string(f.State) != want {
 		t.Errorf("got  %s\nwant %s", f.State, want)
 	}
@@ -62,14 +69,16 @@ func TestWordsOfRedisCommandsKeepTheirSpelling(t *testing.T) {
 		t.Errorf("got %q", got)
 	}
 	got := f.Steps[5].Redis
-	if len(got) != 2 || !slices.Equal(got[0], []any{"SET", "last", "007"}) || !slices.Equal(got[1], []any{"PUBLISH", "done", ""}) {
+	if len(got) != 2 || !slices.Equal(got[0], []any{"SET", "last", "007"}) ||
+		!slices.Equal(got[1], []any{"PUBLISH", "done", ""}) {
 		t.Errorf("got %q", got)
 	}
 }
 
 func TestMissingKeysHaveADefault(t *testing.T) {
 	f := loaded(t, "smallest.yaml")
-	if f.Rounds != 1 || string(f.State) != "{}" || f.Changed != nil || f.Retry.Attempts != 0 || f.Journal != "" || f.Every != 0 {
+	if f.Rounds != 1 || string(f.State) != "{}" || f.Changed != nil || f.Retry.Attempts != 0 ||
+		f.Journal != "" || f.Every != 0 {
 		t.Errorf("got %+v", f)
 	}
 }
@@ -97,11 +106,14 @@ func TestChangedAcceptsOrRestarts(t *testing.T) {
 }
 
 func TestRetryWaitsWithinItsLimits(t *testing.T) {
-	f, err := parse("task: t\nresource: r\nretry: {attempts: 9, backoff: 4s, most: 8s}\nsteps: [{name: s, run: x}]\n")
+	f, err := parse("task: t\nresource: r\nretry: {attempts: 9, backoff: 4s, most: 8s}\nsteps: " +
+		"[{name: s, run: x}]\n")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for failed, most := range map[int]time.Duration{1: 4 * time.Second, 2: 8 * time.Second, 5: 8 * time.Second} {
+	for failed, most := range map[int]time.Duration{
+		1: 4 * time.Second, 2: 8 * time.Second, 5: 8 * time.Second,
+	} {
 		if wait := f.Retry.Backoff(failed); wait > most || wait < most/2 {
 			t.Errorf("after %d failures it waits %s", failed, wait)
 		}
@@ -123,6 +135,8 @@ func TestAnEndlessFileIsRejected(t *testing.T) {
 
 // parse reads a task file from a string.
 func parse(text string) (*File, error) {
-	r := &reader{path: "t.yaml", lookup: lookup, open: func(string) ([]byte, error) { return nil, errors.New("no such file") }}
+	r := &reader{path: "t.yaml", lookup: lookup, open: func(string) ([]byte, error) {
+		return nil, errors.New("no such file")
+	}}
 	return r.read([]byte(text))
 }

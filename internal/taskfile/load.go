@@ -16,8 +16,8 @@ const (
 	sqlLimit  = 16 << 20
 )
 
-// Load reads a task file. lookup returns environment variables. The error is Problems, or the error of
-// opening the file.
+// Load reads a task file. lookup returns environment variables. The error is Problems, or the error
+// of opening the file.
 func Load(path string, lookup func(name string) (string, bool)) (*File, error) {
 	text, err := contents(path, fileLimit)
 	if err != nil {

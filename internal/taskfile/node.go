@@ -15,7 +15,8 @@ type mapping struct {
 	values map[string]*yaml.Node
 }
 
-// mapping reads a mapping. It reports unknown and repeated keys, and returns nil if n is not a mapping.
+// mapping reads a mapping. It reports unknown and repeated keys, and returns nil if n is not a
+// mapping.
 func (r *reader) mapping(n *yaml.Node, what string, known ...string) *mapping {
 	m := &mapping{at: n, values: map[string]*yaml.Node{}}
 	if real(n).Kind != yaml.MappingNode {

@@ -6,7 +6,8 @@ import "go.yaml.in/yaml/v4"
 func (r *reader) commands(n *yaml.Node) [][]any {
 	items := real(n).Content
 	if real(n).Kind != yaml.SequenceNode || len(items) == 0 {
-		r.at(n, "redis is %s: it has to be a command such as [INCRBY, sent, 10], or a list of commands", emptyOr(n))
+		r.at(n, "redis is %s: it has to be a command such as [INCRBY, sent, 10], or a list of commands",
+			emptyOr(n))
 		return nil
 	}
 	if real(items[0]).Kind != yaml.SequenceNode {

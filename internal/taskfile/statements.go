@@ -11,8 +11,8 @@ type mistake struct {
 	what   string
 }
 
-const ownTransaction = "a step is one transaction with its checkpoint, and must not begin or end one " +
-	"(SAVEPOINT and ROLLBACK TO are allowed)"
+const ownTransaction = "a step is one transaction with its checkpoint, and must not begin or " +
+	"end one (SAVEPOINT and ROLLBACK TO are allowed)"
 
 // examine looks at the first words of each statement. It knows quotes and comments, not SQL. The
 // database refuses the rest when the checkpoint is written.
@@ -60,8 +60,8 @@ func (s statement) forbidden() string {
 		}
 	case "reset":
 		if slices.Contains(words[1:], "all") {
-			return first + " ALL: it would reset the settings of the fence; name the settings to reset (each step " +
-				"begins without the settings of others)"
+			return first + " ALL: it would reset the settings of the fence; name the settings to reset " +
+				"(each step begins without the settings of others)"
 		}
 	case "copy":
 		if s.stdin {

@@ -21,11 +21,14 @@ func (r *reader) task(n *yaml.Node) *File {
 	if m == nil {
 		return nil
 	}
-	f := &File{Task: r.name(r.need(m, whole, "task")), Resource: r.resource(r.need(m, whole, "resource"))}
+	f := &File{
+		Task: r.name(r.need(m, whole, "task")), Resource: r.resource(r.need(m, whole, "resource")),
+	}
 	f.Journal = r.journal(m.take("journal"))
 	f.Rounds, f.Every = r.rounds(m.take("rounds")), r.duration(m.take("every"), "every")
 	if f.Every > 0 && f.Rounds == 1 {
-		r.at(m.take("every"), "every is the pause between rounds, and there is only one round: set rounds, or remove every")
+		r.at(m.take("every"),
+			"every is the pause between rounds, and there is only one round: set rounds, or remove every")
 	}
 	f.State = r.state(m.take("state"))
 	if retry := r.retry(m.take("retry")); retry != nil {
@@ -131,7 +134,8 @@ func (r *reader) steps(n *yaml.Node) []Step {
 	var all []Step
 	for _, item := range real(n).Content {
 		s := r.step(item)
-		if i := slices.IndexFunc(all, func(o Step) bool { return o.Name == s.Name }); i >= 0 && s.Name != "" {
+		i := slices.IndexFunc(all, func(o Step) bool { return o.Name == s.Name })
+		if i >= 0 && s.Name != "" {
 			r.at(item, "the step in line %d has the same name, %q", all[i].At.Line, s.Name)
 		}
 		all = append(all, s)

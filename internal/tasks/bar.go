@@ -16,8 +16,8 @@ import (
 	"github.com/ringfence/ringfence/internal/logging"
 )
 
-// Bar is the progress bar of a task on a terminal. It stays below the lines that are written through
-// it. A nil bar shows nothing.
+// Bar is the progress bar of a task on a terminal. It stays below the lines that are written
+// through it. A nil bar shows nothing.
 type Bar struct {
 	terminal io.Writer
 	columns  func() int

@@ -104,8 +104,8 @@ func (i *impatient) Campaign(
 	if asked != nil || len(queue) == 0 {
 		return nil, errors.Join(err, asked)
 	}
-	return nil, fmt.Errorf("%s leads %s with token %s, and only the leader may change its tasks: stop it "+
-		"first (or: leader resign %s); nothing was changed",
+	return nil, fmt.Errorf("%s leads %s with token %s, and only the leader may change its tasks: "+
+		"stop it first (or: leader resign %s); nothing was changed",
 		cli.Printable(queue[0].Holder), r, queue[0].Token, r)
 }
 

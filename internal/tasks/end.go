@@ -47,7 +47,8 @@ func (r *taskRun) next(err error) string {
 	case errors.Is(err, fence.ErrNotInstalled), errors.As(err, &setup):
 		return install(kindOf(url))
 	case errors.Is(err, fence.ErrOtherIssuer):
-		return "check LEADER_COORDINATOR; if the coordinator was rebuilt, an operator has to run guard adopt"
+		return "check LEADER_COORDINATOR; if the coordinator was rebuilt, an operator has to run " +
+			"guard adopt"
 	case errors.Is(err, checkpoint.ErrCorrupt):
 		return "use the task file that wrote the state, or leader task restart"
 	case errors.Is(err, checkpoint.ErrConflict):

@@ -57,28 +57,34 @@ type variables struct {
 	Holder         string           `env:"LEADER_HOLDER" envDefault:"somebody"`
 }
 
-// invocation returns the Invocation that leader makes from the arguments and its environment, and the
-// method that it calls.
-func (s setup) invocation(t *testing.T, args []string) (*Invocation, func(*Invocation, context.Context) int) {
+// invocation returns the Invocation that leader makes from the arguments and its environment, and
+// the method that it calls.
+func (s setup) invocation(
+	t *testing.T, args []string,
+) (*Invocation, func(*Invocation, context.Context) int) {
 	t.Helper()
 	var v variables
 	if err := settings.Load(&v, "LEADER_", s.env); err != nil {
 		t.Fatal(err)
 	}
 	journals := maps.Clone(AllJournals)
-	journals["mem"] = func(context.Context, string, JournalOptions) (checkpoint.Journal, func(), error) {
+	journals["mem"] = func(context.Context, string, JournalOptions) (checkpoint.Journal, func(),
+		error) {
 		return s.journal, func() {}, nil
 	}
 	made := &Invocation{
 		Settings: Settings{
 			Coordinator: "mem://here", Stores: v.Stores, Journal: v.Journal, Redis: v.Redis,
 			SessionTimeout: v.SessionTimeout, RaiseTimeout: leadertest.Patience,
-			OnDisconnect: v.OnDisconnect, Grace: v.Grace, Margin: supervise.Margin(v.SessionTimeout), Holder: v.Holder,
+			OnDisconnect: v.OnDisconnect, Grace: v.Grace, Margin: supervise.Margin(v.SessionTimeout),
+			Holder: v.Holder,
 		},
-		Output: "table", Env: append([]string{"PATH=" + os.Getenv("PATH")}, s.env...), Stores: s.stores, Journals: journals,
+		Output: "table", Env: append([]string{"PATH=" + os.Getenv("PATH")}, s.env...), Stores: s.stores,
+		Journals: journals,
 	}
 	does := map[string]func(*Invocation, context.Context) int{
-		"show": (*Invocation).Show, "list": (*Invocation).List, "resume": (*Invocation).Resume, "restart": (*Invocation).Restart,
+		"show": (*Invocation).Show, "list": (*Invocation).List, "resume": (*Invocation).Resume,
+		"restart": (*Invocation).Restart,
 	}
 	rest := args[1:]
 	run := (*Invocation).Run
@@ -102,7 +108,8 @@ func (s setup) invocation(t *testing.T, args []string) (*Invocation, func(*Invoc
 func begin(t *testing.T, s setup, args ...string) *taskCopy {
 	t.Helper()
 	l := &taskCopy{
-		t: t, memory: s.memory, client: s.memory.Open(), out: leadertest.NewScreen(), log: leadertest.NewScreen(),
+		t: t, memory: s.memory, client: s.memory.Open(), out: leadertest.NewScreen(),
+		log:     leadertest.NewScreen(),
 		signals: make(chan os.Signal, 8), code: make(chan int, 1),
 	}
 	inv, run := s.invocation(t, args)
@@ -125,13 +132,19 @@ func begin(t *testing.T, s setup, args ...string) *taskCopy {
 }
 
 // life runs a copy, from reading the file to closing the coordinator.
-func (l *taskCopy) life(ctx context.Context, inv *Invocation, run func(*Invocation, context.Context) int) int {
+func (l *taskCopy) life(
+	ctx context.Context, inv *Invocation, run func(*Invocation, context.Context) int,
+) int {
 	defer l.client.Close()
 	if err := inv.Load(true); err != nil {
 		fmt.Fprintln(l.log, err)
 		return cli.Usage
 	}
-	ctx, _, stop := supervise.Listen(ctx, func() (<-chan os.Signal, func()) { return l.signals, func() { close(l.signals) } })
+	ctx, _, stop := supervise.Listen(ctx, func() (<-chan os.Signal, func()) {
+		return l.signals, func() {
+			close(l.signals)
+		}
+	})
 	defer stop()
 	return run(inv, ctx)
 }
@@ -143,7 +156,10 @@ func (l *taskCopy) exits(want int) { l.t.Helper(); leadertest.Exits(l.t, l.code,
 func (l *taskCopy) pid(name string) int { l.t.Helper(); return l.out.PID(l.t, name) }
 
 // queue returns the candidates for orders.
-func (l *taskCopy) queue() []fence.Candidate { l.t.Helper(); return leadertest.Queue(l.t, l.memory) }
+func (l *taskCopy) queue() []fence.Candidate {
+	l.t.Helper()
+	return leadertest.Queue(l.t, l.memory)
+}
 
 // depose deletes the leader's entry.
 func (l *taskCopy) depose() { l.t.Helper(); leadertest.Depose(l.t, l.memory) }

@@ -29,7 +29,9 @@ func TestJournalIsChosenByTheEnvironmentThenTheFileThenTheStores(t *testing.T) {
 			t.Fatal(err)
 		}
 		inv := &Invocation{
-			Settings: Settings{Coordinator: "zk://h", Journal: settings.URL(c.journal), Stores: stores}, Path: path, Journals: AllJournals,
+			Settings: Settings{
+				Coordinator: "zk://h", Journal: settings.URL(c.journal), Stores: stores,
+			}, Path: path, Journals: AllJournals,
 		}
 		if err := inv.Load(true); err != nil {
 			t.Fatal(err)

@@ -43,7 +43,9 @@ var AllJournals = Journals{
 // Schemes returns the known schemes, sorted.
 func (j Journals) Schemes() []string { return slices.Sorted(maps.Keys(j)) }
 
-func openRedisJournal(ctx context.Context, url string, _ JournalOptions) (checkpoint.Journal, func(), error) {
+func openRedisJournal(
+	ctx context.Context, url string, _ JournalOptions,
+) (checkpoint.Journal, func(), error) {
 	j, err := redisjournal.Open(ctx, url, redisjournal.Options{Raiser: unraised{}})
 	if err != nil {
 		return nil, nil, err
@@ -51,23 +53,28 @@ func openRedisJournal(ctx context.Context, url string, _ JournalOptions) (checkp
 	return j, j.Close, nil
 }
 
-func openZooKeeperJournal(ctx context.Context, url string, o JournalOptions) (checkpoint.Journal, func(), error) {
-	j, err := zkjournal.Open(ctx, url, zkjournal.Options{SessionTimeout: o.SessionTimeout, Logger: o.Logger})
+func openZooKeeperJournal(
+	ctx context.Context, url string, o JournalOptions,
+) (checkpoint.Journal, func(), error) {
+	j, err := zkjournal.Open(ctx, url, zkjournal.Options{
+		SessionTimeout: o.SessionTimeout, Logger: o.Logger,
+	})
 	if err != nil {
 		return nil, nil, err
 	}
 	return j, func() { _ = j.Close() }, nil
 }
 
-// unraised is the Raiser of a Redis journal. It raises nothing and reports that the mark is not raised,
-// so that raiser tries the stores.
+// unraised is the Raiser of a Redis journal. It raises nothing and reports that the mark is not
+// raised, so that raiser tries the stores.
 type unraised struct{}
 
 // Raise implements fence.Raiser.
 func (unraised) Raise(_ context.Context, c fence.Claim) error {
 	return &fence.Refusal{
 		Reason: fence.ReasonNotLeader, Claim: c,
-		Message: fmt.Sprintf("the mark of %q is not raised to token %s in the journal", c.Resource, c.Token),
+		Message: fmt.Sprintf("the mark of %q is not raised to token %s in the journal", c.Resource,
+			c.Token),
 	}
 }
 
@@ -127,9 +134,9 @@ func (inv *Invocation) withRaiser(u settings.URL, j checkpoint.Journal) checkpoi
 	return raisedJournal{j, r}
 }
 
-// raiser raises the mark at a URL: through the stores of the same kind, which may log in with a role
-// that has the privilege, or else at the URL itself. For a URL that is not in the table of stores
-// there is no mark to raise.
+// raiser raises the mark at a URL: through the stores of the same kind, which may log in with a
+// role that has the privilege, or else at the URL itself. For a URL that is not in the table of
+// stores there is no mark to raise.
 func (inv *Invocation) raiser(u settings.URL, check fence.Raiser) raiser {
 	r := raiser{check: check, timeout: inv.Settings.RaiseTimeout, url: u}
 	open, ok := inv.Stores[u.Scheme()]
@@ -154,10 +161,12 @@ type raisedJournal struct {
 }
 
 // Raise implements fence.Raiser.
-func (j raisedJournal) Raise(ctx context.Context, c fence.Claim) error { return j.raiser.Raise(ctx, c) }
+func (j raisedJournal) Raise(ctx context.Context, c fence.Claim) error {
+	return j.raiser.Raise(ctx, c)
+}
 
-// raiser raises the mark in one place. It tries one store after the other, since only a try shows which
-// of them has the privilege.
+// raiser raises the mark in one place. It tries one store after the other, since only a try shows
+// which of them has the privilege.
 type raiser struct {
 	check   fence.Raiser // raises nothing, and returns ErrNotLeader while the mark is not raised
 	others  []fence.Raiser

@@ -33,15 +33,17 @@ func (j raisedPostgres) Raise(ctx context.Context, c fence.Claim) error {
 	return j.raiser.Raise(ctx, c)
 }
 
-// tokenJournal is a journal whose connections carry the token of the term, so that a guard in between
-// admits them.
+// tokenJournal is a journal whose connections carry the token of the term, so that a guard in
+// between admits them.
 type tokenJournal struct {
 	*pgjournal.Journal
 	pool  *pgxpool.Pool
 	claim atomic.Pointer[fence.Claim]
 }
 
-func openPostgresJournal(ctx context.Context, url string, o JournalOptions) (checkpoint.Journal, func(), error) {
+func openPostgresJournal(
+	ctx context.Context, url string, o JournalOptions,
+) (checkpoint.Journal, func(), error) {
 	cfg, err := pgxpool.ParseConfig(url)
 	if err != nil {
 		return nil, nil, err // it does not contain the password
@@ -68,8 +70,8 @@ func openPostgresJournal(ctx context.Context, url string, o JournalOptions) (che
 	return j, func() { j.Close(); j.pool.Close() }, nil
 }
 
-// carry adds the token to a new connection, if there is one yet. Without a guard in between it has no
-// effect.
+// carry adds the token to a new connection, if there is one yet. Without a guard in between it has
+// no effect.
 func (j *tokenJournal) carry(_ context.Context, cfg *pgx.ConnConfig) error {
 	if c := j.claim.Load(); c != nil {
 		cfg.RuntimeParams["options"] = postgres.Option(cfg.RuntimeParams["options"], *c)
@@ -77,7 +79,8 @@ func (j *tokenJournal) carry(_ context.Context, cfg *pgx.ConnConfig) error {
 	return nil
 }
 
-// Raise implements fence.Raiser. It only checks the mark, and replaces connections of earlier claims.
+// Raise implements fence.Raiser. It only checks the mark, and replaces connections of earlier
+// claims.
 func (j *tokenJournal) Raise(ctx context.Context, c fence.Claim) error {
 	if before := j.claim.Swap(&c); before == nil || *before != c {
 		j.pool.Reset()

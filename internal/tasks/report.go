@@ -7,8 +7,8 @@ import (
 	"github.com/ringfence/ringfence/checkpoint"
 )
 
-// notify gets the events of the task, from the goroutine that runs it. It waits between rounds, which
-// delays the next round.
+// notify gets the events of the task, from the goroutine that runs it. It waits between rounds,
+// which delays the next round.
 func (r *taskRun) notify(e checkpoint.Event) {
 	r.Bar.show(e)
 	r.report(e)
@@ -24,8 +24,8 @@ func (r *taskRun) notify(e checkpoint.Event) {
 	}
 }
 
-// remaining is the rest of the pause between two rounds. The clock of another machine may have set its
-// start, so the result is never longer than the whole pause.
+// remaining is the rest of the pause between two rounds. The clock of another machine may have set
+// its start, so the result is never longer than the whole pause.
 func remaining(every, since time.Duration) time.Duration { return min(max(every-since, 0), every) }
 
 // rest waits until d has passed, or the term or the run ends.
@@ -68,7 +68,8 @@ func (r *taskRun) report(e checkpoint.Event) {
 	case checkpoint.Paused:
 		log.Warn("the coordinator is out of reach; the next step waits", at...)
 	case checkpoint.Halted:
-		log.Error("step has failed; no attempts are left", append(at, "attempt", e.Attempt, "cause", cause)...)
+		log.Error("step has failed; no attempts are left",
+			append(at, "attempt", e.Attempt, "cause", cause)...)
 	case checkpoint.Interrupted:
 		r.interrupted(cause, e)
 	case checkpoint.Completed:
@@ -76,8 +77,8 @@ func (r *taskRun) report(e checkpoint.Event) {
 	}
 }
 
-// interrupted logs an interruption that is retried automatically. The first retries often succeed at
-// once, so they are at level debug; later ones are warnings, at most one in ten seconds.
+// interrupted logs an interruption that is retried automatically. The first retries often succeed
+// at once, so they are at level debug; later ones are warnings, at most one in ten seconds.
 func (r *taskRun) interrupted(cause string, e checkpoint.Event) {
 	level := slog.LevelDebug
 	if now := time.Now(); e.Wait >= 100*time.Millisecond && now.Sub(r.lastWarned) > 10*time.Second {
@@ -97,10 +98,11 @@ func known(d time.Duration) string {
 	return short(d)
 }
 
-// roundOf returns the round of an event. At the end of the last step, the checkpoint already has the
-// next round.
+// roundOf returns the round of an event. At the end of the last step, the checkpoint already has
+// the next round.
 func roundOf(e checkpoint.Event) int64 {
-	if cp := e.Checkpoint; e.Kind == checkpoint.Ended && cp.Step == 0 && cp.Status == checkpoint.Running {
+	if cp := e.Checkpoint; e.Kind == checkpoint.Ended && cp.Step == 0 &&
+		cp.Status == checkpoint.Running {
 		return cp.Round - 1
 	}
 	return e.Checkpoint.Round

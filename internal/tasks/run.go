@@ -72,7 +72,9 @@ func (r *taskRun) run(journal checkpoint.Journal) int {
 		}
 	}
 	c := checkpoint.Candidate[json.RawMessage]{
-		Lead:    fence.Lead{Elector: r.elector, Resource: r.Resource, Holder: r.Settings.Holder, Stores: stores},
+		Lead: fence.Lead{
+			Elector: r.elector, Resource: r.Resource, Holder: r.Settings.Holder, Stores: stores,
+		},
 		Journal: journal, Task: r.task(), Observer: r.Coordinator,
 	}
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(r.ctx))
@@ -85,16 +87,17 @@ func (r *taskRun) run(journal checkpoint.Journal) int {
 	return r.ended(c.Run(ctx))
 }
 
-// checkJournal reads the checkpoint before the election, so that a broken journal shows now, and not
-// later when the leader fails. It reports whether the task is done already.
+// checkJournal reads the checkpoint before the election, so that a broken journal shows now, and
+// not later when the leader fails. It reports whether the task is done already.
 func (r *taskRun) checkJournal(journal checkpoint.Journal) (done bool, err error) {
 	ctx, cancel := coordinators.Patience(r.ctx, r.Settings.SessionTimeout)
 	defer cancel()
 	found, err := journal.Load(ctx, r.Name)
 	switch {
-	case errors.Is(err, fence.ErrNoToken): // a guard is in between; it will admit this copy as the leader
-		r.Log.Warn("the journal is behind a guard, so this copy cannot follow the task while another leads",
-			"next", "set LEADER_JOURNAL to the database itself", "cause", err.Error())
+	// a guard is in between; it will admit this copy as the leader
+	case errors.Is(err, fence.ErrNoToken):
+		r.Log.Warn("the journal is behind a guard, so this copy cannot follow the task while another "+
+			"leads", "next", "set LEADER_JOURNAL to the database itself", "cause", err.Error())
 		return false, nil
 	case errors.Is(err, checkpoint.ErrTransient),
 		err != nil && ctx.Err() != nil && r.ctx.Err() == nil:
@@ -109,8 +112,8 @@ func (r *taskRun) checkJournal(journal checkpoint.Journal) (done bool, err error
 	return found[0].Status == checkpoint.Done, nil
 }
 
-// wait waits for d, and then while leadership is suspended. Its error is the cause with which ctx or
-// the term has ended.
+// wait waits for d, and then while leadership is suspended. Its error is the cause with which ctx
+// or the term has ended.
 func (r *taskRun) wait(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

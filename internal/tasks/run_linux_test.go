@@ -27,7 +27,11 @@ type bench struct {
 func newBench(t *testing.T, steps string) *bench {
 	t.Helper()
 	t.Parallel()
-	b := &bench{t: t, file: filepath.Join(t.TempDir(), "t.yaml"), setup: setup{memory: fencetest.NewMemory(longSession), journal: checkpointtest.NewMemory()}}
+	b := &bench{
+		t: t, file: filepath.Join(t.TempDir(), "t.yaml"), setup: setup{
+			memory: fencetest.NewMemory(longSession), journal: checkpointtest.NewMemory(),
+		},
+	}
 	b.env = []string{"LEADER_SESSION_TIMEOUT=30s", "LEADER_GRACE=300ms"}
 	b.steps(steps)
 	return b
@@ -131,7 +135,8 @@ steps:
 	b.env = append(b.env, "LEADER_HOLDER=me")
 	l := b.run()
 	l.exits(cli.Done)
-	want := "t/1/1/send all/t/1/1/send all/orders/1/me/-c fence.orders=1\nt/1/2/send all/t/1/2/send all/orders/1/me/-c fence.orders=1\n"
+	want := "t/1/1/send all/t/1/1/send all/orders/1/me/-c fence.orders=1\nt/1/2/send " +
+		"all/t/1/2/send all/orders/1/me/-c fence.orders=1\n"
 	if l.out.String() != want {
 		t.Errorf("got %q", l.out)
 	}
@@ -150,27 +155,36 @@ steps:
 	l := b.run()
 	l.exits(cli.Error)
 	cp := b.saved()
-	if cp.Status != checkpoint.Stopped || cp.Failure.Attempts != 3 || cp.Failure.Message != "exit code 1: no such account: 7" || b.inDir("second") != "y\ny\ny\n" {
+	if cp.Status != checkpoint.Stopped || cp.Failure.Attempts != 3 ||
+		cp.Failure.Message != "exit code 1: no such account: 7" || b.inDir("second") != "y\ny\ny\n" {
 		t.Errorf("got %+v, failure %+v, tried %q", cp, cp.Failure, b.inDir("second"))
 	}
-	for _, want := range []string{`"msg":"step has failed; retrying"`, `"attempt":2`, "the task is stopped", "leader task resume " + b.file} {
+	for _, want := range []string{
+		`"msg":"step has failed; retrying"`, `"attempt":2`, "the task is stopped",
+		"leader task resume " + b.file,
+	} {
 		if !strings.Contains(l.log.String(), want) {
 			t.Errorf("no %s in the log", want)
 		}
 	}
 	b.run().exits(cli.Error) // another copy changes nothing
 	shown := b.say(cli.Done, "task", "show", b.file).out.String()
-	for _, want := range []string{"status    stopped\n", "step      2 of 2: second\n", "after 3 attempts", `exit code 1: no such account: 7`} {
+	for _, want := range []string{
+		"status    stopped\n", "step      2 of 2: second\n", "after 3 attempts",
+		`exit code 1: no such account: 7`,
+	} {
 		if !strings.Contains(shown, want) {
 			t.Errorf("no %q in:\n%s", want, shown)
 		}
 	}
 
 	b.touch("mended")
-	if out := b.say(cli.Done, "task", "resume", "t").out.String(); !strings.Contains(out, "task t is running at step 2 of 2: second, run 1") {
+	out := b.say(cli.Done, "task", "resume", "t").out.String()
+	if !strings.Contains(out, "task t is running at step 2 of 2: second, run 1") {
 		t.Errorf("resume says %q", out)
 	}
-	if out := b.say(cli.Done, "task", "resume", b.file).out.String(); !strings.Contains(out, "is running, not stopped; nothing was changed") {
+	out = b.say(cli.Done, "task", "resume", b.file).out.String()
+	if !strings.Contains(out, "is running, not stopped; nothing was changed") {
 		t.Errorf("the second resume says %q", out)
 	}
 	b.run().exits(cli.Done)
@@ -180,14 +194,16 @@ steps:
 }
 
 func TestRestartBeginsTheNextRun(t *testing.T) {
-	b := newBench(t, "state: {n: 1}\nsteps: [{name: s, run: 'echo $RINGFENCE_KEY; cat; echo \"{}\" >$RINGFENCE_STATE'}]\n")
+	b := newBench(t, "state: {n: 1}\nsteps: [{name: s, run: 'echo $RINGFENCE_KEY; cat; echo \"{}\" "+
+		">$RINGFENCE_STATE'}]\n")
 	b.run().exits(cli.Done)
 	again := b.run() // the task is done already
 	again.exits(cli.Done)
 	if again.out.String() != "" {
 		t.Errorf("it has run again: %q", again.out)
 	}
-	if out := b.say(cli.Done, "task", "restart", b.file).out.String(); !strings.Contains(out, "at step 1 of 1: s, run 2") {
+	out := b.say(cli.Done, "task", "restart", b.file).out.String()
+	if !strings.Contains(out, "at step 1 of 1: s, run 2") {
 		t.Errorf("restart says %q", out)
 	}
 	l := b.run()
@@ -202,14 +218,17 @@ func TestOnlyTheLeaderMayRestartAndTheErrorNamesIt(t *testing.T) {
 		t.Skip("takes as long as a session timeout of 3 s")
 	}
 	b := newBench(t, "steps: [{name: a, run: 'true'}, {name: b, run: 'echo began; sleep 1000'}]\n")
-	b.env = append(b.env, "LEADER_SESSION_TIMEOUT=3s", "LEADER_GRACE=1ms") // restart waits as long for the leader to resign
+	// restart waits as long for the leader to resign
+	b.env = append(b.env, "LEADER_SESSION_TIMEOUT=3s", "LEADER_GRACE=1ms")
 	holder := b.env
 	b.env = append(holder, "LEADER_HOLDER=the-first")
 	first := b.run()
 	first.out.Await(t, "began")
 	b.env = holder
 	l := b.say(cli.Error, "task", "restart", b.file)
-	for _, want := range []string{"the-first leads orders with token 1", "leader resign orders", "nothing was changed"} {
+	for _, want := range []string{
+		"the-first leads orders with token 1", "leader resign orders", "nothing was changed",
+	} {
 		if !strings.Contains(l.log.String(), want) {
 			t.Errorf("no %q in the log", want)
 		}
@@ -250,7 +269,8 @@ steps:
 }
 
 func TestCommandThatIgnoresTERMIsKilled(t *testing.T) {
-	b := newBench(t, "steps: [{name: s, run: 'trap \"\" TERM; sleep 1000 & echo inner=$!; echo pid=$$; wait; sleep 1000'}]\n")
+	b := newBench(t, "steps: [{name: s, run: 'trap \"\" TERM; sleep 1000 & echo inner=$!; echo "+
+		"pid=$$; wait; sleep 1000'}]\n")
 	l := b.run()
 	pid, inner := l.pid("pid"), l.pid("inner")
 	l.signals <- syscall.SIGINT
@@ -271,7 +291,8 @@ func TestSignalEndsAStandby(t *testing.T) {
 }
 
 func TestADeposedCopyStandsForElectionAgainAndStandbysEndWithTheTask(t *testing.T) {
-	b := newBench(t, "steps: [{name: s, run: 'echo token=$RINGFENCE_TOKEN; while [ ! -e go ]; do sleep 0.02; done'}]\n")
+	b := newBench(t, "steps: [{name: s, run: 'echo token=$RINGFENCE_TOKEN; while [ ! -e go ]; do "+
+		"sleep 0.02; done'}]\n")
 	first := b.run()
 	if token := first.pid("token"); token != 1 {
 		t.Fatalf("token %d", token)
@@ -304,7 +325,8 @@ steps:
 	start := time.Now()
 	b.run().exits(cli.Error)
 	cp := b.saved()
-	if cp.Status != checkpoint.Stopped || cp.Failure.Attempts != 2 || !strings.Contains(cp.Failure.Message, "timeout of 3s") || time.Since(start) < 6*time.Second {
+	if cp.Status != checkpoint.Stopped || cp.Failure.Attempts != 2 ||
+		!strings.Contains(cp.Failure.Message, "timeout of 3s") || time.Since(start) < 6*time.Second {
 		t.Errorf("got %+v after %s", cp.Failure, time.Since(start))
 	}
 	if strings.Count(b.inDir("pids"), "pid=") != 2 {
@@ -314,15 +336,19 @@ steps:
 
 func TestAStateThatIsNotAnObjectFailsTheStep(t *testing.T) {
 	for script, want := range map[string]string{
-		`echo "[1]" >$RINGFENCE_STATE`: "not a JSON object", `rm $RINGFENCE_STATE`: "no such file", `echo null >$RINGFENCE_STATE`: "not a JSON object",
-		`: >$RINGFENCE_STATE`: "not a JSON object", `rm $RINGFENCE_STATE; mkfifo $RINGFENCE_STATE`: "has to be a file",
-		`head -c 2000000 /dev/zero >$RINGFENCE_STATE`: "more than 1048576 bytes", `echo '{"a": 1} {"b": 2}' >$RINGFENCE_STATE`: "not a JSON object",
+		`echo "[1]" >$RINGFENCE_STATE`: "not a JSON object", `rm $RINGFENCE_STATE`: "no such file",
+		`echo null >$RINGFENCE_STATE`:                  "not a JSON object",
+		`: >$RINGFENCE_STATE`:                          "not a JSON object",
+		`rm $RINGFENCE_STATE; mkfifo $RINGFENCE_STATE`: "has to be a file",
+		`head -c 2000000 /dev/zero >$RINGFENCE_STATE`:  "more than 1048576 bytes",
+		`echo '{"a": 1} {"b": 2}' >$RINGFENCE_STATE`:   "not a JSON object",
 	} {
 		t.Run(script, func(t *testing.T) {
 			text, _ := json.Marshal(script)
 			b := newBench(t, "state: {a: 1}\nsteps: [{name: s, run: "+string(text)+"}]\n")
 			b.run().exits(cli.Error)
-			if cp := b.saved(); cp.Status != checkpoint.Stopped || !strings.Contains(cp.Failure.Message, want) || string(cp.State) != `{"a":1}` {
+			if cp := b.saved(); cp.Status != checkpoint.Stopped ||
+				!strings.Contains(cp.Failure.Message, want) || string(cp.State) != `{"a":1}` {
 				t.Errorf("got %+v, state %s", cp.Failure, cp.State)
 			}
 		})
@@ -335,13 +361,15 @@ func TestAskDecidesAboutAnUnfinishedStep(t *testing.T) {
 		status checkpoint.Status
 		ran    string
 	}{
-		`exit 0`: {checkpoint.Done, "x\n"}, `exit 1`: {checkpoint.Done, "x\nx\n"}, `echo who knows >&2; exit 7`: {checkpoint.Stopped, "x\n"},
+		`exit 0`: {checkpoint.Done, "x\n"}, `exit 1`: {checkpoint.Done, "x\nx\n"},
+		`echo who knows >&2; exit 7`:               {checkpoint.Stopped, "x\n"},
 		`echo '{"asked": true}' >$RINGFENCE_STATE`: {checkpoint.Done, "x\n"},
 	} {
 		t.Run(answer, func(t *testing.T) {
 			b := newBench(t, "")
 			text, _ := json.Marshal(answer)
-			b.steps("steps: [{name: s, run: 'echo x >>ran; echo began; while [ ! -e go ]; do sleep 0.02; done', unfinished: ask, ask: " + string(text) + "}]\n")
+			b.steps("steps: [{name: s, run: 'echo x >>ran; echo began; while [ ! -e go ]; do sleep 0.02; " +
+				"done', unfinished: ask, ask: " + string(text) + "}]\n")
 			first := b.run()
 			first.out.Await(t, "began")
 			first.signals <- syscall.SIGTERM
@@ -405,7 +433,8 @@ func TestEveryIsThePauseBetweenRounds(t *testing.T) {
 		t.Errorf("three rounds took %s", took)
 	}
 	b = &bench{t: t, file: b.file, setup: b.setup}
-	b.steps("rounds: forever\nevery: 1h\nchanged: restart\nsteps: [{name: u, run: 'echo round $RINGFENCE_ROUND'}]\n")
+	b.steps("rounds: forever\nevery: 1h\nchanged: restart\nsteps: [{name: u, run: 'echo round " +
+		"$RINGFENCE_ROUND'}]\n")
 	b.say(cli.Done, "task", "restart", "t")
 	l := b.run()
 	l.log.Await(t, "step has ended")
@@ -432,13 +461,15 @@ steps:
 	leadertest.Eventually(t, "it is stopped", func() bool { return !leadertest.Alive(pid) })
 	l.client.Heal()
 	l.exits(cli.Done)
-	if strings.Count(l.out.String(), "pid=") != 2 || strings.Contains(l.log.String(), "has failed") || b.saved().Token != 1 {
+	if strings.Count(l.out.String(), "pid=") != 2 || strings.Contains(l.log.String(), "has failed") ||
+		b.saved().Token != 1 {
 		t.Errorf("ran as %q under token %s", l.out, b.saved().Token)
 	}
 }
 
 func TestCommandIsPausedWhileTheCoordinatorIsOutOfReach(t *testing.T) {
-	b := newBench(t, "steps: [{name: s, run: 'echo pid=$$; while [ ! -e go ]; do sleep 0.02; done'}, {name: u, run: 'true'}]\n")
+	b := newBench(t, "steps: [{name: s, run: 'echo pid=$$; while [ ! -e go ]; do sleep 0.02; "+
+		"done'}, {name: u, run: 'true'}]\n")
 	l := b.run()
 	pid := l.pid("pid")
 	l.client.Cut()
@@ -456,8 +487,10 @@ func TestStepOfALostTermDoesNotCountAsFailed(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes as long as a session timeout of 6 s")
 	}
-	b := newBench(t, "steps: [{name: s, run: 'echo token=$RINGFENCE_TOKEN; while [ ! -e go ]; do sleep 0.02; done'}]\n")
-	b.env = append(b.env, "LEADER_SESSION_TIMEOUT="+shortSession.String(), "LEADER_ON_DISCONNECT=continue")
+	b := newBench(t, "steps: [{name: s, run: 'echo token=$RINGFENCE_TOKEN; while [ ! -e go ]; do "+
+		"sleep 0.02; done'}]\n")
+	b.env = append(b.env, "LEADER_SESSION_TIMEOUT="+shortSession.String(),
+		"LEADER_ON_DISCONNECT=continue")
 	b.memory = fencetest.NewMemory(shortSession)
 	l := b.run()
 	l.out.Await(t, "token=1")

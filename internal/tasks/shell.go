@@ -79,14 +79,15 @@ func (e execution) failure() error {
 
 func (e execution) state() (json.RawMessage, error) {
 	if e.failed != nil {
-		return nil, fmt.Errorf("the command has succeeded, but its state file cannot be read: %w", e.failed)
+		return nil, fmt.Errorf("the command has succeeded, but its state file cannot be read: %w",
+			e.failed)
 	}
 	return newState(e.after)
 }
 
 // execute runs the command until it has ended by itself. If the supervisor stops it because of the
-// term, the step has not failed: execute runs it again when the coordinator is back in time. When the
-// term is lost, ctx ends.
+// term, the step has not failed: execute runs it again when the coordinator is back in time. When
+// the term is lost, ctx ends.
 func (s shellStep) execute(
 	ctx context.Context, state json.RawMessage, key checkpoint.Key,
 ) (e execution, err error) {
@@ -117,8 +118,8 @@ func (s shellStep) execute(
 	}
 }
 
-// attempt starts the command and waits until its process group is gone. err is the reason why it was
-// stopped, or could not be started.
+// attempt starts the command and waits until its process group is gone. err is the reason why it
+// was stopped, or could not be started.
 func (s shellStep) attempt(
 	ctx context.Context, state []byte, file string, key checkpoint.Key,
 ) (e execution, err error) {
@@ -182,4 +183,6 @@ func (t *tail) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-func (t *tail) String() string { return strings.ToValidUTF8(strings.TrimSpace(string(t.text)), "?") }
+func (t *tail) String() string {
+	return strings.ToValidUTF8(strings.TrimSpace(string(t.text)), "?")
+}

@@ -60,7 +60,8 @@ func (s sqlStep) setup(state json.RawMessage) string {
 	}
 	var calls []string
 	for _, v := range values {
-		calls = append(calls, fmt.Sprintf("pg_catalog.set_config(%s, %s, true)", literal(v[0]), literal(v[1])))
+		calls = append(calls,
+			fmt.Sprintf("pg_catalog.set_config(%s, %s, true)", literal(v[0]), literal(v[1])))
 	}
 	return "select " + strings.Join(calls, ", ") + ";\n"
 }

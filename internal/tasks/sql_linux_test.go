@@ -53,7 +53,9 @@ steps:
 `)
 	l := b.run()
 	l.exits(cli.Done)
-	if got, want := d.Query("select string_agg(what, '|' order by n) from effect"), `d'Artagnan \ Ünal|t t/1/1/one`; got != want {
+	got, want := d.Query("select string_agg(what, '|' order by n) from effect"),
+		`d'Artagnan \ Ünal|t t/1/1/one`
+	if got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 	if got := l.out.String(); !strings.Contains(got, `"n":2`) || !strings.Contains(got, "Ünal") {
@@ -64,15 +66,20 @@ steps:
 func TestFailingSQLIsRolledBackAndItsLineReported(t *testing.T) {
 	b, d := inDatabase(t, "")
 	for sql, want := range map[string]string{
-		"insert into effect (what) values ('x');\n      select nothing from nowhere;":                                          `t.yaml:8: ERROR: relation "nowhere" does not exist (SQLSTATE 42P01)`,
-		"insert into effect (what) values ('ü');\n      selct 1;":                                                              `t.yaml:8: ERROR: syntax error at or near "selct"`,
-		"insert into effect (what) values ('x'); select 1/0 from effect":                                                       "t.yaml:5:5: ERROR: division by zero",
-		"insert into effect (what) values ('x'); select '[1]'::jsonb as state":                                                 "the new state is not a JSON object",
-		"insert into effect (what) values ('x'); select null::jsonb as state":                                                  "the new state is not a JSON object",
-		"insert into effect (what) select 'x' returning null as state; select '{}'::jsonb as state from generate_series(1, 3)": "and several rows",
-		"insert into effect (what) values ('x'); select '{}'::jsonb as state where false":                                      "and no row",
-		"insert into effect (what) values ('x'); do $$ begin commit; end $$":                                                   "invalid transaction termination",
-		"insert into effect (what) values ('x'); do $$ begin raise exception 'no' using hint = 'mend it'; end $$":              "ERROR: no (SQLSTATE P0001); mend it",
+		"insert into effect (what) values ('x');\n      select nothing from nowhere;": `t.yaml:8: ERROR: relation "nowhere" does not exist (SQLSTATE 42P01)`,
+		"insert into effect (what) values ('ü');\n      selct 1;":                     `t.yaml:8: ERROR: syntax error at or near "selct"`,
+		"insert into effect (what) values ('x'); select 1/0 from effect": "t.yaml:5:5: " +
+			"ERROR: division by zero",
+		"insert into effect (what) values ('x'); select '[1]'::jsonb as state": "the new state " +
+			"is not a JSON object",
+		"insert into effect (what) values ('x'); select null::jsonb as state": "the new state " +
+			"is not a JSON object",
+		"insert into effect (what) select 'x' returning null as state; select '{}'::jsonb as state " +
+			"from generate_series(1, 3)": "and several rows",
+		"insert into effect (what) values ('x'); select '{}'::jsonb as state where false": "and no row",
+		"insert into effect (what) values ('x'); do $$ begin commit; end $$":              "invalid transaction termination",
+		"insert into effect (what) values ('x'); do $$ begin raise exception 'no' using hint = 'mend " +
+			"it'; end $$": "ERROR: no (SQLSTATE P0001); mend it",
 	} {
 		b.steps("\nsteps:\n  - name: s\n    sql: |\n      " + sql + "\n")
 		b.run().exits(cli.Error)
@@ -93,7 +100,9 @@ func TestSQLThatTimesOutIsAlsoEndedAtTheServer(t *testing.T) {
 		t.Errorf("got %q", f.Message)
 	}
 	leadertest.Eventually(t, "the statement has ended", func() bool {
-		return d.Query("select count(*)::text from pg_stat_activity where datname = current_database() and state = 'active' and query like '%pg_sleep(1000)%' and pid <> pg_backend_pid()") == "0"
+		return d.Query("select count(*)::text from pg_stat_activity where datname = "+
+			"current_database() and state = 'active' and query like '%pg_sleep(1000)%' and pid <> "+
+			"pg_backend_pid()") == "0"
 	})
 }
 
@@ -117,7 +126,8 @@ steps:
 }
 
 func TestCopyToStdoutDoesNotHang(t *testing.T) {
-	b, _ := inDatabase(t, "steps: [{name: s, sql: 'copy (select generate_series(1, 100000)) to stdout'}]\n")
+	b, _ := inDatabase(t,
+		"steps: [{name: s, sql: 'copy (select generate_series(1, 100000)) to stdout'}]\n")
 	b.run().exits(cli.Done)
 }
 
@@ -132,7 +142,9 @@ func TestNoticesOfPostgresAreLogged(t *testing.T) {
 
 // The journal retries serialization failures, even for a step with one attempt.
 func TestASerializationFailureDoesNotCountAsAnAttempt(t *testing.T) {
-	b, d := inDatabase(t, "steps: [{name: s, sql: \"select nextval('tries'); do $$ begin if currval('tries') < 3 then raise exception using errcode = '40001'; end if; end $$\"}]\n")
+	b, d := inDatabase(t,
+		"steps: [{name: s, sql: \"select nextval('tries'); do $$ begin if currval('tries') < 3 then "+
+			"raise exception using errcode = '40001'; end if; end $$\"}]\n")
 	d.SQL("create sequence tries")
 	d.Grant()
 	b.run().exits(cli.Done)
@@ -148,7 +160,8 @@ func TestAJournalThatIsNotInstalledIsReportedWithTheRemedy(t *testing.T) {
 	b.env = append(b.env, "LEADER_JOURNAL="+d.URL("keeper"))
 	want := func(l *taskCopy) {
 		t.Helper()
-		if !strings.Contains(l.log.String(), "guard install") || !strings.Contains(l.log.String(), "GUARD_POSTGRES_LEADERS") || l.out.String() != "" {
+		if !strings.Contains(l.log.String(), "guard install") ||
+			!strings.Contains(l.log.String(), "GUARD_POSTGRES_LEADERS") || l.out.String() != "" {
 			t.Errorf("stdout %q, stderr %s", l.out, l.log)
 		}
 	}
@@ -165,8 +178,11 @@ func TestAJournalThatIsNotInstalledIsReportedWithTheRemedy(t *testing.T) {
 func TestTheJournalsRoleRaisesTheMarkIfNoStoreDoes(t *testing.T) {
 	b, d := inDatabase(t, "steps: [{name: s, sql: \"insert into effect (what) values ('x')\"}]\n")
 	leadertest.Install(t, d, "warden", "warden", "keeper")
-	d.SQL("grant all on all tables in schema public to warden; grant all on all sequences in schema public to warden")
-	b.env = environ.With(b.env, [][2]string{{"LEADER_STORES", ""}, {"LEADER_JOURNAL", d.URL("warden")}})
+	d.SQL("grant all on all tables in schema public to warden; grant all on all sequences in " +
+		"schema public to warden")
+	b.env = environ.With(b.env, [][2]string{
+		{"LEADER_STORES", ""}, {"LEADER_JOURNAL", d.URL("warden")},
+	})
 	b.run().exits(cli.Done)
 	if n := d.Query("select count(*)::text from effect"); n != "1" {
 		t.Errorf("%s rows", n)
@@ -176,7 +192,9 @@ func TestTheJournalsRoleRaisesTheMarkIfNoStoreDoes(t *testing.T) {
 // The database has failed over in the middle of the term, so the mark counts as lost. The journal's
 // role must not raise it; the store's role may.
 func TestTheStoresRaiseALostMarkAgain(t *testing.T) {
-	b, d := inDatabase(t, "steps: [{name: wait, run: 'echo began; while [ ! -e go ]; do sleep 0.02; done'}, {name: s, sql: \"insert into effect (what) values ('x')\"}]\n")
+	b, d := inDatabase(t,
+		"steps: [{name: wait, run: 'echo began; while [ ! -e go ]; do sleep 0.02; done'}, {name: s, "+
+			"sql: \"insert into effect (what) values ('x')\"}]\n")
 	l := b.run()
 	l.out.Await(t, "began")
 	d.SQL("update ringfence.mark set run = 'another'; update ringfence.gate set run = 'another'")

@@ -15,8 +15,8 @@ import (
 
 var databases atomic.Int64
 
-// FreshDatabase creates an empty database for this test and returns its name. When the test ends, the
-// database is dropped with all its sessions, unless the test has ended the server.
+// FreshDatabase creates an empty database for this test and returns its name. When the test ends,
+// the database is dropped with all its sessions, unless the test has ended the server.
 func FreshDatabase(t testing.TB, pg *servers.Postgres) string {
 	t.Helper()
 	name := fmt.Sprintf("test_%d_%d", os.Getpid(), databases.Add(1))

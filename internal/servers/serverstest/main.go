@@ -19,8 +19,8 @@ func short() bool {
 	return testing.Short()
 }
 
-// RunMain runs the tests, closes the shared servers, and, if all tests have passed, looks for leaked
-// goroutines. It returns the exit code.
+// RunMain runs the tests, closes the shared servers, and, if all tests have passed, looks for
+// leaked goroutines. It returns the exit code.
 func RunMain(m *testing.M, o ...goleak.Option) int {
 	if short() {
 		_ = flag.Set("test.skip", "^Example") // an example cannot skip itself

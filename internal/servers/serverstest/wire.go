@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// Wire relays connections to a server. After Cut is set, the next answer is not relayed; its connection
-// is closed instead.
+// Wire relays connections to a server. After Cut is set, the next answer is not relayed; its
+// connection is closed instead.
 type Wire struct {
 	net.Listener
 	Cut atomic.Bool
@@ -18,8 +18,8 @@ type Wire struct {
 	all    sync.WaitGroup
 }
 
-// NewWire starts a relay to a server's address, and waits for its end after the test. The test has to
-// close its connections before.
+// NewWire starts a relay to a server's address, and waits for its end after the test. The test has
+// to close its connections before.
 func NewWire(t testing.TB, server string) *Wire {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
