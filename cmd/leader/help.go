@@ -12,11 +12,11 @@ const exitCodes = `Exit codes:
 
 const runHelp = `The command gets RINGFENCE_RESOURCE, RINGFENCE_TOKEN and RINGFENCE_HOLDER, and
 PGOPTIONS with the token added, so that every libpq program in it is fenced without changes. It
-starts once the mark is raised on every store. It runs in its own process group; leader forwards TERM, INT, HUP, QUIT, USR1,
-USR2 and WINCH to that group. A second TERM or INT, after the command was told to stop, kills it. On
-a terminal it is in the foreground; Ctrl-Z is off, since a stopped leader would hold the resource
-and do nothing. When the command ends, leader kills what is left of its group and resigns, and the
-next candidate leads.
+starts once the mark is raised on every store. It runs in its own process group; leader forwards
+TERM, INT, HUP, QUIT, USR1, USR2 and WINCH to that group. A second TERM or INT, after the command
+was told to stop, kills it. On a terminal it is in the foreground; Ctrl-Z is off, since a stopped
+leader would hold the resource and do nothing. When the command ends, leader kills what is left of
+its group and resigns, and the next candidate leads.
 `
 
 // more returns what -h prints about a subcommand after its summary.

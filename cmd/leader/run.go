@@ -111,8 +111,8 @@ func classify(ended, err error) failure {
 		return failure{code: cli.Error, next: "check LEADER_COORDINATOR and its permissions"}
 	case errors.Is(err, fence.ErrMalformed), errors.Is(err, fence.ErrNoToken),
 		errors.Is(err, fence.ErrNotAllowed):
-		return failure{code: cli.Error, next: "check that the stores in LEADER_STORES, or the guards in " +
-			"front of them, fit this version of leader"}
+		return failure{code: cli.Error, next: "check that the stores in LEADER_STORES, or the " +
+			"guards in front of them, fit this version of leader"}
 	}
 	return failure{transient: true}
 }

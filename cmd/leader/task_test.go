@@ -195,7 +195,7 @@ func TestATaskStopsAndIsResumedAndRestarted(t *testing.T) {
 	}
 	file := taskIn(t, "task: t\nresource: orders\nsteps:\n  - {name: a, run: 'echo by "+
 		"$RINGFENCE_HOLDER'}\n"+
-		"  - {name: b, run: 'test -e mended || { : >mended; exit 7; }'}\n")
+		"  - {name: b, run: 'test -e fixed || { : >fixed; exit 7; }'}\n")
 	call := func(want int, says string, args ...string) {
 		t.Helper()
 		l := begin(t, s, append([]string{"task"}, args...)...)

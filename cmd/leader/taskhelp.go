@@ -1,16 +1,16 @@
 package main
 
-const taskNameHelp = `An argument that ends in .yaml or .yml, or contains a slash, is a FILE; anything else is
-the NAME of a task in the journal. With a name, the journal is LEADER_JOURNAL or its default, since no file is
-read that could name another.
+const taskNameHelp = `An argument that ends in .yaml or .yml, or contains a slash, is a FILE;
+anything else is the NAME of a task in the journal. With a name, the journal is LEADER_JOURNAL or
+its default, since no file is read that could name another.
 resume and restart need leadership: they stand for election, and give up after
 LEADER_SESSION_TIMEOUT if the other leader does not resign.
 `
 
 const taskHelp = `Start as many copies as you like: one leads and runs the steps, the others stand
-by, and one of them continues at the checkpoint when the leader fails. leader exits when the task is done, whichever
-copy finished it. SQL steps take effect exactly once; commands run at least once, and again with the
-same key when a leader failed before their end was saved.
+by, and one of them continues at the checkpoint when the leader fails. leader exits when the task is
+done, whichever copy finished it. SQL steps take effect exactly once; commands run at least once,
+and again with the same key when a leader failed before their end was saved.
 
   task: settlement-${DATE}     the name; ${VAR} is from the environment, here only. Another name is
                                another task

@@ -25,8 +25,7 @@ var texts = settings.Texts{
 		Meaning: `
 			what happens to the command while the coordinator is out of reach: pause (SIGSTOP
 			until it is back), continue, or stop. In each case leader ends the command before the
-			session can expire. Only while leader itself is paused, the fence alone protects the
-			stores`,
+			session can expire. While leader itself is paused, only the fence protects the stores`,
 	},
 	"LEADER_GRACE": {
 		Default: "a fifth of LEADER_SESSION_TIMEOUT",

@@ -98,11 +98,11 @@ func (i *impatient) Campaign(
 	if err == nil || bounded.Err() == nil || ctx.Err() != nil {
 		return term, err
 	}
-	asking, stop := coordinators.Patience(ctx, i.Settings.SessionTimeout)
+	lookup, stop := coordinators.Patience(ctx, i.Settings.SessionTimeout)
 	defer stop()
-	queue, asked := i.Candidates(asking, r)
-	if asked != nil || len(queue) == 0 {
-		return nil, errors.Join(err, asked)
+	queue, unknown := i.Candidates(lookup, r)
+	if unknown != nil || len(queue) == 0 {
+		return nil, errors.Join(err, unknown)
 	}
 	return nil, fmt.Errorf("%s leads %s with token %s, and only the leader may change its tasks: "+
 		"stop it first (or: leader resign %s); nothing was changed",
@@ -114,7 +114,7 @@ func (i *impatient) logLeader(ctx context.Context, r fence.Resource) {
 	ctx, cancel := coordinators.Patience(ctx, i.Settings.SessionTimeout)
 	defer cancel()
 	if queue, err := i.Candidates(ctx, r); err == nil && len(queue) > 0 {
-		i.Log.Info("another leader is elected; waiting for it to resign", "leader", queue[0].Holder,
+		i.Log.Info("another process leads; waiting for its term to end", "leader", queue[0].Holder,
 			"token", queue[0].Token.String(), "at_most", i.Settings.SessionTimeout.String())
 	}
 }

@@ -150,7 +150,7 @@ steps:
   - name: second
     run: |
       echo y >>second; echo "no such account: 7" >&2
-      [ -e mended ]
+      [ -e fixed ]
 `)
 	l := b.run()
 	l.exits(cli.Error)
@@ -178,7 +178,7 @@ steps:
 		}
 	}
 
-	b.touch("mended")
+	b.touch("fixed")
 	out := b.say(cli.Done, "task", "resume", "t").out.String()
 	if !strings.Contains(out, "task t is running at step 2 of 2: second, run 1") {
 		t.Errorf("resume says %q", out)

@@ -78,8 +78,8 @@ func TestFailingSQLIsRolledBackAndItsLineReported(t *testing.T) {
 			"from generate_series(1, 3)": "and several rows",
 		"insert into effect (what) values ('x'); select '{}'::jsonb as state where false": "and no row",
 		"insert into effect (what) values ('x'); do $$ begin commit; end $$":              "invalid transaction termination",
-		"insert into effect (what) values ('x'); do $$ begin raise exception 'no' using hint = 'mend " +
-			"it'; end $$": "ERROR: no (SQLSTATE P0001); mend it",
+		"insert into effect (what) values ('x'); do $$ begin raise exception 'no' using hint = 'fix " +
+			"it'; end $$": "ERROR: no (SQLSTATE P0001); fix it",
 	} {
 		b.steps("\nsteps:\n  - name: s\n    sql: |\n      " + sql + "\n")
 		b.run().exits(cli.Error)
