@@ -6,7 +6,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// byHand is what people write: effect and progress in one transaction.
+// byHand does what people write by hand: effect and progress in one transaction.
 type byHand struct{ pool *pgxpool.Pool }
 
 func openByHand(ctx context.Context, s *stage, c conditions) (contender, error) {
@@ -44,8 +44,10 @@ func (b byHand) step(ctx context.Context, task string, s state) (state, error) {
 	if err != nil {
 		return s, err
 	}
-	_, err = tx.Exec(ctx, `insert into progress (task, step, state, saved_at) values ($1, $2, $3, now())
-	    on conflict (task) do update set step = excluded.step, state = excluded.state, saved_at = excluded.saved_at`, task, s.N, s)
+	_, err = tx.Exec(ctx, `insert into progress (task, step, state, saved_at)
+	    values ($1, $2, $3, now()) on conflict (task) do update
+	    set step = excluded.step, state = excluded.state, saved_at = excluded.saved_at`,
+		task, s.N, s)
 	if err != nil {
 		return s, err
 	}

@@ -11,27 +11,27 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// contender runs tasks of so many steps each, all tasks at once.
+// contender runs tasks of a number of steps, all tasks at once.
 type contender interface {
 	run(ctx context.Context, tasks []string, steps int64) (timed, error)
 	close()
 }
 
-// timed is how long it took: all of it, and each step from the end of the task's step before, or its start, until its own
-// end was durable.
+// timed has the times of a run: of all of it, and of each step, from the end of the task's previous
+// step, or its start, until the end of the step was durable.
 type timed struct {
 	all  time.Duration
 	laps []time.Duration
 }
 
-// entry is a contender that can be entered for the race.
+// entry is a contender in the benchmark.
 type entry struct {
 	name string
-	note string // how it is run, for the reader
+	note string // how it runs, for the reader
 	open func(ctx context.Context, s *stage, c conditions) (contender, error)
 }
 
-// The names, which the ratios go by.
+// The names of the contenders, which the ratios use.
 const (
 	handwritten = "by hand"
 	fenceOff    = "fence off"
@@ -42,22 +42,22 @@ const (
 
 var entries = []entry{
 	{handwritten, "begin; effect; upsert of a progress row; commit, with pgx", openByHand},
-	{fenceOff, "Task.Run with a synchronous step, in a database in which nothing checks", openFenceOff},
+	{fenceOff, "Task.Run with a synchronous step, in a database without checks", openFenceOff},
 	{fenceOn, "Task.Run with a synchronous step", openFenceOn},
-	{throughIt, "the same, every connection through a guard in a process of its own", openGuarded},
+	{throughIt, "the same, every connection through a guard in a separate process", openGuarded},
 	{theQueue, riverNote, openRiver},
 }
 
-// conditions are the same for everybody.
+// conditions are the same for all contenders.
 type conditions struct {
 	commit string // synchronous_commit
 	trips  *trips // counts round trips; may be nil
 }
 
-// connections are enough for 16 tasks and what else a contender keeps open.
+// connections are enough for 16 tasks and the other connections of a contender.
 const connections = 16 + 8
 
-// pool is a contender's configuration.
+// pool returns a contender's configuration.
 func (c conditions) pool(url string) (*pgxpool.Config, error) {
 	cfg, err := pgxpool.ParseConfig(url)
 	if err != nil {
@@ -89,15 +89,16 @@ type state struct {
 	Balance int64 `json:"balance"`
 }
 
-// effect is what every step does: the same statement for all.
+// effect is the effect of every step: the same statement for all contenders.
 func effect(ctx context.Context, tx pgx.Tx, task string, s state) (state, error) {
 	s.N++
 	s.Balance += s.N % 7
-	_, err := tx.Exec(ctx, "insert into ledger (task, n, amount) values ($1, $2, $3)", task, s.N, s.N%7)
+	_, err := tx.Exec(ctx, "insert into ledger (task, n, amount) values ($1, $2, $3)", task, s.N,
+		s.N%7)
 	return s, err
 }
 
-// stopwatch takes the laps of one task.
+// stopwatch measures the steps of one task.
 type stopwatch struct {
 	last time.Time
 	laps []time.Duration
@@ -111,8 +112,11 @@ func (w *stopwatch) lap() {
 	w.last = now
 }
 
-// atOnce runs every task in a goroutine of its own.
-func atOnce(ctx context.Context, tasks []string, one func(ctx context.Context, task string, w *stopwatch) error) (t timed, err error) {
+// atOnce runs every task in a separate goroutine.
+func atOnce(
+	ctx context.Context, tasks []string,
+	one func(ctx context.Context, task string, w *stopwatch) error,
+) (t timed, err error) {
 	watches := make([]stopwatch, len(tasks))
 	g, ctx := errgroup.WithContext(ctx)
 	start := time.Now()

@@ -1,7 +1,7 @@
-// Command bench measures what a checkpointed step costs: fenced, not fenced, through a guard, and beside what people
-// write by hand and beside River, on one Postgres in one run. It is what `make bench-checkpoint` runs.
+// Command bench measures the cost of a checkpointed step: fenced, not fenced, through a guard,
+// written by hand, and with River, on one Postgres in one run. `make bench-checkpoint` runs it.
 //
-// Compare within a run, never between machines: client, guard and server share this one.
+// Compare numbers within a run, never between machines: client, guard and server share one machine.
 package main
 
 import (
@@ -25,7 +25,7 @@ func main() {
 	}
 }
 
-// settings are the command line's.
+// settings are the flags.
 type settings struct {
 	guard  string
 	output string
@@ -38,13 +38,15 @@ func parse(args []string, diagnostics io.Writer) (s settings, err error) {
 	flags.SetOutput(diagnostics)
 	flags.StringVar(&s.guard, "guard", "../bin/guard", "the guard `program`")
 	flags.StringVar(&s.output, "o", "table", "what to print: table or json")
-	flags.IntVar(&s.plan.rounds, "rounds", 11, "how often everything is measured; medians are reported")
-	flags.DurationVar(&s.plan.slice, "slice", 400*time.Millisecond, "about how long one measurement takes")
-	flags.DurationVar(&s.limit, "limit", 6*time.Minute, "give up after this long")
+	flags.IntVar(&s.plan.rounds, "rounds", 11, "number of measurements; medians are reported")
+	flags.DurationVar(&s.plan.slice, "slice", 400*time.Millisecond,
+		"approximate time of one measurement")
+	flags.DurationVar(&s.limit, "limit", 6*time.Minute, "give up after this time")
 	if err := flags.Parse(args); err != nil {
 		return s, err
 	}
-	if s.output != "table" && s.output != "json" || s.plan.rounds < 1 || s.plan.slice <= 0 || flags.NArg() > 0 {
+	known := s.output == "table" || s.output == "json"
+	if !known || s.plan.rounds < 1 || s.plan.slice <= 0 || flags.NArg() > 0 {
 		return s, fmt.Errorf("bad arguments %q: see -h", args)
 	}
 	return s, nil
@@ -57,7 +59,7 @@ func run(ctx context.Context, args []string, out, diagnostics io.Writer) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.limit)
 	defer cancel()
-	stage, err := setStage(ctx, s.guard)
+	stage, err := newStage(ctx, s.guard)
 	if err != nil {
 		return err
 	}

@@ -12,16 +12,17 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// plan is how much is measured.
+// plan says how much is measured.
 type plan struct {
 	rounds int
 	slice  time.Duration
 }
 
-// At once: one task, and as many as a busy leader may have.
+// taskCounts are how many tasks run at once: one, and as many as a busy leader may have.
 var taskCounts = []int{1, 16}
 
-// commits are the values of synchronous_commit: durable, and without waiting for the disk, which hides what the rest costs.
+// commits are the values of synchronous_commit: durable, and without waiting for the disk, whose
+// time hides the other costs.
 var commits = []string{"on", "off"}
 
 // cell is one contender under one set of conditions.
@@ -36,7 +37,7 @@ type cell struct {
 	p50, p99  []float64 // of each round, in seconds
 }
 
-// measure runs everything, in turns, so that what disturbs the machine disturbs all alike.
+// measure runs the contenders in turns, so that a disturbance of the machine affects all equally.
 func measure(ctx context.Context, s *stage, p plan, progress io.Writer) (*report, error) {
 	r, err := newReport(ctx, s, p)
 	if err != nil {
@@ -70,7 +71,7 @@ func measure(ctx context.Context, s *stage, p plan, progress io.Writer) (*report
 	return r, nil
 }
 
-// openAll makes a cell for everybody, those that are to be compared next to each other.
+// openAll makes all cells. Those that are compared are next to each other.
 func openAll(ctx context.Context, s *stage) (all []*cell, err error) {
 	contenders := map[string]contender{}
 	for _, commit := range commits {
@@ -78,11 +79,13 @@ func openAll(ctx context.Context, s *stage) (all []*cell, err error) {
 			for _, e := range entries {
 				key := commit + " " + e.name
 				if contenders[key] == nil {
-					if contenders[key], err = e.open(ctx, s, conditions{commit: commit}); err != nil {
+					contenders[key], err = e.open(ctx, s, conditions{commit: commit})
+					if err != nil {
 						return all, fmt.Errorf("%s: %w", e.name, err)
 					}
 				}
-				all = append(all, &cell{entry: e, commit: commit, tasks: tasks, contender: contenders[key]})
+				c := &cell{entry: e, commit: commit, tasks: tasks, contender: contenders[key]}
+				all = append(all, c)
 			}
 		}
 	}
@@ -91,13 +94,13 @@ func openAll(ctx context.Context, s *stage) (all []*cell, err error) {
 
 func closeAll(all []*cell) {
 	for _, c := range all {
-		if c.tasks == taskCounts[0] { // the others have the same
+		if c.tasks == taskCounts[0] { // the others have the same contender
 			c.contender.close()
 		}
 	}
 }
 
-// turn is the order of a round: within those that are compared, everybody begins equally often.
+// turn returns the order of a round. Among those that are compared, each is first equally often.
 func turn(all []*cell, round int) (order []*cell) {
 	for group := range slices.Chunk(all, len(entries)) {
 		first := round % len(group)
@@ -106,7 +109,7 @@ func turn(all []*cell, round int) (order []*cell) {
 	return order
 }
 
-// warmUp opens the connections, and finds out how many steps a slice of time is.
+// warmUp opens the connections, and finds out how many steps fit into a slice of time.
 func (c *cell) warmUp(ctx context.Context, s *stage, slice time.Duration) error {
 	c.steps = 20
 	for range 2 {
@@ -122,7 +125,7 @@ func (c *cell) warmUp(ctx context.Context, s *stage, slice time.Duration) error 
 
 var named atomic.Int64
 
-// names are of tasks that have not been run before.
+// names returns names of new tasks.
 func names(n int) (tasks []string) {
 	for range n {
 		tasks = append(tasks, fmt.Sprintf("task-%d", named.Add(1)))
@@ -130,7 +133,7 @@ func names(n int) (tasks []string) {
 	return tasks
 }
 
-// measure is one measurement. It fails when a step was lost or done twice.
+// measure makes one measurement. It fails if a step was lost or done twice.
 func (c *cell) measure(ctx context.Context, s *stage) error {
 	tasks := names(c.tasks)
 	before, err := s.effects(ctx, c.entry)
@@ -156,7 +159,7 @@ func (c *cell) measure(ctx context.Context, s *stage) error {
 	return err
 }
 
-// effects is how many rows the ledger has.
+// effects returns the number of rows in the ledger.
 func (s *stage) effects(ctx context.Context, e entry) (rows int64, err error) {
 	database := fenced
 	if e.name == fenceOff {
@@ -171,7 +174,7 @@ func (s *stage) effects(ctx context.Context, e entry) (rows int64, err error) {
 	return rows, err
 }
 
-// percentile is of sorted values.
+// percentile needs sorted values.
 func percentile(sorted []time.Duration, q float64) time.Duration {
 	return sorted[min(len(sorted)-1, int(q*float64(len(sorted))))]
 }

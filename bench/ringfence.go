@@ -13,7 +13,7 @@ import (
 	store "github.com/ringfence/ringfence/store/postgres"
 )
 
-// ringfence runs tasks of one synchronous step, in as many rounds as there are to be steps.
+// ringfence runs tasks of one synchronous step, with one round for each step.
 type ringfence struct {
 	term    *fence.Term
 	pool    *pgxpool.Pool
@@ -30,12 +30,15 @@ func openGuarded(ctx context.Context, s *stage, c conditions) (contender, error)
 
 func openFenceOff(ctx context.Context, s *stage, c conditions) (contender, error) {
 	return s.open(ctx, c, s.pg.URL("app", unfenced), func(cfg *pgxpool.Config) {
-		wrap(cfg, func(conn net.Conn) net.Conn { return disarmed{conn} })
+		wrap(cfg, func(conn net.Conn) net.Conn { return withoutEnter{conn} })
 	})
 }
 
-// open makes a contender whose connections carry the term's token, which a guard asks for and a database ignores.
-func (s *stage) open(ctx context.Context, c conditions, url string, change func(*pgxpool.Config)) (contender, error) {
+// open makes a contender whose connections carry the term's token. A guard needs it, and a database
+// ignores it.
+func (s *stage) open(
+	ctx context.Context, c conditions, url string, change func(*pgxpool.Config),
+) (contender, error) {
 	cfg, err := c.pool(url)
 	if err != nil {
 		return nil, err
@@ -45,7 +48,8 @@ func (s *stage) open(ctx context.Context, c conditions, url string, change func(
 	if err != nil {
 		return nil, err
 	}
-	return &ringfence{term: s.term, pool: pool, journal: postgres.New(pool, postgres.Options{})}, nil
+	journal := postgres.New(pool, postgres.Options{})
+	return &ringfence{term: s.term, pool: pool, journal: journal}, nil
 }
 
 func (r *ringfence) close() {
@@ -55,11 +59,12 @@ func (r *ringfence) close() {
 
 func (r *ringfence) run(ctx context.Context, tasks []string, steps int64) (timed, error) {
 	return atOnce(ctx, tasks, func(ctx context.Context, name string, w *stopwatch) error {
+		step := func(ctx context.Context, tx pgx.Tx, s state) (state, error) {
+			return effect(ctx, tx, name, s)
+		}
 		task := checkpoint.Task[state]{
 			Name: checkpoint.Name(name), Rounds: steps,
-			Steps: []checkpoint.Step[state]{postgres.Step("step", func(ctx context.Context, tx pgx.Tx, s state) (state, error) {
-				return effect(ctx, tx, name, s)
-			})},
+			Steps: []checkpoint.Step[state]{postgres.Step("step", step)},
 			Notify: func(e checkpoint.Event) {
 				switch e.Kind {
 				case checkpoint.TookOver:

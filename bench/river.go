@@ -15,7 +15,9 @@ import (
 	"github.com/riverqueue/river/rivermigrate"
 )
 
-const riverNote = "one job per step; effect, the next step's job and JobCompleteTx in one transaction; FetchCooldown at its minimum of 1 ms, listening for inserts, two workers per task, no maintenance services"
+const riverNote = "one job per step; effect, the next step's job and JobCompleteTx in one " +
+	"transaction; FetchCooldown at its minimum of 1 ms, listening for inserts, two workers per " +
+	"task, no maintenance services"
 
 // queue is River, with a worker that runs one step and queues the next.
 type queue struct{ pool *pgxpool.Pool }
@@ -29,7 +31,8 @@ func openRiver(ctx context.Context, s *stage, c conditions) (contender, error) {
 	if err != nil {
 		return nil, err
 	}
-	migrator, err := rivermigrate.New(riverpgxv5.New(pool), &rivermigrate.Config{Logger: slog.New(slog.DiscardHandler)})
+	silent := slog.New(slog.DiscardHandler)
+	migrator, err := rivermigrate.New(riverpgxv5.New(pool), &rivermigrate.Config{Logger: silent})
 	if err == nil {
 		_, err = migrator.Migrate(ctx, rivermigrate.DirectionUp, nil)
 	}
@@ -42,15 +45,20 @@ func openRiver(ctx context.Context, s *stage, c conditions) (contender, error) {
 
 func (q queue) close() { q.pool.Close() }
 
-// run starts a client for these tasks alone; its start and stop are not timed.
+// run starts a client only for these tasks; its start and stop are not timed.
 func (q queue) run(ctx context.Context, tasks []string, steps int64) (t timed, err error) {
-	w := &worker{pool: q.pool, watches: map[string]*stopwatch{}, ended: make(chan error, len(tasks))}
+	w := &worker{
+		pool: q.pool, watches: map[string]*stopwatch{}, ended: make(chan error, len(tasks)),
+	}
 	workers := river.NewWorkers()
 	river.AddWorker(workers, w)
 	client, err := river.NewClient(riverpgxv5.New(q.pool), &river.Config{
-		Queues:        map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: 2 * len(tasks)}},
+		Queues: map[string]river.QueueConfig{
+			river.QueueDefault: {MaxWorkers: 2 * len(tasks)},
+		},
 		FetchCooldown: river.FetchCooldownMin, FetchPollInterval: 100 * time.Millisecond,
-		LeaderElectionDisabled: true, MaxAttempts: 1, Logger: slog.New(slog.DiscardHandler), Workers: workers,
+		LeaderElectionDisabled: true, MaxAttempts: 1, Logger: slog.New(slog.DiscardHandler),
+		Workers: workers,
 	})
 	if err != nil {
 		return t, err
@@ -62,7 +70,7 @@ func (q queue) run(ctx context.Context, tasks []string, steps int64) (t timed, e
 	return w.race(ctx, client, tasks, steps)
 }
 
-// stepArgs are a job's.
+// stepArgs are the arguments of a job.
 type stepArgs struct {
 	Task  string `json:"task"`
 	Steps int64  `json:"steps"`
@@ -81,8 +89,10 @@ type worker struct {
 	watches map[string]*stopwatch
 }
 
-// race queues the first step of every task and waits until the last one has ended.
-func (w *worker) race(ctx context.Context, client *river.Client[pgx.Tx], tasks []string, steps int64) (t timed, err error) {
+// race queues the first step of every task and waits until all tasks have ended.
+func (w *worker) race(
+	ctx context.Context, client *river.Client[pgx.Tx], tasks []string, steps int64,
+) (t timed, err error) {
 	var first []river.InsertManyParams
 	start := time.Now()
 	for _, task := range tasks {
@@ -109,7 +119,7 @@ func (w *worker) race(ctx context.Context, client *river.Client[pgx.Tx], tasks [
 	return t, nil
 }
 
-// Work is River's.
+// Work implements river.Worker.
 func (w *worker) Work(ctx context.Context, job *river.Job[stepArgs]) error {
 	if err := w.step(ctx, job); err != nil {
 		w.ended <- fmt.Errorf("task %s: %w", job.Args.Task, err)
@@ -119,7 +129,7 @@ func (w *worker) Work(ctx context.Context, job *river.Job[stepArgs]) error {
 	defer w.mu.Unlock()
 	watch := w.watches[job.Args.Task]
 	watch.lap()
-	if int64(len(watch.laps)) == job.Args.Steps { // the last one may come here before the one before it
+	if int64(len(watch.laps)) == job.Args.Steps { // the last step may get here before the previous
 		w.ended <- nil
 	}
 	return nil

@@ -19,7 +19,8 @@ import (
 	"github.com/ringfence/ringfence/internal/servers"
 )
 
-// stage is one Postgres, as durable as it comes (fsync and synchronous_commit on), and a guard in a process of its own.
+// stage is one fully durable Postgres (fsync and synchronous_commit on) and a guard in a separate
+// process.
 type stage struct {
 	pg       *servers.Postgres
 	term     *fence.Term
@@ -29,17 +30,20 @@ type stage struct {
 	probe    string // its HTTP address
 }
 
-// The databases: all contenders use the first, but the one without the fence.
+// The databases. Only the contender without the fence uses the second.
 const (
 	fenced   = "fenced"
 	unfenced = "unfenced"
 )
 
-// tables are what the contenders' own statements use.
-const tables = `create table ledger (id bigserial primary key, task text not null, n bigint not null, amount bigint not null);
-	create table progress (task text primary key, step bigint not null, state jsonb not null, saved_at timestamptz not null);`
+// tables are for the contenders' own statements.
+const tables = `create table ledger (
+		id bigserial primary key, task text not null, n bigint not null, amount bigint not null);
+	create table progress (
+		task text primary key, step bigint not null, state jsonb not null,
+		saved_at timestamptz not null);`
 
-func setStage(ctx context.Context, program string) (s *stage, err error) {
+func newStage(ctx context.Context, program string) (s *stage, err error) {
 	s = &stage{}
 	defer func() {
 		if err != nil {
@@ -48,7 +52,8 @@ func setStage(ctx context.Context, program string) (s *stage, err error) {
 	}()
 	s.pg, err = servers.StartPostgres(ctx, servers.PostgresOptions{Settings: map[string]string{
 		"shared_buffers": "128MB", // the default
-		// Neither of the two comes in the middle of somebody's turn: one writes much, and the next would pay for it.
+		// No checkpoint may come during a measurement: the writes of one contender would cost
+		// another.
 		"checkpoint_timeout": "1h", "max_wal_size": "8GB",
 	}})
 	if err != nil {
@@ -60,12 +65,14 @@ func setStage(ctx context.Context, program string) (s *stage, err error) {
 	if err := s.startGuard(ctx, program); err != nil {
 		return s, err
 	}
-	claim := fence.Claim{Resource: "bench", Token: 1<<33 + 5, Issuer: fence.Unverified, Holder: "bench"}
+	claim := fence.Claim{
+		Resource: "bench", Token: 1<<33 + 5, Issuer: fence.Unverified, Holder: "bench",
+	}
 	s.term, _ = fence.NewTerm(claim, time.Now(), time.Hour, noCoordinator{})
 	return s, store.NewRaiser(s.guardURL()).Raise(ctx, claim)
 }
 
-// noCoordinator backs a term that nobody else stands for.
+// noCoordinator backs a term without an election.
 type noCoordinator struct{}
 
 func (noCoordinator) Acknowledge(context.Context) error { return nil }
@@ -81,7 +88,7 @@ func (s *stage) prepare(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return takeDown(ctx, s.pg.URL("postgres", unfenced))
+	return removeFence(ctx, s.pg.URL("postgres", unfenced))
 }
 
 func (s *stage) exec(ctx context.Context, role, database string, statements ...string) error {
@@ -106,7 +113,8 @@ func (s *stage) startGuard(ctx context.Context, program string) (err error) {
 	s.address, s.probe = at[0], at[1]
 	s.guard = exec.Command(program, "serve")
 	s.guard.Env = []string{
-		"GUARD_POSTGRES_LISTEN=" + s.address, "GUARD_POSTGRES_UPSTREAM=" + s.pg.URL("guard", fenced),
+		"GUARD_POSTGRES_LISTEN=" + s.address,
+		"GUARD_POSTGRES_UPSTREAM=" + s.pg.URL("guard", fenced),
 		"GUARD_HTTP_LISTEN=" + s.probe, "GUARD_LOG=warn",
 	}
 	s.guard.Stderr = &s.guardLog
@@ -133,7 +141,7 @@ func (s *stage) awaitReady(ctx context.Context) error {
 		}
 		select {
 		case <-ctx.Done():
-			return errors.New("the guard does not get ready")
+			return errors.New("the guard does not become ready")
 		case <-time.After(20 * time.Millisecond):
 		}
 	}
@@ -141,7 +149,9 @@ func (s *stage) awaitReady(ctx context.Context) error {
 
 func (s *stage) directURL() string { return s.pg.URL("app", fenced) }
 
-func (s *stage) guardURL() string { return strings.Replace(s.directURL(), s.pg.Addr(), s.address, 1) }
+func (s *stage) guardURL() string {
+	return strings.Replace(s.directURL(), s.pg.Addr(), s.address, 1)
+}
 
 func (s *stage) close() {
 	if s.guard != nil {

@@ -6,7 +6,7 @@ import (
 	"sync/atomic"
 )
 
-// trips counts how often a client has sent something and then waited for the answer.
+// trips counts how often a client sent something and then waited for the answer.
 type trips struct{ n atomic.Int64 }
 
 // counted is a connection whose round trips are counted.
@@ -31,7 +31,8 @@ func (c *counted) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// roundTrips is how many a step of one task costs, once connections are open and statements prepared.
+// roundTrips returns how many a step of one task costs, with connections open and statements
+// prepared.
 func (e entry) roundTrips(ctx context.Context, s *stage) (float64, error) {
 	t := &trips{}
 	c, err := e.open(ctx, s, conditions{commit: "on", trips: t})
@@ -53,5 +54,5 @@ func (e entry) roundTrips(ctx context.Context, s *stage) (float64, error) {
 		return 0, err
 	}
 	long, err := count(many)
-	return float64(long-short) / (many - few), err // what a run costs besides falls out
+	return float64(long-short) / (many - few), err // the fixed costs of a run cancel out
 }

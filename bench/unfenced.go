@@ -12,60 +12,64 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// The product has no way to leave the fence out, and this is none: what is measured as "fence off" runs in a database of
-// its own, in which nothing checks.
+// The product cannot run unfenced; this patches a scratch database. "fence off" is measured in that
+// database, which checks nothing:
 //
 //   - publish is the real one, without its check that the transaction is under the claim.
-//   - attach says that it cannot be, so that no session is registered.
-//   - enter is left for take alone, once in each run, and checks nothing. It fails when a step calls it, so that "off"
-//     cannot become "on" unseen.
-//   - The call of enter that follows BEGIN in one message does not reach the server: see disarmed.
-const noEnter = `create or replace function ringfence.enter(p_resource text, p_token bigint, p_issuer text) returns void
+//   - attach always returns false, so that no session is registered.
+//   - enter is called only by take, once in each run, and checks nothing. It fails if a step calls it,
+//     so that "off" cannot become "on" unnoticed.
+//   - The call of enter that follows BEGIN in one message does not reach the server: see withoutEnter.
+const noEnter = `create or replace function
+	ringfence.enter(p_resource text, p_token bigint, p_issuer text) returns void
 	language plpgsql as $$ begin
 		if current_query() ilike 'begin%' then
 			raise exception 'the fence was to be off, and a step has called it';
 		end if;
 	end $$`
 
-// noAttach registers nobody.
-const noAttach = `create or replace function ringfence.attach(p_pid bigint, p_resource text, p_token bigint, p_issuer text) returns boolean
+// noAttach registers no session.
+const noAttach = `create or replace function
+	ringfence.attach(p_pid bigint, p_resource text, p_token bigint, p_issuer text) returns boolean
 	language sql as $$ select false $$`
 
 // entered is the check in publish.
 var entered = regexp.MustCompile(`(?s)if v_under <> 'entered ' \|\| v_claim.*?end if;`)
 
-// takeDown takes the fence out of the database.
-func takeDown(ctx context.Context, url string) error {
+// removeFence removes the fence from the database.
+func removeFence(ctx context.Context, url string) error {
 	conn, err := pgx.Connect(ctx, url)
 	if err != nil {
 		return err
 	}
 	defer conn.Close(context.WithoutCancel(ctx))
 	var publish string
-	err = conn.QueryRow(ctx, "select pg_get_functiondef(to_regproc('ringfence.publish'))").Scan(&publish)
+	err = conn.QueryRow(ctx,
+		"select pg_get_functiondef(to_regproc('ringfence.publish'))").Scan(&publish)
 	if err != nil {
 		return fmt.Errorf("read ringfence.publish: %w", err)
 	}
 	without := entered.ReplaceAllLiteralString(publish, "")
 	if without == publish {
-		return errors.New("ringfence.publish has changed, and its check was not found: make the benchmark fit it")
+		return errors.New("ringfence.publish has changed, and its check was not found: " +
+			"adapt the benchmark")
 	}
 	for _, sql := range []string{noEnter, noAttach, without} {
 		if _, err := conn.Exec(ctx, sql); err != nil {
-			return fmt.Errorf("take the fence down: %w", err)
+			return fmt.Errorf("remove the fence: %w", err)
 		}
 	}
 	return nil
 }
 
-// disarmed is a connection that sends BEGIN without the check behind it, which is what a program would send that has
-// none. The driver writes a simple query as one message in one call.
-type disarmed struct{ net.Conn }
+// withoutEnter is a connection that sends BEGIN without the check after it, as a program without a
+// fence would. The driver writes a simple query as one message in one call.
+type withoutEnter struct{ net.Conn }
 
 // check is a simple query that begins a transaction and enters.
 var check = regexp.MustCompile(`(?s)^(begin[^;]*?)\s*;\s*\w+ ringfence\.enter\([^;]*\)$`)
 
-func (c disarmed) Write(b []byte) (int, error) {
+func (c withoutEnter) Write(b []byte) (int, error) {
 	const header = 5 // type and length
 	if len(b) < header || b[0] != 'Q' || int(binary.BigEndian.Uint32(b[1:])) != len(b)-1 {
 		return c.Conn.Write(b)

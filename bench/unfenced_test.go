@@ -7,10 +7,11 @@ import (
 	"github.com/jackc/pgx/v5/pgproto3"
 )
 
-func TestOnlyTheCheckBehindBeginIsLeftOut(t *testing.T) {
+func TestOnlyTheCheckAfterBeginIsLeftOut(t *testing.T) {
+	const serializable = "begin isolation level serializable"
 	for sent, want := range map[string]string{
-		"begin\n; select ringfence.enter(E'bench', 5, E'unverified')":             "begin",
-		"begin isolation level serializable; call ringfence.enter(E'a', 1, E'b')": "begin isolation level serializable",
+		"begin\n; select ringfence.enter(E'bench', 5, E'unverified')": "begin",
+		serializable + "; call ringfence.enter(E'a', 1, E'b')":        serializable,
 		"begin":                                 "begin",
 		"begin; select 1":                       "begin; select 1",
 		"select ringfence.enter(E'a', 1, E'b')": "select ringfence.enter(E'a', 1, E'b')",
@@ -21,7 +22,7 @@ func TestOnlyTheCheckBehindBeginIsLeftOut(t *testing.T) {
 	}
 }
 
-// passed is what a server hears of a simple query.
+// passed returns what a server receives of a simple query.
 func passed(t *testing.T, sent string) string {
 	t.Helper()
 	client, server := net.Pipe()
@@ -29,20 +30,20 @@ func passed(t *testing.T, sent string) string {
 	defer server.Close()
 	go func() {
 		message, _ := (&pgproto3.Query{String: sent}).Encode(nil)
-		_, _ = disarmed{client}.Write(message)
+		_, _ = withoutEnter{client}.Write(message)
 	}()
-	heard, err := pgproto3.NewBackend(server, nil).Receive()
+	received, err := pgproto3.NewBackend(server, nil).Receive()
 	if err != nil {
 		t.Fatal(err)
 	}
-	query, ok := heard.(*pgproto3.Query)
+	query, ok := received.(*pgproto3.Query)
 	if !ok {
-		t.Fatalf("the server hears %T", heard)
+		t.Fatalf("the server receives %T", received)
 	}
 	return query.String
 }
 
-func TestARoundTripIsSendingAndThenWaiting(t *testing.T) {
+func TestARoundTripCountsOnceForSendingAndWaiting(t *testing.T) {
 	client, server := net.Pipe()
 	defer server.Close()
 	n := &trips{}

@@ -7,47 +7,51 @@ import (
 	"github.com/ringfence/ringfence/lab/history"
 )
 
-// Control is a bug that is seeded to see that the lab catches it.
+// Control is a bug that is seeded to test that the lab catches it.
 type Control struct {
 	Name     flaw.Name
 	Bug      string
-	Scenario string   // that it is shown on, unless another one is asked for
-	By       []string // what has to catch it: an invariant of package check, or "doubt" where the run must not count
+	Scenario string // in which it shows, unless another one is named
+	// any of these has to catch it: an invariant, or "doubt" if the run must not count
+	By []string
 
 	seed   func(*Scenario)                       // before the run
 	change func([]history.Event) []history.Event // after it
-	warmUp time.Duration                         // where it cannot succeed
+	warmUp time.Duration                         // for a warm-up that cannot succeed
 }
 
-// Controls is every one.
+// Controls has every control.
 var Controls = []Control{
 	{
 		Name: flaw.Observe, Scenario: "leader-paused", By: []string{"I1"},
-		Bug: "the guard judges, logs and lets everybody in", seed: guardFlaw(flaw.Observe),
+		Bug: "the guard checks, logs and admits everybody", seed: guardFlaw(flaw.Observe),
 	},
 	{
 		Name: flaw.Apart, Scenario: "leader-paused", By: []string{"I1"},
-		Bug: "the mark is checked at login, and nobody is ended later: check and write apart", seed: guardFlaw(flaw.Apart),
+		Bug:  "the mark is checked at login and no session is ended later: check, then write",
+		seed: guardFlaw(flaw.Apart),
 	},
 	{
 		Name: flaw.Memory, Scenario: "guard-restarted-empty", By: []string{"I1"},
 		Bug: "the mark is in the guard's memory, and the guard is restarted",
 		seed: func(s *Scenario) {
 			guardFlaw(flaw.Memory)(s)
-			s.Topology.Coordinator = "none"
+			s.Topology.Coordinator = NoCoordinator
 		},
 	},
 	{
 		Name: flaw.RefuseSame, Scenario: "leader-paused", By: []string{"model"},
-		Bug: "off by one: the token that is the mark is refused", seed: guardFlaw(flaw.RefuseSame), warmUp: 8 * time.Second,
+		Bug: "off by one: the token that is the mark is refused", seed: guardFlaw(flaw.RefuseSame),
+		warmUp: 8 * time.Second,
 	},
 	{
 		Name: flaw.AdmitLast, Scenario: "leader-paused", By: []string{"I1"},
-		Bug: "off by one: the token before the mark is let in", seed: guardFlaw(flaw.AdmitLast),
+		Bug: "off by one: the token before the mark is admitted", seed: guardFlaw(flaw.AdmitLast),
 	},
 	{
 		Name: flaw.FirstToken, Scenario: "leader-paused", By: []string{"model", "I1", "I6"},
-		Bug: "a pool outlives its term and keeps the first token", seed: workerFlaw(flaw.FirstToken),
+		Bug:  "a pool outlives its term and keeps the first token",
+		seed: workerFlaw(flaw.FirstToken),
 	},
 	{
 		Name: flaw.Unconditional, Scenario: "task-leader-paused", By: []string{"I4"},
@@ -55,24 +59,26 @@ var Controls = []Control{
 	},
 	{
 		Name: flaw.CopiedMark, Scenario: "marks-restored", By: []string{"I1"},
-		Bug:  "a mark that came out of a dump counts, and the coordinator is not asked",
+		Bug:  "a mark from a dump counts, and the coordinator is not asked",
 		seed: func(s *Scenario) { guardFlaw(flaw.CopiedMark)(s); schemaFlaw(flaw.CopiedMark)(s) },
 	},
 	{
 		Name: flaw.BelievedRegistry, Scenario: "schema-made-anew", By: []string{"I1"},
-		Bug: "a registry of sessions that was made anew counts as complete", seed: schemaFlaw(flaw.BelievedRegistry),
+		Bug:  "a new registry of sessions counts as complete",
+		seed: schemaFlaw(flaw.BelievedRegistry),
 	},
 	{
 		Name: flaw.BelievedSetting, Scenario: "publish-forged", By: []string{"I2"},
-		Bug: "publish believes a setting that anybody can make", seed: schemaFlaw(flaw.BelievedSetting),
+		Bug:  "publish trusts a setting that anybody can make",
+		seed: schemaFlaw(flaw.BelievedSetting),
 	},
 	{
 		Name: flaw.Swapped, Scenario: "leader-paused", By: []string{"I1", "I3"},
-		Bug: "a good history in which two tokens have changed places", change: swapTokens,
+		Bug: "a good history in which two tokens are swapped", change: swapTokens,
 	},
 	{
 		Name: flaw.Empty, Scenario: "leader-paused", By: []string{"doubt"},
-		Bug: "a history of nothing", change: func([]history.Event) []history.Event { return nil },
+		Bug: "an empty history", change: func([]history.Event) []history.Event { return nil },
 	},
 }
 
@@ -94,7 +100,7 @@ func (c Control) Seed(s *Scenario, o *Options) {
 	}
 }
 
-// Change puts the bug into a history that was recorded without it; nil where the bug is in the system.
+// Change puts the bug into a history that was recorded without it; nil if the bug is in the system.
 func (c Control) Change() func([]history.Event) []history.Event { return c.change }
 
 func guardFlaw(n flaw.Name) func(*Scenario) {
@@ -109,7 +115,8 @@ func workerFlaw(n flaw.Name) func(*Scenario) {
 	return func(s *Scenario) { s.Workload.Flaw = string(n) }
 }
 
-// swapTokens lets the first entry of the ledger and the first one under another token change tokens.
+// swapTokens swaps the tokens of the first entry of the ledger and the first one under another
+// token.
 func swapTokens(all []history.Event) []history.Event {
 	first := -1
 	for i, e := range all {

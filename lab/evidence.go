@@ -19,34 +19,28 @@ import (
 // collectTime bounds the reading of all evidence.
 const collectTime = time.Minute
 
-// witness makes Postgres keep what it is told of checkpoints: each one that was ever stored, with its transaction.
-const witness = `
+// recordPublished makes Postgres record every checkpoint that is ever stored, with its transaction.
+const recordPublished = `
 create table published (
-	task text, version bigint, token bigint, checkpoint json, xid text default pg_current_xact_id()::text
+	task text, version bigint, token bigint, checkpoint json,
+	xid text default pg_current_xact_id()::text
 );
 create function published() returns trigger language plpgsql security definer as $$ begin
-	insert into public.published (task, version, token, checkpoint) values (new.task, new.version, new.token, new.checkpoint);
+	insert into public.published (task, version, token, checkpoint)
+		values (new.task, new.version, new.token, new.checkpoint);
 	return new;
 end $$;
-create trigger published after insert or update on ringfence.checkpoint for each row execute function published();
+create trigger published after insert or update on ringfence.checkpoint
+	for each row execute function published();
 `
 
-func (r *run) placeWitness(ctx context.Context) error {
-	conn, err := pgx.Connect(ctx, r.sys.Addresses().Postgres)
-	if err != nil {
-		return err
-	}
-	defer conn.Close(context.WithoutCancel(ctx))
-	for _, sql := range append([]string{witness}, r.unprotect()...) {
-		if _, err := conn.PgConn().Exec(ctx, sql).ReadAll(); err != nil {
-			return err
-		}
-	}
-	return nil
+// prepareEvidence prepares Postgres to keep evidence, and to have the seeded bug.
+func (r *run) prepareEvidence(ctx context.Context) error {
+	return r.asSuperuser(ctx, append([]string{recordPublished}, r.seedSchema()...)...)
 }
 
-// unprotect is what a seeded bug needs in Postgres.
-func (r *run) unprotect() (sql []string) {
+// seedSchema returns what a seeded bug needs in Postgres.
+func (r *run) seedSchema() (sql []string) {
 	if r.Topology.GuardFlaw != "" {
 		sql = append(sql, flaw.Vouch)
 	}
@@ -59,7 +53,7 @@ func (r *run) unprotect() (sql []string) {
 	return sql
 }
 
-// collect asks the databases what they hold.
+// collect reads what the databases hold.
 func (r *run) collect(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), collectTime)
 	defer cancel()
@@ -67,7 +61,7 @@ func (r *run) collect(ctx context.Context) error {
 	return errors.Join(r.collectPostgres(ctx), r.collectRedis(ctx), r.collectMarks(ctx))
 }
 
-// postgres is the evidence of one database.
+// postgres reads the evidence of one database.
 type postgres struct {
 	*pgx.Conn
 	place map[string]int64 // of a transaction in the order of commits
@@ -80,20 +74,23 @@ func (r *run) collectPostgres(ctx context.Context) error {
 	}
 	defer conn.Close(context.WithoutCancel(ctx))
 	p := postgres{conn, map[string]int64{}}
-	// One snapshot for all: a commit that nobody waits for any more may come late, and would be in a table but not in the log.
+	// One snapshot for all: a late commit could otherwise be in a table but not in the log.
 	if _, err := conn.Exec(ctx, "begin isolation level repeatable read"); err != nil {
 		return err
 	}
 	if err := p.readLog(ctx); err != nil {
 		return err
 	}
-	return errors.Join(p.ledger(ctx, r.rec.add), p.world(ctx, r.rec.add), p.published(ctx, r.rec.add))
+	add := r.rec.add
+	return errors.Join(p.ledger(ctx, add), p.world(ctx, add), p.published(ctx, add))
 }
 
-// readLog learns the order of commits from the server's log: a sequence would give the order of inserts, and a counter's row
-// would lock writers against each other.
+// readLog reads the order of commits from the server's log. A sequence would give the order of
+// inserts, and a counter in a row would make writers lock each other.
 func (p postgres) readLog(ctx context.Context) error {
-	rows, err := p.Query(ctx, "select data from pg_logical_slot_peek_changes('lab', null, null, 'skip-empty-xacts', '1') where data like 'COMMIT %'")
+	rows, err := p.Query(ctx, `select data
+		from pg_logical_slot_peek_changes('lab', null, null, 'skip-empty-xacts', '1')
+		where data like 'COMMIT %'`)
 	if err != nil {
 		return err
 	}
@@ -112,17 +109,19 @@ func (p postgres) placeOf(xid, what string) (int64, error) {
 }
 
 func (p postgres) ledger(ctx context.Context, add func(history.Event)) error {
-	rows, err := p.Query(ctx, "select op, token, coalesce(carried, ''), xid, coalesce(key, '') from ledger")
+	rows, err := p.Query(ctx,
+		"select op, token, coalesce(carried, ''), xid, coalesce(key, '') from ledger")
 	if err != nil {
 		return err
 	}
 	var op, carried, xid, key string
 	var token int64
 	_, err = pgx.ForEachRow(rows, []any{&op, &token, &carried, &xid, &key}, func() error {
-		e := history.Event{Kind: history.Evidence, Op: op, Store: "postgres", Token: fence.Token(token)}
+		e := history.Event{Kind: history.Evidence, Op: op, Store: "postgres"}
 		if key != "" {
-			e = history.Event{Kind: history.Effect, Key: key, Store: "postgres", Token: fence.Token(token), Sync: true}
+			e = history.Event{Kind: history.Effect, Key: key, Store: "postgres", Sync: true}
 		}
+		e.Token = fence.Token(token)
 		var err error
 		if e.Place, err = p.placeOf(xid, op); err != nil {
 			return err
@@ -146,22 +145,25 @@ func (p postgres) world(ctx context.Context, add func(history.Event)) error {
 	var place, token int64
 	var key string
 	_, err = pgx.ForEachRow(rows, []any{&place, &key, &token}, func() error {
-		add(history.Event{Kind: history.Effect, Key: key, Store: "world", Token: fence.Token(token), Place: place})
+		add(history.Event{
+			Kind: history.Effect, Key: key, Store: "world", Token: fence.Token(token), Place: place,
+		})
 		return nil
 	})
 	return err
 }
 
 func (p postgres) published(ctx context.Context, add func(history.Event)) error {
-	rows, err := p.Query(ctx, `select task, version, token, xid,
-	    (checkpoint->>'run')::bigint, (checkpoint->>'round')::bigint, (checkpoint->>'step')::int from published`)
+	rows, err := p.Query(ctx, `select task, version, token, xid, (checkpoint->>'run')::bigint,
+		(checkpoint->>'round')::bigint, (checkpoint->>'step')::int from published`)
 	if err != nil {
 		return err
 	}
 	var e history.Event
 	var token int64
 	var xid string
-	_, err = pgx.ForEachRow(rows, []any{&e.Task, &e.Version, &token, &xid, &e.Run, &e.Round, &e.Step}, func() error {
+	into := []any{&e.Task, &e.Version, &token, &xid, &e.Run, &e.Round, &e.Step}
+	_, err = pgx.ForEachRow(rows, into, func() error {
 		found := e
 		found.Kind, found.Store, found.Token = history.Publish, "postgres", fence.Token(token)
 		var err error
@@ -175,30 +177,26 @@ func (p postgres) published(ctx context.Context, add func(history.Event)) error 
 }
 
 func (r *run) collectRedis(ctx context.Context) error {
-	o, err := driver.ParseURL(r.sys.Addresses().Redis)
-	if err != nil {
-		return err
-	}
-	c := driver.NewClient(o)
-	defer c.Close()
-	entries, err := c.LRange(ctx, "ledger", 0, -1).Result()
-	if err != nil {
-		return err
-	}
-	for i, entry := range entries {
-		op, token, _ := strings.Cut(entry, " ")
-		e := history.Event{Kind: history.Evidence, Op: op, Store: "redis", Place: int64(i) + 1}
-		if token != "0" {
-			if e.Token, err = fence.ParseToken(token); err != nil {
-				return fmt.Errorf("redis holds %q: %w", entry, err)
-			}
+	return r.withRedis(func(c *driver.Client) error {
+		entries, err := c.LRange(ctx, "ledger", 0, -1).Result()
+		if err != nil {
+			return err
 		}
-		r.rec.add(e)
-	}
-	return nil
+		for i, entry := range entries {
+			op, token, _ := strings.Cut(entry, " ")
+			e := history.Event{Kind: history.Evidence, Op: op, Store: "redis", Place: int64(i) + 1}
+			if token != "0" {
+				if e.Token, err = fence.ParseToken(token); err != nil {
+					return fmt.Errorf("redis holds %q: %w", entry, err)
+				}
+			}
+			r.rec.add(e)
+		}
+		return nil
+	})
 }
 
-// collectMarks asks the guard program what the marks are.
+// collectMarks reads the marks with the guard program.
 func (r *run) collectMarks(ctx context.Context) error {
 	out, err := r.sys.Operator(ctx, "status", "-o", "json")
 	if err != nil {

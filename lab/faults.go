@@ -13,17 +13,17 @@ import (
 	"github.com/ringfence/ringfence/lab/history"
 )
 
-// inject does faults one after the other. One that overlaps is ended once the next one has begun.
+// inject injects faults one after the other. One that overlaps ends once the next one has begun.
 func (r *run) inject(ctx context.Context, all []Fault) error {
-	var open *lasting // an overlapping one
+	var open *activeFault // an overlapping one
 	for _, f := range all {
 		for range max(1, f.Times) {
-			l, err := r.open(ctx, f)
+			active, err := r.open(ctx, f)
 			err = errors.Join(err, open.close(ctx))
 			if err == nil {
-				err = l.within(ctx)
+				err = active.wait(ctx)
 			}
-			if open = l; err != nil || !f.Overlap {
+			if open = active; err != nil || !f.Overlap {
 				err = errors.Join(err, open.close(ctx))
 				open = nil
 			}
@@ -35,18 +35,18 @@ func (r *run) inject(ctx context.Context, all []Fault) error {
 	return open.close(ctx)
 }
 
-// lasting is a fault that has begun.
-type lasting struct {
+// activeFault is a fault that has begun.
+type activeFault struct {
 	*run
 	Fault
 	name    string
 	targets []string
-	before  position
+	before  snapshot
 }
 
-// open begins a fault. What may have begun is ended, also when open fails.
-func (r *run) open(ctx context.Context, f Fault) (*lasting, error) {
-	if err := pass(ctx, f.After); err != nil {
+// open begins a fault. If it fails, it ends whatever may have begun.
+func (r *run) open(ctx context.Context, f Fault) (*activeFault, error) {
+	if err := sleep(ctx, f.After); err != nil {
 		return nil, err
 	}
 	targets, err := r.resolve(ctx, f.On)
@@ -54,76 +54,79 @@ func (r *run) open(ctx context.Context, f Fault) (*lasting, error) {
 		return nil, fmt.Errorf("%s: %w", f, err)
 	}
 	r.faults++
-	l := &lasting{run: r, Fault: f, targets: targets, name: f.String()}
+	a := &activeFault{run: r, Fault: f, targets: targets, name: f.String()}
 	if f.name == "" {
-		l.name = fmt.Sprintf("%s #%d", f, r.faults)
+		a.name = fmt.Sprintf("%s #%d", f, r.faults)
 	}
-	r.rec.look(func(s *seen) { l.before = s.position() })
-	l.mark(history.Begin)
+	r.rec.look(func(s *seen) { a.before = s.snapshot() })
+	a.record(history.Begin)
 	bounded, cancel := context.WithTimeout(ctx, undoTime)
 	defer cancel()
 	if err := r.begin(bounded, f, targets); err != nil {
-		return nil, errors.Join(fmt.Errorf("%s: %w", f, err), l.close(ctx))
+		return nil, errors.Join(fmt.Errorf("%s: %w", f, err), a.close(ctx))
 	}
-	return l, nil
+	return a, nil
 }
 
-func (l *lasting) mark(s history.State) {
-	all := strings.Join(l.targets, ", ")
-	l.rec.add(history.Event{Kind: history.Fault, Fault: l.name, State: s, Process: l.targets[0], Text: all})
-	l.progress("%s: %s (%s)", s, l.name, all)
+func (a *activeFault) record(s history.State) {
+	all := strings.Join(a.targets, ", ")
+	a.rec.add(history.Event{
+		Kind: history.Fault, Fault: a.name, State: s, Process: a.targets[0], Text: all,
+	})
+	a.progress("%s: %s (%s)", s, a.name, all)
 }
 
-// close ends it, also when the run is being given up. There may be nothing to close.
-func (l *lasting) close(ctx context.Context) error {
-	if l == nil {
+// close ends the fault, also if the run is being given up. It does nothing to nil.
+func (a *activeFault) close(ctx context.Context) error {
+	if a == nil {
 		return nil
 	}
-	defer l.mark(history.Over)
-	return l.end(ctx, l.Fault, l.targets)
+	defer a.record(history.Over)
+	return a.end(ctx, a.Fault, a.targets)
 }
 
-// within is the time that it lasts.
-func (l *lasting) within(ctx context.Context) error {
-	if err := l.inject(ctx, l.With); err != nil {
+// wait injects the inner faults and waits for what the fault waits for.
+func (a *activeFault) wait(ctx context.Context) error {
+	if err := a.inject(ctx, a.With); err != nil {
 		return err
 	}
-	if err := pass(ctx, l.For); err != nil {
+	if err := sleep(ctx, a.For); err != nil {
 		return err
 	}
-	switch l.Until {
+	switch a.Until {
 	case NextLeader:
-		l.await(ctx, waitTime, "the next leader's first writes", l.before.passed)
+		a.await(ctx, waitTime, "the next leader's first writes", a.before.nextLeads)
 	case Written:
-		l.await(ctx, waitTime, "writes", l.before.written)
+		a.await(ctx, waitTime, "writes", a.before.written)
 	case Tried:
-		l.await(ctx, waitTime, "what becomes of the attempts of another worker", l.before.tried)
+		a.await(ctx, waitTime, "the outcome of another worker's attempts", a.before.tried)
 	}
-	return l.inject(ctx, l.Then)
+	return a.inject(ctx, a.Then)
 }
 
-// position is where the run stands, to tell later what has changed.
-type position struct {
+// snapshot is the state of a run, to see later what has changed.
+type snapshot struct {
 	leader string
 	acked  int
 	by     map[string]int // acknowledged, of each worker
 }
 
-func (s *seen) position() position {
-	return position{leader: s.leader(), acked: s.acked, by: maps.Clone(s.ackedBy)}
+func (s *seen) snapshot() snapshot {
+	return snapshot{leader: s.leader(), acked: s.acked, by: maps.Clone(s.ackedBy)}
 }
 
-// written tells that somebody has written.
-func (p position) written(s *seen) bool { return s.acked > p.acked+20 }
+// written reports whether somebody has written since.
+func (p snapshot) written(s *seen) bool { return s.acked > p.acked+20 }
 
-// passed tells that another worker leads and has written.
-func (p position) passed(s *seen) bool {
+// nextLeads reports whether another worker leads and has written since.
+func (p snapshot) nextLeads(s *seen) bool {
 	now := s.leader()
 	return now != "" && now != p.leader && s.ackedBy[now] > p.by[now]+5
 }
 
-// tried tells that another worker than the leader then has written, or has given up and stands.
-func (p position) tried(s *seen) bool {
+// tried reports whether another worker than the leader of the snapshot has written since, or gave
+// up and stands for election.
+func (p snapshot) tried(s *seen) bool {
 	for w, n := range s.ackedBy {
 		if w != p.leader && n > p.by[w]+5 {
 			return true
@@ -137,8 +140,8 @@ func (p position) tried(s *seen) bool {
 	return false
 }
 
-// pass lets time go by: the schedule of a scenario is a matter of time.
-func pass(ctx context.Context, d time.Duration) error {
+// sleep waits for the time that a scenario's schedule demands, or until ctx ends.
+func sleep(ctx context.Context, d time.Duration) error {
 	if d <= 0 {
 		return ctx.Err()
 	}
@@ -152,7 +155,7 @@ func pass(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// String is the fault in words.
+// String describes the fault.
 func (f Fault) String() string {
 	if f.name != "" {
 		return f.name
@@ -167,7 +170,7 @@ func (f Fault) String() string {
 	return text
 }
 
-// begin does what the fault says.
+// begin begins the fault.
 func (r *run) begin(ctx context.Context, f Fault, targets []string) error {
 	switch f.Do {
 	case Wipe:
@@ -220,7 +223,8 @@ func (r *run) beginOn(ctx context.Context, f Fault, p string) error {
 		if err := r.sys.Signal(ctx, p, syscall.SIGUSR1); err != nil {
 			return err
 		}
-		return r.rec.wait(ctx, p+" stands inside a transaction", func(s *seen) bool { return s.inside[p] })
+		stopped := func(s *seen) bool { return s.inside[p] }
+		return r.rec.wait(ctx, p+" is stopped inside a transaction", stopped)
 	case Jump:
 		return r.sys.Signal(ctx, p, syscall.SIGUSR2)
 	case Turn:
@@ -239,7 +243,7 @@ func (f Fault) shape() Shape {
 	return Shape{Delay: f.Delay, Loss: f.Loss}
 }
 
-// end undoes it, also when the run is being given up.
+// end undoes the fault, also if the run is being given up.
 func (r *run) end(ctx context.Context, f Fault, targets []string) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoTime)
 	defer cancel()
@@ -271,7 +275,7 @@ func (r *run) endOn(ctx context.Context, f Fault, p string) error {
 	return nil
 }
 
-// each does something with all targets at once, so that a majority is hit as one.
+// each does something to all targets at once, so that a majority is hit together.
 func each(targets []string, do func(string) error) error {
 	errs := make(chan error)
 	for _, p := range targets {
@@ -284,46 +288,46 @@ func each(targets []string, do func(string) error) error {
 	return all
 }
 
-// marksAlone is the target of a backup of nothing but the marks in Postgres.
-const marksAlone = "marks"
+// onlyMarks is the target of a backup of only the marks in Postgres.
+const onlyMarks = "marks"
 
 func (r *run) backup(ctx context.Context, what string) error {
 	switch what {
-	case marksAlone:
+	case onlyMarks:
 		return r.saveMarks(ctx)
 	case "zookeeper":
-		return errors.Join(r.sys.Backup(ctx, what), r.spend(ctx))
+		return errors.Join(r.sys.Backup(ctx, what), r.burnTokens(ctx))
 	}
 	return r.sys.Backup(ctx, what)
 }
 
 func (r *run) restore(ctx context.Context, what string) error {
-	if what == marksAlone {
+	if what == onlyMarks {
 		return r.restoreMarks(ctx)
 	}
 	return r.sys.Restore(ctx, what)
 }
 
-// operate is an operator's act.
+// operate runs a command as an operator would, and records it.
 func (r *run) operate(ctx context.Context, args ...string) error {
 	out, err := r.sys.Operator(ctx, args...)
 	r.note("operator", "guard "+strings.Join(args, " ")+": "+out)
 	return err
 }
 
-// spent is how many terms of another election are won and given up after a backup, so that tokens given out later are
-// above all that a restored coordinator gives out first.
-const spent = 100
+// burnt is how many terms of another election are won and given up after a backup, so that later
+// tokens are higher than the first ones of a restored coordinator.
+const burnt = 100
 
-// spend lets the coordinator's counter go on.
-func (r *run) spend(ctx context.Context) error {
+// burnTokens advances the coordinator's counter.
+func (r *run) burnTokens(ctx context.Context) error {
 	co, err := zookeeper.Open(ctx, r.sys.Addresses().Coordinator, zookeeper.Options{})
 	if err != nil {
 		return err
 	}
 	defer co.Close()
-	for range spent {
-		term, err := co.Campaign(ctx, "spent", "operator")
+	for range burnt {
+		term, err := co.Campaign(ctx, "burnt", "operator")
 		if err != nil {
 			return err
 		}
@@ -334,7 +338,7 @@ func (r *run) spend(ctx context.Context) error {
 	return nil
 }
 
-// depose deletes the candidacy of whoever leads, as leader resign does.
+// depose deletes the leader's znode, as leader resign does.
 func (r *run) depose(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, waitTime, fmt.Errorf("not within %v", waitTime))
 	defer cancel()
@@ -343,7 +347,7 @@ func (r *run) depose(ctx context.Context) error {
 		return err
 	}
 	defer co.Close()
-	for { // until somebody leads: a whole system that has stood still for a session has no candidate for a moment
+	for { // until somebody leads: a system that was frozen for a session has no candidate at first
 		queue, err := co.Candidates(ctx, Resource)
 		if err != nil {
 			return err
@@ -353,7 +357,7 @@ func (r *run) depose(ctx context.Context) error {
 				return err
 			}
 		}
-		if err := pass(ctx, lookAgain); err != nil {
+		if err := sleep(ctx, lookAgain); err != nil {
 			return fmt.Errorf("nobody leads: %w", err)
 		}
 	}

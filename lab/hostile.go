@@ -13,13 +13,13 @@ import (
 )
 
 const (
-	queueLength = 20  // sessions that an obstruction has queueing
+	queueLength = 20  // sessions that queue for a lock
 	crowdSize   = 300 // connections of a crowd, a third of each kind
 	comeBack    = 50 * time.Millisecond
 	crowdDial   = 5 * time.Second
 )
 
-// hold keeps doing something, each as often as it ends, until release is called.
+// hold runs functions in the background, each again when it returns, until release is called.
 func (r *run) hold(f Fault, all ...func(context.Context)) {
 	ctx, stop := context.WithCancel(context.Background())
 	var group sync.WaitGroup
@@ -27,7 +27,7 @@ func (r *run) hold(f Fault, all ...func(context.Context)) {
 		group.Go(func() {
 			for ctx.Err() == nil {
 				do(ctx)
-				_ = pass(ctx, comeBack)
+				_ = sleep(ctx, comeBack)
 			}
 		})
 	}
@@ -36,7 +36,7 @@ func (r *run) hold(f Fault, all ...func(context.Context)) {
 	r.held[f.Do] = func() { stop(); group.Wait() }
 }
 
-// release ends what hold does; there may be nothing to end.
+// release ends what hold began, if anything.
 func (r *run) release(f Fault) {
 	r.mu.Lock()
 	stop := r.held[f.Do]
@@ -47,22 +47,20 @@ func (r *run) release(f Fault) {
 	}
 }
 
-// obstruct begins what any role can do to hold up the next raise: a transaction that has attached and stays open, and
-// sessions that queue for a lock by which transactions inside are recognized.
+// obstruct begins what any role can do to delay the next raise: a transaction that has attached and
+// stays open, and sessions that queue for a lock that identifies entered transactions.
 func (r *run) obstruct(ctx context.Context, f Fault) error {
-	conn, err := pgx.Connect(ctx, r.sys.Addresses().Postgres)
-	if err != nil {
-		return err
-	}
-	defer conn.Close(context.WithoutCancel(ctx))
 	var number int
-	if err := conn.QueryRow(ctx, "select coalesce(max(number), 0) from ringfence.gate where resource = $1", Resource).Scan(&number); err != nil {
+	sql := "select coalesce(max(number), 0) from ringfence.gate where resource = '" + Resource + "'"
+	err := r.queryRow(ctx, sql, &number)
+	if err != nil {
 		return err
 	}
 	var c fence.Claim
 	r.rec.look(func(s *seen) { c = s.term() })
 	all := []func(context.Context){func(ctx context.Context) {
-		r.stayOpen(ctx, "select ringfence.attach(pg_backend_pid(), $1, $2, $3)", Resource, int64(c.Token), string(c.Issuer))
+		r.stayOpen(ctx, "select ringfence.attach(pg_backend_pid(), $1, $2, $3)",
+			Resource, int64(c.Token), string(c.Issuer))
 	}}
 	for range queueLength {
 		all = append(all, func(ctx context.Context) {
@@ -73,7 +71,7 @@ func (r *run) obstruct(ctx context.Context, f Fault) error {
 	return nil
 }
 
-// stayOpen runs a query in a transaction that it leaves open until ctx or the session ends.
+// stayOpen runs a query in a transaction, and leaves it open until ctx or the session ends.
 func (r *run) stayOpen(ctx context.Context, sql string, args ...any) {
 	conn, err := pgx.Connect(ctx, r.sys.Addresses().App)
 	if err != nil {
@@ -86,17 +84,19 @@ func (r *run) stayOpen(ctx context.Context, sql string, args ...any) {
 	if _, err := conn.Exec(ctx, sql, args...); err != nil {
 		return
 	}
-	_, _ = conn.WaitForNotification(ctx) // none comes
+	_, _ = conn.WaitForNotification(ctx) // there will be none
 }
 
-// What the members of a crowd say before they fall silent.
+// What the clients of a crowd send before they stall.
 var (
-	halfAStartup = []byte{0, 0, 0, 80, 0, 3}                  // of a startup message: its length says that more comes
-	negotiation  = []byte{0, 0, 0, 8, 0x04, 0xd2, 0x16, 0x2f} // SSLRequest, and nothing after the answer
+	// a startup message that promises more
+	halfAStartup = []byte{0, 0, 0, 80, 0, 3}
+	negotiation  = []byte{0, 0, 0, 8, 0x04, 0xd2, 0x16, 0x2f} // SSLRequest
 	ping         = []byte("*1\r\n$4\r\nPING\r\n")             // Redis, without a token
 )
 
-// crowd begins to take a guard's places: with logins to Postgres that never end, and with clients of Redis without a token.
+// crowd begins to use up a guard's limits, with logins to Postgres that never end and with clients
+// of Redis without a token.
 func (r *run) crowd(f Fault) error {
 	at := r.sys.Addresses().Guards[f.On]
 	postgres, err := url.Parse(at.Postgres)
@@ -111,17 +111,17 @@ func (r *run) crowd(f Fault) error {
 	for range crowdSize / 3 {
 		for _, one := range []struct {
 			address string
-			says    []byte
+			sends   []byte
 		}{{postgres.Host, halfAStartup}, {postgres.Host, negotiation}, {redis.Host, ping}} {
-			all = append(all, func(ctx context.Context) { linger(ctx, one.address, one.says) })
+			all = append(all, func(ctx context.Context) { linger(ctx, one.address, one.sends) })
 		}
 	}
 	r.hold(f, all...)
 	return nil
 }
 
-// linger connects, says something, and stays until the other side or ctx ends it.
-func linger(ctx context.Context, address string, says []byte) {
+// linger connects, sends something, and stays until the other side or ctx ends it.
+func linger(ctx context.Context, address string, sends []byte) {
 	dialer := net.Dialer{Timeout: crowdDial}
 	conn, err := dialer.DialContext(ctx, "tcp", address)
 	if err != nil {
@@ -130,7 +130,7 @@ func linger(ctx context.Context, address string, says []byte) {
 	defer conn.Close()
 	unhook := context.AfterFunc(ctx, func() { conn.Close() })
 	defer unhook()
-	if _, err := conn.Write(says); err != nil {
+	if _, err := conn.Write(sends); err != nil {
 		return
 	}
 	for buf := make([]byte, 512); err == nil; {

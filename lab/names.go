@@ -5,23 +5,32 @@ import (
 	"strings"
 )
 
-// WorkerNames are what the workers are called: worker-1 and so on.
+// WorkerNames returns worker-1 and so on.
 func (t Topology) WorkerNames() []string { return names("worker", t.Workers) }
 
-// GuardNames are the guards.
+// GuardNames returns guard-1 and so on, without the neighbour's guard.
 func (t Topology) GuardNames() []string { return names("guard", t.Guards) }
 
-// ZooKeeperNames are the servers of the ensemble, one at least.
+// AllGuardNames returns all guards, with the neighbour's guard if there is one.
+func (t Topology) AllGuardNames() []string {
+	if t.Neighbour {
+		return append(t.GuardNames(), Neighbour)
+	}
+	return t.GuardNames()
+}
+
+// ZooKeeperNames returns the servers of the ensemble, at least one.
 func (t Topology) ZooKeeperNames() []string { return names("zookeeper", max(1, t.ZooKeepers)) }
 
-// GuardOf is the guard that a worker talks to.
+// GuardOf returns the guard that a worker uses.
 func (t Topology) GuardOf(worker string) string {
 	n := 1
 	_, _ = fmt.Sscanf(worker, "worker-%d", &n)
 	return fmt.Sprintf("guard-%d", (n-1)%max(1, t.Guards)+1)
 }
 
-// StoreOf is the store that a server is one of, and the name of its first server: postgres for postgres-2.
+// StoreOf returns the store that a server belongs to, which is also the name of its first server:
+// postgres for postgres-2.
 func StoreOf(server string) string {
 	store, _, _ := strings.Cut(server, "-")
 	return store

@@ -11,24 +11,28 @@ import (
 )
 
 const (
-	electionTime = 20 * time.Second // for LeadingServer, where its context would let it wait longer
-	modeTime     = time.Second      // for one server's answer: one that is paused does not count
+	electionTime = 20 * time.Second // for LeadingServer, even if its context allows more
+	modeTime     = time.Second      // for one server's answer: a paused server gives none
 	lookAgain    = 20 * time.Millisecond
 )
 
-// Server is a ZooKeeper server: its name as a process, and where it takes clients.
+// Server is a ZooKeeper server: its name as a process, and its address for clients.
 type Server struct{ Name, Address string }
 
-// LeadingServer is the name of the server that leads an ensemble, or stands alone. It waits while there is none.
-func LeadingServer(ctx context.Context, all []Server) (string, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, electionTime, fmt.Errorf("none within %v", electionTime))
+// LeadingServer returns the name of the server that leads an ensemble, or runs alone. It waits
+// while there is none. address returns the address of a server for clients.
+func LeadingServer(
+	ctx context.Context, names []string, address func(name string) string,
+) (string, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, electionTime,
+		fmt.Errorf("none within %v", electionTime))
 	defer cancel()
 	again := time.NewTicker(lookAgain)
 	defer again.Stop()
 	for {
-		for _, s := range all {
-			if s.Leads(ctx) {
-				return s.Name, nil
+		for _, name := range names {
+			if (Server{name, address(name)}).Leads(ctx) {
+				return name, nil
 			}
 		}
 		select {
@@ -39,7 +43,7 @@ func LeadingServer(ctx context.Context, all []Server) (string, error) {
 	}
 }
 
-// Leads is true of a server that leads an ensemble, or stands alone, and says so soon.
+// Leads reports whether the server leads an ensemble, or runs alone, and answers in time.
 func (s Server) Leads(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, modeTime)
 	defer cancel()
@@ -47,7 +51,8 @@ func (s Server) Leads(ctx context.Context) bool {
 	return err == nil && (mode == "leader" || mode == "standalone")
 }
 
-// Mode is what the server is: leader, follower, standalone. One that belongs to no quorum has none, which is an error.
+// Mode returns the server's role: leader, follower or standalone. It is an error if the server
+// belongs to no quorum.
 func (s Server) Mode(ctx context.Context) (string, error) {
 	c, err := new(net.Dialer).DialContext(ctx, "tcp", s.Address)
 	if err != nil {
@@ -72,23 +77,24 @@ func (s Server) Mode(ctx context.Context) (string, error) {
 	return mode, nil
 }
 
-// fresh keeps no connections: the guard that answers next may be another process.
-var fresh = &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+// unpooled keeps no connections: the next answer may come from another process.
+var unpooled = &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 
-// Ready is nil when a page says so, such as a guard's /readyz; otherwise it has what the page says.
+// Ready returns nil if a health page, such as a guard's /readyz, answers 200 OK. Otherwise the
+// error has the status and the text of the page.
 func Ready(ctx context.Context, url string) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
 		return err
 	}
-	answer, err := fresh.Do(request)
+	answer, err := unpooled.Do(request)
 	if err != nil {
 		return err
 	}
 	defer answer.Body.Close()
 	body, err := io.ReadAll(answer.Body)
 	if err == nil && answer.StatusCode != http.StatusOK {
-		err = fmt.Errorf("not ready: %s", strings.TrimSpace(string(body)))
+		err = fmt.Errorf("%s: %s", answer.Status, strings.TrimSpace(string(body)))
 	}
 	return err
 }

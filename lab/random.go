@@ -1,17 +1,18 @@
 package lab
 
 import (
+	"cmp"
 	"context"
 	"time"
 )
 
-// defaultMix is how long a random scenario goes on when nobody says so.
+// defaultMix is how long a random scenario lasts by default.
 const defaultMix = 30 * time.Second
 
-// menu is what a random scenario draws from. What changes what the marks mean (a wiped coordinator) is not on it: it needs an
-// operator, and has a scenario of its own.
-var menu = []Fault{
-	{Do: Pause, On: "leader", Until: NextLeader},
+// randomFaults are the faults that a random scenario draws from. Faults that change the meaning of
+// marks (a wiped coordinator) need an operator, and have separate scenarios.
+var randomFaults = []Fault{
+	pauseLeader,
 	{Do: Pause, On: "leader", For: 500 * ms},
 	{Do: Stop, On: "leader", Until: NextLeader},
 	{Do: Kill, On: "leader", Until: NextLeader},
@@ -19,9 +20,11 @@ var menu = []Fault{
 	{Do: Cut, On: "leader", Link: "guard", Until: NextLeader},
 	{Do: Hold, On: "leader", Link: "coordinator", Direction: "up", Until: NextLeader},
 	{Do: Hold, On: "leader", Link: "coordinator", Direction: "down", Until: NextLeader},
-	{Do: Hold, On: "leader", Link: "guard", Direction: "up", With: []Fault{{Do: Depose, On: "leader", After: 200 * ms}}, Until: NextLeader},
-	{Do: Inside, On: "leader", With: []Fault{{Do: Pause, On: "leader", Until: NextLeader}}},
-	{Do: Pause, On: "guard of leader", With: []Fault{{Do: Depose, On: "leader", After: 200 * ms}}, For: 2 * sec},
+	Fault{Do: Hold, On: "leader", Link: "guard", Direction: "up", Until: NextLeader}.
+		with(Fault{Do: Depose, On: "leader", After: 200 * ms}),
+	Fault{Do: Inside, On: "leader"}.with(pauseLeader),
+	Fault{Do: Pause, On: "guard of leader", For: 2 * sec}.
+		with(Fault{Do: Depose, On: "leader", After: 200 * ms}),
 	{Do: Kill, On: "guard of leader", For: 500 * ms},
 	{Do: Kill, On: "postgres", For: 300 * ms},
 	{Do: Pause, On: "postgres", For: 1200 * ms},
@@ -35,12 +38,9 @@ var menu = []Fault{
 	{Do: Depose, On: "leader", Until: NextLeader},
 }
 
-// random draws faults until the time is over. A third of them has a second one within.
+// random injects random faults until the time is over. A third of them have a second one inside.
 func (r *run) random(ctx context.Context) error {
-	end := time.Now().Add(max(r.o.Time, 0))
-	if r.o.Time == 0 {
-		end = time.Now().Add(defaultMix)
-	}
+	end := time.Now().Add(cmp.Or(r.o.Time, defaultMix))
 	for time.Now().Before(end) && ctx.Err() == nil {
 		f := r.draw()
 		if r.rnd.IntN(3) == 0 {
@@ -54,16 +54,16 @@ func (r *run) random(ctx context.Context) error {
 }
 
 func (r *run) draw() Fault {
-	f := menu[r.rnd.IntN(len(menu))]
+	f := randomFaults[r.rnd.IntN(len(randomFaults))]
 	f.After = time.Duration(200+r.rnd.IntN(800)) * ms
 	return f
 }
 
-// drawServer draws one that hits another database for a while. It can happen within any other fault, for it names no role: while
-// ZooKeeper is down, nobody can tell who leads.
-func (r *run) drawServer(besides string) Fault {
+// drawServer draws a fault of a database other than the given target. It can happen inside any
+// other fault, because it names no role: while ZooKeeper is down, nobody knows who leads.
+func (r *run) drawServer(not string) Fault {
 	for {
-		if f := r.draw(); (f.On == "postgres" || f.On == "redis") && f.On != besides {
+		if f := r.draw(); (f.On == "postgres" || f.On == "redis") && f.On != not {
 			return f
 		}
 	}

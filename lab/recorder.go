@@ -12,7 +12,7 @@ import (
 	"github.com/ringfence/ringfence/lab/history"
 )
 
-// recorder writes the history as it comes and keeps what the run needs to know of it.
+// recorder writes the history, and keeps what the run needs to know.
 type recorder struct {
 	mu      sync.Mutex
 	out     *history.Writer
@@ -20,30 +20,26 @@ type recorder struct {
 	changed chan struct{} // closed at the next event
 }
 
-// seen is what the workers have said so far.
+// seen is what the workers have reported so far.
 type seen struct {
 	acked    int              // writes and steps
-	ackedBy  map[string]int   // of them, by worker
+	ackedBy  map[string]int   // the same, by worker
 	stale    int              // attempts that were refused as stale
-	ready    map[string]int64 // workers that lead, by their own belief, and since when
+	ready    map[string]int64 // workers that lead, as they believe, and since when
 	standing map[string]bool  // workers that stand for election
-	inside   map[string]bool  // workers that stand still inside a transaction
-	issuer   map[string]fence.Issuer
-	ended    map[string]int // how often a worker has ended by itself
-	terms    []fence.Claim  // that have become ready, in order
+	inside   map[string]bool  // workers that are stopped inside a transaction
+	ended    map[string]int   // how often a worker has ended by itself
+	terms    []fence.Claim    // that became ready, in order
 }
 
 func newRecorder(out *history.Writer) *recorder {
 	return &recorder{out: out, changed: make(chan struct{}), seen: seen{
 		ackedBy: map[string]int{}, ready: map[string]int64{}, standing: map[string]bool{},
-		inside: map[string]bool{}, issuer: map[string]fence.Issuer{}, ended: map[string]int{},
+		inside: map[string]bool{}, ended: map[string]int{},
 	}}
 }
 
-// Ended is how a System says, as a Note of the worker, that a worker has ended by itself.
-const Ended = "ended: "
-
-// add takes an event from whoever saw it.
+// add records an event. It may be called from any goroutine.
 func (r *recorder) add(e history.Event) {
 	if e.At == 0 {
 		e.At = history.Now()
@@ -57,7 +53,7 @@ func (r *recorder) add(e history.Event) {
 }
 
 func (s *seen) take(e history.Event) {
-	worker, _, _ := strings.Cut(e.Process, "/")
+	worker := history.Worker(e.Process)
 	switch {
 	case e.Kind == history.Return && e.Do != history.Raise && e.Outcome == history.OK:
 		s.acked++
@@ -66,9 +62,9 @@ func (s *seen) take(e history.Event) {
 		s.stale++
 	case e.Kind == history.Term:
 		s.takeTerm(worker, e)
-	case e.Kind == history.Fault && e.Fault == string(Inside):
+	case e.Kind == history.Fault && e.Fault == history.Inside:
 		s.inside[worker] = e.State == history.Begin
-	case e.Kind == history.Note && strings.HasPrefix(e.Text, Ended):
+	case e.Kind == history.Note && strings.HasPrefix(e.Text, history.Ended):
 		s.ended[worker]++
 		delete(s.ready, worker)
 		delete(s.standing, worker)
@@ -89,7 +85,7 @@ func (s *seen) takeTerm(worker string, e history.Event) {
 	}
 }
 
-// leader is the worker that has become ready last, "" when there is none.
+// leader returns the worker that became ready last, "" if there is none.
 func (s *seen) leader() string {
 	last := ""
 	for w, at := range s.ready {
@@ -100,7 +96,8 @@ func (s *seen) leader() string {
 	return last
 }
 
-// term is the last one that became ready; deposed is the one before. The zero Claim: there was none.
+// term returns the last term that became ready, and deposed the one before; the zero Claim if there
+// was none.
 func (s *seen) term() fence.Claim    { return s.fromLast(1) }
 func (s *seen) deposed() fence.Claim { return s.fromLast(2) }
 
@@ -111,7 +108,7 @@ func (s *seen) fromLast(n int) fence.Claim {
 	return s.terms[len(s.terms)-n]
 }
 
-// standby is a worker that stands for election.
+// standby returns a worker that stands for election, "" if there is none.
 func (s *seen) standby() string {
 	for _, w := range slices.Sorted(maps.Keys(s.standing)) {
 		if w != s.leader() {
@@ -121,7 +118,7 @@ func (s *seen) standby() string {
 	return ""
 }
 
-// look calls do with what was seen, and returns a channel that is closed at the next event.
+// look calls do with what was reported, and returns a channel that is closed at the next event.
 func (r *recorder) look(do func(*seen)) <-chan struct{} {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -129,7 +126,7 @@ func (r *recorder) look(do func(*seen)) <-chan struct{} {
 	return r.changed
 }
 
-// wait returns when it holds of what was seen. The error is ctx's, with what was waited for.
+// wait returns when a condition holds. The error is that of ctx, and says what was missing.
 func (r *recorder) wait(ctx context.Context, what string, holds func(*seen) bool) error {
 	for {
 		done := false

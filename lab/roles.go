@@ -6,23 +6,19 @@ import (
 	"slices"
 )
 
-// resolve finds out who a role is now.
+// resolve returns the processes that have a role now.
 func (r *run) resolve(ctx context.Context, on string) ([]string, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, waitTime, fmt.Errorf("not within %v", waitTime))
 	defer cancel()
 	switch on {
 	case "leader", "guard of leader":
-		var leader string
-		if err := r.rec.wait(ctx, "a leader", func(s *seen) bool { leader = s.leader(); return leader != "" }); err != nil {
-			return nil, err
-		}
+		leader, err := r.waitFor(ctx, "a leader", (*seen).leader)
 		if on == "leader" {
-			return []string{leader}, nil
+			return []string{leader}, err
 		}
-		return []string{r.Topology.GuardOf(leader)}, nil
+		return []string{r.Topology.GuardOf(leader)}, err
 	case "standby":
-		var standby string
-		err := r.rec.wait(ctx, "a standby", func(s *seen) bool { standby = s.standby(); return standby != "" })
+		standby, err := r.waitFor(ctx, "a standby", (*seen).standby)
 		return []string{standby}, err
 	case "workers":
 		return r.Topology.WorkerNames(), nil
@@ -30,6 +26,17 @@ func (r *run) resolve(ctx context.Context, on string) ([]string, error) {
 		return r.zooKeepers(ctx, on)
 	}
 	return []string{on}, nil
+}
+
+// waitFor waits for a worker with a role.
+func (r *run) waitFor(
+	ctx context.Context, what string, find func(*seen) string,
+) (worker string, err error) {
+	err = r.rec.wait(ctx, what, func(s *seen) bool {
+		worker = find(s)
+		return worker != ""
+	})
+	return worker, err
 }
 
 func (r *run) zooKeepers(ctx context.Context, on string) ([]string, error) {

@@ -14,46 +14,46 @@ import (
 	"github.com/ringfence/ringfence/lab/history"
 )
 
-// Options are how a scenario is run.
+// Options say how a scenario is run.
 type Options struct {
 	Build     func(ctx context.Context, b Build) (System, error)
 	Injector  Injector
 	Programs  Programs
-	Dir       string        // of this run; history.jsonl and the logs go there
-	Seed      uint64        // of what is drawn
-	Time      time.Duration // how long a random scenario goes on
-	Session   time.Duration // session timeout at the coordinator, LongestSession at most; the scenario's when zero
-	Unguarded bool          // the workers go round the guard, without tokens
-	Control   string        // which bug is seeded, for the header
-	Command   string        // that runs it again, for the header
-	WarmUp    time.Duration // the most until the first writes; 40 s when zero
+	Dir       string        // of this run, for history.jsonl and the logs
+	Seed      uint64        // of random choices
+	Time      time.Duration // how long a random scenario lasts
+	Session   time.Duration // session timeout at the coordinator; 0: the scenario's
+	Unguarded bool          // the workers bypass the guard, without tokens
+	Control   string        // the seeded bug, for the header
+	Command   string        // that repeats the run, for the header
+	WarmUp    time.Duration // the limit until the first writes; 40 s when zero
 	Progress  func(text string)
 }
 
 const (
-	buildTime = 3 * time.Minute  // containers are built from images that are there
+	buildTime = 3 * time.Minute  // the images of containers exist by then
 	waitTime  = 40 * time.Second // for what a fault waits for
-	healTime  = 20 * time.Second // for a new write once all is healed
+	healTime  = 20 * time.Second // for a new write after all faults
 	stopTime  = 30 * time.Second // for workers to end
-	undoTime  = 60 * time.Second // to end a fault, such as a server's start
+	undoTime  = 60 * time.Second // to begin or end a fault, such as a server's start
 
-	attemptTime  = 10 * time.Second        // for an attempt of a deposed leader; a guard that is seeded with a bug may refuse none
-	recklessTime = 1500 * time.Millisecond // that a deposed leader goes on which nobody refuses
+	attemptTime  = 10 * time.Second        // for a stale attempt; a seeded bug may refuse none
+	recklessTime = 1500 * time.Millisecond // for a deposed leader that nobody refuses
 )
 
-// Sessions that a run can have: what its faults and waits are made for.
+// The session timeouts that a run can have. Its faults and limits are made for these.
 const (
 	ShortestSession = 600 * time.Millisecond
 	LongestSession  = 15 * time.Second
 )
 
-// endless is how many rounds a task has that is not meant to end within a run.
+// endless is the number of rounds of a task that must not end within a run.
 const endless = 1 << 30
 
 // HistoryFile is the name of a run's history in its directory.
 const HistoryFile = "history.jsonl"
 
-// run is one scenario under way.
+// run is one run of a scenario.
 type run struct {
 	Scenario
 	o   Options
@@ -62,14 +62,14 @@ type run struct {
 	rnd *rand.Rand
 
 	mu     sync.Mutex
-	down   map[string]bool   // workers that a fault has killed, and will start again
+	down   map[string]bool   // workers that a fault has killed and will start again
 	faults int               // so far
 	strays int               // attempts of the lab itself
-	held   map[Action]func() // ends what goes on in the background
+	held   map[Action]func() // each ends what hold began for an action
 }
 
-// Run carries a scenario out and leaves its history in o.Dir. An error says that it could not be carried out to its end:
-// what was recorded until then is there, and cannot be valid.
+// Run runs a scenario and leaves its history in o.Dir. An error says why the run was not completed.
+// Its history then ends early and cannot be valid.
 func Run(ctx context.Context, s Scenario, o Options) (err error) {
 	file, err := os.Create(filepath.Join(o.Dir, HistoryFile))
 	if err != nil {
@@ -86,11 +86,14 @@ func Run(ctx context.Context, s Scenario, o Options) (err error) {
 	if o.Unguarded {
 		s.unguard()
 	}
-	r := &run{Scenario: s, o: o, rec: newRecorder(history.NewWriter(file)), rnd: rand.New(rand.NewPCG(o.Seed, 1)),
-		down: map[string]bool{}, held: map[Action]func(){}}
+	r := &run{
+		Scenario: s, o: o, rec: newRecorder(history.NewWriter(file)),
+		rnd:  rand.New(rand.NewPCG(o.Seed, 1)),
+		down: map[string]bool{}, held: map[Action]func(){},
+	}
 	r.rec.add(history.Event{Kind: history.Run, Header: r.header()})
-	if err := r.carryOut(ctx); err != nil {
-		r.note("lab", "the run was not carried out: "+err.Error())
+	if err := r.complete(ctx); err != nil {
+		r.note("lab", "the run was not completed: "+err.Error())
 		return errors.Join(err, r.rec.out.Err())
 	}
 	r.rec.add(history.Event{Kind: history.End})
@@ -99,13 +102,14 @@ func Run(ctx context.Context, s Scenario, o Options) (err error) {
 
 func (r *run) header() *history.Header {
 	return &history.Header{
-		Scenario: r.Name, About: r.About, Seed: r.o.Seed, Command: r.o.Command, Guarded: !r.o.Unguarded,
-		Control: r.o.Control, Injector: string(r.o.Injector), Started: time.Now().UTC().Truncate(time.Millisecond),
+		Scenario: r.Name, About: r.About, Seed: r.o.Seed, Command: r.o.Command,
+		Guarded: !r.o.Unguarded, Control: r.o.Control, Injector: string(r.o.Injector),
+		Started: time.Now().UTC().Truncate(time.Millisecond),
 		Session: history.Duration(r.Topology.Session), Expect: r.Expect,
 	}
 }
 
-func (r *run) carryOut(ctx context.Context) (err error) {
+func (r *run) complete(ctx context.Context) (err error) {
 	if err := r.build(ctx); err != nil {
 		return err
 	}
@@ -124,7 +128,7 @@ func (r *run) carryOut(ctx context.Context) (err error) {
 	return errors.Join(err, r.stopWorkers(ctx), r.collect(ctx))
 }
 
-// supervised starts workers again that end by themselves, for as long as do takes.
+// supervised restarts workers that end by themselves, while do runs.
 func (r *run) supervised(ctx context.Context, do func() error) error {
 	ctx, stop := context.WithCancel(ctx)
 	var supervisor sync.WaitGroup
@@ -135,22 +139,25 @@ func (r *run) supervised(ctx context.Context, do func() error) error {
 }
 
 func (r *run) build(ctx context.Context) (err error) {
-	r.progress("building the system: %d ZooKeeper, Postgres, Redis, %d guard, %d workers", r.Topology.ZooKeepers, r.Topology.Guards, r.Topology.Workers)
+	t := r.Topology
+	r.progress("building the system: %d ZooKeeper, Postgres, Redis, %d guard, %d workers",
+		t.ZooKeepers, t.Guards, t.Workers)
 	bounded, cancel := context.WithTimeout(ctx, buildTime)
 	defer cancel()
 	r.sys, err = r.o.Build(bounded, Build{
-		Topology: r.Topology, Workload: r.Workload, Seed: r.o.Seed, Dir: r.o.Dir, Programs: r.o.Programs, Events: r.rec.add,
+		Topology: t, Workload: r.Workload, Seed: r.o.Seed, Dir: r.o.Dir, Programs: r.o.Programs,
+		Events: r.rec.add,
 	})
 	if err != nil {
 		return fmt.Errorf("the system could not be built: %w", err)
 	}
-	if err := r.placeWitness(bounded); err != nil {
+	if err := r.prepareEvidence(bounded); err != nil {
 		return errors.Join(err, r.sys.Close())
 	}
 	return nil
 }
 
-// warmUp starts the workers and waits until the load is there.
+// warmUp starts the workers and waits for the load.
 func (r *run) warmUp(ctx context.Context) error {
 	limit := cmp.Or(r.o.WarmUp, 40*time.Second)
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("not within %v", limit))
@@ -161,16 +168,18 @@ func (r *run) warmUp(ctx context.Context) error {
 		}
 	}
 	want := max(1, r.Expect.Before)
-	if err := r.rec.wait(ctx, fmt.Sprintf("%d acknowledged writes before the first fault", want), func(s *seen) bool { return s.acked >= want }); err != nil {
+	what := fmt.Sprintf("%d acknowledged writes before the first fault", want)
+	if err := r.rec.wait(ctx, what, func(s *seen) bool { return s.acked >= want }); err != nil {
 		return err
 	}
-	if r.Workload.Kind == Commands { // leader run does not say that it stands for election
+	if r.Workload.Kind == Commands { // leader run does not report that it stands for election
 		return nil
 	}
-	return r.rec.wait(ctx, "a standby", func(s *seen) bool { return s.standby() != "" })
+	_, err := r.waitFor(ctx, "a standby", (*seen).standby)
+	return err
 }
 
-// disturb is the faults, the recovery and the coda.
+// disturb runs the faults, the recovery and the final phase.
 func (r *run) disturb(ctx context.Context) error {
 	var err error
 	if r.Random {
@@ -182,42 +191,47 @@ func (r *run) disturb(ctx context.Context) error {
 		return err
 	}
 	r.recover(ctx)
-	return r.coda(ctx)
+	return r.finalPhase(ctx)
 }
 
-// coda takes the leader's term away once more and waits for it to try all the same, so that no run is without that: an
-// operator deposes it. leader run then ends its child, as it should; so there the program is stopped and the child is not.
-func (r *run) coda(ctx context.Context) error {
+// finalPhase deposes the leader as an operator would and waits for it to keep trying, so that every
+// run has a stale attempt. leader run then ends its child, as it should; there the program is
+// stopped instead, and the child is not.
+func (r *run) finalPhase(ctx context.Context) error {
 	var stale int
 	r.rec.look(func(s *seen) { stale = s.stale })
 	f := Fault{Do: Depose, On: "leader", Until: NextLeader}
 	if r.Workload.Kind == Commands {
 		f.Do = Stop
 	}
-	f.name = "coda: " + f.String()
+	f.name = history.FinalPhase + f.String()
 	if err := r.inject(ctx, []Fault{f}); err != nil {
 		return err
 	}
 	if r.o.Unguarded { // nobody is refused
-		return pass(ctx, recklessTime)
+		return sleep(ctx, recklessTime)
 	}
-	r.await(ctx, attemptTime, "an attempt of the deposed leader", func(s *seen) bool { return s.stale > stale })
+	refused := func(s *seen) bool { return s.stale > stale }
+	r.await(ctx, attemptTime, "an attempt of the deposed leader", refused)
 	return ctx.Err()
 }
 
-// recover waits for a new write. When none comes the checker says so.
+// recover waits for new writes. If there are none, the checker says so.
 func (r *run) recover(ctx context.Context) {
 	var acked int
 	r.rec.look(func(s *seen) { acked = s.acked })
 	limit := max(healTime, 2*time.Duration(r.Expect.Recover))
-	r.await(ctx, limit, "writes after the last fault", func(s *seen) bool { return s.acked > acked+100 })
+	written := func(s *seen) bool { return s.acked > acked+100 }
+	r.await(ctx, limit, "writes after the last fault", written)
 	if r.Workload.Kind != Commands {
 		r.await(ctx, limit, "a standby", func(s *seen) bool { return s.standby() != "" })
 	}
 }
 
-// await waits for what may not come: that is for the checker to judge.
-func (r *run) await(ctx context.Context, limit time.Duration, what string, holds func(*seen) bool) {
+// await waits for a condition that may never hold: the checker judges that.
+func (r *run) await(
+	ctx context.Context, limit time.Duration, what string, holds func(*seen) bool,
+) {
 	bounded, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("not within %v", limit))
 	defer cancel()
 	if err := r.rec.wait(bounded, what, holds); err != nil && ctx.Err() == nil {
@@ -226,7 +240,7 @@ func (r *run) await(ctx context.Context, limit time.Duration, what string, holds
 	}
 }
 
-// supervise starts workers again that have ended by themselves.
+// supervise restarts workers that have ended by themselves.
 func (r *run) supervise(ctx context.Context) {
 	handled := map[string]int{}
 	for {
@@ -252,8 +266,9 @@ func (r *run) supervise(ctx context.Context) {
 	}
 }
 
-// startAgain leaves out whoever a fault has killed: that is started at its end. A fault that begins meanwhile waits, and then
-// kills what was started: otherwise its end would find the worker running, which it takes for a failure.
+// startAgain leaves out a worker that a fault has killed: the end of the fault starts it. A fault
+// that begins meanwhile waits, and then kills the worker that was started: otherwise the fault
+// would find it running at its end, and fail.
 func (r *run) startAgain(ctx context.Context, w string) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -269,7 +284,7 @@ func (r *run) setDown(w string, down bool) {
 	r.down[w] = down
 }
 
-// stopWorkers ends them all at once, so that none takes over from another.
+// stopWorkers ends all workers at once, so that none takes over from another.
 func (r *run) stopWorkers(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTime)
 	defer cancel()

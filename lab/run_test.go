@@ -18,89 +18,92 @@ import (
 	"github.com/ringfence/ringfence/lab/history"
 )
 
-// patience is for what has to come.
+// patience bounds the wait for something that has to happen.
 const patience = 30 * time.Second
 
-// script is a System that only writes down what is asked of it.
+// script is a System that only records its calls.
 type script struct {
 	mu    sync.Mutex
-	said  []string
+	calls []string
 	fails string // the call that fails
 	rec   *recorder
 
 	starting chan struct{} // Start returns once it is closed; may be nil
 }
 
-func (s *script) say(words ...string) error {
+func (s *script) call(words ...string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	text := strings.Join(words, " ")
-	s.said = append(s.said, text)
+	s.calls = append(s.calls, text)
 	if s.fails != "" && text == s.fails {
 		return errors.New("as told")
 	}
 	return nil
 }
 
-// until waits until it was asked for something.
+// until waits for a call.
 func (s *script) until(t *testing.T, what string) {
 	t.Helper()
 	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(time.Millisecond) {
 		s.mu.Lock()
-		done := slices.Contains(s.said, what)
+		done := slices.Contains(s.calls, what)
 		s.mu.Unlock()
 		if done {
 			return
 		}
 	}
-	t.Fatalf("nobody asked for %q: %q", what, s.said)
+	t.Fatalf("there was no call %q: %q", what, s.calls)
 }
 
-func (s *script) Kill(_ context.Context, p string) error { return s.say("kill", p) }
+func (s *script) Kill(_ context.Context, p string) error { return s.call("kill", p) }
 func (s *script) Start(_ context.Context, p string) error {
-	err := s.say("start", p)
+	err := s.call("start", p)
 	if s.starting != nil {
 		<-s.starting
 	}
 	return err
 }
-func (s *script) Stop(_ context.Context, p string) error     { return s.say("stop", p) }
-func (s *script) Pause(_ context.Context, p string) error    { return s.say("pause", p) }
-func (s *script) Resume(_ context.Context, p string) error   { return s.say("resume", p) }
-func (s *script) Wipe(context.Context) error                 { return s.say("wipe") }
-func (s *script) Backup(_ context.Context, p string) error   { return s.say("backup", p) }
-func (s *script) Restore(_ context.Context, p string) error  { return s.say("restore", p) }
-func (s *script) SwitchOver(context.Context) error           { return s.say("switch over") }
-func (s *script) Turn(_ context.Context, p, to string) error { return s.say("turn", p, to) }
+func (s *script) Stop(_ context.Context, p string) error     { return s.call("stop", p) }
+func (s *script) Pause(_ context.Context, p string) error    { return s.call("pause", p) }
+func (s *script) Resume(_ context.Context, p string) error   { return s.call("resume", p) }
+func (s *script) Wipe(context.Context) error                 { return s.call("wipe") }
+func (s *script) Backup(_ context.Context, p string) error   { return s.call("backup", p) }
+func (s *script) Restore(_ context.Context, p string) error  { return s.call("restore", p) }
+func (s *script) SwitchOver(context.Context) error           { return s.call("switch over") }
+func (s *script) Turn(_ context.Context, p, to string) error { return s.call("turn", p, to) }
 func (s *script) Addresses() Addresses                       { return Addresses{} }
 func (s *script) Diagnose() string                           { return "" }
-func (s *script) Close() error                               { return s.say("close") }
+func (s *script) Close() error                               { return s.call("close") }
 func (s *script) ZooKeeperLeader(context.Context) (string, error) {
-	return "zookeeper-2", s.say("who leads")
+	return "zookeeper-2", s.call("who leads")
 }
 func (s *script) Operator(_ context.Context, args ...string) (string, error) {
-	return "", s.say(append([]string{"guard"}, args...)...)
+	return "", s.call(append([]string{"guard"}, args...)...)
 }
 func (s *script) Signal(_ context.Context, p string, sig syscall.Signal) error {
 	if sig == syscall.SIGUSR1 {
-		s.rec.add(history.Event{Kind: history.Fault, Fault: string(Inside), State: history.Begin, Process: p})
+		s.rec.add(history.Event{
+			Kind: history.Fault, Fault: string(Inside), State: history.Begin, Process: p,
+		})
 	}
-	return s.say("signal", p, sig.String())
+	return s.call("signal", p, sig.String())
 }
 func (s *script) Shape(_ context.Context, p, peer string, shape Shape) error {
 	if shape == (Shape{}) {
-		return s.say("heal", p, peer)
+		return s.call("heal", p, peer)
 	}
-	return s.say("shape", p, peer)
+	return s.call("shape", p, peer)
 }
 
-// scripted is a run on a script, in which worker-1 leads and worker-2 stands by.
+// scripted returns a run on a script, in which worker-1 leads and worker-2 is a standby.
 func scripted() (*run, *script) {
 	rec := newRecorder(history.NewWriter(io.Discard))
 	s := &script{rec: rec}
 	r := &run{
 		Scenario: Scenario{Topology: Topology{ZooKeepers: 3, Guards: 2, Workers: 2}},
-		rec:      rec, sys: s, rnd: rand.New(rand.NewPCG(1, 1)), down: map[string]bool{}, held: map[Action]func(){},
+		rec:      rec, sys: s, rnd: rand.New(rand.NewPCG(1, 1)), down: map[string]bool{},
+		held: map[Action]func(){},
 	}
 	rec.add(history.Event{Kind: history.Term, Process: "worker-1", State: history.Ready, Token: 5})
 	rec.add(history.Event{Kind: history.Term, Process: "worker-2", State: history.Standing})
@@ -121,50 +124,72 @@ func TestEveryFaultThatHasBegunIsEnded(t *testing.T) {
 		{Fault{Do: Pause, On: "leader"}, []string{"pause worker-1", "resume worker-1"}},
 		{Fault{Do: Kill, On: "postgres"}, []string{"kill postgres", "start postgres"}},
 		{Fault{Do: Restart, On: "redis"}, []string{"stop redis", "start redis"}},
-		{Fault{Do: Cut, On: "standby", Link: "guard"}, []string{"shape worker-2 guard", "heal worker-2 guard"}},
+		{
+			Fault{Do: Cut, On: "standby", Link: "guard"},
+			[]string{"shape worker-2 guard", "heal worker-2 guard"},
+		},
 		{Fault{Do: Pause, On: "guard of leader"}, []string{"pause guard-1", "resume guard-1"}},
-		{Fault{Do: Inside, On: "leader", With: []Fault{{Do: Pause, On: "leader"}}},
-			[]string{"signal worker-1 user defined signal 1", "pause worker-1", "resume worker-1", "signal worker-1 user defined signal 2"}},
-		{Fault{Do: Stop, On: "leader", Then: []Fault{{Do: Kill, On: "guard-1"}}},
-			[]string{"signal worker-1 stopped (signal)", "kill guard-1", "start guard-1", "signal worker-1 continued"}},
-		{Fault{Do: Turn, On: "guard of leader", To: Postgres2}, []string{"turn guard-1 postgres-2", "turn guard-1 postgres"}},
-		{Fault{Do: Pause, On: "standby", With: []Fault{{Do: Backup, On: "postgres"}, {Do: SwitchOver, On: "redis"}}, Then: []Fault{{Do: Restore, On: "postgres"}}},
-			[]string{"pause worker-2", "backup postgres", "switch over", "restore postgres", "resume worker-2"}},
+		{Fault{Do: Inside, On: "leader", With: []Fault{{Do: Pause, On: "leader"}}}, []string{
+			"signal worker-1 user defined signal 1", "pause worker-1", "resume worker-1",
+			"signal worker-1 user defined signal 2",
+		}},
+		{Fault{Do: Stop, On: "leader", Then: []Fault{{Do: Kill, On: "guard-1"}}}, []string{
+			"signal worker-1 stopped (signal)", "kill guard-1", "start guard-1",
+			"signal worker-1 continued",
+		}},
+		{
+			Fault{Do: Turn, On: "guard of leader", To: Postgres2},
+			[]string{"turn guard-1 postgres-2", "turn guard-1 postgres"},
+		},
+		{Fault{Do: Pause, On: "standby",
+			With: []Fault{{Do: Backup, On: "postgres"}, {Do: SwitchOver, On: "redis"}},
+			Then: []Fault{{Do: Restore, On: "postgres"}}}, []string{
+			"pause worker-2", "backup postgres", "switch over", "restore postgres",
+			"resume worker-2",
+		}},
 	} {
 		r, s := scripted()
-		if err := r.inject(within(t, patience), []Fault{c.fault}); err != nil || !slices.Equal(s.said, c.want) {
-			t.Errorf("%s: %v, %q, want %q", c.fault, err, s.said, c.want)
+		if err := r.inject(within(t, patience), []Fault{c.fault}); err != nil ||
+			!slices.Equal(s.calls, c.want) {
+			t.Errorf("%s: %v, %q, want %q", c.fault, err, s.calls, c.want)
 		}
 		r, s = scripted()
-		c.fault.For = time.Hour // given up in the middle
+		c.fault.For = time.Hour // the run is given up in the middle
 		ctx, giveUp := context.WithCancel(within(t, patience))
 		done := make(chan error, 1)
 		go func() { done <- r.inject(ctx, []Fault{c.fault}) }()
 		s.until(t, c.want[0])
 		giveUp()
-		if err := <-done; err == nil || s.said[len(s.said)-1] != c.want[len(c.want)-1] {
-			t.Errorf("%s, given up: %v, %q", c.fault, err, s.said)
+		if err := <-done; err == nil || s.calls[len(s.calls)-1] != c.want[len(c.want)-1] {
+			t.Errorf("%s, given up: %v, %q", c.fault, err, s.calls)
 		}
 		r, s = scripted()
-		s.fails = c.want[0] // it may have been done all the same
-		if err := r.inject(within(t, patience), []Fault{c.fault}); err == nil || s.said[len(s.said)-1] != c.want[len(c.want)-1] {
-			t.Errorf("%s, failed: %v, %q", c.fault, err, s.said)
+		s.fails = c.want[0] // it may have been done nevertheless
+		if err := r.inject(within(t, patience), []Fault{c.fault}); err == nil ||
+			s.calls[len(s.calls)-1] != c.want[len(c.want)-1] {
+			t.Errorf("%s, failed: %v, %q", c.fault, err, s.calls)
 		}
 	}
 }
 
 func TestAnOverlappingFaultEndsOnceTheNextHasBegun(t *testing.T) {
 	r, s := scripted()
-	all := []Fault{{Do: Pause, On: "leader", Overlap: true}, {Do: Kill, On: "guard-1", Overlap: true}, {Do: Pause, On: "standby"}}
-	want := []string{"pause worker-1", "kill guard-1", "resume worker-1", "pause worker-2", "start guard-1", "resume worker-2"}
-	if err := r.inject(within(t, patience), all); err != nil || !slices.Equal(s.said, want) {
-		t.Errorf("%v, %q, want %q", err, s.said, want)
+	all := []Fault{
+		{Do: Pause, On: "leader", Overlap: true}, {Do: Kill, On: "guard-1", Overlap: true},
+		{Do: Pause, On: "standby"},
+	}
+	want := []string{
+		"pause worker-1", "kill guard-1", "resume worker-1", "pause worker-2", "start guard-1",
+		"resume worker-2",
+	}
+	if err := r.inject(within(t, patience), all); err != nil || !slices.Equal(s.calls, want) {
+		t.Errorf("%v, %q, want %q", err, s.calls, want)
 	}
 	r, s = scripted()
 	s.fails = "kill guard-1"
 	want = []string{"pause worker-1", "kill guard-1", "start guard-1", "resume worker-1"}
-	if err := r.inject(within(t, patience), all); err == nil || !slices.Equal(s.said, want) {
-		t.Errorf("%v, %q, want %q", err, s.said, want)
+	if err := r.inject(within(t, patience), all); err == nil || !slices.Equal(s.calls, want) {
+		t.Errorf("%v, %q, want %q", err, s.calls, want)
 	}
 }
 
@@ -177,7 +202,9 @@ func TestAFaultWaitsForTheNextLeadersWrites(t *testing.T) {
 	s.until(t, "pause worker-1")
 	r.rec.add(history.Event{Kind: history.Term, Process: "worker-2", State: history.Ready, Token: 6})
 	for range 5 {
-		r.rec.add(history.Event{Kind: history.Return, Process: "worker-2/redis", Do: history.Write, Outcome: history.OK})
+		r.rec.add(history.Event{
+			Kind: history.Return, Process: "worker-2/redis", Do: history.Write, Outcome: history.OK,
+		})
 	}
 	select {
 	case err := <-done:
@@ -185,10 +212,12 @@ func TestAFaultWaitsForTheNextLeadersWrites(t *testing.T) {
 	case <-time.After(50 * time.Millisecond):
 	}
 	for range 50 {
-		r.rec.add(history.Event{Kind: history.Return, Process: "worker-2/redis", Do: history.Write, Outcome: history.OK})
+		r.rec.add(history.Event{
+			Kind: history.Return, Process: "worker-2/redis", Do: history.Write, Outcome: history.OK,
+		})
 	}
-	if err := <-done; err != nil || s.said[len(s.said)-1] != "resume worker-1" {
-		t.Errorf("%v, %q", err, s.said)
+	if err := <-done; err != nil || s.calls[len(s.calls)-1] != "resume worker-1" {
+		t.Errorf("%v, %q", err, s.calls)
 	}
 }
 
@@ -196,7 +225,8 @@ func TestMajorityAndFollowers(t *testing.T) {
 	r, _ := scripted()
 	for on, want := range map[string][]string{
 		"zookeeper leader": {"zookeeper-2"}, "zookeeper follower": {"zookeeper-1"},
-		"zookeeper majority": {"zookeeper-2", "zookeeper-1"}, "zookeeper": {"zookeeper-1", "zookeeper-2", "zookeeper-3"},
+		"zookeeper majority": {"zookeeper-2", "zookeeper-1"},
+		"zookeeper":          {"zookeeper-1", "zookeeper-2", "zookeeper-3"},
 	} {
 		if got, err := r.resolve(within(t, patience), on); err != nil || !slices.Equal(got, want) {
 			t.Errorf("%s: %v, %v", on, got, err)
@@ -204,12 +234,14 @@ func TestMajorityAndFollowers(t *testing.T) {
 	}
 }
 
-func TestWorkersThatEndAreStartedAgainUnlessAFaultHasKilledThem(t *testing.T) {
+func TestWorkersThatEndAreRestartedUnlessAFaultHasKilledThem(t *testing.T) {
 	r, s := scripted()
 	ctx, stop := context.WithCancel(within(t, patience))
 	r.setDown("worker-2", true)
-	r.rec.add(history.Event{Kind: history.Note, Process: "worker-2", Text: Ended + "killed"})
-	r.rec.add(history.Event{Kind: history.Note, Process: "worker-1", Text: Ended + "exit code 137"})
+	r.rec.add(history.Event{Kind: history.Note, Process: "worker-2", Text: history.Ended + "killed"})
+	r.rec.add(history.Event{
+		Kind: history.Note, Process: "worker-1", Text: history.Ended + "exit code 137",
+	})
 	var supervisor sync.WaitGroup
 	supervisor.Go(func() { r.supervise(ctx) })
 	s.until(t, "start worker-1")
@@ -217,8 +249,8 @@ func TestWorkersThatEndAreStartedAgainUnlessAFaultHasKilledThem(t *testing.T) {
 	r.note("lab", "something happens")
 	stop()
 	supervisor.Wait()
-	if !slices.Equal(s.said, []string{"start worker-1"}) {
-		t.Errorf("%q", s.said)
+	if !slices.Equal(s.calls, []string{"start worker-1"}) {
+		t.Errorf("%q", s.calls)
 	}
 }
 
@@ -226,7 +258,10 @@ func TestAFaultWaitsForTheAttemptsOfAnother(t *testing.T) {
 	for name, happens := range map[string]func(*run){
 		"written": func(r *run) {
 			for range 10 {
-				r.rec.add(history.Event{Kind: history.Return, Process: "worker-2/redis", Do: history.Write, Outcome: history.OK})
+				r.rec.add(history.Event{
+					Kind: history.Return, Process: "worker-2/redis", Do: history.Write,
+					Outcome: history.OK,
+				})
 			}
 		},
 		"refused": func(r *run) {
@@ -234,12 +269,18 @@ func TestAFaultWaitsForTheAttemptsOfAnother(t *testing.T) {
 		},
 	} {
 		r, s := scripted()
-		r.rec.add(history.Event{Kind: history.Term, Process: "worker-2", State: history.Won, Token: 4}) // long before, and writes on
+		r.rec.add(history.Event{ // long before, and it keeps writing
+			Kind: history.Term, Process: "worker-2", State: history.Won, Token: 4,
+		})
 		done := make(chan error, 1)
-		go func() { done <- r.inject(within(t, patience), []Fault{{Do: Pause, On: "leader", Until: Tried}}) }()
+		f := []Fault{{Do: Pause, On: "leader", Until: Tried}}
+		go func() { done <- r.inject(within(t, patience), f) }()
 		s.until(t, "pause worker-1")
 		for range 10 { // the leader's own, before it stood still
-			r.rec.add(history.Event{Kind: history.Return, Process: "worker-1/redis", Do: history.Write, Outcome: history.OK})
+			r.rec.add(history.Event{
+				Kind: history.Return, Process: "worker-1/redis", Do: history.Write,
+				Outcome: history.OK,
+			})
 		}
 		select {
 		case err := <-done:
@@ -247,38 +288,41 @@ func TestAFaultWaitsForTheAttemptsOfAnother(t *testing.T) {
 		case <-time.After(50 * time.Millisecond):
 		}
 		happens(r)
-		if err := <-done; err != nil || s.said[len(s.said)-1] != "resume worker-1" {
-			t.Errorf("%s: %v, %q", name, err, s.said)
+		if err := <-done; err != nil || s.calls[len(s.calls)-1] != "resume worker-1" {
+			t.Errorf("%s: %v, %q", name, err, s.calls)
 		}
 	}
 }
 
-func TestAWorkerThatIsBeingStartedAgainIsKilledLater(t *testing.T) {
+func TestAKillWaitsForARestartInProgress(t *testing.T) {
 	r, s := scripted()
 	s.starting = make(chan struct{})
 	ctx, stop := context.WithCancel(within(t, patience))
 	var supervisor sync.WaitGroup
 	supervisor.Go(func() { r.supervise(ctx) })
-	r.rec.add(history.Event{Kind: history.Note, Process: "worker-2", Text: Ended + "exit code 137"})
+	r.rec.add(history.Event{
+		Kind: history.Note, Process: "worker-2", Text: history.Ended + "exit code 137",
+	})
 	s.until(t, "start worker-2")
 	done := make(chan error, 1)
 	go func() { done <- r.inject(ctx, []Fault{{Do: Kill, On: "worker-2"}}) }()
 	time.Sleep(50 * time.Millisecond)
 	s.mu.Lock()
-	if len(s.said) > 1 {
-		t.Errorf("while it is being started: %q", s.said)
+	if len(s.calls) > 1 {
+		t.Errorf("during the restart: %q", s.calls)
 	}
 	s.mu.Unlock()
 	close(s.starting)
 	err := <-done
 	stop()
 	supervisor.Wait()
-	if want := []string{"start worker-2", "kill worker-2", "start worker-2"}; err != nil || !slices.Equal(s.said, want) {
-		t.Errorf("%v, %q, want %q", err, s.said, want)
+	if want := []string{"start worker-2", "kill worker-2", "start worker-2"}; err != nil ||
+		!slices.Equal(s.calls, want) {
+		t.Errorf("%v, %q, want %q", err, s.calls, want)
 	}
 }
 
-func TestTheCatalogueIsWhole(t *testing.T) {
+func TestTheCatalogueIsComplete(t *testing.T) {
 	names, rows := map[string]bool{}, map[int]bool{}
 	for _, s := range Catalogue {
 		if names[s.Name] || s.About == "" || s.Topology.Workers < 2 || s.Topology.Session == 0 {
@@ -302,15 +346,16 @@ func TestTheCatalogueIsWhole(t *testing.T) {
 			t.Errorf("control %s has no scenario, nothing that catches it, or no bug", c.Name)
 		}
 	}
-	for _, f := range menu {
+	for _, f := range randomFaults {
 		sound(t, "random-mix", f)
 	}
 }
 
-func TestAStrayHasTheTokenOfTheLeaderBeforeThisOne(t *testing.T) {
+func TestAStrayHasTheTokenOfThePreviousLeader(t *testing.T) {
 	r, _ := scripted()
 	f := []Fault{{Do: Stray, On: Neighbour, By: ByNeighbour}}
-	if err := r.inject(within(t, patience), f); err == nil || !strings.Contains(err.Error(), "nobody has been deposed") {
+	if err := r.inject(within(t, patience), f); err == nil ||
+		!strings.Contains(err.Error(), "nobody has been deposed") {
 		t.Errorf("the only leader strays: %v", err)
 	}
 	r.rec.add(history.Event{Kind: history.Term, Process: "worker-2", State: history.Ready, Token: 6})
@@ -321,25 +366,28 @@ func TestAStrayHasTheTokenOfTheLeaderBeforeThisOne(t *testing.T) {
 	})
 }
 
-func TestWhatBecomesOfAStrayWrite(t *testing.T) {
+func TestOutcomesOfAStrayWrite(t *testing.T) {
 	for want, err := range map[history.Outcome]error{
 		history.OK:      nil,
 		history.Stale:   fmt.Errorf("connect: %w", &pgconn.PgError{Code: "RF001"}),
 		history.Refused: &pgconn.PgError{Code: "57P03"},
 		history.Unknown: io.EOF,
 	} {
-		if got := became(err); got != want {
+		if got := outcome(err); got != want {
 			t.Errorf("%v: %s, want %s", err, got, want)
 		}
 	}
 }
 
-func TestWhatIsHeldGoesOnUntilItIsReleased(t *testing.T) {
+func TestHoldRunsFunctionsUntilRelease(t *testing.T) {
 	r, _ := scripted()
 	f := Fault{Do: Crowd, On: "guard-1"}
 	begun, ended := make(chan struct{}, 100), make(chan struct{})
-	r.hold(f, func(ctx context.Context) { begun <- struct{}{} }, func(ctx context.Context) { <-ctx.Done(); close(ended) })
-	for range 2 { // it comes back
+	r.hold(f, func(ctx context.Context) { begun <- struct{}{} }, func(ctx context.Context) {
+		<-ctx.Done()
+		close(ended)
+	})
+	for range 2 { // it is called again
 		<-begun
 	}
 	r.release(f)
@@ -395,10 +443,12 @@ func TestARandomMixIsTheSameForTheSameSeed(t *testing.T) {
 	}
 }
 
-func TestSwappedTokensAreTwoThatDiffer(t *testing.T) {
+func TestSwappedTokensDiffer(t *testing.T) {
 	all := []history.Event{
-		{Kind: history.Evidence, Store: "redis", Token: 5}, {Kind: history.Evidence, Store: "redis", Token: 5},
-		{Kind: history.Evidence, Store: "postgres", Token: 7}, {Kind: history.Evidence, Store: "redis", Token: 9},
+		{Kind: history.Evidence, Store: "redis", Token: 5},
+		{Kind: history.Evidence, Store: "redis", Token: 5},
+		{Kind: history.Evidence, Store: "postgres", Token: 7},
+		{Kind: history.Evidence, Store: "redis", Token: 9},
 	}
 	if got := swapTokens(all); got[0].Token != 9 || got[3].Token != 5 || got[2].Token != 7 {
 		t.Errorf("%+v", got)

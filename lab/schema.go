@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -12,21 +13,41 @@ import (
 	"github.com/ringfence/ringfence/lab/flaw"
 )
 
-// saved are the tables of the schema that a dump has rows of, but for those that keep nothing of who may write.
+// saved are the tables in a dump that decide who may write.
 var saved = []string{"installation", "mark", "gate"}
 
-// asSuperuser runs statements as one transaction of its own each time, straight at Postgres.
-func (r *run) asSuperuser(ctx context.Context, sql string) error {
+// Exec connects to Postgres and runs each string as one transaction, which may have several
+// statements.
+func Exec(ctx context.Context, url string, transactions ...string) error {
+	conn, err := pgx.Connect(ctx, url)
+	if err != nil {
+		return err
+	}
+	defer conn.Close(context.WithoutCancel(ctx))
+	for _, sql := range transactions {
+		if _, err := conn.PgConn().Exec(ctx, sql).ReadAll(); err != nil {
+			return fmt.Errorf("%s: %w", strings.TrimSpace(sql), err)
+		}
+	}
+	return nil
+}
+
+// asSuperuser runs transactions directly at Postgres.
+func (r *run) asSuperuser(ctx context.Context, transactions ...string) error {
+	return Exec(ctx, r.sys.Addresses().Postgres, transactions...)
+}
+
+// queryRow reads one row directly from Postgres, as the superuser.
+func (r *run) queryRow(ctx context.Context, sql string, into ...any) error {
 	conn, err := pgx.Connect(ctx, r.sys.Addresses().Postgres)
 	if err != nil {
 		return err
 	}
 	defer conn.Close(context.WithoutCancel(ctx))
-	_, err = conn.PgConn().Exec(ctx, sql).ReadAll()
-	return err
+	return conn.QueryRow(ctx, sql).Scan(into...)
 }
 
-// saveMarks is pg_dump of what Ringfence keeps.
+// saveMarks does what pg_dump of Ringfence's tables would do.
 func (r *run) saveMarks(ctx context.Context) error {
 	sql := "drop schema if exists saved cascade; create schema saved;"
 	for _, table := range saved {
@@ -35,14 +56,15 @@ func (r *run) saveMarks(ctx context.Context) error {
 	return r.asSuperuser(ctx, sql)
 }
 
-// restoreMarks is pg_restore --clean of it: the schema is made anew, and the old rows are in it.
+// restoreMarks does what pg_restore --clean would do: the schema is new, with the old rows in it.
 func (r *run) restoreMarks(ctx context.Context) error {
 	if err := r.reinstall(ctx); err != nil {
 		return err
 	}
 	sql := ""
 	for _, table := range saved {
-		sql += fmt.Sprintf("delete from ringfence.%[1]s; insert into ringfence.%[1]s select * from saved.%[1]s;", table)
+		sql += fmt.Sprintf("delete from ringfence.%[1]s;"+
+			"insert into ringfence.%[1]s select * from saved.%[1]s;", table)
 	}
 	if r.Topology.SchemaFlaw == string(flaw.CopiedMark) {
 		sql += flaw.Originals
@@ -50,7 +72,7 @@ func (r *run) restoreMarks(ctx context.Context) error {
 	return r.asSuperuser(ctx, sql)
 }
 
-// reinstall is what an administrator does who takes the schema for broken. Sessions live on.
+// reinstall does what an administrator does who thinks that the schema is broken. Sessions live on.
 func (r *run) reinstall(ctx context.Context) error {
 	if err := r.dropSchema(ctx); err != nil {
 		return err
@@ -63,28 +85,30 @@ func (r *run) reinstall(ctx context.Context) error {
 	return errors.Join(r.operate(ctx, "install"), <-believed)
 }
 
-// believe tries again until the schema is there: a guard that finds it first counts the registry as lost.
+// believe retries until the schema is there. It must be faster than the guards, which would count
+// the registry as lost.
 func (r *run) believe(ctx context.Context) error {
 	for {
 		err := r.asSuperuser(ctx, flaw.Believe)
 		if _, ok := errors.AsType[*pgconn.PgError](err); !ok {
 			return err
 		}
-		if err := pass(ctx, time.Millisecond); err != nil {
+		if err := sleep(ctx, time.Millisecond); err != nil {
 			return fmt.Errorf("believe the registry: %w", err)
 		}
 	}
 }
 
-// dropSchema tries again where guards and leaders, who use the schema meanwhile, are in the way.
+// dropSchema retries while guards and leaders use the schema.
 func (r *run) dropSchema(ctx context.Context) error {
 	for {
 		err := r.asSuperuser(ctx, "set lock_timeout = '1s'; drop schema ringfence cascade")
 		pg, ok := errors.AsType[*pgconn.PgError](err)
-		if !ok || pg.Code != "40P01" && pg.Code != "55P03" { // deadlock_detected, lock_not_available
+		// deadlock_detected, lock_not_available
+		if !ok || pg.Code != "40P01" && pg.Code != "55P03" {
 			return err
 		}
-		if err := pass(ctx, 50*time.Millisecond); err != nil {
+		if err := sleep(ctx, 50*time.Millisecond); err != nil {
 			return fmt.Errorf("drop schema ringfence: %w", err)
 		}
 	}

@@ -16,8 +16,8 @@ import (
 	"github.com/ringfence/ringfence/lab/history"
 )
 
-// stray tries to write as the leader before this one would that had found another way to the store, and records what became
-// of it as anybody's operation.
+// stray writes as the previous leader would if it had found another way to the store, and records
+// that as an operation.
 func (r *run) stray(ctx context.Context, f Fault) error {
 	var c fence.Claim
 	r.rec.look(func(s *seen) { c = s.deposed() })
@@ -28,19 +28,23 @@ func (r *run) stray(ctx context.Context, f Fault) error {
 		return r.attempt("postgres", c, func(op string) error { return r.forge(ctx, c) })
 	}
 	at := r.sys.Addresses().Guards[Neighbour]
-	err := r.attempt("postgres", c, func(op string) error { return r.strayPostgres(ctx, at.Postgres, op, c) })
-	return errors.Join(err, r.attempt("redis", c, func(op string) error { return r.strayRedis(ctx, at.Redis, op, c) }))
+	return errors.Join(
+		r.attempt("postgres", c, func(op string) error {
+			return r.strayPostgres(ctx, at.Postgres, op, c)
+		}),
+		r.attempt("redis", c, func(op string) error { return r.strayRedis(ctx, at.Redis, op, c) }))
 }
 
-// attempt records one operation.
+// attempt does and records one operation.
 func (r *run) attempt(store string, c fence.Claim, do func(op string) error) error {
 	r.strays++
 	e := history.Event{
-		Kind: history.Invoke, Process: "stray/" + store, Op: fmt.Sprintf("stray.%d", r.strays), Do: history.Write, Store: store, Token: c.Token,
+		Kind: history.Invoke, Process: "stray/" + store, Op: fmt.Sprintf("stray.%d", r.strays),
+		Do: history.Write, Store: store, Token: c.Token,
 	}
 	r.rec.add(e)
 	err := do(e.Op)
-	e.Kind, e.Outcome = history.Return, became(err)
+	e.Kind, e.Outcome = history.Return, outcome(err)
 	if err != nil {
 		e.Text = strings.ReplaceAll(err.Error(), "\n", "; ")
 	}
@@ -51,10 +55,11 @@ func (r *run) attempt(store string, c fence.Claim, do func(op string) error) err
 	return nil
 }
 
-// became is what an answer says. An error of a database says that nothing has landed.
-func became(err error) history.Outcome {
+// outcome returns what an answer says. An error of a database says that nothing was committed.
+func outcome(err error) history.Outcome {
 	pg, fromPostgres := errors.AsType[*pgconn.PgError](err)
 	var redis driver.Error
+	fromRedis := errors.As(err, &redis)
 	switch {
 	case err == nil:
 		return history.OK
@@ -62,15 +67,16 @@ func became(err error) history.Outcome {
 		return history.Stale
 	case fromPostgres:
 		return history.Refused
-	case errors.As(err, &redis) && strings.HasPrefix(err.Error(), refusal.Word(fence.ReasonStale)+" "):
+	case fromRedis && strings.HasPrefix(err.Error(), refusal.Word(fence.ReasonStale)+" "):
 		return history.Stale
-	case errors.As(err, &redis):
+	case fromRedis:
 		return history.Refused
 	}
 	return history.Unknown
 }
 
-// strayPostgres asks a neighbour's guard for the database that the evidence is in. Without guards it goes there itself.
+// strayPostgres asks a neighbour's guard for the database with the evidence. Without guards it
+// connects to that directly.
 func (r *run) strayPostgres(ctx context.Context, to, op string, c fence.Claim) error {
 	if r.o.Unguarded {
 		to = r.sys.Addresses().App
@@ -96,7 +102,7 @@ func (r *run) strayPostgres(ctx context.Context, to, op string, c fence.Claim) e
 	return err
 }
 
-// strayRedis goes through the neighbour's guard to the database that the evidence is in.
+// strayRedis uses the neighbour's guard to reach the database with the evidence.
 func (r *run) strayRedis(ctx context.Context, to, op string, c fence.Claim) error {
 	if r.o.Unguarded {
 		to = r.sys.Addresses().Redis
@@ -114,42 +120,43 @@ func (r *run) strayRedis(ctx context.Context, to, op string, c fence.Claim) erro
 	return db.Eval(ctx, Lua, []string{"ledger", "balance"}, op+" "+c.Token.String()).Err()
 }
 
-// forge publishes a checkpoint over a connection of the workers' role, in a transaction that has the setting which enter
-// would have left, and has not entered.
+// forge publishes a checkpoint as the workers' role, in a transaction that has the setting that
+// enter would have made, but has not entered.
 func (r *run) forge(ctx context.Context, c fence.Claim) error {
-	conn, err := pgx.Connect(ctx, r.sys.Addresses().Postgres)
-	if err != nil {
-		return err
-	}
-	defer conn.Close(context.WithoutCancel(ctx))
 	app, err := pgx.Connect(ctx, r.sys.Addresses().App)
 	if err != nil {
 		return err
 	}
 	defer app.Close(context.WithoutCancel(ctx))
-	for { // until the version that was read is still the last one
+	for { // until nobody else publishes in between
 		var task, checkpoint string
 		var version int64
-		err := conn.QueryRow(ctx, "select task, version, checkpoint::text from ringfence.checkpoint").Scan(&task, &version, &checkpoint)
+		err := r.queryRow(ctx, "select task, version, checkpoint::text from ringfence.checkpoint",
+			&task, &version, &checkpoint)
 		if err != nil {
 			return err
 		}
 		err = publishForged(ctx, app, c, task, version+1, checkpoint)
-		if pg, ok := errors.AsType[*pgconn.PgError](err); !ok || pg.Code != refusal.CheckpointConflict {
+		if pg, ok := errors.AsType[*pgconn.PgError](err); !ok ||
+			pg.Code != refusal.CheckpointConflict {
 			return err
 		}
 	}
 }
 
-func publishForged(ctx context.Context, app *pgx.Conn, c fence.Claim, task string, version int64, checkpoint string) error {
+func publishForged(
+	ctx context.Context, app *pgx.Conn, c fence.Claim, task string, version int64,
+	checkpoint string,
+) error {
+	resource, token, issuer := string(c.Resource), int64(c.Token), string(c.Issuer)
 	return pgx.BeginFunc(ctx, app, func(tx pgx.Tx) error {
-		_, err := tx.Exec(ctx, "select set_config('ringfence.' || $1, format('entered %s %s', $2::bigint, $3::text), true)",
-			string(c.Resource), int64(c.Token), string(c.Issuer))
+		_, err := tx.Exec(ctx, `select set_config('ringfence.' || $1,
+			format('entered %s %s', $2::bigint, $3::text), true)`, resource, token, issuer)
 		if err != nil {
 			return err
 		}
 		_, err = tx.Exec(ctx, "select ringfence.publish($1, $2, $3, $4, $5, $6::json)",
-			string(c.Resource), int64(c.Token), string(c.Issuer), task, version, checkpoint)
+			resource, token, issuer, task, version, checkpoint)
 		return err
 	})
 }

@@ -9,50 +9,53 @@ import (
 	"github.com/ringfence/ringfence/lab/history"
 )
 
-// System is a whole system under test: what is built, and what can be done to it. There are two: package local (processes
-// of this machine) and package containers (docker compose). Processes are named worker-1, guard-1, zookeeper-1, postgres,
-// redis.
+// System is a whole system under test: what was built, and what can be done to it. There are two:
+// package local (processes of this machine) and package containers (docker compose). Processes are
+// named worker-1, guard-1, zookeeper-1, postgres, redis.
 type System interface {
-	// Kill ends a process with SIGKILL and returns when it is gone. Start starts it again as it was, and returns once a
-	// server answers or a guard is ready, or ctx ends.
+	// Kill ends a process with SIGKILL and returns when it is gone. Start starts it again and
+	// returns once a server answers or a guard is ready, or ctx ends.
 	Kill(ctx context.Context, process string) error
 	Start(ctx context.Context, process string) error
-	// Stop asks a process to end (SIGTERM) and waits for it; the lab stops its workers so.
+	// Stop asks a process to end (SIGTERM) and waits for it. The lab stops its workers with it.
 	Stop(ctx context.Context, process string) error
 
-	// Pause freezes every process of the target at once; its connections stay open. Resume lets it go on.
+	// Pause freezes every process of the target at once; its connections stay open. Resume
+	// continues it.
 	Pause(ctx context.Context, process string) error
 	Resume(ctx context.Context, process string) error
-	// Signal sends a signal to the target's first process alone.
+	// Signal sends a signal to the target's first process only.
 	Signal(ctx context.Context, process string, s syscall.Signal) error
 
-	// Shape sets how the link between a worker and the coordinator, the guard or the journal behaves from now on, for open
-	// connections too; with Topology.StoreLinks that between a guard and postgres or redis as well. The zero Shape heals it:
-	// what was held is delivered.
+	// Shape sets how the link between a worker and the coordinator, the guard or the journal
+	// behaves from now on, also for open connections. With Topology.StoreLinks, guards also have
+	// links to postgres and redis. The zero Shape heals the link: held data is delivered.
 	Shape(ctx context.Context, process, peer string, s Shape) error
-	// Turn makes a guard's link to a store lead to another of its servers: postgres or postgres-2, redis or redis-2. Open
-	// connections stay where they are, as they do at a TCP balancer.
+	// Turn turns a guard's link to a store to another of its servers: postgres or postgres-2, redis
+	// or redis-2. Open connections stay where they are, as with a TCP balancer.
 	Turn(ctx context.Context, guard, server string) error
-	// SwitchOver makes the replica of Redis the primary, and the primary its replica, without loss. Clients' connections
-	// stay open; whoever connects from now on, over any link, reaches the new primary, which Addresses names.
+	// SwitchOver makes the replica of Redis the primary, and the primary its replica, without loss.
+	// Clients' connections stay open. New connections over any link reach the new primary, which
+	// Addresses names.
 	SwitchOver(ctx context.Context) error
 
 	// Wipe kills the coordinator, deletes its data, and starts it again.
 	Wipe(ctx context.Context) error
-	// Backup copies the data of a server while it runs, as a snapshot of its disk does: zookeeper (the ensemble) or
-	// postgres. Restore kills the server, puts the copy in the place of its data, and starts it again.
+	// Backup copies the data of a server while it runs, as a disk snapshot does: zookeeper (the
+	// ensemble) or postgres. Restore kills the server, replaces its data with the copy, and starts
+	// it again.
 	Backup(ctx context.Context, server string) error
 	Restore(ctx context.Context, server string) error
-	// ZooKeeperLeader is the name of the ensemble's leading server.
+	// ZooKeeperLeader returns the name of the ensemble's leader.
 	ZooKeeperLeader(ctx context.Context) (string, error)
 
 	// Operator runs the guard program with the system's settings: status -o json, adopt orders.
 	Operator(ctx context.Context, args ...string) (string, error)
 
-	// Addresses are how the lab itself reaches the servers, round guards and links.
+	// Addresses returns how the lab itself reaches the servers, without guards and links.
 	Addresses() Addresses
 
-	// Diagnose tells what the processes have logged last, for people who look at a failed run.
+	// Diagnose returns the last log lines of all processes, for people who look at a failed run.
 	Diagnose() string
 	// Close ends everything and removes it.
 	Close() error
@@ -60,13 +63,13 @@ type System interface {
 
 // Shape is how a link behaves.
 type Shape struct {
-	HoldUp, HoldDown bool          // nothing passes in that direction; it waits
+	HoldUp, HoldDown bool          // data in that direction waits
 	Refuse           bool          // and no connection can be made
 	Delay            time.Duration // each way
 	Loss             float64       // share of packets, 0 to 1; TCP repeats them, so they are late
 }
 
-// Programs are the files that are run. Guard and Leader are the product as users get it.
+// Programs are the paths of the programs. Guard and Leader are those that users get.
 type Programs struct {
 	Guard, Leader, Worker, FlawedGuard string
 }
@@ -77,31 +80,31 @@ type Addresses struct {
 	App         string // URL of Postgres, as the role of the workers
 	Redis       string // URL
 	Coordinator string // URL, as in LEADER_COORDINATOR
-	// Guards are where guards take clients; Neighbour is one of them where there is one.
+	// Guards has the addresses of all guards, also of Neighbour.
 	Guards map[string]GuardAddress
 }
 
-// GuardAddress is where a guard takes clients.
+// GuardAddress is where a guard listens for clients.
 type GuardAddress struct {
 	Postgres string // URL, as the role of the workers
 	Redis    string // URL
 }
 
-// Build is what a System is built from.
+// Build says how a System is built.
 type Build struct {
 	Topology Topology
 	Workload Workload
 	Seed     uint64
 	Dir      string // for logs; it exists
 	Programs Programs
-	// Events is told what the workers say, as they say it, from any goroutine.
+	// Events is called with what the workers report, at once and from any goroutine.
 	Events func(history.Event)
 }
 
-// Resource is the election that the lab's workers stand in.
+// Resource is the resource for which the lab's workers stand for election.
 const Resource = "orders"
 
-// What a topology has beside the usual processes.
+// What a topology may have apart from the usual processes.
 const (
 	Postgres2 = "postgres-2" // Topology.Copy
 	Redis2    = "redis-2"    // Topology.Replica
@@ -110,13 +113,13 @@ const (
 	NeighbourDatabase = "crm"
 )
 
-// Tables are what the lab makes in Postgres before workers start, as the superuser: evidence that the databases keep.
-// Every commit is in the server's log, which is read through the replication slot "lab" (wal_level has to be logical).
-// compose.yaml runs the same file.
+// Tables are what the lab creates in Postgres, as the superuser, before workers start: tables in
+// which the databases keep evidence. Every commit is in the server's log, which is read through the
+// replication slot "lab" (wal_level has to be logical). compose.yaml runs the same file.
 //
 //go:embed tables.sql
 var Tables string
 
-// Lua is one write to the Redis ledger: the entry and what it is about, in one script. KEYS: ledger, balance; ARGV: the entry.
-// The list is the order of commits. An entry is "op token".
+// Lua is one write to the Redis ledger: the entry and its effect, in one script. KEYS: ledger,
+// balance; ARGV: the entry. The list is the order of commits. An entry is "op token".
 const Lua = `redis.call('RPUSH', KEYS[1], ARGV[1]) return redis.call('INCR', KEYS[2])`

@@ -1,6 +1,6 @@
 create table ledger (            -- one row for each write, in its own transaction
 	op      text primary key,
-	token   bigint not null,     -- of the term that the writer acts in, by its own belief
+	token   bigint not null,     -- of the term that the writer believes it has
 	carried text default current_setting('fence.orders', true), -- of the session that wrote
 	xid     text default pg_current_xact_id()::text,
 	key     text                 -- of a task's step

@@ -16,6 +16,7 @@ import (
 func TestTheContractFindsFlaws(t *testing.T) {
 	for _, f := range flaws {
 		t.Run(f.name, func(t *testing.T) {
+			t.Parallel()
 			c := find(t, contract, f.finds, func(c check) string { return c.clause })
 			if !fails(t, func(w *witness) { c.holds(newKitWithin(w, t, f.fixture(), short)) }) {
 				t.Errorf("not found by %q", c.clause)

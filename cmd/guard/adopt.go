@@ -10,21 +10,23 @@ import (
 	"github.com/ringfence/ringfence/internal/logging"
 )
 
-// adoptTime bounds the whole of an adoption.
-const adoptTime = 30 * time.Second
+// adoptTimeout bounds a whole adoption.
+const adoptTimeout = 30 * time.Second
 
-// adopt makes the present coordinator the issuer of a resource's tokens in every configured store: after the
-// coordinator was rebuilt or restored, or when a store has lost its marks and nobody can say what they were. Nothing is
-// changed before all have answered. It can be run again when it ended in between.
+// adopt makes the present coordinator the issuer of a resource's tokens in every configured store.
+// An operator runs it after the coordinator was rebuilt or restored, or when a store has lost its
+// marks and nobody knows what they were. It changes nothing before all stores have answered, and it
+// can be run again when it was interrupted.
 func (p *program) adopt(ctx context.Context, c *config, o options, args []string) error {
 	resource, err := fence.ParseResource(args[0])
 	if err != nil {
 		return cli.Mistake(err.Error())
 	}
 	if o.newIssuer && c.Coordinator.Reveal() == "" {
-		return cli.Mistake("--new-issuer: GUARD_COORDINATOR names no coordinator; without one set GUARD_ISSUER to another name")
+		return cli.Mistake("--new-issuer: GUARD_COORDINATOR names no coordinator; without one, set " +
+			"GUARD_ISSUER to another name")
 	}
-	ctx, cancel := context.WithTimeout(ctx, adoptTime)
+	ctx, cancel := context.WithTimeout(ctx, adoptTimeout)
 	defer cancel()
 	authority, observer := c.authority(logging.New(p.Stderr, c.Log))
 	defer observer.Close()
@@ -32,7 +34,7 @@ func (p *program) adopt(ctx context.Context, c *config, o options, args []string
 	if claim.Issuer, err = authority.Issuer(ctx); err != nil {
 		return fmt.Errorf("nothing was changed: %w", err)
 	}
-	stores, err := c.reach(ctx)
+	stores, err := c.openStores(ctx)
 	defer func() {
 		for _, s := range stores {
 			s.Close()
@@ -52,24 +54,26 @@ func (p *program) adopt(ctx context.Context, c *config, o options, args []string
 		if err != nil {
 			return fmt.Errorf("%s: %w", s.name, err)
 		}
-		fmt.Fprintf(p.Stdout, "%s: %s was token %s of %q, and now takes the next token of %q; every older session is ended; recorded as done by %s\n",
+		fmt.Fprintf(p.Stdout, "%s: %s was at token %s of %q, and now accepts the next token of %q; "+
+			"every older session was ended; recorded as done by %s\n",
 			s.name, resource, before.Token, before.Issuer, claim.Issuer, by)
 	}
 	return nil
 }
 
-// reached is a store that has answered.
-type reached struct {
+// openStore is a store that has answered.
+type openStore struct {
 	name string
 	database
 }
 
-// reach opens every configured store and asks it something. Close those that it returns, also after an error.
-func (c *config) reach(ctx context.Context) (all []reached, err error) {
+// openStores opens every configured store and probes it. Close those that it returns, also after an
+// error.
+func (c *config) openStores(ctx context.Context) (all []openStore, err error) {
 	for _, proto := range c.configured() {
 		db, err := proto.open(ctx, c)
 		if err == nil {
-			all = append(all, reached{proto.name, db})
+			all = append(all, openStore{proto.name, db})
 			err = db.Probe(ctx)
 		}
 		if err != nil {
@@ -79,12 +83,17 @@ func (c *config) reach(ctx context.Context) (all []reached, err error) {
 	return all, nil
 }
 
-// renewIssuer comes before the adoption: should that fail, every mark is of another issuer, and everything is refused.
-func (p *program) renewIssuer(ctx context.Context, o *observer, before fence.Issuer) (fence.Issuer, error) {
+// renewIssuer comes before the adoption. If the adoption then fails, every mark belongs to another
+// issuer, so the stores refuse everything.
+func (p *program) renewIssuer(
+	ctx context.Context, o *observer, before fence.Issuer,
+) (fence.Issuer, error) {
 	now, err := o.RenewIssuer(ctx)
 	if err != nil {
-		return "", fmt.Errorf("the coordinator may be another issuer already, and then everything is refused; run it again: %w", err)
+		return "", fmt.Errorf("the coordinator may already be another issuer, and then everything is "+
+			"refused; run it again: %w", err)
 	}
-	fmt.Fprintf(p.Stdout, "coordinator: was issuer %q, and is now %q; every resource has to be adopted, and every leader to be elected anew\n", before, now)
+	fmt.Fprintf(p.Stdout, "coordinator: was issuer %q, and is now %q; every resource has to be "+
+		"adopted, and every leader has to be elected again\n", before, now)
 	return now, nil
 }

@@ -35,11 +35,11 @@ func invoke(t *testing.T, env []string, args ...string) (code int, stdout, stder
 	return code, out.String(), errs.String()
 }
 
-// running is a guard that serves in this process.
+// running is a guard that runs in this process.
 type running struct {
 	t      *testing.T
 	env    []string
-	pg     string // where it takes Postgres clients
+	pg     string // its address for Postgres clients
 	page   string
 	stop   context.CancelFunc
 	exited chan int
@@ -67,7 +67,8 @@ func serving(t *testing.T, env ...string) *running {
 	t.Helper()
 	at := serverstest.FreeAddresses(t, 2)
 	r := &running{t: t, pg: at[0], page: at[1], exited: make(chan int, 1), log: &syncBuffer{}}
-	r.env = append(env, "GUARD_POSTGRES_LISTEN="+r.pg, "GUARD_HTTP_LISTEN="+r.page, "GUARD_DRAIN_TIMEOUT=5s")
+	r.env = append(env, "GUARD_POSTGRES_LISTEN="+r.pg, "GUARD_HTTP_LISTEN="+r.page,
+		"GUARD_DRAIN_TIMEOUT=5s")
 	ctx, stop := context.WithCancel(context.Background())
 	r.stop = stop
 	go func() { r.exited <- run(ctx, []string{"serve"}, r.env, io.Discard, r.log) }()
@@ -115,14 +116,15 @@ func (r *running) get(ctx context.Context, path string) (int, string) {
 func (r *running) connect(token int) (*pgx.Conn, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.t.Context()), time.Minute)
 	defer cancel()
-	c, err := pgx.Connect(ctx, fmt.Sprintf("postgres://app@%s/postgres?options=-c%%20fence.orders%%3D%d", r.pg, token))
+	c, err := pgx.Connect(ctx,
+		fmt.Sprintf("postgres://app@%s/postgres?options=-c%%20fence.orders%%3D%d", r.pg, token))
 	if err == nil {
 		r.t.Cleanup(func() { _ = c.Close(context.Background()) })
 	}
 	return c, err
 }
 
-// fresh is a Postgres of its own with the guard's role, and the settings that point at it.
+// fresh starts a Postgres server with the guard's role, and returns settings that point at it.
 func fresh(t *testing.T) (*servers.Postgres, []string) {
 	t.Helper()
 	pg := serverstest.Postgres(t, servers.PostgresOptions{})
@@ -131,7 +133,8 @@ func fresh(t *testing.T) (*servers.Postgres, []string) {
 		t.Fatal(err)
 	}
 	defer c.Close(context.Background())
-	if _, err := c.PgConn().Exec(t.Context(), "create role guard login; create role app login").ReadAll(); err != nil {
+	roles := c.PgConn().Exec(t.Context(), "create role guard login; create role app login")
+	if _, err := roles.ReadAll(); err != nil {
 		t.Fatal(err)
 	}
 	return pg, []string{
@@ -140,7 +143,7 @@ func fresh(t *testing.T) (*servers.Postgres, []string) {
 	}
 }
 
-func TestHelpNamesEverySetting(t *testing.T) {
+func TestHelpExplainsEverySetting(t *testing.T) {
 	code, out, _ := invoke(t, nil, "serve", "-h")
 	if code != cli.Done {
 		t.Fatalf("exit code %d", code)
@@ -148,20 +151,28 @@ func TestHelpNamesEverySetting(t *testing.T) {
 	for _, f := range reflect.VisibleFields(reflect.TypeFor[config]()) {
 		name, _, _ := strings.Cut(f.Tag.Get("env"), ",")
 		if !strings.Contains(out, name) || texts[name].Meaning == "" {
-			t.Errorf("help does not name %s, or not what it means", name)
+			t.Errorf("help does not name %s, or does not say what it means", name)
 		}
+	}
+	if got, want := len(texts), reflect.TypeFor[config]().NumField(); got != want {
+		t.Errorf("%d texts for %d settings", got, want)
 	}
 }
 
 func TestABadStartListsEveryProblem(t *testing.T) {
 	code, _, errs := invoke(t, []string{
-		"GUARD_POSTGRES_LISTEN=6432", "GUARD_REDIS_LISTEN=:7379", "GUARD_COORDINATOR=consul://h/", "GUARD_UNFENCED=read-only",
-		"GUARD_POSTGRES_UPSTREAM=postgres://guard:s3cret@h/db?sslmode=require", "GUARD_LOGIN_TIMEOUT=soon", "GUARD_POSTGRES_LISTNE=:1", "GUARD_RESOURCES=Orders",
+		"GUARD_POSTGRES_LISTEN=6432", "GUARD_REDIS_LISTEN=:7379", "GUARD_COORDINATOR=consul://h/",
+		"GUARD_UNFENCED=read-only",
+		"GUARD_POSTGRES_UPSTREAM=postgres://guard:s3cret@h/db?sslmode=require",
+		"GUARD_LOGIN_TIMEOUT=soon", "GUARD_POSTGRES_LISTNE=:1", "GUARD_RESOURCES=Orders",
 	}, "serve")
 	if code != cli.Usage {
 		t.Errorf("exit code %d", code)
 	}
-	for _, part := range []string{"GUARD_POSTGRES_LISTEN", "GUARD_REDIS_UPSTREAM", "consul", "not built", "sslmode", "GUARD_LOGIN_TIMEOUT", "GUARD_POSTGRES_LISTNE", "Orders"} {
+	for _, part := range []string{
+		"GUARD_POSTGRES_LISTEN", "GUARD_REDIS_UPSTREAM", "consul", "not built", "sslmode",
+		"GUARD_LOGIN_TIMEOUT", "GUARD_POSTGRES_LISTNE", "Orders",
+	} {
 		if !strings.Contains(errs, part) {
 			t.Errorf("%q is not in:\n%s", part, errs)
 		}
@@ -172,8 +183,11 @@ func TestABadStartListsEveryProblem(t *testing.T) {
 }
 
 func TestUsageMistakesAreExplained(t *testing.T) {
-	for _, args := range [][]string{{}, {"protect"}, {"adopt"}, {"status", "-o"}, {"status", "extra"}, {"install", "--pritn"}} {
-		if code, _, errs := invoke(t, []string{"GUARD_POSTGRES_UPSTREAM=postgres://h/db"}, args...); code != cli.Usage || !strings.Contains(errs, "guard serve") {
+	for _, args := range [][]string{
+		{}, {"protect"}, {"adopt"}, {"status", "-o"}, {"status", "extra"}, {"install", "--pritn"},
+	} {
+		code, _, errs := invoke(t, []string{"GUARD_POSTGRES_UPSTREAM=postgres://h/db"}, args...)
+		if code != cli.Usage || !strings.Contains(errs, "guard serve") {
 			t.Errorf("guard %v: exit %d, %s", args, code, errs)
 		}
 	}
@@ -183,12 +197,13 @@ func TestAGuardBecomesReadyWhenItsStoreDoes(t *testing.T) {
 	pg, env := fresh(t)
 	r := serving(t, env...)
 	if body := r.ready(http.StatusServiceUnavailable); !strings.Contains(body, "guard install") {
-		t.Errorf("not installed, and the page says %s", body)
+		t.Errorf("not installed, but the page says %s", body)
 	}
 	_, err := r.connect(1)
 	wantCode(t, err, "RF005")
 
-	if code, out, errs := invoke(t, env, "install"); code != cli.Done || out != "postgres: installed\n" {
+	if code, out, errs := invoke(t, env, "install"); code != cli.Done ||
+		out != "postgres: installed\n" {
 		t.Fatalf("install: %d %s %s", code, out, errs)
 	}
 	r.ready(http.StatusOK)
@@ -209,14 +224,16 @@ func TestAGuardBecomesReadyWhenItsStoreDoes(t *testing.T) {
 	if _, err := r.connect(2); err != nil {
 		t.Fatal(err)
 	}
-	if _, text := r.get(t.Context(), "/metrics"); !strings.Contains(text, `guard_raises_total{protocol="postgres",resource="orders"} 2`) {
+	_, text := r.get(t.Context(), "/metrics")
+	if !strings.Contains(text, `guard_raises_total{protocol="postgres",resource="orders"} 2`) {
 		t.Errorf("metrics:\n%s", text)
 	}
 }
 
 func TestStatusAndAdopt(t *testing.T) {
 	_, env := fresh(t)
-	if code, _, errs := invoke(t, env, "status"); code != cli.Error || !strings.Contains(errs, "not every store") {
+	if code, _, errs := invoke(t, env, "status"); code != cli.Error ||
+		!strings.Contains(errs, "not every store") {
 		t.Errorf("status before install: %d %s", code, errs)
 	}
 	invoke(t, env, "install")
@@ -229,7 +246,9 @@ func TestStatusAndAdopt(t *testing.T) {
 	}
 	code, out, _ := invoke(t, env, "status", "-o", "json")
 	var all []storeStatus
-	if err := json.Unmarshal([]byte(out), &all); err != nil || code != cli.Done || all[0].Marks[0].Token != token || !strings.Contains(out, `"9007199254740993"`) || all[0].Marks[0].Sessions != 1 {
+	if err := json.Unmarshal([]byte(out), &all); err != nil || code != cli.Done ||
+		all[0].Marks[0].Token != token || !strings.Contains(out, `"9007199254740993"`) ||
+		all[0].Marks[0].Sessions != 1 {
 		t.Fatalf("status: %d %v\n%s", code, err, out)
 	}
 
@@ -237,11 +256,12 @@ func TestStatusAndAdopt(t *testing.T) {
 	rebuilt.ready(http.StatusOK)
 	_, err = rebuilt.connect(3)
 	wantCode(t, err, "RF004")
-	if code, out, errs := invoke(t, append(env, "GUARD_ISSUER=new"), "adopt", "orders"); code != cli.Done || !strings.Contains(out, "9007199254740993") {
+	code, out, errs := invoke(t, append(env, "GUARD_ISSUER=new"), "adopt", "orders")
+	if code != cli.Done || !strings.Contains(out, "9007199254740993") {
 		t.Fatalf("adopt: %d %s %s", code, out, errs)
 	}
 	if err := old.Ping(t.Context()); err == nil {
-		t.Error("a session of the old issuer lives on")
+		t.Error("a session of the old issuer is still open")
 	}
 	if _, err := rebuilt.connect(3); err != nil {
 		t.Error(err)
@@ -250,11 +270,12 @@ func TestStatusAndAdopt(t *testing.T) {
 	wantCode(t, err, "RF004")
 }
 
-// TestACoordinatorThatWasRestored: its leader has a token below the mark.
-func TestACoordinatorThatWasRestored(t *testing.T) {
+// The restored coordinator's leader has a token below the mark.
+func TestARestoredCoordinatorNeedsANewIssuer(t *testing.T) {
 	_, env := fresh(t)
 	invoke(t, env, "install")
-	if code, _, errs := invoke(t, env, "adopt", "--new-issuer", "orders"); code != cli.Usage || !strings.Contains(errs, "GUARD_COORDINATOR") {
+	if code, _, errs := invoke(t, env, "adopt", "--new-issuer", "orders"); code != cli.Usage ||
+		!strings.Contains(errs, "GUARD_COORDINATOR") {
 		t.Errorf("without a coordinator: exit %d: %s", code, errs)
 	}
 	zk := serverstest.ZooKeeper(t, servers.ZooKeeperOptions{})
@@ -277,28 +298,33 @@ func TestACoordinatorThatWasRestored(t *testing.T) {
 	token := int(elected(t, zk).Token())
 	_, err := r.connect(token)
 	wantCode(t, err, "RF004")
-	if pg, ok := errors.AsType[*pgconn.PgError](err); !ok || !strings.Contains(pg.Hint, "guard adopt --new-issuer orders") {
+	if pg, ok := errors.AsType[*pgconn.PgError](err); !ok ||
+		!strings.Contains(pg.Hint, "guard adopt --new-issuer orders") {
 		t.Errorf("it says %v", err)
 	}
-	dead := append(slices.Clone(env), "GUARD_POSTGRES_UPSTREAM=postgres://guard@"+serverstest.FreeAddresses(t, 1)[0]+"/postgres")
-	if code, out, errs := invoke(t, dead, "adopt", "--new-issuer", "orders"); code != cli.Error || out != "" || !strings.Contains(errs, "nothing was changed") {
+	dead := append(slices.Clone(env),
+		"GUARD_POSTGRES_UPSTREAM=postgres://guard@"+serverstest.FreeAddresses(t, 1)[0]+"/postgres")
+	if code, out, errs := invoke(t, dead, "adopt", "--new-issuer", "orders"); code != cli.Error ||
+		out != "" || !strings.Contains(errs, "nothing was changed") {
 		t.Errorf("with a store that is down: exit %d: %s%s", code, out, errs)
 	}
 	code, out, errs := invoke(t, env, "adopt", "--new-issuer", "orders")
 	if code != cli.Done || strings.Count(out, "zk:") != 4 {
 		t.Fatalf("adopt: %d %s %s", code, out, errs)
 	}
-	if _, err := r.connect(token); err != nil { // by the same guard, which remembers the mark from before
+	if _, err := r.connect(token); err != nil { // the same guard, which remembers the earlier mark
 		t.Error(err)
 	}
 }
 
-// elected is a leader that lives as long as the test.
+// elected returns the term of a leader that lives as long as the test.
 func elected(t *testing.T, zk *servers.ZooKeeper) *fence.Term {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	co, err := zookeeper.Open(ctx, "zk://"+zk.Addr(), zookeeper.Options{SessionTimeout: 30 * time.Second})
+	co, err := zookeeper.Open(ctx, "zk://"+zk.Addr(), zookeeper.Options{
+		SessionTimeout: 30 * time.Second,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -317,19 +343,26 @@ func resign(t *testing.T, term *fence.Term) {
 	}
 }
 
-func TestAPoolerBeforePostgresStopsTheStart(t *testing.T) {
+func TestAPoolerInFrontOfPostgresStopsTheStart(t *testing.T) {
 	pg, env := fresh(t)
 	invoke(t, env, "install")
 	bouncer := serverstest.PgBouncer(t, pg)
-	code, _, errs := invoke(t, []string{"GUARD_POSTGRES_LISTEN=127.0.0.1:0", "GUARD_POSTGRES_UPSTREAM=" + bouncer.URL("guard", "postgres")}, "serve")
+	code, _, errs := invoke(t, []string{
+		"GUARD_POSTGRES_LISTEN=127.0.0.1:0",
+		"GUARD_POSTGRES_UPSTREAM=" + bouncer.URL("guard", "postgres"),
+	}, "serve")
 	if code != cli.Error || !strings.Contains(errs, "pooler") {
 		t.Errorf("exit %d: %s", code, errs)
 	}
 }
 
 func TestPreparedTransactionsStopTheStart(t *testing.T) {
-	pg := serverstest.Postgres(t, servers.PostgresOptions{Settings: map[string]string{"max_prepared_transactions": "1"}})
-	env := []string{"GUARD_POSTGRES_LISTEN=127.0.0.1:0", "GUARD_POSTGRES_UPSTREAM=" + pg.URL("postgres", "postgres")}
+	pg := serverstest.Postgres(t, servers.PostgresOptions{
+		Settings: map[string]string{"max_prepared_transactions": "1"},
+	})
+	env := []string{
+		"GUARD_POSTGRES_LISTEN=127.0.0.1:0", "GUARD_POSTGRES_UPSTREAM=" + pg.URL("postgres", "postgres"),
+	}
 	invoke(t, env, "install")
 	code, _, errs := invoke(t, env, "serve")
 	if code != cli.Error || !strings.Contains(errs, "max_prepared_transactions") {
@@ -337,7 +370,7 @@ func TestPreparedTransactionsStopTheStart(t *testing.T) {
 	}
 }
 
-func TestAShutdownTellsIdleSessionsAndEnds(t *testing.T) {
+func TestAShutdownNotifiesIdleSessionsAndEnds(t *testing.T) {
 	_, env := fresh(t)
 	invoke(t, env, "install")
 	r := serving(t, env...)
@@ -358,18 +391,21 @@ func TestAShutdownTellsIdleSessionsAndEnds(t *testing.T) {
 	}
 }
 
-func TestACoordinatorThatIsDownRefusesAndTheGuardStays(t *testing.T) {
+func TestWhileTheCoordinatorIsDownTheGuardRunsAndRefuses(t *testing.T) {
 	_, env := fresh(t)
 	invoke(t, env, "install")
-	r := serving(t, append(env, "GUARD_COORDINATOR=zk://"+serverstest.FreeAddresses(t, 1)[0], "GUARD_ADMIT_TIMEOUT=1s")...)
+	r := serving(t, append(env, "GUARD_COORDINATOR=zk://"+serverstest.FreeAddresses(t, 1)[0],
+		"GUARD_ADMIT_TIMEOUT=1s")...)
 	r.ready(http.StatusOK) // the marks can be read
 	_, err := r.connect(1)
 	wantCode(t, err, "RF007")
 }
 
 func TestPrintShowsTheWholeInstallation(t *testing.T) {
-	code, out, _ := invoke(t, []string{"GUARD_POSTGRES_UPSTREAM=postgres://guard@h/db"}, "install", "--print")
-	if code != cli.Done || !strings.Contains(out, `grant pg_signal_backend, pg_read_all_stats to "guard"`) {
+	code, out, _ := invoke(t, []string{"GUARD_POSTGRES_UPSTREAM=postgres://guard@h/db"}, "install",
+		"--print")
+	if code != cli.Done ||
+		!strings.Contains(out, `grant pg_signal_backend, pg_read_all_stats to "guard"`) {
 		t.Errorf("%d %s", code, out)
 	}
 }

@@ -9,14 +9,16 @@ import (
 	"github.com/ringfence/ringfence/internal/servers/serverstest"
 )
 
-func TestHealthSaysWhatReadyzSays(t *testing.T) {
+func TestHealthReportsWhatReadyzReports(t *testing.T) {
 	_, env := fresh(t)
-	if code, out, errs := invoke(t, env, "health"); code != cli.Error || out != "" || !strings.Contains(errs, "GUARD_HTTP_LISTEN") {
+	if code, out, errs := invoke(t, env, "health"); code != cli.Error || out != "" ||
+		!strings.Contains(errs, "GUARD_HTTP_LISTEN") {
 		t.Errorf("without an address: exit %d, %q, %q", code, out, errs)
 	}
 	r := serving(t, env...)
 	r.ready(http.StatusServiceUnavailable)
-	if code, _, errs := invoke(t, r.env, "health"); code != cli.Error || !strings.Contains(errs, "guard install") {
+	if code, _, errs := invoke(t, r.env, "health"); code != cli.Error ||
+		!strings.Contains(errs, "guard install") {
 		t.Errorf("not installed: exit %d, %q", code, errs)
 	}
 	invoke(t, env, "install")
@@ -31,17 +33,19 @@ func TestHealthSaysWhatReadyzSays(t *testing.T) {
 	}
 }
 
-func TestHealthFailsWhereNobodyAnswers(t *testing.T) {
+func TestHealthFailsWhereNothingListens(t *testing.T) {
 	address := serverstest.FreeAddresses(t, 1)[0]
 	env := []string{"GUARD_REDIS_UPSTREAM=redis://guard:s3cret@h/0", "GUARD_HTTP_LISTEN=" + address}
 	code, _, errs := invoke(t, env, "health")
-	if code != cli.Error || !strings.Contains(errs, "no guard answers") || !strings.Contains(errs, address) {
+	if code != cli.Error || !strings.Contains(errs, "no guard answers") ||
+		!strings.Contains(errs, address) {
 		t.Errorf("exit %d, %q", code, errs)
 	}
 }
 
 func TestHelpNamesHealth(t *testing.T) {
-	if code, out, _ := invoke(t, nil, "-h"); code != cli.Done || !strings.Contains(out, "guard health") {
+	if code, out, _ := invoke(t, nil, "-h"); code != cli.Done ||
+		!strings.Contains(out, "guard health") {
 		t.Errorf("exit %d:\n%s", code, out)
 	}
 }

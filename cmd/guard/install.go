@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// install prepares every configured store, or prints what that would take.
+// install prepares every configured store, or prints the commands that would.
 func (p *program) install(ctx context.Context, c *config, o options) error {
 	for _, proto := range c.configured() {
 		if o.printOnly {

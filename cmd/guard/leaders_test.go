@@ -10,9 +10,10 @@ import (
 	"github.com/ringfence/ringfence/internal/servers/serverstest"
 )
 
-const takes = `select has_function_privilege($1, 'ringfence.take(text, bigint, text, text, bigint)', 'execute')`
+const mayTake = `select has_function_privilege($1,
+	'ringfence.take(text, bigint, text, text, bigint)', 'execute')`
 
-func TestInstallLetsLeadersKeepCheckpointsAndNobodyElse(t *testing.T) {
+func TestInstallLetsOnlyLeadersKeepCheckpoints(t *testing.T) {
 	pg := serverstest.SharedPostgres(t)
 	database := serverstest.FreshDatabase(t, pg)
 	conn, err := pgx.Connect(t.Context(), pg.URL("postgres", database))
@@ -20,11 +21,14 @@ func TestInstallLetsLeadersKeepCheckpointsAndNobodyElse(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close(t.Context())
-	if _, err := conn.PgConn().Exec(t.Context(), `create role keeper login; create role "Nightly Batch" login; create role stranger login; create role warden login`).ReadAll(); err != nil {
+	roles := conn.PgConn().Exec(t.Context(), `create role keeper login;
+		create role "Nightly Batch" login; create role stranger login; create role warden login`)
+	if _, err := roles.ReadAll(); err != nil {
 		t.Fatal(err)
 	}
 	env := []string{
-		"GUARD_POSTGRES_UPSTREAM=" + pg.URL("warden", database), "GUARD_POSTGRES_ADMIN=" + pg.URL("postgres", database),
+		"GUARD_POSTGRES_UPSTREAM=" + pg.URL("warden", database),
+		"GUARD_POSTGRES_ADMIN=" + pg.URL("postgres", database),
 		"GUARD_POSTGRES_LEADERS=keeper,Nightly Batch",
 	}
 	code, shown, _ := invoke(t, env, "install", "--print")
@@ -36,15 +40,17 @@ func TestInstallLetsLeadersKeepCheckpointsAndNobodyElse(t *testing.T) {
 	}
 	for role, want := range map[string]bool{"keeper": true, "Nightly Batch": true, "stranger": false} {
 		var may bool
-		if err := conn.QueryRow(t.Context(), takes, role).Scan(&may); err != nil || may != want {
+		if err := conn.QueryRow(t.Context(), mayTake, role).Scan(&may); err != nil || may != want {
 			t.Errorf("%s: %v %v", role, may, err)
 		}
 	}
 }
 
-func TestLeadersAreNamedWithoutSpacesBetween(t *testing.T) {
+func TestLeadersAreSeparatedByCommasWithoutSpaces(t *testing.T) {
 	for _, list := range []string{"keeper, batch", "keeper,,batch", " keeper"} {
-		code, _, errs := invoke(t, []string{"GUARD_POSTGRES_UPSTREAM=postgres://guard@h/db", "GUARD_POSTGRES_LEADERS=" + list}, "install", "--print")
+		code, _, errs := invoke(t, []string{
+			"GUARD_POSTGRES_UPSTREAM=postgres://guard@h/db", "GUARD_POSTGRES_LEADERS=" + list,
+		}, "install", "--print")
 		if code != cli.Usage || !strings.Contains(errs, "GUARD_POSTGRES_LEADERS") {
 			t.Errorf("%q: exit %d: %s", list, code, errs)
 		}

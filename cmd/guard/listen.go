@@ -11,13 +11,14 @@ import (
 	"time"
 )
 
-// unixPrefix begins the address of a Unix socket.
+// unixPrefix marks the address of a Unix socket.
 const unixPrefix = "unix:"
 
-// socketMode lets every user of the host connect, as a TCP port does: who may log in is the database's to say.
+// socketMode lets every user of the host connect, as a TCP port does. The database decides who may
+// log in.
 const socketMode = 0o666
 
-// listen opens an address that checkListen has passed.
+// listen opens an address that checkListen has accepted.
 func listen(address string) (net.Listener, error) {
 	path, unix := strings.CutPrefix(address, unixPrefix)
 	if !unix {
@@ -41,8 +42,8 @@ func listen(address string) (net.Listener, error) {
 	return l, nil
 }
 
-// removeStale removes the socket of a guard that was killed. Its caller holds the lock of the directory, so that two
-// guards that start at once do not remove each other's.
+// removeStale removes the socket of a guard that was killed. The caller holds the lock of the
+// directory, so two guards that start at the same time cannot remove each other's sockets.
 func removeStale(path string) error {
 	info, err := os.Lstat(path)
 	switch {
@@ -51,7 +52,7 @@ func removeStale(path string) error {
 	case err != nil:
 		return err
 	case info.Mode().Type() != os.ModeSocket:
-		return fmt.Errorf("%s exists and is no socket", path)
+		return fmt.Errorf("%s exists and is not a socket", path)
 	}
 	c, err := net.DialTimeout("unix", path, time.Second)
 	if err == nil {
@@ -59,15 +60,15 @@ func removeStale(path string) error {
 		return fmt.Errorf("%s is in use by a running process", path)
 	}
 	if !errors.Is(err, syscall.ECONNREFUSED) {
-		return fmt.Errorf("%s exists, and nobody can say whether it is in use: %w", path, err)
+		return fmt.Errorf("%s exists, and it is unknown whether it is in use: %w", path, err)
 	}
 	return os.Remove(path)
 }
 
-// longestPath is what the kernel takes as the path of a socket.
-const longestPath = len(syscall.RawSockaddrUnix{}.Path) - 1
+// maxSocketPath is the longest socket path that the kernel accepts, in bytes.
+const maxSocketPath = len(syscall.RawSockaddrUnix{}.Path) - 1
 
-// checkListen tells what is wrong with an address.
+// checkListen says what is wrong with an address.
 func checkListen(address string) error {
 	path, unix := strings.CutPrefix(address, unixPrefix)
 	switch {
@@ -77,20 +78,23 @@ func checkListen(address string) error {
 			_, err = net.LookupPort("tcp", port)
 		}
 		if err != nil {
-			return fmt.Errorf("%q is not an address such as :6432, 127.0.0.1:6432 or unix:/path: %w", address, err)
+			return fmt.Errorf("%q is not an address such as :6432, 127.0.0.1:6432 or unix:/path: %w",
+				address, err)
 		}
 	case !filepath.IsAbs(path) || strings.ContainsRune(path, 0):
 		return fmt.Errorf("%q: the path of a Unix socket has to begin with /", address)
 	case strings.HasSuffix(path, "/"):
-		return fmt.Errorf("%q: this is a directory; a path such as /run/guard/.s.PGSQL.6432 is wanted", address)
-	case len(path) > longestPath:
-		return fmt.Errorf("%q: the path of a Unix socket has at most %d bytes here, and this one has %d", address, longestPath, len(path))
+		return fmt.Errorf("%q: this is a directory; give a path such as /run/guard/.s.PGSQL.6432",
+			address)
+	case len(path) > maxSocketPath:
+		return fmt.Errorf("%q: the path of a Unix socket has at most %d bytes here, and this one has %d",
+			address, maxSocketPath, len(path))
 	}
 	return nil
 }
 
-// shown is an address as the log has it.
-func shown(l net.Listener) string {
+// displayAddress formats an address for the log.
+func displayAddress(l net.Listener) string {
 	if l.Addr().Network() == "unix" {
 		return unixPrefix + l.Addr().String()
 	}

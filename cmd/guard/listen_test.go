@@ -30,7 +30,7 @@ func socketDir(t *testing.T) string {
 	return dir
 }
 
-// stale leaves a socket behind as a guard does that is killed.
+// stale leaves a socket behind, as a killed guard does.
 func stale(t *testing.T, path string) {
 	t.Helper()
 	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
@@ -65,7 +65,8 @@ func TestAGuardListensOnUnixSockets(t *testing.T) {
 			t.Errorf("left behind: %v", left)
 		}
 	}()
-	for deadline := time.Now().Add(30 * time.Second); !strings.Contains(log.String(), `"address":"unix:`+redisSocket); {
+	for deadline := time.Now().Add(30 * time.Second); !strings.Contains(log.String(),
+		`"address":"unix:`+redisSocket); {
 		if time.Now().After(deadline) {
 			t.Fatalf("it does not listen: %s", log)
 		}
@@ -76,20 +77,25 @@ func TestAGuardListensOnUnixSockets(t *testing.T) {
 			t.Errorf("%v, %v", info, err)
 		}
 	}
-	c, err := pgx.Connect(t.Context(), "host="+dir+" port=6432 user=app dbname=postgres options='-c fence.orders=5'")
+	c, err := pgx.Connect(t.Context(),
+		"host="+dir+" port=6432 user=app dbname=postgres options='-c fence.orders=5'")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer c.Close(t.Context())
-	r := driver.NewClient(&driver.Options{Network: "unix", Addr: redisSocket, ClientName: "fence.orders=5", MaxRetries: -1})
+	r := driver.NewClient(&driver.Options{
+		Network: "unix", Addr: redisSocket, ClientName: "fence.orders=5", MaxRetries: -1,
+	})
 	defer r.Close()
 	if err := r.Set(t.Context(), "a", 1, 0).Err(); err != nil {
 		t.Error(err)
 	}
-	if _, out, _ := invoke(t, env, "status"); !strings.Contains(out, "app@[local]") || strings.Count(out, "[local]") != 2 {
+	if _, out, _ := invoke(t, env, "status"); !strings.Contains(out, "app@[local]") ||
+		strings.Count(out, "[local]") != 2 {
 		t.Errorf("the holders:\n%s", out)
 	}
-	if code, _, errs := invoke(t, env, "serve"); code != cli.Error || !strings.Contains(errs, pgSocket+" is in use") {
+	if code, _, errs := invoke(t, env, "serve"); code != cli.Error ||
+		!strings.Contains(errs, pgSocket+" is in use") {
 		t.Errorf("a second guard: exit %d, %s", code, errs)
 	}
 	if err := c.Ping(t.Context()); err != nil {
@@ -97,7 +103,7 @@ func TestAGuardListensOnUnixSockets(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoSocketIsNotRemoved(t *testing.T) {
+func TestAFileThatIsNotASocketIsNotRemoved(t *testing.T) {
 	path := filepath.Join(socketDir(t), "file")
 	if err := os.WriteFile(path, []byte("precious"), 0o600); err != nil {
 		t.Fatal(err)
@@ -111,7 +117,7 @@ func TestWhatIsNoSocketIsNotRemoved(t *testing.T) {
 	}
 }
 
-// Guards that start at once all find the stale socket.
+// Guards that start at the same time all find the stale socket.
 func TestOfManyGuardsOneGetsTheSocket(t *testing.T) {
 	path := filepath.Join(socketDir(t), "s")
 	for range 50 {
@@ -127,7 +133,7 @@ func TestOfManyGuardsOneGetsTheSocket(t *testing.T) {
 		}
 		all.Wait()
 		if len(got) != 1 {
-			t.Errorf("%d have it", len(got))
+			t.Errorf("%d guards have it", len(got))
 		}
 		c, err := net.Dial("unix", path)
 		if err != nil {
@@ -141,13 +147,15 @@ func TestOfManyGuardsOneGetsTheSocket(t *testing.T) {
 	}
 }
 
-func TestTheSettingsCheckTakesWhatCanBeListenedOn(t *testing.T) {
+func TestTheSettingsCheckAcceptsAddressesThatCanBeListenedOn(t *testing.T) {
 	dir := socketDir(t)
-	fits := dir + "/" + strings.Repeat("s", longestPath-len(dir)-1)
+	fits := dir + "/" + strings.Repeat("s", maxSocketPath-len(dir)-1)
 	for address, says := range map[string]string{
 		"127.0.0.1:0": "", "[::1]:0": "", "localhost:0": "", "unix:" + fits: "",
-		"unix:" + fits + "s": "at most", "unix:s": "begin with /", "unix:": "begin with /", "unix:@name": "begin with /", "unix:" + dir + "/": "directory",
-		"6432": "is not an address", "127.0.0.1:port-of-none": "is not an address", "127.0.0.1:70000": "is not an address",
+		"unix:" + fits + "s": "at most", "unix:s": "begin with /", "unix:": "begin with /",
+		"unix:@name": "begin with /", "unix:" + dir + "/": "directory",
+		"6432": "is not an address", "127.0.0.1:port-of-none": "is not an address",
+		"127.0.0.1:70000": "is not an address",
 	} {
 		err := checkListen(address)
 		if err == nil != (says == "") || err != nil && !strings.Contains(err.Error(), says) {
@@ -161,8 +169,11 @@ func TestTheSettingsCheckTakesWhatCanBeListenedOn(t *testing.T) {
 			t.Errorf("%s passes, and cannot be listened on: %v", address, lerr)
 		}
 	}
-	code, _, errs := invoke(t, []string{"GUARD_REDIS_UPSTREAM=redis://h/0", "GUARD_HTTP_LISTEN=unix:/run/page"}, "serve")
-	if code != cli.Usage || !strings.Contains(errs, "GUARD_HTTP_LISTEN") || !strings.Contains(errs, "not served on a Unix socket") {
+	code, _, errs := invoke(t, []string{
+		"GUARD_REDIS_UPSTREAM=redis://h/0", "GUARD_HTTP_LISTEN=unix:/run/page",
+	}, "serve")
+	if code != cli.Usage || !strings.Contains(errs, "GUARD_HTTP_LISTEN") ||
+		!strings.Contains(errs, "not served on a Unix socket") {
 		t.Errorf("exit %d, %s", code, errs)
 	}
 }

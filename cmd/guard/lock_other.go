@@ -2,5 +2,5 @@
 
 package main
 
-// lockDirectory does nothing: there is no such lock here.
+// lockDirectory does nothing: this system has no such lock.
 func lockDirectory(string) (unlock func(), err error) { return func() {}, nil }

@@ -10,23 +10,24 @@ import (
 	"time"
 )
 
-// lockTime is how long another guard may take to open its socket in the same directory.
-const lockTime = 5 * time.Second
+// lockTimeout is how long another guard may take to open its socket in the same directory.
+const lockTimeout = 5 * time.Second
 
-// lockDirectory keeps other guards from opening a socket in this directory. It leaves no file behind.
+// lockDirectory keeps other guards from opening a socket in this directory. It leaves no file
+// behind.
 func lockDirectory(path string) (unlock func(), err error) {
 	dir, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}
-	for until := time.Now().Add(lockTime); ; {
+	for until := time.Now().Add(lockTimeout); ; {
 		err := syscall.Flock(int(dir.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 		if err == nil {
 			return func() { _ = dir.Close() }, nil
 		}
 		if !errors.Is(err, syscall.EWOULDBLOCK) || time.Now().After(until) {
 			_ = dir.Close()
-			return nil, fmt.Errorf("the directory %s cannot be locked: %w", path, err)
+			return nil, fmt.Errorf("cannot lock the directory %s: %w", path, err)
 		}
 		time.Sleep(10 * time.Millisecond)
 	}

@@ -11,7 +11,8 @@ import (
 	"github.com/ringfence/ringfence/internal/marks"
 )
 
-// authority is who may raise marks, by the settings. Close ends its connections.
+// authority returns the authority that the settings choose. Close the observer to end its
+// connections.
 func (c *config) authority(log *slog.Logger) (marks.Authority, *observer) {
 	if c.Coordinator.Reveal() == "" {
 		return marks.Unverified{Name: fence.Issuer(c.Issuer)}, &observer{}
@@ -22,8 +23,8 @@ func (c *config) authority(log *slog.Logger) (marks.Authority, *observer) {
 	return marks.Elected{Observer: o}, o
 }
 
-// observer opens the coordinator when it is first asked for something and it answers: a guard has to start, and to say
-// that it is not ready, while the coordinator is down.
+// observer opens the coordinator at the first request, and again until that succeeds: a guard has
+// to start, and to report that it is not ready, while the coordinator is down.
 type observer struct {
 	open func(context.Context) (fence.Coordinator, error)
 
@@ -50,7 +51,7 @@ func (o *observer) get(ctx context.Context) (fence.Coordinator, error) {
 	return o.opened, nil
 }
 
-// Issuer is fence.Observer's.
+// Issuer implements fence.Observer.
 func (o *observer) Issuer(ctx context.Context) (fence.Issuer, error) {
 	co, err := o.get(ctx)
 	if err != nil {
@@ -59,7 +60,7 @@ func (o *observer) Issuer(ctx context.Context) (fence.Issuer, error) {
 	return co.Issuer(ctx)
 }
 
-// Candidates is fence.Observer's.
+// Candidates implements fence.Observer.
 func (o *observer) Candidates(ctx context.Context, r fence.Resource) ([]fence.Candidate, error) {
 	co, err := o.get(ctx)
 	if err != nil {
@@ -68,8 +69,10 @@ func (o *observer) Candidates(ctx context.Context, r fence.Resource) ([]fence.Ca
 	return co.Candidates(ctx, r)
 }
 
-// Leaders is fence.Observer's.
-func (o *observer) Leaders(ctx context.Context, rs ...fence.Resource) (fence.Issuer, []fence.Candidate, error) {
+// Leaders implements fence.Observer.
+func (o *observer) Leaders(
+	ctx context.Context, rs ...fence.Resource,
+) (fence.Issuer, []fence.Candidate, error) {
 	co, err := o.get(ctx)
 	if err != nil {
 		return "", nil, err
@@ -77,8 +80,10 @@ func (o *observer) Leaders(ctx context.Context, rs ...fence.Resource) (fence.Iss
 	return co.Leaders(ctx, rs...)
 }
 
-// Watch is fence.Observer's.
-func (o *observer) Watch(ctx context.Context, r fence.Resource, each func([]fence.Candidate) error) error {
+// Watch implements fence.Observer.
+func (o *observer) Watch(
+	ctx context.Context, r fence.Resource, each func([]fence.Candidate) error,
+) error {
 	co, err := o.get(ctx)
 	if err != nil {
 		return err
@@ -86,7 +91,7 @@ func (o *observer) Watch(ctx context.Context, r fence.Resource, each func([]fenc
 	return co.Watch(ctx, r, each)
 }
 
-// RenewIssuer is fence.IssuerRenewer's.
+// RenewIssuer implements fence.IssuerRenewer.
 func (o *observer) RenewIssuer(ctx context.Context) (fence.Issuer, error) {
 	co, err := o.get(ctx)
 	if err != nil {

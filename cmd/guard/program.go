@@ -12,22 +12,22 @@ import (
 	"github.com/ringfence/ringfence/internal/marks/redis"
 )
 
-// program is guard, with everything that it has from outside.
+// program is guard with its dependencies, which tests replace.
 type program struct{ cli.Streams }
 
 func (p *program) run(ctx context.Context, args []string) int {
-	frame := cli.Program[*config]{
+	cmd := cli.Program[*config]{
 		Streams: p.Streams, Name: "guard", Commands: p.commands(),
 		Load: func() (*config, error) { return load(p.Env) },
 		Help: cli.Help{
-			About:     "guard refuses writes of deposed leaders: a proxy before Postgres and Redis.",
+			About:     "guard is a proxy for Postgres and Redis that refuses writes of deposed leaders.",
 			Settings:  &config{},
 			ExitCodes: "Exit codes: 0 done, 1 error, 2 wrong usage or settings.\n",
 			Columns:   [2]int{8, 24},
 			Whole:     true,
 		},
 	}
-	return frame.Main(ctx, args)
+	return cmd.Main(ctx, args)
 }
 
 type command = cli.Command[*config]
@@ -36,20 +36,20 @@ func (p *program) commands() []command {
 	var o options
 	all := []command{
 		{
-			Name: "serve", Run: plain(p.serve),
+			Name: "serve", Run: noArguments(p.serve),
 			Summary: "accept clients and admit only sessions under a current token",
 		},
 		{
 			Name: "install", Arguments: "[--print]", Flags: o.print,
-			Run:     plain(func(ctx context.Context, c *config) error { return p.install(ctx, c, o) }),
-			Summary: "make or upgrade what the stores need; --print shows it instead",
+			Run:     noArguments(func(ctx context.Context, c *config) error { return p.install(ctx, c, o) }),
+			Summary: "create or upgrade the schema in every store; --print shows the commands instead",
 		},
 		{
 			Name: "status", Arguments: "[-o table|json]", Output: true, Run: p.status,
 			Summary: "print the mark of every resource in every store",
 		},
 		{
-			Name: "health", Run: plain(p.health),
+			Name: "health", Run: noArguments(p.health),
 			Summary: "ask the guard at GUARD_HTTP_LISTEN on this host whether it is ready: exit 0, or 1 " +
 				"with the reason; for health checks",
 		},
@@ -58,26 +58,28 @@ func (p *program) commands() []command {
 			Run: func(ctx context.Context, c *config, a cli.Arguments) error {
 				return p.adopt(ctx, c, o, a.Names)
 			},
-			Summary: "start counting from the present coordinator: ends every session of RESOURCE and " +
-				"forgets its mark; --new-issuer: the coordinator was restored from a backup, and its tokens " +
-				"do not compare with those from before",
+			Summary: "accept tokens of the present coordinator: ends every session of RESOURCE and " +
+				"forgets its mark; --new-issuer: the coordinator was restored from a backup, so its tokens " +
+				"cannot be compared with earlier ones",
 		},
 	}
 	for i, c := range all {
 		if c.Check == nil {
 			all[i].Check = exactly(c.Name, 0)
 		}
-		all[i].Run = p.discreet(c.Run)
+		all[i].Run = p.scrubbed(c.Run)
 	}
 	return all
 }
 
-// plain is a subcommand that looks at no arguments.
-func plain(run func(context.Context, *config) error) func(context.Context, *config, cli.Arguments) error {
+// noArguments adapts a subcommand that needs no arguments.
+func noArguments(
+	run func(context.Context, *config) error,
+) func(context.Context, *config, cli.Arguments) error {
 	return func(ctx context.Context, c *config, _ cli.Arguments) error { return run(ctx, c) }
 }
 
-// exactly is a subcommand's check for this many arguments.
+// exactly checks the number of arguments.
 func exactly(name string, want int) func(cli.Arguments) error {
 	return func(a cli.Arguments) error {
 		if len(a.Names) != want {
@@ -87,8 +89,8 @@ func exactly(name string, want int) func(cli.Arguments) error {
 	}
 }
 
-// discreet runs a subcommand whose errors then have no secret in them.
-func (p *program) discreet(
+// scrubbed removes the secrets from a subcommand's errors.
+func (p *program) scrubbed(
 	run func(context.Context, *config, cli.Arguments) error,
 ) func(context.Context, *config, cli.Arguments) error {
 	return func(ctx context.Context, c *config, a cli.Arguments) error {
@@ -110,7 +112,7 @@ type options struct {
 func (o *options) print(f *flag.FlagSet)  { f.BoolVar(&o.printOnly, "print", false, "") }
 func (o *options) issuer(f *flag.FlagSet) { f.BoolVar(&o.newIssuer, "new-issuer", false, "") }
 
-// operator names who runs an administrative command.
+// operator names the person who runs an administrative command.
 func operator(host string) string {
 	if u, err := user.Current(); err == nil {
 		return u.Username + "@" + host

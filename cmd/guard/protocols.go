@@ -17,16 +17,16 @@ type protocol struct {
 	upstream func(*config) string // empty: not configured
 	listen   func(*config) string // empty: not served
 
-	// open makes the store, which answers status and adopt too.
+	// open opens the store, for serve, status and adopt.
 	open func(ctx context.Context, c *config) (database, error)
-	// serve makes the protocol that serves clients through an opened store.
+	// serve returns the protocol that serves clients through an open store.
 	serve func(c *config, d database, a *marks.Admission) guard.Protocol
-	// install prepares the database; script is what it would run, for people.
+	// install prepares the database; script returns the commands that install runs, to be printed.
 	install func(ctx context.Context, c *config) error
 	script  func(c *config) (string, error)
 }
 
-// database is a store with everything an operator does to it.
+// database is a store with the operations of an operator.
 type database interface {
 	marks.Store
 	marks.Admin
@@ -42,7 +42,9 @@ var postgresProtocol = protocol{
 	upstream: func(c *config) string { return c.PostgresUpstream.Reveal() },
 	listen:   func(c *config) string { return c.PostgresListen },
 	open: func(_ context.Context, c *config) (database, error) {
-		return pgstore.Open(c.PostgresUpstream.Reveal(), pgstore.Options{AllowPrepared: c.PostgresAllowPrepared})
+		return pgstore.Open(c.PostgresUpstream.Reveal(), pgstore.Options{
+			AllowPrepared: c.PostgresAllowPrepared,
+		})
 	},
 	serve: func(c *config, d database, a *marks.Admission) guard.Protocol {
 		return guardpg.New(guardpg.Options{
@@ -70,19 +72,25 @@ var redisProtocol = protocol{
 	upstream: func(c *config) string { return c.RedisUpstream.Reveal() },
 	listen:   func(c *config) string { return c.RedisListen },
 	open: func(ctx context.Context, c *config) (database, error) {
-		// Only a coordinator can say whose mark it was when Redis has lost it.
-		return redisstore.Open(ctx, c.RedisUpstream.Reveal(), redisstore.Options{Coordinated: c.Coordinator.Reveal() != ""})
+		// When Redis has lost a mark, only a coordinator knows the leader.
+		o := redisstore.Options{Coordinated: c.Coordinator.Reveal() != ""}
+		return redisstore.Open(ctx, c.RedisUpstream.Reveal(), o)
 	},
 	serve: func(c *config, d database, a *marks.Admission) guard.Protocol {
 		return guardredis.New(guardredis.Options{
-			Store: d.(*redisstore.Store), Admission: a, LoginTimeout: c.LoginTimeout, IdleTimeout: c.RedisIdleTimeout, Resources: c.resources(),
+			Store: d.(*redisstore.Store), Admission: a, LoginTimeout: c.LoginTimeout,
+			IdleTimeout: c.RedisIdleTimeout, Resources: c.resources(),
 		})
 	},
-	install: func(ctx context.Context, c *config) error { return redisstore.Install(ctx, c.RedisUpstream.Reveal()) },
-	script:  func(c *config) (string, error) { return redisstore.InstallText(c.RedisUpstream.Reveal()) },
+	install: func(ctx context.Context, c *config) error {
+		return redisstore.Install(ctx, c.RedisUpstream.Reveal())
+	},
+	script: func(c *config) (string, error) {
+		return redisstore.InstallText(c.RedisUpstream.Reveal())
+	},
 }
 
-// configured are the protocols that the settings name an upstream for.
+// configured returns the protocols for which the settings name an upstream.
 func (c *config) configured() []protocol {
 	var all []protocol
 	for _, p := range protocols {

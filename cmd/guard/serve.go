@@ -24,7 +24,8 @@ import (
 func (p *program) serve(ctx context.Context, c *config) error {
 	log := logging.New(p.Stderr, c.Log)
 	registry := prometheus.NewRegistry()
-	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	registry.MustRegister(collectors.NewGoCollector(),
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	metrics := guard.NewMetrics(registry)
 	authority, observer := c.authority(log)
 	defer observer.Close()
@@ -34,7 +35,7 @@ func (p *program) serve(ctx context.Context, c *config) error {
 	defer func() {
 		for _, s := range servers {
 			if s.Listener != nil {
-				_ = s.Listener.Close() // when another one could not be opened
+				_ = s.Listener.Close() // another one could not be opened
 			}
 			s.Protocol.Close()
 		}
@@ -48,8 +49,10 @@ func (p *program) serve(ctx context.Context, c *config) error {
 	return serveAll(ctx, c, log, servers, registry)
 }
 
-// servers opens stores and listeners. What it has made is returned with an error too.
-func (c *config) servers(ctx context.Context, log *slog.Logger, m *guard.Metrics, who marks.Authority) ([]*guard.Server, error) {
+// servers opens stores and listeners. It returns those that it has opened also with an error.
+func (c *config) servers(
+	ctx context.Context, log *slog.Logger, m *guard.Metrics, who marks.Authority,
+) ([]*guard.Server, error) {
 	var all []*guard.Server
 	for _, p := range c.configured() {
 		if p.listen(c) == "" {
@@ -59,10 +62,13 @@ func (c *config) servers(ctx context.Context, log *slog.Logger, m *guard.Metrics
 		if err != nil {
 			return all, fmt.Errorf("%s: %w", p.name, err)
 		}
-		a := &marks.Admission{Store: db, Authority: who, Timeout: c.AdmitTimeout, Notify: guard.Events(log, m, p.name)}
+		a := &marks.Admission{
+			Store: db, Authority: who, Timeout: c.AdmitTimeout, Notify: guard.Events(log, m, p.name),
+		}
 		s := &guard.Server{
 			Protocol: p.serve(c, db, a), Log: log, Metrics: m,
-			MaxConnections: c.MaxConnections, MaxUnadmitted: c.MaxUnadmitted, MaxLogins: c.MaxLogins, DrainTimeout: c.DrainTimeout,
+			MaxConnections: c.MaxConnections, MaxUnadmitted: c.MaxUnadmitted, MaxLogins: c.MaxLogins,
+			DrainTimeout: c.DrainTimeout,
 		}
 		all = append(all, s)
 		if err := firstProbe(ctx, s.Protocol); err != nil {
@@ -72,12 +78,12 @@ func (c *config) servers(ctx context.Context, log *slog.Logger, m *guard.Metrics
 		if s.Listener, err = listen(p.listen(c)); err != nil {
 			return all, fmt.Errorf("%s: %w", p.name, err)
 		}
-		log.Info("listening", "protocol", p.name, "address", shown(s.Listener))
+		log.Info("listening", "protocol", p.name, "address", displayAddress(s.Listener))
 	}
 	return all, nil
 }
 
-// warn tells of settings of the server that are allowed and rarely meant.
+// warn logs server settings that are allowed, but rarely intended.
 func warn(ctx context.Context, log *slog.Logger, name string, d database) {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
@@ -86,7 +92,8 @@ func warn(ctx context.Context, log *slog.Logger, name string, d database) {
 	}
 }
 
-// firstProbe stops the start for what waiting cannot mend. A server that is down, or not installed yet, may come.
+// firstProbe fails the start on errors that retrying cannot fix. A server that is down, or where
+// guard install has not run yet, is no such error.
 func firstProbe(ctx context.Context, p guard.Protocol) error {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
@@ -97,8 +104,11 @@ func firstProbe(ctx context.Context, p guard.Protocol) error {
 	return nil
 }
 
-// serveAll serves everything at once; the first failure stops all.
-func serveAll(ctx context.Context, c *config, log *slog.Logger, servers []*guard.Server, metrics prometheus.Gatherer) error {
+// serveAll runs all servers concurrently; the first failure stops the others.
+func serveAll(
+	ctx context.Context, c *config, log *slog.Logger, servers []*guard.Server,
+	metrics prometheus.Gatherer,
+) error {
 	group, ctx := errgroup.WithContext(ctx)
 	var all []guard.Protocol
 	clients, clientsGone := context.WithCancel(context.WithoutCancel(ctx))
@@ -114,14 +124,16 @@ func serveAll(ctx context.Context, c *config, log *slog.Logger, servers []*guard
 			return nil
 		})
 	}
-	group.Go(func() error { // the page answers until the last client is gone
+	group.Go(func() error { // the HTTP pages are served until the last client is gone
 		defer clientsGone()
 		for range servers {
 			<-left
 		}
 		return nil
 	})
-	group.Go(func() error { return serveHTTP(clients, c.HTTPListen, guard.Handler(all, metrics, ctx.Done())) })
+	group.Go(func() error {
+		return serveHTTP(clients, c.HTTPListen, guard.Handler(all, metrics, ctx.Done()))
+	})
 	err := group.Wait()
 	log.Info("stopped")
 	return err
@@ -150,7 +162,7 @@ func serveHTTP(ctx context.Context, address string, h http.Handler) error {
 	return fmt.Errorf("GUARD_HTTP_LISTEN: %w", err)
 }
 
-// watchReadiness logs when a protocol becomes ready, or stops being.
+// watchReadiness logs when a protocol becomes ready or stops being ready.
 func watchReadiness(ctx context.Context, log *slog.Logger, p guard.Protocol) {
 	tick := time.NewTicker(2 * time.Second)
 	defer tick.Stop()

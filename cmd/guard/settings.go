@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -52,31 +53,36 @@ func load(env []string) (*config, error) {
 	return c, nil
 }
 
-// Validate is settings.Validator's: rules across settings.
+// Validate implements settings.Validator.
 func (c *config) Validate() error {
 	var problems []error
-	bad := func(format string, args ...any) { problems = append(problems, fmt.Errorf(format, args...)) }
+	bad := func(format string, args ...any) {
+		problems = append(problems, fmt.Errorf(format, args...))
+	}
 	if c.PostgresUpstream.Reveal() == "" && c.RedisUpstream.Reveal() == "" {
 		bad("nothing to guard: set GUARD_POSTGRES_UPSTREAM, GUARD_REDIS_UPSTREAM or both")
 	}
 	for _, scheme := range []struct {
-		url  settings.URL
-		name string
-		are  []string
+		url   settings.URL
+		name  string
+		known []string
 	}{
 		{c.PostgresUpstream, "GUARD_POSTGRES_UPSTREAM", []string{"postgres", "postgresql"}},
 		{c.PostgresAdmin, "GUARD_POSTGRES_ADMIN", []string{"postgres", "postgresql"}},
 		{c.RedisUpstream, "GUARD_REDIS_UPSTREAM", []string{"redis"}},
 		{c.Coordinator, "GUARD_COORDINATOR", coordinators.All.Schemes()},
 	} {
-		if got := scheme.url.Scheme(); scheme.url.Reveal() != "" && !contains(scheme.are, got) {
-			bad("%s is a URL of scheme %q, not of %s", scheme.name, got, strings.Join(scheme.are, " or "))
+		if got := scheme.url.Scheme(); scheme.url.Reveal() != "" && !slices.Contains(scheme.known, got) {
+			bad("%s is a URL of scheme %q, not of %s", scheme.name, got, strings.Join(scheme.known, " or "))
 		}
 	}
 	c.checkListeners(bad)
-	for name, u := range map[string]settings.URL{"GUARD_POSTGRES_UPSTREAM": c.PostgresUpstream, "GUARD_REDIS_UPSTREAM": c.RedisUpstream} {
+	for name, u := range map[string]settings.URL{
+		"GUARD_POSTGRES_UPSTREAM": c.PostgresUpstream, "GUARD_REDIS_UPSTREAM": c.RedisUpstream,
+	} {
 		if wantsTLS(u.Reveal()) {
-			bad("%s asks for TLS, which is not built yet: use a network that you trust, or a Unix socket, and sslmode=disable", name)
+			bad("%s asks for TLS, which is not built yet: use a network that you trust, or a Unix socket, "+
+				"and sslmode=disable", name)
 		}
 	}
 	for _, r := range c.Resources {
@@ -86,7 +92,8 @@ func (c *config) Validate() error {
 	}
 	for i, role := range c.PostgresLeaders {
 		if strings.TrimSpace(role) != role || role == "" {
-			bad("GUARD_POSTGRES_LEADERS: role %d is %q: write the names with a comma and nothing else between", i+1, role)
+			bad("GUARD_POSTGRES_LEADERS: role %d is %q: separate the names by a comma and nothing else",
+				i+1, role)
 		}
 	}
 	switch c.Unfenced {
@@ -101,19 +108,22 @@ func (c *config) Validate() error {
 }
 
 func (c *config) checkListeners(bad func(string, ...any)) {
-	for _, pair := range []struct{ name, listen, need, upstream string }{
-		{"GUARD_POSTGRES_LISTEN", c.PostgresListen, "GUARD_POSTGRES_UPSTREAM", c.PostgresUpstream.Reveal()},
+	for _, l := range []struct{ name, address, need, upstream string }{
+		{
+			"GUARD_POSTGRES_LISTEN", c.PostgresListen,
+			"GUARD_POSTGRES_UPSTREAM", c.PostgresUpstream.Reveal(),
+		},
 		{"GUARD_REDIS_LISTEN", c.RedisListen, "GUARD_REDIS_UPSTREAM", c.RedisUpstream.Reveal()},
 		{"GUARD_HTTP_LISTEN", c.HTTPListen, "", "-"},
 	} {
-		if pair.listen == "" {
+		if l.address == "" {
 			continue
 		}
-		if err := checkListen(pair.listen); err != nil {
-			bad("%s: %w", pair.name, err)
+		if err := checkListen(l.address); err != nil {
+			bad("%s: %w", l.name, err)
 		}
-		if pair.upstream == "" {
-			bad("%s is set, %s is not", pair.name, pair.need)
+		if l.upstream == "" {
+			bad("%s is set, %s is not", l.name, l.need)
 		}
 	}
 	if strings.HasPrefix(c.HTTPListen, unixPrefix) {
@@ -123,23 +133,25 @@ func (c *config) checkListeners(bad func(string, ...any)) {
 
 func (c *config) checkNumbers(bad func(string, ...any)) {
 	for name, d := range map[string]time.Duration{
-		"GUARD_LOGIN_TIMEOUT": c.LoginTimeout, "GUARD_ADMIT_TIMEOUT": c.AdmitTimeout, "GUARD_DRAIN_TIMEOUT": c.DrainTimeout,
-		"GUARD_REDIS_IDLE_TIMEOUT": c.RedisIdleTimeout,
+		"GUARD_LOGIN_TIMEOUT": c.LoginTimeout, "GUARD_ADMIT_TIMEOUT": c.AdmitTimeout,
+		"GUARD_DRAIN_TIMEOUT": c.DrainTimeout, "GUARD_REDIS_IDLE_TIMEOUT": c.RedisIdleTimeout,
 	} {
 		if d <= 0 {
-			bad("%s is %s: it has to be above 0", name, d)
+			bad("%s is %s: it must be above 0", name, d)
 		}
 	}
 	for name, n := range map[string]int{
-		"GUARD_MAX_CONNECTIONS": c.MaxConnections, "GUARD_MAX_UNADMITTED": c.MaxUnadmitted, "GUARD_MAX_LOGINS": c.MaxLogins,
+		"GUARD_MAX_CONNECTIONS": c.MaxConnections, "GUARD_MAX_UNADMITTED": c.MaxUnadmitted,
+		"GUARD_MAX_LOGINS": c.MaxLogins,
 	} {
 		if n <= 0 {
-			bad("%s is %d: it has to be above 0", name, n)
+			bad("%s is %d: it must be above 0", name, n)
 		}
 	}
 }
 
-// wantsTLS tells whether a URL asks for more than the guard can do: its legs to the server are not encrypted yet.
+// wantsTLS reports whether a URL asks for TLS. The guard's upstream connections are not encrypted
+// yet.
 func wantsTLS(url string) bool {
 	_, query, _ := strings.Cut(url, "?")
 	for _, mode := range []string{"sslmode=require", "sslmode=verify-ca", "sslmode=verify-full"} {
@@ -150,16 +162,7 @@ func wantsTLS(url string) bool {
 	return strings.HasPrefix(url, "rediss:")
 }
 
-func contains(all []string, one string) bool {
-	for _, s := range all {
-		if s == one {
-			return true
-		}
-	}
-	return false
-}
-
-// resources are those that clients may name; Validate has checked them.
+// resources returns the names that clients may use; Validate has checked them.
 func (c *config) resources() []fence.Resource {
 	var all []fence.Resource
 	for _, r := range c.Resources {
@@ -168,9 +171,11 @@ func (c *config) resources() []fence.Resource {
 	return all
 }
 
-// scrub takes the secrets of all URLs out of a text.
+// scrub removes the secrets of all URLs from a text.
 func (c *config) scrub(text string) string {
-	for _, u := range []settings.URL{c.PostgresUpstream, c.PostgresAdmin, c.RedisUpstream, c.Coordinator} {
+	for _, u := range []settings.URL{
+		c.PostgresUpstream, c.PostgresAdmin, c.RedisUpstream, c.Coordinator,
+	} {
 		text = u.Scrub(text)
 	}
 	return text

@@ -12,10 +12,11 @@ import (
 	"github.com/ringfence/ringfence/internal/marks"
 )
 
-// statusTime bounds the asking of one store.
-const statusTime = 10 * time.Second
+// statusTimeout bounds the query of one store.
+const statusTimeout = 10 * time.Second
 
-// storeStatus is what status knows of one store. Tokens are strings in JSON: a JSON number would lose digits.
+// storeStatus is the status of one store. Tokens are strings in JSON, since a JSON number would
+// lose digits.
 type storeStatus struct {
 	Store string       `json:"store"`
 	Ready bool         `json:"ready"`
@@ -25,13 +26,13 @@ type storeStatus struct {
 
 // status prints every mark of every configured store. It fails when one of them cannot be read.
 func (p *program) status(ctx context.Context, c *config, a cli.Arguments) error {
-	if !a.Known() {
+	if !a.KnownOutput() {
 		return cli.Mistake(fmt.Sprintf("-o takes table or json, not %q", a.Output))
 	}
 	var all []storeStatus
 	failed := false
 	for _, proto := range c.configured() {
-		s := ask(ctx, c, proto)
+		s := queryStatus(ctx, c, proto)
 		failed = failed || !s.Ready
 		all = append(all, s)
 	}
@@ -44,9 +45,9 @@ func (p *program) status(ctx context.Context, c *config, a cli.Arguments) error 
 	return nil
 }
 
-func ask(ctx context.Context, c *config, proto protocol) storeStatus {
+func queryStatus(ctx context.Context, c *config, proto protocol) storeStatus {
 	s := storeStatus{Store: proto.name, Marks: []marks.Mark{}}
-	ctx, cancel := context.WithTimeout(ctx, statusTime)
+	ctx, cancel := context.WithTimeout(ctx, statusTimeout)
 	defer cancel()
 	db, err := proto.open(ctx, c)
 	if err == nil {

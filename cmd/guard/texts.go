@@ -2,47 +2,46 @@ package main
 
 import "github.com/ringfence/ringfence/internal/settings"
 
-// Texts is settings.Described's: what -h says of each setting.
+// Texts implements settings.Described: it says what each setting means.
 func (*config) Texts() settings.Texts { return texts }
 
 var texts = settings.Texts{
 	"GUARD_POSTGRES_LISTEN": {
 		Meaning: `
-			address to take Postgres clients on, such as :6432, or unix:/dir/.s.PGSQL.6432, a
-			socket with mode 0666 that is removed at the end. Unset: no Postgres`,
+			address to listen on for Postgres clients, such as :6432, or unix:/dir/.s.PGSQL.6432,
+			a socket with mode 0666 that is removed at exit. Unset: no Postgres`,
 	},
 	"GUARD_POSTGRES_UPSTREAM": {
 		Meaning: `
 			URL of the Postgres server behind the guard, postgres://guard@host:5432/database. The
-			guard's control connections log in with it; clients' own logins are relayed to the
-			same host`,
+			guard's control connections use it; clients' logins are relayed to the same host`,
 	},
 	"GUARD_POSTGRES_ADMIN": {
 		Default: "GUARD_POSTGRES_UPSTREAM",
-		Meaning: "URL of a role that may make the schema; used by guard install only",
+		Meaning: "URL of a role that may create the schema; used by guard install only",
 	},
 	"GUARD_POSTGRES_LEADERS": {
 		Meaning: `
-			roles of programs that keep checkpoints of tasks in the database, with commas between;
-			guard install lets them. Used by guard install only`,
+			comma-separated roles of programs that keep checkpoints of tasks in the database;
+			guard install grants them the privileges. Used by guard install only`,
 	},
 	"GUARD_POSTGRES_ALLOW_PREPARED": {
 		Meaning: `
 			serve although max_prepared_transactions is above 0. A prepared transaction outlives
-			its session, so a deposed leader's could still be committed`,
+			its session, so one of a deposed leader could still be committed`,
 	},
 	"GUARD_REDIS_LISTEN": {
 		Meaning: `
-			address to take Redis clients on, such as :7379, or unix:/path. Unset: no Redis`,
+			address to listen on for Redis clients, such as :7379, or unix:/path. Unset: no Redis`,
 	},
 	"GUARD_REDIS_UPSTREAM": {
 		Meaning: `
-			URL of the Redis server behind the guard, redis://guard@host:6379/0. Marks live in
-			database 0, whatever number it names: sessions can select any`,
+			URL of the Redis server behind the guard, redis://guard@host:6379/0. Marks are in
+			database 0, whatever number the URL names, since sessions can select any`,
 	},
 	"GUARD_REDIS_IDLE_TIMEOUT": {
 		Meaning: `
-			how long a Redis client without a token may send nothing. Each command renews it`,
+			how long a Redis client without a token may be idle. Each command restarts it`,
 	},
 	"GUARD_COORDINATOR": {
 		Meaning: `
@@ -51,53 +50,52 @@ var texts = settings.Texts{
 			token raises it, which is weaker`,
 	},
 	"GUARD_ISSUER": {
-		Meaning: "name of the issuer of tokens when there is no coordinator to ask",
+		Meaning: "name of the issuer of tokens when there is no coordinator",
 	},
 	"GUARD_RESOURCES": {
-		Meaning: "the only resources that clients may name, with commas between. Unset: any",
+		Meaning: "comma-separated resources that clients may name. Unset: any",
 	},
 	"GUARD_UNFENCED": {
 		Meaning: `
-			what becomes of a session without a token: refuse. (read-only is not built yet)`,
+			what happens to a session without a token: refuse. (read-only is not built yet)`,
 	},
 	"GUARD_HTTP_LISTEN": {
 		Meaning: "address of /livez, /readyz and /metrics, such as 127.0.0.1:9090. Unset: none",
 	},
 	"GUARD_MAX_CONNECTIONS": {
 		Meaning: `
-			admitted sessions at once, for each protocol. What is not admitted never takes their
-			place`,
+			most admitted sessions, for each protocol. Connections that are not admitted do not
+			count`,
 	},
 	"GUARD_MAX_UNADMITTED": {
 		Meaning: `
-			connections at once that are not admitted, besides those, for each protocol: half
-			open, logging in, Redis clients without a token. Four times as many wait for room.
-			While one waits, connections that have kept the guard waiting for their client for
-			more than a second are ended, first those of the client address that has most of them.
-			Behind a balancer all clients have one address`,
+			most connections that are not admitted, in addition, for each protocol: half open,
+			logging in, Redis clients without a token. Four times as many wait in a queue. While
+			one waits, the guard closes connections whose client has kept it waiting for more than
+			a second, first those of the client address that has most of them. Behind a load
+			balancer all clients have one address`,
 	},
 	"GUARD_MAX_LOGINS": {
 		Meaning: `
-			Postgres logins under way at the server at once; the next ones wait in order. Keep it
-			well below the server's max_connections, less what is used in normal times. While one
-			waits, logins that have kept the guard waiting for their client are ended in the same
+			most concurrent Postgres logins at the server; the next ones wait in order. Keep it
+			well below the number of the server's max_connections that is normally free. While one
+			waits, logins that have kept the guard waiting for their client are closed in the same
 			way`,
 	},
 	"GUARD_LOGIN_TIMEOUT": {
 		Meaning: `
-			how long a client may take to log in, waits for room included. A Redis client without
-			a token has logged in with the first answer that is no error`,
+			how long a client may take to log in, including time in the queue. A Redis client
+			without a token has logged in with the first reply that is not an error`,
 	},
 	"GUARD_ADMIT_TIMEOUT": {
 		Meaning: `
-			how long one admission may take as a whole: to identify the session, ask the
-			coordinator, raise the mark and see older sessions end. After that the newcomer is
-			refused`,
+			how long a whole admission may take: to identify the session, query the coordinator,
+			raise the mark and wait for older sessions to end. After that the newcomer is refused`,
 	},
 	"GUARD_DRAIN_TIMEOUT": {
 		Meaning: `
-			how long open transactions may go on after SIGTERM. A second signal ends the guard at
-			once`,
+			how long open transactions may continue after SIGTERM. A second signal ends the guard
+			at once`,
 	},
 	"GUARD_LOG": {
 		Meaning: `

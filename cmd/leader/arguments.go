@@ -8,23 +8,23 @@ import (
 	"github.com/ringfence/ringfence/internal/cli"
 )
 
-// request is what the arguments ask for.
+// request holds the parsed arguments.
 type request struct {
 	resource fence.Resource
-	target   target
+	task     taskRef
 	output   string   // table or json
 	command  []string // to run as the leader
 }
 
-// parse reads the arguments behind the subcommand.
+// parse reads the arguments after the subcommand.
 func (c command) parse(a cli.Arguments) (r request, err error) {
 	r.output, r.command = a.Output, a.Rest
 	names, dashed := a.Names, a.Dashed
 	switch {
-	case c.output && !a.Known():
+	case c.output && !a.KnownOutput():
 		return r, fmt.Errorf("-o is table or json, not %q", a.Output)
 	case c.takes != takesResource:
-		r.target, err = c.parseTask(names, dashed)
+		r.task, err = c.parseTask(names, dashed)
 		return r, err
 	case len(names) == 0:
 		return r, errors.New("RESOURCE is missing")

@@ -1,18 +1,21 @@
-// Command leader runs a command as the leader of a resource, one process at a time across machines, and tells how
-// elections stand. `leader -h` says how to use it; this says how `leader run` works inside.
+// Command leader runs a command as the leader of a resource, one process at a time across machines,
+// and shows the state of elections. `leader -h` says how to use it; this says how `leader run`
+// works.
 //
 // # The life of a run
 //
-//	stand ──elected──▶ raise the mark on every store ──▶ acknowledge ──▶ start the command ──▶ supervise
-//	  ▲                        │ may pass: resign, wait                                            │
-//	  └────────────────────────┘ will not pass: explain, exit                  ended by itself, or │ must stop
-//	                                                                                               ▼
-//	exit ◀── resign ◀── nothing of its process group is left ◀── KILL ◀── at most the grace ◀── TERM
+//	campaign ──elected──▶ raise the mark on every store ──▶ acknowledge ──▶ start the command
+//	  ▲                             │ failed                                     │
+//	  └── transient: resign, wait ──┤                                        supervise
+//	                                └─ permanent: explain, exit                  │
+//	                                                   it ended by itself, or must stop
+//	                                                                             ▼
+//	exit ◀── resign ◀── its process group is gone ◀── KILL ◀── at most the grace ◀── TERM
 //
-// fence.Lead does the outer part, so that the term is given up only after the command is gone. Package supervise starts the
-// command, decides when it must stop, and ends it.
+// fence.Lead does the outer part, so leader gives the term up only after the command is gone.
+// Package supervise starts the command, decides when it must stop, and ends it.
 //
 // # The life of a task
 //
-// `leader task` hands all of it to package tasks.
+// Package tasks does all of `leader task`.
 package main

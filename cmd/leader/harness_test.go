@@ -21,12 +21,13 @@ import (
 
 // Session timeouts.
 const (
-	long   = time.Minute     // nothing in a test waits for it
-	mortal = 6 * time.Second // of leaders that are killed or paused: until then they have to lead, on a busy machine too
+	longSession = time.Minute // no test waits for it to expire
+	// of leaders that are killed or paused; long enough on a busy machine
+	shortSession = 6 * time.Second
 )
 
-// trial is one leader in this process, with a coordinator in memory and signals that the test makes.
-type trial struct {
+// leaderRun is one leader in this process, with a coordinator in memory and signals from the test.
+type leaderRun struct {
 	t       *testing.T
 	memory  *fencetest.Memory
 	client  *fencetest.Client // the leader's
@@ -39,39 +40,45 @@ type trial struct {
 type setup struct {
 	memory  *fencetest.Memory
 	stores  stores.Table
-	journal *checkpointtest.Memory // where tasks are kept that name no other
+	journal *checkpointtest.Memory // for tasks that name no journal
 	env     []string
 	stdin   io.Reader
 }
 
-// journals is the table, and the setup's journal in it.
+// journals returns the table of journals with the setup's journal added.
 func (s setup) journals() tasks.Journals {
 	all := maps.Clone(tasks.AllJournals)
-	all["mem"] = func(context.Context, string, tasks.JournalOptions) (checkpoint.Journal, func(), error) {
+	all["mem"] = func(context.Context, string, tasks.JournalOptions) (checkpoint.Journal, func(),
+		error) {
 		return s.journal, func() {}, nil
 	}
 	return all
 }
 
 // begin runs leader with the arguments.
-func begin(t *testing.T, s setup, args ...string) *trial {
+func begin(t *testing.T, s setup, args ...string) *leaderRun {
 	t.Helper()
-	l := &trial{
+	l := &leaderRun{
 		t: t, memory: s.memory, out: leadertest.NewScreen(), log: leadertest.NewScreen(),
 		signals: make(chan os.Signal, 8), code: make(chan int, 1),
 	}
 	if l.memory == nil {
-		l.memory = fencetest.NewMemory(long)
+		l.memory = fencetest.NewMemory(longSession)
 	}
 	l.client = l.memory.Open()
 	p := &program{
 		Streams: cli.Streams{
-			Env:    append([]string{"PATH=" + os.Getenv("PATH"), "LEADER_COORDINATOR=mem://here", "LEADER_SESSION_TIMEOUT=" + long.String(), "LEADER_LOG=debug"}, s.env...),
+			Env: append([]string{
+				"PATH=" + os.Getenv("PATH"), "LEADER_COORDINATOR=mem://here",
+				"LEADER_SESSION_TIMEOUT=" + longSession.String(), "LEADER_LOG=debug",
+			}, s.env...),
 			Stdin:  s.stdin,
 			Stdout: l.out,
 			Stderr: l.log,
 		},
-		electors: coordinators.Table{"mem": func(context.Context, string, coordinators.Options) (fence.Coordinator, error) {
+		electors: coordinators.Table{"mem": func(
+			context.Context, string, coordinators.Options,
+		) (fence.Coordinator, error) {
 			return l.client, nil
 		}},
 		stores:   s.stores,
@@ -88,32 +95,35 @@ func begin(t *testing.T, s setup, args ...string) *trial {
 		cancel()
 		if t.Failed() {
 			t.Logf("stdout:\n%s\nstderr:\n%s", l.out, l.log)
-			leadertest.Await(t, "leader ends", ended) // with its command, which would run on for ever
+			leadertest.Await(t, "leader ends", ended) // and its command with it, which would run for ever
 		}
 	})
 	return l
 }
 
 // shell runs a script as the leader of orders.
-func shell(t *testing.T, s setup, script string) *trial {
+func shell(t *testing.T, s setup, script string) *leaderRun {
 	t.Helper()
 	return begin(t, s, "run", "orders", "--", "/bin/sh", "-c", script)
 }
 
 // exits waits for the end and checks the exit code.
-func (l *trial) exits(want int) { l.t.Helper(); leadertest.Exits(l.t, l.code, want) }
+func (l *leaderRun) exits(want int) { l.t.Helper(); leadertest.Exits(l.t, l.code, want) }
 
 // pid waits for a line "name=number" of the command and returns the number.
-func (l *trial) pid(name string) int { l.t.Helper(); return l.out.PID(l.t, name) }
+func (l *leaderRun) pid(name string) int { l.t.Helper(); return l.out.PID(l.t, name) }
 
-// queue is who stands for orders.
-func (l *trial) queue() []fence.Candidate { l.t.Helper(); return leadertest.Queue(l.t, l.memory) }
+// queue returns the candidates for orders.
+func (l *leaderRun) queue() []fence.Candidate {
+	l.t.Helper()
+	return leadertest.Queue(l.t, l.memory)
+}
 
 // depose deletes the leader's entry.
-func (l *trial) depose() { l.t.Helper(); leadertest.Depose(l.t, l.memory) }
+func (l *leaderRun) depose() { l.t.Helper(); leadertest.Depose(l.t, l.memory) }
 
-// successor stands for orders behind the leader, and calls won at the moment when it leads.
-func (l *trial) successor(won func()) (elected <-chan struct{}) {
+// successor stands for election behind the leader of orders, and calls won when it is elected.
+func (l *leaderRun) successor(won func()) (elected <-chan struct{}) {
 	l.t.Helper()
 	client, done := l.memory.Open(), make(chan struct{})
 	go func() {
@@ -123,6 +133,6 @@ func (l *trial) successor(won func()) (elected <-chan struct{}) {
 		}
 	}()
 	l.t.Cleanup(func() { _ = client.Close() })
-	leadertest.Eventually(l.t, "the successor stands", func() bool { return len(l.queue()) == 2 })
+	leadertest.Eventually(l.t, "the successor is enrolled", func() bool { return len(l.queue()) == 2 })
 	return done
 }

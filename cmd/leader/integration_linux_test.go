@@ -19,7 +19,7 @@ import (
 	"github.com/ringfence/ringfence/internal/supervise"
 )
 
-// site is a place to run leader as it is shipped: the program, and a ZooKeeper with an election root of the test's own.
+// site runs the leader program with a real ZooKeeper, under an election root of the test's own.
 type site struct {
 	t       *testing.T
 	program string
@@ -29,24 +29,27 @@ type site struct {
 func newSite(t *testing.T, program string, zk *servers.ZooKeeper, timeout time.Duration) *site {
 	root := strings.ToLower(strings.ReplaceAll(t.Name(), "/", "-"))
 	return &site{t: t, program: program, env: []string{
-		"PATH=" + os.Getenv("PATH"), "LEADER_COORDINATOR=zk://" + zk.Addr() + "/" + root, "LEADER_SESSION_TIMEOUT=" + timeout.String(),
+		"PATH=" + os.Getenv("PATH"), "LEADER_COORDINATOR=zk://" + zk.Addr() + "/" + root,
+		"LEADER_SESSION_TIMEOUT=" + timeout.String(),
 	}}
 }
 
 // leader is one leader process.
 type leader struct {
-	*trial
+	*leaderRun
 	cmd *exec.Cmd
 }
 
-// prepare makes a process that begin starts.
+// prepare returns a process for begin to start.
 func (s *site) prepare(args ...string) *leader {
 	l := &leader{
-		trial: &trial{t: s.t, out: leadertest.NewScreen(), log: leadertest.NewScreen(), code: make(chan int, 1)},
-		cmd:   exec.Command(s.program, args...),
+		leaderRun: &leaderRun{
+			t: s.t, out: leadertest.NewScreen(), log: leadertest.NewScreen(), code: make(chan int, 1),
+		},
+		cmd: exec.Command(s.program, args...),
 	}
 	l.cmd.Env, l.cmd.Stdout, l.cmd.Stderr = s.env, l.out, l.log
-	l.cmd.WaitDelay = 5 * time.Second // an orphan may hold the streams
+	l.cmd.WaitDelay = 5 * time.Second // an orphan may keep the streams open
 	l.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	return l
 }
@@ -78,7 +81,7 @@ func (l *leader) begin() {
 	})
 }
 
-// sleeper runs a command that tells its process id and sleeps.
+// sleeper runs a command that prints its process id and sleeps.
 func (s *site) sleeper() *leader {
 	s.t.Helper()
 	return s.start("run", "orders", "--", "/bin/sh", "-c", "echo pid=$$; exec sleep 1000")
@@ -91,8 +94,8 @@ func (l *leader) signal(sig syscall.Signal) {
 	}
 }
 
-// standing asks with leader status.
-func (s *site) standing() standing {
+// electionStatus runs leader status.
+func (s *site) electionStatus() electionStatus {
 	s.t.Helper()
 	cmd := exec.Command(s.program, "status", "orders", "-o", "json")
 	cmd.Env = s.env
@@ -100,31 +103,38 @@ func (s *site) standing() standing {
 	if _, ended := errors.AsType[*exec.ExitError](err); err != nil && !ended {
 		s.t.Fatal(err)
 	}
-	var now standing
+	var now electionStatus
 	if err := json.Unmarshal(out, &now); err != nil {
 		s.t.Fatalf("%v in %q", err, out)
 	}
 	return now
 }
 
-// second starts a sleeper that stands behind the first.
+// second starts a sleeper that is enrolled behind the first.
 func (s *site) second() *leader {
 	s.t.Helper()
 	l := s.sleeper()
-	leadertest.Eventually(s.t, "two stand", func() bool { return len(s.standing().Candidates) == 2 })
+	leadertest.Eventually(s.t, "there are two candidates", func() bool {
+		return len(s.electionStatus().Candidates) == 2
+	})
 	return l
 }
 
 func TestLeaderProcesses(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds the programs, and needs servers")
+	}
 	program := filepath.Join(t.TempDir(), "leader")
-	if out, err := exec.Command("go", "build", "-o", filepath.Dir(program)+"/", ".", "../guard").CombinedOutput(); err != nil {
+	out, err := exec.Command("go", "build", "-o", filepath.Dir(program)+"/", ".",
+		"../guard").CombinedOutput()
+	if err != nil {
 		t.Fatalf("go build: %v\n%s", err, out)
 	}
 	for name, test := range map[string]func(*testing.T, string){
 		"KilledLeaderIsFollowedAndItsCommandDiesWithIt":      testKilled,
 		"LeaderPausedPastTheTimeoutKillsItsCommandAndExits3": testPaused,
-		"ResignLetsTheNextInAtOnce":                          testResigned,
-		"OneCommandsEndLetsTheNextInAtOnce":                  testEnded,
+		"ResignLetsTheNextOneLeadAtOnce":                     testResigned,
+		"TheEndOfACommandLetsTheNextOneLeadAtOnce":           testEnded,
 		"CoordinatorPausedAndResumed":                        testCoordinatorPaused,
 		"CoordinatorGoneForGood":                             testCoordinatorGone,
 		"CoordinatorThatIsNotThere":                          testNoCoordinator,
@@ -146,20 +156,22 @@ func TestLeaderProcesses(t *testing.T) {
 }
 
 func testKilled(t *testing.T, program string) {
-	s := newSite(t, program, serverstest.SharedZooKeeper(t), mortal)
+	s := newSite(t, program, serverstest.SharedZooKeeper(t), shortSession)
 	first := s.sleeper()
 	pid := first.pid("pid")
 	second := s.second()
 	start := time.Now()
 	first.signal(syscall.SIGKILL)
-	leadertest.Eventually(t, "the command dies with its leader", func() bool { return !leadertest.Alive(pid) })
+	leadertest.Eventually(t, "the command dies with its leader", func() bool {
+		return !leadertest.Alive(pid)
+	})
 	next := second.pid("pid")
-	t.Logf("taken over after %s, with a session timeout of %s", time.Since(start), mortal)
+	t.Logf("taken over after %s, with a session timeout of %s", time.Since(start), shortSession)
 	if !leadertest.Alive(next) {
 		t.Error("the second leader's command does not run")
 	}
-	if now := s.standing(); len(now.Candidates) != 1 || !now.Leader.Ready {
-		t.Errorf("the election stands at %+v", now)
+	if now := s.electionStatus(); len(now.Candidates) != 1 || !now.Leader.Ready {
+		t.Errorf("got %+v", now)
 	}
 	second.signal(syscall.SIGTERM)
 	second.exits(128 + 15)
@@ -167,41 +179,46 @@ func testKilled(t *testing.T, program string) {
 }
 
 func testPaused(t *testing.T, program string) {
-	s := newSite(t, program, serverstest.SharedZooKeeper(t), mortal)
+	s := newSite(t, program, serverstest.SharedZooKeeper(t), shortSession)
 	first := s.sleeper()
 	pid := first.pid("pid")
 	second := s.second()
 	first.signal(syscall.SIGSTOP)
 	next := second.pid("pid")
 	if !leadertest.Alive(pid) {
-		t.Error("the command is gone already: what ended it?")
+		t.Error("the command is already gone")
 	}
 	first.signal(syscall.SIGCONT)
 	first.exits(cli.Lost)
 	leadertest.MustBeGone(t, pid)
 	if !strings.Contains(first.log.String(), "expired") || !leadertest.Alive(next) {
-		t.Error("not the right end")
+		t.Errorf("log %s, the second command is alive: %t", first.log, leadertest.Alive(next))
 	}
 }
 
 func testResigned(t *testing.T, program string) {
-	s := newSite(t, program, serverstest.SharedZooKeeper(t), 40*time.Second) // longer than the test's leadertest.Patience
+	// longer than leadertest.Patience
+	s := newSite(t, program, serverstest.SharedZooKeeper(t), 40*time.Second)
 	watch := s.start("watch", "orders")
 	watch.out.Await(t, "nobody leads orders")
 	first := s.sleeper()
 	pid := first.pid("pid")
 	watch.out.Await(t, "ready=yes")
 	second := s.second()
-	token := s.standing().Leader.Token.String()
+	token := s.electionStatus().Leader.Token.String()
 	resign := s.start("resign", "orders")
 	resign.exits(cli.Done)
 	resign.out.Await(t, "with token "+token+" was deposed")
 	first.exits(cli.Lost)
 	leadertest.MustBeGone(t, pid)
 	second.pid("pid")
-	leadertest.Eventually(t, "watch tells of both", func() bool { return strings.Count(watch.out.String(), "ready=yes") == 2 })
+	leadertest.Eventually(t, "watch has printed both", func() bool {
+		return strings.Count(watch.out.String(), "ready=yes") == 2
+	})
 	lines := strings.Split(watch.out.String(), "\n")
-	if !slices.ContainsFunc(lines, func(line string) bool { return strings.Contains(line, "token="+token+" ") }) {
+	if !slices.ContainsFunc(lines, func(line string) bool {
+		return strings.Contains(line, "token="+token+" ")
+	}) {
 		t.Errorf("watch does not show token %s:\n%s", token, watch.out)
 	}
 	watch.signal(syscall.SIGINT)
@@ -222,7 +239,7 @@ func testEnded(t *testing.T, program string) {
 
 func testCoordinatorPaused(t *testing.T, program string) {
 	zk := serverstest.ZooKeeper(t, servers.ZooKeeperOptions{Nodes: 1})
-	s := newSite(t, program, zk, 20*time.Second) // to be resumed in time
+	s := newSite(t, program, zk, 20*time.Second) // long enough to resume it in time
 	l := s.sleeper()
 	pid := l.pid("pid")
 	if err := zk.Pause(); err != nil {
@@ -232,7 +249,7 @@ func testCoordinatorPaused(t *testing.T, program string) {
 	if err := zk.Resume(); err != nil {
 		t.Fatal(err)
 	}
-	leadertest.Eventually(t, "the command goes on", func() bool { return !leadertest.Halted(pid) })
+	leadertest.Eventually(t, "the command continues", func() bool { return !leadertest.Halted(pid) })
 	if !leadertest.Alive(pid) {
 		t.Error("it was ended instead")
 	}
@@ -240,7 +257,7 @@ func testCoordinatorPaused(t *testing.T, program string) {
 
 func testCoordinatorGone(t *testing.T, program string) {
 	zk := serverstest.ZooKeeper(t, servers.ZooKeeperOptions{Nodes: 1})
-	const timeout = 15 * time.Second // the command is told a quarter of it before its end
+	const timeout = 15 * time.Second // the command gets TERM a quarter of it before its end
 	s := newSite(t, program, zk, timeout)
 	l := s.sleeper()
 	pid := l.pid("pid")
@@ -250,7 +267,7 @@ func testCoordinatorGone(t *testing.T, program string) {
 	}
 	leadertest.Eventually(t, "the command is gone", func() bool { return !leadertest.Alive(pid) })
 	if took := time.Since(start); took > timeout {
-		t.Errorf("it was gone after %s: too late for a session timeout of %s", took, timeout)
+		t.Errorf("it was gone after %s, too late for a session timeout of %s", took, timeout)
 	}
 	l.exits(cli.Lost)
 	if !strings.Contains(l.log.String(), "the session could have expired soon") {
@@ -260,21 +277,27 @@ func testCoordinatorGone(t *testing.T, program string) {
 
 func testNoCoordinator(t *testing.T, program string) {
 	s := &site{t: t, program: program, env: []string{
-		"PATH=" + os.Getenv("PATH"), "LEADER_COORDINATOR=zk://u:s3cr3t@127.0.0.1:1/x", "LEADER_SESSION_TIMEOUT=2s",
+		"PATH=" + os.Getenv("PATH"), "LEADER_COORDINATOR=zk://u:s3cr3t@127.0.0.1:1/x",
+		"LEADER_SESSION_TIMEOUT=2s",
 	}}
-	for _, args := range [][]string{{"status", "orders"}, {"watch", "orders"}, {"resign", "orders"}, {"run", "orders", "--", "true"}} {
+	for _, args := range [][]string{
+		{"status", "orders"}, {"watch", "orders"}, {"resign", "orders"}, {"run", "orders", "--", "true"},
+	} {
 		l := s.start(args...)
 		l.exits(cli.Error)
-		if l.out.String() != "" || !strings.Contains(l.log.String(), "127.0.0.1:1") || strings.Contains(l.log.String(), "s3cr3t") {
+		if l.out.String() != "" || !strings.Contains(l.log.String(), "127.0.0.1:1") ||
+			strings.Contains(l.log.String(), "s3cr3t") {
 			t.Errorf("%v: stdout %q, stderr %q", args, l.out, l.log)
 		}
 	}
 }
 
-// testFirstProcess runs leader as process 1 of a container. The command leaves orphans and waits until they are gone.
+// testFirstProcess runs leader as process 1 of a container. The command leaves orphans and waits
+// until they are gone.
 func testFirstProcess(t *testing.T, program string) {
 	container := []string{"unshare", "--user", "--map-root-user", "--pid", "--fork", "--mount-proc"}
-	if out, err := exec.Command(container[0], append(container[1:], "true")...).CombinedOutput(); err != nil {
+	out, err := exec.Command(container[0], append(container[1:], "true")...).CombinedOutput()
+	if err != nil {
 		t.Skipf("this machine cannot make a PID namespace: %v: %s", err, out)
 	}
 	s := newSite(t, program, serverstest.SharedZooKeeper(t), 20*time.Second)

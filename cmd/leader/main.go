@@ -19,7 +19,8 @@ func main() {
 func run(ctx context.Context, args, env []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	p := &program{
 		Streams:  cli.Streams{Env: env, Stdin: stdin, Stdout: stdout, Stderr: stderr},
-		electors: coordinators.All, stores: stores.All, journals: tasks.AllJournals, notify: supervise.Notify,
+		electors: coordinators.All, stores: stores.All, journals: tasks.AllJournals,
+		notify: supervise.Notify,
 	}
 	return p.run(ctx, args)
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/ringfence/ringfence/internal/tasks"
 )
 
-// program is leader, with everything that it has from outside.
+// program is leader with its dependencies, which tests replace.
 type program struct {
 	cli.Streams
 
@@ -27,14 +27,15 @@ type program struct {
 }
 
 func (p *program) run(ctx context.Context, args []string) int {
-	frame := cli.Program[*config]{
+	cmd := cli.Program[*config]{
 		Streams: p.Streams, Name: "leader", Commands: p.commands(), Load: p.settings, SetsApart: true,
 		Help: cli.Help{
-			About:    "leader runs a command or a task as the leader of a resource, and tells how elections stand.",
+			About: "leader runs a command or a task as the leader of a resource, and shows the state " +
+				"of elections.",
 			Settings: &config{}, ExitCodes: exitCodes, Columns: [2]int{12, 34},
 		},
 	}
-	return frame.Main(ctx, args)
+	return cmd.Main(ctx, args)
 }
 
 // command is one of leader's subcommands.
@@ -42,16 +43,16 @@ type command struct {
 	name      string
 	arguments string
 	summary   string
-	takes     subject
+	takes     operand
 	output    bool // takes -o
-	run       func(p *program, ctx context.Context, s *session) int
+	run       func(p *program, ctx context.Context, inv *invocation) int
 }
 
-// subject is what a subcommand is about.
-type subject int
+// operand is the kind of argument that a subcommand takes.
+type operand int
 
 const (
-	takesResource subject = iota
+	takesResource operand = iota
 	takesFile
 	takesTask // a file, or the name of a task
 	takesNothing
@@ -60,7 +61,7 @@ const (
 func commands() []command {
 	return []command{
 		{
-			name: "run", arguments: "RESOURCE -- COMMAND [ARGUMENT...]", run: (*program).lead,
+			name: "run", arguments: "RESOURCE -- COMMAND [ARGUMENT...]", run: (*program).runCommand,
 			summary: "stand for election; as the leader of RESOURCE, run COMMAND",
 		},
 		{
@@ -73,37 +74,39 @@ func commands() []command {
 		},
 		{
 			name: "resign", arguments: "RESOURCE", run: (*program).resign,
-			summary: "depose whoever leads RESOURCE, from anywhere; exit 1 when nobody does",
+			summary: "depose the leader of RESOURCE, from any machine; exit 1 when there is none",
 		},
 		{
 			name: "task", arguments: "FILE", takes: takesFile, run: (*program).runTask,
-			summary: "stand for election; as the leader, run the task in FILE from its checkpoint on",
+			summary: "stand for election; as the leader, run the task in FILE from its checkpoint",
 		},
 		{
 			name: "task show", arguments: "FILE|NAME [-o table|json]", takes: takesTask, output: true,
-			run:     task((*tasks.Session).Show),
+			run:     task((*tasks.Invocation).Show),
 			summary: "print the checkpoint of a task",
 		},
 		{
 			name: "task list", arguments: "[-o table|json]", takes: takesNothing, output: true,
-			run:     task((*tasks.Session).List),
+			run:     task((*tasks.Invocation).List),
 			summary: "print the checkpoints of all tasks",
 		},
 		{
-			name: "task resume", arguments: "FILE|NAME", takes: takesTask, run: task((*tasks.Session).Resume),
-			summary: "let a stopped task go on with the step that it stopped at",
+			name: "task resume", arguments: "FILE|NAME", takes: takesTask,
+			run:     task((*tasks.Invocation).Resume),
+			summary: "continue a stopped task with the step at which it stopped",
 		},
 		{
-			name: "task restart", arguments: "FILE|NAME", takes: takesTask, run: task((*tasks.Session).Restart),
-			summary: "begin a new run of a task, from its first step and starting state",
+			name: "task restart", arguments: "FILE|NAME", takes: takesTask,
+			run:     task((*tasks.Invocation).Restart),
+			summary: "begin a new run of a task, from its first step and initial state",
 		},
 	}
 }
 
-// commands are the subcommands in the form of the frame.
+// commands returns the subcommands in package cli's form.
 func (p *program) commands() (all []cli.Command[*config]) {
 	for _, c := range commands() {
-		var r request
+		var r request // filled by Check, used by Run
 		all = append(all, cli.Command[*config]{
 			Name: c.name, Arguments: c.arguments, Summary: c.summary, More: c.more(), Output: c.output,
 			Check: func(a cli.Arguments) (err error) {
@@ -111,65 +114,67 @@ func (p *program) commands() (all []cli.Command[*config]) {
 				return err
 			},
 			Run: func(ctx context.Context, cfg *config, _ cli.Arguments) error {
-				return cli.Exit(p.begin(ctx, c, &session{request: r, config: cfg}))
+				return cli.Exit(p.begin(ctx, c, &invocation{request: r, config: cfg}))
 			},
 		})
 	}
 	return all
 }
 
-// session is one call of a subcommand, ready to go.
-type session struct {
+// invocation is one call of a subcommand.
+type invocation struct {
 	request
 	config      *config
-	tasks       *tasks.Session // nil where the subcommand is about none
+	tasks       *tasks.Invocation // nil unless the subcommand is about tasks
 	coordinator fence.Coordinator
 	signals     *supervise.Signals
 	log         *slog.Logger
 }
 
 // begin reads the task file, if there is one, before the coordinator is opened.
-func (p *program) begin(ctx context.Context, c command, s *session) int {
-	if err := p.loadTask(c, s); err != nil {
+func (p *program) begin(ctx context.Context, c command, inv *invocation) int {
+	if err := p.loadTask(c, inv); err != nil {
 		fmt.Fprintf(p.Stderr, "leader: %v\n", err)
 		return cli.Usage
 	}
-	return p.open(ctx, c, s)
+	return p.open(ctx, c, inv)
 }
 
-// open makes the session ready and runs the subcommand.
-func (p *program) open(ctx context.Context, c command, s *session) int {
-	p.logTo(s, c.takes == takesFile)
-	redis.LogTo(s.log)
+// open opens the log and the coordinator, and runs the subcommand.
+func (p *program) open(ctx context.Context, c command, inv *invocation) int {
+	p.logTo(inv, c.takes == takesFile)
+	redis.LogTo(inv.log)
 	ctx, signals, stop := supervise.Listen(ctx, p.notify)
 	defer stop()
-	s.signals = signals
-	o := coordinators.Options{SessionTimeout: s.config.SessionTimeout, Logger: s.log}
-	coordinator, err := p.electors.Open(ctx, s.config.Coordinator, o)
+	inv.signals = signals
+	o := coordinators.Options{SessionTimeout: inv.config.SessionTimeout, Logger: inv.log}
+	coordinator, err := p.electors.Open(ctx, inv.config.Coordinator, o)
 	if err != nil {
-		return cli.Failed(ctx, s.log, "open the coordinator", err)
+		return cli.Failed(ctx, inv.log, "open the coordinator", err)
 	}
-	s.coordinator = coordinator
+	inv.coordinator = coordinator
 	defer func() {
 		if err := coordinator.Close(); err != nil {
-			s.log.Warn("closing the coordinator failed", "cause", err)
+			inv.log.Warn("closing the coordinator failed", "cause", err)
 		}
 	}()
-	return c.run(p, ctx, s)
+	return c.run(p, ctx, inv)
 }
 
-// logTo makes the session's log. While a task is run on a terminal, its lines pass the bar.
-func (p *program) logTo(s *session, progress bool) {
-	s.log = logging.New(p.Stderr, s.config.Log)
+// logTo opens the log. While a task runs on a terminal, log lines are written above its progress
+// bar.
+func (p *program) logTo(inv *invocation, progress bool) {
+	inv.log = logging.New(p.Stderr, inv.config.Log)
 	if progress {
-		if s.tasks.Bar = tasks.NewBar(p.Stderr, p.Env); s.tasks.Bar != nil {
-			s.log = slog.New(slog.NewTextHandler(s.tasks.Bar, &slog.HandlerOptions{Level: s.config.Log}))
+		if inv.tasks.Bar = tasks.NewBar(p.Stderr, p.Env); inv.tasks.Bar != nil {
+			inv.log = slog.New(slog.NewTextHandler(inv.tasks.Bar,
+				&slog.HandlerOptions{Level: inv.config.Log}))
 		}
 	}
-	if s.resource != "" {
-		s.log = s.log.With("resource", string(s.resource))
+	if inv.resource != "" {
+		inv.log = inv.log.With("resource", string(inv.resource))
 	}
-	if s.tasks != nil && s.tasks.Name != "" {
-		s.log = s.log.With("task", string(s.tasks.Name))
+	if inv.tasks != nil && inv.tasks.Name != "" {
+		inv.log = inv.log.With("task", string(inv.tasks.Name))
 	}
 }

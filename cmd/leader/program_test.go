@@ -18,7 +18,7 @@ import (
 	"github.com/ringfence/ringfence/internal/supervise"
 )
 
-// call runs leader to its end and returns what it said.
+// call runs leader to its end and returns its output.
 func call(t *testing.T, env []string, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	var out, log strings.Builder
@@ -26,7 +26,7 @@ func call(t *testing.T, env []string, args ...string) (code int, stdout, stderr 
 	return code, out.String(), log.String()
 }
 
-func TestWrongUsageExits2AndSaysWhatIsRight(t *testing.T) {
+func TestWrongUsageExits2AndShowsTheCorrectUsage(t *testing.T) {
 	for _, c := range []struct {
 		args string
 		want string
@@ -54,7 +54,7 @@ func TestWrongUsageExits2AndSaysWhatIsRight(t *testing.T) {
 	}
 }
 
-func TestEveryProblemOfTheSettingsIsListedWithoutASecret(t *testing.T) {
+func TestEveryProblemOfTheSettingsIsListedWithoutSecrets(t *testing.T) {
 	env := []string{
 		"LEADER_COORDINATOR=consul://u:s3cr3t@h", "LEADER_STORES=redis://:s3cr3t@h,mysql://u:s3cr3t@h",
 		"LEADER_SESSION_TIMEOUT=10", "LEADER_GRACE=5s", "LEADER_ON_DISCONNECT=shrug", "LEADER_HODLER=me",
@@ -65,8 +65,10 @@ func TestEveryProblemOfTheSettingsIsListedWithoutASecret(t *testing.T) {
 		t.Errorf("code %d, stdout %q, stderr:\n%s", code, out, log)
 	}
 	for _, want := range []string{
-		"no coordinator consul://", "number 2: there is no store mysql://", `LEADER_SESSION_TIMEOUT="10"`, "LEADER_GRACE=5s does not fit",
-		"pause, continue, stop", "did you mean LEADER_HOLDER?", `LEADER_LOG="loud"`, "LEADER_RAISE_TIMEOUT=-1s",
+		"no coordinator consul://", "number 2: there is no store mysql://", `LEADER_SESSION_TIMEOUT="10"`,
+		"LEADER_GRACE=5s does not fit",
+		"pause, continue, stop", "did you mean LEADER_HOLDER?", `LEADER_LOG="loud"`,
+		"LEADER_RAISE_TIMEOUT=-1s",
 	} {
 		if !strings.Contains(log, want) {
 			t.Errorf("no %q in:\n%s", want, log)
@@ -75,29 +77,38 @@ func TestEveryProblemOfTheSettingsIsListedWithoutASecret(t *testing.T) {
 }
 
 func TestCoordinatorIsRequired(t *testing.T) {
-	if code, _, log := call(t, nil, "status", "orders"); code != cli.Usage || !strings.Contains(log, "LEADER_COORDINATOR is required") {
+	if code, _, log := call(t, nil, "status", "orders"); code != cli.Usage ||
+		!strings.Contains(log, "LEADER_COORDINATOR is required") {
 		t.Errorf("code %d, stderr %q", code, log)
 	}
 }
 
-func TestACoordinatorThatIsNotThereIsAnsweredWithThoseThatAre(t *testing.T) {
-	code, _, log := call(t, []string{"LEADER_COORDINATOR=etcd://u:s3cr3t@h"}, "status", "orders")
-	if code != cli.Usage || !strings.Contains(log, "there is no coordinator etcd://; there is zk://") || strings.Contains(log, "s3cr3t") {
+func TestAnUnknownCoordinatorIsAnsweredWithTheKnownOnes(t *testing.T) {
+	code, _, log := call(t, []string{"LEADER_COORDINATOR=consul://u:s3cr3t@h"}, "status", "orders")
+	if code != cli.Usage ||
+		!strings.Contains(log, "there is no coordinator consul://; there is etcd://, etcds://, zk://") ||
+		strings.Contains(log, "s3cr3t") {
 		t.Errorf("code %d, stderr %q", code, log)
 	}
 }
 
-func TestErrorOfTheCoordinatorTellsNoSecret(t *testing.T) {
+func TestErrorsOfTheCoordinatorContainNoSecret(t *testing.T) {
 	p := &program{
-		Streams: cli.Streams{Env: []string{"LEADER_COORDINATOR=mem://u:s3cr3t@h"}, Stdout: leadertest.NewScreen(), Stderr: leadertest.NewScreen()}, notify: supervise.Notify,
-		electors: coordinators.Table{"mem": func(_ context.Context, url string, _ coordinators.Options) (fence.Coordinator, error) {
+		Streams: cli.Streams{
+			Env: []string{"LEADER_COORDINATOR=mem://u:s3cr3t@h"}, Stdout: leadertest.NewScreen(),
+			Stderr: leadertest.NewScreen(),
+		}, notify: supervise.Notify,
+		electors: coordinators.Table{"mem": func(
+			_ context.Context, url string, _ coordinators.Options,
+		) (fence.Coordinator, error) {
 			return nil, errors.New("cannot parse " + url + ", not with password s3cr3t")
 		}},
 	}
 	if code := p.run(t.Context(), []string{"status", "orders"}); code != cli.Error {
 		t.Errorf("code %d", code)
 	}
-	if log := p.Stderr.(*leadertest.Screen).String(); strings.Contains(log, "s3cr3t") || !strings.Contains(log, "mem://u:xxxxx@h") {
+	if log := p.Stderr.(*leadertest.Screen).String(); strings.Contains(log, "s3cr3t") ||
+		!strings.Contains(log, "mem://u:xxxxx@h") {
 		t.Error(log)
 	}
 }
@@ -108,12 +119,18 @@ func TestHelpMentionsEverySettingSubcommandAndExitCode(t *testing.T) {
 		t.Fatal(err)
 	}
 	names := regexp.MustCompile(`LEADER_[A-Z_]+`).FindAllString(string(source), -1)
-	for _, tag := range regexp.MustCompile("`env:\"(LEADER_[A-Z_]+)").FindAllStringSubmatch(string(source), -1) {
+	tags := regexp.MustCompile("`env:\"(LEADER_[A-Z_]+)").FindAllStringSubmatch(string(source), -1)
+	if len(tags) != len(texts) {
+		t.Errorf("%d texts for %d settings", len(texts), len(tags))
+	}
+	for _, tag := range tags {
 		if texts[tag[1]].Meaning == "" {
-			t.Errorf("nothing says what %s means", tag[1])
+			t.Errorf("there is no text about %s", tag[1])
 		}
 	}
-	for _, args := range [][]string{{"-h"}, {"--help"}, {"run", "-h"}, {"run", "orders", "-h"}, {"status", "-h"}} {
+	for _, args := range [][]string{
+		{"-h"}, {"--help"}, {"run", "-h"}, {"run", "orders", "-h"}, {"status", "-h"},
+	} {
 		code, out, log := call(t, []string{"LEADER_UNKNOWN=1"}, args...)
 		if code != cli.Done || log != "" {
 			t.Errorf("%v: code %d, stderr %q", args, code, log)
@@ -133,20 +150,24 @@ func TestHelpMentionsEverySettingSubcommandAndExitCode(t *testing.T) {
 }
 
 func TestDefaultsFollowTheSessionTimeout(t *testing.T) {
-	p := &program{Streams: cli.Streams{Env: []string{"LEADER_COORDINATOR=mem://h", "LEADER_SESSION_TIMEOUT=30s"}}, electors: coordinators.Table{"mem": nil}}
+	p := &program{
+		Streams:  cli.Streams{Env: []string{"LEADER_COORDINATOR=mem://h", "LEADER_SESSION_TIMEOUT=30s"}},
+		electors: coordinators.Table{"mem": nil},
+	}
 	c, err := p.settings()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if host, _ := os.Hostname(); c.Grace.Seconds() != 6 || !strings.HasPrefix(c.Holder, host+":") || c.OnDisconnect != supervise.Pause {
+	if host, _ := os.Hostname(); c.Grace.Seconds() != 6 || !strings.HasPrefix(c.Holder, host+":") ||
+		c.OnDisconnect != supervise.Pause {
 		t.Errorf("got %+v", c)
 	}
 }
 
-// enrolled is a memory with two candidates, the first of which is ready.
+// enrolled returns a coordinator with two candidates, the first of which is ready.
 func enrolled(t *testing.T) *fencetest.Memory {
 	t.Helper()
-	m := fencetest.NewMemory(long)
+	m := fencetest.NewMemory(longSession)
 	c := m.Open()
 	t.Cleanup(func() { _ = c.Close() })
 	term, err := c.Campaign(t.Context(), "orders", "host a:1")
@@ -157,7 +178,7 @@ func enrolled(t *testing.T) *fencetest.Memory {
 		t.Fatal(err)
 	}
 	go func() { _, _ = c.Campaign(t.Context(), "orders", "b:2") }()
-	leadertest.Eventually(t, "two stand", func() bool {
+	leadertest.Eventually(t, "there are two candidates", func() bool {
 		queue, err := c.Candidates(t.Context(), "orders")
 		return err == nil && len(queue) == 2
 	})
@@ -167,7 +188,8 @@ func enrolled(t *testing.T) *fencetest.Memory {
 func TestStatusShowsTheLeader(t *testing.T) {
 	l := begin(t, setup{memory: enrolled(t)}, "status", "orders")
 	l.exits(cli.Done)
-	want := "RESOURCE  LEADER      TOKEN  READY  CANDIDATES\n" + `orders    "host a:1"  1      yes    2` + "\n"
+	want := "RESOURCE  LEADER      TOKEN  READY  CANDIDATES\n" +
+		`orders    "host a:1"  1      yes    2` + "\n"
 	if l.out.String() != want {
 		t.Errorf("got\n%swant\n%s", l.out, want)
 	}
@@ -176,8 +198,10 @@ func TestStatusShowsTheLeader(t *testing.T) {
 func TestStatusAsJSONHasTokensAsStrings(t *testing.T) {
 	l := begin(t, setup{memory: enrolled(t)}, "status", "orders", "-o", "json")
 	l.exits(cli.Done)
-	want := `{"resource":"orders","leader":{"token":"1","holder":"host a:1","ready":true},"candidates":[` +
-		`{"token":"1","holder":"host a:1","ready":true},{"token":"2","holder":"b:2","ready":false}]}` + "\n"
+	want := `{"resource":"orders","leader":{"token":"1","holder":"host a:1","ready":true},` +
+		`"candidates":[` +
+		`{"token":"1","holder":"host a:1","ready":true},` +
+		`{"token":"2","holder":"b:2","ready":false}]}` + "\n"
 	if l.out.String() != want {
 		t.Errorf("got  %swant %s", l.out, want)
 	}
@@ -186,7 +210,8 @@ func TestStatusAsJSONHasTokensAsStrings(t *testing.T) {
 func TestStatusExits1WhenNobodyLeads(t *testing.T) {
 	l := begin(t, setup{}, "status", "-o=json", "orders")
 	l.exits(cli.Error)
-	if got, want := l.out.String(), `{"resource":"orders","leader":null,"candidates":[]}`+"\n"; got != want {
+	got, want := l.out.String(), `{"resource":"orders","leader":null,"candidates":[]}`+"\n"
+	if got != want {
 		t.Errorf("got %swant %s", got, want)
 	}
 	l = begin(t, setup{}, "status", "orders")
@@ -197,16 +222,18 @@ func TestStatusExits1WhenNobodyLeads(t *testing.T) {
 }
 
 func TestStatusGivesUpOnACoordinatorThatDoesNotAnswer(t *testing.T) {
-	m := fencetest.NewMemory(long)
-	l := begin(t, setup{memory: m, env: []string{"LEADER_SESSION_TIMEOUT=50ms", "LEADER_STORES="}}, "status", "orders")
+	m := fencetest.NewMemory(longSession)
+	l := begin(t, setup{
+		memory: m, env: []string{"LEADER_SESSION_TIMEOUT=50ms", "LEADER_STORES="},
+	}, "status", "orders")
 	l.client.Cut()
-	if code := <-l.code; code != cli.Error { // either it was asked before the cut, and nobody leads, or not
+	if code := <-l.code; code != cli.Error { // also if it was queried before the cut: nobody leads
 		t.Errorf("code %d", code)
 	}
 }
 
 func TestWatchPrintsALinePerChangeOfLeadershipUntilInterrupted(t *testing.T) {
-	m := fencetest.NewMemory(long)
+	m := fencetest.NewMemory(longSession)
 	l := begin(t, setup{memory: m}, "watch", "orders", "-o", "json")
 	l.out.Await(t, `"leader":null`)
 	c := m.Open()
@@ -221,7 +248,7 @@ func TestWatchPrintsALinePerChangeOfLeadershipUntilInterrupted(t *testing.T) {
 	}
 	l.out.Await(t, `"leader":{"token":"1","holder":"a:1","ready":true}}`)
 	go func() { _, _ = c.Campaign(t.Context(), "orders", "b:2") }() // no change of leadership
-	leadertest.Eventually(t, "two stand", func() bool { return len(l.queue()) == 2 })
+	leadertest.Eventually(t, "there are two candidates", func() bool { return len(l.queue()) == 2 })
 	if err := term.Resign(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -234,13 +261,14 @@ func TestWatchPrintsALinePerChangeOfLeadershipUntilInterrupted(t *testing.T) {
 	}
 	for _, line := range lines {
 		var c change
-		if err := json.Unmarshal([]byte(line), &c); err != nil || c.Time.IsZero() || c.Resource != "orders" {
+		if err := json.Unmarshal([]byte(line), &c); err != nil || c.Time.IsZero() ||
+			c.Resource != "orders" {
 			t.Errorf("%v in %s", err, line)
 		}
 	}
 }
 
-func TestWatchInWords(t *testing.T) {
+func TestWatchAsText(t *testing.T) {
 	l := begin(t, setup{memory: enrolled(t)}, "watch", "orders")
 	l.out.Await(t, `Z  token=1  holder="host a:1"  ready=yes`)
 	l.memory.Delete("orders", 1)
@@ -270,8 +298,8 @@ func TestResignExits1WhenNobodyLeads(t *testing.T) {
 	}
 }
 
-func TestResignedTermsCommandIsStopped(t *testing.T) {
-	m := fencetest.NewMemory(long)
+func TestTheCommandOfAResignedTermIsStopped(t *testing.T) {
+	m := fencetest.NewMemory(longSession)
 	running := shell(t, setup{memory: m}, "echo ready; exec sleep 1000")
 	running.out.Await(t, "ready")
 	begin(t, setup{memory: m}, "resign", "orders").exits(cli.Done)

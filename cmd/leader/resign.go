@@ -8,27 +8,31 @@ import (
 	"github.com/ringfence/ringfence/internal/coordinators"
 )
 
-// resign is the subcommand. It deposes the term that it has seen and no other: one that began meanwhile is not meant.
-func (p *program) resign(ctx context.Context, s *session) int {
-	ctx, cancel := coordinators.Patience(ctx, s.config.SessionTimeout)
+// resign implements the subcommand. It deposes exactly the term that it has read, and none that
+// began in the meantime.
+func (p *program) resign(ctx context.Context, inv *invocation) int {
+	ctx, cancel := coordinators.Patience(ctx, inv.config.SessionTimeout)
 	defer cancel()
-	queue, err := s.coordinator.Candidates(ctx, s.resource)
+	queue, err := inv.coordinator.Candidates(ctx, inv.resource)
 	if err != nil {
-		return cli.Failed(ctx, s.log, "ask the coordinator; nobody was deposed", err)
+		return cli.Failed(ctx, inv.log, "query the coordinator; nobody was deposed", err)
 	}
 	if len(queue) == 0 {
-		fmt.Fprintf(p.Stderr, "leader: nobody leads %s\n", s.resource)
+		fmt.Fprintf(p.Stderr, "leader: nobody leads %s\n", inv.resource)
 		return cli.Error
 	}
 	leader := queue[0]
-	found, err := s.coordinator.Depose(ctx, s.resource, leader.Token)
+	found, err := inv.coordinator.Depose(ctx, inv.resource, leader.Token)
 	if err != nil {
-		return cli.Failed(ctx, s.log, fmt.Sprintf("depose token %s, or hear whether it was; `leader status %s` tells", leader.Token, s.resource), err)
+		return cli.Failed(ctx, inv.log, fmt.Sprintf(
+			"depose token %s, or confirm it; `leader status %s` shows who leads",
+			leader.Token, inv.resource), err)
 	}
 	did := "was deposed"
 	if !found {
-		did = "had given up by itself already"
+		did = "had already resigned or expired"
 	}
-	fmt.Fprintf(p.Stdout, "%s: %s with token %s %s\n", s.resource, cli.Printable(leader.Holder), leader.Token, did)
+	fmt.Fprintf(p.Stdout, "%s: %s with token %s %s\n", inv.resource, cli.Printable(leader.Holder),
+		leader.Token, did)
 	return cli.Done
 }

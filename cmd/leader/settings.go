@@ -27,17 +27,19 @@ type config struct {
 	Holder         string           `env:"LEADER_HOLDER"`
 	Log            slog.Level       `env:"LEADER_LOG" envDefault:"info"`
 
-	electors, stores, journals []string // the schemes there are
+	electors, stores, journals []string // the known schemes
 }
 
 // settings loads the config. Its error lists every problem.
 func (p *program) settings() (*config, error) {
-	c := &config{electors: p.electors.Schemes(), stores: p.stores.Schemes(), journals: p.journals.Schemes()}
+	c := &config{
+		electors: p.electors.Schemes(), stores: p.stores.Schemes(), journals: p.journals.Schemes(),
+	}
 	if err := settings.Load(c, "LEADER_", p.Env); err != nil {
 		return nil, err
 	}
 	if c.Grace == 0 {
-		c.Grace = min(c.SessionTimeout/5, c.mostGrace())
+		c.Grace = min(c.SessionTimeout/5, c.maxGrace())
 	}
 	if c.Holder == "" {
 		host, err := os.Hostname()
@@ -62,35 +64,38 @@ func (c *config) Validate() error {
 		"LEADER_COORDINATOR: there is no coordinator %s://; there is %s", scheme, list(c.electors))
 	for i, u := range c.Stores {
 		report(!slices.Contains(c.stores, u.Scheme()),
-			"LEADER_STORES: number %d: there is no store %s://; there is %s", i+1, u.Scheme(), list(c.stores))
+			"LEADER_STORES: number %d: there is no store %s://; there is %s", i+1, u.Scheme(),
+			list(c.stores))
 	}
 	report(c.Journal != "" && !slices.Contains(c.journals, c.Journal.Scheme()),
 		"LEADER_JOURNAL: there is no journal %s://; there is %s", c.Journal.Scheme(), list(c.journals))
-	report(c.Redis != "" && c.Redis.Scheme() != "redis", "LEADER_REDIS is a URL of scheme %q, not of redis", c.Redis.Scheme())
+	report(c.Redis != "" && c.Redis.Scheme() != "redis",
+		"LEADER_REDIS is a URL of scheme %q, not of redis", c.Redis.Scheme())
 	report(c.SessionTimeout <= 0, "LEADER_SESSION_TIMEOUT=%s must be above 0", c.SessionTimeout)
 	report(c.RaiseTimeout <= 0, "LEADER_RAISE_TIMEOUT=%s must be above 0", c.RaiseTimeout)
 	report(c.Grace < 0, "LEADER_GRACE=%s must not be below 0", c.Grace)
-	report(c.SessionTimeout > 0 && c.Grace > c.mostGrace(),
-		"LEADER_GRACE=%s does not fit into LEADER_SESSION_TIMEOUT=%s: the command must have stopped before the session "+
-			"can expire, and the coordinator is heard from only every third of that time; at most %s fits",
-		c.Grace, c.SessionTimeout, c.mostGrace())
+	report(c.SessionTimeout > 0 && c.Grace > c.maxGrace(),
+		"LEADER_GRACE=%s does not fit into LEADER_SESSION_TIMEOUT=%s: the command must have "+
+			"stopped before the session can expire, and the coordinator confirms the session only "+
+			"every third of that time; at most %s fits",
+		c.Grace, c.SessionTimeout, c.maxGrace())
 	report(len(c.Holder) > 200 || strings.ContainsFunc(c.Holder, isControl),
 		"LEADER_HOLDER must be at most 200 bytes without control characters")
 	return errors.Join(problems...)
 }
 
-// margin is kept between the KILL and the deadline.
+// margin is the time between the KILL and the deadline.
 func (c *config) margin() time.Duration {
 	return supervise.Margin(c.SessionTimeout)
 }
 
-// mostGrace leaves room for the time that passes between two words of the coordinator when all is well: with less the
-// command would be stopped for no reason.
-func (c *config) mostGrace() time.Duration {
+// maxGrace leaves room for the interval between two confirmations from the coordinator. A longer
+// grace would stop the command although nothing is wrong.
+func (c *config) maxGrace() time.Duration {
 	return max(0, c.SessionTimeout/3-c.margin()).Truncate(time.Millisecond)
 }
 
-// tasks is what package tasks needs of it.
+// tasks returns the settings that package tasks needs.
 func (c *config) tasks() tasks.Settings {
 	return tasks.Settings{
 		Coordinator: c.Coordinator, Stores: c.Stores, Journal: c.Journal, Redis: c.Redis,

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// stalls measures for how long this process was kept from running, as on a machine that others share.
+// stalls measures how long this process was not scheduled, as on a shared machine.
 type stalls struct {
 	mu   sync.Mutex
 	seen time.Time

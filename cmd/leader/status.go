@@ -12,15 +12,15 @@ import (
 	"github.com/ringfence/ringfence/internal/coordinators"
 )
 
-// standing is how an election stands, in the form of -o json. Tokens are strings there.
-type standing struct {
+// electionStatus is the state of an election, as -o json prints it: tokens are strings.
+type electionStatus struct {
 	Resource   fence.Resource    `json:"resource"`
 	Leader     *fence.Candidate  `json:"leader"` // null when nobody leads
 	Candidates []fence.Candidate `json:"candidates"`
 }
 
-func newStanding(r fence.Resource, queue []fence.Candidate) standing {
-	s := standing{Resource: r, Candidates: queue}
+func newElectionStatus(r fence.Resource, queue []fence.Candidate) electionStatus {
+	s := electionStatus{Resource: r, Candidates: queue}
 	if len(queue) == 0 {
 		s.Candidates = []fence.Candidate{}
 		return s
@@ -29,17 +29,17 @@ func newStanding(r fence.Resource, queue []fence.Candidate) standing {
 	return s
 }
 
-// status is the subcommand.
-func (p *program) status(ctx context.Context, s *session) int {
-	ctx, cancel := coordinators.Patience(ctx, s.config.SessionTimeout)
+// status implements the subcommand.
+func (p *program) status(ctx context.Context, inv *invocation) int {
+	ctx, cancel := coordinators.Patience(ctx, inv.config.SessionTimeout)
 	defer cancel()
-	queue, err := s.coordinator.Candidates(ctx, s.resource)
+	queue, err := inv.coordinator.Candidates(ctx, inv.resource)
 	if err != nil {
-		return cli.Failed(ctx, s.log, "ask the coordinator", err)
+		return cli.Failed(ctx, inv.log, "query the coordinator", err)
 	}
-	now := newStanding(s.resource, queue)
-	if err := now.print(p.Stdout, s.output); err != nil {
-		return cli.Failed(ctx, s.log, "print", err)
+	now := newElectionStatus(inv.resource, queue)
+	if err := now.print(p.Stdout, inv.output); err != nil {
+		return cli.Failed(ctx, inv.log, "print", err)
 	}
 	if now.Leader == nil {
 		return cli.Error
@@ -47,7 +47,7 @@ func (p *program) status(ctx context.Context, s *session) int {
 	return cli.Done
 }
 
-func (s standing) print(w io.Writer, form string) error {
+func (s electionStatus) print(w io.Writer, form string) error {
 	if form == "json" {
 		return json.NewEncoder(w).Encode(s)
 	}
@@ -55,7 +55,8 @@ func (s standing) print(w io.Writer, form string) error {
 	fmt.Fprintln(t, "RESOURCE\tLEADER\tTOKEN\tREADY\tCANDIDATES")
 	holder, token, ready := "-", "-", "-"
 	if s.Leader != nil {
-		holder, token, ready = cli.Printable(s.Leader.Holder), s.Leader.Token.String(), yes(s.Leader.Ready)
+		holder, token = cli.Printable(s.Leader.Holder), s.Leader.Token.String()
+		ready = yes(s.Leader.Ready)
 	}
 	fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%d\n", s.Resource, holder, token, ready, len(s.Candidates))
 	return t.Flush()

@@ -13,7 +13,7 @@ import (
 	"github.com/ringfence/ringfence/internal/servers/serverstest"
 )
 
-// testStores leads over a real Postgres and a real Redis, reached without a guard.
+// testStores leads with a real Postgres and a real Redis as stores, without a guard.
 func testStores(t *testing.T, program string) {
 	pg, zk := serverstest.SharedPostgres(t), serverstest.SharedZooKeeper(t)
 	database := pg.URL("postgres", serverstest.FreshDatabase(t, pg))
@@ -21,7 +21,8 @@ func testStores(t *testing.T, program string) {
 	s := newSite(t, program, zk, 20*time.Second)
 	s.env = append(s.env, "LEADER_STORES="+database+","+cache, "LEADER_HOLDER=me")
 	psql := []string{"run", "orders", "--", "psql", database, "-Atc",
-		"select token::text = current_setting('fence.orders'), holder from ringfence.mark where resource = 'orders'"}
+		"select token::text = current_setting('fence.orders'), holder from ringfence.mark where " +
+			"resource = 'orders'"}
 
 	l := s.start(psql...)
 	l.exits(cli.Error)
@@ -52,11 +53,15 @@ func testStores(t *testing.T, program string) {
 		l.log.Await(t, "guard adopt")
 	})
 	t.Run("a coordinator that was rolled back", func(t *testing.T) {
-		out, err := exec.Command("psql", database, "-Atc", "select issuer from ringfence.mark where resource = 'orders'").Output()
+		out, err := exec.Command("psql", database, "-Atc",
+			"select issuer from ringfence.mark where resource = 'orders'").Output()
 		if err != nil {
 			t.Fatal(err)
 		}
-		newer := fence.Claim{Resource: "orders", Token: 1 << 60, Issuer: fence.Issuer(strings.TrimSpace(string(out))), Holder: "newer"}
+		newer := fence.Claim{
+			Resource: "orders", Token: 1 << 60, Issuer: fence.Issuer(strings.TrimSpace(string(out))),
+			Holder: "newer",
+		}
 		if err := postgres.NewRaiser(database).Raise(t.Context(), newer); err != nil {
 			t.Fatal(err)
 		}

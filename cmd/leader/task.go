@@ -10,61 +10,64 @@ import (
 	"github.com/ringfence/ringfence/internal/tasks"
 )
 
-// target is the task that a subcommand is about: a file, or a name in the journal.
-type target struct {
+// taskRef names a task: by its file, or by its name in the journal.
+type taskRef struct {
 	path string
 	name checkpoint.Name
 }
 
-// parseTask reads what stands in RESOURCE's place. What ends in .yaml or .yml, or has a slash, is a file.
-func (c command) parseTask(names []string, dashed bool) (t target, err error) {
+// parseTask reads the argument that names a task. An argument that ends in .yaml or .yml, or
+// contains a slash, is a file.
+func (c command) parseTask(names []string, dashed bool) (t taskRef, err error) {
 	isFile := func(s string) bool {
 		return strings.Contains(s, "/") || strings.HasSuffix(s, ".yaml") || strings.HasSuffix(s, ".yml")
 	}
-	most := 1
+	allowed := 1
 	if c.takes == takesNothing {
-		most = 0
+		allowed = 0
 	}
 	switch {
 	case dashed:
 		return t, fmt.Errorf("%s takes no command", c.name)
-	case len(names) > most:
-		return t, fmt.Errorf("%q is one argument too many", names[most])
-	case most == 0:
+	case len(names) > allowed:
+		return t, fmt.Errorf("%q is one argument too many", names[allowed])
+	case allowed == 0:
 		return t, nil
 	case len(names) == 0:
 		return t, errors.New(strings.Fields(c.arguments)[0] + " is missing")
 	case c.takes == takesFile || isFile(names[0]):
-		return target{path: names[0]}, nil
+		return taskRef{path: names[0]}, nil
 	}
 	t.name, err = checkpoint.ParseName(names[0])
 	return t, err
 }
 
 // runTask is the subcommand task.
-func (p *program) runTask(ctx context.Context, s *session) int {
-	s.introduce(ctx)
-	return task((*tasks.Session).Run)(p, ctx, s)
+func (p *program) runTask(ctx context.Context, inv *invocation) int {
+	inv.logSettings(ctx)
+	return task((*tasks.Invocation).Run)(p, ctx, inv)
 }
 
-// task makes a subcommand of what a session of tasks does.
-func task(run func(*tasks.Session, context.Context) int) func(*program, context.Context, *session) int {
-	return func(_ *program, ctx context.Context, s *session) int {
-		s.tasks.Coordinator, s.tasks.Log = s.coordinator, s.log
-		return run(s.tasks, ctx)
+// task turns a method of tasks.Invocation into a subcommand.
+func task(
+	run func(*tasks.Invocation, context.Context) int,
+) func(*program, context.Context, *invocation) int {
+	return func(_ *program, ctx context.Context, inv *invocation) int {
+		inv.tasks.Coordinator, inv.tasks.Log = inv.coordinator, inv.log
+		return run(inv.tasks, ctx)
 	}
 }
 
 // loadTask reads the task file, if one is named.
-func (p *program) loadTask(c command, s *session) error {
+func (p *program) loadTask(c command, inv *invocation) error {
 	if c.takes == takesResource {
 		return nil
 	}
-	s.tasks = &tasks.Session{
-		Settings: s.config.tasks(), Path: s.target.path, Name: s.target.name, Output: s.output,
+	inv.tasks = &tasks.Invocation{
+		Settings: inv.config.tasks(), Path: inv.task.path, Name: inv.task.name, Output: inv.output,
 		Env: p.Env, Stdout: p.Stdout, Stderr: p.Stderr, Stores: p.stores, Journals: p.journals,
 	}
-	err := s.tasks.Load(c.takes == takesFile)
-	s.resource = s.tasks.Resource
+	err := inv.tasks.Load(c.takes == takesFile)
+	inv.resource = inv.tasks.Resource
 	return err
 }

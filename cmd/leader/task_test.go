@@ -36,7 +36,8 @@ func TestWrongUsageOfTaskExits2(t *testing.T) {
 		{"task restart a b", `"b" is one argument too many`},
 	} {
 		code, out, log := call(t, []string{"LEADER_COORDINATOR=zk://h"}, strings.Fields(c.args)...)
-		if code != cli.Usage || out != "" || !strings.Contains(log, c.want) || !strings.Contains(log, "leader task") {
+		if code != cli.Usage || out != "" || !strings.Contains(log, c.want) ||
+			!strings.Contains(log, "leader task") {
 			t.Errorf("leader %s: code %d, stdout %q, stderr %q", c.args, code, out, log)
 		}
 	}
@@ -54,23 +55,30 @@ func taskIn(t *testing.T, text string) string {
 
 func TestBadTaskFileExits2WithEveryProblem(t *testing.T) {
 	env := []string{"LEADER_COORDINATOR=zk://h"}
-	code, out, log := call(t, env, "task", filepath.Join("..", "..", "testdata", "tasks", "bad", "values.yaml"))
-	if code != cli.Usage || out != "" || !strings.Contains(log, "values.yaml:3:9: rounds") || !strings.Contains(log, "values.yaml:27:1: ") {
+	code, out, log := call(t, env, "task",
+		filepath.Join("..", "..", "testdata", "tasks", "bad", "values.yaml"))
+	if code != cli.Usage || out != "" || !strings.Contains(log, "values.yaml:3:9: rounds") ||
+		!strings.Contains(log, "values.yaml:27:1: ") {
 		t.Errorf("code %d, stdout %q, stderr %q", code, out, log)
 	}
 	for _, sub := range []string{"show", "resume", "restart"} {
-		if code, _, log := call(t, env, "task", sub, "./nowhere"); code != cli.Usage || !strings.Contains(log, "no such file") {
+		if code, _, log := call(t, env, "task", sub, "./nowhere"); code != cli.Usage ||
+			!strings.Contains(log, "no such file") {
 			t.Errorf("%s: code %d, stderr %q", sub, code, log)
 		}
 	}
 }
 
-func TestStepsThatNeedWhatTheSettingsLackExit2(t *testing.T) {
-	file := taskIn(t, "task: t\nresource: r\nsteps:\n  - {name: book, sql: select 1}\n  - {name: count, redis: [INCR, n]}\n")
+func TestStepsThatNeedMissingSettingsExit2(t *testing.T) {
+	file := taskIn(t, "task: t\nresource: r\nsteps:\n  - {name: book, sql: select 1}\n  - {name: "+
+		"count, redis: [INCR, n]}\n")
 	s := setup{journal: checkpointtest.NewMemory()}
 	l := begin(t, s, "task", file)
 	l.exits(cli.Usage)
-	for _, want := range []string{`t.yaml:4:5: step "book" is SQL`, "LEADER_JOURNAL=postgres://", `t.yaml:5:5: step "count" is run by Redis`, "LEADER_REDIS="} {
+	for _, want := range []string{
+		`t.yaml:4:5: step "book" is SQL`, "LEADER_JOURNAL=postgres://",
+		`t.yaml:5:5: step "count" is run by Redis`, "LEADER_REDIS=",
+	} {
 		if !strings.Contains(l.log.String(), want) {
 			t.Errorf("no %s in the log", want)
 		}
@@ -82,25 +90,37 @@ func TestStepsThatNeedWhatTheSettingsLackExit2(t *testing.T) {
 }
 
 func TestSettingsOfTasksAreChecked(t *testing.T) {
-	code, _, log := call(t, []string{"LEADER_COORDINATOR=zk://h", "LEADER_JOURNAL=mysql://u:s3cr3t@h", "LEADER_REDIS=postgres://u:s3cr3t@h"}, "task", "list")
-	if code != cli.Usage || strings.Contains(log, "s3cr3t") || !strings.Contains(log, "LEADER_JOURNAL: there is no journal mysql://; there is postgres://") || !strings.Contains(log, "LEADER_REDIS is a URL of scheme") {
+	code, _, log := call(t, []string{
+		"LEADER_COORDINATOR=zk://h", "LEADER_JOURNAL=mysql://u:s3cr3t@h",
+		"LEADER_REDIS=postgres://u:s3cr3t@h",
+	}, "task", "list")
+	if code != cli.Usage || strings.Contains(log, "s3cr3t") ||
+		!strings.Contains(log, "LEADER_JOURNAL: there is no journal mysql://; there is postgres://") ||
+		!strings.Contains(log, "LEADER_REDIS is a URL of scheme") {
 		t.Errorf("code %d, stderr:\n%s", code, log)
 	}
 }
 
-// kept is a journal with two tasks in it.
+// kept returns a setup whose journal has two tasks.
 func kept(t *testing.T) setup {
 	t.Helper()
 	j := checkpointtest.NewMemory()
-	claim := fence.Claim{Resource: "orders", Token: 9007199254740993, Issuer: "memory", Holder: "host a:1"}
+	claim := fence.Claim{
+		Resource: "orders", Token: 9007199254740993, Issuer: "memory", Holder: "host a:1",
+	}
 	saved := time.Date(2026, 11, 21, 6, 56, 41, 0, time.UTC)
 	cp := checkpoint.Checkpoint{
-		Task: "loop", Resource: "orders", Version: 1, Token: claim.Token, Holder: claim.Holder, Run: 1, Round: 12, Rounds: checkpoint.Forever,
-		Step: 1, Steps: []string{"extract", "load"}, Status: checkpoint.Running, State: json.RawMessage(`{"cursor":7}`), Saved: saved,
+		Task: "loop", Resource: "orders", Version: 1, Token: claim.Token, Holder: claim.Holder, Run: 1,
+		Round: 12, Rounds: checkpoint.Forever,
+		Step: 1, Steps: []string{"extract", "load"}, Status: checkpoint.Running,
+		State: json.RawMessage(`{"cursor":7}`), Saved: saved,
 	}
 	stopped := cp
-	stopped.Task, stopped.Round, stopped.Rounds, stopped.Run, stopped.Status = "once", 1, 1, 2, checkpoint.Stopped
-	stopped.Failure = &checkpoint.Failure{Step: "load", Attempts: 3, Message: "exit code 1: \x1b[2Jno", At: saved}
+	stopped.Task, stopped.Round, stopped.Rounds, stopped.Run, stopped.Status = "once", 1, 1, 2,
+		checkpoint.Stopped
+	stopped.Failure = &checkpoint.Failure{
+		Step: "load", Attempts: 3, Message: "exit code 1: \x1b[2Jno", At: saved,
+	}
 	err := j.Raise(t.Context(), claim)
 	for _, cp := range []checkpoint.Checkpoint{cp, stopped} {
 		if err == nil {
@@ -135,7 +155,9 @@ failure   step load, after 3 attempts, at 2026-11-21T06:56:41Z:
 	l = begin(t, kept(t), "task", "show", "loop", "-o", "json")
 	l.exits(cli.Done)
 	var cp checkpoint.Checkpoint
-	if err := json.Unmarshal([]byte(l.out.String()), &cp); err != nil || cp.Token != 9007199254740993 || string(cp.State) != `{"cursor":7}` || !strings.Contains(l.out.String(), `"token":"9007199254740993"`) {
+	if err := json.Unmarshal([]byte(l.out.String()), &cp); err != nil ||
+		cp.Token != 9007199254740993 || string(cp.State) != `{"cursor":7}` ||
+		!strings.Contains(l.out.String(), `"token":"9007199254740993"`) {
 		t.Errorf("%v in %s", err, l.out)
 	}
 	l = begin(t, kept(t), "task", "show", "never")
@@ -153,20 +175,27 @@ once  orders    stopped  2 of 2: load  1 of 1       2    1        90071992547409
 	if l.out.String() != want {
 		t.Errorf("got:\n%s", l.out)
 	}
-	for s, want := range map[*checkpointtest.Memory]int{kept(t).journal: 2, checkpointtest.NewMemory(): 0} {
+	for s, want := range map[*checkpointtest.Memory]int{
+		kept(t).journal: 2, checkpointtest.NewMemory(): 0,
+	} {
 		l := begin(t, setup{journal: s}, "task", "list", "-o", "json")
 		l.exits(cli.Done)
 		var all []checkpoint.Checkpoint
-		if err := json.Unmarshal([]byte(l.out.String()), &all); err != nil || all == nil || len(all) != want {
+		if err := json.Unmarshal([]byte(l.out.String()), &all); err != nil || all == nil ||
+			len(all) != want {
 			t.Errorf("%v, %d tasks in %s", err, len(all), l.out)
 		}
 	}
 }
 
-func TestATaskStopsIsResumedAndIsRestarted(t *testing.T) {
-	s := setup{memory: fencetest.NewMemory(long), journal: checkpointtest.NewMemory(), env: []string{"LEADER_HOLDER=me"}}
-	file := taskIn(t, "task: t\nresource: orders\nsteps:\n  - {name: a, run: 'echo by $RINGFENCE_HOLDER'}\n"+
-		"  - {name: b, run: 'test -e mended || { : >mended; exit 7; }'}\n")
+func TestATaskStopsAndIsResumedAndRestarted(t *testing.T) {
+	s := setup{
+		memory: fencetest.NewMemory(longSession), journal: checkpointtest.NewMemory(),
+		env: []string{"LEADER_HOLDER=me"},
+	}
+	file := taskIn(t, "task: t\nresource: orders\nsteps:\n  - {name: a, run: 'echo by "+
+		"$RINGFENCE_HOLDER'}\n"+
+		"  - {name: b, run: 'test -e fixed || { : >fixed; exit 7; }'}\n")
 	call := func(want int, says string, args ...string) {
 		t.Helper()
 		l := begin(t, s, append([]string{"task"}, args...)...)
@@ -181,32 +210,42 @@ func TestATaskStopsIsResumedAndIsRestarted(t *testing.T) {
 	call(cli.Done, "task t is running at step 1 of 2: a, run 2", "restart", file)
 }
 
-// A signal ends a task that the program runs, with the grace of its settings.
+// The grace of the settings applies to the task's command.
 func TestASignalEndsATask(t *testing.T) {
 	s := setup{journal: checkpointtest.NewMemory(), env: []string{"LEADER_GRACE=200ms"}}
-	l := begin(t, s, "task", taskIn(t, "task: t\nresource: orders\nsteps: [{name: s, run: 'trap \"\" TERM; echo began; while :; do sleep 0.02; done'}]\n"))
+	l := begin(t, s, "task",
+		taskIn(t, "task: t\nresource: orders\nsteps: [{name: s, run: 'trap \"\" TERM; echo began; "+
+			"while :; do sleep 0.02; done'}]\n"))
 	l.out.Await(t, "began")
 	l.signals <- syscall.SIGTERM
 	l.exits(128 + 15)
-	for _, want := range []string{`"task":"t"`, `"resource":"orders"`, `"holder":`, `"msg":"settings"`} {
+	for _, want := range []string{
+		`"task":"t"`, `"resource":"orders"`, `"holder":`, `"msg":"settings"`,
+	} {
 		if !strings.Contains(l.log.String(), want) {
 			t.Errorf("no %s in the log", want)
 		}
 	}
 }
 
-func TestTasksGetEverySettingThatTheyNeed(t *testing.T) {
+func TestEverySettingReachesTheTasks(t *testing.T) {
 	env := []string{
-		"LEADER_COORDINATOR=zk://h", "LEADER_STORES=postgres://a,redis://b", "LEADER_JOURNAL=redis://c", "LEADER_REDIS=redis://d",
-		"LEADER_SESSION_TIMEOUT=12s", "LEADER_RAISE_TIMEOUT=7s", "LEADER_ON_DISCONNECT=stop", "LEADER_GRACE=3s", "LEADER_HOLDER=me",
+		"LEADER_COORDINATOR=zk://h", "LEADER_STORES=postgres://a,redis://b", "LEADER_JOURNAL=redis://c",
+		"LEADER_REDIS=redis://d",
+		"LEADER_SESSION_TIMEOUT=12s", "LEADER_RAISE_TIMEOUT=7s", "LEADER_ON_DISCONNECT=stop",
+		"LEADER_GRACE=3s", "LEADER_HOLDER=me",
 	}
-	p := &program{Streams: cli.Streams{Env: env}, electors: coordinators.All, stores: stores.All, journals: tasks.AllJournals}
+	p := &program{
+		Streams: cli.Streams{Env: env}, electors: coordinators.All, stores: stores.All,
+		journals: tasks.AllJournals,
+	}
 	c, err := p.settings()
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := tasks.Settings{
-		Coordinator: "zk://h", Stores: settings.URLs{"postgres://a", "redis://b"}, Journal: "redis://c", Redis: "redis://d",
+		Coordinator: "zk://h", Stores: settings.URLs{"postgres://a", "redis://b"}, Journal: "redis://c",
+		Redis:          "redis://d",
 		SessionTimeout: 12 * time.Second, RaiseTimeout: 7 * time.Second, OnDisconnect: supervise.StopNow,
 		Grace: 3 * time.Second, Margin: 600 * time.Millisecond, Holder: "me",
 	}
@@ -215,15 +254,20 @@ func TestTasksGetEverySettingThatTheyNeed(t *testing.T) {
 	}
 }
 
-func TestHelpOnTaskShowsAWholeFile(t *testing.T) {
-	for _, args := range [][]string{{"task", "-h"}, {"task", "show", "-h"}, {"task", "resume", "--help"}} {
+func TestHelpOnTaskExplainsEveryKey(t *testing.T) {
+	for _, args := range [][]string{
+		{"task", "-h"}, {"task", "show", "-h"}, {"task", "resume", "--help"},
+	} {
 		code, out, log := call(t, nil, args...)
 		if code != cli.Done || log != "" || !strings.Contains(out, "LEADER_JOURNAL") {
 			t.Errorf("%v: code %d, stderr %q, stdout:\n%s", args, code, log, out)
 		}
 	}
 	_, out, _ := call(t, nil, "task", "-h")
-	for _, key := range []string{"task:", "resource:", "rounds:", "every:", "state:", "retry:", "changed:", "journal:", "steps:", "sql:", "sql_file:", "run:", "unfinished:", "ask:", "timeout:", "redis:", "RINGFENCE_KEY"} {
+	for _, key := range []string{
+		"task:", "resource:", "rounds:", "every:", "state:", "retry:", "changed:", "journal:", "steps:",
+		"sql:", "sql_file:", "run:", "unfinished:", "ask:", "timeout:", "redis:", "RINGFENCE_KEY",
+	} {
 		if !strings.Contains(out, key) {
 			t.Errorf("no %s in:\n%s", key, out)
 		}

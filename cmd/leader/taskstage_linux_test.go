@@ -24,8 +24,8 @@ import (
 	"github.com/ringfence/ringfence/internal/supervise"
 )
 
-// taskStage is a site with a database of its own that keeps the checkpoints, next to the data of a task. The role warden
-// raises marks, keeper runs the steps.
+// taskStage is a site with its own database for checkpoints and the data of a task. The role warden
+// raises marks, and keeper runs the steps.
 type taskStage struct {
 	*site
 	leadertest.Database
@@ -34,21 +34,29 @@ type taskStage struct {
 
 func newTaskStage(t *testing.T, program string, timeout time.Duration) *taskStage {
 	t.Helper()
-	s := &taskStage{site: newSite(t, program, serverstest.SharedZooKeeper(t), timeout), Database: leadertest.NewDatabase(t), dir: t.TempDir()}
+	s := &taskStage{
+		site:     newSite(t, program, serverstest.SharedZooKeeper(t), timeout),
+		Database: leadertest.NewDatabase(t), dir: t.TempDir(),
+	}
 	s.set("LEADER_STORES", s.URL("warden"))
 	s.set("LEADER_JOURNAL", s.URL("keeper"))
 	s.libpq(s.URL("keeper"))
 	return s
 }
 
-// guarded puts a guard before the database, and sends psql and the raise of marks through it.
+// guarded puts a guard in front of the database, for psql and for the raise of marks.
 func (s *taskStage) guarded() {
 	s.t.Helper()
 	program := filepath.Join(filepath.Dir(s.program), "guard")
 	at := serverstest.FreeAddresses(s.t, 1)[0]
-	g := &leader{trial: &trial{t: s.t, out: leadertest.NewScreen(), log: leadertest.NewScreen(), code: make(chan int, 1)}, cmd: exec.Command(program, "serve")}
+	g := &leader{
+		leaderRun: &leaderRun{
+			t: s.t, out: leadertest.NewScreen(), log: leadertest.NewScreen(), code: make(chan int, 1),
+		}, cmd: exec.Command(program, "serve"),
+	}
 	g.cmd.Env = []string{
-		"GUARD_POSTGRES_LISTEN=" + at, "GUARD_POSTGRES_UPSTREAM=" + s.URL("warden"), "GUARD_COORDINATOR=" + environ.Lookup(s.env, "LEADER_COORDINATOR"),
+		"GUARD_POSTGRES_LISTEN=" + at, "GUARD_POSTGRES_UPSTREAM=" + s.URL("warden"),
+		"GUARD_COORDINATOR=" + environ.Lookup(s.env, "LEADER_COORDINATOR"),
 	}
 	g.cmd.Stdout, g.cmd.Stderr = g.out, g.log
 	g.begin()
@@ -64,7 +72,7 @@ func (s *taskStage) guarded() {
 	s.libpq(through)
 }
 
-// libpq sets what psql needs.
+// libpq sets psql's environment.
 func (s *taskStage) libpq(url string) {
 	s.t.Helper()
 	cfg, err := pgx.ParseConfig(url)
@@ -77,9 +85,11 @@ func (s *taskStage) libpq(url string) {
 	s.set("PGDATABASE", cfg.Database)
 }
 
-func (s *taskStage) set(name, value string) { s.env = environ.With(s.env, [][2]string{{name, value}}) }
+func (s *taskStage) set(name, value string) {
+	s.env = environ.With(s.env, [][2]string{{name, value}})
+}
 
-// example copies a directory of examples, and loads its schema.
+// example copies an example's directory, and loads its schema.
 func (s *taskStage) example(name string) {
 	s.t.Helper()
 	from := filepath.Join("..", "..", "examples", name)
@@ -94,7 +104,7 @@ func (s *taskStage) example(name string) {
 	s.Grant()
 }
 
-// write makes a file beside the task file.
+// write creates a file next to the task file.
 func (s *taskStage) write(name, text string) string {
 	s.t.Helper()
 	path := filepath.Join(s.dir, name)
@@ -104,7 +114,7 @@ func (s *taskStage) write(name, text string) string {
 	return path
 }
 
-// show asks with leader task show; once the task has begun.
+// show runs leader task show. The result is empty if the task has not begun.
 func (s *taskStage) show(task string) (cp checkpoint.Checkpoint) {
 	s.t.Helper()
 	out, log, code := s.run("task", "show", task, "-o", "json")
@@ -117,7 +127,7 @@ func (s *taskStage) show(task string) (cp checkpoint.Checkpoint) {
 	return cp
 }
 
-// call runs leader to its end.
+// call runs leader to its end and checks the exit code.
 func (s *taskStage) call(want int, args ...string) (stdout, stderr string) {
 	s.t.Helper()
 	stdout, stderr, got := s.run(args...)
@@ -141,7 +151,7 @@ func (s *taskStage) run(args ...string) (stdout, stderr string, code int) {
 	return out.String(), log.String(), supervise.ExitCode(cmd.ProcessState)
 }
 
-// kill ends a leader as a power cut does.
+// kill ends a leader as a power failure does.
 func (l *leader) kill() {
 	l.t.Helper()
 	l.signal(syscall.SIGKILL)

@@ -15,7 +15,7 @@ import (
 	"github.com/ringfence/ringfence/internal/servers/serverstest"
 )
 
-// openTerminal makes a pseudo-terminal: what is written to keyboard is typed, and the other end is a program's stdin.
+// openTerminal opens a pseudo-terminal: the test types on keyboard, and tty is a program's stdin.
 func openTerminal(t *testing.T) (keyboard, tty *os.File) {
 	t.Helper()
 	keyboard, err := os.OpenFile("/dev/ptmx", os.O_RDWR|syscall.O_NOCTTY, 0)
@@ -44,8 +44,8 @@ func openTerminal(t *testing.T) (keyboard, tty *os.File) {
 	return keyboard, tty
 }
 
-// testTerminal is a shell that runs leader in the foreground and reads on afterwards. It has no job control, so that
-// it is leader that has to give the terminal back.
+// testTerminal runs leader in the foreground of a shell that reads from the terminal afterwards.
+// The shell has no job control, so leader has to return the terminal.
 func testTerminal(t *testing.T, program string) {
 	keyboard, tty := openTerminal(t)
 	s := newSite(t, program, serverstest.SharedZooKeeper(t), 20*time.Second)
@@ -53,7 +53,9 @@ func testTerminal(t *testing.T, program string) {
 	s.program = "/bin/sh"
 	shown := leadertest.NewScreen()
 	shell := s.prepare("-c", `
-		"$LEADER" run orders -- /bin/sh -c 'trap "echo interrupted" INT; stty -echo; echo ready; read line; echo got $line; until read line; do :; done; echo got $line; exit 5'
+		"$LEADER" run orders -- /bin/sh -c 'trap "echo interrupted" INT; stty -echo
+			echo ready; read line; echo got $line
+			until read line; do :; done; echo got $line; exit 5'
 		echo "code=$?"; stty -a | tr ";" "\n" | grep -E "susp|echo "; read line; echo "afterwards $line"`)
 	shell.cmd.Stdin, shell.cmd.Stdout, shell.cmd.Stderr = tty, tty, tty
 	shell.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
@@ -66,9 +68,9 @@ func testTerminal(t *testing.T, program string) {
 	for _, step := range []struct{ typed, shown string }{
 		{"one\n", "got one"}, // it can read
 		{"\x03", "interrupted"},
-		{"\x1atwo\n", "two"}, // Ctrl-Z stops nothing
+		{"\x1atwo\n", "two"}, // Ctrl-Z has no effect
 		{"", "code=5"},
-		{"", "susp = ^Z"}, // all is as it was
+		{"", "susp = ^Z"}, // the settings are restored
 		{"three\n", "afterwards three"},
 	} {
 		if _, err := keyboard.WriteString(step.typed); err != nil {

@@ -2,7 +2,7 @@ package main
 
 import "github.com/ringfence/ringfence/internal/settings"
 
-// Texts is settings.Described's: what -h says of each setting.
+// Texts implements settings.Described: it says what each setting means.
 func (*config) Texts() settings.Texts { return texts }
 
 var texts = settings.Texts{
@@ -11,52 +11,51 @@ var texts = settings.Texts{
 	},
 	"LEADER_STORES": {
 		Meaning: `
-			URLs (postgres://..., redis://...) with commas between, of guards or of databases with
-			the schema installed. A new leader raises the mark on every one before the command is
-			started. With none, the mark rises only when the command opens its first session under
+			comma-separated URLs (postgres://..., redis://...) of guards, or of databases with the
+			schema installed. A new leader raises the mark on every one before it starts the
+			command. With none, the mark rises only when the command opens its first session under
 			the token`,
 	},
 	"LEADER_SESSION_TIMEOUT": {
 		Meaning: `
-			after so long without a word from this leader the coordinator lets another one in. The
-			commands that only ask give up after as long`,
+			the coordinator elects another leader when it has not heard from this one for so long.
+			status, resign and the task commands that read a checkpoint wait as long for an answer`,
 	},
 	"LEADER_ON_DISCONNECT": {
 		Meaning: `
 			what happens to the command while the coordinator is out of reach: pause (SIGSTOP
-			until it is back), continue, or stop. Whichever it is, the command is ended before the
-			session can expire; only when leader itself is paused for as long, the fence alone
-			holds`,
+			until it is back), continue, or stop. In each case leader ends the command before the
+			session can expire. While leader itself is paused, only the fence protects the stores`,
 	},
 	"LEADER_GRACE": {
 		Default: "a fifth of LEADER_SESSION_TIMEOUT",
 		Meaning: `
-			how long a command that has to stop has between TERM and KILL. Less where the session
-			could expire sooner; 1ms for next to none`,
+			time between TERM and KILL for a command that has to stop. Less where the session could
+			expire sooner. Use 1ms for next to none`,
 	},
 	"LEADER_RAISE_TIMEOUT": {
 		Meaning: `
 			how long one store may take to raise the mark and end older sessions before this
-			candidate steps back and stands again`,
+			candidate resigns and stands for election again`,
 	},
 	"LEADER_JOURNAL": {
 		Default: `
 			the first postgres:// of LEADER_STORES, else the first redis://, else
 			LEADER_COORDINATOR`,
 		Meaning: `
-			where tasks keep their checkpoints: postgres://..., redis://... or zk://..., with what
-			guard install makes. Name the database itself: a guard lets nobody in who does not
-			lead, so standbys could not follow and leader task show could not read. A task file
-			may name it, too (journal); this comes first. Its role needs what guard install grants
-			to GUARD_POSTGRES_LEADERS`,
+			where tasks keep their checkpoints: postgres://..., redis://... or zk://..., prepared by
+			guard install. Name the database itself: a guard admits only the leader, so standbys
+			could not follow and leader task show could not read. A task file may name it, too
+			(journal); this setting has precedence. Its role needs what guard install grants to
+			GUARD_POSTGRES_LEADERS`,
 	},
 	"LEADER_REDIS": {
 		Default: "the first redis:// of LEADER_STORES",
-		Meaning: "where the redis steps of tasks are run, under the token",
+		Meaning: "where the redis steps of tasks run, under the token",
 	},
 	"LEADER_HOLDER": {
 		Default: "host name:process id",
-		Meaning: "who this is, for people who look at status and logs",
+		Meaning: "name of this process in status and logs",
 	},
 	"LEADER_LOG": {
 		Meaning: `

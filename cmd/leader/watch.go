@@ -13,29 +13,29 @@ import (
 	"github.com/ringfence/ringfence/internal/supervise"
 )
 
-// change is a line of watch in the form of -o json.
+// change is a line of watch, as -o json prints it.
 type change struct {
 	Time     time.Time        `json:"time"`
 	Resource fence.Resource   `json:"resource"`
 	Leader   *fence.Candidate `json:"leader"` // null when nobody leads
 }
 
-// watch is the subcommand. A signal is the orderly end of it.
-func (p *program) watch(ctx context.Context, s *session) int {
-	var told *fence.Candidate
+// watch implements the subcommand. A signal ends it with exit code 0.
+func (p *program) watch(ctx context.Context, inv *invocation) int {
+	var last *fence.Candidate
 	first := true
-	err := s.coordinator.Watch(ctx, s.resource, func(queue []fence.Candidate) error {
-		leader := newStanding(s.resource, queue).Leader
-		if !first && same(told, leader) {
-			return nil // something further down the queue
+	err := inv.coordinator.Watch(ctx, inv.resource, func(queue []fence.Candidate) error {
+		leader := newElectionStatus(inv.resource, queue).Leader
+		if !first && same(last, leader) {
+			return nil // a change further down the queue
 		}
-		first, told = false, leader
-		return change{time.Now().UTC(), s.resource, leader}.print(p.Stdout, s.output)
+		first, last = false, leader
+		return change{time.Now().UTC(), inv.resource, leader}.print(p.Stdout, inv.output)
 	})
 	if _, ok := errors.AsType[supervise.Signalled](context.Cause(ctx)); ok || err == nil {
 		return cli.Done
 	}
-	return cli.Failed(ctx, s.log, "watch the election", err)
+	return cli.Failed(ctx, inv.log, "watch the election", err)
 }
 
 func same(a, b *fence.Candidate) bool {
@@ -54,6 +54,7 @@ func (c change) print(w io.Writer, form string) error {
 		_, err := fmt.Fprintf(w, "%s  nobody leads %s\n", at, c.Resource)
 		return err
 	}
-	_, err := fmt.Fprintf(w, "%s  token=%s  holder=%s  ready=%s\n", at, c.Leader.Token, cli.Printable(c.Leader.Holder), yes(c.Leader.Ready))
+	_, err := fmt.Fprintf(w, "%s  token=%s  holder=%s  ready=%s\n", at, c.Leader.Token,
+		cli.Printable(c.Leader.Holder), yes(c.Leader.Ready))
 	return err
 }

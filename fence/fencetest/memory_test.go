@@ -1,27 +1,27 @@
-package fencetest_test
+package fencetest
 
 import (
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/ringfence/ringfence/fence"
-	"github.com/ringfence/ringfence/fence/fencetest"
 )
 
-func TestMemoryKeepsTheContract(t *testing.T) {
-	const timeout = 6 * time.Second // long enough for a busy machine
-	m := fencetest.NewMemory(timeout)
-	client := func(c fence.Coordinator) *fencetest.Client { return c.(*fencetest.Client) }
-	fencetest.Run(t, fencetest.Harness{
+const memoryTimeout = 6 * time.Second // long enough for a busy machine
+
+func memoryHarness(m *Memory) Harness {
+	client := func(c fence.Coordinator) *Client { return c.(*Client) }
+	return Harness{
 		Open:           func(testing.TB) fence.Coordinator { return m.Open() },
-		SessionTimeout: timeout,
+		SessionTimeout: memoryTimeout,
 		Cut:            func(_ testing.TB, c fence.Coordinator) { client(c).Cut() },
 		Heal:           func(_ testing.TB, c fence.Coordinator) { client(c).Heal() },
 		Expire:         func(_ testing.TB, c fence.Coordinator) { client(c).Expire() },
 		LoseReply:      func(_ testing.TB, c fence.Coordinator) { client(c).LoseReply() },
 		Alone: func(testing.TB) (c, operator fence.Coordinator) {
-			m := fencetest.NewMemory(timeout)
+			m := NewMemory(memoryTimeout)
 			return m.Open(), m.Open()
 		},
 		Delete: func(t testing.TB, r fence.Resource, token fence.Token) {
@@ -29,13 +29,47 @@ func TestMemoryKeepsTheContract(t *testing.T) {
 				t.Errorf("token %v is not enrolled for %s", token, r)
 			}
 		},
-	})
+	}
+}
+
+func TestMemoryKeepsTheContract(t *testing.T) {
+	if testing.Short() {
+		t.Skip("waits for session timeouts; TestMemoryKeepsTheContractOnAFakeClock does not")
+	}
+	Run(t, memoryHarness(NewMemory(memoryTimeout)))
+}
+
+// Each clause has a bubble and a memory of its own. In a bubble a session timeout takes no time.
+func TestMemoryKeepsTheContractOnAFakeClock(t *testing.T) {
+	for _, c := range slices.Concat(clauses, faultClauses) {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				m := NewMemory(memoryTimeout)
+				leadOnce(t, m)
+				c.run(t, memoryHarness(m))
+			})
+		})
+	}
+}
+
+// leadOnce makes the memory one that has been used, whose next token is not 1.
+func leadOnce(t *testing.T, m *Memory) {
+	t.Helper()
+	c := m.Open()
+	defer c.Close()
+	term, err := c.Campaign(t.Context(), "earlier", "earlier")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := term.Resign(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // In a bubble a session timeout takes no time.
 func TestMemoryInABubble(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m := fencetest.NewMemory(time.Hour)
+		m := NewMemory(time.Hour)
 		a, b := m.Open(), m.Open()
 		defer a.Close()
 		defer b.Close()
@@ -55,7 +89,7 @@ func TestMemoryInABubble(t *testing.T) {
 }
 
 func TestAWipedMemoryIsAnotherIssuer(t *testing.T) {
-	m := fencetest.NewMemory(time.Minute)
+	m := NewMemory(time.Minute)
 	c := m.Open()
 	defer c.Close()
 	before, err := c.Campaign(t.Context(), "orders", "a")

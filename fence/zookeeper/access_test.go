@@ -227,6 +227,9 @@ func TestCredentialsOutliveAReconnection(t *testing.T) {
 }
 
 func TestOpenSaysWhyAnEnsembleIsUnreachable(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes as long as a session timeout of 5 s")
+	}
 	closed := listener(t, func(c net.Conn) { c.Close() })
 	silent := listener(t, func(net.Conn) {})
 	other := listener(t, func(c net.Conn) { io.WriteString(c, "HTTP/1.1 400 Bad Request\r\n\r\n") })

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/backoff"
 	"github.com/ringfence/ringfence/internal/ensemble"
 	"github.com/ringfence/ringfence/internal/ensemble/election"
 )
@@ -43,10 +44,10 @@ func (c *Coordinator) Campaign(
 			failures = 0
 		}
 		failures++
-		wait := ensemble.Backoff(failures, ensemble.BackoffLeast, ensemble.BackoffMost)
+		wait := backoff.After(failures, backoff.Least, backoff.Most)
 		c.client.Log().Warn("campaign starts again", "resource", r, "holder", holder, "error",
 			err, "in", wait)
-		ensemble.Pause(ctx, wait)
+		backoff.Pause(ctx, wait)
 	}
 }
 

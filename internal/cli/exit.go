@@ -6,24 +6,24 @@ import (
 	"log/slog"
 )
 
-// Exit codes of a program's own. What a command exits with that leader runs is the command's.
+// Exit codes of the programs themselves. `leader run` otherwise exits with its command's code.
 const (
 	Done  = 0
 	Error = 1
 	Usage = 2
-	Lost  = 3 // leadership was lost, and what needed it was stopped
+	Lost  = 3 // leadership was lost, and the work that needed it was stopped
 )
 
-// ending is the cause of a context that says what to exit with, such as a signal.
-type ending interface {
+// exiter is a context's cause that has an exit code, such as a signal.
+type exiter interface {
 	error
 	Code() int
 }
 
-// Failed reports an error of the program's own. Where a signal has ended the waiting, that is what
-// is reported.
+// Failed logs that the program could not do something, and returns the exit code. If a signal has
+// ended ctx, Failed reports the signal instead.
 func Failed(ctx context.Context, log *slog.Logger, doing string, err error) int {
-	if e, ok := errors.AsType[ending](context.Cause(ctx)); ok {
+	if e, ok := errors.AsType[exiter](context.Cause(ctx)); ok {
 		log.Info("ended by a signal", "cause", e.Error())
 		return e.Code()
 	}

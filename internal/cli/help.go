@@ -8,19 +8,19 @@ import (
 	"github.com/ringfence/ringfence/internal/settings"
 )
 
-// Help is the parts of a program's help, and how they are shown.
+// Help holds the parts of a program's help, and how to show them.
 type Help struct {
-	About     string // what the program is for, in a line
+	About     string // what the program is for, in one line
 	Settings  any    // a pointer to a struct, as settings.Load takes it
 	ExitCodes string
 	Columns   [2]int // the widths of the subcommands' names and arguments
 
-	// Whole has -h of a subcommand, and a mistake, show all subcommands with their summaries, not
-	// that one alone.
+	// Whole makes -h of a subcommand, and a usage error, show all subcommands with their summaries
+	// instead of that one alone.
 	Whole bool
 }
 
-// help prints the whole surface: subcommands, settings, exit codes.
+// help prints the subcommands, the settings and the exit codes.
 func (p *Program[C]) help() int {
 	var b strings.Builder
 	b.WriteString(p.Help.About + "\n\n")
@@ -33,14 +33,15 @@ func (p *Program[C]) helpOn(c Command[C]) int {
 		return p.help()
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s %s %s\n\n%s.\n", p.Name, c.Name, c.Arguments, strings.ToUpper(c.Summary[:1])+c.Summary[1:])
+	summary := strings.ToUpper(c.Summary[:1]) + c.Summary[1:]
+	fmt.Fprintf(&b, "%s %s %s\n\n%s.\n", p.Name, c.Name, c.Arguments, summary)
 	if c.More != "" {
 		b.WriteString("\n" + c.More)
 	}
 	return p.print(&b)
 }
 
-// print adds what every help ends with.
+// print prints the text, the settings and the exit codes.
 func (p *Program[C]) print(b *strings.Builder) int {
 	b.WriteString("\nSettings, from the environment:\n")
 	if err := settings.Help(b, p.Help.Settings); err != nil {
@@ -53,14 +54,15 @@ func (p *Program[C]) print(b *strings.Builder) int {
 	return Done
 }
 
-// list prints a line on each subcommand.
+// list prints a line for each subcommand.
 func (p *Program[C]) list(w io.Writer) {
 	for _, c := range p.Commands {
-		fmt.Fprintf(w, "  %s %-*s %-*s %s\n", p.Name, p.Help.Columns[0], c.Name, p.Help.Columns[1], c.Arguments, c.Summary)
+		names, arguments := p.Help.Columns[0], p.Help.Columns[1]
+		fmt.Fprintf(w, "  %s %-*s %-*s %s\n", p.Name, names, c.Name, arguments, c.Arguments, c.Summary)
 	}
 }
 
-// mistake tells of a wrong usage of a subcommand, or of none, and shows what is right.
+// mistake reports a usage error and shows the correct usage. name is "" without a subcommand.
 func (p *Program[C]) mistake(name string, err error) int {
 	fmt.Fprintf(p.Stderr, "%s: %v\n", p.Name, err)
 	if p.Help.Whole {
@@ -72,8 +74,8 @@ func (p *Program[C]) mistake(name string, err error) int {
 	return Usage
 }
 
-// shortList prints a subcommand, and those whose names begin with its name; all where there is
-// none.
+// shortList prints the usage of a subcommand and of those whose names begin with its name. For ""
+// it prints all of them.
 func (p *Program[C]) shortList(name string) {
 	for _, c := range p.Commands {
 		if name == "" || c.Name == name || strings.HasPrefix(c.Name, name+" ") {

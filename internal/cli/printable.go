@@ -5,10 +5,11 @@ import (
 	"strings"
 )
 
-// Printable quotes what another process has chosen to be called where it would spoil a line or a
-// terminal.
+// Printable quotes a name that another process has chosen, if it would break the layout or send
+// control characters to the terminal.
 func Printable(s string) string {
-	if s == "" || strings.ContainsFunc(s, func(r rune) bool { return r == ' ' || r == '"' || !strconv.IsPrint(r) }) {
+	unsafe := func(r rune) bool { return r == ' ' || r == '"' || !strconv.IsPrint(r) }
+	if s == "" || strings.ContainsFunc(s, unsafe) {
 		return strconv.Quote(s)
 	}
 	return s

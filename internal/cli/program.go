@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// Streams is everything that a program has from outside, so that a test can give it something else.
+// Streams are a program's environment, input and output. Tests replace them.
 type Streams struct {
 	Env    []string // as os.Environ returns it
 	Stdin  io.Reader
@@ -18,7 +18,7 @@ type Streams struct {
 	Stderr io.Writer
 }
 
-// Program is a program with subcommands. C is what it makes of its settings.
+// Program is a program with subcommands. C is the type of its loaded settings.
 type Program[C any] struct {
 	Streams
 	Name     string
@@ -27,51 +27,51 @@ type Program[C any] struct {
 	// Load reads the settings from the environment. Its error lists every problem.
 	Load func() (C, error)
 
-	// Help says what the program prints when it is asked for help, or called wrongly.
+	// Help is printed by -h and, in part, after a usage error.
 	Help Help
 
-	// SetsApart has what follows "--" handed to the subcommand apart, such as a command to run.
-	// Otherwise "--" means nothing but that no flag follows.
+	// SetsApart puts the arguments after "--" into Arguments.Rest, such as a command to run.
+	// Otherwise "--" only means that no flag follows.
 	SetsApart bool
 }
 
 // Command is a subcommand.
 type Command[C any] struct {
-	Name      string // may be of several words; the longer name counts where two fit
+	Name      string // one or more words; if two names match, the longer one wins
 	Arguments string
 	Summary   string
-	More      string                // what -h says of it besides the summary
+	More      string                // printed by -h after the summary
 	Output    bool                  // takes -o table|json
-	Flags     func(*flag.FlagSet)   // declares what else it takes; nil for nothing
-	Check     func(Arguments) error // looks at the arguments first; its error is a mistake of usage
+	Flags     func(*flag.FlagSet)   // declares further flags; nil for none
+	Check     func(Arguments) error // checks the arguments first; its error is a usage error
 	Run       func(ctx context.Context, c C, a Arguments) error
 }
 
-// Arguments is what stands behind a subcommand, without the flags.
+// Arguments are the arguments after a subcommand, without the flags.
 type Arguments struct {
 	Names  []string
 	Dashed bool     // there was a "--", and SetsApart
-	Rest   []string // what followed it
-	Output string   // of -o; "table" unless given
+	Rest   []string // the arguments after it
+	Output string   // the value of -o; "table" by default
 }
 
-// Known tells whether -o names a form that there is.
-func (a Arguments) Known() bool { return a.Output == "table" || a.Output == "json" }
+// KnownOutput reports whether the value of -o is a known format.
+func (a Arguments) KnownOutput() bool { return a.Output == "table" || a.Output == "json" }
 
-// Mistake is a wrong usage. A subcommand that returns one has changed nothing.
+// Mistake is a usage error. A subcommand that returns one has changed nothing.
 type Mistake string
 
 // Error implements error.
 func (m Mistake) Error() string { return string(m) }
 
-// Exit is the error of a subcommand that has said what there is to say, and exits with this code.
+// Exit is the error of a subcommand that has already reported the reason. It is the exit code.
 type Exit int
 
 // Error implements error.
 func (e Exit) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
 
 // Main runs the subcommand that the arguments name, and returns the exit code. It checks the
-// arguments, then the settings: nobody has to wait for a connection to learn about a typing error.
+// arguments, then the settings, so a typing error is reported before any connection is opened.
 func (p *Program[C]) Main(ctx context.Context, args []string) int {
 	if len(args) == 0 {
 		return p.mistake("", errors.New("no subcommand"))
@@ -102,7 +102,7 @@ func (p *Program[C]) Main(ctx context.Context, args []string) int {
 	return p.code(c, c.Run(ctx, settings, a))
 }
 
-// code is what the end of a subcommand is to whoever has started the program.
+// code reports a subcommand's error and returns the exit code.
 func (p *Program[C]) code(c Command[C], err error) int {
 	if exit, ok := errors.AsType[Exit](err); ok {
 		return int(exit)
@@ -117,7 +117,8 @@ func (p *Program[C]) code(c Command[C], err error) int {
 	return Done
 }
 
-// find is the subcommand that the arguments begin with: the longer name where two fit.
+// find returns the subcommand whose name the arguments begin with. If two match, the longer name
+// wins.
 func (p *Program[C]) find(args []string) (found Command[C], rest []string, ok bool) {
 	for _, c := range p.Commands {
 		name := strings.Fields(c.Name)
@@ -129,8 +130,8 @@ func (p *Program[C]) find(args []string) (found Command[C], rest []string, ok bo
 	return found, rest, ok
 }
 
-// parse reads what begins with '-' wherever it stands, and returns the rest. The error is
-// flag.ErrHelp for -h.
+// parse reads flags at any position, and returns the other arguments. Its error is flag.ErrHelp for
+// -h.
 func (p *Program[C]) parse(c Command[C], args []string) (a Arguments, err error) {
 	if i := slices.Index(args, "--"); i >= 0 && p.SetsApart {
 		args, a.Rest, a.Dashed = args[:i], args[i+1:], true

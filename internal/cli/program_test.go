@@ -23,7 +23,7 @@ func (*config) Texts() settings.Texts {
 	return settings.Texts{"T_NAME": {Meaning: "who\n\tthis is"}}
 }
 
-// trial is a program whose subcommands remember what they were given.
+// trial is a program whose subcommands record their arguments.
 type trial struct {
 	cli.Program[*config]
 	out, log bytes.Buffer
@@ -38,9 +38,13 @@ func newTrial(change func(*trial)) *trial {
 	t := &trial{}
 	t.Name, t.Stdout, t.Stderr = "tool", &t.out, &t.log
 	t.Load = func() (*config, error) { return &config{}, t.bad }
-	t.Help = cli.Help{About: "tool does things.", Settings: &config{}, ExitCodes: "Exit codes: 0 done.\n", Columns: [2]int{9, 10}}
+	t.Help = cli.Help{
+		About: "tool does things.", Settings: &config{}, ExitCodes: "Exit codes: 0 done.\n",
+		Columns: [2]int{9, 10},
+	}
 	t.Commands = []cli.Command[*config]{
-		{Name: "do", Arguments: "THING", Summary: "do a thing", Run: t.run("do"), More: "A thing is done once.\n",
+		{Name: "do", Arguments: "THING", Summary: "do a thing", Run: t.run("do"),
+			More:  "A thing is done once.\n",
 			Flags: func(f *flag.FlagSet) { f.BoolVar(&t.loud, "loud", false, "") },
 			Check: func(a cli.Arguments) error {
 				if len(a.Names) == 0 {
@@ -48,7 +52,8 @@ func newTrial(change func(*trial)) *trial {
 				}
 				return nil
 			}},
-		{Name: "do list", Arguments: "[-o table|json]", Summary: "list things", Output: true, Run: t.run("do list")},
+		{Name: "do list", Arguments: "[-o table|json]", Summary: "list things", Output: true,
+			Run: t.run("do list")},
 		{Name: "undo", Summary: "undo the last thing", Run: t.run("undo")},
 	}
 	if change != nil {
@@ -76,10 +81,16 @@ func TestArgumentsReachTheSubcommandThatTheyName(t *testing.T) {
 		{"do it -loud again", false, "do", true, cli.Arguments{Names: []string{"it", "again"}}},
 		{"do --loud it", false, "do", true, cli.Arguments{Names: []string{"it"}}},
 		{"do list", false, "do list", false, cli.Arguments{Output: "table"}},
-		{"do list -o json x", false, "do list", false, cli.Arguments{Output: "json", Names: []string{"x"}}},
+		{"do list -o json x", false, "do list", false, cli.Arguments{
+			Output: "json", Names: []string{"x"},
+		}},
 		{"do -- -loud", false, "do", false, cli.Arguments{Names: []string{"-loud"}}},
-		{"do it -- ls -loud", true, "do", false, cli.Arguments{Names: []string{"it"}, Dashed: true, Rest: []string{"ls", "-loud"}}},
-		{"do it --", true, "do", false, cli.Arguments{Names: []string{"it"}, Dashed: true, Rest: []string{}}},
+		{"do it -- ls -loud", true, "do", false, cli.Arguments{
+			Names: []string{"it"}, Dashed: true, Rest: []string{"ls", "-loud"},
+		}},
+		{"do it --", true, "do", false, cli.Arguments{
+			Names: []string{"it"}, Dashed: true, Rest: []string{},
+		}},
 		{"undo", true, "undo", false, cli.Arguments{}},
 	} {
 		p := newTrial(func(p *trial) { p.SetsApart = c.apart })
@@ -90,22 +101,27 @@ func TestArgumentsReachTheSubcommandThatTheyName(t *testing.T) {
 	}
 }
 
-func TestAMistakeShowsWhatIsRightBeforeTheSettingsAreRead(t *testing.T) {
+func TestAUsageErrorShowsTheCorrectUsageBeforeTheSettingsAreRead(t *testing.T) {
 	for args, want := range map[string]string{
-		"":              "tool: no subcommand\n  tool do THING\n  tool do list [-o table|json]\n  tool undo \n",
-		"redo":          "tool: \"redo\" is not a subcommand\n  tool do THING\n  tool do list [-o table|json]\n  tool undo \n",
+		"": "tool: no subcommand\n  tool do THING\n  tool do list [-o table|json]\n  " +
+			"tool undo \n",
+		"redo": "tool: \"redo\" is not a subcommand\n  tool do THING\n  tool do list [-o " +
+			"table|json]\n  tool undo \n",
 		"do":            "tool: THING is missing\n  tool do THING\n  tool do list [-o table|json]\n",
 		"do list -loud": "tool: flag provided but not defined: -loud\n  tool do list [-o table|json]\n",
-		"do -o json it": "tool: flag provided but not defined: -o\n  tool do THING\n  tool do list [-o table|json]\n",
+		"do -o json it": "tool: flag provided but not defined: -o\n  tool do THING\n  tool do list " +
+			"[-o table|json]\n",
 	} {
 		p := newTrial(func(p *trial) { p.bad = errors.New("never seen") })
 		code := p.Main(t.Context(), strings.Fields(args))
-		if got := p.log.String(); code != cli.Usage || p.ran != "" || got != want+"`tool -h` says more.\n" {
+		if got := p.log.String(); code != cli.Usage || p.ran != "" ||
+			got != want+"`tool -h` says more.\n" {
 			t.Errorf("tool %s: code %d, %q ran, it says\n%s", args, code, p.ran, got)
 		}
 	}
 	p := newTrial(func(p *trial) { p.Help.Whole = true })
-	if code := p.Main(t.Context(), []string{"do"}); code != cli.Usage || !strings.Contains(p.log.String(), "  tool undo                 undo the last thing\n") {
+	if code := p.Main(t.Context(), []string{"do"}); code != cli.Usage ||
+		!strings.Contains(p.log.String(), "  tool undo                 undo the last thing\n") {
 		t.Errorf("code %d, it says\n%s", code, &p.log)
 	}
 }
@@ -125,7 +141,7 @@ const wholeHelp = `tool does things.
   tool undo                 undo the last thing
 ` + settingsAndCodes
 
-func TestHelpIsPrintedWhereverItIsAskedFor(t *testing.T) {
+func TestHelpIsPrintedForEveryFormOfTheFlag(t *testing.T) {
 	for _, c := range []struct {
 		args  string
 		whole bool
@@ -139,13 +155,14 @@ func TestHelpIsPrintedWhereverItIsAskedFor(t *testing.T) {
 		{"do list --help", false, "tool do list [-o table|json]\n\nList things.\n" + settingsAndCodes},
 	} {
 		p := newTrial(func(p *trial) { p.bad, p.Help.Whole = errors.New("never seen"), c.whole })
-		if code := p.Main(t.Context(), strings.Fields(c.args)); code != cli.Done || p.ran != "" || p.out.String() != c.want || p.log.Len() > 0 {
+		if code := p.Main(t.Context(), strings.Fields(c.args)); code != cli.Done || p.ran != "" ||
+			p.out.String() != c.want || p.log.Len() > 0 {
 			t.Errorf("tool %s: code %d, stderr %q, it says\n%s", c.args, code, &p.log, &p.out)
 		}
 	}
 }
 
-func TestBadSettingsAreUsage(t *testing.T) {
+func TestBadSettingsAreAUsageError(t *testing.T) {
 	p := newTrial(func(p *trial) { p.bad = errors.New("2 problems") })
 	code := p.Main(t.Context(), []string{"do", "list"})
 	want := "tool: 2 problems\n`tool do list -h` lists every setting with its default and meaning.\n"
@@ -154,7 +171,7 @@ func TestBadSettingsAreUsage(t *testing.T) {
 	}
 }
 
-func TestTheErrorOfASubcommandIsTheExitCode(t *testing.T) {
+func TestTheErrorOfASubcommandDeterminesTheExitCode(t *testing.T) {
 	for _, c := range []struct {
 		err  error
 		code int
@@ -164,7 +181,8 @@ func TestTheErrorOfASubcommandIsTheExitCode(t *testing.T) {
 		{errors.New("it broke"), cli.Error, "tool: it broke\n"},
 		{cli.Exit(cli.Lost), cli.Lost, ""},
 		{cli.Exit(cli.Done), cli.Done, ""},
-		{fmt.Errorf("late: %w", cli.Mistake("not so")), cli.Usage, "tool: not so\n  tool undo \n`tool -h` says more.\n"},
+		{fmt.Errorf("late: %w", cli.Mistake("not so")), cli.Usage,
+			"tool: not so\n  tool undo \n`tool -h` says more.\n"},
 	} {
 		p := newTrial(func(p *trial) { p.ends = c.err })
 		if code := p.Main(t.Context(), []string{"undo"}); code != c.code || p.log.String() != c.says {
@@ -178,7 +196,7 @@ type signal struct{}
 func (signal) Error() string { return "got SIGTERM" }
 func (signal) Code() int     { return 143 }
 
-func TestASignalThatEndedTheWaitingIsWhatIsReported(t *testing.T) {
+func TestASignalIsReportedInsteadOfTheErrorThatItCaused(t *testing.T) {
 	ended, cancel := context.WithCancelCause(t.Context())
 	cancel(fmt.Errorf("over: %w", signal{}))
 	for _, c := range []struct {
@@ -189,14 +207,18 @@ func TestASignalThatEndedTheWaitingIsWhatIsReported(t *testing.T) {
 		{t.Context(), cli.Error, "could not ask"}, {ended, 143, "ended by a signal"},
 	} {
 		var log bytes.Buffer
-		if code := cli.Failed(c.ctx, slog.New(slog.NewTextHandler(&log, nil)), "ask", errors.New("no answer")); code != c.code || !strings.Contains(log.String(), c.says) {
+		code := cli.Failed(c.ctx, slog.New(slog.NewTextHandler(&log, nil)), "ask",
+			errors.New("no answer"))
+		if code != c.code || !strings.Contains(log.String(), c.says) {
 			t.Errorf("code %d: %s", code, &log)
 		}
 	}
 }
 
-func TestWhatWouldSpoilALineIsQuoted(t *testing.T) {
-	for given, want := range map[string]string{"a:1": "a:1", "Ünal": "Ünal", "": `""`, "a b": `"a b"`, "\x1b[2J": `"\x1b[2J"`, `"`: `"\""`} {
+func TestNamesThatWouldBreakTheLayoutAreQuoted(t *testing.T) {
+	for given, want := range map[string]string{
+		"a:1": "a:1", "Ünal": "Ünal", "": `""`, "a b": `"a b"`, "\x1b[2J": `"\x1b[2J"`, `"`: `"\""`,
+	} {
 		if got := cli.Printable(given); got != want {
 			t.Errorf("%q became %s", given, got)
 		}

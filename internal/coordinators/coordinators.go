@@ -1,9 +1,9 @@
-// Package coordinators opens the coordinator that a URL names. The table All is the one place where
-// both programs learn which coordinators there are: a new one is a line in it.
+// Package coordinators opens the coordinator that a URL names. Both programs take the known
+// coordinators from the table All; a new one is a line in it.
 //
 //	c, err := coordinators.All.Open(ctx, cfg.Coordinator, coordinators.Options{Logger: log})
 //
-// Nothing registers itself, so what a binary knows can be read here.
+// No package registers itself, so the table is complete.
 package coordinators
 
 import (
@@ -22,19 +22,19 @@ import (
 	"github.com/ringfence/ringfence/internal/settings"
 )
 
-// Options is what every coordinator is opened with.
+// Options are the options of every coordinator.
 type Options struct {
 	SessionTimeout time.Duration // 0: the coordinator's own default
 	Logger         *slog.Logger
 }
 
-// Open connects to the coordinator at a URL. Its error may quote the URL's password.
+// Open connects to the coordinator at a URL. Its error may contain the URL's password.
 type Open func(ctx context.Context, url string, o Options) (fence.Coordinator, error)
 
-// Table maps the scheme of a URL to what opens it.
+// Table maps URL schemes to coordinators.
 type Table map[string]Open
 
-// All is every coordinator there is.
+// All lists every coordinator.
 var All = Table{
 	"zk":    openZooKeeper,
 	"etcd":  openEtcd,
@@ -42,9 +42,11 @@ var All = Table{
 }
 
 func openZooKeeper(ctx context.Context, url string, o Options) (fence.Coordinator, error) {
-	c, err := zookeeper.Open(ctx, url, zookeeper.Options{SessionTimeout: o.SessionTimeout, Logger: o.Logger})
+	c, err := zookeeper.Open(ctx, url, zookeeper.Options{
+		SessionTimeout: o.SessionTimeout, Logger: o.Logger,
+	})
 	if err != nil {
-		return nil, err // and no interface around a nil pointer
+		return nil, err // not c: an interface that holds a nil pointer is not nil
 	}
 	return c, nil
 }
@@ -57,15 +59,16 @@ func openEtcd(ctx context.Context, url string, o Options) (fence.Coordinator, er
 	return c, nil
 }
 
-// Schemes lists the schemes there are, sorted.
+// Schemes returns the known schemes, sorted.
 func (t Table) Schemes() []string { return slices.Sorted(maps.Keys(t)) }
 
-// Open opens the coordinator at u. Close it. Its error has no secret in it; for a scheme that is
-// not in the table it names those that are.
+// Open opens the coordinator at u, which the caller has to close. Its error contains no secret. For
+// an unknown scheme it names the known ones.
 func (t Table) Open(ctx context.Context, u settings.URL, o Options) (fence.Coordinator, error) {
 	open, known := t[u.Scheme()]
 	if !known {
-		return nil, fmt.Errorf("there is no coordinator %s://; there is %s://", u.Scheme(), strings.Join(t.Schemes(), "://, "))
+		known := strings.Join(t.Schemes(), "://, ") + "://"
+		return nil, fmt.Errorf("there is no coordinator %s://; there is %s", u.Scheme(), known)
 	}
 	c, err := open(ctx, u.Reveal(), o)
 	if err != nil {

@@ -10,24 +10,27 @@ import (
 	"github.com/ringfence/ringfence/internal/coordinators"
 )
 
-func TestASchemeThatIsNotThereNamesThoseThatAre(t *testing.T) {
-	c, err := coordinators.All.Open(t.Context(), "etcd://u:s3cr3t@h", coordinators.Options{})
-	if c != nil || err == nil || err.Error() != "there is no coordinator etcd://; there is zk://" {
+func TestAnUnknownSchemeIsAnsweredWithTheKnownOnes(t *testing.T) {
+	c, err := coordinators.All.Open(t.Context(), "consul://u:s3cr3t@h", coordinators.Options{})
+	if c != nil || err == nil || err.Error() != "there is no coordinator consul://; there is etcd://, etcds://, zk://" {
 		t.Errorf("got %v, %v", c, err)
 	}
 }
 
-func TestAnErrorTellsNoSecret(t *testing.T) {
-	table := coordinators.Table{"mem": func(_ context.Context, url string, _ coordinators.Options) (fence.Coordinator, error) {
+func TestErrorsContainNoSecret(t *testing.T) {
+	table := coordinators.Table{"mem": func(
+		_ context.Context, url string, _ coordinators.Options,
+	) (fence.Coordinator, error) {
 		return nil, errors.New("cannot parse " + url + ", not with password s3cr3t")
 	}}
 	_, err := table.Open(t.Context(), "mem://u:s3cr3t@h", coordinators.Options{})
-	if err == nil || strings.Contains(err.Error(), "s3cr3t") || !strings.Contains(err.Error(), "mem://u:xxxxx@h") {
+	if err == nil || strings.Contains(err.Error(), "s3cr3t") ||
+		!strings.Contains(err.Error(), "mem://u:xxxxx@h") {
 		t.Errorf("got %v", err)
 	}
 }
 
-func TestWhatCannotBeOpenedIsNil(t *testing.T) {
+func TestAFailedOpenReturnsNil(t *testing.T) {
 	c, err := coordinators.All.Open(t.Context(), "zk://u:p/x@h", coordinators.Options{})
 	if c != nil || err == nil {
 		t.Errorf("got %v, %v", c, err)

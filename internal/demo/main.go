@@ -1,5 +1,5 @@
-// Command demo shows, on real ZooKeeper, Postgres and Redis servers that it starts itself, what a paused leader does to
-// a database without the guard and through it. It is what `make demo` runs.
+// Command demo shows what a paused leader does to databases, without the guard and through it. It
+// starts real ZooKeeper, Postgres and Redis servers. `make demo` runs it.
 package main
 
 import (
@@ -43,7 +43,8 @@ func run(ctx context.Context, args []string) error {
 	return play(ctx, p, s)
 }
 
-// play runs the same scene twice and fails unless the second one ends well.
+// play runs the same scene twice. It fails unless the first corrupts the balance and the second
+// does not.
 func play(ctx context.Context, p printer, s *stage) error {
 	p.act("1", "Without the guard: both leaders talk to the databases directly")
 	without, err := scene(ctx, p, s, direct(s))
@@ -63,7 +64,8 @@ func play(ctx context.Context, p printer, s *stage) error {
 	}
 	p.verdict(without, with)
 	if !without.corrupt() || with.corrupt() {
-		return fmt.Errorf("the demo did not show what it should: %+v without the guard, %+v with it", without, with)
+		return fmt.Errorf("the demo did not show what it should: %+v without the guard, %+v with it",
+			without, with)
 	}
 	return nil
 }

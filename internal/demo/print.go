@@ -9,7 +9,7 @@ import (
 	"golang.org/x/term"
 )
 
-// printer writes the story, in colour on a terminal.
+// printer prints the demo, in colour on a terminal.
 type printer struct {
 	w        io.Writer
 	terminal bool
@@ -33,7 +33,7 @@ func (p printer) paint(colour, text string) string {
 
 func (p printer) title(text string) { fmt.Fprintf(p.w, "\n%s\n\n", p.paint(bold, text)) }
 
-// progress shows what is going on while it takes its time, on a terminal only.
+// progress shows the current activity, on a terminal only.
 func (p printer) progress(text string) {
 	if p.terminal {
 		fmt.Fprintf(p.w, "\r\x1b[K  %s", p.paint(grey, text))
@@ -51,7 +51,9 @@ func (p printer) act(number, text string) {
 	fmt.Fprintf(p.w, "\n%s\n\n", p.paint(bold, number+". "+text))
 }
 
-func (p printer) line(who, what, text string) { fmt.Fprintf(p.w, "  %-2s %-9s %s\n", who, what, text) }
+func (p printer) line(who, what, text string) {
+	fmt.Fprintf(p.w, "  %-2s %-9s %s\n", who, what, text)
+}
 
 func (p printer) remark(text string) { p.line("", "", p.paint(grey, text)) }
 
@@ -73,10 +75,10 @@ func (p printer) event(who string, e event) {
 	}
 }
 
-// refused prints what the guard answered: all three parts of it for the first database, what it is about for the rest.
+// refused prints the guard's refusal: for Postgres all three parts, for Redis only the message.
 func (p printer) refused(who string, e event) {
 	message, rest, _ := strings.Cut(e.Text, "\n")
-	message, _, _ = strings.Cut(message, " — ") // Redis has one line for all of it
+	message, _, _ = strings.Cut(message, " — ") // Redis has all parts in one line
 	p.line(who, p.paint(green, "REFUSED")+"  ", "by "+e.Database+": "+message)
 	if e.Database != "Postgres" {
 		return
@@ -87,7 +89,8 @@ func (p printer) refused(who string, e event) {
 }
 
 func (p printer) balance(o outcome) {
-	text := fmt.Sprintf("Postgres holds %d, Redis holds %d, right is %d: ", o.postgres, o.redis, o.want)
+	text := fmt.Sprintf("Postgres holds %d, Redis holds %d, right is %d: ", o.postgres, o.redis,
+		o.want)
 	if o.corrupt() {
 		fmt.Fprintf(p.w, "\n  => %s%s\n", text, p.paint(red, "CORRUPTED, B's write is lost"))
 		return

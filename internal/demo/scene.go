@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// route is how workers reach the databases.
+// route says how workers reach the databases.
 type route struct {
 	postgres, redis string
 	fenced          bool
@@ -24,15 +24,18 @@ func direct(s *stage) route {
 }
 
 func guarded(s *stage) route {
-	return route{postgres: fmt.Sprintf("postgres://app@%s/postgres", s.guardPg), redis: s.guardRedis, fenced: true}
+	return route{
+		postgres: fmt.Sprintf("postgres://app@%s/postgres", s.guardPg), redis: s.guardRedis, fenced: true,
+	}
 }
 
-// outcome is what a scene leaves behind.
+// outcome holds the balances after a scene, and the right one.
 type outcome struct{ postgres, redis, want int }
 
 func (o outcome) corrupt() bool { return o.postgres != o.want || o.redis != o.want }
 
-// scene: A leads, reads, checks, is paused; B takes over and writes; A wakes and writes.
+// scene runs this story: A leads, reads, checks and is paused; B takes over and writes; A wakes up
+// and writes.
 func scene(ctx context.Context, p printer, s *stage, r route) (outcome, error) {
 	a, err := enter(ctx, s, r, "A", 10, true, time.Second)
 	if err != nil {
@@ -46,7 +49,8 @@ func scene(ctx context.Context, p printer, s *stage, r route) (outcome, error) {
 		return outcome{}, err
 	}
 	since := time.Now()
-	b, err := enter(ctx, s, r, "B", 50, false, 20*time.Second) // it has to lead to the end, on a busy machine too
+	// A long session, since B has to lead to the end even on a busy machine.
+	b, err := enter(ctx, s, r, "B", 50, false, 20*time.Second)
 	if err != nil {
 		return outcome{}, err
 	}
@@ -54,7 +58,8 @@ func scene(ctx context.Context, p printer, s *stage, r route) (outcome, error) {
 	if err := b.until(ctx, p, "elected"); err != nil {
 		return outcome{}, err
 	}
-	p.remark(fmt.Sprintf("%.1f s after A fell silent: its session at ZooKeeper has expired", time.Since(since).Seconds()))
+	p.remark(fmt.Sprintf("%.1f s after A fell silent: its session at ZooKeeper has expired",
+		time.Since(since).Seconds()))
 	if err := b.until(ctx, p, ""); err != nil {
 		return outcome{}, err
 	}
@@ -71,7 +76,7 @@ func scene(ctx context.Context, p printer, s *stage, r route) (outcome, error) {
 	return o, err
 }
 
-// actor is a worker in a process of its own.
+// actor is a worker process.
 type actor struct {
 	name   string
 	cmd    *exec.Cmd
@@ -80,14 +85,18 @@ type actor struct {
 	waited bool
 }
 
-func enter(ctx context.Context, s *stage, r route, name string, add int, pause bool, session time.Duration) (*actor, error) {
+func enter(
+	ctx context.Context, s *stage, r route, name string, add int, pause bool, session time.Duration,
+) (*actor, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, err
 	}
-	cmd := exec.CommandContext(ctx, self, "worker", "-name", name, "-coordinator", "zk://"+s.zk.Addr()+"/demo",
+	cmd := exec.CommandContext(ctx, self, "worker",
+		"-name", name, "-coordinator", "zk://"+s.zk.Addr()+"/demo",
 		"-postgres", r.postgres, "-redis", r.redis, "-add", fmt.Sprint(add),
-		fmt.Sprintf("-fenced=%t", r.fenced), fmt.Sprintf("-pause=%t", pause), "-session", session.String())
+		fmt.Sprintf("-fenced=%t", r.fenced), fmt.Sprintf("-pause=%t", pause),
+		"-session", session.String())
 	cmd.Stderr = os.Stderr
 	in, err := cmd.StdinPipe()
 	if err != nil {
@@ -100,7 +109,7 @@ func enter(ctx context.Context, s *stage, r route, name string, add int, pause b
 	return &actor{name: name, cmd: cmd, in: in, lines: bufio.NewScanner(out)}, cmd.Start()
 }
 
-// until prints what the actor says, up to and including the event what, or to the actor's end.
+// until prints the actor's events up to and including what, or up to the actor's end.
 func (a *actor) until(ctx context.Context, p printer, what string) error {
 	for a.lines.Scan() {
 		var e event
@@ -125,7 +134,8 @@ func (a *actor) until(ctx context.Context, p printer, what string) error {
 	return nil
 }
 
-// pause stops the process, like a long garbage collection or a frozen host, and returns when it has stopped.
+// pause stops the process, like a long garbage collection or a frozen host, and returns when it has
+// stopped.
 func (a *actor) pause() error {
 	if err := a.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
 		return err
@@ -146,7 +156,7 @@ func (a *actor) pause() error {
 	}
 }
 
-// wake lets it go on in the very next line.
+// wake lets the process continue with the next line of its code.
 func (a *actor) wake() error {
 	if err := a.cmd.Process.Signal(syscall.SIGCONT); err != nil {
 		return err

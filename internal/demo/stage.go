@@ -18,16 +18,17 @@ import (
 	"github.com/ringfence/ringfence/internal/servers"
 )
 
-// stage is the servers of the demo.
+// stage holds the servers of the demo.
 type stage struct {
 	zk    *servers.ZooKeeper
 	pg    *servers.Postgres
 	redis *servers.Redis
 
-	program                     string // the guard
-	guard                       *exec.Cmd
-	guardLog                    *bytes.Buffer
-	guardPg, guardRedis, guard9 string // its addresses
+	program  string // the guard
+	guard    *exec.Cmd
+	guardLog *bytes.Buffer
+
+	guardPg, guardRedis, guardHTTP string // its addresses
 }
 
 const startBalance = 100
@@ -59,11 +60,12 @@ func setStage(ctx context.Context, p printer, program string) (s *stage, err err
 	if err := s.startGuard(ctx); err != nil {
 		return s, err
 	}
-	p.done(fmt.Sprintf("ZooKeeper, Postgres, Redis and a guard are up (%.1f s)", time.Since(start).Seconds()))
+	p.done(fmt.Sprintf("ZooKeeper, Postgres, Redis and a guard are up (%.1f s)",
+		time.Since(start).Seconds()))
 	return s, nil
 }
 
-// prepare makes the guard's role and the account.
+// prepare creates the roles and the account.
 func (s *stage) prepare(ctx context.Context) error {
 	conn, err := pgx.Connect(ctx, s.pg.URL("postgres", "postgres"))
 	if err != nil {
@@ -71,14 +73,16 @@ func (s *stage) prepare(ctx context.Context) error {
 	}
 	defer conn.Close(ctx)
 	_, err = conn.PgConn().Exec(ctx, `create role guard login; create role app login;
-	    create table account (balance int); insert into account values (0); grant all on account to app`).ReadAll()
+	    create table account (balance int);
+	    insert into account values (0);
+	    grant all on account to app`).ReadAll()
 	if err != nil {
 		return err
 	}
 	return s.reset(ctx)
 }
 
-// reset puts the balance back to where it was.
+// reset sets the balance to its start value.
 func (s *stage) reset(ctx context.Context) error {
 	conn, err := pgx.Connect(ctx, s.pg.URL("postgres", "postgres"))
 	if err != nil {
@@ -93,7 +97,7 @@ func (s *stage) reset(ctx context.Context) error {
 	return rdb.Set(ctx, "balance", startBalance, 0).Err()
 }
 
-// balances are what the databases hold now.
+// balances reads the present balances.
 func (s *stage) balances(ctx context.Context) (pg, rd int, err error) {
 	conn, err := pgx.Connect(ctx, s.pg.URL("postgres", "postgres"))
 	if err != nil {
@@ -109,7 +113,7 @@ func (s *stage) balances(ctx context.Context) (pg, rd int, err error) {
 	return pg, rd, err
 }
 
-// environment is the guard's whole configuration.
+// environment is the configuration of the guard.
 func (s *stage) environment() []string {
 	return []string{
 		"GUARD_POSTGRES_LISTEN=" + s.guardPg,
@@ -118,7 +122,7 @@ func (s *stage) environment() []string {
 		"GUARD_REDIS_LISTEN=" + s.guardRedis,
 		"GUARD_REDIS_UPSTREAM=" + s.redis.URL(),
 		"GUARD_COORDINATOR=zk://" + s.zk.Addr() + "/demo",
-		"GUARD_HTTP_LISTEN=" + s.guard9,
+		"GUARD_HTTP_LISTEN=" + s.guardHTTP,
 	}
 }
 
@@ -127,7 +131,7 @@ func (s *stage) startGuard(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.guardPg, s.guardRedis, s.guard9 = at[0], at[1], at[2]
+	s.guardPg, s.guardRedis, s.guardHTTP = at[0], at[1], at[2]
 	if _, err := s.run(ctx, "install"); err != nil {
 		return err
 	}
@@ -156,7 +160,7 @@ func (s *stage) awaitReady(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
 	for {
-		r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+s.guard9+"/readyz", nil)
+		r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+s.guardHTTP+"/readyz", nil)
 		if err != nil {
 			return err
 		}
@@ -169,7 +173,7 @@ func (s *stage) awaitReady(ctx context.Context) error {
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("the guard does not get ready: %s", s.guardLog)
+			return fmt.Errorf("the guard did not become ready: %s", s.guardLog)
 		case <-time.After(20 * time.Millisecond):
 		}
 	}
@@ -198,7 +202,7 @@ func (s *stage) close() {
 	}
 }
 
-// isNil tells whether a server was never started.
+// isNil reports whether a server was never started.
 func isNil(server interface{ Close() error }) bool {
 	switch s := server.(type) {
 	case *servers.ZooKeeper:

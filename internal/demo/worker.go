@@ -20,7 +20,7 @@ import (
 	"github.com/ringfence/ringfence/internal/refusal"
 )
 
-// event is what a worker tells the stage, one JSON object on each line of its output.
+// event is a line of a worker's output, as JSON.
 type event struct {
 	What     string      `json:"what"` // elected, read, paused, wrote, refused, error
 	Token    fence.Token `json:"token,omitempty"`
@@ -38,10 +38,10 @@ type job struct {
 	fenced, pause                      bool
 	session                            time.Duration
 
-	paused bool // it has come to its pause
+	paused bool // it has reached its pause
 }
 
-// work is a leader program as an application would write it, with the client embedded.
+// work is a leader program as an application would write it, with an embedded election client.
 func work(ctx context.Context, args []string) error {
 	var j job
 	flags := flag.NewFlagSet("worker", flag.ContinueOnError)
@@ -56,21 +56,25 @@ func work(ctx context.Context, args []string) error {
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
-	coordinator, err := zookeeper.Open(ctx, j.coordinator, zookeeper.Options{SessionTimeout: j.session})
+	coordinator, err := zookeeper.Open(ctx, j.coordinator,
+		zookeeper.Options{SessionTimeout: j.session})
 	if err != nil {
 		return err
 	}
 	defer coordinator.Close()
 	lead := fence.Lead{Elector: coordinator, Resource: "orders", Holder: j.name}
 	if j.fenced {
-		lead.Stores = []fence.Raiser{pgstore.NewRaiser(j.postgres), redisstore.NewRaiser("redis://" + j.redis)}
+		lead.Stores = []fence.Raiser{
+			pgstore.NewRaiser(j.postgres), redisstore.NewRaiser("redis://" + j.redis),
+		}
 	}
 	err = lead.Run(ctx, j.asLeader)
-	for j.pause && !j.paused && ctx.Err() == nil && errors.Is(err, fence.ErrLost) { // a busy machine; it stands again
+	// On a busy machine the term may be lost before the pause. Then it stands for election again.
+	for j.pause && !j.paused && ctx.Err() == nil && errors.Is(err, fence.ErrLost) {
 		err = lead.Run(ctx, j.asLeader)
 	}
 	if errors.Is(err, fence.ErrLost) {
-		return nil // the story is over, one way or the other
+		return nil // the scene is over, and the term is not needed any more
 	}
 	return err
 }
@@ -102,11 +106,12 @@ func (j *job) asLeader(ctx context.Context, term *fence.Term) error {
 	if j.pause {
 		j.paused = true
 		say(event{What: "paused", Balance: balance})
-		if _, err := os.Stdin.Read(make([]byte, 1)); err != nil { // here the stage stops this process, and wakes it later
+		// Here the stage stops this process, and wakes it later.
+		if _, err := os.Stdin.Read(make([]byte, 1)); err != nil {
 			return err
 		}
 	}
-	// The write. The check above is long past, and nothing in this process knows.
+	// The write. The check was long ago, and nothing in this process can know that.
 	late := context.WithoutCancel(ctx)
 	_, err = pg.Exec(late, "update account set balance = $1", balance)
 	report("Postgres", balance, err)
@@ -130,7 +135,7 @@ func report(database string, balance int, err error) {
 	say(event{What: "refused", Database: database, Text: explain(err)})
 }
 
-// explain is the guard's error with its three parts on lines of their own.
+// explain returns the guard's error with its three parts on separate lines.
 func explain(err error) string {
 	var pg interface{ SQLState() string }
 	var r *fence.Refusal

@@ -18,15 +18,18 @@ import (
 	"github.com/ringfence/ringfence/internal/servers/serverstest"
 )
 
-// The benchmarks put a guard of its own process beside the database alone and beside PgBouncer, in one run: compare
-// within a run, never between machines. They run without a coordinator, so that a token is only a number.
+// The benchmarks compare a guard process with the database alone and with PgBouncer, in one run.
+// Compare results within a run, never between machines. There is no coordinator, so a token is only
+// a number.
 
-// benched is a guard before a Postgres and a Redis with room for a thousand sessions.
+// benched starts a guard in front of a Postgres and a Redis with room for a thousand sessions.
 func benched(b *testing.B) (*stack, *guard) {
 	b.Helper()
 	s := &stack{
 		t: b, ctx: context.Background(), unverified: true,
-		pg:    serverstest.Postgres(b, servers.PostgresOptions{Settings: map[string]string{"max_connections": "1100"}}),
+		pg: serverstest.Postgres(b, servers.PostgresOptions{
+			Settings: map[string]string{"max_connections": "1100"},
+		}),
 		redis: serverstest.Redis(b, servers.RedisOptions{Args: []string{"--maxclients", "2000"}}),
 	}
 	s.sql(`create role guard login; create role app login`)
@@ -36,8 +39,8 @@ func benched(b *testing.B) (*stack, *guard) {
 	return s, s.guard()
 }
 
-// BenchmarkTakeOver is what a new leader waits for: its first session's login, the end of every session of its
-// predecessor, admission. Those sessions are open and idle.
+// BenchmarkTakeOver measures how long a new leader waits: for its first session's login, the end of
+// every session of its predecessor, and admission. Those sessions are open and idle.
 func BenchmarkTakeOver(b *testing.B) {
 	_, g := benched(b)
 	token := fence.Token(1)
@@ -83,7 +86,7 @@ func openRedis(address string, token fence.Token) (end func(), err error) {
 	return func() { _ = c.Close() }, c.Ping(context.Background()).Err()
 }
 
-// many opens sessions, some at a time.
+// many opens sessions, several at a time.
 func many(b *testing.B, n int, open func() (func(), error)) []func() {
 	b.Helper()
 	all := make([]func(), n)
@@ -106,12 +109,13 @@ func many(b *testing.B, n int, open func() (func(), error)) []func() {
 	return all
 }
 
-// BenchmarkQuery is one round trip of one client.
+// BenchmarkQuery measures one round trip of one client.
 func BenchmarkQuery(b *testing.B) {
 	s, g := benched(b)
 	bouncer := serverstest.PgBouncer(b, s.pg)
 	for _, way := range []struct{ name, url string }{
-		{"direct", s.pg.URL("app", "postgres")}, {"guard", pgURL(g.pg, 1)}, {"pgbouncer", bouncer.URL("app", "postgres")},
+		{"direct", s.pg.URL("app", "postgres")}, {"guard", pgURL(g.pg, 1)},
+		{"pgbouncer", bouncer.URL("app", "postgres")},
 	} {
 		b.Run("postgres/"+way.name, func(b *testing.B) {
 			c, err := pgx.Connect(b.Context(), way.url)
@@ -129,7 +133,10 @@ func BenchmarkQuery(b *testing.B) {
 	for _, way := range []struct {
 		name   string
 		client *redis.Client
-	}{{"direct", redis.NewClient(&redis.Options{Addr: s.redis.Addr()})}, {"guard", redisClient(g.redis, 1)}} {
+	}{
+		{"direct", redis.NewClient(&redis.Options{Addr: s.redis.Addr()})},
+		{"guard", redisClient(g.redis, 1)},
+	} {
 		b.Run("redis/"+way.name, func(b *testing.B) {
 			defer way.client.Close()
 			for b.Loop() {
@@ -141,10 +148,12 @@ func BenchmarkQuery(b *testing.B) {
 	}
 }
 
-// BenchmarkOpen is opening and closing a session under a mark that is there already.
+// BenchmarkOpen measures opening and closing a session under an existing mark.
 func BenchmarkOpen(b *testing.B) {
 	s, g := benched(b)
-	for _, way := range []struct{ name, url string }{{"direct", s.pg.URL("app", "postgres")}, {"guard", pgURL(g.pg, 1)}} {
+	for _, way := range []struct{ name, url string }{
+		{"direct", s.pg.URL("app", "postgres")}, {"guard", pgURL(g.pg, 1)},
+	} {
 		b.Run("postgres/"+way.name, func(b *testing.B) {
 			for b.Loop() {
 				c, err := pgx.Connect(context.Background(), way.url)
@@ -157,13 +166,14 @@ func BenchmarkOpen(b *testing.B) {
 	}
 }
 
-// BenchmarkIdle reports the memory of a fresh guard for each of its first 1,000 idle sessions, kernel buffers apart.
+// BenchmarkIdle reports a fresh guard's memory per session for its first 1,000 idle sessions,
+// without kernel buffers.
 func BenchmarkIdle(b *testing.B) {
 	s, g := benched(b)
 	const sessions = 1000
 	before := s.resident(g)
 	all := many(b, sessions, func() (func(), error) { return openPostgres(g.pg, 1) })
-	time.Sleep(2 * time.Second) // let the garbage collector see to what the logins needed
+	time.Sleep(2 * time.Second) // for the garbage of the logins to be collected
 	each := float64(s.resident(g)-before) / sessions
 	for b.Loop() {
 	}
@@ -174,7 +184,7 @@ func BenchmarkIdle(b *testing.B) {
 	}
 }
 
-// resident is the guard's memory in bytes (Linux).
+// resident returns the guard's memory in bytes (Linux).
 func (s *stack) resident(g *guard) int {
 	s.t.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", g.cmd.Process.Pid))

@@ -1,3 +1,3 @@
-// Package endtoend tests the whole of Ringfence as people run it: the guard and leader programs in processes of their
-// own, on real ZooKeeper, Postgres and Redis, with processes that are paused and killed.
+// Package endtoend tests the whole system: the guard and leader programs as processes, with real
+// ZooKeeper, Postgres and Redis servers, and with processes that are paused and killed.
 package endtoend

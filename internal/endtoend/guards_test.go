@@ -15,7 +15,7 @@ import (
 	"github.com/ringfence/ringfence/fence"
 )
 
-// rawQuery is a Query message as it goes over the wire.
+// rawQuery returns a Query message of the Postgres protocol.
 func rawQuery(sql string) []byte {
 	b := binary.BigEndian.AppendUint32([]byte{'Q'}, uint32(4+len(sql)+1))
 	return append(append(b, sql...), 0)
@@ -53,7 +53,7 @@ func TestBytesQueuedInAPausedGuardHaveNoEffectOnceLeadershipHasMoved(t *testing.
 
 	for name, conn := range map[string]net.Conn{"RF001": pg, "STALETOKEN": rd} {
 		_ = conn.SetReadDeadline(time.Now().Add(30 * time.Second))
-		said, _ := io.ReadAll(conn) // until the guard has closed it
+		said, _ := io.ReadAll(conn) // until the guard has closed the connection
 		if !strings.Contains(string(said), name) {
 			t.Errorf("the client of the paused guard was told %q, want %s", said, name)
 		}
@@ -61,7 +61,7 @@ func TestBytesQueuedInAPausedGuardHaveNoEffectOnceLeadershipHasMoved(t *testing.
 	s.holdsOnly("second")
 }
 
-// rawRedis is a fenced connection without a driver.
+// rawRedis opens a fenced connection without a driver.
 func (s *stack) rawRedis(g *guard, token fence.Token) net.Conn {
 	s.t.Helper()
 	c, err := net.Dial("tcp", g.redis)
@@ -78,7 +78,7 @@ func (s *stack) rawRedis(g *guard, token fence.Token) net.Conn {
 	return c
 }
 
-// holdsOnly wants exactly these notes in both ledgers.
+// holdsOnly checks that both ledgers contain exactly these notes.
 func (s *stack) holdsOnly(notes ...string) {
 	s.t.Helper()
 	if got := s.column("select note from ledger order by n"); !slices.Equal(got, notes) {
@@ -123,22 +123,25 @@ func TestASessionOutlivesItsGuardOnlyUntilTheNextLeaderIsReady(t *testing.T) {
 	if _, err := c.PgConn().Conn().Write(query); err != nil {
 		t.Fatal(err)
 	}
-	for len(s.column("select 'x' from pg_stat_activity where state = 'active' and query like 'insert into ledger%'")) == 0 {
+	for len(s.column("select 'x' from pg_stat_activity where state = 'active' and query like "+
+		"'insert into ledger%'")) == 0 {
 		if s.ctx.Err() != nil {
 			t.Fatal("the statement does not start")
 		}
 		time.Sleep(pollEvery)
 	}
-	g.kill() // the statement goes on: its backend does not look at the connection
+	g.kill() // the statement continues, since its backend does not check the connection
 	s.resign(first)
 	second := s.term("second")
 	other.mustPostgres(second.Token())
-	if n := s.column("select 'x' from pg_stat_activity where state = 'active' and query like 'insert into ledger%'"); len(n) > 0 {
-		t.Error("a statement of the old leader still runs, and the new one is ready")
+	n := s.column("select 'x' from pg_stat_activity where state = 'active' and query like 'insert " +
+		"into ledger%'")
+	if len(n) > 0 {
+		t.Error("a statement of the old leader still runs although the new leader is ready")
 	}
 }
 
-func TestOnlyTheElectedMayRaiseTheMark(t *testing.T) {
+func TestOnlyTheElectedLeaderMayRaiseTheMark(t *testing.T) {
 	s := newStack(t)
 	g := s.guard()
 	leader := s.term("leader")
@@ -156,7 +159,7 @@ func TestOnlyTheElectedMayRaiseTheMark(t *testing.T) {
 			t.Errorf("%s on Redis: %v", name, err)
 		}
 	}
-	g.mustPostgres(leader.Token()) // nobody was locked out
+	g.mustPostgres(leader.Token()) // the leader is still admitted
 }
 
 func TestARebuiltCoordinatorFailsClosedUntilAnOperatorAdoptsIt(t *testing.T) {
@@ -176,13 +179,14 @@ func TestARebuiltCoordinatorFailsClosedUntilAnOperatorAdoptsIt(t *testing.T) {
 		t.Errorf("Postgres after the wipe: %v", err)
 	}
 	if err := g.redisClient(after.Token()).RPush(s.ctx, "ledger", "after").Err(); err == nil {
-		t.Error("Redis took a token of another issuer")
+		t.Error("Redis accepted a token of another issuer")
 	}
 	out, err := s.program("guard", "adopt", "orders").CombinedOutput()
 	if err != nil {
 		t.Fatalf("adopt: %v: %s", err, out)
 	}
-	if _, err := g.mustPostgres(after.Token()).Exec(s.ctx, insert, after.Token(), "after"); err != nil {
+	_, err = g.mustPostgres(after.Token()).Exec(s.ctx, insert, after.Token(), "after")
+	if err != nil {
 		t.Error(err)
 	}
 	if err := g.redisClient(after.Token()).RPush(s.ctx, "ledger", "after").Err(); err != nil {

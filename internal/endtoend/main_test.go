@@ -11,7 +11,7 @@ import (
 	"github.com/ringfence/ringfence/internal/servers/serverstest"
 )
 
-// programs is where guard and leader were built.
+// programs is the directory of the guard and leader binaries.
 var programs string
 
 func TestMain(m *testing.M) {
@@ -20,7 +20,7 @@ func TestMain(m *testing.M) {
 	}
 	flag.Parse()
 	if testing.Short() {
-		os.Exit(0) // every test here runs the programs
+		os.Exit(0) // every test of this package runs the programs
 	}
 	os.Exit(func() int {
 		dir, err := os.MkdirTemp("", "rf-bin-")
@@ -30,7 +30,8 @@ func TestMain(m *testing.M) {
 		}
 		defer os.RemoveAll(dir)
 		programs = dir
-		build := exec.Command("go", "build", "-o", dir+string(filepath.Separator), "../../cmd/guard", "../../cmd/leader")
+		build := exec.Command("go", "build", "-o", dir+string(filepath.Separator), "../../cmd/guard",
+			"../../cmd/leader")
 		if out, err := build.CombinedOutput(); err != nil {
 			fmt.Fprintf(os.Stderr, "%v: %s\n", err, out)
 			return 1

@@ -14,15 +14,17 @@ import (
 	"github.com/ringfence/ringfence/fence"
 )
 
-// startVictim starts a leader in a process of its own, which has left everything open when this returns.
-func (s *stack) startVictim(g *guard) (cmd *exec.Cmd, out *bufio.Reader, token fence.Token, resume func()) {
+// startVictim starts a leader process. When it returns, the process has left everything open.
+func (s *stack) startVictim(g *guard) (cmd *exec.Cmd, out *bufio.Reader, token fence.Token,
+	resume func()) {
 	s.t.Helper()
 	self, err := os.Executable()
 	if err != nil {
 		s.t.Fatal(err)
 	}
 	cmd = exec.CommandContext(s.ctx, self)
-	cmd.Env = append(os.Environ(), "RINGFENCE_VICTIM="+s.coordinator(), "VICTIM_PG="+g.pg, "VICTIM_REDIS="+g.redis)
+	cmd.Env = append(os.Environ(), "RINGFENCE_VICTIM="+s.coordinator(), "VICTIM_PG="+g.pg,
+		"VICTIM_REDIS="+g.redis)
 	cmd.Stderr = os.Stderr
 	in, err := cmd.StdinPipe()
 	if err != nil {
@@ -59,13 +61,14 @@ func TestAPausedLeaderIsRefusedInEverythingItLeftOpen(t *testing.T) {
 	}
 	awaitStopped(s, cmd.Process.Pid)
 	start := time.Now()
-	term := s.term("successor") // once the victim's session has expired
+	term := s.term("successor") // waits until the victim's session has expired
 	elected := time.Since(start)
 	if term.Token() <= old {
 		t.Fatalf("token %s follows %s", term.Token(), old)
 	}
 	c := g.mustPostgres(term.Token())
-	if _, err := c.Exec(s.ctx, insert, term.Token(), "successor"); err != nil { // the victim's lock is in no way
+	// the victim's lock is released
+	if _, err := c.Exec(s.ctx, insert, term.Token(), "successor"); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := c.Exec(s.ctx, "insert into spare values ('successor')"); err != nil {
@@ -78,7 +81,8 @@ func TestAPausedLeaderIsRefusedInEverythingItLeftOpen(t *testing.T) {
 	if err := r.RPush(s.ctx, "queue", "work").Err(); err != nil {
 		t.Fatal(err)
 	}
-	t.Logf("elected %s after the pause, first writes %s later", elected.Round(time.Millisecond), (time.Since(start) - elected).Round(time.Millisecond))
+	t.Logf("elected %s after the pause, first writes %s later", elected.Round(time.Millisecond),
+		(time.Since(start) - elected).Round(time.Millisecond))
 
 	resume()
 	line, err := out.ReadString('\n')
@@ -93,12 +97,13 @@ func TestAPausedLeaderIsRefusedInEverythingItLeftOpen(t *testing.T) {
 		t.Errorf("only %d attempts: %v", len(attempts), attempts)
 	}
 	for _, a := range attempts {
-		if a.What == "the end of the COPY" { // written into a pipe that the COPY has left
+		if a.What == "the end of the COPY" { // written to a pipe that the COPY does not read any more
 			continue
 		}
 		wantStale(t, a.What, errors.New(a.Error))
 	}
-	if got := s.column("select note from ledger order by n"); strings.Join(got, ",") != "before the pause,successor" {
+	if got := s.column("select note from ledger order by n"); strings.Join(got,
+		",") != "before the pause,successor" {
 		t.Errorf("Postgres holds %q", got)
 	}
 	if got := s.list("ledger"); got[len(got)-1] != "successor" {

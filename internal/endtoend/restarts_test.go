@@ -15,26 +15,29 @@ import (
 	"github.com/ringfence/ringfence/fence/zookeeper"
 )
 
-// load is leaders that follow each other and write all the time, through a guard, whatever fails.
+// load runs leaders that follow each other and write all the time through a guard, despite all
+// errors.
 type load struct {
 	s     *stack
 	g     *guard
 	stop  context.CancelFunc
 	ended sync.WaitGroup
-	wrote chan string // "postgres" or "redis", one for each write that was acknowledged; lossy
+	wrote chan string // "postgres" or "redis" for each acknowledged write; lossy
 }
 
-// The order of commits is the database's own: the counter's row stays locked until the transaction ends, and a Redis
-// script is one step.
+// The database defines the order of commits: the counter's row stays locked until the transaction
+// ends, and a Redis script is atomic.
 const (
-	loadSQL = `with n as (update counter set n = n + 1 returning n) insert into history select n.n, $1 from n`
+	loadSQL = `with n as (update counter set n = n + 1 returning n)
+		insert into history select n.n, $1 from n`
 	loadLua = `return redis.call('RPUSH', KEYS[1], ARGV[1])`
 )
 
 func startLoad(s *stack, g *guard, leaders int) *load {
 	s.t.Helper()
 	s.sql(`create table counter (n bigint); insert into counter values (0);
-	    create table history (n bigint primary key, token bigint); grant all on counter, history to app`)
+	    create table history (n bigint primary key, token bigint);
+	    grant all on counter, history to app`)
 	ctx, stop := context.WithCancel(s.ctx)
 	l := &load{s: s, g: g, stop: stop, wrote: make(chan string, 1)}
 	for i := range leaders {
@@ -49,11 +52,11 @@ func (l *load) end() {
 	l.ended.Wait()
 }
 
-// campaign leads for a while, again and again. It goes on writing for a moment after it has resigned, as a leader that
-// has not noticed would.
+// campaign leads for a while, again and again. After each resignation it keeps writing for a
+// moment, like a leader that has not noticed its deposition.
 func (l *load) campaign(ctx context.Context, name string) {
 	for ctx.Err() == nil {
-		co, err := zookeeper.Open(ctx, l.s.coordinator(), zookeeper.Options{SessionTimeout: hectic})
+		co, err := zookeeper.Open(ctx, l.s.coordinator(), zookeeper.Options{SessionTimeout: tinySession})
 		if err != nil {
 			continue
 		}
@@ -115,7 +118,7 @@ func (l *load) tell(what string) {
 	}
 }
 
-// progress waits until both databases take n more writes.
+// progress waits until both databases have accepted n more writes.
 func (l *load) progress(n int) {
 	l.s.t.Helper()
 	seen := map[string]int{}
@@ -129,11 +132,13 @@ func (l *load) progress(n int) {
 	}
 }
 
-// check wants tokens in the order of commits never to go down, and several terms among them.
+// check checks that tokens never go down in the order of commits, and that there were several
+// terms.
 func (l *load) check() {
 	l.s.t.Helper()
 	for name, tokens := range map[string][]string{
-		"Postgres": l.s.column("select token::text from history order by n"), "Redis": l.s.list("history"),
+		"Postgres": l.s.column("select token::text from history order by n"),
+		"Redis":    l.s.list("history"),
 	} {
 		var last int64
 		terms := 0
@@ -157,7 +162,7 @@ func (l *load) check() {
 	}
 }
 
-func TestServersRestartedUnderLoadLetNoStaleWriteInAndTheGuardRecoversByItself(t *testing.T) {
+func TestRestartedServersAcceptNoStaleWriteAndTheGuardRecovers(t *testing.T) {
 	s := newStack(t)
 	g := s.guard()
 	l := startLoad(s, g, 3)
@@ -188,12 +193,14 @@ func restart(ctx context.Context, down func() error, up func(context.Context) er
 	return up(ctx)
 }
 
-func TestTheSameLoadWithoutTheGuardDoesLetStaleWritesIn(t *testing.T) {
+func TestTheSameLoadWithoutTheGuardHasStaleWrites(t *testing.T) {
 	s := newStack(t)
 	direct := &guard{s: s, pg: s.pg.Addr(), redis: s.redis.Addr()}
 	l := startLoad(s, direct, 3)
 	stale := func() bool {
-		for _, tokens := range [][]string{s.column("select token::text from history order by n"), s.list("history")} {
+		for _, tokens := range [][]string{
+			s.column("select token::text from history order by n"), s.list("history"),
+		} {
 			last := int64(0)
 			for _, text := range tokens {
 				token, _ := strconv.ParseInt(text, 10, 64)

@@ -22,20 +22,21 @@ import (
 	"github.com/ringfence/ringfence/internal/servers/serverstest"
 )
 
-// Sessions. A busy machine may stand still for a second at any place.
+// Session timeouts. A busy machine may stall for a second at any time.
 const (
-	lasting = 30 * time.Second // nothing in a test waits for its end
-	mortal  = 5 * time.Second  // of leaders that are killed or paused: until then they have to lead
-	hectic  = time.Second      // of leaders that may lose their term at any time
+	longSession = 30 * time.Second // no test waits for it to expire
+	// of leaders that are killed or paused; long enough on a busy machine
+	shortSession = 5 * time.Second
+	tinySession  = time.Second // of leaders that may lose their term at any time
 )
 
-// stack is one of everything.
+// stack is one server of each kind.
 type stack struct {
 	t     testing.TB
 	zk    *servers.ZooKeeper
 	pg    *servers.Postgres
 	redis *servers.Redis
-	ctx   context.Context // for clean-ups and everything bounded
+	ctx   context.Context // with a deadline; also for cleanup
 
 	unverified bool // no coordinator
 }
@@ -46,12 +47,16 @@ func newStack(t testing.TB) *stack {
 	t.Cleanup(cancel)
 	s := &stack{
 		t: t, ctx: ctx,
-		zk:    serverstest.ZooKeeper(t, servers.ZooKeeperOptions{Nodes: 1}),
-		pg:    serverstest.Postgres(t, servers.PostgresOptions{}),
-		redis: serverstest.Redis(t, servers.RedisOptions{Args: []string{"--appendonly", "yes", "--appendfsync", "always"}}),
+		zk: serverstest.ZooKeeper(t, servers.ZooKeeperOptions{Nodes: 1}),
+		pg: serverstest.Postgres(t, servers.PostgresOptions{}),
+		redis: serverstest.Redis(t, servers.RedisOptions{
+			Args: []string{"--appendonly", "yes", "--appendfsync", "always"},
+		}),
 	}
 	s.sql(`create role guard login; create role app login;
-	    create table ledger (n bigserial, token bigint, note text); create table spare (note text); grant all on ledger, ledger_n_seq, spare to app`)
+	    create table ledger (n bigserial, token bigint, note text);
+	    create table spare (note text);
+	    grant all on ledger, ledger_n_seq, spare to app`)
 	if out, err := s.program("guard", "install").CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
@@ -60,21 +65,22 @@ func newStack(t testing.TB) *stack {
 
 func (s *stack) coordinator() string { return "zk://" + s.zk.Addr() + "/e2e" }
 
-// program is one of ours, with the settings of this stack.
+// program prepares guard or leader with the settings of this stack.
 func (s *stack) program(name string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(s.ctx, filepath.Join(programs, name), args...)
 	cmd.Env = append(os.Environ(),
-		"GUARD_POSTGRES_UPSTREAM="+s.pg.URL("guard", "postgres"), "GUARD_POSTGRES_ADMIN="+s.pg.URL("postgres", "postgres"),
+		"GUARD_POSTGRES_UPSTREAM="+s.pg.URL("guard", "postgres"),
+		"GUARD_POSTGRES_ADMIN="+s.pg.URL("postgres", "postgres"),
 		"GUARD_REDIS_UPSTREAM="+s.redis.URL(), "GUARD_ADMIT_TIMEOUT=20s")
 	if s.unverified {
 		return cmd
 	}
 	cmd.Env = append(cmd.Env, "GUARD_COORDINATOR="+s.coordinator(),
-		"LEADER_COORDINATOR="+s.coordinator(), "LEADER_SESSION_TIMEOUT="+lasting.String())
+		"LEADER_COORDINATOR="+s.coordinator(), "LEADER_SESSION_TIMEOUT="+longSession.String())
 	return cmd
 }
 
-// guard is a guard in a process of its own.
+// guard is a guard process.
 type guard struct {
 	s               *stack
 	cmd             *exec.Cmd
@@ -113,7 +119,8 @@ func (g *guard) start() {
 		level = "warn" // a benchmark
 	}
 	g.cmd = g.s.program("guard", "serve")
-	g.cmd.Env = append(g.cmd.Env, "GUARD_POSTGRES_LISTEN="+g.pg, "GUARD_REDIS_LISTEN="+g.redis, "GUARD_HTTP_LISTEN="+g.page, "GUARD_LOG="+level)
+	g.cmd.Env = append(g.cmd.Env, "GUARD_POSTGRES_LISTEN="+g.pg, "GUARD_REDIS_LISTEN="+g.redis,
+		"GUARD_HTTP_LISTEN="+g.page, "GUARD_LOG="+level)
 	g.cmd.Stderr = g.log
 	if err := g.cmd.Start(); err != nil {
 		g.s.t.Fatal(err)
@@ -133,7 +140,7 @@ func (g *guard) ready() {
 			}
 		}
 		if g.s.ctx.Err() != nil {
-			g.s.t.Fatal("the guard does not get ready")
+			g.s.t.Fatal("the guard did not become ready")
 		}
 		time.Sleep(pollEvery)
 	}
@@ -151,19 +158,20 @@ func awaitStopped(s *stack, pid int) {
 	for {
 		threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
 		if err != nil || len(threads) == 0 {
-			s.t.Fatalf("process %d is not there: %v", pid, err)
+			s.t.Fatalf("process %d does not exist: %v", pid, err)
 		}
 		if !slices.ContainsFunc(threads, runs) {
 			return
 		}
 		if s.ctx.Err() != nil {
-			s.t.Fatal("the process does not stop")
+			s.t.Fatal("the process did not stop")
 		}
 		time.Sleep(pollEvery)
 	}
 }
 
-// runs tells from /proc whether a thread is not stopped. The state follows the name, which is in brackets.
+// runs reports whether a thread of a /proc stat line is not stopped. The state follows the name,
+// which is in brackets.
 func runs(stat string) bool {
 	text, err := os.ReadFile(stat)
 	_, state, _ := strings.Cut(string(text), ") ")
@@ -180,7 +188,7 @@ func (g *guard) kill() {
 // term wins a term in this process.
 func (s *stack) term(holder string) *fence.Term {
 	s.t.Helper()
-	co, err := zookeeper.Open(s.ctx, s.coordinator(), zookeeper.Options{SessionTimeout: lasting})
+	co, err := zookeeper.Open(s.ctx, s.coordinator(), zookeeper.Options{SessionTimeout: longSession})
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -236,7 +244,7 @@ func (g *guard) redisClient(token fence.Token) *redis.Client {
 	return c
 }
 
-// sql runs statements as the superuser, straight at the database.
+// sql runs statements as the superuser, without a guard.
 func (s *stack) sql(text string) {
 	s.t.Helper()
 	c, err := pgx.Connect(s.ctx, s.pg.URL("postgres", "postgres"))
@@ -249,7 +257,7 @@ func (s *stack) sql(text string) {
 	}
 }
 
-// column reads one column straight from the database.
+// column reads one column, without a guard.
 func (s *stack) column(query string) []string {
 	s.t.Helper()
 	c, err := pgx.Connect(s.ctx, s.pg.URL("postgres", "postgres"))
@@ -268,7 +276,7 @@ func (s *stack) column(query string) []string {
 	return all
 }
 
-// list reads a list straight from Redis.
+// list reads a Redis list, without a guard.
 func (s *stack) list(key string) []string {
 	s.t.Helper()
 	c := redis.NewClient(&redis.Options{Addr: s.redis.Addr()})
@@ -280,18 +288,19 @@ func (s *stack) list(key string) []string {
 	return all
 }
 
-// wantStale wants the guard's word that a token is stale, in either protocol.
+// wantStale checks that the error is the guard's refusal of a stale token, in either protocol.
 func wantStale(t *testing.T, what string, err error) {
 	t.Helper()
-	if err == nil || !strings.Contains(err.Error(), "RF001") && !strings.Contains(err.Error(), "STALETOKEN") {
+	if err == nil || !strings.Contains(err.Error(), "RF001") &&
+		!strings.Contains(err.Error(), "STALETOKEN") {
 		t.Errorf("%s: got %v, want it refused as stale", what, err)
 	}
 }
 
-// enrol stands for election behind the present leader and returns the number it waits with.
+// enrol enrols a candidate behind the present leader and returns its token.
 func (s *stack) enrol(holder string) fence.Token {
 	s.t.Helper()
-	co, err := zookeeper.Open(s.ctx, s.coordinator(), zookeeper.Options{SessionTimeout: lasting})
+	co, err := zookeeper.Open(s.ctx, s.coordinator(), zookeeper.Options{SessionTimeout: longSession})
 	if err != nil {
 		s.t.Fatal(err)
 	}

@@ -16,23 +16,25 @@ import (
 	"github.com/ringfence/ringfence/fence/zookeeper"
 )
 
-// attempt is what became of one thing that the victim had left open.
+// attempt is the result of finishing one thing that the victim had left open.
 type attempt struct{ What, Error string }
 
-// victim is a leader that leaves something of every kind open, is paused by the test, and goes on where it was.
-// It tells its token on the first line of its output, waits for a line on its input, and prints its attempts.
+// victim is a leader that leaves something of every kind open, is paused by the test, and then
+// continues. It prints its token, waits for a line on stdin, and prints its attempts.
 func victim() int {
 	ctx, cancel := context.WithTimeout(context.Background(), 8*time.Minute)
 	defer cancel()
-	if err := victimise(ctx, os.Getenv("RINGFENCE_VICTIM"), os.Getenv("VICTIM_PG"), os.Getenv("VICTIM_REDIS")); err != nil {
+	err := runVictim(ctx, os.Getenv("RINGFENCE_VICTIM"), os.Getenv("VICTIM_PG"),
+		os.Getenv("VICTIM_REDIS"))
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "victim:", err)
 		return 1
 	}
 	return 0
 }
 
-func victimise(ctx context.Context, coordinator, pgAddress, redisAddress string) error {
-	co, err := zookeeper.Open(ctx, coordinator, zookeeper.Options{SessionTimeout: mortal})
+func runVictim(ctx context.Context, coordinator, pgAddress, redisAddress string) error {
+	co, err := zookeeper.Open(ctx, coordinator, zookeeper.Options{SessionTimeout: shortSession})
 	if err != nil {
 		return err
 	}
@@ -66,7 +68,7 @@ func (l *leftovers) later(what string, f func() error) {
 	l.finish = append(l.finish, func() attempt { return attempt{what, fmt.Sprint(f())} })
 }
 
-// running starts something now and takes its result later.
+// running starts something now and waits for its result later.
 func (l *leftovers) running(what string, f func() error) {
 	result := make(chan error, 1)
 	go func() { result <- f() }()
@@ -90,8 +92,13 @@ func (l *leftovers) leave() (func() []attempt, error) {
 	if _, err := idle.Exec(l.ctx, insert, l.token, "before the pause"); err != nil {
 		return nil, err
 	}
-	l.later("open idle connection", func() error { _, err := idle.Exec(l.ctx, insert, l.token, "late"); return err })
-	for _, statement := range []string{"begin", "insert into ledger (token, note) values (1, 'late')"} {
+	l.later("open idle connection", func() error {
+		_, err := idle.Exec(l.ctx, insert, l.token, "late")
+		return err
+	})
+	for _, statement := range []string{
+		"begin", "insert into ledger (token, note) values (1, 'late')",
+	} {
 		if _, err := open.Exec(l.ctx, statement); err != nil {
 			return nil, err
 		}
@@ -102,7 +109,10 @@ func (l *leftovers) leave() (func() []attempt, error) {
 			return nil, err
 		}
 	}
-	l.later("transaction that holds a lock", func() error { _, err := locked.Exec(l.ctx, "commit"); return err })
+	l.later("transaction that holds a lock", func() error {
+		_, err := locked.Exec(l.ctx, "commit")
+		return err
+	})
 	l.running("running statement", func() error {
 		_, err := busy.Exec(l.ctx, "insert into ledger (token, note) select 1, 'late' from pg_sleep(100)")
 		return err
@@ -116,7 +126,11 @@ func (l *leftovers) leave() (func() []attempt, error) {
 	if _, err := more.Write([]byte("late\n")); err != nil {
 		return nil, err
 	}
-	l.later("the end of the COPY", func() error { _, err := more.Write([]byte("late\n")); more.Close(); return err })
+	l.later("the end of the COPY", func() error {
+		_, err := more.Write([]byte("late\n"))
+		more.Close()
+		return err
+	})
 	l.later("new connection", func() error { _, err := l.conn(); return err })
 	return l.all, l.leaveRedis()
 }

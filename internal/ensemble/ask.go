@@ -3,6 +3,8 @@ package ensemble
 import (
 	"context"
 	"time"
+
+	"github.com/ringfence/ringfence/internal/backoff"
 )
 
 // Ask calls ask with the client's session. If there is no reply, it calls ask again with a new
@@ -26,7 +28,7 @@ func Ask[T any](
 			return value, err
 		}
 		c.noteFailure(err)
-		Pause(ctx, Backoff(n, 10*time.Millisecond, time.Second))
+		backoff.Pause(ctx, backoff.After(n, 10*time.Millisecond, time.Second))
 	}
 	return none, c.unreachable(caller)
 }

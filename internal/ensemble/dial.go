@@ -6,6 +6,8 @@ import (
 	"net"
 	"sync"
 	"time"
+
+	"github.com/ringfence/ringfence/internal/backoff"
 )
 
 // hostList is the library's list of servers. It resolves names at each dial, so an ensemble may
@@ -79,7 +81,7 @@ func (s *Session) pace() error {
 	s.mu.Unlock()
 	if round > 0 && first {
 		select {
-		case <-time.After(Backoff(round, 20*time.Millisecond, time.Second)):
+		case <-time.After(backoff.After(round, 20*time.Millisecond, time.Second)):
 		case <-s.over:
 		}
 	}

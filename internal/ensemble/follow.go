@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/go-zookeeper/zk"
+
+	"github.com/ringfence/ringfence/internal/backoff"
 )
 
 // Follow calls each with what read returns, and again after every change, until ctx ends, each
@@ -31,7 +33,7 @@ func Follow[T any](
 		case errors.Is(err, ErrUnreachable):
 			failures++
 			c.log.Warn("cannot watch "+what, "error", err)
-			Pause(ctx, Backoff(failures, BackoffLeast, BackoffMost))
+			backoff.Pause(ctx, backoff.After(failures, backoff.Least, backoff.Most))
 			continue
 		case err != nil:
 			return err

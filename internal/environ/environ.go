@@ -1,4 +1,4 @@
-// Package environ makes the environment of a command that is run by a leader.
+// Package environ builds the environment of a command that a leader runs.
 package environ
 
 import (
@@ -9,8 +9,8 @@ import (
 	"github.com/ringfence/ringfence/store/postgres"
 )
 
-// Claimed is environ with the claim added in the forms that the command may want it in. An outer leader's token
-// for another resource stays in PGOPTIONS: a session may be fenced for several.
+// Claimed returns environ with the claim added, as variables and in PGOPTIONS. It keeps the token
+// of an outer leader for another resource in PGOPTIONS, since a session may be fenced for several.
 func Claimed(environ []string, c fence.Claim) []string {
 	return With(environ, [][2]string{
 		{"RINGFENCE_RESOURCE", string(c.Resource)},
@@ -20,17 +20,18 @@ func Claimed(environ []string, c fence.Claim) []string {
 	})
 }
 
-// With is environ with these variables, in the place of those that have their names.
+// With returns environ with these variables, which replace those of the same name.
 func With(environ []string, own [][2]string) []string {
 	environ = slices.Clone(environ)
 	for _, v := range own {
-		environ = slices.DeleteFunc(environ, func(entry string) bool { return strings.HasPrefix(entry, v[0]+"=") })
+		named := func(entry string) bool { return strings.HasPrefix(entry, v[0]+"=") }
+		environ = slices.DeleteFunc(environ, named)
 		environ = append(environ, v[0]+"="+v[1])
 	}
 	return environ
 }
 
-// Lookup is the value of a variable, the last one where it is there twice.
+// Lookup returns the value of a variable. If it is set twice, the last value counts.
 func Lookup(environ []string, name string) string {
 	value := ""
 	for _, entry := range environ {

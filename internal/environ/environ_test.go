@@ -7,7 +7,7 @@ import (
 	"github.com/ringfence/ringfence/fence"
 )
 
-func TestPGOPTIONSIsMadeWhereThereWasNone(t *testing.T) {
+func TestPGOPTIONSIsSetIfItWasEmpty(t *testing.T) {
 	claim := fence.Claim{Resource: "orders", Token: 9007199254740993, Holder: "me"}
 	got := Claimed([]string{"A=1", "PGOPTIONS=", "RINGFENCE_HOLDER=old"}, claim)
 	want := []string{

@@ -1,4 +1,4 @@
-// Package imports holds the rules of who may import whom (ARCHITECTURE.md, "Packages"), as a test.
+// Package imports tests which package imports which (ARCHITECTURE.md, "Packages").
 package imports
 
 import (
@@ -11,13 +11,14 @@ import (
 
 const module = "github.com/ringfence/ringfence"
 
-// The modules. What is in lab's cannot reach a user's binary: the root's does not know it.
+// The modules. The root module does not depend on lab's, so no package of lab can reach a user's
+// binary.
 const (
 	root = "../.."
 	lab  = "../../lab"
 )
 
-// Drivers are the only third-party packages that a layer may use.
+// Drivers, which only some layers may use.
 const (
 	zk     = "github.com/go-zookeeper/zk"
 	pgx    = "github.com/jackc/pgx/v5"
@@ -26,17 +27,18 @@ const (
 	pgwire = "github.com/jackc/pgx/v5/pgproto3"
 )
 
-// allowed is, for each package, what it may import besides the standard library. A third-party path allows what is below it too, one of our own does not.
-// A package that is not listed fails the test, so that a new one is a decision.
+// allowed lists, for each package, what it may import in addition to the standard library. A
+// third-party path also allows the packages below it; one of ours does not. A package that is not
+// listed fails the test, so that a new package is a decision.
 var allowed = map[string][]string{
 	"fence":           {},
 	"fence/fencetest": {"fence", "internal/leak", "go.uber.org/goleak"},
-	"fence/zookeeper": {"fence", "internal/ensemble", "internal/ensemble/election", zk},
+	"fence/zookeeper": {"fence", "internal/backoff", "internal/ensemble", "internal/ensemble/election", zk},
 	"fence/etcd":      {"fence", "internal/backoff", "go.etcd.io/etcd", "google.golang.org/grpc", "go.uber.org/zap"},
 	"store/postgres":  {"internal/refusal", "fence", "internal/marks", "internal/marks/postgres", pgx},
 	"store/redis":     {"internal/refusal", "fence", "internal/marks", "internal/marks/redis", redis},
 
-	// What a guard and an operator need: nobody who writes a leader program has to read it.
+	// For guards and operators. The author of a leader program does not need these.
 	"internal/refusal":         {"fence"},
 	"internal/marks":           {"fence", "internal/refusal"},
 	"internal/marks/markstest": {"fence", "fence/fencetest", "internal/marks", "internal/refusal"},
@@ -44,34 +46,50 @@ var allowed = map[string][]string{
 	"internal/marks/redis":     {"internal/refusal", "fence", "internal/marks", redis},
 	"internal/guard":           {"fence", "internal/marks", prom},
 	"internal/guard/guardtest": {"fence", "internal/marks", "internal/guard", prom},
-	"internal/guard/postgres":  {"internal/refusal", "fence", "internal/marks", "internal/marks/postgres", "internal/guard", pgwire},
-	"internal/guard/redis":     {"internal/refusal", "fence", "internal/marks", "internal/marks/redis", "internal/guard"},
+	"internal/guard/postgres": {"internal/refusal", "fence", "internal/marks",
+		"internal/marks/postgres", "internal/guard", pgwire},
+	"internal/guard/redis": {"internal/refusal", "fence", "internal/marks", "internal/marks/redis",
+		"internal/guard"},
 
 	// ZooKeeper, for elections and for the journal.
-	"internal/ensemble":              {zk},
+	"internal/ensemble":              {"internal/backoff", zk},
 	"internal/ensemble/election":     {"fence", "internal/ensemble", zk},
 	"internal/ensemble/ensembletest": {"fence", zk},
 
 	"checkpoint":                {"fence"},
 	"checkpoint/checkpointtest": {"fence", "checkpoint"},
-	"checkpoint/postgres":       {"internal/refusal", "fence", "checkpoint", "internal/marks/postgres", pgx},
-	"checkpoint/redis":          {"fence", "internal/marks/redis", "store/redis", "checkpoint", redis},
-	"checkpoint/zookeeper":      {"fence", "checkpoint", "internal/ensemble", "internal/ensemble/election", zk},
-	"internal/cli":              {"internal/settings"},
-	"internal/stores":           {"fence", "store/postgres", "store/redis", "internal/settings"},
-	"internal/tasks": {"fence", "internal/refusal", "checkpoint", "checkpoint/postgres", "checkpoint/redis", "checkpoint/zookeeper", "store/postgres", "store/redis", "internal/marks/redis",
-		"internal/cli", "internal/coordinators", "internal/stores", "internal/environ", "internal/supervise", "internal/taskfile", "internal/settings", "internal/logging", pgx, redis, "golang.org/x/term"},
+	"checkpoint/postgres": {"internal/refusal", "fence", "checkpoint", "internal/marks/postgres",
+		pgx},
+	"checkpoint/redis": {"fence", "internal/marks/redis", "store/redis", "checkpoint", redis},
+	"checkpoint/zookeeper": {"fence", "checkpoint", "internal/ensemble",
+		"internal/ensemble/election", zk},
+	"internal/cli":    {"internal/settings"},
+	"internal/stores": {"fence", "store/postgres", "store/redis", "internal/settings"},
+	"internal/tasks": {"fence", "internal/refusal", "checkpoint", "checkpoint/postgres",
+		"checkpoint/redis", "checkpoint/zookeeper", "store/postgres", "store/redis",
+		"internal/marks/redis",
+		"internal/cli", "internal/coordinators", "internal/stores", "internal/environ",
+		"internal/supervise", "internal/taskfile", "internal/settings", "internal/logging", pgx, redis,
+		"golang.org/x/term"},
 	"internal/environ":      {"fence", "store/postgres"},
 	"internal/supervise":    {"fence", "golang.org/x/sys", "golang.org/x/term"},
 	"internal/coordinators": {"fence", "fence/etcd", "fence/zookeeper", "internal/settings"},
-	"cmd/guard":             {"fence", "internal/cli", "internal/coordinators", "internal/marks", "internal/marks/postgres", "internal/marks/redis", "internal/guard", "internal/guard/postgres", "internal/guard/redis", "internal/settings", "internal/logging", prom, "golang.org/x/sync/errgroup"},
-	"cmd/leader":            {"fence", "internal/cli", "internal/coordinators", "internal/stores", "internal/marks/redis", "checkpoint", "internal/environ", "internal/supervise", "internal/tasks", "internal/settings", "internal/logging"},
-	"internal/demo":         {"internal/refusal", "fence", "fence/zookeeper", "internal/marks/postgres", "internal/marks/redis", "internal/servers", pgx, redis, "golang.org/x/term"},
-	"internal/logging":      {"golang.org/x/term"},
-	"internal/servers":      {pgx, redis, zk, "golang.org/x/sys", "golang.org/x/sync/errgroup"},
+	"cmd/guard": {"fence", "internal/cli", "internal/coordinators", "internal/marks",
+		"internal/marks/postgres", "internal/marks/redis", "internal/guard", "internal/guard/postgres",
+		"internal/guard/redis", "internal/settings", "internal/logging", prom,
+		"golang.org/x/sync/errgroup"},
+	"cmd/leader": {"fence", "internal/cli", "internal/coordinators", "internal/stores",
+		"internal/marks/redis", "checkpoint", "internal/environ", "internal/supervise", "internal/tasks",
+		"internal/settings", "internal/logging"},
+	"internal/demo": {"internal/refusal", "fence", "fence/zookeeper",
+		"internal/marks/postgres", "internal/marks/redis", "internal/servers", pgx, redis,
+		"golang.org/x/term"},
+	"internal/logging": {"golang.org/x/term"},
+	"internal/servers": {pgx, redis, zk, "golang.org/x/sys", "golang.org/x/sync/errgroup"},
 	"internal/servers/serverstest": {
 		"internal/leak", "internal/servers", "go.uber.org/goleak", pgx},
-	"internal/leadertest": {"fence", "fence/fencetest", "internal/supervise", "internal/marks/postgres", "internal/servers", "internal/servers/serverstest", pgx},
+	"internal/leadertest": {"fence", "fence/fencetest", "internal/supervise",
+		"internal/marks/postgres", "internal/servers", "internal/servers/serverstest", pgx},
 	"internal/leak":       {"go.uber.org/goleak"},
 	"internal/backoff":    {},
 	"internal/settings":   {"github.com/caarlos0/env/v11"},
@@ -81,25 +99,36 @@ var allowed = map[string][]string{
 	"internal/docs":       {},
 	"internal/endtoend":   {},
 
-	// The lab's module. Of it only local and containers know how a system is built, only the worker writes, only flawed-guard
-	// is wired wrongly.
-	"lab":                  {"internal/refusal", "fence", "fence/zookeeper", "lab/flaw", "lab/history", pgx, redis},
-	"lab/history":          {"fence", "golang.org/x/sys"},
-	"lab/check":            {"fence", "lab/history", "github.com/anishathalye/porcupine"},
-	"lab/report":           {"fence", "lab", "lab/check", "lab/history", "golang.org/x/term"},
-	"lab/flaw":             {"fence", "internal/marks", "internal/refusal", pgx, redis},
-	"lab/local":            {"lab", "lab/history", "internal/servers", pgx},
-	"lab/containers":       {"lab", "lab/history", "internal/servers", pgx, redis, "github.com/moby/moby", "github.com/Shopify/toxiproxy/v2/client", "golang.org/x/sync/errgroup", "golang.org/x/sys"},
-	"lab/worker":           {"internal/refusal", "lab", "lab/flaw", "lab/history", "fence", "fence/zookeeper", "internal/marks/postgres", "internal/marks/redis", "store/postgres", "store/redis", "checkpoint", "checkpoint/postgres", pgx, redis, "github.com/caarlos0/env/v11", "golang.org/x/sync/errgroup"},
-	"lab/cmd/lab":          {"lab", "lab/check", "lab/containers", "lab/history", "lab/local", "lab/report"},
-	"lab/cmd/worker":       {"lab/worker"},
-	"lab/cmd/flawed-guard": {"lab/flaw", "fence/zookeeper", "internal/guard", "internal/guard/postgres", "internal/guard/redis", "internal/marks", "internal/marks/postgres", "internal/marks/redis", prom, "github.com/caarlos0/env/v11", "golang.org/x/sync/errgroup"},
+	// The lab's module. Only local and containers know how a system is built, only the worker
+	// writes, only flawed-guard is wired wrongly.
+	"lab": {"internal/refusal", "fence", "fence/zookeeper", "lab/flaw", "lab/history",
+		pgx, redis},
+	"lab/history": {"fence", "golang.org/x/sys"},
+	"lab/check":   {"fence", "lab/history", "github.com/anishathalye/porcupine"},
+	"lab/report":  {"fence", "lab", "lab/check", "lab/history", "golang.org/x/term"},
+	"lab/flaw":    {"fence", "internal/marks", "internal/refusal", pgx, redis},
+	"lab/local":   {"lab", "lab/history", "internal/servers", pgx},
+	"lab/containers": {"lab", "lab/history", "internal/servers", pgx, redis,
+		"github.com/moby/moby", "github.com/Shopify/toxiproxy/v2/client", "golang.org/x/sync/errgroup",
+		"golang.org/x/sys"},
+	"lab/worker": {"internal/refusal", "lab", "lab/flaw", "lab/history", "fence",
+		"fence/zookeeper", "internal/marks/postgres", "internal/marks/redis", "store/postgres",
+		"store/redis", "checkpoint", "checkpoint/postgres", pgx, redis, "github.com/caarlos0/env/v11",
+		"golang.org/x/sync/errgroup"},
+	"lab/cmd/lab": {"lab", "lab/check", "lab/containers", "lab/history", "lab/local",
+		"lab/report"},
+	"lab/cmd/worker": {"lab/worker"},
+	"lab/cmd/flawed-guard": {"lab/flaw", "fence/zookeeper", "internal/guard",
+		"internal/guard/postgres", "internal/guard/redis", "internal/marks", "internal/marks/postgres",
+		"internal/marks/redis", prom, "github.com/caarlos0/env/v11", "golang.org/x/sync/errgroup"},
 }
 
-// testOnly must not reach a user's binary.
+// testOnly lists packages that must not reach a user's binary.
 var testOnly = []string{
-	"testing", "go.uber.org/goleak", module + "/internal/leak", module + "/internal/servers", module + "/internal/ensemble/ensembletest", module + "/internal/leadertest",
-	module + "/fence/fencetest", module + "/internal/marks/markstest", module + "/internal/guard/guardtest", module + "/checkpoint/checkpointtest",
+	"testing", "go.uber.org/goleak", module + "/internal/leak", module + "/internal/servers",
+	module + "/internal/ensemble/ensembletest", module + "/internal/leadertest",
+	module + "/fence/fencetest", module + "/internal/marks/markstest",
+	module + "/internal/guard/guardtest", module + "/checkpoint/checkpointtest",
 }
 
 type pkg struct {
@@ -109,7 +138,7 @@ type pkg struct {
 	Name       string
 }
 
-// list is every package of the modules below these directories.
+// list returns every package of the modules in these directories.
 func list(t *testing.T, dirs ...string) (all []pkg) {
 	t.Helper()
 	for _, dir := range dirs {
@@ -120,7 +149,8 @@ func list(t *testing.T, dirs ...string) (all []pkg) {
 
 func listOne(t *testing.T, dir string) (all []pkg) {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), "go", "list", "-json=ImportPath,Imports,Deps,Name", "./...")
+	cmd := exec.CommandContext(t.Context(), "go", "list", "-json=ImportPath,Imports,Deps,Name",
+		"./...")
 	cmd.Dir = dir
 	out, err := cmd.Output()
 	if err != nil {
@@ -136,12 +166,12 @@ func listOne(t *testing.T, dir string) (all []pkg) {
 	return all
 }
 
-func TestPackagesImportOnlyWhatTheirLayerMay(t *testing.T) {
+func TestPackagesImportOnlyWhatTheirLayerAllows(t *testing.T) {
 	for _, p := range list(t, root, lab) {
 		name := strings.TrimPrefix(p.ImportPath, module+"/")
 		may, listed := allowed[name]
 		if !listed {
-			t.Errorf("%s is new: say in internal/imports what it may import", name)
+			t.Errorf("%s is new: list in internal/imports what it may import", name)
 			continue
 		}
 		for _, i := range p.Imports {
@@ -152,14 +182,16 @@ func TestPackagesImportOnlyWhatTheirLayerMay(t *testing.T) {
 			if strings.HasPrefix(i, "cmd/") || strings.HasPrefix(i, "lab/cmd/") {
 				t.Errorf("%s imports %s: nothing imports cmd", name, i)
 			}
-			if !slices.ContainsFunc(may, func(m string) bool { return i == m || strings.Contains(m, ".") && strings.HasPrefix(i, m+"/") }) {
-				t.Errorf("%s may not import %s", name, i)
+			if !slices.ContainsFunc(may, func(m string) bool {
+				return i == m || strings.Contains(m, ".") && strings.HasPrefix(i, m+"/")
+			}) {
+				t.Errorf("%s must not import %s", name, i)
 			}
 		}
 	}
 }
 
-func TestNothingTestOnlyReachesAUsersBinary(t *testing.T) {
+func TestTestPackagesDoNotReachAUsersBinary(t *testing.T) {
 	for _, p := range list(t, root) {
 		if p.Name != "main" || !strings.HasPrefix(p.ImportPath, module+"/cmd/") {
 			continue

@@ -12,8 +12,8 @@ import (
 	"github.com/ringfence/ringfence/internal/servers/serverstest"
 )
 
-// Database is a fresh one with the schema installed, for the guard's role warden and the leaders'
-// role keeper.
+// Database is an empty database with the schema installed, for the guard's role warden and the
+// leaders' role keeper.
 type Database struct {
 	test *testing.T
 	pg   *servers.Postgres
@@ -22,19 +22,19 @@ type Database struct {
 
 var (
 	roles      sync.Once
-	installing sync.Mutex // what is granted to a role is the whole server's
+	installing sync.Mutex // grants to a role concern the whole server
 )
 
-// NewDatabase makes one.
+// NewDatabase creates a database and installs the schema.
 func NewDatabase(t *testing.T) Database {
 	t.Helper()
 	d := BareDatabase(t)
-	Installed(t, d, "warden", "keeper")
+	Install(t, d, "warden", "keeper")
 	return d
 }
 
-// Installed installs the schema.
-func Installed(t *testing.T, d Database, guard string, leaders ...string) {
+// Install installs the schema.
+func Install(t *testing.T, d Database, guard string, leaders ...string) {
 	t.Helper()
 	installing.Lock()
 	defer installing.Unlock()
@@ -43,7 +43,7 @@ func Installed(t *testing.T, d Database, guard string, leaders ...string) {
 	}
 }
 
-// BareDatabase has no schema of ours.
+// BareDatabase creates a database without the schema.
 func BareDatabase(t *testing.T) Database {
 	t.Helper()
 	pg := serverstest.SharedPostgres(t)
@@ -57,7 +57,7 @@ func BareDatabase(t *testing.T) Database {
 	return d
 }
 
-// URL is the database for a role.
+// URL returns the database's URL for a role.
 func (d Database) URL(role string) string { return d.pg.URL(role, d.Conn.Config().Database) }
 
 // SQL runs statements as the administrator.
@@ -70,8 +70,8 @@ func (d Database) SQL(text string) {
 	}
 }
 
-// Ask reads one text.
-func (d Database) Ask(sql string) (answer string) {
+// Query reads one text.
+func (d Database) Query(sql string) (answer string) {
 	d.test.Helper()
 	if err := d.Conn.QueryRow(d.test.Context(), sql).Scan(&answer); err != nil {
 		d.test.Fatalf("%s: %v", sql, err)
@@ -79,13 +79,14 @@ func (d Database) Ask(sql string) (answer string) {
 	return answer
 }
 
-// Grant lets the steps use the tables there are.
+// Grant lets the steps use the existing tables.
 func (d Database) Grant() {
 	d.test.Helper()
-	d.SQL("grant all on all tables in schema public to keeper; grant all on all sequences in schema public to keeper")
+	d.SQL("grant all on all tables in schema public to keeper")
+	d.SQL("grant all on all sequences in schema public to keeper")
 }
 
-// Hold locks a table against writers, on a connection of its own, until release is called.
+// Hold locks a table against writers, on a separate connection, until release is called.
 func (d Database) Hold(table string) (release func()) {
 	d.test.Helper()
 	conn, err := pgx.ConnectConfig(d.test.Context(), d.Conn.Config())
@@ -98,10 +99,11 @@ func (d Database) Hold(table string) (release func()) {
 	return func() { _ = conn.Close(context.WithoutCancel(d.test.Context())) }
 }
 
-// Blocked waits until a statement waits for a lock.
+// Blocked returns once the statement waits for a lock.
 func (d Database) Blocked(statement string) {
 	d.test.Helper()
 	Eventually(d.test, statement+" waits", func() bool {
-		return d.Ask("select count(*)::text from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock' and query like '%"+statement+"%'") == "1"
+		return d.Query(`select count(*)::text from pg_stat_activity where datname = current_database()
+			and wait_event_type = 'Lock' and query like '%`+statement+`%'`) == "1"
 	})
 }

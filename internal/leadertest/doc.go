@@ -1,3 +1,3 @@
-// Package leadertest has what the tests of leader and of its tasks share: output that a test waits
-// for, processes, and a database with the schema installed.
+// Package leadertest has helpers for the tests of leader and of its tasks: output to wait for,
+// processes, and a database with the schema installed.
 package leadertest

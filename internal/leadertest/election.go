@@ -7,7 +7,7 @@ import (
 	"github.com/ringfence/ringfence/fence/fencetest"
 )
 
-// Queue is who stands for orders.
+// Queue returns the candidates for orders.
 func Queue(t *testing.T, m *fencetest.Memory) []fence.Candidate {
 	t.Helper()
 	observer := m.Open()
@@ -19,10 +19,10 @@ func Queue(t *testing.T, m *fencetest.Memory) []fence.Candidate {
 	return queue
 }
 
-// Depose deletes the entry of whoever leads orders.
+// Depose deletes the entry of the leader of orders.
 func Depose(t *testing.T, m *fencetest.Memory) {
 	t.Helper()
 	if q := Queue(t, m); len(q) == 0 || !m.Delete("orders", q[0].Token) {
-		t.Fatal("there is nobody to depose")
+		t.Fatal("nobody leads orders")
 	}
 }

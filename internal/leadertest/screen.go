@@ -9,14 +9,14 @@ import (
 	"time"
 )
 
-// Screen collects output and lets a test wait for some.
+// Screen collects output, and lets a test wait for a text in it.
 type Screen struct {
 	mu      sync.Mutex
 	text    bytes.Buffer
 	changed chan struct{}
 }
 
-// NewScreen makes an empty one.
+// NewScreen returns an empty Screen.
 func NewScreen() *Screen { return &Screen{changed: make(chan struct{})} }
 
 // Write implements io.Writer.
@@ -28,14 +28,14 @@ func (s *Screen) Write(b []byte) (int, error) {
 	return s.text.Write(b)
 }
 
-// String is all that was written.
+// String returns the whole output.
 func (s *Screen) String() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.text.String()
 }
 
-// Await waits until the text is there.
+// Await waits until the output contains the text.
 func (s *Screen) Await(t *testing.T, text string) {
 	t.Helper()
 	deadline := time.After(Patience)

@@ -7,10 +7,10 @@ import (
 	"github.com/ringfence/ringfence/internal/supervise"
 )
 
-// RestoreSignals gives the commands of tests the default for every signal, also where the tests
-// were started with some ignored, as by nohup: a shell cannot trap a signal that was ignored when
-// it started. A child gets the default for what this process handles, so this process handles such
-// a signal from now on, by dropping it.
+// RestoreSignals gives the commands of tests the default action for every signal, even if the tests
+// were started with some ignored, as by nohup. A shell cannot trap a signal that was ignored when
+// it started. A child gets the default action for every signal that this process handles, so from
+// now on this process handles ignored signals by dropping them.
 func RestoreSignals() {
 	for _, sig := range supervise.Forwarded {
 		if signal.Ignored(sig) {

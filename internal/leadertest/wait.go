@@ -5,20 +5,19 @@ import (
 	"time"
 )
 
-// Patience is how long a test waits for what must happen. It is long because the machine may be
-// busy.
+// Patience is how long a test waits for an event. It is long because the machine may be busy.
 const Patience = 30 * time.Second
 
-// Eventually looks until it is so.
-func Eventually(t *testing.T, what string, so func() bool) {
+// Eventually polls until the condition holds.
+func Eventually(t *testing.T, what string, holds func() bool) {
 	t.Helper()
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
-	for deadline := time.After(Patience); !so(); {
+	for deadline := time.After(Patience); !holds(); {
 		select {
 		case <-tick.C:
 		case <-deadline:
-			t.Fatalf("not so after %s: %s", Patience, what)
+			t.Fatalf("did not happen in %s: %s", Patience, what)
 		}
 	}
 }
@@ -29,7 +28,7 @@ func Await(t *testing.T, what string, c <-chan struct{}) {
 	select {
 	case <-c:
 	case <-time.After(Patience):
-		t.Fatalf("not so after %s: %s", Patience, what)
+		t.Fatalf("did not happen in %s: %s", Patience, what)
 	}
 }
 
@@ -42,6 +41,6 @@ func Exits(t *testing.T, code <-chan int, want int) {
 			t.Fatalf("exit code %d, want %d", got, want)
 		}
 	case <-time.After(Patience):
-		t.Fatalf("it does not end")
+		t.Fatalf("it did not end in %s", Patience)
 	}
 }

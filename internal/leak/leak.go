@@ -7,11 +7,11 @@ import (
 	"go.uber.org/goleak"
 )
 
-// patience is how long goroutines may take to end: on a busy machine what was closed ends late. goleak's own is less than half
-// a second.
+// patience is how long goroutines may take to end after everything was closed, on a busy machine.
+// goleak itself waits less than half a second.
 const patience = 30 * time.Second
 
-// Find is goleak.Find, asked until all goroutines have ended, or for so long that they never will.
+// Find calls goleak.Find until all goroutines have ended, or until patience is over.
 func Find(o ...goleak.Option) (err error) {
 	for begin := time.Now(); ; {
 		if err = goleak.Find(o...); err == nil || time.Since(begin) > patience {

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/term"
 )
 
-// New logs to w: as text where a person is reading, as JSON where w is not a terminal.
+// New logs to w: as text if w is a terminal, otherwise as JSON.
 func New(w io.Writer, level slog.Leveler) *slog.Logger {
 	options := &slog.HandlerOptions{Level: level}
 	if IsTerminal(w) {
@@ -18,7 +18,7 @@ func New(w io.Writer, level slog.Leveler) *slog.Logger {
 	return slog.New(slog.NewJSONHandler(w, options))
 }
 
-// IsTerminal tells whether f is a file that is a terminal.
+// IsTerminal reports whether f is a terminal.
 func IsTerminal(f any) bool {
 	file, ok := f.(*os.File)
 	return ok && term.IsTerminal(int(file.Fd()))

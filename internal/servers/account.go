@@ -9,11 +9,11 @@ import (
 	"syscall"
 )
 
-// account is the OS user a server runs as; nil is the caller's own.
+// account is the OS user of a server; nil is the caller's.
 type account struct{ uid, gid uint32 }
 
-// unprivileged is the account for servers that refuse to run as root: nil
-// unless the caller is root.
+// unprivileged returns the account for servers that refuse to run as root. It is nil unless the
+// caller is root.
 func unprivileged() (*account, error) {
 	if os.Geteuid() != 0 {
 		return nil, nil
@@ -23,7 +23,7 @@ func unprivileged() (*account, error) {
 			return newAccount(u)
 		}
 	}
-	return nil, errors.New("cannot run as root, and there is no OS user postgres or nobody to run as instead")
+	return nil, errors.New("the server cannot run as root, and there is no OS user postgres or nobody")
 }
 
 func newAccount(u *user.User) (*account, error) {
@@ -42,7 +42,7 @@ func (a *account) credential() *syscall.Credential {
 	return &syscall.Credential{Uid: a.uid, Gid: a.gid}
 }
 
-// own gives the file or directory to the account.
+// own makes the account the owner of the file or directory.
 func (a *account) own(name string) error {
 	if a == nil {
 		return nil

@@ -9,11 +9,11 @@ import (
 	"syscall"
 )
 
-// dieWithParent asks the kernel to kill the child when the thread that started
-// it ends, so that a killed test leaves no server behind.
+// dieWithParent makes the kernel kill the child when the thread that started it ends, so that a
+// killed test leaves no server behind.
 func dieWithParent(a *syscall.SysProcAttr) { a.Pdeathsig = syscall.SIGKILL }
 
-// member is one process; start tells it from a later one with the same id.
+// member is one process. start distinguishes it from a later one with the same id.
 type member struct {
 	pid, parent int
 	start       string
@@ -54,14 +54,14 @@ type stat struct {
 	start  string
 }
 
-// readStat reads a stat file of proc(5); ok is false for a process that is
-// gone, or dead and only waits to be reaped (whose reaper may be slow or absent).
+// readStat reads a stat file of proc(5). ok is false for a process that is gone, or that is dead
+// and only waits to be reaped, for which its parent may be slow or absent.
 func readStat(name string) (s stat, ok bool) {
 	b, err := os.ReadFile(name)
 	if err != nil {
 		return stat{}, false
 	}
-	// The second field is the program's name in brackets and may hold anything.
+	// The second field is the program's name in brackets, which may contain any character.
 	_, rest, found := cutLast(string(b), ")")
 	f := strings.Fields(rest)
 	if !found || len(f) < 20 || f[0] == "Z" || f[0] == "X" {

@@ -13,7 +13,7 @@ import (
 
 // MissingError says that a program is not installed, and how to install it.
 type MissingError struct {
-	Program string // what was looked for
+	Program string
 	Install string // the command that installs it
 }
 
@@ -29,20 +29,21 @@ func missing(program, debian, brew string) error {
 	return &MissingError{Program: program, Install: "apt-get install -y " + debian}
 }
 
-// places are where programs are looked for.
+// places are the directories to search for programs.
 type places struct {
 	path []string // directories for all programs, first match wins
-	root string   // prefix of the well-known places; "" is the real system
+	root string   // prefix of the well-known directories; "" is the real system
 	java string   // JAVA_HOME
 	zoo  string   // ZOOKEEPER_HOME
 }
 
-// system is this machine: PATH, the system directories that a user's PATH often
+// system returns the places of this machine: PATH, the system directories that a user's PATH often
 // lacks on Debian, and Homebrew's.
 func system() places {
 	path := filepath.SplitList(os.Getenv("PATH"))
 	return places{
-		path: append(path, "/usr/sbin", "/usr/bin", "/opt/homebrew/bin", "/usr/local/bin", "/usr/local/sbin"),
+		path: append(path,
+			"/usr/sbin", "/usr/bin", "/opt/homebrew/bin", "/usr/local/bin", "/usr/local/sbin"),
 		java: os.Getenv("JAVA_HOME"),
 		zoo:  os.Getenv("ZOOKEEPER_HOME"),
 	}
@@ -72,8 +73,8 @@ func (p places) pgbouncer() (string, error) {
 	return "", missing("pgbouncer", "pgbouncer", "pgbouncer")
 }
 
-// postgres returns the directory with initdb and postgres: one on the path, or
-// else the highest version in the places of the packages.
+// postgres returns the directory with initdb and postgres: the first in the path, or else the
+// highest version in the directories of the packages.
 func (p places) postgres() (string, error) {
 	patterns := []string{"/usr/lib/postgresql/*/bin", "/usr/pgsql-*/bin", "/usr/local/pgsql/bin"}
 	for _, b := range brewed {
@@ -93,8 +94,8 @@ func (p places) postgres() (string, error) {
 	return "", missing("postgres (with initdb)", "postgresql", "postgresql")
 }
 
-// javaProgram prefers JAVA_HOME and Homebrew's to the path, because macOS has a
-// /usr/bin/java that only says that there is no Java.
+// javaProgram prefers JAVA_HOME and Homebrew's to the path, because /usr/bin/java of macOS only
+// prints that there is no Java.
 func (p places) javaProgram() (string, error) {
 	var dirs []string
 	if p.java != "" {
@@ -109,8 +110,7 @@ func (p places) javaProgram() (string, error) {
 	return "", missing("java (for ZooKeeper)", "default-jre-headless", "openjdk")
 }
 
-// zookeeper returns the class path of ZooKeeper and a logger that writes to
-// standard error.
+// zookeeper returns the class path of ZooKeeper and of a logger that writes to standard error.
 func (p places) zookeeper() (string, error) {
 	if cp := debianClassPath(p.root + "/usr/share/java"); cp != "" && p.zoo == "" {
 		return cp, nil
@@ -130,15 +130,16 @@ func (p places) zookeeper() (string, error) {
 	return "", missing("ZooKeeper", "zookeeper default-jre-headless", "zookeeper")
 }
 
-// debianClassPath names the jars of Debian's packages. zookeeper.jar pulls in its
-// own dependencies by its manifest, but no logger; log4j-1.2 and netty are for
-// the 3.4 of older releases.
+// debianClassPath lists the jars of Debian's packages. The manifest of zookeeper.jar names its
+// dependencies, but no logger; version 3.4 of older releases needs log4j-1.2 and netty.
 func debianClassPath(dir string) string {
 	if _, err := os.Stat(dir + "/zookeeper.jar"); err != nil {
 		return ""
 	}
 	var jars []string
-	for _, name := range []string{"zookeeper", "zookeeper-jute", "slf4j-api", "slf4j-simple", "log4j-1.2", "netty"} {
+	for _, name := range []string{
+		"zookeeper", "zookeeper-jute", "slf4j-api", "slf4j-simple", "log4j-1.2", "netty",
+	} {
 		if jar := filepath.Join(dir, name+".jar"); fileExists(jar) {
 			jars = append(jars, jar)
 		}

@@ -29,7 +29,7 @@ func TestMissingProgramSaysHowToInstallIt(t *testing.T) {
 	}
 }
 
-// install makes an empty executable below root.
+// install creates an empty executable below root.
 func install(t *testing.T, root string, names ...string) {
 	t.Helper()
 	for _, name := range names {
@@ -52,7 +52,7 @@ func TestHighestPostgresVersionIsFound(t *testing.T) {
 	}
 }
 
-func TestPathWinsForPostgres(t *testing.T) {
+func TestPathHasPrecedenceForPostgres(t *testing.T) {
 	root := t.TempDir()
 	install(t, root, "mine/initdb", "mine/postgres",
 		"usr/lib/postgresql/16/bin/initdb", "usr/lib/postgresql/16/bin/postgres")
@@ -62,10 +62,12 @@ func TestPathWinsForPostgres(t *testing.T) {
 	}
 }
 
-func TestJavaHomeAndHomebrewWinOverThePath(t *testing.T) {
+func TestJavaHomeAndHomebrewHavePrecedenceOverThePath(t *testing.T) {
 	root := t.TempDir()
 	install(t, root, "bin/java", "home/bin/java", "opt/homebrew/opt/openjdk/bin/java")
-	p := places{root: root, path: []string{filepath.Join(root, "bin")}, java: filepath.Join(root, "home")}
+	p := places{
+		root: root, path: []string{filepath.Join(root, "bin")}, java: filepath.Join(root, "home"),
+	}
 	if got, err := p.javaProgram(); got != filepath.Join(root, "home/bin/java") {
 		t.Error(got, err)
 	}

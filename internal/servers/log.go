@@ -9,10 +9,10 @@ import (
 const (
 	tailLines = 15      // of the log in an error
 	keepLines = 200     // of the log kept after Close
-	tailBytes = 1 << 16 // read from the end of the file at most
+	tailBytes = 1 << 16 // of the file's end at most
 )
 
-// tail returns the last n lines of the file, none from before offset from.
+// tail returns the last n lines of the file, but nothing before the offset from.
 func tail(name string, from int64, n int) string {
 	f, err := os.Open(name)
 	if err != nil {

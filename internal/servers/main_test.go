@@ -14,10 +14,10 @@ import (
 func TestMain(m *testing.M) {
 	flag.Parse()
 	if testing.Short() {
-		os.Exit(0) // every test here starts a server
+		os.Exit(0) // the tests of this package start servers
 	}
 	code := m.Run()
-	if code == 0 { // a failed test leaves what it likes
+	if code == 0 { // a failed test may leave goroutines behind
 		if err := leak.Find(); err != nil {
 			fmt.Fprintln(os.Stderr, "goroutines left by the tests:", err)
 			code = 1
@@ -26,7 +26,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// limited is a context for one test, which must not hang.
+// limited returns a context with a timeout for one test.
 func limited(t *testing.T) context.Context {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
@@ -34,7 +34,7 @@ func limited(t *testing.T) context.Context {
 	return ctx
 }
 
-// closed closes the server after the test, with its log when the test failed.
+// closed closes the server after the test, and prints its log if the test failed.
 func closed(t *testing.T, s interface {
 	Close() error
 	LogTail(int) string

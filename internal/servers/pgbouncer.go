@@ -10,15 +10,15 @@ import (
 	"syscall"
 )
 
-// PgBouncer is a pooler in session mode in front of a Postgres. Whatever user
-// name a client gives, it gets a server session of the superuser "postgres".
+// PgBouncer is a pooler in session mode in front of a Postgres. A client gets a server session of
+// the superuser "postgres", regardless of its user name.
 type PgBouncer struct {
 	Process
 	port int
 }
 
-// StartPgBouncer starts a pooler for the upstream. It returns a [MissingError]
-// when PgBouncer is not installed.
+// StartPgBouncer starts a pooler for the upstream. It returns a [MissingError] if PgBouncer is not
+// installed.
 func StartPgBouncer(ctx context.Context, upstream *Postgres) (*PgBouncer, error) {
 	program, err := system().pgbouncer()
 	if err != nil {
@@ -37,8 +37,8 @@ func StartPgBouncer(ctx context.Context, upstream *Postgres) (*PgBouncer, error)
 		name: "pgbouncer", dir: dir, account: acc,
 		command: func() []string { return []string{program, b.configFile()} },
 		ready:   b.answers,
-		// It keeps nothing, and tells its clients nothing when it exits. Since 1.23 it waits for them on SIGTERM; before, it
-		// did not know SIGQUIT and died of it with a core dump.
+		// It has no data, and does not notify its clients when it exits. Since 1.23 it waits for them
+		// after SIGTERM; earlier versions do not handle SIGQUIT and die from it with a core dump.
 		stop: syscall.SIGKILL,
 		quit: syscall.SIGKILL,
 	}
@@ -55,8 +55,8 @@ func StartPgBouncer(ctx context.Context, upstream *Postgres) (*PgBouncer, error)
 	return b, nil
 }
 
-// config lets clients send options: what the pooler cannot pass on it drops, so
-// that whoever must notice the pooler has to notice it by other means.
+// config lets clients send options. The pooler drops those that it cannot forward, so code that
+// must detect a pooler has to detect it in another way.
 func (b *PgBouncer) config(upstream *Postgres) string {
 	_, port, _ := net.SplitHostPort(upstream.Addr())
 	return fmt.Sprintf(`[databases]
@@ -75,15 +75,15 @@ ignore_startup_parameters = extra_float_digits,options
 
 func (b *PgBouncer) configFile() string { return filepath.Join(b.spec.dir, "pgbouncer.ini") }
 
-// Addr is the TCP address, 127.0.0.1:port.
+// Addr returns the TCP address, 127.0.0.1:port.
 func (b *PgBouncer) Addr() string { return hostPort(b.port) }
 
-// URL is a connection URL through the pooler, without TLS.
+// URL returns a connection URL through the pooler, without TLS.
 func (b *PgBouncer) URL(user, database string) string {
 	return postgresURL(user, b.Addr(), database)
 }
 
-// answers looks into the log first: the port might be another pooler's.
+// answers looks at the log first, since the port might belong to another pooler.
 func (b *PgBouncer) answers(ctx context.Context) error {
 	r := b.live()
 	if r == nil || !strings.Contains(tail(b.logFile(), r.logFrom, keepLines), "process up") {

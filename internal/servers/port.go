@@ -22,17 +22,17 @@ const (
 	portAttempts = 5
 )
 
-// ports are those this process has handed out: servers that start side by side
-// must not get the same one. A port is never handed out twice.
+// ports are the ports that this process has handed out, each only once: servers that start at the
+// same time must not get the same one.
 var ports = struct {
 	sync.Mutex
 	used map[int]bool
-	kept []net.Listener // of reserve, until the process ends
+	kept []net.Listener // from reserve, until the process ends
 }{used: map[int]bool{}}
 
-// freePorts returns n distinct ports on which nobody listens now. On Linux no
-// other process is given them here while this one lives; a program that asks
-// elsewhere may still take one before it is used.
+// freePorts returns n distinct ports on which nobody listens now. On Linux freePorts gives them to
+// no other process as long as this one lives. A program that does not use freePorts may still take
+// one before it is used.
 func freePorts(n int) ([]int, error) {
 	ports.Lock()
 	defer ports.Unlock()
@@ -58,11 +58,11 @@ func freePorts(n int) ([]int, error) {
 	return free, nil
 }
 
-// reserve keeps the port from other processes that take theirs here, also while
-// its server is down: test binaries run side by side, and what one has stopped
-// must not find another's server on its port. Whoever listens on the name in
-// the abstract namespace, which Linux alone has, has the port; the kernel frees
-// the name when the process ends. Elsewhere it returns nil.
+// reserve keeps the port from other processes that use freePorts, also while its server is down:
+// test binaries run concurrently, and a server that is started again must not find another's server
+// on its port. The process that listens on the name in the abstract namespace, which only Linux
+// has, owns the port. The kernel frees the name when the process ends. On other systems reserve
+// returns nil.
 func reserve(port int) (net.Listener, error) {
 	if runtime.GOOS != "linux" {
 		return nil, nil
@@ -80,8 +80,8 @@ func bindable(port int) bool {
 
 func hostPort(port int) string { return net.JoinHostPort(host, strconv.Itoa(port)) }
 
-// startOnFreePorts calls start with n free ports, and with others again when it
-// fails with errPortTaken.
+// startOnFreePorts calls start with n free ports, and again with others if it fails with
+// errPortTaken.
 func startOnFreePorts(ctx context.Context, n int, start func([]int) error) error {
 	var last error
 	for range portAttempts {

@@ -20,7 +20,7 @@ func TestFreePortsAreDistinct(t *testing.T) {
 	}
 }
 
-func TestNoOtherProcessIsGivenAPortWhoseServerIsDown(t *testing.T) {
+func TestThePortOfAStoppedServerIsKeptFromOtherProcesses(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("ports are kept on Linux only")
 	}
@@ -29,13 +29,13 @@ func TestNoOtherProcessIsGivenAPortWhoseServerIsDown(t *testing.T) {
 	if !bindable(got[0]) {
 		t.Fatal("somebody listens on it")
 	}
-	if l, err := reserve(got[0]); err == nil { // the name is the whole machine's
+	if l, err := reserve(got[0]); err == nil { // the name is valid for the whole machine
 		t.Error("it could be had again")
 		_ = l.Close()
 	}
 }
 
-func TestOnlyATakenPortIsTriedAgain(t *testing.T) {
+func TestOnlyATakenPortLeadsToAnotherTry(t *testing.T) {
 	other, calls := errors.New("other"), 0
 	err := startOnFreePorts(t.Context(), 1, func([]int) error { calls++; return other })
 	if !errors.Is(err, other) || calls != 1 {

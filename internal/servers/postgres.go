@@ -26,23 +26,23 @@ host replication all 127.0.0.1/32 trust
 host replication all ::1/128 trust
 `
 
-// PostgresOptions change how Postgres is set up.
+// PostgresOptions configure Postgres.
 type PostgresOptions struct {
 	Settings map[string]string // appended to postgresql.conf, values unquoted
 	HBA      string            // the whole pg_hba.conf; default: trust everybody on this machine
 }
 
-// Postgres is a Postgres server with its own cluster. The superuser is
-// "postgres". fsync is on: what committed survives Kill and Start.
+// Postgres is a Postgres server with its own cluster. The superuser is "postgres". fsync is on, so
+// committed data survives Kill and Start.
 type Postgres struct {
 	Process
 	port     int
 	data     string
-	settings map[string]string // more of postgresql.conf
+	settings map[string]string // further lines of postgresql.conf
 }
 
-// StartPostgres makes a cluster and starts it. It returns a [MissingError] when
-// Postgres is not installed.
+// StartPostgres creates a cluster and starts it. It returns a [MissingError] if Postgres is not
+// installed.
 func StartPostgres(ctx context.Context, o PostgresOptions) (*Postgres, error) {
 	bin, err := system().postgres()
 	if err != nil {
@@ -63,7 +63,7 @@ func StartPostgres(ctx context.Context, o PostgresOptions) (*Postgres, error) {
 	return p, nil
 }
 
-// newPostgres is a server whose data are still to be made.
+// newPostgres returns a server without a data directory.
 func newPostgres(name, program, dir string, acc *account, settings map[string]string) *Postgres {
 	p := &Postgres{data: filepath.Join(dir, "data"), settings: settings}
 	p.spec = spec{
@@ -93,7 +93,7 @@ func (p *Postgres) create(ctx context.Context, bin string, o PostgresOptions) er
 	return p.configure(ctx)
 }
 
-// configure writes postgresql.conf and starts the server, on a port that is free.
+// configure writes postgresql.conf and starts the server on a free port.
 func (p *Postgres) configure(ctx context.Context) error {
 	return startOnFreePorts(ctx, 1, func(ports []int) error {
 		p.port = ports[0]
@@ -116,8 +116,8 @@ func (p *Postgres) config() string {
 		"log_line_prefix":         "%m [%p] %u@%d ",
 		"log_checkpoints":         "off",
 		"timezone":                "UTC",
-		// Segments are files in the data directory and go with it; those in
-		// /dev/shm would outlive a killed server.
+		// Segments are files in the data directory, which is removed; those in /dev/shm would outlive
+		// a killed server.
 		"dynamic_shared_memory_type": "mmap",
 	}
 	maps.Copy(settings, p.settings)
@@ -128,24 +128,26 @@ func (p *Postgres) config() string {
 	return b.String()
 }
 
-// Addr is the TCP address, 127.0.0.1:port.
+// Addr returns the TCP address, 127.0.0.1:port.
 func (p *Postgres) Addr() string { return hostPort(p.port) }
 
-// SocketDir is the directory of the unix socket.
+// SocketDir returns the directory of the Unix socket.
 func (p *Postgres) SocketDir() string { return p.spec.dir }
 
-// URL is a connection URL over TCP without TLS.
+// URL returns a connection URL over TCP without TLS.
 func (p *Postgres) URL(user, database string) string {
 	return postgresURL(user, p.Addr(), database)
 }
 
 func postgresURL(user, addr, database string) string {
-	u := url.URL{Scheme: "postgres", User: url.User(user), Host: addr, Path: database, RawQuery: "sslmode=disable"}
+	u := url.URL{
+		Scheme: "postgres", User: url.User(user), Host: addr, Path: database, RawQuery: "sslmode=disable",
+	}
 	return u.String()
 }
 
-// answers asks over the unix socket, which, unlike a port, can be no other
-// server's. A server that refuses the login is up: pg_hba.conf is the caller's.
+// answers connects over the Unix socket, which, unlike a port, cannot belong to another server. A
+// server that refuses the login is up, since the caller's pg_hba.conf decides that.
 func (p *Postgres) answers(ctx context.Context) error {
 	q := url.Values{"host": {p.SocketDir()}, "port": {strconv.Itoa(p.port)}, "sslmode": {"disable"}}
 	err := pingPostgres(ctx, "postgres://postgres@/postgres?"+q.Encode())

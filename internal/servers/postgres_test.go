@@ -25,24 +25,29 @@ func query[T any](t *testing.T, c *pgx.Conn, sql string) (v T) {
 	return v
 }
 
-// TestPostgresLife goes through the life of one server, because making a
-// cluster takes most of a second.
+// TestPostgresLife tests everything on one server, because creating a cluster takes almost a
+// second.
 func TestPostgresLife(t *testing.T) {
-	p, err := StartPostgres(limited(t), PostgresOptions{Settings: map[string]string{"application_name": "it's set"}})
+	p, err := StartPostgres(limited(t), PostgresOptions{
+		Settings: map[string]string{"application_name": "it's set"},
+	})
 	must(t, err)
 	closed(t, p)
 	url := p.URL("postgres", "postgres")
 
 	t.Run("options and defaults apply", func(t *testing.T) {
 		c := connect(t, url)
-		for name, want := range map[string]string{"application_name": "it's set", "fsync": "on", "shared_buffers": "32MB"} {
+		for name, want := range map[string]string{
+			"application_name": "it's set", "fsync": "on", "shared_buffers": "32MB",
+		} {
 			if got := query[string](t, c, "select current_setting('"+name+"')"); got != want {
 				t.Errorf("%s = %q, want %q", name, got, want)
 			}
 		}
 	})
 	t.Run("the unix socket works", func(t *testing.T) {
-		connect(t, "postgres:///postgres?user=postgres&host="+p.SocketDir()+"&port="+strings.Split(p.Addr(), ":")[1])
+		port := strings.Split(p.Addr(), ":")[1]
+		connect(t, "postgres:///postgres?user=postgres&host="+p.SocketDir()+"&port="+port)
 	})
 	t.Run("starting twice is refused", func(t *testing.T) {
 		if err := p.Start(limited(t)); !errors.Is(err, ErrRunning) {
@@ -127,7 +132,9 @@ func pauseHolds(t *testing.T, p *Postgres) {
 }
 
 func TestBadSettingFailsWithTheLog(t *testing.T) {
-	_, err := StartPostgres(limited(t), PostgresOptions{Settings: map[string]string{"work_mem": "much"}})
+	_, err := StartPostgres(limited(t), PostgresOptions{
+		Settings: map[string]string{"work_mem": "much"},
+	})
 	if err == nil || !strings.Contains(err.Error(), `invalid value for parameter "work_mem"`) {
 		t.Error(err)
 	}
@@ -136,7 +143,7 @@ func TestBadSettingFailsWithTheLog(t *testing.T) {
 	}
 }
 
-func TestHBAIsTheCallers(t *testing.T) {
+func TestTheCallerSetsTheHBA(t *testing.T) {
 	p, err := StartPostgres(limited(t), PostgresOptions{HBA: "host all all 127.0.0.1/32 reject\n"})
 	must(t, err)
 	closed(t, p)
@@ -154,7 +161,8 @@ func TestPgBouncerPools(t *testing.T) {
 	must(t, err)
 	closed(t, b)
 	url := b.URL("anybody", "postgres")
-	if got := query[string](t, connect(t, url+"&options=-c%20fence.orders%3D1"), "select current_user"); got != "postgres" {
+	got := query[string](t, connect(t, url+"&options=-c%20fence.orders%3D1"), "select current_user")
+	if got != "postgres" {
 		t.Error("user", got)
 	}
 	must(t, b.Stop()) // at once, although the client above is still connected

@@ -8,8 +8,8 @@ import (
 	"path/filepath"
 )
 
-// Backup copies the data directory of a server that runs. Its processes stand
-// still meanwhile, so the copy is what a snapshot of the disk would be.
+// Backup copies the data directory of a running server. It pauses the processes meanwhile, so the
+// copy is like a snapshot of the disk.
 func (p *Postgres) Backup(ctx context.Context) error {
 	if err := p.copyTo(ctx, p.backup()); err != nil {
 		return fmt.Errorf("back up %s: %w", p.spec.name, err)
@@ -17,13 +17,12 @@ func (p *Postgres) Backup(ctx context.Context) error {
 	return nil
 }
 
-// Restore kills the server, puts the last backup in the place of its data, and
-// starts it again.
+// Restore kills the server, replaces its data by the last backup, and starts it again.
 func (p *Postgres) Restore(ctx context.Context) error {
 	if err := p.Kill(); err != nil {
 		return err
 	}
-	removeSharedMemory(p.data) // what tells of it goes now
+	removeSharedMemory(p.data) // before its id in the data directory is gone
 	if err := os.RemoveAll(p.data); err != nil {
 		return err
 	}
@@ -35,7 +34,7 @@ func (p *Postgres) Restore(ctx context.Context) error {
 
 func (p *Postgres) backup() string { return filepath.Join(p.spec.dir, "backup") }
 
-// copyTo makes a copy of the data without the file that names its processes.
+// copyTo copies the data without postmaster.pid, which names the running processes.
 func (p *Postgres) copyTo(ctx context.Context, dir string) error {
 	if err := os.RemoveAll(dir); err != nil {
 		return err
@@ -47,8 +46,8 @@ func (p *Postgres) copyTo(ctx context.Context, dir string) error {
 	return errors.Join(err, os.Remove(filepath.Join(dir, "postmaster.pid")))
 }
 
-// StartCopy starts another server from a copy of this one's data as it is now:
-// the same system identifier, timeline, roles and rows, on another port.
+// StartCopy starts another server from a copy of this one's present data: the same system
+// identifier, timeline, roles and rows, on another port.
 func (p *Postgres) StartCopy(ctx context.Context, name string) (*Postgres, error) {
 	dir, err := newDir("pg", p.spec.account)
 	if err != nil {

@@ -13,11 +13,16 @@ import (
 
 const (
 	startLimit = 60 * time.Second // for a start whose context has no earlier deadline
-	stopLimit  = 60 * time.Second // for an orderly stop, before the server is killed: a slow disk takes long for a checkpoint
 	killLimit  = 20 * time.Second // for the kernel to end killed processes
 	pollEvery  = 10 * time.Millisecond
 
-	freezeLimit = 5 * time.Second // for the processes to stop before they are killed: one that forks meanwhile is missed
+	// stopLimit is for an orderly stop, before the server is killed. A checkpoint takes long on a slow
+	// disk.
+	stopLimit = 60 * time.Second
+
+	// freezeLimit is for the processes to stop before they are killed. The children of one that still
+	// forks are missed.
+	freezeLimit = 5 * time.Second
 )
 
 // ErrClosed is returned by Start, Pause and Resume after Close.
@@ -29,9 +34,8 @@ var ErrRunning = errors.New("server is already running")
 // ErrNotRunning is returned by Pause and Resume when the server is not running.
 var ErrNotRunning = errors.New("server is not running")
 
-// Process is one server: a program, its children and its directory. Its
-// methods may be called from several goroutines; a Kill or Stop during a Start
-// makes that Start fail.
+// Process is one server: a program, its children and its directory. Its methods may be called from
+// several goroutines. A Kill or Stop during a Start makes that Start fail.
 type Process struct {
 	spec spec
 
@@ -44,27 +48,27 @@ type Process struct {
 	closeErr error
 }
 
-// spec says how a server is run. The functions are called anew for every start.
+// spec says how to run a server. The functions are called for every start.
 type spec struct {
 	name    string
 	dir     string // owned by the Process; Close removes it
 	account *account
 	command func() []string             // program and arguments
 	ready   func(context.Context) error // nil when the server answers
-	stop    syscall.Signal              // asks for an orderly stop
-	quit    syscall.Signal              // asks for a fast stop, when the data is thrown away
+	stop    syscall.Signal              // for an orderly stop
+	quit    syscall.Signal              // for a fast stop, when the data is not needed any more
 	tidy    func()                      // after the last exit, before dir is removed; may be nil
 
 	// Of a Program only.
-	log    string                   // in place of the file in dir
-	env    func() []string          // more of the environment
-	stdout func() (*os.File, error) // in place of the log
-	exited func(*os.ProcessState)   // told of each exit
+	log    string                   // instead of the file in dir
+	env    func() []string          // more environment variables
+	stdout func() (*os.File, error) // instead of the log
+	exited func(*os.ProcessState)   // called after each exit
 }
 
-// Start starts the server again on the same port with the same data, and
-// returns when it answers. It returns [ErrRunning], [ErrClosed], or an error
-// that carries the end of the server's log; the server is then not running.
+// Start starts the server again on the same port with the same data, and returns when it answers.
+// It returns [ErrRunning], [ErrClosed], or an error that contains the end of the server's log; the
+// server is then not running.
 func (p *Process) Start(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, startLimit)
 	defer cancel()
@@ -82,8 +86,8 @@ func (p *Process) Start(ctx context.Context) error {
 	return nil
 }
 
-// Kill sends SIGKILL to every process of the server and waits until all are
-// gone. Killing a server that does not run is no error.
+// Kill sends SIGKILL to every process of the server and waits until all are gone. It is no error if
+// the server does not run.
 func (p *Process) Kill() error {
 	r := p.live()
 	if r == nil {
@@ -95,13 +99,13 @@ func (p *Process) Kill() error {
 	return nil
 }
 
-// Stop stops the server in an orderly way (Postgres: a fast shutdown;
-// PgBouncer has none) and waits. A paused server is resumed first. A server that does not end in time
-// is killed, and Stop says so. Stopping a server that does not run is no error.
+// Stop stops the server in an orderly way (Postgres: a fast shutdown; PgBouncer has none) and
+// waits. It resumes a paused server first. It kills a server that does not end in time, and returns
+// an error. It is no error if the server does not run.
 func (p *Process) Stop() error { return p.end(p.spec.stop, stopLimit) }
 
-// Pause stops every process of the server with SIGSTOP and returns when the
-// kernel reports all of them stopped. Connections stay open and unanswered.
+// Pause stops every process of the server with SIGSTOP and returns when the kernel reports all of
+// them stopped. Connections stay open and unanswered.
 func (p *Process) Pause() error {
 	r, err := p.mustLive()
 	if err == nil {
@@ -113,8 +117,7 @@ func (p *Process) Pause() error {
 	return nil
 }
 
-// Resume lets a paused server go on. Resuming a server that is not paused does
-// nothing.
+// Resume lets a paused server continue. It does nothing if the server is not paused.
 func (p *Process) Resume() error {
 	r, err := p.mustLive()
 	if err != nil {
@@ -124,8 +127,8 @@ func (p *Process) Resume() error {
 	return nil
 }
 
-// Close ends the server, paused or not, and removes its directory. It may be
-// called more than once; later calls wait for the first and return its error.
+// Close ends the server, paused or not, and removes its directory. It may be called more than once;
+// later calls wait for the first and return its error.
 func (p *Process) Close() error {
 	p.closing.Do(p.close)
 	return p.closeErr
@@ -133,7 +136,7 @@ func (p *Process) Close() error {
 
 func (p *Process) close() {
 	p.mu.Lock()
-	p.closed = true // from here on launch refuses
+	p.closed = true // from now on launch fails
 	p.mu.Unlock()
 	err := p.end(p.spec.quit, stopLimit)
 	p.mu.Lock()
@@ -145,7 +148,7 @@ func (p *Process) close() {
 	p.closeErr = errors.Join(err, os.RemoveAll(p.spec.dir))
 }
 
-// PID is the process id of the server's first process, 0 when it does not run.
+// PID returns the process id of the server's first process, or 0 if it does not run.
 func (p *Process) PID() int {
 	if r := p.live(); r != nil {
 		return r.pid
@@ -153,7 +156,7 @@ func (p *Process) PID() int {
 	return 0
 }
 
-// Dir is the directory of the server's data and log; Close removes it.
+// Dir returns the directory of the server's data and log; Close removes it.
 func (p *Process) Dir() string { return p.spec.dir }
 
 // LogTail returns the last n lines of the server's log, also after Close.
@@ -173,7 +176,7 @@ func (p *Process) logFile() string {
 	return filepath.Join(p.spec.dir, "server.log")
 }
 
-// end asks the server to end with sig, and kills it when the limit is over.
+// end sends sig, and kills the server if it has not ended within the limit.
 func (p *Process) end(sig syscall.Signal, limit time.Duration) error {
 	r := p.live()
 	if r == nil {
@@ -189,7 +192,7 @@ func (p *Process) end(sig syscall.Signal, limit time.Duration) error {
 	return errors.Join(err, r.kill())
 }
 
-// live returns the current run, or nil when the server does not run.
+// live returns the current run, or nil if the server does not run.
 func (p *Process) live() *running {
 	p.mu.Lock()
 	defer p.mu.Unlock()

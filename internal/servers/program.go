@@ -6,26 +6,29 @@ import (
 	"syscall"
 )
 
-// ProgramOptions say how a [Program] is run.
+// ProgramOptions say how to run a [Program].
 type ProgramOptions struct {
 	Name    string
-	Command []string                    // program and arguments
-	Env     func() []string             // in addition to PATH, HOME, LC_ALL and TZ; called anew for every start
-	Log     string                      // the file that its output is appended to; Close leaves it
-	Ready   func(context.Context) error // nil when it is ready; without it a program is ready once it runs
+	Command []string // program and arguments
 
-	// Stdout makes what the standard output of one start goes to; the log where it is nil. The program gets a copy, and
-	// the file is closed once it runs.
+	// Env is called for each start, and returns variables in addition to PATH, HOME, LC_ALL and TZ.
+	Env   func() []string
+	Log   string                      // the file for its output, in append mode; Close keeps it
+	Ready func(context.Context) error // nil when ready; a program without it is ready once it runs
+
+	// Stdout opens the standard output of one start; nil: the log. The program gets a copy, and the
+	// file is closed once it runs.
 	Stdout func() (*os.File, error)
-	// Exited is told how each run has ended, before Kill or Stop return. It must not block.
+	// Exited is called with the state of each run that has ended, before Kill or Stop return. It must
+	// not block.
 	Exited func(*os.ProcessState)
 }
 
-// Program is any program, run as servers are: it can be killed, stopped (SIGTERM), paused, resumed and started again, and
-// dies with the process that has started it.
+// Program is any program that is run like a server: it can be killed, stopped (SIGTERM), paused,
+// resumed and started again, and dies with the process that has started it.
 type Program struct{ Process }
 
-// NewProgram prepares a program, which Start starts.
+// NewProgram prepares a program. Start starts it.
 func NewProgram(o ProgramOptions) (*Program, error) {
 	dir, err := newDir("program", nil)
 	if err != nil {
@@ -48,11 +51,11 @@ func NewProgram(o ProgramOptions) (*Program, error) {
 	return p, nil
 }
 
-// FreePorts returns n distinct loopback ports on which nobody listens now, and which no outgoing connection takes. This
-// process never hands one out twice.
+// FreePorts returns n distinct loopback ports on which nobody listens now, and which no outgoing
+// connection takes. This process never returns a port twice.
 func FreePorts(n int) ([]int, error) { return freePorts(n) }
 
-// FreeAddresses is FreePorts as host:port.
+// FreeAddresses returns FreePorts as host:port.
 func FreeAddresses(n int) ([]string, error) {
 	ports, err := freePorts(n)
 	addresses := make([]string, 0, n)

@@ -21,8 +21,11 @@ func TestAProgramIsStartedAgainWithItsOwnEnvironmentAndOutput(t *testing.T) {
 	starts := 0
 	p, err := servers.NewProgram(servers.ProgramOptions{
 		Name: "script", Log: log,
-		Command: []string{"/bin/sh", "-c", `echo "start $N ours $OURS"; echo complaint >&2; [ "$N" = 1 ] && exit 3; while :; do sleep 0.1; done`},
-		Env:     func() []string { starts++; return []string{"N=" + string(rune('0'+starts))} },
+		Command: []string{
+			"/bin/sh", "-c", `echo "start $N ours $OURS"; echo complaint >&2
+				[ "$N" = 1 ] && exit 3; while :; do sleep 0.1; done`,
+		},
+		Env: func() []string { starts++; return []string{"N=" + string(rune('0'+starts))} },
 		Stdout: func() (*os.File, error) {
 			from, to, err := os.Pipe()
 			go func() {
@@ -34,7 +37,7 @@ func TestAProgramIsStartedAgainWithItsOwnEnvironmentAndOutput(t *testing.T) {
 		},
 		Exited: func(s *os.ProcessState) {
 			codes <- s.ExitCode()
-			time.Sleep(50 * time.Millisecond) // the test starts it again meanwhile
+			time.Sleep(50 * time.Millisecond) // meanwhile the test starts it again
 		},
 	})
 	if err != nil {
@@ -62,7 +65,7 @@ func TestAProgramIsStartedAgainWithItsOwnEnvironmentAndOutput(t *testing.T) {
 	}
 }
 
-func TestAProgramThatNeverIsReadyIsKilled(t *testing.T) {
+func TestAProgramThatIsNeverReadyIsKilled(t *testing.T) {
 	p, err := servers.NewProgram(servers.ProgramOptions{
 		Name: "sleeper", Command: []string{"/bin/sh", "-c", "sleep 600"},
 		Ready: func(ctx context.Context) error { return errors.New("not yet") },

@@ -13,20 +13,18 @@ import (
 	"time"
 )
 
-// RedisOptions change how Redis is set up.
+// RedisOptions configure Redis.
 type RedisOptions struct {
 	Args []string // more arguments for redis-server, e.g. "--appendonly", "yes"
 }
 
-// Redis is a Redis server. Unless told otherwise it saves nothing: its data is
-// gone after Kill or Stop.
+// Redis is a Redis server. By default it saves nothing, so its data is gone after Kill or Stop.
 type Redis struct {
 	Process
 	port int
 }
 
-// StartRedis starts a server. It returns a [MissingError] when Redis is not
-// installed.
+// StartRedis starts a server. It returns a [MissingError] if Redis is not installed.
 func StartRedis(ctx context.Context, o RedisOptions) (*Redis, error) {
 	program, err := system().redis()
 	if err != nil {
@@ -57,19 +55,18 @@ func StartRedis(ctx context.Context, o RedisOptions) (*Redis, error) {
 	return r, nil
 }
 
-// Addr is the TCP address, 127.0.0.1:port.
+// Addr returns the TCP address, 127.0.0.1:port.
 func (r *Redis) Addr() string { return hostPort(r.port) }
 
-// URL is a connection URL for database 0.
+// URL returns a connection URL for database 0.
 func (r *Redis) URL() string { return "redis://" + r.Addr() + "/0" }
 
 func (r *Redis) socket() string { return filepath.Join(r.spec.dir, "s") }
 
-// answers asks over the unix socket, which, unlike a port, can be no other
-// server's. A server that wants a password is up; one that still loads its data
-// is not.
+// answers sends PING over the Unix socket, which, unlike a port, cannot belong to another server. A
+// server that requires a password is up; one that still loads its data is not.
 func (r *Redis) answers(ctx context.Context) error {
-	reply, err := ask(ctx, "unix", r.socket(), "PING\r\n")
+	reply, err := request(ctx, "unix", r.socket(), "PING\r\n")
 	if err != nil {
 		return err
 	}
@@ -79,23 +76,23 @@ func (r *Redis) answers(ctx context.Context) error {
 	return fmt.Errorf("PING: %s", reply)
 }
 
-// ask sends a request on a new connection and returns the first line of the answer.
-func ask(ctx context.Context, network, addr, request string) (string, error) {
+// request sends a text on a new connection and returns the first line of the answer.
+func request(ctx context.Context, network, addr, text string) (string, error) {
 	c, err := dial(ctx, network, addr)
 	if err != nil {
 		return "", err
 	}
 	defer c.Close()
-	if _, err := c.Write([]byte(request)); err != nil {
+	if _, err := c.Write([]byte(text)); err != nil {
 		return "", err
 	}
 	line, err := bufio.NewReader(c).ReadString('\n')
 	return strings.TrimSpace(line), err
 }
 
-// dial connects; connecting and all that is sent and read must be over within
-// two seconds and the context's deadline: a ZooKeeper that starts lets some
-// requests go unanswered, and is asked again.
+// dial connects. The connection, with all reads and writes, has a timeout of two seconds, or the
+// context's deadline if that is earlier: a ZooKeeper that starts does not answer some requests, and
+// the caller retries.
 func dial(ctx context.Context, network, addr string) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()

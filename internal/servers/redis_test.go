@@ -16,7 +16,7 @@ func redisDo(t *testing.T, r *Redis, command string) string {
 	c, err := net.Dial("tcp", r.Addr())
 	must(t, err)
 	defer c.Close()
-	must(t, c.SetDeadline(time.Now().Add(30*time.Second))) // a slow disk takes long for what is appended
+	must(t, c.SetDeadline(time.Now().Add(30*time.Second))) // an append takes long on a slow disk
 	_, err = c.Write([]byte(command + "\r\n"))
 	must(t, err)
 	reply, err := bufio.NewReader(c).ReadString('\n')
@@ -25,7 +25,9 @@ func redisDo(t *testing.T, r *Redis, command string) string {
 }
 
 func TestKilledRedisKeepsItsAppendOnlyFile(t *testing.T) {
-	r, err := StartRedis(limited(t), RedisOptions{Args: []string{"--appendonly", "yes", "--appendfsync", "always"}})
+	r, err := StartRedis(limited(t), RedisOptions{
+		Args: []string{"--appendonly", "yes", "--appendfsync", "always"},
+	})
 	must(t, err)
 	closed(t, r)
 	addr := r.Addr()
@@ -44,7 +46,7 @@ func TestPausedRedisAnswersAfterResume(t *testing.T) {
 	must(t, err)
 	closed(t, r)
 	must(t, r.Pause())
-	c, err := net.Dial("tcp", r.Addr()) // the kernel accepts for it
+	c, err := net.Dial("tcp", r.Addr()) // the kernel accepts the connection
 	must(t, err)
 	defer c.Close()
 	_, err = c.Write([]byte("PING\r\n"))
@@ -81,7 +83,7 @@ func TestRedisWithAPasswordStarts(t *testing.T) {
 	}
 }
 
-func TestStartOnATakenPortSaysSo(t *testing.T) {
+func TestStartOnATakenPortReportsIt(t *testing.T) {
 	r, err := StartRedis(limited(t), RedisOptions{})
 	must(t, err)
 	closed(t, r)
@@ -117,7 +119,7 @@ func TestAnotherPortIsTriedWhenOneIsTaken(t *testing.T) {
 	}
 }
 
-func TestKillEndsAStartThatWaits(t *testing.T) {
+func TestKillEndsAWaitingStart(t *testing.T) {
 	r, err := StartRedis(limited(t), RedisOptions{})
 	must(t, err)
 	closed(t, r)

@@ -14,8 +14,8 @@ import (
 type running struct {
 	pid     int
 	logFrom int64         // where this run's log begins in the file
-	reaped  chan struct{} // closed when the program has exited, before exited is told
-	done    chan struct{} // closed when exited was told, too
+	reaped  chan struct{} // closed when the program has exited, before exited is called
+	done    chan struct{} // closed after exited has returned
 	state   *os.ProcessState
 	exited  func(*os.ProcessState) // may be nil
 
@@ -23,9 +23,9 @@ type running struct {
 	dog *watchdog // while paused
 }
 
-// supervise starts the command, reports how that went, and stays until it has
-// exited. It keeps its OS thread all that time: the kernel delivers the parent
-// death signal when the starting thread ends, not when the process does.
+// supervise starts the command, reports the result, and returns when the command has exited. It
+// keeps its OS thread all that time, because the kernel delivers the parent death signal when the
+// starting thread ends, not when the process does.
 func (r *running) supervise(cmd *exec.Cmd, started chan<- error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -35,7 +35,7 @@ func (r *running) supervise(cmd *exec.Cmd, started chan<- error) {
 	}
 	r.pid = cmd.Process.Pid
 	started <- nil
-	_ = cmd.Wait() // how it exited is in the state
+	_ = cmd.Wait() // the state has the result
 	r.state = cmd.ProcessState
 	close(r.reaped)
 	if r.exited != nil {
@@ -44,7 +44,8 @@ func (r *running) supervise(cmd *exec.Cmd, started chan<- error) {
 	close(r.done)
 }
 
-// settle waits until exited was told of a program that has exited: who knows of its end from there may start it again.
+// settle waits for exited if the program has exited, so that its caller can start the program again
+// from there.
 func (r *running) settle() {
 	select {
 	case <-r.reaped:
@@ -80,12 +81,12 @@ func (r *running) signal(sig syscall.Signal) {
 	}
 }
 
-// kill ends the whole family and waits until every member is gone. Postgres
-// backends each call setsid, so signalling the process group would miss them;
-// and a postmaster that is not stopped first could fork one more meanwhile.
+// kill ends the program with all its descendants and waits until they are gone. Postgres backends
+// each call setsid, so a signal to the process group would miss them, and a postmaster that is not
+// stopped first could fork another one.
 func (r *running) kill() error {
 	defer r.release()
-	all, _ := r.freeze(freezeLimit) // best effort: a process deep in I/O stops late, but dies all the same
+	all, _ := r.freeze(freezeLimit) // best effort: a process in I/O stops late, but SIGKILL ends it
 	for _, m := range all {
 		_ = syscall.Kill(m.pid, syscall.SIGKILL)
 	}
@@ -105,9 +106,9 @@ func (r *running) kill() error {
 	return nil
 }
 
-// freeze stops the whole family and returns its members. A process may fork
-// until it is really stopped, so the family is listed again until two lists in
-// a row show nothing but stopped processes: the second began when none could fork.
+// freeze stops the whole family and returns its members. A process may fork until it is stopped, so
+// freeze lists the family until two lists in a row show only stopped processes. When the second
+// list began, no process could fork.
 func (r *running) freeze(limit time.Duration) ([]member, error) {
 	deadline := time.Now().Add(limit)
 	for settled := 0; ; {
@@ -134,8 +135,8 @@ func (r *running) freeze(limit time.Duration) ([]member, error) {
 	}
 }
 
-// pause freezes the family, and sees to it that its members do not stay stopped
-// for ever when the caller is killed before it resumes them.
+// pause freezes the family, and starts a watchdog so that its members do not stay stopped for ever
+// if the caller is killed before it resumes them.
 func (r *running) pause() error {
 	all, err := r.freeze(killLimit)
 	if err != nil {
@@ -160,7 +161,7 @@ func (r *running) thaw() {
 	}
 }
 
-// release sends the watchdog home, if there is one.
+// release ends the watchdog, if there is one.
 func (r *running) release() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -170,8 +171,8 @@ func (r *running) release() {
 	}
 }
 
-// family is the program and all its descendants, parents first; empty once the
-// program has exited.
+// family lists the program and all its descendants, parents first. It is empty once the program has
+// exited.
 func (r *running) family() []member {
 	if r.ended() {
 		return nil

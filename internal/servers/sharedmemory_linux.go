@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// removeSharedMemory removes the System V segment that a killed Postgres leaves
-// behind. Its id is in postmaster.pid, which an orderly stop removes.
+// removeSharedMemory removes the System V segment that a killed Postgres leaves behind. Its id is
+// in postmaster.pid, which an orderly stop removes.
 func removeSharedMemory(data string) {
 	b, err := os.ReadFile(filepath.Join(data, "postmaster.pid"))
 	if err != nil {

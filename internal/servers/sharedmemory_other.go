@@ -2,6 +2,6 @@
 
 package servers
 
-// removeSharedMemory does nothing: a killed Postgres leaves a segment of a few
-// bytes until the machine restarts.
+// removeSharedMemory does nothing: a killed Postgres leaves a segment of a few bytes until the
+// machine restarts.
 func removeSharedMemory(string) {}

@@ -12,14 +12,14 @@ import (
 	"time"
 )
 
-// errPortTaken marks a start that failed because somebody else has the port;
-// startOnFreePorts then tries others.
+// errPortTaken marks a start that failed because another process has the port; startOnFreePorts
+// then tries others.
 var errPortTaken = errors.New("port is taken")
 
 // errExited is the cause when the program ended before it answered.
 var errExited = errors.New("it exited")
 
-// launch starts the program without waiting until it answers.
+// launch starts the program, and does not wait until it answers.
 func (p *Process) launch() (*running, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -37,7 +37,7 @@ func (p *Process) launch() (*running, error) {
 	return r, nil
 }
 
-// spawn starts a program whose output goes to the log.
+// spawn starts a program with its output in the log.
 func (p *Process) spawn(argv []string) (*running, error) {
 	log, err := os.OpenFile(p.logFile(), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
 	if err != nil {
@@ -58,7 +58,9 @@ func (p *Process) spawn(argv []string) (*running, error) {
 		defer out.Close()
 		cmd.Stdout = out
 	}
-	r := &running{reaped: make(chan struct{}), done: make(chan struct{}), logFrom: at, exited: p.spec.exited}
+	r := &running{
+		reaped: make(chan struct{}), done: make(chan struct{}), logFrom: at, exited: p.spec.exited,
+	}
 	started := make(chan error)
 	go r.supervise(cmd, started)
 	if err := <-started; err != nil {
@@ -67,8 +69,7 @@ func (p *Process) spawn(argv []string) (*running, error) {
 	return r, nil
 }
 
-// run runs a helper program such as initdb to its end. Its error carries the
-// program's output.
+// run runs a helper program such as initdb to its end. Its error contains the program's output.
 func (p *Process) run(ctx context.Context, argv ...string) error {
 	r, err := p.spawn(argv)
 	if err != nil {
@@ -85,10 +86,10 @@ func (p *Process) run(ctx context.Context, argv ...string) error {
 	return nil
 }
 
-// cmd is a command that runs as the server's account, in its directory, in a
-// process group of its own (a Ctrl-C in the terminal is for the test, not for
-// the server), and with nothing of the caller's environment but PATH: PGOPTIONS
-// or JAVA_TOOL_OPTIONS must not change what a test sees.
+// cmd returns a command that runs under the server's account, in its directory, and in its own
+// process group, since Ctrl-C in the terminal is for the test and not for the server. Of the
+// caller's environment it gets only PATH: PGOPTIONS or JAVA_TOOL_OPTIONS must not change the
+// results of a test.
 func (p *Process) cmd(argv []string) *exec.Cmd {
 	c := exec.Command(argv[0], argv[1:]...)
 	c.Dir = p.spec.dir
@@ -101,8 +102,8 @@ func (p *Process) cmd(argv []string) *exec.Cmd {
 	return c
 }
 
-// await returns when the server answers. It returns errExited when the program
-// ends first, errPortTaken, or the context's error with the last refusal.
+// await returns when the server answers. It returns errExited if the program ends first,
+// errPortTaken, or the context's error with the last error of ready.
 func (p *Process) await(ctx context.Context, r *running) error {
 	poll := time.NewTicker(pollEvery)
 	defer poll.Stop()
@@ -110,7 +111,7 @@ func (p *Process) await(ctx context.Context, r *running) error {
 	for {
 		last = p.spec.ready(ctx)
 		switch {
-		case r.ended(): // also when somebody answered: that was another server
+		case r.ended(): // even if it answered: that was another server
 			return fmt.Errorf("%w: %v", errExited, r.state)
 		case last == nil || errors.Is(last, errPortTaken):
 			return last
@@ -124,7 +125,7 @@ func (p *Process) await(ctx context.Context, r *running) error {
 	}
 }
 
-// explain adds the log of this run to err, and errPortTaken when the log says so.
+// explain adds the log of this run to err, and errPortTaken if the log reports that.
 func (p *Process) explain(r *running, err error) error {
 	log := tail(p.logFile(), r.logFrom, tailLines)
 	if saysPortTaken(log) && !errors.Is(err, errPortTaken) {

@@ -6,17 +6,17 @@ import (
 	"path/filepath"
 )
 
-// longestTempDir keeps the path of a unix socket in the directory below the 104
-// bytes of macOS (Linux: 108).
-const longestTempDir = 70
+// maxTempDir keeps the path of a Unix socket in the directory below the 104 bytes of macOS (Linux:
+// 108).
+const maxTempDir = 70
 
-// newDir makes the directory of a server, owned by the account it runs as.
+// newDir creates the directory of a server. Its owner is the server's account.
 func newDir(name string, a *account) (string, error) {
 	dir, err := os.MkdirTemp(tempRoot(a), "rf-"+name+"-")
 	if err != nil {
 		return "", err
 	}
-	// Postgres gives its data directory's real path in answers and logs.
+	// Postgres reports the real path of its data directory.
 	if real, err := filepath.EvalSymlinks(dir); err == nil {
 		dir = real
 	}
@@ -26,18 +26,17 @@ func newDir(name string, a *account) (string, error) {
 	return dir, nil
 }
 
-// tempRoot is the default temporary directory, or /tmp when a unix socket's path
-// would be too long there or another account could not get in.
+// tempRoot returns the default temporary directory, or /tmp if a Unix socket's path would be too
+// long in the default one, or another account could not enter it.
 func tempRoot(a *account) string {
 	root := os.TempDir()
-	if len(root) > longestTempDir || a != nil && !openToAll(root) {
+	if len(root) > maxTempDir || a != nil && !openToAll(root) {
 		return "/tmp"
 	}
 	return root
 }
 
-// openToAll reports whether every account may pass through the directory and
-// all its parents.
+// openToAll reports whether every account may enter the directory and all its parents.
 func openToAll(dir string) bool {
 	dir, err := filepath.EvalSymlinks(dir)
 	if err != nil {

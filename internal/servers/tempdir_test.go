@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-func TestTempRootIsLeftWhenAnotherAccountCannotReachIt(t *testing.T) {
+func TestTempRootIsNotUsedIfAnotherAccountCannotEnterIt(t *testing.T) {
 	private := filepath.Join(t.TempDir(), "private")
 	open := filepath.Join(private, "open")
 	must(t, os.Mkdir(private, 0o700))
@@ -16,13 +16,13 @@ func TestTempRootIsLeftWhenAnotherAccountCannotReachIt(t *testing.T) {
 	if got := tempRoot(&account{}); got != "/tmp" {
 		t.Error("for another account:", got)
 	}
-	if got := tempRoot(nil); len(open) <= longestTempDir && got != open {
+	if got := tempRoot(nil); len(open) <= maxTempDir && got != open {
 		t.Error("for the caller itself:", got)
 	}
 }
 
-func TestTempRootIsLeftWhenASocketPathWouldBeTooLong(t *testing.T) {
-	t.Setenv("TMPDIR", "/tmp/"+strings.Repeat("x", longestTempDir))
+func TestTempRootIsNotUsedIfASocketPathWouldBeTooLong(t *testing.T) {
+	t.Setenv("TMPDIR", "/tmp/"+strings.Repeat("x", maxTempDir))
 	if got := tempRoot(nil); got != "/tmp" {
 		t.Error(got)
 	}

@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// victimEnv makes the test binary a victim: it starts servers, prints their
-// processes and directories, and waits to be killed.
+// victimEnv makes the test binary a victim: it starts servers, prints their processes and
+// directories, and waits to be killed.
 const victimEnv = "RINGFENCE_TEST_VICTIM"
 
 type leftovers struct {
@@ -20,7 +20,7 @@ type leftovers struct {
 	Dirs    []string
 }
 
-// Member is member with fields that JSON can carry.
+// Member is a member with exported fields, for JSON.
 type Member struct {
 	PID   int
 	Start string
@@ -69,9 +69,11 @@ func TestKilledTestLeavesNoProcess(t *testing.T) {
 		t.Fatal(line, err)
 	}
 	for _, m := range l.Members {
-		eventually(t, fmt.Sprint("process gone: ", m), func() bool { return !member{pid: m.PID, start: m.Start}.exists() })
+		eventually(t, fmt.Sprint("process gone: ", m), func() bool {
+			return !member{pid: m.PID, start: m.Start}.exists()
+		})
 	}
-	for _, dir := range l.Dirs { // all that does stay
+	for _, dir := range l.Dirs { // only these stay behind
 		removeSharedMemory(filepath.Join(dir, "data"))
 		must(t, os.RemoveAll(dir))
 	}

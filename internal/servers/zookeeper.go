@@ -12,21 +12,21 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// ZooKeeperOptions change how ZooKeeper is set up.
+// ZooKeeperOptions configure ZooKeeper.
 type ZooKeeperOptions struct {
 	Nodes    int           // 1 (default) or 3
 	TickTime time.Duration // default 200 ms; sessions may be from 2 ticks to 60 s long
 }
 
-// ZooKeeper is an ensemble of one or three servers. Its methods act on all of
-// them; those of a node on that node only.
+// ZooKeeper is an ensemble of one or three servers. Its methods act on all of them, and the methods
+// of a node only on that node.
 type ZooKeeper struct {
 	Nodes []*ZooKeeperNode
 	dir   string
 }
 
-// StartZooKeeper starts an ensemble and returns when every node serves. It
-// returns a [MissingError] when ZooKeeper or Java is not installed.
+// StartZooKeeper starts an ensemble and returns when every node serves. It returns a [MissingError]
+// if ZooKeeper or Java is not installed.
 func StartZooKeeper(ctx context.Context, o ZooKeeperOptions) (*ZooKeeper, error) {
 	if o.Nodes == 0 {
 		o.Nodes = 1
@@ -70,7 +70,7 @@ func (z *ZooKeeper) create(ctx context.Context, tick time.Duration) error {
 	})
 }
 
-// Addr is the list of all nodes' client addresses, separated by commas.
+// Addr returns the client addresses of all nodes, separated by commas.
 func (z *ZooKeeper) Addr() string {
 	var addrs []string
 	for _, n := range z.Nodes {
@@ -79,8 +79,8 @@ func (z *ZooKeeper) Addr() string {
 	return strings.Join(addrs, ",")
 }
 
-// Start starts every node that does not run, and returns when all serve. When
-// one fails those started are killed again.
+// Start starts every node that does not run, and returns when all serve. If one fails, it kills
+// those that it has started.
 func (z *ZooKeeper) Start(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
 	for _, n := range z.Nodes {
@@ -91,8 +91,8 @@ func (z *ZooKeeper) Start(ctx context.Context) error {
 	return g.Wait()
 }
 
-// Wipe kills all nodes, deletes their data and starts them again on the same
-// ports: an ensemble whose transaction ids begin anew.
+// Wipe kills all nodes, deletes their data and starts them again on the same ports. The transaction
+// ids of the ensemble begin again at 0.
 func (z *ZooKeeper) Wipe(ctx context.Context) error {
 	if err := z.Kill(); err != nil {
 		return err
@@ -105,10 +105,10 @@ func (z *ZooKeeper) Wipe(ctx context.Context) error {
 	return z.Start(ctx)
 }
 
-// Backup copies the data of every node, which runs on, as it is. [ZooKeeper.Restore] puts it back.
+// Backup copies the data of every node while it runs, for [ZooKeeper.Restore].
 func (z *ZooKeeper) Backup() error { return z.each((*ZooKeeperNode).backup) }
 
-// Restore kills the ensemble, puts the last backup in the place of its data, and starts it again.
+// Restore kills the ensemble, replaces its data by the last backup, and starts it again.
 func (z *ZooKeeper) Restore(ctx context.Context) error {
 	if err := errors.Join(z.Kill(), z.each((*ZooKeeperNode).restore)); err != nil {
 		return err
@@ -125,7 +125,7 @@ func (z *ZooKeeper) Stop() error { return z.each((*ZooKeeperNode).Stop) }
 // Pause stops the processes of every node; see [Process.Pause].
 func (z *ZooKeeper) Pause() error { return z.each((*ZooKeeperNode).Pause) }
 
-// Resume lets every node go on; see [Process.Resume].
+// Resume lets every node continue; see [Process.Resume].
 func (z *ZooKeeper) Resume() error { return z.each((*ZooKeeperNode).Resume) }
 
 // Close ends every node and removes the directory. It may be called twice.
@@ -133,7 +133,7 @@ func (z *ZooKeeper) Close() error {
 	return errors.Join(z.each((*ZooKeeperNode).Close), os.RemoveAll(z.dir))
 }
 
-// each does something with all nodes at once and returns all errors.
+// each calls do for all nodes concurrently and returns all errors.
 func (z *ZooKeeper) each(do func(*ZooKeeperNode) error) error {
 	errs := make([]error, len(z.Nodes))
 	var g errgroup.Group

@@ -14,7 +14,7 @@ type silent struct{}
 
 func (silent) Printf(string, ...any) {}
 
-// zkClient is a session on the given servers.
+// zkClient opens a session at the servers.
 func zkClient(t *testing.T, addr string) *zk.Conn {
 	t.Helper()
 	c, events, err := zk.Connect(strings.Split(addr, ","), 10*time.Second, zk.WithLogger(silent{}))
@@ -103,7 +103,7 @@ func create(t *testing.T, addr, path string) {
 	patiently(t, addr, func(c *zk.Conn) error {
 		_, err := c.Create(path, nil, 0, zk.WorldACL(zk.PermAll))
 		if errors.Is(err, zk.ErrNodeExists) {
-			return nil // made by an attempt whose answer was lost
+			return nil // an earlier attempt created it, and its answer was lost
 		}
 		return err
 	})
@@ -121,7 +121,8 @@ func exists(t *testing.T, addr, path string) (found bool) {
 	return found
 }
 
-// patiently asks again where the connection was lost: an ensemble on a busy machine may elect another leader meanwhile.
+// patiently retries after the connection was lost: an ensemble on a busy machine may elect another
+// leader.
 func patiently(t *testing.T, addr string, ask func(*zk.Conn) error) {
 	t.Helper()
 	eventually(t, "answer from "+addr, func() bool {

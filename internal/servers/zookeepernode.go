@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// ZooKeeperNode is one server of an ensemble. Start returns when it serves, for
-// which a majority of the ensemble must run.
+// ZooKeeperNode is one server of an ensemble. Start returns when it serves, which needs a majority
+// of the ensemble.
 type ZooKeeperNode struct {
 	Process
 	id    int
@@ -23,9 +23,8 @@ type ZooKeeperNode struct {
 
 type zooKeeperPorts struct{ client, quorum, election int }
 
-// logbackConfig is for Homebrew's and Apache's packages, whose logger says
-// everything at debug level unless told otherwise. Debian's has none, and gets
-// slf4j-simple, whose default is right.
+// logbackConfig is for Homebrew's and Apache's packages, whose logger is at level debug by default.
+// Debian's package has no logger; it gets slf4j-simple, whose default is right.
 const logbackConfig = `<configuration>
 <appender name="out" class="ch.qos.logback.core.ConsoleAppender">
 <encoder><pattern>%d %-5level [%thread] %logger{0} %msg%n</pattern></encoder>
@@ -60,12 +59,12 @@ func newZooKeeperNode(id int, parent, java, classPath string) *ZooKeeperNode {
 	return n
 }
 
-// Addr is the address for clients, 127.0.0.1:port.
+// Addr returns the address for clients, 127.0.0.1:port.
 func (n *ZooKeeperNode) Addr() string { return hostPort(n.ports.client) }
 
 func (n *ZooKeeperNode) data() string { return filepath.Join(n.spec.dir, "data") }
 
-// configure writes the node's files; all nodes must have their ports.
+// configure writes the node's files. All nodes must have their ports.
 func (n *ZooKeeperNode) configure(tick time.Duration, all []*ZooKeeperNode) error {
 	if err := os.MkdirAll(n.spec.dir, 0o755); err != nil {
 		return err
@@ -73,8 +72,10 @@ func (n *ZooKeeperNode) configure(tick time.Duration, all []*ZooKeeperNode) erro
 	ms := tick.Milliseconds()
 	var b strings.Builder
 	fmt.Fprintf(&b, "tickTime=%d\nminSessionTimeout=%d\nmaxSessionTimeout=60000\n", ms, 2*ms)
-	fmt.Fprintf(&b, "initLimit=%d\nsyncLimit=%d\n", ticks(10*time.Second, tick), ticks(2*time.Second, tick))
-	fmt.Fprintf(&b, "dataDir=%s\nclientPort=%d\nclientPortAddress=%s\n", n.data(), n.ports.client, host)
+	fmt.Fprintf(&b, "initLimit=%d\nsyncLimit=%d\n",
+		ticks(10*time.Second, tick), ticks(2*time.Second, tick))
+	fmt.Fprintf(&b, "dataDir=%s\nclientPort=%d\nclientPortAddress=%s\n", n.data(), n.ports.client,
+		host)
 	b.WriteString("maxClientCnxns=0\nadmin.enableServer=false\n4lw.commands.whitelist=*\n")
 	for _, o := range all {
 		if len(all) > 1 {
@@ -88,10 +89,10 @@ func (n *ZooKeeperNode) configure(tick time.Duration, all []*ZooKeeperNode) erro
 	)
 }
 
-// ticks is how many ticks make d, five at least.
+// ticks returns d in ticks, but at least five.
 func ticks(d, tick time.Duration) int { return max(5, int(d/tick)) }
 
-// wipe leaves a data directory with nothing but the node's number.
+// wipe leaves a data directory that contains only the node's number.
 func (n *ZooKeeperNode) wipe() error {
 	if err := os.RemoveAll(n.data()); err != nil {
 		return err
@@ -104,7 +105,7 @@ func (n *ZooKeeperNode) wipe() error {
 
 func (n *ZooKeeperNode) copied() string { return filepath.Join(n.spec.dir, "backup") }
 
-// backup may take the last entry of the log in part, which a restored node leaves out.
+// backup may copy the last entry of the log only in part. A restored node ignores such an entry.
 func (n *ZooKeeperNode) backup() error {
 	if err := os.RemoveAll(n.copied()); err != nil {
 		return err
@@ -119,9 +120,9 @@ func (n *ZooKeeperNode) restore() error {
 	return os.CopyFS(n.data(), os.DirFS(n.copied()))
 }
 
-// answers asks for the node's mode, and for its data directory: the port might
-// be another server's. A node that cannot have one of its other two ports goes
-// on without serving, so the log is searched for that.
+// answers checks the node's mode, and its data directory, since the port might belong to another
+// server. A node that cannot open one of its other two ports keeps running without serving, so
+// answers looks for that in the log.
 func (n *ZooKeeperNode) answers(ctx context.Context) error {
 	mode, err := fourLetters(ctx, n.Addr(), "srvr")
 	if err != nil {
@@ -140,7 +141,7 @@ func (n *ZooKeeperNode) answers(ctx context.Context) error {
 	return err
 }
 
-// fourLetters sends a four-letter word and returns the whole answer.
+// fourLetters sends a four-letter command and returns the whole answer.
 func fourLetters(ctx context.Context, addr, word string) (string, error) {
 	c, err := dial(ctx, "tcp", addr)
 	if err != nil {

@@ -1,6 +1,6 @@
 // Package settings reads a command's settings from the environment into a struct, and prints them:
-// in its help, and with secrets masked in its log. The struct's tags say what the variables are
-// called, a table what they mean:
+// in its help, and with secrets masked in its log. The struct's tags name the variables, and a
+// table describes them:
 //
 //	type config struct {
 //		Listen  string        `env:"GUARD_LISTEN,required"`
@@ -18,7 +18,7 @@
 //		}
 //	}
 //
-// A variable that is set to nothing counts as unset: it has its default, or is missing when it is
-// required. A type can read itself with encoding.TextUnmarshaler. Structs inside the struct are
-// read too, with their envPrefix tag.
+// An empty variable counts as unset: it has its default, or is missing if it is required. A type
+// can parse itself with encoding.TextUnmarshaler. Nested structs are read too, with their envPrefix
+// tag.
 package settings

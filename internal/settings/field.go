@@ -7,23 +7,23 @@ import (
 	"time"
 )
 
-// Text describes a setting to people. Any white space in it is one space.
+// Text describes a setting. Any sequence of white space in it counts as one space.
 type Text struct {
 	Meaning string
-	Default string // in words, where it is computed; "" for the one in the tag
+	Default string // in words, if it is computed; "" for the default in the tag
 }
 
-// Texts describes settings, by the name of the variable.
+// Texts maps the names of variables to their descriptions.
 type Texts map[string]Text
 
-// Described is a settings struct with a text for each of its settings.
+// Described is a settings struct with a text for each setting.
 type Described interface{ Texts() Texts }
 
-// field is one setting: its tags, its text, and where its value is.
+// field is one setting: its tags, its text and its value.
 type field struct {
 	name        string // of the variable
-	fallback    string // the default as the environment would spell it
-	defaultText string // the default in words, where it is computed
+	fallback    string // the default, in the form of the environment
+	defaultText string // the default in words, if it is computed
 	help        string
 	required    bool
 	secret      bool
@@ -31,7 +31,7 @@ type field struct {
 	value       reflect.Value
 }
 
-// fields lists the settings of into, a pointer to a struct, in the order of their declaration.
+// fields lists the settings of the struct to which into points, in the order of declaration.
 func fields(into any) []field {
 	v := reflect.ValueOf(into)
 	if v.Kind() != reflect.Pointer || v.Elem().Kind() != reflect.Struct {
@@ -41,7 +41,8 @@ func fields(into any) []field {
 	if d, ok := into.(Described); ok {
 		texts := d.Texts()
 		for i, f := range all {
-			all[i].help, all[i].defaultText = oneLine(texts[f.name].Meaning), oneLine(texts[f.name].Default)
+			text := texts[f.name]
+			all[i].help, all[i].defaultText = oneLine(text.Meaning), oneLine(text.Default)
 		}
 	}
 	return all
@@ -79,8 +80,8 @@ func newField(sf reflect.StructField, v reflect.Value, prefix, tag string) field
 	}
 }
 
-// wants says what a value of the field has to look like, for somebody who got it wrong; why is the parser's opinion.
-func (f field) wants(why error) string {
+// explain says what a value of the field has to look like. why is the parser's error.
+func (f field) explain(why error) string {
 	switch {
 	case f.typ == reflect.TypeFor[time.Duration]():
 		return "not a duration such as 500ms, 10s or 1m30s"
@@ -98,8 +99,9 @@ func (f field) wants(why error) string {
 	return why.Error()
 }
 
-// hides tells whether a bad value must stay out of messages. A URL may have a password wherever it is wrong.
-func (f field) hides() bool {
+// confidential reports whether a bad value must not appear in messages. A malformed URL may contain
+// a password anywhere.
+func (f field) confidential() bool {
 	return f.secret || f.typ == reflect.TypeFor[URL]() || f.typ == reflect.TypeFor[URLs]()
 }
 

@@ -12,15 +12,15 @@ import (
 	"github.com/caarlos0/env/v11"
 )
 
-// Validator is a settings struct with rules of its own, such as rules across settings. Validate returns every problem,
-// joined. Where a variable could not be read it sees the default instead, so that it does not complain of the same
-// mistake again.
+// Validator is a settings struct with further rules, such as rules across settings. Validate
+// returns every problem, joined. It sees the default of a variable that could not be read, so it
+// does not report the same mistake again.
 type Validator interface{ Validate() error }
 
-// Problems is every reason why a command cannot start with its settings.
+// Problems are all reasons why a command cannot start with its settings.
 type Problems []error
 
-// Error lists them, one to a line.
+// Error lists them, one per line.
 func (p Problems) Error() string {
 	var b strings.Builder
 	b.WriteString("1 problem with the settings:")
@@ -34,12 +34,12 @@ func (p Problems) Error() string {
 	return b.String()
 }
 
-// Unwrap makes errors.Is and errors.As look at each.
+// Unwrap returns them for errors.Is and errors.As.
 func (p Problems) Unwrap() []error { return p }
 
-// Load reads into, a pointer to a struct, from environ (as os.Environ returns it). Every variable that begins with
-// prefix must be known. The error is Problems with everything that is wrong: missing, unreadable and unknown
-// variables, and what Validate says. No secret and no URL is quoted in it.
+// Load reads environ (as os.Environ returns it) into a struct, to which into points. Every variable
+// that begins with prefix must be known. The error is Problems: missing, unreadable and unknown
+// variables, and those that Validate reports. It contains no secret and no URL.
 func Load(into any, prefix string, environ []string) error {
 	given := environment(environ)
 	known := fields(into)
@@ -70,27 +70,27 @@ func Load(into any, prefix string, environ []string) error {
 	return problems
 }
 
-// environment is environ as a map, without the variables that are set to nothing.
+// environment returns environ as a map, without empty variables.
 func environment(environ []string) map[string]string {
 	m := env.ToMap(environ)
 	maps.DeleteFunc(m, func(_, value string) bool { return value == "" })
 	return m
 }
 
-// try reads one variable alone into a fresh copy, so that a mistake is known by the variable's name.
+// try reads one variable alone into a new struct, so that an error can name the variable.
 func try(into any, f field, value string) error {
 	fresh := reflect.New(reflect.TypeOf(into).Elem()).Interface()
 	err := parse(fresh, map[string]string{f.name: value})
 	if err == nil {
 		return nil
 	}
-	if f.hides() {
-		return fmt.Errorf("%s: %s", f.name, f.wants(innermost(err)))
+	if f.confidential() {
+		return fmt.Errorf("%s: %s", f.name, f.explain(innermost(err)))
 	}
-	return fmt.Errorf("%s=%s: %s", f.name, excerpt(value), f.wants(innermost(err)))
+	return fmt.Errorf("%s=%s: %s", f.name, excerpt(value), f.explain(innermost(err)))
 }
 
-// parse leaves out complaints of missing variables: Load has made its own.
+// parse drops errors about missing variables, which Load reports itself.
 func parse(into any, given map[string]string) error {
 	err := env.ParseWithOptions(into, env.Options{Environment: given})
 	all, ok := errors.AsType[env.AggregateError](err)
@@ -105,7 +105,7 @@ func parse(into any, given map[string]string) error {
 	return errors.Join(rest...)
 }
 
-// innermost is the parser's own words without the library's, which speak of struct fields.
+// innermost returns the parser's error without the library's text, which names struct fields.
 func innermost(err error) error {
 	if p, ok := errors.AsType[env.ParseError](err); ok {
 		return p.Err

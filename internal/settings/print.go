@@ -7,11 +7,11 @@ import (
 	"strings"
 )
 
-// Help prints every setting of into, a pointer to a struct: name, default, meaning.
+// Help prints name, default and meaning of every setting of the struct to which into points.
 func Help(w io.Writer, into any) error {
 	var b strings.Builder
 	for _, f := range fields(into) {
-		fmt.Fprintf(&b, "  %s (%s)\n", f.name, f.standing())
+		fmt.Fprintf(&b, "  %s (%s)\n", f.name, f.defaultLabel())
 		for _, line := range wrap(f.help, 100) {
 			fmt.Fprintf(&b, "      %s\n", line)
 		}
@@ -20,7 +20,7 @@ func Help(w io.Writer, into any) error {
 	return err
 }
 
-func (f field) standing() string {
+func (f field) defaultLabel() string {
 	switch {
 	case f.required:
 		return "required"
@@ -32,7 +32,7 @@ func (f field) standing() string {
 	return "not set by default"
 }
 
-// wrap breaks text into lines of at most width characters where there are spaces to do so.
+// wrap breaks text at spaces into lines of at most width characters. A longer word keeps its line.
 func wrap(text string, width int) []string {
 	var lines []string
 	line := ""
@@ -52,16 +52,16 @@ func wrap(text string, width int) []string {
 	return append(lines, line)
 }
 
-// Effective is every setting with the value it has, for the log at the start. Secrets are masked.
+// Effective returns every setting with its value, for the log at the start. Secrets are masked.
 func Effective(into any) []slog.Attr {
 	var attrs []slog.Attr
 	for _, f := range fields(into) {
-		attrs = append(attrs, slog.String(f.name, f.shown()))
+		attrs = append(attrs, slog.String(f.name, f.logValue()))
 	}
 	return attrs
 }
 
-func (f field) shown() string {
+func (f field) logValue() string {
 	switch {
 	case f.secret && f.value.IsZero():
 		return ""

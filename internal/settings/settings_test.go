@@ -63,33 +63,39 @@ func TestUnsetAndEmptyVariablesHaveTheirDefault(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c.Timeout != 10*time.Second || c.Limits.Sessions != 100 || c.Level != slog.LevelInfo || c.Grace != 0 {
+	if c.Timeout != 10*time.Second || c.Limits.Sessions != 100 || c.Level != slog.LevelInfo ||
+		c.Grace != 0 {
 		t.Errorf("got %+v", c)
 	}
 }
 
 func TestGivenValuesAreRead(t *testing.T) {
-	c, err := load(t, "T_LISTEN=:1", "T_TIMEOUT=3s", "T_LOG=debug", "T_QUIET=true", "T_MOST_SESSIONS=7",
+	c, err := load(t, "T_LISTEN=:1", "T_TIMEOUT=3s", "T_LOG=debug", "T_QUIET=true",
+		"T_MOST_SESSIONS=7",
 		"T_STORES=postgres://a:1,b:2/db, redis://c")
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := settings.URLs{"postgres://a:1,b:2/db", "redis://c"}
-	if c.Timeout != 3*time.Second || !c.Quiet || c.Limits.Sessions != 7 || !reflect.DeepEqual(c.Stores, want) {
+	if c.Timeout != 3*time.Second || !c.Quiet || c.Limits.Sessions != 7 ||
+		!reflect.DeepEqual(c.Stores, want) {
 		t.Errorf("got %+v", c)
 	}
 }
 
 func TestEveryProblemIsListedAtOnce(t *testing.T) {
-	_, err := load(t, "T_TIMEOUT=10", "T_TIMEOT=5s", "T_QUIET=perhaps", "T_MOST_SESSIONS=many", "T_STORE=nowhere",
+	_, err := load(t, "T_TIMEOUT=10", "T_TIMEOT=5s", "T_QUIET=perhaps", "T_MOST_SESSIONS=many",
+		"T_STORE=nowhere",
 		"T_COMPLETELY_DIFFERENT=1", "T_LOG=loud")
 	problems, ok := errors.AsType[settings.Problems](err)
 	if !ok || len(problems) != 8 {
 		t.Fatalf("want 8 problems, got %v", err)
 	}
 	for _, want := range []string{
-		"8 problems", "T_LISTEN is required", `T_TIMEOUT="10": not a duration such as`, "T_TIMEOT is not a setting; did you mean T_TIMEOUT?",
-		`T_QUIET="perhaps"`, `T_MOST_SESSIONS="many"`, "T_STORE: not a URL", "T_COMPLETELY_DIFFERENT is not a setting; -h",
+		"8 problems", "T_LISTEN is required", `T_TIMEOUT="10": not a duration such as`,
+		"T_TIMEOT is not a setting; did you mean T_TIMEOUT?",
+		`T_QUIET="perhaps"`, `T_MOST_SESSIONS="many"`, "T_STORE: not a URL",
+		"T_COMPLETELY_DIFFERENT is not a setting; -h",
 		`T_LOG="loud"`,
 	} {
 		if !strings.Contains(err.Error(), want) {
@@ -98,7 +104,7 @@ func TestEveryProblemIsListedAtOnce(t *testing.T) {
 	}
 }
 
-func TestValidateSpeaksForItself(t *testing.T) {
+func TestProblemsOfValidateAreListed(t *testing.T) {
 	_, err := load(t, "T_LISTEN=:1", "T_TIMEOUT=-1s")
 	problems, _ := errors.AsType[settings.Problems](err)
 	if len(problems) != 2 {
@@ -107,7 +113,8 @@ func TestValidateSpeaksForItself(t *testing.T) {
 }
 
 func TestEmptyRequiredVariableIsMissing(t *testing.T) {
-	if _, err := load(t, "T_LISTEN="); err == nil || !strings.Contains(err.Error(), "T_LISTEN is required") {
+	if _, err := load(t, "T_LISTEN="); err == nil ||
+		!strings.Contains(err.Error(), "T_LISTEN is required") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -118,22 +125,25 @@ func TestEmptyUnknownVariableIsStillUnknown(t *testing.T) {
 	}
 }
 
-func TestKubernetesServiceLinksAreNotOurs(t *testing.T) {
-	_, err := load(t, "T_LISTEN=:1", "T_SERVICE_HOST=10.0.0.1", "T_SERVICE_PORT=5432", "T_SERVICE_PORT_PG=5432",
-		"T_PORT=tcp://10.0.0.1:5432", "T_PORT_5432_TCP=tcp://10.0.0.1:5432", "T_PORT_5432_TCP_ADDR=10.0.0.1",
+func TestKubernetesServiceLinksAreIgnored(t *testing.T) {
+	_, err := load(t, "T_LISTEN=:1", "T_SERVICE_HOST=10.0.0.1", "T_SERVICE_PORT=5432",
+		"T_SERVICE_PORT_PG=5432",
+		"T_PORT=tcp://10.0.0.1:5432", "T_PORT_5432_TCP=tcp://10.0.0.1:5432",
+		"T_PORT_5432_TCP_ADDR=10.0.0.1",
 		"T_REDIS_PORT=tcp://10.0.0.1:6379")
 	if err != nil {
 		t.Error(err)
 	}
 	if _, err := load(t, "T_LISTEN=:1", "T_PORT=5432"); err == nil {
-		t.Error("T_PORT that a person set passed as a service link")
+		t.Error("T_PORT, which is not a service link, was ignored")
 	}
 }
 
 func TestSecretsAreNeverPrinted(t *testing.T) {
 	const secret = "s3cr3t"
 	environ := []string{
-		"T_LISTEN=:1", "T_KEY=" + secret, "T_STORE=postgres://u:" + secret + "@h/db?sslpassword=" + secret + "&x=1",
+		"T_LISTEN=:1", "T_KEY=" + secret,
+		"T_STORE=postgres://u:" + secret + "@h/db?sslpassword=" + secret + "&x=1",
 		"T_STORES=redis://:" + secret + "@h,zk://u:a/" + secret + "@h",
 	}
 	c, err := load(t, environ...)
@@ -141,14 +151,16 @@ func TestSecretsAreNeverPrinted(t *testing.T) {
 		t.Fatal(err)
 	}
 	var log bytes.Buffer
-	slog.New(slog.NewJSONHandler(&log, nil)).LogAttrs(t.Context(), slog.LevelInfo, "start", settings.Effective(&c)...)
+	slog.New(slog.NewJSONHandler(&log, nil)).LogAttrs(t.Context(), slog.LevelInfo, "start",
+		settings.Effective(&c)...)
 	asJSON, err := json.Marshal([]any{c.Store, c.Stores})
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, bad := load(t, "T_LISTEN=:1", "T_STORE="+secret, "T_STORES=redis://h, ://"+secret)
 	for _, text := range []string{
-		log.String(), string(asJSON), fmt.Sprint(c.Store, c.Stores), fmt.Sprintf("%#v %#v", c.Store, c.Stores),
+		log.String(), string(asJSON), fmt.Sprint(c.Store, c.Stores),
+		fmt.Sprintf("%#v %#v", c.Store, c.Stores),
 		c.Store.Scrub(`parse "` + c.Store.Reveal() + `": password ` + secret), fmt.Sprint(bad),
 	} {
 		if strings.Contains(text, secret) {
@@ -163,8 +175,10 @@ func TestSecretsAreNeverPrinted(t *testing.T) {
 	}
 }
 
-func TestURLWithoutSecretsIsPrintedAsItIs(t *testing.T) {
-	for _, u := range []settings.URL{"zk://a:2181,b:2181/root", "postgres://user@h:1/db?sslmode=disable", "redis://h/1"} {
+func TestURLWithoutSecretsIsPrintedUnchanged(t *testing.T) {
+	for _, u := range []settings.URL{
+		"zk://a:2181,b:2181/root", "postgres://user@h:1/db?sslmode=disable", "redis://h/1",
+	} {
 		if u.String() != string(u) {
 			t.Errorf("%s became %s", string(u), u)
 		}
@@ -177,8 +191,10 @@ func TestHelpShowsEverySettingWithDefaultAndMeaning(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		"T_LISTEN (required)\n      address to listen on\n", "T_TIMEOUT (default: 10s)", "T_GRACE (default: a fifth of T_TIMEOUT)",
-		"T_KEY (not set by default)", "T_STORE", "T_STORES", "T_LOG (default: info)", "T_QUIET", "T_MOST_SESSIONS (default: 100)",
+		"T_LISTEN (required)\n      address to listen on\n", "T_TIMEOUT (default: 10s)",
+		"T_GRACE (default: a fifth of T_TIMEOUT)",
+		"T_KEY (not set by default)", "T_STORE", "T_STORES", "T_LOG (default: info)", "T_QUIET",
+		"T_MOST_SESSIONS (default: 100)",
 	} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("no %q in:\n%s", want, b.String())

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// unknown finds variables that begin with prefix and are no setting: a misspelt setting that silently did nothing
-// would be worse than a command that does not start.
+// unknown finds variables that begin with prefix and are not settings. It is better not to start
+// than to ignore a misspelt setting.
 func unknown(environ []string, prefix string, known []field) []error {
 	var problems []error
 	for _, entry := range slices.Sorted(slices.Values(environ)) {
@@ -29,19 +29,22 @@ func isKnown(name string, known []field) bool {
 	return slices.ContainsFunc(known, func(f field) bool { return f.name == name })
 }
 
-var linkName = regexp.MustCompile(`_SERVICE_HOST$|_SERVICE_PORT(_[A-Z0-9_]+)?$|_PORT_[0-9]+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?$`)
+var linkName = regexp.MustCompile(`_SERVICE_HOST$|_SERVICE_PORT(_[A-Z0-9_]+)?$|` +
+	`_PORT_[0-9]+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?$`)
 
-// isServiceLink tells a variable that Kubernetes sets in every container because there is a Service whose name begins
-// like our prefix ("guard" makes GUARD_SERVICE_HOST, GUARD_PORT, GUARD_PORT_5432_TCP and more). Nobody chose those.
+// isServiceLink recognizes the variables that Kubernetes sets in every container for a Service
+// whose name begins like our prefix: "guard" leads to GUARD_SERVICE_HOST, GUARD_PORT,
+// GUARD_PORT_5432_TCP and more.
 func isServiceLink(name, value string) bool {
 	if linkName.MatchString(name) {
 		return true
 	}
 	scheme, _, isURL := strings.Cut(value, "://")
-	return isURL && strings.HasSuffix(name, "_PORT") && slices.Contains([]string{"tcp", "udp", "sctp"}, scheme)
+	return isURL && strings.HasSuffix(name, "_PORT") &&
+		slices.Contains([]string{"tcp", "udp", "sctp"}, scheme)
 }
 
-// nearest is the setting that name is likely to be a misspelling of, or nothing.
+// nearest returns the setting of which name is probably a misspelling, or "".
 func nearest(name, prefix string, known []field) string {
 	name = strings.TrimPrefix(name, prefix)
 	best, least := "", max(2, len(name)/3)+1
@@ -53,7 +56,7 @@ func nearest(name, prefix string, known []field) string {
 	return best
 }
 
-// distance is how many letters have to be put in, taken out or changed to make b of a.
+// distance is the Levenshtein distance between a and b, in bytes.
 func distance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {

@@ -6,9 +6,11 @@ import (
 	"strings"
 )
 
-// URL is a setting that may have a password in it. Everything that prints it masks that; Reveal does not.
+// URL is a setting that may contain a password. Everything that prints it masks the password,
+// except Reveal.
 //
-// It is not taken apart with net/url, which refuses several hosts with ports, as coordinators and Postgres have them.
+// It is not parsed with net/url, which rejects several hosts with ports, as coordinators and
+// Postgres use them.
 type URL string
 
 var (
@@ -19,7 +21,7 @@ var (
 
 const mask = "xxxxx"
 
-// UnmarshalText takes scheme://rest. Its error does not quote what it refuses.
+// UnmarshalText accepts scheme://rest. Its error does not quote the text.
 func (u *URL) UnmarshalText(text []byte) error {
 	s := strings.TrimSpace(string(text))
 	if !schemePattern.MatchString(s) {
@@ -29,16 +31,16 @@ func (u *URL) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// Scheme is what stands before "://".
+// Scheme returns the part before "://".
 func (u URL) Scheme() string {
 	scheme, _, _ := strings.Cut(string(u), "://")
 	return scheme
 }
 
-// Reveal is the URL with its secrets, for whoever has to connect.
+// Reveal returns the URL with its secrets, for connecting.
 func (u URL) Reveal() string { return string(u) }
 
-// String is the URL with its secrets masked.
+// String returns the URL with its secrets masked.
 func (u URL) String() string {
 	scheme, rest, ok := strings.Cut(string(u), "://")
 	if !ok {
@@ -52,9 +54,9 @@ func (u URL) String() string {
 	return scheme + "://" + secretQuery.ReplaceAllString(rest, "${1}"+mask)
 }
 
-// userinfoEnd is where the '@' stands that ends the user and password, or -1. A password may have an '@', '/' or '?'
-// that somebody forgot to escape; masking too much is better than too little, so the last '@' before the query counts,
-// and where there is none, the last '@' of all.
+// userinfoEnd returns the index of the '@' that ends the user and password, or -1. A password may
+// contain an '@', '/' or '?' that somebody forgot to escape. To mask too much is better than too
+// little, so the last '@' before the query counts, or, if there is none, the last '@' of all.
 func (URL) userinfoEnd(rest string) int {
 	beforeQuery, _, _ := strings.Cut(rest, "?")
 	if at := strings.LastIndexByte(beforeQuery, '@'); at >= 0 {
@@ -66,10 +68,10 @@ func (URL) userinfoEnd(rest string) int {
 // GoString and MarshalText keep %#v and encoders from printing the secret.
 func (u URL) GoString() string { return u.String() }
 
-// MarshalText is the masked form: what was marshalled cannot be loaded again.
+// MarshalText returns the masked form, which cannot be loaded again.
 func (u URL) MarshalText() ([]byte, error) { return []byte(u.String()), nil }
 
-// Scrub takes the URL's secrets out of a text that somebody else made of it, such as a driver's error.
+// Scrub removes the URL's secrets from a text that quotes it, such as a driver's error.
 func (u URL) Scrub(text string) string {
 	text = strings.ReplaceAll(text, string(u), u.String())
 	_, rest, _ := strings.Cut(string(u), "://")
@@ -81,11 +83,11 @@ func (u URL) Scrub(text string) string {
 	return text
 }
 
-// URLs is a list of them with commas between. A comma within a URL, between the hosts of one database, is kept: only a
-// comma before the next scheme separates.
+// URLs is a comma-separated list of URLs. Only a comma before the next scheme separates, so a URL
+// may have commas between its hosts.
 type URLs []URL
 
-// UnmarshalText takes the list apart.
+// UnmarshalText splits the list.
 func (us *URLs) UnmarshalText(text []byte) error {
 	rest := string(text)
 	*us = nil
@@ -104,7 +106,7 @@ func (us *URLs) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// String is the list, masked.
+// String returns the list with secrets masked.
 func (us URLs) String() string {
 	all := make([]string, len(us))
 	for i, u := range us {

@@ -1,5 +1,5 @@
-// Package stores makes what raises the mark at a URL. The table All is the one place where leader
-// learns which stores there are: a new one is a line in it.
+// Package stores opens the store at a URL, as a leader sees it: a [fence.Raiser]. leader takes the
+// known stores from the table All; a new one is a line in it.
 package stores
 
 import (
@@ -15,14 +15,14 @@ import (
 	"github.com/ringfence/ringfence/store/redis"
 )
 
-// Open makes what raises the mark at a URL; the coordinator is asked where no guard stands before
+// Open returns a Raiser for a URL. The Raiser queries the coordinator if no guard is in front of
 // the database.
 type Open func(url string, c fence.Observer) fence.Raiser
 
-// Table maps the scheme of a URL to what opens it.
+// Table maps URL schemes to stores.
 type Table map[string]Open
 
-// All is every store there is, by the scheme of its URL in LEADER_STORES.
+// All lists every store, by the scheme of its URL in LEADER_STORES.
 var All = Table{
 	"postgres":   openPostgres,
 	"postgresql": openPostgres,
@@ -37,11 +37,11 @@ func openRedis(url string, c fence.Observer) fence.Raiser {
 	return redis.Raiser{URL: url, Coordinator: c}
 }
 
-// Schemes lists the schemes there are, sorted.
+// Schemes returns the known schemes, sorted.
 func (t Table) Schemes() []string { return slices.Sorted(maps.Keys(t)) }
 
-// Raisers are the stores at these URLs, whose schemes are in the table. Each raise is bounded in
-// time, and its error is a *Error.
+// Raisers returns the stores at these URLs, whose schemes must be in the table. Each raise has the
+// timeout, and its error is a *Error.
 func (t Table) Raisers(urls settings.URLs, c fence.Observer, timeout time.Duration) []fence.Raiser {
 	var all []fence.Raiser
 	for _, u := range urls {
@@ -50,7 +50,7 @@ func (t Table) Raisers(urls settings.URLs, c fence.Observer, timeout time.Durati
 	return all
 }
 
-// named bounds a raise in time and says in its errors which store it was.
+// named adds a timeout to a raise, and the store's URL to its errors.
 type named struct {
 	fence.Raiser
 	url     settings.URL
@@ -59,7 +59,8 @@ type named struct {
 
 // Raise implements fence.Raiser. Its error is a *Error.
 func (s *named) Raise(ctx context.Context, claim fence.Claim) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, s.timeout, fmt.Errorf("no answer within LEADER_RAISE_TIMEOUT=%s", s.timeout))
+	late := fmt.Errorf("no answer within LEADER_RAISE_TIMEOUT=%s", s.timeout)
+	ctx, cancel := context.WithTimeoutCause(ctx, s.timeout, late)
 	defer cancel()
 	err := s.Raiser.Raise(ctx, claim)
 	if err == nil {
@@ -71,14 +72,14 @@ func (s *named) Raise(ctx context.Context, claim fence.Claim) error {
 	return &Error{URL: s.url, Err: err}
 }
 
-// Error tells which store did not raise the mark. The mark may or may not be raised there.
+// Error says which store failed to raise the mark. The mark may be raised there nevertheless.
 type Error struct {
 	URL settings.URL
 	Err error
 }
 
-// Error implements error. It has no secret in it.
+// Error implements error. The text contains no secret.
 func (e *Error) Error() string { return e.URL.Scrub(fmt.Sprintf("%s: %v", e.URL, e.Err)) }
 
-// Unwrap is for errors.Is and errors.As.
+// Unwrap returns the store's error, for errors.Is and errors.As.
 func (e *Error) Unwrap() error { return e.Err }

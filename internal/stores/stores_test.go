@@ -16,12 +16,12 @@ type raiser func(context.Context) error
 
 func (r raiser) Raise(ctx context.Context, _ fence.Claim) error { return r(ctx) }
 
-// table has one store, at fake://, that raises like this.
+// table has one store, fake://, that raises with r.
 func table(r raiser) stores.Table {
 	return stores.Table{"fake": func(string, fence.Observer) fence.Raiser { return r }}
 }
 
-func TestAnErrorSaysWhichStoreItWasAndNoSecret(t *testing.T) {
+func TestAnErrorNamesTheStoreAndContainsNoSecret(t *testing.T) {
 	refused := errors.New("password s3cr3t was refused")
 	urls := settings.URLs{"fake://u:s3cr3t@one/", "fake://two/"}
 	all := table(func(context.Context) error { return refused }).Raisers(urls, nil, time.Minute)
@@ -36,12 +36,13 @@ func TestAnErrorSaysWhichStoreItWasAndNoSecret(t *testing.T) {
 	if got, want := err.Error(), "fake://u:xxxxx@one/: password xxxxx was refused"; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
-	if err := all[1].Raise(t.Context(), fence.Claim{}); !strings.HasPrefix(err.Error(), "fake://two/: ") {
+	err = all[1].Raise(t.Context(), fence.Claim{})
+	if !strings.HasPrefix(err.Error(), "fake://two/: ") {
 		t.Errorf("got %v", err)
 	}
 }
 
-func TestARaiseIsBoundedInTime(t *testing.T) {
+func TestARaiseTimesOut(t *testing.T) {
 	silent := func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
 	all := table(silent).Raisers(settings.URLs{"fake://h/"}, nil, time.Millisecond)
 	err := all[0].Raise(t.Context(), fence.Claim{})
@@ -50,8 +51,10 @@ func TestARaiseIsBoundedInTime(t *testing.T) {
 	}
 }
 
-func TestARaiseThatSucceedsIsNoError(t *testing.T) {
-	all := table(func(context.Context) error { return nil }).Raisers(settings.URLs{"fake://h/"}, nil, time.Minute)
+func TestASuccessfulRaiseReturnsNoError(t *testing.T) {
+	all := table(func(context.Context) error {
+		return nil
+	}).Raisers(settings.URLs{"fake://h/"}, nil, time.Minute)
 	if err := all[0].Raise(t.Context(), fence.Claim{}); err != nil {
 		t.Errorf("got %v", err)
 	}

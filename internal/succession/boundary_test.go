@@ -15,31 +15,32 @@ import (
 	"github.com/ringfence/ringfence/fence"
 )
 
-// boundary is a place in the life of a step where a process may end.
+// boundary is a point in the execution of a step at which a process may end.
 type boundary string
 
 const (
 	beforeEffect  boundary = "before effect"
 	afterEffect   boundary = "after effect"   // nothing of the checkpoint was sent
 	beforePublish boundary = "before publish" // the journal is about to send it
-	duringCommit  boundary = "during commit"  // the bytes are with the server, the answer is not read
+	duringCommit  boundary = "during commit"  // the bytes are sent, the answer is not read
 	afterCommit   boundary = "after commit"
 )
 
 var boundaries = []boundary{beforeEffect, afterEffect, beforePublish, duringCommit, afterCommit}
 
-// ending is how a process ends: at a boundary of the n-th step that it begins, by SIGKILL or SIGSTOP.
+// ending says how a process ends: at a boundary of the n-th step that it begins, by SIGKILL or
+// SIGSTOP.
 type ending struct {
 	At     boundary
 	Step   int
 	Signal syscall.Signal
-	Sends  int // duringCommit: which write of the commit's; a first one prepares statements
+	Sends  int // duringCommit: at which write of the commit; a first one prepares statements
 
 	begun   int
-	pending atomic.Int64 // writes to go
+	pending atomic.Int64 // remaining writes
 }
 
-// reach ends the process if this is its place.
+// reach ends the process if it has to end here.
 func (e *ending) reach(at boundary) {
 	if e.At == at && e.Step == e.begun {
 		e.Step = -1 // once
@@ -47,8 +48,8 @@ func (e *ending) reach(at boundary) {
 	}
 }
 
-// now does not return from SIGKILL; from SIGSTOP it returns once the process is continued. The signal may take another
-// thread first, and this one goes no further meanwhile.
+// now ends the process. After SIGSTOP it returns once the process is continued. The signal may stop
+// another thread first, so now waits.
 func (e *ending) now() {
 	continued := make(chan os.Signal, 1)
 	if e.Signal == syscall.SIGSTOP {
@@ -60,7 +61,7 @@ func (e *ending) now() {
 	signal.Stop(continued)
 }
 
-// wire is a connection that may end the process once it has sent something.
+// wire is a connection that may end the process after a write.
 type wire struct {
 	net.Conn
 	e *ending
@@ -74,24 +75,24 @@ func (w wire) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// dial makes connections that are watched.
+// dial opens connections of type wire.
 func (e *ending) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	c, err := new(net.Dialer).DialContext(ctx, network, address)
 	return wire{c, e}, err
 }
 
-// arm is called when the next thing to be sent is a commit.
+// arm is called right before a commit is sent.
 func (e *ending) arm() {
 	e.reach(beforePublish)
 	if e.At == duringCommit && e.Step == e.begun {
-		e.Step = -1 // here, not in now: that may be another goroutine's
+		e.Step = -1 // here, not in now, which may run in another goroutine
 		e.pending.Store(int64(e.Sends))
 	}
 }
 
-// landed is called when it was answered.
+// landed is called when the commit was answered.
 func (e *ending) landed(err error) {
-	missed := e.pending.Swap(0) > 0 // it took fewer writes
+	missed := e.pending.Swap(0) > 0 // the commit needed fewer writes
 	if err == nil && missed {
 		e.now()
 	}
@@ -114,16 +115,21 @@ func (w watched) Publish(ctx context.Context, c fence.Claim, cp checkpoint.Check
 	return err
 }
 
-// watchedTransactor is one with transactions.
+// watchedTransactor is watched for a journal with transactions.
 type watchedTransactor struct {
 	watched
 	checkpoint.Transactor[pgx.Tx]
 }
 
 // Transact implements checkpoint.Transactor.
-func (w watchedTransactor) Transact(ctx context.Context, c fence.Claim, work func(ctx context.Context, tx pgx.Tx) (checkpoint.Checkpoint, error)) error {
+func (w watchedTransactor) Transact(
+	ctx context.Context, c fence.Claim,
+	work func(ctx context.Context, tx pgx.Tx) (checkpoint.Checkpoint, error),
+) error {
 	sent := false
-	err := w.Transactor.Transact(ctx, c, func(ctx context.Context, tx pgx.Tx) (checkpoint.Checkpoint, error) {
+	err := w.Transactor.Transact(ctx, c, func(
+		ctx context.Context, tx pgx.Tx,
+	) (checkpoint.Checkpoint, error) {
 		cp, err := work(ctx, tx)
 		if err == nil {
 			w.e.arm()

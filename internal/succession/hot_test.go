@@ -25,9 +25,10 @@ const (
 	coordination = "RINGFENCE_COORDINATOR"
 )
 
-// stand is what a hot copy does: it stands for election until the task is done.
-func (e errand) stand(ctx context.Context) error {
-	co, err := zookeeper.Open(ctx, os.Getenv(coordination), zookeeper.Options{SessionTimeout: longSession})
+// stand runs a hot copy: it stands for election until the task is done.
+func (e job) stand(ctx context.Context) error {
+	co, err := zookeeper.Open(ctx, os.Getenv(coordination),
+		zookeeper.Options{SessionTimeout: longSession})
 	if err != nil {
 		return err
 	}
@@ -41,7 +42,9 @@ func (e errand) stand(ctx context.Context) error {
 		Lead:     fence.Lead{Elector: co, Resource: resource, Holder: holder(os.Getpid())},
 		Journal:  o.journal,
 		Observer: co,
-		Task: checkpoint.Task[tally]{Name: taskName, Rounds: hotRounds, Steps: []checkpoint.Step[tally]{book("book", e), book("close", e)},
+		Task: checkpoint.Task[tally]{Name: taskName, Rounds: hotRounds, Steps: []checkpoint.Step[tally]{
+			book("book", e), book("close", e),
+		},
 			Notify: func(n checkpoint.Event) {
 				switch n.Kind {
 				case checkpoint.TookOver:
@@ -55,7 +58,7 @@ func (e errand) stand(ctx context.Context) error {
 	return err
 }
 
-func TestTenHotCopiesWhoseLeadersAreKilledEndTheTaskWithEachRowOnce(t *testing.T) {
+func TestTenHotCopiesWhoseLeadersAreKilledWriteEachRowOnce(t *testing.T) {
 	w := postgresWorld(t)
 	zk := serverstest.SharedZooKeeper(t)
 	t.Setenv(coordination, fmt.Sprintf("zk://%s/%s", zk.Addr(), strings.ToLower(crand.Text())))
@@ -65,12 +68,14 @@ func TestTenHotCopiesWhoseLeadersAreKilledEndTheTaskWithEachRowOnce(t *testing.T
 	var listening sync.WaitGroup
 	var mu sync.Mutex
 	var takeOvers []string
-	allStand := make(chan struct{}) // until then nobody is deposed: a candidate that comes and goes unseen is not counted
+	// Until all are enrolled nobody is deposed, since a candidate that disappears too early is not
+	// counted.
+	allStand := make(chan struct{})
 	for n := range 10 {
 		e := end(r, syscall.SIGKILL)
 		e.Step += 3
 		if n == 9 {
-			e.At = "" // the last in the queue lives
+			e.At = "" // the last in the queue is not killed
 			enrolled(t, 9)
 			close(allStand)
 		}
@@ -114,7 +119,7 @@ func TestTenHotCopiesWhoseLeadersAreKilledEndTheTaskWithEachRowOnce(t *testing.T
 	if status := w.stored().Status; status != checkpoint.Done {
 		t.Errorf("the task is %s", status)
 	}
-	if killed < 5 { // one that loses its term to a busy machine stands again, behind the last
+	if killed < 5 { // a leader that loses its term on a busy machine is enrolled again, after the last
 		t.Errorf("%d leaders were killed", killed)
 	}
 	for _, line := range takeOvers {
@@ -122,10 +127,11 @@ func TestTenHotCopiesWhoseLeadersAreKilledEndTheTaskWithEachRowOnce(t *testing.T
 	}
 }
 
-// enrolled waits until so many candidates, killed ones included, have stood for election.
+// enrolled waits until n candidates, including killed ones, have been enrolled.
 func enrolled(t *testing.T, n int) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Second) // less than a session: the killed stay
+	// less than a session, so killed candidates stay
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Second)
 	defer cancel()
 	co, err := zookeeper.Open(ctx, os.Getenv(coordination), zookeeper.Options{})
 	if err != nil {
@@ -144,6 +150,6 @@ func enrolled(t *testing.T, n int) {
 		return nil
 	})
 	if !errors.Is(err, enough) {
-		t.Fatalf("%d have stood for election: %v", len(seen), err)
+		t.Fatalf("%d candidates have been enrolled: %v", len(seen), err)
 	}
 }

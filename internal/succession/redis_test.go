@@ -14,8 +14,8 @@ import (
 	"github.com/ringfence/ringfence/internal/servers/serverstest"
 )
 
-// openRedis is a journal with asynchronous steps, whose world is a list that is not fenced.
-func openRedis(ctx context.Context, e errand) (*opened, error) {
+// openRedis opens a journal with asynchronous steps, which write to a list without the fence.
+func openRedis(ctx context.Context, e job) (*opened, error) {
 	direct, err := driver.ParseURL(e.URL)
 	if err != nil {
 		return nil, err
@@ -33,9 +33,15 @@ func openRedis(ctx context.Context, e errand) (*opened, error) {
 		return nil, err
 	}
 	world := driver.NewClient(direct)
-	o := &opened{journal: watched{j, e.Ending}, term: forAnHour(e), close: func() { j.Close(); _ = world.Close(); stop() }}
+	o := &opened{journal: watched{j, e.Ending}, term: forAnHour(e), close: func() {
+		j.Close()
+		_ = world.Close()
+		stop()
+	}}
 	for _, name := range []string{"fetch", "mail", "report"} {
-		o.steps = append(o.steps, asynchronous(name, e.Ending, func(ctx context.Context, key checkpoint.Key) error {
+		o.steps = append(o.steps, asynchronous(name, e.Ending, func(
+			ctx context.Context, key checkpoint.Key,
+		) error {
 			return world.RPush(ctx, "world", key.String()).Err()
 		}))
 	}
@@ -43,7 +49,9 @@ func openRedis(ctx context.Context, e errand) (*opened, error) {
 }
 
 func redisWorld(t *testing.T) *world {
-	r := serverstest.Redis(t, servers.RedisOptions{Args: []string{"--appendonly", "yes", "--appendfsync", "always"}})
+	r := serverstest.Redis(t, servers.RedisOptions{
+		Args: []string{"--appendonly", "yes", "--appendfsync", "always"},
+	})
 	if err := store.Install(t.Context(), r.URL()); err != nil {
 		t.Fatal(err)
 	}
@@ -58,11 +66,12 @@ func redisWorld(t *testing.T) *world {
 	}
 	c := driver.NewClient(o)
 	t.Cleanup(func() { _ = c.Close() })
-	return &world{t: t, kind: "redis", url: r.URL(), raise: r.URL(), journal: j, outside: func() []string {
-		found, err := c.LRange(t.Context(), "world", 0, -1).Result()
-		if err != nil {
-			t.Fatal(err)
-		}
-		return found
-	}}
+	return &world{t: t, kind: "redis", url: r.URL(), raise: r.URL(), journal: j,
+		outside: func() []string {
+			found, err := c.LRange(t.Context(), "world", 0, -1).Result()
+			if err != nil {
+				t.Fatal(err)
+			}
+			return found
+		}}
 }

@@ -6,8 +6,8 @@ import (
 	"sync"
 )
 
-// relay passes on what a journal sends, for drivers that take no connection of ours, and may end the process once it has
-// passed something on.
+// relay relays a journal's connection, for drivers that do not accept a custom connection. It may
+// end the process after a write.
 func (e *ending) relay(target string) (address string, stop func(), err error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -33,7 +33,7 @@ func (e *ending) relay(target string) (address string, stop func(), err error) {
 }
 
 func pass(to, from net.Conn) {
-	_, _ = io.Copy(struct{ io.Writer }{to}, from) // every write goes through to
+	_, _ = io.Copy(struct{ io.Writer }{to}, from) // hides ReadFrom, so every write goes through to
 	_ = to.Close()
 	_ = from.Close()
 }

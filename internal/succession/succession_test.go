@@ -16,7 +16,7 @@ import (
 
 func init() {
 	journals = map[string]struct {
-		open  func(context.Context, errand) (*opened, error)
+		open  func(context.Context, job) (*opened, error)
 		world func(*testing.T) *world
 	}{
 		"postgres":         {openPostgres, postgresWorld},
@@ -28,7 +28,7 @@ func init() {
 
 var deck []boundary
 
-// seed is RINGFENCE_SEED, or the time.
+// seed returns a generator seeded with RINGFENCE_SEED, or with the time.
 func seed(t *testing.T) *rand.Rand {
 	n := uint64(time.Now().UnixNano())
 	if text := os.Getenv("RINGFENCE_SEED"); text != "" {
@@ -42,7 +42,7 @@ func seed(t *testing.T) *rand.Rand {
 	return rand.New(rand.NewPCG(n, 1))
 }
 
-// end is a random ending; five in a row are at five boundaries.
+// end returns a random ending. Five in a row are at five different boundaries.
 func end(r *rand.Rand, signal syscall.Signal) *ending {
 	if len(deck) == 0 {
 		deck = slices.Clone(boundaries)
@@ -53,14 +53,15 @@ func end(r *rand.Rand, signal syscall.Signal) *ending {
 	return &ending{At: at, Step: 1 + r.IntN(3), Signal: signal, Sends: 1 + r.IntN(2)}
 }
 
-// steps is how many there are in all.
+// steps is the number of steps in all rounds.
 func (w *world) steps() int { return rounds * len(w.stored().Steps) }
 
-// check looks at what is left when the task is done.
+// check checks the checkpoint and the effects after the task is done.
 func (w *world) check() (problems []string) {
 	cp := w.stored()
 	if cp.Status != checkpoint.Done {
-		problems = append(problems, fmt.Sprintf("the task is %s at step %d of round %d", cp.Status, cp.Step, cp.Round))
+		problems = append(problems,
+			fmt.Sprintf("the task is %s at step %d of round %d", cp.Status, cp.Step, cp.Round))
 	}
 	var once, least []string
 	for i := range w.steps() {
@@ -68,7 +69,8 @@ func (w *world) check() (problems []string) {
 		if w.exactlyOnce != nil && i%2 == 0 {
 			once = append(once, fmt.Sprintf("%s %d", name, i+1))
 		} else {
-			least = append(least, checkpoint.Key{Task: taskName, Run: 1, Round: int64(i/len(cp.Steps)) + 1, Step: name}.String())
+			least = append(least,
+				checkpoint.Key{Task: taskName, Run: 1, Round: int64(i/len(cp.Steps)) + 1, Step: name}.String())
 		}
 	}
 	if w.exactlyOnce != nil {
@@ -77,15 +79,18 @@ func (w *world) check() (problems []string) {
 		}
 	}
 	if got := slices.Compact(w.outside()); !slices.Equal(got, least) {
-		problems = append(problems, fmt.Sprintf("the asynchronous effects, repetitions in place left out, are %q, want %q", got, least))
+		problems = append(problems,
+			fmt.Sprintf("the asynchronous effects, without immediate repetitions, are %q, want %q", got,
+				least))
 	}
 	return problems
 }
 
-// killed runs leaders until the task is done, each killed somewhere.
+// killed runs leaders until the task is done, and kills each at a boundary.
 func (w *world) killed(r *rand.Rand) (kills int) {
 	var pointer int64
-	for l := w.start(end(r, syscall.SIGKILL), false); ; l = w.succeed(l, end(r, syscall.SIGKILL), false) {
+	for l := w.start(end(r, syscall.SIGKILL), false); ; l = w.succeed(l, end(r, syscall.SIGKILL),
+		false) {
 		version := l.took()
 		if version < pointer {
 			w.t.Errorf("leader %s took version %d after version %d", l.token, version, pointer)
@@ -102,8 +107,9 @@ func (w *world) killed(r *rand.Rand) (kills int) {
 	}
 }
 
-// deposed runs leaders until the task is done, each stopped somewhere and woken when its successor has the checkpoint,
-// before that one does anything. It returns what deposed leaders have changed.
+// deposed runs leaders until the task is done. It stops each at a boundary, and wakes it when its
+// successor has the checkpoint, before the successor runs a step. It returns the changes that
+// deposed leaders have made.
 func (w *world) deposed(r *rand.Rand) (stops int, problems []string) {
 	old := w.start(end(r, syscall.SIGSTOP), false)
 	old.took()
@@ -117,21 +123,25 @@ func (w *world) deposed(r *rand.Rand) (stops int, problems []string) {
 		stops++
 		next := w.succeed(old, end(r, syscall.SIGSTOP), true)
 		took := next.took()
-		ended := w.stored().Status == checkpoint.Done // by old's last word: it finds nothing left to do
+		// old's last commit has ended the task, so old exits with 0
+		ended := w.stored().Status == checkpoint.Done
 		old.wake()
 		if code := old.wait(); code != exitDeposed && !ended {
-			problems = append(problems, fmt.Sprintf("deposed leader %s ended with %d: %s", old.token, code, old.log))
+			problems = append(problems,
+				fmt.Sprintf("deposed leader %s ended with %d: %s", old.token, code, old.log))
 		}
 		if now := w.stored().Version; now != took {
-			problems = append(problems, fmt.Sprintf("version %d became %d after leader %s had taken it, by the deposed %s", took, now, next.token, old.token))
+			problems = append(problems,
+				fmt.Sprintf("the deposed leader %s changed version %d to %d after leader %s had taken it",
+					old.token, took, now, next.token))
 			return stops, problems
 		}
-		next.goOn()
+		next.resume()
 		old = next
 	}
 }
 
-func TestKilledAtAnyBoundaryTheNextLeaderGoesOnWithTheRightStep(t *testing.T) {
+func TestAfterAKillAtAnyBoundaryTheNextLeaderContinuesWithTheRightStep(t *testing.T) {
 	for name, j := range journals {
 		t.Run(name, func(t *testing.T) {
 			r := seed(t)
@@ -172,9 +182,9 @@ func TestWithoutTheFenceADeposedLeaderChangesTheTask(t *testing.T) {
 		w := postgresWorld(t)
 		w.unfence()
 		if _, problems := w.deposed(r); len(problems) > 0 {
-			t.Logf("as it should be: %s", problems[0])
+			t.Logf("as expected: %s", problems[0])
 			return
 		}
 	}
-	t.Error("the test that removes the fence does not find that it is gone")
+	t.Error("without the fence, no deposed leader changed the task")
 }

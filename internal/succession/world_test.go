@@ -19,19 +19,20 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	if e := errandFromEnvironment(); e != nil {
+	if e := jobFromEnvironment(); e != nil {
 		os.Exit(e.run())
 	}
 	os.Exit(serverstest.RunMain(m))
 }
 
-// journals is every journal that the tests run on: what a child opens, and what a test makes.
+// journals are the journals that the tests run on: how a child opens one, and how a test prepares
+// it.
 var journals map[string]struct {
-	open  func(ctx context.Context, e errand) (*opened, error)
+	open  func(ctx context.Context, e job) (*opened, error)
 	world func(t *testing.T) *world
 }
 
-// world is where one run of the tests takes place, as the test sees it.
+// world is the environment of one run, from the view of the test.
 type world struct {
 	t          *testing.T
 	kind       string
@@ -39,14 +40,14 @@ type world struct {
 	journal    checkpoint.Journal
 	token      fence.Token
 
-	depose      func(pid int) error // ends a process's candidacy; nil: there is no election
+	depose      func(pid int) error // ends a process's candidacy; nil: no election
 	unfence     func()              // removes the check of the fence
-	exactlyOnce func() []string     // effects of synchronous steps, in order; nil: there are none
-	outside     func() []string     // effects of asynchronous ones, in order
+	exactlyOnce func() []string     // effects of synchronous steps, in order; nil: no such steps
+	outside     func() []string     // effects of asynchronous steps, in order
 }
 
-// leaderMost is more than any leader takes: errandMost, and the time to close what it has open.
-const leaderMost = errandMost + 30*time.Second
+// leaderTimeout is more than any leader needs: jobTimeout, and the time to close its connections.
+const leaderTimeout = jobTimeout + 30*time.Second
 
 // leader is a child process.
 type leader struct {
@@ -54,7 +55,7 @@ type leader struct {
 	cmd    *exec.Cmd
 	token  fence.Token
 	said   *bufio.Reader
-	goOn   func()
+	resume func()
 	log    *strings.Builder
 	waited bool
 	code   int
@@ -64,7 +65,9 @@ type leader struct {
 func (w *world) start(e *ending, wait bool) *leader {
 	w.t.Helper()
 	w.token++
-	text, err := json.Marshal(errand{Journal: w.kind, URL: w.url, Raise: w.raise, Token: 1<<60 + w.token, Wait: wait, Ending: e})
+	text, err := json.Marshal(job{
+		Journal: w.kind, URL: w.url, Raise: w.raise, Token: 1<<60 + w.token, Wait: wait, Ending: e,
+	})
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -74,7 +77,7 @@ func (w *world) start(e *ending, wait bool) *leader {
 	}
 	l := &leader{w: w, token: 1<<60 + w.token, log: &strings.Builder{}}
 	l.cmd = exec.CommandContext(w.t.Context(), self)
-	l.cmd.Env = append(os.Environ(), "RINGFENCE_ERRAND="+string(text), "GOTRACEBACK=all")
+	l.cmd.Env = append(os.Environ(), "RINGFENCE_JOB="+string(text), "GOTRACEBACK=all")
 	l.cmd.Stderr = l.log
 	in, err := l.cmd.StdinPipe()
 	if err != nil {
@@ -84,11 +87,11 @@ func (w *world) start(e *ending, wait bool) *leader {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	l.said, l.goOn = bufio.NewReader(out), func() { _, _ = in.Write([]byte("\n")) }
+	l.said, l.resume = bufio.NewReader(out), func() { _, _ = in.Write([]byte("\n")) }
 	if err := l.cmd.Start(); err != nil {
 		w.t.Fatal(err)
 	}
-	stuck := time.AfterFunc(leaderMost, func() { // it says where, and ends
+	stuck := time.AfterFunc(leaderTimeout, func() { // it prints its goroutines and exits
 		_ = l.cmd.Process.Signal(syscall.SIGQUIT)
 		_ = l.cmd.Process.Signal(syscall.SIGCONT)
 	})
@@ -96,8 +99,8 @@ func (w *world) start(e *ending, wait bool) *leader {
 	return l
 }
 
-// succeed starts the leader after one that has been killed or stopped. The ensemble would let it in a session timeout
-// later; here the old one is deposed, so that sessions may be long and a busy machine ends none.
+// succeed starts the leader after one that has been killed or stopped. It deposes the old leader
+// instead of waiting for its session to expire, so sessions can be long enough for a busy machine.
 func (w *world) succeed(old *leader, e *ending, wait bool) *leader {
 	w.t.Helper()
 	if w.depose != nil {
@@ -121,7 +124,7 @@ func (l *leader) took() (version int64) {
 	return version
 }
 
-// stopped waits until the leader stands still; it reports false when it has ended instead, with its work done.
+// stopped waits until the leader is stopped. It reports false if the leader has finished instead.
 func (l *leader) stopped() bool {
 	l.w.t.Helper()
 	line, err := l.said.ReadString('\n')
@@ -132,17 +135,17 @@ func (l *leader) stopped() bool {
 		l.w.t.Fatalf("leader %s said %q", l.token, line)
 	}
 	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(time.Millisecond) {
-		if still(l.cmd.Process.Pid) {
+		if halted(l.cmd.Process.Pid) {
 			return true
 		}
 		if time.Now().After(deadline) {
-			l.w.t.Fatalf("leader %s does not stand still", l.token)
+			l.w.t.Fatalf("leader %s did not stop", l.token)
 		}
 	}
 }
 
-// still says that every thread of a process is stopped.
-func still(pid int) bool {
+// halted reports whether every thread of a process is stopped.
+func halted(pid int) bool {
 	tasks, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
 	if err != nil || len(tasks) == 0 {
 		return false
@@ -158,7 +161,7 @@ func still(pid int) bool {
 
 func (l *leader) wake() { _ = l.cmd.Process.Signal(syscall.SIGCONT) }
 
-// wait returns the exit code, -1 after a signal.
+// wait returns the exit code, or -1 after a signal.
 func (l *leader) wait() int {
 	if !l.waited {
 		l.waited = true
@@ -168,7 +171,7 @@ func (l *leader) wait() int {
 	return l.code
 }
 
-// stored is the checkpoint as it is.
+// stored returns the present checkpoint.
 func (w *world) stored() checkpoint.Checkpoint {
 	w.t.Helper()
 	found, err := w.journal.Load(w.t.Context(), taskName)

@@ -17,11 +17,12 @@ import (
 	"github.com/ringfence/ringfence/internal/servers/serverstest"
 )
 
-// longSession is what the ensemble grants at most, or less.
+// longSession is at most the longest session that the ensemble grants.
 const longSession = time.Minute
 
-// openZooKeeper is a journal with asynchronous steps, under a term that is won. Raise names the file that is the world.
-func openZooKeeper(ctx context.Context, e errand) (*opened, error) {
+// openZooKeeper opens a journal with asynchronous steps, under a term that it wins. The steps write
+// to the file that Raise names.
+func openZooKeeper(ctx context.Context, e job) (*opened, error) {
 	co, err := elections.Open(ctx, e.URL, elections.Options{SessionTimeout: longSession})
 	if err != nil {
 		return nil, err
@@ -53,7 +54,9 @@ func openZooKeeper(ctx context.Context, e errand) (*opened, error) {
 		stop()
 	}}
 	for _, name := range []string{"fetch", "mail"} {
-		o.steps = append(o.steps, asynchronous(name, e.Ending, func(_ context.Context, key checkpoint.Key) error {
+		o.steps = append(o.steps, asynchronous(name, e.Ending, func(
+			_ context.Context, key checkpoint.Key,
+		) error {
 			_, err := fmt.Fprintln(world, key)
 			return err
 		}))
@@ -70,20 +73,21 @@ func zookeeperWorld(t *testing.T) *world {
 	}
 	t.Cleanup(func() { _ = j.Close() })
 	file := filepath.Join(t.TempDir(), "world")
-	return &world{t: t, kind: "zookeeper", url: u, raise: file, journal: j, depose: deposer(t, u), outside: func() (lines []string) {
-		f, err := os.Open(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer f.Close()
-		for in := bufio.NewScanner(f); in.Scan(); {
-			lines = append(lines, in.Text())
-		}
-		return lines
-	}}
+	return &world{t: t, kind: "zookeeper", url: u, raise: file, journal: j, depose: deposer(t, u),
+		outside: func() (lines []string) {
+			f, err := os.Open(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer f.Close()
+			for in := bufio.NewScanner(f); in.Scan(); {
+				lines = append(lines, in.Text())
+			}
+			return lines
+		}}
 }
 
-// deposer returns what ends the candidacy of a process, if it has one.
+// deposer returns a function that ends the candidacy of a process, if it has one.
 func deposer(t *testing.T, url string) func(pid int) error {
 	co, err := elections.Open(t.Context(), url, elections.Options{SessionTimeout: longSession})
 	if err != nil {

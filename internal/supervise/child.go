@@ -10,34 +10,35 @@ import (
 	"time"
 )
 
-// groupPatience is how long a killed process group may take to disappear before leader goes on without it. What the
-// kernel cannot end by then hangs in a device, not in the program.
+// groupPatience is how long a killed process group may take to disappear before leader continues. A
+// process that the kernel cannot end by then is blocked in a device driver.
 const groupPatience = 5 * time.Second
 
-// streamPatience is how long, after the command's end, its streams may take: one that has left the group may hold them for
-// ever. What is read later than that is lost, so it is longer than a busy machine stands still.
+// streamPatience is how long the command's streams may stay open after its end, since a process
+// that has left the group may hold them for ever. Later output is lost, so this is longer than a
+// busy machine stalls.
 const streamPatience = 5 * time.Second
 
-// Child is a command that runs in a process group of its own.
+// Child is a command that runs in its own process group.
 type Child struct {
-	Reaper *Reaper // nil where orphans are init's
-	Dir    string  // where it runs; "" for leader's own directory
+	Reaper *Reaper // nil if init reaps orphans
+	Dir    string  // its working directory; "" for leader's
 
 	cmd      *exec.Cmd
 	terminal *terminal
-	ended    chan struct{} // closed when nothing of the group is left
+	ended    chan struct{} // closed when the group is gone
 
 	mu   sync.Mutex
 	pgid int  // of the group, and the process id of the command itself
-	gone bool // the group was killed; its number may be another's from now on
+	gone bool // the group was killed; another group may get its number from now on
 }
 
-// Start starts the command. Nothing of it has run when start returns an error.
+// Start starts the command. If it returns an error, the command has not run.
 func (c *Child) Start(argv, env []string, stdin io.Reader, stdout, stderr io.Writer) error {
 	c.cmd = exec.Command(argv[0], argv[1:]...)
 	c.cmd.Env, c.cmd.Dir = env, c.Dir
 	c.cmd.Stdin, c.cmd.Stdout, c.cmd.Stderr = stdin, stdout, stderr
-	c.cmd.WaitDelay = streamPatience // where the streams are no files
+	c.cmd.WaitDelay = streamPatience // for streams that are not files
 	c.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	c.ended = make(chan struct{})
 	dieWithParent(c.cmd.SysProcAttr)
@@ -48,8 +49,9 @@ func (c *Child) Start(argv, env []string, stdin io.Reader, stdout, stderr io.Wri
 	return <-started
 }
 
-// live runs from the start of the command to the end of its group, on one thread: the kernel kills the command when the
-// thread that started it ends, not the process. The thread is not unlocked, so it ends with live.
+// live runs from the start of the command to the end of its group, on one thread, because the
+// kernel kills the command when the thread that started it ends. live does not unlock the thread,
+// so the thread ends with it.
 func (c *Child) live(started chan<- error) {
 	runtime.LockOSThread()
 	if err := c.Reaper.start(c.cmd); err != nil {
@@ -68,13 +70,13 @@ func (c *Child) live(started chan<- error) {
 	close(c.ended)
 }
 
-// Pid is the number of the command, once it is started, and of its group.
+// Pid returns the process id of the command, which is also that of its group, once it is started.
 func (c *Child) Pid() int { return c.pgid }
 
-// ExitCode is what ExitCode says of the command, once its supervisor has returned.
+// ExitCode returns the command's exit code, once its supervisor has returned.
 func (c *Child) ExitCode() int { return ExitCode(c.cmd.ProcessState) }
 
-// ExitCode is a process's own, or 128+n when signal n has ended it.
+// ExitCode returns a process's exit code, or 128+n if signal n has ended it.
 func ExitCode(s *os.ProcessState) int {
 	if w, ok := s.Sys().(syscall.WaitStatus); ok && w.Signaled() {
 		return 128 + int(w.Signal())
@@ -91,7 +93,8 @@ func (c *Child) hasEnded() bool {
 	}
 }
 
-// signal sends to the whole group. A group that is gone is no error: that is where most signals are meant to lead.
+// signal sends to the whole group. It is no error if the group is gone, since most signals are
+// meant to end it.
 func (c *Child) signal(s syscall.Signal) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -100,8 +103,8 @@ func (c *Child) signal(s syscall.Signal) {
 	}
 }
 
-// killGroup ends what the command has left behind, and signals for good: a process that gets KILL forks no more, so
-// once is enough.
+// killGroup kills the rest of the group, and disables later signals. Once is enough, since a
+// process that gets KILL cannot fork any more.
 func (c *Child) killGroup() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -109,7 +112,7 @@ func (c *Child) killGroup() {
 	c.gone = true
 }
 
-// awaitGroup waits for the killed processes to be gone: only then can no effect of theirs start any more.
+// awaitGroup waits until the killed processes are gone. Until then they may still cause effects.
 func (c *Child) awaitGroup() {
 	patience := time.NewTimer(groupPatience)
 	defer patience.Stop()

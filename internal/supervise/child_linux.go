@@ -7,12 +7,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// dieWithParent has the kernel kill the command when the thread that has started it ends, so that a killed leader
-// leaves no command behind. It does not reach processes that the command has started.
+// dieWithParent makes the kernel kill the command when the thread that has started it ends, so a
+// killed leader leaves no command behind. It does not affect processes that the command has
+// started.
 func dieWithParent(a *syscall.SysProcAttr) { a.Pdeathsig = syscall.SIGKILL }
 
-// finish waits for the command to end, kills the rest of its group, and reaps it, in this order: until it is reaped its
-// number, which is the group's, cannot become another's.
+// finish waits for the command to end, kills the rest of its group, and reaps it, in this order.
+// Until the command is reaped, no other group can get its number.
 func (c *Child) finish() {
 	for {
 		err := unix.Waitid(unix.P_PID, c.pgid, nil, unix.WEXITED|unix.WNOWAIT, nil)
@@ -24,8 +25,8 @@ func (c *Child) finish() {
 	_ = c.cmd.Wait()
 }
 
-// groupLives tells whether the group has a member that is not a zombie. Zombies do nothing, and whoever has to reap
-// them may be slow or absent.
+// groupLives reports whether the group has a member that is not a zombie. Zombies do nothing, and
+// their parent may be slow to reap them, or never do it.
 func groupLives(pgid int) bool {
 	if errors.Is(syscall.Kill(-pgid, 0), syscall.ESRCH) {
 		return false

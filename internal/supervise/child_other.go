@@ -7,12 +7,13 @@ import (
 	"syscall"
 )
 
-// dieWithParent does nothing: only Linux can tie a process to its parent. When leader is killed with KILL here, the
-// command goes on, and only the fence contains it.
+// dieWithParent does nothing, since only Linux can tie a process to its parent. When leader is
+// killed with KILL on this system, the command keeps running, and only the fence contains it.
 func dieWithParent(*syscall.SysProcAttr) {}
 
-// finish waits for the command to end and kills the rest of its group. Here the command can only be waited for by
-// reaping it; its number could become another's in the moment before the kill, as far as numbers go round that fast.
+// finish waits for the command to end and kills the rest of its group. On this system, to wait for
+// the command is to reap it. Another group could get its number in the moment before the kill, if
+// process ids were reused that fast.
 func (c *Child) finish() {
 	_ = c.cmd.Wait()
 	c.killGroup()

@@ -12,27 +12,26 @@
 //	stopped := s.Supervise(ctx) // nothing of the command is left now
 //	code := child.ExitCode()
 //
-// It is told the term and what to do while the coordinator is out of reach. It knows no store, no
-// coordinator and no task. The Supervisor decides when the command must stop; the Child knows how
-// to start and end a process group.
+// The package depends on the term and on a policy for the time while the coordinator is out of
+// reach, and on no store, coordinator or task. The Supervisor decides when the command must stop;
+// the Child starts and ends a process group.
 //
 // # When the command must stop
 //
 //	the term is lost: deposed, superseded      TERM, the grace, KILL
-//	the term is lost: expired                  KILL at once: another leader may be at work already
-//	the deadline is near, and no word of the   TERM, and KILL so that the command is gone before the
-//	coordinator                                deadline, which is the earliest moment at which the
-//	                                           coordinator may let another leader in
+//	the term is lost: expired                  KILL at once: another leader may already work
+//	the deadline is near, and the coordinator  TERM, and KILL in time for the command to be gone
+//	does not answer                            before the deadline, which is the earliest moment at
+//	                                           which the coordinator may elect another leader
 //	LEADER_ON_DISCONNECT=stop and out of reach the same, at once
 //
-// None of this is what keeps writes safe: a machine can be paused between any two of these steps.
-// The store refuses what comes too late.
+// None of this keeps writes safe, because a machine can be paused between any two of these steps.
+// The store refuses late writes.
 //
-// # What the kernel does for it
+// # What the kernel guarantees
 //
-// The command runs in a process group of its own, and signals go to the whole group. On Linux the
-// kernel kills the command when leader itself is killed; that holds for the command, not for
-// processes which it has started, and on other systems not at all: such an orphan goes on and is
-// contained by the fence alone. A process that leaves the group (setsid, a daemon) escapes in the
-// same way.
+// The command runs in its own process group, and signals go to the whole group. On Linux the kernel
+// kills the command when leader itself is killed, but not the processes that the command has
+// started. Other systems kill neither. Such an orphan keeps running, and only the fence contains
+// it. The same holds for a process that leaves the group (setsid, a daemon).
 package supervise

@@ -14,10 +14,10 @@ type Process struct {
 	State              string // its letter in proc(5)
 }
 
-// Dead tells a process that only waits to be reaped.
+// Dead reports whether the process only waits to be reaped.
 func (p Process) Dead() bool { return p.State == "Z" || p.State == "X" }
 
-// Processes lists every process that can be seen.
+// Processes lists every visible process.
 func Processes() []Process {
 	names, _ := filepath.Glob("/proc/[0-9]*/stat")
 	var all []Process
@@ -29,19 +29,19 @@ func Processes() []Process {
 	return all
 }
 
-// Find returns the process with this number. It reports false when there is none.
+// Find returns the process with this id. It reports false if there is none.
 func Find(pid int) (Process, bool) { return readStat("/proc/" + strconv.Itoa(pid) + "/stat") }
 
 func readStat(name string) (Process, bool) {
 	line, err := os.ReadFile(name)
 	if err != nil {
-		return Process{}, false // it has ended meanwhile
+		return Process{}, false // it has ended in the meantime
 	}
 	return parseStat(string(line))
 }
 
-// parseStat reads "pid (name) state ppid pgrp …"; a name may hold anything, brackets and spaces
-// too.
+// parseStat reads "pid (name) state ppid pgrp …". A name may contain anything, even brackets and
+// spaces.
 func parseStat(line string) (Process, bool) {
 	open, end := strings.IndexByte(line, ' '), strings.LastIndex(line, ") ")
 	if open < 0 || end < 0 {
@@ -54,5 +54,6 @@ func parseStat(line string) (Process, bool) {
 	pid, err1 := strconv.Atoi(line[:open])
 	parent, err2 := strconv.Atoi(f[1])
 	group, err3 := strconv.Atoi(f[2])
-	return Process{Pid: pid, Parent: parent, Group: group, State: f[0]}, errors.Join(err1, err2, err3) == nil
+	p := Process{Pid: pid, Parent: parent, Group: group, State: f[0]}
+	return p, errors.Join(err1, err2, err3) == nil
 }

@@ -2,7 +2,7 @@ package supervise
 
 import "testing"
 
-func TestStatOfAnyNameIsRead(t *testing.T) {
+func TestParseStatReadsAnyProcessName(t *testing.T) {
 	got, ok := parseStat("42 (a) Z (b) c) T 7 9 9 0 -1")
 	if want := (Process{Pid: 42, Parent: 7, Group: 9, State: "T"}); !ok || got != want {
 		t.Errorf("got %+v, %t", got, ok)

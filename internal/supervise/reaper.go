@@ -5,14 +5,16 @@ import (
 	"sync"
 )
 
-// Reaper buries what nobody else does when leader is the first process of a container: there, processes whose parents
-// have died become leader's own, and would stay zombies for as long as it runs. A nil reaper leaves that to init.
+// Reaper reaps orphans when leader is the first process of a container: there, processes whose
+// parents have died become children of leader, and would stay zombies as long as it runs. A nil
+// Reaper leaves that to init.
 type Reaper struct {
 	mu  sync.Mutex
-	own map[int]bool // children that are waited for elsewhere
+	own map[int]bool // children that other code waits for
 }
 
-// start starts a command that the reaper must not take: it cannot look before it knows the number.
+// start starts a command that the reaper must not reap. The lock keeps the reaper from looking
+// before it knows the process id.
 func (r *Reaper) start(cmd *exec.Cmd) error {
 	if r == nil {
 		return cmd.Start()
@@ -26,7 +28,7 @@ func (r *Reaper) start(cmd *exec.Cmd) error {
 	return nil
 }
 
-// finished says that a command was waited for: its number may be an orphan's next.
+// finished says that a command was reaped; from now on an orphan may get its process id.
 func (r *Reaper) finished(pid int) {
 	if r == nil {
 		return

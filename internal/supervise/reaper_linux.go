@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// StartReaper returns a reaper where one is needed. Call stop at last.
+// StartReaper returns a reaper if leader is process 1, else nil. Call stop at the end.
 func StartReaper() (r *Reaper, stop func()) {
 	if os.Getpid() != 1 {
 		return nil, func() {}
@@ -26,8 +26,8 @@ func (r *Reaper) run(deaths <-chan os.Signal) {
 	}
 }
 
-// reap waits for each dead orphan by its number: waiting for any child would take the command's exit code away from
-// whoever waits for that.
+// reap waits for each dead orphan by its process id. To wait for any child could take the command's
+// exit code from the code that waits for the command.
 func (r *Reaper) reap() {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -12,16 +12,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Forwarded are the signals that the command gets when leader does.
+// Forwarded are the signals that leader forwards to the command.
 var Forwarded = []os.Signal{
-	syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGWINCH,
+	syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT,
+	syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGWINCH,
 }
 
-// endings are those that end a leader which has no command running.
-var endings = []os.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT}
+// terminating are the signals that end a leader while no command is running.
+var terminating = []os.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT}
 
-// Notify asks for the forwarded signals. One that was ignored when leader was started, as under nohup, stays so, for
-// leader and for the command.
+// Notify subscribes to the forwarded signals. A signal that was ignored when leader was started, as
+// under nohup, stays ignored, for leader and for the command.
 func Notify() (<-chan os.Signal, func()) {
 	wanted := slices.DeleteFunc(slices.Clone(Forwarded), signal.Ignored)
 	c := make(chan os.Signal, 32)
@@ -29,27 +30,28 @@ func Notify() (<-chan os.Signal, func()) {
 	return c, func() { signal.Stop(c); close(c) }
 }
 
-// Signalled is the cause of a context that a signal has ended.
+// Signalled is the cause of a context that was ended by a signal.
 type Signalled struct{ Signal syscall.Signal }
 
 func (s Signalled) Error() string { return "got " + unix.SignalName(s.Signal) }
 
-// Code is what a shell reports for a process that the signal has ended.
+// Code is the exit code that a shell reports for a process that was ended by the signal.
 func (s Signalled) Code() int { return 128 + int(s.Signal) }
 
-// Signals hands each signal to whoever it concerns at the time: at first it ends the context, later the supervisor
-// takes over.
+// Signals routes signals: at first they end the context, later they go to the supervisor.
 type Signals struct {
 	mu sync.Mutex
 	to func(os.Signal)
 }
 
-// Listen returns ctx ending with a Signalled cause, until the signals are routed elsewhere. It takes them from notify,
-// such as Notify. Call stop at last.
-func Listen(parent context.Context, notify func() (<-chan os.Signal, func())) (ctx context.Context, s *Signals, stop func()) {
+// Listen returns a context that a signal ends, with a Signalled cause, unless the signals are
+// diverted. It takes the signals from notify, such as Notify. Call stop at the end.
+func Listen(
+	parent context.Context, notify func() (<-chan os.Signal, func()),
+) (ctx context.Context, s *Signals, stop func()) {
 	ctx, cancel := context.WithCancelCause(parent)
 	s = &Signals{to: func(sig os.Signal) {
-		if number, ok := sig.(syscall.Signal); ok && slices.Contains(endings, sig) {
+		if number, ok := sig.(syscall.Signal); ok && slices.Contains(terminating, sig) {
 			cancel(Signalled{number})
 		}
 	}}
@@ -67,8 +69,8 @@ func (s *Signals) dispatch(incoming <-chan os.Signal) {
 	}
 }
 
-// Divert sends the signals to a channel from now on, until restore is called. What the channel has no room for is
-// dropped: signals of one kind that follow each other quickly are one to the kernel, too.
+// Divert sends the signals to a channel until restore is called. It drops signals for which the
+// channel has no room, as the kernel merges signals of one kind that follow each other quickly.
 func (s *Signals) Divert() (diverted <-chan os.Signal, restore func()) {
 	c := make(chan os.Signal, 32)
 	s.mu.Lock()

@@ -12,22 +12,23 @@ import (
 	"github.com/ringfence/ringfence/fence"
 )
 
-// Supervisor decides what becomes of a running command: see the package documentation for when it must stop.
+// Supervisor stops a running command when it must stop; see the package documentation.
 type Supervisor struct {
 	Child   *Child // started
 	Term    *fence.Term
-	Signals <-chan os.Signal // the operator's; nil for none
+	Signals <-chan os.Signal // from the operator; nil for none
 	Policy  Policy
 	Grace   time.Duration // between TERM and KILL
 	Margin  time.Duration // between KILL and the deadline
 	Log     *slog.Logger
 
-	away   bool // the coordinator was out of reach when we last looked
-	paused bool // by the policy
-	told   bool // the command was told to end, by leader or by the operator's TERM
+	disconnected bool // the coordinator was out of reach at the last check
+	paused       bool // by the policy
+	told         bool // the command was told to end, by leader or by the operator's TERM
 }
 
-// Supervise returns when nothing of the command is left: nil when it has ended by itself, else why it was stopped.
+// Supervise returns when the command's process group is gone: nil if the command has ended by
+// itself, else the reason why it was stopped.
 func (s *Supervisor) Supervise(ctx context.Context) error {
 	s.fitGrace()
 	why := s.attend(ctx)
@@ -35,26 +36,28 @@ func (s *Supervisor) Supervise(ctx context.Context) error {
 		return nil
 	}
 	s.stop(why)
-	if cause := context.Cause(s.Term.Context()); errors.Is(cause, fence.ErrExpired) && !errors.Is(why, fence.ErrExpired) {
-		return fmt.Errorf("%w, while the command was being stopped: %w", cause, why) // leader was paused meanwhile
+	cause := context.Cause(s.Term.Context())
+	if errors.Is(cause, fence.ErrExpired) && !errors.Is(why, fence.ErrExpired) {
+		// leader was paused in the meantime.
+		return fmt.Errorf("%w, while the command was being stopped: %w", cause, why)
 	}
 	return why
 }
 
-// fitGrace shortens a grace that the session the coordinator has granted is too short for. It was checked against the
-// session that was asked for.
+// fitGrace shortens a grace that is too long for the session that the coordinator has granted. The
+// settings were checked against the session that was requested.
 func (s *Supervisor) fitGrace() {
 	left := time.Until(s.Term.Deadline())
 	if s.Grace+s.Margin <= left*3/5 {
 		return
 	}
 	s.Grace = max(0, left*3/5-s.Margin)
-	s.Log.Warn("the grace is shortened: the term began closer to its deadline than LEADER_SESSION_TIMEOUT promises",
-		"grace", s.Grace.String(), "left", left.String())
+	s.Log.Warn("the grace is shortened: the term began closer to its deadline than "+
+		"LEADER_SESSION_TIMEOUT promises", "grace", s.Grace.String(), "left", left.String())
 }
 
-// attend is the state in which the command may run, or waits in a pause. It returns nil when the command has ended, or
-// why it must stop.
+// attend is the state in which the command runs or is paused. It returns nil when the command has
+// ended, or the reason why it must stop.
 func (s *Supervisor) attend(ctx context.Context) error {
 	for !s.Child.hasEnded() {
 		state, changed := s.Term.Watch()
@@ -68,7 +71,7 @@ func (s *Supervisor) attend(ctx context.Context) error {
 		case sig := <-s.Signals:
 			s.forward(sig)
 		case <-changed:
-		case <-lastCall.C: // the deadline may have moved on: look again
+		case <-lastCall.C: // the deadline may have moved: check again
 		case <-ctx.Done():
 		}
 		lastCall.Stop()
@@ -76,7 +79,7 @@ func (s *Supervisor) attend(ctx context.Context) error {
 	return nil
 }
 
-// lastCall is when the command has to be told, so that it is gone before the deadline.
+// lastCall is the latest time to send TERM, so that the command is gone before the deadline.
 func (s *Supervisor) lastCall() time.Time { return s.Term.Deadline().Add(-s.Grace - s.Margin) }
 
 func (s *Supervisor) mustStop(ctx context.Context, state fence.State) error {
@@ -84,7 +87,7 @@ func (s *Supervisor) mustStop(ctx context.Context, state fence.State) error {
 	case state == fence.Lost:
 		return context.Cause(s.Term.Context())
 	case !time.Now().Before(s.Term.Deadline()):
-		return fence.ErrExpired // the whole machine was paused, and the term has not noticed yet
+		return fence.ErrExpired // the machine was paused, and the term has not noticed yet
 	case !time.Now().Before(s.lastCall()):
 		return ErrOutOfTime
 	case state == fence.Suspended && s.Policy == StopNow:
@@ -95,16 +98,19 @@ func (s *Supervisor) mustStop(ctx context.Context, state fence.State) error {
 	return nil
 }
 
-// follow pauses and resumes the command with the state of the term.
+// follow pauses and resumes the command according to the state of the term.
 func (s *Supervisor) follow(state fence.State) {
-	if away := state == fence.Suspended; away == s.away {
+	disconnected := state == fence.Suspended
+	if disconnected == s.disconnected {
 		return
-	} else if s.away = away; !away {
+	}
+	s.disconnected = disconnected
+	if !disconnected {
 		s.resume()
 		s.Log.Info("the coordinator is back")
 		return
 	}
-	doing := "it goes on"
+	doing := "it continues"
 	if s.Policy == Pause && !s.told {
 		doing = "it is paused"
 		s.paused = true
@@ -113,7 +119,7 @@ func (s *Supervisor) follow(state fence.State) {
 	s.Log.Warn("the coordinator is out of reach", "command", doing, "at_most_until", s.lastCall())
 }
 
-// resume wakes the command if we have paused it; one that a person has stopped stays so.
+// resume continues the command if the policy has paused it, but not if a person has stopped it.
 func (s *Supervisor) resume() {
 	if s.paused {
 		s.paused = false
@@ -121,8 +127,8 @@ func (s *Supervisor) resume() {
 	}
 }
 
-// forward passes an operator's signal on. A command that was told to end before, and a paused one that is told now, get
-// more than that: the first is killed, the second woken up so that it can obey.
+// forward forwards an operator's signal. A command that was already told to end is killed. A paused
+// one that is told to end is resumed, so that it can.
 func (s *Supervisor) forward(sig os.Signal) {
 	if s.told && (sig == syscall.SIGTERM || sig == syscall.SIGINT) {
 		s.Log.Warn("told to stop for the second time; the command is killed")
@@ -136,13 +142,15 @@ func (s *Supervisor) forward(sig os.Signal) {
 	}
 }
 
-// stop is the state in which the command has to end. It returns when nothing of it is left.
+// stop is the state in which the command has to end. It returns when the process group is gone.
 func (s *Supervisor) stop(why error) {
 	killAt := s.killAt(time.Now(), why)
-	s.Log.Warn("the command must stop", "cause", why.Error(), "kill_in", max(0, time.Until(killAt)).Round(time.Millisecond).String())
+	left := max(0, time.Until(killAt)).Round(time.Millisecond)
+	s.Log.Warn("the command must stop", "cause", why.Error(), "kill_in", left.String())
 	s.told = true
 	if time.Now().Before(killAt) {
-		// TERM first: a stopped process then begins with it when it goes on. CONT whether paused by us or by a person.
+		// TERM comes first, so that a stopped process handles it when it continues. CONT is sent
+		// whether the policy or a person has stopped the command.
 		s.Child.signal(syscall.SIGTERM)
 		s.Child.signal(syscall.SIGCONT)
 		s.awaitEnd(killAt)
@@ -151,19 +159,20 @@ func (s *Supervisor) stop(why error) {
 	<-s.Child.ended
 }
 
-// killAt is the end of the grace, or as much earlier as the deadline wants it.
+// killAt is the end of the grace, or earlier if the deadline requires it.
 func (s *Supervisor) killAt(now time.Time, why error) time.Time {
 	if errors.Is(why, fence.ErrExpired) {
-		return now // another leader may be at work already
+		return now // another leader may already work
 	}
 	end := now.Add(s.Grace)
-	if latest := s.Term.Deadline().Add(-s.Margin); s.Term.State() != fence.Lost && latest.Before(end) {
+	latest := s.Term.Deadline().Add(-s.Margin)
+	if s.Term.State() != fence.Lost && latest.Before(end) {
 		return latest
 	}
 	return end
 }
 
-// awaitEnd returns when the command has ended, the time is up, or the term has expired meanwhile.
+// awaitEnd returns when the command has ended, the time is up, or the term has expired.
 func (s *Supervisor) awaitEnd(killAt time.Time) {
 	kill := time.NewTimer(time.Until(killAt))
 	defer kill.Stop()

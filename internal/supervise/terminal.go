@@ -10,13 +10,13 @@ import (
 	"golang.org/x/term"
 )
 
-// terminal is the one that leader was started on in the foreground, lent to the command for its life: only the
-// foreground process group may read from a terminal, and only it gets Ctrl-C. A nil terminal is none: stdin is something
-// else, or leader itself is in the background.
+// terminal is the terminal on which leader was started in the foreground. leader lends it to the
+// command as long as that runs, because only the foreground process group may read from a terminal
+// and gets Ctrl-C. It is nil if stdin is not a terminal, or leader itself is in the background.
 type terminal struct {
 	fd    int
-	group int         // leader's own
-	state *term.State // as it was
+	group int         // leader's
+	state *term.State // at the start
 }
 
 // borrowTerminal returns the terminal to lend, or nil.
@@ -36,8 +36,8 @@ func borrowTerminal(stdin io.Reader) *terminal {
 	return t
 }
 
-// lend has the command put in the foreground between its fork and its exec, so that it cannot read too early. Ctrl-Z is
-// switched off: it would stop the command only, and leader would hold the resource while nothing works on it.
+// lend puts the command in the foreground between its fork and its exec, so it cannot read too
+// early. It switches Ctrl-Z off, which would stop only the command, while leader held the resource.
 func (t *terminal) lend(a *syscall.SysProcAttr) {
 	if t == nil {
 		return
@@ -49,15 +49,15 @@ func (t *terminal) lend(a *syscall.SysProcAttr) {
 	a.Foreground, a.Ctty = true, t.fd
 }
 
-// shield keeps leader, now in the background, from being stopped when it writes its log. It comes after the start of
-// the command, which would inherit it.
+// shield keeps leader, now in the background, from being stopped when it writes its log. It must
+// follow the start of the command, which would inherit it.
 func (t *terminal) shield() {
 	if t != nil {
 		signal.Ignore(syscall.SIGTTOU, syscall.SIGTTIN)
 	}
 }
 
-// takeBack undoes all of it, and what the command has done to the terminal and had no time to undo.
+// takeBack undoes lend and shield, and restores a terminal that the command has left changed.
 func (t *terminal) takeBack() {
 	if t == nil {
 		return

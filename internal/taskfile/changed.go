@@ -8,7 +8,7 @@ import (
 	"github.com/ringfence/ringfence/checkpoint"
 )
 
-// changed reads the way on for a saved task that has other steps.
+// changed reads what to do with a saved task that has other steps.
 func (r *reader) changed(n *yaml.Node, steps []Step) checkpoint.Changed {
 	if n == nil {
 		return nil
@@ -30,7 +30,7 @@ func (r *reader) changed(n *yaml.Node, steps []Step) checkpoint.Changed {
 	return nil
 }
 
-// renamed reads which step is called what now.
+// renamed reads a map from old step names to new ones.
 func (r *reader) renamed(n *yaml.Node, steps []Step) checkpoint.Changed {
 	if n == nil {
 		return nil
@@ -51,7 +51,8 @@ func (r *reader) renamed(n *yaml.Node, steps []Step) checkpoint.Changed {
 	return checkpoint.MapSteps(names)
 }
 
-// acyclic refuses names that lead back to themselves: nobody could say which of them a saved step is.
+// acyclic rejects renames that lead back to the old name, since a saved step's new name would be
+// ambiguous.
 func (r *reader) acyclic(n *yaml.Node, names map[string]string) {
 	r.pairs(n, func(old string, k, _ *yaml.Node) {
 		name := old

@@ -1,6 +1,7 @@
-// Package taskfile reads task files: tasks whose steps are SQL, shell commands and Redis commands, written in YAML.
+// Package taskfile reads task files: YAML files that describe a task whose steps are SQL, shell
+// commands and Redis commands.
 //
-//	task: settlement-${DATE}   # ${VAR} is the environment's; nowhere else in the file
+//	task: settlement-${DATE}   # ${VAR} is from the environment; only here
 //	resource: settlement
 //	steps:
 //	  - name: book
@@ -8,6 +9,6 @@
 //	  - name: send
 //	    run: ./send.sh          # asynchronous
 //
-// A file that is not right is refused as a whole, with every problem that could be found and where it is. What is read
-// here needs no server: whether a journal fits the steps is for the program that runs them.
+// Load rejects a file with mistakes, and lists all of them with their positions. It needs no
+// server: the program that runs the steps checks whether the journal fits them.
 package taskfile

@@ -9,12 +9,12 @@ import (
 	"github.com/ringfence/ringfence/internal/settings"
 )
 
-// File is a task file that is right as far as can be told without a server.
+// File is a task file without mistakes, as far as that can be checked without a server.
 type File struct {
 	Task     checkpoint.Name
 	Resource fence.Resource
-	Journal  settings.URL // "" where the file names none; without a password
-	Rounds   int64        // checkpoint.Forever, or 1 and above
+	Journal  settings.URL // "" if the file names none; without a password
+	Rounds   int64        // checkpoint.Forever, or at least 1
 	Every    time.Duration
 	State    json.RawMessage // an object
 	Retry    checkpoint.Retry
@@ -35,10 +35,11 @@ type Step struct {
 	Retry      *checkpoint.Retry // nil: the task's
 }
 
-// SQL is the statements of a synchronous step.
+// SQL holds the statements of a synchronous step.
 type SQL struct {
 	Text string
-	// File and Line say where the text begins. Line is 0 where a line of the text is not a line of the file.
+	// File and Line are where the text begins. Line is 0 if lines of the text are not lines of the
+	// file.
 	File string
 	Line int
 }
@@ -46,5 +47,5 @@ type SQL struct {
 // Position is a place in a file, counted from 1.
 type Position struct {
 	File         string
-	Line, Column int // 0: not known
+	Line, Column int // 0: unknown
 }

@@ -2,15 +2,15 @@ package taskfile
 
 import "go.yaml.in/yaml/v4"
 
-// What a file may unfold to once each alias is replaced by what it stands for. Nine lines of aliases to aliases can make
-// a billion.
+// Limits on the size of a file after each alias is replaced by its value. Nine lines of aliases to
+// aliases can expand to a billion values.
 const (
-	mostNodes = 100_000
-	mostDepth = 100
+	maxNodes = 100_000
+	maxDepth = 100
 )
 
-// finite reports whether the tree ends: no alias stands inside what it stands for, and it does not unfold without
-// measure. Only what is finite may be walked without looking out.
+// finite reports whether the tree is finite: no alias is inside its own value, and the limits hold.
+// Other code walks only trees that have passed this check.
 func (r *reader) finite(root *yaml.Node) bool {
 	w := walk{reader: r, above: map[*yaml.Node]bool{}}
 	return w.visit(root, root)
@@ -22,18 +22,18 @@ type walk struct {
 	nodes int
 }
 
-// visit stops at the first problem. from is the alias that has led to n, or n.
+// visit stops at the first problem. from is the alias that leads to n, or n itself.
 func (w *walk) visit(n, from *yaml.Node) bool {
 	w.nodes++
 	switch {
 	case w.above[n]:
-		w.at(from, "a cycle: the alias *%s stands inside of what it stands for", from.Value)
+		w.at(from, "a cycle: the alias *%s is inside its own value", from.Value)
 		return false
-	case w.nodes > mostNodes:
-		w.at(from, "it has more than %d values, aliases unfolded", mostNodes)
+	case w.nodes > maxNodes:
+		w.at(from, "it has more than %d values, with aliases expanded", maxNodes)
 		return false
-	case len(w.above) > mostDepth:
-		w.at(from, "it is nested deeper than %d levels", mostDepth)
+	case len(w.above) > maxDepth:
+		w.at(from, "it is nested deeper than %d levels", maxDepth)
 		return false
 	}
 	w.above[n] = true
@@ -49,7 +49,7 @@ func (w *walk) visit(n, from *yaml.Node) bool {
 	return true
 }
 
-// real is the node that n stands for. Only for a finite tree.
+// real resolves an alias. The tree has to be finite.
 func real(n *yaml.Node) *yaml.Node {
 	for n.Kind == yaml.AliasNode {
 		n = n.Alias

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// FuzzLoad: whatever the file, the answer is problems with places in it, or a task that can be run; never a panic, and
-// never without end.
+// FuzzLoad checks that any file leads to problems with positions in it, or to a task that can run,
+// and never to a panic or an endless loop.
 func FuzzLoad(f *testing.F) {
 	files, _ := filepath.Glob(filepath.Join(tasks, "*", "*.yaml"))
 	for _, name := range files {
@@ -39,7 +39,7 @@ func FuzzLoad(f *testing.F) {
 				}
 			}
 			if kinds != 1 || s.Name == "" || names[s.Name] {
-				t.Errorf("a step was taken that is none: %+v", s)
+				t.Errorf("an invalid step was accepted: %+v", s)
 			}
 			names[s.Name] = true
 		}
@@ -55,7 +55,10 @@ func wantPlaces(t *testing.T, err error, text string) {
 	if !errors.As(err, &all) || len(all) == 0 {
 		t.Fatalf("got %v", err)
 	}
-	lines := strings.Count(text, "\n") + strings.Count(text, "\r") + strings.Count(text, "\u0085") + strings.Count(text, "\u2028") + strings.Count(text, "\u2029") + 2
+	lines := 2
+	for _, end := range []string{"\n", "\r", "\u0085", "\u2028", "\u2029"} {
+		lines += strings.Count(text, end)
+	}
 	for _, p := range all {
 		if p.At.File == "" || p.What == "" || p.At.Line < 0 || p.At.Line > lines {
 			t.Errorf("a problem without a place in %d lines: %+v", lines, p)
@@ -63,11 +66,14 @@ func wantPlaces(t *testing.T, err error, text string) {
 	}
 }
 
-// FuzzStatements: the lexer ends, and says places within the text. A statement put behind well-formed text is seen.
+// FuzzStatements checks that the lexer ends, that its positions are within the text, and that it
+// finds a statement after well-formed text.
 func FuzzStatements(f *testing.F) {
 	for _, text := range []string{
-		"select 1; commit", "/* /* */ */ begin", "$a$ commit; $b$ $a$; end", `e'\'' ; abort`, "'it''s'; rollback to a",
-		"create function f() returns int begin atomic select case when true then 1 end; end; select 1", "select $1, a$b$c", "--", "/*", "'", "$$", "e'\\",
+		"select 1; commit", "/* /* */ */ begin", "$a$ commit; $b$ $a$; end", `e'\'' ; abort`,
+		"'it''s'; rollback to a",
+		"create function f() returns int begin atomic select case when true then 1 end; end; select 1",
+		"select $1, a$b$c", "--", "/*", "'", "$$", "e'\\",
 	} {
 		f.Add(text)
 	}
@@ -92,7 +98,7 @@ func FuzzStatements(f *testing.F) {
 			seen = seen || m.offset == len(text)+2
 		}
 		if !seen {
-			t.Errorf("COMMIT behind %q was not seen", text)
+			t.Errorf("COMMIT after %q was not found", text)
 		}
 	})
 }

@@ -9,18 +9,18 @@ import (
 	"testing"
 )
 
-var update = flag.Bool("update", false, "write what is printed now to the golden files")
+var update = flag.Bool("update", false, "write the present output to the golden files")
 
 const tasks = "../../testdata/tasks"
 
-// lookup is the environment of every test.
+// lookup reads the environment of every test.
 func lookup(name string) (string, bool) {
 	value, ok := map[string]string{"DATE": "2026-11-21", "HOME": "/root"}[name]
 	return value, ok
 }
 
-// Every file in testdata/tasks/bad is refused, with what stands in the .txt beside it.
-func TestBadFilesAreRefusedWithEveryMistakeAndItsPlace(t *testing.T) {
+// Every file in testdata/tasks/bad is rejected with the problems in the .txt file next to it.
+func TestBadFilesAreRejectedWithEveryMistakeAndItsPosition(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join(tasks, "bad", "*.yaml"))
 	if err != nil || len(files) < 15 {
 		t.Fatal(len(files), err)

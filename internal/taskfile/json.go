@@ -8,10 +8,10 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// number is JSON's form of one. What is written so keeps its digits, however many.
+// number matches JSON's form of a number. Such a number keeps all its digits.
 var number = regexp.MustCompile(`^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?$`)
 
-// value is a node of a finite tree as encoding/json has it.
+// value converts a node of a finite tree to a value of encoding/json.
 func (r *reader) value(n *yaml.Node) any {
 	n = real(n)
 	switch n.Kind {
@@ -41,7 +41,7 @@ func (r *reader) scalar(n *yaml.Node) any {
 		}
 	case "!!bool":
 	default:
-		r.at(n, "%s is not a kind of value that JSON has", n.ShortTag())
+		r.at(n, "%s is not a type of JSON", n.ShortTag())
 		return nil
 	}
 	var v any

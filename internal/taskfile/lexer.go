@@ -1,28 +1,31 @@
 package taskfile
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
-// lexer takes SQL apart as psql does: into statements and their words outside of quotes and comments.
+// lexer splits SQL as psql does: into statements, and their words outside of quotes and comments.
 type lexer struct {
 	text   string
 	at     int
-	open   string // what did not end, if anything
+	open   string // the quote or comment that did not end, if any
 	openAt int
 }
 
-// statement is one, up to its semicolon.
+// statement is a statement up to its semicolon.
 type statement struct {
 	offset int      // of its first word
-	words  []string // in lower case, the first few dozen
-	filled bool     // there is something in it
+	words  []string // in lower case, at most maxWords
+	filled bool     // it is not empty
 	last   bool     // the text ends with it
-	stdin  bool     // FROM STDIN stands in it
+	stdin  bool     // it contains FROM STDIN
 
 	word           string // the latest
 	parens, bodies int
 }
 
-const mostWords = 64
+const maxWords = 64
 
 func (l *lexer) statement() statement {
 	var s statement
@@ -45,7 +48,7 @@ func (l *lexer) statement() statement {
 	return s
 }
 
-// comment passes over one, but for its last byte.
+// comment skips a comment except for its last byte.
 func (l *lexer) comment() bool {
 	rest := l.text[l.at:]
 	switch {
@@ -63,7 +66,7 @@ func (l *lexer) comment() bool {
 	return false
 }
 
-// block passes over a comment in which others may stand.
+// block skips a comment, which may be nested.
 func (l *lexer) block() {
 	start, depth := l.at, 0
 	for l.at < len(l.text) {
@@ -85,7 +88,7 @@ func (l *lexer) block() {
 	l.open, l.openAt = "comment", start
 }
 
-// word reads one, and the quotes that belong to it: E'…'.
+// word reads a word, and the string that belongs to it in E'…'.
 func (l *lexer) word() string {
 	start := l.at
 	for l.at < len(l.text) && wordPart(l.text[l.at]) {
@@ -98,7 +101,7 @@ func (l *lexer) word() string {
 	return word
 }
 
-// symbol passes over whatever is no word.
+// symbol skips one symbol or quoted text.
 func (l *lexer) symbol(s *statement, c byte) {
 	if !s.filled {
 		s.offset, s.filled = l.at, true
@@ -118,7 +121,7 @@ func (l *lexer) symbol(s *statement, c byte) {
 	l.at++
 }
 
-// quoted passes over '…' or "…", in which the quote itself is doubled.
+// quoted skips '…' or "…", in which the quote itself is doubled.
 func (l *lexer) quoted(quote byte, escapes bool) {
 	start := l.at
 	for l.at++; l.at < len(l.text); l.at++ {
@@ -136,7 +139,7 @@ func (l *lexer) quoted(quote byte, escapes bool) {
 	l.open, l.openAt = "quote", start
 }
 
-// dollar passes over $…$ text $…$, or over a single $ such as that of $1.
+// dollar skips $…$ text $…$, or a single $ such as that of $1.
 func (l *lexer) dollar() {
 	start, end := l.at, l.at+1
 	for end < len(l.text) && wordPart(l.text[end]) && l.text[end] != '$' {
@@ -164,17 +167,18 @@ func wordPart(c byte) bool { return wordStart(c) || digit(c) || c == '$' }
 
 func digit(c byte) bool { return c >= '0' && c <= '9' }
 
-// add takes note of a word. The semicolons in a function's BEGIN ATOMIC … END do not end the statement.
+// add records a word. The semicolons in a function's BEGIN ATOMIC … END do not end the statement.
 func (s *statement) add(offset int, word string) {
 	if !s.filled {
 		s.offset, s.filled = offset, true
 	}
-	if len(s.words) < mostWords {
+	if len(s.words) < maxWords {
 		s.words = append(s.words, word)
 	}
 	s.stdin = s.stdin || s.word == "from" && word == "stdin"
 	s.word = word
-	if s.words[0] != "create" || !contains(s.words, "function") && !contains(s.words, "procedure") {
+	routine := slices.Contains(s.words, "function") || slices.Contains(s.words, "procedure")
+	if s.words[0] != "create" || !routine {
 		return
 	}
 	switch {

@@ -10,13 +10,14 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// Limits of what is read: a task is written by hand.
+// Limits on the size of files, in bytes. Tasks are written by hand.
 const (
 	fileLimit = 1 << 20
 	sqlLimit  = 16 << 20
 )
 
-// Load reads a task file. lookup gives the environment's variables. The error is Problems, or that of opening the file.
+// Load reads a task file. lookup returns environment variables. The error is Problems, or the error
+// of opening the file.
 func Load(path string, lookup func(name string) (string, bool)) (*File, error) {
 	text, err := contents(path, fileLimit)
 	if err != nil {
@@ -44,7 +45,7 @@ func contents(path string, limit int64) ([]byte, error) {
 	return text, err
 }
 
-// reader reads one file and collects what is wrong with it.
+// reader reads one file and collects the problems.
 type reader struct {
 	path     string
 	lookup   func(string) (string, bool)
@@ -58,7 +59,7 @@ func (r *reader) read(text []byte) (*File, error) {
 		return nil, r.unreadable(err)
 	}
 	if len(document.Content) != 1 {
-		return nil, Problems{{At: Position{File: r.path}, What: "there is nothing in it"}}
+		return nil, Problems{{At: Position{File: r.path}, What: "the file is empty"}}
 	}
 	if !r.finite(document.Content[0]) {
 		return nil, r.problems
@@ -70,14 +71,14 @@ func (r *reader) read(text []byte) (*File, error) {
 	return f, nil
 }
 
-// unreadable is a file that is not YAML, or not one document of it. The parser stops at the first mistake.
+// unreadable reports a file that is not one YAML document. The parser stops at the first mistake.
 func (r *reader) unreadable(err error) error {
 	p := Problem{At: Position{File: r.path}, What: "not YAML: " + err.Error()}
 	var all *yaml.LoadErrors
 	var one *yaml.LoadError
 	switch {
 	case errors.As(err, &all):
-		p.What = "it has to be one YAML document, with something in it"
+		p.What = "it has to be one YAML document that is not empty"
 	case errors.As(err, &one):
 		p.At.Line, p.At.Column = one.Mark.Line, one.Mark.Column
 		p.What = "not YAML: " + one.Message

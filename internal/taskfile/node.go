@@ -9,13 +9,14 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// mapping is a YAML mapping whose keys are known.
+// mapping is a YAML mapping with known keys.
 type mapping struct {
 	at     *yaml.Node
 	values map[string]*yaml.Node
 }
 
-// mapping takes a mapping apart. Unknown and repeated keys are problems; what is nil is no mapping.
+// mapping reads a mapping. It reports unknown and repeated keys, and returns nil if n is not a
+// mapping.
 func (r *reader) mapping(n *yaml.Node, what string, known ...string) *mapping {
 	m := &mapping{at: n, values: map[string]*yaml.Node{}}
 	if real(n).Kind != yaml.MappingNode {
@@ -32,7 +33,7 @@ func (r *reader) mapping(n *yaml.Node, what string, known ...string) *mapping {
 	return m
 }
 
-// pairs calls each with the key and value of every pair whose key is text and stands there for the first time.
+// pairs calls each for every pair. It reports and skips keys that are not text or are repeated.
 func (r *reader) pairs(n *yaml.Node, each func(key string, k, v *yaml.Node)) {
 	content, lines := real(n).Content, map[string]int{}
 	for i := 0; i+1 < len(content); i += 2 {
@@ -43,9 +44,9 @@ func (r *reader) pairs(n *yaml.Node, each func(key string, k, v *yaml.Node)) {
 		case real(k).Kind != yaml.ScalarNode:
 			r.at(k, "a key is %s, not a word", kind(k))
 		case real(k).ShortTag() == "!!merge":
-			r.at(k, "<< is not taken: say it where it belongs")
+			r.at(k, "<< is not supported: write the keys out")
 		case repeated:
-			r.at(k, "the key %q stands in line %d already", key, first)
+			r.at(k, "the key %q is already in line %d", key, first)
 		default:
 			lines[key] = k.Line
 			each(key, k, v)
@@ -53,10 +54,10 @@ func (r *reader) pairs(n *yaml.Node, each func(key string, k, v *yaml.Node)) {
 	}
 }
 
-// take is the value of a key, nil when it is missing.
+// take returns the value of a key, or nil if it is missing.
 func (m *mapping) take(key string) *yaml.Node { return m.values[key] }
 
-// need is take of a key that must be there.
+// need is take for a required key.
 func (r *reader) need(m *mapping, what, key string) *yaml.Node {
 	v := m.take(key)
 	if v == nil {
@@ -65,7 +66,7 @@ func (r *reader) need(m *mapping, what, key string) *yaml.Node {
 	return v
 }
 
-// text is a scalar as it is written; "" with a problem, or when n is nil.
+// text returns a scalar as it is written. It returns "" after a problem, or if n is nil.
 func (r *reader) text(n *yaml.Node, what string) string {
 	if n == nil {
 		return ""
@@ -77,7 +78,7 @@ func (r *reader) text(n *yaml.Node, what string) string {
 	return real(n).Value
 }
 
-// duration is a length of time above 0; 0 with a problem, or when n is nil.
+// duration returns a duration above 0. It returns 0 after a problem, or if n is nil.
 func (r *reader) duration(n *yaml.Node, what string) time.Duration {
 	text := r.text(n, what)
 	if text == "" {
@@ -91,7 +92,7 @@ func (r *reader) duration(n *yaml.Node, what string) time.Duration {
 	return d
 }
 
-// count is a whole number from 1 up; 0 with a problem, or when n is nil.
+// count returns a whole number of at least 1. It returns 0 after a problem, or if n is nil.
 func (r *reader) count(n *yaml.Node, what, instead string) int64 {
 	text := r.text(n, what)
 	if text == "" {
@@ -109,7 +110,7 @@ func isNull(n *yaml.Node) bool {
 	return real(n).Kind == yaml.ScalarNode && real(n).ShortTag() == "!!null"
 }
 
-// kind names what a node is, for whoever expected something else.
+// kind describes a node for a message that expected another kind.
 func kind(n *yaml.Node) string {
 	n = real(n)
 	switch {

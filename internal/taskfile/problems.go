@@ -15,7 +15,7 @@ type Problem struct {
 
 func (p Problem) Error() string { return p.At.String() + ": " + p.What }
 
-// String is file:line:column, as far as they are known.
+// String returns file:line:column, as far as they are known.
 func (p Position) String() string {
 	switch {
 	case p.Line == 0:
@@ -26,30 +26,30 @@ func (p Position) String() string {
 	return fmt.Sprintf("%s:%d:%d", p.File, p.Line, p.Column)
 }
 
-// Problems is every mistake that was found in a file, in its order. Nothing of the file was run.
+// Problems are all mistakes that were found in a file, in its order. Nothing of the file has run.
 type Problems []Problem
 
-// Error lists them, one to a line.
+// Error lists them, one per line.
 func (p Problems) Error() string {
 	var b strings.Builder
-	b.WriteString("the task file is not right:")
+	b.WriteString("the task file has mistakes:")
 	for _, one := range p {
 		b.WriteString("\n  " + one.Error())
 	}
 	return b.String()
 }
 
-// sorted is in the order of the text; what is found in another file stands last.
+// sorted returns the problems in the order of the text, with those of other files last.
 func (p Problems) sorted(file string) Problems {
 	slices.SortStableFunc(p, func(a, b Problem) int {
 		return cmp.Or(
-			cmp.Compare(abroad(a, file), abroad(b, file)), strings.Compare(a.At.File, b.At.File),
+			cmp.Compare(otherFile(a, file), otherFile(b, file)), strings.Compare(a.At.File, b.At.File),
 			cmp.Compare(a.At.Line, b.At.Line), cmp.Compare(a.At.Column, b.At.Column))
 	})
 	return p
 }
 
-func abroad(p Problem, file string) int {
+func otherFile(p Problem, file string) int {
 	if p.At.File == file {
 		return 0
 	}

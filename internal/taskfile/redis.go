@@ -6,7 +6,8 @@ import "go.yaml.in/yaml/v4"
 func (r *reader) commands(n *yaml.Node) [][]any {
 	items := real(n).Content
 	if real(n).Kind != yaml.SequenceNode || len(items) == 0 {
-		r.at(n, "redis is %s: it has to be a command such as [INCRBY, sent, 10], or a list of them", emptyOr(n))
+		r.at(n, "redis is %s: it has to be a command such as [INCRBY, sent, 10], or a list of commands",
+			emptyOr(n))
 		return nil
 	}
 	if real(items[0]).Kind != yaml.SequenceNode {
@@ -19,7 +20,7 @@ func (r *reader) commands(n *yaml.Node) [][]any {
 	return all
 }
 
-// words reads one command. They are sent as they are written: 007 stays 007.
+// words reads one command. Words keep their spelling: 007 stays 007.
 func (r *reader) words(n *yaml.Node) (words []any) {
 	if real(n).Kind != yaml.SequenceNode || len(real(n).Content) == 0 {
 		r.at(n, "a Redis command is %s, not a list of words", emptyOr(n))

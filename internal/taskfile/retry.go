@@ -8,7 +8,7 @@ import (
 	"github.com/ringfence/ringfence/checkpoint"
 )
 
-// retry reads a policy; nil when n is.
+// retry reads a retry policy; nil if n is nil.
 func (r *reader) retry(n *yaml.Node) *checkpoint.Retry {
 	if n == nil {
 		return nil
@@ -34,5 +34,5 @@ func (r *reader) durationOr(n *yaml.Node, what string, otherwise time.Duration) 
 	if n == nil {
 		return otherwise
 	}
-	return max(r.duration(n, what), 1) // a problem is reported once
+	return max(r.duration(n, what), 1) // not 0, which would lead to further problems
 }

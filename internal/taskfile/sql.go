@@ -7,7 +7,7 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// sql reads statements that stand in the task file.
+// sql reads statements from the task file itself.
 func (r *reader) sql(n *yaml.Node) *SQL {
 	text := r.text(n, "sql")
 	if text == "" {
@@ -24,7 +24,7 @@ func (r *reader) sql(n *yaml.Node) *SQL {
 	return s
 }
 
-// sqlFile reads statements from another file, which is named relative to the task file.
+// sqlFile reads statements from another file. Its path is relative to the task file.
 func (r *reader) sqlFile(n *yaml.Node) *SQL {
 	name := r.text(n, "sql_file")
 	if name == "" {
@@ -55,7 +55,7 @@ func (r *reader) check(s *SQL, n *yaml.Node) {
 	}
 }
 
-// LineAt is the line of the file in which the byte at offset stands; 0 where that is not known.
+// LineAt returns the line of the file that contains the byte at offset, or 0 if it is unknown.
 func (s *SQL) LineAt(offset int) int {
 	if s.Line == 0 {
 		return 0

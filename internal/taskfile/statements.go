@@ -1,17 +1,21 @@
 package taskfile
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
-// mistake is something in SQL that is refused before it is run.
+// mistake is SQL that is rejected before it runs.
 type mistake struct {
 	offset int // in bytes
 	what   string
 }
 
-const ownTransaction = "a step is one transaction with its checkpoint, and neither begins nor ends one (SAVEPOINT and ROLLBACK TO are fine)"
+const ownTransaction = "a step is one transaction with its checkpoint, and must not begin or " +
+	"end one (SAVEPOINT and ROLLBACK TO are allowed)"
 
-// examine looks at the beginning of each statement. It knows quotes and comments, not SQL: what slips through, the
-// database refuses when the checkpoint is written.
+// examine looks at the first words of each statement. It knows quotes and comments, not SQL. The
+// database refuses the rest when the checkpoint is written.
 func examine(text string) (found []mistake) {
 	l := &lexer{text: text}
 	statements := 0
@@ -31,12 +35,12 @@ func examine(text string) (found []mistake) {
 		}
 	}
 	if statements == 0 {
-		found = append(found, mistake{0, "there is no SQL statement in it"})
+		found = append(found, mistake{0, "it contains no SQL statement"})
 	}
 	return found
 }
 
-// forbidden says what is wrong with a statement, or nothing.
+// forbidden says why a statement is not allowed, or "".
 func (s statement) forbidden() string {
 	words := s.words
 	if len(words) == 0 {
@@ -47,16 +51,17 @@ func (s statement) forbidden() string {
 	case "begin", "start", "commit", "end", "abort":
 		return first + ": " + ownTransaction
 	case "rollback":
-		if !contains(words[1:min(len(words), 3)], "to") {
+		if !slices.Contains(words[1:min(len(words), 3)], "to") {
 			return first + ": " + ownTransaction
 		}
 	case "prepare":
-		if contains(words[1:min(len(words), 2)], "transaction") {
+		if slices.Contains(words[1:min(len(words), 2)], "transaction") {
 			return first + " TRANSACTION: " + ownTransaction
 		}
 	case "reset":
-		if contains(words[1:], "all") {
-			return first + " ALL: it would take back what the fence has set; say which settings (each step begins without those of others)"
+		if slices.Contains(words[1:], "all") {
+			return first + " ALL: it would reset the settings of the fence; name the settings to reset " +
+				"(each step begins without the settings of others)"
 		}
 	case "copy":
 		if s.stdin {
@@ -64,13 +69,4 @@ func (s statement) forbidden() string {
 		}
 	}
 	return ""
-}
-
-func contains(words []string, one string) bool {
-	for _, w := range words {
-		if w == one {
-			return true
-		}
-	}
-	return false
 }

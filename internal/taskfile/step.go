@@ -13,7 +13,8 @@ const one = "a step"
 
 // step reads one item of the list.
 func (r *reader) step(n *yaml.Node) Step {
-	m := r.mapping(n, one, "name", "sql", "sql_file", "run", "redis", "unfinished", "ask", "timeout", "retry")
+	m := r.mapping(n, one,
+		"name", "sql", "sql_file", "run", "redis", "unfinished", "ask", "timeout", "retry")
 	if m == nil {
 		return Step{}
 	}
@@ -37,7 +38,7 @@ func (r *reader) stepName(n *yaml.Node) string {
 	return name
 }
 
-// given are those of the keys that are there.
+// given returns the keys that are present.
 func (m *mapping) given(keys ...string) (found []string) {
 	for _, k := range keys {
 		if m.take(k) != nil {
@@ -54,7 +55,7 @@ func noneOr(words []string) string {
 	return strings.Join(words, " and ")
 }
 
-// work reads what the step does.
+// work reads the step's SQL, command or Redis commands.
 func (r *reader) work(m *mapping, s *Step, kind string) {
 	n := m.take(kind)
 	switch kind {
@@ -69,12 +70,12 @@ func (r *reader) work(m *mapping, s *Step, kind string) {
 	}
 }
 
-// unfinished reads what is to be done with a step whose start is known and whose end is not.
+// unfinished reads what to do with a step that has started, if its end is unknown.
 func (r *reader) unfinished(m *mapping, s *Step, synchronous bool) {
 	n, ask := m.take("unfinished"), m.take("ask")
 	if synchronous {
 		for _, key := range m.given("unfinished", "ask") {
-			r.at(m.take(key), "%s is for steps that are not SQL: what SQL did not commit was not done", key)
+			r.at(m.take(key), "%s is for steps that are not SQL: SQL that did not commit had no effect", key)
 		}
 		return
 	}
@@ -92,8 +93,8 @@ func (r *reader) unfinished(m *mapping, s *Step, synchronous bool) {
 	s.Ask = r.text(ask, "ask")
 	switch {
 	case decision == "ask" && ask == nil:
-		r.at(n, "unfinished is ask, and there is no ask: the command to ask with")
+		r.at(n, "unfinished is ask, but there is no key ask with the command to run")
 	case decision != "ask" && ask != nil:
-		r.at(ask, "ask is for unfinished: ask")
+		r.at(ask, "ask is only for unfinished: ask")
 	}
 }

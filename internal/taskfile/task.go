@@ -14,17 +14,21 @@ import (
 
 const whole = "a task file"
 
-// task reads the whole file. What it returns is right only if no problem was reported.
+// task reads the whole file. The result is valid only if no problem was reported.
 func (r *reader) task(n *yaml.Node) *File {
-	m := r.mapping(n, whole, "task", "resource", "journal", "rounds", "every", "state", "retry", "changed", "steps")
+	m := r.mapping(n, whole,
+		"task", "resource", "journal", "rounds", "every", "state", "retry", "changed", "steps")
 	if m == nil {
 		return nil
 	}
-	f := &File{Task: r.name(r.need(m, whole, "task")), Resource: r.resource(r.need(m, whole, "resource"))}
+	f := &File{
+		Task: r.name(r.need(m, whole, "task")), Resource: r.resource(r.need(m, whole, "resource")),
+	}
 	f.Journal = r.journal(m.take("journal"))
 	f.Rounds, f.Every = r.rounds(m.take("rounds")), r.duration(m.take("every"), "every")
 	if f.Every > 0 && f.Rounds == 1 {
-		r.at(m.take("every"), "every is the pause between rounds, and there is only one: say rounds, or leave it out")
+		r.at(m.take("every"),
+			"every is the pause between rounds, and there is only one round: set rounds, or remove every")
 	}
 	f.State = r.state(m.take("state"))
 	if retry := r.retry(m.take("retry")); retry != nil {
@@ -37,7 +41,7 @@ func (r *reader) task(n *yaml.Node) *File {
 
 var variable = regexp.MustCompile(`\$\{([^}]*)\}`)
 
-// name puts the environment into the task's name.
+// name replaces environment variables in the task's name.
 func (r *reader) name(n *yaml.Node) checkpoint.Name {
 	text := r.text(n, "task")
 	if text == "" {
@@ -75,7 +79,7 @@ func (r *reader) resource(n *yaml.Node) fence.Resource {
 	return resource
 }
 
-// journal is a URL that anybody may see. Its text is not quoted when it is wrong.
+// journal reads a URL without secrets. Its problems do not quote the text, which may contain one.
 func (r *reader) journal(n *yaml.Node) (u settings.URL) {
 	text := r.text(n, "journal")
 	if text == "" {
@@ -86,7 +90,8 @@ func (r *reader) journal(n *yaml.Node) (u settings.URL) {
 		return ""
 	}
 	if u.String() != u.Reveal() {
-		r.at(n, "journal has a secret in it, which does not belong into a file: set LEADER_JOURNAL in the environment instead")
+		r.at(n, "journal contains a secret, which does not belong in a file: set LEADER_JOURNAL in the "+
+			"environment instead")
 		return ""
 	}
 	return u
@@ -117,7 +122,7 @@ func (r *reader) state(n *yaml.Node) json.RawMessage {
 	return text
 }
 
-// steps reads the list. A name that stands there twice is a problem of the second.
+// steps reads the list. A repeated name is reported at the second step.
 func (r *reader) steps(n *yaml.Node) []Step {
 	if n == nil {
 		return nil
@@ -129,8 +134,9 @@ func (r *reader) steps(n *yaml.Node) []Step {
 	var all []Step
 	for _, item := range real(n).Content {
 		s := r.step(item)
-		if i := slices.IndexFunc(all, func(o Step) bool { return o.Name == s.Name }); i >= 0 && s.Name != "" {
-			r.at(item, "the step in line %d is called %q, too", all[i].At.Line, s.Name)
+		i := slices.IndexFunc(all, func(o Step) bool { return o.Name == s.Name })
+		if i >= 0 && s.Name != "" {
+			r.at(item, "the step in line %d has the same name, %q", all[i].At.Line, s.Name)
 		}
 		all = append(all, s)
 	}

@@ -16,8 +16,8 @@ import (
 	"github.com/ringfence/ringfence/internal/logging"
 )
 
-// Bar is the line on a terminal that shows how far a task is. It is drawn below whatever is written through it. A nil bar
-// shows nothing.
+// Bar is the progress bar of a task on a terminal. It stays below the lines that are written
+// through it. A nil bar shows nothing.
 type Bar struct {
 	terminal io.Writer
 	columns  func() int
@@ -25,14 +25,14 @@ type Bar struct {
 	mu      sync.Mutex
 	begun   bool // and not ended
 	drawn   bool
-	midline bool // what was written last has not ended its line
+	midline bool // the last output did not end its line
 	task    string
 	doing   string
 	cp      checkpoint.Checkpoint
 	since   time.Time // when this copy began to wait, or to lead
 }
 
-// NewBar is nil where nobody would see it.
+// NewBar returns nil if w is not a terminal that can show it.
 func NewBar(w io.Writer, env []string) *Bar {
 	if !logging.IsTerminal(w) || environ.Lookup(env, "TERM") == "dumb" {
 		return nil
@@ -47,7 +47,7 @@ func NewBar(w io.Writer, env []string) *Bar {
 	}}
 }
 
-// begin draws the bar each second until end is called, which leaves its last state standing.
+// begin draws the bar each second until end is called, which leaves the last line on the terminal.
 func (b *Bar) begin(task string) (end func()) {
 	b.mu.Lock()
 	b.begun, b.task, b.since, b.doing = true, task, time.Now(), "waits to lead"
@@ -83,7 +83,7 @@ func (b *Bar) tick(stop <-chan struct{}) {
 	}
 }
 
-// show takes note of an event.
+// show updates the bar with an event.
 func (b *Bar) show(e checkpoint.Event) {
 	if b == nil {
 		return
@@ -100,7 +100,7 @@ func (b *Bar) show(e checkpoint.Event) {
 	b.draw()
 }
 
-// say shows what is done at the moment.
+// say shows the current activity.
 func (b *Bar) say(what string) {
 	if b == nil {
 		return
@@ -111,7 +111,7 @@ func (b *Bar) say(what string) {
 	b.draw()
 }
 
-// doing is the event in a few words.
+// doing describes the event in a few words.
 func doing(e checkpoint.Event) string {
 	switch e.Kind {
 	case checkpoint.Began:
@@ -120,7 +120,7 @@ func doing(e checkpoint.Event) string {
 		}
 		return e.Step
 	case checkpoint.Retrying:
-		return e.Step + " is tried again in " + short(e.Wait)
+		return e.Step + " is retried in " + short(e.Wait)
 	case checkpoint.Paused:
 		return "paused: the coordinator is out of reach"
 	case checkpoint.Interrupted:
@@ -133,7 +133,7 @@ func doing(e checkpoint.Event) string {
 	return e.Checkpoint.Next()
 }
 
-// draw is called with mu held.
+// draw needs mu.
 func (b *Bar) draw() {
 	if !b.begun || b.midline {
 		return
@@ -143,17 +143,19 @@ func (b *Bar) draw() {
 	b.drawn = true
 }
 
-// line is the bar in at most so many characters.
+// line returns the bar, in at most width characters.
 func (b *Bar) line(width int, elapsed time.Duration) string {
 	took := fmt.Sprintf("%d:%02d", int(elapsed.Minutes()), int(elapsed.Seconds())%60)
 	if elapsed >= time.Hour {
-		took = fmt.Sprintf("%d:%02d:%02d", int(elapsed.Hours()), int(elapsed.Minutes())%60, int(elapsed.Seconds())%60)
+		took = fmt.Sprintf("%d:%02d:%02d",
+			int(elapsed.Hours()), int(elapsed.Minutes())%60, int(elapsed.Seconds())%60)
 	}
 	name, all, ended := b.task, len(b.cp.Steps), b.cp.Step
 	if all == 0 {
 		return cut(fmt.Sprintf("%s  %s  %s", name, b.doing, took), width)
 	}
-	text := fmt.Sprintf("%d/%d  %s  round %s  run %d  %s", ended, all, b.doing, rounds(b.cp), b.cp.Run, took)
+	text := fmt.Sprintf("%d/%d  %s  round %s  run %d  %s",
+		ended, all, b.doing, rounds(b.cp), b.cp.Run, took)
 	room := min(width-utf8.RuneCountInString(name+text)-len(" [] "), 24)
 	if room < 4 {
 		return cut(name+"  "+text, width)
@@ -162,7 +164,7 @@ func (b *Bar) line(width int, elapsed time.Duration) string {
 	return name + " [" + strings.Repeat("#", full) + strings.Repeat(".", room-full) + "] " + text
 }
 
-// rounds is which round of how many.
+// rounds is the round: "1/3".
 func rounds(cp checkpoint.Checkpoint) string {
 	if cp.Rounds == checkpoint.Forever {
 		return fmt.Sprint(cp.Round)

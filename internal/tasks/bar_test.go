@@ -26,12 +26,14 @@ func TestBarFitsTheLine(t *testing.T) {
 		}
 	}
 	b.cp.Rounds, b.cp.Step = checkpoint.Forever, 4
-	if got := b.line(120, time.Hour+time.Minute); !strings.Contains(got, "] 4/4  send mails  round 2  run 1  1:01:00") || strings.Contains(got, ".") {
+	got := b.line(120, time.Hour+time.Minute)
+	if !strings.Contains(got, "] 4/4  send mails  round 2  run 1  1:01:00") ||
+		strings.Contains(got, ".") {
 		t.Errorf("got %q", got)
 	}
 }
 
-func TestBarStaysBelowWhatIsWritten(t *testing.T) {
+func TestBarStaysBelowTheOutput(t *testing.T) {
 	synctest.Test(t, barStaysBelow) // no second passes
 }
 
@@ -42,17 +44,23 @@ func barStaysBelow(t *testing.T) {
 	out := b.around(&screen)
 	fmt.Fprint(out, "a line\n")
 	fmt.Fprint(out, "half ")
-	b.show(checkpoint.Event{Kind: checkpoint.Began, Step: "s", Checkpoint: checkpoint.Checkpoint{Steps: []string{"s"}, Round: 1, Rounds: 1, Run: 1}})
+	b.show(checkpoint.Event{
+		Kind: checkpoint.Began, Step: "s", Checkpoint: checkpoint.Checkpoint{
+			Steps: []string{"s"}, Round: 1, Rounds: 1, Run: 1,
+		},
+	})
 	fmt.Fprint(b, "a line\n")
 	end()
-	want := "\r\x1b[Kt  waits to lead  0:00" + "\r\x1b[Ka line\n" + "\r\x1b[Kt  waits to lead  0:00" + "\r\x1b[Khalf " + "a line\n" +
-		"\r\x1b[Kt [........................] 0/1  s  round 1/1  run 1  0:00" + "\r\x1b[Kt [........................] 0/1  s  round 1/1  run 1  0:00\n"
+	want := "\r\x1b[Kt  waits to lead  0:00" + "\r\x1b[Ka line\n" +
+		"\r\x1b[Kt  waits to lead  0:00" + "\r\x1b[Khalf " + "a line\n" +
+		"\r\x1b[Kt [........................] 0/1  s  round 1/1  run 1  0:00" +
+		"\r\x1b[Kt [........................] 0/1  s  round 1/1  run 1  0:00\n"
 	if screen.String() != want {
 		t.Errorf("got  %q\nwant %q", screen.String(), want)
 	}
 }
 
-// written is a terminal that hands on each piece that is written to it.
+// written is a terminal that sends each write to a channel.
 type written chan string
 
 func (w written) Write(b []byte) (int, error) { w <- string(b); return len(b), nil }
@@ -70,7 +78,7 @@ func TestBarIsDrawnAgainEachSecond(t *testing.T) {
 	})
 }
 
-func TestThereIsNoBarWhereNobodySeesIt(t *testing.T) {
+func TestThereIsNoBarWithoutATerminal(t *testing.T) {
 	if NewBar(&bytes.Buffer{}, nil) != nil {
 		t.Error("a bar in a file")
 	}

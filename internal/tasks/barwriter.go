@@ -2,10 +2,10 @@ package tasks
 
 import "io"
 
-// Write implements io.Writer: above the bar, on its terminal.
+// Write implements io.Writer: it writes above the bar, to its terminal.
 func (b *Bar) Write(text []byte) (int, error) { return b.above(b.terminal, text) }
 
-// around is w as a writer that keeps out of the bar's way.
+// around returns a writer that writes to w above the bar.
 func (b *Bar) around(w io.Writer) io.Writer { return aboveBar{b, w} }
 
 type aboveBar struct {
@@ -16,7 +16,7 @@ type aboveBar struct {
 // Write implements io.Writer.
 func (a aboveBar) Write(text []byte) (int, error) { return a.bar.above(a.w, text) }
 
-// above takes the bar away, writes, and draws it again below: at the next end of a line.
+// above removes the bar, writes, and draws the bar again once the output ends with a newline.
 func (b *Bar) above(w io.Writer, text []byte) (int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -11,96 +11,110 @@ import (
 	"github.com/ringfence/ringfence/internal/coordinators"
 )
 
-// edit changes a saved checkpoint, under the term of whoever calls it.
-type edit func(ctx context.Context, t *fence.Term, j checkpoint.Journal, task checkpoint.Name) (checkpoint.Checkpoint, error)
+// edit changes a saved checkpoint under a term.
+type edit func(
+	ctx context.Context, t *fence.Term, j checkpoint.Journal, task checkpoint.Name,
+) (checkpoint.Checkpoint, error)
 
-// Resume is the subcommand task resume. It returns the exit code.
-func (s *Session) Resume(ctx context.Context) int {
-	return s.edit(ctx, checkpoint.Resume)
+// Resume implements the subcommand task resume. It returns the exit code.
+func (inv *Invocation) Resume(ctx context.Context) int {
+	return inv.edit(ctx, checkpoint.Resume)
 }
 
-// Restart is the subcommand task restart. It returns the exit code.
-func (s *Session) Restart(ctx context.Context) int {
-	return s.edit(ctx, checkpoint.Restart)
+// Restart implements the subcommand task restart. It returns the exit code.
+func (inv *Invocation) Restart(ctx context.Context) int {
+	return inv.edit(ctx, checkpoint.Restart)
 }
 
-// edit leads for as long as it takes to change the checkpoint.
-func (s *Session) edit(ctx context.Context, change edit) int {
-	journal, shut, err := s.journal(ctx)
+// edit wins a term, changes the checkpoint and resigns.
+func (inv *Invocation) edit(ctx context.Context, change edit) int {
+	journal, closeJournal, err := inv.journal(ctx)
 	if err != nil {
-		return cli.Failed(ctx, s.Log, "open the journal; nothing was changed", s.scrubbed(err))
+		return cli.Failed(ctx, inv.Log, "open the journal; nothing was changed", inv.scrubbed(err))
 	}
-	defer shut()
-	before, err := s.saved(ctx, journal)
+	defer closeJournal()
+	before, err := inv.saved(ctx, journal)
 	if err != nil {
-		return cli.Failed(ctx, s.Log, "read the checkpoint; nothing was changed", s.scrubbed(err))
+		return cli.Failed(ctx, inv.Log, "read the checkpoint; nothing was changed", inv.scrubbed(err))
 	}
 	lead := fence.Lead{
-		Elector: &impatient{s.Coordinator, s}, Resource: before.Resource, Holder: s.Settings.Holder, Stores: append(s.raisers(), journal),
+		Elector: &impatient{inv.Coordinator, inv}, Resource: before.Resource,
+		Holder: inv.Settings.Holder, Stores: append(inv.raisers(), journal),
 	}
 	var after checkpoint.Checkpoint
 	err = lead.Run(ctx, func(ctx context.Context, t *fence.Term) (err error) {
-		after, err = change(ctx, t, journal, s.Name)
+		after, err = change(ctx, t, journal, inv.Name)
 		return err
 	})
 	if after.Version > before.Version {
-		fmt.Fprintf(s.Stdout, "task %s is %s at step %s, run %d; start leader task to go on\n", after.Task, after.Status, place(after), after.Run)
-		return cli.Done // whatever became of the resignation
+		fmt.Fprintf(inv.Stdout, "task %s is %s at step %s, run %d; start leader task to continue\n",
+			after.Task, after.Status, position(after), after.Run)
+		return cli.Done // even if it could not resign
 	}
 	if err != nil {
-		return cli.Failed(ctx, s.Log, "change the checkpoint", s.scrubbed(err))
+		return cli.Failed(ctx, inv.Log, "change the checkpoint", inv.scrubbed(err))
 	}
-	fmt.Fprintf(s.Stdout, "task %s is %s, not stopped; nothing was changed\n", after.Task, after.Status)
+	fmt.Fprintf(inv.Stdout, "task %s is %s, not stopped; nothing was changed\n",
+		after.Task, after.Status)
 	return cli.Done
 }
 
-// saved is the checkpoint as it stands. A name does not say which resource's leader may change it; the checkpoint does.
-func (s *Session) saved(ctx context.Context, j checkpoint.Journal) (checkpoint.Checkpoint, error) {
-	ctx, cancel := coordinators.Patience(ctx, s.Settings.SessionTimeout)
+// saved reads the checkpoint, which also names the resource whose leader may change it.
+func (inv *Invocation) saved(
+	ctx context.Context, j checkpoint.Journal,
+) (checkpoint.Checkpoint, error) {
+	ctx, cancel := coordinators.Patience(ctx, inv.Settings.SessionTimeout)
 	defer cancel()
-	found, err := j.Load(ctx, s.Name)
+	found, err := j.Load(ctx, inv.Name)
 	switch {
 	case err != nil:
-		u, _ := s.journalURL()
+		u, _ := inv.journalURL()
 		return checkpoint.Checkpoint{}, fmt.Errorf("%w: %s", err, loadHint(kindOf(u), err))
 	case len(found) == 0:
-		return checkpoint.Checkpoint{}, fmt.Errorf("%w: %s was never begun", checkpoint.ErrNotFound, s.Name)
-	case s.File != nil && found[0].Resource != s.File.Resource:
-		return checkpoint.Checkpoint{}, fmt.Errorf("%w: it was run by leaders of %q, the file says %q", checkpoint.ErrOtherResource, found[0].Resource, s.File.Resource)
+		return checkpoint.Checkpoint{}, fmt.Errorf("%w: %s has never begun",
+			checkpoint.ErrNotFound, inv.Name)
+	case inv.File != nil && found[0].Resource != inv.File.Resource:
+		return checkpoint.Checkpoint{}, fmt.Errorf("%w: leaders of %q ran it, but the file says %q",
+			checkpoint.ErrOtherResource, found[0].Resource, inv.File.Resource)
 	}
 	return found[0], nil
 }
 
-// impatient is an elector that waits only for a leader that is about to end, or has died a moment ago.
+// impatient is an elector that waits no longer than one session timeout: enough if the leader is
+// about to resign, or has just died.
 type impatient struct {
 	fence.Coordinator
-	*Session
+	*Invocation
 }
 
 // Campaign implements fence.Elector.
-func (i *impatient) Campaign(ctx context.Context, r fence.Resource, holder string) (*fence.Term, error) {
-	i.tellWho(ctx, r)
+func (i *impatient) Campaign(
+	ctx context.Context, r fence.Resource, holder string,
+) (*fence.Term, error) {
+	i.logLeader(ctx, r)
 	bounded, cancel := coordinators.Patience(ctx, i.Settings.SessionTimeout)
 	defer cancel()
 	term, err := i.Coordinator.Campaign(bounded, r, holder)
 	if err == nil || bounded.Err() == nil || ctx.Err() != nil {
 		return term, err
 	}
-	asking, stop := coordinators.Patience(ctx, i.Settings.SessionTimeout)
+	lookup, stop := coordinators.Patience(ctx, i.Settings.SessionTimeout)
 	defer stop()
-	queue, asked := i.Candidates(asking, r)
-	if asked != nil || len(queue) == 0 {
-		return nil, errors.Join(err, asked)
+	queue, unknown := i.Candidates(lookup, r)
+	if unknown != nil || len(queue) == 0 {
+		return nil, errors.Join(err, unknown)
 	}
-	return nil, fmt.Errorf("%s leads %s with token %s, and only a leader may change its tasks: that one has to stop first (or: leader resign %s); nothing was changed",
+	return nil, fmt.Errorf("%s leads %s with token %s, and only the leader may change its tasks: "+
+		"stop it first (or: leader resign %s); nothing was changed",
 		cli.Printable(queue[0].Holder), r, queue[0].Token, r)
 }
 
-// tellWho says whom the campaign may have to wait for.
-func (i *impatient) tellWho(ctx context.Context, r fence.Resource) {
+// logLeader logs the leader for which the campaign may have to wait.
+func (i *impatient) logLeader(ctx context.Context, r fence.Resource) {
 	ctx, cancel := coordinators.Patience(ctx, i.Settings.SessionTimeout)
 	defer cancel()
 	if queue, err := i.Candidates(ctx, r); err == nil && len(queue) > 0 {
-		i.Log.Info("somebody else leads; waiting a while for the end of that", "leader", queue[0].Holder, "token", queue[0].Token.String(), "at_most", i.Settings.SessionTimeout.String())
+		i.Log.Info("another process leads; waiting for its term to end", "leader", queue[0].Holder,
+			"token", queue[0].Token.String(), "at_most", i.Settings.SessionTimeout.String())
 	}
 }

@@ -11,14 +11,14 @@ import (
 	"github.com/ringfence/ringfence/internal/supervise"
 )
 
-// ended reports how the run has come to its end, and is the exit code.
+// ended logs how the run has ended, and returns the exit code.
 func (r *taskRun) ended(cp checkpoint.Checkpoint, err error) int {
 	if err == nil {
 		r.Log.Info("the task is done")
 		return cli.Done
 	}
 	if s, ok := errors.AsType[supervise.Signalled](context.Cause(r.ctx)); ok {
-		r.Log.Info("ended by a signal; the next copy goes on", "cause", r.Settings.scrub(err.Error()))
+		r.Log.Info("ended by a signal; the next copy continues", "cause", r.Settings.scrub(err.Error()))
 		return s.Code()
 	}
 	cause, code, next := r.Settings.scrub(err.Error()), cli.Error, r.next(err)
@@ -29,42 +29,49 @@ func (r *taskRun) ended(cp checkpoint.Checkpoint, err error) int {
 	case errors.Is(err, fence.ErrLost), errors.Is(err, fence.ErrStale):
 		code = cli.Lost
 	}
-	r.Log.Error("the task cannot go on", "cause", cause, "next", next)
+	r.Log.Error("the task cannot continue", "cause", cause, "next", next)
 	return code
 }
 
-// next is what a person should do.
+// next says what a person should do.
 func (r *taskRun) next(err error) string {
 	var setup *fence.SetupError
 	url, _ := r.journalURL()
 	switch {
 	case errors.Is(err, checkpoint.ErrStopped):
-		return "mend what the step failed for, then: leader task resume " + r.Path + " (or restart, to begin from the first step), and start leader task again"
+		return "fix the cause of the failure, then: leader task resume " + r.Path +
+			" (or restart, to begin with the first step), and start leader task again"
 	case errors.Is(err, checkpoint.ErrStepsChanged):
-		return "say changed: accept, restart or map: {old: new} in the task file, or run the file that the task was begun with"
+		return "set changed: accept, restart or map: {old: new} in the task file, or run the file with " +
+			"which the task began"
 	case errors.Is(err, fence.ErrNotInstalled), errors.As(err, &setup):
 		return install(kindOf(url))
 	case errors.Is(err, fence.ErrOtherIssuer):
-		return "check LEADER_COORDINATOR; if the coordinator was rebuilt, an operator decides with guard adopt"
+		return "check LEADER_COORDINATOR; if the coordinator was rebuilt, an operator has to run " +
+			"guard adopt"
 	case errors.Is(err, checkpoint.ErrCorrupt):
 		return "use the task file that wrote the state, or leader task restart"
 	case errors.Is(err, checkpoint.ErrConflict):
-		return "make sure that no other program runs this task, and that the journal was not set back; then start leader task again"
+		return "make sure that no other program runs this task, and that the journal was not restored " +
+			"from a backup; then start leader task again"
 	case errors.Is(err, coordinators.ErrCampaign):
 		return "check LEADER_COORDINATOR and its permissions"
 	case errors.Is(err, fence.ErrLost), errors.Is(err, fence.ErrStale):
-		return "start leader task again: it goes on from the checkpoint"
+		return "start leader task again: it continues at the checkpoint"
 	}
-	return "nothing is lost: start leader task again once the cause is mended"
+	return "nothing is lost: start leader task again once the cause is fixed"
 }
 
-// install says how a journal is prepared.
+// install says how to prepare a journal.
 func install(kind string) string {
 	if kind == "postgres" {
-		return "an operator runs guard install for the journal's database, with the role of its URL among GUARD_POSTGRES_LEADERS"
+		return "an operator has to run guard install for the journal's database, with the role of its " +
+			"URL among GUARD_POSTGRES_LEADERS"
 	}
-	return "an operator runs guard install for the journal's server"
+	return "an operator has to run guard install for the journal's server"
 }
 
-// scrubbed is an error without secrets.
-func (s *Session) scrubbed(err error) error { return errors.New(s.Settings.scrub(err.Error())) }
+// scrubbed returns the error without secrets.
+func (inv *Invocation) scrubbed(err error) error {
+	return errors.New(inv.Settings.scrub(err.Error()))
+}

@@ -23,13 +23,13 @@ import (
 
 // Session timeouts.
 const (
-	long   = time.Minute     // nothing in a test waits for it
-	mortal = 6 * time.Second // of leaders that are killed or paused: until then they have to lead, on a busy machine too
+	longSession  = time.Minute     // no test waits for it to expire
+	shortSession = 6 * time.Second // of leaders that are disconnected; long enough on a busy machine
 )
 
-// trial is one copy of a task in this process, with a coordinator in memory and signals that the
-// test makes.
-type trial struct {
+// taskCopy is one copy of a task in this process, with a coordinator in memory and signals from the
+// test.
+type taskCopy struct {
 	t       *testing.T
 	memory  *fencetest.Memory
 	client  *fencetest.Client // the copy's
@@ -42,11 +42,11 @@ type trial struct {
 type setup struct {
 	memory  *fencetest.Memory
 	stores  stores.Table
-	journal *checkpointtest.Memory // where tasks are kept that name no other
+	journal *checkpointtest.Memory // for tasks that name no journal
 	env     []string
 }
 
-// variables are leader's settings, as far as tasks need them.
+// variables are those of leader's settings that tasks need.
 type variables struct {
 	Stores         settings.URLs    `env:"LEADER_STORES"`
 	SessionTimeout time.Duration    `env:"LEADER_SESSION_TIMEOUT"`
@@ -57,31 +57,37 @@ type variables struct {
 	Holder         string           `env:"LEADER_HOLDER" envDefault:"somebody"`
 }
 
-// session is what `leader` makes of these arguments and its environment, and what it then does with
-// it.
-func (s setup) session(t *testing.T, args []string) (*Session, func(*Session, context.Context) int) {
+// invocation returns the Invocation that leader makes from the arguments and its environment, and
+// the method that it calls.
+func (s setup) invocation(
+	t *testing.T, args []string,
+) (*Invocation, func(*Invocation, context.Context) int) {
 	t.Helper()
 	var v variables
 	if err := settings.Load(&v, "LEADER_", s.env); err != nil {
 		t.Fatal(err)
 	}
 	journals := maps.Clone(AllJournals)
-	journals["mem"] = func(context.Context, string, JournalOptions) (checkpoint.Journal, func(), error) {
+	journals["mem"] = func(context.Context, string, JournalOptions) (checkpoint.Journal, func(),
+		error) {
 		return s.journal, func() {}, nil
 	}
-	made := &Session{
+	made := &Invocation{
 		Settings: Settings{
 			Coordinator: "mem://here", Stores: v.Stores, Journal: v.Journal, Redis: v.Redis,
 			SessionTimeout: v.SessionTimeout, RaiseTimeout: leadertest.Patience,
-			OnDisconnect: v.OnDisconnect, Grace: v.Grace, Margin: supervise.Margin(v.SessionTimeout), Holder: v.Holder,
+			OnDisconnect: v.OnDisconnect, Grace: v.Grace, Margin: supervise.Margin(v.SessionTimeout),
+			Holder: v.Holder,
 		},
-		Output: "table", Env: append([]string{"PATH=" + os.Getenv("PATH")}, s.env...), Stores: s.stores, Journals: journals,
+		Output: "table", Env: append([]string{"PATH=" + os.Getenv("PATH")}, s.env...), Stores: s.stores,
+		Journals: journals,
 	}
-	does := map[string]func(*Session, context.Context) int{
-		"show": (*Session).Show, "list": (*Session).List, "resume": (*Session).Resume, "restart": (*Session).Restart,
+	does := map[string]func(*Invocation, context.Context) int{
+		"show": (*Invocation).Show, "list": (*Invocation).List, "resume": (*Invocation).Resume,
+		"restart": (*Invocation).Restart,
 	}
 	rest := args[1:]
-	run := (*Session).Run
+	run := (*Invocation).Run
 	if named, ok := does[rest[0]]; ok {
 		run, rest = named, rest[1:]
 	}
@@ -98,52 +104,62 @@ func (s setup) session(t *testing.T, args []string) (*Session, func(*Session, co
 	return made, run
 }
 
-// begin does what `leader task …` does.
-func begin(t *testing.T, s setup, args ...string) *trial {
+// begin starts `leader task …`.
+func begin(t *testing.T, s setup, args ...string) *taskCopy {
 	t.Helper()
-	l := &trial{
-		t: t, memory: s.memory, client: s.memory.Open(), out: leadertest.NewScreen(), log: leadertest.NewScreen(),
+	l := &taskCopy{
+		t: t, memory: s.memory, client: s.memory.Open(), out: leadertest.NewScreen(),
+		log:     leadertest.NewScreen(),
 		signals: make(chan os.Signal, 8), code: make(chan int, 1),
 	}
-	session, run := s.session(t, args)
-	session.Stdout, session.Stderr, session.Coordinator = l.out, l.log, l.client
-	session.Log = slog.New(slog.NewJSONHandler(l.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	inv, run := s.invocation(t, args)
+	inv.Stdout, inv.Stderr, inv.Coordinator = l.out, l.log, l.client
+	inv.Log = slog.New(slog.NewJSONHandler(l.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		l.code <- l.life(ctx, session, run)
+		l.code <- l.life(ctx, inv, run)
 	}()
 	t.Cleanup(func() {
 		cancel()
 		if t.Failed() {
 			t.Logf("stdout:\n%s\nstderr:\n%s", l.out, l.log)
-			leadertest.Await(t, "the copy ends", ended) // with its command, which would run on for ever
+			leadertest.Await(t, "the copy ends", ended) // and its command with it, which would run for ever
 		}
 	})
 	return l
 }
 
-// life is a copy's, from the reading of its file to the closing of its coordinator.
-func (l *trial) life(ctx context.Context, s *Session, run func(*Session, context.Context) int) int {
+// life runs a copy, from reading the file to closing the coordinator.
+func (l *taskCopy) life(
+	ctx context.Context, inv *Invocation, run func(*Invocation, context.Context) int,
+) int {
 	defer l.client.Close()
-	if err := s.Load(true); err != nil {
+	if err := inv.Load(true); err != nil {
 		fmt.Fprintln(l.log, err)
 		return cli.Usage
 	}
-	ctx, _, stop := supervise.Listen(ctx, func() (<-chan os.Signal, func()) { return l.signals, func() { close(l.signals) } })
+	ctx, _, stop := supervise.Listen(ctx, func() (<-chan os.Signal, func()) {
+		return l.signals, func() {
+			close(l.signals)
+		}
+	})
 	defer stop()
-	return run(s, ctx)
+	return run(inv, ctx)
 }
 
 // exits waits for the end and checks the exit code.
-func (l *trial) exits(want int) { l.t.Helper(); leadertest.Exits(l.t, l.code, want) }
+func (l *taskCopy) exits(want int) { l.t.Helper(); leadertest.Exits(l.t, l.code, want) }
 
 // pid waits for a line "name=number" of the command and returns the number.
-func (l *trial) pid(name string) int { l.t.Helper(); return l.out.PID(l.t, name) }
+func (l *taskCopy) pid(name string) int { l.t.Helper(); return l.out.PID(l.t, name) }
 
-// queue is who stands for orders.
-func (l *trial) queue() []fence.Candidate { l.t.Helper(); return leadertest.Queue(l.t, l.memory) }
+// queue returns the candidates for orders.
+func (l *taskCopy) queue() []fence.Candidate {
+	l.t.Helper()
+	return leadertest.Queue(l.t, l.memory)
+}
 
 // depose deletes the leader's entry.
-func (l *trial) depose() { l.t.Helper(); leadertest.Depose(l.t, l.memory) }
+func (l *taskCopy) depose() { l.t.Helper(); leadertest.Depose(l.t, l.memory) }

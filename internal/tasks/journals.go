@@ -18,19 +18,21 @@ import (
 	"github.com/ringfence/ringfence/internal/stores"
 )
 
-// JournalOptions is what every journal is opened with.
+// JournalOptions are the options of every journal.
 type JournalOptions struct {
 	coordinators.Options
 	Holder string
 }
 
-// OpenJournal opens a journal that looks whether its mark is raised, and raises none itself.
-type OpenJournal func(ctx context.Context, url string, o JournalOptions) (j checkpoint.Journal, shut func(), err error)
+// OpenJournal opens a journal whose Raise only checks the mark, and raises nothing.
+type OpenJournal func(
+	ctx context.Context, url string, o JournalOptions,
+) (j checkpoint.Journal, closeJournal func(), err error)
 
-// Journals maps the scheme of a URL to what opens the journal there.
+// Journals maps URL schemes to journals.
 type Journals map[string]OpenJournal
 
-// AllJournals is every journal there is, by the scheme of LEADER_JOURNAL.
+// AllJournals lists every journal, by the scheme of LEADER_JOURNAL.
 var AllJournals = Journals{
 	"postgres":   openPostgresJournal,
 	"postgresql": openPostgresJournal,
@@ -38,10 +40,12 @@ var AllJournals = Journals{
 	"zk":         openZooKeeperJournal,
 }
 
-// Schemes lists the schemes there are, sorted.
+// Schemes returns the known schemes, sorted.
 func (j Journals) Schemes() []string { return slices.Sorted(maps.Keys(j)) }
 
-func openRedisJournal(ctx context.Context, url string, _ JournalOptions) (checkpoint.Journal, func(), error) {
+func openRedisJournal(
+	ctx context.Context, url string, _ JournalOptions,
+) (checkpoint.Journal, func(), error) {
 	j, err := redisjournal.Open(ctx, url, redisjournal.Options{Raiser: unraised{}})
 	if err != nil {
 		return nil, nil, err
@@ -49,30 +53,39 @@ func openRedisJournal(ctx context.Context, url string, _ JournalOptions) (checkp
 	return j, j.Close, nil
 }
 
-func openZooKeeperJournal(ctx context.Context, url string, o JournalOptions) (checkpoint.Journal, func(), error) {
-	j, err := zkjournal.Open(ctx, url, zkjournal.Options{SessionTimeout: o.SessionTimeout, Logger: o.Logger})
+func openZooKeeperJournal(
+	ctx context.Context, url string, o JournalOptions,
+) (checkpoint.Journal, func(), error) {
+	j, err := zkjournal.Open(ctx, url, zkjournal.Options{
+		SessionTimeout: o.SessionTimeout, Logger: o.Logger,
+	})
 	if err != nil {
 		return nil, nil, err
 	}
 	return j, func() { _ = j.Close() }, nil
 }
 
-// unraised is the Raiser of a journal that is to say that its mark is not raised, so that somebody else raises it.
+// unraised is the Raiser of a Redis journal. It raises nothing and reports that the mark is not
+// raised, so that raiser tries the stores.
 type unraised struct{}
 
 // Raise implements fence.Raiser.
 func (unraised) Raise(_ context.Context, c fence.Claim) error {
-	return &fence.Refusal{Reason: fence.ReasonNotLeader, Claim: c, Message: fmt.Sprintf("the mark of %q is not raised to token %s in the journal", c.Resource, c.Token)}
+	return &fence.Refusal{
+		Reason: fence.ReasonNotLeader, Claim: c,
+		Message: fmt.Sprintf("the mark of %q is not raised to token %s in the journal", c.Resource,
+			c.Token),
+	}
 }
 
-// journalURL is where the task's checkpoints are, and which setting says so.
-func (s *Session) journalURL() (u settings.URL, from string) {
-	c := s.Settings
+// journalURL returns where the task's checkpoints are, and the source of that URL for messages.
+func (inv *Invocation) journalURL() (u settings.URL, from string) {
+	c := inv.Settings
 	switch {
 	case c.Journal != "":
 		return c.Journal, "LEADER_JOURNAL"
-	case s.File != nil && s.File.Journal != "":
-		return s.File.Journal, "journal in " + s.Path
+	case inv.File != nil && inv.File.Journal != "":
+		return inv.File.Journal, "journal in " + inv.Path
 	}
 	if u = c.first("postgres", "postgresql"); u == "" {
 		u = c.first("redis")
@@ -83,52 +96,59 @@ func (s *Session) journalURL() (u settings.URL, from string) {
 	return c.Coordinator, "the journal, which is LEADER_COORDINATOR,"
 }
 
-// journal opens the session's. Call shut at last.
-func (s *Session) journal(ctx context.Context) (j checkpoint.Journal, shut func(), err error) {
-	u, _ := s.journalURL()
-	o := JournalOptions{coordinators.Options{SessionTimeout: s.Settings.SessionTimeout, Logger: s.Log}, s.Settings.Holder}
-	open, known := s.Journals[u.Scheme()]
-	if !known {
-		return nil, nil, s.unknownJournal()
+// journal opens the journal. Call closeJournal at the end.
+func (inv *Invocation) journal(
+	ctx context.Context,
+) (j checkpoint.Journal, closeJournal func(), err error) {
+	u, _ := inv.journalURL()
+	o := JournalOptions{
+		coordinators.Options{SessionTimeout: inv.Settings.SessionTimeout, Logger: inv.Log},
+		inv.Settings.Holder,
 	}
-	if j, shut, err = open(ctx, u.Reveal(), o); err != nil {
+	open, known := inv.Journals[u.Scheme()]
+	if !known {
+		return nil, nil, inv.unknownJournal()
+	}
+	if j, closeJournal, err = open(ctx, u.Reveal(), o); err != nil {
 		return nil, nil, fmt.Errorf("the journal %s: %w", u, err)
 	}
-	return s.raising(u, j), shut, nil
+	return inv.withRaiser(u, j), closeJournal, nil
 }
 
-// unknownJournal says that there is no journal of the URL's kind, or nil if there is.
-func (s *Session) unknownJournal() error {
-	u, from := s.journalURL()
-	if _, known := s.Journals[u.Scheme()]; known {
+// unknownJournal returns an error if there is no journal for the URL's scheme.
+func (inv *Invocation) unknownJournal() error {
+	u, from := inv.journalURL()
+	if _, known := inv.Journals[u.Scheme()]; known {
 		return nil
 	}
-	return fmt.Errorf("%s: there is no journal %s://; there is %s", from, u.Scheme(), strings.Join(s.Journals.Schemes(), "://, ")+"://")
+	known := strings.Join(inv.Journals.Schemes(), "://, ") + "://"
+	return fmt.Errorf("%s: there is no journal %s://; there is %s", from, u.Scheme(), known)
 }
 
-// raising makes a journal one that has its mark raised.
-func (s *Session) raising(u settings.URL, j checkpoint.Journal) checkpoint.Journal {
-	r := s.raiser(u, j)
+// withRaiser adds to a journal that checks its mark the stores that raise it.
+func (inv *Invocation) withRaiser(u settings.URL, j checkpoint.Journal) checkpoint.Journal {
+	r := inv.raiser(u, j)
 	if t, ok := j.(pgJournal); ok {
 		return raisedPostgres{t, r}
 	}
 	return raisedJournal{j, r}
 }
 
-// raiser raises the mark at a URL: by the stores of its kind, which may log in as a role that is allowed to, or else at
-// the URL itself. What is not in the table of stores has nothing to raise.
-func (s *Session) raiser(u settings.URL, look fence.Raiser) raiser {
-	r := raiser{look: look, timeout: s.Settings.RaiseTimeout, url: u}
-	open, ok := s.Stores[u.Scheme()]
+// raiser raises the mark at a URL: through the stores of the same kind, which may log in with a
+// role that has the privilege, or else at the URL itself. For a URL that is not in the table of
+// stores there is no mark to raise.
+func (inv *Invocation) raiser(u settings.URL, check fence.Raiser) raiser {
+	r := raiser{check: check, timeout: inv.Settings.RaiseTimeout, url: u}
+	open, ok := inv.Stores[u.Scheme()]
 	if !ok {
 		return r
 	}
-	for i, store := range s.raisers() {
-		if kindOf(s.Settings.Stores[i]) == kindOf(u) {
+	for i, store := range inv.raisers() {
+		if kindOf(inv.Settings.Stores[i]) == kindOf(u) {
 			r.others = append(r.others, store)
 		}
 	}
-	r.others = append(r.others, open(u.Reveal(), s.Coordinator))
+	r.others = append(r.others, open(u.Reveal(), inv.Coordinator))
 	return r
 }
 
@@ -141,11 +161,14 @@ type raisedJournal struct {
 }
 
 // Raise implements fence.Raiser.
-func (j raisedJournal) Raise(ctx context.Context, c fence.Claim) error { return j.raiser.Raise(ctx, c) }
+func (j raisedJournal) Raise(ctx context.Context, c fence.Claim) error {
+	return j.raiser.Raise(ctx, c)
+}
 
-// raiser raises the mark in one place. Who may do that is known only by trying.
+// raiser raises the mark in one place. It tries one store after the other, since only a try shows
+// which of them has the privilege.
 type raiser struct {
-	look    fence.Raiser // raises nothing, and says ErrNotLeader while it is not raised
+	check   fence.Raiser // raises nothing, and returns ErrNotLeader while the mark is not raised
 	others  []fence.Raiser
 	url     settings.URL
 	timeout time.Duration
@@ -153,15 +176,17 @@ type raiser struct {
 
 // Raise implements fence.Raiser. Its error is a *stores.Error.
 func (r raiser) Raise(ctx context.Context, c fence.Claim) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, r.timeout, fmt.Errorf("no answer within LEADER_RAISE_TIMEOUT=%s", r.timeout))
+	late := fmt.Errorf("no answer within LEADER_RAISE_TIMEOUT=%s", r.timeout)
+	ctx, cancel := context.WithTimeoutCause(ctx, r.timeout, late)
 	defer cancel()
-	err := r.look.Raise(ctx, c)
+	err := r.check.Raise(ctx, c)
 	for _, other := range r.others {
-		if !errors.Is(err, fence.ErrNotLeader) && !errors.Is(err, fence.ErrNotInstalled) { // Redis may have lost even that
+		// ErrNotInstalled: Redis may have lost the installation as well.
+		if !errors.Is(err, fence.ErrNotLeader) && !errors.Is(err, fence.ErrNotInstalled) {
 			break
 		}
 		if err = other.Raise(ctx, c); err == nil {
-			err = r.look.Raise(ctx, c)
+			err = r.check.Raise(ctx, c)
 		}
 	}
 	if err == nil {

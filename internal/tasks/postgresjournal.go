@@ -22,7 +22,7 @@ type pgJournal interface {
 	checkpoint.Transactor[pgx.Tx]
 }
 
-// raisedPostgres is raisedJournal for one that has transactions.
+// raisedPostgres is raisedJournal for a journal with transactions.
 type raisedPostgres struct {
 	pgJournal
 	raiser
@@ -33,39 +33,45 @@ func (j raisedPostgres) Raise(ctx context.Context, c fence.Claim) error {
 	return j.raiser.Raise(ctx, c)
 }
 
-// tokenJournal is a journal whose connections carry the token of the term, so that a guard in between lets them in.
+// tokenJournal is a journal whose connections carry the token of the term, so that a guard in
+// between admits them.
 type tokenJournal struct {
 	*pgjournal.Journal
 	pool  *pgxpool.Pool
 	claim atomic.Pointer[fence.Claim]
 }
 
-func openPostgresJournal(ctx context.Context, url string, o JournalOptions) (checkpoint.Journal, func(), error) {
+func openPostgresJournal(
+	ctx context.Context, url string, o JournalOptions,
+) (checkpoint.Journal, func(), error) {
 	cfg, err := pgxpool.ParseConfig(url)
 	if err != nil {
-		return nil, nil, err // without the password
+		return nil, nil, err // it does not contain the password
 	}
 	j := &tokenJournal{}
 	params := cfg.ConnConfig.RuntimeParams
 	if params["application_name"] == "" {
 		params["application_name"] = o.Holder
 	}
-	if !strings.Contains(url, "default_query_exec_mode=") { // with named statements, cleaned could not clean up
+	if !strings.Contains(url, "default_query_exec_mode=") {
+		// No named statements: discardAll would drop them without the driver's knowledge.
 		cfg.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeCacheDescribe
 	}
 	cfg.BeforeConnect = j.carry
-	cfg.AfterRelease = cleaned
+	cfg.AfterRelease = discardAll
 	cfg.ConnConfig.OnNotice = func(_ *pgconn.PgConn, n *pgconn.Notice) {
-		o.Logger.Info("Postgres says", "severity", n.Severity, "notice", n.Message)
+		o.Logger.Info("Postgres notice", "severity", n.Severity, "notice", n.Message)
 	}
 	if j.pool, err = pgxpool.NewWithConfig(ctx, cfg); err != nil {
 		return nil, nil, err
 	}
-	j.Journal = pgjournal.New(j.pool, pgjournal.Options{Shared: true}) // steps run what they like, and cleaned forgets it all
+	// Shared, since steps run any SQL, and discardAll resets the session.
+	j.Journal = pgjournal.New(j.pool, pgjournal.Options{Shared: true})
 	return j, func() { j.Close(); j.pool.Close() }, nil
 }
 
-// carry gives a new connection the token, if there is one yet. Where no guard is in between it means nothing.
+// carry adds the token to a new connection, if there is one yet. Without a guard in between it has
+// no effect.
 func (j *tokenJournal) carry(_ context.Context, cfg *pgx.ConnConfig) error {
 	if c := j.claim.Load(); c != nil {
 		cfg.RuntimeParams["options"] = postgres.Option(cfg.RuntimeParams["options"], *c)
@@ -73,7 +79,8 @@ func (j *tokenJournal) carry(_ context.Context, cfg *pgx.ConnConfig) error {
 	return nil
 }
 
-// Raise implements fence.Raiser: it looks, with connections under this claim.
+// Raise implements fence.Raiser. It only checks the mark, and replaces connections of earlier
+// claims.
 func (j *tokenJournal) Raise(ctx context.Context, c fence.Claim) error {
 	if before := j.claim.Swap(&c); before == nil || *before != c {
 		j.pool.Reset()
@@ -81,9 +88,9 @@ func (j *tokenJournal) Raise(ctx context.Context, c fence.Claim) error {
 	return j.Journal.Raise(ctx, c)
 }
 
-// cleaned takes from a connection what a step may have left in it: settings, temporary tables, advisory locks. A step must
-// not come to rely on what the next leader does not have.
-func cleaned(conn *pgx.Conn) bool {
+// discardAll removes what a step may have left in a session: settings, temporary tables, advisory
+// locks. A step must not rely on things that the next leader does not have.
+func discardAll(conn *pgx.Conn) bool {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
 	_, err := conn.Exec(ctx, "discard all")

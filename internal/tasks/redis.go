@@ -19,38 +19,39 @@ import (
 	"github.com/ringfence/ringfence/store/redis"
 )
 
-// redisURL is where Redis steps are run; "" for nowhere.
-func (s *Session) redisURL() settings.URL {
-	if s.Settings.Redis != "" {
-		return s.Settings.Redis
+// redisURL returns where Redis steps run, or "".
+func (inv *Invocation) redisURL() settings.URL {
+	if inv.Settings.Redis != "" {
+		return inv.Settings.Redis
 	}
-	return s.Settings.first("redis")
+	return inv.Settings.first("redis")
 }
 
-// redisClient runs the commands of Redis steps. It is a fence.Raiser that only looks, and is asked once in each term.
+// redisClient runs the commands of Redis steps. As a fence.Raiser it only checks the mark, once per
+// term.
 type redisClient struct {
 	url settings.URL
 
 	mu sync.Mutex
-	db *driver.Client // its connections carry the claim, so that a guard in between lets them in
+	db *driver.Client // its connections carry the claim, so that a guard in between admits them
 	of fence.Claim
 }
 
-// looked is nothing but the check of the mark.
-var looked = redis.NewScript("return 1")
+// checkMark runs nothing but the check of the mark.
+var checkMark = redis.NewScript("return 1")
 
 // Raise implements fence.Raiser.
 func (r *redisClient) Raise(ctx context.Context, c fence.Claim) error {
-	db, err := r.under(c)
+	db, err := r.clientFor(c)
 	if err != nil {
 		return err
 	}
-	_, err = looked.Run(ctx, db, c, nil)
+	_, err = checkMark.Run(ctx, db, c, nil)
 	return err
 }
 
-// under is a client for this claim. That of an earlier one is closed.
-func (r *redisClient) under(c fence.Claim) (*driver.Client, error) {
+// clientFor returns a client for this claim, and closes that of an earlier one.
+func (r *redisClient) clientFor(c fence.Claim) (*driver.Client, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.db != nil && r.of == c {
@@ -78,27 +79,30 @@ func (r *redisClient) closeLocked() {
 	}
 }
 
-// redisStep is the commands of one step.
+// redisStep holds the commands of one step.
 type redisStep struct {
 	*taskRun
 	commands [][]any
 	timeout  time.Duration
 }
 
-// run is checkpoint.Step's. The state stays as it is.
-func (s redisStep) run(ctx context.Context, state json.RawMessage, _ checkpoint.Key) (json.RawMessage, error) {
-	ctx, stop := limited(ctx, s.timeout)
+// run is the step's Run. It does not change the state.
+func (s redisStep) run(
+	ctx context.Context, state json.RawMessage, _ checkpoint.Key,
+) (json.RawMessage, error) {
+	ctx, stop := withTimeout(ctx, s.timeout)
 	defer stop()
 	claim := s.elector.term().Claim()
 	for failed := 1; ; failed++ {
 		err := s.once(ctx, claim)
-		if errors.Is(err, fence.ErrNotLeader) || errors.Is(err, fence.ErrNotInstalled) { // Redis has lost the mark
+		if errors.Is(err, fence.ErrNotLeader) || errors.Is(err, fence.ErrNotInstalled) {
+			// Redis has lost the mark.
 			err = cmp.Or(s.redisRaiser.Raise(ctx, claim), fmt.Errorf("%w: %w", redis.ErrNotRun, err))
 		}
-		if !passing(err) || ctx.Err() != nil {
-			return state, explained(ctx, err)
+		if !transient(err) || ctx.Err() != nil {
+			return state, withCause(ctx, err)
 		}
-		s.Log.Warn("Redis could not do it now; it is asked again", "cause", s.Settings.scrub(err.Error()))
+		s.Log.Warn("Redis could not run the step; retrying", "cause", s.Settings.scrub(err.Error()))
 		if err := s.wait(ctx, redisBackoff(failed)); err != nil {
 			return state, err
 		}
@@ -107,14 +111,16 @@ func (s redisStep) run(ctx context.Context, state json.RawMessage, _ checkpoint.
 
 var redisBackoff = checkpoint.Exponential(20*time.Millisecond, time.Second)
 
-// passing errors are no fault of the commands. Where their answer was lost they are run again, like any asynchronous step.
-func passing(err error) bool {
-	return errors.Is(err, redis.ErrNotRun) || errors.Is(err, redis.ErrUnknown) || errors.Is(err, fence.ErrNotLeader) || errors.Is(err, fence.ErrUnrevoked)
+// transient reports errors that the commands have not caused. If a reply was lost, the commands run
+// again, like any asynchronous step.
+func transient(err error) bool {
+	return errors.Is(err, redis.ErrNotRun) || errors.Is(err, redis.ErrUnknown) ||
+		errors.Is(err, fence.ErrNotLeader) || errors.Is(err, fence.ErrUnrevoked)
 }
 
-// once runs the commands, in one script. As in MULTI, one that fails does not keep the others from being run.
+// once runs the commands in one script. As in MULTI, the others run even if one fails.
 func (s redisStep) once(ctx context.Context, c fence.Claim) error {
-	db, err := s.redis.under(c)
+	db, err := s.redis.clientFor(c)
 	if err != nil {
 		return err
 	}

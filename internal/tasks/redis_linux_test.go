@@ -19,7 +19,7 @@ import (
 	"github.com/ringfence/ringfence/internal/stores"
 )
 
-// inRedis is a bench whose journal is a Redis of its own.
+// inRedis returns a bench with its own Redis as the journal.
 func inRedis(t *testing.T, steps string) (*bench, *driver.Client) {
 	t.Helper()
 	b := newBench(t, steps)
@@ -38,7 +38,7 @@ func inRedis(t *testing.T, steps string) (*bench, *driver.Client) {
 	return b, db
 }
 
-func TestCommandsOfRedisAreRunUnderTheToken(t *testing.T) {
+func TestRedisCommandsRunUnderTheToken(t *testing.T) {
 	b, db := inRedis(t, `
 state: {n: 1}
 steps:
@@ -46,7 +46,8 @@ steps:
   - {name: list, redis: [[RPUSH, l, 007, "x y"], [INCR, sent]]}
 `)
 	b.run().exits(cli.Done)
-	if sent, list := db.Get(t.Context(), "sent").Val(), db.LRange(t.Context(), "l", 0, -1).Val(); sent != "11" || strings.Join(list, "|") != "007|x y" {
+	sent, list := db.Get(t.Context(), "sent").Val(), db.LRange(t.Context(), "l", 0, -1).Val()
+	if sent != "11" || strings.Join(list, "|") != "007|x y" {
 		t.Errorf("sent is %s, the list %q", sent, list)
 	}
 	if cp := b.shown(); cp.Status != checkpoint.Done || string(cp.State) != `{"n":1}` {
@@ -54,18 +55,22 @@ steps:
 	}
 }
 
-func TestCommandThatRedisRefusesFailsTheStep(t *testing.T) {
-	b, db := inRedis(t, "retry: {attempts: 2, backoff: 1ms}\nsteps: [{name: s, redis: [[INCR, tries], [INCR, text]]}]\n")
+func TestACommandThatRedisRefusesFailsTheStep(t *testing.T) {
+	b, db := inRedis(t, "retry: {attempts: 2, backoff: 1ms}\nsteps: [{name: s, redis: [[INCR, "+
+		"tries], [INCR, text]]}]\n")
 	db.Set(t.Context(), "text", "x", 0)
 	b.run().exits(cli.Error)
-	if f := stopped(t, b); !strings.Contains(f.Message, "command 2, INCR: ") || db.Get(t.Context(), "tries").Val() != "2" {
+	if f := stopped(t, b); !strings.Contains(f.Message, "command 2, INCR: ") ||
+		db.Get(t.Context(), "tries").Val() != "2" {
 		t.Errorf("got %q after %s tries", f.Message, db.Get(t.Context(), "tries").Val())
 	}
 }
 
-// A newer leader has raised the mark in the middle of the term: nothing of the step is run under the old token.
+// A newer leader has raised the mark in the middle of the term, so the step must not run under the
+// old token.
 func TestStaleRedisStepIsNotRun(t *testing.T) {
-	b, db := inRedis(t, "steps: [{name: wait, run: 'echo began; while [ ! -e go ]; do sleep 0.02; done'}, {name: s, redis: [INCR, n]}]\n")
+	b, db := inRedis(t, "steps: [{name: wait, run: 'echo began; while [ ! -e go ]; do sleep 0.02; "+
+		"done'}, {name: s, redis: [INCR, n]}]\n")
 	l := b.run()
 	l.out.Await(t, "began")
 	issuer, err := l.client.Issuer(t.Context())
@@ -82,13 +87,15 @@ func TestStaleRedisStepIsNotRun(t *testing.T) {
 	l.signals <- syscall.SIGTERM
 	l.exits(128 + 15)
 	if n := db.Exists(t.Context(), "n").Val(); n != 0 {
-		t.Error("the step was run")
+		t.Error("the step has run")
 	}
 }
 
-// Redis is restarted without its data: the leader makes its mark there again and goes on, and no attempt is spent.
-func TestRedisStepOutlivesARestartOfRedis(t *testing.T) {
-	b := newBench(t, "steps: [{name: wait, run: 'echo began; while [ ! -e go ]; do sleep 0.02; done'}, {name: s, redis: [INCR, n]}]\n")
+// Redis is restarted without its data. The leader raises its mark again and continues, and that
+// does not count as an attempt.
+func TestRedisStepSurvivesARestartOfRedis(t *testing.T) {
+	b := newBench(t, "steps: [{name: wait, run: 'echo began; while [ ! -e go ]; do sleep 0.02; "+
+		"done'}, {name: s, redis: [INCR, n]}]\n")
 	server := serverstest.Redis(t, servers.RedisOptions{})
 	if err := redis.Install(t.Context(), server.URL()); err != nil {
 		t.Fatal(err)
@@ -101,7 +108,7 @@ func TestRedisStepOutlivesARestartOfRedis(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.touch("go")
-	l.log.Await(t, "Redis could not do it now")
+	l.log.Await(t, "Redis could not run the step")
 	if err := server.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -109,7 +116,8 @@ func TestRedisStepOutlivesARestartOfRedis(t *testing.T) {
 }
 
 func TestRedisStepHasATimeout(t *testing.T) {
-	b := newBench(t, "steps: [{name: wait, run: 'echo began; while [ ! -e go ]; do sleep 0.02; done'}, {name: s, timeout: 300ms, redis: [INCR, n]}]\n")
+	b := newBench(t, "steps: [{name: wait, run: 'echo began; while [ ! -e go ]; do sleep 0.02; "+
+		"done'}, {name: s, timeout: 300ms, redis: [INCR, n]}]\n")
 	server := serverstest.Redis(t, servers.RedisOptions{})
 	if err := redis.Install(t.Context(), server.URL()); err != nil {
 		t.Fatal(err)
@@ -124,7 +132,8 @@ func TestRedisStepHasATimeout(t *testing.T) {
 	start := time.Now()
 	b.touch("go")
 	l.exits(cli.Error)
-	if took := time.Since(start); !strings.Contains(b.saved().Failure.Message, "timeout of 300ms") || took > 20*time.Second {
+	if took := time.Since(start); !strings.Contains(b.saved().Failure.Message, "timeout of 300ms") ||
+		took > 20*time.Second {
 		t.Errorf("got %+v after %s", b.saved().Failure, took)
 	}
 	if err := server.Resume(); err != nil {
@@ -132,10 +141,11 @@ func TestRedisStepHasATimeout(t *testing.T) {
 	}
 }
 
-// The mark rises in Redis when a leader takes over, not when it comes to its first Redis step: until then a deposed one's
-// commands would be taken.
-func TestMarkRisesInRedisAtTheTakeOver(t *testing.T) {
-	b := newBench(t, "steps: [{name: wait, run: 'echo token=$RINGFENCE_TOKEN; while [ ! -e go ]; do sleep 0.02; done'}, {name: s, redis: [INCR, n]}]\n")
+// The leader raises the mark in Redis when it takes over, not at its first Redis step. Otherwise
+// Redis would accept a deposed leader's commands until then.
+func TestMarkIsRaisedInRedisAtTheTakeover(t *testing.T) {
+	b := newBench(t, "steps: [{name: wait, run: 'echo token=$RINGFENCE_TOKEN; while [ ! -e go ]; "+
+		"do sleep 0.02; done'}, {name: s, redis: [INCR, n]}]\n")
 	server := serverstest.Redis(t, servers.RedisOptions{})
 	b.stores = stores.All
 	b.env = append(b.env, "LEADER_REDIS="+server.URL())
@@ -152,7 +162,8 @@ func TestMarkRisesInRedisAtTheTakeOver(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	_, err = redis.Run(t.Context(), db, fence.Claim{Resource: "orders", Token: 1, Issuer: issuer, Holder: "late"}, []any{"INCR", "n"})
+	_, err = redis.Run(t.Context(), db,
+		fence.Claim{Resource: "orders", Token: 1, Issuer: issuer, Holder: "late"}, []any{"INCR", "n"})
 	if !errors.Is(err, fence.ErrStale) {
 		t.Errorf("a deposed leader's command: %v", err)
 	}

@@ -17,42 +17,49 @@ import (
 
 // taskRun is one `leader task FILE`.
 type taskRun struct {
-	*Session
-	ctx         context.Context // of the whole run
-	over        chan struct{}   // closed when ctx has ended and the task can tell: a pause that ended before would let a step begin
+	*Invocation
+	ctx context.Context // of the whole run
+
+	// over is closed after ctx and the task's context have ended. A pause between rounds waits for it:
+	// if the pause ended with ctx, the next step could begin before the task's context ends.
+	over chan struct{}
+
 	reaper      *supervise.Reaper
-	elector     *incumbent
+	elector     *recordingElector
 	redis       *redisClient // nil without Redis steps
 	redisRaiser raiser
-	key         checkpoint.Key // of the step that runs; only for the goroutine that runs it
+	key         checkpoint.Key // of the current step; only for the goroutine that runs it
 	stdout      io.Writer      // of commands
 	stderr      io.Writer
-	told        time.Time // when an interruption was last told of
+	lastWarned  time.Time // of an interruption
 }
 
-// Run is the subcommand task: it takes part in the election, and runs the steps as the leader. It returns the exit code.
-func (s *Session) Run(ctx context.Context) int {
-	journal, shut, err := s.journal(ctx)
+// Run implements the subcommand task: it stands for election, and runs the steps as the leader. It
+// returns the exit code.
+func (inv *Invocation) Run(ctx context.Context) int {
+	journal, closeJournal, err := inv.journal(ctx)
 	if err != nil {
-		return cli.Failed(ctx, s.Log, "open the journal", s.scrubbed(err))
+		return cli.Failed(ctx, inv.Log, "open the journal", inv.scrubbed(err))
 	}
-	defer shut()
+	defer closeJournal()
 	reaper, stop := supervise.StartReaper()
 	defer stop()
 	r := &taskRun{
-		Session: s, ctx: ctx, reaper: reaper, stdout: s.Stdout, stderr: s.Stderr,
-		elector: &incumbent{Elector: &coordinators.Announcer{Elector: s.Coordinator, Log: s.Log}},
+		Invocation: inv, ctx: ctx, reaper: reaper, stdout: inv.Stdout, stderr: inv.Stderr,
+		elector: &recordingElector{
+			Elector: &coordinators.Announcer{Elector: inv.Coordinator, Log: inv.Log},
+		},
 	}
-	if s.Bar != nil {
-		r.stdout, r.stderr = s.Bar.around(s.Stdout), s.Bar
-		defer s.Bar.begin(string(s.Name))()
+	if inv.Bar != nil {
+		r.stdout, r.stderr = inv.Bar.around(inv.Stdout), inv.Bar
+		defer inv.Bar.begin(string(inv.Name))()
 	}
 	return r.run(journal)
 }
 
-// run takes part until the task has come to its end, or this copy of it.
+// run campaigns and runs the steps until the task ends, or this copy of it.
 func (r *taskRun) run(journal checkpoint.Journal) int {
-	if done, err := r.look(journal); done || err != nil {
+	if done, err := r.checkJournal(journal); done || err != nil {
 		return r.ended(checkpoint.Checkpoint{}, err)
 	}
 	stores := r.raisers()
@@ -65,7 +72,9 @@ func (r *taskRun) run(journal checkpoint.Journal) int {
 		}
 	}
 	c := checkpoint.Runner[json.RawMessage]{
-		Lead:    fence.Lead{Elector: r.elector, Resource: r.Resource, Holder: r.Settings.Holder, Stores: stores},
+		Lead: fence.Lead{
+			Elector: r.elector, Resource: r.Resource, Holder: r.Settings.Holder, Stores: stores,
+		},
 		Journal: journal, Task: r.task(), Observer: r.Coordinator,
 	}
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(r.ctx))
@@ -78,17 +87,20 @@ func (r *taskRun) run(journal checkpoint.Journal) int {
 	return r.ended(c.Run(ctx))
 }
 
-// look reads the checkpoint before anybody stands for election: a journal that is not right shows now, and not in the
-// night when the leader falls. A task that is done stays done.
-func (r *taskRun) look(journal checkpoint.Journal) (done bool, err error) {
+// checkJournal reads the checkpoint before the election, so that a broken journal shows now, and
+// not later when the leader fails. It reports whether the task is done already.
+func (r *taskRun) checkJournal(journal checkpoint.Journal) (done bool, err error) {
 	ctx, cancel := coordinators.Patience(r.ctx, r.Settings.SessionTimeout)
 	defer cancel()
 	found, err := journal.Load(ctx, r.Name)
 	switch {
-	case errors.Is(err, fence.ErrNoToken): // there is a guard in between; as the leader we shall be let in
-		r.Log.Warn("the journal is behind a guard, so this copy cannot follow the task while another leads", "next", "set LEADER_JOURNAL to the database itself", "cause", err.Error())
+	// a guard is in between; it will admit this copy as the leader
+	case errors.Is(err, fence.ErrNoToken):
+		r.Log.Warn("the journal is behind a guard, so this copy cannot follow the task while another "+
+			"leads", "next", "set LEADER_JOURNAL to the database itself", "cause", err.Error())
 		return false, nil
-	case errors.Is(err, checkpoint.ErrTransient), err != nil && ctx.Err() != nil && r.ctx.Err() == nil:
+	case errors.Is(err, checkpoint.ErrTransient),
+		err != nil && ctx.Err() != nil && r.ctx.Err() == nil:
 		r.Log.Warn("the journal does not answer yet", "cause", r.Settings.scrub(err.Error()))
 		return false, nil
 	case err != nil:
@@ -100,7 +112,8 @@ func (r *taskRun) look(journal checkpoint.Journal) (done bool, err error) {
 	return found[0].Status == checkpoint.Done, nil
 }
 
-// wait lets nothing begin before d has passed, nor while leadership is suspended. Its error is why ctx or the term has ended.
+// wait waits for d, and then while leadership is suspended. Its error is the cause with which ctx
+// or the term has ended.
 func (r *taskRun) wait(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -112,20 +125,22 @@ func (r *taskRun) wait(ctx context.Context, d time.Duration) error {
 	return r.elector.term().Wait(ctx)
 }
 
-// incumbent is an elector that remembers the last term it has won.
-type incumbent struct {
+// recordingElector remembers the last term that it has won.
+type recordingElector struct {
 	fence.Elector
 	won atomic.Pointer[fence.Term]
 }
 
 // Campaign implements fence.Elector.
-func (i *incumbent) Campaign(ctx context.Context, r fence.Resource, holder string) (*fence.Term, error) {
-	t, err := i.Elector.Campaign(ctx, r, holder)
+func (e *recordingElector) Campaign(
+	ctx context.Context, r fence.Resource, holder string,
+) (*fence.Term, error) {
+	t, err := e.Elector.Campaign(ctx, r, holder)
 	if err == nil {
-		i.won.Store(t)
+		e.won.Store(t)
 	}
 	return t, err
 }
 
-// term is the one that a step is run in.
-func (i *incumbent) term() *fence.Term { return i.won.Load() }
+// term is the term in which a step runs.
+func (e *recordingElector) term() *fence.Term { return e.won.Load() }

@@ -23,11 +23,15 @@ type bench struct {
 	setup
 }
 
-// newBench writes a task called t of the resource orders; steps is YAML below that.
+// newBench writes a task file for the task t of the resource orders; steps is the rest of the YAML.
 func newBench(t *testing.T, steps string) *bench {
 	t.Helper()
 	t.Parallel()
-	b := &bench{t: t, file: filepath.Join(t.TempDir(), "t.yaml"), setup: setup{memory: fencetest.NewMemory(long), journal: checkpointtest.NewMemory()}}
+	b := &bench{
+		t: t, file: filepath.Join(t.TempDir(), "t.yaml"), setup: setup{
+			memory: fencetest.NewMemory(longSession), journal: checkpointtest.NewMemory(),
+		},
+	}
 	b.env = []string{"LEADER_SESSION_TIMEOUT=30s", "LEADER_GRACE=300ms"}
 	b.steps(steps)
 	return b
@@ -40,10 +44,10 @@ func (b *bench) steps(steps string) {
 	}
 }
 
-// run begins a copy.
-func (b *bench) run() *trial { b.t.Helper(); return begin(b.t, b.setup, "task", b.file) }
+// run starts a copy.
+func (b *bench) run() *taskCopy { b.t.Helper(); return begin(b.t, b.setup, "task", b.file) }
 
-// saved is the checkpoint.
+// saved returns the checkpoint.
 func (b *bench) saved() (cp checkpoint.Checkpoint) {
 	b.t.Helper()
 	found, err := b.journal.Load(b.t.Context(), "t")
@@ -56,7 +60,7 @@ func (b *bench) saved() (cp checkpoint.Checkpoint) {
 	return cp
 }
 
-// shown is the checkpoint as leader task show prints it.
+// shown returns the checkpoint that leader task show prints.
 func (b *bench) shown() (cp checkpoint.Checkpoint) {
 	b.t.Helper()
 	l := b.say(cli.Done, "task", "show", b.file, "-o", "json")
@@ -67,14 +71,14 @@ func (b *bench) shown() (cp checkpoint.Checkpoint) {
 }
 
 // say runs a subcommand to its end.
-func (b *bench) say(want int, args ...string) *trial {
+func (b *bench) say(want int, args ...string) *taskCopy {
 	b.t.Helper()
 	l := begin(b.t, b.setup, args...)
 	l.exits(want)
 	return l
 }
 
-// touch makes a file beside the task file.
+// touch creates a file next to the task file.
 func (b *bench) touch(name string) {
 	b.t.Helper()
 	if err := os.WriteFile(filepath.Join(filepath.Dir(b.file), name), nil, 0o644); err != nil {
@@ -82,7 +86,7 @@ func (b *bench) touch(name string) {
 	}
 }
 
-// inDir is the text of a file beside the task file.
+// inDir returns the text of a file next to the task file.
 func (b *bench) inDir(name string) string {
 	text, _ := os.ReadFile(filepath.Join(filepath.Dir(b.file), name))
 	return string(text)
@@ -120,7 +124,7 @@ steps:
 	}
 }
 
-func TestCommandOfAStepKnowsWhatItIsAbout(t *testing.T) {
+func TestCommandOfAStepGetsItsNameKeyAndToken(t *testing.T) {
 	b := newBench(t, `
 rounds: 2
 steps:
@@ -131,13 +135,14 @@ steps:
 	b.env = append(b.env, "LEADER_HOLDER=me")
 	l := b.run()
 	l.exits(cli.Done)
-	want := "t/1/1/send all/t/1/1/send all/orders/1/me/-c fence.orders=1\nt/1/2/send all/t/1/2/send all/orders/1/me/-c fence.orders=1\n"
+	want := "t/1/1/send all/t/1/1/send all/orders/1/me/-c fence.orders=1\nt/1/2/send " +
+		"all/t/1/2/send all/orders/1/me/-c fence.orders=1\n"
 	if l.out.String() != want {
 		t.Errorf("got %q", l.out)
 	}
 }
 
-func TestStepThatFailsIsTriedAgainThenStopsTheTaskUntilItIsResumed(t *testing.T) {
+func TestAFailingStepIsRetriedThenStopsTheTaskUntilItIsResumed(t *testing.T) {
 	b := newBench(t, `
 retry: {attempts: 3, backoff: 1ms}
 steps:
@@ -145,32 +150,41 @@ steps:
   - name: second
     run: |
       echo y >>second; echo "no such account: 7" >&2
-      [ -e mended ]
+      [ -e fixed ]
 `)
 	l := b.run()
 	l.exits(cli.Error)
 	cp := b.saved()
-	if cp.Status != checkpoint.Stopped || cp.Failure.Attempts != 3 || cp.Failure.Message != "exit code 1: no such account: 7" || b.inDir("second") != "y\ny\ny\n" {
+	if cp.Status != checkpoint.Stopped || cp.Failure.Attempts != 3 ||
+		cp.Failure.Message != "exit code 1: no such account: 7" || b.inDir("second") != "y\ny\ny\n" {
 		t.Errorf("got %+v, failure %+v, tried %q", cp, cp.Failure, b.inDir("second"))
 	}
-	for _, want := range []string{`"msg":"step has failed; it is tried again"`, `"attempt":2`, "the task is stopped", "leader task resume " + b.file} {
+	for _, want := range []string{
+		`"msg":"step has failed; retrying"`, `"attempt":2`, "the task is stopped",
+		"leader task resume " + b.file,
+	} {
 		if !strings.Contains(l.log.String(), want) {
 			t.Errorf("no %s in the log", want)
 		}
 	}
 	b.run().exits(cli.Error) // another copy changes nothing
 	shown := b.say(cli.Done, "task", "show", b.file).out.String()
-	for _, want := range []string{"status    stopped\n", "step      2 of 2: second\n", "after 3 attempts", `exit code 1: no such account: 7`} {
+	for _, want := range []string{
+		"status    stopped\n", "step      2 of 2: second\n", "after 3 attempts",
+		`exit code 1: no such account: 7`,
+	} {
 		if !strings.Contains(shown, want) {
 			t.Errorf("no %q in:\n%s", want, shown)
 		}
 	}
 
-	b.touch("mended")
-	if out := b.say(cli.Done, "task", "resume", "t").out.String(); !strings.Contains(out, "task t is running at step 2 of 2: second, run 1") {
+	b.touch("fixed")
+	out := b.say(cli.Done, "task", "resume", "t").out.String()
+	if !strings.Contains(out, "task t is running at step 2 of 2: second, run 1") {
 		t.Errorf("resume says %q", out)
 	}
-	if out := b.say(cli.Done, "task", "resume", b.file).out.String(); !strings.Contains(out, "is running, not stopped; nothing was changed") {
+	out = b.say(cli.Done, "task", "resume", b.file).out.String()
+	if !strings.Contains(out, "is running, not stopped; nothing was changed") {
 		t.Errorf("the second resume says %q", out)
 	}
 	b.run().exits(cli.Done)
@@ -180,14 +194,16 @@ steps:
 }
 
 func TestRestartBeginsTheNextRun(t *testing.T) {
-	b := newBench(t, "state: {n: 1}\nsteps: [{name: s, run: 'echo $RINGFENCE_KEY; cat; echo \"{}\" >$RINGFENCE_STATE'}]\n")
+	b := newBench(t, "state: {n: 1}\nsteps: [{name: s, run: 'echo $RINGFENCE_KEY; cat; echo \"{}\" "+
+		">$RINGFENCE_STATE'}]\n")
 	b.run().exits(cli.Done)
-	again := b.run() // done is done
+	again := b.run() // the task is done already
 	again.exits(cli.Done)
 	if again.out.String() != "" {
-		t.Errorf("it was run again: %q", again.out)
+		t.Errorf("it has run again: %q", again.out)
 	}
-	if out := b.say(cli.Done, "task", "restart", b.file).out.String(); !strings.Contains(out, "at step 1 of 1: s, run 2") {
+	out := b.say(cli.Done, "task", "restart", b.file).out.String()
+	if !strings.Contains(out, "at step 1 of 1: s, run 2") {
 		t.Errorf("restart says %q", out)
 	}
 	l := b.run()
@@ -197,16 +213,22 @@ func TestRestartBeginsTheNextRun(t *testing.T) {
 	}
 }
 
-func TestOnlyALeaderMayResumeAndTheOtherIsNamed(t *testing.T) {
+func TestOnlyTheLeaderMayRestartAndTheErrorNamesIt(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes as long as a session timeout of 3 s")
+	}
 	b := newBench(t, "steps: [{name: a, run: 'true'}, {name: b, run: 'echo began; sleep 1000'}]\n")
-	b.env = append(b.env, "LEADER_SESSION_TIMEOUT=3s", "LEADER_GRACE=1ms") // so long it waits for the other's end
+	// restart waits as long for the leader to resign
+	b.env = append(b.env, "LEADER_SESSION_TIMEOUT=3s", "LEADER_GRACE=1ms")
 	holder := b.env
 	b.env = append(holder, "LEADER_HOLDER=the-first")
 	first := b.run()
 	first.out.Await(t, "began")
 	b.env = holder
 	l := b.say(cli.Error, "task", "restart", b.file)
-	for _, want := range []string{"the-first leads orders with token 1", "leader resign orders", "nothing was changed"} {
+	for _, want := range []string{
+		"the-first leads orders with token 1", "leader resign orders", "nothing was changed",
+	} {
 		if !strings.Contains(l.log.String(), want) {
 			t.Errorf("no %q in the log", want)
 		}
@@ -218,7 +240,7 @@ func TestOnlyALeaderMayResumeAndTheOtherIsNamed(t *testing.T) {
 	first.exits(128 + 15)
 }
 
-func TestTERMEndsTheStepGivesLeadershipUpAndTheNextCopyGoesOn(t *testing.T) {
+func TestTERMEndsTheStepAndResignsAndTheNextCopyContinues(t *testing.T) {
 	b := newBench(t, `
 steps:
   - {name: first, run: "echo x >>first"}
@@ -232,7 +254,7 @@ steps:
 	first := b.run()
 	pid := first.pid("pid")
 	second := b.run()
-	leadertest.Eventually(t, "the second stands", func() bool { return len(first.queue()) == 2 })
+	leadertest.Eventually(t, "the second is enrolled", func() bool { return len(first.queue()) == 2 })
 	first.signals <- syscall.SIGTERM
 	first.out.Await(t, "bye")
 	first.exits(128 + 15)
@@ -247,7 +269,8 @@ steps:
 }
 
 func TestCommandThatIgnoresTERMIsKilled(t *testing.T) {
-	b := newBench(t, "steps: [{name: s, run: 'trap \"\" TERM; sleep 1000 & echo inner=$!; echo pid=$$; wait; sleep 1000'}]\n")
+	b := newBench(t, "steps: [{name: s, run: 'trap \"\" TERM; sleep 1000 & echo inner=$!; echo "+
+		"pid=$$; wait; sleep 1000'}]\n")
 	l := b.run()
 	pid, inner := l.pid("pid"), l.pid("inner")
 	l.signals <- syscall.SIGINT
@@ -255,20 +278,21 @@ func TestCommandThatIgnoresTERMIsKilled(t *testing.T) {
 	leadertest.MustBeGone(t, pid, inner)
 }
 
-func TestSignalWhileAStandbyEndsIt(t *testing.T) {
+func TestSignalEndsAStandby(t *testing.T) {
 	b := newBench(t, "steps: [{name: s, run: 'echo began; sleep 1000'}]\n")
 	first := b.run()
 	first.out.Await(t, "began")
 	second := b.run()
-	leadertest.Eventually(t, "the second stands", func() bool { return len(first.queue()) == 2 })
+	leadertest.Eventually(t, "the second is enrolled", func() bool { return len(first.queue()) == 2 })
 	second.signals <- syscall.SIGTERM
 	second.exits(128 + 15)
 	first.signals <- syscall.SIGTERM
 	first.exits(128 + 15)
 }
 
-func TestDeposedCopyStandsAgainAndStandbysEndWithTheTask(t *testing.T) {
-	b := newBench(t, "steps: [{name: s, run: 'echo token=$RINGFENCE_TOKEN; while [ ! -e go ]; do sleep 0.02; done'}]\n")
+func TestADeposedCopyStandsForElectionAgainAndStandbysEndWithTheTask(t *testing.T) {
+	b := newBench(t, "steps: [{name: s, run: 'echo token=$RINGFENCE_TOKEN; while [ ! -e go ]; do "+
+		"sleep 0.02; done'}]\n")
 	first := b.run()
 	if token := first.pid("token"); token != 1 {
 		t.Fatalf("token %d", token)
@@ -276,20 +300,23 @@ func TestDeposedCopyStandsAgainAndStandbysEndWithTheTask(t *testing.T) {
 	first.depose()
 	first.out.Await(t, "token=2")
 	second := b.run()
-	leadertest.Eventually(t, "the second stands", func() bool { return len(first.queue()) == 2 })
+	leadertest.Eventually(t, "the second is enrolled", func() bool { return len(first.queue()) == 2 })
 	b.touch("go")
 	first.exits(cli.Done)
-	second.exits(cli.Done) // it was done by the other
+	second.exits(cli.Done) // the first has done the task
 	if second.out.String() != "" {
 		t.Errorf("the second ran the step: %q", second.out)
 	}
 }
 
-func TestStepThatTakesTooLongIsEndedAndTriedAgain(t *testing.T) {
+func TestAStepThatTimesOutIsEndedAndRetried(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes as long as two timeouts of 3 s")
+	}
 	b := newBench(t, `
 steps:
   - name: s
-    timeout: 3s # in which the shell has to come to its first line
+    timeout: 3s # enough for the shell to reach its first line
     retry: {attempts: 2, backoff: 1ms}
     run: |
       echo pid=$$ >>pids
@@ -298,7 +325,8 @@ steps:
 	start := time.Now()
 	b.run().exits(cli.Error)
 	cp := b.saved()
-	if cp.Status != checkpoint.Stopped || cp.Failure.Attempts != 2 || !strings.Contains(cp.Failure.Message, "timeout of 3s") || time.Since(start) < 6*time.Second {
+	if cp.Status != checkpoint.Stopped || cp.Failure.Attempts != 2 ||
+		!strings.Contains(cp.Failure.Message, "timeout of 3s") || time.Since(start) < 6*time.Second {
 		t.Errorf("got %+v after %s", cp.Failure, time.Since(start))
 	}
 	if strings.Count(b.inDir("pids"), "pid=") != 2 {
@@ -306,36 +334,42 @@ steps:
 	}
 }
 
-func TestStateThatIsNoObjectFailsTheStep(t *testing.T) {
+func TestAStateThatIsNotAnObjectFailsTheStep(t *testing.T) {
 	for script, want := range map[string]string{
-		`echo "[1]" >$RINGFENCE_STATE`: "not a JSON object", `rm $RINGFENCE_STATE`: "no such file", `echo null >$RINGFENCE_STATE`: "not a JSON object",
-		`: >$RINGFENCE_STATE`: "not a JSON object", `rm $RINGFENCE_STATE; mkfifo $RINGFENCE_STATE`: "has to be a file",
-		`head -c 2000000 /dev/zero >$RINGFENCE_STATE`: "more than 1048576 bytes", `echo '{"a": 1} {"b": 2}' >$RINGFENCE_STATE`: "not a JSON object",
+		`echo "[1]" >$RINGFENCE_STATE`: "not a JSON object", `rm $RINGFENCE_STATE`: "no such file",
+		`echo null >$RINGFENCE_STATE`:                  "not a JSON object",
+		`: >$RINGFENCE_STATE`:                          "not a JSON object",
+		`rm $RINGFENCE_STATE; mkfifo $RINGFENCE_STATE`: "has to be a file",
+		`head -c 2000000 /dev/zero >$RINGFENCE_STATE`:  "more than 1048576 bytes",
+		`echo '{"a": 1} {"b": 2}' >$RINGFENCE_STATE`:   "not a JSON object",
 	} {
 		t.Run(script, func(t *testing.T) {
 			text, _ := json.Marshal(script)
 			b := newBench(t, "state: {a: 1}\nsteps: [{name: s, run: "+string(text)+"}]\n")
 			b.run().exits(cli.Error)
-			if cp := b.saved(); cp.Status != checkpoint.Stopped || !strings.Contains(cp.Failure.Message, want) || string(cp.State) != `{"a":1}` {
+			if cp := b.saved(); cp.Status != checkpoint.Stopped ||
+				!strings.Contains(cp.Failure.Message, want) || string(cp.State) != `{"a":1}` {
 				t.Errorf("got %+v, state %s", cp.Failure, cp.State)
 			}
 		})
 	}
 }
 
-// A step whose start is saved and whose end is not, because its leader was killed in between.
-func TestUnfinishedStepIsAskedAbout(t *testing.T) {
+// The start of the step is saved, and its end is not, because its leader was killed in between.
+func TestAskDecidesAboutAnUnfinishedStep(t *testing.T) {
 	for answer, want := range map[string]struct {
 		status checkpoint.Status
 		ran    string
 	}{
-		`exit 0`: {checkpoint.Done, "x\n"}, `exit 1`: {checkpoint.Done, "x\nx\n"}, `echo who knows >&2; exit 7`: {checkpoint.Stopped, "x\n"},
+		`exit 0`: {checkpoint.Done, "x\n"}, `exit 1`: {checkpoint.Done, "x\nx\n"},
+		`echo who knows >&2; exit 7`:               {checkpoint.Stopped, "x\n"},
 		`echo '{"asked": true}' >$RINGFENCE_STATE`: {checkpoint.Done, "x\n"},
 	} {
 		t.Run(answer, func(t *testing.T) {
 			b := newBench(t, "")
 			text, _ := json.Marshal(answer)
-			b.steps("steps: [{name: s, run: 'echo x >>ran; echo began; while [ ! -e go ]; do sleep 0.02; done', unfinished: ask, ask: " + string(text) + "}]\n")
+			b.steps("steps: [{name: s, run: 'echo x >>ran; echo began; while [ ! -e go ]; do sleep 0.02; " +
+				"done', unfinished: ask, ask: " + string(text) + "}]\n")
 			first := b.run()
 			first.out.Await(t, "began")
 			first.signals <- syscall.SIGTERM
@@ -363,7 +397,7 @@ func TestUnfinishedStepIsAskedAbout(t *testing.T) {
 	}
 }
 
-func TestUnfinishedStopStops(t *testing.T) {
+func TestUnfinishedStopStopsTheTask(t *testing.T) {
 	b := newBench(t, "steps: [{name: s, run: 'echo began; sleep 1000', unfinished: stop}]\n")
 	first := b.run()
 	first.out.Await(t, "began")
@@ -391,7 +425,7 @@ func TestChangedStepsAreRefusedWithBothLists(t *testing.T) {
 	b.run().exits(cli.Done)
 }
 
-func TestRoundsWaitForEachOther(t *testing.T) {
+func TestEveryIsThePauseBetweenRounds(t *testing.T) {
 	b := newBench(t, "rounds: 3\nevery: 200ms\nsteps: [{name: s, run: 'true'}]\n")
 	start := time.Now()
 	b.run().exits(cli.Done)
@@ -399,7 +433,8 @@ func TestRoundsWaitForEachOther(t *testing.T) {
 		t.Errorf("three rounds took %s", took)
 	}
 	b = &bench{t: t, file: b.file, setup: b.setup}
-	b.steps("rounds: forever\nevery: 1h\nchanged: restart\nsteps: [{name: u, run: 'echo round $RINGFENCE_ROUND'}]\n")
+	b.steps("rounds: forever\nevery: 1h\nchanged: restart\nsteps: [{name: u, run: 'echo round " +
+		"$RINGFENCE_ROUND'}]\n")
 	b.say(cli.Done, "task", "restart", "t")
 	l := b.run()
 	l.log.Await(t, "step has ended")
@@ -410,8 +445,8 @@ func TestRoundsWaitForEachOther(t *testing.T) {
 	}
 }
 
-// It is no failure of the step, which may be tried once only.
-func TestCommandStoppedForTheCoordinatorsSakeIsRunAgain(t *testing.T) {
+// The stop does not count as a failure of the step, which has only one attempt.
+func TestCommandThatWasStoppedAfterADisconnectionRunsAgain(t *testing.T) {
 	b := newBench(t, `
 steps:
   - name: s
@@ -426,30 +461,37 @@ steps:
 	leadertest.Eventually(t, "it is stopped", func() bool { return !leadertest.Alive(pid) })
 	l.client.Heal()
 	l.exits(cli.Done)
-	if strings.Count(l.out.String(), "pid=") != 2 || strings.Contains(l.log.String(), "has failed") || b.saved().Token != 1 {
+	if strings.Count(l.out.String(), "pid=") != 2 || strings.Contains(l.log.String(), "has failed") ||
+		b.saved().Token != 1 {
 		t.Errorf("ran as %q under token %s", l.out, b.saved().Token)
 	}
 }
 
-func TestCommandIsPausedWhileTheCoordinatorIsAway(t *testing.T) {
-	b := newBench(t, "steps: [{name: s, run: 'echo pid=$$; while [ ! -e go ]; do sleep 0.02; done'}, {name: u, run: 'true'}]\n")
+func TestCommandIsPausedWhileTheCoordinatorIsOutOfReach(t *testing.T) {
+	b := newBench(t, "steps: [{name: s, run: 'echo pid=$$; while [ ! -e go ]; do sleep 0.02; "+
+		"done'}, {name: u, run: 'true'}]\n")
 	l := b.run()
 	pid := l.pid("pid")
 	l.client.Cut()
 	leadertest.Eventually(t, "it is paused", func() bool { return leadertest.Halted(pid) })
 	b.touch("go")
 	if b.saved().Version != 0 {
-		t.Error("the step has ended all the same")
+		t.Error("the step has ended nevertheless")
 	}
 	l.client.Heal()
 	l.exits(cli.Done)
 }
 
-// The session runs out while the command runs: that is no failure of the step either.
-func TestStepOfALostTermIsNotCountedAsFailed(t *testing.T) {
-	b := newBench(t, "steps: [{name: s, run: 'echo token=$RINGFENCE_TOKEN; while [ ! -e go ]; do sleep 0.02; done'}]\n")
-	b.env = append(b.env, "LEADER_SESSION_TIMEOUT="+mortal.String(), "LEADER_ON_DISCONNECT=continue")
-	b.memory = fencetest.NewMemory(mortal)
+// The session expires while the command runs. That does not count as a failure either.
+func TestStepOfALostTermDoesNotCountAsFailed(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes as long as a session timeout of 6 s")
+	}
+	b := newBench(t, "steps: [{name: s, run: 'echo token=$RINGFENCE_TOKEN; while [ ! -e go ]; do "+
+		"sleep 0.02; done'}]\n")
+	b.env = append(b.env, "LEADER_SESSION_TIMEOUT="+shortSession.String(),
+		"LEADER_ON_DISCONNECT=continue")
+	b.memory = fencetest.NewMemory(shortSession)
 	l := b.run()
 	l.out.Await(t, "token=1")
 	l.client.Cut()

@@ -19,15 +19,17 @@ import (
 	"github.com/ringfence/ringfence/internal/supervise"
 )
 
-// shellStep is a command that is run by the shell.
+// shellStep is a command that the shell runs.
 type shellStep struct {
 	*taskRun
 	script  string
 	timeout time.Duration
 }
 
-// run is checkpoint.Step's.
-func (s shellStep) run(ctx context.Context, state json.RawMessage, key checkpoint.Key) (json.RawMessage, error) {
+// run is the step's Run.
+func (s shellStep) run(
+	ctx context.Context, state json.RawMessage, key checkpoint.Key,
+) (json.RawMessage, error) {
 	e, err := s.execute(ctx, state, key)
 	if err != nil {
 		return nil, err
@@ -38,8 +40,10 @@ func (s shellStep) run(ctx context.Context, state json.RawMessage, key checkpoin
 	return e.state()
 }
 
-// ask is checkpoint.Step's: exit code 0 says that the step has ended, 1 that it is to be run again.
-func (s shellStep) ask(ctx context.Context, state json.RawMessage, key checkpoint.Key) (checkpoint.Decision, json.RawMessage, error) {
+// ask is the step's Ask: exit code 0 means that the step has ended, 1 that it has to run again.
+func (s shellStep) ask(
+	ctx context.Context, state json.RawMessage, key checkpoint.Key,
+) (checkpoint.Decision, json.RawMessage, error) {
 	e, err := s.execute(ctx, state, key)
 	if err != nil {
 		return checkpoint.Stop, nil, err
@@ -57,9 +61,9 @@ func (s shellStep) ask(ctx context.Context, state json.RawMessage, key checkpoin
 // execution is how one run of the command ended.
 type execution struct {
 	code   int
-	said   string // the end of what it wrote to stderr
-	after  []byte // the state file, as it left it
-	failed error  // it could not be read
+	stderr string // the end of its stderr
+	after  []byte // the state file afterwards
+	failed error  // why the file could not be read
 }
 
 func (e execution) failure() error {
@@ -67,23 +71,27 @@ func (e execution) failure() error {
 	if e.code > 128 {
 		text += fmt.Sprintf(" (signal %d)", e.code-128)
 	}
-	if e.said != "" {
-		text += ": " + e.said
+	if e.stderr != "" {
+		text += ": " + e.stderr
 	}
 	return errors.New(text)
 }
 
 func (e execution) state() (json.RawMessage, error) {
 	if e.failed != nil {
-		return nil, fmt.Errorf("the command has ended well, but its state file cannot be read: %w", e.failed)
+		return nil, fmt.Errorf("the command has succeeded, but its state file cannot be read: %w",
+			e.failed)
 	}
 	return newState(e.after)
 }
 
-// execute runs the command until it has ended by itself. What stops it for the term's sake is no failure of the step: when
-// the coordinator is back in time it is run again, and when the term is lost, so is ctx.
-func (s shellStep) execute(ctx context.Context, state json.RawMessage, key checkpoint.Key) (e execution, err error) {
-	ctx, stop := limited(ctx, s.timeout)
+// execute runs the command until it has ended by itself. If the supervisor stops it because of the
+// term, the step has not failed: execute runs it again when the coordinator is back in time. When
+// the term is lost, ctx ends.
+func (s shellStep) execute(
+	ctx context.Context, state json.RawMessage, key checkpoint.Key,
+) (e execution, err error) {
+	ctx, stop := withTimeout(ctx, s.timeout)
 	defer stop()
 	dir, err := os.MkdirTemp("", "ringfence-")
 	if err != nil {
@@ -100,7 +108,8 @@ func (s shellStep) execute(ctx context.Context, state json.RawMessage, key check
 			e.after, e.failed = readState(file)
 			return e, nil
 		}
-		if !errors.Is(err, supervise.ErrDisconnected) && !errors.Is(err, supervise.ErrOutOfTime) && !errors.Is(err, fence.ErrLost) {
+		if !errors.Is(err, supervise.ErrDisconnected) && !errors.Is(err, supervise.ErrOutOfTime) &&
+			!errors.Is(err, fence.ErrLost) {
 			return e, err
 		}
 		if err := s.wait(ctx, 0); err != nil {
@@ -109,16 +118,20 @@ func (s shellStep) execute(ctx context.Context, state json.RawMessage, key check
 	}
 }
 
-// attempt starts the command and waits until nothing of it is left. err is why it was stopped, or not started.
-func (s shellStep) attempt(ctx context.Context, state []byte, file string, key checkpoint.Key) (e execution, err error) {
+// attempt starts the command and waits until its process group is gone. err is the reason why it
+// was stopped, or could not be started.
+func (s shellStep) attempt(
+	ctx context.Context, state []byte, file string, key checkpoint.Key,
+) (e execution, err error) {
 	term := s.elector.term()
-	said := &tail{}
+	stderr := &tail{}
 	child := &supervise.Child{Reaper: s.reaper, Dir: filepath.Dir(s.Path)}
-	err = child.Start([]string{"/bin/sh", "-e", "-c", s.script}, s.environ(file, key), bytes.NewReader(state), s.stdout, io.MultiWriter(s.stderr, said))
+	err = child.Start([]string{"/bin/sh", "-e", "-c", s.script}, s.environ(file, key),
+		bytes.NewReader(state), s.stdout, io.MultiWriter(s.stderr, stderr))
 	if err != nil {
 		return e, fmt.Errorf("the command could not be started: %w", err)
 	}
-	s.Log.Debug("the command is started", "step", key.Step, "pid", child.Pid())
+	s.Log.Debug("the command was started", "step", key.Step, "pid", child.Pid())
 	v := &supervise.Supervisor{
 		Child: child, Term: term, Log: s.Log,
 		Policy: s.Settings.OnDisconnect, Grace: s.Settings.Grace, Margin: s.Settings.Margin,
@@ -126,10 +139,10 @@ func (s shellStep) attempt(ctx context.Context, state []byte, file string, key c
 	if err := v.Supervise(ctx); err != nil {
 		return e, err
 	}
-	return execution{code: child.ExitCode(), said: said.String()}, nil
+	return execution{code: child.ExitCode(), stderr: stderr.String()}, nil
 }
 
-// environ is what the command finds.
+// environ returns the command's environment.
 func (s shellStep) environ(file string, key checkpoint.Key) []string {
 	return environ.With(environ.Claimed(s.Env, s.elector.term().Claim()), [][2]string{
 		{"RINGFENCE_TASK", string(key.Task)},
@@ -141,7 +154,7 @@ func (s shellStep) environ(file string, key checkpoint.Key) []string {
 	})
 }
 
-// readState reads no more of the file than a state may have.
+// readState reads the state file, which must be a regular file within the limit.
 func readState(file string) ([]byte, error) {
 	if about, err := os.Stat(file); err != nil || !about.Mode().IsRegular() {
 		return nil, errors.Join(err, errors.New("it has to be a file"))
@@ -158,7 +171,7 @@ func readState(file string) ([]byte, error) {
 	return text, err
 }
 
-// tail keeps the end of what is written to it.
+// tail keeps the last bytes that are written to it.
 type tail struct{ text []byte }
 
 const tailLength = 1 << 10
@@ -170,4 +183,6 @@ func (t *tail) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-func (t *tail) String() string { return strings.ToValidUTF8(strings.TrimSpace(string(t.text)), "?") }
+func (t *tail) String() string {
+	return strings.ToValidUTF8(strings.TrimSpace(string(t.text)), "?")
+}

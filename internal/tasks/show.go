@@ -15,58 +15,61 @@ import (
 	"github.com/ringfence/ringfence/internal/coordinators"
 )
 
-// Show is the subcommand task show. It returns the exit code.
-func (s *Session) Show(ctx context.Context) int {
-	found, err := s.load(ctx, s.Name)
+// Show implements the subcommand task show. It returns the exit code.
+func (inv *Invocation) Show(ctx context.Context) int {
+	found, err := inv.load(ctx, inv.Name)
 	if err != nil {
-		return cli.Failed(ctx, s.Log, "read the checkpoint", err)
+		return cli.Failed(ctx, inv.Log, "read the checkpoint", err)
 	}
 	if len(found) == 0 {
-		u, _ := s.journalURL()
-		fmt.Fprintf(s.Stderr, "leader: the journal %s has no task %s: it was never begun\n", u, s.Name)
+		u, _ := inv.journalURL()
+		fmt.Fprintf(inv.Stderr, "leader: the journal %s has no task %s: it has never begun\n",
+			u, inv.Name)
 		return cli.Error
 	}
-	if s.Output == "json" {
-		err = json.NewEncoder(s.Stdout).Encode(found[0])
+	if inv.Output == "json" {
+		err = json.NewEncoder(inv.Stdout).Encode(found[0])
 	} else {
-		err = printTask(s.Stdout, found[0])
+		err = printTask(inv.Stdout, found[0])
 	}
 	if err != nil {
-		return cli.Failed(ctx, s.Log, "print", err)
+		return cli.Failed(ctx, inv.Log, "print", err)
 	}
 	return cli.Done
 }
 
-// List is the subcommand task list. It returns the exit code.
-func (s *Session) List(ctx context.Context) int {
-	found, err := s.load(ctx)
+// List implements the subcommand task list. It returns the exit code.
+func (inv *Invocation) List(ctx context.Context) int {
+	found, err := inv.load(ctx)
 	if err != nil {
-		return cli.Failed(ctx, s.Log, "read the checkpoints", err)
+		return cli.Failed(ctx, inv.Log, "read the checkpoints", err)
 	}
-	if s.Output == "json" {
-		err = json.NewEncoder(s.Stdout).Encode(append([]checkpoint.Checkpoint{}, found...))
+	if inv.Output == "json" {
+		err = json.NewEncoder(inv.Stdout).Encode(append([]checkpoint.Checkpoint{}, found...))
 	} else {
-		err = printTasks(s.Stdout, found)
+		err = printTasks(inv.Stdout, found)
 	}
 	if err != nil {
-		return cli.Failed(ctx, s.Log, "print", err)
+		return cli.Failed(ctx, inv.Log, "print", err)
 	}
 	return cli.Done
 }
 
-// load reads checkpoints from the journal, for as long as the commands that only ask are patient.
-func (s *Session) load(ctx context.Context, only ...checkpoint.Name) ([]checkpoint.Checkpoint, error) {
-	ctx, cancel := coordinators.Patience(ctx, s.Settings.SessionTimeout)
+// load reads checkpoints from the journal, with the timeout of commands that do not campaign.
+func (inv *Invocation) load(
+	ctx context.Context, only ...checkpoint.Name,
+) ([]checkpoint.Checkpoint, error) {
+	ctx, cancel := coordinators.Patience(ctx, inv.Settings.SessionTimeout)
 	defer cancel()
-	journal, shut, err := s.journal(ctx)
+	journal, closeJournal, err := inv.journal(ctx)
 	if err != nil {
-		return nil, s.scrubbed(err)
+		return nil, inv.scrubbed(err)
 	}
-	defer shut()
+	defer closeJournal()
 	found, err := journal.Load(ctx, only...)
 	if err != nil {
-		u, _ := s.journalURL()
-		return nil, s.scrubbed(fmt.Errorf("%w: %s", err, loadHint(kindOf(u), err)))
+		u, _ := inv.journalURL()
+		return nil, inv.scrubbed(fmt.Errorf("%w: %s", err, loadHint(kindOf(u), err)))
 	}
 	return found, nil
 }
@@ -86,7 +89,7 @@ func printTask(w io.Writer, cp checkpoint.Checkpoint) error {
 	line("task", "%s", cp.Task)
 	line("resource", "%s", cp.Resource)
 	line("status", "%s", cp.Status)
-	line("step", "%s", place(cp))
+	line("step", "%s", position(cp))
 	line("round", "%s", roundsOf(cp))
 	line("run", "%d", cp.Run)
 	line("version", "%d", cp.Version)
@@ -94,7 +97,8 @@ func printTask(w io.Writer, cp checkpoint.Checkpoint) error {
 	line("holder", "%s", cli.Printable(cp.Holder))
 	line("saved", "%s", cp.Saved.UTC().Format(time.RFC3339))
 	if f := cp.Failure; f != nil {
-		line("failure", "step %s, after %d attempts, at %s:", cli.Printable(f.Step), f.Attempts, f.At.UTC().Format(time.RFC3339))
+		line("failure", "step %s, after %d attempts, at %s:",
+			cli.Printable(f.Step), f.Attempts, f.At.UTC().Format(time.RFC3339))
 		line("", "%s", cli.Printable(f.Message))
 	}
 	return t.Flush()
@@ -104,21 +108,22 @@ func printTasks(w io.Writer, all []checkpoint.Checkpoint) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "TASK\tRESOURCE\tSTATUS\tSTEP\tROUND\tRUN\tVERSION\tTOKEN\tHOLDER\tSAVED")
 	for _, cp := range all {
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%d\t%d\t%s\t%s\t%s\n", cp.Task, cp.Resource, cp.Status, place(cp), roundsOf(cp),
-			cp.Run, cp.Version, cp.Token, cli.Printable(cp.Holder), cp.Saved.UTC().Format(time.RFC3339))
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%d\t%d\t%s\t%s\t%s\n",
+			cp.Task, cp.Resource, cp.Status, position(cp), roundsOf(cp), cp.Run, cp.Version, cp.Token,
+			cli.Printable(cp.Holder), cp.Saved.UTC().Format(time.RFC3339))
 	}
 	return t.Flush()
 }
 
-// place is the next step: which of how many, and its name.
-func place(cp checkpoint.Checkpoint) string {
+// position is the next step: "2 of 3: name".
+func position(cp checkpoint.Checkpoint) string {
 	if cp.Next() == "" {
 		return fmt.Sprintf("all %d", len(cp.Steps))
 	}
 	return fmt.Sprintf("%d of %d: %s", cp.Step+1, len(cp.Steps), cli.Printable(cp.Next()))
 }
 
-// roundsOf is which round of how many.
+// roundsOf is the round: "1 of 3".
 func roundsOf(cp checkpoint.Checkpoint) string {
 	if cp.Rounds == checkpoint.Forever {
 		return fmt.Sprintf("%d, forever", cp.Round)

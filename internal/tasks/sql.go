@@ -15,7 +15,7 @@ import (
 	"github.com/ringfence/ringfence/internal/taskfile"
 )
 
-// sqlStep is the statements of one step.
+// sqlStep holds the statements of one step.
 type sqlStep struct {
 	*taskRun
 	sql     *taskfile.SQL
@@ -23,55 +23,61 @@ type sqlStep struct {
 	timeout time.Duration
 }
 
-// run is checkpoint.Synchronous's. All statements go to the server at once. When ctx ends, the driver has the server cancel
-// what it is at, and closes the connection.
-func (s sqlStep) run(ctx context.Context, tx pgx.Tx, state json.RawMessage) (json.RawMessage, error) {
-	ctx, stop := limited(ctx, s.timeout)
+// run is the step's function, see checkpoint.Synchronous. It sends all statements at once. When ctx
+// ends, the driver makes the server cancel the current statement, and closes the connection.
+func (s sqlStep) run(
+	ctx context.Context, tx pgx.Tx, state json.RawMessage,
+) (json.RawMessage, error) {
+	ctx, stop := withTimeout(ctx, s.timeout)
 	defer stop()
-	before := s.before(state)
-	results := tx.Conn().PgConn().Exec(ctx, before+s.sql.Text)
+	setup := s.setup(state)
+	results := tx.Conn().PgConn().Exec(ctx, setup+s.sql.Text)
 	last, err := readAll(results)
 	if err != nil {
-		return nil, explained(ctx, s.located(err, before))
+		return nil, withCause(ctx, s.located(err, setup))
 	}
 	if last.column != "state" {
 		return state, nil
 	}
 	switch len(last.values) {
 	case 0:
-		return nil, errors.New("the last statement returns a column called state and no row; it has to be one row")
+		return nil, errors.New("the last statement returns a column called state and no row; " +
+			"it has to return one row")
 	case 1:
 		return newState(last.values[0])
 	}
-	return nil, errors.New("the last statement returns a column called state and several rows; it has to be one row")
+	return nil, errors.New("the last statement returns a column called state and several rows; " +
+		"it has to return one row")
 }
 
-// before is what the statements find: settings that end with the transaction.
-func (s sqlStep) before(state json.RawMessage) string {
-	found := [][2]string{
+// setup returns a statement that makes state, name and key available as settings, until the end of
+// the transaction.
+func (s sqlStep) setup(state json.RawMessage) string {
+	values := [][2]string{
 		{"ringfence_task.state", string(state)},
 		{"ringfence_task.name", string(s.key.Task)},
 		{"ringfence_task.key", s.key.String()},
 	}
 	var calls []string
-	for _, f := range found {
-		calls = append(calls, fmt.Sprintf("pg_catalog.set_config(%s, %s, true)", literal(f[0]), literal(f[1])))
+	for _, v := range values {
+		calls = append(calls,
+			fmt.Sprintf("pg_catalog.set_config(%s, %s, true)", literal(v[0]), literal(v[1])))
 	}
 	return "select " + strings.Join(calls, ", ") + ";\n"
 }
 
-// literal is a string constant that means the same whatever standard_conforming_strings is.
+// literal returns a string constant that does not depend on standard_conforming_strings.
 func literal(s string) string {
 	return "E'" + strings.NewReplacer(`\`, `\\`, `'`, `''`).Replace(s) + "'"
 }
 
-// rows is what a statement returned: its only column, where it has only one.
+// rows is the result of a statement, if that has exactly one column.
 type rows struct {
 	column string
-	values [][]byte // two at most
+	values [][]byte // at most two
 }
 
-// readAll reads the results of all statements to their end, and keeps the last one's.
+// readAll reads the results of all statements, and keeps the last one.
 func readAll(results *pgconn.MultiResultReader) (last rows, err error) {
 	for results.NextResult() {
 		last = readOne(results.ResultReader())
@@ -89,18 +95,19 @@ func readOne(result *pgconn.ResultReader) (r rows) {
 			r.values = append(r.values, append([]byte(nil), result.Values()[0]...))
 		}
 	}
-	_, _ = result.Close() // its error is the whole's, too
+	_, _ = result.Close() // results.Close returns the same error
 	return r
 }
 
-// located says where in the file the server has found an error.
-func (s sqlStep) located(err error, before string) error {
+// located adds to a server's error its position in the file.
+func (s sqlStep) located(err error, setup string) error {
 	var pg *pgconn.PgError
 	if !errors.As(err, &pg) {
 		return err
 	}
 	at := s.at
-	if line := s.sql.LineAt(offset(s.sql.Text, int(pg.Position)-1-utf8.RuneCountInString(before))); pg.Position > 0 && line > 0 {
+	characters := int(pg.Position) - 1 - utf8.RuneCountInString(setup)
+	if line := s.sql.LineAt(offset(s.sql.Text, characters)); pg.Position > 0 && line > 0 {
 		at = taskfile.Position{File: s.sql.File, Line: line}
 	}
 	more := ""
@@ -112,7 +119,7 @@ func (s sqlStep) located(err error, before string) error {
 	return fmt.Errorf("%s: %w%s", at, err, more)
 }
 
-// offset is where in the text a character stands, in bytes.
+// offset converts a number of characters in text to bytes.
 func offset(text string, characters int) int {
 	at := 0
 	for range characters {

@@ -13,11 +13,12 @@ import (
 	"github.com/ringfence/ringfence/internal/taskfile"
 )
 
-// task is the file as something that can be run.
+// task converts the file to a task of package checkpoint.
 func (r *taskRun) task() checkpoint.Task[json.RawMessage] {
 	f := r.File
 	t := checkpoint.Task[json.RawMessage]{
-		Name: f.Task, Rounds: f.Rounds, Start: f.State, Retry: f.Retry, Changed: f.Changed, StateLimit: stateLimit, Notify: r.notify,
+		Name: f.Task, Rounds: f.Rounds, Start: f.State, Retry: f.Retry, Changed: f.Changed,
+		StateLimit: stateLimit, Notify: r.notify,
 	}
 	for _, s := range f.Steps {
 		step := r.step(s)
@@ -27,10 +28,10 @@ func (r *taskRun) task() checkpoint.Task[json.RawMessage] {
 	return t
 }
 
-// stateLimit is the most bytes of a state.
+// stateLimit is the maximum size of a state, in bytes.
 const stateLimit = 1 << 20
 
-// step is one of the file's.
+// step converts one step of the file.
 func (r *taskRun) step(s taskfile.Step) checkpoint.Step[json.RawMessage] {
 	if s.SQL != nil {
 		return pgjournal.Step(s.Name, sqlStep{taskRun: r, sql: s.SQL, at: s.At, timeout: s.Timeout}.run)
@@ -47,26 +48,26 @@ func (r *taskRun) step(s taskfile.Step) checkpoint.Step[json.RawMessage] {
 	return step
 }
 
-// errTimeout is why a step is ended that takes too long.
+// errTimeout is the cause with which a step's context ends at its timeout.
 var errTimeout = errors.New("it had not ended after its timeout")
 
-// limited bounds a step in time; 0 is no bound.
-func limited(ctx context.Context, timeout time.Duration) (context.Context, context.CancelFunc) {
+// withTimeout bounds a step in time; 0 is no bound.
+func withTimeout(ctx context.Context, timeout time.Duration) (context.Context, context.CancelFunc) {
 	if timeout == 0 {
 		return context.WithCancel(ctx)
 	}
 	return context.WithTimeoutCause(ctx, timeout, fmt.Errorf("%w of %s", errTimeout, timeout))
 }
 
-// explained adds why ctx ended, if it did.
-func explained(ctx context.Context, err error) error {
+// withCause adds the cause with which ctx ended, if it did.
+func withCause(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); err != nil && cause != nil && !errors.Is(err, cause) {
 		return fmt.Errorf("%w: %w", cause, err)
 	}
 	return err
 }
 
-// newState checks what a step gives back: a JSON object, like the state that a task starts with.
+// newState checks that the state which a step returns is a JSON object.
 func newState(text []byte) (json.RawMessage, error) {
 	text = bytes.TrimSpace(text)
 	var object map[string]json.RawMessage

@@ -1,7 +1,6 @@
 package check_test
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"testing"
@@ -13,13 +12,13 @@ import (
 )
 
 const (
-	pg   = "postgres"
-	rd   = "redis"
-	ms   = int64(time.Millisecond)
-	coda = "coda: depose leader"
+	pg         = "postgres"
+	rd         = "redis"
+	ms         = int64(time.Millisecond)
+	finalPhase = history.FinalPhase + "depose leader"
 )
 
-// builder writes a history, as a run would: each event a millisecond after the one before it.
+// builder writes a history as a run would, with one event each millisecond.
 type builder struct {
 	header history.Header
 	at     int64
@@ -33,7 +32,9 @@ func newBuilder() *builder {
 	return &builder{
 		header: history.Header{
 			Scenario: "test", Guarded: true, Session: history.Duration(time.Second),
-			Expect: history.Expect{Changes: 2, Stale: 2, Before: 10, Recover: history.Duration(10 * time.Second)},
+			Expect: history.Expect{
+				Changes: 2, Stale: 2, Before: 10, Recover: history.Duration(10 * time.Second),
+			},
 		},
 		at: 1000 * ms, place: map[string]int64{},
 	}
@@ -51,11 +52,17 @@ func (b *builder) term(process string, s history.State, t fence.Token) {
 	b.add(history.Event{Kind: history.Term, Process: process, State: s, Token: t})
 }
 
-// invoke begins an operation and returns it, to be answered.
+// without deletes events.
+func (b *builder) without(is func(history.Event) bool) {
+	b.events = slices.DeleteFunc(b.events, is)
+}
+
+// invoke begins an operation and returns it, for answer.
 func (b *builder) invoke(process, store string, do history.Do, t fence.Token) history.Event {
 	b.ops++
 	e := history.Event{
-		Kind: history.Invoke, Process: process + "/" + store, Op: fmt.Sprintf("op-%d", b.ops), Do: do, Store: store, Token: t,
+		Kind: history.Invoke, Process: process + "/" + store, Op: fmt.Sprintf("op-%d", b.ops),
+		Do: do, Store: store, Token: t,
 	}
 	b.add(e)
 	return e
@@ -66,11 +73,12 @@ func (b *builder) answer(e history.Event, o history.Outcome, text string) {
 	b.add(e)
 }
 
-// lands puts a write into its database.
-func (b *builder) lands(e history.Event) {
+// commits puts a write into its database.
+func (b *builder) commits(e history.Event) {
 	b.place[e.Store]++
 	b.held = append(b.held, history.Event{
-		Kind: history.Evidence, Op: e.Op, Store: e.Store, Token: e.Token, Carried: e.Token, Place: b.place[e.Store],
+		Kind: history.Evidence, Op: e.Op, Store: e.Store, Token: e.Token, Carried: e.Token,
+		Place: b.place[e.Store],
 	})
 }
 
@@ -78,7 +86,7 @@ func (b *builder) write(process, store string, t fence.Token, o history.Outcome)
 	e := b.invoke(process, store, history.Write, t)
 	text := ""
 	if o == history.OK {
-		b.lands(e)
+		b.commits(e)
 	} else {
 		text = "RF001: stale token"
 	}
@@ -86,7 +94,7 @@ func (b *builder) write(process, store string, t fence.Token, o history.Outcome)
 	return e.Op
 }
 
-// writes are n accepted writes to each store.
+// writes adds n accepted writes to each store.
 func (b *builder) writes(process string, t fence.Token, n int) {
 	for range n {
 		b.write(process, pg, t, history.OK)
@@ -94,7 +102,7 @@ func (b *builder) writes(process string, t fence.Token, n int) {
 	}
 }
 
-// takesOver is a whole election with its writes.
+// takesOver adds a whole election with its writes.
 func (b *builder) takesOver(process string, t fence.Token, n int) {
 	b.term(process, history.Won, t)
 	for _, store := range []string{pg, rd} {
@@ -120,7 +128,7 @@ func (b *builder) finish() []history.Event {
 	return append(all, history.Event{At: b.at + ms, Kind: history.End})
 }
 
-// parts are where a test changes the history of a good run.
+// parts are the places where a test changes the history of a good run.
 type parts struct {
 	before, during, healed, ending func(b *builder)
 }
@@ -131,7 +139,8 @@ func (p parts) do(what func(*builder), b *builder) {
 	}
 }
 
-// goodRun is a run in which a leader is paused, another one takes over, the first one is refused; and then the coda.
+// goodRun is a run in which a leader is paused, another one takes over, and the first one is
+// refused; then comes the final phase.
 func goodRun(p parts) *builder {
 	b := newBuilder()
 	b.takesOver("worker-1", 10, 8)
@@ -146,10 +155,10 @@ func goodRun(p parts) *builder {
 	b.term("worker-1", history.Lost, 10)
 	b.writes("worker-2", 20, 4)
 	p.do(p.healed, b)
-	b.fault(coda, "worker-2", history.Begin)
+	b.fault(finalPhase, "worker-2", history.Begin)
 	b.takesOver("worker-1", 30, 3)
 	b.write("worker-2", pg, 20, history.Stale)
-	b.fault(coda, "worker-2", history.Over)
+	b.fault(finalPhase, "worker-2", history.Over)
 	p.do(p.ending, b)
 	return b
 }
@@ -173,21 +182,22 @@ func wantInvariants(t *testing.T, r check.Result, want ...string) {
 	slices.Sort(names)
 	slices.Sort(want)
 	if !slices.Equal(names, want) {
-		t.Errorf("violated: %v, want %v%s", names, want, told(r))
+		t.Errorf("violated: %v, want %v%s", names, want, findings(r))
 	}
 	if (r.Verdict == check.Invalid) != (len(want) > 0) {
-		t.Errorf("the verdict is %s%s", r.Verdict, told(r))
+		t.Errorf("the verdict is %s%s", r.Verdict, findings(r))
 	}
 }
 
 func wantVerdict(t *testing.T, r check.Result, want check.Verdict) {
 	t.Helper()
 	if r.Verdict != want {
-		t.Errorf("the verdict is %s, want %s%s", r.Verdict, want, told(r))
+		t.Errorf("the verdict is %s, want %s%s", r.Verdict, want, findings(r))
 	}
 }
 
-func told(r check.Result) string {
+// findings lists the problems and doubts, for messages.
+func findings(r check.Result) string {
 	text := ""
 	for _, p := range r.Problems {
 		text += fmt.Sprintf("\n  %s at %d: %s", p.Invariant, p.At, p.Text)
@@ -196,10 +206,4 @@ func told(r check.Result) string {
 		text += "\n  doubt: " + d
 	}
 	return text
-}
-
-func background(t *testing.T, d time.Duration) context.Context {
-	ctx, cancel := context.WithTimeout(t.Context(), d)
-	t.Cleanup(cancel)
-	return ctx
 }

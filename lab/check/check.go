@@ -7,26 +7,30 @@ import (
 	"github.com/ringfence/ringfence/lab/history"
 )
 
-// Check judges a history. It reads nothing but the events; ctx bounds the search of the model, which is given up after
-// modelTime in any case: a search that was given up is a doubt, and what the other invariants found stands.
+// Check judges a history. It reads nothing but the events. The search of the model ends with ctx,
+// or after modelTime; a search that was given up is a doubt, and leaves the other findings as they
+// are.
 func Check(ctx context.Context, events []history.Event) Result {
 	began := time.Now()
-	r, f := takeApart(events), &findings{}
-	r.whole(f)
+	r, f := parse(events), &findings{}
+	r.complete(f)
 	figures := Figures{}
 	r.figures(&figures)
 	for _, examine := range []func(*findings, *Figures){
-		r.commitOrder, r.marks, r.acknowledged, r.presence, r.steps, r.recovery, r.coverage, r.expected,
-		func(f *findings, fig *Figures) { r.model(ctx, f, fig) },
+		r.commitOrder, r.marks, r.acknowledged, r.presence, r.steps, r.recovery, r.coverage,
+		r.expected, func(f *findings, fig *Figures) { r.model(ctx, f, fig) },
 	} {
 		examine(f, &figures)
 	}
 	figures.Took = time.Since(began)
-	return Result{Verdict: f.verdict(), Header: r.header, Problems: f.listed(), Doubts: f.doubts, Figures: figures}
+	return Result{
+		Verdict: f.verdict(), Header: r.header, Problems: f.listed(), Doubts: f.doubts,
+		Figures: figures,
+	}
 }
 
-// whole asks whether this is a history at all, from its first line to its last.
-func (r *run) whole(f *findings) {
+// complete checks that this is a history, from its first line to its last.
+func (r *run) complete(f *findings) {
 	if len(r.events) == 0 {
 		f.doubt("the history is empty")
 		return
@@ -35,7 +39,7 @@ func (r *run) whole(f *findings) {
 		f.doubt("the history does not say what was run: its header is missing")
 	}
 	if !r.ended {
-		f.doubt("the run was not carried out to its end: the last line is missing")
+		f.doubt("the run was not completed: the last line is missing")
 	}
 	for _, text := range r.broken {
 		f.doubt("%s", text)

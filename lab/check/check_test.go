@@ -1,6 +1,7 @@
 package check_test
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"slices"
@@ -13,7 +14,7 @@ import (
 	"github.com/ringfence/ringfence/lab/history"
 )
 
-func TestLossIsAllowedOnlyRightBeforeTheFault(t *testing.T) {
+func TestWritesMayBeLostOnlyRightBeforeTheFault(t *testing.T) {
 	b := goodRun(parts{healed: func(b *builder) {
 		b.wait(5 * time.Second)
 		b.fault("kill redis #2", "redis", history.Begin)
@@ -30,10 +31,14 @@ func TestLossIsAllowedOnlyRightBeforeTheFault(t *testing.T) {
 	}
 }
 
-func TestSwappedTokensAreInvalid(t *testing.T) {
+func TestSwappedTokensMakeARunInvalid(t *testing.T) {
 	b := goodRun(parts{})
-	first := slices.IndexFunc(b.held, func(e history.Event) bool { return e.Store == pg && e.Token == 10 })
-	second := slices.IndexFunc(b.held, func(e history.Event) bool { return e.Store == pg && e.Token == 20 })
+	of := func(token fence.Token) int {
+		return slices.IndexFunc(b.held, func(e history.Event) bool {
+			return e.Store == pg && e.Token == token
+		})
+	}
+	first, second := of(10), of(20)
 	b.held[first].Token, b.held[second].Token = b.held[second].Token, b.held[first].Token
 	b.held[first].Carried, b.held[second].Carried = b.held[second].Carried, b.held[first].Carried
 	r := judge(t, b.finish())
@@ -45,7 +50,10 @@ func TestSwappedTokensAreInvalid(t *testing.T) {
 
 func TestProcessesKilledAtFailpointsAreCountedOnce(t *testing.T) {
 	b := goodRun(parts{before: func(b *builder) {
-		for _, text := range []string{"failpoint after effect", "ended: exit code 137", "ended: exit code 137", "ended: exit code 0"} {
+		for _, text := range []string{
+			"failpoint after effect", "ended: exit code 137", "ended: exit code 137",
+			"ended: exit code 0",
+		} {
 			b.add(history.Event{Kind: history.Note, Process: "worker-3", Text: text})
 		}
 	}})
@@ -72,18 +80,18 @@ func TestFalseRefusalsAndKillsAreCounted(t *testing.T) {
 	}
 }
 
-func TestAnInvalidRunStaysInvalidWhateverDoubts(t *testing.T) {
+func TestDoubtsDoNotExcuseAViolation(t *testing.T) {
 	b := goodRun(parts{})
 	b.held[0].Token, b.held[len(b.held)-1].Token = b.held[len(b.held)-1].Token, b.held[0].Token
 	all := b.finish()
 	r := judge(t, all[:len(all)-1])
 	wantVerdict(t, r, check.Invalid)
 	if len(r.Doubts) == 0 {
-		t.Error("the missing end is no doubt")
+		t.Error("the missing end raised no doubt")
 	}
 }
 
-func TestNothingIsMissingWhereTheDatabasesWereNotAsked(t *testing.T) {
+func TestNoWriteIsMissingIfTheDatabasesWereNotRead(t *testing.T) {
 	b := goodRun(parts{})
 	b.held = b.held[1:]
 	all := b.finish()
@@ -91,14 +99,15 @@ func TestNothingIsMissingWhereTheDatabasesWereNotAsked(t *testing.T) {
 	wantVerdict(t, judge(t, all[:len(all)-1]), check.Unknown)
 }
 
-func TestProblemsAreListedInOrderAndNotWithoutEnd(t *testing.T) {
+func TestTheListOfProblemsIsOrderedAndBounded(t *testing.T) {
 	b := goodRun(parts{before: func(b *builder) { b.writes("worker-1", 10, 50) }})
 	b.held = nil
 	r := judge(t, b.finish())
 	if n := len(r.Problems); n != 21 {
-		t.Fatalf("%d problems are listed, want 20 and the rest in one%s", n, told(r))
+		t.Fatalf("%d problems are listed, want 20 and the rest in one%s", n, findings(r))
 	}
-	if !slices.IsSortedFunc(r.Problems[:20], func(a, b check.Problem) int { return int(a.At - b.At) }) {
+	byTime := func(a, b check.Problem) int { return int(a.At - b.At) }
+	if !slices.IsSortedFunc(r.Problems[:20], byTime) {
 		t.Error("the problems are not in order")
 	}
 	if last := r.Problems[20].Text; !strings.Contains(last, "118 more") {
@@ -106,26 +115,27 @@ func TestProblemsAreListedInOrderAndNotWithoutEnd(t *testing.T) {
 	}
 }
 
-func TestUnguardedRunIsJudgedToo(t *testing.T) {
+func TestAnUnguardedRunIsJudgedToo(t *testing.T) {
 	b := goodRun(parts{healed: func(b *builder) { b.write("worker-1", pg, 10, history.OK) }})
 	b.header.Guarded = false
 	wantInvariants(t, judge(t, b.finish()), "I1", "I2", "model")
 }
 
 func TestATimeoutIsADoubt(t *testing.T) {
-	ctx := background(t, time.Nanosecond)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Nanosecond)
+	defer cancel()
 	<-ctx.Done()
 	r := check.Check(ctx, goodRun(parts{}).finish())
 	wantVerdict(t, r, check.Unknown)
 }
 
-// longRun has some twenty thousand operations, fifty leaders, and answers that never came.
+// longRun has about twenty thousand operations, fifty leaders, and answers that never came.
 func longRun() *builder {
 	b := newBuilder()
 	b.header.Expect = history.Expect{}
 	for i := range fence.Token(50) {
 		b.takesOver("worker-1", 100+i, 200)
-		b.lands(b.invoke("worker-1", pg, history.Write, 100+i))
+		b.commits(b.invoke("worker-1", pg, history.Write, 100+i))
 		b.invoke("worker-1", rd, history.Write, 100+i)
 		b.fault("pause leader", "worker-1", history.Begin)
 		b.invoke("worker-2", rd, history.Raise, 99+i)

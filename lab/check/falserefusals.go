@@ -7,40 +7,44 @@ import (
 	"github.com/ringfence/ringfence/lab/history"
 )
 
-// falseRefusals are stale answers though nobody had presented a newer token to the store, or could have. The last word of a
-// session that was ended is such an answer too, though it leaves the outcome unknown.
+// falseRefusals finds stale answers that came although nobody had presented a newer token to the
+// store, or could have. It also counts an answer that said so when it ended a session, though that
+// leaves the outcome unknown.
 func (r *run) falseRefusals(f *findings, figures *Figures) {
 	for _, store := range r.stores() {
-		since := r.unseen(store)
+		since := r.unrecordedRaises(store)
 		for _, o := range r.of(store) {
-			from(since, o.age, o.invoked)
+			keepEarliest(since, o.age, o.invoked)
 		}
-		highest := presented(since)
+		all := presentations(since)
 		for _, o := range r.of(store) {
-			n, _ := slices.BinarySearchFunc(highest, o.returned, func(p presentation, at int64) int { return cmp.Compare(p.at, at) })
-			if o.calledStale() && (n == 0 || !highest[n-1].top.Newer(o.age)) {
+			n, _ := slices.BinarySearchFunc(all, o.returned, func(p presentation, at int64) int {
+				return cmp.Compare(p.at, at)
+			})
+			if o.calledStale() && (n == 0 || !all[n-1].newest.Newer(o.age)) {
 				figures.FalseRefusals++
-				f.atOp("model", o, "%s: %s %s under token %s was refused as stale, and nobody had presented a newer token until then: %q",
+				f.atOp("model", o, "%s: %s %s under token %s was refused as stale, "+
+					"but nobody had presented a newer token until then: %q",
 					store, o.do, o.id, o.token, o.text)
 			}
 		}
 	}
 }
 
-// presentation is when a store was shown a token first, and the newest one of all until then.
+// presentation is when a store was first shown a token, and the newest of all tokens until then.
 type presentation struct {
-	at  int64
-	top age
+	at     int64
+	newest age
 }
 
-func presented(since map[age]int64) []presentation {
+func presentations(since map[age]int64) []presentation {
 	var all []presentation
 	for a, at := range since {
 		all = append(all, presentation{at, a})
 	}
 	slices.SortFunc(all, func(a, b presentation) int { return cmp.Compare(a.at, b.at) })
 	for i := 1; i < len(all); i++ {
-		all[i].top = history.Newest(all[i].top, all[i-1].top)
+		all[i].newest = history.Newest(all[i].newest, all[i-1].newest)
 	}
 	return all
 }

@@ -7,53 +7,38 @@ import (
 	"github.com/ringfence/ringfence/lab/history"
 )
 
-const (
-	// codaPrefix begins the name of the fault that ends a run: the leader loses its term. It lasts until the next one has written.
-	codaPrefix = "coda: "
-	// insideName is what a worker says of itself while it stands inside a transaction. The lab says its own faults.
-	insideName = "inside"
-)
-
-// fault is one thing that was done to the system, from its Begin to its End.
+// fault is one thing that was done to the system, from its beginning to its end.
 type fault struct {
 	name, text, process string
 
 	begin int64
-	end   int64 // never, when the history does not say that it ended
+	end   int64 // history.Never if the history does not say that it ended
 }
 
-// bands pairs Begins with Ends, by name: faults lie within each other, and the same one may come again.
-func bands(events []history.Event) []fault {
+func faults(events []history.Event) []fault {
 	var all []fault
-	open := map[string][]int{}
-	for _, e := range events {
-		if e.Kind != history.Fault {
-			continue
-		}
-		name := e.Fault + "\x00" + e.Process
-		switch waiting := open[name]; {
-		case e.State == history.Begin:
-			open[name] = append(waiting, len(all))
-			all = append(all, fault{name: e.Fault, text: e.Text, process: e.Process, begin: e.At, end: never})
-		case e.State == history.Over && len(waiting) > 0:
-			all[waiting[0]].end = e.At
-			open[name] = waiting[1:]
-		}
+	for _, s := range history.Faults(events) {
+		b := s.Begin
+		all = append(all, fault{b.Fault, b.Text, b.Process, b.At, s.End.At})
 	}
 	return all
 }
 
-func (t fault) coda() bool { return strings.HasPrefix(t.name, codaPrefix) }
+func (t fault) isFinalPhase() bool {
+	return strings.HasPrefix(t.name, history.FinalPhase) ||
+		strings.HasPrefix(t.name, history.OldFinalPhase)
+}
 
-// done are the faults of the lab, without the coda if there is any other.
-func (r *run) done() []fault {
+// injected returns the faults that the lab injected. The final phase is one of them only if there
+// is no other. What a worker reports of itself (history.Inside) is none.
+func (r *run) injected() []fault {
 	var all, others []fault
 	for _, t := range r.faults {
-		if t.name == insideName {
+		if t.name == history.Inside {
 			continue
 		}
 		all = append(all, t)
-		if !t.coda() {
+		if !t.isFinalPhase() {
 			others = append(others, t)
 		}
 	}
@@ -63,17 +48,17 @@ func (r *run) done() []fault {
 	return others
 }
 
-// coda is when the run's last act began, never when it has none.
-func (r *run) coda() int64 {
+// finalPhase returns when the final phase began, Never if there was none.
+func (r *run) finalPhase() int64 {
 	for _, t := range r.faults {
-		if t.coda() {
+		if t.isFinalPhase() {
 			return t.begin
 		}
 	}
-	return never
+	return history.Never
 }
 
-// kills tells how many processes a fault has killed. (One that is beheaded ends by itself, for all the lab knows.)
+// kills returns how many processes the fault killed. (A beheaded process seems to end by itself.)
 func (t fault) kills() int {
 	if !strings.HasPrefix(t.name, "kill ") {
 		return 0
@@ -81,7 +66,7 @@ func (t fault) kills() int {
 	return strings.Count(t.text, ",") + 1
 }
 
-// hits tells whether a process or server is the fault's target.
+// hits reports whether a process or server is the fault's target.
 func (t fault) hits(name string) bool {
 	words := strings.FieldsFunc(t.name+" "+t.text+" "+t.process, func(c rune) bool {
 		return c != '-' && (c < '0' || c > '9') && (c < 'a' || c > 'z')
@@ -89,7 +74,7 @@ func (t fault) hits(name string) bool {
 	return slices.Contains(words, name)
 }
 
-// lasted tells that some fault was under way at a time.
-func lasted(all []fault, at int64) bool {
+// anyAt reports whether some fault was active at a time.
+func anyAt(all []fault, at int64) bool {
 	return slices.ContainsFunc(all, func(t fault) bool { return t.begin <= at && at <= t.end })
 }

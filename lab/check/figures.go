@@ -31,22 +31,25 @@ func (r *run) figures(figures *Figures) {
 	figures.TakeOvers = r.takeOvers()
 }
 
-// rates are acknowledged writes each second, by the time of their Return. The coda is no fault here, if there is any other;
-// what comes between two faults is in none of the three.
+// rates computes acknowledged writes per second, by the time of their Return. The final phase is
+// not a fault here if there is any other. The time between two faults belongs to none of the three
+// rates.
 func (r *run) rates(figures *Figures) {
-	done := r.done()
-	if len(done) == 0 || len(r.ops) == 0 {
+	injected := r.injected()
+	if len(injected) == 0 || len(r.ops) == 0 {
 		return
 	}
 	last := r.ops[0].invoked
 	for _, o := range r.ops {
-		last = max(last, o.known())
+		last = max(last, o.when())
 	}
-	end := min(last, r.codaAfter(done))
-	first, healed := done[0].begin, lastEnd(done)
-	figures.Before = r.rate(r.ops[0].invoked, first)
-	figures.During = r.rateOver(done, last)
-	figures.After = r.rate(healed, end)
+	end := last
+	if !injected[0].isFinalPhase() {
+		end = min(last, r.finalPhase())
+	}
+	figures.Before = r.rate(r.ops[0].invoked, injected[0].begin)
+	figures.During = r.rateDuring(injected, last)
+	figures.After = r.rate(lastEnd(injected), end)
 }
 
 func lastEnd(all []fault) int64 {
@@ -57,15 +60,7 @@ func lastEnd(all []fault) int64 {
 	return last
 }
 
-// codaAfter is when the coda began, unless it is itself what is measured.
-func (r *run) codaAfter(done []fault) int64 {
-	if done[0].coda() {
-		return never
-	}
-	return r.coda()
-}
-
-// rate is of the acknowledged writes from one time to another.
+// rate is that of the acknowledged writes from one time to another.
 func (r *run) rate(from, to int64) float64 {
 	if to <= from {
 		return 0
@@ -79,10 +74,10 @@ func (r *run) rate(from, to int64) float64 {
 	return float64(n) / between(from, to).Seconds()
 }
 
-// rateOver is the rate while any fault lasts. Faults lie within each other, so their times are joined first.
-func (r *run) rateOver(done []fault, last int64) float64 {
+// rateDuring is the rate while any fault lasts. Faults may nest, so it first joins their times.
+func (r *run) rateDuring(injected []fault, last int64) float64 {
 	var total, until int64
-	for _, t := range done { // by begin
+	for _, t := range injected { // by begin
 		from, to := max(t.begin, until), min(t.end, last)
 		total += max(0, to-from)
 		until = max(until, to)
@@ -92,16 +87,16 @@ func (r *run) rateOver(done []fault, last int64) float64 {
 	}
 	n := 0
 	for _, o := range r.ops {
-		if o.work() && o.ok() && lasted(done, o.returned) {
+		if o.work() && o.ok() && anyAt(injected, o.returned) {
 			n++
 		}
 	}
 	return float64(n) / time.Duration(total).Seconds()
 }
 
-// takeOvers are the times from the last acknowledgement under one token to the first under the next, all stores together.
-// An acknowledgement that was written down later than the next leader's first one does not count as the last: its process was
-// frozen in between.
+// takeOvers returns the times from the last acknowledgement under one token to the first under the
+// next, for all stores together. An acknowledgement that was written down after the next leader's
+// first one does not count as the last: its process was frozen in between.
 func (r *run) takeOvers() []history.Duration {
 	by := map[age][]int64{}
 	for _, o := range r.ops {

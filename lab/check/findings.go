@@ -6,10 +6,10 @@ import (
 	"slices"
 )
 
-// longestList is how many problems of one invariant are listed; the rest is counted in one line.
-const longestList = 20
+// mostListed is how many problems of one invariant are listed; one line counts the rest.
+const mostListed = 20
 
-// findings is what an examination has found so far.
+// findings collects what the invariants find.
 type findings struct {
 	problems []Problem
 	doubts   []string
@@ -19,19 +19,22 @@ func (f *findings) doubt(format string, args ...any) {
 	f.doubts = append(f.doubts, fmt.Sprintf(format, args...))
 }
 
-// atRun adds a violation of the run as a whole, or of an event that is no operation.
+// atRun adds a violation by the run as a whole, or by an event that is not an operation.
 func (f *findings) atRun(invariant string, at int64, process, format string, args ...any) {
-	f.problems = append(f.problems, Problem{Invariant: invariant, At: at, Process: process, Text: fmt.Sprintf(format, args...)})
+	f.problems = append(f.problems, Problem{
+		Invariant: invariant, At: at, Process: process, Text: fmt.Sprintf(format, args...),
+	})
 }
 
 // atOp adds a violation by an operation.
 func (f *findings) atOp(invariant string, o *op, format string, args ...any) {
 	f.problems = append(f.problems, Problem{
-		Invariant: invariant, At: o.known(), Process: o.process, Op: o.id, Text: fmt.Sprintf(format, args...),
+		Invariant: invariant, At: o.when(), Process: o.process, Op: o.id,
+		Text: fmt.Sprintf(format, args...),
 	})
 }
 
-// atRow adds a violation that a database shows. When it was is known from the operation, if that is known.
+// atRow adds a violation that a database shows, at the time of its operation if that is known.
 func (f *findings) atRow(invariant string, w row, format string, args ...any) {
 	if w.op != nil {
 		f.atOp(invariant, w.op, format, args...)
@@ -41,7 +44,7 @@ func (f *findings) atRow(invariant string, w row, format string, args ...any) {
 	f.problems = append(f.problems, p)
 }
 
-// verdict: a violation stands whatever doubts there are.
+// verdict: a violation outweighs any doubt.
 func (f *findings) verdict() Verdict {
 	switch {
 	case len(f.problems) > 0:
@@ -52,7 +55,8 @@ func (f *findings) verdict() Verdict {
 	return Valid
 }
 
-// listed are the problems, the earliest first and those of the run as a whole last, no more of an invariant than people read.
+// listed returns the problems, the earliest first and those of the run as a whole last, at most
+// mostListed of each invariant.
 func (f *findings) listed() []Problem {
 	slices.SortStableFunc(f.problems, func(a, b Problem) int {
 		if (a.At == 0) != (b.At == 0) {
@@ -66,14 +70,15 @@ func (f *findings) listed() []Problem {
 	for _, p := range f.problems {
 		seen[p.Invariant]++
 		switch n := seen[p.Invariant]; {
-		case n <= longestList:
+		case n <= mostListed:
 			all = append(all, p)
-		case n == longestList+1:
+		case n == mostListed+1:
 			cut = append(cut, Problem{Invariant: p.Invariant})
 		}
 	}
 	for _, p := range cut {
-		p.Text = fmt.Sprintf("and %d more violations of %s", seen[p.Invariant]-longestList, p.Invariant)
+		p.Text = fmt.Sprintf("and %d more violations of %s", seen[p.Invariant]-mostListed,
+			p.Invariant)
 		all = append(all, p)
 	}
 	return all

@@ -9,28 +9,28 @@ import (
 	"github.com/ringfence/ringfence/lab/history"
 )
 
-// Histories of real runs, and what has to be said of them for ever.
-var kept = map[string]struct {
+// recorded has histories of real runs and their verdicts, which must not change.
+var recorded = map[string]struct {
 	verdict check.Verdict
-	by      string // the invariant that is violated first
+	by      string // the first invariant that is violated
 }{
 	"leader-paused.jsonl":           {check.Valid, ""},
 	"leader-paused-unguarded.jsonl": {check.Invalid, "I1"},
-	// The worker, and the journal with it, believed pgx that a COMMIT whose answer was lost had not been sent.
+	// The worker and the journal believed pgx that a COMMIT whose answer was lost was never sent.
 	"commit-answer-lost.jsonl": {check.Invalid, "I3"},
 }
 
 const histories = "../../testdata/histories"
 
-func TestKeptHistoriesAreJudgedAsTheyWere(t *testing.T) {
+func TestRecordedHistoriesKeepTheirVerdicts(t *testing.T) {
 	files, err := os.ReadDir(histories)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, f := range files {
-		want, ok := kept[f.Name()]
+		want, ok := recorded[f.Name()]
 		if !ok {
-			t.Errorf("%s is kept, and nobody says what it proves", f.Name())
+			t.Errorf("%s has no verdict in this test", f.Name())
 		}
 		in, err := os.Open(filepath.Join(histories, f.Name()))
 		if err != nil {
@@ -43,13 +43,14 @@ func TestKeptHistoriesAreJudgedAsTheyWere(t *testing.T) {
 		}
 		r := check.Check(t.Context(), events)
 		if r.Verdict != want.verdict {
-			t.Errorf("%s is %s, and was %s: %v %v", f.Name(), r.Verdict, want.verdict, r.Problems, r.Doubts)
+			t.Errorf("%s is %s, want %s: %v %v",
+				f.Name(), r.Verdict, want.verdict, r.Problems, r.Doubts)
 		}
 		if want.by != "" && (len(r.Problems) == 0 || r.Problems[0].Invariant != want.by) {
-			t.Errorf("%s: %v, and was a violation of %s", f.Name(), r.Problems, want.by)
+			t.Errorf("%s: %v, want a violation of %s first", f.Name(), r.Problems, want.by)
 		}
 	}
-	if len(files) < len(kept) {
-		t.Errorf("%d histories are kept, of %d", len(files), len(kept))
+	if len(files) < len(recorded) {
+		t.Errorf("there are %d histories, want %d", len(files), len(recorded))
 	}
 }

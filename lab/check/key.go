@@ -8,18 +8,20 @@ import (
 	"github.com/ringfence/ringfence/lab/history"
 )
 
-// position is where a step stands in its task.
+// position is where a step is in its task.
 type position struct {
 	run, round int64
 	step       int
 }
 
 func (p position) compare(q position) int {
-	return cmp.Or(cmp.Compare(p.run, q.run), cmp.Compare(p.round, q.round), cmp.Compare(p.step, q.step))
+	return cmp.Or(
+		cmp.Compare(p.run, q.run), cmp.Compare(p.round, q.round), cmp.Compare(p.step, q.step))
 }
 
-// plan is the order of a history's steps. A key is task/run/round/step, with the step's name; a name's place is learned
-// from the order in which names were begun for the first time, which is the task's: its first leader began at its first step.
+// plan is the order of the steps in a history. A key is task/run/round/step, with the step's name.
+// The names are numbered in the order in which they first began. That is the task's order, because
+// its first leader began at its first step.
 type plan struct {
 	place map[string]int // of task/step
 	steps map[string]int // of a task, so far
@@ -38,8 +40,8 @@ func (r *run) plan() plan {
 	return p
 }
 
-// name is a step's name with its task's. A key of another form is a name of its own.
-func name(key string) (task, step string, run, round int64) {
+// splitKey returns the parts of a key. A key of another form is the name of a step without a task.
+func splitKey(key string) (task, step string, run, round int64) {
 	parts := strings.Split(key, "/")
 	if len(parts) != 4 {
 		return "", key, 0, 0
@@ -53,7 +55,7 @@ func name(key string) (task, step string, run, round int64) {
 }
 
 func (p plan) learn(key string) {
-	task, step, _, _ := name(key)
+	task, step, _, _ := splitKey(key)
 	if _, ok := p.place[task+"/"+step]; !ok {
 		p.place[task+"/"+step] = p.steps[task]
 		p.steps[task]++
@@ -61,11 +63,11 @@ func (p plan) learn(key string) {
 }
 
 func (p plan) position(key string) position {
-	task, step, run, round := name(key)
+	task, step, run, round := splitKey(key)
 	return position{run, round, p.place[task+"/"+step]}
 }
 
 func taskOf(key string) string {
-	task, _, _, _ := name(key)
+	task, _, _, _ := splitKey(key)
 	return task
 }

@@ -8,8 +8,10 @@ import (
 	"github.com/ringfence/ringfence/lab/history"
 )
 
-func TestAMarkBelowWhatWasAcceptedIsAViolation(t *testing.T) {
-	for mark, want := range map[fence.Token]check.Verdict{30: check.Valid, 31: check.Valid, 20: check.Invalid} {
+func TestAMarkBelowAnAcceptedTokenIsAViolation(t *testing.T) {
+	for mark, want := range map[fence.Token]check.Verdict{
+		30: check.Valid, 31: check.Valid, 20: check.Invalid,
+	} {
 		b := goodRun(parts{ending: func(b *builder) {
 			b.wait(1)
 			b.add(history.Event{Kind: history.Mark, Store: rd, Token: mark})

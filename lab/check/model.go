@@ -12,18 +12,18 @@ import (
 // modelTime bounds the search for one store.
 const modelTime = 20 * time.Second
 
-// answer is what an operation of the model came to.
+// answer is the result of an operation of the model.
 type answer string
 
 const (
-	accepted answer = "ok"    // legal if its token is not below the mark; then the mark is its token
+	accepted answer = "ok"    // legal if its token is not below the mark, which then is its token
 	rejected answer = "stale" // legal if its token is below the mark
-	perhaps  answer = "?"     // may lift the mark, or not: always legal
+	maybe    answer = "?"     // raises the mark, or does not: always legal
 )
 
-// act is an operation of the model, as porcupine's input.
-type act struct {
-	op    *op // nil: nobody in the history did it
+// input is an operation of the model, as porcupine's input.
+type input struct {
+	op    *op // nil: no operation of the history
 	store string
 	do    history.Do
 	age   age
@@ -31,13 +31,13 @@ type act struct {
 
 // register is the model of a guard and its store: a mark that only rises.
 //
-// An act that perhaps lifts the mark needs no branches: it has no end, or ends where it cannot matter any more, so that "it
-// did not happen" is the same as its being last.
+// An operation that maybe raises the mark needs no branches. Either it has no end, or it ends where
+// it no longer matters, so "it did not happen" is the same as "it came last".
 func register() porcupine.Model {
 	return porcupine.Model{
 		Init: func() any { return age{} },
-		Step: func(state, input, output any) (bool, any) {
-			mark, a := state.(age), input.(act).age
+		Step: func(state, in, output any) (bool, any) {
+			mark, a := state.(age), in.(input).age
 			switch output.(answer) {
 			case accepted:
 				return !mark.Newer(a), a
@@ -51,15 +51,17 @@ func register() porcupine.Model {
 	}
 }
 
-func describe(input, output any) string {
-	a := input.(act)
+func describe(in, output any) string {
+	a := in.(input)
 	return string(a.do) + "(" + a.age.Token.String() + ") " + string(output.(answer))
 }
 
-// model judges each store's answers: there has to be an order of the operations, each somewhere between its Invoke and its
-// Return, in which the mark explains every answer. It finds what I2 finds, and also a rightful leader that was refused.
+// model judges the answers of each store. There has to be an order of the operations, each between
+// its Invoke and its Return, in which the mark explains every answer. It finds what I2 finds, and
+// also a rightful leader that was refused.
 //
-// It is sound though processes freeze: an Invoke too early or a Return too late only allows for more orders.
+// Frozen processes cannot make it wrong: an Invoke too early or a Return too late only allows more
+// orders.
 func (r *run) model(ctx context.Context, f *findings, figures *Figures) {
 	if r.guarded() {
 		r.falseRefusals(f, figures)
@@ -70,7 +72,7 @@ func (r *run) model(ctx context.Context, f *findings, figures *Figures) {
 			continue
 		}
 		result, explained := linearize(ctx, ops)
-		figures.Linearized += performed(explained)
+		figures.Linearized += recorded(explained)
 		switch result {
 		case porcupine.Unknown:
 			f.doubt("%s: the model could not be checked in time (%d operations)", store, len(ops))
@@ -80,26 +82,28 @@ func (r *run) model(ctx context.Context, f *findings, figures *Figures) {
 	}
 }
 
-// performed counts those operations that somebody did.
-func performed(ops []porcupine.Operation) int {
+// recorded counts the operations that are in the history.
+func recorded(ops []porcupine.Operation) int {
 	n := 0
 	for _, o := range ops {
-		if o.Input.(act).op != nil {
+		if o.Input.(input).op != nil {
 			n++
 		}
 	}
 	return n
 }
 
-// linearize looks for an order, and returns the longest one that it found.
-func linearize(ctx context.Context, ops []porcupine.Operation) (porcupine.CheckResult, []porcupine.Operation) {
+// linearize looks for an order, and returns the longest that it found.
+func linearize(
+	ctx context.Context, ops []porcupine.Operation,
+) (porcupine.CheckResult, []porcupine.Operation) {
 	m := register()
 	step := m.Step
-	m.Step = func(state, input, output any) (bool, any) {
+	m.Step = func(state, in, output any) (bool, any) {
 		if ctx.Err() != nil {
-			return false, state // the search runs out of ways, and its result is not used
+			return false, state // ends the search; its result is not used
 		}
-		return step(state, input, output)
+		return step(state, in, output)
 	}
 	limit := modelTime
 	if deadline, ok := ctx.Deadline(); ok {
@@ -120,28 +124,28 @@ func linearize(ctx context.Context, ops []porcupine.Operation) (porcupine.CheckR
 	return result, longest
 }
 
-// unexplained reports where the longest order ends: at the answer that was given first of those which do not fit in.
+// unexplained reports where the longest order ends: at the earliest answer that does not fit in.
 func unexplained(f *findings, store string, ops, explained []porcupine.Operation) {
-	var mark age // as those say that somebody did
-	fits := map[act]bool{}
+	var mark age // raised by recorded operations
+	fits := map[input]bool{}
 	for _, o := range explained {
-		if a := o.Input.(act); a.op != nil && o.Output == accepted {
+		if a := o.Input.(input); a.op != nil && o.Output == accepted {
 			mark = history.Newest(mark, a.age)
 		}
-		fits[o.Input.(act)] = true
+		fits[o.Input.(input)] = true
 	}
 	var first *porcupine.Operation
 	for i, o := range ops {
-		if !fits[o.Input.(act)] && (first == nil || o.Return < first.Return) {
+		if !fits[o.Input.(input)] && (first == nil || o.Return < first.Return) {
 			first = &ops[i]
 		}
 	}
-	if first == nil || first.Input.(act).op == nil {
+	if first == nil || first.Input.(input).op == nil {
 		f.atRun("model", 0, "", "%s: no order of its operations explains its answers", store)
 		return
 	}
-	o := first.Input.(act).op
-	f.atOp("model", o, "%s: no order of the operations explains why the answer to %s %s under token %s was %q: "+
-		"%d of %d are explained, and the newest token that those raise the mark to is %s",
-		store, o.do, o.id, o.token, first.Output, performed(explained), performed(ops), mark.Token)
+	o := first.Input.(input).op
+	f.atOp("model", o, "%s: no order of the operations explains why the answer to %s %s under "+
+		"token %s was %q: %d of %d are explained, and they raise the mark to %s at most",
+		store, o.do, o.id, o.token, first.Output, recorded(explained), recorded(ops), mark.Token)
 }

@@ -9,24 +9,27 @@ import (
 	"github.com/ringfence/ringfence/lab/history"
 )
 
-// modelled are the operations of a store, as the model has them.
+// modelled returns the operations of a store for the model.
 //
-// What the evidence says to have landed was accepted, though its process never heard so. Everything else that was not
-// acknowledged has left nothing, but opening its session may have lifted the mark: it counts as an act that perhaps does.
-// Lanes are the rows of porcupine's page; new ones are added.
+// An operation that is in the evidence was accepted, though its process may not know. Every other
+// operation that was not acknowledged has left nothing, but opening its session may have raised the
+// mark, so it counts as one that maybe does. Lanes are the rows of porcupine's page; modelled adds
+// new ones.
 func (r *run) modelled(store string, lanes map[string]int) []porcupine.Operation {
-	landed := r.landed(store)
+	committed := r.committed(store)
 	var all []porcupine.Operation
 	for _, o := range r.of(store) {
-		entry := porcupine.Operation{Input: act{o, store, o.do, o.age}, Call: o.invoked, Return: o.returned}
-		end, proved := landed[o]
+		entry := porcupine.Operation{
+			Input: input{o, store, o.do, o.age}, Call: o.invoked, Return: o.returned,
+		}
+		end, proved := committed[o]
 		process := o.process
 		switch {
 		case o.ok():
 			entry.Output = accepted
 		case o.outcome == history.Stale:
 			entry.Output = rejected
-		case o.outcome == history.Unknown && proved: // the process may have gone on: a lane of its own
+		case o.outcome == history.Unknown && proved: // its process may go on: a lane for it alone
 			entry.Output, entry.Return, process = accepted, end, "unanswered "+o.id
 		default:
 			continue
@@ -34,8 +37,8 @@ func (r *run) modelled(store string, lanes map[string]int) []porcupine.Operation
 		entry.ClientId = lane(lanes, process)
 		all = append(all, entry)
 	}
-	for _, p := range r.lifts(store) {
-		p.ClientId = lane(lanes, "perhaps "+store+" "+p.Input.(act).age.Token.String())
+	for _, p := range r.possibleRaises(store) {
+		p.ClientId = lane(lanes, "maybe "+store+" "+p.Input.(input).age.Token.String())
 		all = append(all, p)
 	}
 	return all
@@ -48,9 +51,10 @@ func lane(lanes map[string]int, name string) int {
 	return lanes[name]
 }
 
-// landed are the operations that a store's evidence has, and a time by which each had landed: it was committed before what
-// comes after it in the database's order, and that was committed before it was acknowledged.
-func (r *run) landed(store string) map[*op]int64 {
+// committed returns the operations in a store's evidence, each with a time by which it was
+// committed. It was committed before those that follow it in the database's order, and each of them
+// was committed before it was acknowledged.
+func (r *run) committed(store string) map[*op]int64 {
 	all := map[*op]int64{}
 	end := r.last() + 1
 	for _, w := range slices.Backward(r.rows[store]) {
@@ -65,43 +69,43 @@ func (r *run) landed(store string) map[*op]int64 {
 	return all
 }
 
-// last is when the last event of all was.
+// last returns the time of the last event.
 func (r *run) last() int64 { return r.events[len(r.events)-1].At }
 
-// lifts are the acts that perhaps lifted the mark, one of each token: the second of a token changes nothing that the first
-// would not, if that begins no later. Such an act ends with the first accepted operation under its token or a newer one that
-// returns after it began: the mark is that high then, so that an order which has the act later has it right there as well.
-func (r *run) lifts(store string) []porcupine.Operation {
-	since := map[age]int64{}
+// possibleRaises returns the operations that maybe raised the mark, one for each token: a second
+// one of a token changes nothing that the first would not, if the first begins no later. It ends
+// with the first accepted operation under its token or a newer one that returns after it began. By
+// then the mark is that high, so in an order that has it later it can as well come right there.
+func (r *run) possibleRaises(store string) []porcupine.Operation {
+	since := r.unrecordedRaises(store)
 	for _, o := range r.of(store) {
 		if !o.ok() {
-			from(since, o.age, o.invoked)
+			keepEarliest(since, o.age, o.invoked)
 		}
-	}
-	for a, at := range r.unseen(store) {
-		from(since, a, at)
 	}
 	var all []porcupine.Operation
 	for _, a := range slices.SortedFunc(maps.Keys(since), age.Compare) {
 		end := r.raisedBy(store, a)
 		if end < since[a] {
-			continue // it was as high before
+			continue // the mark was that high before
 		}
 		all = append(all, porcupine.Operation{
-			Input: act{store: store, do: history.Raise, age: a}, Output: perhaps, Call: since[a], Return: end,
+			Input:  input{store: store, do: history.Raise, age: a},
+			Output: maybe, Call: since[a], Return: end,
 		})
 	}
 	return all
 }
 
-// from keeps the earliest time of each token.
-func from(since map[age]int64, a age, at int64) {
-	if known, ok := since[a]; !ok || at < known {
+// keepEarliest keeps the earliest time of each token.
+func keepEarliest(since map[age]int64, a age, at int64) {
+	if earliest, ok := since[a]; !ok || at < earliest {
 		since[a] = at
 	}
 }
 
-// raisedBy is when an operation under a token, or a newer one, was first known to be accepted by a store.
+// raisedBy returns when it was first known that a store had accepted an operation under a token or
+// a newer one.
 func (r *run) raisedBy(store string, a age) int64 {
 	end := r.last() + 1
 	for _, o := range r.of(store) {
@@ -112,9 +116,10 @@ func (r *run) raisedBy(store string, a age) int64 {
 	return end
 }
 
-// unseen are the tokens that a store has taken without a raise in the history, at any time: leader run raises the mark before
-// its child can say anything, even that the term is won, and may end before that.
-func (r *run) unseen(store string) map[age]int64 {
+// unrecordedRaises returns the tokens that a store accepted, at any time, without a raise in the
+// history. leader run raises the mark before its child can report anything, even that the term is
+// won, and may end before that.
+func (r *run) unrecordedRaises(store string) map[age]int64 {
 	since, raised := map[age]int64{}, map[age]bool{}
 	start := r.events[0].At
 	for _, o := range r.of(store) {
@@ -124,14 +129,14 @@ func (r *run) unseen(store string) map[age]int64 {
 			since[o.age] = start
 		}
 	}
-	for _, t := range r.ages.Terms {
+	for _, t := range r.terms.Events {
 		if t.State == history.Ready {
 			since[t.Age] = start
 		}
 	}
 	for _, e := range r.events {
-		if e.Kind == history.Mark && e.Store == store && !r.ages.Know(e.Token) {
-			since[r.ages.After(e.Token, age{})] = start
+		if e.Kind == history.Mark && e.Store == store && !r.terms.Has(e.Token) {
+			since[r.terms.AgeAfter(e.Token, age{})] = start
 		}
 	}
 	maps.DeleteFunc(since, func(a age, _ int64) bool { return raised[a] })

@@ -7,28 +7,29 @@ import (
 	"github.com/ringfence/ringfence/lab/history"
 )
 
+// age orders tokens.
+type age = history.Age
+
 // op is one operation, from its Invoke to its Return.
 //
-// The process may have been frozen between the sending and what came before it, and between the answer and the writing
-// down of it. So invoked is a lower bound of the time when it was sent and returned an upper bound of the time when it was
-// answered: the true interval lies within, and whatever is concluded from "returned before that one was invoked" is so.
+// The process may have been frozen after it wrote the Invoke and before it sent the operation, and
+// after the answer came and before it wrote the Return. So invoked is a lower bound of the time of
+// sending, and returned an upper bound of the time of the answer. A conclusion from "that one
+// returned before this one was invoked" is therefore sound.
 type op struct {
 	id, process, store, key, text string
 
 	do       history.Do
 	token    fence.Token
 	age      age
-	outcome  history.Outcome // Unknown when there is no Return
+	outcome  history.Outcome // Unknown if there is no Return
 	invoked  int64
-	returned int64 // never, when there is no Return
+	returned int64 // history.Never if there is no Return
 }
 
-// never is later than everything.
-const never = int64(1) << 62
-
-// known is when the process knew what had become of it, or when it began, if it never knew.
-func (o *op) known() int64 {
-	if o.returned == never {
+// when returns when the process knew the outcome, or when it began if it never knew.
+func (o *op) when() int64 {
+	if o.returned == history.Never {
 		return o.invoked
 	}
 	return o.returned
@@ -36,16 +37,21 @@ func (o *op) known() int64 {
 
 func (o *op) ok() bool { return o.outcome == history.OK }
 
-// work tells that it is not about the mark alone.
+// work reports whether it is more than a raise of the mark.
 func (o *op) work() bool { return o.do != history.Raise }
 
-// nothingLanded tells that the answer says so. An unknown outcome says neither this nor the contrary.
-func (o *op) nothingLanded() bool {
-	return o.outcome == history.Stale || o.outcome == history.Refused || o.outcome == history.Failed
+// notCommitted reports whether the answer says so. An unknown outcome says neither.
+func (o *op) notCommitted() bool {
+	switch o.outcome {
+	case history.Stale, history.Refused, history.Failed:
+		return true
+	}
+	return false
 }
 
-// calledStale tells that the answer gave the token's age as its reason, also where the answer to the write itself was lost.
+// calledStale reports whether the answer named a stale token as its reason, also where the answer
+// to the write itself was lost.
 func (o *op) calledStale() bool {
-	return o.outcome == history.Stale ||
-		o.outcome == history.Unknown && (strings.HasPrefix(o.text, "RF001") || strings.HasPrefix(o.text, "STALETOKEN"))
+	byCode := strings.HasPrefix(o.text, "RF001") || strings.HasPrefix(o.text, "STALETOKEN")
+	return o.outcome == history.Stale || o.outcome == history.Unknown && byCode
 }

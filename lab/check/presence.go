@@ -6,9 +6,9 @@ import (
 	"github.com/ringfence/ringfence/lab/history"
 )
 
-// presence is I3: what was acknowledged is in the database, once; what was refused is not. Of what has an unknown outcome
-// nothing is demanded, but that it is not there twice. The databases are asked at the end: of a run that did not come to its
-// end nothing is missing.
+// presence checks I3: what was acknowledged is in the database, once; what was refused is not. An
+// operation with an unknown outcome must only not be there twice. The databases are read at the
+// end, so in a run that was not completed nothing counts as missing.
 func (r *run) presence(f *findings, figures *Figures) {
 	there := map[string]int{}
 	for _, store := range r.stores() {
@@ -28,21 +28,24 @@ func (r *run) presence(f *findings, figures *Figures) {
 	}
 }
 
-// accounted judges one row that is there, for the n-th time.
+// accounted judges one row, seen for the n-th time.
 func (r *run) accounted(f *findings, w row, n int) {
 	o := w.op
 	switch {
 	case o == nil:
-		f.atRow("I3", w, "%s holds %s at place %d under token %s, and nobody sent it", w.Store, w.Op, w.Place, w.Token)
+		f.atRow("I3", w, "%s holds %s at place %d under token %s, and nobody sent it",
+			w.Store, w.Op, w.Place, w.Token)
 	case o.store != w.Store:
 		f.atRow("I3", w, "%s holds %s, which was sent to %s", w.Store, w.Op, o.store)
 	case n > 1:
 		f.atRow("I3", w, "%s holds %s more than once: here at place %d", w.Store, w.Op, w.Place)
-	case o.nothingLanded():
-		f.atRow("I3", w, "%s holds %s at place %d, and its writer was told that it was not done: %s, %q",
+	case o.notCommitted():
+		f.atRow("I3", w,
+			"%s holds %s at place %d, but its writer was told that it was not done: %s, %q",
 			w.Store, w.Op, w.Place, o.outcome, o.text)
 	case w.Token != 0 && o.token != 0 && w.Token != o.token:
-		f.atRow("I3", w, "%s holds %s at place %d under token %s, and it was sent under %s", w.Store, w.Op, w.Place, w.Token, o.token)
+		f.atRow("I3", w, "%s holds %s at place %d under token %s, but it was sent under %s",
+			w.Store, w.Op, w.Place, w.Token, o.token)
 	}
 }
 
@@ -52,22 +55,27 @@ func (r *run) missing(f *findings, o *op) {
 		return
 	}
 	text := "%s acknowledged %s under token %s to %s, and does not hold it"
+	args := []any{o.store, o.id, o.token, o.process}
 	if r.expect.MayLose > 0 {
-		f.atOp("I3", o, text+"; no fault hit it within %s after that", o.store, o.id, o.token, o.process, time.Duration(r.expect.MayLose))
-		return
+		text += "; no fault hit it within %s after that"
+		args = append(args, time.Duration(r.expect.MayLose))
 	}
-	f.atOp("I3", o, text, o.store, o.id, o.token, o.process)
+	f.atOp("I3", o, text, args...)
 }
 
-// mayBeLost tells that the header allows for the loss: a Redis that writes its log to disk every second loses, when it is
-// killed, what it acknowledged last; a Postgres that is set back loses what it acknowledged since. The fault's Begin is written before the blow falls, and the write's Return after
-// its answer, so everything that may have been answered from MayLose before Begin until End counts.
+// mayBeLost reports whether the header allows the loss. A Redis that syncs its log every second
+// loses its latest acknowledged writes when it is killed; a Postgres that is restored from a
+// snapshot loses what it acknowledged since.
+//
+// The fault's Begin is written before the fault hits, and the write's Return after its answer. So
+// everything counts that may have been answered between MayLose before the Begin and the end.
 func (r *run) mayBeLost(o *op) bool {
 	if r.expect.MayLose == 0 {
 		return false
 	}
-	for _, t := range r.done() {
-		if t.hits(o.store) && o.returned >= t.begin-int64(r.expect.MayLose) && o.invoked <= t.end {
+	for _, t := range r.injected() {
+		from := t.begin - int64(r.expect.MayLose)
+		if t.hits(o.store) && o.returned >= from && o.invoked <= t.end {
 			return true
 		}
 	}

@@ -19,8 +19,8 @@ const (
 	loseAcked  = "loses acknowledged writes"
 )
 
-// simulation is a random execution of leaders, two stores and their guard. Each operation is sent, judged and answered at
-// times of its own, or never.
+// simulation is a random execution of leaders, two stores and their guard. Each operation is sent,
+// judged and answered at separate times, or never.
 type simulation struct {
 	*builder
 	rnd  *rand.Rand
@@ -31,7 +31,7 @@ type simulation struct {
 	marks   map[string]fence.Token
 	written map[string]fence.Token // the newest token in each store's evidence
 	shown   map[string]fence.Token // the newest token that each store was sent
-	fired   int                    // how often the flaw has shown in a way that a history can prove
+	shows   int                    // how often the flaw had an effect that a history can prove
 }
 
 // simulated is a worker, with one operation at a time in each store.
@@ -52,7 +52,8 @@ type lane struct {
 func newSimulation(seed uint64, flaw string) *simulation {
 	s := &simulation{
 		builder: newBuilder(), rnd: rand.New(rand.NewPCG(seed, 7)), flaw: flaw,
-		marks: map[string]fence.Token{}, written: map[string]fence.Token{}, shown: map[string]fence.Token{},
+		marks: map[string]fence.Token{}, written: map[string]fence.Token{},
+		shown: map[string]fence.Token{},
 	}
 	s.header.Expect = history.Expect{}
 	for i := range 4 {
@@ -81,8 +82,8 @@ func (s *simulation) run(steps int) []history.Event {
 	return s.finish()
 }
 
-// elect gives a worker a new term. What it has sent before stays under way for ever, as of a process that was killed, and may
-// be judged, or not.
+// elect gives a worker a new term. What it sent before is never answered, as if the process had
+// been killed, and may be judged or not.
 func (s *simulation) elect(w *simulated) {
 	for _, store := range []string{pg, rd} {
 		if l := w.lanes[store]; l != nil && l.open != nil && !l.judged && s.rnd.IntN(2) == 0 {
@@ -95,7 +96,7 @@ func (s *simulation) elect(w *simulated) {
 	s.term(w.name, history.Won, w.token)
 }
 
-// act takes one step in a worker's lane: send, be judged, or answer.
+// act takes one step in a worker's lane: it sends, judges or answers.
 func (s *simulation) act(w *simulated, store string) {
 	l := w.lanes[store]
 	switch {
@@ -116,32 +117,32 @@ func (s *simulation) send(w *simulated, l *lane, store string, do history.Do) {
 	s.shown[store] = max(s.shown[store], w.token)
 }
 
-// judge is the guard, and its store.
+// judge acts as the guard and its store.
 func (s *simulation) judge(e history.Event) history.Outcome {
 	stale := e.Token < s.marks[e.Store]
 	same := e.Do == history.Write && e.Token == s.marks[e.Store]
 	switch {
 	case s.flaw == refuseSame && same && s.rnd.IntN(10) == 0:
 		return history.Stale
-	case stale && s.flaw == admitStale && e.Do == history.Write && s.rnd.IntN(4) == 0: // goes on
+	case stale && s.flaw == admitStale && e.Do == history.Write && s.rnd.IntN(4) == 0: // it is admitted
 	case stale:
 		return history.Stale
 	}
 	s.marks[e.Store] = max(s.marks[e.Store], e.Token)
 	if s.rnd.IntN(30) == 0 {
-		return history.Refused // the session was let in, and nothing was done
+		return history.Refused // the session was admitted, and nothing was done
 	}
 	if e.Do == history.Write && !(s.flaw == loseAcked && s.rnd.IntN(50) == 0) {
-		s.lands(e)
+		s.commits(e)
 		if s.written[e.Store] > e.Token {
-			s.fired++
+			s.shows++
 		}
 		s.written[e.Store] = max(s.written[e.Store], e.Token)
 	}
 	return history.OK
 }
 
-// reply tells the worker, or loses the answer.
+// reply gives the worker its answer, or loses it.
 func (s *simulation) reply(w *simulated, l *lane) {
 	e, outcome := *l.open, l.answer
 	l.open = nil
@@ -150,11 +151,11 @@ func (s *simulation) reply(w *simulated, l *lane) {
 	}
 	s.answer(e, outcome, "")
 	if s.flaw == refuseSame && outcome == history.Stale && s.shown[e.Store] <= e.Token {
-		s.fired++
+		s.shows++
 	}
 	switch {
 	case outcome == history.Stale && s.rnd.IntN(2) == 0:
-		w.token = 0 // it has understood
+		w.token = 0 // it steps down
 	case outcome == history.OK && e.Do == history.Raise:
 		l.raised = true
 		if w.lanes[pg].raised && w.lanes[rd].raised {
@@ -164,15 +165,16 @@ func (s *simulation) reply(w *simulated, l *lane) {
 	}
 }
 
-// lostForGood counts the acknowledged writes that no database has.
-func (s *simulation) lostForGood() int {
+// lost counts the acknowledged writes that no database has.
+func (s *simulation) lost() int {
 	there := map[string]bool{}
 	for _, e := range s.held {
 		there[e.Op] = true
 	}
 	n := 0
 	for _, e := range s.events {
-		if e.Kind == history.Return && e.Do == history.Write && e.Outcome == history.OK && !there[e.Op] {
+		if e.Kind == history.Return && e.Do == history.Write && e.Outcome == history.OK &&
+			!there[e.Op] {
 			n++
 		}
 	}
@@ -181,13 +183,13 @@ func (s *simulation) lostForGood() int {
 
 const executions = 100
 
-func TestRandomExecutionsOfARightGuardAreNeverInvalid(t *testing.T) {
+func TestRandomExecutionsOfACorrectGuardAreNeverInvalid(t *testing.T) {
 	first := uint64(time.Now().UnixNano())
 	valid := 0
 	for seed := first; seed < first+executions; seed++ {
 		r := judge(t, newSimulation(seed, none).run(2000))
 		if r.Verdict == check.Invalid {
-			t.Fatalf("seed %d is invalid:%s", seed, told(r))
+			t.Fatalf("seed %d is invalid:%s", seed, findings(r))
 		}
 		if r.Verdict == check.Valid {
 			valid++
@@ -206,18 +208,20 @@ func TestRandomExecutionsOfAFlawedGuardAreInvalid(t *testing.T) {
 				s := newSimulation(seed, flaw)
 				events := s.run(2000)
 				if flaw == loseAcked {
-					s.fired = s.lostForGood()
+					s.shows = s.lost()
 				}
-				if s.fired == 0 {
+				if s.shows == 0 {
 					continue
 				}
 				shown++
 				if r := judge(t, events); r.Verdict != check.Invalid {
-					t.Errorf("seed %d: the flaw has shown %d times and the verdict is %s%s", seed, s.fired, r.Verdict, told(r))
+					t.Errorf("seed %d: the flaw shows %d times and the verdict is %s%s",
+						seed, s.shows, r.Verdict, findings(r))
 				}
 			}
 			if shown < executions/3 {
-				t.Errorf("the flaw has shown in %d of %d executions from seed %d", shown, executions, first)
+				t.Errorf("the flaw shows in %d of %d executions from seed %d", shown, executions,
+					first)
 			}
 		})
 	}

@@ -7,14 +7,16 @@ import (
 	"github.com/ringfence/ringfence/lab/history"
 )
 
-// recovery is I6: when all is healed, somebody leads and writes within the bound. After the coda, somebody else does.
+// recovery checks I6: once all faults have ended, somebody leads and writes within the bound. After
+// the final phase it is somebody else.
 //
-// A run that was not carried out to its end, or in which a fault never ended, was not healed; nothing is demanded of it.
+// It demands nothing of a run that was not completed or in which a fault never ended.
 func (r *run) recovery(f *findings, figures *Figures) {
 	healed, disturbed := r.healed()
 	var first *op
 	if disturbed {
-		if first = r.firstAck(func(o *op) bool { return o.invoked > healed }); first != nil {
+		first = r.firstAck(func(o *op) bool { return o.invoked > healed })
+		if first != nil {
 			figures.Recovery = history.Duration(first.returned - healed)
 		}
 	}
@@ -22,42 +24,47 @@ func (r *run) recovery(f *findings, figures *Figures) {
 		return
 	}
 	if t, ok := r.unhealed(); ok {
-		f.doubt("the fault %q has begun and never ended: whether the system recovers was not seen", t.name)
+		f.doubt("the fault %q has begun and never ended, so nothing shows whether the system "+
+			"recovers", t.name)
 		return
 	}
 	if disturbed {
 		r.writesAgain(f, first, healed)
 	}
-	r.afterCoda(f)
+	r.afterFinalPhase(f)
 }
 
-// healed is when the last fault before the coda had ended; false when there was none.
+// healed returns when the last fault before the final phase ended; false if there was none.
 func (r *run) healed() (int64, bool) {
 	last := int64(0)
-	for _, t := range r.done() {
-		if !t.coda() {
+	for _, t := range r.injected() {
+		if !t.isFinalPhase() {
 			last = max(last, t.end)
 		}
 	}
-	return last, last != 0 && last != never
+	return last, last != 0 && last != history.Never
 }
 
-// writesAgain judges the first write since all was healed. It has to have been sent after that: one that had waited proves
-// nothing. The time until its Return is an upper bound of the time until it was accepted.
+// writesAgain judges the first write after all faults. It has to have been sent after them: one
+// that had waited proves nothing. The time until its Return is an upper bound of the time until it
+// was accepted.
 func (r *run) writesAgain(f *findings, first *op, healed int64) {
 	bound := time.Duration(r.expect.Recover)
 	switch {
 	case first == nil:
-		f.atRun("I6", healed, "", "nothing was acknowledged that was sent after the last fault had ended; %s were allowed", bound)
+		f.atRun("I6", healed, "", "no write was acknowledged that was sent after the last fault "+
+			"had ended; the bound is %s", bound)
 	case first.returned-healed > int64(bound):
-		f.atOp("I6", first, "the first write after the last fault was acknowledged %s after it had ended; %s were allowed",
-			between(healed, first.returned), bound)
+		f.atOp("I6", first, "the first write after the last fault was acknowledged %s after its "+
+			"end; the bound is %s", between(healed, first.returned), bound)
 	case !r.ready(first.age):
-		f.atOp("I6", first, "%s writes again under token %s, and nobody was ever ready under it", first.process, first.token)
+		f.atOp("I6", first, "%s writes again under token %s, and nobody was ever ready under it",
+			first.process, first.token)
 	}
 }
 
-// firstAck is the acknowledged write that returned first, of those that a condition holds for; nil when there is none.
+// firstAck returns the acknowledged write that returned first among those that satisfy a condition;
+// nil if there is none.
 func (r *run) firstAck(holds func(*op) bool) *op {
 	var first *op
 	for _, o := range r.ops {
@@ -68,10 +75,10 @@ func (r *run) firstAck(holds func(*op) bool) *op {
 	return first
 }
 
-// afterCoda judges the last act. It lasts until the next leader has written, so a write counts that was sent before its end,
-// if it was sent under a newer token than any before.
-func (r *run) afterCoda(f *findings) {
-	at := slices.IndexFunc(r.faults, fault.coda)
+// afterFinalPhase judges the final phase. It lasts until the next leader has written, so a write
+// counts that was sent before its end, if it was sent under a newer token than any before.
+func (r *run) afterFinalPhase(f *findings) {
+	at := slices.IndexFunc(r.faults, fault.isFinalPhase)
 	if at < 0 {
 		return
 	}
@@ -85,18 +92,20 @@ func (r *run) afterCoda(f *findings) {
 	first := r.firstAck(func(o *op) bool { return o.invoked > t.begin && o.age.Newer(before) })
 	switch {
 	case first == nil:
-		f.atRun("I6", t.begin, "", "nobody else has written since the leader was deposed at the end of the run")
+		f.atRun("I6", t.begin, "", "nobody else has written since the leader was deposed in the "+
+			"final phase")
 	case first.returned-t.end > int64(bound):
-		f.atOp("I6", first, "the next leader's first write was acknowledged %s after the last act had ended; %s were allowed",
-			between(t.end, first.returned), bound)
+		f.atOp("I6", first, "the next leader's first write was acknowledged %s after the final "+
+			"phase; the bound is %s", between(t.end, first.returned), bound)
 	case !r.ready(first.age):
-		f.atOp("I6", first, "%s writes under token %s, and nobody was ever ready under it", first.process, first.token)
+		f.atOp("I6", first, "%s writes under token %s, and nobody was ever ready under it",
+			first.process, first.token)
 	}
 }
 
 func (r *run) unhealed() (fault, bool) {
 	for _, t := range r.faults {
-		if t.end == never && t.name != insideName {
+		if t.end == history.Never && t.name != history.Inside {
 			return t, true
 		}
 	}
@@ -104,5 +113,7 @@ func (r *run) unhealed() (fault, bool) {
 }
 
 func (r *run) ready(a age) bool {
-	return slices.ContainsFunc(r.ages.Terms, func(t history.Dated) bool { return t.State == history.Ready && t.Age == a })
+	return slices.ContainsFunc(r.terms.Events, func(t history.TermEvent) bool {
+		return t.State == history.Ready && t.Age == a
+	})
 }

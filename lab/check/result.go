@@ -10,9 +10,9 @@ import (
 type Verdict string
 
 const (
-	Valid   Verdict = "valid"   // everything that was demanded was shown to hold
-	Invalid Verdict = "invalid" // something that must never happen has happened
-	Unknown Verdict = "unknown" // the run does not count: nothing was put to the test, or it was not carried out
+	Valid   Verdict = "valid"   // every demand was shown to hold
+	Invalid Verdict = "invalid" // something happened that must never happen
+	Unknown Verdict = "unknown" // the run does not count: it tested nothing, or was not completed
 )
 
 // ExitCode is 0, 1 or 2.
@@ -26,7 +26,7 @@ func (v Verdict) ExitCode() int {
 	return 2
 }
 
-// Result is a judged history. It is what results.json holds.
+// Result is a judged history, as results.json holds it.
 type Result struct {
 	Verdict  Verdict         `json:"verdict"`
 	Header   *history.Header `json:"header,omitempty"`
@@ -41,29 +41,33 @@ type Problem struct {
 	At        int64  `json:"at"`        // as in history.Event; 0: of the run as a whole
 	Process   string `json:"process,omitempty"`
 	Op        string `json:"op,omitempty"`
-	Text      string `json:"text"` // what, with the numbers that prove it
+	Text      string `json:"text"` // with the numbers that prove it
 }
 
-// Figures are what a run has shown.
+// Figures are the numbers of a run.
 type Figures struct {
-	Writes        int `json:"writes"`         // attempts
-	Acknowledged  int `json:"acknowledged"`   //
-	Unknown       int `json:"unknown"`        // attempts whose outcome the process never learned
-	Changes       int `json:"changes"`        // of leadership
-	StaleAttempts int `json:"stale_attempts"` // under a token when a newer one was acknowledged before the attempt began
-	StaleRefused  int `json:"stale_refused"`
-	StaleAccepted int `json:"stale_accepted"`  // in the databases, behind a newer token in the order of commits
-	FalseRefusals int `json:"false_refusals"`  // stale was the answer, and no newer token had been presented
+	Writes        int `json:"writes"` // attempts
+	Acknowledged  int `json:"acknowledged"`
+	Unknown       int `json:"unknown"`         // attempts with an unknown outcome
+	Changes       int `json:"changes"`         // of leadership
+	StaleAttempts int `json:"stale_attempts"`  // sent after a newer token was acknowledged
+	StaleRefused  int `json:"stale_refused"`   //
+	StaleAccepted int `json:"stale_accepted"`  // in the databases, committed after a newer token
+	FalseRefusals int `json:"false_refusals"`  // as stale, and no newer token had been presented
 	Lost          int `json:"lost"`            // acknowledged, and not in the database
 	Kills         int `json:"kills,omitempty"` // processes ended by a failpoint or a kill
 
-	// Before, During and After are acknowledged writes each second: until the first fault, while any lasts, and after the last.
+	// Before, During and After are acknowledged writes per second: until the first fault, while any
+	// lasts, and after the last.
 	Before float64 `json:"before_per_second"`
 	During float64 `json:"during_per_second"`
 	After  float64 `json:"after_per_second"`
 
-	TakeOvers  []history.Duration `json:"take_overs,omitempty"` // from the last acknowledgement under one token to the first under the next
-	Recovery   history.Duration   `json:"recovery,omitempty"`   // from the end of the last fault to the next acknowledged write
-	Took       time.Duration      `json:"-"`
-	Linearized int                `json:"linearized"` // operations that the model of the guard explains
+	// TakeOvers are the times from the last acknowledgement under one token to the first under the
+	// next.
+	TakeOvers []history.Duration `json:"take_overs,omitempty"`
+	// Recovery is the time from the end of the last fault to the next acknowledged write.
+	Recovery   history.Duration `json:"recovery,omitempty"`
+	Took       time.Duration    `json:"-"`          // to check the history
+	Linearized int              `json:"linearized"` // operations that the model explains
 }

@@ -3,27 +3,28 @@ package check
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/lab/history"
 )
 
-// run is a history taken apart.
+// run is a parsed history.
 type run struct {
 	events []history.Event // by time
 	header *history.Header
-	expect history.Expect // of the header; asks for nothing when there is none
+	expect history.Expect // of the header; zero if there is none
 	ended  bool
 	broken []string // why this is not a history
 
-	ops    []*op // by invocation
-	byID   map[string]*op
-	tries  map[try]*op // the last one of each
-	ages   history.Ages
-	faults []fault // by begin
+	ops      []*op // by invocation
+	byID     map[string]*op
+	attempts map[attempt]*op // the last one of each
+	terms    history.Terms
+	faults   []fault // by begin
 
-	rows      map[string][]row // Evidence and synchronous Effects of a store, in the order of commits
+	rows      map[string][]row // Evidence and synchronous Effects of a store, in commit order
 	effects   []history.Event  // by place
 	published []history.Event  // by place
 	acks      map[string]acks  // of each store
@@ -31,39 +32,40 @@ type run struct {
 	staleCheckpoints int // that were acknowledged
 }
 
-// try names the attempts of one step in one term.
-type try struct {
+// attempt identifies the attempts at one step in one term.
+type attempt struct {
 	key   string
 	token fence.Token
 }
 
-// row is what a database holds, and the operation that wrote it, where that is known. Of an effect it is the last attempt of
-// the step under its token: which one it was the database does not say.
+// row is what a database holds, with the operation that wrote it if that is known. For an effect it
+// is the last attempt at the step under its token: the database does not say which one it was.
 type row struct {
 	history.Event
 	op *op
 }
 
-func takeApart(events []history.Event) *run {
+func parse(events []history.Event) *run {
 	r := &run{
-		byID: map[string]*op{}, tries: map[try]*op{}, rows: map[string][]row{}, acks: map[string]acks{},
+		byID: map[string]*op{}, attempts: map[attempt]*op{}, rows: map[string][]row{},
+		acks: map[string]acks{},
 	}
 	r.events = slices.Clone(events)
-	// Processes write into one file, each when it gets to it. Events of one instant stay in the order of the file.
+	// Processes write into one file without coordination. Events of one instant keep their order.
 	slices.SortStableFunc(r.events, func(a, b history.Event) int { return cmp.Compare(a.At, b.At) })
-	r.ages = history.Date(r.events)
+	r.terms = history.ReadTerms(r.events)
 	for _, e := range r.events {
-		r.take(e)
+		r.add(e)
 	}
-	r.takeRows()
-	r.faults = bands(r.events)
+	r.sortRows()
+	r.faults = faults(r.events)
 	for _, store := range r.stores() {
 		r.acks[store] = r.acksOf(store)
 	}
 	return r
 }
 
-func (r *run) take(e history.Event) {
+func (r *run) add(e history.Event) {
 	switch e.Kind {
 	case history.Run:
 		r.header = e.Header
@@ -85,16 +87,17 @@ func (r *run) take(e history.Event) {
 
 func (r *run) invoke(e history.Event) {
 	if r.byID[e.Op] != nil {
-		r.broken = append(r.broken, fmt.Sprintf("operation %q was invoked twice: names of operations must be unique", e.Op))
+		r.breaks("operation %q was invoked twice: names of operations must be unique", e.Op)
 		return
 	}
 	o := &op{
-		id: e.Op, process: e.Process, store: e.Store, key: e.Key, do: e.Do, token: e.Token, age: r.ages.Of(e.Process, e.Token, e.At),
-		outcome: history.Unknown, invoked: e.At, returned: never,
+		id: e.Op, process: e.Process, store: e.Store, key: e.Key, do: e.Do, token: e.Token,
+		age: r.terms.AgeOf(e.Process, e.Token, e.At), outcome: history.Unknown,
+		invoked: e.At, returned: history.Never,
 	}
 	r.byID[e.Op] = o
 	if e.Do == history.Step {
-		r.tries[try{e.Key, e.Token}] = o
+		r.attempts[attempt{e.Key, e.Token}] = o
 	}
 	r.ops = append(r.ops, o)
 }
@@ -103,16 +106,21 @@ func (r *run) answer(e history.Event) {
 	o := r.byID[e.Op]
 	switch {
 	case o == nil:
-		r.broken = append(r.broken, fmt.Sprintf("operation %q has returned and was never invoked: lines are missing", e.Op))
-	case o.returned != never:
-		r.broken = append(r.broken, fmt.Sprintf("operation %q has returned twice", e.Op))
+		r.breaks("operation %q has returned and was never invoked: lines are missing", e.Op)
+	case o.returned != history.Never:
+		r.breaks("operation %q has returned twice", e.Op)
 	default:
 		o.returned, o.outcome, o.text = e.At, e.Outcome, e.Text
 	}
 }
 
-// takeRows orders what the databases hold as they committed it. Of asynchronous effects nothing is fenced.
-func (r *run) takeRows() {
+func (r *run) breaks(format string, args ...any) {
+	r.broken = append(r.broken, fmt.Sprintf(format, args...))
+}
+
+// sortRows puts what the databases hold in commit order. Asynchronous effects are no rows: nothing
+// fences them.
+func (r *run) sortRows() {
 	for _, e := range r.events {
 		if e.Kind == history.Evidence || e.Kind == history.Effect && e.Sync {
 			r.rows[e.Store] = append(r.rows[e.Store], r.rowOf(e))
@@ -128,12 +136,12 @@ func (r *run) takeRows() {
 
 func (r *run) rowOf(e history.Event) row {
 	if e.Kind == history.Effect {
-		return row{e, r.tries[try{e.Key, e.Token}]}
+		return row{e, r.attempts[attempt{e.Key, e.Token}]}
 	}
 	return row{e, r.byID[e.Op]}
 }
 
-// stores are those that operations were sent to, or that hold something.
+// stores returns those that operations were sent to, or that hold something.
 func (r *run) stores() []string {
 	all := map[string]bool{}
 	for _, o := range r.ops {
@@ -142,15 +150,10 @@ func (r *run) stores() []string {
 	for store := range r.rows {
 		all[store] = true
 	}
-	var names []string
-	for store := range all {
-		names = append(names, store)
-	}
-	slices.Sort(names)
-	return names
+	return slices.Sorted(maps.Keys(all))
 }
 
-// of are the operations of one store, by invocation.
+// of returns the operations of one store, by invocation.
 func (r *run) of(store string) []*op {
 	var all []*op
 	for _, o := range r.ops {
@@ -161,5 +164,5 @@ func (r *run) of(store string) []*op {
 	return all
 }
 
-// guarded is so unless the header says otherwise.
+// guarded is true unless the header says otherwise.
 func (r *run) guarded() bool { return r.header == nil || r.header.Guarded }

@@ -19,7 +19,7 @@ func (b *builder) taskStep(process string, t fence.Token, n int) {
 	b.answer(e, history.OK, "")
 }
 
-// key is that of the n-th step: each round has a synchronous and an asynchronous one.
+// key returns the key of the n-th step: each round has a synchronous and an asynchronous one.
 func key(n int) string {
 	return fmt.Sprintf("ledger/1/%d/%s", n/2, []string{"post", "announce"}[n%2])
 }
@@ -27,7 +27,8 @@ func key(n int) string {
 func (b *builder) attempt(process string, t fence.Token, n int) history.Event {
 	b.ops++
 	e := history.Event{
-		Kind: history.Invoke, Process: process + "/task", Op: fmt.Sprintf("op-%d", b.ops), Do: history.Step, Store: pg,
+		Kind: history.Invoke, Process: process + "/task", Op: fmt.Sprintf("op-%d", b.ops),
+		Do: history.Step, Store: pg,
 		Token: t, Key: key(n),
 	}
 	b.add(e)
@@ -47,12 +48,13 @@ func (b *builder) effect(t fence.Token, n int) {
 func (b *builder) publish(t fence.Token, n int) {
 	b.place[pg]++
 	b.held = append(b.held, history.Event{
-		Kind: history.Publish, Store: pg, Task: "ledger", Version: int64(n) + 2, Run: 1, Round: int64(n+1) / 2, Step: (n + 1) % 2,
+		Kind: history.Publish, Store: pg, Task: "ledger", Version: int64(n) + 2, Run: 1,
+		Round: int64(n+1) / 2, Step: (n + 1) % 2,
 		Token: t, Place: b.place[pg],
 	})
 }
 
-// leads is an election of a task's leader.
+// leads adds the election of a task's leader.
 func (b *builder) leads(process string, t fence.Token) {
 	b.term(process, history.Won, t)
 	b.answer(b.invoke(process, pg, history.Raise, t), history.OK, "")
@@ -80,7 +82,7 @@ func taskRun(p parts) *builder {
 	return b
 }
 
-// find is the place in the evidence of the n-th event of a kind, from 0.
+// find returns the index in the evidence of the n-th event of a kind, from 0.
 func (b *builder) find(kind history.Kind, n int) int {
 	for i, e := range b.held {
 		if e.Kind == kind {
@@ -97,9 +99,13 @@ func TestGoodTasksAreValid(t *testing.T) {
 	for name, p := range map[string]parts{
 		"plain":                              {},
 		"an asynchronous step is done again": {during: func(b *builder) { b.effect(10, 9) }},
-		"killed before the effect":           {before: func(b *builder) { b.attempt("worker-1", 10, 10) }},
+		"killed before the effect": {before: func(b *builder) {
+			b.attempt("worker-1", 10, 10)
+		}},
 	} {
-		t.Run(name, func(t *testing.T) { wantVerdict(t, judge(t, taskRun(p).finish()), check.Valid) })
+		t.Run(name, func(t *testing.T) {
+			wantVerdict(t, judge(t, taskRun(p).finish()), check.Valid)
+		})
 	}
 }
 
@@ -118,12 +124,16 @@ var flawedTasks = []struct {
 		return b
 	}, []string{"I4"}},
 	{"an acknowledged step had no effect", "was acknowledged", func() *builder {
-		return taskRun(parts{ending: func(b *builder) { b.answer(b.attempt("worker-2", 20, 20), history.OK, "") }})
+		return taskRun(parts{ending: func(b *builder) {
+			b.answer(b.attempt("worker-2", 20, 20), history.OK, "")
+		}})
 	}, []string{"I4"}},
 	{"a checkpoint passed a step without effect", "says that it is done", func() *builder {
 		b := taskRun(parts{before: func(b *builder) { b.attempt("worker-1", 10, 10) }})
 		b.header.Expect.Steps = 0
-		b.events = slices.DeleteFunc(b.events, func(e history.Event) bool { return e.Kind == history.Return && e.Key == key(10) })
+		b.without(func(e history.Event) bool {
+			return e.Kind == history.Return && e.Key == key(10)
+		})
 		i := b.find(history.Effect, 10)
 		b.held = slices.Delete(b.held, i, i+1)
 		return b
@@ -134,18 +144,18 @@ var flawedTasks = []struct {
 	{"an old leader published", "newer token 20", func() *builder {
 		return taskRun(parts{ending: func(b *builder) { b.publish(10, 20) }})
 	}, []string{"I4"}},
-	{"a version is left out", "right after version", func() *builder {
+	{"a version is missing", "right after version", func() *builder {
 		b := taskRun(parts{})
 		i := b.find(history.Publish, 5)
 		b.held = slices.Delete(b.held, i, i+1)
 		return b
 	}, []string{"I4"}},
-	{"the task was not done", "were demanded", func() *builder {
+	{"the task was not finished", "were demanded", func() *builder {
 		b := taskRun(parts{})
 		b.header.Expect.Steps = 21
 		return b
 	}, []string{"I4"}},
-	{"an old leader's effect landed late", "behind", func() *builder {
+	{"an old leader's effect is committed late", "behind", func() *builder {
 		return taskRun(parts{ending: func(b *builder) { b.effect(10, 20) }})
 	}, []string{"I1"}},
 }
@@ -155,8 +165,8 @@ func TestFlawedTasksAreCaught(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			r := judge(t, test.run().finish())
 			wantInvariants(t, r, test.want...)
-			if !strings.Contains(told(r), test.says) {
-				t.Errorf("nothing says %q:%s", test.says, told(r))
+			if !strings.Contains(findings(r), test.says) {
+				t.Errorf("nothing says %q:%s", test.says, findings(r))
 			}
 		})
 	}

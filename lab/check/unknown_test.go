@@ -10,25 +10,28 @@ import (
 	"github.com/ringfence/ringfence/lab/history"
 )
 
-// idleRuns have nothing wrong, and prove nothing.
+// idleRuns have nothing wrong and prove nothing.
 var idleRuns = []struct {
 	name, doubt string
 	run         func() []history.Event
 }{
 	{"empty", "is empty", func() []history.Event { return nil }},
-	{"no header", "header is missing", func() []history.Event { return goodRun(parts{}).finish()[1:] }},
-	{"no end", "not carried out to its end", func() []history.Event {
+	{"no header", "header is missing", func() []history.Event {
+		return goodRun(parts{}).finish()[1:]
+	}},
+	{"no end", "not completed", func() []history.Event {
 		all := goodRun(parts{}).finish()
 		return all[:len(all)-1]
 	}},
 	{"no fault", "there was no fault", func() []history.Event {
 		b := goodRun(parts{})
-		b.events = slices.DeleteFunc(b.events, func(e history.Event) bool { return e.Kind == history.Fault })
+		b.without(func(e history.Event) bool { return e.Kind == history.Fault })
 		return b.finish()
 	}},
 	{"no stale attempt", "under a stale token", func() []history.Event {
 		b := goodRun(parts{})
-		b.events = slices.DeleteFunc(b.events, func(e history.Event) bool { return e.Op != "" && slices.Contains(staleOps(b), e.Op) })
+		stale := staleOps(b)
+		b.without(func(e history.Event) bool { return slices.Contains(stale, e.Op) })
 		return b.finish()
 	}},
 	{"no change of leadership", "leadership changed 0 times", func() []history.Event {
@@ -45,7 +48,7 @@ var idleRuns = []struct {
 		b.header.Expect.Before = 1000
 		return b.finish()
 	}},
-	{"no load while the fault lasted", "no operation was under way", func() []history.Event {
+	{"no load while the fault lasted", "no operation was in flight", func() []history.Event {
 		b := newBuilder()
 		b.takesOver("worker-1", 10, 10)
 		b.takesOver("worker-2", 20, 1)
@@ -60,21 +63,25 @@ var idleRuns = []struct {
 		return b.finish()
 	}},
 	{"a fault never ended", "never ended", func() []history.Event {
-		return goodRun(parts{healed: func(b *builder) { b.fault("cut leader #2", "worker-2", history.Begin) }}).finish()
+		return goodRun(parts{healed: func(b *builder) {
+			b.fault("cut leader #2", "worker-2", history.Begin)
+		}}).finish()
 	}},
 	{"nobody was killed", "processes were killed", func() []history.Event {
 		b := goodRun(parts{})
 		b.header.Expect.Kills = 1
 		return b.finish()
 	}},
-	{"step-down not put to the test", "steps down in time", func() []history.Event {
+	{"step-down not tested", "steps down in time", func() []history.Event {
 		b := goodRun(parts{})
 		b.header.Expect.StepDown = history.Duration(time.Minute)
-		b.events = slices.DeleteFunc(b.events, func(e history.Event) bool { return e.State == history.Lost })
+		b.without(func(e history.Event) bool { return e.State == history.Lost })
 		return b.finish()
 	}},
-	{"an answer without a question", "was never invoked", func() []history.Event {
-		return goodRun(parts{ending: func(b *builder) { b.answer(history.Event{Op: "ghost"}, history.Failed, "") }}).finish()
+	{"an answer without an operation", "was never invoked", func() []history.Event {
+		return goodRun(parts{ending: func(b *builder) {
+			b.answer(history.Event{Op: "ghost"}, history.Failed, "")
+		}}).finish()
 	}},
 }
 
@@ -94,7 +101,7 @@ func TestIdleRunsAreUnknown(t *testing.T) {
 			r := judge(t, test.run())
 			wantVerdict(t, r, check.Unknown)
 			if !strings.Contains(strings.Join(r.Doubts, "\n"), test.doubt) {
-				t.Errorf("no doubt says %q:%s", test.doubt, told(r))
+				t.Errorf("no doubt says %q:%s", test.doubt, findings(r))
 			}
 		})
 	}

@@ -14,7 +14,8 @@ func TestGoodRunIsValid(t *testing.T) {
 	r := judge(t, goodRun(parts{}).finish())
 	wantVerdict(t, r, check.Valid)
 	f := r.Figures
-	if f.Writes != 41 || f.Acknowledged != 38 || f.Unknown != 0 || f.Changes != 2 || f.StaleRefused != 3 || f.StaleAttempts != 3 {
+	if f.Writes != 41 || f.Acknowledged != 38 || f.Unknown != 0 || f.Changes != 2 ||
+		f.StaleRefused != 3 || f.StaleAttempts != 3 {
 		t.Errorf("figures: %+v", f)
 	}
 	if f.Linearized != 41+6 {
@@ -28,39 +29,46 @@ func TestGoodRunIsValid(t *testing.T) {
 	}
 }
 
-// harmlessRuns look odd and are right.
+// harmlessRuns look odd and are valid.
 var harmlessRuns = []struct {
 	name string
 	run  func() []history.Event
 }{
-	{"an answer was written down long after, by a process that was frozen", func() []history.Event {
+	{"a frozen process wrote an answer down long after it came", func() []history.Event {
 		var old history.Event
 		return goodRun(parts{
-			before: func(b *builder) { old = b.invoke("worker-1", pg, history.Write, 10); b.lands(old) },
+			before: func(b *builder) {
+				old = b.invoke("worker-1", pg, history.Write, 10)
+				b.commits(old)
+			},
 			healed: func(b *builder) { b.answer(old, history.OK, "") },
 		}).finish()
 	}},
-	{"an unanswered write has landed", func() []history.Event {
-		return goodRun(parts{before: func(b *builder) { b.lands(b.invoke("worker-1", pg, history.Write, 10)) }}).finish()
+	{"an unanswered write was committed", func() []history.Event {
+		return goodRun(parts{before: func(b *builder) {
+			b.commits(b.invoke("worker-1", pg, history.Write, 10))
+		}}).finish()
 	}},
-	{"an unanswered write has not landed", func() []history.Event {
-		return goodRun(parts{before: func(b *builder) { b.invoke("worker-1", pg, history.Write, 10) }}).finish()
+	{"an unanswered write was not committed", func() []history.Event {
+		return goodRun(parts{before: func(b *builder) {
+			b.invoke("worker-1", pg, history.Write, 10)
+		}}).finish()
 	}},
-	{"a leader that was never heard of again has lifted the mark", func() []history.Event {
+	{"a leader raised the mark and was never heard of again", func() []history.Event {
 		return goodRun(parts{healed: func(b *builder) {
 			b.term("worker-3", history.Won, 25)
 			b.invoke("worker-3", pg, history.Raise, 25)
 			b.write("worker-2", pg, 20, history.Stale)
 		}}).finish()
 	}},
-	{"a refused session has lifted the mark", func() []history.Event {
+	{"a refused session raised the mark", func() []history.Event {
 		return goodRun(parts{healed: func(b *builder) {
 			b.term("worker-3", history.Won, 25)
 			b.answer(b.invoke("worker-3", pg, history.Raise, 25), history.Refused, "RF006")
 			b.write("worker-2", pg, 20, history.Stale)
 		}}).finish()
 	}},
-	{"leader run raises the mark before its child says anything", func() []history.Event {
+	{"leader run raises the mark before its child reports anything", func() []history.Event {
 		b := newBuilder()
 		b.takesOver("worker-1", 10, 8)
 		b.fault("stop leader #1", "worker-1", history.Begin)
@@ -69,10 +77,10 @@ var harmlessRuns = []struct {
 		b.write("worker-1", rd, 10, history.Stale)
 		b.fault("stop leader #1", "worker-1", history.Over)
 		b.takesOver("worker-1", 30, 8)
-		b.events = slices.DeleteFunc(b.events, func(e history.Event) bool { return e.Do == history.Raise })
+		b.without(func(e history.Event) bool { return e.Do == history.Raise })
 		return b.finish()
 	}},
-	{"leader run raises the mark, ends, and has no child that could say so", func() []history.Event {
+	{"leader run raises the mark and ends before it has a child", func() []history.Event {
 		b := goodRun(parts{ending: func(b *builder) { b.write("worker-1", pg, 30, history.Stale) }})
 		b.held = append(b.held, history.Event{Kind: history.Mark, Store: pg, Token: 31})
 		return b.finish()
@@ -114,7 +122,8 @@ var harmlessRuns = []struct {
 		b.answer(b.invoke("worker-1", pg, history.Raise, 10), history.Refused, "RF004")
 		b.fault("wipe zookeeper #1", "zookeeper-1", history.Over)
 		b.takesOver("worker-1", 10, 8)
-		b.term("worker-2", history.Lost, 20) // of the issuer that it was won from, though this line will not name it
+		// of its first issuer, though this line will not name it
+		b.term("worker-2", history.Lost, 20)
 		b.write("worker-2", pg, 20, history.Stale)
 		b.write("worker-2", pg, 20, history.Stale)
 		for i, wiped := 0, false; i < len(b.events); i++ {

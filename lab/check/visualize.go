@@ -11,11 +11,12 @@ import (
 	"github.com/ringfence/ringfence/lab/history"
 )
 
-// Visualize writes porcupine's page about the model of the guard to a file: what each process was told, an order that
-// explains it (or the longest that was found), bands for the faults and marks for the terms. Each store is a part of its
-// own. The error says why there is no page: the history has no operations, or the file cannot be written.
+// Visualize writes porcupine's page about the model of the guard to a file. The page shows the
+// answers to each process, an order that explains them (or the longest that was found), the faults
+// and the terms, separately for each store. The error says why there is no page: the history has no
+// operations, or the file cannot be written.
 func Visualize(events []history.Event, path string) error {
-	r := takeApart(events)
+	r := parse(events)
 	lanes := map[string]int{}
 	var all []porcupine.Operation
 	for _, store := range r.stores() {
@@ -42,7 +43,7 @@ func Visualize(events []history.Event, path string) error {
 func byStore(all []porcupine.Operation) [][]porcupine.Operation {
 	parts := map[string][]porcupine.Operation{}
 	for _, o := range all {
-		store := o.Input.(act).store
+		store := o.Input.(input).store
 		parts[store] = append(parts[store], o)
 	}
 	var sorted [][]porcupine.Operation
@@ -52,10 +53,10 @@ func byStore(all []porcupine.Operation) [][]porcupine.Operation {
 	return sorted
 }
 
-// annotations are the faults, one lane for those that do not overlap, and what was said of terms.
+// annotations returns the faults, with one lane for those that do not overlap, and the terms.
 func (r *run) annotations(start int64) []porcupine.Annotation {
 	var all []porcupine.Annotation
-	var lanes []int64 // until when each is taken
+	var lanes []int64 // until when each is occupied
 	for _, t := range r.faults {
 		end := min(t.end, r.last())
 		lane := slices.IndexFunc(lanes, func(until int64) bool { return until < t.begin })
@@ -69,10 +70,10 @@ func (r *run) annotations(start int64) []porcupine.Annotation {
 			Description: t.name, Details: t.text, BackgroundColor: "#f6c9c0",
 		})
 	}
-	for _, t := range r.ages.Terms {
+	for _, t := range r.terms.Events {
 		all = append(all, porcupine.Annotation{
-			Tag: t.Process, Start: t.At - start, Description: string(t.State) + " " + t.Token.String(), Details: t.Text,
-			BackgroundColor: "#d5e3f7",
+			Tag: t.Process, Start: t.At - start, Details: t.Text, BackgroundColor: "#d5e3f7",
+			Description: string(t.State) + " " + t.Token.String(),
 		})
 	}
 	return all

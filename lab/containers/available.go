@@ -10,10 +10,10 @@ import (
 	"github.com/moby/moby/client"
 )
 
-// askTime bounds the question whether an engine and a compose program are there.
+// askTime bounds the check for an engine and a compose program.
 const askTime = 10 * time.Second
 
-// Available says why a system of containers cannot be built on this machine; nil when it can.
+// Available returns why a system of containers cannot be built on this machine; nil if it can.
 func Available(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, askTime)
 	defer cancel()
@@ -26,11 +26,11 @@ func Available(ctx context.Context) error {
 	return err
 }
 
-// dial connects to the engine that the environment names, or to this machine's.
+// dial connects to the engine that the environment names, or to that of this machine.
 func dial(ctx context.Context) (*client.Client, error) {
 	docker, err := client.New(client.FromEnv)
 	if err != nil {
-		return nil, fmt.Errorf("the Docker engine cannot be asked: %w", err)
+		return nil, fmt.Errorf("the settings of the Docker client: %w", err)
 	}
 	if _, err := docker.Ping(ctx, client.PingOptions{NegotiateAPIVersion: true}); err != nil {
 		return nil, errors.Join(fmt.Errorf("no Docker engine answers: %w", err), docker.Close())
@@ -38,7 +38,7 @@ func dial(ctx context.Context) (*client.Client, error) {
 	return docker, nil
 }
 
-// findCompose is the compose program of this machine: the plugin of docker, or docker-compose.
+// findCompose finds the compose program: the plugin of docker, or docker-compose.
 func findCompose(ctx context.Context) ([]string, error) {
 	for _, program := range [][]string{{"docker", "compose"}, {"docker-compose"}} {
 		ask := append(program[1:len(program):len(program)], "version")

@@ -11,16 +11,16 @@ import (
 	"github.com/moby/moby/client"
 )
 
-// Directories that the images keep data in.
+// The directories with data in the images.
 var (
 	zooKeeperData = []string{"/data", "/datalog"}
 	postgresData  = []string{"/var/lib/postgresql/data"}
 )
 
-// postmasterFile names the processes of the Postgres that runs on a directory. A copy of it would name another's.
+// postmasterFile names the process that runs on a directory. A copy would name that of another.
 const postmasterFile = "postmaster.pid"
 
-// Backup is lab.System's.
+// Backup implements lab.System.
 func (s *System) Backup(ctx context.Context, server string) error {
 	if server == "postgres" {
 		return s.copyPostgres(ctx)
@@ -33,7 +33,7 @@ func (s *System) Backup(ctx context.Context, server string) error {
 	return nil
 }
 
-// copyPostgres copies the disk of Postgres while its processes stand still.
+// copyPostgres copies the disk of Postgres while its processes are paused.
 func (s *System) copyPostgres(ctx context.Context) error {
 	if err := s.Pause(ctx, "postgres"); err != nil {
 		return err
@@ -42,11 +42,12 @@ func (s *System) copyPostgres(ctx context.Context) error {
 	return errors.Join(err, s.Resume(context.WithoutCancel(ctx), "postgres"))
 }
 
-// copyOut keeps directories of a container.
+// copyOut keeps copies of directories of a container.
 func (s *System) copyOut(ctx context.Context, name string, dirs []string) error {
 	copies := map[string][]byte{}
 	for _, dir := range dirs {
-		found, err := s.docker.CopyFromContainer(ctx, s.id(name), client.CopyFromContainerOptions{SourcePath: dir})
+		found, err := s.docker.CopyFromContainer(ctx, s.id(name),
+			client.CopyFromContainerOptions{SourcePath: dir})
 		if err != nil {
 			return err
 		}
@@ -59,7 +60,7 @@ func (s *System) copyOut(ctx context.Context, name string, dirs []string) error 
 	return nil
 }
 
-// withoutFile reads an archive and leaves out the file of this name.
+// withoutFile reads an archive and leaves out the file of a name.
 func withoutFile(name string, archive io.Reader) ([]byte, error) {
 	var rest bytes.Buffer
 	from, to := tar.NewReader(archive), tar.NewWriter(&rest)
@@ -83,7 +84,7 @@ func withoutFile(name string, archive io.Reader) ([]byte, error) {
 	}
 }
 
-// copyIn puts what was kept of one container into another, which does not run.
+// copyIn puts the copies of one container into another, which must not run.
 func (s *System) copyIn(ctx context.Context, from, to string) error {
 	for dir, content := range s.copies[from] {
 		_, err := s.docker.CopyToContainer(ctx, s.id(to), client.CopyToContainerOptions{
@@ -96,7 +97,7 @@ func (s *System) copyIn(ctx context.Context, from, to string) error {
 	return nil
 }
 
-// Restore is lab.System's.
+// Restore implements lab.System.
 func (s *System) Restore(ctx context.Context, server string) error {
 	if server == "postgres" {
 		return s.restorePostgres(ctx)
@@ -104,7 +105,7 @@ func (s *System) Restore(ctx context.Context, server string) error {
 	return s.restoreZooKeeper(ctx)
 }
 
-// restorePostgres makes the container anew, so that nothing is left of what the server has written since.
+// restorePostgres creates a new container, so that nothing is left that was written after the copy.
 func (s *System) restorePostgres(ctx context.Context) error {
 	if err := s.remove(ctx, "postgres"); err != nil {
 		return err
@@ -112,7 +113,7 @@ func (s *System) restorePostgres(ctx context.Context) error {
 	return s.startFromCopy(ctx, "postgres")
 }
 
-// startFromCopy makes a Postgres and starts it on what was kept of the first one's disk.
+// startFromCopy creates a Postgres and starts it on the copy of the first one's disk.
 func (s *System) startFromCopy(ctx context.Context, name string) error {
 	if err := s.make(ctx, name); err != nil {
 		return err
@@ -123,8 +124,8 @@ func (s *System) startFromCopy(ctx context.Context, name string) error {
 	return s.Start(ctx, name)
 }
 
-// restoreZooKeeper needs no containers made anew: the servers were not restarted since, so all that they have written is in
-// files that the copy has too.
+// restoreZooKeeper needs no new containers: the servers were not restarted since, so they have
+// written only to files that the copy has too.
 func (s *System) restoreZooKeeper(ctx context.Context) error {
 	all := s.build.Topology.ZooKeeperNames()
 	if err := s.killAll(ctx, all); err != nil {
@@ -141,7 +142,7 @@ func (s *System) restoreZooKeeper(ctx context.Context) error {
 	return s.allReady(ctx, all)
 }
 
-// killAll returns when all are dead, so that none keeps the data for the others.
+// killAll returns when all are dead, so that no live server can pass the data on.
 func (s *System) killAll(ctx context.Context, all []string) (err error) {
 	for _, name := range all {
 		err = errors.Join(err, s.Kill(ctx, name))
@@ -149,11 +150,13 @@ func (s *System) killAll(ctx context.Context, all []string) (err error) {
 	return err
 }
 
-// remove kills containers and removes them with everything that they hold.
+var removeAll = client.ContainerRemoveOptions{Force: true, RemoveVolumes: true}
+
+// remove kills containers and removes them with their volumes.
 func (s *System) remove(ctx context.Context, all ...string) error {
 	err := s.killAll(ctx, all)
 	for _, name := range all {
-		_, removed := s.docker.ContainerRemove(ctx, s.id(name), client.ContainerRemoveOptions{Force: true, RemoveVolumes: true})
+		_, removed := s.docker.ContainerRemove(ctx, s.id(name), removeAll)
 		err = errors.Join(err, removed)
 	}
 	return err

@@ -20,17 +20,17 @@ const (
 	diagnoseTime = 10 * time.Second
 )
 
-// Diagnose is lab.System's.
+// Diagnose implements lab.System.
 func (s *System) Diagnose() string {
 	ctx, cancel := context.WithTimeout(context.Background(), diagnoseTime)
 	defer cancel()
 	var b strings.Builder
 	for _, name := range s.services() {
-		said, err := s.said(ctx, s.id(name))
+		log, err := s.logs(ctx, s.id(name))
 		if err != nil {
-			said = "no log: " + err.Error()
+			log = "no log: " + err.Error()
 		}
-		fmt.Fprintf(&b, "%s:\n%s\n\n", name, lastLines(said, 12))
+		fmt.Fprintf(&b, "%s:\n%s\n\n", name, lastLines(log, 12))
 	}
 	return b.String()
 }
@@ -41,8 +41,8 @@ func (s *System) services() []string {
 	return slices.Sorted(maps.Keys(s.ids))
 }
 
-// Close is lab.System's: containers, networks and volumes of the project are removed, also paused ones. It may be called
-// more than once.
+// Close implements lab.System. It removes the containers, also paused ones, the networks and the
+// volumes of the project. It may be called more than once.
 func (s *System) Close() error {
 	s.closing.Do(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), closeTime)
@@ -63,30 +63,28 @@ func (s *System) close(ctx context.Context) error {
 func (s *System) keepLogs(ctx context.Context) error {
 	var errs error
 	for _, name := range s.services() {
-		said, err := s.said(ctx, s.id(name))
+		log, err := s.logs(ctx, s.id(name))
 		if err == nil {
-			err = os.WriteFile(filepath.Join(s.build.Dir, name+".log"), []byte(said), 0o644)
+			err = os.WriteFile(filepath.Join(s.build.Dir, name+".log"), []byte(log), 0o644)
 		}
 		errs = errors.Join(errs, err)
 	}
 	return errs
 }
 
-// removeContainers kills and removes what the project has, all at once. The compose program would do it one after the
-// other, and not to paused ones.
+// removeContainers kills and removes the containers of the project at once. The compose program
+// would remove one after the other, and no paused ones.
 func (s *System) removeContainers(ctx context.Context) error {
-	found, err := s.docker.ContainerList(ctx, client.ContainerListOptions{All: true, Filters: s.ours()})
-	if err != nil {
-		return err
-	}
-	errs := make([]error, len(found.Items))
+	found, err := s.containers(ctx)
+	errs := make([]error, len(found))
 	var all sync.WaitGroup
-	for i, c := range found.Items {
+	for i, c := range found {
 		all.Go(func() {
-			_, _ = s.docker.ContainerUnpause(ctx, c.ID, client.ContainerUnpauseOptions{}) // an error unless it is paused
-			_, errs[i] = s.docker.ContainerRemove(ctx, c.ID, client.ContainerRemoveOptions{Force: true, RemoveVolumes: true})
+			// It is an error unless the container is paused.
+			_, _ = s.docker.ContainerUnpause(ctx, c.ID, client.ContainerUnpauseOptions{})
+			_, errs[i] = s.docker.ContainerRemove(ctx, c.ID, removeAll)
 		})
 	}
 	all.Wait()
-	return errors.Join(errs...)
+	return errors.Join(append(errs, err)...)
 }

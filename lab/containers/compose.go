@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -17,26 +18,28 @@ import (
 // composeFile marks the root of the repository.
 const composeFile = "compose.yaml"
 
-// compose is the compose program with one project.
+// compose runs the compose program for one project.
 type compose struct {
 	program []string
 	root    string   // of the repository
-	files   []string // compose.yaml, and what a run changes of it
+	files   []string // compose.yaml, and the changes of a run
 	project string
 	env     []string // variables of compose.yaml
 	log     io.Writer
 }
 
-// run runs a command and returns its standard output. What it says besides goes to the log, and the last of it into the error.
+// run runs a command and returns its standard output. Its standard error goes to the log, and the
+// last lines of it into the error.
 func (c *compose) run(ctx context.Context, args ...string) (string, error) {
-	all := append(c.program[1:len(c.program):len(c.program)], "--project-directory", c.root, "-p", c.project)
+	all := slices.Concat(c.program[1:], []string{"--project-directory", c.root, "-p", c.project})
 	for _, f := range c.files {
 		all = append(all, "-f", f)
 	}
 	cmd := exec.CommandContext(ctx, c.program[0], append(all, args...)...)
 	cmd.Dir = c.root
 	cmd.Env = append(os.Environ(), c.env...)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // an interrupt at the terminal is for the lab, which then cleans up
+	// An interrupt at the terminal must reach only the lab, which then cleans up.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	cmd.WaitDelay = 5 * time.Second
 	var out, errs bytes.Buffer
@@ -45,8 +48,8 @@ func (c *compose) run(ctx context.Context, args ...string) (string, error) {
 		if ctx.Err() != nil {
 			err = errors.Join(context.Cause(ctx), err)
 		}
-		said := lastLines(errs.String()+out.String(), 12)
-		return out.String(), fmt.Errorf("%s %s: %w\n%s", strings.Join(c.program, " "), strings.Join(args, " "), err, said)
+		return out.String(), fmt.Errorf("%s %s: %w\n%s", strings.Join(c.program, " "),
+			strings.Join(args, " "), err, lastLines(errs.String()+out.String(), 12))
 	}
 	return out.String(), nil
 }
@@ -56,19 +59,21 @@ func lastLines(text string, n int) string {
 	return strings.Join(lines[max(0, len(lines)-n):], "\n")
 }
 
-// findRoot is the nearest directory from here upwards with a compose.yaml beside the lab.
+// findRoot finds the nearest directory from here upwards with a compose.yaml beside the lab.
 func findRoot() (string, error) {
 	dir, err := os.Getwd()
 	if err != nil {
 		return "", err
 	}
 	for {
-		if exists(filepath.Join(dir, composeFile)) && exists(filepath.Join(dir, "lab", "containers", "toxiproxy.json")) {
+		proxies := filepath.Join(dir, "lab", "containers", "toxiproxy.json")
+		if exists(filepath.Join(dir, composeFile)) && exists(proxies) {
 			return dir, nil
 		}
 		parent := filepath.Dir(dir)
 		if parent == dir {
-			return "", fmt.Errorf("no %s of Ringfence in this directory or above it: run the lab inside a checkout", composeFile)
+			return "", fmt.Errorf("no %s of Ringfence in this directory or above it: "+
+				"run the lab inside a checkout", composeFile)
 		}
 		dir = parent
 	}

@@ -3,8 +3,6 @@ package containers
 import (
 	"context"
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 	"syscall"
 
@@ -13,16 +11,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// stopTime is how many seconds a container has to end after SIGTERM, before it is killed.
+// stopTime is how many seconds a container has between SIGTERM and SIGKILL.
 const stopTime = 20
 
 // on does something to the container of a process, and names the process in the error.
-func (s *System) on(ctx context.Context, process string, do func(id string, state *container.State) error) error {
+func (s *System) on(
+	ctx context.Context, process string, do func(id string, state *container.State) error,
+) error {
 	id := s.id(process)
 	if id == "" {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		return fmt.Errorf("no process %q: there are %s", process, strings.Join(slices.Sorted(maps.Keys(s.ids)), ", "))
+		return fmt.Errorf("no process %q: there are %s", process, strings.Join(s.services(), ", "))
 	}
 	now, err := s.docker.ContainerInspect(ctx, id, client.ContainerInspectOptions{})
 	if err == nil {
@@ -42,7 +40,7 @@ func (s *System) running(ctx context.Context, process string) (running bool, err
 	return running, err
 }
 
-// Pause is lab.System's: the engine freezes all processes of the container.
+// Pause implements lab.System: the engine freezes all processes of the container.
 func (s *System) Pause(ctx context.Context, process string) error {
 	return s.on(ctx, process, func(id string, now *container.State) error {
 		if now.Paused {
@@ -53,7 +51,7 @@ func (s *System) Pause(ctx context.Context, process string) error {
 	})
 }
 
-// Resume is lab.System's.
+// Resume implements lab.System.
 func (s *System) Resume(ctx context.Context, process string) error {
 	return s.on(ctx, process, func(id string, now *container.State) error {
 		if !now.Paused {
@@ -64,26 +62,30 @@ func (s *System) Resume(ctx context.Context, process string) error {
 	})
 }
 
-// Signal is lab.System's. SIGKILL to the first process of a container ends all of it.
+// Signal implements lab.System. SIGKILL to the first process of a container ends all of it.
 func (s *System) Signal(ctx context.Context, process string, sig syscall.Signal) error {
-	return s.on(ctx, process, func(id string, _ *container.State) error { return s.signal(ctx, id, sig) })
+	return s.on(ctx, process, func(id string, _ *container.State) error {
+		return s.signal(ctx, id, sig)
+	})
 }
 
 func (s *System) signal(ctx context.Context, id string, sig syscall.Signal) error {
-	_, err := s.docker.ContainerKill(ctx, id, client.ContainerKillOptions{Signal: unix.SignalName(sig)})
+	name := unix.SignalName(sig)
+	_, err := s.docker.ContainerKill(ctx, id, client.ContainerKillOptions{Signal: name})
 	return err
 }
 
-// Kill is lab.System's. All that a worker has said is told before it returns.
+// Kill implements lab.System. Before it returns, all output of a worker is reported.
 func (s *System) Kill(ctx context.Context, process string) error {
 	return s.end(ctx, process, func(id string) error { return s.signal(ctx, id, syscall.SIGKILL) })
 }
 
-// Stop is lab.System's. What does not end in time is killed, and that is an error.
+// Stop implements lab.System. A process that does not end in time is killed, and that is an error.
 func (s *System) Stop(ctx context.Context, process string) error {
 	return s.end(ctx, process, func(id string) error {
 		limit := stopTime
-		if _, err := s.docker.ContainerStop(ctx, id, client.ContainerStopOptions{Timeout: &limit}); err != nil {
+		_, err := s.docker.ContainerStop(ctx, id, client.ContainerStopOptions{Timeout: &limit})
+		if err != nil {
 			return err
 		}
 		after, err := s.docker.ContainerInspect(ctx, id, client.ContainerInspectOptions{})
@@ -94,7 +96,7 @@ func (s *System) Stop(ctx context.Context, process string) error {
 	})
 }
 
-// end ends a container and waits until it is gone, and until everything that it has said is told.
+// end ends a container and waits until it is gone and all its output is reported.
 func (s *System) end(ctx context.Context, process string, how func(id string) error) error {
 	return s.on(ctx, process, func(id string, now *container.State) error {
 		s.followers.expectEnd(process)
@@ -103,7 +105,8 @@ func (s *System) end(ctx context.Context, process string, how func(id string) er
 				return err
 			}
 		}
-		wait := s.docker.ContainerWait(ctx, id, client.ContainerWaitOptions{Condition: container.WaitConditionNotRunning})
+		wait := s.docker.ContainerWait(ctx, id,
+			client.ContainerWaitOptions{Condition: container.WaitConditionNotRunning})
 		select {
 		case <-wait.Result:
 		case err := <-wait.Error:
@@ -113,18 +116,22 @@ func (s *System) end(ctx context.Context, process string, how func(id string) er
 	})
 }
 
-// Start is lab.System's.
+// Start implements lab.System.
 func (s *System) Start(ctx context.Context, process string) error {
-	if !strings.HasPrefix(process, "worker-") {
-		err := s.on(ctx, process, func(id string, _ *container.State) error { return s.start(ctx, id) })
-		if err != nil {
-			return err
-		}
-		if err := s.again(ctx, process, false); err != nil {
-			return err
-		}
-		return s.allReady(ctx, []string{process})
+	if strings.HasPrefix(process, "worker-") {
+		return s.startWorker(ctx, process)
 	}
+	err := s.on(ctx, process, func(id string, _ *container.State) error { return s.start(ctx, id) })
+	if err != nil {
+		return err
+	}
+	if err := s.again(ctx, process, false); err != nil {
+		return err
+	}
+	return s.allReady(ctx, []string{process})
+}
+
+func (s *System) startWorker(ctx context.Context, process string) error {
 	if running, err := s.running(ctx, process); err != nil || running {
 		return err
 	}
@@ -148,24 +155,24 @@ func (s *System) Start(ctx context.Context, process string) error {
 	return s.again(ctx, process, made)
 }
 
-// start does nothing to a container that runs.
+// start does nothing to a running container.
 func (s *System) start(ctx context.Context, id string) error {
 	_, err := s.docker.ContainerStart(ctx, id, client.ContainerStartOptions{})
 	return err
 }
 
-// withoutFailpoint makes a worker anew that was started with its failpoint before: it is passed once.
+// withoutFailpoint recreates a worker without its failpoint, if it was started with it before.
 func (s *System) withoutFailpoint(ctx context.Context, worker string) (made bool, err error) {
 	if s.build.Workload.Failpoints[worker] == "" {
 		return false, nil
 	}
 	s.making.Lock()
 	defer s.making.Unlock()
-	if !s.spent[worker] {
-		s.spent[worker] = true
+	if !s.failpointUsed[worker] {
+		s.failpointUsed[worker] = true
 		return false, nil
 	}
-	if _, err := s.settings.writeOverlay(s.build, s.spent); err != nil {
+	if _, err := s.settings.writeOverlay(s.build, s.failpointUsed); err != nil {
 		return false, err
 	}
 	return true, s.makeWorker(ctx, worker)

@@ -1,9 +1,7 @@
 package containers
 
 import (
-	"bufio"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -16,11 +14,8 @@ import (
 	"github.com/ringfence/ringfence/lab/history"
 )
 
-// longestLine bounds one event, in bytes. The engine stores long lines in pieces, and puts them together again.
-const longestLine = 1 << 20
-
-// followers read what workers say from the engine's log of their output, and hand it on: each line once, over restarts and
-// when the stream breaks off.
+// followers read the output of workers from the engine's logs, and report each line once, over
+// restarts and when the stream breaks off.
 type followers struct {
 	docker *client.Client
 	events func(history.Event)
@@ -32,12 +27,13 @@ type followers struct {
 	run map[string]*following
 }
 
-// following is the reading of one container's log. A container keeps it over restarts.
+// following is one run of a worker. A container keeps its log over restarts.
 type following struct {
-	worker, id string
-	seen       int           // lines that were handed on
-	expected   bool          // the lab is ending the present run
-	done       chan struct{} // closed when all that the present run has said was handed on
+	output   lab.Output
+	id       string
+	seen     int           // lines that were reported
+	expected bool          // the lab is ending the present run
+	done     chan struct{} // closed when all output of the present run was reported
 }
 
 func newFollowers(docker *client.Client, events func(history.Event)) *followers {
@@ -45,14 +41,19 @@ func newFollowers(docker *client.Client, events func(history.Event)) *followers 
 	if events == nil {
 		events = func(history.Event) {}
 	}
-	return &followers{docker: docker, events: events, ctx: ctx, stop: stop, run: map[string]*following{}}
+	return &followers{
+		docker: docker, events: events, ctx: ctx, stop: stop, run: map[string]*following{},
+	}
 }
 
-// follow reads from now on, until the container ends. What was read of an earlier run of the same container is left out.
+// follow reads from now on, until the container ends. It skips the output of earlier runs of the
+// same container.
 func (f *followers) follow(worker, id string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	now := &following{worker: worker, id: id, done: make(chan struct{})}
+	now := &following{
+		output: lab.Output{Worker: worker, Events: f.events}, id: id, done: make(chan struct{}),
+	}
 	if before := f.run[worker]; before != nil && before.id == id {
 		now.seen = before.seen
 	}
@@ -72,7 +73,8 @@ func (f *followers) expectEnd(worker string) {
 	}
 }
 
-// wait returns when everything that a worker has said until its end was handed on. Other processes are not followed.
+// wait returns when all output of a worker until its end was reported. It returns at once for other
+// processes.
 func (f *followers) wait(ctx context.Context, worker string) error {
 	f.mu.Lock()
 	r := f.run[worker]
@@ -88,23 +90,23 @@ func (f *followers) wait(ctx context.Context, worker string) error {
 	}
 }
 
-// close ends all reading and waits for it.
+// close stops all readers and waits for them.
 func (f *followers) close() {
 	f.stop()
 	f.all.Wait()
 }
 
-// read follows the log until the container has ended, and then looks once more at the whole: an engine may end a stream
-// before its last lines.
+// read follows the log until the container has ended, and then reads all of it once more: an engine
+// may end a stream before its last lines.
 func (f *followers) read(r *following) {
 	var err error
 	for {
 		if err = f.stream(r, true); f.ctx.Err() != nil {
 			return
 		}
-		now, asked := f.docker.ContainerInspect(f.ctx, r.id, client.ContainerInspectOptions{})
-		if asked != nil || err != nil {
-			err = errors.Join(err, asked)
+		now, inspectErr := f.docker.ContainerInspect(f.ctx, r.id, client.ContainerInspectOptions{})
+		if inspectErr != nil || err != nil {
+			err = errors.Join(err, inspectErr)
 			break
 		}
 		if now.Container.State.Running {
@@ -115,18 +117,19 @@ func (f *followers) read(r *following) {
 		expected := r.expected
 		f.mu.Unlock()
 		if !expected {
-			f.note(r, fmt.Sprintf("%sexit code %d", lab.Ended, now.Container.State.ExitCode))
+			r.output.Ended(now.Container.State.ExitCode)
 		}
 		break
 	}
 	if err != nil && f.ctx.Err() == nil {
-		f.note(r, "what it says can no longer be read: "+err.Error())
+		r.output.Note("its output can no longer be read: " + err.Error())
 	}
 }
 
-// stream hands on the lines that are new.
+// stream reports the lines that are new. The engine stores long lines in pieces, and joins them.
 func (f *followers) stream(r *following, follow bool) error {
-	stream, err := f.docker.ContainerLogs(f.ctx, r.id, client.ContainerLogsOptions{ShowStdout: true, Follow: follow})
+	stream, err := f.docker.ContainerLogs(f.ctx, r.id,
+		client.ContainerLogsOptions{ShowStdout: true, Follow: follow})
 	if err != nil {
 		return err
 	}
@@ -139,28 +142,13 @@ func (f *followers) stream(r *following, follow bool) error {
 	})
 	defer copying.Wait()
 	defer from.Close()
-	lines := bufio.NewScanner(from)
-	lines.Buffer(nil, longestLine)
+	lines := history.Lines(from)
 	for n := 0; lines.Scan(); n++ {
 		if n < r.seen {
 			continue
 		}
-		f.hand(r, lines.Bytes())
+		r.output.Line(lines.Bytes())
 		r.seen = n + 1
 	}
 	return lines.Err()
-}
-
-// hand hands an event on. What is none is a note: it may explain why a run went wrong.
-func (f *followers) hand(r *following, line []byte) {
-	var e history.Event
-	if err := json.Unmarshal(line, &e); err != nil || e.Kind == "" {
-		f.note(r, "said what is no event: "+string(line))
-		return
-	}
-	f.events(e)
-}
-
-func (f *followers) note(r *following, text string) {
-	f.events(history.Event{At: history.Now(), Kind: history.Note, Process: r.worker, Text: text})
 }

@@ -6,14 +6,14 @@ import (
 	"sync"
 )
 
-// built has the images that this process has made: they do not change while it runs.
+// built has the images that this process has built: they do not change while it runs.
 var built struct {
 	sync.Mutex
 	guard map[string]bool
 }
 
-// Images makes the images that systems are built from, as far as they are not up to date. That takes minutes the first
-// time, and seconds later. Build does it too; whoever calls this first can allow more time for it.
+// Images builds the images for systems, if they are not up to date. That takes minutes the first
+// time, and seconds later. Build does it too, but Images can be given more time.
 func Images(ctx context.Context, log io.Writer) error {
 	program, err := findCompose(ctx)
 	if err != nil {
@@ -23,7 +23,9 @@ func Images(ctx context.Context, log io.Writer) error {
 	if err != nil {
 		return err
 	}
-	c := &compose{program: program, root: root, files: []string{composeFile}, project: "ringfence", log: log}
+	c := &compose{
+		program: program, root: root, files: []string{composeFile}, project: "ringfence", log: log,
+	}
 	for _, target := range []string{soundGuard, flawedGuard} {
 		if err := c.images(ctx, target); err != nil {
 			return err
@@ -32,13 +34,13 @@ func Images(ctx context.Context, log io.Writer) error {
 	return nil
 }
 
-// Targets of the Dockerfile that guards are.
+// The targets of the Dockerfile for guards.
 const (
 	soundGuard  = "guard"
 	flawedGuard = "flawed-guard"
 )
 
-// images makes all images, with guards from this target.
+// images builds all images, with guards from a target.
 func (c *compose) images(ctx context.Context, guard string) error {
 	built.Lock()
 	defer built.Unlock()
@@ -47,7 +49,9 @@ func (c *compose) images(ctx context.Context, guard string) error {
 	}
 	with := *c
 	with.env = append(c.env[:len(c.env):len(c.env)], "GUARD_TARGET="+guard)
-	if _, err := with.run(ctx, "--profile", "lab", "build", "install", "guard-1", "worker-1", "netfault"); err != nil {
+	_, err := with.run(ctx, "--profile", "lab", "build", "install", "guard-1", "worker-1",
+		"netfault")
+	if err != nil {
 		return err
 	}
 	if built.guard == nil {

@@ -12,7 +12,8 @@ import (
 	"github.com/ringfence/ringfence/lab"
 )
 
-// Ports of a worker's links at toxiproxy; the number of the worker goes before. toxiproxy.json has them too.
+// The ports of a worker's links at toxiproxy, without the number of the worker in front, as in
+// toxiproxy.json.
 const (
 	coordinatorPort = 2181 // and 2182, 2183
 	postgresPort    = 6432
@@ -23,12 +24,12 @@ const (
 
 func port(worker, p int) int { return worker*10000 + p }
 
-// link is a process's link to a peer, as a Shape names it.
+// link is a process's link to a peer, as Shape names it.
 type link struct {
 	process, peer string
-	network       string   // that it goes over, and that a worker can be taken off; "" when it cannot
+	network       string   // from which a worker can be disconnected; "" if it cannot
 	proxies       []string // names at toxiproxy
-	ports         []string // that toxiproxy takes it on
+	ports         []string // of toxiproxy, for the link
 	address       string   // of toxiproxy on that network
 }
 
@@ -58,13 +59,13 @@ func (s settings) link(t lab.Topology, worker, peer string) (link, error) {
 		add("journal", journalPort)
 		return l, nil
 	}
-	return l, fmt.Errorf("there is no link between %s and %s: workers have them to coordinator, guard and journal, with Topology.StoreLinks guards to postgres and redis",
-		worker, peer)
+	return l, fmt.Errorf("there is no link between %s and %s: workers have links to coordinator, "+
+		"guard and journal, with Topology.StoreLinks guards to postgres and redis", worker, peer)
 }
 
-// lay makes the links of all workers lead where this run wants them: to their guards, or round them; and makes those that
-// compose.yaml leaves out because they lead round the guards.
-func (s *System) lay(ctx context.Context) error {
+// linkWorkers turns the links of all workers to their guards, or to the databases. It creates those
+// to the journal, which bypass the guards and so are not in toxiproxy.json.
+func (s *System) linkWorkers(ctx context.Context) error {
 	t := s.build.Topology
 	proxies, err := s.toxiproxy.Proxies()
 	if err != nil {
@@ -76,28 +77,33 @@ func (s *System) lay(ctx context.Context) error {
 			postgres = s.toStore(worker+".postgres", "postgres", port(i+1, postgresPort))
 			redis = s.toStore(worker+".redis", "redis", port(i+1, redisPort))
 		}
-		for name, upstream := range map[string]string{worker + ".postgres": postgres, worker + ".redis": redis} {
+		for name, upstream := range map[string]string{
+			worker + ".postgres": postgres, worker + ".redis": redis,
+		} {
 			p, ok := proxies[name]
 			if !ok {
 				return fmt.Errorf("toxiproxy has no link %s", name)
 			}
-			if p.Upstream = upstream; p.Save() != nil {
-				return fmt.Errorf("toxiproxy does not change where %s leads", name)
+			p.Upstream = upstream
+			if err := p.Save(); err != nil {
+				return fmt.Errorf("toxiproxy does not turn the link %s: %w", name, err)
 			}
 		}
 		if s.build.Workload.Kind != lab.Tasks {
 			continue
 		}
 		for name, p := range map[string]int{"journal": journalPort, "world": worldPort} {
-			if _, err := s.toxiproxy.CreateProxy(worker+"."+name, fmt.Sprintf("0.0.0.0:%d", port(i+1, p)), "postgres:5432"); err != nil {
-				return fmt.Errorf("toxiproxy does not make the link %s.%s: %w", worker, name, err)
+			listen := fmt.Sprintf("0.0.0.0:%d", port(i+1, p))
+			_, err := s.toxiproxy.CreateProxy(worker+"."+name, listen, "postgres:5432")
+			if err != nil {
+				return fmt.Errorf("toxiproxy does not create the link %s.%s: %w", worker, name, err)
 			}
 		}
 	}
 	return s.turn(ctx)
 }
 
-// delay makes each direction of a link so late, for open connections too. Zero ends it.
+// delay sets the delay of each direction of a link, also for open connections.
 func (s *System) delay(l link, before, now lab.Shape) error {
 	if before.Delay == now.Delay {
 		return nil

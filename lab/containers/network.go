@@ -10,7 +10,7 @@ import (
 	"github.com/moby/moby/client"
 )
 
-// networks finds the networks of the project, by their names in compose.yaml.
+// findNetworks learns the ids of the project's networks, by their names in compose.yaml.
 func (s *System) findNetworks(ctx context.Context) error {
 	found, err := s.docker.NetworkList(ctx, client.NetworkListOptions{Filters: s.ours()})
 	if err != nil {
@@ -22,21 +22,22 @@ func (s *System) findNetworks(ctx context.Context) error {
 	return nil
 }
 
-// ours matches what belongs to the project.
+// ours matches everything that belongs to the project.
 func (s *System) ours() client.Filters {
 	return make(client.Filters).Add("label", projectLabel+"="+s.settings.project)
 }
 
-// leave takes a worker off a network.
+// leave disconnects a worker from a network.
 func (s *System) leave(ctx context.Context, worker, name string) error {
-	_, err := s.docker.NetworkDisconnect(ctx, s.networks[name], client.NetworkDisconnectOptions{Container: s.id(worker)})
+	_, err := s.docker.NetworkDisconnect(ctx, s.networks[name],
+		client.NetworkDisconnectOptions{Container: s.id(worker)})
 	if err != nil {
-		return fmt.Errorf("%s cannot be taken off the network %s: %w", worker, name, err)
+		return fmt.Errorf("%s cannot be disconnected from the network %s: %w", worker, name, err)
 	}
 	return nil
 }
 
-// join puts it back, at the address that compose.yaml gives it, so that open connections go on.
+// join connects it again, at its address in compose.yaml, so that open connections continue.
 func (s *System) join(ctx context.Context, worker, name string) error {
 	address, err := s.settings.address(worker, name)
 	if err != nil {
@@ -45,16 +46,18 @@ func (s *System) join(ctx context.Context, worker, name string) error {
 	_, err = s.docker.NetworkConnect(ctx, s.networks[name], client.NetworkConnectOptions{
 		Container: s.id(worker),
 		EndpointConfig: &network.EndpointSettings{
-			IPAMConfig: &network.EndpointIPAMConfig{IPv4Address: address}, Aliases: []string{worker},
+			IPAMConfig: &network.EndpointIPAMConfig{IPv4Address: address},
+			Aliases:    []string{worker},
 		},
 	})
 	if err != nil {
-		return fmt.Errorf("%s cannot be put back on the network %s: %w", worker, name, err)
+		return fmt.Errorf("%s cannot be connected to the network %s: %w", worker, name, err)
 	}
 	return nil
 }
 
-// joinAll puts a worker on the networks that it is not on yet: docker-compose 1.29 leaves all but the first to its own start.
+// joinAll connects a worker to the networks that it is not on yet: docker-compose 1.29 connects
+// only the first before its own start.
 func (s *System) joinAll(ctx context.Context, worker string) error {
 	now, err := s.docker.ContainerInspect(ctx, s.id(worker), client.ContainerInspectOptions{})
 	if err != nil {
@@ -71,7 +74,7 @@ func (s *System) joinAll(ctx context.Context, worker string) error {
 	return nil
 }
 
-// address is a worker's on a network, as compose.yaml has it.
+// address returns a worker's address on a network in compose.yaml.
 func (s settings) address(worker, name string) (netip.Addr, error) {
 	third := map[string]int{"coordination": 1, "data": 2}[name]
 	_, number, _ := strings.Cut(worker, "-")

@@ -15,12 +15,12 @@ import (
 )
 
 const (
-	readyTime = 60 * time.Second // for a server to answer after its start
-	askEach   = 2 * time.Second  // for one answer
-	askAgain  = 50 * time.Millisecond
+	readyTime     = 60 * time.Second // for a server to answer after its start
+	probeTime     = 2 * time.Second  // for one answer
+	probeInterval = 50 * time.Millisecond
 )
 
-// allReady waits until each of these processes serves.
+// allReady waits until each of the processes serves.
 func (s *System) allReady(ctx context.Context, processes []string) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, readyTime, fmt.Errorf("not within %v", readyTime))
 	defer cancel()
@@ -31,12 +31,12 @@ func (s *System) allReady(ctx context.Context, processes []string) error {
 	return group.Wait()
 }
 
-// ready asks a process until it answers.
+// ready probes a process until it answers.
 func (s *System) ready(ctx context.Context, process string) error {
-	again := time.NewTicker(askAgain)
+	again := time.NewTicker(probeInterval)
 	defer again.Stop()
 	for {
-		err := s.ask(ctx, process)
+		err := s.probe(ctx, process)
 		if err == nil {
 			return nil
 		}
@@ -48,15 +48,15 @@ func (s *System) ready(ctx context.Context, process string) error {
 	}
 }
 
-func (s *System) ask(ctx context.Context, process string) error {
-	ctx, cancel := context.WithTimeout(ctx, askEach)
+func (s *System) probe(ctx context.Context, process string) error {
+	ctx, cancel := context.WithTimeout(ctx, probeTime)
 	defer cancel()
 	kind, _, _ := strings.Cut(process, "-")
 	switch kind {
 	case "postgres":
-		return askPostgres(ctx, s.settings.postgresURL("postgres", process))
+		return probePostgres(ctx, s.settings.postgresURL("postgres", process))
 	case "redis":
-		return askRedis(ctx, s.settings.redisURL(process))
+		return probeRedis(ctx, s.settings.redisURL(process))
 	case "guard", lab.Neighbour:
 		return lab.Ready(ctx, "http://"+s.settings.host(process)+"/readyz")
 	case "zookeeper":
@@ -66,10 +66,10 @@ func (s *System) ask(ctx context.Context, process string) error {
 		_, err := s.toxiproxy.Proxies()
 		return err
 	}
-	return fmt.Errorf("nobody knows how to ask %s", process)
+	return fmt.Errorf("there is no probe for %s", process)
 }
 
-func askPostgres(ctx context.Context, url string) error {
+func probePostgres(ctx context.Context, url string) error {
 	c, err := pgx.Connect(ctx, url)
 	if err != nil {
 		return err
@@ -77,7 +77,7 @@ func askPostgres(ctx context.Context, url string) error {
 	return c.Close(ctx)
 }
 
-func askRedis(ctx context.Context, url string) error {
+func probeRedis(ctx context.Context, url string) error {
 	o, err := driver.ParseURL(url)
 	if err != nil {
 		return err

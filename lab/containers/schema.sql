@@ -1,4 +1,5 @@
--- What compose.yaml makes in Postgres, once: the guard's role, the application's, and the tables of the lab.
+-- What compose.yaml creates in Postgres, once: the roles of guard and application, and the lab's
+-- tables.
 -- Passwords come from the environment. Run by psql 15 or newer.
 \set ON_ERROR_STOP on
 \getenv guard_password GUARD_PASSWORD
@@ -10,7 +11,7 @@ create role app login password :'app_password';
 \o /dev/null
 \ir tables.sql
 \o
-\echo made the roles guard and app, and the tables of the lab
+\echo created the roles guard and app, and the tables of the lab
 \else
 \echo nothing to do: the tables are there
 \endif

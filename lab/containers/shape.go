@@ -8,7 +8,8 @@ import (
 	"github.com/ringfence/ringfence/lab"
 )
 
-// Shape is lab.System's. What a process's network was told is gone when the process ends; Start tells it again.
+// Shape implements lab.System. The rules in a process's network are lost when the process ends;
+// Start sets them again.
 func (s *System) Shape(ctx context.Context, process, peer string, shape lab.Shape) error {
 	l, err := s.settings.link(s.build.Topology, process, peer)
 	if err != nil {
@@ -25,10 +26,10 @@ func (s *System) Shape(ctx context.Context, process, peer string, shape lab.Shap
 	return s.reshape(ctx, l, before, shape)
 }
 
-// ends are what a link connects.
+// ends are the ends of a link.
 type ends struct{ process, peer string }
 
-// reshape cuts and mends, and sets which packets are dropped.
+// reshape cuts or heals the link, and sets which packets are dropped.
 func (s *System) reshape(ctx context.Context, l link, before, now lab.Shape) error {
 	if was, is := s.isCut(before, l), s.isCut(now, l); was != is {
 		change := s.join
@@ -47,13 +48,15 @@ func (s *System) reshape(ctx context.Context, l link, before, now lab.Shape) err
 	if err != nil || !running {
 		return err
 	}
-	if said, err := s.netfault(ctx, l.process, is.script(l)); err != nil {
-		return fmt.Errorf("the link between %s and %s cannot be shaped: %w: %s", l.process, l.peer, err, strings.TrimSpace(said))
+	if out, err := s.netfault(ctx, l.process, is.script(l)); err != nil {
+		return fmt.Errorf("the link between %s and %s cannot be shaped: %w: %s",
+			l.process, l.peer, err, strings.TrimSpace(out))
 	}
 	return nil
 }
 
-// again shapes a process that was started, whose network is as compose.yaml says, but for where it was taken off before.
+// again shapes the links of a process that was started. Its network is as in compose.yaml, but
+// unless the container is new (made), it is still disconnected where it was before.
 func (s *System) again(ctx context.Context, process string, made bool) error {
 	s.shaping.Lock()
 	defer s.shaping.Unlock()
@@ -76,7 +79,8 @@ func (s *System) again(ctx context.Context, process string, made bool) error {
 	return nil
 }
 
-// isCut tells that the worker is taken off the network. One that it shares with another link stays: packets are dropped.
+// isCut reports whether the worker is disconnected from the network. If another link uses the same
+// network, it stays connected, and packets are dropped.
 func (s *System) isCut(shape lab.Shape, l link) bool {
 	shared := l.network == "" || l.network == "data" && s.build.Workload.Kind == lab.Tasks
 	return shape.HoldUp && shape.HoldDown && shape.Refuse && !shared
@@ -95,21 +99,24 @@ func (s *System) drops(shape lab.Shape, l link) drops {
 	return drops{up: shape.HoldUp, down: shape.HoldDown, first: shape.Refuse, loss: shape.Loss}
 }
 
-// noLoss is what the script says when the kernel has no means to lose packets at random.
-const noLoss = "this kernel can lose no packets at random: it has neither the iptables match statistic (xt_statistic) nor the queue netem (sch_netem)"
+// noLoss is what the script prints if the kernel cannot drop packets at random.
+const noLoss = "this kernel cannot drop packets at random: it has neither the iptables match " +
+	"statistic (xt_statistic) nor the queue netem (sch_netem)"
 
-// later drops the packets of a connection but the first one of each end, so that connections can be made, and nothing passes.
+// later drops all packets of a connection but the first one of each end: connections can be made,
+// but no data passes.
 const later = "! --tcp-flags SYN SYN -j DROP"
 
-// script sets the rules of a link, in chains of its own. Dropping by chance is left to iptables, because that hits both
-// directions of this link alone; netem hits what is sent, on all of the network.
+// script sets the rules of a link, in separate chains. It prefers iptables for random loss, which
+// then hits both directions of only this link; netem hits everything sent on the network.
 func (d drops) script(l link) string {
 	var b strings.Builder
 	up, down := "lab-"+l.peer+"-up", "lab-"+l.peer+"-down"
 	b.WriteString("set -e\n")
 	for _, chain := range [][2]string{{up, "OUTPUT"}, {down, "INPUT"}} {
 		fmt.Fprintf(&b, "iptables -w -N %[1]s 2>/dev/null || iptables -w -F %[1]s\n", chain[0])
-		fmt.Fprintf(&b, "iptables -w -C %[2]s -j %[1]s 2>/dev/null || iptables -w -A %[2]s -j %[1]s\n", chain[0], chain[1])
+		fmt.Fprintf(&b, "iptables -w -C %[2]s -j %[1]s 2>/dev/null || "+
+			"iptables -w -A %[2]s -j %[1]s\n", chain[0], chain[1])
 	}
 	fmt.Fprintf(&b, "dev=$(ip -o -4 route get %s | sed 's/.* dev \\([^ ]*\\).*/\\1/')\n", l.address)
 	b.WriteString("tc qdisc del dev \"$dev\" root netem 2>/dev/null || true\n")
@@ -128,7 +135,8 @@ func (d drops) script(l link) string {
 		if d.loss > 0 {
 			chance := fmt.Sprintf("-m statistic --mode random --probability %.4f -j DROP", d.loss)
 			fmt.Fprintf(&b, "{ %s %s && %s %s; } ||", to, chance, from, chance)
-			fmt.Fprintf(&b, " tc qdisc replace dev \"$dev\" root netem loss %.2f%% || { echo '%s'; exit 1; }\n", 100*d.loss, noLoss)
+			fmt.Fprintf(&b, " tc qdisc replace dev \"$dev\" root netem loss %.2f%% ||"+
+				" { echo '%s'; exit 1; }\n", 100*d.loss, noLoss)
 		}
 	}
 	return b.String()

@@ -18,13 +18,14 @@ import (
 	"github.com/ringfence/ringfence/lab"
 )
 
-// TestWhatIsDoneToStoresOfContainers does it to one system, which has everything that a topology can add.
-func TestWhatIsDoneToStoresOfContainers(t *testing.T) {
-	events := newTold()
+// It uses one system, which has everything that a topology can add.
+func TestEveryFaultOfStoresInContainers(t *testing.T) {
+	events := newRecorded()
 	s := build(t, lab.Build{
 		Topology: lab.Topology{
 			ZooKeepers: 1, Guards: 2, Workers: 2, Session: time.Second,
-			StoreLinks: true, Replica: true, Copy: true, Neighbour: true, GuardSettings: []string{"GUARD_MAX_LOGINS=7"},
+			StoreLinks: true, Replica: true, Copy: true, Neighbour: true,
+			GuardSettings: []string{"GUARD_MAX_LOGINS=7"},
 		},
 		Workload: lab.Workload{Pause: 20 * time.Millisecond}, Events: events.add,
 	})
@@ -35,9 +36,9 @@ func TestWhatIsDoneToStoresOfContainers(t *testing.T) {
 
 	for _, act := range []struct {
 		name string
-		do   func(*testing.T, *System, *told)
+		do   func(*testing.T, *System, *recorded)
 	}{
-		{"the lab reaches what clients do", reached},
+		{"the lab reaches what clients reach", reached},
 		{"a guard's link is held", storeHeld},
 		{"a guard's link is turned", turned},
 		{"Redis is switched over", switchedOver},
@@ -51,25 +52,29 @@ func TestWhatIsDoneToStoresOfContainers(t *testing.T) {
 	nothingLeft(t, s.settings.project)
 }
 
-func reached(t *testing.T, s *System, _ *told) {
+func reached(t *testing.T, s *System, _ *recorded) {
 	at := s.Addresses()
-	if user := ask[string](t, at.App, "select current_user"); user != "app" {
+	if user := query[string](t, at.App, "select current_user"); user != "app" {
 		t.Errorf("App logs in as %s", user)
 	}
 	for _, name := range []string{"guard-1", "guard-2", lab.Neighbour} {
-		if err := askPostgres(t.Context(), at.Guards[name].Postgres); !refused(err) {
+		if err := probePostgres(t.Context(), at.Guards[name].Postgres); !refused(err) {
 			t.Errorf("%s answers a client without a token with %v", name, err)
 		}
-		must(t, askRedis(t.Context(), at.Guards[name].Redis))
-		said, err := s.said(t.Context(), s.id(name))
+		must(t, probeRedis(t.Context(), at.Guards[name].Redis))
+		log, err := s.logs(t.Context(), s.id(name))
 		must(t, err)
-		if !strings.Contains(said, `"GUARD_MAX_LOGINS":"7"`) {
-			t.Errorf("%s was not told how many logins:\n%s", name, said)
+		if !strings.Contains(log, `"GUARD_MAX_LOGINS":"7"`) {
+			t.Errorf("%s does not have the setting GUARD_MAX_LOGINS:\n%s", name, log)
 		}
 	}
-	first, copied := s.settings.postgresURL("postgres", "postgres"), s.settings.postgresURL("postgres", lab.Postgres2)
-	for _, sql := range []string{"select system_identifier::text from pg_control_system()", "select row_to_json(i)::text from ringfence.installation i"} {
-		if a, b := ask[string](t, first, sql), ask[string](t, copied, sql); a != b {
+	first := s.settings.postgresURL("postgres", "postgres")
+	copied := s.settings.postgresURL("postgres", lab.Postgres2)
+	for _, sql := range []string{
+		"select system_identifier::text from pg_control_system()",
+		"select row_to_json(i)::text from ringfence.installation i",
+	} {
+		if a, b := query[string](t, first, sql), query[string](t, copied, sql); a != b {
 			t.Errorf("%s: %s, and %s in the copy", sql, a, b)
 		}
 	}
@@ -80,8 +85,8 @@ func refused(err error) bool {
 	return ok && strings.HasPrefix(pg.Code, "RF")
 }
 
-// ask asks a Postgres one thing.
-func ask[T any](t *testing.T, url, sql string) (answer T) {
+// query reads one value from a Postgres.
+func query[T any](t *testing.T, url, sql string) (answer T) {
 	t.Helper()
 	c, err := pgx.Connect(t.Context(), url)
 	must(t, err)
@@ -92,61 +97,63 @@ func ask[T any](t *testing.T, url, sql string) (answer T) {
 	return answer
 }
 
-// overRedisLink runs a script in the network of guard-1, with a function that asks Redis for its role over a descriptor, and
-// `dial N`, which connects a descriptor over the guard's link.
+// overRedisLink runs a script in the network of guard-1. It has two functions: `dial N` connects a
+// descriptor over the guard's link, and `role N` asks Redis for its role over a descriptor.
 func (s *System) overRedisLink(ctx context.Context, script string) error {
 	l, _ := s.settings.storeLink(s.build.Topology, "guard-1", "redis")
-	said, err := s.netfault(ctx, "guard-1", fmt.Sprintf(`exec bash -c '
+	out, err := s.netfault(ctx, "guard-1", fmt.Sprintf(`exec bash -c '
 dial() { eval "exec $1<>/dev/tcp/%s/%s"; }
 role() { printf "INFO replication\r\n" >&$1; while read -r -t ${2:-20} -u $1 line; do
   case $line in role:*) role=${line#role:}; role=${role%%?}; return;; esac; done; echo no answer; exit 1; }
 %s'`, l.address, l.ports[0], script))
 	if err != nil {
-		return fmt.Errorf("%w: %s", err, said)
+		return fmt.Errorf("%w: %s", err, out)
 	}
 	return nil
 }
 
-func storeHeld(t *testing.T, s *System, told *told) {
+func storeHeld(t *testing.T, s *System, rec *recorded) {
 	ctx := t.Context()
 	must(t, s.overRedisLink(ctx, "dial 3; role 3"))
 	must(t, s.Shape(ctx, "guard-1", "redis", lab.Shape{HoldUp: true}))
-	if err := s.overRedisLink(ctx, "dial 3; role 3 2"); err == nil || !strings.Contains(err.Error(), "no answer") {
-		t.Errorf("over a link that is held: %v", err)
+	if err := s.overRedisLink(ctx, "dial 3; role 3 2"); err == nil ||
+		!strings.Contains(err.Error(), "no answer") {
+		t.Errorf("over a held link: %v", err)
 	}
 	must(t, s.Shape(ctx, "guard-1", "redis", lab.Shape{}))
 	must(t, s.overRedisLink(ctx, "dial 3; role 3"))
-	told.leader(t)
+	rec.leader(t)
 	if err := s.Shape(ctx, lab.Neighbour, "redis", lab.Shape{HoldUp: true}); err == nil {
 		t.Error("the neighbour has a link that can be held")
 	}
 }
 
-// guardsAt is how many connections guards have to a Postgres.
+// guardsAt returns how many connections guards have to a Postgres.
 func (s *System) guardsAt(t *testing.T, server string) int {
 	t.Helper()
-	return ask[int](t, s.settings.postgresURL("postgres", server), "select count(*)::int from pg_stat_activity where usename = 'guard'")
+	return query[int](t, s.settings.postgresURL("postgres", server),
+		"select count(*)::int from pg_stat_activity where usename = 'guard'")
 }
 
-// turned ends a guard, for one that is told of a turn dials anew by itself.
-func turned(t *testing.T, s *System, told *told) {
+// turned restarts guards, because only new connections follow a turn.
+func turned(t *testing.T, s *System, rec *recorded) {
 	ctx := t.Context()
 	if n := s.guardsAt(t, lab.Postgres2); n > 0 {
-		t.Errorf("%d connections of guards are at the copy from the beginning", n)
+		t.Errorf("guards have %d connections to the copy at the beginning", n)
 	}
 	must(t, s.Turn(ctx, "guard-1", lab.Postgres2))
 	must(t, s.Kill(ctx, "guard-1"))
 	must(t, s.Start(ctx, "guard-1"))
 	if s.guardsAt(t, lab.Postgres2) == 0 {
-		t.Error("a guard that was started after the turn is not at the copy")
+		t.Error("a guard that was started after the turn does not reach the copy")
 	}
 	must(t, s.Turn(ctx, "guard-1", "postgres"))
 	if s.guardsAt(t, lab.Postgres2) == 0 {
-		t.Error("connections that were open have followed the turn back")
+		t.Error("open connections have followed the turn back")
 	}
 	must(t, s.Kill(ctx, "guard-1"))
 	must(t, s.Start(ctx, "guard-1"))
-	told.leader(t)
+	rec.leader(t)
 	for _, wrong := range []string{"postgres-3", lab.Neighbour} {
 		if err := s.Turn(ctx, "guard-1", wrong); err == nil {
 			t.Errorf("a link was turned to %s", wrong)
@@ -154,8 +161,8 @@ func turned(t *testing.T, s *System, told *told) {
 	}
 }
 
-// switchedOver has one connection open all the while, which must stay at the first server.
-func switchedOver(t *testing.T, s *System, told *told) {
+// switchedOver keeps one connection open, which must stay at the first server.
+func switchedOver(t *testing.T, s *System, rec *recorded) {
 	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
 	defer cancel()
 	watched := make(chan error, 1)
@@ -172,17 +179,17 @@ until dial 4; role 4; [ $role = master ]; do exec 4>&-; sleep 0.05; done`)
 		t.Errorf("one connection that stays, and a new one that does not: %v", err)
 	}
 	if s.Addresses().Redis == before {
-		t.Error("Addresses names the server that is a replica now")
+		t.Error("Addresses names the new replica")
 	}
-	told.leader(t)
+	rec.leader(t)
 	if _, err := s.Operator(ctx, "status"); err != nil {
 		t.Error(err)
 	}
 	must(t, s.SwitchOver(ctx))
 	if s.Addresses().Redis != before {
-		t.Error("Addresses does not name the primary of before")
+		t.Error("Addresses does not name the first primary again")
 	}
-	told.leader(t)
+	rec.leader(t)
 }
 
 // waitForClient waits until Redis lists a client.
@@ -192,7 +199,7 @@ func waitForClient(t *testing.T, ctx context.Context, url, what string) {
 	must(t, err)
 	c := driver.NewClient(o)
 	defer c.Close()
-	again := time.NewTicker(askAgain)
+	again := time.NewTicker(probeInterval)
 	defer again.Stop()
 	for {
 		list, err := c.ClientList(ctx).Result()
@@ -204,8 +211,9 @@ func waitForClient(t *testing.T, ctx context.Context, url, what string) {
 	}
 }
 
-// setBack looks for the file of a table too, which a copy that was put over the data would leave there.
-func setBack(t *testing.T, s *System, told *told) {
+// setBack also looks for the file of a table: it would still be there if the copy had only been put
+// over the data.
+func setBack(t *testing.T, s *System, rec *recorded) {
 	ctx := t.Context()
 	must(t, s.Backup(ctx, "postgres"))
 	at := s.Addresses().Postgres
@@ -213,18 +221,19 @@ func setBack(t *testing.T, s *System, told *told) {
 	must(t, err)
 	_, err = c.Exec(ctx, "create table later ()")
 	must(t, errors.Join(err, c.Close(ctx)))
-	file := ask[string](t, at, "select pg_relation_filepath('later')")
+	file := query[string](t, at, "select pg_relation_filepath('later')")
 	must(t, s.Restore(ctx, "postgres"))
-	if !ask[bool](t, at, fmt.Sprintf("select to_regclass('later') is null and pg_stat_file('%s', true) is null", file)) {
-		t.Error("what was written after the backup is there")
+	sql := "select to_regclass('later') is null and pg_stat_file('%s', true) is null"
+	if !query[bool](t, at, fmt.Sprintf(sql, file)) {
+		t.Error("a table that was created after the backup is there")
 	}
-	if ask[int](t, at, "select count(*)::int from ledger") == 0 {
-		t.Error("what was written before the backup is not there")
+	if query[int](t, at, "select count(*)::int from ledger") == 0 {
+		t.Error("rows that were written before the backup are not there")
 	}
-	told.leader(t)
+	rec.leader(t)
 }
 
-func TestAnArchiveWithoutOneFile(t *testing.T) {
+func TestOneFileIsLeftOutOfAnArchive(t *testing.T) {
 	var all bytes.Buffer
 	w := tar.NewWriter(&all)
 	for _, name := range []string{"data/PG_VERSION", "data/postmaster.pid", "data/base/1"} {
@@ -254,7 +263,7 @@ func TestAnArchiveWithoutOneFile(t *testing.T) {
 func TestAReplicaNeedsLinks(t *testing.T) {
 	for _, wrong := range []lab.Topology{{Replica: true}, {Copy: true}} {
 		if checkTopology(wrong) == nil {
-			t.Errorf("%+v was taken", wrong)
+			t.Errorf("%+v was accepted", wrong)
 		}
 	}
 	if err := checkTopology(lab.Topology{StoreLinks: true, Replica: true, Copy: true}); err != nil {

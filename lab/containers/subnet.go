@@ -7,11 +7,13 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/netip"
+	"slices"
 
 	"github.com/moby/moby/client"
 )
 
-// freeSubnet finds the first two bytes of addresses that neither a network of the engine nor this machine uses.
+// freeSubnet finds the first two bytes of addresses that neither the engine's networks nor this
+// machine use.
 func freeSubnet(ctx context.Context, docker *client.Client) (string, error) {
 	taken, err := takenSubnets(ctx, docker)
 	if err != nil {
@@ -19,20 +21,12 @@ func freeSubnet(ctx context.Context, docker *client.Client) (string, error) {
 	}
 	for _, second := range rand.Perm(128) {
 		candidate := netip.PrefixFrom(netip.AddrFrom4([4]byte{10, byte(second + 100)}), 16)
-		if !overlaps(candidate, taken) {
+		if !slices.ContainsFunc(taken, candidate.Overlaps) {
 			return fmt.Sprintf("10.%d", second+100), nil
 		}
 	}
-	return "", errors.New("no free subnet in 10.100.0.0 to 10.227.0.0: remove Docker networks that nobody needs")
-}
-
-func overlaps(one netip.Prefix, all []netip.Prefix) bool {
-	for _, p := range all {
-		if p.Overlaps(one) {
-			return true
-		}
-	}
-	return false
+	return "", errors.New("no free subnet in 10.100.0.0 to 10.227.0.0: " +
+		"remove Docker networks that nobody needs")
 }
 
 func takenSubnets(ctx context.Context, docker *client.Client) ([]netip.Prefix, error) {
@@ -51,7 +45,8 @@ func takenSubnets(ctx context.Context, docker *client.Client) ([]netip.Prefix, e
 		return nil, err
 	}
 	for _, a := range own {
-		if p, err := netip.ParsePrefix(a.String()); err == nil && p.Bits() > 8 { // 10.0.0.0/8 would leave nothing to try
+		// 10.0.0.0/8 would leave nothing to try.
+		if p, err := netip.ParsePrefix(a.String()); err == nil && p.Bits() > 8 {
 			all = append(all, p)
 		}
 	}

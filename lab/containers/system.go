@@ -6,16 +6,17 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 
 	toxiproxy "github.com/Shopify/toxiproxy/v2/client"
-	"github.com/jackc/pgx/v5"
+	"github.com/moby/moby/api/types/container"
 	"github.com/moby/moby/client"
 
 	"github.com/ringfence/ringfence/lab"
 )
 
-// Labels that the compose program gives to what it makes.
+// The labels that the compose program sets.
 const (
 	projectLabel = "com.docker.compose.project"
 	serviceLabel = "com.docker.compose.service"
@@ -28,21 +29,21 @@ type System struct {
 	docker    *client.Client
 	compose   *compose
 	log       *os.File
-	toxiproxy *toxiproxy.Client // answers at once: it is no target of faults
+	toxiproxy *toxiproxy.Client // answers at once: no fault hits it
 	networks  map[string]string // ids, by their names in compose.yaml
 	followers *followers
-	copies    map[string]map[string][]byte // of servers' directories as tar, by service and directory
+	copies    map[string]map[string][]byte // tar archives, by service and directory
 
 	mu      sync.Mutex
 	ids     map[string]string // of containers, by service
 	primary string            // redis or redis-2
 
-	making sync.Mutex
-	spent  map[string]bool // workers that were started with their failpoint
+	making        sync.Mutex
+	failpointUsed map[string]bool // by worker
 
 	shaping      sync.Mutex
 	shapes       map[ends]lab.Shape
-	destinations map[string]destination // of links to stores that can be turned, by their names at toxiproxy
+	destinations map[string]destination // of links that can be turned, by their names at toxiproxy
 
 	closing  sync.Once
 	closeErr error
@@ -50,8 +51,8 @@ type System struct {
 
 var _ lab.System = (*System)(nil)
 
-// Build makes the images if they are not up to date, starts servers and guards, and makes the workers, which Start starts.
-// After an error nothing is left.
+// Build builds the images if they are not up to date, starts servers and guards, and creates the
+// workers for Start. After an error nothing is left.
 func Build(ctx context.Context, b lab.Build) (*System, error) {
 	if err := checkTopology(b.Topology); err != nil {
 		return nil, err
@@ -61,7 +62,8 @@ func Build(ctx context.Context, b lab.Build) (*System, error) {
 		return nil, err
 	}
 	for _, step := range []func(context.Context) error{
-		s.makeImages, s.startServers, s.install, s.startCopy, s.layStores, s.startGuards, s.makeWorkers,
+		s.makeImages, s.startServers, s.install, s.startCopy, s.linkStores, s.startGuards,
+		s.makeWorkers,
 	} {
 		if err := step(ctx); err != nil {
 			err = fmt.Errorf("build the system: %w", err)
@@ -71,11 +73,13 @@ func Build(ctx context.Context, b lab.Build) (*System, error) {
 	return s, nil
 }
 
-// prepare chooses everything that a run has of its own, and starts nothing.
+// prepare makes the choices of a run, and starts nothing.
 func prepare(ctx context.Context, b lab.Build) (_ *System, err error) {
 	s := &System{
-		build: b, networks: map[string]string{}, ids: map[string]string{}, spent: map[string]bool{}, shapes: map[ends]lab.Shape{},
-		destinations: map[string]destination{}, copies: map[string]map[string][]byte{}, primary: "redis",
+		build: b, networks: map[string]string{}, ids: map[string]string{},
+		failpointUsed: map[string]bool{}, shapes: map[ends]lab.Shape{},
+		destinations: map[string]destination{}, copies: map[string]map[string][]byte{},
+		primary: "redis",
 	}
 	program, err := findCompose(ctx)
 	if err != nil {
@@ -120,9 +124,19 @@ func (s *System) makeImages(ctx context.Context) error {
 	return s.compose.images(ctx, target(s.build.Topology))
 }
 
-// up starts services without those that they depend on: the lab waits for each in its own way.
+// up starts services without those that they depend on: the lab itself waits for each.
 func (s *System) up(ctx context.Context, services ...string) error {
-	if _, err := s.compose.run(ctx, append([]string{"up", "-d", "--no-deps", "--no-build"}, services...)...); err != nil {
+	return s.composeUp(ctx, "-d", services)
+}
+
+// make creates containers as the overlay has them, in place of older ones, and starts none.
+func (s *System) make(ctx context.Context, services ...string) error {
+	return s.composeUp(ctx, "--no-start", services)
+}
+
+func (s *System) composeUp(ctx context.Context, flag string, services []string) error {
+	up := []string{"up", flag, "--no-deps", "--no-build"}
+	if _, err := s.compose.run(ctx, append(up, services...)...); err != nil {
 		return err
 	}
 	return s.findContainers(ctx)
@@ -142,7 +156,7 @@ func (s *System) startServers(ctx context.Context) error {
 	return s.allReady(ctx, servers)
 }
 
-// install makes roles, tables, and what guards need in the databases.
+// install creates roles, tables, and what guards need in the databases.
 func (s *System) install(ctx context.Context) error {
 	if _, err := s.once(ctx, "schema"); err != nil {
 		return err
@@ -153,22 +167,18 @@ func (s *System) install(ctx context.Context) error {
 	return s.installNeighbour(ctx)
 }
 
-// installNeighbour makes the neighbour's database, and what its guard needs there.
+// installNeighbour creates the neighbour's database, and what its guard needs there.
 func (s *System) installNeighbour(ctx context.Context) error {
-	c, err := pgx.Connect(ctx, s.Addresses().Postgres)
-	if err != nil {
+	create := "create database " + lab.NeighbourDatabase
+	if err := lab.Exec(ctx, s.Addresses().Postgres, create); err != nil {
 		return err
 	}
-	_, err = c.Exec(ctx, "create database "+lab.NeighbourDatabase)
-	if err := errors.Join(err, c.Close(ctx)); err != nil {
-		return err
-	}
-	_, err = s.once(ctx, lab.Neighbour, "install")
+	_, err := s.once(ctx, lab.Neighbour, "install")
 	return err
 }
 
 func (s *System) startGuards(ctx context.Context) error {
-	all := guardNames(s.build.Topology)
+	all := s.build.Topology.AllGuardNames()
 	if err := s.up(ctx, all...); err != nil {
 		return err
 	}
@@ -176,21 +186,13 @@ func (s *System) startGuards(ctx context.Context) error {
 }
 
 func (s *System) makeWorkers(ctx context.Context) error {
-	if err := s.lay(ctx); err != nil {
+	if err := s.linkWorkers(ctx); err != nil {
 		return err
 	}
 	return s.makeWorker(ctx, s.build.Topology.WorkerNames()...)
 }
 
-// make makes containers as the overlay has them, in place of older ones, and starts none.
-func (s *System) make(ctx context.Context, names ...string) error {
-	if _, err := s.compose.run(ctx, append([]string{"up", "--no-start", "--no-deps", "--no-build"}, names...)...); err != nil {
-		return err
-	}
-	return s.findContainers(ctx)
-}
-
-// makeWorker makes workers and puts them on their networks.
+// makeWorker creates workers and connects them to their networks.
 func (s *System) makeWorker(ctx context.Context, names ...string) error {
 	if err := s.make(ctx, names...); err != nil {
 		return err
@@ -203,8 +205,8 @@ func (s *System) makeWorker(ctx context.Context, names ...string) error {
 	return nil
 }
 
-// once runs a service that ends by itself, with other arguments than compose.yaml's if there are any. It reaches the Redis
-// that is the primary now.
+// once runs a service that ends by itself, with arguments instead of compose.yaml's if there are
+// any. It reaches the present primary of Redis.
 func (s *System) once(ctx context.Context, service string, args ...string) (string, error) {
 	run := []string{"run", "--rm", "--no-deps", "-T"}
 	if now := s.redisPrimary(); now != "redis" {
@@ -213,61 +215,72 @@ func (s *System) once(ctx context.Context, service string, args ...string) (stri
 	return s.compose.run(ctx, append(append(run, service), args...)...)
 }
 
-// Operator is lab.System's.
+// Operator implements lab.System.
 func (s *System) Operator(ctx context.Context, args ...string) (string, error) {
 	return s.once(ctx, "install", args...)
 }
 
+// containers lists the project's containers.
+func (s *System) containers(ctx context.Context) ([]container.Summary, error) {
+	options := client.ContainerListOptions{All: true, Filters: s.ours()}
+	found, err := s.docker.ContainerList(ctx, options)
+	return found.Items, err
+}
+
 // findContainers learns the ids of the project's containers.
 func (s *System) findContainers(ctx context.Context) error {
-	found, err := s.docker.ContainerList(ctx, client.ContainerListOptions{All: true, Filters: s.ours()})
+	found, err := s.containers(ctx)
 	if err != nil {
 		return err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, c := range found.Items {
-		if service := c.Labels[serviceLabel]; service != "" && c.Labels["com.docker.compose.oneoff"] != "True" {
+	for _, c := range found {
+		service := c.Labels[serviceLabel]
+		if service != "" && c.Labels["com.docker.compose.oneoff"] != "True" {
 			s.ids[service] = c.ID
 		}
 	}
 	return nil
 }
 
-// id is a container's; "" when there is none.
+// id returns the id of a container; "" if there is none.
 func (s *System) id(service string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.ids[service]
 }
 
-// Addresses is lab.System's.
+// Addresses implements lab.System.
 func (s *System) Addresses() lab.Addresses {
-	zk := ""
-	for i, name := range s.build.Topology.ZooKeeperNames() {
-		if i > 0 {
-			zk += ","
-		}
-		zk += s.settings.host(name)
+	var zk []string
+	for _, name := range s.build.Topology.ZooKeeperNames() {
+		zk = append(zk, s.settings.host(name))
 	}
 	guards := map[string]lab.GuardAddress{}
-	for _, name := range guardNames(s.build.Topology) {
-		guards[name] = lab.GuardAddress{Postgres: s.settings.postgresURL("app", name+"-postgres"), Redis: s.settings.redisURL(name + "-redis")}
+	for _, name := range s.build.Topology.AllGuardNames() {
+		guards[name] = lab.GuardAddress{
+			Postgres: s.settings.postgresURL("app", name+"-postgres"),
+			Redis:    s.settings.redisURL(name + "-redis"),
+		}
 	}
 	return lab.Addresses{
 		Postgres:    s.settings.postgresURL("postgres", "postgres"),
 		App:         s.settings.postgresURL("app", "postgres"),
 		Redis:       s.settings.redisURL(s.redisPrimary()),
-		Coordinator: "zk://" + zk + "/ringfence",
+		Coordinator: "zk://" + strings.Join(zk, ",") + "/ringfence",
 		Guards:      guards,
 	}
 }
 
 func (s settings) postgresURL(role, at string) string {
-	return fmt.Sprintf("postgres://%s:%s@%s/%s?sslmode=disable", role, s.password, s.host(at), database)
+	return fmt.Sprintf("postgres://%s:%s@%s/%s?sslmode=disable",
+		role, s.password, s.host(at), database)
 }
 
 func (s settings) redisURL(at string) string { return "redis://" + s.host(at) + "/0" }
 
-// host is where a server is reached from this machine.
-func (s settings) host(process string) string { return fmt.Sprintf("127.0.0.1:%d", s.ports[process]) }
+// host returns the address of a server on this machine.
+func (s settings) host(process string) string {
+	return fmt.Sprintf("127.0.0.1:%d", s.ports[process])
+}

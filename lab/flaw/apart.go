@@ -8,12 +8,15 @@ import (
 	"github.com/ringfence/ringfence/internal/refusal"
 )
 
-// apart checks the mark at login and records nobody, so nobody is ended when the mark rises. It stands for "check that you
-// still lead, then write": whoever is paused in between writes when it wakes up.
+// apart checks the mark at login and records no session, so none is ended when the mark rises. It
+// stands for "check that you still lead, then write": a leader that is paused in between writes
+// when it wakes up.
 type apart struct{ marks.Store }
 
-// Register compares with the marks as they are now.
-func (a *apart) Register(ctx context.Context, _ marks.Session, claims []fence.Claim) (marks.Registration, error) {
+// Register compares the claims with the present marks.
+func (a *apart) Register(
+	ctx context.Context, _ marks.Session, claims []fence.Claim,
+) (marks.Registration, error) {
 	for _, c := range claims {
 		m := marks.Mark{Resource: c.Resource, Confirmed: true}
 		found, err := a.Marks(ctx, c.Resource)
@@ -30,10 +33,10 @@ func (a *apart) Register(ctx context.Context, _ marks.Session, claims []fence.Cl
 	return marks.Registration{Next: marks.Admitted}, nil
 }
 
-// Revoke ends nobody.
+// Revoke ends no session.
 func (a *apart) Revoke(context.Context, marks.Session, fence.Claim) (int, error) { return 0, nil }
 
-// compare is the right comparison of a claim with a mark.
+// compare correctly compares a claim with a mark.
 func compare(c fence.Claim, m marks.Mark) (marks.Registration, error) {
 	st := marks.Registration{Claim: c, Mark: m}
 	switch higher := c.Token.Compare(m.Token); {

@@ -17,7 +17,7 @@ const (
 	lookEach = 5 * time.Millisecond
 )
 
-// EndPostgres ends backends, over a connection of its own each time.
+// EndPostgres ends backends, over a new connection each time.
 func EndPostgres(url string) End {
 	return func(ctx context.Context, all []marks.Session) error {
 		ctx, cancel := context.WithTimeout(ctx, endTime)
@@ -32,18 +32,19 @@ func EndPostgres(url string) End {
 				return fmt.Errorf("end backend %d: %w", s.ID, err)
 			}
 			err := gone(ctx, func() (left bool, err error) {
-				err = c.QueryRow(ctx, `select exists (select from pg_stat_activity where pid = $1)`, s.ID).Scan(&left)
+				err = c.QueryRow(ctx,
+					`select exists (select from pg_stat_activity where pid = $1)`, s.ID).Scan(&left)
 				return left, err
 			})
 			if err != nil {
-				return fmt.Errorf("backend %d was told to end: %w", s.ID, err)
+				return fmt.Errorf("backend %d does not end: %w", s.ID, err)
 			}
 		}
 		return nil
 	}
 }
 
-// EndRedis ends clients, over a connection of its own each time.
+// EndRedis ends clients, over a new connection each time.
 func EndRedis(url string) (End, error) {
 	o, err := driver.ParseURL(url)
 	if err != nil {
@@ -63,14 +64,14 @@ func EndRedis(url string) (End, error) {
 				return strings.TrimSpace(list) != "", err
 			})
 			if err != nil {
-				return fmt.Errorf("client %d was told to end: %w", s.ID, err)
+				return fmt.Errorf("client %d does not end: %w", s.ID, err)
 			}
 		}
 		return nil
 	}, nil
 }
 
-// gone looks until nothing is left.
+// gone polls until nothing is left.
 func gone(ctx context.Context, look func() (left bool, err error)) error {
 	for {
 		left, err := look()

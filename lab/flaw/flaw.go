@@ -3,30 +3,41 @@ package flaw
 // Name is a seeded bug.
 type Name string
 
-// Of the guard (cmd/flawed-guard).
+// Flaws of the guard (cmd/flawed-guard).
 const (
-	Observe    Name = "observe-only"   // the guard judges, logs, and lets everybody in
-	Apart      Name = "check-apart"    // the mark is checked at login, and the session is not recorded: check, then write
-	Memory     Name = "memory-mark"    // mark and sessions are in the guard's memory; a restart forgets them
-	RefuseSame Name = "refuse-current" // off by one: a token equal to the mark is refused
-	AdmitLast  Name = "admit-previous" // off by one: the token before the mark's is still let in
+	// Observe: the guard checks, logs, and admits everybody.
+	Observe Name = "observe-only"
+	// Apart: the mark is checked at login, and the session is not recorded: check, then write.
+	Apart Name = "check-apart"
+	// Memory: mark and sessions are in the guard's memory; a restart forgets them.
+	Memory Name = "memory-mark"
+	// RefuseSame: off by one, a token equal to the mark is refused.
+	RefuseSame Name = "refuse-current"
+	// AdmitLast: off by one, the token before that of the mark is still admitted.
+	AdmitLast Name = "admit-previous"
 )
 
-// Of what is in Postgres.
+// Flaws of the schema in Postgres.
 const (
-	CopiedMark       Name = "copied-mark"       // a mark from a dump counts as one that was raised there, and nobody else is asked
-	BelievedRegistry Name = "believed-registry" // a registry of sessions that was made anew counts as complete
-	BelievedSetting  Name = "believed-setting"  // publish believes the setting that enter makes, whoever made it
+	// CopiedMark: a mark from a dump counts as if it had been raised there, and nothing else is
+	// checked.
+	CopiedMark Name = "copied-mark"
+	// BelievedRegistry: a new registry of sessions counts as complete.
+	BelievedRegistry Name = "believed-registry"
+	// BelievedSetting: publish trusts the setting that enter makes, whoever made it.
+	BelievedSetting Name = "believed-setting"
 )
 
-// Of the worker.
+// Flaws of the worker.
 const (
-	FirstToken    Name = "first-token"   // the pool keeps the token of the first term for all later ones
-	Unconditional Name = "unconditional" // an asynchronous step's checkpoint is written without a condition
+	// FirstToken: the connection pool keeps the token of the first term in all later ones.
+	FirstToken Name = "first-token"
+	// Unconditional: an asynchronous step's checkpoint is written without a condition.
+	Unconditional Name = "unconditional"
 )
 
-// Of the history, after the run.
+// Flaws of the history, seeded after the run.
 const (
-	Swapped Name = "token-swapped" // two tokens of the evidence have changed places
+	Swapped Name = "token-swapped" // two tokens of the evidence are swapped
 	Empty   Name = "empty-history" // nothing was recorded
 )

@@ -4,10 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -18,14 +18,17 @@ import (
 
 	"github.com/ringfence/ringfence/internal/servers"
 	"github.com/ringfence/ringfence/internal/servers/serverstest"
+	"github.com/ringfence/ringfence/lab"
 	"github.com/ringfence/ringfence/lab/flaw"
 )
 
 // real is the name of the guard that has no flaw.
 const real flaw.Name = ""
 
-// guards are all guards that the tests talk to.
-var guards = []flaw.Name{real, flaw.Observe, flaw.Apart, flaw.Memory, flaw.RefuseSame, flaw.AdmitLast}
+// guards are all guards that the tests use.
+var guards = []flaw.Name{
+	real, flaw.Observe, flaw.Apart, flaw.Memory, flaw.RefuseSame, flaw.AdmitLast,
+}
 
 var dir string // of the programs
 
@@ -38,7 +41,9 @@ func test(m *testing.M) int {
 		return 1
 	}
 	defer os.RemoveAll(dir)
-	for root, program := range map[string]string{"../..": "./cmd/guard", "..": "./cmd/flawed-guard"} {
+	for root, program := range map[string]string{
+		"../..": "./cmd/guard", "..": "./cmd/flawed-guard",
+	} {
 		cmd := exec.Command("go", "build", "-o", dir+"/", program)
 		cmd.Dir = root
 		if out, err := cmd.CombinedOutput(); err != nil {
@@ -49,7 +54,7 @@ func test(m *testing.M) int {
 	return serverstest.RunMain(m)
 }
 
-// site is a guard before databases of its own.
+// site is a guard with its own databases.
 type site struct {
 	t           *testing.T
 	guard       *servers.Program
@@ -62,11 +67,14 @@ func newSite(t *testing.T, name flaw.Name) *site {
 	t.Helper()
 	at := serverstest.FreeAddresses(t, 3)
 	s := &site{t: t, pg: at[0], redis: at[1], log: filepath.Join(t.TempDir(), "guard.log")}
-	pg, db := serverstest.Postgres(t, servers.PostgresOptions{}), serverstest.Redis(t, servers.RedisOptions{})
+	pg := serverstest.Postgres(t, servers.PostgresOptions{})
+	db := serverstest.Redis(t, servers.RedisOptions{})
 	s.environment = []string{
 		"FLAW=" + string(name), "GUARD_DRAIN_TIMEOUT=1s",
-		"GUARD_POSTGRES_LISTEN=" + s.pg, "GUARD_REDIS_LISTEN=" + s.redis, "GUARD_HTTP_LISTEN=" + at[2],
-		"GUARD_POSTGRES_UPSTREAM=" + pg.URL("guard", "postgres"), "GUARD_REDIS_UPSTREAM=" + db.URL(),
+		"GUARD_POSTGRES_LISTEN=" + s.pg, "GUARD_REDIS_LISTEN=" + s.redis,
+		"GUARD_HTTP_LISTEN=" + at[2],
+		"GUARD_POSTGRES_UPSTREAM=" + pg.URL("guard", "postgres"),
+		"GUARD_REDIS_UPSTREAM=" + db.URL(),
 	}
 	s.install(pg)
 	command := []string{filepath.Join(dir, "flawed-guard")}
@@ -75,8 +83,10 @@ func newSite(t *testing.T, name flaw.Name) *site {
 	}
 	guard, err := servers.NewProgram(servers.ProgramOptions{
 		Name: "guard", Command: command, Log: s.log,
-		Env:   func() []string { return s.environment },
-		Ready: func(ctx context.Context) error { return ready(ctx, "http://"+at[2]+"/readyz") },
+		Env: func() []string { return s.environment },
+		Ready: func(ctx context.Context) error {
+			return lab.Ready(ctx, "http://"+at[2]+"/readyz")
+		},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -96,41 +106,19 @@ func newSite(t *testing.T, name flaw.Name) *site {
 	return s
 }
 
-// install makes the roles, the table of entries, and what guards need.
+// install creates the roles, a table for entries, and what guards need.
 func (s *site) install(pg *servers.Postgres) {
 	s.t.Helper()
-	c, err := pgx.Connect(s.t.Context(), pg.URL("postgres", "postgres"))
+	err := lab.Exec(s.t.Context(), pg.URL("postgres", "postgres"), "create role guard login",
+		"create role app login", "create table entry (token bigint)", "grant all on entry to app")
 	if err != nil {
 		s.t.Fatal(err)
-	}
-	defer c.Close(context.Background())
-	for _, sql := range []string{"create role guard login", "create role app login", "create table entry (token bigint)", "grant all on entry to app"} {
-		if _, err := c.Exec(s.t.Context(), sql); err != nil {
-			s.t.Fatal(err)
-		}
 	}
 	cmd := exec.Command(filepath.Join(dir, "guard"), "install")
 	cmd.Env = append(s.environment[2:], "GUARD_POSTGRES_ADMIN="+pg.URL("postgres", "postgres"))
 	if out, err := cmd.CombinedOutput(); err != nil {
 		s.t.Fatalf("guard install: %v\n%s", err, out)
 	}
-}
-
-func ready(ctx context.Context, url string) error {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
-	if err != nil {
-		return err
-	}
-	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: 5 * time.Second}
-	answer, err := client.Do(req)
-	if err != nil {
-		return err
-	}
-	defer answer.Body.Close()
-	if answer.StatusCode != http.StatusOK {
-		return errors.New(answer.Status)
-	}
-	return nil
 }
 
 // restart kills the guard and starts it again.
@@ -141,11 +129,13 @@ func (s *site) restart() {
 	}
 }
 
-// session is a connection under a token that can write.
+// session is a connection under a token.
 type session interface{ write() error }
 
-// stores are the ways to write, by the name of the store.
-var stores = map[string]func(s *site, token int) (session, error){"postgres": (*site).openPostgres, "redis": (*site).openRedis}
+// stores has how to open a session, by the name of the store.
+var stores = map[string]func(s *site, token int) (session, error){
+	"postgres": (*site).openPostgres, "redis": (*site).openRedis,
+}
 
 type pgSession struct {
 	c     *pgx.Conn
@@ -155,7 +145,8 @@ type pgSession struct {
 func (s *site) openPostgres(token int) (session, error) {
 	ctx, cancel := context.WithTimeout(s.t.Context(), 20*time.Second)
 	defer cancel()
-	c, err := pgx.Connect(ctx, fmt.Sprintf("postgres://app@%s/postgres?sslmode=disable&options=-c%%20fence.orders%%3D%d", s.pg, token))
+	c, err := pgx.Connect(ctx, fmt.Sprintf(
+		"postgres://app@%s/postgres?sslmode=disable&options=-c%%20fence.orders%%3D%d", s.pg, token))
 	if err != nil {
 		return nil, err
 	}
@@ -177,7 +168,8 @@ type redisSession struct {
 
 func (s *site) openRedis(token int) (session, error) {
 	db := driver.NewClient(&driver.Options{
-		Addr: s.redis, MaxRetries: -1, DialerRetries: 1, Protocol: 2, DisableIdentity: true, PoolSize: 1,
+		Addr: s.redis, MaxRetries: -1, DialerRetries: 1, Protocol: 2, DisableIdentity: true,
+		PoolSize:    1,
 		ReadTimeout: 20 * time.Second, ClientName: fmt.Sprintf("fence.orders=%d", token),
 	})
 	c := db.Conn()
@@ -192,7 +184,7 @@ func (r *redisSession) write() error {
 	return r.c.RPush(context.Background(), "entries", "x").Err()
 }
 
-// stale says that a refusal says that a newer leader has written.
+// stale reports whether a refusal says that there is a newer leader.
 func stale(err error) bool {
 	if pg, ok := errors.AsType[*pgconn.PgError](err); ok {
 		return pg.Code == "RF001"
@@ -209,8 +201,8 @@ func (s *site) attempt(open func(*site, int) (session, error), token int) (sessi
 	return one, one.write()
 }
 
-// TestFlaws has the same dialogue with each guard. Each flaw shows in its own place, and nowhere else: with the real guard
-// in none, which is what fails when the real guard has one of them.
+// TestFlaws has the same dialogue with each guard. Each flaw shows in its place and nowhere else.
+// The real guard shows none, so the test fails if the real guard has one of them.
 func TestFlaws(t *testing.T) {
 	for _, name := range guards {
 		for which, open := range stores {
@@ -225,7 +217,7 @@ func TestFlaws(t *testing.T) {
 func dialogue(t *testing.T, s *site, name flaw.Name, open func(*site, int) (session, error)) {
 	accepted := func(what string, err error, flaws ...flaw.Name) {
 		t.Helper()
-		flawed := contains(flaws, name)
+		flawed := slices.Contains(flaws, name)
 		if flawed && !stale(err) {
 			t.Errorf("%s: the flaw does not show: %v", what, err)
 		}
@@ -235,7 +227,7 @@ func dialogue(t *testing.T, s *site, name flaw.Name, open func(*site, int) (sess
 	}
 	refused := func(what string, err error, flaws ...flaw.Name) {
 		t.Helper()
-		flawed := contains(flaws, name)
+		flawed := slices.Contains(flaws, name)
 		if flawed && err != nil {
 			t.Errorf("%s: the flaw does not show: %v", what, err)
 		}
@@ -261,21 +253,12 @@ func dialogue(t *testing.T, s *site, name flaw.Name, open func(*site, int) (sess
 
 	s.restart()
 	_, err = s.attempt(open, 9)
-	refused("the second leader, at a guard that was restarted", err, flaw.Observe, flaw.Memory)
+	refused("the second leader, at a restarted guard", err, flaw.Observe, flaw.Memory)
 	_, err = s.attempt(open, 11)
-	accepted("the third leader, at a guard that was restarted", err, flaw.RefuseSame)
+	accepted("the third leader, at a restarted guard", err, flaw.RefuseSame)
 }
 
-func contains(all []flaw.Name, one flaw.Name) bool {
-	for _, n := range all {
-		if n == one {
-			return true
-		}
-	}
-	return false
-}
-
-func TestAFlawedGuardSaysSo(t *testing.T) {
+func TestAFlawedGuardLogsItsFlawFirst(t *testing.T) {
 	s := newSite(t, flaw.Apart)
 	text, err := os.ReadFile(s.log)
 	if err != nil {
@@ -283,13 +266,14 @@ func TestAFlawedGuardSaysSo(t *testing.T) {
 	}
 	first, _, _ := strings.Cut(string(text), "\n")
 	if !strings.Contains(first, "flawed on purpose") || !strings.Contains(first, "check-apart") {
-		t.Errorf("its first word is %s", first)
+		t.Errorf("its first line is %s", first)
 	}
 }
 
 func TestAnUnknownFlawIsAnError(t *testing.T) {
 	for _, name := range []flaw.Name{"", flaw.FirstToken} {
-		if _, err := flaw.Store(name, nil, nil, nil); err == nil || !strings.Contains(err.Error(), "observe-only") {
+		if _, err := flaw.Store(name, nil, nil, nil); err == nil ||
+			!strings.Contains(err.Error(), "observe-only") {
 			t.Errorf("%q: %v", name, err)
 		}
 	}

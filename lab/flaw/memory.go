@@ -12,8 +12,9 @@ import (
 	"github.com/ringfence/ringfence/internal/refusal"
 )
 
-// memory keeps marks and sessions in the guard's process and asks no coordinator. It stands for a fence in a proxy's cache,
-// or in an UNLOGGED table: it does all that the real one does, until it is restarted and believes the first token it sees.
+// memory keeps marks and sessions in the guard's process, and has no coordinator. It stands for a
+// fence in a proxy's cache, or in an UNLOGGED table: it does everything that the real one does,
+// until it is restarted and accepts the first token that it sees.
 type memory struct {
 	end End
 
@@ -29,11 +30,15 @@ type entry struct {
 }
 
 func newMemory(end End) *memory {
-	return &memory{end: end, marks: map[fence.Resource]marks.Mark{}, sessions: map[entry]fence.Token{}}
+	return &memory{
+		end: end, marks: map[fence.Resource]marks.Mark{}, sessions: map[entry]fence.Token{},
+	}
 }
 
-// Register is marks.Store's.
-func (m *memory) Register(_ context.Context, s marks.Session, claims []fence.Claim) (marks.Registration, error) {
+// Register implements marks.Store.
+func (m *memory) Register(
+	_ context.Context, s marks.Session, claims []fence.Claim,
+) (marks.Registration, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, c := range claims {
@@ -54,8 +59,10 @@ func (m *memory) Register(_ context.Context, s marks.Session, claims []fence.Cla
 	return marks.Registration{Next: marks.Admitted}, nil
 }
 
-// Raise is marks.Store's.
-func (m *memory) Raise(ctx context.Context, _ marks.Session, c fence.Claim, confirm marks.Confirm) (marks.Mark, error) {
+// Raise implements marks.Store.
+func (m *memory) Raise(
+	ctx context.Context, _ marks.Session, c fence.Claim, confirm marks.Confirm,
+) (marks.Mark, error) {
 	c, err := confirm(ctx, m.mark(c.Resource))
 	if err != nil {
 		return marks.Mark{}, err
@@ -67,7 +74,8 @@ func (m *memory) Raise(ctx context.Context, _ marks.Session, c fence.Claim, conf
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.marks[c.Resource] = marks.Mark{
-		Resource: c.Resource, Token: c.Token, Issuer: c.Issuer, Holder: c.Holder, Raised: time.Now(), Confirmed: true,
+		Resource: c.Resource, Token: c.Token, Issuer: c.Issuer, Holder: c.Holder,
+		Raised: time.Now(), Confirmed: true,
 	}
 	return before, nil
 }
@@ -81,7 +89,7 @@ func (m *memory) mark(r fence.Resource) marks.Mark {
 	return marks.Mark{Resource: r, Confirmed: true}
 }
 
-// Revoke is marks.Store's.
+// Revoke implements marks.Store.
 func (m *memory) Revoke(ctx context.Context, _ marks.Session, c fence.Claim) (int, error) {
 	m.mu.Lock()
 	_, err := compare(c, m.marks[c.Resource])
@@ -105,7 +113,8 @@ func (m *memory) Revoke(ctx context.Context, _ marks.Session, c fence.Claim) (in
 	return len(others), nil
 }
 
-// others are the sessions of the resource that are not under the claim. The caller has the lock.
+// others returns the sessions of the resource that are not under the claim. The caller holds the
+// lock.
 func (m *memory) others(c fence.Claim) []entry {
 	var all []entry
 	for e, token := range m.sessions {
@@ -116,7 +125,7 @@ func (m *memory) others(c fence.Claim) []entry {
 	return all
 }
 
-// Release is marks.Store's. It takes the guard's word for it that the session is gone.
+// Release implements marks.Store. It trusts the guard that the session is gone.
 func (m *memory) Release(_ context.Context, s marks.Session) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -128,7 +137,7 @@ func (m *memory) Release(_ context.Context, s marks.Session) error {
 	return nil
 }
 
-// Marks is marks.Store's.
+// Marks implements marks.Store.
 func (m *memory) Marks(_ context.Context, only ...fence.Resource) ([]marks.Mark, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

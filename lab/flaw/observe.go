@@ -8,29 +8,35 @@ import (
 	"github.com/ringfence/ringfence/internal/marks"
 )
 
-// observer judges as the real store does, logs what it would have refused, and lets everybody in. It stands for a fence that
-// was rolled out "in observe-only mode first", and whose switch nobody has thrown. Marks are raised, so status looks right.
+// observer checks as the real store does, logs what it would have refused, and admits everybody. It
+// stands for a fence that was rolled out "in observe-only mode first" and never switched on. Marks
+// are raised, so status looks right.
 type observer struct {
 	forgetful
 	log *slog.Logger
 }
 
-// Register refuses nobody whom the database could judge.
-func (o *observer) Register(ctx context.Context, s marks.Session, claims []fence.Claim) (marks.Registration, error) {
+// Register refuses a session only if the database cannot be reached.
+func (o *observer) Register(
+	ctx context.Context, s marks.Session, claims []fence.Claim,
+) (marks.Registration, error) {
 	st, err := o.forgetful.Register(ctx, s, claims)
 	switch {
 	case refused(err) != nil:
 		o.log.Warn("would have been refused", "session", s.ID, "err", err)
 		return marks.Registration{Next: marks.Admitted}, nil
 	case err == nil && st.Next == marks.MustRevoke:
-		o.log.Warn("would have ended older sessions first", "session", s.ID, "token", st.Claim.Token.String())
+		o.log.Warn("would have ended older sessions first",
+			"session", s.ID, "token", st.Claim.Token.String())
 		st.Next = marks.Admitted
 	}
 	return st, err
 }
 
-// Raise raises, and does not mind if it could not.
-func (o *observer) Raise(ctx context.Context, newcomer marks.Session, c fence.Claim, confirm marks.Confirm) (marks.Mark, error) {
+// Raise raises, and ignores a refusal.
+func (o *observer) Raise(
+	ctx context.Context, newcomer marks.Session, c fence.Claim, confirm marks.Confirm,
+) (marks.Mark, error) {
 	before, err := o.forgetful.Raise(ctx, newcomer, c, confirm)
 	if refused(err) != nil {
 		err = nil
@@ -38,5 +44,7 @@ func (o *observer) Raise(ctx context.Context, newcomer marks.Session, c fence.Cl
 	return before, err
 }
 
-// Revoke ends nobody.
-func (o *observer) Revoke(context.Context, marks.Session, fence.Claim) (int, error) { return 0, nil }
+// Revoke ends no session.
+func (o *observer) Revoke(context.Context, marks.Session, fence.Claim) (int, error) {
+	return 0, nil
+}

@@ -10,18 +10,20 @@ import (
 	"github.com/ringfence/ringfence/internal/refusal"
 )
 
-// refuser refuses a token that equals the mark: <= where < is meant. The session that has raised the mark is let in, each
-// later one of the same, rightful leader is not. It stands for a fence that is safe and useless, which a lab that only
-// looks for corruption would praise.
+// refuser refuses a token that equals the mark: <= instead of <. The session that raised the mark
+// is admitted; later ones of the same, rightful leader are not. It stands for a fence that is safe
+// and useless, which a lab that only looks for corruption would praise.
 type refuser struct {
 	marks.Store
 
 	mu     sync.Mutex
-	raised map[fence.Claim]bool // by an admission that still goes on
+	raised map[fence.Claim]bool // by an admission in progress
 }
 
-// Register refuses what the mark was not raised for just now.
-func (r *refuser) Register(ctx context.Context, s marks.Session, claims []fence.Claim) (marks.Registration, error) {
+// Register refuses a session unless its own admission raised the mark.
+func (r *refuser) Register(
+	ctx context.Context, s marks.Session, claims []fence.Claim,
+) (marks.Registration, error) {
 	for _, c := range claims {
 		found, err := r.Marks(ctx, c.Resource)
 		if err != nil {
@@ -40,8 +42,10 @@ func (r *refuser) Register(ctx context.Context, s marks.Session, claims []fence.
 	return st, err
 }
 
-// Raise is the real one.
-func (r *refuser) Raise(ctx context.Context, newcomer marks.Session, c fence.Claim, confirm marks.Confirm) (marks.Mark, error) {
+// Raise calls the real one.
+func (r *refuser) Raise(
+	ctx context.Context, newcomer marks.Session, c fence.Claim, confirm marks.Confirm,
+) (marks.Mark, error) {
 	before, err := r.Store.Raise(ctx, newcomer, c, confirm)
 	if err == nil {
 		r.mu.Lock()
@@ -57,7 +61,7 @@ func (r *refuser) raises(c fence.Claim) bool {
 	return r.raised[anyHolder(c)]
 }
 
-// settle says that the admission that has raised the mark is over.
+// settle records that the admission that raised the mark is over.
 func (r *refuser) settle(claims []fence.Claim) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -66,14 +70,15 @@ func (r *refuser) settle(claims []fence.Claim) {
 	}
 }
 
-// anyHolder is a claim without the holder's name, which the coordinator may know better.
+// anyHolder returns the claim without the holder's name, which the coordinator may correct.
 func anyHolder(c fence.Claim) fence.Claim {
 	c.Holder = ""
 	return c
 }
 
-// lenient lets the token in that was the mark before the last raise, and does not record it: <= mark - 1 where it is counted
-// in terms. It stands for a grace period for the old leader, and for comparing with a mark that was read too early.
+// lenient admits the token that was the mark before the last raise, and does not record it: off by
+// one, counted in terms. It stands for a grace period for the old leader, and for a comparison with
+// a mark that was read too early.
 type lenient struct {
 	forgetful
 
@@ -81,8 +86,10 @@ type lenient struct {
 	last map[fence.Resource]fence.Token // the mark before the present one
 }
 
-// Register forgives the last leader.
-func (l *lenient) Register(ctx context.Context, s marks.Session, claims []fence.Claim) (marks.Registration, error) {
+// Register admits the last leader too.
+func (l *lenient) Register(
+	ctx context.Context, s marks.Session, claims []fence.Claim,
+) (marks.Registration, error) {
 	st, err := l.forgetful.Register(ctx, s, claims)
 	if errors.Is(err, fence.ErrStale) && l.isLast(st.Claim) {
 		return marks.Registration{Next: marks.Admitted}, nil
@@ -90,8 +97,10 @@ func (l *lenient) Register(ctx context.Context, s marks.Session, claims []fence.
 	return st, err
 }
 
-// Raise is the real one.
-func (l *lenient) Raise(ctx context.Context, newcomer marks.Session, c fence.Claim, confirm marks.Confirm) (marks.Mark, error) {
+// Raise calls the real one.
+func (l *lenient) Raise(
+	ctx context.Context, newcomer marks.Session, c fence.Claim, confirm marks.Confirm,
+) (marks.Mark, error) {
 	before, err := l.forgetful.Raise(ctx, newcomer, c, confirm)
 	if err == nil && before.Token != c.Token {
 		l.mu.Lock()

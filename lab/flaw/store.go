@@ -10,10 +10,11 @@ import (
 	"github.com/ringfence/ringfence/internal/marks"
 )
 
-// End ends sessions of the database and returns when they are gone; those that are gone already are no error.
+// End ends sessions of the database and returns when they are gone. A session that is gone already
+// is no error.
 type End func(ctx context.Context, all []marks.Session) error
 
-// Store is a store with a flaw of the guard; the rest of it is the real one. end is for Memory, which ends sessions itself.
+// Store returns the real store with a flaw of the guard. Memory ends sessions itself, with end.
 func Store(name Name, real marks.Store, end End, log *slog.Logger) (marks.Store, error) {
 	switch name {
 	case Observe:
@@ -29,11 +30,12 @@ func Store(name Name, real marks.Store, end End, log *slog.Logger) (marks.Store,
 	case AdmitLast:
 		return &lenient{forgetful: forgetful{real}, last: map[fence.Resource]fence.Token{}}, nil
 	}
-	return nil, fmt.Errorf("%q is no flaw of the guard: there are %v", name, []Name{Observe, Apart, Memory, RefuseSame, AdmitLast, CopiedMark})
+	return nil, fmt.Errorf("%q is not a flaw of the guard: there are %v", name,
+		[]Name{Observe, Apart, Memory, RefuseSame, AdmitLast, CopiedMark})
 }
 
-// Authority is who may raise marks in a guard with this flaw, where that is not the real one's matter alone. A guard that
-// asks the coordinator at each admission has a second barrier, which would hide a flaw of the first: the mark.
+// Authority returns the authority for a guard with this flaw. A real guard asks the coordinator at
+// each admission; this second barrier would hide a flaw of the first, the mark.
 func Authority(name Name, real marks.Authority) marks.Authority {
 	switch name {
 	case Observe:
@@ -46,22 +48,22 @@ func Authority(name Name, real marks.Authority) marks.Authority {
 	return real
 }
 
-// unasked lets the mark alone decide who is admitted. A raise is the real authority's.
+// unasked makes the mark alone decide who is admitted. Raises still need the real authority.
 type unasked struct{ marks.Authority }
 
-// Verify agrees.
+// Verify accepts every claim.
 func (u unasked) Verify(ctx context.Context, claims []marks.Presented) ([]fence.Claim, error) {
 	is, err := u.Issuer(ctx)
 	return marks.Under(is, claims), err
 }
 
-// Verifies is false: a token that Verify agrees to may not lead.
+// Verifies is false: Verify also accepts tokens that do not lead.
 func (u unasked) Verifies() bool { return false }
 
-// anybody lets every token raise; what the real authority knows better it adds.
+// anybody lets every token raise the mark, with the real authority's corrections if it has any.
 type anybody struct{ unasked }
 
-// Confirm agrees.
+// Confirm accepts every claim.
 func (a anybody) Confirm(ctx context.Context, c fence.Claim, m marks.Mark) (fence.Claim, error) {
 	if confirmed, err := a.Authority.Confirm(ctx, c, m); err == nil {
 		return confirmed, nil
@@ -69,18 +71,20 @@ func (a anybody) Confirm(ctx context.Context, c fence.Claim, m marks.Mark) (fenc
 	return c, nil
 }
 
-// forgetful keeps marks.Admission from learning marks: it would refuse by itself what the flaw lets in. Admission does not
-// learn unconfirmed marks.
+// forgetful keeps marks.Admission from remembering marks, with which it would refuse what the flaw
+// admits. Admission does not remember unconfirmed marks.
 type forgetful struct{ marks.Store }
 
-// Register is the real one.
-func (f forgetful) Register(ctx context.Context, s marks.Session, claims []fence.Claim) (marks.Registration, error) {
+// Register calls the real one, and hides the mark.
+func (f forgetful) Register(
+	ctx context.Context, s marks.Session, claims []fence.Claim,
+) (marks.Registration, error) {
 	st, err := f.Store.Register(ctx, s, claims)
 	st.Mark = marks.Mark{Resource: st.Mark.Resource, Confirmed: st.Mark.Confirmed}
 	return st, err
 }
 
-// Marks are the real ones, unconfirmed.
+// Marks returns the real ones, as unconfirmed.
 func (f forgetful) Marks(ctx context.Context, only ...fence.Resource) ([]marks.Mark, error) {
 	marks, err := f.Store.Marks(ctx, only...)
 	for i := range marks {
@@ -89,7 +93,7 @@ func (f forgetful) Marks(ctx context.Context, only ...fence.Resource) ([]marks.M
 	return marks, err
 }
 
-// refused is the refusal that err is, or nil: then the database could not be asked.
+// refused returns the refusal in err; nil if the database could not be reached.
 func refused(err error) *fence.Refusal {
 	var r *fence.Refusal
 	errors.As(err, &r)

@@ -2,7 +2,7 @@ package history
 
 import "time"
 
-// Duration is a time.Duration that JSON writes as "1.5s".
+// Duration is a time.Duration that is written to JSON as "1.5s".
 type Duration time.Duration
 
 // MarshalText implements encoding.TextMarshaler.
@@ -15,5 +15,5 @@ func (d *Duration) UnmarshalText(b []byte) error {
 	return err
 }
 
-// String is the duration as Go writes it.
+// String formats the duration as time.Duration does.
 func (d Duration) String() string { return time.Duration(d).String() }

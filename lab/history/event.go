@@ -6,22 +6,23 @@ import (
 	"github.com/ringfence/ringfence/fence"
 )
 
-// Kind is what an event is about. The comment names the fields that are set, besides At.
+// Kind says what an event is about. The comments list the fields that are set, apart from At.
 type Kind string
 
 const (
 	Run    Kind = "run"    // first line: Header
-	Invoke Kind = "invoke" // Process, Op, Do, Store, Token: is about to be sent
-	Return Kind = "return" // those of its Invoke, Outcome, Text: the process knows what became of it
-	Term   Kind = "term"   // Process, State, Token (but for Standing), Text: the cause of a loss
-	Fault  Kind = "fault"  // Fault, State (Begin, End), Text: who or what it hit
-	Note   Kind = "note"   // Process, Text: for people
-	End    Kind = "end"    // last line: the run was carried out to its end
+	Invoke Kind = "invoke" // before it is sent: Process, Op, Do, Store, Token
+	Return Kind = "return" // when the outcome is known: those of its Invoke, Outcome, Text
+	Term   Kind = "term"   // Process, State, Token (not with Standing), Text: the cause of a loss
+	Fault  Kind = "fault"  // Fault, State (Begin, Over), Text: its targets
+	Note   Kind = "note"   // for people: Process, Text
+	End    Kind = "end"    // last line: the run was completed
 
-	Evidence Kind = "evidence" // Op, Store, Token, Carried, Place: a write that the database holds
-	Effect   Kind = "effect"   // Key, Store, Token, Place, Sync: what a step did
-	Publish  Kind = "publish"  // Task, Version, Run, Round, Step, Token, Place: a checkpoint as it was stored
-	Mark     Kind = "mark"     // Store, Token: the mark as the store had it then; State says when, where it matters
+	// What the databases hold after the run.
+	Evidence Kind = "evidence" // a write: Op, Store, Token, Carried, Place
+	Effect   Kind = "effect"   // what a step did: Key, Store, Token, Place, Sync
+	Publish  Kind = "publish"  // a checkpoint: Task, Version, Run, Round, Step, Token, Place
+	Mark     Kind = "mark"     // the mark at that time: Store, Token
 )
 
 // Do is what an operation does.
@@ -29,22 +30,23 @@ type Do string
 
 const (
 	Write Do = "write" // one transaction, or one script, that leaves Evidence
-	Raise Do = "raise" // lifts the mark
-	Step  Do = "step"  // one attempt of a task's step; Op is unique, Key is the step's
+	Raise Do = "raise" // raises the mark
+	Step  Do = "step"  // one attempt at a step of a task; Op is unique, Key is the step's
 )
 
-// Outcome is what a process knows of an operation.
+// Outcome is what a process knows about the result of an operation.
 type Outcome string
 
 const (
-	OK      Outcome = "ok"      // acknowledged: it has landed
-	Stale   Outcome = "stale"   // refused because the token is older than the mark: nothing has landed
-	Refused Outcome = "refused" // refused for another reason (Text begins with the code): nothing has landed
-	Failed  Outcome = "failed"  // could not be done, and nothing has landed
-	Unknown Outcome = "unknown" // the answer was lost: it has landed, or not, or will
+	OK    Outcome = "ok"    // acknowledged: it was committed
+	Stale Outcome = "stale" // refused, and not committed: the token is older than the mark
+	// refused for another reason (Text begins with the code), not committed
+	Refused Outcome = "refused"
+	Failed  Outcome = "failed"  // not possible, and not committed
+	Unknown Outcome = "unknown" // the answer was lost: it was committed, or was not, or will be
 )
 
-// State is of a term or a fault.
+// State is the state of a term or of a fault.
 type State string
 
 const (
@@ -52,32 +54,48 @@ const (
 	Won      State = "won"      // elected
 	Ready    State = "ready"    // the mark is raised on every store: work begins
 	Lost     State = "lost"     // the process has learned that its term is over; Text has the cause
-	Left     State = "left"     // its work has ended, the term was given up
+	Left     State = "left"     // its work has ended and it gave up the term
 
 	Begin State = "begin"
 	Over  State = "end"
+)
+
+// Texts in a history that have a meaning for the checker.
+const (
+	// Ended begins the note that a worker has ended, and that the lab did not end it.
+	Ended = "ended: "
+	// Failpoint begins the note of a worker that reached its failpoint, just before it ends.
+	Failpoint = "failpoint "
+	// Inside is the fault that a worker reports while it is stopped inside a transaction.
+	Inside = "inside"
+	// FinalPhase begins the name of the fault that ends a run: the leader loses its term.
+	FinalPhase = "final phase: "
+	// OldFinalPhase is what FinalPhase was in histories recorded until November 2026.
+	OldFinalPhase = "coda: "
 )
 
 // Event is one line of a history.
 type Event struct {
 	At      int64       `json:"at"` // nanoseconds of CLOCK_MONOTONIC
 	Kind    Kind        `json:"kind"`
-	Process string      `json:"process,omitempty"` // worker-1; with concurrent operations worker-1/postgres: one at a time each
+	Process string      `json:"process,omitempty"` // worker-1, or a lane of it: worker-1/postgres
 	Op      string      `json:"op,omitempty"`      // unique in the run
 	Do      Do          `json:"do,omitempty"`
 	Store   string      `json:"store,omitempty"` // postgres, redis
-	Token   fence.Token `json:"token,omitempty"` // of the term that the process acts in, by its own belief
+	Token   fence.Token `json:"token,omitempty"` // of the term that the process believes it has
 	Outcome Outcome     `json:"outcome,omitempty"`
 	State   State       `json:"state,omitempty"`
-	Fault   string      `json:"fault,omitempty"` // its name; Begin and End have the same one
+	Fault   string      `json:"fault,omitempty"` // its name; Begin and Over have the same one
 	Text    string      `json:"text,omitempty"`
 
-	// Issuer is who issued Token, on events of terms: tokens of two issuers cannot be compared, and which came later is
-	// told by which was adopted later.
+	// Issuer issued Token; it is set on Term events. Tokens of two issuers cannot be compared:
+	// those of the issuer that was adopted later are newer.
 	Issuer fence.Issuer `json:"issuer,omitempty"`
 
-	Place   int64       `json:"place,omitempty"`   // in the order of commits of its store, from 1
-	Carried fence.Token `json:"carried,omitempty"` // the token of the session that wrote, as the database knows it; 0: not known
+	// Place is the position in its store's commit order, from 1.
+	Place int64 `json:"place,omitempty"`
+	// Carried is the token of the session that wrote, according to the database; 0: not known.
+	Carried fence.Token `json:"carried,omitempty"`
 
 	Task    string `json:"task,omitempty"`
 	Version int64  `json:"version,omitempty"`
@@ -90,13 +108,14 @@ type Event struct {
 	Header *Header `json:"header,omitempty"`
 }
 
-// Header says what was run, and what is expected of it, so that a history can be checked without anything else.
+// Header says what was run and what is expected of it, so that a history can be checked without
+// anything else.
 type Header struct {
 	Scenario string    `json:"scenario"`
 	About    string    `json:"about"`
 	Seed     uint64    `json:"seed,string"`
-	Command  string    `json:"command"` // that runs it again
-	Guarded  bool      `json:"guarded"` // false: the workers went round the guard
+	Command  string    `json:"command"` // that repeats the run
+	Guarded  bool      `json:"guarded"` // false: the workers bypassed the guard
 	Control  string    `json:"control,omitempty"`
 	Injector string    `json:"injector"` // local, containers
 	Started  time.Time `json:"started"`  // for people
@@ -105,16 +124,25 @@ type Header struct {
 	Expect   Expect    `json:"expect"`
 }
 
-// Expect is what a run has to show to count at all, and the bounds that it has to keep. Zero fields ask for nothing.
+// Expect is what a run has to show to count at all, and the bounds that it has to keep. A zero
+// field demands nothing.
 type Expect struct {
-	Changes     int      `json:"changes,omitempty"`      // at least so many changes of leadership, or the verdict is unknown
-	MostChanges int      `json:"most_changes,omitempty"` // before the coda: more is a violation; -1: none may happen
-	Stale       int      `json:"stale,omitempty"`        // at least so many attempts under a stale token, or unknown
-	Before      int      `json:"before,omitempty"`       // acknowledged writes before the first fault, or unknown
-	Recover     Duration `json:"recover,omitempty"`      // from the end of the last fault until a new write is acknowledged: I6
-	StepDown    Duration `json:"step_down,omitempty"`    // from the begin of a fault until the leader that it hit has lost its term
-	MayLose     Duration `json:"may_lose,omitempty"`     // acknowledged writes to a store so long before a fault on it may be missing
-	Refusals    []string `json:"refusals,omitempty"`     // codes that have to occur, such as RF004
-	Steps       int      `json:"steps,omitempty"`        // of the task: effects of all are demanded once it is done (I4)
-	Kills       int      `json:"kills,omitempty"`        // at least so many processes ended at a failpoint, or unknown
+	// The verdict is unknown below these.
+	Changes int `json:"changes,omitempty"` // changes of leadership
+	Stale   int `json:"stale,omitempty"`   // attempts under a stale token
+	Before  int `json:"before,omitempty"`  // acknowledged writes before the first fault
+	Kills   int `json:"kills,omitempty"`   // processes ended at a failpoint or by a kill
+
+	// Breaking one of these is a violation.
+	//
+	// MostChanges bounds the changes of leadership before the final phase; -1 allows none.
+	MostChanges int `json:"most_changes,omitempty"`
+	// Recover bounds the time from the end of the last fault to the next acknowledged write (I6).
+	Recover Duration `json:"recover,omitempty"`
+	// StepDown bounds the time from the beginning of a fault until its leader has lost its term.
+	StepDown Duration `json:"step_down,omitempty"`
+	// MayLose is how long before a fault on a store its acknowledged writes may be missing.
+	MayLose  Duration `json:"may_lose,omitempty"`
+	Refusals []string `json:"refusals,omitempty"` // codes that have to occur, such as RF004
+	Steps    int      `json:"steps,omitempty"`    // of the task that must have taken effect (I4)
 }

@@ -11,16 +11,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Now is the time of an event: nanoseconds of CLOCK_MONOTONIC, the same for all processes of a machine.
+// Now returns the time for an event: nanoseconds of CLOCK_MONOTONIC, which all processes of a
+// machine share.
 func Now() int64 {
 	var t unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &t); err != nil {
-		panic("no monotonic clock: " + err.Error()) // POSIX demands one of every system that the lab runs on
+		panic("no monotonic clock: " + err.Error()) // POSIX requires one
 	}
 	return t.Nano()
 }
 
-// Writer writes a history. Each event is one Write, so that a process killed at any point leaves whole lines.
+// Writer writes a history. Each event is one Write, so a process that is killed at any point leaves
+// whole lines.
 type Writer struct {
 	mu  sync.Mutex
 	w   io.Writer
@@ -30,7 +32,7 @@ type Writer struct {
 // NewWriter writes to w.
 func NewWriter(w io.Writer) *Writer { return &Writer{w: w} }
 
-// Add writes an event, at its At or, where that is 0, now.
+// Add writes an event. If its At is 0, it gets the present time.
 func (w *Writer) Add(e Event) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -44,17 +46,35 @@ func (w *Writer) Add(e Event) {
 	w.err = errors.Join(w.err, err)
 }
 
-// Err is the first error of Add; what came after it was not written.
+// Err returns the first error of Add. Nothing was written after it.
 func (w *Writer) Err() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.err
 }
 
-// longestLine bounds one event.
+// longestLine is the maximum length of an event, in bytes.
 const longestLine = 1 << 20
 
-// Read reads a whole history. The error names the line.
+// Lines returns a scanner for lines that may be as long as an event.
+func Lines(r io.Reader) *bufio.Scanner {
+	lines := bufio.NewScanner(r)
+	lines.Buffer(nil, longestLine)
+	return lines
+}
+
+// Parse reads one line.
+func Parse(line []byte) (e Event, err error) {
+	if err := json.Unmarshal(line, &e); err != nil {
+		return e, fmt.Errorf("not an event: %w", err)
+	}
+	if e.Kind == "" {
+		return e, errors.New("an event without a kind")
+	}
+	return e, nil
+}
+
+// Read reads a whole history. An error names the line.
 func Read(r io.Reader) ([]Event, error) {
 	var all []Event
 	err := Each(r, func(e Event) error {
@@ -66,17 +86,13 @@ func Read(r io.Reader) ([]Event, error) {
 
 // Each calls do with every event until one fails.
 func Each(r io.Reader, do func(Event) error) error {
-	lines := bufio.NewScanner(r)
-	lines.Buffer(nil, longestLine)
+	lines := Lines(r)
 	n := 0
 	for lines.Scan() {
 		n++
-		var e Event
-		if err := json.Unmarshal(lines.Bytes(), &e); err != nil {
-			return fmt.Errorf("line %d: not an event: %w", n, err)
-		}
-		if e.Kind == "" {
-			return fmt.Errorf("line %d: an event without a kind", n)
+		e, err := Parse(lines.Bytes())
+		if err != nil {
+			return fmt.Errorf("line %d: %w", n, err)
 		}
 		if err := do(e); err != nil {
 			return err

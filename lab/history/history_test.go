@@ -11,8 +11,13 @@ import (
 
 func TestAHistoryIsReadAsItWasWritten(t *testing.T) {
 	want := []Event{
-		{At: 1, Kind: Run, Header: &Header{Scenario: "s", Seed: 1<<64 - 1, Session: Duration(1500 * time.Millisecond), Expect: Expect{MostChanges: -1}}},
-		{At: 2, Kind: Invoke, Process: "worker-1/redis", Op: "a", Do: Write, Store: "redis", Token: 1<<53 + 1},
+		{At: 1, Kind: Run,
+			Header: &Header{
+				Scenario: "s", Seed: 1<<64 - 1, Session: Duration(1500 * time.Millisecond),
+				Expect: Expect{MostChanges: -1},
+			}},
+		{At: 2, Kind: Invoke, Process: "worker-1/redis", Op: "a", Do: Write, Store: "redis",
+			Token: 1<<53 + 1},
 		{At: 3, Kind: Publish, Task: "t", Version: 3, Run: 1, Round: 2, Step: 0},
 		{At: 4, Kind: Fault, Fault: "pause leader #1", State: Begin, Text: "two\nlines"},
 	}
@@ -43,7 +48,8 @@ func TestADamagedHistoryNamesTheLine(t *testing.T) {
 		`{"at":1,"kind":"invoke","token":"x"}`: "line 1",
 		`{"at":1,"kind":"note","text":"` + strings.Repeat("a", 2<<20) + `"}`: "after line 0",
 	} {
-		if _, err := Read(strings.NewReader(text)); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := Read(strings.NewReader(text)); err == nil ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("%.40q: %v, want %q", text, err, want)
 		}
 	}

@@ -12,11 +12,12 @@ import (
 	"github.com/ringfence/ringfence/lab"
 )
 
-// on does something to the process of this name.
+// on does something to a process, and names the process in the error.
 func (s *System) on(ctx context.Context, name string, do func(process) error) error {
 	p, ok := s.processes[name]
 	if !ok {
-		return fmt.Errorf("no process %q: there are %s", name, strings.Join(slices.Sorted(maps.Keys(s.processes)), ", "))
+		return fmt.Errorf("no process %q: there are %s", name,
+			strings.Join(slices.Sorted(maps.Keys(s.processes)), ", "))
 	}
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("%s: %w", name, context.Cause(ctx))
@@ -27,7 +28,7 @@ func (s *System) on(ctx context.Context, name string, do func(process) error) er
 	return nil
 }
 
-// Kill is lab.System's.
+// Kill implements lab.System.
 func (s *System) Kill(ctx context.Context, name string) error {
 	return s.on(ctx, name, func(p process) error {
 		s.expectEnd(name)
@@ -35,12 +36,13 @@ func (s *System) Kill(ctx context.Context, name string) error {
 	})
 }
 
-// Start is lab.System's. A server of an ensemble answers once a majority runs.
+// Start implements lab.System. A server of an ensemble answers once a majority runs.
 func (s *System) Start(ctx context.Context, name string) error {
 	return s.on(ctx, name, func(p process) error { return p.Start(ctx) })
 }
 
-// Stop is lab.System's. What does not end within 20 s of SIGTERM is killed, and that is an error.
+// Stop implements lab.System. A process that does not end within 20 s of SIGTERM is killed, and
+// that is an error.
 func (s *System) Stop(ctx context.Context, name string) error {
 	return s.on(ctx, name, func(p process) error {
 		s.expectEnd(name)
@@ -48,22 +50,24 @@ func (s *System) Stop(ctx context.Context, name string) error {
 	})
 }
 
-// expectEnd says that a worker is about to be ended, not by itself.
+// expectEnd says that the lab is about to end a process, which may be a worker.
 func (s *System) expectEnd(name string) {
 	if w := s.workers[name]; w != nil {
 		w.expectEnd()
 	}
 }
 
-// Pause is lab.System's.
-func (s *System) Pause(ctx context.Context, name string) error { return s.on(ctx, name, process.Pause) }
+// Pause implements lab.System.
+func (s *System) Pause(ctx context.Context, name string) error {
+	return s.on(ctx, name, process.Pause)
+}
 
-// Resume is lab.System's.
+// Resume implements lab.System.
 func (s *System) Resume(ctx context.Context, name string) error {
 	return s.on(ctx, name, process.Resume)
 }
 
-// Signal is lab.System's.
+// Signal implements lab.System.
 func (s *System) Signal(ctx context.Context, name string, sig syscall.Signal) error {
 	return s.on(ctx, name, func(p process) error {
 		pid := p.PID()
@@ -74,11 +78,13 @@ func (s *System) Signal(ctx context.Context, name string, sig syscall.Signal) er
 	})
 }
 
-// Turn is lab.System's.
+// Turn implements lab.System.
 func (s *System) Turn(_ context.Context, guard, server string) error {
 	all, to := s.links[ends{guard, lab.StoreOf(server)}], s.addressOf(server)
 	if len(all) == 0 || to == "" {
-		return fmt.Errorf("no link of %s can lead to %s: Topology has StoreLinks, and Copy or Replica", guard, server)
+		return fmt.Errorf(
+			"no link of %s can lead to %s: Topology has StoreLinks, and Copy or Replica",
+			guard, server)
 	}
 	for _, l := range all {
 		l.Turn(to)
@@ -86,7 +92,7 @@ func (s *System) Turn(_ context.Context, guard, server string) error {
 	return nil
 }
 
-// addressOf is where a database listens; "" when there is none of that name.
+// addressOf returns where a database listens; "" if there is none of that name.
 func (s *System) addressOf(server string) string {
 	if at, ok := s.processes[server].(interface{ Addr() string }); ok {
 		return at.Addr()
@@ -94,7 +100,7 @@ func (s *System) addressOf(server string) string {
 	return ""
 }
 
-// SwitchOver is lab.System's.
+// SwitchOver implements lab.System.
 func (s *System) SwitchOver(ctx context.Context) error {
 	if s.replica == nil {
 		return errors.New("no replica of Redis was built: Topology.Replica is not set")
@@ -114,12 +120,12 @@ func (s *System) SwitchOver(ctx context.Context) error {
 	return nil
 }
 
-// Shape is lab.System's.
+// Shape implements lab.System.
 func (s *System) Shape(_ context.Context, name, peer string, shape lab.Shape) error {
 	all, ok := s.links[ends{name, peer}]
 	if !ok {
-		return fmt.Errorf("there is no link between %s and %s: workers have them to coordinator, guard and journal, guards to the coordinator",
-			name, peer)
+		return fmt.Errorf("there is no link between %s and %s: workers have links to coordinator, "+
+			"guard and journal, guards to the coordinator", name, peer)
 	}
 	for _, l := range all {
 		l.Shape(shape)
@@ -127,10 +133,10 @@ func (s *System) Shape(_ context.Context, name, peer string, shape lab.Shape) er
 	return nil
 }
 
-// Wipe is lab.System's.
+// Wipe implements lab.System.
 func (s *System) Wipe(ctx context.Context) error { return s.zk.Wipe(ctx) }
 
-// Backup is lab.System's.
+// Backup implements lab.System.
 func (s *System) Backup(ctx context.Context, server string) error {
 	if server == "postgres" {
 		return s.pg.Backup(ctx)
@@ -138,7 +144,7 @@ func (s *System) Backup(ctx context.Context, server string) error {
 	return s.zk.Backup()
 }
 
-// Restore is lab.System's.
+// Restore implements lab.System.
 func (s *System) Restore(ctx context.Context, server string) error {
 	if server == "postgres" {
 		return s.pg.Restore(ctx)
@@ -146,11 +152,7 @@ func (s *System) Restore(ctx context.Context, server string) error {
 	return s.zk.Restore(ctx)
 }
 
-// ZooKeeperLeader is lab.System's. It waits while there is none.
+// ZooKeeperLeader implements lab.System. It waits while there is none.
 func (s *System) ZooKeeperLeader(ctx context.Context) (string, error) {
-	var all []lab.Server
-	for i, name := range s.build.Topology.ZooKeeperNames() {
-		all = append(all, lab.Server{Name: name, Address: s.zk.Nodes[i].Addr()})
-	}
-	return lab.LeadingServer(ctx, all)
+	return lab.LeadingServer(ctx, s.build.Topology.ZooKeeperNames(), s.addressOf)
 }

@@ -11,7 +11,9 @@ import (
 	"github.com/ringfence/ringfence/lab"
 )
 
-func TestALinkOfAWorkerIsCut(t *testing.T) {
+var cut = lab.Shape{HoldUp: true, HoldDown: true, Refuse: true}
+
+func TestALinkOfAWorkerCanBeCut(t *testing.T) {
 	s, _ := built(t, nil)
 	ctx := limited(t)
 	url := asApp(s.links[ends{"worker-1", "journal"}][0].Addr())
@@ -20,7 +22,7 @@ func TestALinkOfAWorkerIsCut(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer open.Close(ctx)
-	if err := s.Shape(ctx, "worker-1", "journal", lab.Shape{HoldUp: true, HoldDown: true, Refuse: true}); err != nil {
+	if err := s.Shape(ctx, "worker-1", "journal", cut); err != nil {
 		t.Fatal(err)
 	}
 	written := make(chan error, 1)
@@ -31,12 +33,12 @@ func TestALinkOfAWorkerIsCut(t *testing.T) {
 	bounded, cancel := context.WithTimeout(ctx, 500*time.Millisecond)
 	defer cancel()
 	if _, err := pgx.Connect(bounded, url); err == nil {
-		t.Error("a connection was made over a link that is cut")
+		t.Error("a connection was made over a cut link")
 	}
-	noToken(t, ctx, s) // the other links are as they were
+	noToken(t, ctx, s) // the other links still work
 	select {
 	case err := <-written:
-		t.Fatalf("a write over a link that is cut: %v", err)
+		t.Fatalf("a write over a cut link: %v", err)
 	default:
 	}
 	if err := s.Shape(ctx, "worker-1", "journal", lab.Shape{}); err != nil {
@@ -47,7 +49,7 @@ func TestALinkOfAWorkerIsCut(t *testing.T) {
 	}
 }
 
-func TestAGuardIsCutFromTheCoordinator(t *testing.T) {
+func TestAGuardCanBeCutFromTheCoordinator(t *testing.T) {
 	s, _ := built(t, nil)
 	ctx := limited(t)
 	connect := func(limit time.Duration) error {
@@ -56,20 +58,22 @@ func TestAGuardIsCutFromTheCoordinator(t *testing.T) {
 		url := asApp(s.guards["guard-1"].postgres) + "&options=-c%20fence.orders%3D1"
 		_, err := pgx.Connect(bounded, url)
 		if err == nil {
-			t.Fatal("an invented token was let in")
+			t.Fatal("an invented token was admitted")
 		}
 		return err
 	}
-	toldSo := func() bool { return strings.Contains(connect(20*time.Second).Error(), "does not lead") }
-	eventually(t, "the coordinator's word at first", toldSo)
-	if err := s.Shape(ctx, "guard-1", "coordinator", lab.Shape{HoldUp: true, HoldDown: true, Refuse: true}); err != nil {
+	asks := func() bool {
+		return strings.Contains(connect(20*time.Second).Error(), "does not lead")
+	}
+	eventually(t, "an answer of the coordinator", asks)
+	if err := s.Shape(ctx, "guard-1", "coordinator", cut); err != nil {
 		t.Fatal(err)
 	}
 	if err := connect(2 * time.Second); strings.Contains(err.Error(), "does not lead") {
-		t.Errorf("the guard is cut from the coordinator, and has asked it: %v", err)
+		t.Errorf("the guard is cut from the coordinator, and has reached it: %v", err)
 	}
 	if err := s.Shape(ctx, "guard-1", "coordinator", lab.Shape{}); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the coordinator's word", toldSo)
+	eventually(t, "an answer of the coordinator again", asks)
 }

@@ -16,13 +16,10 @@ import (
 	"github.com/ringfence/ringfence/lab"
 )
 
-// noCoordinator as Topology.Coordinator leaves the guards without one.
-const noCoordinator = "none"
-
 // guardAddresses are where one guard listens, the same after each start.
 type guardAddresses struct{ postgres, redis, http string }
 
-// install makes what guards need in the databases.
+// install creates what guards need in the databases.
 func (s *System) install(ctx context.Context) error {
 	_, err := s.Operator(ctx, "install")
 	if err == nil && s.build.Topology.Neighbour {
@@ -34,11 +31,7 @@ func (s *System) install(ctx context.Context) error {
 // startGuards starts all guards at once.
 func (s *System) startGuards(ctx context.Context) error {
 	var starts []func() error
-	all := s.build.Topology.GuardNames()
-	if s.build.Topology.Neighbour {
-		all = append(all, lab.Neighbour)
-	}
-	for _, name := range all {
+	for _, name := range s.build.Topology.AllGuardNames() {
 		p, err := s.newGuard(name)
 		if err != nil {
 			return err
@@ -65,8 +58,8 @@ func (s *System) newGuard(name string) (*servers.Program, error) {
 		return nil, err
 	}
 	env := append(s.guardEnviron(coordinator, to), s.build.Topology.GuardSettings...)
-	env = append(env,
-		"GUARD_POSTGRES_LISTEN="+a.postgres, "GUARD_REDIS_LISTEN="+a.redis, "GUARD_HTTP_LISTEN="+a.http, "GUARD_DRAIN_TIMEOUT=5s")
+	env = append(env, "GUARD_POSTGRES_LISTEN="+a.postgres, "GUARD_REDIS_LISTEN="+a.redis,
+		"GUARD_HTTP_LISTEN="+a.http, "GUARD_DRAIN_TIMEOUT=5s")
 	command := []string{s.build.Programs.Guard, "serve"}
 	if name := s.build.Topology.GuardFlaw; name != "" {
 		command = []string{s.build.Programs.FlawedGuard}
@@ -82,35 +75,37 @@ func (s *System) newGuard(name string) (*servers.Program, error) {
 // upstreams are where a guard or an operator reaches the databases.
 type upstreams struct{ postgres, redis string }
 
-// guardEnviron is what guards and operators have in common.
+// guardEnviron returns the common environment of guards and operators.
 func (s *System) guardEnviron(coordinator string, to upstreams) []string {
-	env := []string{s.brand.value, "GUARD_POSTGRES_UPSTREAM=" + to.postgres, "GUARD_REDIS_UPSTREAM=" + to.redis}
-	if s.build.Topology.Coordinator != noCoordinator {
+	env := []string{
+		s.tag.value, "GUARD_POSTGRES_UPSTREAM=" + to.postgres, "GUARD_REDIS_UPSTREAM=" + to.redis,
+	}
+	if s.build.Topology.Coordinator != lab.NoCoordinator {
 		env = append(env, "GUARD_COORDINATOR="+coordinator)
 	}
 	return env
 }
 
-// readyTime bounds one question to a guard.
+// readyTime bounds one request to a guard's health page.
 const readyTime = 5 * time.Second
 
-// ready asks a guard's page.
+// ready requests a guard's health page.
 func ready(ctx context.Context, url string) error {
 	ctx, cancel := context.WithTimeout(ctx, readyTime)
 	defer cancel()
 	return lab.Ready(ctx, url)
 }
 
-// Operator is lab.System's. The error has what the program said.
+// Operator implements lab.System. The error has the output of the program.
 func (s *System) Operator(ctx context.Context, args ...string) (string, error) {
 	return s.operate(ctx, s.operatorOf(database), args...)
 }
 
-// operatorOf is the environment of an operator of one database.
+// operatorOf returns the environment of an operator of one database.
 func (s *System) operatorOf(database string) []string {
 	to := upstreams{s.pg.URL("guard", database), s.redis.URL()}
-	return append(s.guardEnviron(s.Addresses().Coordinator, to),
-		"PATH="+os.Getenv("PATH"), "GUARD_POSTGRES_ADMIN="+s.pg.URL("postgres", database), "GUARD_POSTGRES_LEADERS=app")
+	return append(s.guardEnviron(s.Addresses().Coordinator, to), "PATH="+os.Getenv("PATH"),
+		"GUARD_POSTGRES_ADMIN="+s.pg.URL("postgres", database), "GUARD_POSTGRES_LEADERS=app")
 }
 
 func (s *System) operate(ctx context.Context, env []string, args ...string) (string, error) {
@@ -124,7 +119,8 @@ func (s *System) operate(ctx context.Context, env []string, args ...string) (str
 		if ctx.Err() != nil {
 			err = errors.Join(err, context.Cause(ctx))
 		}
-		return out.String(), fmt.Errorf("guard %s: %w: %s", strings.Join(args, " "), err, strings.TrimSpace(errs.String()))
+		return out.String(), fmt.Errorf("guard %s: %w: %s",
+			strings.Join(args, " "), err, strings.TrimSpace(errs.String()))
 	}
 	return out.String(), nil
 }

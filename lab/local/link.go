@@ -15,15 +15,15 @@ import (
 
 const (
 	chunkSize  = 16 << 10
-	queued     = 64 // chunks under way in one direction; then the sender feels it
+	queued     = 64 // chunks in flight in one direction; then the sender blocks
 	dialTime   = 5 * time.Second
-	firstRetry = 200 * time.Millisecond // Linux repeats a lost TCP segment no sooner
+	firstRetry = 200 * time.Millisecond // Linux waits at least this long to resend a TCP segment
 	mostRetry  = 6
 )
 
-// link is a relay of TCP connections to one address, whose Shape acts on open connections too. It belongs to the lab's
-// process: the two ends never notice a shape but by what does not arrive.
-type link struct {
+// Link is a relay of TCP connections to one address. Its Shape also acts on open connections. It
+// runs in the lab's process: its ends notice a shape only because data does not arrive.
+type Link struct {
 	listener net.Listener
 	all      sync.WaitGroup
 	ctx      context.Context
@@ -36,47 +36,48 @@ type link struct {
 	random  *rand.Rand
 }
 
-// newLink makes a link to an address. Close ends it.
-func newLink(to string, seed uint64) (*link, error) {
+// NewLink makes a link to an address. Close ends it.
+func NewLink(to string, seed uint64) (*Link, error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, err
 	}
 	ctx, stop := context.WithCancel(context.Background())
-	l := &link{
+	port := uint64(listener.Addr().(*net.TCPAddr).Port)
+	l := &Link{
 		listener: listener, to: to, ctx: ctx, stop: stop,
-		changed: make(chan struct{}), random: rand.New(rand.NewPCG(seed, uint64(listener.Addr().(*net.TCPAddr).Port))),
+		changed: make(chan struct{}), random: rand.New(rand.NewPCG(seed, port)),
 	}
 	l.all.Go(l.accept)
 	return l, nil
 }
 
-// Addr is where the link takes connections.
-func (l *link) Addr() string { return l.listener.Addr().String() }
+// Addr returns where the link accepts connections.
+func (l *Link) Addr() string { return l.listener.Addr().String() }
 
-// Close ends the link and every connection on it; what waits is lost.
-func (l *link) Close() error {
+// Close ends the link and every connection on it; held data is lost.
+func (l *Link) Close() error {
 	l.stop()
 	err := l.listener.Close()
 	l.all.Wait()
 	return err
 }
 
-// Turn makes new connections lead elsewhere.
-func (l *link) Turn(to string) {
+// Turn turns new connections to another address.
+func (l *Link) Turn(to string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.to = to
 }
 
-func (l *link) target() string {
+func (l *Link) target() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.to
 }
 
-// Shape is how the link behaves from now on.
-func (l *link) Shape(s lab.Shape) {
+// Shape sets how the link behaves from now on.
+func (l *Link) Shape(s lab.Shape) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.shape = s
@@ -84,13 +85,13 @@ func (l *link) Shape(s lab.Shape) {
 	l.changed = make(chan struct{})
 }
 
-// until waits for a shape that will do; false: the context ended before.
-func (l *link) until(ctx context.Context, will func(lab.Shape) bool) bool {
+// until waits for a suitable shape; false if the context ended before.
+func (l *Link) until(ctx context.Context, suits func(lab.Shape) bool) bool {
 	for {
 		l.mu.Lock()
 		s, changed := l.shape, l.changed
 		l.mu.Unlock()
-		if will(s) {
+		if suits(s) {
 			return ctx.Err() == nil
 		}
 		select {
@@ -101,14 +102,15 @@ func (l *link) until(ctx context.Context, will func(lab.Shape) bool) bool {
 	}
 }
 
-func (l *link) refuses() bool {
+func (l *Link) refuses() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.shape.Refuse
 }
 
-// late is how much later than sent something arrives: the delay, and a retransmission for each time that it was lost.
-func (l *link) late() time.Duration {
+// late returns how much later than sent something arrives: the delay, and a retransmission for each
+// loss.
+func (l *Link) late() time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	late, retry := l.shape.Delay, firstRetry
@@ -119,7 +121,7 @@ func (l *link) late() time.Duration {
 	return late
 }
 
-func (l *link) accept() {
+func (l *Link) accept() {
 	for {
 		client, err := l.listener.Accept()
 		if err != nil {
@@ -129,9 +131,9 @@ func (l *link) accept() {
 	}
 }
 
-// serve relays one connection until both directions have ended. A connection that cannot be made waits, as if its first
-// packet were lost, and never was if the client has given up until then.
-func (l *link) serve(client *net.TCPConn) {
+// serve relays one connection until both directions have ended. A refused connection waits, as if
+// its first packet were lost. It is never made if the client gives up before.
+func (l *Link) serve(client *net.TCPConn) {
 	defer client.Close()
 	unhook := context.AfterFunc(l.ctx, func() { client.Close() })
 	defer unhook()
@@ -160,9 +162,9 @@ func (l *link) serve(client *net.TCPConn) {
 	both.Wait()
 }
 
-// waiting lets a client wait while the link refuses connections. It gives what the client has sent meanwhile, and false
-// when the client has left, or the link was closed.
-func (l *link) waiting(client *net.TCPConn) (sent []byte, alive bool) {
+// waiting makes a client wait while the link refuses connections. It returns what the client has
+// sent meanwhile, and false if the client has left or the link was closed.
+func (l *Link) waiting(client *net.TCPConn) (sent []byte, alive bool) {
 	ctx, left := context.WithCancel(l.ctx)
 	defer left()
 	var reader sync.WaitGroup
@@ -179,37 +181,37 @@ func (l *link) waiting(client *net.TCPConn) (sent []byte, alive bool) {
 	return sent, alive && ctx.Err() == nil
 }
 
-// chunk is what was read at once. Without bytes it is the end of the stream.
+// chunk is data from one read. Without bytes it is the end of the stream.
 type chunk struct {
 	bytes []byte
 	due   time.Time
 }
 
-// carry takes one direction to its end. An end of stream, or a connection that broke, travels as bytes do: it is held,
-// late and in order. Once nobody takes this direction any more, nothing is read for it.
-func (l *link) carry(to, from *net.TCPConn, first []byte, open func(lab.Shape) bool) {
-	under := make(chan chunk, queued)
+// carry relays one direction to its end. The end of a stream or a broken connection travels as
+// bytes do: held, late and in order. Once the receiver is gone, carry stops reading.
+func (l *Link) carry(to, from *net.TCPConn, first []byte, open func(lab.Shape) bool) {
+	inFlight := make(chan chunk, queued)
 	var reader sync.WaitGroup
 	reader.Go(func() {
-		defer close(under)
+		defer close(inFlight)
 		if len(first) > 0 {
-			under <- chunk{bytes: first}
+			inFlight <- chunk{bytes: first}
 		}
 		for {
 			buf := make([]byte, chunkSize)
 			n, err := from.Read(buf)
 			if n > 0 {
-				under <- chunk{buf[:n], time.Now().Add(l.late())}
+				inFlight <- chunk{buf[:n], time.Now().Add(l.late())}
 			}
 			if err != nil {
-				under <- chunk{due: time.Now().Add(l.late())}
+				inFlight <- chunk{due: time.Now().Add(l.late())}
 				return
 			}
 		}
 	})
 	defer reader.Wait()
 	broken := false
-	for c := range under { // to its end in any case: the reader must not wait for ever
+	for c := range inFlight { // to its end in any case: the reader must not block for ever
 		if !broken && l.arrive(c, open) && !deliver(to, c) {
 			broken = true
 			_ = from.CloseRead()
@@ -217,8 +219,8 @@ func (l *link) carry(to, from *net.TCPConn, first []byte, open func(lab.Shape) b
 	}
 }
 
-// arrive waits until a chunk may arrive; false: the link was closed before.
-func (l *link) arrive(c chunk, open func(lab.Shape) bool) bool {
+// arrive waits until a chunk may arrive; false if the link was closed before.
+func (l *Link) arrive(c chunk, open func(lab.Shape) bool) bool {
 	if wait := time.Until(c.due); wait > 0 {
 		t := time.NewTimer(wait)
 		defer t.Stop()
@@ -231,7 +233,7 @@ func (l *link) arrive(c chunk, open func(lab.Shape) bool) bool {
 	return l.until(l.ctx, open)
 }
 
-// deliver tells whether the other side still takes it.
+// deliver reports whether the other side still receives.
 func deliver(to *net.TCPConn, c chunk) bool {
 	if len(c.bytes) == 0 {
 		_ = to.CloseWrite()

@@ -12,14 +12,14 @@ import (
 	"github.com/ringfence/ringfence/lab"
 )
 
-// patience is for what has to come.
+// patience bounds the wait for something that has to happen.
 const patience = 20 * time.Second
 
-// far is what a link leads to: connections as they arrive.
+// far is the far end of a link.
 type far struct {
 	t        *testing.T
 	listener net.Listener
-	link     *link
+	link     *Link
 }
 
 func newFar(t *testing.T) *far {
@@ -28,7 +28,7 @@ func newFar(t *testing.T) *far {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := newLink(listener.Addr().String(), 1)
+	l, err := NewLink(listener.Addr().String(), 1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,7 +49,7 @@ func (f *far) dial() net.Conn {
 	return c
 }
 
-// accept is nil when nothing arrives in time.
+// accept returns nil if nothing arrives in time.
 func (f *far) accept(limit time.Duration) net.Conn {
 	f.t.Helper()
 	_ = f.listener.(*net.TCPListener).SetDeadline(time.Now().Add(limit))
@@ -64,7 +64,7 @@ func (f *far) accept(limit time.Duration) net.Conn {
 	return c
 }
 
-// pair is a connection over the link, seen from both ends.
+// pair returns both ends of a connection over the link.
 func (f *far) pair() (client, server net.Conn) {
 	f.t.Helper()
 	client = f.dial()
@@ -81,7 +81,7 @@ func send(t *testing.T, c net.Conn, text string) {
 	}
 }
 
-// arrives reads exactly this.
+// arrives wants to read exactly this text.
 func arrives(t *testing.T, c net.Conn, want string) {
 	t.Helper()
 	got := make([]byte, len(want))
@@ -99,7 +99,7 @@ func hasEnded(t *testing.T, c net.Conn) {
 	}
 }
 
-// quiet says that neither bytes nor an end arrive for a while.
+// quiet wants neither bytes nor an end to arrive for a while.
 func quiet(t *testing.T, c net.Conn) {
 	t.Helper()
 	_ = c.SetReadDeadline(time.Now().Add(100 * time.Millisecond))
@@ -142,7 +142,7 @@ func TestOneDirectionIsHeldAlone(t *testing.T) {
 		t.Run(held.name, func(t *testing.T) {
 			f := newFar(t)
 			client, server := f.pair()
-			blocked, open := client, server // who sends
+			blocked, open := client, server // the senders
 			if held.shape.HoldDown {
 				blocked, open = server, client
 			}
@@ -157,7 +157,7 @@ func TestOneDirectionIsHeldAlone(t *testing.T) {
 	}
 }
 
-func TestAnEndThatIsHeldArrivesBehindTheBytes(t *testing.T) {
+func TestAHeldEndArrivesAfterTheBytes(t *testing.T) {
 	f := newFar(t)
 	client, server := f.pair()
 	f.link.Shape(lab.Shape{HoldUp: true})
@@ -169,7 +169,7 @@ func TestAnEndThatIsHeldArrivesBehindTheBytes(t *testing.T) {
 	hasEnded(t, server)
 }
 
-func TestMuchMoreThanFitsIsHeldByBackpressure(t *testing.T) {
+func TestAFullLinkBlocksTheSender(t *testing.T) {
 	f := newFar(t)
 	client, server := f.pair()
 	f.link.Shape(lab.Shape{HoldUp: true})
@@ -181,7 +181,7 @@ func TestMuchMoreThanFitsIsHeldByBackpressure(t *testing.T) {
 	}()
 	select {
 	case err := <-sent:
-		t.Fatalf("64 MiB fit into a link that is held: %v", err)
+		t.Fatalf("64 MiB fit into a held link: %v", err)
 	case <-time.After(300 * time.Millisecond):
 	}
 	f.link.Shape(lab.Shape{})
@@ -201,7 +201,7 @@ func TestARefusedConnectionIsMadeLater(t *testing.T) {
 	client := f.dial()
 	send(t, client, "hello")
 	if f.accept(100*time.Millisecond) != nil {
-		t.Fatal("a connection was made over a link that is cut")
+		t.Fatal("a connection was made over a cut link")
 	}
 	f.link.Shape(lab.Shape{})
 	server := f.accept(patience)
@@ -211,7 +211,7 @@ func TestARefusedConnectionIsMadeLater(t *testing.T) {
 	arrives(t, server, "hello")
 }
 
-func TestARefusedConnectionThatWasGivenUpNeverWas(t *testing.T) {
+func TestARefusedConnectionIsNotMadeIfTheClientHasLeft(t *testing.T) {
 	f := newFar(t)
 	f.link.Shape(lab.Shape{HoldUp: true, HoldDown: true, Refuse: true})
 	client := f.dial()
@@ -222,11 +222,11 @@ func TestARefusedConnectionThatWasGivenUpNeverWas(t *testing.T) {
 	hasEnded(t, client) // the link has seen that the client left
 	f.link.Shape(lab.Shape{})
 	if f.accept(200*time.Millisecond) != nil {
-		t.Fatal("a connection arrived whose client had left before it could be made")
+		t.Fatal("a connection arrived although the client had left before")
 	}
 }
 
-func TestDelayIsEachWayAndKeepsTheOrder(t *testing.T) {
+func TestADelayActsEachWayAndKeepsTheOrder(t *testing.T) {
 	f := newFar(t)
 	client, server := f.pair()
 	const delay = 150 * time.Millisecond
@@ -238,11 +238,11 @@ func TestDelayIsEachWayAndKeepsTheOrder(t *testing.T) {
 	send(t, server, "c")
 	arrives(t, client, "c")
 	if took := time.Since(start); took < 2*delay || took > 2*delay+patience {
-		t.Errorf("there and back took %v", took)
+		t.Errorf("the round trip took %v", took)
 	}
 }
 
-func TestLossIsLateness(t *testing.T) {
+func TestALostPacketArrivesLate(t *testing.T) {
 	f := newFar(t)
 	client, server := f.pair()
 	f.link.Shape(lab.Shape{Loss: 0.99})
@@ -254,7 +254,7 @@ func TestLossIsLateness(t *testing.T) {
 	}
 }
 
-func TestNobodyAtTheOtherEndIsARefusal(t *testing.T) {
+func TestAClosedPortAtTheFarEndIsARefusal(t *testing.T) {
 	f := newFar(t)
 	f.listener.Close()
 	c, err := net.DialTimeout("tcp", f.link.Addr(), 5*time.Second)
@@ -265,7 +265,7 @@ func TestNobodyAtTheOtherEndIsARefusal(t *testing.T) {
 	hasEnded(t, c)
 }
 
-func TestCloseEndsWhatIsHeld(t *testing.T) {
+func TestCloseEndsHeldConnections(t *testing.T) {
 	f := newFar(t)
 	client, server := f.pair()
 	f.link.Shape(lab.Shape{HoldUp: true, Refuse: true})

@@ -6,9 +6,9 @@ import (
 	"github.com/ringfence/ringfence/lab"
 )
 
-// newLink makes a link of a process to one address of its peer.
-func (s *System) newLink(process, peer, to string) (*link, error) {
-	l, err := newLink(to, s.build.Seed)
+// newLink makes a link from a process to one address of its peer.
+func (s *System) newLink(process, peer, to string) (*Link, error) {
+	l, err := NewLink(to, s.build.Seed)
 	if err != nil {
 		return nil, err
 	}
@@ -17,7 +17,7 @@ func (s *System) newLink(process, peer, to string) (*link, error) {
 	return l, nil
 }
 
-// linkCoordinator gives a process its own links to the coordinator, and returns their URL.
+// linkCoordinator gives a process links to the coordinator, and returns their URL.
 func (s *System) linkCoordinator(process string) (string, error) {
 	var addrs []string
 	for _, n := range s.zk.Nodes {
@@ -30,10 +30,11 @@ func (s *System) linkCoordinator(process string) (string, error) {
 	return "zk://" + strings.Join(addrs, ",") + root, nil
 }
 
-// linkStores gives a guard its links to the databases, or leaves it without.
+// linkStores gives a guard links to the databases, if the topology has them.
 func (s *System) linkStores(guard string) (to upstreams, err error) {
 	if guard == lab.Neighbour {
-		return upstreams{s.pg.URL("guard", lab.NeighbourDatabase), "redis://" + s.redis.Addr() + "/1"}, nil
+		postgres := s.pg.URL("guard", lab.NeighbourDatabase)
+		return upstreams{postgres, "redis://" + s.redis.Addr() + "/1"}, nil
 	}
 	if !s.build.Topology.StoreLinks {
 		return upstreams{s.pg.URL("guard", database), s.redis.URL()}, nil
@@ -49,13 +50,10 @@ func (s *System) linkStores(guard string) (to upstreams, err error) {
 	return upstreams{postgresURL("guard", pg.Addr()), redisURL(redis.Addr())}, nil
 }
 
-// routes are the URLs that a worker gets.
-type routes struct{ coordinator, postgres, redis, raise, journal, world string }
-
-// link gives a worker its links: to its guard or, where it goes round the guard, to the databases themselves; and one to
-// the database that keeps checkpoints.
-func (s *System) link(worker string) (r routes, err error) {
-	if r.coordinator, err = s.linkCoordinator(worker); err != nil {
+// link gives a worker links to its guard or, if it bypasses the guard, to the databases themselves;
+// and one to the database that keeps checkpoints.
+func (s *System) link(worker string) (r lab.Routes, err error) {
+	if r.Coordinator, err = s.linkCoordinator(worker); err != nil {
 		return r, err
 	}
 	postgres, redis := s.pg.Addr(), s.redis.Addr()
@@ -68,9 +66,9 @@ func (s *System) link(worker string) (r routes, err error) {
 		url      *string
 		form     func(string) string
 	}{
-		{"guard", postgres, &r.postgres, asApp},
-		{"guard", redis, &r.redis, redisURL},
-		{"journal", s.pg.Addr(), &r.journal, asApp},
+		{"guard", postgres, &r.Postgres, asApp},
+		{"guard", redis, &r.Redis, redisURL},
+		{"journal", s.pg.Addr(), &r.Journal, asApp},
 	} {
 		l, err := s.newLink(worker, one.peer, one.to)
 		if err != nil {
@@ -78,10 +76,11 @@ func (s *System) link(worker string) (r routes, err error) {
 		}
 		*one.url = one.form(l.Addr())
 		if one.to == postgres && s.build.Topology.Route == lab.Embedded {
-			r.raise = postgresURL("guard", l.Addr()) // only a guard's role may raise a mark at the database itself
+			// Only a guard's role may raise a mark at the database itself.
+			r.Raise = postgresURL("guard", l.Addr())
 		}
 	}
-	r.world = asApp(s.pg.Addr())
+	r.World = asApp(s.pg.Addr())
 	return r, nil
 }
 

@@ -2,7 +2,6 @@ package local
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
@@ -61,17 +60,18 @@ func test(m *testing.M) int {
 	return serverstest.RunMain(m)
 }
 
-// standIn is a worker that ticks. It obeys its failpoint at once, and as a command's child it may fork.
+// standIn stands in for a worker: it ticks. It reaches its failpoint at once, and may fork.
 func standIn() {
 	say := func(text string) {
-		line, _ := json.Marshal(history.Event{At: history.Now(), Kind: history.Note, Process: os.Getenv("LAB_NAME"), Text: text})
-		fmt.Println(string(line))
+		history.NewWriter(os.Stdout).Add(history.Event{
+			Kind: history.Note, Process: os.Getenv("LAB_NAME"), Text: text,
+		})
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
 	say("environ " + fmt.Sprint(os.Environ()))
 	if f := os.Getenv("LAB_FAILPOINT"); f != "" {
-		say("failpoint " + f)
+		say(history.Failpoint + f)
 		os.Exit(137)
 	}
 	if os.Getenv("LAB_CHILD") == "fork" {

@@ -15,7 +15,7 @@ import (
 	"github.com/ringfence/ringfence/lab/history"
 )
 
-// probes tell of each kind of process whether it answers now.
+// probes check for each kind of process whether it answers now.
 func probes(s *System, h *heard) map[string]func(context.Context) error {
 	return map[string]func(context.Context) error{
 		"postgres": func(ctx context.Context) error {
@@ -66,23 +66,24 @@ func settle(ctx context.Context) {
 
 // subject is a process that is hit.
 type subject struct {
-	t    *testing.T
-	s    *System
-	name string
-	ask  func(context.Context) error
+	t     *testing.T
+	s     *System
+	name  string
+	probe func(context.Context) error
 }
 
-func (u *subject) asked(limit time.Duration) error {
+func (u *subject) answers(limit time.Duration) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(u.t.Context()), limit)
 	defer cancel()
-	return u.ask(ctx)
+	return u.probe(ctx)
 }
 
 func (u *subject) up(when string) {
 	u.t.Helper()
 	var err error
-	for end := time.Now().Add(30 * time.Second); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
-		if err = u.asked(20 * time.Second); err == nil {
+	end := time.Now().Add(30 * time.Second)
+	for ; time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+		if err = u.answers(20 * time.Second); err == nil {
 			return
 		}
 	}
@@ -91,7 +92,7 @@ func (u *subject) up(when string) {
 
 func (u *subject) down(when string) {
 	u.t.Helper()
-	if err := u.asked(500 * time.Millisecond); err == nil {
+	if err := u.answers(500 * time.Millisecond); err == nil {
 		u.t.Errorf("%s answers %s", u.name, when)
 	}
 }
@@ -107,7 +108,7 @@ func (u *subject) signal(sig syscall.Signal) func(context.Context, string) error
 	return func(ctx context.Context, name string) error { return u.s.Signal(ctx, name, sig) }
 }
 
-// hit does everything to it in turn.
+// hit does everything to the process in turn.
 func (u *subject) hit() {
 	u.t.Helper()
 	u.up("at first")
@@ -116,8 +117,10 @@ func (u *subject) hit() {
 	u.must(u.s.Resume)
 	u.up("after it was resumed")
 	u.must(u.signal(syscall.SIGSTOP))
-	if u.name != "postgres" { // its backends go on
-		eventually(u.t, u.name+" standing still", func() bool { return u.asked(300*time.Millisecond) != nil }) // a signal takes its time
+	if u.name != "postgres" { // its backends continue
+		eventually(u.t, u.name+" is stopped", func() bool { // a signal takes time
+			return u.answers(300*time.Millisecond) != nil
+		})
 	}
 	u.must(u.signal(syscall.SIGCONT))
 	u.up("after it was continued")
@@ -131,27 +134,28 @@ func (u *subject) hit() {
 	u.up("after it was started again")
 }
 
-func TestEachKindOfProcessIsPausedAndKilled(t *testing.T) {
+func TestEachKindOfProcessCanBePausedAndKilled(t *testing.T) {
 	s, h := built(t, nil)
 	if err := s.Start(limited(t), "worker-1"); err != nil {
 		t.Fatal(err)
 	}
-	for name, ask := range probes(s, h) {
-		u := &subject{t, s, name, ask}
+	for name, probe := range probes(s, h) {
+		u := &subject{t, s, name, probe}
 		u.hit()
-		defer u.must(s.Pause) // Close ends what is paused, too
+		defer u.must(s.Pause) // Close also ends paused processes
 	}
-	if ended := h.texts("worker-1", lab.Ended); len(ended) > 0 {
-		t.Errorf("the lab has killed it, and it is said that it %v", ended)
+	if ended := h.texts("worker-1", history.Ended); len(ended) > 0 {
+		t.Errorf("the lab has killed it, but the note says %v", ended)
 	}
 }
 
 func TestUnknownNamesAreErrors(t *testing.T) {
 	s, _ := built(t, nil)
-	if err := s.Kill(t.Context(), "worker-9"); err == nil || !strings.Contains(err.Error(), "guard-1") {
+	if err := s.Kill(t.Context(), "worker-9"); err == nil ||
+		!strings.Contains(err.Error(), "guard-1") {
 		t.Error(err)
 	}
 	if err := s.Shape(t.Context(), "guard-1", "journal", lab.Shape{}); err == nil {
-		t.Error("a link that there is not was shaped")
+		t.Error("a missing link was shaped")
 	}
 }

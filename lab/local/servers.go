@@ -1,12 +1,10 @@
 package local
 
 import (
+	"cmp"
 	"context"
-	"fmt"
 	"net"
 	"strings"
-
-	"github.com/jackc/pgx/v5"
 
 	"github.com/ringfence/ringfence/internal/servers"
 	"github.com/ringfence/ringfence/lab"
@@ -19,21 +17,22 @@ const (
 
 // startServers starts all servers at once.
 func (s *System) startServers(ctx context.Context) error {
+	t := s.build.Topology
 	err := atOnce([]func() error{
 		func() (err error) {
 			s.zk, err = servers.StartZooKeeper(ctx, servers.ZooKeeperOptions{
-				Nodes: max(1, s.build.Topology.ZooKeepers), TickTime: s.build.Topology.TickTime(),
+				Nodes: max(1, t.ZooKeepers), TickTime: t.TickTime(),
 			})
 			return err
 		},
 		func() (err error) {
-			s.pg, err = servers.StartPostgres(ctx, servers.PostgresOptions{Settings: pgSettings(s.build.Topology)})
+			s.pg, err = servers.StartPostgres(ctx, servers.PostgresOptions{Settings: pgSettings(t)})
 			return err
 		},
 		func() error { return s.startRedis(ctx) },
 	})
 	if s.zk != nil {
-		for i, name := range s.build.Topology.ZooKeeperNames() {
+		for i, name := range t.ZooKeeperNames() {
 			s.processes[name] = s.zk.Nodes[i]
 		}
 	}
@@ -52,14 +51,17 @@ func (s *System) startServers(ctx context.Context) error {
 // startRedis starts Redis, and its replica if it has one.
 func (s *System) startRedis(ctx context.Context) (err error) {
 	t := s.build.Topology
-	if s.redis, err = servers.StartRedis(ctx, servers.RedisOptions{Args: redisArgs(t)}); err != nil || !t.Replica {
+	args := []string{"--appendonly", "yes", "--appendfsync", cmp.Or(t.RedisFsync, "always")}
+	s.redis, err = servers.StartRedis(ctx, servers.RedisOptions{Args: args})
+	if err != nil || !t.Replica {
 		return err
 	}
 	host, port, err := net.SplitHostPort(s.redis.Addr())
 	if err != nil {
 		return err
 	}
-	s.replica, err = servers.StartRedis(ctx, servers.RedisOptions{Args: append(redisArgs(t), "--replicaof", host, port)})
+	args = append(args, "--replicaof", host, port)
+	s.replica, err = servers.StartRedis(ctx, servers.RedisOptions{Args: args})
 	return err
 }
 
@@ -84,34 +86,13 @@ func pgSettings(t lab.Topology) map[string]string {
 	return settings
 }
 
-func redisArgs(t lab.Topology) []string {
-	fsync := t.RedisFsync
-	if fsync == "" {
-		fsync = "always"
-	}
-	return []string{"--appendonly", "yes", "--appendfsync", fsync}
-}
-
-// prepareDatabase makes the roles and the tables for evidence, each statement in its own transaction: a slot cannot be
-// made in one that has written.
+// prepareDatabase creates the roles and the tables for evidence, each statement in a transaction: a
+// replication slot cannot be created in a transaction that has written.
 func (s *System) prepareDatabase(ctx context.Context) error {
 	statements := []string{"create role guard login", "create role app login"}
 	if s.build.Topology.Neighbour {
 		statements = append(statements, "create database "+lab.NeighbourDatabase)
 	}
-	return s.asSuperuser(ctx, append(statements, strings.Split(lab.Tables, ";\n")...)...)
-}
-
-func (s *System) asSuperuser(ctx context.Context, statements ...string) error {
-	c, err := pgx.Connect(ctx, s.Addresses().Postgres)
-	if err != nil {
-		return err
-	}
-	defer c.Close(context.WithoutCancel(ctx))
-	for _, sql := range statements {
-		if _, err := c.PgConn().Exec(ctx, sql).ReadAll(); err != nil {
-			return fmt.Errorf("%s: %w", strings.TrimSpace(sql), err)
-		}
-	}
-	return nil
+	return lab.Exec(ctx, s.Addresses().Postgres,
+		append(statements, strings.Split(lab.Tables, ";\n")...)...)
 }

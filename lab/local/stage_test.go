@@ -19,7 +19,7 @@ import (
 	"github.com/ringfence/ringfence/lab/history"
 )
 
-// heard is what workers have said.
+// heard has the events of workers.
 type heard struct {
 	mu  sync.Mutex
 	all []history.Event
@@ -31,7 +31,7 @@ func (h *heard) take(e history.Event) {
 	h.all = append(h.all, e)
 }
 
-// texts of a worker's events that begin so.
+// texts returns the texts of a worker's events that have a prefix.
 func (h *heard) texts(worker, prefix string) []string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -44,11 +44,13 @@ func (h *heard) texts(worker, prefix string) []string {
 	return all
 }
 
-// ticked tells whether a worker has said after a time that it ticks. What it said before may still be under way.
+// ticked reports whether a worker has ticked after a time.
 func (h *heard) ticked(worker string, after int64) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return slices.ContainsFunc(h.all, func(e history.Event) bool { return e.Process == worker && e.Text == "tick" && e.At > after })
+	return slices.ContainsFunc(h.all, func(e history.Event) bool {
+		return e.Process == worker && e.Text == "tick" && e.At > after
+	})
 }
 
 func eventually(t *testing.T, what string, holds func() bool) {
@@ -56,13 +58,13 @@ func eventually(t *testing.T, what string, holds func() bool) {
 	deadline := time.Now().Add(30 * time.Second)
 	for !holds() {
 		if time.Now().After(deadline) {
-			t.Fatalf("%s did not come", what)
+			t.Fatalf("this did not happen: %s", what)
 		}
 		time.Sleep(5 * time.Millisecond)
 	}
 }
 
-// alive says whether a process runs that is no zombie.
+// alive reports whether a process runs and is no zombie.
 func alive(pid int) bool {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
@@ -78,12 +80,14 @@ func limited(t *testing.T) context.Context {
 	return ctx
 }
 
-// built is a system with stand-ins for workers. It is closed with the test, and then nothing of it may be left.
+// built returns a system with stand-ins for workers. The end of the test closes it, and nothing of
+// it may be left.
 func built(t *testing.T, change func(*lab.Build)) (*System, *heard) {
 	t.Helper()
 	h := &heard{}
 	b := lab.Build{
-		Topology: lab.Topology{ZooKeepers: 1, Guards: 1, Workers: 1, Session: 10 * time.Second}, // no leader loses its term
+		// With long sessions, so that no leader loses its term.
+		Topology: lab.Topology{ZooKeepers: 1, Guards: 1, Workers: 1, Session: 10 * time.Second},
 		Dir:      t.TempDir(), Programs: programs, Events: h.take,
 	}
 	if change != nil {
@@ -122,7 +126,7 @@ func closeClean(t *testing.T, s *System) {
 			t.Errorf("process %d lives on", pid)
 		}
 	}
-	if left := s.brand.branded(); len(left) > 0 {
+	if left := s.tag.processes(); len(left) > 0 {
 		t.Errorf("processes %v live on", left)
 	}
 }
@@ -137,7 +141,8 @@ func superuser(t *testing.T, ctx context.Context, s *System) *pgx.Conn {
 	return c
 }
 
-// noToken shows that the worker's link leads to the guard.
+// noToken checks that the worker's link leads to the guard, which refuses a session without a
+// token.
 func noToken(t *testing.T, ctx context.Context, s *System) {
 	t.Helper()
 	_, err := pgx.Connect(ctx, asApp(s.links[ends{"worker-1", "guard"}][0].Addr()))
@@ -156,10 +161,12 @@ func status(t *testing.T, ctx context.Context, s *System) {
 		Store string
 		Ready bool
 	}
-	if err := json.Unmarshal([]byte(out), &stores); err != nil || len(stores) != 2 || !stores[0].Ready || !stores[1].Ready {
+	err = json.Unmarshal([]byte(out), &stores)
+	if err != nil || len(stores) != 2 || !stores[0].Ready || !stores[1].Ready {
 		t.Errorf("status: %v\n%s", err, out)
 	}
-	if _, err := s.Operator(ctx, "protect"); err == nil || !strings.Contains(err.Error(), "not a subcommand") {
+	_, err = s.Operator(ctx, "protect")
+	if err == nil || !strings.Contains(err.Error(), "not a subcommand") {
 		t.Errorf("an operator's mistake: %v", err)
 	}
 }

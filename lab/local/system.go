@@ -18,13 +18,13 @@ import (
 // System is a lab.System of processes of this machine.
 type System struct {
 	build   lab.Build
-	brand   *brand
+	tag     *tag
 	zk      *servers.ZooKeeper
 	pg      *servers.Postgres
 	redis   *servers.Redis // the primary
-	replica *servers.Redis // nil when there is none
+	replica *servers.Redis // nil if there is none
 	guards  map[string]guardAddresses
-	links   map[ends][]*link
+	links   map[ends][]*Link
 	workers map[string]*worker
 	// processes has everything that can be hit, by name. Build fills it; nothing changes it later.
 	processes map[string]process
@@ -35,7 +35,7 @@ type System struct {
 
 var _ lab.System = (*System)(nil)
 
-// process is one of the system's processes; those of package servers are.
+// process is one of the system's processes, as package servers makes them.
 type process interface {
 	Start(context.Context) error
 	Kill() error
@@ -47,17 +47,19 @@ type process interface {
 	LogTail(n int) string
 }
 
-// ends are what a link connects: a process, and its peer as a Shape names it.
+// ends are the ends of a link: a process, and its peer as Shape names it.
 type ends struct{ process, peer string }
 
-// Build starts servers and guards, and prepares workers, which Start starts. After an error nothing is left.
+// Build starts servers and guards, and prepares the workers for Start. After an error nothing is
+// left.
 func Build(ctx context.Context, b lab.Build) (*System, error) {
 	s := &System{
-		build: b, guards: map[string]guardAddresses{}, links: map[ends][]*link{},
+		build: b, guards: map[string]guardAddresses{}, links: map[ends][]*Link{},
 		workers: map[string]*worker{}, processes: map[string]process{},
 	}
 	for _, step := range []func(context.Context) error{
-		s.startBrand, s.startServers, s.prepareDatabase, s.install, s.startCopy, s.startGuards, s.prepareWorkers,
+		s.startTag, s.startServers, s.prepareDatabase, s.install, s.startCopy, s.startGuards,
+		s.prepareWorkers,
 	} {
 		if err := step(ctx); err != nil {
 			err = fmt.Errorf("build the system: %w", err)
@@ -67,12 +69,12 @@ func Build(ctx context.Context, b lab.Build) (*System, error) {
 	return s, nil
 }
 
-func (s *System) startBrand(context.Context) (err error) {
-	s.brand, err = newBrand()
+func (s *System) startTag(context.Context) (err error) {
+	s.tag, err = newTag()
 	return err
 }
 
-// Addresses is lab.System's.
+// Addresses implements lab.System.
 func (s *System) Addresses() lab.Addresses {
 	guards := map[string]lab.GuardAddress{}
 	for name, at := range s.guards {
@@ -87,7 +89,7 @@ func (s *System) Addresses() lab.Addresses {
 	}
 }
 
-// Diagnose is lab.System's.
+// Diagnose implements lab.System.
 func (s *System) Diagnose() string {
 	var b strings.Builder
 	for _, name := range slices.Sorted(maps.Keys(s.processes)) {
@@ -96,13 +98,13 @@ func (s *System) Diagnose() string {
 	return b.String()
 }
 
-// Close is lab.System's. It may be called more than once.
+// Close implements lab.System. It may be called more than once.
 func (s *System) Close() error {
 	s.closing.Do(func() { s.closeErr = s.close() })
 	return s.closeErr
 }
 
-// close ends workers and guards, whatever they have left behind, the links between, and the servers last.
+// close ends workers and guards, then the processes that they left behind, then links and servers.
 func (s *System) close() error {
 	var programs, rest []func() error
 	for name, p := range s.processes {
@@ -116,8 +118,8 @@ func (s *System) close() error {
 		rest = append(rest, func() error { return errors.Join(s.keepLog(name, p), p.Close()) })
 	}
 	err := atOnce(programs)
-	if s.brand != nil {
-		err = errors.Join(err, s.brand.sweep())
+	if s.tag != nil {
+		err = errors.Join(err, s.tag.sweep())
 	}
 	for _, w := range s.workers {
 		w.finish()
@@ -129,20 +131,21 @@ func (s *System) close() error {
 	}
 	err = errors.Join(err, atOnce(rest))
 	if s.zk != nil {
-		err = errors.Join(err, s.zk.Close()) // its nodes are ended; this removes their directory
+		err = errors.Join(err, s.zk.Close()) // its nodes have ended; this removes their directory
 	}
-	if s.brand != nil {
-		s.brand.release()
+	if s.tag != nil {
+		s.tag.release()
 	}
 	return err
 }
 
-// keepLog saves the end of a server's log, whose file goes with the server.
+// keepLog saves the end of a server's log, whose file is removed with the server.
 func (s *System) keepLog(name string, p process) error {
-	return os.WriteFile(filepath.Join(s.build.Dir, name+".log"), []byte(p.LogTail(200)+"\n"), 0o644)
+	path := filepath.Join(s.build.Dir, name+".log")
+	return os.WriteFile(path, []byte(p.LogTail(200)+"\n"), 0o644)
 }
 
-// atOnce does everything at once and returns all errors.
+// atOnce calls all functions at once and returns all errors.
 func atOnce(all []func() error) error {
 	errs := make([]error, len(all))
 	var group sync.WaitGroup

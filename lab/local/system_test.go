@@ -19,16 +19,19 @@ import (
 func TestASystemComesUp(t *testing.T) {
 	s, h := built(t, func(b *lab.Build) { b.Topology.PGSettings = []string{"work_mem=5MB"} })
 	ctx := limited(t)
-	t.Setenv("GUARD_LOG", "debug") // nothing of ours gets into a worker
+	t.Setenv("GUARD_LOG", "debug") // must not reach a worker
 	if err := s.Start(ctx, "worker-1"); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, "a tick", func() bool { return len(h.texts("worker-1", "tick")) > 0 })
-	if len(h.texts("worker-1", "said what is no event: this is no event")) != 1 {
-		t.Error("a line that is no event was not noted")
+	if len(h.texts("worker-1", "not an event: this is no event")) != 1 {
+		t.Error("a line that is not an event was not noted")
 	}
 	environ := h.texts("worker-1", "environ")[0]
-	for _, part := range []string{"LAB_NAME=worker-1", "LAB_SESSION=10s", "PATH=/", "LAB_COORDINATOR=zk://127.0.0.1:", "LAB_WORLD=postgres://app@" + s.pg.Addr()} {
+	for _, part := range []string{
+		"LAB_NAME=worker-1", "LAB_SESSION=10s", "PATH=/", "LAB_COORDINATOR=zk://127.0.0.1:",
+		"LAB_WORLD=postgres://app@" + s.pg.Addr(),
+	} {
 		if !strings.Contains(environ, part) {
 			t.Errorf("%s is not in %s", part, environ)
 		}
@@ -43,24 +46,26 @@ func TestASystemComesUp(t *testing.T) {
 	}
 	var slot, workMem string
 	c := superuser(t, ctx, s)
-	if err := c.QueryRow(ctx, `select slot_name, current_setting('work_mem') from pg_replication_slots`).Scan(&slot, &workMem); err != nil || slot != "lab" || workMem != "5MB" {
+	sql := "select slot_name, current_setting('work_mem') from pg_replication_slots"
+	err := c.QueryRow(ctx, sql).Scan(&slot, &workMem)
+	if err != nil || slot != "lab" || workMem != "5MB" {
 		t.Error(slot, workMem, err)
 	}
 	for _, part := range []string{"guard-1:", "worker-1:", "postgres:", "redis:", "zookeeper-1:"} {
 		if !strings.Contains(s.Diagnose(), part) {
-			t.Errorf("%s is not diagnosed", part)
+			t.Errorf("%s is missing in Diagnose", part)
 		}
 	}
 	if err := s.Stop(ctx, "worker-1"); err != nil {
 		t.Error(err)
 	}
-	eventually(t, "its last word", func() bool { return len(h.texts("worker-1", "goodbye")) == 1 })
-	if ended := h.texts("worker-1", lab.Ended); len(ended) > 0 {
-		t.Errorf("the lab has stopped it, and it is said that it %v", ended)
+	eventually(t, "its last event", func() bool { return len(h.texts("worker-1", "goodbye")) == 1 })
+	if ended := h.texts("worker-1", history.Ended); len(ended) > 0 {
+		t.Errorf("the lab has stopped it, but the note says %v", ended)
 	}
 }
 
-func TestAFailpointIsForTheFirstStart(t *testing.T) {
+func TestOnlyTheFirstStartHasTheFailpoint(t *testing.T) {
 	s, h := built(t, func(b *lab.Build) {
 		b.Topology.Workers = 2
 		b.Workload.Failpoints = map[string]string{"worker-1": "after effect:3"}
@@ -68,31 +73,36 @@ func TestAFailpointIsForTheFirstStart(t *testing.T) {
 	ctx := limited(t)
 	for _, name := range []string{"worker-1", "worker-2"} {
 		if err := s.Start(ctx, name); err != nil && name != "worker-1" {
-			t.Fatal(err) // worker-1 may have ended before it was looked at
+			t.Fatal(err) // worker-1 may have ended before Start returns
 		}
 	}
-	eventually(t, "the word of its end", func() bool { return len(h.texts("worker-1", lab.Ended+"exit code 137")) == 1 })
-	eventually(t, "the word of its failpoint", func() bool { return len(h.texts("worker-1", "failpoint after effect:3")) == 1 })
+	count := func(text string) int { return len(h.texts("worker-1", text)) }
+	killed := history.Ended + "exit code 137"
+	eventually(t, "its end", func() bool { return count(killed) == 1 })
+	eventually(t, "its failpoint", func() bool { return count("failpoint after effect:3") == 1 })
 	if len(h.texts("worker-2", "failpoint")) != 0 {
-		t.Error("the failpoint was not the first worker's alone")
+		t.Error("worker-2 has the failpoint of worker-1")
 	}
 	if err := s.Start(ctx, "worker-1"); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "a tick of the second start", func() bool { return len(h.texts("worker-1", "tick")) > 0 })
+	eventually(t, "a tick of the second start", func() bool { return count("tick") > 0 })
 	if err := s.Signal(ctx, "worker-1", syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the word of its second end", func() bool { return len(h.texts("worker-1", lab.Ended+"exit code 137")) == 2 })
+	eventually(t, "its second end", func() bool { return count(killed) == 2 })
 }
 
-func TestALeaderOfACommandIsPausedWithItsFamily(t *testing.T) {
-	s, h := built(t, func(b *lab.Build) { b.Workload = lab.Workload{Kind: lab.Commands, Child: "fork"} })
+func TestALeaderOfACommandIsPausedWithItsDescendants(t *testing.T) {
+	s, h := built(t, func(b *lab.Build) {
+		b.Workload = lab.Workload{Kind: lab.Commands, Child: "fork"}
+	})
 	ctx := limited(t)
 	if err := s.Start(ctx, "worker-1"); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "a tick of the command", func() bool { return len(h.texts("worker-1", "tick")) > 0 })
+	ticks := func() bool { return len(h.texts("worker-1", "tick")) > 0 }
+	eventually(t, "a tick of the command", ticks)
 	if err := s.Pause(ctx, "worker-1"); err != nil {
 		t.Fatal(err)
 	}
@@ -106,7 +116,7 @@ func TestALeaderOfACommandIsPausedWithItsFamily(t *testing.T) {
 	}
 	eventually(t, "a tick after that", func() bool { return h.ticked("worker-1", paused) })
 
-	// What the command has forked outlives a leader that is killed alone, and Close finds it.
+	// The process that the command has forked outlives the leader, and Close finds it.
 	var orphan int
 	if _, err := fmt.Sscanf(h.texts("worker-1", "forked")[0], "forked %d", &orphan); err != nil {
 		t.Fatal(err)
@@ -114,17 +124,18 @@ func TestALeaderOfACommandIsPausedWithItsFamily(t *testing.T) {
 	if err := s.Signal(ctx, "worker-1", syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the word of its end", func() bool { return len(h.texts("worker-1", lab.Ended+"exit code 137")) == 1 })
+	killed := func() bool { return len(h.texts("worker-1", history.Ended+"exit code 137")) == 1 }
+	eventually(t, "its end", killed)
 	if !alive(orphan) {
-		t.Error("what the command has forked did not outlive the leader: this test shows nothing")
+		t.Error("the forked process did not outlive the leader: this test shows nothing")
 	}
 	closeClean(t, s)
 	if alive(orphan) {
-		t.Error("what the command has forked outlives the lab")
+		t.Error("the forked process outlives the lab")
 	}
 }
 
-func TestRoutesRoundTheGuard(t *testing.T) {
+func TestRoutesThatBypassTheGuard(t *testing.T) {
 	s, _ := built(t, func(b *lab.Build) { b.Topology.Route, b.Topology.Guards = lab.Direct, 0 })
 	ctx := limited(t)
 	c, err := pgx.Connect(ctx, asApp(s.links[ends{"worker-1", "guard"}][0].Addr()))
@@ -144,12 +155,12 @@ func TestRoutesRoundTheGuard(t *testing.T) {
 	arrives(t, d, "+PONG\r\n")
 }
 
-// TestALeaderTakesAFlawedGuardForAGuard once the database vouches for it, as lab.Run has it do: otherwise no leader would begin
-// to write, and no flaw could show.
-func TestALeaderTakesAFlawedGuardForAGuard(t *testing.T) {
+// The database vouches for the flawed guard, as lab.Run makes it do: otherwise no leader would
+// begin to write, and no flaw could show.
+func TestALeaderAcceptsAFlawedGuard(t *testing.T) {
 	s, _ := built(t, func(b *lab.Build) { b.Topology.GuardFlaw = string(flaw.Observe) })
 	ctx := limited(t)
-	if err := s.asSuperuser(ctx, flaw.Vouch); err != nil {
+	if err := lab.Exec(ctx, s.Addresses().Postgres, flaw.Vouch); err != nil {
 		t.Fatal(err)
 	}
 	url := asApp(s.links[ends{"worker-1", "guard"}][0].Addr())
@@ -158,7 +169,8 @@ func TestALeaderTakesAFlawedGuardForAGuard(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer old.Close(ctx)
-	if err := pgstore.NewRaiser(url).Raise(ctx, fence.Claim{Resource: lab.Resource, Token: 7}); err != nil {
+	claim := fence.Claim{Resource: lab.Resource, Token: 7}
+	if err := pgstore.NewRaiser(url).Raise(ctx, claim); err != nil {
 		t.Error(err)
 	}
 	if err := old.Ping(ctx); err != nil {

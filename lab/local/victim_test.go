@@ -16,12 +16,12 @@ import (
 	"github.com/ringfence/ringfence/lab/history"
 )
 
-// victimDir in the environment makes the test binary a lab that will be killed; its value is the directory of the logs,
-// with the programs behind it.
+// victimDir in the environment makes the test binary a lab that will be killed. Its value is the
+// directory for logs, a colon and the guard program.
 const victimDir = "LAB_TEST_VICTIM"
 
-// victim builds a system, pauses half of it, says how to find it, and waits for the end. What worker-1 forks is neither
-// paused nor the child of anything that lives on.
+// victim builds a system, pauses half of it, prints how to find it, and waits for its own end. The
+// process that worker-1 forks is not paused, and its parents end.
 func victim() {
 	f := strings.Split(os.Getenv(victimDir), ":")
 	self, _ := os.Executable()
@@ -50,12 +50,15 @@ func victim() {
 		return
 	}
 	<-forked
-	fmt.Println("up", s.brand.value, s.pg.PID(), s.redis.PID(), s.zk.Nodes[0].PID())
-	fmt.Println(s.pg.Dir(), s.redis.Dir(), filepath.Dir(s.zk.Nodes[0].Dir()), dirOf(s, "guard-1"), dirOf(s, "worker-1"), dirOf(s, "worker-2"))
+	fmt.Println("up", s.tag.value, s.pg.PID(), s.redis.PID(), s.zk.Nodes[0].PID())
+	fmt.Println(s.pg.Dir(), s.redis.Dir(), filepath.Dir(s.zk.Nodes[0].Dir()),
+		dirOf(s, "guard-1"), dirOf(s, "worker-1"), dirOf(s, "worker-2"))
 	select {}
 }
 
-func dirOf(s *System, program string) string { return s.processes[program].(*servers.Program).Dir() }
+func dirOf(s *System, program string) string {
+	return s.processes[program].(*servers.Program).Dir()
+}
 
 func TestNothingOutlivesALabThatIsKilled(t *testing.T) {
 	cmd := exec.Command(programs.Worker)
@@ -76,25 +79,25 @@ func TestNothingOutlivesALabThatIsKilled(t *testing.T) {
 	var pids [3]int
 	line, _ := lines.ReadString('\n')
 	if n, _ := fmt.Sscanf(line, "up %s %d %d %d", &value, &pids[0], &pids[1], &pids[2]); n != 4 {
-		t.Fatalf("the lab said %q", line)
+		t.Fatalf("the lab printed %q", line)
 	}
 	dirs, _ := lines.ReadString('\n')
 	defer func() {
-		for _, dir := range strings.Fields(dirs) { // all that a lab leaves that was killed
+		for _, dir := range strings.Fields(dirs) { // a killed lab leaves its directories
 			if err := os.RemoveAll(dir); err != nil {
 				t.Error(err)
 			}
 		}
 	}()
-	b := &brand{value: value}
-	if n := len(b.branded()); n < 2 {
-		t.Fatalf("%d processes have the brand", n)
+	tagged := &tag{value: value}
+	if n := len(tagged.processes()); n < 2 {
+		t.Fatalf("%d processes have the tag", n)
 	}
 	if err := cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the end of all that the lab had started", func() bool {
-		left := b.branded()
+	eventually(t, "the end of all processes that the lab had started", func() bool {
+		left := tagged.processes()
 		for _, pid := range pids {
 			if alive(pid) {
 				left = append(left, pid)

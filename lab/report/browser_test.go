@@ -22,15 +22,17 @@ import (
 	"github.com/ringfence/ringfence/lab/report"
 )
 
-// deadline bounds everything that one test does in the browser.
-const deadline = 3 * time.Minute
+const (
+	deadline = 3 * time.Minute // for everything that one test does in the browser
+	patience = time.Minute     // for one event
+)
 
-// patience is for one thing that has to come.
-const patience = time.Minute
-
-// browsers are where Chromium or Chrome is, on Debian, Ubuntu, Fedora and macOS.
-var browsers = []string{"chromium", "chromium-browser", "google-chrome", "google-chrome-stable",
-	"/Applications/Chromium.app/Contents/MacOS/Chromium", "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome"}
+// browsers are the names of Chromium and Chrome on Debian, Ubuntu, Fedora and macOS.
+var browsers = []string{
+	"chromium", "chromium-browser", "google-chrome", "google-chrome-stable",
+	"/Applications/Chromium.app/Contents/MacOS/Chromium",
+	"/Applications/Google Chrome.app/Contents/MacOS/Google Chrome",
+}
 
 func findBrowser(t *testing.T) string {
 	t.Helper()
@@ -39,26 +41,31 @@ func findBrowser(t *testing.T) string {
 			return path
 		}
 	}
-	t.Fatalf("no browser: the report is looked at in headless Chromium, and none of %s is here; run make deps", strings.Join(browsers, ", "))
+	t.Fatalf("the tests need headless Chromium, and there is none of %s; run make deps",
+		strings.Join(browsers, ", "))
 	return ""
 }
 
-// tab is an open page and what went wrong in it.
+// tab is an open page, with the errors in it.
 type tab struct {
 	t   *testing.T
 	ctx context.Context
 
 	mu       sync.Mutex
 	requests []string
-	faults   []string // of the page: exceptions, and errors on its console
+	errors   []string // exceptions, and messages on the console
 }
 
-// open starts a browser of its own and looks at a file. The page may not ask for anything else, and may not complain.
-func open(t *testing.T, file string, width, height int64, options ...chromedp.EmulateViewportOption) *tab {
+// open starts a browser and opens a file. The page must not request anything else, and must not
+// have errors.
+func open(
+	t *testing.T, file string, width, height int64, options ...chromedp.EmulateViewportOption,
+) *tab {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), deadline)
 	t.Cleanup(cancel)
-	flags := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(findBrowser(t)), chromedp.DisableGPU,
+	flags := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(findBrowser(t)),
+		chromedp.DisableGPU,
 		chromedp.WSURLReadTimeout(patience),
 		chromedp.Flag("disable-component-update", true), chromedp.Flag("hide-scrollbars", true))
 	if os.Geteuid() == 0 {
@@ -90,23 +97,24 @@ func (p *tab) hear(event any) {
 	case *network.EventRequestWillBeSent:
 		p.requests = append(p.requests, e.Request.URL)
 	case *runtime.EventExceptionThrown:
-		p.faults = append(p.faults, e.ExceptionDetails.Text+" "+fmt.Sprint(e.ExceptionDetails.Exception))
+		p.errors = append(p.errors,
+			e.ExceptionDetails.Text+" "+fmt.Sprint(e.ExceptionDetails.Exception))
 	case *runtime.EventConsoleAPICalled:
-		p.faults = append(p.faults, fmt.Sprint(e.Type, " ", e.Args))
+		p.errors = append(p.errors, fmt.Sprint(e.Type, " ", e.Args))
 	case *log.EventEntryAdded:
-		p.faults = append(p.faults, e.Entry.Text)
+		p.errors = append(p.errors, e.Entry.Text)
 	}
 }
 
-// quiet is the last look at a page: it has loaded its file and nothing else, and nothing was wrong.
+// quiet fails if the page has loaded anything but its file, or had errors.
 func (p *tab) quiet(file string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if len(p.requests) != 1 || p.requests[0] != file {
-		p.t.Errorf("the page asked for %q, want its own file alone", p.requests)
+		p.t.Errorf("the page requested %q, want only its own file", p.requests)
 	}
-	if len(p.faults) > 0 {
-		p.t.Errorf("the page complained: %s", strings.Join(p.faults, "\n"))
+	if len(p.errors) > 0 {
+		p.t.Errorf("the page had errors: %s", strings.Join(p.errors, "\n"))
 	}
 }
 
@@ -124,13 +132,14 @@ func (p *tab) do(a chromedp.Action[chromedp.Void]) {
 
 func (p *tab) wait(expression string) {
 	p.t.Helper()
-	_, err := chromedp.Run(p.ctx, chromedp.Poll[bool]("Boolean("+expression+")", chromedp.WithPollingTimeout(patience)))
+	_, err := chromedp.Run(p.ctx,
+		chromedp.Poll[bool]("Boolean("+expression+")", chromedp.WithPollingTimeout(patience)))
 	if err != nil {
-		p.t.Fatalf("the page never came to %s: %v", expression, err)
+		p.t.Fatalf("the page never reached %s: %v", expression, err)
 	}
 }
 
-// eval is of a free function, since methods have no type parameters.
+// eval is a function, because methods have no type parameters.
 func eval[T any](p *tab, expression string) T {
 	p.t.Helper()
 	v, err := chromedp.Run(p.ctx, chromedp.Evaluate[T](expression))
@@ -162,23 +171,25 @@ func (p *tab) wantText(selector string, parts ...string) {
 	}
 }
 
-// settle waits until what was asked for is drawn.
+// settle waits until the page has drawn its changes.
 func (p *tab) settle() {
 	p.t.Helper()
-	_, err := chromedp.Run(p.ctx, chromedp.Evaluate[bool](
-		`new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done(true))))`, chromedp.EvalAwaitPromise))
+	_, err := chromedp.Run(p.ctx, chromedp.Evaluate[bool](`new Promise((done) =>
+		requestAnimationFrame(() => requestAnimationFrame(() => done(true))))`,
+		chromedp.EvalAwaitPromise))
 	p.check(err)
 }
 
-// colours lets a test ask for the colour of the picture, at a place in CSS pixels. It reads a copy of that pixel: the page
-// itself never reads its canvas, and so needs no such function.
+// colours defines a function for tests: the colour of the picture at a place in CSS pixels. It
+// reads a copy of that pixel. The page itself never reads its canvas and needs no such function.
 func (p *tab) colours() {
 	p.t.Helper()
 	p.do(chromedp.Evaluate[chromedp.Void](`
 		window.pixel = new OffscreenCanvas(1, 1).getContext('2d', { willReadFrequently: true });
 		window.colour = (x, y) => {
 			pixel.clearRect(0, 0, 1, 1);
-			pixel.drawImage(document.getElementById('timeline'), Math.round(x * devicePixelRatio), Math.round(y * devicePixelRatio), 1, 1, 0, 0, 1, 1);
+			const at = (v) => Math.round(v * devicePixelRatio);
+			pixel.drawImage(document.getElementById('timeline'), at(x), at(y), 1, 1, 0, 0, 1, 1);
 			return [...pixel.getImageData(0, 0, 1, 1).data];
 		};`))
 }
@@ -195,7 +206,7 @@ func (p *tab) press(keys string) {
 	p.settle()
 }
 
-// save writes a run as the lab does, and returns the page.
+// save writes a run as the lab does, and returns the page's path.
 func save(t *testing.T, events []history.Event, r check.Result) string {
 	t.Helper()
 	dir := t.TempDir()

@@ -2,6 +2,7 @@ package report
 
 import (
 	"cmp"
+	"maps"
 	"math"
 	"slices"
 
@@ -10,10 +11,11 @@ import (
 	"github.com/ringfence/ringfence/lab/history"
 )
 
-// drawing is what the page's script draws. Times are milliseconds since the run's start. Tokens go by rank, because they
-// may be beyond 2^53, which JavaScript cannot count to: Tokens[rank] is the number as text.
+// drawing is the input of the page's script. Times are milliseconds since the start of the run. A
+// token is given by its rank, because it may be above 2^53, the limit of JavaScript's numbers:
+// Tokens[rank] is the number as text.
 type drawing struct {
-	From     float64      `json:"from"` // the whole run: from the first thing that a process or the lab did
+	From     float64      `json:"from"` // of the whole run, without what the databases hold
 	To       float64      `json:"to"`
 	Tokens   []string     `json:"tokens"`
 	Lanes    []lane       `json:"lanes"`
@@ -21,33 +23,33 @@ type drawing struct {
 	Bands    []band       `json:"bands"`
 	Ops      []*operation `json:"ops"` // in the order of At
 	Stairs   []stair      `json:"stairs"`
-	Problems []spot       `json:"problems"` // of the listed problems, in their order
-	OneIn    int          `json:"-"`        // of the acknowledged operations, one in so many is drawn
+	Problems []location   `json:"problems"` // of the listed problems, in their order
+	OneIn    int          `json:"-"`        // one in OneIn of the acknowledged operations is drawn
 }
 
-// spot is where a problem is: at an operation, at a time, or (Op -1, At below 0) nowhere.
-type spot struct {
+// location is where a problem is: at an operation, at a time, or (Op -1, At below 0) nowhere.
+type location struct {
 	Op int     `json:"op"` // index into Ops
 	At float64 `json:"at"`
 }
 
-// reading is a history on its way to a drawing.
+// reading makes a drawing of a history.
 type reading struct {
 	drawing
-	events []history.Event // of processes and of the lab, in the order of time
-	ages   history.Ages
-	origin int64 // of time, as in history.Event
-	rank   map[fence.Token]int
-	byOp   map[string]*operation
-	faults []fault
-	terms  []termSpan
+	events  []history.Event // of processes and of the lab, by time
+	history history.Terms
+	origin  int64 // of time, as in history.Event
+	rank    map[fence.Token]int
+	byOp    map[string]*operation
+	faults  []fault
+	terms   []termSpan
 }
 
-// read makes a drawing of a history. It takes what it is given: a broken history still makes a picture.
+// read makes a drawing of a history. It tolerates errors: a broken history still gives a picture.
 func read(events []history.Event, r check.Result) *reading {
 	d := &reading{byOp: map[string]*operation{}}
 	d.sortEvents(events)
-	d.ages = history.Date(d.events)
+	d.history = history.ReadTerms(d.events)
 	d.rankTokens(events)
 	d.readFaults()
 	d.readOperations()
@@ -61,7 +63,7 @@ func read(events []history.Event, r check.Result) *reading {
 	return d
 }
 
-// sortEvents keeps what has a time: evidence is read after the run, and its order is not one of time.
+// sortEvents keeps the events that have a time. Evidence has none: it is read after the run.
 func (d *reading) sortEvents(events []history.Event) {
 	for _, e := range events {
 		switch e.Kind {
@@ -84,7 +86,7 @@ func (d *reading) sortEvents(events []history.Event) {
 	d.From, d.To = max(0, d.ms(first)-margin), d.ms(last)+margin
 }
 
-// ms is a time of the history on the axis of the page, to the microsecond.
+// ms converts a time of the history to the page's milliseconds, to the microsecond.
 func (d *reading) ms(at int64) float64 { return math.Round(float64(at-d.origin)/1e3) / 1e3 }
 
 func (d *reading) rankTokens(events []history.Event) {
@@ -97,18 +99,13 @@ func (d *reading) rankTokens(events []history.Event) {
 		}
 	}
 	d.Tokens = []string{}
-	all := make([]fence.Token, 0, len(d.rank))
-	for t := range d.rank {
-		all = append(all, t)
-	}
-	slices.Sort(all)
-	for i, t := range all {
+	for i, t := range slices.Sorted(maps.Keys(d.rank)) {
 		d.rank[t] = i
 		d.Tokens = append(d.Tokens, t.String())
 	}
 }
 
-// rankOf is -1 for an event without a token.
+// rankOf returns -1 for an event without a token.
 func (d *reading) rankOf(t fence.Token) int {
 	if i, ok := d.rank[t]; ok {
 		return i
@@ -116,15 +113,15 @@ func (d *reading) rankOf(t fence.Token) int {
 	return -1
 }
 
-// findProblems says where the problems are that the page lists.
+// findProblems locates the problems that the page lists.
 func (d *reading) findProblems(problems []check.Problem) {
 	index := make(map[string]int, len(d.Ops))
 	for i, o := range d.Ops {
 		index[o.ID] = i
 	}
-	d.Problems = []spot{}
+	d.Problems = []location{}
 	for _, p := range problems[:min(len(problems), mostProblems)] {
-		s := spot{Op: -1, At: -1}
+		s := location{Op: -1, At: -1}
 		if i, ok := index[p.Op]; ok && p.Op != "" {
 			s.Op, s.At = i, d.Ops[i].At
 		} else if p.At > 0 {

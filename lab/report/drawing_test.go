@@ -10,11 +10,14 @@ import (
 	"github.com/ringfence/ringfence/lab/history"
 )
 
-// An hour's run has to open too; what is left out is only what nothing is said about.
-func TestThinKeepsWhatMatters(t *testing.T) {
+// A run of an hour has to open too; only unremarkable operations are left out.
+func TestThinKeepsRemarkableOperations(t *testing.T) {
 	var events []history.Event
 	add := func(op string, o history.Outcome) {
-		e := history.Event{At: int64(len(events)+1) * 1000, Kind: history.Invoke, Process: "worker-1/redis", Op: op, Do: history.Write, Store: "redis", Token: 7}
+		e := history.Event{
+			At: int64(len(events)+1) * 1000, Kind: history.Invoke, Process: "worker-1/redis",
+			Op: op, Do: history.Write, Store: "redis", Token: 7,
+		}
 		events = append(events, e)
 		e.At, e.Kind, e.Outcome = e.At+500, history.Return, o
 		events = append(events, e)
@@ -26,7 +29,7 @@ func TestThinKeepsWhatMatters(t *testing.T) {
 			add(fmt.Sprint("stale-", i), history.Stale)
 		}
 	}
-	var problems []check.Problem // more than one, since one in three is kept anyway
+	var problems []check.Problem // more than one, because one operation in three is kept anyway
 	for i := range 3 {
 		problems = append(problems, check.Problem{Invariant: "I3", Op: fmt.Sprint("ok-", 77777+i)})
 	}
@@ -48,15 +51,20 @@ func TestThinKeepsWhatMatters(t *testing.T) {
 	}
 }
 
-// A fault that never ended, or ended without a begin, or has the name of another one that is still open.
-func TestFaultsThatDoNotPair(t *testing.T) {
+// A fault may never end, or end without a beginning, or have the name of another open one.
+func TestFaultsThatAreNotWellPaired(t *testing.T) {
 	var d reading
 	d.To = 100
 	for i, f := range []struct {
 		name  string
 		state history.State
-	}{{"x", history.Over}, {"a", history.Begin}, {"a", history.Begin}, {"a", history.Over}, {"b", history.Begin}, {"a", history.Over}} {
-		d.events = append(d.events, history.Event{At: int64(i) * 1e6, Kind: history.Fault, Fault: f.name, State: f.state})
+	}{
+		{"x", history.Over}, {"a", history.Begin}, {"a", history.Begin}, {"a", history.Over},
+		{"b", history.Begin}, {"a", history.Over},
+	} {
+		d.events = append(d.events, history.Event{
+			At: int64(i) * 1e6, Kind: history.Fault, Fault: f.name, State: f.state,
+		})
 	}
 	d.readFaults()
 	got := ""
@@ -72,7 +80,10 @@ func TestTakeOver(t *testing.T) {
 	for _, c := range []struct {
 		ms   []int
 		want string
-	}{{nil, "-"}, {[]int{20}, "20ms (20ms)"}, {[]int{900, 20, 60}, "60ms (900ms)"}, {[]int{900, 20, 60, 100}, "80ms (900ms)"}} {
+	}{
+		{nil, "-"}, {[]int{20}, "20ms (20ms)"}, {[]int{900, 20, 60}, "60ms (900ms)"},
+		{[]int{900, 20, 60, 100}, "80ms (900ms)"},
+	} {
 		var f check.Figures
 		for _, ms := range c.ms {
 			f.TakeOvers = append(f.TakeOvers, history.Duration(time.Duration(ms)*time.Millisecond))
@@ -90,7 +101,8 @@ func TestTargets(t *testing.T) {
 	}{
 		{history.Event{Fault: "pause leader #1", Text: "worker-2"}, "[worker-2]"},
 		{history.Event{Fault: "kill postgres #1", Text: "SIGKILL"}, "[postgres]"},
-		{history.Event{Fault: "kill zookeeper #2", Text: "zookeeper-10, zookeeper-2"}, "[zookeeper-2 zookeeper-10]"},
+		{history.Event{Fault: "kill zookeeper #2", Text: "zookeeper-10, zookeeper-2"},
+			"[zookeeper-2 zookeeper-10]"},
 		{history.Event{Fault: "inside", Process: "worker-3/postgres"}, "[worker-3]"},
 		{history.Event{Fault: "strange"}, "[]"},
 	} {
@@ -100,7 +112,8 @@ func TestTargets(t *testing.T) {
 	}
 }
 
-// A stale write is accepted also where its process never heard of it, and a problem of I1 says so without evidence.
+// A stale write is shown as accepted even if its process never learned it, and a violation of I1
+// shows it without evidence.
 func TestJudge(t *testing.T) {
 	events := []history.Event{
 		{At: 1, Kind: history.Invoke, Process: "worker-1", Op: "silent", Store: "redis", Token: 5},
@@ -118,8 +131,9 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-// A coordinator that was wiped or restored counts from behind, under another issuer: nothing under its tokens is stale.
-func TestTokensOfAnotherIssuerAreNotBehind(t *testing.T) {
+// A coordinator that was wiped or restored counts from a lower number, under another issuer: its
+// tokens are not stale.
+func TestTokensOfAnotherIssuerAreNotStale(t *testing.T) {
 	var events []history.Event
 	add := func(e history.Event) {
 		e.At = int64(len(events)+1) * 1e6
@@ -129,9 +143,15 @@ func TestTokensOfAnotherIssuerAreNotBehind(t *testing.T) {
 		token  fence.Token
 		issuer fence.Issuer
 	}{{400, "before"}, {7, "after"}, {9, "after"}, {8, "after"}} {
-		w := history.Event{Kind: history.Term, Process: fmt.Sprint("worker-", i), State: history.Ready, Token: term.token, Issuer: term.issuer}
+		w := history.Event{
+			Kind: history.Term, Process: fmt.Sprint("worker-", i), State: history.Ready,
+			Token: term.token, Issuer: term.issuer,
+		}
 		add(w)
-		w = history.Event{Kind: history.Invoke, Process: w.Process + "/redis", Op: fmt.Sprint(i), Do: history.Write, Store: "redis", Token: term.token}
+		w = history.Event{
+			Kind: history.Invoke, Process: w.Process + "/redis", Op: fmt.Sprint(i),
+			Do: history.Write, Store: "redis", Token: term.token,
+		}
 		add(w)
 		w.Kind, w.Outcome = history.Return, history.OK
 		add(w)
@@ -139,7 +159,7 @@ func TestTokensOfAnotherIssuerAreNotBehind(t *testing.T) {
 		add(w)
 	}
 	d := read(events, check.Result{})
-	for i, want := range []mark{ok, ok, ok, accepted} { // the last is behind within its own issuer
+	for i, want := range []mark{ok, ok, ok, accepted} { // the last is stale within its own issuer
 		if o := d.byOp[fmt.Sprint(i)]; o.Mark != want || o.Behind != (want == accepted) {
 			t.Errorf("write %d is drawn as %s, behind is %v; want %s", i, o.Mark, o.Behind, want)
 		}

@@ -9,11 +9,11 @@ import (
 	"github.com/ringfence/ringfence/lab/history"
 )
 
-// fault is one that was done to the system.
+// fault is one thing that was done to the system.
 type fault struct {
 	name     string
-	text     string // of its begin
-	after    string // of its end, where that says something else
+	text     string // of its beginning
+	after    string // of its end, if that differs
 	from, to float64
 	open     bool // the history does not say that it ended
 	targets  []string
@@ -26,30 +26,23 @@ type band struct {
 	From  float64 `json:"from"`
 	To    float64 `json:"to"`
 	Open  bool    `json:"open,omitempty"`
-	Lanes []int   `json:"lanes"` // of those it hit
-	Row   int     `json:"row"`   // of labels, so that they do not cover each other
+	Lanes []int   `json:"lanes"` // of its targets
+	Row   int     `json:"row"`   // of labels, so that they do not overlap
 }
 
 func (d *reading) readFaults() {
-	open := map[string][]int{} // by name, the last begun last
-	for _, e := range d.events {
-		if e.Kind != history.Fault {
-			continue
+	for _, s := range history.Faults(d.events) {
+		f := fault{
+			name: s.Begin.Fault, text: s.Begin.Text, from: d.ms(s.Begin.At), to: d.To, open: true,
+			targets: targets(s.Begin),
 		}
-		at := d.ms(e.At)
-		if e.State == history.Begin {
-			open[e.Fault] = append(open[e.Fault], len(d.faults))
-			d.faults = append(d.faults, fault{name: e.Fault, text: e.Text, from: at, to: d.To, open: true, targets: targets(e)})
-			continue
-		}
-		if last := open[e.Fault]; len(last) > 0 {
-			f := &d.faults[last[len(last)-1]]
-			f.to, f.open = at, false
-			if e.Text != f.text {
-				f.after = e.Text
+		if s.End.At != history.Never {
+			f.to, f.open = d.ms(s.End.At), false
+			if s.End.Text != f.text {
+				f.after = s.End.Text
 			}
-			open[e.Fault] = last[:len(last)-1]
 		}
+		d.faults = append(d.faults, f)
 	}
 }
 
@@ -71,9 +64,11 @@ func (d *reading) makeBands() {
 	}
 }
 
-var processName = regexp.MustCompile(`\b(worker|guard|zookeeper)-\d+\b|\b(postgres|redis|zookeeper)\b`)
+var processName = regexp.MustCompile(
+	`\b(worker|guard|zookeeper)-\d+\b|\b(postgres|redis|zookeeper)\b`)
 
-// targets are the processes that the lab says a fault hit; without any, the process that said so itself.
+// targets returns the processes that a fault hit, according to the lab; if it names none, the
+// process that reported the fault itself.
 func targets(e history.Event) []string {
 	names := processName.FindAllString(e.Text, -1)
 	if len(names) == 0 {
@@ -86,7 +81,7 @@ func targets(e history.Event) []string {
 	return slices.Compact(names)
 }
 
-// kills is whether the target of a fault is gone when it begins.
+// kills reports whether the target of a fault is gone when the fault begins.
 func kills(e history.Event) bool {
 	for _, killing := range []lab.Action{lab.Kill, lab.Wipe, lab.Restore} {
 		if strings.Contains(e.Fault, string(killing)) {

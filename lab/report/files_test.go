@@ -16,7 +16,7 @@ import (
 	"github.com/ringfence/ringfence/lab/report"
 )
 
-var update = flag.Bool("update", false, "write the golden files anew")
+var update = flag.Bool("update", false, "rewrite the golden files")
 
 func golden(t *testing.T, name string, got []byte) {
 	t.Helper()
@@ -31,18 +31,21 @@ func golden(t *testing.T, name string, got []byte) {
 		t.Fatal(err)
 	}
 	if !bytes.Equal(got, wanted) {
-		t.Errorf("%s differs (go test ./report -update writes it anew); got:\n%s", file, got)
+		t.Errorf("%s differs (go test ./report -update rewrites it); got:\n%s", file, got)
 	}
 }
 
-// results are one of each verdict, one without a guard and one without a header.
+// results returns one of each verdict, one without a guard and one without a header.
 func results() []check.Result {
 	bad, _, _ := invalid()
 	open := newRun("leader-paused", "")
-	open.result.Header.Guarded, open.result.Header.Started = false, time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
+	open.result.Header.Guarded = false
+	open.result.Header.Started = time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
 	open.result.Verdict = check.Invalid
-	open.result.Figures = check.Figures{Writes: 12345, Acknowledged: 12340, Changes: 2, StaleAttempts: 17, StaleAccepted: 17,
-		TakeOvers: []history.Duration{history.Duration(1400 * time.Millisecond)}}
+	open.result.Figures = check.Figures{
+		Writes: 12345, Acknowledged: 12340, Changes: 2, StaleAttempts: 17, StaleAccepted: 17,
+		TakeOvers: []history.Duration{history.Duration(1400 * time.Millisecond)},
+	}
 	none := check.Result{Verdict: check.Unknown, Doubts: []string{"the history is empty"}}
 	return []check.Result{valid().result, bad.result, open.result, none}
 }
@@ -60,7 +63,9 @@ func TestSummary(t *testing.T) {
 	}
 	long := check.Result{Verdict: check.Invalid, Problems: make([]check.Problem, 7)}
 	for i := range long.Problems {
-		long.Problems[i] = check.Problem{Invariant: "I3", Text: "a write that was acknowledged is missing"}
+		long.Problems[i] = check.Problem{
+			Invariant: "I3", Text: "a write that was acknowledged is missing",
+		}
 	}
 	report.Summary(&out, long)
 	golden(t, "summary.txt", out.Bytes())
@@ -81,7 +86,8 @@ func TestIndex(t *testing.T) {
 	if err := os.Mkdir(broken, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(broken, report.ResultsFile), []byte(`{"verdict":`), 0o644); err != nil {
+	broken = filepath.Join(broken, report.ResultsFile)
+	if err := os.WriteFile(broken, []byte(`{"verdict":`), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	if err := report.Index(dir); err != nil {
@@ -105,7 +111,7 @@ func TestIndexOfNothing(t *testing.T) {
 		t.Errorf("an index of nothing does not say so: %v", err)
 	}
 	if err := report.Index(filepath.Join(dir, "missing")); err == nil {
-		t.Error("an index of a missing directory is no error")
+		t.Error("Index of a missing directory returns no error")
 	}
 }
 
@@ -128,7 +134,7 @@ func TestResultsRoundTrip(t *testing.T) {
 	}
 }
 
-func TestPageLinksWhatIsThere(t *testing.T) {
+func TestThePageLinksToTheFilesBesideIt(t *testing.T) {
 	dir := t.TempDir()
 	links := func() (found []string) {
 		t.Helper()
@@ -159,9 +165,9 @@ func TestPageLinksWhatIsThere(t *testing.T) {
 	}
 }
 
-func TestSaveSaysWhatFailed(t *testing.T) {
+func TestSaveNamesTheFileThatItCannotWrite(t *testing.T) {
 	err := report.Save(filepath.Join(t.TempDir(), "missing"), nil, check.Result{})
 	if err == nil || !strings.Contains(err.Error(), report.ResultsFile) {
-		t.Errorf("Save into a missing directory says %v, want the file that it could not write", err)
+		t.Errorf("Save into a missing directory returns %v, want the name of the file", err)
 	}
 }

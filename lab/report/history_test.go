@@ -10,7 +10,7 @@ import (
 	"github.com/ringfence/ringfence/lab/history"
 )
 
-// run is a history in the making, as a run of the lab would have left it.
+// run builds a history as a run of the lab would leave it.
 type run struct {
 	events []history.Event
 	random *rand.Rand
@@ -19,16 +19,21 @@ type run struct {
 	result check.Result
 }
 
-// begin is when the clock of the synthetic machine stood when its run began.
+// begin is the time on the synthetic machine's clock when its run began.
 const begin = int64(4711 * time.Second)
 
 func newRun(scenario, about string) *run {
 	r := &run{random: rand.New(rand.NewPCG(1, 2)), places: map[string]int64{}}
 	r.result.Verdict = check.Valid
-	r.result.Header = &history.Header{Scenario: scenario, About: about, Seed: 20260203, Guarded: true, Injector: "local",
-		Command: "make chaos SCENARIO=" + scenario + " SEED=20260203", Started: time.Date(2026, 2, 3, 4, 5, 6, 0, time.UTC),
-		Versions: []string{"ringfence v0.0.0", "PostgreSQL 17.2", "Redis 7.4", "ZooKeeper 3.9.3"}, Session: history.Duration(time.Second)}
-	r.events = append(r.events, history.Event{At: begin, Kind: history.Run, Header: r.result.Header})
+	r.result.Header = &history.Header{
+		Scenario: scenario, About: about, Seed: 20260203, Guarded: true, Injector: "local",
+		Command:  "make chaos SCENARIO=" + scenario + " SEED=20260203",
+		Started:  time.Date(2026, 2, 3, 4, 5, 6, 0, time.UTC),
+		Versions: []string{"ringfence v0.0.0", "PostgreSQL 17.2", "Redis 7.4", "ZooKeeper 3.9.3"},
+		Session:  history.Duration(time.Second),
+	}
+	first := history.Event{At: begin, Kind: history.Run, Header: r.result.Header}
+	r.events = append(r.events, first)
 	return r
 }
 
@@ -48,11 +53,17 @@ func (r *run) fault(from, to float64, name, text string) {
 	r.add(to, history.Event{Kind: history.Fault, Fault: name, State: history.Over, Text: text})
 }
 
-// op is one attempt; without an outcome it is never answered. It returns its name.
-func (r *run) op(ms, took float64, process, store string, t fence.Token, do history.Do, outcome history.Outcome, text string) string {
+// op adds one attempt, which without an outcome is never answered, and returns its name.
+func (r *run) op(
+	ms, took float64, process, store string, t fence.Token, do history.Do,
+	outcome history.Outcome, text string,
+) string {
 	r.ops++
 	name := fmt.Sprintf("%s-%d", process, r.ops)
-	e := history.Event{Kind: history.Invoke, Process: process + "/" + store, Op: name, Do: do, Store: store, Token: t}
+	e := history.Event{
+		Kind: history.Invoke, Process: process + "/" + store, Op: name, Do: do, Store: store,
+		Token: t,
+	}
 	r.add(ms, e)
 	f := &r.result.Figures
 	if do == history.Write {
@@ -65,7 +76,7 @@ func (r *run) op(ms, took float64, process, store string, t fence.Token, do hist
 	switch {
 	case outcome == history.OK && do == history.Write:
 		f.Acknowledged++
-		r.landed(name, store, t)
+		r.committed(name, store, t)
 	case outcome == history.Stale:
 		f.StaleAttempts++
 		f.StaleRefused++
@@ -75,12 +86,15 @@ func (r *run) op(ms, took float64, process, store string, t fence.Token, do hist
 	return name
 }
 
-func (r *run) landed(op, store string, t fence.Token) {
+func (r *run) committed(op, store string, t fence.Token) {
 	r.places[store]++
-	r.events = append(r.events, history.Event{At: at(60_000), Kind: history.Evidence, Op: op, Store: store, Token: t, Carried: t, Place: r.places[store]})
+	r.events = append(r.events, history.Event{
+		At: at(60_000), Kind: history.Evidence, Op: op, Store: store, Token: t, Carried: t,
+		Place: r.places[store],
+	})
 }
 
-// leads has a process win a term, raise both marks and write until the end.
+// leads adds a term: a process wins it, raises both marks and writes until the end.
 func (r *run) leads(from, to float64, process string, t fence.Token, every float64) {
 	r.term(from, process, history.Won, t, "")
 	r.op(from+8, 14, process, "postgres", t, history.Raise, history.OK, "")
@@ -93,19 +107,21 @@ func (r *run) leads(from, to float64, process string, t fence.Token, every float
 	}
 }
 
-// tries are attempts of a leader that was deposed.
+// tries adds attempts of a leader that was deposed.
 func (r *run) tries(from, every float64, n int, process string, t, mark fence.Token) {
 	for i := range n {
 		ms := from + float64(i)*every
-		r.op(ms, 2, process, "postgres", t, history.Write, history.Stale, fmt.Sprintf("RF001 stale token: %d is older than the mark %d", t, mark))
-		r.op(ms+3, 2, process, "redis", t, history.Write, history.Stale, fmt.Sprintf("STALETOKEN %d is older than the mark %d", t, mark))
+		r.op(ms, 2, process, "postgres", t, history.Write, history.Stale,
+			fmt.Sprintf("RF001 stale token: %d is older than the mark %d", t, mark))
+		r.op(ms+3, 2, process, "redis", t, history.Write, history.Stale,
+			fmt.Sprintf("STALETOKEN %d is older than the mark %d", t, mark))
 	}
 }
 
-// succession is a whole run: a paused leader, one that is cut off, a guard that is killed, an operator's depose.
+// succession is a run with a paused leader, a leader that is cut off, and a guard that is killed.
 func succession() *run {
-	r := newRun("succession", "The leader is paused past its session, its successor is cut from the coordinator but not from the guard, "+
-		"and the guard is killed and started again.")
+	r := newRun("succession", "The leader is paused past its session, its successor is cut from "+
+		"the coordinator but not from the guard, and the guard is killed and started again.")
 	for i, p := range []string{"worker-1", "worker-2", "worker-3"} {
 		r.term(900+float64(20*i), p, history.Standing, 0, "")
 	}
@@ -123,16 +139,18 @@ func succession() *run {
 	r.term(8420, "worker-2", history.Lost, 13, "no answer from the coordinator for 1s")
 	r.tries(8440, 110, 6, "worker-2", 13, 21)
 	r.fault(10_000, 10_800, "kill guard", "guard-1")
-	r.op(9998, 3, "worker-3", "postgres", 21, history.Write, history.Unknown, "connection reset by peer")
+	r.op(9998, 3, "worker-3", "postgres", 21, history.Write, history.Unknown,
+		"connection reset by peer")
 	r.op(9999, 3, "worker-3", "redis", 21, history.Write, history.Unknown, "EOF")
 	for ms := 10_030.0; ms < 10_800; ms += 110 {
 		r.op(ms, 4, "worker-3", "postgres", 21, history.Write, history.Failed, "connection refused")
-		r.op(ms+9, 4, "worker-3", "redis", 21, history.Write, history.Refused, "FENCEDOWN the guard is not ready")
+		r.op(ms+9, 4, "worker-3", "redis", 21, history.Write, history.Refused,
+			"FENCEDOWN the guard is not ready")
 	}
 	return r
 }
 
-// finish is the rest of the run, and its figures.
+// finish adds the rest of the run, in which an operator deposes the leader, and its figures.
 func (r *run) finish() *run {
 	for ms := 10_830.0; ms < 12_000; ms += 12 {
 		r.op(ms, 2, "worker-3", "postgres", 21, history.Write, history.OK, "")
@@ -141,7 +159,7 @@ func (r *run) finish() *run {
 	r.term(11_400, "worker-2", history.Left, 13, "")
 	r.term(11_420, "worker-2", history.Standing, 0, "")
 	r.fault(12_000, 12_050, "depose leader", "worker-3")
-	r.term(12_030, "worker-3", history.Lost, 21, "the candidacy was deleted")
+	r.term(12_030, "worker-3", history.Lost, 21, "the znode was deleted")
 	r.leads(12_060, 13_500, "worker-1", 30, 12)
 	r.tries(12_200, 60, 4, "worker-3", 21, 30)
 	r.term(12_700, "worker-3", history.Left, 21, "")
@@ -161,13 +179,14 @@ func valid() *run {
 	return r.finish()
 }
 
-// Names of what is wrong in the invalid run.
+// The violations in the invalid run.
 const (
 	firstText  = "postgres: token 13 was committed behind 21"
 	secondText = "redis: token 13 was committed behind 21"
 )
 
-// invalid is the same run with a guard that forgets its marks when it is killed. It returns the stale writes that landed.
+// invalid is the same run with a guard that forgets its marks when it is killed. It also returns
+// the stale writes that were committed.
 func invalid() (r *run, first, second string) {
 	r = succession()
 	r.result.Header.Control = "memory-mark"

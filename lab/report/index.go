@@ -16,7 +16,7 @@ import (
 	"github.com/ringfence/ringfence/lab/check"
 )
 
-// saved is a run that was found below the directory of an index.
+// saved is a run that was found below an index's directory.
 type saved struct {
 	Link     string // to its page, relative to the index
 	Scenario string
@@ -25,10 +25,11 @@ type saved struct {
 	When     string
 	Figures  check.Figures
 	TakeOver string
-	Problem  string // results.json could not be read
+	Problem  string // why results.json cannot be read
 }
 
-// Index writes index.html into dir: every run below it, the newest first. Results that cannot be read are listed as such.
+// Index writes index.html into dir: every run below it, the newest first, including those with
+// results that cannot be read.
 func Index(dir string) error {
 	runs, err := find(dir)
 	if err != nil {
@@ -63,7 +64,7 @@ func find(dir string) ([]saved, error) {
 	return runs, err
 }
 
-// load never fails, so that one broken run does not hide the others.
+// load never fails, so one broken run does not hide the others.
 func load(dir, name string) saved {
 	run := saved{Link: path.Join(path.Dir(name), PageFile)}
 	text, err := os.ReadFile(filepath.Join(dir, filepath.FromSlash(name)))

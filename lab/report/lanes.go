@@ -9,18 +9,18 @@ import (
 	"github.com/ringfence/ringfence/lab/history"
 )
 
-// lane is one process.
+// lane is the lane of one process.
 type lane struct {
 	Name string   `json:"name"`
 	Kind laneKind `json:"kind"`
-	Rows []string `json:"rows"` // of operations: one for each store, since a process may write to both at once
+	Rows []string `json:"rows"` // of operations: one for each store, as a process may write to both
 }
 
 type laneKind string
 
 const (
 	workerLane laneKind = "worker" // it stands for election
-	serverLane laneKind = "server" // it is here because a fault hit it
+	serverLane laneKind = "server" // a fault hit it
 )
 
 func rowOf(o *operation) string {
@@ -33,7 +33,7 @@ func rowOf(o *operation) string {
 	return "operations"
 }
 
-// makeLanes has workers first, and then what faults hit.
+// makeLanes puts workers first, and then the other targets of faults.
 func (d *reading) makeLanes() {
 	rows := map[string][]string{}
 	for _, e := range d.events {
@@ -53,13 +53,14 @@ func (d *reading) makeLanes() {
 	}
 	for _, f := range d.faults {
 		for _, name := range f.targets {
-			if !slices.ContainsFunc(d.Lanes, func(l lane) bool { return l.Name == name }) {
+			if d.laneOf(name) < 0 {
 				d.Lanes = append(d.Lanes, lane{name, kindOf(name), []string{}})
 			}
 		}
 	}
 	slices.SortFunc(d.Lanes, func(a, b lane) int {
-		return cmp.Or(-strings.Compare(string(a.Kind), string(b.Kind)), compareNames(a.Name, b.Name))
+		return cmp.Or(-strings.Compare(string(a.Kind), string(b.Kind)),
+			compareNames(a.Name, b.Name))
 	})
 	for _, o := range d.Ops {
 		o.Lane = d.laneOf(history.Worker(o.Process))
@@ -78,11 +79,12 @@ func (d *reading) laneOf(process string) int {
 	return slices.IndexFunc(d.Lanes, func(l lane) bool { return l.Name == process })
 }
 
-// compareNames puts worker-10 behind worker-9.
+// compareNames puts worker-10 after worker-9.
 func compareNames(a, b string) int {
 	nameA, numberA := splitNumber(a)
 	nameB, numberB := splitNumber(b)
-	return cmp.Or(strings.Compare(nameA, nameB), cmp.Compare(numberA, numberB), strings.Compare(a, b))
+	return cmp.Or(strings.Compare(nameA, nameB), cmp.Compare(numberA, numberB),
+		strings.Compare(a, b))
 }
 
 func splitNumber(s string) (string, int) {

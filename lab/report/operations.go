@@ -2,6 +2,7 @@ package report
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strings"
 
@@ -9,18 +10,19 @@ import (
 	"github.com/ringfence/ringfence/lab/history"
 )
 
-// mark is how an operation is drawn. Each has its own colour and its own shape.
+// mark is how an operation is drawn. Each mark has its own colour and shape.
 type mark string
 
 const (
-	accepted mark = "accepted" // landed behind a newer token: what must never happen
+	accepted mark = "accepted" // committed after a newer token: this must never happen
 	stale    mark = "stale"    // refused because its token is older than the mark
-	unknown  mark = "unknown"  // the process never learned what became of it
+	unknown  mark = "unknown"  // the process never learned the outcome
 	other    mark = "other"    // refused for another reason, or failed
 	ok       mark = "ok"
 )
 
-// operation is one attempt. It is drawn at the time its process knew the outcome, with a line from when it was sent.
+// operation is one attempt. It is drawn at the time at which its process knew the outcome, with a
+// line from the time of sending.
 type operation struct {
 	ID      string  `json:"id"`
 	Process string  `json:"process"`
@@ -28,15 +30,15 @@ type operation struct {
 	Row     int     `json:"row"`
 	Sent    float64 `json:"sent"`
 	At      float64 `json:"at"`
-	Open    bool    `json:"open,omitempty"` // there was no answer; At is then when it was sent
+	Open    bool    `json:"open,omitempty"` // there was no answer; At is then the time of sending
 	Token   int     `json:"token"`          // rank
 	Do      string  `json:"do"`
 	Store   string  `json:"store,omitempty"`
 	Outcome string  `json:"outcome"`
 	Mark    mark    `json:"mark"`
-	Behind  bool    `json:"behind,omitempty"`  // a newer token was acknowledged by its store before it was sent
+	Behind  bool    `json:"behind,omitempty"`  // sent after its store acknowledged a newer token
 	Problem bool    `json:"problem,omitempty"` // a violation names it
-	Place   int64   `json:"place,omitempty"`   // in the order of commits of its store, if it has landed
+	Place   int64   `json:"place,omitempty"`   // in its store's commit order, if it was committed
 	Text    string  `json:"text,omitempty"`
 
 	age history.Age
@@ -51,23 +53,24 @@ func (d *reading) readOperations() {
 			d.answer(e)
 		}
 	}
-	d.Ops = make([]*operation, 0, len(d.byOp))
-	for _, o := range d.byOp {
-		d.Ops = append(d.Ops, o)
-	}
+	d.Ops = slices.AppendSeq([]*operation{}, maps.Values(d.byOp))
 	slices.SortFunc(d.Ops, func(a, b *operation) int {
 		return cmp.Or(cmp.Compare(a.At, b.At), strings.Compare(a.ID, b.ID))
 	})
 }
 
 func (d *reading) invoke(e history.Event) *operation {
-	o := &operation{ID: e.Op, Process: e.Process, Sent: d.ms(e.At), At: d.ms(e.At), Open: true, Token: d.rankOf(e.Token),
-		Do: string(e.Do), Store: e.Store, Outcome: string(history.Unknown), Mark: unknown, Text: e.Text, age: d.ages.Of(e.Process, e.Token, e.At)}
+	o := &operation{
+		ID: e.Op, Process: e.Process, Sent: d.ms(e.At), At: d.ms(e.At), Open: true,
+		Token: d.rankOf(e.Token), Do: string(e.Do), Store: e.Store, Text: e.Text,
+		Outcome: string(history.Unknown), Mark: unknown,
+		age: d.history.AgeOf(e.Process, e.Token, e.At),
+	}
 	d.byOp[e.Op] = o
 	return o
 }
 
-// answer takes a Return without its Invoke too: the picture shows what the history has.
+// answer accepts a Return without its Invoke too: the picture shows what the history has.
 func (d *reading) answer(e history.Event) {
 	o := d.byOp[e.Op]
 	if o == nil {
@@ -86,11 +89,12 @@ func (d *reading) answer(e history.Event) {
 	}
 }
 
-// judge marks what the databases and the checker know better than the process: what landed behind a newer token.
+// judge marks what was committed after a newer token, which the databases and the checker know
+// better than the process.
 func (d *reading) judge(events []history.Event, problems []check.Problem) {
 	newest := map[string]history.Age{}
 	for _, e := range evidence(events) {
-		age := d.ages.After(e.Token, newest[e.Store])
+		age := d.history.AgeAfter(e.Token, newest[e.Store])
 		if o := d.byOp[e.Op]; o != nil {
 			o.Place = e.Place
 			if o.age.Token == e.Token {
@@ -114,7 +118,7 @@ func (d *reading) judge(events []history.Event, problems []check.Problem) {
 	}
 }
 
-// evidence is what the databases hold, each in the order of its commits.
+// evidence returns what the databases hold, in the commit order of each.
 func evidence(events []history.Event) []history.Event {
 	var all []history.Event
 	for _, e := range events {
@@ -122,14 +126,16 @@ func evidence(events []history.Event) []history.Event {
 			all = append(all, e)
 		}
 	}
-	slices.SortStableFunc(all, func(a, b history.Event) int { return cmp.Compare(a.Place, b.Place) })
+	slices.SortStableFunc(all, func(a, b history.Event) int {
+		return cmp.Compare(a.Place, b.Place)
+	})
 	return all
 }
 
-// mostDrawn bounds how many acknowledged operations are in the page, so that an hour's run still opens.
+// mostDrawn bounds the acknowledged operations in the page, so that a run of an hour still opens.
 const mostDrawn = 40_000
 
-// thin leaves out acknowledged operations that nothing is said about, evenly, when there are too many.
+// thin leaves out unremarkable acknowledged operations, evenly, if there are too many.
 func (d *reading) thin() {
 	plain := 0
 	for _, o := range d.Ops {

@@ -37,7 +37,7 @@ const (
 	mostNotes    = 500
 )
 
-// page is what the template shows.
+// page is the input of the template.
 type page struct {
 	Verdict   verdict
 	Header    history.Header
@@ -51,7 +51,7 @@ type page struct {
 	Terms     []termRow
 	Notes     []noteRow
 	MoreNote  int
-	OneIn     int // of the acknowledged writes, one in so many is drawn
+	OneIn     int // one in OneIn of the acknowledged writes is drawn
 	Links     []string
 	Unguarded bool
 	Empty     bool // there is nothing to draw
@@ -61,23 +61,22 @@ type page struct {
 	Hash      string // of the script: the page lets nothing else run
 }
 
-// HTML writes the page of one run. It is complete in itself: no network, no other file.
-func HTML(w io.Writer, events []history.Event, r check.Result) error {
-	return render(w, events, r, nil)
-}
-
-// render links to files beside the page.
+// render writes the page of one run, which needs no network and no other file. It links to files
+// beside the page.
 func render(w io.Writer, events []history.Event, r check.Result, links []string) error {
 	d := read(events, r)
 	data, err := json.Marshal(d.drawing)
 	if err != nil {
-		return fmt.Errorf("report: what is drawn: %w", err)
+		return fmt.Errorf("report: drawing: %w", err)
 	}
 	h := header(r)
 	hash := sha256.Sum256([]byte(script))
-	p := page{Verdict: verdictOf(r), Header: h, Started: started(h), Chips: chips(r), Tiles: tiles(r.Figures),
-		Problems: d.problemRows(r.Problems), More: len(r.Problems) - len(d.Problems), Doubts: r.Doubts,
-		Faults: d.faultRows(), Terms: d.termRows(), OneIn: d.OneIn, Links: links, Empty: len(d.events) == 0,
+	p := page{Verdict: verdictOf(r), Header: h, Started: started(h), Chips: chips(r),
+		Tiles:    tiles(r.Figures),
+		Problems: d.problemRows(r.Problems), More: len(r.Problems) - len(d.Problems),
+		Doubts: r.Doubts,
+		Faults: d.faultRows(), Terms: d.termRows(), OneIn: d.OneIn, Links: links,
+		Empty:     len(d.events) == 0,
 		Unguarded: r.Header != nil && !r.Header.Guarded,
 		Data:      template.JS(data), Script: template.JS(script), Style: template.CSS(style),
 		Hash: base64.StdEncoding.EncodeToString(hash[:])}
@@ -128,16 +127,20 @@ func tiles(f check.Figures) []tile {
 		over.Note = "there was none"
 	}
 	return []tile{
-		{fmt.Sprint(f.StaleAccepted), "stale writes accepted", "behind a newer token, in the order of commits", zeroIsGood(f.StaleAccepted, f.StaleAttempts)},
-		{fmt.Sprintf("%d / %d", f.StaleRefused, f.StaleAttempts), "stale attempts refused", refusedNote(f), refusedTone(f)},
-		{fmt.Sprint(f.FalseRefusals), "false refusals", "of a rightful leader", zeroIsGood(f.FalseRefusals, f.Writes)},
+		{fmt.Sprint(f.StaleAccepted), "stale writes accepted",
+			"behind a newer token, in the order of commits",
+			zeroIsGood(f.StaleAccepted, f.StaleAttempts)},
+		{fmt.Sprintf("%d / %d", f.StaleRefused, f.StaleAttempts), "stale attempts refused",
+			refusedNote(f), refusedTone(f)},
+		{fmt.Sprint(f.FalseRefusals), "false refusals", "of a rightful leader",
+			zeroIsGood(f.FalseRefusals, f.Writes)},
 		{fmt.Sprint(f.Changes), "changes of leadership", "", plain},
 		over,
 		{fmt.Sprint(f.Acknowledged), "acknowledged writes", acknowledgedNote(f), lossTone(f.Lost)},
 	}
 }
 
-// zeroIsGood of so many attempts; of none it says nothing.
+// zeroIsGood returns the tone for n bad results of so many attempts. No attempts prove nothing.
 func zeroIsGood(n, of int) tone {
 	switch {
 	case n > 0:
@@ -166,7 +169,7 @@ func refusedNote(f check.Figures) string {
 	rest := f.StaleAttempts - f.StaleRefused
 	switch {
 	case f.StaleAttempts == 0:
-		return "nothing was put to the test"
+		return "nothing was tested"
 	case rest > 0:
 		return fmt.Sprintf("%d got another answer, or none", rest)
 	}
@@ -174,7 +177,8 @@ func refusedNote(f check.Figures) string {
 }
 
 func acknowledgedNote(f check.Figures) string {
-	note := fmt.Sprintf("of %d, %d unknown; %.0f/s, in faults %.0f/s", f.Writes, f.Unknown, f.Before, f.During)
+	note := fmt.Sprintf("of %d, %d unknown; %.0f/s, in faults %.0f/s", f.Writes, f.Unknown,
+		f.Before, f.During)
 	if f.Lost > 0 {
 		note = fmt.Sprintf("%d LOST; ", f.Lost) + note
 	}

@@ -6,15 +6,18 @@
   const ctx = canvas.getContext('2d');
 
   // Sizes in CSS pixels.
-  const AXIS = 24, LABEL = 16, BAR = 15, ROW = 15, GAP = 9, SERVER = 21, STAIRS_TITLE = 22, STAIRS = 132;
-  const SHORTEST = 2;          // milliseconds: no view is narrower
-  const CLOSE_UP = 1200;       // milliseconds: the view of a violation, or a fifth of a short run
-  const LOUD = ['other', 'unknown', 'stale', 'accepted']; // drawn in this order, over what was acknowledged
+  const AXIS = 24, LABEL = 16, BAR = 15, ROW = 15, GAP = 9, SERVER = 21, STAIRS_TITLE = 22,
+    STAIRS = 132;
+  const SHORTEST = 2;          // milliseconds: the narrowest view
+  const CLOSE_UP = 1200;       // milliseconds: the view of a violation (a fifth of a short run)
+  // drawn in this order, over what was acknowledged
+  const LOUD = ['other', 'unknown', 'stale', 'accepted'];
 
   const view = { from: data.from, to: data.to };
-  let width = 0, height = 0, layout = null, colour = {}, hits = [], selected = null, problem = -1, dense = false, asked = false;
+  let width = 0, height = 0, layout = null, colour = {}, hits = [], selected = null, problem = -1,
+    dense = false, asked = false;
 
-  // ---- layout -------------------------------------------------------------------------------------------------------
+  // ---- layout ---------------------------------------------------------------------------------
 
   function makeLayout() {
     const labelRows = Math.min(4, data.bands.reduce((n, b) => Math.max(n, b.row + 1), 0));
@@ -86,14 +89,15 @@
   function readColours() {
     const css = getComputedStyle(document.documentElement);
     colour = {};
-    for (const name of ['card', 'ink', 'dim', 'line', 'lane', 'edge', 'ok', 'stale', 'unknown', 'other', 'accepted', 'fault', 't0', 't1', 't2', 't3', 't4', 't5']) {
+    for (const name of ['card', 'ink', 'dim', 'line', 'lane', 'edge', 'ok', 'stale', 'unknown',
+      'other', 'accepted', 'fault', 't0', 't1', 't2', 't3', 't4', 't5']) {
       colour[name] = css.getPropertyValue('--' + name).trim();
     }
     colour.font = getComputedStyle(document.body).fontFamily;
   }
   const termColour = (rank) => rank < 0 ? colour.other : colour['t' + rank % 6];
 
-  // ---- drawing ------------------------------------------------------------------------------------------------------
+  // ---- drawing --------------------------------------------------------------------------------
 
   function draw() {
     hits = [];
@@ -112,7 +116,7 @@
     placeTip();
   }
 
-  function redraw() { // once for each frame, however many events ask
+  function redraw() { // at most once per frame
     if (asked) return;
     asked = true;
     requestAnimationFrame(() => { asked = false; draw(); });
@@ -120,7 +124,9 @@
 
   function drawLanes() {
     layout.lanes.forEach((l, i) => {
-      if (i % 2 === 0) { ctx.fillStyle = colour.lane; ctx.fillRect(0, l.top, width, l.bottom - l.top); }
+      if (i % 2 !== 0) return;
+      ctx.fillStyle = colour.lane;
+      ctx.fillRect(0, l.top, width, l.bottom - l.top);
     });
     ctx.fillStyle = colour.edge;
     ctx.fillRect(0, layout.stairs.top, width, 1);
@@ -163,7 +169,7 @@
     });
   }
 
-  // hatch is the fault in the lane of its target.
+  // hatch draws the fault in the lane of its target.
   function hatch(a, lane, w) {
     ctx.save();
     ctx.beginPath();
@@ -173,7 +179,10 @@
     ctx.globalAlpha = 0.34;
     ctx.beginPath();
     const h = lane.bottom - lane.top;
-    for (let px = a - h; px < a + w; px += 8) { ctx.moveTo(px, lane.bottom); ctx.lineTo(px + h, lane.top); }
+    for (let px = a - h; px < a + w; px += 8) {
+      ctx.moveTo(px, lane.bottom);
+      ctx.lineTo(px + h, lane.top);
+    }
     ctx.stroke();
     ctx.globalAlpha = 0.8;
     ctx.strokeRect(a + 0.5, lane.top + 1.5, w - 1, h - 3);
@@ -187,7 +196,8 @@
     const y = AXIS + 1 + b.row * LABEL;
     ctx.fillStyle = colour.fault;
     ctx.fillRect(start, y, Math.max(2, Math.min(a + w, width) - start), LABEL - 3);
-    hits.push({ x: start + Math.min(w, room) / 2, y: y + 6, rx: Math.max(6, Math.min(w, room) / 2), fault: i, weight: 1 });
+    const half = Math.min(w, room) / 2;
+    hits.push({ x: start + half, y: y + 6, rx: Math.max(6, half), fault: i, weight: 1 });
     const text = fit(b.name, room - 6);
     if (!text) return;
     const wide = ctx.measureText(text).width + 6;
@@ -227,19 +237,24 @@
       ctx.setLineDash([]);
     }
     const token = data.tokens[b.token] ?? '';
-    const text = b.state === 'ready' ? ['leads, token ' + token, token] : [b.state + ' ' + token, b.state];
-    write(text.find((s) => ctx.measureText(s).width + 8 < w) ?? '', left, w, y, b.state === 'lost' ? c : colour.card);
+    const text = b.state === 'ready' ?
+      ['leads, token ' + token, token] : [b.state + ' ' + token, b.state];
+    write(text.find((s) => ctx.measureText(s).width + 8 < w) ?? '', left, w, y,
+      b.state === 'lost' ? c : colour.card);
   }
 
   function write(text, left, w, y, c, background) {
     const start = Math.max(4, left + 4);
     if (!text || start + ctx.measureText(text).width > Math.min(width, left + w)) return;
-    if (background) { ctx.fillStyle = background; ctx.fillRect(start - 3, y + 2, ctx.measureText(text).width + 6, BAR - 4); }
+    if (background) {
+      ctx.fillStyle = background;
+      ctx.fillRect(start - 3, y + 2, ctx.measureText(text).width + 6, BAR - 4);
+    }
     ctx.fillStyle = c;
     ctx.fillText(text, start, y + BAR / 2 + 0.5);
   }
 
-  // ---- operations ---------------------------------------------------------------------------------------------------
+  // ---- operations -----------------------------------------------------------------------------
 
   const firstAt = (t) => { // index of the first operation at or after t
     let low = 0, high = data.ops.length;
@@ -253,7 +268,8 @@
   function drawOps() {
     const rows = new Map();
     const slack = (view.to - view.from) / width * 8; // half a mark
-    for (let i = firstAt(view.from - slack); i < data.ops.length && data.ops[i].at <= view.to + slack; i++) {
+    for (let i = firstAt(view.from - slack);
+      i < data.ops.length && data.ops[i].at <= view.to + slack; i++) {
       const key = data.ops[i].lane * 64 + data.ops[i].row;
       if (!rows.has(key)) rows.set(key, []);
       rows.get(key).push(i);
@@ -262,16 +278,22 @@
     const loud = { other: [], unknown: [], stale: [], accepted: [] };
     for (const row of rows.values()) {
       const calm = row.filter((i) => data.ops[i].mark === 'ok' && !data.ops[i].problem);
-      if (calm.length > width / 7) drawDense(calm); else calm.forEach((i) => drawMark(i, opY(data.ops[i])));
-      if (calm.length > width / 7) calm.filter((i) => data.ops[i].do === 'raise').forEach((i) => drawMark(i, opY(data.ops[i])));
-      row.forEach((i) => { if (data.ops[i].problem || data.ops[i].mark !== 'ok') loud[data.ops[i].mark === 'ok' ? 'other' : data.ops[i].mark].push(i); });
+      const crowded = calm.length > width / 7;
+      if (crowded) drawDense(calm);
+      calm.filter((i) => !crowded || data.ops[i].do === 'raise')
+        .forEach((i) => drawMark(i, opY(data.ops[i])));
+      for (const i of row) {
+        const o = data.ops[i];
+        if (o.problem || o.mark !== 'ok') loud[o.mark === 'ok' ? 'other' : o.mark].push(i);
+      }
     }
     LOUD.forEach((m) => drawSparse(loud[m], (o) => opY(o)));
     drawBehind(slack);
   }
 
-  // Operations that were long on their way, such as those that a fault held.
-  const waits = data.ops.map((o, i) => i).filter((i) => data.ops[i].at - data.ops[i].sent > (data.to - data.from) / 4000);
+  // Operations that were in flight for long, such as those that a fault held.
+  const waits = data.ops.map((o, i) => i).filter((i) =>
+    data.ops[i].at - data.ops[i].sent > (data.to - data.from) / 4000);
 
   function drawWaits() {
     for (const i of waits) {
@@ -285,7 +307,7 @@
     }
   }
 
-  // drawDense shows how many were acknowledged where there is no room for one mark each.
+  // drawDense draws columns for acknowledged operations where there is no room for single marks.
   function drawDense(list) {
     dense = true;
     const column = 3, columns = new Map();
@@ -304,11 +326,12 @@
     }
   }
 
-  // drawSparse draws at most one mark of a kind in a few pixels, and remembers how many it stands for.
+  // drawSparse draws at most one mark of a kind in a few pixels, and counts the operations of each.
   function drawSparse(list, y) {
     const seen = new Map();
     for (const i of list) {
-      const o = data.ops[i], key = [o.lane, o.row, o.token, o.mark, Math.round(x(o.at) / (o.mark === 'accepted' ? 14 : 5)), o.problem].join();
+      const o = data.ops[i], place = Math.round(x(o.at) / (o.mark === 'accepted' ? 14 : 5));
+      const key = [o.lane, o.row, o.token, o.mark, place, o.problem].join();
       const hit = seen.get(key);
       if (hit) { hit.n++; continue; }
       seen.set(key, drawMark(i, y(o)));
@@ -344,7 +367,9 @@
     ctx.fillStyle = ctx.strokeStyle = colour[o.mark];
     switch (o.mark) {
       case 'ok':
-        if (o.do === 'raise') return polygon([[px, y - 6], [px + 5.5, y + 4.5], [px - 5.5, y + 4.5]]);
+        if (o.do === 'raise') {
+          return polygon([[px, y - 6], [px + 5.5, y + 4.5], [px - 5.5, y + 4.5]]);
+        }
         ctx.beginPath(); ctx.arc(px, y, 3, 0, 7); ctx.fill();
         return;
       case 'unknown':
@@ -363,14 +388,16 @@
         ctx.lineWidth = 1;
         return;
     }
-    shout(px, y);
+    drawAccepted(px, y);
   }
 
-  // shout is a stale write that was accepted.
-  function shout(px, y) {
+  // drawAccepted draws a stale write that was accepted.
+  function drawAccepted(px, y) {
     const r = 9, s = 3.8;
     ctx.fillStyle = colour.card;
-    const corners = (r, s) => [[-s, -r], [s, -r], [r, -s], [r, s], [s, r], [-s, r], [-r, s], [-r, -s]].map(([a, b]) => [px + a, y + b]);
+    const corners = (r, s) => [
+      [-s, -r], [s, -r], [r, -s], [r, s], [s, r], [-s, r], [-r, s], [-r, -s],
+    ].map(([a, b]) => [px + a, y + b]);
     polygon(corners(r + 1.5, s + 0.6));
     ctx.fillStyle = colour.accepted;
     polygon(corners(r, s));
@@ -379,13 +406,14 @@
     ctx.fillRect(px - 1.2, y + 2.8, 2.4, 2.4);
   }
 
-  // ---- the staircase of tokens --------------------------------------------------------------------------------------
+  // ---- the staircase of tokens ----------------------------------------------------------------
 
   function drawStairs() {
     if (!data.tokens.length) return;
     const s = layout.stairs;
     ctx.fillStyle = colour.dim;
-    ctx.fillText('the mark, as acknowledged; below it, attempts under an older token', 6, s.top + 12);
+    ctx.fillText('the mark, as acknowledged; below it, attempts under an older token', 6,
+      s.top + 12);
     data.stairs.forEach((stair, n) => drawStair(stair, n));
   }
 
@@ -406,28 +434,33 @@
     ctx.beginPath();
     steps.forEach((step, i) => {
       const y = tokenY(step.token) + n * 2.5;
-      if (i === 0) ctx.moveTo(x(step.at), s.base); else ctx.lineTo(x(step.at), tokenY(steps[i - 1].token) + n * 2.5);
+      if (i === 0) ctx.moveTo(x(step.at), s.base);
+      else ctx.lineTo(x(step.at), tokenY(steps[i - 1].token) + n * 2.5);
       ctx.lineTo(x(step.at), y);
       ctx.lineTo(i + 1 < steps.length ? x(steps[i + 1].at) : x(data.to), y);
     });
     ctx.stroke();
     ctx.setLineDash([]);
     ctx.lineWidth = 1;
-    steps.forEach((step) => hits.push({ x: x(step.at), y: tokenY(step.token), rise: { ...step, store: stair.store }, weight: 1 }));
+    for (const step of steps) {
+      const rise = { ...step, store: stair.store };
+      hits.push({ x: x(step.at), y: tokenY(step.token), rise, weight: 1 });
+    }
   }
 
   const behind = (o) => o.behind || o.mark === 'stale' || o.mark === 'accepted';
 
   function drawBehind(slack) {
     const list = { ok: [], other: [], unknown: [], stale: [], accepted: [] };
-    for (let i = firstAt(view.from - slack); i < data.ops.length && data.ops[i].at <= view.to + slack; i++) {
+    for (let i = firstAt(view.from - slack);
+      i < data.ops.length && data.ops[i].at <= view.to + slack; i++) {
       const o = data.ops[i];
       if (behind(o) && o.token >= 0) list[o.mark].push(i);
     }
     ['ok', ...LOUD].forEach((m) => drawSparse(list[m], (o) => tokenY(o.token)));
   }
 
-  // ---- what is selected ---------------------------------------------------------------------------------------------
+  // ---- what is selected -----------------------------------------------------------------------
 
   function drawSelection() {
     if (!selected) return;
@@ -454,18 +487,27 @@
     }
     if (hit.bar) {
       const b = hit.bar;
-      return [data.lanes[b.lane].name + ': ' + b.state, b.token >= 0 && 'token ' + data.tokens[b.token], b.text, clock(b.from) + ' to ' + clock(b.to)];
+      return [data.lanes[b.lane].name + ': ' + b.state,
+        b.token >= 0 && 'token ' + data.tokens[b.token], b.text,
+        clock(b.from) + ' to ' + clock(b.to)];
     }
-    return ['the mark of ' + (hit.rise.store || 'the store') + ' is ' + data.tokens[hit.rise.token], 'first acknowledged at ' + clock(hit.rise.at)];
+    return [
+      'the mark of ' + (hit.rise.store || 'the store') + ' is ' + data.tokens[hit.rise.token],
+      'first acknowledged at ' + clock(hit.rise.at),
+    ];
   }
 
   function linesOfOp(o, n) {
-    const outcome = { ok: 'acknowledged', stale: 'refused: stale token', unknown: 'outcome unknown', other: o.outcome,
+    const outcome = { ok: 'acknowledged', stale: 'refused: stale token',
+      unknown: 'outcome unknown', other: o.outcome,
       accepted: 'STALE, AND ACCEPTED (' + o.outcome + ')' }[o.mark];
-    return [outcome, [o.do, o.store].filter(Boolean).join(' to ') + ', token ' + (data.tokens[o.token] ?? 'none'),
+    return [outcome,
+      [o.do, o.store].filter(Boolean).join(' to ') + ', token ' + (data.tokens[o.token] ?? 'none'),
       o.process + ', ' + o.id,
-      o.open ? clock(o.sent) + ', never answered' : clock(o.at) + ', after ' + (o.at - o.sent).toFixed(1) + ' ms',
-      o.place ? 'commit ' + o.place + ' of ' + o.store : '', o.text, n > 1 && 'and ' + (n - 1) + ' more here'];
+      o.open ? clock(o.sent) + ', never answered' :
+        clock(o.at) + ', after ' + (o.at - o.sent).toFixed(1) + ' ms',
+      o.place ? 'commit ' + o.place + ' of ' + o.store : '', o.text,
+      n > 1 && 'and ' + (n - 1) + ' more here'];
   }
 
   function fillTip(lines) {
@@ -484,7 +526,8 @@
     tip.classList.toggle('pinned', pinned);
     const left = px + gutter.offsetWidth, room = picture.clientWidth;
     const w = tip.offsetWidth, h = tip.offsetHeight;
-    tip.style.left = Math.max(4, left + 20 + w > room ? Math.min(left - 20 - w, room - w - 4) : left + 20) + 'px';
+    const fits = left + 20 + w <= room;
+    tip.style.left = Math.max(4, fits ? left + 20 : Math.min(left - 20 - w, room - w - 4)) + 'px';
     tip.style.top = Math.max(2, Math.min(y - h / 2, height - h - 2)) + 'px';
   }
 
@@ -492,7 +535,8 @@
     if (!selected) return;
     const px = x(selected.t);
     if (px < 0 || px > width) { tip.hidden = true; return; }
-    showTip(selected.lines, px, selected.op === undefined ? AXIS + 40 : opY(data.ops[selected.op]), true);
+    const y = selected.op === undefined ? AXIS + 40 : opY(data.ops[selected.op]);
+    showTip(selected.lines, px, y, true);
   }
 
   function nearest(px, y, reach) {
@@ -506,7 +550,7 @@
     return best;
   }
 
-  // ---- moving about -------------------------------------------------------------------------------------------------
+  // ---- moving about ---------------------------------------------------------------------------
 
   function show(from, to) {
     const whole = data.to - data.from;
@@ -554,7 +598,8 @@
   function markProblem() {
     document.querySelectorAll('#problems li').forEach((li, i) => {
       li.classList.toggle('on', i === problem);
-      if (i === problem) li.parentElement.scrollTop = li.offsetTop - li.parentElement.offsetTop - 40;
+      const list = li.parentElement;
+      if (i === problem) list.scrollTop = li.offsetTop - list.offsetTop - 40;
     });
   }
 
@@ -565,11 +610,14 @@
     show(b.from - margin, b.to + margin);
   }
 
-  // ---- input --------------------------------------------------------------------------------------------------------
+  // ---- input ----------------------------------------------------------------------------------
 
   let drag = null;
 
-  const inside = (e) => { const r = canvas.getBoundingClientRect(); return { px: e.clientX - r.left, y: e.clientY - r.top }; };
+  const inside = (e) => {
+    const r = canvas.getBoundingClientRect();
+    return { px: e.clientX - r.left, y: e.clientY - r.top };
+  };
 
   function hover(e) {
     const { px, y } = inside(e);
@@ -586,7 +634,11 @@
   canvas.addEventListener('pointermove', (e) => {
     if (!drag) return hover(e);
     const by = (drag.start - e.clientX) / width * (drag.to - drag.from);
-    if (Math.abs(drag.start - e.clientX) > 3) { drag.moved = true; canvas.classList.add('dragging'); tip.hidden = true; }
+    if (Math.abs(drag.start - e.clientX) > 3) {
+      drag.moved = true;
+      canvas.classList.add('dragging');
+      tip.hidden = true;
+    }
     if (drag.moved) show(drag.from + by, drag.to + by);
   });
   const drop = (e) => {
@@ -598,11 +650,12 @@
   canvas.addEventListener('pointercancel', drop);
   canvas.addEventListener('pointerleave', () => { if (!drag && !selected) tip.hidden = true; });
 
-  // tap keeps what was hit, until something else is.
+  // tap selects what was hit, until something else is hit.
   function tap(e) {
     const { px, y } = inside(e);
     const hit = nearest(px, y, e.pointerType === 'touch' ? 16 : 7);
-    selected = hit && hit.op !== undefined ? { t: data.ops[hit.op].at, op: hit.op, lines: linesOf(hit) } : null;
+    selected = hit && hit.op !== undefined ?
+      { t: data.ops[hit.op].at, op: hit.op, lines: linesOf(hit) } : null;
     tip.hidden = true;
     draw();
     if (hit && !selected) showTip(linesOf(hit), px, y, false);
@@ -610,15 +663,20 @@
 
   canvas.addEventListener('wheel', (e) => {
     const all = view.to - view.from >= data.to - data.from - 1e-6;
-    if (Math.abs(e.deltaX) > Math.abs(e.deltaY)) { e.preventDefault(); return pan(e.deltaX / width); }
+    if (Math.abs(e.deltaX) > Math.abs(e.deltaY)) {
+      e.preventDefault();
+      return pan(e.deltaX / width);
+    }
     if (all && e.deltaY > 0) return; // nothing left to zoom out of: the page scrolls
     e.preventDefault();
     zoom(Math.exp(Math.max(-60, Math.min(60, e.deltaY)) * 0.005), inside(e).px);
   }, { passive: false });
 
   const keys = {
-    ArrowLeft: () => pan(-0.2), ArrowRight: () => pan(0.2), '+': () => zoom(0.6), '=': () => zoom(0.6), '-': () => zoom(1 / 0.6),
-    0: whole, n: () => goTo(problem + 1), p: () => goTo(problem < 0 ? -1 : problem - 1), Escape: whole,
+    ArrowLeft: () => pan(-0.2), ArrowRight: () => pan(0.2),
+    '+': () => zoom(0.6), '=': () => zoom(0.6), '-': () => zoom(1 / 0.6),
+    n: () => goTo(problem + 1), p: () => goTo(problem < 0 ? -1 : problem - 1),
+    0: whole, Escape: whole,
   };
   document.addEventListener('keydown', (e) => {
     if (e.ctrlKey || e.metaKey || e.altKey || !keys[e.key]) return;
@@ -632,14 +690,20 @@
   on('in', () => zoom(0.6));
   on('out', () => zoom(1 / 0.6));
   on('whole', whole);
-  on('problems', (e) => { const b = e.target.closest('[data-problem]'); if (b) goTo(+b.dataset.problem); });
-  on('faults', (e) => { const b = e.target.closest('[data-fault]'); if (b) showFault(+b.dataset.fault); });
+  on('problems', (e) => {
+    const b = e.target.closest('[data-problem]');
+    if (b) goTo(+b.dataset.problem);
+  });
+  on('faults', (e) => {
+    const b = e.target.closest('[data-fault]');
+    if (b) showFault(+b.dataset.fault);
+  });
   on('copy', copy);
 
   async function copy() {
     const text = $('command').textContent;
     let done = true;
-    try { await navigator.clipboard.writeText(text); } catch { // where there is no clipboard, at least it is selected
+    try { await navigator.clipboard.writeText(text); } catch { // no clipboard: at least select it
       getSelection().selectAllChildren($('command'));
       done = document.execCommand('copy');
     }
@@ -647,7 +711,7 @@
     setTimeout(() => { $('copy').textContent = 'copy'; }, 1500);
   }
 
-  // ---- for tests and for the console --------------------------------------------------------------------------------
+  // ---- for tests and for the console ----------------------------------------------------------
 
   window.report = {
     data, view, draw,
@@ -656,12 +720,16 @@
     hits: () => hits,
     where: (id) => { // of an operation, in CSS pixels of the window
       const o = data.ops.find((o) => o.id === id), r = canvas.getBoundingClientRect();
-      return o && { x: r.left + x(o.at), y: r.top + opY(o), visible: o.at >= view.from && o.at <= view.to };
+      return o && { x: r.left + x(o.at), y: r.top + opY(o),
+        visible: o.at >= view.from && o.at <= view.to };
     },
   };
 
   readColours();
   resize();
-  new ResizeObserver(() => { if (Math.abs(picture.clientWidth - gutter.offsetWidth - width) > 0.5) resize(); }).observe(picture);
-  matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => { readColours(); draw(); });
+  new ResizeObserver(() => {
+    if (Math.abs(picture.clientWidth - gutter.offsetWidth - width) > 0.5) resize();
+  }).observe(picture);
+  matchMedia('(prefers-color-scheme: dark)').addEventListener('change',
+    () => { readColours(); draw(); });
 })();

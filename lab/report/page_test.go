@@ -25,19 +25,25 @@ func TestPageOfAValidRun(t *testing.T) {
 	p.wantText("#command", r.result.Header.Command)
 	p.wantText("#seed", "20260203")
 	p.wantText(".about", "paused past its session")
-	p.wantText(".tiles", "stale writes accepted", fmt.Sprintf("%d / %d", r.result.Figures.StaleRefused, r.result.Figures.StaleAttempts), "64ms", "1.112s")
+	p.wantText(".tiles", "stale writes accepted",
+		fmt.Sprintf("%d / %d", r.result.Figures.StaleRefused,
+			r.result.Figures.StaleAttempts), "64ms", "1.112s")
 	want(p, `document.getElementById('first').disabled`, true)
 	want(p, `document.querySelectorAll('#problems').length`, 0)
 
-	want(p, `[...document.querySelectorAll('[data-lane]')].map((e) => e.innerText).join()`, "worker-1,worker-2,worker-3,guard-1")
-	want(p, `report.data.lanes.map((l) => l.rows.join('+')).join()`, "postgres+redis,postgres+redis,postgres+redis,")
+	want(p, `[...document.querySelectorAll('[data-lane]')].map((e) => e.innerText).join()`,
+		"worker-1,worker-2,worker-3,guard-1")
+	want(p, `report.data.lanes.map((l) => l.rows.join('+')).join()`,
+		"postgres+redis,postgres+redis,postgres+redis,")
 	want(p, `report.data.bands.map((b) => b.name + ':' + b.lanes).join()`,
 		"pause leader:0,cut leader from coordinator:1,kill guard:3,depose leader:2")
 	want(p, `document.querySelectorAll('#faults tbody tr').length`, 4)
 	want(p, `document.querySelectorAll('#terms tbody tr').length`, 4)
-	want(p, `report.data.stairs.map((s) => s.store + ':' + s.steps.map((n) => report.data.tokens[n.token])).join(';')`,
+	want(p, `report.data.stairs.map((s) =>
+		s.store + ':' + s.steps.map((n) => report.data.tokens[n.token])).join(';')`,
 		"postgres:9,13,21,30;redis:9,13,21,30")
-	want(p, `report.data.bars.filter((b) => b.state === 'ready').map((b) => b.lane + ':' + report.data.tokens[b.token]).join()`, "0:9,0:30,1:13,2:21")
+	want(p, `report.data.bars.filter((b) => b.state === 'ready').map((b) =>
+		b.lane + ':' + report.data.tokens[b.token]).join()`, "0:9,0:30,1:13,2:21")
 	want(p, `report.count().stale`, r.result.Figures.StaleRefused)
 	want(p, `report.count().unknown`, 3)
 	want(p, `report.count().ok`, r.result.Figures.Acknowledged+8)
@@ -54,22 +60,36 @@ func TestPageOfAValidRun(t *testing.T) {
 	p.wait(`['copied', 'selected'].includes(document.getElementById('copy').textContent)`)
 }
 
-// The colours are of the canvas itself: what was to be drawn is there.
+// The colours of the canvas show that everything is drawn.
 func TestCanvasShowsLanesBandsAndMarks(t *testing.T) {
 	r, first, _ := invalid()
 	p := open(t, save(t, r.events, r.result), 1280, 800)
 	p.colours()
 	p.do(chromedp.Evaluate[chromedp.Void](`
 		window.differ = (a, b) => colour(...a).some((v, i) => Math.abs(v - colour(...b)[i]) > 3);
-		window.px = (ms) => (ms - report.view.from) / (report.view.to - report.view.from) * document.getElementById('timeline').clientWidth;
-		window.near = (m) => report.hits().find((h) => h.op !== undefined && report.data.ops[h.op].mark === m);`))
+		window.px = (ms) => (ms - report.view.from) / (report.view.to - report.view.from) *
+			document.getElementById('timeline').clientWidth;
+		window.near = (m) => report.hits().find((h) =>
+			h.op !== undefined && report.data.ops[h.op].mark === m);`))
 	guard := `document.querySelector('[data-lane="guard-1"]').offsetTop + 7`
-	want(p, `differ([px(4100), `+guard+`], [px(6100), `+guard+`])`, true)                                                           // inside and outside of a band
-	want(p, `differ([px(10400), `+guard+`], [px(4100), `+guard+`]) || differ([px(10404), `+guard+`], [px(4100), `+guard+`])`, true) // and its target
-	want(p, `(() => { const h = near('stale'); return differ([h.x, h.y], [h.x, h.y + 7]); })()`, true)                              // a cross, and beside it
-	want(p, `(() => { const h = near('accepted'), c = colour(h.x - 6, h.y); return c[0] > 150 && c[1] < 90; })()`, true)
-	bar := `report.hits().find((h) => h.bar && h.bar.state === 'ready')`
-	want(p, `(() => { const h = `+bar+`; return differ([h.x, h.y + 5], [h.x, h.y + 12]); })()`, true)
+	// Inside and outside of a band.
+	want(p, `differ([px(4100), `+guard+`], [px(6100), `+guard+`])`, true)
+	// The band's target.
+	want(p, `differ([px(10400), `+guard+`], [px(4100), `+guard+`]) ||
+		differ([px(10404), `+guard+`], [px(4100), `+guard+`])`, true)
+	// A cross, and beside it.
+	want(p, `(() => {
+		const h = near('stale');
+		return differ([h.x, h.y], [h.x, h.y + 7]);
+	})()`, true)
+	want(p, `(() => {
+		const h = near('accepted'), c = colour(h.x - 6, h.y);
+		return c[0] > 150 && c[1] < 90;
+	})()`, true)
+	want(p, `(() => {
+		const h = report.hits().find((h) => h.bar && h.bar.state === 'ready');
+		return differ([h.x, h.y + 5], [h.x, h.y + 12]);
+	})()`, true)
 	want(p, fmt.Sprintf(`report.where(%q).visible`, first), true)
 }
 
@@ -85,7 +105,8 @@ func TestFirstViolation(t *testing.T) {
 	whole := eval[float64](p, `report.view.to - report.view.from`)
 
 	p.click("#first")
-	p.wantText("#tip", "accepted", firstText, "token 13", first, "worker-2", "postgres", "commit", "10.903 s, after 3.0 ms")
+	p.wantText("#tip", "accepted", firstText, "token 13", first, "worker-2", "postgres", "commit",
+		"10.903 s, after 3.0 ms")
 	p.wantVisible(first)
 	if span := eval[float64](p, `report.view.to - report.view.from`); span > whole/4 {
 		t.Errorf("the view of a violation is %.0f ms of %.0f, want a close-up", span, whole)
@@ -99,7 +120,7 @@ func TestFirstViolation(t *testing.T) {
 	p.wantText("#tip", firstText)
 	p.click(`[data-problem="1"]`)
 	p.wantText("#tip", secondText)
-	p.click(`[data-problem="2"]`) // of the run as a whole: there is nowhere to go
+	p.click(`[data-problem="2"]`) // of the run as a whole: it has no place in the picture
 	want(p, `report.view.to - report.view.from`, whole)
 	p.press("n")
 	p.wantText("#tip", firstText)
@@ -114,7 +135,8 @@ func (p *tab) wantVisible(op string) {
 		X, Y    float64
 		Visible bool
 	}](p, fmt.Sprintf("report.where(%q)", op))
-	if width, height := eval[float64](p, "innerWidth"), eval[float64](p, "innerHeight"); !at.Visible || at.X < 0 || at.X > width || at.Y < 0 || at.Y > height {
+	width, height := eval[float64](p, "innerWidth"), eval[float64](p, "innerHeight")
+	if !at.Visible || at.X < 0 || at.X > width || at.Y < 0 || at.Y > height {
 		p.t.Errorf("%s is at %+v, outside of the window of %v to %v", op, at, width, height)
 	}
 }
@@ -135,7 +157,8 @@ func TestZoomPanAndHover(t *testing.T) {
 	smaller("button +", func() { p.click("#in") })
 	smaller("key +", func() { p.press("+") })
 	smaller("wheel", func() {
-		p.do(chromedp.Evaluate[chromedp.Void](`document.getElementById('timeline').dispatchEvent(new WheelEvent('wheel',
+		p.do(chromedp.Evaluate[chromedp.Void](
+			`document.getElementById('timeline').dispatchEvent(new WheelEvent('wheel',
 			{ deltaY: -100, clientX: 700, clientY: 400, cancelable: true, bubbles: true }))`))
 		p.settle()
 	})
@@ -163,13 +186,17 @@ func TestZoomPanAndHover(t *testing.T) {
 
 func TestPageOnAPhone(t *testing.T) {
 	r, first, _ := invalid()
-	p := open(t, save(t, r.events, r.result), 390, 844, chromedp.EmulateMobile, chromedp.EmulateTouch)
+	p := open(t, save(t, r.events, r.result), 390, 844, chromedp.EmulateMobile,
+		chromedp.EmulateTouch)
 	want(p, `document.documentElement.scrollWidth`, 390)
 	p.wantText("#verdict", "invalid")
 	p.click("#first")
 	p.wantVisible(first)
 	p.wantText("#tip", firstText)
-	want(p, `(() => { const a = document.getElementById('tip').getBoundingClientRect(); return a.left >= 0 && a.right <= 390; })()`, true)
+	want(p, `(() => {
+		const a = document.getElementById('tip').getBoundingClientRect();
+		return a.left >= 0 && a.right <= 390;
+	})()`, true)
 	at := eval[struct{ X, Y float64 }](p, fmt.Sprintf("report.where(%q)", first))
 	p.press(kb.Escape)
 	p.click("#first")
@@ -179,29 +206,33 @@ func TestPageOnAPhone(t *testing.T) {
 	want(p, `document.documentElement.scrollWidth`, 390)
 }
 
-// Tokens are beyond 2^53 as soon as a coordinator's epoch is; 2^53 and 2^53+1 are one number to JavaScript.
-func TestTokensBeyondJavaScript(t *testing.T) {
+// Tokens can be above 2^53, and JavaScript cannot tell 2^53 from 2^53+1.
+func TestTokensTooLargeForJavaScript(t *testing.T) {
 	r := newRun("large", "")
 	const large = fence.Token(1 << 53)
 	r.result.Header.Seed = 1<<63 + 25
 	r.leads(100, 300, "worker-1", large, 20)
 	r.leads(400, 600, "worker-2", large+1, 20)
 	p := open(t, save(t, r.events, r.result), 1280, 800)
-	want(p, `[...document.querySelectorAll('.token')].map((e) => e.textContent).join()`, "9007199254740992,9007199254740993")
+	want(p, `[...document.querySelectorAll('.token')].map((e) => e.textContent).join()`,
+		"9007199254740992,9007199254740993")
 	p.wantText("#seed", "9223372036854775833")
 	p.wantText("#terms", "9007199254740992", "9007199254740993")
 }
 
-// Texts come from the outside. None may become a tag, end the data, or run.
-func TestTextIsText(t *testing.T) {
+// Texts come from outside. None may become a tag, end the data, or run as a script.
+func TestTextIsNeverMarkupOrScript(t *testing.T) {
 	const evil = `</script><script>window.evil=1</script><img src=x onerror="window.evil=1">` + "\u2028"
 	r := newRun(evil, evil)
-	r.result.Header.Command, r.result.Header.Versions, r.result.Header.Control = evil, []string{evil}, evil
+	h := r.result.Header
+	h.Command, h.Versions, h.Control = evil, []string{evil}, evil
 	op := r.op(10, 1, "worker-1", evil, 7, history.Write, history.Failed, evil)
 	r.term(5, "<b>worker</b>", history.Lost, 7, evil)
 	r.fault(5, 15, evil, "worker-1 "+evil)
 	r.add(6, history.Event{Kind: history.Note, Process: evil, Text: evil})
-	r.result.Problems = []check.Problem{{Invariant: evil, At: at(11), Process: evil, Op: op, Text: evil}}
+	r.result.Problems = []check.Problem{
+		{Invariant: evil, At: at(11), Process: evil, Op: op, Text: evil},
+	}
 	r.result.Doubts = []string{evil}
 	p := open(t, save(t, r.events, r.result), 1280, 800)
 	p.click("#first")
@@ -218,7 +249,7 @@ func TestEmptyHistory(t *testing.T) {
 	p.wantText("#scenario", "a run without a header")
 	p.wantText("#empty", "nothing to draw")
 	p.wantText("#doubts", "the history is empty")
-	want(p, `document.querySelectorAll('.tile.good').length`, 0) // nothing was put to the test
+	want(p, `document.querySelectorAll('.tile.good').length`, 0) // nothing was tested
 	p.press("n")
 	p.press("+")
 }
@@ -245,7 +276,8 @@ func TestHistoryWithoutHeader(t *testing.T) {
 func TestTwentyThousandOperations(t *testing.T) {
 	r := newRun("long", "")
 	for i := range 10 {
-		r.leads(float64(i)*10_000, float64(i)*10_000+9900, fmt.Sprintf("worker-%d", 1+i%3), fence.Token(10+i), 9.5)
+		r.leads(float64(i)*10_000, float64(i)*10_000+9900, fmt.Sprintf("worker-%d", 1+i%3),
+			fence.Token(10+i), 9.5)
 	}
 	if r.ops < 20_000 {
 		t.Fatalf("the history has %d operations, want 20000", r.ops)
@@ -254,12 +286,17 @@ func TestTwentyThousandOperations(t *testing.T) {
 	p := open(t, save(t, r.events, r.result), 1280, 800)
 	want(p, `report.data.ops.length`, r.ops)
 	want(p, `document.getElementById('picture').dataset.dense`, "true")
-	// Bounds that only find a page that hangs.
+	// These bounds are wide: they only find a page that hangs.
 	if took := time.Since(start); took > patience {
 		t.Errorf("browser and page took %s", took)
 	}
-	frame := eval[float64](p, `(() => { const t = performance.now(); for (let i = 0; i < 20; i++) report.draw(); return (performance.now() - t) / 20; })()`)
-	t.Logf("%d operations: %s to start and load, %.1f ms for each frame", r.ops, time.Since(start).Round(time.Millisecond), frame)
+	frame := eval[float64](p, `(() => {
+		const t = performance.now();
+		for (let i = 0; i < 20; i++) report.draw();
+		return (performance.now() - t) / 20;
+	})()`)
+	t.Logf("%d operations: %s to start and load, %.1f ms for each frame", r.ops,
+		time.Since(start).Round(time.Millisecond), frame)
 	if frame > 1000 {
 		t.Errorf("one frame takes %.0f ms", frame)
 	}
@@ -281,8 +318,9 @@ func TestDarkMode(t *testing.T) {
 	p.screenshot("dark")
 }
 
-// screenshots is where pictures of the page go; the one for the README is that of the path itself.
-var screenshots = flag.String("screenshot", os.Getenv("RINGFENCE_SCREENSHOT"), "save pictures of the page here (a .png)")
+// screenshots is the path for pictures of the page; the picture for the README gets this very path.
+var screenshots = flag.String("screenshot", os.Getenv("RINGFENCE_SCREENSHOT"),
+	"save pictures of the page here (a .png)")
 
 func (p *tab) screenshot(name string) {
 	p.t.Helper()
@@ -300,8 +338,8 @@ func (p *tab) screenshot(name string) {
 	}
 }
 
-// TestScreenshot takes the pictures of a run that was made up; RINGFENCE_SCREENSHOT_OF names the report.html of a real one,
-// for a picture that shows something which has happened.
+// TestScreenshot takes pictures of a synthetic run. RINGFENCE_SCREENSHOT_OF names the report.html
+// of a real run to take a picture of instead.
 func TestScreenshot(t *testing.T) {
 	if real := os.Getenv("RINGFENCE_SCREENSHOT_OF"); real != "" {
 		open(t, real, 1280, 800).screenshot("")

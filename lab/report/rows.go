@@ -7,7 +7,7 @@ import (
 	"github.com/ringfence/ringfence/lab/history"
 )
 
-// problemRow is a line of the list of violations.
+// problemRow is a line in the list of violations.
 type problemRow struct {
 	Invariant, When, Place, Text string
 }
@@ -28,7 +28,9 @@ type faultRow struct {
 func (d *reading) faultRows() []faultRow {
 	var rows []faultRow
 	for _, f := range d.faults {
-		row := faultRow{f.name, seconds(f.from), seconds(f.to), seconds(f.to - f.from), f.text, f.after}
+		row := faultRow{
+			f.name, seconds(f.from), seconds(f.to), seconds(f.to - f.from), f.text, f.after,
+		}
 		if f.open {
 			row.End, row.Lasted = "not ended", ""
 		}
@@ -45,7 +47,10 @@ type termRow struct {
 func (d *reading) termRows() []termRow {
 	var rows []termRow
 	for _, t := range d.terms {
-		rows = append(rows, termRow{t.token.String(), t.process, seconds(t.won), seconds(t.ready), seconds(t.over), t.cause, t.acknowledged, t.refused})
+		rows = append(rows, termRow{
+			t.token.String(), t.process, seconds(t.won), seconds(t.ready), seconds(t.over), t.cause,
+			t.acknowledged, t.refused,
+		})
 	}
 	return rows
 }
@@ -54,7 +59,7 @@ type noteRow struct {
 	At, Process, Text string
 }
 
-// noteRows also says how many notes it has left out.
+// noteRows also returns how many notes it left out.
 func (d *reading) noteRows(events []history.Event) (rows []noteRow, more int) {
 	for _, e := range events {
 		if e.Kind != history.Note {
@@ -69,7 +74,7 @@ func (d *reading) noteRows(events []history.Event) (rows []noteRow, more int) {
 	return rows, more
 }
 
-// seconds of milliseconds since the run's start; nothing where there is no time.
+// seconds formats milliseconds since the start of the run; a negative number is no time.
 func seconds(ms float64) string {
 	if ms < 0 {
 		return ""

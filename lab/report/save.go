@@ -19,17 +19,19 @@ const (
 	PageFile    = "report.html"
 	ResultsFile = "results.json"
 	HistoryFile = lab.HistoryFile
-	ModelFile   = "model.html" // porcupine's page, where there is one
+	ModelFile   = "model.html" // porcupine's page, if there is one
 	IndexFile   = "index.html"
 )
 
-// Save writes report.html and results.json into dir, which exists. The page links to the files beside it.
+// Save writes report.html and results.json into dir, which must exist. The page links to the files
+// beside it.
 func Save(dir string, events []history.Event, r check.Result) error {
 	results, err := json.MarshalIndent(r, "", "  ")
 	if err != nil {
 		return fmt.Errorf("report: results: %w", err)
 	}
-	if err := os.WriteFile(filepath.Join(dir, ResultsFile), append(results, '\n'), 0o644); err != nil {
+	file := filepath.Join(dir, ResultsFile)
+	if err := os.WriteFile(file, append(results, '\n'), 0o644); err != nil {
 		return fmt.Errorf("report: %w", err)
 	}
 	links, err := present(dir, HistoryFile, ResultsFile, ModelFile)
@@ -46,7 +48,7 @@ func Save(dir string, events []history.Event, r check.Result) error {
 	return nil
 }
 
-// present are those of the files that dir has.
+// present returns those of the files that dir has.
 func present(dir string, names ...string) ([]string, error) {
 	var found []string
 	for _, name := range names {

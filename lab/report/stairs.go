@@ -6,7 +6,8 @@ import (
 	"github.com/ringfence/ringfence/lab/history"
 )
 
-// stair is how the mark of one store rose, as far as processes were told: by the first acknowledgement under each token.
+// stair shows how the mark of one store rose, as far as processes know: with the first
+// acknowledgement under each token.
 type stair struct {
 	Store string `json:"store"`
 	Steps []rise `json:"steps"`
@@ -17,11 +18,11 @@ type rise struct {
 	Token int     `json:"token"` // rank
 }
 
-// makeStairs also finds the operations that were sent under a token that was already behind.
+// makeStairs also finds the operations that were sent under a token that was already stale.
 func (d *reading) makeStairs() {
 	newest, steps := map[string]history.Age{}, map[string][]rise{}
 	for _, e := range d.events {
-		age := d.ages.Of(e.Process, e.Token, e.At)
+		age := d.history.AgeOf(e.Process, e.Token, e.At)
 		switch {
 		case e.Kind == history.Invoke && e.Token > 0 && newest[e.Store].Newer(age):
 			d.byOp[e.Op].Behind = true

@@ -7,7 +7,7 @@ import (
 	"github.com/ringfence/ringfence/lab/check"
 )
 
-// firstLines bounds how many problems and doubts a summary has.
+// firstLines bounds the problems, and the doubts, in a summary.
 const firstLines = 5
 
 // Summary writes a few lines about one run.
@@ -26,10 +26,12 @@ func Summary(w io.Writer, r check.Result) {
 		fmt.Fprintf(w, "  doubt    %s\n", d)
 	}
 	more(w, len(r.Doubts), "doubt")
-	fmt.Fprintf(w, "  writes   %d acknowledged of %d, %d unknown, %d lost; %.0f/s before, %.0f/s in, %.0f/s after the faults\n",
+	fmt.Fprintf(w, "  writes   %d acknowledged of %d, %d unknown, %d lost; "+
+		"%.0f/s before, %.0f/s in, %.0f/s after the faults\n",
 		f.Acknowledged, f.Writes, f.Unknown, f.Lost, f.Before, f.During, f.After)
 	fmt.Fprintf(w, "  stale    %s, %d refused, %d accepted; %s\n",
-		count(f.StaleAttempts, "attempt"), f.StaleRefused, f.StaleAccepted, count(f.FalseRefusals, "false refusal"))
+		count(f.StaleAttempts, "attempt"), f.StaleRefused, f.StaleAccepted, count(f.FalseRefusals,
+			"false refusal"))
 	fmt.Fprintf(w, "  leaders  %s, take-over %s\n", count(f.Changes, "change"), TakeOver(f))
 	if h := header(r); h.Command != "" {
 		fmt.Fprintf(w, "  again    %s\n", h.Command)

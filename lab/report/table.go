@@ -12,18 +12,24 @@ import (
 	"github.com/ringfence/ringfence/lab/check"
 )
 
-var columns = []string{"SCENARIO", "VERDICT", "CHANGES", "WRITES", "STALE ATTEMPTS", "STALE ACCEPTED", "FALSE REFUSALS", "TAKE-OVER"}
+var columns = []string{
+	"SCENARIO", "VERDICT", "CHANGES", "WRITES", "STALE ATTEMPTS", "STALE ACCEPTED",
+	"FALSE REFUSALS", "TAKE-OVER",
+}
 
-// verdictColumn is the last one that is text, and so begins at the left.
+// verdictColumn is the last column that is text and so aligned to the left.
 const verdictColumn = 1
 
-// Table writes one line for each run and one that counts them, in colour where w is a terminal.
+// Table writes one line for each run and one that counts them, in colour if w is a terminal.
 func Table(w io.Writer, results []check.Result) {
 	rows := [][]string{columns}
 	for _, r := range results {
 		f := r.Figures
-		rows = append(rows, []string{scenario(r), verdictOf(r).Word, fmt.Sprint(f.Changes), fmt.Sprint(f.Acknowledged),
-			fmt.Sprint(f.StaleAttempts), fmt.Sprint(f.StaleAccepted), fmt.Sprint(f.FalseRefusals), TakeOver(f)})
+		rows = append(rows, []string{
+			scenario(r), verdictOf(r).Word, fmt.Sprint(f.Changes), fmt.Sprint(f.Acknowledged),
+			fmt.Sprint(f.StaleAttempts), fmt.Sprint(f.StaleAccepted), fmt.Sprint(f.FalseRefusals),
+			TakeOver(f),
+		})
 	}
 	widths := make([]int, len(columns))
 	for _, row := range rows {
@@ -53,7 +59,7 @@ func pad(s string, width int, left bool) string {
 	return space + s
 }
 
-// scenario is the name of what was run, with what was changed about it.
+// scenario returns the scenario's name, with the control or the missing guard.
 func scenario(r check.Result) string {
 	h := header(r)
 	switch {
@@ -72,11 +78,12 @@ func total(results []check.Result) string {
 		n[r.Verdict]++
 		accepted += r.Figures.StaleAccepted
 	}
-	return fmt.Sprintf("%s: %d valid, %d invalid, %d unknown; %s accepted", count(len(results), "run"),
+	return fmt.Sprintf("%s: %d valid, %d invalid, %d unknown; %s accepted",
+		count(len(results), "run"),
 		n[check.Valid], n[check.Invalid], n[check.Unknown], count(accepted, "stale write"))
 }
 
-// isTerminal is whether w shows colours. NO_COLOR (no-color.org) switches them off.
+// isTerminal reports whether w shows colours. NO_COLOR (no-color.org) switches them off.
 func isTerminal(w io.Writer) bool {
 	f, ok := w.(*os.File)
 	return ok && os.Getenv("NO_COLOR") == "" && term.IsTerminal(int(f.Fd()))

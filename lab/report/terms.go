@@ -8,7 +8,7 @@ import (
 	"github.com/ringfence/ringfence/lab/history"
 )
 
-// bar is a state of a process.
+// bar shows a state of a process.
 type bar struct {
 	Lane  int     `json:"lane"`
 	From  float64 `json:"from"`
@@ -18,19 +18,19 @@ type bar struct {
 	Text  string  `json:"text,omitempty"`
 }
 
-// termSpan is a line of the table of terms. Times are milliseconds, below 0: never.
+// termSpan is a line in the table of terms. Times are in milliseconds; below 0 means never.
 type termSpan struct {
 	token            fence.Token
 	process          string
 	won, ready, over float64
 	cause            string
 	acknowledged     int
-	refused          int // because stale
+	refused          int // as stale
 }
 
 func (d *reading) readTerms() {
 	d.Bars = []bar{}
-	open := map[string]*bar{} // of each process, what it is now
+	open := map[string]*bar{} // the present state of each process
 	end := func(process string, at float64) {
 		if b := open[process]; b != nil && at > b.From {
 			b.To = at
@@ -45,7 +45,10 @@ func (d *reading) readTerms() {
 			end(process, d.ms(e.At))
 			d.addToTerm(process, e)
 			if e.State != history.Left {
-				open[process] = &bar{Lane: d.laneOf(process), From: d.ms(e.At), State: string(e.State), Token: d.rankOf(e.Token), Text: e.Text}
+				open[process] = &bar{
+					Lane: d.laneOf(process), From: d.ms(e.At), State: string(e.State),
+					Token: d.rankOf(e.Token), Text: e.Text,
+				}
 			}
 		case e.Kind == history.Fault && e.State == history.Begin && kills(e):
 			for _, t := range targets(e) {
@@ -56,7 +59,9 @@ func (d *reading) readTerms() {
 	for process := range open {
 		end(process, d.To)
 	}
-	slices.SortFunc(d.Bars, func(a, b bar) int { return cmp.Or(cmp.Compare(a.Lane, b.Lane), cmp.Compare(a.From, b.From)) })
+	slices.SortFunc(d.Bars, func(a, b bar) int {
+		return cmp.Or(cmp.Compare(a.Lane, b.Lane), cmp.Compare(a.From, b.From))
+	})
 	d.countByTerm()
 }
 
@@ -64,10 +69,14 @@ func (d *reading) addToTerm(process string, e history.Event) {
 	if e.Token == 0 {
 		return
 	}
-	i := slices.IndexFunc(d.terms, func(t termSpan) bool { return t.token == e.Token && t.process == process })
+	i := slices.IndexFunc(d.terms, func(t termSpan) bool {
+		return t.token == e.Token && t.process == process
+	})
 	if i < 0 {
 		i = len(d.terms)
-		d.terms = append(d.terms, termSpan{token: e.Token, process: process, won: -1, ready: -1, over: -1})
+		d.terms = append(d.terms, termSpan{
+			token: e.Token, process: process, won: -1, ready: -1, over: -1,
+		})
 	}
 	t := &d.terms[i]
 	switch e.State {

@@ -10,13 +10,13 @@ import (
 	"github.com/ringfence/ringfence/lab/history"
 )
 
-// verdict is one in words and a sign, so that nothing rests on colour.
+// verdict shows a verdict in words and with a sign, so that colour is not needed.
 type verdict struct {
 	Sign, Word, Sentence string
 	Tone                 tone
 }
 
-// tone is how something is meant; page and terminal have a colour for each.
+// tone says whether something is good or bad; page and terminal have a colour for each tone.
 type tone string
 
 const (
@@ -27,7 +27,9 @@ const (
 )
 
 func verdictOf(r check.Result) verdict {
-	v := verdict{Sign: "?", Word: string(check.Unknown), Tone: doubt, Sentence: "This run does not count."}
+	v := verdict{
+		Sign: "?", Word: string(check.Unknown), Tone: doubt, Sentence: "This run does not count.",
+	}
 	switch r.Verdict {
 	case check.Valid:
 		v = verdict{"✓", string(r.Verdict), valid(r.Figures), good}
@@ -42,22 +44,25 @@ func verdictOf(r check.Result) verdict {
 }
 
 func valid(f check.Figures) string {
-	return fmt.Sprintf("Nothing stale got in: %s under an old token, and none landed.", count(f.StaleAttempts, "attempt"))
+	return fmt.Sprintf("No stale write got in: %s under an old token, and none was committed.",
+		count(f.StaleAttempts, "attempt"))
 }
 
 func invalid(r check.Result) string {
 	f := r.Figures
 	switch {
 	case f.StaleAccepted > 0:
-		return fmt.Sprintf("%s landed behind a newer token.", count(f.StaleAccepted, "stale write"))
+		return fmt.Sprintf("%s got in after a newer token.", count(f.StaleAccepted, "stale write"))
 	case f.Lost > 0:
 		return fmt.Sprintf("%s missing from the databases.", count(f.Lost, "acknowledged write"))
 	case f.FalseRefusals > 0:
-		return fmt.Sprintf("The rightful leader was refused: %s.", count(f.FalseRefusals, "false refusal"))
+		return fmt.Sprintf("The rightful leader was refused: %s.",
+			count(f.FalseRefusals, "false refusal"))
 	case len(r.Problems) > 0:
-		return fmt.Sprintf("What must never happen has happened: %s.", count(len(r.Problems), "violation"))
+		return fmt.Sprintf("Something happened that must never happen: %s.",
+			count(len(r.Problems), "violation"))
 	}
-	return "What must never happen has happened."
+	return "Something happened that must never happen."
 }
 
 func count(n int, what string) string {
@@ -67,7 +72,7 @@ func count(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// header is never nil; a history whose first line is missing has none.
+// header returns a header even for a history that has lost its first line.
 func header(r check.Result) history.Header {
 	if r.Header == nil {
 		return history.Header{Scenario: "a run without a header"}
@@ -77,7 +82,7 @@ func header(r check.Result) history.Header {
 	return h
 }
 
-// brief is a duration as people read it.
+// brief formats a duration for people.
 func brief(d history.Duration) string {
 	t := time.Duration(d)
 	switch {
@@ -89,7 +94,7 @@ func brief(d history.Duration) string {
 	return t.Round(10 * time.Microsecond).String()
 }
 
-// takeOver is the median and the longest, or two dashes.
+// takeOver returns the median and the longest, or two dashes.
 func takeOver(f check.Figures) (median, longest string) {
 	if len(f.TakeOvers) == 0 {
 		return "-", "-"
@@ -102,7 +107,7 @@ func takeOver(f check.Figures) (median, longest string) {
 	return brief(middle), brief(all[len(all)-1])
 }
 
-// TakeOver is the median and the longest time of a take-over, for a cell of a table.
+// TakeOver formats the median and the longest take-over, for a cell of a table.
 func TakeOver(f check.Figures) string {
 	median, longest := takeOver(f)
 	if median == "-" {
@@ -111,7 +116,7 @@ func TakeOver(f check.Figures) string {
 	return median + " (" + longest + ")"
 }
 
-// place is where in a run something is: a problem's process and operation, as far as it has them.
+// place formats a problem's process and operation, as far as it has them.
 func place(p check.Problem) string {
 	switch {
 	case p.Process != "" && p.Op != "":

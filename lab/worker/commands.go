@@ -7,41 +7,22 @@ import (
 	"os"
 	"os/exec"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/lab"
 	"github.com/ringfence/ringfence/lab/history"
 )
 
-// exit ends the process as kill -9 would, but for the code.
+// exit ends the process as kill -9 would, apart from the exit code.
 func exit(code int) { os.Exit(code) }
 
-// command keeps both ledgers as the child of leader run: under the token that it was given, until it is told to end or
-// both stores have refused it.
+// command keeps both ledgers as the child of leader run, under the token that it was given, until
+// it is told to end or both stores have refused it.
 func (w *worker) command(ctx context.Context) int {
 	claim := fence.Claim{Resource: lab.Resource, Token: w.c.Token, Holder: w.c.Name}
 	w.term(history.Won, claim, "")
 	w.term(history.Ready, claim, "")
 	defer w.term(history.Left, claim, "")
-	pg, err := w.postgresUnder(claim)
-	if err != nil {
-		w.note("%v", err)
-		return ExitFailed
-	}
-	defer pg.close()
-	rdb, err := w.redisUnder(claim)
-	if err != nil {
-		w.note("%v", err)
-		return ExitFailed
-	}
-	defer rdb.close()
-	var both errgroup.Group
-	for _, s := range []*stint{{store: "postgres", writer: pg}, {store: "redis", writer: rdb}} {
-		s.w, s.token = w, claim.Token
-		both.Go(func() error { return s.run(ctx) })
-	}
-	err = both.Wait()
+	err := w.keepLedgers(ctx, claim, nil, nil)
 	switch {
 	case err != nil:
 		w.note("ends: %v", err)
@@ -53,8 +34,9 @@ func (w *worker) command(ctx context.Context) int {
 	return ExitDone
 }
 
-// fork has a process of its own do the writing, in the same process group, as a shell does. Like a shell it does not pass
-// signals on: told to end it does so, and leaves the other one to whoever ends the group.
+// fork starts a process that does the writing, in the same process group, as a shell does. Like a
+// shell it does not forward signals: when told to end it ends, and leaves the other process to
+// whatever ends the group.
 func (w *worker) fork(ctx context.Context, errs io.Writer) (int, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -68,7 +50,7 @@ func (w *worker) fork(ctx context.Context, errs io.Writer) (int, error) {
 	}
 	w.note("has forked process %d", child.Process.Pid)
 	ended := make(chan error, 1)
-	go func() { ended <- child.Wait() }() // outlived by nobody: this process ends, or the child has
+	go func() { ended <- child.Wait() }() // ends with the child, or with this process
 	select {
 	case <-ctx.Done():
 		return ExitDone, nil

@@ -8,13 +8,13 @@ import (
 	"github.com/ringfence/ringfence/lab/history"
 )
 
-// command is the worker as the child of leader run.
+// command runs the worker as the child of leader run.
 func (s *stage) command(child string) *run {
 	c := s.config("worker-1")
 	c.Kind, c.Child = lab.Commands, child
 	cmd := s.program("leader", "run", lab.Resource, "--", filepath.Join(programs, "worker"))
 	cmd.Env = append(cmd.Env, environment(c)...)
-	if child != IgnoreTerm { // it has time for its last word
+	if child != IgnoreTerm { // it has time to report its end
 		cmd.Env = append(cmd.Env, "LEADER_SESSION_TIMEOUT=30s", "LEADER_GRACE=6s")
 	}
 	return s.launch(cmd)
@@ -42,7 +42,8 @@ func TestACommandKeepsBothLedgersUntilItsTermIsLost(t *testing.T) {
 					t.Errorf("%s: %v", store, late)
 				}
 			}
-			// What a fork leaves behind is killed with the group, with or without a last word. What ignores TERM is refused, or killed.
+			// The fork's child is killed with the group, and may not report its end. A child that
+			// ignores TERM is refused, or killed.
 			left, stale := len(a.terms(history.Left)), len(a.returns("postgres", history.Stale))
 			if child == "" && left != 1 || child == IgnoreTerm && left == 1 && stale == 0 {
 				t.Errorf("it left %d times, and was refused %d times", left, stale)
@@ -51,7 +52,7 @@ func TestACommandKeepsBothLedgersUntilItsTermIsLost(t *testing.T) {
 	}
 }
 
-func TestACommandThatIsRefusedEnds(t *testing.T) {
+func TestARefusedCommandEnds(t *testing.T) {
 	s := newStage(t)
 	c := s.config("worker-1")
 	c.Kind, c.Token = lab.Commands, 1

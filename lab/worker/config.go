@@ -15,46 +15,49 @@ import (
 	"github.com/ringfence/ringfence/lab/flaw"
 )
 
-// Config is what a worker is told, through its environment.
+// Config has a worker's settings, from its environment.
 type Config struct {
 	Name        string        `env:"LAB_NAME,required"`        // worker-1
 	Coordinator string        `env:"LAB_COORDINATOR,required"` // as in LEADER_COORDINATOR
 	Session     time.Duration `env:"LAB_SESSION" envDefault:"1s"`
-	Postgres    string        `env:"LAB_POSTGRES,required"` // URL of guard or database, by Route; no token in it
-	Redis       string        `env:"LAB_REDIS,required"`    // URL, likewise
-	Journal     string        `env:"LAB_JOURNAL"`           // URL of the database that keeps checkpoints, for Tasks
-	World       string        `env:"LAB_WORLD"`             // URL for the unfenced effects of asynchronous steps, for Tasks
-	Raise       string        `env:"LAB_RAISE"`             // URL that raises the mark in Postgres; Postgres when empty
+	// Postgres and Redis are URLs of a guard or of the databases, depending on Route, without a token.
+	Postgres string `env:"LAB_POSTGRES,required"`
+	Redis    string `env:"LAB_REDIS,required"`
+	Journal  string `env:"LAB_JOURNAL"` // Tasks: URL of the database for checkpoints
+	World    string `env:"LAB_WORLD"`   // Tasks: URL for effects that are not fenced
+	Raise    string `env:"LAB_RAISE"`   // URL to raise the mark; Postgres if empty
 
-	Route      lab.Route     `env:"LAB_ROUTE" envDefault:"guarded"`
-	Kind       lab.Kind      `env:"LAB_KIND" envDefault:"ledger"`
-	Manners    lab.Manners   `env:"LAB_MANNERS"`
-	Pause      time.Duration `env:"LAB_PAUSE" envDefault:"5ms"`
-	Deadline   time.Duration `env:"LAB_DEADLINE" envDefault:"2s"` // of one operation
-	Health     time.Duration `env:"LAB_HEALTH"`
-	Rounds     int64         `env:"LAB_ROUNDS"`
-	Failpoint  string        `env:"LAB_FAILPOINT"` // "after effect:3"; see Places. It is passed once: not after a restart
+	Route    lab.Route     `env:"LAB_ROUTE" envDefault:"guarded"`
+	Kind     lab.Kind      `env:"LAB_KIND" envDefault:"ledger"`
+	Manners  lab.Manners   `env:"LAB_MANNERS"`
+	Pause    time.Duration `env:"LAB_PAUSE" envDefault:"5ms"`
+	Deadline time.Duration `env:"LAB_DEADLINE" envDefault:"2s"` // of one operation
+	Health   time.Duration `env:"LAB_HEALTH"`
+	Rounds   int64         `env:"LAB_ROUNDS"`
+	// Failpoint is one of Places and a step: "after effect:3". A restarted worker has none.
+	Failpoint  string        `env:"LAB_FAILPOINT"`
 	Flaw       flaw.Name     `env:"LAB_FLAW"`
 	Child      string        `env:"LAB_CHILD"`
 	ClockJump  time.Duration `env:"LAB_CLOCK_JUMP"`
 	HTTPListen string        `env:"LAB_HTTP_LISTEN"` // /livez, for health checks
-	// Log writes log lines for people instead of a history.
+	// Log makes it write log lines for people instead of a history.
 	Log bool `env:"LAB_LOG"`
 
-	// Token is the term's that `leader run` has won, for Commands.
+	// Token is that of the term that `leader run` has won, for Commands.
 	Token fence.Token `env:"RINGFENCE_TOKEN"`
 }
 
-// Places are where a failpoint can end the process, as kill -9 would (exit code 137): of the n-th step that it begins.
+// Places are where in a step a failpoint can end the process, as kill -9 would (exit code 137).
 var Places = []string{"before effect", "after effect", "before publish", "after publish"}
 
-// What Config.Child can be.
+// Values of Config.Child.
 const (
 	IgnoreTerm = "ignore-term" // SIGTERM does nothing
-	Fork       = "fork"        // a process of its own does the writing
+	Fork       = "fork"        // a child process does the writing
 )
 
-// Load reads a Config from the environment, given as os.Environ gives it. The error names everything that is wrong.
+// Load reads a Config from the environment, in the form of os.Environ. The error names every
+// problem.
 func Load(environ []string) (Config, error) {
 	c, err := env.ParseAsWithOptions[Config](env.Options{Environment: env.ToMap(environ)})
 	var several env.AggregateError
@@ -64,30 +67,39 @@ func Load(environ []string) (Config, error) {
 	return c, errors.Join(append([]error{err}, c.problems()...)...)
 }
 
-// problems are those of values that can be read, and mean nothing.
+// problems returns what is wrong with values that could be parsed.
 func (c Config) problems() (all []error) {
 	wrong := func(bad bool, format string, args ...any) {
 		if bad {
 			all = append(all, fmt.Errorf(format, args...))
 		}
 	}
-	wrong(!slices.Contains([]lab.Route{lab.Guarded, lab.Embedded, lab.Direct}, c.Route), "LAB_ROUTE: there is no route %q", c.Route)
-	wrong(!slices.Contains([]lab.Kind{lab.Ledger, lab.Tasks, lab.Commands}, c.Kind), "LAB_KIND: there is no workload %q", c.Kind)
-	wrong(c.Manners != lab.Good && c.Manners != lab.Reckless, "LAB_MANNERS: there are no manners %q", c.Manners)
-	wrong(!slices.Contains([]string{"", IgnoreTerm, Fork}, c.Child), "LAB_CHILD: there is no child %q", c.Child)
-	wrong(!slices.Contains([]flaw.Name{"", flaw.FirstToken, flaw.Unconditional}, c.Flaw), "LAB_FLAW: a worker has no flaw %q", c.Flaw)
-	wrong(c.Session <= 0, "LAB_SESSION: %s is no timeout", c.Session)
-	wrong(c.Deadline <= 0, "LAB_DEADLINE: %s is no deadline", c.Deadline)
-	wrong(c.Kind == lab.Tasks && (c.Journal == "" || c.World == ""), "LAB_JOURNAL and LAB_WORLD are required for tasks")
-	wrong(c.Kind == lab.Tasks && c.Rounds <= 0, "LAB_ROUNDS: a task has at least one round")
-	wrong(c.Kind == lab.Commands && c.Token <= 0, "RINGFENCE_TOKEN is required for commands: start the worker with leader run")
-	wrong(c.Kind == lab.Commands && c.Route == lab.Embedded, "LAB_ROUTE: commands know no issuer, so they cannot be embedded")
+	wrong(!slices.Contains([]lab.Route{lab.Guarded, lab.Embedded, lab.Direct}, c.Route),
+		"LAB_ROUTE: there is no route %q", c.Route)
+	wrong(!slices.Contains([]lab.Kind{lab.Ledger, lab.Tasks, lab.Commands}, c.Kind),
+		"LAB_KIND: there is no workload %q", c.Kind)
+	wrong(c.Manners != lab.Good && c.Manners != lab.Reckless,
+		"LAB_MANNERS: there are no manners %q", c.Manners)
+	wrong(!slices.Contains([]string{"", IgnoreTerm, Fork}, c.Child),
+		"LAB_CHILD: there is no child %q", c.Child)
+	wrong(!slices.Contains([]flaw.Name{"", flaw.FirstToken, flaw.Unconditional}, c.Flaw),
+		"LAB_FLAW: a worker has no flaw %q", c.Flaw)
+	wrong(c.Session <= 0, "LAB_SESSION: %s is not a timeout", c.Session)
+	wrong(c.Deadline <= 0, "LAB_DEADLINE: %s is not a deadline", c.Deadline)
+	tasks, commands := c.Kind == lab.Tasks, c.Kind == lab.Commands
+	wrong(tasks && (c.Journal == "" || c.World == ""),
+		"LAB_JOURNAL and LAB_WORLD are required for tasks")
+	wrong(tasks && c.Rounds <= 0, "LAB_ROUNDS: a task has at least one round")
+	wrong(commands && c.Token <= 0,
+		"RINGFENCE_TOKEN is required for commands: start the worker with leader run")
+	wrong(commands && c.Route == lab.Embedded,
+		"LAB_ROUTE: commands know no issuer, so they cannot be embedded")
 	_, _, err := c.failpoint()
 	wrong(err != nil, "LAB_FAILPOINT: %w", err)
 	return all
 }
 
-// failpoint is the place, and the how manieth step; "" and 0 when there is none.
+// failpoint returns the place and the number of the step; "" and 0 if there is none.
 func (c Config) failpoint() (place string, step int, err error) {
 	if c.Failpoint == "" {
 		return "", 0, nil
@@ -95,7 +107,8 @@ func (c Config) failpoint() (place string, step int, err error) {
 	place, number, _ := strings.Cut(c.Failpoint, ":")
 	step, err = strconv.Atoi(number)
 	if err != nil || step < 1 || !slices.Contains(Places, place) {
-		return "", 0, fmt.Errorf("%q is not of the form \"after effect:3\", with a place of %q", c.Failpoint, Places)
+		return "", 0, fmt.Errorf("%q is not of the form \"after effect:3\", with one of %q",
+			c.Failpoint, Places)
 	}
 	return place, step, nil
 }

@@ -1,21 +1,23 @@
-// Package worker is the program under test: a leader as an application would write it with the client embedded, that
-// keeps a ledger in Postgres and one in Redis, and that may be told to behave badly.
+// Package worker is the program under test: a leader as an application would write it, with the
+// client embedded. It keeps a ledger in Postgres and one in Redis, and can be made to behave badly.
 //
-// It says what it does as a history, one event on each line of its standard output, each written before it goes on.
-// Signals steer it:
+// It writes a history of what it does to its standard output, one event per line, and writes each
+// event before it continues. Signals control it:
 //
-//	TERM   end: finish the operation, give the term up
-//	USR1   stop inside the next transaction (Fault "inside", State begin is said when it stands there), until USR2
-//	USR2   go on; with LAB_CLOCK_JUMP: the injected wall clock jumps
+//	TERM   end: finish the operation, give up the term
+//	USR1   stop inside the next transaction until USR2; that is recorded (Fault "inside")
+//	USR2   continue; with LAB_CLOCK_JUMP: the injected wall clock jumps
 //
-// # What it knows of a write
+// # What it knows about a write
 //
-// The checker takes a Return at its word, so a worker says no more than it can know (outcome.go):
+// The checker trusts every Return, so a worker claims no more than it can know (outcome.go):
 //
-//	before COMMIT or the script was sent    nothing has landed: stale, refused or failed
-//	the answer to it                        ok, or failed where the server itself says that it did nothing
-//	anything else in the answer's place     unknown: a broken connection, a timeout, and RF001 or STALETOKEN too, which a
-//	                                        guard says when it ends a session, whatever its last command has done
-//	a raise that was refused                unknown, but for an issuer or store that does not fit: a mark may be raised before
-//	                                        the refusal
+//	an error before COMMIT or the    not committed: stale, refused or failed
+//	script was sent
+//	the answer to it                 ok; or failed, if the server says that it did nothing
+//	anything else in its place       unknown: a broken connection, a timeout, but also RF001 and
+//	                                 STALETOKEN: a guard sends them when it ends a session, whatever
+//	                                 the last command has done
+//	a refused raise                  unknown, because a mark may be raised before the refusal; but
+//	                                 refused for a wrong issuer or store
 package worker

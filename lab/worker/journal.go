@@ -14,14 +14,16 @@ import (
 	"github.com/ringfence/ringfence/lab/flaw"
 )
 
-// watched is a journal with the failpoints at its publishes, and with the flaw.
-type watched struct {
+// failpointJournal is a journal with failpoints before and after it publishes, and with the flaw.
+type failpointJournal struct {
 	*cpg.Journal
 	b *job
 }
 
 // Publish implements checkpoint.Journal.
-func (w watched) Publish(ctx context.Context, c fence.Claim, cp checkpoint.Checkpoint) error {
+func (w failpointJournal) Publish(
+	ctx context.Context, c fence.Claim, cp checkpoint.Checkpoint,
+) error {
 	w.b.reach("before publish")
 	publish := w.Journal.Publish
 	if w.b.w.c.Flaw == flaw.Unconditional {
@@ -35,8 +37,13 @@ func (w watched) Publish(ctx context.Context, c fence.Claim, cp checkpoint.Check
 }
 
 // Transact implements checkpoint.Transactor.
-func (w watched) Transact(ctx context.Context, c fence.Claim, work func(ctx context.Context, tx pgx.Tx) (checkpoint.Checkpoint, error)) error {
-	err := w.Journal.Transact(ctx, c, func(ctx context.Context, tx pgx.Tx) (checkpoint.Checkpoint, error) {
+func (w failpointJournal) Transact(
+	ctx context.Context, c fence.Claim,
+	work func(ctx context.Context, tx pgx.Tx) (checkpoint.Checkpoint, error),
+) error {
+	err := w.Journal.Transact(ctx, c, func(
+		ctx context.Context, tx pgx.Tx,
+	) (checkpoint.Checkpoint, error) {
 		cp, err := work(ctx, tx)
 		if err == nil {
 			w.b.reach("before publish")
@@ -49,30 +56,34 @@ func (w watched) Transact(ctx context.Context, c fence.Claim, work func(ctx cont
 	return err
 }
 
-// unconditional is the flaw: a checkpoint is written whatever the mark is, and whatever is stored.
+// unconditional is the flaw: it writes a checkpoint whatever the mark is and whatever is stored.
 func (b *job) unconditional(ctx context.Context, _ fence.Claim, cp checkpoint.Checkpoint) error {
 	document, err := json.Marshal(cp)
 	if err != nil {
 		return err
 	}
-	_, err = b.world.Exec(ctx, `insert into ringfence.checkpoint (task, resource, version, token, checkpoint) values ($1, $2, $3, $4, $5)
-		on conflict (task) do update set version = excluded.version, token = excluded.token, checkpoint = excluded.checkpoint`,
+	_, err = b.world.Exec(ctx, `insert into ringfence.checkpoint
+			(task, resource, version, token, checkpoint) values ($1, $2, $3, $4, $5)
+		on conflict (task) do update set
+			version = excluded.version, token = excluded.token, checkpoint = excluded.checkpoint`,
 		cp.Task, cp.Resource, cp.Version, int64(cp.Token), document)
 	if err != nil {
-		return fmt.Errorf("%w: %w", checkpoint.ErrTransient, err) // it may be repeated: it asks for nothing
+		// It can be repeated: it has no condition.
+		return fmt.Errorf("%w: %w", checkpoint.ErrTransient, err)
 	}
 	return nil
 }
 
-// setBack is what the flaw makes possible: a deposed leader publishes late what it still has in hand, once others have gone on.
-func (b *job) setBack(ctx context.Context) {
+// publishLate does what the flaw allows: a deposed leader publishes its old checkpoint late, after
+// others have published newer ones.
+func (b *job) publishLate(ctx context.Context) {
 	for {
 		saved, err := b.journal.Load(ctx, TaskName)
 		if err == nil && len(saved) == 1 && saved[0].Version > b.last.Version {
 			break
 		}
 		if ctx.Err() != nil {
-			b.w.note("nobody has gone on: no late publish")
+			b.w.note("nobody has published since: no late publish")
 			return
 		}
 		pause(ctx, 10*time.Millisecond)

@@ -9,9 +9,9 @@ import (
 	"github.com/ringfence/ringfence/fence"
 )
 
-// jumpy is an elector whose terms are told times of a wall clock that jumps. Whatever the terms of the elector inside
-// come to, its own terms are told too; only the readings differ.
-type jumpy struct {
+// jumpingElector is an elector whose terms read times from a wall clock that jumps. Its terms
+// follow those of the elector inside; only the readings differ.
+type jumpingElector struct {
 	fence.Elector
 	timeout   time.Duration
 	clock     func(time.Time) time.Time
@@ -19,7 +19,9 @@ type jumpy struct {
 }
 
 // Campaign implements fence.Elector.
-func (j *jumpy) Campaign(ctx context.Context, r fence.Resource, holder string) (*fence.Term, error) {
+func (j *jumpingElector) Campaign(
+	ctx context.Context, r fence.Resource, holder string,
+) (*fence.Term, error) {
 	inner, err := j.Elector.Campaign(ctx, r, holder)
 	if err != nil {
 		return nil, err
@@ -30,11 +32,14 @@ func (j *jumpy) Campaign(ctx context.Context, r fence.Resource, holder string) (
 	return term, nil
 }
 
-// read is the start of a round trip that gave a deadline, as the clock shows it.
-func (j *jumpy) read(deadline time.Time) time.Time { return j.clock(deadline.Add(-j.timeout)) }
+// read returns the start of the round trip that gave a deadline, as the clock shows it.
+func (j *jumpingElector) read(deadline time.Time) time.Time {
+	return j.clock(deadline.Add(-j.timeout))
+}
 
-// follow tells the keeper what becomes of the term inside, until either is lost. Nobody is told of a confirmation, so it looks.
-func (j *jumpy) follow(inner, term *fence.Term, k *fence.Keeper, confirmed time.Time) {
+// follow passes changes of the term inside on to the keeper, until either term is lost.
+// Confirmations send no notification, so it polls.
+func (j *jumpingElector) follow(inner, term *fence.Term, k *fence.Keeper, confirmed time.Time) {
 	look := time.NewTicker(max(j.timeout/20, time.Millisecond))
 	defer look.Stop()
 	for {
@@ -59,7 +64,7 @@ func (j *jumpy) follow(inner, term *fence.Term, k *fence.Keeper, confirmed time.
 	}
 }
 
-// backing lets a term stand for another one.
+// backing backs a term with another one.
 type backing struct{ inner *fence.Term }
 
 // Acknowledge implements fence.Backing.
@@ -68,9 +73,10 @@ func (b backing) Acknowledge(ctx context.Context) error { return b.inner.Acknowl
 // Release implements fence.Backing.
 func (b backing) Release(ctx context.Context) error { return b.inner.Resign(ctx) }
 
-// jumped is t as it would have been read on a clock whose wall reading is off by so much: the monotonic reading stays what
-// it was. Package time has no way to make one (Add moves both), so it is put together from t and t.Add, by the layout that
-// time.Time has had since Go 1.9: wall, ext and loc, where ext is the monotonic reading. A test holds it to that.
+// jumped returns t as a clock would have read it whose wall reading is off by the given time. The
+// monotonic reading stays the same. Package time cannot make such a time (Add moves both readings),
+// so jumped combines t and t.Add, by the layout of time.Time since Go 1.9: wall, ext and loc, where
+// ext is the monotonic reading. A test checks that.
 func jumped(t time.Time, by time.Duration) time.Time {
 	type layout struct {
 		wall uint64

@@ -11,7 +11,7 @@ import (
 	"github.com/ringfence/ringfence/lab/history"
 )
 
-func TestAJumpMovesTheWallReadingAlone(t *testing.T) {
+func TestAJumpMovesOnlyTheWallReading(t *testing.T) {
 	for _, by := range []time.Duration{time.Hour, -time.Hour, 1500 * time.Millisecond} {
 		now := time.Now()
 		moved := jumped(now, by)
@@ -22,12 +22,12 @@ func TestAJumpMovesTheWallReadingAlone(t *testing.T) {
 			t.Errorf("the wall reading has moved by %s, not by %s", d, by)
 		}
 		if now.Sub(moved.Add(time.Second)) != -time.Second {
-			t.Errorf("%s: it cannot be counted with", by)
+			t.Errorf("%s: arithmetic with it is wrong", by)
 		}
 	}
 }
 
-// leased is an elector whose one term is confirmed for as long as the test wants.
+// leased is an elector whose one term is confirmed when the test wants.
 type leased struct {
 	fence.Elector
 	keeper *fence.Keeper
@@ -38,31 +38,35 @@ type nothing struct{}
 func (nothing) Acknowledge(context.Context) error { return nil }
 func (nothing) Release(context.Context) error     { return nil }
 
-// lease is never outlasted: it is the deadlines that tell which clock they are on.
+// lease is longer than any test: the deadlines show which clock they use.
 const lease = 5 * time.Second
 
 func (l *leased) Campaign(context.Context, fence.Resource, string) (term *fence.Term, err error) {
-	term, l.keeper = fence.NewTerm(fence.Claim{Resource: "orders", Token: 7}, time.Now(), lease, nothing{})
+	term, l.keeper = fence.NewTerm(fence.Claim{Resource: "orders", Token: 7}, time.Now(), lease,
+		nothing{})
 	return term, nil
 }
 
-// confirm keeps the term inside, and waits until the one outside has been told so, or is lost.
+// confirm confirms the term inside, and waits until the one outside is confirmed too, or lost.
 func (l *leased) confirm(t *testing.T, outside *fence.Term) {
 	t.Helper()
 	before := outside.Deadline()
 	l.keeper.Confirm(time.Now())
-	for end := time.Now().Add(awaitTime); outside.State() != fence.Lost && outside.Deadline().Equal(before); time.Sleep(time.Millisecond) {
+	end := time.Now().Add(awaitTime)
+	for outside.State() != fence.Lost && outside.Deadline().Equal(before) {
 		if time.Now().After(end) {
-			t.Fatal("the term outside is not told that the one inside was confirmed")
+			t.Fatal("the term outside is not confirmed when the one inside is")
 		}
+		time.Sleep(time.Millisecond)
 	}
 }
 
-// outlasted is how a term goes whose clock jumps: is it kept when it is confirmed, and would it be lost in time if it were not any more?
-func outlasted(t *testing.T, read func(time.Time) time.Time) (kept, lostInTime bool) {
+// underJump runs a term whose clock jumps. Is it kept while it is confirmed, and would it be lost
+// in time afterwards?
+func underJump(t *testing.T, read func(time.Time) time.Time) (kept, lostInTime bool) {
 	t.Helper()
 	inner := &leased{}
-	j := &jumpy{Elector: inner, timeout: lease, clock: read}
+	j := &jumpingElector{Elector: inner, timeout: lease, clock: read}
 	term, err := j.Campaign(t.Context(), "orders", "test")
 	if err != nil {
 		t.Fatal(err)
@@ -71,7 +75,7 @@ func outlasted(t *testing.T, read func(time.Time) time.Time) (kept, lostInTime b
 		inner.confirm(t, term)
 	}
 	kept = term.State() == fence.Active
-	// From here on the clock alone may end it: nobody says that the term inside is lost.
+	// From here on only the clock may end it: the term inside is not reported as lost.
 	deadline := term.Deadline()
 	lostInTime = !deadline.After(time.Now().Add(2 * lease))
 	_ = term.Resign(t.Context())
@@ -82,16 +86,16 @@ func outlasted(t *testing.T, read func(time.Time) time.Time) (kept, lostInTime b
 func TestTheLeaseIsOnTheMonotonicClock(t *testing.T) {
 	for _, by := range []time.Duration{time.Hour, -time.Hour} {
 		t.Run(fmt.Sprint(by), func(t *testing.T) {
-			right, wrong := newSteering(), newSteering()
-			right.goOn()
-			wrong.goOn()
-			if kept, inTime := outlasted(t, right.clock(by)); !kept || !inTime {
+			right, wrong := newSignals(), newSignals()
+			right.resume()
+			wrong.resume()
+			if kept, inTime := underJump(t, right.clock(by)); !kept || !inTime {
 				t.Errorf("kept while confirmed: %t, lost in time: %t", kept, inTime)
 			}
 			wall := wrong.clock(by)
-			kept, inTime := outlasted(t, func(at time.Time) time.Time { return wall(at).Round(0) })
+			kept, inTime := underJump(t, func(at time.Time) time.Time { return wall(at).Round(0) })
 			if kept && inTime {
-				t.Error("without the monotonic reading it goes as well: the jump is none")
+				t.Error("it works without the monotonic reading too: the clock does not jump")
 			}
 		})
 	}
@@ -106,15 +110,15 @@ func becomes(t *testing.T, term *fence.Term, want fence.State) {
 			return
 		}
 		if state == fence.Lost {
-			t.Fatalf("the term is lost, and not %s", want)
+			t.Fatalf("the term is lost, want %s", want)
 		}
 		<-changed
 	}
 }
 
-func TestATermThatIsLostInsideIsLost(t *testing.T) {
+func TestATermIsLostWhenTheTermInsideIsLost(t *testing.T) {
 	inner := &leased{}
-	j := &jumpy{Elector: inner, timeout: lease, clock: newSteering().clock(time.Hour)}
+	j := &jumpingElector{Elector: inner, timeout: lease, clock: newSignals().clock(time.Hour)}
 	term, err := j.Campaign(t.Context(), "orders", "test")
 	if err != nil {
 		t.Fatal(err)
@@ -138,11 +142,13 @@ func TestALeaderKeepsItsTermWhenTheClockJumps(t *testing.T) {
 		c.ClockJump, c.Session = by, 3*time.Second
 		a := s.start(c)
 		a.writes(5)
-		a.w.steer.goOn()
+		a.w.signals.resume()
 		time.Sleep(c.Session + c.Session/2) // longer than a term that is not confirmed
 		a.writes(5)
 		if len(a.terms(history.Lost)) > 0 || len(a.terms(history.Standing)) != 1 {
-			t.Errorf("%s: %+v", by, a.events(func(e history.Event) bool { return e.Kind == history.Term }))
+			t.Errorf("%s: %+v", by, a.events(func(e history.Event) bool {
+				return e.Kind == history.Term
+			}))
 		}
 		a.stop()
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/ringfence/ringfence/lab"
 )
 
-// live serves /livez, if it is asked for: 200 once the coordinator was reached. stop waits for it.
+// live serves /livez if it is configured: 200 once the coordinator was reached. stop ends it.
 func (w *worker) live() (stop func(), err error) {
 	if w.c.HTTPListen == "" {
 		return func() {}, nil
@@ -34,8 +34,8 @@ func (w *worker) live() (stop func(), err error) {
 	return func() { _ = server.Close(); serving.Wait() }, nil
 }
 
-// Healthy asks the worker that listens at an address, such as ":9090", whether it is well; for a health check in a
-// container that has no other program. The error says what is wrong.
+// Healthy requests the health page of the worker that listens at an address, such as ":9090". It is
+// for health checks in a container that has no other program. The error says what is wrong.
 func Healthy(ctx context.Context, listen string) error {
 	host, port, err := net.SplitHostPort(listen)
 	if err != nil {
@@ -46,18 +46,5 @@ func Healthy(ctx context.Context, listen string) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
-	ask, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+net.JoinHostPort(host, port)+"/livez", nil)
-	if err != nil {
-		return err
-	}
-	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
-	answer, err := client.Do(ask)
-	if err != nil {
-		return err
-	}
-	defer answer.Body.Close()
-	if answer.StatusCode != http.StatusOK {
-		return fmt.Errorf("%s", answer.Status)
-	}
-	return nil
+	return lab.Ready(ctx, "http://"+net.JoinHostPort(host, port)+"/livez")
 }

@@ -4,13 +4,12 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"testing"
 
 	"github.com/ringfence/ringfence/internal/leak"
 )
 
-// programs is where guard, leader and worker were built.
+// programs is the directory of guard, leader and worker.
 var programs string
 
 func TestMain(m *testing.M) {
@@ -22,8 +21,10 @@ func TestMain(m *testing.M) {
 		}
 		defer os.RemoveAll(dir)
 		programs = dir
-		for module, packages := range map[string][]string{"../..": {"./cmd/guard", "./cmd/leader"}, "..": {"./cmd/worker"}} {
-			build := exec.Command("go", append([]string{"build", "-o", dir + string(filepath.Separator)}, packages...)...)
+		for module, packages := range map[string][]string{
+			"../..": {"./cmd/guard", "./cmd/leader"}, "..": {"./cmd/worker"},
+		} {
+			build := exec.Command("go", append([]string{"build", "-o", dir + "/"}, packages...)...)
 			build.Dir = module
 			if out, err := build.CombinedOutput(); err != nil {
 				fmt.Fprintf(os.Stderr, "%v: %s\n", err, out)
@@ -33,7 +34,7 @@ func TestMain(m *testing.M) {
 		code := m.Run()
 		closeShared()
 		if code != 0 {
-			return code // a failed test leaves what it likes
+			return code // a failed test may leave goroutines
 		}
 		if err := leak.Find(); err != nil {
 			fmt.Fprintln(os.Stderr, "goroutines left by the tests:", err)

@@ -16,17 +16,17 @@ import (
 	"github.com/ringfence/ringfence/lab/history"
 )
 
-// result is what a process knows of an operation of its own. Where it does not know, it says so: the checker takes it at
-// its word.
+// result is what a process knows about its operation. If it does not know, it says so: the checker
+// trusts it.
 type result struct {
 	outcome history.Outcome
 	err     error
-	code    string // of a refusal, as the store has it
+	code    string // of a refusal, in the store's form
 }
 
 var acknowledged = result{outcome: history.OK}
 
-// text is why, in one line; of a refusal it begins with the code.
+// text returns the reason in one line, with the code of a refusal in front.
 func (r result) text() string {
 	if r.err == nil {
 		return ""
@@ -38,7 +38,8 @@ func (r result) text() string {
 	return text
 }
 
-// unsent is said of an error from before the one message that makes a write land: nothing has landed, whatever it is.
+// unsent is the result for an error before the one message that commits a write: nothing was
+// committed.
 func unsent(err error, code func(fence.Reason) string) result {
 	var r *fence.Refusal
 	switch {
@@ -50,14 +51,15 @@ func unsent(err error, code func(fence.Reason) string) result {
 	return result{outcome: history.Refused, err: err, code: code(r.Reason)}
 }
 
-// beforeCommit is said of what fails in a transaction whose COMMIT was not sent.
+// beforeCommit is the result for an error in a transaction whose COMMIT was not sent.
 func beforeCommit(err error, c fence.Claim) result {
 	return unsent(pgstore.Explain(err, c), refusal.SQLState)
 }
 
-// committed is said of the answer to COMMIT. Only an ERROR of the server, its ROLLBACK, or that COMMIT never left, say that
-// nothing has landed. A FATAL error is the end of the session, which can come after the commit: a backend that is ended while
-// it waits for a synchronous standby has committed, and the guard puts RF001 in the place of the answer that is missing.
+// committed is the result for the answer to COMMIT. Nothing was committed only if the server
+// answers with an ERROR or a ROLLBACK, or if COMMIT was never sent. A FATAL error is the end of the
+// session, which can come after the commit: a backend that is ended while it waits for a
+// synchronous standby has committed, and the guard sends RF001 instead of the missing answer.
 func committed(err error) result {
 	var pg *pgconn.PgError
 	switch {
@@ -73,14 +75,15 @@ func committed(err error) result {
 	return result{outcome: history.Unknown, err: err}
 }
 
-// neverSent says that the server was not asked. ErrConnClosed does not say so, though the driver calls it safe to retry: pgx 5.12
-// also returns it when a connection breaks while an answer is awaited.
+// neverSent reports whether the server never received the message. ErrConnClosed does not prove
+// that, though the driver calls it safe to retry: pgx 5.12 also returns it if a connection breaks
+// while it waits for an answer.
 func neverSent(err error) bool {
 	return pgconn.SafeToRetry(err) && !errors.Is(err, pgconn.ErrConnClosed)
 }
 
-// ran is said of the answer to a script that was sent on a session that is admitted. STALETOKEN is then the guard's last word
-// in the place of an answer that is missing: the script may have run just before.
+// ran is the result for the answer to a script that was sent on an admitted session. STALETOKEN is
+// then what the guard sends instead of a missing answer: the script may have run just before.
 func ran(err error, c fence.Claim) result {
 	var r *fence.Refusal
 	refused := errors.As(redisstore.Refused(err, c), &r)
@@ -97,16 +100,21 @@ func ran(err error, c fence.Claim) result {
 	return result{outcome: history.Unknown, err: err}
 }
 
-// notBegun says that Redis itself has answered before it ran anything.
+// notBegun reports whether Redis itself answered before it ran anything.
 func notBegun(err error) bool {
 	if strings.Contains(err.Error(), "user_script") {
 		return false
 	}
-	return driver.HasErrorPrefix(err, "BUSY ") || driver.HasErrorPrefix(err, "MISCONF ") || driver.HasErrorPrefix(err, "OOM ") ||
-		driver.HasErrorPrefix(err, "READONLY ") || driver.IsLoadingError(err)
+	for _, prefix := range []string{"BUSY ", "MISCONF ", "OOM ", "READONLY "} {
+		if driver.HasErrorPrefix(err, prefix) {
+			return true
+		}
+	}
+	return driver.IsLoadingError(err)
 }
 
-// underClaim is said of a script that carries its claim (redisstore.Script): the product has told already.
+// underClaim is the result for a script that carries its claim (redisstore.Script). Its errors say
+// what is known.
 func underClaim(err error) result {
 	var r *fence.Refusal
 	switch {
@@ -117,10 +125,11 @@ func underClaim(err error) result {
 	case errors.Is(err, redisstore.ErrNotRun), errors.As(err, &r):
 		return unsent(err, refusal.Word)
 	}
-	return result{outcome: history.Unknown, err: err} // an error of the script's own: what it wrote before stays
+	// An error in the script itself: what it wrote before stays.
+	return result{outcome: history.Unknown, err: err}
 }
 
-// published is said of a call of a journal that would have written.
+// published is the result for a journal's call that writes.
 func published(err error) result {
 	var r *fence.Refusal
 	switch {
@@ -128,27 +137,29 @@ func published(err error) result {
 		return acknowledged
 	case errors.Is(err, checkpoint.ErrUnknown):
 		return result{outcome: history.Unknown, err: err}
-	case errors.As(err, &r), errors.Is(err, checkpoint.ErrConflict), errors.Is(err, checkpoint.ErrTransient),
-		errors.Is(err, checkpoint.ErrUncommitted):
+	case errors.As(err, &r), errors.Is(err, checkpoint.ErrConflict),
+		errors.Is(err, checkpoint.ErrTransient), errors.Is(err, checkpoint.ErrUncommitted):
 		return unsent(err, refusal.SQLState)
 	}
 	return result{outcome: history.Unknown, err: err}
 }
 
-// raised is said of a raise. It is not one act: a store may take the new mark and then refuse, because older sessions do
-// not end or a newer leader has come in the meantime. So only those refusals are final that come before it can take any.
+// raised is the result for a raise, which has several parts: a store may raise the mark and then
+// refuse, because older sessions do not end or a newer leader has come meanwhile. So only refusals
+// that come before any raise prove that there was none.
 func raised(err error, code func(fence.Reason) string) result {
 	var r *fence.Refusal
 	switch {
 	case err == nil:
 		return acknowledged
-	case errors.Is(err, errNotAsked):
+	case errors.Is(err, errUnreachable):
 		return result{outcome: history.Failed, err: err}
 	case !errors.As(err, &r):
 		return result{outcome: history.Unknown, err: err}
 	}
 	switch r.Reason {
-	case fence.ReasonOtherIssuer, fence.ReasonNotInstalled, fence.ReasonNoToken, fence.ReasonMalformed:
+	case fence.ReasonOtherIssuer, fence.ReasonNotInstalled, fence.ReasonNoToken,
+		fence.ReasonMalformed:
 		return unsent(err, code)
 	}
 	return result{outcome: history.Unknown, err: err, code: code(r.Reason)}

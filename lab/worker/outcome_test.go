@@ -8,7 +8,6 @@ import (
 	"net"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -21,9 +20,10 @@ import (
 	"github.com/ringfence/ringfence/internal/refusal"
 	"github.com/ringfence/ringfence/lab"
 	"github.com/ringfence/ringfence/lab/history"
+	"github.com/ringfence/ringfence/lab/local"
 )
 
-// answer is what go-redis makes of an error of the server.
+// answer is an error of the server, in the form of go-redis.
 type answer string
 
 func (a answer) Error() string { return string(a) }
@@ -31,52 +31,63 @@ func (answer) RedisError()     {}
 
 var _ driver.Error = answer("")
 
-func TestOutcomesSayWhatIsKnown(t *testing.T) {
+func TestOutcomesClaimOnlyWhatIsKnown(t *testing.T) {
 	claim := fence.Claim{Resource: lab.Resource, Token: 7}
 	pg := func(severity, code string) error {
-		return fmt.Errorf("exec: %w", &pgconn.PgError{Severity: severity, Code: code, Message: "says the server"})
+		return fmt.Errorf("exec: %w",
+			&pgconn.PgError{Severity: severity, Code: code, Message: "from the server"})
 	}
 	refusalFor := func(r fence.Reason) error {
-		return fmt.Errorf("at db: %w", &fence.Refusal{Reason: r, Message: "says the store"})
+		return fmt.Errorf("at db: %w", &fence.Refusal{Reason: r, Message: "from the store"})
 	}
+	opened := func(err error) result { // a Redis session
+		return unsent(redisstore.Refused(err, claim), refusal.Word)
+	}
+	oom := answer("OOM command not allowed script: 1, on @user_script:1.")
+	lostAnswer := fmt.Errorf("%w: %w", redisstore.ErrUnknown, refusalFor(fence.ReasonStale))
+	const (
+		ok, stale       = history.OK, history.Stale
+		refused, failed = history.Refused, history.Failed
+		unknown         = history.Unknown
+	)
 	for what, c := range map[string]struct {
 		got  result
 		want history.Outcome
 		text string
 	}{
-		"begin, stale":                {beforeCommit(pg("FATAL", "RF001"), claim), history.Stale, "RF001"},
-		"begin, other issuer":         {beforeCommit(pg("FATAL", "RF004"), claim), history.Refused, "RF004"},
-		"insert, session ended":       {beforeCommit(pg("FATAL", "57P01"), claim), history.Failed, ""},
-		"insert, connection broken":   {beforeCommit(io.ErrUnexpectedEOF, claim), history.Failed, ""},
-		"insert, timeout":             {beforeCommit(context.DeadlineExceeded, claim), history.Failed, ""},
-		"commit":                      {committed(nil), history.OK, ""},
-		"commit, stale":               {committed(pg("FATAL", "RF001")), history.Unknown, "RF001"},
-		"commit, session ended":       {committed(pg("FATAL", "57P01")), history.Unknown, "57P01"},
-		"commit, not serializable":    {committed(pg("ERROR", "40001")), history.Failed, "40001"},
-		"commit, rolled back":         {committed(pgx.ErrTxCommitRollback), history.Failed, ""},
-		"commit, connection broken":   {committed(io.ErrUnexpectedEOF), history.Unknown, ""},
-		"commit, connection closed":   {committed(pgconn.ErrConnClosed), history.Unknown, ""},
-		"commit, timeout":             {committed(context.DeadlineExceeded), history.Unknown, ""},
-		"session, stale":              {unsent(redisstore.Refused(answer("STALETOKEN older"), claim), refusal.Word), history.Stale, "STALETOKEN older"},
-		"session, other issuer":       {unsent(redisstore.Refused(answer("ISSUER other"), claim), refusal.Word), history.Refused, "ISSUER other"},
-		"session, connection refused": {unsent(&net.OpError{Op: "dial", Err: errors.New("refused")}, refusal.Word), history.Failed, ""},
-		"script":                      {ran(nil, claim), history.OK, ""},
-		"script, stale":               {ran(answer("STALETOKEN older"), claim), history.Unknown, "STALETOKEN older"},
-		"script, not allowed":         {ran(answer("NOTALLOWED EVAL"), claim), history.Refused, "NOTALLOWED EVAL"},
-		"script, connection broken":   {ran(io.EOF, claim), history.Unknown, ""},
-		"script, loading":             {ran(answer("LOADING Redis is loading"), claim), history.Failed, ""},
-		"script, error in the middle": {ran(answer("OOM command not allowed script: 1, on @user_script:1."), claim), history.Unknown, ""},
-		"claim, stale":                {underClaim(refusalFor(fence.ReasonStale)), history.Stale, "STALETOKEN"},
-		"claim, not raised":           {underClaim(refusalFor(fence.ReasonNotLeader)), history.Refused, "NOTLEADER"},
-		"claim, answer lost":          {underClaim(fmt.Errorf("%w: %w", redisstore.ErrUnknown, refusalFor(fence.ReasonStale))), history.Unknown, ""},
-		"claim, out of reach":         {underClaim(redisstore.ErrNotRun), history.Failed, ""},
-		"claim, the script's own":     {underClaim(answer("ERR wrong type")), history.Unknown, ""},
-		"raise":                       {raised(nil, refusal.SQLState), history.OK, ""},
-		"raise, stale":                {raised(refusalFor(fence.ReasonStale), refusal.SQLState), history.Unknown, "RF001"},
-		"raise, not revoked":          {raised(refusalFor(fence.ReasonUnrevoked), refusal.SQLState), history.Unknown, "RF006"},
-		"raise, other issuer":         {raised(refusalFor(fence.ReasonOtherIssuer), refusal.SQLState), history.Refused, "RF004"},
-		"raise, out of reach":         {raised(errNotAsked, refusal.SQLState), history.Failed, ""},
-		"raise, connection broken":    {raised(io.EOF, refusal.SQLState), history.Unknown, ""},
+		"begin, stale":                {beforeCommit(pg("FATAL", "RF001"), claim), stale, "RF001"},
+		"begin, other issuer":         {beforeCommit(pg("FATAL", "RF004"), claim), refused, "RF004"},
+		"insert, session ended":       {beforeCommit(pg("FATAL", "57P01"), claim), failed, ""},
+		"insert, connection broken":   {beforeCommit(io.ErrUnexpectedEOF, claim), failed, ""},
+		"insert, timeout":             {beforeCommit(context.DeadlineExceeded, claim), failed, ""},
+		"commit":                      {committed(nil), ok, ""},
+		"commit, stale":               {committed(pg("FATAL", "RF001")), unknown, "RF001"},
+		"commit, session ended":       {committed(pg("FATAL", "57P01")), unknown, "57P01"},
+		"commit, not serializable":    {committed(pg("ERROR", "40001")), failed, "40001"},
+		"commit, rolled back":         {committed(pgx.ErrTxCommitRollback), failed, ""},
+		"commit, connection broken":   {committed(io.ErrUnexpectedEOF), unknown, ""},
+		"commit, connection closed":   {committed(pgconn.ErrConnClosed), unknown, ""},
+		"commit, timeout":             {committed(context.DeadlineExceeded), unknown, ""},
+		"session, stale":              {opened(answer("STALETOKEN older")), stale, "STALETOKEN older"},
+		"session, other issuer":       {opened(answer("ISSUER other")), refused, "ISSUER other"},
+		"session, connection refused": {opened(&net.OpError{Op: "dial", Err: errors.New("refused")}), failed, ""},
+		"script":                      {ran(nil, claim), ok, ""},
+		"script, stale":               {ran(answer("STALETOKEN older"), claim), unknown, "STALETOKEN older"},
+		"script, not allowed":         {ran(answer("NOTALLOWED EVAL"), claim), refused, "NOTALLOWED EVAL"},
+		"script, connection broken":   {ran(io.EOF, claim), unknown, ""},
+		"script, loading":             {ran(answer("LOADING Redis is loading"), claim), failed, ""},
+		"script, error in the middle": {ran(oom, claim), unknown, ""},
+		"claim, stale":                {underClaim(refusalFor(fence.ReasonStale)), stale, "STALETOKEN"},
+		"claim, not raised":           {underClaim(refusalFor(fence.ReasonNotLeader)), refused, "NOTLEADER"},
+		"claim, answer lost":          {underClaim(lostAnswer), unknown, ""},
+		"claim, out of reach":         {underClaim(redisstore.ErrNotRun), failed, ""},
+		"claim, the script's own":     {underClaim(answer("ERR wrong type")), unknown, ""},
+		"raise":                       {raised(nil, refusal.SQLState), ok, ""},
+		"raise, stale":                {raised(refusalFor(fence.ReasonStale), refusal.SQLState), unknown, "RF001"},
+		"raise, not revoked":          {raised(refusalFor(fence.ReasonUnrevoked), refusal.SQLState), unknown, "RF006"},
+		"raise, other issuer":         {raised(refusalFor(fence.ReasonOtherIssuer), refusal.SQLState), refused, "RF004"},
+		"raise, out of reach":         {raised(errUnreachable, refusal.SQLState), failed, ""},
+		"raise, connection broken":    {raised(io.EOF, refusal.SQLState), unknown, ""},
 	} {
 		if c.got.outcome != c.want || !strings.HasPrefix(c.got.text(), c.text) {
 			t.Errorf("%s: %s %q, want %s %q", what, c.got.outcome, c.got.text(), c.want, c.text)
@@ -84,112 +95,44 @@ func TestOutcomesSayWhatIsKnown(t *testing.T) {
 	}
 }
 
-// link is a relay in which either direction can be held.
-type link struct {
-	listener net.Listener
-	target   string
-	passing  sync.WaitGroup
-
-	mu       sync.Mutex
-	changed  *sync.Cond
-	up, down bool // held
-	over     bool
-	open     []net.Conn
-}
-
-func newLink(t *testing.T, target string) *link {
+func newLink(t *testing.T, to string) *local.Link {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	l, err := local.NewLink(to, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := &link{listener: listener, target: target}
-	l.changed = sync.NewCond(&l.mu)
-	l.passing.Go(l.serve)
-	t.Cleanup(l.close)
+	t.Cleanup(func() { _ = l.Close() })
 	return l
 }
 
-func (l *link) close() {
-	_ = l.listener.Close()
-	l.mu.Lock()
-	l.over = true
-	l.changed.Broadcast()
-	for _, c := range l.open {
-		_ = c.Close()
-	}
-	l.mu.Unlock()
-	l.passing.Wait()
-}
-
-func (l *link) serve() {
-	for {
-		client, err := l.listener.Accept()
-		if err != nil {
-			return
-		}
-		server, err := net.Dial("tcp", l.target)
-		if err != nil {
-			_ = client.Close()
-			continue
-		}
-		l.mu.Lock()
-		l.open = append(l.open, client, server)
-		l.mu.Unlock()
-		l.passing.Go(func() { l.pass(server, client, &l.up) })
-		l.passing.Go(func() { l.pass(client, server, &l.down) })
-	}
-}
-
-func (l *link) pass(to, from net.Conn, held *bool) {
-	defer to.Close()
-	buf := make([]byte, 4096)
-	for {
-		n, err := from.Read(buf)
-		l.mu.Lock()
-		for *held && !l.over {
-			l.changed.Wait()
-		}
-		l.mu.Unlock()
-		if _, werr := to.Write(buf[:n]); err != nil || werr != nil {
-			return
-		}
-	}
-}
-
-func (l *link) hold(up, down bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.up, l.down = up, down
-	l.changed.Broadcast()
-}
-
-func TestAnAnswerThatIsHeldIsUnknownAndNothingHangs(t *testing.T) {
+func TestAHeldAnswerIsUnknownAndNothingHangs(t *testing.T) {
 	s := newStage(t)
 	claim := fence.Claim{Resource: lab.Resource, Token: 7}
-	for name, held := range map[string]struct{ up, down bool }{"answer": {down: true}, "request": {up: true}} {
+	for name, held := range map[string]lab.Shape{
+		"answer": {HoldDown: true}, "request": {HoldUp: true},
+	} {
 		t.Run(name, func(t *testing.T) {
 			pg, rd := newLink(t, sharedPG.Addr()), newLink(t, sharedRD.Addr())
-			c := s.round(s.config("worker-"+name), lab.Direct)
-			c.Postgres = "postgres://round@" + pg.listener.Addr().String() + "/" + s.database + "?sslmode=disable"
-			c.Redis = "redis://" + rd.listener.Addr().String()
+			c := s.direct(s.config("worker-"+name), lab.Direct)
+			c.Postgres = "postgres://direct@" + pg.Addr() + "/" + s.database + "?sslmode=disable"
+			c.Redis = "redis://" + rd.Addr()
 			var w *worker
-			hold := func(l *link) { // what is not held has time
-				l.hold(held.up, held.down)
+			hold := func(l *local.Link) { // before that, operations have more time
+				l.Shape(held)
 				w.c.Deadline = time.Second
 			}
 			w = newWorker(c, func(e history.Event) {
-				if isInside(e) { // all is done but COMMIT
+				if isInside(e) { // everything is done but COMMIT
 					hold(pg)
 				}
-			}, newSteering())
+			}, newSignals())
 
 			p, err := w.postgresUnder(claim)
 			s.must(err)
 			defer p.close()
-			w.steer.stopInside()
-			close(w.steer.on)
-			s.known(p, "postgres", name, history.Unknown, held.down)
+			w.signals.stopInside()
+			close(w.signals.on)
+			s.known(p, "postgres", name, history.Unknown, held.HoldDown)
 			s.known(p, "postgres", name+"-next", history.Failed, false)
 
 			w.c.Deadline = c.Deadline
@@ -198,16 +141,18 @@ func TestAnAnswerThatIsHeldIsUnknownAndNothingHangs(t *testing.T) {
 			defer r.close()
 			s.known(r, "redis", name+"-first", history.OK, true)
 			hold(rd)
-			s.known(r, "redis", name, history.Unknown, held.down)
+			s.known(r, "redis", name, history.Unknown, held.HoldDown)
 			s.known(r, "redis", name+"-next", history.Failed, false)
-			pg.hold(false, false)
-			rd.hold(false, false)
+			pg.Shape(lab.Shape{})
+			rd.Shape(lab.Shape{})
 		})
 	}
 }
 
-// known makes one write, which has to end in time, and compares what is known of it with what is so.
-func (s *stage) known(w writer, store, op string, want history.Outcome, landed bool) {
+// known makes one write, which has to end in time, and compares its outcome with the database.
+func (s *stage) known(
+	w writer, store, op string, want history.Outcome, committed bool,
+) {
 	s.t.Helper()
 	began := time.Now()
 	r := w.write(s.ctx, op, 7)
@@ -215,9 +160,9 @@ func (s *stage) known(w writer, store, op string, want history.Outcome, landed b
 		s.t.Errorf("%s, %s: %s after %s: %s", store, op, r.outcome, took, r.text())
 	}
 	is := func() bool { return slices.Contains(s.evidence()[store], entryOf{op, 7}) }
-	if landed {
-		s.await("it has landed", is)
+	if committed {
+		s.await("it is committed", is)
 	} else if is() {
-		s.t.Errorf("%s, %s has landed", store, op)
+		s.t.Errorf("%s, %s is committed", store, op)
 	}
 }

@@ -15,33 +15,34 @@ import (
 
 // ledgerPG keeps the ledger in Postgres: one transaction for each entry.
 type ledgerPG struct {
-	w     *worker
-	pool  *pgxpool.Pool
-	claim fence.Claim
-	begin func(ctx context.Context) (pgx.Tx, error)
-	cut   context.CancelFunc // closes the sockets
-	n     int
+	w            *worker
+	pool         *pgxpool.Pool
+	claim        fence.Claim
+	begin        func(ctx context.Context) (pgx.Tx, error)
+	closeSockets context.CancelFunc
+	n            int
 }
 
-// postgres opens the ledger for a term: as the product would have it, or so that connections outlive the term.
-func (w *worker) postgres(term *fence.Term, m lab.Manners) (*ledgerPG, error) {
-	if m == lab.Good && w.c.Route == lab.Guarded && w.c.Flaw == "" {
+// postgres opens the ledger: with the product's connection pool, or so that connections outlive the
+// term.
+func (w *worker) postgres(claim fence.Claim, term *fence.Term) (*ledgerPG, error) {
+	if w.isGood(term) && w.c.Route == lab.Guarded && w.c.Flaw == "" {
 		cfg, err := w.poolConfig("LAB_POSTGRES", w.c.Postgres, context.Background())
 		if err != nil {
 			return nil, err
 		}
 		pool, err := pgstore.Pool(context.Background(), term, cfg)
-		return w.ledgerPG(pool, term.Claim(), func() {}), err
+		return w.ledgerPG(pool, claim, func() {}), err
 	}
-	return w.postgresUnder(w.carried(term.Claim()))
+	return w.postgresUnder(w.carried(claim))
 }
 
-// postgresUnder opens the ledger under a claim that the route carries, or does not.
+// postgresUnder opens the ledger under a claim, which connections carry if the route demands it.
 func (w *worker) postgresUnder(c fence.Claim) (*ledgerPG, error) {
-	open, cut := context.WithCancel(context.Background())
+	open, closeSockets := context.WithCancel(context.Background())
 	cfg, err := w.poolConfig("LAB_POSTGRES", w.c.Postgres, open)
 	if err != nil {
-		cut()
+		closeSockets()
 		return nil, err
 	}
 	if w.c.Route == lab.Guarded {
@@ -50,23 +51,29 @@ func (w *worker) postgresUnder(c fence.Claim) (*ledgerPG, error) {
 	}
 	pool, err := pgxpool.NewWithConfig(context.Background(), cfg)
 	if err != nil {
-		cut()
+		closeSockets()
 		return nil, err
 	}
-	p := w.ledgerPG(pool, c, cut)
+	p := w.ledgerPG(pool, c, closeSockets)
 	if w.c.Route == lab.Embedded {
-		p.begin = func(ctx context.Context) (pgx.Tx, error) { return pgstore.Begin(ctx, pool, c, pgx.TxOptions{}) }
+		p.begin = func(ctx context.Context) (pgx.Tx, error) {
+			return pgstore.Begin(ctx, pool, c, pgx.TxOptions{})
+		}
 	}
 	return p, nil
 }
 
-func (w *worker) ledgerPG(pool *pgxpool.Pool, c fence.Claim, cut context.CancelFunc) *ledgerPG {
-	return &ledgerPG{w: w, pool: pool, claim: c, begin: func(ctx context.Context) (pgx.Tx, error) { return pool.Begin(ctx) }, cut: cut}
+func (w *worker) ledgerPG(
+	pool *pgxpool.Pool, c fence.Claim, closeSockets context.CancelFunc,
+) *ledgerPG {
+	return &ledgerPG{w: w, pool: pool, claim: c, begin: pool.Begin, closeSockets: closeSockets}
 }
 
-// poolConfig has few connections, and none that is waited for longer than for an operation. A socket is closed when open
-// ends: what a held link keeps from being said would be waited for.
-func (w *worker) poolConfig(variable, url string, open context.Context) (*pgxpool.Config, error) {
+// poolConfig allows few connections, and waits no longer for one than for an operation. The end of
+// the context open closes all sockets: otherwise close would wait for data that a link holds.
+func (w *worker) poolConfig(
+	variable, url string, open context.Context,
+) (*pgxpool.Config, error) {
 	cfg, err := pgxpool.ParseConfig(url)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", variable, err)
@@ -82,13 +89,13 @@ func (w *worker) poolConfig(variable, url string, open context.Context) (*pgxpoo
 	return cfg, nil
 }
 
-// pool is of connections without a token.
+// pool makes a pool of connections without a token.
 func (w *worker) pool(variable, url string, open context.Context) (*pgxpool.Pool, error) {
 	cfg, err := w.poolConfig(variable, url, open)
 	if err != nil {
 		return nil, err
 	}
-	cfg.MaxConns = 4 // a standby follows over one of them
+	cfg.MaxConns = 4 // a standby uses one of them to follow the task
 	return pgxpool.NewWithConfig(context.Background(), cfg)
 }
 
@@ -101,34 +108,35 @@ func (p *ledgerPG) write(ctx context.Context, op string, token fence.Token) resu
 		return beforeCommit(err, p.claim)
 	}
 	defer p.rollBack(ctx, tx)
-	if _, err := tx.Exec(within, "insert into ledger (op, token) values ($1, $2)", op, int64(token)); err != nil {
+	_, err = tx.Exec(within, "insert into ledger (op, token) values ($1, $2)", op, int64(token))
+	if err != nil {
 		return beforeCommit(err, p.claim)
 	}
-	stop := p.w.steer.asked()
+	stop := p.w.signals.stopRequested()
 	if stop || p.n%lockEvery == 0 {
 		if _, err := tx.Exec(within, "update account set balance = balance + 1"); err != nil {
 			return beforeCommit(err, p.claim)
 		}
 	}
 	if stop {
-		p.w.standInside(ctx)
-		within, cancel = context.WithTimeout(ctx, p.w.c.Deadline) // the time in there does not count
+		p.w.waitInside(ctx)
+		within, cancel = context.WithTimeout(ctx, p.w.c.Deadline) // the stop does not count
 		defer cancel()
 	}
 	return committed(tx.Commit(within))
 }
 
-// lockEvery is how often a transaction locks the one row of account.
+// lockEvery: every tenth transaction locks the one row of account.
 const lockEvery = 10
 
-// rollBack ends a transaction that was not committed, and gives the connection back.
+// rollBack ends a transaction that was not committed, and returns the connection to the pool.
 func (p *ledgerPG) rollBack(ctx context.Context, tx pgx.Tx) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 	defer cancel()
-	_ = tx.Rollback(ctx) // a connection on which that fails is thrown away
+	_ = tx.Rollback(ctx) // if that fails, the pool discards the connection
 }
 
 func (p *ledgerPG) close() {
-	p.cut()
+	p.closeSockets()
 	p.pool.Close()
 }

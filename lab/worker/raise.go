@@ -19,8 +19,8 @@ import (
 	redisstore "github.com/ringfence/ringfence/store/redis"
 )
 
-// raiseMost bounds one raise: a candidate that cannot reach a store gives its place up to one that may.
-const raiseMost = 5 * time.Second
+// raiseTime bounds one raise: a candidate that cannot reach a store gives up its place.
+const raiseTime = 5 * time.Second
 
 // recordedRaiser records each raise as an operation.
 type recordedRaiser struct {
@@ -31,48 +31,47 @@ type recordedRaiser struct {
 	code    func(fence.Reason) string
 }
 
-// errNotAsked: the store cannot be reached at all. A raiser's own error cannot say that, for it may have tried twice.
-var errNotAsked = errors.New("no connection can be opened, so nothing was asked")
+// errUnreachable says that the store cannot be reached, so there was no raise. An error of a raiser
+// cannot prove that, because it may have tried twice.
+var errUnreachable = errors.New("no connection can be opened, so nothing was sent")
 
 // Raise implements fence.Raiser.
 func (r *recordedRaiser) Raise(ctx context.Context, c fence.Claim) error {
-	e := history.Event{
-		Kind: history.Invoke, Process: r.w.c.Name + "/" + r.store, Op: r.w.op("m"), Do: history.Raise, Store: r.store, Token: c.Token,
-	}
-	r.w.say(e)
-	within, cancel := context.WithTimeout(ctx, raiseMost)
+	within, cancel := context.WithTimeout(ctx, raiseTime)
 	defer cancel()
-	err := r.reach(within)
-	if err == nil {
-		err = r.inner.Raise(within, c)
-	}
-	said := raised(err, r.code)
-	e.Kind, e.Outcome, e.Text = history.Return, said.outcome, said.text()
-	r.w.say(e)
-	return err
+	return r.w.record(history.Event{
+		Process: r.w.c.Name + "/" + r.store, Op: r.w.op("m"), Do: history.Raise, Store: r.store,
+		Token: c.Token,
+	}, func(string) result {
+		err := r.reach(within)
+		if err == nil {
+			err = r.inner.Raise(within, c)
+		}
+		return raised(err, r.code)
+	}).err
 }
 
 // reach opens a connection and closes it.
 func (r *recordedRaiser) reach(ctx context.Context) error {
 	network, address, err := r.address()
 	if err != nil {
-		return fmt.Errorf("%w: %w", errNotAsked, err)
+		return fmt.Errorf("%w: %w", errUnreachable, err)
 	}
 	var d net.Dialer
 	conn, err := d.DialContext(ctx, network, address)
 	if err != nil {
-		return fmt.Errorf("%w: %w", errNotAsked, err)
+		return fmt.Errorf("%w: %w", errUnreachable, err)
 	}
 	return conn.Close()
 }
 
-// raisers are of the stores that a leader raises the mark on, by the route that it writes on.
+// raisers returns the raisers for a leader's stores, depending on its route.
 func (w *worker) raisers(coordinator fence.Observer) []fence.Raiser {
 	if w.c.Route == lab.Direct {
 		return nil
 	}
 	if w.c.Route != lab.Embedded {
-		coordinator = nil // guards ask it
+		coordinator = nil // the guards have it
 	}
 	address := func() (string, string, error) {
 		o, err := driver.ParseURL(w.c.Redis)
@@ -83,7 +82,10 @@ func (w *worker) raisers(coordinator fence.Observer) []fence.Raiser {
 	}
 	return []fence.Raiser{
 		w.raiserPG(coordinator),
-		&recordedRaiser{redisstore.Raiser{URL: w.c.Redis, Coordinator: coordinator}, w, "redis", address, refusal.Word},
+		&recordedRaiser{
+			redisstore.Raiser{URL: w.c.Redis, Coordinator: coordinator}, w, "redis", address,
+			refusal.Word,
+		},
 	}
 }
 
@@ -97,10 +99,13 @@ func (w *worker) raiserPG(coordinator fence.Observer) fence.Raiser {
 		network, address := pgconn.NetworkAddress(cfg.Host, cfg.Port)
 		return network, address, nil
 	}
-	return &recordedRaiser{pgstore.Raiser{URL: url, Coordinator: coordinator}, w, "postgres", address, refusal.SQLState}
+	return &recordedRaiser{
+		pgstore.Raiser{URL: url, Coordinator: coordinator}, w, "postgres", address,
+		refusal.SQLState,
+	}
 }
 
-// raiserOf is the store's among the raisers.
+// raiserOf returns the raiser for a store.
 func raiserOf(all []fence.Raiser, store string) fence.Raiser {
 	for _, r := range all {
 		if r, ok := r.(*recordedRaiser); ok && r.store == store {

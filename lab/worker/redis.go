@@ -18,26 +18,27 @@ import (
 // redisKeys are those of lab.Lua.
 var redisKeys = []string{"ledger", "balance"}
 
-// redis opens the ledger for a term: as the product would have it, or so that connections outlive the term.
-func (w *worker) redis(term *fence.Term, m lab.Manners) (writer, error) {
-	if m == lab.Good && w.c.Route == lab.Guarded && w.c.Flaw == "" {
+// redis opens the ledger: with the product's client, or so that connections outlive the term.
+func (w *worker) redis(claim fence.Claim, term *fence.Term) (writer, error) {
+	if w.isGood(term) && w.c.Route == lab.Guarded && w.c.Flaw == "" {
 		o, err := w.redisOptions()
 		if err != nil {
 			return nil, err
 		}
-		return &ledgerRedis{w: w, db: redisstore.NewClient(term, o), claim: term.Claim()}, nil
+		return &ledgerRedis{w: w, db: redisstore.NewClient(term, o), claim: claim}, nil
 	}
-	return w.redisUnder(w.carried(term.Claim()))
+	return w.redisUnder(w.carried(claim))
 }
 
-// redisUnder opens the ledger under a claim that the route carries, or does not.
+// redisUnder opens the ledger under a claim, which connections carry if the route demands it.
 func (w *worker) redisUnder(c fence.Claim) (writer, error) {
 	if w.c.Route == lab.Embedded {
 		db, err := redismarks.Connect(w.c.Redis, w.c.Name)
 		if err != nil {
 			return nil, fmt.Errorf("LAB_REDIS: %w", err)
 		}
-		return &scriptRedis{w: w, db: db, claim: c, script: redisstore.NewScript(strings.ReplaceAll(lab.Lua, "ARGV[1]", "ARGV[4]"))}, nil
+		script := redisstore.NewScript(strings.ReplaceAll(lab.Lua, "ARGV[1]", "ARGV[4]"))
+		return &scriptRedis{w: w, db: db, claim: c, script: script}, nil
 	}
 	o, err := w.redisOptions()
 	if err != nil {
@@ -50,20 +51,21 @@ func (w *worker) redisUnder(c fence.Claim) (writer, error) {
 	return &ledgerRedis{w: w, db: driver.NewClient(o), claim: c}, nil
 }
 
-// redisOptions send nothing twice, and wait no longer than for an operation.
+// redisOptions never send anything twice, and wait no longer than for an operation.
 func (w *worker) redisOptions() (*driver.Options, error) {
 	o, err := driver.ParseURL(w.c.Redis)
 	if err != nil {
 		return nil, fmt.Errorf("LAB_REDIS: %w", err)
 	}
 	o.MaxRetries, o.PoolSize, o.DialerRetries = -1, 2, 1
-	o.DialTimeout, o.ReadTimeout, o.WriteTimeout, o.PoolTimeout = w.c.Deadline, w.c.Deadline, w.c.Deadline, w.c.Deadline
+	o.DialTimeout, o.ReadTimeout = w.c.Deadline, w.c.Deadline
+	o.WriteTimeout, o.PoolTimeout = w.c.Deadline, w.c.Deadline
 	o.ContextTimeoutEnabled = true
 	return o, nil
 }
 
-// ledgerRedis keeps the ledger in Redis over a session. The session is opened by a command of its own: what a guard answers
-// to that has refused the write before it was sent, which cannot be told from the answer to a script.
+// ledgerRedis keeps the ledger in Redis over a session. A separate command opens the session: if a
+// guard refuses that, the write was never sent. The answer to a script could not prove that.
 type ledgerRedis struct {
 	w     *worker
 	db    *driver.Client
@@ -79,14 +81,15 @@ func (l *ledgerRedis) write(ctx context.Context, op string, token fence.Token) r
 	}
 	r := ran(l.conn.Eval(ctx, lab.Lua, redisKeys, entry(op, token)).Err(), l.claim)
 	if r.err != nil {
-		l.drop() // nobody knows what it would say next
+		l.drop() // its next answer would not be trustworthy
 	}
 	return r
 }
 
 func entry(op string, token fence.Token) string { return op + " " + token.String() }
 
-// open makes sure of a session. A driver's connection is dialed, and its name said, with the first command.
+// open opens a session if there is none. The driver dials and sends the client name with the first
+// command.
 func (l *ledgerRedis) open(ctx context.Context) error {
 	if l.conn != nil {
 		return nil

@@ -20,37 +20,39 @@ import (
 
 // Exit codes of Run.
 const (
-	ExitDone    = 0   // asked to end, or the task is done
-	ExitFailed  = 1   // what it met will not go away by itself; it is said on errs
+	ExitDone    = 0   // told to end, or the task is done
+	ExitFailed  = 1   // an error that retrying cannot fix, which errs has
 	ExitDeposed = 3   // Commands: both stores have refused the token as stale
-	ExitKilled  = 137 // a failpoint was reached: as of a process that was killed
+	ExitKilled  = 137 // a failpoint was reached: the code of a killed process
 )
 
 // worker is one process under test.
 type worker struct {
-	c     Config
-	say   func(history.Event)
-	steer *steering
-	id    string       // of this start of the process: operations are unique across restarts
-	ops   atomic.Int64 // begun so far
-	exit  func(code int)
+	c       Config
+	emit    func(history.Event)
+	signals *signals
+	id      string       // of this start of the process: operations are unique across restarts
+	ops     atomic.Int64 // begun so far
+	exit    func(code int)
 
 	first   fence.Token // of the process's first term
-	reached atomic.Bool // the coordinator, once
+	reached atomic.Bool // whether the coordinator was reached
 	watches sync.WaitGroup
 }
 
-// Run is the worker until ctx ends. It says what it does on out, and on errs why it cannot go on. It returns an exit code.
+// Run runs the worker until ctx ends and returns an exit code. It writes its history to out, and
+// why it cannot continue to errs.
 func Run(ctx context.Context, c Config, out, errs io.Writer) int {
-	say, stopSaying := speak(c, out)
-	defer stopSaying()
-	steer, stopSteering := steered()
-	defer stopSteering()
-	return newWorker(c, say, steer).run(ctx, errs)
+	emit, stopEmitting := newEmitter(c, out)
+	defer stopEmitting()
+	signals, stopSignals := catchSignals()
+	defer stopSignals()
+	return newWorker(c, emit, signals).run(ctx, errs)
 }
 
-func newWorker(c Config, say func(history.Event), steer *steering) *worker {
-	return &worker{c: c, say: say, steer: steer, id: strings.ToLower(rand.Text()[:5]), exit: exit}
+func newWorker(c Config, emit func(history.Event), signals *signals) *worker {
+	id := strings.ToLower(rand.Text()[:5])
+	return &worker{c: c, emit: emit, signals: signals, id: id, exit: exit}
 }
 
 func (w *worker) run(ctx context.Context, errs io.Writer) int {
@@ -77,34 +79,36 @@ func (w *worker) run(ctx context.Context, errs io.Writer) int {
 	return code
 }
 
-// lead stands for election, for as long as there is something to do.
+// lead stands for election until ctx ends or the work is done.
 func (w *worker) lead(ctx context.Context) error {
 	coordinator, err := w.coordinator(ctx)
 	if err != nil {
 		return err
 	}
 	defer coordinator.Close()
-	var elector fence.Elector = coordinator
+	e := &elector{Elector: coordinator, w: w}
 	if w.c.ClockJump != 0 {
-		j := &jumpy{Elector: elector, timeout: w.c.Session, clock: w.steer.clock(w.c.ClockJump)}
+		j := &jumpingElector{
+			Elector: coordinator, timeout: w.c.Session, clock: w.signals.clock(w.c.ClockJump),
+		}
 		defer j.following.Wait()
-		elector = j
+		e.Elector = j
 	}
-	s := &stand{Elector: elector, w: w}
 	defer w.watches.Wait()
 	if w.c.Kind == lab.Tasks {
-		return w.tasks(ctx, coordinator, s)
+		return w.tasks(ctx, coordinator, e)
 	}
-	return w.ledger(ctx, coordinator, s)
+	return w.ledger(ctx, coordinator, e)
 }
 
-// retry is how long the worker waits before it tries again what has failed.
+// retry is the time between attempts.
 const retry = 200 * time.Millisecond
 
-// coordinator connects, for as long as that takes.
+// coordinator connects to the coordinator, and retries until ctx ends.
 func (w *worker) coordinator(ctx context.Context) (*zookeeper.Coordinator, error) {
 	for {
-		co, err := zookeeper.Open(ctx, w.c.Coordinator, zookeeper.Options{SessionTimeout: w.c.Session})
+		options := zookeeper.Options{SessionTimeout: w.c.Session}
+		co, err := zookeeper.Open(ctx, w.c.Coordinator, options)
 		if err == nil {
 			w.reached.Store(true)
 			return co, nil
@@ -117,7 +121,7 @@ func (w *worker) coordinator(ctx context.Context) (*zookeeper.Coordinator, error
 	}
 }
 
-// pause waits, at most until ctx ends.
+// pause waits, but not beyond the end of ctx.
 func pause(ctx context.Context, d time.Duration) {
 	if d <= 0 {
 		return
@@ -135,29 +139,44 @@ func (w *worker) op(kind string) string {
 	return fmt.Sprintf("%s.%s.%s%d", w.c.Name, w.id, kind, w.ops.Add(1))
 }
 
+// record does an operation, and emits its Invoke before and its Return after it.
+func (w *worker) record(e history.Event, do func(op string) result) result {
+	e.Kind = history.Invoke
+	w.emit(e)
+	r := do(e.Op)
+	e.Kind, e.Outcome, e.Text = history.Return, r.outcome, r.text()
+	w.emit(e)
+	return r
+}
+
 func (w *worker) note(format string, args ...any) {
-	w.say(history.Event{Kind: history.Note, Process: w.c.Name, Text: fmt.Sprintf(format, args...)})
+	w.emit(history.Event{
+		Kind: history.Note, Process: w.c.Name, Text: fmt.Sprintf(format, args...),
+	})
 }
 
 func (w *worker) term(state history.State, c fence.Claim, text string) {
-	w.say(history.Event{Kind: history.Term, Process: w.c.Name, State: state, Token: c.Token, Issuer: c.Issuer, Text: text})
+	w.emit(history.Event{
+		Kind: history.Term, Process: w.c.Name, State: state, Token: c.Token, Issuer: c.Issuer,
+		Text: text,
+	})
 }
 
-// carried is the token that connections of this term carry.
+// carried returns the claim that connections carry: with the flaw, that of the first term.
 func (w *worker) carried(c fence.Claim) fence.Claim {
-	if w.c.Flaw == flaw.FirstToken {
+	if w.c.Flaw == flaw.FirstToken && w.first != 0 {
 		c.Token = w.first
 	}
 	return c
 }
 
-// lost is the cause of a lost term, in one line.
+// lost returns the cause of a lost term, in one line.
 func lost(term *fence.Term) string {
 	return strings.ReplaceAll(context.Cause(term.Context()).Error(), "\n", "; ")
 }
 
-// unless is err, but nil when it says nothing but that a term was lost.
-func unless(err error) error {
+// ignoreLost returns err, or nil if it only says that a term was lost.
+func ignoreLost(err error) error {
 	if errors.Is(err, fence.ErrLost) {
 		return nil
 	}

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -30,12 +29,12 @@ import (
 )
 
 const (
-	session   = 10 * time.Second // of those whose term is lost only when the test says so
+	session   = 10 * time.Second // so long that terms are lost only when the test wants
 	stageTime = 4 * time.Minute  // for all of one test
 	awaitTime = 30 * time.Second // for one event
 )
 
-// The databases of all tests: wal_level makes the order of commits readable.
+// The servers of all tests.
 var (
 	sharedOnce sync.Once
 	sharedPG   *servers.Postgres
@@ -59,23 +58,24 @@ func closeShared() {
 func startShared() {
 	ctx, cancel := context.WithTimeout(context.Background(), 90*time.Second)
 	defer cancel()
-	sharedPG, sharedErr = servers.StartPostgres(ctx, servers.PostgresOptions{Settings: map[string]string{"wal_level": "logical"}})
+	sharedPG, sharedErr = servers.StartPostgres(ctx, servers.PostgresOptions{
+		Settings: map[string]string{"wal_level": "logical"}, // to read the order of commits
+	})
 	if sharedErr != nil {
 		return
 	}
-	if sharedRD, sharedErr = servers.StartRedis(ctx, servers.RedisOptions{Args: []string{"--appendonly", "yes", "--appendfsync", "always"}}); sharedErr != nil {
+	sharedRD, sharedErr = servers.StartRedis(ctx, servers.RedisOptions{
+		Args: []string{"--appendonly", "yes", "--appendfsync", "always"},
+	})
+	if sharedErr != nil {
 		return
 	}
-	if sharedZK, sharedErr = servers.StartZooKeeper(ctx, servers.ZooKeeperOptions{Nodes: 1}); sharedErr != nil {
+	sharedZK, sharedErr = servers.StartZooKeeper(ctx, servers.ZooKeeperOptions{Nodes: 1})
+	if sharedErr != nil {
 		return
 	}
-	conn, err := pgx.Connect(ctx, sharedPG.URL("postgres", "postgres"))
-	if err != nil {
-		sharedErr = err
-		return
-	}
-	defer conn.Close(ctx)
-	_, sharedErr = conn.PgConn().Exec(ctx, "create role guard login; create role app login; create role round login in role guard, app").ReadAll()
+	sharedErr = lab.Exec(ctx, sharedPG.URL("postgres", "postgres"), "create role guard login",
+		"create role app login", "create role direct login in role guard, app")
 }
 
 // stage is a database, a coordinator and a guard for one test.
@@ -100,7 +100,10 @@ func newStage(t *testing.T) *stage {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), stageTime)
 	t.Cleanup(cancel)
-	s := &stage{t: t, ctx: ctx, zk: sharedZK, database: "lab_" + strconv.FormatInt(time.Now().UnixNano(), 36)}
+	s := &stage{
+		t: t, ctx: ctx, zk: sharedZK,
+		database: "lab_" + strconv.FormatInt(time.Now().UnixNano(), 36),
+	}
 	s.root = "/" + s.database
 	s.makeDatabase()
 	s.rdb = driver.NewClient(&driver.Options{Addr: sharedRD.Addr()})
@@ -111,7 +114,8 @@ func newStage(t *testing.T) *stage {
 		t.Fatalf("%v: %s", err, out)
 	}
 	s.startGuard()
-	s.coordinator, err = zookeeper.Open(ctx, s.coordinatorURL(), zookeeper.Options{SessionTimeout: session})
+	s.coordinator, err = zookeeper.Open(ctx, s.coordinatorURL(),
+		zookeeper.Options{SessionTimeout: session})
 	s.must(err)
 	t.Cleanup(func() { _ = s.coordinator.Close() })
 	return s
@@ -125,17 +129,13 @@ func (s *stage) must(err error) {
 }
 
 func (s *stage) makeDatabase() {
-	admin, err := pgx.Connect(s.ctx, sharedPG.URL("postgres", "postgres"))
-	s.must(err)
-	defer admin.Close(s.ctx)
-	_, err = admin.Exec(s.ctx, "create database "+s.database+" template template0")
-	s.must(err)
+	s.must(lab.Exec(s.ctx, sharedPG.URL("postgres", "postgres"),
+		"create database "+s.database+" template template0"))
+	var err error
 	s.db, err = pgx.Connect(s.ctx, s.superuser())
 	s.must(err)
-	for _, statement := range strings.Split(lab.Tables, ";\n") { // a slot is made in a transaction of its own
-		_, err = s.db.PgConn().Exec(s.ctx, statement).ReadAll()
-		s.must(err)
-	}
+	// One transaction each: the replication slot needs that.
+	s.must(lab.Exec(s.ctx, s.superuser(), strings.Split(lab.Tables, ";\n")...))
 	s.t.Cleanup(func() {
 		_, err := s.db.Exec(s.ctx, "select pg_drop_replication_slot('lab')")
 		if err != nil {
@@ -148,14 +148,16 @@ func (s *stage) makeDatabase() {
 func (s *stage) superuser() string      { return sharedPG.URL("postgres", s.database) }
 func (s *stage) coordinatorURL() string { return "zk://" + s.zk.Addr() + s.root }
 
-// program is one of ours.
+// program returns the command of one of our programs.
 func (s *stage) program(name string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(s.ctx, filepath.Join(programs, name), args...)
 	cmd.Env = append(os.Environ(),
-		"GUARD_POSTGRES_UPSTREAM="+sharedPG.URL("guard", s.database), "GUARD_POSTGRES_ADMIN="+s.superuser(), "GUARD_POSTGRES_LEADERS=app",
-		"GUARD_REDIS_UPSTREAM="+sharedRD.URL(), "GUARD_COORDINATOR="+s.coordinatorURL(), "GUARD_ADMIT_TIMEOUT=5s",
+		"GUARD_POSTGRES_UPSTREAM="+sharedPG.URL("guard", s.database),
+		"GUARD_POSTGRES_ADMIN="+s.superuser(), "GUARD_POSTGRES_LEADERS=app",
+		"GUARD_REDIS_UPSTREAM="+sharedRD.URL(), "GUARD_COORDINATOR="+s.coordinatorURL(),
+		"GUARD_ADMIT_TIMEOUT=5s", "LEADER_GRACE=200ms",
 		"LEADER_COORDINATOR="+s.coordinatorURL(), "LEADER_SESSION_TIMEOUT="+session.String(),
-		"LEADER_STORES="+fmt.Sprintf("postgres://app@%s/%s,redis://%s", s.pg, s.database, s.rd), "LEADER_GRACE=200ms")
+		fmt.Sprintf("LEADER_STORES=postgres://app@%s/%s,redis://%s", s.pg, s.database, s.rd))
 	return cmd
 }
 
@@ -165,7 +167,8 @@ func (s *stage) startGuard() {
 	page := at[2]
 	s.pg, s.rd = at[0], at[1]
 	s.guard = s.program("guard", "serve")
-	s.guard.Env = append(s.guard.Env, "GUARD_POSTGRES_LISTEN="+s.pg, "GUARD_REDIS_LISTEN="+s.rd, "GUARD_HTTP_LISTEN="+page)
+	s.guard.Env = append(s.guard.Env,
+		"GUARD_POSTGRES_LISTEN="+s.pg, "GUARD_REDIS_LISTEN="+s.rd, "GUARD_HTTP_LISTEN="+page)
 	var log bytes.Buffer
 	s.guard.Stderr = &log
 	s.must(s.guard.Start())
@@ -176,51 +179,52 @@ func (s *stage) startGuard() {
 			s.t.Logf("guard:\n%s", log.String())
 		}
 	})
-	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	s.await("the guard is ready", func() bool {
-		answer, err := client.Get("http://" + page + "/readyz")
-		if err == nil {
-			_ = answer.Body.Close()
-		}
-		return err == nil && answer.StatusCode == http.StatusOK
+		return lab.Ready(s.ctx, "http://"+page+"/readyz") == nil
 	})
 }
 
-// await polls until something is so.
-func (s *stage) await(what string, so func() bool) {
+// await polls until a condition holds.
+func (s *stage) await(what string, holds func() bool) {
 	s.t.Helper()
-	for deadline := time.Now().Add(awaitTime); !so(); time.Sleep(2 * time.Millisecond) {
+	for deadline := time.Now().Add(awaitTime); !holds(); time.Sleep(2 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			s.t.Fatalf("it does not happen that %s", what)
+			s.t.Fatalf("this does not happen: %s", what)
 		}
 	}
 }
 
-// config is a worker's on this stage.
+// config returns the settings of a worker on this stage.
 func (s *stage) config(name string) Config {
 	return Config{
-		Name: name, Coordinator: s.coordinatorURL(), Session: session, Pause: 2 * time.Millisecond, Deadline: 10 * time.Second,
-		Postgres: fmt.Sprintf("postgres://app@%s/%s", s.pg, s.database), Redis: "redis://" + s.rd, Route: lab.Guarded, Kind: lab.Ledger,
+		Name: name, Coordinator: s.coordinatorURL(), Session: session,
+		Pause: 2 * time.Millisecond, Deadline: 10 * time.Second,
+		Postgres: fmt.Sprintf("postgres://app@%s/%s", s.pg, s.database), Redis: "redis://" + s.rd,
+		Route: lab.Guarded, Kind: lab.Ledger,
 		Journal: sharedPG.URL("app", s.database), World: s.superuser(),
 	}
 }
 
-// round sends a worker round the guard.
-func (s *stage) round(c Config, r lab.Route) Config {
-	c.Route, c.Postgres, c.Redis = r, sharedPG.URL("round", s.database), sharedRD.URL()
+// direct makes a worker bypass the guard.
+func (s *stage) direct(c Config, r lab.Route) Config {
+	c.Route, c.Postgres, c.Redis = r, sharedPG.URL("direct", s.database), sharedRD.URL()
 	return c
 }
 
 func environment(c Config) []string {
 	return []string{
-		"LAB_NAME=" + c.Name, "LAB_COORDINATOR=" + c.Coordinator, "LAB_SESSION=" + c.Session.String(), "LAB_DEADLINE=" + c.Deadline.String(), "LAB_POSTGRES=" + c.Postgres,
-		"LAB_REDIS=" + c.Redis, "LAB_JOURNAL=" + c.Journal, "LAB_WORLD=" + c.World, "LAB_ROUTE=" + string(c.Route), "LAB_KIND=" + string(c.Kind),
-		"LAB_PAUSE=" + c.Pause.String(), "LAB_ROUNDS=" + strconv.FormatInt(c.Rounds, 10), "LAB_FAILPOINT=" + c.Failpoint, "LAB_CHILD=" + c.Child,
+		"LAB_NAME=" + c.Name, "LAB_COORDINATOR=" + c.Coordinator,
+		"LAB_SESSION=" + c.Session.String(), "LAB_DEADLINE=" + c.Deadline.String(),
+		"LAB_POSTGRES=" + c.Postgres, "LAB_REDIS=" + c.Redis,
+		"LAB_JOURNAL=" + c.Journal, "LAB_WORLD=" + c.World,
+		"LAB_ROUTE=" + string(c.Route), "LAB_KIND=" + string(c.Kind),
+		"LAB_PAUSE=" + c.Pause.String(), "LAB_ROUNDS=" + strconv.FormatInt(c.Rounds, 10),
+		"LAB_FAILPOINT=" + c.Failpoint, "LAB_CHILD=" + c.Child,
 		"LAB_HTTP_LISTEN=" + c.HTTPListen, "LAB_LOG=" + strconv.FormatBool(c.Log),
 	}
 }
 
-// run is a worker that runs, here or as a process of its own.
+// run is a running worker, in this process or in another one.
 type run struct {
 	s    *stage
 	name string
@@ -234,25 +238,25 @@ type run struct {
 	all []history.Event
 }
 
-func (r *run) say(e history.Event) {
+func (r *run) emit(e history.Event) {
 	e.At = history.Now()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.all = append(r.all, e)
 }
 
-// events are those that have been said so far and fit.
-func (r *run) events(fit func(history.Event) bool) []history.Event {
+// events returns the suitable events so far.
+func (r *run) events(suits func(history.Event) bool) []history.Event {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return slices.DeleteFunc(slices.Clone(r.all), func(e history.Event) bool { return !fit(e) })
+	return slices.DeleteFunc(slices.Clone(r.all), func(e history.Event) bool { return !suits(e) })
 }
 
 // start runs a worker in this process.
 func (s *stage) start(c Config) *run {
 	ctx, cancel := context.WithCancel(s.ctx)
 	r := &run{s: s, name: c.Name, end: cancel, done: make(chan struct{})}
-	r.w = newWorker(c, r.say, newSteering())
+	r.w = newWorker(c, r.emit, newSignals())
 	go func() {
 		defer close(r.done)
 		r.code = r.w.run(ctx, s.t.Output())
@@ -261,12 +265,12 @@ func (s *stage) start(c Config) *run {
 	return r
 }
 
-// launch runs a program, whose events are on its output.
+// launch runs a program and reads events from its output.
 func (s *stage) launch(cmd *exec.Cmd) *run {
 	s.t.Helper()
 	r := &run{s: s, cmd: cmd, done: make(chan struct{}), end: func() {
 		_ = cmd.Process.Signal(syscall.SIGTERM)
-		_ = cmd.Process.Signal(syscall.SIGCONT) // a test may have ended while it was stopped
+		_ = cmd.Process.Signal(syscall.SIGCONT) // a failed test may have left it stopped
 	}}
 	out, err := cmd.StdoutPipe()
 	s.must(err)
@@ -274,7 +278,8 @@ func (s *stage) launch(cmd *exec.Cmd) *run {
 	s.must(cmd.Start())
 	go func() {
 		defer close(r.done)
-		if err := history.Each(out, func(e history.Event) error { r.say(e); return nil }); err != nil {
+		err := history.Each(out, func(e history.Event) error { r.emit(e); return nil })
+		if err != nil {
 			s.t.Error(err)
 		}
 		_ = cmd.Wait()
@@ -290,7 +295,7 @@ func (s *stage) process(c Config) *run {
 	return s.launch(cmd)
 }
 
-// freeze stops a process, and returns once it stands still.
+// freeze stops a process, and returns once it is stopped.
 func (r *run) freeze() {
 	r.s.t.Helper()
 	r.s.must(r.cmd.Process.Signal(syscall.SIGSTOP))
@@ -302,7 +307,7 @@ func (r *run) freeze() {
 		}
 		r.s.must(err)
 		if !status.Stopped() {
-			r.s.t.Fatalf("the worker has ended and was to be stopped: %v", status)
+			r.s.t.Fatalf("the worker has ended instead of being stopped: %v", status)
 		}
 		return
 	}
@@ -313,7 +318,7 @@ func (r *run) thaw() {
 	r.s.must(r.cmd.Process.Signal(syscall.SIGCONT))
 }
 
-// stop ends the worker in good order and returns its exit code.
+// stop ends the worker in order and returns its exit code.
 func (r *run) stop() int {
 	r.end()
 	return r.wait()
@@ -329,23 +334,27 @@ func (r *run) wait() int {
 	return r.code
 }
 
-// returns are the outcomes of one kind in one store.
+// returns has the writes to one store with one outcome.
 func (r *run) returns(store string, o history.Outcome) []history.Event {
 	return r.events(func(e history.Event) bool {
-		return e.Kind == history.Return && e.Do == history.Write && e.Store == store && e.Outcome == o
+		write := e.Kind == history.Return && e.Do == history.Write
+		return write && e.Store == store && e.Outcome == o
 	})
 }
 
 func (r *run) terms(state history.State) []history.Event {
-	return r.events(func(e history.Event) bool { return e.Kind == history.Term && e.State == state })
+	return r.events(func(e history.Event) bool {
+		return e.Kind == history.Term && e.State == state
+	})
 }
 
-// writes waits until a worker has written so often more in both stores.
+// writes waits until a worker has made n more writes to both stores.
 func (r *run) writes(n int) {
 	r.s.t.Helper()
-	pg, rd := len(r.returns("postgres", history.OK))+n, len(r.returns("redis", history.OK))+n
+	written := func(store string) int { return len(r.returns(store, history.OK)) }
+	pg, rd := written("postgres")+n, written("redis")+n
 	r.s.await("the worker writes", func() bool {
-		return len(r.returns("postgres", history.OK)) >= pg && len(r.returns("redis", history.OK)) >= rd
+		return written("postgres") >= pg && written("redis") >= rd
 	})
 }
 
@@ -356,17 +365,17 @@ func (r *run) leads(n int) fence.Token {
 	return r.terms(history.Ready)[n-1].Token
 }
 
-// stands waits until so many are in the queue.
+// stands waits until n candidates are in the queue.
 func (s *stage) stands(n int) {
 	s.t.Helper()
-	s.await("they stand", func() bool {
+	s.await("they stand for election", func() bool {
 		queue, err := s.coordinator.Candidates(s.ctx, lab.Resource)
 		return err == nil && len(queue) == n
 	})
 }
 
-// bury takes the candidacy of a process away that was killed, which its session would keep for a while.
-func (s *stage) bury() {
+// removeCandidates deletes the znode of a killed process, which its session would keep for a while.
+func (s *stage) removeCandidates() {
 	s.t.Helper()
 	queue, err := s.coordinator.Candidates(s.ctx, lab.Resource)
 	s.must(err)
@@ -384,19 +393,21 @@ func (s *stage) depose(t fence.Token) {
 	}
 }
 
-// entry is a write that a database holds.
+// entryOf is a write that a database holds.
 type entryOf struct {
 	op    string
 	token fence.Token
 }
 
-var inserted = regexp.MustCompile(`table public\.ledger: INSERT: op\[text\]:'([^']*)' token\[bigint\]:(\d+)`)
+var inserted = regexp.MustCompile(
+	`table public\.ledger: INSERT: op\[text\]:'([^']*)' token\[bigint\]:(\d+)`)
 
-// evidence is what both databases hold, in the order of commits.
+// evidence returns what both databases hold, in the order of commits.
 func (s *stage) evidence() map[string][]entryOf {
 	s.t.Helper()
 	found := map[string][]entryOf{}
-	rows, err := s.db.Query(s.ctx, "select data from pg_logical_slot_peek_changes('lab', null, null)")
+	rows, err := s.db.Query(s.ctx,
+		"select data from pg_logical_slot_peek_changes('lab', null, null)")
 	s.must(err)
 	changes, err := pgx.CollectRows(rows, pgx.RowTo[string])
 	s.must(err)
@@ -420,7 +431,7 @@ func (s *stage) entry(op, token string) entryOf {
 	return entryOf{op, t}
 }
 
-// behind are entries that follow one with a newer token.
+// behind returns the entries that follow one with a newer token.
 func behind(all []entryOf) (late []entryOf) {
 	newest := fence.Token(0)
 	for _, e := range all {
@@ -432,13 +443,15 @@ func behind(all []entryOf) (late []entryOf) {
 	return late
 }
 
-// judge compares what a worker was told with what the database holds.
+// judge compares a worker's outcomes with what the databases hold.
 func (s *stage) judge(r *run, found map[string][]entryOf) {
 	s.t.Helper()
-	for _, e := range r.events(func(e history.Event) bool { return e.Kind == history.Return && e.Do == history.Write }) {
+	for _, e := range r.events(func(e history.Event) bool {
+		return e.Kind == history.Return && e.Do == history.Write
+	}) {
 		there := slices.Contains(found[e.Store], entryOf{e.Op, e.Token})
 		if there != (e.Outcome == history.OK) && e.Outcome != history.Unknown {
-			s.t.Errorf("%s was %s (%s), and in the database: %t", e.Op, e.Outcome, e.Text, there)
+			s.t.Errorf("%s was %s (%s); is it in the database: %t", e.Op, e.Outcome, e.Text, there)
 		}
 	}
 }

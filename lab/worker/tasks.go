@@ -20,75 +20,77 @@ import (
 // TaskName is the task that the lab's workers run.
 const TaskName checkpoint.Name = "settlement"
 
-// tally is the task's state.
-type tally struct {
+// state is the task's state.
+type state struct {
 	Steps int `json:"steps"`
 }
 
-// job is one worker's part in the task. Its steps and what it is told come from one goroutine.
+// job is one worker's part in the task. One goroutine runs its steps and its notifications.
 type job struct {
 	w           *worker
-	s           *stand
+	elector     *elector
 	coordinator fence.Coordinator
 	journal     *cpg.Journal
 	world       *pgxpool.Pool // not fenced
 
 	place string // of the failpoint
-	nth   int    // step that it is in
+	nth   int    // the step of the failpoint
 	begun int    // steps so far
 
 	attempt *history.Event        // its Invoke, until it has ended
 	ran     int                   // how often the step's function was called in this attempt
-	last    checkpoint.Checkpoint // that is known to be durable
+	last    checkpoint.Checkpoint // the last that is known to be durable
 }
 
 // tasks stands for election until the task is done.
-func (w *worker) tasks(ctx context.Context, coordinator fence.Coordinator, s *stand) error {
-	open, cut := context.WithCancel(context.Background())
-	defer cut()
+func (w *worker) tasks(ctx context.Context, coordinator fence.Coordinator, e *elector) error {
+	open, closeSockets := context.WithCancel(context.Background())
+	defer closeSockets()
 	pool, err := w.pool("LAB_JOURNAL", w.c.Journal, open)
 	if err != nil {
 		return err
 	}
-	defer func() { cut(); pool.Close() }()
+	defer func() { closeSockets(); pool.Close() }()
 	world, err := w.pool("LAB_WORLD", w.c.World, open)
 	if err != nil {
 		return err
 	}
-	defer func() { cut(); world.Close() }()
-	var asked fence.Observer
+	defer func() { closeSockets(); world.Close() }()
+	var observer fence.Observer // guards have their own
 	if w.c.Route != lab.Guarded {
-		asked = coordinator
+		observer = coordinator
 	}
-	j := cpg.New(pool, cpg.Options{Raiser: w.raiserPG(asked)})
+	j := cpg.New(pool, cpg.Options{Raiser: w.raiserPG(observer)})
 	defer j.Close()
 
-	b := &job{w: w, s: s, coordinator: coordinator, journal: j, world: world}
+	b := &job{w: w, elector: e, coordinator: coordinator, journal: j, world: world}
 	b.place, b.nth, _ = w.c.failpoint()
-	s.leaving, s.between = b.abandon, b.tooLate
-	candidate := checkpoint.Runner[tally]{
-		Lead:    fence.Lead{Elector: s, Resource: lab.Resource, Holder: w.c.Name},
-		Journal: watched{j, b}, Observer: coordinator, Task: b.task(),
+	e.leaving, e.between = b.abandon, b.lateAttempts
+	runner := checkpoint.Runner[state]{
+		Lead:    fence.Lead{Elector: e, Resource: lab.Resource, Holder: w.c.Name},
+		Journal: failpointJournal{j, b}, Observer: coordinator, Task: b.task(),
 	}
-	_, err = candidate.Run(ctx)
-	s.leave()
+	_, err = runner.Run(ctx)
+	e.leave()
 	if err == nil {
 		w.note("the task is done")
 	}
 	return err
 }
 
-func (b *job) task() checkpoint.Task[tally] {
-	return checkpoint.Task[tally]{
-		Name: TaskName, Rounds: b.w.c.Rounds, Notify: b.told,
-		Steps: []checkpoint.Step[tally]{cpg.Step("book", b.book), {Name: "mail", Run: b.mail}},
-		Retry: checkpoint.Retry{Attempts: 1 << 30, Backoff: checkpoint.Exponential(50*time.Millisecond, time.Second)},
+func (b *job) task() checkpoint.Task[state] {
+	return checkpoint.Task[state]{
+		Name: TaskName, Rounds: b.w.c.Rounds, Notify: b.notified,
+		Steps: []checkpoint.Step[state]{cpg.Step("book", b.book), {Name: "mail", Run: b.mail}},
+		Retry: checkpoint.Retry{
+			Attempts: 1 << 30, Backoff: checkpoint.Exponential(50*time.Millisecond, time.Second),
+		},
 	}
 }
 
 // book is a synchronous step.
-func (b *job) book(ctx context.Context, tx pgx.Tx, t tally) (tally, error) {
-	if b.ran++; b.ran > 1 { // the journal asks for it once more: nobody knows yet what became of the first
+func (b *job) book(ctx context.Context, tx pgx.Tx, t state) (state, error) {
+	if b.ran++; b.ran > 1 { // the journal repeats it: the outcome of the first run is not known yet
 		again := *b.attempt
 		b.ended(history.Unknown, "it is run once more")
 		b.begin(again)
@@ -97,53 +99,61 @@ func (b *job) book(ctx context.Context, tx pgx.Tx, t tally) (tally, error) {
 	b.reach("before effect")
 	pause(ctx, b.w.c.Pause)
 	e := b.attempt
-	if _, err := tx.Exec(ctx, "insert into ledger (op, token, key) values ($1, $2, $3)", e.Op, int64(e.Token), e.Key); err != nil {
+	_, err := tx.Exec(ctx, "insert into ledger (op, token, key) values ($1, $2, $3)",
+		e.Op, int64(e.Token), e.Key)
+	if err != nil {
 		return t, err
 	}
-	if b.w.steer.asked() {
+	if b.w.signals.stopRequested() {
 		if _, err := tx.Exec(ctx, "update account set balance = balance + 1"); err != nil {
 			return t, err
 		}
-		b.w.standInside(context.WithoutCancel(ctx))
+		b.w.waitInside(context.WithoutCancel(ctx))
 	}
 	b.reach("after effect")
-	return tally{t.Steps + 1}, nil
+	return state{t.Steps + 1}, nil
 }
 
 // mail is an asynchronous step.
-func (b *job) mail(ctx context.Context, t tally, key checkpoint.Key) (tally, error) {
+func (b *job) mail(ctx context.Context, t state, key checkpoint.Key) (state, error) {
 	b.reach("before effect")
 	pause(ctx, b.w.c.Pause)
-	if _, err := b.world.Exec(ctx, "insert into world (key, token) values ($1, $2)", key.String(), int64(b.attempt.Token)); err != nil {
+	_, err := b.world.Exec(ctx, "insert into world (key, token) values ($1, $2)",
+		key.String(), int64(b.attempt.Token))
+	if err != nil {
 		return t, err
 	}
 	b.reach("after effect")
-	return tally{t.Steps + 1}, nil
+	return state{t.Steps + 1}, nil
 }
 
-// reach ends the process if this is where the failpoint is.
+// reach ends the process if the failpoint is here.
 func (b *job) reach(place string) {
 	if place == b.place && b.begun == b.nth {
-		b.w.note("failpoint %s", place)
+		b.w.note("%s%s", history.Failpoint, place)
 		b.w.exit(ExitKilled)
 	}
 }
 
-// told records what happens to the task.
-func (b *job) told(e checkpoint.Event) {
+// notified records what happens to the task.
+func (b *job) notified(e checkpoint.Event) {
+	cp := e.Checkpoint
 	switch e.Kind {
 	case checkpoint.TookOver:
-		b.w.term(history.Ready, b.s.term.Claim(), "")
-		b.w.note("took over at version %d: detection %s, election %s, raise %s, first step %s, reloaded %t", e.Checkpoint.Version,
-			e.TakeOver.Detection, e.TakeOver.Election, e.TakeOver.Raise, e.TakeOver.FirstStep, e.TakeOver.Reloaded)
-		b.last = e.Checkpoint
+		b.w.term(history.Ready, b.elector.term.Claim(), "")
+		t := e.TakeOver
+		b.w.note("took over at version %d: detection %s, election %s, raise %s, first step %s, "+
+			"reloaded %t", cp.Version, t.Detection, t.Election, t.Raise, t.FirstStep, t.Reloaded)
+		b.last = cp
 	case checkpoint.Began:
 		b.begun++
-		b.begin(history.Event{Key: e.Checkpoint.Key().String(), Sync: e.Step == "book", Token: b.s.term.Token(),
-			Run: e.Checkpoint.Run, Round: e.Checkpoint.Round, Step: e.Checkpoint.Step})
+		b.begin(history.Event{
+			Key: cp.Key().String(), Sync: e.Step == "book", Token: b.elector.term.Token(),
+			Run: cp.Run, Round: cp.Round, Step: cp.Step,
+		})
 	case checkpoint.Ended:
 		b.ended(history.OK, "")
-		b.last = e.Checkpoint
+		b.last = cp
 	case checkpoint.Retrying:
 		b.failed(e.Err)
 	case checkpoint.Interrupted:
@@ -154,7 +164,8 @@ func (b *job) told(e checkpoint.Event) {
 	}
 }
 
-// failed records the end of an attempt with an error of the step's own, which leaves nothing of a synchronous one.
+// failed records an attempt that ended with an error of the step. A synchronous step then has had
+// no effect.
 func (b *job) failed(err error) {
 	outcome := history.Unknown
 	if b.attempt != nil && b.attempt.Sync {
@@ -164,10 +175,11 @@ func (b *job) failed(err error) {
 }
 
 func (b *job) begin(e history.Event) {
-	e.Kind, e.Do, e.Process, e.Store, e.Task, e.Op = history.Invoke, history.Step, b.w.c.Name, "postgres", string(TaskName), b.w.op("s")
+	e.Kind, e.Do, e.Op = history.Invoke, history.Step, b.w.op("s")
+	e.Process, e.Store, e.Task = b.w.c.Name, "postgres", string(TaskName)
 	e.At = 0
 	b.attempt, b.ran = &e, 0
-	b.w.say(e)
+	b.w.emit(e)
 }
 
 func (b *job) ended(o history.Outcome, text string) {
@@ -176,11 +188,11 @@ func (b *job) ended(o history.Outcome, text string) {
 	}
 	e := *b.attempt
 	e.Kind, e.Outcome, e.Text = history.Return, o, text
-	b.w.say(e)
+	b.w.emit(e)
 	b.attempt, b.ran = nil, 0
 }
 
-// abandon records that the term has ended before the attempt did.
+// abandon records that the term has ended before the attempt.
 func (b *job) abandon(last *fence.Term) {
 	text := "the term is over"
 	if last.State() == fence.Lost {
@@ -189,41 +201,43 @@ func (b *job) abandon(last *fence.Term) {
 	b.ended(history.Unknown, text)
 }
 
-// tooLate is what a deposed leader of bad manners tries before it stands again, once its successor is at work: nothing of
-// it may land.
-func (b *job) tooLate(ctx context.Context, last *fence.Term) {
-	if b.w.c.Manners == lab.Good && b.w.c.Flaw == "" || b.last.Version == 0 || errors.Is(context.Cause(last.Context()), fence.ErrResigned) {
+// lateAttempts are the writes of a reckless deposed leader, before it stands again and once its
+// successor works. Nothing of them may be committed.
+func (b *job) lateAttempts(ctx context.Context, last *fence.Term) {
+	resigned := errors.Is(context.Cause(last.Context()), fence.ErrResigned)
+	if b.w.isGood(last) && b.w.c.Flaw == "" || b.last.Version == 0 || resigned {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, raiseMost) // that long the successor may take until it is ready
+	ctx, cancel := context.WithTimeout(ctx, raiseTime) // for the successor to become ready
 	defer cancel()
 	if err := b.successor(ctx, last.Token()); err != nil {
 		b.w.note("makes no late attempt: %v", err)
 		return
 	}
 	if b.w.c.Flaw == flaw.Unconditional {
-		b.setBack(ctx)
+		b.publishLate(ctx)
 		return
 	}
 	claim := last.Claim()
 	b.write(ctx, claim, func(op string) error {
-		return b.journal.Transact(ctx, claim, func(ctx context.Context, tx pgx.Tx) (checkpoint.Checkpoint, error) {
-			_, err := tx.Exec(ctx, "insert into ledger (op, token) values ($1, $2)", op, int64(claim.Token))
+		insert := func(ctx context.Context, tx pgx.Tx) (checkpoint.Checkpoint, error) {
+			_, err := tx.Exec(ctx, "insert into ledger (op, token) values ($1, $2)",
+				op, int64(claim.Token))
 			return b.next(claim), err
-		})
+		}
+		return b.journal.Transact(ctx, claim, insert)
 	})
 	b.write(ctx, claim, func(string) error { return b.journal.Publish(ctx, claim, b.next(claim)) })
 }
 
-// write records one write outside the task's steps. What finds a connection that its successor has ended tries again, for
-// that is not an answer.
+// write does and records one write outside the task's steps. It retries if the connection was ended
+// by a successor, because that is not an answer.
 func (b *job) write(ctx context.Context, claim fence.Claim, write func(op string) error) {
 	for ended := true; ended && ctx.Err() == nil; {
-		e := history.Event{Kind: history.Invoke, Process: b.w.c.Name, Op: b.w.op("l"), Do: history.Write, Store: "postgres", Token: claim.Token}
-		b.w.say(e)
-		r := published(write(e.Op))
-		e.Kind, e.Outcome, e.Text = history.Return, r.outcome, r.text()
-		b.w.say(e)
+		r := b.w.record(history.Event{
+			Process: b.w.c.Name, Op: b.w.op("l"), Do: history.Write, Store: "postgres",
+			Token: claim.Token,
+		}, func(op string) result { return published(write(op)) })
 		ended = errors.Is(r.err, checkpoint.ErrTransient)
 		if ended {
 			pause(ctx, 10*time.Millisecond)
@@ -231,8 +245,8 @@ func (b *job) write(ctx context.Context, claim fence.Claim, write func(op string
 	}
 }
 
-// next is what a leader would publish next that has seen no end of its term. The step stays the same, so that it would do
-// no harm of its own.
+// next returns what a leader would publish next if it had not noticed the end of its term. The step
+// stays the same, so that the checkpoint itself would do no harm.
 func (b *job) next(claim fence.Claim) checkpoint.Checkpoint {
 	cp := b.last
 	cp.Version++
@@ -248,7 +262,7 @@ func (b *job) successor(ctx context.Context, t fence.Token) error {
 			return nil
 		}
 		if ctx.Err() != nil {
-			return fmt.Errorf("nobody else leads within %s", raiseMost)
+			return fmt.Errorf("nobody else leads within %s", raiseTime)
 		}
 		pause(ctx, 10*time.Millisecond)
 	}

@@ -29,7 +29,7 @@ func (s *stage) column(query string) []string {
 	return all
 }
 
-// effects wants each step's effects as often as they may be there.
+// effects wants each step's effects as often as they must be there.
 func (s *stage) effects(rounds int) {
 	s.t.Helper()
 	books := s.column("select key from ledger where key is not null order by key collate \"C\"")
@@ -50,7 +50,9 @@ func (s *stage) effects(rounds int) {
 }
 
 func (r *run) steps(o history.Outcome) []history.Event {
-	return r.events(func(e history.Event) bool { return e.Kind == history.Return && e.Do == history.Step && e.Outcome == o })
+	return r.events(func(e history.Event) bool {
+		return e.Kind == history.Return && e.Do == history.Step && e.Outcome == o
+	})
 }
 
 func (r *run) ends(n int) {
@@ -58,7 +60,7 @@ func (r *run) ends(n int) {
 	r.s.await("steps end", func() bool { return len(r.steps(history.OK)) >= n })
 }
 
-func TestATaskGoesOnWithTheNextLeaderAndTheDeposedOneIsRefused(t *testing.T) {
+func TestATaskContinuesWithTheNextLeaderAndTheDeposedOneIsRefused(t *testing.T) {
 	s := newStage(t)
 	const rounds = 100
 	slow := s.task("worker-1", rounds)
@@ -66,13 +68,15 @@ func TestATaskGoesOnWithTheNextLeaderAndTheDeposedOneIsRefused(t *testing.T) {
 	a := s.start(slow)
 	token := a.leads(1)
 	a.ends(6)
-	a.w.steer.stopInside() // it must not be done with the task before it is deposed
-	s.await("it stands inside", func() bool { return len(a.events(isInside)) == 1 })
+	a.w.signals.stopInside() // so that it does not finish the task before it is deposed
+	s.await("it is stopped inside", func() bool { return len(a.events(isInside)) == 1 })
 	b := s.start(s.task("worker-2", rounds))
 	s.stands(2)
 	s.depose(token)
-	a.w.steer.goOn()
-	s.await("late attempts are made", func() bool { return len(a.returns("postgres", history.Stale)) >= 2 })
+	a.w.signals.resume()
+	s.await("late attempts are made", func() bool {
+		return len(a.returns("postgres", history.Stale)) >= 2
+	})
 	if code := a.wait() + b.wait(); code != 0 {
 		t.Errorf("exit codes add up to %d", code)
 	}
@@ -85,32 +89,36 @@ func TestATaskGoesOnWithTheNextLeaderAndTheDeposedOneIsRefused(t *testing.T) {
 		open := map[string]bool{}
 		for _, e := range r.events(func(e history.Event) bool { return e.Op != "" }) {
 			if (e.Kind == history.Invoke) == open[e.Op] {
-				t.Errorf("out of turn: %+v", e)
+				t.Errorf("out of order: %+v", e)
 			}
 			open[e.Op] = e.Kind == history.Invoke
-			if e.Do == history.Step && e.Kind == history.Invoke && !strings.HasPrefix(e.Key, "settlement/1/") {
+			if e.Do == history.Step && e.Kind == history.Invoke &&
+				!strings.HasPrefix(e.Key, "settlement/1/") {
 				t.Errorf("%+v", e)
 			}
 		}
 	}
 }
 
-func TestATaskWhoseLeadersEndAtEachPlaceIsDoneAllTheSame(t *testing.T) {
+func TestATaskIsDoneEvenIfLeadersEndAtEveryPlace(t *testing.T) {
 	s := newStage(t)
 	const rounds = 6
 	for step, name := range []string{"book", "mail"} {
 		for _, place := range Places {
 			c := s.task("worker-"+name+"-"+strings.ReplaceAll(place, " ", "-"), rounds)
 			c.Failpoint = fmt.Sprintf("%s:%d", place, 1)
-			if saved := s.column("select checkpoint->>'step' from ringfence.checkpoint"); len(saved) == 1 && saved[0] != fmt.Sprint(step) {
-				c.Failpoint = fmt.Sprintf("%s:%d", place, 2) // the other one comes first
+			saved := s.column("select checkpoint->>'step' from ringfence.checkpoint")
+			if len(saved) == 1 && saved[0] != fmt.Sprint(step) {
+				c.Failpoint = fmt.Sprintf("%s:%d", place, 2) // the other step comes first
 			}
 			r := s.process(c)
 			if code := r.wait(); code != ExitKilled {
 				t.Fatalf("%s: exit code %d", c.Failpoint, code)
 			}
-			s.bury()
-			notes := r.events(func(e history.Event) bool { return e.Kind == history.Note && e.Text == "failpoint "+place })
+			s.removeCandidates()
+			notes := r.events(func(e history.Event) bool {
+				return e.Kind == history.Note && e.Text == history.Failpoint+place
+			})
 			if len(notes) != 1 {
 				t.Errorf("%s: %+v", c.Failpoint, r.all)
 			}
@@ -122,11 +130,11 @@ func TestATaskWhoseLeadersEndAtEachPlaceIsDoneAllTheSame(t *testing.T) {
 	}
 	s.effects(rounds)
 	if n := len(s.column("select key from world")); n <= rounds {
-		t.Errorf("%d mails: none was sent twice, so nobody ended between effect and publish", n)
+		t.Errorf("%d mails: none was sent twice, so no leader ended between effect and publish", n)
 	}
 }
 
-func TestAnUnconditionalPublishGoesBack(t *testing.T) {
+func TestAnUnconditionalPublishMakesTheCheckpointGoBack(t *testing.T) {
 	s := newStage(t)
 	one, two := s.task("worker-1", 2000), s.task("worker-2", 2000)
 	one.Flaw = flaw.Unconditional
@@ -139,7 +147,8 @@ func TestAnUnconditionalPublishGoesBack(t *testing.T) {
 	s.await("it publishes late", func() bool { return len(a.returns("postgres", history.OK)) == 1 })
 	a.stop()
 	b.stop()
-	rows := s.column(`select data from pg_logical_slot_peek_changes('lab', null, null) where data ~ 'table ringfence.checkpoint: (INSERT|UPDATE)'`)
+	rows := s.column(`select data from pg_logical_slot_peek_changes('lab', null, null)
+		where data ~ 'table ringfence.checkpoint: (INSERT|UPDATE)'`)
 	last, back := int64(0), false
 	for _, row := range rows {
 		var version int64

@@ -6,8 +6,8 @@ import (
 	"github.com/ringfence/ringfence/internal/servers"
 )
 
-// FreeAddresses are n addresses where nobody listens, for programs that the test starts, stops and starts again. Nobody else
-// takes them meanwhile.
+// FreeAddresses returns n addresses where nobody listens, for programs that the test starts, stops
+// and starts again. No other test gets them.
 func FreeAddresses(t testing.TB, n int) []string {
 	t.Helper()
 	addresses, err := servers.FreeAddresses(n)

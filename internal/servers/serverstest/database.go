@@ -15,9 +15,8 @@ import (
 
 var databases atomic.Int64
 
-// FreshDatabase makes an empty database for this test and returns its name. The
-// database is dropped, with all sessions in it, when the test ends and the
-// server still answers.
+// FreshDatabase creates an empty database for this test and returns its name. When the test ends,
+// the database is dropped with all its sessions, unless the test has ended the server.
 func FreshDatabase(t testing.TB, pg *servers.Postgres) string {
 	t.Helper()
 	name := fmt.Sprintf("test_%d_%d", os.Getpid(), databases.Add(1))
@@ -37,7 +36,7 @@ func FreshDatabase(t testing.TB, pg *servers.Postgres) string {
 }
 
 func execute(ctx context.Context, pg *servers.Postgres, sql string) error {
-	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute) // a slow disk takes long for a new database's files
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute) // a slow disk takes long for new files
 	defer cancel()
 	c, err := pgx.Connect(ctx, pg.URL("postgres", "postgres"))
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/ringfence/ringfence/internal/leak"
 )
 
-// short tells whether go test was called with -short, before a test has run.
+// short reports whether go test was called with -short, before a test has run.
 func short() bool {
 	if !flag.Parsed() {
 		flag.Parse()
@@ -19,8 +19,8 @@ func short() bool {
 	return testing.Short()
 }
 
-// RunMain runs the tests, closes the shared servers, and, when all tests have
-// passed, looks for goroutines that they left behind. It returns the exit code.
+// RunMain runs the tests, closes the shared servers, and, if all tests have passed, looks for
+// leaked goroutines. It returns the exit code.
 func RunMain(m *testing.M, o ...goleak.Option) int {
 	if short() {
 		_ = flag.Set("test.skip", "^Example") // an example cannot skip itself
@@ -31,7 +31,7 @@ func RunMain(m *testing.M, o ...goleak.Option) int {
 		code = max(code, 1)
 	}
 	if code != 0 {
-		return code // a failed test leaves what it likes
+		return code // a failed test may leave goroutines behind
 	}
 	if err := leak.Find(o...); err != nil {
 		fmt.Fprintln(os.Stderr, "goroutines left by the tests:", err)

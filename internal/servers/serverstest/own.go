@@ -13,7 +13,7 @@ const (
 	logLines   = 40 // of a server's log when its test fails
 )
 
-// server is what all servers have in common.
+// server is any server.
 type server interface {
 	Close() error
 	LogTail(n int) string
@@ -57,7 +57,7 @@ func PgBouncer(t testing.TB, upstream *servers.Postgres) *servers.PgBouncer {
 	})
 }
 
-// own starts a server, shows its log when the test fails, and closes it.
+// own starts a server, prints its log if the test fails, and closes it.
 func own[S server](t testing.TB, name string, start func(context.Context) (S, error)) S {
 	t.Helper()
 	skipShort(t)
@@ -76,7 +76,7 @@ func own[S server](t testing.TB, name string, start func(context.Context) (S, er
 	return s
 }
 
-// skipShort leaves a test out of go test -short, which starts no server.
+// skipShort skips the test under go test -short, which starts no server.
 func skipShort(t testing.TB) {
 	t.Helper()
 	if testing.Short() {

@@ -34,7 +34,7 @@ func TestFreshDatabasesAreSeparateAndDropped(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			// Left open until the test binary ends or the drop cuts it off.
+			// Open until the test binary ends or the drop ends the session.
 			if _, err := c.Exec(t.Context(), "create table mine()"); err != nil {
 				t.Error(err)
 			}
@@ -64,7 +64,7 @@ func TestOwnServersAreClosedAfterTheirTest(t *testing.T) {
 	}
 }
 
-// BenchmarkFreshDatabase tells what a test pays for a database of its own.
+// BenchmarkFreshDatabase measures the cost of a test's own database.
 func BenchmarkFreshDatabase(b *testing.B) {
 	pg := serverstest.SharedPostgres(b)
 	for b.Loop() {

@@ -46,30 +46,30 @@ var (
 	}
 )
 
-// SharedPostgres is the test binary's Postgres with default options; see [FreshDatabase].
+// SharedPostgres returns the test binary's Postgres with default options; see [FreshDatabase].
 func SharedPostgres(t testing.TB) *servers.Postgres { t.Helper(); return sharedPostgres.get(t) }
 
-// SharedRedis is the test binary's Redis with default options.
+// SharedRedis returns the test binary's Redis with default options.
 func SharedRedis(t testing.TB) *servers.Redis { t.Helper(); return sharedRedis.get(t) }
 
-// SharedEtcd is the test binary's etcd, one member with default options.
+// SharedEtcd returns the test binary's etcd, one member with default options.
 func SharedEtcd(t testing.TB) *servers.Etcd { t.Helper(); return sharedEtcd.get(t) }
 
-// SharedZooKeeper is the test binary's ZooKeeper, one node with default options.
+// SharedZooKeeper returns the test binary's ZooKeeper, one node with default options.
 func SharedZooKeeper(t testing.TB) *servers.ZooKeeper { t.Helper(); return sharedZooKeeper.get(t) }
 
-// ExamplePostgres is the test binary's Postgres for an example, which has no testing.TB.
+// ExamplePostgres returns the test binary's Postgres for an example, which has no testing.TB.
 func ExamplePostgres(ctx context.Context) (*servers.Postgres, error) {
 	return sharedPostgres.serve(ctx)
 }
 
-// ExampleRedis is the test binary's Redis for an example.
+// ExampleRedis returns the test binary's Redis for an example.
 func ExampleRedis(ctx context.Context) (*servers.Redis, error) { return sharedRedis.serve(ctx) }
 
-// ExampleEtcd is SharedEtcd for examples, which have no test.
+// ExampleEtcd returns the test binary's etcd for an example.
 func ExampleEtcd(ctx context.Context) (*servers.Etcd, error) { return sharedEtcd.serve(ctx) }
 
-// ExampleZooKeeper is the test binary's ZooKeeper for an example.
+// ExampleZooKeeper returns the test binary's ZooKeeper for an example.
 func ExampleZooKeeper(ctx context.Context) (*servers.ZooKeeper, error) {
 	return sharedZooKeeper.serve(ctx)
 }
@@ -85,8 +85,8 @@ func (s *shared[S]) get(t testing.TB) S {
 	return server
 }
 
-// serve starts the server if nobody has before. It is not bound to ctx, because the
-// server outlives the test. A failed start is not tried again.
+// serve starts the server unless it was started before. The end of ctx does not stop the start,
+// because the server outlives the test. A failed start is not retried.
 func (s *shared[S]) serve(ctx context.Context) (S, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// Wire relays connections to a server. Once Cut is set the next answer is not passed on: its connection breaks instead.
+// Wire relays connections to a server. After Cut is set, the next answer is not relayed; its
+// connection is closed instead.
 type Wire struct {
 	net.Listener
 	Cut atomic.Bool
@@ -17,7 +18,8 @@ type Wire struct {
 	all    sync.WaitGroup
 }
 
-// NewWire makes a relay to a server's address, and waits for its end after the test. Connections have to be closed before.
+// NewWire starts a relay to a server's address, and waits for its end after the test. The test has
+// to close its connections before.
 func NewWire(t testing.TB, server string) *Wire {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -51,7 +53,7 @@ func (w *Wire) accept() {
 	}
 }
 
-// down passes answers on.
+// down relays answers.
 func (w *Wire) down(client, server net.Conn) {
 	defer client.Close()
 	defer server.Close()

@@ -1,5 +1,5 @@
-// Flawed-guard is a guard with a bug that the lab has put there on purpose, named by FLAW (package flaw), to see that the
-// lab finds it. Its other settings are guard's. It guards nothing.
+// Flawed-guard is a guard with a deliberate bug, named by FLAW (package flaw), to test that the lab
+// finds it. Its other settings are guard's. It protects nothing.
 package main
 
 import (
@@ -28,7 +28,7 @@ import (
 	"github.com/ringfence/ringfence/lab/flaw"
 )
 
-// config is what of guard's settings the lab uses.
+// config has those of guard's settings that the lab uses.
 type config struct {
 	Flaw             flaw.Name     `env:"FLAW,required"`
 	PostgresListen   string        `env:"GUARD_POSTGRES_LISTEN,required"`
@@ -78,14 +78,16 @@ func serve(ctx context.Context, log *slog.Logger) (err error) {
 		}
 		defer listener.Close()
 		servers = append(servers, &guard.Server{
-			Protocol: protocols[i], Listener: listener, Log: log, Metrics: metrics, DrainTimeout: c.DrainTimeout,
+			Protocol: protocols[i], Listener: listener, Log: log, Metrics: metrics,
+			DrainTimeout: c.DrainTimeout,
 		})
 	}
 	group, ctx := errgroup.WithContext(ctx)
 	for _, s := range servers {
 		group.Go(func() error { return s.Serve(ctx) })
 	}
-	group.Go(func() error { return servePage(ctx, c.HTTPListen, guard.Handler(protocols, registry, ctx.Done())) })
+	page := guard.Handler(protocols, registry, ctx.Done())
+	group.Go(func() error { return servePage(ctx, c.HTTPListen, page) })
 	return group.Wait()
 }
 
@@ -100,8 +102,10 @@ func servePage(ctx context.Context, address string, h http.Handler) error {
 	return nil
 }
 
-// authority is as guard has it, and as the flaw wants it.
-func (c config) authority(ctx context.Context, log *slog.Logger) (marks.Authority, func() error, error) {
+// authority returns guard's authority, with the flaw.
+func (c config) authority(
+	ctx context.Context, log *slog.Logger,
+) (_ marks.Authority, stop func() error, err error) {
 	if c.Coordinator == "" {
 		return flaw.Authority(c.Flaw, marks.Unverified{}), func() error { return nil }, nil
 	}
@@ -112,11 +116,17 @@ func (c config) authority(ctx context.Context, log *slog.Logger) (marks.Authorit
 	return flaw.Authority(c.Flaw, marks.Elected{Observer: coordinator}), coordinator.Close, nil
 }
 
-// protocols are Postgres and Redis, with the flaw. What it has made is returned with an error too.
-func (c config) protocols(ctx context.Context, log *slog.Logger, m *guard.Metrics, who marks.Authority) ([]guard.Protocol, error) {
-	admission := func(name string, real marks.Store, end flaw.End) (*marks.Admission, error) {
+// protocols returns Postgres and Redis, with the flaw. With an error it returns those that are
+// open.
+func (c config) protocols(
+	ctx context.Context, log *slog.Logger, m *guard.Metrics, who marks.Authority,
+) ([]guard.Protocol, error) {
+	admission := func(
+		name string, real marks.Store, end flaw.End,
+	) (*marks.Admission, error) {
 		flawed, err := flaw.Store(c.Flaw, real, end, log.With("protocol", name))
-		return &marks.Admission{Store: flawed, Authority: who, Notify: guard.Events(log, m, name)}, err
+		events := guard.Events(log, m, name)
+		return &marks.Admission{Store: flawed, Authority: who, Notify: events}, err
 	}
 	pg, err := pgstore.Open(c.PostgresUpstream, pgstore.Options{})
 	if err != nil {
@@ -131,7 +141,8 @@ func (c config) protocols(ctx context.Context, log *slog.Logger, m *guard.Metric
 	if err != nil {
 		return all, err
 	}
-	db, err := redisstore.Open(ctx, c.RedisUpstream, redisstore.Options{Coordinated: c.Coordinator != ""})
+	coordinated := redisstore.Options{Coordinated: c.Coordinator != ""}
+	db, err := redisstore.Open(ctx, c.RedisUpstream, coordinated)
 	if err != nil {
 		return all, err
 	}

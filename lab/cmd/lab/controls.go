@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"flag"
 	"fmt"
 	"slices"
 	"strings"
@@ -13,7 +12,7 @@ import (
 	"github.com/ringfence/ringfence/lab/check"
 )
 
-// caught is what became of a control.
+// caught is the result of a control.
 type caught struct {
 	lab.Control
 	result check.Result
@@ -23,14 +22,7 @@ type caught struct {
 
 // controls seeds each bug and demands that it is caught by what should catch it.
 func (p program) controls(ctx context.Context, args []string) (int, error) {
-	var s settings
-	flags := flag.NewFlagSet("controls", flag.ContinueOnError)
-	s.register(flags)
-	flags.StringVar(&s.write, "write", "", "update the table between the marks in this file")
-	names, err := p.parse(flags, args)
-	if err == nil {
-		err = s.check()
-	}
+	s, names, err := p.settings("controls", args, (*settings).register)
 	if err != nil {
 		return exitUnknown, err
 	}
@@ -45,7 +37,7 @@ func (p program) controls(ctx context.Context, args []string) (int, error) {
 	for _, c := range chosen {
 		sc, _ := lab.Find(c.Scenario)
 		s.control = string(c.Name)
-		all = append(all, catch(c, p.one(ctx, sc, &s, false)))
+		all = append(all, catch(c, p.one(ctx, sc, s, false)))
 		if ctx.Err() != nil {
 			return exitUnknown, context.Cause(ctx)
 		}
@@ -68,7 +60,7 @@ func chooseControls(names []string) ([]lab.Control, error) {
 	return chosen, nil
 }
 
-// catch tells whether a seeded bug was caught by what should catch it.
+// catch checks whether a seeded bug was caught by what should catch it.
 func catch(c lab.Control, r check.Result) caught {
 	found := caught{Control: c, result: r}
 	for _, problem := range r.Problems {
@@ -79,7 +71,9 @@ func catch(c lab.Control, r check.Result) caught {
 	if r.Verdict == check.Unknown && len(r.Doubts) > 0 {
 		found.by = append(found.by, "doubt")
 	}
-	found.ok = slices.ContainsFunc(c.By, func(want string) bool { return slices.Contains(found.by, want) })
+	found.ok = slices.ContainsFunc(c.By, func(want string) bool {
+		return slices.Contains(found.by, want)
+	})
 	return found
 }
 
@@ -103,12 +97,15 @@ func (p program) concludeControls(all []caught, file string) (int, error) {
 	return code, updateTable(file, all)
 }
 
-// updateTable puts what was caught, and when, into the file.
+// updateTable writes what was caught, and when, into the file.
 func updateTable(file string, all []caught) error {
 	var b strings.Builder
-	b.WriteString("| bug seeded | `--control` | on | caught by | last caught |\n|---|---|---|---|---|\n")
+	b.WriteString("| bug seeded | `--control` | on | caught by | last caught |\n")
+	b.WriteString("|---|---|---|---|---|\n")
+	today := time.Now().UTC().Format(time.DateOnly)
 	for _, c := range all {
-		fmt.Fprintf(&b, "| %s | `%s` | %s | %s | %s |\n", c.Bug, c.Name, c.Scenario, strings.Join(c.by, ", "), time.Now().UTC().Format(time.DateOnly))
+		fmt.Fprintf(&b, "| %s | `%s` | %s | %s | %s |\n",
+			c.Bug, c.Name, c.Scenario, strings.Join(c.by, ", "), today)
 	}
 	return replace(file, "controls", b.String())
 }

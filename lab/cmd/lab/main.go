@@ -13,12 +13,14 @@ import (
 	"syscall"
 )
 
-const usage = `lab tries to get a stale write in, and tells whether it did.
+const usage = `lab tries to get a stale write in, and reports whether it did.
 
-  lab list [-o json]             the scenarios, and the faults they inject
-  lab run NAME…|all [flags]      run scenarios, check them, write a report of each; lab run -h has the flags
-  lab controls [NAME…] [flags]   seed each known bug and see that it is caught; --write FILE updates the table in it
-  lab check HISTORY [-o json]    judge a history that was recorded before
+  lab list [-o json]             the scenarios and controls
+  lab run NAME…|all [flags]      run scenarios, check them, write a report of each;
+                                 lab run -h lists the flags
+  lab controls [NAME…] [flags]   seed each known bug and test that it is caught;
+                                 --write FILE updates the table in a file
+  lab check HISTORY [-o json]    judge a recorded history
   lab report HISTORY             write report.html and results.json beside it
 
 exit code: 0 valid, 1 invalid, 2 unknown (the run does not count) or not run
@@ -41,7 +43,7 @@ func main() {
 // program is one invocation.
 type program struct{ stdout, stderr io.Writer }
 
-// errUsage is matched by mistakes on the command line.
+// errUsage matches mistakes on the command line.
 var errUsage = errors.New("usage")
 
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
@@ -63,7 +65,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	case errors.Is(err, flag.ErrHelp):
 		return exitValid
 	case errors.Is(err, errUsage):
-		fmt.Fprintf(stderr, "lab %s: %v; lab help tells more\n", args[0], err)
+		fmt.Fprintf(stderr, "lab %s: %v; see lab help\n", args[0], err)
 		return exitUnknown
 	case err != nil:
 		fmt.Fprintf(stderr, "lab %s: %v\n", args[0], err)
@@ -72,7 +74,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	return code
 }
 
-// parse reads flags wherever they stand, and returns the other arguments.
+// parse reads flags anywhere among the arguments, and returns the other arguments.
 func (p program) parse(flags *flag.FlagSet, args []string) (names []string, err error) {
 	flags.SetOutput(p.stderr)
 	for {
@@ -90,12 +92,12 @@ func (p program) parse(flags *flag.FlagSet, args []string) (names []string, err 
 	}
 }
 
-// json prints a value for programs.
+// json prints a value as JSON.
 func (p program) json(v any) error {
 	out := json.NewEncoder(p.stdout)
 	out.SetIndent("", "  ")
 	return out.Encode(v)
 }
 
-// format is the value of -o.
+// format defines the flag -o.
 func format(flags *flag.FlagSet) *string { return flags.String("o", "table", "table or json") }

@@ -19,7 +19,7 @@ func invoke(t *testing.T, args ...string) (code int, stdout, stderr string) {
 	return code, out.String(), errs.String()
 }
 
-func TestMistakesAreToldBeforeAnythingIsBuilt(t *testing.T) {
+func TestMistakesAreReportedBeforeAnythingIsBuilt(t *testing.T) {
 	for _, c := range []struct {
 		args string
 		says string
@@ -62,8 +62,10 @@ func TestListShowsEveryScenarioAndControl(t *testing.T) {
 	}
 	var all []lab.Scenario
 	jsonCode, text, _ := invoke(t, "list", "-o", "json")
-	if err := json.Unmarshal([]byte(text), &all); err != nil || len(all) != len(lab.Catalogue) || code+jsonCode != exitValid {
-		t.Errorf("%d of %d, %v, exit codes %d and %d", len(all), len(lab.Catalogue), err, code, jsonCode)
+	err := json.Unmarshal([]byte(text), &all)
+	if err != nil || len(all) != len(lab.Catalogue) || code+jsonCode != exitValid {
+		t.Errorf("%d of %d, %v, exit codes %d and %d",
+			len(all), len(lab.Catalogue), err, code, jsonCode)
 	}
 }
 
@@ -75,11 +77,14 @@ func TestCheckExitsWithTheVerdict(t *testing.T) {
 		t.Fatal(err)
 	}
 	for file, want := range map[string]int{
-		histories + "/leader-paused.jsonl": exitValid, histories + "/leader-paused-unguarded.jsonl": exitInvalid, empty: exitUnknown,
+		histories + "/leader-paused.jsonl":           exitValid,
+		histories + "/leader-paused-unguarded.jsonl": exitInvalid,
+		empty: exitUnknown,
 	} {
 		code, out, errs := invoke(t, "check", file, "-o", "json")
 		var r check.Result
-		if err := json.Unmarshal([]byte(out), &r); err != nil || code != want || r.Verdict.ExitCode() != want {
+		err := json.Unmarshal([]byte(out), &r)
+		if err != nil || code != want || r.Verdict.ExitCode() != want {
 			t.Errorf("%s: exit code %d, %s, %v, %s", file, code, r.Verdict, err, errs)
 		}
 	}
@@ -98,7 +103,8 @@ func TestReportIsWrittenBesideTheHistory(t *testing.T) {
 	if err := os.WriteFile(file, text, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if code, out, errs := invoke(t, "report", file); code != exitInvalid || !strings.Contains(out, "report.html") {
+	code, out, errs := invoke(t, "report", file)
+	if code != exitInvalid || !strings.Contains(out, "report.html") {
 		t.Errorf("exit code %d: %s%s", code, out, errs)
 	}
 	for _, name := range []string{"report.html", "results.json", "model.html", "../index.html"} {
@@ -111,7 +117,10 @@ func TestReportIsWrittenBesideTheHistory(t *testing.T) {
 func TestAControlIsCaughtOnlyByWhatShouldCatchIt(t *testing.T) {
 	c := lab.Control{By: []string{"I1"}}
 	for by, want := range map[string]bool{"I1": true, "I6": false} {
-		r := check.Result{Verdict: check.Invalid, Problems: []check.Problem{{Invariant: by}}, Doubts: []string{"besides"}}
+		r := check.Result{
+			Verdict: check.Invalid, Problems: []check.Problem{{Invariant: by}},
+			Doubts: []string{"some"},
+		}
 		if got := catch(c, r); got.ok != want {
 			t.Errorf("caught by %s: %v", by, got.ok)
 		}
@@ -119,21 +128,27 @@ func TestAControlIsCaughtOnlyByWhatShouldCatchIt(t *testing.T) {
 	if catch(c, check.Result{Verdict: check.Valid}).ok {
 		t.Error("a valid run has caught something")
 	}
-	if !catch(lab.Control{By: []string{"doubt"}}, check.Result{Verdict: check.Unknown, Doubts: []string{"empty"}}).ok {
-		t.Error("a run that does not count was asked for")
+	doubtful := check.Result{Verdict: check.Unknown, Doubts: []string{"empty"}}
+	if !catch(lab.Control{By: []string{"doubt"}}, doubtful).ok {
+		t.Error("a run that does not count did not catch a bug that a doubt catches")
 	}
 }
 
 func TestTheTableIsReplacedBetweenItsMarks(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "README.md")
-	if err := os.WriteFile(file, []byte("before\n<!-- controls -->\nold\n<!-- /controls -->\nafter\n"), 0o600); err != nil {
+	before := "before\n<!-- controls -->\nold\n<!-- /controls -->\nafter\n"
+	if err := os.WriteFile(file, []byte(before), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := updateTable(file, []caught{{Control: lab.Controls[0], by: []string{"I1"}}}); err != nil {
+	all := []caught{{Control: lab.Controls[0], by: []string{"I1"}}}
+	if err := updateTable(file, all); err != nil {
 		t.Fatal(err)
 	}
 	text, _ := os.ReadFile(file)
-	if got := string(text); !strings.HasPrefix(got, "before\n") || !strings.HasSuffix(got, "<!-- /controls -->\nafter\n") || strings.Contains(got, "old") || !strings.Contains(got, "`observe-only`") {
+	got := string(text)
+	if !strings.HasPrefix(got, "before\n") ||
+		!strings.HasSuffix(got, "<!-- /controls -->\nafter\n") ||
+		strings.Contains(got, "old") || !strings.Contains(got, "`observe-only`") {
 		t.Errorf("%s", got)
 	}
 	if err := updateTable("main.go", nil); err == nil {

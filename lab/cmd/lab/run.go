@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"io/fs"
 	"os"
@@ -18,13 +17,7 @@ import (
 
 // run runs scenarios, one after the other.
 func (p program) run(ctx context.Context, args []string) (int, error) {
-	var s settings
-	flags := flag.NewFlagSet("run", flag.ContinueOnError)
-	s.registerRun(flags)
-	names, err := p.parse(flags, args)
-	if err == nil {
-		err = s.check()
-	}
+	s, names, err := p.settings("run", args, (*settings).registerRun)
 	if err != nil {
 		return exitUnknown, err
 	}
@@ -37,18 +30,18 @@ func (p program) run(ctx context.Context, args []string) (int, error) {
 	}
 	var with, without []check.Result
 	for _, sc := range chosen {
-		with = append(with, p.one(ctx, sc, &s, s.unguarded))
+		with = append(with, p.one(ctx, sc, s, s.unguarded))
 		if s.compare && ctx.Err() == nil {
-			without = append(without, p.one(ctx, sc, &s, true))
+			without = append(without, p.one(ctx, sc, s, true))
 		}
 		if ctx.Err() != nil {
 			return exitUnknown, context.Cause(ctx)
 		}
 	}
-	return p.conclude(&s, with, without)
+	return p.conclude(s, with, without)
 }
 
-// choose finds the scenarios that are named.
+// choose finds the named scenarios.
 func choose(names []string, in lab.Injector) ([]lab.Scenario, error) {
 	if len(names) == 0 {
 		return nil, fmt.Errorf("%w: name scenarios, or all; lab list shows them", errUsage)
@@ -73,7 +66,9 @@ func choose(names []string, in lab.Injector) ([]lab.Scenario, error) {
 }
 
 // one runs, checks and reports one scenario.
-func (p program) one(ctx context.Context, sc lab.Scenario, s *settings, unguarded bool) check.Result {
+func (p program) one(
+	ctx context.Context, sc lab.Scenario, s *settings, unguarded bool,
+) check.Result {
 	o, err := s.options(sc.Name, unguarded)
 	if err != nil {
 		return failed(sc, err)
@@ -91,7 +86,7 @@ func (p program) one(ctx context.Context, sc lab.Scenario, s *settings, unguarde
 	}
 	runErr := lab.Run(ctx, sc, o)
 	if runErr != nil {
-		o.Progress("not carried out: " + runErr.Error())
+		o.Progress("not completed: " + runErr.Error())
 	}
 	if change := control.Change(); change != nil {
 		if err := rewrite(o.Dir, change); err != nil {
@@ -103,7 +98,7 @@ func (p program) one(ctx context.Context, sc lab.Scenario, s *settings, unguarde
 		return failed(sc, err)
 	}
 	if runErr != nil {
-		r.Doubts = append(r.Doubts, "not carried out: "+runErr.Error())
+		r.Doubts = append(r.Doubts, "not completed: "+runErr.Error())
 	}
 	if !s.quiet {
 		report.Summary(p.stderr, r)
@@ -112,9 +107,12 @@ func (p program) one(ctx context.Context, sc lab.Scenario, s *settings, unguarde
 	return r
 }
 
-// failed is the result of a run that left nothing to judge.
+// failed returns the result of a run that left nothing to judge.
 func failed(sc lab.Scenario, err error) check.Result {
-	return check.Result{Verdict: check.Unknown, Header: &history.Header{Scenario: sc.Name}, Doubts: []string{err.Error()}}
+	return check.Result{
+		Verdict: check.Unknown, Header: &history.Header{Scenario: sc.Name},
+		Doubts: []string{err.Error()},
+	}
 }
 
 // rewrite puts a bug into a history that was recorded without it.
@@ -163,7 +161,7 @@ func judge(ctx context.Context, file string) (check.Result, error) {
 	return r, errors.Join(report.Save(dir, events, r), report.Index(filepath.Dir(dir)))
 }
 
-// visualize draws the model of a history that violates something, and removes an old drawing of one that does not.
+// visualize draws the model of an invalid history, and removes an old drawing of any other.
 func visualize(events []history.Event, r check.Result, file string) error {
 	if r.Verdict == check.Invalid {
 		return check.Visualize(events, file)
@@ -174,7 +172,7 @@ func visualize(events []history.Event, r check.Result, file string) error {
 	return nil
 }
 
-// conclude prints the table and says what the whole of it proves.
+// conclude prints the table and returns the exit code.
 func (p program) conclude(s *settings, with, without []check.Result) (int, error) {
 	if *s.as == "json" {
 		if err := p.json(append(with, without...)); err != nil {
@@ -193,7 +191,9 @@ func (p program) conclude(s *settings, with, without []check.Result) (int, error
 	}
 	for _, r := range without {
 		if r.Verdict != check.Invalid || r.Figures.StaleAccepted == 0 {
-			fmt.Fprintf(p.stderr, "lab: %s without the guard is %s and has let %d stale writes in: it has to let some in, or it shows nothing\n",
+			fmt.Fprintf(p.stderr,
+				"lab: %s without the guard is %s and has accepted %d stale writes: "+
+					"it proves nothing unless it accepts some\n",
 				r.Header.Scenario, r.Verdict, r.Figures.StaleAccepted)
 			code = worse(code, exitUnknown)
 		}
@@ -204,7 +204,8 @@ func (p program) conclude(s *settings, with, without []check.Result) (int, error
 	return code, nil
 }
 
-// worse of two exit codes: invalid outweighs unknown, and that valid.
+// worse returns the worse of two exit codes: invalid outweighs unknown, and unknown outweighs
+// valid.
 func worse(a, b int) int {
 	if a == exitInvalid || b == exitInvalid {
 		return exitInvalid

@@ -33,21 +33,40 @@ type settings struct {
 }
 
 func (s *settings) register(flags *flag.FlagSet) {
-	flags.Uint64Var(&s.seed, "seed", 0, "of what is drawn; 0: a new one, which is printed")
-	flags.DurationVar(&s.time, "time", 0, "how long random-mix goes on (30s when 0)")
-	flags.DurationVar(&s.session, "session", 0, "session timeout at the coordinator, such as the 10s of production (the scenario's, mostly 1s, when 0)")
-	flags.StringVar(&s.injector, "injector", string(lab.Local), "local (processes of this machine) or containers (docker compose)")
-	flags.StringVar(&s.dir, "dir", "runs", "where each run leaves a directory with history, report and logs")
-	flags.BoolVar(&s.quiet, "quiet", false, "print results only, not what goes on")
+	flags.Uint64Var(&s.seed, "seed", 0, "of random choices; 0: a new one, which is printed")
+	flags.DurationVar(&s.time, "time", 0, "how long random-mix lasts (30s when 0)")
+	flags.DurationVar(&s.session, "session", 0, "session timeout at the coordinator, such as 10s "+
+		"for production (when 0: the scenario's, mostly 1s)")
+	flags.StringVar(&s.injector, "injector", string(lab.Local),
+		"local (processes of this machine) or containers (docker compose)")
+	flags.StringVar(&s.dir, "dir", "runs",
+		"where each run leaves a directory with history, report and logs")
+	flags.BoolVar(&s.quiet, "quiet", false, "print only results, and no progress")
+	flags.StringVar(&s.write, "write", "",
+		"update the table between the marks in this file, if all results are as expected")
 	s.as = format(flags)
 }
 
 func (s *settings) registerRun(flags *flag.FlagSet) {
 	s.register(flags)
-	flags.StringVar(&s.write, "write", "", "update the table between the marks in this file, if all is as it should be")
 	flags.StringVar(&s.control, "control", "", "seed a bug: "+controlNames())
-	flags.BoolVar(&s.unguarded, "unguarded", false, "workers go round the guard, without tokens")
-	flags.BoolVar(&s.compare, "compare", false, "each scenario twice with one seed: with the guard, which has to be valid, and without, which has to let stale writes in")
+	flags.BoolVar(&s.unguarded, "unguarded", false, "workers bypass the guard, without tokens")
+	flags.BoolVar(&s.compare, "compare", false, "run each scenario twice with one seed: with the "+
+		"guard, which has to be valid, and without, which has to accept stale writes")
+}
+
+// settings reads the flags and names of a command, and checks them before anything is built.
+func (p program) settings(
+	command string, args []string, register func(*settings, *flag.FlagSet),
+) (*settings, []string, error) {
+	s := &settings{}
+	flags := flag.NewFlagSet(command, flag.ContinueOnError)
+	register(s, flags)
+	names, err := p.parse(flags, args)
+	if err == nil {
+		err = s.check()
+	}
+	return s, names, err
 }
 
 func controlNames() string {
@@ -58,16 +77,18 @@ func controlNames() string {
 	return strings.Join(names, ", ")
 }
 
-// check finds mistakes before anything is built.
+// check finds mistakes, and chooses a seed if there is none.
 func (s *settings) check() error {
 	if s.seed == 0 {
 		s.seed = rand.Uint64N(1 << 32)
 	}
 	if s.session != 0 && (s.session < lab.ShortestSession || s.session > lab.LongestSession) {
-		return fmt.Errorf("%w: --session %v: from %v to %v", errUsage, s.session, lab.ShortestSession, lab.LongestSession)
+		return fmt.Errorf("%w: --session %v: from %v to %v",
+			errUsage, s.session, lab.ShortestSession, lab.LongestSession)
 	}
 	if !slices.Contains([]lab.Injector{lab.Local, lab.Containers}, lab.Injector(s.injector)) {
-		return fmt.Errorf("%w: no injector %q; there are local and containers", errUsage, s.injector)
+		return fmt.Errorf("%w: no injector %q; there are local and containers", errUsage,
+			s.injector)
 	}
 	if _, ok := lab.FindControl(s.control); s.control != "" && !ok {
 		return fmt.Errorf("%w: no control %q; there are %s", errUsage, s.control, controlNames())
@@ -81,7 +102,7 @@ func (s *settings) check() error {
 // imagesTime bounds the building of images, which takes minutes the first time.
 const imagesTime = 20 * time.Minute
 
-// prepare makes what systems are built from.
+// prepare builds the images, if the injector needs them.
 func (s *settings) prepare(ctx context.Context, log io.Writer) error {
 	if s.injector != string(lab.Containers) {
 		return nil
@@ -95,7 +116,7 @@ func (s *settings) prepare(ctx context.Context, log io.Writer) error {
 	return containers.Images(ctx, io.Discard)
 }
 
-// options are what a run of one scenario is told, in a directory of its own.
+// options returns the options of one run, with a new directory.
 func (s *settings) options(name string, unguarded bool) (lab.Options, error) {
 	suffix := ""
 	if s.control != "" {
@@ -104,7 +125,8 @@ func (s *settings) options(name string, unguarded bool) (lab.Options, error) {
 	if unguarded {
 		suffix = "-unguarded"
 	}
-	dir := filepath.Join(s.dir, time.Now().Format("20060102-150405.000")+"-"+name+suffix)
+	now := time.Now().Format("20060102-150405.000")
+	dir := filepath.Join(s.dir, now+"-"+name+suffix)
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return lab.Options{}, err
 	}
@@ -113,12 +135,13 @@ func (s *settings) options(name string, unguarded bool) (lab.Options, error) {
 		return lab.Options{}, err
 	}
 	return lab.Options{
-		Build: builders[lab.Injector(s.injector)], Injector: lab.Injector(s.injector), Programs: programs, Dir: dir,
-		Seed: s.seed, Time: s.time, Session: s.session, Unguarded: unguarded, Command: s.command(name, unguarded),
+		Build: builders[lab.Injector(s.injector)], Injector: lab.Injector(s.injector),
+		Programs: programs, Dir: dir, Seed: s.seed, Time: s.time, Session: s.session,
+		Unguarded: unguarded, Command: s.command(name, unguarded),
 	}, nil
 }
 
-// command is what repeats a run.
+// command returns the command that repeats a run.
 func (s *settings) command(name string, unguarded bool) string {
 	c := fmt.Sprintf("bin/lab run %s --seed %d", name, s.seed)
 	if s.time != 0 {
@@ -139,13 +162,17 @@ func (s *settings) command(name string, unguarded bool) string {
 	return c
 }
 
-// builders is every injector.
+// builders has every injector.
 var builders = map[lab.Injector]func(context.Context, lab.Build) (lab.System, error){
-	lab.Local:      func(ctx context.Context, b lab.Build) (lab.System, error) { return local.Build(ctx, b) },
-	lab.Containers: func(ctx context.Context, b lab.Build) (lab.System, error) { return containers.Build(ctx, b) },
+	lab.Local: func(ctx context.Context, b lab.Build) (lab.System, error) {
+		return local.Build(ctx, b)
+	},
+	lab.Containers: func(ctx context.Context, b lab.Build) (lab.System, error) {
+		return containers.Build(ctx, b)
+	},
 }
 
-// findPrograms finds the programs beside this one, where make puts them.
+// findPrograms finds the programs beside this one, where make builds them.
 func findPrograms() (lab.Programs, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -154,7 +181,8 @@ func findPrograms() (lab.Programs, error) {
 	dir := filepath.Dir(self)
 	p := lab.Programs{
 		Guard: filepath.Join(dir, "guard"), Leader: filepath.Join(dir, "leader"),
-		Worker: filepath.Join(dir, "lab-worker"), FlawedGuard: filepath.Join(dir, "lab-flawed-guard"),
+		Worker:      filepath.Join(dir, "lab-worker"),
+		FlawedGuard: filepath.Join(dir, "lab-flawed-guard"),
 	}
 	for _, f := range []string{p.Guard, p.Leader, p.Worker, p.FlawedGuard} {
 		if _, err := os.Stat(f); err != nil {

@@ -24,14 +24,17 @@ func replace(file, name, text string) error {
 	return os.WriteFile(file, []byte(before+begin+text+end+after), 0o644)
 }
 
-// updateResults puts the results of a comparison into the file.
+// updateResults writes the results of a comparison into the file.
 func updateResults(file string, with, without []check.Result) error {
 	var b strings.Builder
-	b.WriteString("| scenario | verdict | leadership changes | stale attempts | stale writes accepted | false refusals | take-over | guard off: verdict | guard off: accepted |\n")
+	b.WriteString("| scenario | verdict | leadership changes | stale attempts | " +
+		"stale writes accepted | false refusals | take-over | guard off: verdict | " +
+		"guard off: accepted |\n")
 	b.WriteString("|---|---|---|---|---|---|---|---|---|\n")
 	for i, r := range with {
 		f := r.Figures
-		fmt.Fprintf(&b, "| %s | %s | %d | %d | %d | %d | %s | ", r.Header.Scenario, r.Verdict, f.Changes, f.StaleAttempts, f.StaleAccepted, f.FalseRefusals, report.TakeOver(f))
+		fmt.Fprintf(&b, "| %s | %s | %d | %d | %d | %d | %s | ", r.Header.Scenario, r.Verdict,
+			f.Changes, f.StaleAttempts, f.StaleAccepted, f.FalseRefusals, report.TakeOver(f))
 		if i < len(without) {
 			fmt.Fprintf(&b, "%s | %d |\n", without[i].Verdict, without[i].Figures.StaleAccepted)
 		} else {

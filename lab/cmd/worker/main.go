@@ -1,7 +1,8 @@
-// Command worker is the program under test of the lab: see package worker. Its settings are environment variables, LAB_….
+// Command worker is the program under test of the lab: see package worker. Its settings are
+// environment variables, LAB_….
 //
-//	worker            until SIGTERM
-//	worker -health    asks the worker of this environment whether it is well: exit code 0 or 1
+//	worker            runs until SIGTERM
+//	worker -health    checks the health of the worker at LAB_HTTP_LISTEN: exit code 0 or 1
 package main
 
 import (
@@ -20,18 +21,18 @@ func main() { os.Exit(run(os.Args[1:])) }
 
 func run(args []string) int {
 	flags := flag.NewFlagSet("worker", flag.ContinueOnError)
-	health := flags.Bool("health", false, "ask the worker at LAB_HTTP_LISTEN whether it is well, and exit")
+	health := flags.Bool("health", false, "check the health of the worker at LAB_HTTP_LISTEN")
 	if err := flags.Parse(args); errors.Is(err, flag.ErrHelp) {
 		return 0
 	} else if err != nil {
 		return 2
 	}
 	if *health {
-		return say(worker.Healthy(context.Background(), os.Getenv("LAB_HTTP_LISTEN")), 1)
+		return exitCode(worker.Healthy(context.Background(), os.Getenv("LAB_HTTP_LISTEN")), 1)
 	}
 	c, err := worker.Load(os.Environ())
 	if err != nil {
-		return say(err, 2)
+		return exitCode(err, 2)
 	}
 	ending := []os.Signal{os.Interrupt, syscall.SIGTERM}
 	if c.Child == worker.IgnoreTerm {
@@ -43,8 +44,8 @@ func run(args []string) int {
 	return worker.Run(ctx, c, os.Stdout, os.Stderr)
 }
 
-// say is the exit code, and tells why it is not 0.
-func say(err error, code int) int {
+// exitCode returns 0, or prints an error and returns its code.
+func exitCode(err error, code int) int {
 	if err == nil {
 		return 0
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -13,16 +12,16 @@ import (
 	"github.com/ringfence/ringfence/lab/history"
 )
 
-// told keeps what workers say, for a test to wait for.
-type told struct {
+// recorded keeps the events of workers, for a test to wait for.
+type recorded struct {
 	mu      sync.Mutex
 	events  []history.Event
 	changed chan struct{}
 }
 
-func newTold() *told { return &told{changed: make(chan struct{})} }
+func newRecorded() *recorded { return &recorded{changed: make(chan struct{})} }
 
-func (t *told) add(e history.Event) {
+func (t *recorded) add(e history.Event) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.events = append(t.events, e)
@@ -30,21 +29,23 @@ func (t *told) add(e history.Event) {
 	t.changed = make(chan struct{})
 }
 
-// now is how many events there were so far.
-func (t *told) now() int {
+// now returns how many events there are so far.
+func (t *recorded) now() int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return len(t.events)
 }
 
-func (t *told) all() []history.Event {
+func (t *recorded) all() []history.Event {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.events[:len(t.events):len(t.events)]
 }
 
-// waitFor returns the first event from number from on that will do.
-func (t *told) waitFor(test *testing.T, from int, what string, will func(history.Event) bool) history.Event {
+// waitFor returns the first suitable event from number from on.
+func (t *recorded) waitFor(
+	test *testing.T, from int, what string, suits func(history.Event) bool,
+) history.Event {
 	test.Helper()
 	ctx, cancel := context.WithTimeout(test.Context(), 40*time.Second)
 	defer cancel()
@@ -53,7 +54,7 @@ func (t *told) waitFor(test *testing.T, from int, what string, will func(history
 		events, changed := t.events, t.changed
 		t.mu.Unlock()
 		for ; from < len(events); from++ {
-			if will(events[from]) {
+			if suits(events[from]) {
 				return events[from]
 			}
 		}
@@ -69,29 +70,27 @@ func acknowledged(e history.Event) bool {
 	return e.Kind == history.Return && e.Do == history.Write && e.Outcome == history.OK
 }
 
-func by(worker string, will func(history.Event) bool) func(history.Event) bool {
-	return func(e history.Event) bool {
-		name, _, _ := strings.Cut(e.Process, "/")
-		return name == worker && will(e)
-	}
+func term(s history.State) func(history.Event) bool {
+	return func(e history.Event) bool { return e.Kind == history.Term && e.State == s }
 }
 
-func notBy(worker string, will func(history.Event) bool) func(history.Event) bool {
-	return func(e history.Event) bool {
-		name, _, _ := strings.Cut(e.Process, "/")
-		return name != worker && will(e)
-	}
+func by(worker string, suits func(history.Event) bool) func(history.Event) bool {
+	return func(e history.Event) bool { return history.Worker(e.Process) == worker && suits(e) }
 }
 
-// leader waits for the next acknowledged write and returns who wrote.
-func (t *told) leader(test *testing.T) string {
+func notBy(worker string, suits func(history.Event) bool) func(history.Event) bool {
+	return func(e history.Event) bool { return history.Worker(e.Process) != worker && suits(e) }
+}
+
+// leader waits for the next acknowledged write and returns its worker.
+func (t *recorded) leader(test *testing.T) string {
 	test.Helper()
-	name, _, _ := strings.Cut(t.waitFor(test, t.now(), "an acknowledged write", acknowledged).Process, "/")
-	return name
+	e := t.waitFor(test, t.now(), "an acknowledged write", acknowledged)
+	return history.Worker(e.Process)
 }
 
-// once fails when a line was handed on twice, or a return has no invocation.
-func (t *told) once(test *testing.T) {
+// once fails if a line was reported twice, or a return has no invocation.
+func (t *recorded) once(test *testing.T) {
 	test.Helper()
 	seen := map[string]bool{}
 	for _, e := range t.all() {
@@ -100,7 +99,7 @@ func (t *told) once(test *testing.T) {
 		}
 		key := fmt.Sprint(e.Kind, " ", e.Op)
 		if seen[key] {
-			test.Errorf("handed on twice: %+v", e)
+			test.Errorf("reported twice: %+v", e)
 		}
 		seen[key] = true
 		if e.Kind == history.Return && !seen["invoke "+e.Op] {
@@ -109,17 +108,17 @@ func (t *told) once(test *testing.T) {
 	}
 }
 
-// build makes a system that is removed when the test ends.
+// build builds a system that is removed when the test ends.
 func build(t *testing.T, b lab.Build) *System {
 	t.Helper()
 	if os.Getenv("RINGFENCE_CONTAINERS") == "" {
-		t.Skip("containers are tried by make chaos-compose, which sets RINGFENCE_CONTAINERS: the images take minutes")
+		t.Skip("set RINGFENCE_CONTAINERS, as make chaos-compose does: the images take minutes")
 	}
 	if err := Available(t.Context()); err != nil {
 		t.Skipf("no containers here: %v", err)
 	}
 	b.Dir = t.TempDir()
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute) // images may have to be made
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute) // for the images
 	defer cancel()
 	s, err := Build(ctx, b)
 	if err != nil {

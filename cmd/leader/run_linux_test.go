@@ -18,7 +18,7 @@ import (
 	"github.com/ringfence/ringfence/internal/stores"
 )
 
-func TestExitCodeIsTheCommandsOwn(t *testing.T) {
+func TestExitCodeIsThatOfTheCommand(t *testing.T) {
 	t.Parallel()
 	for script, want := range map[string]int{
 		"exit 0": 0, "exit 7": 7, "exit 3": 3, "kill -TERM $$": 128 + 15, "kill -KILL $$": 128 + 9,
@@ -36,7 +36,9 @@ func TestExitCodeIsTheCommandsOwn(t *testing.T) {
 
 func TestCommandGetsTheTokenInEveryForm(t *testing.T) {
 	t.Parallel()
-	l := shell(t, setup{env: []string{"PGOPTIONS=-c a=b", "RINGFENCE_TOKEN=99", "OTHER=kept", "LEADER_HOLDER=me"}},
+	l := shell(t, setup{
+		env: []string{"PGOPTIONS=-c a=b", "RINGFENCE_TOKEN=99", "OTHER=kept", "LEADER_HOLDER=me"},
+	},
 		`echo "$RINGFENCE_RESOURCE/$RINGFENCE_TOKEN/$RINGFENCE_HOLDER/$PGOPTIONS/$OTHER"; cat`)
 	l.exits(0)
 	if got, want := l.out.String(), "orders/1/me/-c a=b -c fence.orders=1/kept\n"; got != want {
@@ -53,7 +55,7 @@ func TestStdinReachesTheCommand(t *testing.T) {
 	}
 }
 
-func TestNothingOfTheGroupIsLeftWhenTheCommandEnds(t *testing.T) {
+func TestTheWholeGroupIsGoneWhenTheCommandEnds(t *testing.T) {
 	t.Parallel()
 	stdin, hold := holdStdin(t)
 	l := shell(t, setup{stdin: stdin},
@@ -64,7 +66,7 @@ func TestNothingOfTheGroupIsLeftWhenTheCommandEnds(t *testing.T) {
 	leadertest.MustBeGone(t, inner, outer)
 }
 
-// holdStdin is a stdin that ends when the test closes hold.
+// holdStdin returns a stdin that ends when the test closes hold.
 func holdStdin(t *testing.T) (stdin, hold *os.File) {
 	t.Helper()
 	stdin, hold, err := os.Pipe()
@@ -75,8 +77,8 @@ func holdStdin(t *testing.T) (stdin, hold *os.File) {
 	return stdin, hold
 }
 
-// The session timeout is far longer than the test: the successor is let in by the resignation.
-func TestNextCandidateIsLetInAtOnceAndOnlyAfterTheGroupIsGone(t *testing.T) {
+// The session timeout is far longer than the test, so the resignation lets the successor lead.
+func TestNextCandidateLeadsAtOnceButOnlyAfterTheGroupIsGone(t *testing.T) {
 	t.Parallel()
 	stdin, hold := holdStdin(t)
 	l := shell(t, setup{stdin: stdin}, `sleep 1000 & echo pid=$!; read line; exit 0`)
@@ -87,14 +89,16 @@ func TestNextCandidateIsLetInAtOnceAndOnlyAfterTheGroupIsGone(t *testing.T) {
 	leadertest.Await(t, "the successor is elected", elected)
 }
 
-func TestDeposedCommandIsToldAndTheExitCodeIs3(t *testing.T) {
+func TestDeposedCommandGetsTERMAndTheExitCodeIs3(t *testing.T) {
 	t.Parallel()
 	l := shell(t, setup{}, `trap 'echo bye; exit 0' TERM; echo ready; while :; do sleep 0.02; done`)
 	l.out.Await(t, "ready")
 	l.depose()
 	l.exits(cli.Lost)
 	l.out.Await(t, "bye")
-	for _, want := range []string{`"resource":"orders"`, `"token":"1"`, `"holder":`, "deposed", `"next":`} {
+	for _, want := range []string{
+		`"resource":"orders"`, `"token":"1"`, `"holder":`, "deposed", `"next":`,
+	} {
 		if !strings.Contains(l.log.String(), want) {
 			t.Errorf("no %s in the log", want)
 		}
@@ -115,7 +119,7 @@ func TestCommandThatIgnoresTERMIsKilledAfterTheGrace(t *testing.T) {
 	}
 }
 
-func TestSessionThatTheCoordinatorCallsExpiredKillsAtOnce(t *testing.T) {
+func TestAnExpiredSessionKillsAtOnce(t *testing.T) {
 	t.Parallel()
 	l := shell(t, setup{env: []string{"LEADER_SESSION_TIMEOUT=10m", "LEADER_GRACE=2m"}},
 		`trap "" TERM; echo pid=$$; while :; do sleep 0.02; done`)
@@ -128,9 +132,11 @@ func TestSessionThatTheCoordinatorCallsExpiredKillsAtOnce(t *testing.T) {
 func TestSignalsReachTheWholeGroup(t *testing.T) {
 	t.Parallel()
 	l := shell(t, setup{}, `
-		trap 'echo outer USR1' USR1; trap 'echo outer HUP' HUP; trap 'echo outer INT' INT; trap 'echo outer QUIT' QUIT
+		trap 'echo outer USR1' USR1; trap 'echo outer HUP' HUP
+		trap 'echo outer INT' INT; trap 'echo outer QUIT' QUIT
 		trap 'echo outer WINCH' WINCH; trap 'echo outer USR2' USR2; trap 'exit 9' TERM
-		sh -c 'trap "echo inner USR1" USR1; trap "" HUP INT QUIT USR2 WINCH; echo inner ready; while :; do sleep 0.02; done' &
+		sh -c 'trap "echo inner USR1" USR1; trap "" HUP INT QUIT USR2 WINCH
+			echo inner ready; while :; do sleep 0.02; done' &
 		echo outer ready; while :; do wait; done`)
 	l.out.Await(t, "inner ready")
 	l.out.Await(t, "outer ready")
@@ -138,7 +144,8 @@ func TestSignalsReachTheWholeGroup(t *testing.T) {
 	l.out.Await(t, "outer USR1")
 	l.out.Await(t, "inner USR1")
 	for sig, name := range map[os.Signal]string{
-		syscall.SIGHUP: "HUP", syscall.SIGINT: "INT", syscall.SIGQUIT: "QUIT", syscall.SIGUSR2: "USR2", syscall.SIGWINCH: "WINCH",
+		syscall.SIGHUP: "HUP", syscall.SIGINT: "INT", syscall.SIGQUIT: "QUIT", syscall.SIGUSR2: "USR2",
+		syscall.SIGWINCH: "WINCH",
 	} {
 		l.signals <- sig
 		l.out.Await(t, "outer "+name)
@@ -150,7 +157,8 @@ func TestSignalsReachTheWholeGroup(t *testing.T) {
 func TestSecondTERMKills(t *testing.T) {
 	t.Parallel()
 	for _, second := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT} {
-		l := shell(t, setup{}, `trap 'echo no' TERM; trap "" INT; echo ready; while :; do sleep 0.02; done`)
+		l := shell(t, setup{},
+			`trap 'echo no' TERM; trap "" INT; echo ready; while :; do sleep 0.02; done`)
 		l.out.Await(t, "ready")
 		l.signals <- syscall.SIGTERM
 		l.out.Await(t, "no")
@@ -159,14 +167,14 @@ func TestSecondTERMKills(t *testing.T) {
 	}
 }
 
-func TestSignalWhileStandingWithdrawsTheCandidacy(t *testing.T) {
+func TestSignalDuringTheCampaignWithdrawsTheCandidacy(t *testing.T) {
 	t.Parallel()
-	m := fencetest.NewMemory(long)
+	m := fencetest.NewMemory(longSession)
 	first := shell(t, setup{memory: m}, "echo ready; exec sleep 1000")
 	first.out.Await(t, "ready")
 	second := shell(t, setup{memory: m}, "echo never")
 	leadertest.Eventually(t, "two candidates", func() bool { return len(first.queue()) == 2 })
-	second.signals <- syscall.SIGUSR1 // means nothing yet
+	second.signals <- syscall.SIGUSR1 // has no effect without a command
 	second.signals <- syscall.SIGTERM
 	second.exits(128 + 15)
 	if len(first.queue()) != 1 || second.out.String() != "" {
@@ -176,16 +184,16 @@ func TestSignalWhileStandingWithdrawsTheCandidacy(t *testing.T) {
 	first.exits(128 + 15)
 }
 
-func TestCommandThatCannotBeFoundStandsForNothing(t *testing.T) {
+func TestWithAnUnknownCommandLeaderDoesNotStandForElection(t *testing.T) {
 	t.Parallel()
 	l := begin(t, setup{}, "run", "orders", "--", "no-such-command-anywhere")
 	l.exits(cli.Error)
 	if strings.Contains(l.log.String(), "standing for election") {
-		t.Error("it stood for election all the same")
+		t.Error("it stood for election nevertheless")
 	}
 }
 
-func TestCommandThatCannotBeStartedGivesLeadershipUp(t *testing.T) {
+func TestLeaderResignsIfTheCommandCannotBeStarted(t *testing.T) {
 	t.Parallel()
 	path := t.TempDir() + "/broken"
 	if err := os.WriteFile(path, []byte("#!/no/such/interpreter\n"), 0o755); err != nil {
@@ -198,7 +206,7 @@ func TestCommandThatCannotBeStartedGivesLeadershipUp(t *testing.T) {
 	}
 }
 
-// fakeStore raises as it is told.
+// fakeStore is a store whose raises the test controls.
 type fakeStore struct {
 	mu     sync.Mutex
 	raised []fence.Token
@@ -212,7 +220,7 @@ func (f *fakeStore) Raise(_ context.Context, c fence.Claim) error {
 	return f.answer(len(f.raised))
 }
 
-// with is a setup whose one store is f.
+// with returns a setup with f as its only store.
 func (f *fakeStore) with() setup {
 	return setup{
 		env:    []string{"LEADER_STORES=fake://u:s3cr3t@h/"},
@@ -222,9 +230,9 @@ func (f *fakeStore) with() setup {
 
 func refusal(r fence.Reason) error { return &fence.Refusal{Reason: r, Message: "refused"} }
 
-func TestCommandIsStartedOnlyOnceEveryMarkIsRaisedAndTheCoordinatorTold(t *testing.T) {
+func TestCommandStartsAfterEveryMarkIsRaisedAndTheTermAcknowledged(t *testing.T) {
 	t.Parallel()
-	m := fencetest.NewMemory(long)
+	m := fencetest.NewMemory(longSession)
 	observer := m.Open()
 	defer observer.Close()
 	var atRaise []fence.Candidate
@@ -237,18 +245,20 @@ func TestCommandIsStartedOnlyOnceEveryMarkIsRaisedAndTheCoordinatorTold(t *testi
 	l := shell(t, s, "echo ready; exec sleep 1000")
 	l.out.Await(t, "ready")
 	if len(atRaise) != 1 || atRaise[0].Ready {
-		t.Errorf("when the mark was raised the election stood at %v", atRaise)
+		t.Errorf("when the mark was raised, the candidates were %v", atRaise)
 	}
 	if q := l.queue(); len(q) != 1 || !q[0].Ready {
-		t.Errorf("when the command had started the election stood at %v", q)
+		t.Errorf("when the command had started, the candidates were %v", q)
 	}
 	l.signals <- syscall.SIGTERM
 	l.exits(128 + 15)
 }
 
-func TestRefusalThatMayPassIsTriedAgainWithANewTerm(t *testing.T) {
+func TestTransientRefusalIsRetriedWithANewTerm(t *testing.T) {
 	t.Parallel()
-	passing := []error{errors.New("connection refused"), refusal(fence.ReasonUnrevoked), refusal(fence.ReasonNotLeader)}
+	passing := []error{
+		errors.New("connection refused"), refusal(fence.ReasonUnrevoked), refusal(fence.ReasonNotLeader),
+	}
 	f := &fakeStore{answer: func(n int) error {
 		if n <= len(passing) {
 			return passing[n-1]
@@ -261,24 +271,28 @@ func TestRefusalThatMayPassIsTriedAgainWithANewTerm(t *testing.T) {
 		t.Errorf("the command ran under %d after raises %v", got, f.raised)
 	}
 	if strings.Contains(l.log.String(), "s3cr3t") {
-		t.Error("the log tells the store's password")
+		t.Error("the log contains the store's password")
 	}
 }
 
-func TestRefusalThatWillNotPassEndsTheRun(t *testing.T) {
+func TestPermanentRefusalEndsTheRun(t *testing.T) {
 	t.Parallel()
 	for reason, want := range map[fence.Reason]int{
-		fence.ReasonStale: cli.Lost, fence.ReasonOtherIssuer: cli.Error, fence.ReasonNotInstalled: cli.Error, fence.ReasonMalformed: cli.Error,
+		fence.ReasonStale: cli.Lost, fence.ReasonOtherIssuer: cli.Error,
+		fence.ReasonNotInstalled: cli.Error, fence.ReasonMalformed: cli.Error,
 	} {
 		t.Run(reason.String(), func(t *testing.T) {
 			t.Parallel()
-			l := shell(t, (&fakeStore{answer: func(int) error { return refusal(reason) }}).with(), "echo never")
+			l := shell(t, (&fakeStore{answer: func(int) error {
+				return refusal(reason)
+			}}).with(), "echo never")
 			l.exits(want)
 			if l.out.String() != "" || len(l.queue()) != 0 {
 				t.Errorf("output %q, queue %v", l.out, l.queue())
 			}
-			if !strings.Contains(l.log.String(), `"next":`) || !strings.Contains(l.log.String(), "fake://u:xxxxx@h/") {
-				t.Error("the log does not say which store and what now")
+			if !strings.Contains(l.log.String(), `"next":`) ||
+				!strings.Contains(l.log.String(), "fake://u:xxxxx@h/") {
+				t.Error("the log does not name the store or the next step")
 			}
 		})
 	}
@@ -286,13 +300,15 @@ func TestRefusalThatWillNotPassEndsTheRun(t *testing.T) {
 
 func TestSignalDuringABackoffEndsTheRun(t *testing.T) {
 	t.Parallel()
-	l := shell(t, (&fakeStore{answer: func(int) error { return errors.New("unreachable") }}).with(), "echo never")
+	l := shell(t, (&fakeStore{answer: func(int) error {
+		return errors.New("unreachable")
+	}}).with(), "echo never")
 	l.log.Await(t, "standing again")
 	l.signals <- syscall.SIGINT
 	l.exits(128 + 2)
 }
 
-func TestStoreThatDoesNotAnswerIsGivenUpInTime(t *testing.T) {
+func TestRaiseAtASilentStoreTimesOut(t *testing.T) {
 	t.Parallel()
 	s := setup{
 		env:    []string{"LEADER_STORES=fake://h/", "LEADER_RAISE_TIMEOUT=50ms"},

@@ -8,18 +8,21 @@ import (
 	"github.com/ringfence/ringfence/lab/history"
 )
 
-// stand is an elector that tells how the worker's elections go, one after the other.
-type stand struct {
+// elector is an elector that records the worker's elections, which come one after the other.
+type elector struct {
 	fence.Elector
 	w    *worker
 	term *fence.Term // the present or last one
-	// leaving is called when a term was given up, before that is told, between before the worker stands again; either may be nil.
+	// leaving is called after a term was given up, before that is recorded; between is called
+	// before the worker stands again. Either may be nil.
 	leaving func(last *fence.Term)
 	between func(ctx context.Context, last *fence.Term)
 }
 
 // Campaign implements fence.Elector.
-func (s *stand) Campaign(ctx context.Context, r fence.Resource, holder string) (*fence.Term, error) {
+func (s *elector) Campaign(
+	ctx context.Context, r fence.Resource, holder string,
+) (*fence.Term, error) {
 	if last := s.leave(); last != nil && s.between != nil {
 		s.between(ctx, last)
 	}
@@ -39,12 +42,12 @@ func (s *stand) Campaign(ctx context.Context, r fence.Resource, holder string) (
 }
 
 // leave records that the last term was given up, and returns it.
-func (s *stand) leave() *fence.Term {
+func (s *elector) leave() *fence.Term {
 	last := s.term
 	if last == nil {
 		return nil
 	}
-	s.w.watches.Wait() // its loss is told first; Lead has resigned it by now
+	s.w.watches.Wait() // records a loss first; Lead has resigned the term by now
 	if s.leaving != nil {
 		s.leaving(last)
 	}
@@ -53,7 +56,8 @@ func (s *stand) leave() *fence.Term {
 	return last
 }
 
-// watch tells of the loss of a term as soon as the process can know. A term that was given up was not lost.
+// watch records the loss of a term as soon as the process can know it. A resigned term was not
+// lost.
 func (w *worker) watch(term *fence.Term) {
 	<-term.Context().Done()
 	if cause := context.Cause(term.Context()); !errors.Is(cause, fence.ErrResigned) {

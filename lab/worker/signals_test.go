@@ -12,15 +12,17 @@ import (
 	"github.com/ringfence/ringfence/lab/history"
 )
 
-func isInside(e history.Event) bool { return e.Kind == history.Fault && e.Fault == "inside" }
+func isInside(e history.Event) bool {
+	return e.Kind == history.Fault && e.Fault == history.Inside
+}
 
-func TestATransactionThatStandsInsideIsNotCommittedOnceANewerLeaderIsReady(t *testing.T) {
+func TestAnOpenTransactionIsNotCommittedOnceANewerLeaderIsReady(t *testing.T) {
 	for _, route := range []lab.Route{lab.Guarded, lab.Direct} {
 		t.Run(string(route), func(t *testing.T) {
 			s := newStage(t)
 			one, two := s.config("worker-1"), s.config("worker-2")
 			if route == lab.Direct {
-				one, two = s.round(one, route), s.round(two, route)
+				one, two = s.direct(one, route), s.direct(two, route)
 			}
 			a := s.process(one)
 			inside, b := s.supplant(a, two)
@@ -32,26 +34,32 @@ func TestATransactionThatStandsInsideIsNotCommittedOnceANewerLeaderIsReady(t *te
 			b.stop()
 			found := s.evidence()
 			s.judge(a, found)
-			landed := slices.Contains(found["postgres"], entryOf{inside.Op, inside.Token})
-			if landed != (route == lab.Direct) || (len(behind(found["postgres"])) > 0) != (route == lab.Direct) {
-				t.Errorf("the open transaction has landed: %t; late are %v", landed, behind(found["postgres"]))
+			committed := slices.Contains(found["postgres"], entryOf{inside.Op, inside.Token})
+			late, unfenced := behind(found["postgres"]), route == lab.Direct
+			if committed != unfenced || (len(late) > 0) != unfenced {
+				t.Errorf("was the open transaction committed: %t; late are %v", committed, late)
 			}
-			// RF001 came where the answer to COMMIT was due: from that alone nobody can know.
-			said := a.events(func(e history.Event) bool { return e.Kind == history.Return && e.Op == inside.Op })
-			if route == lab.Guarded && (len(said) != 1 || said[0].Outcome != history.Unknown || !strings.HasPrefix(said[0].Text, "RF001")) {
-				t.Errorf("it was told %+v", said)
+			// RF001 came instead of the answer to COMMIT, which does not tell the outcome.
+			answers := a.events(func(e history.Event) bool {
+				return e.Kind == history.Return && e.Op == inside.Op
+			})
+			if route == lab.Guarded && (len(answers) != 1 ||
+				answers[0].Outcome != history.Unknown ||
+				!strings.HasPrefix(answers[0].Text, "RF001")) {
+				t.Errorf("the answers are %+v", answers)
 			}
 		})
 	}
 }
 
-// supplant stops a leader inside a transaction, and has another one lead and write. It returns that transaction's Invoke.
+// supplant stops a leader inside a transaction, and makes another one lead and write. It returns
+// the Invoke of that transaction.
 func (s *stage) supplant(a *run, next Config) (inside history.Event, b *run) {
 	s.t.Helper()
 	token := a.leads(1)
 	a.writes(5)
 	s.must(a.cmd.Process.Signal(syscall.SIGUSR1))
-	s.await("it stands inside", func() bool { return len(a.events(isInside)) == 1 })
+	s.await("it is stopped inside", func() bool { return len(a.events(isInside)) == 1 })
 	open := a.events(isWritePG)
 	inside = open[len(open)-1]
 	if inside.Kind != history.Invoke {
@@ -61,20 +69,20 @@ func (s *stage) supplant(a *run, next Config) (inside history.Event, b *run) {
 	s.stands(2)
 	s.depose(token)
 	if next.Route == lab.Guarded {
-		b.writes(2 * lockEvery) // the row that the open transaction had locked, too
+		b.writes(2 * lockEvery) // also the row that the open transaction had locked
 	} else {
 		b.writes(1)
 	}
 	return inside, b
 }
 
-func TestATransactionThatStandsInsideGoesOn(t *testing.T) {
+func TestAStoppedTransactionContinues(t *testing.T) {
 	s := newStage(t)
 	a := s.start(s.config("worker-1"))
 	a.writes(5)
-	a.w.steer.stopInside()
-	s.await("it stands inside", func() bool { return len(a.events(isInside)) == 1 })
-	a.w.steer.goOn()
+	a.w.signals.stopInside()
+	s.await("it is stopped inside", func() bool { return len(a.events(isInside)) == 1 })
+	a.w.signals.resume()
 	a.writes(5)
 	a.stop()
 	s.judge(a, s.evidence())
@@ -85,7 +93,7 @@ func TestATransactionThatStandsInsideGoesOn(t *testing.T) {
 
 func isWritePG(e history.Event) bool { return e.Store == "postgres" && e.Do == history.Write }
 
-func TestALeaderThatGetsNoAnswerResigns(t *testing.T) {
+func TestALeaderWithoutAnswersResigns(t *testing.T) {
 	s := newStage(t)
 	c := s.config("worker-1")
 	c.Health, c.Deadline = 3*time.Second, time.Second
@@ -93,7 +101,9 @@ func TestALeaderThatGetsNoAnswerResigns(t *testing.T) {
 	a.writes(5)
 	s.must(s.guard.Process.Signal(syscall.SIGSTOP))
 	s.await("it resigns", func() bool {
-		return len(a.events(func(e history.Event) bool { return e.Kind == history.Note && strings.HasPrefix(e.Text, "resigns") })) > 0
+		return len(a.events(func(e history.Event) bool {
+			return e.Kind == history.Note && strings.HasPrefix(e.Text, "resigns")
+		})) > 0
 	})
 	s.must(s.guard.Process.Signal(syscall.SIGCONT))
 	a.leads(2)
@@ -101,11 +111,11 @@ func TestALeaderThatGetsNoAnswerResigns(t *testing.T) {
 	a.stop()
 	s.judge(a, s.evidence())
 	if len(a.terms(history.Lost)) > 0 {
-		t.Error("it has lost a term that it gave up")
+		t.Error("a term that it gave up is recorded as lost")
 	}
 }
 
-func TestThePoolThatKeepsTheFirstTokenIsSeen(t *testing.T) {
+func TestAPoolThatKeepsTheFirstTokenIsRefused(t *testing.T) {
 	s := newStage(t)
 	c := s.config("worker-1")
 	c.Flaw = flaw.FirstToken

@@ -28,13 +28,15 @@ func TestJournalIsChosenByTheEnvironmentThenTheFileThenTheStores(t *testing.T) {
 		if err := os.WriteFile(path, []byte(c.file), 0o644); err != nil {
 			t.Fatal(err)
 		}
-		s := &Session{
-			Settings: Settings{Coordinator: "zk://h", Journal: settings.URL(c.journal), Stores: stores}, Path: path, Journals: AllJournals,
+		inv := &Invocation{
+			Settings: Settings{
+				Coordinator: "zk://h", Journal: settings.URL(c.journal), Stores: stores,
+			}, Path: path, Journals: AllJournals,
 		}
-		if err := s.Load(true); err != nil {
+		if err := inv.Load(true); err != nil {
 			t.Fatal(err)
 		}
-		if u, _ := s.journalURL(); u.Reveal() != c.want {
+		if u, _ := inv.journalURL(); u.Reveal() != c.want {
 			t.Errorf("%+v: the journal is %s", c, u)
 		}
 	}

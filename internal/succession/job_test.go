@@ -18,32 +18,32 @@ const (
 	taskName = checkpoint.Name("succession")
 	rounds   = 4
 
-	errandMost = 3 * time.Minute
+	jobTimeout = 3 * time.Minute
 )
 
-// errand is what a child process is told.
-type errand struct {
-	Journal string // one of journals
+// job is the job of a child process.
+type job struct {
+	Journal string // a key of journals
 	URL     string // of the journal
-	Raise   string // URL that raises marks
+	Raise   string // URL for raising marks
 	Token   fence.Token
-	Wait    bool // for a line on the input, once it has taken the checkpoint
+	Wait    bool // wait for a line on stdin after taking the checkpoint
 	Ending  *ending
 }
 
 // tally is the task's state.
 type tally struct{ Steps int }
 
-// exits of a child.
+// Exit codes of a child.
 const (
 	exitDone    = 0
 	exitFailed  = 1
 	exitDeposed = 3
 )
 
-// run is the child. It prints "took VERSION" once it has the checkpoint.
-func (e errand) run() int {
-	ctx, cancel := context.WithTimeout(context.Background(), errandMost)
+// run runs the job in the child. It prints "took VERSION" once it has the checkpoint.
+func (e job) run() int {
+	ctx, cancel := context.WithTimeout(context.Background(), jobTimeout)
 	defer cancel()
 	err := error(nil)
 	if e.Journal == "hot" {
@@ -62,7 +62,7 @@ func (e errand) run() int {
 	return exitFailed
 }
 
-func (e errand) lead(ctx context.Context) error {
+func (e job) lead(ctx context.Context) error {
 	o, err := journals[e.Journal].open(ctx, e)
 	if err != nil {
 		return err
@@ -72,28 +72,29 @@ func (e errand) lead(ctx context.Context) error {
 		return err
 	}
 	in := bufio.NewReader(os.Stdin)
-	task := checkpoint.Task[tally]{Name: taskName, Rounds: rounds, Steps: o.steps, Notify: func(n checkpoint.Event) {
-		switch n.Kind {
-		case checkpoint.TookOver:
-			fmt.Println("took", n.Checkpoint.Version)
-			if e.Wait {
-				_, _ = in.ReadString('\n')
+	task := checkpoint.Task[tally]{Name: taskName, Rounds: rounds, Steps: o.steps,
+		Notify: func(n checkpoint.Event) {
+			switch n.Kind {
+			case checkpoint.TookOver:
+				fmt.Println("took", n.Checkpoint.Version)
+				if e.Wait {
+					_, _ = in.ReadString('\n')
+				}
+			case checkpoint.Began:
+				e.Ending.begun++
 			}
-		case checkpoint.Began:
-			e.Ending.begun++
-		}
-	}}
+		}}
 	_, err = task.Run(ctx, o.term, o.journal, checkpoint.Checkpoint{})
 	return err
 }
 
-// errandFromEnvironment returns what this process was started for, if it is a child.
-func errandFromEnvironment() *errand {
-	text := os.Getenv("RINGFENCE_ERRAND")
+// jobFromEnvironment returns the job of this process, or nil if it is not a child.
+func jobFromEnvironment() *job {
+	text := os.Getenv("RINGFENCE_JOB")
 	if text == "" {
 		return nil
 	}
-	e := &errand{Ending: &ending{}}
+	e := &job{Ending: &ending{}}
 	if err := json.Unmarshal([]byte(text), e); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(exitFailed)
@@ -101,7 +102,7 @@ func errandFromEnvironment() *errand {
 	return e
 }
 
-// opened is a journal and a task for it, in the child.
+// opened is an open journal and a task for it, in the child.
 type opened struct {
 	journal checkpoint.Journal
 	term    *fence.Term
@@ -109,9 +110,11 @@ type opened struct {
 	close   func()
 }
 
-// forAnHour is a term whose loss only the store tells of.
-func forAnHour(e errand) *fence.Term {
-	claim := fence.Claim{Resource: resource, Token: e.Token, Issuer: fence.Unverified, Holder: holder(os.Getpid())}
+// forAnHour returns a term of an hour, whose loss only the store reports.
+func forAnHour(e job) *fence.Term {
+	claim := fence.Claim{
+		Resource: resource, Token: e.Token, Issuer: fence.Unverified, Holder: holder(os.Getpid()),
+	}
 	term, _ := fence.NewTerm(claim, time.Now(), time.Hour, nothing{})
 	return term
 }
@@ -123,9 +126,13 @@ type nothing struct{}
 func (nothing) Acknowledge(context.Context) error { return nil }
 func (nothing) Release(context.Context) error     { return nil }
 
-// asynchronous is a step whose effect is somewhere else.
-func asynchronous(name string, e *ending, effect func(ctx context.Context, key checkpoint.Key) error) checkpoint.Step[tally] {
-	return checkpoint.Step[tally]{Name: name, Run: func(ctx context.Context, t tally, key checkpoint.Key) (tally, error) {
+// asynchronous is a step with an effect outside of the journal.
+func asynchronous(
+	name string, e *ending, effect func(ctx context.Context, key checkpoint.Key) error,
+) checkpoint.Step[tally] {
+	return checkpoint.Step[tally]{Name: name, Run: func(
+		ctx context.Context, t tally, key checkpoint.Key,
+	) (tally, error) {
 		e.reach(beforeEffect)
 		if err := effect(ctx, key); err != nil {
 			return t, err

@@ -1,0 +1,111 @@
+package tasks
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/ringfence/ringfence/checkpoint"
+	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/environ"
+	"github.com/ringfence/ringfence/internal/settings"
+	"github.com/ringfence/ringfence/internal/stores"
+	"github.com/ringfence/ringfence/internal/supervise"
+	"github.com/ringfence/ringfence/internal/taskfile"
+)
+
+// Settings are those of leader's settings that tasks need.
+type Settings struct {
+	Coordinator    settings.URL
+	Stores         settings.URLs
+	Journal        settings.URL // "" for the one in the file, or the default
+	Redis          settings.URL // "" for the first redis:// of Stores
+	SessionTimeout time.Duration
+	RaiseTimeout   time.Duration
+	OnDisconnect   supervise.Policy
+	Grace          time.Duration // between TERM and KILL of a command
+	Margin         time.Duration // between KILL of a command and the deadline of the term
+	Holder         string
+}
+
+// scrub removes the secrets of all URLs from a text.
+func (c *Settings) scrub(text string) string {
+	for _, u := range append(settings.URLs{c.Coordinator, c.Journal, c.Redis}, c.Stores...) {
+		text = u.Scrub(text)
+	}
+	return text
+}
+
+// first returns the first store that has one of the schemes, or "".
+func (c *Settings) first(schemes ...string) settings.URL {
+	for _, u := range c.Stores {
+		if slices.Contains(schemes, u.Scheme()) {
+			return u
+		}
+	}
+	return ""
+}
+
+// Invocation is one call of a subcommand about tasks. Call Load first. The other methods also need
+// Coordinator and Log, and log their errors.
+type Invocation struct {
+	Settings Settings
+	Path     string          // of the task file; "" if none was named
+	Name     checkpoint.Name // of the task; Load takes it from the file
+	Output   string          // table or json
+	Env      []string
+	Stdout   io.Writer
+	Stderr   io.Writer
+	Stores   stores.Table
+	Journals Journals
+
+	Coordinator fence.Coordinator
+	Log         *slog.Logger
+	Bar         *Bar // nil if stderr is not a terminal
+
+	Resource fence.Resource // Load takes it from the file
+	File     *taskfile.File // the result of Load; nil if no file was named
+}
+
+// Load reads the task file, if one is named. With toRun it checks that the file fits the settings.
+func (inv *Invocation) Load(toRun bool) error {
+	if inv.Path == "" {
+		return nil
+	}
+	lookup := func(name string) (string, bool) { return environ.Lookup(inv.Env, name), true }
+	f, err := taskfile.Load(inv.Path, lookup)
+	if err != nil {
+		return err
+	}
+	inv.File, inv.Name, inv.Resource = f, f.Task, f.Resource
+	if err := inv.unknownJournal(); err != nil || !toRun {
+		return err
+	}
+	return inv.checkSteps()
+}
+
+// raisers returns the stores of the settings.
+func (inv *Invocation) raisers() []fence.Raiser {
+	return inv.Stores.Raisers(inv.Settings.Stores, inv.Coordinator, inv.Settings.RaiseTimeout)
+}
+
+// checkSteps reports the steps of the file that cannot run with these settings.
+func (inv *Invocation) checkSteps() error {
+	var problems []error
+	u, from := inv.journalURL()
+	for _, step := range inv.File.Steps {
+		if step.SQL != nil && !strings.HasPrefix(u.Scheme(), "postgres") {
+			problems = append(problems, fmt.Errorf("%s: step %q is SQL, which needs a journal in Postgres, "+
+				"and %s is %s: set LEADER_JOURNAL=postgres://…", step.At, step.Name, from, u))
+		}
+		if len(step.Redis) > 0 && inv.redisURL() == "" {
+			problems = append(problems, fmt.Errorf("%s: step %q is run by Redis: set LEADER_REDIS=redis://…",
+				step.At, step.Name))
+		}
+	}
+	return errors.Join(problems...)
+}
