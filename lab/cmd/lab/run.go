@@ -71,7 +71,7 @@ func (p program) one(
 ) check.Result {
 	o, err := s.options(sc.Name, unguarded)
 	if err != nil {
-		return failed(sc, err)
+		return p.failed(sc, unguarded, err)
 	}
 	start := time.Now()
 	o.Progress = func(text string) {
@@ -90,12 +90,12 @@ func (p program) one(
 	}
 	if change := control.Change(); change != nil {
 		if err := rewrite(o.Dir, change); err != nil {
-			return failed(sc, err)
+			return p.failed(sc, unguarded, err)
 		}
 	}
 	r, err := judge(ctx, filepath.Join(o.Dir, lab.HistoryFile))
 	if err != nil {
-		return failed(sc, err)
+		return p.failed(sc, unguarded, err)
 	}
 	if runErr != nil {
 		r.Doubts = append(r.Doubts, "not completed: "+runErr.Error())
@@ -107,11 +107,12 @@ func (p program) one(
 	return r
 }
 
-// failed returns the result of a run that left nothing to judge.
-func failed(sc lab.Scenario, err error) check.Result {
+// failed says why a run left nothing to judge, and returns its result.
+func (p program) failed(sc lab.Scenario, unguarded bool, err error) check.Result {
+	fmt.Fprintf(p.stderr, "lab: %s was not run: %s\n", sc.Name, err)
 	return check.Result{
-		Verdict: check.Unknown, Header: &history.Header{Scenario: sc.Name},
-		Doubts: []string{err.Error()},
+		Verdict: check.Unknown, Doubts: []string{err.Error()},
+		Header: &history.Header{Scenario: sc.Name, Guarded: !unguarded},
 	}
 }
 
