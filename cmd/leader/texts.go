@@ -7,7 +7,9 @@ func (*config) Texts() settings.Texts { return texts }
 
 var texts = settings.Texts{
 	"LEADER_COORDINATOR": {
-		Meaning: "where elections are held, such as zk://host1:2181,host2:2181/root",
+		Meaning: `
+			where elections are held, such as zk://host1:2181,host2:2181/root or
+			etcd://host1:2379,host2:2379/prefix (etcds:// with TLS)`,
 	},
 	"LEADER_STORES": {
 		Meaning: `

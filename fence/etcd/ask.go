@@ -17,7 +17,9 @@ import (
 // ask repeats a round trip until a member answers: for the request timeout, or until ctx ends or
 // the Coordinator is closed. try must be safe to repeat, because an attempt without an answer may
 // have taken effect. what is for the error, which matches ErrUnreachable if nobody answered.
-func ask[T any](ctx context.Context, c *Coordinator, what string, try func(context.Context) (T, error)) (T, error) {
+func ask[T any](
+	ctx context.Context, c *Coordinator, what string, try func(context.Context) (T, error),
+) (T, error) {
 	var none T
 	if c.ctx.Err() != nil {
 		return none, ErrClosed
@@ -50,7 +52,9 @@ func ask[T any](ctx context.Context, c *Coordinator, what string, try func(conte
 }
 
 // attempt bounds one round trip.
-func attempt[T any](ctx context.Context, limit time.Duration, try func(context.Context) (T, error)) (T, error) {
+func attempt[T any](
+	ctx context.Context, limit time.Duration, try func(context.Context) (T, error),
+) (T, error) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	return try(ctx)
@@ -62,7 +66,8 @@ func refused(err error) bool {
 	case errors.Is(err, rpctypes.ErrAuthFailed), errors.Is(err, rpctypes.ErrUserEmpty),
 		errors.Is(err, rpctypes.ErrPermissionDenied),
 		errors.Is(err, rpctypes.ErrAuthNotEnabled), errors.Is(err, rpctypes.ErrTooManyOps),
-		errors.Is(err, clientv3.ErrNoAvailableEndpoints), errors.Is(err, errIssuer), errors.Is(err, errShared):
+		errors.Is(err, clientv3.ErrNoAvailableEndpoints),
+		errors.Is(err, errIssuer), errors.Is(err, errShared):
 		return true
 	}
 	s, ok := status.FromError(err)

@@ -12,7 +12,9 @@ import (
 
 // Campaign implements fence.Elector. While no member answers it keeps trying; if ctx ends then, the
 // error has the last failure.
-func (c *Coordinator) Campaign(ctx context.Context, r fence.Resource, holder string) (*fence.Term, error) {
+func (c *Coordinator) Campaign(
+	ctx context.Context, r fence.Resource, holder string,
+) (*fence.Term, error) {
 	if _, err := fence.ParseResource(string(r)); err != nil {
 		return nil, err
 	}
@@ -47,7 +49,9 @@ func (c *Coordinator) Campaign(ctx context.Context, r fence.Resource, holder str
 }
 
 // try is one candidate: it wins, or leaves.
-func (c *Coordinator) try(ctx context.Context, r fence.Resource, holder string) (_ *fence.Term, enrolled bool, err error) {
+func (c *Coordinator) try(
+	ctx context.Context, r fence.Resource, holder string,
+) (_ *fence.Term, enrolled bool, err error) {
 	s, err := c.sessionOf(ctx)
 	if err != nil {
 		return nil, false, err

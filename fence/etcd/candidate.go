@@ -115,7 +115,8 @@ type position struct {
 // position reads who is next ahead. errGone: the candidate is not in the election any more.
 func (e *candidate) position(ctx context.Context) (position, error) {
 	c := e.s.c
-	nearest := clientv3.OpGet(c.layout.election(e.resource), clientv3.WithPrefix(), clientv3.WithKeysOnly(),
+	nearest := clientv3.OpGet(c.layout.election(e.resource),
+		clientv3.WithPrefix(), clientv3.WithKeysOnly(),
 		clientv3.WithMaxCreateRev(int64(e.token)), clientv3.WithLimit(2),
 		clientv3.WithSort(clientv3.SortByCreateRevision, clientv3.SortDescend))
 	resp, err := c.client.Txn(ctx).If(e.exists()).

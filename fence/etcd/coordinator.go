@@ -78,7 +78,9 @@ func Open(ctx context.Context, url string, o Options) (*Coordinator, error) {
 }
 
 // open is Open. change is for tests.
-func open(ctx context.Context, a address, o Options, change func(*clientv3.Config)) (*Coordinator, error) {
+func open(
+	ctx context.Context, a address, o Options, change func(*clientv3.Config),
+) (*Coordinator, error) {
 	c := &Coordinator{layout: layout{a.prefix}, timeout: o.SessionTimeout, log: o.Logger}
 	if c.timeout <= 0 {
 		c.timeout = defaultSessionTimeout

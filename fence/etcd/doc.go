@@ -21,9 +21,9 @@
 //
 // # Layout
 //
-//	<prefix>/issuer                                        a random identity, made by whoever comes first
-//	<prefix>/elections/<resource>/<lease id>.<random>      a candidate, under its lease:
-//	                                                       {"holder": "billing-7", "ready": true}
+//	<prefix>/issuer                                     a random identity; the first client makes it
+//	<prefix>/elections/<resource>/<lease id>.<random>   a candidate, under its lease:
+//	                                                    {"holder": "billing-7", "ready": true}
 //
 // The issuer of a claim is the cluster's id and this identity. The id alone is not enough, because
 // a cluster that is built again with the same members and token has the same id.
@@ -50,16 +50,16 @@
 //
 // # What goes wrong elsewhere, and here does not
 //
-//   - A reply that gets lost: an enrolment is conditional on its key, which no other candidate has, so a
-//     repeated one finds the first.
-//   - A request that arrives after its campaign has given up: the lease is renewed for the process's other
-//     candidates, so the key would hold up the election for ever. Each beat of the session deletes keys
-//     under the lease that belong to no candidate.
+//   - A reply that gets lost: an enrolment is conditional on its key, which no other candidate has,
+//     so a repeated one finds the first.
+//   - A request that arrives after its campaign has given up: the lease is renewed for the process's
+//     other candidates, so the key would hold up the election for ever. Each beat of the session
+//     deletes keys under the lease that belong to no candidate.
 //   - A key that is deleted while its lease lives: the term ends, because the beat reads the keys.
 //   - A watch that was compacted, or whose member has lost its leader, fails. Then the candidate asks
 //     again. It does so after each session timeout, too, in case a notice was lost.
-//   - Two keys that one transaction made share a create revision. Nobody leads then, and the error names
-//     the keys. Ringfence makes no such keys.
+//   - Two keys that one transaction made share a create revision. Nobody leads then, and the error
+//     names the keys. Ringfence makes no such keys.
 //
 // # Access
 //

@@ -34,8 +34,8 @@ func (l layout) parseIssuer(h *pb.ResponseHeader, kvs []*mvccpb.KeyValue) (fence
 	}
 	id, ok := strings.CutPrefix(string(kvs[0].Value), identityPrefix)
 	if !ok || id == "" {
-		return "", fmt.Errorf("%w: Ringfence did not write the value of key %s: does another program use this prefix?",
-			errIssuer, l.issuer())
+		return "", fmt.Errorf("%w: Ringfence did not write the value of key %s: "+
+			"does another program use this prefix?", errIssuer, l.issuer())
 	}
 	return fence.Issuer(fmt.Sprintf("etcd:%016x:%s", h.ClusterId, id)), nil
 }
@@ -43,7 +43,9 @@ func (l layout) parseIssuer(h *pb.ResponseHeader, kvs []*mvccpb.KeyValue) (fence
 // readIssuer returns the issuer from the answer of a transaction. If the key is missing it creates
 // one; of several that try, the first wins. It returns errNoIssuer then, so that the caller asks
 // again. A cluster that lost the key is another issuer.
-func (c *Coordinator) readIssuer(ctx context.Context, resp *clientv3.TxnResponse, i int) (fence.Issuer, error) {
+func (c *Coordinator) readIssuer(
+	ctx context.Context, resp *clientv3.TxnResponse, i int,
+) (fence.Issuer, error) {
 	key := c.layout.issuer()
 	issuer, err := c.layout.parseIssuer(resp.Header, resp.Responses[i].GetResponseRange().Kvs)
 	if errors.Is(err, errNoIssuer) {

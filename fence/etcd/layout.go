@@ -19,7 +19,9 @@ type layout struct{ prefix string }
 func (l layout) issuer() string { return l.prefix + "/issuer" }
 
 // election is the prefix of the candidates' keys of a resource.
-func (l layout) election(r fence.Resource) string { return l.prefix + "/elections/" + string(r) + "/" }
+func (l layout) election(r fence.Resource) string {
+	return l.prefix + "/elections/" + string(r) + "/"
+}
 
 // candidate is a key for a new candidate. No other candidate ever has it.
 func (l layout) candidate(r fence.Resource, lease clientv3.LeaseID) string {

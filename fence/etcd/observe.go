@@ -25,13 +25,16 @@ func (c *Coordinator) Candidates(ctx context.Context, r fence.Resource) ([]fence
 }
 
 // queue reads an election, and the revision at which it was read.
-func (c *Coordinator) queue(ctx context.Context, r fence.Resource) ([]fence.Candidate, int64, error) {
+func (c *Coordinator) queue(
+	ctx context.Context, r fence.Resource,
+) ([]fence.Candidate, int64, error) {
 	if _, err := fence.ParseResource(string(r)); err != nil {
 		return nil, 0, err
 	}
-	resp, err := ask(ctx, c, "list the candidates of "+string(r), func(ctx context.Context) (*clientv3.GetResponse, error) {
+	list := func(ctx context.Context) (*clientv3.GetResponse, error) {
 		return c.client.Get(ctx, c.layout.election(r), byToken...)
-	})
+	}
+	resp, err := ask(ctx, c, "list the candidates of "+string(r), list)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -45,7 +48,9 @@ func (c *Coordinator) queue(ctx context.Context, r fence.Resource) ([]fence.Cand
 
 // Leaders implements fence.Observer: one transaction of linearizable reads. More resources than fit
 // into a transaction are read as they were at the first one's revision.
-func (c *Coordinator) Leaders(ctx context.Context, rs ...fence.Resource) (fence.Issuer, []fence.Candidate, error) {
+func (c *Coordinator) Leaders(
+	ctx context.Context, rs ...fence.Resource,
+) (fence.Issuer, []fence.Candidate, error) {
 	for _, r := range rs {
 		if _, err := fence.ParseResource(string(r)); err != nil {
 			return "", nil, err
@@ -63,7 +68,9 @@ type leadership struct {
 	leaders []fence.Candidate
 }
 
-func (c *Coordinator) leaders(ctx context.Context, rs []fence.Resource) (now leadership, err error) {
+func (c *Coordinator) leaders(
+	ctx context.Context, rs []fence.Resource,
+) (now leadership, err error) {
 	var at []clientv3.OpOption // the revision, once it is known
 	for first := true; first || len(rs) > 0; first = false {
 		some := rs[:min(len(rs), opsMost)]
@@ -71,7 +78,8 @@ func (c *Coordinator) leaders(ctx context.Context, rs []fence.Resource) (now lea
 		gets := []clientv3.Op{clientv3.OpGet(c.layout.issuer(), at...)}
 		for _, r := range some {
 			// Two, to notice candidates that share a token.
-			gets = append(gets, clientv3.OpGet(c.layout.election(r), append(slices.Concat(byToken, at), clientv3.WithLimit(2))...))
+			first := append(slices.Concat(byToken, at), clientv3.WithLimit(2))
+			gets = append(gets, clientv3.OpGet(c.layout.election(r), first...))
 		}
 		resp, err := c.client.Txn(ctx).Then(gets...).Commit()
 		if err != nil {
@@ -88,7 +96,8 @@ func (c *Coordinator) leaders(ctx context.Context, rs []fence.Resource) (now lea
 			var leader fence.Candidate
 			switch {
 			case len(kvs) == 2 && kvs[0].CreateRevision == kvs[1].CreateRevision:
-				return leadership{}, fmt.Errorf("%w: %s and %s; delete one of them", errShared, kvs[0].Key, kvs[1].Key)
+				return leadership{}, fmt.Errorf("%w: %s and %s; delete one of them",
+					errShared, kvs[0].Key, kvs[1].Key)
 			case len(kvs) > 0:
 				leader = candidateOf(kvs[0])
 			}
@@ -108,7 +117,8 @@ func (c *Coordinator) Depose(ctx context.Context, r fence.Resource, t fence.Toke
 	}
 	sent := false // a delete; if it has no reply and the key is gone, it was ours
 	return ask(ctx, c, "depose "+t.String(), func(ctx context.Context) (bool, error) {
-		found, err := c.client.Get(ctx, c.layout.election(r), clientv3.WithPrefix(), clientv3.WithKeysOnly(),
+		found, err := c.client.Get(ctx, c.layout.election(r),
+			clientv3.WithPrefix(), clientv3.WithKeysOnly(),
 			clientv3.WithMinCreateRev(int64(t)), clientv3.WithMaxCreateRev(int64(t)))
 		if err != nil {
 			return false, err
