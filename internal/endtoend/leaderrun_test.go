@@ -27,7 +27,10 @@ func (s *stack) psql(g *guard, sql string) *exec.Cmd {
 }
 
 func TestLeaderRunFencesAnUnchangedPsql(t *testing.T) {
-	s := newStack(t)
+	onEveryCoordinator(t, leaderRunFencesAnUnchangedPsql)
+}
+
+func leaderRunFencesAnUnchangedPsql(t *testing.T, s *stack) {
 	g := s.guard()
 	psql := s.psql(g,
 		"insert into ledger (token, note) values (current_setting('fence.orders')::bigint, 'psql')")
@@ -46,7 +49,10 @@ func TestLeaderRunFencesAnUnchangedPsql(t *testing.T) {
 }
 
 func TestAPsqlWhoseLeaderIsDeposedIsStoppedAndItsTransactionRollsBack(t *testing.T) {
-	s := newStack(t)
+	onEveryCoordinator(t, aPsqlWhoseLeaderIsDeposedIsStoppedAndItsTransactionRollsBack)
+}
+
+func aPsqlWhoseLeaderIsDeposedIsStoppedAndItsTransactionRollsBack(t *testing.T, s *stack) {
 	g := s.guard()
 	first := s.psql(g, "insert into ledger (token, note) select 1, 'late' from pg_sleep(100)")
 	var said strings.Builder
@@ -81,7 +87,10 @@ func TestAPsqlWhoseLeaderIsDeposedIsStoppedAndItsTransactionRollsBack(t *testing
 }
 
 func TestAfterAKillTheNextLeaderIsElectedAfterTheSessionTimeout(t *testing.T) {
-	s := newStack(t)
+	onEveryCoordinator(t, afterAKillTheNextLeaderIsElectedAfterTheSessionTimeout)
+}
+
+func afterAKillTheNextLeaderIsElectedAfterTheSessionTimeout(t *testing.T, s *stack) {
 	g := s.guard()
 	first := s.psql(g, "insert into ledger (token, note) select 1, 'late' from pg_sleep(100)")
 	first.Env = append(first.Env, "LEADER_SESSION_TIMEOUT="+shortSession.String())

@@ -23,7 +23,7 @@ func (s *stack) startVictim(g *guard) (cmd *exec.Cmd, out *bufio.Reader, token f
 		s.t.Fatal(err)
 	}
 	cmd = exec.CommandContext(s.ctx, self)
-	cmd.Env = append(os.Environ(), "RINGFENCE_VICTIM="+s.coordinator(), "VICTIM_PG="+g.pg,
+	cmd.Env = append(os.Environ(), "RINGFENCE_VICTIM="+s.coordinator, "VICTIM_PG="+g.pg,
 		"VICTIM_REDIS="+g.redis)
 	cmd.Stderr = os.Stderr
 	in, err := cmd.StdinPipe()

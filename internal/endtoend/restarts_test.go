@@ -56,7 +56,7 @@ func (l *load) end() {
 // moment, like a leader that has not noticed its deposition.
 func (l *load) campaign(ctx context.Context, name string) {
 	for ctx.Err() == nil {
-		co, err := zookeeper.Open(ctx, l.s.coordinator(), zookeeper.Options{SessionTimeout: tinySession})
+		co, err := zookeeper.Open(ctx, l.s.coordinator, zookeeper.Options{SessionTimeout: tinySession})
 		if err != nil {
 			continue
 		}

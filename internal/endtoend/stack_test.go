@@ -33,21 +33,44 @@ const (
 // stack is one server of each kind.
 type stack struct {
 	t     testing.TB
-	zk    *servers.ZooKeeper
+	zk    *servers.ZooKeeper // nil when the coordinator is another one
 	pg    *servers.Postgres
 	redis *servers.Redis
 	ctx   context.Context // with a deadline; also for cleanup
 
-	unverified bool // no coordinator
+	coordinator string // its URL
+	unverified  bool   // no coordinator
 }
 
+// newStack has a ZooKeeper of its own as the coordinator.
 func newStack(t testing.TB) *stack {
+	t.Helper()
+	zk := serverstest.ZooKeeper(t, servers.ZooKeeperOptions{Nodes: 1})
+	s := newStackWith(t, "zk://"+zk.Addr()+"/e2e")
+	s.zk = zk
+	return s
+}
+
+// onEveryCoordinator runs a test on a stack with each coordinator.
+func onEveryCoordinator(t *testing.T, test func(*testing.T, *stack)) {
+	for name, start := range map[string]func(*testing.T) string{
+		"zookeeper": func(t *testing.T) string {
+			return "zk://" + serverstest.ZooKeeper(t, servers.ZooKeeperOptions{Nodes: 1}).Addr() + "/e2e"
+		},
+		"etcd": func(t *testing.T) string {
+			return "etcd://" + serverstest.Etcd(t, servers.EtcdOptions{}).Addr() + "/e2e"
+		},
+	} {
+		t.Run(name, func(t *testing.T) { test(t, newStackWith(t, start(t))) })
+	}
+}
+
+func newStackWith(t testing.TB, coordinator string) *stack {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 8*time.Minute)
 	t.Cleanup(cancel)
 	s := &stack{
-		t: t, ctx: ctx,
-		zk: serverstest.ZooKeeper(t, servers.ZooKeeperOptions{Nodes: 1}),
+		t: t, ctx: ctx, coordinator: coordinator,
 		pg: serverstest.Postgres(t, servers.PostgresOptions{}),
 		redis: serverstest.Redis(t, servers.RedisOptions{
 			Args: []string{"--appendonly", "yes", "--appendfsync", "always"},
@@ -63,8 +86,6 @@ func newStack(t testing.TB) *stack {
 	return s
 }
 
-func (s *stack) coordinator() string { return "zk://" + s.zk.Addr() + "/e2e" }
-
 // program prepares guard or leader with the settings of this stack.
 func (s *stack) program(name string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(s.ctx, filepath.Join(programs, name), args...)
@@ -75,8 +96,8 @@ func (s *stack) program(name string, args ...string) *exec.Cmd {
 	if s.unverified {
 		return cmd
 	}
-	cmd.Env = append(cmd.Env, "GUARD_COORDINATOR="+s.coordinator(),
-		"LEADER_COORDINATOR="+s.coordinator(), "LEADER_SESSION_TIMEOUT="+longSession.String())
+	cmd.Env = append(cmd.Env, "GUARD_COORDINATOR="+s.coordinator,
+		"LEADER_COORDINATOR="+s.coordinator, "LEADER_SESSION_TIMEOUT="+longSession.String())
 	return cmd
 }
 
@@ -188,7 +209,7 @@ func (g *guard) kill() {
 // term wins a term in this process.
 func (s *stack) term(holder string) *fence.Term {
 	s.t.Helper()
-	co, err := zookeeper.Open(s.ctx, s.coordinator(), zookeeper.Options{SessionTimeout: longSession})
+	co, err := zookeeper.Open(s.ctx, s.coordinator, zookeeper.Options{SessionTimeout: longSession})
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -300,7 +321,7 @@ func wantStale(t *testing.T, what string, err error) {
 // enrol enrols a candidate behind the present leader and returns its token.
 func (s *stack) enrol(holder string) fence.Token {
 	s.t.Helper()
-	co, err := zookeeper.Open(s.ctx, s.coordinator(), zookeeper.Options{SessionTimeout: longSession})
+	co, err := zookeeper.Open(s.ctx, s.coordinator, zookeeper.Options{SessionTimeout: longSession})
 	if err != nil {
 		s.t.Fatal(err)
 	}
