@@ -2,6 +2,7 @@ package fencetest
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -72,6 +73,26 @@ func cutInTheMiddle(t testing.TB, h Harness) {
 	s.resign(leader)
 	s.resign(c.term())
 	s.resign(b.term())
+}
+
+// The client's sessions may live on for its other terms: what is left of the campaign must not.
+func cancelledOutOfReachLeavesNothing(t testing.TB, h Harness) {
+	s := newStage(t, h)
+	leader := s.lead(s.open(), "a")
+	c := s.open()
+	other := s.campaign(c, s.anotherResource(), "b").term()
+	b := s.enrol(c, "b")
+	h.Cut(t, c)
+	b.cancel(errors.New("enough"))
+	for range b.won {
+		t.Error("a cancelled campaign was won")
+	}
+	h.Heal(t, c)
+	s.wantQueue("a")
+	s.reaches(other, fence.Active)
+	s.wantState(leader, fence.Active)
+	s.resign(leader)
+	s.resign(other)
 }
 
 func observingSurvivesACut(t testing.TB, h Harness) {
