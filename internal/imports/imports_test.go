@@ -35,6 +35,7 @@ var allowed = map[string][]string{
 	"fence/fencetest": {"fence", "internal/leak", "go.uber.org/goleak"},
 	"fence/zookeeper": {"fence", "internal/backoff", "internal/ensemble", "internal/ensemble/election", zk},
 	"fence/etcd":      {"fence", "internal/backoff", "go.etcd.io/etcd", "google.golang.org/grpc", "go.uber.org/zap"},
+	"fence/postgres":  {"fence", "internal/backoff", pgx},
 	"store/postgres":  {"internal/refusal", "fence", "internal/marks", "internal/marks/postgres", pgx},
 	"store/redis":     {"internal/refusal", "fence", "internal/marks", "internal/marks/redis", redis},
 

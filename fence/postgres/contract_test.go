@@ -1,0 +1,193 @@
+package postgres
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/fence/fencetest"
+	"github.com/ringfence/ringfence/internal/servers"
+	"github.com/ringfence/ringfence/internal/servers/serverstest"
+)
+
+func TestMain(m *testing.M) { os.Exit(serverstest.RunMain(m)) }
+
+func TestPostgresKeepsTheContract(t *testing.T) { contract(t, "") }
+
+func TestPollingKeepsTheContract(t *testing.T) { contract(t, "&listen=off") }
+
+// contract holds coordinators of one database to the contract.
+func contract(t *testing.T, options string) {
+	const timeout = 10 * time.Second // so that a busy machine does not expire what nobody cut
+	d := fresh(t)
+	t.Cleanup(func() {
+		n := d.number(t,
+			"select deadlocks from pg_stat_database where datname = current_database()")
+		if n != 0 {
+			t.Errorf("%d deadlocks", n)
+		}
+	})
+	var mu sync.Mutex
+	clients := map[fence.Coordinator]*faulty{}
+	of := func(c fence.Coordinator) *faulty { mu.Lock(); defer mu.Unlock(); return clients[c] }
+	fencetest.Run(t, fencetest.Harness{
+		Open: func(t testing.TB) fence.Coordinator {
+			f := &faulty{relay: newRelay(t, d.pg.Addr())}
+			c := openWith(t, d.through(f.relay)+options, timeout, f.config)
+			mu.Lock()
+			defer mu.Unlock()
+			clients[c] = f
+			return c
+		},
+		SessionTimeout: timeout,
+		Cut:            func(_ testing.TB, c fence.Coordinator) { of(c).relay.hold() },
+		Heal:           func(_ testing.TB, c fence.Coordinator) { of(c).relay.pass() },
+		Expire: func(t testing.TB, c fence.Coordinator) {
+			if s := current(c.(*Coordinator)); s != nil { // else it has never campaigned
+				d.sql(t, "delete from ringfence_elections.session where id = $1", s.id)
+			}
+		},
+		LoseReply: func(_ testing.TB, c fence.Coordinator) { of(c).loseReply.Store(true) },
+		Delete: func(t testing.TB, r fence.Resource, token fence.Token) {
+			d.sql(t,
+				"delete from ringfence_elections.candidate where resource = $1 and token = $2",
+				string(r), int64(token))
+		},
+		Alone: func(t testing.TB) (c, operator fence.Coordinator) {
+			other := fresh(t)
+			url := other.url() + options
+			return openWith(t, url, timeout, nil), openWith(t, url, timeout, nil)
+		},
+	})
+}
+
+// database is a database that no other test uses.
+type database struct {
+	pg   *servers.Postgres
+	name string
+}
+
+func fresh(t testing.TB) database {
+	t.Helper()
+	pg := serverstest.SharedPostgres(t)
+	return database{pg, serverstest.FreshDatabase(t, pg)}
+}
+
+func (d database) url() string { return d.pg.URL("postgres", d.name) }
+
+// through is a URL that leads through a relay.
+func (d database) through(r *relay) string {
+	return "postgres://postgres@" + r.addr() + "/" + d.name + "?sslmode=disable"
+}
+
+// sql runs a statement as the superuser.
+func (d database) sql(t testing.TB, sql string, args ...any) {
+	t.Helper()
+	conn, err := pgx.Connect(context.WithoutCancel(t.Context()), d.url())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(context.WithoutCancel(t.Context()))
+	if _, err := conn.Exec(context.WithoutCancel(t.Context()), sql, args...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// number runs a query that returns a number.
+func (d database) number(t testing.TB, sql string, args ...any) (n int64) {
+	t.Helper()
+	conn, err := pgx.Connect(context.WithoutCancel(t.Context()), d.url())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(context.WithoutCancel(t.Context()))
+	if err := conn.QueryRow(context.WithoutCancel(t.Context()), sql, args...).Scan(&n); err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// openWith opens a coordinator and closes it with the test.
+func openWith(
+	t testing.TB, url string, timeout time.Duration, change func(*pgx.ConnConfig),
+) *Coordinator {
+	t.Helper()
+	a, err := parseURL(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if change != nil {
+		change(a.cfg)
+	}
+	for {
+		c, err := open(context.WithoutCancel(t.Context()), a, Options{SessionTimeout: timeout})
+		if err == nil {
+			t.Cleanup(func() { c.Close() })
+			return c
+		}
+		if !errors.Is(err, ErrUnreachable) || t.Context().Err() != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// current is the coordinator's session, or nil.
+func current(c *Coordinator) *session {
+	s := <-c.sessions
+	c.sessions <- s
+	return s
+}
+
+// faulty is a client whose traffic and replies a test controls.
+type faulty struct {
+	relay     *relay
+	loseReply atomic.Bool
+}
+
+// config makes the next enrolment happen and its reply get lost.
+func (f *faulty) config(cfg *pgx.ConnConfig) {
+	dial := cfg.DialFunc
+	cfg.DialFunc = func(ctx context.Context, network, addr string) (net.Conn, error) {
+		conn, err := dial(ctx, network, addr)
+		if err != nil {
+			return nil, err
+		}
+		return &losing{Conn: conn, f: f}, nil
+	}
+}
+
+// losing breaks instead of passing on the reply to an enrolment.
+type losing struct {
+	net.Conn
+	f    *faulty
+	lost atomic.Bool
+}
+
+func (l *losing) Write(b []byte) (int, error) {
+	if enrols(b) && l.f.loseReply.CompareAndSwap(true, false) {
+		l.lost.Store(true)
+	}
+	return l.Conn.Write(b)
+}
+
+func (l *losing) Read(b []byte) (int, error) {
+	n, err := l.Conn.Read(b) // it has happened when the server answers
+	if l.lost.Load() {
+		l.Conn.Close()
+		return 0, io.ErrUnexpectedEOF
+	}
+	return n, err
+}
+
+// enrols returns whether these bytes call enrol.
+func enrols(b []byte) bool { return bytes.Contains(b, []byte("ringfence_elections.enrol(")) }

@@ -1,0 +1,109 @@
+// Package postgres holds elections in a Postgres database, for people who run no other coordinator:
+// it is a fence.Coordinator on any Postgres from version 13.
+//
+//	coordinator, err := postgres.Open(ctx, "postgres://app@database/shop", postgres.Options{})
+//	if err != nil {
+//		return err
+//	}
+//	defer coordinator.Close()
+//	lead := fence.Lead{
+//		Elector: coordinator, Resource: "orders", Holder: "billing-7", Stores: stores,
+//	}
+//	return lead.Run(ctx, work)
+//
+// Open installs the schema ringfence_elections if the role may create it. Otherwise an operator
+// runs Install for the roles that take part, or gives the output of InstallSQL to psql. The roles
+// need no privilege on the tables; all access goes through functions. Anybody who may call these
+// can depose a leader or hold an election. Fencing works against processes that err, not against
+// those.
+//
+// A Coordinator uses up to two connections for heartbeats, one to listen, and up to four for calls.
+// Behind a pooler such as PgBouncer, add listen=off to the options of the URL. The Coordinator then
+// keeps no state in a connection and works in transaction mode.
+//
+// # What it guarantees, and what not
+//
+//   - Tokens of a resource rise as long as the issuer stays the same, also across a crash and
+//     across the promotion of a standby that has not received the last transactions.
+//   - At any moment at most one candidate of a resource leads. A term that was passed over never
+//     leads again, whatever is delayed and whatever the clock of the server does.
+//   - Leaders, Candidates and every answer to a campaign are reads on the primary that begin after
+//     the call. Leaders is one round trip for any number of resources, and writes nothing while no
+//     session expires.
+//   - A term is lost at the start of its last heartbeat plus the session timeout, on the clock of
+//     its process. The server counts the same time from a later moment, on its own clock.
+//
+// In these cases two leaders may work at once. The marks on the stores fence the older one:
+//
+//   - Clocks run at different rates, or the clock of the server steps forward. A new leader may be
+//     elected before the old one has noticed.
+//   - An old primary still runs after a standby was promoted. It names and confirms its own
+//     leaders, with lower tokens. Let the failover stop the old primary first, as Patroni does.
+//
+// In these cases the counter goes back under the same issuer, so a token may be given twice. The
+// marks refuse only tokens that are lower. Call RenewIssuer, as after any restore of a coordinator:
+//
+//   - A base backup or disk snapshot is started without recovery from an archive. It has the same
+//     timeline. Recovery to a point in time begins a new timeline, and tokens rise.
+//   - Two standbys are promoted independently of each other, and choose the same timeline. A
+//     standby that sees the archive of the others does not choose theirs.
+//   - A crash loses what was committed, because fsync or full_page_writes is off.
+//
+// # Layout
+//
+//	issuer      one row; the random part of the issuer
+//	session     a process: expires_at, ttl, timeline
+//	election    a resource; an enrolment locks its row
+//	candidate   a resource, token, session, holder, and whether it is ready
+//	counter     a sequence: the low half of tokens
+//
+// The candidate with the lowest token leads. All candidates of a Coordinator share one session, so
+// a process that leads a thousand resources sends one heartbeat. Advisory locks would be no lease:
+// a process that is paused keeps its connection, and a pooler hands it on.
+//
+// The token has the server's timeline in its high 31 bits and the counter in its low 32. A timeline
+// has 4294967295 tokens for all resources together.
+//
+// # A campaign
+//
+//	            session over, own row deleted: back off, start again
+//	     ┌───────────────────────────────────────────────────────────┐
+//	     ▼                                                           │
+//	open or share a session ──▶ enrol ──▶ look ──▶ wait ──▶ look again
+//	                             │  ▲                           │
+//	                             └──┘ reply lost: the           ▼ nobody ahead
+//	                                  id finds the row         Term
+//
+// A look says how many candidates are ahead. It covers all candidates of the session that are due,
+// in one call. Every heartbeat looks at all of them, too.
+//
+// A deletion, also by hand, sends a notice to the session of the new leader alone, so one death in
+// an election of a thousand wakes one candidate. The next in line also looks when the leader's
+// session may have expired. Where notices do not arrive it looks at every tick: a tenth of the
+// session timeout, between 50 and 500 ms.
+//
+// A heartbeat deletes rows of its session that no campaign knows, such as an enrolment that arrived
+// after its campaign had given up.
+//
+// # Why there is one leader
+//
+//  1. Order. An enrolment takes its number while it holds the election's row locked until it has
+//     committed. So no candidate appears ahead of one that is already visible. A candidate with
+//     nobody ahead of it leads until its row is deleted.
+//  2. Durability. Every call commits with synchronous_commit on at least, whatever the defaults of
+//     the role are, and so does a deletion by hand. A client believes an answer only after the
+//     commit. A crash therefore takes back no answer.
+//  3. Expiry is sticky. A session is judged by the server's clock alone. A call that finds one
+//     expired deletes it, with its candidates, and commits that before it says that the next one
+//     leads. No call skips a candidate. A heartbeat renews only a row that exists and has not
+//     expired, and the deletion waits for a heartbeat that came first and judges the renewed row.
+//     So neither a late heartbeat nor a clock that steps back revives a term that was passed over.
+//  4. Timelines. A session counts only on the timeline on which it was opened, and every promotion
+//     begins a higher one. So a promotion ends all sessions at once, and everybody enrols again
+//     with a higher token. It does not matter which enrolments and deletions the standby had not
+//     received. The timeline is that of the server's write-ahead log, so it is right as soon as the
+//     server takes writes.
+//  5. The issuer is postgres:<system identifier>:<database oid>:<random>. A copy of the database or
+//     a new schema is another issuer. So is a schema that pg_restore has brought back, because
+//     the row has another xmin than the one that our function noted in it. Sessions end then.
+package postgres

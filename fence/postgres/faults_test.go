@@ -1,0 +1,109 @@
+package postgres
+
+import (
+	"context"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/ringfence/ringfence/internal/servers"
+	"github.com/ringfence/ringfence/internal/servers/serverstest"
+)
+
+// delay holds one enrolment back until its client has given up.
+type delay struct {
+	next    atomic.Bool
+	sent    chan struct{} // closed when the client has sent it
+	arrive  chan struct{} // close it to let it through
+	arrived chan struct{} // closed when the server has answered
+}
+
+func newDelay() *delay {
+	return &delay{
+		sent: make(chan struct{}), arrive: make(chan struct{}), arrived: make(chan struct{}),
+	}
+}
+
+func (d *delay) config(cfg *pgx.ConnConfig) {
+	dial := cfg.DialFunc
+	cfg.DialFunc = func(ctx context.Context, network, addr string) (net.Conn, error) {
+		conn, err := dial(ctx, network, addr)
+		if err != nil {
+			return nil, err
+		}
+		return &delayed{Conn: conn, d: d}, nil
+	}
+}
+
+// delayed is a connection that is closed for its client and stays open behind it.
+type delayed struct {
+	net.Conn
+	d *delay
+
+	mu   sync.Mutex
+	held bool
+}
+
+func (c *delayed) Write(b []byte) (int, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case c.held:
+		return len(b), nil // what pgx says when it gives up
+	case !enrols(b) || !c.d.next.CompareAndSwap(true, false):
+		return c.Conn.Write(b)
+	}
+	c.held = true
+	packet := append([]byte(nil), b...)
+	close(c.d.sent)
+	go func() {
+		defer close(c.d.arrived)
+		defer c.Conn.Close()
+		<-c.d.arrive
+		_ = c.Conn.SetDeadline(time.Now().Add(10 * time.Second))
+		_, _ = c.Conn.Write(packet)
+		_, _ = c.Conn.Read(make([]byte, 1))
+	}()
+	return len(b), nil
+}
+
+func (c *delayed) Close() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.held {
+		return nil
+	}
+	return c.Conn.Close()
+}
+
+// pooler starts a PgBouncer in transaction mode with two server connections.
+func pooler(t *testing.T, pg *servers.Postgres) *servers.PgBouncer {
+	t.Helper()
+	b := serverstest.PgBouncer(t, pg)
+	if err := b.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(b.Dir(), "pgbouncer.ini")
+	config, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	changed := strings.NewReplacer("pool_mode = session", "pool_mode = transaction",
+		"default_pool_size = 250", "default_pool_size = 2").Replace(string(config))
+	if err := os.WriteFile(file, []byte(changed), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	if err := b.Start(ctx); err != nil {
+		t.Fatal(err)
+	}
+	return b
+}

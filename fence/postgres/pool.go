@@ -1,0 +1,111 @@
+package postgres
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// pool keeps a few connections. Unlike pgxpool's, a connection that was given up does not count
+// while pgx still says goodbye to a server that does not answer (up to 15 s): the heartbeat must go
+// on.
+type pool struct {
+	cfg   *pgx.ConnConfig
+	slots chan struct{} // one for each connection in use
+
+	mu     sync.Mutex
+	idle   []*pgx.Conn
+	closed bool
+	ending sync.WaitGroup // connections that are being closed
+}
+
+func newPool(cfg *pgx.ConnConfig, most int) *pool {
+	return &pool{cfg: cfg, slots: make(chan struct{}, most)}
+}
+
+// do uses a connection.
+func (p *pool) do(ctx context.Context, use func(*pgx.Conn) error) error {
+	select {
+	case p.slots <- struct{}{}:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	defer func() { <-p.slots }()
+	conn := p.take()
+	if conn == nil {
+		var err error
+		if conn, err = pgx.ConnectConfig(ctx, p.cfg); err != nil {
+			return explain(err)
+		}
+	}
+	err := use(conn)
+	p.give(conn, broken(err))
+	return err
+}
+
+// take returns an idle connection, or nil.
+func (p *pool) take() *pgx.Conn {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.idle) == 0 {
+		return nil
+	}
+	conn := p.idle[len(p.idle)-1]
+	p.idle = p.idle[:len(p.idle)-1]
+	return conn
+}
+
+// give takes a connection back. One that is broken takes the idle ones with it.
+func (p *pool) give(conn *pgx.Conn, broken bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	broken = broken || conn.IsClosed()
+	if broken {
+		p.dropIdle()
+	}
+	if broken || p.closed {
+		p.drop(conn)
+		return
+	}
+	p.idle = append(p.idle, conn)
+}
+
+// close closes the pool when no connection is in use any more. It does not wait long for the
+// goodbyes to a server that does not answer.
+func (p *pool) close() {
+	p.mu.Lock()
+	p.closed = true
+	p.dropIdle()
+	p.mu.Unlock()
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		p.ending.Wait()
+	}()
+	limit := time.NewTimer(2 * time.Second)
+	defer limit.Stop()
+	select {
+	case <-ended:
+	case <-limit.C:
+	}
+}
+
+// dropIdle closes the idle connections. The caller holds mu.
+func (p *pool) dropIdle() {
+	for _, conn := range p.idle {
+		p.drop(conn)
+	}
+	p.idle = nil
+}
+
+// drop closes a connection in the background.
+func (p *pool) drop(conn *pgx.Conn) {
+	p.ending.Go(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		_ = conn.Close(ctx)
+		<-conn.PgConn().CleanupDone()
+	})
+}

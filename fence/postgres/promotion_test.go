@@ -1,0 +1,136 @@
+package postgres
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/servers"
+	"github.com/ringfence/ringfence/internal/servers/serverstest"
+)
+
+// standbyOf makes a standby that has what the primary has now, and nothing of what comes later.
+func standbyOf(t *testing.T, primary *servers.Postgres) database {
+	t.Helper()
+	standby, err := primary.StartCopy(t.Context(), "standby")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := standby.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := standby.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	signal := filepath.Join(standby.Dir(), "data", "standby.signal")
+	if err := os.WriteFile(signal, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	run(t, "chown", "--reference="+filepath.Dir(signal), signal)
+	if err := standby.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return database{standby, "postgres"}
+}
+
+func (d database) promote(t *testing.T) {
+	t.Helper()
+	d.sql(t, "select pg_promote()")
+}
+
+func TestAStandbyIsRefused(t *testing.T) {
+	t.Parallel()
+	d := database{serverstest.Postgres(t, servers.PostgresOptions{}), "postgres"}
+	if err := Install(t.Context(), d.url()); err != nil {
+		t.Fatal(err)
+	}
+	standby := standbyOf(t, d.pg)
+	_, err := Open(t.Context(), standby.url(), Options{})
+	wantSetupError(t, err, "standby", "primary")
+	wantSetupError(t, Install(t.Context(), standby.url()), "standby", "primary")
+	hosts := standby.pg.Addr() + "," + d.pg.Addr()
+	both := "postgres://postgres@" + hosts + "/postgres?sslmode=disable"
+	win(t, openWith(t, both, long, nil), "orders", "a") // on the primary
+}
+
+// The primary dies with enrolments and deletions that the standby has not heard of.
+func TestAPromotionEndsEveryTermAndTokensRise(t *testing.T) {
+	t.Parallel()
+	d := database{serverstest.Postgres(t, servers.PostgresOptions{}), "postgres"}
+	r := newRelay(t, d.pg.Addr())
+	url := "postgres://postgres@" + r.addr() + "/postgres?sslmode=disable"
+	c, other := openWith(t, url, long, nil), openWith(t, url, long, nil)
+	issuer, err := c.Issuer(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	kept := win(t, c, "orders", "kept")
+	resigned := win(t, c, "stock", "resigned")
+	standby := standbyOf(t, d.pg)
+
+	if err := resigned.Resign(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for range 40 { // more than the 32 numbers that a sequence skips after a crash
+		if err := win(t, other, "stock", "b").Resign(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	lost := win(t, other, "stock", "lost")
+	if err := d.pg.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	r.to(standby.pg.Addr())
+	eventually(t, "the term is suspended", func() bool { // a standby confirms nothing
+		return lost.State() != fence.Active
+	})
+	standby.promote(t)
+
+	ends(t, kept, fence.ErrExpired)
+	ends(t, lost, fence.ErrExpired)
+	_, leaders, err := c.Leaders(t.Context(), "orders", "stock")
+	if err != nil || leaders[0].Token != 0 || leaders[1].Token != 0 {
+		t.Errorf("on the new timeline %v lead, %v", leaders, err)
+	}
+	for resource, before := range map[fence.Resource]*fence.Term{"orders": kept, "stock": lost} {
+		term := win(t, other, resource, "new")
+		if term.Token() <= before.Token() {
+			t.Errorf("%s: %s follows %s", resource, term.Token(), before.Token())
+		}
+		if term.Claim().Issuer != issuer {
+			t.Errorf("the issuer was %s and is %s", issuer, term.Claim().Issuer)
+		}
+	}
+}
+
+// pg_dump knows neither which transaction wrote a row nor who has led since.
+func TestADumpThatIsRestoredIsAnotherIssuer(t *testing.T) {
+	t.Parallel()
+	d := fresh(t)
+	c := openWith(t, d.url(), long, nil)
+	old := win(t, c, "orders", "a")
+	file := filepath.Join(t.TempDir(), "dump")
+	run(t, "pg_dump", "-Fc", "-f", file, d.url())
+	newer := win(t, openWith(t, d.url(), long, nil), "stock", "b")
+	run(t, "pg_restore", "--clean", "--if-exists", "-d", d.url(), file)
+	_, leaders, err := c.Leaders(t.Context(), "orders")
+	if err != nil || leaders[0].Token != 0 {
+		t.Errorf("%v leads, %v", leaders, err)
+	}
+	ends(t, old, fence.ErrExpired)
+	ends(t, newer, fence.ErrExpired)
+	if term := win(t, c, "orders", "c"); term.Claim().Issuer == old.Claim().Issuer {
+		t.Errorf("%v and %v have one issuer", old.Claim(), term.Claim())
+	}
+}
+
+func run(t *testing.T, name string, args ...string) {
+	t.Helper()
+	if out, err := exec.CommandContext(t.Context(), name, args...).CombinedOutput(); err != nil {
+		t.Fatalf("%s %v: %v\n%s", name, args, err, out)
+	}
+}

@@ -1,0 +1,363 @@
+-- The functions. Every install replaces them. All of them are called in a transaction of their own,
+-- at READ COMMITTED, so each statement sees what was committed before it began, also after it has
+-- waited for a lock.
+--
+-- Locks are taken in this order: installation (expire), session, election, candidate.
+
+create or replace function ringfence_elections.version() returns integer
+language sql stable security definer set search_path = pg_catalog, pg_temp as $$
+    select version from ringfence_elections.installation
+$$;
+
+-- prefix begins every issuer: which cluster and which database of it this is.
+create or replace function ringfence_elections.prefix() returns text
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+begin
+    return 'postgres:' || (pg_control_system()).system_identifier || ':'
+        || (select d.oid from pg_database d where d.datname = current_database()) || ':';
+end $$;
+
+-- begin_call begins every other function, and returns the timeline of the server. The timeline
+-- rises with each promotion; pg_walfile_name has the new one at once. What the caller's transaction
+-- writes is durable when it is answered, whatever the defaults of the role or the database are.
+create or replace function ringfence_elections.begin_call() returns bigint
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+declare
+    v_timeline bigint;
+begin
+    if pg_is_in_recovery() then
+        raise exception 'this server is a standby' using errcode = 'RFE01';
+    end if;
+    if current_setting('transaction_isolation') <> 'read committed' then
+        raise exception 'elections need READ COMMITTED, this transaction is %', current_setting('transaction_isolation')
+            using errcode = 'RFE02';
+    end if;
+    perform ringfence_elections.durable();
+    if not exists (select from ringfence_elections.issuer i where i.written = i.xmin) then
+        perform ringfence_elections.make_issuer();
+    end if;
+    v_timeline := ('x' || substr(pg_walfile_name(pg_current_wal_insert_lsn()), 1, 8))::bit(32)::bigint;
+    if v_timeline > 2147483647 then
+        raise exception 'timeline % does not fit into a token', v_timeline using errcode = 'RFE03';
+    end if;
+    return v_timeline;
+end $$;
+
+-- durable makes the commit wait for the disk at least.
+create or replace function ringfence_elections.durable() returns void
+language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
+begin
+    if current_setting('synchronous_commit') in ('off', 'local', 'remote_write') then
+        perform set_config('synchronous_commit', 'on', true);
+    end if;
+end $$;
+
+-- make_issuer makes another identity after an installation, and after a dump was restored here.
+-- Then nobody's session counts either.
+create or replace function ringfence_elections.make_issuer() returns void
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+begin
+    perform from ringfence_elections.installation for update;
+    if exists (select from ringfence_elections.issuer i where i.written = i.xmin) then
+        return;
+    end if;
+    delete from ringfence_elections.session;
+    delete from ringfence_elections.issuer;
+    insert into ringfence_elections.issuer (id) values (gen_random_uuid()::text);
+    update ringfence_elections.issuer set written = xmin;
+end $$;
+
+-- renew_issuer replaces the identity, if it is still the one that the caller knows. So a call that
+-- arrives twice, or late, replaces no newer one.
+create or replace function ringfence_elections.renew_issuer(p_before text) returns text
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+declare
+    v_prefix text := ringfence_elections.prefix();
+begin
+    perform ringfence_elections.begin_call();
+    perform from ringfence_elections.installation for update;
+    update ringfence_elections.issuer i set id = gen_random_uuid()::text, written = null where v_prefix || i.id = p_before;
+    update ringfence_elections.issuer i set written = i.xmin where i.written is null;
+    return (select v_prefix || i.id from ringfence_elections.issuer i);
+end $$;
+
+-- expire deletes those of these sessions that are over. It waits for a heartbeat that renews one,
+-- and then looks at the renewed row.
+create or replace function ringfence_elections.expire(p_sessions text[], p_timeline bigint) returns void
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+begin
+    perform from ringfence_elections.installation for update;
+    delete from ringfence_elections.session s
+     where s.id = any (p_sessions) and (s.timeline <> p_timeline or s.expires_at <= clock_timestamp());
+end $$;
+
+-- front deletes sessions that are over from the first two places of elections. A place that a
+-- deletion frees is looked at as well.
+create or replace function ringfence_elections.front(p_resources text[], p_timeline bigint) returns void
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+declare
+    v_over text[];
+begin
+    loop
+        select array_agg(distinct s.id) into v_over
+          from unnest(p_resources) as r(resource)
+         cross join lateral (
+               select c.session from ringfence_elections.candidate c where c.resource = r.resource order by c.token limit 2) f
+          join ringfence_elections.session s on s.id = f.session
+         where s.timeline <> p_timeline or s.expires_at <= clock_timestamp();
+        exit when v_over is null;
+        perform ringfence_elections.expire(v_over, p_timeline);
+    end loop;
+end $$;
+
+-- open opens a session, and removes some that nobody else had a reason to look at.
+create or replace function ringfence_elections.open(p_session text, p_ttl bigint) returns void
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+declare
+    v_timeline bigint := ringfence_elections.begin_call();
+begin
+    perform ringfence_elections.expire(v.ids, v_timeline)
+       from (select array_agg(o.id) as ids from (
+              select s.id from ringfence_elections.session s
+               where s.timeline <> v_timeline or s.expires_at <= clock_timestamp() limit 100) o) v
+      where v.ids is not null;
+    insert into ringfence_elections.session (id, ttl, expires_at, timeline)
+    values (p_session, p_ttl, clock_timestamp() + p_ttl * interval '1 millisecond', v_timeline);
+end $$;
+
+-- close ends a session and its candidates.
+create or replace function ringfence_elections.close(p_session text) returns void
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+begin
+    perform ringfence_elections.begin_call();
+    delete from ringfence_elections.session s where s.id = p_session;
+end $$;
+
+-- enrol enters a candidate into an election, once: a call that is repeated finds the row. It
+-- returns 0 if the session is over. It holds the election's row locked until it has committed, so
+-- tokens become visible in their order.
+create or replace function ringfence_elections.enrol(
+    p_session text, p_id text, p_resource text, p_holder text, out token bigint)
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+declare
+    v_timeline bigint := ringfence_elections.begin_call();
+    v_last bigint;
+begin
+    token := 0;
+    perform from ringfence_elections.session s
+      where s.id = p_session and s.timeline = v_timeline and s.expires_at > clock_timestamp() for key share;
+    if not found then
+        perform ringfence_elections.expire(array[p_session], v_timeline);
+        return;
+    end if;
+    insert into ringfence_elections.election (resource) values (p_resource) on conflict do nothing;
+    select e.last into v_last from ringfence_elections.election e where e.resource = p_resource for no key update;
+    select c.token into token from ringfence_elections.candidate c where c.id = p_id;
+    if found then
+        return;
+    end if;
+    token := (v_timeline << 32) | nextval('ringfence_elections.counter');
+    if token <= v_last then
+        raise exception 'the counter of elections has gone back: % has had token % and would get %', p_resource, v_last, token
+            using errcode = 'RFE03';
+    end if;
+    update ringfence_elections.election e set last = token where e.resource = p_resource;
+    insert into ringfence_elections.candidate (resource, token, id, session, holder)
+    values (p_resource, token, p_id, p_session, p_holder);
+end $$;
+
+-- look says where the candidates of a session are: those with these ids, or all. ahead is how many
+-- are ahead, at most 2; with 0 ahead a candidate leads. wait is when the session of the leader
+-- expires, in seconds from now. alive is whether the session is. All of it was so at one moment.
+create or replace function ringfence_elections.look(
+    p_session text, p_only text[],
+    out alive boolean, out issuer text, out ids text[], out tokens bigint[], out ahead integer[], out wait double precision[])
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+declare
+    v_timeline bigint := ringfence_elections.begin_call();
+begin
+    perform ringfence_elections.front(ringfence_elections.entered(p_session, p_only), v_timeline);
+    select p.alive, p.issuer, p.ids, p.tokens, p.ahead, p.wait
+      into alive, issuer, ids, tokens, ahead, wait from ringfence_elections.places(p_session, p_only, v_timeline) p;
+    if not alive then
+        perform ringfence_elections.expire(array[p_session], v_timeline);
+    end if;
+end $$;
+
+-- beat renews a session that is not over, and then looks.
+create or replace function ringfence_elections.beat(
+    p_session text,
+    out alive boolean, out issuer text, out ids text[], out tokens bigint[], out ahead integer[], out wait double precision[])
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+declare
+    v_timeline bigint := ringfence_elections.begin_call();
+begin
+    -- First, because expire locks the installation.
+    perform ringfence_elections.front(ringfence_elections.entered(p_session, null), v_timeline);
+    perform ringfence_elections.expire(array[p_session], v_timeline)
+       from ringfence_elections.session s
+      where s.id = p_session and (s.timeline <> v_timeline or s.expires_at <= clock_timestamp());
+    update ringfence_elections.session s set expires_at = clock_timestamp() + s.ttl * interval '1 millisecond'
+     where s.id = p_session and s.timeline = v_timeline and s.expires_at > clock_timestamp();
+    if not found then
+        alive := false; issuer := ''; ids := '{}'; tokens := '{}'; ahead := '{}'; wait := '{}';
+        return;
+    end if;
+    select p.alive, p.issuer, p.ids, p.tokens, p.ahead, p.wait
+      into alive, issuer, ids, tokens, ahead, wait from ringfence_elections.places(p_session, null, v_timeline) p;
+end $$;
+
+-- entered lists the elections of a session's candidates.
+create or replace function ringfence_elections.entered(p_session text, p_only text[]) returns text[]
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+begin
+    return array(select distinct c.resource from ringfence_elections.candidate c
+                  where c.session = p_session and (p_only is null or c.id = any (p_only)));
+end $$;
+
+-- places is one statement, and so of one moment. Only front may go before it.
+create or replace function ringfence_elections.places(
+    p_session text, p_only text[], p_timeline bigint,
+    out alive boolean, out issuer text, out ids text[], out tokens bigint[], out ahead integer[], out wait double precision[])
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+declare
+    v_prefix text := ringfence_elections.prefix();
+begin
+    select exists (select from ringfence_elections.session s
+                    where s.id = p_session and s.timeline = p_timeline and s.expires_at > clock_timestamp()),
+           (select v_prefix || i.id from ringfence_elections.issuer i),
+           coalesce(array_agg(c.id), '{}'), coalesce(array_agg(c.token), '{}'),
+           coalesce(array_agg(f.ahead), '{}'), coalesce(array_agg(coalesce(f.wait, 0)), '{}')
+      into alive, issuer, ids, tokens, ahead, wait
+      from ringfence_elections.candidate c
+     cross join lateral (
+           select count(*)::integer as ahead, (array_agg(extract(epoch from d.expires_at - clock_timestamp())::double precision order by d.token))[1] as wait
+             from (select b.token, s.expires_at
+                     from ringfence_elections.candidate b join ringfence_elections.session s on s.id = b.session
+                    where b.resource = c.resource and b.token < c.token order by b.token limit 2) d) f
+     where c.session = p_session and (p_only is null or c.id = any (p_only));
+end $$;
+
+-- leaders returns the issuer and the leader of each resource, token 0 where nobody leads. The last
+-- statement reads all of it at one moment.
+create or replace function ringfence_elections.leaders(
+    p_resources text[], out issuer text, out tokens bigint[], out holders text[])
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+declare
+    v_timeline bigint := ringfence_elections.begin_call();
+    v_prefix text := ringfence_elections.prefix();
+begin
+    perform ringfence_elections.front(p_resources, v_timeline);
+    select (select v_prefix || i.id from ringfence_elections.issuer i),
+           coalesce(array_agg(coalesce(l.token, 0) order by r.place), '{}'),
+           coalesce(array_agg(coalesce(l.holder, '') order by r.place), '{}')
+      into issuer, tokens, holders
+      from unnest(p_resources) with ordinality as r(resource, place)
+      left join lateral (
+           select c.token, c.holder from ringfence_elections.candidate c
+            where c.resource = r.resource order by c.token limit 1) l on true;
+end $$;
+
+-- candidates lists an election in order of tokens. wait is when the next session of it expires, in
+-- seconds from now.
+create or replace function ringfence_elections.candidates(
+    p_resource text, out tokens bigint[], out holders text[], out ready boolean[], out wait double precision)
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+declare
+    v_timeline bigint := ringfence_elections.begin_call();
+    v_over text[];
+begin
+    loop
+        select array_agg(distinct s.id) into v_over
+          from ringfence_elections.candidate c join ringfence_elections.session s on s.id = c.session
+         where c.resource = p_resource and (s.timeline <> v_timeline or s.expires_at <= clock_timestamp());
+        exit when v_over is null;
+        perform ringfence_elections.expire(v_over, v_timeline);
+    end loop;
+    select coalesce(array_agg(c.token order by c.token), '{}'), coalesce(array_agg(c.holder order by c.token), '{}'),
+           coalesce(array_agg(c.ready order by c.token), '{}'),
+           coalesce(extract(epoch from min(s.expires_at) - clock_timestamp()), 0)::double precision
+      into tokens, holders, ready, wait
+      from ringfence_elections.candidate c join ringfence_elections.session s on s.id = c.session
+     where c.resource = p_resource;
+end $$;
+
+-- acknowledge publishes that a leader is ready, unless its candidate or its session is gone.
+create or replace function ringfence_elections.acknowledge(p_id text, p_token bigint) returns boolean
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+declare
+    v_timeline bigint := ringfence_elections.begin_call();
+begin
+    update ringfence_elections.candidate c set ready = true
+     where c.id = p_id and c.token = p_token
+       and exists (select from ringfence_elections.session s
+                    where s.id = c.session and s.timeline = v_timeline and s.expires_at > clock_timestamp());
+    return found;
+end $$;
+
+-- leave deletes candidates of a session.
+create or replace function ringfence_elections.leave(p_session text, p_ids text[]) returns void
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+begin
+    perform ringfence_elections.begin_call();
+    delete from ringfence_elections.candidate c where c.session = p_session and c.id = any (p_ids);
+end $$;
+
+-- takes_part returns whether an election has a candidate with this token.
+create or replace function ringfence_elections.takes_part(p_resource text, p_token bigint) returns boolean
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+begin
+    perform ringfence_elections.begin_call();
+    return exists (select from ringfence_elections.candidate c where c.resource = p_resource and c.token = p_token);
+end $$;
+
+-- depose deletes the candidate with this token, whoever holds it.
+create or replace function ringfence_elections.depose(p_resource text, p_token bigint) returns void
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+begin
+    perform ringfence_elections.begin_call();
+    delete from ringfence_elections.candidate c where c.resource = p_resource and c.token = p_token;
+end $$;
+
+-- changed tells the watchers of elections.
+create or replace function ringfence_elections.changed() returns trigger
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+begin
+    perform pg_notify('ringfence_e_' || r.resource, '') from (select distinct c.resource from changed c) r;
+    return null;
+end $$;
+
+-- removed runs after every deletion of candidates, by a function, with a session, or by hand. It
+-- notifies the sessions of the deleted candidates, and of those who wait only the new leader: the
+-- first whose session is alive, unless it led before.
+create or replace function ringfence_elections.removed() returns trigger
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+begin
+    perform ringfence_elections.durable();
+    perform pg_notify('ringfence_e_' || r.resource, '') from (select distinct c.resource from changed c) r;
+    perform pg_notify('ringfence_s_' || c.session, c.id) from changed c;
+    perform pg_notify('ringfence_s_' || n.session, n.id)
+       from (select c.resource, min(c.token) as token from changed c group by c.resource) r
+      cross join lateral (
+            select c.session, c.id, c.token
+              from ringfence_elections.candidate c join ringfence_elections.session s on s.id = c.session
+             where c.resource = r.resource and s.expires_at > clock_timestamp() order by c.token limit 1) n
+      where n.token > r.token;
+    return null;
+end $$;
+
+drop trigger if exists entered on ringfence_elections.candidate;
+create trigger entered after insert on ringfence_elections.candidate
+    referencing new table as changed for each statement execute function ringfence_elections.changed();
+drop trigger if exists updated on ringfence_elections.candidate;
+create trigger updated after update on ringfence_elections.candidate
+    referencing new table as changed for each statement execute function ringfence_elections.changed();
+drop trigger if exists removed on ringfence_elections.candidate;
+create trigger removed after delete on ringfence_elections.candidate
+    referencing old table as changed for each statement execute function ringfence_elections.removed();
+
+-- Anybody may listen to a channel or notify one. A notice proves nothing: it only makes a client
+-- look.
+revoke all on schema ringfence_elections from public;
+revoke all on all tables in schema ringfence_elections from public;
+revoke all on all functions in schema ringfence_elections from public;
