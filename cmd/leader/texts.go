@@ -8,8 +8,9 @@ func (*config) Texts() settings.Texts { return texts }
 var texts = settings.Texts{
 	"LEADER_COORDINATOR": {
 		Meaning: `
-			where elections are held, such as zk://host1:2181,host2:2181/root or
-			etcd://host1:2379,host2:2379/prefix (etcds:// with TLS)`,
+			where elections are held, such as zk://host1:2181,host2:2181/root,
+			etcd://host1:2379,host2:2379/prefix (etcds:// with TLS) or
+			postgres://user:password@host:5432/database`,
 	},
 	"LEADER_STORES": {
 		Meaning: `

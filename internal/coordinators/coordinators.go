@@ -18,6 +18,7 @@ import (
 
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/fence/etcd"
+	"github.com/ringfence/ringfence/fence/postgres"
 	"github.com/ringfence/ringfence/fence/zookeeper"
 	"github.com/ringfence/ringfence/internal/settings"
 )
@@ -39,6 +40,23 @@ var All = Table{
 	"zk":    openZooKeeper,
 	"etcd":  openEtcd,
 	"etcds": openEtcd,
+
+	"postgres":   openPostgres,
+	"postgresql": openPostgres,
+}
+
+// Installer prepares a coordinator that has a schema.
+type Installer struct {
+	// Install prepares the coordinator at a URL, whose role must be allowed to, for these roles.
+	Install func(ctx context.Context, url string, roles ...string) error
+	// Script returns what Install runs.
+	Script func(roles ...string) string
+}
+
+// Installers has the coordinators, by scheme, that an operator has to prepare.
+var Installers = map[string]Installer{
+	"postgres":   {postgres.Install, postgres.InstallSQL},
+	"postgresql": {postgres.Install, postgres.InstallSQL},
 }
 
 func openZooKeeper(ctx context.Context, url string, o Options) (fence.Coordinator, error) {
@@ -53,6 +71,16 @@ func openZooKeeper(ctx context.Context, url string, o Options) (fence.Coordinato
 
 func openEtcd(ctx context.Context, url string, o Options) (fence.Coordinator, error) {
 	c, err := etcd.Open(ctx, url, etcd.Options{SessionTimeout: o.SessionTimeout, Logger: o.Logger})
+	if err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+func openPostgres(ctx context.Context, url string, o Options) (fence.Coordinator, error) {
+	c, err := postgres.Open(ctx, url, postgres.Options{
+		SessionTimeout: o.SessionTimeout, Logger: o.Logger,
+	})
 	if err != nil {
 		return nil, err
 	}

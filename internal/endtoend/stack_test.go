@@ -60,11 +60,16 @@ func onEveryCoordinator(t *testing.T, test func(*testing.T, *stack)) {
 		"etcd": func(t *testing.T) string {
 			return "etcd://" + serverstest.Etcd(t, servers.EtcdOptions{}).Addr() + "/e2e"
 		},
+		"postgres": func(t *testing.T) string {
+			return serverstest.Postgres(t, servers.PostgresOptions{}).URL("postgres", "postgres")
+		},
+		"the guarded postgres": func(*testing.T) string { return "" },
 	} {
 		t.Run(name, func(t *testing.T) { test(t, newStackWith(t, start(t))) })
 	}
 }
 
+// newStackWith has the coordinator at this URL. If there is none, the guarded Postgres is its own.
 func newStackWith(t testing.TB, coordinator string) *stack {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 8*time.Minute)
@@ -76,7 +81,10 @@ func newStackWith(t testing.TB, coordinator string) *stack {
 			Args: []string{"--appendonly", "yes", "--appendfsync", "always"},
 		}),
 	}
-	s.sql(`create role guard login; create role app login;
+	if coordinator == "" {
+		s.coordinator = s.pg.URL("elections", "postgres")
+	}
+	s.sql(`create role guard login; create role app login; create role elections login;
 	    create table ledger (n bigserial, token bigint, note text);
 	    create table spare (note text);
 	    grant all on ledger, ledger_n_seq, spare to app`)

@@ -74,7 +74,7 @@ var allowed = map[string][]string{
 		"golang.org/x/term"},
 	"internal/environ":      {"fence", "store/postgres"},
 	"internal/supervise":    {"fence", "golang.org/x/sys", "golang.org/x/term"},
-	"internal/coordinators": {"fence", "fence/etcd", "fence/zookeeper", "internal/settings"},
+	"internal/coordinators": {"fence", "fence/etcd", "fence/postgres", "fence/zookeeper", "internal/settings"},
 	"cmd/guard": {"fence", "internal/cli", "internal/coordinators", "internal/marks",
 		"internal/marks/postgres", "internal/marks/redis", "internal/guard", "internal/guard/postgres",
 		"internal/guard/redis", "internal/settings", "internal/logging", prom,
