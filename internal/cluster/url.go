@@ -1,4 +1,4 @@
-package etcd
+package cluster
 
 import (
 	"crypto/tls"
@@ -17,8 +17,8 @@ const (
 	defaultPrefix = "/ringfence"
 )
 
-// address is what a URL says.
-type address struct {
+// Address is what a URL says.
+type Address struct {
 	hosts          []string // host:port
 	user, password string
 	prefix         string // of all keys, without a final slash
@@ -26,7 +26,7 @@ type address struct {
 }
 
 // endpoints are the hosts as the client library wants them.
-func (a address) endpoints() []string {
+func (a Address) endpoints() []string {
 	scheme := "http://"
 	if a.tls != nil {
 		scheme = "https://"
@@ -38,45 +38,45 @@ func (a address) endpoints() []string {
 	return endpoints
 }
 
-// parseURL reads the URL of Open. Errors never show the URL, because it may hold a password.
-func parseURL(s string) (address, error) {
+// ParseURL reads an etcd URL; see Open in fence/etcd for its form. Errors never show the URL, because it may hold a password.
+func ParseURL(s string) (Address, error) {
 	scheme, rest, ok := strings.Cut(s, "://")
 	if !ok || scheme != "etcd" && scheme != "etcds" {
-		return address{}, errors.New("an etcd URL starts with etcd:// or etcds://, as in etcd://h1:2379,h2:2379/ringfence")
+		return Address{}, errors.New("an etcd URL starts with etcd:// or etcds://, as in etcd://h1:2379,h2:2379/ringfence")
 	}
 	rest, query, _ := strings.Cut(rest, "?")
 	authority, path, _ := strings.Cut(rest, "/")
 	if strings.ContainsAny(path, "@#") || strings.Contains(query, "@") { // not shown: a part of a password
-		return address{}, errors.New("an etcd URL takes no @ and no # after its first / or ?; write /, ? and # in a user or password as %2F, %3F and %23")
+		return Address{}, errors.New("an etcd URL takes no @ and no # after its first / or ?; write /, ? and # in a user or password as %2F, %3F and %23")
 	}
-	var a address
+	var a Address
 	var err error
 	if at := strings.LastIndexByte(authority, '@'); at >= 0 {
 		if a.user, a.password, err = parseCredentials(authority[:at]); err != nil {
-			return address{}, err
+			return Address{}, err
 		}
 		authority = authority[at+1:]
 	}
 	for one := range strings.SplitSeq(authority, ",") {
 		host, err := parseHost(one)
 		if err != nil {
-			return address{}, err
+			return Address{}, err
 		}
 		a.hosts = append(a.hosts, host)
 	}
 	if a.prefix, err = parsePrefix(path); err != nil {
-		return address{}, err
+		return Address{}, err
 	}
 	options, err := url.ParseQuery(query)
 	if err != nil {
-		return address{}, errors.New("the options after ? in the etcd URL cannot be read")
+		return Address{}, errors.New("the options after ? in the etcd URL cannot be read")
 	}
 	if scheme == "etcds" {
 		a.tls, err = parseTLS(options)
 		return a, err
 	}
 	for name := range options {
-		return address{}, fmt.Errorf("option %q: an etcd:// URL takes no options; those of TLS need etcds://", name)
+		return Address{}, fmt.Errorf("option %q: an etcd:// URL takes no options; those of TLS need etcds://", name)
 	}
 	return a, nil
 }
