@@ -11,12 +11,14 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/internal/backoff"
 )
 
 // Ask repeats a round trip until a member answers: for the request timeout, or until ctx ends or
 // the Client is closed. try must be safe to repeat, because an attempt without an answer may have
-// taken effect. what is for the error, which matches ErrUnreachable if nobody answered.
+// taken effect. Ask returns a *fence.Refusal of try at once. what is for the error, which matches
+// ErrUnreachable if nobody answered.
 func Ask[T any](
 	ctx context.Context, c *Client, what string, try func(context.Context) (T, error),
 ) (T, error) {
@@ -34,6 +36,8 @@ func Ask[T any](
 		switch {
 		case err == nil:
 			return answer, nil
+		case isRefusal(err):
+			return none, err
 		case Refused(err):
 			return none, fmt.Errorf("%s: etcd refuses: %w", what, err)
 		case errors.Is(err, rpctypes.ErrLeaseNotFound), errors.Is(err, ErrGone):
@@ -49,6 +53,11 @@ func Ask[T any](
 			return none, fmt.Errorf("%s: %w within %s: %w", what, ErrUnreachable, c.timeout, last)
 		}
 	}
+}
+
+func isRefusal(err error) bool {
+	_, ok := errors.AsType[*fence.Refusal](err)
+	return ok
 }
 
 // attempt bounds one round trip.

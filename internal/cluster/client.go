@@ -43,7 +43,8 @@ const (
 type Client struct {
 	*clientv3.Client
 	Layout
-	Log *slog.Logger
+	Hosts string // host:port,…
+	Log   *slog.Logger
 
 	ctx     context.Context // ends with ErrClosed
 	end     context.CancelCauseFunc
@@ -54,7 +55,8 @@ type Client struct {
 // Open connects, and logs in if the address has a user.
 func Open(ctx context.Context, a Address, o Options) (*Client, error) {
 	c := &Client{
-		Layout: Layout{Prefix: a.prefix}, Log: o.Logger, timeout: max(o.Timeout, minTimeout),
+		Layout: Layout{Prefix: a.prefix}, Hosts: strings.Join(a.hosts, ","), Log: o.Logger,
+		timeout: max(o.Timeout, minTimeout),
 	}
 	if o.Timeout <= 0 {
 		c.timeout = DefaultTimeout
@@ -62,7 +64,7 @@ func Open(ctx context.Context, a Address, o Options) (*Client, error) {
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
-	c.Log = c.Log.With("etcd", strings.Join(a.hosts, ","))
+	c.Log = c.Log.With("etcd", c.Hosts)
 	c.ctx, c.end = context.WithCancelCause(context.Background())
 	cfg := clientv3.Config{
 		Context: c.ctx, Endpoints: a.endpoints(), Username: a.user, Password: a.password, TLS: a.tls,

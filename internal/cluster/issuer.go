@@ -38,6 +38,11 @@ func Identity(issuer fence.Issuer) string {
 	return identityPrefix + id
 }
 
+// SameCluster reports whether the cluster that answered has the id that the issuer names.
+func SameCluster(issuer fence.Issuer, h *pb.ResponseHeader) bool {
+	return strings.HasPrefix(string(issuer), fmt.Sprintf("etcd:%016x:", h.ClusterId))
+}
+
 // ParseIssuer makes an issuer of the cluster's id and the value of the issuer's key. The id alone
 // is not enough: a cluster that was rebuilt with the same members and token has the same one.
 func (l Layout) ParseIssuer(h *pb.ResponseHeader, kvs []*mvccpb.KeyValue) (fence.Issuer, error) {
