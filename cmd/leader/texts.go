@@ -46,8 +46,8 @@ var texts = settings.Texts{
 			where tasks keep their checkpoints: postgres://... or redis://..., prepared by guard
 			install; zk://..., etcd://... or etcds://..., of the elections. Name the database
 			itself: a guard admits only the leader, so standbys could not follow and leader task
-			show could not read. A task file may name it, too (journal); this setting has precedence. Its role needs what guard install grants to
-			GUARD_POSTGRES_LEADERS`,
+			show could not read. A task file may name it, too (journal); this setting has
+			precedence. Its role needs what guard install grants to GUARD_POSTGRES_LEADERS`,
 	},
 	"LEADER_REDIS": {
 		Default: "the first redis:// of LEADER_STORES",
