@@ -49,10 +49,11 @@ func (j *Journal) forget(r fence.Resource) {
 // never will be, because the cluster has counted past the token.
 func (j *Journal) find(ctx context.Context, c fence.Claim) (key string, err error) {
 	election := j.client.Election(c.Resource)
+	// Two, to notice candidates that share a token.
+	oldest := slices.Concat(cluster.ByToken, []clientv3.OpOption{clientv3.WithLimit(2)})
 	resp, err := j.client.Txn(ctx).Then(
 		clientv3.OpGet(j.client.IssuerKey()),
-		// Two, to notice candidates that share a token.
-		clientv3.OpGet(election, slices.Concat(cluster.ByToken, []clientv3.OpOption{clientv3.WithLimit(2)})...),
+		clientv3.OpGet(election, oldest...),
 		clientv3.OpGet(election, clientv3.WithPrefix(), clientv3.WithLimit(1),
 			clientv3.WithMinCreateRev(int64(c.Token)), clientv3.WithMaxCreateRev(int64(c.Token))),
 	).Commit()
