@@ -144,6 +144,7 @@ func TestLeaderProcesses(t *testing.T) {
 		"ExampleSettlement":                                  testSettlement,
 		"ExampleETL":                                         testETL,
 		"TaskInZooKeeper":                                    testTaskInZooKeeper,
+		"TaskInEtcd":                                         testTaskInEtcd,
 		"TaskInRedis":                                        testTaskInRedis,
 		"TaskThroughTheGuard":                                testTaskThroughGuard,
 		"TaskOnATerminal":                                    testTaskOnATerminal,

@@ -66,6 +66,12 @@ func testTaskInZooKeeper(t *testing.T, program string) {
 	withoutStores(t, program, shortSession).taskIsTakenOver("counting")
 }
 
+func testTaskInEtcd(t *testing.T, program string) {
+	s := withoutStores(t, program, shortSession)
+	s.set("LEADER_COORDINATOR", "etcd://"+serverstest.SharedEtcd(t).Addr()+"/task-in-etcd")
+	s.taskIsTakenOver("counting")
+}
+
 func testTaskInRedis(t *testing.T, program string) {
 	server := serverstest.Redis(t, servers.RedisOptions{})
 	s := withoutStores(t, program, shortSession)

@@ -95,7 +95,8 @@ func TestSettingsOfTasksAreChecked(t *testing.T) {
 		"LEADER_REDIS=postgres://u:s3cr3t@h",
 	}, "task", "list")
 	if code != cli.Usage || strings.Contains(log, "s3cr3t") ||
-		!strings.Contains(log, "LEADER_JOURNAL: there is no journal mysql://; there is postgres://") ||
+		!strings.Contains(log, "LEADER_JOURNAL: there is no journal mysql://; there is etcd://, "+
+			"etcds://, postgres://, postgresql://, redis://, zk://") ||
 		!strings.Contains(log, "LEADER_REDIS is a URL of scheme") {
 		t.Errorf("code %d, stderr:\n%s", code, log)
 	}

@@ -46,11 +46,11 @@ var texts = settings.Texts{
 			the first postgres:// of LEADER_STORES, else the first redis://, else
 			LEADER_COORDINATOR`,
 		Meaning: `
-			where tasks keep their checkpoints: postgres://..., redis://... or zk://..., prepared by
-			guard install. Name the database itself: a guard admits only the leader, so standbys
-			could not follow and leader task show could not read. A task file may name it, too
-			(journal); this setting has precedence. Its role needs what guard install grants to
-			GUARD_POSTGRES_LEADERS`,
+			where tasks keep their checkpoints: postgres://... or redis://..., prepared by guard
+			install; zk://..., etcd://... or etcds://..., of the elections. Name the database
+			itself: a guard admits only the leader, so standbys could not follow and leader task
+			show could not read. A task file may name it, too (journal); this setting has
+			precedence. Its role needs what guard install grants to GUARD_POSTGRES_LEADERS`,
 	},
 	"LEADER_REDIS": {
 		Default: "the first redis:// of LEADER_STORES",

@@ -8,6 +8,7 @@ import (
 
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/internal/backoff"
+	"github.com/ringfence/ringfence/internal/cluster"
 )
 
 // Campaign implements fence.Elector. While no member answers it keeps trying; if ctx ends then, the
@@ -22,7 +23,7 @@ func (c *Coordinator) Campaign(
 		return nil, err
 	}
 	defer c.work.Done()
-	ctx, stop := c.withClose(ctx)
+	ctx, stop := c.client.WithEnd(ctx)
 	defer stop()
 	var last error
 	for failures := 0; ctx.Err() == nil; {
@@ -30,7 +31,7 @@ func (c *Coordinator) Campaign(
 		switch {
 		case err == nil:
 			return term, nil
-		case refused(err):
+		case cluster.Refused(err):
 			return nil, fmt.Errorf("campaign for %s: %w", r, err)
 		case ctx.Err() != nil:
 			continue // err is the end of ctx
@@ -76,11 +77,11 @@ func (c *Coordinator) try(
 // enrol creates the key of a candidate. The session knows the key before etcd does, so that a sweep
 // spares it; an enrolment that fails leaves it to the sweep.
 func (s *session) enrol(ctx context.Context, r fence.Resource, holder string) (*candidate, error) {
-	e := &candidate{s: s, resource: r, holder: holder, key: s.c.layout.candidate(r, s.lease)}
+	e := &candidate{s: s, resource: r, holder: holder, key: s.c.client.CandidateKey(r, s.lease)}
 	s.mu.Lock()
 	s.keys[e.key] = e
 	s.mu.Unlock()
-	token, err := ask(ctx, s.c, "enrol in the election of "+string(r), e.create)
+	token, err := cluster.Ask(ctx, s.c.client, "enrol in the election of "+string(r), e.create)
 	if err != nil {
 		e.leave()
 		return nil, err
@@ -96,7 +97,7 @@ func (s *session) enrol(ctx context.Context, r fence.Resource, holder string) (*
 func (e *candidate) create(ctx context.Context) (fence.Token, error) {
 	resp, err := e.s.c.client.Txn(ctx).
 		If(clientv3.Compare(clientv3.CreateRevision(e.key), "=", 0)).
-		Then(clientv3.OpPut(e.key, value{Holder: e.holder}.String(), clientv3.WithLease(e.s.lease))).
+		Then(clientv3.OpPut(e.key, cluster.Value{Holder: e.holder}.String(), clientv3.WithLease(e.s.lease))).
 		Else(clientv3.OpGet(e.key)).
 		Commit()
 	switch {

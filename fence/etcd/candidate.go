@@ -2,7 +2,6 @@ package etcd
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -11,13 +10,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/ringfence/ringfence/fence"
-)
-
-var (
-	// errGone: the candidate's key was deleted, or is another key by now.
-	errGone = errors.New("the candidate's key is gone")
-	// errShared: two candidates were created in one transaction, which Ringfence never does.
-	errShared = errors.New("two candidates share one create revision")
+	"github.com/ringfence/ringfence/internal/cluster"
 )
 
 // candidate is a key in an election.
@@ -60,9 +53,7 @@ func (e *candidate) tell(what func(*fence.Keeper)) {
 }
 
 // exists compares the key with the one that was enrolled.
-func (e *candidate) exists() clientv3.Cmp {
-	return clientv3.Compare(clientv3.CreateRevision(e.key), "=", int64(e.token))
-}
+func (e *candidate) exists() clientv3.Cmp { return cluster.Holds(e.key, e.token) }
 
 // opsMost is how many operations a transaction may have: less than etcd's default of 128.
 const opsMost = 100
@@ -92,7 +83,7 @@ func (c *Coordinator) exist(ctx context.Context, all []*candidate) (map[string]b
 // await waits until the candidate leads, and returns the issuer as it was at that moment.
 func (e *candidate) await(ctx context.Context) (fence.Issuer, error) {
 	for {
-		at, err := ask(ctx, e.s.c, "read the election of "+string(e.resource), e.position)
+		at, err := cluster.Ask(ctx, e.s.c.client, "read the election of "+string(e.resource), e.position)
 		if err != nil {
 			return "", err
 		}
@@ -112,20 +103,19 @@ type position struct {
 	revision int64
 }
 
-// position reads who is next ahead. errGone: the candidate is not in the election any more.
+// position reads who is next ahead. cluster.ErrGone: the candidate is not in the election any more.
 func (e *candidate) position(ctx context.Context) (position, error) {
 	c := e.s.c
-	nearest := clientv3.OpGet(c.layout.election(e.resource),
-		clientv3.WithPrefix(), clientv3.WithKeysOnly(),
+	nearest := clientv3.OpGet(c.client.Election(e.resource), clientv3.WithPrefix(), clientv3.WithKeysOnly(),
 		clientv3.WithMaxCreateRev(int64(e.token)), clientv3.WithLimit(2),
 		clientv3.WithSort(clientv3.SortByCreateRevision, clientv3.SortDescend))
 	resp, err := c.client.Txn(ctx).If(e.exists()).
-		Then(nearest, clientv3.OpGet(c.layout.issuer())).Commit()
+		Then(nearest, clientv3.OpGet(c.client.IssuerKey())).Commit()
 	if err != nil {
 		return position{}, err
 	}
 	if !resp.Succeeded {
-		return position{}, errGone
+		return position{}, cluster.ErrGone
 	}
 	at := position{revision: resp.Header.Revision}
 	for _, kv := range resp.Responses[0].GetResponseRange().Kvs {
@@ -133,24 +123,24 @@ func (e *candidate) position(ctx context.Context) (position, error) {
 		case string(kv.Key) == e.key:
 		case kv.CreateRevision == int64(e.token):
 			return position{}, fmt.Errorf("%w: %s and %s have %s; delete one of them",
-				errShared, e.key, kv.Key, e.token)
+				cluster.ErrShared, e.key, kv.Key, e.token)
 		default:
 			at.before = kv
 		}
 	}
-	at.issuer, err = c.readIssuer(ctx, resp, 1)
+	at.issuer, err = c.client.ReadIssuer(ctx, resp, 1)
 	return at, err
 }
 
 // wait returns nil when it is time to read the position again: the candidate ahead was deleted, a
-// watch failed, or, in case a notice was lost, a session timeout has passed. errGone: the own key
+// watch failed, or, in case a notice was lost, a session timeout has passed. cluster.ErrGone: the own key
 // was deleted.
 func (e *candidate) wait(ctx context.Context, at position) error {
 	ctx, stop := context.WithCancel(clientv3.WithRequireLeader(ctx))
 	defer stop()
 	ahead := e.s.c.deletion(ctx, string(at.before.Key), at.revision+1)
 	own := e.s.c.deletion(ctx, e.key, at.revision+1)
-	defer calm(ctx)()
+	defer cluster.Calm(ctx)()
 	again := time.NewTimer(e.s.ttl)
 	defer again.Stop()
 	select {

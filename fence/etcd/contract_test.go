@@ -20,6 +20,7 @@ import (
 
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/fence/fencetest"
+	"github.com/ringfence/ringfence/internal/cluster"
 	"github.com/ringfence/ringfence/internal/servers/serverstest"
 )
 
@@ -56,7 +57,7 @@ func TestEtcdKeepsTheContract(t *testing.T) {
 		},
 		LoseReply: func(_ testing.TB, c fence.Coordinator) { of(c).loseReply.Store(true) },
 		Delete: func(t testing.TB, r fence.Resource, token fence.Token) {
-			deleteCandidate(t, admin, layout{"/contract"}.election(r), token)
+			deleteCandidate(t, admin, cluster.Layout{Prefix: "/contract"}.Election(r), token)
 		},
 		Alone: func(t testing.TB) (c, operator fence.Coordinator) {
 			url := "etcd://" + server + freshPrefix()
@@ -94,7 +95,7 @@ func (f *faulty) lose(
 // openWith opens a coordinator and closes it with the test.
 func openWith(t testing.TB, url string, timeout time.Duration, change func(*clientv3.Config)) *Coordinator {
 	t.Helper()
-	a, err := parseURL(url)
+	a, err := cluster.ParseURL(url)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,6 +13,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/cluster"
 	"github.com/ringfence/ringfence/internal/servers"
 	"github.com/ringfence/ringfence/internal/servers/serverstest"
 )
@@ -135,12 +136,12 @@ func TestAProcessThatLeadsManyElectionsHasOneLease(t *testing.T) {
 func TestCandidatesThatShareARevisionDoNotLead(t *testing.T) {
 	c, _ := fresh(t, 10*time.Second)
 	admin := adminOf(t, serverstest.SharedEtcd(t).Addr())
-	dir := c.layout.election("orders")
+	dir := c.client.Election("orders")
 	_, err := admin.Txn(t.Context()).Then(clientv3.OpPut(dir+"twin1", "{}"), clientv3.OpPut(dir+"twin2", "{}")).Commit()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, leaders, err := c.Leaders(t.Context(), "orders"); !errors.Is(err, errShared) {
+	if _, leaders, err := c.Leaders(t.Context(), "orders"); !errors.Is(err, cluster.ErrShared) {
 		t.Errorf("who leads: %v, %v", leaders, err)
 	}
 	s, err := c.sessionOf(t.Context())
@@ -153,7 +154,7 @@ func TestCandidatesThatShareARevisionDoNotLead(t *testing.T) {
 	}
 	e.key, e.token = dir+"twin1", queued(t, c, "orders", 2)[0].Token
 	e.resource = "orders"
-	if _, err := e.await(t.Context()); !errors.Is(err, errShared) {
+	if _, err := e.await(t.Context()); !errors.Is(err, cluster.ErrShared) {
 		t.Errorf("a twin leads: %v", err)
 	}
 }

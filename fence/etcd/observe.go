@@ -3,20 +3,14 @@ package etcd
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
-	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/internal/backoff"
+	"github.com/ringfence/ringfence/internal/cluster"
 )
-
-// byToken lists an election, oldest token first.
-var byToken = []clientv3.OpOption{
-	clientv3.WithPrefix(), clientv3.WithSort(clientv3.SortByCreateRevision, clientv3.SortAscend),
-}
 
 // Candidates implements fence.Observer.
 func (c *Coordinator) Candidates(ctx context.Context, r fence.Resource) ([]fence.Candidate, error) {
@@ -25,22 +19,19 @@ func (c *Coordinator) Candidates(ctx context.Context, r fence.Resource) ([]fence
 }
 
 // queue reads an election, and the revision at which it was read.
-func (c *Coordinator) queue(
-	ctx context.Context, r fence.Resource,
-) ([]fence.Candidate, int64, error) {
+func (c *Coordinator) queue(ctx context.Context, r fence.Resource) ([]fence.Candidate, int64, error) {
 	if _, err := fence.ParseResource(string(r)); err != nil {
 		return nil, 0, err
 	}
-	list := func(ctx context.Context) (*clientv3.GetResponse, error) {
-		return c.client.Get(ctx, c.layout.election(r), byToken...)
-	}
-	resp, err := ask(ctx, c, "list the candidates of "+string(r), list)
+	resp, err := cluster.Ask(ctx, c.client, "list the candidates of "+string(r), func(ctx context.Context) (*clientv3.GetResponse, error) {
+		return c.client.Get(ctx, c.client.Election(r), cluster.ByToken...)
+	})
 	if err != nil {
 		return nil, 0, err
 	}
 	queue := make([]fence.Candidate, len(resp.Kvs))
 	for i, kv := range resp.Kvs {
-		queue[i] = candidateOf(kv)
+		queue[i] = cluster.Candidate(kv)
 		queue[i].Ready = queue[i].Ready && i == 0
 	}
 	return queue, resp.Header.Revision, nil
@@ -48,15 +39,13 @@ func (c *Coordinator) queue(
 
 // Leaders implements fence.Observer: one transaction of linearizable reads. More resources than fit
 // into a transaction are read as they were at the first one's revision.
-func (c *Coordinator) Leaders(
-	ctx context.Context, rs ...fence.Resource,
-) (fence.Issuer, []fence.Candidate, error) {
+func (c *Coordinator) Leaders(ctx context.Context, rs ...fence.Resource) (fence.Issuer, []fence.Candidate, error) {
 	for _, r := range rs {
 		if _, err := fence.ParseResource(string(r)); err != nil {
 			return "", nil, err
 		}
 	}
-	now, err := ask(ctx, c, "ask who leads", func(ctx context.Context) (leadership, error) {
+	now, err := cluster.Ask(ctx, c.client, "ask who leads", func(ctx context.Context) (leadership, error) {
 		return c.leaders(ctx, rs)
 	})
 	return now.issuer, now.leaders, err
@@ -68,18 +57,15 @@ type leadership struct {
 	leaders []fence.Candidate
 }
 
-func (c *Coordinator) leaders(
-	ctx context.Context, rs []fence.Resource,
-) (now leadership, err error) {
+func (c *Coordinator) leaders(ctx context.Context, rs []fence.Resource) (now leadership, err error) {
 	var at []clientv3.OpOption // the revision, once it is known
 	for first := true; first || len(rs) > 0; first = false {
 		some := rs[:min(len(rs), opsMost)]
 		rs = rs[len(some):]
-		gets := []clientv3.Op{clientv3.OpGet(c.layout.issuer(), at...)}
+		gets := []clientv3.Op{clientv3.OpGet(c.client.IssuerKey(), at...)}
 		for _, r := range some {
 			// Two, to notice candidates that share a token.
-			first := append(slices.Concat(byToken, at), clientv3.WithLimit(2))
-			gets = append(gets, clientv3.OpGet(c.layout.election(r), first...))
+			gets = append(gets, clientv3.OpGet(c.client.Election(r), append(slices.Concat(cluster.ByToken, at), clientv3.WithLimit(2))...))
 		}
 		resp, err := c.client.Txn(ctx).Then(gets...).Commit()
 		if err != nil {
@@ -88,18 +74,17 @@ func (c *Coordinator) leaders(
 		if first {
 			at = []clientv3.OpOption{clientv3.WithRev(resp.Header.Revision)}
 		}
-		if now.issuer, err = c.readIssuer(ctx, resp, 0); err != nil {
+		if now.issuer, err = c.client.ReadIssuer(ctx, resp, 0); err != nil {
 			return leadership{}, err
 		}
 		for i := range some {
-			kvs := resp.Responses[i+1].GetResponseRange().Kvs
+			first, err := cluster.First(resp.Responses[i+1].GetResponseRange().Kvs)
+			if err != nil {
+				return leadership{}, err
+			}
 			var leader fence.Candidate
-			switch {
-			case len(kvs) == 2 && kvs[0].CreateRevision == kvs[1].CreateRevision:
-				return leadership{}, fmt.Errorf("%w: %s and %s; delete one of them",
-					errShared, kvs[0].Key, kvs[1].Key)
-			case len(kvs) > 0:
-				leader = candidateOf(kvs[0])
+			if first != nil {
+				leader = cluster.Candidate(first)
 			}
 			now.leaders = append(now.leaders, leader)
 		}
@@ -116,9 +101,8 @@ func (c *Coordinator) Depose(ctx context.Context, r fence.Resource, t fence.Toke
 		return false, nil
 	}
 	sent := false // a delete; if it has no reply and the key is gone, it was ours
-	return ask(ctx, c, "depose "+t.String(), func(ctx context.Context) (bool, error) {
-		found, err := c.client.Get(ctx, c.layout.election(r),
-			clientv3.WithPrefix(), clientv3.WithKeysOnly(),
+	return cluster.Ask(ctx, c.client, "depose "+t.String(), func(ctx context.Context) (bool, error) {
+		found, err := c.client.Get(ctx, c.client.Election(r), clientv3.WithPrefix(), clientv3.WithKeysOnly(),
 			clientv3.WithMinCreateRev(int64(t)), clientv3.WithMaxCreateRev(int64(t)))
 		if err != nil {
 			return false, err
@@ -142,7 +126,7 @@ func (c *Coordinator) Watch(ctx context.Context, r fence.Resource, each func([]f
 		return err
 	}
 	defer c.work.Done()
-	ctx, stop := c.withClose(ctx)
+	ctx, stop := c.client.WithEnd(ctx)
 	defer stop()
 	var told []fence.Candidate
 	for first, failures := true, 0; ctx.Err() == nil; {
@@ -171,15 +155,8 @@ func (c *Coordinator) Watch(ctx context.Context, r fence.Resource, each func([]f
 // change waits until an election may have changed: after a change from a revision on, when the
 // watch fails, or after a session timeout in case a notice was lost.
 func (c *Coordinator) change(ctx context.Context, r fence.Resource, from int64) {
-	ctx, stop := context.WithTimeout(clientv3.WithRequireLeader(ctx), c.requestTimeout())
+	ctx, stop := context.WithTimeout(clientv3.WithRequireLeader(ctx), c.client.RequestTimeout())
 	defer stop()
-	defer calm(ctx)()
-	<-c.client.Watch(ctx, c.layout.election(r), clientv3.WithPrefix(), clientv3.WithRev(from))
-}
-
-// calm makes what follows last 20 ms at least: a member that has lost its leader cancels each watch
-// at once.
-func calm(ctx context.Context) (end func()) {
-	earliest := time.Now().Add(20 * time.Millisecond)
-	return func() { backoff.Pause(ctx, time.Until(earliest)) }
+	defer cluster.Calm(ctx)()
+	<-c.client.Watch(ctx, c.client.Election(r), clientv3.WithPrefix(), clientv3.WithRev(from))
 }

@@ -14,6 +14,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/cluster"
 )
 
 // session is a lease that all candidates of a Coordinator share, so a process that stands in a
@@ -57,7 +58,7 @@ func (c *Coordinator) sessionOf(ctx context.Context) (*session, error) {
 // grant gets a lease. One whose reply was lost runs out by itself.
 func (c *Coordinator) grant(ctx context.Context) (*session, error) {
 	seconds := int64((c.timeout + time.Second - 1) / time.Second)
-	return ask(ctx, c, "open a session", func(ctx context.Context) (*session, error) {
+	return cluster.Ask(ctx, c.client, "open a session", func(ctx context.Context) (*session, error) {
 		start := time.Now()
 		lease, err := c.client.Grant(ctx, seconds)
 		if err != nil {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/internal/backoff"
+	"github.com/ringfence/ringfence/internal/cluster"
 )
 
 // win makes the term of a candidate that leads, and the goroutine that keeps it.
@@ -31,7 +32,7 @@ func (e *candidate) win(ctx context.Context, issuer fence.Issuer) (*fence.Term, 
 // has given up, or that a store has superseded, keeps its place until Release: the holder is still
 // draining.
 func (e *candidate) keep(term *fence.Term, keeper *fence.Keeper) {
-	ctx, stop := e.s.c.withClose(term.Context())
+	ctx, stop := e.s.c.client.WithEnd(term.Context())
 	defer stop()
 	for failures := 1; term.State() != fence.Lost; failures++ {
 		cause, err := e.lost(ctx)
@@ -54,12 +55,12 @@ func (e *candidate) lost(ctx context.Context) (cause, err error) {
 	c := e.s.c
 	watching, stop := context.WithCancel(clientv3.WithRequireLeader(ctx))
 	defer stop()
-	at, err := ask(watching, c, "read the own candidate", e.position)
+	at, err := cluster.Ask(watching, c.client, "read the own candidate", e.position)
 	switch {
-	case errors.Is(err, errGone):
+	case errors.Is(err, cluster.ErrGone):
 		return e.s.whyGone(watching), nil
 	case err == nil:
-		defer calm(ctx)()
+		defer cluster.Calm(ctx)()
 		select {
 		case <-c.deletion(watching, e.key, at.revision+1):
 			return nil, nil // read again: it was deleted, or the watch has failed
@@ -78,16 +79,16 @@ func (e *candidate) lost(ctx context.Context) (cause, err error) {
 
 // Acknowledge implements fence.Backing.
 func (e *candidate) Acknowledge(ctx context.Context) error {
-	_, err := ask(ctx, e.s.c, "acknowledge the term", func(ctx context.Context) (struct{}, error) {
-		ready := value{Holder: e.holder, Ready: true}.String()
+	_, err := cluster.Ask(ctx, e.s.c.client, "acknowledge the term", func(ctx context.Context) (struct{}, error) {
+		ready := cluster.Value{Holder: e.holder, Ready: true}.String()
 		resp, err := e.s.c.client.Txn(ctx).If(e.exists()).
 			Then(clientv3.OpPut(e.key, ready, clientv3.WithIgnoreLease())).Commit()
 		if err == nil && !resp.Succeeded {
-			err = errGone
+			err = cluster.ErrGone
 		}
 		return struct{}{}, err
 	})
-	if errors.Is(err, errGone) {
+	if errors.Is(err, cluster.ErrGone) {
 		return fence.ErrDeposed
 	}
 	return err
@@ -101,7 +102,7 @@ func (e *candidate) Release(ctx context.Context) error {
 	if e.s.ended() != nil {
 		return nil // the key is gone with the lease, or will be before anybody leads
 	}
-	_, err := ask(ctx, e.s.c, "resign", func(ctx context.Context) (*clientv3.DeleteResponse, error) {
+	_, err := cluster.Ask(ctx, e.s.c.client, "resign", func(ctx context.Context) (*clientv3.DeleteResponse, error) {
 		return e.s.c.client.Delete(ctx, e.key)
 	})
 	if err == nil || errors.Is(err, ErrClosed) {

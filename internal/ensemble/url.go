@@ -3,10 +3,9 @@ package ensemble
 import (
 	"errors"
 	"fmt"
-	"net"
-	"net/url"
-	"strconv"
 	"strings"
+
+	"github.com/ringfence/ringfence/internal/hostlist"
 )
 
 const (
@@ -39,74 +38,19 @@ func ParseURL(s string) (Address, error) {
 		return Address{}, errors.New("a ZooKeeper URL takes no @ after its first /; " +
 			"write / in a user or password as %2F")
 	}
-	var a Address
-	var err error
-	if at := strings.LastIndexByte(authority, '@'); at >= 0 {
-		if a.User, a.Password, err = parseCredentials(authority[:at]); err != nil {
-			return Address{}, err
-		}
-		authority = authority[at+1:]
-	}
-	if a.Hosts, err = parseHosts(authority); err != nil {
+	a, err := hostlist.Parse(authority, "ZooKeeper", defaultPort)
+	if err != nil {
 		return Address{}, err
 	}
-	if a.Root, err = parseRoot(path); err != nil {
-		return Address{}, err
-	}
-	return a, nil
-}
-
-func parseCredentials(s string) (user, password string, err error) {
-	rawUser, rawPassword, ok := strings.Cut(s, ":")
-	if !ok || rawUser == "" || rawPassword == "" {
-		return "", "", errors.New("credentials in a ZooKeeper URL have the form user:password@")
-	}
-	user, userErr := url.PathUnescape(rawUser)
-	password, passwordErr := url.PathUnescape(rawPassword)
-	if userErr != nil || passwordErr != nil {
-		return "", "", errors.New("user or password in the ZooKeeper URL has a % that is not " +
-			"followed by two hexadecimal digits; write % as %25")
-	}
-	if strings.Contains(user, ":") {
-		return "", "", errors.New("the user in the ZooKeeper URL has a colon, which digest " +
+	if strings.Contains(a.User, ":") {
+		return Address{}, errors.New("the user in the ZooKeeper URL has a colon, which digest " +
 			"credentials cannot have")
 	}
-	return user, password, nil
-}
-
-func parseHosts(s string) ([]string, error) {
-	var hosts []string
-	for one := range strings.SplitSeq(s, ",") {
-		host, err := parseHost(one)
-		if err != nil {
-			return nil, err
-		}
-		hosts = append(hosts, host)
+	root, err := parseRoot(path)
+	if err != nil {
+		return Address{}, err
 	}
-	return hosts, nil
-}
-
-func parseHost(s string) (string, error) {
-	if s == "" {
-		return "", errors.New("the ZooKeeper URL has no host, or an empty one in its list")
-	}
-	bare := strings.TrimSuffix(strings.TrimPrefix(s, "["), "]")
-	if net.ParseIP(bare) != nil && (bare != s || !strings.Contains(s, ":")) {
-		return net.JoinHostPort(bare, defaultPort), nil // an address without a port; IPv6 in brackets
-	}
-	if !strings.Contains(s, ":") {
-		s += ":" + defaultPort
-	}
-	host, port, err := net.SplitHostPort(s)
-	if err != nil || host == "" || strings.ContainsAny(host, " \t@%") {
-		return "", fmt.Errorf("host %q in the ZooKeeper URL is not of the form host or host:port "+
-			"(IPv6 in brackets)", s)
-	}
-	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
-		return "", fmt.Errorf("port %q of host %q in the ZooKeeper URL is not a number "+
-			"from 1 to 65535", port, host)
-	}
-	return net.JoinHostPort(host, port), nil
+	return Address{Hosts: a.Hosts, User: a.User, Password: a.Password, Root: root}, nil
 }
 
 func parseRoot(path string) (string, error) {

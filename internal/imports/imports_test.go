@@ -21,6 +21,8 @@ const (
 // Drivers, which only some layers may use.
 const (
 	zk     = "github.com/go-zookeeper/zk"
+	etcd   = "go.etcd.io/etcd"
+	grpc   = "google.golang.org/grpc"
 	pgx    = "github.com/jackc/pgx/v5"
 	redis  = "github.com/redis/go-redis/v9"
 	prom   = "github.com/prometheus/client_golang/prometheus"
@@ -34,7 +36,7 @@ var allowed = map[string][]string{
 	"fence":           {},
 	"fence/fencetest": {"fence", "internal/leak", "go.uber.org/goleak"},
 	"fence/zookeeper": {"fence", "internal/backoff", "internal/ensemble", "internal/ensemble/election", zk},
-	"fence/etcd":      {"fence", "internal/backoff", "go.etcd.io/etcd", "google.golang.org/grpc", "go.uber.org/zap"},
+	"fence/etcd":      {"fence", "internal/backoff", "internal/cluster", etcd},
 	"fence/postgres":  {"fence", "internal/backoff", pgx},
 	"store/postgres":  {"internal/refusal", "fence", "internal/marks", "internal/marks/postgres", pgx},
 	"store/redis":     {"internal/refusal", "fence", "internal/marks", "internal/marks/redis", redis},
@@ -53,9 +55,12 @@ var allowed = map[string][]string{
 		"internal/guard"},
 
 	// ZooKeeper, for elections and for the journal.
-	"internal/ensemble":              {"internal/backoff", zk},
+	"internal/ensemble":              {"internal/backoff", "internal/hostlist", zk},
 	"internal/ensemble/election":     {"fence", "internal/ensemble", zk},
 	"internal/ensemble/ensembletest": {"fence", zk},
+
+	// etcd, for elections and for the journal.
+	"internal/cluster": {"internal/hostlist", "fence", "internal/backoff", etcd, grpc, "go.uber.org/zap"},
 
 	"checkpoint":                {"fence"},
 	"checkpoint/checkpointtest": {"fence", "checkpoint"},
@@ -64,10 +69,11 @@ var allowed = map[string][]string{
 	"checkpoint/redis": {"fence", "internal/marks/redis", "store/redis", "checkpoint", redis},
 	"checkpoint/zookeeper": {"fence", "checkpoint", "internal/ensemble",
 		"internal/ensemble/election", zk},
+	"checkpoint/etcd": {"fence", "checkpoint", "internal/backoff", "internal/cluster", etcd, grpc},
 	"internal/cli":    {"internal/settings"},
 	"internal/stores": {"fence", "store/postgres", "store/redis", "internal/settings"},
-	"internal/tasks": {"fence", "internal/refusal", "checkpoint", "checkpoint/postgres",
-		"checkpoint/redis", "checkpoint/zookeeper", "store/postgres", "store/redis",
+	"internal/tasks": {"fence", "internal/refusal", "checkpoint", "checkpoint/etcd",
+		"checkpoint/postgres", "checkpoint/redis", "checkpoint/zookeeper", "store/postgres", "store/redis",
 		"internal/marks/redis",
 		"internal/cli", "internal/coordinators", "internal/stores", "internal/environ",
 		"internal/supervise", "internal/taskfile", "internal/settings", "internal/logging", pgx, redis,
@@ -93,6 +99,7 @@ var allowed = map[string][]string{
 		"internal/marks/postgres", "internal/servers", "internal/servers/serverstest", pgx},
 	"internal/leak":       {"go.uber.org/goleak"},
 	"internal/backoff":    {},
+	"internal/hostlist":   {},
 	"internal/settings":   {"github.com/caarlos0/env/v11"},
 	"internal/taskfile":   {"fence", "checkpoint", "internal/settings", "go.yaml.in/yaml/v4"},
 	"internal/succession": {},

@@ -19,6 +19,8 @@ func TestJournalIsChosenByTheEnvironmentThenTheFileThenTheStores(t *testing.T) {
 		{"", cache + "," + pg, plain, pg},
 		{"", cache, plain, cache},
 		{"", "", plain, "zk://h"},
+		{"etcd://e1,e2/eu", pg, named, "etcd://e1,e2/eu"},
+		{"etcds://e1,e2/eu", "", plain, "etcds://e1,e2/eu"},
 	} {
 		var stores settings.URLs
 		if err := stores.UnmarshalText([]byte(c.stores)); err != nil {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/checkpoint"
+	etcdjournal "github.com/ringfence/ringfence/checkpoint/etcd"
 	redisjournal "github.com/ringfence/ringfence/checkpoint/redis"
 	zkjournal "github.com/ringfence/ringfence/checkpoint/zookeeper"
 	"github.com/ringfence/ringfence/fence"
@@ -38,6 +39,8 @@ var AllJournals = Journals{
 	"postgresql": openPostgresJournal,
 	"redis":      openRedisJournal,
 	"zk":         openZooKeeperJournal,
+	"etcd":       openEtcdJournal,
+	"etcds":      openEtcdJournal,
 }
 
 // Schemes returns the known schemes, sorted.
@@ -58,6 +61,18 @@ func openZooKeeperJournal(
 ) (checkpoint.Journal, func(), error) {
 	j, err := zkjournal.Open(ctx, url, zkjournal.Options{
 		SessionTimeout: o.SessionTimeout, Logger: o.Logger,
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	return j, func() { _ = j.Close() }, nil
+}
+
+func openEtcdJournal(
+	ctx context.Context, url string, o JournalOptions,
+) (checkpoint.Journal, func(), error) {
+	j, err := etcdjournal.Open(ctx, url, etcdjournal.Options{
+		RequestTimeout: o.SessionTimeout, Logger: o.Logger,
 	})
 	if err != nil {
 		return nil, nil, err

@@ -1,4 +1,4 @@
-package etcd
+package cluster
 
 import (
 	"slices"
@@ -7,19 +7,19 @@ import (
 )
 
 func TestURLsAreRead(t *testing.T) {
-	for url, want := range map[string]address{
+	for url, want := range map[string]Address{
 		"etcd://h":                    {hosts: []string{"h:2379"}, prefix: "/ringfence"},
 		"etcd://h1:1,h2/":             {hosts: []string{"h1:1", "h2:2379"}, prefix: "/ringfence"},
 		"etcd://[::1]:5,10.0.0.1/a/b": {hosts: []string{"[::1]:5", "10.0.0.1:2379"}, prefix: "/a/b"},
 		"etcd://u:p%2F%40x@h/eu":      {hosts: []string{"h:2379"}, user: "u", password: "p/@x", prefix: "/eu"},
 	} {
-		got, err := parseURL(url)
+		got, err := ParseURL(url)
 		if err != nil || !slices.Equal(got.hosts, want.hosts) || got.user != want.user || got.password != want.password ||
 			got.prefix != want.prefix || got.tls != nil {
 			t.Errorf("%s: %+v, %v", url, got, err)
 		}
 	}
-	if a, err := parseURL("etcds://h"); err != nil || a.tls == nil || a.endpoints()[0] != "https://h:2379" {
+	if a, err := ParseURL("etcds://h"); err != nil || a.tls == nil || a.endpoints()[0] != "https://h:2379" {
 		t.Errorf("with TLS: %+v, %v", a, err)
 	}
 }
@@ -31,7 +31,7 @@ func TestABadURLIsRefusedWithoutItsPassword(t *testing.T) {
 		"etcd://h/a%20b", "etcd://h?sslcert=s3cret", "etcds://h?sslmode=s3cret", "etcds://h?sslcert=a",
 		"etcds://h?sslrootcert=/nowhere",
 	} {
-		if a, err := parseURL(url); err == nil || strings.Contains(err.Error(), "s3cret") {
+		if a, err := ParseURL(url); err == nil || strings.Contains(err.Error(), "s3cret") {
 			t.Errorf("%q: %+v, %v", url, a, err)
 		}
 	}
