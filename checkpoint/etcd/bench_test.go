@@ -259,8 +259,19 @@ func (l *lossy) Publish(ctx context.Context, c fence.Claim, cp checkpoint.Checkp
 	}
 	got, _, taken := l.Take(ctx, c, cp.Task, -1)
 	switch {
-	case taken != nil:
+	case errors.Is(taken, checkpoint.ErrUnknown), errors.Is(taken, checkpoint.ErrTransient), ctx.Err() != nil:
 		return err
+	case taken != nil: // so was the publish refused, unless it came first
+		all, failed := l.Load(ctx, cp.Task)
+		if failed != nil {
+			return err
+		}
+		if len(all) == 0 || all[0].Nonce != cp.Nonce {
+			return taken
+		}
+		got = all[0]
+	}
+	switch {
 	case got.Version == cp.Version && got.Nonce == cp.Nonce:
 		if _, before := l.landed.LoadOrStore(string(cp.Task)+cp.Nonce, true); before {
 			return checkpoint.ErrConflict
