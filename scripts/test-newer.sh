@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs tests on other servers than the installed ones: test-newer.sh FOLDER[:FOLDER...] PACKAGE...
-# A folder has the programs of a server: initdb and postgres, redis-server (Valkey's, too), or pgbouncer. A server that
-# is in none of the folders is the installed one, as in `make test`.
+# A folder has the programs of a server: initdb and postgres, redis-server (Valkey's, too), pgbouncer,
+# or etcd. A server that is in none of the folders is the installed one, as in `make test`.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -30,7 +30,8 @@ for folder in "${folders[@]}"; do
   show "$folder" postgres initdb && found=yes
   show "$folder" redis-server && found=yes
   show "$folder" pgbouncer && found=yes
-  [[ $found ]] || fail "$folder has no postgres with initdb, no redis-server and no pgbouncer"
+  show "$folder" etcd && found=yes
+  [[ $found ]] || fail "$folder has no postgres with initdb, no redis-server, no pgbouncer and no etcd"
 done
 
 # Not from the cache: its results may be of other servers that were in the same folders.
