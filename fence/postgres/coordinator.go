@@ -26,7 +26,7 @@ var (
 	// ErrClosed is returned by calls on a closed Coordinator.
 	ErrClosed = errors.New("the Postgres coordinator is closed")
 	// ErrUnreachable is returned when the server has not answered in time.
-	ErrUnreachable = errors.New("Postgres did not answer in time")
+	ErrUnreachable = errors.New("the Postgres server did not answer in time")
 )
 
 const (
