@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/servers"
+	"github.com/ringfence/ringfence/internal/servers/serverstest"
 )
 
 // psql runs `leader run orders -- psql …` through a guard. psql itself knows nothing of tokens.
@@ -119,6 +121,48 @@ func afterAKillTheNextLeaderIsElectedAfterTheSessionTimeout(t *testing.T, s *sta
 		t.Errorf("the next leader was elected %s after the kill, before the session could expire", took)
 	}
 	if got := s.column("select note from ledger"); !slices.Equal(got, []string{"next"}) {
+		t.Errorf("the ledger holds %q", got)
+	}
+}
+
+// A restored etcd issues revisions a second time. Its leader is refused until an operator decides, and
+// is not told that it is deposed.
+func TestTheLeaderOfARestoredEtcdIsRefusedUntilItIsAdopted(t *testing.T) {
+	etcd := serverstest.Etcd(t, servers.EtcdOptions{})
+	s := newStackWith(t, "etcd://"+etcd.Addr()+"/e2e")
+	g := s.guard()
+	lead := func(note string) (string, error) {
+		out, err := s.psql(g, "insert into ledger (token, note) "+
+			"values (current_setting('fence.orders')::bigint, '"+note+"')").CombinedOutput()
+		return string(out), err
+	}
+	if out, err := lead("before the backup"); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	if err := etcd.Backup(s.ctx); err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		if out, err := lead("after the backup"); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+	}
+	if err := etcd.Restore(s.ctx); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := lead("after the restore"); err == nil ||
+		!strings.Contains(out, "RF004") && !strings.Contains(out, "went back") {
+		t.Errorf("%v: %s", err, out)
+	}
+	if out, err := s.program("guard", "adopt", "--new-issuer", "orders").CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	if out, err := lead("adopted"); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	const after = "after the backup"
+	want := []string{"before the backup", after, after, after, "adopted"}
+	if got := s.column("select note from ledger order by n"); !slices.Equal(got, want) {
 		t.Errorf("the ledger holds %q", got)
 	}
 }
