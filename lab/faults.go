@@ -9,7 +9,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/ringfence/ringfence/fence/zookeeper"
+	"github.com/ringfence/ringfence/internal/coordinators"
 	"github.com/ringfence/ringfence/lab/history"
 )
 
@@ -321,7 +321,7 @@ const burnt = 100
 
 // burnTokens advances the coordinator's counter.
 func (r *run) burnTokens(ctx context.Context) error {
-	co, err := zookeeper.Open(ctx, r.sys.Addresses().Coordinator, zookeeper.Options{})
+	co, err := OpenCoordinator(ctx, r.sys.Addresses().Coordinator, coordinators.Options{})
 	if err != nil {
 		return err
 	}
@@ -342,7 +342,7 @@ func (r *run) burnTokens(ctx context.Context) error {
 func (r *run) depose(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, waitTime, fmt.Errorf("not within %v", waitTime))
 	defer cancel()
-	co, err := zookeeper.Open(ctx, r.sys.Addresses().Coordinator, zookeeper.Options{})
+	co, err := OpenCoordinator(ctx, r.sys.Addresses().Coordinator, coordinators.Options{})
 	if err != nil {
 		return err
 	}

@@ -40,7 +40,7 @@ func (r *run) waitFor(
 }
 
 func (r *run) zooKeepers(ctx context.Context, on string) ([]string, error) {
-	all := r.Topology.ZooKeeperNames()
+	all := r.Topology.CoordinatorNames()
 	if on == "zookeeper" {
 		return all, nil
 	}

@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"time"
 
@@ -23,6 +24,7 @@ type Options struct {
 	Seed      uint64        // of random choices
 	Time      time.Duration // how long a random scenario lasts
 	Session   time.Duration // session timeout at the coordinator; 0: the scenario's
+	Elections Elections     // which coordinator; ZooKeeper when empty
 	Unguarded bool          // the workers bypass the guard, without tokens
 	Control   string        // the seeded bug, for the header
 	Command   string        // that repeats the run, for the header
@@ -80,6 +82,9 @@ func Run(ctx context.Context, s Scenario, o Options) (err error) {
 	s.Workload.Pause = cmp.Or(s.Workload.Pause, 5*time.Millisecond)
 	s.Workload.Rounds = cmp.Or(s.Workload.Rounds, endless)
 	s.Topology.Route = cmp.Or(s.Topology.Route, Guarded)
+	if o.Elections != InZooKeeper {
+		s.Topology.Elections = o.Elections
+	}
 	if o.Session > 0 {
 		s.setSession(o.Session)
 	}
@@ -140,8 +145,8 @@ func (r *run) supervised(ctx context.Context, do func() error) error {
 
 func (r *run) build(ctx context.Context) (err error) {
 	t := r.Topology
-	r.progress("building the system: %d ZooKeeper, Postgres, Redis, %d guard, %d workers",
-		t.ZooKeepers, t.Guards, t.Workers)
+	r.progress("building the system: %s, Postgres, Redis, %d guard, %d workers",
+		strings.Join(t.CoordinatorNames(), " "), t.Guards, t.Workers)
 	bounded, cancel := context.WithTimeout(ctx, buildTime)
 	defer cancel()
 	r.sys, err = r.o.Build(bounded, Build{

@@ -1,6 +1,8 @@
 package lab
 
 import (
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/ringfence/ringfence/lab/flaw"
@@ -41,6 +43,7 @@ type Topology struct {
 	SchemaFlaw  string        `json:"schema_flaw,omitempty"` // a control: a flaw in the schema
 	PGSettings  []string      `json:"pg_settings,omitempty"` // name=value
 	Route       Route         `json:"route,omitempty"`       // Run sets Direct if the guard is off
+	Elections   Elections     `json:"elections,omitempty"`   // where they are held; ZooKeeper when empty
 
 	GuardSettings []string `json:"guard_settings,omitempty"` // name=value
 	// StoreLinks gives guards links to Postgres and Redis that can be shaped and turned.
@@ -52,6 +55,30 @@ type Topology struct {
 	Copy bool `json:"copy,omitempty"`
 	// Neighbour starts a guard for another database on the same servers, with other marks.
 	Neighbour bool `json:"neighbour,omitempty"`
+}
+
+// Elections says which coordinator holds the elections.
+type Elections string
+
+// The coordinators.
+const (
+	InZooKeeper Elections = "zk"
+	InEtcd      Elections = "etcd"
+	InPostgres  Elections = "postgres" // a server of its own
+)
+
+// AllElections lists the coordinators.
+var AllElections = []Elections{InZooKeeper, InEtcd, InPostgres}
+
+// CoordinatorNames returns the servers of the coordinator, at least one.
+func (t Topology) CoordinatorNames() []string {
+	switch t.Elections {
+	case InEtcd:
+		return names("etcd", max(1, t.ZooKeepers))
+	case InPostgres:
+		return []string{"elections"}
+	}
+	return t.ZooKeeperNames()
 }
 
 // NoCoordinator as Topology.Coordinator leaves the guards without a coordinator.
@@ -225,4 +252,12 @@ func (s *Scenario) unguard() {
 		return
 	}
 	s.Topology.Route = Direct
+}
+
+// RunsOn reports whether the scenario can be run with this coordinator. Postgres is one server: none
+// of several can fail.
+func (s Scenario) RunsOn(e Elections) bool {
+	return e != InPostgres || !slices.ContainsFunc(s.Faults, func(f Fault) bool {
+		return strings.HasPrefix(f.On, "zookeeper ")
+	})
 }

@@ -109,7 +109,8 @@ var allowed = map[string][]string{
 
 	// The lab's module. Only local and containers know how a system is built, only the worker
 	// writes, only flawed-guard is wired wrongly.
-	"lab": {"internal/refusal", "fence", "fence/zookeeper", "lab/flaw", "lab/history",
+	"lab": {"internal/refusal", "internal/coordinators", "internal/settings", "fence",
+		"fence/zookeeper", "lab/flaw", "lab/history",
 		pgx, redis},
 	"lab/history": {"fence", "golang.org/x/sys"},
 	"lab/check":   {"fence", "lab/history", "github.com/anishathalye/porcupine"},
@@ -119,14 +120,14 @@ var allowed = map[string][]string{
 	"lab/containers": {"lab", "lab/history", "internal/servers", pgx, redis,
 		"github.com/moby/moby", "github.com/Shopify/toxiproxy/v2/client", "golang.org/x/sync/errgroup",
 		"golang.org/x/sys"},
-	"lab/worker": {"internal/refusal", "lab", "lab/flaw", "lab/history", "fence",
+	"lab/worker": {"internal/refusal", "internal/coordinators", "lab", "lab/flaw", "lab/history", "fence",
 		"fence/zookeeper", "internal/marks/postgres", "internal/marks/redis", "store/postgres",
 		"store/redis", "checkpoint", "checkpoint/postgres", pgx, redis, "github.com/caarlos0/env/v11",
 		"golang.org/x/sync/errgroup"},
 	"lab/cmd/lab": {"lab", "lab/check", "lab/containers", "lab/history", "lab/local",
 		"lab/report"},
 	"lab/cmd/worker": {"lab/worker"},
-	"lab/cmd/flawed-guard": {"lab/flaw", "fence/zookeeper", "internal/guard",
+	"lab/cmd/flawed-guard": {"lab/flaw", "internal/coordinators", "internal/settings", "internal/guard",
 		"internal/guard/postgres", "internal/guard/redis", "internal/marks", "internal/marks/postgres",
 		"internal/marks/redis", prom, "github.com/caarlos0/env/v11", "golang.org/x/sync/errgroup"},
 }

@@ -134,14 +134,14 @@ func (s *System) Shape(_ context.Context, name, peer string, shape lab.Shape) er
 }
 
 // Wipe implements lab.System.
-func (s *System) Wipe(ctx context.Context) error { return s.zk.Wipe(ctx) }
+func (s *System) Wipe(ctx context.Context) error { return s.elects.wipe(ctx) }
 
 // Backup implements lab.System.
 func (s *System) Backup(ctx context.Context, server string) error {
 	if server == "postgres" {
 		return s.pg.Backup(ctx)
 	}
-	return s.zk.Backup()
+	return s.elects.backup(ctx)
 }
 
 // Restore implements lab.System.
@@ -149,10 +149,14 @@ func (s *System) Restore(ctx context.Context, server string) error {
 	if server == "postgres" {
 		return s.pg.Restore(ctx)
 	}
-	return s.zk.Restore(ctx)
+	return s.elects.restore(ctx)
 }
 
 // ZooKeeperLeader implements lab.System. It waits while there is none.
 func (s *System) ZooKeeperLeader(ctx context.Context) (string, error) {
-	return lab.LeadingServer(ctx, s.build.Topology.ZooKeeperNames(), s.addressOf)
+	address, err := s.elects.leader(ctx)
+	if err != nil {
+		return "", err
+	}
+	return s.build.Topology.CoordinatorNames()[slices.Index(s.elects.addresses(), address)], nil
 }

@@ -1,8 +1,6 @@
 package local
 
 import (
-	"strings"
-
 	"github.com/ringfence/ringfence/lab"
 )
 
@@ -20,14 +18,14 @@ func (s *System) newLink(process, peer, to string) (*Link, error) {
 // linkCoordinator gives a process links to the coordinator, and returns their URL.
 func (s *System) linkCoordinator(process string) (string, error) {
 	var addrs []string
-	for _, n := range s.zk.Nodes {
-		l, err := s.newLink(process, "coordinator", n.Addr())
+	for _, address := range s.elects.addresses() {
+		l, err := s.newLink(process, "coordinator", address)
 		if err != nil {
 			return "", err
 		}
 		addrs = append(addrs, l.Addr())
 	}
-	return "zk://" + strings.Join(addrs, ",") + root, nil
+	return s.elects.url(addrs), nil
 }
 
 // linkStores gives a guard links to the databases, if the topology has them.

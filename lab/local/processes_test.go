@@ -36,7 +36,7 @@ func probes(s *System, h *heard) map[string]func(context.Context) error {
 			return db.Ping(ctx).Err()
 		},
 		"zookeeper-1": func(ctx context.Context) error {
-			if !(lab.Server{Address: s.zk.Nodes[0].Addr()}).Leads(ctx) {
+			if !(lab.Server{Address: s.elects.(zooKeeper).Nodes[0].Addr()}).Leads(ctx) {
 				return errors.New("no answer")
 			}
 			return nil

@@ -20,9 +20,10 @@ func (s *System) startServers(ctx context.Context) error {
 	t := s.build.Topology
 	err := atOnce([]func() error{
 		func() (err error) {
-			s.zk, err = servers.StartZooKeeper(ctx, servers.ZooKeeperOptions{
-				Nodes: max(1, t.ZooKeepers), TickTime: t.TickTime(),
-			})
+			started, err := startCoordinator(ctx, t)
+			if err == nil {
+				s.elects = started
+			}
 			return err
 		},
 		func() (err error) {
@@ -31,9 +32,10 @@ func (s *System) startServers(ctx context.Context) error {
 		},
 		func() error { return s.startRedis(ctx) },
 	})
-	if s.zk != nil {
-		for i, name := range t.ZooKeeperNames() {
-			s.processes[name] = s.zk.Nodes[i]
+	if s.elects != nil {
+		all := s.elects.processes()
+		for i, name := range t.CoordinatorNames() {
+			s.processes[name] = all[i]
 		}
 	}
 	if s.pg != nil {

@@ -19,7 +19,7 @@ import (
 type System struct {
 	build   lab.Build
 	tag     *tag
-	zk      *servers.ZooKeeper
+	elects  coordinator // nil until it has started
 	pg      *servers.Postgres
 	redis   *servers.Redis // the primary
 	replica *servers.Redis // nil if there is none
@@ -84,7 +84,7 @@ func (s *System) Addresses() lab.Addresses {
 		Postgres:    s.pg.URL("postgres", database),
 		App:         s.pg.URL("app", database),
 		Redis:       s.redis.URL(),
-		Coordinator: "zk://" + s.zk.Addr() + root,
+		Coordinator: s.elects.url(s.elects.addresses()),
 		Guards:      guards,
 	}
 }
@@ -130,8 +130,8 @@ func (s *System) close() error {
 		}
 	}
 	err = errors.Join(err, atOnce(rest))
-	if s.zk != nil {
-		err = errors.Join(err, s.zk.Close()) // its nodes have ended; this removes their directory
+	if s.elects != nil {
+		err = errors.Join(err, s.elects.close()) // its servers have ended; this removes their directory
 	}
 	if s.tag != nil {
 		s.tag.release()

@@ -50,8 +50,8 @@ func victim() {
 		return
 	}
 	<-forked
-	fmt.Println("up", s.tag.value, s.pg.PID(), s.redis.PID(), s.zk.Nodes[0].PID())
-	fmt.Println(s.pg.Dir(), s.redis.Dir(), filepath.Dir(s.zk.Nodes[0].Dir()),
+	fmt.Println("up", s.tag.value, s.pg.PID(), s.redis.PID(), s.elects.(zooKeeper).Nodes[0].PID())
+	fmt.Println(s.pg.Dir(), s.redis.Dir(), filepath.Dir(s.elects.(zooKeeper).Nodes[0].Dir()),
 		dirOf(s, "guard-1"), dirOf(s, "worker-1"), dirOf(s, "worker-2"))
 	select {}
 }

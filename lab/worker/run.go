@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/fence"
-	"github.com/ringfence/ringfence/fence/zookeeper"
+	"github.com/ringfence/ringfence/internal/coordinators"
 	"github.com/ringfence/ringfence/lab"
 	"github.com/ringfence/ringfence/lab/flaw"
 	"github.com/ringfence/ringfence/lab/history"
@@ -105,10 +105,10 @@ func (w *worker) lead(ctx context.Context) error {
 const retry = 200 * time.Millisecond
 
 // coordinator connects to the coordinator, and retries until ctx ends.
-func (w *worker) coordinator(ctx context.Context) (*zookeeper.Coordinator, error) {
+func (w *worker) coordinator(ctx context.Context) (fence.Coordinator, error) {
 	for {
-		options := zookeeper.Options{SessionTimeout: w.c.Session}
-		co, err := zookeeper.Open(ctx, w.c.Coordinator, options)
+		options := coordinators.Options{SessionTimeout: w.c.Session}
+		co, err := lab.OpenCoordinator(ctx, w.c.Coordinator, options)
 		if err == nil {
 			w.reached.Store(true)
 			return co, nil

@@ -18,13 +18,14 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/ringfence/ringfence/fence/zookeeper"
+	"github.com/ringfence/ringfence/internal/coordinators"
 	"github.com/ringfence/ringfence/internal/guard"
 	guardpg "github.com/ringfence/ringfence/internal/guard/postgres"
 	guardredis "github.com/ringfence/ringfence/internal/guard/redis"
 	"github.com/ringfence/ringfence/internal/marks"
 	pgstore "github.com/ringfence/ringfence/internal/marks/postgres"
 	redisstore "github.com/ringfence/ringfence/internal/marks/redis"
+	"github.com/ringfence/ringfence/internal/settings"
 	"github.com/ringfence/ringfence/lab/flaw"
 )
 
@@ -109,7 +110,8 @@ func (c config) authority(
 	if c.Coordinator == "" {
 		return flaw.Authority(c.Flaw, marks.Unverified{}), func() error { return nil }, nil
 	}
-	coordinator, err := zookeeper.Open(ctx, c.Coordinator, zookeeper.Options{Logger: log})
+	coordinator, err := coordinators.All.Open(ctx, settings.URL(c.Coordinator),
+		coordinators.Options{Logger: log})
 	if err != nil {
 		return nil, nil, fmt.Errorf("GUARD_COORDINATOR: %w", err)
 	}

@@ -21,7 +21,7 @@ func (p program) run(ctx context.Context, args []string) (int, error) {
 	if err != nil {
 		return exitUnknown, err
 	}
-	chosen, err := choose(names, lab.Injector(s.injector))
+	chosen, err := choose(names, lab.Injector(s.injector), lab.Elections(s.elections))
 	if err != nil {
 		return exitUnknown, err
 	}
@@ -42,7 +42,9 @@ func (p program) run(ctx context.Context, args []string) (int, error) {
 }
 
 // choose finds the named scenarios.
-func choose(names []string, in lab.Injector) ([]lab.Scenario, error) {
+func choose(
+	names []string, in lab.Injector, on lab.Elections,
+) ([]lab.Scenario, error) {
 	if len(names) == 0 {
 		return nil, fmt.Errorf("%w: name scenarios, or all; lab list shows them", errUsage)
 	}
@@ -50,7 +52,7 @@ func choose(names []string, in lab.Injector) ([]lab.Scenario, error) {
 	for _, n := range names {
 		if n == "all" {
 			for _, s := range lab.Catalogue {
-				if s.Only == "" || s.Only == in {
+				if (s.Only == "" || s.Only == in) && s.RunsOn(on) {
 					chosen = append(chosen, s)
 				}
 			}
@@ -59,6 +61,10 @@ func choose(names []string, in lab.Injector) ([]lab.Scenario, error) {
 		s, ok := lab.Find(n)
 		if !ok {
 			return nil, fmt.Errorf("%w: no scenario %q; lab list shows them", errUsage, n)
+		}
+		if !s.RunsOn(on) {
+			return nil, fmt.Errorf("%w: %s needs a coordinator of several servers, which %s is not",
+				errUsage, n, on)
 		}
 		chosen = append(chosen, s)
 	}

@@ -30,6 +30,7 @@ type settings struct {
 	quiet     bool
 	as        *string
 	write     string
+	elections string
 }
 
 func (s *settings) register(flags *flag.FlagSet) {
@@ -39,6 +40,8 @@ func (s *settings) register(flags *flag.FlagSet) {
 		"for production (when 0: the scenario's, mostly 1s)")
 	flags.StringVar(&s.injector, "injector", string(lab.Local),
 		"local (processes of this machine) or containers (docker compose)")
+	flags.StringVar(&s.elections, "coordinator", string(lab.InZooKeeper),
+		"where elections are held: zk, etcd or postgres (with --injector local)")
 	flags.StringVar(&s.dir, "dir", "runs",
 		"where each run leaves a directory with history, report and logs")
 	flags.BoolVar(&s.quiet, "quiet", false, "print only results, and no progress")
@@ -90,6 +93,13 @@ func (s *settings) check() error {
 		return fmt.Errorf("%w: no injector %q; there are local and containers", errUsage,
 			s.injector)
 	}
+	if !slices.Contains(lab.AllElections, lab.Elections(s.elections)) {
+		return fmt.Errorf("%w: no coordinator %q; there are zk, etcd and postgres", errUsage,
+			s.elections)
+	}
+	if s.elections != string(lab.InZooKeeper) && s.injector != string(lab.Local) {
+		return fmt.Errorf("%w: --coordinator %s needs --injector local", errUsage, s.elections)
+	}
 	if _, ok := lab.FindControl(s.control); s.control != "" && !ok {
 		return fmt.Errorf("%w: no control %q; there are %s", errUsage, s.control, controlNames())
 	}
@@ -138,12 +148,16 @@ func (s *settings) options(name string, unguarded bool) (lab.Options, error) {
 		Build: builders[lab.Injector(s.injector)], Injector: lab.Injector(s.injector),
 		Programs: programs, Dir: dir, Seed: s.seed, Time: s.time, Session: s.session,
 		Unguarded: unguarded, Command: s.command(name, unguarded),
+		Elections: lab.Elections(s.elections),
 	}, nil
 }
 
 // command returns the command that repeats a run.
 func (s *settings) command(name string, unguarded bool) string {
 	c := fmt.Sprintf("bin/lab run %s --seed %d", name, s.seed)
+	if s.elections != string(lab.InZooKeeper) {
+		c += " --coordinator " + s.elections
+	}
 	if s.time != 0 {
 		c += fmt.Sprintf(" --time %v", s.time)
 	}

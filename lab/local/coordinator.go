@@ -1,0 +1,141 @@
+package local
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/ringfence/ringfence/internal/servers"
+	"github.com/ringfence/ringfence/lab"
+)
+
+// coordinator is the server, or the ensemble, that holds the elections.
+type coordinator interface {
+	addresses() []string                    // of its servers, for clients
+	url(addresses []string) string          // for clients that reach it there
+	processes() []process                   // in the order of addresses
+	leader(context.Context) (string, error) // the address of the server that leads
+	wipe(context.Context) error
+	backup(context.Context) error
+	restore(context.Context) error
+	close() error
+}
+
+// startCoordinator starts the coordinator that the topology names.
+func startCoordinator(ctx context.Context, t lab.Topology) (coordinator, error) {
+	switch t.Elections {
+	case lab.InEtcd:
+		e, err := servers.StartEtcd(ctx, servers.EtcdOptions{Members: max(1, t.ZooKeepers)})
+		return etcd{e}, err
+	case lab.InPostgres:
+		p, err := servers.StartPostgres(ctx, servers.PostgresOptions{})
+		return electionsDB{p}, err
+	}
+	z, err := servers.StartZooKeeper(ctx, servers.ZooKeeperOptions{
+		Nodes: max(1, t.ZooKeepers), TickTime: t.TickTime(),
+	})
+	return zooKeeper{z}, err
+}
+
+type zooKeeper struct{ *servers.ZooKeeper }
+
+func (z zooKeeper) addresses() []string { return strings.Split(z.Addr(), ",") }
+
+func (z zooKeeper) url(addresses []string) string {
+	return "zk://" + strings.Join(addresses, ",") + root
+}
+
+func (z zooKeeper) processes() (all []process) {
+	for _, n := range z.Nodes {
+		all = append(all, n)
+	}
+	return all
+}
+
+func (z zooKeeper) leader(ctx context.Context) (string, error) {
+	all := z.addresses()
+	return lab.LeadingServer(ctx, all, func(address string) string { return address })
+}
+
+func (z zooKeeper) wipe(ctx context.Context) error    { return z.Wipe(ctx) }
+func (z zooKeeper) backup(context.Context) error      { return z.Backup() }
+func (z zooKeeper) restore(ctx context.Context) error { return z.Restore(ctx) }
+func (z zooKeeper) close() error                      { return z.Close() }
+
+type etcd struct{ *servers.Etcd }
+
+func (e etcd) addresses() []string { return strings.Split(e.Addr(), ",") }
+
+func (e etcd) url(addresses []string) string {
+	return "etcd://" + strings.Join(addresses, ",") + root
+}
+
+func (e etcd) processes() (all []process) {
+	for _, m := range e.Members {
+		all = append(all, m)
+	}
+	return all
+}
+
+// leader asks each member for its metrics until one leads.
+func (e etcd) leader(ctx context.Context) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
+	defer cancel()
+	for ctx.Err() == nil {
+		for _, address := range e.addresses() {
+			if leadsEtcd(ctx, address) {
+				return address, nil
+			}
+		}
+		select {
+		case <-time.After(20 * time.Millisecond):
+		case <-ctx.Done():
+		}
+	}
+	return "", fmt.Errorf("no member of etcd leads: %w", context.Cause(ctx))
+}
+
+func leadsEtcd(ctx context.Context, address string) bool {
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/metrics", nil)
+	if err != nil {
+		return false
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return false
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	return err == nil && bytes.Contains(text, []byte("\netcd_server_is_leader 1\n"))
+}
+
+func (e etcd) wipe(ctx context.Context) error    { return e.Wipe(ctx) }
+func (e etcd) backup(ctx context.Context) error  { return e.Backup(ctx) }
+func (e etcd) restore(ctx context.Context) error { return e.Restore(ctx) }
+func (e etcd) close() error                      { return e.Close() }
+
+// electionsDB is a Postgres that only holds elections.
+type electionsDB struct{ *servers.Postgres }
+
+func (p electionsDB) addresses() []string { return []string{p.Addr()} }
+
+func (p electionsDB) url(addresses []string) string {
+	return postgresURL("postgres", addresses[0])
+}
+
+func (p electionsDB) processes() []process                   { return []process{p.Postgres} }
+func (p electionsDB) leader(context.Context) (string, error) { return p.Addr(), nil }
+
+func (p electionsDB) wipe(ctx context.Context) error {
+	return lab.Exec(ctx, p.URL("postgres", database), "drop schema ringfence_elections cascade")
+}
+
+func (p electionsDB) backup(ctx context.Context) error  { return p.Backup(ctx) }
+func (p electionsDB) restore(ctx context.Context) error { return p.Restore(ctx) }
+func (p electionsDB) close() error                      { return nil } // its process is closed with the others
