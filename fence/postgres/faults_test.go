@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"encoding/binary"
 	"net"
 	"os"
 	"path/filepath"
@@ -51,12 +52,21 @@ type delayed struct {
 	held bool
 }
 
+// cancels reports a CancelRequest (manual, 55.7 "Message Formats").
+func cancels(b []byte) bool {
+	const code = 80877102
+	return len(b) >= 16 && binary.BigEndian.Uint32(b[4:]) == code
+}
+
 func (c *delayed) Write(b []byte) (int, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
 	case c.held:
 		return len(b), nil // what pgx says when it gives up
+	case cancels(b):
+		_ = c.Conn.Close() // pgx cancels a call that was given up; the enrolment shall arrive
+		return len(b), nil
 	case !enrols(b) || !c.d.next.CompareAndSwap(true, false):
 		return c.Conn.Write(b)
 	}
