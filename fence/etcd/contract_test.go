@@ -35,16 +35,16 @@ func TestEtcdKeepsTheContract(t *testing.T) {
 	of := func(c fence.Coordinator) *faulty { mu.Lock(); defer mu.Unlock(); return clients[c] }
 	fencetest.Run(t, fencetest.Harness{
 		Open: func(t testing.TB) fence.Coordinator {
-			f := &faulty{relay: newRelay(t, server)}
-			c := openWith(t, "etcd://"+f.relay.addr()+"/contract", timeout, f.config)
+			f := &faulty{relay: serverstest.NewRelay(t, server)}
+			c := openWith(t, "etcd://"+f.relay.Addr()+"/contract", timeout, f.config)
 			mu.Lock()
 			defer mu.Unlock()
 			clients[c] = f
 			return c
 		},
 		SessionTimeout: timeout,
-		Cut:            func(_ testing.TB, c fence.Coordinator) { of(c).relay.hold() },
-		Heal:           func(_ testing.TB, c fence.Coordinator) { of(c).relay.pass() },
+		Cut:            func(_ testing.TB, c fence.Coordinator) { of(c).relay.Hold() },
+		Heal:           func(_ testing.TB, c fence.Coordinator) { of(c).relay.Pass() },
 		Expire: func(t testing.TB, c fence.Coordinator) {
 			s := <-c.(*Coordinator).sessions
 			c.(*Coordinator).sessions <- s
@@ -73,7 +73,7 @@ func freshPrefix() string { return fmt.Sprintf("/test-%d", prefixes.Add(1)) }
 
 // faulty is a client whose traffic and replies a test controls.
 type faulty struct {
-	relay     *relay
+	relay     *serverstest.Relay
 	loseReply atomic.Bool
 }
 

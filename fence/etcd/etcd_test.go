@@ -148,12 +148,8 @@ func TestCandidatesThatShareARevisionDoNotLead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e, err := s.enrol(t.Context(), "stock", "a")
-	if err != nil {
-		t.Fatal(err)
-	}
-	e.key, e.token = dir+"twin1", queued(t, c, "orders", 2)[0].Token
-	e.resource = "orders"
+	twin := queued(t, c, "orders", 2)[0].Token
+	e := &candidate{s: s, resource: "orders", holder: "a", key: dir + "twin1", token: twin}
 	if _, err := e.await(t.Context()); !errors.Is(err, cluster.ErrShared) {
 		t.Errorf("a twin leads: %v", err)
 	}
@@ -210,8 +206,8 @@ func TestAWatchAndACandidateSurviveACompaction(t *testing.T) {
 	admin := adminOf(t, server.Addr())
 	leader := openWith(t, "etcd://"+server.Addr(), 10*time.Second, nil)
 	term := win(t, leader, "orders", "a")
-	r := newRelay(t, server.Addr())
-	c := openWith(t, "etcd://"+r.addr(), 60*time.Second, nil)
+	r := serverstest.NewRelay(t, server.Addr())
+	c := openWith(t, "etcd://"+r.Addr(), 60*time.Second, nil)
 	won := make(chan *fence.Term, 1)
 	go func() { won <- win(t, c, "orders", "b") }()
 	queued(t, leader, "orders", 2)
@@ -223,7 +219,7 @@ func TestAWatchAndACandidateSurviveACompaction(t *testing.T) {
 	}()
 	<-seen
 
-	r.hold() // its watches hear nothing of what follows
+	r.Hold() // its watches hear nothing of what follows
 	for range 10 {
 		if _, err := admin.Put(t.Context(), "/other", "x"); err != nil {
 			t.Fatal(err)
@@ -239,8 +235,8 @@ func TestAWatchAndACandidateSurviveACompaction(t *testing.T) {
 	if _, err := admin.Compact(t.Context(), now.Header.Revision, clientv3.WithCompactPhysical()); err != nil {
 		t.Fatal(err)
 	}
-	r.drop() // so that the watches are made again, from a revision that is gone
-	r.pass()
+	r.Drop() // so that the watches are made again, from a revision that is gone
+	r.Pass()
 	if term := <-won; term.Claim().Holder != "b" {
 		t.Errorf("%v leads", term.Claim())
 	}

@@ -42,7 +42,7 @@ func contract(t *testing.T, options string) {
 	of := func(c fence.Coordinator) *faulty { mu.Lock(); defer mu.Unlock(); return clients[c] }
 	fencetest.Run(t, fencetest.Harness{
 		Open: func(t testing.TB) fence.Coordinator {
-			f := &faulty{relay: newRelay(t, d.pg.Addr())}
+			f := &faulty{relay: serverstest.NewRelay(t, d.pg.Addr())}
 			c := openWith(t, d.through(f.relay)+options, timeout, f.config)
 			mu.Lock()
 			defer mu.Unlock()
@@ -50,8 +50,8 @@ func contract(t *testing.T, options string) {
 			return c
 		},
 		SessionTimeout: timeout,
-		Cut:            func(_ testing.TB, c fence.Coordinator) { of(c).relay.hold() },
-		Heal:           func(_ testing.TB, c fence.Coordinator) { of(c).relay.pass() },
+		Cut:            func(_ testing.TB, c fence.Coordinator) { of(c).relay.Hold() },
+		Heal:           func(_ testing.TB, c fence.Coordinator) { of(c).relay.Pass() },
 		Expire: func(t testing.TB, c fence.Coordinator) {
 			if s := current(c.(*Coordinator)); s != nil { // else it has never campaigned
 				d.sql(t, "delete from ringfence_elections.session where id = $1", s.id)
@@ -86,8 +86,8 @@ func fresh(t testing.TB) database {
 func (d database) url() string { return d.pg.URL("postgres", d.name) }
 
 // through is a URL that leads through a relay.
-func (d database) through(r *relay) string {
-	return "postgres://postgres@" + r.addr() + "/" + d.name + "?sslmode=disable"
+func (d database) through(r *serverstest.Relay) string {
+	return "postgres://postgres@" + r.Addr() + "/" + d.name + "?sslmode=disable"
 }
 
 // sql runs a statement as the superuser.
@@ -150,7 +150,7 @@ func current(c *Coordinator) *session {
 
 // faulty is a client whose traffic and replies a test controls.
 type faulty struct {
-	relay     *relay
+	relay     *serverstest.Relay
 	loseReply atomic.Bool
 }
 

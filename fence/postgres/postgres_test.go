@@ -254,11 +254,11 @@ func beat(t *testing.T, d database, s *session) error {
 func TestALateHeartbeatRevivesNothing(t *testing.T) {
 	t.Parallel()
 	d := fresh(t)
-	r := newRelay(t, d.pg.Addr())
+	r := serverstest.NewRelay(t, d.pg.Addr())
 	c := openWith(t, d.through(r), long, nil)
 	old := win(t, c, "orders", "a")
 	s := current(c)
-	r.hold()
+	r.Hold()
 	d.expired(t, s)
 	if err := beat(t, d, s); !errors.Is(err, errOver) {
 		t.Errorf("a heartbeat after the end of the session: %v", err)
@@ -271,7 +271,7 @@ func TestALateHeartbeatRevivesNothing(t *testing.T) {
 	if err := beat(t, d, s); !errors.Is(err, errOver) {
 		t.Errorf("a heartbeat after the next one leads: %v", err)
 	}
-	r.pass()
+	r.Pass()
 	ends(t, old, fence.ErrExpired)
 	if queue := queued(t, other, "orders", 1); queue[0].Token != newer.Token() {
 		t.Errorf("%v leads", queue[0])
@@ -310,7 +310,7 @@ func TestASessionThatWasPassedOverIsGoneWhateverTheClockSays(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := fresh(t)
-			r := newRelay(t, d.pg.Addr())
+			r := serverstest.NewRelay(t, d.pg.Addr())
 			url := d.through(r)
 			c, other := openWith(t, url, long, nil), openWith(t, url, long, nil)
 			third := openWith(t, d.url(), long, nil)
@@ -318,7 +318,7 @@ func TestASessionThatWasPassedOverIsGoneWhateverTheClockSays(t *testing.T) {
 			s := current(c)
 			campaign(t, other, "orders", "b")
 			waiting := current(other)
-			r.hold() // now nobody looks but this test
+			r.Hold() // now nobody looks but this test
 			d.expired(t, s)
 			if leader, err := look(third, waiting); leader != "b" || err != nil {
 				t.Errorf("%q leads, %v", leader, err)
@@ -332,7 +332,7 @@ func TestASessionThatWasPassedOverIsGoneWhateverTheClockSays(t *testing.T) {
 			if err != nil || leaders[0].Holder != "b" {
 				t.Errorf("%v leads, %v", leaders, err)
 			}
-			r.pass()
+			r.Pass()
 		})
 	}
 }
@@ -425,7 +425,7 @@ func TestADeadlineCountsFromTheStartOfTheHeartbeat(t *testing.T) {
 	t.Parallel()
 	const timeout = 20 * time.Second
 	d := fresh(t)
-	r := newRelay(t, d.pg.Addr())
+	r := serverstest.NewRelay(t, d.pg.Addr())
 	c := openWith(t, d.through(r), timeout, nil)
 	term := win(t, c, "orders", "a")
 	s := current(c)
@@ -433,12 +433,12 @@ func TestADeadlineCountsFromTheStartOfTheHeartbeat(t *testing.T) {
 	eventually(t, "a heartbeat confirms the term", func() bool {
 		return term.Deadline().After(first)
 	})
-	r.hold()
+	r.Hold()
 	first = term.Deadline()
 	kick(s.nudge) // the reply to this one is held back
 	time.Sleep(2 * time.Second)
 	passed := time.Now()
-	r.pass()
+	r.Pass()
 	eventually(t, "the term is confirmed", func() bool { return term.Deadline().After(first) })
 	if d := term.Deadline(); !d.Before(passed.Add(timeout)) {
 		t.Errorf("the deadline is %s later than it may be", d.Sub(passed.Add(timeout)))
@@ -466,12 +466,12 @@ func TestALateRenewalOfTheIssuerReplacesNoNewerOne(t *testing.T) {
 func TestAnAcknowledgementAfterTheSessionIsRefused(t *testing.T) {
 	t.Parallel()
 	d := fresh(t)
-	r := newRelay(t, d.pg.Addr())
+	r := serverstest.NewRelay(t, d.pg.Addr())
 	c := openWith(t, d.through(r), long, nil)
 	term := win(t, c, "orders", "a")
 	s := current(c)
 	id := s.enrolled()[0].id
-	r.hold()
+	r.Hold()
 	d.expired(t, s)
 	acknowledged, err := once(t.Context(), openWith(t, d.url(), long, nil).calls, long,
 		func(ctx context.Context, conn *pgx.Conn) (there bool, err error) {
@@ -481,7 +481,7 @@ func TestAnAcknowledgementAfterTheSessionIsRefused(t *testing.T) {
 	if acknowledged || err != nil {
 		t.Errorf("acknowledged: %v, %v", acknowledged, err)
 	}
-	r.pass()
+	r.Pass()
 	if err := term.Acknowledge(t.Context()); !errors.Is(err, fence.ErrExpired) {
 		t.Errorf("the client is told %v", err)
 	}

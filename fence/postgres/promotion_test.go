@@ -61,8 +61,8 @@ func TestAStandbyIsRefused(t *testing.T) {
 func TestAPromotionEndsEveryTermAndTokensRise(t *testing.T) {
 	t.Parallel()
 	d := database{serverstest.Postgres(t, servers.PostgresOptions{}), "postgres"}
-	r := newRelay(t, d.pg.Addr())
-	url := "postgres://postgres@" + r.addr() + "/postgres?sslmode=disable"
+	r := serverstest.NewRelay(t, d.pg.Addr())
+	url := "postgres://postgres@" + r.Addr() + "/postgres?sslmode=disable"
 	c, other := openWith(t, url, long, nil), openWith(t, url, long, nil)
 	issuer, err := c.Issuer(t.Context())
 	if err != nil {
@@ -84,7 +84,7 @@ func TestAPromotionEndsEveryTermAndTokensRise(t *testing.T) {
 	if err := d.pg.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	r.to(standby.pg.Addr())
+	r.To(standby.pg.Addr())
 	eventually(t, "the term is suspended", func() bool { // a standby confirms nothing
 		return lost.State() != fence.Active
 	})

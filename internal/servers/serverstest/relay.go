@@ -1,4 +1,4 @@
-package postgres
+package serverstest
 
 import (
 	"io"
@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// relay stands between one client and the server. It can hold all traffic back.
-type relay struct {
+// Relay stands between one client and a server. It passes bytes, and can hold all of them back.
+type Relay struct {
 	server   string
 	listener net.Listener
 	work     sync.WaitGroup
@@ -21,35 +21,37 @@ type relay struct {
 	conns  map[net.Conn]bool
 }
 
-func newRelay(t testing.TB, server string) *relay {
+// NewRelay relays to a server until the test ends.
+func NewRelay(t testing.TB, server string) *Relay {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &relay{server: server, listener: l, conns: map[net.Conn]bool{}}
+	r := &Relay{server: server, listener: l, conns: map[net.Conn]bool{}}
 	r.open = sync.NewCond(&r.mu)
 	r.work.Go(r.accept)
 	t.Cleanup(r.close)
 	return r
 }
 
-func (r *relay) addr() string { return r.listener.Addr().String() }
+// Addr is where the client connects.
+func (r *Relay) Addr() string { return r.listener.Addr().String() }
 
-// hold lets nothing through until pass.
-func (r *relay) hold() { r.set(func() { r.held = true }) }
+// Hold lets nothing through until Pass.
+func (r *Relay) Hold() { r.set(func() { r.held = true }) }
 
-// to makes later connections go to another server, and breaks those of now.
-func (r *relay) to(server string) {
+// To makes later connections go to another server, and breaks the present ones.
+func (r *Relay) To(server string) {
 	r.set(func() { r.server = server })
-	r.drop()
+	r.Drop()
 }
 
-// pass lets everything through again.
-func (r *relay) pass() { r.set(func() { r.held = false }) }
+// Pass lets everything through again.
+func (r *Relay) Pass() { r.set(func() { r.held = false }) }
 
-// drop breaks every connection.
-func (r *relay) drop() {
+// Drop breaks every connection.
+func (r *Relay) Drop() {
 	r.set(func() {
 		for c := range r.conns {
 			c.Close()
@@ -57,14 +59,14 @@ func (r *relay) drop() {
 	})
 }
 
-func (r *relay) set(do func()) {
+func (r *Relay) set(do func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	do()
 	r.open.Broadcast()
 }
 
-func (r *relay) close() {
+func (r *Relay) close() {
 	r.set(func() {
 		r.closed = true
 		for c := range r.conns {
@@ -75,7 +77,7 @@ func (r *relay) close() {
 	r.work.Wait()
 }
 
-func (r *relay) accept() {
+func (r *Relay) accept() {
 	for {
 		client, err := r.listener.Accept()
 		if err != nil {
@@ -85,7 +87,7 @@ func (r *relay) accept() {
 	}
 }
 
-func (r *relay) serve(client net.Conn) {
+func (r *Relay) serve(client net.Conn) {
 	defer r.keep(client)()
 	if !r.wait() {
 		return
@@ -104,7 +106,7 @@ func (r *relay) serve(client net.Conn) {
 	both.Wait()
 }
 
-func (r *relay) keep(c net.Conn) (closeIt func()) {
+func (r *Relay) keep(c net.Conn) (closeIt func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.closed {
@@ -119,7 +121,7 @@ func (r *relay) keep(c net.Conn) (closeIt func()) {
 	}
 }
 
-func (r *relay) pump(from, to net.Conn) {
+func (r *Relay) pump(from, to net.Conn) {
 	defer from.Close()
 	defer to.Close()
 	buf := make([]byte, 32<<10)
@@ -137,7 +139,7 @@ func (r *relay) pump(from, to net.Conn) {
 }
 
 // wait returns false once the relay is closed.
-func (r *relay) wait() bool {
+func (r *Relay) wait() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for r.held && !r.closed {
