@@ -62,6 +62,7 @@ debian() {
   need redis-server redis-server redis-server /usr/bin/redis-server
   need pgbouncer pgbouncer pgbouncer /usr/sbin/pgbouncer
   need etcd etcd-server etcd
+  need etcdctl etcd-client etcdctl
   need chromium chromium chromium chromium-browser google-chrome
   [[ ${#missing[@]} -eq 0 ]] && return
   apt_install "${missing[@]}"
@@ -78,6 +79,7 @@ macos() {
   need redis-server redis redis-server
   need pgbouncer pgbouncer pgbouncer
   need etcd etcd etcd
+  need etcdctl etcd etcdctl
   need chromium google-chrome "/Applications/Google Chrome.app" /Applications/Chromium.app chromium
   [[ ${#missing[@]} -eq 0 ]] && return
   brew install "${missing[@]}"

@@ -74,17 +74,24 @@ func StartEtcd(ctx context.Context, o EtcdOptions) (*Etcd, error) {
 
 // arguments of a member. Elections are fast, so that tests of a lost leader take little time.
 func (e *Etcd) arguments(m *EtcdMember) []string {
+	client := "http://" + m.Addr()
+	return append(e.membership(m),
+		"--listen-client-urls", client, "--advertise-client-urls", client,
+		"--listen-peer-urls", m.peerURL(), "--initial-cluster-state", "new",
+		"--heartbeat-interval", "50", "--election-timeout", "500", "--unsafe-no-fsync",
+	)
+}
+
+// membership are the arguments that say which member of which cluster this is: those that etcd and
+// the restoration of a snapshot share.
+func (e *Etcd) membership(m *EtcdMember) []string {
 	var cluster []string
 	for _, other := range e.Members {
-		cluster = append(cluster, other.name+"=http://"+hostPort(other.peer))
+		cluster = append(cluster, other.name+"="+other.peerURL())
 	}
-	client, peer := "http://"+m.Addr(), "http://"+hostPort(m.peer)
 	return []string{
 		"--name", m.name, "--data-dir", m.data(),
-		"--listen-client-urls", client, "--advertise-client-urls", client,
-		"--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer,
-		"--initial-cluster", strings.Join(cluster, ","), "--initial-cluster-state", "new",
-		"--heartbeat-interval", "50", "--election-timeout", "500", "--unsafe-no-fsync",
+		"--initial-advertise-peer-urls", m.peerURL(), "--initial-cluster", strings.Join(cluster, ","),
 	}
 }
 
@@ -99,6 +106,8 @@ func (e *Etcd) Addr() string {
 
 // Addr is the address for clients, 127.0.0.1:port.
 func (m *EtcdMember) Addr() string { return hostPort(m.client) }
+
+func (m *EtcdMember) peerURL() string { return "http://" + hostPort(m.peer) }
 
 func (m *EtcdMember) data() string { return filepath.Join(m.spec.dir, "data") }
 
@@ -117,18 +126,6 @@ func (m *EtcdMember) healthy(ctx context.Context) error {
 		return fmt.Errorf("/health: %s", resp.Status)
 	}
 	return nil
-}
-
-func (m *EtcdMember) copied() string { return filepath.Join(m.spec.dir, "backup") }
-
-func (m *EtcdMember) backup() error {
-	return errors.Join(os.RemoveAll(m.copied()), os.CopyFS(m.copied(), os.DirFS(m.data())))
-}
-
-// restore keeps the data private, as etcd wants it.
-func (m *EtcdMember) restore() error {
-	return errors.Join(os.RemoveAll(m.data()), os.CopyFS(m.data(), os.DirFS(m.copied())),
-		os.Chmod(m.data(), 0o700))
 }
 
 // wipe makes the member's directory anew.
@@ -155,23 +152,6 @@ func (e *Etcd) Wipe(ctx context.Context) error {
 		err = errors.Join(err, m.wipe())
 	}
 	if err != nil {
-		return err
-	}
-	return e.Start(ctx)
-}
-
-// Backup copies the data of every member while all of them are stopped. [Etcd.Restore] puts it back.
-func (e *Etcd) Backup(ctx context.Context) error {
-	if err := errors.Join(e.Stop(), e.each((*EtcdMember).backup)); err != nil {
-		return err
-	}
-	return e.Start(ctx)
-}
-
-// Restore kills the cluster, puts the last backup in the place of its data, and starts it again: the
-// same cluster, whose revisions have gone back.
-func (e *Etcd) Restore(ctx context.Context) error {
-	if err := errors.Join(e.Kill(), e.each((*EtcdMember).restore)); err != nil {
 		return err
 	}
 	return e.Start(ctx)

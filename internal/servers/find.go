@@ -1,6 +1,7 @@
 package servers
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -64,6 +65,15 @@ func (p places) etcd() (string, error) {
 		return file, nil
 	}
 	return "", missing("etcd", "etcd-server", "etcd")
+}
+
+// etcdTools returns the program that saves a snapshot of etcd, and the one that restores it. Since
+// etcd 3.6 they are two.
+func (p places) etcdTools() (save, restore string, err error) {
+	if save = first(p.path, "etcdctl"); save == "" {
+		return "", "", missing("etcdctl", "etcd-client", "etcd")
+	}
+	return save, cmp.Or(first(p.path, "etcdutl"), save), nil
 }
 
 func (p places) pgbouncer() (string, error) {
