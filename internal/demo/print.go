@@ -110,5 +110,5 @@ func (p printer) verdict(without, with outcome) {
 	fmt.Fprintf(p.w, "\n%s without the guard %s, through the guard %s.\n\n",
 		p.paint(bold, "The same pause:"), word[without.corrupt()], word[with.corrupt()])
 	fmt.Fprint(p.w, "Next, one Postgres of your own is enough: it is guarded, and it holds the elections.\n"+
-		"README.md, \"Put it in front of your database\", has the commands for bin/guard and bin/leader.\n\n")
+		"docs/first-steps.md has the commands for bin/guard and bin/leader.\n\n")
 }
