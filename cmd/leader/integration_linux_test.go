@@ -19,17 +19,21 @@ import (
 	"github.com/ringfence/ringfence/internal/supervise"
 )
 
-// site runs the leader program with a real ZooKeeper, under an election root of the test's own.
+// site runs the leader program with a real coordinator.
 type site struct {
 	t       *testing.T
 	program string
 	env     []string
 }
 
+// newSite holds elections in ZooKeeper.
 func newSite(t *testing.T, program string, zk *servers.ZooKeeper, timeout time.Duration) *site {
-	root := strings.ToLower(strings.ReplaceAll(t.Name(), "/", "-"))
+	return siteAt(t, program, "zk://"+zk.Addr()+root(t), timeout)
+}
+
+func siteAt(t *testing.T, program, coordinator string, timeout time.Duration) *site {
 	return &site{t: t, program: program, env: []string{
-		"PATH=" + os.Getenv("PATH"), "LEADER_COORDINATOR=zk://" + zk.Addr() + "/" + root,
+		"PATH=" + os.Getenv("PATH"), "LEADER_COORDINATOR=" + coordinator,
 		"LEADER_SESSION_TIMEOUT=" + timeout.String(),
 	}}
 }
@@ -131,23 +135,28 @@ func TestLeaderProcesses(t *testing.T) {
 		t.Fatalf("go build: %v\n%s", err, out)
 	}
 	for name, test := range map[string]func(*testing.T, string){
-		"KilledLeaderIsFollowedAndItsCommandDiesWithIt":      testKilled,
-		"LeaderPausedPastTheTimeoutKillsItsCommandAndExits3": testPaused,
-		"ResignLetsTheNextOneLeadAtOnce":                     testResigned,
-		"TheEndOfACommandLetsTheNextOneLeadAtOnce":           testEnded,
-		"CoordinatorPausedAndResumed":                        testCoordinatorPaused,
-		"CoordinatorGoneForGood":                             testCoordinatorGone,
-		"CoordinatorThatIsNotThere":                          testNoCoordinator,
-		"CommandOnATerminal":                                 testTerminal,
-		"StoresAreRaisedBeforeTheCommand":                    testStores,
-		"FirstProcessOfAContainerReapsOrphans":               testFirstProcess,
-		"ExampleSettlement":                                  testSettlement,
-		"ExampleETL":                                         testETL,
-		"TaskInZooKeeper":                                    testTaskInZooKeeper,
-		"TaskInEtcd":                                         testTaskInEtcd,
-		"TaskInRedis":                                        testTaskInRedis,
-		"TaskThroughTheGuard":                                testTaskThroughGuard,
-		"TaskOnATerminal":                                    testTaskOnATerminal,
+		"KilledLeaderIsFollowedAndItsCommandDiesWithIt": onEveryCoordinator(
+			shortSession, testKilled),
+		"LeaderPausedPastTheTimeoutKillsItsCommandAndExits3": onEveryCoordinator(
+			shortSession, testPaused),
+		"ResignLetsTheNextOneLeadAtOnce": onEveryCoordinator(
+			longerThanPatience, testResigned),
+		"TheEndOfACommandLetsTheNextOneLeadAtOnce": onEveryCoordinator(
+			longerThanPatience, testEnded),
+		"CoordinatorPausedAndResumed":          testCoordinatorPaused,
+		"CoordinatorGoneForGood":               testCoordinatorGone,
+		"CoordinatorThatIsNotThere":            testNoCoordinator,
+		"CommandOnATerminal":                   testTerminal,
+		"StoresAreRaisedBeforeTheCommand":      testStores,
+		"FirstProcessOfAContainerReapsOrphans": testFirstProcess,
+		"ExampleSettlement":                    testSettlement,
+		"ExampleETL":                           testETL,
+		"TaskInZooKeeper":                      testTaskInZooKeeper,
+		"TaskInEtcd":                           testTaskInEtcd,
+		"TaskInThePostgresOfItsElection":       testTaskInPostgres,
+		"TaskInRedis":                          testTaskInRedis,
+		"TaskThroughTheGuard":                  testTaskThroughGuard,
+		"TaskOnATerminal":                      testTaskOnATerminal,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -156,8 +165,7 @@ func TestLeaderProcesses(t *testing.T) {
 	}
 }
 
-func testKilled(t *testing.T, program string) {
-	s := newSite(t, program, serverstest.SharedZooKeeper(t), shortSession)
+func testKilled(t *testing.T, s *site) {
 	first := s.sleeper()
 	pid := first.pid("pid")
 	second := s.second()
@@ -179,8 +187,7 @@ func testKilled(t *testing.T, program string) {
 	leadertest.MustBeGone(t, next)
 }
 
-func testPaused(t *testing.T, program string) {
-	s := newSite(t, program, serverstest.SharedZooKeeper(t), shortSession)
+func testPaused(t *testing.T, s *site) {
 	first := s.sleeper()
 	pid := first.pid("pid")
 	second := s.second()
@@ -197,16 +204,23 @@ func testPaused(t *testing.T, program string) {
 	}
 }
 
-func testResigned(t *testing.T, program string) {
-	// longer than leadertest.Patience
-	s := newSite(t, program, serverstest.SharedZooKeeper(t), 40*time.Second)
+func testResigned(t *testing.T, s *site) {
 	watch := s.start("watch", "orders")
 	watch.out.Await(t, "nobody leads orders")
+	for _, command := range []string{"status", "resign"} {
+		s.start(command, "orders").exits(cli.Error) // nobody leads
+	}
 	first := s.sleeper()
 	pid := first.pid("pid")
 	watch.out.Await(t, "ready=yes")
 	second := s.second()
 	token := s.electionStatus().Leader.Token.String()
+	status := s.start("status", "orders")
+	status.exits(cli.Done)
+	row := strings.Fields(strings.Split(status.out.String(), "\n")[1])
+	if row[0] != "orders" || !slices.Equal(row[2:], []string{token, "yes", "2"}) {
+		t.Errorf("status says %q", row)
+	}
 	resign := s.start("resign", "orders")
 	resign.exits(cli.Done)
 	resign.out.Await(t, "with token "+token+" was deposed")
@@ -226,8 +240,7 @@ func testResigned(t *testing.T, program string) {
 	watch.exits(cli.Done)
 }
 
-func testEnded(t *testing.T, program string) {
-	s := newSite(t, program, serverstest.SharedZooKeeper(t), 40*time.Second)
+func testEnded(t *testing.T, s *site) {
 	first := s.sleeper()
 	first.pid("pid")
 	second := s.second()
@@ -236,24 +249,6 @@ func testEnded(t *testing.T, program string) {
 	first.exits(128 + 15)
 	second.pid("pid")
 	t.Logf("taken over after %s", time.Since(start))
-}
-
-func testCoordinatorPaused(t *testing.T, program string) {
-	zk := serverstest.ZooKeeper(t, servers.ZooKeeperOptions{Nodes: 1})
-	s := newSite(t, program, zk, 20*time.Second) // long enough to resume it in time
-	l := s.sleeper()
-	pid := l.pid("pid")
-	if err := zk.Pause(); err != nil {
-		t.Fatal(err)
-	}
-	leadertest.Eventually(t, "the command is paused", func() bool { return leadertest.Halted(pid) })
-	if err := zk.Resume(); err != nil {
-		t.Fatal(err)
-	}
-	leadertest.Eventually(t, "the command continues", func() bool { return !leadertest.Halted(pid) })
-	if !leadertest.Alive(pid) {
-		t.Error("it was ended instead")
-	}
 }
 
 func testCoordinatorGone(t *testing.T, program string) {
@@ -273,23 +268,6 @@ func testCoordinatorGone(t *testing.T, program string) {
 	l.exits(cli.Lost)
 	if !strings.Contains(l.log.String(), "the session could have expired soon") {
 		t.Error("the log does not say why")
-	}
-}
-
-func testNoCoordinator(t *testing.T, program string) {
-	s := &site{t: t, program: program, env: []string{
-		"PATH=" + os.Getenv("PATH"), "LEADER_COORDINATOR=zk://u:s3cr3t@127.0.0.1:1/x",
-		"LEADER_SESSION_TIMEOUT=2s",
-	}}
-	for _, args := range [][]string{
-		{"status", "orders"}, {"watch", "orders"}, {"resign", "orders"}, {"run", "orders", "--", "true"},
-	} {
-		l := s.start(args...)
-		l.exits(cli.Error)
-		if l.out.String() != "" || !strings.Contains(l.log.String(), "127.0.0.1:1") ||
-			strings.Contains(l.log.String(), "s3cr3t") {
-			t.Errorf("%v: stdout %q, stderr %q", args, l.out, l.log)
-		}
 	}
 }
 

@@ -72,6 +72,13 @@ func testTaskInEtcd(t *testing.T, program string) {
 	s.taskIsTakenOver("counting")
 }
 
+// testTaskInPostgres has one database and one setting: LEADER_COORDINATOR.
+func testTaskInPostgres(t *testing.T, program string) {
+	s := withoutStores(t, program, shortSession)
+	s.set("LEADER_COORDINATOR", leadertest.NewDatabase(t).URL("postgres"))
+	s.taskIsTakenOver("counting")
+}
+
 func testTaskInRedis(t *testing.T, program string) {
 	server := serverstest.Redis(t, servers.RedisOptions{})
 	s := withoutStores(t, program, shortSession)
