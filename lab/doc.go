@@ -2,7 +2,7 @@
 // leaders do and which faults hit it. Run carries it out on a System and writes a history; package
 // check judges the history.
 //
-//	build         ZooKeeper, Postgres, Redis, guards, workers (System)
+//	build         coordinator, Postgres, Redis, guards, workers (System)
 //	warm up       until a leader has written often enough to count
 //	faults        one after the other, each with its beginning, its condition and its end
 //	recovery      everything runs and is connected again; a new write has to succeed in time (I6)

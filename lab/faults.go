@@ -295,7 +295,7 @@ func (r *run) backup(ctx context.Context, what string) error {
 	switch what {
 	case onlyMarks:
 		return r.saveMarks(ctx)
-	case "zookeeper":
+	case "coordinator":
 		return errors.Join(r.sys.Backup(ctx, what), r.burnTokens(ctx))
 	}
 	return r.sys.Backup(ctx, what)
@@ -338,7 +338,7 @@ func (r *run) burnTokens(ctx context.Context) error {
 	return nil
 }
 
-// depose deletes the leader's znode, as leader resign does.
+// depose ends the leader's term, as leader resign does.
 func (r *run) depose(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, waitTime, fmt.Errorf("not within %v", waitTime))
 	defer cancel()

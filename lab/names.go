@@ -19,8 +19,17 @@ func (t Topology) AllGuardNames() []string {
 	return t.GuardNames()
 }
 
-// ZooKeeperNames returns the servers of the ensemble, at least one.
-func (t Topology) ZooKeeperNames() []string { return names("zookeeper", max(1, t.ZooKeepers)) }
+// CoordinatorNames returns the servers of the coordinator, at least one. Postgres has one.
+func (t Topology) CoordinatorNames() []string {
+	n := max(1, t.CoordinatorServers)
+	switch t.Elections {
+	case InEtcd:
+		return names("etcd", n)
+	case InPostgres:
+		return names("elections", 1)
+	}
+	return names("zookeeper", n)
+}
 
 // GuardOf returns the guard that a worker uses.
 func (t Topology) GuardOf(worker string) string {

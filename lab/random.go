@@ -3,6 +3,7 @@ package lab
 import (
 	"cmp"
 	"context"
+	"slices"
 	"time"
 )
 
@@ -31,9 +32,9 @@ var randomFaults = []Fault{
 	{Do: Restart, On: "postgres"},
 	{Do: Kill, On: "redis", For: 300 * ms},
 	{Do: Pause, On: "redis", For: 1200 * ms},
-	{Do: Kill, On: "zookeeper leader", For: sec},
-	{Do: Pause, On: "zookeeper follower", For: 2 * sec},
-	{Do: Kill, On: "zookeeper majority", For: sec},
+	{Do: Kill, On: "coordinator leader", For: sec},
+	{Do: Pause, On: "coordinator follower", For: 2 * sec},
+	{Do: Kill, On: "coordinator majority", For: sec},
 	{Do: Slow, On: "leader", Link: "coordinator", Delay: 100 * ms, Loss: 0.1, For: 2 * sec},
 	{Do: Depose, On: "leader", Until: NextLeader},
 }
@@ -54,13 +55,19 @@ func (r *run) random(ctx context.Context) error {
 }
 
 func (r *run) draw() Fault {
-	f := randomFaults[r.rnd.IntN(len(randomFaults))]
+	possible := randomFaults
+	if len(r.Topology.CoordinatorNames()) == 1 {
+		possible = slices.DeleteFunc(slices.Clone(possible), func(f Fault) bool {
+			return f.On == "coordinator follower"
+		})
+	}
+	f := possible[r.rnd.IntN(len(possible))]
 	f.After = time.Duration(200+r.rnd.IntN(800)) * ms
 	return f
 }
 
 // drawServer draws a fault of a database other than the given target. It can happen inside any
-// other fault, because it names no role: while ZooKeeper is down, nobody knows who leads.
+// other fault, because it names no role: while the coordinator is down, nobody knows who leads.
 func (r *run) drawServer(not string) Fault {
 	for {
 		if f := r.draw(); (f.On == "postgres" || f.On == "redis") && f.On != not {

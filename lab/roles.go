@@ -2,6 +2,7 @@ package lab
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 )
@@ -22,8 +23,8 @@ func (r *run) resolve(ctx context.Context, on string) ([]string, error) {
 		return []string{standby}, err
 	case "workers":
 		return r.Topology.WorkerNames(), nil
-	case "zookeeper leader", "zookeeper follower", "zookeeper majority", "zookeeper":
-		return r.zooKeepers(ctx, on)
+	case "coordinator leader", "coordinator follower", "coordinator majority", "coordinator":
+		return r.coordinators(ctx, on)
 	}
 	return []string{on}, nil
 }
@@ -39,20 +40,23 @@ func (r *run) waitFor(
 	return worker, err
 }
 
-func (r *run) zooKeepers(ctx context.Context, on string) ([]string, error) {
+func (r *run) coordinators(ctx context.Context, on string) ([]string, error) {
 	all := r.Topology.CoordinatorNames()
-	if on == "zookeeper" {
+	if on == "coordinator" {
 		return all, nil
 	}
-	leader, err := r.sys.ZooKeeperLeader(ctx)
+	leader, err := r.sys.CoordinatorLeader(ctx)
 	if err != nil {
 		return nil, err
 	}
 	followers := slices.DeleteFunc(all, func(n string) bool { return n == leader })
+	if on == "coordinator follower" && len(followers) == 0 {
+		return nil, errors.New("the coordinator is one server: it has no follower")
+	}
 	switch on {
-	case "zookeeper leader":
+	case "coordinator leader":
 		return []string{leader}, nil
-	case "zookeeper follower":
+	case "coordinator follower":
 		return followers[:1], nil
 	}
 	return append([]string{leader}, followers[:len(followers)/2]...), nil

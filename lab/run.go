@@ -82,9 +82,7 @@ func Run(ctx context.Context, s Scenario, o Options) (err error) {
 	s.Workload.Pause = cmp.Or(s.Workload.Pause, 5*time.Millisecond)
 	s.Workload.Rounds = cmp.Or(s.Workload.Rounds, endless)
 	s.Topology.Route = cmp.Or(s.Topology.Route, Guarded)
-	if o.Elections != InZooKeeper {
-		s.Topology.Elections = o.Elections
-	}
+	s.Topology.Elections = cmp.Or(o.Elections, InZooKeeper)
 	if o.Session > 0 {
 		s.setSession(o.Session)
 	}
@@ -109,8 +107,9 @@ func (r *run) header() *history.Header {
 	return &history.Header{
 		Scenario: r.Name, About: r.About, Seed: r.o.Seed, Command: r.o.Command,
 		Guarded: !r.o.Unguarded, Control: r.o.Control, Injector: string(r.o.Injector),
-		Started: time.Now().UTC().Truncate(time.Millisecond),
-		Session: history.Duration(r.Topology.Session), Expect: r.Expect,
+		Coordinator: string(r.Topology.Elections),
+		Started:     time.Now().UTC().Truncate(time.Millisecond),
+		Session:     history.Duration(r.Topology.Session), Expect: r.Expect,
 	}
 }
 
@@ -145,8 +144,8 @@ func (r *run) supervised(ctx context.Context, do func() error) error {
 
 func (r *run) build(ctx context.Context) (err error) {
 	t := r.Topology
-	r.progress("building the system: %s, Postgres, Redis, %d guard, %d workers",
-		strings.Join(t.CoordinatorNames(), " "), t.Guards, t.Workers)
+	r.progress("building the system: %s, postgres, redis, %d guard, %d workers",
+		strings.Join(t.CoordinatorNames(), ", "), t.Guards, t.Workers)
 	bounded, cancel := context.WithTimeout(ctx, buildTime)
 	defer cancel()
 	r.sys, err = r.o.Build(bounded, Build{

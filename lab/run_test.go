@@ -1,6 +1,7 @@
 package lab
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -26,6 +27,7 @@ type script struct {
 	mu    sync.Mutex
 	calls []string
 	fails string // the call that fails
+	leads string // the coordinator's server; zookeeper-2 when empty
 	rec   *recorder
 
 	starting chan struct{} // Start returns once it is closed; may be nil
@@ -75,8 +77,8 @@ func (s *script) Turn(_ context.Context, p, to string) error { return s.call("tu
 func (s *script) Addresses() Addresses                       { return Addresses{} }
 func (s *script) Diagnose() string                           { return "" }
 func (s *script) Close() error                               { return s.call("close") }
-func (s *script) ZooKeeperLeader(context.Context) (string, error) {
-	return "zookeeper-2", s.call("who leads")
+func (s *script) CoordinatorLeader(context.Context) (string, error) {
+	return cmp.Or(s.leads, "zookeeper-2"), s.call("who leads")
 }
 func (s *script) Operator(_ context.Context, args ...string) (string, error) {
 	return "", s.call(append([]string{"guard"}, args...)...)
@@ -101,7 +103,7 @@ func scripted() (*run, *script) {
 	rec := newRecorder(history.NewWriter(io.Discard))
 	s := &script{rec: rec}
 	r := &run{
-		Scenario: Scenario{Topology: Topology{ZooKeepers: 3, Guards: 2, Workers: 2}},
+		Scenario: Scenario{Topology: Topology{CoordinatorServers: 3, Guards: 2, Workers: 2}},
 		rec:      rec, sys: s, rnd: rand.New(rand.NewPCG(1, 1)), down: map[string]bool{},
 		held: map[Action]func(){},
 	}
@@ -221,12 +223,25 @@ func TestAFaultWaitsForTheNextLeadersWrites(t *testing.T) {
 	}
 }
 
+func TestOneServerHasNoFollower(t *testing.T) {
+	r, s := scripted()
+	r.Topology.CoordinatorServers, s.leads = 1, "zookeeper-1"
+	if got, err := r.resolve(within(t, patience), "coordinator follower"); err == nil {
+		t.Errorf("the follower of one server: %v", got)
+	}
+	for range 200 {
+		if f := r.draw(); f.On == "coordinator follower" {
+			t.Fatalf("drawn with one server: %s", f)
+		}
+	}
+}
+
 func TestMajorityAndFollowers(t *testing.T) {
 	r, _ := scripted()
 	for on, want := range map[string][]string{
-		"zookeeper leader": {"zookeeper-2"}, "zookeeper follower": {"zookeeper-1"},
-		"zookeeper majority": {"zookeeper-2", "zookeeper-1"},
-		"zookeeper":          {"zookeeper-1", "zookeeper-2", "zookeeper-3"},
+		"coordinator leader": {"zookeeper-2"}, "coordinator follower": {"zookeeper-1"},
+		"coordinator majority": {"zookeeper-2", "zookeeper-1"},
+		"coordinator":          {"zookeeper-1", "zookeeper-2", "zookeeper-3"},
 	} {
 		if got, err := r.resolve(within(t, patience), on); err != nil || !slices.Equal(got, want) {
 			t.Errorf("%s: %v, %v", on, got, err)

@@ -1,8 +1,6 @@
 package lab
 
 import (
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/ringfence/ringfence/lab/flaw"
@@ -20,6 +18,8 @@ type Scenario struct {
 	Expect   history.Expect `json:"expect"`
 	Random   bool           `json:"random,omitempty"` // faults are drawn from the seed
 	Only     Injector       `json:"only,omitempty"`   // the only injector that can do it
+	// NotOn has the coordinators that cannot do it, and why.
+	NotOn map[Elections]string `json:"not_on,omitempty"`
 }
 
 // Injector names a kind of System.
@@ -32,9 +32,10 @@ const (
 
 // Topology says what is built.
 type Topology struct {
-	ZooKeepers int `json:"zookeepers"` // 1 or 3
-	Guards     int `json:"guards"`
-	Workers    int `json:"workers"`
+	CoordinatorServers int `json:"coordinator_servers"` // 1 or 3; Postgres is always one
+
+	Guards  int `json:"guards"`
+	Workers int `json:"workers"`
 
 	Session     time.Duration `json:"session"`               // session timeout at the coordinator
 	RedisFsync  string        `json:"redis_fsync,omitempty"` // appendfsync; always when empty
@@ -43,7 +44,7 @@ type Topology struct {
 	SchemaFlaw  string        `json:"schema_flaw,omitempty"` // a control: a flaw in the schema
 	PGSettings  []string      `json:"pg_settings,omitempty"` // name=value
 	Route       Route         `json:"route,omitempty"`       // Run sets Direct if the guard is off
-	Elections   Elections     `json:"elections,omitempty"`   // where they are held; ZooKeeper when empty
+	Elections   Elections     `json:"elections,omitempty"`   // where; in ZooKeeper when empty
 
 	GuardSettings []string `json:"guard_settings,omitempty"` // name=value
 	// StoreLinks gives guards links to Postgres and Redis that can be shaped and turned.
@@ -70,15 +71,15 @@ const (
 // AllElections lists the coordinators.
 var AllElections = []Elections{InZooKeeper, InEtcd, InPostgres}
 
-// CoordinatorNames returns the servers of the coordinator, at least one.
-func (t Topology) CoordinatorNames() []string {
-	switch t.Elections {
+// Name returns the coordinator's name for people.
+func (e Elections) Name() string {
+	switch e {
 	case InEtcd:
-		return names("etcd", max(1, t.ZooKeepers))
+		return "etcd"
 	case InPostgres:
-		return []string{"elections"}
+		return "Postgres"
 	}
-	return t.ZooKeeperNames()
+	return "ZooKeeper"
 }
 
 // NoCoordinator as Topology.Coordinator leaves the guards without a coordinator.
@@ -166,7 +167,7 @@ const (
 	Wipe    Action = "wipe"    // kills it, deletes its data and starts it again at once
 	Backup  Action = "backup"  // copies its data, and advances a coordinator's counter
 	Restore Action = "restore" // kills it, restores the copy of its data and starts it at once
-	Depose  Action = "depose"  // an operator deletes the leader's znode
+	Depose  Action = "depose"  // an operator ends the leader's term, as leader resign does
 	Adopt   Action = "adopt"   // an operator runs guard adopt
 	Renew   Action = "renew"   // an operator runs guard adopt --new-issuer
 	Inside  Action = "inside"  // the leader stops inside its next transaction (USR1, USR2)
@@ -204,11 +205,11 @@ const (
 // Fault is one thing that is done to the system, and undone.
 type Fault struct {
 	Do Action `json:"do"`
-	// On names the target: a process (worker-1, guard-1, zookeeper-2, postgres, redis) or a role:
-	// "leader", "standby" (some worker that does not lead), "workers" (all of them), "guard of
-	// leader", "zookeeper leader", "zookeeper follower", "zookeeper majority", "zookeeper" (all of
-	// it). Roles are resolved when the fault begins. Backup and Restore also take "marks": those in
-	// Postgres, with pg_dump and pg_restore --clean.
+	// On names the target: a process (worker-1, guard-1, postgres, redis) or a role: "leader",
+	// "standby" (some worker that does not lead), "workers" (all of them), "guard of leader",
+	// "coordinator leader", "coordinator follower", "coordinator majority", "coordinator" (all its
+	// servers). Roles are resolved when the fault begins. Backup and Restore also take "marks":
+	// those in Postgres, with pg_dump and pg_restore --clean.
 	On string `json:"on"`
 	// Link is the other end for Cut, Hold and Slow: coordinator, guard, journal.
 	Link      string        `json:"link,omitempty"`
@@ -254,10 +255,5 @@ func (s *Scenario) unguard() {
 	s.Topology.Route = Direct
 }
 
-// RunsOn reports whether the scenario can be run with this coordinator. Postgres is one server: none
-// of several can fail.
-func (s Scenario) RunsOn(e Elections) bool {
-	return e != InPostgres || !slices.ContainsFunc(s.Faults, func(f Fault) bool {
-		return strings.HasPrefix(f.On, "zookeeper ")
-	})
-}
+// RunsOn reports whether the scenario can be run with this coordinator.
+func (s Scenario) RunsOn(e Elections) bool { return s.NotOn[e] == "" }

@@ -11,7 +11,7 @@ import (
 
 // System is a whole system under test: what was built, and what can be done to it. There are two:
 // package local (processes of this machine) and package containers (docker compose). Processes are
-// named worker-1, guard-1, zookeeper-1, postgres, redis.
+// named worker-1, guard-1, postgres, redis, and those of Topology.CoordinatorNames.
 type System interface {
 	// Kill ends a process with SIGKILL and returns when it is gone. Start starts it again and
 	// returns once a server answers or a guard is ready, or ctx ends.
@@ -41,13 +41,13 @@ type System interface {
 
 	// Wipe kills the coordinator, deletes its data, and starts it again.
 	Wipe(ctx context.Context) error
-	// Backup copies the data of a server while it runs, as a disk snapshot does: zookeeper (the
-	// ensemble) or postgres. Restore kills the server, replaces its data with the copy, and starts
-	// it again.
+	// Backup copies the data of a server while it runs, as a disk snapshot does: coordinator (all
+	// its servers; etcd is stopped meanwhile) or postgres. Restore kills the server, replaces its
+	// data with the copy, and starts it again.
 	Backup(ctx context.Context, server string) error
 	Restore(ctx context.Context, server string) error
-	// ZooKeeperLeader returns the name of the ensemble's leader.
-	ZooKeeperLeader(ctx context.Context) (string, error)
+	// CoordinatorLeader returns the name of the coordinator's server that leads the others.
+	CoordinatorLeader(ctx context.Context) (string, error)
 
 	// Operator runs the guard program with the system's settings: status -o json, adopt orders.
 	Operator(ctx context.Context, args ...string) (string, error)

@@ -25,7 +25,7 @@ func (s *System) Backup(ctx context.Context, server string) error {
 	if server == "postgres" {
 		return s.copyPostgres(ctx)
 	}
-	for _, name := range s.build.Topology.ZooKeeperNames() {
+	for _, name := range s.build.Topology.CoordinatorNames() {
 		if err := s.copyOut(ctx, name, zooKeeperData); err != nil {
 			return err
 		}
@@ -127,7 +127,7 @@ func (s *System) startFromCopy(ctx context.Context, name string) error {
 // restoreZooKeeper needs no new containers: the servers were not restarted since, so they have
 // written only to files that the copy has too.
 func (s *System) restoreZooKeeper(ctx context.Context) error {
-	all := s.build.Topology.ZooKeeperNames()
+	all := s.build.Topology.CoordinatorNames()
 	if err := s.killAll(ctx, all); err != nil {
 		return err
 	}

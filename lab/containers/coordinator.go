@@ -6,14 +6,14 @@ import (
 	"github.com/ringfence/ringfence/lab"
 )
 
-// ZooKeeperLeader implements lab.System. It waits while there is none.
-func (s *System) ZooKeeperLeader(ctx context.Context) (string, error) {
-	return lab.LeadingServer(ctx, s.build.Topology.ZooKeeperNames(), s.settings.host)
+// CoordinatorLeader implements lab.System. It waits while there is none.
+func (s *System) CoordinatorLeader(ctx context.Context) (string, error) {
+	return lab.LeadingServer(ctx, s.build.Topology.CoordinatorNames(), s.settings.host)
 }
 
 // Wipe implements lab.System: it removes the containers with their volumes, and creates new ones.
 func (s *System) Wipe(ctx context.Context) error {
-	all := s.build.Topology.ZooKeeperNames()
+	all := s.build.Topology.CoordinatorNames()
 	if err := s.remove(ctx, all...); err != nil {
 		return err
 	}

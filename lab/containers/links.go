@@ -47,7 +47,7 @@ func (s settings) link(t lab.Topology, worker, peer string) (link, error) {
 	case n == 0:
 	case peer == "coordinator":
 		l.network, l.address = "coordination", s.subnet+".1.110"
-		for i := range t.ZooKeeperNames() {
+		for i := range t.CoordinatorNames() {
 			add(fmt.Sprintf("coordinator-%d", i+1), coordinatorPort+i)
 		}
 		return l, nil

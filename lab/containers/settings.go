@@ -37,7 +37,7 @@ type settings struct {
 }
 
 func newSettings(subnet string, t lab.Topology) (settings, error) {
-	names := append(t.ZooKeeperNames(), "postgres", "redis", "toxiproxy", lab.Postgres2, lab.Redis2)
+	names := append(t.CoordinatorNames(), "postgres", "redis", "toxiproxy", lab.Postgres2, lab.Redis2)
 	for _, name := range t.AllGuardNames() {
 		names = append(names, name, name+"-postgres", name+"-redis")
 	}
@@ -59,9 +59,9 @@ func checkTopology(t lab.Topology) error {
 	if (t.Replica || t.Copy) && !t.StoreLinks {
 		return errors.New("a replica or a copy needs links to stores")
 	}
-	if t.ZooKeepers > mostZooKeepers || t.Guards > mostGuards || t.Workers > mostWorkers {
+	if t.CoordinatorServers > mostZooKeepers || t.Guards > mostGuards || t.Workers > mostWorkers {
 		return fmt.Errorf("the topology needs %d ZooKeepers, %d guards and %d workers; "+
-			"compose.yaml has %d, %d and %d", t.ZooKeepers, t.Guards, t.Workers,
+			"compose.yaml has %d, %d and %d", t.CoordinatorServers, t.Guards, t.Workers,
 			mostZooKeepers, mostGuards, mostWorkers)
 	}
 	return nil
@@ -128,7 +128,7 @@ func (s settings) overlay(b lab.Build, failpointUsed map[string]bool) map[string
 	for i, name := range b.Topology.WorkerNames() {
 		services[name] = s.worker(b, name, i+1, failpointUsed[name])
 	}
-	if b.Topology.ZooKeepers <= 1 {
+	if b.Topology.CoordinatorServers <= 1 {
 		services["zookeeper-1"] = service{Environment: map[string]string{
 			"ZOO_SERVERS": "server.1=" + s.subnet + ".1.101:2888:3888;2181",
 		}}
@@ -170,7 +170,7 @@ func (s settings) guardCoordinator(t lab.Topology) string {
 		return ""
 	}
 	var all []string
-	for i := range t.ZooKeeperNames() {
+	for i := range t.CoordinatorNames() {
 		all = append(all, fmt.Sprintf("%s.1.%d:2181", s.subnet, 101+i))
 	}
 	return "zk://" + strings.Join(all, ",") + "/ringfence"
@@ -179,7 +179,7 @@ func (s settings) guardCoordinator(t lab.Topology) string {
 // worker returns the settings of worker n. The password stays a variable, and out of the file.
 func (s settings) worker(b lab.Build, name string, n int, failpointUsed bool) service {
 	var coordinators []string
-	for i := range b.Topology.ZooKeeperNames() {
+	for i := range b.Topology.CoordinatorNames() {
 		at := fmt.Sprintf("%s.1.110:%d", s.subnet, port(n, coordinatorPort+i))
 		coordinators = append(coordinators, at)
 	}

@@ -23,7 +23,7 @@ func TestEveryFaultOfStoresInContainers(t *testing.T) {
 	events := newRecorded()
 	s := build(t, lab.Build{
 		Topology: lab.Topology{
-			ZooKeepers: 1, Guards: 2, Workers: 2, Session: time.Second,
+			CoordinatorServers: 1, Guards: 2, Workers: 2, Session: time.Second,
 			StoreLinks: true, Replica: true, Copy: true, Neighbour: true,
 			GuardSettings: []string{"GUARD_MAX_LOGINS=7"},
 		},

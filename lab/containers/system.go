@@ -143,7 +143,7 @@ func (s *System) composeUp(ctx context.Context, flag string, services []string) 
 }
 
 func (s *System) startServers(ctx context.Context) error {
-	servers := append(s.build.Topology.ZooKeeperNames(), "postgres", "redis", "toxiproxy")
+	servers := append(s.build.Topology.CoordinatorNames(), "postgres", "redis", "toxiproxy")
 	if s.build.Topology.Replica {
 		servers = append(servers, lab.Redis2)
 	}
@@ -254,7 +254,7 @@ func (s *System) id(service string) string {
 // Addresses implements lab.System.
 func (s *System) Addresses() lab.Addresses {
 	var zk []string
-	for _, name := range s.build.Topology.ZooKeeperNames() {
+	for _, name := range s.build.Topology.CoordinatorNames() {
 		zk = append(zk, s.settings.host(name))
 	}
 	guards := map[string]lab.GuardAddress{}

@@ -20,7 +20,7 @@ func stale(e history.Event) bool { return e.Kind == history.Return && e.Outcome 
 func TestEveryFaultInContainers(t *testing.T) {
 	events := newRecorded()
 	s := build(t, lab.Build{
-		Topology: lab.Topology{ZooKeepers: 3, Guards: 2, Workers: 3, Session: time.Second},
+		Topology: lab.Topology{CoordinatorServers: 3, Guards: 2, Workers: 3, Session: time.Second},
 		Workload: lab.Workload{Pause: 20 * time.Millisecond}, Events: events.add,
 	})
 	ctx := t.Context()
@@ -184,7 +184,7 @@ func killed(t *testing.T, s *System, rec *recorded) {
 }
 
 func serversKilled(t *testing.T, s *System, rec *recorded) {
-	zk, err := s.ZooKeeperLeader(t.Context())
+	zk, err := s.CoordinatorLeader(t.Context())
 	must(t, err)
 	for _, name := range []string{zk, "postgres", "redis", "guard-1"} {
 		must(t, s.Kill(t.Context(), name))

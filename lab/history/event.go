@@ -111,17 +111,20 @@ type Event struct {
 // Header says what was run and what is expected of it, so that a history can be checked without
 // anything else.
 type Header struct {
-	Scenario string    `json:"scenario"`
-	About    string    `json:"about"`
-	Seed     uint64    `json:"seed,string"`
-	Command  string    `json:"command"` // that repeats the run
-	Guarded  bool      `json:"guarded"` // false: the workers bypassed the guard
-	Control  string    `json:"control,omitempty"`
-	Injector string    `json:"injector"` // local, containers
-	Started  time.Time `json:"started"`  // for people
-	Versions []string  `json:"versions,omitempty"`
-	Session  Duration  `json:"session"` // the session timeout at the coordinator
-	Expect   Expect    `json:"expect"`
+	Scenario string `json:"scenario"`
+	About    string `json:"about"`
+	Seed     uint64 `json:"seed,string"`
+	Command  string `json:"command"` // that repeats the run
+	Guarded  bool   `json:"guarded"` // false: the workers bypassed the guard
+	Control  string `json:"control,omitempty"`
+	Injector string `json:"injector"` // local, containers
+	// Coordinator is that of --coordinator: zk, etcd or postgres. Histories recorded until November
+	// 2026 name none; theirs was ZooKeeper.
+	Coordinator string    `json:"coordinator,omitempty"`
+	Started     time.Time `json:"started"` // for people
+	Versions    []string  `json:"versions,omitempty"`
+	Session     Duration  `json:"session"` // the session timeout at the coordinator
+	Expect      Expect    `json:"expect"`
 }
 
 // Expect is what a run has to show to count at all, and the bounds that it has to keep. A zero

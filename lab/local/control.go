@@ -152,8 +152,8 @@ func (s *System) Restore(ctx context.Context, server string) error {
 	return s.elects.restore(ctx)
 }
 
-// ZooKeeperLeader implements lab.System. It waits while there is none.
-func (s *System) ZooKeeperLeader(ctx context.Context) (string, error) {
+// CoordinatorLeader implements lab.System. It waits while there is none.
+func (s *System) CoordinatorLeader(ctx context.Context) (string, error) {
 	address, err := s.elects.leader(ctx)
 	if err != nil {
 		return "", err

@@ -29,14 +29,14 @@ type coordinator interface {
 func startCoordinator(ctx context.Context, t lab.Topology) (coordinator, error) {
 	switch t.Elections {
 	case lab.InEtcd:
-		e, err := servers.StartEtcd(ctx, servers.EtcdOptions{Members: max(1, t.ZooKeepers)})
+		e, err := servers.StartEtcd(ctx, servers.EtcdOptions{Members: max(1, t.CoordinatorServers)})
 		return etcd{e}, err
 	case lab.InPostgres:
 		p, err := servers.StartPostgres(ctx, servers.PostgresOptions{})
 		return electionsDB{p}, err
 	}
 	z, err := servers.StartZooKeeper(ctx, servers.ZooKeeperOptions{
-		Nodes: max(1, t.ZooKeepers), TickTime: t.TickTime(),
+		Nodes: max(1, t.CoordinatorServers), TickTime: t.TickTime(),
 	})
 	return zooKeeper{z}, err
 }

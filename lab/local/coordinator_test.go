@@ -35,16 +35,16 @@ func TestWipeMakesAnotherCoordinator(t *testing.T) {
 }
 
 func TestAnEnsembleHasALeaderThatCanBeKilled(t *testing.T) {
-	s, _ := built(t, func(b *lab.Build) { b.Topology.ZooKeepers, b.Topology.Guards = 3, 2 })
+	s, _ := built(t, func(b *lab.Build) { b.Topology.CoordinatorServers, b.Topology.Guards = 3, 2 })
 	ctx := limited(t)
-	first, err := s.ZooKeeperLeader(ctx)
+	first, err := s.CoordinatorLeader(ctx)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := s.Kill(ctx, first); err != nil {
 		t.Fatal(err)
 	}
-	second, err := s.ZooKeeperLeader(ctx)
+	second, err := s.CoordinatorLeader(ctx)
 	if err != nil || second == first {
 		t.Fatalf("%s was killed, and %s leads: %v", first, second, err)
 	}

@@ -87,7 +87,7 @@ func built(t *testing.T, change func(*lab.Build)) (*System, *heard) {
 	h := &heard{}
 	b := lab.Build{
 		// With long sessions, so that no leader loses its term.
-		Topology: lab.Topology{ZooKeepers: 1, Guards: 1, Workers: 1, Session: 10 * time.Second},
+		Topology: lab.Topology{CoordinatorServers: 1, Guards: 1, Workers: 1, Session: 10 * time.Second},
 		Dir:      t.TempDir(), Programs: programs, Events: h.take,
 	}
 	if change != nil {

@@ -41,7 +41,7 @@ func TestASystemComesUp(t *testing.T) {
 	}
 	noToken(t, ctx, s)
 	status(t, ctx, s)
-	if name, err := s.ZooKeeperLeader(ctx); name != "zookeeper-1" || err != nil {
+	if name, err := s.CoordinatorLeader(ctx); name != "zookeeper-1" || err != nil {
 		t.Error(name, err)
 	}
 	var slot, workMem string
@@ -180,7 +180,7 @@ func TestALeaderAcceptsAFlawedGuard(t *testing.T) {
 
 func TestAFailedBuildLeavesNothing(t *testing.T) {
 	b := lab.Build{
-		Topology: lab.Topology{ZooKeepers: 1, Guards: 1, GuardFlaw: "no such flaw"},
+		Topology: lab.Topology{CoordinatorServers: 1, Guards: 1, GuardFlaw: "no such flaw"},
 		Dir:      t.TempDir(), Programs: programs, Events: func(history.Event) {},
 	}
 	_, err := Build(limited(t), b)

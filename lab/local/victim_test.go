@@ -27,7 +27,7 @@ func victim() {
 	self, _ := os.Executable()
 	forked := make(chan struct{})
 	s, err := Build(context.Background(), lab.Build{
-		Topology: lab.Topology{ZooKeepers: 1, Guards: 1, Workers: 2, Session: time.Second},
+		Topology: lab.Topology{CoordinatorServers: 1, Guards: 1, Workers: 2, Session: time.Second},
 		Workload: lab.Workload{Child: "fork"}, Dir: f[0],
 		Programs: lab.Programs{Guard: f[1], Worker: self}, Events: func(e history.Event) {
 			if e.Process == "worker-1" && strings.HasPrefix(e.Text, "forked") {

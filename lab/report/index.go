@@ -20,12 +20,14 @@ import (
 type saved struct {
 	Link     string // to its page, relative to the index
 	Scenario string
-	Seed     uint64
-	Verdict  verdict
-	When     string
-	Figures  check.Figures
-	TakeOver string
-	Problem  string // why results.json cannot be read
+
+	Coordinator string
+	Seed        uint64
+	Verdict     verdict
+	When        string
+	Figures     check.Figures
+	TakeOver    string
+	Problem     string // why results.json cannot be read
 }
 
 // Index writes index.html into dir: every run below it, the newest first, including those with
@@ -79,6 +81,7 @@ func load(dir, name string) saved {
 	}
 	h := header(r)
 	run.Scenario, run.Seed, run.When = scenario(r), h.Seed, started(h)
+	run.Coordinator = coordinator(r)
 	run.Verdict, run.Figures, run.TakeOver = verdictOf(r), r.Figures, TakeOver(r.Figures)
 	return run
 }

@@ -105,6 +105,7 @@ func chips(r check.Result) []string {
 	if r.Header.Control != "" {
 		all = append(all, "control: "+r.Header.Control)
 	}
+	all = append(all, "elections in "+coordinator(r))
 	if r.Header.Injector != "" {
 		all = append(all, r.Header.Injector)
 	}

@@ -17,7 +17,11 @@ func Summary(w io.Writer, r check.Result) {
 	if isTerminal(w) {
 		word = paint(v.Tone, word)
 	}
-	fmt.Fprintf(w, "%s: %s\n  %s\n", scenario(r), word, v.Sentence)
+	what := scenario(r)
+	if r.Header != nil {
+		what += " (" + coordinator(r) + ")"
+	}
+	fmt.Fprintf(w, "%s: %s\n  %s\n", what, word, v.Sentence)
 	for _, p := range r.Problems[:min(len(r.Problems), firstLines)] {
 		fmt.Fprintf(w, "  problem  %s %s\n", p.Invariant, p.Text)
 	}

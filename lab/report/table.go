@@ -9,16 +9,17 @@ import (
 
 	"golang.org/x/term"
 
+	"github.com/ringfence/ringfence/lab"
 	"github.com/ringfence/ringfence/lab/check"
 )
 
 var columns = []string{
-	"SCENARIO", "VERDICT", "CHANGES", "WRITES", "STALE ATTEMPTS", "STALE ACCEPTED",
+	"SCENARIO", "COORDINATOR", "VERDICT", "CHANGES", "WRITES", "STALE ATTEMPTS", "STALE ACCEPTED",
 	"FALSE REFUSALS", "TAKE-OVER",
 }
 
 // verdictColumn is the last column that is text and so aligned to the left.
-const verdictColumn = 1
+const verdictColumn = 2
 
 // Table writes one line for each run and one that counts them, in colour if w is a terminal.
 func Table(w io.Writer, results []check.Result) {
@@ -26,7 +27,8 @@ func Table(w io.Writer, results []check.Result) {
 	for _, r := range results {
 		f := r.Figures
 		rows = append(rows, []string{
-			scenario(r), verdictOf(r).Word, fmt.Sprint(f.Changes), fmt.Sprint(f.Acknowledged),
+			scenario(r), coordinator(r), verdictOf(r).Word, fmt.Sprint(f.Changes),
+			fmt.Sprint(f.Acknowledged),
 			fmt.Sprint(f.StaleAttempts), fmt.Sprint(f.StaleAccepted), fmt.Sprint(f.FalseRefusals),
 			TakeOver(f),
 		})
@@ -69,6 +71,15 @@ func scenario(r check.Result) string {
 		return h.Scenario + " [guard off]"
 	}
 	return h.Scenario
+}
+
+// coordinator returns the name of the coordinator for people. It was ZooKeeper when headers named
+// none.
+func coordinator(r check.Result) string {
+	if r.Header == nil {
+		return "-"
+	}
+	return lab.Elections(r.Header.Coordinator).Name()
 }
 
 func total(results []check.Result) string {

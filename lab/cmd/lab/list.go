@@ -27,7 +27,13 @@ func (p program) list(_ context.Context, args []string) (int, error) {
 	w := tabwriter.NewWriter(p.stdout, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "SCENARIO\tROW\tWHAT HAPPENS")
 	for _, s := range lab.Catalogue {
-		fmt.Fprintf(w, "%s\t%s\t%s\n", s.Name, strings.Trim(fmt.Sprint(s.Rows), "[]"), s.About)
+		about := s.About
+		for _, e := range lab.AllElections {
+			if !s.RunsOn(e) {
+				about += fmt.Sprintf(" (Not with --coordinator %s: %s.)", e, s.NotOn[e])
+			}
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\n", s.Name, strings.Trim(fmt.Sprint(s.Rows), "[]"), about)
 	}
 	fmt.Fprintln(w, "\nCONTROL\tON\tSEEDED BUG")
 	for _, c := range lab.Controls {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/ringfence/ringfence/lab"
 	"github.com/ringfence/ringfence/lab/check"
+	"github.com/ringfence/ringfence/lab/history"
 )
 
 func invoke(t *testing.T, args ...string) (code int, stdout, stderr string) {
@@ -31,6 +32,8 @@ func TestMistakesAreReportedBeforeAnythingIsBuilt(t *testing.T) {
 		{"run leader-paused --control nonsense", "observe-only"},
 		{"run --compare leader-paused --unguarded", "--compare"},
 		{"run leader-paused --injector cloud", "local and containers"},
+		{"run leader-paused --coordinator consul", "zk, etcd and postgres"},
+		{"run coordinator-leader-killed --coordinator postgres", "Postgres is one server"},
 		{"run leader-paused --time soon", "soon"},
 		{"run leader-paused --session 1m", "from 600ms to 15s"},
 		{"controls nonsense", "observe-only"},
@@ -153,5 +156,35 @@ func TestTheTableIsReplacedBetweenItsMarks(t *testing.T) {
 	}
 	if err := updateTable("main.go", nil); err == nil {
 		t.Error("a file without marks was rewritten")
+	}
+}
+
+func TestResultsReplaceOnlyTheRowsOfTheirScenarios(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "README.md")
+	const etcd = "<!-- results etcd -->\n| leader-paused | in etcd |\n<!-- /results etcd -->\n"
+	before := "<!-- results zk -->\n| scenario | head |\n|---|---|\n| leader-paused | old |\n" +
+		"| no-such-scenario | old |\n| random-mix | kept |\n<!-- /results zk -->\n" + etcd
+	if err := os.WriteFile(file, []byte(before), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	result := func(accepted int) []check.Result {
+		return []check.Result{{
+			Verdict: check.Valid, Header: &history.Header{Scenario: "leader-paused"},
+			Figures: check.Figures{Acknowledged: 321, StaleAccepted: accepted},
+		}}
+	}
+	err := updateResults(file, lab.InZooKeeper, result(0), result(155))
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, _ := os.ReadFile(file)
+	want := "<!-- results zk -->\n" + resultsHead +
+		"| leader-paused | valid | 0 | 321 | 0 | 0 | 0 | - | 155 |\n| random-mix | kept |\n" +
+		"<!-- /results zk -->\n" + etcd
+	if string(text) != want {
+		t.Errorf("%s\nwant\n%s", text, want)
+	}
+	if err := updateResults(file, lab.InPostgres, result(0), nil); err == nil {
+		t.Error("a file without the coordinator's marks was rewritten")
 	}
 }

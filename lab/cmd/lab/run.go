@@ -63,8 +63,8 @@ func choose(
 			return nil, fmt.Errorf("%w: no scenario %q; lab list shows them", errUsage, n)
 		}
 		if !s.RunsOn(on) {
-			return nil, fmt.Errorf("%w: %s needs a coordinator of several servers, which %s is not",
-				errUsage, n, on)
+			return nil, fmt.Errorf("%w: %s cannot be run with --coordinator %s: %s", errUsage, n, on,
+				s.NotOn[on])
 		}
 		chosen = append(chosen, s)
 	}
@@ -206,7 +206,7 @@ func (p program) conclude(s *settings, with, without []check.Result) (int, error
 		}
 	}
 	if s.write != "" && code == exitValid {
-		return code, updateResults(s.write, with, without)
+		return code, updateResults(s.write, lab.Elections(s.elections), with, without)
 	}
 	return code, nil
 }

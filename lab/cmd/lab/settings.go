@@ -46,7 +46,7 @@ func (s *settings) register(flags *flag.FlagSet) {
 		"where each run leaves a directory with history, report and logs")
 	flags.BoolVar(&s.quiet, "quiet", false, "print only results, and no progress")
 	flags.StringVar(&s.write, "write", "",
-		"update the table between the marks in this file, if all results are as expected")
+		"update the rows of the table in this file, if all results are as expected")
 	s.as = format(flags)
 }
 
