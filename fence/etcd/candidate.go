@@ -3,57 +3,27 @@ package etcd
 import (
 	"context"
 	"fmt"
-	"sync"
 	"time"
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/campaign"
 	"github.com/ringfence/ringfence/internal/cluster"
 )
 
-// candidate is a key in an election.
+// candidate is a key in an election. Its token is the create revision.
 type candidate struct {
-	s        *session
-	resource fence.Resource
-	holder   string
-	key      string
-	token    fence.Token // its create revision; 0 until it is known; the session's mutex guards it
-
-	mu     sync.Mutex
-	keeper *fence.Keeper // once it has won
+	campaign.Standing
+	s *session
 }
 
-// leave gives the key up. The session deletes it as soon as etcd answers.
-func (e *candidate) leave() {
-	e.s.mu.Lock()
-	delete(e.s.keys, e.key)
-	e.s.mu.Unlock()
-	e.s.hurry()
-}
-
-// confirm records that the candidate existed under its lease at some time after start.
-func (e *candidate) confirm(start time.Time) { e.tell(func(k *fence.Keeper) { k.Confirm(start) }) }
-
-// suspend records that etcd has not answered.
-func (e *candidate) suspend() { e.tell((*fence.Keeper).Suspend) }
-
-// lose records that the candidate is gone.
-func (e *candidate) lose(cause error) { e.tell(func(k *fence.Keeper) { k.Lose(cause) }) }
-
-// tell tells the keeper of the term, if the candidate has won one.
-func (e *candidate) tell(what func(*fence.Keeper)) {
-	e.mu.Lock()
-	keeper := e.keeper
-	e.mu.Unlock()
-	if keeper != nil {
-		what(keeper)
-	}
-}
+// Leave implements campaign.Candidate.
+func (e *candidate) Leave() { e.s.Leave(e.Key) }
 
 // exists compares the key with the one that was enrolled.
-func (e *candidate) exists() clientv3.Cmp { return cluster.Holds(e.key, e.token) }
+func (e *candidate) exists() clientv3.Cmp { return cluster.Holds(e.Key, e.Token()) }
 
 // opsMost is how many operations a transaction may have: less than etcd's default of 128.
 const opsMost = 100
@@ -66,7 +36,7 @@ func (c *Coordinator) exist(ctx context.Context, all []*candidate) (map[string]b
 		all = all[len(some):]
 		var gets []clientv3.Op
 		for _, e := range some {
-			gets = append(gets, clientv3.OpGet(e.key, clientv3.WithKeysOnly()))
+			gets = append(gets, clientv3.OpGet(e.Key, clientv3.WithKeysOnly()))
 		}
 		resp, err := c.client.Txn(ctx).Then(gets...).Commit()
 		if err != nil {
@@ -74,24 +44,26 @@ func (c *Coordinator) exist(ctx context.Context, all []*candidate) (map[string]b
 		}
 		for i, e := range some {
 			kvs := resp.Responses[i].GetResponseRange().Kvs
-			there[e.key] = len(kvs) == 1 && kvs[0].CreateRevision == int64(e.token)
+			there[e.Key] = len(kvs) == 1 && kvs[0].CreateRevision == int64(e.Token())
 		}
 	}
 	return there, nil
 }
 
-// await waits until the candidate leads, and returns the issuer as it was at that moment.
-func (e *candidate) await(ctx context.Context) (fence.Issuer, error) {
+// Await implements campaign.Candidate. The lease was renewed less than half of its time ago then.
+func (e *candidate) Await(ctx context.Context) (issuer fence.Issuer, renewed time.Time, err error) {
 	for {
-		at, err := cluster.Ask(ctx, e.s.c.client, "read the election of "+string(e.resource), e.position)
+		at, err := cluster.Ask(ctx, e.s.c.client, "read the election of "+string(e.Resource),
+			e.position)
 		if err != nil {
-			return "", err
+			return "", time.Time{}, err
 		}
 		if at.before == nil {
-			return at.issuer, nil
+			renewed, err := e.s.Renewed(ctx)
+			return at.issuer, renewed, err
 		}
 		if err := e.wait(ctx, at); err != nil {
-			return "", err
+			return "", time.Time{}, err
 		}
 	}
 }
@@ -106,8 +78,8 @@ type position struct {
 // position reads who is next ahead. cluster.ErrGone: the candidate is not in the election any more.
 func (e *candidate) position(ctx context.Context) (position, error) {
 	c := e.s.c
-	nearest := clientv3.OpGet(c.client.Election(e.resource), clientv3.WithPrefix(), clientv3.WithKeysOnly(),
-		clientv3.WithMaxCreateRev(int64(e.token)), clientv3.WithLimit(2),
+	nearest := clientv3.OpGet(c.client.Election(e.Resource), clientv3.WithPrefix(), clientv3.WithKeysOnly(),
+		clientv3.WithMaxCreateRev(int64(e.Token())), clientv3.WithLimit(2),
 		clientv3.WithSort(clientv3.SortByCreateRevision, clientv3.SortDescend))
 	resp, err := c.client.Txn(ctx).If(e.exists()).
 		Then(nearest, clientv3.OpGet(c.client.IssuerKey())).Commit()
@@ -120,10 +92,10 @@ func (e *candidate) position(ctx context.Context) (position, error) {
 	at := position{revision: resp.Header.Revision}
 	for _, kv := range resp.Responses[0].GetResponseRange().Kvs {
 		switch {
-		case string(kv.Key) == e.key:
-		case kv.CreateRevision == int64(e.token):
+		case string(kv.Key) == e.Key:
+		case kv.CreateRevision == int64(e.Token()):
 			return position{}, fmt.Errorf("%w: %s and %s have %s; delete one of them",
-				cluster.ErrShared, e.key, kv.Key, e.token)
+				cluster.ErrShared, e.Key, kv.Key, e.Token())
 		default:
 			at.before = kv
 		}
@@ -139,19 +111,19 @@ func (e *candidate) wait(ctx context.Context, at position) error {
 	ctx, stop := context.WithCancel(clientv3.WithRequireLeader(ctx))
 	defer stop()
 	ahead := e.s.c.deletion(ctx, string(at.before.Key), at.revision+1)
-	own := e.s.c.deletion(ctx, e.key, at.revision+1)
+	own := e.s.c.deletion(ctx, e.Key, at.revision+1)
 	defer cluster.Calm(ctx)()
-	again := time.NewTimer(e.s.ttl)
+	again := time.NewTimer(e.s.Timeout)
 	defer again.Stop()
 	select {
 	case <-ahead:
 		if e.s.c.woken != nil {
-			e.s.c.woken(e.resource, e.holder)
+			e.s.c.woken(e.Resource, e.Holder)
 		}
 	case <-own:
 	case <-again.C:
-	case <-e.s.over:
-		return e.s.ended()
+	case <-e.Gone():
+		return e.Cause()
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}

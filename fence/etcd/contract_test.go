@@ -46,8 +46,7 @@ func TestEtcdKeepsTheContract(t *testing.T) {
 		Cut:            func(_ testing.TB, c fence.Coordinator) { of(c).relay.Hold() },
 		Heal:           func(_ testing.TB, c fence.Coordinator) { of(c).relay.Pass() },
 		Expire: func(t testing.TB, c fence.Coordinator) {
-			s := <-c.(*Coordinator).sessions
-			c.(*Coordinator).sessions <- s
+			s := c.(*Coordinator).campaigns.Current()
 			if s == nil {
 				return // it has never campaigned
 			}

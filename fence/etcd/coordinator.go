@@ -9,6 +9,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/campaign"
 	"github.com/ringfence/ringfence/internal/cluster"
 )
 
@@ -38,7 +39,7 @@ type Coordinator struct {
 	log     *slog.Logger
 	ctx     context.Context // ends at Close with ErrClosed
 
-	sessions chan *session // holds the current session, or nil
+	campaigns *campaign.Campaigns[*session, *candidate]
 
 	mu     sync.Mutex
 	closed bool
@@ -74,8 +75,6 @@ func open(
 	if c.timeout <= 0 {
 		c.timeout = cluster.DefaultTimeout
 	}
-	c.sessions = make(chan *session, 1)
-	c.sessions <- nil
 	var err error
 	c.client, err = cluster.Open(ctx, a, cluster.Options{
 		Timeout: c.timeout, Logger: o.Logger, Change: change,
@@ -84,6 +83,9 @@ func open(
 		return nil, err
 	}
 	c.log, c.ctx = c.client.Log, c.client.Context()
+	c.campaigns = campaign.New(campaign.Options[*session]{
+		Open: c.grant, Closed: c.ctx, Go: c.work.Go, Refused: cluster.Refused, Log: c.log,
+	})
 	if _, err := c.Issuer(ctx); err != nil {
 		_ = c.Close()
 		return nil, err

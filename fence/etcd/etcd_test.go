@@ -108,8 +108,7 @@ func TestAProcessThatLeadsManyElectionsHasOneLease(t *testing.T) {
 		all.Go(func() { terms[i] = win(t, c, resources[i], "host") })
 	}
 	all.Wait()
-	s := <-c.sessions
-	c.sessions <- s
+	s := c.campaigns.Current()
 	lease, err := admin.TimeToLive(t.Context(), s.lease, clientv3.WithAttachedKeys())
 	if err != nil || len(lease.Keys) != elections {
 		t.Errorf("%d keys under the lease, %v", len(lease.Keys), err)
@@ -144,13 +143,15 @@ func TestCandidatesThatShareARevisionDoNotLead(t *testing.T) {
 	if _, leaders, err := c.Leaders(t.Context(), "orders"); !errors.Is(err, cluster.ErrShared) {
 		t.Errorf("who leads: %v, %v", leaders, err)
 	}
-	s, err := c.sessionOf(t.Context())
+	s, err := c.campaigns.Session(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	twin := queued(t, c, "orders", 2)[0].Token
-	e := &candidate{s: s, resource: "orders", holder: "a", key: dir + "twin1", token: twin}
-	if _, err := e.await(t.Context()); !errors.Is(err, cluster.ErrShared) {
+	e := s.Candidate("orders", "a")
+	e.Key = dir + "twin1"
+	e.Enrolled(twin)
+	if _, _, err := e.Await(t.Context()); !errors.Is(err, cluster.ErrShared) {
 		t.Errorf("a twin leads: %v", err)
 	}
 }

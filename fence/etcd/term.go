@@ -12,77 +12,42 @@ import (
 	"github.com/ringfence/ringfence/internal/cluster"
 )
 
-// win makes the term of a candidate that leads, and the goroutine that keeps it.
-func (e *candidate) win(ctx context.Context, issuer fence.Issuer) (*fence.Term, error) {
-	confirmed, err := e.s.renewed(ctx)
-	if err != nil {
-		return nil, err
-	}
-	claim := fence.Claim{Resource: e.resource, Token: e.token, Issuer: issuer, Holder: e.holder}
-	term, keeper := fence.NewTerm(claim, confirmed, e.s.ttl, e)
-	e.mu.Lock()
-	e.keeper = keeper
-	e.mu.Unlock()
-	e.s.c.work.Go(func() { e.keep(term, keeper) }) // the campaign that calls is still counted
-	return term, nil
-}
-
-// keep ends the term when its key is deleted, its session ends or the Coordinator is closed. The
-// beats of the session confirm it. A term that is lost at etcd leaves nothing. One that its holder
-// has given up, or that a store has superseded, keeps its place until Release: the holder is still
-// draining.
-func (e *candidate) keep(term *fence.Term, keeper *fence.Keeper) {
-	ctx, stop := e.s.c.client.WithEnd(term.Context())
-	defer stop()
-	for failures := 1; term.State() != fence.Lost; failures++ {
-		cause, err := e.lost(ctx)
+// Watch implements campaign.Candidate: it notices at once that the key is deleted.
+func (e *candidate) Watch(ctx context.Context) {
+	for failures := 1; ctx.Err() == nil; failures++ {
+		gone, err := e.deleted(ctx)
 		switch {
-		case cause != nil:
-			keeper.Lose(cause)
+		case gone:
+			e.Lose(e.s.whyGone(ctx))
 		case err != nil:
 			backoff.Pause(ctx, backoff.After(failures, backoff.Least, backoff.Most))
 		}
 	}
-	cause := context.Cause(term.Context())
-	if errors.Is(cause, fence.ErrExpired) || errors.Is(cause, fence.ErrDeposed) {
-		e.leave()
-	}
 }
 
-// lost waits until the term is lost at etcd, and returns why. It returns nil when ctx ends, and an
-// error when the watch failed.
-func (e *candidate) lost(ctx context.Context) (cause, err error) {
-	c := e.s.c
-	watching, stop := context.WithCancel(clientv3.WithRequireLeader(ctx))
+// deleted waits until the key may have been deleted, or ctx ends, and returns whether the key is gone.
+// It returns an error when nobody answered.
+func (e *candidate) deleted(ctx context.Context) (bool, error) {
+	ctx, stop := context.WithCancel(clientv3.WithRequireLeader(ctx))
 	defer stop()
-	at, err := cluster.Ask(watching, c.client, "read the own candidate", e.position)
-	switch {
-	case errors.Is(err, cluster.ErrGone):
-		return e.s.whyGone(watching), nil
-	case err == nil:
-		defer cluster.Calm(ctx)()
-		select {
-		case <-c.deletion(watching, e.key, at.revision+1):
-			return nil, nil // read again: it was deleted, or the watch has failed
-		case <-e.s.over:
-		case <-ctx.Done():
-		}
+	at, err := cluster.Ask(ctx, e.s.c.client, "read the own candidate", e.position)
+	if err != nil {
+		return errors.Is(err, cluster.ErrGone), err
 	}
-	switch {
-	case c.ctx.Err() != nil:
-		return fmt.Errorf("%w: %w", fence.ErrResigned, ErrClosed), nil
-	case e.s.ended() != nil:
-		return e.s.ended(), nil
+	defer cluster.Calm(ctx)()
+	select {
+	case <-e.s.c.deletion(ctx, e.Key, at.revision+1): // or the watch has failed
+	case <-ctx.Done():
 	}
-	return nil, err
+	return false, nil
 }
 
 // Acknowledge implements fence.Backing.
 func (e *candidate) Acknowledge(ctx context.Context) error {
 	_, err := cluster.Ask(ctx, e.s.c.client, "acknowledge the term", func(ctx context.Context) (struct{}, error) {
-		ready := cluster.Value{Holder: e.holder, Ready: true}.String()
+		ready := cluster.Value{Holder: e.Holder, Ready: true}.String()
 		resp, err := e.s.c.client.Txn(ctx).If(e.exists()).
-			Then(clientv3.OpPut(e.key, ready, clientv3.WithIgnoreLease())).Commit()
+			Then(clientv3.OpPut(e.Key, ready, clientv3.WithIgnoreLease())).Commit()
 		if err == nil && !resp.Succeeded {
 			err = cluster.ErrGone
 		}
@@ -98,16 +63,17 @@ func (e *candidate) Acknowledge(ctx context.Context) error {
 // has. If etcd does not answer, the session deletes the key as soon as it does, or the lease runs
 // out.
 func (e *candidate) Release(ctx context.Context) error {
-	defer e.leave()
-	if e.s.ended() != nil {
+	defer e.Leave()
+	if e.s.Ended() != nil {
 		return nil // the key is gone with the lease, or will be before anybody leads
 	}
-	_, err := cluster.Ask(ctx, e.s.c.client, "resign", func(ctx context.Context) (*clientv3.DeleteResponse, error) {
-		return e.s.c.client.Delete(ctx, e.key)
-	})
+	_, err := cluster.Ask(ctx, e.s.c.client, "resign",
+		func(ctx context.Context) (*clientv3.DeleteResponse, error) {
+			return e.s.c.client.Delete(ctx, e.Key)
+		})
 	if err == nil || errors.Is(err, ErrClosed) {
 		return nil // Close revokes the lease
 	}
 	return fmt.Errorf("the candidate of %s=%s may stay until etcd answers or its lease runs out: %w",
-		e.resource, e.token, err)
+		e.Resource, e.Token(), err)
 }

@@ -142,11 +142,7 @@ func openWith(
 }
 
 // current is the coordinator's session, or nil.
-func current(c *Coordinator) *session {
-	s := <-c.sessions
-	c.sessions <- s
-	return s
-}
+func current(c *Coordinator) *session { return c.campaigns.Current() }
 
 // faulty is a client whose traffic and replies a test controls.
 type faulty struct {

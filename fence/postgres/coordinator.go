@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/campaign"
 )
 
 // Options change how a Coordinator works. The zero value is good.
@@ -54,7 +55,7 @@ type Coordinator struct {
 	ctx   context.Context // ends at Close with ErrClosed
 	close context.CancelCauseFunc
 
-	sessions chan *session // holds the current session, or nil
+	campaigns *campaign.Campaigns[*session, *candidate]
 
 	mu     sync.Mutex
 	closed bool
@@ -98,9 +99,10 @@ func open(ctx context.Context, a address, o Options) (*Coordinator, error) {
 	}
 	c.log = c.log.With("postgres", a.String())
 	c.listener = &listener{c: c, wanted: map[string]map[*subscription]bool{}}
-	c.sessions = make(chan *session, 1)
-	c.sessions <- nil
 	c.ctx, c.close = context.WithCancelCause(context.Background())
+	c.campaigns = campaign.New(campaign.Options[*session]{
+		Open: c.openSession, Closed: c.ctx, Go: c.work.Go, Refused: refused, Log: c.log,
+	})
 	if err := c.prepare(ctx); err != nil {
 		_ = c.Close()
 		return nil, err

@@ -26,8 +26,8 @@ type place struct {
 
 // of returns the place of a candidate, unless its row is gone.
 func (p places) of(e *candidate) (place, bool) {
-	at, there := p.at[e.id]
-	return at, there && at.token == e.token
+	at, there := p.at[e.Key]
+	return at, there && at.token == e.Token()
 }
 
 // readPlaces calls beat or look. errOver: the session is over.
@@ -75,8 +75,8 @@ func (s *session) place(e *candidate, at place) {
 
 // plan has a candidate looked at then, or earlier if that is planned already.
 func (s *session) plan(e *candidate, when time.Time) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	e.mu.Lock()
+	defer e.mu.Unlock()
 	if e.look.IsZero() || when.Before(e.look) {
 		e.look = when
 		kick(s.peek)
@@ -85,12 +85,12 @@ func (s *session) plan(e *candidate, when time.Time) {
 
 // notice is called when the server has news of a candidate, or may have had some that was missed.
 func (s *session) notice(id string) {
-	for _, e := range s.enrolled() {
-		if id != "" && id != e.id {
+	for _, e := range s.Enrolled() {
+		if id != "" && id != e.Key {
 			continue
 		}
 		if id != "" && s.c.woken != nil && e.waits() {
-			s.c.woken(e.resource, e.holder)
+			s.c.woken(e.Resource, e.Holder)
 		}
 		s.plan(e, time.Now())
 	}
@@ -99,14 +99,14 @@ func (s *session) notice(id string) {
 // look looks at candidates when that is planned, until the session is over. One call does it for
 // all that are due.
 func (s *session) look() {
-	for s.ended() == nil {
+	for s.Ended() == nil {
 		due, wait := s.due()
 		if len(due) == 0 {
 			next := time.NewTimer(wait)
 			select {
 			case <-next.C:
 			case <-s.peek:
-			case <-s.over:
+			case <-s.Over():
 			}
 			next.Stop()
 			continue
@@ -114,7 +114,7 @@ func (s *session) look() {
 		found, err := s.lookAt(due)
 		switch {
 		case errors.Is(err, errOver):
-			s.end(errOver)
+			s.End(errOver)
 		case err != nil:
 			for _, e := range due {
 				s.plan(e, time.Now().Add(s.c.tick()))
@@ -124,7 +124,7 @@ func (s *session) look() {
 				if at, there := found.of(e); there {
 					s.place(e, at)
 				} else {
-					e.lose(fence.ErrDeposed)
+					e.Lose(fence.ErrDeposed)
 				}
 			}
 		}
@@ -133,29 +133,39 @@ func (s *session) look() {
 
 // due takes the candidates to look at now, and returns how long it is until the next.
 func (s *session) due() (due []*candidate, wait time.Duration) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	wait = s.ttl
-	for _, e := range s.known {
-		if e.token == 0 || e.look.IsZero() {
-			continue
-		}
-		if left := time.Until(e.look); left > 0 {
+	wait = s.Timeout
+	for _, e := range s.Enrolled() {
+		switch is, left := e.due(); {
+		case is:
+			due = append(due, e)
+		case left > 0:
 			wait = min(wait, left)
-			continue
 		}
-		e.look = time.Time{}
-		due = append(due, e)
 	}
 	return due, wait
+}
+
+// due returns whether to look at the candidate now, and takes the plan then. left is how long it is
+// until that, or 0 if nothing is planned.
+func (e *candidate) due() (is bool, left time.Duration) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.look.IsZero() {
+		return false, 0
+	}
+	if left := time.Until(e.look); left > 0 {
+		return false, left
+	}
+	e.look = time.Time{}
+	return true, 0
 }
 
 func (s *session) lookAt(due []*candidate) (places, error) {
 	ids := make([]string, len(due))
 	for i, e := range due {
-		ids[i] = e.id
+		ids[i] = e.Key
 	}
-	return once(s.c.ctx, s.c.beats, s.ttl/4,
+	return once(s.c.ctx, s.c.beats, s.Timeout/4,
 		func(ctx context.Context, conn *pgx.Conn) (places, error) {
 			return readPlaces(ctx, conn, "look($1, $2)", s.id, ids)
 		})

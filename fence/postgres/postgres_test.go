@@ -34,8 +34,8 @@ func win(t *testing.T, c *Coordinator, r fence.Resource, holder string) *fence.T
 	return term
 }
 
-// campaign starts a campaign that ends with the test, and waits until its candidate is listed.
-func campaign(
+// stand starts a campaign that ends with the test, and waits until its candidate is listed.
+func stand(
 	t *testing.T, c *Coordinator, r fence.Resource, holder string,
 ) (won <-chan *fence.Term) {
 	t.Helper()
@@ -316,7 +316,7 @@ func TestASessionThatWasPassedOverIsGoneWhateverTheClockSays(t *testing.T) {
 			third := openWith(t, d.url(), long, nil)
 			win(t, c, "orders", "a")
 			s := current(c)
-			campaign(t, other, "orders", "b")
+			stand(t, other, "orders", "b")
 			waiting := current(other)
 			r.Hold() // now nobody looks but this test
 			d.expired(t, s)
@@ -435,7 +435,7 @@ func TestADeadlineCountsFromTheStartOfTheHeartbeat(t *testing.T) {
 	})
 	r.Hold()
 	first = term.Deadline()
-	kick(s.nudge) // the reply to this one is held back
+	s.Hurry() // the reply to this one is held back
 	time.Sleep(2 * time.Second)
 	passed := time.Now()
 	r.Pass()
@@ -470,7 +470,7 @@ func TestAnAcknowledgementAfterTheSessionIsRefused(t *testing.T) {
 	c := openWith(t, d.through(r), long, nil)
 	term := win(t, c, "orders", "a")
 	s := current(c)
-	id := s.enrolled()[0].id
+	id := s.Enrolled()[0].Key
 	r.Hold()
 	d.expired(t, s)
 	acknowledged, err := once(t.Context(), openWith(t, d.url(), long, nil).calls, long,
@@ -650,7 +650,7 @@ func TestAPoolerInTransactionModeIsUsedWithoutListening(t *testing.T) {
 	var last fence.Token
 	for i := range 6 {
 		term := win(t, clients[i%2], "orders", "a")
-		won := campaign(t, clients[(i+1)%2], "orders", "b")
+		won := stand(t, clients[(i+1)%2], "orders", "b")
 		if err := term.Acknowledge(t.Context()); err != nil {
 			t.Error(err)
 		}
@@ -709,7 +709,7 @@ func TestATermOutlivesARestartOfTheServer(t *testing.T) {
 	d := database{serverstest.Postgres(t, servers.PostgresOptions{}), "postgres"}
 	c := openWith(t, d.url(), long, nil)
 	term := win(t, c, "orders", "a")
-	won := campaign(t, openWith(t, d.url(), long, nil), "orders", "b")
+	won := stand(t, openWith(t, d.url(), long, nil), "orders", "b")
 	if err := d.pg.Kill(); err != nil {
 		t.Fatal(err)
 	}

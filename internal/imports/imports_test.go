@@ -36,8 +36,8 @@ var allowed = map[string][]string{
 	"fence":           {},
 	"fence/fencetest": {"fence", "internal/leak", "go.uber.org/goleak"},
 	"fence/zookeeper": {"fence", "internal/backoff", "internal/ensemble", "internal/ensemble/election", zk},
-	"fence/etcd":      {"fence", "internal/backoff", "internal/cluster", etcd},
-	"fence/postgres":  {"fence", "internal/backoff", pgx},
+	"fence/etcd":      {"fence", "internal/backoff", "internal/campaign", "internal/cluster", etcd},
+	"fence/postgres":  {"fence", "internal/backoff", "internal/campaign", pgx},
 	"store/postgres":  {"internal/refusal", "fence", "internal/marks", "internal/marks/postgres", pgx},
 	"store/redis":     {"internal/refusal", "fence", "internal/marks", "internal/marks/redis", redis},
 
@@ -99,6 +99,7 @@ var allowed = map[string][]string{
 		"internal/marks/postgres", "internal/servers", "internal/servers/serverstest", pgx},
 	"internal/leak":       {"go.uber.org/goleak"},
 	"internal/backoff":    {},
+	"internal/campaign":   {"fence", "internal/backoff"},
 	"internal/hostlist":   {},
 	"internal/settings":   {"github.com/caarlos0/env/v11"},
 	"internal/taskfile":   {"fence", "checkpoint", "internal/settings", "go.yaml.in/yaml/v4"},
