@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"flag"
 	"fmt"
 
 	"github.com/ringfence/ringfence/fence"
@@ -14,29 +15,33 @@ type request struct {
 	task     taskRef
 	output   string   // table or json
 	command  []string // to run as the leader
+	again    bool     // stand for election again after a lost term
 }
 
+// againFlag declares --again.
+func (r *request) againFlag(f *flag.FlagSet) { f.BoolVar(&r.again, "again", false, "") }
+
 // parse reads the arguments after the subcommand.
-func (c command) parse(a cli.Arguments) (r request, err error) {
+func (c command) parse(a cli.Arguments, r *request) (err error) {
 	r.output, r.command = a.Output, a.Rest
 	names, dashed := a.Names, a.Dashed
 	switch {
 	case c.output && !a.KnownOutput():
-		return r, fmt.Errorf("-o is table or json, not %q", a.Output)
+		return fmt.Errorf("-o is table or json, not %q", a.Output)
 	case c.takes != takesResource:
 		r.task, err = c.parseTask(names, dashed)
-		return r, err
+		return err
 	case len(names) == 0:
-		return r, errors.New("RESOURCE is missing")
+		return errors.New("RESOURCE is missing")
 	case len(names) > 1 && c.name == "run" && !dashed:
-		return r, fmt.Errorf("put -- before the command: leader run %s -- %s", names[0], names[1])
+		return fmt.Errorf("put -- before the command: leader run %s -- %s", names[0], names[1])
 	case len(names) > 1:
-		return r, fmt.Errorf("%q is one argument too many", names[1])
+		return fmt.Errorf("%q is one argument too many", names[1])
 	case c.name == "run" && len(r.command) == 0:
-		return r, errors.New("the command is missing: leader run RESOURCE -- COMMAND")
+		return errors.New("the command is missing: leader run RESOURCE -- COMMAND")
 	case c.name != "run" && dashed:
-		return r, fmt.Errorf("%s takes no command", c.name)
+		return fmt.Errorf("%s takes no command", c.name)
 	}
 	r.resource, err = fence.ParseResource(names[0])
-	return r, err
+	return err
 }

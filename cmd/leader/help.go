@@ -4,8 +4,8 @@ const exitCodes = `Exit codes:
   0    done
   1    error; for status and resign also: nobody leads; for task also: the task is stopped
   2    wrong usage, settings or task file
-  3    leadership was lost or the token is stale, and the command was stopped. (task stands for
-       election again instead, as long as that can help)
+  3    leadership was lost or the token is stale, and the command was stopped. (task and
+       run --again stand for election again instead, as long as that can help)
   else run: the command's own; 128 + n when signal n ended it, or ended leader before the command
        was started. task: 128 + n when signal n ended it; the next copy continues
 `
@@ -17,6 +17,11 @@ TERM, INT, HUP, QUIT, USR1, USR2 and WINCH to that group. A second TERM or INT, 
 was told to stop, kills it. On a terminal it is in the foreground; Ctrl-Z is off, since a stopped
 leader would hold the resource and do nothing. When the command ends, leader kills what is left of
 its group and resigns, and the next candidate leads.
+
+With --again a lost term does not end leader. Once the command is gone, leader pauses (0.25 s, and up
+to 10 s after terms that fail at once) and stands for election again. It still ends when the command
+ends by itself, with the command's code; after TERM, with 128 + n; and with 1 for what standing again
+cannot fix: a wrong setting, a refused login, a store that an operator has to prepare.
 `
 
 // more returns what -h prints about a subcommand after its summary.

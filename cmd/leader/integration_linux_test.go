@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/internal/cli"
+	"github.com/ringfence/ringfence/internal/environ"
 	"github.com/ringfence/ringfence/internal/leadertest"
 	"github.com/ringfence/ringfence/internal/servers"
 	"github.com/ringfence/ringfence/internal/servers/serverstest"
@@ -36,6 +37,10 @@ func siteAt(t *testing.T, program, coordinator string, timeout time.Duration) *s
 		"PATH=" + os.Getenv("PATH"), "LEADER_COORDINATOR=" + coordinator,
 		"LEADER_SESSION_TIMEOUT=" + timeout.String(),
 	}}
+}
+
+func (s *site) set(name, value string) {
+	s.env = environ.With(s.env, [][2]string{{name, value}})
 }
 
 // leader is one leader process.
@@ -146,6 +151,8 @@ func TestLeaderProcesses(t *testing.T) {
 		"CoordinatorPausedAndResumed":          testCoordinatorPaused,
 		"CoordinatorGoneForGood":               testCoordinatorGone,
 		"CoordinatorThatIsNotThere":            testNoCoordinator,
+		"AgainInEveryCoordinator":              testAgain,
+		"AgainAfterTheCoordinatorWasAway":      testAgainWithoutCoordinator,
 		"CommandOnATerminal":                   testTerminal,
 		"StoresAreRaisedBeforeTheCommand":      testStores,
 		"FirstProcessOfAContainerReapsOrphans": testFirstProcess,

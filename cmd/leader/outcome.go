@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/internal/environ"
@@ -15,29 +16,33 @@ type outcome struct {
 	failed  error // it could not be started
 	stopped error // why it was stopped; nil when it ended by itself
 	code    int   // leader's exit code when it ended by itself
+
+	ordered bool                // the operator told it to end
+	order   supervise.Signalled // how
+	remains bool                // the kernel cannot end some of its processes yet
+	ran     time.Duration
 }
 
-// next says what a person should know and do after the command was stopped.
-func (o *outcome) next() string {
-	const again = "; run leader again to stand for election again"
+// known says what a person should know after the command was stopped.
+func (o *outcome) known() string {
 	switch {
 	case errors.Is(o.stopped, fence.ErrDeposed):
-		return "an operator or leader resign has ended this term; the next candidate leads" + again
+		return "an operator or leader resign has ended this term; the next candidate leads"
 	case errors.Is(o.stopped, fence.ErrExpired):
 		return "another leader may have worked before the command was gone; fenced stores refused " +
-			"the command's late writes. Writes that were acknowledged to it are kept" + again
+			"the command's late writes. Writes that were acknowledged to it are kept"
 	case errors.Is(o.stopped, fence.ErrSuperseded):
-		return "a newer leader works now" + again
+		return "a newer leader works now"
 	case errors.Is(o.stopped, supervise.ErrDisconnected), errors.Is(o.stopped, supervise.ErrOutOfTime):
 		return "the command was gone before another leader could be elected; check the coordinator " +
-			"and the network to it" + again
+			"and the network to it"
 	}
-	return "writes that were acknowledged to the command are kept" + again
+	return "writes that were acknowledged to the command are kept"
 }
 
 // runForTerm runs the command for one term. It returns when its process group is gone.
 func (r *commandRunner) runForTerm(ctx context.Context, t *fence.Term) (*outcome, error) {
-	o := &outcome{token: t.Token()}
+	o, start := &outcome{token: t.Token()}, time.Now()
 	incoming, restore := r.signals.Divert()
 	defer restore()
 	child, p := &supervise.Child{Reaper: r.reaper}, r.program
@@ -53,6 +58,7 @@ func (r *commandRunner) runForTerm(ctx context.Context, t *fence.Term) (*outcome
 		Policy: r.config.OnDisconnect, Grace: r.config.Grace, Margin: r.config.margin(),
 	}
 	o.stopped = s.Supervise(ctx)
-	o.code = child.ExitCode()
+	o.code, o.remains, o.ran = child.ExitCode(), child.Remains(), time.Since(start)
+	o.order, o.ordered = s.Ordered()
 	return o, nil
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"log/slog"
 	"os"
@@ -32,7 +33,7 @@ func (p *program) run(ctx context.Context, args []string) int {
 		Help: cli.Help{
 			About: "leader runs a command or a task as the leader of a resource, and shows the state " +
 				"of elections.",
-			Settings: &config{}, ExitCodes: exitCodes, Columns: [2]int{12, 34},
+			Settings: &config{}, ExitCodes: exitCodes, Columns: [2]int{12, 44},
 		},
 	}
 	return cmd.Main(ctx, args)
@@ -44,7 +45,8 @@ type command struct {
 	arguments string
 	summary   string
 	takes     operand
-	output    bool // takes -o
+	output    bool                          // takes -o
+	flags     func(*request, *flag.FlagSet) // declares further flags; nil for none
 	run       func(p *program, ctx context.Context, inv *invocation) int
 }
 
@@ -61,7 +63,8 @@ const (
 func commands() []command {
 	return []command{
 		{
-			name: "run", arguments: "RESOURCE -- COMMAND [ARGUMENT...]", run: (*program).runCommand,
+			name: "run", arguments: "[--again] RESOURCE -- COMMAND [ARGUMENT...]",
+			run: (*program).runCommand, flags: (*request).againFlag,
 			summary: "stand for election; as the leader of RESOURCE, run COMMAND",
 		},
 		{
@@ -106,13 +109,15 @@ func commands() []command {
 // commands returns the subcommands in package cli's form.
 func (p *program) commands() (all []cli.Command[*config]) {
 	for _, c := range commands() {
-		var r request // filled by Check, used by Run
+		var r request // filled by the flags and Check, used by Run
 		all = append(all, cli.Command[*config]{
 			Name: c.name, Arguments: c.arguments, Summary: c.summary, More: c.more(), Output: c.output,
-			Check: func(a cli.Arguments) (err error) {
-				r, err = c.parse(a)
-				return err
+			Flags: func(f *flag.FlagSet) {
+				if c.flags != nil {
+					c.flags(&r, f)
+				}
 			},
+			Check: func(a cli.Arguments) error { return c.parse(a, &r) },
 			Run: func(ctx context.Context, cfg *config, _ cli.Arguments) error {
 				return cli.Exit(p.begin(ctx, c, &invocation{request: r, config: cfg}))
 			},

@@ -3,12 +3,14 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"math/rand/v2"
 	"os/exec"
 	"time"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/backoff"
 	"github.com/ringfence/ringfence/internal/cli"
 	"github.com/ringfence/ringfence/internal/coordinators"
 	"github.com/ringfence/ringfence/internal/settings"
@@ -20,7 +22,8 @@ const (
 	maxBackoff   = 10 * time.Second
 )
 
-// commandRunner is one `leader run`: it campaigns until it has run the command once.
+// commandRunner is one `leader run`: it campaigns until it has run the command once, or with --again
+// until the command has ended by itself.
 type commandRunner struct {
 	*invocation
 	program *program
@@ -47,39 +50,45 @@ func (inv *invocation) logSettings(ctx context.Context) {
 	inv.log.LogAttrs(ctx, slog.LevelDebug, "settings", settings.Effective(inv.config)...)
 }
 
-// campaign stands for election until the command has run once, or a permanent error rules that out.
+// campaign stands for election until the command has run, or an error rules that out. With --again
+// it also stands again after each term that was lost, but not before the command is gone.
 func (r *commandRunner) campaign(ctx context.Context, stores []fence.Raiser) int {
 	l := fence.Lead{
 		Elector:  &coordinators.Announcer{Elector: r.coordinator, Log: r.log},
 		Resource: r.resource, Holder: r.config.Holder, Stores: stores,
 	}
 	for wait := firstBackoff; ; wait = min(2*wait, maxBackoff) {
-		var o *outcome
-		err := l.Run(ctx, func(ctx context.Context, t *fence.Term) (err error) {
-			if err := t.Wait(ctx); err != nil { // a command started now would only be paused
-				return err
+		o, err := r.lead(ctx, l)
+		code, again := 0, false
+		if o == nil {
+			code, again = r.reportFailure(classify(context.Cause(ctx), err), err)
+		} else {
+			code, again = r.report(o, err)
+			if o.ran >= maxBackoff {
+				wait = firstBackoff // this term did not fail at once
 			}
-			if ctx.Err() != nil {
-				return context.Cause(ctx)
-			}
-			o, err = r.runForTerm(ctx, t)
-			return err
-		})
-		if o != nil {
-			return r.report(o, err)
 		}
-		f := classify(context.Cause(ctx), err)
-		if !f.transient {
-			r.log.Error("not leader; the command was not started", "cause", err.Error(), "next", f.next)
-			return f.code
+		if !again {
+			return code
 		}
-		r.log.Warn("not leader yet; the command was not started; resigned, standing again",
-			"cause", err.Error())
-		select {
-		case <-ctx.Done():
-		case <-time.After(wait/2 + rand.N(wait/2)): // other candidates may have failed at the same store
-		}
+		// Other candidates may have failed at the same store.
+		backoff.Pause(ctx, wait/2+rand.N(wait/2))
 	}
+}
+
+// lead wins one term and runs the command in it. The outcome is nil if the command was not started.
+func (r *commandRunner) lead(ctx context.Context, l fence.Lead) (o *outcome, err error) {
+	err = l.Run(ctx, func(ctx context.Context, t *fence.Term) (err error) {
+		if err := t.Wait(ctx); err != nil { // a command started now would only be paused
+			return err
+		}
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		o, err = r.runForTerm(ctx, t)
+		return err
+	})
+	return o, err
 }
 
 // failure says what to do after a campaign that did not start the command.
@@ -100,8 +109,7 @@ func classify(ended, err error) failure {
 		return failure{code: cli.Error, next: "nothing: it was cancelled"}
 	case errors.Is(err, fence.ErrStale):
 		return failure{code: cli.Lost, next: "nothing was written under this token: a newer leader " +
-			"has raised the mark. Run leader again to stand for election again; if this repeats, two " +
-			"elections (LEADER_COORDINATOR) share this store"}
+			"has raised the mark. If this repeats, two elections (LEADER_COORDINATOR) share this store"}
 	case errors.Is(err, fence.ErrOtherIssuer):
 		return failure{code: cli.Error, next: "the store's mark belongs to another coordinator: check " +
 			"LEADER_COORDINATOR; if the coordinator was rebuilt, an operator has to run guard adopt"}
@@ -117,24 +125,68 @@ func classify(ended, err error) failure {
 	return failure{transient: true}
 }
 
-// report logs the end of a run whose command was started, and returns the exit code. err is
-// fence.Lead's: the loss of the term, or a failed resignation.
-func (r *commandRunner) report(o *outcome, err error) int {
+// reportFailure logs a campaign or a raise that has failed, and returns the exit code, or true to
+// stand for election again.
+func (r *commandRunner) reportFailure(f failure, err error) (code int, again bool) {
+	switch {
+	case f.transient:
+		r.log.Warn("not leader yet; the command was not started; resigned, standing again",
+			"cause", err.Error())
+		return 0, true
+	case f.code == cli.Lost && r.again:
+		r.log.Warn("not leader; the command was not started; resigned, standing again",
+			"cause", err.Error(), "next", f.next)
+		return 0, true
+	case f.code == cli.Lost:
+		f.next += runAgain
+	}
+	r.log.Error("not leader; the command was not started", "cause", err.Error(), "next", f.next)
+	return f.code, false
+}
+
+const runAgain = "; run leader again to stand for election again"
+
+// report logs the end of a run whose command was started, and returns the exit code, or true to
+// stand for election again. err is fence.Lead's: the loss of the term, or a failed resignation.
+func (r *commandRunner) report(o *outcome, err error) (code int, again bool) {
 	log := r.log.With("token", o.token.String())
-	if err != nil && !errors.Is(err, fence.ErrLost) {
+	lost := errors.Is(err, fence.ErrLost)
+	if err != nil && !lost {
 		log.Warn("could not resign; the next leader may have to wait for the session timeout",
 			"cause", err.Error())
 	}
-	if o.stopped != nil {
-		log.Error("lost leadership; the command was stopped, and its process group is gone",
-			"cause", o.stopped.Error(), "next", o.next())
-		return cli.Lost
-	}
-	if o.failed != nil {
+	switch {
+	case o.stopped != nil:
+		return r.reportLost(log, o)
+	case o.failed != nil:
 		log.Error("the command could not be started", "cause", o.failed.Error(),
 			"next", "nothing was run; resigned")
-		return cli.Error
+		return cli.Error, false
+	case r.again && lost && o.code != 0 && !o.ordered:
+		// The next leader's stores have ended the command's sessions before leader knew of the loss.
+		o.stopped = fmt.Errorf("the command failed with code %d after the loss: %w", o.code, err)
+		return r.reportLost(log, o)
 	}
 	log.Info("the command has ended, and the term with it", "code", o.code)
-	return o.code
+	return o.code, false
+}
+
+// reportLost logs the end of a term that was lost.
+func (r *commandRunner) reportLost(log *slog.Logger, o *outcome) (code int, again bool) {
+	const gone = "lost leadership; the command was stopped, and its process group is gone"
+	log = log.With("cause", o.stopped.Error())
+	switch {
+	case !r.again:
+		log.Error(gone, "next", o.known()+runAgain)
+		return cli.Lost, false
+	case o.ordered:
+		log.Info(gone, "next", "nothing: a signal ended leader", "signal", o.order.Error())
+		return o.order.Code(), false
+	case o.remains:
+		log.Error("lost leadership; the command was killed, but the kernel cannot end all of its "+
+			"processes; did not stand again", "next", o.known()+runAgain+" once they are gone")
+		return cli.Lost, false
+	}
+	log.Warn(gone+"; standing again", "known", o.known())
+	return 0, true
 }

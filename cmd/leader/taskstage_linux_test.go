@@ -85,10 +85,6 @@ func (s *taskStage) libpq(url string) {
 	s.set("PGDATABASE", cfg.Database)
 }
 
-func (s *taskStage) set(name, value string) {
-	s.env = environ.With(s.env, [][2]string{{name, value}})
-}
-
 // example copies an example's directory, and loads its schema.
 func (s *taskStage) example(name string) {
 	s.t.Helper()

@@ -31,6 +31,8 @@ type Child struct {
 	mu   sync.Mutex
 	pgid int  // of the group, and the process id of the command itself
 	gone bool // the group was killed; another group may get its number from now on
+
+	remains bool // processes of the group have outlived groupPatience
 }
 
 // Start starts the command. If it returns an error, the command has not run.
@@ -72,6 +74,10 @@ func (c *Child) live(started chan<- error) {
 
 // Pid returns the process id of the command, which is also that of its group, once it is started.
 func (c *Child) Pid() int { return c.pgid }
+
+// Remains reports whether processes of the killed group still exist, because the kernel cannot end
+// them yet. Call it once the supervisor has returned.
+func (c *Child) Remains() bool { return c.remains }
 
 // ExitCode returns the command's exit code, once its supervisor has returned.
 func (c *Child) ExitCode() int { return ExitCode(c.cmd.ProcessState) }
@@ -119,6 +125,7 @@ func (c *Child) awaitGroup() {
 	for wait := time.Millisecond; groupLives(c.pgid); wait = min(2*wait, 50*time.Millisecond) {
 		select {
 		case <-patience.C:
+			c.remains = true
 			return
 		case <-time.After(wait):
 		}

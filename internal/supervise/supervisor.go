@@ -25,7 +25,13 @@ type Supervisor struct {
 	disconnected bool // the coordinator was out of reach at the last check
 	paused       bool // by the policy
 	told         bool // the command was told to end, by leader or by the operator's TERM
+
+	ordered syscall.Signal // the operator's latest order to end, or 0
 }
+
+// Ordered returns the signal by which the operator told the command to end: TERM, or INT after the
+// command had been told to stop. It reports false if there was none. Call it after Supervise.
+func (s *Supervisor) Ordered() (Signalled, bool) { return Signalled{s.ordered}, s.ordered != 0 }
 
 // Supervise returns when the command's process group is gone: nil if the command has ended by
 // itself, else the reason why it was stopped.
@@ -131,13 +137,14 @@ func (s *Supervisor) resume() {
 // one that is told to end is resumed, so that it can.
 func (s *Supervisor) forward(sig os.Signal) {
 	if s.told && (sig == syscall.SIGTERM || sig == syscall.SIGINT) {
+		s.ordered = number(sig)
 		s.Log.Warn("told to stop for the second time; the command is killed")
 		s.Child.signal(syscall.SIGKILL)
 		return
 	}
 	s.Child.signal(number(sig))
 	if sig == syscall.SIGTERM {
-		s.told = true
+		s.told, s.ordered = true, syscall.SIGTERM
 		s.resume()
 	}
 }
