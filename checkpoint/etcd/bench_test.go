@@ -14,7 +14,6 @@ import (
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
-	"go.uber.org/zap"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -23,6 +22,7 @@ import (
 	"github.com/ringfence/ringfence/checkpoint/checkpointtest"
 	"github.com/ringfence/ringfence/fence"
 	elections "github.com/ringfence/ringfence/fence/etcd"
+	"github.com/ringfence/ringfence/internal/cluster/clustertest"
 	"github.com/ringfence/ringfence/internal/servers/serverstest"
 )
 
@@ -48,22 +48,20 @@ type bench struct {
 
 func newBench(t *testing.T, server string) *bench {
 	t.Helper()
-	b := &bench{t: t, url: fmt.Sprintf("etcd://%s/bench-%d", server, made.Add(1)),
-		leaders: map[fence.Resource]*fence.Term{}}
-	admin, err := clientv3.New(clientv3.Config{
-		Endpoints: strings.Split(server, ","), Logger: zap.NewNop(), MaxCallSendMsgSize: 1 << 30,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { admin.Close() })
-	c, err := elections.Open(t.Context(), b.url, elections.Options{SessionTimeout: leaderTimeout})
+	b := benchAt(t, fmt.Sprintf("etcd://%s/bench-%d", server, made.Add(1)))
+	b.admin = clustertest.Connect(t, server)
+	return b
+}
+
+// benchAt is a bench without an operator.
+func benchAt(t *testing.T, url string) *bench {
+	t.Helper()
+	c, err := elections.Open(t.Context(), url, elections.Options{SessionTimeout: leaderTimeout})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { c.Close() })
-	b.admin, b.elector = admin, c
-	return b
+	return &bench{t: t, url: url, elector: c, leaders: map[fence.Resource]*fence.Term{}}
 }
 
 // journal opens a journal, as another process would.

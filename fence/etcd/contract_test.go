@@ -13,7 +13,6 @@ import (
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
-	"go.uber.org/zap"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -21,6 +20,7 @@ import (
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/fence/fencetest"
 	"github.com/ringfence/ringfence/internal/cluster"
+	"github.com/ringfence/ringfence/internal/cluster/clustertest"
 	"github.com/ringfence/ringfence/internal/servers/serverstest"
 )
 
@@ -29,7 +29,7 @@ func TestMain(m *testing.M) { os.Exit(serverstest.RunMain(m)) }
 func TestEtcdKeepsTheContract(t *testing.T) {
 	const timeout = 10 * time.Second // so that a busy machine does not expire what nobody cut
 	server := serverstest.SharedEtcd(t).Addr()
-	admin := adminOf(t, server)
+	admin := clustertest.Connect(t, server)
 	var mu sync.Mutex
 	clients := map[fence.Coordinator]*faulty{}
 	of := func(c fence.Coordinator) *faulty { mu.Lock(); defer mu.Unlock(); return clients[c] }
@@ -108,17 +108,6 @@ func openWith(t testing.TB, url string, timeout time.Duration, change func(*clie
 			t.Fatal(err)
 		}
 	}
-}
-
-// adminOf is a client of etcd itself.
-func adminOf(t testing.TB, server string) *clientv3.Client {
-	t.Helper()
-	admin, err := clientv3.New(clientv3.Config{Endpoints: strings.Split(server, ","), Logger: zap.NewNop()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { admin.Close() })
-	return admin
 }
 
 func deleteCandidate(t testing.TB, admin *clientv3.Client, election string, token fence.Token) {

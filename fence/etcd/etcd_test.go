@@ -14,6 +14,7 @@ import (
 
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/internal/cluster"
+	"github.com/ringfence/ringfence/internal/cluster/clustertest"
 	"github.com/ringfence/ringfence/internal/servers"
 	"github.com/ringfence/ringfence/internal/servers/serverstest"
 )
@@ -98,7 +99,7 @@ func TestADeathInALargeElectionWakesOneCandidate(t *testing.T) {
 
 func TestAProcessThatLeadsManyElectionsHasOneLease(t *testing.T) {
 	c, _ := fresh(t, 2*time.Second)
-	admin := adminOf(t, serverstest.SharedEtcd(t).Addr())
+	admin := clustertest.Connect(t, serverstest.SharedEtcd(t).Addr())
 	const elections = 250 // more than fit into one transaction
 	terms := make([]*fence.Term, elections)
 	resources := make([]fence.Resource, elections)
@@ -134,7 +135,7 @@ func TestAProcessThatLeadsManyElectionsHasOneLease(t *testing.T) {
 // Two keys of one transaction have one create revision. Both would lead.
 func TestCandidatesThatShareARevisionDoNotLead(t *testing.T) {
 	c, _ := fresh(t, 10*time.Second)
-	admin := adminOf(t, serverstest.SharedEtcd(t).Addr())
+	admin := clustertest.Connect(t, serverstest.SharedEtcd(t).Addr())
 	dir := c.client.Election("orders")
 	_, err := admin.Txn(t.Context()).Then(clientv3.OpPut(dir+"twin1", "{}"), clientv3.OpPut(dir+"twin2", "{}")).Commit()
 	if err != nil {
@@ -204,7 +205,7 @@ func contains(req any, what string) bool { return strings.Contains(fmt.Sprint(re
 
 func TestAWatchAndACandidateSurviveACompaction(t *testing.T) {
 	server := serverstest.Etcd(t, servers.EtcdOptions{})
-	admin := adminOf(t, server.Addr())
+	admin := clustertest.Connect(t, server.Addr())
 	leader := openWith(t, "etcd://"+server.Addr(), 10*time.Second, nil)
 	term := win(t, leader, "orders", "a")
 	r := serverstest.NewRelay(t, server.Addr())

@@ -61,6 +61,8 @@ var allowed = map[string][]string{
 
 	// etcd, for elections and for the journal.
 	"internal/cluster": {"internal/hostlist", "fence", "internal/backoff", etcd, grpc, "go.uber.org/zap"},
+	"internal/cluster/clustertest": {
+		"internal/servers", "internal/servers/serverstest", etcd, "go.uber.org/zap"},
 
 	"checkpoint":                {"fence"},
 	"checkpoint/checkpointtest": {"fence", "checkpoint"},
@@ -136,7 +138,7 @@ var allowed = map[string][]string{
 // testOnly lists packages that must not reach a user's binary.
 var testOnly = []string{
 	"testing", "go.uber.org/goleak", module + "/internal/leak", module + "/internal/servers",
-	module + "/internal/ensemble/ensembletest", module + "/internal/leadertest",
+	module + "/internal/ensemble/ensembletest", module + "/internal/cluster/clustertest", module + "/internal/leadertest",
 	module + "/fence/fencetest", module + "/internal/marks/markstest",
 	module + "/internal/guard/guardtest", module + "/checkpoint/checkpointtest",
 }
