@@ -25,6 +25,26 @@ func TestAUserHoldsElectionsForLongerThanItsTokenLasts(t *testing.T) {
 	}
 }
 
+// A guard that nobody asks for a while is idle.
+func TestAUserWhoseTokenHasExpiredLogsInAgain(t *testing.T) {
+	server := clustertest.WithUsers(t)
+	url := "etcd://" + clustertest.Login + server.Addr()
+	c, idle := openWith(t, url, time.Minute, nil), openWith(t, url, time.Minute, nil)
+	term := win(t, c, "orders", "a")
+	until := time.Now().Add(3 * time.Second) // tokens of users last one second
+	eventually(t, "the token has expired", func() bool { return time.Now().After(until) })
+	for name, each := range map[string]*Coordinator{"the leader": c, "an observer": idle} {
+		start := time.Now()
+		_, leaders, err := each.Leaders(t.Context(), "orders")
+		if err != nil || leaders[0].Token != term.Token() || time.Since(start) > 10*time.Second {
+			t.Errorf("%s: %v leads, %v after %s", name, leaders, err, time.Since(start))
+		}
+	}
+	if err := term.Resign(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestWrongCredentialsAndForeignPrefixesAreRefusedAtOnce(t *testing.T) {
 	server := clustertest.WithUsers(t)
 	for url, want := range map[string]error{

@@ -5,12 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
+	"google.golang.org/grpc"
 )
 
 var (
@@ -75,15 +77,22 @@ func Open(ctx context.Context, a Address, o Options) (*Client, error) {
 	if o.Change != nil {
 		o.Change(&cfg)
 	}
+	again := &login{cfg: cfg}
+	again.cfg.Username, again.cfg.Password = "", ""
+	if cfg.Username != "" {
+		cfg.DialOptions = append(slices.Clone(cfg.DialOptions),
+			grpc.WithChainUnaryInterceptor(again.intercept))
+	}
 	_, err := Ask(ctx, c, "log in", func(context.Context) (_ struct{}, err error) {
 		c.Client, err = clientv3.New(cfg)
 		return struct{}{}, err
 	})
 	if err != nil {
 		c.end(ErrClosed)
+		_ = again.close()
 		return nil, err
 	}
-	c.close = sync.OnceValue(c.Client.Close)
+	c.close = sync.OnceValue(func() error { return errors.Join(c.Client.Close(), again.close()) })
 	return c, nil
 }
 
