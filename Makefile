@@ -66,6 +66,10 @@ bench: deps ## take-over, round trips, logins and memory, side by side in one ru
 bench-checkpoint: deps build ## a checkpointed step: no fence, fence, guard, by hand, River
 	@cd bench && $(GO) run . -guard ../bin/guard $(BENCH_ARGS)
 
+.PHONY: bench-election
+bench-election: deps ## elections with up to 1,000 candidates, and a process with 1,000; BENCH_ARGS="-coordinators etcd -sizes 10" for some
+	@cd bench && $(GO) run ./election $(BENCH_ARGS)
+
 .PHONY: check
 check: ## gofmt, vet and staticcheck
 	@test -z "$$(gofmt -l .)" || { gofmt -l .; echo "run gofmt -w on these"; exit 1; }

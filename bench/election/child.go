@@ -1,0 +1,166 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"runtime/debug"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/ringfence/ringfence/fence"
+)
+
+// childKey is set in the environment of the benchmark's child processes.
+const childKey = "RINGFENCE_BENCH_CHILD"
+
+// runChild is a process that stands for election, once for each number of terms that it reads from
+// stdin. It prints "open" once its coordinator is open, and "leads" when it has won them all. It
+// ends with its stdin.
+func runChild(ctx context.Context, args []string, out, _ io.Writer) error {
+	url, resource := args[0], args[1]
+	timeout, err := time.ParseDuration(args[2])
+	if err != nil {
+		return err
+	}
+	c, err := open(ctx, url, timeout)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	say := func(what string) {
+		debug.FreeOSMemory() // so that the memory is what is in use
+		fmt.Fprintln(out, what)
+	}
+	if resource == severalResources {
+		say("open") // only where memory is measured
+	}
+	lines := bufio.NewScanner(os.Stdin)
+	for lines.Scan() {
+		n, err := strconv.Atoi(lines.Text())
+		if err != nil {
+			return err
+		}
+		if err := campaignFor(ctx, c, resource, n); err != nil {
+			return err
+		}
+		if resource == severalResources {
+			say("leads")
+		} else {
+			fmt.Fprintln(out, "leads") // at once: this is a measured moment
+		}
+	}
+	return lines.Err()
+}
+
+// severalResources makes a child lead several resources.
+const severalResources = "several"
+
+func campaignFor(ctx context.Context, c fence.Coordinator, resource string, terms int) error {
+	var g errgroup.Group
+	for i := range terms {
+		r := fence.Resource(resource)
+		if resource == severalResources {
+			r = fence.Resource(fmt.Sprintf("r%d", i))
+		}
+		g.Go(func() error {
+			_, err := c.Campaign(ctx, r, "bench:1")
+			return err
+		})
+	}
+	return g.Wait()
+}
+
+// child is such a process.
+type child struct {
+	cmd   *exec.Cmd
+	stdin io.WriteCloser
+	lines chan string // what it prints
+	ended chan struct{}
+}
+
+func startChild(url, resource string, timeout time.Duration) (*child, error) {
+	program, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	c := &child{
+		cmd: exec.Command(program, url, resource, timeout.String()), lines: make(chan string, 8),
+		ended: make(chan struct{}),
+	}
+	c.cmd.Env = append(os.Environ(), childKey+"=1")
+	c.cmd.Stderr = os.Stderr
+	if c.stdin, err = c.cmd.StdinPipe(); err != nil {
+		return nil, err
+	}
+	out, err := c.cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := c.cmd.Start(); err != nil {
+		return nil, err
+	}
+	go func() {
+		defer close(c.ended)
+		lines := bufio.NewScanner(out)
+		for lines.Scan() {
+			c.lines <- lines.Text()
+		}
+		_ = c.cmd.Wait()
+	}()
+	return c, nil
+}
+
+// campaign makes the child stand for election.
+func (c *child) campaign(terms int) error {
+	_, err := fmt.Fprintln(c.stdin, terms)
+	return err
+}
+
+// says waits for a line.
+func (c *child) says(ctx context.Context, want string) error {
+	select {
+	case line := <-c.lines:
+		if line != want {
+			return fmt.Errorf("a child says %q, not %q", line, want)
+		}
+		return nil
+	case <-c.ended:
+		return errors.New("a child has ended")
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// kill ends the child with KILL. Its connections end without a goodbye to the coordinator.
+func (c *child) kill() {
+	_ = c.cmd.Process.Kill()
+	<-c.ended
+}
+
+// end lets the child close its coordinator.
+func (c *child) end() {
+	_ = c.stdin.Close()
+	select {
+	case <-c.ended:
+	case <-time.After(10 * time.Second):
+		c.kill()
+	}
+}
+
+// resident returns the memory of the child in bytes (Linux).
+func (c *child) resident() (int, error) {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", c.cmd.Process.Pid))
+	if err != nil {
+		return 0, err
+	}
+	pages, err := strconv.Atoi(strings.Fields(string(text))[1])
+	return pages * os.Getpagesize(), err
+}
