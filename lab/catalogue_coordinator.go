@@ -63,6 +63,64 @@ var coordinatorScenarios = []Scenario{
 		Expect: expect(func(e *history.Expect) { e.Changes, e.Refusals = 3, []string{"RF004"} }),
 	},
 	{
+		Name: "session-revoked", Rows: []int{36},
+		About: "An operator ends the leader's session by hand: the lease of etcd is revoked, " +
+			"another connection closes the session of ZooKeeper, the row in Postgres is deleted.",
+		Topology: small,
+		Faults: []Fault{
+			{Do: Revoke, On: "leader", Until: NextLeader},
+			{Do: Revoke, On: "leader", Until: NextLeader, After: sec},
+		},
+		Expect: expect(func(e *history.Expect) { e.Changes = 3 }),
+	},
+	{
+		Name: "coordinator-compacted", Rows: []int{37}, Only: Local, // containers cannot break links
+		NotOn: map[Elections]string{
+			InZooKeeper: "watches of ZooKeeper have no history",
+			InPostgres:  "notices of Postgres have no history",
+		},
+		About: "The history of etcd is compacted while all watches are broken: those who wait come " +
+			"back to a revision that is gone. Then the leader is frozen.",
+		// With long sessions, so that they outlive the outage, after which gRPC waits for a second.
+		Topology: small.with(func(t *Topology) { t.Session = 4 * sec }),
+		Faults: []Fault{
+			Fault{Do: Break, On: "workers", Link: "coordinator", For: 300 * ms}.with(
+				Fault{Do: Break, On: "guard-1", Link: "coordinator"}.
+					with(Fault{Do: Compact, On: "coordinator"})),
+			{Do: Pause, On: "leader", Until: NextLeader, After: 2 * sec},
+		},
+		Expect: expect(func(e *history.Expect) { e.MostChanges = 1 }),
+	},
+	{
+		Name: "coordinator-member-rebuilt", Rows: []int{38}, Only: Local, NotOn: oneServer,
+		About: "The coordinator's leader loses its disk and is replaced by an empty server (etcd: " +
+			"member remove, member add); then the same happens to a follower.",
+		Topology: ensemble,
+		Faults: []Fault{
+			{Do: Lose, On: "coordinator leader", For: 2 * sec},
+			{Do: Lose, On: "coordinator follower", For: sec, After: 2 * sec},
+			pauseLeader,
+		},
+		Expect: demand,
+	},
+	{
+		Name: "coordinator-failed-over", Rows: []int{39}, Only: Local,
+		NotOn: map[Elections]string{
+			InZooKeeper: "its servers elect their leader: coordinator-leader-killed",
+			InEtcd:      "its members elect their leader: coordinator-leader-killed",
+		},
+		About: "The primary that holds the elections is lost with the latest enrolments, and the " +
+			"standby that is promoted has never heard of them.",
+		Topology: small.with(func(t *Topology) { t.Standby = true }),
+		Faults: []Fault{
+			{Do: Lag, On: "coordinator"},
+			pauseLeader,
+			{Do: Depose, On: "leader", Until: NextLeader, After: 300 * ms},
+			{Do: Failover, On: "coordinator", For: 3 * sec, Until: Written},
+		},
+		Expect: expect(func(e *history.Expect) { e.Changes = 4 }),
+	},
+	{
 		Name: "slow-coordinator", Rows: []int{17},
 		About: "The leader's link to the coordinator has a delay of 300 ms and loses a tenth of " +
 			"its packets.",

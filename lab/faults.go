@@ -9,7 +9,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/ringfence/ringfence/internal/coordinators"
 	"github.com/ringfence/ringfence/lab/history"
 )
 
@@ -177,6 +176,14 @@ func (r *run) begin(ctx context.Context, f Fault, targets []string) error {
 		return r.sys.Wipe(ctx)
 	case Depose:
 		return r.depose(ctx)
+	case Revoke:
+		return r.revoke(ctx)
+	case Compact:
+		return r.compact(ctx)
+	case Lag:
+		return r.lag(ctx)
+	case Failover:
+		return r.servers(func(s CoordinatorServers) error { return s.FailOver(ctx) })
 	case Backup:
 		return r.backup(ctx, f.On)
 	case Restore:
@@ -217,7 +224,9 @@ func (r *run) beginOn(ctx context.Context, f Fault, p string) error {
 		return r.sys.Stop(ctx, p)
 	case Behead:
 		return r.sys.Signal(ctx, p, syscall.SIGKILL)
-	case Cut, Hold, Slow:
+	case Lose:
+		return r.servers(func(s CoordinatorServers) error { return s.Lose(ctx, p) })
+	case Break, Cut, Hold, Slow:
 		return r.sys.Shape(ctx, p, f.Link, f.shape())
 	case Inside:
 		if err := r.sys.Signal(ctx, p, syscall.SIGUSR1); err != nil {
@@ -235,6 +244,8 @@ func (r *run) beginOn(ctx context.Context, f Fault, p string) error {
 
 func (f Fault) shape() Shape {
 	switch f.Do {
+	case Break:
+		return Shape{Break: true}
 	case Cut:
 		return Shape{HoldUp: true, HoldDown: true, Refuse: true}
 	case Hold:
@@ -259,7 +270,9 @@ func (r *run) endOn(ctx context.Context, f Fault, p string) error {
 	case Kill, Restart:
 		defer r.setDown(p, false)
 		return r.sys.Start(ctx, p)
-	case Cut, Hold, Slow:
+	case Lose:
+		return r.servers(func(s CoordinatorServers) error { return s.Rebuild(ctx, p) })
+	case Break, Cut, Hold, Slow:
 		return r.sys.Shape(ctx, p, f.Link, Shape{})
 	case Inside:
 		return r.sys.Signal(ctx, p, syscall.SIGUSR2)
@@ -313,52 +326,4 @@ func (r *run) operate(ctx context.Context, args ...string) error {
 	out, err := r.sys.Operator(ctx, args...)
 	r.note("operator", "guard "+strings.Join(args, " ")+": "+out)
 	return err
-}
-
-// burnt is how many terms of another election are won and given up after a backup, so that later
-// tokens are higher than the first ones of a restored coordinator.
-const burnt = 100
-
-// burnTokens advances the coordinator's counter.
-func (r *run) burnTokens(ctx context.Context) error {
-	co, err := OpenCoordinator(ctx, r.sys.Addresses().Coordinator, coordinators.Options{})
-	if err != nil {
-		return err
-	}
-	defer co.Close()
-	for range burnt {
-		term, err := co.Campaign(ctx, "burnt", "operator")
-		if err != nil {
-			return err
-		}
-		if err := term.Resign(ctx); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// depose ends the leader's term, as leader resign does.
-func (r *run) depose(ctx context.Context) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, waitTime, fmt.Errorf("not within %v", waitTime))
-	defer cancel()
-	co, err := OpenCoordinator(ctx, r.sys.Addresses().Coordinator, coordinators.Options{})
-	if err != nil {
-		return err
-	}
-	defer co.Close()
-	for { // until somebody leads: a system that was frozen for a session has no candidate at first
-		queue, err := co.Candidates(ctx, Resource)
-		if err != nil {
-			return err
-		}
-		if len(queue) > 0 {
-			if ok, err := co.Depose(ctx, Resource, queue[0].Token); ok || err != nil {
-				return err
-			}
-		}
-		if err := sleep(ctx, lookAgain); err != nil {
-			return fmt.Errorf("nobody leads: %w", err)
-		}
-	}
 }

@@ -19,13 +19,17 @@ func (t Topology) AllGuardNames() []string {
 	return t.GuardNames()
 }
 
-// CoordinatorNames returns the servers of the coordinator, at least one. Postgres has one.
+// CoordinatorNames returns the servers of the coordinator, at least one. Postgres has one, or two
+// with Standby: the primary is the first.
 func (t Topology) CoordinatorNames() []string {
 	n := max(1, t.CoordinatorServers)
 	switch t.Elections {
 	case InEtcd:
 		return names("etcd", n)
 	case InPostgres:
+		if t.Standby {
+			return names("elections", 2)
+		}
 		return names("elections", 1)
 	}
 	return names("zookeeper", n)

@@ -37,6 +37,7 @@ var randomFaults = []Fault{
 	{Do: Kill, On: "coordinator majority", For: sec},
 	{Do: Slow, On: "leader", Link: "coordinator", Delay: 100 * ms, Loss: 0.1, For: 2 * sec},
 	{Do: Depose, On: "leader", Until: NextLeader},
+	{Do: Revoke, On: "leader", Until: NextLeader},
 }
 
 // random injects random faults until the time is over. A third of them have a second one inside.

@@ -54,6 +54,8 @@ type Topology struct {
 	// Copy starts a second Postgres, postgres-2, from a copy of the first one's disk; needs
 	// StoreLinks.
 	Copy bool `json:"copy,omitempty"`
+	// Standby gives the coordinator a standby, if it is Postgres: a server that streams from it.
+	Standby bool `json:"standby,omitempty"`
 	// Neighbour starts a guard for another database on the same servers, with other marks.
 	Neighbour bool `json:"neighbour,omitempty"`
 }
@@ -173,6 +175,21 @@ const (
 	Inside  Action = "inside"  // the leader stops inside its next transaction (USR1, USR2)
 	Jump    Action = "jump"    // the injected wall clock of a worker jumps (USR2)
 
+	// Break ends the link's open connections, and refuses others until the fault ends.
+	Break Action = "break"
+	// Revoke ends the leader's session at the coordinator by hand, and so all its terms.
+	Revoke Action = "revoke"
+	// Compact deletes the history of etcd.
+	Compact Action = "compact"
+	// Lose kills a server of the coordinator and deletes its data. The end puts an empty one in its
+	// place.
+	Lose Action = "lose"
+	// Lag stops the stream to the standby of the coordinator. What comes later is lost with the
+	// primary.
+	Lag Action = "lag"
+	// Failover kills the coordinator's primary for good and promotes the standby.
+	Failover Action = "fail over"
+
 	// Turn turns a guard's new connections to the server To, as a balancer does; the end turns
 	// back.
 	Turn Action = "turn"
@@ -211,7 +228,7 @@ type Fault struct {
 	// servers). Roles are resolved when the fault begins. Backup and Restore also take "marks":
 	// those in Postgres, with pg_dump and pg_restore --clean.
 	On string `json:"on"`
-	// Link is the other end for Cut, Hold and Slow: coordinator, guard, journal.
+	// Link is the other end for Break, Cut, Hold and Slow: coordinator, guard, journal.
 	Link      string        `json:"link,omitempty"`
 	Direction string        `json:"direction,omitempty"` // Hold: "up" (what On sends) or "down"
 	To        string        `json:"to,omitempty"`        // Turn: the server for new connections

@@ -61,10 +61,23 @@ type System interface {
 	Close() error
 }
 
+// CoordinatorServers is what can be done to single servers of the coordinator. Not every System can.
+type CoordinatorServers interface {
+	// Lose kills a server and deletes its data. Rebuild puts an empty one in its place, as an operator
+	// does, and returns once it serves.
+	Lose(ctx context.Context, server string) error
+	Rebuild(ctx context.Context, server string) error
+	// Lag stops the stream from the primary to the standby. FailOver kills the primary and promotes
+	// the standby.
+	Lag(ctx context.Context) error
+	FailOver(ctx context.Context) error
+}
+
 // Shape is how a link behaves.
 type Shape struct {
 	HoldUp, HoldDown bool          // data in that direction waits
 	Refuse           bool          // and no connection can be made
+	Break            bool          // no connection stays open, and others are refused at once
 	Delay            time.Duration // each way
 	Loss             float64       // share of packets, 0 to 1; TCP repeats them, so they are late
 }

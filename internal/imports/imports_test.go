@@ -113,8 +113,7 @@ var allowed = map[string][]string{
 	// The lab's module. Only local and containers know how a system is built, only the worker
 	// writes, only flawed-guard is wired wrongly.
 	"lab": {"internal/refusal", "internal/coordinators", "internal/settings", "fence",
-		"fence/zookeeper", "lab/flaw", "lab/history",
-		pgx, redis},
+		"lab/flaw", "lab/history", etcd, "go.uber.org/zap", zk, pgx, redis},
 	"lab/history": {"fence", "golang.org/x/sys"},
 	"lab/check":   {"fence", "lab/history", "github.com/anishathalye/porcupine"},
 	"lab/report":  {"fence", "lab", "lab/check", "lab/history", "golang.org/x/term"},

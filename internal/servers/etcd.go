@@ -31,7 +31,8 @@ type Etcd struct {
 type EtcdMember struct {
 	Process
 	name         string
-	client, peer int // ports
+	client, peer int  // ports
+	joins        bool // it was lost, so it joins a cluster that exists
 }
 
 // StartEtcd starts a cluster and returns when every member is healthy. It returns a [MissingError] if
@@ -74,10 +75,13 @@ func StartEtcd(ctx context.Context, o EtcdOptions) (*Etcd, error) {
 
 // arguments of a member. Elections are fast, so that tests of a lost leader take little time.
 func (e *Etcd) arguments(m *EtcdMember) []string {
-	client := "http://" + m.Addr()
+	client, state := "http://"+m.Addr(), "new"
+	if m.joins {
+		state = "existing"
+	}
 	return append(e.membership(m),
 		"--listen-client-urls", client, "--advertise-client-urls", client,
-		"--listen-peer-urls", m.peerURL(), "--initial-cluster-state", "new",
+		"--listen-peer-urls", m.PeerURL(), "--initial-cluster-state", state,
 		"--heartbeat-interval", "50", "--election-timeout", "500", "--unsafe-no-fsync",
 	)
 }
@@ -87,11 +91,11 @@ func (e *Etcd) arguments(m *EtcdMember) []string {
 func (e *Etcd) membership(m *EtcdMember) []string {
 	var cluster []string
 	for _, other := range e.Members {
-		cluster = append(cluster, other.name+"="+other.peerURL())
+		cluster = append(cluster, other.name+"="+other.PeerURL())
 	}
 	return []string{
 		"--name", m.name, "--data-dir", m.data(),
-		"--initial-advertise-peer-urls", m.peerURL(), "--initial-cluster", strings.Join(cluster, ","),
+		"--initial-advertise-peer-urls", m.PeerURL(), "--initial-cluster", strings.Join(cluster, ","),
 	}
 }
 
@@ -107,7 +111,15 @@ func (e *Etcd) Addr() string {
 // Addr is the address for clients, 127.0.0.1:port.
 func (m *EtcdMember) Addr() string { return hostPort(m.client) }
 
-func (m *EtcdMember) peerURL() string { return "http://" + hostPort(m.peer) }
+// PeerURL is where the other members reach it.
+func (m *EtcdMember) PeerURL() string { return "http://" + hostPort(m.peer) }
+
+// Lose kills the member and deletes its data. Before it can start again, it must be removed from the
+// cluster and added to it.
+func (m *EtcdMember) Lose() error {
+	m.joins = true
+	return errors.Join(m.Kill(), os.RemoveAll(m.data()))
+}
 
 func (m *EtcdMember) data() string { return filepath.Join(m.spec.dir, "data") }
 
@@ -130,6 +142,7 @@ func (m *EtcdMember) healthy(ctx context.Context) error {
 
 // wipe makes the member's directory anew.
 func (m *EtcdMember) wipe() error {
+	m.joins = false
 	return errors.Join(os.RemoveAll(m.data()), os.MkdirAll(m.spec.dir, 0o700))
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 )
@@ -55,6 +56,31 @@ func (p *Postgres) StartCopy(ctx context.Context, name string) (*Postgres, error
 	}
 	c := newPostgres(name, p.spec.command()[0], dir, p.spec.account, p.settings)
 	if err := errors.Join(p.copyTo(ctx, c.data), c.configure(ctx)); err != nil {
+		return nil, errors.Join(err, c.Close())
+	}
+	return c, nil
+}
+
+// StartStandby starts a standby on another port, which streams from this server.
+func (p *Postgres) StartStandby(ctx context.Context, name string) (*Postgres, error) {
+	dir, err := newDir("pg", p.spec.account)
+	if err != nil {
+		return nil, err
+	}
+	settings := maps.Clone(p.settings)
+	if settings == nil {
+		settings = map[string]string{}
+	}
+	settings["primary_conninfo"] = fmt.Sprintf("host=%s port=%d user=postgres", host, p.port)
+	c := newPostgres(name, p.spec.command()[0], dir, p.spec.account, settings)
+	err = p.copyTo(ctx, c.data)
+	if err == nil {
+		err = c.spec.account.writeFile(filepath.Join(c.data, "standby.signal"), "")
+	}
+	if err == nil {
+		err = c.configure(ctx)
+	}
+	if err != nil {
 		return nil, errors.Join(err, c.Close())
 	}
 	return c, nil

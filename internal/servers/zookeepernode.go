@@ -103,6 +103,15 @@ func (n *ZooKeeperNode) wipe() error {
 	return os.WriteFile(filepath.Join(n.data(), "myid"), []byte(strconv.Itoa(n.id)), 0o644)
 }
 
+// Lose kills the node and deletes its data. When it starts again, it is empty, and gets the data of
+// the other nodes.
+func (n *ZooKeeperNode) Lose() error {
+	if err := n.Kill(); err != nil {
+		return err
+	}
+	return n.wipe()
+}
+
 func (n *ZooKeeperNode) copied() string { return filepath.Join(n.spec.dir, "backup") }
 
 // backup may copy the last entry of the log only in part. A restored node ignores such an entry.

@@ -151,12 +151,3 @@ func (s *System) Restore(ctx context.Context, server string) error {
 	}
 	return s.elects.restore(ctx)
 }
-
-// CoordinatorLeader implements lab.System. It waits while there is none.
-func (s *System) CoordinatorLeader(ctx context.Context) (string, error) {
-	address, err := s.elects.leader(ctx)
-	if err != nil {
-		return "", err
-	}
-	return s.build.Topology.CoordinatorNames()[slices.Index(s.elects.addresses(), address)], nil
-}

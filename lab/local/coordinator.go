@@ -3,9 +3,11 @@ package local
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -25,6 +27,12 @@ type coordinator interface {
 	close() error
 }
 
+// ensemble is a coordinator of several servers, one of which can be lost.
+type ensemble interface {
+	lose(i int) error
+	rebuild(ctx context.Context, i int) error
+}
+
 // startCoordinator starts the coordinator that the topology names.
 func startCoordinator(ctx context.Context, t lab.Topology) (coordinator, error) {
 	switch t.Elections {
@@ -32,8 +40,7 @@ func startCoordinator(ctx context.Context, t lab.Topology) (coordinator, error) 
 		e, err := servers.StartEtcd(ctx, servers.EtcdOptions{Members: max(1, t.CoordinatorServers)})
 		return etcd{e}, err
 	case lab.InPostgres:
-		p, err := servers.StartPostgres(ctx, servers.PostgresOptions{})
-		return electionsDB{p}, err
+		return startElectionsDB(ctx, t.Standby)
 	}
 	z, err := servers.StartZooKeeper(ctx, servers.ZooKeeperOptions{
 		Nodes: max(1, t.CoordinatorServers), TickTime: t.TickTime(),
@@ -65,6 +72,10 @@ func (z zooKeeper) wipe(ctx context.Context) error    { return z.Wipe(ctx) }
 func (z zooKeeper) backup(context.Context) error      { return z.Backup() }
 func (z zooKeeper) restore(ctx context.Context) error { return z.Restore(ctx) }
 func (z zooKeeper) close() error                      { return z.Close() }
+
+func (z zooKeeper) lose(i int) error { return z.Nodes[i].Lose() }
+
+func (z zooKeeper) rebuild(ctx context.Context, i int) error { return z.Nodes[i].Start(ctx) }
 
 type etcd struct{ *servers.Etcd }
 
@@ -120,22 +131,10 @@ func (e etcd) backup(ctx context.Context) error  { return e.Backup(ctx) }
 func (e etcd) restore(ctx context.Context) error { return e.Restore(ctx) }
 func (e etcd) close() error                      { return e.Close() }
 
-// electionsDB is a Postgres that only holds elections.
-type electionsDB struct{ *servers.Postgres }
+func (e etcd) lose(i int) error { return e.Members[i].Lose() }
 
-func (p electionsDB) addresses() []string { return []string{p.Addr()} }
-
-func (p electionsDB) url(addresses []string) string {
-	return postgresURL("postgres", addresses[0])
+func (e etcd) rebuild(ctx context.Context, i int) error {
+	m := e.Members[i]
+	others := slices.DeleteFunc(e.addresses(), func(a string) bool { return a == m.Addr() })
+	return errors.Join(lab.ReplaceEtcdMember(ctx, others, m.PeerURL()), m.Start(ctx))
 }
-
-func (p electionsDB) processes() []process                   { return []process{p.Postgres} }
-func (p electionsDB) leader(context.Context) (string, error) { return p.Addr(), nil }
-
-func (p electionsDB) wipe(ctx context.Context) error {
-	return lab.Exec(ctx, p.URL("postgres", database), "drop schema ringfence_elections cascade")
-}
-
-func (p electionsDB) backup(ctx context.Context) error  { return p.Backup(ctx) }
-func (p electionsDB) restore(ctx context.Context) error { return p.Restore(ctx) }
-func (p electionsDB) close() error                      { return nil } // its process is closed with the others

@@ -1,9 +1,12 @@
 package local
 
 import (
+	"strings"
 	"testing"
 
+	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/fence/zookeeper"
+	"github.com/ringfence/ringfence/internal/coordinators"
 	"github.com/ringfence/ringfence/lab"
 )
 
@@ -53,5 +56,85 @@ func TestAnEnsembleHasALeaderThatCanBeKilled(t *testing.T) {
 	}
 	if n := len(s.links[ends{"guard-2", "coordinator"}]); n != 3 {
 		t.Errorf("guard-2 has %d links to the coordinator", n)
+	}
+}
+
+// win wins a term at the coordinator and gives it up.
+func win(t *testing.T, s *System) fence.Token {
+	t.Helper()
+	ctx := limited(t)
+	co, err := lab.OpenCoordinator(ctx, s.Addresses().Coordinator, coordinators.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer co.Close()
+	term, err := co.Campaign(ctx, lab.Resource, "test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := term.Resign(ctx); err != nil {
+		t.Fatal(err)
+	}
+	return term.Token()
+}
+
+func TestALostServerIsReplacedByAnEmptyOne(t *testing.T) {
+	for _, on := range []lab.Elections{lab.InZooKeeper, lab.InEtcd} {
+		t.Run(string(on), func(t *testing.T) {
+			s, _ := built(t, func(b *lab.Build) {
+				b.Topology.CoordinatorServers, b.Topology.Elections = 3, on
+			})
+			ctx := limited(t)
+			before := win(t, s)
+			names := s.build.Topology.CoordinatorNames()
+			for _, server := range names[:2] {
+				if err := s.Lose(ctx, server); err != nil {
+					t.Fatal(err)
+				}
+				after := win(t, s) // two of three serve
+				if err := s.Rebuild(ctx, server); err != nil {
+					t.Fatal(err)
+				}
+				if after <= before {
+					t.Errorf("%s was lost, and %s follows %s", server, after, before)
+				}
+				before = after
+			}
+			// The two that were replaced are a majority, and know everything.
+			if err := s.Kill(ctx, names[2]); err != nil {
+				t.Fatal(err)
+			}
+			if after := win(t, s); after <= before {
+				t.Errorf("with replaced servers, %s follows %s", after, before)
+			}
+			if err := s.Lose(ctx, "postgres"); err == nil {
+				t.Error("a server that is not the coordinator's was lost")
+			}
+		})
+	}
+}
+
+func TestTheCoordinatorFailsOverToAStandbyThatLags(t *testing.T) {
+	s, _ := built(t, func(b *lab.Build) {
+		b.Topology.Elections, b.Topology.Standby = lab.InPostgres, true
+	})
+	ctx := limited(t)
+	win(t, s)
+	if err := s.Lag(ctx); err != nil {
+		t.Fatal(err)
+	}
+	lost := win(t, s)
+	if err := s.FailOver(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if token := win(t, s); token <= lost {
+		t.Errorf("after the failover %s follows %s", token, lost)
+	}
+	if !strings.Contains(s.Diagnose(), "elections-2:") {
+		t.Error("the standby is missing in Diagnose")
+	}
+	other, _ := built(t, nil)
+	if err := other.FailOver(ctx); err == nil {
+		t.Error("ZooKeeper has failed over to a standby")
 	}
 }

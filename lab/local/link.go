@@ -32,7 +32,8 @@ type Link struct {
 	mu      sync.Mutex
 	to      string // where new connections lead
 	shape   lab.Shape
-	changed chan struct{} // closed with the next change of shape
+	open    map[*net.TCPConn]bool // of clients
+	changed chan struct{}         // closed with the next change of shape
 	random  *rand.Rand
 }
 
@@ -45,7 +46,7 @@ func NewLink(to string, seed uint64) (*Link, error) {
 	ctx, stop := context.WithCancel(context.Background())
 	port := uint64(listener.Addr().(*net.TCPAddr).Port)
 	l := &Link{
-		listener: listener, to: to, ctx: ctx, stop: stop,
+		listener: listener, to: to, ctx: ctx, stop: stop, open: map[*net.TCPConn]bool{},
 		changed: make(chan struct{}), random: rand.New(rand.NewPCG(seed, port)),
 	}
 	l.all.Go(l.accept)
@@ -83,6 +84,34 @@ func (l *Link) Shape(s lab.Shape) {
 	l.shape = s
 	close(l.changed)
 	l.changed = make(chan struct{})
+	for client := range l.open {
+		if s.Break {
+			reset(client)
+		}
+	}
+}
+
+// enter notes an open connection, unless the link breaks them.
+func (l *Link) enter(client *net.TCPConn) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.shape.Break {
+		return false
+	}
+	l.open[client] = true
+	return true
+}
+
+func (l *Link) leave(client *net.TCPConn) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.open, client)
+}
+
+// reset ends a connection with a reset, which is also what a closed port answers.
+func reset(c *net.TCPConn) {
+	_ = c.SetLinger(0)
+	_ = c.Close()
 }
 
 // until waits for a suitable shape; false if the context ended before.
@@ -135,6 +164,11 @@ func (l *Link) accept() {
 // its first packet were lost. It is never made if the client gives up before.
 func (l *Link) serve(client *net.TCPConn) {
 	defer client.Close()
+	if !l.enter(client) {
+		reset(client)
+		return
+	}
+	defer l.leave(client)
 	unhook := context.AfterFunc(l.ctx, func() { client.Close() })
 	defer unhook()
 	var first []byte
@@ -148,7 +182,7 @@ func (l *Link) serve(client *net.TCPConn) {
 	defer cancel()
 	conn, err := new(net.Dialer).DialContext(ctx, "tcp", l.target())
 	if err != nil {
-		_ = client.SetLinger(0) // the client sees a reset, which is what a closed port answers
+		reset(client)
 		return
 	}
 	server := conn.(*net.TCPConn)

@@ -285,3 +285,18 @@ func TestCloseEndsHeldConnections(t *testing.T) {
 	hasEnded(t, server)
 	hasEnded(t, waiting)
 }
+
+func TestABrokenLinkEndsConnectionsAndRefusesOthers(t *testing.T) {
+	f := newFar(t)
+	client, _ := f.pair()
+	f.link.Shape(lab.Shape{Break: true})
+	hasEnded(t, client)
+	if c, err := net.DialTimeout("tcp", f.link.Addr(), patience); err == nil {
+		hasEnded(t, c)
+		c.Close()
+	}
+	f.link.Shape(lab.Shape{})
+	client, server := f.pair()
+	send(t, client, "question")
+	arrives(t, server, "question")
+}

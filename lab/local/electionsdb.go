@@ -1,0 +1,82 @@
+package local
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/ringfence/ringfence/internal/servers"
+	"github.com/ringfence/ringfence/lab"
+)
+
+// electionsDB is a Postgres that only holds elections.
+type electionsDB struct {
+	*servers.Postgres
+	standby *servers.Postgres // nil if there is none
+}
+
+func startElectionsDB(ctx context.Context, standby bool) (coordinator, error) {
+	p, err := servers.StartPostgres(ctx, servers.PostgresOptions{})
+	if err != nil || !standby {
+		return electionsDB{Postgres: p}, err
+	}
+	s, err := p.StartStandby(ctx, "standby")
+	if err != nil {
+		return nil, errors.Join(err, p.Close())
+	}
+	return electionsDB{p, s}, nil
+}
+
+func (p electionsDB) servers() []*servers.Postgres {
+	if p.standby == nil {
+		return []*servers.Postgres{p.Postgres}
+	}
+	return []*servers.Postgres{p.Postgres, p.standby}
+}
+
+func (p electionsDB) addresses() (all []string) {
+	for _, s := range p.servers() {
+		all = append(all, s.Addr())
+	}
+	return all
+}
+
+func (p electionsDB) processes() (all []process) {
+	for _, s := range p.servers() {
+		all = append(all, s)
+	}
+	return all
+}
+
+func (p electionsDB) url(addresses []string) string {
+	return postgresURL("postgres", strings.Join(addresses, ","))
+}
+
+// leader is the primary, as long as it runs.
+func (p electionsDB) leader(context.Context) (string, error) { return p.Addr(), nil }
+
+func (p electionsDB) wipe(ctx context.Context) error {
+	return lab.Exec(ctx, p.URL("postgres", database), "drop schema ringfence_elections cascade")
+}
+
+func (p electionsDB) backup(ctx context.Context) error  { return p.Backup(ctx) }
+func (p electionsDB) restore(ctx context.Context) error { return p.Restore(ctx) }
+
+// close has nothing to do: the servers are closed with the other processes.
+func (p electionsDB) close() error { return nil }
+
+// lag stops the standby's stream, also after a restart.
+func (p electionsDB) lag(ctx context.Context) error {
+	at := p.standby.URL("postgres", database)
+	return lab.Exec(ctx, at, "alter system set primary_conninfo = ''", "select pg_reload_conf()",
+		`do $$ begin
+			while exists (select from pg_stat_wal_receiver) loop perform pg_sleep(0.01); end loop;
+		end $$`)
+}
+
+func (p electionsDB) failOver(ctx context.Context) error {
+	if err := p.Kill(); err != nil {
+		return err
+	}
+	return lab.Exec(ctx, p.standby.URL("postgres", database), "select pg_promote()")
+}
