@@ -53,6 +53,12 @@ func nothing(*history.Expect) {}
 // oneServer is why a scenario in which one of several servers fails is not run with Postgres.
 var oneServer = map[Elections]string{InPostgres: "Postgres is one server"}
 
+// noStandby is why a scenario in which a standby is promoted is run only with Postgres.
+var noStandby = map[Elections]string{
+	InZooKeeper: "its servers elect their leader: coordinator-leader-killed",
+	InEtcd:      "its members elect their leader: coordinator-leader-killed",
+}
+
 var (
 	oneStale = expect(func(e *history.Expect) { e.Stale = 1 })
 	// finalOnly demands a change of leadership only in the final phase.

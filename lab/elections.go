@@ -76,8 +76,8 @@ func (r *run) lag(ctx context.Context) error {
 	return r.burnTokens(ctx)
 }
 
-// leadingToken waits until somebody leads: a system that was frozen for a session has no candidate at
-// first.
+// leadingToken waits until somebody leads: a system that was frozen for a session has no candidate
+// at first.
 func leadingToken(ctx context.Context, co fence.Observer) (fence.Token, error) {
 	for {
 		queue, err := co.Candidates(ctx, Resource)
@@ -109,8 +109,8 @@ func (r *run) withEtcd(ctx context.Context, do func(*clientv3.Client) error) err
 	return do(c)
 }
 
-// ReplaceEtcdMember removes the member with a peer URL from a cluster, through the others, and adds an
-// empty one in its place. It tries again while the cluster refuses: it takes no member for some
+// ReplaceEtcdMember removes the member with a peer URL from a cluster, through the others, and adds
+// an empty one in its place. It tries again while the cluster refuses: it takes no member for some
 // seconds after another one was lost.
 func ReplaceEtcdMember(ctx context.Context, others []string, peerURL string) error {
 	c, err := newEtcd(ctx, others)

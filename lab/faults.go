@@ -183,7 +183,9 @@ func (r *run) begin(ctx context.Context, f Fault, targets []string) error {
 	case Lag:
 		return r.lag(ctx)
 	case Failover:
-		return r.servers(func(s CoordinatorServers) error { return s.FailOver(ctx) })
+		err := each(targets, func(p string) error { return r.sys.Kill(ctx, p) })
+		return errors.Join(err,
+			r.servers(func(s CoordinatorServers) error { return s.Promote(ctx) }))
 	case Backup:
 		return r.backup(ctx, f.On)
 	case Restore:

@@ -187,7 +187,7 @@ const (
 	// Lag stops the stream to the standby of the coordinator. What comes later is lost with the
 	// primary.
 	Lag Action = "lag"
-	// Failover kills the coordinator's primary for good and promotes the standby.
+	// Failover kills its target for good and promotes the standby.
 	Failover Action = "fail over"
 
 	// Turn turns a guard's new connections to the server To, as a balancer does; the end turns

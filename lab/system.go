@@ -61,16 +61,16 @@ type System interface {
 	Close() error
 }
 
-// CoordinatorServers is what can be done to single servers of the coordinator. Not every System can.
+// CoordinatorServers is what can be done to single servers of the coordinator. Not every System can
+// do it.
 type CoordinatorServers interface {
 	// Lose kills a server and deletes its data. Rebuild puts an empty one in its place, as an operator
 	// does, and returns once it serves.
 	Lose(ctx context.Context, server string) error
 	Rebuild(ctx context.Context, server string) error
-	// Lag stops the stream from the primary to the standby. FailOver kills the primary and promotes
-	// the standby.
+	// Lag stops the stream from the primary to the standby. Promote makes the standby a primary.
 	Lag(ctx context.Context) error
-	FailOver(ctx context.Context) error
+	Promote(ctx context.Context) error
 }
 
 // Shape is how a link behaves.

@@ -56,13 +56,13 @@ func (s *System) Lag(ctx context.Context) error {
 	return p.lag(ctx)
 }
 
-// FailOver implements lab.CoordinatorServers.
-func (s *System) FailOver(ctx context.Context) error {
+// Promote implements lab.CoordinatorServers.
+func (s *System) Promote(ctx context.Context) error {
 	p, err := s.withStandby()
 	if err != nil {
 		return err
 	}
-	return p.failOver(ctx)
+	return p.promote(ctx)
 }
 
 func (s *System) withStandby() (electionsDB, error) {

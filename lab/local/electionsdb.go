@@ -74,9 +74,6 @@ func (p electionsDB) lag(ctx context.Context) error {
 		end $$`)
 }
 
-func (p electionsDB) failOver(ctx context.Context) error {
-	if err := p.Kill(); err != nil {
-		return err
-	}
+func (p electionsDB) promote(ctx context.Context) error {
 	return lab.Exec(ctx, p.standby.URL("postgres", database), "select pg_promote()")
 }
