@@ -5,9 +5,11 @@
 #   worker         the lab's leader, with the leader program beside it
 #   flawed-guard   a guard with a seeded bug, for the lab's controls; never for anything else
 #   netfault       iptables and tc, for the lab's faults of one direction
+#   etcd           etcd and etcdctl, built from their modules, or ETCD_IMAGE
 #
 # Stages are in this order because the classic builder makes every stage before the one that is asked for.
 ARG GOLANG_IMAGE=golang:1.26
+ARG ETCD_IMAGE=etcd-from-source
 
 FROM ${GOLANG_IMAGE} AS modules
 WORKDIR /src
@@ -53,3 +55,21 @@ FROM ${GOLANG_IMAGE} AS netfault
 RUN apt-get update -qq \
  && apt-get install -y -qq --no-install-recommends iproute2 iptables >/dev/null \
  && rm -rf /var/lib/apt/lists/*
+
+# The module of etcd has replace directives, which `go install` refuses, so it is built as a dependency.
+FROM ${GOLANG_IMAGE} AS build-etcd
+ARG ETCD_VERSION=v3.7.3
+ENV CGO_ENABLED=0
+WORKDIR /src
+RUN go mod init etcd \
+ && go get go.etcd.io/etcd/server/v3@${ETCD_VERSION} go.etcd.io/etcd/etcdctl/v3@${ETCD_VERSION}
+RUN mkdir /out \
+ && go build -trimpath -ldflags=-s -o /out/etcd go.etcd.io/etcd/server/v3 \
+ && go build -trimpath -ldflags=-s -o /out/etcdctl go.etcd.io/etcd/etcdctl/v3
+
+# The programs are where the public images have them.
+FROM scratch AS etcd-from-source
+COPY --from=build-etcd /out/etcd /out/etcdctl /usr/local/bin/
+CMD ["/usr/local/bin/etcd"]
+
+FROM ${ETCD_IMAGE} AS etcd

@@ -20,9 +20,9 @@ const (
 type Server struct{ Name, Address string }
 
 // LeadingServer returns the name of the server that leads an ensemble, or runs alone. It waits
-// while there is none. address returns the address of a server for clients.
+// while there is none. leads reports whether a server leads now.
 func LeadingServer(
-	ctx context.Context, names []string, address func(name string) string,
+	ctx context.Context, names []string, leads func(ctx context.Context, name string) bool,
 ) (string, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, electionTime,
 		fmt.Errorf("none within %v", electionTime))
@@ -31,16 +31,31 @@ func LeadingServer(
 	defer again.Stop()
 	for {
 		for _, name := range names {
-			if (Server{name, address(name)}).Leads(ctx) {
+			if leads(ctx, name) {
 				return name, nil
 			}
 		}
 		select {
 		case <-again.C:
 		case <-ctx.Done():
-			return "", fmt.Errorf("no server of the ensemble leads: %w", context.Cause(ctx))
+			return "", fmt.Errorf("none of %s leads: %w",
+				strings.Join(names, ", "), context.Cause(ctx))
 		}
 	}
+}
+
+// LeadsZooKeeper reports whether the server at an address leads an ensemble, or runs alone.
+func LeadsZooKeeper(ctx context.Context, address string) bool {
+	return Server{Address: address}.Leads(ctx)
+}
+
+// LeadsEtcd reports whether the member at an address leads its cluster and answers in time. It
+// reads the member's metrics.
+func LeadsEtcd(ctx context.Context, address string) bool {
+	ctx, cancel := context.WithTimeout(ctx, modeTime)
+	defer cancel()
+	text, err := page(ctx, "http://"+address+"/metrics")
+	return err == nil && strings.Contains(text, "\netcd_server_is_leader 1\n")
 }
 
 // Leads reports whether the server leads an ensemble, or runs alone, and answers in time.
@@ -83,18 +98,24 @@ var unpooled = &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 // Ready returns nil if a health page, such as a guard's /readyz, answers 200 OK. Otherwise the
 // error has the status and the text of the page.
 func Ready(ctx context.Context, url string) error {
+	_, err := page(ctx, url)
+	return err
+}
+
+// page returns the text of a page that answers 200 OK.
+func page(ctx context.Context, url string) (string, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
-		return err
+		return "", err
 	}
 	answer, err := unpooled.Do(request)
 	if err != nil {
-		return err
+		return "", err
 	}
 	defer answer.Body.Close()
 	body, err := io.ReadAll(answer.Body)
 	if err == nil && answer.StatusCode != http.StatusOK {
 		err = fmt.Errorf("%s: %s", answer.Status, strings.TrimSpace(string(body)))
 	}
-	return err
+	return string(body), err
 }

@@ -7,4 +7,4 @@ if ! command -v docker >/dev/null || ! docker version >/dev/null 2>&1; then
   exit 0
 fi
 bin/lab run "${@:-leader-paused}" --injector containers
-(cd lab && RINGFENCE_CONTAINERS=1 go test -timeout 30m ./containers)
+(cd lab && RINGFENCE_CONTAINERS=1 go test -timeout 45m ./containers)

@@ -6,40 +6,52 @@ import (
 	"context"
 	"errors"
 	"io"
+	"maps"
 	"path"
+	"slices"
 
 	"github.com/moby/moby/client"
 )
 
-// The directories with data in the images.
-var (
-	zooKeeperData = []string{"/data", "/datalog"}
-	postgresData  = []string{"/var/lib/postgresql/data"}
-)
+// postgresData are the directories with data in the images of Postgres.
+var postgresData = []string{"/var/lib/postgresql/data"}
 
 // postmasterFile names the process that runs on a directory. A copy would name that of another.
 const postmasterFile = "postmaster.pid"
 
-// Backup implements lab.System.
-func (s *System) Backup(ctx context.Context, server string) error {
+// disks are the data of a server, or of all servers of the coordinator.
+type disks struct {
+	servers []string
+	dirs    []string
+	live    bool // they may be copied while the servers run
+}
+
+func (s *System) disksOf(server string) disks {
 	if server == "postgres" {
-		return s.copyPostgres(ctx)
+		return disks{servers: []string{server}, dirs: postgresData}
 	}
-	for _, name := range s.build.Topology.CoordinatorNames() {
-		if err := s.copyOut(ctx, name, zooKeeperData); err != nil {
+	c := coordinatorOf(s.build.Topology)
+	return disks{s.build.Topology.CoordinatorNames(), c.data, c.live}
+}
+
+// Backup implements lab.System. Servers that must not be copied while they run are all paused
+// before the first one is copied.
+func (s *System) Backup(ctx context.Context, server string) (err error) {
+	d := s.disksOf(server)
+	if !d.live {
+		for _, name := range d.servers {
+			if err := s.Pause(ctx, name); err != nil {
+				return err
+			}
+			defer func() { err = errors.Join(err, s.Resume(context.WithoutCancel(ctx), name)) }()
+		}
+	}
+	for _, name := range d.servers {
+		if err := s.copyOut(ctx, name, d.dirs); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// copyPostgres copies the disk of Postgres while its processes are paused.
-func (s *System) copyPostgres(ctx context.Context) error {
-	if err := s.Pause(ctx, "postgres"); err != nil {
-		return err
-	}
-	err := s.copyOut(ctx, "postgres", postgresData)
-	return errors.Join(err, s.Resume(context.WithoutCancel(ctx), "postgres"))
 }
 
 // copyOut keeps copies of directories of a container.
@@ -97,47 +109,33 @@ func (s *System) copyIn(ctx context.Context, from, to string) error {
 	return nil
 }
 
-// Restore implements lab.System.
+// Restore implements lab.System. It creates new containers, so that nothing is left that was
+// written after the copy.
 func (s *System) Restore(ctx context.Context, server string) error {
-	if server == "postgres" {
-		return s.restorePostgres(ctx)
-	}
-	return s.restoreZooKeeper(ctx)
-}
-
-// restorePostgres creates a new container, so that nothing is left that was written after the copy.
-func (s *System) restorePostgres(ctx context.Context) error {
-	if err := s.remove(ctx, "postgres"); err != nil {
-		return err
-	}
-	return s.startFromCopy(ctx, "postgres")
-}
-
-// startFromCopy creates a Postgres and starts it on the copy of the first one's disk.
-func (s *System) startFromCopy(ctx context.Context, name string) error {
-	if err := s.make(ctx, name); err != nil {
-		return err
-	}
-	if err := s.copyIn(ctx, "postgres", name); err != nil {
-		return err
-	}
-	return s.Start(ctx, name)
-}
-
-// restoreZooKeeper needs no new containers: the servers were not restarted since, so they have
-// written only to files that the copy has too.
-func (s *System) restoreZooKeeper(ctx context.Context) error {
-	all := s.build.Topology.CoordinatorNames()
-	if err := s.killAll(ctx, all); err != nil {
+	all, copies := s.disksOf(server).servers, map[string]string{}
+	if err := s.remove(ctx, all...); err != nil {
 		return err
 	}
 	for _, name := range all {
-		if err := s.copyIn(ctx, name, name); err != nil {
+		copies[name] = name
+	}
+	return s.startFrom(ctx, copies)
+}
+
+// startFrom creates servers, each with the copy of a server's disk, and starts them.
+func (s *System) startFrom(ctx context.Context, copies map[string]string) error {
+	all := slices.Sorted(maps.Keys(copies))
+	if err := s.make(ctx, all...); err != nil {
+		return err
+	}
+	for _, name := range all {
+		if err := s.copyIn(ctx, copies[name], name); err != nil {
 			return err
 		}
-		if err := s.start(ctx, s.id(name)); err != nil {
-			return err
-		}
+	}
+	// Not start: docker-compose 1.29 connects a container to its second network when it starts it.
+	if err := s.up(ctx, all...); err != nil {
+		return err
 	}
 	return s.allReady(ctx, all)
 }

@@ -1,14 +1,117 @@
 package containers
 
 import (
+	"cmp"
 	"context"
+	"fmt"
+	"path/filepath"
+	"strings"
 
 	"github.com/ringfence/ringfence/lab"
 )
 
+// coordinator says how the compose files run a coordinator. Its services are
+// Topology.CoordinatorNames.
+type coordinator struct {
+	file  string // added to compose.yaml; "" if that has the services
+	image string // the service whose image has to be built; "" if none has
+	host  int    // last byte of the first server's address on the network coordination
+	port  int    // of each server
+	link  int    // the port of a worker's link to the first server: see port
+	url   string // for clients, with HOSTS and PASSWORD
+
+	alone [2]string // variable and value of the first server if it runs alone: %s is its address
+	data  []string  // directories
+	live  bool      // they may be copied while the servers run; otherwise these are paused
+	leads func(ctx context.Context, address string) bool
+}
+
+var allCoordinators = map[lab.Elections]coordinator{
+	lab.InZooKeeper: {
+		host: 101, port: 2181, link: 2181, url: "zk://HOSTS/ringfence",
+		alone: [2]string{"ZOO_SERVERS", "server.1=%s:2888:3888;2181"},
+		data:  []string{"/data", "/datalog"}, live: true, leads: lab.LeadsZooKeeper,
+	},
+	lab.InEtcd: {
+		file: "compose.etcd.yaml", image: "etcd-1",
+		host: 111, port: 2379, link: 2379, url: "etcd://HOSTS/ringfence",
+		alone: [2]string{"ETCD_INITIAL_CLUSTER", "etcd-1=http://%s:2380"},
+		data:  []string{"/data/etcd"}, leads: lab.LeadsEtcd,
+	},
+	lab.InPostgres: {
+		file: "compose.postgres.yaml",
+		host: 115, port: 5432, link: 5434,
+		url:   "postgres://elections:PASSWORD@HOSTS/" + database + "?sslmode=disable",
+		data:  postgresData,
+		leads: func(context.Context, string) bool { return true }, // it is one server
+	},
+}
+
+// coordinatorOf returns the coordinator of a topology.
+func coordinatorOf(t lab.Topology) coordinator {
+	return allCoordinators[cmp.Or(t.Elections, lab.InZooKeeper)]
+}
+
+// at returns the URL for clients that reach the servers at these addresses.
+func (c coordinator) at(addresses []string, password string) string {
+	return strings.NewReplacer("HOSTS", strings.Join(addresses, ","), "PASSWORD", password).
+		Replace(c.url)
+}
+
+// files returns the compose files, in the repository at root.
+func (c coordinator) files(root string) []string {
+	files := []string{filepath.Join(root, composeFile)}
+	if c.file != "" {
+		files = append(files, filepath.Join(root, c.file))
+	}
+	return files
+}
+
+// coordinatorHost returns the address of server i, from 0, on the network coordination.
+func (s settings) coordinatorHost(c coordinator, i int) string {
+	return fmt.Sprintf("%s.1.%d", s.subnet, c.host+i)
+}
+
+// The password stays a variable, and out of the overlay.
+const electionsPassword = "${ELECTIONS_PASSWORD}"
+
+// guardCoordinator returns the URL for guards; "" if they have no coordinator.
+func (s settings) guardCoordinator(t lab.Topology) string {
+	if t.Coordinator == lab.NoCoordinator {
+		return ""
+	}
+	c := coordinatorOf(t)
+	var all []string
+	for i := range t.CoordinatorNames() {
+		all = append(all, fmt.Sprintf("%s:%d", s.coordinatorHost(c, i), c.port))
+	}
+	return c.at(all, electionsPassword)
+}
+
+// workerCoordinator returns the URL for worker n, which is over its links.
+func (s settings) workerCoordinator(t lab.Topology, n int) string {
+	c := coordinatorOf(t)
+	var all []string
+	for i := range t.CoordinatorNames() {
+		all = append(all, fmt.Sprintf("%s.1.110:%d", s.subnet, port(n, c.link+i)))
+	}
+	return c.at(all, electionsPassword)
+}
+
+// coordinatorURL returns the URL for the lab itself.
+func (s settings) coordinatorURL(t lab.Topology) string {
+	var all []string
+	for _, name := range t.CoordinatorNames() {
+		all = append(all, s.host(name))
+	}
+	return coordinatorOf(t).at(all, s.password)
+}
+
 // CoordinatorLeader implements lab.System. It waits while there is none.
 func (s *System) CoordinatorLeader(ctx context.Context) (string, error) {
-	return lab.LeadingServer(ctx, s.build.Topology.CoordinatorNames(), s.settings.host)
+	leads := coordinatorOf(s.build.Topology).leads
+	return lab.LeadingServer(ctx, s.build.Topology.CoordinatorNames(),
+		func(ctx context.Context, name string) bool { return leads(ctx, s.settings.host(name)) })
 }
 
 // Wipe implements lab.System: it removes the containers with their volumes, and creates new ones.

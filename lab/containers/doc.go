@@ -23,8 +23,12 @@
 // server that is. Turn and SwitchOver change the rules: new connections follow, and the kernel
 // keeps open ones where they are.
 //
-// The disk of Postgres is copied through the engine while its processes are paused. Restore creates
-// a new container with the copy in it; postgres-2 starts from such a copy.
+// With elections in etcd or Postgres, compose.etcd.yaml or compose.postgres.yaml is added to
+// compose.yaml. The lab then starts no ZooKeeper.
+//
+// The disks of Postgres and etcd are copied through the engine while their processes are paused,
+// those of ZooKeeper while it runs. Restore creates new containers with the copies in them;
+// postgres-2 starts from such a copy. Wipe creates new containers with empty disks.
 //
 // When the first process of a container is killed, the engine kills all its processes. So only
 // package local can show what a command leaves behind when leader run is killed (Behead).

@@ -13,13 +13,12 @@ import (
 )
 
 // The ports of a worker's links at toxiproxy, without the number of the worker in front, as in
-// toxiproxy.json.
+// toxiproxy.json. Those to the coordinator are in allCoordinators.
 const (
-	coordinatorPort = 2181 // and 2182, 2183
-	postgresPort    = 6432
-	redisPort       = 7379
-	journalPort     = 5432
-	worldPort       = 5433
+	postgresPort = 6432
+	redisPort    = 7379
+	journalPort  = 5432
+	worldPort    = 5433
 )
 
 func port(worker, p int) int { return worker*10000 + p }
@@ -47,8 +46,8 @@ func (s settings) link(t lab.Topology, worker, peer string) (link, error) {
 	case n == 0:
 	case peer == "coordinator":
 		l.network, l.address = "coordination", s.subnet+".1.110"
-		for i := range t.CoordinatorNames() {
-			add(fmt.Sprintf("coordinator-%d", i+1), coordinatorPort+i)
+		for i, name := range t.CoordinatorNames() {
+			add(name, coordinatorOf(t).link+i)
 		}
 		return l, nil
 	case peer == "guard":

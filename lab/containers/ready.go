@@ -59,6 +59,10 @@ func (s *System) probe(ctx context.Context, process string) error {
 		return probeRedis(ctx, s.settings.redisURL(process))
 	case "guard", lab.Neighbour:
 		return lab.Ready(ctx, "http://"+s.settings.host(process)+"/readyz")
+	case "etcd":
+		return lab.Ready(ctx, "http://"+s.settings.host(process)+"/health")
+	case "elections":
+		return probePostgres(ctx, s.settings.coordinatorURL(s.build.Topology))
 	case "zookeeper":
 		_, err := lab.Server{Name: process, Address: s.settings.host(process)}.Mode(ctx)
 		return err

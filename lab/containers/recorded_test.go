@@ -118,7 +118,7 @@ func build(t *testing.T, b lab.Build) *System {
 		t.Skipf("no containers here: %v", err)
 	}
 	b.Dir = t.TempDir()
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute) // for the images
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Minute) // for the images
 	defer cancel()
 	s, err := Build(ctx, b)
 	if err != nil {

@@ -18,9 +18,9 @@ import (
 
 // The services in compose.yaml.
 const (
-	mostZooKeepers = 3
-	mostGuards     = 2
-	mostWorkers    = 3
+	mostCoordinators = 3
+	mostGuards       = 2
+	mostWorkers      = 3
 )
 
 const (
@@ -37,7 +37,8 @@ type settings struct {
 }
 
 func newSettings(subnet string, t lab.Topology) (settings, error) {
-	names := append(t.CoordinatorNames(), "postgres", "redis", "toxiproxy", lab.Postgres2, lab.Redis2)
+	names := append(t.CoordinatorNames(), "postgres", "redis", "toxiproxy", lab.Postgres2,
+		lab.Redis2)
 	for _, name := range t.AllGuardNames() {
 		names = append(names, name, name+"-postgres", name+"-redis")
 	}
@@ -59,10 +60,11 @@ func checkTopology(t lab.Topology) error {
 	if (t.Replica || t.Copy) && !t.StoreLinks {
 		return errors.New("a replica or a copy needs links to stores")
 	}
-	if t.CoordinatorServers > mostZooKeepers || t.Guards > mostGuards || t.Workers > mostWorkers {
-		return fmt.Errorf("the topology needs %d ZooKeepers, %d guards and %d workers; "+
-			"compose.yaml has %d, %d and %d", t.CoordinatorServers, t.Guards, t.Workers,
-			mostZooKeepers, mostGuards, mostWorkers)
+	servers := len(t.CoordinatorNames())
+	if servers > mostCoordinators || t.Guards > mostGuards || t.Workers > mostWorkers {
+		return fmt.Errorf("the topology needs %d servers of the coordinator, %d guards and "+
+			"%d workers; compose.yaml has %d, %d and %d", servers, t.Guards, t.Workers,
+			mostCoordinators, mostGuards, mostWorkers)
 	}
 	return nil
 }
@@ -73,7 +75,7 @@ func (s settings) variables(b lab.Build) []string {
 	env := []string{
 		"SUBNET=" + s.subnet, "COMPOSE_PROFILES=",
 		"POSTGRES_PASSWORD=" + s.password, "GUARD_PASSWORD=" + s.password,
-		"APP_PASSWORD=" + s.password,
+		"APP_PASSWORD=" + s.password, "ELECTIONS_PASSWORD=" + s.password,
 		"ZOO_TICK_TIME=" + strconv.FormatInt(t.TickTime().Milliseconds(), 10),
 		"REDIS_FSYNC=" + t.RedisFsync,
 		"LAB_LOG=", "LAB_SESSION=" + cmp.Or(t.Session, time.Second).String(),
@@ -128,9 +130,10 @@ func (s settings) overlay(b lab.Build, failpointUsed map[string]bool) map[string
 	for i, name := range b.Topology.WorkerNames() {
 		services[name] = s.worker(b, name, i+1, failpointUsed[name])
 	}
-	if b.Topology.CoordinatorServers <= 1 {
-		services["zookeeper-1"] = service{Environment: map[string]string{
-			"ZOO_SERVERS": "server.1=" + s.subnet + ".1.101:2888:3888;2181",
+	c, servers := coordinatorOf(b.Topology), b.Topology.CoordinatorNames()
+	if variable, value := c.alone[0], c.alone[1]; len(servers) == 1 && variable != "" {
+		services[servers[0]] = service{Environment: map[string]string{
+			variable: fmt.Sprintf(value, s.coordinatorHost(c, 0)),
 		}}
 	}
 	if b.Topology.StoreLinks {
@@ -165,30 +168,14 @@ func (s settings) guard(t lab.Topology, name string) service {
 	}}
 }
 
-func (s settings) guardCoordinator(t lab.Topology) string {
-	if t.Coordinator == lab.NoCoordinator {
-		return ""
-	}
-	var all []string
-	for i := range t.CoordinatorNames() {
-		all = append(all, fmt.Sprintf("%s.1.%d:2181", s.subnet, 101+i))
-	}
-	return "zk://" + strings.Join(all, ",") + "/ringfence"
-}
-
 // worker returns the settings of worker n. The password stays a variable, and out of the file.
 func (s settings) worker(b lab.Build, name string, n int, failpointUsed bool) service {
-	var coordinators []string
-	for i := range b.Topology.CoordinatorNames() {
-		at := fmt.Sprintf("%s.1.110:%d", s.subnet, port(n, coordinatorPort+i))
-		coordinators = append(coordinators, at)
-	}
 	postgres := func(p int) string {
 		return fmt.Sprintf("postgres://app:${APP_PASSWORD}@%s.2.110:%d/%s?sslmode=disable",
 			s.subnet, port(n, p), database)
 	}
 	to := lab.Routes{
-		Coordinator: "zk://" + strings.Join(coordinators, ",") + "/ringfence",
+		Coordinator: s.workerCoordinator(b.Topology, n),
 		Postgres:    postgres(postgresPort),
 		Redis:       fmt.Sprintf("redis://%s.2.110:%d/0", s.subnet, port(n, redisPort)),
 	}

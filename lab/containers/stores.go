@@ -159,10 +159,10 @@ func (s *System) startCopy(ctx context.Context) error {
 	if !s.build.Topology.Copy {
 		return nil
 	}
-	if err := s.copyPostgres(ctx); err != nil {
+	if err := s.Backup(ctx, "postgres"); err != nil {
 		return err
 	}
-	return s.startFromCopy(ctx, lab.Postgres2)
+	return s.startFrom(ctx, map[string]string{lab.Postgres2: "postgres"})
 }
 
 // controlNetwork defines the network control so that addresses can be fixed.

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 	"sync"
 
 	toxiproxy "github.com/Shopify/toxiproxy/v2/client"
@@ -112,7 +111,7 @@ func prepare(ctx context.Context, b lab.Build) (_ *System, err error) {
 		return nil, err
 	}
 	s.compose = &compose{
-		program: program, root: root, files: []string{filepath.Join(root, composeFile), overlay},
+		program: program, root: root, files: append(coordinatorOf(b.Topology).files(root), overlay),
 		project: s.settings.project, env: s.settings.variables(b), log: s.log,
 	}
 	s.toxiproxy = toxiproxy.NewClient(s.settings.host("toxiproxy"))
@@ -121,7 +120,8 @@ func prepare(ctx context.Context, b lab.Build) (_ *System, err error) {
 }
 
 func (s *System) makeImages(ctx context.Context) error {
-	return s.compose.images(ctx, target(s.build.Topology))
+	t := s.build.Topology
+	return s.compose.images(ctx, target(t), coordinatorOf(t))
 }
 
 // up starts services without those that they depend on: the lab itself waits for each.
@@ -253,10 +253,6 @@ func (s *System) id(service string) string {
 
 // Addresses implements lab.System.
 func (s *System) Addresses() lab.Addresses {
-	var zk []string
-	for _, name := range s.build.Topology.CoordinatorNames() {
-		zk = append(zk, s.settings.host(name))
-	}
 	guards := map[string]lab.GuardAddress{}
 	for _, name := range s.build.Topology.AllGuardNames() {
 		guards[name] = lab.GuardAddress{
@@ -268,7 +264,7 @@ func (s *System) Addresses() lab.Addresses {
 		Postgres:    s.settings.postgresURL("postgres", "postgres"),
 		App:         s.settings.postgresURL("app", "postgres"),
 		Redis:       s.settings.redisURL(s.redisPrimary()),
-		Coordinator: "zk://" + strings.Join(zk, ",") + "/ringfence",
+		Coordinator: s.settings.coordinatorURL(s.build.Topology),
 		Guards:      guards,
 	}
 }

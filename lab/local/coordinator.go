@@ -1,15 +1,10 @@
 package local
 
 import (
-	"bytes"
 	"context"
 	"errors"
-	"fmt"
-	"io"
-	"net/http"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/ringfence/ringfence/internal/servers"
 	"github.com/ringfence/ringfence/lab"
@@ -64,8 +59,7 @@ func (z zooKeeper) processes() (all []process) {
 }
 
 func (z zooKeeper) leader(ctx context.Context) (string, error) {
-	all := z.addresses()
-	return lab.LeadingServer(ctx, all, func(address string) string { return address })
+	return lab.LeadingServer(ctx, z.addresses(), lab.LeadsZooKeeper)
 }
 
 func (z zooKeeper) wipe(ctx context.Context) error    { return z.Wipe(ctx) }
@@ -92,38 +86,8 @@ func (e etcd) processes() (all []process) {
 	return all
 }
 
-// leader asks each member for its metrics until one leads.
 func (e etcd) leader(ctx context.Context) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
-	defer cancel()
-	for ctx.Err() == nil {
-		for _, address := range e.addresses() {
-			if leadsEtcd(ctx, address) {
-				return address, nil
-			}
-		}
-		select {
-		case <-time.After(20 * time.Millisecond):
-		case <-ctx.Done():
-		}
-	}
-	return "", fmt.Errorf("no member of etcd leads: %w", context.Cause(ctx))
-}
-
-func leadsEtcd(ctx context.Context, address string) bool {
-	ctx, cancel := context.WithTimeout(ctx, time.Second)
-	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/metrics", nil)
-	if err != nil {
-		return false
-	}
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		return false
-	}
-	defer resp.Body.Close()
-	text, err := io.ReadAll(resp.Body)
-	return err == nil && bytes.Contains(text, []byte("\netcd_server_is_leader 1\n"))
+	return lab.LeadingServer(ctx, e.addresses(), lab.LeadsEtcd)
 }
 
 func (e etcd) wipe(ctx context.Context) error    { return e.Wipe(ctx) }

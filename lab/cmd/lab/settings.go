@@ -41,7 +41,7 @@ func (s *settings) register(flags *flag.FlagSet) {
 	flags.StringVar(&s.injector, "injector", string(lab.Local),
 		"local (processes of this machine) or containers (docker compose)")
 	flags.StringVar(&s.elections, "coordinator", string(lab.InZooKeeper),
-		"where elections are held: zk, etcd or postgres (with --injector local)")
+		"where elections are held: zk, etcd or postgres")
 	flags.StringVar(&s.dir, "dir", "runs",
 		"where each run leaves a directory with history, report and logs")
 	flags.BoolVar(&s.quiet, "quiet", false, "print only results, and no progress")
@@ -97,9 +97,6 @@ func (s *settings) check() error {
 		return fmt.Errorf("%w: no coordinator %q; there are zk, etcd and postgres", errUsage,
 			s.elections)
 	}
-	if s.elections != string(lab.InZooKeeper) && s.injector != string(lab.Local) {
-		return fmt.Errorf("%w: --coordinator %s needs --injector local", errUsage, s.elections)
-	}
 	if _, ok := lab.FindControl(s.control); s.control != "" && !ok {
 		return fmt.Errorf("%w: no control %q; there are %s", errUsage, s.control, controlNames())
 	}
@@ -123,7 +120,7 @@ func (s *settings) prepare(ctx context.Context, log io.Writer) error {
 		return err
 	}
 	fmt.Fprintln(log, "building images; this takes minutes the first time")
-	return containers.Images(ctx, io.Discard)
+	return containers.Images(ctx, lab.Elections(s.elections), io.Discard)
 }
 
 // options returns the options of one run, with a new directory.

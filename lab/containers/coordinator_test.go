@@ -1,0 +1,263 @@
+package containers
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ringfence/ringfence/internal/coordinators"
+	"github.com/ringfence/ringfence/lab"
+	"github.com/ringfence/ringfence/lab/history"
+)
+
+// topologies has the largest topology of each coordinator.
+func topologies() map[lab.Elections]lab.Topology {
+	all := map[lab.Elections]lab.Topology{}
+	for _, e := range lab.AllElections {
+		all[e] = lab.Topology{
+			Elections: e, CoordinatorServers: mostCoordinators, Guards: mostGuards, Workers: mostWorkers,
+		}
+	}
+	return all
+}
+
+func TestEveryCoordinatorIsReachedAtItsAddresses(t *testing.T) {
+	s := settings{
+		subnet: "10.83", password: "secret",
+		ports: map[string]int{
+			"zookeeper-1": 1, "zookeeper-2": 2, "zookeeper-3": 3,
+			"etcd-1": 4, "etcd-2": 5, "etcd-3": 6, "elections": 7,
+		},
+	}
+	for e, want := range map[lab.Elections][3]string{
+		lab.InZooKeeper: {
+			"zk://10.83.1.101:2181,10.83.1.102:2181,10.83.1.103:2181/ringfence",
+			"zk://10.83.1.110:22181,10.83.1.110:22182,10.83.1.110:22183/ringfence",
+			"zk://127.0.0.1:1,127.0.0.1:2,127.0.0.1:3/ringfence",
+		},
+		lab.InEtcd: {
+			"etcd://10.83.1.111:2379,10.83.1.112:2379,10.83.1.113:2379/ringfence",
+			"etcd://10.83.1.110:22379,10.83.1.110:22380,10.83.1.110:22381/ringfence",
+			"etcd://127.0.0.1:4,127.0.0.1:5,127.0.0.1:6/ringfence",
+		},
+		lab.InPostgres: {
+			"postgres://elections:${ELECTIONS_PASSWORD}@10.83.1.115:5432/postgres?sslmode=disable",
+			"postgres://elections:${ELECTIONS_PASSWORD}@10.83.1.110:25434/postgres?sslmode=disable",
+			"postgres://elections:secret@127.0.0.1:7/postgres?sslmode=disable",
+		},
+	} {
+		topology := topologies()[e]
+		got := [3]string{
+			s.guardCoordinator(topology), s.workerCoordinator(topology, 2),
+			s.coordinatorURL(topology),
+		}
+		if got != want {
+			t.Errorf("%s: guards, worker-2 and the lab use\n%s", e, strings.Join(got[:], "\n"))
+		}
+		topology.Coordinator = lab.NoCoordinator
+		if url := s.guardCoordinator(topology); url != "" {
+			t.Errorf("guards without a coordinator use %s", url)
+		}
+	}
+}
+
+func TestTheOverlayRunsOneServerAloneAndKeepsPasswordsOut(t *testing.T) {
+	s := settings{subnet: "10.83", password: "secret", ports: map[string]int{}}
+	for e, want := range map[lab.Elections]string{
+		lab.InZooKeeper: "ZOO_SERVERS=server.1=10.83.1.101:2888:3888;2181",
+		lab.InEtcd:      "ETCD_INITIAL_CLUSTER=etcd-1=http://10.83.1.111:2380",
+	} {
+		for servers := range mostCoordinators {
+			topology := topologies()[e]
+			topology.CoordinatorServers = servers + 1
+			variable, value, _ := strings.Cut(want, "=")
+			first := s.overlay(lab.Build{Topology: topology}, nil)[topology.CoordinatorNames()[0]]
+			if got := first.Environment[variable]; (got == value) != (servers == 0) {
+				t.Errorf("%s of %d servers has %s=%s", e, servers+1, variable, got)
+			}
+		}
+	}
+	for e, topology := range topologies() {
+		text, err := json.Marshal(s.overlay(lab.Build{Topology: topology}, nil))
+		if err != nil || strings.Contains(string(text), s.password) {
+			t.Errorf("%s: %v in %s", e, err, text)
+		}
+	}
+}
+
+// What people start by hand and what the lab starts have the same links and addresses.
+func TestTheFilesOfComposeHaveEveryCoordinator(t *testing.T) {
+	root, err := findRoot()
+	must(t, err)
+	text, err := os.ReadFile(filepath.Join(root, "lab", "containers", "toxiproxy.json"))
+	must(t, err)
+	var proxies []struct{ Name, Listen, Upstream string }
+	must(t, json.Unmarshal(text, &proxies))
+	links := map[string]string{}
+	for _, p := range proxies {
+		links[p.Name] = p.Listen + " " + p.Upstream
+	}
+	s := settings{subnet: "${SUBNET:-10.83}", password: "elections"}
+	for e, topology := range topologies() {
+		c := coordinatorOf(topology)
+		files := c.files(root)
+		text, err := os.ReadFile(files[len(files)-1])
+		must(t, err)
+		has := func(what string) {
+			t.Helper()
+			if !strings.Contains(string(text), what) {
+				t.Errorf("%s: %s lacks %s", e, files[len(files)-1], what)
+			}
+		}
+		byHand := strings.NewReplacer(electionsPassword, "${ELECTIONS_PASSWORD:-elections}",
+			"?sslmode=disable", "")
+		has("GUARD_COORDINATOR: " + byHand.Replace(s.guardCoordinator(topology)) + "\n")
+		for i, server := range topology.CoordinatorNames() {
+			has("\n  " + server + ":\n")
+			has("ipv4_address: " + s.coordinatorHost(c, i) + "\n")
+			for n, worker := range topology.WorkerNames() {
+				want := fmt.Sprintf("0.0.0.0:%d %s:%d", port(n+1, c.link+i), server, c.port)
+				if got := links[worker+"."+server]; got != want {
+					t.Errorf("the link %s.%s is %q, and not %q", worker, server, got, want)
+				}
+			}
+		}
+		for n := range topology.WorkerNames() {
+			has("LAB_COORDINATOR: " + byHand.Replace(s.workerCoordinator(topology, n+1)) + "\n")
+		}
+	}
+}
+
+func TestEveryLinkToACoordinatorCanBeCut(t *testing.T) {
+	s := settings{subnet: "10.83"}
+	for e, topology := range topologies() {
+		l, err := s.link(topology, "worker-2", "coordinator")
+		if err != nil || l.network != "coordination" || l.address != "10.83.1.110" {
+			t.Errorf("%s: %+v, %v", e, l, err)
+		}
+		want := len(topology.CoordinatorNames())
+		if len(l.proxies) != want || len(l.ports) != want {
+			t.Errorf("%s: %d servers, and links %v at %v", e, want, l.proxies, l.ports)
+		}
+	}
+}
+
+func TestOnlyZooKeeperIsCopiedWhileItRuns(t *testing.T) {
+	for e, topology := range topologies() {
+		s := &System{build: lab.Build{Topology: topology}}
+		d := s.disksOf("zookeeper")
+		if len(d.dirs) == 0 || fmt.Sprint(d.servers) != fmt.Sprint(topology.CoordinatorNames()) {
+			t.Errorf("%s: %+v", e, d)
+		}
+		if d.live != (e == lab.InZooKeeper) {
+			t.Errorf("%s is copied while it runs: %v", e, d.live)
+		}
+		if d := s.disksOf("postgres"); d.live || fmt.Sprint(d.servers) != "[postgres]" {
+			t.Errorf("the guarded Postgres: %+v", d)
+		}
+	}
+}
+
+// It hits one system of each coordinator with every fault that a coordinator can have. Those of
+// ZooKeeper are in TestEveryFaultInContainers.
+func TestEveryFaultOfACoordinatorInContainers(t *testing.T) {
+	for e, servers := range map[lab.Elections]int{lab.InEtcd: 3, lab.InPostgres: 1} {
+		t.Run(string(e), func(t *testing.T) {
+			events := newRecorded()
+			s := build(t, lab.Build{
+				Topology: lab.Topology{
+					Elections: e, CoordinatorServers: servers, Guards: 1, Workers: 2, Session: time.Second,
+				},
+				Workload: lab.Workload{Pause: 20 * time.Millisecond}, Events: events.add,
+			})
+			for _, w := range s.build.Topology.WorkerNames() {
+				must(t, s.Start(t.Context(), w))
+			}
+			events.leader(t)
+			for _, fault := range []struct {
+				name string
+				hit  func(*testing.T, *System, *recorded)
+			}{
+				{"cut from the coordinator", cutFromCoordinator},
+				{"one direction", oneDirection},
+				{"servers fail", coordinatorFails},
+				{"restored", coordinatorRestored},
+				{"wiped", wiped},
+			} {
+				if !t.Run(fault.name, func(t *testing.T) { fault.hit(t, s, events) }) {
+					return
+				}
+			}
+			must(t, s.Close())
+			nothingLeft(t, s.settings.project)
+		})
+	}
+}
+
+// coordinatorFails kills, stops and pauses the server that leads the others.
+func coordinatorFails(t *testing.T, s *System, rec *recorded) {
+	ctx := t.Context()
+	for _, end := range []func(name string) error{
+		func(name string) error { return s.Kill(ctx, name) },
+		func(name string) error { return s.Stop(ctx, name) },
+	} {
+		leading, err := s.CoordinatorLeader(ctx)
+		must(t, err)
+		must(t, end(leading))
+		must(t, s.Start(ctx, leading))
+		rec.leader(t)
+	}
+	leading, err := s.CoordinatorLeader(ctx)
+	must(t, err)
+	must(t, s.Pause(ctx, leading))
+	must(t, s.Resume(ctx, leading))
+	rec.leader(t)
+}
+
+// coordinatorRestored restores a copy after the leader has won a token that the copy does not know.
+// Other elections have advanced the counter, so the next tokens are lower.
+func coordinatorRestored(t *testing.T, s *System, rec *recorded) {
+	ctx := t.Context()
+	must(t, s.Backup(ctx, "zookeeper"))
+	rec.leader(t)
+	advance(t, s.Addresses().Coordinator)
+	for range 2 { // the first successor may have been a candidate before the copy
+		leader, from := rec.leader(t), rec.now()
+		must(t, s.Pause(ctx, leader))
+		rec.waitFor(t, from, "the next leader's write", notBy(leader, acknowledged))
+		must(t, s.Resume(ctx, leader))
+		rec.waitFor(t, from, leader+" to stand again", by(leader, term(history.Standing)))
+	}
+	from := rec.now()
+	must(t, s.Restore(ctx, "zookeeper"))
+	rec.waitFor(t, from, "a refusal because the coordinator went back", func(e history.Event) bool {
+		return strings.Contains(e.Text, "RF004") || strings.Contains(e.Text, "ISSUER")
+	})
+	workers := s.build.Topology.WorkerNames()
+	for _, w := range workers {
+		must(t, s.Kill(ctx, w))
+	}
+	_, err := s.Operator(ctx, "adopt", "--new-issuer", lab.Resource)
+	must(t, err)
+	for _, w := range workers {
+		must(t, s.Start(ctx, w))
+	}
+	rec.leader(t)
+}
+
+// advance wins terms of another election and gives them up.
+func advance(t *testing.T, url string) {
+	t.Helper()
+	co, err := lab.OpenCoordinator(t.Context(), url, coordinators.Options{})
+	must(t, err)
+	defer co.Close()
+	for range 100 {
+		term, err := co.Campaign(t.Context(), "another", "test")
+		must(t, err)
+		must(t, term.Resign(t.Context()))
+	}
+}

@@ -1,0 +1,7 @@
+-- What compose.postgres.yaml creates in the Postgres of elections, once: the role of leaders and
+-- guards, which creates the schema of elections. The password comes from the environment. Run by
+-- psql 15 or newer.
+\set ON_ERROR_STOP on
+\getenv elections_password ELECTIONS_PASSWORD
+create role elections login password :'elections_password';
+grant create on database postgres to elections;
