@@ -17,7 +17,7 @@ func succeed(t *testing.T, b *bench) {
 	t.Helper()
 	j, standby := b.journal(Options{}), b.journal(Options{})
 	for n := int64(1); n <= 2; n++ {
-		c := b.lead(orders)
+		c := b.Lead(orders)
 		if _, _, err := j.Take(t.Context(), c, nightly, n-1); err != nil {
 			t.Fatal(err)
 		}
@@ -41,7 +41,7 @@ func TestAUserKeepsCheckpointsForLongerThanItsTokenLasts(t *testing.T) {
 	server := clustertest.WithUsers(t)
 	b := benchAt(t, "etcd://"+clustertest.Login+server.Addr())
 	j := b.journal(Options{})
-	c := b.lead(orders)
+	c := b.Lead(orders)
 	n := int64(1)
 	publish(t, j, c, version(n, c))
 	for end := time.Now().Add(3 * time.Second); time.Now().Before(end); { // a token lasts one second
@@ -49,7 +49,7 @@ func TestAUserKeepsCheckpointsForLongerThanItsTokenLasts(t *testing.T) {
 		publish(t, j, c, version(n, c))
 	}
 	idle := b.journal(Options{}) // its first token has expired when it is used again
-	fresh := b.lead(orders)
+	fresh := b.Lead(orders)
 	expired := time.Now().Add(2 * time.Second)
 	eventually(t, "the token has expired", func() bool { return time.Now().After(expired) })
 	if taken, same, err := idle.Take(t.Context(), fresh, nightly, n); err != nil || !same {

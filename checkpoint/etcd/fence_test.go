@@ -3,7 +3,6 @@ package etcd
 import (
 	"context"
 	"errors"
-	"sync"
 	"testing"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
@@ -16,65 +15,12 @@ import (
 	"github.com/ringfence/ringfence/internal/servers/serverstest"
 )
 
-// The key of a waiting candidate exists, like the leader's, and has a higher create revision.
-func TestAWaitingCandidateDoesNotPublish(t *testing.T) {
-	b := newBench(t, serverstest.SharedEtcd(t).Addr())
-	j := b.journal(Options{})
-	leader := b.lead(orders)
-	ctx, cancel := context.WithCancel(t.Context())
-	won := make(chan *fence.Term, 1)
-	var campaign sync.WaitGroup
-	campaign.Go(func() {
-		term, _ := b.elector.Campaign(ctx, orders, "waiting")
-		won <- term
-	})
-	defer campaign.Wait()
-	defer cancel()
-	waiting := leader
-	waiting.Holder = "waiting"
-	eventually(t, "the second waits", func() bool {
-		queue, err := b.elector.Candidates(t.Context(), orders)
-		if len(queue) == 2 {
-			waiting.Token = queue[1].Token
-		}
-		return err == nil && len(queue) == 2
-	})
-	refused(t, j, waiting, fence.ErrNotLeader, checkpoint.Checkpoint{})
-	first := version(1, leader)
-	publish(t, j, leader, first)
-	refused(t, j, waiting, fence.ErrNotLeader, first)
-
-	b.depose(orders)
-	if term := <-won; term == nil || term.Token() != waiting.Token {
-		t.Fatalf("the second leads with %v, not as %v", term, waiting)
-	}
-	refused(t, j, leader, fence.ErrStale, first)
-	second := version(2, waiting)
-	publish(t, j, waiting, second)
-	refused(t, j, leader, fence.ErrStale, second)
-}
-
-// No newer leader has written, but the token of the old one is stale for ever.
-func TestADeposedLeaderWithoutASuccessorIsStale(t *testing.T) {
-	b := newBench(t, serverstest.SharedEtcd(t).Addr())
-	j, fresh := b.journal(Options{}), b.journal(Options{})
-	c := b.lead(orders)
-	first := version(1, c)
-	publish(t, j, c, first)
-	b.depose(orders)
-	refused(t, j, c, fence.ErrStale, first)
-	refused(t, fresh, c, fence.ErrStale, first) // a journal that has never seen it lead
-	never := c
-	never.Token += 1 << 40
-	refused(t, j, never, fence.ErrNotLeader, first)
-}
-
 // The request is delayed; no process pauses.
 func TestAWriteOnItsWayWhenItsLeaderIsDeposedDoesNotLand(t *testing.T) {
 	b := newBench(t, serverstest.SharedEtcd(t).Addr())
 	f := &faults{}
 	slow, quick := b.journalWith(Options{}, f.meddle), b.journal(Options{})
-	old := b.lead(orders)
+	old := b.Lead(orders)
 	first := version(1, old)
 	publish(t, slow, old, first)
 
@@ -83,7 +29,7 @@ func TestAWriteOnItsWayWhenItsLeaderIsDeposedDoesNotLand(t *testing.T) {
 	late := make(chan error, 1)
 	go func() { late <- slow.Publish(t.Context(), old, version(2, old)) }()
 	<-h.sent
-	fresh := b.lead(orders)
+	fresh := b.Lead(orders)
 	got, same, err := quick.Take(t.Context(), fresh, nightly, 1)
 	if err != nil || !same {
 		t.Fatalf("took %+v, same is %v, %v", got, same, err)
@@ -100,10 +46,10 @@ func TestAWriteOnItsWayWhenItsLeaderIsDeposedDoesNotLand(t *testing.T) {
 func TestTakeAnswersOnlyIfTheClaimLedDuringTheRead(t *testing.T) {
 	b := newBench(t, serverstest.SharedEtcd(t).Addr())
 	j, quick := b.journal(Options{}), b.journal(Options{})
-	old := b.lead(orders)
+	old := b.Lead(orders)
 	publish(t, j, old, version(1, old)) // j knows that it leads
 	for n, have := range []int64{0, 2} {
-		fresh := b.lead(orders)
+		fresh := b.Lead(orders)
 		publish(t, quick, fresh, version(int64(n)+2, fresh))
 		if cp, same, err := j.Take(t.Context(), old, nightly, have); !errors.Is(err, fence.ErrStale) {
 			t.Errorf("take, having version %d: %+v, same is %v, %v", have, cp, same, err)
@@ -119,10 +65,10 @@ func TestTakeAnswersOnlyIfTheClaimLedDuringTheRead(t *testing.T) {
 func TestAClaimFromBeforeTheIssuerWasRenewedIsRefused(t *testing.T) {
 	b := newBench(t, serverstest.SharedEtcd(t).Addr())
 	j := b.journal(Options{})
-	c := b.lead(orders)
+	c := b.Lead(orders)
 	first := version(1, c)
 	publish(t, j, c, first)
-	if now, err := b.elector.RenewIssuer(t.Context()); err != nil || now == c.Issuer {
+	if now, err := b.Elector.RenewIssuer(t.Context()); err != nil || now == c.Issuer {
 		t.Fatalf("issuer %q became %q, %v", c.Issuer, now, err)
 	}
 	for _, call := range []func() error{
@@ -150,7 +96,7 @@ func TestAPublishThatAnotherClusterAnswersIsUnknown(t *testing.T) {
 		}
 		return err
 	})
-	c := b.lead(orders)
+	c := b.Lead(orders)
 	publish(t, j, c, version(1, c))
 	elsewhere = true
 	if err := j.Publish(t.Context(), c, version(2, c)); !errors.Is(err, checkpoint.ErrUnknown) {
@@ -165,8 +111,8 @@ func TestAPublishThatAnotherClusterAnswersIsUnknown(t *testing.T) {
 func TestNeitherOfTwoCandidatesWithOneTokenReadsOrWrites(t *testing.T) {
 	b := newBench(t, serverstest.SharedEtcd(t).Addr())
 	j := b.journal(Options{})
-	c := b.lead(orders)
-	b.depose(orders)
+	c := b.Lead(orders)
+	b.Depose(orders)
 	dir := j.client.Election(orders)
 	made, err := b.admin.Txn(t.Context()).
 		Then(clientv3.OpPut(dir+"twin1", "{}"), clientv3.OpPut(dir+"twin2", "{}")).Commit()
@@ -191,7 +137,7 @@ func TestNeitherOfTwoCandidatesWithOneTokenReadsOrWrites(t *testing.T) {
 func TestATaskThatWasBegunAgainUnderAnotherResourceIsNotOverwritten(t *testing.T) {
 	b := newBench(t, serverstest.SharedEtcd(t).Addr())
 	j, other := b.journal(Options{}), b.journal(Options{})
-	c, stock := b.lead(orders), b.lead("stock")
+	c, stock := b.Lead(orders), b.Lead("stock")
 	publish(t, j, c, version(1, c))
 	if _, err := b.admin.Delete(t.Context(), j.key(nightly)); err != nil {
 		t.Fatal(err)
@@ -212,7 +158,7 @@ func TestALostAnswerIsUnknownAndReadBack(t *testing.T) {
 	b := newBench(t, serverstest.SharedEtcd(t).Addr())
 	f := &faults{}
 	j := b.journalWith(Options{}, f.meddle)
-	c := b.lead(orders)
+	c := b.Lead(orders)
 	for n := int64(1); n < 6; n++ {
 		cp := version(n, c)
 		f.loseRequest.Store(true)

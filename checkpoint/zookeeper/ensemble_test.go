@@ -11,6 +11,7 @@ import (
 
 	"github.com/ringfence/ringfence/checkpoint"
 	"github.com/ringfence/ringfence/checkpoint/zookeeper"
+	"github.com/ringfence/ringfence/internal/journaltest"
 	"github.com/ringfence/ringfence/internal/servers"
 	"github.com/ringfence/ringfence/internal/servers/serverstest"
 )
@@ -31,27 +32,14 @@ func TestInAnEnsembleOfThree(t *testing.T) {
 }
 
 func limitIsExact(t *testing.T, z *servers.ZooKeeper) {
-	const limit = 1_000_000
 	b := newBench(t, z.Addr())
-	j := b.journal(zookeeper.Options{})
-	c := b.lead(orders)
-	for n := range int64(3) {
-		cp := sized(t, n+1, c, limit)
-		publish(t, j, c, cp)
-		stored(t, j, cp)
-		for _, bytes := range []int{limit + 1, 2 * limit} {
-			err := j.Publish(t.Context(), c, sized(t, n+2, c, bytes))
-			if !errors.Is(err, checkpoint.ErrTooLarge) || !strings.Contains(err.Error(), "1000000") {
-				t.Errorf("%d bytes: %v", bytes, err)
-			}
-		}
-		stored(t, j, cp)
-	}
+	journaltest.LimitIsExact(t, b.journal(zookeeper.Options{}), b.Lead(orders), 1_000_000,
+		"nothing was written")
 }
 
 func confirmsNobody(t *testing.T, z *servers.ZooKeeper, mode string, after func() error) {
 	b := newBench(t, z.Addr())
-	c := b.lead(orders)
+	c := b.Lead(orders)
 	first := version(1, c)
 	publish(t, b.journal(zookeeper.Options{}), c, first)
 	alone := inMode(t, z, mode)

@@ -72,7 +72,7 @@ func TestALeaderThatIsPausedPastItsSessionIsRefused(t *testing.T) {
 	if err := cmd.Process.Signal(syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
-	fresh := b.lead(orders) // once the other's session has expired
+	fresh := b.Lead(orders) // once the other's session has expired
 	taken, _, err := j.Take(t.Context(), fresh, nightly, 0)
 	if err != nil || taken.Version < 10 || taken.Holder != "paused" {
 		t.Fatalf("took %+v, %v", taken, err)

@@ -12,7 +12,8 @@ import (
 	"github.com/ringfence/ringfence/internal/servers/serverstest"
 )
 
-// longerThanPatience is a session timeout that no test outlives, so what happens has not waited for it.
+// longerThanPatience is a session timeout that no test outlives, so nothing that happens has waited
+// for it.
 const longerThanPatience = leadertest.Patience + 10*time.Second
 
 // pausable is a server that a test may pause.
@@ -21,8 +22,8 @@ type pausable interface {
 	Resume() error
 }
 
-// everyCoordinator returns URLs for the elections of one test: in a server that all tests share, and
-// in one that the test may pause.
+// everyCoordinator returns URLs for the elections of one test: in a server that all tests share,
+// and in one that the test may pause.
 var everyCoordinator = map[string]struct {
 	shared func(*testing.T) (url string)
 	own    func(*testing.T) (url string, server pausable)

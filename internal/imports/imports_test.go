@@ -97,6 +97,7 @@ var allowed = map[string][]string{
 	"internal/servers": {pgx, redis, zk, "golang.org/x/sys", "golang.org/x/sync/errgroup"},
 	"internal/servers/serverstest": {
 		"internal/leak", "internal/servers", "go.uber.org/goleak", pgx},
+	"internal/journaltest": {"fence", "checkpoint"},
 	"internal/leadertest": {"fence", "fence/fencetest", "internal/supervise",
 		"internal/marks/postgres", "internal/servers", "internal/servers/serverstest", pgx},
 	"internal/leak":       {"go.uber.org/goleak"},
@@ -140,6 +141,7 @@ var testOnly = []string{
 	module + "/internal/ensemble/ensembletest", module + "/internal/cluster/clustertest", module + "/internal/leadertest",
 	module + "/fence/fencetest", module + "/internal/marks/markstest",
 	module + "/internal/guard/guardtest", module + "/checkpoint/checkpointtest",
+	module + "/internal/journaltest",
 }
 
 type pkg struct {

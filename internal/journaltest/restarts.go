@@ -1,0 +1,177 @@
+package journaltest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/ringfence/ringfence/checkpoint"
+	"github.com/ringfence/ringfence/fence"
+)
+
+// Kill kills a server for the nth time, from 0, and starts it again. more waits until the leader
+// has published again.
+type Kill func(n int, more func(what string))
+
+// ThroughKills publishes while servers are killed: least times, and then until an answer was lost,
+// but at most most times. It fails the test if a checkpoint is lost or doubled, or if the standby
+// does not see the last one. It returns the last version.
+func ThroughKills(
+	t *testing.T, j, standby checkpoint.Journal, c fence.Claim, least, most int, kill Kill,
+) int64 {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+	defer cancel()
+	var work sync.WaitGroup
+	defer work.Wait()
+	defer cancel()
+	seen := Follow(t, ctx, &work, standby)
+	var at, end, unknown atomic.Int64
+	end.Store(1 << 30)
+	ended := make(chan struct{})
+	work.Go(func() {
+		defer close(ended)
+		if err := keepPublishing(ctx, j, c, &unknown, func(n int64) bool {
+			at.Store(n)
+			return n < end.Load()
+		}); err != nil {
+			t.Errorf("the leader ended with %v", err)
+		}
+	})
+	more := func(what string) {
+		t.Helper()
+		before := at.Load()
+		Eventually(t, what, func() bool { return at.Load() > before+20 })
+	}
+	// A kill may fall between two publishes, or hit a server that serves nobody.
+	for kills := 0; kills < least || unknown.Load() == 0 && kills < most; kills++ {
+		more("the leader publishes again")
+		kill(kills, more)
+	}
+	end.Store(at.Load() + 20)
+	<-ended // at the latest with ctx
+	if unknown.Load() == 0 {
+		t.Error("no answer was lost, so nothing was shown")
+	}
+	for got := int64(0); got < at.Load(); {
+		select {
+		case got = <-seen:
+		case <-ctx.Done():
+			t.Fatalf("the follower stays at %d", got)
+		}
+	}
+	got, err := j.Load(t.Context(), Nightly)
+	if err != nil || len(got) != 1 || got[0].Version != at.Load() ||
+		string(got[0].State) != fmt.Sprint(at.Load()) {
+		t.Errorf("stored is %+v, %v; the last that was published is %d", got, err, at.Load())
+	}
+	return at.Load()
+}
+
+// keepPublishing publishes versions, and reads back those with a lost answer, until each returns
+// false. It counts the lost answers.
+func keepPublishing(
+	ctx context.Context, j checkpoint.Journal, c fence.Claim, unknown *atomic.Int64,
+	each func(n int64) bool,
+) error {
+	next := Version(1, c)
+	late := int64(0) // the version that may land after it was read back
+	for ctx.Err() == nil {
+		err := j.Publish(ctx, c, next)
+		if errors.Is(err, checkpoint.ErrUnknown) {
+			unknown.Add(1)
+			late = next.Version
+		}
+		switch {
+		case errors.Is(err, checkpoint.ErrUnknown),
+			errors.Is(err, checkpoint.ErrConflict) && next.Version == late:
+			if next, err = readBack(ctx, j, c, next); err != nil {
+				return err
+			}
+			continue
+		case errors.Is(err, checkpoint.ErrTransient):
+			continue
+		case err != nil:
+			return err
+		}
+		if !each(next.Version) {
+			return nil
+		}
+		next = Version(next.Version+1, c)
+	}
+	return context.Cause(ctx)
+}
+
+// readBack returns the checkpoint to publish after a lost answer.
+func readBack(
+	ctx context.Context, j checkpoint.Journal, c fence.Claim, lost checkpoint.Checkpoint,
+) (checkpoint.Checkpoint, error) {
+	for {
+		got, _, err := j.Take(ctx, c, lost.Task, -1)
+		switch {
+		case errors.Is(err, checkpoint.ErrTransient):
+		case err != nil:
+			return lost, err
+		case got.Version == lost.Version && got.Nonce == lost.Nonce:
+			return Version(lost.Version+1, c), nil
+		case got.Version == lost.Version-1:
+			return lost, nil
+		default:
+			return lost, fmt.Errorf("version %d is stored, %d was published", got.Version, lost.Version)
+		}
+	}
+}
+
+// Follow returns a channel with the last version that a follower has seen. It fails the test if the
+// follower sees a version twice, or one with the state of another.
+func Follow(
+	t *testing.T, ctx context.Context, work *sync.WaitGroup, standby checkpoint.Journal,
+) <-chan int64 {
+	seen := make(chan int64, 1)
+	work.Go(func() {
+		last := int64(0)
+		err := standby.Follow(ctx, Nightly, func(cp checkpoint.Checkpoint) error {
+			if cp.Version <= last || string(cp.State) != fmt.Sprint(cp.Version) {
+				t.Errorf("the follower saw version %d with state %s after %d", cp.Version, cp.State, last)
+			}
+			last = cp.Version
+			select {
+			case <-seen: // replaces a version that was not read
+			default:
+			}
+			seen <- last
+			return nil
+		})
+		if !errors.Is(err, context.Canceled) {
+			t.Errorf("follow ended with %v", err)
+		}
+	})
+	return seen
+}
+
+// OutOfReach fails the test unless each call is transient, because no server runs: nothing was
+// sent, so nothing has landed. last is the stored version.
+func OutOfReach(t *testing.T, j checkpoint.Journal, c fence.Claim, last int64) {
+	t.Helper()
+	_ = j.Publish(t.Context(), c, Version(last+1, c)) // learns that the connection is gone
+	calls := map[string]func() error{
+		"raise":   func() error { return j.Raise(t.Context(), c) },
+		"take":    func() error { _, _, err := j.Take(t.Context(), c, Nightly, last); return err },
+		"publish": func() error { return j.Publish(t.Context(), c, Version(last+1, c)) },
+		"load":    func() error { _, err := j.Load(t.Context()); return err },
+	}
+	var all sync.WaitGroup
+	for name, call := range calls {
+		all.Go(func() {
+			if err := call(); !errors.Is(err, checkpoint.ErrTransient) ||
+				errors.Is(err, checkpoint.ErrUnknown) {
+				t.Errorf("%s: got %v", name, err)
+			}
+		})
+	}
+	all.Wait()
+}
