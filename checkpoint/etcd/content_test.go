@@ -25,8 +25,8 @@ func TestACheckpointAboveTheServersLimitIsTooLarge(t *testing.T) {
 	first := version(1, c)
 	publish(t, j, c, first)
 	for _, bytes := range []int{150_000, 1_000_000, 3_900_000} {
-		journaltest.TooLarge(t, j.Publish(t.Context(), c, journaltest.Sized(t, 2, c, bytes)), "--max-request-bytes",
-			fmt.Sprint(bytes), "4000000", "nothing has landed")
+		journaltest.TooLarge(t, j.Publish(t.Context(), c, journaltest.Sized(t, 2, c, bytes)),
+			"--max-request-bytes", fmt.Sprint(bytes), "4000000", "nothing has landed")
 		stored(t, j, first)
 	}
 	publish(t, j, c, journaltest.Sized(t, 2, c, 90_000))
