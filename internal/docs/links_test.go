@@ -1,4 +1,5 @@
-// Package docs checks the prose of the repository: links that lead nowhere, and a README that grows.
+// Package docs checks the prose of the repository: links that lead nowhere, settings that do not
+// exist, and a README that grows.
 package docs
 
 import (
@@ -31,6 +32,24 @@ func TestLinksLeadSomewhere(t *testing.T) {
 func TestTheReadmeCanBeFinished(t *testing.T) {
 	if n := strings.Count(read(t, filepath.Join(root, "README.md")), "\n"); n > readmeMost {
 		t.Errorf("README.md has %d lines, %d are allowed: the rest belongs into docs", n, readmeMost)
+	}
+}
+
+// setting is a name such as GUARD_COORDINATOR, but not GUARD_….
+var setting = regexp.MustCompile(`\b(?:GUARD|LEADER)(?:_[A-Z]+)+\b`)
+
+func TestSettingsExist(t *testing.T) {
+	known := read(t, filepath.Join(root, "cmd/guard/texts.go")) +
+		read(t, filepath.Join(root, "cmd/leader/texts.go"))
+	for _, file := range pages(t) {
+		if filepath.Base(file) == "CHANGELOG.md" {
+			continue // it also names settings of the past
+		}
+		for _, name := range setting.FindAllString(read(t, file), -1) {
+			if !strings.Contains(known, `"`+name+`"`) {
+				t.Errorf("%s: there is no setting %s", file, name)
+			}
+		}
 	}
 }
 
