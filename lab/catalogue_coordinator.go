@@ -112,9 +112,23 @@ var coordinatorScenarios = []Scenario{
 			{Do: Lag, On: "coordinator"},
 			pauseLeader,
 			{Do: Depose, On: "leader", Until: NextLeader, After: 300 * ms},
-			{Do: Failover, On: "coordinator leader", For: 3 * sec, Until: Written},
+			Fault{Do: Retire, On: "coordinator leader", For: 3 * sec, Until: Written}.
+				with(Fault{Do: Promote, On: "coordinator"}),
 		},
 		Expect: expect(func(e *history.Expect) { e.Changes = 4 }),
+	},
+	{
+		Name: "coordinator-split", Rows: []int{39}, Only: Local, NotOn: noStandby,
+		About: "The old primary comes back after a failover, and two servers name leaders until it " +
+			"is ended. The leader is frozen meanwhile.",
+		Topology: small.with(func(t *Topology) { t.Standby = true }),
+		Faults: []Fault{
+			Fault{Do: Kill, On: "coordinator leader", For: 3 * sec, Until: Written}.
+				with(Fault{Do: Promote, On: "coordinator"}),
+			{Do: Pause, On: "leader", For: 5 * sec},
+			{Do: Retire, On: "coordinator leader"},
+		},
+		Expect: demand,
 	},
 	{
 		Name: "slow-coordinator", Rows: []int{17},

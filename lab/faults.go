@@ -182,10 +182,8 @@ func (r *run) begin(ctx context.Context, f Fault, targets []string) error {
 		return r.compact(ctx)
 	case Lag:
 		return r.lag(ctx)
-	case Failover:
-		err := each(targets, func(p string) error { return r.sys.Kill(ctx, p) })
-		return errors.Join(err,
-			r.servers(func(s CoordinatorServers) error { return s.Promote(ctx) }))
+	case Promote:
+		return r.servers(func(s CoordinatorServers) error { return s.Promote(ctx) })
 	case Backup:
 		return r.backup(ctx, f.On)
 	case Restore:
@@ -220,6 +218,8 @@ func (r *run) beginOn(ctx context.Context, f Fault, p string) error {
 		return r.sys.Signal(ctx, p, syscall.SIGSTOP)
 	case Kill:
 		r.setDown(p, true)
+		return r.sys.Kill(ctx, p)
+	case Retire:
 		return r.sys.Kill(ctx, p)
 	case Restart:
 		r.setDown(p, true)

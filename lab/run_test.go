@@ -347,8 +347,16 @@ func TestTheCatalogueIsComplete(t *testing.T) {
 		for _, r := range s.Rows {
 			rows[r] = true
 		}
+		for e, why := range s.NotOn {
+			if !slices.Contains(AllElections, e) || why == "" || s.RunsOn(e) {
+				t.Errorf("%s is not run with %q because %q", s.Name, e, why)
+			}
+		}
 		for _, f := range s.Faults {
 			sound(t, s.Name, f)
+			if s.RunsOn(InPostgres) && (f.Do == Lose || f.On == "coordinator follower") {
+				t.Errorf("%s: %s with one server", s.Name, f)
+			}
 		}
 	}
 	for row := 1; row <= 39; row++ {

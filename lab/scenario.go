@@ -187,8 +187,10 @@ const (
 	// Lag stops the stream to the standby of the coordinator. What comes later is lost with the
 	// primary.
 	Lag Action = "lag"
-	// Failover kills its target for good and promotes the standby.
-	Failover Action = "fail over"
+	// Promote makes the coordinator's standby a primary.
+	Promote Action = "promote"
+	// Retire kills its target for good.
+	Retire Action = "retire"
 
 	// Turn turns a guard's new connections to the server To, as a balancer does; the end turns
 	// back.

@@ -39,7 +39,7 @@ func golden(t *testing.T, name string, got []byte) {
 func results() []check.Result {
 	bad, _, _ := invalid()
 	open := newRun("leader-paused", "")
-	open.result.Header.Guarded = false
+	open.result.Header.Guarded, open.result.Header.Coordinator = false, "etcd"
 	open.result.Header.Started = time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
 	open.result.Verdict = check.Invalid
 	open.result.Figures = check.Figures{
