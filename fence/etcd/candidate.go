@@ -3,6 +3,7 @@ package etcd
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"time"
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
@@ -105,29 +106,47 @@ func (e *candidate) position(ctx context.Context) (position, error) {
 }
 
 // wait returns nil when it is time to read the position again: the candidate ahead was deleted, a
-// watch failed, or, in case a notice was lost, a session timeout has passed. cluster.ErrGone: the own key
-// was deleted.
+// watch failed, or a notice was lost. The candidates of a large election do not look for lost
+// notices all at once, and do not read the election for that.
 func (e *candidate) wait(ctx context.Context, at position) error {
 	ctx, stop := context.WithCancel(clientv3.WithRequireLeader(ctx))
 	defer stop()
 	ahead := e.s.c.deletion(ctx, string(at.before.Key), at.revision+1)
 	own := e.s.c.deletion(ctx, e.Key, at.revision+1)
 	defer cluster.Calm(ctx)()
-	again := time.NewTimer(e.s.Timeout)
-	defer again.Stop()
-	select {
-	case <-ahead:
-		if e.s.c.woken != nil {
-			e.s.c.woken(e.Resource, e.Holder)
+	for {
+		again := time.NewTimer(e.s.Timeout/2 + rand.N(e.s.Timeout/2))
+		select {
+		case <-ahead:
+			if e.s.c.woken != nil {
+				e.s.c.woken(e.Resource, e.Holder)
+			}
+		case <-own:
+		case <-again.C:
+			if e.unchanged(ctx, at) {
+				continue
+			}
+		case <-e.Gone():
+			again.Stop()
+			return e.Cause()
+		case <-ctx.Done():
+			again.Stop()
+			return context.Cause(ctx)
 		}
-	case <-own:
-	case <-again.C:
-	case <-e.Gone():
-		return e.Cause()
-	case <-ctx.Done():
-		return context.Cause(ctx)
+		again.Stop()
+		return nil
 	}
-	return nil
+}
+
+// unchanged reports whether the candidate and the one ahead of it still exist, in a linearizable
+// read of a single key. The position is a read of the whole election.
+func (e *candidate) unchanged(ctx context.Context, at position) bool {
+	ctx, cancel := context.WithTimeout(ctx, e.s.c.client.RequestTimeout()/2)
+	defer cancel()
+	before := cluster.Holds(string(at.before.Key), fence.Token(at.before.CreateRevision))
+	resp, err := e.s.c.client.Txn(ctx).If(e.exists(), before).
+		Then(clientv3.OpGet(e.Key, clientv3.WithCountOnly())).Commit()
+	return err == nil && resp.Succeeded
 }
 
 // deletion watches for the deletion of a key from a revision on. The channel also becomes ready

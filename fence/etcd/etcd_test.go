@@ -295,3 +295,50 @@ func TestATermOutlivesTheDeathOfAMember(t *testing.T) {
 		t.Errorf("%v leads, %v", leaders, err)
 	}
 }
+
+func TestAWaitingCandidateFindsALostNotice(t *testing.T) {
+	c, url := fresh(t, 10*time.Second)
+	leader := win(t, c, "orders", "leader")
+	other := openWith(t, url, 2*time.Second, nil)
+	campaign := make(chan error, 1)
+	go func() {
+		_, err := other.Campaign(t.Context(), "orders", "next")
+		campaign <- err
+	}()
+	queued(t, c, "orders", 2)
+	var e *candidate
+	eventually(t, "the campaign has enrolled", func() bool {
+		for _, e = range other.campaigns.Current().Enrolled() {
+			return true
+		}
+		return false
+	})
+	at, err := e.position(t.Context())
+	if err != nil || at.before == nil {
+		t.Fatalf("got %+v, %v", at, err)
+	}
+	if !e.unchanged(t.Context(), at) {
+		t.Error("nothing has changed")
+	}
+	if err := leader.Resign(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if e.unchanged(t.Context(), at) {
+		t.Error("the leader has gone")
+	}
+	at.revision += 1000 // so that the watch begins after the resignation
+	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
+	defer cancel()
+	if err := e.wait(ctx, at); err != nil {
+		t.Errorf("it waits for a notice: %v", err)
+	}
+	if err := <-campaign; err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Depose(t.Context(), "orders", e.Token()); err != nil {
+		t.Fatal(err)
+	}
+	if e.unchanged(t.Context(), at) {
+		t.Error("the candidate itself is gone")
+	}
+}
