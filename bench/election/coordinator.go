@@ -12,18 +12,17 @@ import (
 
 // entry is a coordinator in the benchmark.
 type entry struct {
-	name     string
-	sessions int           // most sessions that an election has; 0 for one for each candidate
-	quiet    time.Duration // until the counters of the server are up to date
-	note     string
-	start    func(ctx context.Context) (server, error)
+	name  string
+	quiet time.Duration // until the counters of the server are up to date
+	note  string
+	start func(ctx context.Context) (server, error)
 }
 
 var entries = []entry{
-	{"zookeeper", 0, 2 * time.Second, zooKeeperNote, startZooKeeper},
-	{"etcd", 0, 2 * time.Second, etcdNote, startEtcd},
+	{"zookeeper", 2 * time.Second, zooKeeperNote, startZooKeeper},
+	{"etcd", 2 * time.Second, etcdNote, startEtcd},
 	// A connection of Postgres that is idle may keep its counts to itself for 10 s.
-	{"postgres", 100, 12 * time.Second, postgresNote, startPostgres},
+	{"postgres", 12 * time.Second, postgresNote, startPostgres},
 }
 
 func allNames() (names []string) {

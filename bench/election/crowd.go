@@ -64,18 +64,18 @@ func (e *election) addVictim(url string, timeout time.Duration) error {
 const openAtOnce = 64
 
 // addCrowd opens the coordinators, and lets the candidates stand for election.
-func (e *election) addCrowd(url string, candidates, sessions int, timeout time.Duration) error {
-	e.crowd = make([]fence.Coordinator, sessions)
+func (e *election) addCrowd(url string, candidates, coordinators int, timeout time.Duration) error {
+	e.crowd = make([]fence.Coordinator, coordinators)
 	var opening errgroup.Group
 	opening.SetLimit(openAtOnce)
-	for i := range sessions {
+	for i := range coordinators {
 		opening.Go(func() (err error) {
 			c, err := open(e.ctx, url, timeout)
 			if err != nil {
 				return err
 			}
 			e.crowd[i] = c
-			for n := i; n < candidates; n += sessions {
+			for n := i; n < candidates; n += coordinators {
 				one := &candidate{resign: make(chan struct{}), again: make(chan struct{})}
 				e.work.Go(func() error { return e.stand(one, c) })
 			}

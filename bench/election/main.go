@@ -52,6 +52,8 @@ func parse(args []string, diagnostics io.Writer) (s options, err error) {
 	flags.StringVar(&s.output, "o", "table", "what to print: table or json")
 	flags.DurationVar(&s.plan.timeout, "timeout", 6*time.Second,
 		"session timeout of the elections, in whole seconds")
+	flags.IntVar(&s.plan.coordinators, "processes", 100,
+		"most `coordinators` over which the candidates of an election are spread, as if each were a process")
 	flags.IntVar(&s.plan.crashes, "crashes", 5, "leaders that are killed in each election")
 	flags.IntVar(&s.plan.resignations, "resignations", 200, "leaders that resign in each election")
 	flags.DurationVar(&s.plan.rest, "rest", 10*time.Second, "how long requests at rest are counted")

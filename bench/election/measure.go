@@ -15,14 +15,15 @@ type plan struct {
 	entries      []entry
 	sizes, terms []int
 	timeout      time.Duration // of the sessions in an election
+	coordinators int           // most in an election
 	crashes      int
 	resignations int
 	rest         time.Duration
 }
 
 func (p plan) valid() bool {
-	return p.timeout >= time.Second && p.timeout%time.Second == 0 && p.crashes > 0 && p.resignations > 0 &&
-		p.rest > 0
+	return p.timeout >= time.Second && p.timeout%time.Second == 0 && p.coordinators > 0 && p.crashes > 0 &&
+		p.resignations > 0 && p.rest > 0
 }
 
 // heldTimeout is the session timeout of a process that leads: the default.
@@ -112,10 +113,6 @@ func (p plan) election(
 	ctx context.Context, e entry, s server, candidates int,
 ) (row electionRow, err error) {
 	row = electionRow{Coordinator: e.name, Candidates: candidates}
-	sessions := candidates
-	if e.sessions > 0 {
-		sessions = min(candidates, e.sessions)
-	}
 	before, err := s.state(ctx)
 	if err != nil {
 		return row, err
@@ -134,7 +131,7 @@ func (p plan) election(
 		}
 	}
 	start := time.Now()
-	if err := run.addCrowd(s.url(s.address()), candidates, sessions, p.timeout); err != nil {
+	if err := run.addCrowd(s.url(s.address()), candidates, min(candidates, p.coordinators), p.timeout); err != nil {
 		return row, err
 	}
 	if err := enrolled(p.crashes + candidates); err != nil {

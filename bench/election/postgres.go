@@ -11,8 +11,8 @@ import (
 	"github.com/ringfence/ringfence/internal/servers"
 )
 
-const postgresNote = "one server, fsync on; at most 100 sessions in an election, which its candidates share evenly, " +
-	"since a process keeps several connections; requests are transactions; notices are those to sessions"
+const postgresNote = "one server, fsync on; requests are transactions, and the server counts one also where it " +
+	"wakes a listening connection; notices are those to sessions"
 
 // postgres holds elections in a database of their own, so that what the benchmark itself asks in
 // another one does not count.

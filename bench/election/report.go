@@ -56,7 +56,8 @@ func (r *report) json(out io.Writer) error {
 	e.SetIndent("", "  ")
 	return e.Encode(map[string]any{
 		"servers": r.servers, "coordinators": notes, "session_timeout": r.plan.timeout.String(),
-		"crashes": r.plan.crashes, "resignations": r.plan.resignations,
+		"coordinators_of_an_election": r.plan.coordinators,
+		"crashes":                     r.plan.crashes, "resignations": r.plan.resignations,
 		"elections": r.elections, "processes": r.held, "bars": r.bars(),
 	})
 }
@@ -65,8 +66,9 @@ func (r *report) table(out io.Writer) error {
 	fmt.Fprintf(out, "%s. Candidates and server share this machine.\n", strings.Join(r.servers, ", "))
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
 	if len(r.elections) > 0 {
-		fmt.Fprintf(out, "\nOne election, session timeout %s. %d leaders are killed and %d resign. Times in ms.\n",
-			r.plan.timeout, r.plan.crashes, r.plan.resignations)
+		fmt.Fprintf(out, "\nOne election, session timeout %s, candidates in up to %d coordinators. %d leaders are "+
+			"killed and %d resign. Times in ms.\n",
+			r.plan.timeout, r.plan.coordinators, r.plan.crashes, r.plan.resignations)
 		fmt.Fprintln(w, "coordinator\tcandidates\tsessions\tconnections\tall enrolled\trequests/s at rest\t"+
 			"resigned p50\tp99\tcrashed p50\tmost\twoken\tstall\t")
 	}
