@@ -87,7 +87,7 @@ var allowed = map[string][]string{
 		"internal/marks/postgres", "internal/marks/redis", "internal/guard", "internal/guard/postgres",
 		"internal/guard/redis", "internal/settings", "internal/logging", prom,
 		"golang.org/x/sync/errgroup"},
-	"cmd/leader": {"fence", "internal/cli", "internal/coordinators", "internal/stores",
+	"cmd/leader": {"fence", "internal/backoff", "internal/cli", "internal/coordinators", "internal/stores",
 		"internal/marks/redis", "checkpoint", "internal/environ", "internal/supervise", "internal/tasks",
 		"internal/settings", "internal/logging"},
 	"internal/demo": {"internal/refusal", "fence", "fence/zookeeper",
