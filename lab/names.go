@@ -28,9 +28,9 @@ func (t Topology) CoordinatorNames() []string {
 		return names("etcd", n)
 	case InPostgres:
 		if t.Standby {
-			return names("elections", 2)
+			return []string{"elections", "elections-2"}
 		}
-		return names("elections", 1)
+		return []string{"elections"}
 	}
 	return names("zookeeper", n)
 }

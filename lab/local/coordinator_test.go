@@ -124,7 +124,7 @@ func TestTheCoordinatorFailsOverToAStandbyThatLags(t *testing.T) {
 		t.Fatal(err)
 	}
 	lost := win(t, s)
-	if err := s.Kill(ctx, "elections-1"); err != nil {
+	if err := s.Kill(ctx, "elections"); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.Promote(ctx); err != nil {

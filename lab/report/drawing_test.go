@@ -103,6 +103,8 @@ func TestTargets(t *testing.T) {
 		{history.Event{Fault: "kill postgres #1", Text: "SIGKILL"}, "[postgres]"},
 		{history.Event{Fault: "kill zookeeper #2", Text: "zookeeper-10, zookeeper-2"},
 			"[zookeeper-2 zookeeper-10]"},
+		{history.Event{Fault: "promote coordinator #3", Text: "elections, elections-2"},
+			"[elections elections-2]"},
 		{history.Event{Fault: "inside", Process: "worker-3/postgres"}, "[worker-3]"},
 		{history.Event{Fault: "strange"}, "[]"},
 	} {

@@ -65,7 +65,8 @@ func (d *reading) makeBands() {
 }
 
 var processName = regexp.MustCompile(
-	`\b(worker|guard|zookeeper|etcd|elections|postgres|redis)-\d+\b|\b(postgres|redis|zookeeper)\b`)
+	`\b(worker|guard|zookeeper|etcd|elections|postgres|redis)-\d+\b|` +
+		`\b(elections|postgres|redis|zookeeper)\b`)
 
 // targets returns the processes that a fault hit, according to the lab; if it names none, the
 // process that reported the fault itself.
