@@ -147,8 +147,8 @@ func explain(err error) error {
 				"a new one is another issuer")
 	case "42501": // insufficient_privilege
 		return setup("the role lacks a privilege for elections: "+pg.Message,
-			"an operator runs Install of fence/postgres for this role, "+
-				"or the output of InstallSQL with psql")
+			"an operator runs guard install in that database, or Install of fence/postgres, "+
+				"with this role among those that hold elections")
 	case "08P01":
 		if strings.Contains(pg.Message, "unsupported startup parameter") {
 			return setup("there is a pooler between us and Postgres: "+pg.Message,

@@ -121,9 +121,9 @@ var errPooler = errors.New("there is a pooler between us and Postgres: " +
 func (l *listener) serve() error {
 	ctx, cancel := context.WithTimeout(l.c.ctx, l.c.requestTimeout())
 	defer cancel()
-	conn, err := pgx.ConnectConfig(ctx, l.c.address.cfg)
+	conn, err := connect(ctx, l.c.address.cfg)
 	if err != nil {
-		return explain(err)
+		return err
 	}
 	defer l.c.calls.drop(conn)
 	var pid uint32

@@ -36,13 +36,43 @@ func (p *pool) do(ctx context.Context, use func(*pgx.Conn) error) error {
 	conn := p.take()
 	if conn == nil {
 		var err error
-		if conn, err = pgx.ConnectConfig(ctx, p.cfg); err != nil {
-			return explain(err)
+		if conn, err = connect(ctx, p.cfg); err != nil {
+			return err
 		}
 	}
 	err := use(conn)
 	p.give(conn, broken(err))
 	return err
+}
+
+// connect opens a connection to the first host of the URL that is the primary. Each host gets its
+// share of the time that ctx leaves: one that is frozen or cut off accepts connections and is silent,
+// or answers nothing at all, and would use up all of it.
+func connect(ctx context.Context, cfg *pgx.ConnConfig) (*pgx.Conn, error) {
+	deadline, limited := ctx.Deadline()
+	if hosts := hosts(cfg); limited && hosts > 1 {
+		share := time.Until(deadline) / time.Duration(hosts)
+		if cfg.ConnectTimeout == 0 || share < cfg.ConnectTimeout {
+			cfg = cfg.Copy()
+			cfg.ConnectTimeout = max(share, time.Millisecond) // 0 is no limit
+		}
+	}
+	conn, err := pgx.ConnectConfig(ctx, cfg)
+	if err != nil {
+		return nil, explain(err)
+	}
+	return conn, nil
+}
+
+// hosts counts the hosts of the URL. A fallback may be the same host without TLS.
+func hosts(cfg *pgx.ConnConfig) int {
+	n, host, port := 1, cfg.Host, cfg.Port
+	for _, next := range cfg.Fallbacks {
+		if next.Host != host || next.Port != port {
+			n, host, port = n+1, next.Host, next.Port
+		}
+	}
+	return n
 }
 
 // take returns an idle connection, or nil.

@@ -1,10 +1,14 @@
 package postgres
 
 import (
+	"context"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/internal/servers"
@@ -133,4 +137,29 @@ func run(t *testing.T, name string, args ...string) {
 	if out, err := exec.CommandContext(t.Context(), name, args...).CombinedOutput(); err != nil {
 		t.Fatalf("%s %v: %v\n%s", name, args, err, out)
 	}
+}
+
+// A server that is frozen accepts connections and is silent.
+func TestASilentHostDoesNotHideThePrimary(t *testing.T) {
+	pg := serverstest.SharedPostgres(t)
+	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	hosts := silent.Addr().String() + "," + pg.Addr()
+	url := strings.Replace(pg.URL("postgres", serverstest.FreshDatabase(t, pg)), pg.Addr(), hosts, 1)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	c, err := Open(ctx, url, Options{SessionTimeout: 4 * time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	term, err := c.Campaign(ctx, "orders", "a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	first := term.Deadline()
+	eventually(t, "the term is confirmed", func() bool { return term.Deadline().After(first) })
 }

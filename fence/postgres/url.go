@@ -42,10 +42,8 @@ func parseURL(s string) (address, error) {
 		cfg.RuntimeParams["default_transaction_isolation"] = "read committed"
 		cfg.RuntimeParams["default_transaction_read_only"] = "off"
 	}
-	for _, other := range cfg.Fallbacks { // sslmode=prefer adds one for the same server
-		if (other.Host != cfg.Host || other.Port != cfg.Port) && cfg.ValidateConnect == nil {
-			cfg.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsPrimary
-		}
+	if hosts(cfg) > 1 && cfg.ValidateConnect == nil {
+		cfg.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsPrimary
 	}
 	return address{cfg: cfg, listen: listen}, nil
 }

@@ -251,11 +251,7 @@ func (s *Store) Adopt(ctx context.Context, c fence.Claim, by string) (marks.Mark
 	if err != nil {
 		return before, err
 	}
-	if _, err := s.Revoke(ctx, marks.Session{}, c); err != nil {
-		return before, fmt.Errorf(
-			"the mark of %q is adopted, but its older sessions still live: %w", c.Resource, err)
-	}
-	return before, nil
+	return before, marks.EndOlder(ctx, s, c)
 }
 
 // scanMark scans the columns in first, and then those of the mark.

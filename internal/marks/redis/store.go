@@ -200,11 +200,7 @@ func (s *Store) Adopt(ctx context.Context, c fence.Claim, by string) (marks.Mark
 	if r.verdict != "adopted" {
 		return before, refuse(r.verdict, c, before)
 	}
-	if _, err := s.Revoke(ctx, marks.Session{}, c); err != nil {
-		return before, fmt.Errorf("the mark of %q is adopted, "+
-			"but its older sessions still live: %w", c.Resource, err)
-	}
-	return before, nil
+	return before, marks.EndOlder(ctx, s, c)
 }
 
 // adopt runs the script until the registry is no longer lost.

@@ -1,0 +1,28 @@
+package marks
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/ringfence/ringfence/fence"
+)
+
+// EndOlder is the second half of Adopt, after the mark was adopted: it ends every session that is not
+// under the mark. A waiting leader may have raised the mark since. Then EndOlder ends what is older
+// than that, because the leader may have stopped before it did so itself.
+func EndOlder(ctx context.Context, s Store, adopted fence.Claim) error {
+	for c := adopted; ; {
+		_, err := s.Revoke(ctx, Session{}, c)
+		var stale *fence.Refusal
+		switch {
+		case err == nil:
+			return nil
+		case errors.As(err, &stale) && stale.Reason == fence.ReasonStale && stale.Mark > c.Token:
+			c.Token = stale.Mark
+		default:
+			return fmt.Errorf("the mark of %q is adopted, but its older sessions still live: %w",
+				c.Resource, err)
+		}
+	}
+}
