@@ -302,7 +302,7 @@ func (p plan) settled(ctx context.Context, s server, before state) error {
 	var now state
 	err := until(ctx, 100*time.Millisecond, func() (done bool, err error) {
 		now, err = s.state(ctx)
-		return now == before, err
+		return now.candidates <= before.candidates && now.sessions <= before.sessions, err
 	})
 	if err != nil {
 		err = fmt.Errorf("the server has %+v, and had %+v: %w", now, before, err)

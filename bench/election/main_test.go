@@ -1,0 +1,55 @@
+package main
+
+import (
+	"io"
+	"slices"
+	"testing"
+	"time"
+)
+
+func TestArgumentsChooseCoordinatorsAndSizes(t *testing.T) {
+	o, err := parse([]string{"-coordinators", "etcd", "-sizes", "10,100", "-terms", ""}, io.Discard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(o.plan.entries) != 1 || o.plan.entries[0].name != "etcd" ||
+		!slices.Equal(o.plan.sizes, []int{10, 100}) || o.plan.terms != nil {
+		t.Errorf("got %+v", o.plan)
+	}
+	for _, wrong := range [][]string{
+		{"-coordinators", "consul"}, {"-sizes", "0"}, {"-sizes", "x"}, {"-timeout", "1500ms"}, {"-o", "yaml"},
+		{"more"},
+	} {
+		if _, err := parse(wrong, io.Discard); err == nil {
+			t.Errorf("%q is accepted", wrong)
+		}
+	}
+}
+
+func TestBarsAreMissedWhereTheMeasuredValueIsWorse(t *testing.T) {
+	good := electionRow{ResignP99: 50, CrashMost: 100, WokenLeast: 1, WokenMost: 1}
+	for _, b := range (&report{elections: []electionRow{good}, held: []heldRow{{Sessions: 1}}}).bars() {
+		if !b.Met {
+			t.Errorf("%s is missed", b.What)
+		}
+	}
+	bad := electionRow{ResignP99: 50.1, CrashMost: 100.1, WokenLeast: 0, WokenMost: 1}
+	for _, b := range (&report{elections: []electionRow{bad}, held: []heldRow{{Sessions: 2}}}).bars() {
+		if b.Met {
+			t.Errorf("%s is met", b.What)
+		}
+	}
+}
+
+func TestPercentiles(t *testing.T) {
+	var times []time.Duration
+	for i := range 100 {
+		times = append(times, time.Duration(i+1))
+	}
+	if got := percentile(times, 0.99); got != 100 {
+		t.Errorf("got %d", got)
+	}
+	if got := percentile(times[:1], 0.99); got != 1 {
+		t.Errorf("got %d", got)
+	}
+}
