@@ -29,6 +29,10 @@ type bar struct {
 
 func (r *report) bars() (all []bar) {
 	for _, e := range r.elections {
+		if e.Failed != "" {
+			all = append(all, bar{What: "the election", Coordinator: e.Coordinator, Size: e.Candidates, Want: "no failure"})
+			continue
+		}
 		all = append(all,
 			bar{"after a resignation, p99, ms", e.Coordinator, e.Candidates, e.ResignP99, "at most 50", e.ResignP99 <= 50},
 			bar{
@@ -73,6 +77,10 @@ func (r *report) table(out io.Writer) error {
 			"resigned p50\tp99\tcrashed p50\tmost\twoken\tstall\t")
 	}
 	for _, e := range r.elections {
+		if e.Failed != "" {
+			fmt.Fprintf(w, "%s\t%d\tfailed\t\t\t\t\t\t\t\t\t\t\n", e.Coordinator, e.Candidates)
+			continue
+		}
 		fmt.Fprintf(w, "%s\t%d\t%d\t%s\t%.0f\t%.1f\t%.1f\t%.1f\t%+.0f\t%+.0f\t%s\t%.0f\t\n", e.Coordinator, e.Candidates,
 			e.Sessions, known(e.Connections), e.Enrolled, e.Rest, e.ResignP50, e.ResignP99, e.CrashP50, e.CrashMost,
 			span(e.WokenLeast, e.WokenMost), e.Stall)
