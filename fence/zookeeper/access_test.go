@@ -129,7 +129,7 @@ func unopened(t *testing.T, url string, o Options) *Coordinator {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &Coordinator{client: client}
+	return newCoordinator(client)
 }
 
 // below lists a znode and all below it.
@@ -179,6 +179,7 @@ func TestOpenWarnsOnceWhoElseMayChangeElections(t *testing.T) {
 				if err := win(t, co, r, "a").Resign(t.Context()); err != nil {
 					t.Error(err)
 				}
+				co.campaigns.Current().End(fence.ErrExpired)
 			}
 			co.client.Drop(co.client.Current())
 			named(t, co, "orders")

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/campaign"
 	"github.com/ringfence/ringfence/internal/ensemble"
 	"github.com/ringfence/ringfence/internal/ensemble/election"
 )
@@ -32,9 +33,10 @@ var (
 // Coordinator holds elections in one ensemble. Its methods may be called from any goroutine. Call
 // Close when it is no longer needed.
 type Coordinator struct {
-	client  *ensemble.Client
-	entries election.Cache
-	leaders ensemble.Cache[leadership]
+	client    *ensemble.Client
+	campaigns *campaign.Campaigns[*session, *candidate]
+	entries   election.Cache
+	leaders   ensemble.Cache[leadership]
 
 	// woken is for tests: a watch has woken a waiting candidate. It may be nil.
 	woken func(r fence.Resource, holder string)
@@ -56,7 +58,16 @@ func Open(ctx context.Context, url string, o Options) (*Coordinator, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Coordinator{client: client}, nil
+	return newCoordinator(client), nil
+}
+
+func newCoordinator(client *ensemble.Client) *Coordinator {
+	c := &Coordinator{client: client}
+	c.campaigns = campaign.New(campaign.Options[*session]{
+		Open: c.openSession, Closed: client.Context(), Go: client.Go, Refused: election.Refused,
+		Failure: client.LastFailure, Log: client.Log(),
+	})
+	return c
 }
 
 func (o Options) forClient() ensemble.Options {

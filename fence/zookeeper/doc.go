@@ -26,18 +26,18 @@
 //
 // # A campaign
 //
-//	   session lost, own znode deleted, or out of reach for a session timeout: back off
-//	 ┌─────────────────────────────────────────────────────────────────────────────────┐
-//	 ▼                                                                                 │
-//	dial ──▶ enrol ──▶ read own czxid ──▶ find predecessors ──▶ wait ──▶ sync, read own znode ─▶ Term
-//	         ▲   │                                              ▲  │
-//	         └───┘ reply lost: find by GUID,                    └──┘ a watch fired
-//	               adopt if owned by this session
+//	   session over, or own znode deleted: back off, start again
+//	 ┌──────────────────────────────────────────────────────────────────────────────────────┐
+//	 ▼                                                                                      │
+//	session ──▶ enrol ──▶ read own czxid ──▶ find predecessors ──▶ wait ──▶ sync, read own znode ─▶ Term
+//	            ▲   │                                              ▲  │
+//	            └───┘ reply lost: find by GUID,                    └──┘ a watch fired
+//	                  adopt if owned by this session
 //
 // The rules:
 //
-//   - Each campaign has its own zk.Conn and session. The candidate, the acknowledgement and the
-//     session always end together. No request runs in another session than the one that enrolled
+//   - All campaigns of a Coordinator share one session (internal/campaign), so a process that leads
+//     a thousand resources keeps one. No request runs in another session than the one that enrolled
 //     (internal/ensemble).
 //   - One list shows all predecessors, because later names are younger. A candidate watches only
 //     its nearest predecessor and itself, so a death wakes one candidate. Foreign names and
@@ -45,15 +45,52 @@
 //   - Waking proves nothing. Only a read of the own znode wins a term: it follows a sync with the
 //     ensemble's leader, is answered in the session that enrolled, and begins after all
 //     predecessors are gone.
-//   - The same read confirms the term, several times per session timeout. The deadline counts from
-//     the start of the read, with the timeout that the server granted, not the requested one.
+//   - Heartbeats confirm the terms, every quarter of the session timeout. The deadline counts from
+//     the start of the round trip, with the timeout that the server granted, not the requested one.
+//   - A term is suspended as soon as the connection breaks, and when a heartbeat is late.
+//
+// # A heartbeat
+//
+// One sync confirms all terms of the process. This is why that is enough:
+//
+//  1. Each candidate that leads has a watch on its own znode. The read that sets the watch finds the
+//     znode that was enrolled, in this session. So the znode existed when the watch was set.
+//  2. When the sync is answered, the server has applied everything that the ensemble's leader had
+//     committed when the sync reached it. A deletion among that has fired the watch. ZooKeeper
+//     orders notices and replies: a client gets the notice of a change before the reply to any later
+//     request that is answered after the change ("What ZooKeeper Guarantees about Watches").
+//  3. The library reads notices and replies in one loop, and hands on each notice before it reads
+//     the next frame. So if the watch has not fired when the reply to the sync arrives, the znode
+//     existed after the sync was sent.
+//  4. A watch belongs to a connection. When that breaks, all watches fire (internal/ensemble), and a
+//     watch that was set on another connection than the sync's confirms nothing.
+//
+// A watch that fires makes the session beat at once. A beat first reads the candidates with a watch
+// that has fired or was set on an earlier connection, and loses those that are gone. It also reads
+// each candidate at least once per session timeout, because a notice may be lost: some servers
+// filter notices by the ACL, so the znode's new ACL can silence a watch.
+//
+// # What a campaign leaves
+//
+// The session lives on when a campaign ends, so nothing of the campaign may stay. A beat deletes
+// what could not be deleted before:
+//
+//   - A candidate with a known name is deleted by that name until the ensemble answers.
+//   - A create without a reply may have made a znode of unknown name. The session looks for it by
+//     its GUID. ZooKeeper refuses requests that an earlier connection to another server has left
+//     behind, so the first look should be enough. In case the znode appears later, the session looks
+//     again in intervals that double, as long as it lives: a znode is found after at most twice its
+//     delay. One beat lists at most 16 elections for this.
+//   - The acknowledgement is deleted in one transaction with its candidate. If the candidate was
+//     deposed, it stays until the next leader replaces it or the session ends. Readers ignore an
+//     acknowledgement unless it has the leader's token.
 //
 // # What a deadline is worth
 //
-// A server that has lost its ensemble answers reads for a while. The sync before each confirming
-// read keeps such answers from extending a term. One inaccuracy remains: the ensemble's leader
-// learns up to one tick late from the other servers that a session is alive. Safety does not depend
-// on it, because the stores fence.
+// A server that has lost its ensemble answers reads for a while, but no sync, so it confirms no term.
+// Two inaccuracies remain: the ensemble's leader learns up to one tick late from the other servers
+// that a session is alive, and it answers syncs of its own clients without asking the others. Safety
+// does not depend on either, because the stores fence.
 //
 // # Who leads now
 //

@@ -12,62 +12,50 @@ import (
 	"github.com/ringfence/ringfence/internal/ensemble/election"
 )
 
-// errGone: the own candidate is gone, or a znode of another session has its name.
-var errGone = errors.New("the candidate's znode was deleted")
-
-// enrolment is the own candidate in an election, in the session that made it.
-type enrolment struct {
-	s        *ensemble.Session
-	woken    func(r fence.Resource, holder string) // for tests; may be nil
-	resource fence.Resource
-	holder   string
-	dir      string
-	id       election.GUID
-	name     string
-	token    fence.Token
+// Enrol implements campaign.Candidate. It creates the candidate's znode, and makes sure that the
+// ensemble has an issuer.
+func (e *candidate) Enrol(ctx context.Context) (fence.Token, error) {
+	if _, err := election.ReadIssuer(ctx, e.s.zk); err != nil {
+		return 0, e.s.over(err)
+	}
+	token, err := e.enrol(ctx)
+	return token, e.s.over(err)
 }
 
-func (e *enrolment) path() string { return path.Join(e.dir, e.name) }
-
-// enrol creates the candidate, once, and reads its czxid, which the library's create does not
-// return.
-func (c *Coordinator) enrol(
-	ctx context.Context, s *ensemble.Session, r fence.Resource, holder string,
-) (*enrolment, error) {
-	e := &enrolment{
-		s: s, woken: c.woken, resource: r, holder: holder, dir: election.Dir(c.client.Root(), r),
-		id: election.NewGUID(),
-	}
+// enrol creates the znode, once, and reads its czxid, which the library's create does not return.
+func (e *candidate) enrol(ctx context.Context) (fence.Token, error) {
 	for e.name == "" {
-		connects := s.Connects()
+		connects := e.s.zk.Connects()
 		err := e.create(ctx)
 		switch {
 		case err == nil:
 		case errors.Is(err, zk.ErrNoNode):
-			err = s.Ensure(ctx, e.dir)
+			err = e.s.zk.Ensure(ctx, e.dir)
 		case ensemble.Unanswered(err) && !ensemble.SessionOver(err):
 			err = e.recover(ctx, connects)
 		}
 		if err != nil {
-			return nil, s.Client().Explain(e.dir, err)
+			return 0, e.s.c.client.Explain(e.dir, err)
 		}
 	}
-	stat, err := s.Stat(ctx, e.path())
+	stat, err := e.s.zk.Stat(ctx, e.path())
 	if err != nil {
-		return nil, err
+		return 0, err
 	}
-	if stat == nil || stat.EphemeralOwner != s.ID() {
-		return nil, errGone
+	if stat == nil || stat.EphemeralOwner != e.s.zk.ID() {
+		return 0, errGone
 	}
-	e.token = fence.Token(stat.Czxid)
-	return e, nil
+	return fence.Token(stat.Czxid), nil
 }
 
-func (e *enrolment) create(ctx context.Context) error {
-	at, err := ensemble.Do(ctx, e.s, func(conn *zk.Conn) (string, error) {
+func (e *candidate) create(ctx context.Context) error {
+	e.creates()
+	at, err := ensemble.Do(ctx, e.s.zk, func(conn *zk.Conn) (string, error) {
 		prefix := path.Join(e.dir, e.id.NamePrefix())
-		return conn.Create(prefix, election.Encode(election.EntryData{Holder: e.holder}),
-			zk.FlagEphemeralSequential, e.s.Client().ACL())
+		at, err := conn.Create(prefix, election.Encode(election.EntryData{Holder: e.Holder}),
+			zk.FlagEphemeralSequential, e.s.c.client.ACL())
+		e.created(path.Base(at), err) // also if ctx has ended
+		return at, err
 	})
 	if err == nil {
 		e.name = path.Base(at)
@@ -77,15 +65,15 @@ func (e *enrolment) create(ctx context.Context) error {
 
 // recover finds out, once the session is up again, whether the create with the lost reply has
 // happened. If it has not, recover returns no name and no error. If it happens even later, its
-// znode is behind the next one of this campaign, and ends with the session.
-func (e *enrolment) recover(ctx context.Context, connects int) error {
-	if err := e.s.AwaitConnect(ctx, connects); err != nil {
+// znode is behind the next one of this campaign, and is deleted when the candidate has left.
+func (e *candidate) recover(ctx context.Context, connects int) error {
+	if err := e.s.zk.AwaitConnect(ctx, connects); err != nil {
 		return err
 	}
-	if err := e.s.Sync(ctx, e.dir); err != nil {
+	if err := e.s.zk.Sync(ctx, e.dir); err != nil {
 		return err
 	}
-	names, err := e.s.List(ctx, e.dir)
+	names, err := e.s.zk.List(ctx, e.dir)
 	if errors.Is(err, zk.ErrNoNode) {
 		return nil
 	}
@@ -95,23 +83,29 @@ func (e *enrolment) recover(ctx context.Context, connects int) error {
 	return e.adopt(ctx, names)
 }
 
-// adopt takes the oldest znode that has our GUID and belongs to this session.
-func (e *enrolment) adopt(ctx context.Context, names []string) error {
+// adopt records the znodes that have our GUID and belong to this session, and takes the oldest one
+// if the candidate has none.
+func (e *candidate) adopt(ctx context.Context, names []string) error {
 	var oldest int64
-	for _, name := range names {
-		if id, ok := election.ParseName(name); !ok || id != e.id {
+	var name string
+	for _, other := range names {
+		if id, ok := election.ParseName(other); !ok || id != e.id {
 			continue
 		}
-		stat, err := e.s.Stat(ctx, path.Join(e.dir, name))
+		stat, err := e.s.zk.Stat(ctx, path.Join(e.dir, other))
 		if err != nil {
 			return err
 		}
-		if stat == nil || stat.EphemeralOwner != e.s.ID() {
+		if stat == nil || stat.EphemeralOwner != e.s.zk.ID() {
 			continue
 		}
+		e.found(other)
 		if oldest == 0 || stat.Czxid < oldest {
-			e.name, oldest = name, stat.Czxid
+			name, oldest = other, stat.Czxid
 		}
+	}
+	if e.name == "" {
+		e.name = name
 	}
 	return nil
 }

@@ -3,6 +3,7 @@ package zookeeper
 import (
 	"errors"
 	"path"
+	"slices"
 	"testing"
 	"time"
 
@@ -20,12 +21,11 @@ func TestAnotherSessionsZnodeIsNotAdopted(t *testing.T) {
 	if err := win(t, c, "orders", "a").Resign(t.Context()); err != nil { // makes the election
 		t.Fatal(err)
 	}
-	s, err := c.client.NewSession(t.Context())
+	s, err := c.campaigns.Session(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer s.Close()
-	own := &enrolment{s: s, dir: c.dir("orders"), id: election.NewGUID()}
+	own := s.Candidate("orders", "a")
 	foreign := path.Join(own.dir, own.id.NamePrefix()+"0000000001")
 	admin := ensembletest.Connect(t, ensemble)
 	_, err = admin.Create(foreign, nil, zk.FlagEphemeral, zk.WorldACL(zk.PermAll))
@@ -41,48 +41,57 @@ func TestAnotherSessionsZnodeIsNotAdopted(t *testing.T) {
 		}
 	}
 	younger := own.name
+	own.name = ""
 	if err := own.recover(t.Context(), 0); err != nil || own.name >= younger {
 		t.Errorf("recover = %v and took %q; the younger is %q", err, own.name, younger)
 	}
-	stat, err := s.Stat(t.Context(), own.path())
+	stat, err := s.zk.Stat(t.Context(), own.path())
 	if err != nil || stat == nil {
 		t.Fatal(stat, err)
 	}
-	own.token = fence.Token(stat.Czxid)
+	own.Enrolled(fence.Token(stat.Czxid))
 	if err := own.prove(t.Context()); err != nil {
 		t.Errorf("prove: %v", err)
 	}
-	b := &backing{own}
-	if err := b.Acknowledge(t.Context()); err != nil {
+	ahead, err := own.predecessors(t.Context()) // deletes the younger one
+	if err != nil || len(ahead) != 0 {
+		t.Errorf("ahead is %+v, %v", ahead, err)
+	}
+	names, _, err := admin.Children(own.dir)
+	if err != nil || len(names) != 2 || slices.Contains(names, younger) {
+		t.Errorf("left are %q, %v", names, err)
+	}
+	if err := own.Acknowledge(t.Context()); err != nil {
 		t.Errorf("acknowledge: %v", err)
 	}
-	if err := b.Acknowledge(t.Context()); err != nil {
+	if err := own.Acknowledge(t.Context()); err != nil {
 		t.Errorf("acknowledge again: %v", err)
 	}
-	own.token++
+	own.Enrolled(own.Token() + 1)
 	if err := own.prove(t.Context()); !errors.Is(err, errGone) {
 		t.Errorf("prove with another czxid: %v", err)
 	}
 }
 
-// No goroutine keeps the term here; it would end the session.
+// No beat confirms the candidate here; it would lose it.
 func TestAnAcknowledgementNeedsItsCandidate(t *testing.T) {
 	ensemble := serverstest.SharedZooKeeper(t).Addr()
 	admin := ensembletest.Connect(t, ensemble)
 	c := openFor(t, "zk://"+ensemble+"/acknowledge", 20*time.Second)
-	s, err := c.client.NewSession(t.Context())
+	s, err := c.campaigns.Session(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer s.Close()
-	own, err := c.enrol(t.Context(), s, "orders", "a")
+	own := s.Candidate("orders", "a")
+	token, err := own.Enrol(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
+	own.Enrolled(token)
 	if err := admin.Delete(own.path(), -1); err != nil {
 		t.Fatal(err)
 	}
-	if err := (&backing{own}).Acknowledge(t.Context()); !errors.Is(err, fence.ErrDeposed) {
+	if err := own.Acknowledge(t.Context()); !errors.Is(err, fence.ErrDeposed) {
 		t.Errorf("acknowledge without a candidate returned %v", err)
 	}
 	if there, _, err := admin.Exists(path.Join(own.dir, election.LeaderName)); there || err != nil {

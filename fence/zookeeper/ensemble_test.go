@@ -174,6 +174,17 @@ func TestARenewedIssuerIsAnotherOne(t *testing.T) {
 	ensemble, root := serverstest.SharedZooKeeper(t).Addr(), ensembletest.FreshRoot()
 	c := openFor(t, "zk://"+ensemble+root, 50*time.Second)
 	old := win(t, c, "orders", "a")
+	won := make(chan *fence.Term, 2)
+	for i := range 2 { // candidates from before the renewal
+		go func() {
+			term, _ := c.Campaign(t.Context(), "orders", "b")
+			won <- term
+		}()
+		ensembletest.Eventually(t, "it waits", func() bool {
+			queue, err := c.Candidates(t.Context(), "orders")
+			return err == nil && len(queue) == 2+i
+		})
+	}
 	now, err := c.RenewIssuer(t.Context())
 	if err != nil || now == old.Claim().Issuer {
 		t.Fatalf("issuer %q became %q, %v", old.Claim().Issuer, now, err)
@@ -185,8 +196,17 @@ func TestARenewedIssuerIsAnotherOne(t *testing.T) {
 	if err := old.Resign(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if next := win(t, c, "orders", "a"); next.Claim().Issuer != now {
-		t.Errorf("the next term's issuer is %q", next.Claim().Issuer)
+	for range 2 {
+		next := <-won
+		if next == nil {
+			t.Fatal("a campaign has failed")
+		}
+		if next.Claim().Issuer != now {
+			t.Errorf("the issuer of %v is %q", next.Claim(), next.Claim().Issuer)
+		}
+		if err := next.Resign(t.Context()); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 

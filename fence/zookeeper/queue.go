@@ -9,22 +9,28 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/internal/ensemble"
 	"github.com/ringfence/ringfence/internal/ensemble/election"
 )
 
-// await waits until the candidate leads. It returns the start of the round trip that proved it.
-// errGone: somebody deleted the candidate.
-func (e *enrolment) await(ctx context.Context) (confirmed time.Time, err error) {
+// Await implements campaign.Candidate. It returns the start of the round trip that proved that the
+// candidate leads. errGone: somebody deleted the candidate.
+func (e *candidate) Await(ctx context.Context) (fence.Issuer, time.Time, error) {
+	issuer, confirmed, err := e.await(ctx)
+	return issuer, confirmed, e.s.over(err)
+}
+
+func (e *candidate) await(ctx context.Context) (fence.Issuer, time.Time, error) {
 	before, err := e.predecessors(ctx)
 	if err != nil {
-		return time.Time{}, err
+		return "", time.Time{}, err
 	}
 	for len(before) > 0 {
-		_, changed, _ := e.s.State()
-		names, err := e.s.List(ctx, e.dir)
+		_, changed, _ := e.s.zk.State()
+		names, err := e.s.zk.List(ctx, e.dir)
 		if err != nil {
-			return time.Time{}, e.gone(err)
+			return "", time.Time{}, e.gone(err)
 		}
 		before = slices.DeleteFunc(before, func(other election.Entry) bool {
 			return !slices.Contains(names, other.Name)
@@ -33,26 +39,34 @@ func (e *enrolment) await(ctx context.Context) (confirmed time.Time, err error) 
 			break
 		}
 		if err := e.sleep(ctx, before[len(before)-1], changed); err != nil {
-			return time.Time{}, err
+			return "", time.Time{}, err
 		}
 	}
 	return e.lead(ctx)
 }
 
-// lead proves that the candidate, which has no predecessor left, still exists.
-func (e *enrolment) lead(ctx context.Context) (confirmed time.Time, err error) {
+// lead proves that the candidate, which has no predecessor left, still exists. Then it reads the
+// issuer, which may have been renewed while the candidate waited. From here on the beats of the
+// session confirm the candidate.
+func (e *candidate) lead(ctx context.Context) (issuer fence.Issuer, confirmed time.Time, err error) {
 	for {
-		connects, start := e.s.Connects(), time.Now()
-		err := e.prove(ctx)
+		connects, start := e.s.zk.Connects(), time.Now()
+		err := e.watchOwn(ctx)
+		if err == nil {
+			err = e.prove(ctx)
+		}
+		if err == nil {
+			issuer, err = election.ReadIssuer(ctx, e.s.zk)
+		}
 		switch {
 		// A slower proof would make a term that is already half over.
-		case err == nil && time.Since(start) < e.s.Timeout()/2:
-			return start, nil
+		case err == nil && time.Since(start) < e.s.Timeout/2:
+			return issuer, start, nil
 		case ensemble.Unanswered(err) && !ensemble.SessionOver(err):
-			err = e.s.AwaitConnect(ctx, connects)
+			err = e.s.zk.AwaitConnect(ctx, connects)
 		}
 		if err != nil {
-			return time.Time{}, err
+			return "", time.Time{}, err
 		}
 	}
 }
@@ -61,34 +75,66 @@ func (e *enrolment) lead(ctx context.Context) (confirmed time.Time, err error) {
 // after the own znode was created, so it has every older candidate, and later names are younger. If
 // it has a candidate that was created in one transaction with the own znode, the error is
 // election.ErrShared.
-func (e *enrolment) predecessors(ctx context.Context) ([]election.Entry, error) {
-	names, err := e.s.List(ctx, e.dir)
+func (e *candidate) predecessors(ctx context.Context) ([]election.Entry, error) {
+	names, err := e.s.zk.List(ctx, e.dir)
 	if err != nil {
 		return nil, e.gone(err)
 	}
+	if err := e.single(ctx, names); err != nil {
+		return nil, err
+	}
 	names = slices.DeleteFunc(names, func(name string) bool {
 		id, ok := election.ParseName(name)
-		return !ok || id == e.id // a second znode of our own is no predecessor
+		return !ok || id == e.id
 	})
-	entries, err := election.ReadEntries(ctx, e.s, e.dir, names)
+	entries, err := election.ReadEntries(ctx, e.s.zk, e.dir, names)
 	if err != nil {
 		return nil, err
 	}
 	if i := slices.IndexFunc(entries, func(other election.Entry) bool {
-		return other.Token == e.token
+		return other.Token == e.Token()
 	}); i >= 0 {
-		return nil, election.Shared(e.dir, e.token, e.name, entries[i].Name,
-			"this campaign ends, and its candidate goes with its session; delete the other")
+		if err := e.take(ctx, entries[i].Name); err != nil {
+			return nil, err
+		}
+		return nil, election.Shared(e.dir, e.Token(), e.name, entries[i].Name,
+			"this campaign ends and deletes its candidate; delete the other")
 	}
 	return slices.DeleteFunc(entries, func(other election.Entry) bool {
-		return other.Token > e.token
+		return other.Token > e.Token()
 	}), nil
+}
+
+// take makes the candidate delete another one, too, if that is in its session. Nobody else would.
+func (e *candidate) take(ctx context.Context, other string) error {
+	stat, err := e.s.zk.Stat(ctx, path.Join(e.dir, other))
+	if err == nil && stat != nil && stat.EphemeralOwner == e.s.zk.ID() {
+		e.mu.Lock()
+		e.made[other] = true
+		e.mu.Unlock()
+	}
+	return err
+}
+
+// single deletes further znodes of our own, as after a create whose reply was lost and that
+// happened after the next one was sent.
+func (e *candidate) single(ctx context.Context, names []string) error {
+	if !slices.ContainsFunc(names, func(name string) bool {
+		id, ok := election.ParseName(name)
+		return ok && id == e.id && name != e.name
+	}) {
+		return nil
+	}
+	if err := e.adopt(ctx, names); err != nil {
+		return err
+	}
+	return e.remove(ctx, e.name)
 }
 
 // sleep watches the nearest predecessor and the own znode. It returns nil when it is time to read
 // again: a watch fired, the connection broke or came back, or a session timeout has passed, in case
 // a notice was lost.
-func (e *enrolment) sleep(
+func (e *candidate) sleep(
 	ctx context.Context, nearest election.Entry, changed <-chan struct{},
 ) error {
 	own, err := e.watch(ctx, e.name)
@@ -102,7 +148,7 @@ func (e *enrolment) sleep(
 	if err != nil {
 		return err
 	}
-	again := time.NewTimer(e.s.Timeout())
+	again := time.NewTimer(e.s.Timeout)
 	defer again.Stop()
 	select {
 	case <-ahead:
@@ -114,23 +160,23 @@ func (e *enrolment) sleep(
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
-	if e.woken != nil {
-		e.woken(e.resource, e.holder)
+	if e.s.c.woken != nil {
+		e.s.c.woken(e.Resource, e.Holder)
 	}
 	return nil
 }
 
 // watch sets a watch on a candidate. If the candidate is gone, it returns zk.ErrNoNode and sets
 // none.
-func (e *enrolment) watch(ctx context.Context, name string) (<-chan zk.Event, error) {
-	_, armed, err := e.s.WatchData(ctx, path.Join(e.dir, name))
+func (e *candidate) watch(ctx context.Context, name string) (<-chan zk.Event, error) {
+	_, armed, err := e.s.zk.WatchData(ctx, path.Join(e.dir, name))
 	return armed, err
 }
 
-// prove makes the round trip that wins a term and confirms it. It syncs with the ensemble's leader
-// and then reads the own znode, which must still be the one that was enrolled, in this session.
-func (e *enrolment) prove(ctx context.Context) error {
-	stat, err := ensemble.Do(ctx, e.s, func(conn *zk.Conn) (*zk.Stat, error) {
+// prove makes the round trip that wins a term. It syncs with the ensemble's leader and then reads
+// the own znode, which must still be the one that was enrolled, in this session.
+func (e *candidate) prove(ctx context.Context) error {
+	stat, err := ensemble.Do(ctx, e.s.zk, func(conn *zk.Conn) (*zk.Stat, error) {
 		if _, err := conn.Sync(e.path()); err != nil {
 			return nil, err
 		}
@@ -140,19 +186,8 @@ func (e *enrolment) prove(ctx context.Context) error {
 		}
 		return stat, nil
 	})
-	switch {
-	case err != nil:
+	if err != nil {
 		return err
-	case stat == nil, stat.EphemeralOwner != e.s.ID(), stat.Czxid != int64(e.token):
-		return errGone
 	}
-	return nil
-}
-
-// gone returns errGone for a znode that does not exist.
-func (e *enrolment) gone(err error) error {
-	if errors.Is(err, zk.ErrNoNode) {
-		return errGone
-	}
-	return e.s.Client().Explain(e.dir, err)
+	return e.check(stat)
 }

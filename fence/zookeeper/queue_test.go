@@ -18,7 +18,7 @@ import (
 	"github.com/ringfence/ringfence/internal/servers/serverstest"
 )
 
-// crowd is N campaigns for one resource through one relay.
+// crowd is N campaigns for one resource through one relay, each of another process.
 type crowd struct {
 	t      *testing.T
 	relay  *ensembletest.Relay
@@ -35,14 +35,14 @@ func newCrowd(t *testing.T, n int) *crowd {
 	cr := &crowd{t: t, relay: ensembletest.NewRelay(t, ensemble),
 		cancel: map[string]context.CancelFunc{}, won: make(chan *fence.Term, n)}
 	cr.watch = openFor(t, "zk://"+ensemble+"/crowd", time.Minute)
-	// The timeout after which they read even if no watch fires.
-	c := openFor(t, "zk://"+cr.relay.Addr()+"/crowd", time.Minute)
-	c.woken = func(_ fence.Resource, holder string) {
-		cr.mu.Lock()
-		defer cr.mu.Unlock()
-		cr.woken = append(cr.woken, holder)
-	}
 	for i := range n {
+		// The timeout after which they read even if no watch fires.
+		c := openFor(t, "zk://"+cr.relay.Addr()+"/crowd", time.Minute)
+		c.woken = func(_ fence.Resource, holder string) {
+			cr.mu.Lock()
+			defer cr.mu.Unlock()
+			cr.woken = append(cr.woken, holder)
+		}
 		ctx, cancel := context.WithCancel(t.Context())
 		holder := fmt.Sprint("holder", i)
 		cr.cancel[holder] = cancel

@@ -1,6 +1,6 @@
 // Package campaign runs the campaigns of a process over one session at its coordinator. So a
-// process that leads a thousand resources renews one session. fence/etcd and fence/postgres use it;
-// each supplies what a session and a candidate are at its coordinator.
+// process that leads a thousand resources renews one session. fence/etcd, fence/postgres and
+// fence/zookeeper use it; each supplies what a session and a candidate are at its coordinator.
 //
 //	type session struct {
 //		*campaign.Life[*candidate]

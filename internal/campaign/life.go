@@ -104,7 +104,7 @@ func (l *Life[E]) Enrolled() []E {
 // Suspend records for all terms that the coordinator is out of reach.
 func (l *Life[E]) Suspend() {
 	for _, e := range l.Enrolled() {
-		e.standing().suspend()
+		e.standing().Suspend()
 	}
 }
 

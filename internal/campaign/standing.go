@@ -79,8 +79,8 @@ func (e *Standing) Confirm(start time.Time) {
 	}
 }
 
-// suspend records that the coordinator is out of reach.
-func (e *Standing) suspend() {
+// Suspend records that the coordinator is out of reach.
+func (e *Standing) Suspend() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.keeper != nil {

@@ -10,7 +10,7 @@
 //
 // A Client has one session of its own, for Ask and Follow. It lasts for one connection: if the
 // connection breaks, or a server does not answer, the next call opens another session. NewSession
-// opens a session that outlasts its connections, for a candidate and its znodes. In a session, Do
+// opens a session that outlasts its connections, for candidates and their znodes. In a session, Do
 // makes a request once, and Retry repeats it until it is answered.
 //
 // # One session, never two

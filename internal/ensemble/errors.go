@@ -85,7 +85,8 @@ func (c *Client) forgetFailure() {
 	c.failure = nil
 }
 
-func (c *Client) lastFailure() error {
+// LastFailure returns why there was no answer, or nil if the last request was answered.
+func (c *Client) LastFailure() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.failure
@@ -94,7 +95,7 @@ func (c *Client) lastFailure() error {
 // unreachable is the error of a call that had no answer. It says whether ctx ended or the request
 // timeout passed, and the last failure.
 func (c *Client) unreachable(ctx context.Context) error {
-	last := c.lastFailure()
+	last := c.LastFailure()
 	if cause := context.Cause(c.ctx); cause != nil {
 		return cause
 	}
@@ -117,9 +118,6 @@ func (e *noAnswer) Error() string { return e.text }
 
 // Is matches the sentinel.
 func (e *noAnswer) Is(target error) bool { return target == ErrUnreachable }
-
-// FailureNote is the last failure in brackets, to append to a message, or nothing.
-func (c *Client) FailureNote() string { return because(c.lastFailure()) }
 
 func because(last error) string {
 	if last == nil {

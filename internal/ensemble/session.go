@@ -37,8 +37,9 @@ type Session struct {
 	link     *link
 	dials    int // since the last greeting
 	closed   bool
-	watches  map[string]<-chan zk.Event
-	paths    map[string]bool // of all watches that may exist
+	watches  map[string]watch
+	paths    map[string]int // how many watches each path may have
+	prune    int            // how many watches there may be before those that have fired are dropped
 }
 
 // NewSession opens a session that outlasts its connections, with the client's credentials. ctx only
@@ -53,7 +54,7 @@ func (c *Client) openSession(ctx context.Context, resumable bool) (*Session, err
 	s := &Session{
 		client: c, resumable: resumable, loop: make(chan struct{}), over: make(chan struct{}),
 		changed: make(chan struct{}),
-		watches: map[string]<-chan zk.Event{}, paths: map[string]bool{},
+		watches: map[string]watch{}, paths: map[string]int{},
 	}
 	s.ctx, s.cancel = context.WithCancelCause(context.Background())
 	most := sendMost

@@ -12,7 +12,7 @@ import (
 func watched[T any](ctx context.Context, s *Session, key, path string,
 	plain func(*zk.Conn) (T, error), arm func(*zk.Conn) (T, <-chan zk.Event, error),
 ) (T, <-chan zk.Event, error) {
-	if armed := s.armed(key, path); armed != nil {
+	if armed := s.armed(key); armed != nil {
 		value, err := Retry(ctx, s, plain)
 		return value, armed, err
 	}
@@ -21,30 +21,91 @@ func watched[T any](ctx context.Context, s *Session, key, path string,
 		fired <-chan zk.Event
 	}
 	b, err := Retry(ctx, s, func(conn *zk.Conn) (both, error) {
+		connects := s.arming(path)
 		value, fired, err := arm(conn)
+		s.arm(key, watch{path, connects, fired}, err) // also if the caller has stopped waiting
 		return both{value, fired}, err
 	})
-	if err == nil {
-		s.mu.Lock()
-		s.watches[key] = b.fired
-		s.mu.Unlock()
-	}
 	return b.value, b.fired, err
 }
 
-// armed returns the watch under the key, or nil if there is none or it has fired. It records the
-// path for firedWatches.
-func (s *Session) armed(key, path string) <-chan zk.Event {
+// watch is a watch that the session has set.
+type watch struct {
+	path     string
+	connects int // how many times the session had come up before
+	event    <-chan zk.Event
+}
+
+func (w watch) fired() bool {
+	select {
+	case <-w.event: // a nil channel is never ready
+		return true
+	default:
+		return false
+	}
+}
+
+// armed returns the watch under the key, or nil if there is none on this connection or it has
+// fired.
+func (s *Session) armed(key string) <-chan zk.Event {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.paths[path] = true
-	armed := s.watches[key]
-	select {
-	case <-armed: // a nil channel is never ready
-		delete(s.watches, key)
+	w, set := s.watches[key]
+	if set && (w.fired() || w.connects != s.connects) {
+		s.dropLocked(key)
 		return nil
-	default:
-		return armed
+	}
+	return w.event
+}
+
+// arming records that the path may have one more watch from now on, for firedWatches. It returns
+// how many times the session has come up.
+func (s *Session) arming(path string) (connects int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.paths[path]++
+	return s.connects
+}
+
+// arm records the watch, unless the request that was to set it has failed. Of two watches on one
+// znode it records one: both fire at once.
+func (s *Session) arm(key string, w watch, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	old, set := s.watches[key]
+	switch {
+	case err != nil, set && !old.fired():
+		s.releaseLocked(w.path)
+		return
+	case set:
+		s.dropLocked(key)
+	}
+	s.watches[key] = w
+	if len(s.watches) <= s.prune {
+		return
+	}
+	for key, w := range s.watches {
+		if w.fired() {
+			s.dropLocked(key)
+		}
+	}
+	s.prune = max(2*len(s.watches), pruneLeast)
+}
+
+// pruneLeast is how many watches are few.
+const pruneLeast = 64
+
+// dropLocked forgets a watch that has fired.
+func (s *Session) dropLocked(key string) {
+	path := s.watches[key].path
+	delete(s.watches, key)
+	s.releaseLocked(path)
+}
+
+// releaseLocked records that the path has one watch fewer.
+func (s *Session) releaseLocked(path string) {
+	if s.paths[path]--; s.paths[path] == 0 {
+		delete(s.paths, path)
 	}
 }
 

@@ -35,7 +35,7 @@ const (
 var allowed = map[string][]string{
 	"fence":           {},
 	"fence/fencetest": {"fence", "internal/leak", "go.uber.org/goleak"},
-	"fence/zookeeper": {"fence", "internal/backoff", "internal/ensemble", "internal/ensemble/election", zk},
+	"fence/zookeeper": {"fence", "internal/campaign", "internal/ensemble", "internal/ensemble/election", zk},
 	"fence/etcd":      {"fence", "internal/backoff", "internal/campaign", "internal/cluster", etcd},
 	"fence/postgres":  {"fence", "internal/backoff", "internal/campaign", pgx},
 	"store/postgres":  {"internal/refusal", "fence", "internal/marks", "internal/marks/postgres", pgx},

@@ -33,12 +33,14 @@ type Relay struct {
 // Faults are what a Relay does to the traffic.
 type Faults struct {
 	LoseReply bool // break the connection instead of the reply to the next create of a candidate
+	CutReply  bool // pass the next create of a candidate, and then nothing until Pass
 	LoseWrite bool // break the connection instead of the reply to the next transaction
 	Mute      bool // drop notices of watches
 	Between   bool // after the next transaction, hold requests until Pass; replies pass
 	StopAfter int  // after so many more requests, hold requests until Pass; replies pass
 	Stopped   bool // requests are held
 	Swallow   bool // drop transactions, pass everything else
+	NoSyncs   bool // drop syncs, pass everything else
 	Forgetful bool // the next client to connect again is greeted as a new one
 	Twin      bool // the next enrolment creates a second candidate in the same transaction
 }
@@ -202,6 +204,9 @@ func (r *Relay) note(frame []byte, lose chan struct{}) {
 		r.LoseReply = false
 		lose <- struct{}{}
 	}
+	if r.CutReply && operation == Create && bytes.Contains(frame, []byte("/"+candidatePrefix)) {
+		r.CutReply, r.cut = false, true
+	}
 	if r.Between && operation == Multi {
 		r.Between, r.Stopped = false, true
 	}
@@ -218,7 +223,8 @@ func (r *Relay) note(frame []byte, lose chan struct{}) {
 func (r *Relay) swallowed(frame []byte) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.Swallow && binary.BigEndian.Uint32(frame[8:]) == Multi
+	operation := binary.BigEndian.Uint32(frame[8:])
+	return r.Swallow && operation == Multi || r.NoSyncs && operation == Sync
 }
 
 // muted reports whether a frame of the server is a notice that must not pass.

@@ -1,0 +1,69 @@
+package ensemble
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/ringfence/ringfence/internal/ensemble/ensembletest"
+	"github.com/ringfence/ringfence/internal/servers/serverstest"
+)
+
+// A session may live for years, and thousands of znodes may come and go in it.
+func TestASessionKeepsOnlyTheWatchesThatAreSet(t *testing.T) {
+	r := ensembletest.NewRelay(t, serverstest.SharedZooKeeper(t).Addr())
+	root := ensembletest.FreshRoot()
+	c := openClient(t, "zk://"+r.Addr()+root, time.Minute)
+	s, err := c.NewSession(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if err := s.Ensure(t.Context(), root+"/stays"); err != nil {
+		t.Fatal(err)
+	}
+	_, stays, err := s.WatchData(t.Context(), root+"/stays")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 300 {
+		at := fmt.Sprintf("%s/goes-%d", root, i)
+		if err := s.Ensure(t.Context(), at); err != nil {
+			t.Fatal(err)
+		}
+		for range 2 { // the second one is shared
+			if _, _, err := s.WatchData(t.Context(), at); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := Do(t.Context(), s, func(conn *zk.Conn) (any, error) {
+			return nil, conn.Delete(at, -1)
+		}); err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := s.WatchData(t.Context(), at); err == nil {
+			t.Fatal("a deleted znode was read")
+		}
+	}
+	s.mu.Lock()
+	watches, paths := len(s.watches), len(s.paths)
+	s.mu.Unlock()
+	if watches > 2*pruneLeast || paths > 2*pruneLeast {
+		t.Errorf("the session keeps %d watches on %d paths", watches, paths)
+	}
+	connects := s.Connects()
+	r.DropAll()
+	select {
+	case <-stays:
+	case <-time.After(30 * time.Second):
+		t.Fatal("the watch that is set has not fired when the connection broke")
+	}
+	if err := s.AwaitConnect(t.Context(), connects); err != nil {
+		t.Fatal(err)
+	}
+	if _, again, err := s.WatchData(t.Context(), root+"/stays"); err != nil || again == stays {
+		t.Errorf("the next connection has the watch of the one before, %v", err)
+	}
+}
