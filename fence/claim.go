@@ -14,7 +14,7 @@ type Claim struct {
 	Resource Resource
 	Token    Token
 	Issuer   Issuer
-	Holder   string // for people and logs; nothing depends on it
+	Holder   string // for people and logs; nothing depends on it; see CheckHolder
 }
 
 func (c Claim) String() string { return fmt.Sprintf("%s=%s", c.Resource, c.Token) }

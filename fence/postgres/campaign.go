@@ -16,6 +16,9 @@ func (c *Coordinator) Campaign(
 	if _, err := fence.ParseResource(string(r)); err != nil {
 		return nil, err
 	}
+	if err := fence.CheckHolder(holder); err != nil {
+		return nil, err
+	}
 	if err := c.begin(); err != nil {
 		return nil, err
 	}
