@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -26,14 +27,18 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(serverstest.RunMain(m)) }
 
-func TestEtcdKeepsTheContract(t *testing.T) {
+func TestEtcdKeepsTheContract(t *testing.T) { fencetest.Run(t, harness(t)) }
+
+// harness connects the contract to the shared server.
+func harness(t *testing.T) fencetest.Harness {
+	t.Helper()
 	const timeout = 10 * time.Second // so that a busy machine does not expire what nobody cut
 	server := serverstest.SharedEtcd(t).Addr()
 	admin := clustertest.Connect(t, server)
 	var mu sync.Mutex
 	clients := map[fence.Coordinator]*faulty{}
 	of := func(c fence.Coordinator) *faulty { mu.Lock(); defer mu.Unlock(); return clients[c] }
-	fencetest.Run(t, fencetest.Harness{
+	return fencetest.Harness{
 		Open: func(t testing.TB) fence.Coordinator {
 			f := &faulty{relay: serverstest.NewRelay(t, server)}
 			c := openWith(t, "etcd://"+f.relay.Addr()+"/contract", timeout, f.config)
@@ -45,6 +50,7 @@ func TestEtcdKeepsTheContract(t *testing.T) {
 		SessionTimeout: timeout,
 		Cut:            func(_ testing.TB, c fence.Coordinator) { of(c).relay.Hold() },
 		Heal:           func(_ testing.TB, c fence.Coordinator) { of(c).relay.Pass() },
+		Drop:           func(_ testing.TB, c fence.Coordinator) { of(c).relay.Drop() },
 		Expire: func(t testing.TB, c fence.Coordinator) {
 			s := c.(*Coordinator).campaigns.Current()
 			if s == nil {
@@ -58,11 +64,13 @@ func TestEtcdKeepsTheContract(t *testing.T) {
 		Delete: func(t testing.TB, r fence.Resource, token fence.Token) {
 			deleteCandidate(t, admin, cluster.Layout{Prefix: "/contract"}.Election(r), token)
 		},
+		Forget:   func(t testing.TB) { compact(t, admin) },
+		Sessions: func(t testing.TB, rs ...fence.Resource) int { return leases(t, admin, rs) },
 		Alone: func(t testing.TB) (c, operator fence.Coordinator) {
 			url := "etcd://" + server + freshPrefix()
 			return openWith(t, url, timeout, nil), openWith(t, url, timeout, nil)
 		},
-	})
+	}
 }
 
 var prefixes atomic.Int64
@@ -120,4 +128,37 @@ func deleteCandidate(t testing.TB, admin *clientv3.Client, election string, toke
 	if _, err := admin.Delete(t.Context(), string(found.Kvs[0].Key)); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// compact makes etcd forget every revision before the present one.
+func compact(t testing.TB, admin *clientv3.Client) {
+	t.Helper()
+	now, err := admin.Get(t.Context(), "/")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = admin.Compact(t.Context(), now.Header.Revision, clientv3.WithCompactPhysical())
+	if err != nil && !errors.Is(err, rpctypes.ErrCompacted) { // another test has compacted more
+		t.Fatal(err)
+	}
+}
+
+// leases counts the leases of the candidates of these elections.
+func leases(t testing.TB, admin *clientv3.Client, rs []fence.Resource) int {
+	t.Helper()
+	layout := cluster.Layout{Prefix: "/contract"}
+	all, err := admin.Get(t.Context(), layout.Prefix+"/elections/", clientv3.WithPrefix(),
+		clientv3.WithKeysOnly())
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := map[int64]bool{}
+	for _, kv := range all.Kvs {
+		if slices.ContainsFunc(rs, func(r fence.Resource) bool {
+			return strings.HasPrefix(string(kv.Key), layout.Election(r))
+		}) {
+			found[kv.Lease] = true
+		}
+	}
+	return len(found)
 }

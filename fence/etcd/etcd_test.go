@@ -203,55 +203,6 @@ func TestAnEnrolmentThatArrivesLateHoldsUpNobody(t *testing.T) {
 
 func contains(req any, what string) bool { return strings.Contains(fmt.Sprint(req), what) }
 
-func TestAWatchAndACandidateSurviveACompaction(t *testing.T) {
-	server := serverstest.Etcd(t, servers.EtcdOptions{})
-	admin := clustertest.Connect(t, server.Addr())
-	leader := openWith(t, "etcd://"+server.Addr(), 10*time.Second, nil)
-	term := win(t, leader, "orders", "a")
-	r := serverstest.NewRelay(t, server.Addr())
-	c := openWith(t, "etcd://"+r.Addr(), 60*time.Second, nil)
-	won := make(chan *fence.Term, 1)
-	go func() { won <- win(t, c, "orders", "b") }()
-	queued(t, leader, "orders", 2)
-	ctx, stop := context.WithCancel(t.Context())
-	seen := make(chan []fence.Candidate, 100)
-	watching := make(chan error, 1)
-	go func() {
-		watching <- c.Watch(ctx, "orders", func(queue []fence.Candidate) error { seen <- queue; return nil })
-	}()
-	<-seen
-
-	r.Hold() // its watches hear nothing of what follows
-	for range 10 {
-		if _, err := admin.Put(t.Context(), "/other", "x"); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := term.Resign(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	now, err := admin.Put(t.Context(), "/other", "y")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := admin.Compact(t.Context(), now.Header.Revision, clientv3.WithCompactPhysical()); err != nil {
-		t.Fatal(err)
-	}
-	r.Drop() // so that the watches are made again, from a revision that is gone
-	r.Pass()
-	if term := <-won; term.Claim().Holder != "b" {
-		t.Errorf("%v leads", term.Claim())
-	}
-	eventually(t, "the watch shows the new leader", func() bool {
-		queue := <-seen
-		return len(queue) == 1 && queue[0].Holder == "b"
-	})
-	stop()
-	if err := <-watching; !errors.Is(err, context.Canceled) {
-		t.Errorf("the watch ended with %v", err)
-	}
-}
-
 func TestAClusterThatIsBuiltAgainIsAnotherIssuer(t *testing.T) {
 	server := serverstest.Etcd(t, servers.EtcdOptions{})
 	c := openWith(t, "etcd://"+server.Addr(), 2*time.Second, nil)

@@ -20,6 +20,9 @@ func (c *Client) Campaign(
 	if _, err := fence.ParseResource(string(r)); err != nil {
 		return nil, err
 	}
+	if err := fence.CheckHolder(holder); err != nil {
+		return nil, err
+	}
 	if err := c.join(); err != nil {
 		return nil, err
 	}
@@ -157,15 +160,17 @@ func (c *Client) keep(e *entry, term *fence.Term, keeper *fence.Keeper) {
 	}
 }
 
-// leave removes the entry. If the client is cut off, it cannot; then the session expires at the
-// coordinator.
+// leave removes the entry. If the client is cut off, that happens at Heal, or its session expires
+// before.
 func (c *Client) leave(e *entry) {
 	c.m.mu.Lock()
 	defer c.m.mu.Unlock()
 	delete(c.entries, e)
-	if !c.cut {
-		c.m.remove(e)
+	if c.cut {
+		c.left = append(c.left, e)
+		return
 	}
+	c.m.remove(e)
 }
 
 // waitUpTo returns nil when changed is closed or the time is up.
@@ -211,11 +216,12 @@ func (h *hold) Release(context.Context) error {
 	if errors.Is(err, ErrClosed) {
 		return nil // already released by Close
 	}
+	h.c.leave(h.e)
 	h.c.m.mu.Lock()
 	defer h.c.m.mu.Unlock()
-	delete(h.c.entries, h.e)
 	if h.e.gone {
 		return nil
 	}
-	return err
+	return fmt.Errorf("the candidate of %s=%s may stay until its session expires: %w",
+		h.e.resource, h.e.Token, err)
 }

@@ -25,6 +25,7 @@ type Client struct {
 	loseReply bool
 	closed    bool
 	entries   map[*entry]bool
+	left      []*entry // to be removed at Heal
 }
 
 var _ fence.Coordinator = (*Client)(nil)
@@ -39,7 +40,15 @@ func (m *Memory) Open() *Client {
 func (c *Client) Cut() { c.set(func() { c.cut = true }) }
 
 // Heal undoes Cut.
-func (c *Client) Heal() { c.set(func() { c.cut = false }) }
+func (c *Client) Heal() {
+	c.set(func() {
+		c.cut = false
+		for _, e := range c.left {
+			c.m.remove(e)
+		}
+		c.left = nil
+	})
+}
 
 // LoseReply makes the next enrolment of this client succeed without a reply.
 func (c *Client) LoseReply() { c.set(func() { c.loseReply = true }) }

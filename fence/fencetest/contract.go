@@ -7,8 +7,9 @@ import (
 	"github.com/ringfence/ringfence/fence"
 )
 
-// Harness connects the contract to a coordinator. Open, Alone and SessionTimeout are required. The
-// others are faults; tests that need a missing one are skipped and name it.
+// Harness connects the contract to a coordinator. Open, Alone and SessionTimeout are required. Cut
+// to LoseReply are faults; tests that need a missing one are skipped and name it. The rest makes
+// tests stronger where the server allows it.
 type Harness struct {
 	// Open makes a client that shares no connection and no session with another, like a separate
 	// process. The contract closes the client; Open releases everything else in t.Cleanup.
@@ -26,6 +27,10 @@ type Harness struct {
 	// New connections fail or stay silent. Heal ends the cut.
 	Cut, Heal func(t testing.TB, c fence.Coordinator)
 
+	// Drop breaks every connection between this client and the coordinator. Unless the client is
+	// cut off, it may connect again at once.
+	Drop func(t testing.TB, c fence.Coordinator)
+
 	// Expire ends all sessions of this client at the coordinator, which can tell the client so.
 	Expire func(t testing.TB, c fence.Coordinator)
 
@@ -34,6 +39,20 @@ type Harness struct {
 
 	// LoseReply loses the reply to the client's next enrolment, which reaches the coordinator.
 	LoseReply func(t testing.TB, c fence.Coordinator)
+
+	// Forget makes the coordinator drop all history that it does not need, such as the revisions
+	// before the present one. A client that was cut off cannot learn later what it has missed. May
+	// be nil.
+	Forget func(t testing.TB)
+
+	// Sessions returns how many sessions at the coordinator hold the candidates of these elections.
+	// All candidates of one client must share one. May be nil.
+	Sessions func(t testing.TB, rs ...fence.Resource) int
+
+	// Elections is how many elections one client leads at once in a test. Default 1000.
+	Elections int
+
+	patience time.Duration // of a stage; see newStage
 }
 
 // check is one clause of the contract.
@@ -41,6 +60,7 @@ type check struct {
 	name  string
 	run   func(testing.TB, Harness)
 	needs func(Harness) string // the missing fault, or ""
+	alone bool                 // no other clause runs meanwhile; it needs the real clock
 }
 
 // Run checks a coordinator against the contract.
@@ -52,7 +72,9 @@ func Run(t *testing.T, h Harness) {
 			if c.needs != nil && c.needs(h) != "" {
 				t.Skipf("the harness has no %s", c.needs(h))
 			}
-			t.Parallel()
+			if !c.alone {
+				t.Parallel()
+			}
 			c.run(t, h)
 		})
 	}
@@ -63,8 +85,10 @@ var clauses = []check{
 	{name: "tokens of successive terms rise", run: tokensRise},
 	{name: "there is at most one active term", run: atMostOneTerm},
 	{name: "one client may lead several resources", run: oneClientManyResources},
-	{name: "one client may lead many elections at once", run: oneClientManyElections},
+	{name: "one session carries a thousand elections", run: oneSessionManyElections},
 	{name: "a holder is any text", run: holderIsAnyText},
+	{name: "a holder may be empty, or as long as the limit", run: holderOfAnyLength},
+	{name: "a holder over the limit is refused, and nothing is lost", run: holderOverTheLimit},
 	{name: "a waiting candidate has no term", run: waitingCandidateHasNoTerm},
 	{name: "resigning lets the next in at once", run: resignLetsTheNextIn},
 	{name: "a late resign cannot touch a newer term", run: lateResignCannotTouchNewerTerm},
@@ -97,6 +121,12 @@ var (
 		}
 		return ""
 	}
+	needsDrops = func(h Harness) string {
+		if h.Drop == nil {
+			return "Drop"
+		}
+		return needsCut(h)
+	}
 	needsExpire    = func(h Harness) string { return missing(h.Expire == nil, "Expire") }
 	needsDelete    = func(h Harness) string { return missing(h.Delete == nil, "Delete") }
 	needsLoseReply = func(h Harness) string { return missing(h.LoseReply == nil, "LoseReply") }
@@ -110,19 +140,33 @@ func missing(is bool, name string) string {
 }
 
 var faultClauses = []check{
-	{"a short cut suspends and resumes the same term", shortCutSuspends, needsCut},
-	{"a long cut expires the term before the next one starts", longCutExpires, needsCut},
-	{"a cut candidate in the middle lets nobody lead and comes back", cutInTheMiddle, needsCut},
-	{"a campaign that is cancelled out of reach leaves nothing behind", cancelledOutOfReachLeavesNothing,
-		needsCut},
-	{"observing survives a cut", observingSurvivesACut, needsCut},
-	{"a resignation without the coordinator still ends the term", resignOutOfReach, needsCut},
-	{"an expired session ends the term", expiredSessionEndsTheTerm, needsExpire},
-	{"an expired candidate enrols again at the tail", expiredCandidateEnrolsAgain, needsExpire},
-	{"deleting the leader's entry deposes it", deletedLeaderIsDeposed, needsDelete},
-	{"deleting a waiting entry lets nobody lead", deletedCandidateEnrolsAgain, needsDelete},
-	{"an enrolment whose reply was lost happens once", lostReplyEnrolsOnce, needsLoseReply},
-	{"a client that is cut off names no leader", cutClientNamesNobody, needsCut},
-	{"a leader whose session has expired is not named", expiredLeaderIsNotNamed, needsExpire},
-	{"a leader whose entry was deleted is not named", deletedLeaderIsNotNamed, needsDelete},
+	{name: "a short cut suspends and resumes the same term", run: shortCutSuspends, needs: needsCut},
+	{name: "a long cut expires the term before the next one starts", run: longCutExpires,
+		needs: needsCut},
+	{name: "a starved process knows whether it leads", run: starvedProcess, needs: needsCut,
+		alone: true},
+	{name: "a cut candidate in the middle lets nobody lead and comes back", run: cutInTheMiddle,
+		needs: needsCut},
+	{name: "a campaign that is cancelled out of reach leaves nothing behind",
+		run: cancelledOutOfReachLeavesNothing, needs: needsCut},
+	{name: "observing survives a cut", run: observingSurvivesACut, needs: needsCut},
+	{name: "watching and waiting survive lost connections and lost history",
+		run: watchingSurvivesReconnects, needs: needsDrops},
+	{name: "a resignation without the coordinator still ends the term", run: resignOutOfReach,
+		needs: needsCut},
+	{name: "a resignation out of reach arrives when the coordinator is back",
+		run: resignationArrives, needs: needsCut},
+	{name: "an expired session ends the term", run: expiredSessionEndsTheTerm, needs: needsExpire},
+	{name: "an expired candidate enrols again at the tail", run: expiredCandidateEnrolsAgain,
+		needs: needsExpire},
+	{name: "deleting the leader's entry deposes it", run: deletedLeaderIsDeposed, needs: needsDelete},
+	{name: "deleting a waiting entry lets nobody lead", run: deletedCandidateEnrolsAgain,
+		needs: needsDelete},
+	{name: "an enrolment whose reply was lost happens once", run: lostReplyEnrolsOnce,
+		needs: needsLoseReply},
+	{name: "a client that is cut off names no leader", run: cutClientNamesNobody, needs: needsCut},
+	{name: "a leader whose session has expired is not named", run: expiredLeaderIsNotNamed,
+		needs: needsExpire},
+	{name: "a leader whose entry was deleted is not named", run: deletedLeaderIsNotNamed,
+		needs: needsDelete},
 }

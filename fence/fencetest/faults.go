@@ -3,6 +3,7 @@ package fencetest
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -129,12 +130,47 @@ func resignOutOfReach(t testing.TB, h Harness) {
 	if err := term.Resign(ctx); err == nil {
 		t.Error("a resignation that cannot have arrived is no error")
 	}
-	if took := time.Since(begin); took > h.SessionTimeout/4+patience/3 {
+	if took := time.Since(begin); took > h.SessionTimeout/4+s.patience/3 {
 		t.Errorf("the resignation took %v; its context had %v", took, h.SessionTimeout/4)
 	}
 	s.ends(term, 0, fence.ErrResigned)
 	s.resign(b.term()) // after the session timeout
 	h.Heal(t, c)
+}
+
+// resignationArrives resigns while the coordinator is out of reach for less than a session timeout.
+// The client leads something else, so if its candidates share a session, that session lives on.
+// Then only the client can remove the candidate.
+func resignationArrives(t testing.TB, h Harness) {
+	s := newStage(t, h)
+	c := s.open()
+	term := s.lead(c, "a")
+	elsewhere := s.anotherResource()
+	other := s.campaign(c, elsewhere, "a").term()
+	b := s.enrol(s.open(), "b")
+	h.Cut(t, c)
+	ctx, cancel := context.WithTimeout(s.ctx, h.SessionTimeout/10)
+	defer cancel()
+	err := term.Resign(ctx)
+	if err == nil {
+		t.Error("a resignation that cannot have arrived is no error")
+	} else if !strings.Contains(err.Error(), "may stay") {
+		t.Errorf("the error does not say that the candidate may stay: %v", err)
+	}
+	s.ends(term, 0, fence.ErrResigned)
+	h.Heal(t, c)
+	next := b.term()
+	s.wantQueue("b")
+	s.reaches(other, fence.Active)
+	if _, leaders := s.leaders(s.observer, elsewhere); leaders[0].Token != other.Token() {
+		t.Errorf("the client's other term is %v; %+v leads", other.Claim(), leaders[0])
+	}
+	if again := term.Resign(s.ctx); again == nil {
+		t.Error("a later Resign hides that the first one has failed")
+	}
+	s.resign(next)
+	s.resign(other)
+	s.wantQueue()
 }
 
 func expiredSessionEndsTheTerm(t testing.TB, h Harness) {
@@ -143,7 +179,7 @@ func expiredSessionEndsTheTerm(t testing.TB, h Harness) {
 	term := s.lead(c, "a")
 	b := s.enrol(s.open(), "b")
 	h.Expire(t, c)
-	s.ends(term, patience, fence.ErrExpired)
+	s.ends(term, s.patience, fence.ErrExpired)
 	next := b.term()
 	if next.Token() <= term.Token() {
 		t.Errorf("token %v follows %v", next.Token(), term.Token())

@@ -18,8 +18,11 @@ func memoryHarness(m *Memory) Harness {
 		SessionTimeout: memoryTimeout,
 		Cut:            func(_ testing.TB, c fence.Coordinator) { client(c).Cut() },
 		Heal:           func(_ testing.TB, c fence.Coordinator) { client(c).Heal() },
-		Expire:         func(_ testing.TB, c fence.Coordinator) { client(c).Expire() },
-		LoseReply:      func(_ testing.TB, c fence.Coordinator) { client(c).LoseReply() },
+		Drop: func(_ testing.TB, c fence.Coordinator) { // it has no connections, so it asks again
+			client(c).set(func() {})
+		},
+		Expire:    func(_ testing.TB, c fence.Coordinator) { client(c).Expire() },
+		LoseReply: func(_ testing.TB, c fence.Coordinator) { client(c).LoseReply() },
 		Alone: func(testing.TB) (c, operator fence.Coordinator) {
 			m := NewMemory(memoryTimeout)
 			return m.Open(), m.Open()
@@ -42,6 +45,9 @@ func TestMemoryKeepsTheContract(t *testing.T) {
 // Each clause has a bubble and a memory of its own. In a bubble a session timeout takes no time.
 func TestMemoryKeepsTheContractOnAFakeClock(t *testing.T) {
 	for _, c := range slices.Concat(clauses, faultClauses) {
+		if c.alone {
+			continue // busy loops stop a fake clock
+		}
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				m := NewMemory(memoryTimeout)

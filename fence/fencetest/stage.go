@@ -12,8 +12,8 @@ import (
 	"github.com/ringfence/ringfence/fence"
 )
 
-// patience is how long anything may take on a busy machine, except a session timeout.
-const patience = 30 * time.Second
+// busy is how long anything may take on a busy machine, except a session timeout.
+const busy = 30 * time.Second
 
 var resources atomic.Int64
 
@@ -24,13 +24,18 @@ type stage struct {
 	ctx      context.Context
 	resource fence.Resource
 	observer fence.Coordinator
+	patience time.Duration // how long the test waits for anything but a session timeout
 }
 
 func newStage(t testing.TB, h Harness) *stage {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 4*patience)
+	s := &stage{t: t, h: h, patience: busy}
+	if h.patience > 0 {
+		s.patience = h.patience
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 4*s.patience)
 	t.Cleanup(cancel)
-	s := &stage{t: t, h: h, ctx: ctx}
+	s.ctx = ctx
 	s.resource = s.anotherResource()
 	s.observer = s.open()
 	return s
@@ -105,8 +110,8 @@ func (r *run) term() *fence.Term {
 			r.s.t.Fatalf("campaign of %s: %v", r.holder, r.err)
 		}
 		return term
-	case <-time.After(patience):
-		r.s.t.Fatalf("%s does not lead after %v; candidates: %+v", r.holder, patience, r.s.queue())
+	case <-time.After(r.s.patience):
+		r.s.t.Fatalf("%s does not lead after %v; candidates: %+v", r.holder, r.s.patience, r.s.queue())
 	}
 	return nil
 }
@@ -177,7 +182,7 @@ func (s *stage) wantQueue(holders ...string) {
 // eventually polls until the condition holds.
 func (s *stage) eventually(what string, holds func() bool) {
 	s.t.Helper()
-	s.within(patience, what, holds)
+	s.within(s.patience, what, holds)
 }
 
 func (s *stage) within(limit time.Duration, what string, holds func() bool) {
@@ -205,12 +210,29 @@ func (s *stage) ends(term *fence.Term, limit time.Duration, cause error) {
 	}
 }
 
-// reaches waits until the term is in the state.
+// reaches waits until the term is in the state. A term that is lost reaches no other.
 func (s *stage) reaches(term *fence.Term, want fence.State) {
 	s.t.Helper()
 	s.eventually(fmt.Sprintf("term %v is %v", term.Claim(), want), func() bool {
-		return term.State() == want
+		return term.State() == want || term.State() == fence.Lost
 	})
+	if want != fence.Lost && term.State() == fence.Lost {
+		s.t.Fatalf("term %v is lost (%v); want it %v", term.Claim(), context.Cause(term.Context()),
+			want)
+	}
+}
+
+// outlives waits until the present deadlines of these terms are past. A term that was not confirmed
+// meanwhile is lost then.
+func (s *stage) outlives(terms ...*fence.Term) {
+	s.t.Helper()
+	var last time.Time
+	for _, term := range terms {
+		if d := term.Deadline(); d.After(last) {
+			last = d
+		}
+	}
+	s.eventually("the first deadlines are past", func() bool { return time.Now().After(last) })
 }
 
 func (s *stage) resign(term *fence.Term) {

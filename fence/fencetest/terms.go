@@ -69,7 +69,10 @@ func atMostOneTerm(t testing.TB, h Harness) {
 					return
 				}
 				mu.Lock()
-				for _, older := range won {
+				earlier := won
+				won = append(slices.Clone(won), term)
+				mu.Unlock()
+				for _, older := range earlier {
 					if older.State() != fence.Lost {
 						t.Errorf("%v and %v lead at once", older.Claim(), term.Claim())
 					}
@@ -77,8 +80,6 @@ func atMostOneTerm(t testing.TB, h Harness) {
 						t.Errorf("term %v came after %v", term.Claim(), older.Claim())
 					}
 				}
-				won = append(won, term)
-				mu.Unlock()
 				if err := term.Acknowledge(s.ctx); err != nil {
 					t.Errorf("acknowledge %v: %v", term.Claim(), err)
 				}
@@ -106,70 +107,6 @@ func oneClientManyResources(t testing.TB, h Harness) {
 	s.resign(first)
 	s.wantState(second, fence.Active)
 	s.resign(second)
-}
-
-// manyElections is how many elections one client leads at once in the contract.
-const manyElections = 40
-
-func oneClientManyElections(t testing.TB, h Harness) {
-	s := newStage(t, h)
-	c := s.open()
-	var campaigns []*run
-	var resources []fence.Resource
-	for range manyElections {
-		resources = append(resources, s.anotherResource())
-		campaigns = append(campaigns, s.campaign(c, resources[len(resources)-1], "a"))
-	}
-	var terms []*fence.Term
-	for _, campaign := range campaigns {
-		terms = append(terms, campaign.term())
-	}
-	_, leaders, err := s.observer.Leaders(s.ctx, resources...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i, leader := range leaders {
-		if leader.Token != terms[i].Token() {
-			t.Errorf("%s: token %v leads; the term has %v", resources[i], leader.Token, terms[i].Token())
-		}
-	}
-	first := terms[0].Deadline()
-	s.eventually("every term has outlived its first deadline", func() bool {
-		return time.Now().After(first)
-	})
-	s.resign(terms[0])
-	for _, term := range terms[1:] {
-		s.wantState(term, fence.Active)
-	}
-	if err := c.Close(); err != nil {
-		t.Error(err)
-	}
-	for _, term := range terms[1:] {
-		s.ends(term, 0, fence.ErrLost)
-	}
-}
-
-// The holder is free text. It must reach others as it is.
-func holderIsAnyText(t testing.TB, h Harness) {
-	s := newStage(t, h)
-	holder := "host-7 (pid 42): \"Jürgen's\"\n{\"ready\": true} \\ 漢字"
-	term := s.lead(s.open(), holder)
-	if term.Claim().Holder != holder {
-		t.Errorf("the claim's holder is %q", term.Claim().Holder)
-	}
-	if holders := s.holders(); !slices.Equal(holders, []string{holder}) {
-		t.Errorf("the candidates are %q", holders)
-	}
-	if queue := s.queue(); queue[0].Ready {
-		t.Error("the leader is ready before it has acknowledged")
-	}
-	_, leaders, err := s.observer.Leaders(s.ctx, s.resource)
-	if err != nil || leaders[0].Holder != holder {
-		t.Errorf("the leader is %+v, %v", leaders, err)
-	}
-	w := s.watch(s.observer)
-	w.sees(false, holder)
-	s.resign(term)
 }
 
 func waitingCandidateHasNoTerm(t testing.TB, h Harness) {
@@ -218,7 +155,7 @@ func lateResignCannotTouchNewerTerm(t testing.TB, h Harness) {
 		t.Fatal(err)
 	}
 	newer := next.term()
-	s.ends(deposed, patience, fence.ErrDeposed)
+	s.ends(deposed, s.patience, fence.ErrDeposed)
 	for range 2 {
 		_ = resigned.Resign(s.ctx)
 		_ = deposed.Resign(s.ctx)

@@ -16,6 +16,9 @@ type watcher struct {
 	seen  chan []fence.Candidate
 	ended chan error
 	stop  context.CancelCauseFunc
+
+	last     []fence.Candidate // as sees has read them
+	youngest fence.Token
 }
 
 func (s *stage) watch(c fence.Coordinator) *watcher {
@@ -37,10 +40,11 @@ func (s *stage) watch(c fence.Coordinator) *watcher {
 // sees waits until a queue of these holders is seen, with the first one ready or not.
 func (w *watcher) sees(ready bool, holders ...string) {
 	w.s.t.Helper()
-	limit := time.After(patience)
+	limit := time.After(w.s.patience)
 	for {
 		select {
 		case queue := <-w.seen:
+			w.inOrder(queue)
 			names := []string{}
 			for _, c := range queue {
 				names = append(names, c.Holder)
@@ -100,7 +104,7 @@ func watchEnds(t testing.TB, h Harness) {
 		if !errors.Is(err, enough) {
 			t.Errorf("Watch whose context ended returned %v; want its cause", err)
 		}
-	case <-time.After(patience):
+	case <-time.After(s.patience):
 		t.Error("Watch continues after its context ended")
 	}
 }

@@ -22,12 +22,13 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(serverstest.RunMain(m)) }
 
-func TestPostgresKeepsTheContract(t *testing.T) { contract(t, "") }
+func TestPostgresKeepsTheContract(t *testing.T) { fencetest.Run(t, harness(t, "")) }
 
-func TestPollingKeepsTheContract(t *testing.T) { contract(t, "&listen=off") }
+func TestPollingKeepsTheContract(t *testing.T) { fencetest.Run(t, harness(t, "&listen=off")) }
 
-// contract holds coordinators of one database to the contract.
-func contract(t *testing.T, options string) {
+// harness connects the contract to a database of its own.
+func harness(t *testing.T, options string) fencetest.Harness {
+	t.Helper()
 	const timeout = 10 * time.Second // so that a busy machine does not expire what nobody cut
 	d := fresh(t)
 	t.Cleanup(func() {
@@ -40,7 +41,7 @@ func contract(t *testing.T, options string) {
 	var mu sync.Mutex
 	clients := map[fence.Coordinator]*faulty{}
 	of := func(c fence.Coordinator) *faulty { mu.Lock(); defer mu.Unlock(); return clients[c] }
-	fencetest.Run(t, fencetest.Harness{
+	return fencetest.Harness{
 		Open: func(t testing.TB) fence.Coordinator {
 			f := &faulty{relay: serverstest.NewRelay(t, d.pg.Addr())}
 			c := openWith(t, d.through(f.relay)+options, timeout, f.config)
@@ -52,6 +53,7 @@ func contract(t *testing.T, options string) {
 		SessionTimeout: timeout,
 		Cut:            func(_ testing.TB, c fence.Coordinator) { of(c).relay.Hold() },
 		Heal:           func(_ testing.TB, c fence.Coordinator) { of(c).relay.Pass() },
+		Drop:           func(_ testing.TB, c fence.Coordinator) { of(c).relay.Drop() },
 		Expire: func(t testing.TB, c fence.Coordinator) {
 			if s := current(c.(*Coordinator)); s != nil { // else it has never campaigned
 				d.sql(t, "delete from ringfence_elections.session where id = $1", s.id)
@@ -63,12 +65,16 @@ func contract(t *testing.T, options string) {
 				"delete from ringfence_elections.candidate where resource = $1 and token = $2",
 				string(r), int64(token))
 		},
+		Sessions: func(t testing.TB, rs ...fence.Resource) int {
+			return int(d.number(t, "select count(distinct session) "+
+				"from ringfence_elections.candidate where resource = any($1)", rs))
+		},
 		Alone: func(t testing.TB) (c, operator fence.Coordinator) {
 			other := fresh(t)
 			url := other.url() + options
 			return openWith(t, url, timeout, nil), openWith(t, url, timeout, nil)
 		},
-	})
+	}
 }
 
 // database is a database that no other test uses.

@@ -17,7 +17,11 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(serverstest.RunMain(m)) }
 
-func TestZooKeeperKeepsTheContract(t *testing.T) {
+func TestZooKeeperKeepsTheContract(t *testing.T) { fencetest.Run(t, harness(t)) }
+
+// harness connects the contract to the shared server.
+func harness(t *testing.T) fencetest.Harness {
+	t.Helper()
 	const timeout = 10 * time.Second // long enough for a busy machine
 	ensemble := serverstest.SharedZooKeeper(t).Addr()
 	admin := ensembletest.Connect(t, ensemble)
@@ -28,7 +32,7 @@ func TestZooKeeperKeepsTheContract(t *testing.T) {
 		defer mu.Unlock()
 		return relays[c]
 	}
-	fencetest.Run(t, fencetest.Harness{
+	return fencetest.Harness{
 		Open: func(t testing.TB) fence.Coordinator {
 			r := ensembletest.NewRelay(t, ensemble)
 			c := openFor(t, "zk://"+r.Addr()+"/contract", timeout)
@@ -40,16 +44,18 @@ func TestZooKeeperKeepsTheContract(t *testing.T) {
 		SessionTimeout: timeout,
 		Cut:            func(_ testing.TB, c fence.Coordinator) { of(c).Hold() },
 		Heal:           func(_ testing.TB, c fence.Coordinator) { of(c).Pass() },
+		Drop:           func(_ testing.TB, c fence.Coordinator) { of(c).DropAll() },
 		Expire:         func(_ testing.TB, c fence.Coordinator) { of(c).ExpireSessions() },
 		LoseReply:      func(_ testing.TB, c fence.Coordinator) { of(c).LoseNextEnrolment() },
 		Delete: func(t testing.TB, r fence.Resource, token fence.Token) {
 			ensembletest.DeleteCandidate(t, admin, "/contract/elections/"+string(r), token)
 		},
+		Elections: 40, // each has a session of its own
 		Alone: func(t testing.TB) (c, operator fence.Coordinator) {
 			url := "zk://" + ensemble + ensembletest.FreshRoot()
 			return openFor(t, url, timeout), openFor(t, url, timeout)
 		},
-	})
+	}
 }
 
 // openFor opens a coordinator with a session timeout and closes it with the test. It tries again if
