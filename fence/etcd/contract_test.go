@@ -29,6 +29,8 @@ func TestMain(m *testing.M) { os.Exit(serverstest.RunMain(m)) }
 
 func TestEtcdKeepsTheContract(t *testing.T) { fencetest.Run(t, harness(t)) }
 
+func TestTheContractFindsFlawsOnEtcd(t *testing.T) { fencetest.RunFlaws(t, harness(t)) }
+
 // harness connects the contract to the shared server.
 func harness(t *testing.T) fencetest.Harness {
 	t.Helper()

@@ -3,12 +3,28 @@
 //
 // The test of a new coordinator has this form:
 //
-//	func TestContract(t *testing.T) {
-//		fencetest.Run(t, fencetest.Harness{
+//	func TestContract(t *testing.T) { fencetest.Run(t, harness(t)) }
+//
+//	func TestTheContractFindsFlaws(t *testing.T) { fencetest.RunFlaws(t, harness(t)) }
+//
+//	func harness(t *testing.T) fencetest.Harness {
+//		return fencetest.Harness{
 //			Open: func(t testing.TB) fence.Coordinator { … }, // a client like a separate process
 //			Alone: …, // two clients of a coordinator that no other test uses
 //			SessionTimeout: 10 * time.Second,
 //			Cut: …, Heal: …, // as many faults as the test can make
-//		})
+//		}
 //	}
+//
+// The contract consists of clauses. One of them keeps every CPU busy for more than two session
+// timeouts, so it runs before the others, which run in parallel.
+//
+// # Flaws
+//
+// RunFlaws shows that the contract can fail on this coordinator, with this harness. A flaw is a
+// wrapper around the client that Open returns: a term that counts its deadline from the reply, a
+// resignation that only the client remembers, a watch that shows an older queue after a newer one.
+// The table of flaws names the clause that must find each of them, and words of the failure, so
+// that a clause which fails for another reason proves nothing. A test of this package checks that
+// every clause finds a flaw. A new clause therefore comes with a flaw.
 package fencetest

@@ -19,6 +19,8 @@ func TestMain(m *testing.M) { os.Exit(serverstest.RunMain(m)) }
 
 func TestZooKeeperKeepsTheContract(t *testing.T) { fencetest.Run(t, harness(t)) }
 
+func TestTheContractFindsFlawsOnZooKeeper(t *testing.T) { fencetest.RunFlaws(t, harness(t)) }
+
 // harness connects the contract to the shared server.
 func harness(t *testing.T) fencetest.Harness {
 	t.Helper()
