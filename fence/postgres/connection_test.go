@@ -1,0 +1,146 @@
+package postgres
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/servers"
+	"github.com/ringfence/ringfence/internal/servers/serverstest"
+)
+
+func TestWatchingAndWaitingShareOneConnectionThatListens(t *testing.T) {
+	t.Parallel()
+	d := fresh(t)
+	var log bytes.Buffer // read it after Close
+	c, err := Open(t.Context(), d.url(), Options{
+		SessionTimeout: 10 * time.Second, Logger: slog.New(slog.NewTextHandler(&log, nil)),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	var watching sync.WaitGroup
+	for i := range 10 {
+		seen := make(chan struct{})
+		watching.Go(func() {
+			var once sync.Once
+			_ = c.Watch(ctx, fence.Resource(fmt.Sprintf("r%d", i)), func([]fence.Candidate) error {
+				once.Do(func() { close(seen) })
+				return nil
+			})
+		})
+		<-seen
+		win(t, c, fence.Resource(fmt.Sprintf("r%d", i)), "a")
+	}
+	const listening = `select count(*) from pg_stat_activity
+	                    where datname = current_database() and query ilike 'listen%'`
+	eventually(t, "one connection listens", func() bool { return d.number(t, listening) == 1 })
+	stop()
+	watching.Wait()
+	if err := c.Close(); err != nil {
+		t.Error(err)
+	}
+	if strings.Contains(log.String(), "cannot listen") {
+		t.Errorf("the connection broke:\n%s", log.String())
+	}
+}
+
+func TestAPoolerInTransactionModeIsUsedWithoutListening(t *testing.T) {
+	t.Parallel()
+	d := fresh(t)
+	b := pooler(t, d.pg)
+	_, err := Open(t.Context(), b.URL("postgres", d.name), Options{})
+	wantSetupError(t, err, "listen=off")
+	url := b.URL("postgres", d.name) + "&listen=off"
+	var clients [2]*Coordinator
+	for i := range clients {
+		clients[i] = openWith(t, url, 6*time.Second, nil)
+	}
+	var last fence.Token
+	for i := range 6 {
+		term := win(t, clients[i%2], "orders", "a")
+		won := stand(t, clients[(i+1)%2], "orders", "b")
+		if err := term.Acknowledge(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if err := term.Resign(t.Context()); err != nil {
+			t.Error(err)
+		}
+		successor := next(t, won)
+		if term.Token() <= last || successor.Token() <= term.Token() {
+			t.Errorf("%s, %s and %s", last, term.Token(), successor.Token())
+		}
+		last = successor.Token()
+		if err := successor.Resign(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
+	term := win(t, clients[0], "orders", "a")
+	first := term.Deadline()
+	eventually(t, "the term is confirmed", func() bool { return term.Deadline().After(first) })
+}
+
+func TestErrorsShowNoPassword(t *testing.T) {
+	t.Parallel()
+	pg := serverstest.SharedPostgres(t)
+	host, port, _ := net.SplitHostPort(pg.Addr())
+	for _, url := range []string{
+		"postgres://app:secret@" + host + ":" + port + "/nowhere?sslmode=disable",
+		"postgres://app:secret@" + host + ":" + port + "/nowhere?listen=perhaps",
+		"postgres://app:secret@" + host + ":" + port + "/nowhere?sslmode=perhaps",
+		"postgres://app:secret@" + host + ":nowhere/x", "mysql://app:secret@" + host,
+		"postgres://app:secret@" + host + ":" + port + "/x?a=%zz",
+	} {
+		c, err := Open(t.Context(), url, Options{})
+		if err == nil {
+			c.Close()
+			t.Errorf("%s was opened", url)
+		} else if strings.Contains(err.Error(), "secret") {
+			t.Errorf("%v", err)
+		}
+		if errors.Is(err, ErrUnreachable) {
+			t.Errorf("%v was tried again", err)
+		}
+	}
+	address := serverstest.FreeAddresses(t, 1)[0]
+	_, err := Open(t.Context(), "postgres://app:secret@"+address+"/shop",
+		Options{SessionTimeout: time.Second})
+	if !errors.Is(err, ErrUnreachable) {
+		t.Fatalf("nobody listens: %v", err)
+	}
+	if strings.Contains(err.Error(), "secret") || strings.Contains(err.Error(), "\n") {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestATermOutlivesARestartOfTheServer(t *testing.T) {
+	t.Parallel()
+	d := database{serverstest.Postgres(t, servers.PostgresOptions{}), "postgres"}
+	c := openWith(t, d.url(), long, nil)
+	term := win(t, c, "orders", "a")
+	won := stand(t, openWith(t, d.url(), long, nil), "orders", "b")
+	if err := d.pg.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the term is suspended", func() bool { return term.State() == fence.Suspended })
+	if err := d.pg.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the term is active", func() bool { return term.State() == fence.Active })
+	if err := term.Resign(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if newer := next(t, won); newer.Token() <= term.Token() {
+		t.Errorf("%s follows %s", newer.Token(), term.Token())
+	}
+}

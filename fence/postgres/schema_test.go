@@ -1,0 +1,180 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/ringfence/ringfence/fence"
+)
+
+func TestALateRenewalOfTheIssuerReplacesNoNewerOne(t *testing.T) {
+	t.Parallel()
+	d := fresh(t)
+	c := openWith(t, d.url(), long, nil)
+	before, err := c.Issuer(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	renewed, err := c.RenewIssuer(t.Context())
+	if err != nil || renewed == before {
+		t.Fatal(renewed, err)
+	}
+	d.sql(t, "select ringfence_elections.renew_issuer($1)", string(before)) // sent twice
+	if now, err := c.Issuer(t.Context()); now != renewed || err != nil {
+		t.Errorf("the issuer was renewed to %s and is %s, %v", renewed, now, err)
+	}
+}
+
+func TestARoleWithoutPrivilegesIsToldWhatAnOperatorRuns(t *testing.T) {
+	t.Parallel()
+	d := fresh(t)
+	role := "plain_" + d.name
+	d.sql(t, "create role "+role+" login")
+	t.Cleanup(func() {
+		d.sql(t, "drop owned by "+role)
+		d.sql(t, "drop role "+role)
+	})
+	url := d.pg.URL(role, d.name)
+	_, err := Open(t.Context(), url, Options{})
+	wantSetupError(t, err, "permission denied", "Install")
+	if err := Install(t.Context(), d.url()); err != nil {
+		t.Fatal(err)
+	}
+	_, err = Open(t.Context(), url, Options{})
+	wantSetupError(t, err, "permission denied", "Install")
+	if err := Install(t.Context(), d.url(), role); err != nil {
+		t.Fatal(err)
+	}
+	c := openWith(t, url, long, nil)
+	if err := win(t, c, "orders", "a").Acknowledge(t.Context()); err != nil {
+		t.Error(err)
+	}
+	conn, err := pgx.Connect(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(context.WithoutCancel(t.Context()))
+	if _, err := conn.Exec(t.Context(), "delete from ringfence_elections.candidate"); err == nil {
+		t.Error("the role deletes candidates by hand")
+	}
+}
+
+func TestARoleThatMayCreateASchemaNeedsNoOperator(t *testing.T) {
+	t.Parallel()
+	d := fresh(t)
+	role := "owner_" + d.name
+	d.sql(t, "create role "+role+" login")
+	d.sql(t, "grant create on database "+d.name+" to "+role)
+	t.Cleanup(func() {
+		d.sql(t, "drop owned by "+role)
+		d.sql(t, "drop role "+role)
+	})
+	var all sync.WaitGroup
+	for range 4 { // at once
+		all.Go(func() {
+			c, err := Open(t.Context(), d.pg.URL(role, d.name), Options{SessionTimeout: long})
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			c.Close()
+		})
+	}
+	all.Wait()
+	win(t, openWith(t, d.pg.URL(role, d.name), long, nil), "orders", "a")
+	if err := Install(t.Context(), d.url(), role); err != nil { // as an upgrade would
+		t.Error(err)
+	}
+}
+
+func TestASchemaThatIsWipedIsAnotherIssuer(t *testing.T) {
+	t.Parallel()
+	d := fresh(t)
+	c := openWith(t, d.url(), 4*time.Second, nil)
+	before, err := c.Issuer(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	old := win(t, c, "orders", "a")
+	d.sql(t, "drop schema ringfence_elections cascade")
+	again := win(t, c, "orders", "b")
+	ends(t, old, fence.ErrExpired)
+	after, err := c.Issuer(t.Context())
+	if err != nil || after == before || again.Claim().Issuer != after {
+		t.Errorf("the issuer was %s and is %s, the term's is %s, %v",
+			before, after, again.Claim().Issuer, err)
+	}
+}
+
+func TestAnAnswerIsDurableWhateverTheDefaultsAre(t *testing.T) {
+	t.Parallel()
+	d := fresh(t)
+	c := openWith(t, d.url(), long, nil)
+	term := win(t, c, "orders", "a")
+	s := current(c)
+	conn, err := pgx.Connect(t.Context(), d.url()+"&synchronous_commit=off")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(context.WithoutCancel(t.Context()))
+	token := fmt.Sprint(int64(term.Token()))
+	for _, call := range []string{
+		"select ringfence_elections.open('x', 1000)", "select ringfence_elections.close('x')",
+		"select ringfence_elections.beat('" + s.id + "')",
+		"select ringfence_elections.look('" + s.id + "', null)",
+		"select ringfence_elections.enrol('" + s.id + "', 'x', 'stock', 'a')",
+		"select ringfence_elections.leaders('{orders}')",
+		"select ringfence_elections.candidates('orders')",
+		"select ringfence_elections.acknowledge('x', 1)",
+		"select ringfence_elections.leave('" + s.id + "', '{x}')",
+		"select ringfence_elections.depose('orders', " + token + ")",
+		"select ringfence_elections.renew_issuer('')",
+		"delete from ringfence_elections.candidate", "delete from ringfence_elections.session",
+	} {
+		tx, err := conn.Begin(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := tx.Exec(t.Context(), call); err != nil {
+			t.Fatal(err)
+		}
+		var now string
+		err = tx.QueryRow(t.Context(), "show synchronous_commit").Scan(&now)
+		if err != nil || now != "on" {
+			t.Errorf("%s: synchronous_commit is %s, %v", call, now, err)
+		}
+		if err := tx.Rollback(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestAnotherIsolationLevelIsRefused(t *testing.T) {
+	t.Parallel()
+	d := fresh(t)
+	d.sql(t, "alter database "+d.name+" set default_transaction_isolation = 'serializable'")
+	_, err := Open(t.Context(), d.url()+"&listen=off", Options{})
+	wantSetupError(t, err, "READ COMMITTED", "ALTER ROLE")
+	win(t, openWith(t, d.url(), long, nil), "orders", "a") // without a pooler we set it
+}
+
+func TestACounterThatIsUsedUpOrSetBackGivesNoToken(t *testing.T) {
+	t.Parallel()
+	d := fresh(t)
+	c := openWith(t, d.url(), long, nil)
+	term := win(t, c, "orders", "a")
+	for _, to := range []string{"1, false", "4294967295"} {
+		d.sql(t, "select setval('ringfence_elections.counter', "+to+")")
+		_, err := c.Campaign(t.Context(), "orders", "b")
+		wantSetupError(t, err, "counter")
+	}
+	_, leaders, err := c.Leaders(t.Context(), "orders")
+	if err != nil || leaders[0].Token != term.Token() {
+		t.Errorf("%v leads, %v", leaders, err)
+	}
+}

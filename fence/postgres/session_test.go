@@ -1,0 +1,327 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/servers/serverstest"
+)
+
+func TestADeathInALargeElectionWakesOneCandidate(t *testing.T) {
+	t.Parallel()
+	const candidates = 300
+	d := fresh(t)
+	c := openWith(t, d.url(), long, nil)
+	leader := win(t, c, "orders", "leader")
+	var mu sync.Mutex
+	woken := map[string]int{}
+	crowd := openWith(t, d.url(), long, nil)
+	crowd.woken = func(_ fence.Resource, holder string) { mu.Lock(); woken[holder]++; mu.Unlock() }
+	ctx, stop := context.WithCancel(t.Context())
+	won := make(chan *fence.Term, candidates)
+	var all sync.WaitGroup
+	for i := range candidates {
+		all.Go(func() {
+			if term, err := crowd.Campaign(ctx, "orders", fmt.Sprint(i)); err == nil {
+				won <- term
+			}
+		})
+	}
+	defer all.Wait()
+	defer stop()
+	queue := queued(t, c, "orders", candidates+1)
+	eventually(t, "the crowd listens", func() bool { return current(crowd).notices.listening() })
+	if err := leader.Resign(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if term := <-won; term.Token() != queue[1].Token {
+		t.Errorf("%s leads, and %v was next", term.Token(), queue[1])
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	if len(woken) != 1 || woken[queue[1].Holder] != 1 {
+		t.Errorf("woken: %v", woken)
+	}
+}
+
+func TestAProcessThatLeadsManyElectionsHasOneSession(t *testing.T) {
+	t.Parallel()
+	d := fresh(t)
+	c := openWith(t, d.url(), 8*time.Second, nil)
+	const elections = 250
+	terms := make([]*fence.Term, elections)
+	resources := make([]fence.Resource, elections)
+	var all sync.WaitGroup
+	for i := range elections {
+		resources[i] = fence.Resource(fmt.Sprintf("r%d", i))
+		all.Go(func() { terms[i] = win(t, c, resources[i], "host") })
+	}
+	all.Wait()
+	if n := d.number(t, "select count(*) from ringfence_elections.session"); n != 1 {
+		t.Errorf("%d sessions", n)
+	}
+	first := make([]time.Time, elections)
+	for i, term := range terms {
+		first[i] = term.Deadline()
+	}
+	for i, term := range terms {
+		eventually(t, "every term is confirmed by the one session", func() bool {
+			return term.Deadline().After(first[i])
+		})
+	}
+	_, leaders, err := c.Leaders(t.Context(), resources...)
+	if err != nil || len(leaders) != elections {
+		t.Fatalf("%d leaders, %v", len(leaders), err)
+	}
+	for i, leader := range leaders {
+		if leader.Token != terms[i].Token() {
+			t.Errorf("%s: %s leads, not %s", resources[i], leader.Token, terms[i].Token())
+		}
+	}
+}
+
+// expired sets the end of a session into the past, as if its client had been silent for so long.
+func (d database) expired(t *testing.T, s *session) {
+	t.Helper()
+	d.sql(t,
+		`update ringfence_elections.session
+		    set expires_at = clock_timestamp() - interval '1 ms' where id = $1`, s.id)
+}
+
+// beat sends one heartbeat of a session, as a delayed packet would.
+func beat(t *testing.T, d database, s *session) error {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), d.url())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(context.WithoutCancel(t.Context()))
+	_, err = readPlaces(t.Context(), conn, "beat($1)", s.id)
+	return err
+}
+
+func TestALateHeartbeatRevivesNothing(t *testing.T) {
+	t.Parallel()
+	d := fresh(t)
+	r := serverstest.NewRelay(t, d.pg.Addr())
+	c := openWith(t, d.through(r), long, nil)
+	old := win(t, c, "orders", "a")
+	s := current(c)
+	r.Hold()
+	d.expired(t, s)
+	if err := beat(t, d, s); !errors.Is(err, errOver) {
+		t.Errorf("a heartbeat after the end of the session: %v", err)
+	}
+	other := openWith(t, d.url(), long, nil)
+	newer := win(t, other, "orders", "b")
+	if newer.Token() <= old.Token() {
+		t.Errorf("%s follows %s", newer.Token(), old.Token())
+	}
+	if err := beat(t, d, s); !errors.Is(err, errOver) {
+		t.Errorf("a heartbeat after the next one leads: %v", err)
+	}
+	r.Pass()
+	ends(t, old, fence.ErrExpired)
+	if queue := queued(t, other, "orders", 1); queue[0].Token != newer.Token() {
+		t.Errorf("%v leads", queue[0])
+	}
+	if newer.State() == fence.Lost {
+		t.Error("the newer term is lost")
+	}
+}
+
+// A clock that steps back makes an expired session look alive, so every call that passes it
+// over deletes it.
+func TestASessionThatWasPassedOverIsGoneWhateverTheClockSays(t *testing.T) {
+	t.Parallel()
+	type look func(third *Coordinator, next *session) (leader string, err error)
+	for name, look := range map[string]look{
+		"by who asks who leads": func(third *Coordinator, _ *session) (string, error) {
+			_, leaders, err := third.Leaders(t.Context(), "orders")
+			if err != nil {
+				return "", err
+			}
+			return leaders[0].Holder, nil
+		},
+		"by who lists": func(third *Coordinator, _ *session) (string, error) {
+			queue, err := third.Candidates(t.Context(), "orders")
+			if err != nil || len(queue) == 0 {
+				return "", err
+			}
+			return queue[0].Holder, nil
+		},
+		"by who is next": func(third *Coordinator, next *session) (string, error) {
+			return first(t, third, next, "look($1, null)")
+		},
+		"by who is next and beats": func(third *Coordinator, next *session) (string, error) {
+			return first(t, third, next, "beat($1)")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := fresh(t)
+			r := serverstest.NewRelay(t, d.pg.Addr())
+			url := d.through(r)
+			c, other := openWith(t, url, long, nil), openWith(t, url, long, nil)
+			third := openWith(t, d.url(), long, nil)
+			win(t, c, "orders", "a")
+			s := current(c)
+			stand(t, other, "orders", "b")
+			waiting := current(other)
+			r.Hold() // now nobody looks but this test
+			d.expired(t, s)
+			if leader, err := look(third, waiting); leader != "b" || err != nil {
+				t.Errorf("%q leads, %v", leader, err)
+			}
+			d.sql(t, `update ringfence_elections.session
+			             set expires_at = clock_timestamp() + interval '1 hour'`) // the clock
+			if err := beat(t, d, s); !errors.Is(err, errOver) {
+				t.Errorf("the session lives again: %v", err)
+			}
+			_, leaders, err := third.Leaders(t.Context(), "orders")
+			if err != nil || leaders[0].Holder != "b" {
+				t.Errorf("%v leads, %v", leaders, err)
+			}
+			r.Pass()
+		})
+	}
+}
+
+// first returns "b" if a look of its session finds it with nobody ahead.
+func first(t *testing.T, c *Coordinator, b *session, call string) (string, error) {
+	found, err := once(t.Context(), c.calls, long,
+		func(ctx context.Context, conn *pgx.Conn) (places, error) {
+			return readPlaces(ctx, conn, call, b.id)
+		})
+	for _, at := range found.at {
+		if at.ahead == 0 {
+			return "b", err
+		}
+	}
+	return "", err
+}
+
+// A request may arrive after its sender has given up. The candidate that it makes belongs to
+// nobody, and its session is renewed for the sender's other candidates.
+func TestAnEnrolmentThatArrivesLateHoldsUpNobody(t *testing.T) {
+	t.Parallel()
+	d := fresh(t)
+	late := newDelay()
+	c := openWith(t, d.url(), 4*time.Second, late.config)
+	keeper := win(t, c, "stock", "a") // so that the session lives on
+	ctx, giveUp := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	late.next.Store(true)
+	go func() {
+		_, err := c.Campaign(ctx, "orders", "late")
+		ended <- err
+	}()
+	<-late.sent
+	giveUp()
+	if err := <-ended; !errors.Is(err, context.Canceled) {
+		t.Errorf("the campaign ended with %v", err)
+	}
+	close(late.arrive)
+	<-late.arrived
+	eventually(t, "the server has taken the enrolment, or this proves nothing", func() bool {
+		return d.number(t, "select coalesce(max(last), 0) from ringfence_elections.election "+
+			"where resource = 'orders'") > 0
+	})
+	other := openWith(t, d.url(), long, nil)
+	if term := win(t, other, "orders", "b"); term.State() != fence.Active {
+		t.Error("nobody leads")
+	}
+	queued(t, other, "orders", 1)
+	if keeper.State() == fence.Lost {
+		t.Errorf("the other term is lost: %v", context.Cause(keeper.Context()))
+	}
+}
+
+// Were a lower token committed after a higher one, its candidate would push a leader aside.
+func TestTokensAreCommittedInTheirOrder(t *testing.T) {
+	t.Parallel()
+	d := fresh(t)
+	c := openWith(t, d.url(), long, nil)
+	win(t, c, "stock", "a")
+	s := current(c)
+	connect := func(options string) *pgx.Conn {
+		conn, err := pgx.Connect(t.Context(), d.url()+options)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { conn.Close(context.WithoutCancel(t.Context())) })
+		return conn
+	}
+	slow, err := connect("").Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	enrol := "select ringfence_elections.enrol($1, $2, 'orders', 'x')"
+	if _, err := slow.Exec(t.Context(), enrol, s.id, "slow"); err != nil {
+		t.Fatal(err)
+	}
+	var locked *pgconn.PgError
+	_, err = connect("&lock_timeout=100ms").Exec(t.Context(), enrol, s.id, "fast")
+	if !errors.As(err, &locked) || locked.Code != "55P03" {
+		t.Errorf("a second enrolment does not wait for the first: %v", err)
+	}
+	if err := slow.Commit(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+// A reply may be old when it arrives.
+func TestADeadlineCountsFromTheStartOfTheHeartbeat(t *testing.T) {
+	t.Parallel()
+	const timeout = 20 * time.Second
+	d := fresh(t)
+	r := serverstest.NewRelay(t, d.pg.Addr())
+	c := openWith(t, d.through(r), timeout, nil)
+	term := win(t, c, "orders", "a")
+	s := current(c)
+	first := term.Deadline()
+	eventually(t, "a heartbeat confirms the term", func() bool {
+		return term.Deadline().After(first)
+	})
+	r.Hold()
+	first = term.Deadline()
+	s.Hurry() // the reply to this one is held back
+	time.Sleep(2 * time.Second)
+	passed := time.Now()
+	r.Pass()
+	eventually(t, "the term is confirmed", func() bool { return term.Deadline().After(first) })
+	if d := term.Deadline(); !d.Before(passed.Add(timeout)) {
+		t.Errorf("the deadline is %s later than it may be", d.Sub(passed.Add(timeout)))
+	}
+}
+
+func TestAnAcknowledgementAfterTheSessionIsRefused(t *testing.T) {
+	t.Parallel()
+	d := fresh(t)
+	r := serverstest.NewRelay(t, d.pg.Addr())
+	c := openWith(t, d.through(r), long, nil)
+	term := win(t, c, "orders", "a")
+	s := current(c)
+	id := s.Enrolled()[0].Key
+	r.Hold()
+	d.expired(t, s)
+	acknowledged, err := once(t.Context(), openWith(t, d.url(), long, nil).calls, long,
+		func(ctx context.Context, conn *pgx.Conn) (there bool, err error) {
+			call := "acknowledge($1, $2)"
+			return there, row(ctx, conn, []any{&there}, call, id, int64(term.Token()))
+		})
+	if acknowledged || err != nil {
+		t.Errorf("acknowledged: %v, %v", acknowledged, err)
+	}
+	r.Pass()
+	if err := term.Acknowledge(t.Context()); !errors.Is(err, fence.ErrExpired) {
+		t.Errorf("the client is told %v", err)
+	}
+}
