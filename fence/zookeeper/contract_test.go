@@ -4,9 +4,12 @@ import (
 	"context"
 	"errors"
 	"os"
+	"path"
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/go-zookeeper/zk"
 
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/fence/fencetest"
@@ -52,7 +55,9 @@ func harness(t *testing.T) fencetest.Harness {
 		Delete: func(t testing.TB, r fence.Resource, token fence.Token) {
 			ensembletest.DeleteCandidate(t, admin, "/contract/elections/"+string(r), token)
 		},
-		Elections: 40, // each has a session of its own
+		Sessions: func(t testing.TB, rs ...fence.Resource) int {
+			return sessionsOf(t, admin, rs)
+		},
 		Alone: func(t testing.TB) (c, operator fence.Coordinator) {
 			url := "zk://" + ensemble + ensembletest.FreshRoot()
 			return openFor(t, url, timeout), openFor(t, url, timeout)
@@ -89,4 +94,26 @@ func win(t *testing.T, c *Coordinator, r fence.Resource, holder string) *fence.T
 		t.Fatal(err)
 	}
 	return term
+}
+
+// sessionsOf counts the sessions that own the candidates of these elections.
+func sessionsOf(t testing.TB, admin *zk.Conn, rs []fence.Resource) int {
+	t.Helper()
+	found := map[int64]bool{}
+	for _, r := range rs {
+		dir := election.Dir("/contract", r)
+		names, _, err := admin.Children(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range names {
+			if !election.IsCandidate(name) {
+				continue
+			}
+			if exists, stat, err := admin.Exists(path.Join(dir, name)); err == nil && exists {
+				found[stat.EphemeralOwner] = true
+			}
+		}
+	}
+	return len(found)
 }
