@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/fence"
-	"github.com/ringfence/ringfence/internal/backoff"
 	"github.com/ringfence/ringfence/internal/cli"
 	"github.com/ringfence/ringfence/internal/coordinators"
 	"github.com/ringfence/ringfence/internal/settings"
@@ -71,8 +70,10 @@ func (r *commandRunner) campaign(ctx context.Context, stores []fence.Raiser) int
 		if !again {
 			return code
 		}
-		// Other candidates may have failed at the same store.
-		backoff.Pause(ctx, wait/2+rand.N(wait/2))
+		select {
+		case <-ctx.Done():
+		case <-time.After(wait/2 + rand.N(wait/2)): // other candidates may have failed at the same store
+		}
 	}
 }
 
