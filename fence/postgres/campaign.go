@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"sync"
 
 	"github.com/jackc/pgx/v5"
 
@@ -30,6 +31,14 @@ func (c *Coordinator) Campaign(
 
 // Enrol implements campaign.Candidate: it makes the row.
 func (e *candidate) Enrol(ctx context.Context) (fence.Token, error) {
+	done, err := e.s.c.enrolling.turn(ctx, e.Resource)
+	if err != nil {
+		return 0, err
+	}
+	defer done()
+	if cause := e.s.Ended(); cause != nil {
+		return 0, cause
+	}
 	return ask(ctx, e.s.c, "enrol in the election of "+string(e.Resource),
 		func(ctx context.Context, conn *pgx.Conn) (token fence.Token, err error) {
 			err = row(ctx, conn, []any{&token}, "enrol($1, $2, $3, $4)",
@@ -39,4 +48,43 @@ func (e *candidate) Enrol(ctx context.Context) (fence.Token, error) {
 			}
 			return token, err
 		})
+}
+
+// turns lets the enrolments of a process in one election go one after another. At the server they
+// would wait for each other as well: each on a connection that other calls need, and in a longer
+// queue for the election's row.
+type turns struct {
+	mu    sync.Mutex
+	queue map[fence.Resource]*queue
+}
+
+type queue struct {
+	turn chan struct{} // full while somebody has the turn
+	in   int           // who has the turn, and who waits; the mutex of turns guards it
+}
+
+// turn waits for the turn in an election. Call done to pass it on.
+func (t *turns) turn(ctx context.Context, r fence.Resource) (done func(), err error) {
+	t.mu.Lock()
+	q := t.queue[r]
+	if q == nil {
+		q = &queue{turn: make(chan struct{}, 1)}
+		t.queue[r] = q
+	}
+	q.in++
+	t.mu.Unlock()
+	leave := func() {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		if q.in--; q.in == 0 {
+			delete(t.queue, r)
+		}
+	}
+	select {
+	case q.turn <- struct{}{}:
+		return func() { <-q.turn; leave() }, nil
+	case <-ctx.Done():
+		leave()
+		return nil, context.Cause(ctx)
+	}
 }

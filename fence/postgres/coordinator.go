@@ -56,6 +56,7 @@ type Coordinator struct {
 	close context.CancelCauseFunc
 
 	campaigns *campaign.Campaigns[*session, *candidate]
+	enrolling turns
 
 	mu     sync.Mutex
 	closed bool
@@ -89,6 +90,7 @@ func open(ctx context.Context, a address, o Options) (*Coordinator, error) {
 	c := &Coordinator{
 		address: a, calls: newPool(a.cfg, callsMost), beats: newPool(a.cfg, beatsMost),
 		timeout: o.SessionTimeout, log: o.Logger,
+		enrolling: turns{queue: map[fence.Resource]*queue{}},
 	}
 	if c.timeout <= 0 {
 		c.timeout = defaultSessionTimeout

@@ -18,6 +18,7 @@
 // those.
 //
 // A Coordinator uses up to two connections for heartbeats, one to listen, and up to four for calls.
+// Its enrolments in one election go one after another, on one of the four.
 // Behind a pooler such as PgBouncer, add listen=off to the options of the URL. The Coordinator then
 // keeps no state in a connection and works in transaction mode.
 //
@@ -81,6 +82,12 @@
 // an election of a thousand wakes one candidate. The next in line also looks when the leader's
 // session may have expired. Where notices do not arrive it looks at every tick: a tenth of the
 // session timeout, between 50 and 500 ms.
+//
+// Only deletions send notices, to those who watch the election as well. At each notice Postgres
+// wakes every connection that listens in the database, whatever it listens to: a notice at each of
+// a thousand enrolments in a hundred processes kept the server busy until sessions expired. Watch
+// finds new candidates and acknowledgements when it looks again: after a quarter of the session
+// timeout, 2 s at most, or at every tick.
 //
 // A heartbeat deletes rows of its session that no campaign knows, such as an enrolment that arrived
 // after its campaign had given up.

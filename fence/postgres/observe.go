@@ -100,7 +100,8 @@ func (c *Coordinator) Depose(ctx context.Context, r fence.Resource, t fence.Toke
 		})
 }
 
-// Watch implements fence.Observer.
+// Watch implements fence.Observer. A notice comes when candidates are gone. Watch finds new
+// candidates, and a leader that is ready, within a quarter of the session timeout, 2 s at most.
 func (c *Coordinator) Watch(
 	ctx context.Context, r fence.Resource, each func([]fence.Candidate) error,
 ) error {
@@ -140,14 +141,14 @@ func (c *Coordinator) Watch(
 	return context.Cause(ctx)
 }
 
-// await waits until an election may have changed: after a notice, when a session in it may have
-// expired, or after a tick where notices do not arrive.
+// await waits until it is time to look at an election again: after a notice, when a session in it
+// may have expired, or after a while. Where notices do not arrive, after a tick.
 func (c *Coordinator) await(
 	ctx context.Context, notices *subscription, changed <-chan struct{}, expiry time.Duration,
 ) {
 	wait := c.tick()
 	if notices.listening() {
-		wait = c.timeout / 2
+		wait = min(c.timeout/4, 2*time.Second)
 		if expiry > 0 {
 			wait = max(min(wait, expiry+time.Millisecond), c.tick())
 		}

@@ -325,3 +325,97 @@ func TestAnAcknowledgementAfterTheSessionIsRefused(t *testing.T) {
 		t.Errorf("the client is told %v", err)
 	}
 }
+
+// A notice wakes every connection that listens in the database, so a thousand enrolments in a
+// hundred processes would wake a hundred thousand.
+func TestOnlyADeletionSendsANotice(t *testing.T) {
+	t.Parallel()
+	const candidates = 20
+	d := fresh(t)
+	c, crowd := openWith(t, d.url(), long, nil), openWith(t, d.url(), long, nil)
+	stock := win(t, c, "stock", "a")
+	win(t, crowd, "bills", "b")
+	conn, err := pgx.Connect(t.Context(), d.url())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(context.WithoutCancel(t.Context()))
+	for _, channel := range []string{
+		sessionChannel + current(c).id, sessionChannel + current(crowd).id,
+		electionChannel + "orders", electionChannel + "stock",
+	} {
+		if _, err := conn.Exec(t.Context(), "listen "+channel); err != nil {
+			t.Fatal(err)
+		}
+	}
+	orders := win(t, c, "orders", "leader")
+	for i := range candidates {
+		stand(t, crowd, "orders", fmt.Sprint(i))
+	}
+	for _, term := range []*fence.Term{stock, orders} {
+		if err := term.Acknowledge(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	d.sql(t, "delete from ringfence_elections.candidate where token = $1", int64(stock.Token()))
+	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
+	defer cancel()
+	n, err := conn.WaitForNotification(ctx) // notices come in the order of the commits
+	if err != nil || n.Channel != electionChannel+"stock" {
+		t.Errorf("the first notice is %+v, %v", n, err)
+	}
+}
+
+// They would wait for each other at the server anyway, on connections that other calls need.
+func TestEnrolmentsThatWaitForAnElectionTakeOneConnection(t *testing.T) {
+	t.Parallel()
+	const candidates = 3 * callsMost
+	d := fresh(t)
+	c := openWith(t, d.url(), long, nil)
+	win(t, c, "orders", "leader")
+	conn, err := pgx.Connect(t.Context(), d.url())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(context.WithoutCancel(t.Context()))
+	slow, err := conn.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = slow.Exec(t.Context(),
+		"select from ringfence_elections.election where resource = 'orders' for update")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	var all sync.WaitGroup
+	defer all.Wait()
+	defer stop()
+	for i := range candidates {
+		all.Go(func() { _, _ = c.Campaign(ctx, "orders", fmt.Sprint(i)) })
+	}
+	eventually(t, "all enrol", func() bool { return c.enrolling.waiting("orders") == candidates })
+	const waits = `select count(*) from pg_stat_activity where datname = current_database()
+	                  and wait_event_type = 'Lock' and query like '%enrol(%'`
+	eventually(t, "one enrolment waits", func() bool { return d.number(t, waits) == 1 })
+	if term := win(t, c, "stock", "a"); term.State() != fence.Active {
+		t.Errorf("the term of another election is %s", term.State())
+	}
+	if n := d.number(t, waits); n != 1 {
+		t.Errorf("%d enrolments wait at the server", n)
+	}
+	if err := slow.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	queued(t, c, "orders", candidates+1)
+}
+
+// waiting counts those who have the turn in an election or wait for it.
+func (t *turns) waiting(r fence.Resource) int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if q := t.queue[r]; q != nil {
+		return q.in
+	}
+	return 0
+}

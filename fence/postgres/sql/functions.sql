@@ -319,14 +319,6 @@ begin
     delete from ringfence_elections.candidate c where c.resource = p_resource and c.token = p_token;
 end $$;
 
--- changed tells the watchers of elections.
-create or replace function ringfence_elections.changed() returns trigger
-language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
-begin
-    perform pg_notify('ringfence_e_' || r.resource, '') from (select distinct c.resource from changed c) r;
-    return null;
-end $$;
-
 -- removed runs after every deletion of candidates, by a function, with a session, or by hand. It
 -- notifies the sessions of the deleted candidates, and of those who wait only the new leader: the
 -- first whose session is alive, unless it led before.
@@ -346,12 +338,11 @@ begin
     return null;
 end $$;
 
+-- Enrolments and acknowledgements send no notice: each would wake every connection that listens in
+-- the database. These triggers of earlier installations did.
 drop trigger if exists entered on ringfence_elections.candidate;
-create trigger entered after insert on ringfence_elections.candidate
-    referencing new table as changed for each statement execute function ringfence_elections.changed();
 drop trigger if exists updated on ringfence_elections.candidate;
-create trigger updated after update on ringfence_elections.candidate
-    referencing new table as changed for each statement execute function ringfence_elections.changed();
+drop function if exists ringfence_elections.changed();
 drop trigger if exists removed on ringfence_elections.candidate;
 create trigger removed after delete on ringfence_elections.candidate
     referencing old table as changed for each statement execute function ringfence_elections.removed();
