@@ -83,11 +83,10 @@
 // session may have expired. Where notices do not arrive it looks at every tick: a tenth of the
 // session timeout, between 50 and 500 ms.
 //
-// Only deletions send notices, to those who watch the election as well. At each notice Postgres
-// wakes every connection that listens in the database, whatever it listens to: a notice at each of
-// a thousand enrolments in a hundred processes kept the server busy until sessions expired. Watch
-// finds new candidates and acknowledgements when it looks again: after a quarter of the session
-// timeout, 2 s at most, or at every tick.
+// A candidate that has to wait sends no notice. At each notice Postgres wakes every connection that
+// listens in the database, whatever it listens to: a notice at each of a thousand enrolments in a
+// hundred processes kept the server busy until sessions expired. Watch finds such a candidate when
+// it looks again: after a quarter of the session timeout, 2 s at most, or at every tick.
 //
 // A heartbeat deletes rows of its session that no campaign knows, such as an enrolment that arrived
 // after its campaign had given up.

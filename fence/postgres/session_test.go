@@ -328,13 +328,14 @@ func TestAnAcknowledgementAfterTheSessionIsRefused(t *testing.T) {
 
 // A notice wakes every connection that listens in the database, so a thousand enrolments in a
 // hundred processes would wake a hundred thousand.
-func TestOnlyADeletionSendsANotice(t *testing.T) {
+func TestACandidateThatWaitsSendsNoNotice(t *testing.T) {
 	t.Parallel()
 	const candidates = 20
 	d := fresh(t)
 	c, crowd := openWith(t, d.url(), long, nil), openWith(t, d.url(), long, nil)
 	stock := win(t, c, "stock", "a")
-	win(t, crowd, "bills", "b")
+	orders := win(t, c, "orders", "leader")
+	win(t, crowd, "bills", "b") // so that its session exists
 	conn, err := pgx.Connect(t.Context(), d.url())
 	if err != nil {
 		t.Fatal(err)
@@ -342,28 +343,32 @@ func TestOnlyADeletionSendsANotice(t *testing.T) {
 	defer conn.Close(context.WithoutCancel(t.Context()))
 	for _, channel := range []string{
 		sessionChannel + current(c).id, sessionChannel + current(crowd).id,
-		electionChannel + "orders", electionChannel + "stock",
+		electionChannel + "orders", electionChannel + "stock", electionChannel + "parts",
 	} {
 		if _, err := conn.Exec(t.Context(), "listen "+channel); err != nil {
 			t.Fatal(err)
 		}
 	}
-	orders := win(t, c, "orders", "leader")
 	for i := range candidates {
 		stand(t, crowd, "orders", fmt.Sprint(i))
 	}
-	for _, term := range []*fence.Term{stock, orders} {
-		if err := term.Acknowledge(t.Context()); err != nil {
-			t.Fatal(err)
+	told := func(r fence.Resource) {
+		t.Helper()
+		ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
+		defer cancel()
+		n, err := conn.WaitForNotification(ctx) // notices come in the order of the commits
+		if err != nil || n.Channel != electionChannel+string(r) {
+			t.Errorf("the notice is %+v, %v; want one of %s", n, err, r)
 		}
 	}
-	d.sql(t, "delete from ringfence_elections.candidate where token = $1", int64(stock.Token()))
-	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
-	defer cancel()
-	n, err := conn.WaitForNotification(ctx) // notices come in the order of the commits
-	if err != nil || n.Channel != electionChannel+"stock" {
-		t.Errorf("the first notice is %+v, %v", n, err)
+	if err := stock.Acknowledge(t.Context()); err != nil {
+		t.Fatal(err)
 	}
+	told("stock")
+	win(t, c, "parts", "a")
+	told("parts")
+	d.sql(t, "delete from ringfence_elections.candidate where token = $1", int64(orders.Token()))
+	told("orders")
 }
 
 // They would wait for each other at the server anyway, on connections that other calls need.

@@ -319,6 +319,25 @@ begin
     delete from ringfence_elections.candidate c where c.resource = p_resource and c.token = p_token;
 end $$;
 
+-- changed tells the watchers of elections that a leader is ready.
+create or replace function ringfence_elections.changed() returns trigger
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+begin
+    perform pg_notify('ringfence_e_' || r.resource, '') from (select distinct c.resource from changed c) r;
+    return null;
+end $$;
+
+-- led tells the watchers of elections about candidates that lead as soon as they are enrolled. A
+-- candidate that has to wait sends no notice: it would wake every connection that listens in the
+-- database, and a crowd of them would keep the server busy until sessions expired.
+create or replace function ringfence_elections.led() returns trigger
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+begin
+    perform pg_notify('ringfence_e_' || c.resource, '') from changed c
+      where not exists (select from ringfence_elections.candidate b where b.resource = c.resource and b.token < c.token);
+    return null;
+end $$;
+
 -- removed runs after every deletion of candidates, by a function, with a session, or by hand. It
 -- notifies the sessions of the deleted candidates, and of those who wait only the new leader: the
 -- first whose session is alive, unless it led before.
@@ -338,11 +357,12 @@ begin
     return null;
 end $$;
 
--- Enrolments and acknowledgements send no notice: each would wake every connection that listens in
--- the database. These triggers of earlier installations did.
 drop trigger if exists entered on ringfence_elections.candidate;
+create trigger entered after insert on ringfence_elections.candidate
+    referencing new table as changed for each statement execute function ringfence_elections.led();
 drop trigger if exists updated on ringfence_elections.candidate;
-drop function if exists ringfence_elections.changed();
+create trigger updated after update on ringfence_elections.candidate
+    referencing new table as changed for each statement execute function ringfence_elections.changed();
 drop trigger if exists removed on ringfence_elections.candidate;
 create trigger removed after delete on ringfence_elections.candidate
     referencing old table as changed for each statement execute function ringfence_elections.removed();
