@@ -74,7 +74,7 @@ var coordinatorScenarios = []Scenario{
 		Expect: expect(func(e *history.Expect) { e.Changes = 3 }),
 	},
 	{
-		Name: "coordinator-compacted", Rows: []int{37}, Only: Local, // containers cannot break links
+		Name: "coordinator-compacted", Rows: []int{37},
 		NotOn: map[Elections]string{
 			InZooKeeper: "watches of ZooKeeper have no history",
 			InPostgres:  "notices of Postgres have no history",
@@ -82,7 +82,7 @@ var coordinatorScenarios = []Scenario{
 		About: "The history of etcd is compacted while all watches are broken: those who wait come " +
 			"back to a revision that is gone. Then the leader is frozen.",
 		// With long sessions, so that they outlive the outage, after which gRPC waits for a second.
-		Topology: small.with(func(t *Topology) { t.Session = 4 * sec }),
+		Topology: small.with(func(t *Topology) { t.Session, t.StoreLinks = 4*sec, true }),
 		Faults: []Fault{
 			Fault{Do: Break, On: "workers", Link: "coordinator", For: 300 * ms}.with(
 				Fault{Do: Break, On: "guard-1", Link: "coordinator"}.
@@ -92,7 +92,7 @@ var coordinatorScenarios = []Scenario{
 		Expect: expect(func(e *history.Expect) { e.MostChanges = 1 }),
 	},
 	{
-		Name: "coordinator-member-rebuilt", Rows: []int{38}, Only: Local, NotOn: oneServer,
+		Name: "coordinator-member-rebuilt", Rows: []int{38}, NotOn: oneServer,
 		About: "The coordinator's leader loses its disk and is replaced by an empty server (etcd: " +
 			"member remove, member add); then the same happens to a follower.",
 		Topology: ensemble,
@@ -104,7 +104,7 @@ var coordinatorScenarios = []Scenario{
 		Expect: demand,
 	},
 	{
-		Name: "coordinator-failed-over", Rows: []int{39}, Only: Local, NotOn: noStandby,
+		Name: "coordinator-failed-over", Rows: []int{39}, NotOn: noStandby,
 		About: "The primary that holds the elections is lost with the latest enrolments, and the " +
 			"standby that is promoted has never heard of them.",
 		Topology: small.with(func(t *Topology) { t.Standby = true }),

@@ -76,6 +76,23 @@ func (r *run) lag(ctx context.Context) error {
 	return r.burnTokens(ctx)
 }
 
+// EndStream stops the stream to a standby of Postgres, also after a restart, and returns once it has
+// ended. The setting primary_conninfo must not be on the command line.
+func EndStream(ctx context.Context, standby string) error {
+	return Exec(ctx, standby, "alter system set primary_conninfo = ''", "select pg_reload_conf()",
+		`do $$ begin
+			while exists (select from pg_stat_wal_receiver) loop perform pg_sleep(0.01); end loop;
+		end $$`)
+}
+
+// AwaitStream returns once a standby of Postgres streams.
+func AwaitStream(ctx context.Context, standby string) error {
+	return Exec(ctx, standby, `do $$ begin
+		while not exists (select from pg_stat_wal_receiver where status = 'streaming')
+		loop perform pg_sleep(0.01); end loop;
+	end $$`)
+}
+
 // leadingToken waits until somebody leads: a system that was frozen for a session has no candidate
 // at first.
 func leadingToken(ctx context.Context, co fence.Observer) (fence.Token, error) {

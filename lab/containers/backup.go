@@ -36,8 +36,11 @@ func (s *System) disksOf(server string) disks {
 
 // Backup implements lab.System. Servers that must not be copied while they run are all paused
 // before the first one is copied.
-func (s *System) Backup(ctx context.Context, server string) (err error) {
-	d := s.disksOf(server)
+func (s *System) Backup(ctx context.Context, server string) error {
+	return s.backup(ctx, s.disksOf(server))
+}
+
+func (s *System) backup(ctx context.Context, d disks) (err error) {
 	if !d.live {
 		for _, name := range d.servers {
 			if err := s.Pause(ctx, name); err != nil {
@@ -155,6 +158,9 @@ func (s *System) remove(ctx context.Context, all ...string) error {
 	err := s.killAll(ctx, all)
 	for _, name := range all {
 		_, removed := s.docker.ContainerRemove(ctx, s.id(name), removeAll)
+		if removed == nil {
+			s.forget(name)
+		}
 		err = errors.Join(err, removed)
 	}
 	return err

@@ -168,11 +168,11 @@ func (s *System) withoutFailpoint(ctx context.Context, worker string) (made bool
 	}
 	s.making.Lock()
 	defer s.making.Unlock()
-	if !s.failpointUsed[worker] {
-		s.failpointUsed[worker] = true
+	if !s.changes.failpointUsed[worker] {
+		s.changes.failpointUsed[worker] = true
 		return false, nil
 	}
-	if _, err := s.settings.writeOverlay(s.build, s.failpointUsed); err != nil {
+	if err := s.writeOverlay(); err != nil {
 		return false, err
 	}
 	return true, s.makeWorker(ctx, worker)

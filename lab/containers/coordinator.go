@@ -21,8 +21,12 @@ type coordinator struct {
 	url   string // for clients, with HOSTS and PASSWORD
 
 	alone [2]string // variable and value of the first server if it runs alone: %s is its address
-	data  []string  // directories
-	live  bool      // they may be copied while the servers run; otherwise these are paused
+	joins [2]string // variable and value of a server that was admitted; empty if it needs none
+	// admit makes the servers at these addresses accept an empty one on a host, in place of the one
+	// that was there. It is nil if they need no such order.
+	admit func(ctx context.Context, others []string, host string) error
+	data  []string // directories
+	live  bool     // they may be copied while the servers run; otherwise these are paused
 	leads func(ctx context.Context, address string) bool
 }
 
@@ -36,14 +40,18 @@ var allCoordinators = map[lab.Elections]coordinator{
 		file: "compose.etcd.yaml", image: "etcd-1",
 		host: 111, port: 2379, link: 2379, url: "etcd://HOSTS/ringfence",
 		alone: [2]string{"ETCD_INITIAL_CLUSTER", "etcd-1=http://%s:2380"},
-		data:  []string{"/data/etcd"}, leads: lab.LeadsEtcd,
+		joins: [2]string{"ETCD_INITIAL_CLUSTER_STATE", "existing"},
+		admit: func(ctx context.Context, others []string, host string) error {
+			return lab.ReplaceEtcdMember(ctx, others, "http://"+host+":2380")
+		},
+		data: []string{"/data/etcd"}, leads: lab.LeadsEtcd,
 	},
 	lab.InPostgres: {
 		file: "compose.postgres.yaml",
 		host: 115, port: 5432, link: 5434,
 		url:   "postgres://elections:PASSWORD@HOSTS/" + database + "?sslmode=disable",
 		data:  postgresData,
-		leads: func(context.Context, string) bool { return true }, // it is one server
+		leads: func(context.Context, string) bool { return true }, // it asks for the primary first
 	},
 }
 
@@ -75,10 +83,14 @@ func (s settings) coordinatorHost(c coordinator, i int) string {
 // The password stays a variable, and out of the overlay.
 const electionsPassword = "${ELECTIONS_PASSWORD}"
 
-// guardCoordinator returns the URL for guards; "" if they have no coordinator.
-func (s settings) guardCoordinator(t lab.Topology) string {
+// guardCoordinator returns the URL for a guard, or the program of a guard's operator; "" if guards
+// have no coordinator.
+func (s settings) guardCoordinator(t lab.Topology, guard string) string {
 	if t.Coordinator == lab.NoCoordinator {
 		return ""
+	}
+	if n := linkNumber(t, guard); n > 0 {
+		return s.linkedCoordinator(t, n)
 	}
 	c := coordinatorOf(t)
 	var all []string
@@ -88,8 +100,8 @@ func (s settings) guardCoordinator(t lab.Topology) string {
 	return c.at(all, electionsPassword)
 }
 
-// workerCoordinator returns the URL for worker n, which is over its links.
-func (s settings) workerCoordinator(t lab.Topology, n int) string {
+// linkedCoordinator returns the URL for a process over its links.
+func (s settings) linkedCoordinator(t lab.Topology, n int) string {
 	c := coordinatorOf(t)
 	var all []string
 	for i := range t.CoordinatorNames() {
@@ -120,8 +132,20 @@ func (s *System) Wipe(ctx context.Context) error {
 	if err := s.remove(ctx, all...); err != nil {
 		return err
 	}
-	if err := s.up(ctx, all...); err != nil {
+	if err := s.foundAgain(); err != nil {
 		return err
 	}
-	return s.allReady(ctx, all)
+	return s.startCoordinator(ctx)
+}
+
+// startCoordinator starts the coordinator with empty disks.
+func (s *System) startCoordinator(ctx context.Context) error {
+	first := primaries(s.build.Topology)
+	if err := s.up(ctx, first...); err != nil {
+		return err
+	}
+	if err := s.allReady(ctx, first); err != nil {
+		return err
+	}
+	return s.startStandby(ctx)
 }

@@ -52,14 +52,14 @@ func TestEveryCoordinatorIsReachedAtItsAddresses(t *testing.T) {
 	} {
 		topology := topologies()[e]
 		got := [3]string{
-			s.guardCoordinator(topology), s.workerCoordinator(topology, 2),
+			s.guardCoordinator(topology, "install"), s.linkedCoordinator(topology, 2),
 			s.coordinatorURL(topology),
 		}
 		if got != want {
 			t.Errorf("%s: guards, worker-2 and the lab use\n%s", e, strings.Join(got[:], "\n"))
 		}
 		topology.Coordinator = lab.NoCoordinator
-		if url := s.guardCoordinator(topology); url != "" {
+		if url := s.guardCoordinator(topology, "install"); url != "" {
 			t.Errorf("guards without a coordinator use %s", url)
 		}
 	}
@@ -75,14 +75,14 @@ func TestTheOverlayRunsOneServerAloneAndKeepsPasswordsOut(t *testing.T) {
 			topology := topologies()[e]
 			topology.CoordinatorServers = servers + 1
 			variable, value, _ := strings.Cut(want, "=")
-			first := s.overlay(lab.Build{Topology: topology}, nil)[topology.CoordinatorNames()[0]]
+			first := s.overlay(lab.Build{Topology: topology}, changes{})[topology.CoordinatorNames()[0]]
 			if got := first.Environment[variable]; (got == value) != (servers == 0) {
 				t.Errorf("%s of %d servers has %s=%s", e, servers+1, variable, got)
 			}
 		}
 	}
 	for e, topology := range topologies() {
-		text, err := json.Marshal(s.overlay(lab.Build{Topology: topology}, nil))
+		text, err := json.Marshal(s.overlay(lab.Build{Topology: topology}, changes{}))
 		if err != nil || strings.Contains(string(text), s.password) {
 			t.Errorf("%s: %v in %s", e, err, text)
 		}
@@ -115,7 +115,7 @@ func TestTheFilesOfComposeHaveEveryCoordinator(t *testing.T) {
 		}
 		byHand := strings.NewReplacer(electionsPassword, "${ELECTIONS_PASSWORD:-elections}",
 			"?sslmode=disable", "")
-		has("GUARD_COORDINATOR: " + byHand.Replace(s.guardCoordinator(topology)) + "\n")
+		has("GUARD_COORDINATOR: " + byHand.Replace(s.guardCoordinator(topology, "install")) + "\n")
 		for i, server := range topology.CoordinatorNames() {
 			has("\n  " + server + ":\n")
 			has("ipv4_address: " + s.coordinatorHost(c, i) + "\n")
@@ -127,7 +127,7 @@ func TestTheFilesOfComposeHaveEveryCoordinator(t *testing.T) {
 			}
 		}
 		for n := range topology.WorkerNames() {
-			has("LAB_COORDINATOR: " + byHand.Replace(s.workerCoordinator(topology, n+1)) + "\n")
+			has("LAB_COORDINATOR: " + byHand.Replace(s.linkedCoordinator(topology, n+1)) + "\n")
 		}
 	}
 }

@@ -21,7 +21,16 @@ const (
 	worldPort    = 5433
 )
 
-func port(worker, p int) int { return worker*10000 + p }
+func port(number, p int) int { return number*10000 + p }
+
+// linkNumber returns the number of a process that has links, in front of the ports of its links; 0
+// if it has none. Guards follow the workers.
+func linkNumber(t lab.Topology, process string) int {
+	if n := slices.Index(t.GuardNames(), process) + 1; n > 0 && t.StoreLinks {
+		return mostWorkers + n
+	}
+	return slices.Index(t.WorkerNames(), process) + 1
+}
 
 // link is a process's link to a peer, as Shape names it.
 type link struct {
@@ -32,24 +41,28 @@ type link struct {
 	address       string   // of toxiproxy on that network
 }
 
-func (s settings) link(t lab.Topology, worker, peer string) (link, error) {
-	if l, ok := s.storeLink(t, worker, peer); ok {
+func (s settings) link(t lab.Topology, process, peer string) (link, error) {
+	if l, ok := s.storeLink(t, process, peer); ok {
 		return l, nil
 	}
-	n := slices.Index(t.WorkerNames(), worker) + 1
-	l := link{process: worker, peer: peer, network: "data", address: s.subnet + ".2.110"}
+	n := linkNumber(t, process)
+	l := link{process: process, peer: peer, network: "data", address: s.subnet + ".2.110"}
 	add := func(name string, p int) {
-		l.proxies = append(l.proxies, worker+"."+name)
+		l.proxies = append(l.proxies, process+"."+name)
 		l.ports = append(l.ports, strconv.Itoa(port(n, p)))
 	}
 	switch {
 	case n == 0:
 	case peer == "coordinator":
 		l.network, l.address = "coordination", s.subnet+".1.110"
+		if n > mostWorkers {
+			l.network = ""
+		}
 		for i, name := range t.CoordinatorNames() {
 			add(name, coordinatorOf(t).link+i)
 		}
 		return l, nil
+	case n > mostWorkers:
 	case peer == "guard":
 		add("postgres", postgresPort)
 		add("redis", redisPort)
@@ -59,7 +72,8 @@ func (s settings) link(t lab.Topology, worker, peer string) (link, error) {
 		return l, nil
 	}
 	return l, fmt.Errorf("there is no link between %s and %s: workers have links to coordinator, "+
-		"guard and journal, with Topology.StoreLinks guards to postgres and redis", worker, peer)
+		"guard and journal, with Topology.StoreLinks guards to coordinator, postgres and redis",
+		process, peer)
 }
 
 // linkWorkers turns the links of all workers to their guards, or to the databases. It creates those
@@ -100,6 +114,23 @@ func (s *System) linkWorkers(ctx context.Context) error {
 		}
 	}
 	return s.turn(ctx)
+}
+
+// interrupt ends the open connections of a link and makes toxiproxy refuse others, or heals it.
+func (s *System) interrupt(l link, before, now lab.Shape) error {
+	if before.Break == now.Break {
+		return nil
+	}
+	var errs error
+	for _, name := range l.proxies {
+		p, err := s.toxiproxy.Proxy(name)
+		if err == nil {
+			p.Enabled = !now.Break
+			err = p.Save()
+		}
+		errs = errors.Join(errs, err)
+	}
+	return errs
 }
 
 // delay sets the delay of each direction of a link, also for open connections.

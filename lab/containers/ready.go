@@ -62,7 +62,8 @@ func (s *System) probe(ctx context.Context, process string) error {
 	case "etcd":
 		return lab.Ready(ctx, "http://"+s.settings.host(process)+"/health")
 	case "elections":
-		return probePostgres(ctx, s.settings.coordinatorURL(s.build.Topology))
+		at := []string{s.settings.host(process)}
+		return probePostgres(ctx, coordinatorOf(s.build.Topology).at(at, s.settings.password))
 	case "zookeeper":
 		_, err := lab.Server{Name: process, Address: s.settings.host(process)}.Mode(ctx)
 		return err

@@ -117,24 +117,33 @@ type endpoint struct {
 	Address string `json:"ipv4_address,omitempty"`
 }
 
+// changes are how the next containers differ from those that Build creates.
+type changes struct {
+	failpointUsed map[string]bool // workers, which no longer have their failpoint
+	joins         map[string]bool // servers of the coordinator, which join the others
+}
+
 // overlay returns the changes of compose.yaml that have no variable.
-func (s settings) overlay(b lab.Build, failpointUsed map[string]bool) map[string]service {
+func (s settings) overlay(b lab.Build, now changes) map[string]service {
 	services := map[string]service{"install": {Environment: map[string]string{}}}
 	guards := b.Topology.AllGuardNames()
 	for _, name := range guards {
 		services[name] = s.guard(b.Topology, name)
 	}
 	for _, name := range append(guards, "install") {
-		services[name].Environment["GUARD_COORDINATOR"] = s.guardCoordinator(b.Topology)
+		services[name].Environment["GUARD_COORDINATOR"] = s.guardCoordinator(b.Topology, name)
 	}
 	for i, name := range b.Topology.WorkerNames() {
-		services[name] = s.worker(b, name, i+1, failpointUsed[name])
+		services[name] = s.worker(b, name, i+1, now.failpointUsed[name])
 	}
 	c, servers := coordinatorOf(b.Topology), b.Topology.CoordinatorNames()
 	if variable, value := c.alone[0], c.alone[1]; len(servers) == 1 && variable != "" {
 		services[servers[0]] = service{Environment: map[string]string{
 			variable: fmt.Sprintf(value, s.coordinatorHost(c, 0)),
 		}}
+	}
+	for name := range now.joins {
+		services[name] = service{Environment: map[string]string{c.joins[0]: c.joins[1]}}
 	}
 	if b.Topology.StoreLinks {
 		for name := range storeHosts {
@@ -175,7 +184,7 @@ func (s settings) worker(b lab.Build, name string, n int, failpointUsed bool) se
 			s.subnet, port(n, p), database)
 	}
 	to := lab.Routes{
-		Coordinator: s.workerCoordinator(b.Topology, n),
+		Coordinator: s.linkedCoordinator(b.Topology, n),
 		Postgres:    postgres(postgresPort),
 		Redis:       fmt.Sprintf("redis://%s.2.110:%d/0", s.subnet, port(n, redisPort)),
 	}
@@ -194,8 +203,8 @@ func (s settings) worker(b lab.Build, name string, n int, failpointUsed bool) se
 
 // writeOverlay writes the overlay into the run's directory, where people can read it, and returns
 // its path.
-func (s settings) writeOverlay(b lab.Build, failpointUsed map[string]bool) (string, error) {
-	all := map[string]any{"services": s.overlay(b, failpointUsed)}
+func (s settings) writeOverlay(b lab.Build, now changes) (string, error) {
+	all := map[string]any{"services": s.overlay(b, now)}
 	if b.Topology.StoreLinks {
 		all["networks"] = map[string]any{"control": s.controlNetwork()}
 	}
@@ -208,4 +217,10 @@ func (s settings) writeOverlay(b lab.Build, failpointUsed map[string]bool) (stri
 		return "", err
 	}
 	return path, os.WriteFile(path, append(text, '\n'), 0o644)
+}
+
+// writeOverlay writes the overlay again, with the changes until now. The caller holds s.making.
+func (s *System) writeOverlay() error {
+	_, err := s.settings.writeOverlay(s.build, s.changes)
+	return err
 }

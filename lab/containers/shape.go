@@ -23,6 +23,9 @@ func (s *System) Shape(ctx context.Context, process, peer string, shape lab.Shap
 	if err := s.delay(l, before, shape); err != nil {
 		return fmt.Errorf("the delay between %s and %s: %w", process, peer, err)
 	}
+	if err := s.interrupt(l, before, shape); err != nil {
+		return fmt.Errorf("the link between %s and %s: %w", process, peer, err)
+	}
 	return s.reshape(ctx, l, before, shape)
 }
 

@@ -28,13 +28,13 @@ func (s settings) storeAddress(name string) string {
 
 // storeLink returns a guard's link to a store; false if it has none.
 func (s settings) storeLink(t lab.Topology, guard, store string) (link, bool) {
-	n := slices.Index(t.GuardNames(), guard) + 1
+	n := linkNumber(t, guard)
 	p, ok := map[string]int{"postgres": postgresPort, "redis": redisPort}[store]
 	return link{
 		process: guard, peer: store, address: s.storeAddress("toxiproxy"),
 		proxies: []string{guard + "." + store},
-		ports:   []string{strconv.Itoa(port(mostWorkers+n, p))},
-	}, t.StoreLinks && n > 0 && ok
+		ports:   []string{strconv.Itoa(port(n, p))},
+	}, n > mostWorkers && ok
 }
 
 // destination is where new connections over a link to a store lead.
@@ -54,9 +54,15 @@ func (s *System) toStore(proxy, store string, port int) string {
 	return fmt.Sprintf("%s:%d", s.settings.storeAddress(store), port)
 }
 
-// linkStores creates the links of guards to the databases.
-func (s *System) linkStores(ctx context.Context) error {
+// linkGuards creates the links of guards to the coordinator and the databases.
+func (s *System) linkGuards(ctx context.Context) error {
 	for _, guard := range s.build.Topology.GuardNames() {
+		if linkNumber(s.build.Topology, guard) == 0 {
+			continue
+		}
+		if err := s.linkCoordinator(guard); err != nil {
+			return err
+		}
 		for store := range storePorts {
 			l, ok := s.settings.storeLink(s.build.Topology, guard, store)
 			if !ok {
@@ -74,6 +80,22 @@ func (s *System) linkStores(ctx context.Context) error {
 		}
 	}
 	return s.turn(ctx)
+}
+
+// linkCoordinator creates the links of a guard to the coordinator's servers.
+func (s *System) linkCoordinator(guard string) error {
+	l, err := s.settings.link(s.build.Topology, guard, "coordinator")
+	if err != nil {
+		return err
+	}
+	c := coordinatorOf(s.build.Topology)
+	for i, server := range s.build.Topology.CoordinatorNames() {
+		to := fmt.Sprintf("%s:%d", server, c.port)
+		if _, err := s.toxiproxy.CreateProxy(l.proxies[i], "0.0.0.0:"+l.ports[i], to); err != nil {
+			return fmt.Errorf("toxiproxy does not create the link %s: %w", l.proxies[i], err)
+		}
+	}
+	return nil
 }
 
 // turn turns new connections to their destinations, atomically. Open ones stay where they are: the

@@ -37,8 +37,8 @@ type System struct {
 	ids     map[string]string // of containers, by service
 	primary string            // redis or redis-2
 
-	making        sync.Mutex
-	failpointUsed map[string]bool // by worker
+	making  sync.Mutex
+	changes changes
 
 	shaping      sync.Mutex
 	shapes       map[ends]lab.Shape
@@ -61,7 +61,7 @@ func Build(ctx context.Context, b lab.Build) (*System, error) {
 		return nil, err
 	}
 	for _, step := range []func(context.Context) error{
-		s.makeImages, s.startServers, s.install, s.startCopy, s.linkStores, s.startGuards,
+		s.makeImages, s.startServers, s.install, s.startCopy, s.linkGuards, s.startGuards,
 		s.makeWorkers,
 	} {
 		if err := step(ctx); err != nil {
@@ -76,7 +76,8 @@ func Build(ctx context.Context, b lab.Build) (*System, error) {
 func prepare(ctx context.Context, b lab.Build) (_ *System, err error) {
 	s := &System{
 		build: b, networks: map[string]string{}, ids: map[string]string{},
-		failpointUsed: map[string]bool{}, shapes: map[ends]lab.Shape{},
+		changes:      changes{failpointUsed: map[string]bool{}, joins: map[string]bool{}},
+		shapes:       map[ends]lab.Shape{},
 		destinations: map[string]destination{}, copies: map[string]map[string][]byte{},
 		primary: "redis",
 	}
@@ -103,7 +104,7 @@ func prepare(ctx context.Context, b lab.Build) (_ *System, err error) {
 	if s.settings, err = newSettings(subnet, b.Topology); err != nil {
 		return nil, err
 	}
-	overlay, err := s.settings.writeOverlay(b, nil)
+	overlay, err := s.settings.writeOverlay(b, changes{})
 	if err != nil {
 		return nil, err
 	}
@@ -143,7 +144,7 @@ func (s *System) composeUp(ctx context.Context, flag string, services []string) 
 }
 
 func (s *System) startServers(ctx context.Context) error {
-	servers := append(s.build.Topology.CoordinatorNames(), "postgres", "redis", "toxiproxy")
+	servers := append(primaries(s.build.Topology), "postgres", "redis", "toxiproxy")
 	if s.build.Topology.Replica {
 		servers = append(servers, lab.Redis2)
 	}
@@ -153,7 +154,10 @@ func (s *System) startServers(ctx context.Context) error {
 	if err := s.findNetworks(ctx); err != nil {
 		return err
 	}
-	return s.allReady(ctx, servers)
+	if err := s.allReady(ctx, servers); err != nil {
+		return err
+	}
+	return s.startStandby(ctx)
 }
 
 // install creates roles, tables, and what guards need in the databases.
@@ -242,6 +246,13 @@ func (s *System) findContainers(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// forget forgets a container that was removed.
+func (s *System) forget(service string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.ids, service)
 }
 
 // id returns the id of a container; "" if there is none.

@@ -67,11 +67,7 @@ func (p electionsDB) close() error { return nil }
 
 // lag stops the standby's stream, also after a restart.
 func (p electionsDB) lag(ctx context.Context) error {
-	at := p.standby.URL("postgres", database)
-	return lab.Exec(ctx, at, "alter system set primary_conninfo = ''", "select pg_reload_conf()",
-		`do $$ begin
-			while exists (select from pg_stat_wal_receiver) loop perform pg_sleep(0.01); end loop;
-		end $$`)
+	return lab.EndStream(ctx, p.standby.URL("postgres", database))
 }
 
 func (p electionsDB) promote(ctx context.Context) error {

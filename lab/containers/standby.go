@@ -1,0 +1,92 @@
+package containers
+
+import (
+	"archive/tar"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+
+	"github.com/ringfence/ringfence/lab"
+)
+
+// standby is the server that streams from the coordinator's primary (Topology.Standby).
+const standby = "elections-2"
+
+// primaries returns the servers of the coordinator that start without the disk of another one.
+func primaries(t lab.Topology) []string {
+	return slices.DeleteFunc(t.CoordinatorNames(), func(name string) bool { return name == standby })
+}
+
+// startStandby starts the coordinator's standby, if there is one, from a copy of the primary's disk,
+// and returns once it streams. The copy brings primary_conninfo, which a primary ignores. The
+// setting is in the file of ALTER SYSTEM, because Lag could not change it on the command line.
+func (s *System) startStandby(ctx context.Context) error {
+	if !s.build.Topology.Standby {
+		return nil
+	}
+	primary := s.build.Topology.CoordinatorNames()[0]
+	err := lab.Exec(ctx, s.settings.postgresURL("postgres", primary), fmt.Sprintf(
+		"alter system set primary_conninfo = 'host=%s user=postgres password=%s'",
+		s.settings.coordinatorHost(coordinatorOf(s.build.Topology), 0), s.settings.password))
+	if err != nil {
+		return err
+	}
+	if err := s.backup(ctx, disks{servers: []string{primary}, dirs: postgresData}); err != nil {
+		return err
+	}
+	s.copies[standby] = map[string][]byte{}
+	for dir, archive := range s.copies[primary] {
+		if s.copies[standby][dir], err = asStandby(archive); err != nil {
+			return err
+		}
+	}
+	if err := s.startFrom(ctx, map[string]string{standby: standby}); err != nil {
+		return err
+	}
+	return lab.AwaitStream(ctx, s.settings.postgresURL("postgres", standby))
+}
+
+// asStandby adds the file to a copy of a Postgres's disk that makes its server a standby.
+func asStandby(archive []byte) ([]byte, error) {
+	top, err := tar.NewReader(bytes.NewReader(archive)).Next()
+	if err != nil {
+		return nil, err
+	}
+	var all bytes.Buffer
+	w := tar.NewWriter(&all)
+	err = w.WriteHeader(&tar.Header{
+		Name: path.Join(top.Name, "standby.signal"), Mode: 0o600, Uid: top.Uid, Gid: top.Gid,
+	})
+	// The archive follows the file, with the mark of its end.
+	err = errors.Join(err, w.Flush())
+	all.Write(archive)
+	return all.Bytes(), err
+}
+
+// Lag implements lab.CoordinatorServers.
+func (s *System) Lag(ctx context.Context) error {
+	at, err := s.standbyURL()
+	if err != nil {
+		return err
+	}
+	return lab.EndStream(ctx, at)
+}
+
+// Promote implements lab.CoordinatorServers.
+func (s *System) Promote(ctx context.Context) error {
+	at, err := s.standbyURL()
+	if err != nil {
+		return err
+	}
+	return lab.Exec(ctx, at, "select pg_promote()")
+}
+
+func (s *System) standbyURL() (string, error) {
+	if !s.build.Topology.Standby {
+		return "", errors.New("the coordinator has no standby: Topology.Standby is for Postgres")
+	}
+	return s.settings.postgresURL("postgres", standby), nil
+}
