@@ -118,7 +118,7 @@ var coordinatorScenarios = []Scenario{
 		Expect: expect(func(e *history.Expect) { e.Changes = 4 }),
 	},
 	{
-		Name: "coordinator-split", Rows: []int{39}, Only: Local, NotOn: noStandby,
+		Name: "coordinator-split", Rows: []int{39}, NotOn: noStandby,
 		About: "The old primary comes back after a failover, and two servers name leaders until it " +
 			"is ended. The leader is frozen meanwhile.",
 		Topology: small.with(func(t *Topology) { t.Standby = true }),
