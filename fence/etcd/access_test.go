@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ringfence/ringfence/internal/electiontest"
+
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 
 	"github.com/ringfence/ringfence/internal/cluster/clustertest"
@@ -15,9 +17,9 @@ import (
 func TestAUserHoldsElectionsForLongerThanItsTokenLasts(t *testing.T) {
 	server := clustertest.WithUsers(t)
 	c := openWith(t, "etcd://"+clustertest.Login+server.Addr(), 2*time.Second, nil)
-	term := win(t, c, "orders", "a")
+	term := electiontest.Win(t, c, "orders", "a")
 	until := time.Now().Add(4 * time.Second) // tokens of users last one second
-	eventually(t, "the term is confirmed with a new token", func() bool {
+	electiontest.Eventually(t, "the term is confirmed with a new token", func() bool {
 		return term.Deadline().After(until.Add(2 * time.Second))
 	})
 	if _, leaders, err := c.Leaders(t.Context(), "orders"); err != nil || leaders[0].Token != term.Token() {
@@ -30,9 +32,9 @@ func TestAUserWhoseTokenHasExpiredLogsInAgain(t *testing.T) {
 	server := clustertest.WithUsers(t)
 	url := "etcd://" + clustertest.Login + server.Addr()
 	c, idle := openWith(t, url, time.Minute, nil), openWith(t, url, time.Minute, nil)
-	term := win(t, c, "orders", "a")
+	term := electiontest.Win(t, c, "orders", "a")
 	until := time.Now().Add(3 * time.Second) // tokens of users last one second
-	eventually(t, "the token has expired", func() bool { return time.Now().After(until) })
+	electiontest.Eventually(t, "the token has expired", func() bool { return time.Now().After(until) })
 	for name, each := range map[string]*Coordinator{"the leader": c, "an observer": idle} {
 		start := time.Now()
 		_, leaders, err := each.Leaders(t.Context(), "orders")
@@ -69,7 +71,7 @@ func TestWrongCredentialsAndForeignPrefixesAreRefusedAtOnce(t *testing.T) {
 func TestAClientCertificateIsEnoughOverTLS(t *testing.T) {
 	server := clustertest.WithTLS(t)
 	c := openWith(t, "etcds://"+server.Addr+"/tls"+server.All, 10*time.Second, nil)
-	win(t, c, "orders", "a")
+	electiontest.Win(t, c, "orders", "a")
 	for what, url := range map[string]string{
 		"no client certificate": "etcds://" + server.Addr + "/tls" + server.Root,
 		"no root":               "etcds://" + server.Addr + "/tls",

@@ -15,6 +15,7 @@ import (
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/internal/cluster"
 	"github.com/ringfence/ringfence/internal/cluster/clustertest"
+	"github.com/ringfence/ringfence/internal/electiontest"
 	"github.com/ringfence/ringfence/internal/servers"
 	"github.com/ringfence/ringfence/internal/servers/serverstest"
 )
@@ -26,44 +27,10 @@ func fresh(t *testing.T, timeout time.Duration) (c *Coordinator, url string) {
 	return openWith(t, url, timeout, nil), url
 }
 
-// win campaigns with a limit.
-func win(t *testing.T, c *Coordinator, r fence.Resource, holder string) *fence.Term {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
-	defer cancel()
-	term, err := c.Campaign(ctx, r, holder)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return term
-}
-
-// queued waits until an election has this many candidates.
-func queued(t *testing.T, c *Coordinator, r fence.Resource, want int) []fence.Candidate {
-	t.Helper()
-	var last []fence.Candidate
-	eventually(t, fmt.Sprintf("%d candidates", want), func() bool {
-		var err error
-		last, err = c.Candidates(t.Context(), r)
-		return err == nil && len(last) == want
-	})
-	return last
-}
-
-func eventually(t *testing.T, what string, is func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(60 * time.Second); !is(); {
-		if time.Now().After(deadline) {
-			t.Fatalf("it never came to this: %s", what)
-		}
-		time.Sleep(5 * time.Millisecond) // between two looks, not for an event
-	}
-}
-
 func TestADeathInALargeElectionWakesOneCandidate(t *testing.T) {
 	const candidates = 300
 	c, url := fresh(t, 10*time.Second)
-	leader := win(t, c, "orders", "leader")
+	leader := electiontest.Win(t, c, "orders", "leader")
 	var mu sync.Mutex
 	woken := map[string]int{}
 	crowd := openWith(t, url, 10*time.Second, nil)
@@ -80,7 +47,7 @@ func TestADeathInALargeElectionWakesOneCandidate(t *testing.T) {
 	}
 	defer all.Wait()
 	defer stop()
-	queue := queued(t, c, "orders", candidates+1)
+	queue := electiontest.Queued(t, c, "orders", candidates+1)
 	for i := 1; i <= 3; i++ {
 		mu.Lock()
 		clear(woken)
@@ -106,7 +73,7 @@ func TestAProcessThatLeadsManyElectionsHasOneLease(t *testing.T) {
 	var all sync.WaitGroup
 	for i := range elections {
 		resources[i] = fence.Resource(fmt.Sprintf("r%d", i))
-		all.Go(func() { terms[i] = win(t, c, resources[i], "host") })
+		all.Go(func() { terms[i] = electiontest.Win(t, c, resources[i], "host") })
 	}
 	all.Wait()
 	s := c.campaigns.Current()
@@ -119,7 +86,7 @@ func TestAProcessThatLeadsManyElectionsHasOneLease(t *testing.T) {
 		first[i] = term.Deadline()
 	}
 	for i, term := range terms {
-		eventually(t, "every term is confirmed by the one lease", func() bool { return term.Deadline().After(first[i]) })
+		electiontest.Eventually(t, "every term is confirmed by the one lease", func() bool { return term.Deadline().After(first[i]) })
 	}
 	_, leaders, err := c.Leaders(t.Context(), resources...)
 	if err != nil || len(leaders) != elections {
@@ -148,7 +115,7 @@ func TestCandidatesThatShareARevisionDoNotLead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	twin := queued(t, c, "orders", 2)[0].Token
+	twin := electiontest.Queued(t, c, "orders", 2)[0].Token
 	e := s.Candidate("orders", "a")
 	e.Key = dir + "twin1"
 	e.Enrolled(twin)
@@ -178,7 +145,7 @@ func TestAnEnrolmentThatArrivesLateHoldsUpNobody(t *testing.T) {
 	c := openWith(t, url, 2*time.Second, func(cfg *clientv3.Config) {
 		cfg.DialOptions = append(cfg.DialOptions, grpc.WithChainUnaryInterceptor(late))
 	})
-	keeper := win(t, c, "stock", "a") // so that the lease lives on
+	keeper := electiontest.Win(t, c, "stock", "a") // so that the lease lives on
 	ctx, giveUp := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() {
@@ -192,10 +159,10 @@ func TestAnEnrolmentThatArrivesLateHoldsUpNobody(t *testing.T) {
 		t.Errorf("the campaign ended with %v", err)
 	}
 	other := openWith(t, url, 10*time.Second, nil)
-	if term := win(t, other, "orders", "b"); term.State() != fence.Active {
+	if term := electiontest.Win(t, other, "orders", "b"); term.State() != fence.Active {
 		t.Error("nobody leads")
 	}
-	queued(t, other, "orders", 1)
+	electiontest.Queued(t, other, "orders", 1)
 	if keeper.State() == fence.Lost {
 		t.Errorf("the other term is lost: %v", context.Cause(keeper.Context()))
 	}
@@ -210,11 +177,11 @@ func TestAClusterThatIsBuiltAgainIsAnotherIssuer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	old := win(t, c, "orders", "a")
+	old := electiontest.Win(t, c, "orders", "a")
 	if err := server.Wipe(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	again := win(t, c, "orders", "b")
+	again := electiontest.Win(t, c, "orders", "b")
 	if old.State() != fence.Lost {
 		t.Error("the term of the cluster that is gone goes on")
 	}
@@ -227,13 +194,13 @@ func TestAClusterThatIsBuiltAgainIsAnotherIssuer(t *testing.T) {
 func TestATermOutlivesTheDeathOfAMember(t *testing.T) {
 	server := serverstest.Etcd(t, servers.EtcdOptions{Members: 3})
 	c := openWith(t, "etcd://"+server.Addr(), 10*time.Second, nil)
-	term := win(t, c, "orders", "a")
+	term := electiontest.Win(t, c, "orders", "a")
 	for _, m := range server.Members {
 		if err := m.Kill(); err != nil {
 			t.Fatal(err)
 		}
 		first := term.Deadline()
-		eventually(t, "the term is confirmed without "+m.Addr(), func() bool { return term.Deadline().After(first) })
+		electiontest.Eventually(t, "the term is confirmed without "+m.Addr(), func() bool { return term.Deadline().After(first) })
 		if err := m.Start(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -249,16 +216,16 @@ func TestATermOutlivesTheDeathOfAMember(t *testing.T) {
 
 func TestAWaitingCandidateFindsALostNotice(t *testing.T) {
 	c, url := fresh(t, 10*time.Second)
-	leader := win(t, c, "orders", "leader")
+	leader := electiontest.Win(t, c, "orders", "leader")
 	other := openWith(t, url, 2*time.Second, nil)
 	campaign := make(chan error, 1)
 	go func() {
 		_, err := other.Campaign(t.Context(), "orders", "next")
 		campaign <- err
 	}()
-	queued(t, c, "orders", 2)
+	electiontest.Queued(t, c, "orders", 2)
 	var e *candidate
-	eventually(t, "the campaign has enrolled", func() bool {
+	electiontest.Eventually(t, "the campaign has enrolled", func() bool {
 		for _, e = range other.campaigns.Current().Enrolled() {
 			return true
 		}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/electiontest"
 	"github.com/ringfence/ringfence/internal/servers"
 	"github.com/ringfence/ringfence/internal/servers/serverstest"
 )
@@ -40,11 +41,11 @@ func TestWatchingAndWaitingShareOneConnectionThatListens(t *testing.T) {
 			})
 		})
 		<-seen
-		win(t, c, fence.Resource(fmt.Sprintf("r%d", i)), "a")
+		electiontest.Win(t, c, fence.Resource(fmt.Sprintf("r%d", i)), "a")
 	}
 	const listening = `select count(*) from pg_stat_activity
 	                    where datname = current_database() and query ilike 'listen%'`
-	eventually(t, "one connection listens", func() bool { return d.number(t, listening) == 1 })
+	electiontest.Eventually(t, "one connection listens", func() bool { return d.number(t, listening) == 1 })
 	stop()
 	watching.Wait()
 	if err := c.Close(); err != nil {
@@ -68,15 +69,15 @@ func TestAPoolerInTransactionModeIsUsedWithoutListening(t *testing.T) {
 	}
 	var last fence.Token
 	for i := range 6 {
-		term := win(t, clients[i%2], "orders", "a")
-		won := stand(t, clients[(i+1)%2], "orders", "b")
+		term := electiontest.Win(t, clients[i%2], "orders", "a")
+		won := electiontest.Stand(t, clients[(i+1)%2], "orders", "b")
 		if err := term.Acknowledge(t.Context()); err != nil {
 			t.Error(err)
 		}
 		if err := term.Resign(t.Context()); err != nil {
 			t.Error(err)
 		}
-		successor := next(t, won)
+		successor := electiontest.Next(t, won)
 		if term.Token() <= last || successor.Token() <= term.Token() {
 			t.Errorf("%s, %s and %s", last, term.Token(), successor.Token())
 		}
@@ -85,9 +86,9 @@ func TestAPoolerInTransactionModeIsUsedWithoutListening(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	term := win(t, clients[0], "orders", "a")
+	term := electiontest.Win(t, clients[0], "orders", "a")
 	first := term.Deadline()
-	eventually(t, "the term is confirmed", func() bool { return term.Deadline().After(first) })
+	electiontest.Eventually(t, "the term is confirmed", func() bool { return term.Deadline().After(first) })
 }
 
 func TestErrorsShowNoPassword(t *testing.T) {
@@ -127,20 +128,20 @@ func TestATermOutlivesARestartOfTheServer(t *testing.T) {
 	t.Parallel()
 	d := database{serverstest.Postgres(t, servers.PostgresOptions{}), "postgres"}
 	c := openWith(t, d.url(), long, nil)
-	term := win(t, c, "orders", "a")
-	won := stand(t, openWith(t, d.url(), long, nil), "orders", "b")
+	term := electiontest.Win(t, c, "orders", "a")
+	won := electiontest.Stand(t, openWith(t, d.url(), long, nil), "orders", "b")
 	if err := d.pg.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the term is suspended", func() bool { return term.State() == fence.Suspended })
+	electiontest.Eventually(t, "the term is suspended", func() bool { return term.State() == fence.Suspended })
 	if err := d.pg.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the term is active", func() bool { return term.State() == fence.Active })
+	electiontest.Eventually(t, "the term is active", func() bool { return term.State() == fence.Active })
 	if err := term.Resign(t.Context()); err != nil {
 		t.Error(err)
 	}
-	if newer := next(t, won); newer.Token() <= term.Token() {
+	if newer := electiontest.Next(t, won); newer.Token() <= term.Token() {
 		t.Errorf("%s follows %s", newer.Token(), term.Token())
 	}
 }

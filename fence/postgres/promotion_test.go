@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/electiontest"
 	"github.com/ringfence/ringfence/internal/servers"
 	"github.com/ringfence/ringfence/internal/servers/serverstest"
 )
@@ -58,7 +59,7 @@ func TestAStandbyIsRefused(t *testing.T) {
 	wantSetupError(t, Install(t.Context(), standby.url()), "standby", "primary")
 	hosts := standby.pg.Addr() + "," + d.pg.Addr()
 	both := "postgres://postgres@" + hosts + "/postgres?sslmode=disable"
-	win(t, openWith(t, both, long, nil), "orders", "a") // on the primary
+	electiontest.Win(t, openWith(t, both, long, nil), "orders", "a") // on the primary
 }
 
 // The primary dies with enrolments and deletions that the standby has not heard of.
@@ -72,36 +73,36 @@ func TestAPromotionEndsEveryTermAndTokensRise(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	kept := win(t, c, "orders", "kept")
-	resigned := win(t, c, "stock", "resigned")
+	kept := electiontest.Win(t, c, "orders", "kept")
+	resigned := electiontest.Win(t, c, "stock", "resigned")
 	standby := standbyOf(t, d.pg)
 
 	if err := resigned.Resign(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	for range 40 { // more than the 32 numbers that a sequence skips after a crash
-		if err := win(t, other, "stock", "b").Resign(t.Context()); err != nil {
+		if err := electiontest.Win(t, other, "stock", "b").Resign(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}
-	lost := win(t, other, "stock", "lost")
+	lost := electiontest.Win(t, other, "stock", "lost")
 	if err := d.pg.Kill(); err != nil {
 		t.Fatal(err)
 	}
 	r.To(standby.pg.Addr())
-	eventually(t, "the term is suspended", func() bool { // a standby confirms nothing
+	electiontest.Eventually(t, "the term is suspended", func() bool { // a standby confirms nothing
 		return lost.State() != fence.Active
 	})
 	standby.promote(t)
 
-	ends(t, kept, fence.ErrExpired)
-	ends(t, lost, fence.ErrExpired)
+	electiontest.Ends(t, kept, fence.ErrExpired)
+	electiontest.Ends(t, lost, fence.ErrExpired)
 	_, leaders, err := c.Leaders(t.Context(), "orders", "stock")
 	if err != nil || leaders[0].Token != 0 || leaders[1].Token != 0 {
 		t.Errorf("on the new timeline %v lead, %v", leaders, err)
 	}
 	for resource, before := range map[fence.Resource]*fence.Term{"orders": kept, "stock": lost} {
-		term := win(t, other, resource, "new")
+		term := electiontest.Win(t, other, resource, "new")
 		if term.Token() <= before.Token() {
 			t.Errorf("%s: %s follows %s", resource, term.Token(), before.Token())
 		}
@@ -116,18 +117,18 @@ func TestADumpThatIsRestoredIsAnotherIssuer(t *testing.T) {
 	t.Parallel()
 	d := fresh(t)
 	c := openWith(t, d.url(), long, nil)
-	old := win(t, c, "orders", "a")
+	old := electiontest.Win(t, c, "orders", "a")
 	file := filepath.Join(t.TempDir(), "dump")
 	run(t, "pg_dump", "-Fc", "-f", file, d.url())
-	newer := win(t, openWith(t, d.url(), long, nil), "stock", "b")
+	newer := electiontest.Win(t, openWith(t, d.url(), long, nil), "stock", "b")
 	run(t, "pg_restore", "--clean", "--if-exists", "-d", d.url(), file)
 	_, leaders, err := c.Leaders(t.Context(), "orders")
 	if err != nil || leaders[0].Token != 0 {
 		t.Errorf("%v leads, %v", leaders, err)
 	}
-	ends(t, old, fence.ErrExpired)
-	ends(t, newer, fence.ErrExpired)
-	if term := win(t, c, "orders", "c"); term.Claim().Issuer == old.Claim().Issuer {
+	electiontest.Ends(t, old, fence.ErrExpired)
+	electiontest.Ends(t, newer, fence.ErrExpired)
+	if term := electiontest.Win(t, c, "orders", "c"); term.Claim().Issuer == old.Claim().Issuer {
 		t.Errorf("%v and %v have one issuer", old.Claim(), term.Claim())
 	}
 }
@@ -161,5 +162,5 @@ func TestASilentHostDoesNotHideThePrimary(t *testing.T) {
 		t.Fatal(err)
 	}
 	first := term.Deadline()
-	eventually(t, "the term is confirmed", func() bool { return term.Deadline().After(first) })
+	electiontest.Eventually(t, "the term is confirmed", func() bool { return term.Deadline().After(first) })
 }

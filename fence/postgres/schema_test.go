@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/electiontest"
 )
 
 func TestALateRenewalOfTheIssuerReplacesNoNewerOne(t *testing.T) {
@@ -51,7 +52,7 @@ func TestARoleWithoutPrivilegesIsToldWhatAnOperatorRuns(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := openWith(t, url, long, nil)
-	if err := win(t, c, "orders", "a").Acknowledge(t.Context()); err != nil {
+	if err := electiontest.Win(t, c, "orders", "a").Acknowledge(t.Context()); err != nil {
 		t.Error(err)
 	}
 	conn, err := pgx.Connect(t.Context(), url)
@@ -86,7 +87,7 @@ func TestARoleThatMayCreateASchemaNeedsNoOperator(t *testing.T) {
 		})
 	}
 	all.Wait()
-	win(t, openWith(t, d.pg.URL(role, d.name), long, nil), "orders", "a")
+	electiontest.Win(t, openWith(t, d.pg.URL(role, d.name), long, nil), "orders", "a")
 	if err := Install(t.Context(), d.url(), role); err != nil { // as an upgrade would
 		t.Error(err)
 	}
@@ -100,10 +101,10 @@ func TestASchemaThatIsWipedIsAnotherIssuer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	old := win(t, c, "orders", "a")
+	old := electiontest.Win(t, c, "orders", "a")
 	d.sql(t, "drop schema ringfence_elections cascade")
-	again := win(t, c, "orders", "b")
-	ends(t, old, fence.ErrExpired)
+	again := electiontest.Win(t, c, "orders", "b")
+	electiontest.Ends(t, old, fence.ErrExpired)
 	after, err := c.Issuer(t.Context())
 	if err != nil || after == before || again.Claim().Issuer != after {
 		t.Errorf("the issuer was %s and is %s, the term's is %s, %v",
@@ -115,7 +116,7 @@ func TestAnAnswerIsDurableWhateverTheDefaultsAre(t *testing.T) {
 	t.Parallel()
 	d := fresh(t)
 	c := openWith(t, d.url(), long, nil)
-	term := win(t, c, "orders", "a")
+	term := electiontest.Win(t, c, "orders", "a")
 	s := current(c)
 	conn, err := pgx.Connect(t.Context(), d.url()+"&synchronous_commit=off")
 	if err != nil {
@@ -160,14 +161,14 @@ func TestAnotherIsolationLevelIsRefused(t *testing.T) {
 	d.sql(t, "alter database "+d.name+" set default_transaction_isolation = 'serializable'")
 	_, err := Open(t.Context(), d.url()+"&listen=off", Options{})
 	wantSetupError(t, err, "READ COMMITTED", "ALTER ROLE")
-	win(t, openWith(t, d.url(), long, nil), "orders", "a") // without a pooler we set it
+	electiontest.Win(t, openWith(t, d.url(), long, nil), "orders", "a") // without a pooler we set it
 }
 
 func TestACounterThatIsUsedUpOrSetBackGivesNoToken(t *testing.T) {
 	t.Parallel()
 	d := fresh(t)
 	c := openWith(t, d.url(), long, nil)
-	term := win(t, c, "orders", "a")
+	term := electiontest.Win(t, c, "orders", "a")
 	for _, to := range []string{"1, false", "4294967295"} {
 		d.sql(t, "select setval('ringfence_elections.counter', "+to+")")
 		_, err := c.Campaign(t.Context(), "orders", "b")

@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/electiontest"
 	"github.com/ringfence/ringfence/internal/servers/serverstest"
 )
 
@@ -20,7 +21,7 @@ func TestADeathInALargeElectionWakesOneCandidate(t *testing.T) {
 	const candidates = 300
 	d := fresh(t)
 	c := openWith(t, d.url(), long, nil)
-	leader := win(t, c, "orders", "leader")
+	leader := electiontest.Win(t, c, "orders", "leader")
 	var mu sync.Mutex
 	woken := map[string]int{}
 	crowd := openWith(t, d.url(), long, nil)
@@ -37,8 +38,8 @@ func TestADeathInALargeElectionWakesOneCandidate(t *testing.T) {
 	}
 	defer all.Wait()
 	defer stop()
-	queue := queued(t, c, "orders", candidates+1)
-	eventually(t, "the crowd listens", func() bool { return current(crowd).notices.listening() })
+	queue := electiontest.Queued(t, c, "orders", candidates+1)
+	electiontest.Eventually(t, "the crowd listens", func() bool { return current(crowd).notices.listening() })
 	if err := leader.Resign(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -62,7 +63,7 @@ func TestAProcessThatLeadsManyElectionsHasOneSession(t *testing.T) {
 	var all sync.WaitGroup
 	for i := range elections {
 		resources[i] = fence.Resource(fmt.Sprintf("r%d", i))
-		all.Go(func() { terms[i] = win(t, c, resources[i], "host") })
+		all.Go(func() { terms[i] = electiontest.Win(t, c, resources[i], "host") })
 	}
 	all.Wait()
 	if n := d.number(t, "select count(*) from ringfence_elections.session"); n != 1 {
@@ -73,7 +74,7 @@ func TestAProcessThatLeadsManyElectionsHasOneSession(t *testing.T) {
 		first[i] = term.Deadline()
 	}
 	for i, term := range terms {
-		eventually(t, "every term is confirmed by the one session", func() bool {
+		electiontest.Eventually(t, "every term is confirmed by the one session", func() bool {
 			return term.Deadline().After(first[i])
 		})
 	}
@@ -113,7 +114,7 @@ func TestALateHeartbeatRevivesNothing(t *testing.T) {
 	d := fresh(t)
 	r := serverstest.NewRelay(t, d.pg.Addr())
 	c := openWith(t, d.through(r), long, nil)
-	old := win(t, c, "orders", "a")
+	old := electiontest.Win(t, c, "orders", "a")
 	s := current(c)
 	r.Hold()
 	d.expired(t, s)
@@ -121,7 +122,7 @@ func TestALateHeartbeatRevivesNothing(t *testing.T) {
 		t.Errorf("a heartbeat after the end of the session: %v", err)
 	}
 	other := openWith(t, d.url(), long, nil)
-	newer := win(t, other, "orders", "b")
+	newer := electiontest.Win(t, other, "orders", "b")
 	if newer.Token() <= old.Token() {
 		t.Errorf("%s follows %s", newer.Token(), old.Token())
 	}
@@ -129,8 +130,8 @@ func TestALateHeartbeatRevivesNothing(t *testing.T) {
 		t.Errorf("a heartbeat after the next one leads: %v", err)
 	}
 	r.Pass()
-	ends(t, old, fence.ErrExpired)
-	if queue := queued(t, other, "orders", 1); queue[0].Token != newer.Token() {
+	electiontest.Ends(t, old, fence.ErrExpired)
+	if queue := electiontest.Queued(t, other, "orders", 1); queue[0].Token != newer.Token() {
 		t.Errorf("%v leads", queue[0])
 	}
 	if newer.State() == fence.Lost {
@@ -171,9 +172,9 @@ func TestASessionThatWasPassedOverIsGoneWhateverTheClockSays(t *testing.T) {
 			url := d.through(r)
 			c, other := openWith(t, url, long, nil), openWith(t, url, long, nil)
 			third := openWith(t, d.url(), long, nil)
-			win(t, c, "orders", "a")
+			electiontest.Win(t, c, "orders", "a")
 			s := current(c)
-			stand(t, other, "orders", "b")
+			electiontest.Stand(t, other, "orders", "b")
 			waiting := current(other)
 			r.Hold() // now nobody looks but this test
 			d.expired(t, s)
@@ -215,7 +216,7 @@ func TestAnEnrolmentThatArrivesLateHoldsUpNobody(t *testing.T) {
 	d := fresh(t)
 	late := newDelay()
 	c := openWith(t, d.url(), 4*time.Second, late.config)
-	keeper := win(t, c, "stock", "a") // so that the session lives on
+	keeper := electiontest.Win(t, c, "stock", "a") // so that the session lives on
 	ctx, giveUp := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	late.next.Store(true)
@@ -230,15 +231,15 @@ func TestAnEnrolmentThatArrivesLateHoldsUpNobody(t *testing.T) {
 	}
 	close(late.arrive)
 	<-late.arrived
-	eventually(t, "the server has taken the enrolment, or this proves nothing", func() bool {
+	electiontest.Eventually(t, "the server has taken the enrolment, or this proves nothing", func() bool {
 		return d.number(t, "select coalesce(max(last), 0) from ringfence_elections.election "+
 			"where resource = 'orders'") > 0
 	})
 	other := openWith(t, d.url(), long, nil)
-	if term := win(t, other, "orders", "b"); term.State() != fence.Active {
+	if term := electiontest.Win(t, other, "orders", "b"); term.State() != fence.Active {
 		t.Error("nobody leads")
 	}
-	queued(t, other, "orders", 1)
+	electiontest.Queued(t, other, "orders", 1)
 	if keeper.State() == fence.Lost {
 		t.Errorf("the other term is lost: %v", context.Cause(keeper.Context()))
 	}
@@ -249,7 +250,7 @@ func TestTokensAreCommittedInTheirOrder(t *testing.T) {
 	t.Parallel()
 	d := fresh(t)
 	c := openWith(t, d.url(), long, nil)
-	win(t, c, "stock", "a")
+	electiontest.Win(t, c, "stock", "a")
 	s := current(c)
 	connect := func(options string) *pgx.Conn {
 		conn, err := pgx.Connect(t.Context(), d.url()+options)
@@ -284,10 +285,10 @@ func TestADeadlineCountsFromTheStartOfTheHeartbeat(t *testing.T) {
 	d := fresh(t)
 	r := serverstest.NewRelay(t, d.pg.Addr())
 	c := openWith(t, d.through(r), timeout, nil)
-	term := win(t, c, "orders", "a")
+	term := electiontest.Win(t, c, "orders", "a")
 	s := current(c)
 	first := term.Deadline()
-	eventually(t, "a heartbeat confirms the term", func() bool {
+	electiontest.Eventually(t, "a heartbeat confirms the term", func() bool {
 		return term.Deadline().After(first)
 	})
 	r.Hold()
@@ -296,7 +297,7 @@ func TestADeadlineCountsFromTheStartOfTheHeartbeat(t *testing.T) {
 	time.Sleep(2 * time.Second)
 	passed := time.Now()
 	r.Pass()
-	eventually(t, "the term is confirmed", func() bool { return term.Deadline().After(first) })
+	electiontest.Eventually(t, "the term is confirmed", func() bool { return term.Deadline().After(first) })
 	if d := term.Deadline(); !d.Before(passed.Add(timeout)) {
 		t.Errorf("the deadline is %s later than it may be", d.Sub(passed.Add(timeout)))
 	}
@@ -307,7 +308,7 @@ func TestAnAcknowledgementAfterTheSessionIsRefused(t *testing.T) {
 	d := fresh(t)
 	r := serverstest.NewRelay(t, d.pg.Addr())
 	c := openWith(t, d.through(r), long, nil)
-	term := win(t, c, "orders", "a")
+	term := electiontest.Win(t, c, "orders", "a")
 	s := current(c)
 	id := s.Enrolled()[0].Key
 	r.Hold()
@@ -333,9 +334,9 @@ func TestACandidateThatWaitsSendsNoNotice(t *testing.T) {
 	const candidates = 20
 	d := fresh(t)
 	c, crowd := openWith(t, d.url(), long, nil), openWith(t, d.url(), long, nil)
-	stock := win(t, c, "stock", "a")
-	orders := win(t, c, "orders", "leader")
-	win(t, crowd, "bills", "b") // so that its session exists
+	stock := electiontest.Win(t, c, "stock", "a")
+	orders := electiontest.Win(t, c, "orders", "leader")
+	electiontest.Win(t, crowd, "bills", "b") // so that its session exists
 	conn, err := pgx.Connect(t.Context(), d.url())
 	if err != nil {
 		t.Fatal(err)
@@ -350,7 +351,7 @@ func TestACandidateThatWaitsSendsNoNotice(t *testing.T) {
 		}
 	}
 	for i := range candidates {
-		stand(t, crowd, "orders", fmt.Sprint(i))
+		electiontest.Stand(t, crowd, "orders", fmt.Sprint(i))
 	}
 	told := func(r fence.Resource) {
 		t.Helper()
@@ -365,7 +366,7 @@ func TestACandidateThatWaitsSendsNoNotice(t *testing.T) {
 		t.Fatal(err)
 	}
 	told("stock")
-	win(t, c, "parts", "a")
+	electiontest.Win(t, c, "parts", "a")
 	told("parts")
 	d.sql(t, "delete from ringfence_elections.candidate where token = $1", int64(orders.Token()))
 	told("orders")
@@ -377,7 +378,7 @@ func TestEnrolmentsThatWaitForAnElectionTakeOneConnection(t *testing.T) {
 	const candidates = 3 * callsMost
 	d := fresh(t)
 	c := openWith(t, d.url(), long, nil)
-	win(t, c, "orders", "leader")
+	electiontest.Win(t, c, "orders", "leader")
 	conn, err := pgx.Connect(t.Context(), d.url())
 	if err != nil {
 		t.Fatal(err)
@@ -399,11 +400,11 @@ func TestEnrolmentsThatWaitForAnElectionTakeOneConnection(t *testing.T) {
 	for i := range candidates {
 		all.Go(func() { _, _ = c.Campaign(ctx, "orders", fmt.Sprint(i)) })
 	}
-	eventually(t, "all enrol", func() bool { return c.enrolling.waiting("orders") == candidates })
+	electiontest.Eventually(t, "all enrol", func() bool { return c.enrolling.waiting("orders") == candidates })
 	const waits = `select count(*) from pg_stat_activity where datname = current_database()
 	                  and wait_event_type = 'Lock' and query like '%enrol(%'`
-	eventually(t, "one enrolment waits", func() bool { return d.number(t, waits) == 1 })
-	if term := win(t, c, "stock", "a"); term.State() != fence.Active {
+	electiontest.Eventually(t, "one enrolment waits", func() bool { return d.number(t, waits) == 1 })
+	if term := electiontest.Win(t, c, "stock", "a"); term.State() != fence.Active {
 		t.Errorf("the term of another election is %s", term.State())
 	}
 	if n := d.number(t, waits); n != 1 {
@@ -412,7 +413,7 @@ func TestEnrolmentsThatWaitForAnElectionTakeOneConnection(t *testing.T) {
 	if err := slow.Rollback(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	queued(t, c, "orders", candidates+1)
+	electiontest.Queued(t, c, "orders", candidates+1)
 }
 
 // waiting counts those who have the turn in an election or wait for it.

@@ -15,6 +15,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/electiontest"
 	"github.com/ringfence/ringfence/internal/ensemble"
 	"github.com/ringfence/ringfence/internal/ensemble/ensembletest"
 	"github.com/ringfence/ringfence/internal/servers/serverstest"
@@ -42,7 +43,7 @@ func TestRootsKeepElectionsApart(t *testing.T) {
 	admin := ensembletest.Connect(t, ensemble)
 	one := openFor(t, "zk://"+ensemble+"/deep/er/one", 20*time.Second)
 	two := openFor(t, "zk://"+ensemble+"/deep/er/two", 20*time.Second)
-	first, second := win(t, one, "orders", "a"), win(t, two, "orders", "a")
+	first, second := electiontest.Win(t, one, "orders", "a"), electiontest.Win(t, two, "orders", "a")
 	if first.State() != fence.Active || second.State() != fence.Active {
 		t.Errorf("%v is %v, %v is %v", first.Claim(), first.State(), second.Claim(), second.State())
 	}
@@ -60,7 +61,7 @@ func TestRootsKeepElectionsApart(t *testing.T) {
 func TestCredentialsKeepOthersOut(t *testing.T) {
 	ensemble := serverstest.SharedZooKeeper(t).Addr()
 	c := openFor(t, "zk://alice:s%3Acret@"+ensemble+"/private/deep", 20*time.Second)
-	term := win(t, c, "orders", "a")
+	term := electiontest.Win(t, c, "orders", "a")
 	if err := term.Acknowledge(t.Context()); err != nil {
 		t.Error(err)
 	}
@@ -176,7 +177,7 @@ func TestOpenWarnsOnceWhoElseMayChangeElections(t *testing.T) {
 			}
 			defer co.Close()
 			for _, r := range []fence.Resource{"orders", "invoices"} { // each in its own session
-				if err := win(t, co, r, "a").Resign(t.Context()); err != nil {
+				if err := electiontest.Win(t, co, r, "a").Resign(t.Context()); err != nil {
 					t.Error(err)
 				}
 				co.campaigns.Current().End(fence.ErrExpired)
@@ -216,7 +217,7 @@ func (s *synchronized) String() string {
 func TestCredentialsOutliveAReconnection(t *testing.T) {
 	r := ensembletest.NewRelay(t, serverstest.SharedZooKeeper(t).Addr())
 	c := openFor(t, "zk://alice:secret@"+r.Addr()+"/again", 20*time.Second)
-	term := win(t, c, "orders", "a")
+	term := electiontest.Win(t, c, "orders", "a")
 	r.DropAll()
 	confirmedAgain(t, term)
 	if err := term.Acknowledge(t.Context()); err != nil {
@@ -315,7 +316,7 @@ func TestAfterASilentServerTheNextOneIsTried(t *testing.T) {
 	silent := listener(t, func(net.Conn) {})
 	for range 3 { // the first server is random
 		c := openFor(t, "zk://"+silent+","+ensemble+"/next", 10*time.Second)
-		if err := win(t, c, "orders", "a").Resign(t.Context()); err != nil {
+		if err := electiontest.Win(t, c, "orders", "a").Resign(t.Context()); err != nil {
 			t.Error(err)
 		}
 		c.Close()

@@ -9,6 +9,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/electiontest"
 	"github.com/ringfence/ringfence/internal/ensemble/ensembletest"
 	"github.com/ringfence/ringfence/internal/leak"
 	"github.com/ringfence/ringfence/internal/servers/serverstest"
@@ -19,7 +20,7 @@ func TestCloseIsQuickAndLeavesNothing(t *testing.T) {
 	admin := ensembletest.Connect(t, ensemble)
 	before := goleak.IgnoreCurrent()
 	c := openFor(t, "zk://"+ensemble+"/closing", time.Minute)
-	win(t, c, "orders", "a")
+	electiontest.Win(t, c, "orders", "a")
 	waiting := make(chan error, 1)
 	go func() {
 		_, err := c.Campaign(context.Background(), "orders", "b")
@@ -51,7 +52,7 @@ func TestCloseIsQuickAndLeavesNothing(t *testing.T) {
 func TestWatchesFireWhenTheConnectionBreaks(t *testing.T) {
 	r := ensembletest.NewRelay(t, serverstest.SharedZooKeeper(t).Addr())
 	c := openFor(t, "zk://"+r.Addr()+"/watches", 20*time.Second)
-	term := win(t, c, "orders", "a")
+	term := electiontest.Win(t, c, "orders", "a")
 	waiting := make(chan *fence.Term, 1)
 	woken := make(chan string, 100)
 	other := openFor(t, "zk://"+r.Addr()+"/watches", 20*time.Second)

@@ -1,7 +1,6 @@
 package zookeeper
 
 import (
-	"context"
 	"errors"
 	"os"
 	"path"
@@ -83,18 +82,6 @@ func openFor(t testing.TB, url string, timeout time.Duration) (c *Coordinator) {
 
 // dir returns the path of a resource's election.
 func (c *Coordinator) dir(r fence.Resource) string { return election.Dir(c.client.Root(), r) }
-
-// win campaigns, for at most a minute.
-func win(t *testing.T, c *Coordinator, r fence.Resource, holder string) *fence.Term {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
-	defer cancel()
-	term, err := c.Campaign(ctx, r, holder)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return term
-}
 
 // sessionsOf counts the sessions that own the candidates of these elections.
 func sessionsOf(t testing.TB, admin *zk.Conn, rs []fence.Resource) int {

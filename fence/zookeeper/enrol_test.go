@@ -10,6 +10,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/electiontest"
 	"github.com/ringfence/ringfence/internal/ensemble/election"
 	"github.com/ringfence/ringfence/internal/ensemble/ensembletest"
 	"github.com/ringfence/ringfence/internal/servers/serverstest"
@@ -18,7 +19,7 @@ import (
 func TestAnotherSessionsZnodeIsNotAdopted(t *testing.T) {
 	ensemble := serverstest.SharedZooKeeper(t).Addr()
 	c := openFor(t, "zk://"+ensemble+"/adopt", 50*time.Second)
-	if err := win(t, c, "orders", "a").Resign(t.Context()); err != nil { // makes the election
+	if err := electiontest.Win(t, c, "orders", "a").Resign(t.Context()); err != nil { // makes the election
 		t.Fatal(err)
 	}
 	s, err := c.campaigns.Session(t.Context())

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/electiontest"
 	"github.com/ringfence/ringfence/internal/ensemble/ensembletest"
 	"github.com/ringfence/ringfence/internal/servers"
 	"github.com/ringfence/ringfence/internal/servers/serverstest"
@@ -17,7 +18,7 @@ func TestAPausedEnsembleExpiresTheTermByTheLocalClock(t *testing.T) {
 	z := serverstest.ZooKeeper(t, servers.ZooKeeperOptions{})
 	const timeout = 8 * time.Second
 	c := openFor(t, "zk://"+z.Addr(), timeout)
-	term := win(t, c, "orders", "a")
+	term := electiontest.Win(t, c, "orders", "a")
 	if err := z.Pause(); err != nil {
 		t.Fatal(err)
 	}
@@ -29,7 +30,7 @@ func TestAPausedEnsembleExpiresTheTermByTheLocalClock(t *testing.T) {
 	if err := z.Resume(); err != nil {
 		t.Fatal(err)
 	}
-	if next := win(t, c, "orders", "a"); next.Token() <= term.Token() {
+	if next := electiontest.Win(t, c, "orders", "a"); next.Token() <= term.Token() {
 		t.Errorf("token %v follows %v", next.Token(), term.Token())
 	}
 }
@@ -38,7 +39,7 @@ func TestATermOutlivesARestartOfTheEnsemble(t *testing.T) {
 	t.Parallel()
 	z := serverstest.ZooKeeper(t, servers.ZooKeeperOptions{})
 	c := openFor(t, "zk://"+z.Addr(), time.Minute) // a restart may take a while
-	term := win(t, c, "orders", "a")
+	term := electiontest.Win(t, c, "orders", "a")
 	if err := term.Acknowledge(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -79,7 +80,7 @@ func TestATermOutlivesTheDeathOfTheEnsemblesLeader(t *testing.T) {
 	z := serverstest.ZooKeeper(t, servers.ZooKeeperOptions{Nodes: 3})
 	const timeout = time.Minute
 	c := openFor(t, "zk://"+z.Addr(), timeout)
-	term := win(t, c, "orders", "a")
+	term := electiontest.Win(t, c, "orders", "a")
 	if err := inMode(t, z, "leader").Kill(); err != nil {
 		t.Fatal(err)
 	}
@@ -97,7 +98,7 @@ func TestATermOutlivesTheDeathOfTheEnsemblesLeader(t *testing.T) {
 	if err := term.Resign(t.Context()); err != nil {
 		t.Error(err)
 	}
-	if next := win(t, c, "orders", "a"); next.Token() <= term.Token() {
+	if next := electiontest.Win(t, c, "orders", "a"); next.Token() <= term.Token() {
 		t.Errorf("token %v follows %v", next.Token(), term.Token())
 	}
 }
@@ -124,7 +125,7 @@ func TestAServerWithoutItsEnsembleConfirmsNothing(t *testing.T) {
 	z := serverstest.ZooKeeper(t, servers.ZooKeeperOptions{Nodes: 3})
 	alone := inMode(t, z, "follower")
 	c := openFor(t, "zk://"+alone.Addr(), timeout)
-	term := win(t, c, "orders", "a")
+	term := electiontest.Win(t, c, "orders", "a")
 	for _, n := range z.Nodes {
 		if n != alone {
 			if err := n.Pause(); err != nil {
@@ -147,11 +148,11 @@ func TestAWipedEnsembleIsAnotherIssuer(t *testing.T) {
 	// No timeout passes: the new ensemble says at once that it does not know the session.
 	c := openFor(t, "zk://"+z.Addr(), 20*time.Second)
 	for range 20 { // so that the new ensemble's counter is behind
-		if err := win(t, c, "orders", "a").Resign(t.Context()); err != nil {
+		if err := electiontest.Win(t, c, "orders", "a").Resign(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}
-	term := win(t, c, "orders", "a")
+	term := electiontest.Win(t, c, "orders", "a")
 	if err := z.Wipe(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -160,7 +161,7 @@ func TestAWipedEnsembleIsAnotherIssuer(t *testing.T) {
 	if err != nil || issuer == term.Claim().Issuer {
 		t.Errorf("after the wipe the issuer is %q, %v; before %q", issuer, err, term.Claim().Issuer)
 	}
-	next := win(t, c, "orders", "a")
+	next := electiontest.Win(t, c, "orders", "a")
 	if next.Claim().Issuer != issuer {
 		t.Errorf("the new term's issuer is %q; want %q", next.Claim().Issuer, issuer)
 	}
@@ -173,7 +174,7 @@ func TestAWipedEnsembleIsAnotherIssuer(t *testing.T) {
 func TestARenewedIssuerIsAnotherOne(t *testing.T) {
 	ensemble, root := serverstest.SharedZooKeeper(t).Addr(), ensembletest.FreshRoot()
 	c := openFor(t, "zk://"+ensemble+root, 50*time.Second)
-	old := win(t, c, "orders", "a")
+	old := electiontest.Win(t, c, "orders", "a")
 	won := make(chan *fence.Term, 2)
 	for i := range 2 { // candidates from before the renewal
 		go func() {

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ringfence/ringfence/internal/electiontest"
+
 	"github.com/go-zookeeper/zk"
 
 	"github.com/ringfence/ringfence/internal/ensemble/ensembletest"
@@ -39,7 +41,7 @@ func command(t *testing.T, ensemble string, lines ...string) {
 func TestCredentialsThatAreAddedLaterKeepOthersOut(t *testing.T) {
 	ensemble, root := serverstest.SharedZooKeeper(t).Addr(), ensembletest.FreshRoot()
 	before := openFor(t, "zk://"+ensemble+root, 20*time.Second)
-	term := win(t, before, "orders", "a")
+	term := electiontest.Win(t, before, "orders", "a")
 	if err := term.Resign(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -58,7 +60,7 @@ func TestCredentialsThatAreAddedLaterKeepOthersOut(t *testing.T) {
 		t.Errorf("logged is %q", said)
 	}
 	c := openFor(t, "zk://alice:secret@"+ensemble+root, 20*time.Second)
-	term = win(t, c, "orders", "b")
+	term = electiontest.Win(t, c, "orders", "b")
 
 	command(t, ensemble, "addauth digest alice:secret", "setAcl -R "+root+" auth::cdrwa")
 

@@ -10,6 +10,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/electiontest"
 	"github.com/ringfence/ringfence/internal/ensemble/ensembletest"
 	"github.com/ringfence/ringfence/internal/servers/serverstest"
 )
@@ -43,8 +44,8 @@ func TestLeadersIsOneRequestWhileNothingChanges(t *testing.T) {
 	r := ensembletest.NewRelay(t, ensemble)
 	c := openFor(t, "zk://"+r.Addr()+root, 50*time.Second)
 	elector := openFor(t, "zk://"+ensemble+root, 50*time.Second)
-	term := win(t, elector, "orders", "a")
-	win(t, elector, "invoices", "b")
+	term := electiontest.Win(t, elector, "orders", "a")
+	electiontest.Win(t, elector, "invoices", "b")
 	wantNamed(t, c, []fence.Resource{"orders", "invoices"}, "a", "b")
 	oneRequest := func(want map[uint32]int, ask ...fence.Resource) {
 		t.Helper()
@@ -76,7 +77,7 @@ func TestTheVersionShowsARenewedIssuer(t *testing.T) {
 	r.Set(func() { r.Mute = true })
 	c := openFor(t, "zk://"+r.Addr()+root, 50*time.Second)
 	operator := openFor(t, "zk://"+ensemble+root, 50*time.Second)
-	win(t, operator, "orders", "a")
+	electiontest.Win(t, operator, "orders", "a")
 	for range 3 {
 		before, _ := named(t, c, "orders")
 		renewed, err := operator.RenewIssuer(t.Context())
@@ -94,7 +95,7 @@ func TestTheWatchShowsAnIssuerThatIsCreatedAgain(t *testing.T) {
 	ensemble, root := serverstest.SharedZooKeeper(t).Addr(), ensembletest.FreshRoot()
 	c := openFor(t, "zk://"+ensemble+root, 50*time.Second)
 	admin := ensembletest.Connect(t, ensemble)
-	win(t, c, "orders", "a")
+	electiontest.Win(t, c, "orders", "a")
 	for range 20 {
 		before, _ := named(t, c, "orders")
 		made := makeIssuerAnew(t, admin, root)
@@ -124,7 +125,7 @@ func TestLeadersNeedsATransaction(t *testing.T) {
 	t.Parallel()
 	ensemble, root := serverstest.SharedZooKeeper(t).Addr(), ensembletest.FreshRoot()
 	elector := openFor(t, "zk://"+ensemble+root, 50*time.Second)
-	win(t, elector, "orders", "a")
+	electiontest.Win(t, elector, "orders", "a")
 	for name, seen := range map[string][]fence.Resource{
 		"with a cache":    {"orders"},
 		"without a cache": nil,

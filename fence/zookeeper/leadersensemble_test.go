@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/electiontest"
 	"github.com/ringfence/ringfence/internal/ensemble/ensembletest"
 	"github.com/ringfence/ringfence/internal/servers"
 	"github.com/ringfence/ringfence/internal/servers/serverstest"
@@ -76,7 +77,7 @@ func TestAServerWithoutItsEnsembleNamesNoLeader(t *testing.T) {
 	z := serverstest.ZooKeeper(t, servers.ZooKeeperOptions{Nodes: 3})
 	alone, others := apart(t, z)
 	elector := openFor(t, "zk://"+z.Addr(), time.Minute)
-	win(t, elector, "orders", "a")
+	electiontest.Win(t, elector, "orders", "a")
 	warm := openFor(t, "zk://"+alone.Addr(), time.Minute)
 	cold := openFor(t, "zk://"+alone.Addr(), time.Minute)
 	issuer, _ := named(t, warm, "orders", "invoices")
@@ -99,7 +100,7 @@ func TestAServerThatWasLeftBehindNamesTheNewLeader(t *testing.T) {
 	z := serverstest.ZooKeeper(t, servers.ZooKeeperOptions{Nodes: 3})
 	alone, others := apart(t, z)
 	elector := openFor(t, "zk://"+others[0].Addr()+","+others[1].Addr(), time.Minute)
-	old := win(t, elector, "orders", "a")
+	old := electiontest.Win(t, elector, "orders", "a")
 	relays := []*ensembletest.Relay{ensembletest.NewRelay(t, alone.Addr()),
 		ensembletest.NewRelay(t, alone.Addr())}
 	warm := openFor(t, "zk://"+relays[0].Addr(), time.Minute)
@@ -112,8 +113,8 @@ func TestAServerThatWasLeftBehindNamesTheNewLeader(t *testing.T) {
 	if found, err := elector.Depose(t.Context(), "orders", old.Token()); !found || err != nil {
 		t.Fatal(found, err)
 	}
-	win(t, elector, "orders", "b")
-	win(t, elector, "invoices", "c")
+	electiontest.Win(t, elector, "orders", "b")
+	electiontest.Win(t, elector, "invoices", "c")
 	issuer, err := elector.RenewIssuer(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -141,7 +142,7 @@ func TestLeadersAreRightAfterTheDeathOfTheEnsemblesLeader(t *testing.T) {
 	t.Parallel()
 	z := serverstest.ZooKeeper(t, servers.ZooKeeperOptions{Nodes: 3})
 	c, elector := openFor(t, "zk://"+z.Addr(), time.Minute), openFor(t, "zk://"+z.Addr(), time.Minute)
-	a := win(t, elector, "orders", "a")
+	a := electiontest.Win(t, elector, "orders", "a")
 	issuer, _ := named(t, c, "orders", "invoices")
 	if err := inMode(t, z, "leader").Kill(); err != nil {
 		t.Fatal(err)
@@ -153,7 +154,7 @@ func TestLeadersAreRightAfterTheDeathOfTheEnsemblesLeader(t *testing.T) {
 		return err == nil
 	})
 	eventuallyNames(t, c, issuer, "", "")
-	win(t, elector, "orders", "b")
+	electiontest.Win(t, elector, "orders", "b")
 	eventuallyNames(t, c, issuer, "b", "")
 }
 
@@ -163,7 +164,7 @@ func TestAWipedOrRestoredEnsembleNamesWhoLeadsThere(t *testing.T) {
 	z := serverstest.ZooKeeper(t, servers.ZooKeeperOptions{})
 	c := openFor(t, "zk://"+z.Addr(), time.Minute)
 	elector := openFor(t, "zk://"+z.Addr(), time.Minute)
-	a := win(t, elector, "orders", "a")
+	a := electiontest.Win(t, elector, "orders", "a")
 	before, _ := named(t, c, "orders", "invoices")
 	if err := z.Backup(); err != nil {
 		t.Fatal(err)
@@ -171,8 +172,8 @@ func TestAWipedOrRestoredEnsembleNamesWhoLeadsThere(t *testing.T) {
 	if err := a.Resign(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	win(t, elector, "orders", "b")
-	win(t, elector, "invoices", "c")
+	electiontest.Win(t, elector, "orders", "b")
+	electiontest.Win(t, elector, "invoices", "c")
 	eventuallyNames(t, c, before, "b", "c")
 	if err := z.Restore(t.Context()); err != nil {
 		t.Fatal(err)
@@ -187,6 +188,6 @@ func TestAWipedOrRestoredEnsembleNamesWhoLeadsThere(t *testing.T) {
 		t.Fatalf("the wiped ensemble is %q, before it was %q; %v", issuer, before, err)
 	}
 	eventuallyNames(t, c, issuer, "", "")
-	win(t, other, "invoices", "d")
+	electiontest.Win(t, other, "invoices", "d")
 	eventuallyNames(t, c, issuer, "", "d")
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/electiontest"
 	"github.com/ringfence/ringfence/internal/ensemble/election"
 	"github.com/ringfence/ringfence/internal/ensemble/ensembletest"
 	"github.com/ringfence/ringfence/internal/servers/serverstest"
@@ -140,7 +141,7 @@ func (cr *crowd) armed() (total int) {
 func TestTheCzxidOrdersNotTheSuffix(t *testing.T) {
 	ensemble := serverstest.SharedZooKeeper(t).Addr()
 	c := openFor(t, "zk://"+ensemble+"/suffix", 50*time.Second)
-	if err := win(t, c, "orders", "a").Resign(t.Context()); err != nil { // makes the election
+	if err := electiontest.Win(t, c, "orders", "a").Resign(t.Context()); err != nil { // makes the election
 		t.Fatal(err)
 	}
 	admin := ensembletest.Connect(t, ensemble)
@@ -180,7 +181,7 @@ func TestTheCzxidOrdersNotTheSuffix(t *testing.T) {
 func TestWakingProvesNothing(t *testing.T) {
 	ensemble := serverstest.SharedZooKeeper(t).Addr()
 	c := openFor(t, "zk://"+ensemble+"/waking", 20*time.Second)
-	leader := win(t, c, "orders", "a")
+	leader := electiontest.Win(t, c, "orders", "a")
 	won := make(chan *fence.Term, 1)
 	go func() {
 		term, _ := c.Campaign(t.Context(), "orders", "b")
@@ -212,7 +213,7 @@ func TestWakingProvesNothing(t *testing.T) {
 func TestForeignZnodesInAnElectionAreLeftAlone(t *testing.T) {
 	ensemble := serverstest.SharedZooKeeper(t).Addr()
 	c := openFor(t, "zk://"+ensemble+"/foreign", 50*time.Second)
-	if err := win(t, c, "orders", "a").Resign(t.Context()); err != nil { // makes the election
+	if err := electiontest.Win(t, c, "orders", "a").Resign(t.Context()); err != nil { // makes the election
 		t.Fatal(err)
 	}
 	admin := ensembletest.Connect(t, ensemble)
@@ -227,7 +228,7 @@ func TestForeignZnodesInAnElectionAreLeftAlone(t *testing.T) {
 	}
 	// A candidate that would never end.
 	ensembletest.Craft(t, admin, dir, "crafted", "0000000000", zk.FlagPersistent)
-	term := win(t, c, "orders", "b")
+	term := electiontest.Win(t, c, "orders", "b")
 	if err := term.Acknowledge(t.Context()); err != nil {
 		t.Errorf("acknowledge over a foreign znode: %v", err)
 	}

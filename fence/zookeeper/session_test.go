@@ -13,6 +13,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/electiontest"
 	"github.com/ringfence/ringfence/internal/ensemble"
 	"github.com/ringfence/ringfence/internal/ensemble/election"
 	"github.com/ringfence/ringfence/internal/ensemble/ensembletest"
@@ -122,7 +123,7 @@ func TestABeatConfirmsNoTermWithAWatchThatHasFired(t *testing.T) {
 	admin := ensembletest.Connect(t, ensemble)
 	r := ensembletest.NewRelay(t, ensemble)
 	c := openFor(t, "zk://"+r.Addr()+root, time.Minute)
-	term := win(t, c, "orders", "a")
+	term := electiontest.Win(t, c, "orders", "a")
 	e := leadingCandidate(t, c)
 	before := term.Deadline()
 	e.s.Hurry()
@@ -157,12 +158,12 @@ func TestAServerThatAnswersNoSyncConfirmsNothingAndIsReplaced(t *testing.T) {
 	t.Parallel()
 	r := ensembletest.NewRelay(t, serverstest.SharedZooKeeper(t).Addr())
 	c := openFor(t, "zk://"+r.Addr()+ensembletest.FreshRoot(), 5*time.Second)
-	term := win(t, c, "orders", "a")
+	term := electiontest.Win(t, c, "orders", "a")
 	r.Set(func() { r.NoSyncs = true })
 	reaches(t, term, fence.Suspended)
 	ends(t, term, 30*time.Second, fence.ErrExpired)
 	r.Set(func() { r.NoSyncs = false })
-	confirmedAgain(t, win(t, c, "orders", "a"))
+	confirmedAgain(t, electiontest.Win(t, c, "orders", "a"))
 }
 
 // As from a server that filters notices by the ACL.
@@ -171,7 +172,7 @@ func TestATermIsLostAlthoughTheNoticeOfItsDeletionIsLost(t *testing.T) {
 	r := ensembletest.NewRelay(t, ensemble)
 	const timeout = 10 * time.Second
 	c := openFor(t, "zk://"+r.Addr()+root, timeout)
-	term := win(t, c, "orders", "a")
+	term := electiontest.Win(t, c, "orders", "a")
 	r.Set(func() { r.Mute = true })
 	deleted := time.Now()
 	ensembletest.DeleteCandidate(t, ensembletest.Connect(t, ensemble), c.dir("orders"), term.Token())
@@ -192,10 +193,10 @@ func TestACreateWithoutAReplyHoldsUpNobody(t *testing.T) {
 			r := ensembletest.NewRelay(t, ensemble)
 			c := openFor(t, "zk://"+r.Addr()+root, time.Minute)
 			other := openFor(t, "zk://"+ensemble+root, time.Minute)
-			if err := win(t, other, "orders", "x").Resign(t.Context()); err != nil { // makes the election
+			if err := electiontest.Win(t, other, "orders", "x").Resign(t.Context()); err != nil { // makes the election
 				t.Fatal(err)
 			}
-			keeper := win(t, c, "stock", "a")
+			keeper := electiontest.Win(t, c, "stock", "a")
 			ctx, cancel := context.WithCancel(t.Context())
 			r.Set(func() { r.CutReply = true })
 			ended := make(chan error, 1)
@@ -215,7 +216,7 @@ func TestACreateWithoutAReplyHoldsUpNobody(t *testing.T) {
 				r.DropAll()
 			}
 			r.Pass()
-			win(t, other, "orders", "b")
+			electiontest.Win(t, other, "orders", "b")
 			if keeper.State() == fence.Lost {
 				t.Errorf("the other term is lost: %v", context.Cause(keeper.Context()))
 			}
@@ -233,7 +234,7 @@ func TestACreateWithoutAReplyHoldsUpNobody(t *testing.T) {
 func TestACreateThatHappensLateHoldsUpNobody(t *testing.T) {
 	ensembleAddr, root := serverstest.SharedZooKeeper(t).Addr(), ensembletest.FreshRoot()
 	c := openFor(t, "zk://"+ensembleAddr+root, 4*time.Second)
-	win(t, c, "orders", "x").Resign(t.Context()) // makes the election
+	electiontest.Win(t, c, "orders", "x").Resign(t.Context()) // makes the election
 	s, err := c.campaigns.Session(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -254,7 +255,7 @@ func TestACreateThatHappensLateHoldsUpNobody(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	win(t, c, "orders", "b")
+	electiontest.Win(t, c, "orders", "b")
 }
 
 func TestAnAcknowledgementEndsWithItsCandidateNotWithTheSession(t *testing.T) {
@@ -262,7 +263,7 @@ func TestAnAcknowledgementEndsWithItsCandidateNotWithTheSession(t *testing.T) {
 	c := openFor(t, "zk://"+ensemble+root, time.Minute)
 	admin := ensembletest.Connect(t, ensemble)
 	at := path.Join(c.dir("orders"), election.LeaderName)
-	term := win(t, c, "orders", "a")
+	term := electiontest.Win(t, c, "orders", "a")
 	if err := term.Acknowledge(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -273,12 +274,12 @@ func TestAnAcknowledgementEndsWithItsCandidateNotWithTheSession(t *testing.T) {
 		t.Errorf("after the resignation there is an acknowledgement: %v, %v", there, err)
 	}
 
-	deposed := win(t, c, "orders", "b")
+	deposed := electiontest.Win(t, c, "orders", "b")
 	if err := deposed.Acknowledge(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	ensembletest.DeleteCandidate(t, admin, c.dir("orders"), deposed.Token())
-	next := win(t, c, "orders", "c") // in the session that has made the acknowledgement that is left
+	next := electiontest.Win(t, c, "orders", "c") // in the session that has made the acknowledgement that is left
 	queue, err := c.Candidates(t.Context(), "orders")
 	if err != nil || len(queue) != 1 || queue[0].Ready {
 		t.Errorf("before its acknowledgement the queue is %+v, %v", queue, err)

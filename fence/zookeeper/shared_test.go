@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/electiontest"
 	"github.com/ringfence/ringfence/internal/ensemble/election"
 	"github.com/ringfence/ringfence/internal/ensemble/ensembletest"
 	"github.com/ringfence/ringfence/internal/servers/serverstest"
@@ -17,7 +18,7 @@ func TestNeitherOfTwoCandidatesWithOneTokenLeads(t *testing.T) {
 	ensemble, root := serverstest.SharedZooKeeper(t).Addr(), ensembletest.FreshRoot()
 	c := openFor(t, "zk://"+ensemble+root, 50*time.Second)
 	admin := ensembletest.Connect(t, ensemble)
-	old := win(t, c, "orders", "a")
+	old := electiontest.Win(t, c, "orders", "a")
 	_, token := ensembletest.CraftTwins(t, admin, c.dir("orders"))
 	wantNamed(t, c, []fence.Resource{"orders"}, "a") // they wait
 	queue, err := c.Candidates(t.Context(), "orders")
@@ -44,7 +45,7 @@ func TestNeitherOfTwoCandidatesWithOneTokenLeads(t *testing.T) {
 		t.Errorf("deposing both: %v, %v", found, err)
 	}
 	wantNamed(t, c, []fence.Resource{"orders"}, "")
-	if next := win(t, c, "orders", "b"); next.Token() <= token {
+	if next := electiontest.Win(t, c, "orders", "b"); next.Token() <= token {
 		t.Errorf("token %v follows %v", next.Token(), token)
 	}
 }
@@ -55,7 +56,7 @@ func TestAnEnrolmentThatSharesItsTokenIsRefused(t *testing.T) {
 	r := ensembletest.NewRelay(t, ensemble)
 	c := openFor(t, "zk://"+r.Addr()+root, 50*time.Second)
 	admin := ensembletest.Connect(t, ensemble)
-	if err := win(t, c, "orders", "a").Resign(t.Context()); err != nil { // makes the election
+	if err := electiontest.Win(t, c, "orders", "a").Resign(t.Context()); err != nil { // makes the election
 		t.Fatal(err)
 	}
 	r.Set(func() { r.Twin = true })
@@ -70,5 +71,5 @@ func TestAnEnrolmentThatSharesItsTokenIsRefused(t *testing.T) {
 		names, _, err := admin.Children(c.dir("orders"))
 		return err == nil && len(names) == 0
 	})
-	win(t, c, "orders", "b")
+	electiontest.Win(t, c, "orders", "b")
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/electiontest"
 	"github.com/ringfence/ringfence/internal/ensemble/ensembletest"
 	"github.com/ringfence/ringfence/internal/servers/serverstest"
 )
@@ -44,13 +45,13 @@ func confirmedAgain(t *testing.T, term *fence.Term) {
 func TestAnExpirationByTheServerEndsATermBeforeItsDeadline(t *testing.T) {
 	r := ensembletest.NewRelay(t, serverstest.SharedZooKeeper(t).Addr())
 	c := openFor(t, "zk://"+r.Addr()+"/word", 50*time.Second)
-	term := win(t, c, "orders", "a")
+	term := electiontest.Win(t, c, "orders", "a")
 	r.ExpireSessions()
 	ends(t, term, 30*time.Second, fence.ErrExpired)
 	if left := time.Until(term.Deadline()); left <= 0 {
 		t.Errorf("the deadline had passed %v before, so this test proves nothing", -left)
 	}
-	if next := win(t, c, "orders", "a"); next.Token() <= term.Token() {
+	if next := electiontest.Win(t, c, "orders", "a"); next.Token() <= term.Token() {
 		t.Errorf("token %v follows %v", next.Token(), term.Token())
 	}
 }
@@ -58,7 +59,7 @@ func TestAnExpirationByTheServerEndsATermBeforeItsDeadline(t *testing.T) {
 func TestDeletingTheOwnZnodeDeposesAtOnce(t *testing.T) {
 	ensemble := serverstest.SharedZooKeeper(t).Addr()
 	c := openFor(t, "zk://"+ensemble+"/own", time.Minute)
-	term := win(t, c, "orders", "a")
+	term := electiontest.Win(t, c, "orders", "a")
 	ensembletest.DeleteCandidate(t, ensembletest.Connect(t, ensemble),
 		"/own/elections/orders", term.Token())
 	ends(t, term, 10*time.Second, fence.ErrDeposed) // by its watch; the next read is 15 s away

@@ -97,7 +97,8 @@ var allowed = map[string][]string{
 	"internal/servers": {pgx, redis, zk, "golang.org/x/sys", "golang.org/x/sync/errgroup"},
 	"internal/servers/serverstest": {
 		"internal/leak", "internal/servers", "go.uber.org/goleak", pgx},
-	"internal/journaltest": {"fence", "checkpoint"},
+	"internal/journaltest":  {"fence", "checkpoint"},
+	"internal/electiontest": {"fence"},
 	"internal/leadertest": {"fence", "fence/fencetest", "internal/supervise",
 		"internal/marks/postgres", "internal/servers", "internal/servers/serverstest", pgx},
 	"internal/leak":       {"go.uber.org/goleak"},
@@ -141,7 +142,7 @@ var testOnly = []string{
 	module + "/internal/ensemble/ensembletest", module + "/internal/cluster/clustertest", module + "/internal/leadertest",
 	module + "/fence/fencetest", module + "/internal/marks/markstest",
 	module + "/internal/guard/guardtest", module + "/checkpoint/checkpointtest",
-	module + "/internal/journaltest",
+	module + "/internal/journaltest", module + "/internal/electiontest",
 }
 
 type pkg struct {

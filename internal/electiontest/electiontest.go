@@ -1,0 +1,101 @@
+// Package electiontest has helpers for tests that hold elections at a coordinator.
+package electiontest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/ringfence/ringfence/fence"
+)
+
+// patience is how long a helper waits for something that has to happen.
+const patience = 60 * time.Second
+
+// Win campaigns with a limit.
+func Win(t testing.TB, c fence.Elector, r fence.Resource, holder string) *fence.Term {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	term, err := c.Campaign(ctx, r, holder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return term
+}
+
+// Stand starts a campaign that ends with the test, and waits until its candidate is listed.
+func Stand(
+	t testing.TB, c fence.Coordinator, r fence.Resource, holder string,
+) (won <-chan *fence.Term) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	winner, done := make(chan *fence.Term, 1), make(chan struct{})
+	go func() {
+		defer close(done)
+		if term, err := c.Campaign(ctx, r, holder); err == nil {
+			winner <- term
+		}
+	}()
+	t.Cleanup(func() { cancel(); <-done })
+	Eventually(t, holder+" is listed", func() bool {
+		queue, err := c.Candidates(t.Context(), r)
+		for _, one := range queue {
+			if one.Holder == holder {
+				return true
+			}
+		}
+		return err != nil
+	})
+	return winner
+}
+
+// Next waits for the winner.
+func Next(t testing.TB, won <-chan *fence.Term) *fence.Term {
+	t.Helper()
+	select {
+	case term := <-won:
+		return term
+	case <-time.After(patience):
+		t.Fatal("nobody leads")
+		return nil
+	}
+}
+
+// Ends waits until a term is lost, and checks why.
+func Ends(t testing.TB, term *fence.Term, cause error) {
+	t.Helper()
+	select {
+	case <-term.Context().Done():
+	case <-time.After(patience):
+		t.Fatalf("%v is %v", term.Claim(), term.State())
+	}
+	if got := context.Cause(term.Context()); !errors.Is(got, cause) {
+		t.Errorf("%v was lost with %v, not %v", term.Claim(), got, cause)
+	}
+}
+
+// Queued waits until an election has this many candidates.
+func Queued(t testing.TB, c fence.Coordinator, r fence.Resource, want int) []fence.Candidate {
+	t.Helper()
+	var last []fence.Candidate
+	Eventually(t, fmt.Sprintf("%d candidates", want), func() bool {
+		var err error
+		last, err = c.Candidates(t.Context(), r)
+		return err == nil && len(last) == want
+	})
+	return last
+}
+
+// Eventually waits until something is so.
+func Eventually(t testing.TB, what string, is func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(patience); !is(); {
+		if time.Now().After(deadline) {
+			t.Fatalf("it never came to this: %s", what)
+		}
+		time.Sleep(5 * time.Millisecond) // between two looks, not for an event
+	}
+}
