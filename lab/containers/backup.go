@@ -19,6 +19,9 @@ var postgresData = []string{"/var/lib/postgresql/data"}
 // postmasterFile names the process that runs on a directory. A copy would name that of another.
 const postmasterFile = "postmaster.pid"
 
+// diskCopy has a tar archive of each directory.
+type diskCopy map[string][]byte
+
 // disks are the data of a server, or of all servers of the coordinator.
 type disks struct {
 	servers []string
@@ -37,42 +40,45 @@ func (s *System) disksOf(server string) disks {
 // Backup implements lab.System. Servers that must not be copied while they run are all paused
 // before the first one is copied.
 func (s *System) Backup(ctx context.Context, server string) error {
-	return s.backup(ctx, s.disksOf(server))
+	all, err := s.copyOut(ctx, s.disksOf(server))
+	maps.Copy(s.copies, all)
+	return err
 }
 
-func (s *System) backup(ctx context.Context, d disks) (err error) {
+// copyOut copies the disks of servers.
+func (s *System) copyOut(ctx context.Context, d disks) (all map[string]diskCopy, err error) {
 	if !d.live {
 		for _, name := range d.servers {
 			if err := s.Pause(ctx, name); err != nil {
-				return err
+				return nil, err
 			}
 			defer func() { err = errors.Join(err, s.Resume(context.WithoutCancel(ctx), name)) }()
 		}
 	}
+	all = map[string]diskCopy{}
 	for _, name := range d.servers {
-		if err := s.copyOut(ctx, name, d.dirs); err != nil {
-			return err
+		if all[name], err = s.copyDirs(ctx, name, d.dirs); err != nil {
+			return nil, err
 		}
 	}
-	return nil
+	return all, nil
 }
 
-// copyOut keeps copies of directories of a container.
-func (s *System) copyOut(ctx context.Context, name string, dirs []string) error {
-	copies := map[string][]byte{}
+// copyDirs copies directories of a container.
+func (s *System) copyDirs(ctx context.Context, name string, dirs []string) (diskCopy, error) {
+	copies := diskCopy{}
 	for _, dir := range dirs {
 		found, err := s.docker.CopyFromContainer(ctx, s.id(name),
 			client.CopyFromContainerOptions{SourcePath: dir})
 		if err != nil {
-			return err
+			return nil, err
 		}
 		copies[dir], err = withoutFile(postmasterFile, found.Content)
 		if err := errors.Join(err, found.Content.Close()); err != nil {
-			return err
+			return nil, err
 		}
 	}
-	s.copies[name] = copies
-	return nil
+	return copies, nil
 }
 
 // withoutFile reads an archive and leaves out the file of a name.
@@ -99,9 +105,9 @@ func withoutFile(name string, archive io.Reader) ([]byte, error) {
 	}
 }
 
-// copyIn puts the copies of one container into another, which must not run.
-func (s *System) copyIn(ctx context.Context, from, to string) error {
-	for dir, content := range s.copies[from] {
+// copyIn puts a copy into a container, which must not run.
+func (s *System) copyIn(ctx context.Context, from diskCopy, to string) error {
+	for dir, content := range from {
 		_, err := s.docker.CopyToContainer(ctx, s.id(to), client.CopyToContainerOptions{
 			DestinationPath: path.Dir(dir), Content: bytes.NewReader(content), CopyUIDGID: true,
 		})
@@ -115,18 +121,18 @@ func (s *System) copyIn(ctx context.Context, from, to string) error {
 // Restore implements lab.System. It creates new containers, so that nothing is left that was
 // written after the copy.
 func (s *System) Restore(ctx context.Context, server string) error {
-	all, copies := s.disksOf(server).servers, map[string]string{}
+	all, copies := s.disksOf(server).servers, map[string]diskCopy{}
 	if err := s.remove(ctx, all...); err != nil {
 		return err
 	}
 	for _, name := range all {
-		copies[name] = name
+		copies[name] = s.copies[name]
 	}
 	return s.startFrom(ctx, copies)
 }
 
-// startFrom creates servers, each with the copy of a server's disk, and starts them.
-func (s *System) startFrom(ctx context.Context, copies map[string]string) error {
+// startFrom creates servers, each with the copy of a disk, and starts them.
+func (s *System) startFrom(ctx context.Context, copies map[string]diskCopy) error {
 	all := slices.Sorted(maps.Keys(copies))
 	if err := s.make(ctx, all...); err != nil {
 		return err

@@ -30,7 +30,7 @@ func TestEveryCoordinatorIsReachedAtItsAddresses(t *testing.T) {
 		subnet: "10.83", password: "secret",
 		ports: map[string]int{
 			"zookeeper-1": 1, "zookeeper-2": 2, "zookeeper-3": 3,
-			"etcd-1": 4, "etcd-2": 5, "etcd-3": 6, "elections": 7,
+			"etcd-1": 4, "etcd-2": 5, "etcd-3": 6, "elections": 7, "elections-2": 8,
 		},
 	}
 	for e, want := range map[lab.Elections][3]string{
@@ -58,6 +58,13 @@ func TestEveryCoordinatorIsReachedAtItsAddresses(t *testing.T) {
 		if got != want {
 			t.Errorf("%s: guards, worker-2 and the lab use\n%s", e, strings.Join(got[:], "\n"))
 		}
+		topology.StoreLinks = true
+		if got := s.guardCoordinator(topology, "guard-2"); got != s.linkedCoordinator(topology, 5) {
+			t.Errorf("%s: with links, guard-2 uses %s", e, got)
+		}
+		if got := s.guardCoordinator(topology, "install"); got != want[0] {
+			t.Errorf("%s: with links of guards, their operator uses %s", e, got)
+		}
 		topology.Coordinator = lab.NoCoordinator
 		if url := s.guardCoordinator(topology, "install"); url != "" {
 			t.Errorf("guards without a coordinator use %s", url)
@@ -79,6 +86,13 @@ func TestTheOverlayRunsOneServerAloneAndKeepsPasswordsOut(t *testing.T) {
 			if got := first.Environment[variable]; (got == value) != (servers == 0) {
 				t.Errorf("%s of %d servers has %s=%s", e, servers+1, variable, got)
 			}
+		}
+	}
+	joins := changes{joins: map[string]bool{"etcd-2": true}}
+	for name, want := range map[string]string{"etcd-1": "", "etcd-2": "existing"} {
+		all := s.overlay(lab.Build{Topology: topologies()[lab.InEtcd]}, joins)
+		if got := all[name].Environment["ETCD_INITIAL_CLUSTER_STATE"]; got != want {
+			t.Errorf("%s has ETCD_INITIAL_CLUSTER_STATE=%q after etcd-2 was replaced", name, got)
 		}
 	}
 	for e, topology := range topologies() {
@@ -116,6 +130,10 @@ func TestTheFilesOfComposeHaveEveryCoordinator(t *testing.T) {
 		byHand := strings.NewReplacer(electionsPassword, "${ELECTIONS_PASSWORD:-elections}",
 			"?sslmode=disable", "")
 		has("GUARD_COORDINATOR: " + byHand.Replace(s.guardCoordinator(topology, "install")) + "\n")
+		for n := range topology.WorkerNames() {
+			has("LAB_COORDINATOR: " + byHand.Replace(s.linkedCoordinator(topology, n+1)) + "\n")
+		}
+		topology.Standby = true // a service that only the lab starts
 		for i, server := range topology.CoordinatorNames() {
 			has("\n  " + server + ":\n")
 			has("ipv4_address: " + s.coordinatorHost(c, i) + "\n")
@@ -125,9 +143,6 @@ func TestTheFilesOfComposeHaveEveryCoordinator(t *testing.T) {
 					t.Errorf("the link %s.%s is %q, and not %q", worker, server, got, want)
 				}
 			}
-		}
-		for n := range topology.WorkerNames() {
-			has("LAB_COORDINATOR: " + byHand.Replace(s.linkedCoordinator(topology, n+1)) + "\n")
 		}
 	}
 }
@@ -142,6 +157,14 @@ func TestEveryLinkToACoordinatorCanBeCut(t *testing.T) {
 		want := len(topology.CoordinatorNames())
 		if len(l.proxies) != want || len(l.ports) != want {
 			t.Errorf("%s: %d servers, and links %v at %v", e, want, l.proxies, l.ports)
+		}
+		if l, err := s.link(topology, "guard-1", "coordinator"); err == nil {
+			t.Errorf("%s: without StoreLinks guard-1 has the link %+v", e, l)
+		}
+		topology.StoreLinks = true
+		l, err = s.link(topology, "guard-1", "coordinator")
+		if err != nil || l.network != "" || len(l.ports) != want || l.ports[0][0] != '4' {
+			t.Errorf("%s: with StoreLinks: %+v, %v", e, l, err)
 		}
 	}
 }
@@ -165,12 +188,21 @@ func TestOnlyZooKeeperIsCopiedWhileItRuns(t *testing.T) {
 // It hits one system of each coordinator with every fault that a coordinator can have. Those of
 // ZooKeeper are in TestEveryFaultInContainers.
 func TestEveryFaultOfACoordinatorInContainers(t *testing.T) {
-	for e, servers := range map[lab.Elections]int{lab.InEtcd: 3, lab.InPostgres: 1} {
+	type fault struct {
+		name string
+		hit  func(*testing.T, *System, *recorded)
+	}
+	own := map[lab.Elections]fault{
+		lab.InEtcd:     {"servers rebuilt", serversRebuilt},
+		lab.InPostgres: {"failed over", failedOver},
+	}
+	for _, e := range []lab.Elections{lab.InEtcd, lab.InPostgres} {
 		t.Run(string(e), func(t *testing.T) {
 			events := newRecorded()
 			s := build(t, lab.Build{
 				Topology: lab.Topology{
-					Elections: e, CoordinatorServers: servers, Guards: 1, Workers: 2, Session: time.Second,
+					Elections: e, CoordinatorServers: 3, Standby: e == lab.InPostgres, StoreLinks: true,
+					Guards: 1, Workers: 2, Session: time.Second,
 				},
 				Workload: lab.Workload{Pause: 20 * time.Millisecond}, Events: events.add,
 			})
@@ -178,15 +210,14 @@ func TestEveryFaultOfACoordinatorInContainers(t *testing.T) {
 				must(t, s.Start(t.Context(), w))
 			}
 			events.leader(t)
-			for _, fault := range []struct {
-				name string
-				hit  func(*testing.T, *System, *recorded)
-			}{
+			for _, fault := range []fault{
 				{"cut from the coordinator", cutFromCoordinator},
 				{"one direction", oneDirection},
+				{"links break", linksBreak},
 				{"servers fail", coordinatorFails},
+				own[e],
+				{"wiped", wiped}, // also the end of a failover and of a replacement
 				{"restored", coordinatorRestored},
-				{"wiped", wiped},
 			} {
 				if !t.Run(fault.name, func(t *testing.T) { fault.hit(t, s, events) }) {
 					return

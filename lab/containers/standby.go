@@ -34,16 +34,17 @@ func (s *System) startStandby(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := s.backup(ctx, disks{servers: []string{primary}, dirs: postgresData}); err != nil {
+	copies, err := s.copyOut(ctx, disks{servers: []string{primary}, dirs: postgresData})
+	if err != nil {
 		return err
 	}
-	s.copies[standby] = map[string][]byte{}
-	for dir, archive := range s.copies[primary] {
-		if s.copies[standby][dir], err = asStandby(archive); err != nil {
+	disk := copies[primary]
+	for dir, archive := range disk {
+		if disk[dir], err = asStandby(archive); err != nil {
 			return err
 		}
 	}
-	if err := s.startFrom(ctx, map[string]string{standby: standby}); err != nil {
+	if err := s.startFrom(ctx, map[string]diskCopy{standby: disk}); err != nil {
 		return err
 	}
 	return lab.AwaitStream(ctx, s.settings.postgresURL("postgres", standby))

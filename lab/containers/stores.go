@@ -181,10 +181,11 @@ func (s *System) startCopy(ctx context.Context) error {
 	if !s.build.Topology.Copy {
 		return nil
 	}
-	if err := s.Backup(ctx, "postgres"); err != nil {
+	copies, err := s.copyOut(ctx, s.disksOf("postgres"))
+	if err != nil {
 		return err
 	}
-	return s.startFrom(ctx, map[string]string{lab.Postgres2: "postgres"})
+	return s.startFrom(ctx, map[string]diskCopy{lab.Postgres2: copies["postgres"]})
 }
 
 // controlNetwork defines the network control so that addresses can be fixed.

@@ -31,7 +31,7 @@ type System struct {
 	toxiproxy *toxiproxy.Client // answers at once: no fault hits it
 	networks  map[string]string // ids, by their names in compose.yaml
 	followers *followers
-	copies    map[string]map[string][]byte // tar archives, by service and directory
+	copies    map[string]diskCopy // by service
 
 	mu      sync.Mutex
 	ids     map[string]string // of containers, by service
@@ -78,7 +78,7 @@ func prepare(ctx context.Context, b lab.Build) (_ *System, err error) {
 		build: b, networks: map[string]string{}, ids: map[string]string{},
 		changes:      changes{failpointUsed: map[string]bool{}, joins: map[string]bool{}},
 		shapes:       map[ends]lab.Shape{},
-		destinations: map[string]destination{}, copies: map[string]map[string][]byte{},
+		destinations: map[string]destination{}, copies: map[string]diskCopy{},
 		primary: "redis",
 	}
 	program, err := findCompose(ctx)

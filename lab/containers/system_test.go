@@ -43,6 +43,7 @@ func TestEveryFaultInContainers(t *testing.T) {
 		{"killed", killed},
 		{"servers killed", serversKilled},
 		{"operator", operatorAsks},
+		{"servers of the coordinator rebuilt", serversRebuilt},
 		{"coordinator wiped", wiped},
 	} {
 		if !t.Run(fault.name, func(t *testing.T) { fault.hit(t, s, events) }) {
