@@ -113,7 +113,8 @@ func (p *Protocol) Serve(ctx context.Context, client *guard.Client) error {
 func (c *conn) relay(ctx context.Context) error {
 	_ = c.client.SetDeadline(time.Time{})
 	injected := newInjectedReplies()
-	u, d := &up{admitted: c.claims, injected: injected}, &down{injected: injected}
+	u := &up{admitted: c.claims, injected: injected, shutdown: c.client.Draining}
+	d := &down{injected: injected}
 	stop := c.client.WhenDraining(func() { u.drain(c.upstream.Conn) })
 	alive := guard.LivenessOf(c.p.o.Sessions, c.session, c.p.o.Stall)
 	end := guard.Relay(ctx, c.client, c.commands.rest(), c.upstream, u, d, alive)

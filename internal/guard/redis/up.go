@@ -16,6 +16,7 @@ import (
 type up struct {
 	admitted []marks.Presented
 	injected *injectedReplies
+	shutdown <-chan struct{} // closed when the guard shuts down; drain is called soon after
 
 	mu       sync.Mutex // Walk and drain
 	args     [][]byte
@@ -30,6 +31,14 @@ type up struct {
 func (u *up) Walk(b []byte, w io.Writer) (int, error) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
+	select {
+	case <-u.shutdown: // drain may come late
+		u.draining = true
+	default:
+	}
+	if u.draining && u.atBoundary() && !u.stopped {
+		return len(b), u.sentinel(w)
+	}
 	from, at := 0, 0 // b[from:at] may pass and has not been written yet
 	flush := func() error {
 		err := write(w, b[from:at])
@@ -183,7 +192,7 @@ func (u *up) drain(server net.Conn) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.draining = true
-	if u.atBoundary() {
+	if u.atBoundary() && !u.stopped {
 		_ = u.sentinel(server) // after a failed write the connection ends by itself
 	}
 }
