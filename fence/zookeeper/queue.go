@@ -3,6 +3,7 @@ package zookeeper
 import (
 	"context"
 	"errors"
+	"math/rand/v2"
 	"path"
 	"slices"
 	"time"
@@ -32,13 +33,17 @@ func (e *candidate) await(ctx context.Context) (fence.Issuer, time.Time, error) 
 		if err != nil {
 			return "", time.Time{}, e.gone(err)
 		}
-		before = slices.DeleteFunc(before, func(other election.Entry) bool {
-			return !slices.Contains(names, other.Name)
+		before = slices.DeleteFunc(before, func(other string) bool {
+			return !slices.Contains(names, other)
 		})
 		if len(before) == 0 {
 			break
 		}
-		if err := e.sleep(ctx, before[len(before)-1], changed); err != nil {
+		err = e.sleep(ctx, before[len(before)-1], changed)
+		if errors.Is(err, errMisled) {
+			before, err = e.older(ctx, before)
+		}
+		if err != nil {
 			return "", time.Time{}, err
 		}
 	}
@@ -71,11 +76,15 @@ func (e *candidate) lead(ctx context.Context) (issuer fence.Issuer, confirmed ti
 	}
 }
 
-// predecessors lists the candidates that are older than this one. One list is enough: it was read
-// after the own znode was created, so it has every older candidate, and later names are younger. If
-// it has a candidate that was created in one transaction with the own znode, the error is
-// election.ErrShared.
-func (e *candidate) predecessors(ctx context.Context) ([]election.Entry, error) {
+// predecessors returns the names of all candidates that are older than this one, and perhaps of
+// younger ones that seem older, the nearest last. One list is enough: it was read after the own
+// znode was created, so it has every older candidate, and later names are younger.
+//
+// Only a czxid says who is older. To read that of each name would be a thousand reads for each of a
+// thousand candidates, so the sequence numbers decide which to read: those that seem younger. There
+// are few, because they were created between the own znode and the list. If they are all younger,
+// every older candidate seems older.
+func (e *candidate) predecessors(ctx context.Context) ([]string, error) {
 	names, err := e.s.zk.List(ctx, e.dir)
 	if err != nil {
 		return nil, e.gone(err)
@@ -83,26 +92,58 @@ func (e *candidate) predecessors(ctx context.Context) ([]election.Entry, error) 
 	if err := e.single(ctx, names); err != nil {
 		return nil, err
 	}
-	names = slices.DeleteFunc(names, func(name string) bool {
+	var before, behind []string
+	for _, name := range names {
 		id, ok := election.ParseName(name)
-		return !ok || id == e.id
+		switch {
+		case !ok, id == e.id:
+		case election.SeemsOlder(name, e.name):
+			before = append(before, name)
+		default:
+			behind = append(behind, name)
+		}
+	}
+	misled, err := e.older(ctx, behind)
+	if err != nil {
+		return nil, err
+	}
+	if len(misled) > 0 {
+		return e.older(ctx, slices.Concat(before, behind))
+	}
+	slices.SortFunc(before, func(one, other string) int {
+		if election.SeemsOlder(one, other) {
+			return -1
+		}
+		return 1
 	})
+	return before, nil
+}
+
+// older returns those of these candidates that are older than this one, the nearest last. If one
+// was created in one transaction with the own znode, the error is election.ErrShared.
+func (e *candidate) older(ctx context.Context, names []string) (older []string, err error) {
 	entries, err := election.ReadEntries(ctx, e.s.zk, e.dir, names)
 	if err != nil {
 		return nil, err
 	}
-	if i := slices.IndexFunc(entries, func(other election.Entry) bool {
-		return other.Token == e.Token()
-	}); i >= 0 {
-		if err := e.take(ctx, entries[i].Name); err != nil {
-			return nil, err
+	for _, other := range entries {
+		switch {
+		case other.Token == e.Token():
+			return nil, e.shared(ctx, other.Name)
+		case other.Token < e.Token():
+			older = append(older, other.Name)
 		}
-		return nil, election.Shared(e.dir, e.Token(), e.name, entries[i].Name,
-			"this campaign ends and deletes its candidate; delete the other")
 	}
-	return slices.DeleteFunc(entries, func(other election.Entry) bool {
-		return other.Token > e.Token()
-	}), nil
+	return older, nil
+}
+
+// shared returns the error for a candidate that has the same token.
+func (e *candidate) shared(ctx context.Context, other string) error {
+	if err := e.take(ctx, other); err != nil {
+		return err
+	}
+	return election.Shared(e.dir, e.Token(), e.name, other,
+		"this campaign ends and deletes its candidate; delete the other")
 }
 
 // take makes the candidate delete another one, too, if that is in its session. Nobody else would.
@@ -131,46 +172,53 @@ func (e *candidate) single(ctx context.Context, names []string) error {
 	return e.remove(ctx, e.name)
 }
 
-// sleep watches the nearest predecessor and the own znode. It returns nil when it is time to read
-// again: a watch fired, the connection broke or came back, or a session timeout has passed, in case
-// a notice was lost.
-func (e *candidate) sleep(
-	ctx context.Context, nearest election.Entry, changed <-chan struct{},
-) error {
-	own, err := e.watch(ctx, e.name)
-	if err != nil {
-		return e.gone(err)
-	}
-	ahead, err := e.watch(ctx, nearest.Name)
-	if errors.Is(err, zk.ErrNoNode) {
+// errMisled: the nearest predecessor is none.
+var errMisled = errors.New("a candidate that seems older is not")
+
+// sleep watches the nearest predecessor and the own znode. It returns nil when it is time to list
+// again: a watch fired, or the connection broke or came back. In case a notice was lost, it reads
+// both znodes at least once in a session timeout; not all candidates do so at the same time.
+func (e *candidate) sleep(ctx context.Context, nearest string, changed <-chan struct{}) error {
+	for {
+		_, own, err := e.watch(ctx, e.name)
+		if err != nil {
+			return e.gone(err)
+		}
+		stat, ahead, err := e.watch(ctx, nearest)
+		switch {
+		case errors.Is(err, zk.ErrNoNode):
+			return nil
+		case err != nil:
+			return err
+		case stat.EphemeralOwner == 0, stat.Czxid >= int64(e.Token()):
+			return errMisled
+		}
+		again := time.NewTimer(e.s.Timeout/2 + rand.N(e.s.Timeout/2))
+		select {
+		case <-again.C:
+			continue
+		case <-ahead:
+		case <-own:
+		case <-changed:
+			again.Stop()
+			return nil
+		case <-ctx.Done():
+			again.Stop()
+			return context.Cause(ctx)
+		}
+		again.Stop()
+		if e.s.c.woken != nil {
+			e.s.c.woken(e.Resource, e.Holder)
+		}
 		return nil
 	}
-	if err != nil {
-		return err
-	}
-	again := time.NewTimer(e.s.Timeout)
-	defer again.Stop()
-	select {
-	case <-ahead:
-	case <-own:
-	case <-changed:
-		return nil
-	case <-again.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-	if e.s.c.woken != nil {
-		e.s.c.woken(e.Resource, e.Holder)
-	}
-	return nil
 }
 
 // watch sets a watch on a candidate. If the candidate is gone, it returns zk.ErrNoNode and sets
 // none.
-func (e *candidate) watch(ctx context.Context, name string) (<-chan zk.Event, error) {
-	_, armed, err := e.s.zk.WatchData(ctx, path.Join(e.dir, name))
-	return armed, err
+func (e *candidate) watch(ctx context.Context, name string) (*zk.Stat, <-chan zk.Event, error) {
+	n, armed, err := e.s.zk.WatchData(ctx, path.Join(e.dir, name))
+	return n.Stat, armed, err
 }
 
 // prove makes the round trip that wins a term. It syncs with the ensemble's leader and then reads

@@ -100,6 +100,10 @@ func TestADeathInAQueueOf50WakesExactlyOne(t *testing.T) {
 	// Every candidate has set the watches on its predecessor and on itself.
 	ensembletest.Eventually(t, "everybody watches", func() bool { return cr.armed() == 2*n-1 })
 	cr.count()
+	// If each had read all the others, there would be n*(n-1).
+	if reads := cr.relay.Recount(ensembletest.GetData); reads > 10*n {
+		t.Errorf("%d candidates have made %d reads to find their places", n, reads)
+	}
 
 	cr.cancel[queue[25].Holder]()
 	cr.queue(n - 1)

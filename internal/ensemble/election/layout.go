@@ -38,15 +38,30 @@ func NewGUID() GUID {
 // ParseName reads a candidate's name, c-<32 hexadecimal digits>-<sequence>. Anything else in an
 // election is foreign. The sequence may be negative: the server's counter wraps.
 func ParseName(name string) (GUID, bool) {
+	id, _, ok := parseName(name)
+	return id, ok
+}
+
+func parseName(name string) (id GUID, sequence int32, ok bool) {
 	rest, ok := strings.CutPrefix(name, prefix)
-	id, sequence, cut := strings.Cut(rest, "-")
-	if !ok || !cut || len(id) != 32 || strings.Trim(id, "0123456789abcdef") != "" {
-		return "", false
+	guid, suffix, cut := strings.Cut(rest, "-")
+	if !ok || !cut || len(guid) != 32 || strings.Trim(guid, "0123456789abcdef") != "" {
+		return "", 0, false
 	}
-	if _, err := strconv.ParseInt(sequence, 10, 32); err != nil || sequence[0] == '+' {
-		return "", false
+	n, err := strconv.ParseInt(suffix, 10, 32)
+	if err != nil || suffix[0] == '+' {
+		return "", 0, false
 	}
-	return GUID(id), true
+	return GUID(guid), int32(n), true
+}
+
+// SeemsOlder guesses from the sequence numbers of two candidates of one election whether the first
+// is older. The guess is right unless the counter of the election has made half a turn between the
+// two, or somebody else has made up a name.
+func SeemsOlder(one, other string) bool {
+	_, a, _ := parseName(one)
+	_, b, _ := parseName(other)
+	return a-b < 0 // also if the counter has wrapped
 }
 
 // NamePrefix begins the candidate's name. The server appends a sequence number.

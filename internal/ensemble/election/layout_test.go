@@ -59,3 +59,14 @@ func TestIssuersAreUUIDs(t *testing.T) {
 		}
 	}
 }
+
+func TestSequenceNumbersHintAtTheOrderAlsoWhenTheyWrap(t *testing.T) {
+	name := func(sequence string) string { return "c-0123456789abcdef0123456789abcdef-" + sequence }
+	in := []string{name("0000000009"), name("0000000010"), name("2147483647"), name("-2147483648"),
+		name("-2147483647")}
+	for i, one := range in[:len(in)-1] {
+		if next := in[i+1]; !SeemsOlder(one, next) || SeemsOlder(next, one) || SeemsOlder(one, one) {
+			t.Errorf("%s and %s: %t, %t", one, next, SeemsOlder(one, next), SeemsOlder(next, one))
+		}
+	}
+}
