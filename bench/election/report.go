@@ -45,8 +45,12 @@ func (r *report) bars() (all []bar) {
 			})
 	}
 	for _, h := range r.held {
-		all = append(all,
-			bar{"sessions of a process that leads", h.Coordinator, h.Terms, float64(h.Sessions), "1", h.Sessions == 1})
+		most := 1
+		if h.Coordinator == "zookeeper" {
+			most = 2 // one for elections, and one to read
+		}
+		all = append(all, bar{"sessions of a process that leads", h.Coordinator, h.Terms,
+			float64(h.Sessions), fmt.Sprint("at most ", most), h.Sessions <= most})
 	}
 	return all
 }

@@ -21,8 +21,8 @@
 //
 // The token of a term is the czxid of its candidate: the number of the transaction that created the
 // znode. It has 64 bits, counts over all znodes, and never repeats. The sequence suffix is an int32
-// that wraps, and starts again if the parent is created again, so it is ignored: both the order and
-// the token come from the czxid.
+// that wraps, and starts again if the parent is created again. So both the order and the token come
+// from the czxid, and the suffix is only a hint as to which czxids to read.
 //
 // # A campaign
 //
@@ -39,9 +39,11 @@
 //   - All campaigns of a Coordinator share one session (internal/campaign), so a process that leads
 //     a thousand resources keeps one. No request runs in another session than the one that enrolled
 //     (internal/ensemble).
-//   - One list shows all predecessors, because later names are younger. A candidate watches only
-//     its nearest predecessor and itself, so a death wakes one candidate. Foreign names and
-//     persistent znodes in an election are not candidates.
+//   - One list shows all predecessors, because later names are younger. Of those that the suffix
+//     calls younger, the candidate reads the czxid, and all that it calls older must be gone before
+//     the candidate leads. If the suffix was wrong, the candidate reads them all.
+//   - A candidate watches only its nearest predecessor and itself, so a death wakes one candidate.
+//     Foreign names and persistent znodes in an election are not candidates.
 //   - Waking proves nothing. Only a read of the own znode wins a term: it follows a sync with the
 //     ensemble's leader, is answered in the session that enrolled, and begins after all
 //     predecessors are gone.
