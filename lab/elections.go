@@ -76,8 +76,8 @@ func (r *run) lag(ctx context.Context) error {
 	return r.burnTokens(ctx)
 }
 
-// EndStream stops the stream to a standby of Postgres, also after a restart, and returns once it has
-// ended. The setting primary_conninfo must not be on the command line.
+// EndStream stops the stream to a standby of Postgres, also after a restart, and returns once it
+// has ended. The setting primary_conninfo must not be on the command line.
 func EndStream(ctx context.Context, standby string) error {
 	return Exec(ctx, standby, "alter system set primary_conninfo = ''", "select pg_reload_conf()",
 		`do $$ begin

@@ -47,7 +47,9 @@ type Topology struct {
 	Elections   Elections     `json:"elections,omitempty"`   // where; in ZooKeeper when empty
 
 	GuardSettings []string `json:"guard_settings,omitempty"` // name=value
-	// StoreLinks gives guards links to Postgres and Redis that can be shaped and turned.
+	// StoreLinks gives guards links to Postgres and Redis that can be shaped and turned. In
+	// containers it also gives them links to the coordinator, which they always have in package
+	// local.
 	StoreLinks bool `json:"store_links,omitempty"`
 	// Replica gives Redis a replica, redis-2; needs StoreLinks.
 	Replica bool `json:"replica,omitempty"`

@@ -29,7 +29,8 @@ type System interface {
 
 	// Shape sets how the link between a worker and the coordinator, the guard or the journal
 	// behaves from now on, also for open connections. With Topology.StoreLinks, guards also have
-	// links to postgres and redis. The zero Shape heals the link: held data is delivered.
+	// links to the coordinator, postgres and redis. The zero Shape heals the link: held data is
+	// delivered.
 	Shape(ctx context.Context, process, peer string, s Shape) error
 	// Turn turns a guard's link to a store to another of its servers: postgres or postgres-2, redis
 	// or redis-2. Open connections stay where they are, as with a TCP balancer.

@@ -3,7 +3,7 @@
 -- psql 15 or newer.
 \set ON_ERROR_STOP on
 \getenv elections_password ELECTIONS_PASSWORD
--- A standby may stream from here: of the roles only the superuser can, with the password.
+-- A standby may stream from this server, as a role that may replicate: the superuser.
 \! echo 'host replication postgres samenet scram-sha-256' >> "$PGDATA/pg_hba.conf"
 create role elections login password :'elections_password';
 grant create on database postgres to elections;

@@ -12,8 +12,8 @@ import (
 	"github.com/ringfence/ringfence/lab"
 )
 
-// The ports of a worker's links at toxiproxy, without the number of the worker in front, as in
-// toxiproxy.json. Those to the coordinator are in allCoordinators.
+// The ports of a process's links at toxiproxy, without its number in front (see linkNumber). Those
+// of workers are in toxiproxy.json. Those to the coordinator are in allCoordinators.
 const (
 	postgresPort = 6432
 	redisPort    = 7379

@@ -20,9 +20,9 @@ func primaries(t lab.Topology) []string {
 	return slices.DeleteFunc(t.CoordinatorNames(), func(name string) bool { return name == standby })
 }
 
-// startStandby starts the coordinator's standby, if there is one, from a copy of the primary's disk,
-// and returns once it streams. The copy brings primary_conninfo, which a primary ignores. The
-// setting is in the file of ALTER SYSTEM, because Lag could not change it on the command line.
+// startStandby starts the coordinator's standby, if there is one, from a copy of the primary's
+// disk, and returns once it streams. The primary, which ignores primary_conninfo, has that setting
+// for the copy. ALTER SYSTEM writes it, because Lag could not change it on the command line.
 func (s *System) startStandby(ctx context.Context) error {
 	if !s.build.Topology.Standby {
 		return nil
