@@ -60,6 +60,10 @@ func failedOver(t *testing.T, s *System, rec *recorded) {
 	win(t, s)
 	must(t, s.Lag(ctx))
 	lost := win(t, s)
+	at := s.settings.postgresURL("postgres", standby)
+	if query[int](t, at, "select count(*)::int from pg_stat_wal_receiver") > 0 {
+		t.Error("the standby still streams")
+	}
 	must(t, s.Kill(ctx, "elections"))
 	must(t, s.Promote(ctx))
 	if token := win(t, s); token <= lost {

@@ -47,7 +47,12 @@ func (s *System) startStandby(ctx context.Context) error {
 	if err := s.startFrom(ctx, map[string]diskCopy{standby: disk}); err != nil {
 		return err
 	}
-	return lab.AwaitStream(ctx, s.settings.postgresURL("postgres", standby))
+	ctx, cancel := context.WithTimeoutCause(ctx, readyTime, fmt.Errorf("not within %v", readyTime))
+	defer cancel()
+	if err := lab.AwaitStream(ctx, s.settings.postgresURL("postgres", standby)); err != nil {
+		return fmt.Errorf("%s does not stream: %w", standby, errors.Join(context.Cause(ctx), err))
+	}
+	return nil
 }
 
 // asStandby adds the file to a copy of a Postgres's disk that makes its server a standby.
