@@ -35,18 +35,7 @@ func TestADeathInALargeElectionWakesOneCandidate(t *testing.T) {
 	woken := map[string]int{}
 	crowd := openWith(t, url, 10*time.Second, nil)
 	crowd.woken = func(_ fence.Resource, holder string) { mu.Lock(); woken[holder]++; mu.Unlock() }
-	ctx, stop := context.WithCancel(t.Context())
-	won := make(chan *fence.Term, candidates)
-	var all sync.WaitGroup
-	for i := range candidates {
-		all.Go(func() {
-			if term, err := crowd.Campaign(ctx, "orders", fmt.Sprint(i)); err == nil {
-				won <- term
-			}
-		})
-	}
-	defer all.Wait()
-	defer stop()
+	won := electiontest.Crowd(t, crowd, "orders", candidates)
 	queue := electiontest.Queued(t, c, "orders", candidates+1)
 	for i := 1; i <= 3; i++ {
 		mu.Lock()

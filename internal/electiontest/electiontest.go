@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"testing"
 	"time"
 
@@ -50,6 +51,24 @@ func Stand(
 		return err != nil
 	})
 	return winner
+}
+
+// Crowd starts n campaigns that end with the test, of holders 0, 1 and so on. It returns the terms
+// that they win.
+func Crowd(t testing.TB, c fence.Elector, r fence.Resource, n int) (won <-chan *fence.Term) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	winners := make(chan *fence.Term, n)
+	var all sync.WaitGroup
+	for i := range n {
+		all.Go(func() {
+			if term, err := c.Campaign(ctx, r, fmt.Sprint(i)); err == nil {
+				winners <- term
+			}
+		})
+	}
+	t.Cleanup(func() { cancel(); all.Wait() })
+	return winners
 }
 
 // Next waits for the winner.
