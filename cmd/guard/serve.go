@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"runtime"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -17,6 +18,7 @@ import (
 	"github.com/ringfence/ringfence/internal/guard"
 	"github.com/ringfence/ringfence/internal/logging"
 	"github.com/ringfence/ringfence/internal/marks"
+	"github.com/ringfence/ringfence/internal/relay"
 	"github.com/ringfence/ringfence/internal/settings"
 )
 
@@ -31,7 +33,12 @@ func (p *program) serve(ctx context.Context, c *config) error {
 	defer observer.Close()
 
 	log.LogAttrs(ctx, slog.LevelInfo, "starting", settings.Effective(c)...)
-	servers, err := c.servers(ctx, log, metrics, authority)
+	loops, err := c.loops()
+	if err != nil {
+		return err
+	}
+	defer loops.Close()
+	servers, err := c.servers(ctx, log, metrics, authority, loops)
 	defer func() {
 		for _, s := range servers {
 			if s.Listener != nil {
@@ -49,9 +56,23 @@ func (p *program) serve(ctx context.Context, c *config) error {
 	return serveAll(ctx, c, log, servers, registry)
 }
 
+// loops starts the loops in which sessions are relayed: one for two processors, because the more
+// sessions a loop has, the more it moves at a time. A loop keeps one of Go's processors while it
+// waits, so there is one more for each.
+func (c *config) loops() (*relay.Loops, error) {
+	if c.Relay == "goroutines" {
+		return nil, nil
+	}
+	processors := runtime.GOMAXPROCS(0)
+	loops := (processors + 1) / 2
+	runtime.GOMAXPROCS(processors + loops)
+	return relay.StartLoops(loops)
+}
+
 // servers opens stores and listeners. It returns those that it has opened also with an error.
 func (c *config) servers(
 	ctx context.Context, log *slog.Logger, m *guard.Metrics, who marks.Authority,
+	loops *relay.Loops,
 ) ([]*guard.Server, error) {
 	var all []*guard.Server
 	for _, p := range c.configured() {
@@ -66,7 +87,7 @@ func (c *config) servers(
 			Store: db, Authority: who, Timeout: c.AdmitTimeout, Notify: guard.Events(log, m, p.name),
 		}
 		s := &guard.Server{
-			Protocol: p.serve(c, db, a), Log: log, Metrics: m,
+			Protocol: p.serve(c, db, a), Log: log, Metrics: m, Loops: loops,
 			MaxConnections: c.MaxConnections, MaxUnadmitted: c.MaxUnadmitted, MaxLogins: c.MaxLogins,
 			DrainTimeout: c.DrainTimeout,
 		}

@@ -38,6 +38,7 @@ type config struct {
 	LoginTimeout   time.Duration `env:"GUARD_LOGIN_TIMEOUT" envDefault:"30s"`
 	AdmitTimeout   time.Duration `env:"GUARD_ADMIT_TIMEOUT" envDefault:"10s"`
 	DrainTimeout   time.Duration `env:"GUARD_DRAIN_TIMEOUT" envDefault:"30s"`
+	Relay          string        `env:"GUARD_RELAY" envDefault:"loops"`
 	Log            slog.Level    `env:"GUARD_LOG" envDefault:"info"`
 }
 
@@ -102,6 +103,9 @@ func (c *config) Validate() error {
 		bad("GUARD_UNFENCED=read-only is not built yet: use refuse")
 	default:
 		bad("GUARD_UNFENCED is %q, not refuse", c.Unfenced)
+	}
+	if c.Relay != "loops" && c.Relay != "goroutines" {
+		bad("GUARD_RELAY is %q, neither loops nor goroutines", c.Relay)
 	}
 	c.checkNumbers(bad)
 	return errors.Join(problems...)

@@ -98,6 +98,11 @@ var texts = settings.Texts{
 			how long open transactions may continue after SIGTERM. A second signal ends the guard
 			at once`,
 	},
+	"GUARD_RELAY": {
+		Meaning: `
+			loops or goroutines: how sessions are relayed. Loops are the faster ones and need Linux;
+			elsewhere each session has goroutines of its own in any case`,
+	},
 	"GUARD_LOG": {
 		Meaning: `
 			debug, info, warn or error. The log goes to stderr: text on a terminal, JSON elsewhere`,

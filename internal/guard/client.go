@@ -5,6 +5,8 @@ import (
 	"net"
 	"sync"
 	"time"
+
+	"github.com/ringfence/ringfence/internal/relay"
 )
 
 // Client is one client: its connection, its seat, and the shutdown of the guard. TLS or the PROXY
@@ -12,12 +14,18 @@ import (
 type Client struct {
 	net.Conn
 	Seat     *Seat
-	Draining <-chan struct{} // closed when the guard shuts down
+	Draining context.Context // ends when the guard shuts down
+
+	loops *relay.Loops // nil: every relay has goroutines of its own
 }
+
+// Upstream returns a connection to use in place of server: one that Relay can relay in the loop of
+// this client. Call it before the first byte.
+func (c *Client) Upstream(server net.Conn) net.Conn { return c.loops.Adopt(server, c.Conn) }
 
 // CloseWrite half-closes the connection.
 func (c *Client) CloseWrite() error {
-	closeWrite(c.Conn)
+	relay.CloseWrite(c.Conn)
 	return nil
 }
 
@@ -35,18 +43,24 @@ func (c *Client) LastWord(b []byte) error {
 // WhenDraining calls f once the guard shuts down. stop waits until f has returned or cannot be
 // called any more; it may be called twice.
 func (c *Client) WhenDraining(f func()) (stop func()) {
-	over, watched := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(watched)
-		select {
-		case <-c.Draining:
-			f()
-		case <-over:
+	stopped := whenOver(c.Draining, f)
+	return func() { stopped() }
+}
+
+// whenOver calls f once ctx ends. stop reports whether f was not called; otherwise it waits until f
+// has returned. It may be called twice.
+func whenOver(ctx context.Context, f func()) (stop func() bool) {
+	returned := make(chan struct{})
+	unhook := context.AfterFunc(ctx, func() {
+		defer close(returned)
+		f()
+	})
+	return sync.OnceValue(func() bool {
+		if unhook() {
+			return true
 		}
-	}()
-	return sync.OnceFunc(func() {
-		close(over)
-		<-watched
+		<-returned
+		return false
 	})
 }
 
@@ -55,18 +69,7 @@ func (c *Client) WhenDraining(f func()) (stop func()) {
 // stop may be called twice.
 func Limit(ctx context.Context, c net.Conn, limit time.Duration) (stop func() bool) {
 	_ = c.SetDeadline(time.Now().Add(limit))
-	cut := make(chan struct{})
-	unhook := context.AfterFunc(ctx, func() {
-		defer close(cut)
-		_ = c.SetDeadline(Past)
-	})
-	return sync.OnceValue(func() bool {
-		if unhook() {
-			return true
-		}
-		<-cut
-		return false
-	})
+	return whenOver(ctx, func() { _ = c.SetDeadline(Past) })
 }
 
 // Past is a deadline that ends the calls that are under way.

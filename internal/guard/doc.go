@@ -1,6 +1,6 @@
-// Package guard is the proxy that people put in front of a database. It accepts, limits, drains and
-// relays connections, and knows no protocol. guard/postgres and guard/redis each speak one. Package
-// marks decides who is admitted.
+// Package guard is the proxy that people put in front of a database. It accepts, limits and drains
+// connections, and knows no protocol. guard/postgres and guard/redis each speak one. Package marks
+// decides who is admitted, and package relay passes the bytes of those that are.
 //
 // A guard keeps no authority in memory. It may be killed, paused, restarted or run ten times over:
 // the marks and the sessions are in the database, and a guard reads there what it does not
@@ -11,7 +11,7 @@
 //	another database             one package that implements Protocol; one line in cmd/guard/protocols.go
 //	TLS or the PROXY protocol    Client.Conn, before or during Protocol.Serve
 //	a connection to the server   Dial of internal/marks/postgres and internal/marks/redis
-//	a faster relay               Relay, which both protocols call
+//	a faster relay               package relay
 //
 // # Who can keep whom out
 //

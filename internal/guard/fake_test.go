@@ -50,7 +50,7 @@ func (f *fake) Serve(ctx context.Context, client *Client) error {
 	})
 	open := false
 	for {
-		wait := client.Draining
+		wait := client.Draining.Done()
 		if open {
 			wait = nil
 		}

@@ -10,6 +10,8 @@ import (
 	"runtime/debug"
 	"sync"
 	"time"
+
+	"github.com/ringfence/ringfence/internal/relay"
 )
 
 // Server accepts connections and hands each to its Protocol. It knows no protocol itself.
@@ -18,6 +20,7 @@ type Server struct {
 	Listener net.Listener
 	Log      *slog.Logger
 	Metrics  *Metrics
+	Loops    *relay.Loops // where sessions are relayed; nil to give each goroutines of its own
 
 	MaxConnections int           // admitted sessions at once; 10,000 when zero
 	MaxUnadmitted  int           // connections at once that are not admitted; 1,000 when zero
@@ -44,7 +47,8 @@ const politeMost = 100
 // DrainTimeout, tells the other clients, and returns when every connection is closed. It returns an
 // error of the listener, and nil after a shutdown.
 func (s *Server) Serve(ctx context.Context) error {
-	draining := make(chan struct{})
+	draining, drain := context.WithCancel(context.WithoutCancel(ctx))
+	defer drain()
 	serving, cut := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer cut(nil)
 	unhook := context.AfterFunc(ctx, func() { _ = s.Listener.Close() })
@@ -57,7 +61,7 @@ func (s *Server) Serve(ctx context.Context) error {
 
 	var open sync.WaitGroup
 	err := s.accept(serving, &open, draining)
-	close(draining)
+	drain()
 	if ctx.Err() != nil {
 		err = nil
 	}
@@ -77,7 +81,7 @@ func (s *Server) Serve(ctx context.Context) error {
 }
 
 // accept runs until the listener is closed. It does not stop when file descriptors run out.
-func (s *Server) accept(ctx context.Context, open *sync.WaitGroup, draining <-chan struct{}) error {
+func (s *Server) accept(ctx context.Context, open *sync.WaitGroup, draining context.Context) error {
 	for {
 		client, err := s.Listener.Accept()
 		if errors.Is(err, net.ErrClosed) {
@@ -87,7 +91,7 @@ func (s *Server) accept(ctx context.Context, open *sync.WaitGroup, draining <-ch
 			s.Log.Error("accept", "protocol", s.Protocol.Name(), "err", err)
 			select {
 			case <-time.After(50 * time.Millisecond):
-			case <-draining:
+			case <-draining.Done():
 			}
 			continue
 		}
@@ -97,7 +101,7 @@ func (s *Server) accept(ctx context.Context, open *sync.WaitGroup, draining <-ch
 		seat, turn := s.limiter.arrive(address(client), cut)
 		open.Go(func() {
 			defer cut(nil)
-			s.handle(own, &Client{client, seat, draining}, turn)
+			s.handle(own, &Client{s.Loops.Adopt(client, nil), seat, draining, s.Loops}, turn)
 		})
 	}
 }
@@ -107,7 +111,7 @@ func (s *Server) handle(ctx context.Context, client *Client, turn *turn) {
 	defer client.Seat.Leave()
 	defer client.Close()
 	defer s.contain(client)
-	if err := client.Seat.enter(ctx, turn, client.Draining); err != nil {
+	if err := client.Seat.enter(ctx, turn, client.Draining.Done()); err != nil {
 		s.turnAway(client, err)
 		return
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"net"
+	"os"
 	"sync"
 	"testing"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/ringfence/ringfence/internal/guard"
+	"github.com/ringfence/ringfence/internal/relay"
 )
 
 // Guard is a guard in this process, on a loopback port. It lasts as long as the test.
@@ -41,8 +43,9 @@ func Start(t *testing.T, o Options, open func(*slog.Logger, *guard.Metrics) guar
 	g := &Guard{Addr: l.Addr().String(), Metrics: prometheus.NewRegistry(), t: t}
 	metrics := guard.NewMetrics(g.Metrics)
 	p := open(log, metrics)
+	loops := relayLoops(t)
 	srv := &guard.Server{
-		Protocol: p, Listener: l, Log: log, Metrics: metrics, DrainTimeout: o.Drain,
+		Protocol: p, Listener: l, Log: log, Metrics: metrics, Loops: loops, DrainTimeout: o.Drain,
 	}
 	if o.Drain == 0 {
 		srv.DrainTimeout = 2 * time.Second
@@ -58,10 +61,24 @@ func Start(t *testing.T, o Options, open func(*slog.Logger, *guard.Metrics) guar
 		if err := <-done; err != nil {
 			t.Error(err)
 		}
+		loops.Close()
 		p.Close()
 	})
 	t.Cleanup(g.stop)
 	return g
+}
+
+// relayLoops returns the loops in which the guard relays, or nil where GUARD_RELAY says goroutines.
+func relayLoops(t *testing.T) *relay.Loops {
+	t.Helper()
+	if os.Getenv("GUARD_RELAY") == "goroutines" {
+		return nil
+	}
+	loops, err := relay.StartLoops(0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return loops
 }
 
 // Stop shuts the guard down and returns when it has stopped. A second call does nothing.

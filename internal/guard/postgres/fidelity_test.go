@@ -15,7 +15,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgconn/ctxwatch"
 
-	"github.com/ringfence/ringfence/internal/guard"
+	"github.com/ringfence/ringfence/internal/relay"
 )
 
 // dialogues are the messages that a client sends. The server's answers must be the same with and
@@ -148,7 +148,7 @@ func TestManyMegabytesPassBothWaysUnchanged(t *testing.T) {
 func TestMessagesAroundTheSizeOfTheBufferPass(t *testing.T) {
 	g := fenced(t)
 	c := g.open(5)
-	for _, middle := range []int{4096, guard.BufferSize, 2 * guard.BufferSize} {
+	for _, middle := range []int{4096, relay.BufferSize, 2 * relay.BufferSize} {
 		for size := middle - 24; size <= middle+24; size++ {
 			sent := strings.Repeat("x", size)
 			var got string

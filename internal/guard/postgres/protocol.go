@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -16,6 +17,7 @@ import (
 	"github.com/ringfence/ringfence/internal/marks"
 	pgstore "github.com/ringfence/ringfence/internal/marks/postgres"
 	"github.com/ringfence/ringfence/internal/refusal"
+	"github.com/ringfence/ringfence/internal/relay"
 )
 
 // Options of a Protocol. Store and Admission are required.
@@ -140,7 +142,7 @@ func (p *Protocol) connect(
 	if err != nil {
 		return nil, nil, fmt.Errorf("the guard cannot reach Postgres: %w", err)
 	}
-	return claims, server, nil
+	return claims, c.Upstream(server), nil
 }
 
 // claims returns the client's claims, if this guard serves them.
@@ -179,7 +181,14 @@ func (p *Protocol) open(
 	if err := l.out.Flush(); err != nil {
 		return err
 	}
-	return p.relay(ctx, l, sess, claims)
+	server := relay.Leg{Conn: l.server, Early: unused(l.fromServer)}
+	return p.relay(ctx, l.client, unused(l.fromClient), server, sess, claims)
+}
+
+// unused returns what a reader has read ahead.
+func unused(r *bufio.Reader) []byte {
+	ahead, _ := r.Peek(r.Buffered())
+	return bytes.Clone(ahead)
 }
 
 // admit identifies the session and admits it, in the time for one admission. Whenever the session
@@ -213,33 +222,35 @@ func (p *Protocol) failAdmission(ctx context.Context, l *login, err error) error
 	return p.refuse(l.client, err)
 }
 
+// relay takes what it needs of a login, so that the login's own buffers are freed.
 func (p *Protocol) relay(
-	ctx context.Context, l *login, sess marks.Session, claims []marks.Presented,
+	ctx context.Context, client *guard.Client, early []byte, server relay.Leg, sess marks.Session,
+	claims []marks.Presented,
 ) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	state := &progress{status: 'I', idle: func() { stop(errDrained) }}
-	stopWatching := l.client.WhenDraining(state.drain)
+	stopWatching := client.WhenDraining(state.drain)
 	defer stopWatching() // also when a walker panics
 	toServer, toClient := &up{progress: state}, &down{progress: state}
-	server := guard.Buffered{Conn: l.server, From: l.fromServer}
 	liveness := guard.LivenessOf(p.o.Sessions, sess, p.o.Stall)
-	end := guard.Relay(ctx, l.client, l.fromClient, server, toServer, toClient, liveness)
+	leg := relay.Leg{Conn: client.Conn, Early: early}
+	end := relay.Run(ctx, leg, server, toServer, toClient, liveness)
 	stopWatching()
-	l.server.Close()
-	l.client.Seat.Leave()
-	return p.endSession(ctx, l.client, toClient, end, claims)
+	server.Close()
+	client.Seat.Leave()
+	return p.endSession(ctx, client, toClient, end, claims)
 }
 
 // endSession closes the connection of a client whose session has ended, and sends it the reason if
 // a message may begin there.
 func (p *Protocol) endSession(
-	ctx context.Context, client *guard.Client, d *down, end guard.End, claims []marks.Presented,
+	ctx context.Context, client *guard.Client, d *down, end relay.End, claims []marks.Presented,
 ) error {
-	if end.Side == guard.ClientSide && ctx.Err() == nil {
+	if end.Side == relay.ClientSide && ctx.Err() == nil {
 		return clientError(end.Err)
 	}
-	if errors.Is(end.Err, guard.Stuck) {
+	if errors.Is(end.Err, relay.ErrStuck) {
 		return guard.Stuck
 	}
 	if d.mayAppend() {

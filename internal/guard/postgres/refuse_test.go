@@ -71,6 +71,8 @@ func TestABadClaimIsRefusedWithItsCodeAndChangesNothing(t *testing.T) {
 	if sent := tap.sentBy("app"); len(sent) != 0 {
 		t.Errorf("%d connections reached the database, such as %q", len(sent), sent[0])
 	}
+	mu.Lock()
+	defer mu.Unlock()
 	if len(refused) == 0 {
 		t.Error("no refusal was reported: they would be missing in the log and the metrics")
 	}

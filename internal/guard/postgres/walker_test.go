@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ringfence/ringfence/internal/guard"
+	"github.com/ringfence/ringfence/internal/relay"
 )
 
 // killed is the last error of a backend that was terminated.
@@ -58,7 +58,7 @@ func TestOnlyTheLastErrorOfAnEndedBackendIsKept(t *testing.T) {
 
 func TestAMessageOfAnySizePassesTheWalkersUnchanged(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
-	for size := guard.BufferSize - 12; size <= guard.BufferSize+12; size++ {
+	for size := relay.BufferSize - 12; size <= relay.BufferSize+12; size++ {
 		stream := join(encode('D', strings.Repeat("x", size)),
 			encode('C', "SELECT 1\x00"), encode('Z', "I"))
 		d := &down{progress: &progress{pending: 1, idle: func() {}}}

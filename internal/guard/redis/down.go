@@ -18,7 +18,7 @@ type down struct {
 // before.
 var errDrained = errors.New("guard: drained")
 
-// Walk implements guard.Walker.
+// Walk implements relay.Walker.
 func (d *down) Walk(b []byte, w io.Writer) (int, error) {
 	from, at := 0, 0
 	for at < len(b) && !d.blind {

@@ -107,7 +107,7 @@ func TestRefusalsAreInsertedHoweverTheStreamIsCut(t *testing.T) {
 	}
 }
 
-// walker is guard.Walker.
+// walker is relay.Walker.
 type walker interface {
 	Walk(b []byte, w io.Writer) (int, error)
 }

@@ -120,7 +120,7 @@ func (c *conn) readFailed(ctx context.Context, err error) error {
 		return err
 	}
 	select {
-	case <-c.client.Draining:
+	case <-c.client.Draining.Done():
 		return c.closeWith(errDraining)
 	default:
 	}
@@ -203,6 +203,7 @@ func (c *conn) connect(ctx, dial context.Context) error {
 	if err != nil {
 		return fmt.Errorf("cannot reach Redis: %w", err)
 	}
+	server = c.client.Upstream(server)
 	unhook := context.AfterFunc(ctx, func() { _ = server.SetDeadline(guard.Past) })
 	c.upstream = &upstream{Conn: server, unhook: unhook}
 	return nil

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ringfence/ringfence/internal/guard"
+	"github.com/ringfence/ringfence/internal/relay"
 	"github.com/ringfence/ringfence/internal/servers/serverstest"
 )
 
@@ -92,7 +92,7 @@ func TestTheServerRunsTheCommandsThatTheGuardParses(t *testing.T) {
 		" \r\n", "\n", "\r\n", "\f\n", "*0\r\n", "*-5\r\n", array(""), array("", "\r\nINCR n\r\n"),
 		"'' INCR n\r\n", array("NOSUCH", "\nINCR n\n"), "NOSUCH *2\r\n", " *3\r\n", "\v$4\n",
 		array("FLUSHALL", "\r\nINCR n\r\n"), "FLUSHALL\r\n",
-		array("SET", "x", strings.Repeat("\r\nINCR n", guard.BufferSize/4)),
+		array("SET", "x", strings.Repeat("\r\nINCR n", relay.BufferSize/4)),
 	}
 	rnd := rand.New(rand.NewPCG(16, 17))
 	for range 200 {
@@ -142,7 +142,7 @@ func TestInlineWordsAreSplitAsRedisSplitsThem(t *testing.T) {
 		text := `EVAL "return ARGV" 0 ` + b.String() + "\r\n"
 		r.send(text)
 		reply, want := r.reply(), "*0\r\n"
-		size, args, err := parseCommand([]byte(text), guard.BufferSize, nil)
+		size, args, err := parseCommand([]byte(text), relay.BufferSize, nil)
 		if err != nil {
 			want = "-ERR " + err.Error() + "\r\n"
 			_ = r.conn.Close()

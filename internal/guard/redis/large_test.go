@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ringfence/ringfence/internal/guard"
+	"github.com/ringfence/ringfence/internal/relay"
 	"github.com/ringfence/ringfence/internal/servers/serverstest"
 )
 
@@ -22,7 +22,7 @@ func TestRedisItselfRejectsAnArgumentThatIsTooLarge(t *testing.T) {
 	for _, size := range []int{512<<20 + 1, 2_000_000_000, 1 << 40} {
 		for _, words := range [][]string{
 			nil, {"GET"}, {"SET", "a"}, {"SET", strings.Repeat("k", 5000)},
-			{"MSET", "a", strings.Repeat("v", 3*guard.BufferSize), "b"}, {"NOSUCH", "a", "b"},
+			{"MSET", "a", strings.Repeat("v", 3*relay.BufferSize), "b"}, {"NOSUCH", "a", "b"},
 			{"CLIENT"}, {"CLIENT", "SETNAME"}, {"CLIENT", "SETNAME", "a"}, {"CLIENT", "TRACKING"},
 			{"HELLO"}, {"HELLO", "3", "AUTH", "default"}, {"HELLO", "3", "SETNAME"},
 			{"EVAL"}, {"QUIT"}, {"MULTI"}, {"CONFIG", "GET"}, {"ACL", "LOG"}, {"SUBSCRIBE"},
@@ -60,7 +60,7 @@ func TestBeforeTheTokenATooLongCommandIsRefusedAtOnce(t *testing.T) {
 // dropped.
 func TestALargeCommandIsRefusedForItsFirstWords(t *testing.T) {
 	g := fresh(t)
-	size := 2 * guard.BufferSize
+	size := 2 * relay.BufferSize
 	for _, c := range []struct {
 		words []string
 		want  string
@@ -91,8 +91,8 @@ func TestALargeCommandIsRefusedForItsFirstWords(t *testing.T) {
 // so it ends the session.
 func TestALargeCommandCannotClaimOrNameAKeyOfRingfence(t *testing.T) {
 	g := fresh(t)
-	big := strings.Repeat("x", guard.BufferSize)
-	many := strings.Fields(strings.Repeat("a b ", guard.BufferSize/8))
+	big := strings.Repeat("x", relay.BufferSize)
+	many := strings.Fields(strings.Repeat("a b ", relay.BufferSize/8))
 	for _, c := range []struct {
 		command, want string
 	}{

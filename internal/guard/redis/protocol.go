@@ -15,6 +15,7 @@ import (
 	"github.com/ringfence/ringfence/internal/marks"
 	redisstore "github.com/ringfence/ringfence/internal/marks/redis"
 	"github.com/ringfence/ringfence/internal/refusal"
+	"github.com/ringfence/ringfence/internal/relay"
 )
 
 // Options configure a Protocol. Store and Admission are required.
@@ -36,7 +37,7 @@ type Options struct {
 	// when nil.
 	Sessions guard.Sessions
 	// Stall is how long such a client may read nothing before that is checked; when zero, the
-	// default of guard.Liveness.
+	// default of relay.Liveness.
 	Stall time.Duration
 }
 
@@ -113,22 +114,26 @@ func (p *Protocol) Serve(ctx context.Context, client *guard.Client) error {
 func (c *conn) relay(ctx context.Context) error {
 	_ = c.client.SetDeadline(time.Time{})
 	injected := newInjectedReplies()
-	u := &up{admitted: c.claims, injected: injected, shutdown: c.client.Draining}
+	u := &up{admitted: c.claims, injected: injected, shutdown: c.client.Draining.Done()}
 	d := &down{injected: injected}
 	stop := c.client.WhenDraining(func() { u.drain(c.upstream.Conn) })
 	alive := guard.LivenessOf(c.p.o.Sessions, c.session, c.p.o.Stall)
-	end := guard.Relay(ctx, c.client, c.commands.rest(), c.upstream, u, d, alive)
+	client := relay.Leg{Conn: c.client.Conn, Early: c.commands.rest()}
+	server := relay.Leg{Conn: c.upstream.Conn, Early: c.upstream.rest()}
+	end := relay.Run(ctx, client, server, u, d, alive)
 	stop()
 	c.client.Seat.Leave()
 	var refused *fence.Refusal
 	switch {
 	case errors.Is(end.Err, errDrained):
 		return c.sendAndClose(&bytes.Buffer{}) // the client has got the error already
-	case ctx.Err() != nil, errors.Is(end.Err, guard.Stuck), !d.atBoundary():
+	case errors.Is(end.Err, relay.ErrStuck):
+		return guard.Stuck
+	case ctx.Err() != nil, !d.atBoundary():
 		return end.Err
 	case errors.Is(end.Err, errProtocol), errors.As(end.Err, &refused):
 		return errors.Join(c.closeWith(end.Err), end.Err)
-	case end.Side == guard.ServerSide && !u.quit:
+	case end.Side == relay.ServerSide && !u.quit:
 		return c.explainEnd(ctx)
 	}
 	return end.Err
@@ -151,7 +156,7 @@ func (c *conn) close(ctx context.Context) {
 		return
 	}
 	c.upstream.unhook()
-	guard.CloseGently(c.upstream)
+	guard.CloseGently(c.upstream.Conn)
 	if c.session == (marks.Session{}) {
 		return
 	}

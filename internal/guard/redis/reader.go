@@ -2,7 +2,6 @@ package redis
 
 import (
 	"bytes"
-	"io"
 	"net"
 )
 
@@ -67,10 +66,9 @@ func (r *commandReader) fill() error {
 	return err
 }
 
-// rest is the client's stream from where the handshake stopped.
-func (r *commandReader) rest() io.Reader {
-	if len(r.buf) == 0 {
-		return r.conn
-	}
-	return io.MultiReader(bytes.NewReader(bytes.Clone(r.buf)), r.conn)
+// rest returns what the handshake has not used, and forgets everything.
+func (r *commandReader) rest() []byte {
+	rest := bytes.Clone(r.buf)
+	r.buf, r.args = nil, nil
+	return rest
 }

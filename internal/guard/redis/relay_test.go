@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ringfence/ringfence/internal/guard"
+	"github.com/ringfence/ringfence/internal/relay"
 )
 
 // refusedAlways has at least one of each kind of command that the guard refuses by name.
@@ -105,7 +105,7 @@ func array(words ...string) string { return string(command(words...)) }
 func TestCommandsLargerThanTheBufferAreForwardedUnchanged(t *testing.T) {
 	g := fresh(t)
 	r := g.fenced(5)
-	big := strings.Repeat("x", 5*guard.BufferSize+7)
+	big := strings.Repeat("x", 5*relay.BufferSize+7)
 	many := []string{"RPUSH", "list"}
 	for i := range 9000 {
 		many = append(many, fmt.Sprint(i))

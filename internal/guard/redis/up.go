@@ -5,9 +5,9 @@ import (
 	"net"
 	"sync"
 
-	"github.com/ringfence/ringfence/internal/guard"
 	"github.com/ringfence/ringfence/internal/marks"
 	"github.com/ringfence/ringfence/internal/refusal"
+	"github.com/ringfence/ringfence/internal/relay"
 )
 
 // up walks the commands of an admitted session. It decides on a command that fits into the relay's
@@ -27,7 +27,7 @@ type up struct {
 	stopped  bool // the sentinel of draining is sent: the rest of the stream is discarded
 }
 
-// Walk implements guard.Walker.
+// Walk implements relay.Walker.
 func (u *up) Walk(b []byte, w io.Writer) (int, error) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -46,7 +46,7 @@ func (u *up) Walk(b []byte, w io.Writer) (int, error) {
 		return err
 	}
 	for at < len(b) && !u.stopped {
-		step, err := u.next(b[at:], at == 0 && len(b) >= guard.BufferSize)
+		step, err := u.next(b[at:], at == 0 && len(b) >= relay.BufferSize)
 		if err != nil {
 			_ = flush()
 			return at, err
@@ -90,7 +90,7 @@ func (u *up) next(b []byte, full bool) (step, error) {
 	if u.large != nil {
 		return u.pass(b, nil)
 	}
-	n, args, err := parseCommand(b, guard.BufferSize, u.args[:0])
+	n, args, err := parseCommand(b, relay.BufferSize, u.args[:0])
 	u.args = args[:0]
 	_, long := err.(tooLong)
 	switch {
@@ -189,10 +189,21 @@ func (u *up) sentinel(w io.Writer) error {
 // drain stops taking commands, now or as soon as no transaction is open. It may be called while
 // Walk runs.
 func (u *up) drain(server net.Conn) {
+	if u.stops() {
+		// Not under the mutex, because Redis may be slow to read. Walk writes nothing any more. After
+		// a failed write the connection ends by itself.
+		_, _ = server.Write(u.injected.sentinel())
+	}
+}
+
+// stops reports whether drain has to send the sentinel.
+func (u *up) stops() bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.draining = true
-	if u.atBoundary() && !u.stopped {
-		_ = u.sentinel(server) // after a failed write the connection ends by itself
+	if u.stopped || !u.atBoundary() {
+		return false
 	}
+	u.stopped = true
+	return true
 }

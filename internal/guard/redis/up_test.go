@@ -10,8 +10,8 @@ import (
 	"testing"
 
 	"github.com/ringfence/ringfence/fence"
-	"github.com/ringfence/ringfence/internal/guard"
 	"github.com/ringfence/ringfence/internal/marks"
+	"github.com/ringfence/ringfence/internal/relay"
 )
 
 var admittedUnder5 = []marks.Presented{{Resource: "orders", Token: 5}}
@@ -37,7 +37,7 @@ func TestTheServerGetsTheClientsBytesExceptForRefusedCommands(t *testing.T) {
 				c = strings.TrimSuffix(array(strings.Fields(c)...), "\r\n")
 			}
 			if rnd.IntN(5) == 0 {
-				c = strings.TrimSuffix(array("flushall", strings.Repeat("y", 3*guard.BufferSize)),
+				c = strings.TrimSuffix(array("flushall", strings.Repeat("y", 3*relay.BufferSize)),
 					"\r\n")
 			}
 			stream = append(stream, c+"\r\n"...)
@@ -59,7 +59,7 @@ func pumped(t testing.TB, w walker, stream []byte, rnd *rand.Rand) []byte {
 	var out bytes.Buffer
 	var held []byte
 	for len(stream) > 0 {
-		room := guard.BufferSize - len(held)
+		room := relay.BufferSize - len(held)
 		if room == 0 {
 			t.Fatal("a walker holds a full buffer")
 		}
@@ -94,7 +94,7 @@ func FuzzUp(f *testing.F) {
 		var held []byte
 		seen := 0
 		for rest := stream; len(rest) > 0; {
-			room := guard.BufferSize - len(held)
+			room := relay.BufferSize - len(held)
 			if room == 0 {
 				t.Fatal("a walker holds a full buffer")
 			}
@@ -158,7 +158,7 @@ func FuzzCommand(f *testing.F) {
 	f.Add([]byte(array("FENCE", "orders", "5")))
 	f.Add([]byte("*1\r\n$4\r\nPI"))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		size, args, err := parseCommand(b, guard.BufferSize, nil)
+		size, args, err := parseCommand(b, relay.BufferSize, nil)
 		_, long := err.(tooLong)
 		switch {
 		case size < 0 || size > len(b):
@@ -168,7 +168,7 @@ func FuzzCommand(f *testing.F) {
 		case err != nil && size > 0:
 			t.Fatal("malformed, and a command")
 		case size > 0 && len(args) > 0:
-			again, _, err := parseCommand(b[:size], guard.BufferSize, nil) // the command alone
+			again, _, err := parseCommand(b[:size], relay.BufferSize, nil) // the command alone
 			if again != size || err != nil {
 				t.Fatalf("%q: %d, then %d", b, size, again)
 			}

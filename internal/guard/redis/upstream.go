@@ -21,15 +21,11 @@ type upstream struct {
 	frames  frames
 }
 
-// Read gives the relay the bytes that the handshake has read and not used, and then the
-// connection's.
-func (u *upstream) Read(b []byte) (int, error) {
-	if len(u.pending) > 0 {
-		n := copy(b, u.pending)
-		u.pending = u.pending[n:]
-		return n, nil
-	}
-	return u.Conn.Read(b)
+// rest returns what the handshake has not used, and forgets it.
+func (u *upstream) rest() []byte {
+	rest := u.pending
+	u.pending = nil
+	return rest
 }
 
 // setReplyDeadline sets the time by which the server must have answered. The zero time means none.
@@ -38,14 +34,6 @@ func (u *upstream) setReplyDeadline(ctx context.Context, at time.Time) {
 	if ctx.Err() != nil {
 		_ = u.SetDeadline(guard.Past) // the line above may have replaced the one that ctx set
 	}
-}
-
-// CloseWrite lets the relay half-close the connection.
-func (u *upstream) CloseWrite() error {
-	if half, ok := u.Conn.(interface{ CloseWrite() error }); ok {
-		return half.CloseWrite()
-	}
-	return u.Conn.Close()
 }
 
 // copyReply copies exactly one reply to w as it arrives, and what the server pushes meanwhile to

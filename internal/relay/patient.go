@@ -1,14 +1,12 @@
-package guard
+package relay
 
 import (
 	"context"
 	"errors"
-	"net"
+	"io"
 	"os"
 	"sync/atomic"
 	"time"
-
-	"github.com/ringfence/ringfence/internal/marks"
 )
 
 // Liveness tells a relay whether its session still lives. A relay needs it for a client that does
@@ -21,34 +19,28 @@ type Liveness struct {
 	Stall time.Duration
 }
 
-// Sessions is a store that can tell whether a session still lives.
-type Sessions interface {
-	Alive(ctx context.Context, s marks.Session) (bool, error)
-}
-
-// LivenessOf checks one session at a store, which may be nil.
-func LivenessOf(store Sessions, s marks.Session, stall time.Duration) Liveness {
-	if store == nil {
-		return Liveness{}
-	}
-	check := func(ctx context.Context) (bool, error) { return store.Alive(ctx, s) }
-	return Liveness{Check: check, Stall: stall}
-}
-
 // checkTime bounds one check.
 const checkTime = 5 * time.Second
+
+type deadlineWriter interface {
+	io.Writer
+	SetWriteDeadline(time.Time) error
+}
+
+// ErrStuck means that the client does not read, and that its session has ended.
+var ErrStuck = errors.New("the client does not read, and its session has ended")
 
 // patient writes to a client that may be slow to read.
 type patient struct {
 	ctx   context.Context
-	conn  net.Conn
+	conn  deadlineWriter
 	alive Liveness
 
 	until time.Time   // the present deadline
 	left  atomic.Bool // the client has sent its last byte
 }
 
-// Write fails with Stuck if it makes no progress and the session has ended.
+// Write fails with ErrStuck if it makes no progress and the session has ended.
 func (p *patient) Write(b []byte) (n int, err error) {
 	for {
 		p.extend()
@@ -58,7 +50,7 @@ func (p *patient) Write(b []byte) (n int, err error) {
 		case err == nil, !errors.Is(err, os.ErrDeadlineExceeded), p.ctx.Err() != nil, p.left.Load():
 			return n, err
 		case m == 0 && p.gone():
-			return n, Stuck
+			return n, ErrStuck
 		}
 	}
 }
@@ -72,7 +64,7 @@ func (p *patient) extend() {
 	p.until = time.Now().Add(stall)
 	_ = p.conn.SetWriteDeadline(p.until)
 	if p.ctx.Err() != nil {
-		_ = p.conn.SetWriteDeadline(Past) // ours may have replaced the one that the end of ctx has set
+		_ = p.conn.SetWriteDeadline(past) // ours may have replaced the one that the end of ctx has set
 	}
 	if p.left.Load() {
 		_ = p.conn.SetWriteDeadline(time.Now().Add(Linger))
@@ -98,6 +90,6 @@ func (p *patient) linger() {
 	p.left.Store(true)
 	_ = p.conn.SetWriteDeadline(time.Now().Add(Linger))
 	if p.ctx.Err() != nil {
-		_ = p.conn.SetWriteDeadline(Past)
+		_ = p.conn.SetWriteDeadline(past)
 	}
 }

@@ -1,0 +1,54 @@
+package guard
+
+import (
+	"net"
+	"sync"
+	"testing"
+	"time"
+)
+
+// late is a connection of a process that is paused once: right after it has set a read deadline,
+// until that deadline has passed.
+type late struct {
+	*net.TCPConn
+	once sync.Once
+	read int
+}
+
+func (l *late) Read(p []byte) (n int, err error) {
+	n, err = l.TCPConn.Read(p)
+	l.read += n
+	return n, err
+}
+
+func (l *late) SetReadDeadline(at time.Time) error {
+	l.once.Do(func() { at = Past })
+	return l.TCPConn.SetReadDeadline(at)
+}
+
+func TestAProcessThatWasPausedReadsWhatHasArrivedBeforeItCloses(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	far, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer far.Close()
+	accepted, err := l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	near := accepted.(*net.TCPConn)
+	_, _ = far.Write([]byte("unread"))
+	if _, err := near.Read(make([]byte, 1)); err != nil { // the rest has arrived as well
+		t.Fatal(err)
+	}
+	paused := &late{TCPConn: near}
+	CloseGently(paused)
+	if paused.read != len("nread") {
+		t.Errorf("closed with unread bytes: only %d were read", paused.read)
+	}
+}

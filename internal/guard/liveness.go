@@ -1,0 +1,23 @@
+package guard
+
+import (
+	"context"
+	"time"
+
+	"github.com/ringfence/ringfence/internal/marks"
+	"github.com/ringfence/ringfence/internal/relay"
+)
+
+// Sessions is a store that can tell whether a session still lives.
+type Sessions interface {
+	Alive(ctx context.Context, s marks.Session) (bool, error)
+}
+
+// LivenessOf checks one session at a store, which may be nil.
+func LivenessOf(store Sessions, s marks.Session, stall time.Duration) relay.Liveness {
+	if store == nil {
+		return relay.Liveness{}
+	}
+	check := func(ctx context.Context) (bool, error) { return store.Alive(ctx, s) }
+	return relay.Liveness{Check: check, Stall: stall}
+}

@@ -1,0 +1,52 @@
+// Package relay passes bytes between a client and a server, both ways, and lets a Walker for each
+// direction see, hold back and replace messages. It knows no protocol.
+//
+//	loops, err := relay.StartLoops(2)
+//	if err != nil {
+//		return err
+//	}
+//	defer loops.Close()
+//	client, server = loops.Adopt(client, nil), loops.Adopt(server, client)
+//	end := relay.Run(ctx, relay.Leg{Conn: client}, relay.Leg{Conn: server}, up, down, relay.Liveness{})
+//
+// # Two engines
+//
+// Run behaves the same with both, and every test of this package runs on both.
+//
+//   - Goroutines: one for each direction. It takes any net.Conn, on any system.
+//   - Loops, on Linux: a few goroutines, each of which waits with epoll(7) for many sockets. Adopt
+//     takes a socket out of Go's network poller and gives it to a loop. Until Run, and after it, the
+//     adopted connection is an ordinary net.Conn, with deadlines.
+//
+// A loop saves what costs most for a small message: to wake a goroutine, to park it, and to wake
+// other threads meanwhile. A message costs three system calls: epoll_wait, which returns many events
+// at once, one read and one write. An idle session has no goroutine and no buffer here.
+//
+// # How a loop works
+//
+// A flow is one direction of a session. An event of its source makes the loop read, walk and write,
+// all in one goroutine, until a read has emptied the socket.
+//
+//	idle ──event──▶ running ──nothing left to read──▶ idle
+//	                  │  ▲
+//	            event │  │ look once more
+//	                  ▼  │
+//	                 again                   running ──end of stream, error, deadline──▶ over
+//
+// At any time at most one goroutine runs a flow. An event that comes while it runs sets the state to
+// again, so no event is lost.
+//
+// A flow that has to wait, because its peer is slow to read, must not hold up the others. It hands
+// the loop over to a new goroutine and keeps the one that it is in. So a Walker may block in a
+// write, and the code for a slow peer (patience, deadlines) is the same for both engines.
+//
+// Events are edge-triggered: one comes when there is something new. A read that returns less than
+// it had room for has emptied a TCP socket, so the next bytes are a new event, and the read that
+// would only say EAGAIN is left out. An end of stream that came together with the bytes is no new
+// event. But it is in the same event (EPOLLRDHUP), and from then on the flow reads until the end. On
+// a Unix socket ancillary data makes a read short, so there a flow always reads until EAGAIN.
+//
+// A descriptor is closed only when no system call uses it, so that no byte can reach a connection
+// that has got the same number since. An event names the place of a socket in its loop and how often
+// that place was used, so a late one is dropped.
+package relay

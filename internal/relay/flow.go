@@ -1,0 +1,120 @@
+package relay
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"runtime/debug"
+	"sync"
+)
+
+// crashed carries a panic of a Walker to the goroutine of Relay's caller.
+type crashed struct {
+	value any
+	stack []byte
+}
+
+func (c *crashed) Error() string { return fmt.Sprintf("%v, in a relay:\n%s", c.value, c.stack) }
+
+// flow is one direction of a relay: it reads from one connection, and its Walker writes to the
+// other one.
+type flow struct {
+	walker   Walker
+	out      failing
+	from, to Side // which side an error belongs to
+	early    []byte
+	bytes    buffer
+	ended    func(End) // called once
+
+	inLoop // used if both connections are sockets of a loop
+}
+
+// begin walks what the handshake has read.
+func (f *flow) begin() (end End, over bool) {
+	for len(f.early) > 0 && !over {
+		n := copy(f.bytes.borrow(), f.early)
+		f.early = f.early[n:]
+		end, over = f.pass(n)
+	}
+	return end, over
+}
+
+// pass walks n more bytes, which have just been read.
+func (f *flow) pass(n int) (end End, over bool) {
+	f.bytes.held += n
+	done, err := f.walker.Walk(f.bytes.memory[:f.bytes.held], &f.out)
+	switch {
+	case errors.Is(f.out.err, ErrStuck):
+		return End{f.from, ErrStuck}, true
+	case f.out.err != nil:
+		return End{f.to, f.out.err}, true
+	case err != nil:
+		return End{f.from, err}, true
+	}
+	f.bytes.used(done)
+	if f.bytes.full() {
+		return End{f.from, errors.New("relay: a walker holds a full buffer and wants more")}, true
+	}
+	return End{}, false
+}
+
+// endOf says how the relay ends after an error of reading.
+func (f *flow) endOf(err error) End {
+	if err == io.EOF {
+		return End{Side: f.from}
+	}
+	return End{f.from, err}
+}
+
+// contain turns a panic of a Walker into an End.
+func (f *flow) contain(end *End, over *bool) {
+	if r := recover(); r != nil {
+		*end, *over = End{f.from, &crashed{r, debug.Stack()}}, true
+	}
+}
+
+// pump runs a flow in a goroutine.
+func (f *flow) pump(src net.Conn) (end End) {
+	var over bool
+	defer f.contain(&end, &over)
+	if end, over = f.begin(); over {
+		return end
+	}
+	for {
+		n, err := f.bytes.readFrom(src)
+		if n > 0 {
+			if end, over = f.pass(n); over {
+				return end
+			}
+		}
+		if err != nil {
+			return f.endOf(err)
+		}
+	}
+}
+
+// inGoroutines runs two flows, each in its own goroutine. They have names in a goroutine dump.
+func inGoroutines(client, server net.Conn, upward, downward *flow) (wait func()) {
+	var both sync.WaitGroup
+	both.Go(func() { relayUp(upward, client) })
+	both.Go(func() { relayDown(downward, server) })
+	return both.Wait
+}
+
+func relayUp(f *flow, client net.Conn)   { f.ended(f.pump(client)) }
+func relayDown(f *flow, server net.Conn) { f.ended(f.pump(server)) }
+
+// failing remembers the error of a write, to tell it from the walker's own errors.
+type failing struct {
+	w   io.Writer
+	err error
+}
+
+func (f *failing) Write(b []byte) (int, error) {
+	n, err := f.w.Write(b)
+	if err != nil {
+		f.err = err
+	}
+	return n, err
+}

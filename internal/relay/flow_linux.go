@@ -1,0 +1,177 @@
+package relay
+
+import (
+	"net"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// inLoop is what a flow between two sockets of a loop has in addition. At any time at most one
+// goroutine runs it: that of the loop, or one of its own while the peer that it writes to is slow.
+type inLoop struct {
+	src   *socket
+	cuts  uint64       // of src's deadline when the flow began
+	state atomic.Int32 // idle, running, …
+	left  func()       // called when nothing more is done for it
+	shift *shift       // of the goroutine that runs it; nil if that is not the loop's
+}
+
+const (
+	idle    = iota // waits for an event
+	running        // a goroutine runs it
+	again          // so does one, which has to look once more before it stops
+	over           // it has ended
+)
+
+// fair is how many bytes a flow reads before it is the turn of other flows.
+const fair = 256 << 10
+
+// start starts two flows.
+func start(client, server net.Conn, upward, downward *flow, toClient *patient) (wait func()) {
+	c, _ := client.(*socket)
+	s, _ := server.(*socket)
+	if c == nil || s == nil || c.loop != s.loop {
+		upward.out.w = server
+		toClient.conn = client
+		downward.out.w = toClient
+		return inGoroutines(client, server, upward, downward)
+	}
+	upward.src, downward.src = c, s
+	upward.out.w = &outlet{s, upward}
+	toClient.conn = &outlet{c, downward}
+	downward.out.w = toClient
+	var both sync.WaitGroup
+	for _, f := range []*flow{upward, downward} {
+		both.Add(1)
+		f.left = both.Done
+		f.state.Store(running)
+		f.cuts = f.src.readBy.cuts.Load()
+		f.src.in.Store(f)
+	}
+	both.Go(downward.first) // in its own goroutine, because the client may be slow to read
+	upward.first()
+	return func() {
+		both.Wait()
+		c.in.Store(nil)
+		s.in.Store(nil)
+	}
+}
+
+// outlet is where a flow of a loop writes to.
+type outlet struct {
+	*socket
+	flow *flow
+}
+
+func (o *outlet) Write(b []byte) (int, error) { return o.write(b, o.flow.leaveLoop) }
+
+// leaveLoop is called before the flow waits for anything but an event.
+func (f *flow) leaveLoop() {
+	if f.shift != nil {
+		f.shift.handOver()
+		f.shift = nil
+	}
+}
+
+// wake runs the flow, or tells the goroutine that runs it to look once more.
+func (f *flow) wake(t *shift) {
+	for {
+		switch f.state.Load() {
+		case idle:
+			if f.state.CompareAndSwap(idle, running) {
+				f.run(t)
+				return
+			}
+		case running:
+			if f.state.CompareAndSwap(running, again) {
+				return
+			}
+		default:
+			return
+		}
+	}
+}
+
+// wakeAt wakes the flow at a deadline, in a goroutine of its own, because the caller may be in a
+// loop or hold a lock.
+func (f *flow) wakeAt(t time.Time) {
+	if !t.IsZero() {
+		time.AfterFunc(max(0, time.Until(t)), func() { f.wake(nil) })
+	}
+}
+
+// first runs a flow for the first time, in the goroutine that starts it.
+func (f *flow) first() {
+	end, ended := f.walkEarly()
+	if ended {
+		f.end(end)
+		return
+	}
+	f.run(nil)
+}
+
+func (f *flow) walkEarly() (end End, ended bool) {
+	defer f.contain(&end, &ended)
+	return f.begin()
+}
+
+// run moves bytes until there are none, in the goroutine that has set the state to running.
+func (f *flow) run(t *shift) {
+	f.shift = t
+	for {
+		end, ended, more := f.move()
+		switch {
+		case ended:
+			f.end(end)
+			return
+		case more:
+			f.shift.loop.ready = append(f.shift.loop.ready, f)
+			return
+		case f.state.CompareAndSwap(running, idle):
+			return
+		}
+		f.state.Store(running) // it was again
+	}
+}
+
+func (f *flow) end(e End) {
+	f.state.Store(over)
+	f.bytes.held = 0
+	f.bytes.giveBack()
+	f.ended(e)
+	f.left()
+}
+
+// move reads and walks until nothing is left to read. more means that there may be more to read, but
+// that others come first.
+func (f *flow) move() (end End, ended, more bool) {
+	defer f.contain(&end, &ended)
+	for total := 0; ; {
+		if f.src.readBy.passed(f.cuts) {
+			return f.endOf(f.src.failed("read", os.ErrDeadlineExceeded)), true, false
+		}
+		room := f.bytes.borrow()
+		n, again, err := f.src.receive(room)
+		if again {
+			break
+		}
+		if err != nil {
+			return f.endOf(err), true, false
+		}
+		if end, ended = f.pass(n); ended {
+			return end, true, false
+		}
+		// A short read has emptied the socket, and whatever comes next is another event. Only an end
+		// that has come with these bytes is not.
+		if n < len(room) && f.src.drains && !f.src.hungUp.Load() {
+			break
+		}
+		if total += n; total >= fair && f.shift != nil {
+			return End{}, false, true
+		}
+	}
+	f.bytes.giveBack()
+	return End{}, false, false
+}

@@ -1,0 +1,249 @@
+package relay
+
+import (
+	"fmt"
+	"net"
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// Loops relay sessions with few threads: each waits for many sockets with epoll(7), and moves what
+// has come. An idle session has no goroutine and no buffer in them. A message costs three system
+// calls, and no wake-up of another thread.
+type Loops struct {
+	all  []*loop
+	next atomic.Uint32
+	runs sync.WaitGroup
+}
+
+// StartLoops starts n loops; one for each processor when n is 0.
+func StartLoops(n int) (*Loops, error) {
+	if n == 0 {
+		n = runtime.GOMAXPROCS(0)
+	}
+	l := &Loops{}
+	for range n {
+		one, err := newLoop(l)
+		if err != nil {
+			l.Close()
+			return nil, fmt.Errorf("starting a relay loop: %w", err)
+		}
+		l.all = append(l.all, one)
+		l.runs.Go(func() { one.run(nil) })
+	}
+	return l, nil
+}
+
+// Close ends the loops. Every relay must have ended, and every socket must be closed.
+func (l *Loops) Close() {
+	if l == nil {
+		return
+	}
+	for _, one := range l.all {
+		_, _ = unix.Write(one.bell, []byte{1, 0, 0, 0, 0, 0, 0, 0})
+	}
+	l.runs.Wait()
+	for _, one := range l.all {
+		one.closeFiles()
+	}
+}
+
+// Adopt returns a connection that one of the loops watches, in place of c: the loop of near, if
+// that is a connection of theirs. It returns c itself if c is no plain socket, or if the system
+// refuses.
+func (l *Loops) Adopt(c, near net.Conn) net.Conn {
+	if l == nil {
+		return c
+	}
+	loop := l.all[l.next.Add(1)%uint32(len(l.all))]
+	if s, ok := near.(*socket); ok {
+		loop = s.loop
+	}
+	var drains bool
+	switch c.(type) {
+	case *net.TCPConn:
+		drains = true
+	case *net.UnixConn:
+	default:
+		return c
+	}
+	fd, err := descriptor(c.(syscall.Conn))
+	if err != nil {
+		return c
+	}
+	s := &socket{
+		loop: loop, fd: fd, drains: drains, local: c.LocalAddr(), remote: c.RemoteAddr(),
+		readable: make(chan struct{}, 1), writable: make(chan struct{}, 1),
+	}
+	_ = c.Close() // the descriptor stays open, and leaves Go's poller
+	if err := loop.watch(s); err != nil {
+		// There is no way back to Go's poller that could not fail as well.
+		_ = unix.Close(fd)
+		s.closed = true
+	}
+	return s
+}
+
+// loop is one thread's set of sockets.
+type loop struct {
+	loops *Loops
+	epoll int
+	bell  int // an eventfd: it rings when the loop has to end
+
+	mu      sync.Mutex
+	sockets []place
+	vacant  []int32
+
+	ready []*flow // have more to read; for the goroutine that runs the loop
+}
+
+// place is where a socket of the loop is kept. An event names the place and its use, so that a late
+// one cannot reach another socket.
+type place struct {
+	socket *socket
+	use    int32
+}
+
+// id names a place, and a use of it.
+type id struct{ place, use int32 }
+
+// bellID is the id of the bell.
+var bellID = id{place: -1}
+
+func newLoop(owner *Loops) (l *loop, err error) {
+	l = &loop{loops: owner, epoll: -1, bell: -1}
+	if l.epoll, err = unix.EpollCreate1(unix.EPOLL_CLOEXEC); err != nil {
+		return nil, err
+	}
+	if l.bell, err = unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK); err != nil {
+		l.closeFiles()
+		return nil, err
+	}
+	if err := l.add(l.bell, unix.EPOLLIN, bellID); err != nil {
+		l.closeFiles()
+		return nil, err
+	}
+	return l, nil
+}
+
+func (l *loop) closeFiles() {
+	_ = unix.Close(l.epoll)
+	_ = unix.Close(l.bell)
+}
+
+func (l *loop) add(fd int, events uint32, as id) error {
+	return unix.EpollCtl(l.epoll, unix.EPOLL_CTL_ADD, fd,
+		&unix.EpollEvent{Events: events, Fd: as.place, Pad: as.use})
+}
+
+// watch adds a socket. Its events come once each (edge-triggered).
+func (l *loop) watch(s *socket) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.vacant) == 0 {
+		l.vacant = append(l.vacant, int32(len(l.sockets)))
+		l.sockets = append(l.sockets, place{})
+	}
+	last := len(l.vacant) - 1
+	at := l.vacant[last]
+	s.id = id{at, l.sockets[at].use}
+	const events = unix.EPOLLIN | unix.EPOLLOUT | unix.EPOLLRDHUP | unix.EPOLLET
+	if err := l.add(s.fd, events, s.id); err != nil {
+		return err
+	}
+	l.vacant = l.vacant[:last]
+	l.sockets[at].socket = s
+	return nil
+}
+
+// forget removes a socket that is about to be closed.
+func (l *loop) forget(s *socket) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	_ = unix.EpollCtl(l.epoll, unix.EPOLL_CTL_DEL, s.fd, nil)
+	l.sockets[s.id.place] = place{use: s.id.use + 1}
+	l.vacant = append(l.vacant, s.id.place)
+}
+
+func (l *loop) socket(of id) *socket {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if p := l.sockets[of.place]; p.use == of.use {
+		return p.socket
+	}
+	return nil
+}
+
+// shift is one goroutine's time as the one that runs a loop. A flow that has to wait for a slow peer
+// hands the loop over to a new goroutine, and keeps the one that it is in.
+type shift struct {
+	loop   *loop
+	events []unix.EpollEvent // that have come and were not handled yet
+	over   bool
+}
+
+// handOver starts another goroutine for the loop.
+func (t *shift) handOver() {
+	if t.over {
+		return
+	}
+	t.over = true
+	rest := slices.Clone(t.events)
+	t.loop.loops.runs.Go(func() { t.loop.run(rest) })
+}
+
+// run waits for events and handles them, until the bell rings or its shift is over.
+func (l *loop) run(events []unix.EpollEvent) {
+	t := &shift{loop: l, events: events}
+	room := make([]unix.EpollEvent, 128)
+	for {
+		for len(t.events) > 0 {
+			e := t.events[0]
+			t.events = t.events[1:]
+			if (id{e.Fd, e.Pad}) == bellID {
+				return
+			}
+			if s := l.socket(id{e.Fd, e.Pad}); s != nil {
+				s.happened(e.Events, t)
+			}
+			if t.over {
+				return
+			}
+		}
+		if l.runReady(t); t.over {
+			return
+		}
+		t.events = room[:l.wait(room)]
+	}
+}
+
+// runReady lets each flow that was ready when it began go on.
+func (l *loop) runReady(t *shift) {
+	for n := len(l.ready); n > 0 && !t.over; n-- {
+		f := l.ready[0]
+		l.ready = slices.Delete(l.ready, 0, 1)
+		f.run(t)
+	}
+}
+
+// wait waits for events, if no flow is ready.
+func (l *loop) wait(room []unix.EpollEvent) int {
+	timeout := -1
+	if len(l.ready) > 0 {
+		timeout = 0
+	}
+	for {
+		n, err := unix.EpollWait(l.epoll, room, timeout)
+		if err == nil {
+			return n
+		}
+		if err != unix.EINTR {
+			panic(fmt.Sprintf("relay: epoll_wait: %v", err)) // only a closed descriptor does this
+		}
+	}
+}

@@ -1,0 +1,110 @@
+package relay
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"time"
+)
+
+// Walker follows the messages of one direction of a session. It passes bytes on as they came, and
+// re-encodes nothing.
+type Walker interface {
+	// Walk looks at b, which starts where the last Walk stopped, and writes to w what may pass, in as
+	// few calls as it can. It returns how many bytes of b it is done with. The rest comes again with
+	// more behind it, so a Walker must not wait for a message that is longer than the relay's buffer
+	// (BufferSize). An error ends the session.
+	Walk(b []byte, w io.Writer) (done int, err error)
+}
+
+// Side is one end of a relay.
+type Side int
+
+const (
+	ClientSide Side = iota + 1
+	ServerSide
+)
+
+// End says how a relay ended: which side left or failed first, and the error, or nil after an
+// orderly end of stream.
+type End struct {
+	Side Side
+	Err  error
+}
+
+// past is a deadline that ends the calls that are under way.
+var past = time.Unix(1, 0)
+
+// Linger is how long a relay waits for the server to finish after the client has left.
+const Linger = 5 * time.Second
+
+// Leg is one connection of a relay.
+type Leg struct {
+	net.Conn
+	Early []byte // what the handshake has read and not used
+}
+
+// Run passes bytes both ways until one side or ctx ends, and returns when both directions have
+// stopped. The connections must have no deadlines. alive is asked about a client that does not
+// read.
+//
+// When the client leaves, Run half-closes the server's connection; the server may finish what it
+// was sent for at most Linger. When the server leaves, the client's connection stays open: the
+// caller sets a write deadline, says why, and closes it. When ctx ends, both directions stop where
+// they are.
+//
+// Two sockets of one loop (Loops) are relayed there. Any other connection has a goroutine for each
+// direction.
+func Run(ctx context.Context, client, server Leg, up, down Walker, alive Liveness) End {
+	ends := make(chan End, 2) // in the order in which they came
+	toClient := &patient{ctx: ctx, alive: alive}
+	upward := &flow{walker: up, early: client.Early, from: ClientSide, to: ServerSide}
+	upward.ended = func(e End) {
+		ends <- e
+		toClient.linger()
+		CloseWrite(server.Conn)
+		_ = server.SetReadDeadline(time.Now().Add(Linger))
+		if ctx.Err() != nil {
+			_ = server.SetReadDeadline(past) // the hook's may have been before ours
+		}
+	}
+	downward := &flow{walker: down, early: server.Early, from: ServerSide, to: ClientSide}
+	downward.ended = func(e End) {
+		ends <- e
+		_ = client.SetReadDeadline(past)
+		_ = server.SetWriteDeadline(past) // a writer stuck in a dead server must see it too
+	}
+	cut := make(chan struct{})
+	unhook := context.AfterFunc(ctx, func() {
+		defer close(cut)
+		_ = client.SetDeadline(past)
+		_ = server.SetDeadline(past)
+	})
+	defer func() {
+		if !unhook() {
+			<-cut // or it might change the deadlines that the caller sets next
+		}
+	}()
+	done := start(client.Conn, server.Conn, upward, downward, toClient)
+	first, second := <-ends, <-ends
+	done()
+	var crash *crashed
+	if errors.As(first.Err, &crash) || errors.As(second.Err, &crash) {
+		panic(crash) // in the goroutine that serves this client, where it ends this one connection
+	}
+	if ctx.Err() != nil && errors.Is(first.Err, os.ErrDeadlineExceeded) {
+		first.Err = context.Cause(ctx)
+	}
+	return first
+}
+
+// CloseWrite half-closes a connection, or closes it if that is impossible.
+func CloseWrite(c net.Conn) {
+	if half, ok := c.(interface{ CloseWrite() error }); ok {
+		_ = half.CloseWrite()
+		return
+	}
+	_ = c.Close()
+}

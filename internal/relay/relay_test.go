@@ -1,0 +1,370 @@
+package relay
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// through forwards every byte.
+type through struct{}
+
+func (through) Walk(b []byte, w io.Writer) (int, error) { return w.Write(b) }
+
+// whole forwards whole messages only; a message ends in a dot.
+type whole struct{}
+
+func (whole) Walk(b []byte, w io.Writer) (int, error) {
+	n := bytes.LastIndexByte(b, '.') + 1
+	if n == 0 {
+		return 0, nil
+	}
+	return w.Write(b[:n])
+}
+
+type bad struct{ panics bool }
+
+func (b bad) Walk(p []byte, _ io.Writer) (int, error) {
+	if b.panics {
+		panic("a bug in a walker")
+	}
+	return 0, errors.New("not a message")
+}
+
+// pair returns both ends of a TCP connection.
+func pair(t *testing.T) (near, far *net.TCPConn) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	c, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close(); _ = s.Close() })
+	return s.(*net.TCPConn), c.(*net.TCPConn)
+}
+
+// relayed is a running relay, with the far ends of its connections.
+type relayed struct {
+	client, server *net.TCPConn
+	inner          net.Conn // the relay's end of the client
+	cut            context.CancelCauseFunc
+	end            chan End
+	panicked       chan any
+}
+
+// engine makes a relay's connection of an ordinary one.
+type engine func(net.Conn) net.Conn
+
+// onEachEngine runs a test of Relay with goroutines and, on Linux, in loops. There is one loop, so
+// that flows are in each other's way.
+func onEachEngine(t *testing.T, test func(*testing.T, engine)) {
+	t.Run("goroutines", func(t *testing.T) { test(t, func(c net.Conn) net.Conn { return c }) })
+	t.Run("loops", func(t *testing.T) {
+		loops, err := StartLoops(1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(loops.Close)
+		test(t, func(c net.Conn) net.Conn {
+			adopted := loops.Adopt(c, nil)
+			t.Cleanup(func() { _ = adopted.Close() })
+			return adopted
+		})
+	})
+}
+
+func relay(t *testing.T, e engine, up, down Walker) *relayed {
+	t.Helper()
+	return runTo(t, e, up, down, Liveness{})
+}
+
+func runTo(t *testing.T, e engine, up, down Walker, alive Liveness) *relayed {
+	t.Helper()
+	near, client := pair(t)
+	inner := e(near)
+	outer, server := pair(t)
+	ctx, cut := context.WithCancelCause(context.Background())
+	r := &relayed{client: client, server: server, inner: inner, cut: cut, end: make(chan End, 1),
+		panicked: make(chan any, 1)}
+	var running sync.WaitGroup
+	running.Go(func() {
+		defer func() {
+			if p := recover(); p != nil {
+				r.panicked <- p
+			}
+		}()
+		r.end <- Run(ctx, Leg{Conn: inner}, Leg{Conn: e(outer)}, up, down, alive)
+	})
+	t.Cleanup(func() { cut(nil); running.Wait() })
+	for _, c := range []net.Conn{client, server} {
+		_ = c.SetDeadline(time.Now().Add(20 * time.Second))
+	}
+	return r
+}
+
+func TestBytesPassBothWaysUntilTheClientHasLeftAndTheServerHasFinished(t *testing.T) {
+	onEachEngine(t, func(t *testing.T, engine engine) {
+		r := relay(t, engine, through{}, whole{})
+		_, _ = r.client.Write([]byte("question"))
+		_ = r.client.CloseWrite()
+		if b, err := io.ReadAll(r.server); err != nil || string(b) != "question" {
+			t.Fatalf("%q, %v", b, err)
+		}
+		for _, part := range []string{"an", " ans", "wer.", "and", " more."} {
+			_, _ = r.server.Write([]byte(part))
+		}
+		_ = r.server.Close()
+		b := make([]byte, len("an answer.and more."))
+		if _, err := io.ReadFull(r.client, b); err != nil || string(b) != "an answer.and more." {
+			t.Fatalf("%q, %v", b, err)
+		}
+		if e := <-r.end; e.Side != ClientSide || e.Err != nil {
+			t.Errorf("the relay ended with %+v", e)
+		}
+	})
+}
+
+func TestWhenTheServerLeavesTheClientCanStillBeTold(t *testing.T) {
+	onEachEngine(t, func(t *testing.T, engine engine) {
+		r := relay(t, engine, through{}, through{})
+		_, _ = r.server.Write([]byte("last "))
+		_ = r.server.Close()
+		if e := <-r.end; e.Side != ServerSide || e.Err != nil {
+			t.Errorf("the relay ended with %+v", e)
+		}
+		_ = r.inner.SetDeadline(time.Time{})
+		if _, err := r.inner.Write([]byte("words")); err != nil {
+			t.Fatal(err)
+		}
+		_ = r.inner.Close()
+		if b, err := io.ReadAll(r.client); err != nil || string(b) != "last words" {
+			t.Errorf("%q, %v", b, err)
+		}
+	})
+}
+
+func TestACancelledRelayStopsAtOnceEvenDuringAWrite(t *testing.T) {
+	onEachEngine(t, func(t *testing.T, engine engine) {
+		for name, fill := range map[string]func(r *relayed){
+			"idle":                       func(*relayed) {},
+			"the client does not read":   func(r *relayed) { full(r.server) },
+			"the server does not read":   func(r *relayed) { full(r.client) },
+			"neither side reads":         func(r *relayed) { full(r.client); full(r.server) },
+			"half a message has arrived": func(r *relayed) { _, _ = r.server.Write([]byte("half")) },
+		} {
+			t.Run(name, func(t *testing.T) {
+				r := relay(t, engine, through{}, whole{})
+				fill(r)
+				start := time.Now()
+				why := errors.New("enough")
+				r.cut(why)
+				if e := <-r.end; !errors.Is(e.Err, why) {
+					t.Errorf("the relay ended with %+v", e)
+				}
+				if d := time.Since(start); d >= Linger {
+					t.Errorf("it took %v", d)
+				}
+				_ = r.inner.SetDeadline(time.Now().Add(20 * time.Second))
+				_ = r.client.Close() // so that the next read returns at least the end of the stream
+				if _, err := r.inner.Read(make([]byte, 1)); errors.Is(err, os.ErrDeadlineExceeded) {
+					t.Errorf("the relay has set a deadline after its end: %v", err)
+				}
+			})
+		}
+	})
+}
+
+// full writes until no buffer takes more.
+func full(c net.Conn) {
+	_ = c.SetWriteDeadline(time.Now().Add(200 * time.Millisecond))
+	block := bytes.Repeat([]byte("......."), 100_000)
+	for {
+		if _, err := c.Write(block); err != nil {
+			return
+		}
+	}
+}
+
+func TestAWalkersErrorEndsTheRelayOnItsSide(t *testing.T) {
+	onEachEngine(t, func(t *testing.T, engine engine) {
+		r := relay(t, engine, bad{}, through{})
+		_, _ = r.client.Write([]byte("?"))
+		_, _ = io.ReadAll(r.server) // until the relay half-closes it
+		_ = r.server.Close()
+		if e := <-r.end; e.Side != ClientSide || e.Err == nil || e.Err.Error() != "not a message" {
+			t.Errorf("the relay ended with %+v", e)
+		}
+		r = relay(t, engine, through{}, bad{})
+		_, _ = r.server.Write([]byte("?"))
+		if e := <-r.end; e.Side != ServerSide || e.Err == nil || e.Err.Error() != "not a message" {
+			t.Errorf("the relay ended with %+v", e)
+		}
+	})
+}
+
+// A panic in the relay's own goroutines would end the whole guard.
+func TestAWalkersPanicReachesTheCallerWithItsStack(t *testing.T) {
+	onEachEngine(t, func(t *testing.T, engine engine) {
+		for _, side := range []string{"up", "down"} {
+			r := relay(t, engine, bad{panics: side == "up"}, bad{panics: side == "down"})
+			if side == "up" {
+				_, _ = r.client.Write([]byte("?"))
+				_, _ = io.ReadAll(r.server)
+				_ = r.server.Close()
+			} else {
+				_, _ = r.server.Write([]byte("?"))
+			}
+			var p any
+			select {
+			case p = <-r.panicked:
+			case e := <-r.end:
+				t.Fatalf("%s: no panic but %+v", side, e)
+			}
+			if text := p.(error).Error(); !strings.Contains(text, "a bug in a walker") ||
+				!strings.Contains(text, "relay_test.go") {
+				t.Errorf("%s: %s", side, text)
+			}
+		}
+	})
+}
+
+func TestAWalkerThatWantsMoreThanTheBufferEndsTheRelay(t *testing.T) {
+	onEachEngine(t, func(t *testing.T, engine engine) {
+		r := relay(t, engine, through{}, whole{})
+		_, _ = r.server.Write(bytes.Repeat([]byte("x"), BufferSize))
+		if e := <-r.end; e.Side != ServerSide || e.Err == nil {
+			t.Errorf("the relay ended with %+v", e)
+		}
+	})
+}
+
+func TestTheRelayWaitsOnlyForLingerWhenTheServerNeverFinishes(t *testing.T) {
+	onEachEngine(t, func(t *testing.T, engine engine) {
+		if testing.Short() {
+			t.Skip("takes as long as Linger")
+		}
+		r := relay(t, engine, through{}, through{})
+		start := time.Now()
+		_ = r.client.Close()
+		if e := <-r.end; e.Side != ClientSide {
+			t.Errorf("the relay ended with %+v", e)
+		}
+		if d := time.Since(start); d < Linger/2 || d > 4*Linger {
+			t.Errorf("the relay waited %v for the server, want about %v", d, Linger)
+		}
+	})
+}
+
+// questions are the relay's questions whether its session lives. The test answers each when it
+// likes.
+type questions chan bool
+
+func (q questions) Ask(ctx context.Context) (bool, error) {
+	select {
+	case alive := <-q:
+		return alive, nil
+	case <-ctx.Done():
+		return false, ctx.Err()
+	}
+}
+
+func TestAClientThatDoesNotReadIsClosedOnceItsSessionHasEnded(t *testing.T) {
+	onEachEngine(t, func(t *testing.T, engine engine) {
+		q := make(questions)
+		r := runTo(t, engine, through{}, through{}, Liveness{Check: q.Ask, Stall: 10 * time.Millisecond})
+		full(r.server)
+		for range 3 {
+			q <- true
+		}
+		select {
+		case e := <-r.end:
+			t.Fatalf("a live session was ended: %+v", e)
+		default:
+		}
+		q <- false
+		if e := <-r.end; e.Side != ServerSide || !errors.Is(e.Err, ErrStuck) {
+			t.Errorf("the relay ended with %+v", e)
+		}
+	})
+}
+
+// The client pauses so long and so often that the relay asks whether its session lives.
+func TestASlowClientOfALiveSessionGetsEverything(t *testing.T) {
+	onEachEngine(t, func(t *testing.T, engine engine) {
+		asked := make(chan struct{}, 3)
+		r := runTo(t, engine, through{}, whole{}, Liveness{Stall: 10 * time.Millisecond, Check: func(
+			context.Context,
+		) (bool, error) {
+			select {
+			case asked <- struct{}{}:
+			default:
+			}
+			return true, nil
+		}})
+		sent := bytes.Repeat([]byte("a message."), 2_000_000)
+		var writing sync.WaitGroup
+		writing.Go(func() { _, _ = r.server.Write(sent); _ = r.server.Close() })
+		for range 3 {
+			<-asked
+		}
+		got := make([]byte, len(sent))
+		if _, err := io.ReadFull(r.client, got); err != nil || !bytes.Equal(got, sent) {
+			t.Errorf("the client did not get everything: %v", err)
+		}
+		writing.Wait()
+	})
+}
+
+func TestTheRelayDropsTheRestForAClientThatHasLeftAndDoesNotRead(t *testing.T) {
+	onEachEngine(t, func(t *testing.T, engine engine) {
+		if testing.Short() {
+			t.Skip("takes as long as Linger")
+		}
+		r := relay(t, engine, through{}, through{})
+		full(r.server)
+		_ = r.client.CloseWrite()
+		if e := <-r.end; e.Side != ClientSide {
+			t.Errorf("the relay ended with %+v", e)
+		}
+	})
+}
+
+func TestBytesThatTheHandshakeHasReadComeFirst(t *testing.T) {
+	onEachEngine(t, func(t *testing.T, engine engine) {
+		inner, client := pair(t)
+		outer, server := pair(t)
+		early := bytes.Repeat([]byte("early "), BufferSize/3) // more than one buffer
+		ended := make(chan End, 1)
+		go func() {
+			ended <- Run(context.Background(), Leg{engine(inner), early},
+				Leg{engine(outer), []byte("ready ")}, through{}, through{}, Liveness{})
+		}()
+		_, _ = client.Write([]byte("late"))
+		_ = client.CloseWrite()
+		if b, err := io.ReadAll(server); err != nil || string(b) != string(early)+"late" {
+			t.Errorf("the server got %d bytes ending in %q, %v", len(b), b[max(0, len(b)-10):], err)
+		}
+		_, _ = server.Write([]byte("done"))
+		_ = server.Close()
+		b := make([]byte, len("ready done"))
+		if _, err := io.ReadFull(client, b); err != nil || string(b) != "ready done" {
+			t.Errorf("the client got %q, %v", b, err)
+		}
+		<-ended
+	})
+}

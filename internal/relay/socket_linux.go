@@ -1,0 +1,269 @@
+package relay
+
+import (
+	"io"
+	"net"
+	"os"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// socket is a connection that a loop watches instead of Go's network poller. It is a net.Conn for
+// whoever has a goroutine to wait in; a flow reads from it without one.
+//
+// Its system calls are raw: the scheduler does not hear of them. It would otherwise give the
+// processor to another thread when a send takes more than 20 µs, and keep its monitor thread awake
+// for that. The calls never block, because the socket does not.
+type socket struct {
+	loop          *loop
+	id            id
+	drains        bool // a short read has read everything: TCP, not Unix, where ancillary data ends one
+	local, remote net.Addr
+
+	open   sync.RWMutex // held for reading during each system call, so that fd is not closed and reused
+	fd     int
+	closed bool
+
+	in      atomic.Pointer[flow] // reads from this socket; nil while a goroutine does
+	hungUp  atomic.Bool          // the peer has sent its last byte, or the connection is broken
+	writing sync.Mutex           // one Write at a time
+
+	readable, writable chan struct{} // wakes whoever waits; a token may be stale
+	readBy, writeBy    deadline
+}
+
+var _ net.Conn = (*socket)(nil)
+
+// deadline is when calls end. As in package net, a deadline in the past also ends the calls that
+// wait at that moment, whatever is set next.
+type deadline struct {
+	by   atomic.Int64  // nanoseconds since epoch, or 0 for none
+	cuts atomic.Uint64 // how often it was set to the past
+}
+
+var epoch = time.Now()
+
+func (d *deadline) set(t time.Time) {
+	if t.IsZero() {
+		d.by.Store(0)
+		return
+	}
+	left := time.Until(t)
+	d.by.Store(max(1, int64(time.Since(epoch)+left)))
+	if left <= 0 {
+		d.cuts.Add(1)
+	}
+}
+
+// left returns the time until the deadline. ok is false if there is none.
+func (d *deadline) left() (left time.Duration, ok bool) {
+	by := d.by.Load()
+	if by == 0 {
+		return 0, false
+	}
+	return time.Duration(by) - time.Since(epoch), true
+}
+
+// passed reports whether a call that began after so many cuts has to end.
+func (d *deadline) passed(cuts uint64) bool {
+	left, ok := d.left()
+	return ok && left <= 0 || d.cuts.Load() != cuts
+}
+
+// Read implements net.Conn.
+func (s *socket) Read(b []byte) (int, error) {
+	if len(b) == 0 {
+		return 0, nil
+	}
+	return s.readInto(&buffer{memory: b})
+}
+
+// readInto reads into what is free in b, which holds no memory of its own while this waits.
+func (s *socket) readInto(b *buffer) (int, error) {
+	for cuts := s.readBy.cuts.Load(); ; {
+		if s.readBy.passed(cuts) {
+			return 0, s.failed("read", os.ErrDeadlineExceeded)
+		}
+		n, again, err := s.receive(b.borrow())
+		if !again {
+			return n, err
+		}
+		b.giveBack()
+		await(s.readable, &s.readBy)
+	}
+}
+
+// Write implements net.Conn.
+func (s *socket) Write(b []byte) (int, error) { return s.write(b, func() {}) }
+
+// write writes all of b. It calls waits before it waits for the peer.
+func (s *socket) write(b []byte, waits func()) (n int, err error) {
+	if !s.writing.TryLock() {
+		waits()
+		s.writing.Lock()
+	}
+	defer s.writing.Unlock()
+	for cuts := s.writeBy.cuts.Load(); n < len(b); {
+		if s.writeBy.passed(cuts) {
+			return n, s.failed("write", os.ErrDeadlineExceeded)
+		}
+		m, again, err := s.call("write", unix.SYS_WRITE, b[n:])
+		if err != nil {
+			return n, err
+		}
+		n += m
+		if again {
+			waits()
+			await(s.writable, &s.writeBy)
+		}
+	}
+	return n, nil
+}
+
+// receive reads once. again means that there is nothing to read yet.
+func (s *socket) receive(b []byte) (n int, again bool, err error) {
+	n, again, err = s.call("read", unix.SYS_READ, b)
+	if n == 0 && !again && err == nil {
+		err = io.EOF
+	}
+	return n, again, err
+}
+
+// call makes one system call. again means that the socket is not ready.
+func (s *socket) call(name string, number uintptr, b []byte) (n int, again bool, err error) {
+	s.open.RLock()
+	defer s.open.RUnlock()
+	for !s.closed {
+		r, _, errno := unix.RawSyscall(number, uintptr(s.fd), uintptr(unsafe.Pointer(&b[0])), uintptr(len(b)))
+		switch errno {
+		case 0:
+			return int(r), false, nil
+		case unix.EINTR:
+		case unix.EAGAIN:
+			return 0, true, nil
+		default:
+			return 0, false, s.failed(name, os.NewSyscallError(name, errno))
+		}
+	}
+	return 0, false, s.failed(name, net.ErrClosed)
+}
+
+func (s *socket) failed(operation string, err error) error {
+	return &net.OpError{Op: operation, Net: s.local.Network(), Source: s.local, Addr: s.remote, Err: err}
+}
+
+// await waits for a token or the deadline.
+func await(token <-chan struct{}, by *deadline) {
+	left, ok := by.left()
+	if !ok {
+		<-token
+		return
+	}
+	timer := time.NewTimer(left)
+	defer timer.Stop()
+	select {
+	case <-token:
+	case <-timer.C:
+	}
+}
+
+func wake(token chan<- struct{}) {
+	select {
+	case token <- struct{}{}:
+	default:
+	}
+}
+
+// SetDeadline implements net.Conn.
+func (s *socket) SetDeadline(t time.Time) error {
+	_ = s.SetWriteDeadline(t)
+	return s.SetReadDeadline(t)
+}
+
+// SetReadDeadline implements net.Conn. A flow that reads from the socket ends at the deadline, too.
+func (s *socket) SetReadDeadline(t time.Time) error {
+	s.readBy.set(t)
+	wake(s.readable)
+	if f := s.in.Load(); f != nil {
+		f.wakeAt(t)
+	}
+	return nil
+}
+
+// SetWriteDeadline implements net.Conn.
+func (s *socket) SetWriteDeadline(t time.Time) error {
+	s.writeBy.set(t)
+	wake(s.writable)
+	return nil
+}
+
+// LocalAddr implements net.Conn.
+func (s *socket) LocalAddr() net.Addr { return s.local }
+
+// RemoteAddr implements net.Conn.
+func (s *socket) RemoteAddr() net.Addr { return s.remote }
+
+// CloseWrite half-closes the connection.
+func (s *socket) CloseWrite() error {
+	s.open.RLock()
+	defer s.open.RUnlock()
+	if s.closed {
+		return net.ErrClosed
+	}
+	return unix.Shutdown(s.fd, unix.SHUT_WR)
+}
+
+// Close implements net.Conn. Whoever waits for the socket fails.
+func (s *socket) Close() error {
+	s.open.Lock()
+	defer s.open.Unlock()
+	if s.closed {
+		return net.ErrClosed
+	}
+	s.closed = true
+	s.loop.forget(s)
+	wake(s.readable)
+	wake(s.writable)
+	return unix.Close(s.fd)
+}
+
+// happened tells those who wait for the socket of its events.
+func (s *socket) happened(events uint32, t *shift) {
+	const gone = unix.EPOLLHUP | unix.EPOLLERR
+	if events&(unix.EPOLLRDHUP|gone) != 0 {
+		s.hungUp.Store(true)
+	}
+	if events&(unix.EPOLLOUT|gone) != 0 {
+		wake(s.writable)
+	}
+	if events&(unix.EPOLLIN|unix.EPOLLRDHUP|gone) == 0 {
+		return
+	}
+	if f := s.in.Load(); f != nil {
+		f.wake(t)
+		return
+	}
+	wake(s.readable)
+}
+
+// descriptor returns a duplicate of a connection's file descriptor, which Go's poller does not
+// watch.
+func descriptor(c syscall.Conn) (fd int, err error) {
+	raw, err := c.SyscallConn()
+	if err != nil {
+		return 0, err
+	}
+	var failure error
+	err = raw.Control(func(own uintptr) {
+		fd, failure = unix.FcntlInt(own, unix.F_DUPFD_CLOEXEC, 0)
+	})
+	if err == nil {
+		err = failure
+	}
+	return fd, err
+}
