@@ -1,8 +1,10 @@
 #!/usr/bin/env bash
 # Installs the servers that the tests and the demo start: ZooKeeper (with Java), etcd,
 # Postgres, Redis and PgBouncer, and the browser that looks at the lab's reports.
-# Only what is missing is installed; run it as often as you like.
+# `deps.sh bench` installs what the benchmarks compare the guard with, too: HAProxy
+# and twemproxy. Only what is missing is installed; run it as often as you like.
 set -euo pipefail
+peers=${1:-}
 
 # find_first CANDIDATE... prints the first candidate that exists: a file, or a
 # program on PATH. The caller expands globs.
@@ -64,6 +66,10 @@ debian() {
   need etcd etcd-server etcd
   need etcdctl etcd-client etcdctl
   need chromium chromium chromium chromium-browser google-chrome
+  if [[ $peers == bench ]]; then
+    need haproxy haproxy haproxy /usr/sbin/haproxy
+    need twemproxy nutcracker nutcracker /usr/sbin/nutcracker
+  fi
   [[ ${#missing[@]} -eq 0 ]] && return
   apt_install "${missing[@]}"
   printf 'installed  %s\n' "${missing[@]}"
@@ -81,6 +87,10 @@ macos() {
   need etcd etcd etcd
   need etcdctl etcd etcdctl
   need chromium google-chrome "/Applications/Google Chrome.app" /Applications/Chromium.app chromium
+  if [[ $peers == bench ]]; then
+    need haproxy haproxy haproxy
+    need twemproxy twemproxy nutcracker
+  fi
   [[ ${#missing[@]} -eq 0 ]] && return
   brew install "${missing[@]}"
   printf 'installed  %s\n' "${missing[@]}"

@@ -16,18 +16,24 @@ import (
 type MissingError struct {
 	Program string
 	Install string // the command that installs it
+	Target  string // of make, which does it too
 }
 
 func (e *MissingError) Error() string {
-	return fmt.Sprintf("%s is not installed: run `make deps`, or: %s", e.Program, e.Install)
+	return fmt.Sprintf("%s is not installed: run `make %s`, or: %s", e.Program, e.Target, e.Install)
 }
 
 // missing is the MissingError for a program in the given Debian and Homebrew packages.
 func missing(program, debian, brew string) error {
+	return missingFor("deps", program, debian, brew)
+}
+
+func missingFor(target, program, debian, brew string) error {
+	install := "apt-get install -y " + debian
 	if runtime.GOOS == "darwin" {
-		return &MissingError{Program: program, Install: "brew install " + brew}
+		install = "brew install " + brew
 	}
-	return &MissingError{Program: program, Install: "apt-get install -y " + debian}
+	return &MissingError{Program: program, Install: install, Target: target}
 }
 
 // places are the directories to search for programs.
@@ -81,6 +87,22 @@ func (p places) pgbouncer() (string, error) {
 		return file, nil
 	}
 	return "", missing("pgbouncer", "pgbouncer", "pgbouncer")
+}
+
+// The programs that only benchmarks start.
+
+func (p places) haproxy() (string, error) {
+	if file := first(p.path, "haproxy"); file != "" {
+		return file, nil
+	}
+	return "", missingFor("deps-bench", "haproxy", "haproxy", "haproxy")
+}
+
+func (p places) twemproxy() (string, error) {
+	if file := first(p.path, "nutcracker"); file != "" {
+		return file, nil
+	}
+	return "", missingFor("deps-bench", "twemproxy (nutcracker)", "nutcracker", "twemproxy")
 }
 
 // postgres returns the directory with initdb and postgres: the first in the path, or else the

@@ -14,6 +14,8 @@ func TestMissingProgramSaysHowToInstallIt(t *testing.T) {
 	for want, find := range map[string]func() (string, error){
 		"redis":      nowhere.redis,
 		"pgbouncer":  nowhere.pgbouncer,
+		"haproxy":    nowhere.haproxy,
+		"nutcracker": nowhere.twemproxy,
 		"postgresql": nowhere.postgres,
 		"jre":        nowhere.javaProgram,
 		"zookeeper":  nowhere.zookeeper,

@@ -1,6 +1,7 @@
 package servers
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,16 +11,24 @@ import (
 	"syscall"
 )
 
+// PgBouncerOptions configure PgBouncer.
+type PgBouncerOptions struct {
+	User string // of every server session; default: the superuser "postgres"
+}
+
 // PgBouncer is a pooler in session mode in front of a Postgres. A client gets a server session of
-// the superuser "postgres", regardless of its user name.
+// the configured user, regardless of its own user name.
 type PgBouncer struct {
 	Process
+	user string
 	port int
 }
 
 // StartPgBouncer starts a pooler for the upstream. It returns a [MissingError] if PgBouncer is not
 // installed.
-func StartPgBouncer(ctx context.Context, upstream *Postgres) (*PgBouncer, error) {
+func StartPgBouncer(
+	ctx context.Context, upstream *Postgres, o PgBouncerOptions,
+) (*PgBouncer, error) {
 	program, err := system().pgbouncer()
 	if err != nil {
 		return nil, err
@@ -32,7 +41,7 @@ func StartPgBouncer(ctx context.Context, upstream *Postgres) (*PgBouncer, error)
 	if err != nil {
 		return nil, err
 	}
-	b := &PgBouncer{}
+	b := &PgBouncer{user: cmp.Or(o.User, "postgres")}
 	b.spec = spec{
 		name: "pgbouncer", dir: dir, account: acc,
 		command: func() []string { return []string{program, b.configFile()} },
@@ -60,7 +69,7 @@ func StartPgBouncer(ctx context.Context, upstream *Postgres) (*PgBouncer, error)
 func (b *PgBouncer) config(upstream *Postgres) string {
 	_, port, _ := net.SplitHostPort(upstream.Addr())
 	return fmt.Sprintf(`[databases]
-* = host=%s port=%s user=postgres
+* = host=%s port=%s user=%s
 [pgbouncer]
 listen_addr = %s
 listen_port = %d
@@ -70,7 +79,7 @@ pool_mode = session
 max_client_conn = 1000
 default_pool_size = 250
 ignore_startup_parameters = extra_float_digits,options
-`, host, port, host, b.port)
+`, host, port, b.user, host, b.port)
 }
 
 func (b *PgBouncer) configFile() string { return filepath.Join(b.spec.dir, "pgbouncer.ini") }

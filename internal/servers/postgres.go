@@ -131,6 +131,12 @@ func (p *Postgres) config() string {
 // Addr returns the TCP address, 127.0.0.1:port.
 func (p *Postgres) Addr() string { return hostPort(p.port) }
 
+// Program returns the file of another program of the same installation, such as psql or pgbench. It
+// may not exist.
+func (p *Postgres) Program(name string) string {
+	return filepath.Join(filepath.Dir(p.spec.command()[0]), name)
+}
+
 // SocketDir returns the directory of the Unix socket.
 func (p *Postgres) SocketDir() string { return p.spec.dir }
 

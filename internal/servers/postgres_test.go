@@ -157,7 +157,7 @@ func TestPgBouncerPools(t *testing.T) {
 	p, err := StartPostgres(limited(t), PostgresOptions{})
 	must(t, err)
 	closed(t, p)
-	b, err := StartPgBouncer(limited(t), p)
+	b, err := StartPgBouncer(limited(t), p, PgBouncerOptions{})
 	must(t, err)
 	closed(t, b)
 	url := b.URL("anybody", "postgres")

@@ -53,7 +53,7 @@ func Etcd(t testing.TB, o servers.EtcdOptions) *servers.Etcd {
 func PgBouncer(t testing.TB, upstream *servers.Postgres) *servers.PgBouncer {
 	t.Helper()
 	return own(t, "pgbouncer", func(ctx context.Context) (*servers.PgBouncer, error) {
-		return servers.StartPgBouncer(ctx, upstream)
+		return servers.StartPgBouncer(ctx, upstream, servers.PgBouncerOptions{})
 	})
 }
 

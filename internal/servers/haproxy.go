@@ -1,0 +1,80 @@
+package servers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"syscall"
+)
+
+// HAProxy relays TCP connections to one server. It is here to be compared with, in benchmarks.
+type HAProxy struct {
+	Process
+	port int
+}
+
+// StartHAProxy starts a relay to the upstream, a host:port. It returns a [MissingError] if HAProxy is
+// not installed.
+func StartHAProxy(ctx context.Context, upstream string) (*HAProxy, error) {
+	program, err := system().haproxy()
+	if err != nil {
+		return nil, err
+	}
+	acc, err := unprivileged()
+	if err != nil {
+		return nil, err
+	}
+	dir, err := newDir("haproxy", acc)
+	if err != nil {
+		return nil, err
+	}
+	h := &HAProxy{}
+	h.spec = spec{
+		name: "haproxy", dir: dir, account: acc,
+		command: func() []string { return []string{program, "-db", "-f", h.configFile()} },
+		ready:   func(ctx context.Context) error { return reachable(ctx, h.Addr()) },
+		stop:    syscall.SIGTERM, // closes its connections at once
+		quit:    syscall.SIGKILL,
+	}
+	err = startOnFreePorts(ctx, 1, func(ports []int) error {
+		h.port = ports[0]
+		if err := acc.writeFile(h.configFile(), h.config(upstream)); err != nil {
+			return err
+		}
+		return h.Start(ctx)
+	})
+	if err != nil {
+		return nil, errors.Join(err, h.Close())
+	}
+	return h, nil
+}
+
+// config leaves everything at its default that bears on speed: one thread for each core.
+func (h *HAProxy) config(upstream string) string {
+	return fmt.Sprintf(`global
+    maxconn 4000
+defaults
+    mode tcp
+    timeout connect 10s
+    timeout client 1h
+    timeout server 1h
+listen relay
+    bind %s
+    server upstream %s
+`, h.Addr(), upstream)
+}
+
+func (h *HAProxy) configFile() string { return filepath.Join(h.spec.dir, "haproxy.cfg") }
+
+// Addr returns the TCP address, 127.0.0.1:port.
+func (h *HAProxy) Addr() string { return hostPort(h.port) }
+
+// reachable returns nil if somebody listens on the address.
+func reachable(ctx context.Context, addr string) error {
+	c, err := dial(ctx, "tcp", addr)
+	if err != nil {
+		return err
+	}
+	return c.Close()
+}
