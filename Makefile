@@ -13,6 +13,10 @@ help: ## list the targets
 deps: ## install the servers that demo and tests need, where they are missing
 	@scripts/deps.sh
 
+.PHONY: deps-bench
+deps-bench: ## the same, and the proxies that the benchmarks compare the guard with
+	@scripts/deps.sh bench
+
 .PHONY: build
 build: ## build bin/guard and bin/leader
 	@mkdir -p bin
@@ -61,6 +65,14 @@ fuzz: ## fuzz every decoder, 30 s each
 .PHONY: bench
 bench: deps ## take-over, round trips, logins and memory, side by side in one run
 	$(GO) test -run '^$$' -bench . -benchtime 20x ./internal/endtoend
+
+.PHONY: bench-pg
+bench-pg: deps build ## Postgres: direct, guard, and the proxies of deps-bench; BENCH_ARGS="-rows select -seconds 1" for some
+	@cd bench && $(GO) run ./proxies -guard ../bin/guard $(BENCH_ARGS) postgres
+
+.PHONY: bench-redis
+bench-redis: deps build ## Redis, the same
+	@cd bench && $(GO) run ./proxies -guard ../bin/guard $(BENCH_ARGS) redis
 
 .PHONY: bench-checkpoint
 bench-checkpoint: deps build ## a checkpointed step: no fence, fence, guard, by hand, River

@@ -1,0 +1,183 @@
+package report
+
+import (
+	"bytes"
+	"encoding/json"
+	"encoding/xml"
+	"errors"
+	"flag"
+	"io"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestMedianAndPercentile(t *testing.T) {
+	for want, values := range map[float64][]float64{
+		2: {3, 1, 2}, 2.5: {4, 1, 2, 3}, 7: {7},
+	} {
+		if got := Median(values); got != want {
+			t.Errorf("the median of %v is %v, got %v", values, want, got)
+		}
+	}
+	if got := Median(nil); !math.IsNaN(got) {
+		t.Errorf("the median of nothing is %v", got)
+	}
+	var times []time.Duration
+	for i := range 100 {
+		times = append(times, time.Duration(i+1))
+	}
+	if got := Percentile(times, 0.99); got != 100 {
+		t.Errorf("got %d", got)
+	}
+	if got := Percentile(times[:1], 0.99); got != 1 {
+		t.Errorf("got %d", got)
+	}
+}
+
+func TestEachIsFirstInTurn(t *testing.T) {
+	all := []string{"a", "b", "c"}
+	for round, want := range [][]string{{"a", "b", "c"}, {"b", "c", "a"}, {"c", "a", "b"}, {"a", "b", "c"}} {
+		if got := Turn(all, round); !slices.Equal(got, want) {
+			t.Errorf("round %d: got %v, want %v", round, got, want)
+		}
+	}
+	if !slices.Equal(all, []string{"a", "b", "c"}) {
+		t.Errorf("the argument became %v", all)
+	}
+}
+
+// filled returns a row in which a proxy is half as good as direct and the peer three quarters.
+func filled(lower bool) *Row {
+	values := map[string][]float64{
+		Direct: {400, 100, 800}, "guard": {200, 50, 400}, "peer": {300, 75, 600},
+	}
+	if lower {
+		values = map[string][]float64{Direct: {3, 1, 6}, "guard": {6, 2, 12}, "peer": {4, 4. / 3, 8}}
+	}
+	r := &Row{Name: "row", Unit: "tps", Lower: lower, Bar: &Bar{Way: "guard", Against: "peer", Limit: 1}}
+	for _, way := range []string{Direct, "guard", "peer"} {
+		for _, v := range values[way] {
+			r.Add(way, v)
+		}
+	}
+	return r
+}
+
+func TestARatioAboveOneIsAlwaysBetter(t *testing.T) {
+	for _, lower := range []bool{false, true} {
+		r := filled(lower)
+		for _, c := range []struct {
+			a, b string
+			want float64
+		}{{"guard", Direct, 0.5}, {"peer", Direct, 0.75}, {"guard", "peer", 2. / 3}} {
+			if got := r.Ratio(c.a, c.b); math.Abs(got-c.want) > 1e-9 {
+				t.Errorf("lower=%v: %s : %s is %v, want %v", lower, c.a, c.b, got, c.want)
+			}
+		}
+		if got := r.bestPeer(); got != "peer" {
+			t.Errorf("lower=%v: the best peer is %q", lower, got)
+		}
+		if value, met := r.judge(); met || math.Abs(value-2./3) > 1e-9 {
+			t.Errorf("lower=%v: judged %v, %v", lower, value, met)
+		}
+	}
+}
+
+func TestABarWithALimitIsMissedWhereTheMedianIsWorse(t *testing.T) {
+	for _, c := range []struct {
+		lower bool
+		value float64
+		met   bool
+	}{{true, 5, true}, {true, 5.1, false}, {false, 5, true}, {false, 4.9, false}} {
+		r := &Row{Lower: c.lower, Bar: &Bar{Way: "guard", Limit: 5}}
+		r.Add("guard", c.value)
+		if _, met := r.judge(); met != c.met {
+			t.Errorf("lower=%v, %v: met is %v", c.lower, c.value, met)
+		}
+	}
+}
+
+func TestWhatWasNotMeasuredIsLeftOut(t *testing.T) {
+	r := New("suite", Options{Rounds: 1, output: "json"})
+	r.Row(Row{Name: "nothing"})
+	row := r.Row(Row{Name: "no peer", Unit: "tps", Bar: &Bar{Way: "guard", Against: "peer", Limit: 1}})
+	row.Add(Direct, 2)
+	row.Add("guard", 1)
+	row.AddCPU("guard", 12)
+	var out bytes.Buffer
+	if err := r.Write(&out); err != nil {
+		t.Fatal(err)
+	}
+	var got struct{ Rows []map[string]any }
+	if err := json.Unmarshal(out.Bytes(), &got); err != nil {
+		t.Fatal(err)
+	}
+	if len(got.Rows) != 1 || got.Rows[0]["bar"].(map[string]any)["value"] != nil {
+		t.Errorf("got %v", got.Rows)
+	}
+	out.Reset()
+	if err := r.table(&out); err != nil || !strings.Contains(out.String(), "not measured") {
+		t.Errorf("%v:\n%s", err, out.String())
+	}
+}
+
+func TestThePlotIsXMLWithABarForEachWay(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "plot.svg")
+	r := New("<suite>", Options{Rounds: 3, output: "table", plotFile: file})
+	r.rows = append(r.rows, filled(false), filled(true))
+	limit := r.Row(Row{Name: "take-over", Lower: true, Bar: &Bar{Way: "guard", Limit: 5}})
+	limit.Add("guard", 10)
+	if err := r.Write(io.Discard); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	counted := map[string]int{}
+	for d := xml.NewDecoder(bytes.NewReader(text)); ; {
+		token, err := d.Token()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			t.Fatalf("%v:\n%s", err, text)
+		}
+		if start, ok := token.(xml.StartElement); ok {
+			counted[start.Name.Local]++
+		}
+	}
+	if want := 2 + 2*2 + 1; counted["rect"] != want { // two in the legend
+		t.Errorf("%d bars and legends, want %d", counted["rect"], want)
+	}
+}
+
+func TestFlags(t *testing.T) {
+	parse := func(args ...string) (Options, error) {
+		o := Options{Rounds: 3, Seconds: 2}
+		f := flag.NewFlagSet("test", flag.ContinueOnError)
+		f.SetOutput(io.Discard)
+		o.Flags(f)
+		err := f.Parse(args)
+		if err == nil {
+			err = o.Check()
+		}
+		return o, err
+	}
+	o, err := parse("-rows", "^select", "-rounds", "5")
+	if err != nil || o.Rounds != 5 || !o.Wants("select c=8") || o.Wants("update c=8") {
+		t.Errorf("got %+v, %v", o, err)
+	}
+	for _, wrong := range [][]string{
+		{"-rows", "("}, {"-rounds", "0"}, {"-seconds", "-1"}, {"-seconds", "0"}, {"-o", "yaml"},
+	} {
+		if _, err := parse(wrong...); err == nil {
+			t.Errorf("%q is accepted", wrong)
+		}
+	}
+}

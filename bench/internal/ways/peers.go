@@ -1,0 +1,70 @@
+package ways
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os/exec"
+	"strings"
+
+	"github.com/ringfence/ringfence/internal/servers"
+)
+
+// closer is a server.
+type closer interface{ Close() error }
+
+// set has the servers of a stage and the ways to its database.
+type set struct {
+	Ways     []*Way
+	Programs []string // the versions of everything, for the reader
+
+	servers []closer // in the order of their start
+}
+
+// Close ends all servers, the last one first.
+func (s *set) Close() (err error) {
+	for i := len(s.servers) - 1; i >= 0; i-- {
+		err = errors.Join(err, s.servers[i].Close())
+	}
+	return err
+}
+
+// proxy is a peer that has started.
+type proxy interface {
+	closer
+	Addr() string
+	PID() int
+}
+
+// add adds a way through a peer. A peer that is not installed is named and left out.
+func (s *set) add(name string, progress io.Writer, p proxy, err error) error {
+	if missing, ok := errors.AsType[*servers.MissingError](err); ok {
+		fmt.Fprintf(progress, "without %s: %v\n", name, missing)
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	s.servers = append(s.servers, p)
+	s.Ways = append(s.Ways, &Way{Name: name, Addr: p.Addr(), pid: p.PID})
+	return nil
+}
+
+// started is for the results of functions that return a nil pointer with their error.
+func started[P proxy](p P, err error) (proxy, error) {
+	if err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+// version adds the first line that a program prints.
+func (s *set) version(ctx context.Context, program string, args ...string) {
+	out, err := exec.CommandContext(ctx, program, args...).CombinedOutput()
+	if err != nil {
+		return // the figures do not need it
+	}
+	line, _, _ := strings.Cut(string(out), "\n")
+	s.Programs = append(s.Programs, line)
+}

@@ -1,0 +1,129 @@
+package ways
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net/url"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/ringfence/ringfence/internal/servers"
+)
+
+// The database and the user of all sessions.
+const (
+	database = "postgres"
+	User     = "app"
+)
+
+// Options say what a stage starts.
+type Options struct {
+	Guard    string            // the program
+	Settings map[string]string // of Postgres
+	Redis    []string          // more arguments for the Redis server
+	Progress io.Writer
+}
+
+// Postgres is a Postgres with the ways to it.
+type Postgres struct {
+	set
+	Server *servers.Postgres
+	Guard  *GuardProcess
+}
+
+// StartPostgres starts a Postgres, a guard, and the proxies for Postgres.
+func StartPostgres(ctx context.Context, o Options) (s *Postgres, err error) {
+	s = &Postgres{}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, s.Close())
+		}
+	}()
+	settings := map[string]string{
+		"shared_buffers": "512MB",
+		// Neither a checkpoint nor a vacuum may come during a measurement: the writes of one way would
+		// cost another.
+		"checkpoint_timeout": "1h", "max_wal_size": "16GB", "autovacuum": "off",
+	}
+	maps.Copy(settings, o.Settings)
+	s.Server, err = servers.StartPostgres(ctx, servers.PostgresOptions{Settings: settings})
+	if err != nil {
+		return s, err
+	}
+	s.servers = append(s.servers, s.Server)
+	s.Ways = append(s.Ways, &Way{Name: Direct, Addr: s.Server.Addr()})
+	s.version(ctx, s.Server.Program("postgres"), "--version")
+	if err := s.startGuard(ctx, o.Guard); err != nil {
+		return s, err
+	}
+	return s, s.startPeers(ctx, o.Progress)
+}
+
+func (s *Postgres) startGuard(ctx context.Context, program string) (err error) {
+	err = s.Exec(ctx, "create role guard login", "create role "+User+" login",
+		"grant create on schema public to "+User)
+	if err != nil {
+		return err
+	}
+	err = install(ctx, program, "GUARD_POSTGRES_UPSTREAM="+s.Server.URL("guard", database),
+		"GUARD_POSTGRES_ADMIN="+s.Server.URL("postgres", database))
+	if err != nil {
+		return err
+	}
+	s.Guard, err = StartGuard(ctx, GuardOptions{
+		Program: program, Postgres: s.Server.URL("guard", database),
+	})
+	if err != nil {
+		return err
+	}
+	s.servers = append(s.servers, s.Guard)
+	s.Ways = append(s.Ways, &Way{Name: Guard, Addr: s.Guard.Postgres, pid: s.Guard.PID})
+	return nil
+}
+
+func (s *Postgres) startPeers(ctx context.Context, progress io.Writer) error {
+	p, err := started(servers.StartPgBouncer(ctx, s.Server, servers.PgBouncerOptions{User: User}))
+	if err := s.add(PgBouncer, progress, p, err); err != nil {
+		return err
+	}
+	s.version(ctx, "pgbouncer", "--version")
+	p, err = started(servers.StartHAProxy(ctx, s.Server.Addr()))
+	if err := s.add(HAProxy, progress, p, err); err != nil {
+		return err
+	}
+	s.version(ctx, "haproxy", "-v")
+	return nil
+}
+
+// Exec runs statements as the superuser.
+func (s *Postgres) Exec(ctx context.Context, statements ...string) error {
+	conn, err := pgx.Connect(ctx, s.Server.URL("postgres", database))
+	if err != nil {
+		return err
+	}
+	defer conn.Close(context.WithoutCancel(ctx))
+	for _, sql := range statements {
+		if _, err := conn.Exec(ctx, sql, pgx.QueryExecModeSimpleProtocol); err != nil {
+			return fmt.Errorf("%s: %w", sql, err)
+		}
+	}
+	return nil
+}
+
+// URL returns a connection URL of a way, under a token.
+func (s *Postgres) URL(w *Way, token int64) string { return PostgresURL(w.Addr, token) }
+
+// PostgresURL returns a connection URL for an address, under a token.
+func PostgresURL(addr string, token int64) string {
+	return fmt.Sprintf("postgres://%s@%s/%s?sslmode=disable&options=%s", User, addr, database,
+		strings.ReplaceAll(url.QueryEscape(StartupOptions(token)), "+", "%20"))
+}
+
+// StartupOptions is the value of the startup parameter "options" for a session under a token.
+func StartupOptions(token int64) string {
+	return fmt.Sprintf("-c fence.%s=%d", Resource, token)
+}
