@@ -63,16 +63,26 @@ fuzz: ## fuzz every decoder, 30 s each
 	@scripts/fuzz.sh 30s
 
 .PHONY: bench
-bench: deps ## take-over, round trips, logins and memory, side by side in one run
-	$(GO) test -run '^$$' -bench . -benchtime 20x ./internal/endtoend
+bench: bench-pg bench-redis bench-takeover bench-memory bench-checkpoint bench-election ## all six; about two hours
+
+# The files that a benchmark writes: BENCH_OUT=DIRECTORY gets JSON and a plot of each.
+bench_out = $(if $(BENCH_OUT),-json $(abspath $(BENCH_OUT))/$(1).json -plot $(abspath $(BENCH_OUT))/$(1).svg)
 
 .PHONY: bench-pg
 bench-pg: deps build ## Postgres: direct, guard, and the proxies of deps-bench; BENCH_ARGS="-rows select -seconds 1" for some
-	@cd bench && $(GO) run ./proxies -guard ../bin/guard $(BENCH_ARGS) postgres
+	@cd bench && $(GO) run ./proxies -guard ../bin/guard $(call bench_out,postgres) $(BENCH_ARGS) postgres
 
 .PHONY: bench-redis
 bench-redis: deps build ## Redis, the same
-	@cd bench && $(GO) run ./proxies -guard ../bin/guard $(BENCH_ARGS) redis
+	@cd bench && $(GO) run ./proxies -guard ../bin/guard $(call bench_out,redis) $(BENCH_ARGS) redis
+
+.PHONY: bench-takeover
+bench-takeover: deps build ## how long a new leader waits for the end of up to 1,000 older sessions
+	@cd bench && $(GO) run ./takeover -guard ../bin/guard $(call bench_out,takeover) $(BENCH_ARGS)
+
+.PHONY: bench-memory
+bench-memory: deps build ## memory of 10,000 idle sessions, growth, logins per second, 100,000 marks
+	@cd bench && $(GO) run ./memory -guard ../bin/guard $(call bench_out,memory) $(BENCH_ARGS)
 
 .PHONY: bench-checkpoint
 bench-checkpoint: deps build ## a checkpointed step: no fence, fence, guard, by hand, River

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/ringfence/ringfence/bench/internal/rounds"
 )
 
 // plan says how much is measured.
@@ -100,11 +102,10 @@ func closeAll(all []*cell) {
 	}
 }
 
-// turn returns the order of a round. Among those that are compared, each is first equally often.
+// turn returns the order of a round. Those that are compared take turns among themselves.
 func turn(all []*cell, round int) (order []*cell) {
 	for group := range slices.Chunk(all, len(entries)) {
-		first := round % len(group)
-		order = append(append(order, group[first:]...), group[:first]...)
+		order = append(order, rounds.Turn(group, round)...)
 	}
 	return order
 }
@@ -150,8 +151,8 @@ func (c *cell) measure(ctx context.Context, s *stage) error {
 	}
 	slices.Sort(t.laps)
 	c.rates = append(c.rates, float64(total)/t.all.Seconds())
-	c.p50 = append(c.p50, percentile(t.laps, 0.50).Seconds())
-	c.p99 = append(c.p99, percentile(t.laps, 0.99).Seconds())
+	c.p50 = append(c.p50, rounds.Percentile(t.laps, 0.50).Seconds())
+	c.p99 = append(c.p99, rounds.Percentile(t.laps, 0.99).Seconds())
 	after, err := s.effects(ctx, c.entry)
 	if err == nil && after-before != total {
 		err = fmt.Errorf("%d steps had %d effects", total, after-before)
@@ -172,21 +173,4 @@ func (s *stage) effects(ctx context.Context, e entry) (rows int64, err error) {
 	defer conn.Close(context.WithoutCancel(ctx))
 	err = conn.QueryRow(ctx, "select count(*) from ledger").Scan(&rows)
 	return rows, err
-}
-
-// percentile needs sorted values.
-func percentile(sorted []time.Duration, q float64) time.Duration {
-	return sorted[min(len(sorted)-1, int(q*float64(len(sorted))))]
-}
-
-func median(values []float64) float64 {
-	sorted := slices.Sorted(slices.Values(values))
-	if len(sorted) == 0 {
-		return math.NaN()
-	}
-	middle := len(sorted) / 2
-	if len(sorted)%2 == 1 {
-		return sorted[middle]
-	}
-	return (sorted[middle-1] + sorted[middle]) / 2
 }

@@ -8,6 +8,8 @@ import (
 	"text/tabwriter"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/ringfence/ringfence/bench/internal/rounds"
 )
 
 // report has the measurements.
@@ -51,7 +53,7 @@ type row struct {
 func (r *report) row(c *cell) row {
 	return row{
 		Commit: c.commit, Tasks: c.tasks, Contender: c.entry.name,
-		Rate: median(c.rates), P50: 1e3 * median(c.p50), P99: 1e3 * median(c.p99),
+		Rate: rounds.Median(c.rates), P50: 1e3 * rounds.Median(c.p50), P99: 1e3 * rounds.Median(c.p99),
 		ByHand:     r.ratio(c.commit, c.tasks, c.entry.name, handwritten),
 		RoundTrips: r.trips[c.entry.name],
 		Steps:      c.steps * int64(c.tasks),
@@ -66,7 +68,7 @@ func (r *report) ratio(commit string, tasks int, a, b string) float64 {
 	for i := range x.rates {
 		ratios = append(ratios, x.rates[i]/y.rates[i])
 	}
-	return median(ratios)
+	return rounds.Median(ratios)
 }
 
 func (r *report) find(commit string, tasks int, name string) *cell {

@@ -4,7 +4,6 @@ import (
 	"io"
 	"slices"
 	"testing"
-	"time"
 )
 
 func TestArgumentsChooseCoordinatorsAndSizes(t *testing.T) {
@@ -38,18 +37,5 @@ func TestBarsAreMissedWhereTheMeasuredValueIsWorse(t *testing.T) {
 		if b.Met {
 			t.Errorf("%s is met", b.What)
 		}
-	}
-}
-
-func TestPercentiles(t *testing.T) {
-	var times []time.Duration
-	for i := range 100 {
-		times = append(times, time.Duration(i+1))
-	}
-	if got := percentile(times, 0.99); got != 100 {
-		t.Errorf("got %d", got)
-	}
-	if got := percentile(times[:1], 0.99); got != 1 {
-		t.Errorf("got %d", got)
 	}
 }

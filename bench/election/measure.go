@@ -8,6 +8,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"time"
+
+	"github.com/ringfence/ringfence/bench/internal/rounds"
 )
 
 // plan says what is measured.
@@ -200,7 +202,7 @@ func (p plan) crash(ctx context.Context, s server, run *election, row *electionR
 		}
 	}
 	slices.Sort(late)
-	row.CrashP50, row.CrashMost = ms(percentile(late, 0.5)), ms(late[len(late)-1])
+	row.CrashP50, row.CrashMost = ms(rounds.Percentile(late, 0.5)), ms(late[len(late)-1])
 	return leader, nil
 }
 
@@ -229,7 +231,7 @@ func (p plan) resign(run *election, leader win, row *electionRow) error {
 		leader = next
 	}
 	slices.Sort(took)
-	row.ResignP50, row.ResignP99 = ms(percentile(took, 0.5)), ms(percentile(took, 0.99))
+	row.ResignP50, row.ResignP99 = ms(rounds.Percentile(took, 0.5)), ms(rounds.Percentile(took, 0.99))
 	return nil
 }
 
@@ -357,8 +359,3 @@ func watchStalls(ctx context.Context) (longest func() time.Duration) {
 }
 
 func ms(d time.Duration) float64 { return d.Seconds() * 1e3 }
-
-// percentile needs sorted values.
-func percentile(sorted []time.Duration, q float64) time.Duration {
-	return sorted[min(len(sorted)-1, int(q*float64(len(sorted))))]
-}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/bench/internal/report"
+	"github.com/ringfence/ringfence/bench/internal/rounds"
 	"github.com/ringfence/ringfence/bench/internal/ways"
 )
 
@@ -89,8 +90,8 @@ func (l *latency) add(w *ways.Way, before time.Duration, times []time.Duration) 
 	after, ok := w.CPU()
 	operations := float64(len(times))
 	slices.Sort(times)
-	l.p50.Add(w.Name, microseconds(report.Percentile(times, 0.50)))
-	l.p99.Add(w.Name, microseconds(report.Percentile(times, 0.99)))
+	l.p50.Add(w.Name, microseconds(rounds.Percentile(times, 0.50)))
+	l.p99.Add(w.Name, microseconds(rounds.Percentile(times, 0.99)))
 	if ok {
 		l.p50.AddCPU(w.Name, perOperation(after-before, operations))
 	}

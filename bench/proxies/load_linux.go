@@ -62,7 +62,7 @@ func (g *generator) open(ctx context.Context, w *ways.Way) (err error) {
 	}
 	g.byFD = map[int32]*loadClient{}
 	for range g.load.clients {
-		conn, err := w.DialRedis(ctx, 1)
+		conn, err := w.DialRedis(ctx, ways.Resource, 1)
 		if err != nil {
 			return err
 		}

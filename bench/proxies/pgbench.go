@@ -83,7 +83,7 @@ func runPgbench(
 	cmd.Env = []string{
 		"PATH=" + os.Getenv("PATH"), "PGHOST=" + host, "PGPORT=" + port, "PGUSER=" + ways.User,
 		"PGDATABASE=postgres", "PGSSLMODE=disable", "PGGSSENCMODE=disable",
-		"PGOPTIONS=" + ways.StartupOptions(1),
+		"PGOPTIONS=" + ways.StartupOptions(ways.Resource, 1),
 	}
 	out, err := cmd.CombinedOutput()
 	if err != nil {

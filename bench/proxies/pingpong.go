@@ -82,7 +82,7 @@ func (p *pingPong) close() error { return p.file.Close() }
 
 // dialPostgres returns a client that executes a prepared statement.
 func dialPostgres(ctx context.Context, w *ways.Way) (*pingPong, error) {
-	conn, err := pgconn.Connect(ctx, ways.PostgresURL(w.Addr, 1))
+	conn, err := pgconn.Connect(ctx, ways.PostgresURL(w.Addr, ways.Resource, 1))
 	if err != nil {
 		return nil, err
 	}

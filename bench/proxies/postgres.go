@@ -28,7 +28,9 @@ func measurePostgres(
 	ctx context.Context, s *settings, progress io.Writer,
 ) (r *report.Report, err error) {
 	stage, err := ways.StartPostgres(ctx, ways.Options{
-		Guard: s.Guard, Progress: progress, Settings: map[string]string{"synchronous_commit": "off"},
+		Guard: s.Guard, Peers: true, Progress: progress, Settings: map[string]string{
+			"synchronous_commit": "off", "shared_buffers": "256MB",
+		},
 	})
 	if err != nil {
 		return nil, err

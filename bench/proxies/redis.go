@@ -36,7 +36,7 @@ var pipelines = []struct{ clients, depth int }{{1, 1}, {50, 1}, {50, 16}, {1, 64
 func measureRedis(
 	ctx context.Context, s *settings, progress io.Writer,
 ) (r *report.Report, err error) {
-	stage, err := ways.StartRedis(ctx, ways.Options{Guard: s.Guard, Progress: progress})
+	stage, err := ways.StartRedis(ctx, ways.Options{Guard: s.Guard, Peers: true, Progress: progress})
 	if err != nil {
 		return nil, err
 	}
@@ -87,7 +87,7 @@ func fillRedis(ctx context.Context, s *ways.Redis) error {
 
 // dialRedis returns a client that sends SET.
 func dialRedis(ctx context.Context, w *ways.Way) (*pingPong, error) {
-	conn, err := w.DialRedis(ctx, 1)
+	conn, err := w.DialRedis(ctx, ways.Resource, 1)
 	if err != nil {
 		return nil, err
 	}

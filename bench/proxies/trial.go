@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/bench/internal/report"
+	"github.com/ringfence/ringfence/bench/internal/rounds"
 	"github.com/ringfence/ringfence/bench/internal/ways"
 )
 
@@ -49,15 +50,15 @@ func perOperation(cpu time.Duration, operations float64) float64 {
 
 // runTrials runs all rounds. In each round every trial measures all ways, one soon after the other.
 func runTrials(
-	ctx context.Context, trials []trial, all []*ways.Way, rounds int, progress io.Writer,
+	ctx context.Context, trials []trial, all []*ways.Way, n int, progress io.Writer,
 ) error {
 	if len(trials) == 0 {
 		return fmt.Errorf("no row has such a name")
 	}
-	for round := range rounds {
+	for round := range n {
 		for _, t := range trials {
-			fmt.Fprintf(progress, "round %d of %d: %s\n", round+1, rounds, t.name)
-			if err := t.round(ctx, report.Turn(all, round)); err != nil {
+			fmt.Fprintf(progress, "round %d of %d: %s\n", round+1, n, t.name)
+			if err := t.round(ctx, rounds.Turn(all, round)); err != nil {
 				return fmt.Errorf("%s: %w", t.name, err)
 			}
 		}

@@ -39,7 +39,6 @@ type stack struct {
 	ctx   context.Context // with a deadline; also for cleanup
 
 	coordinator string // its URL
-	unverified  bool   // no coordinator
 }
 
 // newStack has a ZooKeeper of its own as the coordinator.
@@ -100,11 +99,8 @@ func (s *stack) program(name string, args ...string) *exec.Cmd {
 	cmd.Env = append(os.Environ(),
 		"GUARD_POSTGRES_UPSTREAM="+s.pg.URL("guard", "postgres"),
 		"GUARD_POSTGRES_ADMIN="+s.pg.URL("postgres", "postgres"),
-		"GUARD_REDIS_UPSTREAM="+s.redis.URL(), "GUARD_ADMIT_TIMEOUT=20s")
-	if s.unverified {
-		return cmd
-	}
-	cmd.Env = append(cmd.Env, "GUARD_COORDINATOR="+s.coordinator,
+		"GUARD_REDIS_UPSTREAM="+s.redis.URL(), "GUARD_ADMIT_TIMEOUT=20s",
+		"GUARD_COORDINATOR="+s.coordinator,
 		"LEADER_COORDINATOR="+s.coordinator, "LEADER_SESSION_TIMEOUT="+longSession.String())
 	return cmd
 }
@@ -143,13 +139,9 @@ const pollEvery = 5 * time.Millisecond
 // start starts the guard on its addresses and waits until it is ready.
 func (g *guard) start() {
 	g.s.t.Helper()
-	level := "debug"
-	if g.s.unverified {
-		level = "warn" // a benchmark
-	}
 	g.cmd = g.s.program("guard", "serve")
 	g.cmd.Env = append(g.cmd.Env, "GUARD_POSTGRES_LISTEN="+g.pg, "GUARD_REDIS_LISTEN="+g.redis,
-		"GUARD_HTTP_LISTEN="+g.page, "GUARD_LOG="+level)
+		"GUARD_HTTP_LISTEN="+g.page, "GUARD_LOG=debug")
 	g.cmd.Stderr = g.log
 	if err := g.cmd.Start(); err != nil {
 		g.s.t.Fatal(err)

@@ -5,7 +5,7 @@
 //	row := r.Row(report.Row{Name: "select c=8", Unit: "tps", Bar: &report.Bar{
 //		Way: "guard", Against: "pgbouncer", Limit: 1}})
 //	for round := range options.Rounds {
-//		for _, way := range report.Turn(ways, round) {
+//		for _, way := range rounds.Turn(ways, round) {
 //			row.Add(way, measured)
 //		}
 //	}

@@ -3,6 +3,8 @@ package report
 import (
 	"math"
 	"slices"
+
+	"github.com/ringfence/ringfence/bench/internal/rounds"
 )
 
 // Row is what was measured of one thing, in every way in which it was done.
@@ -61,7 +63,7 @@ func (r *Row) Ratio(way, other string) float64 {
 	if a == nil || b == nil {
 		return math.NaN()
 	}
-	return r.better(Median(a.values), Median(b.values))
+	return r.better(rounds.Median(a.values), rounds.Median(b.values))
 }
 
 // ratioSpread returns the lowest and the highest ratio of two measurements of the same round, which
@@ -108,6 +110,6 @@ func (r *Row) judge() (value float64, met bool) {
 	if of == nil {
 		return math.NaN(), false
 	}
-	value = Median(of.values)
+	value = rounds.Median(of.values)
 	return value, r.better(value, b.Limit) >= 1
 }

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"text/tabwriter"
+
+	"github.com/ringfence/ringfence/bench/internal/rounds"
 )
 
 // view is a result as the reader sees it. What was not measured, or is no comparison, is NaN.
@@ -21,10 +23,10 @@ type view struct {
 func (r *Row) views() (all []view) {
 	for _, x := range r.results {
 		all = append(all, view{
-			way: x.way, values: x.values, median: Median(x.values),
+			way: x.way, values: x.values, median: rounds.Median(x.values),
 			least: slices.Min(x.values), most: slices.Max(x.values),
 			direct: r.compare(x.way, Direct), peer: r.compare(x.way, r.peer()),
-			best: r.compare(x.way, r.bestPeer()), cpu: Median(x.cpu),
+			best: r.compare(x.way, r.bestPeer()), cpu: rounds.Median(x.cpu),
 		})
 	}
 	return all

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"net/http"
 	"os"
@@ -20,7 +21,7 @@ type GuardProcess struct {
 	*servers.Program
 
 	Postgres, Redis string // its addresses; empty for a database that is not guarded
-	page            string // its HTTP address
+	http            string // its HTTP address
 }
 
 // GuardOptions say what a guard guards.
@@ -41,8 +42,8 @@ func StartGuard(ctx context.Context, o GuardOptions) (*GuardProcess, error) {
 	if err != nil {
 		return nil, err
 	}
-	g := &GuardProcess{page: at[0]}
-	env := map[string]string{"GUARD_HTTP_LISTEN": g.page, "GUARD_LOG": "warn"}
+	g := &GuardProcess{http: at[0]}
+	env := map[string]string{"GUARD_HTTP_LISTEN": g.http, "GUARD_LOG": "warn"}
 	if o.Postgres != "" {
 		g.Postgres = at[1]
 		env["GUARD_POSTGRES_LISTEN"], env["GUARD_POSTGRES_UPSTREAM"] = g.Postgres, o.Postgres
@@ -73,25 +74,26 @@ func list(env map[string]string) (all []string) {
 }
 
 func (g *GuardProcess) ready(ctx context.Context) error {
-	_, err := g.get(ctx, "/readyz")
+	_, err := g.page(ctx, "/readyz")
 	return err
 }
 
-// get returns a page of the guard.
-func (g *GuardProcess) get(ctx context.Context, path string) (*http.Response, error) {
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+g.page+path, nil)
+// page returns a page of the guard.
+func (g *GuardProcess) page(ctx context.Context, path string) (string, error) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+g.http+path, nil)
 	if err != nil {
-		return nil, err
+		return "", err
 	}
 	answer, err := pages.Do(r)
 	if err != nil {
-		return nil, err
+		return "", err
 	}
-	answer.Body.Close()
-	if answer.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("%s: %s", path, answer.Status)
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	if err == nil && answer.StatusCode != http.StatusOK {
+		err = fmt.Errorf("%s: %s", path, answer.Status)
 	}
-	return answer, nil
+	return string(text), err
 }
 
 // pages keeps no connection open, which would be memory of the guard.

@@ -25,26 +25,27 @@ type Options struct {
 	Guard    string            // the program
 	Settings map[string]string // of Postgres
 	Redis    []string          // more arguments for the Redis server
+	Peers    bool              // other proxies, too
 	Progress io.Writer
 }
 
 // Postgres is a Postgres with the ways to it.
 type Postgres struct {
 	set
-	Server *servers.Postgres
-	Guard  *GuardProcess
+	Server  *servers.Postgres
+	Guard   *GuardProcess
+	program string
 }
 
-// StartPostgres starts a Postgres, a guard, and the proxies for Postgres.
+// StartPostgres starts a Postgres, a guard, and, if they are wanted, the proxies for Postgres.
 func StartPostgres(ctx context.Context, o Options) (s *Postgres, err error) {
-	s = &Postgres{}
+	s = &Postgres{program: o.Guard}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, s.Close())
 		}
 	}()
 	settings := map[string]string{
-		"shared_buffers": "512MB",
 		// Neither a checkpoint nor a vacuum may come during a measurement: the writes of one way would
 		// cost another.
 		"checkpoint_timeout": "1h", "max_wal_size": "16GB", "autovacuum": "off",
@@ -57,32 +58,42 @@ func StartPostgres(ctx context.Context, o Options) (s *Postgres, err error) {
 	s.servers = append(s.servers, s.Server)
 	s.Ways = append(s.Ways, &Way{Name: Direct, Addr: s.Server.Addr()})
 	s.version(ctx, s.Server.Program("postgres"), "--version")
-	if err := s.startGuard(ctx, o.Guard); err != nil {
+	if err := s.prepare(ctx); err != nil {
 		return s, err
 	}
-	return s, s.startPeers(ctx, o.Progress)
+	if s.Guard, err = s.NewGuard(ctx, nil); err != nil {
+		return s, err
+	}
+	s.Ways = append(s.Ways, &Way{Name: Guard, Addr: s.Guard.Postgres, pid: s.Guard.PID})
+	if o.Peers {
+		err = s.startPeers(ctx, o.Progress)
+	}
+	return s, err
 }
 
-func (s *Postgres) startGuard(ctx context.Context, program string) (err error) {
-	err = s.Exec(ctx, "create role guard login", "create role "+User+" login",
+// prepare makes the roles and the schema.
+func (s *Postgres) prepare(ctx context.Context) error {
+	err := s.Exec(ctx, "create role guard login", "create role "+User+" login",
 		"grant create on schema public to "+User)
 	if err != nil {
 		return err
 	}
-	err = install(ctx, program, "GUARD_POSTGRES_UPSTREAM="+s.Server.URL("guard", database),
+	return install(ctx, s.program, "GUARD_POSTGRES_UPSTREAM="+s.Server.URL("guard", database),
 		"GUARD_POSTGRES_ADMIN="+s.Server.URL("postgres", database))
-	if err != nil {
-		return err
-	}
-	s.Guard, err = StartGuard(ctx, GuardOptions{
-		Program: program, Postgres: s.Server.URL("guard", database),
+}
+
+// NewGuard starts one more guard, with more settings. Close ends it, if nobody has before.
+func (s *Postgres) NewGuard(
+	ctx context.Context, settings map[string]string,
+) (*GuardProcess, error) {
+	g, err := StartGuard(ctx, GuardOptions{
+		Program: s.program, Postgres: s.Server.URL("guard", database), Settings: settings,
 	})
 	if err != nil {
-		return err
+		return nil, err
 	}
-	s.servers = append(s.servers, s.Guard)
-	s.Ways = append(s.Ways, &Way{Name: Guard, Addr: s.Guard.Postgres, pid: s.Guard.PID})
-	return nil
+	s.servers = append(s.servers, g)
+	return g, nil
 }
 
 func (s *Postgres) startPeers(ctx context.Context, progress io.Writer) error {
@@ -114,16 +125,13 @@ func (s *Postgres) Exec(ctx context.Context, statements ...string) error {
 	return nil
 }
 
-// URL returns a connection URL of a way, under a token.
-func (s *Postgres) URL(w *Way, token int64) string { return PostgresURL(w.Addr, token) }
-
-// PostgresURL returns a connection URL for an address, under a token.
-func PostgresURL(addr string, token int64) string {
-	return fmt.Sprintf("postgres://%s@%s/%s?sslmode=disable&options=%s", User, addr, database,
-		strings.ReplaceAll(url.QueryEscape(StartupOptions(token)), "+", "%20"))
+// PostgresURL returns a connection URL for an address, under a token of the resource.
+func PostgresURL(addr, resource string, token int64) string {
+	options := strings.ReplaceAll(url.QueryEscape(StartupOptions(resource, token)), "+", "%20")
+	return fmt.Sprintf("postgres://%s@%s/%s?sslmode=disable&options=%s", User, addr, database, options)
 }
 
 // StartupOptions is the value of the startup parameter "options" for a session under a token.
-func StartupOptions(token int64) string {
-	return fmt.Sprintf("-c fence.%s=%d", Resource, token)
+func StartupOptions(resource string, token int64) string {
+	return fmt.Sprintf("-c fence.%s=%d", resource, token)
 }

@@ -15,13 +15,14 @@ import (
 // Redis is a Redis with the ways to it.
 type Redis struct {
 	set
-	Server *servers.Redis
-	Guard  *GuardProcess
+	Server  *servers.Redis
+	Guard   *GuardProcess
+	program string
 }
 
-// StartRedis starts a Redis, a guard, and the proxies for Redis.
+// StartRedis starts a Redis, a guard, and, if they are wanted, the proxies for Redis.
 func StartRedis(ctx context.Context, o Options) (s *Redis, err error) {
-	s = &Redis{}
+	s = &Redis{program: o.Guard}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, s.Close())
@@ -37,13 +38,26 @@ func StartRedis(ctx context.Context, o Options) (s *Redis, err error) {
 	if err := install(ctx, o.Guard, "GUARD_REDIS_UPSTREAM="+s.Server.URL()); err != nil {
 		return s, err
 	}
-	s.Guard, err = StartGuard(ctx, GuardOptions{Program: o.Guard, Redis: s.Server.URL()})
-	if err != nil {
+	if s.Guard, err = s.NewGuard(ctx, nil); err != nil {
 		return s, err
 	}
-	s.servers = append(s.servers, s.Guard)
 	s.Ways = append(s.Ways, &Way{Name: Guard, Addr: s.Guard.Redis, pid: s.Guard.PID})
-	return s, s.startPeers(ctx, o.Progress)
+	if o.Peers {
+		err = s.startPeers(ctx, o.Progress)
+	}
+	return s, err
+}
+
+// NewGuard starts one more guard, with more settings. Close ends it, if nobody has before.
+func (s *Redis) NewGuard(ctx context.Context, settings map[string]string) (*GuardProcess, error) {
+	g, err := StartGuard(ctx, GuardOptions{
+		Program: s.program, Redis: s.Server.URL(), Settings: settings,
+	})
+	if err != nil {
+		return nil, err
+	}
+	s.servers = append(s.servers, g)
+	return g, nil
 }
 
 func (s *Redis) startPeers(ctx context.Context, progress io.Writer) error {
@@ -63,33 +77,33 @@ func (s *Redis) startPeers(ctx context.Context, progress io.Writer) error {
 // claimLimit bounds the claim of a new connection.
 const claimLimit = 2 * time.Minute
 
-// DialRedis opens a connection. Behind a guard it is under the token. Servers and other proxies get
+// DialRedis opens a connection. Behind a guard it is under a token of the resource. Servers and other proxies get
 // no claim: twemproxy closes the connection when it does not know a command.
-func (w *Way) DialRedis(ctx context.Context, token int64) (net.Conn, error) {
+func (w *Way) DialRedis(ctx context.Context, resource string, token int64) (net.Conn, error) {
 	if w.Name == Guard {
-		return DialRedis(ctx, w.Addr, token)
+		return DialRedis(ctx, w.Addr, resource, token)
 	}
 	return new(net.Dialer).DialContext(ctx, "tcp", w.Addr)
 }
 
-// DialRedis opens a connection to a guard, and puts it under the token. It returns once the guard has
-// admitted it.
-func DialRedis(ctx context.Context, addr string, token int64) (net.Conn, error) {
+// DialRedis opens a connection to a guard, and puts it under a token of the resource. It returns once
+// the guard has admitted it.
+func DialRedis(ctx context.Context, addr, resource string, token int64) (net.Conn, error) {
 	conn, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
 	if err != nil {
 		return nil, err
 	}
-	if err := claim(conn, token); err != nil {
+	if err := claim(conn, resource, token); err != nil {
 		return nil, errors.Join(err, conn.Close())
 	}
 	return conn, nil
 }
 
-func claim(conn net.Conn, token int64) error {
+func claim(conn net.Conn, resource string, token int64) error {
 	if err := conn.SetDeadline(time.Now().Add(claimLimit)); err != nil {
 		return err
 	}
-	if _, err := fmt.Fprintf(conn, "FENCE %s %d\r\n", Resource, token); err != nil {
+	if _, err := fmt.Fprintf(conn, "FENCE %s %d\r\n", resource, token); err != nil {
 		return err
 	}
 	// The guard sends nothing after this line, so the buffer takes nothing away.

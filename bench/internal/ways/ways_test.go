@@ -7,7 +7,7 @@ import (
 )
 
 func TestTheURLCarriesTheToken(t *testing.T) {
-	c, err := pgx.ParseConfig(PostgresURL("127.0.0.1:5432", 7))
+	c, err := pgx.ParseConfig(PostgresURL("127.0.0.1:5432", Resource, 7))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,5 @@
-package report
+// Package rounds has the order and the statistics of measurements that take turns.
+package rounds
 
 import (
 	"cmp"

@@ -1,0 +1,102 @@
+// Command memory measures what a guard's sessions and marks cost: memory for each idle session, growth
+// over many connections, logins per second, and what 100,000 marks do to admission, memory and `guard
+// status`. `make bench-memory` runs it; BENCH_ARGS="-rows idle -sessions 1000" runs a part.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/ringfence/ringfence/bench/internal/report"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, os.Args[1:], os.Stdout, os.Stderr); err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		stop()
+		os.Exit(1)
+	}
+}
+
+// settings are the flags.
+type settings struct {
+	report.Options
+	sessions []int
+	cycles   int
+	marks    int
+}
+
+// duration is the time of one measurement.
+func (s *settings) duration() time.Duration {
+	return time.Duration(s.Seconds * float64(time.Second))
+}
+
+func parse(args []string, diagnostics io.Writer) (*settings, error) {
+	s := &settings{
+		Options:  report.Options{Rounds: 3, Seconds: 3, Limit: time.Hour},
+		sessions: []int{1000, 10000},
+	}
+	flags := flag.NewFlagSet("memory", flag.ContinueOnError)
+	flags.SetOutput(diagnostics)
+	s.Flags(flags)
+	flags.Func("sessions", "idle sessions, as a `list` such as 1000,10000 (the default)", func(list string) (err error) {
+		s.sessions, err = numbers(list)
+		return err
+	})
+	flags.IntVar(&s.cycles, "cycles", 20000, "connections that come and go, for growth")
+	flags.IntVar(&s.marks, "marks", 100000, "resources with a mark")
+	if err := flags.Parse(args); err != nil {
+		return nil, err
+	}
+	if err := s.Check(); err != nil {
+		return nil, err
+	}
+	if flags.NArg() > 0 || s.cycles < 100 || s.marks < 1 {
+		return nil, fmt.Errorf("bad arguments %q: see -h", args)
+	}
+	return s, nil
+}
+
+// numbers reads a list of positive numbers.
+func numbers(list string) (all []int, err error) {
+	for word := range strings.SplitSeq(list, ",") {
+		n, err := strconv.Atoi(word)
+		if err != nil || n < 1 {
+			return nil, fmt.Errorf("%q is not a positive number", word)
+		}
+		all = append(all, n)
+	}
+	return all, nil
+}
+
+func run(ctx context.Context, args []string, out, progress io.Writer) error {
+	s, err := parse(args, progress)
+	if errors.Is(err, flag.ErrHelp) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, s.Limit)
+	defer cancel()
+	r := report.New("memory", s.Options)
+	for _, measure := range []func(context.Context, *settings, *report.Report, io.Writer) error{
+		measureIdle, measureLogins, measureGrowth, measureMarks,
+	} {
+		if err := measure(ctx, s, r, progress); err != nil {
+			return err
+		}
+	}
+	return r.Write(out)
+}

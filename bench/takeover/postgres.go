@@ -1,0 +1,81 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/ringfence/ringfence/bench/internal/report"
+	"github.com/ringfence/ringfence/bench/internal/ways"
+)
+
+// postgres is a Postgres with two guards.
+type postgres struct {
+	*ways.Postgres
+	guards [2]*ways.GuardProcess
+}
+
+func startPostgres(ctx context.Context, o report.Options) (_ database, err error) {
+	p := &postgres{}
+	p.Postgres, err = ways.StartPostgres(ctx, ways.Options{
+		Guard: o.Guard, Settings: map[string]string{"max_connections": "1200"},
+	})
+	if err != nil {
+		return nil, err
+	}
+	p.guards[0] = p.Guard
+	p.guards[1], err = p.NewGuard(ctx, nil)
+	if err == nil {
+		err = p.Exec(ctx, "create table written (token bigint)", "grant all on written to "+ways.User)
+	}
+	if err != nil {
+		return nil, errors.Join(err, p.Close())
+	}
+	return p, nil
+}
+
+type postgresSession struct{ *pgconn.PgConn }
+
+func (s postgresSession) close() {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	_ = s.Close(ctx) // its server session may be gone already
+}
+
+func (p *postgres) open(
+	ctx context.Context, guard int, token int64, writes bool,
+) (session, error) {
+	c, err := pgconn.Connect(ctx, ways.PostgresURL(p.guards[guard].Postgres, ways.Resource, token))
+	if err != nil {
+		return nil, err
+	}
+	s := postgresSession{c}
+	if writes {
+		sql := fmt.Sprintf("begin; insert into written values (%d)", token)
+		if _, err := c.Exec(ctx, sql).ReadAll(); err != nil {
+			s.close()
+			return nil, err
+		}
+	}
+	return s, nil
+}
+
+// check looks at the server, which has only the newcomer's session left.
+func (p *postgres) check(ctx context.Context, _ []session) error {
+	conn, err := pgx.Connect(ctx, p.Server.URL("postgres", "postgres"))
+	if err != nil {
+		return err
+	}
+	defer conn.Close(context.WithoutCancel(ctx))
+	var sessions, rows int
+	err = conn.QueryRow(ctx, `select (select count(*) from pg_stat_activity where usename = $1),
+		(select count(*) from written)`, ways.User).Scan(&sessions, &rows)
+	if err == nil && (sessions != 1 || rows != 0) {
+		err = fmt.Errorf("after the take-over there are %d sessions and %d rows of older ones", sessions, rows)
+	}
+	return err
+}
