@@ -40,13 +40,14 @@ type redisSession struct {
 	net.Conn
 	reader *bufio.Reader
 	writes bool
+	limit  time.Duration // of one reply
 }
 
 func (s *redisSession) close() { _ = s.Close() }
 
 // command sends an inline command and checks its reply, which is one line.
 func (s *redisSession) command(text, want string) error {
-	if err := s.SetDeadline(time.Now().Add(replyLimit)); err != nil {
+	if err := s.SetDeadline(time.Now().Add(s.limit)); err != nil {
 		return err
 	}
 	if _, err := fmt.Fprintf(s, "%s\r\n", text); err != nil {
@@ -66,7 +67,9 @@ func (r *redis) open(
 	if err != nil {
 		return nil, err
 	}
-	s := &redisSession{Conn: conn, reader: bufio.NewReaderSize(conn, 512), writes: writes}
+	s := &redisSession{
+		Conn: conn, reader: bufio.NewReaderSize(conn, 512), writes: writes, limit: replyLimit,
+	}
 	if writes {
 		err = errors.Join(s.command("MULTI", "+OK"), s.command("RPUSH written x", "+QUEUED"))
 		if err != nil {
@@ -89,7 +92,7 @@ func (r *redis) check(ctx context.Context, older []session) error {
 		return err
 	}
 	defer conn.Close()
-	direct := &redisSession{Conn: conn, reader: bufio.NewReader(conn)}
+	direct := &redisSession{Conn: conn, reader: bufio.NewReader(conn), limit: replyLimit}
 	return direct.command("LLEN written", ":0")
 }
 
@@ -99,7 +102,7 @@ func (s *redisSession) cannotWrite() error {
 	if s.writes {
 		write = "EXEC\r\n"
 	}
-	_ = s.SetDeadline(time.Now().Add(replyLimit))
+	_ = s.SetDeadline(time.Now().Add(s.limit))
 	_, _ = io.WriteString(s, write) // it fails if the guard has closed the connection already
 	_, err := io.Copy(io.Discard, s.reader)
 	if timeout, ok := errors.AsType[net.Error](err); ok && timeout.Timeout() {

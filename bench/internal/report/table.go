@@ -25,8 +25,8 @@ func (r *Row) views() (all []view) {
 		all = append(all, view{
 			way: x.way, values: x.values, median: rounds.Median(x.values),
 			least: slices.Min(x.values), most: slices.Max(x.values),
-			direct: r.compare(x.way, Direct), peer: r.compare(x.way, r.peer()),
-			best: r.compare(x.way, r.bestPeer()), cpu: rounds.Median(x.cpu),
+			direct: r.compare(x.way, Direct), peer: r.compareProxies(x.way, r.peer()),
+			best: r.compareProxies(x.way, r.bestPeer()), cpu: rounds.Median(x.cpu),
 		})
 	}
 	return all
@@ -38,6 +38,15 @@ func (r *Row) compare(way, other string) float64 {
 		return math.NaN()
 	}
 	return r.Ratio(way, other)
+}
+
+// compareProxies returns a ratio, or NaN for the direct connection too: proxies are compared with it,
+// and not it with them.
+func (r *Row) compareProxies(way, other string) float64 {
+	if way == Direct {
+		return math.NaN()
+	}
+	return r.compare(way, other)
 }
 
 // peer returns the way that the bar compares with.

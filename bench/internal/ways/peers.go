@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os/exec"
+	"regexp"
 	"strings"
 
 	"github.com/ringfence/ringfence/internal/servers"
@@ -59,12 +60,20 @@ func started[P proxy](p P, err error) (proxy, error) {
 	return p, nil
 }
 
-// version adds the first line that a program prints.
+// version adds the name and the version that a program prints.
 func (s *set) version(ctx context.Context, program string, args ...string) {
 	out, err := exec.CommandContext(ctx, program, args...).CombinedOutput()
 	if err != nil {
 		return // the figures do not need it
 	}
-	line, _, _ := strings.Cut(string(out), "\n")
-	s.Programs = append(s.Programs, line)
+	if name := parseVersion(string(out)); name != "" {
+		s.Programs = append(s.Programs, name)
+	}
+}
+
+var upToVersion = regexp.MustCompile(`^[^\n]*?\d+\.\d+(\.\d+)?`)
+
+// parseVersion returns the first line as far as its first version number.
+func parseVersion(out string) string {
+	return strings.TrimPrefix(upToVersion.FindString(out), "This is ")
 }
