@@ -87,6 +87,9 @@ func parseArgument(b []byte) (length int64, header int, err error) {
 // parseHeader reads a type byte, a number and CRLF. n is 0 until all of it is there. It returns -1
 // for every negative number; Redis takes them for an empty array.
 func parseHeader(b []byte, invalid protocolError, most int64) (count int64, n int, err error) {
+	if count, n := plainHeader(b); n > 0 && count <= most {
+		return count, n, nil
+	}
 	end := 1
 	for end < len(b) && b[end] != '\r' {
 		if c := b[end]; (c < '0' || c > '9') && (c != '-' || end > 1) || end > 20 {
@@ -114,6 +117,20 @@ func parseHeader(b []byte, invalid protocolError, most int64) (count int64, n in
 		return 0, 0, invalid
 	}
 	return count, end + 2, nil
+}
+
+// plainHeader is parseHeader for up to nine digits that are all there. n is 0 for everything else,
+// right or wrong.
+func plainHeader(b []byte) (count int64, n int) {
+	at := 1
+	for at < min(len(b), 10) && b[at]-'0' <= 9 {
+		count = count*10 + int64(b[at]-'0')
+		at++
+	}
+	if at == 1 || at+1 >= len(b) || b[at] != '\r' || b[at+1] != '\n' || b[1] == '0' && at > 2 {
+		return 0, 0
+	}
+	return count, at + 2
 }
 
 // equalFold compares a client's word with an upper-case one, ignoring case.

@@ -48,6 +48,11 @@ func (f *frames) betweenReplies() bool { return !f.begun }
 // of them unless the reply has ended, or b ends within a header: then the caller passes the rest
 // again, with more.
 func (f *frames) scan(b []byte) (n int, ended bool, err error) {
+	if !f.begun {
+		if n := f.plain(b); n > 0 {
+			return n, true, nil
+		}
+	}
 	for {
 		var whole bool
 		switch {
@@ -73,6 +78,20 @@ func (f *frames) scan(b []byte) (n int, ended bool, err error) {
 			return n, false, nil
 		}
 	}
+}
+
+// plain is the length of a reply that is a bulk string, short and all there, as most replies are. It
+// is 0 for everything else.
+func (f *frames) plain(b []byte) int {
+	if len(b) == 0 || b[0] != '$' {
+		return 0
+	}
+	size, n := plainHeader(b)
+	if end := int64(n) + size + 2; n > 0 && end <= int64(len(b)) {
+		f.kind = '$'
+		return int(end)
+	}
+	return 0
 }
 
 // endOfLine looks for the CRLF of a line.

@@ -137,12 +137,12 @@ func write(w io.Writer, b []byte) error {
 // decide returns nil for a command that passes. Otherwise it returns the command to send in its
 // place, if there is room for another injected reply.
 func (u *up) decide(args [][]byte) (instead []byte, err error) {
+	if passesUnseen(args[0]) && !namesGuardKey(args) {
+		return nil, nil
+	}
 	rule := ruleOf(args[0])
 	if refusal := forbidden(rule, args); refusal != nil {
 		return u.injected.add(line(refusal))
-	}
-	if rule == nil && len(args[0]) != len("FENCE") {
-		return nil, nil
 	}
 	if answer := u.answerClaim(args); answer != nil {
 		return u.injected.add(answer)

@@ -9,7 +9,12 @@ import (
 // BenchmarkUp and BenchmarkDown measure what the guard adds to each command and reply, besides
 // moving the bytes.
 func BenchmarkUp(b *testing.B) {
-	one := array("SET", "key:000000012345", "xxx")
+	b.Run("SET", func(b *testing.B) { benchmarkUp(b, array("SET", "key:000000012345", "xxx")) })
+	b.Run("GET", func(b *testing.B) { benchmarkUp(b, array("GET", "key:000000012345")) })
+	b.Run("CLIENT", func(b *testing.B) { benchmarkUp(b, array("CLIENT", "GETNAME")) })
+}
+
+func benchmarkUp(b *testing.B, one string) {
 	stream := []byte(strings.Repeat(one, 100))
 	u := &up{admitted: admittedUnder5, injected: newInjectedReplies()}
 	b.SetBytes(int64(len(one)))
