@@ -15,11 +15,13 @@ type Machine struct {
 	CPU    string `json:"cpu"`
 	Cores  int    `json:"cores"`
 	Kernel string `json:"kernel"`
+	Load   string `json:"load"`  // average of the minute before: what other programs did
 	Guard  string `json:"guard"` // the commit from which the guard was built
 }
 
 func (m Machine) String() string {
-	return fmt.Sprintf("%d cores of %s, %s, guard of %s", m.Cores, m.CPU, m.Kernel, m.Guard)
+	return fmt.Sprintf("%d cores of %s, %s, load before %s, guard of %s",
+		m.Cores, m.CPU, m.Kernel, m.Load, m.Guard)
 }
 
 // thisMachine describes this machine and the guard. What cannot be found out is "unknown".
@@ -27,7 +29,7 @@ func thisMachine(guard string) Machine {
 	release := firstLine("/proc/sys/kernel/osrelease")
 	return Machine{
 		CPU: cpuModel(), Cores: runtime.NumCPU(), Kernel: runtime.GOOS + " " + release,
-		Guard: commit(guard),
+		Load: load(), Guard: commit(guard),
 	}
 }
 
@@ -38,6 +40,11 @@ func firstLine(file string) string {
 	}
 	line, _, _ := strings.Cut(string(text), "\n")
 	return line
+}
+
+func load() string {
+	minute, _, _ := strings.Cut(firstLine("/proc/loadavg"), " ")
+	return minute
 }
 
 func cpuModel() string {

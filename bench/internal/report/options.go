@@ -33,7 +33,7 @@ func (o *Options) Flags(f *flag.FlagSet) {
 		o.Rows, err = regexp.Compile(text)
 		return err
 	})
-	f.StringVar(&o.output, "o", "table", "what to print: table or json")
+	f.StringVar(&o.output, "o", "table", "what to print: table, json or markdown (for docs/benchmarks.md)")
 	f.StringVar(&o.jsonFile, "json", "", "also write the JSON to this `file`")
 	f.StringVar(&o.plotFile, "plot", "", "also write a plot to this `file` (SVG)")
 }
@@ -41,8 +41,8 @@ func (o *Options) Flags(f *flag.FlagSet) {
 // Check returns what is wrong with the values, after the flags were parsed.
 func (o *Options) Check() error {
 	switch {
-	case o.output != "table" && o.output != "json":
-		return fmt.Errorf("-o is %q, not table or json", o.output)
+	case o.output != "table" && o.output != "json" && o.output != "markdown":
+		return fmt.Errorf("-o is %q, not table, json or markdown", o.output)
 	case o.Rounds < 1:
 		return errors.New("-rounds must be at least 1")
 	case o.timed && o.Seconds <= 0:

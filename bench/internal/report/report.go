@@ -43,9 +43,12 @@ func (r *Report) Note(format string, args ...any) {
 // measurement are left out.
 func (r *Report) Write(out io.Writer) error {
 	var errs []error
-	if r.options.output == "json" {
+	switch r.options.output {
+	case "json":
 		errs = append(errs, r.json(out))
-	} else {
+	case "markdown":
+		errs = append(errs, r.markdown(out))
+	default:
 		errs = append(errs, r.table(out))
 	}
 	for name, write := range map[string]func(io.Writer) error{

@@ -144,3 +144,16 @@ func TestFlags(t *testing.T) {
 		}
 	}
 }
+
+func TestMarkdownHasAColumnForEachWay(t *testing.T) {
+	r := New("suite", Options{Rounds: 3, output: "markdown"})
+	r.rows = append(r.rows, filled(false))
+	var out bytes.Buffer
+	if err := r.Write(&out); err != nil {
+		t.Fatal(err)
+	}
+	want := "| row | tps | 400 | 200 | 300 | 0.50 | 0.67 |  |\n"
+	if !strings.HasSuffix(out.String(), want) {
+		t.Errorf("got\n%s\nwant at its end\n%s", out.String(), want)
+	}
+}
