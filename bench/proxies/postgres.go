@@ -30,6 +30,9 @@ func measurePostgres(
 	stage, err := ways.StartPostgres(ctx, ways.Options{
 		Guard: s.Guard, Peers: true, Progress: progress, Settings: map[string]string{
 			"synchronous_commit": "off", "shared_buffers": "256MB",
+			// Neither a checkpoint nor a vacuum may come during a measurement: the writes of one way
+			// would cost another.
+			"checkpoint_timeout": "1h", "max_wal_size": "16GB", "autovacuum": "off",
 		},
 	})
 	if err != nil {

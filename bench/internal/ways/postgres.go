@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"net/url"
 	"strings"
 
@@ -45,13 +44,7 @@ func StartPostgres(ctx context.Context, o Options) (s *Postgres, err error) {
 			err = errors.Join(err, s.Close())
 		}
 	}()
-	settings := map[string]string{
-		// Neither a checkpoint nor a vacuum may come during a measurement: the writes of one way would
-		// cost another.
-		"checkpoint_timeout": "1h", "max_wal_size": "16GB", "autovacuum": "off",
-	}
-	maps.Copy(settings, o.Settings)
-	s.Server, err = servers.StartPostgres(ctx, servers.PostgresOptions{Settings: settings})
+	s.Server, err = servers.StartPostgres(ctx, servers.PostgresOptions{Settings: o.Settings})
 	if err != nil {
 		return s, err
 	}
