@@ -35,12 +35,14 @@ func measureIdle(ctx context.Context, s *settings, r *report.Report, progress io
 			return err
 		}
 		for _, n := range chosen {
-			if possible := (files - 200) / 2; n > possible {
-				r.Note("idle %s n=%d was not measured: a process may open %d files.", d.name, n, files)
-				continue
+			// A guard needs two files for each session, and some for itself.
+			possible := min(n, (files-200)/2)
+			if possible < n {
+				r.Note("idle %s n=%d: only %d sessions, since a process may open %d files.", d.name, n,
+					possible, files)
 			}
-			fmt.Fprintf(progress, "%s: %d idle sessions\n", d.name, n)
-			if err := db.idle(ctx, r, n, progress); err != nil {
+			fmt.Fprintf(progress, "%s: %d idle sessions\n", d.name, possible)
+			if err := db.idle(ctx, r, idleNames(d.name, n), possible, progress); err != nil {
 				return errors.Join(fmt.Errorf("idle %s n=%d: %w", d.name, n, err), db.stage.Close())
 			}
 		}
@@ -56,8 +58,10 @@ func idleNames(database string, n int) []string {
 	return []string{name, name + " live", name + " rss"}
 }
 
-// idle measures the memory for n sessions.
-func (d *database) idle(ctx context.Context, r *report.Report, n int, progress io.Writer) error {
+// idle measures the memory for n sessions. The names are those of the rows.
+func (d *database) idle(
+	ctx context.Context, r *report.Report, names []string, n int, progress io.Writer,
+) error {
 	g, err := d.newGuard(ctx, map[string]string{
 		"GUARD_MAX_CONNECTIONS": fmt.Sprint(n + spare), "GUARD_REDIS_IDLE_TIMEOUT": "2h",
 	})
@@ -70,7 +74,7 @@ func (d *database) idle(ctx context.Context, r *report.Report, n int, progress i
 		return err
 	}
 	defer first.Close()
-	before, err := g.Memory(ctx)
+	before, err := g.MemoryAtRest(ctx)
 	if err != nil {
 		return err
 	}
@@ -79,14 +83,13 @@ func (d *database) idle(ctx context.Context, r *report.Report, n int, progress i
 	if err != nil {
 		return err
 	}
-	after, err := g.Memory(ctx)
+	after, err := g.MemoryAtRest(ctx)
 	if err != nil {
 		return err
 	}
 	if len(open) < n {
-		r.Note("idle %s n=%d: only %d sessions fit into the machine's memory.", d.name, n, len(open))
+		r.Note("%s: only %d sessions fit into the machine's memory.", names[0], len(open))
 	}
-	names := idleNames(d.name, n)
 	each := func(bytes int64) float64 { return float64(bytes) / float64(len(open)) / 1024 }
 	r.Row(report.Row{Name: names[0], Unit: "KiB/session", Lower: true,
 		Bar: &report.Bar{Way: ways.Guard, Limit: idleBar}}).

@@ -15,15 +15,29 @@ type Memory struct {
 	Goroutines int64
 }
 
-// settleLimit bounds the wait for a guard's memory to settle.
-const settleLimit = 90 * time.Second
+// settleLimit bounds each wait for a guard's memory to settle.
+const settleLimit = 3 * time.Minute
 
-// Memory returns what the guard uses once two garbage collections have run, and the resident memory
-// does not shrink any more.
-func (g *GuardProcess) Memory(ctx context.Context) (m Memory, err error) {
-	if err := g.collect(ctx, 2); err != nil {
-		return m, err
+// Memory returns what the guard uses after two garbage collections, which are provoked. That touches
+// memory which the guard had not used before, so its resident memory is higher than at rest.
+func (g *GuardProcess) Memory(ctx context.Context) (Memory, error) {
+	if err := g.collect(ctx, 2, 0); err != nil {
+		return Memory{}, err
 	}
+	return g.read(ctx)
+}
+
+// MemoryAtRest returns what the guard uses after a garbage collection that nobody has provoked. Go
+// makes one every two minutes.
+func (g *GuardProcess) MemoryAtRest(ctx context.Context) (Memory, error) {
+	if err := g.collect(ctx, 1, 5*time.Second); err != nil {
+		return Memory{}, err
+	}
+	return g.read(ctx)
+}
+
+// read returns the memory when the resident memory does not shrink any more.
+func (g *GuardProcess) read(ctx context.Context) (m Memory, err error) {
 	if m.Resident, err = g.settled(ctx); err != nil {
 		return m, err
 	}
@@ -36,9 +50,11 @@ func (g *GuardProcess) Memory(ctx context.Context) (m Memory, err error) {
 	return m, nil
 }
 
-// collect asks for the metrics until so many collections have run: the answers are the garbage that
-// starts them.
-func (g *GuardProcess) collect(ctx context.Context, collections float64) error {
+// collect asks for the metrics until so many collections have run, with a pause between two questions.
+// Without a pause the answers are the garbage that starts a collection.
+func (g *GuardProcess) collect(
+	ctx context.Context, collections float64, pause time.Duration,
+) error {
 	ctx, cancel := context.WithTimeout(ctx, settleLimit)
 	defer cancel()
 	before := -1.0
@@ -53,6 +69,10 @@ func (g *GuardProcess) collect(ctx context.Context, collections float64) error {
 		}
 		if now >= before+collections {
 			return nil
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(pause):
 		}
 	}
 }
