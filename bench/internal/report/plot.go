@@ -72,7 +72,7 @@ func (r *Report) plotted() (rows []plotted) {
 			if row.of(Direct) == nil && row.Bar != nil && row.Bar.Against == "" {
 				ratio = row.better(v.median, row.Bar.Limit)
 			}
-			if !math.IsNaN(ratio) && !math.IsInf(ratio, 0) {
+			if ratio > 0 && !math.IsInf(ratio, 0) { // neither unknown nor negative, as a growth may be
 				p.bars = append(p.bars, plottedBar{way: v.way, ratio: ratio})
 			}
 		}

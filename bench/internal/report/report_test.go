@@ -56,7 +56,7 @@ func TestABarWithALimitIsMissedWhereTheMedianIsWorse(t *testing.T) {
 		lower bool
 		value float64
 		met   bool
-	}{{true, 5, true}, {true, 5.1, false}, {false, 5, true}, {false, 4.9, false}} {
+	}{{true, 5, true}, {true, 5.1, false}, {true, -1, true}, {false, 5, true}, {false, 4.9, false}} {
 		r := &Row{Lower: c.lower, Bar: &Bar{Way: "guard", Limit: 5}}
 		r.Add("guard", c.value)
 		if _, met := r.judge(); met != c.met {

@@ -111,5 +111,8 @@ func (r *Row) judge() (value float64, met bool) {
 		return math.NaN(), false
 	}
 	value = rounds.Median(of.values)
-	return value, r.better(value, b.Limit) >= 1
+	if r.Lower {
+		return value, value <= b.Limit
+	}
+	return value, value >= b.Limit
 }
