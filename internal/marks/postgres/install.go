@@ -15,13 +15,15 @@ import (
 
 // Version is the version of the schema that this program needs. A change of tables needs a new
 // numbered file and a new version. Every install replaces the functions.
-const Version = 3
+const Version = 4
 
 //go:embed sql/*.sql
 var sqlFiles embed.FS
 
 // migrations run in this order. Each is safe to repeat.
-var migrations = []string{"sql/001_schema.sql", "sql/002_checkpoint.sql", "sql/003_run.sql"}
+var migrations = []string{
+	"sql/001_schema.sql", "sql/002_checkpoint.sql", "sql/003_run.sql", "sql/004_attachment.sql",
+}
 
 // functions run after the migrations, in this order.
 var functions = []string{

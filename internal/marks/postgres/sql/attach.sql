@@ -3,6 +3,10 @@
 -- need no check. It takes no lock that anybody waits for, so a transaction that attaches and stays
 -- open delays nobody.
 --
+-- It also gives the session a number and writes it into the record, so that publish finds the record
+-- without looking up when its backend started: see numbered. If a guard has registered the session
+-- under this claim, its record gets the number too.
+--
 -- It returns false where a session cannot attach, and then the caller enters with each transaction:
 -- the session is a pooler's (p_pid is the pid that the caller got at login), a superuser's (a guard
 -- could not end it), or has an isolation level that hides what is committed meanwhile; or the
@@ -19,7 +23,10 @@ begin
         return false;
     end if;
     perform ringfence.enter(p_resource, p_token, p_issuer);
-    insert into ringfence.session (resource, token, issuer, pid, backend_start)
-    values (p_resource, p_token, p_issuer, pg_backend_pid(), v_start) on conflict do nothing;
+    insert into ringfence.session as s (resource, token, issuer, pid, backend_start, attachment)
+    values (p_resource, p_token, p_issuer, pg_backend_pid(), v_start, nextval('ringfence.attachment'))
+        on conflict (resource, pid, backend_start) do update set attachment = excluded.attachment
+     where s.token = excluded.token and s.issuer = excluded.issuer;
+    perform set_config('ringfence._numbered', 'true', false);
     return true;
 end $$;

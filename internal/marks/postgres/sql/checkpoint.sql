@@ -5,22 +5,52 @@
 -- in which enter was called, detects a step that has ended its own transaction by mistake. Anybody
 -- can make such a setting, so it proves nothing. The record of the session does, and where there is
 -- none the transaction enters here.
+--
+-- The record must be of this backend, and not of an earlier one with the same pid. registered
+-- compares when the backend started. To find that out Postgres copies the state of every backend
+-- (pg_stat_get_activity), which costs more than the rest of publish. The number of an attachment
+-- proves the same: only attach writes one into a record, and it draws the number in the backend that
+-- the record is of. The sequence gives no number twice, and currval returns the last one that this
+-- backend has drawn. So a record with that number is of this backend. One statement finds the record
+-- and writes the checkpoint. If it writes nothing, the longer way below finds out why, or writes.
+--
+-- currval fails in a session that has drawn no number. attach says in the setting _numbered that
+-- there is one; no resource has such a name. If anybody else makes the setting, publish fails.
 create or replace function ringfence.publish(
     p_resource text, p_token bigint, p_issuer text, p_task text, p_version bigint, p_checkpoint json) returns void
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
-    v_claim text := p_token || ' ' || p_issuer;
     v_under text := coalesce(current_setting('ringfence.' || p_resource, true), '');
+    v_attached boolean := v_under = 'attached ' || p_token || ' ' || p_issuer;
 begin
-    if v_under not in ('entered ' || v_claim, 'attached ' || v_claim) then
+    if not v_attached and v_under <> 'entered ' || p_token || ' ' || p_issuer then
         raise exception using errcode = 'invalid_transaction_termination',
             message = format('task %s: the transaction of the step was ended before its checkpoint was written', p_task),
             detail = 'a synchronous step must not COMMIT or ROLL BACK its own transaction; what it committed has landed, its checkpoint has not',
             hint = 'take COMMIT, ROLLBACK and the like out of the step';
     end if;
+    if v_attached and p_version > 1 and current_setting('ringfence._numbered', true) = 'true' then
+        update ringfence.checkpoint c
+           set version = p_version, token = p_token, checkpoint = p_checkpoint, saved_at = clock_timestamp()
+         where c.task = p_task and c.version = p_version - 1 and c.resource = p_resource
+           and exists (select from ringfence.session s
+                        where s.resource = p_resource and s.pid = pg_backend_pid() and s.token = p_token and s.issuer = p_issuer
+                          and s.attachment = currval('ringfence.attachment'));
+        if found then
+            return;
+        end if;
+    end if;
     if not ringfence.registered(p_resource, p_token, p_issuer) then
         perform ringfence.enter(p_resource, p_token, p_issuer);
     end if;
+    perform ringfence.save(p_resource, p_token, p_task, p_version, p_checkpoint);
+end $$;
+
+-- save writes a checkpoint after the version before it. It checks no claim: only publish and
+-- enter_and_publish call it, which do.
+create or replace function ringfence.save(p_resource text, p_token bigint, p_task text, p_version bigint, p_checkpoint json) returns void
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+begin
     if p_version = 1 then
         insert into ringfence.checkpoint (task, resource, version, token, checkpoint)
         values (p_task, p_resource, 1, p_token, p_checkpoint) on conflict do nothing;
@@ -53,7 +83,8 @@ begin
         hint = 'read the checkpoint again and go on from it';
 end $$;
 
--- enter_and_publish is publish as a separate transaction, durable when the statement returns.
+-- enter_and_publish is publish as a separate transaction, durable when the statement returns. It
+-- enters first, so it need not find out whether the session is recorded.
 create or replace function ringfence.enter_and_publish(
     p_resource text, p_token bigint, p_issuer text, p_task text, p_version bigint, p_checkpoint json) returns void
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
@@ -62,7 +93,7 @@ begin
         perform set_config('synchronous_commit', 'on', true);
     end if;
     perform ringfence.enter(p_resource, p_token, p_issuer);
-    perform ringfence.publish(p_resource, p_token, p_issuer, p_task, p_version, p_checkpoint);
+    perform ringfence.save(p_resource, p_token, p_task, p_version, p_checkpoint);
 end $$;
 
 -- take reads a checkpoint under a claim. It returns version 0 when there is none, and no checkpoint

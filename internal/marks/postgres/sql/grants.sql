@@ -1,6 +1,7 @@
 -- What the guard's role needs, and nothing more. The role is no superuser and owns nothing here.
 revoke all on schema ringfence from public;
 revoke all on all tables in schema ringfence from public;
+revoke all on all sequences in schema ringfence from public;
 revoke all on all functions in schema ringfence from public;
 
 grant pg_signal_backend, pg_read_all_stats to {{.Guard}};
