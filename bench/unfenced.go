@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"net"
 	"regexp"
@@ -15,7 +14,7 @@ import (
 // The product cannot run unfenced; this patches a scratch database. "fence off" is measured in that
 // database, which checks nothing:
 //
-//   - publish is the real one, without its check that the transaction is under the claim.
+//   - publish is the real one, without its checks that the transaction is under the claim.
 //   - attach always returns false, so that no session is registered.
 //   - enter is called only by take, once in each run, and checks nothing. It fails if a step calls it,
 //     so that "off" cannot become "on" unnoticed.
@@ -33,8 +32,16 @@ const noAttach = `create or replace function
 	ringfence.attach(p_pid bigint, p_resource text, p_token bigint, p_issuer text) returns boolean
 	language sql as $$ select false $$`
 
-// entered is the check in publish.
-var entered = regexp.MustCompile(`(?s)if v_under <> 'entered ' \|\| v_claim.*?end if;`)
+// checks are the parts of publish that check the claim, and what is left of each.
+var checks = []struct {
+	part *regexp.Regexp
+	left string
+}{
+	{regexp.MustCompile(`(?s)if not v_attached and v_under .*?end if;`), ""},
+	{regexp.MustCompile(`v_attached and (p_version > 1) and current_setting\([^)]*\) = 'true'`), "$1"},
+	{regexp.MustCompile(`(?s)and exists \(select from ringfence\.session .*?\)\);`), ";"},
+	{regexp.MustCompile(`(?s)if not ringfence\.registered.*?end if;`), ""},
+}
 
 // removeFence removes the fence from the database.
 func removeFence(ctx context.Context, url string) error {
@@ -49,12 +56,14 @@ func removeFence(ctx context.Context, url string) error {
 	if err != nil {
 		return fmt.Errorf("read ringfence.publish: %w", err)
 	}
-	without := entered.ReplaceAllLiteralString(publish, "")
-	if without == publish {
-		return errors.New("ringfence.publish has changed, and its check was not found: " +
-			"adapt the benchmark")
+	for _, c := range checks {
+		if !c.part.MatchString(publish) {
+			return fmt.Errorf("ringfence.publish has changed, and no check was found that matches %s: "+
+				"adapt the benchmark", c.part)
+		}
+		publish = c.part.ReplaceAllString(publish, c.left)
 	}
-	for _, sql := range []string{noEnter, noAttach, without} {
+	for _, sql := range []string{noEnter, noAttach, publish} {
 		if _, err := conn.Exec(ctx, sql); err != nil {
 			return fmt.Errorf("remove the fence: %w", err)
 		}

@@ -2,10 +2,55 @@ package main
 
 import (
 	"net"
+	"strings"
 	"testing"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgproto3"
+
+	store "github.com/ringfence/ringfence/internal/marks/postgres"
+	"github.com/ringfence/ringfence/internal/servers"
+	"github.com/ringfence/ringfence/internal/servers/serverstest"
 )
+
+// The benchmark patches the SQL of the product, which changes.
+func TestTheFenceCanBeRemovedFromTheSchemaAsItIsInstalled(t *testing.T) {
+	pg := serverstest.Postgres(t, servers.PostgresOptions{})
+	conn, err := pgx.Connect(t.Context(), pg.URL("postgres", "postgres"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(t.Context())
+	run := func(sql string) error {
+		_, err := conn.PgConn().Exec(t.Context(), sql).ReadAll()
+		return err
+	}
+	if err := run("create role guard login; create role app login"); err != nil {
+		t.Fatal(err)
+	}
+	url := pg.URL("postgres", "postgres")
+	if err := store.Install(t.Context(), url, "guard", "app"); err != nil {
+		t.Fatal(err)
+	}
+	publish := func() error {
+		for _, version := range []string{"1", "2", "3"} {
+			call := "select ringfence.publish('bench', 5, 'unverified', 'task', $1, '{}')"
+			if err := run(strings.Replace(call, "$1", version, 1)); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	if publish() == nil {
+		t.Error("published without a claim before the fence was removed, so this test proves nothing")
+	}
+	if err := removeFence(t.Context(), url); err != nil {
+		t.Fatal(err)
+	}
+	if err := publish(); err != nil {
+		t.Error(err)
+	}
+}
 
 func TestOnlyTheCheckAfterBeginIsLeftOut(t *testing.T) {
 	const serializable = "begin isolation level serializable"
