@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"net"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -21,29 +20,24 @@ type ringfence struct {
 }
 
 func openFenceOn(ctx context.Context, s *stage, c conditions) (contender, error) {
-	return s.open(ctx, c, s.directURL(), func(*pgxpool.Config) {})
+	return s.open(ctx, c, s.directURL())
 }
 
 func openGuarded(ctx context.Context, s *stage, c conditions) (contender, error) {
-	return s.open(ctx, c, s.guardURL(), func(*pgxpool.Config) {})
+	return s.open(ctx, c, s.guardURL())
 }
 
 func openFenceOff(ctx context.Context, s *stage, c conditions) (contender, error) {
-	return s.open(ctx, c, s.pg.URL("app", unfenced), func(cfg *pgxpool.Config) {
-		wrap(cfg, func(conn net.Conn) net.Conn { return withoutEnter{conn} })
-	})
+	return s.open(ctx, c, s.pg.URL("app", unfenced))
 }
 
 // open makes a contender whose connections carry the term's token. A guard needs it, and a database
 // ignores it.
-func (s *stage) open(
-	ctx context.Context, c conditions, url string, change func(*pgxpool.Config),
-) (contender, error) {
+func (s *stage) open(ctx context.Context, c conditions, url string) (contender, error) {
 	cfg, err := c.pool(url)
 	if err != nil {
 		return nil, err
 	}
-	change(cfg)
 	pool, err := store.Pool(ctx, s.term, cfg)
 	if err != nil {
 		return nil, err

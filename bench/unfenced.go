@@ -1,11 +1,8 @@
 package main
 
 import (
-	"bytes"
 	"context"
-	"encoding/binary"
 	"fmt"
-	"net"
 	"regexp"
 
 	"github.com/jackc/pgx/v5"
@@ -14,31 +11,29 @@ import (
 // The product cannot run unfenced; this patches a scratch database. "fence off" is measured in that
 // database, which checks nothing:
 //
-//   - publish is the real one, without its checks that the transaction is under the claim.
-//   - attach always returns false, so that no session is registered.
+//   - publish is the real one, without its checks that the session is recorded under the claim. It
+//     still finds out whether the step has ended its own transaction, which is not the fence.
+//   - attach registers nothing, and says that it has.
 //   - enter is called only by take, once in each run, and checks nothing. It fails if a step calls it,
 //     so that "off" cannot become "on" unnoticed.
-//   - The call of enter that follows BEGIN in one message does not reach the server: see withoutEnter.
 const noEnter = `create or replace function
 	ringfence.enter(p_resource text, p_token bigint, p_issuer text) returns void
 	language plpgsql as $$ begin
-		if current_query() ilike 'begin%' then
+		if current_query() !~ 'ringfence.take' then
 			raise exception 'the fence was to be off, and a step has called it';
 		end if;
 	end $$`
 
-// noAttach registers no session.
 const noAttach = `create or replace function
 	ringfence.attach(p_pid bigint, p_resource text, p_token bigint, p_issuer text) returns boolean
-	language sql as $$ select false $$`
+	language sql as $$ select true $$`
 
 // checks are the parts of publish that check the claim, and what is left of each.
 var checks = []struct {
 	part *regexp.Regexp
 	left string
 }{
-	{regexp.MustCompile(`(?s)if not v_attached and v_under .*?end if;`), ""},
-	{regexp.MustCompile(`v_attached and (p_version > 1) and current_setting\([^)]*\) = 'true'`), "$1"},
+	{regexp.MustCompile(`and current_setting\('ringfence\._numbered', true\) = 'true'`), ""},
 	{regexp.MustCompile(`(?s)and exists \(select from ringfence\.session .*?\)\);`), ";"},
 	{regexp.MustCompile(`(?s)if not ringfence\.registered.*?end if;`), ""},
 }
@@ -69,29 +64,4 @@ func removeFence(ctx context.Context, url string) error {
 		}
 	}
 	return nil
-}
-
-// withoutEnter is a connection that sends BEGIN without the check after it, as a program without a
-// fence would. The driver writes a simple query as one message in one call.
-type withoutEnter struct{ net.Conn }
-
-// check is a simple query that begins a transaction and enters.
-var check = regexp.MustCompile(`(?s)^(begin[^;]*?)\s*;\s*\w+ ringfence\.enter\([^;]*\)$`)
-
-func (c withoutEnter) Write(b []byte) (int, error) {
-	const header = 5 // type and length
-	if len(b) < header || b[0] != 'Q' || int(binary.BigEndian.Uint32(b[1:])) != len(b)-1 {
-		return c.Conn.Write(b)
-	}
-	found := check.FindSubmatch(bytes.TrimSuffix(b[header:], []byte{0}))
-	if found == nil {
-		return c.Conn.Write(b)
-	}
-	begin := found[1]
-	message := binary.BigEndian.AppendUint32([]byte{'Q'}, uint32(4+len(begin)+1))
-	message = append(append(message, begin...), 0)
-	if _, err := c.Conn.Write(message); err != nil {
-		return 0, err
-	}
-	return len(b), nil
 }

@@ -13,14 +13,19 @@
 //
 // # One step
 //
-//	begin                                     one round trip
-//	…                                         the step's own statements
+//	begin; …                                  together with the step's first statement
+//	…                                         the step's other statements
 //	select ringfence.publish(…); commit       one round trip: conditional on the version before
 //
 // The first step on a connection attaches it: the session is registered under the token, as a guard
 // would register it, and a raise ends it before a newer leader is admitted. So its transactions
 // need no check of their own. Where that is impossible (a pooler, a superuser, Options.Shared)
 // every BEGIN carries the check: begin; select ringfence.enter(…).
+//
+// On an attached connection a step's transaction begins with its first statement. If that is an
+// Exec with arguments, and has begun a transaction of the connection before, it is sent together
+// with BEGIN. That saves a round trip. Otherwise, and in a pool with a tracer, another default query
+// mode or a BeginQuery, BEGIN is sent alone.
 //
 // If the process stops before COMMIT, it leaves nothing; after COMMIT, everything has landed. If
 // the connection breaks during COMMIT, the outcome is unknown, and the leader reads the checkpoint

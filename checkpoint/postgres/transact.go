@@ -41,6 +41,14 @@ func (j *Journal) transact(
 		return checkpoint.Checkpoint{}, answered(ctx, err, c)
 	}
 	cp, err := work(ctx, tx)
+	if d, ok := tx.(*deferred); ok {
+		if err == nil {
+			d.begun(ctx) // if the step has used nothing of it
+		}
+		if d.err != nil {
+			return cp, answered(ctx, d.err, c)
+		}
+	}
 	if err != nil {
 		// If this fails, the connection is gone, and the transaction with it.
 		_ = tx.Rollback(context.WithoutCancel(ctx))

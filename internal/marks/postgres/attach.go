@@ -5,6 +5,8 @@ import (
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/ringfence/ringfence/fence"
 )
@@ -38,6 +40,34 @@ func Attach(ctx context.Context, conn *pgx.Conn, c fence.Claim) (bool, error) {
 func BeginAttached(
 	ctx context.Context, db Beginner, c fence.Claim, o pgx.TxOptions,
 ) (pgx.Tx, error) {
-	claim := literal(fmt.Sprintf("attached %d %s", c.Token, c.Issuer))
-	return beginWith(ctx, db, c, o, fmt.Sprintf("set local ringfence.%q = %s", c.Resource, claim))
+	return beginWith(ctx, db, c, o, underAttached(c))
+}
+
+// BeginAttachedWith is BeginAttached together with the transaction's first statement, in one round
+// trip. o has no BeginQuery, which could be more than one statement. If the connection is outside a
+// transaction after an error, BEGIN has not run, and nothing else has.
+func BeginAttachedWith(
+	ctx context.Context, conn *pgxpool.Conn, c fence.Claim, o pgx.TxOptions,
+	sql string, args ...any,
+) (tx pgx.Tx, tag pgconn.CommandTag, err error) {
+	var b pgx.Batch
+	b.BeginTx(o)
+	b.Queue(underAttached(c))
+	b.Queue(sql, args...)
+	results := conn.SendBatch(ctx, &b)
+	for range b.Len() {
+		if tag, err = results.Exec(); err != nil {
+			break
+		}
+	}
+	if closed := results.Close(); err == nil {
+		err = closed
+	}
+	return results.Tx(), tag, err
+}
+
+// underAttached returns the statement after BEGIN, which publish looks for.
+func underAttached(c fence.Claim) string {
+	claim := literal("attached " + c.Token.String() + " " + string(c.Issuer))
+	return "set local ringfence." + identifier(string(c.Resource)) + " = " + claim
 }

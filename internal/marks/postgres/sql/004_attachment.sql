@@ -5,6 +5,7 @@ do $$
 begin
     if not exists (select from pg_attribute where attrelid = 'ringfence.session'::regclass and attname = 'attachment') then
         alter table ringfence.session add column attachment bigint;
+        create unique index session_by_attachment on ringfence.session (attachment);
     end if;
 end $$;
 

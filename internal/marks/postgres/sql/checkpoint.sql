@@ -22,6 +22,7 @@ language plpgsql volatile security definer set search_path = pg_catalog, pg_temp
 declare
     v_under text := coalesce(current_setting('ringfence.' || p_resource, true), '');
     v_attached boolean := v_under = 'attached ' || p_token || ' ' || p_issuer;
+    v_number bigint;
 begin
     if not v_attached and v_under <> 'entered ' || p_token || ' ' || p_issuer then
         raise exception using errcode = 'invalid_transaction_termination',
@@ -30,12 +31,13 @@ begin
             hint = 'take COMMIT, ROLLBACK and the like out of the step';
     end if;
     if v_attached and p_version > 1 and current_setting('ringfence._numbered', true) = 'true' then
+        v_number := currval('ringfence.attachment');
         update ringfence.checkpoint c
            set version = p_version, token = p_token, checkpoint = p_checkpoint, saved_at = clock_timestamp()
          where c.task = p_task and c.version = p_version - 1 and c.resource = p_resource
            and exists (select from ringfence.session s
-                        where s.resource = p_resource and s.pid = pg_backend_pid() and s.token = p_token and s.issuer = p_issuer
-                          and s.attachment = currval('ringfence.attachment'));
+                        where s.attachment = v_number and s.resource = p_resource and s.token = p_token and s.issuer = p_issuer
+                          and s.pid = pg_backend_pid());
         if found then
             return;
         end if;
