@@ -45,22 +45,25 @@ func TestAStepSendsItsBeginWithItsFirstStatement(t *testing.T) {
 	}
 	defer pool.Close()
 	j := postgres.New(pool, postgres.Options{})
-	var steps []int64 // how often each one has sent something
+	var until []int64 // what was sent until the end of each step's statement
 	task := one(func(ctx context.Context, tx pgx.Tx, s count) (count, error) {
 		if s.N++; s.N == 4 { // notices go over the same connection, and end here
 			j.Close()
 		}
-		before := sent.Load()
 		err := insert(ctx, tx, "x")
-		steps = append(steps, sent.Load()-before)
+		until = append(until, sent.Load())
 		return s, err
 	})
 	task.Rounds = 10
 	if _, err := lead(t, j, 1, task); err != nil {
 		t.Fatal(err)
 	}
-	if last := steps[len(steps)-1]; last != 1 {
-		t.Errorf("the first statement and BEGIN were sent in %d parts", last)
+	fewest := until[9] - until[8] // the pool may send something of its own
+	for i := 6; i < 9; i++ {
+		fewest = min(fewest, until[i]-until[i-1])
+	}
+	if fewest != 2 {
+		t.Errorf("a step has sent something %d times, want 2", fewest)
 	}
 	if got := d.list(t, "select value from effect"); len(got) != 10 {
 		t.Errorf("%d effects", len(got))
