@@ -184,7 +184,7 @@ func TestABadStartListsEveryProblem(t *testing.T) {
 
 func TestUsageMistakesAreExplained(t *testing.T) {
 	for _, args := range [][]string{
-		{}, {"protect"}, {"adopt"}, {"status", "-o"}, {"status", "extra"}, {"install", "--pritn"},
+		{}, {"protect"}, {"adopt"}, {"status", "-o"}, {"status", "[broken"}, {"install", "--pritn"},
 	} {
 		code, _, errs := invoke(t, []string{"GUARD_POSTGRES_UPSTREAM=postgres://h/db"}, args...)
 		if code != cli.Usage || !strings.Contains(errs, "guard serve") {

@@ -45,8 +45,14 @@ func (p *program) commands() []command {
 			Summary: "create or upgrade the schema in every store; --print shows the commands instead",
 		},
 		{
-			Name: "status", Arguments: "[-o table|json]", Output: true, Run: p.status,
-			Summary: "print the mark of every resource in every store",
+			Name: "status", Arguments: "[-o table|json] [--limit N] [RESOURCE…]", Output: true, Flags: o.most,
+			Check: patterns,
+			Run: func(ctx context.Context, c *config, a cli.Arguments) error {
+				return p.status(ctx, c, &o, a)
+			},
+			Summary: "print the marks in every store: of every resource, or of those that are named, " +
+				"also by patterns such as 'orders_*'; --limit: at most so many of a store, 0 for all " +
+				"(default: 100 in a table, all in JSON)",
 		},
 		{
 			Name: "health", Run: noArguments(p.health),
@@ -107,10 +113,12 @@ func (p *program) scrubbed(
 type options struct {
 	printOnly bool
 	newIssuer bool
+	limit     int
 }
 
 func (o *options) print(f *flag.FlagSet)  { f.BoolVar(&o.printOnly, "print", false, "") }
 func (o *options) issuer(f *flag.FlagSet) { f.BoolVar(&o.newIssuer, "new-issuer", false, "") }
+func (o *options) most(f *flag.FlagSet)   { f.IntVar(&o.limit, "limit", -1, "") }
 
 // operator names the person who runs an administrative command.
 func operator(host string) string {

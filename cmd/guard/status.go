@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"path"
+	"slices"
 	"text/tabwriter"
 	"time"
 
@@ -15,6 +17,9 @@ import (
 // statusTimeout bounds the query of one store.
 const statusTimeout = 10 * time.Second
 
+// tableMost is how many marks of a store a table has, unless --limit says otherwise.
+const tableMost = 100
+
 // storeStatus is the status of one store. Tokens are strings in JSON, since a JSON number would
 // lose digits.
 type storeStatus struct {
@@ -22,17 +27,26 @@ type storeStatus struct {
 	Ready bool         `json:"ready"`
 	Error string       `json:"error,omitempty"`
 	Marks []marks.Mark `json:"marks"`
+
+	Found    int `json:"found"`    // marks that the patterns fit; Marks may have fewer
+	Sessions int `json:"sessions"` // of all those marks
 }
 
-// status prints every mark of every configured store. It fails when one of them cannot be read.
-func (p *program) status(ctx context.Context, c *config, a cli.Arguments) error {
+// status prints the marks of every configured store: all, or those whose resource fits one of the
+// patterns. It fails when a store cannot be read.
+func (p *program) status(ctx context.Context, c *config, o *options, a cli.Arguments) error {
 	if !a.KnownOutput() {
 		return cli.Mistake(fmt.Sprintf("-o takes table or json, not %q", a.Output))
+	}
+	most := o.limit
+	if most < 0 && a.Output == "table" {
+		most = tableMost
 	}
 	var all []storeStatus
 	failed := false
 	for _, proto := range c.configured() {
 		s := queryStatus(ctx, c, proto)
+		s.keep(a.Names, most)
 		failed = failed || !s.Ready
 		all = append(all, s)
 	}
@@ -64,6 +78,34 @@ func queryStatus(ctx context.Context, c *config, proto protocol) storeStatus {
 	return s
 }
 
+// patterns checks the arguments of status.
+func patterns(a cli.Arguments) error {
+	for _, pattern := range a.Names {
+		if _, err := path.Match(pattern, ""); err != nil {
+			return fmt.Errorf("%q is not a resource or a pattern such as 'orders_*'", pattern)
+		}
+	}
+	return nil
+}
+
+// keep keeps the first marks that fit one of the patterns, or any if there is none. most limits
+// them; there is no limit if it is not above 0.
+func (s *storeStatus) keep(patterns []string, most int) {
+	fits := func(m marks.Mark) bool {
+		return len(patterns) == 0 || slices.ContainsFunc(patterns, func(pattern string) bool {
+			ok, _ := path.Match(pattern, string(m.Resource))
+			return ok
+		})
+	}
+	s.Marks = slices.DeleteFunc(s.Marks, func(m marks.Mark) bool { return !fits(m) })
+	for _, m := range s.Marks {
+		s.Sessions += m.Sessions
+	}
+	if s.Found = len(s.Marks); most > 0 && s.Found > most {
+		s.Marks = s.Marks[:most]
+	}
+}
+
 func (p *program) printStatus(all []storeStatus, format string) error {
 	if format == "json" {
 		e := json.NewEncoder(p.Stdout)
@@ -81,5 +123,15 @@ func (p *program) printStatus(all []storeStatus, format string) error {
 				m.Raised.UTC().Format(time.RFC3339), m.Sessions, m.Issuer, m.Confirmed)
 		}
 	}
-	return w.Flush()
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	for _, s := range all {
+		if s.Found > len(s.Marks) {
+			fmt.Fprintf(p.Stdout, "%s: the first %d of %d marks, which have %d sessions in all; give "+
+				"resources or patterns such as 'orders_*', or --limit 0 for all\n",
+				s.Store, len(s.Marks), s.Found, s.Sessions)
+		}
+	}
+	return nil
 }

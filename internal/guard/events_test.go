@@ -200,3 +200,33 @@ func TestASlowAdmissionIsOneLineWithItsSteps(t *testing.T) {
 		}
 	}
 }
+
+// Every series costs the guard memory for as long as it runs.
+func TestResourcesWithALabelAreLimited(t *testing.T) {
+	const all = 3 * resourcesMost
+	_, r := told(t, func(tell func(marks.Event)) {
+		for i := range all {
+			c := fence.Claim{Resource: fence.Resource(fmt.Sprintf("r%d", i)), Token: 5}
+			tell(marks.Event{Kind: marks.Finished, Claim: fence.Claim{Resource: "invented" + c.Resource}})
+			tell(marks.Event{Kind: marks.Opened, Claim: c})
+		}
+	})
+	families, err := r.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range families {
+		if f.GetName() != "guard_admissions_total" {
+			continue
+		}
+		sum := 0.0
+		for _, m := range f.GetMetric() {
+			sum += m.GetCounter().GetValue()
+		}
+		if n := len(f.GetMetric()); n != resourcesMost+1 || sum != all {
+			t.Errorf("%d series count %v admissions, want %d and %d", n, sum, resourcesMost+1, all)
+		}
+		return
+	}
+	t.Error("no admission is counted")
+}

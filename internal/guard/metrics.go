@@ -1,13 +1,16 @@
 package guard
 
 import (
+	"sync"
+
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/internal/marks"
 )
 
 // Metrics counts what a guard does. No label is a token, a holder or a session: there is no limit
-// to those, and a token would lose digits as a float.
+// to those, and a token would lose digits as a float. The first thousand resources are labels.
 type Metrics struct {
 	connections *prometheus.GaugeVec
 	accepts     *prometheus.CounterVec
@@ -16,11 +19,35 @@ type Metrics struct {
 	raises      *prometheus.CounterVec
 	ended       *prometheus.CounterVec
 	duration    *prometheus.HistogramVec
+
+	mu        sync.Mutex
+	resources map[fence.Resource]bool // those that are a label
+}
+
+// resourcesMost is how many resources have a label of their own. Each costs the guard kilobytes,
+// and the scraper one series for each result.
+const resourcesMost = 1000
+
+// otherResources is the label of the others. It is no name of a resource.
+const otherResources = "(others)"
+
+// label returns the label of a claim's resource.
+func (m *Metrics) label(c fence.Claim) string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if !m.resources[c.Resource] {
+		if len(m.resources) >= resourcesMost {
+			return otherResources
+		}
+		m.resources[c.Resource] = true
+	}
+	return string(c.Resource)
 }
 
 // NewMetrics makes the metrics and registers them.
 func NewMetrics(r prometheus.Registerer) *Metrics {
 	m := &Metrics{
+		resources: make(map[fence.Resource]bool),
 		connections: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "guard_connections",
 			Help: "Client connections open now, by state: waiting (for a slot), unadmitted, " +
@@ -36,7 +63,8 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 			"protocol", "reason"),
 		admissions: counter("guard_admissions_total",
 			"Admissions by the store: admitted, or the reason of the refusal. "+
-				"An admitted session may still find the guard full.",
+				"An admitted session may still find the guard full. "+
+				"The first 1000 resources have their own label, the others (others).",
 			"protocol", "resource", "result"),
 		raises: counter("guard_raises_total",
 			"Marks raised: changes of leadership that reached this store through this guard.",
@@ -81,14 +109,13 @@ func (m *Metrics) slots(p Protocol) func(waiting, unadmitted, login, admitted in
 }
 
 func (m *Metrics) event(protocol string, e marks.Event) {
-	resource := string(e.Claim.Resource)
 	switch e.Kind {
 	case marks.Opened:
-		m.admissions.WithLabelValues(protocol, resource, result(nil)).Inc()
+		m.admissions.WithLabelValues(protocol, m.label(e.Claim), result(nil)).Inc()
 	case marks.Refused:
-		// A refused claim may name any resource: only those that exist may become a label.
-		if refusalIn(e.Err).Mark == 0 {
-			resource = ""
+		resource := "" // a refused claim may name any resource: only one that exists may become a label
+		if refusalIn(e.Err).Mark != 0 {
+			resource = m.label(e.Claim)
 		}
 		m.admissions.WithLabelValues(protocol, resource, result(e.Err)).Inc()
 	case marks.Finished:
@@ -97,8 +124,8 @@ func (m *Metrics) event(protocol string, e marks.Event) {
 			m.duration.WithLabelValues(protocol, string(step)).Observe(took.Seconds())
 		}
 	case marks.Raised:
-		m.raises.WithLabelValues(protocol, resource).Inc()
+		m.raises.WithLabelValues(protocol, m.label(e.Claim)).Inc()
 	case marks.Revoked:
-		m.ended.WithLabelValues(protocol, resource).Add(float64(e.Ended))
+		m.ended.WithLabelValues(protocol, m.label(e.Claim)).Add(float64(e.Ended))
 	}
 }
