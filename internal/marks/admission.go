@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/ringfence/ringfence/fence"
@@ -46,6 +47,8 @@ type Admission struct {
 
 	seen     memory
 	verdicts verdicts
+	reasons  together[[]fence.Claim, map[fence.Resource]Mark]
+	releases together[Departed, struct{}]
 }
 
 // Admit registers a session under all its claims. Until it returns nil, nothing of the client but
@@ -88,10 +91,26 @@ const releaseTime = 5 * time.Second
 
 // Release has the store forget a session whose connection is closed, whatever became of ctx. A
 // record that stays is found by the next revocation.
-func (a *Admission) Release(ctx context.Context, s Session) {
+//
+// Sessions that end at the same time are released together, so they never keep more than one of
+// the store's connections busy. If every mark is known to have been raised above the session's
+// claims, Release does nothing: the revocation for the higher mark looks for the session itself,
+// and nobody is admitted before it has removed the record.
+func (a *Admission) Release(ctx context.Context, s Session, claims []Presented) {
+	d := Departed{Session: s}
+	revoked := true
+	for _, c := range claims {
+		d.Resources = append(d.Resources, c.Resource)
+		revoked = revoked && a.overtaken(c) != nil
+	}
+	if revoked {
+		return
+	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTime)
 	defer cancel()
-	_ = a.Store.Release(ctx, s)
+	_, _ = a.releases.do(ctx, d, func(ctx context.Context, all []Departed) (struct{}, error) {
+		return struct{}{}, a.Store.Release(ctx, all...)
+	})
 }
 
 // Raise raises the mark to a claim and ends older sessions, but registers none. A new leader calls
@@ -110,22 +129,39 @@ const reasonTime = 5 * time.Second
 
 // Ended says why a session under these claims was ended: an ErrStale refusal if a mark is above one
 // of them. It returns nil for any other reason, such as an administrator, and if the store does not
-// answer within five seconds or before ctx ends.
+// answer within five seconds or before ctx ends. A crowd that asks at once costs the store one
+// query at a time.
 func (a *Admission) Ended(ctx context.Context, claims []Presented) error {
 	ctx, cancel := context.WithTimeout(ctx, reasonTime)
 	defer cancel()
 	for _, c := range claims {
-		if m, ok := a.seen.get(c.Resource); ok && m.Token.Compare(c.Token) > 0 {
-			return refusal.Stale(c.Under(""), m.Token, m.Holder, m.Raised)
+		if err := a.overtaken(c); err != nil {
+			return err
 		}
 	}
-	marks, _ := a.marks(ctx, Under("", claims))
+	marks, _ := a.reasons.do(ctx, Under("", claims), a.marksOfAll)
 	for _, c := range claims {
 		if m, ok := marks[c.Resource]; ok && m.Token.Compare(c.Token) > 0 {
 			return refusal.Stale(c.Under(""), m.Token, m.Holder, m.Raised)
 		}
 	}
 	return nil
+}
+
+// overtaken refuses a claim if this process has seen a mark above it.
+func (a *Admission) overtaken(c Presented) error {
+	m, ok := a.seen.get(c.Resource)
+	if !ok || m.Token.Compare(c.Token) <= 0 {
+		return nil
+	}
+	return refusal.Stale(c.Under(""), m.Token, m.Holder, m.Raised)
+}
+
+// marksOfAll reads the marks of several sessions' claims at once.
+func (a *Admission) marksOfAll(
+	ctx context.Context, sessions [][]fence.Claim,
+) (map[fence.Resource]Mark, error) {
+	return a.marks(ctx, slices.Concat(sessions...))
 }
 
 // admit asks the authority first, so that no claim of a deposed leader reaches the store, even if
@@ -211,6 +247,8 @@ func (a *Admission) marks(ctx context.Context, claims []fence.Claim) (map[fence.
 	for _, c := range claims {
 		only = append(only, c.Resource)
 	}
+	slices.Sort(only)
+	only = slices.Compact(only)
 	read, err := a.Store.Marks(ctx, only...)
 	for _, m := range read {
 		a.seen.learn(m)

@@ -15,6 +15,12 @@ type Session struct {
 	Run   string // the run of the server at the other end, as that connection itself reported it
 }
 
+// Departed is a session whose connection is closed, and the resources that it had claimed.
+type Departed struct {
+	Session   Session
+	Resources []fence.Resource
+}
+
 // Mark is the highest token that a store has accepted for a resource. It never goes down under one
 // issuer.
 type Mark struct {
@@ -103,8 +109,9 @@ type Store interface {
 	// end them; the detail names them.
 	Revoke(ctx context.Context, newcomer Session, c fence.Claim) (ended int, err error)
 
-	// Release removes a session from the list if the database says that it is gone. A live one stays.
-	Release(ctx context.Context, s Session) error
+	// Release removes from the list those of these sessions that are gone, if the database says so.
+	// A live one stays.
+	Release(ctx context.Context, all ...Departed) error
 
 	// Marks reads the marks of these resources, or of all if none is named, sorted by resource. It
 	// leaves out those that no term has raised. It is part of this interface because a guard needs it

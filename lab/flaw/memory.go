@@ -125,13 +125,13 @@ func (m *memory) others(c fence.Claim) []entry {
 	return all
 }
 
-// Release implements marks.Store. It trusts the guard that the session is gone.
-func (m *memory) Release(_ context.Context, s marks.Session) error {
+// Release implements marks.Store. It trusts the guard that the sessions are gone.
+func (m *memory) Release(_ context.Context, all ...marks.Departed) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for e := range m.sessions {
-		if e.session == s {
-			delete(m.sessions, e)
+	for _, d := range all {
+		for _, r := range d.Resources {
+			delete(m.sessions, entry{d.Session, r})
 		}
 	}
 	return nil

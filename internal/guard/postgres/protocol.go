@@ -170,7 +170,7 @@ func (p *Protocol) open(
 	_ = l.server.SetDeadline(time.Time{})
 	sess, err := p.admit(ctx, l, s, claims)
 	if sess != (marks.Session{}) {
-		defer p.o.Admission.Release(ctx, sess)
+		defer p.o.Admission.Release(ctx, sess, claims)
 	}
 	if err != nil {
 		return p.failAdmission(ctx, l, err)

@@ -132,6 +132,7 @@ func (c *conn) admit(ctx context.Context, claims []marks.Presented) error {
 	if err := c.identify(ctx, claims); err != nil {
 		return err
 	}
+	c.recorded = claims
 	if err := c.p.o.Admission.Admit(ctx, c.session, claims); err != nil {
 		return err
 	}

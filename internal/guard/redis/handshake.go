@@ -31,8 +31,9 @@ type conn struct {
 	finalReplySent bool // at least in part
 	midReply       bool // the client has got a part of a reply of the server
 
-	session marks.Session     // once identified
-	claims  []marks.Presented // once admitted
+	session  marks.Session     // once identified
+	recorded []marks.Presented // the claims under which the session may be recorded
+	claims   []marks.Presented // once admitted
 }
 
 // errDone ends a connection whose client has got its final reply.

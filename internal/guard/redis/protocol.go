@@ -157,10 +157,9 @@ func (c *conn) close(ctx context.Context) {
 	}
 	c.upstream.unhook()
 	guard.CloseGently(c.upstream.Conn)
-	if c.session == (marks.Session{}) {
-		return
+	if len(c.recorded) > 0 {
+		c.p.o.Admission.Release(ctx, c.session, c.recorded)
 	}
-	c.p.o.Admission.Release(ctx, c.session)
 }
 
 // disconnected reports whether one side just closed its connection.

@@ -295,6 +295,6 @@ func (k *kit) compete(a *marks.Admission, c Conn, claim fence.Claim, leaves bool
 	}
 	if leaves {
 		c.Close()
-		_ = k.Store.Release(k.ctx, c.Session())
+		a.Release(k.ctx, c.Session(), marks.Present(claims...))
 	}
 }

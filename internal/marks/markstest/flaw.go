@@ -9,6 +9,7 @@ const (
 	raiseLowers        flaw = "lets a raise lower the mark"
 	forgetsOnly        flaw = "revokes by dropping records, and ends no session"
 	releasesLive       flaw = "drops the record of a released session that still lives"
+	releasesAlike      flaw = "drops the records of all released sessions if one of them has ended"
 	adoptSpares        flaw = "adopts and leaves the old issuer's sessions alive"
 	comparesFloats     flaw = "compares tokens as floats"
 	comparesText       flaw = "compares tokens as text"

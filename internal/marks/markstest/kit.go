@@ -105,11 +105,21 @@ func (k *kit) revoke(c fence.Claim) int {
 	return n
 }
 
-func (k *kit) release(c Conn) {
+// release releases sessions, whatever they have claimed of orders and stock.
+func (k *kit) release(conns ...Conn) {
 	k.Helper()
-	if err := k.Store.Release(k.ctx, c.Session()); err != nil {
-		k.Fatalf("release %v: %v", c.Session(), err)
+	if err := k.Store.Release(k.ctx, departed(conns...)...); err != nil {
+		k.Fatalf("release: %v", err)
 	}
+}
+
+func departed(conns ...Conn) (all []marks.Departed) {
+	for _, c := range conns {
+		all = append(all, marks.Departed{
+			Session: c.Session(), Resources: []fence.Resource{orders, stock},
+		})
+	}
+	return all
 }
 
 // admit takes all steps until the session is admitted.

@@ -147,14 +147,20 @@ func (m *Model) Revoke(_ context.Context, _ marks.Session, c fence.Claim) (int, 
 }
 
 // Release implements marks.Store.
-func (m *Model) Release(_ context.Context, s marks.Session) error {
+func (m *Model) Release(_ context.Context, all ...marks.Departed) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.live[s] != nil && m.flaw != releasesLive {
-		return nil
+	ended := false
+	for _, d := range all {
+		ended = ended || m.live[d.Session] == nil
 	}
-	for _, r := range m.resources {
-		delete(r.sessions, s)
+	for _, d := range all {
+		if m.live[d.Session] != nil && m.flaw != releasesLive && !(ended && m.flaw == releasesAlike) {
+			continue
+		}
+		for _, r := range d.Resources {
+			delete(m.record(r).sessions, d.Session)
+		}
 	}
 	return nil
 }

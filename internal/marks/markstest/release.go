@@ -6,6 +6,7 @@ var releaseChecks = []check{
 	{"Release keeps the record of a session that still lives, so that a later revoke ends it",
 		releaseKeepsLive},
 	{"Release drops the record of an ended session, under all its claims", releaseForgetsGone},
+	{"Release of several sessions keeps the records of those that still live", releaseOfSeveral},
 	{"Releasing a session twice, or one that was never registered, is no error",
 		releaseMayBeRepeated},
 }
@@ -29,6 +30,20 @@ func releaseForgetsGone(k *kit) {
 		k.Errorf("recorded %d and %d sessions, want 1 and 0", o, s)
 	}
 	k.works(stays)
+}
+
+func releaseOfSeveral(k *kit) {
+	gone, lives := k.admitted(ofOrders(1)), k.admitted(ofOrders(1))
+	both, stays := k.admitted(ofOrders(1), ofStock(1)), k.admitted(ofStock(1))
+	gone.Close()
+	both.Close()
+	k.release(gone, lives, both, stays, gone)
+	if o, s := k.recorded(orders), k.recorded(stock); o != 1 || s != 1 {
+		k.Errorf("recorded %d and %d sessions, want 1 and 1", o, s)
+	}
+	k.admitted(ofOrders(2), ofStock(2))
+	k.ended(lives)
+	k.ended(stays)
 }
 
 func releaseMayBeRepeated(k *kit) {

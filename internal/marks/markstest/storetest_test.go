@@ -20,6 +20,7 @@ func TestTheContractFindsFlaws(t *testing.T) {
 		raiseLowers:        "never lowers",
 		forgetsOnly:        "ends real sessions",
 		releasesLive:       "keeps the record of a session that still lives",
+		releasesAlike:      "of several sessions",
 		adoptSpares:        "Adopt ends every session",
 		comparesFloats:     "differ in the last digit",
 		comparesText:       "more digits are higher",

@@ -16,7 +16,7 @@ import (
 // Probe returns nil when the store can be used now: the server answers, is a primary, is reached
 // directly and has our schema, the role has the privileges it needs, and the marks can be read.
 func (s *Store) Probe(ctx context.Context) error {
-	_, err := s.Marks(ctx)
+	_, err := s.Marks(ctx, "probe") // any resource: there may be very many marks
 	return err
 }
 
@@ -84,7 +84,7 @@ func explain(err error) error {
 		return err
 	}
 	switch pg.Code {
-	case "3F000", "42883", "42P01": // no schema, no function, no table
+	case "3F000", "42883", "42P01", "42703": // no schema, function, table, column
 		what := "the database has no schema ringfence that fits: " + pg.Message
 		return refusal.NotInstalled(what, err)
 	case "42501": // insufficient_privilege

@@ -26,7 +26,7 @@ const resignalAfter = time.Second
 func (s *Store) Revoke(
 	ctx context.Context, newcomer marks.Session, c fence.Claim,
 ) (ended int, err error) {
-	wait := 200 * time.Microsecond
+	start := time.Now()
 	var signalled time.Time
 	// They outlive an iteration: when ctx ends during a query, the one before it tells who is left.
 	var remaining []int32
@@ -41,8 +41,7 @@ func (s *Store) Revoke(
 		}
 		err := s.row(ctx, func(r pgx.Row) error {
 			return r.Scan(&current, &gone, &remaining, &blocked, &prepared, &described)
-		}, `select current, gone, remaining, blocked, prepared, described
-		      from ringfence.revoke($1, $2, $3, $4, $5)`,
+		}, revokeSQL,
 			c.Resource, int64(c.Token), c.Issuer, signal, newcomer.ID)
 		if err != nil {
 			return ended, unfinished(ctx, c, remaining, described, err)
@@ -61,10 +60,18 @@ func (s *Store) Revoke(
 		select {
 		case <-ctx.Done():
 			return ended, unfinished(ctx, c, remaining, described, context.Cause(ctx))
-		case <-time.After(wait):
+		case <-time.After(untilNextLook(len(remaining), time.Since(start))):
 		}
-		wait = min(wait*2, 20*time.Millisecond)
 	}
+}
+
+// untilNextLook returns how long to wait before the server is asked again who is left. A backend
+// takes some tenths of a millisecond to end, one after the other on a busy machine, and each look
+// takes time from them. So the more are left, and the longer it has taken, the longer is the wait.
+func untilNextLook(left int, taken time.Duration) time.Duration {
+	const shortest, longest = 250 * time.Microsecond, 20 * time.Millisecond
+	each := time.Duration(left) * 100 * time.Microsecond
+	return min(max(each, taken/8, shortest), longest)
 }
 
 // overtaken explains why a claim is no longer the mark.

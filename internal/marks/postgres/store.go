@@ -35,6 +35,7 @@ type Store struct {
 	cfg     *pgx.ConnConfig
 	stop    context.CancelFunc
 	sweeper sync.WaitGroup
+	looks   marks.Looks[looked]
 }
 
 var (
@@ -59,7 +60,7 @@ func Open(url string, o Options) (*Store, error) {
 	if pc.MaxConns == 0 {
 		pc.MaxConns = 4
 	}
-	pc.MaxConnIdleTime = time.Minute
+	pc.MaxConnIdleTime = 3 * time.Minute // longer than between two sweeps, which keep one warm
 	pc.AfterConnect = func(ctx context.Context, c *pgx.Conn) error { return probe(ctx, c, o) }
 	pool, err := pgxpool.NewWithConfig(context.Background(), pc)
 	if err != nil {
@@ -112,16 +113,20 @@ func (s *Store) register(
 	}
 	var step string
 	var m marks.Mark
+	var read looked
 	err = s.row(ctx, func(r pgx.Row) error {
-		return scanMark(r, &m, &step, &m.Resource)
-	}, `select step, resource, token, issuer, holder,
-	           coalesce(raised_at, 'epoch'), confirmed, continued, adoption
-	      from ringfence.register($1, $2, $3, $4, $5, $6)`,
+		return scanMark(r, &m, &step, &read.basis, &read.older, &m.Resource)
+	}, registerSQL,
 		sess.ID, start, sess.Run, resources, tokens, issuer)
 	if err != nil {
 		return marks.Registration{}, err
 	}
-	return registration(step, m, claims)
+	reg, err := registration(step, m, claims)
+	if err == nil && reg.Next == marks.MustRaise {
+		read.mark = m
+		s.looks.Put(sess, m.Resource, read)
+	}
+	return reg, err
 }
 
 // registration turns the answer of ringfence.register into a next step or a refusal, for the claim
@@ -155,37 +160,48 @@ func registration(
 	return reg, nil
 }
 
-// Raise implements marks.Store. It reads the mark, and raises it in one statement that compares
-// what was read and commits with synchronous_commit on.
+// looked is a mark, and the basis that a raise of it compares.
+type looked struct {
+	mark  marks.Mark
+	basis string
+	older int // sessions that the raise leaves to revoke; 0 if that is not known
+}
+
+// Raise implements marks.Store. It reads the mark, unless a registration has just done so. Then it
+// raises the mark in one statement that compares what was read, and that commits with
+// synchronous_commit on.
 func (s *Store) Raise(
-	ctx context.Context, _ marks.Session, c fence.Claim, confirm marks.Confirm,
+	ctx context.Context, newcomer marks.Session, c fence.Claim, confirm marks.Confirm,
 ) (marks.Mark, error) {
+	read, cached := s.looks.Take(newcomer, c.Resource)
 	for {
-		before, basis, err := s.look(ctx, c.Resource)
-		if err != nil {
-			return before, err
+		var err error
+		if !cached {
+			read, err = s.look(ctx, c.Resource)
 		}
-		confirmed, err := confirm(ctx, before)
-		if err != nil {
-			return before, err
+		if cached = false; err != nil {
+			return read.mark, err
 		}
-		before, changed, err := s.raise(ctx, confirmed, basis)
+		confirmed, err := confirm(ctx, read.mark)
+		if err != nil {
+			return read.mark, err
+		}
+		before, changed, err := s.raise(ctx, confirmed, read.basis)
 		if !changed || err != nil {
+			before.Sessions = read.older
 			return before, err
 		}
 	}
 }
 
 // look reads a mark, and the basis that a raise of it compares.
-func (s *Store) look(
-	ctx context.Context, r fence.Resource,
-) (m marks.Mark, basis string, err error) {
-	m.Resource = r
-	err = s.row(ctx, func(r pgx.Row) error { return scanMark(r, &m, &basis) },
+func (s *Store) look(ctx context.Context, r fence.Resource) (l looked, err error) {
+	l.mark.Resource = r
+	err = s.row(ctx, func(r pgx.Row) error { return scanMark(r, &l.mark, &l.basis) },
 		`select basis, token, issuer, holder,
 		        coalesce(raised_at, 'epoch'), confirmed, continued, adoption
 		   from ringfence.look($1)`, r)
-	return m, basis, err
+	return l, err
 }
 
 // raise raises a mark, unless its basis has changed since look. It returns whether it has.
@@ -195,9 +211,7 @@ func (s *Store) raise(
 	var step string
 	before.Resource = c.Resource
 	err = s.row(ctx, func(r pgx.Row) error { return scanMark(r, &before, &step) },
-		`select step, token, issuer, holder,
-		        coalesce(raised_at, 'epoch'), confirmed, continued, adoption
-		   from ringfence.raise($1, $2, $3, $4, $5)`,
+		raiseSQL,
 		c.Resource, int64(c.Token), c.Issuer, c.Holder, basis)
 	switch {
 	case err != nil:
@@ -210,13 +224,18 @@ func (s *Store) raise(
 	return before, step == "changed", nil
 }
 
-// Release implements marks.Store.
-func (s *Store) Release(ctx context.Context, sess marks.Session) error {
-	start, err := parseBirth(sess.Birth)
-	if err != nil {
-		return err
+// Release implements marks.Store, in one statement.
+func (s *Store) Release(ctx context.Context, all ...marks.Departed) error {
+	var ids []int64
+	var starts []time.Time
+	for _, d := range all {
+		start, err := parseBirth(d.Session.Birth)
+		if err != nil {
+			return err
+		}
+		ids, starts = append(ids, d.Session.ID), append(starts, start)
 	}
-	return s.exec(ctx, `select ringfence.release($1, $2)`, sess.ID, start)
+	return s.exec(ctx, `select ringfence.release($1, $2)`, ids, starts)
 }
 
 // Marks implements marks.Store.
@@ -297,21 +316,4 @@ func connectionLost(err error) bool {
 func isRefusal(err error) bool {
 	var r *fence.Refusal
 	return errors.As(err, &r)
-}
-
-// sweep removes the records of dead sessions every minute, if their guards could not do so.
-func (s *Store) sweep(ctx context.Context) {
-	tick := time.NewTicker(time.Minute)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
-		bounded, cancel := context.WithTimeout(ctx, 10*time.Second)
-		// Nothing depends on a sweep, and the next may succeed.
-		_ = s.exec(bounded, `select ringfence.sweep()`)
-		cancel()
-	}
 }

@@ -32,7 +32,7 @@ type Options struct {
 type Store struct {
 	db    *driver.Client
 	o     Options
-	looks lookCache
+	looks marks.Looks[reply]
 }
 
 var (

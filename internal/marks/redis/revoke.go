@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -156,14 +157,55 @@ func (s *Store) Alive(ctx context.Context, sess marks.Session) (bool, error) {
 	return runID(info.Val()) == sess.Run && listed(left), nil
 }
 
-// Release implements marks.Store. A session of another run is gone; the next raise removes its
-// record.
-func (s *Store) Release(ctx context.Context, sess marks.Session) error {
-	s.looks.forget(sess)
-	alive, err := s.Alive(ctx, sess)
-	if err != nil || alive {
-		return err
+// Release implements marks.Store. Sessions of another run are gone; the next raise removes their
+// records.
+func (s *Store) Release(ctx context.Context, all ...marks.Departed) error {
+	for most := range slices.Chunk(all, releaseMost) {
+		if err := s.release(ctx, most); err != nil {
+			return err
+		}
 	}
-	_, err = s.run(ctx, releaseScript, nil, sess.Run, sess.ID)
+	return nil
+}
+
+// releaseMost is how many sessions one script releases: Redis does nothing else meanwhile.
+const releaseMost = 500
+
+// release asks the server's list of clients which of these sessions are gone, and then drops their
+// records. A run never uses a client id twice, so none of these comes back in between.
+func (s *Store) release(ctx context.Context, all []marks.Departed) error {
+	ask := []any{"CLIENT", "LIST", "ID"}
+	for _, d := range all {
+		ask = append(ask, d.Session.ID)
+	}
+	var left *driver.Cmd
+	var info *driver.StringCmd
+	err := retry(ctx, func() error {
+		p := s.db.Pipeline()
+		info, left = p.Info(ctx, "server"), p.Do(ctx, ask...)
+		_, err := p.Exec(ctx)
+		return err
+	})
+	if err != nil {
+		return Explain(err)
+	}
+	alive := make(map[string]bool)
+	for _, id := range listedIDs(left) {
+		alive[text(id)] = true
+	}
+	run := runID(info.Val())
+	args := []any{run}
+	for _, d := range all {
+		if d.Session.Run != run || alive[strconv.FormatInt(d.Session.ID, 10)] {
+			continue
+		}
+		for _, r := range d.Resources {
+			args = append(args, d.Session.ID, string(r))
+		}
+	}
+	if len(args) == 1 {
+		return nil
+	}
+	_, err = s.run(ctx, releaseScript, nil, args...)
 	return err
 }

@@ -109,7 +109,7 @@ func parseReply(list []any) (r reply, err error) {
 	r.list = list
 	r.verdict, _ = list[0].(string)
 	switch r.verdict {
-	case "others", "marks", "probed": // their answers have no mark
+	case "others", "marks", "missing", "probed": // their answers have no mark
 		return r, nil
 	}
 	if len(list) < answerFields {

@@ -32,7 +32,7 @@ func (s *Store) Register(
 	}
 	registered, err := s.registration(r, claims)
 	if err == nil && registered.Next == marks.MustRaise {
-		s.looks.put(lookKey{sess, registered.Claim.Resource}, r)
+		s.looks.Put(sess, registered.Claim.Resource, r)
 	}
 	return registered, err
 }
@@ -88,7 +88,7 @@ func notInstalled() error {
 func (s *Store) Raise(
 	ctx context.Context, sess marks.Session, c fence.Claim, confirm marks.Confirm,
 ) (marks.Mark, error) {
-	looked, cached := s.looks.take(lookKey{sess, c.Resource})
+	looked, cached := s.looks.Take(sess, c.Resource)
 	for wait := firstPause; ; wait = nextPause(wait) {
 		var err error
 		if !cached {
@@ -158,18 +158,67 @@ func markOf(r reply, name fence.Resource) marks.Mark {
 	return m
 }
 
-// Marks implements marks.Store with one script.
+// Marks implements marks.Store with one script, or with one for every marksMost resources if none
+// is named.
 func (s *Store) Marks(ctx context.Context, only ...fence.Resource) ([]marks.Mark, error) {
+	wanted := only
+	if len(only) == 0 {
+		names, err := s.names(ctx)
+		if err != nil {
+			return nil, err
+		}
+		wanted = names
+	}
+	var found []marks.Mark
+	for most := range slices.Chunk(wanted, marksMost) {
+		read, err := s.marks(ctx, most)
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, read...)
+	}
+	for i := range found {
+		if len(only) > 0 {
+			found[i].Sessions = 0
+		}
+	}
+	slices.SortFunc(found, func(a, b marks.Mark) int {
+		return strings.Compare(string(a.Resource), string(b.Resource))
+	})
+	return found, nil
+}
+
+// marksMost is how many marks one script reads: Redis does nothing else meanwhile.
+const marksMost = 500
+
+// names returns the resources that have a mark.
+func (s *Store) names(ctx context.Context) ([]fence.Resource, error) {
+	r, err := s.run(ctx, marksScript, nil)
+	if err == nil {
+		err = s.unreadable(r)
+	}
+	if err != nil {
+		return nil, err
+	}
+	var names []fence.Resource
+	for _, name := range r.list[1:] {
+		names = append(names, fence.Resource(text(name)))
+	}
+	return names, nil
+}
+
+// marks reads the marks of these resources.
+func (s *Store) marks(ctx context.Context, only []fence.Resource) ([]marks.Mark, error) {
 	var args []any
 	for _, r := range only {
 		args = append(args, string(r))
 	}
 	r, err := s.run(ctx, marksScript, nil, args...)
-	switch {
-	case err != nil:
+	if err == nil {
+		err = s.unreadable(r)
+	}
+	if err != nil {
 		return nil, err
-	case r.verdict == "schema", r.verdict == "missing" && !s.o.Coordinated:
-		return nil, refuse(r.verdict, fence.Claim{}, marks.Mark{})
 	}
 	var found []marks.Mark
 	for _, v := range r.list[1:] {
@@ -178,15 +227,18 @@ func (s *Store) Marks(ctx context.Context, only ...fence.Resource) ([]marks.Mark
 		if err != nil {
 			return nil, err
 		}
-		if m.Resource = fence.Resource(text(fields[0])); len(only) > 0 {
-			m.Sessions = 0
-		}
+		m.Resource = fence.Resource(text(fields[0]))
 		found = append(found, m)
 	}
-	slices.SortFunc(found, func(a, b marks.Mark) int {
-		return strings.Compare(string(a.Resource), string(b.Resource))
-	})
 	return found, nil
+}
+
+// unreadable returns why there are no marks to read, from the answer of marks.lua.
+func (s *Store) unreadable(r reply) error {
+	if r.verdict == "schema" || r.verdict == "missing" && !s.o.Coordinated {
+		return refuse(r.verdict, fence.Claim{}, marks.Mark{})
+	}
+	return nil
 }
 
 // Adopt implements marks.Admin. It runs one script, and then ends every session that the resource

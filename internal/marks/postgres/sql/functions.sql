@@ -32,26 +32,30 @@ end $$;
 -- so nobody holds the lock for long.
 -- step is one of: admitted, raise, revoke, stale, issuer, elsewhere. The other columns are the mark
 -- that the step is about.
+-- If the step is raise, basis is what look would return now, and older is how many sessions of the
+-- resource would be under another token. Otherwise they are empty and 0.
 drop function if exists ringfence.register(integer, timestamptz, text[], bigint[], text);
+drop function if exists ringfence.register(integer, timestamptz, text, text[], bigint[], text);
 create or replace function ringfence.register(
     p_pid integer, p_backend_start timestamptz, p_run text, p_resources text[], p_tokens bigint[], p_issuer text,
     out step text, out resource text, out token bigint, out issuer text, out holder text,
-    out raised_at timestamptz, out confirmed boolean, out continued boolean, out adoption text)
+    out raised_at timestamptz, out confirmed boolean, out continued boolean, out adoption text, out basis text, out older bigint)
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
-    v_run text := ringfence.run();
     v_server text := ringfence.server();
+    v_run text := ringfence.run_of(v_server);
     v_complete boolean;
     v_vouched boolean;
 begin
     perform ringfence.check_isolation();
+    basis := ''; older := 0;
     if p_run <> v_run then
         step := 'elsewhere'; resource := ''; token := 0; issuer := ''; holder := ''; confirmed := false; continued := false; adoption := '';
         return;
     end if;
     perform set_config('synchronous_commit', 'off', true); -- a session that a crash forgets is a session that it ended
     perform 1 from ringfence.mark m where m.resource = any (p_resources) order by m.resource for no key update;
-    select i.written = i.xmin and coalesce(i.registry = ringfence.registry(), false), i.written = i.xmin and i.server = v_server
+    select i.written = i.xmin and coalesce(i.registry = ringfence.registry_of(v_run), false), i.written = i.xmin and i.server = v_server
       into v_complete, v_vouched from ringfence.installation i;
 
     select w.step, w.resource, coalesce(w.token, 0), coalesce(w.issuer, ''), coalesce(w.holder, ''), w.raised_at, w.confirmed, w.continued,
@@ -83,8 +87,19 @@ begin
         select wanted.resource, wanted.token, p_issuer, p_pid, p_backend_start
           from unnest(p_resources, p_tokens) as wanted(resource, token)
             on conflict do nothing;
+        -- An open gate stays open while its mark is locked.
         perform ringfence.open(wanted.resource, wanted.token, p_issuer)
-           from unnest(p_resources, p_tokens) as wanted(resource, token);
+           from unnest(p_resources, p_tokens) as wanted(resource, token) join ringfence.gate g on g.resource = wanted.resource
+          where not g.open;
+    elsif step = 'raise' then
+        -- The mark and its basis must come from one look: a mark that is not there cannot be
+        -- locked, so somebody may have raised it since the statement above.
+        select l.token, l.issuer, l.holder, l.raised_at, l.confirmed, l.continued, l.adoption, l.basis
+          into token, issuer, holder, raised_at, confirmed, continued, adoption, basis from ringfence.look(resource) l;
+        select count(*) into older
+          from unnest(p_resources, p_tokens) as wanted(resource, token)
+          join ringfence.session s on s.resource = wanted.resource and (s.token <> wanted.token or s.issuer <> p_issuer)
+         where wanted.resource = register.resource;
     end if;
 end $$;
 
@@ -109,19 +124,20 @@ create or replace function ringfence.look(
     out adoption text, out basis text)
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
-    v_run text := ringfence.run();
+    v_server text := ringfence.server();
+    v_run text := ringfence.run_of(v_server);
     m record;
     i record;
 begin
     select k.*, k.xmin as row_xmin into m from ringfence.mark k where k.resource = p_resource;
-    select n.*, n.xmin as row_xmin, n.registry = ringfence.registry() as complete into i from ringfence.installation n;
+    select n.*, n.xmin as row_xmin, n.registry = ringfence.registry_of(v_run) as complete into i from ringfence.installation n;
     token := coalesce(m.token, 0); issuer := coalesce(m.issuer, ''); holder := coalesce(m.holder, ''); raised_at := m.raised_at;
     adoption := coalesce(m.adoption, '');
     if m.resource is null then
-        continued := coalesce(i.server = ringfence.server() and i.written = i.row_xmin, false);
+        continued := coalesce(i.server = v_server and i.written = i.row_xmin, false);
         confirmed := continued and coalesce(i.complete, false);
     else
-        continued := coalesce(m.server = ringfence.server() and m.written = m.row_xmin, false);
+        continued := coalesce(m.server = v_server and m.written = m.row_xmin, false);
         confirmed := coalesce(m.run = v_run and m.written = m.row_xmin, false);
     end if;
     basis := concat_ws(' ', v_run, 'ringfence.mark'::regclass::oid, i.row_xmin, coalesce(m.row_xmin::text, '-'));
@@ -179,17 +195,18 @@ create or replace function ringfence.write_mark(
     p_there boolean, p_resource text, p_token bigint, p_issuer text, p_holder text, p_raised timestamptz, p_adoption text) returns boolean
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
-    v_run text := ringfence.run();
+    v_server text := ringfence.server();
+    v_run text := ringfence.run_of(v_server);
 begin
     if p_there then
         update ringfence.mark m
-           set token = p_token, issuer = p_issuer, holder = p_holder, raised_at = p_raised, server = ringfence.server(), run = v_run,
+           set token = p_token, issuer = p_issuer, holder = p_holder, raised_at = p_raised, server = v_server, run = v_run,
                adoption = p_adoption
          where m.resource = p_resource
            and ((m.token, m.issuer, m.run, m.adoption) is distinct from (p_token, p_issuer, v_run, p_adoption) or m.written is distinct from m.xmin);
     else
         insert into ringfence.mark (resource, token, issuer, holder, raised_at, server, run, adoption)
-        values (p_resource, p_token, p_issuer, p_holder, p_raised, ringfence.server(), v_run, p_adoption) on conflict do nothing;
+        values (p_resource, p_token, p_issuer, p_holder, p_raised, v_server, v_run, p_adoption) on conflict do nothing;
         if not found then
             return false;
         end if;
@@ -349,16 +366,18 @@ language plpgsql volatile security invoker set search_path = pg_catalog, pg_temp
 declare
     v_listed_pids integer[];
     v_listed_starts timestamptz[];
-    v_pids integer[] := '{}';
-    v_starts timestamptz[] := '{}';
+    v_pids integer[];
+    v_starts timestamptz[];
     v_inside integer[];
-    s record;
 begin
     perform ringfence.check_isolation();
     if not ringfence.may_see() then
         raise insufficient_privilege using message = format('role %I lacks pg_read_all_stats', current_user);
     end if;
-    remaining := '{}'; blocked := '{}'; described := '{}';
+    -- A crash loses nothing that this writes and that still counts: it ends every session, and a
+    -- gate counts on one run of the server.
+    perform set_config('synchronous_commit', 'off', true);
+    blocked := '{}';
     -- Check the mark before listing who is inside: others could enter while the mark is another
     -- one.
     current := ringfence.is_mark(p_resource, p_token, p_issuer);
@@ -379,30 +398,31 @@ begin
         v_inside := '{}'; prepared := '{}'; -- they may be under a newer mark
     end if;
     perform pg_stat_clear_snapshot();
-    for s in
-        select o.pid, o.backend_start, a.pid is not null as alive, a.usename, a.application_name, a.client_addr, a.state
+    with alive as materialized (
+        select * from pg_stat_get_activity(null)
+    ), older as materialized (
+        select o.pid, o.backend_start, a.pid is not null as lives, a.usesysid, a.application_name, a.client_addr, a.state
           from unnest(v_listed_pids, v_listed_starts) as o(pid, backend_start)
-          left join pg_stat_activity a on a.pid = o.pid and a.backend_start = o.backend_start
+          left join alive a on a.pid = o.pid and a.backend_start = o.backend_start
         union -- backends inside: they leave that list when they end
-        select i.pid, a.backend_start, true, a.usename, a.application_name, a.client_addr, a.state
-          from unnest(v_inside) as i(pid) left join pg_stat_activity a on a.pid = i.pid
-    loop
-        if not s.alive then
-            v_pids := v_pids || s.pid; v_starts := v_starts || s.backend_start;
-            continue;
-        end if;
-        remaining := remaining || s.pid;
-        if cardinality(described) < 5 then
-            described := described || format('pid %s of role %s%s%s%s', s.pid, coalesce(s.usename::text, 'unknown'),
-                coalesce(' (' || nullif(s.application_name, '') || ')', ''), coalesce(' from ' || host(s.client_addr), ''), coalesce(', ' || s.state, ''));
-        end if;
-        continue when not p_signal or s.pid = 0;
+        select i.pid, a.backend_start, true, a.usesysid, a.application_name, a.client_addr, a.state
+          from unnest(v_inside) as i(pid) left join alive a on a.pid = i.pid
+    )
+    select coalesce(array_agg(o.pid) filter (where not o.lives), '{}'), array_agg(o.backend_start) filter (where not o.lives),
+           coalesce(array_agg(o.pid) filter (where o.lives), '{}'),
+           array(select format('pid %s of role %s%s%s%s', x.pid, coalesce(pg_get_userbyid(x.usesysid)::text, 'unknown'),
+                               coalesce(' (' || nullif(x.application_name, '') || ')', ''), coalesce(' from ' || host(x.client_addr), ''),
+                               coalesce(', ' || x.state, ''))
+                   from older x where x.lives limit 5)
+      into v_pids, v_starts, remaining, described
+      from older o;
+    if p_signal then
         begin
-            perform pg_terminate_backend(s.pid);
+            perform pg_terminate_backend(r.pid) from unnest(remaining) as r(pid) where r.pid <> 0;
         exception when insufficient_privilege then
-            blocked := blocked || coalesce(s.usename::text, 'a background process');
+            blocked := ringfence.signal(remaining);
         end;
-    end loop;
+    end if;
     gone := cardinality(v_pids);
     if gone > 0 then
         perform ringfence.forget(p_resource, v_pids, v_starts);
@@ -412,15 +432,44 @@ begin
     end if;
 end $$;
 
--- release removes the record of a session unless it is alive. sweep removes the records of all
--- sessions that are not alive.
-create or replace function ringfence.release(p_pid integer, p_backend_start timestamptz) returns void
+-- signal tells backends to end, one by one, and returns the roles of those that the caller may not
+-- end.
+create or replace function ringfence.signal(p_pids integer[]) returns text[]
 language plpgsql volatile security invoker set search_path = pg_catalog, pg_temp as $$
+declare
+    v_pid integer;
+    blocked text[] := '{}';
 begin
+    foreach v_pid in array p_pids loop
+        continue when v_pid = 0;
+        begin
+            perform pg_terminate_backend(v_pid);
+        exception when insufficient_privilege then
+            blocked := blocked || coalesce((select a.usename::text from pg_stat_activity a where a.pid = v_pid), 'a background process');
+        end;
+    end loop;
+    return blocked;
+end $$;
+
+-- release removes the records of these sessions, except of those that are alive. sweep removes the
+-- records of all sessions that are not alive.
+drop function if exists ringfence.release(integer, timestamptz);
+create or replace function ringfence.release(p_pids integer[], p_backend_starts timestamptz[]) returns void
+language plpgsql volatile security invoker set search_path = pg_catalog, pg_temp as $$
+declare
+    v_pids integer[];
+    v_starts timestamptz[];
+begin
+    if not ringfence.may_see() then
+        return;
+    end if;
     perform pg_stat_clear_snapshot();
-    if ringfence.may_see() and not exists (
-        select from pg_stat_get_activity(p_pid) a where a.pid = p_pid and a.backend_start = p_backend_start) then
-        perform ringfence.forget(null, array[p_pid], array[p_backend_start]);
+    select array_agg(s.pid), array_agg(s.backend_start) into v_pids, v_starts
+      from unnest(p_pids, p_backend_starts) as s(pid, backend_start)
+      left join pg_stat_get_activity(null) a on a.pid = s.pid and a.backend_start = s.backend_start
+     where a.pid is null;
+    if v_pids is not null then
+        perform ringfence.forget(null, v_pids, v_starts);
     end if;
 end $$;
 
@@ -461,8 +510,10 @@ returns table (resource text, token bigint, issuer text, holder text, raised_at 
 language sql volatile security definer set search_path = pg_catalog, pg_temp as $$
     select m.resource, m.token, m.issuer, m.holder, m.raised_at,
            coalesce(m.run = here.run and m.written = m.xmin, false), coalesce(m.server = here.server and m.written = m.xmin, false), m.adoption,
-           case when p_resources is null then (select count(*) from ringfence.session s where s.resource = m.resource) else 0 end
-      from ringfence.mark m, (select ringfence.run() as run, ringfence.server() as server) here
+           coalesce(recorded.sessions, 0)
+      from (select ringfence.run() as run, ringfence.server() as server) here, ringfence.mark m
+      left join (select s.resource, count(*) as sessions from ringfence.session s where p_resources is null group by s.resource) recorded
+        on recorded.resource = m.resource
      where p_resources is null or m.resource = any (p_resources)
      order by m.resource
 $$;

@@ -12,19 +12,31 @@ begin
 end $$;
 
 -- run names one run of that server. In another run every earlier session has ended, and the data
--- may be older.
+-- may be older. Give it the server where that is known: finding it out reads a file.
+create or replace function ringfence.run_of(p_server text) returns text
+language plpgsql stable security definer set search_path = pg_catalog, pg_temp as $$
+begin
+    return p_server || '/' || (extract(epoch from pg_postmaster_start_time()) * 1000000)::bigint;
+end $$;
+
 create or replace function ringfence.run() returns text
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 begin
-    return ringfence.server() || '/' || (extract(epoch from pg_postmaster_start_time()) * 1000000)::bigint;
+    return ringfence.run_of(ringfence.server());
 end $$;
 
 -- registry names the table of sessions on this run. A table that was created again is another
 -- registry.
+create or replace function ringfence.registry_of(p_run text) returns text
+language plpgsql stable security definer set search_path = pg_catalog, pg_temp as $$
+begin
+    return p_run || '/' || 'ringfence.session'::regclass::oid;
+end $$;
+
 create or replace function ringfence.registry() returns text
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 begin
-    return ringfence.run() || '/' || 'ringfence.session'::regclass::oid;
+    return ringfence.registry_of(ringfence.run());
 end $$;
 
 -- own_start returns when the caller's backend started. The schema's owner may have no privilege to
@@ -36,8 +48,9 @@ begin
 end $$;
 
 -- leg identifies the caller's backend and the server's run. A guard calls it on a client's upstream
--- connection before the client may use that. It returns the pid, the start in microseconds, whether
--- the role is a superuser, and the run; 'standby' on a server in recovery.
+-- connection, before the client may use that, if the server does not show it the name that it has
+-- sent there. It returns the pid, the start in microseconds, whether the role is a superuser, and
+-- the run; 'standby' on a server in recovery.
 create or replace function ringfence.leg() returns text
 language plpgsql volatile security invoker set search_path = pg_catalog, pg_temp as $$
 declare

@@ -1,16 +1,16 @@
--- Reads marks. KEYS: the marker. ARGV: the resources; all when there are none.
+-- Reads marks. KEYS: the marker. ARGV: the resources. Without any it returns the names of all
+-- resources that have a mark.
 local now = here()
 local m = redis.call('HMGET', MARKER, 'schema', 'epoch')
 if m[2] and m[1] ~= SCHEMA and m[1] ~= '1' then return {'schema'} end
 
-local names = ARGV
-if #names == 0 then
+local list = {m[2] and 'marks' or 'missing'}
+if #ARGV == 0 then
   for _, field in ipairs(redis.call('HKEYS', MARKER)) do
-    if string.sub(field, 1, 9) == 'resource:' then names[#names + 1] = string.sub(field, 10) end
+    if string.sub(field, 1, 9) == 'resource:' then list[#list + 1] = string.sub(field, 10) end
   end
 end
-local list = {m[2] and 'marks' or 'missing'}
-for _, name in ipairs(names) do
+for _, name in ipairs(ARGV) do
   local s = look(name, MARKER .. ':' .. name, now)
   if s.present or s.listed and s.installed then list[#list + 1] = answer(name, 1, s) end
 end

@@ -1,11 +1,9 @@
--- Drops the records of an ended session, of all resources. KEYS: the marker. ARGV: its run, its
--- client id.
+-- Drops the records of ended sessions. KEYS: the marker. ARGV: their run; client id and resource of
+-- each record.
 local now = here()
 if now.run ~= ARGV[1] then return {'elsewhere'} end
-for _, field in ipairs(redis.call('HKEYS', MARKER)) do
-  if string.sub(field, 1, 9) == 'resource:' then
-    local key = MARKER .. ':' .. string.sub(field, 10)
-    if redis.call('HGET', key, 'server') == now.server then redis.call('HDEL', key, 'session:' .. ARGV[2]) end
-  end
+for i = 2, #ARGV, 2 do
+  local key = MARKER .. ':' .. ARGV[i + 1]
+  if redis.call('HGET', key, 'server') == now.server then redis.call('HDEL', key, 'session:' .. ARGV[i]) end
 end
 return {'released'}

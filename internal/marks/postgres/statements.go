@@ -1,0 +1,20 @@
+package postgres
+
+// The statements of an admission.
+const (
+	identifySQL = `select a.backend_start, o.rolsuper, ringfence.run()
+	  from pg_stat_get_activity($1) a join pg_roles o on o.oid = a.usesysid
+	 where a.pid = $1 and a.query = $2
+	   and a.datid = (select d.oid from pg_database d where d.datname = current_database())`
+
+	registerSQL = `select step, basis, older, resource, token, issuer, holder,
+	       coalesce(raised_at, 'epoch'), confirmed, continued, adoption
+	  from ringfence.register($1, $2, $3, $4, $5, $6)`
+
+	raiseSQL = `select step, token, issuer, holder,
+	       coalesce(raised_at, 'epoch'), confirmed, continued, adoption
+	  from ringfence.raise($1, $2, $3, $4, $5)`
+
+	revokeSQL = `select current, gone, remaining, blocked, prepared, described
+	  from ringfence.revoke($1, $2, $3, $4, $5)`
+)

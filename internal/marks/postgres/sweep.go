@@ -1,0 +1,59 @@
+package postgres
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+const (
+	firstWarm = time.Second // after Open: a program that opens a store for a moment needs no warmth
+	nextSweep = time.Minute
+	sweepTime = 10 * time.Second // bounds one
+)
+
+// sweep removes the records of dead sessions every minute, if their guards could not do so, and
+// keeps a connection warm.
+func (s *Store) sweep(ctx context.Context) {
+	next := time.NewTimer(firstWarm)
+	defer next.Stop()
+	for first := true; ; first = false {
+		select {
+		case <-ctx.Done():
+			return
+		case <-next.C:
+		}
+		bounded, cancel := context.WithTimeout(ctx, sweepTime)
+		if !first {
+			// Nothing depends on a sweep, and the next may succeed.
+			_ = s.exec(bounded, `select ringfence.sweep()`)
+		}
+		s.warm(bounded)
+		cancel()
+		next.Reset(nextSweep)
+	}
+}
+
+// warm runs the statements of a take-over for no resource, so that they change nothing. A take-over
+// is rare. Without this it would find a connection on which the server has yet to parse, compile
+// and plan them, which takes longer than the take-over.
+func (s *Store) warm(ctx context.Context) {
+	var run string
+	if s.row(ctx, func(r pgx.Row) error { return r.Scan(&run) }, `select ringfence.run()`) != nil {
+		return
+	}
+	for _, call := range []struct {
+		sql  string
+		args []any
+	}{
+		{identifySQL, []any{0, ""}},
+		{registerSQL, []any{0, time.Time{}, run, []string{}, []int64{}, ""}},
+		{raiseSQL, []any{"", 0, "", "", ""}},
+		{revokeSQL, []any{"", 0, "", false, 0}},
+	} {
+		if s.exec(ctx, call.sql, call.args...) != nil {
+			return
+		}
+	}
+}
