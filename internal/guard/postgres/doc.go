@@ -49,12 +49,12 @@
 //
 // # What shows of the guard in Postgres
 //
-// A session's address in pg_stat_activity, pg_hba.conf and the log is the guard's. The guard's
-// statement on the client's connection is "select ringfence.leg()". It is in pg_stat_activity.query
-// until the client's first statement, in pg_stat_statements, and in the log if all statements are
-// logged, and it counts as one transaction in pg_stat_database. The guard has a few connections of
-// its own, with the application_name ringfence. Its tables are in the schema ringfence, which
-// pg_dump dumps.
+// A session's address in pg_stat_activity, pg_hba.conf and the log is the guard's. The guard sends
+// one statement on the client's connection, which is only a comment: /* ringfence … */. It is in
+// pg_stat_activity.query until the client's first statement, and in the log if all statements are
+// logged. Where track_activities is off, "select ringfence.leg()" follows. The guard has a few
+// connections of its own, with the application_name ringfence. Its tables are in the schema
+// ringfence, which pg_dump dumps.
 //
 // # The states of a connection
 //

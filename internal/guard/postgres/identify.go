@@ -16,8 +16,8 @@ import (
 	"github.com/ringfence/ringfence/internal/refusal"
 )
 
-// identify queries the client's own upstream connection for the session and the server that it
-// leads to. Nothing of the client but its login has been sent there yet.
+// identify finds out which session of which server the client's own upstream connection leads to.
+// Nothing of the client but its login has been sent there yet.
 func (p *Protocol) identify(ctx context.Context, l *login, s *startup) (marks.Session, error) {
 	defer marks.StepIdentify.Begin(ctx)()
 	unhook := guard.Limit(ctx, l.server, p.o.LoginTimeout)
@@ -28,15 +28,38 @@ func (p *Protocol) identify(ctx context.Context, l *login, s *startup) (marks.Se
 	if physical(s.get("replication")) {
 		return p.o.Store.Walsender(ctx, l.pid, s.get("user"))
 	}
-	answer, err := l.query(pgstore.IdentityQuery)
-	if err != nil {
-		return marks.Session{}, unidentified(err, s.database(), p.o.Store.Database())
+	identity, ok, err := p.find(ctx, l, s)
+	if err == nil && !ok {
+		identity, err = p.ask(l, s)
 	}
-	identity, err := pgstore.ParseIdentity(answer)
 	if err != nil {
 		return marks.Session{}, err
 	}
 	return identity.Session, p.o.Store.CheckIdentity(ctx, identity, l.pid, s.get("user"))
+}
+
+// find tags the connection and looks for the tag in the server's list of backends. It returns false
+// if the tag is not there. A walsender takes statements only of its own grammar before Postgres 15,
+// and is not tagged.
+func (p *Protocol) find(ctx context.Context, l *login, s *startup) (pgstore.Identity, bool, error) {
+	if s.get("replication") != "" {
+		return pgstore.Identity{}, false, nil
+	}
+	tag := pgstore.NewTag()
+	var answer *answeredError
+	if _, err := l.query(tag); err != nil && !errors.As(err, &answer) {
+		return pgstore.Identity{}, false, identifying(err)
+	}
+	return p.o.Store.Identify(ctx, l.pid, tag)
+}
+
+// ask queries the connection itself.
+func (p *Protocol) ask(l *login, s *startup) (pgstore.Identity, error) {
+	answer, err := l.query(pgstore.IdentityQuery)
+	if err != nil {
+		return pgstore.Identity{}, unidentified(err, s.database(), p.o.Store.Database())
+	}
+	return pgstore.ParseIdentity(answer)
 }
 
 // database returns the database that the client asks for: by default the one with the user's name.
@@ -77,6 +100,10 @@ func unidentified(err error, database, own string) error {
 				database, answer.message),
 			"an operator runs guard install again: it lets every role identify its own session")
 	}
+	return identifying(err)
+}
+
+func identifying(err error) error {
 	return fmt.Errorf("cannot identify the session of the client's connection: %w", err)
 }
 

@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -291,4 +292,22 @@ func TestAGuardDoesNotWaitForeverForAServerThatDoesNotAnswerALogin(t *testing.T)
 			t.Errorf("the client got %+v", e)
 		}
 	}
+}
+
+// Where the server keeps no statements, the guard cannot see its own on the client's connection.
+func TestASessionIsIdentifiedWithoutTrackedActivities(t *testing.T) {
+	g := fenced(t)
+	sql(t, g.pg.URL("postgres", g.database),
+		"alter database "+g.database+" set track_activities = off")
+	c := g.open(5)
+	g.exec(c, "insert into ledger (token) values (5)")
+	if n := g.count("select count(*) from ringfence.session where pid = " +
+		strconv.Itoa(int(c.PgConn().PID()))); n != 1 {
+		t.Errorf("%d records of the session", n)
+	}
+	newer := g.open(7)
+	if err := c.Ping(t.Context()); err == nil {
+		t.Error("the older session is still alive")
+	}
+	g.exec(newer, "insert into ledger (token) values (7)")
 }

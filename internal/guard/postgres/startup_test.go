@@ -266,10 +266,13 @@ func TestNothingButTheLoginReachesTheDatabaseBeforeAdmission(t *testing.T) {
 		encode('Q', "insert into ledger (token) values (5)\x00"))
 	w.send(packet, early)
 	stop.await(t)
-	question := encode('Q', pgstore.IdentityQuery+"\x00") // the guard's
-	if sent := tap.sentBy("app"); len(sent) != 1 || !bytes.Equal(sent[0], join(packet, question)) {
-		t.Errorf("before admission the server got %q", sent)
+	tag := encode('Q', pgstore.NewTag()+"\x00") // the guard's, with another name in it
+	sent := tap.sentBy("app")
+	if len(sent) != 1 || len(sent[0]) != len(packet)+len(tag) || !bytes.HasPrefix(sent[0], packet) ||
+		!bytes.HasPrefix(sent[0][len(packet):], tag[:len("Q....")+len("/* ringfence ")]) {
+		t.Fatalf("before admission the server got %q", sent)
 	}
+	tag = sent[0][len(packet):]
 	if n := g.count("select count(*) from ledger"); n != 0 {
 		t.Errorf("%d rows before admission", n)
 	}
@@ -279,7 +282,7 @@ func TestNothingButTheLoginReachesTheDatabaseBeforeAdmission(t *testing.T) {
 	if m := w.next(); m.kind != 'E' {
 		t.Errorf("the early bytes were answered with %q", m.kind)
 	}
-	if sent := tap.sentBy("app"); !bytes.Equal(sent[0], join(packet, question, early)) {
+	if sent := tap.sentBy("app"); !bytes.Equal(sent[0], join(packet, tag, early)) {
 		t.Errorf("the server got %q", sent[0])
 	}
 }
