@@ -34,6 +34,7 @@ var checks = []struct {
 	left string
 }{
 	{regexp.MustCompile(`and current_setting\('ringfence\._numbered', true\) = 'true'`), ""},
+	{regexp.MustCompile(`v_number := currval\('ringfence\.attachment'\);`), ""},
 	{regexp.MustCompile(`(?s)and exists \(select from ringfence\.session .*?\)\);`), ";"},
 	{regexp.MustCompile(`(?s)if not ringfence\.registered.*?end if;`), ""},
 }
