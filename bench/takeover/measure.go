@@ -29,7 +29,7 @@ type database interface {
 	// open opens a session through the guard with this number, under the token. If it writes, it has
 	// an open transaction with a write.
 	open(ctx context.Context, guard int, token int64, writes bool) (session, error)
-	// check returns an error if one of the older sessions is not gone, or has left a write.
+	// check returns an error if one of the older sessions does not end, or has left a write.
 	check(ctx context.Context, older []session) error
 	io.Closer
 }
@@ -59,7 +59,7 @@ func measure(
 	r = report.New("take-over", o)
 	r.Note("Time from the connection of the new leader's first session until it is admitted. writing: " +
 		"each older session has an open transaction with a write, or a MULTI with a queued one. After each " +
-		"take-over the benchmark checks that the older sessions are gone and have left no write.")
+		"take-over the benchmark checks that the older sessions end and have left no write.")
 	var cells []*cell
 	for _, database := range databases {
 		some, failed := database.cells(ctx, r, o)

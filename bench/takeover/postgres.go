@@ -64,18 +64,28 @@ func (p *postgres) open(
 	return s, nil
 }
 
-// check looks at the server, which has only the newcomer's session left.
+// check waits until the server has only the newcomer's session left: a guard keeps sessions at rest
+// from writing at once, and their backends end a little later.
 func (p *postgres) check(ctx context.Context, _ []session) error {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
 	conn, err := pgx.Connect(ctx, p.Server.URL("postgres", "postgres"))
 	if err != nil {
 		return err
 	}
 	defer conn.Close(context.WithoutCancel(ctx))
-	var sessions, rows int
-	err = conn.QueryRow(ctx, `select (select count(*) from pg_stat_activity where usename = $1),
-		(select count(*) from written)`, ways.User).Scan(&sessions, &rows)
-	if err == nil && (sessions != 1 || rows != 0) {
-		err = fmt.Errorf("after the take-over there are %d sessions and %d rows of older ones", sessions, rows)
+	for {
+		var sessions, rows int
+		err := conn.QueryRow(ctx, `select (select count(*) from pg_stat_activity where usename = $1),
+			(select count(*) from written)`, ways.User).Scan(&sessions, &rows)
+		switch {
+		case err != nil:
+			return fmt.Errorf("after the take-over older sessions did not end: %w", err)
+		case rows != 0:
+			return fmt.Errorf("after the take-over there are %d rows of older sessions", rows)
+		case sessions == 1:
+			return nil
+		}
+		time.Sleep(10 * time.Millisecond)
 	}
-	return err
 }

@@ -49,6 +49,7 @@ type Admission struct {
 	verdicts verdicts
 	reasons  together[[]fence.Claim, map[fence.Resource]Mark]
 	releases together[Departed, struct{}]
+	relayed  relayed
 }
 
 // Admit registers a session under all its claims. Until it returns nil, nothing of the client but
@@ -103,6 +104,7 @@ func (a *Admission) Release(ctx context.Context, s Session, claims []Presented) 
 		d.Resources = append(d.Resources, c.Resource)
 		revoked = revoked && a.overtaken(c) != nil
 	}
+	a.relayed.remove(d)
 	if revoked {
 		return
 	}
@@ -119,7 +121,7 @@ func (a *Admission) Release(ctx context.Context, s Session, claims []Presented) 
 func (a *Admission) Raise(ctx context.Context, c fence.Claim) error {
 	_, err := a.raise(ctx, Session{}, c)
 	if err == nil {
-		err = a.revoke(ctx, Session{}, c)
+		err = a.revoke(ctx, Session{}, c, 0)
 	}
 	return a.explained(ctx, err)
 }
@@ -174,10 +176,12 @@ func (a *Admission) admit(ctx context.Context, s Session, presented []Presented)
 	if err != nil {
 		return a.deposed(ctx, claims, err)
 	}
+	var quiet []relaying
+	defer func() { end(quiet) }() // last: the end of many keeps the server busy
 	for {
-		end := StepRegister.Begin(ctx)
+		stop := StepRegister.Begin(ctx)
 		r, err := a.Store.Register(ctx, s, claims)
-		end()
+		stop()
 		a.seen.learn(r.Mark)
 		if err != nil {
 			return a.explained(ctx, err)
@@ -189,10 +193,12 @@ func (a *Admission) admit(ctx context.Context, s Session, presented []Presented)
 			var older int
 			if older, err = a.raise(ctx, s, r.Claim); err == nil && older > 0 {
 				// The next registration would ask for it, but a busy store takes seconds to say so.
-				err = a.revoke(ctx, s, r.Claim)
+				var more []relaying
+				more, err = a.endOlder(ctx, s, r.Claim, older)
+				quiet = append(quiet, more...)
 			}
 		case MustRevoke:
-			err = a.revoke(ctx, s, r.Claim)
+			err = a.revoke(ctx, s, r.Claim, 0)
 		}
 		if err != nil {
 			return a.explained(ctx, err)
@@ -306,10 +312,29 @@ func (a *Admission) raise(ctx context.Context, s Session, c fence.Claim) (older 
 	return before.Sessions, nil
 }
 
-func (a *Admission) revoke(ctx context.Context, s Session, c fence.Claim) error {
+// endOlder ends the sessions that a raise has overtaken, of which there are about so many: those of
+// this process that are at rest here, and the others at the store. It returns those that are quiet,
+// and that the caller must end.
+func (a *Admission) endOlder(
+	ctx context.Context, s Session, c fence.Claim, older int,
+) (quiet []relaying, err error) {
 	defer StepRevoke.Begin(ctx)()
 	start := time.Now()
-	ended, err := a.Store.Revoke(ctx, s, c)
+	quiet = a.quiet(ctx, c)
+	if len(quiet) < older {
+		defer endSoon(quiet).Stop() // they may keep others from ending
+		return quiet, a.revoke(ctx, s, c, len(quiet))
+	}
+	a.notify(Event{Kind: Revoked, Claim: c, Session: s, Ended: len(quiet), Took: time.Since(start)})
+	return quiet, nil
+}
+
+// revoke ends older sessions at the store. ended is how many have been ended without it.
+func (a *Admission) revoke(ctx context.Context, s Session, c fence.Claim, ended int) error {
+	defer StepRevoke.Begin(ctx)()
+	start := time.Now()
+	more, err := a.Store.Revoke(ctx, s, c)
+	ended += more
 	if ended > 0 || err == nil {
 		a.notify(Event{
 			Kind: Revoked, Claim: c, Session: s, Ended: ended, Took: time.Since(start),

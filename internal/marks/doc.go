@@ -30,10 +30,11 @@
 //
 // A session is recorded only while the mark is locked, equals its token, and no session under
 // another token is recorded. A record is removed only when the database says that the session is
-// gone. So two sessions of one resource never live under different tokens, and once a session under
-// token t is ready, no effect of an older one can start. This does not depend on any order between
-// guards: however they interleave and wherever they stop, the record decides. Nothing is checked
-// per write, so there is no gap between a check and a write: an older session no longer exists.
+// gone, or that it is idle while this process passes on nothing more of its client (Relayed). So no
+// two sessions of one resource can write under different tokens, and once a session under token t is
+// ready, no effect of an older one can start. This does not depend on any order between guards:
+// however they interleave and wherever they stop, the record decides. Nothing is checked per write,
+// so there is no gap between a check and a write: an older session can no longer write.
 //
 // A guard that stops after Raise leaves a raised mark, and older sessions that live on until the
 // next Register asks for their Revoke. The newer leader is not ready before that. A guard that

@@ -15,10 +15,15 @@ type Session struct {
 	Run   string // the run of the server at the other end, as that connection itself reported it
 }
 
-// Departed is a session whose connection is closed, and the resources that it had claimed.
+// Departed is a session that writes no more, and the resources that it had claimed. Its connection
+// is closed, or it is Quiet.
 type Departed struct {
 	Session   Session
 	Resources []fence.Resource
+
+	// Quiet is true if the guard passes on nothing more of the client, the server has answered
+	// everything that it was passed, and the connection is closed soon.
+	Quiet bool
 }
 
 // Mark is the highest token that a store has accepted for a resource. It never goes down under one
@@ -110,7 +115,7 @@ type Store interface {
 	Revoke(ctx context.Context, newcomer Session, c fence.Claim) (ended int, err error)
 
 	// Release removes from the list those of these sessions that are gone, if the database says so.
-	// A live one stays.
+	// A live one stays, unless it is Quiet, and the database agrees that it is idle.
 	Release(ctx context.Context, all ...Departed) error
 
 	// Marks reads the marks of these resources, or of all if none is named, sorted by resource. It

@@ -74,7 +74,8 @@
 //	ready: ReadyForQuery goes out; the guard relays bytes and follows message boundaries
 //	    ▼
 //	the server ends the session ──▶ RF001 if a newer token is the reason, else the server's own
-//	                                error; in both cases at a message boundary
+//	    │                           error; in both cases at a message boundary
+//	a newer token comes while it is at rest ──▶ nothing more of the client is passed on; RF001
 //
 // Until it is admitted, a client holds an unadmitted slot (package guard), and from the dial of the
 // upstream connection on a login slot too. Other clients can take both from it while it keeps the

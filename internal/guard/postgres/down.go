@@ -15,6 +15,7 @@ type down struct {
 	header
 	progress    *progress
 	statusNext  bool   // the next byte is the status of a ReadyForQuery
+	failed      bool   // there was an error since the last ReadyForQuery
 	shutdown    []byte // the message that was kept
 	writeFailed bool   // a write to the client failed, so its stream may have stopped anywhere
 }
@@ -22,11 +23,11 @@ type down struct {
 func (d *down) Walk(b []byte, w io.Writer) (done int, err error) {
 	from := 0 // b[from:at] is to be passed on
 	at := 0
-	// The status of each ReadyForQuery in b. It counts only once the client has the message: a
-	// shutdown ends an idle session.
-	var answered []byte
+	// They count only once the client has them: a shutdown ends an idle session.
+	var answered []answer
 	for at < len(b) {
 		if d.boundary() && b[at] == 'E' {
+			d.failed = true
 			n := errorLength(b[at:])
 			if n == 0 {
 				break
@@ -46,7 +47,8 @@ func (d *down) Walk(b []byte, w io.Writer) (done int, err error) {
 			return at, err
 		}
 		if !complete && d.statusNext {
-			answered = append(answered, b[at])
+			answered = append(answered, answer{b[at], d.failed})
+			d.failed = false
 		}
 		d.statusNext = complete && d.kind() == 'Z'
 		at += n
@@ -54,8 +56,8 @@ func (d *down) Walk(b []byte, w io.Writer) (done int, err error) {
 	if err := d.forward(w, b[from:at]); err != nil {
 		return at, err
 	}
-	for _, status := range answered {
-		d.progress.ready(status)
+	for _, a := range answered {
+		d.progress.ready(a)
 	}
 	return at, nil
 }

@@ -208,10 +208,20 @@ func (g *guarded) count(query string) (n int) {
 // until waits until count of the query is want.
 func (g *guarded) until(query string, want int) {
 	g.t.Helper()
+	g.eventually(query, func(n int) bool { return n == want })
+}
+
+// eventually counts until the number is a wanted one, and returns it.
+func (g *guarded) eventually(query string, wanted func(int) bool) int {
+	g.t.Helper()
 	deadline := time.Now().Add(2 * time.Minute) // the sweep removes a record within one minute
-	for got := g.count(query); got != want; got = g.count(query) {
+	for {
+		n := g.count(query)
+		if wanted(n) {
+			return n
+		}
 		if time.Now().After(deadline) {
-			g.t.Fatalf("%s is %d and did not become %d", query, got, want)
+			g.t.Fatalf("%s is %d, and did not become what it should", query, n)
 		}
 	}
 }

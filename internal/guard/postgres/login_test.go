@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"bufio"
 	"bytes"
 	stdsql "database/sql"
 	"net"
@@ -247,7 +248,11 @@ func TestAGuardDoesNotWaitForeverForAServerThatDoesNotAnswerALogin(t *testing.T)
 			if err != nil {
 				return
 			}
-			accepted <- c
+			if s, err := readStartup(bufio.NewReader(c), c); err == nil && s.get("user") == "app" {
+				accepted <- c
+				continue
+			}
+			defer c.Close() // the guard's own
 		}
 	}()
 	defer func() {

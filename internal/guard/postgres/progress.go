@@ -1,25 +1,32 @@
 package postgres
 
 import (
+	"context"
 	"errors"
 	"sync"
 )
 
-// errDrained ends the relay of a session that was idle when the guard shut down.
-var errDrained = errors.New("the guard is shutting down")
+var (
+	// errDrained ends the relay of a session that was idle when the guard shut down.
+	errDrained = errors.New("the guard is shutting down")
+	// errOvertaken ends the relay of a session that was at rest when a newer leader came.
+	errOvertaken = errors.New("a newer leader has raised the mark")
+)
 
-// progress tracks whether a session is idle. Both directions of its relay share it, so that a
-// shutdown cuts off no request that was already passed on.
+// progress tracks whether a session is at rest: the server has answered everything that it was
+// passed. Both directions of its relay share it, so that a shutdown cuts off no request that was
+// already passed on.
 type progress struct {
 	mu         sync.Mutex
 	pending    int  // requests passed on that the server has not answered with ReadyForQuery
 	unsynced   bool // extended-protocol messages were passed on since the last Sync
 	midMessage bool // the client's last message is passed on in part
 	status     byte // of the last ReadyForQuery: I idle, T in a transaction, E in a failed one
+	failed     bool // there was an error in the last answer
 	draining   bool
-	drained    bool // nothing more from the client may be passed on
+	closed     error // why nothing more from the client may be passed on
 
-	idle func() // called once, when the session is draining and idle
+	stop context.CancelCauseFunc // ends the relay
 }
 
 // sent records a message of the client. The caller holds mu.
@@ -33,14 +40,20 @@ func (p *progress) sent(kind byte) {
 	}
 }
 
-// ready records a ReadyForQuery of the server.
-func (p *progress) ready(status byte) {
+// answer is a ReadyForQuery, and whether an error came before it.
+type answer struct {
+	status byte
+	failed bool
+}
+
+// ready records an answer of the server.
+func (p *progress) ready(a answer) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.pending > 0 {
 		p.pending--
 	}
-	p.status = status
+	p.status, p.failed = a.status, a.failed
 	p.drainIfIdle()
 }
 
@@ -53,9 +66,25 @@ func (p *progress) drain() {
 }
 
 func (p *progress) drainIfIdle() {
-	unanswered := p.pending > 0 || p.unsynced || p.midMessage
-	if p.draining && !p.drained && !unanswered && p.status == 'I' {
-		p.drained = true
-		p.idle()
+	if p.draining && p.closed == nil && p.atRest() && p.status == 'I' {
+		p.closed = errDrained
+		p.stop(errDrained)
 	}
 }
+
+func (p *progress) atRest() bool { return p.pending == 0 && !p.unsynced && !p.midMessage }
+
+// Quiet implements marks.Relayed. After an error the session does not count as at rest: a backend
+// that fails while it waits for a request sends an answer to none, and the answer to a request that
+// was passed on meanwhile is still to come.
+func (p *progress) Quiet() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed == nil && p.atRest() && !p.failed {
+		p.closed = errOvertaken
+	}
+	return errors.Is(p.closed, errOvertaken)
+}
+
+// End implements marks.Relayed.
+func (p *progress) End() { p.stop(errOvertaken) }

@@ -10,6 +10,7 @@ import (
 	"net"
 	"os"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/ringfence/ringfence/fence"
@@ -39,11 +40,15 @@ type Options struct {
 }
 
 // Protocol serves Postgres clients. It implements guard.Protocol.
-type Protocol struct{ o Options }
+type Protocol struct {
+	o         Options
+	stop      context.CancelFunc
+	listening sync.WaitGroup
+}
 
 var _ guard.Protocol = (*Protocol)(nil)
 
-// New returns a Protocol for a store.
+// New returns a Protocol for a store. It listens for raises by other processes until it is closed.
 func New(o Options) *Protocol {
 	if o.LoginTimeout == 0 {
 		o.LoginTimeout = 30 * time.Second
@@ -51,7 +56,12 @@ func New(o Options) *Protocol {
 	if o.Sessions == nil {
 		o.Sessions = o.Store
 	}
-	return &Protocol{o}
+	ctx, stop := context.WithCancel(context.Background())
+	p := &Protocol{o: o, stop: stop}
+	p.listening.Go(func() {
+		o.Store.Listen(ctx, func(r fence.Resource) { o.Admission.Overtaken(ctx, r) })
+	})
+	return p
 }
 
 // Name returns "postgres".
@@ -61,7 +71,11 @@ func (p *Protocol) Name() string { return "postgres" }
 func (p *Protocol) Ready(ctx context.Context) error { return p.o.Store.Probe(ctx) }
 
 // Close closes the store, and with it the guard's own connections.
-func (p *Protocol) Close() { p.o.Store.Close() }
+func (p *Protocol) Close() {
+	p.stop()
+	p.listening.Wait()
+	p.o.Store.Close()
+}
 
 // Refuse reads the client's request, because a client reads no answer before it has sent one, and
 // refuses it.
@@ -229,7 +243,8 @@ func (p *Protocol) relay(
 ) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-	state := &progress{status: 'I', idle: func() { stop(errDrained) }}
+	state := &progress{status: 'I', stop: stop}
+	p.o.Admission.Relaying(sess, claims, state)
 	stopWatching := client.WhenDraining(state.drain)
 	defer stopWatching() // also when a walker panics
 	toServer, toClient := &up{progress: state}, &down{progress: state}
@@ -247,24 +262,25 @@ func (p *Protocol) relay(
 func (p *Protocol) endSession(
 	ctx context.Context, client *guard.Client, d *down, end relay.End, claims []marks.Presented,
 ) error {
-	if end.Side == relay.ClientSide && ctx.Err() == nil {
+	overtaken := errors.Is(end.Err, errOvertaken)
+	if end.Side == relay.ClientSide && ctx.Err() == nil && !overtaken {
 		return clientError(end.Err)
 	}
 	if errors.Is(end.Err, relay.ErrStuck) {
 		return guard.Stuck
 	}
 	if d.mayAppend() {
-		p.sendReason(ctx, client, d, claims)
+		drained := ctx.Err() != nil && !overtaken
+		p.sendReason(context.WithoutCancel(ctx), client, d, claims, drained)
 	}
 	guard.CloseGently(client)
 	return nil
 }
 
 func (p *Protocol) sendReason(
-	ctx context.Context, client *guard.Client, d *down, claims []marks.Presented,
+	ctx context.Context, client *guard.Client, d *down, claims []marks.Presented, drained bool,
 ) {
 	var why error
-	drained := ctx.Err() != nil
 	if !drained {
 		why = p.o.Admission.Ended(ctx, claims)
 	}

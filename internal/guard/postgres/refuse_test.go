@@ -199,6 +199,7 @@ func TestASessionThatTheGuardCannotEndKeepsTheNewLeaderOutAndIsNamed(t *testing.
 	if err != nil {
 		t.Fatal(err)
 	}
+	release, result := g.held(old) // the guard would end a session at rest without the server
 	sql(t, super, "alter role risen superuser")
 	for range 2 {
 		_, err = g.dial(7)
@@ -213,7 +214,10 @@ func TestASessionThatTheGuardCannotEndKeepsTheNewLeaderOutAndIsNamed(t *testing.
 		}
 	}
 	// it can still write, so no newer session is ready
-	g.exec(old, "insert into ledger (token) values (5)")
+	release()
+	if err := <-result; err != nil {
+		t.Errorf("the older session: %v", err)
+	}
 	sql(t, super, "alter role risen nosuperuser")
 	g.open(7)
 	_, err = old.Exec(t.Context(), "insert into ledger (token) values (5)")

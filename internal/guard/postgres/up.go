@@ -15,12 +15,12 @@ func (u *up) Walk(b []byte, w io.Writer) (int, error) {
 	return w.Write(b)
 }
 
-// count records what is about to be passed on. It fails once the session is drained.
+// count records what is about to be passed on. It fails once nothing more may be passed on.
 func (u *up) count(b []byte) error {
 	u.progress.mu.Lock()
 	defer u.progress.mu.Unlock()
-	if u.progress.drained {
-		return errDrained
+	if u.progress.closed != nil {
+		return u.progress.closed
 	}
 	for len(b) > 0 {
 		n, complete, err := u.next(b)

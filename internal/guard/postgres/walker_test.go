@@ -42,7 +42,7 @@ func TestOnlyTheLastErrorOfAnEndedBackendIsKept(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			for n := range uint64(20) {
-				d := &down{progress: &progress{idle: func() {}}}
+				d := &down{progress: &progress{stop: func(error) {}}}
 				out, held, err := walked(d, test.stream, rand.New(rand.NewPCG(n, 1)))
 				if err != nil || held != 0 || !d.boundary() {
 					t.Fatalf("%v, %d held, boundary %v", err, held, d.boundary())
@@ -61,13 +61,13 @@ func TestAMessageOfAnySizePassesTheWalkersUnchanged(t *testing.T) {
 	for size := relay.BufferSize - 12; size <= relay.BufferSize+12; size++ {
 		stream := join(encode('D', strings.Repeat("x", size)),
 			encode('C', "SELECT 1\x00"), encode('Z', "I"))
-		d := &down{progress: &progress{pending: 1, idle: func() {}}}
+		d := &down{progress: &progress{pending: 1, stop: func(error) {}}}
 		if out, held, err := walked(d, stream, r); err != nil || held != 0 ||
 			!bytes.Equal(out, stream) || d.progress.pending != 0 {
 			t.Fatalf("%d bytes down: %v, %d held, %d forwarded, %d pending",
 				size, err, held, len(out), d.progress.pending)
 		}
-		u := &up{progress: &progress{idle: func() {}}}
+		u := &up{progress: &progress{stop: func(error) {}}}
 		if out, held, err := walked(u, stream, r); err != nil || held != 0 ||
 			!bytes.Equal(out, stream) || u.progress.midMessage {
 			t.Fatalf("%d bytes up: %v, %d held, %d forwarded", size, err, held, len(out))
@@ -91,15 +91,15 @@ func TestAfterAFailedWriteNoErrorMayBeAppended(t *testing.T) {
 	stream := join(encode('D', "xxxx"), encode('Z', "I"))
 	for takes := range len(stream) {
 		told := false
-		d := &down{progress: &progress{pending: 1, draining: true, idle: func() { told = true }}}
+		d := &down{progress: &progress{pending: 1, draining: true, stop: func(error) { told = true }}}
 		if _, err := d.Walk(stream, &broken{takes}); err == nil || d.mayAppend() || told {
 			t.Errorf("after %d of %d bytes: %v, may end %v, reported idle %v",
 				takes, len(stream), err, d.mayAppend(), told)
 		}
 	}
-	d := &down{progress: &progress{pending: 1, draining: true, idle: func() {}}}
-	if _, err := d.Walk(stream, io.Discard); err != nil || !d.mayAppend() || !d.progress.drained {
-		t.Errorf("%v, may end %v, drained %v", err, d.mayAppend(), d.progress.drained)
+	d := &down{progress: &progress{pending: 1, draining: true, stop: func(error) {}}}
+	if _, err := d.Walk(stream, io.Discard); err != nil || !d.mayAppend() || d.progress.closed == nil {
+		t.Errorf("%v, may end %v, drained %v", err, d.mayAppend(), d.progress.closed != nil)
 	}
 }
 
@@ -108,13 +108,13 @@ func TestASessionIsIdleOnlyWhenTheClientHasTheAnswer(t *testing.T) {
 	var out bytes.Buffer
 	stream := join(encode('C', "COMMIT\x00"), encode('Z', "I"))
 	d := &down{}
-	d.progress = &progress{pending: 1, draining: true, idle: func() {
+	d.progress = &progress{pending: 1, draining: true, stop: func(error) {
 		if out.Len() != len(stream) {
 			t.Errorf("reported idle when the client had %d of %d bytes", out.Len(), len(stream))
 		}
 	}}
-	if _, err := d.Walk(stream, &out); err != nil || !d.progress.drained {
-		t.Errorf("%v, drained %v", err, d.progress.drained)
+	if _, err := d.Walk(stream, &out); err != nil || d.progress.closed == nil {
+		t.Errorf("%v, drained %v", err, d.progress.closed != nil)
 	}
 }
 
@@ -142,7 +142,7 @@ func TestADrainWaitsForOpenWorkAndForNothingElse(t *testing.T) {
 			join(encode('V', "x"), encode('Z', "I")), true},
 	} {
 		idle := false
-		s := &progress{status: 'I', idle: func() { idle = true }}
+		s := &progress{status: 'I', stop: func(error) { idle = true }}
 		if _, err := (&up{progress: s}).Walk(test.up, io.Discard); err != nil {
 			t.Fatal(err)
 		}

@@ -36,7 +36,8 @@
 // A session is a backend, identified by pid and backend_start. Register locks the mark's row and
 // Raise updates it, so a raise waits for a registration that has already checked the mark, and then
 // finds it in the list of sessions. Revoke ends the listed backends with pg_terminate_backend and
-// queries pg_stat_activity until they are gone.
+// queries pg_stat_activity until they are gone. Release also removes backends from the list that are
+// still alive, if they are idle, and their guard passes on nothing more of their clients.
 //
 // # Restarts, failovers, restores
 //

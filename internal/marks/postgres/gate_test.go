@@ -42,7 +42,7 @@ func (d database) outside(t *testing.T, c fence.Claim, why error) {
 // revokeOnce calls revoke once and ends no backend.
 func (d database) revokeOnce(t *testing.T, c fence.Claim) {
 	t.Helper()
-	must(t, d.connect(t, guardRole), "select ringfence.revoke($1, $2, $3, false, 0)", c.Resource,
+	must(t, d.connect(t, guardRole), "select ringfence.revoke($1, $2, $3, 0, 0)", c.Resource,
 		int64(c.Token), c.Issuer)
 }
 
@@ -174,7 +174,7 @@ func TestTheGateIsWrittenAndNeverLocked(t *testing.T) {
 	if _, err := raiseTo(t.Context(), d.s, c); err != nil {
 		t.Fatal(err)
 	}
-	const revoke = "select ringfence.revoke('orders', $1, 'zk:a', true, 0)"
+	const revoke = "select ringfence.revoke('orders', $1, 'zk:a', 1000, 0)"
 	first, second, revoked := d.connect(t, guardRole), d.connect(t, guardRole), make(chan error, 1)
 	must(t, first, "begin")
 	must(t, first, revoke, int64(c.Token))

@@ -58,7 +58,7 @@ func TestTheFunctionsRefuseIsolationLevelsThatWouldShowAnOldMark(t *testing.T) {
 			"select ringfence.register(1, now(), ringfence.run(), '{orders}', '{5}', 'zk:a')",
 			"select ringfence.raise('orders', 5, 'zk:a', 'host', (select basis " +
 				"from ringfence.look('orders')))",
-			"select ringfence.revoke('orders', 5, 'zk:a', true, 0)",
+			"select ringfence.revoke('orders', 5, 'zk:a', 1000, 0)",
 			"select ringfence.adopt('orders', 5, 'zk:a', 'host', 'me')", "select ringfence.sweep()",
 		} {
 			must(t, c, "begin isolation level "+level)

@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -18,8 +19,15 @@ import (
 // signals; this covers causes that we do not know of.
 const resignalAfter = time.Second
 
-// Revoke implements marks.Store. It signals every older backend at once, also those with a
-// transaction that has entered under an older token. Then it polls pg_stat_activity and pg_locks
+// Guards keep their own sessions from writing faster than Postgres ends the backends. If there are
+// many, they are told of the raise, and the server ends what is left a moment later.
+const (
+	many     = 16
+	patience = 30 * time.Millisecond
+)
+
+// Revoke implements marks.Store. It signals every older backend, also those with a transaction that
+// has entered under an older token. Then it polls pg_stat_activity and pg_locks
 // until they have none of them. Postgres removes a backend from pg_stat_activity only after it has
 // rolled back the transaction and released its locks (src/backend/utils/activity/backend_status.c:
 // pgstat_beshutdown_hook runs after ShutdownPostgres).
@@ -27,7 +35,7 @@ func (s *Store) Revoke(
 	ctx context.Context, newcomer marks.Session, c fence.Claim,
 ) (ended int, err error) {
 	start := time.Now()
-	var signalled time.Time
+	var signalled time.Time // when those who remained were last signalled
 	// They outlive an iteration: when ctx ends during a query, the one before it tells who is left.
 	var remaining []int32
 	var described []string
@@ -35,18 +43,21 @@ func (s *Store) Revoke(
 		var current bool
 		var gone int
 		var blocked, prepared []string
-		signal := time.Since(signalled) > resignalAfter
-		if signal {
-			signalled = time.Now()
-		}
+		atMost := signalAtMost(time.Since(start), time.Since(signalled))
 		err := s.row(ctx, func(r pgx.Row) error {
 			return r.Scan(&current, &gone, &remaining, &blocked, &prepared, &described)
 		}, revokeSQL,
-			c.Resource, int64(c.Token), c.Issuer, signal, newcomer.ID)
+			c.Resource, int64(c.Token), c.Issuer, atMost, newcomer.ID)
 		if err != nil {
 			return ended, unfinished(ctx, c, remaining, described, err)
 		}
 		ended += gone
+		switch {
+		case len(remaining) <= atMost:
+			signalled = time.Now()
+		case signalled.IsZero():
+			s.tell(ctx, c.Resource)
+		}
 		switch {
 		case !current:
 			return ended, s.overtaken(ctx, c)
@@ -63,6 +74,23 @@ func (s *Store) Revoke(
 		case <-time.After(untilNextLook(len(remaining), time.Since(start))):
 		}
 	}
+}
+
+// tell notifies the guards that listen. It may fail, for instance because the server's queue of
+// notifications is full.
+func (s *Store) tell(ctx context.Context, r fence.Resource) {
+	_ = s.exec(ctx, tellSQL, r)
+}
+
+// signalAtMost returns how many sessions may remain for all of them to be signalled now.
+func signalAtMost(taken, sinceLast time.Duration) int {
+	switch {
+	case sinceLast <= resignalAfter:
+		return 0
+	case taken < patience:
+		return many
+	}
+	return math.MaxInt32
 }
 
 // untilNextLook returns how long to wait before the server is asked again who is left. A backend

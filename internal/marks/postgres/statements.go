@@ -17,4 +17,8 @@ const (
 
 	revokeSQL = `select current, gone, remaining, blocked, prepared, described
 	  from ringfence.revoke($1, $2, $3, $4, $5)`
+
+	tellSQL = `select pg_notify('ringfence', $1)`
+
+	releaseSQL = `select ringfence.release($1, $2, $3)`
 )

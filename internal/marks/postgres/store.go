@@ -228,14 +228,15 @@ func (s *Store) raise(
 func (s *Store) Release(ctx context.Context, all ...marks.Departed) error {
 	var ids []int64
 	var starts []time.Time
+	var quiet []bool
 	for _, d := range all {
 		start, err := parseBirth(d.Session.Birth)
 		if err != nil {
 			return err
 		}
-		ids, starts = append(ids, d.Session.ID), append(starts, start)
+		ids, starts, quiet = append(ids, d.Session.ID), append(starts, start), append(quiet, d.Quiet)
 	}
-	return s.exec(ctx, `select ringfence.release($1, $2)`, ids, starts)
+	return s.exec(ctx, releaseSQL, ids, starts, quiet)
 }
 
 // Marks implements marks.Store.

@@ -50,7 +50,8 @@ func (s *Store) warm(ctx context.Context) {
 		{identifySQL, []any{0, ""}},
 		{registerSQL, []any{0, time.Time{}, run, []string{}, []int64{}, ""}},
 		{raiseSQL, []any{"", 0, "", "", ""}},
-		{revokeSQL, []any{"", 0, "", false, 0}},
+		{revokeSQL, []any{"", 0, "", 0, 0}},
+		{releaseSQL, []any{[]int64{}, []time.Time{}, []bool{}}},
 	} {
 		if s.exec(ctx, call.sql, call.args...) != nil {
 			return

@@ -354,13 +354,14 @@ end $$;
 
 -- revoke looks for sessions that are not under the mark and for transactions that entered before
 -- its raise. It removes the records of those that are gone, returns who is left, and signals these
--- to end when p_signal is set. Call it again until nobody remains: pg_stat_activity is frozen
+-- to end if there are at most p_signal_at_most. Call it again until nobody remains: pg_stat_activity is frozen
 -- within a transaction, so one call cannot wait. The call that finds nobody opens the gate.
 -- blocked has the roles of sessions that the caller may not end, prepared the names of prepared
 -- transactions, which end only by name. described has those who remain, as text for people.
 drop function if exists ringfence.revoke(text, bigint, text, boolean);
+drop function if exists ringfence.revoke(text, bigint, text, boolean, integer);
 create or replace function ringfence.revoke(
-    p_resource text, p_token bigint, p_issuer text, p_signal boolean, p_newcomer integer,
+    p_resource text, p_token bigint, p_issuer text, p_signal_at_most integer, p_newcomer integer,
     out current boolean, out gone integer, out remaining integer[], out blocked text[], out prepared text[], out described text[])
 language plpgsql volatile security invoker set search_path = pg_catalog, pg_temp as $$
 declare
@@ -416,7 +417,7 @@ begin
                    from older x where x.lives limit 5)
       into v_pids, v_starts, remaining, described
       from older o;
-    if p_signal then
+    if cardinality(remaining) between 1 and p_signal_at_most then
         begin
             perform pg_terminate_backend(r.pid) from unnest(remaining) as r(pid) where r.pid <> 0;
         exception when insufficient_privilege then
@@ -451,10 +452,12 @@ begin
     return blocked;
 end $$;
 
--- release removes the records of these sessions, except of those that are alive. sweep removes the
--- records of all sessions that are not alive.
+-- release removes the records of these sessions, except of those that are alive. A quiet one may be
+-- alive if it is idle: its guard passes on nothing more, and the session writes nothing by itself.
+-- sweep removes the records of all sessions that are not alive.
 drop function if exists ringfence.release(integer, timestamptz);
-create or replace function ringfence.release(p_pids integer[], p_backend_starts timestamptz[]) returns void
+drop function if exists ringfence.release(integer[], timestamptz[]);
+create or replace function ringfence.release(p_pids integer[], p_backend_starts timestamptz[], p_quiet boolean[]) returns void
 language plpgsql volatile security invoker set search_path = pg_catalog, pg_temp as $$
 declare
     v_pids integer[];
@@ -465,9 +468,9 @@ begin
     end if;
     perform pg_stat_clear_snapshot();
     select array_agg(s.pid), array_agg(s.backend_start) into v_pids, v_starts
-      from unnest(p_pids, p_backend_starts) as s(pid, backend_start)
+      from unnest(p_pids, p_backend_starts, p_quiet) as s(pid, backend_start, quiet)
       left join pg_stat_get_activity(null) a on a.pid = s.pid and a.backend_start = s.backend_start
-     where a.pid is null;
+     where a.pid is null or s.quiet and a.state in ('idle', 'idle in transaction');
     if v_pids is not null then
         perform ringfence.forget(null, v_pids, v_starts);
     end if;

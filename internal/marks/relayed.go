@@ -1,0 +1,143 @@
+package marks
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/ringfence/ringfence/fence"
+)
+
+// Relayed is a session whose bytes this process relays.
+type Relayed interface {
+	// Quiet has the relay pass on nothing more of the client, provided that the server has answered
+	// everything that it was passed, and reports whether that is so. A quiet session writes nothing
+	// any more: what it has not committed is rolled back when it ends.
+	Quiet() bool
+	// End ends the session without waiting for it. It may be called twice.
+	End()
+}
+
+// relayed holds the admitted sessions that this process relays.
+type relayed struct {
+	mu  sync.Mutex
+	all map[fence.Resource]map[Session]relaying
+}
+
+type relaying struct {
+	Relayed
+	departed Departed
+	token    fence.Token
+}
+
+func (r *relayed) add(s Session, claims []Presented, session Relayed) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.all == nil {
+		r.all = make(map[fence.Resource]map[Session]relaying)
+	}
+	departed := Departed{Session: s, Quiet: true}
+	for _, c := range claims {
+		departed.Resources = append(departed.Resources, c.Resource)
+	}
+	for _, c := range claims {
+		if r.all[c.Resource] == nil {
+			r.all[c.Resource] = make(map[Session]relaying)
+		}
+		r.all[c.Resource][s] = relaying{session, departed, c.Token}
+	}
+}
+
+func (r *relayed) remove(all ...Departed) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, d := range all {
+		for _, resource := range d.Resources {
+			delete(r.all[resource], d.Session)
+			if len(r.all[resource]) == 0 {
+				delete(r.all, resource)
+			}
+		}
+	}
+}
+
+// any reports whether there is a session of the resource.
+func (r *relayed) any(resource fence.Resource) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.all[resource]) > 0
+}
+
+// older lists the sessions of the claim's resource that are under an older token.
+func (r *relayed) older(c fence.Claim) (older []relaying) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, s := range r.all[c.Resource] {
+		if s.token.Compare(c.Token) < 0 {
+			older = append(older, s)
+		}
+	}
+	return older
+}
+
+// Relaying tells the Admission that this process relays an admitted session, until it is released.
+// When its resource goes to a newer leader, the session is ended here, without the server.
+func (a *Admission) Relaying(s Session, claims []Presented, session Relayed) {
+	a.relayed.add(s, claims, session)
+}
+
+// quiet keeps the older sessions of this process from writing, without the server, as far as they
+// are at rest. It returns those whose records the store has removed, so that nobody waits for them.
+// The caller ends them. The mark must have been raised.
+func (a *Admission) quiet(ctx context.Context, c fence.Claim) []relaying {
+	quiet := slices.DeleteFunc(a.relayed.older(c), func(s relaying) bool { return !s.Quiet() })
+	if len(quiet) == 0 {
+		return nil
+	}
+	var departed []Departed
+	for _, s := range quiet {
+		departed = append(departed, s.departed)
+	}
+	a.relayed.remove(departed...)
+	if a.Store.Release(ctx, departed...) != nil { // revocation finds their records
+		end(quiet)
+		return nil
+	}
+	return quiet
+}
+
+func end(sessions []relaying) {
+	for _, s := range sessions {
+		s.End()
+	}
+}
+
+// endSoon ends sessions a moment later. The end of many keeps a server busy while it has to admit a
+// new leader.
+func endSoon(sessions []relaying) *time.Timer {
+	return time.AfterFunc(50*time.Millisecond, func() { end(sessions) })
+}
+
+// Overtaken ends the older sessions of this process that are at rest, because another process says
+// that it has raised the mark. It reads the mark itself: the caller may be mistaken.
+func (a *Admission) Overtaken(ctx context.Context, r fence.Resource) {
+	if !a.relayed.any(r) {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, a.Limit())
+	defer cancel()
+	marks, _ := a.Store.Marks(ctx, r)
+	for _, m := range marks {
+		if !m.Confirmed {
+			continue
+		}
+		a.seen.learn(m)
+		c := fence.Claim{Resource: m.Resource, Token: m.Token, Issuer: m.Issuer, Holder: m.Holder}
+		quiet := a.quiet(ctx, c)
+		endSoon(quiet)
+		if len(quiet) > 0 {
+			a.notify(Event{Kind: Revoked, Claim: c, Ended: len(quiet)})
+		}
+	}
+}
