@@ -28,6 +28,7 @@ func (o *opened) open(_ context.Context, guard int, _ int64, _ bool) (session, e
 	return closed{}, nil
 }
 
+func (*opened) login(context.Context) (session, error) { return closed{}, nil }
 func (*opened) check(context.Context, []session) error { return nil }
 func (*opened) Close() error                           { return nil }
 

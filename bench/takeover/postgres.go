@@ -64,11 +64,23 @@ func (p *postgres) open(
 	return s, nil
 }
 
-// check waits until the server has only the newcomer's session left: a guard keeps sessions at rest
-// from writing at once, and their backends end a little later.
-func (p *postgres) check(ctx context.Context, _ []session) error {
+func (p *postgres) login(ctx context.Context) (session, error) {
+	c, err := pgconn.Connect(ctx, ways.PostgresURL(p.Server.Addr(), ways.Resource, 0))
+	return postgresSession{c}, err
+}
+
+// check lets every older session write. None may succeed. Then it waits until the server has only the
+// newcomer's session left: a guard keeps sessions at rest from writing at once, and their backends
+// end a little later.
+func (p *postgres) check(ctx context.Context, older []session) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
+	for _, o := range older {
+		const write = "insert into written values (0); commit"
+		if _, err := o.(postgresSession).Exec(ctx, write).ReadAll(); err == nil {
+			return errors.New("an older session has written after the take-over")
+		}
+	}
 	conn, err := pgx.Connect(ctx, p.Server.URL("postgres", "postgres"))
 	if err != nil {
 		return err

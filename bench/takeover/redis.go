@@ -80,6 +80,15 @@ func (r *redis) open(
 	return s, nil
 }
 
+func (r *redis) login(ctx context.Context) (session, error) {
+	conn, err := r.Ways[0].DialRedis(ctx, ways.Resource, 0)
+	if err != nil {
+		return nil, err
+	}
+	s := &redisSession{Conn: conn, reader: bufio.NewReader(conn), limit: replyLimit}
+	return s, s.command("PING", "+PONG")
+}
+
 // check lets every older session write. None may reach the server.
 func (r *redis) check(ctx context.Context, older []session) error {
 	for _, o := range older {
@@ -87,13 +96,12 @@ func (r *redis) check(ctx context.Context, older []session) error {
 			return err
 		}
 	}
-	conn, err := r.Ways[0].DialRedis(ctx, ways.Resource, 0)
+	direct, err := r.login(ctx)
 	if err != nil {
 		return err
 	}
-	defer conn.Close()
-	direct := &redisSession{Conn: conn, reader: bufio.NewReader(conn), limit: replyLimit}
-	return direct.command("LLEN written", ":0")
+	defer direct.close()
+	return direct.(*redisSession).command("LLEN written", ":0")
 }
 
 // cannotWrite sends a write, or lets the queued one happen, and waits for the end of the connection.

@@ -177,7 +177,7 @@ func (a *Admission) admit(ctx context.Context, s Session, presented []Presented)
 		return a.deposed(ctx, claims, err)
 	}
 	var quiet []relaying
-	defer func() { end(quiet) }() // last: the end of many keeps the server busy
+	defer func() { endIn(10*time.Millisecond, quiet) }() // after the newcomer has its answer
 	for {
 		stop := StepRegister.Begin(ctx)
 		r, err := a.Store.Register(ctx, s, claims)
@@ -322,7 +322,7 @@ func (a *Admission) endOlder(
 	start := time.Now()
 	quiet = a.quiet(ctx, c)
 	if len(quiet) < older {
-		defer endSoon(quiet).Stop() // they may keep others from ending
+		defer endIn(50*time.Millisecond, quiet).Stop() // they may keep others from ending
 		return quiet, a.revoke(ctx, s, c, len(quiet))
 	}
 	a.notify(Event{Kind: Revoked, Claim: c, Session: s, Ended: len(quiet), Took: time.Since(start)})

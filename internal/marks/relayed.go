@@ -113,10 +113,10 @@ func end(sessions []relaying) {
 	}
 }
 
-// endSoon ends sessions a moment later. The end of many keeps a server busy while it has to admit a
-// new leader.
-func endSoon(sessions []relaying) *time.Timer {
-	return time.AfterFunc(50*time.Millisecond, func() { end(sessions) })
+// endIn ends sessions after a moment. The end of many keeps a server busy while it has to admit a new
+// leader.
+func endIn(d time.Duration, sessions []relaying) *time.Timer {
+	return time.AfterFunc(d, func() { end(sessions) })
 }
 
 // Overtaken ends the older sessions of this process that are at rest, because another process says
@@ -135,7 +135,7 @@ func (a *Admission) Overtaken(ctx context.Context, r fence.Resource) {
 		a.seen.learn(m)
 		c := fence.Claim{Resource: m.Resource, Token: m.Token, Issuer: m.Issuer, Holder: m.Holder}
 		quiet := a.quiet(ctx, c)
-		endSoon(quiet)
+		endIn(50*time.Millisecond, quiet)
 		if len(quiet) > 0 {
 			a.notify(Event{Kind: Revoked, Claim: c, Ended: len(quiet)})
 		}
