@@ -18,7 +18,7 @@ COPY lab/go.mod lab/go.sum lab/
 RUN go mod download && cd lab && go mod download
 
 FROM modules AS build
-ENV CGO_ENABLED=0
+ENV CGO_ENABLED=0 GOFLAGS=-tags=grpcnotrace
 COPY checkpoint checkpoint
 COPY fence fence
 COPY internal internal

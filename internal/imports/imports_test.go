@@ -218,3 +218,14 @@ func TestTestPackagesDoNotReachAUsersBinary(t *testing.T) {
 		}
 	}
 }
+
+// A program with text/template in it keeps every method of every type, which is 10 MB. grpc has it only
+// for a page of traces, which the Makefile leaves out.
+func TestNoProgramKeepsMethodsThatNobodyCalls(t *testing.T) {
+	t.Setenv("GOFLAGS", "-tags=grpcnotrace")
+	for _, p := range list(t, root) {
+		if strings.HasPrefix(p.ImportPath, module+"/cmd/") && slices.Contains(p.Deps, "text/template") {
+			t.Errorf("%s links text/template", p.ImportPath)
+		}
+	}
+}

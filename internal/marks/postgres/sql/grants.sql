@@ -4,9 +4,9 @@ revoke all on all tables in schema ringfence from public;
 revoke all on all sequences in schema ringfence from public;
 revoke all on all functions in schema ringfence from public;
 
-grant pg_signal_backend, pg_read_all_stats to {{.Guard}};
-grant usage on schema ringfence to {{.Guard}};
-grant execute on all functions in schema ringfence to {{.Guard}};
+grant pg_signal_backend, pg_read_all_stats to {{guard}};
+grant usage on schema ringfence to {{guard}};
+grant execute on all functions in schema ringfence to {{guard}};
 
 -- What every role may call: whether its own session is admitted, and which session of which server
 -- it is.
@@ -18,11 +18,3 @@ grant execute on function ringfence.leg(), ringfence.own_start(), ringfence.run(
 grant execute on function ringfence.enter(text, bigint, text) to public;
 grant execute on function ringfence.is_open(text, bigint, text) to public;
 grant execute on function ringfence.attach(bigint, text, bigint, text) to public;
-{{- range .Leaders}}
-
--- What the role of a program with checkpointed tasks needs.
-grant execute on function ringfence.take(text, bigint, text, text, bigint) to {{.}};
-grant execute on function ringfence.publish(text, bigint, text, text, bigint, json) to {{.}};
-grant execute on function ringfence.enter_and_publish(text, bigint, text, text, bigint, json) to {{.}};
-grant execute on function ringfence.checkpoints(text[]) to {{.}};
-{{- end}}

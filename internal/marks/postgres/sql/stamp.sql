@@ -9,7 +9,7 @@ begin
     create schema if not exists ringfence_installed;
     comment on schema ringfence_installed is 'Ringfence was installed in this database. Drop it only together with the schema ringfence, and when no client is connected';
     insert into ringfence.installation (version, server, registry)
-    values ({{.Version}}, case when v_known then '' else ringfence.server() end, case when not v_known then ringfence.registry() end)
+    values ({{version}}, case when v_known then '' else ringfence.server() end, case when not v_known then ringfence.registry() end)
         on conflict (only_row) do update
        set version = excluded.version, installed_at = clock_timestamp(),
            server = case when v_original then ringfence.installation.server else '' end,
