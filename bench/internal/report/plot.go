@@ -12,7 +12,7 @@ import (
 // Sizes of the plot, in pixels.
 const (
 	plotWidth  = 820
-	labelWidth = 230 // the names of the rows
+	labelWidth = 260 // the names of the rows
 	valueWidth = 60  // right of the longest bar
 	barHeight  = 13
 	rowGap     = 9
@@ -47,7 +47,7 @@ type plottedBar struct {
 }
 
 // plot draws a bar for each way of each row: how many times as good it is as the direct connection,
-// or as the limit where nothing is direct. It draws nothing for a row that has neither.
+// or as the limit where the row's bar is one. It draws nothing for a row that has neither.
 func (r *Report) plot(out io.Writer) error {
 	rows := r.plotted()
 	ways := plottedWays(rows)
@@ -69,7 +69,7 @@ func (r *Report) plotted() (rows []plotted) {
 		p := plotted{name: row.Name}
 		for _, v := range row.views() {
 			ratio := v.direct
-			if row.of(Direct) == nil && row.Bar != nil && row.Bar.Against == "" {
+			if row.Bar != nil && row.Bar.Against == "" {
 				ratio = row.better(v.median, row.Bar.Limit)
 			}
 			if ratio > 0 && !math.IsInf(ratio, 0) { // neither unknown nor negative, as a growth may be
@@ -118,7 +118,7 @@ func (r *Report) plotHead(ways []string) string {
 		fmt.Fprintf(&b, `<text x="%.0f" y="%.0f" class="%s">%s</text>`+"\n", x, y, class,
 			html.EscapeString(fmt.Sprintf(format, args...)))
 	}
-	text(8, 16, "", "%s: times as good as the direct connection, or as the bar where nothing is direct",
+	text(8, 16, "", "%s: times as good as the direct connection, or as the bar where it is a limit",
 		r.Suite)
 	text(8, 32, "faint", "%s. %s.", r.Machine, r.method())
 	x := 8.0
