@@ -322,7 +322,7 @@ func (a *Admission) endOlder(
 	start := time.Now()
 	quiet = a.quiet(ctx, c)
 	if len(quiet) < older {
-		defer endIn(50*time.Millisecond, quiet).Stop() // they may keep others from ending
+		defer endIn(50*time.Millisecond, quiet)() // they may keep others from ending
 		return quiet, a.revoke(ctx, s, c, len(quiet))
 	}
 	a.notify(Event{Kind: Revoked, Claim: c, Session: s, Ended: len(quiet), Took: time.Since(start)})

@@ -113,10 +113,14 @@ func end(sessions []relaying) {
 	}
 }
 
-// endIn ends sessions after a moment. The end of many keeps a server busy while it has to admit a new
-// leader.
-func endIn(d time.Duration, sessions []relaying) *time.Timer {
-	return time.AfterFunc(d, func() { end(sessions) })
+// endIn ends sessions after a moment, unless stop is called before. The end of many keeps a server
+// busy while it has to admit a new leader.
+func endIn(d time.Duration, sessions []relaying) (stop func()) {
+	if len(sessions) == 0 {
+		return func() {}
+	}
+	t := time.AfterFunc(d, func() { end(sessions) })
+	return func() { t.Stop() }
 }
 
 // Overtaken ends the older sessions of this process that are at rest, because another process says
