@@ -81,6 +81,12 @@ func (f *fake) call(do func()) error {
 
 func (f *fake) set(do func()) { f.mu.Lock(); defer f.mu.Unlock(); do() }
 
+// counts returns how many sessions were opened, and how many beats there were.
+func (f *fake) counts() (opened, beats int) {
+	f.set(func() { opened, beats = f.opened, len(f.beats) })
+	return opened, beats
+}
+
 func (f *fake) open(context.Context) (s *fakeSession, err error) {
 	err = f.call(func() {
 		f.opened++
@@ -178,8 +184,8 @@ func TestAllTermsOfAProcessLiveInOneSession(t *testing.T) {
 		}
 		time.Sleep(3 * timeout)
 		synctest.Wait()
-		if f.opened != 1 || len(f.beats) > 20 {
-			t.Errorf("%d sessions and %d beats", f.opened, len(f.beats))
+		if opened, beats := f.counts(); opened != 1 || beats > 20 {
+			t.Errorf("%d sessions and %d beats", opened, beats)
 		}
 		for _, term := range terms {
 			if left := time.Until(term.Deadline()); left < timeout*3/4 {
@@ -194,8 +200,9 @@ func TestASessionThatIsOverIsReplaced(t *testing.T) {
 		term := win(t, f, "orders")
 		f.campaigns.Current().End(fmt.Errorf("%w: test", fence.ErrExpired))
 		wantLost(t, term, fence.ErrExpired)
-		if next := win(t, f, "orders"); next.State() != fence.Active || f.opened != 2 {
-			t.Errorf("the next term is %v, after %d sessions", next.State(), f.opened)
+		next := win(t, f, "orders")
+		if opened, _ := f.counts(); next.State() != fence.Active || opened != 2 {
+			t.Errorf("the next term is %v, after %d sessions", next.State(), opened)
 		}
 	})
 }
@@ -265,8 +272,8 @@ func TestASweepSparesAnEnrolmentUnderWay(t *testing.T) {
 	run(t, func(t *testing.T, f *fake) {
 		f.enrolled = func(*fakeCandidate) { time.Sleep(timeout) } // beats go on meanwhile
 		term := win(t, f, "orders")
-		if len(f.beats) < 3 || term.State() != fence.Active {
-			t.Errorf("after %d beats the term is %v", len(f.beats), term.State())
+		if _, beats := f.counts(); beats < 3 || term.State() != fence.Active {
+			t.Errorf("after %d beats the term is %v", beats, term.State())
 		}
 	})
 }
