@@ -1,19 +1,14 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"os"
-	"os/exec"
 	"strings"
-	"syscall"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
+	"github.com/ringfence/ringfence/bench/internal/ways"
 	"github.com/ringfence/ringfence/fence"
 	store "github.com/ringfence/ringfence/internal/marks/postgres"
 	"github.com/ringfence/ringfence/internal/servers"
@@ -22,12 +17,9 @@ import (
 // stage is one fully durable Postgres (fsync and synchronous_commit on) and a guard in a separate
 // process.
 type stage struct {
-	pg       *servers.Postgres
-	term     *fence.Term
-	guard    *exec.Cmd
-	guardLog bytes.Buffer
-	address  string // the guard's
-	probe    string // its HTTP address
+	pg    *servers.Postgres
+	term  *fence.Term
+	guard *ways.GuardProcess
 }
 
 // The databases. Only the contender without the fence uses the second.
@@ -62,7 +54,10 @@ func newStage(ctx context.Context, program string) (s *stage, err error) {
 	if err := s.prepare(ctx); err != nil {
 		return s, err
 	}
-	if err := s.startGuard(ctx, program); err != nil {
+	s.guard, err = ways.StartGuard(ctx, ways.GuardOptions{
+		Program: program, Postgres: s.pg.URL("guard", fenced),
+	})
+	if err != nil {
 		return s, err
 	}
 	claim := fence.Claim{
@@ -79,10 +74,10 @@ func (noCoordinator) Acknowledge(context.Context) error { return nil }
 func (noCoordinator) Release(context.Context) error     { return nil }
 
 func (s *stage) prepare(ctx context.Context) error {
-	err := s.exec(ctx, "postgres", "postgres", "create role guard login", "create role app login",
+	err := ways.Exec(ctx, s.pg.URL("postgres", "postgres"), "create role guard login", "create role app login",
 		"create database "+fenced+" owner app", "create database "+unfenced+" owner app")
 	for _, database := range []string{fenced, unfenced} {
-		err = errors.Join(err, s.exec(ctx, "app", database, tables),
+		err = errors.Join(err, ways.Exec(ctx, s.pg.URL("app", database), tables),
 			store.Install(ctx, s.pg.URL("postgres", database), "guard", "app"))
 	}
 	if err != nil {
@@ -91,73 +86,16 @@ func (s *stage) prepare(ctx context.Context) error {
 	return removeFence(ctx, s.pg.URL("postgres", unfenced))
 }
 
-func (s *stage) exec(ctx context.Context, role, database string, statements ...string) error {
-	conn, err := pgx.Connect(ctx, s.pg.URL(role, database))
-	if err != nil {
-		return err
-	}
-	defer conn.Close(context.WithoutCancel(ctx))
-	for _, sql := range statements {
-		if _, err := conn.Exec(ctx, sql, pgx.QueryExecModeSimpleProtocol); err != nil {
-			return fmt.Errorf("%s: %w", sql, err)
-		}
-	}
-	return nil
-}
-
-func (s *stage) startGuard(ctx context.Context, program string) (err error) {
-	at, err := servers.FreeAddresses(2)
-	if err != nil {
-		return err
-	}
-	s.address, s.probe = at[0], at[1]
-	s.guard = exec.Command(program, "serve")
-	s.guard.Env = []string{
-		"GUARD_POSTGRES_LISTEN=" + s.address,
-		"GUARD_POSTGRES_UPSTREAM=" + s.pg.URL("guard", fenced),
-		"GUARD_HTTP_LISTEN=" + s.probe, "GUARD_LOG=warn",
-	}
-	s.guard.Stderr = &s.guardLog
-	if err := s.guard.Start(); err != nil {
-		s.guard = nil
-		return fmt.Errorf("start the guard: %w", err)
-	}
-	return s.awaitReady(ctx)
-}
-
-func (s *stage) awaitReady(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
-	defer cancel()
-	for {
-		r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+s.probe+"/readyz", nil)
-		if err != nil {
-			return err
-		}
-		if answer, err := http.DefaultClient.Do(r); err == nil {
-			answer.Body.Close()
-			if answer.StatusCode == http.StatusOK {
-				return nil
-			}
-		}
-		select {
-		case <-ctx.Done():
-			return errors.New("the guard does not become ready")
-		case <-time.After(20 * time.Millisecond):
-		}
-	}
-}
-
 func (s *stage) directURL() string { return s.pg.URL("app", fenced) }
 
 func (s *stage) guardURL() string {
-	return strings.Replace(s.directURL(), s.pg.Addr(), s.address, 1)
+	return strings.Replace(s.directURL(), s.pg.Addr(), s.guard.Postgres, 1)
 }
 
 func (s *stage) close() {
 	if s.guard != nil {
-		_ = s.guard.Process.Signal(syscall.SIGTERM)
-		if err := s.guard.Wait(); err != nil {
-			fmt.Fprintf(os.Stderr, "bench: the guard: %v\n%s", err, s.guardLog.Bytes())
+		if err := s.guard.Close(); err != nil {
+			fmt.Fprintln(os.Stderr, "bench:", err)
 		}
 	}
 	if s.pg != nil {

@@ -54,7 +54,7 @@ func (d *database) logins(
 			for _, w := range rounds.Turn(d.ways, round) {
 				before, _ := w.CPU()
 				count, took, err := d.cycle(ctx, w, n, func(start time.Time, _ int) bool {
-					return time.Since(start) < s.duration()
+					return time.Since(start) < s.Duration()
 				})
 				if err != nil {
 					return fmt.Errorf("%s: %s: %w", rows[n].Name, w.Name, err)

@@ -9,25 +9,15 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"os"
-	"os/signal"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
+	"github.com/ringfence/ringfence/bench/internal/program"
 	"github.com/ringfence/ringfence/bench/internal/report"
 )
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
-	defer stop()
-	if err := run(ctx, os.Args[1:], os.Stdout, os.Stderr); err != nil {
-		fmt.Fprintln(os.Stderr, "bench:", err)
-		stop()
-		os.Exit(1)
-	}
-}
+func main() { program.Main(run) }
 
 // settings are the flags.
 type settings struct {
@@ -35,11 +25,6 @@ type settings struct {
 	sessions []int
 	cycles   int
 	marks    int
-}
-
-// duration is the time of one measurement.
-func (s *settings) duration() time.Duration {
-	return time.Duration(s.Seconds * float64(time.Second))
 }
 
 func parse(args []string, diagnostics io.Writer) (*settings, error) {

@@ -23,7 +23,7 @@ func latencyTrials(
 	if !s.Wants(name+" p50") && !s.Wants(name+" p99") {
 		return nil
 	}
-	l := &latency{p50: row("p50"), p99: row("p99"), dial: dial, time: s.duration()}
+	l := &latency{p50: row("p50"), p99: row("p99"), dial: dial, time: s.Duration()}
 	return []trial{{name: name, round: l.round}}
 }
 

@@ -14,7 +14,7 @@ func TestArguments(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if suite != "postgres" || s.duration() != 500*time.Millisecond || s.copyMegabytes != 20 {
+	if suite != "postgres" || s.Duration() != 500*time.Millisecond || s.copyMegabytes != 20 {
 		t.Errorf("got %s %+v", suite, s)
 	}
 	for _, wrong := range [][]string{

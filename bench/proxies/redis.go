@@ -52,7 +52,7 @@ func measureRedis(
 			}
 			l := load{
 				clients: p.clients, depth: p.depth, command: resp(c.command), reply: []byte(c.reply),
-				time: s.duration(),
+				time: s.Duration(),
 			}
 			if s.Wants(row.Name) {
 				trials = append(trials, each(r.Row(row), l.run))

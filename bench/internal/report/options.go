@@ -51,5 +51,10 @@ func (o *Options) Check() error {
 	return nil
 }
 
+// Duration is the time of one measurement.
+func (o *Options) Duration() time.Duration {
+	return time.Duration(o.Seconds * float64(time.Second))
+}
+
 // Wants reports whether a row of this name is to be measured.
 func (o *Options) Wants(name string) bool { return o.Rows == nil || o.Rows.MatchString(name) }

@@ -105,7 +105,12 @@ func (s *Postgres) startPeers(ctx context.Context, progress io.Writer) error {
 
 // Exec runs statements as the superuser.
 func (s *Postgres) Exec(ctx context.Context, statements ...string) error {
-	conn, err := pgx.Connect(ctx, s.Server.URL("postgres", database))
+	return Exec(ctx, s.Server.URL("postgres", database), statements...)
+}
+
+// Exec runs statements on a connection of their own.
+func Exec(ctx context.Context, url string, statements ...string) error {
+	conn, err := pgx.Connect(ctx, url)
 	if err != nil {
 		return err
 	}
