@@ -3,7 +3,6 @@ package guard
 import (
 	"context"
 	"net"
-	"sync"
 	"time"
 
 	"github.com/ringfence/ringfence/internal/relay"
@@ -43,25 +42,8 @@ func (c *Client) LastWord(b []byte) error {
 // WhenDraining calls f once the guard shuts down. stop waits until f has returned or cannot be
 // called any more; it may be called twice.
 func (c *Client) WhenDraining(f func()) (stop func()) {
-	stopped := whenOver(c.Draining, f)
+	stopped := relay.WhenOver(c.Draining, f)
 	return func() { stopped() }
-}
-
-// whenOver calls f once ctx ends. stop reports whether f was not called; otherwise it waits until f
-// has returned. It may be called twice.
-func whenOver(ctx context.Context, f func()) (stop func() bool) {
-	returned := make(chan struct{})
-	unhook := context.AfterFunc(ctx, func() {
-		defer close(returned)
-		f()
-	})
-	return sync.OnceValue(func() bool {
-		if unhook() {
-			return true
-		}
-		<-returned
-		return false
-	})
 }
 
 // Limit gives a connection limited time for a login, and ends its calls when ctx ends. stop undoes
@@ -69,8 +51,5 @@ func whenOver(ctx context.Context, f func()) (stop func() bool) {
 // stop may be called twice.
 func Limit(ctx context.Context, c net.Conn, limit time.Duration) (stop func() bool) {
 	_ = c.SetDeadline(time.Now().Add(limit))
-	return whenOver(ctx, func() { _ = c.SetDeadline(Past) })
+	return relay.WhenOver(ctx, func() { _ = c.SetDeadline(relay.Past) })
 }
-
-// Past is a deadline that ends the calls that are under way.
-var Past = time.Unix(1, 0)

@@ -5,6 +5,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/ringfence/ringfence/internal/relay"
 )
 
 // late is a connection of a process that is paused once: right after it has set a read deadline,
@@ -22,7 +24,7 @@ func (l *late) Read(p []byte) (n int, err error) {
 }
 
 func (l *late) SetReadDeadline(at time.Time) error {
-	l.once.Do(func() { at = Past })
+	l.once.Do(func() { at = relay.Past })
 	return l.TCPConn.SetReadDeadline(at)
 }
 

@@ -98,13 +98,12 @@ const releaseTime = 5 * time.Second
 // claims, Release does nothing: the revocation for the higher mark looks for the session itself,
 // and nobody is admitted before it has removed the record.
 func (a *Admission) Release(ctx context.Context, s Session, claims []Presented) {
-	d := Departed{Session: s}
+	d := departed(s, claims)
+	a.relayed.remove(d)
 	revoked := true
 	for _, c := range claims {
-		d.Resources = append(d.Resources, c.Resource)
 		revoked = revoked && a.overtaken(c) != nil
 	}
-	a.relayed.remove(d)
 	if revoked {
 		return
 	}

@@ -37,15 +37,13 @@ func (r *relayed) add(s Session, claims []Presented, session Relayed) {
 	if r.all == nil {
 		r.all = make(map[fence.Resource]map[Session]relaying)
 	}
-	departed := Departed{Session: s, Quiet: true}
-	for _, c := range claims {
-		departed.Resources = append(departed.Resources, c.Resource)
-	}
+	d := departed(s, claims)
+	d.Quiet = true
 	for _, c := range claims {
 		if r.all[c.Resource] == nil {
 			r.all[c.Resource] = make(map[Session]relaying)
 		}
-		r.all[c.Resource][s] = relaying{session, departed, c.Token}
+		r.all[c.Resource][s] = relaying{session, d, c.Token}
 	}
 }
 
@@ -95,12 +93,12 @@ func (a *Admission) quiet(ctx context.Context, c fence.Claim) []relaying {
 	if len(quiet) == 0 {
 		return nil
 	}
-	var departed []Departed
+	var all []Departed
 	for _, s := range quiet {
-		departed = append(departed, s.departed)
+		all = append(all, s.departed)
 	}
-	a.relayed.remove(departed...)
-	if a.Store.Release(ctx, departed...) != nil { // revocation finds their records
+	a.relayed.remove(all...)
+	if a.Store.Release(ctx, all...) != nil { // revocation finds their records
 		end(quiet)
 		return nil
 	}

@@ -26,6 +26,15 @@ type Departed struct {
 	Quiet bool
 }
 
+// departed is a session that was admitted under these claims.
+func departed(s Session, claims []Presented) Departed {
+	d := Departed{Session: s}
+	for _, c := range claims {
+		d.Resources = append(d.Resources, c.Resource)
+	}
+	return d
+}
+
 // Mark is the highest token that a store has accepted for a resource. It never goes down under one
 // issuer.
 type Mark struct {

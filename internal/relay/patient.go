@@ -64,7 +64,7 @@ func (p *patient) extend() {
 	p.until = time.Now().Add(stall)
 	_ = p.conn.SetWriteDeadline(p.until)
 	if p.ctx.Err() != nil {
-		_ = p.conn.SetWriteDeadline(past) // ours may have replaced the one that the end of ctx has set
+		_ = p.conn.SetWriteDeadline(Past) // ours may have replaced the one that the end of ctx has set
 	}
 	if p.left.Load() {
 		_ = p.conn.SetWriteDeadline(time.Now().Add(Linger))
@@ -90,6 +90,6 @@ func (p *patient) linger() {
 	p.left.Store(true)
 	_ = p.conn.SetWriteDeadline(time.Now().Add(Linger))
 	if p.ctx.Err() != nil {
-		_ = p.conn.SetWriteDeadline(past)
+		_ = p.conn.SetWriteDeadline(Past)
 	}
 }

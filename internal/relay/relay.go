@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"sync"
 	"time"
 )
 
@@ -34,8 +35,8 @@ type End struct {
 	Err  error
 }
 
-// past is a deadline that ends the calls that are under way.
-var past = time.Unix(1, 0)
+// Past is a deadline that ends the calls that are under way.
+var Past = time.Unix(1, 0)
 
 // Linger is how long a relay waits for the server to finish after the client has left.
 const Linger = 5 * time.Second
@@ -67,26 +68,20 @@ func Run(ctx context.Context, client, server Leg, up, down Walker, alive Livenes
 		CloseWrite(server.Conn)
 		_ = server.SetReadDeadline(time.Now().Add(Linger))
 		if ctx.Err() != nil {
-			_ = server.SetReadDeadline(past) // the hook's may have been before ours
+			_ = server.SetReadDeadline(Past) // the hook's may have been before ours
 		}
 	}
 	downward := &flow{walker: down, early: server.Early, from: ServerSide, to: ClientSide}
 	downward.ended = func(e End) {
 		ends <- e
-		_ = client.SetReadDeadline(past)
-		_ = server.SetWriteDeadline(past) // a writer stuck in a dead server must see it too
+		_ = client.SetReadDeadline(Past)
+		_ = server.SetWriteDeadline(Past) // a writer stuck in a dead server must see it too
 	}
-	cut := make(chan struct{})
-	unhook := context.AfterFunc(ctx, func() {
-		defer close(cut)
-		_ = client.SetDeadline(past)
-		_ = server.SetDeadline(past)
+	stop := WhenOver(ctx, func() {
+		_ = client.SetDeadline(Past)
+		_ = server.SetDeadline(Past)
 	})
-	defer func() {
-		if !unhook() {
-			<-cut // or it might change the deadlines that the caller sets next
-		}
-	}()
+	defer stop() // or it might change the deadlines that the caller sets next
 	done := start(client.Conn, server.Conn, upward, downward, toClient)
 	first, second := <-ends, <-ends
 	done()
@@ -98,6 +93,23 @@ func Run(ctx context.Context, client, server Leg, up, down Walker, alive Livenes
 		first.Err = context.Cause(ctx)
 	}
 	return first
+}
+
+// WhenOver calls f once ctx ends. stop reports whether f was not called; otherwise it waits until f
+// has returned. It may be called twice.
+func WhenOver(ctx context.Context, f func()) (stop func() bool) {
+	returned := make(chan struct{})
+	unhook := context.AfterFunc(ctx, func() {
+		defer close(returned)
+		f()
+	})
+	return sync.OnceValue(func() bool {
+		if unhook() {
+			return true
+		}
+		<-returned
+		return false
+	})
 }
 
 // CloseWrite half-closes a connection, or closes it if that is impossible.

@@ -27,7 +27,7 @@ func TestAConnectionOfALoopBehavesAsAnyOther(t *testing.T) {
 			t.Errorf("%q, %v", b, err)
 		}
 
-		_ = near.SetReadDeadline(past)
+		_ = near.SetReadDeadline(Past)
 		_, err := near.Read(make([]byte, 1))
 		var network *net.OpError
 		if !errors.Is(err, os.ErrDeadlineExceeded) || !errors.As(err, &network) || network.Op != "read" {
@@ -100,7 +100,7 @@ func TestABufferIsHeldOnlyWhileThereAreBytes(t *testing.T) {
 			t.Fatal(n, err)
 		}
 		b.held = n
-		_ = inner.SetReadDeadline(past)
+		_ = inner.SetReadDeadline(Past)
 		if _, err := lends.readInto(&b); !errors.Is(err, os.ErrDeadlineExceeded) {
 			t.Fatal(err)
 		}
@@ -136,7 +136,7 @@ func TestADeadlineInThePastEndsTheCallThatWaitsWhateverIsSetNext(t *testing.T) {
 			case err = <-read:
 			case err = <-wrote:
 			case <-time.After(20 * time.Millisecond): // until both wait
-				_ = near.SetDeadline(past)
+				_ = near.SetDeadline(Past)
 				_ = near.SetDeadline(time.Time{})
 				continue
 			}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/internal/guard"
+	"github.com/ringfence/ringfence/internal/relay"
 )
 
 // cancelTime bounds the forwarding of one cancel request.
@@ -25,7 +26,7 @@ func (p *Protocol) forwardCancel(ctx context.Context, c *guard.Client, s *startu
 		return err
 	}
 	defer server.Close()
-	unhook := context.AfterFunc(ctx, func() { _ = server.SetDeadline(guard.Past) })
+	unhook := context.AfterFunc(ctx, func() { _ = server.SetDeadline(relay.Past) })
 	defer unhook()
 	if _, err := server.Write(s.packet); err != nil {
 		return err

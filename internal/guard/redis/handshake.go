@@ -14,6 +14,7 @@ import (
 	"github.com/ringfence/ringfence/internal/guard"
 	"github.com/ringfence/ringfence/internal/marks"
 	"github.com/ringfence/ringfence/internal/refusal"
+	"github.com/ringfence/ringfence/internal/relay"
 )
 
 // conn is a client's connection, and everything that the guard knows of it.
@@ -44,7 +45,7 @@ var errDone = errors.New("done")
 // except while the server works on a command.
 func (c *conn) handshake(ctx context.Context) error {
 	c.setDeadline(time.Now().Add(c.p.o.LoginTimeout), false)
-	defer c.client.WhenDraining(func() { c.setDeadline(guard.Past, true) })()
+	defer c.client.WhenDraining(func() { c.setDeadline(relay.Past, true) })()
 	c.client.Seat.Waiting()
 	for len(c.claims) == 0 {
 		c.client.Seat.Resume()
@@ -205,7 +206,7 @@ func (c *conn) connect(ctx, dial context.Context) error {
 		return fmt.Errorf("cannot reach Redis: %w", err)
 	}
 	server = c.client.Upstream(server)
-	unhook := context.AfterFunc(ctx, func() { _ = server.SetDeadline(guard.Past) })
+	unhook := context.AfterFunc(ctx, func() { _ = server.SetDeadline(relay.Past) })
 	c.upstream = &upstream{Conn: server, unhook: unhook}
 	return nil
 }

@@ -90,8 +90,8 @@ func (p *Protocol) Serve(ctx context.Context, client *guard.Client) error {
 	cut := make(chan struct{})
 	defer context.AfterFunc(ctx, func() {
 		defer close(cut)
-		_ = client.SetWriteDeadline(guard.Past)
-		c.setDeadline(guard.Past, true) // last, because a read that it ends may send a final reply
+		_ = client.SetWriteDeadline(relay.Past)
+		c.setDeadline(relay.Past, true) // last, because a read that it ends may send a final reply
 	})()
 	defer c.close(ctx)
 	err := c.handshake(ctx)

@@ -10,7 +10,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/ringfence/ringfence/internal/guard"
+	"github.com/ringfence/ringfence/internal/relay"
 )
 
 // upstream is the client's own connection to Redis. The handshake reads its replies one by one.
@@ -32,7 +32,7 @@ func (u *upstream) rest() []byte {
 func (u *upstream) setReplyDeadline(ctx context.Context, at time.Time) {
 	_ = u.SetDeadline(at)
 	if ctx.Err() != nil {
-		_ = u.SetDeadline(guard.Past) // the line above may have replaced the one that ctx set
+		_ = u.SetDeadline(relay.Past) // the line above may have replaced the one that ctx set
 	}
 }
 

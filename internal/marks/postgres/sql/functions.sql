@@ -484,25 +484,14 @@ $$;
 create or replace function ringfence.sweep() returns void
 language plpgsql volatile security invoker set search_path = pg_catalog, pg_temp as $$
 declare
-    v_listed_pids integer[];
-    v_listed_starts timestamptz[];
     v_pids integer[];
     v_starts timestamptz[];
 begin
     perform ringfence.check_isolation();
-    if not ringfence.may_see() then
-        return;
-    end if;
     -- List first, check second, as in revoke: a session that registers in between must not look
     -- gone.
-    select array_agg(s.pid), array_agg(s.backend_start) into v_listed_pids, v_listed_starts from ringfence.sessions() s;
-    perform pg_stat_clear_snapshot();
-    select array_agg(s.pid), array_agg(s.backend_start) into v_pids, v_starts
-      from unnest(v_listed_pids, v_listed_starts) as s(pid, backend_start)
-     where not exists (select from pg_stat_activity a where a.pid = s.pid and a.backend_start = s.backend_start);
-    if v_pids is not null then
-        perform ringfence.forget(null, v_pids, v_starts);
-    end if;
+    select array_agg(s.pid), array_agg(s.backend_start) into v_pids, v_starts from ringfence.sessions() s;
+    perform ringfence.release(v_pids, v_starts, '{}');
 end $$;
 
 -- marks reads the marks of these resources; of all when the list is null.
