@@ -52,7 +52,8 @@ func (r *run) revoke(ctx context.Context) error {
 // revokeLease does what etcdctl lease revoke does.
 func (r *run) revokeLease(ctx context.Context, t fence.Token) (what string, err error) {
 	err = r.withEtcd(ctx, func(c *clientv3.Client) error {
-		found, err := c.Get(ctx, "/", clientv3.WithPrefix(), clientv3.WithKeysOnly(),
+		// With the value, because etcd 3.7 returns no lease with a key alone.
+		found, err := c.Get(ctx, "/", clientv3.WithPrefix(),
 			clientv3.WithMinCreateRev(int64(t)), clientv3.WithMaxCreateRev(int64(t)))
 		if err != nil {
 			return err

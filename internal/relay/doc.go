@@ -7,15 +7,16 @@
 //	}
 //	defer loops.Close()
 //	client, server = loops.Adopt(client, nil), loops.Adopt(server, client)
-//	end := relay.Run(ctx, relay.Leg{Conn: client}, relay.Leg{Conn: server}, up, down, relay.Liveness{})
+//	r := relay.Start(ctx, relay.Leg{Conn: client}, relay.Leg{Conn: server}, up, down, relay.Liveness{})
+//	end := r.Wait()
 //
 // # Two engines
 //
-// Run behaves the same with both, and every test of this package runs on both.
+// A Relay behaves the same with both, and every test of this package runs on both.
 //
 //   - Goroutines: one for each direction. It takes any net.Conn, on any system.
 //   - Loops, on Linux: a few goroutines, each of which waits with epoll(7) for many sockets. Adopt
-//     takes a socket out of Go's network poller and gives it to a loop. Until Run, and after it, the
+//     takes a socket out of Go's network poller and gives it to a loop. Before and after a relay, the
 //     adopted connection is an ordinary net.Conn, with deadlines.
 //
 // A loop saves what costs most for a small message: to wake a goroutine, to park it, and to wake

@@ -9,13 +9,22 @@ import (
 	"sync"
 )
 
-// crashed carries a panic of a Walker to the goroutine of Relay's caller.
-type crashed struct {
+// crash is a panic, on its way from the goroutine where it happened to the one that serves the
+// client.
+type crash struct {
 	value any
 	stack []byte
 }
 
-func (c *crashed) Error() string { return fmt.Sprintf("%v, in a relay:\n%s", c.value, c.stack) }
+func (c *crash) Error() string { return fmt.Sprintf("%v, in\n%s", c.value, c.stack) }
+
+// Crashed returns what recover has returned as an error, with the stack; nil if there was no panic.
+func Crashed(recovered any) error {
+	if recovered == nil {
+		return nil
+	}
+	return &crash{recovered, debug.Stack()}
+}
 
 // flow is one direction of a relay: it reads from one connection, and its Walker writes to the
 // other one.
@@ -69,8 +78,8 @@ func (f *flow) endOf(err error) End {
 
 // contain turns a panic of a Walker into an End.
 func (f *flow) contain(end *End, over *bool) {
-	if r := recover(); r != nil {
-		*end, *over = End{f.from, &crashed{r, debug.Stack()}}, true
+	if err := Crashed(recover()); err != nil {
+		*end, *over = End{f.from, err}, true
 	}
 }
 

@@ -50,8 +50,8 @@ func start(client, server net.Conn, upward, downward *flow, toClient *patient) (
 		f.cuts = f.src.readBy.cuts.Load()
 		f.src.in.Store(f)
 	}
-	both.Go(downward.first) // in its own goroutine, because the client may be slow to read
-	upward.first()
+	both.Go(downward.first) // in goroutines of their own, because the peer may be slow to read
+	both.Go(upward.first)
 	return func() {
 		both.Wait()
 		c.in.Store(nil)

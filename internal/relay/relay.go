@@ -47,23 +47,30 @@ type Leg struct {
 	Early []byte // what the handshake has read and not used
 }
 
-// Run passes bytes both ways until one side or ctx ends, and returns when both directions have
-// stopped. The connections must have no deadlines. alive is asked about a client that does not
-// read.
+// Relay passes bytes both ways between a client and a server.
+type Relay struct {
+	ctx    context.Context
+	ends   chan End // of both directions, in the order in which they came
+	unhook func() bool
+	done   func() // waits for what the directions were started with
+}
+
+// Start starts a relay that goes on until one side or ctx ends. The connections must have no
+// deadlines. alive is asked about a client that does not read. The caller must Wait.
 //
-// When the client leaves, Run half-closes the server's connection; the server may finish what it
-// was sent for at most Linger. When the server leaves, the client's connection stays open: the
+// When the client leaves, the relay half-closes the server's connection; the server may finish what
+// it was sent for at most Linger. When the server leaves, the client's connection stays open: the
 // caller sets a write deadline, says why, and closes it. When ctx ends, both directions stop where
 // they are.
 //
 // Two sockets of one loop (Loops) are relayed there. Any other connection has a goroutine for each
 // direction.
-func Run(ctx context.Context, client, server Leg, up, down Walker, alive Liveness) End {
-	ends := make(chan End, 2) // in the order in which they came
+func Start(ctx context.Context, client, server Leg, up, down Walker, alive Liveness) *Relay {
+	r := &Relay{ctx: ctx, ends: make(chan End, 2)}
 	toClient := &patient{ctx: ctx, alive: alive}
 	upward := &flow{walker: up, early: client.Early, from: ClientSide, to: ServerSide}
 	upward.ended = func(e End) {
-		ends <- e
+		r.ends <- e
 		toClient.linger()
 		CloseWrite(server.Conn)
 		_ = server.SetReadDeadline(time.Now().Add(Linger))
@@ -73,24 +80,33 @@ func Run(ctx context.Context, client, server Leg, up, down Walker, alive Livenes
 	}
 	downward := &flow{walker: down, early: server.Early, from: ServerSide, to: ClientSide}
 	downward.ended = func(e End) {
-		ends <- e
+		r.ends <- e
 		_ = client.SetReadDeadline(Past)
 		_ = server.SetWriteDeadline(Past) // a writer stuck in a dead server must see it too
 	}
-	stop := WhenOver(ctx, func() {
+	r.unhook = WhenOver(ctx, func() {
 		_ = client.SetDeadline(Past)
 		_ = server.SetDeadline(Past)
 	})
-	defer stop() // or it might change the deadlines that the caller sets next
-	done := start(client.Conn, server.Conn, upward, downward, toClient)
-	first, second := <-ends, <-ends
-	done()
-	var crash *crashed
-	if errors.As(first.Err, &crash) || errors.As(second.Err, &crash) {
-		panic(crash) // in the goroutine that serves this client, where it ends this one connection
+	r.done = start(client.Conn, server.Conn, upward, downward, toClient)
+	return r
+}
+
+// Wait returns when both directions have stopped.
+func (r *Relay) Wait() End {
+	first, second := <-r.ends, <-r.ends
+	return r.end(first, second)
+}
+
+func (r *Relay) end(first, second End) End {
+	defer r.unhook() // or it might change the deadlines that the caller sets next
+	r.done()
+	var c *crash
+	if errors.As(first.Err, &c) || errors.As(second.Err, &c) {
+		panic(c) // in the goroutine that serves this client, where it ends this one connection
 	}
-	if ctx.Err() != nil && errors.Is(first.Err, os.ErrDeadlineExceeded) {
-		first.Err = context.Cause(ctx)
+	if r.ctx.Err() != nil && errors.Is(first.Err, os.ErrDeadlineExceeded) {
+		first.Err = context.Cause(r.ctx)
 	}
 	return first
 }

@@ -108,7 +108,7 @@ func runTo(t *testing.T, e engine, up, down Walker, alive Liveness) *relayed {
 				r.panicked <- p
 			}
 		}()
-		r.end <- Run(ctx, Leg{Conn: inner}, Leg{Conn: e(outer)}, up, down, alive)
+		r.end <- Start(ctx, Leg{Conn: inner}, Leg{Conn: e(outer)}, up, down, alive).Wait()
 	})
 	t.Cleanup(func() { cut(nil); running.Wait() })
 	for _, c := range []net.Conn{client, server} {
@@ -351,8 +351,8 @@ func TestBytesThatTheHandshakeHasReadComeFirst(t *testing.T) {
 		early := bytes.Repeat([]byte("early "), BufferSize/3) // more than one buffer
 		ended := make(chan End, 1)
 		go func() {
-			ended <- Run(context.Background(), Leg{engine(inner), early},
-				Leg{engine(outer), []byte("ready ")}, through{}, through{}, Liveness{})
+			ended <- Start(context.Background(), Leg{engine(inner), early},
+				Leg{engine(outer), []byte("ready ")}, through{}, through{}, Liveness{}).Wait()
 		}()
 		_, _ = client.Write([]byte("late"))
 		_ = client.CloseWrite()

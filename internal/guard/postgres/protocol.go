@@ -18,7 +18,6 @@ import (
 	"github.com/ringfence/ringfence/internal/marks"
 	pgstore "github.com/ringfence/ringfence/internal/marks/postgres"
 	"github.com/ringfence/ringfence/internal/refusal"
-	"github.com/ringfence/ringfence/internal/relay"
 )
 
 // Options of a Protocol. Store and Admission are required.
@@ -90,6 +89,20 @@ func (p *Protocol) Refuse(c *guard.Client, why string) {
 
 // Serve implements guard.Protocol.
 func (p *Protocol) Serve(ctx context.Context, c *guard.Client) error {
+	var s *session
+	err := guard.Apart(func() (err error) {
+		s, err = p.open(ctx, c)
+		return err
+	})
+	if s == nil {
+		return err
+	}
+	return s.wait(ctx)
+}
+
+// open relays the login of a client and admits its session. It returns no session if the client is
+// gone, was refused, or wanted none; the error is for Serve.
+func (p *Protocol) open(ctx context.Context, c *guard.Client) (*session, error) {
 	// A shutdown of the guard cancels a login: no transaction is open yet.
 	loginCtx, cancel := context.WithTimeout(ctx, p.o.LoginTimeout)
 	defer cancel()
@@ -104,33 +117,32 @@ func (p *Protocol) Serve(ctx context.Context, c *guard.Client) error {
 	c.Seat.Working()
 	switch {
 	case errors.Is(err, errDirectTLS):
-		return nil
+		return nil, nil
 	case err != nil:
 		unhook()
-		return p.failLogin(loginCtx, c, err)
+		return nil, p.failLogin(loginCtx, c, err)
 	case s.cancel:
-		return p.forwardCancel(ctx, c, s)
+		return nil, p.forwardCancel(ctx, c, s)
 	}
 	claims, server, err := p.connect(loginCtx, c, s)
 	if err != nil {
 		unhook()
 		p.o.Admission.Report(err, s.holder(c))
-		return p.failLogin(loginCtx, c, err)
+		return nil, p.failLogin(loginCtx, c, err)
 	}
-	defer server.Close()
 	unhookServer := guard.Limit(loginCtx, server, p.o.LoginTimeout)
 	defer unhookServer()
 
 	l := newLogin(c, from, server, s)
 	if err := l.run(); err != nil {
 		unhook()
-		return p.abortLogin(loginCtx, l, err)
+		return nil, p.abortLogin(loginCtx, l, err)
 	}
 	stopWatching()
 	if !unhook() || !unhookServer() {
-		return p.abortLogin(loginCtx, l, context.Cause(loginCtx))
+		return nil, p.abortLogin(loginCtx, l, context.Cause(loginCtx))
 	}
-	return p.open(ctx, l, s, claims)
+	return p.enter(ctx, l, s, claims)
 }
 
 // connect dials the upstream connection of a client, once there is a slot for its login and unless
@@ -176,27 +188,28 @@ func (p *Protocol) claims(s *startup, c *guard.Client) ([]marks.Presented, error
 	return claims, nil
 }
 
-// open admits the session of a successful login, sends the client ReadyForQuery, and relays.
-func (p *Protocol) open(
+// enter admits the session of a successful login and sends the client ReadyForQuery.
+func (p *Protocol) enter(
 	ctx context.Context, l *login, s *startup, claims []marks.Presented,
-) error {
+) (*session, error) {
 	_ = l.client.SetDeadline(time.Time{})
 	_ = l.server.SetDeadline(time.Time{})
-	sess, err := p.admit(ctx, l, s, claims)
-	if sess != (marks.Session{}) {
-		defer p.o.Admission.Release(ctx, sess, claims)
-	}
+	id, err := p.admit(ctx, l, s, claims)
+	admitted := &session{p: p, client: l.client, server: l.server, id: id, claims: claims}
 	if err != nil {
-		return p.failAdmission(ctx, l, err)
+		defer admitted.close(ctx)
+		return nil, p.failAdmission(ctx, l, err)
 	}
 	if _, err := l.out.Write(l.ready); err != nil {
-		return err
+		admitted.close(ctx)
+		return nil, err
 	}
 	if err := l.out.Flush(); err != nil {
-		return err
+		admitted.close(ctx)
+		return nil, err
 	}
-	server := relay.Leg{Conn: l.server, Early: unused(l.fromServer)}
-	return p.relay(ctx, l.client, unused(l.fromClient), server, sess, claims)
+	admitted.start(ctx, unused(l.fromClient), unused(l.fromServer))
+	return admitted, nil
 }
 
 // unused returns what a reader has read ahead.
@@ -234,75 +247,6 @@ func (p *Protocol) failAdmission(ctx context.Context, l *login, err error) error
 	_ = l.client.SetDeadline(time.Now().Add(guard.LastWordTime))
 	_ = l.out.Flush()
 	return p.refuse(l.client, err)
-}
-
-// relay takes what it needs of a login, so that the login's own buffers are freed.
-func (p *Protocol) relay(
-	ctx context.Context, client *guard.Client, early []byte, server relay.Leg, sess marks.Session,
-	claims []marks.Presented,
-) error {
-	ctx, stop := context.WithCancelCause(ctx)
-	defer stop(nil)
-	state := &progress{status: 'I', stop: stop}
-	p.o.Admission.Relaying(sess, claims, state)
-	stopWatching := client.WhenDraining(state.drain)
-	defer stopWatching() // also when a walker panics
-	toServer, toClient := &up{progress: state}, &down{progress: state}
-	liveness := guard.LivenessOf(p.o.Sessions, sess, p.o.Stall)
-	leg := relay.Leg{Conn: client.Conn, Early: early}
-	end := relay.Run(ctx, leg, server, toServer, toClient, liveness)
-	stopWatching()
-	server.Close()
-	client.Seat.Leave()
-	return p.endSession(ctx, client, toClient, end, claims)
-}
-
-// endSession closes the connection of a client whose session has ended, and sends it the reason if
-// a message may begin there.
-func (p *Protocol) endSession(
-	ctx context.Context, client *guard.Client, d *down, end relay.End, claims []marks.Presented,
-) error {
-	overtaken := errors.Is(end.Err, errOvertaken)
-	if end.Side == relay.ClientSide && ctx.Err() == nil && !overtaken {
-		return clientError(end.Err)
-	}
-	if errors.Is(end.Err, relay.ErrStuck) {
-		return guard.Stuck
-	}
-	if d.mayAppend() {
-		drained := ctx.Err() != nil && !overtaken
-		p.sendReason(context.WithoutCancel(ctx), client, d, claims, drained)
-	}
-	guard.CloseGently(client)
-	return nil
-}
-
-func (p *Protocol) sendReason(
-	ctx context.Context, client *guard.Client, d *down, claims []marks.Presented, drained bool,
-) {
-	var why error
-	if !drained {
-		why = p.o.Admission.Ended(ctx, claims)
-	}
-	// Ended may have taken longer than any deadline that was set before it.
-	_ = client.SetDeadline(time.Now().Add(guard.LastWordTime))
-	switch {
-	case drained:
-		_ = send(client, shuttingDown())
-	case why != nil:
-		_ = send(client, errorResponse(why))
-	default:
-		_ = d.forward(client, d.shutdown)
-	}
-}
-
-// clientError returns err if the client violated the protocol, and nil if it left, in whatever way.
-func clientError(err error) error {
-	var bad *protocolError
-	if errors.As(err, &bad) {
-		return err
-	}
-	return nil
 }
 
 // refuse sends err to a client that is not admitted, and closes its connection.

@@ -94,9 +94,16 @@ func (p *Protocol) Serve(ctx context.Context, client *guard.Client) error {
 		c.setDeadline(relay.Past, true) // last, because a read that it ends may send a final reply
 	})()
 	defer c.close(ctx)
-	err := c.handshake(ctx)
-	if err == nil {
-		err = c.relay(ctx)
+	var s *session
+	err := guard.Apart(func() error {
+		if err := c.handshake(ctx); err != nil {
+			return err
+		}
+		s = c.start(ctx)
+		return nil
+	})
+	if s != nil {
+		err = s.wait(ctx)
 	}
 	switch {
 	case evicted(ctx):
@@ -109,32 +116,51 @@ func (p *Protocol) Serve(ctx context.Context, client *guard.Client) error {
 	return err
 }
 
-// relay passes bytes until one side leaves. If the client did not leave by itself, it gets the
-// reason.
-func (c *conn) relay(ctx context.Context) error {
+// session is an admitted session that is being relayed.
+type session struct {
+	*conn
+	relay        *relay.Relay
+	up           *up
+	down         *down
+	stopWatching func()
+}
+
+// start starts to relay the session.
+func (c *conn) start(ctx context.Context) *session {
 	_ = c.client.SetDeadline(time.Time{})
 	injected := newInjectedReplies()
-	u := &up{admitted: c.claims, injected: injected, shutdown: c.client.Draining.Done()}
-	d := &down{injected: injected}
-	stop := c.client.WhenDraining(func() { u.drain(c.upstream.Conn) })
+	s := &session{conn: c, down: &down{injected: injected}}
+	s.up = &up{admitted: c.claims, injected: injected, shutdown: c.client.Draining.Done()}
+	s.stopWatching = c.client.WhenDraining(func() { s.up.drain(c.upstream.Conn) })
 	alive := guard.LivenessOf(c.p.o.Sessions, c.session, c.p.o.Stall)
 	client := relay.Leg{Conn: c.client.Conn, Early: c.commands.rest()}
 	server := relay.Leg{Conn: c.upstream.Conn, Early: c.upstream.rest()}
-	end := relay.Run(ctx, client, server, u, d, alive)
-	stop()
-	c.client.Seat.Leave()
+	s.relay = relay.Start(ctx, client, server, s.up, s.down, alive)
+	return s
+}
+
+// wait returns when the session has ended. If the client did not leave by itself, it gets the
+// reason.
+func (s *session) wait(ctx context.Context) error {
+	defer s.stopWatching() // when a walker panics
+	return s.end(ctx, s.relay.Wait())
+}
+
+func (s *session) end(ctx context.Context, end relay.End) error {
+	s.stopWatching()
+	s.client.Seat.Leave()
 	var refused *fence.Refusal
 	switch {
 	case errors.Is(end.Err, errDrained):
-		return c.sendAndClose(&bytes.Buffer{}) // the client has got the error already
+		return s.sendAndClose(&bytes.Buffer{}) // the client has got the error already
 	case errors.Is(end.Err, relay.ErrStuck):
 		return guard.Stuck
-	case ctx.Err() != nil, !d.atBoundary():
+	case ctx.Err() != nil, !s.down.atBoundary():
 		return end.Err
 	case errors.Is(end.Err, errProtocol), errors.As(end.Err, &refused):
-		return errors.Join(c.closeWith(end.Err), end.Err)
-	case end.Side == relay.ServerSide && !u.quit:
-		return c.explainEnd(ctx)
+		return errors.Join(s.closeWith(end.Err), end.Err)
+	case end.Side == relay.ServerSide && !s.up.quit:
+		return s.explainEnd(ctx)
 	}
 	return end.Err
 }

@@ -1,0 +1,109 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"net"
+	"time"
+
+	"github.com/ringfence/ringfence/internal/guard"
+	"github.com/ringfence/ringfence/internal/marks"
+	"github.com/ringfence/ringfence/internal/relay"
+)
+
+// session is a session that may be admitted. It keeps no more of its login than it needs, because it
+// may be idle for days.
+type session struct {
+	p      *Protocol
+	client *guard.Client
+	server net.Conn
+	id     marks.Session // zero if the session was not registered
+	claims []marks.Presented
+
+	// While it is relayed:
+	ctx          context.Context
+	stop         context.CancelCauseFunc // ends the relay
+	stopWatching func()
+	relay        *relay.Relay
+	down         *down
+}
+
+// start starts to relay the session. What the login has read ahead goes first.
+func (s *session) start(ctx context.Context, fromClient, fromServer []byte) {
+	s.ctx, s.stop = context.WithCancelCause(ctx)
+	state := &progress{status: 'I', stop: s.stop}
+	s.p.o.Admission.Relaying(s.id, s.claims, state)
+	s.stopWatching = s.client.WhenDraining(state.drain)
+	s.down = &down{progress: state}
+	client := relay.Leg{Conn: s.client.Conn, Early: fromClient}
+	server := relay.Leg{Conn: s.server, Early: fromServer}
+	liveness := guard.LivenessOf(s.p.o.Sessions, s.id, s.p.o.Stall)
+	s.relay = relay.Start(s.ctx, client, server, &up{progress: state}, s.down, liveness)
+}
+
+// wait returns when the session has ended. If the client did not leave by itself, it gets the
+// reason.
+func (s *session) wait(ctx context.Context) error {
+	defer s.close(ctx) // also when a walker panics
+	return s.end(s.relay.Wait())
+}
+
+// close closes the upstream connection and then releases the session.
+func (s *session) close(ctx context.Context) {
+	if s.relay != nil {
+		s.stopWatching()
+		s.stop(nil)
+	}
+	_ = s.server.Close()
+	if s.id != (marks.Session{}) {
+		s.p.o.Admission.Release(ctx, s.id, s.claims)
+	}
+}
+
+// end closes the connection of a client whose session has ended, and sends it the reason if a
+// message may begin there.
+func (s *session) end(end relay.End) error {
+	s.stopWatching()
+	_ = s.server.Close()
+	s.client.Seat.Leave()
+	overtaken := errors.Is(end.Err, errOvertaken)
+	if end.Side == relay.ClientSide && s.ctx.Err() == nil && !overtaken {
+		return clientError(end.Err)
+	}
+	if errors.Is(end.Err, relay.ErrStuck) {
+		return guard.Stuck
+	}
+	if s.down.mayAppend() {
+		s.sendReason(s.ctx.Err() != nil && !overtaken)
+	}
+	guard.CloseGently(s.client)
+	return nil
+}
+
+// sendReason sends the client the reason: the shutdown of the guard, a newer leader, or what the
+// server said.
+func (s *session) sendReason(drained bool) {
+	var why error
+	if !drained {
+		why = s.p.o.Admission.Ended(context.WithoutCancel(s.ctx), s.claims)
+	}
+	// Ended may have taken longer than any deadline that was set before it.
+	_ = s.client.SetDeadline(time.Now().Add(guard.LastWordTime))
+	switch {
+	case drained:
+		_ = send(s.client, shuttingDown())
+	case why != nil:
+		_ = send(s.client, errorResponse(why))
+	default:
+		_ = s.down.forward(s.client, s.down.shutdown)
+	}
+}
+
+// clientError returns err if the client violated the protocol, and nil if it left, in whatever way.
+func clientError(err error) error {
+	var bad *protocolError
+	if errors.As(err, &bad) {
+		return err
+	}
+	return nil
+}
