@@ -3,28 +3,55 @@ package guard
 import (
 	"context"
 	"net"
+	"sync/atomic"
 	"time"
 
 	"github.com/ringfence/ringfence/internal/relay"
 )
 
-// Client is one client: its connection, its seat, and the shutdown of the guard. TLS or the PROXY
-// protocol replaces Conn, so a Protocol must not keep Conn itself.
+// Client is one client: its connection, its seat, and the shutdown of the guard.
 type Client struct {
-	net.Conn
 	Seat     *Seat
 	Draining context.Context // ends when the guard shuts down
 
-	loops *relay.Loops // nil: every relay has goroutines of its own
+	conn  atomic.Pointer[net.Conn] // TLS and the relay replace it
+	loops *relay.Loops             // nil: every relay has goroutines of its own
 }
 
-// Upstream returns a connection to use in place of server: one that Relay can relay in the loop of
-// this client. Call it before the first byte.
-func (c *Client) Upstream(server net.Conn) net.Conn { return c.loops.Adopt(server, c.Conn) }
+// newClient returns the client at the other end of a connection.
+func newClient(conn net.Conn, seat *Seat, draining context.Context, loops *relay.Loops) *Client {
+	c := &Client{Seat: seat, Draining: draining, loops: loops}
+	c.Replace(conn)
+	return c
+}
+
+// Conn returns the connection as it is now. Do not keep it.
+func (c *Client) Conn() net.Conn { return *c.conn.Load() }
+
+// Replace has the client use conn, which wraps the connection that it has used so far.
+func (c *Client) Replace(conn net.Conn) { c.conn.Store(&conn) }
+
+// Adopt prepares the client's connection and its server's for a relay. Use what it returns in place
+// of server. Deadlines are gone afterwards.
+func (c *Client) Adopt(server net.Conn) net.Conn {
+	client, server := c.loops.Adopt(c.Conn(), server)
+	c.Replace(client)
+	return server
+}
+
+// These implement net.Conn.
+func (c *Client) Read(b []byte) (int, error)         { return c.Conn().Read(b) }
+func (c *Client) Write(b []byte) (int, error)        { return c.Conn().Write(b) }
+func (c *Client) Close() error                       { return c.Conn().Close() }
+func (c *Client) LocalAddr() net.Addr                { return c.Conn().LocalAddr() }
+func (c *Client) RemoteAddr() net.Addr               { return c.Conn().RemoteAddr() }
+func (c *Client) SetDeadline(t time.Time) error      { return c.Conn().SetDeadline(t) }
+func (c *Client) SetReadDeadline(t time.Time) error  { return c.Conn().SetReadDeadline(t) }
+func (c *Client) SetWriteDeadline(t time.Time) error { return c.Conn().SetWriteDeadline(t) }
 
 // CloseWrite half-closes the connection.
 func (c *Client) CloseWrite() error {
-	relay.CloseWrite(c.Conn)
+	relay.CloseWrite(c.Conn())
 	return nil
 }
 
@@ -35,7 +62,7 @@ const LastWordTime = 2 * time.Second
 func (c *Client) LastWord(b []byte) error {
 	_ = c.SetDeadline(time.Now().Add(LastWordTime))
 	_, err := c.Write(b)
-	CloseGently(c.Conn)
+	CloseGently(c)
 	return err
 }
 

@@ -101,7 +101,7 @@ func (s *Server) accept(ctx context.Context, open *sync.WaitGroup, draining cont
 		seat, turn := s.limiter.arrive(address(client), cut)
 		open.Go(func() {
 			defer cut(nil)
-			s.handle(own, &Client{s.Loops.Adopt(client, nil), seat, draining, s.Loops}, turn)
+			s.handle(own, newClient(client, seat, draining, s.Loops), turn)
 		})
 	}
 }

@@ -6,7 +6,7 @@
 //		return err
 //	}
 //	defer loops.Close()
-//	client, server = loops.Adopt(client, nil), loops.Adopt(server, client)
+//	client, server = loops.Adopt(client, server)
 //	r := relay.Start(ctx, relay.Leg{Conn: client}, relay.Leg{Conn: server}, up, down, relay.Liveness{})
 //	end := r.Wait()
 //
@@ -16,8 +16,8 @@
 //
 //   - Goroutines: one for each direction. It takes any net.Conn, on any system.
 //   - Loops, on Linux: a few goroutines, each of which waits with epoll(7) for many sockets. Adopt
-//     takes a socket out of Go's network poller and gives it to a loop. Before and after a relay, the
-//     adopted connection is an ordinary net.Conn, with deadlines.
+//     takes two sockets out of Go's network poller and gives them to a loop. Before and after the
+//     relay, an adopted connection is an ordinary net.Conn, with deadlines.
 //
 // A loop saves what costs most for a small message: to wake a goroutine, to park it, and to wake
 // other threads meanwhile. A message costs three system calls: epoll_wait, which returns many events

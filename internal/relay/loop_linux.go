@@ -53,35 +53,39 @@ func (l *Loops) Close() {
 	}
 }
 
-// Adopt returns a connection that one of the loops watches, in place of c: the loop of near, if
-// that is a connection of theirs. It returns c itself if c is no plain socket, or if the system
-// refuses.
-func (l *Loops) Adopt(c, near net.Conn) net.Conn {
-	if l == nil {
-		return c
+// Adopt returns two connections that one loop watches, in place of a client's and its server's, if
+// both are plain sockets. Otherwise it returns the two as they are. Nobody may use them meanwhile.
+// Their deadlines are gone.
+func (l *Loops) Adopt(client, server net.Conn) (net.Conn, net.Conn) {
+	if l == nil || !plain(client) || !plain(server) {
+		return client, server
 	}
-	loop := l.all[l.next.Add(1)%uint32(len(l.all))]
-	if s, ok := near.(*socket); ok {
-		loop = s.loop
-	}
-	var drains bool
+	one := l.all[l.next.Add(1)%uint32(len(l.all))]
+	return one.adopt(client), one.adopt(server)
+}
+
+func plain(c net.Conn) bool {
 	switch c.(type) {
-	case *net.TCPConn:
-		drains = true
-	case *net.UnixConn:
-	default:
-		return c
+	case *net.TCPConn, *net.UnixConn:
+		return true
 	}
+	return false
+}
+
+// adopt returns c itself if the system refuses. Two connections that are not in one loop are relayed
+// as any others.
+func (l *loop) adopt(c net.Conn) net.Conn {
 	fd, err := descriptor(c.(syscall.Conn))
 	if err != nil {
 		return c
 	}
+	_, drains := c.(*net.TCPConn)
 	s := &socket{
-		loop: loop, fd: fd, drains: drains, local: c.LocalAddr(), remote: c.RemoteAddr(),
+		loop: l, fd: fd, drains: drains, local: c.LocalAddr(), remote: c.RemoteAddr(),
 		readable: make(chan struct{}, 1), writable: make(chan struct{}, 1),
 	}
 	_ = c.Close() // the descriptor stays open, and leaves Go's poller
-	if err := loop.watch(s); err != nil {
+	if err := l.watch(s); err != nil {
 		// There is no way back to Go's poller that could not fail as well.
 		_ = unix.Close(fd)
 		s.closed = true

@@ -81,8 +81,9 @@ func onEachEngine(t *testing.T, test func(*testing.T, engine)) {
 		}
 		t.Cleanup(loops.Close)
 		test(t, func(c net.Conn) net.Conn {
-			adopted := loops.Adopt(c, nil)
-			t.Cleanup(func() { _ = adopted.Close() })
+			other, _ := pair(t)
+			adopted, second := loops.Adopt(c, other)
+			t.Cleanup(func() { _ = errors.Join(adopted.Close(), second.Close()) })
 			return adopted
 		})
 	})

@@ -47,7 +47,7 @@ func (e *Evictions) Serve(ctx context.Context, c *guard.Client) error {
 	e.cut = append(e.cut, cut)
 	e.mu.Unlock()
 	if e.AtFirstBytes {
-		c.Conn = tripwire{c.Conn, func() { cut(guard.Evicted) }}
+		c.Replace(tripwire{c.Conn(), func() { cut(guard.Evicted) }})
 	}
 	return e.Protocol.Serve(ctx, c)
 }

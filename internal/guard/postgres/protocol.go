@@ -168,7 +168,7 @@ func (p *Protocol) connect(
 	if err != nil {
 		return nil, nil, fmt.Errorf("the guard cannot reach Postgres: %w", err)
 	}
-	return claims, c.Upstream(server), nil
+	return claims, server, nil
 }
 
 // claims returns the client's claims, if this guard serves them.

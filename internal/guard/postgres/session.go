@@ -31,11 +31,12 @@ type session struct {
 // start starts to relay the session. What the login has read ahead goes first.
 func (s *session) start(ctx context.Context, fromClient, fromServer []byte) {
 	s.ctx, s.stop = context.WithCancelCause(ctx)
+	s.server = s.client.Adopt(s.server)
 	state := &progress{status: 'I', stop: s.stop}
 	s.p.o.Admission.Relaying(s.id, s.claims, state)
 	s.stopWatching = s.client.WhenDraining(state.drain)
 	s.down = &down{progress: state}
-	client := relay.Leg{Conn: s.client.Conn, Early: fromClient}
+	client := relay.Leg{Conn: s.client.Conn(), Early: fromClient}
 	server := relay.Leg{Conn: s.server, Early: fromServer}
 	liveness := guard.LivenessOf(s.p.o.Sessions, s.id, s.p.o.Stall)
 	s.relay = relay.Start(s.ctx, client, server, &up{progress: state}, s.down, liveness)

@@ -205,7 +205,6 @@ func (c *conn) connect(ctx, dial context.Context) error {
 	if err != nil {
 		return fmt.Errorf("cannot reach Redis: %w", err)
 	}
-	server = c.client.Upstream(server)
 	unhook := context.AfterFunc(ctx, func() { _ = server.SetDeadline(relay.Past) })
 	c.upstream = &upstream{Conn: server, unhook: unhook}
 	return nil

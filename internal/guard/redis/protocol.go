@@ -128,12 +128,13 @@ type session struct {
 // start starts to relay the session.
 func (c *conn) start(ctx context.Context) *session {
 	_ = c.client.SetDeadline(time.Time{})
+	c.upstream.Conn = c.client.Adopt(c.upstream.Conn)
 	injected := newInjectedReplies()
 	s := &session{conn: c, down: &down{injected: injected}}
 	s.up = &up{admitted: c.claims, injected: injected, shutdown: c.client.Draining.Done()}
 	s.stopWatching = c.client.WhenDraining(func() { s.up.drain(c.upstream.Conn) })
 	alive := guard.LivenessOf(c.p.o.Sessions, c.session, c.p.o.Stall)
-	client := relay.Leg{Conn: c.client.Conn, Early: c.commands.rest()}
+	client := relay.Leg{Conn: c.client.Conn(), Early: c.commands.rest()}
 	server := relay.Leg{Conn: c.upstream.Conn, Early: c.upstream.rest()}
 	s.relay = relay.Start(ctx, client, server, s.up, s.down, alive)
 	return s
