@@ -12,10 +12,11 @@ import (
 // goroutine runs it: that of the loop, or one of its own while the peer that it writes to is slow.
 type inLoop struct {
 	src   *socket
-	cuts  uint64       // of src's deadline when the flow began
-	state atomic.Int32 // idle, running, …
-	left  func()       // called when nothing more is done for it
-	shift *shift       // of the goroutine that runs it; nil if that is not the loop's
+	cuts  uint64                     // of src's deadline when the flow began
+	state atomic.Int32               // idle, running, …
+	timer atomic.Pointer[time.Timer] // of the deadline that was set last
+	left  func()                     // called when nothing more is done for it
+	shift *shift                     // of the goroutine that runs it; nil if that is not the loop's
 }
 
 const (
@@ -97,8 +98,19 @@ func (f *flow) wake(t *shift) {
 // wakeAt wakes the flow at a deadline, in a goroutine of its own, because the caller may be in a
 // loop or hold a lock.
 func (f *flow) wakeAt(t time.Time) {
-	if !t.IsZero() {
-		time.AfterFunc(max(0, time.Until(t)), func() { f.wake(nil) })
+	if t.IsZero() {
+		return
+	}
+	left := time.Until(t)
+	timer := time.AfterFunc(max(0, left), func() { f.wake(nil) })
+	if left <= 0 {
+		return // it counts even if a later deadline comes first
+	}
+	if before := f.timer.Swap(timer); before != nil {
+		before.Stop()
+	}
+	if f.state.Load() == over {
+		timer.Stop() // end may not have seen it
 	}
 }
 
@@ -138,6 +150,9 @@ func (f *flow) run(t *shift) {
 
 func (f *flow) end(e End) {
 	f.state.Store(over)
+	if timer := f.timer.Load(); timer != nil {
+		timer.Stop() // or it would keep the session in memory
+	}
 	f.bytes.held = 0
 	f.bytes.giveBack()
 	f.ended(e)
