@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -9,6 +10,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/ringfence/ringfence/internal/keepalive"
 )
 
 // unixPrefix marks the address of a Unix socket.
@@ -18,11 +21,11 @@ const unixPrefix = "unix:"
 // log in.
 const socketMode = 0o666
 
-// listen opens an address that checkListen has accepted.
-func listen(address string) (net.Listener, error) {
+// listen opens an address that checkListen has accepted. The timeouts are those of its connections.
+func listen(ctx context.Context, address string, t keepalive.Timeouts) (net.Listener, error) {
 	path, unix := strings.CutPrefix(address, unixPrefix)
 	if !unix {
-		return net.Listen("tcp", address)
+		return t.ListenConfig().Listen(ctx, "tcp", address)
 	}
 	unlock, err := lockDirectory(filepath.Dir(path))
 	if err != nil {

@@ -15,6 +15,7 @@ import (
 	driver "github.com/redis/go-redis/v9"
 
 	"github.com/ringfence/ringfence/internal/cli"
+	"github.com/ringfence/ringfence/internal/keepalive"
 	"github.com/ringfence/ringfence/internal/servers"
 	"github.com/ringfence/ringfence/internal/servers/serverstest"
 )
@@ -108,7 +109,7 @@ func TestAFileThatIsNotASocketIsNotRemoved(t *testing.T) {
 	if err := os.WriteFile(path, []byte("precious"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if l, err := listen(unixPrefix + path); err == nil {
+	if l, err := listen(t.Context(), unixPrefix+path, keepalive.Timeouts{}); err == nil {
 		_ = l.Close()
 		t.Error("it listens")
 	}
@@ -126,7 +127,7 @@ func TestOfManyGuardsOneGetsTheSocket(t *testing.T) {
 		var all sync.WaitGroup
 		for range cap(got) {
 			all.Go(func() {
-				if l, err := listen(unixPrefix + path); err == nil {
+				if l, err := listen(t.Context(), unixPrefix+path, keepalive.Timeouts{}); err == nil {
 					got <- l
 				}
 			})
@@ -161,7 +162,7 @@ func TestTheSettingsCheckAcceptsAddressesThatCanBeListenedOn(t *testing.T) {
 		if err == nil != (says == "") || err != nil && !strings.Contains(err.Error(), says) {
 			t.Errorf("%s: %v", address, err)
 		}
-		l, lerr := listen(address)
+		l, lerr := listen(t.Context(), address, keepalive.Timeouts{})
 		if lerr == nil {
 			_ = l.Close()
 		}

@@ -20,7 +20,7 @@ type protocol struct {
 	// open opens the store, for serve, status and adopt.
 	open func(ctx context.Context, c *config) (database, error)
 	// serve returns the protocol that serves clients through an open store.
-	serve func(c *config, d database, a *marks.Admission) guard.Protocol
+	serve func(c *config, d database, a *marks.Admission, t guard.TLS) guard.Protocol
 	// install prepares the database; script returns the commands that install runs, to be printed.
 	install func(ctx context.Context, c *config) error
 	script  func(c *config) (string, error)
@@ -43,12 +43,13 @@ var postgresProtocol = protocol{
 	listen:   func(c *config) string { return c.PostgresListen },
 	open: func(_ context.Context, c *config) (database, error) {
 		return pgstore.Open(c.PostgresUpstream.Reveal(), pgstore.Options{
-			AllowPrepared: c.PostgresAllowPrepared,
+			AllowPrepared: c.PostgresAllowPrepared, Timeouts: c.timeouts(),
 		})
 	},
-	serve: func(c *config, d database, a *marks.Admission) guard.Protocol {
+	serve: func(c *config, d database, a *marks.Admission, t guard.TLS) guard.Protocol {
 		return guardpg.New(guardpg.Options{
 			Store: d.(*pgstore.Store), Admission: a, LoginTimeout: c.LoginTimeout, Resources: c.resources(),
+			TLS: t,
 		})
 	},
 	install: func(ctx context.Context, c *config) error {
@@ -73,13 +74,13 @@ var redisProtocol = protocol{
 	listen:   func(c *config) string { return c.RedisListen },
 	open: func(ctx context.Context, c *config) (database, error) {
 		// When Redis has lost a mark, only a coordinator knows the leader.
-		o := redisstore.Options{Coordinated: c.Coordinator.Reveal() != ""}
+		o := redisstore.Options{Coordinated: c.Coordinator.Reveal() != "", Timeouts: c.timeouts()}
 		return redisstore.Open(ctx, c.RedisUpstream.Reveal(), o)
 	},
-	serve: func(c *config, d database, a *marks.Admission) guard.Protocol {
+	serve: func(c *config, d database, a *marks.Admission, t guard.TLS) guard.Protocol {
 		return guardredis.New(guardredis.Options{
 			Store: d.(*redisstore.Store), Admission: a, LoginTimeout: c.LoginTimeout,
-			IdleTimeout: c.RedisIdleTimeout, Resources: c.resources(),
+			IdleTimeout: c.RedisIdleTimeout, Resources: c.resources(), TLS: t,
 		})
 	},
 	install: func(ctx context.Context, c *config) error {

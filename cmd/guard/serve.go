@@ -74,6 +74,10 @@ func (c *config) servers(
 	ctx context.Context, log *slog.Logger, m *guard.Metrics, who marks.Authority,
 	loops *relay.Loops,
 ) ([]*guard.Server, error) {
+	encryption, err := c.tls(log)
+	if err != nil {
+		return nil, err
+	}
 	var all []*guard.Server
 	for _, p := range c.configured() {
 		if p.listen(c) == "" {
@@ -87,16 +91,16 @@ func (c *config) servers(
 			Store: db, Authority: who, Timeout: c.AdmitTimeout, Notify: guard.Events(log, m, p.name),
 		}
 		s := &guard.Server{
-			Protocol: p.serve(c, db, a), Log: log, Metrics: m, Loops: loops,
+			Protocol: p.serve(c, db, a, encryption), Log: log, Metrics: m, Loops: loops,
 			MaxConnections: c.MaxConnections, MaxUnadmitted: c.MaxUnadmitted, MaxLogins: c.MaxLogins,
-			DrainTimeout: c.DrainTimeout,
+			DrainTimeout: c.DrainTimeout, Proxies: c.proxies(),
 		}
 		all = append(all, s)
 		if err := firstProbe(ctx, s.Protocol); err != nil {
 			return all, fmt.Errorf("%s: cannot guard this server: %w", p.name, err)
 		}
 		warn(ctx, log, p.name, db)
-		if s.Listener, err = listen(p.listen(c)); err != nil {
+		if s.Listener, err = listen(ctx, p.listen(c), c.timeouts()); err != nil {
 			return all, fmt.Errorf("%s: %w", p.name, err)
 		}
 		log.Info("listening", "protocol", p.name, "address", displayAddress(s.Listener))

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/netip"
 	"os"
 	"slices"
 	"strings"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/internal/coordinators"
+	"github.com/ringfence/ringfence/internal/keepalive"
 	"github.com/ringfence/ringfence/internal/settings"
 )
 
@@ -26,6 +28,14 @@ type config struct {
 	RedisUpstream    settings.URL  `env:"GUARD_REDIS_UPSTREAM"`
 	RedisIdleTimeout time.Duration `env:"GUARD_REDIS_IDLE_TIMEOUT" envDefault:"5m"`
 
+	TLSCert       string `env:"GUARD_TLS_CERT"`
+	TLSKey        string `env:"GUARD_TLS_KEY"`
+	TLSRequire    bool   `env:"GUARD_TLS_REQUIRE" envDefault:"false"`
+	TLSClientCA   string `env:"GUARD_TLS_CLIENT_CA"`
+	TLSClientAuth string `env:"GUARD_TLS_CLIENT_AUTH" envDefault:"verify-ca"`
+
+	ProxyNetworks []string `env:"GUARD_PROXY_NETWORKS"`
+
 	Coordinator settings.URL `env:"GUARD_COORDINATOR"`
 	Issuer      string       `env:"GUARD_ISSUER" envDefault:"unverified"`
 	Resources   []string     `env:"GUARD_RESOURCES"`
@@ -38,6 +48,8 @@ type config struct {
 	LoginTimeout   time.Duration `env:"GUARD_LOGIN_TIMEOUT" envDefault:"30s"`
 	AdmitTimeout   time.Duration `env:"GUARD_ADMIT_TIMEOUT" envDefault:"10s"`
 	DrainTimeout   time.Duration `env:"GUARD_DRAIN_TIMEOUT" envDefault:"30s"`
+	TCPKeepalive   time.Duration `env:"GUARD_TCP_KEEPALIVE" envDefault:"1m"`
+	TCPUserTimeout time.Duration `env:"GUARD_TCP_USER_TIMEOUT" envDefault:"0s"`
 	Relay          string        `env:"GUARD_RELAY" envDefault:"loops"`
 	Log            slog.Level    `env:"GUARD_LOG" envDefault:"info"`
 }
@@ -70,7 +82,7 @@ func (c *config) Validate() error {
 	}{
 		{c.PostgresUpstream, "GUARD_POSTGRES_UPSTREAM", []string{"postgres", "postgresql"}},
 		{c.PostgresAdmin, "GUARD_POSTGRES_ADMIN", []string{"postgres", "postgresql"}},
-		{c.RedisUpstream, "GUARD_REDIS_UPSTREAM", []string{"redis"}},
+		{c.RedisUpstream, "GUARD_REDIS_UPSTREAM", []string{"redis", "rediss"}},
 		{c.Coordinator, "GUARD_COORDINATOR", coordinators.All.Schemes()},
 	} {
 		if got := scheme.url.Scheme(); scheme.url.Reveal() != "" && !slices.Contains(scheme.known, got) {
@@ -78,12 +90,10 @@ func (c *config) Validate() error {
 		}
 	}
 	c.checkListeners(bad)
-	for name, u := range map[string]settings.URL{
-		"GUARD_POSTGRES_UPSTREAM": c.PostgresUpstream, "GUARD_REDIS_UPSTREAM": c.RedisUpstream,
-	} {
-		if wantsTLS(u.Reveal()) {
-			bad("%s asks for TLS, which is not built yet: use a network that you trust, or a Unix socket, "+
-				"and sslmode=disable", name)
+	c.checkTLS(bad)
+	for _, n := range c.ProxyNetworks {
+		if _, err := netip.ParsePrefix(n); err != nil {
+			bad("GUARD_PROXY_NETWORKS: %q is not a network such as 10.1.0.0/16", n)
 		}
 	}
 	for _, r := range c.Resources {
@@ -139,10 +149,14 @@ func (c *config) checkNumbers(bad func(string, ...any)) {
 	for name, d := range map[string]time.Duration{
 		"GUARD_LOGIN_TIMEOUT": c.LoginTimeout, "GUARD_ADMIT_TIMEOUT": c.AdmitTimeout,
 		"GUARD_DRAIN_TIMEOUT": c.DrainTimeout, "GUARD_REDIS_IDLE_TIMEOUT": c.RedisIdleTimeout,
+		"GUARD_TCP_KEEPALIVE": c.TCPKeepalive,
 	} {
 		if d <= 0 {
 			bad("%s is %s: it must be above 0", name, d)
 		}
+	}
+	if c.TCPUserTimeout < 0 {
+		bad("GUARD_TCP_USER_TIMEOUT is %s: it must not be below 0", c.TCPUserTimeout)
 	}
 	for name, n := range map[string]int{
 		"GUARD_MAX_CONNECTIONS": c.MaxConnections, "GUARD_MAX_UNADMITTED": c.MaxUnadmitted,
@@ -154,23 +168,25 @@ func (c *config) checkNumbers(bad func(string, ...any)) {
 	}
 }
 
-// wantsTLS reports whether a URL asks for TLS. The guard's upstream connections are not encrypted
-// yet.
-func wantsTLS(url string) bool {
-	_, query, _ := strings.Cut(url, "?")
-	for _, mode := range []string{"sslmode=require", "sslmode=verify-ca", "sslmode=verify-full"} {
-		if strings.Contains(query, mode) {
-			return true
-		}
-	}
-	return strings.HasPrefix(url, "rediss:")
-}
-
 // resources returns the names that clients may use; Validate has checked them.
 func (c *config) resources() []fence.Resource {
 	var all []fence.Resource
 	for _, r := range c.Resources {
 		all = append(all, fence.Resource(r))
+	}
+	return all
+}
+
+// timeouts say when a peer of a TCP connection counts as gone.
+func (c *config) timeouts() keepalive.Timeouts {
+	return keepalive.Timeouts{Silence: c.TCPKeepalive, User: c.TCPUserTimeout}
+}
+
+// proxies returns the networks of load balancers; Validate has checked them.
+func (c *config) proxies() []netip.Prefix {
+	var all []netip.Prefix
+	for _, n := range c.ProxyNetworks {
+		all = append(all, netip.MustParsePrefix(n))
 	}
 	return all
 }

@@ -14,7 +14,8 @@ var texts = settings.Texts{
 	"GUARD_POSTGRES_UPSTREAM": {
 		Meaning: `
 			URL of the Postgres server behind the guard, postgres://guard@host:5432/database. The
-			guard's control connections use it; clients' logins are relayed to the same host`,
+			guard's control connections use it; clients' logins are relayed to the same host.
+			sslmode, sslrootcert, sslcert and sslkey count for both, as libpq has them`,
 	},
 	"GUARD_POSTGRES_ADMIN": {
 		Default: "GUARD_POSTGRES_UPSTREAM",
@@ -36,19 +37,46 @@ var texts = settings.Texts{
 	},
 	"GUARD_REDIS_UPSTREAM": {
 		Meaning: `
-			URL of the Redis server behind the guard, redis://guard@host:6379/0. Marks are in
-			database 0, whatever number the URL names, since sessions can select any`,
+			URL of the Redis server behind the guard, redis://guard@host:6379/0, or rediss:// for
+			TLS, with ?sslrootcert=, sslcert=, sslkey= and sslmode=verify-full, verify-ca or require.
+			Marks are in database 0, whatever number the URL names, since sessions can select any`,
 	},
 	"GUARD_REDIS_IDLE_TIMEOUT": {
 		Meaning: `
 			how long a Redis client without a token may be idle. Each command restarts it`,
 	},
+	"GUARD_TLS_CERT": {
+		Meaning: `
+			file with the certificate that clients see, in PEM form, with its chain. Clients of both
+			protocols may then use TLS. A new version takes effect without a restart. Unset: no TLS`,
+	},
+	"GUARD_TLS_KEY": {Meaning: "file with the key of GUARD_TLS_CERT"},
+	"GUARD_TLS_REQUIRE": {
+		Meaning: "refuse clients that do not use TLS; those on a Unix socket need none",
+	},
+	"GUARD_TLS_CLIENT_CA": {
+		Meaning: `
+			file with the authorities of clients' certificates. Unset: clients need no certificate`,
+	},
+	"GUARD_TLS_CLIENT_AUTH": {
+		Meaning: `
+			what GUARD_TLS_CLIENT_CA asks of a client that uses TLS: verify-ca, a certificate of such
+			an authority; verify-full, one whose common name is the role (in Redis, the user);
+			optional, none, but one that is sent has to be good`,
+	},
+	"GUARD_PROXY_NETWORKS": {
+		Meaning: `
+			comma-separated networks, such as 10.1.0.0/16, of load balancers that name their client
+			with the PROXY protocol, version 2 (HAProxy: send-proxy-v2). Every connection from there
+			has to. Unset: the address of a connection is the client's`,
+	},
 	"GUARD_COORDINATOR": {
 		Meaning: `
 			where elections are held, such as zk://host1:2181,host2:2181/root,
-			etcd://host1:2379,host2:2379/prefix (etcds:// with TLS) or
-			postgres://user:password@host:5432/database. A token is then admitted only while its holder leads. Unset: the mark alone decides and every higher
-			token raises it, which is weaker`,
+			etcd://host1:2379,host2:2379/prefix (zks:// and etcds:// with TLS) or
+			postgres://user:password@host:5432/database. A token is then admitted only while its
+			holder leads. Unset: the mark alone decides and every higher token raises it, which is
+			weaker`,
 	},
 	"GUARD_ISSUER": {
 		Meaning: "name of the issuer of tokens when there is no coordinator",
@@ -97,6 +125,17 @@ var texts = settings.Texts{
 		Meaning: `
 			how long open transactions may continue after SIGTERM. A second signal ends the guard
 			at once`,
+	},
+	"GUARD_TCP_KEEPALIVE": {
+		Meaning: `
+			how long a client or a server may be silent, with no answer to TCP's probes, until its
+			connection counts as broken`,
+	},
+	"GUARD_TCP_USER_TIMEOUT": {
+		Meaning: `
+			how long bytes that were sent may stay unacknowledged until the connection counts as
+			broken. 0: as long as the system tries, a quarter of an hour on Linux. A client that does
+			not read for so long, such as psql with a pager, loses its session, too`,
 	},
 	"GUARD_RELAY": {
 		Meaning: `

@@ -9,7 +9,7 @@ var texts = settings.Texts{
 	"LEADER_COORDINATOR": {
 		Meaning: `
 			where elections are held, such as zk://host1:2181,host2:2181/root,
-			etcd://host1:2379,host2:2379/prefix (etcds:// with TLS) or
+			etcd://host1:2379,host2:2379/prefix (zks:// and etcds:// with TLS) or
 			postgres://user:password@host:5432/database`,
 	},
 	"LEADER_STORES": {

@@ -2,14 +2,13 @@ package cluster
 
 import (
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"net/url"
-	"os"
 	"strings"
 
 	"github.com/ringfence/ringfence/internal/hostlist"
+	"github.com/ringfence/ringfence/internal/tlsconfig"
 )
 
 const (
@@ -66,7 +65,7 @@ func ParseURL(s string) (Address, error) {
 		return Address{}, errors.New("the options after ? in the etcd URL cannot be read")
 	}
 	if scheme == "etcds" {
-		a.tls, err = parseTLS(options)
+		a.tls, err = tlsconfig.Client("etcds", options)
 		return a, err
 	}
 	for name := range options {
@@ -86,39 +85,4 @@ func parsePrefix(path string) (string, error) {
 		return "", fmt.Errorf("prefix %q in the etcd URL has an empty part, a space or a %%", "/"+path)
 	}
 	return "/" + path, nil
-}
-
-// parseTLS reads the options of etcds, which are named as in a Postgres URL.
-func parseTLS(options url.Values) (*tls.Config, error) {
-	cfg := &tls.Config{MinVersion: tls.VersionTLS12}
-	for name := range options {
-		switch name {
-		case "sslrootcert", "sslcert", "sslkey":
-		default:
-			return nil, fmt.Errorf("option %q in the etcds URL is none of "+
-				"sslrootcert, sslcert and sslkey", name)
-		}
-	}
-	if file := options.Get("sslrootcert"); file != "" {
-		pem, err := os.ReadFile(file)
-		if err != nil {
-			return nil, fmt.Errorf("sslrootcert: %w", err)
-		}
-		cfg.RootCAs = x509.NewCertPool()
-		if !cfg.RootCAs.AppendCertsFromPEM(pem) {
-			return nil, fmt.Errorf("sslrootcert: %s has no certificate in PEM form", file)
-		}
-	}
-	cert, key := options.Get("sslcert"), options.Get("sslkey")
-	if (cert == "") != (key == "") {
-		return nil, errors.New("the etcds URL needs both sslcert and sslkey, or neither")
-	}
-	if cert != "" {
-		pair, err := tls.LoadX509KeyPair(cert, key)
-		if err != nil {
-			return nil, fmt.Errorf("sslcert, sslkey: %w", err)
-		}
-		cfg.Certificates = []tls.Certificate{pair}
-	}
-	return cfg, nil
 }

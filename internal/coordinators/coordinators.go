@@ -38,6 +38,7 @@ type Table map[string]Open
 // All lists every coordinator.
 var All = Table{
 	"zk":    openZooKeeper,
+	"zks":   openZooKeeper,
 	"etcd":  openEtcd,
 	"etcds": openEtcd,
 

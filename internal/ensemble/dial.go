@@ -2,6 +2,7 @@ package ensemble
 
 import (
 	"context"
+	"crypto/tls"
 	"math/rand/v2"
 	"net"
 	"sync"
@@ -42,8 +43,7 @@ func (s *Session) dial(network, address string, limit time.Duration) (net.Conn, 
 	if err := s.pace(); err != nil {
 		return nil, err
 	}
-	d := net.Dialer{Timeout: limit}
-	conn, err := d.DialContext(s.ctx, network, address)
+	conn, err := s.client.address.dial(s.ctx, network, address, limit)
 	if err != nil {
 		s.client.noteFailure(err)
 		return nil, err
@@ -63,6 +63,15 @@ func (s *Session) dial(network, address string, limit time.Duration) (net.Conn, 
 		return nil, context.Cause(s.ctx)
 	}
 	return l, nil
+}
+
+// dial opens a connection, encrypted if the URL says so.
+func (a Address) dial(ctx context.Context, network, address string, limit time.Duration) (net.Conn, error) {
+	d := &net.Dialer{Timeout: limit}
+	if a.tls == nil {
+		return d.DialContext(ctx, network, address)
+	}
+	return (&tls.Dialer{NetDialer: d, Config: a.tls}).DialContext(ctx, network, address)
 }
 
 // greetingLimit is how long a server may take to greet. A server that is just starting can swallow

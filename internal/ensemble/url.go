@@ -1,15 +1,19 @@
 package ensemble
 
 import (
+	"crypto/tls"
 	"errors"
 	"fmt"
+	"net/url"
 	"strings"
 
 	"github.com/ringfence/ringfence/internal/hostlist"
+	"github.com/ringfence/ringfence/internal/tlsconfig"
 )
 
 const (
 	scheme      = "zk://"
+	tlsScheme   = "zks://"
 	defaultPort = "2181"
 	defaultRoot = "/ringfence"
 )
@@ -19,16 +23,42 @@ type Address struct {
 	Hosts          []string // host:port
 	User, Password string   // digest credentials; none if User is ""
 	Root           string   // parent of our znodes, without a final slash
+
+	tls *tls.Config // nil for zk://
 }
 
-// ParseURL reads zk://[user:password@]host[:port][,host[:port]…][/root]. Errors never show the URL,
-// because it may contain a password.
+// ParseURL reads zk://[user:password@]host[:port][,host[:port]…][/root], or the same with zks:// and
+// with options of TLS after a question mark (package tlsconfig). Errors never show the URL, because
+// it may contain a password.
 func ParseURL(s string) (Address, error) {
 	rest, ok := strings.CutPrefix(s, scheme)
 	if !ok {
-		return Address{}, errors.New("a ZooKeeper URL starts with zk://, as in " +
+		if rest, ok = strings.CutPrefix(s, tlsScheme); ok {
+			return parseEncrypted(rest)
+		}
+		return Address{}, errors.New("a ZooKeeper URL starts with zk:// or zks://, as in " +
 			"zk://h1:2181,h2:2181/ringfence")
 	}
+	return parseAddress(rest)
+}
+
+// parseEncrypted reads what follows zks://.
+func parseEncrypted(rest string) (Address, error) {
+	rest, query, _ := strings.Cut(rest, "?")
+	a, err := parseAddress(rest)
+	if err != nil {
+		return Address{}, err
+	}
+	options, err := url.ParseQuery(query)
+	if err != nil || strings.Contains(query, "@") {
+		return Address{}, errors.New("the options after ? in the ZooKeeper URL cannot be read")
+	}
+	a.tls, err = tlsconfig.Client("zks", options)
+	return a, err
+}
+
+// parseAddress reads what follows the scheme.
+func parseAddress(rest string) (Address, error) {
 	if strings.ContainsAny(rest, "?#") {
 		return Address{}, errors.New("a ZooKeeper URL takes no ? and no #; " +
 			"write them as %3F and %23 in a password")

@@ -14,13 +14,16 @@ type Client struct {
 	Seat     *Seat
 	Draining context.Context // ends when the guard shuts down
 
+	remote net.Addr // of the client itself, if a load balancer is in between
+
 	conn  atomic.Pointer[net.Conn] // TLS and the relay replace it
 	loops *relay.Loops             // nil: every relay has goroutines of its own
 }
 
-// newClient returns the client at the other end of a connection.
-func newClient(conn net.Conn, seat *Seat, draining context.Context, loops *relay.Loops) *Client {
-	c := &Client{Seat: seat, Draining: draining, loops: loops}
+func newClient(
+	conn net.Conn, remote net.Addr, seat *Seat, draining context.Context, loops *relay.Loops,
+) *Client {
+	c := &Client{Seat: seat, Draining: draining, remote: remote, loops: loops}
 	c.Replace(conn)
 	return c
 }
@@ -44,7 +47,7 @@ func (c *Client) Read(b []byte) (int, error)         { return c.Conn().Read(b) }
 func (c *Client) Write(b []byte) (int, error)        { return c.Conn().Write(b) }
 func (c *Client) Close() error                       { return c.Conn().Close() }
 func (c *Client) LocalAddr() net.Addr                { return c.Conn().LocalAddr() }
-func (c *Client) RemoteAddr() net.Addr               { return c.Conn().RemoteAddr() }
+func (c *Client) RemoteAddr() net.Addr               { return c.remote }
 func (c *Client) SetDeadline(t time.Time) error      { return c.Conn().SetDeadline(t) }
 func (c *Client) SetReadDeadline(t time.Time) error  { return c.Conn().SetReadDeadline(t) }
 func (c *Client) SetWriteDeadline(t time.Time) error { return c.Conn().SetWriteDeadline(t) }

@@ -18,8 +18,8 @@ func Peer(c net.Conn) string {
 
 // address returns what limits go by: the host of a client, or for IPv6 its network of 64 bits,
 // because one host may use every address of it.
-func address(c net.Conn) string {
-	at, err := netip.ParseAddrPort(c.RemoteAddr().String())
+func address(client net.Addr) string {
+	at, err := netip.ParseAddrPort(client.String())
 	if err != nil {
 		return local
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"net/netip"
 	"runtime/debug"
 	"sync"
 	"time"
@@ -27,6 +28,10 @@ type Server struct {
 	MaxLogins      int           // logins at once under way at the server; 40 when zero
 	Grace          time.Duration // how long a client may keep others waiting; 1 s when zero
 	DrainTimeout   time.Duration // how long a shutdown waits for open transactions; 30 s when zero
+
+	// Proxies are the networks whose load balancers name the client at the beginning of each
+	// connection (PROXY protocol, version 2).
+	Proxies []netip.Prefix
 
 	limiter *limiter
 	ended   tally
@@ -96,14 +101,42 @@ func (s *Server) accept(ctx context.Context, open *sync.WaitGroup, draining cont
 			continue
 		}
 		s.Metrics.accepted(s.Protocol)
-		own, cut := context.WithCancelCause(ctx)
-		// Here rather than in the goroutine, so that the queue is in order of arrival.
-		seat, turn := s.limiter.arrive(address(client), cut)
-		open.Go(func() {
-			defer cut(nil)
-			s.handle(own, newClient(client, seat, draining, s.Loops), turn)
-		})
+		if s.fromProxy(client) {
+			open.Go(func() { s.acceptFromProxy(ctx, client, open, draining) })
+			continue
+		}
+		s.arrive(ctx, client, client.RemoteAddr(), open, draining)
 	}
+}
+
+// acceptFromProxy reads who the client is before it enters the queue.
+func (s *Server) acceptFromProxy(
+	ctx context.Context, client net.Conn, open *sync.WaitGroup, draining context.Context,
+) {
+	unhook := relay.WhenOver(draining, func() { _ = client.SetReadDeadline(relay.Past) })
+	at, err := announced(client)
+	if !unhook() && err == nil {
+		err = errShutdown
+	}
+	if err != nil {
+		s.Log.Warn("connection ended", "protocol", s.Protocol.Name(), "client", Peer(client), "err", err)
+		_ = client.Close()
+		return
+	}
+	s.arrive(ctx, client, at, open, draining)
+}
+
+// arrive puts a connection into the queue and serves it. at is the address of the client.
+func (s *Server) arrive(
+	ctx context.Context, conn net.Conn, at net.Addr, open *sync.WaitGroup, draining context.Context,
+) {
+	own, cut := context.WithCancelCause(ctx)
+	// Here rather than in the goroutine, so that the queue is in order of arrival.
+	seat, turn := s.limiter.arrive(address(at), cut)
+	open.Go(func() {
+		defer cut(nil)
+		s.handle(own, newClient(conn, at, seat, draining, s.Loops), turn)
+	})
 }
 
 // handle serves one client. A panic in a protocol ends only that connection and its session.

@@ -45,10 +45,14 @@ var allowed = map[string][]string{
 	"internal/refusal":         {"fence"},
 	"internal/marks":           {"fence", "internal/refusal"},
 	"internal/marks/markstest": {"fence", "fence/fencetest", "internal/marks", "internal/refusal"},
-	"internal/marks/postgres":  {"internal/refusal", "fence", "internal/marks", pgx},
-	"internal/marks/redis":     {"internal/refusal", "fence", "internal/marks", redis},
-	"internal/relay":           {"golang.org/x/sys"},
-	"internal/guard":           {"fence", "internal/marks", "internal/relay", prom},
+	"internal/marks/postgres":  {"internal/refusal", "fence", "internal/keepalive", "internal/marks", pgx},
+	"internal/marks/redis": {"internal/refusal", "fence", "internal/keepalive", "internal/marks",
+		"internal/tlsconfig", redis},
+	"internal/relay":     {"golang.org/x/sys"},
+	"internal/tlsconfig": {},
+	"internal/keepalive": {"golang.org/x/sys"},
+	"internal/guard": {"fence", "internal/marks", "internal/relay", "internal/tlsconfig", prom,
+		"github.com/pires/go-proxyproto"},
 	"internal/guard/guardtest": {"fence", "internal/marks", "internal/guard", "internal/relay", prom},
 	"internal/guard/postgres": {"internal/refusal", "fence", "internal/marks",
 		"internal/marks/postgres", "internal/guard", "internal/relay", pgwire},
@@ -56,12 +60,12 @@ var allowed = map[string][]string{
 		"internal/guard", "internal/relay"},
 
 	// ZooKeeper, for elections and for the journal.
-	"internal/ensemble":              {"internal/backoff", "internal/hostlist", zk},
+	"internal/ensemble":              {"internal/backoff", "internal/hostlist", "internal/tlsconfig", zk},
 	"internal/ensemble/election":     {"fence", "internal/ensemble", zk},
 	"internal/ensemble/ensembletest": {"fence", zk},
 
 	// etcd, for elections and for the journal.
-	"internal/cluster": {"internal/hostlist", "fence", "internal/backoff", etcd, grpc, "go.uber.org/zap"},
+	"internal/cluster": {"internal/hostlist", "internal/tlsconfig", "fence", "internal/backoff", etcd, grpc, "go.uber.org/zap"},
 	"internal/cluster/clustertest": {
 		"internal/servers", "internal/servers/serverstest", etcd, "go.uber.org/zap"},
 
@@ -86,7 +90,7 @@ var allowed = map[string][]string{
 	"internal/coordinators": {"fence", "fence/etcd", "fence/postgres", "fence/zookeeper", "internal/settings"},
 	"cmd/guard": {"fence", "internal/cli", "internal/coordinators", "internal/marks",
 		"internal/marks/postgres", "internal/marks/redis", "internal/guard", "internal/guard/postgres",
-		"internal/guard/redis", "internal/relay", "internal/settings", "internal/logging", prom,
+		"internal/guard/redis", "internal/relay", "internal/keepalive", "internal/tlsconfig", "internal/settings", "internal/logging", prom,
 		"golang.org/x/sync/errgroup"},
 	"cmd/leader": {"fence", "internal/backoff", "internal/cli", "internal/coordinators", "internal/stores",
 		"internal/marks/redis", "checkpoint", "internal/environ", "internal/supervise", "internal/tasks",

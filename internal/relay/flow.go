@@ -104,11 +104,25 @@ func (f *flow) pump(src net.Conn) (end End) {
 }
 
 // inGoroutines runs two flows, each in its own goroutine. They have names in a goroutine dump.
-func inGoroutines(client, server net.Conn, upward, downward *flow) (wait func()) {
+func inGoroutines(
+	client, server net.Conn, upward, downward *flow, toClient *patient,
+) (wait func()) {
+	upward.out.w = server
+	toClient.conn, downward.out.w = client, toClient
+	b := below(client)
+	if b != nil {
+		toClient.conn, downward.out.w = b.Conn, client
+		b.patient.Store(toClient)
+	}
 	var both sync.WaitGroup
 	both.Go(func() { relayUp(upward, client) })
 	both.Go(func() { relayDown(downward, server) })
-	return both.Wait
+	return func() {
+		both.Wait()
+		if b != nil {
+			b.patient.Store(nil)
+		}
+	}
 }
 
 func relayUp(f *flow, client net.Conn)   { f.ended(f.pump(client)) }

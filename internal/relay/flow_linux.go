@@ -34,10 +34,7 @@ func start(client, server net.Conn, upward, downward *flow, toClient *patient) (
 	c, _ := client.(*socket)
 	s, _ := server.(*socket)
 	if c == nil || s == nil || c.loop != s.loop {
-		upward.out.w = server
-		toClient.conn = client
-		downward.out.w = toClient
-		return inGoroutines(client, server, upward, downward)
+		return inGoroutines(client, server, upward, downward, toClient)
 	}
 	upward.src, downward.src = c, s
 	upward.out.w = &outlet{s, upward}

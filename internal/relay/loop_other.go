@@ -20,8 +20,5 @@ func (l *Loops) Adopt(client, server net.Conn) (net.Conn, net.Conn) { return cli
 type inLoop struct{}
 
 func start(client, server net.Conn, upward, downward *flow, toClient *patient) (wait func()) {
-	upward.out.w = server
-	toClient.conn = client
-	downward.out.w = toClient
-	return inGoroutines(client, server, upward, downward)
+	return inGoroutines(client, server, upward, downward, toClient)
 }

@@ -3,6 +3,7 @@ package relay
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"errors"
 	"io"
 	"net"
@@ -11,6 +12,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/ringfence/ringfence/internal/servers/serverstest"
 )
 
 // through forwards every byte.
@@ -58,35 +61,71 @@ func pair(t *testing.T) (near, far *net.TCPConn) {
 	return s.(*net.TCPConn), c.(*net.TCPConn)
 }
 
+// peer is the far end of a connection.
+type peer interface {
+	net.Conn
+	CloseWrite() error
+}
+
 // relayed is a running relay, with the far ends of its connections.
 type relayed struct {
-	client, server *net.TCPConn
+	client, server peer
 	inner          net.Conn // the relay's end of the client
 	cut            context.CancelCauseFunc
 	end            chan End
 	panicked       chan any
 }
 
-// engine makes a relay's connection of an ordinary one.
-type engine func(net.Conn) net.Conn
+// engine makes a relay's connection of an ordinary one, and what its peer has to use.
+type engine func(near, far *net.TCPConn) (net.Conn, peer)
 
-// onEachEngine runs a test of Relay with goroutines and, on Linux, in loops. There is one loop, so
-// that flows are in each other's way.
+func inGoroutine(near, far *net.TCPConn) (net.Conn, peer) { return near, far }
+
+// onEachEngine runs a test of Relay with goroutines, with TLS and, on Linux, in loops.
 func onEachEngine(t *testing.T, test func(*testing.T, engine)) {
-	t.Run("goroutines", func(t *testing.T) { test(t, func(c net.Conn) net.Conn { return c }) })
+	onEachSocket(t, test)
+	t.Run("TLS", func(t *testing.T) { test(t, inTLS(t)) })
+}
+
+// onEachSocket runs a test of a connection, without TLS. There is one loop, so that flows are in each
+// other's way.
+func onEachSocket(t *testing.T, test func(*testing.T, engine)) {
+	t.Run("goroutines", func(t *testing.T) { test(t, inGoroutine) })
 	t.Run("loops", func(t *testing.T) {
 		loops, err := StartLoops(1)
 		if err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(loops.Close)
-		test(t, func(c net.Conn) net.Conn {
+		test(t, func(near, far *net.TCPConn) (net.Conn, peer) {
 			other, _ := pair(t)
-			adopted, second := loops.Adopt(c, other)
+			adopted, second := loops.Adopt(near, other)
 			t.Cleanup(func() { _ = errors.Join(adopted.Close(), second.Close()) })
-			return adopted
+			return adopted, far
 		})
 	})
+}
+
+// inTLS encrypts connections.
+func inTLS(t *testing.T) engine {
+	pair := serverstest.NewAuthority(t).Issue("relay")
+	certificate, err := tls.X509KeyPair(pair.Cert, pair.Key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := &tls.Config{Certificates: []tls.Certificate{certificate}}
+	return func(near, far *net.TCPConn) (net.Conn, peer) {
+		inner, outer := tls.Server(BelowTLS(near, nil), server), tls.Client(far, &tls.Config{InsecureSkipVerify: true})
+		var both sync.WaitGroup
+		both.Go(func() { err = inner.Handshake() })
+		if err := outer.Handshake(); err != nil {
+			t.Fatal(err)
+		}
+		if both.Wait(); err != nil {
+			t.Fatal(err)
+		}
+		return inner, outer
+	}
 }
 
 func relay(t *testing.T, e engine, up, down Walker) *relayed {
@@ -96,9 +135,8 @@ func relay(t *testing.T, e engine, up, down Walker) *relayed {
 
 func runTo(t *testing.T, e engine, up, down Walker, alive Liveness) *relayed {
 	t.Helper()
-	near, client := pair(t)
-	inner := e(near)
-	outer, server := pair(t)
+	inner, client := e(pair(t))
+	outer, server := e(pair(t))
 	ctx, cut := context.WithCancelCause(context.Background())
 	r := &relayed{client: client, server: server, inner: inner, cut: cut, end: make(chan End, 1),
 		panicked: make(chan any, 1)}
@@ -109,7 +147,7 @@ func runTo(t *testing.T, e engine, up, down Walker, alive Liveness) *relayed {
 				r.panicked <- p
 			}
 		}()
-		r.end <- Start(ctx, Leg{Conn: inner}, Leg{Conn: e(outer)}, up, down, alive).Wait()
+		r.end <- Start(ctx, Leg{Conn: inner}, Leg{Conn: outer}, up, down, alive).Wait()
 	})
 	t.Cleanup(func() { cut(nil); running.Wait() })
 	for _, c := range []net.Conn{client, server} {
@@ -347,13 +385,13 @@ func TestTheRelayDropsTheRestForAClientThatHasLeftAndDoesNotRead(t *testing.T) {
 
 func TestBytesThatTheHandshakeHasReadComeFirst(t *testing.T) {
 	onEachEngine(t, func(t *testing.T, engine engine) {
-		inner, client := pair(t)
-		outer, server := pair(t)
+		inner, client := engine(pair(t))
+		outer, server := engine(pair(t))
 		early := bytes.Repeat([]byte("early "), BufferSize/3) // more than one buffer
 		ended := make(chan End, 1)
 		go func() {
-			ended <- Start(context.Background(), Leg{engine(inner), early},
-				Leg{engine(outer), []byte("ready ")}, through{}, through{}, Liveness{}).Wait()
+			ended <- Start(context.Background(), Leg{inner, early},
+				Leg{outer, []byte("ready ")}, through{}, through{}, Liveness{}).Wait()
 		}()
 		_, _ = client.Write([]byte("late"))
 		_ = client.CloseWrite()

@@ -12,9 +12,9 @@ import (
 )
 
 func TestAConnectionOfALoopBehavesAsAnyOther(t *testing.T) {
-	onEachEngine(t, func(t *testing.T, engine engine) {
+	onEachSocket(t, func(t *testing.T, engine engine) {
 		inner, far := pair(t)
-		near := engine(inner)
+		near, _ := engine(inner, far)
 		if n, err := near.Read(nil); n != 0 || err != nil {
 			t.Errorf("reading nothing: %d, %v", n, err)
 		}
@@ -57,9 +57,9 @@ func TestAConnectionOfALoopBehavesAsAnyOther(t *testing.T) {
 }
 
 func TestAWriteToASlowPeerArrivesWhole(t *testing.T) {
-	onEachEngine(t, func(t *testing.T, engine engine) {
+	onEachSocket(t, func(t *testing.T, engine engine) {
 		inner, far := pair(t)
-		near := engine(inner)
+		near, _ := engine(inner, far)
 		sent := bytes.Repeat([]byte("a message."), 2_000_000)
 		wrote := make(chan error, 1)
 		go func() {
@@ -78,9 +78,9 @@ func TestAWriteToASlowPeerArrivesWhole(t *testing.T) {
 }
 
 func TestABufferIsHeldOnlyWhileThereAreBytes(t *testing.T) {
-	onEachEngine(t, func(t *testing.T, engine engine) {
+	onEachSocket(t, func(t *testing.T, engine engine) {
 		near, far := pair(t)
-		inner := engine(near)
+		inner, _ := engine(near, far)
 		lends, ok := inner.(lender)
 		if !ok {
 			t.Skip("a relay in goroutines holds its buffers")
@@ -113,9 +113,9 @@ func TestABufferIsHeldOnlyWhileThereAreBytes(t *testing.T) {
 // A caller may set a deadline in the past and another one right after it, before the call that waits
 // has run again.
 func TestADeadlineInThePastEndsTheCallThatWaitsWhateverIsSetNext(t *testing.T) {
-	onEachEngine(t, func(t *testing.T, engine engine) {
+	onEachSocket(t, func(t *testing.T, engine engine) {
 		inner, far := pair(t)
-		near := engine(inner)
+		near, _ := engine(inner, far)
 		defer far.Close()
 		read, wrote := make(chan error, 1), make(chan error, 1)
 		go func() {

@@ -163,7 +163,8 @@ func (p places) zookeeper() (string, error) {
 }
 
 // debianClassPath lists the jars of Debian's packages. The manifest of zookeeper.jar names its
-// dependencies, but no logger; version 3.4 of older releases needs log4j-1.2 and netty.
+// dependencies, but no logger; version 3.4 of older releases needs log4j-1.2 and netty. TLS needs
+// those of netty 4.
 func debianClassPath(dir string) string {
 	if _, err := os.Stat(dir + "/zookeeper.jar"); err != nil {
 		return ""
@@ -171,6 +172,8 @@ func debianClassPath(dir string) string {
 	var jars []string
 	for _, name := range []string{
 		"zookeeper", "zookeeper-jute", "slf4j-api", "slf4j-simple", "log4j-1.2", "netty",
+		"netty-buffer", "netty-codec", "netty-common", "netty-handler", "netty-resolver", "netty-transport",
+		"netty-transport-native-unix-common", "netty-transport-native-epoll",
 	} {
 		if jar := filepath.Join(dir, name+".jar"); fileExists(jar) {
 			jars = append(jars, jar)

@@ -30,6 +30,7 @@ host replication all ::1/128 trust
 type PostgresOptions struct {
 	Settings map[string]string // appended to postgresql.conf, values unquoted
 	HBA      string            // the whole pg_hba.conf; default: trust everybody on this machine
+	Files    map[string][]byte // more files of the data directory, such as server.key
 }
 
 // Postgres is a Postgres server with its own cluster. The superuser is "postgres". fsync is on, so
@@ -89,6 +90,11 @@ func (p *Postgres) create(ctx context.Context, bin string, o PostgresOptions) er
 	}
 	if err := p.spec.account.writeFile(filepath.Join(p.data, "pg_hba.conf"), hba); err != nil {
 		return err
+	}
+	for name, content := range o.Files {
+		if err := p.spec.account.writeFile(filepath.Join(p.data, name), string(content)); err != nil {
+			return err
+		}
 	}
 	return p.configure(ctx)
 }

@@ -16,6 +16,7 @@ import (
 type ZooKeeperOptions struct {
 	Nodes    int           // 1 (default) or 3
 	TickTime time.Duration // default 200 ms; sessions may be from 2 ticks to 60 s long
+	Settings []string      // more lines of zoo.cfg, for every node
 }
 
 // ZooKeeper is an ensemble of one or three servers. Its methods act on all of them, and the methods
@@ -50,19 +51,19 @@ func StartZooKeeper(ctx context.Context, o ZooKeeperOptions) (*ZooKeeper, error)
 	for i := range o.Nodes {
 		z.Nodes = append(z.Nodes, newZooKeeperNode(i+1, dir, java, classPath))
 	}
-	if err := z.create(ctx, o.TickTime); err != nil {
+	if err := z.create(ctx, o); err != nil {
 		return nil, errors.Join(err, z.Close())
 	}
 	return z, nil
 }
 
-func (z *ZooKeeper) create(ctx context.Context, tick time.Duration) error {
+func (z *ZooKeeper) create(ctx context.Context, o ZooKeeperOptions) error {
 	return startOnFreePorts(ctx, 3*len(z.Nodes), func(ports []int) error {
 		for i, n := range z.Nodes {
 			n.ports = zooKeeperPorts{client: ports[3*i], quorum: ports[3*i+1], election: ports[3*i+2]}
 		}
 		for _, n := range z.Nodes {
-			if err := n.configure(tick, z.Nodes); err != nil {
+			if err := n.configure(o, z.Nodes); err != nil {
 				return err
 			}
 		}

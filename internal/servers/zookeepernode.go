@@ -65,11 +65,11 @@ func (n *ZooKeeperNode) Addr() string { return hostPort(n.ports.client) }
 func (n *ZooKeeperNode) data() string { return filepath.Join(n.spec.dir, "data") }
 
 // configure writes the node's files. All nodes must have their ports.
-func (n *ZooKeeperNode) configure(tick time.Duration, all []*ZooKeeperNode) error {
+func (n *ZooKeeperNode) configure(o ZooKeeperOptions, all []*ZooKeeperNode) error {
 	if err := os.MkdirAll(n.spec.dir, 0o755); err != nil {
 		return err
 	}
-	ms := tick.Milliseconds()
+	tick, ms := o.TickTime, o.TickTime.Milliseconds()
 	var b strings.Builder
 	fmt.Fprintf(&b, "tickTime=%d\nminSessionTimeout=%d\nmaxSessionTimeout=60000\n", ms, 2*ms)
 	fmt.Fprintf(&b, "initLimit=%d\nsyncLimit=%d\n",
@@ -77,10 +77,13 @@ func (n *ZooKeeperNode) configure(tick time.Duration, all []*ZooKeeperNode) erro
 	fmt.Fprintf(&b, "dataDir=%s\nclientPort=%d\nclientPortAddress=%s\n", n.data(), n.ports.client,
 		host)
 	b.WriteString("maxClientCnxns=0\nadmin.enableServer=false\n4lw.commands.whitelist=*\n")
-	for _, o := range all {
+	for _, other := range all {
 		if len(all) > 1 {
-			fmt.Fprintf(&b, "server.%d=%s:%d:%d\n", o.id, host, o.ports.quorum, o.ports.election)
+			fmt.Fprintf(&b, "server.%d=%s:%d:%d\n", other.id, host, other.ports.quorum, other.ports.election)
 		}
+	}
+	for _, line := range o.Settings {
+		b.WriteString(line + "\n")
 	}
 	return errors.Join(
 		os.WriteFile(filepath.Join(n.spec.dir, "zoo.cfg"), []byte(b.String()), 0o644),

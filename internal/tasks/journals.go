@@ -39,6 +39,7 @@ var AllJournals = Journals{
 	"postgresql": openPostgresJournal,
 	"redis":      openRedisJournal,
 	"zk":         openZooKeeperJournal,
+	"zks":        openZooKeeperJournal,
 	"etcd":       openEtcdJournal,
 	"etcds":      openEtcdJournal,
 }

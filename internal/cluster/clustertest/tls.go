@@ -2,18 +2,9 @@ package clustertest
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/x509"
-	"crypto/x509/pkix"
-	"encoding/pem"
-	"math/big"
 	"net"
-	"os"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"github.com/ringfence/ringfence/internal/servers"
 	"github.com/ringfence/ringfence/internal/servers/serverstest"
@@ -29,7 +20,9 @@ type TLS struct {
 // WithTLS starts a member that takes only clients with a certificate.
 func WithTLS(t testing.TB) TLS {
 	t.Helper()
-	ca, cert, key := certificates(t, t.TempDir())
+	authority := serverstest.NewAuthority(t)
+	ca, pair := authority.File, authority.Issue("ringfence")
+	cert, key := pair.CertFile, pair.KeyFile
 	at := serverstest.FreeAddresses(t, 2)
 	client, peer := at[0], at[1]
 	p, err := servers.NewProgram(servers.ProgramOptions{
@@ -56,38 +49,4 @@ func WithTLS(t testing.TB) TLS {
 	}
 	root := "?sslrootcert=" + ca
 	return TLS{Addr: client, Root: root, All: root + "&sslcert=" + cert + "&sslkey=" + key}
-}
-
-// certificates writes an authority that signs itself, and uses it for server and client.
-func certificates(t testing.TB, dir string) (ca, cert, key string) {
-	t.Helper()
-	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "ringfence"},
-		IsCA: true, BasicConstraintsValid: true,
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-		KeyUsage:    x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
-		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, private.Public(), private)
-	if err != nil {
-		t.Fatal(err)
-	}
-	secret, err := x509.MarshalPKCS8PrivateKey(private)
-	if err != nil {
-		t.Fatal(err)
-	}
-	cert, key = filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
-	for file, block := range map[string]*pem.Block{
-		cert: {Type: "CERTIFICATE", Bytes: der}, key: {Type: "PRIVATE KEY", Bytes: secret},
-	} {
-		if err := os.WriteFile(file, pem.EncodeToMemory(block), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return cert, cert, key
 }

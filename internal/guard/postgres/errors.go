@@ -13,11 +13,17 @@ import (
 
 // SQLSTATEs of Postgres itself that the guard uses (manual, appendix A).
 const (
-	adminShutdown      = "57P01"
-	cannotConnectNow   = "57P03"
-	protocolViolation  = "08P01"
-	tooManyConnections = "53300"
+	adminShutdown        = "57P01"
+	cannotConnectNow     = "57P03"
+	protocolViolation    = "08P01"
+	tooManyConnections   = "53300"
+	invalidAuthorization = "28000"
 )
+
+// loginError is a refusal of the guard's own that has nothing to do with claims.
+type loginError struct{ code, what, why, hint string }
+
+func (e *loginError) Error() string { return e.what }
 
 // errorResponse puts err in the protocol's form: what happened, why, and what to do.
 func errorResponse(err error) *pgproto3.ErrorResponse {
@@ -25,6 +31,7 @@ func errorResponse(err error) *pgproto3.ErrorResponse {
 	var r *fence.Refusal
 	var setup *fence.SetupError
 	var bad *protocolError
+	var login *loginError
 	var full guard.FullError
 	switch {
 	case errors.As(err, &r):
@@ -38,6 +45,8 @@ func errorResponse(err error) *pgproto3.ErrorResponse {
 		e.Detail, e.Hint = setup.What, setup.Hint
 	case errors.As(err, &bad):
 		e.Code, e.Message = protocolViolation, bad.what
+	case errors.As(err, &login):
+		return fatal(login.code, login.what, login.why, login.hint)
 	case errors.As(err, &full):
 		e.Code, e.Message = tooManyConnections, full.Error()
 		e.Hint = "close unused sessions, or raise GUARD_MAX_CONNECTIONS"

@@ -1,7 +1,6 @@
 package postgres
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/binary"
 	"errors"
@@ -26,7 +25,7 @@ func FuzzReadStartup(f *testing.F) {
 			rest = rest[n:]
 		}
 		var answers bytes.Buffer
-		s, err := readStartup(bufio.NewReader(&parts), &answers)
+		s, err := newGreeting(&parts, &answers).read()
 		if strings.Trim(answers.String(), "N") != "" || answers.Len() > 2 {
 			t.Errorf("answered %q", answers.String())
 		}

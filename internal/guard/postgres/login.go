@@ -35,6 +35,9 @@ type login struct {
 	capped  bool     // the client's minor version was lowered
 	minor   uint16   // the minor version in packet
 
+	bindable bool // the client may use channel binding
+	unbound  bool // the server has offered it, and the offer was removed
+
 	pid   uint32
 	ready []byte // the ReadyForQuery that is held back
 }
@@ -74,6 +77,9 @@ func (l *login) run() error {
 		if kind == 'Z' {
 			l.ready = message
 			return l.checkBackend()
+		}
+		if kind == 'R' {
+			message = l.withoutBinding(message)
 		}
 		if _, err := l.out.Write(message); err != nil {
 			return err
@@ -136,7 +142,7 @@ func (l *login) authentication(body []byte) error {
 		if err := l.out.Flush(); err != nil {
 			return err
 		}
-		return l.relayAnswer()
+		return l.relayAnswer(kind)
 	default:
 		return fmt.Errorf("the server asks for authentication of kind %d, which the guard "+
 			"does not relay (it relays trust, password, md5 and SCRAM)", kind)
@@ -149,7 +155,8 @@ func (l *login) abandon() {
 	l.client.Seat.EndLogin()
 }
 
-func (l *login) relayAnswer() error {
+// relayAnswer relays the client's answer to a request of this kind.
+func (l *login) relayAnswer(request uint32) error {
 	kind, message, err := readMessage(l.fromClient)
 	if err != nil {
 		return err
@@ -159,6 +166,11 @@ func (l *login) relayAnswer() error {
 	}
 	if kind != 'p' {
 		return violation("message %q where the answer to an authentication request was due", kind)
+	}
+	if request == authSASL {
+		if err := l.checkBinding(message); err != nil {
+			return err
+		}
 	}
 	_, err = l.server.Write(message)
 	return err

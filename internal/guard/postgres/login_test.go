@@ -1,7 +1,6 @@
 package postgres
 
 import (
-	"bufio"
 	"bytes"
 	stdsql "database/sql"
 	"net"
@@ -248,7 +247,7 @@ func TestAGuardDoesNotWaitForeverForAServerThatDoesNotAnswerALogin(t *testing.T)
 			if err != nil {
 				return
 			}
-			if s, err := readStartup(bufio.NewReader(c), c); err == nil && s.get("user") == "app" {
+			if s, err := newGreeting(c, c).read(); err == nil && s.get("user") == "app" {
 				accepted <- c
 				continue
 			}

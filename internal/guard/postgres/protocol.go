@@ -31,6 +31,8 @@ type Options struct {
 	// Resources are the only ones that may be claimed; any when empty.
 	Resources []fence.Resource
 
+	TLS guard.TLS // of clients; the Store's URL says how the server is reached
+
 	// Sessions reports whether the session of a client that does not read still lives; the Store
 	// when nil.
 	Sessions guard.Sessions
@@ -80,7 +82,7 @@ func (p *Protocol) Close() {
 // refuses it.
 func (p *Protocol) Refuse(c *guard.Client, why string) {
 	_ = c.SetDeadline(time.Now().Add(3 * time.Second))
-	if s, err := readStartup(bufio.NewReader(c), c); err == nil && !s.cancel {
+	if _, s, err := p.greet(context.Background(), c); err == nil && !s.cancel {
 		_ = send(c, fatal(tooManyConnections, why, "nothing was sent to the database",
 			"try again later, or raise the limit in the guard's settings"))
 	}
@@ -112,12 +114,17 @@ func (p *Protocol) open(ctx context.Context, c *guard.Client) (*session, error) 
 	defer unhook()
 
 	c.Seat.Waiting()
-	from := bufio.NewReader(c)
-	s, err := readStartup(from, c)
+	from, s, err := p.greet(loginCtx, c)
 	c.Seat.Working()
+	if err == nil && !s.cancel {
+		err = p.checkTLS(c, s)
+	}
+	var handshake *handshakeError
 	switch {
 	case errors.Is(err, errDirectTLS):
 		return nil, nil
+	case errors.As(err, &handshake):
+		return nil, p.failHandshake(loginCtx, handshake)
 	case err != nil:
 		unhook()
 		return nil, p.failLogin(loginCtx, c, err)
@@ -134,6 +141,7 @@ func (p *Protocol) open(ctx context.Context, c *guard.Client) (*session, error) 
 	defer unhookServer()
 
 	l := newLogin(c, from, server, s)
+	l.bindable = sameCertificate(p.o.TLS, c.Encrypted(), encryption(server))
 	if err := l.run(); err != nil {
 		unhook()
 		return nil, p.abortLogin(loginCtx, l, err)

@@ -23,8 +23,6 @@ const (
 	// maxStartupPacket is the most bytes of a startup packet, with the length itself. It is the
 	// server's own limit (MAX_STARTUP_PACKET_LENGTH).
 	maxStartupPacket = 10_004
-	// tlsHandshake is the first byte of a TLS ClientHello: direct TLS, Postgres 17.
-	tlsHandshake = 0x16
 )
 
 // startup is a client's first request: for a session, or if cancel is set, to cancel a query.
@@ -40,7 +38,7 @@ type param struct{ name, value string }
 
 // errDirectTLS means that the client starts with TLS. It gets no answer, because it could not parse
 // one; Postgres does the same.
-var errDirectTLS = errors.New("the client starts with TLS, which this guard does not speak")
+var errDirectTLS = errors.New("the client starts with TLS, for which this guard has no certificate")
 
 // protocolError is a violation of the protocol that no Postgres server would accept either.
 type protocolError struct{ what string }
@@ -51,39 +49,6 @@ func violation(format string, args ...any) error {
 	return &protocolError{fmt.Sprintf(format, args...)}
 }
 
-// readStartup reads packets until one starts a session or cancels a query. It declines requests for
-// encryption as a server without encryption does: each kind once, and with no data after it.
-func readStartup(r *bufio.Reader, client io.Writer) (*startup, error) {
-	declined := map[uint32]bool{}
-	for {
-		packet, code, err := readFirstPacket(r)
-		if err != nil {
-			return nil, err
-		}
-		switch code {
-		case sslRequest, gssencRequest:
-			if declined[code] || len(packet) != 8 {
-				return nil, violation("a request for encryption that is repeated or has a body")
-			}
-			// If the request were accepted, a man in the middle could have injected these bytes.
-			if r.Buffered() > 0 {
-				return nil, violation("received unencrypted data after a request for encryption")
-			}
-			declined[code] = true
-			if _, err := client.Write([]byte{'N'}); err != nil {
-				return nil, err
-			}
-		case cancelRequest:
-			if len(packet) < 16 {
-				return nil, violation("a cancel request without a key")
-			}
-			return &startup{packet: packet, cancel: true}, nil
-		default:
-			return parseStartup(packet, code)
-		}
-	}
-}
-
 func readFirstPacket(r *bufio.Reader) (packet []byte, code uint32, err error) {
 	head, err := r.Peek(4)
 	if err != nil {
@@ -91,9 +56,6 @@ func readFirstPacket(r *bufio.Reader) (packet []byte, code uint32, err error) {
 			err = io.ErrUnexpectedEOF
 		}
 		return nil, 0, err
-	}
-	if head[0] == tlsHandshake {
-		return nil, 0, errDirectTLS
 	}
 	length := binary.BigEndian.Uint32(head)
 	if length < 8 || length > maxStartupPacket {

@@ -1,7 +1,6 @@
 package postgres
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/binary"
 	"fmt"
@@ -14,6 +13,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgproto3"
 
+	"github.com/ringfence/ringfence/internal/guard"
 	"github.com/ringfence/ringfence/internal/marks"
 	pgstore "github.com/ringfence/ringfence/internal/marks/postgres"
 	"github.com/ringfence/ringfence/internal/servers/serverstest"
@@ -48,9 +48,9 @@ func TestTheFirstPacketIsReadAsPostgresReadsIt(t *testing.T) {
 		{"nothing", nil, "", "EOF"},
 		{"half a length", packets{good[:2]}, "", "unexpected EOF"},
 		{"half a packet", packets{good[:len(good)-1]}, "", "unexpected EOF"},
-		{"direct TLS", packets{[]byte{tlsHandshake, 3, 1, 2, 0, 1}}, "", "starts with TLS"},
+		{"direct TLS", packets{[]byte{guard.TLSHandshake, 3, 1, 2, 0, 1}}, "", "starts with TLS"},
 		{"SSL, then TLS despite the answer",
-			packets{request(sslRequest), []byte{tlsHandshake, 3, 1, 2, 0}}, "N", "starts with TLS"},
+			packets{request(sslRequest), []byte{guard.TLSHandshake, 3, 1, 2, 0}}, "N", "starts with TLS"},
 		{"a length of 7", packets{[]byte{0, 0, 0, 7, 0, 3, 0}}, "", "invalid length"},
 		{"a length of 0", packets{[]byte{0, 0, 0, 0, 0, 3, 0, 0}}, "", "invalid length"},
 		{"a length of 2^32-1", packets{[]byte{255, 255, 255, 255, 0, 3, 0, 0}}, "",
@@ -81,7 +81,7 @@ func TestTheFirstPacketIsReadAsPostgresReadsIt(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			var answers bytes.Buffer
 			last := join(test.sent...)
-			s, err := readStartup(bufio.NewReader(&test.sent), &answers)
+			s, err := newGreeting(&test.sent, &answers).read()
 			if answers.String() != test.answers {
 				t.Errorf("answered %q, want %q", answers.String(), test.answers)
 			}
@@ -224,7 +224,7 @@ func opening(t *testing.T, addr string, sent packets) string {
 func TestAClientThatStartsWithTLSIsClosedSilently(t *testing.T) {
 	g := fenced(t)
 	w := dialWire(t, g.Addr)
-	w.send([]byte{tlsHandshake, 3, 1, 2, 0, 1, 0, 1, 0xfc, 3, 3})
+	w.send([]byte{guard.TLSHandshake, 3, 1, 2, 0, 1, 0, 1, 0xfc, 3, 3})
 	if b, _ := io.ReadAll(w); len(b) != 0 {
 		t.Errorf("answered %q", b)
 	}

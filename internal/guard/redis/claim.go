@@ -129,6 +129,9 @@ func (p *Protocol) precheck(ctx context.Context, claims []marks.Presented) error
 // admit identifies the session and opens it. For a client that is not logged in, the commands on
 // its upstream connection already fail, so it cannot raise a mark.
 func (c *conn) admit(ctx context.Context, claims []marks.Presented) error {
+	if err := c.retryWhileBusy(ctx, claims, c.checkUser); err != nil {
+		return err
+	}
 	if err := c.identify(ctx, claims); err != nil {
 		return err
 	}

@@ -41,6 +41,7 @@ type setup struct {
 	store redisstore.Options // for Open
 	// the address that the guard dials; the server's when empty
 	upstream string
+	url      string                        // of the guard's own connections, instead
 	wrap     func(marks.Store) marks.Store // the store that admission uses
 	drain    time.Duration                 // 2 s when zero
 	limit    func(*guard.Server)           // sets limits
@@ -58,8 +59,8 @@ func before(t *testing.T, server *servers.Redis, with setup) *guarded {
 	if err := redisstore.Install(t.Context(), server.URL()); err != nil {
 		t.Fatal(err)
 	}
-	s, err := redisstore.Open(t.Context(), "redis://"+
-		cmp.Or(with.upstream, server.Addr()), with.store)
+	url := cmp.Or(with.url, "redis://"+cmp.Or(with.upstream, server.Addr()))
+	s, err := redisstore.Open(t.Context(), url, with.store)
 	if err != nil {
 		t.Fatal(err)
 	}

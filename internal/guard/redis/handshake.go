@@ -25,6 +25,7 @@ type conn struct {
 	upstream *upstream // nil until the client has sent its first command
 	gotReply bool      // the server has answered without an error: LoginTimeout no longer applies
 	name     string    // the connection name that the client has chosen
+	user     string    // the only one that the session may be of; "" for any
 
 	mu            sync.Mutex // guards deadlineFixed and the client's deadlines
 	deadlineFixed bool       // the last read deadline is set
@@ -47,6 +48,9 @@ func (c *conn) handshake(ctx context.Context) error {
 	c.setDeadline(time.Now().Add(c.p.o.LoginTimeout), false)
 	defer c.client.WhenDraining(func() { c.setDeadline(relay.Past, true) })()
 	c.client.Seat.Waiting()
+	if err := c.greet(ctx); err != nil {
+		return err
+	}
 	for len(c.claims) == 0 {
 		c.client.Seat.Resume()
 		if c.gotReply {
@@ -58,6 +62,9 @@ func (c *conn) handshake(ctx context.Context) error {
 			return c.readFailed(ctx, err)
 		case len(args) == 0:
 			continue // as Redis does with an empty line
+		}
+		if c.p.o.TLS.Refuses(c.client) {
+			return c.refuseRepeatedly(errTLSRequired)
 		}
 		if err := c.serve(ctx, raw, args); err != nil {
 			return err

@@ -33,6 +33,8 @@ type Options struct {
 
 	Resources []fence.Resource // the only resources that may be claimed; any when empty
 
+	TLS guard.TLS // of clients; the Store's URL says how the server is reached
+
 	// Sessions reports whether the session of a client that does not read still exists; the Store
 	// when nil.
 	Sessions guard.Sessions
@@ -131,7 +133,7 @@ func (c *conn) start(ctx context.Context) *session {
 	c.upstream.Conn = c.client.Adopt(c.upstream.Conn)
 	injected := newInjectedReplies()
 	s := &session{conn: c, down: &down{injected: injected}}
-	s.up = &up{admitted: c.claims, injected: injected, shutdown: c.client.Draining.Done()}
+	s.up = &up{admitted: c.claims, injected: injected, user: c.user, shutdown: c.client.Draining.Done()}
 	s.stopWatching = c.client.WhenDraining(func() { s.up.drain(c.upstream.Conn) })
 	alive := guard.LivenessOf(c.p.o.Sessions, c.session, c.p.o.Stall)
 	client := relay.Leg{Conn: c.client.Conn(), Early: c.commands.rest()}

@@ -16,6 +16,7 @@ import (
 type up struct {
 	admitted []marks.Presented
 	injected *injectedReplies
+	user     string          // the only one that the session may be of; "" for any
 	shutdown <-chan struct{} // closed when the guard shuts down; drain is called soon after
 
 	mu       sync.Mutex // Walk and drain
@@ -137,6 +138,9 @@ func write(w io.Writer, b []byte) error {
 // decide returns nil for a command that passes. Otherwise it returns the command to send in its
 // place, if there is room for another injected reply.
 func (u *up) decide(args [][]byte) (instead []byte, err error) {
+	if u.user != "" && changesUser(args, u.user) {
+		return u.injected.add(line(refusal.NotAllowed(commandName(args), "the client's certificate names another user")))
+	}
 	if passesUnseen(args[0]) && !namesGuardKey(args) {
 		return nil, nil
 	}

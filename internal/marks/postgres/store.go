@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/keepalive"
 	"github.com/ringfence/ringfence/internal/marks"
 	"github.com/ringfence/ringfence/internal/refusal"
 )
@@ -26,6 +27,8 @@ type Options struct {
 	// transaction outlives its session, so anybody can still commit a deposed leader's. Set it only
 	// for databases where nobody uses them.
 	AllowPrepared bool
+	// Timeouts say when the server counts as gone, for control connections and for Dial.
+	Timeouts keepalive.Timeouts
 }
 
 // Store keeps marks and sessions in the schema ringfence of the database itself. Any goroutine of
@@ -55,6 +58,7 @@ func Open(url string, o Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
+	cfg.DialFunc = o.Timeouts.Dialer().DialContext
 	pc.ConnConfig = cfg
 	pc.MaxConns = o.Connections
 	if pc.MaxConns == 0 {

@@ -1,19 +1,23 @@
 package redis
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
 	"net/url"
+	"strings"
 	"time"
 
 	driver "github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/keepalive"
 	"github.com/ringfence/ringfence/internal/marks"
+	"github.com/ringfence/ringfence/internal/tlsconfig"
 )
 
 // Options of a Store. The zero value is right for a guard without a coordinator.
@@ -25,6 +29,9 @@ type Options struct {
 	// Coordinated is true when the Authority asks a coordinator about every raise. Only then may a
 	// raise write a marker that is missing. Otherwise a missing marker is ErrNotInstalled.
 	Coordinated bool
+
+	// Timeouts say when the server counts as gone, for control connections and for Dial.
+	Timeouts keepalive.Timeouts
 }
 
 // Store keeps marks and sessions in Redis. Its methods may be called from any goroutine, and from
@@ -65,16 +72,22 @@ func (s *Store) Close() { _ = s.db.Close() }
 // socket or TLS, as the URL says.
 func (s *Store) Dial(ctx context.Context) (net.Conn, error) {
 	o := s.db.Options()
-	d := &net.Dialer{Timeout: o.DialTimeout}
-	if o.TLSConfig != nil {
-		return (&tls.Dialer{NetDialer: d, Config: o.TLSConfig}).DialContext(ctx, o.Network, o.Addr)
+	return o.Dialer(ctx, o.Network, o.Addr)
+}
+
+// dialer dials as the URL says.
+func (o Options) dialer(opt *driver.Options) func(ctx context.Context, network, address string) (net.Conn, error) {
+	d := o.Timeouts.Dialer()
+	d.Timeout = cmp.Or(opt.DialTimeout, 5*time.Second)
+	if opt.TLSConfig != nil {
+		return (&tls.Dialer{NetDialer: d, Config: opt.TLSConfig}).DialContext
 	}
-	return d.DialContext(ctx, o.Network, o.Addr)
+	return d.DialContext
 }
 
 // Address is the host, port and database of a URL, without its credentials.
 func Address(address string) string {
-	o, err := driver.ParseURL(address)
+	o, err := parseURL(address)
 	if err != nil {
 		return "(not a Redis URL)"
 	}
@@ -112,6 +125,7 @@ func open(address string, o Options) (*driver.Client, error) {
 	// A client's long script blocks every other call: only the caller's context limits the wait.
 	opt.ReadTimeout, opt.WriteTimeout = -1, 10*time.Second
 	opt.PoolTimeout = time.Minute
+	opt.Dialer = o.dialer(opt)
 	return driver.NewClient(opt), nil
 }
 
@@ -131,13 +145,48 @@ func ownOptions(address, name string) (*driver.Options, error) {
 	return opt, nil
 }
 
+// parseURL reads the URL of a server. Beside the driver's own options, a rediss URL may have those
+// of package tlsconfig.
 func parseURL(address string) (*driver.Options, error) {
+	address, options := splitTLS(address)
 	opt, err := driver.ParseURL(address)
 	if err != nil {
 		return nil, errors.New("not a Redis URL (want redis://user:password@host:port/db): " +
 			withoutSecrets(err))
 	}
+	if len(options) == 0 {
+		return opt, nil
+	}
+	if opt.TLSConfig == nil {
+		return nil, errors.New("not a Redis URL: the options of TLS (ssl…) need rediss://")
+	}
+	config, err := tlsconfig.Client("rediss", options)
+	if err != nil {
+		return nil, err
+	}
+	config.ServerName = opt.TLSConfig.ServerName
+	opt.TLSConfig = config
 	return opt, nil
+}
+
+// splitTLS removes the options of TLS from a URL, which the driver would refuse.
+func splitTLS(address string) (rest string, options url.Values) {
+	rest, query, _ := strings.Cut(address, "?")
+	all, err := url.ParseQuery(query)
+	if err != nil {
+		return address, nil // the driver says why
+	}
+	options = url.Values{}
+	for name, values := range all {
+		if strings.HasPrefix(name, "ssl") {
+			options[name] = values
+			all.Del(name)
+		}
+	}
+	if len(all) > 0 {
+		rest += "?" + all.Encode()
+	}
+	return rest, options
 }
 
 // withoutSecrets describes the error in a URL without quoting the URL: it may hold a password.

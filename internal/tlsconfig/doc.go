@@ -1,0 +1,12 @@
+// Package tlsconfig makes TLS configurations: for a client from the options of a URL, and for a
+// server from files that may be replaced while the server runs.
+//
+//	server, err := tlsconfig.NewServer(tlsconfig.Files{Cert: "server.crt", Key: "server.key"}, warn)
+//	if err != nil {
+//		return err
+//	}
+//	encrypted := tls.Server(conn, server.Config())
+//
+// A certificate that is renewed takes effect at the next handshake. A file that cannot be read then
+// is reported once, and the certificate before it stays in use.
+package tlsconfig

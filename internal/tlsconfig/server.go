@@ -1,0 +1,113 @@
+package tlsconfig
+
+import (
+	"crypto/tls"
+	"fmt"
+	"os"
+	"sync"
+	"time"
+)
+
+// Files are what a server proves its identity with, and what it checks its clients with.
+type Files struct {
+	Cert, Key string // in PEM form; Cert may hold a chain
+
+	// ClientCA has the authorities whose certificates clients may have; empty if none is requested.
+	ClientCA string
+	// ClientCertOptional lets in clients without a certificate, too.
+	ClientCertOptional bool
+}
+
+// Server is the TLS configuration of a server, whose files may be replaced while it runs. It may be
+// used from any goroutine.
+type Server struct {
+	files Files
+	warn  func(error)
+
+	mu      sync.Mutex
+	config  *tls.Config
+	version string    // of the files that were read last
+	looked  time.Time // when the files were last looked at
+}
+
+// lookEvery is how often the files are looked at, at most.
+const lookEvery = time.Second
+
+// NewServer reads the files. warn is told when a later version of them cannot be used.
+func NewServer(f Files, warn func(error)) (*Server, error) {
+	s := &Server{files: f, warn: warn, version: f.version(), looked: time.Now()}
+	var err error
+	s.config, err = f.read()
+	return s, err
+}
+
+// Config returns a configuration that always uses the newest files. protocols are the names that a
+// client may ask for (ALPN).
+func (s *Server) Config(protocols ...string) *tls.Config {
+	return &tls.Config{
+		MinVersion: tls.VersionTLS12,
+		GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) {
+			c := s.current().Clone()
+			c.NextProtos = protocols
+			return c, nil
+		},
+	}
+}
+
+// Certificate returns the certificate that is in use, in DER form.
+func (s *Server) Certificate() []byte { return s.current().Certificates[0].Certificate[0] }
+
+// current returns the configuration of the newest files that can be used.
+func (s *Server) current() *tls.Config {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if time.Since(s.looked) < lookEvery {
+		return s.config
+	}
+	s.looked = time.Now()
+	version := s.files.version()
+	if version == s.version {
+		return s.config
+	}
+	s.version = version
+	c, err := s.files.read()
+	if err != nil {
+		s.warn(fmt.Errorf("the new certificate cannot be used, the one before stays: %w", err))
+		return s.config
+	}
+	s.config = c
+	return c
+}
+
+// version changes when one of the files does.
+func (f Files) version() string {
+	v := ""
+	for _, name := range []string{f.Cert, f.Key, f.ClientCA} {
+		if info, err := os.Stat(name); err == nil {
+			v += fmt.Sprint(info.ModTime().UnixNano(), " ", info.Size(), "\n")
+		} else {
+			v += "-\n"
+		}
+	}
+	return v
+}
+
+func (f Files) read() (*tls.Config, error) {
+	pair, err := tls.LoadX509KeyPair(f.Cert, f.Key)
+	if err != nil {
+		return nil, err
+	}
+	c := &tls.Config{
+		MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{pair},
+		SessionTicketsDisabled: true, // every handshake checks the certificates anew, as in Postgres
+	}
+	if f.ClientCA == "" {
+		return c, nil
+	}
+	c.ClientAuth = tls.RequireAndVerifyClientCert
+	if f.ClientCertOptional {
+		c.ClientAuth = tls.VerifyClientCertIfGiven
+	}
+	c.ClientCAs, err = authorities(f.ClientCA)
+	return c, err
+}
