@@ -162,15 +162,16 @@ func TestHelpExplainsEverySetting(t *testing.T) {
 func TestABadStartListsEveryProblem(t *testing.T) {
 	code, _, errs := invoke(t, []string{
 		"GUARD_POSTGRES_LISTEN=6432", "GUARD_REDIS_LISTEN=:7379", "GUARD_COORDINATOR=consul://h/",
-		"GUARD_UNFENCED=read-only",
-		"GUARD_POSTGRES_UPSTREAM=postgres://guard:s3cret@h/db?sslmode=require",
+		"GUARD_UNFENCED=read-only", "GUARD_TLS_REQUIRE=true", "GUARD_TLS_CLIENT_AUTH=strict",
+		"GUARD_PROXY_NETWORKS=10.0.0.1", "GUARD_POSTGRES_UPSTREAM=postgres://guard:s3cret@h/db",
 		"GUARD_LOGIN_TIMEOUT=soon", "GUARD_POSTGRES_LISTNE=:1", "GUARD_RESOURCES=Orders",
 	}, "serve")
 	if code != cli.Usage {
 		t.Errorf("exit code %d", code)
 	}
 	for _, part := range []string{
-		"GUARD_POSTGRES_LISTEN", "GUARD_REDIS_UPSTREAM", "consul", "not built", "sslmode",
+		"GUARD_POSTGRES_LISTEN", "GUARD_REDIS_UPSTREAM", "consul", "not built", "GUARD_TLS_CERT",
+		"GUARD_TLS_CLIENT_AUTH", "GUARD_PROXY_NETWORKS",
 		"GUARD_LOGIN_TIMEOUT", "GUARD_POSTGRES_LISTNE", "Orders",
 	} {
 		if !strings.Contains(errs, part) {

@@ -12,7 +12,7 @@ import (
 
 func TestAnUnknownSchemeIsAnsweredWithTheKnownOnes(t *testing.T) {
 	c, err := coordinators.All.Open(t.Context(), "consul://u:s3cr3t@h", coordinators.Options{})
-	if c != nil || err == nil || err.Error() != "there is no coordinator consul://; there is etcd://, etcds://, postgres://, postgresql://, zk://" {
+	if c != nil || err == nil || err.Error() != "there is no coordinator consul://; there is etcd://, etcds://, postgres://, postgresql://, zk://, zks://" {
 		t.Errorf("got %v, %v", c, err)
 	}
 }
