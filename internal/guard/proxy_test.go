@@ -33,14 +33,26 @@ func header(t *testing.T, client string) []byte {
 
 func TestALoadBalancerNamesItsClient(t *testing.T) {
 	s := behindProxy(t)
-	for client, want := range map[string]string{"192.0.2.7:4711": "client=192.0.2.7:4711", "": "client=127.0.0.1:"} {
+	for _, client := range []string{"192.0.2.7:4711", ""} {
 		c := s.dial()
 		s.says(c, string(header(t, client))+"a", "a")
 		_, _ = c.Write([]byte("e"))
 		s.ends(c, "")
+	}
+	s.stopped()
+	for _, want := range []string{"client=192.0.2.7:4711", "client=127.0.0.1:"} {
 		if log := s.log.String(); !strings.Contains(log, want) {
-			t.Errorf("the log: %s", log)
+			t.Errorf("%s is not in the log: %s", want, log)
 		}
+	}
+}
+
+// stopped returns when the server has written its last line.
+func (s *served) stopped() {
+	s.t.Helper()
+	s.stop()
+	if err := <-s.done; err != nil {
+		s.t.Error(err)
 	}
 }
 
@@ -49,6 +61,7 @@ func TestAConnectionOfALoadBalancerWithoutAHeaderIsClosed(t *testing.T) {
 	c := s.dial()
 	_, _ = c.Write([]byte("aaaaaaaaaaaaaaaa"))
 	s.ends(c, "")
+	s.stopped()
 	if log := s.log.String(); !strings.Contains(log, "PROXY") {
 		t.Errorf("the log: %s", log)
 	}
@@ -61,6 +74,7 @@ func TestNobodyElseMayNameAClient(t *testing.T) {
 	s.says(c, string(h), string(h))
 	_, _ = c.Write([]byte("e"))
 	s.ends(c, "")
+	s.stopped()
 	if log := s.log.String(); strings.Contains(log, "192.0.2.7") {
 		t.Errorf("the log: %s", log)
 	}
@@ -72,7 +86,5 @@ func TestAShutdownDoesNotWaitForAHeader(t *testing.T) {
 	s.says(c, string(header(t, ""))+"a", "a") // so the silent one was accepted, too
 	s.stop()
 	s.ends(silent, "")
-	if err := <-s.done; err != nil {
-		t.Error(err)
-	}
+	s.stopped()
 }
