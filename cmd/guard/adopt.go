@@ -8,6 +8,7 @@ import (
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/internal/cli"
 	"github.com/ringfence/ringfence/internal/logging"
+	"github.com/ringfence/ringfence/internal/marks"
 )
 
 // adoptTimeout bounds a whole adoption.
@@ -28,7 +29,8 @@ func (p *program) adopt(ctx context.Context, c *config, o options, args []string
 	}
 	ctx, cancel := context.WithTimeout(ctx, adoptTimeout)
 	defer cancel()
-	authority, observer := c.authority(logging.New(p.Stderr, c.Log))
+	log := logging.New(p.Stderr, c.Log)
+	authority, observer := c.authority(log)
 	defer observer.Close()
 	claim := fence.Claim{Resource: resource}
 	if claim.Issuer, err = authority.Issuer(ctx); err != nil {
@@ -50,6 +52,7 @@ func (p *program) adopt(ctx context.Context, c *config, o options, args []string
 	}
 	by := operator(hostname())
 	for _, s := range stores {
+		start := time.Now()
 		before, err := s.Adopt(ctx, claim, by)
 		if err != nil {
 			return fmt.Errorf("%s: %w", s.name, err)
@@ -57,6 +60,11 @@ func (p *program) adopt(ctx context.Context, c *config, o options, args []string
 		fmt.Fprintf(p.Stdout, "%s: %s was at token %s of %q, and now accepts the next token of %q; "+
 			"every older session was ended; recorded as done by %s\n",
 			s.name, resource, before.Token, before.Issuer, claim.Issuer, by)
+		log.Warn("resource adopted", "event", string(marks.Adopted), "protocol", s.name,
+			"resource", string(resource), "token", claim.Token.String(), "issuer", string(claim.Issuer),
+			"old_token", before.Token.String(), "old_holder", before.Holder,
+			"old_issuer", string(before.Issuer), "by", by,
+			"duration_ms", float64(time.Since(start).Microseconds())/1000)
 	}
 	return nil
 }

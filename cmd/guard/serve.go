@@ -87,11 +87,12 @@ func (c *config) servers(
 		if err != nil {
 			return all, fmt.Errorf("%s: %w", p.name, err)
 		}
+		audit := guard.NewAudit(log, m, p.name)
 		a := &marks.Admission{
-			Store: db, Authority: who, Timeout: c.AdmitTimeout, Notify: guard.Events(log, m, p.name),
+			Store: db, Authority: who, Timeout: c.AdmitTimeout, Notify: audit.Event,
 		}
 		s := &guard.Server{
-			Protocol: p.serve(c, db, a, encryption), Log: log, Metrics: m, Loops: loops,
+			Protocol: p.serve(c, db, a, encryption), Log: log, Metrics: m, Loops: loops, Audit: audit,
 			MaxConnections: c.MaxConnections, MaxUnadmitted: c.MaxUnadmitted, MaxLogins: c.MaxLogins,
 			DrainTimeout: c.DrainTimeout, Proxies: c.proxies(),
 		}

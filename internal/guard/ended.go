@@ -2,10 +2,8 @@ package guard
 
 import (
 	"errors"
-	"log/slog"
 	"net"
 	"os"
-	"sync"
 	"time"
 )
 
@@ -39,33 +37,14 @@ func Dismiss(c net.Conn, lastWord []byte) {
 	closeWithin(c, dismissTime)
 }
 
-// tally counts events that come in crowds, and logs each kind at most once a minute.
-type tally struct {
-	mu   sync.Mutex
-	each map[Ended]*crowd
+// endedConn is a connection that the guard has ended.
+type endedConn struct {
+	reason Ended
+	client string
 }
 
-type crowd struct {
-	logged time.Time
-	since  int // events since the last line
-}
-
-// log writes one line for all events of a kind since the last line.
-func (c *tally) log(log *slog.Logger, protocol string, e Ended, client string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.each == nil {
-		c.each = make(map[Ended]*crowd)
-	}
-	one := c.each[e]
-	if one == nil {
-		one = &crowd{}
-		c.each[e] = one
-	}
-	one.since++
-	if now := time.Now(); now.Sub(one.logged) >= quietFor {
-		log.Warn("connections ended by the guard", "protocol", protocol, "reason", string(e),
-			"connections", one.since, "last_client", client)
-		one.logged, one.since = now, 0
-	}
+// logEnded logs n connections that were ended for the same reason; e is the last one.
+func (s *Server) logEnded(e endedConn, n int) {
+	s.Log.Warn("connections ended by the guard", "protocol", s.Protocol.Name(),
+		"reason", string(e.reason), "connections", n, "last_client", e.client)
 }

@@ -3,6 +3,9 @@ package guard
 import (
 	"net"
 	"net/netip"
+	"strings"
+
+	"github.com/ringfence/ringfence/internal/marks"
 )
 
 // local stands for clients on a Unix socket, which have no address; Postgres's log says the same.
@@ -18,8 +21,10 @@ func Peer(c net.Conn) string {
 
 // address returns what limits go by: the host of a client, or for IPv6 its network of 64 bits,
 // because one host may use every address of it.
-func address(client net.Addr) string {
-	at, err := netip.ParseAddrPort(client.String())
+func address(client net.Addr) string { return network(client.String()) }
+
+func network(address string) string {
+	at, err := netip.ParseAddrPort(address)
 	if err != nil {
 		return local
 	}
@@ -29,4 +34,22 @@ func address(client net.Addr) string {
 		return network.String()
 	}
 	return ip.String()
+}
+
+// Describe returns a client for logs and lists. The client chooses its user and the name of its
+// application, so they are cut and cleaned, as Postgres does with an application_name.
+func Describe(c net.Conn, user, application string) marks.Client {
+	return marks.Client{
+		Address: Peer(c), User: printable(user), Application: printable(application),
+	}
+}
+
+func printable(s string) string {
+	const most = 63 // NAMEDATALEN - 1
+	return strings.Map(func(r rune) rune {
+		if r < ' ' || r > '~' {
+			return '?'
+		}
+		return r
+	}, s[:min(len(s), most)])
 }

@@ -22,6 +22,7 @@ type Server struct {
 	Log      *slog.Logger
 	Metrics  *Metrics
 	Loops    *relay.Loops // where sessions are relayed; nil to give each goroutines of its own
+	Audit    *Audit       // closed at the end of Serve; may be nil
 
 	MaxConnections int           // admitted sessions at once; 10,000 when zero
 	MaxUnadmitted  int           // connections at once that are not admitted; 1,000 when zero
@@ -34,7 +35,7 @@ type Server struct {
 	Proxies []netip.Prefix
 
 	limiter *limiter
-	ended   tally
+	ended   tally[Ended, endedConn]
 	polite  chan struct{} // bounds the clients that are told why they are turned away
 }
 
@@ -58,6 +59,11 @@ func (s *Server) Serve(ctx context.Context) error {
 	defer cut(nil)
 	unhook := context.AfterFunc(ctx, func() { _ = s.Listener.Close() })
 	defer unhook()
+	s.ended.report = s.logEnded
+	defer s.ended.close()
+	if s.Audit != nil {
+		defer s.Audit.Close()
+	}
 	s.polite = make(chan struct{}, politeMost)
 	s.limiter = newLimiter(cmp.Or(s.MaxConnections, 10_000), cmp.Or(s.MaxUnadmitted, 1000),
 		cmp.Or(s.MaxLogins, 40), cmp.Or(s.Grace, time.Second))
@@ -161,7 +167,7 @@ func (s *Server) handle(ctx context.Context, client *Client, turn *turn) {
 // count counts a connection that the guard has ended.
 func (s *Server) count(e Ended, client net.Conn) {
 	s.Metrics.end(s.Protocol, e)
-	s.ended.log(s.Log, s.Protocol.Name(), e, Peer(client))
+	s.ended.add(e, endedConn{e, Peer(client)})
 }
 
 // contain recovers from a panic in a protocol.

@@ -17,7 +17,8 @@ type Event struct {
 	Kind    EventKind
 	Claim   fence.Claim
 	Session Session
-	Before  Mark                   // Raised: the mark before
+	Client  Client                 // who opens the session; empty if another process has caused the event
+	Before  Mark                   // Raised: the mark before. Adopted: the one that this process knew
 	Ended   int                    // Revoked: how many sessions were ended
 	Took    time.Duration          // how long this took; Opened, Refused: the whole Admit
 	Steps   map[Step]time.Duration // Finished: how long each step took
@@ -32,6 +33,9 @@ const (
 	Raised  EventKind = "raised"
 	Revoked EventKind = "revoked"
 	Refused EventKind = "refused"
+
+	// Adopted comes when this process finds that an operator has adopted the resource.
+	Adopted EventKind = "adopted"
 
 	// Finished comes at the end of everything that a guard does to admit a session.
 	Finished EventKind = "finished"
@@ -66,7 +70,7 @@ func (a *Admission) Admit(ctx context.Context, s Session, claims []Presented) er
 		kind = Refused
 	}
 	for _, c := range claims {
-		a.notify(Event{
+		a.notify(ctx, Event{
 			Kind: kind, Claim: c.Under(""), Session: s, Took: time.Since(start), Err: err,
 		})
 	}
@@ -76,14 +80,14 @@ func (a *Admission) Admit(ctx context.Context, s Session, claims []Presented) er
 // Limit bounds one admission.
 func (a *Admission) Limit() time.Duration { return cmp.Or(a.Timeout, 10*time.Second) }
 
-// Report tells Notify of a claim that was refused before it came to Admit. Other errors are not
-// reported.
-func (a *Admission) Report(err error, holder string) {
+// Report tells Notify of a claim of a holder that was refused before it came to Admit. Other errors
+// are not reported.
+func (a *Admission) Report(ctx context.Context, err error, holder string) {
 	var r *fence.Refusal
 	if errors.As(err, &r) {
 		c := r.Claim
-		c.Holder = cmp.Or(c.Holder, holder)
-		a.notify(Event{Kind: Refused, Claim: c, Err: err})
+		c.Holder = cmp.Or(holder, c.Holder) // the refusal may be one that another client got
+		a.notify(ctx, Event{Kind: Refused, Claim: c, Err: err})
 	}
 }
 
@@ -181,7 +185,7 @@ func (a *Admission) admit(ctx context.Context, s Session, presented []Presented)
 		stop := StepRegister.Begin(ctx)
 		r, err := a.Store.Register(ctx, s, claims)
 		stop()
-		a.seen.learn(r.Mark)
+		a.learn(r.Mark)
 		if err != nil {
 			return a.explained(ctx, err)
 		}
@@ -256,7 +260,7 @@ func (a *Admission) marks(ctx context.Context, claims []fence.Claim) (map[fence.
 	only = slices.Compact(only)
 	read, err := a.Store.Marks(ctx, only...)
 	for _, m := range read {
-		a.seen.learn(m)
+		a.learn(m)
 		marks[m.Resource] = m
 	}
 	for _, r := range only {
@@ -302,12 +306,12 @@ func (a *Admission) raise(ctx context.Context, s Session, c fence.Claim) (older 
 	if err != nil {
 		return 0, err
 	}
-	a.seen.learn(Mark{ // before an older session asks why it was ended
+	a.learn(Mark{ // before an older session asks why it was ended
 		Resource: confirmed.Resource, Token: confirmed.Token,
 		Issuer: confirmed.Issuer, Holder: confirmed.Holder,
 		Raised: time.Now(), Confirmed: true, Continued: true, Adoption: before.Adoption,
 	})
-	a.notify(Event{Kind: Raised, Claim: confirmed, Before: before, Took: time.Since(start)})
+	a.notify(ctx, Event{Kind: Raised, Claim: confirmed, Before: before, Took: time.Since(start)})
 	return before.Sessions, nil
 }
 
@@ -324,7 +328,9 @@ func (a *Admission) endOlder(
 		defer endIn(50*time.Millisecond, quiet)() // they may keep others from ending
 		return quiet, a.revoke(ctx, s, c, len(quiet))
 	}
-	a.notify(Event{Kind: Revoked, Claim: c, Session: s, Ended: len(quiet), Took: time.Since(start)})
+	a.notify(ctx, Event{
+		Kind: Revoked, Claim: c, Session: s, Ended: len(quiet), Took: time.Since(start),
+	})
 	return quiet, nil
 }
 
@@ -335,7 +341,7 @@ func (a *Admission) revoke(ctx context.Context, s Session, c fence.Claim, ended 
 	more, err := a.Store.Revoke(ctx, s, c)
 	ended += more
 	if ended > 0 || err == nil {
-		a.notify(Event{
+		a.notify(ctx, Event{
 			Kind: Revoked, Claim: c, Session: s, Ended: ended, Took: time.Since(start),
 		})
 	}
@@ -354,7 +360,17 @@ func (a *Admission) asked(err error) error {
 	return fmt.Errorf("the store could not be asked, nothing was admitted: %w", err)
 }
 
-func (a *Admission) notify(e Event) {
+// learn remembers a mark, and reports an adoption. Its client is not named: it adopted nothing.
+func (a *Admission) learn(m Mark) {
+	before, adopted := a.seen.learn(m)
+	if adopted {
+		c := fence.Claim{Resource: m.Resource, Token: m.Token, Issuer: m.Issuer, Holder: m.Holder}
+		a.notify(context.Background(), Event{Kind: Adopted, Claim: c, Before: before})
+	}
+}
+
+func (a *Admission) notify(ctx context.Context, e Event) {
+	e.Client = *clientOf(ctx)
 	if a.Notify != nil {
 		a.Notify(e)
 	}

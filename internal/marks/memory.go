@@ -34,23 +34,24 @@ func (m *memory) over(r fence.Resource, now Mark) (Mark, bool) {
 }
 
 // learn keeps the newest mark. One of another issuer or adoption replaces it, because an operator
-// has adopted the resource. It ignores an unconfirmed mark, which may be what is left of a higher
-// one.
-func (m *memory) learn(mark Mark) {
+// has adopted the resource; then learn returns the one that it replaces, and true. It ignores an
+// unconfirmed mark, which may be what is left of a higher one.
+func (m *memory) learn(mark Mark) (before Mark, adopted bool) {
 	if !mark.Confirmed {
-		return
+		return Mark{}, false
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	old, ok := m.marks[mark.Resource]
 	if ok && old.Issuer == mark.Issuer && old.Adoption == mark.Adoption && old.Token.Compare(mark.Token) >= 0 {
-		return
+		return old, false
 	}
 	if !ok && mark.Token == 0 {
-		return
+		return Mark{}, false
 	}
 	if m.marks == nil {
 		m.marks = make(map[fence.Resource]Mark)
 	}
 	m.marks[mark.Resource] = mark
+	return old, ok && mark.Adoption != "" && mark.Adoption != old.Adoption
 }

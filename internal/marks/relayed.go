@@ -129,17 +129,20 @@ func (a *Admission) Overtaken(ctx context.Context, r fence.Resource) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, a.Limit())
 	defer cancel()
+	start := time.Now()
 	marks, _ := a.Store.Marks(ctx, r)
 	for _, m := range marks {
 		if !m.Confirmed {
 			continue
 		}
-		a.seen.learn(m)
+		a.learn(m)
 		c := fence.Claim{Resource: m.Resource, Token: m.Token, Issuer: m.Issuer, Holder: m.Holder}
 		quiet := a.quiet(ctx, c)
 		endIn(50*time.Millisecond, quiet)
 		if len(quiet) > 0 {
-			a.notify(Event{Kind: Revoked, Claim: c, Ended: len(quiet)})
+			a.notify(ctx, Event{
+				Kind: Revoked, Claim: c, Ended: len(quiet), Took: time.Since(start),
+			})
 		}
 	}
 }

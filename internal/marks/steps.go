@@ -59,7 +59,9 @@ func (s *Steps) turn(to Step) (before Step) {
 }
 
 // Finish reports a whole admission, whose first claim and error these are.
-func (a *Admission) Finish(s *Steps, c fence.Claim, err error) {
+func (a *Admission) Finish(ctx context.Context, s *Steps, c fence.Claim, err error) {
 	s.turn(StepOther)
-	a.notify(Event{Kind: Finished, Claim: c, Took: time.Since(s.began), Steps: s.took, Err: err})
+	a.notify(ctx, Event{
+		Kind: Finished, Claim: c, Took: time.Since(s.began), Steps: s.took, Err: err,
+	})
 }

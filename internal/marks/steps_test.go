@@ -26,7 +26,7 @@ func TestTheStepsOfAnAdmissionTakeAsLongAsTheAdmission(t *testing.T) {
 		endIssuer = StepIssuer.Begin(ctx)
 		time.Sleep(time.Second)
 		endIssuer()
-		a.Finish(steps, fence.Claim{Resource: "orders", Token: 5}, nil)
+		a.Finish(t.Context(), steps, fence.Claim{Resource: "orders", Token: 5}, nil)
 
 		want := map[Step]time.Duration{
 			StepOther: time.Millisecond, StepRaise: 20 * time.Millisecond, StepIssuer: 1100 * time.Millisecond,

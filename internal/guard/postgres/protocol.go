@@ -131,10 +131,12 @@ func (p *Protocol) open(ctx context.Context, c *guard.Client) (*session, error) 
 	case s.cancel:
 		return nil, p.forwardCancel(ctx, c, s)
 	}
+	who := s.client(c)
+	ctx, loginCtx = marks.WithClient(ctx, who), marks.WithClient(loginCtx, who)
 	claims, server, err := p.connect(loginCtx, c, s)
 	if err != nil {
 		unhook()
-		p.o.Admission.Report(err, s.holder(c))
+		p.o.Admission.Report(loginCtx, err, s.holder(c))
 		return nil, p.failLogin(loginCtx, c, err)
 	}
 	unhookServer := guard.Limit(loginCtx, server, p.o.LoginTimeout)
@@ -234,7 +236,7 @@ func (p *Protocol) admit(
 	ctx, cancel := context.WithTimeout(ctx, p.o.Admission.Limit())
 	defer cancel()
 	ctx, steps := marks.WithSteps(ctx)
-	defer func() { p.o.Admission.Finish(steps, claims[0].Under(""), err) }()
+	defer func() { p.o.Admission.Finish(ctx, steps, claims[0].Under(""), err) }()
 	identified, err := p.identify(ctx, l, s)
 	if err != nil {
 		return marks.Session{}, err

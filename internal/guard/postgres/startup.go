@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/ringfence/ringfence/internal/guard"
+	"github.com/ringfence/ringfence/internal/marks"
 )
 
 // Request codes and versions of the first packet (manual, 55.7 "Message Formats").
@@ -152,22 +153,17 @@ func encodeStartup(minor uint16, params []param) []byte {
 	return b
 }
 
-// holder describes a client for people, until the coordinator has a better name. The client chooses
-// the text, so it is cut and cleaned as the server does with an application_name.
+// holder names a client as the holder of its token, until the coordinator has a better name.
 func (s *startup) holder(client net.Conn) string {
-	who := printable(s.get("user")) + "@" + guard.Peer(client)
-	if app := s.get("application_name"); app != "" {
-		who += " (" + printable(app) + ")"
+	c := s.client(client)
+	who := c.User + "@" + c.Address
+	if c.Application != "" {
+		who += " (" + c.Application + ")"
 	}
 	return who
 }
 
-func printable(s string) string {
-	const most = 63 // NAMEDATALEN - 1
-	return strings.Map(func(r rune) rune {
-		if r < ' ' || r > '~' {
-			return '?'
-		}
-		return r
-	}, s[:min(len(s), most)])
+// client describes a client by what it says of itself.
+func (s *startup) client(c net.Conn) marks.Client {
+	return guard.Describe(c, s.get("user"), s.get("application_name"))
 }

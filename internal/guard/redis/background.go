@@ -50,7 +50,7 @@ func (b *backgroundRaises) close(closeConnections func()) {
 
 // start continues the claims of a session that has proved to be logged in. Each resource has at
 // most one background raise, for the highest token.
-func (b *backgroundRaises) start(s marks.Session, claims []marks.Presented) {
+func (b *backgroundRaises) start(who marks.Client, s marks.Session, claims []marks.Presented) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if s == (marks.Session{}) || b.ctx.Err() != nil {
@@ -64,7 +64,7 @@ func (b *backgroundRaises) start(s marks.Session, claims []marks.Presented) {
 		if current != nil {
 			current.stop()
 		}
-		ctx, stop := context.WithTimeout(b.ctx, backgroundRaiseTime)
+		ctx, stop := context.WithTimeout(marks.WithClient(b.ctx, who), backgroundRaiseTime)
 		started := &backgroundRaise{c.Token, stop}
 		b.running[c.Resource] = started
 		b.wg.Go(func() {
@@ -91,5 +91,5 @@ func (b *backgroundRaises) raise(ctx context.Context, c marks.Presented) {
 	if err == nil {
 		err = b.admission.Raise(ctx, claims[0])
 	}
-	b.admission.Finish(steps, c.Under(""), err)
+	b.admission.Finish(ctx, steps, c.Under(""), err)
 }

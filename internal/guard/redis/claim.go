@@ -28,11 +28,13 @@ type claimCommand struct {
 // gets its answer only then, so until then it does not know that it may write.
 func (c *conn) claim(ctx context.Context, cmd claimCommand) error {
 	c.client.Seat.Working()
+	who := c.who(cmd.args)
+	ctx = marks.WithClient(ctx, who)
 	admission, cancel := context.WithTimeout(ctx, c.p.o.Admission.Limit())
 	defer cancel()
 	admission, steps := marks.WithSteps(admission)
 	answer, err := c.admission(ctx, admission, cmd)
-	c.p.o.Admission.Finish(steps, cmd.claims[0].Under(""), err)
+	c.p.o.Admission.Finish(ctx, steps, cmd.claims[0].Under(""), err)
 	if err == nil {
 		_, err = c.send(answer)
 		return err
@@ -42,9 +44,9 @@ func (c *conn) claim(ctx context.Context, cmd claimCommand) error {
 	}
 	if timedOut(admission, err) && ctx.Err() == nil {
 		err = c.timeoutRefusal(cmd.claims, err)
-		c.p.background.start(c.session, cmd.claims)
+		c.p.background.start(who, c.session, cmd.claims)
 		if c.session == (marks.Session{}) {
-			c.p.o.Admission.Report(err, "")
+			c.p.o.Admission.Report(ctx, err, cmd.claims[0].Holder)
 		}
 	}
 	sent := c.refused(ctx, cmd.isFence, err)
@@ -111,7 +113,7 @@ func (c *conn) login(ctx context.Context, cmd claimCommand) ([]byte, error) {
 		return err
 	})
 	if err == nil {
-		c.rememberName(cmd.args)
+		c.remember(cmd.args)
 	}
 	return reply.Bytes(), err
 }
@@ -122,7 +124,7 @@ func (p *Protocol) precheck(ctx context.Context, claims []marks.Presented) error
 	if err == nil {
 		err = p.o.Admission.Precheck(ctx, claims)
 	}
-	p.o.Admission.Report(err, "")
+	p.o.Admission.Report(ctx, err, claims[0].Holder)
 	return err
 }
 
@@ -188,13 +190,6 @@ func (c *conn) tag(
 func (c *conn) restoreName() error {
 	_, err := c.upstream.do(c.client, []string{"CLIENT", "SETNAME", c.name})
 	return err
-}
-
-// rememberName keeps the name that the client's command has given to its connection.
-func (c *conn) rememberName(args [][]byte) {
-	if name, ok := clientName(args); ok {
-		c.name = string(name)
-	}
 }
 
 // checkResources refuses resources that this guard does not serve.

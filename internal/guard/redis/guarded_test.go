@@ -33,6 +33,7 @@ type guarded struct {
 	t      *testing.T
 	server *servers.Redis
 	store  *redisstore.Store
+	audit  *guard.Audit
 }
 
 // setup changes the defaults of before.
@@ -65,10 +66,13 @@ func before(t *testing.T, server *servers.Redis, with setup) *guarded {
 		t.Fatal(err)
 	}
 	o := guardtest.Options{Drain: with.drain, Change: with.limit}
+	var audit *guard.Audit
 	g := guardtest.Start(t, o, func(log *slog.Logger, m *guard.Metrics) guard.Protocol {
-		return New(with.complete(s, guard.Events(log, m, "redis")))
+		audit = guard.NewAudit(log, m, "redis")
+		t.Cleanup(audit.Close)
+		return New(with.complete(s, audit.Event))
 	})
-	return &guarded{Guard: g, t: t, server: server, store: s}
+	return &guarded{Guard: g, t: t, server: server, store: s, audit: audit}
 }
 
 // complete fills in the store, and the admission with its store and events.

@@ -26,6 +26,8 @@ type conn struct {
 	gotReply bool      // the server has answered without an error: LoginTimeout no longer applies
 	name     string    // the connection name that the client has chosen
 	user     string    // the only one that the session may be of; "" for any
+	library  string    // the name of its driver, if it has named it
+	loginAs  string    // the user that it has logged in as
 
 	mu            sync.Mutex // guards deadlineFixed and the client's deadlines
 	deadlineFixed bool       // the last read deadline is set
@@ -148,6 +150,7 @@ var errDraining = errors.New("shutting down; this command was not executed, conn
 func (c *conn) serve(ctx context.Context, raw []byte, args [][]byte) error {
 	claims, isFence, err := parseClaims(args)
 	if err != nil {
+		c.p.o.Admission.Report(marks.WithClient(ctx, c.who(args)), err, guard.Peer(c.client))
 		return c.refuser(isFence)(err)
 	}
 	rule := ruleOf(args[0])
@@ -176,7 +179,7 @@ func (c *conn) serve(ctx context.Context, raw []byte, args [][]byte) error {
 	}
 	if kind != '-' {
 		c.gotReply = true
-		c.rememberName(args)
+		c.remember(args)
 	}
 	if rule.effect == endsSession {
 		return errDone

@@ -148,7 +148,7 @@ func TestAGuardStopsInTimeWhileItContinuesAnAdmissionAndRedisIsPaused(t *testing
 // A client must not raise a mark before it has proved that it is logged in.
 func TestTheClaimOfAnUnidentifiedSessionIsNotContinued(t *testing.T) {
 	p := newBackgroundRaises(&marks.Admission{Authority: marks.Unverified{}})
-	p.start(marks.Session{}, []marks.Presented{{Resource: "orders", Token: 5}})
+	p.start(marks.Client{}, marks.Session{}, []marks.Presented{{Resource: "orders", Token: 5}})
 	if len(p.running) > 0 {
 		t.Error("the mark of an unidentified session is being raised")
 	}

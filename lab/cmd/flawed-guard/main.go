@@ -127,8 +127,8 @@ func (c config) protocols(
 		name string, real marks.Store, end flaw.End,
 	) (*marks.Admission, error) {
 		flawed, err := flaw.Store(c.Flaw, real, end, log.With("protocol", name))
-		events := guard.Events(log, m, name)
-		return &marks.Admission{Store: flawed, Authority: who, Notify: events}, err
+		audit := guard.NewAudit(log, m, name)
+		return &marks.Admission{Store: flawed, Authority: who, Notify: audit.Event}, err
 	}
 	pg, err := pgstore.Open(c.PostgresUpstream, pgstore.Options{})
 	if err != nil {

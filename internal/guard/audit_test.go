@@ -18,7 +18,7 @@ import (
 	"github.com/ringfence/ringfence/internal/refusal"
 )
 
-// told sends events through Events and returns the log lines and the metrics.
+// told sends events through an Audit and returns the log lines and the metrics.
 func told(
 	t *testing.T, events func(tell func(marks.Event)),
 ) (lines []map[string]any, r *prometheus.Registry) {
@@ -26,7 +26,9 @@ func told(
 	var b bytes.Buffer
 	r = prometheus.NewRegistry()
 	log := slog.New(slog.NewJSONHandler(&b, &slog.HandlerOptions{Level: slog.LevelDebug}))
-	events(Events(log, NewMetrics(r), "postgres"))
+	a := NewAudit(log, NewMetrics(r), "postgres")
+	events(a.Event)
+	a.Close()
 	for line := range strings.Lines(b.String()) {
 		m := map[string]any{}
 		if err := json.Unmarshal([]byte(line), &m); err != nil {
@@ -44,43 +46,56 @@ func claimOf(t fence.Token) fence.Claim {
 	return fence.Claim{Resource: "orders", Token: t, Issuer: "zk:one", Holder: "host-a"}
 }
 
+// ann is a client.
+var ann = marks.Client{Address: "10.0.0.1:40000", User: "ann", Application: "billing"}
+
 func TestEveryChangeOfLeadershipIsOneLineWithItsFields(t *testing.T) {
 	lines, r := told(t, func(tell func(marks.Event)) {
 		tell(marks.Event{
 			Kind: marks.Raised, Claim: claimOf(big), Before: marks.Mark{Token: 5, Holder: "host-b"},
-			Took: 1500 * time.Microsecond,
+			Took: 1500 * time.Microsecond, Client: ann,
 		})
 		tell(marks.Event{
-			Kind: marks.Revoked, Claim: claimOf(big), Ended: 3, Took: time.Millisecond,
+			Kind: marks.Revoked, Claim: claimOf(big), Ended: 3, Took: time.Millisecond, Client: ann,
 		})
 		tell(marks.Event{
 			Kind: marks.Opened, Claim: claimOf(big), Session: marks.Session{ID: 42},
-			Took: time.Millisecond,
+			Took: time.Millisecond, Client: ann,
 		})
 		tell(marks.Event{
-			Kind: marks.Refused, Claim: claimOf(5), Took: time.Millisecond,
+			Kind: marks.Refused, Claim: claimOf(5), Took: time.Millisecond, Client: ann,
 			Err: refusal.Stale(claimOf(5), big, "", time.Time{}),
+		})
+		tell(marks.Event{
+			Kind: marks.Adopted, Claim: claimOf(big), Client: ann, Took: time.Millisecond,
+			Before: marks.Mark{Token: 5, Holder: "host-b", Issuer: "zk:zero"},
 		})
 	})
 	for i, want := range []map[string]any{
-		{"level": "INFO", "msg": "mark raised", "old_token": "5", "old_holder": "host-b",
+		{"level": "INFO", "msg": "mark raised", "event": "raised", "old_token": "5", "old_holder": "host-b",
 			"issuer": "zk:one", "duration_ms": 1.5},
-		{"level": "INFO", "msg": "older sessions ended", "sessions": 3.0},
-		{"level": "DEBUG", "msg": "session admitted", "session": 42.0},
-		{"level": "WARN", "msg": "session refused", "token": "5", "reason": "stale",
-			"mark": big.String()},
+		{"level": "INFO", "msg": "older sessions ended", "event": "revoked", "sessions": 3.0},
+		{"level": "DEBUG", "msg": "session admitted", "event": "admitted", "session": 42.0},
+		{"level": "WARN", "msg": "session refused", "event": "refused", "token": "5",
+			"reason": "stale", "mark": big.String(), "count": 1.0},
+		{"level": "WARN", "msg": "an operator has adopted the resource", "event": "adopted",
+			"old_token": "5", "old_holder": "host-b", "issuer": "zk:one", "old_issuer": "zk:zero"},
 	} {
 		if want["token"] == nil {
 			want["token"] = big.String()
 		}
 		want["protocol"], want["resource"], want["holder"] = "postgres", "orders", "host-a"
+		want["client"], want["user"], want["application_name"] = "10.0.0.1:40000", "ann", "billing"
+		if lines[i]["duration_ms"] == nil {
+			t.Errorf("line %d has no duration", i)
+		}
 		for name, value := range want {
 			if lines[i][name] != value {
 				t.Errorf("line %d: %s is %v, want %v", i, name, lines[i][name], value)
 			}
 		}
 	}
-	if len(lines) != 4 {
+	if len(lines) != 5 {
 		t.Errorf("%d lines", len(lines))
 	}
 	for name, labels := range map[string][]string{
@@ -98,46 +113,110 @@ func TestEveryChangeOfLeadershipIsOneLineWithItsFields(t *testing.T) {
 	}
 }
 
-func TestARefusalIsLoggedOnceAMinuteForEachTokenAndReasonAndCountedEachTime(t *testing.T) {
+// staleFrom is a refusal of a stale token from an address.
+func staleFrom(address string, token fence.Token) marks.Event {
+	return marks.Event{
+		Kind: marks.Refused, Claim: claimOf(token), Client: marks.Client{Address: address},
+		Err: refusal.Stale(claimOf(token), 7, "", time.Time{}),
+	}
+}
+
+// refusedLines returns the counts of the lines of refusals, and their sum.
+func refusedLines(lines []map[string]any) (counts []float64, sum float64) {
+	for _, l := range lines {
+		if l["event"] == "refused" {
+			n := l["count"].(float64)
+			counts, sum = append(counts, n), sum+n
+		}
+	}
+	return counts, sum
+}
+
+func TestACrowdOfStaleClientsIsAHandfulOfLinesWithTheRightCount(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		stale := marks.Event{Kind: marks.Refused, Claim: claimOf(5),
-			Err: refusal.Stale(claimOf(5), 7, "", time.Time{})}
-		other := stale
-		other.Claim = claimOf(6)
-		foreign := stale
-		foreign.Err = refusal.OtherIssuer(claimOf(5), 7, "")
+		const crowd = 10_000
 		lines, r := told(t, func(tell func(marks.Event)) {
-			for range 100 {
-				tell(stale)
+			for i := range crowd {
+				tell(staleFrom(fmt.Sprintf("10.0.0.%d:%d", i%3, 1024+i), 5))
+				time.Sleep(15 * time.Millisecond) // two and a half minutes in all
 			}
-			tell(other)
-			tell(foreign)
-			time.Sleep(quietFor + time.Second)
-			tell(stale)
-			tell(stale)
+			time.Sleep(2 * quietFor)
+			tell(staleFrom("10.0.0.1:9", 5)) // logged at once again
 		})
-		warnings := 0
-		for _, l := range lines {
-			if l["level"] == "WARN" {
-				warnings++
+		counts, sum := refusedLines(lines)
+		if len(counts) > 15 || sum != crowd+1 || counts[len(counts)-1] != 1 {
+			t.Errorf("%v refusals in %d lines: %v", sum, len(counts), counts)
+		}
+		if n := value(t, r, "guard_admissions_total", "postgres", "orders", "stale"); n != crowd+1 {
+			t.Errorf("%v refusals are counted in the metrics", n)
+		}
+	})
+}
+
+func TestRefusalsOfAnotherTokenAddressOrReasonAreLoggedAtOnce(t *testing.T) {
+	other := staleFrom("10.0.0.1:1", 5)
+	other.Err = refusal.OtherIssuer(claimOf(5), 7, "")
+	lines, _ := told(t, func(tell func(marks.Event)) {
+		tell(staleFrom("10.0.0.1:1", 5))
+		tell(staleFrom("10.0.0.2:1", 5))
+		tell(staleFrom("[2001:db8::1]:1", 5))
+		tell(staleFrom("10.0.0.1:1", 6))
+		tell(other)
+		tell(staleFrom("10.0.0.1:2", 5))
+		tell(staleFrom("[2001:db8::2]:2", 5))
+	})
+	if counts, sum := refusedLines(lines); len(counts) != 7 || sum != 7 {
+		t.Errorf("%v refusals in lines of %v", sum, counts)
+	}
+	for i, l := range lines[5:] { // those that Close has logged, in no order
+		if l["client"] != "10.0.0.1:2" && l["client"] != "[2001:db8::2]:2" {
+			t.Errorf("line %d after the end is of %v", i, l["client"])
+		}
+	}
+}
+
+func TestTheLastRefusalsAreRememberedWithTheirCount(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := prometheus.NewRegistry()
+		a := NewAudit(slog.New(slog.DiscardHandler), NewMetrics(r), "postgres")
+		defer a.Close()
+		a.Event(staleFrom("10.0.0.1:1", 5))
+		time.Sleep(time.Second)
+		a.Event(staleFrom("10.0.0.2:1", 6))
+		time.Sleep(time.Second)
+		a.Event(staleFrom("10.0.0.1:2", 5))
+		got := a.Refusals()
+		if len(got) != 2 || got[0].Claim.Token != 5 || got[0].Count != 2 || got[0].Mark != 7 ||
+			got[0].Client.Address != "10.0.0.1:2" || got[1].Count != 1 ||
+			got[0].Reason != fence.ReasonStale || got[0].At != time.Now() {
+			t.Errorf("%+v", got)
+		}
+		time.Sleep(2 * quietFor)
+		for i := range 2 * kindsMost { // newer ones take the place of those that are over
+			a.Event(staleFrom("10.0.0.3:1", fence.Token(100+i)))
+		}
+		sum := 0
+		for _, r := range a.Refusals() {
+			sum += r.Count
+			if r.Claim.Token == 5 || r.Claim.Token == 6 {
+				t.Errorf("remembered for too long: %+v", r)
 			}
 		}
-		if warnings != 4 {
-			t.Errorf("%d refusals were logged as warnings, want 4", warnings)
-		}
-		if n := value(t, r, "guard_admissions_total", "postgres", "orders", "stale"); n != 103 {
-			t.Errorf("%v refusals were counted", n)
+		if sum != 2*kindsMost {
+			t.Errorf("%d refusals are counted, want %d", sum, 2*kindsMost)
 		}
 	})
 }
 
 func TestInventedTokensAndResourcesFillNeitherMemoryNorMetrics(t *testing.T) {
-	var q quiet
-	for i := range 10_000 {
-		q.again(marks.Event{Claim: claimOf(fence.Token(i + 1))})
-	}
-	if len(q.last) > 1001 {
-		t.Errorf("%d refusals are remembered", len(q.last))
+	const all = 10_000
+	lines, _ := told(t, func(tell func(marks.Event)) {
+		for i := range all {
+			tell(staleFrom(fmt.Sprintf("10.1.%d.%d:1", i/250, i%250), fence.Token(i+1)))
+		}
+	})
+	if counts, sum := refusedLines(lines); len(counts) > kindsMost+2 || sum != all {
+		t.Errorf("%v refusals in %d lines", sum, len(counts))
 	}
 	_, r := told(t, func(tell func(marks.Event)) {
 		for i := range 100 {

@@ -1,0 +1,148 @@
+package guard
+
+import (
+	"cmp"
+	"errors"
+	"log/slog"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/marks"
+)
+
+// Audit logs and counts what happens to the resources of one protocol, and remembers the last
+// refusals. docs/operating.md lists its lines and their keys.
+type Audit struct {
+	log      *slog.Logger
+	metrics  *Metrics
+	protocol string
+	refused  tally[refusalKind, marks.Event]
+}
+
+// NewAudit returns an Audit, whose Event is for marks.Admission. Close it after the last event.
+func NewAudit(log *slog.Logger, m *Metrics, protocol string) *Audit {
+	a := &Audit{log: log, metrics: m, protocol: protocol}
+	a.refused.report = a.logRefusals
+	a.refused.rest = otherRefusals
+	return a
+}
+
+// Close logs the refusals that are counted and not logged yet.
+func (a *Audit) Close() { a.refused.close() }
+
+// Event logs and counts an event.
+func (a *Audit) Event(e marks.Event) {
+	a.metrics.event(a.protocol, e)
+	switch e.Kind {
+	case marks.Raised:
+		a.log.Info("mark raised", a.who(e, "old_token", e.Before.Token.String(),
+			"old_holder", e.Before.Holder, "issuer", string(e.Claim.Issuer))...)
+	case marks.Revoked:
+		a.log.Info("older sessions ended", a.who(e, "sessions", e.Ended)...)
+	case marks.Adopted:
+		a.log.Warn("an operator has adopted the resource", a.who(e,
+			"old_token", e.Before.Token.String(), "old_holder", e.Before.Holder,
+			"issuer", string(e.Claim.Issuer), "old_issuer", string(e.Before.Issuer))...)
+	case marks.Opened:
+		a.log.Debug("session admitted", a.who(e, "session", e.Session.ID)...)
+	case marks.Finished:
+		if e.Took >= slow {
+			a.log.Info("slow admission", a.who(e, "result", result(e.Err), stepsOf(e))...)
+		}
+	case marks.Refused:
+		a.refused.add(kindOf(e), e)
+	}
+}
+
+// who returns the keys that every line has, and those that only this one has.
+func (a *Audit) who(e marks.Event, more ...any) []any {
+	return append([]any{
+		"event", string(e.Kind), "protocol", a.protocol,
+		"resource", string(e.Claim.Resource), "token", e.Claim.Token.String(), "holder", e.Claim.Holder,
+		"client", e.Client.Address, "user", e.Client.User, "application_name", e.Client.Application,
+		"duration_ms", milliseconds(e.Took),
+	}, more...)
+}
+
+// logRefusals logs n refusals of a kind; e is the last one.
+func (a *Audit) logRefusals(e marks.Event, n int) {
+	r := refusalIn(e.Err)
+	a.log.Warn("session refused", a.who(e, "reason", r.Reason.String(), "mark", r.Mark.String(),
+		"count", n, "err", e.Err)...)
+}
+
+// refusalKind is what refusals have in common that are counted together: a client that tries again
+// and again.
+type refusalKind struct {
+	resource fence.Resource
+	token    fence.Token
+	reason   fence.Reason
+	address  string // without the port; an IPv6 network of 64 bits
+}
+
+func kindOf(e marks.Event) refusalKind {
+	return refusalKind{
+		e.Claim.Resource, e.Claim.Token, refusalIn(e.Err).Reason, network(e.Client.Address),
+	}
+}
+
+// otherRefusals is the kind of the refusals for which there is no room: all for one reason together.
+func otherRefusals(k refusalKind, e marks.Event) (refusalKind, marks.Event) {
+	const why = "too many clients and tokens at once to count each on its own"
+	return refusalKind{reason: k.reason}, marks.Event{
+		Kind: e.Kind, Err: &fence.Refusal{Reason: k.reason, Message: why},
+	}
+}
+
+// Refusals are the refusals of one client under one token, for one reason.
+type Refusals struct {
+	Claim  fence.Claim // the last one
+	Client marks.Client
+	Reason fence.Reason // 0: an error that is no refusal
+	Mark   fence.Token  // 0: not known
+	At     time.Time    // when the last one was
+	Count  int
+}
+
+// Refusals returns the last refusals, newest first: about a hundred kinds of them.
+func (a *Audit) Refusals() (all []Refusals) {
+	for _, c := range a.refused.list() {
+		r := refusalIn(c.Last.Err)
+		all = append(all, Refusals{c.Last.Claim, c.Last.Client, r.Reason, r.Mark, c.At, c.Count})
+	}
+	slices.SortFunc(all, func(a, b Refusals) int { return b.At.Compare(a.At) })
+	return all
+}
+
+// slow is how long an admission takes before it is logged with its steps.
+const slow = time.Second
+
+func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
+
+// stepsOf is how long each step of an admission took, in milliseconds.
+func stepsOf(e marks.Event) slog.Attr {
+	var steps []any
+	for _, step := range slices.Sorted(maps.Keys(e.Steps)) {
+		steps = append(steps, string(step), milliseconds(e.Steps[step]))
+	}
+	return slog.Group("steps_ms", steps...)
+}
+
+// result is what became of an admission, in one word.
+func result(err error) string {
+	if err == nil {
+		return "admitted"
+	}
+	return cmp.Or(refusalIn(err).Reason.String(), "error")
+}
+
+// refusalIn returns the refusal in err, or an empty one.
+func refusalIn(err error) *fence.Refusal {
+	var r *fence.Refusal
+	if errors.As(err, &r) {
+		return r
+	}
+	return &fence.Refusal{}
+}

@@ -1,0 +1,128 @@
+package guard
+
+import (
+	"sync"
+	"time"
+)
+
+// tally counts events that come in crowds. It reports the first of a kind at once. A minute later it
+// reports how many have come since, and so on each minute until one brings none. So the numbers that
+// it reports add up to the number of events.
+//
+// It remembers the last kindsMost kinds. A kind for which there is no room is counted as its rest.
+type tally[K comparable, E any] struct {
+	report func(last E, n int) // called under the mutex
+	rest   func(K, E) (K, E)   // one of a few coarser kinds; unused if there are few kinds in all
+
+	mu     sync.Mutex
+	kinds  map[K]*crowd[E]
+	closed bool
+}
+
+// crowd is the events of one kind.
+type crowd[E any] struct {
+	counted[E]
+	unreported int
+	timer      *time.Timer // runs from a report until a minute without events is over
+}
+
+// counted is how many events of a kind there were, and the last one.
+type counted[E any] struct {
+	Last  E
+	At    time.Time // when the last one came
+	Count int
+}
+
+const (
+	quietFor  = time.Minute
+	kindsMost = 100
+)
+
+// add counts an event.
+func (t *tally[K, E]) add(kind K, e E) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	c := t.kinds[kind]
+	if c == nil && len(t.kinds) >= kindsMost && !t.makeRoom() {
+		kind, e = t.rest(kind, e)
+		c = t.kinds[kind]
+	}
+	if c == nil {
+		c = &crowd[E]{}
+		if t.kinds == nil {
+			t.kinds = make(map[K]*crowd[E])
+		}
+		t.kinds[kind] = c
+	}
+	c.Last, c.At = e, time.Now()
+	c.Count++
+	c.unreported++
+	if c.timer != nil {
+		return
+	}
+	t.flush(c)
+	if !t.closed {
+		c.timer = time.AfterFunc(quietFor, func() { t.minuteOver(c) })
+	}
+}
+
+// makeRoom forgets the kind that has been quiet for longest, if there is one.
+func (t *tally[K, E]) makeRoom() bool {
+	var oldest *crowd[E]
+	var kind K
+	for k, c := range t.kinds {
+		if c.timer == nil && (oldest == nil || c.At.Before(oldest.At)) {
+			oldest, kind = c, k
+		}
+	}
+	if oldest == nil {
+		return false
+	}
+	delete(t.kinds, kind)
+	return true
+}
+
+// minuteOver ends the minute after a report.
+func (t *tally[K, E]) minuteOver(c *crowd[E]) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	switch {
+	case t.closed:
+	case c.unreported == 0:
+		c.timer = nil
+	default:
+		t.flush(c)
+		c.timer.Reset(quietFor)
+	}
+}
+
+func (t *tally[K, E]) flush(c *crowd[E]) {
+	if c.unreported > 0 {
+		t.report(c.Last, c.unreported)
+		c.unreported = 0
+	}
+}
+
+// list returns what it remembers, in no order.
+func (t *tally[K, E]) list() (all []counted[E]) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, c := range t.kinds {
+		all = append(all, c.counted)
+	}
+	return all
+}
+
+// close reports what has not been reported. Later events are reported one by one.
+func (t *tally[K, E]) close() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.closed = true
+	for _, c := range t.kinds {
+		t.flush(c)
+		if c.timer != nil {
+			c.timer.Stop()
+			c.timer = nil
+		}
+	}
+}
