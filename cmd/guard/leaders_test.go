@@ -46,13 +46,15 @@ func TestInstallLetsOnlyLeadersKeepCheckpoints(t *testing.T) {
 	}
 }
 
-func TestLeadersAreSeparatedByCommasWithoutSpaces(t *testing.T) {
-	for _, list := range []string{"keeper, batch", "keeper,,batch", " keeper"} {
-		code, _, errs := invoke(t, []string{
-			"GUARD_POSTGRES_UPSTREAM=postgres://guard@h/db", "GUARD_POSTGRES_LEADERS=" + list,
-		}, "install", "--print")
-		if code != cli.Usage || !strings.Contains(errs, "GUARD_POSTGRES_LEADERS") {
-			t.Errorf("%q: exit %d: %s", list, code, errs)
+func TestRolesAreSeparatedByCommasWithoutSpaces(t *testing.T) {
+	for _, setting := range []string{"GUARD_POSTGRES_LEADERS", "GUARD_POSTGRES_OPERATORS"} {
+		for _, list := range []string{"keeper, batch", "keeper,,batch", " keeper"} {
+			code, _, errs := invoke(t, []string{
+				"GUARD_POSTGRES_UPSTREAM=postgres://guard@h/db", setting + "=" + list,
+			}, "install", "--print")
+			if code != cli.Usage || !strings.Contains(errs, setting) {
+				t.Errorf("%s=%q: exit %d: %s", setting, list, code, errs)
+			}
 		}
 	}
 }

@@ -20,7 +20,9 @@ type protocol struct {
 	// open opens the store, for serve, status and adopt.
 	open func(ctx context.Context, c *config) (database, error)
 	// serve returns the protocol that serves clients through an open store.
-	serve func(c *config, d database, a *marks.Admission, t guard.TLS) guard.Protocol
+	serve func(
+		c *config, d database, a *marks.Admission, t guard.TLS, audit *guard.Audit,
+	) guard.Protocol
 	// install prepares the database; script returns the commands that install runs, to be printed.
 	install func(ctx context.Context, c *config) error
 	script  func(c *config) (string, error)
@@ -46,10 +48,13 @@ var postgresProtocol = protocol{
 			AllowPrepared: c.PostgresAllowPrepared, Timeouts: c.timeouts(),
 		})
 	},
-	serve: func(c *config, d database, a *marks.Admission, t guard.TLS) guard.Protocol {
+	serve: func(
+		c *config, d database, a *marks.Admission, t guard.TLS, audit *guard.Audit,
+	) guard.Protocol {
+		store := d.(*pgstore.Store)
 		return guardpg.New(guardpg.Options{
-			Store: d.(*pgstore.Store), Admission: a, LoginTimeout: c.LoginTimeout, Resources: c.resources(),
-			TLS: t,
+			Store: store, Admission: a, LoginTimeout: c.LoginTimeout, Resources: c.resources(), TLS: t,
+			Audit: audit, Operators: append([]string{store.Role()}, c.PostgresOperators...),
 		})
 	},
 	install: func(ctx context.Context, c *config) error {
@@ -77,7 +82,9 @@ var redisProtocol = protocol{
 		o := redisstore.Options{Coordinated: c.Coordinator.Reveal() != "", Timeouts: c.timeouts()}
 		return redisstore.Open(ctx, c.RedisUpstream.Reveal(), o)
 	},
-	serve: func(c *config, d database, a *marks.Admission, t guard.TLS) guard.Protocol {
+	serve: func(
+		c *config, d database, a *marks.Admission, t guard.TLS, _ *guard.Audit,
+	) guard.Protocol {
 		return guardredis.New(guardredis.Options{
 			Store: d.(*redisstore.Store), Admission: a, LoginTimeout: c.LoginTimeout,
 			IdleTimeout: c.RedisIdleTimeout, Resources: c.resources(), TLS: t,

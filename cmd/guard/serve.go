@@ -92,7 +92,8 @@ func (c *config) servers(
 			Store: db, Authority: who, Timeout: c.AdmitTimeout, Notify: audit.Event,
 		}
 		s := &guard.Server{
-			Protocol: p.serve(c, db, a, encryption), Log: log, Metrics: m, Loops: loops, Audit: audit,
+			Protocol: p.serve(c, db, a, encryption, audit), Log: log, Metrics: m, Loops: loops,
+			Audit:          audit,
 			MaxConnections: c.MaxConnections, MaxUnadmitted: c.MaxUnadmitted, MaxLogins: c.MaxLogins,
 			DrainTimeout: c.DrainTimeout, Proxies: c.proxies(),
 		}

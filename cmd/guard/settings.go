@@ -22,6 +22,7 @@ type config struct {
 	PostgresUpstream      settings.URL `env:"GUARD_POSTGRES_UPSTREAM"`
 	PostgresAdmin         settings.URL `env:"GUARD_POSTGRES_ADMIN"`
 	PostgresLeaders       []string     `env:"GUARD_POSTGRES_LEADERS"`
+	PostgresOperators     []string     `env:"GUARD_POSTGRES_OPERATORS"`
 	PostgresAllowPrepared bool         `env:"GUARD_POSTGRES_ALLOW_PREPARED" envDefault:"false"`
 
 	RedisListen      string        `env:"GUARD_REDIS_LISTEN"`
@@ -101,10 +102,13 @@ func (c *config) Validate() error {
 			bad("GUARD_RESOURCES: %w", err)
 		}
 	}
-	for i, role := range c.PostgresLeaders {
-		if strings.TrimSpace(role) != role || role == "" {
-			bad("GUARD_POSTGRES_LEADERS: role %d is %q: separate the names by a comma and nothing else",
-				i+1, role)
+	for name, roles := range map[string][]string{
+		"GUARD_POSTGRES_LEADERS": c.PostgresLeaders, "GUARD_POSTGRES_OPERATORS": c.PostgresOperators,
+	} {
+		for i, role := range roles {
+			if strings.TrimSpace(role) != role || role == "" {
+				bad("%s: role %d is %q: separate the names by a comma and nothing else", name, i+1, role)
+			}
 		}
 	}
 	switch c.Unfenced {

@@ -26,6 +26,12 @@ var texts = settings.Texts{
 			comma-separated roles of programs that keep checkpoints of tasks in the database;
 			guard install grants them the privileges. Used by guard install only`,
 	},
+	"GUARD_POSTGRES_OPERATORS": {
+		Meaning: `
+			comma-separated roles that may use the console, besides the guard's own: they log in
+			to the guard's port with the database ringfence and without a token, as with
+			psql -p 6432 -d ringfence -c 'show help'`,
+	},
 	"GUARD_POSTGRES_ALLOW_PREPARED": {
 		Meaning: `
 			serve although max_prepared_transactions is above 0. A prepared transaction outlives

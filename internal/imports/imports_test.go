@@ -54,8 +54,9 @@ var allowed = map[string][]string{
 	"internal/guard": {"fence", "internal/marks", "internal/relay", "internal/tlsconfig", prom,
 		"github.com/pires/go-proxyproto"},
 	"internal/guard/guardtest": {"fence", "internal/marks", "internal/guard", "internal/relay", prom},
+	"internal/guard/console":   {pgwire},
 	"internal/guard/postgres": {"internal/refusal", "fence", "internal/marks",
-		"internal/marks/postgres", "internal/guard", "internal/relay", pgwire},
+		"internal/marks/postgres", "internal/guard", "internal/guard/console", "internal/relay", pgwire},
 	"internal/guard/redis": {"internal/refusal", "fence", "internal/marks", "internal/marks/redis",
 		"internal/guard", "internal/relay"},
 

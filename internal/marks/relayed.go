@@ -29,9 +29,12 @@ type relaying struct {
 	Relayed
 	departed Departed
 	token    fence.Token
+	holder   string
+	client   *Client
+	since    time.Time
 }
 
-func (r *relayed) add(s Session, claims []Presented, session Relayed) {
+func (r *relayed) add(s Session, claims []Presented, client *Client, session Relayed) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.all == nil {
@@ -39,11 +42,12 @@ func (r *relayed) add(s Session, claims []Presented, session Relayed) {
 	}
 	d := departed(s, claims)
 	d.Quiet = true
+	now := time.Now()
 	for _, c := range claims {
 		if r.all[c.Resource] == nil {
 			r.all[c.Resource] = make(map[Session]relaying)
 		}
-		r.all[c.Resource][s] = relaying{session, d, c.Token}
+		r.all[c.Resource][s] = relaying{session, d, c.Token, c.Holder, client, now}
 	}
 }
 
@@ -81,8 +85,10 @@ func (r *relayed) older(c fence.Claim) (older []relaying) {
 
 // Relaying tells the Admission that this process relays an admitted session, until it is released.
 // When its resource goes to a newer leader, the session is ended here, without the server.
-func (a *Admission) Relaying(s Session, claims []Presented, session Relayed) {
-	a.relayed.add(s, claims, session)
+func (a *Admission) Relaying(
+	ctx context.Context, s Session, claims []Presented, session Relayed,
+) {
+	a.relayed.add(s, claims, clientOf(ctx), session)
 }
 
 // quiet keeps the older sessions of this process from writing, without the server, as far as they

@@ -30,6 +30,10 @@
 // reports that it was terminated (FATAL 57P01) because of a newer leader, the client gets RF001
 // instead.
 //
+// A client without a token that asks for the database ringfence gets the console (package console),
+// if Options name operators. Its login goes to the server under the guard's database. The upstream
+// connection is closed before the guard reads anything that the client sends after the login.
+//
 // A shutdown of the guard ends a session once it is idle, with FATAL 57P01 from the guard: no
 // transaction is open then, and every request is answered.
 //
@@ -63,6 +67,7 @@
 //	    ▼
 //	startup: version and options are negotiated, claims are read from the options
 //	    │                                           ──▶ none or malformed: RF002, RF003
+//	    │                                           ──▶ none, database ringfence: login, console
 //	    ▼
 //	login: relayed message by message; the client's bytes go upstream only as answers to requests
 //	    │  of the server, whose BackendKeyData names the backend

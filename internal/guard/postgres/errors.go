@@ -13,11 +13,13 @@ import (
 
 // SQLSTATEs of Postgres itself that the guard uses (manual, appendix A).
 const (
-	adminShutdown        = "57P01"
-	cannotConnectNow     = "57P03"
-	protocolViolation    = "08P01"
-	tooManyConnections   = "53300"
-	invalidAuthorization = "28000"
+	adminShutdown         = "57P01"
+	cannotConnectNow      = "57P03"
+	idleSessionTimeout    = "57P05"
+	insufficientPrivilege = "42501"
+	protocolViolation     = "08P01"
+	tooManyConnections    = "53300"
+	invalidAuthorization  = "28000"
 )
 
 // loginError is a refusal of the guard's own that has nothing to do with claims.

@@ -110,9 +110,9 @@ func guardBefore(t *testing.T, pg *servers.Postgres, database string, with setup
 	}
 	o := guardtest.Options{Drain: with.drain, Change: with.limit}
 	g := guardtest.Start(t, o, func(log *slog.Logger, m *guard.Metrics) guard.Protocol {
-		audit := guard.NewAudit(log, m, "postgres")
-		t.Cleanup(audit.Close)
-		return New(with.complete(s, audit.Event))
+		with.Audit = guard.NewAudit(log, m, "postgres")
+		t.Cleanup(with.Audit.Close)
+		return New(with.complete(s, with.Audit.Event))
 	})
 	return &guarded{Guard: g, t: t, pg: pg, database: database, store: s}
 }

@@ -39,6 +39,7 @@ type login struct {
 	unbound  bool // the server has offered it, and the offer was removed
 
 	pid   uint32
+	role  string // who has logged in, as the server says (session_authorization)
 	ready []byte // the ReadyForQuery that is held back
 }
 
@@ -111,7 +112,12 @@ func (l *login) handle(kind byte, body []byte) error {
 		l.pid = binary.BigEndian.Uint32(body)
 	case 'E':
 		return errRefusedByServer
-	case 'S', 'N', 'v':
+	case 'S':
+		var s pgproto3.ParameterStatus
+		if s.Decode(body) == nil && s.Name == "session_authorization" {
+			l.role = s.Value
+		}
+	case 'N', 'v':
 	default:
 		return fmt.Errorf("the server sent message %q during login", kind)
 	}

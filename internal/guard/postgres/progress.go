@@ -74,6 +74,21 @@ func (p *progress) drainIfIdle() {
 
 func (p *progress) atRest() bool { return p.pending == 0 && !p.unsynced && !p.midMessage }
 
+// state returns what the session does, in the words of pg_stat_activity.
+func (p *progress) state() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch {
+	case !p.atRest():
+		return "active"
+	case p.status == 'T':
+		return "idle in transaction"
+	case p.status == 'E':
+		return "idle in transaction (aborted)"
+	}
+	return "idle"
+}
+
 // Quiet implements marks.Relayed. After an error the session does not count as at rest: a backend
 // that fails while it waits for a request sends an answer to none, and the answer to a request that
 // was passed on meanwhile is still to come.

@@ -33,6 +33,13 @@ type Options struct {
 
 	TLS guard.TLS // of clients; the Store's URL says how the server is reached
 
+	// Operators are the roles that may use the console, which lists the refusals that Audit
+	// remembers. There is no console if no role is named.
+	Operators []string
+	Audit     *guard.Audit
+	// ConsoleIdle is how long a client of the console may send nothing; 5 min when zero.
+	ConsoleIdle time.Duration
+
 	// Sessions reports whether the session of a client that does not read still lives; the Store
 	// when nil.
 	Sessions guard.Sessions
@@ -45,6 +52,7 @@ type Protocol struct {
 	o         Options
 	stop      context.CancelFunc
 	listening sync.WaitGroup
+	asking    chan struct{} // holds a value while a statement of a console reads the store
 }
 
 var _ guard.Protocol = (*Protocol)(nil)
@@ -54,11 +62,14 @@ func New(o Options) *Protocol {
 	if o.LoginTimeout == 0 {
 		o.LoginTimeout = 30 * time.Second
 	}
+	if o.ConsoleIdle == 0 {
+		o.ConsoleIdle = 5 * time.Minute
+	}
 	if o.Sessions == nil {
 		o.Sessions = o.Store
 	}
 	ctx, stop := context.WithCancel(context.Background())
-	p := &Protocol{o: o, stop: stop}
+	p := &Protocol{o: o, stop: stop, asking: make(chan struct{}, 1)}
 	p.listening.Go(func() {
 		o.Store.Listen(ctx, func(r fence.Resource) { o.Admission.Overtaken(ctx, r) })
 	})
@@ -144,6 +155,10 @@ func (p *Protocol) open(ctx context.Context, c *guard.Client) (*session, error) 
 
 	l := newLogin(c, from, server, s)
 	l.bindable = sameCertificate(p.o.TLS, c.Encrypted(), encryption(server))
+	console := len(claims) == 0
+	if console {
+		l.packet = p.consoleLogin(s)
+	}
 	if err := l.run(); err != nil {
 		unhook()
 		return nil, p.abortLogin(loginCtx, l, err)
@@ -151,6 +166,9 @@ func (p *Protocol) open(ctx context.Context, c *guard.Client) (*session, error) 
 	stopWatching()
 	if !unhook() || !unhookServer() {
 		return nil, p.abortLogin(loginCtx, l, context.Cause(loginCtx))
+	}
+	if console {
+		return nil, p.serveConsole(ctx, l)
 	}
 	return p.enter(ctx, l, s, claims)
 }
@@ -181,11 +199,15 @@ func (p *Protocol) connect(
 	return claims, server, nil
 }
 
-// claims returns the client's claims, if this guard serves them.
+// claims returns the client's claims, if this guard serves them. There are none only if the client
+// asks for the console.
 func (p *Protocol) claims(s *startup, c *guard.Client) ([]marks.Presented, error) {
 	claims, err := s.claims(s.holder(c))
 	if err != nil {
 		return nil, err
+	}
+	if len(claims) == 0 && p.wantsConsole(s) {
+		return nil, nil
 	}
 	if len(claims) == 0 {
 		return nil, refusal.NoOption()

@@ -1,0 +1,130 @@
+package console
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/jackc/pgx/v5/pgproto3"
+)
+
+// Session is the session of one client.
+type Session struct {
+	backend    *pgproto3.Backend
+	statements []Statement
+
+	// For extended queries:
+	prepared map[string]*Statement // nil for an empty statement
+	portals  map[string]*portal
+	failed   bool // there was an error, so everything is ignored until the next Sync
+}
+
+// maxMessage is the size in bytes of the longest message of a client.
+const maxMessage = 1 << 16
+
+// New returns a session that answers these statements, and SHOW HELP.
+func New(r io.Reader, w io.Writer, statements []Statement) *Session {
+	s := &Session{
+		backend:    pgproto3.NewBackend(r, w),
+		statements: slices.Concat(statements, []Statement{help(statements)}),
+		prepared:   make(map[string]*Statement),
+		portals:    make(map[string]*portal),
+	}
+	s.backend.SetMaxBodyLen(maxMessage)
+	return s
+}
+
+// Run answers until the client leaves, which is no error. ctx is for the statements: it does not
+// interrupt a read or write. Run returns an error of the reader, the writer or the protocol.
+func (s *Session) Run(ctx context.Context) error {
+	for {
+		message, err := s.backend.Receive()
+		if err != nil {
+			return err
+		}
+		if _, leaves := message.(*pgproto3.Terminate); leaves {
+			return nil
+		}
+		if err := s.answer(ctx, message); err != nil {
+			return err
+		}
+	}
+}
+
+// answer answers one message. It returns an error of the writer.
+func (s *Session) answer(ctx context.Context, message pgproto3.FrontendMessage) error {
+	switch m := message.(type) {
+	case *pgproto3.Query:
+		if err := s.query(ctx, m.String); err != nil {
+			s.sendError(err)
+		}
+		return s.ready()
+	case *pgproto3.FunctionCall:
+		s.sendError(&Error{notSupported, "there are no functions here", seeHelp})
+		return s.ready()
+	case *pgproto3.Sync:
+		s.failed = false
+		clear(s.portals) // they last as long as the transaction
+		return s.ready()
+	case *pgproto3.Flush:
+		return s.backend.Flush()
+	case *pgproto3.CopyData, *pgproto3.CopyDone, *pgproto3.CopyFail:
+		return nil // as Postgres does when there is no COPY
+	}
+	if s.failed {
+		return nil
+	}
+	if err := s.extended(ctx, message); err != nil {
+		s.failed = true
+		s.sendError(err)
+	}
+	return nil
+}
+
+// query answers a simple query, which may consist of several statements.
+func (s *Session) query(ctx context.Context, query string) error {
+	empty := true
+	for part := range strings.SplitSeq(comment.ReplaceAllString(query, " "), ";") {
+		statement, err := s.find(part)
+		if err != nil {
+			return err
+		}
+		if statement == nil {
+			continue
+		}
+		empty = false
+		p := &portal{statement: statement}
+		s.backend.Send(describe(statement.Columns, nil))
+		if err := s.execute(ctx, p, 0); err != nil {
+			return err
+		}
+	}
+	if empty {
+		s.backend.Send(&pgproto3.EmptyQueryResponse{})
+	}
+	return nil
+}
+
+// ready ends an answer.
+func (s *Session) ready() error {
+	s.backend.Send(&pgproto3.ReadyForQuery{TxStatus: 'I'})
+	return s.backend.Flush()
+}
+
+func (s *Session) sendError(err error) {
+	e := &Error{Code: systemError, Message: fmt.Sprint(err)}
+	errors.As(err, &e)
+	s.backend.Send(&pgproto3.ErrorResponse{
+		Severity: "ERROR", SeverityUnlocalized: "ERROR",
+		Code: e.Code, Message: e.Message, Hint: e.Hint,
+	})
+}
+
+func (s *Session) sendNotice(text string) {
+	s.backend.Send(&pgproto3.NoticeResponse{
+		Severity: "NOTICE", SeverityUnlocalized: "NOTICE", Code: "00000", Message: text,
+	})
+}

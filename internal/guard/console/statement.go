@@ -1,0 +1,94 @@
+package console
+
+import (
+	"context"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// Statement is one SHOW statement.
+type Statement struct {
+	Name    string // in lower case
+	Meaning string // for SHOW HELP
+	Columns []Column
+	Rows    func(ctx context.Context) (Rows, error)
+}
+
+// Column is a column of the rows of a statement.
+type Column struct {
+	Name string
+	Type Type
+}
+
+// Rows are the result of a statement. The type of a column decides the Go type of its values; nil is
+// NULL.
+type Rows struct {
+	Values [][]any
+	Notice string // for the client, besides the rows; empty for none
+}
+
+// Error is an error for the client.
+type Error struct{ Code, Message, Hint string }
+
+func (e *Error) Error() string { return e.Message + " (SQLSTATE " + e.Code + ")" }
+
+// SQLSTATEs (manual, appendix A).
+const (
+	protocolViolation    = "08P01"
+	notSupported         = "0A000"
+	programLimitExceeded = "54000"
+	undefinedStatement   = "26000"
+	undefinedCursor      = "34000"
+	undefinedObject      = "42704"
+	systemError          = "58000"
+)
+
+const seeHelp = "SHOW HELP lists the statements"
+
+// comment is a comment of SQL. A SHOW statement has no strings in which one could seem to begin.
+var comment = regexp.MustCompile(`--[^\n]*|(?s:/\*.*?\*/)`)
+
+// find returns the statement that a query consists of, and nil for an empty one.
+func (s *Session) find(query string) (*Statement, error) {
+	words := strings.Fields(comment.ReplaceAllString(query, " "))
+	if n := len(words); n > 0 {
+		words[n-1] = strings.TrimRight(words[n-1], ";")
+	}
+	text := strings.TrimSpace(strings.Join(words, " "))
+	name, isShow := strings.CutPrefix(strings.ToLower(text), "show ")
+	switch {
+	case text == "":
+		return nil, nil
+	case !isShow:
+		return nil, &Error{
+			notSupported, "this is the console of the guard, which runs only SHOW", seeHelp +
+				"; to use the database, connect to it by its name and with a token",
+		}
+	}
+	for i := range s.statements {
+		if s.statements[i].Name == name {
+			return &s.statements[i], nil
+		}
+	}
+	return nil, &Error{undefinedObject, "unknown: SHOW " + excerpt(name), seeHelp}
+}
+
+func excerpt(s string) string {
+	const most = 60
+	return strings.ToValidUTF8(s[:min(len(s), most)], "?")
+}
+
+// help is SHOW HELP.
+func help(all []Statement) Statement {
+	h := Statement{
+		Name: "help", Meaning: "this list",
+		Columns: []Column{{"statement", Text}, {"shows", Text}},
+	}
+	var rows Rows
+	for _, s := range slices.Concat(all, []Statement{h}) {
+		rows.Values = append(rows.Values, []any{"SHOW " + strings.ToUpper(s.Name), s.Meaning})
+	}
+	h.Rows = func(context.Context) (Rows, error) { return rows, nil }
+	return h
+}

@@ -1,0 +1,182 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/guard/console"
+	"github.com/ringfence/ringfence/internal/marks"
+)
+
+// statementTime bounds a statement of the console.
+const statementTime = 10 * time.Second
+
+// statements returns the statements of the console. All of them only read.
+func (p *Protocol) statements() []console.Statement {
+	return []console.Statement{
+		{
+			Name: "fences", Meaning: "the mark of each resource, as the database has it",
+			Columns: []console.Column{
+				{Name: "database", Type: console.Text}, {Name: "resource", Type: console.Text},
+				{Name: "token", Type: console.Integer}, {Name: "holder", Type: console.Text},
+				{Name: "issuer", Type: console.Text}, {Name: "raised_at", Type: console.Time},
+				{Name: "confirmed", Type: console.Bool}, {Name: "sessions", Type: console.Integer},
+			},
+			Rows: p.alone(p.fences),
+		},
+		{
+			Name: "sessions", Meaning: "the admitted sessions of this guard",
+			Columns: []console.Column{
+				{Name: "database", Type: console.Text}, {Name: "resource", Type: console.Text},
+				{Name: "token", Type: console.Integer}, {Name: "holder", Type: console.Text},
+				{Name: "pid", Type: console.Integer}, {Name: "client", Type: console.Text},
+				{Name: "user", Type: console.Text}, {Name: "application_name", Type: console.Text},
+				{Name: "since", Type: console.Time}, {Name: "state", Type: console.Text},
+			},
+			Rows: p.sessions,
+		},
+		{
+			Name: "refusals", Meaning: "what this guard refused last",
+			Columns: []console.Column{
+				{Name: "at", Type: console.Time},
+				{Name: "database", Type: console.Text}, {Name: "resource", Type: console.Text},
+				{Name: "token", Type: console.Integer}, {Name: "mark", Type: console.Integer},
+				{Name: "reason", Type: console.Text}, {Name: "client", Type: console.Text},
+				{Name: "user", Type: console.Text}, {Name: "application_name", Type: console.Text},
+				{Name: "count", Type: console.Integer},
+			},
+			Rows: p.refusals,
+		},
+		{
+			Name: "elections", Meaning: "who leads now, as the coordinator says",
+			Columns: []console.Column{
+				{Name: "resource", Type: console.Text}, {Name: "token", Type: console.Integer},
+				{Name: "holder", Type: console.Text}, {Name: "issuer", Type: console.Text},
+			},
+			Rows: p.alone(p.elections),
+		},
+	}
+}
+
+// alone runs one such statement of all consoles at a time, so that they keep no more than one
+// control connection busy.
+func (p *Protocol) alone(
+	rows func(context.Context) (console.Rows, error),
+) func(context.Context) (console.Rows, error) {
+	return func(ctx context.Context) (console.Rows, error) {
+		ctx, cancel := context.WithTimeout(ctx, statementTime)
+		defer cancel()
+		select {
+		case p.asking <- struct{}{}:
+			defer func() { <-p.asking }()
+			return rows(ctx)
+		case <-ctx.Done():
+			return console.Rows{}, fmt.Errorf("other statements of the console take too long: %w",
+				context.Cause(ctx))
+		}
+	}
+}
+
+func (p *Protocol) fences(ctx context.Context) (rows console.Rows, err error) {
+	all, err := p.o.Store.Marks(ctx)
+	if err != nil {
+		return rows, fmt.Errorf("the marks cannot be read: %w", err)
+	}
+	for _, m := range all {
+		rows.Values = append(rows.Values, []any{
+			p.o.Store.Database(), string(m.Resource), int64(m.Token), m.Holder, string(m.Issuer),
+			m.Raised, m.Confirmed, int64(m.Sessions),
+		})
+	}
+	return rows, nil
+}
+
+func (p *Protocol) sessions(context.Context) (rows console.Rows, err error) {
+	for _, s := range p.o.Admission.Sessions() {
+		state := ""
+		if relayed, ok := s.Relayed.(*progress); ok {
+			state = relayed.state()
+		}
+		rows.Values = append(rows.Values, []any{
+			p.o.Store.Database(), string(s.Claim.Resource), int64(s.Claim.Token), s.Claim.Holder,
+			s.Session.ID, s.Client.Address, s.Client.User, s.Client.Application, s.Since, state,
+		})
+	}
+	return rows, nil
+}
+
+func (p *Protocol) refusals(context.Context) (rows console.Rows, err error) {
+	if p.o.Audit == nil {
+		return rows, nil
+	}
+	for _, r := range p.o.Audit.Refusals() {
+		reason := r.Reason.String()
+		if r.Reason == 0 {
+			reason = "error"
+		}
+		rows.Values = append(rows.Values, []any{
+			r.At, p.o.Store.Database(), string(r.Claim.Resource), known(r.Claim.Token), known(r.Mark),
+			reason, r.Client.Address, r.Client.User, r.Client.Application, int64(r.Count),
+		})
+	}
+	return rows, nil
+}
+
+// known returns a token, or NULL if there is none.
+func known(t fence.Token) any {
+	if t == 0 {
+		return nil
+	}
+	return int64(t)
+}
+
+// electionsMost is for how many resources the coordinator is asked at a time.
+const electionsMost = 1000
+
+// elections asks the coordinator for the leaders of the resources that have a mark, and of those that
+// the guard is configured for.
+func (p *Protocol) elections(ctx context.Context) (rows console.Rows, err error) {
+	elected, ok := p.o.Admission.Authority.(marks.Elected)
+	if !ok {
+		rows.Notice = "this guard has no coordinator (GUARD_COORDINATOR)"
+		return rows, nil
+	}
+	resources, err := p.knownResources(ctx)
+	if err != nil {
+		return rows, err
+	}
+	if len(resources) == 0 {
+		return rows, nil
+	}
+	if n := len(resources); n > electionsMost {
+		rows.Notice = fmt.Sprintf("the first %d of %d resources", electionsMost, n)
+		resources = resources[:electionsMost]
+	}
+	issuer, leaders, err := elected.Observer.Leaders(ctx, resources...)
+	if err != nil {
+		return rows, fmt.Errorf("the coordinator did not answer: %w", err)
+	}
+	for i, leader := range leaders {
+		rows.Values = append(rows.Values, []any{
+			string(resources[i]), known(leader.Token), leader.Holder, string(issuer),
+		})
+	}
+	return rows, nil
+}
+
+// knownResources lists, sorted, the resources that have a mark or are in the settings.
+func (p *Protocol) knownResources(ctx context.Context) ([]fence.Resource, error) {
+	all, err := p.o.Store.Marks(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("the marks cannot be read: %w", err)
+	}
+	resources := slices.Clone(p.o.Resources)
+	for _, m := range all {
+		resources = append(resources, m.Resource)
+	}
+	slices.Sort(resources)
+	return slices.Compact(resources), nil
+}
