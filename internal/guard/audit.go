@@ -68,9 +68,8 @@ func (a *Audit) who(e marks.Event, more ...any) []any {
 
 // logRefusals logs n refusals of a kind; e is the last one.
 func (a *Audit) logRefusals(e marks.Event, n int) {
-	r := refusalIn(e.Err)
-	a.log.Warn("session refused", a.who(e, "reason", r.Reason.String(), "mark", r.Mark.String(),
-		"count", n, "err", e.Err)...)
+	a.log.Warn("session refused", a.who(e, "reason", result(e.Err),
+		"mark", refusalIn(e.Err).Mark.String(), "count", n, "err", e.Err)...)
 }
 
 // refusalKind is what refusals have in common that are counted together: a client that tries again
@@ -100,9 +99,9 @@ func otherRefusals(k refusalKind, e marks.Event) (refusalKind, marks.Event) {
 type Refusals struct {
 	Claim  fence.Claim // the last one
 	Client marks.Client
-	Reason fence.Reason // 0: an error that is no refusal
-	Mark   fence.Token  // 0: not known
-	At     time.Time    // when the last one was
+	Reason string      // in one word; "error" if the error is no refusal
+	Mark   fence.Token // 0: not known
+	At     time.Time   // when the last one was
 	Count  int
 }
 
@@ -110,7 +109,9 @@ type Refusals struct {
 func (a *Audit) Refusals() (all []Refusals) {
 	for _, c := range a.refused.list() {
 		r := refusalIn(c.Last.Err)
-		all = append(all, Refusals{c.Last.Claim, c.Last.Client, r.Reason, r.Mark, c.At, c.Count})
+		all = append(all, Refusals{
+			c.Last.Claim, c.Last.Client, result(c.Last.Err), r.Mark, c.At, c.Count,
+		})
 	}
 	slices.SortFunc(all, func(a, b Refusals) int { return b.At.Compare(a.At) })
 	return all

@@ -188,7 +188,7 @@ func TestTheLastRefusalsAreRememberedWithTheirCount(t *testing.T) {
 		got := a.Refusals()
 		if len(got) != 2 || got[0].Claim.Token != 5 || got[0].Count != 2 || got[0].Mark != 7 ||
 			got[0].Client.Address != "10.0.0.1:2" || got[1].Count != 1 ||
-			got[0].Reason != fence.ReasonStale || got[0].At != time.Now() {
+			got[0].Reason != "stale" || got[0].At != time.Now() {
 			t.Errorf("%+v", got)
 		}
 		time.Sleep(2 * quietFor)

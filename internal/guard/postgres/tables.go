@@ -113,13 +113,9 @@ func (p *Protocol) refusals(context.Context) (rows console.Rows, err error) {
 		return rows, nil
 	}
 	for _, r := range p.o.Audit.Refusals() {
-		reason := r.Reason.String()
-		if r.Reason == 0 {
-			reason = "error"
-		}
 		rows.Values = append(rows.Values, []any{
 			r.At, p.o.Store.Database(), string(r.Claim.Resource), known(r.Claim.Token), known(r.Mark),
-			reason, r.Client.Address, r.Client.User, r.Client.Application, int64(r.Count),
+			r.Reason, r.Client.Address, r.Client.User, r.Client.Application, int64(r.Count),
 		})
 	}
 	return rows, nil
