@@ -17,6 +17,7 @@ import (
 	"github.com/ringfence/ringfence/internal/marks"
 	"github.com/ringfence/ringfence/internal/servers"
 	"github.com/ringfence/ringfence/internal/servers/serverstest"
+	"github.com/ringfence/ringfence/internal/tlsconfig"
 )
 
 const consoleHBA = `local all all trust
@@ -304,4 +305,25 @@ func TestAConsoleGivesItsPlaceToALeader(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.expectEviction()
+}
+
+func TestAConsoleOverTLS(t *testing.T) {
+	e := encryptedPostgres(t)
+	tls := with(t, tlsconfig.Files{}, e.authority.Issue("the guard"))
+	tls.Require = true
+	g := guardBefore(t, e.pg, e.database, setup{
+		control: e.control("sslmode=require"),
+		Options: Options{TLS: tls, Operators: []string{"salted"}},
+	})
+	c, err := g.dialURL(g.console("salted:secret") + "&channel_binding=disable&sslmode=require")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Ping(t.Context()); err != nil {
+		t.Error(err)
+	}
+	_, err = g.dialURL(g.console("salted:secret") + "&sslmode=disable")
+	wantCode(t, err, "28000")
+	g.Stop()
+	wantCode(t, c.Ping(t.Context()), "57P01")
 }
