@@ -33,6 +33,7 @@ const (
 	Raised  EventKind = "raised"
 	Revoked EventKind = "revoked"
 	Refused EventKind = "refused"
+	Closed  EventKind = "closed" // the connection of an admitted session is closed
 
 	// Adopted comes when this process finds that an operator has adopted the resource.
 	Adopted EventKind = "adopted"
@@ -50,6 +51,7 @@ type Admission struct {
 	Notify    func(Event)   // may be nil; must not block
 
 	seen     memory
+	opened   opened
 	verdicts verdicts
 	reasons  together[[]fence.Claim, map[fence.Resource]Mark]
 	releases together[Departed, struct{}]
@@ -68,6 +70,8 @@ func (a *Admission) Admit(ctx context.Context, s Session, claims []Presented) er
 	kind := Opened
 	if err != nil {
 		kind = Refused
+	} else {
+		a.opened.add(s)
 	}
 	for _, c := range claims {
 		a.notify(ctx, Event{
@@ -104,6 +108,11 @@ const releaseTime = 5 * time.Second
 func (a *Admission) Release(ctx context.Context, s Session, claims []Presented) {
 	d := departed(s, claims)
 	a.relayed.remove(d)
+	if a.opened.remove(s) {
+		for _, c := range claims {
+			a.notify(ctx, Event{Kind: Closed, Claim: c.Under(""), Session: s})
+		}
+	}
 	revoked := true
 	for _, c := range claims {
 		revoked = revoked && a.overtaken(c) != nil
