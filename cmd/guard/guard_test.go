@@ -226,7 +226,7 @@ func TestAGuardBecomesReadyWhenItsStoreDoes(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, text := r.get(t.Context(), "/metrics")
-	if !strings.Contains(text, `guard_raises_total{protocol="postgres",resource="orders"} 2`) {
+	if !strings.Contains(text, `ringfence_raises_total{protocol="postgres",resource="orders"} 2`) {
 		t.Errorf("metrics:\n%s", text)
 	}
 }

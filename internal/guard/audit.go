@@ -1,7 +1,6 @@
 package guard
 
 import (
-	"cmp"
 	"errors"
 	"log/slog"
 	"maps"
@@ -26,6 +25,7 @@ func NewAudit(log *slog.Logger, m *Metrics, protocol string) *Audit {
 	a := &Audit{log: log, metrics: m, protocol: protocol}
 	a.refused.report = a.logRefusals
 	a.refused.rest = otherRefusals
+	m.begin(protocol)
 	return a
 }
 
@@ -49,7 +49,7 @@ func (a *Audit) Event(e marks.Event) {
 		a.log.Debug("session admitted", a.who(e, "session", e.Session.ID)...)
 	case marks.Finished:
 		if e.Took >= slow {
-			a.log.Info("slow admission", a.who(e, "result", result(e.Err), stepsOf(e))...)
+			a.log.Info("slow admission", a.who(e, "result", outcome(e.Err), stepsOf(e))...)
 		}
 	case marks.Refused:
 		a.refused.add(kindOf(e), e)
@@ -68,7 +68,7 @@ func (a *Audit) who(e marks.Event, more ...any) []any {
 
 // logRefusals logs n refusals of a kind; e is the last one.
 func (a *Audit) logRefusals(e marks.Event, n int) {
-	a.log.Warn("session refused", a.who(e, "reason", result(e.Err),
+	a.log.Warn("session refused", a.who(e, "reason", reason(e.Err),
 		"mark", refusalIn(e.Err).Mark.String(), "count", n, "err", e.Err)...)
 }
 
@@ -110,7 +110,7 @@ func (a *Audit) Refusals() (all []Refusals) {
 	for _, c := range a.refused.list() {
 		r := refusalIn(c.Last.Err)
 		all = append(all, Refusals{
-			c.Last.Claim, c.Last.Client, result(c.Last.Err), r.Mark, c.At, c.Count,
+			c.Last.Claim, c.Last.Client, reason(c.Last.Err), r.Mark, c.At, c.Count,
 		})
 	}
 	slices.SortFunc(all, func(a, b Refusals) int { return b.At.Compare(a.At) })
@@ -131,12 +131,12 @@ func stepsOf(e marks.Event) slog.Attr {
 	return slog.Group("steps_ms", steps...)
 }
 
-// result is what became of an admission, in one word.
-func result(err error) string {
+// outcome is what became of an admission, in one word.
+func outcome(err error) string {
 	if err == nil {
-		return "admitted"
+		return admitted
 	}
-	return cmp.Or(refusalIn(err).Reason.String(), "error")
+	return reason(err)
 }
 
 // refusalIn returns the refusal in err, or an empty one.

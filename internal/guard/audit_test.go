@@ -99,16 +99,14 @@ func TestEveryChangeOfLeadershipIsOneLineWithItsFields(t *testing.T) {
 		t.Errorf("%d lines", len(lines))
 	}
 	for name, labels := range map[string][]string{
-		"guard_raises_total":           {"postgres", "orders"},
-		"guard_revoked_sessions_total": {"postgres", "orders"},
+		"ringfence_raises_total":           {"postgres", "orders"},
+		"ringfence_revoked_sessions_total": {"postgres", "orders"},
+		"ringfence_refusals_total":         {"postgres", "stale"},
+		"ringfence_raise_duration_seconds": {"postgres"},
+		"ringfence_revocation_sessions":    {"postgres"},
 	} {
 		if value(t, r, name, labels...) == 0 {
 			t.Errorf("%s was not counted", name)
-		}
-	}
-	for _, result := range []string{"admitted", "stale"} {
-		if n := value(t, r, "guard_admissions_total", "postgres", "orders", result); n != 1 {
-			t.Errorf("%v admissions are counted as %s, want 1", n, result)
 		}
 	}
 }
@@ -147,7 +145,7 @@ func TestACrowdOfStaleClientsIsAHandfulOfLinesWithTheRightCount(t *testing.T) {
 		if len(counts) > 15 || sum != crowd+1 || counts[len(counts)-1] != 1 {
 			t.Errorf("%v refusals in %d lines: %v", sum, len(counts), counts)
 		}
-		if n := value(t, r, "guard_admissions_total", "postgres", "orders", "stale"); n != crowd+1 {
+		if n := value(t, r, "ringfence_refusals_total", "postgres", "stale"); n != crowd+1 {
 			t.Errorf("%v refusals are counted in the metrics", n)
 		}
 	})
@@ -234,13 +232,13 @@ func TestInventedTokensAndResourcesFillNeitherMemoryNorMetrics(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, f := range families {
-		if n := len(f.GetMetric()); n > 2 {
+		if n := len(f.GetMetric()); n > 9 { // one for each reason
 			t.Errorf("%s has %d series", f.GetName(), n)
 		}
 		for _, m := range f.GetMetric() {
 			for _, l := range m.GetLabel() {
 				if name := l.GetName(); name != "protocol" && name != "resource" &&
-					name != "result" && name != "step" {
+					name != "result" && name != "reason" && name != "step" {
 					t.Errorf("%s has the label %s", f.GetName(), name)
 				}
 			}
@@ -273,9 +271,14 @@ func TestASlowAdmissionIsOneLineWithItsSteps(t *testing.T) {
 	if lines[1]["result"] != "unrevoked" {
 		t.Errorf("%v", lines[1])
 	}
-	for step, want := range map[string]float64{"admission": 3, "identify": 2, "issuer": 2, "raise": 0} {
-		if n := value(t, r, "guard_step_duration_seconds", "postgres", step); n != want {
+	for step, want := range map[string]float64{"identify": 2, "issuer": 2, "raise": 0} {
+		if n := value(t, r, "ringfence_admission_step_duration_seconds", "postgres", step); n != want {
 			t.Errorf("%s was observed %v times, want %v", step, n, want)
+		}
+	}
+	for result, want := range map[string]float64{admitted: 2, refused: 1} {
+		if n := value(t, r, "ringfence_admission_duration_seconds", "postgres", result); n != want {
+			t.Errorf("%v admissions were observed as %s, want %v", n, result, want)
 		}
 	}
 }
@@ -295,15 +298,16 @@ func TestResourcesWithALabelAreLimited(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, f := range families {
-		if f.GetName() != "guard_admissions_total" {
+		if f.GetName() != "ringfence_admissions_total" {
 			continue
 		}
 		sum := 0.0
 		for _, m := range f.GetMetric() {
 			sum += m.GetCounter().GetValue()
 		}
-		if n := len(f.GetMetric()); n != resourcesMost+1 || sum != all {
-			t.Errorf("%d series count %v admissions, want %d and %d", n, sum, resourcesMost+1, all)
+		const series = 2*resourcesMost + 1 // admitted and refused, and the others
+		if n := len(f.GetMetric()); n != series || sum != all {
+			t.Errorf("%d series count %v admissions, want %d and %d", n, sum, series, all)
 		}
 		return
 	}

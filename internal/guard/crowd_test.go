@@ -42,15 +42,15 @@ func TestSilentConnectionsKeepNobodyOutAndAreLoggedOnce(t *testing.T) {
 	leader := s.dial()
 	s.says(leader, "A", "A")
 	s.says(leader, "a", "a")
-	s.awaitMetric(1, "guard_connections", "fake", "admitted")
-	s.awaitMetric(0, "guard_connections", "fake", "waiting")
+	s.awaitMetric(1, "ringfence_connections", "fake", "admitted")
+	s.awaitMetric(0, "ringfence_connections", "fake", "waiting")
 	for _, c := range crowd {
 		_ = c.Close()
 	}
-	s.awaitMetric(0, "guard_connections", "fake", "unadmitted")
-	ended := value(t, s.metrics, "guard_connections_ended_total", "fake", "evicted") +
-		value(t, s.metrics, "guard_connections_total", "fake", "too_many")
-	if ended == 0 || value(t, s.metrics, "guard_connections_total", "fake", "accepted") != 41 {
+	s.awaitMetric(0, "ringfence_connections", "fake", "unadmitted")
+	ended := value(t, s.metrics, "ringfence_connections_ended_total", "fake", "evicted") +
+		value(t, s.metrics, "ringfence_connections_ended_total", "fake", "too_many")
+	if ended == 0 || value(t, s.metrics, "ringfence_connections_accepted_total", "fake") != 41 {
 		t.Errorf("%v connections were ended", ended)
 	}
 	if n := strings.Count(s.log.String(), "reason=evicted"); n > 1 {
@@ -73,7 +73,7 @@ func TestAConnectionThatWaitsForTheServerIsNotEvicted(t *testing.T) {
 	busy := s.dial()
 	s.says(busy, "S", "S")
 	next := s.dial()
-	s.awaitMetric(1, "guard_connections", "fake", "waiting")
+	s.awaitMetric(1, "ringfence_connections", "fake", "waiting")
 	s.says(busy, "A", "A") // makes room
 	s.says(next, "a", "a")
 	s.says(busy, "a", "a")
@@ -85,11 +85,11 @@ func TestAClientWaitsForAnAdmittedSlotUntilOneIsFree(t *testing.T) {
 	s.says(in, "A", "A")
 	_, _ = next.Write([]byte("A"))
 	s.ends(next, "no: the guard has its 1 admitted sessions already")
-	s.awaitMetric(1, "guard_connections_ended_total", "fake", "full")
+	s.awaitMetric(1, "ringfence_connections_ended_total", "fake", "full")
 	s.says(in, "a", "a")
 	s.says(s.dial(), "a", "a") // an unadmitted connection is still served
 	_ = in.Close()
-	s.awaitMetric(0, "guard_connections", "fake", "admitted")
+	s.awaitMetric(0, "ringfence_connections", "fake", "admitted")
 	s.says(s.dial(), "A", "A")
 }
 
@@ -103,7 +103,7 @@ func TestOneClientTooManyIsTurnedAwayAndToldWhy(t *testing.T) {
 		in := s.dial()
 		s.says(in, "a", "a")
 		first := s.dial()
-		s.awaitMetric(1, "guard_connections", "fake", "waiting")
+		s.awaitMetric(1, "ringfence_connections", "fake", "waiting")
 		for range queueFactor {
 			s.dial()
 		}
@@ -113,7 +113,7 @@ func TestOneClientTooManyIsTurnedAwayAndToldWhy(t *testing.T) {
 			s.closed(first)
 		}
 		s.says(in, "b", "b")
-		s.awaitMetric(1, "guard_connections_total", "fake", "too_many")
+		s.awaitMetric(1, "ringfence_connections_ended_total", "fake", "too_many")
 	}
 }
 
@@ -124,7 +124,7 @@ func TestAShutdownTellsClientsThatWaitForASlot(t *testing.T) {
 	in := s.dial()
 	s.says(in, "o", "o")
 	waits := s.dial()
-	s.awaitMetric(1, "guard_connections", "fake", "waiting")
+	s.awaitMetric(1, "ringfence_connections", "fake", "waiting")
 	s.stop()
 	s.ends(waits, "the guard is shutting down")
 	s.says(in, "c", "c")

@@ -36,7 +36,7 @@
 // may take. If older sessions of its resource hold them all, its own admission has ended these, so
 // slots come free. If sessions of its own token or of other resources hold them all, it is refused.
 //
-// Every refusal for lack of room is counted by protocol: guard_connections_total counts those that
-// could not even wait (too_many); guard_connections_ended_total counts those that were evicted, and
-// those that found all admitted slots taken (full).
+// ringfence_connections_ended_total counts every refusal for lack of room by protocol and reason:
+// connections that could not even wait (too_many), that were evicted, and that found all admitted
+// slots taken (full).
 package guard

@@ -29,7 +29,7 @@ func TestReadinessNamesTheProtocolThatCannotAdmitAndTheReason(t *testing.T) {
 		{"/readyz", nil, false, 200, "{}"},
 		{"/readyz", []Protocol{sick}, false, 503, `{"fake":"ringfence is not installed"}`},
 		{"/metrics", []Protocol{sick}, false, 200,
-			`guard_connections_total{protocol="fake",result="accepted"} 1`},
+			`ringfence_connections_accepted_total{protocol="fake"} 1`},
 		{"/nothing", nil, false, 404, ""},
 		{"/readyz", []Protocol{&fake{}}, true, 503, `"guard":"shutting down"`},
 		{"/livez", []Protocol{sick}, true, 200, "ok\n"},

@@ -1,7 +1,7 @@
 package guard
 
 import (
-	"sync"
+	"cmp"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -9,92 +9,139 @@ import (
 	"github.com/ringfence/ringfence/internal/marks"
 )
 
-// Metrics counts what a guard does. No label is a token, a holder or a session: there is no limit
-// to those, and a token would lose digits as a float. The first thousand resources are labels.
+// Metrics counts what a guard does. No label is a token, a holder, a session or an address: there
+// is no limit to those, and a token would lose digits as a float. The first thousand resources are
+// labels.
 type Metrics struct {
+	ready       *prometheus.GaugeVec
 	connections *prometheus.GaugeVec
+	limits      *prometheus.GaugeVec
 	accepts     *prometheus.CounterVec
 	ends        *prometheus.CounterVec
-	admissions  *prometheus.CounterVec
-	raises      *prometheus.CounterVec
-	ended       *prometheus.CounterVec
-	duration    *prometheus.HistogramVec
 
-	mu        sync.Mutex
-	resources map[fence.Resource]bool // those that are a label
+	sessions   *prometheus.GaugeVec
+	admissions *prometheus.CounterVec
+	refusals   *prometheus.CounterVec
+	raises     *prometheus.CounterVec
+	revoked    *prometheus.CounterVec
+
+	admission   *prometheus.HistogramVec
+	steps       *prometheus.HistogramVec
+	raise       *prometheus.HistogramVec
+	revocation  *prometheus.HistogramVec
+	revocations *prometheus.HistogramVec
+
+	labels labels
 }
 
-// resourcesMost is how many resources have a label of their own. Each costs the guard kilobytes,
-// and the scraper one series for each result.
-const resourcesMost = 1000
+// Values of the label result.
+const (
+	admitted = "admitted"
+	refused  = "refused"
+)
 
-// otherResources is the label of the others. It is no name of a resource.
-const otherResources = "(others)"
-
-// label returns the label of a claim's resource.
-func (m *Metrics) label(c fence.Claim) string {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if !m.resources[c.Resource] {
-		if len(m.resources) >= resourcesMost {
-			return otherResources
-		}
-		m.resources[c.Resource] = true
-	}
-	return string(c.Resource)
-}
+// seconds are the bounds of all histograms of time. An admission takes at least a tenth of a
+// millisecond, and at most GUARD_ADMIT_TIMEOUT, 10 s by default.
+var seconds = []float64{.0001, .0003, .001, .003, .01, .03, .1, .3, 1, 3, 10}
 
 // NewMetrics makes the metrics and registers them.
 func NewMetrics(r prometheus.Registerer) *Metrics {
 	m := &Metrics{
-		resources: make(map[fence.Resource]bool),
-		connections: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "guard_connections",
-			Help: "Client connections open now, by state: waiting (for a slot), unadmitted, " +
-				"login (under way at the server), admitted.",
-		}, []string{"protocol", "state"}),
-		accepts: counter("guard_connections_total",
-			"Client connections: accepted (all of them), too_many (no room, not even to wait).",
-			"protocol", "result"),
-		ends: counter("guard_connections_ended_total",
-			"Connections that the guard ended, by reason: evicted (others needed the slot), "+
-				"full (all admitted slots were taken), login_timeout, idle (no token), "+
+		ready: gauge("ready",
+			"1 if sessions can be admitted, otherwise 0; /readyz has the reason.", "protocol"),
+		connections: gauge("connections",
+			"Client connections open now, by state: waiting (for a slot), unadmitted, "+
+				"login (under way at the server), admitted.", "protocol", "state"),
+		limits: gauge("connections_limit",
+			"Most client connections in each state.", "protocol", "state"),
+		accepts: counter("connections_accepted_total",
+			"Client connections accepted.", "protocol"),
+		ends: counter("connections_ended_total",
+			"Client connections that the guard ended, by reason: too_many (no room, not even to wait), "+
+				"evicted (others needed the slot), full (all admitted slots were taken), "+
+				"login_timeout, idle (no token), "+
 				"stuck (the client did not read, and had no session, or none any more).",
 			"protocol", "reason"),
-		admissions: counter("guard_admissions_total",
-			"Admissions by the store: admitted, or the reason of the refusal. "+
-				"An admitted session may still find the guard full. "+
-				"The first 1000 resources have their own label, the others (others).",
-			"protocol", "resource", "result"),
-		raises: counter("guard_raises_total",
-			"Marks raised: changes of leadership that reached this store through this guard.",
-			"protocol", "resource"),
-		ended: counter("guard_revoked_sessions_total",
-			"Sessions of older tokens that were ended.", "protocol", "resource"),
-		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "guard_step_duration_seconds",
-			Help: "How long a whole admission took (step admission), and each of its steps: connect, " +
-				"login, identify, issuer (the coordinator), register, raise, revoke, slot, other.",
-			Buckets: prometheus.ExponentialBuckets(0.0001, 4, 9),
-		}, []string{"protocol", "step"}),
+		sessions: gauge("sessions",
+			"Admitted sessions of this guard. "+labelled, "protocol", "resource"),
+		admissions: counter("admissions_total",
+			"Claims of sessions that were admitted or refused. An admitted session may still find the "+
+				"guard full. The resource is empty if a claim was refused and its resource has no mark. "+
+				labelled, "protocol", "resource", "result"),
+		refusals: counter("refusals_total",
+			"Refused claims by reason: stale (a newer leader was admitted), no_token, malformed, "+
+				"other_issuer (the coordinator was replaced or rolled back), not_installed, "+
+				"unrevoked (older sessions did not end in time), "+
+				"not_leader (or the coordinator did not answer), not_allowed, error (see the log).",
+			"protocol", "reason"),
+		raises: counter("raises_total",
+			"Marks raised or confirmed by this guard: changes of leadership, and the first session "+
+				"after a restart of the store. "+labelled, "protocol", "resource"),
+		revoked: counter("revoked_sessions_total",
+			"Sessions of older tokens that this guard has ended. "+labelled, "protocol", "resource"),
+		admission: histogram("admission_duration_seconds",
+			"Time from the login or the claim to the answer.", seconds, "protocol", "result"),
+		steps: histogram("admission_step_duration_seconds",
+			"Time of each step of an admission: connect, login, identify, issuer (the coordinator), "+
+				"register, raise, revoke, slot, other. They add up to the admission.",
+			seconds, "protocol", "step"),
+		raise: histogram("raise_duration_seconds",
+			"Time to raise a mark, with the time of the coordinator.", seconds, "protocol"),
+		revocation: histogram("revocation_duration_seconds",
+			"Time to end the older sessions of a resource.", seconds, "protocol"),
+		revocations: histogram("revocation_sessions",
+			"Sessions that one revocation has ended.", []float64{0, 1, 3, 10, 30, 100, 300, 1000, 3000},
+			"protocol"),
 	}
-	r.MustRegister(m.connections, m.accepts, m.ends, m.admissions, m.raises, m.ended, m.duration)
+	r.MustRegister(m.ready, m.connections, m.limits, m.accepts, m.ends, m.sessions, m.admissions,
+		m.refusals, m.raises, m.revoked, m.admission, m.steps, m.raise, m.revocation, m.revocations)
 	return m
 }
 
+// prefix is the first word of every metric's name.
+const prefix = "ringfence"
+
 func counter(name, help string, labels ...string) *prometheus.CounterVec {
-	return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
+	return prometheus.NewCounterVec(
+		prometheus.CounterOpts{Namespace: prefix, Name: name, Help: help}, labels)
 }
 
-func (m *Metrics) accepted(p Protocol) { m.accepts.WithLabelValues(p.Name(), "accepted").Inc() }
+func gauge(name, help string, labels ...string) *prometheus.GaugeVec {
+	return prometheus.NewGaugeVec(
+		prometheus.GaugeOpts{Namespace: prefix, Name: name, Help: help}, labels)
+}
 
-func (m *Metrics) end(p Protocol, e Ended) {
-	if e == Crowded {
-		m.accepts.WithLabelValues(p.Name(), string(e)).Inc()
-		return
+func histogram(name, help string, buckets []float64, labels ...string) *prometheus.HistogramVec {
+	return prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Namespace: prefix, Name: name, Help: help, Buckets: buckets,
+	}, labels)
+}
+
+// begin makes the series of a protocol that alerts look at. A counter that appears with its first
+// event has no increase that Prometheus could see.
+func (m *Metrics) begin(protocol string) {
+	m.accepts.WithLabelValues(protocol)
+	for _, e := range []Ended{Evicted, TooSlow, Idle, Stuck, Crowded, Full} {
+		m.ends.WithLabelValues(protocol, string(e))
 	}
-	m.ends.WithLabelValues(p.Name(), string(e)).Inc()
+	for r := fence.ReasonStale; r.String() != ""; r++ {
+		m.refusals.WithLabelValues(protocol, r.String())
+	}
+	m.refusals.WithLabelValues(protocol, noReason)
 }
+
+// Ready sets whether a protocol can admit sessions.
+func (m *Metrics) Ready(protocol string, ready bool) {
+	n := 0.0
+	if ready {
+		n = 1
+	}
+	m.ready.WithLabelValues(protocol).Set(n)
+}
+
+func (m *Metrics) accepted(p Protocol) { m.accepts.WithLabelValues(p.Name()).Inc() }
+
+func (m *Metrics) end(p Protocol, e Ended) { m.ends.WithLabelValues(p.Name(), string(e)).Inc() }
 
 // slots returns a function that sets how many connections of a protocol are in each state.
 func (m *Metrics) slots(p Protocol) func(waiting, unadmitted, login, admitted int) {
@@ -108,24 +155,55 @@ func (m *Metrics) slots(p Protocol) func(waiting, unadmitted, login, admitted in
 	}
 }
 
+// limit sets how many connections a protocol may have in each state.
+func (m *Metrics) limit(p Protocol, l *limiter) {
+	for state, most := range map[string]int{
+		"waiting": l.unadmitted.longest, "unadmitted": l.unadmitted.most,
+		"login": l.logins.most, "admitted": l.admitted.most,
+	} {
+		m.limits.WithLabelValues(p.Name(), state).Set(float64(most))
+	}
+}
+
 func (m *Metrics) event(protocol string, e marks.Event) {
 	switch e.Kind {
 	case marks.Opened:
-		m.admissions.WithLabelValues(protocol, m.label(e.Claim), result(nil)).Inc()
+		m.admissions.WithLabelValues(protocol, m.label(protocol, e.Claim), admitted).Inc()
+		m.sessions.WithLabelValues(protocol, m.label(protocol, e.Claim)).Inc()
+	case marks.Closed:
+		m.sessions.WithLabelValues(protocol, m.label(protocol, e.Claim)).Dec()
 	case marks.Refused:
 		resource := "" // a refused claim may name any resource: only one that exists may become a label
 		if refusalIn(e.Err).Mark != 0 {
-			resource = m.label(e.Claim)
+			resource = m.label(protocol, e.Claim)
 		}
-		m.admissions.WithLabelValues(protocol, resource, result(e.Err)).Inc()
+		m.admissions.WithLabelValues(protocol, resource, refused).Inc()
+		m.refusals.WithLabelValues(protocol, reason(e.Err)).Inc()
 	case marks.Finished:
-		m.duration.WithLabelValues(protocol, "admission").Observe(e.Took.Seconds())
+		m.admission.WithLabelValues(protocol, result(e.Err)).Observe(e.Took.Seconds())
 		for step, took := range e.Steps {
-			m.duration.WithLabelValues(protocol, string(step)).Observe(took.Seconds())
+			m.steps.WithLabelValues(protocol, string(step)).Observe(took.Seconds())
 		}
 	case marks.Raised:
-		m.raises.WithLabelValues(protocol, m.label(e.Claim)).Inc()
+		m.raises.WithLabelValues(protocol, m.label(protocol, e.Claim)).Inc()
+		m.raise.WithLabelValues(protocol).Observe(e.Took.Seconds())
 	case marks.Revoked:
-		m.ended.WithLabelValues(protocol, m.label(e.Claim)).Add(float64(e.Ended))
+		m.revoked.WithLabelValues(protocol, m.label(protocol, e.Claim)).Add(float64(e.Ended))
+		m.revocation.WithLabelValues(protocol).Observe(e.Took.Seconds())
+		m.revocations.WithLabelValues(protocol).Observe(float64(e.Ended))
 	}
 }
+
+// result is what became of an admission.
+func result(err error) string {
+	if err == nil {
+		return admitted
+	}
+	return refused
+}
+
+// noReason is the reason of a refusal that is an unexpected error.
+const noReason = "error"
+
+// reason is why an admission was refused, in one word.
+func reason(err error) string { return cmp.Or(refusalIn(err).Reason.String(), noReason) }

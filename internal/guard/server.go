@@ -68,6 +68,7 @@ func (s *Server) Serve(ctx context.Context) error {
 	s.limiter = newLimiter(cmp.Or(s.MaxConnections, 10_000), cmp.Or(s.MaxUnadmitted, 1000),
 		cmp.Or(s.MaxLogins, 40), cmp.Or(s.Grace, time.Second))
 	s.limiter.counts = s.Metrics.slots(s.Protocol)
+	s.Metrics.limit(s.Protocol, s.limiter)
 	defer s.limiter.close()
 
 	var open sync.WaitGroup

@@ -29,7 +29,7 @@ func TestAPanicEndsItsOwnConnectionOnly(t *testing.T) {
 		!strings.Contains(log, "fake_test.go") {
 		t.Errorf("the log does not report the panic: %s", log)
 	}
-	if n := value(t, s.metrics, "guard_connections", "fake", "unadmitted"); n != 0 {
+	if n := value(t, s.metrics, "ringfence_connections", "fake", "unadmitted"); n != 0 {
 		t.Errorf("%v connections are counted as open", n)
 	}
 }

@@ -33,8 +33,8 @@ func (e *Evictions) Now() {
 // yet.
 func (e *Evictions) EvictFirst(g *Guard) {
 	g.t.Helper()
-	g.AwaitMetric("guard_connections", "unadmitted", 1)
-	for g.Metric("guard_connections_ended_total", "evicted") == 0 {
+	g.AwaitMetric("ringfence_connections", "unadmitted", 1)
+	for g.Metric("ringfence_connections_ended_total", "evicted") == 0 {
 		e.Now()
 	}
 }

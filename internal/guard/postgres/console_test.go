@@ -292,7 +292,7 @@ func TestAnIdleConsoleEnds(t *testing.T) {
 	if e := w.until("E").error(t); e.Code != "57P05" {
 		t.Errorf("the client got %+v", e)
 	}
-	g.AwaitMetric("guard_connections_ended_total", "idle", 1)
+	g.AwaitMetric("ringfence_connections_ended_total", "idle", 1)
 }
 
 func TestAConsoleGivesItsPlaceToALeader(t *testing.T) {

@@ -89,7 +89,7 @@ func TestAnEvictedLoginIsToldWhy(t *testing.T) {
 		t.Errorf("the evicted client got %+v", e)
 	}
 	stalled.rest()
-	g.AwaitMetric("guard_connections_ended_total", "evicted", 1)
+	g.AwaitMetric("ringfence_connections_ended_total", "evicted", 1)
 }
 
 func TestConnectionsThatStallBeforeTheLoginKeepNobodyOut(t *testing.T) {
@@ -103,7 +103,7 @@ func TestConnectionsThatStallBeforeTheLoginKeepNobodyOut(t *testing.T) {
 		}
 	}
 	g.exec(g.dialUntilAdmitted(g.url("app", 5)), "insert into ledger (token) values (5)")
-	if n := g.Metric("guard_connections", "unadmitted"); n > 20 {
+	if n := g.Metric("ringfence_connections", "unadmitted"); n > 20 {
 		t.Errorf("%v connections are not admitted, want at most 20", n)
 	}
 }
@@ -130,7 +130,7 @@ func TestManyDeposedClientsCostTheServerNoLogin(t *testing.T) {
 	if n := len(tap.sentBy("app")) - before; n != 0 {
 		t.Errorf("%d logins reached the server", n)
 	}
-	if n := g.Metric("guard_admissions_total", "stale"); n < 200 {
+	if n := g.Metric("ringfence_refusals_total", "stale"); n < 200 {
 		t.Errorf("%v refusals are counted, want 200 or more", n)
 	}
 }
@@ -156,7 +156,7 @@ func TestDeposedClientsThatWaitForALoginSlotAreRefusedWithoutALogin(t *testing.T
 		}()
 		waiting = append(waiting, result)
 	}
-	g.AwaitMetric("guard_connections", "unadmitted", 5)
+	g.AwaitMetric("ringfence_connections", "unadmitted", 5)
 	if err := admission.Raise(t.Context(),
 		fence.Claim{Resource: "orders", Token: 7, Issuer: fence.Unverified}); err != nil {
 		t.Fatal(err)
@@ -203,12 +203,11 @@ func TestAWholePoolThatConnectsAtOnceGetsIn(t *testing.T) {
 		})
 	}
 	all.Wait()
-	if n := g.Metric("guard_connections", "admitted"); n != clients && !t.Failed() {
+	if n := g.Metric("ringfence_connections", "admitted"); n != clients && !t.Failed() {
 		t.Errorf("%v sessions are admitted, want %d", n, clients)
 	}
 	for _, label := range []string{"evicted", "too_many", "login_timeout"} {
-		if n := g.Metric("guard_connections_ended_total", label) +
-			g.Metric("guard_connections_total", label); n != 0 {
+		if n := g.Metric("ringfence_connections_ended_total", label); n != 0 {
 			t.Errorf("%v connections ended as %s", n, label)
 		}
 	}
@@ -244,7 +243,7 @@ func TestOneSessionTooManyIsRefusedWithinTheTimeOfAnAdmission(t *testing.T) {
 	c := g.open(5)
 	_, err := g.dial(5)
 	wantCode(t, err, tooManyConnections)
-	g.AwaitMetric("guard_connections_ended_total", "full", 1)
+	g.AwaitMetric("ringfence_connections_ended_total", "full", 1)
 	g.exec(c, "insert into ledger (token) values (5)")
 	g.until("select count(*) from ringfence.session", 1) // the refused session has no record
 }
@@ -291,7 +290,7 @@ func TestARevokedClientThatNeverReadsReleasesItsSlot(t *testing.T) {
 	g := newStalling(t, setup{limit: func(s *guard.Server) { s.MaxConnections = 1 }})
 	g.fillAndStop(5)
 	g.exec(g.open(7), "insert into ledger (token) values (7)")
-	g.AwaitMetric("guard_connections_ended_total", "stuck", 1)
+	g.AwaitMetric("ringfence_connections_ended_total", "stuck", 1)
 }
 
 // endApp ends the sessions of app, as an operator might.
@@ -302,8 +301,8 @@ func TestASessionThatAnOperatorEndsReleasesItsSlot(t *testing.T) {
 	g := newStalling(t, setup{})
 	g.fillAndStop(5)
 	g.count(endApp)
-	g.AwaitMetric("guard_connections_ended_total", "stuck", 1)
-	g.AwaitMetric("guard_connections", "admitted", 0)
+	g.AwaitMetric("ringfence_connections_ended_total", "stuck", 1)
+	g.AwaitMetric("ringfence_connections", "admitted", 0)
 }
 
 func TestALiveClientThatReadsLateGetsEverything(t *testing.T) {

@@ -66,7 +66,7 @@ func TestAClientEvictedWhileItWaitsForALoginSlotIsToldWhy(t *testing.T) {
 	g.claim(stalled)
 	stalled.until("R") // it holds the only login slot
 	g.claim(waiting)
-	g.AwaitMetric("guard_connections", "unadmitted", 1)
+	g.AwaitMetric("ringfence_connections", "unadmitted", 1)
 	e.Now()
 	stalled.expectEviction()
 	waiting.expectEviction()

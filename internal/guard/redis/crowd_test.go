@@ -35,7 +35,7 @@ func TestClientsWithoutATokenKeepNobodyOut(t *testing.T) {
 	r := g.claimAgain(5, time.Minute, "")
 	r.send("RPUSH written 5\r\n")
 	r.expect(":1")
-	if n := g.Metric("guard_connections", "unadmitted"); n > 5 {
+	if n := g.Metric("ringfence_connections", "unadmitted"); n > 5 {
 		t.Errorf("%v connections are not admitted, want at most 5", n)
 	}
 }
@@ -83,7 +83,7 @@ func TestAnEvictedClientIsToldWhy(t *testing.T) {
 	reader.ended()
 	next.send("PING\r\n")
 	next.expect("+PONG")
-	g.AwaitMetric("guard_connections_ended_total", "evicted", 1)
+	g.AwaitMetric("ringfence_connections_ended_total", "evicted", 1)
 }
 
 func TestEachCommandRenewsTheIdleLimitOfAClientWithoutAToken(t *testing.T) {
@@ -111,7 +111,7 @@ func TestEachCommandRenewsTheIdleLimitOfAClientWithoutAToken(t *testing.T) {
 		}
 		idle.ended()
 	}
-	g.AwaitMetric("guard_connections_ended_total", "idle", 2)
+	g.AwaitMetric("ringfence_connections_ended_total", "idle", 2)
 }
 
 // dialled returns how many connections the server has accepted since it started.
@@ -147,7 +147,7 @@ func TestManyDeposedClientsCostTheServerNoConnection(t *testing.T) {
 	if n := g.dialled() - before; n > 1+4 {
 		t.Errorf("%d connections reached the server", n)
 	}
-	if n := g.Metric("guard_admissions_total", "stale"); n != 100 {
+	if n := g.Metric("ringfence_refusals_total", "stale"); n != 100 {
 		t.Errorf("%v refusals are counted, want 100", n)
 	}
 }
@@ -180,7 +180,7 @@ func TestOneSessionTooManyIsRefusedWithinTheTimeOfAnAdmission(t *testing.T) {
 	r.send("FENCE orders 5\r\n")
 	r.expect("-ERR guard: the guard has its 1 admitted sessions already")
 	r.ended()
-	g.AwaitMetric("guard_connections_ended_total", "full", 1)
+	g.AwaitMetric("ringfence_connections_ended_total", "full", 1)
 	in.send("PING\r\n")
 	in.expect("+PONG")
 }
@@ -310,7 +310,7 @@ func TestARevokedClientThatNeverReadsReleasesItsSlot(t *testing.T) {
 	r := g.fenced(7)
 	r.send("RPUSH written 7\r\n")
 	r.expect(":1")
-	g.AwaitMetric("guard_connections_ended_total", "stuck", 1)
+	g.AwaitMetric("ringfence_connections_ended_total", "stuck", 1)
 }
 
 func TestALiveClientThatReadsLateGetsEverything(t *testing.T) {
@@ -332,7 +332,7 @@ func TestAShutdownDoesNotWaitForAClientThatNeverReads(t *testing.T) {
 	}
 	early := g.raw() // it has no token, requests large values and reads nothing
 	early.send(strings.Repeat("GET big\r\n", 3))
-	g.AwaitMetric("guard_connections", "unadmitted", 1)
+	g.AwaitMetric("ringfence_connections", "unadmitted", 1)
 	g.Stop()
 	if d := time.Since(begin); d > 30*time.Second {
 		t.Errorf("the shutdown took %v", d)

@@ -59,7 +59,7 @@ func TestAClientEvictedAsItSendsItsFirstBytesIsToldWhy(t *testing.T) {
 			r := g.raw()
 			r.send(words)
 			r.expectEviction(commands)
-			g.AwaitMetric("guard_connections_ended_total", "evicted", 1)
+			g.AwaitMetric("ringfence_connections_ended_total", "evicted", 1)
 		})
 	}
 }

@@ -62,7 +62,7 @@ func TestWhileAllOfRedisIsPausedANewcomerIsToldSo(t *testing.T) {
 		!strings.Contains(err.Error(), "paused (CLIENT PAUSE)") {
 		t.Errorf("not ready: %v", err)
 	}
-	if n := g.Metric("guard_admissions_total", "unrevoked"); n != 3 {
+	if n := g.Metric("ringfence_refusals_total", "unrevoked"); n != 3 {
 		t.Errorf("%v refusals are counted, want 3", n)
 	}
 	if err := g.server.Kill(); err != nil {
@@ -85,7 +85,7 @@ func TestWhileWritesArePausedANewcomerIsToldSoAndReadersKeepReading(t *testing.T
 	leader.expect("-NOTALLOWED CLIENT UNPAUSE")
 	newer := patient.raw()
 	newer.send("FENCE orders 7\r\nRPUSH written 7\r\n")
-	patient.AwaitMetric("guard_connections", "unadmitted", 1)
+	patient.AwaitMetric("ringfence_connections", "unadmitted", 1)
 	g.operator("CLIENT UNPAUSE")
 	newer.expect("+OK", ":1")
 	leader.expect("-STALETOKEN")
