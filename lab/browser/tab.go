@@ -1,25 +1,20 @@
-package report_test
+package browser
 
 import (
 	"context"
 	"fmt"
-	"net/url"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/log"
 	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
-
-	"github.com/ringfence/ringfence/lab/check"
-	"github.com/ringfence/ringfence/lab/history"
-	"github.com/ringfence/ringfence/lab/report"
 )
 
 const (
@@ -46,21 +41,23 @@ func findBrowser(t *testing.T) string {
 	return ""
 }
 
-// tab is an open page, with the errors in it.
-type tab struct {
-	t   *testing.T
-	ctx context.Context
+// Tab is an open page, with the errors in it.
+type Tab struct {
+	t       *testing.T
+	ctx     context.Context
+	allowed func(address string) bool
 
 	mu       sync.Mutex
 	requests []string
 	errors   []string // exceptions, and messages on the console
 }
 
-// open starts a browser and opens a file. The page must not request anything else, and must not
-// have errors.
-func open(
-	t *testing.T, file string, width, height int64, options ...chromedp.EmulateViewportOption,
-) *tab {
+// Open starts a browser and opens an address. When the test ends, it fails if the page has had
+// errors, or has requested an address that is not allowed.
+func Open(
+	t *testing.T, address string, allowed func(address string) bool, width, height int64,
+	options ...chromedp.EmulateViewportOption,
+) *Tab {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), deadline)
 	t.Cleanup(cancel)
@@ -75,22 +72,19 @@ func open(
 	t.Cleanup(stop)
 	ctx, closeTab := chromedp.NewContext(ctx)
 	t.Cleanup(closeTab)
-	page := &tab{t: t, ctx: ctx}
+	page := &Tab{t: t, ctx: ctx, allowed: allowed}
 	if err := chromedp.Listen(ctx, page.hear); err != nil {
 		t.Fatalf("the browser did not start: %v", err)
 	}
 	_, err := chromedp.Call(ctx, network.Enable, network.EnableParams{})
 	page.check(err)
-	page.do(chromedp.EmulateViewport(width, height, options...))
-	page.do(chromedp.Navigate(address(file)))
-	page.wait(`window.report && document.getElementById('picture').dataset.from !== undefined`)
-	t.Cleanup(func() { page.quiet(address(file)) })
+	page.Do(chromedp.EmulateViewport(width, height, options...))
+	page.Do(chromedp.Navigate(address))
+	t.Cleanup(page.quiet)
 	return page
 }
 
-func address(file string) string { return (&url.URL{Scheme: "file", Path: file}).String() }
-
-func (p *tab) hear(event any) {
+func (p *Tab) hear(event any) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch e := event.(type) {
@@ -106,31 +100,38 @@ func (p *tab) hear(event any) {
 	}
 }
 
-// quiet fails if the page has loaded anything but its file, or had errors.
-func (p *tab) quiet(file string) {
+// quiet fails if the page has requested what it must not, or had errors.
+func (p *Tab) quiet() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if len(p.requests) != 1 || p.requests[0] != file {
-		p.t.Errorf("the page requested %q, want only its own file", p.requests)
+	if len(p.requests) == 0 {
+		p.t.Error("no request of the page was seen")
+	}
+	for _, address := range p.requests {
+		if !p.allowed(address) {
+			p.t.Errorf("the page requested %s", address)
+		}
 	}
 	if len(p.errors) > 0 {
 		p.t.Errorf("the page had errors: %s", strings.Join(p.errors, "\n"))
 	}
 }
 
-func (p *tab) check(err error) {
+func (p *Tab) check(err error) {
 	p.t.Helper()
 	if err != nil {
 		p.t.Fatalf("browser: %v", err)
 	}
 }
 
-func (p *tab) do(a chromedp.Action[chromedp.Void]) {
+// Do runs an action of chromedp.
+func (p *Tab) Do(a chromedp.Action[chromedp.Void]) {
 	p.t.Helper()
 	p.check(chromedp.Do(p.ctx, a))
 }
 
-func (p *tab) wait(expression string) {
+// Wait waits until a JavaScript expression is true.
+func (p *Tab) Wait(expression string) {
 	p.t.Helper()
 	_, err := chromedp.Run(p.ctx,
 		chromedp.Poll[bool]("Boolean("+expression+")", chromedp.WithPollingTimeout(patience)))
@@ -139,8 +140,9 @@ func (p *tab) wait(expression string) {
 	}
 }
 
-// eval is a function, because methods have no type parameters.
-func eval[T any](p *tab, expression string) T {
+// Eval returns the value of a JavaScript expression. It is a function, because methods have no type
+// parameters.
+func Eval[T any](p *Tab, expression string) T {
 	p.t.Helper()
 	v, err := chromedp.Run(p.ctx, chromedp.Evaluate[T](expression))
 	if err != nil {
@@ -149,21 +151,24 @@ func eval[T any](p *tab, expression string) T {
 	return v
 }
 
-func want[T comparable](p *tab, expression string, wanted T) {
+// Want fails if a JavaScript expression does not have the wanted value.
+func Want[T comparable](p *Tab, expression string, wanted T) {
 	p.t.Helper()
-	if got := eval[T](p, expression); got != wanted {
+	if got := Eval[T](p, expression); got != wanted {
 		p.t.Errorf("%s is %v, want %v", expression, got, wanted)
 	}
 }
 
-func (p *tab) text(selector string) string {
+// Text returns the text of an element as it is shown.
+func (p *Tab) Text(selector string) string {
 	p.t.Helper()
-	return eval[string](p, fmt.Sprintf("document.querySelector(%q).innerText", selector))
+	return Eval[string](p, fmt.Sprintf("document.querySelector(%q).innerText", selector))
 }
 
-func (p *tab) wantText(selector string, parts ...string) {
+// WantText fails if the text of an element lacks one of the parts, in upper or lower case.
+func (p *Tab) WantText(selector string, parts ...string) {
 	p.t.Helper()
-	text := p.text(selector)
+	text := p.Text(selector)
 	for _, part := range parts {
 		if !strings.Contains(strings.ToLower(text), strings.ToLower(part)) {
 			p.t.Errorf("%s says %q, which has no %q", selector, text, part)
@@ -171,8 +176,8 @@ func (p *tab) wantText(selector string, parts ...string) {
 	}
 }
 
-// settle waits until the page has drawn its changes.
-func (p *tab) settle() {
+// Settle waits until the page has drawn its changes.
+func (p *Tab) Settle() {
 	p.t.Helper()
 	_, err := chromedp.Run(p.ctx, chromedp.Evaluate[bool](`new Promise((done) =>
 		requestAnimationFrame(() => requestAnimationFrame(() => done(true))))`,
@@ -180,38 +185,33 @@ func (p *tab) settle() {
 	p.check(err)
 }
 
-// colours defines a function for tests: the colour of the picture at a place in CSS pixels. It
-// reads a copy of that pixel. The page itself never reads its canvas and needs no such function.
-func (p *tab) colours() {
+// Click clicks on an element and waits until the page has drawn the change.
+func (p *Tab) Click(selector string) {
 	p.t.Helper()
-	p.do(chromedp.Evaluate[chromedp.Void](`
-		window.pixel = new OffscreenCanvas(1, 1).getContext('2d', { willReadFrequently: true });
-		window.colour = (x, y) => {
-			pixel.clearRect(0, 0, 1, 1);
-			const at = (v) => Math.round(v * devicePixelRatio);
-			pixel.drawImage(document.getElementById('timeline'), at(x), at(y), 1, 1, 0, 0, 1, 1);
-			return [...pixel.getImageData(0, 0, 1, 1).data];
-		};`))
+	p.Do(chromedp.Click(chromedp.CSS(selector)))
+	p.Settle()
 }
 
-func (p *tab) click(selector string) {
+// Press types keys and waits until the page has drawn the change.
+func (p *Tab) Press(keys string) {
 	p.t.Helper()
-	p.do(chromedp.Click(chromedp.CSS(selector)))
-	p.settle()
+	p.Do(chromedp.KeyEvent(keys))
+	p.Settle()
 }
 
-func (p *tab) press(keys string) {
+// Dark has the page use its dark colours.
+func (p *Tab) Dark() {
 	p.t.Helper()
-	p.do(chromedp.KeyEvent(keys))
-	p.settle()
+	_, err := chromedp.Call(p.ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
+		Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: "dark"}}})
+	p.check(err)
+	p.Settle()
 }
 
-// save writes a run as the lab does, and returns the page's path.
-func save(t *testing.T, events []history.Event, r check.Result) string {
-	t.Helper()
-	dir := t.TempDir()
-	if err := report.Save(dir, events, r); err != nil {
-		t.Fatal(err)
-	}
-	return filepath.Join(dir, report.PageFile)
+// Screenshot saves a picture of what is visible of the page, as a PNG.
+func (p *Tab) Screenshot(file string) {
+	p.t.Helper()
+	picture, err := chromedp.Run(p.ctx, chromedp.CaptureScreenshot())
+	p.check(err)
+	p.check(os.WriteFile(file, picture, 0o644))
 }
