@@ -72,6 +72,10 @@ chaos-smoke: deps lab ## three scenarios and two controls, in under two minutes
 chaos-compose: lab ## one scenario on several hosts, where a Docker engine answers
 	@scripts/chaos-compose.sh $(CHAOS)
 
+.PHONY: screenshot
+screenshot: deps ## the picture of the status page in docs/
+	cd lab && STATUS_SCREENSHOT=$(CURDIR)/docs/status-page.png $(GO) test -count 1 -run TestScreenshot ./statuspage
+
 .PHONY: fuzz
 fuzz: ## fuzz every decoder, 30 s each
 	@scripts/fuzz.sh 30s

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net/http"
 	"runtime"
 	"time"
 
@@ -16,6 +15,7 @@ import (
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/internal/cli"
 	"github.com/ringfence/ringfence/internal/guard"
+	"github.com/ringfence/ringfence/internal/guard/page"
 	"github.com/ringfence/ringfence/internal/logging"
 	"github.com/ringfence/ringfence/internal/marks"
 	"github.com/ringfence/ringfence/internal/relay"
@@ -29,6 +29,7 @@ func (p *program) serve(ctx context.Context, c *config) error {
 	registry.MustRegister(collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	metrics := guard.NewMetrics(registry)
+	status := c.statusPage()
 	authority, observer := c.authority(log)
 	defer observer.Close()
 
@@ -38,7 +39,7 @@ func (p *program) serve(ctx context.Context, c *config) error {
 		return err
 	}
 	defer loops.Close()
-	servers, err := c.servers(ctx, log, metrics, authority, loops)
+	servers, err := c.servers(ctx, log, metrics, status, authority, loops)
 	defer func() {
 		for _, s := range servers {
 			if s.Listener != nil {
@@ -53,7 +54,7 @@ func (p *program) serve(ctx context.Context, c *config) error {
 	if len(servers) == 0 {
 		return cli.Mistake("nothing to serve: set GUARD_POSTGRES_LISTEN or GUARD_REDIS_LISTEN")
 	}
-	return serveAll(ctx, c, log, servers, registry)
+	return serveAll(ctx, c, log, servers, pages{registry, metrics, status})
 }
 
 // loops starts the loops in which sessions are relayed: one for two processors, because the more
@@ -71,8 +72,8 @@ func (c *config) loops() (*relay.Loops, error) {
 
 // servers opens stores and listeners. It returns those that it has opened also with an error.
 func (c *config) servers(
-	ctx context.Context, log *slog.Logger, m *guard.Metrics, who marks.Authority,
-	loops *relay.Loops,
+	ctx context.Context, log *slog.Logger, m *guard.Metrics, status *page.Page,
+	who marks.Authority, loops *relay.Loops,
 ) ([]*guard.Server, error) {
 	encryption, err := c.tls(log)
 	if err != nil {
@@ -89,7 +90,8 @@ func (c *config) servers(
 		}
 		audit := guard.NewAudit(log, m, p.name)
 		a := &marks.Admission{
-			Store: db, Authority: who, Timeout: c.AdmitTimeout, Notify: audit.Event,
+			Store: db, Authority: who, Timeout: c.AdmitTimeout,
+			Notify: c.shown(status, p.name, db, audit.Event),
 		}
 		s := &guard.Server{
 			Protocol: p.serve(c, db, a, encryption, audit), Log: log, Metrics: m, Loops: loops,
@@ -133,8 +135,7 @@ func firstProbe(ctx context.Context, p guard.Protocol) error {
 
 // serveAll runs all servers concurrently; the first failure stops the others.
 func serveAll(
-	ctx context.Context, c *config, log *slog.Logger, servers []*guard.Server,
-	metrics prometheus.Gatherer,
+	ctx context.Context, c *config, log *slog.Logger, servers []*guard.Server, h pages,
 ) error {
 	group, ctx := errgroup.WithContext(ctx)
 	var all []guard.Protocol
@@ -147,7 +148,7 @@ func serveAll(
 			return s.Serve(ctx)
 		})
 		group.Go(func() error {
-			watchReadiness(ctx, log, s.Protocol)
+			watchReadiness(ctx, log, h.metrics, s.Protocol)
 			return nil
 		})
 	}
@@ -159,38 +160,15 @@ func serveAll(
 		return nil
 	})
 	group.Go(func() error {
-		return serveHTTP(clients, c.HTTPListen, guard.Handler(all, metrics, ctx.Done()))
+		return h.serve(clients, c.HTTPListen, all, ctx.Done())
 	})
 	err := group.Wait()
 	log.Info("stopped")
 	return err
 }
 
-// serveHTTP serves until ctx ends.
-func serveHTTP(ctx context.Context, address string, h http.Handler) error {
-	if address == "" {
-		return nil
-	}
-	s := &http.Server{Addr: address, Handler: h, ReadHeaderTimeout: 5 * time.Second}
-	stopped := make(chan struct{})
-	unhook := context.AfterFunc(ctx, func() {
-		defer close(stopped)
-		bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
-		defer cancel()
-		_ = s.Shutdown(bounded)
-	})
-	err := s.ListenAndServe()
-	if !unhook() {
-		<-stopped
-	}
-	if errors.Is(err, http.ErrServerClosed) {
-		return nil
-	}
-	return fmt.Errorf("GUARD_HTTP_LISTEN: %w", err)
-}
-
-// watchReadiness logs when a protocol becomes ready or stops being ready.
-func watchReadiness(ctx context.Context, log *slog.Logger, p guard.Protocol) {
+// watchReadiness logs and counts when a protocol becomes ready or stops being ready.
+func watchReadiness(ctx context.Context, log *slog.Logger, m *guard.Metrics, p guard.Protocol) {
 	tick := time.NewTicker(2 * time.Second)
 	defer tick.Stop()
 	last := ""
@@ -204,6 +182,7 @@ func watchReadiness(ctx context.Context, log *slog.Logger, p guard.Protocol) {
 		if ctx.Err() != nil {
 			return
 		}
+		m.Ready(p.Name(), now == "ready")
 		if now != last {
 			level := slog.LevelInfo
 			if now != "ready" {

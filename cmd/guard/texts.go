@@ -95,7 +95,9 @@ var texts = settings.Texts{
 			what happens to a session without a token: refuse. (read-only is not built yet)`,
 	},
 	"GUARD_HTTP_LISTEN": {
-		Meaning: "address of /livez, /readyz and /metrics, such as 127.0.0.1:9090. Unset: none",
+		Meaning: `
+			address of the status page, /livez, /readyz and /metrics, such as 127.0.0.1:9090.
+			Whoever reaches it can read resources, tokens, holders and client addresses. Unset: none`,
 	},
 	"GUARD_MAX_CONNECTIONS": {
 		Meaning: `

@@ -1,0 +1,95 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/ringfence/ringfence/internal/guard"
+	"github.com/ringfence/ringfence/internal/guard/page"
+	"github.com/ringfence/ringfence/internal/marks"
+)
+
+// pages is what GUARD_HTTP_LISTEN serves.
+type pages struct {
+	registry prometheus.Gatherer
+	metrics  *guard.Metrics
+	status   *page.Page // nil if there is no GUARD_HTTP_LISTEN
+}
+
+// statusPage makes the status page, or nil if nobody could look at it.
+func (c *config) statusPage() *page.Page {
+	if c.HTTPListen == "" {
+		return nil
+	}
+	return page.New(hostname())
+}
+
+// shown returns a function that passes events on to tell, and to the status page if there is one.
+func (c *config) shown(
+	status *page.Page, name string, db marks.Store, tell func(marks.Event),
+) func(marks.Event) {
+	if status == nil {
+		return tell
+	}
+	show := status.Watch(page.Store{
+		Name: name,
+		Marks: func(ctx context.Context) ([]marks.Mark, error) {
+			all, err := db.Marks(ctx)
+			if err != nil {
+				err = errors.New(c.scrub(err.Error()))
+			}
+			return all, err
+		},
+	})
+	return func(e marks.Event) {
+		tell(e)
+		show(e)
+	}
+}
+
+// serve serves the pages until ctx ends. Then it ends the streams of the status page.
+func (p pages) serve(
+	ctx context.Context, address string, protocols []guard.Protocol, draining <-chan struct{},
+) error {
+	if p.status == nil {
+		return nil
+	}
+	mux := http.NewServeMux()
+	mux.Handle("/", guard.Handler(protocols, p.registry, draining))
+	p.status.Register(mux)
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error {
+		p.status.Run(ctx)
+		return nil
+	})
+	group.Go(func() error { return serveHTTP(ctx, address, mux) })
+	return group.Wait()
+}
+
+// serveHTTP serves until ctx ends. Requests that take longer than a second after that are cut off.
+func serveHTTP(ctx context.Context, address string, h http.Handler) error {
+	s := &http.Server{Addr: address, Handler: h, ReadHeaderTimeout: 5 * time.Second}
+	stopped := make(chan struct{})
+	unhook := context.AfterFunc(ctx, func() {
+		defer close(stopped)
+		bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+		defer cancel()
+		if s.Shutdown(bounded) != nil {
+			_ = s.Close()
+		}
+	})
+	err := s.ListenAndServe()
+	if !unhook() {
+		<-stopped
+	}
+	if errors.Is(err, http.ErrServerClosed) {
+		return nil
+	}
+	return fmt.Errorf("GUARD_HTTP_LISTEN: %w", err)
+}

@@ -1,0 +1,142 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ringfence/ringfence/internal/cli"
+	"github.com/ringfence/ringfence/internal/guard/page"
+	"github.com/ringfence/ringfence/internal/servers"
+	"github.com/ringfence/ringfence/internal/servers/serverstest"
+)
+
+// states opens the stream of the status page. It returns a function that waits for a state, and one
+// that waits for the end of the stream.
+func (r *running) states() (await func(what string, is func(page.State) bool), ended func()) {
+	r.t.Helper()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.t.Context()), time.Minute)
+	r.t.Cleanup(cancel)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+r.page+"/events", nil)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	answer, err := (&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}).Do(request)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	r.t.Cleanup(func() { _ = answer.Body.Close() })
+	lines := bufio.NewScanner(answer.Body)
+	lines.Buffer(nil, 1<<20)
+	await = func(what string, is func(page.State) bool) {
+		r.t.Helper()
+		var last string
+		for lines.Scan() {
+			data, ok := strings.CutPrefix(lines.Text(), "data: ")
+			if !ok {
+				continue
+			}
+			var s page.State
+			if err := json.Unmarshal([]byte(data), &s); err != nil {
+				r.t.Fatal(err)
+			}
+			if is(s) {
+				return
+			}
+			last = data
+		}
+		r.t.Fatalf("no state with %s: %v; the last: %s", what, lines.Err(), last)
+	}
+	return await, func() {
+		r.t.Helper()
+		for lines.Scan() {
+		}
+		if lines.Err() != nil {
+			r.t.Errorf("the stream did not end: %v", lines.Err())
+		}
+	}
+}
+
+func TestTheStatusPageKnowsTheGuardAndTheStore(t *testing.T) {
+	_, env := fresh(t)
+	rd := serverstest.Redis(t, servers.RedisOptions{})
+	env = append(env, "GUARD_REDIS_UPSTREAM="+rd.URL())
+	if code, _, errs := invoke(t, env, "install"); code != cli.Done {
+		t.Fatal(errs)
+	}
+	r := serving(t, append(env, "GUARD_REDIS_LISTEN="+serverstest.FreeAddresses(t, 1)[0])...)
+	r.ready(http.StatusOK)
+	other := serving(t, env...)
+	other.ready(http.StatusOK)
+	old, err := r.connect(5)
+	if err != nil {
+		t.Fatal(err)
+	}
+	await, _ := r.states()
+	await("the session", func(s page.State) bool {
+		return len(s.Stores) == 2 && s.Stores[0].Sessions == 1 && s.Open == 1 &&
+			len(s.Resources) == 1 && s.Resources[0].Token == 5 && s.Sessions[0].Token == 5 &&
+			strings.HasPrefix(s.Sessions[0].Client, "app@")
+	})
+
+	if _, err := other.connect(9); err != nil { // through the other guard
+		t.Fatal(err)
+	}
+	await("the newer leader of another guard, and without the session that it has ended",
+		func(s page.State) bool {
+			return s.Resources[0].Token == 9 && s.Open == 0 && len(s.Resources[0].Steps) == 2 &&
+				s.Resources[0].Sessions == 1
+		})
+	if err := old.Ping(t.Context()); err == nil {
+		t.Error("the older session is still open")
+	}
+	_, err = r.connect(5)
+	wantCode(t, err, "RF001")
+	await("the refusal", func(s page.State) bool {
+		return len(s.Refusals) == 1 && s.Refusals[0].Token == 5 && s.Refusals[0].Mark == 9 &&
+			s.Refusals[0].Reason == "stale" && strings.HasPrefix(s.Refusals[0].Client, "app@")
+	})
+}
+
+func TestTheStatusPageSaysThatAStoreCannotBeRead(t *testing.T) {
+	pg, env := fresh(t)
+	env[0] = strings.Replace(env[0], "guard@", "guard:s3cret@", 1)
+	invoke(t, env, "install")
+	r := serving(t, env...)
+	r.ready(http.StatusOK)
+	await, _ := r.states()
+	await("a store that was read", func(s page.State) bool { return !s.Stores[0].Read.IsZero() })
+	if err := pg.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	await("the error", func(s page.State) bool {
+		if strings.Contains(s.Stores[0].Error, "s3cret") {
+			t.Errorf("a secret is in %q", s.Stores[0].Error)
+		}
+		return s.Stores[0].Error != ""
+	})
+	if err := pg.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	await("no error", func(s page.State) bool { return s.Stores[0].Error == "" })
+}
+
+func TestAnOpenStatusPageDoesNotKeepTheGuardFromStopping(t *testing.T) {
+	_, env := fresh(t)
+	invoke(t, env, "install")
+	r := serving(t, env...)
+	r.ready(http.StatusOK)
+	await, ended := r.states()
+	await("anything", func(page.State) bool { return true })
+	r.stop()
+	ended()
+	code := <-r.exited
+	r.exited <- code
+	if code != cli.Done {
+		t.Errorf("exit code %d", code)
+	}
+}

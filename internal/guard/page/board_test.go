@@ -1,0 +1,205 @@
+package page
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/marks"
+)
+
+// start is when a test's marks begin.
+var start = time.Date(2026, 2, 3, 4, 5, 6, 0, time.UTC)
+
+// fresh is a page with two stores that nobody reads.
+func fresh() (p *Page, postgres, redis func(marks.Event)) {
+	p = New("guard-1")
+	return p, p.Watch(Store{Name: "postgres"}), p.Watch(Store{Name: "redis"})
+}
+
+func claim(r fence.Resource, t fence.Token) fence.Claim {
+	return fence.Claim{Resource: r, Token: t, Issuer: "zk:one", Holder: "host-a"}
+}
+
+func stale(c fence.Claim, mark fence.Token) marks.Event {
+	return marks.Event{Kind: marks.Refused, Claim: c, Err: &fence.Refusal{
+		Reason: fence.ReasonStale, Claim: c, Mark: mark, Message: "stale token",
+	}}
+}
+
+// many are marks of which each was raised a second after the one before.
+func many(n int) (all []marks.Mark) {
+	for i := range n {
+		all = append(all, marks.Mark{
+			Resource: fence.Resource(fmt.Sprintf("r_%d", i)), Token: fence.Token(i + 1), Issuer: "zk:one",
+			Holder: "h", Raised: start.Add(time.Duration(i) * time.Second), Sessions: 2,
+		})
+	}
+	return all
+}
+
+func TestTheStateHoldsWhatHappened(t *testing.T) {
+	p, postgres, redis := fresh()
+	postgres(marks.Event{Kind: marks.Raised, Claim: claim("orders", 5)})
+	postgres(marks.Event{Kind: marks.Raised, Claim: claim("orders", 5)}) // confirmed after a restart
+	postgres(marks.Event{Kind: marks.Raised, Claim: claim("orders", 9)})
+	redis(marks.Event{Kind: marks.Raised, Claim: claim("orders", 7)})
+	for id := range 3 {
+		postgres(marks.Event{
+			Kind: marks.Opened, Claim: claim("orders", 9), Session: marks.Session{ID: int64(id)},
+		})
+	}
+	postgres(marks.Event{
+		Kind: marks.Closed, Claim: claim("orders", 9), Session: marks.Session{ID: 1},
+	})
+	redis(stale(claim("orders", 5), 7))
+	postgres(marks.Event{Kind: marks.Refused, Err: errors.New("password=s3cret")})
+
+	s := p.board.state()
+	if len(s.Resources) != 2 || s.Resources[0].Store != "redis" || s.Resources[0].Token != 7 {
+		t.Fatalf("resources: %+v", s.Resources)
+	}
+	if steps := s.Resources[1].Steps; len(steps) != 2 || steps[0].Token != 5 || steps[1].Token != 9 {
+		t.Errorf("steps: %+v", steps)
+	}
+	if s.Open != 2 || len(s.Sessions) != 2 || s.Sessions[0].Token != 9 ||
+		s.Sessions[0].Client != "host-a" {
+		t.Errorf("%d sessions: %+v", s.Open, s.Sessions)
+	}
+	if len(s.Refusals) != 2 || s.Refusals[1].Mark != 7 || s.Refusals[1].Token != 5 ||
+		s.Refusals[1].Reason != "stale" || s.Refusals[1].Client != "host-a" ||
+		s.Refusals[0].Reason != "error" {
+		t.Errorf("refusals: %+v", s.Refusals)
+	}
+	text, err := json.Marshal(s)
+	if err != nil || strings.Contains(string(text), "s3cret") {
+		t.Errorf("%v: %s", err, text)
+	}
+	if !strings.Contains(string(text), `"token":"9"`) {
+		t.Errorf("a token is not a string, so a browser could round it: %s", text)
+	}
+}
+
+func TestClientsCannotFillTheMemoryOrTheMessage(t *testing.T) {
+	p, postgres, _ := fresh()
+	long := strings.Repeat("é", 600)
+	for i := range 5000 {
+		c := claim(fence.Resource(fmt.Sprintf("invented_%d", i)), fence.Token(i+1))
+		c.Holder = long
+		postgres(marks.Event{Kind: marks.Raised, Claim: c})
+		postgres(stale(c, 7))
+		postgres(marks.Event{Kind: marks.Opened, Claim: c, Session: marks.Session{ID: int64(i)}})
+		orders := c
+		orders.Resource = "orders"
+		postgres(marks.Event{Kind: marks.Raised, Claim: orders})
+	}
+	b := &p.board
+	one := b.of("postgres").resources.all
+	if len(one) != resourcesMost || len(one["orders"].Steps) != stepsMost ||
+		len(b.refusals) != refusalsMost || len(b.sessions.kept) != sessionsMost {
+		t.Errorf("%d resources, %d steps, %d refusals, %d sessions",
+			len(one), len(one["orders"].Steps), len(b.refusals), len(b.sessions.kept))
+	}
+	s := b.state()
+	if s.Open != 5000 || len(s.Sessions) != sessionsShown || s.Resources[0].Name != "orders" ||
+		s.Resources[0].Steps[stepsMost-1].Token != 5000 {
+		t.Errorf("%d sessions open, %d shown, %+v", s.Open, len(s.Sessions), s.Resources[0])
+	}
+	if text, _ := json.Marshal(s); len(text) > 200<<10 {
+		t.Errorf("a message has %d bytes", len(text))
+	}
+	for i := range 5000 {
+		c := claim(fence.Resource(fmt.Sprintf("invented_%d", i)), fence.Token(i+1))
+		postgres(marks.Event{Kind: marks.Closed, Claim: c, Session: marks.Session{ID: int64(i)}})
+	}
+	if b.sessions.count != 0 || len(b.sessions.kept) != 0 {
+		t.Errorf("%d sessions are left, %d of them kept", b.sessions.count, len(b.sessions.kept))
+	}
+}
+
+func TestOfVeryManyMarksThoseThatChangedLastAreShown(t *testing.T) {
+	p, _, _ := fresh()
+	all := many(10_000)
+	p.board.marks("postgres", slices.Clone(all))
+	s := p.board.state()
+	if s.Stores[0].Marks != 10_000 || s.Stores[0].Sessions != 20_000 ||
+		len(s.Resources) != resourcesMost || s.Resources[0].Name != "r_9999" ||
+		s.Resources[resourcesMost-1].Name != "r_9950" || s.Resources[0].Sessions != 2 {
+		t.Errorf("%+v, %d resources, the first %+v", s.Stores[0], len(s.Resources), s.Resources[0])
+	}
+	all[3].Token, all[3].Raised = 77_777, start.Add(24*time.Hour) // by another guard
+	all[9_999].Sessions = 5
+	p.board.marks("postgres", all)
+	s = p.board.state()
+	if s.Resources[0].Name != "r_3" || s.Resources[1].Sessions != 5 ||
+		len(s.Resources) != resourcesMost {
+		t.Errorf("%d resources: %+v", len(s.Resources), s.Resources[:2])
+	}
+}
+
+// A read that began before a raise must not take it back.
+func TestAReadTakesNoTokenBackExceptAfterAnAdoption(t *testing.T) {
+	p, postgres, _ := fresh()
+	postgres(marks.Event{Kind: marks.Raised, Claim: claim("orders", 9)})
+	old := marks.Mark{Resource: "orders", Token: 5, Issuer: "zk:one", Raised: start, Sessions: 3}
+	p.board.marks("postgres", []marks.Mark{old})
+	if r := p.board.state().Resources[0]; r.Token != 9 || len(r.Steps) != 1 || r.Sessions != 3 {
+		t.Errorf("after a late read: %+v", r)
+	}
+	old.Issuer = "zk:two"
+	p.board.marks("postgres", []marks.Mark{old})
+	if r := p.board.state().Resources[0]; r.Token != 5 || len(r.Steps) != 2 {
+		t.Errorf("after an adoption: %+v", r)
+	}
+}
+
+func TestAClientThatTriesAgainAndAgainIsOneRow(t *testing.T) {
+	p, postgres, redis := fresh()
+	postgres(stale(claim("stock", 3), 4))
+	for range 1000 {
+		postgres(stale(claim("orders", 5), 7))
+	}
+	redis(stale(claim("orders", 5), 7))
+	postgres(stale(claim("stock", 3), 4))
+	all := p.board.state().Refusals
+	if len(all) != 3 || all[0].Resource != "stock" || all[0].Times != 2 || all[2].Times != 1000 {
+		t.Errorf("%+v", all)
+	}
+}
+
+func TestStreamsAreWokenByNewsOnly(t *testing.T) {
+	p, postgres, _ := fresh()
+	woken := func(do func()) bool {
+		next := p.board.next()
+		do()
+		select {
+		case <-next:
+			return true
+		default:
+			return false
+		}
+	}
+	failure := errors.New("connection refused")
+	for i, step := range []struct {
+		do   func()
+		news bool
+	}{
+		{func() { p.board.marks("postgres", many(3)) }, true},
+		{func() { p.board.marks("postgres", many(3)) }, false},
+		{func() { p.board.failed("postgres", failure) }, true},
+		{func() { p.board.failed("postgres", failure) }, false},
+		{func() { p.board.marks("postgres", many(3)) }, true},
+		{func() { p.board.marks("postgres", many(2)) }, true},
+		{func() { postgres(marks.Event{Kind: marks.Raised, Claim: claim("orders", 5)}) }, true},
+		{func() { postgres(marks.Event{Kind: marks.Finished, Claim: claim("orders", 5)}) }, false},
+	} {
+		if woken(step.do) != step.news {
+			t.Errorf("step %d: news should be %t", i, step.news)
+		}
+	}
+}

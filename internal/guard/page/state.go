@@ -1,0 +1,65 @@
+package page
+
+import (
+	"slices"
+	"time"
+)
+
+// State is what one message to the page holds.
+type State struct {
+	Guard   string    `json:"guard"`
+	Started time.Time `json:"started"`
+	Now     time.Time `json:"now"` // ages are relative to it, not to the clock of the browser
+
+	Stores    []StoreState `json:"stores"`
+	Resources []Resource   `json:"resources"` // those whose marks changed last, the latest first
+	Sessions  []Session    `json:"sessions"`  // the latest first
+	Open      int          `json:"open"`      // sessions of this guard
+	Refusals  []Refusal    `json:"refusals"`  // the latest first
+}
+
+// StoreState is what the page knows of a store as a whole.
+type StoreState struct {
+	Store    string    `json:"store"`
+	Error    string    `json:"error"`
+	Read     time.Time `json:"read_at,omitzero"` // when the marks were read last
+	Marks    int       `json:"marks"`
+	Sessions int       `json:"sessions"` // of all guards
+}
+
+// lanesMost is how many resources have their steps in a message.
+const lanesMost = 8
+
+// state returns a copy of what the page shows now.
+func (b *board) state() State {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	s := State{
+		Guard: b.guard, Started: b.started, Now: time.Now(), Open: b.sessions.count,
+		Stores: []StoreState{}, Resources: []Resource{}, Sessions: []Session{},
+		Refusals: append([]Refusal{}, b.refusals...),
+	}
+	for _, from := range b.stores {
+		s.Stores = append(s.Stores, StoreState{from.name, from.err, from.read, from.marks, from.sessions})
+		for _, r := range from.resources.all {
+			row := *r
+			row.Store = from.name
+			s.Resources = append(s.Resources, row)
+		}
+	}
+	s.Resources = latest(s.Resources, resourcesMost, func(r Resource) time.Time { return r.Raised },
+		func(r Resource) string { return r.Store + string(r.Name) })
+	for i := range s.Resources {
+		if i < lanesMost {
+			s.Resources[i].Steps = slices.Clone(s.Resources[i].Steps)
+		} else {
+			s.Resources[i].Steps = []Step{}
+		}
+	}
+	for _, open := range b.sessions.kept {
+		s.Sessions = append(s.Sessions, open)
+	}
+	s.Sessions = latest(s.Sessions, sessionsShown, func(o Session) time.Time { return o.Since },
+		func(o Session) string { return o.Client })
+	return s
+}
