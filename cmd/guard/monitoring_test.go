@@ -1,0 +1,265 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"go.yaml.in/yaml/v4"
+
+	"github.com/ringfence/ringfence/internal/cli"
+)
+
+const monitoring = "../../docs/monitoring"
+
+// alert is one rule of alerts.yaml.
+type alert struct {
+	Alert       string            `yaml:"alert"`
+	Expr        string            `yaml:"expr"`
+	For         string            `yaml:"for"`
+	Labels      map[string]string `yaml:"labels"`
+	Annotations map[string]string `yaml:"annotations"`
+}
+
+// alerts reads the rules. It fails on a key that Prometheus does not know.
+func alerts(t *testing.T) (all []alert) {
+	t.Helper()
+	var file struct {
+		Groups []struct {
+			Name  string  `yaml:"name"`
+			Rules []alert `yaml:"rules"`
+		} `yaml:"groups"`
+	}
+	decoder := yaml.NewDecoder(strings.NewReader(text(t, monitoring+"/alerts.yaml")))
+	decoder.KnownFields(true)
+	if err := decoder.Decode(&file); err != nil {
+		t.Fatal(err)
+	}
+	for _, g := range file.Groups {
+		all = append(all, g.Rules...)
+	}
+	return all
+}
+
+// queries returns the queries of the dashboard by the titles of their panels.
+func queries(t *testing.T) map[string][]string {
+	t.Helper()
+	var dashboard struct {
+		Panels []struct {
+			ID      int
+			Title   string
+			Type    string
+			GridPos struct{ H, W, X, Y int }
+			Targets []struct{ Expr string }
+		}
+		Templating struct {
+			List []struct{ Name, Definition string }
+		}
+	}
+	if err := json.Unmarshal([]byte(text(t, monitoring+"/dashboard.json")), &dashboard); err != nil {
+		t.Fatal(err)
+	}
+	all := map[string][]string{}
+	ids := map[int]bool{}
+	for _, p := range dashboard.Panels {
+		if ids[p.ID] || p.GridPos.X+p.GridPos.W > 24 || p.Type != "row" && len(p.Targets) == 0 {
+			t.Errorf("panel %d, %q: its number is not its own, it is too wide, or it shows nothing",
+				p.ID, p.Title)
+		}
+		ids[p.ID] = true
+		for _, target := range p.Targets {
+			all[p.Title] = append(all[p.Title], target.Expr)
+		}
+	}
+	for _, v := range dashboard.Templating.List {
+		if v.Definition != "" { // the variable for the data source has none
+			all["variable "+v.Name] = []string{v.Definition}
+		}
+	}
+	return all
+}
+
+func text(t *testing.T, file string) string {
+	t.Helper()
+	b, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+// exposition returns the metrics of a running guard that has admitted, refused and ended sessions:
+// the values of each label of each metric.
+func exposition(t *testing.T) map[string]map[string][]string {
+	t.Helper()
+	_, env := fresh(t)
+	invoke(t, env, "install")
+	r := serving(t, env...)
+	r.ready(http.StatusOK)
+	for _, token := range []int{5, 9} {
+		if _, err := r.connect(token); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, err := r.connect(5)
+	wantCode(t, err, "RF001")
+	_, page := r.get(t.Context(), "/metrics")
+	all := map[string]map[string][]string{"up": {"job": {"ringfence"}}}
+	for _, s := range series.FindAllStringSubmatch(page, -1) {
+		if all[s[1]] == nil {
+			all[s[1]] = map[string][]string{}
+		}
+		for _, l := range matcher.FindAllStringSubmatch(s[2], -1) {
+			all[s[1]][l[1]] = append(all[s[1]][l[1]], l[3])
+		}
+	}
+	return all
+}
+
+var (
+	// series is a line of /metrics, or a metric in a query: name, labels.
+	series = regexp.MustCompile(`(?m)\b((?:ringfence|process|go)_\w+|up)\b(?:\{([^}]*)\})?`)
+	// matcher is one label with its value.
+	matcher = regexp.MustCompile(`(\w+)(=~|!=|=)"([^"]*)"`)
+)
+
+// Prometheus adds these.
+var added = []string{"job", "instance"}
+
+func TestAlertsAndDashboardNameMetricsThatAGuardHas(t *testing.T) {
+	have := exposition(t)
+	all := queries(t)
+	for _, a := range alerts(t) {
+		all[a.Alert] = []string{a.Expr}
+	}
+	for where, exprs := range all {
+		for _, expr := range exprs {
+			for _, problem := range problems(expr, have) {
+				t.Errorf("%s: %s", where, problem)
+			}
+		}
+	}
+	for _, wrong := range []string{
+		`rate(ringfence_nothing_total[5m])`, `ringfence_sessions{holder="a"}`,
+		`ringfence_refusals_total{reason="stle"}`, `ringfence_refusals_total{reason=~"stale|stle"}`,
+	} {
+		if len(problems(wrong, have)) != 1 {
+			t.Errorf("this test sees nothing wrong in %s", wrong)
+		}
+	}
+}
+
+// problems says what a query names that a guard does not have: a metric, a label, or a value of a
+// label whose values are known from the start.
+func problems(expr string, have map[string]map[string][]string) (all []string) {
+	found := series.FindAllStringSubmatch(expr, -1)
+	if len(found) == 0 {
+		all = append(all, "no metric in "+expr)
+	}
+	for _, s := range found {
+		labels, ok := have[s[1]]
+		if !ok {
+			all = append(all, "there is no metric "+s[1])
+			continue
+		}
+		for _, l := range matcher.FindAllStringSubmatch(s[2], -1) {
+			name, values := l[1], strings.Split(l[3], "|")
+			switch known := labels[name]; {
+			case slices.Contains(added, name) || strings.HasPrefix(l[3], "$"):
+			case len(known) == 0:
+				all = append(all, fmt.Sprintf("%s has no label %s", s[1], name))
+			case name == "reason" || name == "state" || name == "result":
+				for _, v := range values {
+					if !slices.Contains(known, v) {
+						all = append(all, fmt.Sprintf("%s has no %s %q", s[1], name, v))
+					}
+				}
+			}
+		}
+	}
+	return all
+}
+
+func TestEveryAlertSaysWhatItIsAndWhatToDo(t *testing.T) {
+	guide := text(t, "../../docs/monitoring.md")
+	all := alerts(t)
+	if len(all) < 10 {
+		t.Fatalf("only %d alerts were found", len(all))
+	}
+	for _, a := range all {
+		anchor := "docs/monitoring.md#" + strings.ToLower(a.Alert)
+		if a.Annotations["summary"] == "" || a.Labels["severity"] == "" ||
+			!strings.HasSuffix(a.Annotations["runbook_url"], anchor) {
+			t.Errorf("%s has no summary, severity or runbook: %+v", a.Alert, a)
+		}
+		if !strings.Contains(guide, "\n### "+a.Alert+"\n") {
+			t.Errorf("docs/monitoring.md has no section %s", a.Alert)
+		}
+	}
+}
+
+// asRules writes the queries of the dashboard as a file of rules, and returns its path.
+func asRules(t *testing.T) string {
+	t.Helper()
+	var rules []map[string]string
+	for title, exprs := range queries(t) {
+		if strings.HasPrefix(title, "variable ") {
+			continue // label_values is Grafana's
+		}
+		for _, expr := range exprs {
+			rules = append(rules, map[string]string{
+				"record": fmt.Sprintf("panel:%d", len(rules)),
+				"expr":   strings.ReplaceAll(expr, "$__rate_interval", "5m"),
+			})
+		}
+	}
+	group := map[string]any{"name": "dashboard", "rules": rules}
+	b, err := yaml.Marshal(map[string]any{"groups": []any{group}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "dashboard.yaml")
+	if err := os.WriteFile(file, b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+// promtool is Prometheus's own parser. The Debian package prometheus has it.
+func TestPromtoolAcceptsTheAlertsAndTheMetrics(t *testing.T) {
+	promtool, err := exec.LookPath("promtool")
+	if err != nil {
+		t.Skip("there is no promtool on PATH")
+	}
+	for _, args := range [][]string{
+		{"check", "rules", monitoring + "/alerts.yaml"},
+		{"check", "rules", asRules(t)},
+		{"test", "rules", monitoring + "/alerts_test.yaml"},
+	} {
+		if out, err := exec.CommandContext(t.Context(), promtool, args...).CombinedOutput(); err != nil {
+			t.Errorf("promtool %v: %v\n%s", args, err, out)
+		}
+	}
+	_, env := fresh(t)
+	if code, _, errs := invoke(t, env, "install"); code != cli.Done {
+		t.Fatal(errs)
+	}
+	r := serving(t, env...)
+	r.ready(http.StatusOK)
+	if _, err := r.connect(5); err != nil {
+		t.Fatal(err)
+	}
+	_, page := r.get(t.Context(), "/metrics")
+	check := exec.CommandContext(t.Context(), promtool, "check", "metrics")
+	check.Stdin = strings.NewReader(page)
+	if out, err := check.CombinedOutput(); err != nil {
+		t.Errorf("promtool check metrics: %v\n%s", err, out)
+	}
+}
