@@ -15,7 +15,7 @@ import (
 
 // Version is the version of the schema that this program needs. A change of tables needs a new
 // numbered file and a new version. Every install replaces the functions.
-const Version = 4
+const Version = 5
 
 //go:embed sql/*.sql
 var sqlFiles embed.FS
@@ -23,12 +23,13 @@ var sqlFiles embed.FS
 // migrations run in this order. Each is safe to repeat.
 var migrations = []string{
 	"sql/001_schema.sql", "sql/002_checkpoint.sql", "sql/003_run.sql", "sql/004_attachment.sql",
+	"sql/005_sealed.sql",
 }
 
 // functions run after the migrations, in this order.
 var functions = []string{
 	"sql/server.sql", "sql/enter.sql", "sql/functions.sql", "sql/attach.sql",
-	"sql/checkpoint.sql", "sql/grants.sql", "sql/stamp.sql",
+	"sql/checkpoint.sql", "sql/seal.sql", "sql/grants.sql", "sql/stamp.sql",
 }
 
 // forLeader runs last, once for each role of programs that keep checkpoints.
@@ -93,13 +94,9 @@ func Install(ctx context.Context, url, guard string, leaders ...string) error {
 	if err != nil {
 		return err
 	}
-	cfg, err := parseURL(url)
+	conn, err := Connect(ctx, url)
 	if err != nil {
-		return err
-	}
-	conn, err := pgx.ConnectConfig(ctx, cfg)
-	if err != nil {
-		return fmt.Errorf("install: cannot log in at %s: %w", Address(url), err)
+		return fmt.Errorf("install: %w", err)
 	}
 	defer conn.Close(context.WithoutCancel(ctx))
 	if err := newerInstalled(ctx, conn); err != nil {
@@ -109,6 +106,19 @@ func Install(ctx context.Context, url, guard string, leaders ...string) error {
 		return fmt.Errorf("install: nothing was changed: %w%s", err, installHint(err, guard))
 	}
 	return nil
+}
+
+// Connect opens a connection for one command of an operator.
+func Connect(ctx context.Context, url string) (*pgx.Conn, error) {
+	cfg, err := parseURL(url)
+	if err != nil {
+		return nil, err
+	}
+	conn, err := pgx.ConnectConfig(ctx, cfg)
+	if err != nil {
+		return nil, fmt.Errorf("cannot log in at %s: %w", Address(url), err)
+	}
+	return conn, nil
 }
 
 // newerInstalled refuses to replace the functions of a newer version.

@@ -5,8 +5,9 @@
 --
 -- Both locks last until the transaction ends, so revoke can find the transaction in pg_locks from
 -- before the second check. One lock is on the empty table ringfence.entered, where nobody else can
--- take one. The other is an advisory lock on the raise's number, which identifies the resource; its
--- second half is random each time, so nobody can block it.
+-- take one. The other is an advisory lock on the raise's number, which identifies the resource. Its
+-- second half is the pid, so a transaction that enters again takes no further lock. If somebody
+-- holds that one exclusively, the second half is random, so nobody can block it.
 --
 -- Under READ COMMITTED the second check has its own snapshot, newer than the locks. A raise that it
 -- does not see commits later, and then finds the locks. Under REPEATABLE READ and SERIALIZABLE the
@@ -29,8 +30,10 @@ begin
     for v_look in 1..2 loop
         if v_look = 2 then
             v_number := g.number;
-            while not pg_try_advisory_xact_lock_shared(v_number, hashtext(gen_random_uuid()::text)) loop
-            end loop;
+            if not pg_try_advisory_xact_lock_shared(v_number, pg_backend_pid()) then
+                while not pg_try_advisory_xact_lock_shared(v_number, hashtext(gen_random_uuid()::text)) loop
+                end loop;
+            end if;
             perform from ringfence.entered;
         end if;
         select t.token, t.issuer, t.run, t.open, t.number, t.written = t.xmin as original, t.xmax <> '0'::xid as touched into g

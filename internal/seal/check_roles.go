@@ -1,0 +1,87 @@
+package seal
+
+// roleKinds are the findings about roles that could go round a seal. Superusers are listed once, and
+// not again for each privilege that they have. A role that only REPLICATION sets apart writes nothing,
+// and in Postgres itself only superusers create event triggers.
+var roleKinds = []kind{
+	{
+		id:  "superuser",
+		why: "a superuser can drop seals and write marks; a guard refuses superusers, so they log in directly",
+		sql: `
+select quote_ident(rolname), 'a superuser that may log in', 'let it log in only where operators work (pg_hba.conf), and accept it'
+  from pg_roles where rolsuper and rolcanlogin`,
+	},
+	{
+		id:  "server-access",
+		why: "who writes files of the server or runs programs there can become a superuser",
+		sql: `
+select quote_ident(r.rolname), 'a member of ' || string_agg(g.rolname, ', ' order by g.rolname),
+       format('REVOKE %s FROM %I', string_agg(g.rolname, ', ' order by g.rolname), r.rolname)
+  from pg_roles r join pg_roles g on g.rolname in ('pg_write_server_files', 'pg_execute_server_program')
+ where r.rolcanlogin and not r.rolsuper and pg_has_role(r.oid, g.oid, 'member')
+ group by r.rolname`,
+	},
+	{
+		id:  "table-owner",
+		why: "the owner of a table can disable or drop its seal, and change it by DDL, which fires no seal",
+		sql: seals + `
+select quote_ident(r.rolname),
+       format('it owns %s sealed tables, itself or by membership, such as %s', count(*), min(c.oid::regclass::text)),
+       'let a role without LOGIN, which no application is a member of, own the tables: ALTER TABLE … OWNER TO …'
+  from seals s join pg_class c on c.oid = s.oid
+  join pg_roles r on r.rolcanlogin and not r.rolsuper and pg_has_role(r.oid, c.relowner, 'member')
+ group by r.rolname`,
+	},
+	{
+		id:  "mark-writer",
+		why: "who writes the tables of the schema ringfence can make a record of his own session, or change marks",
+		sql: `
+select quote_ident(r.rolname), 'it may write, or owns, relations of the schema ringfence',
+       format('REVOKE its membership (such as pg_write_all_data) or its privileges: REVOKE ALL ON ALL TABLES IN SCHEMA ringfence FROM %I', r.rolname)
+  from pg_roles r
+ where r.rolcanlogin and not r.rolsuper and (
+       exists (select from pg_namespace n where n.nspname = 'ringfence' and pg_has_role(r.oid, n.nspowner, 'member'))
+    or exists (select from pg_class c where c.relnamespace = 'ringfence'::regnamespace and (
+           pg_has_role(r.oid, c.relowner, 'member')
+        or c.relkind = 'r' and has_table_privilege(r.oid, c.oid, 'insert, update, delete, truncate, trigger')
+        or c.relkind = 'S' and has_sequence_privilege(r.oid, c.oid, 'usage, update'))))`,
+	},
+	{
+		id:  "guard-role",
+		why: "the functions of a guard raise marks and record sessions, and believe who calls them",
+		sql: `
+select quote_ident(r.rolname), format('it may call ringfence.register and raise as a guard, and is not the guard''s role %I', $2::text),
+       format('REVOKE EXECUTE ON ALL FUNCTIONS IN SCHEMA ringfence FROM %I; then guard install', r.rolname)
+  from pg_roles r
+ where r.rolcanlogin and not r.rolsuper and r.rolname <> $2::text
+   and exists (select from pg_proc p where p.pronamespace = 'ringfence'::regnamespace and p.proname in ('register', 'raise', 'adopt', 'forget')
+                  and has_function_privilege(r.oid, p.oid, 'execute'))`,
+	},
+	{
+		id:  "ddl",
+		why: "no trigger fires for DDL: who may create objects creates tables, functions and views without a token",
+		sql: `
+select 'schema ' || quote_ident(n.nspname),
+       'roles that may create objects in it: ' || string_agg(quote_ident(r.rolname), ', ' order by r.rolname),
+       format('REVOKE CREATE ON SCHEMA %I FROM …; new tables need guard protect', n.nspname)
+  from pg_namespace n join pg_roles r on r.rolcanlogin and not r.rolsuper and has_schema_privilege(r.oid, n.oid, 'create')
+ where n.nspname = any ($1)
+ group by n.nspname
+union all
+select 'database ' || quote_ident(d.datname),
+       'roles that may create schemas in it: ' || string_agg(quote_ident(r.rolname), ', ' order by r.rolname),
+       format('REVOKE CREATE ON DATABASE %I FROM …', d.datname)
+  from pg_database d join pg_roles r on r.rolcanlogin and not r.rolsuper and has_database_privilege(r.oid, d.oid, 'create')
+ where d.datname = current_database()
+ group by d.datname`,
+	},
+	{
+		id:  "seal-blind",
+		why: "the owner of ringfence.seal must see when a backend has started; without that, sealed tables refuse the sessions of guards",
+		sql: `
+select quote_ident(r.rolname), 'it owns the function ringfence.seal and lacks pg_read_all_stats',
+       format('GRANT pg_read_all_stats TO %I', r.rolname)
+  from pg_proc p join pg_roles r on r.oid = p.proowner
+ where p.oid = 'ringfence.seal'::regproc and not pg_has_role(r.oid, 'pg_read_all_stats', 'usage')`,
+	},
+}

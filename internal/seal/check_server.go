@@ -1,0 +1,94 @@
+package seal
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// serverKinds are the findings about the settings of the server.
+var serverKinds = []kind{
+	{
+		id:  "prepared-allowed",
+		why: "a prepared transaction outlives its session, and anybody with its role commits it later",
+		sql: `
+select 'max_prepared_transactions', 'it is ' || current_setting('max_prepared_transactions'),
+       'set it to 0 in postgresql.conf and restart the server'
+ where current_setting('max_prepared_transactions')::integer > 0`,
+	},
+	{
+		id:  "prepared-open",
+		why: "it may be of a deposed leader, and can still be committed",
+		sql: `
+select x.gid, format('prepared by %I at %s', x.owner, to_char(x.prepared at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI"Z"')),
+       format('COMMIT PREPARED %1$L or ROLLBACK PREPARED %1$L', x.gid)
+  from pg_prepared_xacts x where x.database = current_database()`,
+	},
+	{
+		id:  "subscription",
+		why: "logical replication applies the changes of rows without statement triggers",
+		sql: `
+select quote_ident(s.subname), case when s.subenabled then 'it applies' else 'it can apply' end || ' changes of another server',
+       format('DROP SUBSCRIPTION %I, or publish none of the sealed tables to it', s.subname)
+  from pg_subscription s join pg_database d on d.oid = s.subdbid where d.datname = current_database()`,
+	},
+}
+
+// network is the kind of findings about pg_hba.conf. It is no entry of serverKinds because not every
+// role may read it.
+var (
+	network = kind{
+		id:  "network",
+		why: "a client that reaches the server directly is fenced only by seals",
+		sql: `
+select h.object, format('pg_hba.conf lets roles %s in from there, line %s', string_agg(distinct array_to_string(h.user_name, ','), ' and '),
+                        string_agg(h.line_number::text, ', ' order by h.line_number)),
+       'let in only the addresses of guards and operators, and accept those'
+  from (select *, case when type = 'local' then 'local' else coalesce(address || coalesce('/' || netmask, ''), 'all') end as object
+          from pg_hba_file_rules) h
+ where h.error is null and h.auth_method <> 'reject'
+   and h.database && array['all', 'sameuser', 'samerole', 'samegroup', current_database()::text]
+ group by h.object`,
+	}
+	networkHidden = Finding{
+		ID: "network-hidden", Object: "pg_hba.conf",
+		What: "the role of this check may not read it, so it was not checked who reaches the server directly",
+		Why:  network.why,
+		Do:   "run guard check with a superuser in GUARD_POSTGRES_ADMIN, or make sure of it yourself and accept this",
+	}
+)
+
+const mayReadHBA = `select has_function_privilege('pg_hba_file_rules()', 'execute')
+    and has_table_privilege('pg_hba_file_rules', 'select')`
+
+// findNetwork reads pg_hba.conf, if the role may.
+func findNetwork(ctx context.Context, tx pgx.Tx, schemas []string, guard string) ([]Finding, error) {
+	var may bool
+	if err := tx.QueryRow(ctx, mayReadHBA).Scan(&may); err != nil {
+		return nil, err
+	}
+	if !may {
+		return []Finding{networkHidden}, nil
+	}
+	return network.find(ctx, tx, schemas, guard)
+}
+
+// Pooler returns a finding if the connection does not lead straight to a backend: the login named
+// another one than the server.
+func Pooler(ctx context.Context, c *pgx.Conn) ([]Finding, error) {
+	var pid uint32
+	if err := c.QueryRow(ctx, `select pg_catalog.pg_backend_pid()`).Scan(&pid); err != nil {
+		return nil, err
+	}
+	if pid == c.PgConn().PID() {
+		return nil, nil
+	}
+	return []Finding{{
+		ID: "pooler", Object: c.Config().Host,
+		What: fmt.Sprintf("there is a pooler on the way: the login named backend %d, the server says %d",
+			c.PgConn().PID(), pid),
+		Why: "a pooler gives one session to several clients, so a record says nothing about who uses it",
+		Do:  "let the URL lead straight to the server; a pooler goes between application and guard",
+	}}, nil
+}

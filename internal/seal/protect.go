@@ -1,0 +1,105 @@
+package seal
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// Protect plans to seal tables, with all their partitions and children. A table that is sealed for
+// another resource changes to this one. The role that runs the plan owns the tables and the schema
+// ringfence, or is a superuser.
+//
+// It is an error if a table does not exist, or is a partition or child whose parent is neither
+// sealed nor in the request: a write to the parent would reach it without its seal.
+func Protect(ctx context.Context, c *pgx.Conn, r Request) (*Plan, error) {
+	p := &Plan{}
+	err := looking(ctx, c, func(tx pgx.Tx) error {
+		if err := installed(ctx, tx); err != nil {
+			return err
+		}
+		if err := checkNames(ctx, tx, r); err != nil {
+			return err
+		}
+		all, err := family(ctx, tx, r)
+		if err != nil {
+			return err
+		}
+		if err := checkParents(ctx, tx, all); err != nil {
+			return err
+		}
+		for _, t := range all {
+			if !t.Lost {
+				p.seal(t, string(r.Resource))
+			}
+		}
+		return nil
+	})
+	if err == nil && len(p.Tables) == 0 {
+		err = errors.New("there is no table to seal")
+	}
+	return p, err
+}
+
+// seal replaces the trigger, which CREATE OR REPLACE can do only since Postgres 14.
+func (p *Plan) seal(t table, resource string) {
+	p.Tables = append(p.Tables, t.String())
+	p.add("drop trigger if exists ringfence_seal on %s", t)
+	p.add("create trigger ringfence_seal before insert or update or delete or truncate on %s\n"+
+		"    for each statement execute function ringfence.seal(%s)", t, literal(resource))
+	p.add("alter table %s enable always trigger ringfence_seal", t)
+	p.add("insert into ringfence.sealed (schema_name, table_name, resource) values (%s, %s, %s)\n"+
+		"    on conflict (schema_name, table_name) do update set resource = excluded.resource,\n"+
+		"    sealed_at = excluded.sealed_at, sealed_by = excluded.sealed_by",
+		literal(t.Schema), literal(t.Name), literal(resource))
+}
+
+// namesSQL finds which of the names $1 and the schemas $2 are of nothing that can be sealed. A
+// temporary table is its session's own.
+const namesSQL = `with named as (
+    select u.name, parse_ident(case when cardinality(parse_ident(u.name)) = 1 then 'public.' || u.name else u.name end) as path
+      from unnest($1::text[]) u(name))
+select 'there is no table ' || w.name from named w
+ where cardinality(w.path) <> 2 or not exists (
+    select from pg_class c join pg_namespace n on n.oid = c.relnamespace
+     where n.nspname = w.path[1] and c.relname = w.path[2] and c.relkind in ('r', 'p') and c.relpersistence <> 't')
+union all
+select 'the tables of the schema ' || w.path[1] || ' cannot be sealed' from named w
+ where w.path[1] ~ '^pg_' or w.path[1] in ('ringfence', 'information_schema')
+union all
+select 'there is no schema ' || u.name from unnest($2::text[]) u(name)
+ where u.name ~ '^pg_' or u.name in ('ringfence', 'information_schema') or to_regnamespace(quote_ident(u.name)) is null`
+
+func checkNames(ctx context.Context, tx pgx.Tx, r Request) error {
+	return problems(ctx, tx, namesSQL, r.Tables, r.Schemas)
+}
+
+// parentsSQL finds the parents of the tables $1 that are neither among them nor sealed.
+const parentsSQL = seals + `
+select format('%s is a partition or child of %s, which is not sealed: a write to the parent would '
+       'reach it without its seal; protect %2$s, which seals both', i.inhrelid::regclass, i.inhparent::regclass)
+  from pg_inherits i
+ where i.inhrelid = any ($1) and not i.inhparent = any ($1) and not exists (select from seals s where s.oid = i.inhparent)`
+
+func checkParents(ctx context.Context, tx pgx.Tx, all []table) error {
+	var oids []uint32
+	for _, t := range all {
+		oids = append(oids, t.OID)
+	}
+	return problems(ctx, tx, parentsSQL, oids)
+}
+
+// problems returns the rows of a query as an error.
+func problems(ctx context.Context, tx pgx.Tx, sql string, args ...any) error {
+	rows, err := tx.Query(ctx, sql, args...)
+	if err != nil {
+		return err
+	}
+	all, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil || len(all) == 0 {
+		return err
+	}
+	return errors.New(strings.Join(all, "; "))
+}

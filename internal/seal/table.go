@@ -1,0 +1,56 @@
+package seal
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// table is a table that a request names, or a partition or child of one.
+type table struct {
+	OID      uint32
+	Schema   string
+	Name     string
+	Resource string // of its seal; empty without one
+	Lost     bool   // recorded as sealed, and not there
+}
+
+func (t table) String() string { return pgx.Identifier{t.Schema, t.Name}.Sanitize() }
+
+// seals begins a query that uses the list of all seals. whole: nobody has changed the trigger. 62
+// means: before each statement, on INSERT, UPDATE, DELETE and TRUNCATE (pg_trigger.tgtype).
+const seals = `with recursive seals as (
+    select t.tgrelid as oid, t.tgname as name,
+           convert_from(substr(t.tgargs, 1, length(t.tgargs) - 1), 'UTF8') as resource,
+           t.tgenabled = 'A' and t.tgtype = 62 and t.tgqual is null as whole
+      from pg_trigger t
+     where t.tgfoid = 'ringfence.seal'::regproc and t.tgname = 'ringfence_seal')`
+
+// familySQL finds the tables with the names $1 and those in the schemas $2, with all partitions and
+// children. A name without a table finds what is recorded under it.
+const familySQL = seals + `, named as (
+    select u.name, parse_ident(case when cardinality(parse_ident(u.name)) = 1 then 'public.' || u.name else u.name end) as path
+      from unnest($1::text[]) u(name)
+), family(oid) as (
+    select to_regclass(format('%I.%I', path[1], path[2]))::oid from named
+    union select c.oid from pg_class c join pg_namespace n on n.oid = c.relnamespace
+           where n.nspname = any ($2) and c.relkind in ('r', 'p') and c.relpersistence <> 't'
+    union select i.inhrelid from family f join pg_inherits i on i.inhparent = f.oid)
+select c.oid, n.nspname as schema, c.relname as name, coalesce(s.resource, '') as resource, false as lost
+  from family f join pg_class c on c.oid = f.oid join pg_namespace n on n.oid = c.relnamespace
+  left join seals s on s.oid = c.oid
+union all
+select 0, r.schema_name, r.table_name, r.resource, true
+  from ringfence.sealed_tables() r
+ where to_regclass(format('%I.%I', r.schema_name, r.table_name)) is null
+   and (r.schema_name = any ($2) or array[r.schema_name, r.table_name]::text[] in (select path from named))
+ order by 2, 3`
+
+// family returns the tables of a request, with all their partitions and children.
+func family(ctx context.Context, tx pgx.Tx, r Request) ([]table, error) {
+	rows, err := tx.Query(ctx, familySQL, r.Tables, r.Schemas)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, pgx.RowToStructByName[table])
+}
