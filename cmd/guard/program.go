@@ -20,11 +20,12 @@ func (p *program) run(ctx context.Context, args []string) int {
 		Streams: p.Streams, Name: "guard", Commands: p.commands(),
 		Load: func() (*config, error) { return load(p.Env) },
 		Help: cli.Help{
-			About:     "guard is a proxy for Postgres and Redis that refuses writes of deposed leaders.",
-			Settings:  &config{},
-			ExitCodes: "Exit codes: 0 done, 1 error, 2 wrong usage or settings.\n",
-			Columns:   [2]int{8, 24},
-			Whole:     true,
+			About:    "guard is a proxy for Postgres and Redis that refuses writes of deposed leaders.",
+			Settings: &config{},
+			ExitCodes: "Exit codes: 0 done, 1 error, 2 wrong usage or settings, 4 guard check has found " +
+				"something that --accept does not name.\n",
+			Columns: [2]int{9, 24},
+			Whole:   true,
 		},
 	}
 	return cmd.Main(ctx, args)
@@ -68,6 +69,32 @@ func (p *program) commands() []command {
 				"forgets its mark; --new-issuer: the coordinator was restored from a backup, so its tokens " +
 				"cannot be compared with earlier ones",
 		},
+		{
+			Name: "protect", Arguments: "[--resource R] [--print] [--schema S,…] [TABLE…]", Flags: o.seal,
+			Check: someTable(&o),
+			Run: func(ctx context.Context, c *config, a cli.Arguments) error {
+				return p.protect(ctx, c, o, a.Names)
+			},
+			Summary: "seal tables of Postgres, with their partitions and children: they take writes only " +
+				"under the mark of R, also from clients that go round the guard; --print shows the SQL instead",
+		},
+		{
+			Name: "unprotect", Arguments: "[--print] [--schema S,…] [TABLE…]", Flags: o.unseal,
+			Check: someTable(&o),
+			Run: func(ctx context.Context, c *config, a cli.Arguments) error {
+				return p.unprotect(ctx, c, o, a.Names)
+			},
+			Summary: "take the seals off tables",
+		},
+		{
+			Name: "check", Arguments: "[-o table|json] [--schema S,…] [--accept ID[:OBJECT],…]", Output: true,
+			Flags: o.checks,
+			Run: func(ctx context.Context, c *config, a cli.Arguments) error {
+				return p.check(ctx, c, &o, a)
+			},
+			Summary: "report how writes could reach Postgres past the guard and the seals: exit 4 if there " +
+				"is a way that --accept does not name, 0 if not; --schema: instead of those with sealed tables",
+		},
 	}
 	for i, c := range all {
 		if c.Check == nil {
@@ -105,6 +132,9 @@ func (p *program) scrubbed(
 		if _, wrong := errors.AsType[cli.Mistake](err); err == nil || wrong {
 			return err
 		}
+		if _, exit := errors.AsType[cli.Exit](err); exit {
+			return err
+		}
 		return errors.New(c.scrub(err.Error()))
 	}
 }
@@ -114,11 +144,29 @@ type options struct {
 	printOnly bool
 	newIssuer bool
 	limit     int
+	resource  string
+	schemas   string
+	accept    string
 }
 
 func (o *options) print(f *flag.FlagSet)  { f.BoolVar(&o.printOnly, "print", false, "") }
 func (o *options) issuer(f *flag.FlagSet) { f.BoolVar(&o.newIssuer, "new-issuer", false, "") }
 func (o *options) most(f *flag.FlagSet)   { f.IntVar(&o.limit, "limit", -1, "") }
+
+func (o *options) seal(f *flag.FlagSet) {
+	o.unseal(f)
+	f.StringVar(&o.resource, "resource", "", "")
+}
+
+func (o *options) unseal(f *flag.FlagSet) {
+	o.print(f)
+	f.StringVar(&o.schemas, "schema", "", "")
+}
+
+func (o *options) checks(f *flag.FlagSet) {
+	f.StringVar(&o.schemas, "schema", "", "")
+	f.StringVar(&o.accept, "accept", "", "")
+}
 
 // operator names the person who runs an administrative command.
 func operator(host string) string {

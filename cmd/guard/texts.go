@@ -19,7 +19,7 @@ var texts = settings.Texts{
 	},
 	"GUARD_POSTGRES_ADMIN": {
 		Default: "GUARD_POSTGRES_UPSTREAM",
-		Meaning: "URL of a role that may create the schema; used by guard install only",
+		Meaning: "URL of a role that may create the schema; used by guard install, protect, unprotect and check",
 	},
 	"GUARD_POSTGRES_LEADERS": {
 		Meaning: `

@@ -12,6 +12,8 @@ const (
 	Error = 1
 	Usage = 2
 	Lost  = 3 // leadership was lost, and the work that needed it was stopped
+
+	Uncovered = 4 // guard check has found what neither guard nor seals cover
 )
 
 // exiter is a context's cause that has an exit code, such as a signal.

@@ -1,0 +1,85 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/ringfence/ringfence/internal/cli"
+	pgstore "github.com/ringfence/ringfence/internal/marks/postgres"
+	"github.com/ringfence/ringfence/internal/seal"
+)
+
+// check reports how a write could reach the database past guard and seals. Its exit code is
+// cli.Uncovered if it has found something that --accept does not name.
+func (p *program) check(ctx context.Context, c *config, o *options, a cli.Arguments) error {
+	if !a.KnownOutput() {
+		return cli.Mistake(fmt.Sprintf("-o takes table or json, not %q", a.Output))
+	}
+	ctx, cancel := context.WithTimeout(ctx, sealTimeout)
+	defer cancel()
+	r, err := c.inspect(ctx, list(o.schemas))
+	if err != nil {
+		return err
+	}
+	for _, unused := range r.Accept(list(o.accept)) {
+		fmt.Fprintf(p.Stderr, "guard: --accept %s fits no finding\n", unused)
+	}
+	if a.Output == "json" {
+		e := json.NewEncoder(p.Stdout)
+		e.SetIndent("", "  ")
+		err = e.Encode(r)
+	} else {
+		err = printReport(p.Stdout, r)
+	}
+	if err == nil && r.Open() > 0 {
+		return cli.Exit(cli.Uncovered)
+	}
+	return err
+}
+
+// inspect checks the way of the guard's role to the server, and as the administrator all the rest.
+func (c *config) inspect(ctx context.Context, schemas []string) (*seal.Report, error) {
+	admin, err := c.connectAdmin(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer admin.Close(context.WithoutCancel(ctx))
+	guard, err := pgstore.Connect(ctx, c.PostgresUpstream.Reveal())
+	if err != nil {
+		return nil, fmt.Errorf("GUARD_POSTGRES_UPSTREAM: %w", err)
+	}
+	defer guard.Close(context.WithoutCancel(ctx))
+	pooled, err := seal.Pooler(ctx, guard)
+	if err == nil && pooled == nil {
+		pooled, err = seal.Pooler(ctx, admin)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if pooled != nil {
+		return &seal.Report{
+			Database: admin.Config().Database, Schemas: []string{}, Findings: pooled,
+		}, nil
+	}
+	return seal.Check(ctx, admin, guard.Config().User, schemas...)
+}
+
+// printReport prints a report for people.
+func printReport(w io.Writer, r *seal.Report) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "database %s: %d sealed tables; checked schemas: %s\n", r.Database, r.Sealed,
+		strings.Join(r.Schemas, ", "))
+	for _, f := range r.Findings {
+		id := f.ID
+		if f.Accepted {
+			id += " (accepted)"
+		}
+		fmt.Fprintf(&b, "\n%s  %s\n  what  %s\n  why   %s\n  do    %s\n", id, f.Object, f.What, f.Why, f.Do)
+	}
+	fmt.Fprintf(&b, "\n%d findings, %d of them accepted\n", len(r.Findings), len(r.Findings)-r.Open())
+	_, err := io.WriteString(w, b.String())
+	return err
+}

@@ -1,0 +1,105 @@
+package main
+
+import (
+	"encoding/json"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/ringfence/ringfence/internal/cli"
+	"github.com/ringfence/ringfence/internal/seal"
+	"github.com/ringfence/ringfence/internal/servers/serverstest"
+)
+
+func TestSealedTablesFromProtectToUnprotect(t *testing.T) {
+	pg, env := fresh(t)
+	url := pg.URL("postgres", "postgres")
+	run := func(want int, args ...string) (stdout, stderr string) {
+		t.Helper()
+		code, out, errs := invoke(t, env, args...)
+		if code != want {
+			t.Errorf("guard %q: exit %d, want %d: %s%s", args, code, want, out, errs)
+		}
+		return out, errs
+	}
+	execute(t, url, "create table entry (token bigint); grant all on entry to app")
+	if _, errs := run(cli.Error, "protect", "--resource", "orders", "entry"); !strings.Contains(errs, "guard install") {
+		t.Errorf("before the installation: %s", errs)
+	}
+	run(cli.Done, "install")
+	run(cli.Usage, "protect", "entry")
+	run(cli.Usage, "protect", "--resource", "Orders", "entry")
+	run(cli.Usage, "protect", "--resource", "orders")
+	run(cli.Usage, "check", "-o", "yaml")
+
+	script, _ := run(cli.Done, "protect", "--print", "--resource", "orders", "entry")
+	execute(t, url, "insert into entry values (1)") // nothing is sealed yet
+	psql := exec.CommandContext(t.Context(), "psql", "-v", "ON_ERROR_STOP=1", "-q", url)
+	psql.Stdin = strings.NewReader(script)
+	if out, err := psql.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	env = append(env, "GUARD_RESOURCES=orders")
+	if out, _ := run(cli.Done, "protect", "--schema", "public"); out != "\"public\".\"entry\": sealed for orders\n" {
+		t.Errorf("protect: %s", out)
+	}
+
+	r := serving(t, env...)
+	r.ready(200)
+	member, err := r.connect(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := member.Exec(t.Context(), "insert into entry values (1)"); err != nil {
+		t.Error(err)
+	}
+	stranger, err := pgx.Connect(t.Context(), pg.URL("app", "postgres"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stranger.Close(t.Context())
+	_, err = stranger.Exec(t.Context(), "insert into entry values (1)")
+	wantCode(t, err, "RF002")
+
+	out, _ := run(cli.Uncovered, "check", "-o", "json")
+	var report seal.Report
+	if err := json.Unmarshal([]byte(out), &report); err != nil || report.Sealed != 1 || report.Database != "postgres" {
+		t.Fatalf("%v: %s", err, out)
+	}
+	var all []string
+	for _, f := range report.Findings {
+		all = append(all, f.ID+":"+f.Object)
+	}
+	run(cli.Done, "check", "--accept", strings.Join(all, ","))
+	execute(t, url, "alter table entry disable trigger all")
+	out, errs := run(cli.Uncovered, "check", "--accept", strings.Join(append(all, "none"), ","))
+	if !strings.Contains(out, "seal-changed  public.entry") || !strings.Contains(errs, "none fits no finding") {
+		t.Errorf("a disabled seal: %s%s", out, errs)
+	}
+	run(cli.Done, "unprotect", "entry")
+	if _, err := stranger.Exec(t.Context(), "insert into entry values (1)"); err != nil {
+		t.Error(err)
+	}
+
+	env = append(env, "GUARD_POSTGRES_UPSTREAM="+serverstest.PgBouncer(t, pg).URL("guard", "postgres"))
+	if out, _ := run(cli.Uncovered, "check"); !strings.Contains(out, "\npooler ") {
+		t.Errorf("through a pooler: %s", out)
+	}
+	env = []string{"GUARD_REDIS_UPSTREAM=redis://h"}
+	run(cli.Usage, "check")
+	run(cli.Usage, "protect", "--resource", "orders", "entry")
+}
+
+func execute(t *testing.T, url, text string) {
+	t.Helper()
+	c, err := pgx.Connect(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close(t.Context())
+	if _, err := c.PgConn().Exec(t.Context(), text).ReadAll(); err != nil {
+		t.Fatalf("%s: %v", text, err)
+	}
+}

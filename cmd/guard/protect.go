@@ -1,0 +1,107 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/cli"
+	pgstore "github.com/ringfence/ringfence/internal/marks/postgres"
+	"github.com/ringfence/ringfence/internal/seal"
+)
+
+// sealTimeout bounds protect, unprotect and check. A table that is in use is waited for, up to the
+// lock timeout of the plan.
+const sealTimeout = time.Minute
+
+// protect seals tables, so that they take writes only under the mark of a resource.
+func (p *program) protect(ctx context.Context, c *config, o options, names []string) error {
+	resource, err := c.sealedFor(o.resource)
+	if err != nil {
+		return err
+	}
+	r := seal.Request{Resource: resource, Tables: names, Schemas: list(o.schemas)}
+	return p.carryOut(ctx, c, o, seal.Protect, r, "sealed for "+string(resource))
+}
+
+// unprotect takes the seals off tables.
+func (p *program) unprotect(ctx context.Context, c *config, o options, names []string) error {
+	r := seal.Request{Tables: names, Schemas: list(o.schemas)}
+	return p.carryOut(ctx, c, o, seal.Unprotect, r, "no longer sealed")
+}
+
+// planner is seal.Protect or seal.Unprotect.
+type planner func(context.Context, *pgx.Conn, seal.Request) (*seal.Plan, error)
+
+// carryOut runs or prints a plan.
+func (p *program) carryOut(
+	ctx context.Context, c *config, o options, plan planner, r seal.Request, done string,
+) error {
+	ctx, cancel := context.WithTimeout(ctx, sealTimeout)
+	defer cancel()
+	conn, err := c.connectAdmin(ctx)
+	if err != nil {
+		return err
+	}
+	defer conn.Close(context.WithoutCancel(ctx))
+	todo, err := plan(ctx, conn, r)
+	if err != nil {
+		return err
+	}
+	if o.printOnly {
+		fmt.Fprint(p.Stdout, todo.SQL())
+		return nil
+	}
+	if err := todo.Run(ctx, conn); err != nil {
+		return err
+	}
+	for _, t := range todo.Tables {
+		fmt.Fprintf(p.Stdout, "%s: %s\n", t, done)
+	}
+	return nil
+}
+
+// sealedFor returns the resource of --resource, or the only one in GUARD_RESOURCES.
+func (c *config) sealedFor(name string) (fence.Resource, error) {
+	if name == "" && len(c.Resources) == 1 {
+		name = c.Resources[0]
+	}
+	if name == "" {
+		return "", cli.Mistake("--resource is missing, and GUARD_RESOURCES does not name just one")
+	}
+	r, err := fence.ParseResource(name)
+	if err != nil {
+		return "", cli.Mistake(err.Error())
+	}
+	return r, nil
+}
+
+// connectAdmin connects to Postgres as the role that seals tables.
+func (c *config) connectAdmin(ctx context.Context) (*pgx.Conn, error) {
+	if c.PostgresUpstream.Reveal() == "" {
+		return nil, cli.Mistake("only Postgres has tables: set GUARD_POSTGRES_UPSTREAM")
+	}
+	return pgstore.Connect(ctx, c.PostgresAdmin.Reveal())
+}
+
+// list splits a flag with names that are separated by commas.
+func list(flag string) []string {
+	if flag == "" {
+		return nil
+	}
+	return strings.Split(flag, ",")
+}
+
+// someTable checks the arguments of protect and unprotect.
+func someTable(o *options) func(cli.Arguments) error {
+	return func(a cli.Arguments) error {
+		if len(a.Names) == 0 && o.schemas == "" {
+			return fmt.Errorf("name a table, or a schema with --schema")
+		}
+		return nil
+	}
+}
