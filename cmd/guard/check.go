@@ -70,8 +70,8 @@ func (c *config) inspect(ctx context.Context, schemas []string) (*seal.Report, e
 // printReport prints a report for people.
 func printReport(w io.Writer, r *seal.Report) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "database %s: %d sealed tables; checked schemas: %s\n", r.Database, r.Sealed,
-		strings.Join(r.Schemas, ", "))
+	fmt.Fprintf(&b, "database %s; sealed tables: %d; checked schemas: %s\n", r.Database,
+		r.Sealed, strings.Join(r.Schemas, ", "))
 	for _, f := range r.Findings {
 		id := f.ID
 		if f.Accepted {
@@ -79,7 +79,7 @@ func printReport(w io.Writer, r *seal.Report) error {
 		}
 		fmt.Fprintf(&b, "\n%s  %s\n  what  %s\n  why   %s\n  do    %s\n", id, f.Object, f.What, f.Why, f.Do)
 	}
-	fmt.Fprintf(&b, "\n%d findings, %d of them accepted\n", len(r.Findings), len(r.Findings)-r.Open())
+	fmt.Fprintf(&b, "\nfindings: %d, accepted: %d\n", len(r.Findings), len(r.Findings)-r.Open())
 	_, err := io.WriteString(w, b.String())
 	return err
 }

@@ -26,7 +26,7 @@ select quote_ident(r.rolname), 'a member of ' || string_agg(g.rolname, ', ' orde
 		why: "the owner of a table can disable or drop its seal, and change it by DDL, which fires no seal",
 		sql: seals + `
 select quote_ident(r.rolname),
-       format('it owns %s sealed tables, itself or by membership, such as %s', count(*), min(c.oid::regclass::text)),
+       format('sealed tables that it owns, itself or by membership: %s, such as %s', count(*), min(c.oid::regclass::text)),
        'let a role without LOGIN, which no application is a member of, own the tables: ALTER TABLE … OWNER TO …'
   from seals s join pg_class c on c.oid = s.oid
   join pg_roles r on r.rolcanlogin and not r.rolsuper and pg_has_role(r.oid, c.relowner, 'member')

@@ -42,5 +42,9 @@ func (p *Plan) add(format string, args ...any) {
 
 // literal quotes a name so that it means the same under any standard_conforming_strings.
 func literal(s string) string {
-	return "E'" + strings.NewReplacer(`\`, `\\`, "'", "''").Replace(s) + "'"
+	quoted := "'" + strings.NewReplacer(`\`, `\\`, "'", "''").Replace(s) + "'"
+	if strings.Contains(s, `\`) {
+		return "E" + quoted
+	}
+	return quoted
 }

@@ -103,16 +103,24 @@ func TestNoSettingOfTheSessionIsBelieved(t *testing.T) {
 	}
 }
 
+// The functions of the same names claim to be another backend, which is admitted.
 func TestObjectsWithTheSameNamesAreNotUsed(t *testing.T) {
 	r := newRealm(t)
 	r.sql("grant create on schema public to app")
+	r.admitted(claimed(5))
+	var pid, birth int64
+	err := r.connect("postgres").QueryRow(t.Context(), "select pid, extract(epoch from backend_start) * 1000000 "+
+		"from ringfence.session").Scan(&pid, &birth)
+	if err != nil {
+		t.Fatal(err)
+	}
 	c := r.connect("app")
 	for _, shadow := range []string{
 		"create temporary table session as select 'orders' as resource, 5::bigint as token, 'zk:a' as issuer, " +
 			"pg_backend_pid() as pid, now() as backend_start",
 		"create temporary table mark as select 'orders' as resource, 5::bigint as token, 'zk:a' as issuer",
-		"create function public.pg_backend_pid() returns integer language sql as 'select 1'",
-		"create function public.currval(regclass) returns bigint language sql as 'select 1::bigint'",
+		fmt.Sprintf("create function public.pg_backend_pid() returns integer language sql as 'select %d'", pid),
+		fmt.Sprintf("create function public.currval(regclass) returns bigint language sql as 'select %d::bigint'", birth),
 		"set search_path = pg_temp, public, pg_catalog",
 	} {
 		r.do(c, shadow)

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/ringfence/ringfence/internal/marks/postgres"
 )
 
 const partitioned = `create table day (d int, token bigint) partition by range (d);
@@ -127,4 +129,13 @@ func TestNamesAreQuoted(t *testing.T) {
 	r.protect(Request{Resource: "orders", Tables: []string{`"we""ird\"."ta'b\le"`}})
 	r.refused(r.connect("app"), `insert into "we""ird\"."ta'b\le" default values`, "RF002")
 	r.finds(`seal-lost:"we""ird\"."ta'b\le"`, false)
+}
+
+func TestAnotherInstallationKeepsSealsAndSessions(t *testing.T) {
+	r := newRealm(t)
+	member := r.admitted(claimed(5))
+	r.do(member, insert)
+	r.install(postgres.Options{})
+	r.do(member, insert)
+	r.refused(r.connect("app"), insert, "RF002")
 }
