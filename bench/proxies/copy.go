@@ -48,7 +48,7 @@ func (c copies) out(ctx context.Context, w *ways.Way) (outcome, error) {
 func (c copies) timed(
 	ctx context.Context, w *ways.Way, do func(*pgconn.PgConn) error,
 ) (outcome, error) {
-	conn, err := pgconn.Connect(ctx, ways.PostgresURL(w.Addr, ways.Resource, 1))
+	conn, err := pgconn.Connect(ctx, w.PostgresURL(ways.Resource, 1))
 	if err != nil {
 		return outcome{}, err
 	}

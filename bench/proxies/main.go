@@ -23,6 +23,7 @@ func main() { program.Main(run) }
 // settings are the flags.
 type settings struct {
 	report.Options
+	tls           bool
 	copyMegabytes int
 	scale         int
 }
@@ -42,6 +43,7 @@ func parse(args []string, diagnostics io.Writer) (suite string, s *settings, err
 		flags.PrintDefaults()
 	}
 	s.Flags(flags)
+	flags.BoolVar(&s.tls, "tls", false, "TLS from the client to each proxy, and from there to the server")
 	flags.IntVar(&s.copyMegabytes, "copy-mb", 500, "how much a COPY moves, in megabytes")
 	flags.IntVar(&s.scale, "scale", 10, "of pgbench's tables")
 	if err := flags.Parse(args); err != nil {

@@ -82,7 +82,7 @@ func runPgbench(
 	cmd := exec.CommandContext(ctx, program, args...)
 	cmd.Env = []string{
 		"PATH=" + os.Getenv("PATH"), "PGHOST=" + host, "PGPORT=" + port, "PGUSER=" + ways.User,
-		"PGDATABASE=postgres", "PGSSLMODE=disable", "PGGSSENCMODE=disable",
+		"PGDATABASE=postgres", "PGSSLMODE=" + w.SSLMode(), "PGGSSENCMODE=disable",
 		"PGOPTIONS=" + ways.StartupOptions(ways.Resource, 1),
 	}
 	out, err := cmd.CombinedOutput()

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -17,9 +18,10 @@ import (
 )
 
 // pingPong sends the same request again and again, and waits for its reply, whose size is known. It
-// blocks in the kernel: Go's own waiting for the network would add to the latency.
+// blocks in the kernel, if the connection has no TLS: Go's own waiting for the network would add to the
+// latency.
 type pingPong struct {
-	file    *os.File
+	conn    io.ReadWriteCloser
 	request []byte
 	reply   []byte // where it is read
 }
@@ -32,7 +34,37 @@ const replyLimit = 10 * time.Second
 func newPingPong(
 	conn net.Conn, request []byte, whole func(io.Reader) (size int, err error),
 ) (*pingPong, error) {
+	p, err := wholePingPong(conn, request, whole)
+	if err != nil {
+		return nil, errors.Join(err, conn.Close())
+	}
+	if _, encrypted := conn.(*tls.Conn); encrypted {
+		p.conn = timed{conn}
+		return p, nil
+	}
 	defer conn.Close()
+	file, err := blocking(conn)
+	if err != nil {
+		return nil, err
+	}
+	p.conn = file
+	return p, nil
+}
+
+// timed is a connection whose every write begins the time for a reply.
+type timed struct{ net.Conn }
+
+func (t timed) Write(b []byte) (int, error) {
+	if err := t.SetDeadline(time.Now().Add(replyLimit)); err != nil {
+		return 0, err
+	}
+	return t.Conn.Write(b)
+}
+
+// wholePingPong learns how long a reply is.
+func wholePingPong(
+	conn net.Conn, request []byte, whole func(io.Reader) (size int, err error),
+) (*pingPong, error) {
 	if err := conn.SetDeadline(time.Now().Add(replyLimit)); err != nil {
 		return nil, err
 	}
@@ -43,11 +75,7 @@ func newPingPong(
 	if err != nil {
 		return nil, err
 	}
-	file, err := blocking(conn)
-	if err != nil {
-		return nil, err
-	}
-	return &pingPong{file: file, request: request, reply: make([]byte, size)}, nil
+	return &pingPong{request: request, reply: make([]byte, size)}, nil
 }
 
 // blocking returns a copy of the connection in which reads and writes block.
@@ -71,18 +99,18 @@ func blocking(conn net.Conn) (*os.File, error) {
 
 // trip makes one round trip.
 func (p *pingPong) trip() error {
-	if _, err := p.file.Write(p.request); err != nil {
+	if _, err := p.conn.Write(p.request); err != nil {
 		return err
 	}
-	_, err := io.ReadFull(p.file, p.reply)
+	_, err := io.ReadFull(p.conn, p.reply)
 	return err
 }
 
-func (p *pingPong) close() error { return p.file.Close() }
+func (p *pingPong) close() error { return p.conn.Close() }
 
 // dialPostgres returns a client that executes a prepared statement.
 func dialPostgres(ctx context.Context, w *ways.Way) (*pingPong, error) {
-	conn, err := pgconn.Connect(ctx, ways.PostgresURL(w.Addr, ways.Resource, 1))
+	conn, err := pgconn.Connect(ctx, w.PostgresURL(ways.Resource, 1))
 	if err != nil {
 		return nil, err
 	}

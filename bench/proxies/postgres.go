@@ -28,7 +28,7 @@ func measurePostgres(
 	ctx context.Context, s *settings, progress io.Writer,
 ) (r *report.Report, err error) {
 	stage, err := ways.StartPostgres(ctx, ways.Options{
-		Guard: s.Guard, Peers: true, Progress: progress, Settings: map[string]string{
+		Guard: s.Guard, Peers: true, TLS: s.tls, Progress: progress, Settings: map[string]string{
 			"synchronous_commit": "off", "shared_buffers": "256MB",
 			// Neither a checkpoint nor a vacuum may come during a measurement: the writes of one way
 			// would cost another.
@@ -39,13 +39,21 @@ func measurePostgres(
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, stage.Close()) }()
-	r = report.New("postgres", s.Options)
+	r = report.New(s.suite("postgres"), s.Options)
 	r.Programs, r.Notes = stage.Programs, postgresNotes
 	trials := postgresTrials(r, s, stage)
 	if err := initialise(ctx, stage, s.scale); err != nil {
 		return nil, err
 	}
 	return r, runTrials(ctx, trials, stage.Ways, s.Rounds, progress)
+}
+
+// suite is the name of a report.
+func (s *settings) suite(database string) string {
+	if s.tls {
+		return database + " with TLS"
+	}
+	return database
 }
 
 // postgresTrials returns the trials whose rows the flags choose.

@@ -36,12 +36,12 @@ var pipelines = []struct{ clients, depth int }{{1, 1}, {50, 1}, {50, 16}, {1, 64
 func measureRedis(
 	ctx context.Context, s *settings, progress io.Writer,
 ) (r *report.Report, err error) {
-	stage, err := ways.StartRedis(ctx, ways.Options{Guard: s.Guard, Peers: true, Progress: progress})
+	stage, err := ways.StartRedis(ctx, ways.Options{Guard: s.Guard, Peers: true, TLS: s.tls, Progress: progress})
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, stage.Close()) }()
-	r = report.New("redis", s.Options)
+	r = report.New(s.suite("redis"), s.Options)
 	r.Programs, r.Notes = stage.Programs, redisNotes
 	bar := report.Bar{Way: ways.Guard, Against: ways.HAProxy, Limit: 1}
 	var trials []trial
@@ -54,8 +54,12 @@ func measureRedis(
 				clients: p.clients, depth: p.depth, command: resp(c.command), reply: []byte(c.reply),
 				time: s.Duration(),
 			}
+			run := l.run
+			if s.tls {
+				run = l.runTLS
+			}
 			if s.Wants(row.Name) {
-				trials = append(trials, each(r.Row(row), l.run))
+				trials = append(trials, each(r.Row(row), run))
 			}
 		}
 	}

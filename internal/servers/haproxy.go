@@ -14,9 +14,14 @@ type HAProxy struct {
 	port int
 }
 
+// HAProxyOptions configure HAProxy.
+type HAProxyOptions struct {
+	TLS *Pair // what clients see; the server is reached with TLS, too. nil: no TLS
+}
+
 // StartHAProxy starts a relay to the upstream, a host:port. It returns a [MissingError] if HAProxy is
 // not installed.
-func StartHAProxy(ctx context.Context, upstream string) (*HAProxy, error) {
+func StartHAProxy(ctx context.Context, upstream string, o HAProxyOptions) (*HAProxy, error) {
 	program, err := system().haproxy()
 	if err != nil {
 		return nil, err
@@ -39,8 +44,13 @@ func StartHAProxy(ctx context.Context, upstream string) (*HAProxy, error) {
 	}
 	err = startOnFreePorts(ctx, 1, func(ports []int) error {
 		h.port = ports[0]
-		if err := acc.writeFile(h.configFile(), h.config(upstream)); err != nil {
+		if err := acc.writeFile(h.configFile(), h.config(upstream, o)); err != nil {
 			return err
+		}
+		if o.TLS != nil {
+			if err := acc.writeFile(h.certFile(), string(o.TLS.Cert)+string(o.TLS.Key)); err != nil {
+				return err
+			}
 		}
 		return h.Start(ctx)
 	})
@@ -51,7 +61,11 @@ func StartHAProxy(ctx context.Context, upstream string) (*HAProxy, error) {
 }
 
 // config leaves everything at its default that bears on speed: one thread for each core.
-func (h *HAProxy) config(upstream string) string {
+func (h *HAProxy) config(upstream string, o HAProxyOptions) string {
+	client, server := "", ""
+	if o.TLS != nil {
+		client, server = " ssl crt "+h.certFile(), " ssl verify none"
+	}
 	return fmt.Sprintf(`global
     maxconn 4000
 defaults
@@ -60,10 +74,12 @@ defaults
     timeout client 1h
     timeout server 1h
 listen relay
-    bind %s
-    server upstream %s
-`, h.Addr(), upstream)
+    bind %s%s
+    server upstream %s%s
+`, h.Addr(), client, upstream, server)
 }
+
+func (h *HAProxy) certFile() string { return filepath.Join(h.spec.dir, "certificate.pem") }
 
 func (h *HAProxy) configFile() string { return filepath.Join(h.spec.dir, "haproxy.cfg") }
 

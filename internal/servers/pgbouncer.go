@@ -14,6 +14,7 @@ import (
 // PgBouncerOptions configure PgBouncer.
 type PgBouncerOptions struct {
 	User string // of every server session; default: the superuser "postgres"
+	TLS  *Pair  // what clients see; the server is reached with TLS, too. nil: no TLS
 }
 
 // PgBouncer is a pooler in session mode in front of a Postgres. A client gets a server session of
@@ -53,8 +54,14 @@ func StartPgBouncer(
 	}
 	err = startOnFreePorts(ctx, 1, func(ports []int) error {
 		b.port = ports[0]
-		if err := acc.writeFile(b.configFile(), b.config(upstream)); err != nil {
+		if err := acc.writeFile(b.configFile(), b.config(upstream)+b.encryption(o.TLS)); err != nil {
 			return err
+		}
+		if o.TLS != nil {
+			err := errors.Join(acc.writeFile(b.certFile(), string(o.TLS.Cert)), acc.writeFile(b.keyFile(), string(o.TLS.Key)))
+			if err != nil {
+				return err
+			}
 		}
 		return b.Start(ctx)
 	})
@@ -81,6 +88,22 @@ default_pool_size = 250
 ignore_startup_parameters = extra_float_digits,options
 `, host, port, b.user, host, b.port)
 }
+
+// encryption lets clients do without TLS, too: the pooler is asked in plain text whether it is up.
+func (b *PgBouncer) encryption(t *Pair) string {
+	if t == nil {
+		return ""
+	}
+	return fmt.Sprintf(`server_tls_sslmode = require
+client_tls_sslmode = allow
+client_tls_cert_file = %s
+client_tls_key_file = %s
+`, b.certFile(), b.keyFile())
+}
+
+func (b *PgBouncer) certFile() string { return filepath.Join(b.spec.dir, "server.crt") }
+
+func (b *PgBouncer) keyFile() string { return filepath.Join(b.spec.dir, "server.key") }
 
 func (b *PgBouncer) configFile() string { return filepath.Join(b.spec.dir, "pgbouncer.ini") }
 

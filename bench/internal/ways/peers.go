@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"os"
 	"os/exec"
 	"regexp"
 	"strings"
@@ -20,7 +22,51 @@ type set struct {
 	Ways     []*Way
 	Programs []string // the versions of everything, for the reader
 
-	servers []closer // in the order of their start
+	servers []closer  // in the order of their start
+	tls     *tlsFiles // nil: no TLS
+}
+
+// tlsFiles are what encrypted connections need.
+type tlsFiles struct {
+	dir       string
+	authority *servers.Authority
+	pair      servers.Pair // of server and proxies
+}
+
+// encrypt makes the certificates of a stage with TLS.
+func (s *set) encrypt() error {
+	dir, err := os.MkdirTemp("", "bench-tls")
+	if err != nil {
+		return err
+	}
+	s.tls = &tlsFiles{dir: dir}
+	s.servers = append(s.servers, s.tls)
+	if s.tls.authority, err = servers.NewAuthority(dir); err != nil {
+		return err
+	}
+	s.tls.pair, err = s.tls.authority.Issue("localhost")
+	return err
+}
+
+// Close removes the files.
+func (t *tlsFiles) Close() error { return os.RemoveAll(t.dir) }
+
+// forProxy returns the certificate of a proxy; nil without TLS.
+func (t *tlsFiles) forProxy() *servers.Pair {
+	if t == nil {
+		return nil
+	}
+	return &t.pair
+}
+
+// forGuard returns the settings of a guard.
+func (t *tlsFiles) forGuard(settings map[string]string) map[string]string {
+	if t == nil {
+		return settings
+	}
+	all := map[string]string{"GUARD_TLS_CERT": t.pair.CertFile, "GUARD_TLS_KEY": t.pair.KeyFile}
+	maps.Copy(all, settings)
+	return all
 }
 
 // Close ends all servers, the last one first.
@@ -48,7 +94,7 @@ func (s *set) add(name string, progress io.Writer, p proxy, err error) error {
 		return err
 	}
 	s.servers = append(s.servers, p)
-	s.Ways = append(s.Ways, &Way{Name: name, Addr: p.Addr(), pid: p.PID})
+	s.Ways = append(s.Ways, &Way{Name: name, Addr: p.Addr(), TLS: s.tls != nil, pid: p.PID})
 	return nil
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/url"
 	"strings"
 
@@ -25,6 +26,7 @@ type Options struct {
 	Settings map[string]string // of Postgres
 	Redis    []string          // more arguments for the Redis server
 	Peers    bool              // other proxies, too
+	TLS      bool              // on every leg
 	Progress io.Writer
 }
 
@@ -44,12 +46,20 @@ func StartPostgres(ctx context.Context, o Options) (s *Postgres, err error) {
 			err = errors.Join(err, s.Close())
 		}
 	}()
-	s.Server, err = servers.StartPostgres(ctx, servers.PostgresOptions{Settings: o.Settings})
+	po := servers.PostgresOptions{Settings: maps.Clone(o.Settings)}
+	if o.TLS {
+		if err := s.encrypt(); err != nil {
+			return s, err
+		}
+		po.Settings["ssl"] = "on"
+		po.Files = map[string][]byte{"server.crt": s.tls.pair.Cert, "server.key": s.tls.pair.Key}
+	}
+	s.Server, err = servers.StartPostgres(ctx, po)
 	if err != nil {
 		return s, err
 	}
 	s.servers = append(s.servers, s.Server)
-	s.Ways = append(s.Ways, &Way{Name: Direct, Addr: s.Server.Addr()})
+	s.Ways = append(s.Ways, &Way{Name: Direct, Addr: s.Server.Addr(), TLS: o.TLS})
 	s.version(ctx, s.Server.Program("postgres"), "--version")
 	if err := s.prepare(ctx); err != nil {
 		return s, err
@@ -57,7 +67,7 @@ func StartPostgres(ctx context.Context, o Options) (s *Postgres, err error) {
 	if s.Guard, err = s.NewGuard(ctx, nil); err != nil {
 		return s, err
 	}
-	s.Ways = append(s.Ways, &Way{Name: Guard, Addr: s.Guard.Postgres, pid: s.Guard.PID})
+	s.Ways = append(s.Ways, &Way{Name: Guard, Addr: s.Guard.Postgres, TLS: o.TLS, pid: s.Guard.PID})
 	if o.Peers {
 		err = s.startPeers(ctx, o.Progress)
 	}
@@ -80,7 +90,7 @@ func (s *Postgres) NewGuard(
 	ctx context.Context, settings map[string]string,
 ) (*GuardProcess, error) {
 	g, err := StartGuard(ctx, GuardOptions{
-		Program: s.program, Postgres: s.Server.URL("guard", database), Settings: settings,
+		Program: s.program, Postgres: s.url("guard"), Settings: s.tls.forGuard(settings),
 	})
 	if err != nil {
 		return nil, err
@@ -89,13 +99,25 @@ func (s *Postgres) NewGuard(
 	return g, nil
 }
 
+// url is the URL of the server for a role.
+func (s *Postgres) url(role string) string {
+	u := s.Server.URL(role, database)
+	if s.tls == nil {
+		return u
+	}
+	return strings.Replace(u, "sslmode=disable", "sslmode=verify-full&sslrootcert="+s.tls.authority.File, 1)
+}
+
 func (s *Postgres) startPeers(ctx context.Context, progress io.Writer) error {
-	p, err := started(servers.StartPgBouncer(ctx, s.Server, servers.PgBouncerOptions{User: User}))
+	p, err := started(servers.StartPgBouncer(ctx, s.Server, servers.PgBouncerOptions{
+		User: User, TLS: s.tls.forProxy(),
+	}))
 	if err := s.add(PgBouncer, progress, p, err); err != nil {
 		return err
 	}
 	s.version(ctx, "pgbouncer", "--version")
-	p, err = started(servers.StartHAProxy(ctx, s.Server.Addr()))
+	// With TLS it passes on what client and server have encrypted: it does not speak Postgres.
+	p, err = started(servers.StartHAProxy(ctx, s.Server.Addr(), servers.HAProxyOptions{}))
 	if err := s.add(HAProxy, progress, p, err); err != nil {
 		return err
 	}
@@ -121,6 +143,19 @@ func Exec(ctx context.Context, url string, statements ...string) error {
 		}
 	}
 	return nil
+}
+
+// PostgresURL returns a connection URL for the way, under a token of the resource.
+func (w *Way) PostgresURL(resource string, token int64) string {
+	return strings.Replace(PostgresURL(w.Addr, resource, token), "sslmode=disable", "sslmode="+w.SSLMode(), 1)
+}
+
+// SSLMode is the mode of the way.
+func (w *Way) SSLMode() string {
+	if w.TLS {
+		return "require"
+	}
+	return "disable"
 }
 
 // PostgresURL returns a connection URL for an address, under a token of the resource.

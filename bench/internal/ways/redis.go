@@ -2,11 +2,14 @@ package ways
 
 import (
 	"bufio"
+	"cmp"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"time"
 
 	"github.com/ringfence/ringfence/internal/servers"
@@ -18,6 +21,7 @@ type Redis struct {
 	Server  *servers.Redis
 	Guard   *GuardProcess
 	program string
+	addr    string // with TLS, if that is wanted
 }
 
 // StartRedis starts a Redis, a guard, and, if they are wanted, the proxies for Redis.
@@ -28,12 +32,20 @@ func StartRedis(ctx context.Context, o Options) (s *Redis, err error) {
 			err = errors.Join(err, s.Close())
 		}
 	}()
-	s.Server, err = servers.StartRedis(ctx, servers.RedisOptions{Args: o.Redis})
+	ro := servers.RedisOptions{Args: o.Redis}
+	encrypted := ""
+	if o.TLS {
+		if encrypted, err = s.encryptRedis(&ro); err != nil {
+			return s, err
+		}
+	}
+	s.Server, err = servers.StartRedis(ctx, ro)
 	if err != nil {
 		return s, err
 	}
+	s.addr = cmp.Or(encrypted, s.Server.Addr())
 	s.servers = append(s.servers, s.Server)
-	s.Ways = append(s.Ways, &Way{Name: Direct, Addr: s.Server.Addr()})
+	s.Ways = append(s.Ways, &Way{Name: Direct, Addr: s.addr, TLS: o.TLS})
 	s.version(ctx, "redis-server", "--version")
 	if err := install(ctx, o.Guard, "GUARD_REDIS_UPSTREAM="+s.Server.URL()); err != nil {
 		return s, err
@@ -41,7 +53,7 @@ func StartRedis(ctx context.Context, o Options) (s *Redis, err error) {
 	if s.Guard, err = s.NewGuard(ctx, nil); err != nil {
 		return s, err
 	}
-	s.Ways = append(s.Ways, &Way{Name: Guard, Addr: s.Guard.Redis, pid: s.Guard.PID})
+	s.Ways = append(s.Ways, &Way{Name: Guard, Addr: s.Guard.Redis, TLS: o.TLS, pid: s.Guard.PID})
 	if o.Peers {
 		err = s.startPeers(ctx, o.Progress)
 	}
@@ -51,7 +63,7 @@ func StartRedis(ctx context.Context, o Options) (s *Redis, err error) {
 // NewGuard starts one more guard, with more settings. Close ends it, if nobody has before.
 func (s *Redis) NewGuard(ctx context.Context, settings map[string]string) (*GuardProcess, error) {
 	g, err := StartGuard(ctx, GuardOptions{
-		Program: s.program, Redis: s.Server.URL(), Settings: settings,
+		Program: s.program, Redis: s.url(), Settings: s.tls.forGuard(settings),
 	})
 	if err != nil {
 		return nil, err
@@ -60,12 +72,38 @@ func (s *Redis) NewGuard(ctx context.Context, settings map[string]string) (*Guar
 	return g, nil
 }
 
+// encryptRedis has the server listen with TLS on a port of its own, whose address it returns.
+func (s *Redis) encryptRedis(o *servers.RedisOptions) (address string, err error) {
+	if err := s.encrypt(); err != nil {
+		return "", err
+	}
+	at, err := servers.FreeAddresses(1)
+	if err != nil {
+		return "", err
+	}
+	_, port, _ := net.SplitHostPort(at[0])
+	o.Args = append(slices.Clone(o.Args), "--tls-port", port, "--tls-cert-file", s.tls.pair.CertFile,
+		"--tls-key-file", s.tls.pair.KeyFile, "--tls-ca-cert-file", s.tls.authority.File, "--tls-auth-clients", "no")
+	return at[0], nil
+}
+
+// url is the URL of the server.
+func (s *Redis) url() string {
+	if s.tls == nil {
+		return s.Server.URL()
+	}
+	return "rediss://" + s.addr + "/0?sslrootcert=" + s.tls.authority.File
+}
+
 func (s *Redis) startPeers(ctx context.Context, progress io.Writer) error {
-	p, err := started(servers.StartHAProxy(ctx, s.Server.Addr()))
+	p, err := started(servers.StartHAProxy(ctx, s.addr, servers.HAProxyOptions{TLS: s.tls.forProxy()}))
 	if err := s.add(HAProxy, progress, p, err); err != nil {
 		return err
 	}
 	s.version(ctx, "haproxy", "-v")
+	if s.tls != nil {
+		return nil // twemproxy has no TLS
+	}
 	p, err = started(servers.StartTwemproxy(ctx, s.Server))
 	if err := s.add(Twemproxy, progress, p, err); err != nil {
 		return err
@@ -80,10 +118,20 @@ const claimLimit = 2 * time.Minute
 // DialRedis opens a connection. Behind a guard it is under a token of the resource. Servers and other proxies get
 // no claim: twemproxy closes the connection when it does not know a command.
 func (w *Way) DialRedis(ctx context.Context, resource string, token int64) (net.Conn, error) {
-	if w.Name == Guard {
-		return DialRedis(ctx, w.Addr, resource, token)
+	conn, err := w.dial(ctx)
+	if err != nil || w.Name != Guard {
+		return conn, err
 	}
-	return new(net.Dialer).DialContext(ctx, "tcp", w.Addr)
+	return claimed(conn, resource, token)
+}
+
+// dial opens a connection, with TLS if the way has it.
+func (w *Way) dial(ctx context.Context) (net.Conn, error) {
+	if !w.TLS {
+		return new(net.Dialer).DialContext(ctx, "tcp", w.Addr)
+	}
+	d := &tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true}} // it costs next to nothing to verify
+	return d.DialContext(ctx, "tcp", w.Addr)
 }
 
 // DialRedis opens a connection to a guard, and puts it under a token of the resource. It returns once
@@ -93,6 +141,10 @@ func DialRedis(ctx context.Context, addr, resource string, token int64) (net.Con
 	if err != nil {
 		return nil, err
 	}
+	return claimed(conn, resource, token)
+}
+
+func claimed(conn net.Conn, resource string, token int64) (net.Conn, error) {
 	if err := claim(conn, resource, token); err != nil {
 		return nil, errors.Join(err, conn.Close())
 	}

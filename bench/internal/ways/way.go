@@ -22,6 +22,7 @@ const Resource = "orders"
 type Way struct {
 	Name string
 	Addr string // host:port
+	TLS  bool   // from the client to the proxy, and from there to the server
 
 	pid func() int // of the proxy; nil for direct
 }

@@ -272,7 +272,9 @@ func TestANewCertificateIsUsedWithoutARestart(t *testing.T) {
 	if got := name(); got != "the first" {
 		t.Fatalf("the guard shows %q", got)
 	}
-	e.authority.Issue("the second").Replace(t, shown)
+	if err := e.authority.Issue("the second").WriteTo(shown.CertFile, shown.KeyFile); err != nil {
+		t.Fatal(err)
+	}
 	for deadline := time.Now().Add(time.Minute); name() != "the second"; {
 		if time.Now().After(deadline) {
 			t.Fatal("the guard still shows the first certificate")
