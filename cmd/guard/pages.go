@@ -30,25 +30,26 @@ func (c *config) statusPage() *page.Page {
 	return page.New(hostname())
 }
 
-// shown returns a function that passes events on to tell, and to the status page if there is one.
-func (c *config) shown(
-	status *page.Page, name string, db marks.Store, tell func(marks.Event),
-) func(marks.Event) {
+// show has the status page, if there is one, show a store and hear of its events.
+func (c *config) show(
+	status *page.Page, name string, a *marks.Admission, audit *guard.Audit,
+) {
+	a.Notify = audit.Event
 	if status == nil {
-		return tell
+		return
 	}
 	show := status.Watch(page.Store{
-		Name: name,
+		Name: name, Sessions: a.Sessions, Refusals: audit.Refusals,
 		Marks: func(ctx context.Context) ([]marks.Mark, error) {
-			all, err := db.Marks(ctx)
+			all, err := a.Store.Marks(ctx)
 			if err != nil {
 				err = errors.New(c.scrub(err.Error()))
 			}
 			return all, err
 		},
 	})
-	return func(e marks.Event) {
-		tell(e)
+	a.Notify = func(e marks.Event) {
+		audit.Event(e)
 		show(e)
 	}
 }

@@ -89,10 +89,8 @@ func (c *config) servers(
 			return all, fmt.Errorf("%s: %w", p.name, err)
 		}
 		audit := guard.NewAudit(log, m, p.name)
-		a := &marks.Admission{
-			Store: db, Authority: who, Timeout: c.AdmitTimeout,
-			Notify: c.shown(status, p.name, db, audit.Event),
-		}
+		a := &marks.Admission{Store: db, Authority: who, Timeout: c.AdmitTimeout}
+		c.show(status, p.name, a, audit)
 		s := &guard.Server{
 			Protocol: p.serve(c, db, a, encryption, audit), Log: log, Metrics: m, Loops: loops,
 			Audit:          audit,

@@ -100,6 +100,7 @@ type Refusals struct {
 	Claim  fence.Claim // the last one
 	Client marks.Client
 	Reason string      // in one word; "error" if the error is no refusal
+	Text   string      // what the client was told; empty if the error is no refusal
 	Mark   fence.Token // 0: not known
 	At     time.Time   // when the last one was
 	Count  int
@@ -110,7 +111,7 @@ func (a *Audit) Refusals() (all []Refusals) {
 	for _, c := range a.refused.list() {
 		r := refusalIn(c.Last.Err)
 		all = append(all, Refusals{
-			c.Last.Claim, c.Last.Client, reason(c.Last.Err), r.Mark, c.At, c.Count,
+			c.Last.Claim, c.Last.Client, reason(c.Last.Err), r.Message, r.Mark, c.At, c.Count,
 		})
 	}
 	slices.SortFunc(all, func(a, b Refusals) int { return b.At.Compare(a.At) })

@@ -54,7 +54,7 @@ var allowed = map[string][]string{
 	"internal/keepalive": {"golang.org/x/sys"},
 	"internal/guard": {"fence", "internal/marks", "internal/relay", "internal/tlsconfig", prom,
 		"github.com/pires/go-proxyproto"},
-	"internal/guard/page":      {"fence", "internal/marks"},
+	"internal/guard/page":      {"fence", "internal/marks", "internal/guard"},
 	"internal/guard/guardtest": {"fence", "internal/marks", "internal/guard", "internal/relay", prom},
 	"internal/guard/console":   {pgwire},
 	"internal/guard/postgres": {"internal/refusal", "fence", "internal/marks",

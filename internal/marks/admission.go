@@ -51,11 +51,10 @@ type Admission struct {
 	Notify    func(Event)   // may be nil; must not block
 
 	seen     memory
-	opened   opened
 	verdicts verdicts
 	reasons  together[[]fence.Claim, map[fence.Resource]Mark]
 	releases together[Departed, struct{}]
-	relayed  relayed
+	sessions sessions
 }
 
 // Admit registers a session under all its claims. Until it returns nil, nothing of the client but
@@ -71,7 +70,7 @@ func (a *Admission) Admit(ctx context.Context, s Session, claims []Presented) er
 	if err != nil {
 		kind = Refused
 	} else {
-		a.opened.add(s)
+		a.admitted(ctx, s, claims)
 	}
 	for _, c := range claims {
 		a.notify(ctx, Event{
@@ -107,8 +106,7 @@ const releaseTime = 5 * time.Second
 // and nobody is admitted before it has removed the record.
 func (a *Admission) Release(ctx context.Context, s Session, claims []Presented) {
 	d := departed(s, claims)
-	a.relayed.remove(d)
-	if a.opened.remove(s) {
+	if a.sessions.remove(d) {
 		for _, c := range claims {
 			a.notify(ctx, Event{Kind: Closed, Claim: c.Under(""), Session: s})
 		}
@@ -188,7 +186,7 @@ func (a *Admission) admit(ctx context.Context, s Session, presented []Presented)
 	if err != nil {
 		return a.deposed(ctx, claims, err)
 	}
-	var quiet []relaying
+	var quiet []*openSession
 	defer func() { endIn(10*time.Millisecond, quiet) }() // after the newcomer has its answer
 	for {
 		stop := StepRegister.Begin(ctx)
@@ -205,7 +203,7 @@ func (a *Admission) admit(ctx context.Context, s Session, presented []Presented)
 			var older int
 			if older, err = a.raise(ctx, s, r.Claim); err == nil && older > 0 {
 				// The next registration would ask for it, but a busy store takes seconds to say so.
-				var more []relaying
+				var more []*openSession
 				more, err = a.endOlder(ctx, s, r.Claim, older)
 				quiet = append(quiet, more...)
 			}
@@ -329,7 +327,7 @@ func (a *Admission) raise(ctx context.Context, s Session, c fence.Claim) (older 
 // and that the caller must end.
 func (a *Admission) endOlder(
 	ctx context.Context, s Session, c fence.Claim, older int,
-) (quiet []relaying, err error) {
+) (quiet []*openSession, err error) {
 	defer StepRevoke.Begin(ctx)()
 	start := time.Now()
 	quiet = a.quiet(ctx, c)

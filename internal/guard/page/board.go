@@ -2,13 +2,11 @@ package page
 
 import (
 	"cmp"
-	"errors"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
-	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/internal/marks"
 )
 
@@ -17,16 +15,14 @@ type board struct {
 	guard   string
 	started time.Time
 
-	mu       sync.Mutex
-	changed  chan struct{} // closed by the next change; nil while nobody waits for one
-	stores   []*store
-	sessions sessions
-	refusals refusals
+	mu      sync.Mutex
+	changed chan struct{} // closed by the next change; nil while nobody waits for one
+	stores  []*store
 }
 
 // store is what the page knows of one store.
 type store struct {
-	name      string
+	Store
 	err       string    // why the marks could not be read last
 	read      time.Time // when they were read last; zero if never
 	marks     int       // in the store, when they were read
@@ -34,10 +30,10 @@ type store struct {
 	resources resources
 }
 
-func (b *board) add(name string) { b.stores = append(b.stores, &store{name: name}) }
+func (b *board) add(s Store) { b.stores = append(b.stores, &store{Store: s}) }
 
 func (b *board) of(name string) *store {
-	i := slices.IndexFunc(b.stores, func(s *store) bool { return s.name == name })
+	i := slices.IndexFunc(b.stores, func(s *store) bool { return s.Name == name })
 	return b.stores[i]
 }
 
@@ -67,16 +63,8 @@ func (b *board) event(name string, e marks.Event) {
 	switch e.Kind {
 	case marks.Raised:
 		b.change(func() bool { return b.of(name).resources.raised(e.Claim, now) })
-	case marks.Opened:
-		b.change(func() bool { b.sessions.open(name, e, now); return true })
-	case marks.Closed:
-		b.change(func() bool { b.sessions.close(name, e); return true })
-	case marks.Refused:
-		var r *fence.Refusal
-		if !errors.As(e.Err, &r) {
-			r = &fence.Refusal{Message: "unexpected error, see the log of the guard"}
-		}
-		b.change(func() bool { b.refusals.add(refusal(name, e.Claim, r, now)); return true })
+	case marks.Opened, marks.Closed, marks.Refused:
+		b.change(func() bool { return true }) // state reads them
 	}
 }
 

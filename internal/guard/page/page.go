@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/ringfence/ringfence/internal/guard"
 	"github.com/ringfence/ringfence/internal/marks"
 )
 
@@ -24,7 +25,9 @@ type Page struct {
 type Store struct {
 	Name string // such as postgres
 	// Marks reads all marks. The page shows its error, which must have no secrets.
-	Marks func(context.Context) ([]marks.Mark, error)
+	Marks    func(context.Context) ([]marks.Mark, error)
+	Sessions func() []marks.OpenSession // of this guard
+	Refusals func() []guard.Refusals    // by this guard
 }
 
 // New makes the page of a guard, which has a name for people.
@@ -38,7 +41,7 @@ func New(guard string) *Page {
 // Watch adds a store. It returns a function that hears of the store's events.
 func (p *Page) Watch(s Store) func(marks.Event) {
 	p.readers = append(p.readers, &reader{store: s, board: &p.board, opened: make(chan struct{}, 1)})
-	p.board.add(s.Name)
+	p.board.add(s)
 	return func(e marks.Event) { p.board.event(s.Name, e) }
 }
 

@@ -1,17 +1,15 @@
 package page
 
 import (
-	"cmp"
-	"slices"
 	"time"
 
 	"github.com/ringfence/ringfence/fence"
 )
 
-// refusalsMost is how many refusals are kept.
-const refusalsMost = 100
+// refusalsShown is how many rows of refusals the page shows.
+const refusalsShown = 100
 
-// Refusal is one or more refusals of the same token of a resource for the same reason.
+// Refusal is one or more refusals of a client under one token, for one reason.
 type Refusal struct {
 	Store    string         `json:"store"`
 	Client   string         `json:"client"` // the last one
@@ -24,29 +22,13 @@ type Refusal struct {
 	Times    int            `json:"times"`
 }
 
-func refusal(store string, c fence.Claim, r *fence.Refusal, at time.Time) Refusal {
-	return Refusal{
-		Store: store, Client: short(c.Holder), Resource: c.Resource, Token: c.Token, Mark: r.Mark,
-		Reason: cmp.Or(r.Reason.String(), "error"), Message: short(r.Message), At: at, Times: 1,
+// refusalsNow returns the refusals that the store's audit remembers.
+func (s *store) refusalsNow() (all []Refusal) {
+	for _, r := range s.Refusals() {
+		all = append(all, Refusal{
+			Store: s.Name, Client: short(r.Claim.Holder), Resource: r.Claim.Resource, Token: r.Claim.Token,
+			Mark: r.Mark, Reason: r.Reason, Message: short(r.Text), At: r.At, Times: r.Count,
+		})
 	}
-}
-
-// refusals are the last refusals, the latest first.
-type refusals []Refusal
-
-// add puts a refusal first. One for the same reason goes into it: a client that tries again and
-// again must not push out all others.
-func (all *refusals) add(r Refusal) {
-	i := slices.IndexFunc(*all, func(other Refusal) bool {
-		return other.Store == r.Store && other.Resource == r.Resource && other.Token == r.Token &&
-			other.Reason == r.Reason
-	})
-	switch {
-	case i >= 0:
-		r.Times += (*all)[i].Times
-		*all = slices.Delete(*all, i, i+1)
-	case len(*all) >= refusalsMost:
-		*all = (*all)[:refusalsMost-1]
-	}
-	*all = slices.Insert(*all, 0, r)
+	return all
 }

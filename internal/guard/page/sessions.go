@@ -7,10 +7,8 @@ import (
 	"github.com/ringfence/ringfence/internal/marks"
 )
 
-const (
-	sessionsMost  = 1000 // sessions that are kept; the others are only counted
-	sessionsShown = 100  // the latest of those that are kept
-)
+// sessionsShown is how many sessions the page shows: those that were admitted last.
+const sessionsShown = 100
 
 // Session is a session of this guard. One with several claims is several of these.
 type Session struct {
@@ -21,33 +19,16 @@ type Session struct {
 	Since    time.Time      `json:"since"`
 }
 
-// sessions holds the sessions of this guard.
-type sessions struct {
-	count int
-	kept  map[sessionKey]Session
-}
-
-type sessionKey struct {
-	store    string
-	resource fence.Resource
-	session  marks.Session
-}
-
-func (s *sessions) open(store string, e marks.Event, at time.Time) {
-	s.count++
-	if len(s.kept) >= sessionsMost {
-		return
+// sessionsNow returns how many sessions a store has, and the latest.
+func (s *store) sessionsNow() (count int, shown []Session) {
+	all := s.Sessions()
+	count = len(all)
+	all = latest(all, sessionsShown, func(o marks.OpenSession) time.Time { return o.Since },
+		func(o marks.OpenSession) string { return o.Client.Address })
+	for _, o := range all {
+		shown = append(shown, Session{
+			s.Name, o.Claim.Resource, o.Claim.Token, short(o.Claim.Holder), o.Since,
+		})
 	}
-	if s.kept == nil {
-		s.kept = make(map[sessionKey]Session)
-	}
-	s.kept[sessionKey{store, e.Claim.Resource, e.Session}] = Session{
-		Store: store, Resource: e.Claim.Resource, Token: e.Claim.Token,
-		Client: short(e.Claim.Holder), Since: at,
-	}
-}
-
-func (s *sessions) close(store string, e marks.Event) {
-	s.count--
-	delete(s.kept, sessionKey{store, e.Claim.Resource, e.Session})
+	return count, shown
 }

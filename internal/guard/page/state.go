@@ -30,20 +30,35 @@ type StoreState struct {
 // lanesMost is how many resources have their steps in a message.
 const lanesMost = 8
 
-// state returns a copy of what the page shows now.
+// state returns what the page shows now.
 func (b *board) state() State {
-	b.mu.Lock()
-	defer b.mu.Unlock()
 	s := State{
-		Guard: b.guard, Started: b.started, Now: time.Now(), Open: b.sessions.count,
-		Stores: []StoreState{}, Resources: []Resource{}, Sessions: []Session{},
-		Refusals: append([]Refusal{}, b.refusals...),
+		Guard: b.guard, Started: b.started, Now: time.Now(),
+		Stores: []StoreState{}, Resources: []Resource{}, Sessions: []Session{}, Refusals: []Refusal{},
 	}
 	for _, from := range b.stores {
-		s.Stores = append(s.Stores, StoreState{from.name, from.err, from.read, from.marks, from.sessions})
+		count, sessions := from.sessionsNow()
+		s.Open += count
+		s.Sessions = append(s.Sessions, sessions...)
+		s.Refusals = append(s.Refusals, from.refusalsNow()...)
+	}
+	s.Sessions = latest(s.Sessions, sessionsShown, func(o Session) time.Time { return o.Since },
+		func(o Session) string { return o.Client })
+	s.Refusals = latest(s.Refusals, refusalsShown, func(r Refusal) time.Time { return r.At },
+		func(r Refusal) string { return r.Client })
+	b.addMarks(&s)
+	return s
+}
+
+// addMarks adds what the page knows of the stores' marks.
+func (b *board) addMarks(s *State) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, from := range b.stores {
+		s.Stores = append(s.Stores, StoreState{from.Name, from.err, from.read, from.marks, from.sessions})
 		for _, r := range from.resources.all {
 			row := *r
-			row.Store = from.name
+			row.Store = from.Name
 			s.Resources = append(s.Resources, row)
 		}
 	}
@@ -56,10 +71,4 @@ func (b *board) state() State {
 			s.Resources[i].Steps = []Step{}
 		}
 	}
-	for _, open := range b.sessions.kept {
-		s.Sessions = append(s.Sessions, open)
-	}
-	s.Sessions = latest(s.Sessions, sessionsShown, func(o Session) time.Time { return o.Since },
-		func(o Session) string { return o.Client })
-	return s
 }

@@ -54,10 +54,12 @@ func serve(t *testing.T) *served {
 	s := &served{t: t, page: New("guard-1"), at: &pipes{
 		conns: make(chan net.Conn), closed: make(chan struct{}),
 	}}
-	s.notify = s.page.Watch(Store{Name: "postgres", Marks: func(context.Context) ([]marks.Mark, error) {
+	store := empty("postgres")
+	store.Marks = func(context.Context) ([]marks.Mark, error) {
 		s.reads.Add(1)
 		return nil, nil
-	}})
+	}
+	s.notify = s.page.Watch(store)
 	mux := http.NewServeMux()
 	s.page.Register(mux)
 	server := &http.Server{Handler: mux}

@@ -33,7 +33,7 @@ func (s *session) start(ctx context.Context, fromClient, fromServer []byte) {
 	s.ctx, s.stop = context.WithCancelCause(ctx)
 	s.server = s.client.Adopt(s.server)
 	state := &progress{status: 'I', stop: s.stop}
-	s.p.o.Admission.Relaying(s.ctx, s.id, s.claims, state)
+	s.p.o.Admission.Relaying(s.id, s.claims, state)
 	s.stopWatching = s.client.WhenDraining(state.drain)
 	s.down = &down{progress: state}
 	client := relay.Leg{Conn: s.client.Conn(), Early: fromClient}
