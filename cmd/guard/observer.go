@@ -20,7 +20,14 @@ func (c *config) authority(log *slog.Logger) (marks.Authority, *observer) {
 	o := &observer{open: func(ctx context.Context) (fence.Coordinator, error) {
 		return coordinators.All.Open(ctx, c.Coordinator, coordinators.Options{Logger: log})
 	}}
-	return marks.Elected{Observer: o}, o
+	elected := marks.Elected{Observer: o}
+	if c.Outage == "keep" {
+		return &marks.Keeping{Elected: elected, Kept: func(claim fence.Claim, why error) {
+			log.Warn("the coordinator does not answer; tokens that led when it last did are admitted",
+				"resource", claim.Resource, "token", claim.Token.String(), "err", c.scrub(why.Error()))
+		}}, o
+	}
+	return elected, o
 }
 
 // observer opens the coordinator at the first request, and again until that succeeds: a guard has

@@ -12,7 +12,6 @@ import (
 
 	"github.com/ringfence/ringfence/internal/guard"
 	"github.com/ringfence/ringfence/internal/guard/page"
-	"github.com/ringfence/ringfence/internal/marks"
 )
 
 // pages is what GUARD_HTTP_LISTEN serves.
@@ -28,30 +27,6 @@ func (c *config) statusPage() *page.Page {
 		return nil
 	}
 	return page.New(hostname())
-}
-
-// show has the status page, if there is one, show a store and hear of its events.
-func (c *config) show(
-	status *page.Page, name string, a *marks.Admission, audit *guard.Audit,
-) {
-	a.Notify = audit.Event
-	if status == nil {
-		return
-	}
-	show := status.Watch(page.Store{
-		Name: name, Sessions: a.Sessions, Refusals: audit.Refusals,
-		Marks: func(ctx context.Context) ([]marks.Mark, error) {
-			all, err := a.Store.Marks(ctx)
-			if err != nil {
-				err = errors.New(c.scrub(err.Error()))
-			}
-			return all, err
-		},
-	})
-	a.Notify = func(e marks.Event) {
-		audit.Event(e)
-		show(e)
-	}
 }
 
 // serve serves the pages until ctx ends. Then it ends the streams of the status page.

@@ -15,7 +15,6 @@ import (
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/internal/cli"
 	"github.com/ringfence/ringfence/internal/guard"
-	"github.com/ringfence/ringfence/internal/guard/page"
 	"github.com/ringfence/ringfence/internal/logging"
 	"github.com/ringfence/ringfence/internal/marks"
 	"github.com/ringfence/ringfence/internal/relay"
@@ -29,9 +28,9 @@ func (p *program) serve(ctx context.Context, c *config) error {
 	registry.MustRegister(collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	metrics := guard.NewMetrics(registry)
-	status := c.statusPage()
 	authority, observer := c.authority(log)
 	defer observer.Close()
+	watchers := watchers{status: c.statusPage(), elections: c.follower(observer, log)}
 
 	log.LogAttrs(ctx, slog.LevelInfo, "starting", settings.Effective(c)...)
 	loops, err := c.loops()
@@ -39,7 +38,7 @@ func (p *program) serve(ctx context.Context, c *config) error {
 		return err
 	}
 	defer loops.Close()
-	servers, err := c.servers(ctx, log, metrics, status, authority, loops)
+	servers, err := c.servers(ctx, log, metrics, watchers, authority, loops)
 	defer func() {
 		for _, s := range servers {
 			if s.Listener != nil {
@@ -48,13 +47,14 @@ func (p *program) serve(ctx context.Context, c *config) error {
 			s.Protocol.Close()
 		}
 	}()
+	defer watchers.elections.Close()
 	if err != nil {
 		return err
 	}
 	if len(servers) == 0 {
 		return cli.Mistake("nothing to serve: set GUARD_POSTGRES_LISTEN or GUARD_REDIS_LISTEN")
 	}
-	return serveAll(ctx, c, log, servers, pages{registry, metrics, status})
+	return serveAll(ctx, c, log, servers, pages{registry, metrics, watchers.status})
 }
 
 // loops starts the loops in which sessions are relayed: one for two processors, because the more
@@ -72,7 +72,7 @@ func (c *config) loops() (*relay.Loops, error) {
 
 // servers opens stores and listeners. It returns those that it has opened also with an error.
 func (c *config) servers(
-	ctx context.Context, log *slog.Logger, m *guard.Metrics, status *page.Page,
+	ctx context.Context, log *slog.Logger, m *guard.Metrics, w watchers,
 	who marks.Authority, loops *relay.Loops,
 ) ([]*guard.Server, error) {
 	encryption, err := c.tls(log)
@@ -90,7 +90,7 @@ func (c *config) servers(
 		}
 		audit := guard.NewAudit(log, m, p.name)
 		a := &marks.Admission{Store: db, Authority: who, Timeout: c.AdmitTimeout}
-		c.show(status, p.name, a, audit)
+		c.watch(w, p.name, a, audit)
 		s := &guard.Server{
 			Protocol: p.serve(c, db, a, encryption, audit), Log: log, Metrics: m, Loops: loops,
 			Audit:          audit,

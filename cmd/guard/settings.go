@@ -38,6 +38,7 @@ type config struct {
 	ProxyNetworks []string `env:"GUARD_PROXY_NETWORKS"`
 
 	Coordinator settings.URL `env:"GUARD_COORDINATOR"`
+	Outage      string       `env:"GUARD_COORDINATOR_OUTAGE" envDefault:"refuse"`
 	Issuer      string       `env:"GUARD_ISSUER" envDefault:"unverified"`
 	Resources   []string     `env:"GUARD_RESOURCES"`
 	Unfenced    string       `env:"GUARD_UNFENCED" envDefault:"refuse"`
@@ -110,6 +111,12 @@ func (c *config) Validate() error {
 				bad("%s: role %d is %q: separate the names by a comma and nothing else", name, i+1, role)
 			}
 		}
+	}
+	if c.Outage != "refuse" && c.Outage != "keep" {
+		bad("GUARD_COORDINATOR_OUTAGE is %q, neither refuse nor keep", c.Outage)
+	}
+	if c.Outage == "keep" && c.Coordinator.Reveal() == "" {
+		bad("GUARD_COORDINATOR_OUTAGE=keep needs GUARD_COORDINATOR")
 	}
 	switch c.Unfenced {
 	case "refuse":

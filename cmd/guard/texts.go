@@ -84,6 +84,13 @@ var texts = settings.Texts{
 			holder leads. Unset: the mark alone decides and every higher token raises it, which is
 			weaker`,
 	},
+	"GUARD_COORDINATOR_OUTAGE": {
+		Meaning: `
+			what happens to new sessions while the coordinator does not answer. refuse: none is
+			admitted. keep: a token that this guard has verified before may open further sessions
+			while the mark is its own. A leader that was deposed meanwhile could do so, too, until a
+			guard that reaches the coordinator raises the mark`,
+	},
 	"GUARD_ISSUER": {
 		Meaning: "name of the issuer of tokens when there is no coordinator",
 	},

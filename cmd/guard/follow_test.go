@@ -1,0 +1,75 @@
+package main
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ringfence/ringfence/internal/servers"
+	"github.com/ringfence/ringfence/internal/servers/serverstest"
+)
+
+func TestADeposedLeaderIsCutOffBeforeTheNewOneConnects(t *testing.T) {
+	_, env := fresh(t)
+	invoke(t, env, "install")
+	zk := serverstest.ZooKeeper(t, servers.ZooKeeperOptions{})
+	r := serving(t, append(env, "GUARD_COORDINATOR=zk://"+zk.Addr())...)
+	r.ready(http.StatusOK)
+	first := elected(t, zk)
+	idle, err := r.connect(int(first.Token()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	open, err := r.connect(int(first.Token()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := open.Exec(t.Context(), "begin; create temporary table t (n int)"); err != nil {
+		t.Fatal(err)
+	}
+	resign(t, first)
+	elected(t, zk) // and does not connect
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	_, err = idle.WaitForNotification(ctx)
+	wantCode(t, err, "RF001")
+	_, err = open.WaitForNotification(ctx)
+	wantCode(t, err, "RF001")
+}
+
+func TestASettingKeepsALeaderServedWhileTheCoordinatorIsDown(t *testing.T) {
+	_, env := fresh(t)
+	invoke(t, env, "install")
+	zk := serverstest.ZooKeeper(t, servers.ZooKeeperOptions{})
+	env = append(env, "GUARD_COORDINATOR=zk://"+zk.Addr(), "GUARD_ADMIT_TIMEOUT=3s")
+	refuses := serving(t, env...)
+	keeps := serving(t, append(env, "GUARD_COORDINATOR_OUTAGE=keep")...)
+	started := serving(t, append(env, "GUARD_COORDINATOR_OUTAGE=keep")...) // and has verified nobody
+	token := int(elected(t, zk).Token())
+	for _, r := range []*running{refuses, keeps} {
+		r.ready(http.StatusOK)
+		if _, err := r.connect(token); err != nil {
+			t.Fatal(err)
+		}
+	}
+	started.ready(http.StatusOK)
+	if err := zk.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := keeps.connect(token); err != nil {
+		t.Error(err)
+	}
+	if log := keeps.log.String(); !strings.Contains(log, "does not answer") {
+		t.Errorf("the outage is not in the log: %s", log)
+	}
+	for name, r := range map[string]*running{"refuse": refuses, "keep, after a restart": started} {
+		_, err := r.connect(token)
+		if wantCode(t, err, "RF007"); t.Failed() {
+			t.Fatal(name)
+		}
+	}
+	_, err := keeps.connect(token + 1)
+	wantCode(t, err, "RF007")
+}
