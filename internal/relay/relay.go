@@ -72,6 +72,9 @@ func Start(ctx context.Context, client, server Leg, up, down Walker, alive Liven
 	upward.ended = func(e End) {
 		r.ends <- e
 		toClient.linger()
+		if ctx.Err() != nil {
+			return // the hook has stopped both; TLS would wait for a server that does not read
+		}
 		CloseWrite(server.Conn)
 		_ = server.SetReadDeadline(time.Now().Add(Linger))
 		if ctx.Err() != nil {
