@@ -165,7 +165,7 @@ func status(t *testing.T, ctx context.Context, s *System) {
 	if err != nil || len(stores) != 2 || !stores[0].Ready || !stores[1].Ready {
 		t.Errorf("status: %v\n%s", err, out)
 	}
-	_, err = s.Operator(ctx, "protect")
+	_, err = s.Operator(ctx, "forget")
 	if err == nil || !strings.Contains(err.Error(), "not a subcommand") {
 		t.Errorf("an operator's mistake: %v", err)
 	}

@@ -83,7 +83,7 @@ function tables() {
   ]), 'No term has raised a mark yet.');
   byId('refusals-note').textContent = 'by this guard; equal ones are one row';
   fill('refusals', state.refusals.map((r) => [
-    since(r.at), [r.client], [named(r)], [token(r.token), 'n'], [token(r.mark), 'n'],
+    since(r.at), [r.client || 'several clients'], [named(r)], [token(r.token), 'n'], [token(r.mark), 'n'],
     [r.reason.replaceAll('_', ' '), 'why', r.message], [r.times, 'n'],
   ]), 'None since this guard was started.');
   byId('sessions-note').textContent = state.open > state.sessions.length
