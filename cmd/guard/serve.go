@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -57,18 +58,23 @@ func (p *program) serve(ctx context.Context, c *config) error {
 	return serveAll(ctx, c, log, servers, pages{registry, metrics, watchers.status})
 }
 
-// loops starts the loops in which sessions are relayed: one for two processors, because the more
-// sessions a loop has, the more it moves at a time. A loop keeps one of Go's processors while it
-// waits, so there is one more for each.
+// loops starts the loops in which sessions are relayed.
 func (c *config) loops() (*relay.Loops, error) {
 	if c.Relay == "goroutines" {
 		return nil, nil
 	}
+	return relay.StartLoops(loops())
+}
+
+// loops returns how many loops a guard has: one for two processors, because the more sessions a loop
+// has, the more it moves at a time. A loop keeps one of Go's processors while it waits, so there is
+// one more for each, once for the process.
+var loops = sync.OnceValue(func() int {
 	processors := runtime.GOMAXPROCS(0)
 	loops := (processors + 1) / 2
 	runtime.GOMAXPROCS(processors + loops)
-	return relay.StartLoops(loops)
-}
+	return loops
+})
 
 // servers opens stores and listeners. It returns those that it has opened also with an error.
 func (c *config) servers(
