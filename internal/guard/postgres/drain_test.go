@@ -11,6 +11,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/ringfence/ringfence/internal/guard"
 )
 
 // stopping shuts a guard down in the background and returns once it no longer accepts connections.
@@ -79,11 +81,47 @@ func TestAnOpenTransactionIsCutWhenTheDrainDeadlinePasses(t *testing.T) {
 	g.Stop()
 	_, err := busy.Exec(t.Context(), "commit")
 	wantCode(t, err, "57P01")
+	if pg := (*pgconn.PgError)(nil); errors.As(err, &pg) && !strings.Contains(pg.Detail, "rolled back") {
+		t.Errorf("the detail is %q", pg.Detail)
+	}
 	g.until("select count(*) from pg_stat_activity where usename = 'app' "+
 		"and datname = current_database()", 0)
 	if n := g.count("select count(*) from ledger"); n != 0 {
 		t.Errorf("%d rows", n)
 	}
+}
+
+// The server may still execute it.
+func TestAStatementThatRunsAtTheDrainDeadlineIsSaidToBeUnknown(t *testing.T) {
+	g := fencedBy(t, setup{drain: 100 * time.Millisecond})
+	release, result := g.held(g.open(5))
+	g.Stop()
+	err := <-result
+	wantCode(t, err, "08007")
+	if pg := (*pgconn.PgError)(nil); errors.As(err, &pg) && !strings.Contains(pg.Detail, "may have been") {
+		t.Errorf("the detail is %q", pg.Detail)
+	}
+	release()
+}
+
+// libpq tries the next host of its list after 57P03 only.
+func TestALoginDuringAShutdownIsSentToTheNextHost(t *testing.T) {
+	g := fencedBy(t, setup{
+		drain: time.Minute, limit: func(s *guard.Server) { s.MaxUnadmitted, s.Grace = 1, time.Hour },
+	})
+	busy := g.open(5)
+	g.exec(busy, "begin")
+	early, waiting := dialWire(t, g.Addr), dialWire(t, g.Addr)
+	g.AwaitMetric("ringfence_connections", "waiting", 1)
+	stopped := g.stopping()
+	for name, w := range map[string]*wire{"being served": early, "in the queue": waiting} {
+		g.claim(w)
+		if e := w.until("E").error(t); e.Code != "57P03" || !strings.Contains(e.Message, "shutting down") {
+			t.Errorf("%s: the client got %+v", name, e)
+		}
+	}
+	g.exec(busy, "commit")
+	<-stopped
 }
 
 // Every commit that the guard forwarded must be answered. A client that gets the shutdown error

@@ -13,6 +13,7 @@ import (
 
 // SQLSTATEs of Postgres itself that the guard uses (manual, appendix A).
 const (
+	resolutionUnknown     = "08007"
 	adminShutdown         = "57P01"
 	cannotConnectNow      = "57P03"
 	idleSessionTimeout    = "57P05"
@@ -67,9 +68,33 @@ func fatal(code, message, detail, hint string) *pgproto3.ErrorResponse {
 	}
 }
 
+// connectAgain is the hint of a guard that shuts down.
+const connectAgain = "connect again, with the same token if this process still leads"
+
+// unavailable refuses a login because the guard is shutting down. With this code libpq tries the next
+// host of its list.
+func unavailable() *pgproto3.ErrorResponse {
+	return fatal(cannotConnectNow, "the guard is shutting down", "nothing was written", connectAgain)
+}
+
+// shuttingDown is the last word to a session that was at rest outside of a transaction.
 func shuttingDown() *pgproto3.ErrorResponse {
-	return fatal(adminShutdown, "the guard is shutting down", "",
-		"connect again, with the same token if this process still leads")
+	return fatal(adminShutdown, "the guard is shutting down",
+		"nothing was executed after the last answer", connectAgain)
+}
+
+// rolledBack is the last word to a session that was at rest in a transaction when the time for that
+// was over.
+func rolledBack() *pgproto3.ErrorResponse {
+	return fatal(adminShutdown, "the guard is shutting down",
+		"the open transaction did not end within GUARD_DRAIN_TIMEOUT and is rolled back", connectAgain)
+}
+
+// unanswered is the last word to a session whose statement ran when the time for that was over.
+func unanswered() *pgproto3.ErrorResponse {
+	return fatal(resolutionUnknown, "the guard is shutting down, and the last statement had no answer",
+		"it did not end within GUARD_DRAIN_TIMEOUT, and may have been committed",
+		"connect again, and look whether it was before you repeat it")
 }
 
 func evicted() *pgproto3.ErrorResponse {

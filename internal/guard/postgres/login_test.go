@@ -292,7 +292,7 @@ func TestAGuardDoesNotWaitForeverForAServerThatDoesNotAnswerALogin(t *testing.T)
 		t.Errorf("the guard took %v to stop, though a login has no open transaction", d)
 	}
 	for _, w := range []*wire{silent, w, told} {
-		if e := w.until("E").error(t); e.Code != adminShutdown {
+		if e := w.until("E").error(t); e.Code != cannotConnectNow {
 			t.Errorf("the client got %+v", e)
 		}
 	}

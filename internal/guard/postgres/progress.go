@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"sync"
+
+	"github.com/jackc/pgx/v5/pgproto3"
 )
 
 var (
@@ -70,6 +72,19 @@ func (p *progress) drainIfIdle() {
 		p.closed = errDrained
 		p.stop(errDrained)
 	}
+}
+
+// lastWord returns what the client of a session is told that a shutdown has ended. The relay has ended.
+func (p *progress) lastWord() *pgproto3.ErrorResponse {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch {
+	case !p.atRest():
+		return unanswered()
+	case p.status == 'I':
+		return shuttingDown()
+	}
+	return rolledBack()
 }
 
 func (p *progress) atRest() bool { return p.pending == 0 && !p.unsynced && !p.midMessage }

@@ -94,8 +94,12 @@ func (p *Protocol) Close() {
 func (p *Protocol) Refuse(c *guard.Client, why string) {
 	_ = c.SetDeadline(time.Now().Add(3 * time.Second))
 	if _, s, err := p.greet(context.Background(), c); err == nil && !s.cancel {
-		_ = send(c, fatal(tooManyConnections, why, "nothing was sent to the database",
-			"try again later, or raise the limit in the guard's settings"))
+		answer := fatal(tooManyConnections, why, "nothing was sent to the database",
+			"try again later, or raise the limit in the guard's settings")
+		if c.Draining.Err() != nil {
+			answer = unavailable()
+		}
+		_ = send(c, answer)
 	}
 	guard.CloseGently(c)
 }
@@ -314,7 +318,7 @@ func (p *Protocol) failLogin(ctx context.Context, c *guard.Client, err error) er
 		_ = p.refuse(c, violation("login was not finished within %s", p.o.LoginTimeout))
 		return why
 	case ctx.Err() != nil:
-		_ = c.LastWord(encoded(shuttingDown()))
+		_ = c.LastWord(encoded(unavailable()))
 		return nil
 	case errors.Is(err, io.EOF):
 		return nil

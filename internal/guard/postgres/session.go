@@ -92,7 +92,7 @@ func (s *session) sendReason(drained bool) {
 	_ = s.client.SetDeadline(time.Now().Add(guard.LastWordTime))
 	switch {
 	case drained:
-		_ = send(s.client, shuttingDown())
+		_ = send(s.client, s.down.progress.lastWord())
 	case why != nil:
 		_ = send(s.client, errorResponse(why))
 	default:
