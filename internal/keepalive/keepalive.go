@@ -33,6 +33,29 @@ func (t Timeouts) ListenConfig() *net.ListenConfig {
 	return &net.ListenConfig{KeepAliveConfig: t.config(), Control: t.control}
 }
 
+// Listener returns a listener of connections with these timeouts, for one that somebody else has
+// opened.
+func (t Timeouts) Listener(l net.Listener) net.Listener { return &listener{l, t} }
+
+type listener struct {
+	net.Listener
+	timeouts Timeouts
+}
+
+// Accept sets the timeouts as well as it can. A connection on which that fails is broken already.
+func (l *listener) Accept() (net.Conn, error) {
+	c, err := l.Listener.Accept()
+	tcp, ok := c.(*net.TCPConn)
+	if err != nil || !ok {
+		return c, err
+	}
+	_ = tcp.SetKeepAliveConfig(l.timeouts.config())
+	if raw, err := tcp.SyscallConn(); err == nil {
+		_ = l.timeouts.control("tcp", "", raw)
+	}
+	return c, nil
+}
+
 // config spends half of the time on silence and half on probes. The system counts whole seconds.
 func (t Timeouts) config() net.KeepAliveConfig {
 	silence := t.Silence

@@ -40,7 +40,25 @@ func TestBothEndsOfAConnectionNoticeASilentPeer(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer accepted.Close()
-	for name, c := range map[string]net.Conn{"dialed": dialed, "accepted": accepted} {
+	opened, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	opened = both.Listener(opened)
+	defer opened.Close()
+	other, err := net.Dial("tcp", opened.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	inherited, err := opened.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer inherited.Close()
+	for name, c := range map[string]net.Conn{
+		"dialed": dialed, "accepted": accepted, "accepted of another's listener": inherited,
+	} {
 		for what, want := range map[string]struct{ option, value int }{
 			"user timeout in ms":    {unix.TCP_USER_TIMEOUT, 20_000},
 			"silence before probes": {unix.TCP_KEEPIDLE, 15},

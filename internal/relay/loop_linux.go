@@ -1,6 +1,7 @@
 package relay
 
 import (
+	"context"
 	"fmt"
 	"net"
 	"runtime"
@@ -45,12 +46,36 @@ func (l *Loops) Close() {
 		return
 	}
 	for _, one := range l.all {
-		_, _ = unix.Write(one.bell, []byte{1, 0, 0, 0, 0, 0, 0, 0})
+		one.mu.Lock()
+		one.closing = true
+		one.mu.Unlock()
+		one.ring()
 	}
 	l.runs.Wait()
 	for _, one := range l.all {
 		one.closeFiles()
 	}
+}
+
+// Respond returns nil once every loop has handled an event, and the cause of ctx if one does not
+// before ctx ends.
+func (l *Loops) Respond(ctx context.Context) error {
+	if l == nil {
+		return nil
+	}
+	for i, one := range l.all {
+		answered := make(chan struct{})
+		one.mu.Lock()
+		one.calls = append(one.calls, answered)
+		one.mu.Unlock()
+		one.ring()
+		select {
+		case <-answered:
+		case <-ctx.Done():
+			return fmt.Errorf("relay loop %d of %d does not respond: %w", i+1, len(l.all), context.Cause(ctx))
+		}
+	}
+	return nil
 }
 
 // Adopt returns two connections that one loop watches, in place of a client's and its server's, if
@@ -97,11 +122,13 @@ func (l *loop) adopt(c net.Conn) net.Conn {
 type loop struct {
 	loops *Loops
 	epoll int
-	bell  int // an eventfd: it rings when the loop has to end
+	bell  int // an eventfd: it rings when the loop has to end or to answer
 
 	mu      sync.Mutex
 	sockets []place
 	vacant  []int32
+	calls   []chan struct{} // closed by the loop, to show that it works
+	closing bool
 
 	ready []*flow // have more to read; for the goroutine that runs the loop
 }
@@ -138,6 +165,21 @@ func newLoop(owner *Loops) (l *loop, err error) {
 func (l *loop) closeFiles() {
 	_ = unix.Close(l.epoll)
 	_ = unix.Close(l.bell)
+}
+
+func (l *loop) ring() { _, _ = unix.Write(l.bell, []byte{1, 0, 0, 0, 0, 0, 0, 0}) }
+
+// answer handles a ring of the bell. It reports whether the loop has to end.
+func (l *loop) answer() (end bool) {
+	var rings [8]byte
+	_, _ = unix.Read(l.bell, rings[:])
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, c := range l.calls {
+		close(c)
+	}
+	l.calls = nil
+	return l.closing
 }
 
 func (l *loop) add(fd int, events uint32, as id) error {
@@ -201,7 +243,7 @@ func (t *shift) handOver() {
 	t.loop.loops.runs.Go(func() { t.loop.run(rest) })
 }
 
-// run waits for events and handles them, until the bell rings or its shift is over.
+// run waits for events and handles them, until the loop is closed or its shift is over.
 func (l *loop) run(events []unix.EpollEvent) {
 	t := &shift{loop: l, events: events}
 	room := make([]unix.EpollEvent, 128)
@@ -210,7 +252,10 @@ func (l *loop) run(events []unix.EpollEvent) {
 			e := t.events[0]
 			t.events = t.events[1:]
 			if (id{e.Fd, e.Pad}) == bellID {
-				return
+				if l.answer() {
+					return
+				}
+				continue
 			}
 			if s := l.socket(id{e.Fd, e.Pad}); s != nil {
 				s.happened(e.Events, t)

@@ -2,7 +2,10 @@
 
 package relay
 
-import "net"
+import (
+	"context"
+	"net"
+)
 
 // Loops relay sessions with few threads, on Linux only.
 type Loops struct{}
@@ -12,6 +15,9 @@ func StartLoops(int) (*Loops, error) { return nil, nil }
 
 // Close does nothing.
 func (l *Loops) Close() {}
+
+// Respond returns nil.
+func (l *Loops) Respond(context.Context) error { return nil }
 
 // Adopt returns what it is given.
 func (l *Loops) Adopt(client, server net.Conn) (net.Conn, net.Conn) { return client, server }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"reflect"
 	"strings"
 )
 
@@ -50,6 +51,18 @@ func wrap(text string, width int) []string {
 		return lines
 	}
 	return append(lines, line)
+}
+
+// Changed returns the names of the settings that differ between two structs of the same type, to which
+// a and b point.
+func Changed(a, b any) (names []string) {
+	after := fields(b)
+	for i, before := range fields(a) {
+		if !reflect.DeepEqual(before.value.Interface(), after[i].value.Interface()) {
+			names = append(names, before.name)
+		}
+	}
+	return names
 }
 
 // Effective returns every setting with its value, for the log at the start. Secrets are masked.

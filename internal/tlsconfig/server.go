@@ -41,6 +41,20 @@ func NewServer(f Files, warn func(error)) (*Server, error) {
 	return s, err
 }
 
+// Reload reads these files at once, and uses them from now on in place of those before. After an error
+// nothing has changed.
+func (s *Server) Reload(f Files) error {
+	version := f.version()
+	config, err := f.read()
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.files, s.config, s.version, s.looked = f, config, version, time.Now()
+	return nil
+}
+
 // Config returns a configuration that always uses the newest files. protocols are the names that a
 // client may ask for (ALPN).
 func (s *Server) Config(protocols ...string) *tls.Config {

@@ -49,6 +49,22 @@ func TestANewVersionOfTheFilesIsUsedOnceItIsGood(t *testing.T) {
 	})
 }
 
+func TestOtherFilesAreUsedAtOnceIfTheyAreGood(t *testing.T) {
+	authority := serverstest.NewAuthority(t)
+	first, second := authority.Issue("first"), authority.Issue("second")
+	s, err := NewServer(Files{Cert: first.CertFile, Key: first.KeyFile}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	name := func() string { return s.current().Certificates[0].Leaf.Subject.CommonName }
+	if err := s.Reload(Files{Cert: second.CertFile, Key: first.KeyFile}); err == nil || name() != "first" {
+		t.Errorf("the key of another: %v, shows %q", err, name())
+	}
+	if err := s.Reload(Files{Cert: second.CertFile, Key: second.KeyFile}); err != nil || name() != "second" {
+		t.Errorf("%v, shows %q", err, name())
+	}
+}
+
 func write(t *testing.T, file string, content []byte) {
 	t.Helper()
 	if err := os.WriteFile(file, content, 0o600); err != nil {
