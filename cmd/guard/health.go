@@ -24,6 +24,10 @@ func (p *program) health(ctx context.Context, c *config) error {
 	if c.HTTPListen == "" {
 		return errors.New("no address: set GUARD_HTTP_LISTEN as for guard serve")
 	}
+	if strings.HasPrefix(c.HTTPListen, systemdPrefix) {
+		return fmt.Errorf("GUARD_HTTP_LISTEN is %s, and its address is not known here: set GUARD_HTTP_LISTEN "+
+			"to the address for this command", c.HTTPListen)
+	}
 	ctx, cancel := context.WithTimeout(ctx, healthTimeout)
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://guard/readyz", nil)

@@ -74,14 +74,17 @@ const maxSocketPath = len(syscall.RawSockaddrUnix{}.Path) - 1
 // checkListen says what is wrong with an address.
 func checkListen(address string) error {
 	path, unix := strings.CutPrefix(address, unixPrefix)
+	name, passed := strings.CutPrefix(address, systemdPrefix)
 	switch {
+	case passed:
+		return checkSocketName(name)
 	case !unix:
 		_, port, err := net.SplitHostPort(address)
 		if err == nil {
 			_, err = net.LookupPort("tcp", port)
 		}
 		if err != nil {
-			return fmt.Errorf("%q is not an address such as :6432, 127.0.0.1:6432 or unix:/path: %w",
+			return fmt.Errorf("%q is not an address such as :6432, 127.0.0.1:6432, unix:/path or systemd:name: %w",
 				address, err)
 		}
 	case !filepath.IsAbs(path) || strings.ContainsRune(path, 0):

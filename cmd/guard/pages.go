@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"time"
 
@@ -18,7 +19,8 @@ import (
 type pages struct {
 	registry prometheus.Gatherer
 	metrics  *guard.Metrics
-	status   *page.Page // nil if there is no GUARD_HTTP_LISTEN
+	status   *page.Page   // nil if there is no GUARD_HTTP_LISTEN
+	listener net.Listener // the same
 }
 
 // statusPage makes the status page, or nil if nobody could look at it.
@@ -29,9 +31,20 @@ func (c *config) statusPage() *page.Page {
 	return page.New(hostname())
 }
 
+// open opens the address of the pages, if there is one.
+func (p *pages) open(ctx context.Context, address string, o *openings) (err error) {
+	if p.status == nil {
+		return nil
+	}
+	if p.listener, err = o.listen(ctx, "http", address); err != nil {
+		return fmt.Errorf("GUARD_HTTP_LISTEN: %w", err)
+	}
+	return nil
+}
+
 // serve serves the pages until ctx ends. Then it ends the streams of the status page.
 func (p pages) serve(
-	ctx context.Context, address string, protocols []guard.Protocol, draining <-chan struct{},
+	ctx context.Context, protocols []guard.Protocol, draining <-chan struct{},
 ) error {
 	if p.status == nil {
 		return nil
@@ -44,13 +57,13 @@ func (p pages) serve(
 		p.status.Run(ctx)
 		return nil
 	})
-	group.Go(func() error { return serveHTTP(ctx, address, mux) })
+	group.Go(func() error { return serveHTTP(ctx, p.listener, mux) })
 	return group.Wait()
 }
 
 // serveHTTP serves until ctx ends. Requests that take longer than a second after that are cut off.
-func serveHTTP(ctx context.Context, address string, h http.Handler) error {
-	s := &http.Server{Addr: address, Handler: h, ReadHeaderTimeout: 5 * time.Second}
+func serveHTTP(ctx context.Context, l net.Listener, h http.Handler) error {
+	s := &http.Server{Handler: h, ReadHeaderTimeout: 5 * time.Second}
 	stopped := make(chan struct{})
 	unhook := context.AfterFunc(ctx, func() {
 		defer close(stopped)
@@ -60,7 +73,7 @@ func serveHTTP(ctx context.Context, address string, h http.Handler) error {
 			_ = s.Close()
 		}
 	})
-	err := s.ListenAndServe()
+	err := s.Serve(l)
 	if !unhook() {
 		<-stopped
 	}

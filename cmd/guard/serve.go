@@ -5,8 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
+	"os/signal"
 	"runtime"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -18,13 +21,28 @@ import (
 	"github.com/ringfence/ringfence/internal/guard"
 	"github.com/ringfence/ringfence/internal/logging"
 	"github.com/ringfence/ringfence/internal/marks"
+	"github.com/ringfence/ringfence/internal/marks/redis"
 	"github.com/ringfence/ringfence/internal/relay"
 	"github.com/ringfence/ringfence/internal/settings"
+	"github.com/ringfence/ringfence/internal/systemd"
 )
 
 // serve runs until ctx ends and every client is gone.
 func (p *program) serve(ctx context.Context, c *config) error {
-	log := logging.New(p.Stderr, c.Log)
+	hangups := make(chan os.Signal, 1)
+	signal.Notify(hangups, syscall.SIGHUP)
+	defer signal.Stop(hangups)
+	level := &slog.LevelVar{}
+	level.Set(c.Log)
+	log := logging.New(p.Stderr, level)
+	redis.LogTo(log)
+	unit := newUnit(p.Env, log)
+	defer unit.close()
+	sockets, err := systemd.Inherited(p.Env)
+	if err != nil {
+		return err
+	}
+	defer sockets.Close()
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
@@ -39,7 +57,12 @@ func (p *program) serve(ctx context.Context, c *config) error {
 		return err
 	}
 	defer loops.Close()
-	servers, err := c.servers(ctx, log, metrics, watchers, authority, loops)
+	encryption, err := c.tls(log)
+	if err != nil {
+		return err
+	}
+	open := &openings{sockets: sockets, timeouts: c.timeouts()}
+	servers, err := c.servers(ctx, log, metrics, watchers, authority, loops, encryption, open)
 	defer func() {
 		for _, s := range servers {
 			if s.Listener != nil {
@@ -55,7 +78,27 @@ func (p *program) serve(ctx context.Context, c *config) error {
 	if len(servers) == 0 {
 		return cli.Mistake("nothing to serve: set GUARD_POSTGRES_LISTEN or GUARD_REDIS_LISTEN")
 	}
-	return serveAll(ctx, c, log, servers, pages{registry, metrics, watchers.status})
+	pages := pages{registry: registry, metrics: metrics, status: watchers.status}
+	if err := pages.open(ctx, c.HTTPListen, open); err != nil {
+		return err
+	}
+	for _, name := range sockets.Left() {
+		log.Warn("a socket was passed that no setting names; its clients will wait in vain", "socket", name)
+	}
+	reloads := &reloader{
+		load: func() (*config, error) { return load(p.Env) },
+		log:  log, level: level, tls: encryption.Server, unit: unit, now: c,
+	}
+	unit.serving(open.opened)
+	return serveAll(ctx, c, log, servers, pages, lifecycle{unit, loops, reloads, hangups})
+}
+
+// lifecycle is what a guard does for its service manager and its operator.
+type lifecycle struct {
+	unit    *unit
+	loops   *relay.Loops
+	reloads *reloader
+	hangups <-chan os.Signal
 }
 
 // loops starts the loops in which sessions are relayed.
@@ -76,15 +119,14 @@ var loops = sync.OnceValue(func() int {
 	return loops
 })
 
+// processors is how many of Go's processors there were at first. A test runs many guards in a process.
+var processors = sync.OnceValue(func() int { return runtime.GOMAXPROCS(0) })
+
 // servers opens stores and listeners. It returns those that it has opened also with an error.
 func (c *config) servers(
 	ctx context.Context, log *slog.Logger, m *guard.Metrics, w watchers,
-	who marks.Authority, loops *relay.Loops,
+	who marks.Authority, loops *relay.Loops, encryption guard.TLS, open *openings,
 ) ([]*guard.Server, error) {
-	encryption, err := c.tls(log)
-	if err != nil {
-		return nil, err
-	}
 	var all []*guard.Server
 	for _, p := range c.configured() {
 		if p.listen(c) == "" {
@@ -108,7 +150,7 @@ func (c *config) servers(
 			return all, fmt.Errorf("%s: cannot guard this server: %w", p.name, err)
 		}
 		warn(ctx, log, p.name, db)
-		if s.Listener, err = listen(ctx, p.listen(c), c.timeouts()); err != nil {
+		if s.Listener, err = open.listen(ctx, p.name, p.listen(c)); err != nil {
 			return all, fmt.Errorf("%s: %w", p.name, err)
 		}
 		log.Info("listening", "protocol", p.name, "address", displayAddress(s.Listener))
@@ -137,11 +179,24 @@ func firstProbe(ctx context.Context, p guard.Protocol) error {
 	return nil
 }
 
-// serveAll runs all servers concurrently; the first failure stops the others.
+// serveAll runs all servers concurrently; the first failure stops the others. When ctx ends, the guard
+// is not ready any more, and stops serving GUARD_DRAIN_DELAY later.
 func serveAll(
-	ctx context.Context, c *config, log *slog.Logger, servers []*guard.Server, h pages,
+	ctx context.Context, c *config, log *slog.Logger, servers []*guard.Server, h pages, l lifecycle,
 ) error {
+	signalled := ctx
 	group, ctx := errgroup.WithContext(ctx)
+	serving, drain := context.WithCancel(context.WithoutCancel(ctx))
+	group.Go(func() error {
+		defer drain()
+		<-ctx.Done()
+		if signalled.Err() != nil {
+			log.Info("shutting down", "delay", c.DrainDelay.String(), "timeout", c.DrainTimeout.String())
+			l.unit.stops(c.DrainDelay, c.DrainTimeout)
+			time.Sleep(c.DrainDelay)
+		}
+		return nil
+	})
 	var all []guard.Protocol
 	clients, clientsGone := context.WithCancel(context.WithoutCancel(ctx))
 	left := make(chan struct{}, len(servers))
@@ -149,13 +204,21 @@ func serveAll(
 		all = append(all, s.Protocol)
 		group.Go(func() error {
 			defer func() { left <- struct{}{} }()
-			return s.Serve(ctx)
+			return s.Serve(serving)
 		})
 		group.Go(func() error {
-			watchReadiness(ctx, log, h.metrics, s.Protocol)
+			watchReadiness(ctx, log, h.metrics, l.unit, s.Protocol)
 			return nil
 		})
 	}
+	group.Go(func() error {
+		l.reloads.run(ctx, l.hangups)
+		return nil
+	})
+	group.Go(func() error {
+		l.unit.beat(clients, l.loops)
+		return nil
+	})
 	group.Go(func() error { // the HTTP pages are served until the last client is gone
 		defer clientsGone()
 		for range servers {
@@ -164,7 +227,7 @@ func serveAll(
 		return nil
 	})
 	group.Go(func() error {
-		return h.serve(clients, c.HTTPListen, all, ctx.Done())
+		return h.serve(clients, all, ctx.Done())
 	})
 	err := group.Wait()
 	log.Info("stopped")
@@ -172,15 +235,18 @@ func serveAll(
 }
 
 // watchReadiness logs and counts when a protocol becomes ready or stops being ready.
-func watchReadiness(ctx context.Context, log *slog.Logger, m *guard.Metrics, p guard.Protocol) {
+func watchReadiness(
+	ctx context.Context, log *slog.Logger, m *guard.Metrics, u *unit, p guard.Protocol,
+) {
+	defer m.Ready(p.Name(), false)
 	tick := time.NewTicker(2 * time.Second)
 	defer tick.Stop()
 	last := ""
 	for {
 		bounded, cancel := context.WithTimeout(ctx, 5*time.Second)
-		now := "ready"
+		now, why := "ready", ""
 		if err := p.Ready(bounded); err != nil {
-			now = err.Error()
+			now, why = err.Error(), err.Error()
 		}
 		cancel()
 		if ctx.Err() != nil {
@@ -193,6 +259,7 @@ func watchReadiness(ctx context.Context, log *slog.Logger, m *guard.Metrics, p g
 				level = slog.LevelError
 			}
 			log.Log(ctx, level, "readiness", "protocol", p.Name(), "state", now)
+			u.readiness(p.Name(), why)
 		}
 		last = now
 		select {

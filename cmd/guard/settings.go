@@ -49,16 +49,23 @@ type config struct {
 	MaxLogins      int           `env:"GUARD_MAX_LOGINS" envDefault:"40"`
 	LoginTimeout   time.Duration `env:"GUARD_LOGIN_TIMEOUT" envDefault:"30s"`
 	AdmitTimeout   time.Duration `env:"GUARD_ADMIT_TIMEOUT" envDefault:"10s"`
+	DrainDelay     time.Duration `env:"GUARD_DRAIN_DELAY" envDefault:"0s"`
 	DrainTimeout   time.Duration `env:"GUARD_DRAIN_TIMEOUT" envDefault:"30s"`
 	TCPKeepalive   time.Duration `env:"GUARD_TCP_KEEPALIVE" envDefault:"1m"`
 	TCPUserTimeout time.Duration `env:"GUARD_TCP_USER_TIMEOUT" envDefault:"0s"`
 	Relay          string        `env:"GUARD_RELAY" envDefault:"loops"`
 	Log            slog.Level    `env:"GUARD_LOG" envDefault:"info"`
+
+	SettingsFile string `env:"GUARD_SETTINGS_FILE"`
 }
 
 // load reads the settings. Its error lists every problem.
 func load(env []string) (*config, error) {
 	c := &config{}
+	env, err := withFile(env)
+	if err != nil {
+		return nil, err
+	}
 	if err := settings.Load(c, "GUARD_", env); err != nil {
 		return nil, err
 	}
@@ -166,8 +173,12 @@ func (c *config) checkNumbers(bad func(string, ...any)) {
 			bad("%s is %s: it must be above 0", name, d)
 		}
 	}
-	if c.TCPUserTimeout < 0 {
-		bad("GUARD_TCP_USER_TIMEOUT is %s: it must not be below 0", c.TCPUserTimeout)
+	for name, d := range map[string]time.Duration{
+		"GUARD_TCP_USER_TIMEOUT": c.TCPUserTimeout, "GUARD_DRAIN_DELAY": c.DrainDelay,
+	} {
+		if d < 0 {
+			bad("%s is %s: it must not be below 0", name, d)
+		}
 	}
 	for name, n := range map[string]int{
 		"GUARD_MAX_CONNECTIONS": c.MaxConnections, "GUARD_MAX_UNADMITTED": c.MaxUnadmitted,

@@ -9,7 +9,8 @@ var texts = settings.Texts{
 	"GUARD_POSTGRES_LISTEN": {
 		Meaning: `
 			address to listen on for Postgres clients, such as :6432, or unix:/dir/.s.PGSQL.6432,
-			a socket with mode 0666 that is removed at exit. Unset: no Postgres`,
+			a socket with mode 0666 that is removed at exit; or systemd:name, a socket that a .socket
+			unit with FileDescriptorName=name passes. Unset: no Postgres`,
 	},
 	"GUARD_POSTGRES_UPSTREAM": {
 		Meaning: `
@@ -39,7 +40,8 @@ var texts = settings.Texts{
 	},
 	"GUARD_REDIS_LISTEN": {
 		Meaning: `
-			address to listen on for Redis clients, such as :7379, or unix:/path. Unset: no Redis`,
+			address to listen on for Redis clients, such as :7379, unix:/path or systemd:name. Unset: no
+			Redis`,
 	},
 	"GUARD_REDIS_UPSTREAM": {
 		Meaning: `
@@ -103,7 +105,8 @@ var texts = settings.Texts{
 	},
 	"GUARD_HTTP_LISTEN": {
 		Meaning: `
-			address of the status page, /livez, /readyz and /metrics, such as 127.0.0.1:9090.
+			address of the status page, /livez, /readyz and /metrics, such as 127.0.0.1:9090 or
+			systemd:name.
 			Whoever reaches it can read resources, tokens, holders and client addresses. Unset: none`,
 	},
 	"GUARD_MAX_CONNECTIONS": {
@@ -136,10 +139,15 @@ var texts = settings.Texts{
 			how long a whole admission may take: to identify the session, query the coordinator,
 			raise the mark and wait for older sessions to end. After that the newcomer is refused`,
 	},
+	"GUARD_DRAIN_DELAY": {
+		Meaning: `
+			how long the guard goes on serving after SIGTERM, with /readyz at 503: as long as a load
+			balancer needs to notice. Then no new clients are accepted, and sessions end`,
+	},
 	"GUARD_DRAIN_TIMEOUT": {
 		Meaning: `
-			how long open transactions may continue after SIGTERM. A second signal ends the guard
-			at once`,
+			how long open transactions may continue after SIGTERM and GUARD_DRAIN_DELAY. A second
+			signal ends the guard at once`,
 	},
 	"GUARD_TCP_KEEPALIVE": {
 		Meaning: `
@@ -160,5 +168,11 @@ var texts = settings.Texts{
 	"GUARD_LOG": {
 		Meaning: `
 			debug, info, warn or error. The log goes to stderr: text on a terminal, JSON elsewhere`,
+	},
+	"GUARD_SETTINGS_FILE": {
+		Meaning: `
+			file with further settings, one NAME=value in a line; a variable of the environment comes
+			before it. SIGHUP has guard serve read it again: GUARD_LOG and the paths of certificates
+			take effect at once, and the log names the other settings that need a restart`,
 	},
 }

@@ -34,15 +34,19 @@ func (c *config) checkTLS(bad func(string, ...any)) {
 	}
 }
 
+func (c *config) tlsFiles() tlsconfig.Files {
+	return tlsconfig.Files{
+		Cert: c.TLSCert, Key: c.TLSKey, ClientCA: c.TLSClientCA,
+		ClientCertOptional: c.TLSClientAuth == certOptional,
+	}
+}
+
 // tls reads the certificate for the clients.
 func (c *config) tls(log *slog.Logger) (guard.TLS, error) {
 	if c.TLSCert == "" {
 		return guard.TLS{}, nil
 	}
-	server, err := tlsconfig.NewServer(tlsconfig.Files{
-		Cert: c.TLSCert, Key: c.TLSKey, ClientCA: c.TLSClientCA,
-		ClientCertOptional: c.TLSClientAuth == certOptional,
-	}, func(err error) { log.Error("TLS", "err", err) })
+	server, err := tlsconfig.NewServer(c.tlsFiles(), func(err error) { log.Error("TLS", "err", err) })
 	if err != nil {
 		return guard.TLS{}, fmt.Errorf("GUARD_TLS_CERT, GUARD_TLS_KEY, GUARD_TLS_CLIENT_CA: %w", err)
 	}

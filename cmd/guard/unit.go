@@ -1,0 +1,124 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/ringfence/ringfence/internal/relay"
+	"github.com/ringfence/ringfence/internal/systemd"
+)
+
+// unit tells the service manager what the guard does, if there is one.
+type unit struct {
+	manager *systemd.Manager
+	log     *slog.Logger
+
+	mu       sync.Mutex
+	opened   []string
+	notReady map[string]string // why, by protocol
+	failed   error             // of the last reload
+	stopping string
+}
+
+func newUnit(env []string, log *slog.Logger) *unit {
+	m, err := systemd.Connect(env)
+	if err != nil {
+		log.Warn("the service manager will not hear of this process", "err", err)
+	}
+	return &unit{manager: m, log: log, notReady: make(map[string]string)}
+}
+
+// serving says that every listener is open. Whether the stores can be used does not matter for this:
+// a restart would not help them.
+func (u *unit) serving(opened []string) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.opened = opened
+	u.manager.Ready(u.status())
+}
+
+// readiness says whether a protocol can admit sessions, and why not.
+func (u *unit) readiness(protocol, why string) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	delete(u.notReady, protocol)
+	if why != "" {
+		u.notReady[protocol] = why
+	}
+	u.manager.Status(u.status())
+}
+
+func (u *unit) reloading() { u.manager.Reloading() }
+
+// reloaded ends a reload, which has failed if err is not nil.
+func (u *unit) reloaded(err error) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.failed = err
+	u.manager.Ready(u.status())
+}
+
+// stops says that the guard stops, within this time.
+func (u *unit) stops(delay, drain time.Duration) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.stopping = fmt.Sprintf("Stopping: open transactions have %s to end", delay+drain)
+	u.manager.Stopping(u.status(), delay+drain+stopMargin)
+}
+
+// stopMargin is the time for everything at a stop that is not the drain: last words, releases.
+const stopMargin = 15 * time.Second
+
+// status is one line for people (systemctl status).
+func (u *unit) status() string {
+	all := []string{cmp.Or(u.stopping, "Serving "+strings.Join(u.opened, ", "))}
+	for _, p := range protocols {
+		if why := u.notReady[p.name]; why != "" {
+			all = append(all, p.name+" is not ready: "+why)
+		}
+	}
+	if u.failed != nil {
+		all = append(all, "the last reload failed: "+u.failed.Error())
+	}
+	return strings.Join(all, "; ")
+}
+
+// watchdogs is how many times the guard proves itself in the time in which it has to once.
+const watchdogs = 3
+
+// beat proves to the service manager that this process works, as often as it wants to, until ctx ends:
+// goroutines run, and every relay loop handles events. Databases and coordinators do not count,
+// because a restart would not mend them and would end the sessions.
+func (u *unit) beat(ctx context.Context, loops *relay.Loops) {
+	within := u.manager.Watchdog()
+	if within == 0 {
+		return
+	}
+	tick := time.NewTicker(within / watchdogs)
+	defer tick.Stop()
+	for {
+		bounded, cancel := context.WithTimeout(ctx, within)
+		err := loops.Respond(bounded)
+		cancel()
+		if ctx.Err() != nil {
+			return
+		}
+		if err == nil {
+			u.manager.Alive()
+		} else {
+			u.log.Error("the service manager is not told that the guard works", "err", err)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+func (u *unit) close() { u.manager.Close() }
