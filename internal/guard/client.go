@@ -61,9 +61,12 @@ func (c *Client) CloseWrite() error {
 // LastWordTime bounds the last message to a client.
 const LastWordTime = 2 * time.Second
 
-// LastWord tells the client why its connection ends, and closes it so that the message arrives.
+// LastWord tells the client why its connection ends, and closes it so that the message arrives. The
+// end arrives together with the message, where that is possible: a driver that takes the message for
+// the answer to a command and keeps the connection sees then that it is of no use.
 func (c *Client) LastWord(b []byte) error {
 	_ = c.SetDeadline(time.Now().Add(LastWordTime))
+	relay.Cork(c.Conn())
 	_, err := c.Write(b)
 	CloseGently(c)
 	return err

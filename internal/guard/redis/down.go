@@ -12,6 +12,7 @@ type down struct {
 	injected *injectedReplies
 	frames   frames
 	blind    bool
+	lastWord string // the answer to the sentinel of draining, which is for whoever closes the connection
 }
 
 // errDrained ends the relay: the server has answered the sentinel of draining, and everything
@@ -28,6 +29,9 @@ func (d *down) Walk(b []byte, w io.Writer) (int, error) {
 				break
 			}
 			if size > 0 {
+				if final {
+					d.lastWord, answer = answer, ""
+				}
 				if err := writeInjected(w, b[from:at], answer); err != nil {
 					return at, err
 				}
@@ -58,6 +62,9 @@ func (d *down) Walk(b []byte, w io.Writer) (int, error) {
 
 // writeInjected writes the bytes before an injected reply, and then the reply.
 func writeInjected(w io.Writer, before []byte, answer string) error {
+	if len(before)+len(answer) == 0 {
+		return nil
+	}
 	_, err := w.Write(append(before[:len(before):len(before)], answer...))
 	return err
 }

@@ -290,6 +290,7 @@ func (c *conn) closeWith(err error) error { return c.sendAndClose(bytes.NewBuffe
 func (c *conn) sendAndClose(what io.WriterTo) error {
 	c.client.Seat.Resume()
 	_ = c.client.SetWriteDeadline(time.Now().Add(guard.LastWordTime))
+	relay.Cork(c.client.Conn()) // see guard.Client.LastWord
 	n, err := what.WriteTo(c.client)
 	c.finalReplySent = c.finalReplySent || n > 0
 	if err != nil {

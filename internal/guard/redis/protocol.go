@@ -155,7 +155,7 @@ func (s *session) end(ctx context.Context, end relay.End) error {
 	var refused *fence.Refusal
 	switch {
 	case errors.Is(end.Err, errDrained):
-		return s.sendAndClose(&bytes.Buffer{}) // the client has got the error already
+		return s.sendAndClose(bytes.NewBufferString(s.down.lastWord))
 	case errors.Is(end.Err, relay.ErrStuck):
 		return guard.Stuck
 	case ctx.Err() != nil, !s.down.atBoundary():
