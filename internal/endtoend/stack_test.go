@@ -111,15 +111,23 @@ type guard struct {
 	cmd             *exec.Cmd
 	pg, redis, page string
 	log             *os.File
+	sockets         []*os.File // listeners for these addresses that it is started with; nil: it opens its own
 }
 
 func (s *stack) guard() *guard {
+	s.t.Helper()
+	g := s.prepared(serverstest.FreeAddresses(s.t, 3))
+	g.start()
+	return g
+}
+
+// prepared is a guard with these addresses for Postgres, Redis and HTTP that is not started yet.
+func (s *stack) prepared(at []string) *guard {
 	s.t.Helper()
 	log, err := os.Create(filepath.Join(s.t.TempDir(), "guard.log"))
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	at := serverstest.FreeAddresses(s.t, 3)
 	g := &guard{s: s, pg: at[0], redis: at[1], page: at[2], log: log}
 	s.t.Cleanup(func() {
 		g.signal(syscall.SIGCONT)
@@ -130,7 +138,6 @@ func (s *stack) guard() *guard {
 		}
 		log.Close()
 	})
-	g.start()
 	return g
 }
 
@@ -142,6 +149,14 @@ func (g *guard) start() {
 	g.cmd = g.s.program("guard", "serve")
 	g.cmd.Env = append(g.cmd.Env, "GUARD_POSTGRES_LISTEN="+g.pg, "GUARD_REDIS_LISTEN="+g.redis,
 		"GUARD_HTTP_LISTEN="+g.page, "GUARD_LOG=debug")
+	if g.sockets != nil {
+		// Only the process itself knows its id in time.
+		environ, program := g.cmd.Env, g.cmd.Path
+		g.cmd = exec.CommandContext(g.s.ctx, "sh", "-c", `LISTEN_PID=$$ exec "$0" serve`, program)
+		g.cmd.ExtraFiles = g.sockets
+		g.cmd.Env = append(environ, "LISTEN_FDS=3", "LISTEN_FDNAMES=postgres:redis:http",
+			"GUARD_POSTGRES_LISTEN=systemd:postgres", "GUARD_REDIS_LISTEN=systemd:redis", "GUARD_HTTP_LISTEN=systemd:http")
+	}
 	g.cmd.Stderr = g.log
 	if err := g.cmd.Start(); err != nil {
 		g.s.t.Fatal(err)
