@@ -36,6 +36,11 @@ dist: ## stripped programs for PLATFORMS, in dist/, with their checksums
 	    $(GO) build -trimpath -ldflags=-s -o dist/$$p/ ./cmd/guard ./cmd/leader || exit 1; \
 	done && cd dist && sha256sum */*/* > SHA256SUMS
 
+.PHONY: package
+package: PLATFORMS = linux/amd64 linux/arm64
+package: dist ## a .deb and an .rpm with a systemd unit, in dist/; VERSION=0.1.0
+	@GO="$(GO)" VERSION="$(VERSION)" scripts/package.sh
+
 .PHONY: demo
 demo: deps build ## a paused leader writes: without the guard, and through it
 	@$(GO) build -o bin/demo ./internal/demo && bin/demo -guard bin/guard
