@@ -41,7 +41,11 @@ var setting = regexp.MustCompile(`\b(?:GUARD|LEADER)(?:_[A-Z]+)+\b`)
 func TestSettingsExist(t *testing.T) {
 	known := read(t, filepath.Join(root, "cmd/guard/texts.go")) +
 		read(t, filepath.Join(root, "cmd/leader/texts.go"))
-	for _, file := range pages(t) {
+	packaged, err := filepath.Glob(filepath.Join(root, "packaging/*"))
+	if err != nil || len(packaged) == 0 {
+		t.Fatalf("%q, %v", packaged, err)
+	}
+	for _, file := range append(pages(t), packaged...) {
 		if filepath.Base(file) == "CHANGELOG.md" {
 			continue // it also names settings of the past
 		}

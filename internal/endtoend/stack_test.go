@@ -111,6 +111,7 @@ type guard struct {
 	cmd             *exec.Cmd
 	pg, redis, page string
 	log             *os.File
+	env             []string   // further settings
 	sockets         []*os.File // listeners for these addresses that it is started with; nil: it opens its own
 }
 
@@ -149,6 +150,7 @@ func (g *guard) start() {
 	g.cmd = g.s.program("guard", "serve")
 	g.cmd.Env = append(g.cmd.Env, "GUARD_POSTGRES_LISTEN="+g.pg, "GUARD_REDIS_LISTEN="+g.redis,
 		"GUARD_HTTP_LISTEN="+g.page, "GUARD_LOG=debug")
+	g.cmd.Env = append(g.cmd.Env, g.env...)
 	if g.sockets != nil {
 		// Only the process itself knows its id in time.
 		environ, program := g.cmd.Env, g.cmd.Path
