@@ -119,9 +119,6 @@ var loops = sync.OnceValue(func() int {
 	return loops
 })
 
-// processors is how many of Go's processors there were at first. A test runs many guards in a process.
-var processors = sync.OnceValue(func() int { return runtime.GOMAXPROCS(0) })
-
 // servers opens stores and listeners. It returns those that it has opened also with an error.
 func (c *config) servers(
 	ctx context.Context, log *slog.Logger, m *guard.Metrics, w watchers,
