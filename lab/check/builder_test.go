@@ -94,6 +94,12 @@ func (b *builder) write(process, store string, t fence.Token, o history.Outcome)
 	return e.Op
 }
 
+// refuse adds a write whose refusal names the mark.
+func (b *builder) refuse(process, store string, t, mark fence.Token) {
+	b.answer(b.invoke(process, store, history.Write, t), history.Stale,
+		fmt.Sprintf("RF001: stale token: %d is older than the mark %d of %q", t, mark, "orders"))
+}
+
 // writes adds n accepted writes to each store.
 func (b *builder) writes(process string, t fence.Token, n int) {
 	for range n {

@@ -12,7 +12,7 @@ import (
 // leaves the outcome unknown.
 func (r *run) falseRefusals(f *findings, figures *Figures) {
 	for _, store := range r.stores() {
-		since := r.unrecordedRaises(store)
+		since := r.possiblySince(store)
 		for _, o := range r.of(store) {
 			keepEarliest(since, o.age, o.invoked)
 		}

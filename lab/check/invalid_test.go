@@ -41,6 +41,18 @@ var flawedRuns = []struct {
 			b.answer(b.invoke("worker-1", rd, history.Raise, 10), history.OK, "")
 		}}).finish()
 	}, []string{"I2", "model"}},
+	{"a guard names a mark that nobody has won", func() []history.Event {
+		return goodRun(parts{before: func(b *builder) {
+			b.term("worker-2", history.Standing, 0)
+			b.refuse("worker-1", pg, 10, 15)
+		}}).finish()
+	}, []string{"model"}},
+	{"a guard raised the mark before the winner stood for election", func() []history.Event {
+		return goodRun(parts{before: func(b *builder) {
+			b.refuse("worker-1", pg, 10, 20)
+			b.term("worker-2", history.Standing, 0)
+		}}).finish()
+	}, []string{"model"}},
 	{"an acknowledged write is not there", func() []history.Event {
 		b := goodRun(parts{})
 		b.held = slices.Delete(b.held, 3, 4)

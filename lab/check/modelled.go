@@ -77,7 +77,7 @@ func (r *run) last() int64 { return r.events[len(r.events)-1].At }
 // with the first accepted operation under its token or a newer one that returns after it began. By
 // then the mark is that high, so in an order that has it later it can as well come right there.
 func (r *run) possibleRaises(store string) []porcupine.Operation {
-	since := r.unrecordedRaises(store)
+	since := r.possiblySince(store)
 	for _, o := range r.of(store) {
 		if !o.ok() {
 			keepEarliest(since, o.age, o.invoked)

@@ -44,6 +44,12 @@ var harmlessRuns = []struct {
 			healed: func(b *builder) { b.answer(old, history.OK, "") },
 		}).finish()
 	}},
+	{"a guard raised the mark before the winner reported anything", func() []history.Event {
+		return goodRun(parts{before: func(b *builder) {
+			b.term("worker-2", history.Standing, 0)
+			b.refuse("worker-1", pg, 10, 20)
+		}}).finish()
+	}},
 	{"an unanswered write was committed", func() []history.Event {
 		return goodRun(parts{before: func(b *builder) {
 			b.commits(b.invoke("worker-1", pg, history.Write, 10))
