@@ -25,6 +25,7 @@ type Options struct {
 	Time      time.Duration // how long a random scenario lasts
 	Session   time.Duration // session timeout at the coordinator; 0: the scenario's
 	Elections Elections     // which coordinator; ZooKeeper when empty
+	TLS       bool          // on every leg of guards and workers
 	Unguarded bool          // the workers bypass the guard, without tokens
 	Control   string        // the seeded bug, for the header
 	Command   string        // that repeats the run, for the header
@@ -83,6 +84,7 @@ func Run(ctx context.Context, s Scenario, o Options) (err error) {
 	s.Workload.Rounds = cmp.Or(s.Workload.Rounds, endless)
 	s.Topology.Route = cmp.Or(s.Topology.Route, Guarded)
 	s.Topology.Elections = cmp.Or(o.Elections, InZooKeeper)
+	s.Topology.TLS = o.TLS
 	if o.Session > 0 {
 		s.setSession(o.Session)
 	}

@@ -47,6 +47,7 @@ type Topology struct {
 	Elections   Elections     `json:"elections,omitempty"`   // where; in ZooKeeper when empty
 
 	GuardSettings []string `json:"guard_settings,omitempty"` // name=value
+	TLS           bool     `json:"tls,omitempty"`            // on every leg: --tls
 	// StoreLinks gives guards links to Postgres and Redis that can be shaped and turned. In
 	// containers it also gives them links to the coordinator, which they always have in package
 	// local.

@@ -12,6 +12,7 @@ import (
 	driver "github.com/redis/go-redis/v9"
 
 	"github.com/ringfence/ringfence/fence"
+	redismarks "github.com/ringfence/ringfence/internal/marks/redis"
 	"github.com/ringfence/ringfence/internal/refusal"
 	"github.com/ringfence/ringfence/lab/history"
 )
@@ -107,7 +108,7 @@ func (r *run) strayRedis(ctx context.Context, to, op string, c fence.Claim) erro
 	if r.o.Unguarded {
 		to = r.sys.Addresses().Redis
 	}
-	o, err := driver.ParseURL(to)
+	o, err := redismarks.ParseURL(to)
 	if err != nil {
 		return err
 	}

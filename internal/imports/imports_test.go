@@ -126,7 +126,7 @@ var allowed = map[string][]string{
 	// The lab's module. Only local and containers know how a system is built, only the worker
 	// writes, only flawed-guard is wired wrongly.
 	"lab": {"internal/refusal", "internal/coordinators", "internal/settings", "fence",
-		"lab/flaw", "lab/history", etcd, "go.uber.org/zap", zk, pgx, redis},
+		"internal/marks/redis", "lab/flaw", "lab/history", etcd, "go.uber.org/zap", zk, pgx, redis},
 	"lab/history":    {"fence", "golang.org/x/sys"},
 	"lab/check":      {"fence", "lab/history", "github.com/anishathalye/porcupine"},
 	"lab/browser":    {"github.com/chromedp/chromedp", "github.com/chromedp/cdproto"},

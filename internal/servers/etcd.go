@@ -18,6 +18,7 @@ import (
 type EtcdOptions struct {
 	Members int      // 1 (default) or 3
 	Args    []string // more arguments for etcd
+	TLS     *Pair    // of every member, for clients at TLSAddr; nil: no TLS
 }
 
 // Etcd is a cluster of one or three members. Its methods act on all of them; those of a member on that
@@ -31,8 +32,10 @@ type Etcd struct {
 type EtcdMember struct {
 	Process
 	name         string
-	client, peer int  // ports
-	joins        bool // it was lost, so it joins a cluster that exists
+	client, peer int   // ports
+	secure       int   // port for clients with TLS
+	tls          *Pair // nil: no TLS
+	joins        bool  // it was lost, so it joins a cluster that exists
 }
 
 // StartEtcd starts a cluster and returns when every member is healthy. It returns a [MissingError] if
@@ -48,7 +51,7 @@ func StartEtcd(ctx context.Context, o EtcdOptions) (*Etcd, error) {
 	}
 	e := &Etcd{dir: dir}
 	for i := range max(o.Members, 1) {
-		m := &EtcdMember{name: "m" + strconv.Itoa(i+1)}
+		m := &EtcdMember{name: "m" + strconv.Itoa(i+1), tls: o.TLS}
 		m.spec = spec{
 			name: "etcd " + m.name, dir: filepath.Join(dir, m.name),
 			command: func() []string { return append([]string{program}, append(e.arguments(m), o.Args...)...) },
@@ -58,9 +61,9 @@ func StartEtcd(ctx context.Context, o EtcdOptions) (*Etcd, error) {
 		}
 		e.Members = append(e.Members, m)
 	}
-	err = startOnFreePorts(ctx, 2*len(e.Members), func(ports []int) error {
+	err = startOnFreePorts(ctx, 3*len(e.Members), func(ports []int) error {
 		for i, m := range e.Members {
-			m.client, m.peer = ports[2*i], ports[2*i+1]
+			m.client, m.peer, m.secure = ports[3*i], ports[3*i+1], ports[3*i+2]
 			if err := m.wipe(); err != nil {
 				return err
 			}
@@ -79,8 +82,13 @@ func (e *Etcd) arguments(m *EtcdMember) []string {
 	if m.joins {
 		state = "existing"
 	}
-	return append(e.membership(m),
-		"--listen-client-urls", client, "--advertise-client-urls", client,
+	listen, files := client, []string(nil)
+	if m.tls != nil {
+		listen += ",https://" + m.TLSAddr()
+		files = []string{"--cert-file", m.tls.CertFile, "--key-file", m.tls.KeyFile}
+	}
+	return append(append(e.membership(m), files...),
+		"--listen-client-urls", listen, "--advertise-client-urls", client,
 		"--listen-peer-urls", m.PeerURL(), "--initial-cluster-state", state,
 		"--heartbeat-interval", "50", "--election-timeout", "500", "--unsafe-no-fsync",
 	)
@@ -110,6 +118,9 @@ func (e *Etcd) Addr() string {
 
 // Addr is the address for clients, 127.0.0.1:port.
 func (m *EtcdMember) Addr() string { return hostPort(m.client) }
+
+// TLSAddr is the address for clients with TLS.
+func (m *EtcdMember) TLSAddr() string { return hostPort(m.secure) }
 
 // PeerURL is where the other members reach it.
 func (m *EtcdMember) PeerURL() string { return "http://" + hostPort(m.peer) }

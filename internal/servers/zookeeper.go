@@ -17,6 +17,7 @@ type ZooKeeperOptions struct {
 	Nodes    int           // 1 (default) or 3
 	TickTime time.Duration // default 200 ms; sessions may be from 2 ticks to 60 s long
 	Settings []string      // more lines of zoo.cfg, for every node
+	TLS      *Pair         // of every node, for clients at TLSAddr; nil: no TLS
 }
 
 // ZooKeeper is an ensemble of one or three servers. Its methods act on all of them, and the methods
@@ -58,9 +59,9 @@ func StartZooKeeper(ctx context.Context, o ZooKeeperOptions) (*ZooKeeper, error)
 }
 
 func (z *ZooKeeper) create(ctx context.Context, o ZooKeeperOptions) error {
-	return startOnFreePorts(ctx, 3*len(z.Nodes), func(ports []int) error {
+	return startOnFreePorts(ctx, 4*len(z.Nodes), func(ports []int) error {
 		for i, n := range z.Nodes {
-			n.ports = zooKeeperPorts{client: ports[3*i], quorum: ports[3*i+1], election: ports[3*i+2]}
+			n.ports = zooKeeperPorts{ports[4*i], ports[4*i+1], ports[4*i+2], ports[4*i+3]}
 		}
 		for _, n := range z.Nodes {
 			if err := n.configure(o, z.Nodes); err != nil {

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -21,7 +22,7 @@ type ZooKeeperNode struct {
 	ports zooKeeperPorts
 }
 
-type zooKeeperPorts struct{ client, quorum, election int }
+type zooKeeperPorts struct{ client, quorum, election, secure int }
 
 // logbackConfig is for Homebrew's and Apache's packages, whose logger is at level debug by default.
 // Debian's package has no logger; it gets slf4j-simple, whose default is right.
@@ -62,6 +63,9 @@ func newZooKeeperNode(id int, parent, java, classPath string) *ZooKeeperNode {
 // Addr returns the address for clients, 127.0.0.1:port.
 func (n *ZooKeeperNode) Addr() string { return hostPort(n.ports.client) }
 
+// TLSAddr returns the address for clients with TLS.
+func (n *ZooKeeperNode) TLSAddr() string { return hostPort(n.ports.secure) }
+
 func (n *ZooKeeperNode) data() string { return filepath.Join(n.spec.dir, "data") }
 
 // configure writes the node's files. All nodes must have their ports.
@@ -82,14 +86,35 @@ func (n *ZooKeeperNode) configure(o ZooKeeperOptions, all []*ZooKeeperNode) erro
 			fmt.Fprintf(&b, "server.%d=%s:%d:%d\n", other.id, host, other.ports.quorum, other.ports.election)
 		}
 	}
-	for _, line := range o.Settings {
+	for _, line := range append(n.secured(o.TLS), o.Settings...) {
 		b.WriteString(line + "\n")
 	}
-	return errors.Join(
+	return errors.Join(n.writeKeyStore(o.TLS),
 		os.WriteFile(filepath.Join(n.spec.dir, "zoo.cfg"), []byte(b.String()), 0o644),
 		os.WriteFile(filepath.Join(n.spec.dir, "logback.xml"), []byte(logbackConfig), 0o644),
 		n.wipe(),
 	)
+}
+
+// secured returns the settings for clients with TLS, which need no certificate of their own.
+func (n *ZooKeeperNode) secured(p *Pair) []string {
+	if p == nil {
+		return nil
+	}
+	return []string{
+		"secureClientPort=" + strconv.Itoa(n.ports.secure), "secureClientPortAddress=" + host,
+		"serverCnxnFactory=org.apache.zookeeper.server.NettyServerCnxnFactory",
+		"ssl.keyStore.location=" + n.keyStore(), "ssl.keyStore.type=PEM", "ssl.clientAuth=none",
+	}
+}
+
+func (n *ZooKeeperNode) keyStore() string { return filepath.Join(n.spec.dir, "server.pem") }
+
+func (n *ZooKeeperNode) writeKeyStore(p *Pair) error {
+	if p == nil {
+		return nil
+	}
+	return os.WriteFile(n.keyStore(), append(slices.Clone(p.Key), p.Cert...), 0o600)
 }
 
 // ticks returns d in ticks, but at least five.

@@ -92,10 +92,10 @@ func (s *System) Turn(_ context.Context, guard, server string) error {
 	return nil
 }
 
-// addressOf returns where a database listens; "" if there is none of that name.
+// addressOf returns where a database listens for guards; "" if there is none of that name.
 func (s *System) addressOf(server string) string {
 	if at, ok := s.processes[server].(interface{ Addr() string }); ok {
-		return at.Addr()
+		return s.leg(at.Addr())
 	}
 	return ""
 }
@@ -112,8 +112,8 @@ func (s *System) SwitchOver(ctx context.Context) error {
 	s.redis, s.replica = s.replica, s.redis
 	for _, all := range s.links {
 		for _, l := range all {
-			if l.target() == from {
-				l.Turn(to)
+			if l.target() == s.leg(from) {
+				l.Turn(s.leg(to))
 			}
 		}
 	}

@@ -12,8 +12,10 @@ import (
 
 // coordinator is the server, or the ensemble, that holds the elections.
 type coordinator interface {
-	addresses() []string                    // of its servers, for clients
-	url(addresses []string) string          // for clients that reach it there
+	addresses() []string                    // of its servers, for the lab itself
+	own() string                            // URL for the lab itself, without TLS where it can choose
+	legs() []string                         // addresses for guards and workers, in the same order
+	url(legs []string) string               // for guards and workers that reach it there
 	processes() []process                   // in the order of addresses
 	leader(context.Context) (string, error) // the address of the server that leads
 	wipe(context.Context) error
@@ -29,26 +31,44 @@ type ensemble interface {
 }
 
 // startCoordinator starts the coordinator that the topology names.
-func startCoordinator(ctx context.Context, t lab.Topology) (coordinator, error) {
+func startCoordinator(ctx context.Context, t lab.Topology, tls *encryption) (coordinator, error) {
 	switch t.Elections {
 	case lab.InEtcd:
-		e, err := servers.StartEtcd(ctx, servers.EtcdOptions{Members: max(1, t.CoordinatorServers)})
-		return etcd{e}, err
+		e, err := servers.StartEtcd(ctx, servers.EtcdOptions{
+			Members: max(1, t.CoordinatorServers), TLS: tls.forServer(),
+		})
+		return etcd{e, tls}, err
 	case lab.InPostgres:
-		return startElectionsDB(ctx, t.Standby)
+		return startElectionsDB(ctx, t.Standby, tls)
 	}
 	z, err := servers.StartZooKeeper(ctx, servers.ZooKeeperOptions{
-		Nodes: max(1, t.CoordinatorServers), TickTime: t.TickTime(),
+		Nodes: max(1, t.CoordinatorServers), TickTime: t.TickTime(), TLS: tls.forServer(),
 	})
-	return zooKeeper{z}, err
+	return zooKeeper{z, tls}, err
 }
 
-type zooKeeper struct{ *servers.ZooKeeper }
+type zooKeeper struct {
+	*servers.ZooKeeper
+	tls *encryption
+}
 
 func (z zooKeeper) addresses() []string { return strings.Split(z.Addr(), ",") }
 
-func (z zooKeeper) url(addresses []string) string {
-	return "zk://" + strings.Join(addresses, ",") + root
+func (z zooKeeper) own() string { return "zk://" + z.Addr() + root }
+
+func (z zooKeeper) legs() (all []string) {
+	for _, n := range z.Nodes {
+		if z.tls == nil {
+			all = append(all, n.Addr())
+			continue
+		}
+		all = append(all, n.TLSAddr())
+	}
+	return all
+}
+
+func (z zooKeeper) url(legs []string) string {
+	return z.tls.scheme("zk", "zks") + "://" + strings.Join(legs, ",") + root + z.tls.options()
 }
 
 func (z zooKeeper) processes() (all []process) {
@@ -71,12 +91,28 @@ func (z zooKeeper) lose(i int) error { return z.Nodes[i].Lose() }
 
 func (z zooKeeper) rebuild(ctx context.Context, i int) error { return z.Nodes[i].Start(ctx) }
 
-type etcd struct{ *servers.Etcd }
+type etcd struct {
+	*servers.Etcd
+	tls *encryption
+}
 
 func (e etcd) addresses() []string { return strings.Split(e.Addr(), ",") }
 
-func (e etcd) url(addresses []string) string {
-	return "etcd://" + strings.Join(addresses, ",") + root
+func (e etcd) own() string { return "etcd://" + e.Addr() + root }
+
+func (e etcd) legs() (all []string) {
+	for _, m := range e.Members {
+		if e.tls == nil {
+			all = append(all, m.Addr())
+			continue
+		}
+		all = append(all, m.TLSAddr())
+	}
+	return all
+}
+
+func (e etcd) url(legs []string) string {
+	return e.tls.scheme("etcd", "etcds") + "://" + strings.Join(legs, ",") + root + e.tls.options()
 }
 
 func (e etcd) processes() (all []process) {

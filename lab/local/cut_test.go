@@ -16,7 +16,7 @@ var cut = lab.Shape{HoldUp: true, HoldDown: true, Refuse: true}
 func TestALinkOfAWorkerCanBeCut(t *testing.T) {
 	s, _ := built(t, nil)
 	ctx := limited(t)
-	url := asApp(s.links[ends{"worker-1", "journal"}][0].Addr())
+	url := s.asApp(s.links[ends{"worker-1", "journal"}][0].Addr())
 	open, err := pgx.Connect(ctx, url)
 	if err != nil {
 		t.Fatal(err)
@@ -55,7 +55,7 @@ func TestAGuardCanBeCutFromTheCoordinator(t *testing.T) {
 	connect := func(limit time.Duration) error {
 		bounded, cancel := context.WithTimeout(ctx, limit)
 		defer cancel()
-		url := asApp(s.guards["guard-1"].postgres) + "&options=-c%20fence.orders%3D1"
+		url := s.asApp(s.guards["guard-1"].postgres) + "&options=-c%20fence.orders%3D1"
 		_, err := pgx.Connect(bounded, url)
 		if err == nil {
 			t.Fatal("an invented token was admitted")

@@ -13,18 +13,19 @@ import (
 type electionsDB struct {
 	*servers.Postgres
 	standby *servers.Postgres // nil if there is none
+	tls     *encryption       // nil: no TLS
 }
 
-func startElectionsDB(ctx context.Context, standby bool) (coordinator, error) {
-	p, err := servers.StartPostgres(ctx, servers.PostgresOptions{})
+func startElectionsDB(ctx context.Context, standby bool, tls *encryption) (coordinator, error) {
+	p, err := servers.StartPostgres(ctx, tls.ofPostgres(nil))
 	if err != nil || !standby {
-		return electionsDB{Postgres: p}, err
+		return electionsDB{Postgres: p, tls: tls}, err
 	}
 	s, err := p.StartStandby(ctx, "standby")
 	if err != nil {
 		return nil, errors.Join(err, p.Close())
 	}
-	return electionsDB{p, s}, nil
+	return electionsDB{p, s, tls}, nil
 }
 
 func (p electionsDB) servers() []*servers.Postgres {
@@ -49,8 +50,12 @@ func (p electionsDB) processes() (all []process) {
 }
 
 func (p electionsDB) url(addresses []string) string {
-	return postgresURL("postgres", strings.Join(addresses, ","))
+	return p.tls.postgres("postgres", strings.Join(addresses, ","), database)
 }
+
+// The same port is for connections with TLS and without.
+func (p electionsDB) legs() []string { return p.addresses() }
+func (p electionsDB) own() string    { return p.url(p.addresses()) }
 
 // leader is the primary, as long as it runs.
 func (p electionsDB) leader(context.Context) (string, error) { return p.Addr(), nil }

@@ -58,6 +58,7 @@ func (s *System) newGuard(name string) (*servers.Program, error) {
 		return nil, err
 	}
 	env := append(s.guardEnviron(coordinator, to), s.build.Topology.GuardSettings...)
+	env = append(env, s.tls.ofGuard()...)
 	env = append(env, "GUARD_POSTGRES_LISTEN="+a.postgres, "GUARD_REDIS_LISTEN="+a.redis,
 		"GUARD_HTTP_LISTEN="+a.http, "GUARD_DRAIN_TIMEOUT=5s")
 	command := []string{s.build.Programs.Guard, "serve"}
@@ -103,9 +104,13 @@ func (s *System) Operator(ctx context.Context, args ...string) (string, error) {
 
 // operatorOf returns the environment of an operator of one database.
 func (s *System) operatorOf(database string) []string {
-	to := upstreams{s.pg.URL("guard", database), s.redis.URL()}
-	return append(s.guardEnviron(s.Addresses().Coordinator, to), "PATH="+os.Getenv("PATH"),
-		"GUARD_POSTGRES_ADMIN="+s.pg.URL("postgres", database), "GUARD_POSTGRES_LEADERS=app")
+	to := upstreams{
+		s.tls.postgres("guard", s.pg.Addr(), database), s.tls.redis(s.leg(s.redis.Addr()), "0"),
+	}
+	coordinator := s.elects.url(s.elects.legs())
+	return append(s.guardEnviron(coordinator, to), "PATH="+os.Getenv("PATH"),
+		"GUARD_POSTGRES_ADMIN="+s.tls.postgres("postgres", s.pg.Addr(), database),
+		"GUARD_POSTGRES_LEADERS=app")
 }
 
 func (s *System) operate(ctx context.Context, env []string, args ...string) (string, error) {

@@ -18,7 +18,7 @@ func (s *System) newLink(process, peer, to string) (*Link, error) {
 // linkCoordinator gives a process links to the coordinator, and returns their URL.
 func (s *System) linkCoordinator(process string) (string, error) {
 	var addrs []string
-	for _, address := range s.elects.addresses() {
+	for _, address := range s.elects.legs() {
 		l, err := s.newLink(process, "coordinator", address)
 		if err != nil {
 			return "", err
@@ -31,21 +31,34 @@ func (s *System) linkCoordinator(process string) (string, error) {
 // linkStores gives a guard links to the databases, if the topology has them.
 func (s *System) linkStores(guard string) (to upstreams, err error) {
 	if guard == lab.Neighbour {
-		postgres := s.pg.URL("guard", lab.NeighbourDatabase)
-		return upstreams{postgres, "redis://" + s.redis.Addr() + "/1"}, nil
+		postgres := s.tls.postgres("guard", s.pg.Addr(), lab.NeighbourDatabase)
+		return upstreams{postgres, s.tls.redis(s.leg(s.redis.Addr()), "1")}, nil
 	}
 	if !s.build.Topology.StoreLinks {
-		return upstreams{s.pg.URL("guard", database), s.redis.URL()}, nil
+		return s.upstreams(s.pg.Addr(), s.leg(s.redis.Addr())), nil
 	}
 	pg, err := s.newLink(guard, "postgres", s.pg.Addr())
 	if err != nil {
 		return to, err
 	}
-	redis, err := s.newLink(guard, "redis", s.redis.Addr())
+	redis, err := s.newLink(guard, "redis", s.leg(s.redis.Addr()))
 	if err != nil {
 		return to, err
 	}
-	return upstreams{postgresURL("guard", pg.Addr()), redisURL(redis.Addr())}, nil
+	return s.upstreams(pg.Addr(), redis.Addr()), nil
+}
+
+// upstreams are the databases for a guard that reaches them at these addresses.
+func (s *System) upstreams(postgres, redis string) upstreams {
+	return upstreams{s.tls.postgres("guard", postgres, database), s.tls.redis(redis, "0")}
+}
+
+// leg returns the address of a server for guards and workers.
+func (s *System) leg(address string) string {
+	if secure, ok := s.secure[address]; ok {
+		return secure
+	}
+	return address
 }
 
 // link gives a worker links to its guard or, if it bypasses the guard, to the databases themselves;
@@ -54,7 +67,7 @@ func (s *System) link(worker string) (r lab.Routes, err error) {
 	if r.Coordinator, err = s.linkCoordinator(worker); err != nil {
 		return r, err
 	}
-	postgres, redis := s.pg.Addr(), s.redis.Addr()
+	postgres, redis := s.pg.Addr(), s.leg(s.redis.Addr())
 	if route := s.build.Topology.Route; route == lab.Guarded || route == "" {
 		g := s.guards[s.build.Topology.GuardOf(worker)]
 		postgres, redis = g.postgres, g.redis
@@ -64,9 +77,9 @@ func (s *System) link(worker string) (r lab.Routes, err error) {
 		url      *string
 		form     func(string) string
 	}{
-		{"guard", postgres, &r.Postgres, asApp},
-		{"guard", redis, &r.Redis, redisURL},
-		{"journal", s.pg.Addr(), &r.Journal, asApp},
+		{"guard", postgres, &r.Postgres, s.asApp},
+		{"guard", redis, &r.Redis, s.asRedis},
+		{"journal", s.pg.Addr(), &r.Journal, s.asApp},
 	} {
 		l, err := s.newLink(worker, one.peer, one.to)
 		if err != nil {
@@ -75,17 +88,13 @@ func (s *System) link(worker string) (r lab.Routes, err error) {
 		*one.url = one.form(l.Addr())
 		if one.to == postgres && s.build.Topology.Route == lab.Embedded {
 			// Only a guard's role may raise a mark at the database itself.
-			r.Raise = postgresURL("guard", l.Addr())
+			r.Raise = s.tls.postgres("guard", l.Addr(), database)
 		}
 	}
-	r.World = asApp(s.pg.Addr())
+	r.World = s.asApp(s.pg.Addr())
 	return r, nil
 }
 
-func asApp(addr string) string { return postgresURL("app", addr) }
+func (s *System) asApp(addr string) string { return s.tls.postgres("app", addr, database) }
 
-func postgresURL(role, addr string) string {
-	return "postgres://" + role + "@" + addr + "/" + database + "?sslmode=disable"
-}
-
-func redisURL(addr string) string { return "redis://" + addr + "/0" }
+func (s *System) asRedis(addr string) string { return s.tls.redis(addr, "0") }

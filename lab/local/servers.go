@@ -20,14 +20,14 @@ func (s *System) startServers(ctx context.Context) error {
 	t := s.build.Topology
 	err := atOnce([]func() error{
 		func() (err error) {
-			started, err := startCoordinator(ctx, t)
+			started, err := startCoordinator(ctx, t, s.tls)
 			if err == nil {
 				s.elects = started
 			}
 			return err
 		},
 		func() (err error) {
-			s.pg, err = servers.StartPostgres(ctx, servers.PostgresOptions{Settings: pgSettings(t)})
+			s.pg, err = servers.StartPostgres(ctx, s.tls.ofPostgres(pgSettings(t)))
 			return err
 		},
 		func() error { return s.startRedis(ctx) },
@@ -54,7 +54,7 @@ func (s *System) startServers(ctx context.Context) error {
 func (s *System) startRedis(ctx context.Context) (err error) {
 	t := s.build.Topology
 	args := []string{"--appendonly", "yes", "--appendfsync", cmp.Or(t.RedisFsync, "always")}
-	s.redis, err = servers.StartRedis(ctx, servers.RedisOptions{Args: args})
+	s.redis, err = s.startOneRedis(ctx, args)
 	if err != nil || !t.Replica {
 		return err
 	}
@@ -63,8 +63,28 @@ func (s *System) startRedis(ctx context.Context) (err error) {
 		return err
 	}
 	args = append(args, "--replicaof", host, port)
-	s.replica, err = servers.StartRedis(ctx, servers.RedisOptions{Args: args})
+	s.replica, err = s.startOneRedis(ctx, args)
 	return err
+}
+
+// startOneRedis starts one server. With TLS it has a second port, for guards and workers.
+func (s *System) startOneRedis(ctx context.Context, args []string) (*servers.Redis, error) {
+	if s.tls == nil {
+		return servers.StartRedis(ctx, servers.RedisOptions{Args: args})
+	}
+	at, err := servers.FreeAddresses(1)
+	if err != nil {
+		return nil, err
+	}
+	_, port, err := net.SplitHostPort(at[0])
+	if err != nil {
+		return nil, err
+	}
+	r, err := servers.StartRedis(ctx, servers.RedisOptions{Args: append(s.tls.ofRedis(port), args...)})
+	if err == nil {
+		s.secure[r.Addr()] = at[0]
+	}
+	return r, err
 }
 
 // startCopy starts the second Postgres, if there is one.

@@ -19,10 +19,12 @@ import (
 type System struct {
 	build   lab.Build
 	tag     *tag
+	tls     *encryption // nil: no TLS
 	elects  coordinator // nil until it has started
 	pg      *servers.Postgres
-	redis   *servers.Redis // the primary
-	replica *servers.Redis // nil if there is none
+	redis   *servers.Redis    // the primary
+	replica *servers.Redis    // nil if there is none
+	secure  map[string]string // the address with TLS of each Redis, by its other address
 	guards  map[string]guardAddresses
 	links   map[ends][]*Link
 	workers map[string]*worker
@@ -55,7 +57,11 @@ type ends struct{ process, peer string }
 func Build(ctx context.Context, b lab.Build) (*System, error) {
 	s := &System{
 		build: b, guards: map[string]guardAddresses{}, links: map[ends][]*Link{},
+		secure:  map[string]string{},
 		workers: map[string]*worker{}, processes: map[string]process{},
+	}
+	if err := s.encrypt(b); err != nil {
+		return nil, err
 	}
 	for _, step := range []func(context.Context) error{
 		s.startTag, s.startServers, s.prepareDatabase, s.install, s.startCopy, s.startGuards,
@@ -78,13 +84,15 @@ func (s *System) startTag(context.Context) (err error) {
 func (s *System) Addresses() lab.Addresses {
 	guards := map[string]lab.GuardAddress{}
 	for name, at := range s.guards {
-		guards[name] = lab.GuardAddress{Postgres: asApp(at.postgres), Redis: redisURL(at.redis)}
+		guards[name] = lab.GuardAddress{
+			Postgres: s.asApp(at.postgres), Redis: s.tls.redis(at.redis, "0"),
+		}
 	}
 	return lab.Addresses{
 		Postgres:    s.pg.URL("postgres", database),
-		App:         s.pg.URL("app", database),
+		App:         s.asApp(s.pg.Addr()),
 		Redis:       s.redis.URL(),
-		Coordinator: s.elects.url(s.elects.addresses()),
+		Coordinator: s.elects.own(),
 		Guards:      guards,
 	}
 }

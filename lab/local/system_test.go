@@ -138,7 +138,7 @@ func TestALeaderOfACommandIsPausedWithItsDescendants(t *testing.T) {
 func TestRoutesThatBypassTheGuard(t *testing.T) {
 	s, _ := built(t, func(b *lab.Build) { b.Topology.Route, b.Topology.Guards = lab.Direct, 0 })
 	ctx := limited(t)
-	c, err := pgx.Connect(ctx, asApp(s.links[ends{"worker-1", "guard"}][0].Addr()))
+	c, err := pgx.Connect(ctx, s.asApp(s.links[ends{"worker-1", "guard"}][0].Addr()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -163,7 +163,7 @@ func TestALeaderAcceptsAFlawedGuard(t *testing.T) {
 	if err := lab.Exec(ctx, s.Addresses().Postgres, flaw.Vouch); err != nil {
 		t.Fatal(err)
 	}
-	url := asApp(s.links[ends{"worker-1", "guard"}][0].Addr())
+	url := s.asApp(s.links[ends{"worker-1", "guard"}][0].Addr())
 	old, err := pgx.Connect(ctx, url+"&options=-c%20fence.orders%3D5")
 	if err != nil {
 		t.Fatal(err)

@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
-	driver "github.com/redis/go-redis/v9"
 
 	"github.com/ringfence/ringfence/fence"
+	redismarks "github.com/ringfence/ringfence/internal/marks/redis"
 	"github.com/ringfence/ringfence/internal/refusal"
 	"github.com/ringfence/ringfence/lab"
 	"github.com/ringfence/ringfence/lab/history"
@@ -74,7 +74,7 @@ func (w *worker) raisers(coordinator fence.Observer) []fence.Raiser {
 		coordinator = nil // the guards have it
 	}
 	address := func() (string, string, error) {
-		o, err := driver.ParseURL(w.c.Redis)
+		o, err := redismarks.ParseURL(w.c.Redis)
 		if err != nil {
 			return "", "", fmt.Errorf("LAB_REDIS: %w", err)
 		}

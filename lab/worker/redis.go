@@ -53,7 +53,7 @@ func (w *worker) redisUnder(c fence.Claim) (writer, error) {
 
 // redisOptions never send anything twice, and wait no longer than for an operation.
 func (w *worker) redisOptions() (*driver.Options, error) {
-	o, err := driver.ParseURL(w.c.Redis)
+	o, err := redismarks.ParseURL(w.c.Redis)
 	if err != nil {
 		return nil, fmt.Errorf("LAB_REDIS: %w", err)
 	}

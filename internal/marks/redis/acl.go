@@ -8,7 +8,7 @@ import (
 // InstallText is the output of guard install --print. It tells an operator what to set up: the ACL
 // rule for the user in the URL, and what Install does. The operator fills in the password.
 func InstallText(address string) (string, error) {
-	opt, err := parseURL(address)
+	opt, err := ParseURL(address)
 	if err != nil {
 		return "", err
 	}

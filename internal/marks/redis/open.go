@@ -87,7 +87,7 @@ func (o Options) dialer(opt *driver.Options) func(ctx context.Context, network, 
 
 // Address is the host, port and database of a URL, without its credentials.
 func Address(address string) string {
-	o, err := parseURL(address)
+	o, err := ParseURL(address)
 	if err != nil {
 		return "(not a Redis URL)"
 	}
@@ -132,7 +132,7 @@ func open(address string, o Options) (*driver.Client, error) {
 // ownOptions are the options of a client that only we use: RESP2, our name, and none of the
 // commands that drivers send unasked.
 func ownOptions(address, name string) (*driver.Options, error) {
-	opt, err := parseURL(address)
+	opt, err := ParseURL(address)
 	if err != nil {
 		return nil, err
 	}
@@ -145,9 +145,9 @@ func ownOptions(address, name string) (*driver.Options, error) {
 	return opt, nil
 }
 
-// parseURL reads the URL of a server. Beside the driver's own options, a rediss URL may have those
+// ParseURL reads the URL of a server. Beside the driver's own options, a rediss URL may have those
 // of package tlsconfig.
-func parseURL(address string) (*driver.Options, error) {
+func ParseURL(address string) (*driver.Options, error) {
 	address, options := splitTLS(address)
 	opt, err := driver.ParseURL(address)
 	if err != nil {

@@ -36,6 +36,8 @@ func TestMistakesAreReportedBeforeAnythingIsBuilt(t *testing.T) {
 		{"run coordinator-leader-killed --coordinator postgres", "Postgres is one server"},
 		{"run leader-paused --time soon", "soon"},
 		{"run leader-paused --session 1m", "from 600ms to 15s"},
+		{"run leader-paused --tls --injector containers", "--injector local only"},
+		{"run leader-paused --tls --write README.md", "not with --write"},
 		{"controls nonsense", "observe-only"},
 		{"check", "one history file"},
 		{"check /nowhere/history.jsonl", "no such file"},

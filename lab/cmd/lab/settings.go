@@ -31,6 +31,7 @@ type settings struct {
 	as        *string
 	write     string
 	elections string
+	tls       bool
 }
 
 func (s *settings) register(flags *flag.FlagSet) {
@@ -42,6 +43,7 @@ func (s *settings) register(flags *flag.FlagSet) {
 		"local (processes of this machine) or containers (docker compose)")
 	flags.StringVar(&s.elections, "coordinator", string(lab.InZooKeeper),
 		"where elections are held: zk, etcd or postgres")
+	flags.BoolVar(&s.tls, "tls", false, "with TLS on every leg of guards and workers; local only")
 	flags.StringVar(&s.dir, "dir", "runs",
 		"where each run leaves a directory with history, report and logs")
 	flags.BoolVar(&s.quiet, "quiet", false, "print only results, and no progress")
@@ -97,6 +99,9 @@ func (s *settings) check() error {
 		return fmt.Errorf("%w: no coordinator %q; there are zk, etcd and postgres", errUsage,
 			s.elections)
 	}
+	if s.tls && (s.injector != string(lab.Local) || s.write != "") {
+		return fmt.Errorf("%w: --tls goes with --injector local only, and not with --write", errUsage)
+	}
 	if _, ok := lab.FindControl(s.control); s.control != "" && !ok {
 		return fmt.Errorf("%w: no control %q; there are %s", errUsage, s.control, controlNames())
 	}
@@ -145,7 +150,7 @@ func (s *settings) options(name string, unguarded bool) (lab.Options, error) {
 		Build: builders[lab.Injector(s.injector)], Injector: lab.Injector(s.injector),
 		Programs: programs, Dir: dir, Seed: s.seed, Time: s.time, Session: s.session,
 		Unguarded: unguarded, Command: s.command(name, unguarded),
-		Elections: lab.Elections(s.elections),
+		Elections: lab.Elections(s.elections), TLS: s.tls,
 	}, nil
 }
 
@@ -154,6 +159,9 @@ func (s *settings) command(name string, unguarded bool) string {
 	c := fmt.Sprintf("bin/lab run %s --seed %d", name, s.seed)
 	if s.elections != string(lab.InZooKeeper) {
 		c += " --coordinator " + s.elections
+	}
+	if s.tls {
+		c += " --tls"
 	}
 	if s.time != 0 {
 		c += fmt.Sprintf(" --time %v", s.time)
