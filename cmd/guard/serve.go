@@ -134,7 +134,7 @@ func (c *config) servers(
 			return all, fmt.Errorf("%s: %w", p.name, err)
 		}
 		audit := guard.NewAudit(log, m, p.name)
-		a := &marks.Admission{Store: db, Authority: who, Timeout: c.AdmitTimeout}
+		a := &marks.Admission{Store: db, Authority: who, Timeout: c.AdmitTimeout, Recheck: c.StaleRecheck}
 		c.watch(w, p.name, a, audit)
 		s := &guard.Server{
 			Protocol: p.serve(c, db, a, encryption, audit), Log: log, Metrics: m, Loops: loops,

@@ -50,6 +50,7 @@ type config struct {
 	LoginTimeout   time.Duration `env:"GUARD_LOGIN_TIMEOUT" envDefault:"30s"`
 	AdmitTimeout   time.Duration `env:"GUARD_ADMIT_TIMEOUT" envDefault:"10s"`
 	DrainDelay     time.Duration `env:"GUARD_DRAIN_DELAY" envDefault:"0s"`
+	StaleRecheck   time.Duration `env:"GUARD_STALE_RECHECK" envDefault:"1s"`
 	DrainTimeout   time.Duration `env:"GUARD_DRAIN_TIMEOUT" envDefault:"30s"`
 	TCPKeepalive   time.Duration `env:"GUARD_TCP_KEEPALIVE" envDefault:"1m"`
 	TCPUserTimeout time.Duration `env:"GUARD_TCP_USER_TIMEOUT" envDefault:"0s"`
@@ -167,7 +168,7 @@ func (c *config) checkNumbers(bad func(string, ...any)) {
 	for name, d := range map[string]time.Duration{
 		"GUARD_LOGIN_TIMEOUT": c.LoginTimeout, "GUARD_ADMIT_TIMEOUT": c.AdmitTimeout,
 		"GUARD_DRAIN_TIMEOUT": c.DrainTimeout, "GUARD_REDIS_IDLE_TIMEOUT": c.RedisIdleTimeout,
-		"GUARD_TCP_KEEPALIVE": c.TCPKeepalive,
+		"GUARD_TCP_KEEPALIVE": c.TCPKeepalive, "GUARD_STALE_RECHECK": c.StaleRecheck,
 	} {
 		if d <= 0 {
 			bad("%s is %s: it must be above 0", name, d)
@@ -179,6 +180,10 @@ func (c *config) checkNumbers(bad func(string, ...any)) {
 		if d < 0 {
 			bad("%s is %s: it must not be below 0", name, d)
 		}
+	}
+	if c.StaleRecheck > time.Minute {
+		bad("GUARD_STALE_RECHECK is %s: it must not be above 1m, because an adoption is not noticed before",
+			c.StaleRecheck)
 	}
 	for name, n := range map[string]int{
 		"GUARD_MAX_CONNECTIONS": c.MaxConnections, "GUARD_MAX_UNADMITTED": c.MaxUnadmitted,

@@ -144,6 +144,12 @@ var texts = settings.Texts{
 			how long the guard goes on serving after SIGTERM, with /readyz at 503: as long as a load
 			balancer needs to notice. Then no new clients are accepted, and sessions end`,
 	},
+	"GUARD_STALE_RECHECK": {
+		Meaning: `
+			how long a token that was refused as stale is refused again at once, without a login and
+			without a question to coordinator and database. Then they are asked about it once more.
+			At most 1m: a guard that has refused a token may notice an adoption so much later`,
+	},
 	"GUARD_DRAIN_TIMEOUT": {
 		Meaning: `
 			how long open transactions may continue after SIGTERM and GUARD_DRAIN_DELAY. A second

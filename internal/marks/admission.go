@@ -48,6 +48,7 @@ type Admission struct {
 	Store     Store
 	Authority Authority
 	Timeout   time.Duration // of one Admit; 10 s when zero
+	Recheck   time.Duration // how long a refusal as stale is repeated without asking; 1 s when zero
 	Notify    func(Event)   // may be nil; must not block
 
 	seen     memory
@@ -82,6 +83,8 @@ func (a *Admission) Admit(ctx context.Context, s Session, claims []Presented) er
 
 // Limit bounds one admission.
 func (a *Admission) Limit() time.Duration { return cmp.Or(a.Timeout, 10*time.Second) }
+
+func (a *Admission) recheck() time.Duration { return cmp.Or(a.Recheck, time.Second) }
 
 // Report tells Notify of a claim of a holder that was refused before it came to Admit. Other errors
 // are not reported.
@@ -176,12 +179,19 @@ func (a *Admission) marksOfAll(
 	return a.marks(ctx, slices.Concat(sessions...))
 }
 
-// admit asks the authority first, so that no claim of a deposed leader reaches the store, even if
-// the store has lost its mark. A raise asks the authority again.
+// admit refuses what it has refused before, and remembers what it refuses for good.
 func (a *Admission) admit(ctx context.Context, s Session, presented []Presented) error {
 	if err := a.Precheck(ctx, presented); err != nil {
 		return err
 	}
+	err := a.register(ctx, s, presented)
+	a.verdicts.learn(err)
+	return err
+}
+
+// register asks the authority first, so that no claim of a deposed leader reaches the store, even if
+// the store has lost its mark. A raise asks the authority again.
+func (a *Admission) register(ctx context.Context, s Session, presented []Presented) error {
 	claims, err := a.verify(ctx, presented)
 	if err != nil {
 		return a.deposed(ctx, claims, err)
