@@ -41,15 +41,22 @@ var flawedRuns = []struct {
 			b.answer(b.invoke("worker-1", rd, history.Raise, 10), history.OK, "")
 		}}).finish()
 	}, []string{"I2", "model"}},
-	{"a guard names a mark that nobody has won", func() []history.Event {
+	{"a guard names a mark of somebody who does not stand for election", func() []history.Event {
 		return goodRun(parts{before: func(b *builder) {
 			b.term("worker-2", history.Standing, 0)
-			b.refuse("worker-1", pg, 10, 15)
+			b.refuse("worker-1", pg, 10, 15, "worker-3")
+		}}).finish()
+	}, []string{"model"}},
+	{"a guard names a token of an earlier term of the leader", func() []history.Event {
+		return goodRun(parts{before: func(b *builder) {
+			b.term("worker-1", history.Standing, 0)
+			b.takesOver("worker-1", 12, 1)
+			b.refuse("worker-1", pg, 12, 15, "worker-1")
 		}}).finish()
 	}, []string{"model"}},
 	{"a guard raised the mark before the winner stood for election", func() []history.Event {
 		return goodRun(parts{before: func(b *builder) {
-			b.refuse("worker-1", pg, 10, 20)
+			b.refuse("worker-1", pg, 10, 20, "worker-2")
 			b.term("worker-2", history.Standing, 0)
 		}}).finish()
 	}, []string{"model"}},

@@ -47,7 +47,13 @@ var harmlessRuns = []struct {
 	{"a guard raised the mark before the winner reported anything", func() []history.Event {
 		return goodRun(parts{before: func(b *builder) {
 			b.term("worker-2", history.Standing, 0)
-			b.refuse("worker-1", pg, 10, 20)
+			b.refuse("worker-1", pg, 10, 20, "worker-2")
+		}}).finish()
+	}},
+	{"a guard raised the mark to a token whose worker has never learned that it led", func() []history.Event {
+		return goodRun(parts{before: func(b *builder) {
+			b.term("worker-2", history.Standing, 0)
+			b.refuse("worker-1", pg, 10, 15, "worker-2")
 		}}).finish()
 	}},
 	{"an unanswered write was committed", func() []history.Event {
