@@ -69,8 +69,8 @@ func (c *config) Validate() error {
 	}
 	report(c.Journal != "" && !slices.Contains(c.journals, c.Journal.Scheme()),
 		"LEADER_JOURNAL: there is no journal %s://; there is %s", c.Journal.Scheme(), list(c.journals))
-	report(c.Redis != "" && c.Redis.Scheme() != "redis",
-		"LEADER_REDIS is a URL of scheme %q, not of redis", c.Redis.Scheme())
+	report(c.Redis != "" && c.Redis.Scheme() != "redis" && c.Redis.Scheme() != "rediss",
+		"LEADER_REDIS is a URL of scheme %q, not of redis or rediss", c.Redis.Scheme())
 	report(c.SessionTimeout <= 0, "LEADER_SESSION_TIMEOUT=%s must be above 0", c.SessionTimeout)
 	report(c.RaiseTimeout <= 0, "LEADER_RAISE_TIMEOUT=%s must be above 0", c.RaiseTimeout)
 	report(c.Grace < 0, "LEADER_GRACE=%s must not be below 0", c.Grace)

@@ -96,7 +96,7 @@ func TestSettingsOfTasksAreChecked(t *testing.T) {
 	}, "task", "list")
 	if code != cli.Usage || strings.Contains(log, "s3cr3t") ||
 		!strings.Contains(log, "LEADER_JOURNAL: there is no journal mysql://; there is etcd://, "+
-			"etcds://, postgres://, postgresql://, redis://, zk://") ||
+			"etcds://, postgres://, postgresql://, redis://, rediss://, zk://") ||
 		!strings.Contains(log, "LEADER_REDIS is a URL of scheme") {
 		t.Errorf("code %d, stderr:\n%s", code, log)
 	}
@@ -231,8 +231,8 @@ func TestASignalEndsATask(t *testing.T) {
 
 func TestEverySettingReachesTheTasks(t *testing.T) {
 	env := []string{
-		"LEADER_COORDINATOR=zk://h", "LEADER_STORES=postgres://a,redis://b", "LEADER_JOURNAL=redis://c",
-		"LEADER_REDIS=redis://d",
+		"LEADER_COORDINATOR=zk://h", "LEADER_STORES=postgres://a,rediss://b", "LEADER_JOURNAL=redis://c",
+		"LEADER_REDIS=rediss://d",
 		"LEADER_SESSION_TIMEOUT=12s", "LEADER_RAISE_TIMEOUT=7s", "LEADER_ON_DISCONNECT=stop",
 		"LEADER_GRACE=3s", "LEADER_HOLDER=me",
 	}
@@ -245,8 +245,8 @@ func TestEverySettingReachesTheTasks(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := tasks.Settings{
-		Coordinator: "zk://h", Stores: settings.URLs{"postgres://a", "redis://b"}, Journal: "redis://c",
-		Redis:          "redis://d",
+		Coordinator: "zk://h", Stores: settings.URLs{"postgres://a", "rediss://b"}, Journal: "redis://c",
+		Redis:          "rediss://d",
 		SessionTimeout: 12 * time.Second, RaiseTimeout: 7 * time.Second, OnDisconnect: supervise.StopNow,
 		Grace: 3 * time.Second, Margin: 600 * time.Millisecond, Holder: "me",
 	}

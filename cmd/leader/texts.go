@@ -14,8 +14,8 @@ var texts = settings.Texts{
 	},
 	"LEADER_STORES": {
 		Meaning: `
-			comma-separated URLs (postgres://..., redis://...) of guards, or of databases with the
-			schema installed. A new leader raises the mark on every one before it starts the
+			comma-separated URLs (postgres://..., redis://..., rediss://... with TLS) of guards, or of
+			databases with the schema installed. A new leader raises the mark on every one before it starts the
 			command. With none, the mark rises only when the command opens its first session under
 			the token`,
 	},
@@ -46,7 +46,7 @@ var texts = settings.Texts{
 			the first postgres:// of LEADER_STORES, else the first redis://, else
 			LEADER_COORDINATOR`,
 		Meaning: `
-			where tasks keep their checkpoints: postgres://... or redis://..., prepared by guard
+			where tasks keep their checkpoints: postgres://... or redis[s]://..., prepared by guard
 			install; zk://..., etcd://... or etcds://..., of the elections. Name the database
 			itself: a guard admits only the leader, so standbys could not follow and leader task
 			show could not read. A task file may name it, too (journal); this setting has

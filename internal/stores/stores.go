@@ -27,6 +27,7 @@ var All = Table{
 	"postgres":   openPostgres,
 	"postgresql": openPostgres,
 	"redis":      openRedis,
+	"rediss":     openRedis,
 }
 
 func openPostgres(url string, c fence.Observer) fence.Raiser {

@@ -38,6 +38,7 @@ var AllJournals = Journals{
 	"postgres":   openPostgresJournal,
 	"postgresql": openPostgresJournal,
 	"redis":      openRedisJournal,
+	"rediss":     openRedisJournal,
 	"zk":         openZooKeeperJournal,
 	"zks":        openZooKeeperJournal,
 	"etcd":       openEtcdJournal,
@@ -104,7 +105,7 @@ func (inv *Invocation) journalURL() (u settings.URL, from string) {
 		return inv.File.Journal, "journal in " + inv.Path
 	}
 	if u = c.first("postgres", "postgresql"); u == "" {
-		u = c.first("redis")
+		u = c.first("redis", "rediss")
 	}
 	if u != "" {
 		return u, "the journal, a store of LEADER_STORES,"
