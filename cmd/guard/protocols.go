@@ -53,8 +53,8 @@ var postgresProtocol = protocol{
 	) guard.Protocol {
 		store := d.(*pgstore.Store)
 		return guardpg.New(guardpg.Options{
-			Store: store, Admission: a, LoginTimeout: c.LoginTimeout, Resources: c.resources(), TLS: t,
-			Audit: audit, Operators: append([]string{store.Role()}, c.PostgresOperators...),
+			Store: store, Admission: a, LoginTimeout: c.LoginTimeout, IdleTimeout: c.IdleTimeout,
+			Resources: c.resources(), TLS: t, Audit: audit, Operators: append([]string{store.Role()}, c.PostgresOperators...),
 		})
 	},
 	install: func(ctx context.Context, c *config) error {
@@ -87,7 +87,7 @@ var redisProtocol = protocol{
 	) guard.Protocol {
 		return guardredis.New(guardredis.Options{
 			Store: d.(*redisstore.Store), Admission: a, LoginTimeout: c.LoginTimeout,
-			IdleTimeout: c.RedisIdleTimeout, Resources: c.resources(), TLS: t,
+			IdleTimeout: c.RedisIdleTimeout, SessionIdleTimeout: c.IdleTimeout, Resources: c.resources(), TLS: t,
 		})
 	},
 	install: func(ctx context.Context, c *config) error {

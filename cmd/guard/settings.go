@@ -50,6 +50,7 @@ type config struct {
 	LoginTimeout   time.Duration `env:"GUARD_LOGIN_TIMEOUT" envDefault:"30s"`
 	AdmitTimeout   time.Duration `env:"GUARD_ADMIT_TIMEOUT" envDefault:"10s"`
 	DrainDelay     time.Duration `env:"GUARD_DRAIN_DELAY" envDefault:"0s"`
+	IdleTimeout    time.Duration `env:"GUARD_IDLE_TIMEOUT" envDefault:"0s"`
 	StaleRecheck   time.Duration `env:"GUARD_STALE_RECHECK" envDefault:"1s"`
 	DrainTimeout   time.Duration `env:"GUARD_DRAIN_TIMEOUT" envDefault:"30s"`
 	TCPKeepalive   time.Duration `env:"GUARD_TCP_KEEPALIVE" envDefault:"1m"`
@@ -176,6 +177,7 @@ func (c *config) checkNumbers(bad func(string, ...any)) {
 	}
 	for name, d := range map[string]time.Duration{
 		"GUARD_TCP_USER_TIMEOUT": c.TCPUserTimeout, "GUARD_DRAIN_DELAY": c.DrainDelay,
+		"GUARD_IDLE_TIMEOUT": c.IdleTimeout,
 	} {
 		if d < 0 {
 			bad("%s is %s: it must not be below 0", name, d)

@@ -144,6 +144,12 @@ var texts = settings.Texts{
 			how long the guard goes on serving after SIGTERM, with /readyz at 503: as long as a load
 			balancer needs to notice. Then no new clients are accepted, and sessions end`,
 	},
+	"GUARD_IDLE_TIMEOUT": {
+		Meaning: `
+			how long nothing may pass in an admitted session, in either direction, until the guard
+			ends it (57P05; in Redis -ERR). 0: for ever. Open transactions count as in use, and so
+			do a query that runs, BLPOP and subscriptions in Redis`,
+	},
 	"GUARD_STALE_RECHECK": {
 		Meaning: `
 			how long a token that was refused as stale is refused again at once, without a login and

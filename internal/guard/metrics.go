@@ -59,7 +59,7 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 		ends: counter("connections_ended_total",
 			"Client connections that the guard ended, by reason: too_many (no room, not even to wait), "+
 				"evicted (others needed the slot), full (all admitted slots were taken), "+
-				"login_timeout, idle (no token), "+
+				"login_timeout, idle (no token), idle_session (GUARD_IDLE_TIMEOUT), "+
 				"stuck (the client did not read, and had no session, or none any more).",
 			"protocol", "reason"),
 		sessions: gauge("sessions",
@@ -121,7 +121,7 @@ func histogram(name, help string, buckets []float64, labels ...string) *promethe
 // event has no increase that Prometheus could see.
 func (m *Metrics) begin(protocol string) {
 	m.accepts.WithLabelValues(protocol)
-	for _, e := range []Ended{Evicted, TooSlow, Idle, Stuck, Crowded, Full} {
+	for _, e := range []Ended{Evicted, TooSlow, Idle, Unused, Stuck, Crowded, Full} {
 		m.ends.WithLabelValues(protocol, string(e))
 	}
 	for r := fence.ReasonStale; r.String() != ""; r++ {

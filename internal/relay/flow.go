@@ -7,6 +7,7 @@ import (
 	"net"
 	"runtime/debug"
 	"sync"
+	"sync/atomic"
 )
 
 // crash is a panic, on its way from the goroutine where it happened to the one that serves the
@@ -34,7 +35,8 @@ type flow struct {
 	from, to Side // which side an error belongs to
 	early    []byte
 	bytes    buffer
-	ended    func(End) // called once
+	ended    func(End)     // called once
+	steps    atomic.Uint64 // odd while the walker runs
 
 	inLoop // used if both connections are sockets of a loop
 }
@@ -51,6 +53,8 @@ func (f *flow) begin() (end End, over bool) {
 
 // pass walks n more bytes, which have just been read.
 func (f *flow) pass(n int) (end End, over bool) {
+	f.steps.Add(1)
+	defer f.steps.Add(1)
 	f.bytes.held += n
 	done, err := f.walker.Walk(f.bytes.memory[:f.bytes.held], &f.out)
 	switch {

@@ -50,6 +50,7 @@ type Leg struct {
 // Relay passes bytes both ways between a client and a server.
 type Relay struct {
 	ctx    context.Context
+	flows  [2]*flow
 	ends   chan End // of both directions, in the order in which they came
 	unhook func() bool
 	done   func() // waits for what the directions were started with
@@ -87,12 +88,21 @@ func Start(ctx context.Context, client, server Leg, up, down Walker, alive Liven
 		_ = client.SetReadDeadline(Past)
 		_ = server.SetWriteDeadline(Past) // a writer stuck in a dead server must see it too
 	}
+	r.flows = [2]*flow{upward, downward}
 	r.unhook = WhenOver(ctx, func() {
 		_ = client.SetDeadline(Past)
 		_ = server.SetDeadline(Past)
 	})
 	r.done = start(client.Conn, server.Conn, upward, downward, toClient)
 	return r
+}
+
+// Activity returns a number that rises before a Walker sees what has come from either side: nothing
+// was passed on in between if it is the same twice. idle is false while something is being passed on,
+// perhaps to a peer that is slow to read.
+func (r *Relay) Activity() (n uint64, idle bool) {
+	up, down := r.flows[0].steps.Load(), r.flows[1].steps.Load()
+	return up + down, up%2 == 0 && down%2 == 0
 }
 
 // Wait returns when both directions have stopped.

@@ -13,6 +13,8 @@ var (
 	errDrained = errors.New("the guard is shutting down")
 	// errOvertaken ends the relay of a session that was at rest when a newer leader came.
 	errOvertaken = errors.New("a newer leader has raised the mark")
+	// errUnused ends the relay of a session that was idle for too long.
+	errUnused = errors.New("the session was idle for too long")
 )
 
 // progress tracks whether a session is at rest: the server has answered everything that it was
@@ -85,6 +87,17 @@ func (p *progress) lastWord() *pgproto3.ErrorResponse {
 		return shuttingDown()
 	}
 	return rolledBack()
+}
+
+// endUnused ends the session if it is idle and unused reports, while nothing can be passed on, that
+// nothing was.
+func (p *progress) endUnused(unused func() bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed == nil && p.atRest() && p.status == 'I' && unused() {
+		p.closed = errUnused
+		p.stop(errUnused)
+	}
 }
 
 func (p *progress) atRest() bool { return p.pending == 0 && !p.unsynced && !p.midMessage }

@@ -28,6 +28,9 @@ type Options struct {
 	// LoginTimeout bounds the time from the first byte to ReadyForQuery, without the admission;
 	// 30 s when zero.
 	LoginTimeout time.Duration
+	// IdleTimeout ends a session through which nothing has passed for so long, outside transactions;
+	// never when zero.
+	IdleTimeout time.Duration
 	// Resources are the only ones that may be claimed; any when empty.
 	Resources []fence.Resource
 

@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"time"
 
@@ -24,6 +25,7 @@ type session struct {
 	ctx          context.Context
 	stop         context.CancelCauseFunc // ends the relay
 	stopWatching func()
+	stopIdle     func()
 	relay        *relay.Relay
 	down         *down
 }
@@ -40,6 +42,9 @@ func (s *session) start(ctx context.Context, fromClient, fromServer []byte) {
 	server := relay.Leg{Conn: s.server, Early: fromServer}
 	liveness := guard.LivenessOf(s.p.o.Sessions, s.id, s.p.o.Stall)
 	s.relay = relay.Start(s.ctx, client, server, &up{progress: state}, s.down, liveness)
+	s.stopIdle = guard.WhenIdle(s.p.o.IdleTimeout, s.relay, func(_ context.Context, unused func() bool) {
+		state.endUnused(unused)
+	})
 }
 
 // wait returns when the session has ended. If the client did not leave by itself, it gets the
@@ -52,6 +57,7 @@ func (s *session) wait(ctx context.Context) error {
 // close closes the upstream connection and then releases the session.
 func (s *session) close(ctx context.Context) {
 	if s.relay != nil {
+		s.stopIdle()
 		s.stopWatching()
 		s.stop(nil)
 	}
@@ -64,6 +70,7 @@ func (s *session) close(ctx context.Context) {
 // end closes the connection of a client whose session has ended, and sends it the reason if a
 // message may begin there.
 func (s *session) end(end relay.End) error {
+	s.stopIdle()
 	s.stopWatching()
 	_ = s.server.Close()
 	s.client.Seat.Leave()
@@ -74,11 +81,27 @@ func (s *session) end(end relay.End) error {
 	if errors.Is(end.Err, relay.ErrStuck) {
 		return guard.Stuck
 	}
+	if errors.Is(context.Cause(s.ctx), errUnused) {
+		return s.endUnused()
+	}
 	if s.down.mayAppend() {
 		s.sendReason(s.ctx.Err() != nil && !overtaken)
 	}
 	guard.CloseGently(s.client)
 	return nil
+}
+
+// endUnused tells the client what Postgres would after its own idle_session_timeout.
+func (s *session) endUnused() error {
+	if s.down.mayAppend() {
+		_ = s.client.SetDeadline(time.Now().Add(guard.LastWordTime))
+		_ = send(s.client, fatal(idleSessionTimeout,
+			"terminating connection due to idle-session timeout",
+			fmt.Sprintf("nothing has come from either side for %s, and no transaction was open",
+				s.p.o.IdleTimeout), "connect again; GUARD_IDLE_TIMEOUT of the guard sets the time"))
+	}
+	guard.CloseGently(s.client)
+	return guard.Unused
 }
 
 // sendReason sends the client the reason: the shutdown of the guard, a newer leader, or what the

@@ -30,6 +30,9 @@ type Options struct {
 	// IdleTimeout ends a connection without a token whose client sends nothing; 5 min when zero.
 	// Each command renews it.
 	IdleTimeout time.Duration
+	// SessionIdleTimeout ends a session through which nothing has passed for so long, if Redis says
+	// that it waits for nothing; never when zero.
+	SessionIdleTimeout time.Duration
 
 	Resources []fence.Resource // the only resources that may be claimed; any when empty
 
@@ -125,10 +128,12 @@ type session struct {
 	up           *up
 	down         *down
 	stopWatching func()
+	stopIdle     func()
 }
 
 // start starts to relay the session.
 func (c *conn) start(ctx context.Context) *session {
+	ctx, stop := context.WithCancelCause(ctx)
 	_ = c.client.SetDeadline(time.Time{})
 	c.upstream.Conn = c.client.Adopt(c.upstream.Conn)
 	injected := newInjectedReplies()
@@ -139,12 +144,19 @@ func (c *conn) start(ctx context.Context) *session {
 	client := relay.Leg{Conn: c.client.Conn(), Early: c.commands.rest()}
 	server := relay.Leg{Conn: c.upstream.Conn, Early: c.upstream.rest()}
 	s.relay = relay.Start(ctx, client, server, s.up, s.down, alive)
+	stopIdle := guard.WhenIdle(c.p.o.SessionIdleTimeout, s.relay, func(ctx context.Context, unused func() bool) {
+		if s.endUnused(ctx, unused) {
+			stop(errUnused)
+		}
+	})
+	s.stopIdle = func() { stopIdle(); stop(nil) }
 	return s
 }
 
 // wait returns when the session has ended. If the client did not leave by itself, it gets the
 // reason.
 func (s *session) wait(ctx context.Context) error {
+	defer s.stopIdle()
 	defer s.stopWatching() // when a walker panics
 	return s.end(ctx, s.relay.Wait())
 }
@@ -158,6 +170,12 @@ func (s *session) end(ctx context.Context, end relay.End) error {
 		return s.sendAndClose(bytes.NewBufferString(s.down.lastWord))
 	case errors.Is(end.Err, relay.ErrStuck):
 		return guard.Stuck
+	case errors.Is(end.Err, errUnused) && s.down.atBoundary():
+		_ = s.closeWith(fmt.Errorf("nothing has passed for %s, so the session has ended; connect again",
+			s.p.o.SessionIdleTimeout))
+		return guard.Unused
+	case errors.Is(end.Err, errUnused):
+		return guard.Unused
 	case ctx.Err() != nil, !s.down.atBoundary():
 		return end.Err
 	case errors.Is(end.Err, errProtocol), errors.As(end.Err, &refused):

@@ -26,12 +26,16 @@ type up struct {
 	quit     bool   // the client has sent QUIT
 	draining bool
 	stopped  bool // the sentinel of draining is sent: the rest of the stream is discarded
+	unused   bool // the session was idle for too long: nothing more may pass
 }
 
 // Walk implements relay.Walker.
 func (u *up) Walk(b []byte, w io.Writer) (int, error) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
+	if u.unused {
+		return 0, errUnused
+	}
 	select {
 	case <-u.shutdown: // drain may come late
 		u.draining = true

@@ -157,6 +157,21 @@ func (s *Store) Alive(ctx context.Context, sess marks.Session) (bool, error) {
 	return runID(info.Val()) == sess.Run && listed(left), nil
 }
 
+// AtRest reports whether a session has had all its answers and waits for none: it is in no
+// transaction, in no command that blocks, and has subscribed to nothing.
+func (s *Store) AtRest(ctx context.Context, sess marks.Session) (bool, error) {
+	line, err := s.db.Do(ctx, "CLIENT", "LIST", "ID", sess.ID).Text()
+	if err != nil {
+		return false, Explain(err)
+	}
+	for field := range strings.FieldsSeq(line) {
+		if flags, ok := strings.CutPrefix(field, "flags="); ok {
+			return !strings.ContainsAny(flags, "bxPOSM"), nil
+		}
+	}
+	return false, nil // it is gone, or on another run
+}
+
 // Release implements marks.Store. Sessions of another run are gone; the next raise removes their
 // records.
 func (s *Store) Release(ctx context.Context, all ...marks.Departed) error {
