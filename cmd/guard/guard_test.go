@@ -65,8 +65,12 @@ func (s *syncBuffer) String() string {
 
 func serving(t *testing.T, env ...string) *running {
 	t.Helper()
-	at := serverstest.FreeAddresses(t, 2)
-	r := &running{t: t, pg: at[0], page: at[1], exited: make(chan int, 1), log: &syncBuffer{}}
+	return servingAt(t, serverstest.FreeAddresses(t, 1)[0], env...)
+}
+
+func servingAt(t *testing.T, address string, env ...string) *running {
+	t.Helper()
+	r := &running{t: t, pg: address, page: serverstest.FreeAddresses(t, 1)[0], exited: make(chan int, 1), log: &syncBuffer{}}
 	r.env = append(env, "GUARD_POSTGRES_LISTEN="+r.pg, "GUARD_HTTP_LISTEN="+r.page,
 		"GUARD_DRAIN_TIMEOUT=5s")
 	ctx, stop := context.WithCancel(context.Background())

@@ -107,7 +107,7 @@ var allowed = map[string][]string{
 	"internal/logging": {"golang.org/x/term"},
 	"internal/servers": {pgx, redis, zk, "golang.org/x/sys", "golang.org/x/sync/errgroup"},
 	"internal/servers/serverstest": {
-		"internal/leak", "internal/servers", "go.uber.org/goleak", pgx},
+		"internal/leak", "internal/servers", "go.uber.org/goleak", "golang.org/x/sys", pgx},
 	"internal/journaltest":  {"fence", "checkpoint"},
 	"internal/electiontest": {"fence"},
 	"internal/leadertest": {"fence", "fence/fencetest", "internal/supervise",
