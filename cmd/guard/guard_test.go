@@ -169,6 +169,7 @@ func TestABadStartListsEveryProblem(t *testing.T) {
 		"GUARD_UNFENCED=read-only", "GUARD_TLS_REQUIRE=true", "GUARD_TLS_CLIENT_AUTH=strict",
 		"GUARD_PROXY_NETWORKS=10.0.0.1", "GUARD_POSTGRES_UPSTREAM=postgres://guard:s3cret@h/db",
 		"GUARD_LOGIN_TIMEOUT=soon", "GUARD_POSTGRES_LISTNE=:1", "GUARD_RESOURCES=Orders",
+		"GUARD_STALE_RECHECK=1h", "GUARD_IDLE_TIMEOUT=-1s",
 	}, "serve")
 	if code != cli.Usage {
 		t.Errorf("exit code %d", code)
@@ -176,7 +177,8 @@ func TestABadStartListsEveryProblem(t *testing.T) {
 	for _, part := range []string{
 		"GUARD_POSTGRES_LISTEN", "GUARD_REDIS_UPSTREAM", "consul", "not built", "GUARD_TLS_CERT",
 		"GUARD_TLS_CLIENT_AUTH", "GUARD_PROXY_NETWORKS",
-		"GUARD_LOGIN_TIMEOUT", "GUARD_POSTGRES_LISTNE", "Orders",
+		"GUARD_LOGIN_TIMEOUT", "GUARD_POSTGRES_LISTNE", "Orders", "GUARD_STALE_RECHECK is 1h0m0s",
+		"GUARD_IDLE_TIMEOUT is -1s",
 	} {
 		if !strings.Contains(errs, part) {
 			t.Errorf("%q is not in:\n%s", part, errs)
