@@ -29,10 +29,7 @@ func (r *run) followedRaises(store string) map[age]int64 {
 		if err != nil {
 			continue
 		}
-		a := age{Epoch: o.age.Epoch, Token: named}
-		if r.terms.Has(named) {
-			a = r.terms.AgeAfter(named, o.age)
-		}
+		a := r.terms.AgeAfter(named, o.age)
 		if at, ok := r.stood(found[2], a, o.returned); ok && a.Newer(o.age) {
 			keepEarliest(since, a, at)
 		}

@@ -133,5 +133,9 @@ func (t Terms) AgeAfter(token fence.Token, before Age) Age {
 	if len(ages) > 0 {
 		return ages[0]
 	}
+	// no worker has won it: a guard may have followed the election of one that never learned of it
+	if age := (Age{before.Epoch, token}); !before.Newer(age) {
+		return age
+	}
 	return Age{Token: token}
 }
