@@ -145,7 +145,7 @@ func superuser(t *testing.T, ctx context.Context, s *System) *pgx.Conn {
 // token.
 func noToken(t *testing.T, ctx context.Context, s *System) {
 	t.Helper()
-	_, err := pgx.Connect(ctx, asApp(s.links[ends{"worker-1", "guard"}][0].Addr()))
+	_, err := pgx.Connect(ctx, s.asApp(s.links[ends{"worker-1", "guard"}][0].Addr()))
 	if pg, ok := errors.AsType[*pgconn.PgError](err); !ok || !strings.HasPrefix(pg.Code, "RF") {
 		t.Errorf("a session without a token: %v", err)
 	}
