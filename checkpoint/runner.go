@@ -77,7 +77,7 @@ func unless(err, cause error) error {
 func campaignAgain(worked bool, err error) bool {
 	for _, final := range []error{errCampaign, ErrStopped, ErrConflict, ErrBadTask,
 		fence.ErrOtherIssuer, fence.ErrNotInstalled, fence.ErrNoToken, fence.ErrMalformed,
-		fence.ErrNotAllowed} {
+		fence.ErrNotAllowed, fence.ErrNotAuthorized} {
 		if errors.Is(err, final) {
 			return false
 		}

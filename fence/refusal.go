@@ -11,14 +11,15 @@ import (
 type Reason int
 
 const (
-	ReasonStale        Reason = iota + 1 // a newer leader has raised the mark above the token; final
-	ReasonNoToken                        // the session claims nothing
-	ReasonMalformed                      // the resource or the token is malformed, or given twice
-	ReasonOtherIssuer                    // the mark belongs to another coordinator
-	ReasonNotInstalled                   // the store's schema is missing or does not fit
-	ReasonUnrevoked                      // older sessions did not end in time; the mark stays raised
-	ReasonNotLeader                      // the token does not lead, or nobody could confirm that
-	ReasonNotAllowed                     // the guard never lets this command through
+	ReasonStale         Reason = iota + 1 // a newer leader has raised the mark above the token; final
+	ReasonNoToken                         // the session claims nothing
+	ReasonMalformed                       // the resource or the token is malformed, or given twice
+	ReasonOtherIssuer                     // the mark belongs to another coordinator
+	ReasonNotInstalled                    // the store's schema is missing or does not fit
+	ReasonUnrevoked                       // older sessions did not end in time; the mark stays raised
+	ReasonNotLeader                       // the token does not lead, or nobody could confirm that
+	ReasonNotAllowed                      // the guard never lets this command through
+	ReasonNotAuthorized                   // the role may not claim the resource
 )
 
 // Refusal is an answer that admits nothing. No command of the refused session has run, so no write
@@ -78,31 +79,37 @@ var (
 	// ErrNotAllowed is returned for a command that the guard refuses by name.
 	ErrNotAllowed = errors.New("not allowed through the guard")
 
+	// ErrNotAuthorized is returned for a role or user that may not claim the resource. An operator
+	// decides (guard allow).
+	ErrNotAuthorized = errors.New("the role may not claim this resource")
+
 	// ErrMalformed is matched by every refusal for a resource or token that is malformed or given
 	// twice.
 	ErrMalformed = errors.New("malformed resource or token")
 )
 
 var sentinels = map[Reason]error{
-	ReasonStale:        ErrStale,
-	ReasonNoToken:      ErrNoToken,
-	ReasonMalformed:    ErrMalformed,
-	ReasonOtherIssuer:  ErrOtherIssuer,
-	ReasonNotInstalled: ErrNotInstalled,
-	ReasonUnrevoked:    ErrUnrevoked,
-	ReasonNotLeader:    ErrNotLeader,
-	ReasonNotAllowed:   ErrNotAllowed,
+	ReasonStale:         ErrStale,
+	ReasonNoToken:       ErrNoToken,
+	ReasonMalformed:     ErrMalformed,
+	ReasonOtherIssuer:   ErrOtherIssuer,
+	ReasonNotInstalled:  ErrNotInstalled,
+	ReasonUnrevoked:     ErrUnrevoked,
+	ReasonNotLeader:     ErrNotLeader,
+	ReasonNotAllowed:    ErrNotAllowed,
+	ReasonNotAuthorized: ErrNotAuthorized,
 }
 
 var reasonNames = map[Reason]string{
-	ReasonStale:        "stale",
-	ReasonNoToken:      "no_token",
-	ReasonMalformed:    "malformed",
-	ReasonOtherIssuer:  "other_issuer",
-	ReasonNotInstalled: "not_installed",
-	ReasonUnrevoked:    "unrevoked",
-	ReasonNotLeader:    "not_leader",
-	ReasonNotAllowed:   "not_allowed",
+	ReasonStale:         "stale",
+	ReasonNoToken:       "no_token",
+	ReasonMalformed:     "malformed",
+	ReasonOtherIssuer:   "other_issuer",
+	ReasonNotInstalled:  "not_installed",
+	ReasonUnrevoked:     "unrevoked",
+	ReasonNotLeader:     "not_leader",
+	ReasonNotAllowed:    "not_allowed",
+	ReasonNotAuthorized: "not_authorized",
 }
 
 // String returns the reason in one word, for logs and metrics.

@@ -95,6 +95,31 @@ func (p *program) commands() []command {
 			Summary: "report how writes could reach Postgres past the guard and the seals: exit 4 if there " +
 				"is a way that --accept does not name, 0 if not; --schema: instead of those with sealed tables",
 		},
+		{
+			Name: "allow", Arguments: "[-o table|json] [--store S,…] [ROLE RESOURCE…]", Output: true,
+			Flags: o.authorization, Check: allowing,
+			Run: func(ctx context.Context, c *config, a cli.Arguments) error {
+				return p.allow(ctx, c, &o, a)
+			},
+			Summary: "let a role of Postgres, and its members, or a user of Redis claim resources, also by " +
+				"patterns such as 'orders_*'; without arguments, list what is allowed; --store: postgres or " +
+				"redis, instead of every store in the settings",
+		},
+		{
+			Name: "forbid", Arguments: "[--store S,…] ROLE [RESOURCE…]", Flags: o.authorization, Check: forbidding,
+			Run: func(ctx context.Context, c *config, a cli.Arguments) error {
+				return p.forbid(ctx, c, &o, a.Names)
+			},
+			Summary: "take back what allow gave: these resources or patterns, or all of the role",
+		},
+		{
+			Name: "authorize", Arguments: "[--force] [--store S,…] on|off", Flags: o.switched, Check: switching,
+			Run: func(ctx context.Context, c *config, a cli.Arguments) error {
+				return p.authorize(ctx, c, &o, a.Names)
+			},
+			Summary: "on: from now on every guard refuses claims that nobody has allowed; --force: also if " +
+				"sessions are admitted now that would be refused. It ends no session",
+		},
 	}
 	for i, c := range all {
 		if c.Check == nil {
@@ -147,6 +172,15 @@ type options struct {
 	resource  string
 	schemas   string
 	accept    string
+	stores    string
+	force     bool
+}
+
+func (o *options) authorization(f *flag.FlagSet) { f.StringVar(&o.stores, "store", "", "") }
+
+func (o *options) switched(f *flag.FlagSet) {
+	o.authorization(f)
+	f.BoolVar(&o.force, "force", false, "")
 }
 
 func (o *options) print(f *flag.FlagSet)  { f.BoolVar(&o.printOnly, "print", false, "") }

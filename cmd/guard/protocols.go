@@ -23,6 +23,8 @@ type protocol struct {
 	serve func(
 		c *config, d database, a *marks.Admission, t guard.TLS, audit *guard.Audit,
 	) guard.Protocol
+	// authorizer opens the store for an operator who says who may claim what.
+	authorizer func(ctx context.Context, c *config) (closingAuthorizer, error)
 	// install prepares the database; script returns the commands that install runs, to be printed.
 	install func(ctx context.Context, c *config) error
 	script  func(c *config) (string, error)
@@ -33,6 +35,12 @@ type database interface {
 	marks.Store
 	marks.Admin
 	Probe(ctx context.Context) error
+	Close()
+}
+
+// closingAuthorizer is a marks.Authorizer with a connection.
+type closingAuthorizer interface {
+	marks.Authorizer
 	Close()
 }
 
@@ -56,6 +64,9 @@ var postgresProtocol = protocol{
 			Store: store, Admission: a, LoginTimeout: c.LoginTimeout, IdleTimeout: c.IdleTimeout,
 			Resources: c.resources(), TLS: t, Audit: audit, Operators: append([]string{store.Role()}, c.PostgresOperators...),
 		})
+	},
+	authorizer: func(ctx context.Context, c *config) (closingAuthorizer, error) {
+		return pgstore.OpenAuthorizer(ctx, c.PostgresAdmin.Reveal())
 	},
 	install: func(ctx context.Context, c *config) error {
 		role, err := pgstore.Role(c.PostgresUpstream.Reveal())
@@ -89,6 +100,9 @@ var redisProtocol = protocol{
 			Store: d.(*redisstore.Store), Admission: a, LoginTimeout: c.LoginTimeout,
 			IdleTimeout: c.RedisIdleTimeout, SessionIdleTimeout: c.IdleTimeout, Resources: c.resources(), TLS: t,
 		})
+	},
+	authorizer: func(ctx context.Context, c *config) (closingAuthorizer, error) {
+		return redisstore.Open(ctx, c.RedisUpstream.Reveal(), redisstore.Options{Timeouts: c.timeouts()})
 	},
 	install: func(ctx context.Context, c *config) error {
 		return redisstore.Install(ctx, c.RedisUpstream.Reveal())

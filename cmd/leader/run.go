@@ -116,6 +116,9 @@ func classify(ended, err error) failure {
 			"LEADER_COORDINATOR; if the coordinator was rebuilt, an operator has to run guard adopt"}
 	case errors.Is(err, fence.ErrNotInstalled):
 		return failure{code: cli.Error, next: "run guard install on that store"}
+	case errors.Is(err, fence.ErrNotAuthorized):
+		return failure{code: cli.Error, next: "let the store's operator run guard allow for this role and " +
+			"resource, or give LEADER_STORES a role that may claim it"}
 	case errors.Is(err, coordinators.ErrCampaign):
 		return failure{code: cli.Error, next: "check LEADER_COORDINATOR and its permissions"}
 	case errors.Is(err, fence.ErrMalformed), errors.Is(err, fence.ErrNoToken),

@@ -280,6 +280,7 @@ func TestPermanentRefusalEndsTheRun(t *testing.T) {
 	for reason, want := range map[fence.Reason]int{
 		fence.ReasonStale: cli.Lost, fence.ReasonOtherIssuer: cli.Error,
 		fence.ReasonNotInstalled: cli.Error, fence.ReasonMalformed: cli.Error,
+		fence.ReasonNotAuthorized: cli.Error,
 	} {
 		t.Run(reason.String(), func(t *testing.T) {
 			t.Parallel()

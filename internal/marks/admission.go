@@ -132,7 +132,13 @@ func (a *Admission) Release(ctx context.Context, s Session, claims []Presented) 
 // it at a store that it reaches without a guard. The claim must have its issuer. After an error the
 // mark may or may not be raised.
 func (a *Admission) Raise(ctx context.Context, c fence.Claim) error {
-	_, err := a.raise(ctx, Session{}, c)
+	return a.RaiseFor(ctx, "", c)
+}
+
+// RaiseFor is Raise on behalf of a user's session that is not registered. The store refuses a user
+// that may not claim the resource, if the user is not empty.
+func (a *Admission) RaiseFor(ctx context.Context, user string, c fence.Claim) error {
+	_, err := a.raise(ctx, Session{User: user}, c)
 	if err == nil {
 		err = a.revoke(ctx, Session{}, c, 0)
 	}

@@ -13,6 +13,7 @@ type Session struct {
 	ID    int64  // Postgres: backend pid. Redis: client id
 	Birth string // Postgres: backend_start. Redis: empty, because one run does not reuse an id
 	Run   string // the run of the server at the other end, as that connection itself reported it
+	User  string // Redis: the user as the server lists it. Postgres: empty, the database knows the role
 }
 
 // Departed is a session that writes no more, and the resources that it had claimed. Its connection
@@ -94,8 +95,8 @@ type Store interface {
 	//
 	// Then it records the session. If a check fails it records nothing and says what to do next.
 	//
-	// Refusals: ErrStale and ErrOtherIssuer for any claim come first, with the claim's mark in the
-	// Registration; ErrNotInstalled. A *SetupError means that the session leads to another server than
+	// Refusals: ErrNotAuthorized for any claim comes first (Authorizer), then ErrStale and
+	// ErrOtherIssuer, with the claim's mark in the Registration; ErrNotInstalled. A *SetupError means that the session leads to another server than
 	// the store's.
 	Register(ctx context.Context, s Session, claims []fence.Claim) (Registration, error)
 
@@ -114,7 +115,8 @@ type Store interface {
 	//
 	// A store that has lost its list of sessions ends every session that could have been in it, here
 	// or in Revoke, except for the newcomer, which is about to be registered. The newcomer is the zero
-	// Session if there is none.
+	// Session if there is none. If it has only a User, the mark is raised on behalf of a session of
+	// that user that is not registered: ErrNotAuthorized if the user may not claim the resource.
 	Raise(ctx context.Context, newcomer Session, c fence.Claim, confirm Confirm) (before Mark, err error)
 
 	// Revoke ends every session of the resource that is not under the claim. It returns how many, once

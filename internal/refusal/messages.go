@@ -83,6 +83,19 @@ func TimedOut(cause error) *fence.Refusal {
 	}
 }
 
+// NotAuthorized refuses a claim of a role, or in Redis of a user, that may not claim the resource.
+// The role is empty if its session has ended.
+func NotAuthorized(c fence.Claim, role string) *fence.Refusal {
+	return &fence.Refusal{
+		Reason: fence.ReasonNotAuthorized, Claim: c,
+		Message: fmt.Sprintf("role %q may not claim %q", role, c.Resource),
+		Detail: "authorization is on in this store, and nobody has allowed it; " +
+			"nothing was admitted, and the mark is as before",
+		Hint: fmt.Sprintf("log in as a role that may, or let an operator run: guard allow %s %s",
+			role, c.Resource),
+	}
+}
+
 // NotLeader refuses a token that does not lead now; detail says who does.
 func NotLeader(c fence.Claim, detail string) *fence.Refusal {
 	return &fence.Refusal{

@@ -22,6 +22,7 @@ var table = []struct {
 	{fence.ReasonUnrevoked, "RF006", "REVOKE"},
 	{fence.ReasonNotLeader, "RF007", "NOTLEADER"},
 	{fence.ReasonNotAllowed, "", "NOTALLOWED"},
+	{fence.ReasonNotAuthorized, "RF010", "NOTAUTHORIZED"},
 }
 
 // SQLState is the code of a reason in Postgres: a SQLSTATE of class RF.

@@ -69,7 +69,7 @@ func (b *backgroundRaises) start(who marks.Client, s marks.Session, claims []mar
 		b.running[c.Resource] = started
 		b.wg.Go(func() {
 			defer b.finished(c.Resource, started)
-			b.raise(ctx, c)
+			b.raise(ctx, s.User, c)
 		})
 	}
 }
@@ -83,13 +83,14 @@ func (b *backgroundRaises) finished(r fence.Resource, started *backgroundRaise) 
 	}
 }
 
-// raise confirms with the Authority that the token leads now, as an admission does. The result goes
-// to the log and the metrics. The client learns it when it tries again.
-func (b *backgroundRaises) raise(ctx context.Context, c marks.Presented) {
+// raise confirms with the Authority that the token leads now, as an admission does. The admission may
+// not have come to the question whether the user may claim, so the store is asked that again. The
+// result goes to the log and the metrics. The client learns it when it tries again.
+func (b *backgroundRaises) raise(ctx context.Context, user string, c marks.Presented) {
 	ctx, steps := marks.WithSteps(ctx)
 	claims, err := b.admission.Authority.Verify(ctx, []marks.Presented{c})
 	if err == nil {
-		err = b.admission.Raise(ctx, claims[0])
+		err = b.admission.RaiseFor(ctx, user, claims[0])
 	}
 	b.admission.Finish(ctx, steps, c.Under(""), err)
 }

@@ -2,6 +2,7 @@ package redis
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -153,6 +154,60 @@ func TestTheClaimOfAnUnidentifiedSessionIsNotContinued(t *testing.T) {
 		t.Error("the mark of an unidentified session is being raised")
 	}
 	p.close(func() {})
+}
+
+// An admission that has timed out may not have come to the question whether the user may claim.
+func TestTheClaimOfAUserThatMayNotClaimIsNotContinued(t *testing.T) {
+	h, finished := &haltingRegister{}, make(chan error, 10)
+	a := &marks.Admission{Authority: marks.Unverified{}, Timeout: 2 * time.Second}
+	g := before(t, serverstest.Redis(t, servers.RedisOptions{}), setup{
+		Options: Options{Admission: a},
+		wrap: func(real marks.Store) marks.Store {
+			h.Store = real
+			a.Notify = func(e marks.Event) {
+				if e.Kind == marks.Finished {
+					finished <- e.Err
+				}
+			}
+			return h
+		},
+	})
+	old := g.fenced(5)
+	if err := h.Store.(marks.Authorizer).Authorize(t.Context(), true); err != nil {
+		t.Fatal(err)
+	}
+	h.halts.Store(true)
+	newer := g.raw()
+	newer.send("FENCE orders 6\r\n")
+	newer.expect("-REVOKE ")
+	for _, want := range []error{nil, context.DeadlineExceeded, fence.ErrNotAuthorized} {
+		select {
+		case err := <-finished:
+			if !errors.Is(err, want) {
+				t.Errorf("got %v, want %v", err, want)
+			}
+		case <-time.After(time.Minute):
+			t.Fatalf("nothing ended with %v", want)
+		}
+	}
+	old.send("PING\r\n")
+	old.expect("+PONG")
+}
+
+// haltingRegister is a store whose next registration lasts until its timeout.
+type haltingRegister struct {
+	marks.Store
+	halts atomic.Bool
+}
+
+func (h *haltingRegister) Register(
+	ctx context.Context, s marks.Session, claims []fence.Claim,
+) (marks.Registration, error) {
+	if h.halts.Swap(false) {
+		<-ctx.Done()
+		return marks.Registration{}, ctx.Err()
+	}
+	return h.Store.Register(ctx, s, claims)
 }
 
 // halting is a store whose next raise lasts until its timeout.

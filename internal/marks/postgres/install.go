@@ -15,7 +15,7 @@ import (
 
 // Version is the version of the schema that this program needs. A change of tables needs a new
 // numbered file and a new version. Every install replaces the functions.
-const Version = 5
+const Version = 6
 
 //go:embed sql/*.sql
 var sqlFiles embed.FS
@@ -23,12 +23,12 @@ var sqlFiles embed.FS
 // migrations run in this order. Each is safe to repeat.
 var migrations = []string{
 	"sql/001_schema.sql", "sql/002_checkpoint.sql", "sql/003_run.sql", "sql/004_attachment.sql",
-	"sql/005_sealed.sql",
+	"sql/005_sealed.sql", "sql/006_authorization.sql",
 }
 
 // functions run after the migrations, in this order.
 var functions = []string{
-	"sql/server.sql", "sql/enter.sql", "sql/functions.sql", "sql/attach.sql",
+	"sql/server.sql", "sql/enter.sql", "sql/functions.sql", "sql/authorization.sql", "sql/attach.sql",
 	"sql/checkpoint.sql", "sql/seal.sql", "sql/grants.sql", "sql/stamp.sql",
 }
 

@@ -129,6 +129,9 @@ func (s *Store) register(
 		return marks.Registration{}, err
 	}
 	reg, err := registration(step, m, claims)
+	if step == "forbidden" {
+		return reg, refusal.NotAuthorized(reg.Claim, read.basis)
+	}
 	if err == nil && reg.Next == marks.MustRaise {
 		read.mark = m
 		s.looks.Put(sess, m.Resource, read)
@@ -160,6 +163,7 @@ func registration(
 		return reg, refusal.OtherIssuer(reg.Claim, m.Token, m.Issuer)
 	case "elsewhere":
 		return reg, errOtherServer
+	case "forbidden": // register has the role
 	default:
 		return reg, fmt.Errorf("the database answered an unknown step %q: "+
 			"guard and schema are of different versions", step)

@@ -37,7 +37,14 @@ func (s *Store) Identify(ctx context.Context, id int64, nonce string) (marks.Ses
 		return marks.Session{}, wrongServer(id,
 			"it is not known to the server of the guard's own connection, run "+run)
 	}
-	return marks.Session{ID: id, Run: run}, nil
+	return marks.Session{ID: id, Run: run, User: fieldOf(line, "user")}, nil
+}
+
+// fieldOf returns a field of a line of CLIENT LIST. Neither a client's name nor a user's has a space.
+func fieldOf(line, field string) string {
+	_, value, _ := strings.Cut(line, " "+field+"=")
+	value, _, _ = strings.Cut(value, " ")
+	return strings.TrimSpace(value)
 }
 
 // wrongServer is the error for a client's connection that does not lead to the store's server.

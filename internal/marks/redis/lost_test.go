@@ -229,7 +229,7 @@ func TestInstallMayBeRepeatedAndKeepsMarks(t *testing.T) {
 	if err != nil || len(marks) != 1 || marks[0].Token != 5 || !marks[0].Confirmed {
 		t.Fatalf("marks %+v, %v", marks, err)
 	}
-	b.do(t, "HSET", "ringfence", "schema", "3")
+	b.do(t, "HSET", "ringfence", "schema", "4")
 	if err := redis.Install(t.Context(), b.server.URL()); err == nil {
 		t.Error("installed over a newer schema")
 	}

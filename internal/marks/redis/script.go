@@ -34,6 +34,9 @@ var (
 	endingScript   = script("ending")
 	installScript  = script("install")
 	probeScript    = script("probe")
+
+	authorizeScript = script("authorize")
+	recordedScript  = script("recorded")
 )
 
 // program is a script in two forms. Redis 7 runs the flagged one even when it is out of memory: a
@@ -109,7 +112,7 @@ func parseReply(list []any) (r reply, err error) {
 	r.list = list
 	r.verdict, _ = list[0].(string)
 	switch r.verdict {
-	case "others", "marks", "missing", "probed": // their answers have no mark
+	case "others", "marks", "missing", "probed", "authorization", "recorded": // their answers have no mark
 		return r, nil
 	}
 	if len(list) < answerFields {

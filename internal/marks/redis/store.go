@@ -17,7 +17,7 @@ func (s *Store) Register(
 	ctx context.Context, sess marks.Session, claims []fence.Claim,
 ) (marks.Registration, error) {
 	var keys []string
-	args := []any{sess.ID, sess.Run}
+	args := []any{sess.ID, sess.Run, sess.User}
 	for _, c := range claims {
 		keys = append(keys, key(c.Resource))
 		args = append(args, string(c.Resource), c.Token.String(), string(c.Issuer))
@@ -31,6 +31,10 @@ func (s *Store) Register(
 			"the server was restarted, or another one answers now")
 	}
 	registered, err := s.registration(r, claims)
+	if r.verdict == "forbidden" {
+		registered.Mark = marks.Mark{}
+		err = refusal.NotAuthorized(registered.Claim, sess.User)
+	}
 	if err == nil && registered.Next == marks.MustRaise {
 		s.looks.Put(sess, registered.Claim.Resource, r)
 	}
@@ -55,6 +59,7 @@ func (s *Store) registration(r reply, claims []fence.Claim) (marks.Registration,
 		}
 	case "revoke":
 		registered.Next = marks.MustRevoke
+	case "forbidden": // Register knows the user
 	default:
 		return registered, refuse(r.verdict, c, registered.Mark)
 	}
@@ -92,7 +97,7 @@ func (s *Store) Raise(
 	for wait := firstPause; ; wait = nextPause(wait) {
 		var err error
 		if !cached {
-			looked, err = s.run(ctx, lookScript, []string{key(c.Resource)}, string(c.Resource))
+			looked, err = s.run(ctx, lookScript, []string{key(c.Resource)}, string(c.Resource), sess.User)
 		}
 		if cached = false; err != nil {
 			return markOf(looked, c.Resource), err
@@ -121,6 +126,8 @@ func (s *Store) raise(
 	switch {
 	case looked.verdict == "schema":
 		return looked, refuse("schema", c, looked.mark)
+	case looked.verdict == "forbidden":
+		return looked, refusal.NotAuthorized(c, newcomer.User)
 	case !looked.installed && !s.o.Coordinated:
 		return looked, notInstalled()
 	}

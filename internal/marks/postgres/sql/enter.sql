@@ -20,6 +20,9 @@
 --
 -- A gate counts only on the run of the server on which its mark was raised, and only while its row
 -- is original.
+--
+-- If authorization is on, the session's own role must be allowed to claim the resource. That comes
+-- first. A transaction whose snapshot is from before it was switched on counts as one from before.
 create or replace function ringfence.enter(p_resource text, p_token bigint, p_issuer text) returns void
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
@@ -27,6 +30,9 @@ declare
     v_number integer;
     g record;
 begin
+    if (select i.authorize from ringfence.installation i) then
+        perform ringfence.check_allowed(p_resource, p_token);
+    end if;
     for v_look in 1..2 loop
         if v_look = 2 then
             v_number := g.number;

@@ -30,10 +30,13 @@ end $$;
 -- Registrations wait for this lock too: with a shared lock they would pass a waiting raise, and
 -- many of them would keep it waiting forever. Only guards call it, each in a separate transaction,
 -- so nobody holds the lock for long.
--- step is one of: admitted, raise, revoke, stale, issuer, elsewhere. The other columns are the mark
--- that the step is about.
+-- step is one of: admitted, raise, revoke, stale, issuer, elsewhere, forbidden. The other columns are
+-- the mark that the step is about.
 -- If the step is raise, basis is what look would return now, and older is how many sessions of the
 -- resource would be under another token. Otherwise they are empty and 0.
+-- If authorization is on, a session whose role may not claim one of the resources gets no further
+-- than forbidden: it locks nothing, and nobody raises a mark for it. basis is the role then, and
+-- nothing of the mark is returned.
 drop function if exists ringfence.register(integer, timestamptz, text[], bigint[], text);
 drop function if exists ringfence.register(integer, timestamptz, text, text[], bigint[], text);
 create or replace function ringfence.register(
@@ -46,12 +49,22 @@ declare
     v_run text := ringfence.run_of(v_server);
     v_complete boolean;
     v_vouched boolean;
+    v_role oid;
 begin
     perform ringfence.check_isolation();
     basis := ''; older := 0;
     if p_run <> v_run then
         step := 'elsewhere'; resource := ''; token := 0; issuer := ''; holder := ''; confirmed := false; continued := false; adoption := '';
         return;
+    end if;
+    if ringfence.authorizing() then
+        v_role := ringfence.role_of(p_pid);
+        resource := ringfence.forbidden(v_role, p_resources);
+        if resource is not null then
+            step := 'forbidden'; token := 0; issuer := ''; holder := ''; confirmed := false; continued := false; adoption := '';
+            basis := coalesce((select o.rolname from pg_roles o where o.oid = v_role), '');
+            return;
+        end if;
     end if;
     perform set_config('synchronous_commit', 'off', true); -- a session that a crash forgets is a session that it ended
     perform 1 from ringfence.mark m where m.resource = any (p_resources) order by m.resource for no key update;

@@ -7,6 +7,7 @@ revoke all on all functions in schema ringfence from public;
 grant pg_signal_backend, pg_read_all_stats to {{guard}};
 grant usage on schema ringfence to {{guard}};
 grant execute on all functions in schema ringfence to {{guard}};
+revoke execute on function ringfence.allow(name, text), ringfence.forbid(name, text), ringfence.authorize(boolean) from {{guard}};
 
 -- What every role may call: whether its own session is admitted, and which session of which server
 -- it is.

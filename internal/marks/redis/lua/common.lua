@@ -5,6 +5,8 @@
 --
 -- The marker has these fields:
 --   schema, epoch
+--   authorize        '1' while authorization is on; the schema is '3' then, which programs refuse that
+--                    know nothing of authorization
 --   origin           'install', or 'raise' when a raise had to make the marker again
 --   resource:<name>  for every resource with a mark
 --   ended            the server on which every unrecorded connection was ended
@@ -16,9 +18,15 @@
 --   under                the token of all recorded sessions
 --   session:<client id>  for every recorded session
 --
+-- ringfence:.allowed has these fields:
+--   <user> <pattern>     the epoch of the marker for which it was allowed; under another one it does
+--                        not count
+--   .on                  '1' while authorization is on, so that the loss of one key does not end it
+--
 -- A marker without an epoch does not count.
 
 local MARKER = 'ringfence'
+local ALLOWED = 'ringfence:.allowed'
 local FIXED = 8 -- the fields of a resource besides its sessions
 local SCHEMA = '2'
 
@@ -44,13 +52,36 @@ local function higher(a, b)
   return false
 end
 
+-- known returns whether this program knows a schema. Version 1 counts as lost.
+local function known(schema) return schema == '1' or schema == SCHEMA or schema == '3' end
+
+-- authorizing returns whether authorization is on.
+local function authorizing()
+  return redis.call('HGET', MARKER, 'authorize') == '1' or redis.call('HGET', ALLOWED, '.on') == '1'
+end
+
+-- schema returns the schema for a marker that is written now.
+local function schema() return authorizing() and '3' or SCHEMA end
+
+-- allowed returns whether a user may claim a resource. A * in a pattern stands for any text.
+local function allowed(user, resource, epoch)
+  for _, field in ipairs(redis.call('HKEYS', ALLOWED)) do
+    local name, pattern = string.match(field, '^(%S+) ([a-z0-9_*]+)$')
+    if name == user and string.match(resource, '^' .. string.gsub(pattern, '%*', '.*') .. '$')
+      and redis.call('HGET', ALLOWED, field) == epoch then
+      return true
+    end
+  end
+  return false
+end
+
 -- look reads the state of a resource.
 local function look(resource, key, now)
   local m = redis.call('HMGET', MARKER, 'schema', 'epoch', 'origin', 'resource:' .. resource, 'ended')
   local f = redis.call('HMGET', key, 'token', 'issuer', 'holder', 'raised', 'server', 'epoch', 'under', 'adoption')
   local s = {
     resource = resource, key = key, now = now,
-    installed = m[2] ~= false, foreign_schema = m[2] ~= false and m[1] ~= SCHEMA and m[1] ~= '1', marker_epoch = m[2],
+    installed = m[2] ~= false, foreign_schema = m[2] ~= false and not known(m[1]), marker_epoch = m[2],
     listed = m[4] ~= false, present = f[1] ~= false, token = f[1] or '0', issuer = f[2] or '', holder = f[3] or '',
     raised = f[4] or '0', server = f[5], under = f[7], adoption = f[8] or '', sessions = 0,
   }
@@ -58,7 +89,7 @@ local function look(resource, key, now)
   s.gone = not s.installed or (s.listed and not s.present) or (s.present and f[6] ~= m[2])
   -- The registry is lost, and sessions from it may still live. Those may be sessions of other
   -- resources, and sessions that this process admitted before it was a replica for a time.
-  s.lost = s.gone or m[1] ~= SCHEMA or m[5] ~= now.server
+  s.lost = s.gone or m[1] == '1' or not known(m[1]) or m[5] ~= now.server
   if s.present then
     s.confirmed = not s.lost and s.server == now.server
     s.continued = not s.gone
@@ -109,7 +140,7 @@ local function mend(s, nonce, epoch)
     redis.call('HSET', MARKER, 'epoch', epoch, 'origin', 'raise')
     s.marker_epoch = epoch
   end
-  redis.call('HSET', MARKER, 'schema', SCHEMA, 'ended', s.now.server)
+  redis.call('HSET', MARKER, 'schema', schema(), 'ended', s.now.server)
   return true
 end
 

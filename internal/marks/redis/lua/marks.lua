@@ -2,7 +2,7 @@
 -- resources that have a mark.
 local now = here()
 local m = redis.call('HMGET', MARKER, 'schema', 'epoch')
-if m[2] and m[1] ~= SCHEMA and m[1] ~= '1' then return {'schema'} end
+if m[2] and not known(m[1]) then return {'schema'} end
 
 local list = {m[2] and 'marks' or 'missing'}
 if #ARGV == 0 then

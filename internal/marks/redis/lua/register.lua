@@ -1,12 +1,18 @@
--- KEYS: the marker, one resource per claim. ARGV: client id, run of the session; resource, token,
--- issuer per claim.
+-- KEYS: the marker, one resource per claim. ARGV: client id, run and user of the session; resource,
+-- token, issuer per claim.
 local now = here()
 if now.run ~= ARGV[2] then return {'elsewhere'} end
 
 local claims = {}
 for i = 1, #KEYS - 1 do
-  claims[i] = look(ARGV[3 * i], KEYS[i + 1], now)
-  claims[i].want, claims[i].from = ARGV[3 * i + 1], ARGV[3 * i + 2]
+  claims[i] = look(ARGV[3 * i + 1], KEYS[i + 1], now)
+  claims[i].want, claims[i].from = ARGV[3 * i + 2], ARGV[3 * i + 3]
+end
+if authorizing() then
+  for i, s in ipairs(claims) do
+    if s.foreign_schema then return answer('schema', i, s) end
+    if not allowed(ARGV[3], s.resource, s.marker_epoch) then return answer('forbidden', i, s) end
+  end
 end
 for i, s in ipairs(claims) do
   local refused = judge(s, s.want, s.from)

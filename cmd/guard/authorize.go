@@ -1,0 +1,235 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/ringfence/ringfence/internal/cli"
+	"github.com/ringfence/ringfence/internal/marks"
+)
+
+// authorizeTimeout bounds allow, forbid and authorize.
+const authorizeTimeout = 30 * time.Second
+
+// authorizer is an open store whose operator says who may claim what.
+type authorizer struct {
+	name string
+	marks.Authorizer
+}
+
+// authorizers opens the stores that --store names, or all that are configured. close closes them.
+func (c *config) authorizers(ctx context.Context, only string) (all []authorizer, closeAll func(), err error) {
+	var open []interface{ Close() }
+	closeAll = func() {
+		for _, s := range open {
+			s.Close()
+		}
+	}
+	named := list(only)
+	missing := slices.Clone(named)
+	for _, proto := range c.configured() {
+		if len(named) > 0 && !slices.Contains(named, proto.name) {
+			continue
+		}
+		s, err := proto.authorizer(ctx, c)
+		if err != nil {
+			closeAll()
+			return nil, nil, fmt.Errorf("nothing was changed: %s: %w", proto.name, err)
+		}
+		open = append(open, s)
+		all = append(all, authorizer{proto.name, s})
+		missing = slices.DeleteFunc(missing, func(name string) bool { return name == proto.name })
+	}
+	if len(missing) > 0 {
+		closeAll()
+		return nil, nil, cli.Mistake(fmt.Sprintf("--store: %q is not the name of a store in the settings "+
+			"(postgres, redis)", missing[0]))
+	}
+	return all, closeAll, nil
+}
+
+// allow lets a role claim resources, or prints what is allowed.
+func (p *program) allow(ctx context.Context, c *config, o *options, a cli.Arguments) error {
+	if len(a.Names) == 0 {
+		return p.printAllowed(ctx, c, o, a)
+	}
+	role, patterns, err := grantee(a.Names)
+	if err != nil {
+		return err
+	}
+	return p.eachStore(ctx, c, o, func(ctx context.Context, s authorizer) error {
+		if err := s.Allow(ctx, role, patterns...); err != nil {
+			return err
+		}
+		fmt.Fprintf(p.Stdout, "%s: %s may claim %s\n", s.name, role, joined(patterns))
+		return nil
+	})
+}
+
+// forbid takes back what allow gave.
+func (p *program) forbid(ctx context.Context, c *config, o *options, names []string) error {
+	role, patterns, err := grantee(names)
+	if err != nil {
+		return err
+	}
+	return p.eachStore(ctx, c, o, func(ctx context.Context, s authorizer) error {
+		n, err := s.Forbid(ctx, role, patterns...)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(p.Stdout, "%s: removed %d of %s; sessions that are admitted go on until they end\n", s.name, n, role)
+		return nil
+	})
+}
+
+// authorize switches authorization on or off. It does not switch it on while sessions are admitted
+// that it would refuse, unless --force says so.
+func (p *program) authorize(ctx context.Context, c *config, o *options, names []string) error {
+	on := names[0] == "on"
+	strangers := 0
+	err := p.eachStore(ctx, c, o, func(ctx context.Context, s authorizer) error {
+		if !on {
+			return nil
+		}
+		all, err := s.Authorization(ctx)
+		if err != nil {
+			return err
+		}
+		for _, other := range all.Strangers {
+			fmt.Fprintf(p.Stdout, "%s: %s would be refused\n", s.name, other)
+		}
+		strangers += len(all.Strangers)
+		return nil
+	})
+	switch {
+	case err != nil:
+		return err
+	case strangers > 0 && !o.force:
+		return fmt.Errorf("nothing was changed: authorization would refuse %d sessions that are admitted now, "+
+			"if they came again: allow their roles first (guard allow ROLE RESOURCE), or use --force", strangers)
+	}
+	return p.eachStore(ctx, c, o, func(ctx context.Context, s authorizer) error {
+		if err := s.Authorize(ctx, on); err != nil {
+			return err
+		}
+		fmt.Fprintf(p.Stdout, "%s: authorization is %s\n", s.name, names[0])
+		return nil
+	})
+}
+
+// eachStore opens all stores before it calls do with the first.
+func (p *program) eachStore(
+	ctx context.Context, c *config, o *options, do func(context.Context, authorizer) error,
+) error {
+	ctx, cancel := context.WithTimeout(ctx, authorizeTimeout)
+	defer cancel()
+	all, closeAll, err := c.authorizers(ctx, o.stores)
+	if err != nil {
+		return err
+	}
+	defer closeAll()
+	for _, s := range all {
+		if err := do(ctx, s); err != nil {
+			return fmt.Errorf("%s: %w", s.name, err)
+		}
+	}
+	return nil
+}
+
+// storeAuthorization is who may claim what in one store.
+type storeAuthorization struct {
+	Store string `json:"store"`
+	marks.Authorization
+}
+
+func (p *program) printAllowed(ctx context.Context, c *config, o *options, a cli.Arguments) error {
+	all := []storeAuthorization{}
+	err := p.eachStore(ctx, c, o, func(ctx context.Context, s authorizer) error {
+		read, err := s.Authorization(ctx)
+		all = append(all, storeAuthorization{s.name, read})
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if a.Output == "json" {
+		e := json.NewEncoder(p.Stdout)
+		e.SetIndent("", "  ")
+		return e.Encode(all)
+	}
+	w := tabwriter.NewWriter(p.Stdout, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "STORE\tROLE\tMAY CLAIM\tCOUNTS")
+	for _, s := range all {
+		for _, row := range s.Allowed {
+			counts := "yes"
+			if row.Why != "" {
+				counts = "no: " + row.Why
+			}
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", s.Store, row.Role, row.Pattern, counts)
+		}
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	for _, s := range all {
+		state := "off: every role that may log in may claim every resource"
+		if s.On {
+			state = "on"
+		}
+		fmt.Fprintf(p.Stdout, "%s: authorization is %s\n", s.Store, state)
+		for _, other := range s.Strangers {
+			fmt.Fprintf(p.Stdout, "%s: %s is not allowed\n", s.Store, other)
+		}
+	}
+	return nil
+}
+
+// grantee reads the arguments of allow and forbid.
+func grantee(names []string) (role string, patterns []marks.Pattern, err error) {
+	for _, name := range names[1:] {
+		p, err := marks.ParsePattern(name)
+		if err != nil {
+			return "", nil, cli.Mistake(err.Error())
+		}
+		patterns = append(patterns, p)
+	}
+	return names[0], patterns, nil
+}
+
+func joined(patterns []marks.Pattern) string {
+	var all []string
+	for _, p := range patterns {
+		all = append(all, string(p))
+	}
+	return strings.Join(all, ", ")
+}
+
+// allowing, forbidding and switching check the arguments of allow, forbid and authorize.
+func allowing(a cli.Arguments) error {
+	if len(a.Names) == 1 {
+		return fmt.Errorf("allow takes a role and its resources, or nothing to list what is allowed")
+	}
+	if !a.KnownOutput() {
+		return fmt.Errorf("-o takes table or json, not %q", a.Output)
+	}
+	return nil
+}
+
+func forbidding(a cli.Arguments) error {
+	if len(a.Names) == 0 {
+		return fmt.Errorf("forbid takes a role, and the resources or patterns to take back (all, if none is named)")
+	}
+	return nil
+}
+
+func switching(a cli.Arguments) error {
+	if len(a.Names) != 1 || a.Names[0] != "on" && a.Names[0] != "off" {
+		return fmt.Errorf("authorize takes on or off")
+	}
+	return nil
+}
