@@ -99,6 +99,7 @@ var redisProtocol = protocol{
 		return guardredis.New(guardredis.Options{
 			Store: d.(*redisstore.Store), Admission: a, LoginTimeout: c.LoginTimeout,
 			IdleTimeout: c.RedisIdleTimeout, SessionIdleTimeout: c.IdleTimeout, Resources: c.resources(), TLS: t,
+			ReadOnly: c.Unfenced == "read-only",
 		})
 	},
 	authorizer: func(ctx context.Context, c *config) (closingAuthorizer, error) {

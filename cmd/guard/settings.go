@@ -127,12 +127,11 @@ func (c *config) Validate() error {
 	if c.Outage == "keep" && c.Coordinator.Reveal() == "" {
 		bad("GUARD_COORDINATOR_OUTAGE=keep needs GUARD_COORDINATOR")
 	}
-	switch c.Unfenced {
-	case "refuse":
-	case "read-only":
-		bad("GUARD_UNFENCED=read-only is not built yet: use refuse")
-	default:
-		bad("GUARD_UNFENCED is %q, not refuse", c.Unfenced)
+	if c.Unfenced != "refuse" && c.Unfenced != "read-only" {
+		bad("GUARD_UNFENCED is %q, neither refuse nor read-only", c.Unfenced)
+	}
+	if c.Unfenced == "read-only" && c.PostgresListen != "" {
+		bad("GUARD_UNFENCED=read-only is not built yet for Postgres: use refuse")
 	}
 	if c.Relay != "loops" && c.Relay != "goroutines" {
 		bad("GUARD_RELAY is %q, neither loops nor goroutines", c.Relay)

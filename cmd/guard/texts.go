@@ -101,7 +101,9 @@ var texts = settings.Texts{
 	},
 	"GUARD_UNFENCED": {
 		Meaning: `
-			what happens to a session without a token: refuse. (read-only is not built yet)`,
+			what happens to a session without a token. refuse: it is refused; in Redis some reads pass
+			before the token. read-only: it may read for as long as it likes; in Redis every command
+			that the server itself flags as a read, transactions of them, and subscriptions`,
 	},
 	"GUARD_HTTP_LISTEN": {
 		Meaning: `

@@ -30,6 +30,10 @@
 // frames and never encodes them again. It refuses the commands that would touch marks or sessions.
 // Each such error arrives in the place of that command's reply.
 //
+// With Options.ReadOnly a session without a token may send every command that the server itself flags
+// as a read. One that subscribes is relayed, and every other command that could write is refused in
+// its place.
+//
 // A session keeps its token for life. The guard refuses every other claim that comes later.
 //
 // # Where the wire differs from Redis

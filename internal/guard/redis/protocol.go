@@ -36,6 +36,10 @@ type Options struct {
 
 	Resources []fence.Resource // the only resources that may be claimed; any when empty
 
+	// ReadOnly lets a session without a token read for as long as it likes: every command that the
+	// server flags as a read, transactions of them, and subscriptions. Otherwise a few reads pass.
+	ReadOnly bool
+
 	TLS guard.TLS // of clients; the Store's URL says how the server is reached
 
 	// Sessions reports whether the session of a client that does not read still exists; the Store
@@ -50,6 +54,7 @@ type Options struct {
 type Protocol struct {
 	o          Options
 	background *backgroundRaises
+	reads      *knownReads
 }
 
 var _ guard.Protocol = (*Protocol)(nil)
@@ -65,7 +70,7 @@ func New(o Options) *Protocol {
 	if o.Sessions == nil {
 		o.Sessions = o.Store
 	}
-	return &Protocol{o, newBackgroundRaises(o.Admission)}
+	return &Protocol{o, newBackgroundRaises(o.Admission), &knownReads{ask: o.Store.Reads}}
 }
 
 // Name is "redis".
@@ -74,6 +79,9 @@ func (p *Protocol) Name() string { return "redis" }
 // Ready reports whether the store can be used.
 func (p *Protocol) Ready(ctx context.Context) error {
 	err := p.o.Store.Probe(ctx)
+	if err == nil && p.o.ReadOnly {
+		_, err = p.reads.has(ctx, [][]byte{[]byte("GET")})
+	}
 	if err != nil && ctx.Err() != nil {
 		return fmt.Errorf("redis answers nobody: %s: %w", refusal.Silence, err)
 	}
@@ -101,11 +109,11 @@ func (p *Protocol) Serve(ctx context.Context, client *guard.Client) error {
 	defer c.close(ctx)
 	var s *session
 	err := guard.Apart(func() error {
-		if err := c.handshake(ctx); err != nil {
-			return err
+		var err error
+		if s, err = c.handshake(ctx); s == nil && err == nil {
+			s = c.start(ctx)
 		}
-		s = c.start(ctx)
-		return nil
+		return err
 	})
 	if s != nil {
 		err = s.wait(ctx)
@@ -133,24 +141,37 @@ type session struct {
 
 // start starts to relay the session.
 func (c *conn) start(ctx context.Context) *session {
-	ctx, stop := context.WithCancelCause(ctx)
+	s := c.prepare(&up{admitted: c.claims, user: c.user, shutdown: c.client.Draining.Done()})
+	s.begin(ctx, guard.LivenessOf(c.p.o.Sessions, c.session, c.p.o.Stall))
+	return s
+}
+
+// prepare makes a session that is ready to be relayed.
+func (c *conn) prepare(u *up) *session {
 	_ = c.client.SetDeadline(time.Time{})
 	c.upstream.Conn = c.client.Adopt(c.upstream.Conn)
-	injected := newInjectedReplies()
-	s := &session{conn: c, down: &down{injected: injected}}
-	s.up = &up{admitted: c.claims, injected: injected, user: c.user, shutdown: c.client.Draining.Done()}
+	u.injected = newInjectedReplies()
+	return &session{conn: c, up: u, down: &down{injected: u.injected}}
+}
+
+// begin starts the relay. What the handshake has read and not used goes first.
+func (s *session) begin(ctx context.Context, alive relay.Liveness) {
+	c := s.conn
+	ctx, stop := context.WithCancelCause(ctx)
 	s.stopWatching = c.client.WhenDraining(func() { s.up.drain(c.upstream.Conn) })
-	alive := guard.LivenessOf(c.p.o.Sessions, c.session, c.p.o.Stall)
 	client := relay.Leg{Conn: c.client.Conn(), Early: c.commands.rest()}
 	server := relay.Leg{Conn: c.upstream.Conn, Early: c.upstream.rest()}
 	s.relay = relay.Start(ctx, client, server, s.up, s.down, alive)
+	s.stopIdle = func() { stop(nil) }
+	if len(c.claims) == 0 {
+		return // a reader that subscribes
+	}
 	stopIdle := guard.WhenIdle(c.p.o.SessionIdleTimeout, s.relay, func(ctx context.Context, unused func() bool) {
 		if s.endUnused(ctx, unused) {
 			stop(errUnused)
 		}
 	})
 	s.stopIdle = func() { stopIdle(); stop(nil) }
-	return s
 }
 
 // wait returns when the session has ended. If the client did not leave by itself, it gets the
@@ -164,6 +185,7 @@ func (s *session) wait(ctx context.Context) error {
 func (s *session) end(ctx context.Context, end relay.End) error {
 	s.stopWatching()
 	s.client.Seat.Leave()
+	s.midReply = !s.down.atBoundary()
 	var refused *fence.Refusal
 	switch {
 	case errors.Is(end.Err, errDrained):
@@ -190,6 +212,9 @@ func (s *session) end(ctx context.Context, end relay.End) error {
 // Otherwise the guard closes the connection without a reply, as Redis does: an error would look
 // like the answer to a command that may have run.
 func (c *conn) explainEnd(ctx context.Context) error {
+	if len(c.claims) == 0 {
+		return nil
+	}
 	if why := c.p.o.Admission.Ended(ctx, c.claims); why != nil {
 		return c.closeWith(why)
 	}

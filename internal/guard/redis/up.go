@@ -5,6 +5,7 @@ import (
 	"net"
 	"sync"
 
+	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/internal/marks"
 	"github.com/ringfence/ringfence/internal/refusal"
 	"github.com/ringfence/ringfence/internal/relay"
@@ -18,6 +19,9 @@ type up struct {
 	injected *injectedReplies
 	user     string          // the only one that the session may be of; "" for any
 	shutdown <-chan struct{} // closed when the guard shuts down; drain is called soon after
+
+	// mayRead refuses what a session without a token may not send. It is nil for an admitted session.
+	mayRead func(*rule, [][]byte) *fence.Refusal
 
 	mu       sync.Mutex // Walk and drain
 	args     [][]byte
@@ -145,15 +149,20 @@ func (u *up) decide(args [][]byte) (instead []byte, err error) {
 	if u.user != "" && changesUser(args, u.user) {
 		return u.injected.add(line(refusal.NotAllowed(commandName(args), "the client's certificate names another user")))
 	}
-	if passesUnseen(args[0]) && !namesGuardKey(args) {
+	if u.mayRead == nil && passesUnseen(args[0]) && !namesGuardKey(args) {
 		return nil, nil
 	}
 	rule := ruleOf(args[0])
-	if refusal := forbidden(rule, args); refusal != nil {
-		return u.injected.add(line(refusal))
+	if refused := forbidden(rule, args); refused != nil {
+		return u.injected.add(line(refused))
 	}
 	if answer := u.answerClaim(args); answer != nil {
 		return u.injected.add(answer)
+	}
+	if u.mayRead != nil {
+		if refused := u.mayRead(rule, args); refused != nil {
+			return u.injected.add(line(refused))
+		}
 	}
 	if rule != nil {
 		switch rule.effect {
@@ -174,6 +183,8 @@ func (u *up) answerClaim(args [][]byte) (answer []byte) {
 	switch {
 	case err != nil:
 		return lineOf(err)
+	case u.mayRead != nil && len(claims) > 0:
+		return line(claimsTooLate())
 	case !within(claims, u.admitted):
 		return line(keepsToken(u.admitted))
 	case isFence && u.multi:
