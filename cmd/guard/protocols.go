@@ -62,7 +62,8 @@ var postgresProtocol = protocol{
 		store := d.(*pgstore.Store)
 		return guardpg.New(guardpg.Options{
 			Store: store, Admission: a, LoginTimeout: c.LoginTimeout, IdleTimeout: c.IdleTimeout,
-			Resources: c.resources(), TLS: t, Audit: audit, Operators: append([]string{store.Role()}, c.PostgresOperators...),
+			ReadOnly: c.Unfenced == "read-only", Resources: c.resources(), TLS: t,
+			Audit: audit, Operators: append([]string{store.Role()}, c.PostgresOperators...),
 		})
 	},
 	authorizer: func(ctx context.Context, c *config) (closingAuthorizer, error) {

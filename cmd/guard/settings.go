@@ -130,9 +130,6 @@ func (c *config) Validate() error {
 	if c.Unfenced != "refuse" && c.Unfenced != "read-only" {
 		bad("GUARD_UNFENCED is %q, neither refuse nor read-only", c.Unfenced)
 	}
-	if c.Unfenced == "read-only" && c.PostgresListen != "" {
-		bad("GUARD_UNFENCED=read-only is not built yet for Postgres: use refuse")
-	}
 	if c.Relay != "loops" && c.Relay != "goroutines" {
 		bad("GUARD_RELAY is %q, neither loops nor goroutines", c.Relay)
 	}

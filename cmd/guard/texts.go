@@ -102,8 +102,9 @@ var texts = settings.Texts{
 	"GUARD_UNFENCED": {
 		Meaning: `
 			what happens to a session without a token. refuse: it is refused; in Redis some reads pass
-			before the token. read-only: it may read for as long as it likes; in Redis every command
-			that the server itself flags as a read, transactions of them, and subscriptions`,
+			before the token. read-only: it may read for as long as it likes. In Redis that is every
+			command that the server itself flags as a read, transactions of them, and subscriptions;
+			in Postgres (14 and later) queries in read-only transactions`,
 	},
 	"GUARD_HTTP_LISTEN": {
 		Meaning: `

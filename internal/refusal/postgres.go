@@ -28,6 +28,37 @@ func NoOption() *fence.Refusal {
 	}
 }
 
+// ReadOnly refuses a statement of a session without a token.
+func ReadOnly(why string) *fence.Refusal {
+	return &fence.Refusal{
+		Reason:  fence.ReasonNoToken,
+		Message: "no token: this session may only read",
+		Detail:  why + "; nothing of this statement was executed",
+		Hint:    "for anything else connect with options='-c fence.<resource>=<token>'",
+	}
+}
+
+// NoLongerReadOnly ends a session without a token whose next transaction could write.
+func NoLongerReadOnly(setting, value string) *fence.Refusal {
+	return &fence.Refusal{
+		Reason:  fence.ReasonNoToken,
+		Message: "no token: this session may only read, and it has changed a setting that ensures that",
+		Detail: fmt.Sprintf("%s is %q now; what the session did before was in read-only transactions",
+			setting, value),
+		Hint: "leave the setting alone, or connect with options='-c fence.<resource>=<token>'",
+	}
+}
+
+// NoReadOnly refuses a session without a token that cannot be kept from writing.
+func NoReadOnly(why string) *fence.Refusal {
+	return &fence.Refusal{
+		Reason:  fence.ReasonNoToken,
+		Message: "no token: this session cannot be kept from writing",
+		Detail:  why,
+		Hint:    "connect with options='-c fence.<resource>=<token>'",
+	}
+}
+
 // UnknownResource refuses a resource that this guard does not serve.
 func UnknownResource(c fence.Claim, served []fence.Resource) *fence.Refusal {
 	return &fence.Refusal{

@@ -38,15 +38,17 @@ type login struct {
 	bindable bool // the client may use channel binding
 	unbound  bool // the server has offered it, and the offer was removed
 
-	pid   uint32
-	role  string // who has logged in, as the server says (session_authorization)
-	ready []byte // the ReadyForQuery that is held back
+	pid  uint32
+	role string // who has logged in, as the server says (session_authorization)
+
+	reported map[string]string // the settings that the server has reported
+	ready    []byte            // the ReadyForQuery that is held back
 }
 
 func newLogin(c *guard.Client, from *bufio.Reader, server net.Conn, s *startup) *login {
 	l := &login{
 		client: c, fromClient: from, out: bufio.NewWriter(c),
-		server: server, fromServer: bufio.NewReader(server),
+		server: server, fromServer: bufio.NewReader(server), reported: make(map[string]string),
 	}
 	l.packet, l.unknown, l.capped = s.negotiated()
 	l.minor = s.granted()
@@ -114,8 +116,9 @@ func (l *login) handle(kind byte, body []byte) error {
 		return errRefusedByServer
 	case 'S':
 		var s pgproto3.ParameterStatus
-		if s.Decode(body) == nil && s.Name == "session_authorization" {
-			l.role = s.Value
+		if s.Decode(body) == nil {
+			l.reported[s.Name] = s.Value
+			l.role = l.reported["session_authorization"]
 		}
 	case 'N', 'v':
 	default:

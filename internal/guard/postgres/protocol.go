@@ -36,6 +36,9 @@ type Options struct {
 
 	TLS guard.TLS // of clients; the Store's URL says how the server is reached
 
+	// ReadOnly admits sessions without a token, and lets them only read. Otherwise they are refused.
+	ReadOnly bool
+
 	// Operators are the roles that may use the console, which lists the refusals that Audit
 	// remembers. There is no console if no role is named.
 	Operators []string
@@ -162,9 +165,13 @@ func (p *Protocol) open(ctx context.Context, c *guard.Client) (*session, error) 
 
 	l := newLogin(c, from, server, s)
 	l.bindable = sameCertificate(p.o.TLS, c.Encrypted(), encryption(server))
-	console := len(claims) == 0
-	if console {
+	console := len(claims) == 0 && p.wantsConsole(s)
+	readOnly := len(claims) == 0 && !console
+	switch {
+	case console:
 		l.packet = p.consoleLogin(s)
+	case readOnly:
+		l.packet = readOnlyLogin(s)
 	}
 	if err := l.run(); err != nil {
 		unhook()
@@ -174,8 +181,11 @@ func (p *Protocol) open(ctx context.Context, c *guard.Client) (*session, error) 
 	if !unhook() || !unhookServer() {
 		return nil, p.abortLogin(loginCtx, l, context.Cause(loginCtx))
 	}
-	if console {
+	switch {
+	case console:
 		return nil, p.serveConsole(ctx, l)
+	case readOnly:
+		return nil, p.serveReadOnly(ctx, l, s)
 	}
 	return p.enter(ctx, l, s, claims)
 }
@@ -207,13 +217,13 @@ func (p *Protocol) connect(
 }
 
 // claims returns the client's claims, if this guard serves them. There are none only if the client
-// asks for the console.
+// asks for the console, or may read without a token.
 func (p *Protocol) claims(s *startup, c *guard.Client) ([]marks.Presented, error) {
 	claims, err := s.claims(s.holder(c))
 	if err != nil {
 		return nil, err
 	}
-	if len(claims) == 0 && p.wantsConsole(s) {
+	if len(claims) == 0 && (p.wantsConsole(s) || p.o.ReadOnly) {
 		return nil, nil
 	}
 	if len(claims) == 0 {

@@ -1,0 +1,221 @@
+package postgres
+
+// What a session without a token may send. Its transactions are read-only because the guard has set
+// default_transaction_read_only for it, and the server refuses everything that writes in them. Here
+// is decided what a session may not send, because it could begin a transaction that is not read-only,
+// or because it writes in spite of that.
+//
+// Only a list of statements passes, by their first word. Whatever is not listed needs a token.
+
+// judgement is what the guard makes of a text.
+type judgement struct {
+	refused string // why it needs a token; empty if it does not
+	depends bool   // on settings that a statement before it may change
+	ends    bool   // it may end a transaction
+}
+
+const (
+	notListed   = "without a token only statements that read pass, and this is none that the guard knows"
+	makesTable  = "INTO makes a table"
+	opensWrites = "it could begin a transaction that writes"
+	nothingNext = "nothing may follow the end of a transaction in the same batch: " +
+		"the next transaction could be one that writes"
+)
+
+// judge decides on a text of one or more statements.
+func judge(text string) (j judgement) {
+	tokens, depends, err := lex(text)
+	if err != nil {
+		return judgement{refused: err.Error()}
+	}
+	j.depends = depends
+	for len(tokens) > 0 {
+		end := 0
+		for end < len(tokens) && !tokens[end].is(character, ";") {
+			end++
+		}
+		statement := tokens[:end]
+		tokens = tokens[min(end+1, len(tokens)):]
+		if len(statement) == 0 {
+			continue
+		}
+		if j.ends {
+			return judgement{refused: nothingNext}
+		}
+		var why string
+		if why, j.ends = judgeOne(statement); why != "" {
+			return judgement{refused: why}
+		}
+	}
+	return j
+}
+
+func (t token) is(k tokenKind, text string) bool { return t.kind == k && t.text == text }
+
+// judgeOne returns why a statement is refused, or whether it may end a transaction.
+func judgeOne(s []token) (refused string, ends bool) {
+	first := 0
+	for first < len(s) && s[first].is(character, "(") {
+		first++
+	}
+	if first == len(s) || s[first].kind != word || first > 0 && !queries[s[first].text] {
+		return notListed, false
+	}
+	switch verb := s[0].text; {
+	case first > 0, queries[verb], verb == "declare":
+		return withoutInto(s), false
+	case harmless[verb]:
+		return "", false
+	case verb == "begin", verb == "start":
+		return withoutWrite(s), false
+	case verb == "commit", verb == "end", verb == "rollback", verb == "abort":
+		if has(s, "prepared") {
+			return "it would end a prepared transaction", false
+		}
+		return "", true
+	case verb == "discard":
+		return "", true
+	case verb == "execute":
+		return "", true // of a COMMIT, perhaps
+	case verb == "set", verb == "reset":
+		return judgeSetting(s[1:]), false
+	case verb == "prepare":
+		return judgePrepare(s), false
+	case verb == "explain":
+		return judgeExplain(s[1:])
+	case verb == "copy":
+		return judgeCopy(s), false
+	}
+	return notListed, false
+}
+
+// queries begin with these words. The server refuses those that write.
+var queries = map[string]bool{"select": true, "with": true, "values": true, "table": true}
+
+// harmless are statements that pass whatever is in them.
+var harmless = map[string]bool{
+	"show": true, "fetch": true, "move": true, "close": true, "savepoint": true, "release": true,
+	"deallocate": true, "listen": true, "unlisten": true,
+}
+
+// has reports whether a word is in a statement.
+func has(s []token, text string) bool {
+	for _, t := range s {
+		if t.is(word, text) {
+			return true
+		}
+	}
+	return false
+}
+
+// withoutInto refuses SELECT INTO. The server does, too, but not in EXPLAIN ANALYZE.
+func withoutInto(s []token) string {
+	if has(s, "into") {
+		return makesTable
+	}
+	return ""
+}
+
+func withoutWrite(s []token) string {
+	if has(s, "write") {
+		return opensWrites
+	}
+	return ""
+}
+
+// locked are the settings that a session without a token may not name.
+var locked = map[string]bool{
+	"transaction_read_only": true, "default_transaction_read_only": true, "authorization": true,
+}
+
+// judgeSetting decides on SET and RESET, without that word. The name must not be quoted: there are
+// many ways to write a quoted name.
+func judgeSetting(s []token) string {
+	for len(s) > 1 && (s[0].is(word, "session") || s[0].is(word, "local")) {
+		s = s[1:]
+	}
+	switch {
+	case len(s) == 0 || s[0].kind != word:
+		return "the guard reads only names of settings that are not quoted"
+	case locked[s[0].text]:
+		return opensWrites
+	}
+	return withoutWrite(s) // SET TRANSACTION and SET SESSION CHARACTERISTICS
+}
+
+// judgePrepare decides on PREPARE name (types) AS query.
+func judgePrepare(s []token) string {
+	if len(s) > 1 && s[1].is(word, "transaction") {
+		return "a prepared transaction outlives its session"
+	}
+	depth := 0
+	for i, t := range s {
+		switch {
+		case t.is(character, "("):
+			depth++
+		case t.is(character, ")"):
+			depth--
+		case depth == 0 && t.is(word, "as"):
+			return judgeQuery(s[i+1:])
+		}
+	}
+	return notListed
+}
+
+// judgeQuery decides on a query that is a part of a statement.
+func judgeQuery(s []token) string {
+	for len(s) > 0 && s[0].is(character, "(") {
+		s = s[1:]
+	}
+	if len(s) == 0 || s[0].kind != word || !queries[s[0].text] {
+		return notListed
+	}
+	return withoutInto(s)
+}
+
+// judgeExplain decides on EXPLAIN, without that word. EXPLAIN ANALYZE runs the query, and makes the
+// table of CREATE TABLE AS and SELECT INTO also in a read-only transaction.
+func judgeExplain(s []token) (refused string, ends bool) {
+	if len(s) > 0 && s[0].is(character, "(") && len(s) > 1 && s[1].kind == word && !queries[s[1].text] {
+		depth := 0
+		for i, t := range s {
+			if t.is(character, "(") {
+				depth++
+			}
+			if t.is(character, ")") {
+				if depth--; depth == 0 {
+					s = s[i+1:]
+					break
+				}
+			}
+		}
+	}
+	for len(s) > 0 && (s[0].is(word, "analyze") || s[0].is(word, "analyse") || s[0].is(word, "verbose")) {
+		s = s[1:]
+	}
+	if len(s) > 0 && s[0].is(word, "execute") {
+		return "", true
+	}
+	return judgeQuery(s), false
+}
+
+// judgeCopy lets only COPY … TO STDOUT pass.
+func judgeCopy(s []token) string {
+	depth, out := 0, false
+	for i, t := range s {
+		switch {
+		case t.is(character, "("):
+			depth++
+		case t.is(character, ")"):
+			depth--
+		case depth == 0 && t.is(word, "from"):
+			return "COPY FROM writes"
+		case depth == 0 && t.is(word, "to"):
+			out = i+1 < len(s) && s[i+1].is(word, "stdout")
+		}
+	}
+	if !out {
+		return "without a token COPY writes to STDOUT only"
+	}
+	return withoutInto(s)
+}
