@@ -35,7 +35,7 @@ func reading(t *testing.T) *guarded {
 	      $$ begin perform switches(); commit; perform writes(); commit; end $$;
 	    create view written as select writes();
 	    create table copied (a integer);
-	    grant all on copied to app; grant select on written to app`)
+	    grant all on copied to app; grant select on written to app; grant create on schema public to app`)
 	return g
 }
 
@@ -199,25 +199,46 @@ var holes = []struct {
 	{"declare c cursor with hold for select writes()", "25006"},
 	{"begin; declare c cursor with hold for select writes() | commit", "25006"},
 
-	// strings and comments that hide a statement
-	{"select 1; /* /* */ */ insert into ledger (note) values ('x')", "RF002"},
-	{"select 1 -- \n; insert into ledger (note) values ('x')", "RF002"},
-	{"select 1 --\r; insert into ledger (note) values ('x')", "RF002"},
-	{"select $a$ $b$ $a$; insert into ledger (note) values ('x') -- $a$", "RF002"},
-	{"select 1 as a$$; insert into ledger (note) values ('x') -- $$", "RF002"},
-	{"select E'\\''; insert into ledger (note) values ('x') --'", "RF002"},
-	{"select 'a' 'b', E'a'\n'\\'; insert into ledger (note) values (''x'') --'", "RF002"},
-	{"select \"a\"\"; select 1\", 1; insert into ledger (note) values ('x')", "RF002"},
-	{"select U&'\\' as a; insert into ledger (note) values ('x') --'", "RF002"},
-	{"set standard_conforming_strings = off | select '\\'' ; insert into ledger (note) values ('x') --'", "ended"},
-	{"set client_encoding = 'SJIS' | select 1", "ended"},
+	// the same, and then a write in the next batch
+	{"begin read write | select writes()", "25006"},
+	{"start transaction isolation level serializable read write | select writes()", "25006"},
+	{"begin | set transaction read write | rollback | begin | select writes()", "25006"},
+	{"set session characteristics as transaction read write | select writes()", "25006"},
+	{"set local session characteristics as transaction read write | select writes()", "25006"},
+	{"set session session characteristics as transaction read write | select writes()", "25006"},
+	{"set \"default_transaction_read_only\" = off | select writes()", "25006"},
+	{"set U&\"default_transaction_read\\005Fonly\" = off | select writes()", "25006"},
+	{"begin | set U&\"transaction_read\\005Fonly\" = off | rollback | select writes()", "25006"},
+	{"begin | reset transaction_read_only | rollback | select writes()", "25006"},
+
+	// strings and comments that hide statements
+	{"select 1; /* /* */ " + hidden + " */ */", "RF002"},
+	{"select 1; /* /* */ */ " + hidden, "RF002"},
+	{"select 1 -- \n; " + hidden, "RF002"},
+	{"select 1 --\r; " + hidden, "RF002"},
+	{"select $a$ $b$ $a$; " + hidden + " -- $a$", "RF002"},
+	{"select 1 as a$$; " + hidden + " -- $$", "RF002"},
+	{"select $A$ $a$; " + hidden + " -- $A$", ""},
+	{"select E'\\''; " + hidden + " --'", "RF002"},
+	{"select e'\\\\'; " + hidden + " --'", "RF002"},
+	{"select E'a'\n'\\''; " + hidden + " --'", "RF002"},
+	{"select E'a' -- b\n '\\''; " + hidden + " --'", "RF002"},
+	{"select \"a\"\"; select 1\", 1; " + hidden, "RF002"},
+	{"select U&'\\' as a; " + hidden + " --'", "RF002"},
+	{"select U&\"a\\005C\" from ledger; " + hidden + " --\"", "RF002"},
+	{"set standard_conforming_strings = off | select '\\'' ; " + hidden + " --'", "ended"},
+	{"set client_encoding = 'SJIS' | select E'\x95\\'; " + hidden + " --'", "ended"},
 	{"set names 'GBK'", "ended"},
 	{"select set_config('standard_conforming_strings', 'off', false)", "ended"},
-	{"select 'a\\'; drop table copied; --'", "RF002"},
+	{"select 'a\\'; " + hidden + " --'", "RF002"},
 	{"select 'a\\b'", ""},
-	{"select 1.5e'\\''; drop table copied; --'", "RF002"},
-	{"select 0x1e'\\'; drop table copied; --'", "RF002"},
+	{"select 1.5e'\\''; " + hidden + " --'", "RF002"},
+	{"select 1e5e'\\''; " + hidden + " --'", "RF002"},
+	{"select 0x1e'\\'; " + hidden + " --'", "RF002"},
 }
+
+// hidden are statements that write if the guard does not see them.
+const hidden = "commit; begin read write; insert into ledger default values; commit"
 
 func TestEveryKnownWayToWriteWithoutATokenIsClosed(t *testing.T) {
 	g := reading(t)
