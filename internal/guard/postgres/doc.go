@@ -34,6 +34,10 @@
 // if Options name operators. Its login goes to the server under the guard's database. The upstream
 // connection is closed before the guard reads anything that the client sends after the login.
 //
+// With Options.ReadOnly a client without a token may read. Its transactions are read-only, it is
+// relayed in lockstep, and only listed statements pass (readonly.go, reading.go). A refused statement
+// shows in the server's log as a syntax error at ringfence_refused_….
+//
 // A shutdown of the guard ends a session once it is idle, with FATAL 57P01 from the guard: no
 // transaction is open then, and every request is answered.
 //
@@ -68,6 +72,7 @@
 //	startup: version and options are negotiated, claims are read from the options
 //	    │                                           ──▶ none or malformed: RF002, RF003
 //	    │                                           ──▶ none, database ringfence: login, console
+//	    │                                           ──▶ none, Options.ReadOnly: login, reads
 //	    ▼
 //	login: relayed message by message; the client's bytes go upstream only as answers to requests
 //	    │  of the server, whose BackendKeyData names the backend

@@ -108,7 +108,8 @@ func has(s []token, text string) bool {
 	return false
 }
 
-// withoutInto refuses SELECT INTO. The server does, too, but not in EXPLAIN ANALYZE.
+// withoutInto refuses SELECT INTO. The server does, too, but not in EXPLAIN ANALYZE: there it makes the
+// table in a read-only transaction.
 func withoutInto(s []token) string {
 	if has(s, "into") {
 		return makesTable

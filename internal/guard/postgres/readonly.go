@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"crypto/rand"
 	"encoding/binary"
@@ -48,8 +49,8 @@ var readOnlySettings = []param{
 var unsafeEncodings = []string{"SJIS", "BIG5", "GBK", "UHC", "GB18030", "JOHAB", "SHIFT_JIS_2004"}
 
 const (
-	maxReadMessage = 16 << 20 // bytes of one message of a client without a token
-	maxEnders      = 1000     // prepared statements of one session that may end a transaction
+	maxReadMessage = 1 << 20 // bytes of one message of a client without a token
+	maxEnders      = 1000    // prepared statements of one session that may end a transaction
 )
 
 // readOnlyLogin returns the startup packet with the settings of a session without a token. They come
@@ -123,7 +124,6 @@ func (p *Protocol) serveReadOnly(ctx context.Context, l *login, s *startup) erro
 		toServer: bufio.NewWriter(l.server), toClient: bufio.NewWriter(l.client),
 		reported: l.reported, nonce: "ringfence_refused_" + strings.ToLower(rand.Text()) + "_",
 		enders: make(map[string]bool), ready: make(chan struct{}, 1), gone: make(chan struct{}),
-		stall: p.o.LoginTimeout,
 	}
 	unhook := relay.WhenOver(ctx, func() {
 		_ = l.client.SetDeadline(relay.Past)
@@ -144,8 +144,7 @@ type readOnly struct {
 	fromServer *bufio.Reader
 	toServer   *bufio.Writer
 	toClient   *bufio.Writer
-	nonce      string        // begins the name of a statement that replaces a refused one
-	stall      time.Duration // how long a write to the client may take
+	nonce      string // begins the name of a statement that replaces a refused one
 
 	// The batch under way, as the client has sent it.
 	begun    bool // something of it was passed on
@@ -173,14 +172,21 @@ type readOnly struct {
 func (r *readOnly) run() error {
 	r.status = 'I'
 	var down sync.WaitGroup
+	var crash error
 	down.Go(func() {
 		defer close(r.gone)
+		defer func() {
+			crash = relay.Crashed(recover())
+			_ = r.client.SetReadDeadline(relay.Past)
+		}()
 		r.fail(r.downward())
-		_ = r.client.SetReadDeadline(relay.Past)
 	})
 	r.fail(r.upward())
 	_ = r.server.Close()
 	down.Wait()
+	if crash != nil {
+		panic(crash) // in the goroutine that serves this client, where it ends this one connection
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.failure
@@ -228,7 +234,8 @@ func (r *readOnly) upward() error {
 	}
 }
 
-// idle says that the guard waits for the client, if nothing is under way.
+// idle says that nothing is under way, if that is so. The guard never counts as working for such a
+// client: however long its queries take, it gives way to others.
 func (r *readOnly) idle() error {
 	if r.fromClient.Buffered() == 0 {
 		if err := r.toServer.Flush(); err != nil {
@@ -249,7 +256,6 @@ func (r *readOnly) idle() error {
 }
 
 func (r *readOnly) setBusy(busy bool) {
-	r.client.Seat.Working()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.busy = busy
@@ -273,13 +279,19 @@ func (r *readOnly) read() (kind byte, body []byte, err error) {
 	if _, err := r.fromClient.Discard(5); err != nil {
 		return 0, nil, err
 	}
-	body = make([]byte, length-4)
-	_, err = io.ReadFull(r.fromClient, body)
-	return kind, body, err
+	var all bytes.Buffer // it grows with what comes, and not with what the client announces
+	if _, err = io.CopyN(&all, r.fromClient, int64(length-4)); errors.Is(err, io.EOF) {
+		err = errLeft
+	}
+	return kind, all.Bytes(), err
 }
 
 // pass decides on one message, and waits for the answer at the end of a batch.
 func (r *readOnly) pass(kind byte, body []byte) error {
+	if r.begun && (kind == 'Q' || kind == 'F') {
+		// After an error the server would skip it and never answer.
+		return violation("message %q before the Sync of a pipeline", kind)
+	}
 	switch kind {
 	case 'Q':
 		why := ""
@@ -458,7 +470,7 @@ func (r *readOnly) forward(kind byte, length int64) error {
 	const most = 64 << 10
 	if length > most || kind != 'E' && kind != 'S' && kind != 'Z' {
 		_, err := io.CopyN(readOnlyWriter{r}, r.fromServer, length)
-		return err
+		return r.wrote(err) // the client may have got a part of it
 	}
 	message := make([]byte, length)
 	if _, err := io.ReadFull(r.fromServer, message); err != nil {
@@ -524,36 +536,21 @@ func (r *readOnly) answered(message []byte) error {
 	return nil
 }
 
-// readOnlyWriter writes to the client. While a write blocks, the guard counts as waiting for the
-// client.
+// readOnlyWriter writes to the client.
 type readOnlyWriter struct{ *readOnly }
 
 func (w readOnlyWriter) Write(b []byte) (int, error) {
-	if w.toClient.Available() >= len(b) {
-		return w.toClient.Write(b)
-	}
-	return len(b), w.blocking(func() error {
-		_, err := w.toClient.Write(b)
-		return err
-	})
+	n, err := w.toClient.Write(b)
+	return n, w.wrote(err)
 }
 
-func (r *readOnly) flush() error {
-	if r.toClient.Buffered() == 0 {
-		return nil
-	}
-	return r.blocking(r.toClient.Flush)
-}
+func (r *readOnly) flush() error { return r.wrote(r.toClient.Flush()) }
 
-func (r *readOnly) blocking(write func() error) error {
-	r.client.Seat.Resume()
-	err := write()
+// wrote remembers that a write has failed, perhaps in the middle of a message.
+func (r *readOnly) wrote(err error) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.cut = r.cut || err != nil
-	if r.busy {
-		r.client.Seat.Working()
-	}
 	return err
 }
 

@@ -11,6 +11,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgproto3"
+
+	"github.com/ringfence/ringfence/internal/guard"
 )
 
 // reading starts a guard whose clients may read without a token. The database has functions that
@@ -196,6 +198,10 @@ var holes = []struct {
 	{"grant all on ledger to public", "RF002"},
 	{"load 'x'", "RF002"},
 	{"select ringfence.enter('orders', 1, 'a')", "RF007"},
+	{"select query_to_xml('insert into copied values (1)', true, true, '')", "0A000"},
+	{"select query_to_xml('explain analyze select 1 into a', true, true, '')", "0A000"},
+	{"select query_to_xml('commit', true, true, '')", "22000"},
+	{"select * from ts_stat('insert into copied values (1) returning null::tsvector')", "0A000"},
 	{"declare c cursor with hold for select writes()", "25006"},
 	{"begin; declare c cursor with hold for select writes() | commit", "25006"},
 
@@ -393,6 +399,57 @@ func TestThePipelineOfASessionWithoutATokenCannotWrite(t *testing.T) {
 		if after := g.state(); after != before {
 			t.Fatalf("%s has changed the database: %s, before %s", name, after, before)
 		}
+	}
+}
+
+// The server would not answer a query that comes in the middle of a pipeline which has failed.
+func TestAQueryInAPipelineWithoutATokenEndsTheSession(t *testing.T) {
+	g := reading(t)
+	w := g.readerWire(nil)
+	w.runs("", "insert into ledger (note) values ('x')")
+	w.Send(&pgproto3.Query{String: "select 1"})
+	if codes, ready := w.codes(); ready || !strings.Contains(fmt.Sprint(codes), "08P01") {
+		t.Errorf("%v, ready %v", codes, ready)
+	}
+}
+
+// However long its query takes, a reader gives way to a leader.
+func TestReadersWithoutATokenDoNotKeepALeaderOut(t *testing.T) {
+	g := reading(t)
+	tight := g.another(setup{
+		Options: Options{ReadOnly: true},
+		limit:   func(s *guard.Server) { s.MaxUnadmitted, s.Grace = 2, 100*time.Millisecond },
+	})
+	var all []*readerWire
+	for range 2 {
+		w := tight.readerWire(nil)
+		w.Send(&pgproto3.Query{String: "select pg_sleep(60)"})
+		if err := w.Flush(); err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, w)
+	}
+	c, err := tight.dial(5)
+	if err != nil {
+		t.Fatalf("the leader: %v", err)
+	}
+	if err := c.Ping(t.Context()); err != nil {
+		t.Error(err)
+	}
+	ended := make(chan bool, len(all))
+	for _, w := range all {
+		go func() {
+			_, ready := w.codes()
+			ended <- !ready
+		}()
+	}
+	select {
+	case gone := <-ended:
+		if !gone {
+			t.Error("a query of a minute has ended by itself")
+		}
+	case <-time.After(30 * time.Second):
+		t.Error("no reader has given way")
 	}
 }
 

@@ -71,11 +71,11 @@ var subscribes = list("SUBSCRIBE PSUBSCRIBE SSUBSCRIBE UNSUBSCRIBE PUNSUBSCRIBE 
 // mayRead refuses a command of a session without a token that could write. It returns nil for the
 // others. reads is has or had.
 func mayRead(reads func([][]byte) (bool, error), rule *rule, args [][]byte) (*fence.Refusal, error) {
-	name := string(upper(nil, args[0]))
+	name := upper(nil, args[0])
 	switch {
-	case subscribes[name]:
+	case subscribes[string(name)]:
 		return nil, nil
-	case harmless[name]:
+	case harmless[string(name)]:
 		if rule != nil && rule.beforeToken != nil {
 			return needsToken(rule, args), nil
 		}
