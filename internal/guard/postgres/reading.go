@@ -1,5 +1,7 @@
 package postgres
 
+import "iter"
+
 // What a session without a token may send. Its transactions are read-only because the guard has set
 // default_transaction_read_only for it, and the server refuses everything that writes in them. Here
 // is decided what a session may not send, because it could begin a transaction that is not read-only,
@@ -54,15 +56,13 @@ func (t token) is(k tokenKind, text string) bool { return t.kind == k && t.text 
 
 // judgeOne returns why a statement is refused, or whether it may end a transaction.
 func judgeOne(s []token) (refused string, ends bool) {
-	first := 0
-	for first < len(s) && s[first].is(character, "(") {
-		first++
-	}
-	if first == len(s) || s[first].kind != word || first > 0 && !queries[s[first].text] {
+	inner := unwrapped(s)
+	wrapped := len(inner) < len(s)
+	if len(inner) == 0 || inner[0].kind != word || wrapped && !queries[inner[0].text] {
 		return notListed, false
 	}
 	switch verb := s[0].text; {
-	case first > 0, queries[verb], verb == "declare":
+	case wrapped, queries[verb], verb == "declare":
 		return withoutInto(s), false
 	case harmless[verb]:
 		return "", false
@@ -108,6 +108,31 @@ func has(s []token, text string) bool {
 	return false
 }
 
+// unwrapped leaves out the parentheses with which a statement begins.
+func unwrapped(s []token) []token {
+	for len(s) > 0 && s[0].is(character, "(") {
+		s = s[1:]
+	}
+	return s
+}
+
+// outside goes through the tokens that are in no parentheses, with their places.
+func outside(s []token) iter.Seq2[int, token] {
+	return func(yield func(int, token) bool) {
+		depth := 0
+		for i, t := range s {
+			switch {
+			case t.is(character, "("):
+				depth++
+			case t.is(character, ")"):
+				depth--
+			case depth == 0 && !yield(i, t):
+				return
+			}
+		}
+	}
+}
+
 // withoutInto refuses SELECT INTO. The server does, too, but not in EXPLAIN ANALYZE: there it makes the
 // table in a read-only transaction.
 func withoutInto(s []token) string {
@@ -149,14 +174,8 @@ func judgePrepare(s []token) string {
 	if len(s) > 1 && s[1].is(word, "transaction") {
 		return "a prepared transaction outlives its session"
 	}
-	depth := 0
-	for i, t := range s {
-		switch {
-		case t.is(character, "("):
-			depth++
-		case t.is(character, ")"):
-			depth--
-		case depth == 0 && t.is(word, "as"):
+	for i, t := range outside(s) {
+		if t.is(word, "as") {
 			return judgeQuery(s[i+1:])
 		}
 	}
@@ -165,9 +184,7 @@ func judgePrepare(s []token) string {
 
 // judgeQuery decides on a query that is a part of a statement.
 func judgeQuery(s []token) string {
-	for len(s) > 0 && s[0].is(character, "(") {
-		s = s[1:]
-	}
+	s = unwrapped(s)
 	if len(s) == 0 || s[0].kind != word || !queries[s[0].text] {
 		return notListed
 	}
@@ -202,16 +219,12 @@ func judgeExplain(s []token) (refused string, ends bool) {
 
 // judgeCopy lets only COPY … TO STDOUT pass.
 func judgeCopy(s []token) string {
-	depth, out := 0, false
-	for i, t := range s {
+	out := false
+	for i, t := range outside(s) {
 		switch {
-		case t.is(character, "("):
-			depth++
-		case t.is(character, ")"):
-			depth--
-		case depth == 0 && t.is(word, "from"):
+		case t.is(word, "from"):
 			return "COPY FROM writes"
-		case depth == 0 && t.is(word, "to"):
+		case t.is(word, "to"):
 			out = i+1 < len(s) && s[i+1].is(word, "stdout")
 		}
 	}
