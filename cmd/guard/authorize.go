@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -158,9 +157,7 @@ func (p *program) printAllowed(ctx context.Context, c *config, o *options, a cli
 		return err
 	}
 	if a.Output == "json" {
-		e := json.NewEncoder(p.Stdout)
-		e.SetIndent("", "  ")
-		return e.Encode(all)
+		return p.printJSON(all)
 	}
 	w := tabwriter.NewWriter(p.Stdout, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "STORE\tROLE\tMAY CLAIM\tCOUNTS")

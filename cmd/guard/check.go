@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
@@ -28,9 +27,7 @@ func (p *program) check(ctx context.Context, c *config, o *options, a cli.Argume
 		fmt.Fprintf(p.Stderr, "guard: --accept %s fits no finding\n", unused)
 	}
 	if a.Output == "json" {
-		e := json.NewEncoder(p.Stdout)
-		e.SetIndent("", "  ")
-		err = e.Encode(r)
+		err = p.printJSON(r)
 	} else {
 		err = printReport(p.Stdout, r)
 	}

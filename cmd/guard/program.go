@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -162,6 +163,13 @@ func (p *program) scrubbed(
 		}
 		return errors.New(c.scrub(err.Error()))
 	}
+}
+
+// printJSON prints what -o json asks for.
+func (p *program) printJSON(v any) error {
+	e := json.NewEncoder(p.Stdout)
+	e.SetIndent("", "  ")
+	return e.Encode(v)
 }
 
 // options are the flags of all subcommands.

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"path"
@@ -108,9 +107,7 @@ func (s *storeStatus) keep(patterns []string, most int) {
 
 func (p *program) printStatus(all []storeStatus, format string) error {
 	if format == "json" {
-		e := json.NewEncoder(p.Stdout)
-		e.SetIndent("", "  ")
-		return e.Encode(all)
+		return p.printJSON(all)
 	}
 	w := tabwriter.NewWriter(p.Stdout, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "STORE\tRESOURCE\tTOKEN\tHOLDER\tSINCE\tSESSIONS\tISSUER\tCONFIRMED")
