@@ -318,8 +318,28 @@ func (w *readerWire) codes() (codes []string, ready bool) {
 // runs sends Parse, Bind and Execute of a statement.
 func (w *readerWire) runs(name, text string) {
 	w.Send(&pgproto3.Parse{Name: name, Query: text})
+	w.executes(name)
+}
+
+// executes executes a prepared statement.
+func (w *readerWire) executes(name string) {
 	w.Send(&pgproto3.Bind{PreparedStatement: name})
 	w.Send(&pgproto3.Execute{})
+}
+
+// prepares prepares a statement in a batch of its own.
+func (w *readerWire) prepares(name, text string) {
+	w.Send(&pgproto3.Parse{Name: name, Query: text})
+	w.Send(&pgproto3.Sync{})
+	w.codes()
+}
+
+// writesBehind executes a prepared statement between one that lifts the protection and one that
+// writes.
+func (w *readerWire) writesBehind(name string) {
+	w.runs("", "select switches()")
+	w.executes(name)
+	w.runs("", "select writes()")
 }
 
 func TestThePipelineOfASessionWithoutATokenCannotWrite(t *testing.T) {
@@ -336,29 +356,17 @@ func TestThePipelineOfASessionWithoutATokenCannotWrite(t *testing.T) {
 			w.runs("", "select writes()")
 		}, "RF002 RF002"}, // the second one ends the session
 		"behind a commit that was prepared before": {func(w *readerWire) {
-			w.Send(&pgproto3.Parse{Name: "c", Query: "commit"})
-			w.Send(&pgproto3.Sync{})
-			w.codes()
-			w.runs("", "select switches()")
-			w.Send(&pgproto3.Bind{PreparedStatement: "c"})
-			w.Send(&pgproto3.Execute{})
-			w.runs("", "select writes()")
+			w.prepares("c", "commit")
+			w.writesBehind("c")
 		}, "RF002 RF002"},
 		"behind a portal that commits": {func(w *readerWire) {
 			w.Send(&pgproto3.Parse{Query: "commit"})
 			w.Send(&pgproto3.Bind{DestinationPortal: "p"})
 		}, "RF002"},
 		"a name that a failed Parse would give to another statement": {func(w *readerWire) {
-			w.Send(&pgproto3.Parse{Name: "c", Query: "commit"})
-			w.Send(&pgproto3.Sync{})
-			w.codes()
-			w.Send(&pgproto3.Parse{Name: "c", Query: "select 1"})
-			w.Send(&pgproto3.Sync{})
-			w.codes()
-			w.runs("", "select switches()")
-			w.Send(&pgproto3.Bind{PreparedStatement: "c"})
-			w.Send(&pgproto3.Execute{})
-			w.runs("", "select writes()")
+			w.prepares("c", "commit")
+			w.prepares("c", "select 1")
+			w.writesBehind("c")
 		}, "RF002 RF002"},
 		"EXECUTE of a COMMIT": {func(w *readerWire) {
 			w.Send(&pgproto3.Parse{Name: "c", Query: "commit"})
