@@ -43,7 +43,7 @@ var allowed = map[string][]string{
 
 	// For guards and operators. The author of a leader program does not need these.
 	"internal/refusal":         {"fence"},
-	"internal/marks":           {"fence", "internal/refusal"},
+	"internal/marks":           {"fence", "internal/backoff", "internal/refusal"},
 	"internal/marks/markstest": {"fence", "fence/fencetest", "internal/marks", "internal/refusal"},
 	"internal/marks/postgres":  {"internal/refusal", "fence", "internal/keepalive", "internal/marks", pgx},
 	"internal/marks/redis": {"internal/refusal", "fence", "internal/keepalive", "internal/marks",

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/backoff"
 )
 
 // Follower follows elections, and raises the mark as soon as leadership moves. So a deposed leader is
@@ -86,7 +87,7 @@ func (f *Follower) watch(ctx context.Context, r fence.Resource) {
 		if ctx.Err() == nil {
 			f.Log.Warn("following an election", "resource", r, "err", err)
 		}
-		pause(ctx, time.Second)
+		backoff.Pause(ctx, time.Second)
 	}
 }
 
@@ -108,7 +109,7 @@ func (f *Follower) moved(ctx context.Context, r fence.Resource, leader fence.Can
 			return // the mark is above the token already, or an operator has to decide
 		}
 		f.Log.Warn("raising the mark of a new leader", "resource", r, "token", c.Token.String(), "err", err)
-		pause(ctx, time.Second)
+		backoff.Pause(ctx, time.Second)
 	}
 }
 
@@ -121,13 +122,4 @@ func (a *Admission) follow(ctx context.Context, c fence.Claim) error {
 		return nil
 	}
 	return a.Raise(ctx, c)
-}
-
-func pause(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-	case <-timer.C:
-	}
 }
