@@ -21,4 +21,6 @@
 // An empty variable counts as unset: it has its default, or is missing if it is required. A type
 // can parse itself with encoding.TextUnmarshaler. Nested structs are read too, with their envPrefix
 // tag.
+//
+// A setting may name groups of further settings (Grouped): NAMES=a,b for A_URL and B_URL.
 package settings

@@ -43,7 +43,31 @@ func (p Problems) Unwrap() []error { return p }
 func Load(into any, prefix string, environ []string) error {
 	given := environment(environ)
 	known := fields(into)
-	var problems Problems
+	problems := read(Group{Into: into}, known, given)
+	for _, g := range groupsOf(into) {
+		more := fields(g.Into)
+		for i := range more {
+			more[i].name = g.Prefix + more[i].name
+			if isKnown(more[i].name, known) {
+				problems = append(problems, fmt.Errorf("%s would be two settings: choose another name for what has "+
+					"the settings %s…", more[i].name, g.Prefix))
+			}
+		}
+		problems = append(problems, read(g, more, given)...)
+		known = append(known, more...)
+	}
+	problems = append(problems, unknown(environ, prefix, known)...)
+	if v, ok := into.(Validator); ok {
+		problems = append(problems, flatten(v.Validate())...)
+	}
+	if len(problems) == 0 {
+		return nil
+	}
+	return problems
+}
+
+// read reads settings that are known, and returns what is wrong with them.
+func read(g Group, known []field, given map[string]string) (problems Problems) {
 	for _, f := range known {
 		value, set := given[f.name]
 		if f.required && !set {
@@ -52,20 +76,13 @@ func Load(into any, prefix string, environ []string) error {
 		if !set {
 			continue
 		}
-		if err := try(into, f, value); err != nil {
+		if err := try(g, f, value); err != nil {
 			problems = append(problems, err)
 			delete(given, f.name)
 		}
 	}
-	problems = append(problems, unknown(environ, prefix, known)...)
-	if err := parse(into, given); err != nil {
+	if err := parse(g, given); err != nil {
 		problems = append(problems, err)
-	}
-	if v, ok := into.(Validator); ok {
-		problems = append(problems, flatten(v.Validate())...)
-	}
-	if len(problems) == 0 {
-		return nil
 	}
 	return problems
 }
@@ -78,8 +95,8 @@ func environment(environ []string) map[string]string {
 }
 
 // try reads one variable alone into a new struct, so that an error can name the variable.
-func try(into any, f field, value string) error {
-	fresh := reflect.New(reflect.TypeOf(into).Elem()).Interface()
+func try(g Group, f field, value string) error {
+	fresh := Group{g.Prefix, reflect.New(reflect.TypeOf(g.Into).Elem()).Interface()}
 	err := parse(fresh, map[string]string{f.name: value})
 	if err == nil {
 		return nil
@@ -91,8 +108,8 @@ func try(into any, f field, value string) error {
 }
 
 // parse drops errors about missing variables, which Load reports itself.
-func parse(into any, given map[string]string) error {
-	err := env.ParseWithOptions(into, env.Options{Environment: given})
+func parse(g Group, given map[string]string) error {
+	err := env.ParseWithOptions(g.Into, env.Options{Environment: given, Prefix: g.Prefix})
 	all, ok := errors.AsType[env.AggregateError](err)
 	if !ok {
 		return err

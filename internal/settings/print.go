@@ -71,6 +71,11 @@ func Effective(into any) []slog.Attr {
 	for _, f := range fields(into) {
 		attrs = append(attrs, slog.String(f.name, f.logValue()))
 	}
+	for _, g := range groupsOf(into) {
+		for _, f := range fields(g.Into) {
+			attrs = append(attrs, slog.String(g.Prefix+f.name, f.logValue()))
+		}
+	}
 	return attrs
 }
 

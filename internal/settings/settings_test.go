@@ -201,3 +201,70 @@ func TestHelpShowsEverySettingWithDefaultAndMeaning(t *testing.T) {
 		}
 	}
 }
+
+// site is a group of settings.
+type site struct {
+	URL   settings.URL `env:"URL"`
+	Limit int          `env:"LIMIT" envDefault:"3"`
+}
+
+type sites struct {
+	Names []string `env:"T_SITES"`
+	Limit int      `env:"T_LIMIT"`
+
+	all map[string]*site
+}
+
+func (*sites) Texts() settings.Texts { return settings.Texts{"T_SITES": {}, "T_LIMIT": {}} }
+
+// Groups implements settings.Grouped.
+func (s *sites) Groups() (groups []settings.Group) {
+	if s.all == nil {
+		s.all = make(map[string]*site)
+	}
+	for _, n := range s.Names {
+		if s.all[n] == nil {
+			s.all[n] = &site{}
+		}
+		groups = append(groups, settings.Group{Prefix: "T_" + strings.ToUpper(n) + "_", Into: s.all[n]})
+	}
+	return groups
+}
+
+func TestASettingNamesGroupsOfSettings(t *testing.T) {
+	var s sites
+	err := settings.Load(&s, "T_", []string{"T_SITES=a,b", "T_A_URL=x://u:s3cret@h", "T_B_LIMIT=7"})
+	if err != nil || s.all["a"].URL.Reveal() != "x://u:s3cret@h" || s.all["a"].Limit != 3 || s.all["b"].Limit != 7 {
+		t.Fatalf("%v: %+v, %+v", err, s.all["a"], s.all["b"])
+	}
+	if logged := fmt.Sprint(settings.Effective(&s)); strings.Contains(logged, "s3cret") ||
+		!strings.Contains(logged, "T_B_LIMIT=7") {
+		t.Errorf("the log has %s", logged)
+	}
+}
+
+func TestProblemsOfGroupsAreListedWithTheOthers(t *testing.T) {
+	var s sites
+	err := settings.Load(&s, "T_", []string{
+		"T_SITES=a", "T_LIMIT=many", "T_A_LIMIT=few", "T_A_LIMITS=1", "T_B_LIMIT=1",
+	})
+	var problems settings.Problems
+	if !errors.As(err, &problems) || len(problems) != 4 {
+		t.Fatalf("%v", err)
+	}
+	for _, part := range []string{
+		`T_LIMIT="many"`, `T_A_LIMIT="few"`, "did you mean T_A_LIMIT?", "T_B_LIMIT is not a setting",
+	} {
+		if !strings.Contains(err.Error(), part) {
+			t.Errorf("%q is not in %s", part, err)
+		}
+	}
+}
+
+func TestAGroupCannotHaveTheNameOfAnotherSetting(t *testing.T) {
+	var s sites
+	err := settings.Load(&s, "", []string{"T_SITES=a,a"})
+	if err == nil || !strings.Contains(err.Error(), "T_A_URL would be two settings") {
+		t.Errorf("%v", err)
+	}
+}
