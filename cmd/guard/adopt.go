@@ -36,10 +36,10 @@ func (p *program) adopt(ctx context.Context, c *config, o options, args []string
 	if claim.Issuer, err = authority.Issuer(ctx); err != nil {
 		return fmt.Errorf("nothing was changed: %w", err)
 	}
-	stores, err := c.openStores(ctx)
+	stores, err := c.openStores(ctx, o.place, resource)
 	defer func() {
 		for _, s := range stores {
-			s.Close()
+			s.store.Close()
 		}
 	}()
 	if err != nil {
@@ -53,42 +53,112 @@ func (p *program) adopt(ctx context.Context, c *config, o options, args []string
 	by := operator(hostname())
 	for _, s := range stores {
 		start := time.Now()
-		before, err := s.Adopt(ctx, claim, by)
+		before, err := s.store.Adopt(ctx, claim, by)
 		if err != nil {
-			return fmt.Errorf("%s: %w", s.name, err)
+			return fmt.Errorf("%s: %w", s.of, err)
 		}
 		fmt.Fprintf(p.Stdout, "%s: %s was at token %s of %q, and now accepts the next token of %q; "+
 			"every older session was ended; recorded as done by %s\n",
-			s.name, resource, before.Token, before.Issuer, claim.Issuer, by)
-		log.Warn("resource adopted", "event", string(marks.Adopted), "protocol", s.name,
-			"resource", string(resource), "token", claim.Token.String(), "issuer", string(claim.Issuer),
+			name(s.of, len(stores)), resource, before.Token, before.Issuer, claim.Issuer, by)
+		log.Warn("resource adopted", "event", string(marks.Adopted), "protocol", s.of.name,
+			"database", s.of.database, "resource", string(resource), "token", claim.Token.String(), "issuer", string(claim.Issuer),
 			"old_token", before.Token.String(), "old_holder", before.Holder,
 			"old_issuer", string(before.Issuer), "by", by,
 			"duration_ms", float64(time.Since(start).Microseconds())/1000)
+	}
+	if !o.place.all && o.place.databases == "" {
+		p.tellOthers(ctx, stores, resource)
 	}
 	return nil
 }
 
 // openStore is a store that has answered.
 type openStore struct {
-	name string
-	database
+	of    target
+	store database
 }
 
-// openStores opens every configured store and probes it. Close those that it returns, also after an
-// error.
-func (c *config) openStores(ctx context.Context) (all []openStore, err error) {
-	for _, proto := range c.configured() {
-		db, err := proto.open(ctx, c)
-		if err == nil {
-			all = append(all, openStore{proto.name, db})
-			err = db.Probe(ctx)
-		}
+// openStores opens the stores of an adoption and probes them. Of all databases of a server it takes
+// those that have a mark of the resource. Close those that it returns, also after an error.
+func (c *config) openStores(
+	ctx context.Context, o place, resource fence.Resource,
+) (all []openStore, err error) {
+	targets, err := c.adoptable(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	for _, t := range targets {
+		db, err := t.open(ctx, t.config, nil)
 		if err != nil {
-			return all, fmt.Errorf("%s: %w", proto.name, err)
+			return all, fmt.Errorf("%s: %w", t, err)
+		}
+		all = append(all, openStore{t, db})
+		if err := db.Probe(ctx); err != nil {
+			return all, fmt.Errorf("%s: %w", t, err)
+		}
+		if !o.all || t.database == "" {
+			continue
+		}
+		found, err := db.Marks(ctx, resource)
+		if err != nil {
+			return all, fmt.Errorf("%s: %w", t, err)
+		}
+		if len(found) == 0 {
+			db.Close()
+			all = all[:len(all)-1]
 		}
 	}
 	return all, nil
+}
+
+// adoptable returns the stores that an adoption is for.
+func (c *config) adoptable(ctx context.Context, o place) (all []target, err error) {
+	if !o.all {
+		return c.targets(ctx, o)
+	}
+	if o.databases != "" {
+		return nil, errBothFlags
+	}
+	servers, err := c.selected(o)
+	if err != nil {
+		return nil, err
+	}
+	for _, s := range servers {
+		found := s.databases(nil)
+		if s.protocol.name == postgresProtocol.name {
+			if found, err = s.withSchema(ctx, nil); err != nil {
+				return nil, fmt.Errorf("%s: %w", s.name, err)
+			}
+		}
+		all = append(all, found...)
+	}
+	return all, nil
+}
+
+// tellOthers names the databases that also have a mark of the resource, and were not meant. It is
+// only a hint, so it has no error.
+func (p *program) tellOthers(ctx context.Context, stores []openStore, resource fence.Resource) {
+	var adopted []target
+	for _, s := range stores {
+		adopted = append(adopted, s.of)
+	}
+	for _, s := range stores {
+		if len(s.of.config.PostgresDatabases) > 0 {
+			continue
+		}
+		others, _ := s.of.withSchema(ctx, adopted)
+		for _, t := range others {
+			db, err := t.open(ctx, t.config, nil)
+			if err != nil {
+				continue
+			}
+			if found, err := db.Marks(ctx, resource); err == nil && len(found) > 0 {
+				fmt.Fprintf(p.Stdout, "%s: has a mark of %s, too, which stays as it was; --all adopts it there\n",
+					t, resource)
+			}
+			db.Close()
+		}
+	}
 }
 
 // renewIssuer comes before the adoption. If the adoption then fails, every mark belongs to another

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -21,35 +20,51 @@ type authorizer struct {
 	marks.Authorizer
 }
 
-// authorizers opens the stores that --store names, or all that are configured. close closes them.
-func (c *config) authorizers(ctx context.Context, only string) (all []authorizer, closeAll func(), err error) {
+// authorizers opens the stores that a command is for. closeAll closes them.
+func (c *config) authorizers(ctx context.Context, o place) (all []authorizer, closeAll func(), err error) {
 	var open []interface{ Close() }
 	closeAll = func() {
 		for _, s := range open {
 			s.Close()
 		}
 	}
-	named := list(only)
-	missing := slices.Clone(named)
-	for _, proto := range c.configured() {
-		if len(named) > 0 && !slices.Contains(named, proto.name) {
-			continue
-		}
-		s, err := proto.authorizer(ctx, c)
+	targets, err := c.authorizable(ctx, o)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, t := range targets {
+		s, err := t.authorizer(ctx, t.config)
 		if err != nil {
 			closeAll()
-			return nil, nil, fmt.Errorf("nothing was changed: %s: %w", proto.name, err)
+			return nil, nil, fmt.Errorf("nothing was changed: %s: %w", t, err)
 		}
 		open = append(open, s)
-		all = append(all, authorizer{proto.name, s})
-		missing = slices.DeleteFunc(missing, func(name string) bool { return name == proto.name })
-	}
-	if len(missing) > 0 {
-		closeAll()
-		return nil, nil, cli.Mistake(fmt.Sprintf("--store: %q is not the name of a store in the settings "+
-			"(postgres, redis)", missing[0]))
+		all = append(all, authorizer{name(t, len(targets)), s})
 	}
 	return all, closeAll, nil
+}
+
+// authorizable returns the stores that a command is for. --all are those that have the schema.
+func (c *config) authorizable(ctx context.Context, o place) (all []target, err error) {
+	if !o.all || o.databases != "" {
+		return c.targets(ctx, o)
+	}
+	servers, err := c.selected(o)
+	if err != nil {
+		return nil, err
+	}
+	for _, s := range servers {
+		if s.protocol.name != postgresProtocol.name {
+			all = append(all, s.databases(nil)...)
+			continue
+		}
+		found, err := s.withSchema(ctx, nil)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", s.name, err)
+		}
+		all = append(all, found...)
+	}
+	return all, nil
 }
 
 // allow lets a role claim resources, or prints what is allowed.
@@ -127,7 +142,7 @@ func (p *program) eachStore(
 ) error {
 	ctx, cancel := context.WithTimeout(ctx, authorizeTimeout)
 	defer cancel()
-	all, closeAll, err := c.authorizers(ctx, o.stores)
+	all, closeAll, err := c.authorizers(ctx, o.place)
 	if err != nil {
 		return err
 	}

@@ -32,7 +32,7 @@ func TestAuthorizationFromOffToOnAndBack(t *testing.T) {
 	run(cli.Done, "install")
 	for _, wrong := range [][]string{
 		{"authorize"}, {"authorize", "maybe"}, {"allow", "app"}, {"allow", "app", "Orders"}, {"forbid"},
-		{"allow", "--store", "mysql", "app", "orders"}, {"allow", "-o", "yaml"},
+		{"allow", "--server", "mysql", "app", "orders"}, {"allow", "-o", "yaml"},
 	} {
 		run(cli.Usage, wrong...)
 	}
@@ -68,11 +68,11 @@ func TestAuthorizationFromOffToOnAndBack(t *testing.T) {
 		t.Error("the log has no reason")
 	}
 
-	run(cli.Done, "allow", "--store", "postgres", "app", "orders", "st*")
+	run(cli.Done, "allow", "--server", "postgres", "app", "orders", "st*")
 	if _, err := r.connect(3); err != nil {
 		t.Errorf("an allowed role: %v", err)
 	}
-	run(cli.Done, "allow", "--store", "redis", "default", "*")
+	run(cli.Done, "allow", "--server", "redis", "default", "*")
 	if err := redis.NewRaiser("redis://"+listen).Raise(t.Context(), claim); err != nil {
 		t.Errorf("an allowed user: %v", err)
 	}
@@ -82,7 +82,7 @@ func TestAuthorizationFromOffToOnAndBack(t *testing.T) {
 		len(all[0].Allowed) != 2 || len(all[1].Allowed) != 1 || all[1].Allowed[0].Role != "default" || len(all[0].Strangers) != 0 {
 		t.Errorf("%v: %s", err, out)
 	}
-	run(cli.Error, "allow", "--store", "postgres", "nobody_such", "orders")
+	run(cli.Error, "allow", "--server", "postgres", "nobody_such", "orders")
 	if out, _ := run(cli.Done, "forbid", "app"); !strings.Contains(out, "postgres: removed 2") {
 		t.Errorf("forbid: %s", out)
 	}

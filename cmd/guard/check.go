@@ -19,6 +19,10 @@ func (p *program) check(ctx context.Context, c *config, o *options, a cli.Argume
 	}
 	ctx, cancel := context.WithTimeout(ctx, sealTimeout)
 	defer cancel()
+	c, err := c.onePostgres(o.place)
+	if err != nil {
+		return err
+	}
 	r, err := c.inspect(ctx, list(o.schemas))
 	if err != nil {
 		return err

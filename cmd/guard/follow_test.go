@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/ringfence/ringfence/internal/servers"
 	"github.com/ringfence/ringfence/internal/servers/serverstest"
 )
@@ -37,6 +39,37 @@ func TestADeposedLeaderIsCutOffBeforeTheNewOneConnects(t *testing.T) {
 	wantCode(t, err, "RF001")
 	_, err = open.WaitForNotification(ctx)
 	wantCode(t, err, "RF001")
+}
+
+// The guard raises the mark in all databases that it serves. One of them is out of order, and keeps
+// none of the others waiting.
+func TestADeposedLeaderIsCutOffInEveryDatabase(t *testing.T) {
+	pg, env := fresh(t)
+	create(t, pg, "shop", "crm", "broken")
+	if code, _, errs := invoke(t, env, "install", "--databases", "postgres,shop,crm,broken"); code != 0 {
+		t.Fatal(errs)
+	}
+	zk := serverstest.ZooKeeper(t, servers.ZooKeeperOptions{})
+	r := serving(t, append(env, "GUARD_COORDINATOR=zk://"+zk.Addr())...)
+	r.ready(http.StatusOK)
+	first := elected(t, zk)
+	open := map[string]*pgx.Conn{}
+	for _, database := range []string{"broken", "postgres", "shop", "crm"} {
+		c, err := dial(t, r.pg, database, int(first.Token()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		open[database] = c
+	}
+	execute(t, pg.URL("postgres", "broken"), "drop schema ringfence cascade")
+	resign(t, first)
+	elected(t, zk) // and does not connect
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	for _, database := range []string{"postgres", "shop", "crm"} {
+		_, err := open[database].WaitForNotification(ctx)
+		wantCode(t, err, "RF001")
+	}
 }
 
 func TestASettingKeepsALeaderServedWhileTheCoordinatorIsDown(t *testing.T) {

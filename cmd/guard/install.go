@@ -5,49 +5,59 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/ringfence/ringfence/internal/coordinators"
 	pgstore "github.com/ringfence/ringfence/internal/marks/postgres"
 )
 
-// install prepares every configured store, or prints the commands that would.
+// install prepares the stores, or prints the commands that would.
 func (p *program) install(ctx context.Context, c *config, o options) error {
-	for _, proto := range c.configured() {
+	all, err := c.targets(ctx, o.place)
+	if err != nil {
+		return err
+	}
+	for _, t := range all {
 		if o.printOnly {
-			text, err := proto.script(c)
+			text, err := t.script(t.config)
 			if err != nil {
-				return fmt.Errorf("%s: %w", proto.name, err)
+				return fmt.Errorf("%s: %w", t.name, err)
+			}
+			if t.database != "" && len(all) > 1 {
+				fmt.Fprintf(p.Stdout, "\\connect %s\n", pgx.Identifier{t.database}.Sanitize())
 			}
 			fmt.Fprint(p.Stdout, text)
 			continue
 		}
-		if err := proto.install(ctx, c); err != nil {
-			return fmt.Errorf("%s: %w", proto.name, err)
+		if err := t.install(ctx, t.config); err != nil {
+			return fmt.Errorf("%s: %w", t, err)
 		}
-		fmt.Fprintf(p.Stdout, "%s: installed\n", proto.name)
+		fmt.Fprintf(p.Stdout, "%s: installed\n", name(t, len(all)))
 	}
-	return p.installCoordinator(ctx, c, o)
+	return p.installCoordinator(ctx, c, o, all)
 }
 
-// installCoordinator prepares a coordinator that has a schema. In the guarded database it is prepared
+// installCoordinator prepares a coordinator that has a schema. In a guarded database it is prepared
 // for the guard's role, the role of GUARD_COORDINATOR and GUARD_POSTGRES_LEADERS. Elsewhere the role
 // of GUARD_COORDINATOR prepares it for itself.
-func (p *program) installCoordinator(ctx context.Context, c *config, o options) error {
+func (p *program) installCoordinator(ctx context.Context, c *config, o options, stores []target) error {
 	installer, ok := coordinators.Installers[c.Coordinator.Scheme()]
 	if !ok {
 		return nil
 	}
 	url, roles := c.Coordinator.Reveal(), []string(nil)
-	if pgstore.Address(url) == pgstore.Address(c.PostgresUpstream.Reveal()) {
-		for _, each := range []string{url, c.PostgresUpstream.Reveal()} {
+	if i := slices.IndexFunc(stores, func(t target) bool { return t.is(url) }); i >= 0 {
+		of := stores[i].config
+		for _, each := range []string{url, of.PostgresUpstream.Reveal()} {
 			role, err := pgstore.Role(each)
 			if err != nil {
 				return fmt.Errorf("coordinator: %w", err)
 			}
 			roles = append(roles, role)
 		}
-		roles = append(roles, c.PostgresLeaders...)
+		roles = append(roles, of.PostgresLeaders...)
 		slices.Sort(roles)
-		url, roles = c.PostgresAdmin.Reveal(), slices.Compact(roles)
+		url, roles = of.PostgresAdmin.Reveal(), slices.Compact(roles)
 	}
 	if o.printOnly {
 		fmt.Fprint(p.Stdout, installer.Script(roles...))
@@ -58,4 +68,9 @@ func (p *program) installCoordinator(ctx context.Context, c *config, o options) 
 	}
 	fmt.Fprintln(p.Stdout, "coordinator: installed")
 	return nil
+}
+
+// is reports whether a URL leads to the target.
+func (t target) is(url string) bool {
+	return t.database != "" && pgstore.Address(url) == pgstore.Address(t.config.PostgresUpstream.Reveal())
 }

@@ -42,19 +42,23 @@ func (p *program) commands() []command {
 			Summary: "accept clients and admit only sessions under a current token",
 		},
 		{
-			Name: "install", Arguments: "[--print]", Flags: o.print,
-			Run:     noArguments(func(ctx context.Context, c *config) error { return p.install(ctx, c, o) }),
-			Summary: "create or upgrade the schema in every store; --print shows the commands instead",
+			Name: "install", Arguments: "[--print] [--all | --databases D,…] [--server S]", Flags: o.install,
+			Run: noArguments(func(ctx context.Context, c *config) error { return p.install(ctx, c, o) }),
+			Summary: "create or upgrade the schema in every store; --print shows the commands instead; " +
+				"--databases: in these databases of a Postgres server; --all: in all of them (default: those of " +
+				"GUARD_POSTGRES_DATABASES, or the one of GUARD_POSTGRES_UPSTREAM); --server: only there, such " +
+				"as archive",
 		},
 		{
-			Name: "status", Arguments: "[-o table|json] [--limit N] [RESOURCE…]", Output: true, Flags: o.most,
+			Name: "status", Arguments: "[-o table|json] [--limit N] [--all | --databases D,…] [--server S] [RESOURCE…]", Output: true, Flags: o.most,
 			Check: patterns,
 			Run: func(ctx context.Context, c *config, a cli.Arguments) error {
 				return p.status(ctx, c, &o, a)
 			},
 			Summary: "print the marks in every store: of every resource, or of those that are named, " +
 				"also by patterns such as 'orders_*'; --limit: at most so many of a store, 0 for all " +
-				"(default: 100 in a table, all in JSON)",
+				"(default: 100 in a table, all in JSON); --databases, --server: only there; --all: also " +
+				"databases without the schema (default: GUARD_POSTGRES_DATABASES, or all that have it)",
 		},
 		{
 			Name: "health", Run: noArguments(p.health),
@@ -62,25 +66,27 @@ func (p *program) commands() []command {
 				"with the reason; for health checks",
 		},
 		{
-			Name: "adopt", Arguments: "[--new-issuer] RESOURCE", Flags: o.issuer, Check: exactly("adopt", 1),
+			Name: "adopt", Arguments: "[--new-issuer] [--all | --databases D,…] [--server S] RESOURCE", Flags: o.issuer, Check: exactly("adopt", 1),
 			Run: func(ctx context.Context, c *config, a cli.Arguments) error {
 				return p.adopt(ctx, c, o, a.Names)
 			},
 			Summary: "accept tokens of the present coordinator: ends every session of RESOURCE and " +
 				"forgets its mark; --new-issuer: the coordinator was restored from a backup, so its tokens " +
-				"cannot be compared with earlier ones",
+				"cannot be compared with earlier ones; --databases, --server: only there; --all: in all databases " +
+				"that have a mark of RESOURCE (default: as for install)",
 		},
 		{
-			Name: "protect", Arguments: "[--resource R] [--print] [--schema S,…] [TABLE…]", Flags: o.seal,
+			Name: "protect", Arguments: "[--resource R] [--print] [--database D] [--server S] [--schema S,…] [TABLE…]", Flags: o.seal,
 			Check: someTable(&o),
 			Run: func(ctx context.Context, c *config, a cli.Arguments) error {
 				return p.protect(ctx, c, o, a.Names)
 			},
 			Summary: "seal tables of Postgres, with their partitions and children: they take writes only " +
-				"under the mark of R, also from clients that go round the guard; --print shows the SQL instead",
+				"under the mark of R, also from clients that go round the guard; --print shows the SQL instead; --database: there, " +
+				"and not in the database of GUARD_POSTGRES_UPSTREAM",
 		},
 		{
-			Name: "unprotect", Arguments: "[--print] [--schema S,…] [TABLE…]", Flags: o.unseal,
+			Name: "unprotect", Arguments: "[--print] [--database D] [--server S] [--schema S,…] [TABLE…]", Flags: o.unseal,
 			Check: someTable(&o),
 			Run: func(ctx context.Context, c *config, a cli.Arguments) error {
 				return p.unprotect(ctx, c, o, a.Names)
@@ -88,7 +94,7 @@ func (p *program) commands() []command {
 			Summary: "take the seals off tables",
 		},
 		{
-			Name: "check", Arguments: "[-o table|json] [--schema S,…] [--accept ID[:OBJECT],…]", Output: true,
+			Name: "check", Arguments: "[-o table|json] [--database D] [--server S] [--schema S,…] [--accept ID[:OBJECT],…]", Output: true,
 			Flags: o.checks,
 			Run: func(ctx context.Context, c *config, a cli.Arguments) error {
 				return p.check(ctx, c, &o, a)
@@ -97,24 +103,24 @@ func (p *program) commands() []command {
 				"is a way that --accept does not name, 0 if not; --schema: instead of those with sealed tables",
 		},
 		{
-			Name: "allow", Arguments: "[-o table|json] [--store S,…] [ROLE RESOURCE…]", Output: true,
+			Name: "allow", Arguments: "[-o table|json] [--all | --databases D,…] [--server S] [ROLE RESOURCE…]", Output: true,
 			Flags: o.authorization, Check: allowing,
 			Run: func(ctx context.Context, c *config, a cli.Arguments) error {
 				return p.allow(ctx, c, &o, a)
 			},
 			Summary: "let a role of Postgres, and its members, or a user of Redis claim resources, also by " +
-				"patterns such as 'orders_*'; without arguments, list what is allowed; --store: postgres or " +
-				"redis, instead of every store in the settings",
+				"patterns such as 'orders_*'; without arguments, list what is allowed; --databases, --server: " +
+				"only there; --all: in all databases that have the schema (default: as for install)",
 		},
 		{
-			Name: "forbid", Arguments: "[--store S,…] ROLE [RESOURCE…]", Flags: o.authorization, Check: forbidding,
+			Name: "forbid", Arguments: "[--all | --databases D,…] [--server S] ROLE [RESOURCE…]", Flags: o.authorization, Check: forbidding,
 			Run: func(ctx context.Context, c *config, a cli.Arguments) error {
 				return p.forbid(ctx, c, &o, a.Names)
 			},
 			Summary: "take back what allow gave: these resources or patterns, or all of the role",
 		},
 		{
-			Name: "authorize", Arguments: "[--force] [--store S,…] on|off", Flags: o.switched, Check: switching,
+			Name: "authorize", Arguments: "[--force] [--all | --databases D,…] [--server S] on|off", Flags: o.switched, Check: switching,
 			Run: func(ctx context.Context, c *config, a cli.Arguments) error {
 				return p.authorize(ctx, c, &o, a.Names)
 			},
@@ -180,20 +186,33 @@ type options struct {
 	resource  string
 	schemas   string
 	accept    string
-	stores    string
 	force     bool
+	place     place
 }
 
-func (o *options) authorization(f *flag.FlagSet) { f.StringVar(&o.stores, "store", "", "") }
+func (o *options) authorization(f *flag.FlagSet) { o.place.several(f) }
 
 func (o *options) switched(f *flag.FlagSet) {
 	o.authorization(f)
 	f.BoolVar(&o.force, "force", false, "")
 }
 
-func (o *options) print(f *flag.FlagSet)  { f.BoolVar(&o.printOnly, "print", false, "") }
-func (o *options) issuer(f *flag.FlagSet) { f.BoolVar(&o.newIssuer, "new-issuer", false, "") }
-func (o *options) most(f *flag.FlagSet)   { f.IntVar(&o.limit, "limit", -1, "") }
+func (o *options) print(f *flag.FlagSet) { f.BoolVar(&o.printOnly, "print", false, "") }
+
+func (o *options) install(f *flag.FlagSet) {
+	o.print(f)
+	o.place.several(f)
+}
+
+func (o *options) issuer(f *flag.FlagSet) {
+	f.BoolVar(&o.newIssuer, "new-issuer", false, "")
+	o.place.several(f)
+}
+
+func (o *options) most(f *flag.FlagSet) {
+	f.IntVar(&o.limit, "limit", -1, "")
+	o.place.several(f)
+}
 
 func (o *options) seal(f *flag.FlagSet) {
 	o.unseal(f)
@@ -202,10 +221,12 @@ func (o *options) seal(f *flag.FlagSet) {
 
 func (o *options) unseal(f *flag.FlagSet) {
 	o.print(f)
+	o.place.single(f)
 	f.StringVar(&o.schemas, "schema", "", "")
 }
 
 func (o *options) checks(f *flag.FlagSet) {
+	o.place.single(f)
 	f.StringVar(&o.schemas, "schema", "", "")
 	f.StringVar(&o.accept, "accept", "", "")
 }

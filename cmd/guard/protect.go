@@ -43,6 +43,10 @@ func (p *program) carryOut(
 ) error {
 	ctx, cancel := context.WithTimeout(ctx, sealTimeout)
 	defer cancel()
+	c, err := c.onePostgres(o.place)
+	if err != nil {
+		return err
+	}
 	conn, err := c.connectAdmin(ctx)
 	if err != nil {
 		return err
@@ -82,9 +86,6 @@ func (c *config) sealedFor(name string) (fence.Resource, error) {
 
 // connectAdmin connects to Postgres as the role that seals tables.
 func (c *config) connectAdmin(ctx context.Context) (*pgx.Conn, error) {
-	if c.PostgresUpstream.Reveal() == "" {
-		return nil, cli.Mistake("only Postgres has tables: set GUARD_POSTGRES_UPSTREAM")
-	}
 	return pgstore.Connect(ctx, c.PostgresAdmin.Reveal())
 }
 

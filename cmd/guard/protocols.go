@@ -11,18 +11,21 @@ import (
 	redisstore "github.com/ringfence/ringfence/internal/marks/redis"
 )
 
-// protocol is one database that can be guarded. A new one is an entry in the table below.
+// protocol is one kind of server that can be guarded. A new one is an entry in the table below. The
+// functions get the settings for one server of the kind.
 type protocol struct {
 	name     string
-	upstream func(*config) string // empty: not configured
-	listen   func(*config) string // empty: not served
+	upstream func(*config) string     // empty: not configured
+	listen   func(*config) string     // empty: not served
+	named    func(*config) []ofServer // the settings for those servers that have a name
+	home     func(*config) *config    // the settings for the database that is served all the time
+	database func(*config) string     // the database that the settings are for; "" if there is only one
 
-	// open opens the store, for serve, status and adopt.
-	open func(ctx context.Context, c *config) (database, error)
+	// open opens the store, for serve, status and adopt. It calls replaced if another database has got
+	// the name of the store's; replaced may be nil.
+	open func(ctx context.Context, c *config, replaced func()) (database, error)
 	// serve returns the protocol that serves clients through an open store.
-	serve func(
-		c *config, d database, a *marks.Admission, t guard.TLS, audit *guard.Audit,
-	) guard.Protocol
+	serve func(c *config, s service) guard.Protocol
 	// authorizer opens the store for an operator who says who may claim what.
 	authorizer func(ctx context.Context, c *config) (closingAuthorizer, error)
 	// install prepares the database; script returns the commands that install runs, to be printed.
@@ -44,6 +47,23 @@ type closingAuthorizer interface {
 	Close()
 }
 
+// opened is a store that is served.
+type opened struct {
+	database
+	admission *marks.Admission
+	unwatch   func() // ends what watch began
+}
+
+// service is what a protocol serves clients with.
+type service struct {
+	name string
+	opened
+	tls   guard.TLS
+	audit *guard.Audit
+	// another opens another database of the same server.
+	another func(name string) (opened, error)
+}
+
 // protocols is every protocol there is.
 var protocols = []protocol{postgresProtocol, redisProtocol}
 
@@ -51,19 +71,31 @@ var postgresProtocol = protocol{
 	name:     "postgres",
 	upstream: func(c *config) string { return c.PostgresUpstream.Reveal() },
 	listen:   func(c *config) string { return c.PostgresListen },
-	open: func(_ context.Context, c *config) (database, error) {
+	named:    (*config).namedPostgres,
+	home:     (*config).homeDatabase,
+	database: (*config).database,
+	open: func(_ context.Context, c *config, replaced func()) (database, error) {
 		return pgstore.Open(c.PostgresUpstream.Reveal(), pgstore.Options{
-			AllowPrepared: c.PostgresAllowPrepared, Timeouts: c.timeouts(),
+			AllowPrepared: c.PostgresAllowPrepared, Timeouts: c.timeouts(), Replaced: replaced,
 		})
 	},
-	serve: func(
-		c *config, d database, a *marks.Admission, t guard.TLS, audit *guard.Audit,
-	) guard.Protocol {
-		store := d.(*pgstore.Store)
+	serve: func(c *config, s service) guard.Protocol {
+		store := s.database.(*pgstore.Store)
 		return guardpg.New(guardpg.Options{
-			Store: store, Admission: a, LoginTimeout: c.LoginTimeout, IdleTimeout: c.IdleTimeout,
-			ReadOnly: c.Unfenced == "read-only", Resources: c.resources(), TLS: t,
-			Audit: audit, Operators: append([]string{store.Role()}, c.PostgresOperators...),
+			Name: s.name, Store: store, Admission: s.admission,
+			LoginTimeout: c.LoginTimeout, IdleTimeout: c.IdleTimeout, Resources: c.resources(), TLS: s.tls,
+			ReadOnly: c.Unfenced == "read-only",
+			Audit:    s.audit, Operators: append([]string{store.Role()}, c.PostgresOperators...),
+			Databases: c.PostgresDatabases, MaxDatabases: c.PostgresMaxDatabases,
+			Another: func(name string) (*guardpg.Database, error) {
+				other, err := s.another(name)
+				if err != nil {
+					return nil, err
+				}
+				return &guardpg.Database{
+					Store: other.database.(*pgstore.Store), Admission: other.admission, Closing: other.unwatch,
+				}, nil
+			},
 		})
 	},
 	authorizer: func(ctx context.Context, c *config) (closingAuthorizer, error) {
@@ -89,18 +121,19 @@ var redisProtocol = protocol{
 	name:     "redis",
 	upstream: func(c *config) string { return c.RedisUpstream.Reveal() },
 	listen:   func(c *config) string { return c.RedisListen },
-	open: func(ctx context.Context, c *config) (database, error) {
+	named:    (*config).namedRedis,
+	home:     func(c *config) *config { return c },
+	database: func(*config) string { return "" },
+	open: func(ctx context.Context, c *config, _ func()) (database, error) {
 		// When Redis has lost a mark, only a coordinator knows the leader.
 		o := redisstore.Options{Coordinated: c.Coordinator.Reveal() != "", Timeouts: c.timeouts()}
 		return redisstore.Open(ctx, c.RedisUpstream.Reveal(), o)
 	},
-	serve: func(
-		c *config, d database, a *marks.Admission, t guard.TLS, _ *guard.Audit,
-	) guard.Protocol {
+	serve: func(c *config, s service) guard.Protocol {
 		return guardredis.New(guardredis.Options{
-			Store: d.(*redisstore.Store), Admission: a, LoginTimeout: c.LoginTimeout,
-			IdleTimeout: c.RedisIdleTimeout, SessionIdleTimeout: c.IdleTimeout, Resources: c.resources(), TLS: t,
-			ReadOnly: c.Unfenced == "read-only",
+			Name: s.name, Store: s.database.(*redisstore.Store), Admission: s.admission,
+			LoginTimeout: c.LoginTimeout, IdleTimeout: c.RedisIdleTimeout, SessionIdleTimeout: c.IdleTimeout,
+			Resources: c.resources(), TLS: s.tls, ReadOnly: c.Unfenced == "read-only",
 		})
 	},
 	authorizer: func(ctx context.Context, c *config) (closingAuthorizer, error) {
@@ -112,15 +145,4 @@ var redisProtocol = protocol{
 	script: func(c *config) (string, error) {
 		return redisstore.InstallText(c.RedisUpstream.Reveal())
 	},
-}
-
-// configured returns the protocols for which the settings name an upstream.
-func (c *config) configured() []protocol {
-	var all []protocol
-	for _, p := range protocols {
-		if p.upstream(c) != "" {
-			all = append(all, p)
-		}
-	}
-	return all
 }

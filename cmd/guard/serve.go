@@ -122,23 +122,33 @@ var loops = sync.OnceValue(func() int {
 // servers opens stores and listeners. It returns those that it has opened also with an error.
 func (c *config) servers(
 	ctx context.Context, log *slog.Logger, m *guard.Metrics, w watchers,
-	who marks.Authority, loops *relay.Loops, encryption guard.TLS, open *openings,
+	who marks.Authority, loops *relay.Loops, encryption guard.TLS, listeners *openings,
 ) ([]*guard.Server, error) {
 	var all []*guard.Server
 	for _, p := range c.configured() {
+		c := p.config
 		if p.listen(c) == "" {
 			continue
 		}
-		db, err := p.open(ctx, c)
+		audit := guard.NewAudit(log, m, p.name)
+		open := func(c *config, home bool) (opened, error) {
+			a := &marks.Admission{Authority: who, Timeout: c.AdmitTimeout, Recheck: c.StaleRecheck}
+			db, err := p.open(ctx, c, a.Forget)
+			if err != nil {
+				return opened{}, err
+			}
+			a.Store = db
+			return opened{db, a, c.watch(w, p, a, audit, home)}, nil
+		}
+		db, err := open(c, true)
 		if err != nil {
 			return all, fmt.Errorf("%s: %w", p.name, err)
 		}
-		audit := guard.NewAudit(log, m, p.name)
-		a := &marks.Admission{Store: db, Authority: who, Timeout: c.AdmitTimeout, Recheck: c.StaleRecheck}
-		c.watch(w, p.name, a, audit)
 		s := &guard.Server{
-			Protocol: p.serve(c, db, a, encryption, audit), Log: log, Metrics: m, Loops: loops,
-			Audit:          audit,
+			Protocol: p.serve(c, service{p.name, db, encryption, audit, func(name string) (opened, error) {
+				return open(c.in(name), false)
+			}}),
+			Log: log, Metrics: m, Loops: loops, Audit: audit,
 			MaxConnections: c.MaxConnections, MaxUnadmitted: c.MaxUnadmitted, MaxLogins: c.MaxLogins,
 			DrainTimeout: c.DrainTimeout, Proxies: c.proxies(),
 		}
@@ -146,8 +156,8 @@ func (c *config) servers(
 		if err := firstProbe(ctx, s.Protocol); err != nil {
 			return all, fmt.Errorf("%s: cannot guard this server: %w", p.name, err)
 		}
-		warn(ctx, log, p.name, db)
-		if s.Listener, err = open.listen(ctx, p.name, p.listen(c)); err != nil {
+		warn(ctx, log, p.name, db.database)
+		if s.Listener, err = listeners.listen(ctx, p.name, p.listen(c)); err != nil {
 			return all, fmt.Errorf("%s: %w", p.name, err)
 		}
 		log.Info("listening", "protocol", p.name, "address", displayAddress(s.Listener))
@@ -229,40 +239,4 @@ func serveAll(
 	err := group.Wait()
 	log.Info("stopped")
 	return err
-}
-
-// watchReadiness logs and counts when a protocol becomes ready or stops being ready.
-func watchReadiness(
-	ctx context.Context, log *slog.Logger, m *guard.Metrics, u *unit, p guard.Protocol,
-) {
-	defer m.Ready(p.Name(), false)
-	tick := time.NewTicker(2 * time.Second)
-	defer tick.Stop()
-	last := ""
-	for {
-		bounded, cancel := context.WithTimeout(ctx, 5*time.Second)
-		now, why := "ready", ""
-		if err := p.Ready(bounded); err != nil {
-			now, why = err.Error(), err.Error()
-		}
-		cancel()
-		if ctx.Err() != nil {
-			return
-		}
-		m.Ready(p.Name(), now == "ready")
-		if now != last {
-			level := slog.LevelInfo
-			if now != "ready" {
-				level = slog.LevelError
-			}
-			log.Log(ctx, level, "readiness", "protocol", p.Name(), "state", now)
-			u.readiness(p.Name(), why)
-		}
-		last = now
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
-	}
 }

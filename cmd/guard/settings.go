@@ -21,9 +21,15 @@ type config struct {
 	PostgresListen        string       `env:"GUARD_POSTGRES_LISTEN"`
 	PostgresUpstream      settings.URL `env:"GUARD_POSTGRES_UPSTREAM"`
 	PostgresAdmin         settings.URL `env:"GUARD_POSTGRES_ADMIN"`
+	PostgresDatabases     []string     `env:"GUARD_POSTGRES_DATABASES"`
+	PostgresMaxDatabases  int          `env:"GUARD_POSTGRES_MAX_DATABASES" envDefault:"20"`
 	PostgresLeaders       []string     `env:"GUARD_POSTGRES_LEADERS"`
 	PostgresOperators     []string     `env:"GUARD_POSTGRES_OPERATORS"`
 	PostgresAllowPrepared bool         `env:"GUARD_POSTGRES_ALLOW_PREPARED" envDefault:"false"`
+
+	PostgresServers []string `env:"GUARD_POSTGRES_SERVERS"`
+	RedisServers    []string `env:"GUARD_REDIS_SERVERS"`
+	named           named    // the settings of these servers
 
 	RedisListen      string        `env:"GUARD_REDIS_LISTEN"`
 	RedisUpstream    settings.URL  `env:"GUARD_REDIS_UPSTREAM"`
@@ -74,6 +80,11 @@ func load(env []string) (*config, error) {
 	if c.PostgresAdmin.Reveal() == "" {
 		c.PostgresAdmin = c.PostgresUpstream
 	}
+	for _, s := range c.named.postgres {
+		if s.Admin.Reveal() == "" {
+			s.Admin = s.Upstream
+		}
+	}
 	return c, nil
 }
 
@@ -83,7 +94,7 @@ func (c *config) Validate() error {
 	bad := func(format string, args ...any) {
 		problems = append(problems, fmt.Errorf(format, args...))
 	}
-	if c.PostgresUpstream.Reveal() == "" && c.RedisUpstream.Reveal() == "" {
+	if c.PostgresUpstream.Reveal() == "" && c.RedisUpstream.Reveal() == "" && c.named.none() {
 		bad("nothing to guard: set GUARD_POSTGRES_UPSTREAM, GUARD_REDIS_UPSTREAM or both")
 	}
 	for _, scheme := range []struct {
@@ -101,6 +112,7 @@ func (c *config) Validate() error {
 		}
 	}
 	c.checkListeners(bad)
+	c.checkServers(bad)
 	c.checkTLS(bad)
 	for _, n := range c.ProxyNetworks {
 		if _, err := netip.ParsePrefix(n); err != nil {
@@ -115,11 +127,7 @@ func (c *config) Validate() error {
 	for name, roles := range map[string][]string{
 		"GUARD_POSTGRES_LEADERS": c.PostgresLeaders, "GUARD_POSTGRES_OPERATORS": c.PostgresOperators,
 	} {
-		for i, role := range roles {
-			if strings.TrimSpace(role) != role || role == "" {
-				bad("%s: role %d is %q: separate the names by a comma and nothing else", name, i+1, role)
-			}
-		}
+		checkNames(bad, name, "role", roles)
 	}
 	if c.Outage != "refuse" && c.Outage != "keep" {
 		bad("GUARD_COORDINATOR_OUTAGE is %q, neither refuse nor keep", c.Outage)
@@ -135,6 +143,15 @@ func (c *config) Validate() error {
 	}
 	c.checkNumbers(bad)
 	return errors.Join(problems...)
+}
+
+// checkNames checks the names of a list that are names of the database.
+func checkNames(bad func(string, ...any), setting, what string, names []string) {
+	for i, name := range names {
+		if strings.TrimSpace(name) != name || name == "" {
+			bad("%s: %s %d is %q: separate the names by a comma and nothing else", setting, what, i+1, name)
+		}
+	}
 }
 
 func (c *config) checkListeners(bad func(string, ...any)) {
@@ -218,9 +235,8 @@ func (c *config) proxies() []netip.Prefix {
 
 // scrub removes the secrets of all URLs from a text.
 func (c *config) scrub(text string) string {
-	for _, u := range []settings.URL{
-		c.PostgresUpstream, c.PostgresAdmin, c.RedisUpstream, c.Coordinator,
-	} {
+	for _, u := range append(c.named.urls(),
+		c.PostgresUpstream, c.PostgresAdmin, c.RedisUpstream, c.Coordinator) {
 		text = u.Scrub(text)
 	}
 	return text

@@ -1,11 +1,13 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"path"
 	"slices"
+	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -22,17 +24,18 @@ const tableMost = 100
 // storeStatus is the status of one store. Tokens are strings in JSON, since a JSON number would
 // lose digits.
 type storeStatus struct {
-	Store string       `json:"store"`
-	Ready bool         `json:"ready"`
-	Error string       `json:"error,omitempty"`
-	Marks []marks.Mark `json:"marks"`
+	Store    string       `json:"store"`
+	Database string       `json:"database,omitempty"` // in Postgres
+	Ready    bool         `json:"ready"`
+	Error    string       `json:"error,omitempty"`
+	Marks    []marks.Mark `json:"marks"`
 
 	Found    int `json:"found"`    // marks that the patterns fit; Marks may have fewer
 	Sessions int `json:"sessions"` // of all those marks
 }
 
-// status prints the marks of every configured store: all, or those whose resource fits one of the
-// patterns. It fails when a store cannot be read.
+// status prints the marks of the stores: all, or those whose resource fits one of the patterns. It
+// fails when a store cannot be read.
 func (p *program) status(ctx context.Context, c *config, o *options, a cli.Arguments) error {
 	if !a.KnownOutput() {
 		return cli.Mistake(fmt.Sprintf("-o takes table or json, not %q", a.Output))
@@ -43,8 +46,12 @@ func (p *program) status(ctx context.Context, c *config, o *options, a cli.Argum
 	}
 	var all []storeStatus
 	failed := false
-	for _, proto := range c.configured() {
-		s := queryStatus(ctx, c, proto)
+	stores, err := c.readable(ctx, o.place)
+	if err != nil {
+		return err
+	}
+	for _, t := range stores {
+		s := queryStatus(ctx, t)
 		s.keep(a.Names, most)
 		failed = failed || !s.Ready
 		all = append(all, s)
@@ -58,11 +65,31 @@ func (p *program) status(ctx context.Context, c *config, o *options, a cli.Argum
 	return nil
 }
 
-func queryStatus(ctx context.Context, c *config, proto protocol) storeStatus {
-	s := storeStatus{Store: proto.name, Marks: []marks.Mark{}}
+// readable returns the stores whose status is printed. Unless flags or settings name databases, they
+// are all databases that have the schema, and the one of the URL in any case.
+func (c *config) readable(ctx context.Context, o place) ([]target, error) {
+	all, err := c.targets(ctx, o)
+	if err != nil || o.all || o.databases != "" {
+		return all, err
+	}
 	ctx, cancel := context.WithTimeout(ctx, statusTimeout)
 	defer cancel()
-	db, err := proto.open(ctx, c)
+	var found []target
+	for _, t := range all {
+		found = append(found, t)
+		if len(t.config.PostgresDatabases) == 0 {
+			others, _ := t.withSchema(ctx, all) // an error comes with the status of t, too
+			found = append(found, others...)
+		}
+	}
+	return found, nil
+}
+
+func queryStatus(ctx context.Context, t target) storeStatus {
+	s := storeStatus{Store: t.name, Database: t.database, Marks: []marks.Mark{}}
+	ctx, cancel := context.WithTimeout(ctx, statusTimeout)
+	defer cancel()
+	db, err := t.open(ctx, t.config, nil)
 	if err == nil {
 		defer db.Close()
 		var marks []marks.Mark
@@ -71,7 +98,7 @@ func queryStatus(ctx context.Context, c *config, proto protocol) storeStatus {
 		}
 	}
 	if err != nil {
-		s.Error = c.scrub(err.Error())
+		s.Error = t.config.scrub(err.Error())
 	}
 	s.Ready = err == nil
 	return s
@@ -110,14 +137,14 @@ func (p *program) printStatus(all []storeStatus, format string) error {
 		return p.printJSON(all)
 	}
 	w := tabwriter.NewWriter(p.Stdout, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "STORE\tRESOURCE\tTOKEN\tHOLDER\tSINCE\tSESSIONS\tISSUER\tCONFIRMED")
+	fmt.Fprintln(w, "STORE\tDATABASE\tRESOURCE\tTOKEN\tHOLDER\tSINCE\tSESSIONS\tISSUER\tCONFIRMED")
 	for _, s := range all {
 		if s.Error != "" {
-			fmt.Fprintf(w, "%s\tnot ready: %s\n", s.Store, s.Error)
+			fmt.Fprintf(w, "%s\t%s\tnot ready: %s\n", s.Store, cmp.Or(s.Database, "-"), s.Error)
 		}
 		for _, m := range s.Marks {
-			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%d\t%s\t%t\n", s.Store, m.Resource, m.Token, m.Holder,
-				m.Raised.UTC().Format(time.RFC3339), m.Sessions, m.Issuer, m.Confirmed)
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%d\t%s\t%t\n", s.Store, cmp.Or(s.Database, "-"),
+				m.Resource, m.Token, m.Holder, m.Raised.UTC().Format(time.RFC3339), m.Sessions, m.Issuer, m.Confirmed)
 		}
 	}
 	if err := w.Flush(); err != nil {
@@ -127,7 +154,7 @@ func (p *program) printStatus(all []storeStatus, format string) error {
 		if s.Found > len(s.Marks) {
 			fmt.Fprintf(p.Stdout, "%s: the first %d of %d marks, which have %d sessions in all; give "+
 				"resources or patterns such as 'orders_*', or --limit 0 for all\n",
-				s.Store, len(s.Marks), s.Found, s.Sessions)
+				strings.TrimSpace(s.Store+" "+s.Database), len(s.Marks), s.Found, s.Sessions)
 		}
 	}
 	return nil

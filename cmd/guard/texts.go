@@ -15,12 +15,37 @@ var texts = settings.Texts{
 	"GUARD_POSTGRES_UPSTREAM": {
 		Meaning: `
 			URL of the Postgres server behind the guard, postgres://guard@host:5432/database. The
-			guard's control connections use it; clients' logins are relayed to the same host.
+			guard's control connections use it, also for the other databases of the server; clients'
+			logins are relayed to the same host.
 			sslmode, sslrootcert, sslcert and sslkey count for both, as libpq has them`,
 	},
 	"GUARD_POSTGRES_ADMIN": {
 		Default: "GUARD_POSTGRES_UPSTREAM",
 		Meaning: "URL of a role that may create the schema; used by guard install, protect, unprotect and check",
+	},
+	"GUARD_POSTGRES_DATABASES": {
+		Meaning: `
+			comma-separated databases of the server that clients may ask for, and that guard install
+			prepares. Unset: clients may ask for any, and guard install prepares the one of
+			GUARD_POSTGRES_UPSTREAM`,
+	},
+	"GUARD_POSTGRES_MAX_DATABASES": {
+		Meaning: `
+			how many databases of the server the guard serves at once. Each takes up to five
+			connections of the guard's own, two while little happens. One without a client for five
+			minutes is closed, earlier if another one needs the room`,
+	},
+	"GUARD_POSTGRES_SERVERS": {
+		Meaning: `
+			comma-separated names of further Postgres servers, such as archive. Each has settings of
+			its own: GUARD_POSTGRES_ARCHIVE_LISTEN, _UPSTREAM, _ADMIN, _DATABASES, _MAX_DATABASES,
+			_LEADERS, _OPERATORS and _ALLOW_PREPARED, with the meaning and the default of the setting
+			without a name. All other settings are the same for all servers; limits count for each`,
+	},
+	"GUARD_REDIS_SERVERS": {
+		Meaning: `
+			comma-separated names of further Redis servers, each with GUARD_REDIS_NAME_LISTEN,
+			_UPSTREAM and _IDLE_TIMEOUT`,
 	},
 	"GUARD_POSTGRES_LEADERS": {
 		Meaning: `

@@ -162,7 +162,7 @@ func TestAReloadTakesWhatItCanAndNamesTheRest(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer c.Close(context.Background())
-		got, ok := serverName(c)
+		got, ok := tlsName(c)
 		if !ok || got != want {
 			t.Errorf("the certificate is of %q, want %q", got, want)
 		}
@@ -209,8 +209,8 @@ func TestAReloadTakesWhatItCanAndNamesTheRest(t *testing.T) {
 	shows("third")
 }
 
-// serverName returns the common name of the certificate that the server showed.
-func serverName(c *pgx.Conn) (string, bool) {
+// tlsName returns the common name of the certificate that the server showed.
+func tlsName(c *pgx.Conn) (string, bool) {
 	encrypted, ok := c.PgConn().Conn().(interface{ ConnectionState() tls.ConnectionState })
 	if !ok {
 		return "", false

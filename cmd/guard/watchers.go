@@ -24,12 +24,16 @@ func (c *config) follower(o *observer, log *slog.Logger) *marks.Follower {
 	return &marks.Follower{Observer: o, Log: log}
 }
 
-// watch has the watchers, and the audit, hear of the events of a store.
-func (c *config) watch(w watchers, name string, a *marks.Admission, audit *guard.Audit) {
-	hear := []func(marks.Event){audit.Event}
+// watch has the watchers, and the audit, hear of the events of a store until unwatch is called.
+func (c *config) watch(
+	w watchers, of server, a *marks.Admission, audit *guard.Audit, home bool,
+) (unwatch func()) {
+	database := of.database(c)
+	hear := []func(marks.Event){audit.In(database)}
+	var ends []func()
 	if w.status != nil {
-		hear = append(hear, w.status.Watch(page.Store{
-			Name: name, Sessions: a.Sessions, Refusals: audit.Refusals,
+		shown, hide := w.status.Watch(page.Store{
+			Name: of.name, Database: database, Sessions: a.Sessions, Refusals: refusalsOf(audit, home),
 			Marks: func(ctx context.Context) ([]marks.Mark, error) {
 				all, err := a.Store.Marks(ctx)
 				if err != nil {
@@ -37,13 +41,15 @@ func (c *config) watch(w watchers, name string, a *marks.Admission, audit *guard
 				}
 				return all, err
 			},
-		}))
+		})
+		hear, ends = append(hear, shown), append(ends, hide)
 	}
 	if w.elections != nil {
 		w.elections.Add(a)
+		ends = append(ends, func() { w.elections.Remove(a) })
 		hear = append(hear, func(e marks.Event) {
 			if e.Kind == marks.Opened {
-				w.elections.Follow(e.Claim.Resource)
+				w.elections.Follow(e.Claim.Resource, e.Claim.Token)
 			}
 		})
 	}
@@ -52,4 +58,18 @@ func (c *config) watch(w watchers, name string, a *marks.Admission, audit *guard
 			h(e)
 		}
 	}
+	return func() {
+		for _, end := range ends {
+			end()
+		}
+	}
+}
+
+// refusalsOf returns the refusals that the page shows for a store. Those of all databases of a server
+// come with the home database, because the others come and go.
+func refusalsOf(audit *guard.Audit, home bool) func() []guard.Refusals {
+	if home {
+		return audit.Refusals
+	}
+	return func() []guard.Refusals { return nil }
 }

@@ -50,6 +50,8 @@ func TestSettingsExist(t *testing.T) {
 			continue // it also names settings of the past
 		}
 		for _, name := range setting.FindAllString(read(t, file), -1) {
+			// The server that has a name in our examples has the settings of one without.
+			name = strings.Replace(name, "_ARCHIVE_", "_", 1)
 			if !strings.Contains(known, `"`+name+`"`) {
 				t.Errorf("%s: there is no setting %s", file, name)
 			}

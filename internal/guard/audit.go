@@ -11,16 +11,23 @@ import (
 	"github.com/ringfence/ringfence/internal/marks"
 )
 
-// Audit logs and counts what happens to the resources of one protocol, and remembers the last
+// Audit logs and counts what happens to the resources of one server, and remembers the last
 // refusals. docs/operating.md lists its lines and their keys.
 type Audit struct {
 	log      *slog.Logger
 	metrics  *Metrics
 	protocol string
-	refused  tally[refusalKind, marks.Event]
+	refused  tally[refusalKind, happened]
 }
 
-// NewAudit returns an Audit, whose Event is for marks.Admission. Close it after the last event.
+// happened is an event, and the database in which it happened; "" where a server has only one.
+type happened struct {
+	marks.Event
+	database string
+}
+
+// NewAudit returns an Audit, whose Event or In is for marks.Admission. protocol is the name of a
+// Protocol. Close it after the last event.
 func NewAudit(log *slog.Logger, m *Metrics, protocol string) *Audit {
 	a := &Audit{log: log, metrics: m, protocol: protocol}
 	a.refused.report = a.logRefusals
@@ -32,9 +39,25 @@ func NewAudit(log *slog.Logger, m *Metrics, protocol string) *Audit {
 // Close logs the refusals that are counted and not logged yet.
 func (a *Audit) Close() { a.refused.close() }
 
-// Event logs and counts an event.
-func (a *Audit) Event(e marks.Event) {
-	a.metrics.event(a.protocol, e)
+// Event logs and counts an event at a server that has one database.
+func (a *Audit) Event(e marks.Event) { a.event("", happened{Event: e}) }
+
+// In returns what logs and counts the events of one database. The first hundred databases have a
+// label of their own in the metrics.
+func (a *Audit) In(database string) func(marks.Event) {
+	label := a.metrics.database(a.protocol, database)
+	return func(e marks.Event) { a.event(label, happened{e, database}) }
+}
+
+// Elsewhere logs and counts an event in a database that the guard does not serve, or not yet. A client
+// may have invented its name, so it is no label.
+func (a *Audit) Elsewhere(database string, e marks.Event) {
+	a.event("", happened{e, printable(database)})
+}
+
+// event logs and counts an event under the label of its database.
+func (a *Audit) event(label string, e happened) {
+	a.metrics.event(a.protocol, label, e.Event)
 	switch e.Kind {
 	case marks.Raised:
 		a.log.Info("mark raised", a.who(e, "old_token", e.Before.Token.String(),
@@ -57,9 +80,9 @@ func (a *Audit) Event(e marks.Event) {
 }
 
 // who returns the keys that every line has, and those that only this one has.
-func (a *Audit) who(e marks.Event, more ...any) []any {
+func (a *Audit) who(e happened, more ...any) []any {
 	return append([]any{
-		"event", string(e.Kind), "protocol", a.protocol,
+		"event", string(e.Kind), "protocol", a.protocol, "database", e.database,
 		"resource", string(e.Claim.Resource), "token", e.Claim.Token.String(), "holder", e.Claim.Holder,
 		"client", e.Client.Address, "user", e.Client.User, "application_name", e.Client.Application,
 		"duration_ms", milliseconds(e.Took),
@@ -67,7 +90,7 @@ func (a *Audit) who(e marks.Event, more ...any) []any {
 }
 
 // logRefusals logs n refusals of a kind; e is the last one.
-func (a *Audit) logRefusals(e marks.Event, n int) {
+func (a *Audit) logRefusals(e happened, n int) {
 	a.log.Warn("session refused", a.who(e, "reason", reason(e.Err),
 		"mark", refusalIn(e.Err).Mark.String(), "count", n, "err", e.Err)...)
 }
@@ -75,35 +98,37 @@ func (a *Audit) logRefusals(e marks.Event, n int) {
 // refusalKind is what refusals have in common that are counted together: a client that tries again
 // and again.
 type refusalKind struct {
+	database string
 	resource fence.Resource
 	token    fence.Token
 	reason   fence.Reason
 	address  string // without the port; an IPv6 network of 64 bits
 }
 
-func kindOf(e marks.Event) refusalKind {
+func kindOf(e happened) refusalKind {
 	return refusalKind{
-		e.Claim.Resource, e.Claim.Token, refusalIn(e.Err).Reason, network(e.Client.Address),
+		e.database, e.Claim.Resource, e.Claim.Token, refusalIn(e.Err).Reason, network(e.Client.Address),
 	}
 }
 
 // otherRefusals is the kind of the refusals for which there is no room: all for one reason together.
-func otherRefusals(k refusalKind, e marks.Event) (refusalKind, marks.Event) {
+func otherRefusals(k refusalKind, e happened) (refusalKind, happened) {
 	const why = "too many clients and tokens at once to count each on its own"
-	return refusalKind{reason: k.reason}, marks.Event{
+	return refusalKind{reason: k.reason}, happened{Event: marks.Event{
 		Kind: e.Kind, Err: &fence.Refusal{Reason: k.reason, Message: why},
-	}
+	}}
 }
 
 // Refusals are the refusals of one client under one token, for one reason.
 type Refusals struct {
-	Claim  fence.Claim // the last one
-	Client marks.Client
-	Reason string      // in one word; "error" if the error is no refusal
-	Text   string      // what the client was told; empty if the error is no refusal
-	Mark   fence.Token // 0: not known
-	At     time.Time   // when the last one was
-	Count  int
+	Database string      // as the client named it; "" where the server has only one
+	Claim    fence.Claim // the last one
+	Client   marks.Client
+	Reason   string      // in one word; "error" if the error is no refusal
+	Text     string      // what the client was told; empty if the error is no refusal
+	Mark     fence.Token // 0: not known
+	At       time.Time   // when the last one was
+	Count    int
 }
 
 // Refusals returns the last refusals, newest first: about a hundred kinds of them.
@@ -111,7 +136,7 @@ func (a *Audit) Refusals() (all []Refusals) {
 	for _, c := range a.refused.list() {
 		r := refusalIn(c.Last.Err)
 		all = append(all, Refusals{
-			c.Last.Claim, c.Last.Client, reason(c.Last.Err), r.Message, r.Mark, c.At, c.Count,
+			c.Last.database, c.Last.Claim, c.Last.Client, reason(c.Last.Err), r.Message, r.Mark, c.At, c.Count,
 		})
 	}
 	slices.SortFunc(all, func(a, b Refusals) int { return b.At.Compare(a.At) })
@@ -124,7 +149,7 @@ const slow = time.Second
 func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
 // stepsOf is how long each step of an admission took, in milliseconds.
-func stepsOf(e marks.Event) slog.Attr {
+func stepsOf(e happened) slog.Attr {
 	var steps []any
 	for _, step := range slices.Sorted(maps.Keys(e.Steps)) {
 		steps = append(steps, string(step), milliseconds(e.Steps[step]))

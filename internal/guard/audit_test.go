@@ -111,6 +111,56 @@ func TestEveryChangeOfLeadershipIsOneLineWithItsFields(t *testing.T) {
 	}
 }
 
+func TestLinesAndMetricsNameTheDatabase(t *testing.T) {
+	var b bytes.Buffer
+	r := prometheus.NewRegistry()
+	a := NewAudit(slog.New(slog.NewJSONHandler(&b, nil)), NewMetrics(r), "postgres")
+	for _, database := range []string{"shop", "crm"} {
+		a.In(database)(marks.Event{Kind: marks.Raised, Claim: claimOf(5)})
+	}
+	stale := refusal.Stale(claimOf(4), 5, "", time.Time{})
+	a.Elsewhere("invented\n", marks.Event{Kind: marks.Refused, Claim: claimOf(4), Err: stale})
+	a.Close()
+	for _, database := range []string{"shop", "crm"} {
+		if !strings.Contains(b.String(), `"database":"`+database+`"`) ||
+			value(t, r, "ringfence_raises_total", database, "postgres", "orders") != 1 {
+			t.Errorf("the raise in %s is not in the log and the metrics:\n%s", database, &b)
+		}
+	}
+	if n := value(t, r, "ringfence_admissions_total", "postgres", "orders", "refused"); n != 1 {
+		t.Errorf("%v refusals in a database that is not served", n)
+	}
+	if all := a.Refusals(); len(all) != 1 || all[0].Database != "invented?" {
+		t.Errorf("%+v", all)
+	}
+}
+
+// The number of databases has no limit, that of labels has one.
+func TestTheFirstDatabasesHaveALabel(t *testing.T) {
+	r := prometheus.NewRegistry()
+	m := NewMetrics(r)
+	for i := range databasesMost + 5 {
+		m.DatabaseReady("postgres", fmt.Sprint("d", i), true)
+	}
+	m.DatabaseReady("postgres", "\xff", true)
+	if n := value(t, r, "ringfence_database_ready", others, "postgres"); n != 1 {
+		t.Errorf("the others are %v", n)
+	}
+	families, err := r.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range families {
+		if n := len(f.GetMetric()); f.GetName() == "ringfence_database_ready" && n != databasesMost+1 {
+			t.Errorf("%d series", n)
+		}
+	}
+	m.DatabaseClosed("postgres", "d1")
+	if n := value(t, r, "ringfence_database_ready", "d1", "postgres"); n != 0 {
+		t.Error("a closed database still has a series")
+	}
+}
+
 // staleFrom is a refusal of a stale token from an address.
 func staleFrom(address string, token fence.Token) marks.Event {
 	return marks.Event{
@@ -238,7 +288,7 @@ func TestInventedTokensAndResourcesFillNeitherMemoryNorMetrics(t *testing.T) {
 		for _, m := range f.GetMetric() {
 			for _, l := range m.GetLabel() {
 				if name := l.GetName(); name != "protocol" && name != "resource" &&
-					name != "result" && name != "reason" && name != "step" {
+					name != "result" && name != "reason" && name != "step" && name != "database" {
 					t.Errorf("%s has the label %s", f.GetName(), name)
 				}
 			}

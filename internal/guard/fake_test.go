@@ -170,7 +170,9 @@ func value(t *testing.T, r *prometheus.Registry, name string, labels ...string) 
 		for _, m := range f.GetMetric() {
 			var have []string
 			for _, l := range m.GetLabel() {
-				have = append(have, l.GetValue())
+				if l.GetValue() != "" { // as Prometheus has it
+					have = append(have, l.GetValue())
+				}
 			}
 			if f.GetName() == name && slices.Equal(have, labels) {
 				return m.GetCounter().GetValue() + m.GetGauge().GetValue() +

@@ -13,8 +13,15 @@ import (
 // readyTime bounds one readiness check.
 const readyTime = 3 * time.Second
 
+// Several is a Protocol whose server has several databases. Ready returns nil while one of them can
+// admit: the outage of a database is no reason to send clients of the others elsewhere.
+type Several interface {
+	// Databases probes the databases that are served now. The error is nil for those that can admit.
+	Databases(ctx context.Context) map[string]error
+}
+
 // Handler serves /livez (the process runs), /readyz (every protocol can admit; otherwise 503 and
-// the reasons) and /metrics.
+// the reasons), /readyz/NAME, which is the same for one protocol, and /metrics.
 func Handler(
 	protocols []Protocol, metrics prometheus.Gatherer, draining <-chan struct{},
 ) http.Handler {
@@ -25,6 +32,11 @@ func Handler(
 	mux.HandleFunc("/readyz", func(w http.ResponseWriter, r *http.Request) {
 		readyz(w, r, protocols, draining)
 	})
+	for _, p := range protocols {
+		mux.HandleFunc("/readyz/"+p.Name(), func(w http.ResponseWriter, r *http.Request) {
+			readyz(w, r, []Protocol{p}, draining)
+		})
+	}
 	mux.Handle("/metrics", promhttp.HandlerFor(metrics, promhttp.HandlerOpts{}))
 	return mux
 }
@@ -37,10 +49,18 @@ func readyz(
 	status := http.StatusOK
 	answers := map[string]string{}
 	for _, p := range protocols {
-		answers[p.Name()] = "ok"
-		if err := p.Ready(ctx); err != nil {
-			answers[p.Name()] = err.Error()
+		err := p.Ready(ctx)
+		answers[p.Name()] = state(err)
+		if err != nil {
 			status = http.StatusServiceUnavailable
+		}
+		if s, ok := p.(Several); ok {
+			databases := s.Databases(ctx)
+			for database, err := range databases {
+				if len(databases) > 1 {
+					answers[p.Name()+" "+database] = state(err)
+				}
+			}
 		}
 	}
 	select {
@@ -52,4 +72,11 @@ func readyz(
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
 	_ = json.NewEncoder(w).Encode(answers)
+}
+
+func state(err error) string {
+	if err != nil {
+		return err.Error()
+	}
+	return "ok"
 }

@@ -1,6 +1,7 @@
 package guard
 
 import (
+	"context"
 	"errors"
 	"io"
 	"net/http"
@@ -47,6 +48,28 @@ func TestReadinessNamesTheProtocolThatCannotAdmitAndTheReason(t *testing.T) {
 		body, _ := io.ReadAll(w.Body)
 		if w.Code != test.status || !strings.Contains(string(body), test.says) {
 			t.Errorf("%s: %d %s; want %d and %s", test.path, w.Code, body, test.status, test.says)
+		}
+	}
+}
+
+// severalFake is a protocol of two databases, one of which cannot admit.
+type severalFake struct{ fake }
+
+func (*severalFake) Databases(context.Context) map[string]error {
+	return map[string]error{"shop": nil, "crm": errors.New("no schema")}
+}
+
+func TestReadinessListsTheDatabasesAndHasAPageForEachProtocol(t *testing.T) {
+	all := []Protocol{&severalFake{}}
+	h := Handler(all, prometheus.NewRegistry(), make(chan struct{}))
+	for path, status := range map[string]int{"/readyz": 200, "/readyz/fake": 200, "/readyz/other": 404} {
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, nil))
+		if w.Code != status {
+			t.Errorf("%s: %d", path, w.Code)
+		}
+		if body := w.Body.String(); status == 200 && body != `{"fake":"ok","fake crm":"no schema","fake shop":"ok"}`+"\n" {
+			t.Errorf("%s: %s", path, body)
 		}
 	}
 }

@@ -2,6 +2,7 @@ package guard
 
 import (
 	"fmt"
+	"strings"
 	"sync"
 
 	"github.com/ringfence/ringfence/fence"
@@ -11,49 +12,83 @@ import (
 // kilobytes, and the scraper half a dozen series.
 const resourcesMost = 1000
 
-// otherResources is the label of the others. It is no name of a resource.
-const otherResources = "(others)"
+// databasesMost is how many databases of a protocol have a label of their own.
+const databasesMost = 100
+
+// others is the label of the others. It is no name of a resource.
+const others = "(others)"
 
 // labelled is what the help of a metric with a resource says.
 var labelled = fmt.Sprintf("The first %d resources have their own label, the others %s.",
-	resourcesMost, otherResources)
+	resourcesMost, others)
 
-// labels holds the resources that have a label of their own, by protocol. A resource keeps it for
-// as long as the guard runs, so a gauge goes down where it went up.
+// labels holds the resources and databases that have a label of their own, by protocol. They keep it
+// for as long as the guard runs, so a gauge goes down where it went up.
 type labels struct {
-	mu  sync.Mutex
-	all map[string]map[fence.Resource]bool
+	mu        sync.Mutex
+	resources map[string]map[place]bool
+	databases map[string]map[string]bool
+}
+
+// place is a resource in a database.
+type place struct {
+	database string // its label
+	resource fence.Resource
 }
 
 // of returns the label of a resource, and whether it is a new one.
-func (l *labels) of(protocol string, r fence.Resource) (label string, fresh bool) {
+func (l *labels) of(protocol, database string, r fence.Resource) (label string, fresh bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	have := l.all[protocol]
+	at := place{database, r}
+	have := l.resources[protocol]
 	switch {
-	case have[r]:
+	case have[at]:
 		return string(r), false
 	case len(have) >= resourcesMost:
-		return otherResources, false
+		return others, false
 	case have == nil:
-		if l.all == nil {
-			l.all = make(map[string]map[fence.Resource]bool)
+		if l.resources == nil {
+			l.resources = make(map[string]map[place]bool)
 		}
-		have = make(map[fence.Resource]bool)
-		l.all[protocol] = have
+		have = make(map[place]bool)
+		l.resources[protocol] = have
 	}
-	have[r] = true
+	have[at] = true
 	return string(r), true
 }
 
+// database returns the label of a database.
+func (m *Metrics) database(protocol, name string) string {
+	name = strings.ToValidUTF8(name, "?") // Prometheus takes nothing else
+	l := &m.labels
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	have := l.databases[protocol]
+	switch {
+	case have[name]:
+		return name
+	case len(have) >= databasesMost:
+		return others
+	case have == nil:
+		if l.databases == nil {
+			l.databases = make(map[string]map[string]bool)
+		}
+		have = make(map[string]bool)
+		l.databases[protocol] = have
+	}
+	have[name] = true
+	return name
+}
+
 // label returns the label of a claim's resource. A new one begins with all its series at zero.
-func (m *Metrics) label(protocol string, c fence.Claim) string {
-	label, fresh := m.labels.of(protocol, c.Resource)
+func (m *Metrics) label(protocol, database string, c fence.Claim) string {
+	label, fresh := m.labels.of(protocol, database, c.Resource)
 	if fresh {
-		m.admissions.WithLabelValues(protocol, label, admitted)
-		m.admissions.WithLabelValues(protocol, label, refused)
-		m.raises.WithLabelValues(protocol, label)
-		m.revoked.WithLabelValues(protocol, label)
+		m.admissions.WithLabelValues(protocol, database, label, admitted)
+		m.admissions.WithLabelValues(protocol, database, label, refused)
+		m.raises.WithLabelValues(protocol, database, label)
+		m.revoked.WithLabelValues(protocol, database, label)
 	}
 	return label
 }

@@ -11,9 +11,10 @@ import (
 
 // Metrics counts what a guard does. No label is a token, a holder, a session or an address: there
 // is no limit to those, and a token would lose digits as a float. The first thousand resources are
-// labels.
+// labels, and the first hundred databases.
 type Metrics struct {
 	ready       *prometheus.GaugeVec
+	databases   *prometheus.GaugeVec
 	connections *prometheus.GaugeVec
 	limits      *prometheus.GaugeVec
 	accepts     *prometheus.CounterVec
@@ -49,6 +50,9 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 	m := &Metrics{
 		ready: gauge("ready",
 			"1 if sessions can be admitted, otherwise 0; /readyz has the reason.", "protocol"),
+		databases: gauge("database_ready",
+			"1 if sessions can be admitted to a database that this guard serves now, otherwise 0.",
+			"protocol", "database"),
 		connections: gauge("connections",
 			"Client connections open now, by state: waiting (for a slot), unadmitted, "+
 				"login (under way at the server), admitted.", "protocol", "state"),
@@ -63,11 +67,11 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 				"stuck (the client did not read, and had no session, or none any more).",
 			"protocol", "reason"),
 		sessions: gauge("sessions",
-			"Admitted sessions of this guard. "+labelled, "protocol", "resource"),
+			"Admitted sessions of this guard. "+labelled, "protocol", "database", "resource"),
 		admissions: counter("admissions_total",
 			"Claims of sessions that were admitted or refused. An admitted session may still find the "+
 				"guard full. The resource is empty if a claim was refused and its resource has no mark. "+
-				labelled, "protocol", "resource", "result"),
+				labelled, "protocol", "database", "resource", "result"),
 		refusals: counter("refusals_total",
 			"Refused claims by reason: stale (a newer leader was admitted), no_token, malformed, "+
 				"other_issuer (the coordinator was replaced or rolled back), not_installed, "+
@@ -76,9 +80,9 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 			"protocol", "reason"),
 		raises: counter("raises_total",
 			"Marks raised or confirmed by this guard: changes of leadership, and the first session "+
-				"after a restart of the store. "+labelled, "protocol", "resource"),
+				"after a restart of the store. "+labelled, "protocol", "database", "resource"),
 		revoked: counter("revoked_sessions_total",
-			"Sessions of older tokens that this guard has ended. "+labelled, "protocol", "resource"),
+			"Sessions of older tokens that this guard has ended. "+labelled, "protocol", "database", "resource"),
 		admission: histogram("admission_duration_seconds",
 			"Time from the login or the claim to the answer.", seconds, "protocol", "result"),
 		steps: histogram("admission_step_duration_seconds",
@@ -93,7 +97,7 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 			"Sessions that one revocation has ended.", []float64{0, 1, 3, 10, 30, 100, 300, 1000, 3000},
 			"protocol"),
 	}
-	r.MustRegister(m.ready, m.connections, m.limits, m.accepts, m.ends, m.sessions, m.admissions,
+	r.MustRegister(m.ready, m.databases, m.connections, m.limits, m.accepts, m.ends, m.sessions, m.admissions,
 		m.refusals, m.raises, m.revoked, m.admission, m.steps, m.raise, m.revocation, m.revocations)
 	return m
 }
@@ -139,6 +143,20 @@ func (m *Metrics) Ready(protocol string, ready bool) {
 	m.ready.WithLabelValues(protocol).Set(n)
 }
 
+// DatabaseReady sets whether a database of a protocol can admit sessions.
+func (m *Metrics) DatabaseReady(protocol, database string, ready bool) {
+	n := 0.0
+	if ready {
+		n = 1
+	}
+	m.databases.WithLabelValues(protocol, m.database(protocol, database)).Set(n)
+}
+
+// DatabaseClosed ends the series of DatabaseReady, when the guard serves the database no longer.
+func (m *Metrics) DatabaseClosed(protocol, database string) {
+	m.databases.DeleteLabelValues(protocol, m.database(protocol, database))
+}
+
 func (m *Metrics) accepted(p Protocol) { m.accepts.WithLabelValues(p.Name()).Inc() }
 
 func (m *Metrics) end(p Protocol, e Ended) { m.ends.WithLabelValues(p.Name(), string(e)).Inc() }
@@ -165,19 +183,20 @@ func (m *Metrics) limit(p Protocol, l *limiter) {
 	}
 }
 
-func (m *Metrics) event(protocol string, e marks.Event) {
+// event counts an event in a database, which has this label.
+func (m *Metrics) event(protocol, database string, e marks.Event) {
 	switch e.Kind {
 	case marks.Opened:
-		m.admissions.WithLabelValues(protocol, m.label(protocol, e.Claim), admitted).Inc()
-		m.sessions.WithLabelValues(protocol, m.label(protocol, e.Claim)).Inc()
+		m.admissions.WithLabelValues(protocol, database, m.label(protocol, database, e.Claim), admitted).Inc()
+		m.sessions.WithLabelValues(protocol, database, m.label(protocol, database, e.Claim)).Inc()
 	case marks.Closed:
-		m.sessions.WithLabelValues(protocol, m.label(protocol, e.Claim)).Dec()
+		m.sessions.WithLabelValues(protocol, database, m.label(protocol, database, e.Claim)).Dec()
 	case marks.Refused:
 		resource := "" // a refused claim may name any resource: only one that exists may become a label
 		if refusalIn(e.Err).Mark != 0 {
-			resource = m.label(protocol, e.Claim)
+			resource = m.label(protocol, database, e.Claim)
 		}
-		m.admissions.WithLabelValues(protocol, resource, refused).Inc()
+		m.admissions.WithLabelValues(protocol, database, resource, refused).Inc()
 		m.refusals.WithLabelValues(protocol, reason(e.Err)).Inc()
 	case marks.Finished:
 		m.admission.WithLabelValues(protocol, result(e.Err)).Observe(e.Took.Seconds())
@@ -185,10 +204,10 @@ func (m *Metrics) event(protocol string, e marks.Event) {
 			m.steps.WithLabelValues(protocol, string(step)).Observe(took.Seconds())
 		}
 	case marks.Raised:
-		m.raises.WithLabelValues(protocol, m.label(protocol, e.Claim)).Inc()
+		m.raises.WithLabelValues(protocol, database, m.label(protocol, database, e.Claim)).Inc()
 		m.raise.WithLabelValues(protocol).Observe(e.Took.Seconds())
 	case marks.Revoked:
-		m.revoked.WithLabelValues(protocol, m.label(protocol, e.Claim)).Add(float64(e.Ended))
+		m.revoked.WithLabelValues(protocol, database, m.label(protocol, database, e.Claim)).Add(float64(e.Ended))
 		m.revocation.WithLabelValues(protocol).Observe(e.Took.Seconds())
 		m.revocations.WithLabelValues(protocol).Observe(float64(e.Ended))
 	}

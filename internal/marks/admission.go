@@ -383,6 +383,10 @@ func (a *Admission) asked(err error) error {
 	return fmt.Errorf("the store could not be asked, nothing was admitted: %w", err)
 }
 
+// Forget forgets what this process knows of the store's marks, because another store has taken its
+// place. It decides nothing: whoever is admitted is admitted by the store.
+func (a *Admission) Forget() { a.seen.forget() }
+
 // learn remembers a mark, and reports an adoption. Its client is not named: it adopted nothing.
 func (a *Admission) learn(m Mark) {
 	before, adopted := a.seen.learn(m)

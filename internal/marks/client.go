@@ -18,6 +18,9 @@ func WithClient(ctx context.Context, c Client) context.Context {
 	return context.WithValue(ctx, clientKey{}, &c)
 }
 
+// ClientOf returns the client of a context, or an empty one.
+func ClientOf(ctx context.Context) Client { return *clientOf(ctx) }
+
 // clientOf returns the client of a context, or an empty one.
 func clientOf(ctx context.Context) *Client {
 	if c, ok := ctx.Value(clientKey{}).(*Client); ok {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -18,35 +19,59 @@ type Follower struct {
 	Observer fence.Observer
 	Log      *slog.Logger
 
-	admissions []*Admission // of all stores of this guard
-
-	mu        sync.Mutex
-	following map[fence.Resource]bool
-	full      bool
-	stopped   bool
-	watches   sync.WaitGroup
-	stop      context.CancelFunc
-	ctx       context.Context
+	mu         sync.Mutex
+	admissions []*Admission                        // of the stores that are open
+	following  map[fence.Resource]*fence.Candidate // who led last
+	full       bool
+	stopped    bool
+	watches    sync.WaitGroup
+	stop       context.CancelFunc
+	ctx        context.Context
 }
 
-// Add has marks of a store raised, too. Call it before the first Follow.
-func (f *Follower) Add(a *Admission) { f.admissions = append(f.admissions, a) }
+// Add has the marks of a store raised, until Remove.
+func (f *Follower) Add(a *Admission) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.admissions = append(f.admissions, a)
+}
+
+// Remove leaves the marks of a store alone from now on. A raise that is under way may still come.
+func (f *Follower) Remove(a *Admission) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.admissions = slices.DeleteFunc(f.admissions, func(other *Admission) bool { return other == a })
+}
+
+func (f *Follower) stores() []*Admission {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Clone(f.admissions)
+}
 
 // followMost is how many elections a guard follows. The marks of further resources rise when their
 // new leaders connect.
 const followMost = 1000
 
-// Follow begins to follow the election of a resource that a store of this guard has a mark of. It
-// returns at once, and may be called for every admission.
-func (f *Follower) Follow(r fence.Resource) {
+// Follow begins to follow the election of a resource, under a token of which a store of this guard
+// has admitted a session. It returns at once, and may be called for every admission.
+func (f *Follower) Follow(r fence.Resource, admitted fence.Token) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.stopped || f.following[r] {
+	last, following := f.following[r]
+	if f.stopped {
+		return
+	}
+	if following {
+		// The leader may have changed before the store had a mark to raise.
+		if leader := *last; leader.Token.Compare(admitted) > 0 {
+			f.watches.Go(func() { f.moved(f.ctx, r, leader) })
+		}
 		return
 	}
 	if f.ctx == nil {
 		f.ctx, f.stop = context.WithCancel(context.Background())
-		f.following = make(map[fence.Resource]bool)
+		f.following = make(map[fence.Resource]*fence.Candidate)
 	}
 	if len(f.following) == followMost {
 		if !f.full {
@@ -55,7 +80,7 @@ func (f *Follower) Follow(r fence.Resource) {
 		f.full = true
 		return
 	}
-	f.following[r] = true
+	f.following[r] = &fence.Candidate{}
 	f.watches.Go(func() { f.watch(f.ctx, r) })
 }
 
@@ -80,6 +105,7 @@ func (f *Follower) watch(ctx context.Context, r fence.Resource) {
 		err := f.Observer.Watch(ctx, r, func(candidates []fence.Candidate) error {
 			if len(candidates) > 0 && candidates[0].Token != last {
 				last = candidates[0].Token
+				f.leads(r, candidates[0])
 				f.moved(ctx, r, candidates[0])
 			}
 			return nil
@@ -91,6 +117,13 @@ func (f *Follower) watch(ctx context.Context, r fence.Resource) {
 	}
 }
 
+// leads records who leads.
+func (f *Follower) leads(r fence.Resource, leader fence.Candidate) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	*f.following[r] = leader
+}
+
 // moved raises the mark of every store that has one, until that has succeeded or leadership has moved
 // again.
 func (f *Follower) moved(ctx context.Context, r fence.Resource, leader fence.Candidate) {
@@ -100,17 +133,34 @@ func (f *Follower) moved(ctx context.Context, r fence.Resource, leader fence.Can
 			return // there is another change to come
 		}
 		c := fence.Claim{Resource: r, Token: leader.Token, Issuer: issuer, Holder: leader.Holder}
-		for _, a := range f.admissions {
-			if err == nil {
-				err = a.follow(ctx, c)
-			}
+		if err == nil {
+			err = f.raise(ctx, c)
 		}
-		if err == nil || errors.Is(err, fence.ErrStale) || errors.Is(err, fence.ErrOtherIssuer) {
-			return // the mark is above the token already, or an operator has to decide
+		if err == nil {
+			return
 		}
 		f.Log.Warn("raising the mark of a new leader", "resource", r, "token", c.Token.String(), "err", err)
 		backoff.Pause(ctx, time.Second)
 	}
+}
+
+// raise raises the marks of all stores, each on its own: one that does not answer keeps no other one
+// waiting. It returns what may succeed another time.
+func (f *Follower) raise(ctx context.Context, c fence.Claim) error {
+	all := f.stores()
+	failed := make([]error, len(all))
+	var raising sync.WaitGroup
+	for i, a := range all {
+		raising.Go(func() {
+			err := a.follow(ctx, c)
+			if errors.Is(err, fence.ErrStale) || errors.Is(err, fence.ErrOtherIssuer) {
+				return // the mark is above the token already, or an operator has to decide
+			}
+			failed[i] = err
+		})
+	}
+	raising.Wait()
+	return errors.Join(failed...)
 }
 
 // follow raises the mark to the claim of a new leader, if the store has one below it.

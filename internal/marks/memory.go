@@ -20,6 +20,13 @@ func (m *memory) get(r fence.Resource) (Mark, bool) {
 	return mark, ok
 }
 
+// forget forgets all marks.
+func (m *memory) forget() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	clear(m.marks)
+}
+
 // over returns the mark that this process has seen if it overrides the store's: the store's mark is
 // not confirmed, is not higher, and no operator has adopted the resource since.
 func (m *memory) over(r fence.Resource, now Mark) (Mark, bool) {

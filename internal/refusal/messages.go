@@ -2,7 +2,9 @@ package refusal
 
 import (
 	"fmt"
+	"strings"
 	"time"
+	"unicode"
 
 	"github.com/ringfence/ringfence/fence"
 )
@@ -60,6 +62,24 @@ func NotInstalled(detail string, cause error) *fence.Refusal {
 		Detail:  detail,
 		Hint:    "an operator runs: guard install",
 	}
+}
+
+// NotInstalledIn is NotInstalled for one of the databases of a server.
+func NotInstalledIn(database string, r *fence.Refusal) *fence.Refusal {
+	named := *r
+	named.Message = fmt.Sprintf("ringfence is not installed in database %q", database)
+	named.Hint = "an operator runs: guard install --databases " + argument(database)
+	return &named
+}
+
+// argument quotes a name that a shell would take apart.
+func argument(name string) string {
+	if strings.ContainsFunc(name, func(r rune) bool {
+		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("_-.", r)
+	}) {
+		return "'" + strings.ReplaceAll(name, "'", `'\''`) + "'"
+	}
+	return name
 }
 
 // Unrevoked refuses a newcomer because older sessions could not be ended.

@@ -30,11 +30,25 @@ type store struct {
 	resources resources
 }
 
-func (b *board) add(s Store) { b.stores = append(b.stores, &store{Store: s}) }
+func (b *board) add(s *store) {
+	b.change(func() bool {
+		b.stores = append(b.stores, s)
+		return true
+	})
+}
 
-func (b *board) of(name string) *store {
-	i := slices.IndexFunc(b.stores, func(s *store) bool { return s.Name == name })
-	return b.stores[i]
+func (b *board) remove(s *store) {
+	b.change(func() bool {
+		b.stores = slices.DeleteFunc(b.stores, func(other *store) bool { return other == s })
+		return true
+	})
+}
+
+// shown returns the stores that the page shows.
+func (b *board) shown() []*store {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return slices.Clone(b.stores)
 }
 
 // change runs do, and wakes the streams if it has changed anything.
@@ -58,20 +72,20 @@ func (b *board) next() <-chan struct{} {
 }
 
 // event enters one event of a store.
-func (b *board) event(name string, e marks.Event) {
+func (b *board) event(s *store, e marks.Event) {
 	now := time.Now()
 	switch e.Kind {
 	case marks.Raised:
-		b.change(func() bool { return b.of(name).resources.raised(e.Claim, now) })
+		b.change(func() bool { return s.resources.raised(e.Claim, now) })
 	case marks.Opened, marks.Closed, marks.Refused:
 		b.change(func() bool { return true }) // state reads them
 	}
 }
 
 // failed enters that the marks of a store could not be read.
-func (b *board) failed(name string, err error) {
+func (b *board) failed(s *store, err error) {
 	b.change(func() bool {
-		s, before := b.of(name), b.of(name).err
+		before := s.err
 		s.err = short(err.Error())
 		return s.err != before
 	})
@@ -79,10 +93,10 @@ func (b *board) failed(name string, err error) {
 
 // marks enters all marks of a store. There may be very many, and events must not wait, so the long
 // work is done without the lock.
-func (b *board) marks(name string, all []marks.Mark) {
+func (b *board) marks(s *store, all []marks.Mark) {
 	now := time.Now()
 	b.mu.Lock()
-	known := b.of(name).resources.names()
+	known := s.resources.names()
 	b.mu.Unlock()
 	sessions := 0
 	for _, m := range all {
@@ -90,7 +104,6 @@ func (b *board) marks(name string, all []marks.Mark) {
 	}
 	some := worthShowing(all, known)
 	b.change(func() bool {
-		s := b.of(name)
 		same := s.err == "" && !s.read.IsZero() && s.marks == len(all) && s.sessions == sessions
 		s.err, s.read, s.marks, s.sessions = "", now, len(all), sessions
 		return s.resources.read(some) || !same

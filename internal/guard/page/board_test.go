@@ -20,7 +20,15 @@ var start = time.Date(2026, 2, 3, 4, 5, 6, 0, time.UTC)
 // fresh is a page with two stores that nobody reads.
 func fresh() (p *Page, postgres, redis func(marks.Event)) {
 	p = New("guard-1")
-	return p, p.Watch(empty("postgres")), p.Watch(empty("redis"))
+	postgres, _ = p.Watch(empty("postgres"))
+	redis, _ = p.Watch(empty("redis"))
+	return p, postgres, redis
+}
+
+// of returns the store with a name.
+func (b *board) of(name string) *store {
+	i := slices.IndexFunc(b.stores, func(s *store) bool { return s.Name == name })
+	return b.stores[i]
 }
 
 // empty is a store without sessions and refusals.
@@ -132,7 +140,7 @@ func TestClientsCannotFillTheMemoryOrTheMessage(t *testing.T) {
 func TestOfVeryManyMarksThoseThatChangedLastAreShown(t *testing.T) {
 	p, _, _ := fresh()
 	all := many(10_000)
-	p.board.marks("postgres", slices.Clone(all))
+	p.board.marks(p.board.of("postgres"), slices.Clone(all))
 	s := p.board.state()
 	if s.Stores[0].Marks != 10_000 || s.Stores[0].Sessions != 20_000 ||
 		len(s.Resources) != resourcesMost || s.Resources[0].Name != "r_9999" ||
@@ -141,7 +149,7 @@ func TestOfVeryManyMarksThoseThatChangedLastAreShown(t *testing.T) {
 	}
 	all[3].Token, all[3].Raised = 77_777, start.Add(24*time.Hour) // by another guard
 	all[9_999].Sessions = 5
-	p.board.marks("postgres", all)
+	p.board.marks(p.board.of("postgres"), all)
 	s = p.board.state()
 	if s.Resources[0].Name != "r_3" || s.Resources[1].Sessions != 5 ||
 		len(s.Resources) != resourcesMost {
@@ -154,12 +162,12 @@ func TestAReadTakesNoTokenBackExceptAfterAnAdoption(t *testing.T) {
 	p, postgres, _ := fresh()
 	postgres(marks.Event{Kind: marks.Raised, Claim: claim("orders", 9)})
 	old := marks.Mark{Resource: "orders", Token: 5, Issuer: "zk:one", Raised: start, Sessions: 3}
-	p.board.marks("postgres", []marks.Mark{old})
+	p.board.marks(p.board.of("postgres"), []marks.Mark{old})
 	if r := p.board.state().Resources[0]; r.Token != 9 || len(r.Steps) != 1 || r.Sessions != 3 {
 		t.Errorf("after a late read: %+v", r)
 	}
 	old.Issuer = "zk:two"
-	p.board.marks("postgres", []marks.Mark{old})
+	p.board.marks(p.board.of("postgres"), []marks.Mark{old})
 	if r := p.board.state().Resources[0]; r.Token != 5 || len(r.Steps) != 2 {
 		t.Errorf("after an adoption: %+v", r)
 	}
@@ -182,12 +190,12 @@ func TestStreamsAreWokenByNewsOnly(t *testing.T) {
 		do   func()
 		news bool
 	}{
-		{func() { p.board.marks("postgres", many(3)) }, true},
-		{func() { p.board.marks("postgres", many(3)) }, false},
-		{func() { p.board.failed("postgres", failure) }, true},
-		{func() { p.board.failed("postgres", failure) }, false},
-		{func() { p.board.marks("postgres", many(3)) }, true},
-		{func() { p.board.marks("postgres", many(2)) }, true},
+		{func() { p.board.marks(p.board.of("postgres"), many(3)) }, true},
+		{func() { p.board.marks(p.board.of("postgres"), many(3)) }, false},
+		{func() { p.board.failed(p.board.of("postgres"), failure) }, true},
+		{func() { p.board.failed(p.board.of("postgres"), failure) }, false},
+		{func() { p.board.marks(p.board.of("postgres"), many(3)) }, true},
+		{func() { p.board.marks(p.board.of("postgres"), many(2)) }, true},
 		{func() { postgres(marks.Event{Kind: marks.Raised, Claim: claim("orders", 5)}) }, true},
 		{func() { postgres(marks.Event{Kind: marks.Opened, Claim: claim("orders", 5)}) }, true},
 		{func() { postgres(marks.Event{Kind: marks.Closed, Claim: claim("orders", 5)}) }, true},

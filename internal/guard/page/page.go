@@ -4,6 +4,7 @@ import (
 	"context"
 	"embed"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -14,16 +15,21 @@ import (
 //go:embed files
 var files embed.FS
 
-// Page is the status page. Call Watch for each store, then Register and Run.
+// Page is the status page. Call Watch for each store, before Run or meanwhile, and Register and Run.
 type Page struct {
 	board   board
-	readers []*reader
 	streams streams
+
+	mu      sync.Mutex
+	readers []*reader
+	running context.Context // of Run; nil before and after it
+	reading sync.WaitGroup
 }
 
 // Store is a database that the guard serves.
 type Store struct {
-	Name string // such as postgres
+	Name     string // of the server, such as postgres
+	Database string // where the server has several; may be empty
 	// Marks reads all marks. The page shows its error, which must have no secrets.
 	Marks    func(context.Context) ([]marks.Mark, error)
 	Sessions func() []marks.OpenSession // of this guard
@@ -38,23 +44,63 @@ func New(guard string) *Page {
 	}
 }
 
-// Watch adds a store. It returns a function that hears of the store's events.
-func (p *Page) Watch(s Store) func(marks.Event) {
-	p.readers = append(p.readers, &reader{store: s, board: &p.board, opened: make(chan struct{}, 1)})
-	p.board.add(s)
-	return func(e marks.Event) { p.board.event(s.Name, e) }
+// Watch adds a store. It returns a function that hears of the store's events, and one that takes the
+// store from the page again.
+func (p *Page) Watch(s Store) (hear func(marks.Event), unwatch func()) {
+	shown := &store{Store: s}
+	r := &reader{store: shown, board: &p.board, opened: make(chan struct{}, 1)}
+	p.mu.Lock()
+	p.readers = append(p.readers, r)
+	if p.running != nil {
+		p.start(r)
+	}
+	p.mu.Unlock()
+	p.board.add(shown)
+	return func(e marks.Event) { p.board.event(shown, e) }, func() {
+		p.board.remove(shown)
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.readers = slices.DeleteFunc(p.readers, func(other *reader) bool { return other == r })
+		if r.stop != nil {
+			r.stop()
+		}
+	}
+}
+
+// start starts a reader. The caller holds the mutex.
+func (p *Page) start(r *reader) {
+	ctx, stop := context.WithCancel(p.running)
+	r.stop = stop
+	p.reading.Go(func() {
+		defer stop()
+		r.run(ctx, &p.streams)
+	})
 }
 
 // Run reads marks while somebody looks at the page. When ctx ends, it ends all streams, and returns
 // when they have ended.
 func (p *Page) Run(ctx context.Context) {
-	var running sync.WaitGroup
+	p.mu.Lock()
+	p.running = ctx
 	for _, r := range p.readers {
-		running.Go(func() { r.run(ctx, &p.streams) })
+		p.start(r)
 	}
+	p.mu.Unlock()
 	<-ctx.Done()
+	p.mu.Lock()
+	p.running = nil // nobody starts a reader any more
+	p.mu.Unlock()
 	p.streams.close()
-	running.Wait()
+	p.reading.Wait()
+}
+
+// wake has all stores read now: somebody has begun to look.
+func (p *Page) wake() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, r := range p.readers {
+		r.wake()
+	}
 }
 
 // Register adds the page to a mux.

@@ -13,9 +13,10 @@ const (
 
 // reader reads the marks of one store while somebody looks at the page.
 type reader struct {
-	store  Store
+	store  *store
 	board  *board
 	opened chan struct{} // holds a value after a stream has begun
+	stop   context.CancelFunc
 }
 
 // run runs until ctx ends.
@@ -49,9 +50,9 @@ func (r *reader) read(ctx context.Context) time.Duration {
 	switch {
 	case ctx.Err() != nil: // the guard stops
 	case err != nil:
-		r.board.failed(r.store.Name, err)
+		r.board.failed(r.store, err)
 	default:
-		r.board.marks(r.store.Name, marks)
+		r.board.marks(r.store, marks)
 	}
 	return time.Since(start)
 }

@@ -12,6 +12,7 @@ const refusalsShown = 100
 // Refusal is one or more refusals of a client under one token, for one reason.
 type Refusal struct {
 	Store    string         `json:"store"`
+	Database string         `json:"database"`
 	Client   string         `json:"client"` // the last one
 	Resource fence.Resource `json:"resource"`
 	Token    fence.Token    `json:"token"` // 0: none was claimed
@@ -26,7 +27,7 @@ type Refusal struct {
 func (s *store) refusalsNow() (all []Refusal) {
 	for _, r := range s.Refusals() {
 		all = append(all, Refusal{
-			Store: s.Name, Client: short(r.Claim.Holder), Resource: r.Claim.Resource, Token: r.Claim.Token,
+			Store: s.Name, Database: r.Database, Client: short(r.Claim.Holder), Resource: r.Claim.Resource, Token: r.Claim.Token,
 			Mark: r.Mark, Reason: r.Reason, Message: short(r.Text), At: r.At, Times: r.Count,
 		})
 	}

@@ -16,6 +16,7 @@ const (
 // Resource is a row of the page.
 type Resource struct {
 	Store    string         `json:"store"`
+	Database string         `json:"database"`
 	Name     fence.Resource `json:"resource"`
 	Token    fence.Token    `json:"token"`
 	Holder   string         `json:"holder"`

@@ -13,6 +13,7 @@ const sessionsShown = 100
 // Session is a session of this guard. One with several claims is several of these.
 type Session struct {
 	Store    string         `json:"store"`
+	Database string         `json:"database"`
 	Resource fence.Resource `json:"resource"`
 	Token    fence.Token    `json:"token"`
 	Client   string         `json:"client"`
@@ -27,7 +28,7 @@ func (s *store) sessionsNow() (count int, shown []Session) {
 		func(o marks.OpenSession) string { return o.Client.Address })
 	for _, o := range all {
 		shown = append(shown, Session{
-			s.Name, o.Claim.Resource, o.Claim.Token, short(o.Claim.Holder), o.Since,
+			s.Name, s.Database, o.Claim.Resource, o.Claim.Token, short(o.Claim.Holder), o.Since,
 		})
 	}
 	return count, shown

@@ -21,6 +21,7 @@ type State struct {
 // StoreState is what the page knows of a store as a whole.
 type StoreState struct {
 	Store    string    `json:"store"`
+	Database string    `json:"database"` // empty where the server has only one
 	Error    string    `json:"error"`
 	Read     time.Time `json:"read_at,omitzero"` // when the marks were read last
 	Marks    int       `json:"marks"`
@@ -36,7 +37,7 @@ func (b *board) state() State {
 		Guard: b.guard, Started: b.started, Now: time.Now(),
 		Stores: []StoreState{}, Resources: []Resource{}, Sessions: []Session{}, Refusals: []Refusal{},
 	}
-	for _, from := range b.stores {
+	for _, from := range b.shown() {
 		count, sessions := from.sessionsNow()
 		s.Open += count
 		s.Sessions = append(s.Sessions, sessions...)
@@ -55,15 +56,17 @@ func (b *board) addMarks(s *State) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, from := range b.stores {
-		s.Stores = append(s.Stores, StoreState{from.Name, from.err, from.read, from.marks, from.sessions})
+		s.Stores = append(s.Stores, StoreState{
+			from.Name, from.Database, from.err, from.read, from.marks, from.sessions,
+		})
 		for _, r := range from.resources.all {
 			row := *r
-			row.Store = from.Name
+			row.Store, row.Database = from.Name, from.Database
 			s.Resources = append(s.Resources, row)
 		}
 	}
 	s.Resources = latest(s.Resources, resourcesMost, func(r Resource) time.Time { return r.Raised },
-		func(r Resource) string { return r.Store + string(r.Name) })
+		func(r Resource) string { return r.Store + r.Database + string(r.Name) })
 	for i := range s.Resources {
 		if i < lanesMost {
 			s.Resources[i].Steps = slices.Clone(s.Resources[i].Steps)

@@ -30,9 +30,7 @@ func (p *Page) events(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer p.streams.end()
-	for _, reader := range p.readers {
-		reader.wake()
-	}
+	p.wake()
 	out := http.NewResponseController(w)
 	begin := fmt.Sprintf("retry: %d\n", again.Milliseconds())
 	for {

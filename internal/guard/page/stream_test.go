@@ -59,7 +59,7 @@ func serve(t *testing.T) *served {
 		s.reads.Add(1)
 		return nil, nil
 	}
-	s.notify = s.page.Watch(store)
+	s.notify, _ = s.page.Watch(store)
 	mux := http.NewServeMux()
 	s.page.Register(mux)
 	server := &http.Server{Handler: mux}
@@ -268,4 +268,45 @@ func TestEveryAnswerForbidsTheBrowserToLoadAnythingElse(t *testing.T) {
 			t.Errorf("%s is served", path)
 		}
 	}
+}
+
+func TestAStoreComesAndGoesWhileThePageIsOpen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := serve(t)
+		next := messages(s.stream())
+		until := func(stores int, is func(State) bool) {
+			t.Helper()
+			for {
+				state, _, err := next()
+				if err != nil {
+					t.Fatal(err)
+				}
+				if len(state.Stores) == stores && is(state) {
+					return
+				}
+			}
+		}
+		var reads atomic.Int64
+		store := empty("postgres")
+		store.Database = "crm"
+		store.Marks = func(context.Context) ([]marks.Mark, error) {
+			reads.Add(1)
+			return many(1), nil
+		}
+		hear, unwatch := s.page.Watch(store)
+		hear(marks.Event{Kind: marks.Raised, Claim: claim("orders", 5)})
+		until(2, func(state State) bool {
+			return state.Stores[1].Database == "crm" && state.Stores[1].Marks == 1 && len(state.Resources) == 2 &&
+				state.Resources[0].Database == "crm"
+		})
+		unwatch()
+		until(1, func(state State) bool { return len(state.Resources) == 0 })
+		synctest.Wait()
+		before := reads.Load()
+		time.Sleep(time.Minute) // of the bubble
+		if n := reads.Load(); n != before {
+			t.Errorf("a store that has gone was read %d times", n-before)
+		}
+		hear(marks.Event{Kind: marks.Raised, Claim: claim("orders", 6)}) // of a session that is late
+	})
 }

@@ -53,7 +53,16 @@
 //   - It relays logins by trust, password, md5 and SCRAM. It refuses GSSAPI, SSPI and others. A
 //     message has at most 64 KiB.
 //   - After the login it refuses roles whose sessions it could not end, such as superusers, and
-//     databases other than its own.
+//     databases without the schema.
+//
+// # Databases
+//
+// The home database, that of Options.Store, is open all the time. With Options.Another the guard
+// serves the other databases of the server, too. A client that has logged in to one has it opened,
+// unless it is open; a client that has not logged in opens nothing. Each has its own store and
+// admission, and so its own marks, registry, and connections that listen. Which one a session belongs
+// to is not a matter of names: Register compares the run, of which the database's oid is a part. A
+// database that nobody uses is closed after a while.
 //
 // # What shows of the guard in Postgres
 //

@@ -21,6 +21,7 @@ const (
 	protocolViolation     = "08P01"
 	tooManyConnections    = "53300"
 	invalidAuthorization  = "28000"
+	invalidCatalogName    = "3D000"
 )
 
 // loginError is a refusal of the guard's own that has nothing to do with claims.

@@ -18,7 +18,9 @@ import (
 
 // identify finds out which session of which server the client's own upstream connection leads to.
 // Nothing of the client but its login has been sent there yet.
-func (p *Protocol) identify(ctx context.Context, l *login, s *startup) (marks.Session, error) {
+func (p *Protocol) identify(
+	ctx context.Context, l *login, s *startup, in *database,
+) (marks.Session, error) {
 	defer marks.StepIdentify.Begin(ctx)()
 	unhook := guard.Limit(ctx, l.server, p.o.LoginTimeout)
 	defer func() {
@@ -26,22 +28,24 @@ func (p *Protocol) identify(ctx context.Context, l *login, s *startup) (marks.Se
 		_ = l.server.SetDeadline(time.Time{})
 	}()
 	if physical(s.get("replication")) {
-		return p.o.Store.Walsender(ctx, l.pid, s.get("user"))
+		return in.Store.Walsender(ctx, l.pid, s.get("user"))
 	}
-	identity, ok, err := p.find(ctx, l, s)
+	identity, ok, err := p.find(ctx, l, s, in)
 	if err == nil && !ok {
-		identity, err = p.ask(l, s)
+		identity, err = p.ask(l, s, in)
 	}
 	if err != nil {
 		return marks.Session{}, err
 	}
-	return identity.Session, p.o.Store.CheckIdentity(ctx, identity, l.pid, s.get("user"))
+	return identity.Session, in.Store.CheckIdentity(ctx, identity, l.pid, s.get("user"))
 }
 
 // find tags the connection and looks for the tag in the server's list of backends. It returns false
 // if the tag is not there. A walsender takes statements only of its own grammar before Postgres 15,
 // and is not tagged.
-func (p *Protocol) find(ctx context.Context, l *login, s *startup) (pgstore.Identity, bool, error) {
+func (p *Protocol) find(
+	ctx context.Context, l *login, s *startup, in *database,
+) (pgstore.Identity, bool, error) {
 	if s.get("replication") != "" {
 		return pgstore.Identity{}, false, nil
 	}
@@ -50,14 +54,14 @@ func (p *Protocol) find(ctx context.Context, l *login, s *startup) (pgstore.Iden
 	if _, err := l.query(tag); err != nil && !errors.As(err, &answer) {
 		return pgstore.Identity{}, false, identifying(err)
 	}
-	return p.o.Store.Identify(ctx, l.pid, tag)
+	return in.Store.Identify(ctx, l.pid, tag)
 }
 
 // ask queries the connection itself.
-func (p *Protocol) ask(l *login, s *startup) (pgstore.Identity, error) {
+func (p *Protocol) ask(l *login, s *startup, in *database) (pgstore.Identity, error) {
 	answer, err := l.query(pgstore.IdentityQuery)
 	if err != nil {
-		return pgstore.Identity{}, unidentified(err, s.database(), p.o.Store.Database())
+		return pgstore.Identity{}, unidentified(err, s.database(), in.Store.Database())
 	}
 	return pgstore.ParseIdentity(answer)
 }

@@ -3,6 +3,7 @@ package postgres
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,7 +11,6 @@ import (
 	"net"
 	"os"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/ringfence/ringfence/fence"
@@ -22,8 +22,21 @@ import (
 
 // Options of a Protocol. Store and Admission are required.
 type Options struct {
+	Name string // in logs and metrics; postgres when empty
+
+	// Store and Admission are those of the home database, which is always open.
 	Store     *pgstore.Store
 	Admission *marks.Admission
+
+	// Another opens another database of the same server, without dialing. If it is nil, the Protocol
+	// serves the home database only.
+	Another func(database string) (*Database, error)
+	// Databases are the only ones that clients may ask for, besides the home database; any when empty.
+	Databases []string
+	// MaxDatabases limits how many databases are open at once; 20 when zero.
+	MaxDatabases int
+	// DatabaseIdle is how long another database stays open without a client; 5 min when zero.
+	DatabaseIdle time.Duration
 
 	// LoginTimeout bounds the time from the first byte to ReadyForQuery, without the admission;
 	// 30 s when zero.
@@ -46,8 +59,8 @@ type Options struct {
 	// ConsoleIdle is how long a client of the console may send nothing; 5 min when zero.
 	ConsoleIdle time.Duration
 
-	// Sessions reports whether the session of a client that does not read still lives; the Store
-	// when nil.
+	// Sessions reports whether the session of a client that does not read still lives; the Store of
+	// its database when nil.
 	Sessions guard.Sessions
 	// Stall is how long a client may read nothing before Sessions is queried; 5 s when zero.
 	Stall time.Duration
@@ -56,44 +69,34 @@ type Options struct {
 // Protocol serves Postgres clients. It implements guard.Protocol.
 type Protocol struct {
 	o         Options
-	stop      context.CancelFunc
-	listening sync.WaitGroup
-	asking    chan struct{} // holds a value while a statement of a console reads the store
+	databases *databases
+	asking    chan struct{} // holds a value while a statement of a console reads the stores
 }
 
-var _ guard.Protocol = (*Protocol)(nil)
+var (
+	_ guard.Protocol = (*Protocol)(nil)
+	_ guard.Several  = (*Protocol)(nil)
+)
 
-// New returns a Protocol for a store. It listens for raises by other processes until it is closed.
+// New returns a Protocol for a server. It listens for raises by other processes until it is closed.
 func New(o Options) *Protocol {
+	o.Name = cmp.Or(o.Name, "postgres")
+	o.MaxDatabases = cmp.Or(o.MaxDatabases, databasesMost)
+	o.DatabaseIdle = cmp.Or(o.DatabaseIdle, unusedFor)
 	if o.LoginTimeout == 0 {
 		o.LoginTimeout = 30 * time.Second
 	}
 	if o.ConsoleIdle == 0 {
 		o.ConsoleIdle = 5 * time.Minute
 	}
-	if o.Sessions == nil {
-		o.Sessions = o.Store
-	}
-	ctx, stop := context.WithCancel(context.Background())
-	p := &Protocol{o: o, stop: stop, asking: make(chan struct{}, 1)}
-	p.listening.Go(func() {
-		o.Store.Listen(ctx, func(r fence.Resource) { o.Admission.Overtaken(ctx, r) })
-	})
-	return p
+	return &Protocol{o: o, databases: newDatabases(o), asking: make(chan struct{}, 1)}
 }
 
-// Name returns "postgres".
-func (p *Protocol) Name() string { return "postgres" }
+// Name returns the name in the Options.
+func (p *Protocol) Name() string { return p.o.Name }
 
-// Ready probes the store.
-func (p *Protocol) Ready(ctx context.Context) error { return p.o.Store.Probe(ctx) }
-
-// Close closes the store, and with it the guard's own connections.
-func (p *Protocol) Close() {
-	p.stop()
-	p.listening.Wait()
-	p.o.Store.Close()
-}
+// Close closes the stores, and with them the guard's own connections.
+func (p *Protocol) Close() { p.databases.closeAll() }
 
 // Refuse reads the client's request, because a client reads no answer before it has sent one, and
 // refuses it.
@@ -125,7 +128,7 @@ func (p *Protocol) Serve(ctx context.Context, c *guard.Client) error {
 
 // open relays the login of a client and admits its session. It returns no session if the client is
 // gone, was refused, or wanted none; the error is for Serve.
-func (p *Protocol) open(ctx context.Context, c *guard.Client) (*session, error) {
+func (p *Protocol) open(ctx context.Context, c *guard.Client) (admitted *session, err error) {
 	// A shutdown of the guard cancels a login: no transaction is open yet.
 	loginCtx, cancel := context.WithTimeout(ctx, p.o.LoginTimeout)
 	defer cancel()
@@ -154,10 +157,16 @@ func (p *Protocol) open(ctx context.Context, c *guard.Client) (*session, error) 
 	}
 	who := s.client(c)
 	ctx, loginCtx = marks.WithClient(ctx, who), marks.WithClient(loginCtx, who)
-	claims, server, err := p.connect(loginCtx, c, s)
+	at := p.place(s)
+	defer func() {
+		if admitted == nil {
+			at.leave()
+		}
+	}()
+	claims, server, err := p.connect(loginCtx, c, s, at)
 	if err != nil {
 		unhook()
-		p.o.Admission.Report(loginCtx, err, s.holder(c))
+		p.report(loginCtx, at, err, s.holder(c))
 		return nil, p.failLogin(loginCtx, c, err)
 	}
 	unhookServer := guard.Limit(loginCtx, server, p.o.LoginTimeout)
@@ -187,26 +196,31 @@ func (p *Protocol) open(ctx context.Context, c *guard.Client) (*session, error) 
 	case readOnly:
 		return nil, p.serveReadOnly(ctx, l, s)
 	}
-	return p.enter(ctx, l, s, claims)
+	return p.enter(ctx, l, s, claims, at)
 }
 
 // connect dials the upstream connection of a client, once there is a slot for its login and unless
 // its claims are known to be stale. It checks the claims twice, because the mark may rise while the
 // client waits for the slot: a crowd of deposed clients costs the server no login.
 func (p *Protocol) connect(
-	ctx context.Context, c *guard.Client, s *startup,
+	ctx context.Context, c *guard.Client, s *startup, at *place,
 ) ([]marks.Presented, net.Conn, error) {
 	claims, err := p.claims(s, c)
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := p.o.Admission.Precheck(ctx, claims); err != nil {
+	if len(claims) > 0 {
+		if err := p.serves(at.name); err != nil {
+			return nil, nil, err
+		}
+	}
+	if err := at.precheck(ctx, claims); err != nil {
 		return nil, nil, err
 	}
 	if err := c.Seat.Login(ctx); err != nil {
 		return nil, nil, err
 	}
-	if err := p.o.Admission.Precheck(ctx, claims); err != nil {
+	if err := at.precheck(ctx, claims); err != nil {
 		return nil, nil, err
 	}
 	server, err := p.o.Store.Dial(ctx)
@@ -239,12 +253,16 @@ func (p *Protocol) claims(s *startup, c *guard.Client) ([]marks.Presented, error
 
 // enter admits the session of a successful login and sends the client ReadyForQuery.
 func (p *Protocol) enter(
-	ctx context.Context, l *login, s *startup, claims []marks.Presented,
+	ctx context.Context, l *login, s *startup, claims []marks.Presented, at *place,
 ) (*session, error) {
 	_ = l.client.SetDeadline(time.Time{})
 	_ = l.server.SetDeadline(time.Time{})
-	id, err := p.admit(ctx, l, s, claims)
-	admitted := &session{p: p, client: l.client, server: l.server, id: id, claims: claims}
+	if err := p.reach(ctx, at, claims); err != nil {
+		defer l.server.Close()
+		return nil, p.failAdmission(ctx, l, err)
+	}
+	id, err := p.admit(ctx, l, s, claims, at.db)
+	admitted := &session{p: p, at: at, client: l.client, server: l.server, id: id, claims: claims}
 	if err != nil {
 		defer admitted.close(ctx)
 		return nil, p.failAdmission(ctx, l, err)
@@ -270,17 +288,17 @@ func unused(r *bufio.Reader) []byte {
 // admit identifies the session and admits it, in the time for one admission. Whenever the session
 // may be registered it returns it, with an error too.
 func (p *Protocol) admit(
-	ctx context.Context, l *login, s *startup, claims []marks.Presented,
+	ctx context.Context, l *login, s *startup, claims []marks.Presented, in *database,
 ) (sess marks.Session, err error) {
-	ctx, cancel := context.WithTimeout(ctx, p.o.Admission.Limit())
+	ctx, cancel := context.WithTimeout(ctx, in.Admission.Limit())
 	defer cancel()
 	ctx, steps := marks.WithSteps(ctx)
-	defer func() { p.o.Admission.Finish(ctx, steps, claims[0].Under(""), err) }()
-	identified, err := p.identify(ctx, l, s)
+	defer func() { in.Admission.Finish(ctx, steps, claims[0].Under(""), err) }()
+	identified, err := p.identify(ctx, l, s, in)
 	if err != nil {
 		return marks.Session{}, err
 	}
-	if err := p.o.Admission.Admit(ctx, identified, claims); err != nil {
+	if err := in.Admission.Admit(ctx, identified, claims); err != nil {
 		return marks.Session{}, err
 	}
 	defer marks.StepSlot.Begin(ctx)()

@@ -16,6 +16,7 @@ import (
 // may be idle for days.
 type session struct {
 	p      *Protocol
+	at     *place
 	client *guard.Client
 	server net.Conn
 	id     marks.Session // zero if the session was not registered
@@ -35,12 +36,16 @@ func (s *session) start(ctx context.Context, fromClient, fromServer []byte) {
 	s.ctx, s.stop = context.WithCancelCause(ctx)
 	s.server = s.client.Adopt(s.server)
 	state := &progress{status: 'I', stop: s.stop}
-	s.p.o.Admission.Relaying(s.id, s.claims, state)
+	s.at.db.Admission.Relaying(s.id, s.claims, state)
 	s.stopWatching = s.client.WhenDraining(state.drain)
 	s.down = &down{progress: state}
 	client := relay.Leg{Conn: s.client.Conn(), Early: fromClient}
 	server := relay.Leg{Conn: s.server, Early: fromServer}
-	liveness := guard.LivenessOf(s.p.o.Sessions, s.id, s.p.o.Stall)
+	var sessions guard.Sessions = s.at.db.Store
+	if s.p.o.Sessions != nil {
+		sessions = s.p.o.Sessions
+	}
+	liveness := guard.LivenessOf(sessions, s.id, s.p.o.Stall)
 	s.relay = relay.Start(s.ctx, client, server, &up{progress: state}, s.down, liveness)
 	s.stopIdle = guard.WhenIdle(s.p.o.IdleTimeout, s.relay, func(_ context.Context, unused func() bool) {
 		state.endUnused(unused)
@@ -54,7 +59,7 @@ func (s *session) wait(ctx context.Context) error {
 	return s.end(s.relay.Wait())
 }
 
-// close closes the upstream connection and then releases the session.
+// close closes the upstream connection, releases the session, and leaves its database.
 func (s *session) close(ctx context.Context) {
 	if s.relay != nil {
 		s.stopIdle()
@@ -63,8 +68,9 @@ func (s *session) close(ctx context.Context) {
 	}
 	_ = s.server.Close()
 	if s.id != (marks.Session{}) {
-		s.p.o.Admission.Release(ctx, s.id, s.claims)
+		s.at.db.Admission.Release(ctx, s.id, s.claims)
 	}
+	s.at.leave()
 }
 
 // end closes the connection of a client whose session has ended, and sends it the reason if a
@@ -109,7 +115,7 @@ func (s *session) endUnused() error {
 func (s *session) sendReason(drained bool) {
 	var why error
 	if !drained {
-		why = s.p.o.Admission.Ended(context.WithoutCancel(s.ctx), s.claims)
+		why = s.at.db.Admission.Ended(context.WithoutCancel(s.ctx), s.claims)
 	}
 	// Ended may have taken longer than any deadline that was set before it.
 	_ = s.client.SetDeadline(time.Now().Add(guard.LastWordTime))

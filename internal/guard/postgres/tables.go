@@ -1,7 +1,9 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -18,7 +20,7 @@ const statementTime = 10 * time.Second
 func (p *Protocol) statements() []console.Statement {
 	return []console.Statement{
 		{
-			Name: "fences", Meaning: "the mark of each resource, as the database has it",
+			Name: "fences", Meaning: "the mark of each resource, as the databases have it",
 			Columns: []console.Column{
 				{Name: "database", Type: console.Text}, {Name: "resource", Type: console.Text},
 				{Name: "token", Type: console.Integer}, {Name: "holder", Type: console.Text},
@@ -81,29 +83,50 @@ func (p *Protocol) alone(
 }
 
 func (p *Protocol) fences(ctx context.Context) (rows console.Rows, err error) {
-	all, err := p.o.Store.Marks(ctx)
-	if err != nil {
-		return rows, fmt.Errorf("the marks cannot be read: %w", err)
-	}
-	for _, m := range all {
+	err = p.eachMark(ctx, func(database string, m marks.Mark) {
 		rows.Values = append(rows.Values, []any{
-			p.o.Store.Database(), string(m.Resource), int64(m.Token), m.Holder, string(m.Issuer),
+			database, string(m.Resource), int64(m.Token), m.Holder, string(m.Issuer),
 			m.Raised, m.Confirmed, int64(m.Sessions),
 		})
+	})
+	if err != nil && len(rows.Values) > 0 { // those of the other databases are of use
+		rows.Notice, err = err.Error(), nil
 	}
-	return rows, nil
+	return rows, err
+}
+
+// eachMark calls each with the marks of all open databases. Its error names those that cannot be
+// read.
+func (p *Protocol) eachMark(ctx context.Context, each func(database string, m marks.Mark)) error {
+	open, release := p.databases.hold()
+	defer release()
+	var failed []error
+	for _, d := range open {
+		all, err := d.Store.Marks(ctx)
+		if err != nil {
+			failed = append(failed, fmt.Errorf("the marks of database %s cannot be read: %w", d.name, err))
+		}
+		for _, m := range all {
+			each(d.name, m)
+		}
+	}
+	return errors.Join(failed...)
 }
 
 func (p *Protocol) sessions(context.Context) (rows console.Rows, err error) {
-	for _, s := range p.o.Admission.Sessions() {
-		state := ""
-		if relayed, ok := s.Relayed.(*progress); ok {
-			state = relayed.state()
+	open, release := p.databases.hold()
+	defer release()
+	for _, d := range open {
+		for _, s := range d.Admission.Sessions() {
+			state := ""
+			if relayed, ok := s.Relayed.(*progress); ok {
+				state = relayed.state()
+			}
+			rows.Values = append(rows.Values, []any{
+				d.name, string(s.Claim.Resource), int64(s.Claim.Token), s.Claim.Holder,
+				s.Session.ID, s.Client.Address, s.Client.User, s.Client.Application, s.Since, state,
+			})
 		}
-		rows.Values = append(rows.Values, []any{
-			p.o.Store.Database(), string(s.Claim.Resource), int64(s.Claim.Token), s.Claim.Holder,
-			s.Session.ID, s.Client.Address, s.Client.User, s.Client.Application, s.Since, state,
-		})
 	}
 	return rows, nil
 }
@@ -114,8 +137,8 @@ func (p *Protocol) refusals(context.Context) (rows console.Rows, err error) {
 	}
 	for _, r := range p.o.Audit.Refusals() {
 		rows.Values = append(rows.Values, []any{
-			r.At, p.o.Store.Database(), string(r.Claim.Resource), known(r.Claim.Token), known(r.Mark),
-			r.Reason, r.Client.Address, r.Client.User, r.Client.Application, int64(r.Count),
+			r.At, cmp.Or(r.Database, p.o.Store.Database()), string(r.Claim.Resource), known(r.Claim.Token),
+			known(r.Mark), r.Reason, r.Client.Address, r.Client.User, r.Client.Application, int64(r.Count),
 		})
 	}
 	return rows, nil
@@ -142,7 +165,10 @@ func (p *Protocol) elections(ctx context.Context) (rows console.Rows, err error)
 	}
 	resources, err := p.knownResources(ctx)
 	if err != nil {
-		return rows, err
+		if len(resources) == 0 {
+			return rows, err
+		}
+		rows.Notice = err.Error()
 	}
 	if len(resources) == 0 {
 		return rows, nil
@@ -165,14 +191,8 @@ func (p *Protocol) elections(ctx context.Context) (rows console.Rows, err error)
 
 // knownResources lists, sorted, the resources that have a mark or are in the settings.
 func (p *Protocol) knownResources(ctx context.Context) ([]fence.Resource, error) {
-	all, err := p.o.Store.Marks(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("the marks cannot be read: %w", err)
-	}
 	resources := slices.Clone(p.o.Resources)
-	for _, m := range all {
-		resources = append(resources, m.Resource)
-	}
+	err := p.eachMark(ctx, func(_ string, m marks.Mark) { resources = append(resources, m.Resource) })
 	slices.Sort(resources)
-	return slices.Compact(resources), nil
+	return slices.Compact(resources), err
 }

@@ -2,6 +2,7 @@ package redis
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,6 +21,8 @@ import (
 
 // Options configure a Protocol. Store and Admission are required.
 type Options struct {
+	Name string // in logs and metrics; redis when empty
+
 	Store     *redisstore.Store
 	Admission *marks.Admission
 
@@ -73,8 +76,8 @@ func New(o Options) *Protocol {
 	return &Protocol{o, newBackgroundRaises(o.Admission), &knownReads{ask: o.Store.Reads}}
 }
 
-// Name is "redis".
-func (p *Protocol) Name() string { return "redis" }
+// Name is the name in the Options.
+func (p *Protocol) Name() string { return cmp.Or(p.o.Name, "redis") }
 
 // Ready reports whether the store can be used.
 func (p *Protocol) Ready(ctx context.Context) error {

@@ -115,8 +115,7 @@ func (s *Store) Alive(ctx context.Context, sess marks.Session) (alive bool, err 
 var errOtherServer = refusal.Setup(
 	"the client's connection leads to another server or database than the guard's own "+
 		"connections: its marks are not kept there",
-	"guard each database by a guard of its own, whose GUARD_POSTGRES_UPSTREAM names it; "+
-		"let that URL lead to one server, not to a balancer; after a failover try again")
+	"let GUARD_POSTGRES_UPSTREAM lead to one server, not to a balancer; after a failover try again")
 
 // onOtherServer reports whether a session's run is of another server than the control connections'.
 // Another database of the same run does not count, because a new control connection would lead to

@@ -27,6 +27,10 @@ type Options struct {
 	// transaction outlives its session, so anybody can still commit a deposed leader's. Set it only
 	// for databases where nobody uses them.
 	AllowPrepared bool
+	// Replaced is called when another database of the same server has got the store's name, by RENAME
+	// or by DROP and CREATE. What a process remembers of the marks is of the database before. May be
+	// nil.
+	Replaced func()
 	// Timeouts say when the server counts as gone, for control connections and for Dial.
 	Timeouts keepalive.Timeouts
 }
@@ -39,6 +43,7 @@ type Store struct {
 	stop    context.CancelFunc
 	sweeper sync.WaitGroup
 	looks   marks.Looks[looked]
+	of      origin
 }
 
 var (
@@ -65,13 +70,19 @@ func Open(url string, o Options) (*Store, error) {
 		pc.MaxConns = 4
 	}
 	pc.MaxConnIdleTime = 3 * time.Minute // longer than between two sweeps, which keep one warm
-	pc.AfterConnect = func(ctx context.Context, c *pgx.Conn) error { return probe(ctx, c, o) }
-	pool, err := pgxpool.NewWithConfig(context.Background(), pc)
-	if err != nil {
+	s := &Store{cfg: cfg}
+	pc.AfterConnect = func(ctx context.Context, c *pgx.Conn) error {
+		err := probe(ctx, c, o)
+		if err == nil {
+			err = s.of.check(ctx, c, o.Replaced)
+		}
+		return err
+	}
+	if s.pool, err = pgxpool.NewWithConfig(context.Background(), pc); err != nil {
 		return nil, err
 	}
 	ctx, stop := context.WithCancel(context.Background())
-	s := &Store{pool: pool, cfg: cfg, stop: stop}
+	s.stop = stop
 	s.sweeper.Go(func() { s.sweep(ctx) })
 	return s, nil
 }
@@ -310,7 +321,12 @@ func (s *Store) retry(ctx context.Context, call func() error) error {
 		s.pool.Reset() // the other connections are probably dead, too
 		err = call()
 	}
-	return explain(err)
+	err = explain(err)
+	var r *fence.Refusal
+	if errors.As(err, &r) && r.Reason == fence.ReasonNotInstalled {
+		return refusal.NotInstalledIn(s.cfg.Database, r)
+	}
+	return err
 }
 
 func connectionLost(err error) bool {

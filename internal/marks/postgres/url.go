@@ -3,13 +3,14 @@ package postgres
 import (
 	"errors"
 	"fmt"
+	"net/url"
 
 	"github.com/jackc/pgx/v5"
 )
 
 // parseURL parses the URL of control connections.
-func parseURL(url string) (*pgx.ConnConfig, error) {
-	cfg, err := pgx.ParseConfig(url)
+func parseURL(rawURL string) (*pgx.ConnConfig, error) {
+	cfg, err := pgx.ParseConfig(rawURL)
 	if err != nil {
 		return nil, fmt.Errorf("not a Postgres URL: %w", err) // pgx redacts the password
 	}
@@ -34,8 +35,8 @@ set lock_timeout = 0;
 set idle_in_transaction_session_timeout = '30s'`
 
 // Address returns where a URL points, without its credentials.
-func Address(url string) string {
-	cfg, err := pgx.ParseConfig(url)
+func Address(rawURL string) string {
+	cfg, err := pgx.ParseConfig(rawURL)
 	if err != nil {
 		return "(not a Postgres URL)"
 	}
@@ -46,9 +47,33 @@ func Address(url string) string {
 	return address + "/" + cfg.Database
 }
 
+// ForDatabase returns the URL for another database of the same server. A URL that is malformed stays
+// so.
+func ForDatabase(rawURL, database string) string {
+	u, err := url.Parse(rawURL)
+	if err != nil {
+		return rawURL // Open says what is wrong with it
+	}
+	u.Path, u.RawPath = "/", ""
+	q := u.Query()
+	q.Del("database")
+	q.Set("dbname", database) // unlike a path, it may have any character
+	u.RawQuery = q.Encode()
+	return u.String()
+}
+
+// DatabaseOf returns the database that a URL names.
+func DatabaseOf(rawURL string) (string, error) {
+	cfg, err := parseURL(rawURL)
+	if err != nil {
+		return "", err
+	}
+	return cfg.Database, nil
+}
+
 // Role returns the role that a URL logs in as.
-func Role(url string) (string, error) {
-	cfg, err := parseURL(url)
+func Role(rawURL string) (string, error) {
+	cfg, err := parseURL(rawURL)
 	if err != nil {
 		return "", err
 	}

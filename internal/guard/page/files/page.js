@@ -54,7 +54,9 @@ function fill(id, rows, nothing) {
 }
 
 const several = () => state.stores.length > 1;
-const named = (row) => (several() ? `${row.store} ${row.resource}` : row.resource);
+const crowded = (row) => new Set(state.stores.filter((s) => s.store === row.store).map((s) => s.database)).size > 1;
+const placed = (row) => (row.database && crowded(row) ? `${row.store}/${row.database}` : row.store);
+const named = (row) => (several() ? `${placed(row)} ${row.resource}` : row.resource);
 const token = (t) => (t === '0' ? '' : t);
 const plural = (n, word) => `${n.toLocaleString('en')} ${word}${n === 1 ? '' : 's'}`;
 const since = (at) => [age(at), 'n', at];
@@ -64,7 +66,7 @@ function header() {
   document.title = `${state.guard}: Ringfence guard`;
   byId('stores').replaceChildren(...state.stores.map((s) => {
     const e = element('span');
-    e.append(element('b', s.store), ' ');
+    e.append(element('b', placed(s)), ' ');
     if (s.error) e.append(element('span', `cannot be read: ${s.error}`, 'bad'));
     else if (!s.read_at) e.append('is being read…');
     else e.append(`${plural(s.marks, 'resource')}, ${plural(s.sessions, 'session')} of all guards`);
@@ -75,11 +77,11 @@ function header() {
 
 function tables() {
   const marks = state.stores.reduce((n, s) => n + s.marks, 0);
-  const read = state.stores.filter((s) => s.read_at).map((s) => s.store);
+  const read = state.stores.filter((s) => s.read_at).map(placed);
   byId('resources-note').textContent = marks > state.resources.length
     ? `the ${state.resources.length} that changed last, of ${marks.toLocaleString('en')}` : '';
   fill('resources', state.resources.map((r) => [
-    [named(r)], [r.token, 'n'], [r.holder], since(r.raised_at), [read.includes(r.store) ? r.sessions : '', 'n'],
+    [named(r)], [r.token, 'n'], [r.holder], since(r.raised_at), [read.includes(placed(r)) ? r.sessions : '', 'n'],
   ]), 'No term has raised a mark yet.');
   byId('refusals-note').textContent = 'by this guard; equal ones are one row';
   fill('refusals', state.refusals.map((r) => [

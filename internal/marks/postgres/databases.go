@@ -1,0 +1,40 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// Databases lists the databases of a server that take connections of the URL's role. It leaves out
+// templates: what was installed there would be in every database that is created from them.
+func Databases(ctx context.Context, rawURL string) ([]string, error) {
+	conn, err := Connect(ctx, rawURL)
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Close(context.WithoutCancel(ctx))
+	rows, err := conn.Query(ctx, `select d.datname from pg_catalog.pg_database d
+		where d.datallowconn and not d.datistemplate and pg_catalog.has_database_privilege(d.oid, 'connect')
+		order by d.datname`)
+	if err != nil {
+		return nil, fmt.Errorf("list the databases of the server: %w", err)
+	}
+	names, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		return nil, fmt.Errorf("list the databases of the server: %w", err)
+	}
+	return names, nil
+}
+
+// Installed reports whether the database of a URL has the schema, of whatever version.
+func Installed(ctx context.Context, rawURL string) (installed bool, err error) {
+	conn, err := Connect(ctx, rawURL)
+	if err != nil {
+		return false, err
+	}
+	defer conn.Close(context.WithoutCancel(ctx))
+	err = conn.QueryRow(ctx, `select pg_catalog.to_regnamespace('ringfence') is not null`).Scan(&installed)
+	return installed, err
+}
