@@ -23,7 +23,11 @@ func (p *program) run(ctx context.Context, args []string) int {
 		Help: cli.Help{
 			About:    "guard is a proxy for Postgres and Redis that refuses writes of deposed leaders.",
 			Settings: &config{},
-			ExitCodes: "Exit codes: 0 done, 1 error, 2 wrong usage or settings, 4 guard check has found " +
+			ExitCodes: "Stores: --databases and --database name databases of a Postgres server, --all means all " +
+				"of them, and\n--server S chooses one server, such as archive. Without these flags a command is " +
+				"for the databases\nof GUARD_POSTGRES_DATABASES or, if that is not set, for the one of " +
+				"GUARD_POSTGRES_UPSTREAM; guard status\nis then for all that have the schema.\n\n" +
+				"Exit codes: 0 done, 1 error, 2 wrong usage or settings, 4 guard check has found " +
 				"something that --accept does not name.\n",
 			Columns: [2]int{9, 24},
 			Whole:   true,
@@ -43,22 +47,19 @@ func (p *program) commands() []command {
 		},
 		{
 			Name: "install", Arguments: "[--print] [--all | --databases D,…] [--server S]", Flags: o.install,
-			Run: noArguments(func(ctx context.Context, c *config) error { return p.install(ctx, c, o) }),
-			Summary: "create or upgrade the schema in every store; --print shows the commands instead; " +
-				"--databases: in these databases of a Postgres server; --all: in all of them (default: those of " +
-				"GUARD_POSTGRES_DATABASES, or the one of GUARD_POSTGRES_UPSTREAM); --server: only there, such " +
-				"as archive",
+			Run:     noArguments(func(ctx context.Context, c *config) error { return p.install(ctx, c, o) }),
+			Summary: "create or upgrade the schema in every store; --print shows the commands instead",
 		},
 		{
-			Name: "status", Arguments: "[-o table|json] [--limit N] [--all | --databases D,…] [--server S] [RESOURCE…]", Output: true, Flags: o.most,
-			Check: patterns,
+			Name:      "status",
+			Arguments: "[-o table|json] [--limit N] [--all | --databases D,…] [--server S] [RESOURCE…]",
+			Output:    true, Flags: o.most, Check: patterns,
 			Run: func(ctx context.Context, c *config, a cli.Arguments) error {
 				return p.status(ctx, c, &o, a)
 			},
 			Summary: "print the marks in every store: of every resource, or of those that are named, " +
 				"also by patterns such as 'orders_*'; --limit: at most so many of a store, 0 for all " +
-				"(default: 100 in a table, all in JSON); --databases, --server: only there; --all: also " +
-				"databases without the schema (default: GUARD_POSTGRES_DATABASES, or all that have it)",
+				"(default: 100 in a table, all in JSON)",
 		},
 		{
 			Name: "health", Run: noArguments(p.health),
@@ -66,36 +67,39 @@ func (p *program) commands() []command {
 				"with the reason; for health checks",
 		},
 		{
-			Name: "adopt", Arguments: "[--new-issuer] [--all | --databases D,…] [--server S] RESOURCE", Flags: o.issuer, Check: exactly("adopt", 1),
+			Name:      "adopt",
+			Arguments: "[--new-issuer] [--all | --databases D,…] [--server S] RESOURCE",
+			Flags:     o.issuer, Check: exactly("adopt", 1),
 			Run: func(ctx context.Context, c *config, a cli.Arguments) error {
 				return p.adopt(ctx, c, o, a.Names)
 			},
 			Summary: "accept tokens of the present coordinator: ends every session of RESOURCE and " +
 				"forgets its mark; --new-issuer: the coordinator was restored from a backup, so its tokens " +
-				"cannot be compared with earlier ones; --databases, --server: only there; --all: in all databases " +
-				"that have a mark of RESOURCE (default: as for install)",
+				"cannot be compared with earlier ones; --all: where RESOURCE has a mark",
 		},
 		{
-			Name: "protect", Arguments: "[--resource R] [--print] [--database D] [--server S] [--schema S,…] [TABLE…]", Flags: o.seal,
-			Check: someTable(&o),
+			Name:      "protect",
+			Arguments: "[--resource R] [--print] [--database D] [--server S] [--schema S,…] [TABLE…]",
+			Flags:     o.seal, Check: someTable(&o),
 			Run: func(ctx context.Context, c *config, a cli.Arguments) error {
 				return p.protect(ctx, c, o, a.Names)
 			},
 			Summary: "seal tables of Postgres, with their partitions and children: they take writes only " +
-				"under the mark of R, also from clients that go round the guard; --print shows the SQL instead; --database: there, " +
-				"and not in the database of GUARD_POSTGRES_UPSTREAM",
+				"under the mark of R, also from clients that go round the guard; --print shows the SQL instead",
 		},
 		{
-			Name: "unprotect", Arguments: "[--print] [--database D] [--server S] [--schema S,…] [TABLE…]", Flags: o.unseal,
-			Check: someTable(&o),
+			Name:      "unprotect",
+			Arguments: "[--print] [--database D] [--server S] [--schema S,…] [TABLE…]",
+			Flags:     o.unseal, Check: someTable(&o),
 			Run: func(ctx context.Context, c *config, a cli.Arguments) error {
 				return p.unprotect(ctx, c, o, a.Names)
 			},
 			Summary: "take the seals off tables",
 		},
 		{
-			Name: "check", Arguments: "[-o table|json] [--database D] [--server S] [--schema S,…] [--accept ID[:OBJECT],…]", Output: true,
-			Flags: o.checks,
+			Name:      "check",
+			Arguments: "[-o table|json] [--database D] [--server S] [--schema S,…] [--accept ID[:OBJECT],…]",
+			Output:    true, Flags: o.checks,
 			Run: func(ctx context.Context, c *config, a cli.Arguments) error {
 				return p.check(ctx, c, &o, a)
 			},

@@ -1,12 +1,15 @@
 package main
 
 import (
+	"bufio"
 	"encoding/json"
 	"fmt"
+	"net"
 	"net/http"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -24,6 +27,23 @@ func dial(t *testing.T, address, database string, token int) (*pgx.Conn, error) 
 		t.Cleanup(func() { _ = c.Close(t.Context()) })
 	}
 	return c, err
+}
+
+// claimRedis claims a token of orders at a guard of Redis, and returns the answer.
+func claimRedis(t *testing.T, address string, token int) string {
+	t.Helper()
+	c, err := net.Dial("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	_ = c.SetDeadline(time.Now().Add(time.Minute))
+	fmt.Fprintf(c, "CLIENT SETNAME fence.orders.%d\r\n", token)
+	answer, err := bufio.NewReader(c).ReadString('\n')
+	if err != nil {
+		t.Fatal(err)
+	}
+	return answer
 }
 
 // create creates databases.
@@ -89,11 +109,19 @@ func TestOneProcessGuardsSeveralServers(t *testing.T) {
 		_, err := dial(t, address, "postgres", token-1)
 		wantCode(t, err, "RF001")
 	}
+	for address, token := range map[string]int{at[1]: 7, at[2]: 11} {
+		if answer := claimRedis(t, address, token); answer != "+OK\r\n" {
+			t.Fatal(answer)
+		}
+		if answer := claimRedis(t, address, token-1); !strings.HasPrefix(answer, "-STALETOKEN") {
+			t.Errorf("the stale token got %q", answer)
+		}
+	}
 	code, tokens := statusOf(t, env)
 	if code != cli.Done {
 		t.Errorf("status: exit %d", code)
 	}
-	wantTokens(t, tokens, "postgres postgres=5", "postgres/archive postgres=9", "redis/cache=", "redis=")
+	wantTokens(t, tokens, "postgres postgres=5", "postgres/archive postgres=9", "redis/cache=11", "redis=7")
 	_, tokens = statusOf(t, env, "--server", "archive")
 	wantTokens(t, tokens, "postgres/archive postgres=9")
 
@@ -166,7 +194,7 @@ func TestCommandsTakeSeveralDatabases(t *testing.T) {
 	if code, out, errs := invoke(t, env, "adopt", "--all", "orders"); code != cli.Done || strings.Count(out, "\n") != 2 {
 		t.Errorf("adopt --all: exit %d: %s%s", code, out, errs)
 	}
-	if _, err = dial(t, r.pg, "crm", 2); err != nil {
+	if _, err = dial(t, r.pg, "crm", 1); err != nil { // the guard repeats what it has just said of 2
 		t.Error(err)
 	}
 
@@ -174,6 +202,21 @@ func TestCommandsTakeSeveralDatabases(t *testing.T) {
 	if code, out, errs := invoke(t, env, "protect", "--database", "crm", "--resource", "orders", "ledger"); code != cli.Done {
 		t.Errorf("protect: exit %d: %s%s", code, out, errs)
 	}
+	execute(t, pg.URL("postgres", "crm"), "grant all on ledger to app")
+	sealed, err := dial(t, r.pg, "crm", 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := sealed.Exec(t.Context(), "insert into ledger values (3)"); err != nil {
+		t.Error(err)
+	}
+	around, err := pgx.Connect(t.Context(), pg.URL("app", "crm"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer around.Close(t.Context())
+	_, err = around.Exec(t.Context(), "insert into ledger values (3)")
+	wantCode(t, err, "RF002")
 	if _, out, errs := invoke(t, env, "check", "--database", "crm"); !strings.Contains(out, "database crm; sealed tables: 1") {
 		t.Errorf("check: %s%s", out, errs)
 	}

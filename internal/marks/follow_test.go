@@ -1,0 +1,131 @@
+package marks_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/fence/fencetest"
+	"github.com/ringfence/ringfence/internal/marks"
+	"github.com/ringfence/ringfence/internal/marks/markstest"
+)
+
+// followed is a follower, its coordinator, and what is admitted under the token of its leader.
+type followed struct {
+	t *testing.T
+	*marks.Follower
+	co *fencetest.Client
+}
+
+func follow(t *testing.T) *followed {
+	t.Helper()
+	co := fencetest.NewMemory(time.Minute).Open()
+	t.Cleanup(func() { _ = co.Close() })
+	f := &followed{t, &marks.Follower{Observer: co, Log: slog.New(slog.DiscardHandler)}, co}
+	t.Cleanup(f.Close)
+	return f
+}
+
+func (f *followed) elect() *fence.Term {
+	f.t.Helper()
+	term, err := f.co.Campaign(f.t.Context(), "orders", "a")
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return term
+}
+
+// admit admits a session to a store under a term.
+func (f *followed) admit(s marks.Store, m *markstest.Model, term *fence.Term) *marks.Admission {
+	f.t.Helper()
+	a := &marks.Admission{Store: s, Authority: marks.Elected{Observer: f.co}}
+	if err := a.Admit(f.t.Context(), m.Connect().Session(), claimed(term.Token())); err != nil {
+		f.t.Fatal(err)
+	}
+	return a
+}
+
+func (f *followed) resign(term *fence.Term) {
+	f.t.Helper()
+	if err := term.Resign(f.t.Context()); err != nil {
+		f.t.Fatal(err)
+	}
+}
+
+// await waits until the mark of a store is the token of a term.
+func (f *followed) await(m *markstest.Model, term *fence.Term) {
+	f.t.Helper()
+	deadline := time.Now().Add(30 * time.Second)
+	for {
+		all, err := m.Marks(f.t.Context(), "orders")
+		if err != nil {
+			f.t.Fatal(err)
+		}
+		if len(all) == 1 && all[0].Token == term.Token() {
+			return
+		}
+		if time.Now().After(deadline) {
+			f.t.Fatalf("the mark is %v, not %s", all, term.Token())
+		}
+	}
+}
+
+// broken is a store whose marks cannot be raised any more.
+type broken struct {
+	*markstest.Model
+	now bool
+}
+
+func (b *broken) Raise(
+	ctx context.Context, s marks.Session, c fence.Claim, confirm marks.Confirm,
+) (marks.Mark, error) {
+	if b.now {
+		return marks.Mark{}, errors.New("the database was dropped")
+	}
+	return b.Model.Raise(ctx, s, c, confirm)
+}
+
+func TestAStoreThatCannotBeRaisedKeepsNoOtherWaiting(t *testing.T) {
+	f := follow(t)
+	bad, good := &broken{Model: markstest.NewModel()}, markstest.NewModel()
+	first := f.elect()
+	f.Add(f.admit(bad, bad.Model, first))
+	f.Add(f.admit(good, good, first))
+	bad.now = true
+	f.Follow("orders", first.Token())
+	f.resign(first)
+	f.await(good, f.elect())
+}
+
+func TestAStoreThatComesLateIsRaisedToo(t *testing.T) {
+	f := follow(t)
+	early, late := markstest.NewModel(), markstest.NewModel()
+	first := f.elect()
+	f.Add(f.admit(early, early, first))
+	f.Follow("orders", first.Token())
+	a := f.admit(late, late, first) // and the guard has not heard of it
+	f.resign(first)
+	second := f.elect()
+	f.await(early, second)
+	f.Add(a)
+	f.Follow("orders", first.Token())
+	f.await(late, second)
+}
+
+func TestAStoreThatWasRemovedIsLeftAlone(t *testing.T) {
+	f := follow(t)
+	gone, stays := markstest.NewModel(), markstest.NewModel()
+	first := f.elect()
+	a := f.admit(gone, gone, first)
+	f.Add(a)
+	f.Add(f.admit(stays, stays, first))
+	f.Follow("orders", first.Token())
+	f.Remove(a)
+	f.resign(first)
+	f.await(stays, f.elect())
+	f.Close() // and with it what is under way
+	f.await(gone, first)
+}
