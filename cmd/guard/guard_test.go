@@ -417,7 +417,13 @@ func TestPrintShowsTheWholeInstallation(t *testing.T) {
 	code, out, _ := invoke(t, []string{"GUARD_POSTGRES_UPSTREAM=postgres://guard@h/db"}, "install",
 		"--print")
 	if code != cli.Done ||
-		!strings.Contains(out, `grant pg_signal_backend, pg_read_all_stats to "guard"`) {
+		!strings.Contains(out, `grant pg_signal_backend, pg_read_all_stats to "guard"`) ||
+		strings.Contains(out, `\connect`) {
+		t.Errorf("%d %s", code, out)
+	}
+	code, out, _ = invoke(t, []string{"GUARD_POSTGRES_UPSTREAM=postgres://guard@h/db"}, "install",
+		"--print", "--databases", "a,b")
+	if code != cli.Done || !strings.Contains(out, "\\connect \"a\"\n") || strings.Count(out, "commit;") != 2 {
 		t.Errorf("%d %s", code, out)
 	}
 }

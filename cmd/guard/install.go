@@ -23,8 +23,8 @@ func (p *program) install(ctx context.Context, c *config, o options) error {
 			if err != nil {
 				return fmt.Errorf("%s: %w", t.name, err)
 			}
-			if t.database != "" && len(all) > 1 {
-				fmt.Fprintf(p.Stdout, "\\connect %s\n", pgx.Identifier{t.database}.Sanitize())
+			if t.database != "" && (len(all) > 1 || o.place.databases != "") {
+				fmt.Fprintf(p.Stdout, "-- %s\n\\connect %s\n", t, pgx.Identifier{t.database}.Sanitize())
 			}
 			fmt.Fprint(p.Stdout, text)
 			continue
