@@ -68,18 +68,16 @@ func (d *database) isOpen() bool {
 	}
 }
 
-// place is the database that a client asks for. While the client is there, the database stays open.
+// place is the database that a client asks for. Once it is open for the client, it stays open until
+// the client leaves.
 type place struct {
 	all  *databases
 	name string
-	db   *database // nil while it is not open
+	db   *database // nil until open
 }
 
-// open opens the database, if it is not open yet.
+// open opens the database for a client that has logged in.
 func (at *place) open(ctx context.Context) error {
-	if at.db != nil {
-		return nil
-	}
 	d, err := at.all.use(ctx, at.name)
 	at.db = d
 	return err
@@ -93,11 +91,20 @@ func (at *place) leave() {
 	}
 }
 
+// ask calls f with the database if it is open, and reports whether it is. A client that has not
+// logged in opens no database, and keeps none open for longer than f takes.
+func (at *place) ask(f func(d *database) error) (open bool, err error) {
+	d, release := at.all.peek(at.name)
+	if d == nil {
+		return false, nil
+	}
+	defer release()
+	return true, f(d)
+}
+
 // precheck refuses claims that are known to be stale in the database. Nobody knows any in a database
 // that is not open.
 func (at *place) precheck(ctx context.Context, claims []marks.Presented) error {
-	if at.db == nil {
-		return nil
-	}
-	return at.db.Admission.Precheck(ctx, claims)
+	_, err := at.ask(func(d *database) error { return d.Admission.Precheck(ctx, claims) })
+	return err
 }

@@ -59,26 +59,40 @@ func newDatabases(o Options) *databases {
 	return ds
 }
 
-// at returns the place of a client that asks for a database. Its database is open only if it is open
-// already: a client that has not logged in makes the guard open nothing.
+// at returns the place of a client that asks for a database.
 func (ds *databases) at(name string) *place {
 	name = name[:min(len(name), nameMost)]
-	if name == ds.home.name || ds.another == nil {
-		return &place{all: ds, name: ds.home.name, db: ds.home}
+	if ds.another == nil {
+		name = ds.home.name
+	}
+	return &place{all: ds, name: name}
+}
+
+// peek returns a database if it is open. It stays open until release, and counts as unused meanwhile.
+func (ds *databases) peek(name string) (d *database, release func()) {
+	if name == ds.home.name {
+		return ds.home, func() {}
 	}
 	ds.mu.Lock()
 	defer ds.mu.Unlock()
-	at := &place{all: ds, name: name}
-	if d := ds.all[name]; d != nil && !d.closing && d.isOpen() {
-		d.users++
-		at.db = d
+	d = ds.all[name]
+	if d == nil || d.closing || !d.isOpen() {
+		return nil, nil
 	}
-	return at
+	d.users++
+	return d, func() {
+		ds.mu.Lock()
+		defer ds.mu.Unlock()
+		d.users--
+	}
 }
 
 // use opens a database, or finds it open, and waits for that until ctx ends. The caller leaves it
 // unless there is an error.
 func (ds *databases) use(ctx context.Context, name string) (*database, error) {
+	if name == ds.home.name {
+		return ds.home, nil
+	}
 	for {
 		d, busy, err := ds.join(name)
 		if err != nil {

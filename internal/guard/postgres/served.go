@@ -52,8 +52,10 @@ func (p *Protocol) reach(ctx context.Context, at *place, claims []marks.Presente
 
 // report reports a refusal that came before the admission.
 func (p *Protocol) report(ctx context.Context, at *place, err error, holder string) {
-	if at.db != nil {
-		at.db.Admission.Report(ctx, err, holder)
+	if open, _ := at.ask(func(d *database) error {
+		d.Admission.Report(ctx, err, holder)
+		return nil
+	}); open {
 		return
 	}
 	var r *fence.Refusal
