@@ -209,7 +209,7 @@ func (p *Protocol) connect(
 	if err != nil {
 		return nil, nil, err
 	}
-	if len(claims) > 0 {
+	if len(claims) > 0 || !p.wantsConsole(s) {
 		if err := p.serves(at.name); err != nil {
 			return nil, nil, err
 		}

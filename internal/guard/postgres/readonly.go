@@ -73,7 +73,7 @@ func (p *Protocol) checkReadOnly(l *login, s *startup) error {
 	switch {
 	case s.get("replication") != "":
 		return refusal.NoReadOnly("it is a replication connection")
-	case s.database() != p.o.Store.Database():
+	case p.o.Another == nil && s.database() != p.o.Store.Database():
 		return refusal.NoReadOnly(fmt.Sprintf("it asks for database %q, and this guard is for %q",
 			s.database(), p.o.Store.Database()))
 	case l.reported["is_superuser"] != "off":
