@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"sync"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -36,12 +35,10 @@ const (
 
 // Journal keeps checkpoints in etcd. Close it.
 type Journal struct {
-	client *cluster.Client
-	limit  int
-	owners owners
-
-	mu      sync.Mutex
-	leading map[fence.Resource]leading // the last claim found to lead
+	client  *cluster.Client
+	leading *cluster.Leading
+	limit   int
+	owners  owners
 }
 
 var _ checkpoint.Journal = (*Journal)(nil)
@@ -70,7 +67,7 @@ func open(
 	if err != nil {
 		return nil, err
 	}
-	j := &Journal{client: c, limit: o.Limit, leading: map[fence.Resource]leading{}}
+	j := &Journal{client: c, leading: cluster.NewLeading(c), limit: o.Limit}
 	if err := j.reach(ctx); err != nil {
 		_ = j.Close()
 		return nil, fmt.Errorf("open the journal at %s: %w", c.Hosts, err)
@@ -104,7 +101,7 @@ func (j *Journal) Raise(ctx context.Context, c fence.Claim) error {
 	_, err := cluster.Ask(ctx, j.client, "confirm "+c.String(), func(
 		ctx context.Context,
 	) (string, error) {
-		return j.find(ctx, c)
+		return j.leading.Find(ctx, c)
 	})
 	return answer(ctx, err)
 }

@@ -33,7 +33,7 @@ func (j *Journal) Publish(ctx context.Context, c fence.Claim, cp checkpoint.Chec
 	candidate, err := cluster.Ask(ctx, j.client, "look up "+c.String(), func(
 		ctx context.Context,
 	) (string, error) {
-		return j.candidate(ctx, c)
+		return j.leading.Candidate(ctx, c)
 	})
 	if err != nil {
 		return answer(ctx, err)
@@ -44,12 +44,10 @@ func (j *Journal) Publish(ctx context.Context, c fence.Claim, cp checkpoint.Chec
 			return err
 		}
 	}
-	resp, err := j.send(ctx, cp, []clientv3.Cmp{
-		cluster.Holds(candidate, c.Token),
-		clientv3.Compare(clientv3.Value(j.client.IssuerKey()), "=", cluster.Identity(c.Issuer)),
+	resp, err := j.send(ctx, cp, append(j.leading.Conditions(c, candidate),
 		clientv3.Compare(clientv3.Version(j.key(cp.Task)), "=", cp.Version-1),
 		clientv3.Compare(clientv3.CreateRevision(j.key(cp.Task)), "=", is.created),
-	}, data)
+	), data)
 	switch {
 	case err != nil:
 		return err
@@ -138,7 +136,7 @@ func tooLarge(err error) bool {
 func (j *Journal) unwritten(
 	ctx context.Context, c fence.Claim, cp checkpoint.Checkpoint,
 ) error {
-	j.forget(c.Resource)
+	j.leading.Forget(c.Resource)
 	j.owners.forget(cp.Task)
 	if err := j.Raise(ctx, c); err != nil {
 		return err

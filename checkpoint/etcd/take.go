@@ -62,7 +62,7 @@ type taken struct {
 func (j *Journal) take(
 	ctx context.Context, c fence.Claim, task checkpoint.Name, have int64,
 ) (taken, error) {
-	candidate, err := j.candidate(ctx, c)
+	candidate, err := j.leading.Candidate(ctx, c)
 	if err != nil {
 		return taken{}, err
 	}
@@ -89,8 +89,8 @@ func (j *Journal) take(
 	}
 	there := resp.Responses[1].GetResponseRange().Kvs
 	if issuer != c.Issuer || len(there) == 0 || there[0].CreateRevision != int64(c.Token) {
-		j.forget(c.Resource)
-		if _, err := j.find(ctx, c); err != nil {
+		j.leading.Forget(c.Resource)
+		if _, err := j.leading.Find(ctx, c); err != nil {
 			return taken{}, err // which says why
 		}
 		return taken{}, errChanged

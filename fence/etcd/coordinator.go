@@ -40,6 +40,7 @@ type Coordinator struct {
 	ctx     context.Context // ends at Close with ErrClosed
 
 	campaigns *campaign.Campaigns[*session, *candidate]
+	documents *store
 
 	mu     sync.Mutex
 	closed bool
@@ -83,6 +84,7 @@ func open(
 		return nil, err
 	}
 	c.log, c.ctx = c.client.Log, c.client.Context()
+	c.documents = &store{c, cluster.NewLeading(c.client)}
 	c.campaigns = campaign.New(campaign.Options[*session]{
 		Open: c.grant, Closed: c.ctx, Go: c.work.Go, Refused: cluster.Refused, Log: c.log,
 	})

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/ringfence/ringfence/documents"
+	"github.com/ringfence/ringfence/documents/documentstest"
 	"github.com/ringfence/ringfence/fence"
 )
 
@@ -18,6 +20,8 @@ type Client struct {
 	ctx  context.Context // ends at Close
 	stop context.CancelFunc
 
+	documents *documentstest.Memory
+
 	terms sync.WaitGroup // campaigns and the keepers of terms
 
 	// The Memory's mu guards the rest.
@@ -28,12 +32,38 @@ type Client struct {
 	left      []*entry // to be removed at Heal
 }
 
-var _ fence.Coordinator = (*Client)(nil)
+var _ documents.Coordinator = (*Client)(nil)
+
+// Documents implements documents.Coordinator. Cut and LoseReply do not affect them.
+func (c *Client) Documents() documents.Store { return c.documents }
+
+// leads refuses a claim that does not lead now.
+func (m *Memory) leads(c fence.Claim) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	refuse := func(why fence.Reason) error {
+		return &fence.Refusal{Reason: why, Claim: c, Message: c.String() + " does not lead"}
+	}
+	queue := m.elections[c.Resource]
+	at := slices.IndexFunc(queue, func(e *entry) bool { return e.Token == c.Token })
+	switch {
+	case c.Issuer != m.issuer:
+		return refuse(fence.ReasonOtherIssuer)
+	case at == 0:
+		return nil
+	case at > 0, c.Token > m.counter:
+		return refuse(fence.ReasonNotLeader)
+	default:
+		return refuse(fence.ReasonStale)
+	}
+}
 
 // Open makes a client. Close it.
 func (m *Memory) Open() *Client {
-	ctx, stop := context.WithCancel(context.Background())
-	return &Client{m: m, ctx: ctx, stop: stop, entries: map[*entry]bool{}}
+	ctx, stop := context.WithCancelCause(context.Background())
+	c := &Client{m: m, ctx: ctx, stop: func() { stop(ErrClosed) }, entries: map[*entry]bool{}}
+	c.documents = m.documents.Client(ctx, m.leads)
+	return c
 }
 
 // Cut lets no round trip of this client through until Heal.

@@ -1,12 +1,14 @@
 package fencetest
 
 import (
+	"context"
 	"crypto/rand"
 	"errors"
 	"slices"
 	"sync"
 	"time"
 
+	"github.com/ringfence/ringfence/documents/documentstest"
 	"github.com/ringfence/ringfence/fence"
 )
 
@@ -20,6 +22,7 @@ type Memory struct {
 	counter   fence.Token
 	elections map[fence.Resource][]*entry // in order of token
 	changed   chan struct{}               // closed at the next change of anything
+	documents *documentstest.Memory
 }
 
 // entry is one candidate and its session, which end together.
@@ -38,10 +41,12 @@ var errCut = errors.New("cut off from the coordinator")
 
 // NewMemory makes an empty coordinator. It ends a session after timeout without a round trip.
 func NewMemory(timeout time.Duration) *Memory {
-	return &Memory{
+	m := &Memory{
 		timeout: timeout, issuer: newIssuer(),
 		elections: map[fence.Resource][]*entry{}, changed: make(chan struct{}),
 	}
+	m.documents = documentstest.NewMemory(context.Background(), m.leads)
+	return m
 }
 
 func newIssuer() fence.Issuer { return fence.Issuer("memory:" + rand.Text()) }

@@ -5,6 +5,7 @@
 //	<prefix>/issuer                                        a random identity
 //	<prefix>/elections/<resource>/<lease id>.<random>      a candidate, under its lease
 //	<prefix>/checkpoints/<task>                            a checkpoint
+//	<prefix>/documents/<path>                              a document
 //
 // The token of a candidate is the create revision of its key. The candidate with the lowest token
 // leads.

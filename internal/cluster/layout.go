@@ -40,6 +40,9 @@ func (l Layout) CandidateKey(r fence.Resource, lease clientv3.LeaseID) string {
 // Checkpoints is the prefix of the keys of checkpoints.
 func (l Layout) Checkpoints() string { return l.Prefix + "/checkpoints/" }
 
+// Documents is the prefix of the keys of documents.
+func (l Layout) Documents() string { return l.Prefix + "/documents/" }
+
 // Holds compares a candidate's key with the one that was enrolled.
 func Holds(key string, token fence.Token) clientv3.Cmp {
 	return clientv3.Compare(clientv3.CreateRevision(key), "=", int64(token))

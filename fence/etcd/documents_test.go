@@ -1,0 +1,18 @@
+package etcd
+
+import (
+	"testing"
+
+	"github.com/ringfence/ringfence/documents"
+	"github.com/ringfence/ringfence/documents/documentstest"
+)
+
+func TestEtcdKeepsTheContractOfDocuments(t *testing.T) {
+	h := harness(t)
+	documentstest.Run(t, documentstest.Fixture{
+		Open:      func(t testing.TB) documents.Coordinator { return h.Open(t).(*Coordinator) },
+		Cut:       func(t testing.TB, c documents.Coordinator) { h.Cut(t, c) },
+		Heal:      func(t testing.TB, c documents.Coordinator) { h.Heal(t, c) },
+		LoseReply: func(t testing.TB, c documents.Coordinator) { h.LoseReply(t, c) },
+	})
+}
