@@ -11,13 +11,13 @@ import (
 )
 
 // answer translates an error into one of checkpoint.Journal's. ctx is the context of the call. If
-// it has ended, nothing has landed, unless the error is errUnanswered.
+// it has ended, nothing has landed, unless the error is ensemble.ErrUnanswered.
 func answer(ctx context.Context, err error) error {
 	_, refusal := errors.AsType[*fence.Refusal](err)
 	switch {
 	case err == nil || refusal:
 		return err
-	case errors.Is(err, errUnanswered):
+	case errors.Is(err, ensemble.ErrUnanswered):
 		return fmt.Errorf("%w: %w", checkpoint.ErrUnknown, err)
 	case errors.Is(err, errVersion):
 		return fmt.Errorf("%w: %w", checkpoint.ErrConflict, err)

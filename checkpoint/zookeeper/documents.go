@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"path"
 	"strings"
-	"sync"
 
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/internal/ensemble"
@@ -17,12 +16,9 @@ import (
 // package documentation says why that is a fence. Methods may be called from any goroutine.
 type documents struct {
 	client  *ensemble.Client
-	entries election.Cache
+	leading *election.Leading
 	dir     string
 	limit   int // bytes of data
-
-	mu      sync.Mutex
-	leading map[fence.Resource]leading // the last claim found to lead
 }
 
 // document is a named znode of documents.
@@ -40,8 +36,8 @@ const maxVersions = 1 << 31
 // newDocuments returns the documents of one kind. kind names their parent znode, which the first
 // write creates.
 func newDocuments(c *ensemble.Client, kind string, limit int) *documents {
-	return &documents{client: c, dir: path.Join(c.Root(), kind), limit: limit,
-		leading: map[fence.Resource]leading{}}
+	return &documents{client: c, leading: election.NewLeading(c), dir: path.Join(c.Root(), kind),
+		limit: limit}
 }
 
 // path returns the path of a document's znode.
@@ -94,7 +90,7 @@ func (d *documents) Take(
 	doc, err = ensemble.Ask(ctx, d.client, func(
 		ctx context.Context, s *ensemble.Session,
 	) (document, error) {
-		znode, err := d.confirm(ctx, s, c)
+		znode, err := d.leading.Confirm(ctx, s, c)
 		if err != nil {
 			return document{}, err
 		}

@@ -131,7 +131,7 @@ func (d relayed) failsToWrite(ctx context.Context, t *testing.T, term *fence.Ter
 			t.Errorf("the write returned %v, want %v", err, w)
 		}
 	}
-	if !slices.Contains(want, errUnanswered) && errors.Is(err, errUnanswered) {
+	if !slices.Contains(want, ensemble.ErrUnanswered) && errors.Is(err, errUnanswered) {
 		t.Errorf("the write returned %v, which says that it may have landed", err)
 	}
 }
@@ -195,7 +195,7 @@ func TestAWriteWithALostAnswerIsUnanswered(t *testing.T) {
 	for n := int64(2); n < 5; n++ {
 		d.relay.Set(func() { d.relay.LoseWrite = true })
 		err := d.Write(t.Context(), term.Claim(), document{"a", []byte("x"), n})
-		if !errors.Is(err, errUnanswered) {
+		if !errors.Is(err, ensemble.ErrUnanswered) {
 			t.Errorf("write %d returned %v", n, err)
 		}
 		if d.client.Current() != nil {
@@ -225,17 +225,17 @@ func TestAWriteWithoutAnAnswerInTimeIsUnanswered(t *testing.T) {
 	const soon = 1500 * time.Millisecond // late enough for the write to have been sent
 	short, cancelShort := context.WithTimeout(t.Context(), soon)
 	defer cancelShort()
-	d.failsToWrite(short, t, term, errUnanswered, context.DeadlineExceeded)
+	d.failsToWrite(short, t, term, ensemble.ErrUnanswered, context.DeadlineExceeded)
 	if d.client.Current() != s {
 		t.Error("one caller's deadline has ended the connection of all callers")
 	}
 	enough := errors.New("enough")
 	ctx, cancel := context.WithTimeoutCause(t.Context(), soon, enough)
 	defer cancel()
-	d.failsToWrite(ctx, t, term, errUnanswered, enough)
+	d.failsToWrite(ctx, t, term, ensemble.ErrUnanswered, enough)
 
 	begin := time.Now()
-	d.failsToWrite(t.Context(), t, term, errUnanswered)
+	d.failsToWrite(t.Context(), t, term, ensemble.ErrUnanswered)
 	if took := time.Since(begin); took > 30*time.Second {
 		t.Errorf("it took %v", took)
 	}
@@ -253,7 +253,7 @@ func TestAServerThatAnswersOnlyPingsIsLeft(t *testing.T) {
 	term := d.lead(t, "x")
 	before := d.client.Current()
 	d.relay.Set(func() { d.relay.Swallow = true })
-	d.failsToWrite(t.Context(), t, term, errUnanswered, ensemble.ErrSlow)
+	d.failsToWrite(t.Context(), t, term, ensemble.ErrUnanswered, ensemble.ErrSlow)
 	d.relay.Set(func() { d.relay.Swallow = false })
 	write(t, d.documents, term, 2, "y")
 	if d.client.Current() == before {

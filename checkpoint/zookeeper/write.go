@@ -17,10 +17,6 @@ var (
 	errVersion = errors.New("the document has another version")
 	// errTooLarge: the data is above the limit. Nothing was sent.
 	errTooLarge = errors.New("the document is too large")
-	// errUnanswered: the answer was lost or did not come in time. The document may have been
-	// written. It may also be written later, while the claim leads and nobody writes another
-	// version.
-	errUnanswered = errors.New("ZooKeeper's answer was lost; the document may have been written")
 )
 
 // largeRequest is a size from which on a server's limit may be the reason for a lost answer.
@@ -28,7 +24,7 @@ const largeRequest = 64 << 10
 
 // Write creates a document (version 1) or overwrites it, only if the claim leads and the stored
 // version is the one before doc.Version. The document is durable when Write returns nil. After any
-// error but errUnanswered nothing was written. Refusals are those of Confirm.
+// error but ensemble.ErrUnanswered nothing was written. Refusals are those of Confirm.
 func (d *documents) Write(ctx context.Context, c fence.Claim, doc document) error {
 	at, err := d.path(doc.Name)
 	if err != nil {
@@ -39,13 +35,13 @@ func (d *documents) Write(ctx context.Context, c fence.Claim, doc document) erro
 	}
 	znode, err := ensemble.Ask(ctx, d.client,
 		func(ctx context.Context, s *ensemble.Session) (string, error) {
-			return d.candidateOf(ctx, s, c)
+			return d.leading.Candidate(ctx, s, c)
 		})
 	if err != nil {
 		return err
 	}
 	for tries := 0; ; tries++ {
-		results, err := d.send(ctx, ensemble.CheckExists(znode), d.change(at, doc))
+		results, err := ensemble.Transact(ctx, d.client, ensemble.CheckExists(znode), d.change(at, doc))
 		switch {
 		case len(results) < 2:
 			return d.lost(doc, err)
@@ -53,7 +49,7 @@ func (d *documents) Write(ctx context.Context, c fence.Claim, doc document) erro
 			return nil
 		case errors.Is(results[0].Error, zk.ErrNoNode):
 			_, err := ensemble.Ask(ctx, d.client,
-				func(ctx context.Context, s *ensemble.Session) (any, error) { return nil, d.gone(ctx, s, c) })
+				func(ctx context.Context, s *ensemble.Session) (any, error) { return nil, d.leading.Gone(ctx, s, c) })
 			return err
 		// There was no document of this kind yet.
 		case doc.Version == 1 && tries == 0 && errors.Is(err, zk.ErrNoNode):
@@ -94,46 +90,9 @@ func (d *documents) change(at string, doc document) any {
 	return &zk.SetDataRequest{Path: at, Data: doc.Data, Version: int32(doc.Version - 2)}
 }
 
-// send sends a transaction at most once. If it returns no results, the transaction may have been
-// sent (errUnanswered), or it was not sent (any other error).
-func (d *documents) send(
-	ctx context.Context, ops ...any,
-) (results []zk.MultiResponse, answer error) {
-	_, err := ensemble.Ask(ctx, d.client, func(_ context.Context, s *ensemble.Session) (any, error) {
-		if _, _, cause := s.State(); cause != nil {
-			return nil, cause // Ask tries again with another session
-		}
-		results, answer = transact(ctx, s, ops)
-		return nil, nil // no error, so Ask does not send it again
-	})
-	if err != nil {
-		return nil, err
-	}
-	return results, answer
-}
-
-// transact waits for the answer until the caller's context ends or the request times out.
-func transact(caller context.Context, s *ensemble.Session, ops []any) ([]zk.MultiResponse, error) {
-	ctx, stop := s.Client().WithClose(caller)
-	defer stop()
-	ctx, cancel := context.WithTimeoutCause(ctx, s.Client().RequestTimeout(), ensemble.ErrSlow)
-	defer cancel()
-	results, err := ensemble.Do(ctx, s, func(conn *zk.Conn) ([]zk.MultiResponse, error) {
-		return conn.Multi(ops...)
-	})
-	// The session may not know yet that its connection broke.
-	if ensemble.Unanswered(err) && caller.Err() == nil {
-		s.Client().Drop(s)
-	}
-	if len(results) < len(ops) && !ensemble.Denied(err) {
-		return nil, fmt.Errorf("%w: %w", errUnanswered, err)
-	}
-	return results, err
-}
-
 // lost explains a write without results.
 func (d *documents) lost(doc document, err error) error {
-	if errors.Is(err, errUnanswered) && len(doc.Data) > largeRequest {
+	if errors.Is(err, ensemble.ErrUnanswered) && len(doc.Data) > largeRequest {
 		return fmt.Errorf("%w (%s has %d bytes: a server whose jute.maxbuffer is smaller than "+
 			"that breaks the connection)", err, doc.Name, len(doc.Data))
 	}

@@ -216,9 +216,7 @@ func lostReply(s *stage) {
 	}
 	c := open(s, s.f)
 	docs := c.Documents()
-	if _, err := docs.Names(s.ctx, s.folder); err != nil {
-		s.Fatal(err)
-	}
+	s.change(docs, documents.Create(s.at("before"), nil))
 	s.f.LoseReply(s, c)
 	_, err := docs.Change(s.ctx, documents.Change{Writes: []documents.Write{
 		documents.Create(s.at("a"), []byte("1")),

@@ -163,7 +163,7 @@ type faulty struct {
 	loseReply atomic.Bool
 }
 
-// config makes the next enrolment happen and its reply get lost.
+// config makes the next enrolment, or change of documents, happen and its reply get lost.
 func (f *faulty) config(cfg *pgx.ConnConfig) {
 	dial := cfg.DialFunc
 	cfg.DialFunc = func(ctx context.Context, network, addr string) (net.Conn, error) {
@@ -198,5 +198,8 @@ func (l *losing) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// enrols returns whether these bytes call enrol.
-func enrols(b []byte) bool { return bytes.Contains(b, []byte("ringfence_elections.enrol(")) }
+// enrols returns whether these bytes call enrol, or change documents.
+func enrols(b []byte) bool {
+	return bytes.Contains(b, []byte("ringfence_elections.enrol(")) ||
+		bytes.Contains(b, []byte("ringfence_elections.change_documents("))
+}

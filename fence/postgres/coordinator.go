@@ -57,6 +57,7 @@ type Coordinator struct {
 
 	campaigns *campaign.Campaigns[*session, *candidate]
 	enrolling turns
+	documents *store
 
 	mu     sync.Mutex
 	closed bool
@@ -102,6 +103,7 @@ func open(ctx context.Context, a address, o Options) (*Coordinator, error) {
 	c.log = c.log.With("postgres", a.String())
 	c.listener = &listener{c: c, wanted: map[string]map[*subscription]bool{}}
 	c.ctx, c.close = context.WithCancelCause(context.Background())
+	c.documents = &store{c}
 	c.campaigns = campaign.New(campaign.Options[*session]{
 		Open: c.openSession, Closed: c.ctx, Go: c.work.Go, Refused: refused, Log: c.log,
 	})

@@ -37,6 +37,7 @@ type Coordinator struct {
 	campaigns *campaign.Campaigns[*session, *candidate]
 	entries   election.Cache
 	leaders   ensemble.Cache[leadership]
+	documents *store
 
 	// woken is for tests: a watch has woken a waiting candidate. It may be nil.
 	woken func(r fence.Resource, holder string)
@@ -62,7 +63,7 @@ func Open(ctx context.Context, url string, o Options) (*Coordinator, error) {
 }
 
 func newCoordinator(client *ensemble.Client) *Coordinator {
-	c := &Coordinator{client: client}
+	c := &Coordinator{client: client, documents: &store{client, election.NewLeading(client)}}
 	c.campaigns = campaign.New(campaign.Options[*session]{
 		Open: c.openSession, Closed: client.Context(), Go: client.Go, Refused: election.Refused,
 		Failure: client.LastFailure, Log: client.Log(),

@@ -86,6 +86,21 @@ func (s *Session) Ensure(ctx context.Context, at string) error {
 	return s.makeNode(ctx, at)
 }
 
+// EnsureContainer creates a container, which the ensemble deletes some time after its last child,
+// and its parents if they are missing. It needs a server of version 3.5.3 or later.
+func (s *Session) EnsureContainer(ctx context.Context, at string) error {
+	if err := s.Ensure(ctx, path.Dir(at)); err != nil {
+		return err
+	}
+	_, err := Retry(ctx, s, func(conn *zk.Conn) (string, error) {
+		return conn.CreateContainer(at, nil, zk.FlagContainer, s.client.acl)
+	})
+	if errors.Is(err, zk.ErrNodeExists) {
+		return nil
+	}
+	return s.client.Explain(at, err)
+}
+
 func (s *Session) makeNode(ctx context.Context, at string) error {
 	_, err := Retry(ctx, s, func(conn *zk.Conn) (string, error) {
 		return conn.Create(at, nil, zk.FlagPersistent, s.client.acl)

@@ -367,6 +367,111 @@ drop trigger if exists removed on ringfence_elections.candidate;
 create trigger removed after delete on ringfence_elections.candidate
     referencing old table as changed for each statement execute function ringfence_elections.removed();
 
+-- change_documents makes a change of documents as a whole, while each of these terms leads. outcome
+-- is 'done', with the new versions, or why claim number place does not lead, with the leader. The
+-- change keeps the candidates' rows from being deleted until it has committed, so nobody else is
+-- elected before that. It takes the documents in the order of their paths, so two changes cannot
+-- wait for each other. If one has another version it fails with RFE04, and nothing has changed.
+create or replace function ringfence_elections.change_documents(
+    p_resources text[], p_tokens bigint[], p_issuers text[],
+    p_folders text[], p_names text[], p_versions bigint[], p_kinds integer[], p_data bytea[],
+    out outcome text, out place integer, out leader bigint, out holder text, out versions bigint[])
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+declare
+    v_timeline bigint := ringfence_elections.begin_call();
+    v_prefix text := ringfence_elections.prefix();
+    w record;
+    v_version bigint;
+begin
+    versions := array_fill(0::bigint, array[cardinality(p_names)]);
+    if cardinality(p_resources) > 0 then
+        perform ringfence_elections.front(p_resources, v_timeline);
+    end if;
+    place := 0;
+    for v_place in 1 .. cardinality(p_resources) loop
+        place := v_place;
+        outcome := ringfence_elections.leads(p_resources[place], p_tokens[place]);
+        if p_issuers[place] is distinct from (select v_prefix || i.id from ringfence_elections.issuer i) then
+            outcome := 'other issuer';
+        end if;
+        if outcome <> 'leads' then
+            select c.token, c.holder into leader, holder from ringfence_elections.candidate c
+             where c.resource = p_resources[place] order by c.token limit 1;
+            return;
+        end if;
+    end loop;
+    for w in select * from unnest(p_folders, p_names, p_versions, p_kinds, p_data) with ordinality
+                 as u(folder, name, version, kind, data, place) order by u.folder collate "C", u.name collate "C" loop
+        v_version := ringfence_elections.write_document(w.folder, w.name, w.version, w.kind, w.data);
+        if v_version is null then
+            raise exception 'the document %/% has another version', w.folder, w.name using errcode = 'RFE04';
+        end if;
+        versions[w.place] := v_version;
+        if w.kind <> 3 then
+            perform pg_notify('ringfence_d', w.folder || '/' || w.name);
+        end if;
+    end loop;
+    outcome := 'done';
+end $$;
+
+-- leads returns 'leads', 'waits' for a later candidate, 'unknown' for a token that was not counted
+-- yet, or 'gone'. If it leads, its row stays until the transaction ends.
+create or replace function ringfence_elections.leads(p_resource text, p_token bigint) returns text
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+begin
+    perform from ringfence_elections.candidate c where c.resource = p_resource and c.token = p_token for key share;
+    if found then
+        return case when exists (select from ringfence_elections.candidate c
+                                  where c.resource = p_resource and c.token < p_token) then 'waits' else 'leads' end;
+    end if;
+    return case when p_token > coalesce((select e.last from ringfence_elections.election e where e.resource = p_resource), 0)
+           then 'unknown' else 'gone' end;
+end $$;
+
+-- write_document puts (kind 1), deletes (2) or keeps (3) a document that has this version, 0 if there
+-- must be none. It returns the new version, 0 if there is none, or null if it had another.
+create or replace function ringfence_elections.write_document(
+    p_folder text, p_name text, p_version bigint, p_kind integer, p_data bytea) returns bigint
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+declare
+    v_version bigint;
+begin
+    if p_kind = 1 and p_version = 0 then
+        insert into ringfence_elections.document (folder, name, data) values (p_folder, p_name, p_data)
+            on conflict do nothing returning version into v_version;
+    elsif p_kind = 1 then
+        update ringfence_elections.document d
+           set data = p_data, version = nextval('ringfence_elections.document_version')
+         where d.folder = p_folder and d.name = p_name and d.version = p_version returning d.version into v_version;
+    elsif p_kind = 2 then
+        delete from ringfence_elections.document d
+         where d.folder = p_folder and d.name = p_name and d.version = p_version returning 0 into v_version;
+    else
+        select 0 into v_version from ringfence_elections.document d
+         where d.folder = p_folder and d.name = p_name and d.version = p_version for share;
+    end if;
+    return v_version;
+end $$;
+
+-- read_documents returns the documents of these names that exist.
+create or replace function ringfence_elections.read_documents(p_folders text[], p_names text[])
+returns table (place bigint, version bigint, data bytea)
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+begin
+    perform ringfence_elections.begin_call();
+    return query select u.place, d.version, d.data
+       from unnest(p_folders, p_names) with ordinality as u(folder, name, place)
+       join ringfence_elections.document d on d.folder = u.folder and d.name = u.name;
+end $$;
+
+-- list_documents returns the names in a folder, sorted.
+create or replace function ringfence_elections.list_documents(p_folder text) returns text[]
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+begin
+    perform ringfence_elections.begin_call();
+    return array(select d.name from ringfence_elections.document d where d.folder = p_folder order by d.name);
+end $$;
+
 -- Anybody may listen to a channel or notify one. A notice proves nothing: it only makes a client
 -- look.
 revoke all on schema ringfence_elections from public;

@@ -51,3 +51,13 @@ create table if not exists ringfence_elections.candidate (
     primary key (resource, token)
 ) with (fillfactor = 50);
 create index if not exists candidate_by_session on ringfence_elections.candidate (session);
+
+-- Documents. version is never the same twice.
+create sequence if not exists ringfence_elections.document_version as bigint;
+create table if not exists ringfence_elections.document (
+    folder  text collate "C" not null,
+    name    text collate "C" not null,
+    version bigint not null default nextval('ringfence_elections.document_version'),
+    data    bytea not null,
+    primary key (folder, name)
+) with (fillfactor = 80);

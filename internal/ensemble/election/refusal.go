@@ -1,14 +1,14 @@
-package zookeeper
+package election
 
 import (
 	"fmt"
 
 	"github.com/ringfence/ringfence/fence"
-	"github.com/ringfence/ringfence/internal/ensemble/election"
+	"github.com/ringfence/ringfence/internal/ensemble"
 )
 
 // stale is the refusal of a claim whose candidate is gone. Its token is never issued again.
-func stale(c fence.Claim, queue []election.Entry) error {
+func stale(c fence.Claim, queue []Entry) error {
 	r := &fence.Refusal{
 		Reason: fence.ReasonStale, Claim: c,
 		Message: fmt.Sprintf("stale token: the candidate of %s is gone from its election", c),
@@ -25,7 +25,7 @@ func stale(c fence.Claim, queue []election.Entry) error {
 
 // notLeader is the refusal of a claim at position i of the queue, from 0. If i is below 0, the
 // claim is not in the queue.
-func notLeader(c fence.Claim, queue []election.Entry, i int) error {
+func notLeader(c fence.Claim, queue []Entry, i int) error {
 	place := "it was never enrolled in this election"
 	if i > 0 {
 		place = fmt.Sprintf("%s waits in place %d of the queue", queue[i].Holder, i+1)
@@ -40,20 +40,20 @@ func notLeader(c fence.Claim, queue []election.Entry, i int) error {
 
 // otherIssuer is the refusal of a claim of another coordinator, or of this one before it was
 // rebuilt.
-func (d *documents) otherIssuer(claim fence.Claim, issuer fence.Issuer) error {
+func otherIssuer(client *ensemble.Client, claim fence.Claim, issuer fence.Issuer) error {
 	return &fence.Refusal{
 		Reason: fence.ReasonOtherIssuer, Claim: claim,
 		Message: fmt.Sprintf("token %s of %q comes from another issuer than this ZooKeeper",
 			claim.Token, claim.Resource),
 		Detail: fmt.Sprintf("%s at %s is %s, the token comes from %s: "+
-			"their numbers cannot be compared; nothing was changed", d.client.Root(),
-			d.client.Hosts(), issuer, claim.Issuer),
-		Hint: "campaign at the same ZooKeeper and root as the documents; " +
+			"their numbers cannot be compared; nothing was changed", client.Root(),
+			client.Hosts(), issuer, claim.Issuer),
+		Hint: "campaign at the same ZooKeeper and root as this program; " +
 			"if it was rebuilt, the token is worth nothing any more",
 	}
 }
 
-func leaderOf(r fence.Resource, queue []election.Entry) string {
+func leaderOf(r fence.Resource, queue []Entry) string {
 	if len(queue) == 0 {
 		return fmt.Sprintf("nobody leads %q now", r)
 	}

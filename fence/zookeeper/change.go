@@ -1,0 +1,172 @@
+package zookeeper
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"path"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/ringfence/ringfence/documents"
+	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/ensemble"
+)
+
+// foldersMost is how often a change is sent again because a folder was missing. The ensemble deletes
+// an empty one about once a minute.
+const foldersMost = 5
+
+// Change implements documents.Store. It is one multi, which first checks that the candidate of each
+// claim exists.
+func (s *store) Change(ctx context.Context, c documents.Change) ([]int64, error) {
+	if err := s.check(c); err != nil {
+		return nil, err
+	}
+	ops, err := s.operations(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	if len(ops) == 0 {
+		return []int64{}, nil
+	}
+	for tries := 1; ; tries++ {
+		results, err := ensemble.Transact(ctx, s.client, ops...)
+		switch failed := failedAt(results); {
+		case err == nil:
+			return versions(c, results[len(c.While):]), nil
+		case len(results) < len(ops):
+			return nil, s.lost(c, err)
+		case failed < len(c.While):
+			return nil, s.gone(ctx, c.While[failed])
+		case missingFolder(c.Writes[failed-len(c.While)], err) && tries < foldersMost:
+			if err := s.makeFolder(ctx, c.Writes[failed-len(c.While)].Path); err != nil {
+				return nil, err
+			}
+		default:
+			return nil, s.unchanged(c.Writes[failed-len(c.While)], err)
+		}
+	}
+}
+
+func (s *store) check(c documents.Change) error {
+	if err := c.Check(); err != nil {
+		return err
+	}
+	bytes := 0
+	for _, w := range c.Writes {
+		if bytes += len(w.Data); bytes > documentsLimit {
+			return fmt.Errorf("%w: the change has more than %d bytes; nothing was sent",
+				documents.ErrTooLarge, documentsLimit)
+		}
+		if w.Version > math.MaxInt32 {
+			return fmt.Errorf("%w: ZooKeeper has never given %s the version %d; nothing was sent",
+				documents.ErrConflict, w.Path, w.Version)
+		}
+	}
+	return nil
+}
+
+// operations are the parts of the multi: one for each claim, and one for each write. A claim led
+// when it was first looked up.
+func (s *store) operations(ctx context.Context, c documents.Change) (all []any, err error) {
+	for _, claim := range c.While {
+		candidate, err := ensemble.Ask(ctx, s.client, func(
+			ctx context.Context, session *ensemble.Session,
+		) (string, error) {
+			return s.leading.Candidate(ctx, session, claim)
+		})
+		if err != nil {
+			return nil, documentError(err)
+		}
+		all = append(all, ensemble.CheckExists(candidate))
+	}
+	for _, w := range c.Writes {
+		all = append(all, s.operation(w))
+	}
+	return all, nil
+}
+
+func (s *store) operation(w documents.Write) any {
+	at, stored := s.znode(w.Path), int32(w.Version-1)
+	switch {
+	case w.Kind == documents.KindKeep:
+		return &zk.CheckVersionRequest{Path: at, Version: stored}
+	case w.Kind == documents.KindDelete:
+		return &zk.DeleteRequest{Path: at, Version: stored}
+	case w.Version == 0:
+		return &zk.CreateRequest{Path: at, Data: w.Data, Acl: s.client.ACL(), Flags: zk.FlagPersistent}
+	}
+	return &zk.SetDataRequest{Path: at, Data: w.Data, Version: stored}
+}
+
+// failedAt returns which operation made a multi fail: the first with an error of its own.
+func failedAt(results []zk.MultiResponse) int {
+	for i, r := range results {
+		if r.Error != nil {
+			return i
+		}
+	}
+	return len(results)
+}
+
+// versions returns the new version of each write.
+func versions(c documents.Change, results []zk.MultiResponse) []int64 {
+	all := make([]int64, len(c.Writes))
+	for i, w := range c.Writes {
+		switch {
+		case w.Kind != documents.KindPut:
+		case w.Version == 0:
+			all[i] = 1
+		default:
+			all[i] = version(results[i].Stat)
+		}
+	}
+	return all
+}
+
+// lost explains a multi without results.
+func (s *store) lost(c documents.Change, err error) error {
+	if errors.Is(err, ensemble.ErrUnanswered) {
+		return fmt.Errorf("%w: %w", documents.ErrUnknown, err)
+	}
+	if len(c.Writes) > 0 {
+		err = s.client.Explain(s.znode(c.Writes[0].Path), err)
+	}
+	return documentError(err)
+}
+
+// gone refuses a claim whose candidate has led and is gone.
+func (s *store) gone(ctx context.Context, claim fence.Claim) error {
+	_, err := ensemble.Ask(ctx, s.client, func(
+		ctx context.Context, session *ensemble.Session,
+	) (any, error) {
+		return nil, s.leading.Gone(ctx, session, claim)
+	})
+	return documentError(err)
+}
+
+// missingFolder reports that a document could not be created because its folder is missing.
+func missingFolder(w documents.Write, err error) bool {
+	return w.Kind == documents.KindPut && w.Version == 0 && errors.Is(err, zk.ErrNoNode)
+}
+
+// makeFolder makes the folder of a document.
+func (s *store) makeFolder(ctx context.Context, document string) error {
+	_, err := ensemble.Ask(ctx, s.client, func(
+		ctx context.Context, session *ensemble.Session,
+	) (any, error) {
+		return nil, session.EnsureContainer(ctx, path.Dir(s.znode(document)))
+	})
+	return documentError(err)
+}
+
+// unchanged translates a definite answer that nothing has changed.
+func (s *store) unchanged(w documents.Write, err error) error {
+	if errors.Is(err, zk.ErrBadVersion) || errors.Is(err, zk.ErrNodeExists) ||
+		errors.Is(err, zk.ErrNoNode) {
+		return fmt.Errorf("%w: %s; nothing has changed", documents.ErrConflict, w.Path)
+	}
+	return s.client.Explain(s.znode(w.Path), err)
+}

@@ -1,0 +1,35 @@
+package zookeeper
+
+import (
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/ringfence/ringfence/documents"
+	"github.com/ringfence/ringfence/documents/documentstest"
+	"github.com/ringfence/ringfence/internal/ensemble/ensembletest"
+	"github.com/ringfence/ringfence/internal/servers/serverstest"
+)
+
+func TestZooKeeperKeepsTheContractOfDocuments(t *testing.T) {
+	ensemble := serverstest.SharedZooKeeper(t).Addr()
+	var mu sync.Mutex
+	relays := map[documents.Coordinator]*ensembletest.Relay{}
+	of := func(c documents.Coordinator) *ensembletest.Relay { mu.Lock(); defer mu.Unlock(); return relays[c] }
+	documentstest.Run(t, documentstest.Fixture{
+		Open: func(t testing.TB) documents.Coordinator {
+			r := ensembletest.NewRelay(t, ensemble)
+			c := openFor(t, "zk://"+r.Addr()+"/documents-contract", 10*time.Second)
+			mu.Lock()
+			defer mu.Unlock()
+			relays[c] = r
+			return c
+		},
+		Cut:  func(_ testing.TB, c documents.Coordinator) { of(c).Hold() },
+		Heal: func(_ testing.TB, c documents.Coordinator) { of(c).Pass() },
+		LoseReply: func(_ testing.TB, c documents.Coordinator) {
+			r := of(c)
+			r.Set(func() { r.LoseWrite = true })
+		},
+	})
+}
