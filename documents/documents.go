@@ -63,7 +63,7 @@ const MaxWrites = 100
 // Write is one part of a Change. Create, Replace, Delete and Keep make it.
 type Write struct {
 	Path    string
-	Version int64 // before the change; 0: there is no such document
+	Version int64 // before the change; 0: there is no such document; AnyVersion: of a deletion
 	Kind    Kind
 	Data    []byte
 }
@@ -89,6 +89,14 @@ func Replace(d Document, data []byte) Write {
 
 // Delete deletes a document, which must exist with this version.
 func Delete(d Document) Write { return Write{Path: d.Path, Version: d.Version, Kind: KindDelete} }
+
+// AnyVersion is the version of a deletion that does not compare it.
+const AnyVersion = -1
+
+// Remove deletes a document, which must exist, whatever its version is.
+func Remove(path string) Write {
+	return Write{Path: path, Version: AnyVersion, Kind: KindDelete}
+}
 
 // Keep makes a change fail unless the document exists with this version.
 func Keep(d Document) Write { return Write{Path: d.Path, Version: d.Version, Kind: KindKeep} }

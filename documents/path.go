@@ -70,6 +70,7 @@ func (c Change) Check() error {
 			return fmt.Errorf("%w: a write of %s has no kind", ErrBadChange, w.Path)
 		case w.Kind != KindPut && w.Version == 0:
 			return fmt.Errorf("%w: there is no version of %s to delete or to keep", ErrBadChange, w.Path)
+		case w.Version == AnyVersion && w.Kind == KindDelete:
 		case w.Version < 0:
 			return fmt.Errorf("%w: %s has no version %d", ErrBadChange, w.Path, w.Version)
 		}

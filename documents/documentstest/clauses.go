@@ -65,6 +65,9 @@ func lifeOfADocument(s *stage) {
 	s.missing("a")
 	s.change(s.here, documents.Replace(documents.Document{Path: s.at("a")}, []byte("three")))
 	s.holds("a", "three")
+	s.change(s.here, documents.Replace(s.get(s.here, "a"), []byte("four")), documents.Create(s.at("b"), nil))
+	s.change(s.there, documents.Remove(s.at("b")), documents.Keep(s.get(s.here, "a")))
+	s.missing("b")
 	all, err := s.there.Get(s.ctx, s.at("none"), s.at("a"), s.at("none"))
 	if err != nil || len(all) != 3 || all[0].Exists() || !all[1].Exists() || all[2].Exists() {
 		s.Errorf("%+v, %v", all, err)
@@ -98,6 +101,7 @@ func otherVersionIsConflict(s *stage) {
 		documents.Keep(old),
 		documents.Delete(documents.Document{Path: s.at("none"), Version: 1}),
 		documents.Keep(documents.Document{Path: s.at("none"), Version: 1}),
+		documents.Remove(s.at("none")),
 		documents.Replace(documents.Document{Path: s.at("none"), Version: 1}, []byte("bad")),
 	} {
 		s.fails(documents.ErrConflict, documents.Change{Writes: []documents.Write{w}})

@@ -108,7 +108,8 @@ func (m *Memory) Change(ctx context.Context, c documents.Change) ([]int64, error
 		}
 	}
 	for _, w := range c.Writes {
-		if have := m.all[w.Path].Version; have != w.Version {
+		have := m.all[w.Path].Version
+		if have != w.Version && (have == 0 || w.Version != documents.AnyVersion) {
 			return nil, fmt.Errorf("%w: %s has version %d, not %d",
 				documents.ErrConflict, w.Path, have, w.Version)
 		}

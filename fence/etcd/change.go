@@ -77,7 +77,11 @@ func (s *store) conditions(ctx context.Context, ch documents.Change) (all []clie
 		all = append(all, s.leading.Conditions(claim, key)...)
 	}
 	for _, w := range ch.Writes {
-		all = append(all, clientv3.Compare(clientv3.ModRevision(s.key(w.Path)), "=", w.Version))
+		is := clientv3.Compare(clientv3.ModRevision(s.key(w.Path)), "=", w.Version)
+		if w.Version == documents.AnyVersion {
+			is = clientv3.Compare(clientv3.ModRevision(s.key(w.Path)), ">", 0)
+		}
+		all = append(all, is)
 	}
 	return all, nil
 }

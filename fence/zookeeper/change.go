@@ -93,6 +93,8 @@ func (s *store) operation(w documents.Write) any {
 	switch {
 	case w.Kind == documents.KindKeep:
 		return &zk.CheckVersionRequest{Path: at, Version: stored}
+	case w.Version == documents.AnyVersion:
+		return &zk.DeleteRequest{Path: at, Version: -1}
 	case w.Kind == documents.KindDelete:
 		return &zk.DeleteRequest{Path: at, Version: stored}
 	case w.Version == 0:

@@ -429,7 +429,7 @@ begin
 end $$;
 
 -- write_document puts (kind 1), deletes (2) or keeps (3) a document that has this version, 0 if there
--- must be none. It returns the new version, 0 if there is none, or null if it had another.
+-- must be none, -1 for any. It returns the new version, 0 if there is none, or null if it had another.
 create or replace function ringfence_elections.write_document(
     p_folder text, p_name text, p_version bigint, p_kind integer, p_data bytea) returns bigint
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
@@ -445,7 +445,7 @@ begin
          where d.folder = p_folder and d.name = p_name and d.version = p_version returning d.version into v_version;
     elsif p_kind = 2 then
         delete from ringfence_elections.document d
-         where d.folder = p_folder and d.name = p_name and d.version = p_version returning 0 into v_version;
+         where d.folder = p_folder and d.name = p_name and p_version in (d.version, -1) returning 0 into v_version;
     else
         select 0 into v_version from ringfence_elections.document d
          where d.folder = p_folder and d.name = p_name and d.version = p_version for share;

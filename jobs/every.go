@@ -1,0 +1,54 @@
+package jobs
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/robfig/cron/v3"
+)
+
+// leastEvery is the shortest period of a job that repeats.
+const leastEvery = time.Second
+
+// every is when a job starts again.
+type every struct {
+	period time.Duration // 0: the schedule says
+	cron   cron.Schedule // nil: never, if the period is 0, too
+}
+
+// parseEvery reads Spec.Every. It may be empty: never.
+func parseEvery(s string) (every, error) {
+	if s == "" {
+		return every{}, nil
+	}
+	if d, err := time.ParseDuration(s); err == nil {
+		if d < leastEvery {
+			return every{}, fmt.Errorf("a job cannot start again every %s: at least %s", d, leastEvery)
+		}
+		return every{period: d}, nil
+	}
+	if strings.Contains(s, "TZ=") {
+		return every{}, fmt.Errorf("%q names a time zone: cron expressions are in UTC", s)
+	}
+	schedule, err := cron.ParseStandard(s)
+	if err != nil {
+		return every{}, fmt.Errorf("%q is neither a duration such as 15m nor a cron expression such as "+
+			"'0 3 * * *': %w", s, err)
+	}
+	return every{cron: schedule}, nil
+}
+
+// next returns when a job that was due at a time starts again, after now. It leaves out what was
+// missed. It is false if there is no such time.
+func (e every) next(due, now time.Time) (time.Time, bool) {
+	switch {
+	case e.period > 0:
+		missed := max(0, now.Sub(due)) / e.period
+		return due.Add((missed + 1) * e.period), true
+	case e.cron != nil:
+		at := e.cron.Next(now.UTC())
+		return at, !at.IsZero()
+	}
+	return time.Time{}, false
+}

@@ -1,0 +1,90 @@
+package jobs
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"runtime/debug"
+
+	"github.com/ringfence/ringfence/fence"
+)
+
+// Handler runs jobs of one kind. ctx ends with the term, with Spec.Timeout, when the job is cancelled
+// or when the worker stops; context.Cause says which. What it returns is published as JSON, if the
+// job is still this worker's.
+//
+// An error is a failure, after which the job is tried again as Spec.Retries says. Permanent marks one
+// that trying again cannot fix. A job may run more than once: its worker can be gone before the result
+// is published. Use the term for everything that it writes.
+type Handler func(ctx context.Context, r *Run) (result any, err error)
+
+// Run is one try of a job.
+type Run struct {
+	ID      ID
+	Spec    Spec
+	Attempt int // see Status.Attempt
+	Failure int // how many tries of this round have failed before
+	Term    *fence.Term
+}
+
+// Decode reads the payload into v.
+func (r *Run) Decode(v any) error {
+	if err := json.Unmarshal(r.Spec.Payload, v); err != nil {
+		return Permanent(fmt.Errorf("the payload of %s: %w", r.ID, err))
+	}
+	return nil
+}
+
+// Why the context of a Handler has ended, beside the causes of a term and of the worker's context.
+var (
+	ErrCancelled = errors.New("the job was cancelled")
+	ErrTimeout   = errors.New("the job has run for too long")
+	// ErrTakenBack: the job is no longer this worker's. What it publishes changes nothing.
+	ErrTakenBack = errors.New("the job was taken back")
+	// ErrStopping: the worker stops.
+	ErrStopping = errors.New("the worker stops")
+)
+
+type permanent struct{ error }
+
+func (p permanent) Unwrap() error { return p.error }
+
+// Permanent marks an error after which a job is not tried again. It returns nil for nil.
+func Permanent(err error) error {
+	if err == nil {
+		return nil
+	}
+	return permanent{err}
+}
+
+// call calls a handler. A panic is a failure.
+func call(ctx context.Context, h Handler, r *Run) (o outcome) {
+	defer func() {
+		if p := recover(); p != nil {
+			o = outcome{err: fmt.Errorf("the handler has panicked: %v\n%s", p, debug.Stack())}
+		}
+	}()
+	result, err := h(ctx, r)
+	if err != nil {
+		_, final := errors.AsType[permanent](err)
+		return outcome{err: err, final: final}
+	}
+	return encodeResult(result)
+}
+
+func encodeResult(result any) outcome {
+	if result == nil {
+		return outcome{}
+	}
+	b, err := json.Marshal(result)
+	if err != nil {
+		return outcome{err: fmt.Errorf("the result is not JSON: %w", err), final: true}
+	}
+	if len(b) > ResultMost {
+		return outcome{final: true, err: fmt.Errorf(
+			"the result has %d bytes, at most %d are allowed: keep it elsewhere, and return where it is",
+			len(b), ResultMost)}
+	}
+	return outcome{result: b}
+}

@@ -1,0 +1,260 @@
+package jobs
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/ringfence/ringfence/documents"
+	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/group"
+	"github.com/ringfence/ringfence/internal/backoff"
+)
+
+// Errors about jobs. None of them says that something has changed.
+var (
+	// ErrUnknownJob: the group has no job of this ID, or has forgotten it after its end.
+	ErrUnknownJob = errNoJob
+	// ErrFinished: the job has ended already, or is not at its end yet.
+	ErrFinished = errors.New("the job is in another state")
+)
+
+// Queue is the jobs of a group. Its methods may be called from any goroutine.
+type Queue struct {
+	at    documents.Coordinator
+	docs  documents.Store
+	group *group.Group
+	layout
+	now func() time.Time
+}
+
+// New returns the jobs of a group. The name is a group's (group.New). Nothing is sent.
+func New(c documents.Coordinator, name string) (*Queue, error) {
+	g, err := group.New(c, name)
+	if err != nil {
+		return nil, err
+	}
+	return &Queue{at: c, docs: c.Documents(), group: g, layout: layoutOf(name), now: time.Now}, nil
+}
+
+// Group returns the group of the workers.
+func (q *Queue) Group() *group.Group { return q.group }
+
+// Leader returns the election in which the worker that assigns is elected.
+func (q *Queue) Leader() fence.Resource { return fence.Resource("jobs_" + q.group.Name()) }
+
+// Submit hands a job in, and returns its ID once it is durable. If an unfinished job has the same
+// unique key, it returns that job's ID. It tries until ctx ends while the coordinator does not
+// answer, and hands the job in once.
+//
+// Errors: ErrBadSpec, documents.ErrTooLarge, ctx's cause, or an error of the coordinator that trying
+// again cannot fix. After ctx's cause the job may have been handed in; submit it with a unique key to
+// find out.
+func (q *Queue) Submit(ctx context.Context, spec Spec) (ID, error) {
+	if err := spec.check(); err != nil {
+		return "", err
+	}
+	id := newID(q.now())
+	if spec.Resource == "" {
+		spec.Resource = fence.Resource("job_" + id)
+	}
+	change := documents.Change{Writes: q.submit(id, spec, q.now())}
+	for failures := 1; ; failures++ {
+		_, err := q.docs.Change(ctx, change)
+		if errors.Is(err, documents.ErrConflict) {
+			var taken ID
+			if taken, err = q.taken(ctx, id, spec.Unique); taken != "" {
+				return taken, nil
+			}
+		}
+		switch {
+		case err == nil:
+			return id, nil
+		case ctx.Err() != nil:
+			return "", fmt.Errorf("submit a job to %s: %w (last: %w)", q.group.Name(), context.Cause(ctx), err)
+		case !again(err):
+			return "", fmt.Errorf("submit a job to %s: %w", q.group.Name(), err)
+		}
+		backoff.Pause(ctx, backoff.After(failures, backoff.Least, backoff.Most))
+	}
+}
+
+// taken returns the job that is there already: this one, if an answer was lost, or the one with the
+// same unique key. It returns an error to try again if that one has just ended.
+func (q *Queue) taken(ctx context.Context, id ID, key string) (ID, error) {
+	if _, err := q.get(ctx, id); err == nil || !errors.Is(err, errNoJob) {
+		return id, err
+	}
+	all, err := q.docs.Get(ctx, q.unique(key))
+	if err != nil || all[0].Exists() {
+		return ID(all[0].Data), err
+	}
+	return "", documents.ErrConflict
+}
+
+// again reports an error after which a step may be tried again, from a status that is read anew.
+func again(err error) bool {
+	return errors.Is(err, documents.ErrConflict) || errors.Is(err, documents.ErrUnknown) ||
+		errors.Is(err, documents.ErrUnreachable)
+}
+
+// Get returns a job's status.
+func (q *Queue) Get(ctx context.Context, id ID) (Status, error) {
+	r, err := q.get(ctx, id)
+	return r.Status, err
+}
+
+func (q *Queue) get(ctx context.Context, id ID) (record, error) {
+	if _, err := ParseID(string(id)); err != nil {
+		return record{}, err
+	}
+	all, err := q.docs.Get(ctx, q.status(id))
+	if err != nil {
+		return record{}, err
+	}
+	r, err := parse(all[0])
+	if err != nil {
+		return record{}, fmt.Errorf("job %s of %s: %w", id, q.group.Name(), err)
+	}
+	return r, nil
+}
+
+// Spec returns a job as it was submitted.
+func (q *Queue) Spec(ctx context.Context, id ID) (spec Spec, err error) {
+	if _, err := ParseID(string(id)); err != nil {
+		return Spec{}, err
+	}
+	all, err := q.docs.Get(ctx, q.spec(id))
+	switch {
+	case err != nil:
+		return Spec{}, err
+	case !all[0].Exists():
+		return Spec{}, fmt.Errorf("job %s of %s: %w", id, q.group.Name(), errNoJob)
+	}
+	return spec, json.Unmarshal(all[0].Data, &spec)
+}
+
+// listPage is how many statuses are read at a time.
+const listPage = 500
+
+// List calls each with the status of every job, the oldest first, until it returns an error, which
+// List returns. A status that cannot be read is left out and part of the error.
+func (q *Queue) List(ctx context.Context, each func(Status) error) error {
+	names, err := q.docs.Names(ctx, q.statuses())
+	if err != nil {
+		return err
+	}
+	var bad []error
+	for some := range slices.Chunk(names, listPage) {
+		var paths []string
+		for _, name := range some {
+			paths = append(paths, q.statuses()+"/"+name)
+		}
+		all, err := q.docs.Get(ctx, paths...)
+		if err != nil {
+			return err
+		}
+		for _, d := range all {
+			r, err := parse(d)
+			if errors.Is(err, errNoJob) {
+				continue // forgotten meanwhile
+			}
+			if err != nil {
+				bad = append(bad, err)
+				continue
+			}
+			if err := each(r.Status); err != nil {
+				return err
+			}
+		}
+	}
+	return errors.Join(bad...)
+}
+
+// Watch calls each with a job's status now and after every change, until ctx ends or each returns an
+// error, which Watch returns. The error is ErrUnknownJob once there is no such job.
+func (q *Queue) Watch(ctx context.Context, id ID, each func(Status) error) error {
+	if _, err := ParseID(string(id)); err != nil {
+		return err
+	}
+	return q.docs.Watch(ctx, q.status(id), func(d documents.Document) error {
+		r, err := parse(d)
+		if err != nil {
+			return fmt.Errorf("job %s of %s: %w", id, q.group.Name(), err)
+		}
+		return each(r.Status)
+	})
+}
+
+// Wait returns a job's status once it has ended.
+func (q *Queue) Wait(ctx context.Context, id ID) (end Status, err error) {
+	ended := errors.New("the job has ended")
+	err = q.Watch(ctx, id, func(s Status) error {
+		if end = s; s.State.Finished() {
+			return ended
+		}
+		return nil
+	})
+	if errors.Is(err, ended) {
+		err = nil
+	}
+	return end, err
+}
+
+// Cancel ends a job. One that waits is cancelled when Cancel returns. One that runs hears of it: its
+// context ends, and it is cancelled when its handler has returned. ErrFinished: it has ended before.
+func (q *Queue) Cancel(ctx context.Context, id ID) error {
+	return q.step(ctx, id, func(r record) ([]documents.Write, error) {
+		switch {
+		case r.State.Finished():
+			return nil, fmt.Errorf("%w: %s is %s", ErrFinished, id, r.State)
+		case r.State == Waiting:
+			return q.cancelNow(r, q.now()), nil
+		}
+		asked, err := q.docs.Get(ctx, q.cancelOf(id))
+		if err != nil || asked[0].Exists() {
+			return nil, err
+		}
+		// The status is kept, so that the request is not left behind by a job that ends meanwhile.
+		return []documents.Write{documents.Keep(r.doc), documents.Create(q.cancelOf(id), nil)}, nil
+	})
+}
+
+// Retry makes a job that has failed or was cancelled wait again. ErrFinished: it is in another state.
+func (q *Queue) Retry(ctx context.Context, id ID) error {
+	return q.step(ctx, id, func(r record) ([]documents.Write, error) {
+		if r.State != Failed && r.State != Cancelled {
+			return nil, fmt.Errorf("%w: %s is %s", ErrFinished, id, r.State)
+		}
+		return q.retry(r, q.now()), nil
+	})
+}
+
+// step makes a step of a job's life from its present status, and again after a conflict. It makes
+// none if next returns none.
+func (q *Queue) step(
+	ctx context.Context, id ID, next func(record) ([]documents.Write, error), while ...fence.Claim,
+) error {
+	for failures := 1; ; failures++ {
+		r, err := q.get(ctx, id)
+		if err == nil {
+			var writes []documents.Write
+			if writes, err = next(r); err != nil || len(writes) == 0 {
+				return err
+			}
+			_, err = q.docs.Change(ctx, documents.Change{While: while, Writes: writes})
+		}
+		switch {
+		case err == nil:
+			return nil
+		case ctx.Err() != nil:
+			return fmt.Errorf("job %s of %s: %w (last: %w)", id, q.group.Name(), context.Cause(ctx), err)
+		case !again(err):
+			return err
+		}
+		backoff.Pause(ctx, backoff.After(failures, backoff.Least, backoff.Most))
+	}
+}

@@ -1,0 +1,140 @@
+package jobs
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/ringfence/ringfence/documents"
+	"github.com/ringfence/ringfence/fence"
+)
+
+// Spec is a job as it is submitted. Only Kind is required.
+type Spec struct {
+	Kind    string          `json:"kind"`              // which handler of a worker runs it
+	Payload json.RawMessage `json:"payload,omitempty"` // the handler's input, at most PayloadMost bytes
+
+	// Resource is what the job leads while it runs. Two jobs with the same resource never run at
+	// once. Default: a resource of its own, job_<id>.
+	Resource fence.Resource `json:"resource,omitempty"`
+
+	Priority  int       `json:"priority,omitempty"`  // 0 to 9; a higher one is assigned first
+	NotBefore time.Time `json:"not_before,omitzero"` // by the clock of the group's leader
+	Labels    []string  `json:"labels,omitempty"`    // a worker must have all of them
+
+	Retries int      `json:"retries,omitempty"` // how often it is tried again after a failure
+	Backoff Duration `json:"backoff,omitempty"` // before the first retry; doubles each time. Default 1 s
+	Timeout Duration `json:"timeout,omitempty"` // of one try. Default: none
+
+	// Every makes the job start again: a duration such as "15m", counted from start to start, or a
+	// cron expression such as "0 3 * * *" in UTC. It ends when it is cancelled.
+	Every string `json:"every,omitempty"`
+
+	// Unique is a key that only one unfinished job of the group has. Another submission with the same
+	// key returns that job.
+	Unique string `json:"unique,omitempty"`
+
+	// Keep is how long the status stays after the end. Default 1 h.
+	Keep Duration `json:"keep,omitempty"`
+}
+
+// Limits of a Spec.
+const (
+	PayloadMost  = 200_000 // bytes
+	KindMost     = 100     // bytes
+	UniqueMost   = 500     // bytes
+	LabelsMost   = 20
+	PriorityMost = 9
+	RetriesMost  = 1000
+
+	defaultBackoff = time.Second
+	backoffMost    = time.Hour
+	defaultKeep    = time.Hour
+)
+
+// ErrBadSpec is returned for a Spec that cannot be submitted. Nothing was sent.
+var ErrBadSpec = errors.New("not a job")
+
+// Duration is a time.Duration, in JSON as text such as "1m30s".
+type Duration time.Duration
+
+// MarshalText implements encoding.TextMarshaler.
+func (d Duration) MarshalText() ([]byte, error) { return []byte(time.Duration(d).String()), nil }
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (d *Duration) UnmarshalText(text []byte) error {
+	parsed, err := time.ParseDuration(string(text))
+	*d = Duration(parsed)
+	return err
+}
+
+// check says what is wrong with a Spec, everything at once.
+func (s Spec) check() error {
+	var problems []error
+	bad := func(format string, args ...any) { problems = append(problems, fmt.Errorf(format, args...)) }
+	if s.Kind == "" || len(s.Kind) > KindMost {
+		bad("the kind %.140q has no characters, or more than %d", s.Kind, KindMost)
+	}
+	if len(s.Payload) > PayloadMost {
+		bad("the payload has %d bytes, at most %d are allowed: keep it elsewhere, and send where it is",
+			len(s.Payload), PayloadMost)
+	}
+	if len(s.Payload) > 0 && !json.Valid(s.Payload) {
+		bad("the payload is not JSON")
+	}
+	if s.Resource != "" {
+		if _, err := fence.ParseResource(string(s.Resource)); err != nil {
+			problems = append(problems, err)
+		}
+	}
+	if s.Priority < 0 || s.Priority > PriorityMost {
+		bad("the priority is %d, not 0 to %d", s.Priority, PriorityMost)
+	}
+	if s.Retries < 0 || s.Retries > RetriesMost {
+		bad("the number of retries is %d, not 0 to %d", s.Retries, RetriesMost)
+	}
+	for name, d := range map[string]Duration{"backoff": s.Backoff, "timeout": s.Timeout, "keep": s.Keep} {
+		if d < 0 {
+			bad("the %s is below 0", name)
+		}
+	}
+	if len(s.Labels) > LabelsMost || slices.ContainsFunc(s.Labels, badLabel) {
+		bad("the labels are %.140q: at most %d are allowed, of letters, digits, '.', '_', '-' and '='",
+			s.Labels, LabelsMost)
+	}
+	if len(s.Unique) > UniqueMost {
+		bad("the unique key has %d bytes, at most %d are allowed", len(s.Unique), UniqueMost)
+	}
+	if _, err := parseEvery(s.Every); err != nil {
+		problems = append(problems, err)
+	}
+	if len(problems) > 0 {
+		return fmt.Errorf("%w: %w", ErrBadSpec, errors.Join(problems...))
+	}
+	return nil
+}
+
+func badLabel(label string) bool { return documents.CheckFolder(label) != nil }
+
+// backoff is how long a job waits after so many failures.
+func (s Spec) backoff(failures int) time.Duration {
+	d := time.Duration(s.Backoff)
+	if d == 0 {
+		d = defaultBackoff
+	}
+	for range failures - 1 {
+		if d *= 2; d > backoffMost {
+			return backoffMost
+		}
+	}
+	return d
+}
+
+func (s Spec) keep() time.Duration {
+	if s.Keep == 0 {
+		return defaultKeep
+	}
+	return time.Duration(s.Keep)
+}

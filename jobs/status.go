@@ -1,0 +1,67 @@
+package jobs
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/ringfence/ringfence/fence"
+)
+
+// State is where a job is.
+//
+//	submit ──▶ waiting ──▶ assigned ──▶ running ──▶ done, failed, cancelled
+//	              ▲            │           │
+//	              └────────────┴───────────┘  its worker is gone or gives it back; it is tried again;
+//	                                          it repeats
+type State string
+
+// States of a job.
+const (
+	Waiting   State = "waiting"   // for a worker, or for its time
+	Assigned  State = "assigned"  // a worker has been told
+	Running   State = "running"   // a worker leads the job's resource
+	Done      State = "done"      // its result is published
+	Failed    State = "failed"    // it has failed more often than it may be tried again
+	Cancelled State = "cancelled" // somebody has cancelled it
+)
+
+// Finished reports whether this is the end.
+func (s State) Finished() bool { return s == Done || s == Failed || s == Cancelled }
+
+// Status is how far a job is.
+type Status struct {
+	ID       ID             `json:"id"`
+	Kind     string         `json:"kind"`
+	Resource fence.Resource `json:"resource"`
+	State    State          `json:"state"`
+	Priority int            `json:"priority,omitempty"`
+	Labels   []string       `json:"labels,omitempty"`
+	Unique   string         `json:"unique,omitempty"`
+	Every    string         `json:"every,omitempty"`
+
+	// Attempt counts assignments. What a worker publishes counts only under the present one.
+	Attempt  int    `json:"attempt,omitempty"`
+	Failures int    `json:"failures,omitempty"` // of this round
+	Lost     int    `json:"lost,omitempty"`     // how many workers were gone before they had finished
+	Rounds   int    `json:"rounds,omitempty"`   // how often a job that repeats has ended
+	Error    string `json:"error,omitempty"`    // of the last failure, at most ErrorMost bytes
+
+	Worker     fence.Token `json:"worker,omitempty"` // the ID of the member to which it is assigned
+	WorkerName string      `json:"worker_name,omitempty"`
+	Token      fence.Token `json:"token,omitempty"` // of the term under which it runs or has ended
+
+	Submitted time.Time `json:"submitted"`
+	Due       time.Time `json:"due"` // it is not assigned before
+	Started   time.Time `json:"started,omitzero"`
+	Ended     time.Time `json:"ended,omitzero"`   // of the last round
+	Expires   time.Time `json:"expires,omitzero"` // the status is deleted some time after
+
+	Result json.RawMessage `json:"result,omitempty"` // of the last round, at most ResultMost bytes
+}
+
+// Limits of a Status.
+const (
+	ResultMost = 100_000 // bytes
+	ErrorMost  = 4_000   // bytes
+	LostMost   = 20      // a job that has lost more workers has failed: it may be what ends them
+)

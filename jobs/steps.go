@@ -1,0 +1,185 @@
+package jobs
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/ringfence/ringfence/documents"
+	"github.com/ringfence/ringfence/fence"
+)
+
+// Every step of a job's life is one change of documents, made as a whole. It replaces the status
+// that its author has read, so of two steps from the same status one is a conflict. The other
+// documents say where a job stands, for those who look for work.
+
+// record is a status with its document.
+type record struct {
+	Status
+	doc documents.Document
+}
+
+// errNoJob: there is no status of this ID.
+var errNoJob = errors.New("there is no such job")
+
+// parse reads a status.
+func parse(d documents.Document) (record, error) {
+	r := record{doc: d}
+	if !d.Exists() {
+		return r, errNoJob
+	}
+	if err := json.Unmarshal(d.Data, &r.Status); err != nil {
+		return r, fmt.Errorf("%s is no status of a job: %w", d.Path, err)
+	}
+	return r, nil
+}
+
+// become replaces the status.
+func (r record) become(s Status) documents.Write { return documents.Replace(r.doc, encode(s)) }
+
+func encode(v any) []byte {
+	b, err := json.Marshal(v)
+	if err != nil { // only a RawMessage can fail, and each was checked when it came in
+		panic(err)
+	}
+	return b
+}
+
+// submit is the first step.
+func (l layout) submit(id ID, spec Spec, now time.Time) []documents.Write {
+	s := Status{
+		ID: id, Kind: spec.Kind, Resource: spec.Resource, State: Waiting, Priority: spec.Priority,
+		Labels: spec.Labels, Unique: spec.Unique, Every: spec.Every, Submitted: now, Due: spec.NotBefore,
+	}
+	if s.Due.Before(now) {
+		s.Due = now
+	}
+	writes := []documents.Write{
+		documents.Create(l.status(id), encode(s)),
+		documents.Create(l.spec(id), encode(spec)),
+		documents.Create(l.entry(s), nil),
+	}
+	if spec.Unique != "" {
+		writes = append(writes, documents.Create(l.unique(spec.Unique), []byte(id)))
+	}
+	return writes
+}
+
+// assign hands a waiting job to a worker.
+func (l layout) assign(r record, worker fence.Token, name string) []documents.Write {
+	s := r.Status
+	s.State, s.Worker, s.WorkerName = Assigned, worker, name
+	s.Attempt++
+	return []documents.Write{
+		r.become(s), documents.Remove(l.entry(r.Status)), documents.Create(l.assignment(s), nil),
+	}
+}
+
+// start says that a worker leads the job's resource.
+func (l layout) start(r record, token fence.Token, now time.Time) []documents.Write {
+	s := r.Status
+	s.State, s.Token, s.Started = Running, token, now
+	return []documents.Write{r.become(s)}
+}
+
+// giveBack makes an assigned job wait again, at once.
+func (l layout) giveBack(r record, lost bool, now time.Time) []documents.Write {
+	s := r.Status
+	if lost {
+		s.Lost++
+		s.Error = fmt.Sprintf("worker %s (%s) was gone before it had finished", r.Worker, r.WorkerName)
+		if s.Lost > LostMost {
+			return l.end(r, s, Failed, now.Add(defaultKeep), now)
+		}
+	}
+	return l.wait(r, s, now)
+}
+
+// wait makes an assigned job wait, as s, until a time.
+func (l layout) wait(r record, s Status, due time.Time) []documents.Write {
+	s.State, s.Worker, s.WorkerName, s.Due = Waiting, 0, "", due
+	return []documents.Write{
+		r.become(s), documents.Remove(l.assignment(r.Status)), documents.Create(l.entry(s), nil),
+	}
+}
+
+// outcome is how a try has ended.
+type outcome struct {
+	result json.RawMessage
+	err    error // nil: done
+	final  bool  // no further try
+}
+
+// finish ends a try of an assigned job: the job is done, waits for another try or for its next
+// round, or has failed.
+func (l layout) finish(r record, spec Spec, o outcome, now time.Time) []documents.Write {
+	s := r.Status
+	state := Done
+	s.Error, s.Result = "", o.result
+	if o.err != nil {
+		state = Failed
+		s.Failures++
+		s.Error, s.Result = shorten(o.err.Error()), r.Result
+		if s.Failures <= spec.Retries && !o.final {
+			return l.wait(r, s, now.Add(spec.backoff(s.Failures)))
+		}
+	}
+	again, _ := parseEvery(spec.Every) // it was checked when it came in
+	if due, repeats := again.next(r.Due, now); repeats {
+		s.Rounds++
+		s.Failures, s.Lost, s.Ended = 0, 0, now
+		return l.wait(r, s, due)
+	}
+	return l.end(r, s, state, now.Add(spec.keep()), now)
+}
+
+// cancelNow ends a job because somebody has cancelled it.
+func (l layout) cancelNow(r record, now time.Time) []documents.Write {
+	return l.end(r, r.Status, Cancelled, now.Add(defaultKeep), now)
+}
+
+// end ends a job as s, in this state.
+func (l layout) end(r record, s Status, state State, expires, now time.Time) []documents.Write {
+	s.State, s.Ended, s.Expires = state, now, expires
+	writes := []documents.Write{r.become(s), documents.Create(l.expiry(s), nil)}
+	switch r.State {
+	case Waiting:
+		writes = append(writes, documents.Remove(l.entry(r.Status)))
+	case Assigned, Running:
+		writes = append(writes, documents.Remove(l.assignment(r.Status)))
+	}
+	if r.Unique != "" {
+		writes = append(writes, documents.Remove(l.unique(r.Unique)))
+	}
+	return writes
+}
+
+// retry makes a job that has failed or was cancelled wait again.
+func (l layout) retry(r record, now time.Time) []documents.Write {
+	s := r.Status
+	s.State, s.Worker, s.WorkerName, s.Due = Waiting, 0, "", now
+	s.Failures, s.Lost, s.Expires = 0, 0, time.Time{}
+	writes := []documents.Write{
+		r.become(s), documents.Remove(l.expiry(r.Status)), documents.Create(l.entry(s), nil),
+	}
+	if r.Unique != "" {
+		writes = append(writes, documents.Create(l.unique(r.Unique), []byte(r.ID)))
+	}
+	return writes
+}
+
+// forget deletes what is left of a finished job.
+func (l layout) forget(r record) []documents.Write {
+	return []documents.Write{
+		documents.Delete(r.doc), documents.Remove(l.spec(r.ID)), documents.Remove(l.expiry(r.Status)),
+	}
+}
+
+// shorten cuts a text that is too long for a status.
+func shorten(text string) string {
+	if len(text) <= ErrorMost {
+		return text
+	}
+	return text[:ErrorMost-len("…")] + "…"
+}

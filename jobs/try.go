@@ -1,0 +1,148 @@
+package jobs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/ringfence/ringfence/documents"
+	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/backoff"
+)
+
+// publishMost bounds how long a worker tries to publish what a try has brought, while its term lasts.
+const publishMost = time.Minute
+
+// errNotMine: the job is not, or no longer, this try's.
+var errNotMine = errors.New("the job is not this worker's")
+
+// run runs the job until it has ended, or is another's.
+func (t *try) run() {
+	defer t.cancel(nil)
+	select {
+	case t.s.slots <- struct{}{}:
+		defer func() { <-t.s.slots }()
+		t.lead()
+	case <-t.ctx.Done():
+	}
+	q := t.s.Queue
+	switch why := context.Cause(t.ctx); {
+	case errors.Is(why, ErrStopping):
+		t.settle("given back", func(r record) []documents.Write { return q.layout.giveBack(r, false, q.now()) })
+	case errors.Is(why, ErrCancelled):
+		t.settle("cancelled", func(r record) []documents.Write { return q.cancelNow(r, q.now()) })
+	}
+}
+
+// lead stands for election for the job's resource, and runs the job in the term, again and again
+// until the job has ended or is another's.
+func (t *try) lead() {
+	s := t.s
+	for failures := 1; t.ctx.Err() == nil; failures++ {
+		first, err := s.Queue.get(t.ctx, t.id)
+		if err == nil && !t.mine(first.Status) || errors.Is(err, errNoJob) {
+			return
+		}
+		if err == nil {
+			lead := fence.Lead{
+				Elector: s.Queue.at, Resource: first.Resource, Stores: s.Stores,
+				Holder: fmt.Sprintf("%s, job %s", s.Name, t.id),
+			}
+			err = lead.Run(t.ctx, t.work)
+		}
+		if err == nil || errors.Is(err, errNotMine) || t.ctx.Err() != nil {
+			return
+		}
+		s.Log.Warn("a job could not be run; trying again", "job", string(t.id), "error", err)
+		backoff.Pause(t.ctx, backoff.After(failures, backoff.Least, backoff.Most))
+	}
+}
+
+// mine reports whether the job is assigned to this member, and has not ended.
+func (t *try) mine(s Status) bool {
+	return s.Worker == t.worker && s.Attempt == t.attempt && (s.State == Assigned || s.State == Running)
+}
+
+// step makes a step of the job, under the term, if the job is still this try's.
+func (t *try) step(
+	ctx context.Context, term *fence.Term, next func(record) []documents.Write,
+) error {
+	return t.s.Queue.step(ctx, t.id, func(r record) ([]documents.Write, error) {
+		if !t.mine(r.Status) {
+			return nil, errNotMine
+		}
+		return next(r), nil
+	}, term.Claim())
+}
+
+// work runs the job in a term, and publishes what it has brought.
+func (t *try) work(ctx context.Context, term *fence.Term) error {
+	q := t.s.Queue
+	spec, err := q.Spec(ctx, t.id)
+	if err != nil {
+		return err
+	}
+	if err := t.s.begin(t); err != nil {
+		return err
+	}
+	run := &Run{ID: t.id, Spec: spec, Term: term}
+	err = t.step(ctx, term, func(r record) []documents.Write {
+		run.Attempt, run.Failure = r.Attempt, r.Failures
+		return q.start(r, term.Token(), q.now())
+	})
+	if err != nil {
+		return err
+	}
+	o, why := t.call(ctx, run)
+	if errors.Is(why, ErrTakenBack) || errors.Is(why, fence.ErrLost) {
+		return why // whatever it has brought, it is not published
+	}
+	publishing, cancel := context.WithTimeout(term.Context(), publishMost)
+	defer cancel()
+	return t.step(publishing, term, func(r record) []documents.Write {
+		switch {
+		case o.err != nil && errors.Is(why, ErrCancelled):
+			return q.cancelNow(r, q.now())
+		case o.err != nil && errors.Is(why, ErrStopping):
+			return q.layout.giveBack(r, false, q.now())
+		}
+		return q.finish(r, spec, o, q.now())
+	})
+}
+
+// call calls the handler, and returns why its context has ended, nil if it has not.
+func (t *try) call(ctx context.Context, run *Run) (o outcome, why error) {
+	h := t.s.Handlers[run.Spec.Kind]
+	if h == nil { // it was assigned before this worker had another program
+		return outcome{err: fmt.Errorf("this worker knows no job of kind %q", run.Spec.Kind)}, nil
+	}
+	if limit := time.Duration(run.Spec.Timeout); limit > 0 {
+		limited, cancel := context.WithTimeoutCause(ctx, limit, ErrTimeout)
+		defer cancel()
+		ctx = limited
+	}
+	began := time.Now()
+	o = call(ctx, h, run)
+	if why = context.Cause(ctx); o.err != nil && errors.Is(why, ErrTimeout) {
+		o.err = fmt.Errorf("%w (%s): %w", ErrTimeout, time.Since(began).Round(time.Millisecond), o.err)
+	}
+	return o, why
+}
+
+// settle makes a step of the job without a term, if it is still this try's: no handler of this worker
+// runs it any more.
+func (t *try) settle(what string, next func(record) []documents.Write) {
+	ctx, cancel := context.WithTimeout(context.Background(), announceMost)
+	defer cancel()
+	err := t.s.Queue.step(ctx, t.id, func(r record) ([]documents.Write, error) {
+		if !t.mine(r.Status) {
+			return nil, nil
+		}
+		return next(r), nil
+	})
+	if err != nil && !errors.Is(err, errNoJob) {
+		t.s.Log.Warn("a job could not be "+what+"; it is taken back when this worker has left",
+			"job", string(t.id), "error", err)
+	}
+}
