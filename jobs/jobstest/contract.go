@@ -1,0 +1,245 @@
+package jobstest
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/ringfence/ringfence/documents"
+	"github.com/ringfence/ringfence/jobs"
+)
+
+// Fixture connects the contract to a coordinator.
+type Fixture struct {
+	// Open makes a client that shares no connection and no session with another, as a separate process
+	// would. The contract closes it.
+	Open func(t testing.TB) documents.Coordinator
+
+	// Kill makes a client vanish without a word: nothing of it reaches the coordinator any more, and
+	// its sessions end there. Clauses that need it are skipped if it is missing.
+	Kill func(t testing.TB, c documents.Coordinator)
+
+	// Expire ends the sessions of a client at the coordinator, which goes on to answer it. May be nil.
+	Expire func(t testing.TB, c documents.Coordinator)
+}
+
+// Run checks jobs on a coordinator against the contract.
+func Run(t *testing.T, f Fixture) {
+	for _, clause := range clauses {
+		t.Run(clause.name, func(t *testing.T) {
+			t.Parallel()
+			clause.run(newStage(t, f))
+		})
+	}
+}
+
+// busy is how long anything may take on a busy machine.
+const busy = 2 * time.Minute
+
+var made atomic.Int64
+
+// stage is one clause's group, with a client that submits.
+type stage struct {
+	testing.TB
+	f     Fixture
+	ctx   context.Context
+	name  string
+	queue *jobs.Queue
+}
+
+func newStage(t testing.TB, f Fixture) *stage {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 2*busy)
+	t.Cleanup(cancel)
+	s := &stage{TB: t, f: f, ctx: ctx, name: fmt.Sprintf("g%d_%d", time.Now().UnixNano(), made.Add(1))}
+	s.queue = s.open(s.connect())
+	return s
+}
+
+// connect opens a client and closes it with the test.
+func (s *stage) connect() documents.Coordinator {
+	s.Helper()
+	c := s.f.Open(s)
+	s.Cleanup(func() {
+		if err := c.Close(); err != nil {
+			s.Errorf("close the coordinator: %v", err)
+		}
+	})
+	return c
+}
+
+func (s *stage) open(c documents.Coordinator) *jobs.Queue {
+	s.Helper()
+	q, err := jobs.New(c, s.name)
+	if err != nil {
+		s.Fatal(err)
+	}
+	return q
+}
+
+// worker is a process that works.
+type worker struct {
+	s      *stage
+	at     documents.Coordinator
+	cancel context.CancelFunc
+	ended  chan struct{}
+}
+
+// works starts a worker, and stops it with the test. It waits until the group knows it.
+func (s *stage) works(w jobs.Worker) *worker {
+	s.Helper()
+	k := &worker{s: s, at: s.connect(), ended: make(chan struct{})}
+	ctx, cancel := context.WithCancel(s.ctx)
+	k.cancel = cancel
+	w.Queue = s.open(k.at)
+	if w.Name == "" {
+		w.Name = fmt.Sprint("worker-", made.Add(1))
+	}
+	go func() {
+		defer close(k.ended)
+		if err := w.Run(ctx); err != nil {
+			s.Errorf("%s: %v", w.Name, err)
+		}
+	}()
+	s.Cleanup(k.stop)
+	s.eventually(w.Name+" is a member", func() bool {
+		all, err := s.queue.Group().Members(s.ctx)
+		if err != nil {
+			s.Fatal(err)
+		}
+		for _, m := range all {
+			if m.Name == w.Name {
+				return true
+			}
+		}
+		return false
+	})
+	return k
+}
+
+// stop stops the worker in order.
+func (k *worker) stop() { k.cancel(); <-k.ended }
+
+// kill makes the worker vanish, or skips the test. Its handlers go on.
+func (k *worker) kill() {
+	k.s.Helper()
+	if k.s.f.Kill == nil {
+		k.s.Skip("the fixture has no Kill")
+	}
+	k.s.f.Kill(k.s, k.at)
+}
+
+// submit hands a job in.
+func (s *stage) submit(spec jobs.Spec) jobs.ID {
+	s.Helper()
+	if spec.Kind == "" {
+		spec.Kind = "job"
+	}
+	id, err := s.queue.Submit(s.ctx, spec)
+	if err != nil {
+		s.Fatal(err)
+	}
+	return id
+}
+
+// ends waits until a job has ended in a state.
+func (s *stage) ends(id jobs.ID, want jobs.State) jobs.Status {
+	s.Helper()
+	ctx, cancel := context.WithTimeout(s.ctx, busy)
+	defer cancel()
+	got, err := s.queue.Wait(ctx, id)
+	if err != nil || got.State != want {
+		s.Fatalf("job %s is %+v, %v; want %s", id, got, err, want)
+	}
+	return got
+}
+
+// becomes waits until a job's status is as wanted.
+func (s *stage) becomes(id jobs.ID, what string, is func(jobs.Status) bool) jobs.Status {
+	s.Helper()
+	found := errors.New("found")
+	ctx, cancel := context.WithTimeout(s.ctx, busy)
+	defer cancel()
+	var last jobs.Status
+	err := s.queue.Watch(ctx, id, func(now jobs.Status) error {
+		if last = now; is(now) {
+			return found
+		}
+		return nil
+	})
+	if !errors.Is(err, found) {
+		s.Fatalf("job %s is not %s but %+v: %v", id, what, last, err)
+	}
+	return last
+}
+
+// state waits until a job is in a state.
+func (s *stage) state(id jobs.ID, want jobs.State) jobs.Status {
+	s.Helper()
+	return s.becomes(id, string(want), func(now jobs.Status) bool { return now.State == want })
+}
+
+// eventually waits until something holds.
+func (s *stage) eventually(what string, holds func() bool) {
+	s.Helper()
+	for end := time.Now().Add(busy); !holds(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			s.Fatalf("not in time: %s", what)
+		}
+	}
+}
+
+// gate is a handler that waits to be let through, or for its context.
+type gate struct {
+	entered chan *jobs.Run
+	leave   chan struct{}
+}
+
+func newGate() *gate {
+	return &gate{entered: make(chan *jobs.Run, 1000), leave: make(chan struct{})}
+}
+
+func (g *gate) handler(ctx context.Context, r *jobs.Run) (any, error) {
+	g.entered <- r
+	select {
+	case <-g.leave:
+		return "passed", nil
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+// stubborn is handler without an ear for its context.
+func (g *gate) stubborn(_ context.Context, r *jobs.Run) (any, error) {
+	g.entered <- r
+	<-g.leave
+	return "stubborn", nil
+}
+
+func kinds(h jobs.Handler) map[string]jobs.Handler { return map[string]jobs.Handler{"job": h} }
+
+// echo returns its input.
+func echo(_ context.Context, r *jobs.Run) (any, error) { return r.Spec.Payload, nil }
+
+func number(n int) json.RawMessage { return json.RawMessage(fmt.Sprint(n)) }
+
+// tally counts what happens to each job.
+type tally struct {
+	mu sync.Mutex
+	n  map[jobs.ID]int
+}
+
+func (c *tally) add(id jobs.ID) int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.n == nil {
+		c.n = map[jobs.ID]int{}
+	}
+	c.n[id]++
+	return c.n[id]
+}
