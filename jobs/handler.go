@@ -15,7 +15,7 @@ import (
 // job is still this worker's.
 //
 // An error is a failure, after which the job is tried again as Spec.Retries says. Permanent marks one
-// that trying again cannot fix. A job may run more than once: its worker can be gone before the result
+// that trying again cannot fix. A result that comes with it is published, too. A job may run more than once: its worker can be gone before the result
 // is published. Use the term for everything that it writes.
 type Handler func(ctx context.Context, r *Run) (result any, err error)
 
@@ -66,11 +66,12 @@ func call(ctx context.Context, h Handler, r *Run) (o outcome) {
 		}
 	}()
 	result, err := h(ctx, r)
+	o = encodeResult(result)
 	if err != nil {
 		_, final := errors.AsType[permanent](err)
-		return outcome{err: err, final: final}
+		return outcome{result: o.result, err: err, final: final}
 	}
-	return encodeResult(result)
+	return o
 }
 
 func encodeResult(result any) outcome {

@@ -54,7 +54,7 @@ func (q *Queue) Leader() fence.Resource { return fence.Resource("jobs_" + q.grou
 // again cannot fix. After ctx's cause the job may have been handed in; submit it with a unique key to
 // find out.
 func (q *Queue) Submit(ctx context.Context, spec Spec) (ID, error) {
-	if err := spec.check(); err != nil {
+	if err := spec.Check(); err != nil {
 		return "", err
 	}
 	id := newID(q.now())

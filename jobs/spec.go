@@ -70,8 +70,8 @@ func (d *Duration) UnmarshalText(text []byte) error {
 	return err
 }
 
-// check says what is wrong with a Spec, everything at once.
-func (s Spec) check() error {
+// Check says what is wrong with a Spec, everything at once (ErrBadSpec). Submit calls it.
+func (s Spec) Check() error {
 	var problems []error
 	bad := func(format string, args ...any) { problems = append(problems, fmt.Errorf(format, args...)) }
 	if s.Kind == "" || len(s.Kind) > KindMost {

@@ -120,7 +120,7 @@ func (l layout) finish(r record, spec Spec, o outcome, now time.Time) []document
 	if o.err != nil {
 		state = Failed
 		s.Failures++
-		s.Error, s.Result = shorten(o.err.Error()), r.Result
+		s.Error = shorten(o.err.Error())
 		if s.Failures <= spec.Retries && !o.final {
 			return l.wait(r, s, now.Add(spec.backoff(s.Failures)))
 		}

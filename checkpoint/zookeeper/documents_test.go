@@ -131,7 +131,7 @@ func (d relayed) failsToWrite(ctx context.Context, t *testing.T, term *fence.Ter
 			t.Errorf("the write returned %v, want %v", err, w)
 		}
 	}
-	if !slices.Contains(want, ensemble.ErrUnanswered) && errors.Is(err, errUnanswered) {
+	if !slices.Contains(want, ensemble.ErrUnanswered) && errors.Is(err, ensemble.ErrUnanswered) {
 		t.Errorf("the write returned %v, which says that it may have landed", err)
 	}
 }

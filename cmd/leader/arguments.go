@@ -16,6 +16,7 @@ type request struct {
 	output   string   // table or json
 	command  []string // to run as the leader
 	again    bool     // stand for election again after a lost term
+	jobs     jobsRequest
 }
 
 // againFlag declares --again.
@@ -28,6 +29,8 @@ func (c command) parse(a cli.Arguments, r *request) (err error) {
 	switch {
 	case c.output && !a.KnownOutput():
 		return fmt.Errorf("-o is table or json, not %q", a.Output)
+	case c.takes == takesGroup:
+		return c.parseGroup(names, dashed, r)
 	case c.takes != takesResource:
 		r.task, err = c.parseTask(names, dashed)
 		return err

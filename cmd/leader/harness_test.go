@@ -10,6 +10,7 @@ import (
 
 	"github.com/ringfence/ringfence/checkpoint"
 	"github.com/ringfence/ringfence/checkpoint/checkpointtest"
+	"github.com/ringfence/ringfence/documents"
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/fence/fencetest"
 	"github.com/ringfence/ringfence/internal/cli"
@@ -78,7 +79,7 @@ func begin(t *testing.T, s setup, args ...string) *leaderRun {
 		},
 		electors: coordinators.Table{"mem": func(
 			context.Context, string, coordinators.Options,
-		) (fence.Coordinator, error) {
+		) (documents.Coordinator, error) {
 			return l.client, nil
 		}},
 		stores:   s.stores,

@@ -31,6 +31,12 @@ func (c command) more() string {
 		return runHelp
 	case c.name == "task":
 		return taskHelp
+	case c.name == "work":
+		return workHelp
+	case c.name == "submit":
+		return submitHelp
+	case c.takes == takesGroup:
+		return jobsHelp
 	case c.takes != takesResource:
 		return taskNameHelp
 	}

@@ -7,7 +7,7 @@ import (
 	"log/slog"
 	"os"
 
-	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/documents"
 	"github.com/ringfence/ringfence/internal/cli"
 	"github.com/ringfence/ringfence/internal/coordinators"
 	"github.com/ringfence/ringfence/internal/logging"
@@ -58,6 +58,7 @@ const (
 	takesFile
 	takesTask // a file, or the name of a task
 	takesNothing
+	takesGroup
 )
 
 func commands() []command {
@@ -103,6 +104,22 @@ func commands() []command {
 			run:     task((*tasks.Invocation).Restart),
 			summary: "begin a new run of a task, from its first step and initial state",
 		},
+		{
+			name: "work", arguments: "[--capacity N] [--label L,...] [--strategy S] GROUP",
+			takes: takesGroup, flags: (*request).workFlags, run: runWork,
+			summary: "run jobs of GROUP, until interrupted; one of its workers assigns them",
+		},
+		{
+			name: "submit", arguments: "[--wait] [--resource R] [--unique KEY] [--at TIME] " +
+				"[--every SPEC] [...] GROUP -- COMMAND [ARGUMENT...]",
+			takes: takesGroup, output: true, flags: (*request).submitFlags, run: submit,
+			summary: "hand in a job that runs COMMAND; print its ID",
+		},
+		{
+			name: "jobs", arguments: "GROUP [show|logs|cancel|retry ID] [-o table|json]",
+			takes: takesGroup, output: true, run: showJobs,
+			summary: "print the jobs of GROUP, or one of them; cancel one, or try it again",
+		},
 	}
 }
 
@@ -131,7 +148,7 @@ type invocation struct {
 	request
 	config      *config
 	tasks       *tasks.Invocation // nil unless the subcommand is about tasks
-	coordinator fence.Coordinator
+	coordinator documents.Coordinator
 	signals     *supervise.Signals
 	log         *slog.Logger
 }

@@ -10,7 +10,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/documents"
 	"github.com/ringfence/ringfence/fence/fencetest"
 	"github.com/ringfence/ringfence/internal/cli"
 	"github.com/ringfence/ringfence/internal/coordinators"
@@ -100,7 +100,7 @@ func TestErrorsOfTheCoordinatorContainNoSecret(t *testing.T) {
 		}, notify: supervise.Notify,
 		electors: coordinators.Table{"mem": func(
 			_ context.Context, url string, _ coordinators.Options,
-		) (fence.Coordinator, error) {
+		) (documents.Coordinator, error) {
 			return nil, errors.New("cannot parse " + url + ", not with password s3cr3t")
 		}},
 	}

@@ -16,7 +16,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/documents"
 	"github.com/ringfence/ringfence/fence/etcd"
 	"github.com/ringfence/ringfence/fence/postgres"
 	"github.com/ringfence/ringfence/fence/zookeeper"
@@ -30,7 +30,7 @@ type Options struct {
 }
 
 // Open connects to the coordinator at a URL. Its error may contain the URL's password.
-type Open func(ctx context.Context, url string, o Options) (fence.Coordinator, error)
+type Open func(ctx context.Context, url string, o Options) (documents.Coordinator, error)
 
 // Table maps URL schemes to coordinators.
 type Table map[string]Open
@@ -60,7 +60,7 @@ var Installers = map[string]Installer{
 	"postgresql": {postgres.Install, postgres.InstallSQL},
 }
 
-func openZooKeeper(ctx context.Context, url string, o Options) (fence.Coordinator, error) {
+func openZooKeeper(ctx context.Context, url string, o Options) (documents.Coordinator, error) {
 	c, err := zookeeper.Open(ctx, url, zookeeper.Options{
 		SessionTimeout: o.SessionTimeout, Logger: o.Logger,
 	})
@@ -70,7 +70,7 @@ func openZooKeeper(ctx context.Context, url string, o Options) (fence.Coordinato
 	return c, nil
 }
 
-func openEtcd(ctx context.Context, url string, o Options) (fence.Coordinator, error) {
+func openEtcd(ctx context.Context, url string, o Options) (documents.Coordinator, error) {
 	c, err := etcd.Open(ctx, url, etcd.Options{SessionTimeout: o.SessionTimeout, Logger: o.Logger})
 	if err != nil {
 		return nil, err
@@ -78,7 +78,7 @@ func openEtcd(ctx context.Context, url string, o Options) (fence.Coordinator, er
 	return c, nil
 }
 
-func openPostgres(ctx context.Context, url string, o Options) (fence.Coordinator, error) {
+func openPostgres(ctx context.Context, url string, o Options) (documents.Coordinator, error) {
 	c, err := postgres.Open(ctx, url, postgres.Options{
 		SessionTimeout: o.SessionTimeout, Logger: o.Logger,
 	})
@@ -93,7 +93,7 @@ func (t Table) Schemes() []string { return slices.Sorted(maps.Keys(t)) }
 
 // Open opens the coordinator at u, which the caller has to close. Its error contains no secret. For
 // an unknown scheme it names the known ones.
-func (t Table) Open(ctx context.Context, u settings.URL, o Options) (fence.Coordinator, error) {
+func (t Table) Open(ctx context.Context, u settings.URL, o Options) (documents.Coordinator, error) {
 	open, known := t[u.Scheme()]
 	if !known {
 		known := strings.Join(t.Schemes(), "://, ") + "://"

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/documents"
 	"github.com/ringfence/ringfence/internal/coordinators"
 )
 
@@ -20,7 +20,7 @@ func TestAnUnknownSchemeIsAnsweredWithTheKnownOnes(t *testing.T) {
 func TestErrorsContainNoSecret(t *testing.T) {
 	table := coordinators.Table{"mem": func(
 		_ context.Context, url string, _ coordinators.Options,
-	) (fence.Coordinator, error) {
+	) (documents.Coordinator, error) {
 		return nil, errors.New("cannot parse " + url + ", not with password s3cr3t")
 	}}
 	_, err := table.Open(t.Context(), "mem://u:s3cr3t@h", coordinators.Options{})

@@ -1,0 +1,183 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/ringfence/ringfence/group"
+	"github.com/ringfence/ringfence/internal/work"
+	"github.com/ringfence/ringfence/jobs"
+)
+
+// jobsRequest holds the arguments of work, submit and jobs.
+type jobsRequest struct {
+	group string
+	verb  string // of jobs; "" lists
+	id    jobs.ID
+	work  work.Work
+	wait  bool
+	spec  jobs.Spec
+	stdin string
+	env   []string
+}
+
+func (r *request) workFlags(f *flag.FlagSet) {
+	r.jobs = jobsRequest{}
+	w := &r.jobs.work
+	f.IntVar(&w.Capacity, "capacity", 4, "")
+	f.StringVar(&w.Strategy, "strategy", "least-loaded", "")
+	f.Func("label", "", labels(&w.Labels))
+}
+
+func (r *request) submitFlags(f *flag.FlagSet) {
+	r.jobs = jobsRequest{}
+	s := &r.jobs.spec
+	f.BoolVar(&r.jobs.wait, "wait", false, "")
+	f.StringVar((*string)(&s.Resource), "resource", "", "")
+	f.StringVar(&s.Unique, "unique", "", "")
+	f.Func("at", "", func(text string) (err error) { s.NotBefore, err = parseTime(text); return err })
+	f.StringVar(&s.Every, "every", "", "")
+	f.IntVar(&s.Priority, "priority", 0, "")
+	f.IntVar(&s.Retries, "retries", 0, "")
+	f.TextVar(&s.Backoff, "backoff", jobs.Duration(0), "")
+	f.TextVar(&s.Timeout, "timeout", jobs.Duration(0), "")
+	f.TextVar(&s.Keep, "keep", jobs.Duration(0), "")
+	f.Func("label", "", labels(&s.Labels))
+	f.StringVar(&r.jobs.stdin, "stdin", "", "")
+	f.Func("env", "", func(entry string) error {
+		if name, _, ok := strings.Cut(entry, "="); !ok || name == "" {
+			return errors.New("it has the form NAME=value")
+		}
+		r.jobs.env = append(r.jobs.env, entry)
+		return nil
+	})
+}
+
+func labels(into *[]string) func(string) error {
+	return func(text string) error {
+		*into = append(*into, strings.Split(text, ",")...)
+		return nil
+	}
+}
+
+// parseTime reads a time, such as 2026-12-24T18:00:00Z, or how long from now it is, such as 10m.
+func parseTime(text string) (time.Time, error) {
+	if d, err := time.ParseDuration(text); err == nil {
+		return time.Now().Add(d), nil
+	}
+	t, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		return t, errors.New("it is a time such as 2026-12-24T18:00:00Z, or a duration from now such as 10m")
+	}
+	return t, nil
+}
+
+// verbs are what jobs does with one job.
+var verbs = map[string]func(*work.Invocation, context.Context, jobs.ID) int{
+	"show": (*work.Invocation).Show, "logs": (*work.Invocation).Logs,
+	"cancel": (*work.Invocation).Cancel, "retry": (*work.Invocation).Retry,
+}
+
+// parseGroup reads the arguments of work, submit and jobs.
+func (c command) parseGroup(names []string, dashed bool, r *request) error {
+	most := 1
+	if c.name == "jobs" {
+		most = 3
+	}
+	switch {
+	case len(names) == 0:
+		return errors.New("GROUP is missing")
+	case len(names) > 1 && c.name == "submit" && !dashed:
+		return fmt.Errorf("put -- before the command: leader submit %s -- %s", names[0], names[1])
+	case len(names) > most:
+		return fmt.Errorf("%q is one argument too many", names[most])
+	case dashed && c.name != "submit":
+		return fmt.Errorf("%s takes no command", c.name)
+	}
+	r.jobs.group = names[0]
+	if _, err := group.New(nil, names[0]); err != nil {
+		return err
+	}
+	switch c.name {
+	case "submit":
+		return r.parseCommand()
+	case "work":
+		_, err := jobs.NewStrategy(r.jobs.work.Strategy)
+		if err == nil && r.jobs.work.Capacity < 1 {
+			err = fmt.Errorf("--capacity is %d: at least 1", r.jobs.work.Capacity)
+		}
+		return err
+	}
+	return r.parseVerb(names[1:])
+}
+
+func (r *request) parseVerb(names []string) (err error) {
+	switch {
+	case len(names) == 0:
+		return nil
+	case verbs[names[0]] == nil:
+		return fmt.Errorf("%q is none of show, logs, cancel and retry", names[0])
+	case len(names) == 1:
+		return fmt.Errorf("the ID of the job is missing: leader jobs %s %s ID", r.jobs.group, names[0])
+	}
+	r.jobs.verb = names[0]
+	r.jobs.id, err = jobs.ParseID(names[1])
+	return err
+}
+
+// parseCommand makes the job of submit.
+func (r *request) parseCommand() error {
+	if len(r.command) == 0 {
+		return errors.New("the command is missing: leader submit GROUP -- COMMAND")
+	}
+	c := work.Command{Argv: slices.Clone(r.command), Env: r.jobs.env}
+	if r.jobs.stdin != "" {
+		if !json.Valid([]byte(r.jobs.stdin)) {
+			return errors.New("--stdin is not JSON")
+		}
+		c.Stdin = json.RawMessage(r.jobs.stdin)
+	}
+	payload, err := json.Marshal(c)
+	r.jobs.spec.Kind, r.jobs.spec.Payload = work.CommandKind, payload
+	if err != nil {
+		return err
+	}
+	return r.jobs.spec.Check()
+}
+
+// invoke prepares an invocation of package work.
+func (p *program) invoke(inv *invocation) *work.Invocation {
+	c := inv.config
+	return &work.Invocation{
+		Settings: work.Settings{
+			Holder: c.Holder, OnDisconnect: c.OnDisconnect, Grace: c.Grace, Margin: c.margin(),
+			Patience: c.SessionTimeout,
+		},
+		Group: inv.jobs.group, Coordinator: inv.coordinator, Output: inv.output, Log: inv.log, Env: p.Env,
+		Stores: p.stores.Raisers(c.Stores, inv.coordinator, c.RaiseTimeout),
+		Stdout: p.Stdout, Stderr: p.Stderr,
+	}
+}
+
+// runWork implements the subcommand work.
+func runWork(p *program, ctx context.Context, inv *invocation) int {
+	inv.logSettings(ctx)
+	return p.invoke(inv).Work(ctx, inv.jobs.work)
+}
+
+func submit(p *program, ctx context.Context, inv *invocation) int {
+	return p.invoke(inv).Submit(ctx, inv.jobs.spec, inv.jobs.wait)
+}
+
+func showJobs(p *program, ctx context.Context, inv *invocation) int {
+	if inv.jobs.verb == "" {
+		return p.invoke(inv).List(ctx)
+	}
+	return verbs[inv.jobs.verb](p.invoke(inv), ctx, inv.jobs.id)
+}

@@ -1,0 +1,40 @@
+package work
+
+import (
+	"context"
+
+	"github.com/ringfence/ringfence/internal/cli"
+	"github.com/ringfence/ringfence/internal/supervise"
+	"github.com/ringfence/ringfence/jobs"
+)
+
+// Work are the flags of leader work.
+type Work struct {
+	Capacity int
+	Labels   []string
+	Strategy string
+}
+
+// Work runs jobs until ctx ends.
+func (v *Invocation) Work(ctx context.Context, w Work) int {
+	q, err := v.queue()
+	if err != nil {
+		return cli.Failed(ctx, v.Log, "work", err)
+	}
+	strategy, err := jobs.NewStrategy(w.Strategy)
+	if err != nil {
+		return cli.Failed(ctx, v.Log, "work", err)
+	}
+	reaper, stop := supervise.StartReaper()
+	defer stop()
+	c := commands{settings: v.Settings, reaper: reaper, env: v.Env, log: v.Log}
+	worker := jobs.Worker{
+		Queue: q, Name: v.Settings.Holder, Capacity: w.Capacity, Labels: w.Labels, Stores: v.Stores,
+		Strategy: strategy, Log: v.Log, Handlers: map[string]jobs.Handler{CommandKind: c.handle},
+	}
+	v.Log.Info("working", "group", v.Group, "capacity", w.Capacity)
+	if err := worker.Run(ctx); err != nil {
+		return cli.Failed(ctx, v.Log, "work for "+v.Group, err)
+	}
+	return cli.Failed(ctx, v.Log, "go on", context.Cause(ctx)) // a signal, which has its exit code
+}
