@@ -22,7 +22,7 @@ func CheckFolder(folder string) error {
 	for segment := range strings.SplitSeq(folder, "/") {
 		if !good(segment) {
 			return fmt.Errorf("%w: %.140q in %.140q: a name has letters, digits, '.', '_', '-' and '=', "+
-				"at most %d bytes, and is neither . nor ..", ErrBadPath, segment, folder, segmentMost)
+				"at most %d bytes, and is not one dot or two", ErrBadPath, segment, folder, segmentMost)
 		}
 	}
 	return nil

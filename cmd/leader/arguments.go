@@ -17,6 +17,7 @@ type request struct {
 	command  []string // to run as the leader
 	again    bool     // stand for election again after a lost term
 	jobs     jobsRequest
+	listen   string // of serve
 }
 
 // againFlag declares --again.
@@ -31,6 +32,8 @@ func (c command) parse(a cli.Arguments, r *request) (err error) {
 		return fmt.Errorf("-o is table or json, not %q", a.Output)
 	case c.takes == takesGroup:
 		return c.parseGroup(names, dashed, r)
+	case c.takes == takesAddress:
+		return c.parseListen(names, dashed, r)
 	case c.takes != takesResource:
 		r.task, err = c.parseTask(names, dashed)
 		return err

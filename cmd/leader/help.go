@@ -37,6 +37,8 @@ func (c command) more() string {
 		return submitHelp
 	case c.takes == takesGroup:
 		return jobsHelp
+	case c.takes == takesAddress:
+		return serveHelp
 	case c.takes != takesResource:
 		return taskNameHelp
 	}

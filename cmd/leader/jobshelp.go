@@ -38,3 +38,8 @@ const jobsHelp = `show prints a job with its payload and result; logs prints the
 command has written to each stream, once it has ended; cancel ends a job, a running one by TERM and
 KILL; retry makes a job wait again that has failed or was cancelled.
 `
+
+const serveHelp = `The default address is 127.0.0.1:8480. Whoever may send requests can run commands on the
+workers: on any other address than a loopback one, LEADER_HTTP_TOKEN is required. There is no TLS; put
+a proxy in front that has it. GET /openapi.yaml describes the API.
+`

@@ -59,6 +59,7 @@ const (
 	takesTask // a file, or the name of a task
 	takesNothing
 	takesGroup
+	takesAddress
 )
 
 func commands() []command {
@@ -119,6 +120,11 @@ func commands() []command {
 			name: "jobs", arguments: "GROUP [show|logs|cancel|retry ID] [-o table|json]",
 			takes: takesGroup, output: true, run: showJobs,
 			summary: "print the jobs of GROUP, or one of them; cancel one, or try it again",
+		},
+		{
+			name: "serve", arguments: "[--listen ADDRESS]", takes: takesAddress,
+			flags: (*request).serveFlags, run: serve,
+			summary: "serve the HTTP API of jobs, of every group, until interrupted",
 		},
 	}
 }

@@ -25,6 +25,7 @@ type config struct {
 	Journal        settings.URL     `env:"LEADER_JOURNAL"`
 	Redis          settings.URL     `env:"LEADER_REDIS"`
 	Holder         string           `env:"LEADER_HOLDER"`
+	HTTPToken      settings.Secret  `env:"LEADER_HTTP_TOKEN"`
 	Log            slog.Level       `env:"LEADER_LOG" envDefault:"info"`
 
 	electors, stores, journals []string // the known schemes

@@ -60,7 +60,7 @@ func task(
 
 // loadTask reads the task file, if one is named.
 func (p *program) loadTask(c command, inv *invocation) error {
-	if c.takes == takesResource || c.takes == takesGroup {
+	if c.takes == takesResource || c.takes == takesGroup || c.takes == takesAddress {
 		return nil
 	}
 	inv.tasks = &tasks.Invocation{

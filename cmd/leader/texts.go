@@ -60,6 +60,11 @@ var texts = settings.Texts{
 		Default: "host name:process id",
 		Meaning: "name of this process in status and logs",
 	},
+	"LEADER_HTTP_TOKEN": {
+		Meaning: `
+			what clients of leader serve have to send: Authorization: Bearer TOKEN. Needed unless it
+			listens on the loopback interface alone`,
+	},
 	"LEADER_LOG": {
 		Meaning: `
 			debug, info, warn or error. The log goes to stderr: text on a terminal, JSON elsewhere`,

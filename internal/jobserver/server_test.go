@@ -1,0 +1,195 @@
+package jobserver
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"reflect"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.yaml.in/yaml/v4"
+
+	"github.com/ringfence/ringfence/fence/fencetest"
+	"github.com/ringfence/ringfence/jobs"
+)
+
+// serve starts the API on a coordinator in memory, with a worker that echoes.
+func serve(t *testing.T, token string) (url string, worker func(context.Context) error) {
+	t.Helper()
+	m := fencetest.NewMemory(10 * time.Second)
+	c := m.Open()
+	ctx, cancel := context.WithCancel(t.Context())
+	s := &Server{Coordinator: c, Token: token, Patience: 30 * time.Second, Log: slog.New(slog.DiscardHandler)}
+	h := httptest.NewServer(s.Handler(ctx))
+	t.Cleanup(func() { cancel(); h.Close(); c.Close() })
+	q, err := jobs.New(c, "nightly")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return h.URL, jobs.Worker{Queue: q, Name: "w", Handlers: map[string]jobs.Handler{
+		"echo": func(_ context.Context, r *jobs.Run) (any, error) { return r.Spec.Payload, nil },
+	}}.Run
+}
+
+// ask sends a request, and returns the code and the answer.
+func ask(t *testing.T, method, url, body string) (int, map[string]any) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Content-Type", "application/json")
+	got, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer got.Body.Close()
+	var answer map[string]any
+	if err := json.NewDecoder(got.Body).Decode(&answer); err != nil {
+		t.Fatalf("%s %s: %v", method, url, err)
+	}
+	return got.StatusCode, answer
+}
+
+func TestAJobIsHandedInAndFollowed(t *testing.T) {
+	url, work := serve(t, "")
+	all := url + "/v1/groups/nightly/jobs"
+	code, got := ask(t, "POST", all, `{"kind":"echo","payload":{"n":1},"unique":"k"}`)
+	id, _ := got["id"].(string)
+	if code != http.StatusCreated || id == "" {
+		t.Fatal(code, got)
+	}
+	if _, again := ask(t, "POST", all, `{"kind":"echo","unique":"k"}`); again["id"] != id {
+		t.Errorf("the same key: %v", again)
+	}
+	if code, got := ask(t, "GET", all+"/"+id, ""); code != http.StatusOK || got["state"] != "waiting" {
+		t.Error(code, got)
+	}
+	if code, got := ask(t, "GET", all, ""); code != http.StatusOK || len(got["jobs"].([]any)) != 1 {
+		t.Error(code, got)
+	}
+	if code, got := ask(t, "POST", all+"/"+id+"/retry", "{}"); code != http.StatusConflict {
+		t.Error(code, got)
+	}
+
+	ctx, cancel := context.WithCancel(t.Context())
+	var working sync.WaitGroup
+	working.Go(func() { _ = work(ctx) })
+	defer working.Wait()
+	defer cancel()
+	stream, err := http.Get(all + "/" + id + "/events")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stream.Body.Close()
+	var last map[string]any
+	for lines := bufio.NewScanner(stream.Body); lines.Scan(); {
+		if text, ok := strings.CutPrefix(lines.Text(), "data: "); ok {
+			if err := json.Unmarshal([]byte(text), &last); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if last["state"] != "done" || !reflect.DeepEqual(last["result"], map[string]any{"n": 1.0}) {
+		t.Errorf("the last event is %v", last)
+	}
+	if _, ok := last["token"].(string); !ok {
+		t.Errorf("the token is %T, no string", last["token"])
+	}
+	if code, got := ask(t, "GET", url+"/v1/groups/nightly/workers", ""); code != http.StatusOK ||
+		len(got["workers"].([]any)) != 1 {
+		t.Error(code, got)
+	}
+	if code, got := ask(t, "POST", all+"/"+id+"/cancel", "{}"); code != http.StatusConflict {
+		t.Error(code, got)
+	}
+}
+
+func TestBadRequestsAreRefused(t *testing.T) {
+	url, _ := serve(t, "")
+	all := url + "/v1/groups/nightly/jobs"
+	for body, want := range map[string]int{
+		`{`:                        http.StatusBadRequest,
+		`{"kind":"a"} x`:           http.StatusBadRequest,
+		`{"kind":"a","unknown":1}`: http.StatusBadRequest,
+		`{"kind":""}`:              http.StatusBadRequest,
+		`{"kind":"a","payload":"` + strings.Repeat("x", jobs.PayloadMost) + `"}`: http.StatusBadRequest,
+		`{"kind":"a","payload":"` + strings.Repeat("x", bodyMost) + `"}`:         http.StatusRequestEntityTooLarge,
+	} {
+		if code, got := ask(t, "POST", all, body); code != want || got["error"] == "" {
+			t.Errorf("%.40s: %d, %.200v", body, code, got)
+		}
+	}
+	for path, want := range map[string]int{
+		"/v1/groups/Bad/jobs":                                       http.StatusBadRequest,
+		"/v1/groups/nightly/jobs/short":                             http.StatusBadRequest,
+		"/v1/groups/nightly/jobs/00000000000000000000000000":        http.StatusNotFound,
+		"/v1/groups/nightly/jobs/00000000000000000000000000/events": http.StatusNotFound,
+	} {
+		if code, got := ask(t, "GET", url+path, ""); code != want {
+			t.Errorf("%s: %d, %v", path, code, got)
+		}
+	}
+	got, err := http.Post(all, "text/plain", strings.NewReader(`{"kind":"a"}`)) // as a form of a foreign page
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer got.Body.Close()
+	if got.StatusCode != http.StatusUnsupportedMediaType {
+		t.Error(got.Status)
+	}
+}
+
+func TestOnlyTheTokenOpensTheAPI(t *testing.T) {
+	url, _ := serve(t, "s3cret")
+	for header, want := range map[string]int{
+		"": http.StatusUnauthorized, "Bearer wrong": http.StatusUnauthorized, "Bearer s3cret": http.StatusOK,
+	} {
+		r, err := http.NewRequestWithContext(t.Context(), "GET", url+"/v1/groups/nightly/jobs", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Authorization", header)
+		got, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, _ := io.ReadAll(got.Body)
+		got.Body.Close()
+		if got.StatusCode != want || strings.Contains(string(text), "s3cret") {
+			t.Errorf("%q: %s %s", header, got.Status, text)
+		}
+	}
+}
+
+// The description names what the types have.
+func TestOpenAPIDescribesTheTypes(t *testing.T) {
+	var doc struct {
+		Components struct {
+			Schemas map[string]struct{ Properties map[string]any }
+		}
+	}
+	if err := yaml.Unmarshal(openAPI, &doc); err != nil {
+		t.Fatal(err)
+	}
+	for name, of := range map[string]any{"Spec": jobs.Spec{}, "Status": jobs.Status{}} {
+		described := doc.Components.Schemas[name].Properties
+		for f := range reflect.TypeOf(of).Fields() {
+			tag, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+			if described[tag] == nil {
+				t.Errorf("%s.%s is not described", name, tag)
+			}
+			delete(described, tag)
+		}
+		for left := range described {
+			t.Errorf("%s.%s does not exist", name, left)
+		}
+	}
+}
