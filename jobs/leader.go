@@ -359,7 +359,7 @@ func (a *assigner) releaseOne(worker fence.Token, cancelled map[string]bool) err
 		case cancelled[string(r.ID)]:
 			return a.q.cancelNow(r, now)
 		}
-		return a.q.layout.giveBack(r, true, now)
+		return a.q.giveBack(r, true, now)
 	}, func(moved []ID) {
 		a.log.Warn("a worker is gone; its jobs wait again", "worker", worker.String(), "jobs", len(moved))
 	})
@@ -458,8 +458,38 @@ func (a *assigner) refresh() error {
 	return nil
 }
 
-// sweep forgets finished jobs whose time is over.
+// sweep forgets what nobody needs any more.
 func (a *assigner) sweep() error {
+	if err := a.sweepDraining(); err != nil {
+		return err
+	}
+	return a.sweepFinished()
+}
+
+// sweepDraining forgets that workers stop which have gone before anything was assigned to them.
+func (a *assigner) sweepDraining() error {
+	a.mu.Lock()
+	var writes []documents.Write
+	for _, name := range a.view.draining {
+		id, err := fence.ParseToken(name)
+		_, member := a.view.members[id]
+		if err == nil && !member && a.workers[id] == nil && len(writes) < documents.MaxWrites {
+			writes = append(writes, documents.Remove(a.q.draining()+"/"+name))
+		}
+	}
+	a.mu.Unlock()
+	if len(writes) == 0 {
+		return nil
+	}
+	_, err := a.q.docs.Change(a.ctx, documents.Change{While: []fence.Claim{a.claim}, Writes: writes})
+	if errors.Is(err, documents.ErrConflict) {
+		return nil // somebody else has; the watch will show it
+	}
+	return err
+}
+
+// sweepFinished forgets finished jobs whose time is over.
+func (a *assigner) sweepFinished() error {
 	names, err := a.q.docs.Names(a.ctx, a.q.finished())
 	if err != nil {
 		return err

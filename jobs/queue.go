@@ -207,11 +207,15 @@ func (q *Queue) Wait(ctx context.Context, id ID) (end Status, err error) {
 // Cancel ends a job. One that waits is cancelled when Cancel returns. One that runs hears of it: its
 // context ends, and it is cancelled when its handler has returned. ErrFinished: it has ended before.
 func (q *Queue) Cancel(ctx context.Context, id ID) error {
+	sent := false // a change, of which the answer may have been lost
 	return q.step(ctx, id, func(r record) ([]documents.Write, error) {
 		switch {
+		case r.State == Cancelled && sent:
+			return nil, nil
 		case r.State.Finished():
 			return nil, fmt.Errorf("%w: %s is %s", ErrFinished, id, r.State)
 		case r.State == Waiting:
+			sent = true
 			return q.cancelNow(r, q.now()), nil
 		}
 		asked, err := q.docs.Get(ctx, q.cancelOf(id))
@@ -225,11 +229,16 @@ func (q *Queue) Cancel(ctx context.Context, id ID) error {
 
 // Retry makes a job that has failed or was cancelled wait again. ErrFinished: it is in another state.
 func (q *Queue) Retry(ctx context.Context, id ID) error {
+	sent := false // a change, of which the answer may have been lost
 	return q.step(ctx, id, func(r record) ([]documents.Write, error) {
-		if r.State != Failed && r.State != Cancelled {
-			return nil, fmt.Errorf("%w: %s is %s", ErrFinished, id, r.State)
+		switch {
+		case r.State == Failed || r.State == Cancelled:
+			sent = true
+			return q.retry(r, q.now()), nil
+		case sent:
+			return nil, nil
 		}
-		return q.retry(r, q.now()), nil
+		return nil, fmt.Errorf("%w: %s is %s", ErrFinished, id, r.State)
 	})
 }
 
@@ -258,3 +267,6 @@ func (q *Queue) step(
 		backoff.Pause(ctx, backoff.After(failures, backoff.Least, backoff.Most))
 	}
 }
+
+// returned is the step of a worker that does not run a job to its end.
+func (q *Queue) returned(r record) []documents.Write { return q.giveBack(r, false, q.now()) }

@@ -29,7 +29,7 @@ func (t *try) run() {
 	q := t.s.Queue
 	switch why := context.Cause(t.ctx); {
 	case errors.Is(why, ErrStopping):
-		t.settle("given back", func(r record) []documents.Write { return q.layout.giveBack(r, false, q.now()) })
+		t.settle("given back", q.returned)
 	case errors.Is(why, ErrCancelled):
 		t.settle("cancelled", func(r record) []documents.Write { return q.cancelNow(r, q.now()) })
 	}
@@ -105,7 +105,7 @@ func (t *try) work(ctx context.Context, term *fence.Term) error {
 		case o.err != nil && errors.Is(why, ErrCancelled):
 			return q.cancelNow(r, q.now())
 		case o.err != nil && errors.Is(why, ErrStopping):
-			return q.layout.giveBack(r, false, q.now())
+			return q.returned(r)
 		}
 		return q.finish(r, spec, o, q.now())
 	})

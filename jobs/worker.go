@@ -3,6 +3,7 @@ package jobs
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -257,6 +258,9 @@ func (s *shift) drain(worker fence.Token) {
 	}
 	s.mu.Unlock()
 	<-ended
+	if worker != 0 {
+		s.returnRest(worker)
+	}
 }
 
 // announceMost bounds how long a worker that stops tries to say so.
@@ -266,11 +270,35 @@ const announceMost = 2 * time.Second
 func (s *shift) announce(worker fence.Token) {
 	ctx, cancel := context.WithTimeout(context.Background(), announceMost)
 	defer cancel()
-	_, err := s.Queue.docs.Change(ctx, documents.Change{
+	change := documents.Change{
 		Writes: []documents.Write{documents.Create(s.Queue.draining()+"/"+worker.String(), nil)},
-	})
+	}
+	for failures := 1; ; failures++ {
+		_, err := s.Queue.docs.Change(ctx, change)
+		if err == nil || errors.Is(err, documents.ErrConflict) { // an answer was lost
+			return
+		}
+		if !again(err) || ctx.Err() != nil {
+			s.Log.Warn("could not say that this worker stops", "error", err)
+			return
+		}
+		backoff.Pause(ctx, backoff.After(failures, backoff.Least, backoff.Most))
+	}
+}
+
+// returnRest gives back what was assigned to this worker and never begun.
+func (s *shift) returnRest(worker fence.Token) {
+	ctx, cancel := context.WithTimeout(context.Background(), announceMost)
+	defer cancel()
+	names, err := s.Queue.docs.Names(ctx, s.Queue.layout.assigned(worker))
 	if err != nil {
-		s.Log.Warn("could not say that this worker stops", "error", err)
+		return // the one who assigns takes it back
+	}
+	for _, name := range names {
+		if id, attempt, ok := parseAssignment(name); ok {
+			t := &try{s: s, id: id, attempt: attempt, worker: worker}
+			t.settle("given back", t.s.Queue.returned)
+		}
 	}
 }
 
