@@ -50,7 +50,7 @@ var allowed = map[string][]string{
 	"group":                   {"fence", "documents"},
 	"jobs": {"fence", "documents", "group", "internal/backoff", "github.com/robfig/cron/v3",
 		"golang.org/x/sync/errgroup"},
-	"jobs/jobstest": {"fence", "documents", "jobs"},
+	"jobs/jobstest":      {"fence", "documents", "jobs"},
 	"internal/jobserver": {"fence", "documents", "group", "jobs"},
 	"internal/work": {"fence", "documents", "jobs", "internal/cli", "internal/environ",
 		"internal/supervise"},

@@ -80,6 +80,13 @@ func (e Elected) Issuer(ctx context.Context) (fence.Issuer, error) {
 // Verifies returns true.
 func (e Elected) Verifies() bool { return true }
 
+// Leaders asks the coordinator who leads (fence.Observer).
+func (e Elected) Leaders(
+	ctx context.Context, rs ...fence.Resource,
+) (fence.Issuer, []fence.Candidate, error) {
+	return e.Observer.Leaders(ctx, rs...)
+}
+
 // Verify asks the coordinator in one linearizable read. Each token must be the one that leads.
 func (e Elected) Verify(ctx context.Context, presented []Presented) ([]fence.Claim, error) {
 	resources := make([]fence.Resource, len(presented))

@@ -155,10 +155,20 @@ func known(t fence.Token) any {
 // electionsMost is for how many resources the coordinator is asked at a time.
 const electionsMost = 1000
 
+// electing is an authority that asks a coordinator.
+type electing interface {
+	Leaders(context.Context, ...fence.Resource) (fence.Issuer, []fence.Candidate, error)
+}
+
+var (
+	_ electing = marks.Elected{}
+	_ electing = &marks.Keeping{}
+)
+
 // elections asks the coordinator for the leaders of the resources that have a mark, and of those that
 // the guard is configured for.
 func (p *Protocol) elections(ctx context.Context) (rows console.Rows, err error) {
-	elected, ok := p.o.Admission.Authority.(marks.Elected)
+	coordinator, ok := p.o.Admission.Authority.(electing)
 	if !ok {
 		rows.Notice = "this guard has no coordinator (GUARD_COORDINATOR)"
 		return rows, nil
@@ -177,7 +187,7 @@ func (p *Protocol) elections(ctx context.Context) (rows console.Rows, err error)
 		rows.Notice = fmt.Sprintf("the first %d of %d resources", electionsMost, n)
 		resources = resources[:electionsMost]
 	}
-	issuer, leaders, err := elected.Observer.Leaders(ctx, resources...)
+	issuer, leaders, err := coordinator.Leaders(ctx, resources...)
 	if err != nil {
 		return rows, fmt.Errorf("the coordinator did not answer: %w", err)
 	}
