@@ -73,7 +73,11 @@ func measure(
 		}
 		cells = append(cells, some...)
 	}
-	if len(cells) == 0 {
+	endings, err := measureEndings(ctx, r, o, progress)
+	if err != nil {
+		return nil, err
+	}
+	if len(cells)+endings == 0 {
 		return nil, errors.New("no row has such a name")
 	}
 	token := int64(1)
