@@ -137,6 +137,9 @@ var allowed = map[string][]string{
 	"internal/docs":       {},
 	"internal/endtoend":   {},
 
+	"examples/merchants": {"fence", "fence/etcd", "jobs", "checkpoint", "checkpoint/postgres",
+		"store/postgres", pgx},
+
 	// The lab's module. Only local and containers know how a system is built, only the worker
 	// writes, only flawed-guard is wired wrongly.
 	"lab": {"internal/refusal", "internal/coordinators", "internal/settings", "fence",
