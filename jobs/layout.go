@@ -66,14 +66,12 @@ func (l layout) expiry(s Status) string {
 
 // parseEntry reads the name of a waiting or finished job. Any other name is no job of ours.
 func parseEntry(name string) (id ID, at time.Time, ok bool) {
-	parts := strings.Split(name, ".")
-	if len(parts) < 2 {
+	dot := strings.LastIndexByte(name, '.')
+	if dot < 0 {
 		return "", time.Time{}, false
 	}
-	var ms int64
-	if _, err := fmt.Sscanf(parts[len(parts)-2], "%d", &ms); err != nil {
-		return "", time.Time{}, false
-	}
-	id, err := ParseID(parts[len(parts)-1])
-	return id, time.UnixMilli(ms), err == nil
+	id, err := ParseID(name[dot+1:])
+	number := name[:dot]
+	ms, wrong := strconv.ParseInt(number[strings.LastIndexByte(number, '.')+1:], 10, 64)
+	return id, time.UnixMilli(ms), err == nil && wrong == nil
 }

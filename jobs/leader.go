@@ -60,7 +60,7 @@ const (
 type worker struct {
 	listed  map[string]bool      // what the watch has shown
 	known   bool                 // it has shown something
-	pending map[string]time.Time // just assigned; the watch has not shown it yet
+	pending map[string]time.Time // just assigned; no watch or reading has shown it since this time
 	stop    context.CancelFunc   // of the watch
 }
 
@@ -82,10 +82,13 @@ type traits struct {
 }
 
 const (
-	// chunk is how many jobs one change moves. Each needs five writes at most.
-	chunk = documents.MaxWrites / 5
+	// chunk is how many jobs one change moves. Each needs five writes at most, and an assignment three.
+	chunk       = documents.MaxWrites / 5
+	assignChunk = documents.MaxWrites / 3
 	// settle is after how long a watch should have shown what was changed.
 	settle = 5 * time.Second
+	// unseen is after how long assignments that no watch has shown are read, if jobs wait for room.
+	unseen = 20 * time.Millisecond
 	// sweepEvery is how often finished jobs are looked at that may be forgotten.
 	sweepEvery = 10 * time.Second
 )
@@ -170,7 +173,7 @@ func (a *assigner) track(id fence.Token) {
 	})
 }
 
-// show takes over what a watch, or a reading, has shown.
+// show takes over what the watch has shown.
 func (w *worker) show(names []string) {
 	w.known = true
 	clear(w.listed)
@@ -260,10 +263,10 @@ func (a *assigner) enlist() error {
 	return nil
 }
 
-// steps makes a step of each of these jobs, several in one change. next returns no writes for a job
-// that needs no step. done is told which steps were made, or may have been.
+// steps makes a step of each of these jobs, so many in one change. next returns no writes for a job
+// that needs no step. done is told which steps were made, or, if the answer was lost, may have been.
 func (a *assigner) steps(
-	ids []ID, next func(record) []documents.Write, done func([]ID),
+	ids []ID, chunk int, next func(record) []documents.Write, done func(moved []ID, made bool),
 ) error {
 	for some := range slices.Chunk(ids, chunk) {
 		moved, err := a.together(some, next)
@@ -274,13 +277,13 @@ func (a *assigner) steps(
 					return err
 				}
 				if err == nil {
-					done(one)
+					done(one, true)
 				}
 			}
 			continue
 		}
 		if err == nil || errors.Is(err, documents.ErrUnknown) {
-			done(moved)
+			done(moved, err == nil)
 		}
 		if err != nil {
 			return err
@@ -352,7 +355,7 @@ func (a *assigner) releaseOne(worker fence.Token, cancelled map[string]bool) err
 		}
 	}
 	now := a.q.now()
-	err = a.steps(ids, func(r record) []documents.Write {
+	err = a.steps(ids, chunk, func(r record) []documents.Write {
 		switch {
 		case r.Worker != worker || r.State != Assigned && r.State != Running:
 			return nil
@@ -360,7 +363,7 @@ func (a *assigner) releaseOne(worker fence.Token, cancelled map[string]bool) err
 			return a.q.cancelNow(r, now)
 		}
 		return a.q.giveBack(r, true, now)
-	}, func(moved []ID) {
+	}, func(moved []ID, _ bool) {
 		a.log.Warn("a worker is gone; its jobs wait again", "worker", worker.String(), "jobs", len(moved))
 	})
 	if err != nil {
@@ -426,14 +429,14 @@ func (a *assigner) cancelAsked() error {
 	return nil
 }
 
-// refresh reads the assignments of workers whose watch has not shown what was assigned a while ago:
-// they may have ended in between.
+// refresh reads the assignments of workers whose watch has not shown what was assigned a while ago. A
+// job that was quick has ended in between, and the watch has merged both changes.
 func (a *assigner) refresh() error {
 	a.mu.Lock()
 	var late []fence.Token
 	for id, w := range a.workers {
 		for _, since := range w.pending {
-			if time.Since(since) > settle {
+			if time.Since(since) >= unseen {
 				late = append(late, id)
 				break
 			}
@@ -451,11 +454,22 @@ func (a *assigner) refresh() error {
 			return err
 		}
 		a.mu.Lock()
-		clear(a.workers[id].pending)
-		a.workers[id].show(names)
+		a.workers[id].prune(asSet(names))
 		a.mu.Unlock()
 	}
 	return nil
+}
+
+// prune takes over a reading that began after all that is pending was assigned: what it does not show
+// has ended. What it does show stays pending until the watch, which may lag behind, has got there.
+func (w *worker) prune(there map[string]bool) {
+	for name := range w.pending {
+		if there[name] {
+			w.pending[name] = time.Now()
+		} else {
+			delete(w.pending, name)
+		}
+	}
 }
 
 // sweep forgets what nobody needs any more.
@@ -505,12 +519,12 @@ func (a *assigner) sweepFinished() error {
 			ids = append(ids, id)
 		}
 	}
-	return a.steps(ids, func(r record) []documents.Write {
+	return a.steps(ids, chunk, func(r record) []documents.Write {
 		if !r.State.Finished() || r.Expires.After(now) {
 			return nil
 		}
 		return a.q.forget(r)
-	}, func(moved []ID) { a.log.Debug("finished jobs are forgotten", "jobs", len(moved)) })
+	}, func(moved []ID, _ bool) { a.log.Debug("finished jobs are forgotten", "jobs", len(moved)) })
 }
 
 func asSet(names []string) map[string]bool {
@@ -528,21 +542,29 @@ func (a *assigner) assignDue() (next time.Duration, err error) {
 	next = time.Hour
 	var ids []ID
 	now := a.q.now()
+	full := false
 	for _, name := range plan.waiting {
+		if full = len(ids) >= plan.room; full {
+			break // when a job ends, that begins another round
+		}
 		id, due, ok := parseEntry(name)
 		switch {
 		case !ok:
 		case due.After(now):
 			next = min(next, due.Sub(now))
-		case plan.room > len(ids) && plan.suits(a.known(id)):
+		case plan.suits(a.known(id)):
 			ids = append(ids, id)
 		}
+	}
+	if full && (plan.pending || len(ids) > 0) {
+		next = unseen // some of them may end before a watch shows them
 	}
 	if len(ids) == 0 {
 		return next, nil
 	}
-	if err := a.steps(ids, func(r record) []documents.Write { return a.place(plan, r) },
-		func(moved []ID) { a.note(plan, moved) }); err != nil {
+	if err := a.steps(ids, assignChunk,
+		func(r record) []documents.Write { return a.place(plan, r) },
+		func(moved []ID, made bool) { a.note(plan, moved, made) }); err != nil {
 		return 0, err
 	}
 	return min(next, settle), nil
@@ -554,6 +576,7 @@ type plan struct {
 	places  []Place // of members that take jobs, in order of ID
 	offers  map[fence.Token]offer
 	room    int
+	pending bool // assignments that no watch has shown take some of the room
 	chosen  map[ID]choice
 }
 
@@ -579,6 +602,7 @@ func (a *assigner) plan() *plan {
 			continue
 		}
 		place.Jobs = w.load()
+		p.pending = p.pending || len(w.pending) > 0
 		p.offers[id] = o
 		p.room += max(0, place.Limit-place.Jobs)
 		p.places = append(p.places, place)
@@ -644,14 +668,17 @@ func (a *assigner) place(p *plan, r record) []documents.Write {
 	return writes
 }
 
-// note records assignments until the watches show them.
-func (a *assigner) note(p *plan, moved []ID) {
+// note records assignments until the watches show them. One that may not have been made takes room, too,
+// but its job is looked at again.
+func (a *assigner) note(p *plan, moved []ID, made bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, id := range moved {
 		c := p.chosen[id]
 		a.workers[c.worker].pending[c.assignment] = time.Now()
-		a.assigned[c.entry] = time.Now()
+		if made {
+			a.assigned[c.entry] = time.Now()
+		}
 		delete(a.traits, id)
 	}
 }

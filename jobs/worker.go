@@ -199,8 +199,9 @@ func (s *shift) assigned(member fence.Token, names []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.member, s.names = member, names
+	there := asSet(names)
 	for name, t := range s.tries {
-		if t.worker != member || !slices.Contains(names, name) {
+		if t.worker != member || !there[name] {
 			t.cancel(ErrTakenBack)
 			delete(s.tries, name)
 		}
