@@ -122,6 +122,24 @@ func (q *Queue) get(ctx context.Context, id ID) (record, error) {
 	return r, nil
 }
 
+// open returns a job's status, and the job as it was submitted.
+func (q *Queue) open(ctx context.Context, id ID) (r record, spec Spec, err error) {
+	all, err := q.docs.Get(ctx, q.status(id), q.spec(id))
+	if err != nil {
+		return r, spec, err
+	}
+	if r, err = parse(all[0]); err == nil && !all[1].Exists() {
+		err = errNoJob // it was forgotten meanwhile
+	}
+	if err == nil {
+		err = json.Unmarshal(all[1].Data, &spec)
+	}
+	if err != nil {
+		err = fmt.Errorf("job %s of %s: %w", id, q.group.Name(), err)
+	}
+	return r, spec, err
+}
+
 // Spec returns a job as it was submitted.
 func (q *Queue) Spec(ctx context.Context, id ID) (spec Spec, err error) {
 	if _, err := ParseID(string(id)); err != nil {
@@ -247,23 +265,40 @@ func (q *Queue) Retry(ctx context.Context, id ID) error {
 func (q *Queue) step(
 	ctx context.Context, id ID, next func(record) ([]documents.Write, error), while ...fence.Claim,
 ) error {
+	_, err := q.stepFrom(ctx, record{}, id, next, while...)
+	return err
+}
+
+// stepFrom is step from a status that was read before, if there is one. The change compares its version,
+// so it need not be read again. It returns the status that the step has made, if that is next's first
+// write.
+func (q *Queue) stepFrom(
+	ctx context.Context, r record, id ID, next func(record) ([]documents.Write, error), while ...fence.Claim,
+) (record, error) {
 	for failures := 1; ; failures++ {
-		r, err := q.get(ctx, id)
+		var err error
+		if !r.doc.Exists() {
+			r, err = q.get(ctx, id)
+		}
 		if err == nil {
 			var writes []documents.Write
 			if writes, err = next(r); err != nil || len(writes) == 0 {
-				return err
+				return r, err
 			}
-			_, err = q.docs.Change(ctx, documents.Change{While: while, Writes: writes})
+			var versions []int64
+			versions, err = q.docs.Change(ctx, documents.Change{While: while, Writes: writes})
+			if err == nil {
+				made, _ := parse(documents.Document{Path: writes[0].Path, Data: writes[0].Data, Version: versions[0]})
+				return made, nil
+			}
 		}
 		switch {
-		case err == nil:
-			return nil
 		case ctx.Err() != nil:
-			return fmt.Errorf("job %s of %s: %w (last: %w)", id, q.group.Name(), context.Cause(ctx), err)
+			return r, fmt.Errorf("job %s of %s: %w (last: %w)", id, q.group.Name(), context.Cause(ctx), err)
 		case !again(err):
-			return err
+			return r, err
 		}
+		r = record{} // it may have changed
 		backoff.Pause(ctx, backoff.After(failures, backoff.Least, backoff.Most))
 	}
 }

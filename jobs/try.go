@@ -40,7 +40,7 @@ func (t *try) run() {
 func (t *try) lead() {
 	s := t.s
 	for failures := 1; t.ctx.Err() == nil; failures++ {
-		first, err := s.Queue.get(t.ctx, t.id)
+		first, spec, err := s.Queue.open(t.ctx, t.id)
 		if err == nil && !t.mine(first.Status) || errors.Is(err, errNoJob) {
 			return
 		}
@@ -49,7 +49,9 @@ func (t *try) lead() {
 				Elector: s.Queue.at, Resource: first.Resource, Stores: s.Stores,
 				Holder: fmt.Sprintf("%s, job %s", s.Name, t.id),
 			}
-			err = lead.Run(t.ctx, t.work)
+			err = lead.Run(t.ctx, func(ctx context.Context, term *fence.Term) error {
+				return t.work(ctx, term, first, spec)
+			})
 		}
 		if err == nil || errors.Is(err, errNotMine) || t.ctx.Err() != nil {
 			return
@@ -64,11 +66,12 @@ func (t *try) mine(s Status) bool {
 	return s.Worker == t.worker && s.Attempt == t.attempt && (s.State == Assigned || s.State == Running)
 }
 
-// step makes a step of the job, under the term, if the job is still this try's.
+// step makes a step of the job from a status that was read before, under the term, if the job is still
+// this try's. It returns the status that it has made.
 func (t *try) step(
-	ctx context.Context, term *fence.Term, next func(record) []documents.Write,
-) error {
-	return t.s.Queue.step(ctx, t.id, func(r record) ([]documents.Write, error) {
+	ctx context.Context, term *fence.Term, from record, next func(record) []documents.Write,
+) (record, error) {
+	return t.s.Queue.stepFrom(ctx, from, t.id, func(r record) ([]documents.Write, error) {
 		if !t.mine(r.Status) {
 			return nil, errNotMine
 		}
@@ -76,18 +79,15 @@ func (t *try) step(
 	}, term.Claim())
 }
 
-// work runs the job in a term, and publishes what it has brought.
-func (t *try) work(ctx context.Context, term *fence.Term) error {
+// work runs the job in a term, and publishes what it has brought. first was read before the term began,
+// so a change of it since then is a conflict.
+func (t *try) work(ctx context.Context, term *fence.Term, first record, spec Spec) error {
 	q := t.s.Queue
-	spec, err := q.Spec(ctx, t.id)
-	if err != nil {
-		return err
-	}
 	if err := t.s.begin(t); err != nil {
 		return err
 	}
 	run := &Run{ID: t.id, Spec: spec, Term: term}
-	err = t.step(ctx, term, func(r record) []documents.Write {
+	started, err := t.step(ctx, term, first, func(r record) []documents.Write {
 		run.Attempt, run.Failure = r.Attempt, r.Failures
 		return q.start(r, term.Token(), q.now())
 	})
@@ -100,7 +100,7 @@ func (t *try) work(ctx context.Context, term *fence.Term) error {
 	}
 	publishing, cancel := context.WithTimeout(term.Context(), publishMost)
 	defer cancel()
-	return t.step(publishing, term, func(r record) []documents.Write {
+	_, err = t.step(publishing, term, started, func(r record) []documents.Write {
 		switch {
 		case o.err != nil && errors.Is(why, ErrCancelled):
 			return q.cancelNow(r, q.now())
@@ -109,6 +109,7 @@ func (t *try) work(ctx context.Context, term *fence.Term) error {
 		}
 		return q.finish(r, spec, o, q.now())
 	})
+	return err
 }
 
 // call calls the handler, and returns why its context has ended, nil if it has not.
