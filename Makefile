@@ -86,7 +86,7 @@ fuzz: ## fuzz every decoder, 30 s each
 	@scripts/fuzz.sh 30s
 
 .PHONY: bench
-bench: bench-pg bench-redis bench-takeover bench-memory bench-checkpoint bench-election ## all six; about two hours
+bench: bench-pg bench-redis bench-takeover bench-memory bench-checkpoint bench-election bench-jobs ## all seven; about two hours
 
 # The files that a benchmark writes: BENCH_OUT=DIRECTORY gets JSON and a plot of each.
 bench_out = $(if $(BENCH_OUT),-json $(abspath $(BENCH_OUT))/$(1).json -plot $(abspath $(BENCH_OUT))/$(1).svg)
@@ -114,6 +114,10 @@ bench-checkpoint: deps build ## a checkpointed step: no fence, fence, guard, by 
 .PHONY: bench-election
 bench-election: deps ## elections with up to 1,000 candidates, and a process with 1,000; BENCH_ARGS="-coordinators etcd -sizes 10" for some
 	@cd bench && $(GO) run ./election $(BENCH_ARGS)
+
+.PHONY: bench-jobs
+bench-jobs: deps build ## jobs: submitted, assigned and done per second, latency, recovery; beside River; BENCH_ARGS="-ways etcd" for some
+	@cd bench && $(GO) run ./jobs -guard ../bin/guard $(call bench_out,jobs) $(BENCH_ARGS)
 
 .PHONY: check
 check: ## gofmt, vet and staticcheck

@@ -49,7 +49,10 @@ func openRiver(ctx context.Context, p plan, url, name string) (*riverQueue, erro
 	if err != nil {
 		return nil, err
 	}
-	client, err := river.NewClient(riverpgxv5.New(pool), &river.Config{Logger: silent}) // it only inserts
+	// It only inserts. FetchCooldown also limits how often it notifies workers.
+	client, err := river.NewClient(riverpgxv5.New(pool), &river.Config{
+		FetchCooldown: river.FetchCooldownMin, Logger: silent,
+	})
 	return &riverQueue{p, url, name, pool, client}, err
 }
 
