@@ -45,13 +45,19 @@ func (l *Leading) Candidate(ctx context.Context, c fence.Claim) (string, error) 
 	if err != nil {
 		return "", err
 	}
+	l.Won(c, key)
+	return key, nil
+}
+
+// Won tells that a claim was found to lead, with its candidate's key, by a campaign of this process.
+func (l *Leading) Won(c fence.Claim, key string) {
+	c.Holder = ""
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if len(l.seen) >= leadingMost {
 		clear(l.seen)
 	}
 	l.seen[c.Resource] = leader{c, key}
-	return key, nil
 }
 
 // Forget makes the next call look the leader up again.

@@ -53,13 +53,19 @@ func (l *Leading) Candidate(
 	if err != nil {
 		return "", err
 	}
+	l.Won(c, at)
+	return at, nil
+}
+
+// Won tells that a claim was found to lead, with its candidate's znode, by a campaign of this process.
+func (l *Leading) Won(c fence.Claim, znode string) {
+	c.Holder = ""
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if len(l.seen) >= leadingMost {
 		clear(l.seen)
 	}
-	l.seen[c.Resource] = leader{c, at}
-	return at, nil
+	l.seen[c.Resource] = leader{c, znode}
 }
 
 // Confirm returns the path of the claim's candidate if the claim leads. It sends a transaction,
