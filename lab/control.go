@@ -58,6 +58,16 @@ var Controls = []Control{
 		Bug: "a checkpoint is written without its condition", seed: workerFlaw(flaw.Unconditional),
 	},
 	{
+		Name: flaw.AnyAttempt, Scenario: "job-worker-paused", By: []string{"I5"},
+		Bug:  "a worker publishes a job's result without looking whose attempt it is",
+		seed: workerFlaw(flaw.AnyAttempt),
+	},
+	{
+		Name: flaw.InParts, Scenario: "job-assigner-killed", By: []string{"I5"},
+		Bug:  "a job is assigned with two changes of documents instead of one",
+		seed: workerFlaw(flaw.InParts),
+	},
+	{
 		Name: flaw.CopiedMark, Scenario: "marks-restored", By: []string{"I1"},
 		Bug:  "a mark from a dump counts, and the coordinator is not asked",
 		seed: func(s *Scenario) { guardFlaw(flaw.CopiedMark)(s); schemaFlaw(flaw.CopiedMark)(s) },

@@ -3,7 +3,7 @@ package lab
 import (
 	"context"
 
-	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/documents"
 	"github.com/ringfence/ringfence/internal/coordinators"
 	"github.com/ringfence/ringfence/internal/settings"
 )
@@ -11,6 +11,6 @@ import (
 // OpenCoordinator opens the coordinator at a URL, as guards and leaders do.
 func OpenCoordinator(
 	ctx context.Context, url string, o coordinators.Options,
-) (fence.Coordinator, error) {
+) (documents.Coordinator, error) {
 	return coordinators.All.Open(ctx, settings.URL(url), o)
 }

@@ -58,7 +58,11 @@ func (r *run) collect(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), collectTime)
 	defer cancel()
 	r.progress("reading what the databases hold")
-	return errors.Join(r.collectPostgres(ctx), r.collectRedis(ctx), r.collectMarks(ctx))
+	err := errors.Join(r.collectPostgres(ctx), r.collectRedis(ctx), r.collectMarks(ctx))
+	if r.Workload.Kind == Jobs {
+		err = errors.Join(err, r.collectJobs(ctx))
+	}
+	return err
 }
 
 // postgres reads the evidence of one database.
@@ -110,18 +114,20 @@ func (p postgres) placeOf(xid, what string) (int64, error) {
 
 func (p postgres) ledger(ctx context.Context, add func(history.Event)) error {
 	rows, err := p.Query(ctx,
-		"select op, token, coalesce(carried, ''), xid, coalesce(key, '') from ledger")
+		`select op, token, coalesce(carried, ''), xid, coalesce(key, ''), coalesce(resource, '')
+			from ledger`)
 	if err != nil {
 		return err
 	}
-	var op, carried, xid, key string
+	var op, carried, xid, key, resource string
 	var token int64
-	_, err = pgx.ForEachRow(rows, []any{&op, &token, &carried, &xid, &key}, func() error {
+	into := []any{&op, &token, &carried, &xid, &key, &resource}
+	_, err = pgx.ForEachRow(rows, into, func() error {
 		e := history.Event{Kind: history.Evidence, Op: op, Store: "postgres"}
 		if key != "" {
 			e = history.Event{Kind: history.Effect, Key: key, Store: "postgres", Sync: true}
 		}
-		e.Token = fence.Token(token)
+		e.Token, e.Resource = fence.Token(token), fence.Resource(resource)
 		var err error
 		if e.Place, err = p.placeOf(xid, op); err != nil {
 			return err
@@ -214,8 +220,12 @@ func (r *run) collectMarks(ctx context.Context) error {
 	}
 	for _, s := range stores {
 		for _, m := range s.Marks {
-			if m.Resource == Resource {
-				r.rec.add(history.Event{Kind: history.Mark, Store: s.Store, Token: m.Token})
+			e := history.Event{Kind: history.Mark, Store: s.Store, Token: m.Token}
+			if m.Resource != Resource {
+				e.Resource = m.Resource
+			}
+			if m.Resource == Resource || r.Workload.Kind == Jobs {
+				r.rec.add(e)
 			}
 		}
 	}

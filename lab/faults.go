@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/lab/history"
 )
 
@@ -57,7 +58,10 @@ func (r *run) open(ctx context.Context, f Fault) (*activeFault, error) {
 	if f.name == "" {
 		a.name = fmt.Sprintf("%s #%d", f, r.faults)
 	}
-	r.rec.look(func(s *seen) { a.before = s.snapshot() })
+	r.rec.look(func(s *seen) {
+		a.before = s.snapshot()
+		a.before.held = s.jobs.heldBy(targets)
+	})
 	a.record(history.Begin)
 	bounded, cancel := context.WithTimeout(ctx, undoTime)
 	defer cancel()
@@ -97,6 +101,10 @@ func (a *activeFault) wait(ctx context.Context) error {
 		a.await(ctx, waitTime, "the next leader's first writes", a.before.nextLeads)
 	case Written:
 		a.await(ctx, waitTime, "writes", a.before.written)
+	case HandedOver:
+		a.await(ctx, waitTime, "a job to run again", a.before.handedOver)
+	case NextAssigner:
+		a.await(ctx, waitTime, "another worker to assign jobs", a.before.nextAssigns)
 	case Tried:
 		a.await(ctx, waitTime, "the outcome of another worker's attempts", a.before.tried)
 	}
@@ -108,10 +116,15 @@ type snapshot struct {
 	leader string
 	acked  int
 	by     map[string]int // acknowledged, of each worker
+
+	held     map[string]fence.Token // the jobs that the targets run, with their tokens
+	assigner string
 }
 
 func (s *seen) snapshot() snapshot {
-	return snapshot{leader: s.leader(), acked: s.acked, by: maps.Clone(s.ackedBy)}
+	return snapshot{
+		leader: s.leader(), acked: s.acked, by: maps.Clone(s.ackedBy), assigner: s.jobs.assigner,
+	}
 }
 
 // written reports whether somebody has written since.
@@ -137,6 +150,25 @@ func (p snapshot) tried(s *seen) bool {
 		}
 	}
 	return false
+}
+
+// handedOver reports whether a job that was run by the targets runs again and has written, or all of
+// them have ended.
+func (p snapshot) handedOver(s *seen) bool {
+	ended := true
+	for job, token := range p.held {
+		run := s.jobs.runs[job]
+		if run.token != token && run.acked > 0 {
+			return true
+		}
+		ended = ended && s.jobs.done[job]
+	}
+	return ended
+}
+
+// nextAssigns reports whether another worker assigns jobs.
+func (p snapshot) nextAssigns(s *seen) bool {
+	return s.jobs.assigner != "" && s.jobs.assigner != p.assigner
 }
 
 // sleep waits for the time that a scenario's schedule demands, or until ctx ends.

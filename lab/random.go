@@ -45,7 +45,7 @@ func (r *run) random(ctx context.Context) error {
 	end := time.Now().Add(cmp.Or(r.o.Time, defaultMix))
 	for time.Now().Before(end) && ctx.Err() == nil {
 		f := r.draw()
-		if r.rnd.IntN(3) == 0 {
+		if another := r.rnd.IntN(3) == 0; another && !(r.Workload.Kind == Jobs && f.On == "postgres") {
 			f.Then = append(f.Then[:len(f.Then):len(f.Then)], r.drawServer(f.On))
 		}
 		if err := r.inject(ctx, []Fault{f}); err != nil {
@@ -57,6 +57,9 @@ func (r *run) random(ctx context.Context) error {
 
 func (r *run) draw() Fault {
 	possible := randomFaults
+	if r.Workload.Kind == Jobs {
+		possible = randomJobFaults
+	}
 	if len(r.Topology.CoordinatorNames()) == 1 {
 		possible = slices.DeleteFunc(slices.Clone(possible), func(f Fault) bool {
 			return f.On == "coordinator follower"

@@ -30,12 +30,13 @@ type seen struct {
 	inside   map[string]bool  // workers that are stopped inside a transaction
 	ended    map[string]int   // how often a worker has ended by itself
 	terms    []fence.Claim    // that became ready, in order
+	jobs     seenJobs
 }
 
 func newRecorder(out *history.Writer) *recorder {
 	return &recorder{out: out, changed: make(chan struct{}), seen: seen{
 		ackedBy: map[string]int{}, ready: map[string]int64{}, standing: map[string]bool{},
-		inside: map[string]bool{}, ended: map[string]int{},
+		inside: map[string]bool{}, ended: map[string]int{}, jobs: newSeenJobs(),
 	}}
 }
 
@@ -54,13 +55,15 @@ func (r *recorder) add(e history.Event) {
 
 func (s *seen) take(e history.Event) {
 	worker := history.Worker(e.Process)
+	s.jobs.take(worker, e)
 	switch {
+	case e.Do.AboutJobs():
 	case e.Kind == history.Return && e.Do != history.Raise && e.Outcome == history.OK:
 		s.acked++
 		s.ackedBy[worker]++
 	case e.Kind == history.Return && e.Outcome == history.Stale:
 		s.stale++
-	case e.Kind == history.Term:
+	case e.Kind == history.Term && e.Resource == "":
 		s.takeTerm(worker, e)
 	case e.Kind == history.Fault && e.Fault == history.Inside:
 		s.inside[worker] = e.State == history.Begin

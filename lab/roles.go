@@ -21,6 +21,13 @@ func (r *run) resolve(ctx context.Context, on string) ([]string, error) {
 	case "standby":
 		standby, err := r.waitFor(ctx, "a standby", (*seen).standby)
 		return []string{standby}, err
+	case "busy worker":
+		busy, err := r.waitFor(ctx, "a worker with jobs", func(s *seen) string { return s.jobs.busiest() })
+		return []string{busy}, err
+	case "assigner":
+		assigner, err := r.waitFor(ctx, "a worker that assigns jobs",
+			func(s *seen) string { return s.jobs.assigner })
+		return []string{assigner}, err
 	case "workers":
 		return r.Topology.WorkerNames(), nil
 	case "coordinator leader", "coordinator follower", "coordinator majority", "coordinator":

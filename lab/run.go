@@ -23,6 +23,7 @@ type Options struct {
 	Dir       string        // of this run, for history.jsonl and the logs
 	Seed      uint64        // of random choices
 	Time      time.Duration // how long a random scenario lasts
+	Jobs      int           // the least number of jobs, in scenarios about them; 0: the scenario's
 	Session   time.Duration // session timeout at the coordinator; 0: the scenario's
 	Elections Elections     // which coordinator; ZooKeeper when empty
 	TLS       bool          // on every leg of guards and workers
@@ -88,6 +89,7 @@ func Run(ctx context.Context, s Scenario, o Options) (err error) {
 	if o.Session > 0 {
 		s.setSession(o.Session)
 	}
+	s.Workload.Jobs = cmp.Or(o.Jobs, s.Workload.Jobs)
 	if o.Unguarded {
 		s.unguard()
 	}
@@ -126,12 +128,20 @@ func (r *run) complete(ctx context.Context) (err error) {
 		err = errors.Join(err, r.sys.Close())
 	}()
 	err = r.supervised(ctx, func() error {
-		if err := r.warmUp(ctx); err != nil {
-			return err
+		if r.Workload.Kind == Jobs {
+			return r.withJobs(ctx, r.scene)
 		}
-		return r.disturb(ctx)
+		return r.scene(ctx)
 	})
 	return errors.Join(err, r.stopWorkers(ctx), r.collect(ctx))
+}
+
+// scene is what happens while the workers are supervised.
+func (r *run) scene(ctx context.Context) error {
+	if err := r.warmUp(ctx); err != nil {
+		return err
+	}
+	return r.disturb(ctx)
 }
 
 // supervised restarts workers that end by themselves, while do runs.
@@ -178,7 +188,8 @@ func (r *run) warmUp(ctx context.Context) error {
 	if err := r.rec.wait(ctx, what, func(s *seen) bool { return s.acked >= want }); err != nil {
 		return err
 	}
-	if r.Workload.Kind == Commands { // leader run does not report that it stands for election
+	// leader run does not report that it stands for election, and every worker runs jobs.
+	if r.Workload.Kind == Commands || r.Workload.Kind == Jobs {
 		return nil
 	}
 	_, err := r.waitFor(ctx, "a standby", (*seen).standby)
@@ -202,13 +213,16 @@ func (r *run) disturb(ctx context.Context) error {
 
 // finalPhase deposes the leader as an operator would and waits for it to keep trying, so that every
 // run has a stale attempt. leader run then ends its child, as it should; there the program is
-// stopped instead, and the child is not.
+// stopped instead, and the child is not. A worker with jobs is paused until others run them.
 func (r *run) finalPhase(ctx context.Context) error {
 	var stale int
 	r.rec.look(func(s *seen) { stale = s.stale })
 	f := Fault{Do: Depose, On: "leader", Until: NextLeader}
-	if r.Workload.Kind == Commands {
+	switch r.Workload.Kind {
+	case Commands:
 		f.Do = Stop
+	case Jobs:
+		f = Fault{Do: Pause, On: "busy worker", Until: HandedOver}
 	}
 	f.name = history.FinalPhase + f.String()
 	if err := r.inject(ctx, []Fault{f}); err != nil {
@@ -229,7 +243,7 @@ func (r *run) recover(ctx context.Context) {
 	limit := max(healTime, 2*time.Duration(r.Expect.Recover))
 	written := func(s *seen) bool { return s.acked > acked+100 }
 	r.await(ctx, limit, "writes after the last fault", written)
-	if r.Workload.Kind != Commands {
+	if r.Workload.Kind != Commands && r.Workload.Kind != Jobs {
 		r.await(ctx, limit, "a standby", func(s *seen) bool { return s.standby() != "" })
 	}
 }

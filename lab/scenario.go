@@ -138,6 +138,9 @@ type Workload struct {
 	Flaw       string            `json:"flaw,omitempty"`       // a control: see package flaw
 	Child      string            `json:"child,omitempty"`      // Commands: "ignore-term", "fork"
 	ClockJump  time.Duration     `json:"clock_jump,omitempty"` // of the injected clock, on USR2
+
+	Jobs     int    `json:"jobs,omitempty"`     // Jobs: how many are submitted, at least
+	Strategy string `json:"strategy,omitempty"` // Jobs: of package jobs; the default when empty
 }
 
 // Kind is the kind of a workload.
@@ -147,6 +150,7 @@ const (
 	Ledger   Kind = "ledger"   // fence.Lead, entries in ledgers in Postgres and Redis at once
 	Tasks    Kind = "tasks"    // checkpoint.Runner: synchronous and asynchronous steps in turn
 	Commands Kind = "commands" // leader run, with a child that keeps the ledgers
+	Jobs     Kind = "jobs"     // jobs.Worker: jobs of several steps, under the term of each job
 )
 
 // Manners are the behaviour of a deposed leader.
@@ -229,6 +233,7 @@ type Fault struct {
 	Do Action `json:"do"`
 	// On names the target: a process (worker-1, guard-1, postgres, redis) or a role: "leader",
 	// "standby" (some worker that does not lead), "workers" (all of them), "guard of leader",
+	// "busy worker" (the one that runs the most jobs), "assigner" (the one that assigns them),
 	// "coordinator leader", "coordinator follower", "coordinator majority", "coordinator" (all its
 	// servers). Roles are resolved when the fault begins. Backup and Restore also take "marks":
 	// those in Postgres, with pg_dump and pg_restore --clean.
@@ -266,6 +271,10 @@ const (
 	Tried Until = "tried"
 	// Written waits until somebody has written.
 	Written Until = "written"
+	// HandedOver waits until a job that the targets ran at the beginning runs again and has written.
+	HandedOver Until = "handed over"
+	// NextAssigner waits until another worker assigns jobs.
+	NextAssigner Until = "next assigner"
 )
 
 // unguard removes Ringfence. The fence of a task is in its journal: there the condition is removed.

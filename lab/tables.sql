@@ -1,10 +1,12 @@
 create table ledger (            -- one row for each write, in its own transaction
-	op      text primary key,
-	token   bigint not null,     -- of the term that the writer believes it has
-	carried text default current_setting('fence.orders', true), -- of the session that wrote
-	xid     text default pg_current_xact_id()::text,
-	key     text                 -- of a task's step
+	op       text primary key,
+	token    bigint not null,     -- of the term that the writer believes it has
+	carried  text default current_setting('fence.orders', true), -- of the session that wrote
+	xid      text default pg_current_xact_id()::text,
+	key      text,                -- of a task's step, or of a job's
+	resource text                -- of the token, if it is a job's
 );
+create index ledger_key on ledger (key) where key is not null;
 create table account (balance bigint not null);
 insert into account values (0);
 create table world (             -- effects of asynchronous steps, which are not fenced

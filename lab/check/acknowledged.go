@@ -31,7 +31,7 @@ func (r *run) acksOf(store string) acks {
 		}
 	}
 	for _, t := range r.terms.Events {
-		if t.State == history.Ready {
+		if t.State == history.Ready && about(store, t) {
 			all = append(all, ack{at: t.At, age: t.Age, what: t.Process + " was ready"})
 		}
 	}

@@ -15,6 +15,10 @@ const defaultGrace = time.Second
 // attempts. Anything missing is a doubt: such a run tested nothing.
 func (r *run) coverage(f *findings, figures *Figures) {
 	figures.Changes = r.changes(history.Never)
+	if r.aboutJobs() {
+		figures.Changes = r.reruns()
+		r.jobsCovered(f, figures)
+	}
 	if want := max(1, r.expect.Changes); figures.Changes < want {
 		f.doubt("leadership changed %d times; a run counts from %d on", figures.Changes, want)
 	}

@@ -12,6 +12,7 @@ func (r *run) expected(f *findings, figures *Figures) {
 	r.fewChanges(f)
 	r.stepDown(f)
 	r.refusals(f)
+	r.spread(f)
 	figures.Kills = r.kills()
 	if figures.Kills < r.expect.Kills {
 		f.doubt("%d processes were killed; the scenario wants %d", figures.Kills, r.expect.Kills)

@@ -2,6 +2,7 @@ package check
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"time"
 
@@ -95,22 +96,37 @@ func (r *run) rateDuring(injected []fault, last int64) float64 {
 }
 
 // takeOvers returns the times from the last acknowledgement under one token to the first under the
-// next, for all stores together. An acknowledgement that was written down after the next leader's
+// next, for all stores together; of each job if there are any. An acknowledgement that was written down after the next leader's
 // first one does not count as the last: its process was frozen in between.
-func (r *run) takeOvers() []history.Duration {
-	by := map[age][]int64{}
+func (r *run) takeOvers() (all []history.Duration) {
+	by := map[string]map[age][]int64{}
 	for _, o := range r.ops {
-		if o.work() && o.ok() {
-			by[o.age] = append(by[o.age], o.returned)
+		if !o.work() || !o.ok() {
+			continue
 		}
+		job := ""
+		if r.aboutJobs() {
+			job = history.JobOf(o.key)
+		}
+		if by[job] == nil {
+			by[job] = map[age][]int64{}
+		}
+		by[job][o.age] = append(by[job][o.age], o.returned)
 	}
+	for _, job := range slices.Sorted(maps.Keys(by)) {
+		all = append(all, takeOversOf(by[job])...)
+	}
+	return all
+}
+
+// takeOversOf returns them from the times of the acknowledgements under each token.
+func takeOversOf(by map[age][]int64) (all []history.Duration) {
 	var tokens []age
 	for a, times := range by {
 		tokens = append(tokens, a)
 		slices.Sort(times)
 	}
 	slices.SortFunc(tokens, age.Compare)
-	var all []history.Duration
 	for i := 1; i < len(tokens); i++ {
 		first := by[tokens[i]][0]
 		old := by[tokens[i-1]]

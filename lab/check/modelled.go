@@ -130,7 +130,7 @@ func (r *run) unrecordedRaises(store string) map[age]int64 {
 		}
 	}
 	for _, t := range r.terms.Events {
-		if t.State == history.Ready {
+		if t.State == history.Ready && about(store, t) {
 			since[t.Age] = start
 		}
 	}

@@ -20,6 +20,7 @@ type op struct {
 	id, process, store, key, text string
 
 	do       history.Do
+	attempt  int // of a job
 	token    fence.Token
 	age      age
 	outcome  history.Outcome // Unknown if there is no Return

@@ -44,6 +44,17 @@ type Problem struct {
 	Text      string `json:"text"` // with the numbers that prove it
 }
 
+// JobFigures are the numbers of a run about jobs.
+type JobFigures struct {
+	Submitted   int            `json:"submitted"` // acknowledged
+	Done        int            `json:"done"`
+	Assignments int            `json:"assignments"`      // acknowledged
+	TakenBack   int            `json:"taken_back"`       // from one worker, and assigned to another one
+	Late        int            `json:"late_completions"` // tried under an attempt that was over
+	LateTaken   int            `json:"late_accepted"`
+	ByWorker    map[string]int `json:"by_worker"` // assignments
+}
+
 // Figures are the numbers of a run.
 type Figures struct {
 	Writes        int `json:"writes"` // attempts
@@ -56,6 +67,8 @@ type Figures struct {
 	FalseRefusals int `json:"false_refusals"`  // as stale, and no newer token had been presented
 	Lost          int `json:"lost"`            // acknowledged, and not in the database
 	Kills         int `json:"kills,omitempty"` // processes ended by a failpoint or a kill
+
+	Jobs *JobFigures `json:"jobs,omitempty"` // nil if the run is not about jobs
 
 	// Before, During and After are acknowledged writes per second: until the first fault, while any
 	// lasts, and after the last.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/lab/history"
@@ -29,6 +30,10 @@ type run struct {
 	published []history.Event  // by place
 	acks      map[string]acks  // of each store
 
+	jobOps   []*jobOp // by invocation
+	jobByID  map[string]*jobOp
+	jobsLeft []history.Event // what the coordinator has after the run
+
 	staleCheckpoints int // that were acknowledged
 }
 
@@ -48,11 +53,14 @@ type row struct {
 func parse(events []history.Event) *run {
 	r := &run{
 		byID: map[string]*op{}, attempts: map[attempt]*op{}, rows: map[string][]row{},
-		acks: map[string]acks{},
+		acks: map[string]acks{}, jobByID: map[string]*jobOp{},
 	}
 	r.events = slices.Clone(events)
 	// Processes write into one file without coordination. Events of one instant keep their order.
 	slices.SortStableFunc(r.events, func(a, b history.Event) int { return cmp.Compare(a.At, b.At) })
+	for i, e := range r.events {
+		r.events[i].Store = registerOf(e)
+	}
 	r.terms = history.ReadTerms(r.events)
 	for _, e := range r.events {
 		r.add(e)
@@ -65,7 +73,27 @@ func parse(events []history.Event) *run {
 	return r
 }
 
+// registerOf returns the name of the mark that an event is about. Each resource has its own in each
+// store, and is judged separately: by the name of the store, if it is the one resource of the run.
+func registerOf(e history.Event) string {
+	if e.Store == "" || e.Resource == "" {
+		return e.Store
+	}
+	return e.Store + " " + string(e.Resource)
+}
+
+// about reports whether a term is of the resource of a register. A term without a resource is of the
+// one resource of the run.
+func about(register string, t history.TermEvent) bool {
+	_, resource, _ := strings.Cut(register, " ")
+	return resource == string(t.Resource)
+}
+
 func (r *run) add(e history.Event) {
+	if e.Do.AboutJobs() {
+		r.jobStep(e)
+		return
+	}
 	switch e.Kind {
 	case history.Run:
 		r.header = e.Header
@@ -80,6 +108,8 @@ func (r *run) add(e history.Event) {
 		r.answer(e)
 	case history.Effect:
 		r.effects = append(r.effects, e)
+	case history.Job:
+		r.jobsLeft = append(r.jobsLeft, e)
 	case history.Publish:
 		r.published = append(r.published, e)
 	}
@@ -92,7 +122,8 @@ func (r *run) invoke(e history.Event) {
 	}
 	o := &op{
 		id: e.Op, process: e.Process, store: e.Store, key: e.Key, do: e.Do, token: e.Token,
-		age: r.terms.AgeOf(e.Process, e.Token, e.At), outcome: history.Unknown,
+		attempt: e.Attempt,
+		age:     r.terms.AgeOf(e.Process, e.Token, e.At), outcome: history.Unknown,
 		invoked: e.At, returned: history.Never,
 	}
 	r.byID[e.Op] = o

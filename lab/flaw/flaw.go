@@ -34,6 +34,10 @@ const (
 	FirstToken Name = "first-token"
 	// Unconditional: an asynchronous step's checkpoint is written without a condition.
 	Unconditional Name = "unconditional"
+	// AnyAttempt: a worker publishes a job's result without looking whose attempt it is now.
+	AnyAttempt Name = "any-attempt"
+	// InParts: a job is assigned with two changes of documents instead of one.
+	InParts Name = "in-parts"
 )
 
 // Flaws of the history, seeded after the run.

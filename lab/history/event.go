@@ -23,6 +23,10 @@ const (
 	Effect   Kind = "effect"   // what a step did: Key, Store, Token, Place, Sync
 	Publish  Kind = "publish"  // a checkpoint: Task, Version, Run, Round, Step, Token, Place
 	Mark     Kind = "mark"     // the mark at that time: Store, Token
+
+	// Job is a job as the coordinator has it after the run: Key, State, Attempt, Token, Text. With
+	// LeftOver it is a document that no job needs any more: Text.
+	Job Kind = "job"
 )
 
 // Do is what an operation does.
@@ -32,7 +36,16 @@ const (
 	Write Do = "write" // one transaction, or one script, that leaves Evidence
 	Raise Do = "raise" // raises the mark
 	Step  Do = "step"  // one attempt at a step of a task; Op is unique, Key is the step's
+
+	// Submit hands a job in: Key is its ID, in the Return; Step is how many steps it has.
+	Submit Do = "submit"
+	// Change is a step of a job's life: Key, Attempt, State (the new one), Version (that of the
+	// status that it replaces), Token (of a term of the job's resource, if it names one).
+	Change Do = "change"
 )
+
+// AboutJobs reports whether it changes documents of jobs, and nothing in a store.
+func (d Do) AboutJobs() bool { return d == Submit || d == Change }
 
 // Outcome is what a process knows about the result of an operation.
 type Outcome string
@@ -58,6 +71,16 @@ const (
 
 	Begin State = "begin"
 	Over  State = "end"
+)
+
+// States of a job, as in package jobs, and LeftOver.
+const (
+	JobWaiting  State = "waiting"
+	JobAssigned State = "assigned"
+	JobRunning  State = "running"
+	JobDone     State = "done"
+	JobFailed   State = "failed"
+	LeftOver    State = "left over"
 )
 
 // Texts in a history that have a meaning for the checker.
@@ -91,6 +114,11 @@ type Event struct {
 	// Issuer issued Token; it is set on Term events. Tokens of two issuers cannot be compared:
 	// those of the issuer that was adopted later are newer.
 	Issuer fence.Issuer `json:"issuer,omitempty"`
+
+	// Resource is that of Token, if it is not the one resource of the run: a job's, or that of the one who assigns.
+	Resource fence.Resource `json:"resource,omitempty"`
+	// Attempt is that of a job.
+	Attempt int `json:"attempt,omitempty"`
 
 	// Place is the position in its store's commit order, from 1.
 	Place int64 `json:"place,omitempty"`
@@ -135,6 +163,11 @@ type Expect struct {
 	Stale   int `json:"stale,omitempty"`   // attempts under a stale token
 	Before  int `json:"before,omitempty"`  // acknowledged writes before the first fault
 	Kills   int `json:"kills,omitempty"`   // processes ended at a failpoint or by a kill
+	Jobs    int `json:"jobs,omitempty"`    // acknowledged submissions
+	// TakenBack is how many jobs were taken from one worker and given to another one.
+	TakenBack int `json:"taken_back,omitempty"`
+	// Late is how many completions were tried under an attempt that was over.
+	Late int `json:"late,omitempty"`
 
 	// Breaking one of these is a violation.
 	//
@@ -148,4 +181,7 @@ type Expect struct {
 	MayLose  Duration `json:"may_lose,omitempty"`
 	Refusals []string `json:"refusals,omitempty"` // codes that have to occur, such as RF004
 	Steps    int      `json:"steps,omitempty"`    // of the task that must have taken effect (I4)
+	// Spread is the least share of the assignments that each worker must have, in percent of an equal
+	// share.
+	Spread int `json:"spread,omitempty"`
 }

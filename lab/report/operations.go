@@ -92,19 +92,20 @@ func (d *reading) answer(e history.Event) {
 // judge marks what was committed after a newer token, which the databases and the checker know
 // better than the process.
 func (d *reading) judge(events []history.Event, problems []check.Problem) {
-	newest := map[string]history.Age{}
+	newest := map[markOf]history.Age{}
 	for _, e := range evidence(events) {
-		age := d.history.AgeAfter(e.Token, newest[e.Store])
+		mark := markOf{e.Store, e.Resource}
+		age := d.history.AgeAfter(e.Token, newest[mark])
 		if o := d.byOp[e.Op]; o != nil {
 			o.Place = e.Place
 			if o.age.Token == e.Token {
 				age = o.age
 			}
-			if newest[e.Store].Newer(age) {
+			if newest[mark].Newer(age) {
 				o.Mark = accepted
 			}
 		}
-		newest[e.Store] = history.Newest(newest[e.Store], age)
+		newest[mark] = history.Newest(newest[mark], age)
 	}
 	for _, p := range problems {
 		o := d.byOp[p.Op]

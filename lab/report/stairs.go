@@ -3,6 +3,7 @@ package report
 import (
 	"slices"
 
+	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/lab/history"
 )
 
@@ -18,16 +19,26 @@ type rise struct {
 	Token int     `json:"token"` // rank
 }
 
+// markOf is one mark: that of a resource in a store.
+type markOf struct {
+	store    string
+	resource fence.Resource
+}
+
 // makeStairs also finds the operations that were sent under a token that was already stale.
 func (d *reading) makeStairs() {
-	newest, steps := map[string]history.Age{}, map[string][]rise{}
+	newest, steps := map[markOf]history.Age{}, map[string][]rise{}
 	for _, e := range d.events {
+		if e.Do.AboutJobs() {
+			continue
+		}
 		age := d.history.AgeOf(e.Process, e.Token, e.At)
+		mark := markOf{e.Store, e.Resource}
 		switch {
-		case e.Kind == history.Invoke && e.Token > 0 && newest[e.Store].Newer(age):
+		case e.Kind == history.Invoke && e.Token > 0 && newest[mark].Newer(age):
 			d.byOp[e.Op].Behind = true
-		case e.Kind == history.Return && e.Outcome == history.OK && age.Newer(newest[e.Store]):
-			newest[e.Store] = age
+		case e.Kind == history.Return && e.Outcome == history.OK && age.Newer(newest[mark]):
+			newest[mark] = age
 			steps[e.Store] = append(steps[e.Store], rise{d.ms(e.At), d.rankOf(e.Token)})
 		}
 	}

@@ -37,6 +37,11 @@ func Summary(w io.Writer, r check.Result) {
 		count(f.StaleAttempts, "attempt"), f.StaleRefused, f.StaleAccepted, count(f.FalseRefusals,
 			"false refusal"))
 	fmt.Fprintf(w, "  leaders  %s, take-over %s\n", count(f.Changes, "change"), TakeOver(f))
+	if j := f.Jobs; j != nil {
+		fmt.Fprintf(w, "  jobs     %d submitted, %d done; %s, %d taken back; %d late completions, "+
+			"%d accepted\n", j.Submitted, j.Done, count(j.Assignments, "assignment"), j.TakenBack, j.Late,
+			j.LateTaken)
+	}
 	if h := header(r); h.Command != "" {
 		fmt.Fprintf(w, "  again    %s\n", h.Command)
 	}

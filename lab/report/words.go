@@ -53,6 +53,9 @@ func invalid(r check.Result) string {
 	switch {
 	case f.StaleAccepted > 0:
 		return fmt.Sprintf("%s got in after a newer token.", count(f.StaleAccepted, "stale write"))
+	case f.Jobs != nil && f.Jobs.LateTaken > 0:
+		return fmt.Sprintf("%s accepted under an attempt that was over.",
+			count(f.Jobs.LateTaken, "completion"))
 	case f.Lost > 0:
 		return fmt.Sprintf("%s missing from the databases.", count(f.Lost, "acknowledged write"))
 	case f.FalseRefusals > 0:

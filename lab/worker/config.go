@@ -34,6 +34,7 @@ type Config struct {
 	Deadline time.Duration `env:"LAB_DEADLINE" envDefault:"2s"` // of one operation
 	Health   time.Duration `env:"LAB_HEALTH"`
 	Rounds   int64         `env:"LAB_ROUNDS"`
+	Strategy string        `env:"LAB_STRATEGY"` // Jobs: how this worker assigns
 	// Failpoint is one of Places and a step: "after effect:3". A restarted worker has none.
 	Failpoint  string        `env:"LAB_FAILPOINT"`
 	Flaw       flaw.Name     `env:"LAB_FLAW"`
@@ -48,7 +49,15 @@ type Config struct {
 }
 
 // Places are where in a step a failpoint can end the process, as kill -9 would (exit code 137).
-var Places = []string{"before effect", "after effect", "before publish", "after publish"}
+// A job's place is before or after a change of documents that assigns jobs, of which it counts.
+var Places = []string{
+	"before effect", "after effect", "before publish", "after publish", beforeAssign, afterAssign,
+}
+
+const (
+	beforeAssign = "before assign"
+	afterAssign  = "after assign"
+)
 
 // Values of Config.Child.
 const (
@@ -76,13 +85,15 @@ func (c Config) problems() (all []error) {
 	}
 	wrong(!slices.Contains([]lab.Route{lab.Guarded, lab.Embedded, lab.Direct}, c.Route),
 		"LAB_ROUTE: there is no route %q", c.Route)
-	wrong(!slices.Contains([]lab.Kind{lab.Ledger, lab.Tasks, lab.Commands}, c.Kind),
+	wrong(!slices.Contains([]lab.Kind{lab.Ledger, lab.Tasks, lab.Commands, lab.Jobs}, c.Kind),
 		"LAB_KIND: there is no workload %q", c.Kind)
 	wrong(c.Manners != lab.Good && c.Manners != lab.Reckless,
 		"LAB_MANNERS: there are no manners %q", c.Manners)
 	wrong(!slices.Contains([]string{"", IgnoreTerm, Fork}, c.Child),
 		"LAB_CHILD: there is no child %q", c.Child)
-	wrong(!slices.Contains([]flaw.Name{"", flaw.FirstToken, flaw.Unconditional}, c.Flaw),
+	wrong(!slices.Contains([]flaw.Name{
+		"", flaw.FirstToken, flaw.Unconditional, flaw.AnyAttempt, flaw.InParts,
+	}, c.Flaw),
 		"LAB_FLAW: a worker has no flaw %q", c.Flaw)
 	wrong(c.Session <= 0, "LAB_SESSION: %s is not a timeout", c.Session)
 	wrong(c.Deadline <= 0, "LAB_DEADLINE: %s is not a deadline", c.Deadline)

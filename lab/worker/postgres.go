@@ -107,7 +107,7 @@ func (p *ledgerPG) write(ctx context.Context, op string, token fence.Token) resu
 	if err != nil {
 		return beforeCommit(err, p.claim)
 	}
-	defer p.rollBack(ctx, tx)
+	defer rollBack(ctx, tx)
 	_, err = tx.Exec(within, "insert into ledger (op, token) values ($1, $2)", op, int64(token))
 	if err != nil {
 		return beforeCommit(err, p.claim)
@@ -130,7 +130,7 @@ func (p *ledgerPG) write(ctx context.Context, op string, token fence.Token) resu
 const lockEvery = 10
 
 // rollBack ends a transaction that was not committed, and returns the connection to the pool.
-func (p *ledgerPG) rollBack(ctx context.Context, tx pgx.Tx) {
+func rollBack(ctx context.Context, tx pgx.Tx) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 	defer cancel()
 	_ = tx.Rollback(ctx) // if that fails, the pool discards the connection

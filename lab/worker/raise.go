@@ -41,7 +41,7 @@ func (r *recordedRaiser) Raise(ctx context.Context, c fence.Claim) error {
 	defer cancel()
 	return r.w.record(history.Event{
 		Process: r.w.c.Name + "/" + r.store, Op: r.w.op("m"), Do: history.Raise, Store: r.store,
-		Token: c.Token,
+		Token: c.Token, Resource: otherThanUsual(c.Resource),
 	}, func(string) result {
 		err := r.reach(within)
 		if err == nil {
@@ -49,6 +49,14 @@ func (r *recordedRaiser) Raise(ctx context.Context, c fence.Claim) error {
 		}
 		return raised(err, r.code)
 	}).err
+}
+
+// otherThanUsual returns the resource as an event names it.
+func otherThanUsual(r fence.Resource) fence.Resource {
+	if r == lab.Resource {
+		return ""
+	}
+	return r
 }
 
 // reach opens a connection and closes it.

@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/ringfence/ringfence/documents"
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/internal/coordinators"
 	"github.com/ringfence/ringfence/lab"
@@ -86,6 +87,10 @@ func (w *worker) lead(ctx context.Context) error {
 		return err
 	}
 	defer coordinator.Close()
+	if w.c.Kind == lab.Jobs {
+		defer w.watches.Wait()
+		return w.jobs(ctx, coordinator)
+	}
 	e := &elector{Elector: coordinator, w: w}
 	if w.c.ClockJump != 0 {
 		j := &jumpingElector{
@@ -105,7 +110,7 @@ func (w *worker) lead(ctx context.Context) error {
 const retry = 200 * time.Millisecond
 
 // coordinator connects to the coordinator, and retries until ctx ends.
-func (w *worker) coordinator(ctx context.Context) (fence.Coordinator, error) {
+func (w *worker) coordinator(ctx context.Context) (documents.Coordinator, error) {
 	for {
 		options := coordinators.Options{SessionTimeout: w.c.Session}
 		co, err := lab.OpenCoordinator(ctx, w.c.Coordinator, options)

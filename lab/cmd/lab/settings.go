@@ -21,6 +21,7 @@ import (
 type settings struct {
 	seed      uint64
 	time      time.Duration
+	jobs      int
 	session   time.Duration
 	control   string
 	unguarded bool
@@ -36,7 +37,9 @@ type settings struct {
 
 func (s *settings) register(flags *flag.FlagSet) {
 	flags.Uint64Var(&s.seed, "seed", 0, "of random choices; 0: a new one, which is printed")
-	flags.DurationVar(&s.time, "time", 0, "how long random-mix lasts (30s when 0)")
+	flags.DurationVar(&s.time, "time", 0, "how long random-mix and job-random-mix last (30s when 0)")
+	flags.IntVar(&s.jobs, "jobs", 0, "how many jobs are submitted, at least, in scenarios about jobs "+
+		"(when 0: the scenario's number)")
 	flags.DurationVar(&s.session, "session", 0, "session timeout at the coordinator, such as 10s "+
 		"for production (when 0: the scenario's, mostly 1s)")
 	flags.StringVar(&s.injector, "injector", string(lab.Local),
@@ -148,7 +151,7 @@ func (s *settings) options(name string, unguarded bool) (lab.Options, error) {
 	}
 	return lab.Options{
 		Build: builders[lab.Injector(s.injector)], Injector: lab.Injector(s.injector),
-		Programs: programs, Dir: dir, Seed: s.seed, Time: s.time, Session: s.session,
+		Programs: programs, Dir: dir, Seed: s.seed, Time: s.time, Jobs: s.jobs, Session: s.session,
 		Unguarded: unguarded, Command: s.command(name, unguarded),
 		Elections: lab.Elections(s.elections), TLS: s.tls,
 	}, nil
@@ -162,6 +165,9 @@ func (s *settings) command(name string, unguarded bool) string {
 	}
 	if s.tls {
 		c += " --tls"
+	}
+	if s.jobs != 0 {
+		c += fmt.Sprintf(" --jobs %d", s.jobs)
 	}
 	if s.time != 0 {
 		c += fmt.Sprintf(" --time %v", s.time)

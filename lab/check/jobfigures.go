@@ -1,0 +1,81 @@
+package check
+
+import (
+	"slices"
+
+	"github.com/ringfence/ringfence/lab/history"
+)
+
+func (r *run) jobFigures(lives map[string]*life) *JobFigures {
+	figures := &JobFigures{ByWorker: map[string]int{}}
+	for _, l := range lives {
+		if l.submitted != nil {
+			figures.Submitted++
+		}
+		if l.end != nil && l.end.State == history.JobDone {
+			figures.Done++
+		}
+		workers := map[string]bool{}
+		for _, o := range l.steps {
+			switch {
+			case o.State == history.JobAssigned && o.ok():
+				figures.Assignments++
+				figures.ByWorker[o.worker]++
+				workers[o.worker] = true
+			case l.overtaken(o) != nil:
+				figures.Late++
+				if o.ok() {
+					figures.LateTaken++
+				}
+			}
+		}
+		figures.TakenBack += max(0, len(workers)-1)
+	}
+	return figures
+}
+
+// reruns counts the terms in which a job ran again: changes of its leader.
+func (r *run) reruns() (n int) {
+	terms := map[string][]age{}
+	for _, t := range r.terms.Events {
+		if t.State != history.Ready || t.Key == "" || slices.Contains(terms[t.Key], t.Age) {
+			continue
+		}
+		if terms[t.Key] = append(terms[t.Key], t.Age); len(terms[t.Key]) > 1 {
+			n++
+		}
+	}
+	return n
+}
+
+// jobsCovered: there were jobs, some went from one worker to another one, and the first one tried to
+// complete some all the same.
+func (r *run) jobsCovered(f *findings, figures *Figures) {
+	j := figures.Jobs
+	for _, one := range []struct {
+		what      string
+		got, want int
+	}{
+		{"submissions were acknowledged", j.Submitted, r.expect.Jobs},
+		{"jobs were taken back and given to another worker", j.TakenBack, r.expect.TakenBack},
+		{"completions were tried under an attempt that was over", j.Late, r.expect.Late},
+	} {
+		if one.got < one.want {
+			f.doubt("%d %s; a run counts from %d on", one.got, one.what, one.want)
+		}
+	}
+}
+
+// spread: each worker gets its share of the assignments.
+func (r *run) spread(f *findings) {
+	if r.expect.Spread == 0 || !r.aboutJobs() {
+		return
+	}
+	j := r.jobFigures(r.lives())
+	for worker, n := range j.ByWorker {
+		if share := j.Assignments / len(j.ByWorker); 100*n < r.expect.Spread*share {
+			f.atRun("expect", 0, worker, "%s has got %d of %d assignments to %d workers; each must have "+
+				"%d%% of an equal share", worker, n, j.Assignments, len(j.ByWorker), r.expect.Spread)
+		}
+	}
+}

@@ -1,0 +1,214 @@
+package check
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/ringfence/ringfence/lab/history"
+)
+
+// jobOp is a submission, or a step of a job's life, from its Invoke to its Return. A change of
+// documents has one for each job that it moves.
+type jobOp struct {
+	history.Event        // the Return if there is one, otherwise the Invoke
+	invoked       int64  //
+	returned      int64  // history.Never if there is no Return
+	worker        string // that the Invoke names
+}
+
+func (o *jobOp) ok() bool { return o.Outcome == history.OK }
+
+// completes reports whether it ends the job.
+func (o *jobOp) completes() bool {
+	return o.Do == history.Change && (o.State == history.JobDone || o.State == history.JobFailed)
+}
+
+// jobStep reads an Invoke or a Return of a jobOp.
+func (r *run) jobStep(e history.Event) {
+	o := r.jobByID[e.Op]
+	switch {
+	case e.Kind == history.Invoke && o != nil:
+		r.breaks("operation %q was invoked twice: names of operations must be unique", e.Op)
+	case e.Kind == history.Invoke:
+		o = &jobOp{Event: e, invoked: e.At, returned: history.Never, worker: e.Text}
+		o.Outcome = history.Unknown
+		r.jobByID[e.Op] = o
+		r.jobOps = append(r.jobOps, o)
+	case o == nil || o.returned != history.Never:
+		r.breaks("operation %q has returned twice, or was never invoked", e.Op)
+	default:
+		o.Event, o.returned = e, e.At
+	}
+}
+
+func (r *run) aboutJobs() bool { return len(r.jobOps) > 0 }
+
+// life is what the history says about one job.
+type life struct {
+	id        string
+	submitted *jobOp // acknowledged; nil if that is not known
+	steps     []*jobOp
+	end       *history.Event // what the coordinator has after the run
+}
+
+// lives returns the jobs of a history, by ID.
+func (r *run) lives() map[string]*life {
+	all := map[string]*life{}
+	of := func(id string) *life {
+		if all[id] == nil {
+			all[id] = &life{id: id}
+		}
+		return all[id]
+	}
+	for _, o := range r.jobOps {
+		switch {
+		case o.Do == history.Submit && o.ok():
+			of(o.Key).submitted = o
+		case o.Do == history.Change:
+			of(o.Key).steps = append(of(o.Key).steps, o)
+		}
+	}
+	for i, e := range r.jobsLeft {
+		if e.State != history.LeftOver {
+			of(e.Key).end = &r.jobsLeft[i]
+		}
+	}
+	return all
+}
+
+// jobs checks I5: every acknowledged job is done at the end, with each of its effects; no job ends
+// twice, and none under an attempt that is over; and two steps are never made from one status. The
+// other invariants judge the effects themselves, for each resource: I1 says that none of an older
+// attempt comes after one of a newer attempt, and I4 that none is there twice.
+func (r *run) jobs(f *findings, figures *Figures) {
+	if !r.aboutJobs() {
+		return
+	}
+	lives := r.lives()
+	figures.Jobs = r.jobFigures(lives)
+	effects := map[string]int{}
+	for key := range r.effectKeys() {
+		effects[history.JobOf(key)]++
+	}
+	for _, id := range slices.Sorted(maps.Keys(lives)) {
+		l := lives[id]
+		r.ends(f, l, effects[id])
+		l.endsOnce(f)
+		l.endsInTime(f)
+		l.oneAfterTheOther(f)
+	}
+	r.attemptsRise(f)
+	for _, e := range r.jobsLeft {
+		if e.State == history.LeftOver {
+			f.atRun("I5", e.At, "", "%s is there though all jobs have ended", e.Text)
+		}
+	}
+}
+
+// ends: a job that was acknowledged is done, and each of its steps has had its effect.
+func (r *run) ends(f *findings, l *life, effects int) {
+	if !r.ended {
+		return
+	}
+	s := l.submitted
+	switch {
+	case s == nil && l.end != nil && l.end.State != history.JobDone:
+		f.atRun("I5", l.end.At, "", "job %s, whose submission was not acknowledged, is %s at the end",
+			l.id, l.end.State)
+	case s == nil:
+	case l.end == nil:
+		f.atJob("I5", s, "job %s was acknowledged, and there is none", l.id)
+	case l.end.State != history.JobDone:
+		f.atJob("I5", s, "job %s was acknowledged, and is %s at the end, in attempt %d: %q",
+			l.id, l.end.State, l.end.Attempt, l.end.Text)
+	case effects != s.Step:
+		f.atJob("I5", s, "job %s is done, and %d of its %d steps have had an effect",
+			l.id, effects, s.Step)
+	}
+}
+
+// endsOnce: at most one completion was accepted, and it is that of the attempt at the end.
+func (l *life) endsOnce(f *findings) {
+	var first *jobOp
+	for _, o := range l.steps {
+		if !o.completes() || !o.ok() {
+			continue
+		}
+		if first != nil {
+			f.atJob("I5", o, "job %s was completed twice: in attempt %d by %s and in attempt %d by %s",
+				l.id, first.Attempt, first.Process, o.Attempt, o.Process)
+		}
+		first = o
+		if l.end != nil && l.end.Attempt != o.Attempt {
+			f.atJob("I5", o, "job %s was completed in attempt %d, and is in attempt %d at the end",
+				l.id, o.Attempt, l.end.Attempt)
+		}
+	}
+}
+
+// endsInTime: no completion is accepted that was sent under an attempt after the next attempt had
+// been assigned.
+func (l *life) endsInTime(f *findings) {
+	for _, o := range l.steps {
+		if newer := l.overtaken(o); newer != nil && o.ok() {
+			f.atJob("I5", o, "job %s was completed in attempt %d, %s after attempt %d had been assigned",
+				l.id, o.Attempt, between(newer.returned, o.invoked), newer.Attempt)
+		}
+	}
+}
+
+// overtaken returns the assignment of a newer attempt that was acknowledged before a completion was
+// sent; nil if there was none.
+func (l *life) overtaken(o *jobOp) *jobOp {
+	for _, a := range l.steps {
+		newer := a.State == history.JobAssigned && a.ok() && a.Attempt > o.Attempt
+		if o.completes() && newer && a.returned < o.invoked {
+			return a
+		}
+	}
+	return nil
+}
+
+// oneAfterTheOther: each step replaces a status that no other step has replaced.
+func (l *life) oneAfterTheOther(f *findings) {
+	replaced := map[int64]*jobOp{}
+	for _, o := range l.steps {
+		if !o.ok() {
+			continue
+		}
+		if other := replaced[o.Version]; other != nil {
+			f.atJob("I5", o, "version %d of the status of job %s was replaced twice: with %q by %s and "+
+				"with %q by %s", o.Version, l.id, other.State, other.Process, o.State, o.Process)
+		}
+		replaced[o.Version] = o
+	}
+}
+
+// attemptsRise: in the order of commits, a job's attempts never go down.
+func (r *run) attemptsRise(f *findings) {
+	newest := map[string]row{}
+	for _, store := range r.stores() {
+		for _, w := range r.rows[store] {
+			if w.op == nil || w.op.attempt == 0 {
+				continue
+			}
+			job := history.JobOf(w.op.key)
+			if last, ok := newest[job]; ok && last.op.attempt > w.op.attempt {
+				f.atRow("I5", w, "%s: %s of attempt %d of job %s was committed at place %d, behind %s of "+
+					"attempt %d at place %d", w.Store, w.name(), w.op.attempt, job, w.Place, last.name(),
+					last.op.attempt, last.Place)
+				continue
+			}
+			newest[job] = w
+		}
+	}
+}
+
+// atJob adds a violation by a step of a job.
+func (f *findings) atJob(invariant string, o *jobOp, format string, args ...any) {
+	at := o.returned
+	if at == history.Never {
+		at = o.invoked
+	}
+	f.atRun(invariant, at, o.Process, format, args...)
+}

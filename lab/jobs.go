@@ -1,0 +1,178 @@
+package lab
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/ringfence/ringfence/documents"
+	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/coordinators"
+	"github.com/ringfence/ringfence/jobs"
+	"github.com/ringfence/ringfence/lab/history"
+)
+
+// The lab's jobs.
+const (
+	JobGroup = "lab"
+	JobKind  = "settle"
+	// Assigner is the election of the worker that assigns jobs.
+	Assigner fence.Resource = "jobs_" + JobGroup
+)
+
+// JobPayload is the input of a job.
+type JobPayload struct {
+	Steps int `json:"steps"`
+}
+
+const (
+	// jobsAhead is how many unfinished jobs there are for each worker: more than it runs at once.
+	jobsAhead = 7
+	// sharedResources is how many resources are shared by a quarter of the jobs.
+	sharedResources = 6
+
+	submitTime = 30 * time.Second // for one submission
+	finishTime = 2 * time.Minute  // for all jobs, once nothing is submitted any more
+)
+
+// client is a client of the lab's jobs. It is no worker, and no fault hits it.
+type client struct {
+	*run
+	at    documents.Coordinator
+	queue *jobs.Queue
+	rnd   *rand.Rand
+	sent  int
+}
+
+// withJobs submits jobs while do runs, and waits for their ends.
+func (r *run) withJobs(ctx context.Context, do func(context.Context) error) error {
+	c, err := r.newClient(ctx)
+	if err != nil {
+		return err
+	}
+	defer c.at.Close()
+	submitting, stop := context.WithCancel(ctx)
+	defer stop()
+	var submitter sync.WaitGroup
+	submitter.Go(func() { c.submitAll(ctx, submitting) })
+	err = do(ctx)
+	stop()
+	submitter.Wait()
+	if err != nil {
+		return err
+	}
+	return c.finish(ctx)
+}
+
+func (r *run) newClient(ctx context.Context) (*client, error) {
+	at, err := OpenCoordinator(ctx, r.sys.Addresses().Coordinator, coordinators.Options{})
+	if err != nil {
+		return nil, err
+	}
+	queue, err := jobs.New(at, JobGroup)
+	return &client{run: r, at: at, queue: queue, rnd: rand.New(rand.NewPCG(r.o.Seed, 2))}, err
+}
+
+// submitAll submits jobs until enough ends and there are as many as the scenario demands.
+func (c *client) submitAll(ctx, enough context.Context) {
+	few := func(s *seen) bool { return s.jobs.unfinished() < jobsAhead*c.Topology.Workers }
+	for c.rec.wait(enough, "room for another job", few) == nil {
+		c.submit(ctx)
+	}
+	ctx, cancel := context.WithTimeout(ctx, finishTime)
+	defer cancel()
+	for c.sent < c.Workload.Jobs && c.rec.wait(ctx, "room for another job", few) == nil {
+		c.submit(ctx)
+	}
+}
+
+// submit submits one job, and records that.
+func (c *client) submit(ctx context.Context) {
+	c.sent++
+	payload := JobPayload{Steps: 2 + c.rnd.IntN(5)}
+	input, _ := json.Marshal(payload)
+	spec := jobs.Spec{
+		Kind: JobKind, Payload: input, Priority: c.rnd.IntN(3), Timeout: jobs.Duration(20 * time.Second),
+		Retries: 100, Backoff: jobs.Duration(200 * time.Millisecond),
+	}
+	if c.rnd.IntN(4) == 0 {
+		spec.Resource = fence.Resource(fmt.Sprintf("merchant_%d", 1+c.rnd.IntN(sharedResources)))
+	}
+	e := history.Event{
+		Kind: history.Invoke, Process: "submitter", Op: fmt.Sprintf("submitter.s%d", c.sent),
+		Do: history.Submit, Step: payload.Steps,
+	}
+	c.rec.add(e)
+	ctx, cancel := context.WithTimeout(ctx, submitTime)
+	defer cancel()
+	id, err := c.queue.Submit(ctx, spec)
+	e.Kind, e.Key, e.Outcome, e.At = history.Return, string(id), history.OK, 0
+	if err != nil {
+		e.Outcome, e.Text = history.Unknown, err.Error()
+	}
+	c.rec.add(e)
+}
+
+// finish waits until every job has ended. If one has not, the checker says so.
+func (c *client) finish(ctx context.Context) error {
+	bounded, cancel := context.WithTimeout(ctx, finishTime)
+	defer cancel()
+	c.progress("%d jobs were submitted; waiting for their ends", c.sent)
+	for {
+		open := 0
+		err := c.queue.List(bounded, func(s jobs.Status) error {
+			if !s.State.Finished() {
+				open++
+			}
+			return nil
+		})
+		if err == nil && open == 0 {
+			return nil
+		}
+		if sleep(bounded, 250*time.Millisecond) != nil {
+			c.note("lab", fmt.Sprintf("%d jobs have not ended within %v: %v", open, finishTime, err))
+			return ctx.Err()
+		}
+	}
+}
+
+// collectJobs records what the coordinator holds about jobs.
+func (r *run) collectJobs(ctx context.Context) error {
+	c, err := r.newClient(ctx)
+	if err != nil {
+		return err
+	}
+	defer c.at.Close()
+	err = c.queue.List(ctx, func(s jobs.Status) error {
+		r.rec.add(history.Event{
+			Kind: history.Job, Key: string(s.ID), State: history.State(s.State), Attempt: s.Attempt,
+			Token: s.Token, Text: s.Error,
+		})
+		return nil
+	})
+	return errors.Join(err, c.collectLeftOvers(ctx))
+}
+
+// collectLeftOvers records the documents that should be gone when all jobs have ended.
+func (c *client) collectLeftOvers(ctx context.Context) error {
+	root := "jobs/" + JobGroup + "/"
+	folders := []string{root + "waiting", root + "cancel", root + "unique"}
+	workers, err := c.at.Documents().Names(ctx, root+"workers")
+	for _, w := range workers {
+		folders = append(folders, root+"assigned/"+w)
+	}
+	for _, folder := range folders {
+		names, wrong := c.at.Documents().Names(ctx, folder)
+		err = errors.Join(err, wrong)
+		for _, name := range names {
+			c.rec.add(history.Event{
+				Kind: history.Job, State: history.LeftOver, Text: folder + "/" + name,
+			})
+		}
+	}
+	return err
+}
