@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"sync"
 	"time"
 
@@ -150,11 +151,16 @@ func (r *run) collectJobs(ctx context.Context) error {
 	err = c.queue.List(ctx, func(s jobs.Status) error {
 		r.rec.add(history.Event{
 			Kind: history.Job, Key: string(s.ID), State: history.State(s.State), Attempt: s.Attempt,
-			Token: s.Token, Text: s.Error,
+			Token: s.Token, Text: firstLine(s.Error),
 		})
 		return nil
 	})
 	return errors.Join(err, c.collectLeftOvers(ctx))
+}
+
+func firstLine(text string) string {
+	line, _, _ := strings.Cut(text, "\n")
+	return line
 }
 
 // collectLeftOvers records the documents that should be gone when all jobs have ended.

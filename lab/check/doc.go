@@ -1,10 +1,12 @@
 // Package check judges a history. Its invariants, which lab/README.md explains:
 //
-//	I1  per store, tokens never go down in the order of commits
+//	I1  per store and resource, tokens never go down in the order of commits
 //	I2  nothing is acknowledged that was sent under a token after a newer token was acknowledged
 //	I3  what was acknowledged is there, once; what was refused is not
 //	I4  synchronous effects exactly once and in order; asynchronous ones at least once; the
 //	    checkpoint never goes back
+//	I5  every acknowledged job is done, with each of its effects; it ends once, and not under an
+//	    attempt that is over; no two steps of its life replace one status
 //	I6  once all faults have ended, somebody leads and writes, within the bound
 //	I7  faults and writes overlapped; otherwise the run does not count
 //

@@ -229,3 +229,35 @@ func TestAnUnevenSpread(t *testing.T) {
 	b.left("k", history.JobDone, 1)
 	wantInvariants(t, judge(t, b.finish()), "expect")
 }
+
+func TestAWorkerThatIsKilledBeforeItReportsItsTerm(t *testing.T) {
+	refused := func(text string) []history.Event {
+		b := newJobRuns()
+		b.submit("a")
+		b.submit("b")
+		b.runs("worker-1", "a", 1, 10, 1)
+		b.fault("kill busy worker #1", "worker-2", history.Begin)
+		b.fault("kill busy worker #1", "worker-2", history.Over)
+		b.ops++
+		e := history.Event{
+			Kind: history.Invoke, Process: "worker-1/job 1", Do: history.Step, Store: pg, Token: 10,
+			Op: "late", Key: "a/1/1/step-1", Resource: "job_a", Attempt: 1, Sync: true,
+		}
+		b.add(e)
+		b.answer(e, history.Stale, text)
+		b.moves("worker-1", "a", 1, history.JobWaiting)
+		b.runs("worker-3", "a", 2, 30, 2)
+		b.change("worker-1", "a", 1, history.JobDone, 3, history.Refused)
+		b.moves("worker-3", "a", 2, history.JobDone)
+		b.left("a", history.JobDone, 2)
+		b.runs("worker-3", "b", 1, 31, 1, 2)
+		b.moves("worker-3", "b", 1, history.JobDone)
+		b.left("b", history.JobDone, 1)
+		b.header.Expect.Before = 1
+		return b.finish()
+	}
+	wantVerdict(t, judge(t, refused(`RF001 stale token: 10 is older than the mark 20 of "job_a"`)),
+		check.Valid)
+	wantInvariants(t, judge(t, refused(`RF001 stale token: 10 is older than the mark 10 of "job_a"`)),
+		"model")
+}

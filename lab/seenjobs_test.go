@@ -1,0 +1,79 @@
+package lab
+
+import (
+	"testing"
+	"time"
+
+	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/lab/history"
+)
+
+// ready says that a worker runs a job under a token.
+func ready(r *run, worker, job string, t fence.Token) {
+	r.rec.add(history.Event{
+		Kind: history.Term, Process: worker, State: history.Ready, Token: t, Key: job,
+		Resource: fence.Resource("job_" + job),
+	})
+}
+
+func (r *run) busiest() (worker string) {
+	r.rec.look(func(s *seen) { worker = s.jobs.busiest() })
+	return worker
+}
+
+func TestTheBusiestWorkerHasTheMostJobs(t *testing.T) {
+	r, _ := scripted() // worker-1 runs job a
+	ready(r, "worker-2", "b", 8)
+	ready(r, "worker-2", "c", 9)
+	if got := r.busiest(); got != "worker-2" {
+		t.Errorf("%s is busiest", got)
+	}
+	r.rec.add(history.Event{
+		Kind: history.Term, Process: "worker-2", State: history.Left, Token: 9, Key: "c",
+		Resource: "job_c",
+	})
+	r.rec.add(history.Event{
+		Kind: history.Note, Process: "worker-2", Text: history.Ended + "exit code 137",
+	})
+	if got := r.busiest(); got != "worker-1" {
+		t.Errorf("%s is busiest after the end of worker-2", got)
+	}
+}
+
+func TestAJobIsHandedOverOnceItHasWrittenAgain(t *testing.T) {
+	r, s := scripted()
+	ctx := within(t, patience)
+	done := make(chan error, 1)
+	go func() { done <- r.inject(ctx, []Fault{{Do: Pause, On: "busy worker", Until: HandedOver}}) }()
+	s.until(t, "pause worker-1")
+	ready(r, "worker-2", "a", 8)
+	written := history.Event{
+		Kind: history.Return, Do: history.Step, Outcome: history.OK, Key: "a/1/1/step-1",
+		Resource: "job_a", Process: "worker-1/job 1", Token: 6,
+	}
+	r.rec.add(written) // under the old token
+	select {
+	case err := <-done:
+		t.Fatalf("it did not wait: %v", err)
+	case <-time.After(50 * time.Millisecond):
+	}
+	written.Process, written.Token = "worker-2/job 1", 8
+	r.rec.add(written)
+	if err := <-done; err != nil || s.calls[len(s.calls)-1] != "resume worker-1" {
+		t.Errorf("%v, %q", err, s.calls)
+	}
+}
+
+func TestAFaultOfTheAssignerWaitsForTheNextOne(t *testing.T) {
+	r, s := scripted() // worker-2 assigns
+	ctx := within(t, patience)
+	done := make(chan error, 1)
+	go func() { done <- r.inject(ctx, []Fault{{Do: Pause, On: "assigner", Until: NextAssigner}}) }()
+	s.until(t, "pause worker-2")
+	r.rec.add(history.Event{
+		Kind: history.Term, Process: "worker-1", State: history.Ready, Token: 9, Resource: Assigner,
+	})
+	if err := <-done; err != nil || s.calls[len(s.calls)-1] != "resume worker-2" {
+		t.Errorf("%v, %q", err, s.calls)
+	}
+}
