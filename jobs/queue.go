@@ -20,6 +20,8 @@ var (
 	ErrUnknownJob = errNoJob
 	// ErrFinished: the job has ended already, or is not at its end yet.
 	ErrFinished = errors.New("the job is in another state")
+	// ErrTaken: another job that has not ended has the same unique key.
+	ErrTaken = errors.New("another unfinished job has the unique key")
 )
 
 // Queue is the jobs of a group. Its methods may be called from any goroutine.
@@ -246,11 +248,19 @@ func (q *Queue) Cancel(ctx context.Context, id ID) error {
 }
 
 // Retry makes a job that has failed or was cancelled wait again. ErrFinished: it is in another state.
+// ErrTaken: another job has its unique key now.
 func (q *Queue) Retry(ctx context.Context, id ID) error {
 	sent := false // a change, of which the answer may have been lost
 	return q.step(ctx, id, func(r record) ([]documents.Write, error) {
 		switch {
 		case r.State == Failed || r.State == Cancelled:
+			other, err := q.holder(ctx, r.Unique)
+			if err != nil {
+				return nil, err
+			}
+			if other != "" {
+				return nil, fmt.Errorf("%w: %s has %q", ErrTaken, other, r.Unique)
+			}
 			sent = true
 			return q.retry(r, q.now()), nil
 		case sent:
@@ -258,6 +268,18 @@ func (q *Queue) Retry(ctx context.Context, id ID) error {
 		}
 		return nil, fmt.Errorf("%w: %s is %s", ErrFinished, id, r.State)
 	})
+}
+
+// holder returns the unfinished job that has a unique key; "" if there is none.
+func (q *Queue) holder(ctx context.Context, key string) (ID, error) {
+	if key == "" {
+		return "", nil
+	}
+	all, err := q.docs.Get(ctx, q.unique(key))
+	if err != nil {
+		return "", err
+	}
+	return ID(all[0].Data), nil
 }
 
 // step makes a step of a job's life from its present status, and again after a conflict. It makes

@@ -200,7 +200,7 @@ func (s *Server) failed(w http.ResponseWriter, r *http.Request, err error) {
 		code = http.StatusBadRequest
 	case errors.Is(err, jobs.ErrUnknownJob):
 		code = http.StatusNotFound
-	case errors.Is(err, jobs.ErrFinished):
+	case errors.Is(err, jobs.ErrFinished), errors.Is(err, jobs.ErrTaken):
 		code = http.StatusConflict
 	case errors.Is(err, documents.ErrUnreachable) || errors.Is(err, context.DeadlineExceeded):
 		code = http.StatusServiceUnavailable

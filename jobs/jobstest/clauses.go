@@ -35,6 +35,7 @@ var clauses = []clause{
 	{"a waiting job is cancelled at once", waitingIsCancelled},
 	{"a running job is cancelled", runningIsCancelled},
 	{"a failed or cancelled job can be tried again", retryByHand},
+	{"a job whose unique key is taken cannot be tried again", retryOfATakenKey},
 	{"a job that repeats starts again", repeats},
 	{"a finished job is forgotten", finishedIsForgotten},
 	{"a worker that stops gives its jobs back", stoppingGivesBack},
@@ -339,6 +340,24 @@ func retryByHand(s *stage) {
 	s.ends(id, jobs.Done)
 	if err := s.queue.Retry(s.ctx, id); !errors.Is(err, jobs.ErrFinished) {
 		s.Errorf("a job that is done: %v", err)
+	}
+}
+
+func retryOfATakenKey(s *stage) {
+	s.works(jobs.Worker{Handlers: kinds(func(context.Context, *jobs.Run) (any, error) {
+		return nil, errors.New("as told")
+	})})
+	id := s.submit(jobs.Spec{Unique: "key"})
+	s.ends(id, jobs.Failed)
+	other := s.submit(jobs.Spec{Unique: "key", NotBefore: time.Now().Add(time.Hour)})
+	if err := s.queue.Retry(s.ctx, id); !errors.Is(err, jobs.ErrTaken) {
+		s.Errorf("its key is that of %s: %v", other, err)
+	}
+	if err := s.queue.Cancel(s.ctx, other); err != nil {
+		s.Fatal(err)
+	}
+	if err := s.queue.Retry(s.ctx, id); err != nil {
+		s.Errorf("its key is free again: %v", err)
 	}
 }
 
