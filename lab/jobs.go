@@ -56,12 +56,17 @@ func (r *run) withJobs(ctx context.Context, do func(context.Context) error) erro
 		return err
 	}
 	defer c.at.Close()
-	submitting, stop := context.WithCancel(ctx)
+	all, abandon := context.WithCancel(ctx)
+	defer abandon()
+	disturbed, stop := context.WithCancel(all)
 	defer stop()
 	var submitter sync.WaitGroup
-	submitter.Go(func() { c.submitAll(ctx, submitting) })
+	submitter.Go(func() { c.submitAll(all, disturbed) })
 	err = do(ctx)
 	stop()
+	if err != nil {
+		abandon()
+	}
 	submitter.Wait()
 	if err != nil {
 		return err
@@ -78,15 +83,17 @@ func (r *run) newClient(ctx context.Context) (*client, error) {
 	return &client{run: r, at: at, queue: queue, rnd: rand.New(rand.NewPCG(r.o.Seed, 2))}, err
 }
 
-// submitAll submits jobs until enough ends and there are as many as the scenario demands.
-func (c *client) submitAll(ctx, enough context.Context) {
+// submitAll submits jobs until disturbed ends, and then more until there are as many as the scenario
+// demands.
+func (c *client) submitAll(ctx, disturbed context.Context) {
 	few := func(s *seen) bool { return s.jobs.unfinished() < jobsAhead*c.Topology.Workers }
-	for c.rec.wait(enough, "room for another job", few) == nil {
+	for disturbed.Err() == nil && c.rec.wait(disturbed, "room for another job", few) == nil {
 		c.submit(ctx)
 	}
 	ctx, cancel := context.WithTimeout(ctx, finishTime)
 	defer cancel()
-	for c.sent < c.Workload.Jobs && c.rec.wait(ctx, "room for another job", few) == nil {
+	for c.sent < c.Workload.Jobs && ctx.Err() == nil &&
+		c.rec.wait(ctx, "room for another job", few) == nil {
 		c.submit(ctx)
 	}
 }

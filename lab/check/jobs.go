@@ -10,8 +10,8 @@ import (
 // jobOp is a submission, or a step of a job's life, from its Invoke to its Return. A change of
 // documents has one for each job that it moves.
 type jobOp struct {
-	history.Event        // the Return if there is one, otherwise the Invoke
-	invoked       int64  //
+	history.Event // the Return if there is one, otherwise the Invoke
+	invoked       int64
 	returned      int64  // history.Never if there is no Return
 	worker        string // that the Invoke names
 }

@@ -127,7 +127,7 @@ func tiles(f check.Figures) []tile {
 	if median == "-" {
 		over.Note = "there was none"
 	}
-	return []tile{
+	all := []tile{
 		{fmt.Sprint(f.StaleAccepted), "stale writes accepted",
 			"behind a newer token, in the order of commits",
 			zeroIsGood(f.StaleAccepted, f.StaleAttempts)},
@@ -139,6 +139,22 @@ func tiles(f check.Figures) []tile {
 		over,
 		{fmt.Sprint(f.Acknowledged), "acknowledged writes", acknowledgedNote(f), lossTone(f.Lost)},
 	}
+	if f.Jobs != nil {
+		all = append(all, jobsTile(*f.Jobs))
+	}
+	return all
+}
+
+func jobsTile(j check.JobFigures) tile {
+	t := tile{
+		fmt.Sprintf("%d / %d", j.Done, j.Submitted), "jobs done",
+		fmt.Sprintf("%d taken back; %d late completions, %d accepted", j.TakenBack, j.Late, j.LateTaken),
+		good,
+	}
+	if j.Done < j.Submitted || j.LateTaken > 0 {
+		t.Tone = bad
+	}
+	return t
 }
 
 // zeroIsGood returns the tone for n bad results of so many attempts. No attempts prove nothing.

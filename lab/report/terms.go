@@ -42,7 +42,6 @@ func (d *reading) readTerms() {
 		process := history.Worker(e.Process)
 		switch {
 		case e.Kind == history.Term && e.Key != "": // of a job: a worker has several at once
-			d.addToTerm(process, e)
 		case e.Kind == history.Term:
 			end(process, d.ms(e.At))
 			d.addToTerm(process, e)
