@@ -34,6 +34,7 @@ var clauses = []clause{
 	{"a leader's change is made", leadersChangeIsMade},
 	{"who does not lead changes nothing", othersChangeNothing},
 	{"one of two terms that is over is enough to refuse", oneTermOfTwo},
+	{"a change of a deposed leader that arrives late changes nothing", lateChange},
 	{"a token of another issuer changes nothing", otherIssuerChangesNothing},
 	{"names are watched", namesAreWatched},
 	{"a document is watched", documentIsWatched},
@@ -339,6 +340,47 @@ func oneTermOfTwo(s *stage) {
 	s.missing("bad")
 }
 
+// lateChange is about a change that is sent while its leader leads, and arrives when another one does.
+func lateChange(s *stage) {
+	if s.f.Hold == nil {
+		s.Skip("the fixture has no Hold")
+	}
+	r := s.resource()
+	claim := s.win(r, "first").Claim()
+	slow := open(s, s.f)
+	docs := slow.Documents()
+	if _, err := docs.Change(s.ctx, documents.Change{
+		While: []fence.Claim{claim}, Writes: []documents.Write{documents.Create(s.at("a"), []byte("1"))},
+	}); err != nil {
+		s.Fatal(err)
+	}
+	a := s.get(docs, "a")
+	held, release := s.f.Hold(s, slow)
+	late := make(chan error, 1)
+	go func() {
+		_, err := docs.Change(s.ctx, documents.Change{While: []fence.Claim{claim}, Writes: []documents.Write{
+			documents.Replace(a, []byte("bad")), documents.Create(s.at("bad"), nil),
+		}})
+		late <- err
+	}()
+	held()
+	if gone, err := s.leader.Depose(s.ctx, r, claim.Token); !gone || err != nil {
+		s.Error(gone, err)
+	}
+	next := s.win(r, "next").Claim()
+	release() // the versions would still fit
+	if err := <-late; !errors.Is(err, fence.ErrStale) {
+		s.Errorf("the late change returned %v", err)
+	}
+	s.holds("a", "1")
+	s.missing("bad")
+	if _, err := s.there.Change(s.ctx, documents.Change{
+		While: []fence.Claim{next}, Writes: []documents.Write{documents.Replace(a, []byte("2"))},
+	}); err != nil {
+		s.Errorf("the next leader's change: %v", err)
+	}
+}
+
 func otherIssuerChangesNothing(s *stage) {
 	claim := s.lead().Claim()
 	claim.Issuer += "x"
@@ -349,7 +391,7 @@ func otherIssuerChangesNothing(s *stage) {
 // eventually waits until something holds.
 func (s *stage) eventually(what string, holds func() bool) {
 	s.Helper()
-	for end := time.Now().Add(busy); !holds(); time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(s.f.patience); !holds(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(end) {
 			s.Fatalf("not in time: %s", what)
 		}

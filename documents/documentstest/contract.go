@@ -27,13 +27,16 @@ type Fixture struct {
 
 	// LoseReply loses the reply to the client's next change, which reaches the coordinator. May be nil.
 	LoseReply func(t testing.TB, c documents.Coordinator)
+
+	// Hold holds the client's next change on its way to the coordinator. held waits until the client
+	// has sent it, release lets it arrive. Reads need not get through meanwhile. May be nil.
+	Hold func(t testing.TB, c documents.Coordinator) (held, release func())
+
+	patience time.Duration // how long anything may take; busy when zero
 }
 
 // Run checks a store of documents against the contract.
 func Run(t *testing.T, f Fixture) {
-	if f.Limit == 0 {
-		f.Limit = 500_000
-	}
 	for _, clause := range clauses {
 		t.Run(clause.name, func(t *testing.T) {
 			t.Parallel()
@@ -60,7 +63,13 @@ type stage struct {
 
 func newStage(t testing.TB, f Fixture) *stage {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 2*busy)
+	if f.Limit == 0 {
+		f.Limit = 500_000
+	}
+	if f.patience == 0 {
+		f.patience = busy
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 2*f.patience)
 	t.Cleanup(cancel)
 	s := &stage{TB: t, f: f, ctx: ctx, leader: open(t, f)}
 	s.folder = fmt.Sprintf("test/%d-%d", time.Now().UnixNano(), made.Add(1))

@@ -21,6 +21,7 @@ type Memory struct {
 	*contents
 	closed context.Context
 	leads  func(fence.Claim) error
+	faults faults
 }
 
 type contents struct {
@@ -53,6 +54,8 @@ func (m *Memory) over(ctx context.Context) error {
 
 // Get implements documents.Store.
 func (m *Memory) Get(ctx context.Context, paths ...string) ([]documents.Document, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	var all []documents.Document
 	for _, p := range paths {
 		if err := documents.CheckPath(p); err != nil {
@@ -60,12 +63,14 @@ func (m *Memory) Get(ctx context.Context, paths ...string) ([]documents.Document
 		}
 		all = append(all, m.read(p))
 	}
-	return all, m.over(ctx)
+	if err := m.reach(ctx); err != nil {
+		return nil, err
+	}
+	return all, nil
 }
 
+// read reads a document. The caller holds mu.
 func (m *Memory) read(p string) documents.Document {
-	m.mu.Lock()
-	defer m.mu.Unlock()
 	d := m.all[p]
 	return documents.Document{Path: p, Data: slices.Clone(d.Data), Version: d.Version}
 }
@@ -77,14 +82,21 @@ func (m *Memory) Names(ctx context.Context, folder string) ([]string, error) {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	var names []string
+	if err := m.reach(ctx); err != nil {
+		return nil, err
+	}
+	return m.list(folder), nil
+}
+
+// list lists a folder. The caller holds mu.
+func (m *Memory) list(folder string) (names []string) {
 	for p := range m.all {
 		if name, inside := strings.CutPrefix(p, folder+"/"); inside && !strings.Contains(name, "/") {
 			names = append(names, name)
 		}
 	}
 	slices.Sort(names)
-	return names, m.over(ctx)
+	return names
 }
 
 // Change implements documents.Store.
@@ -92,9 +104,10 @@ func (m *Memory) Change(ctx context.Context, c documents.Change) ([]int64, error
 	if err := c.Check(); err != nil {
 		return nil, err
 	}
+	m.travel()
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if err := m.over(ctx); err != nil {
+	if err := m.reach(ctx); err != nil {
 		return nil, err
 	}
 	for _, w := range c.Writes {
@@ -114,7 +127,7 @@ func (m *Memory) Change(ctx context.Context, c documents.Change) ([]int64, error
 				documents.ErrConflict, w.Path, have, w.Version)
 		}
 	}
-	return m.make(c), nil
+	return m.reply(m.make(c))
 }
 
 // make makes a change whose conditions hold. The caller holds mu.
@@ -139,15 +152,18 @@ func (m *Memory) make(c documents.Change) []int64 {
 func (m *Memory) WatchNames(
 	ctx context.Context, folder string, each func([]string) error,
 ) error {
+	if err := documents.CheckFolder(folder); err != nil {
+		return err
+	}
 	var last []string
 	first := true
-	return m.watch(ctx, func() error {
-		names, err := m.Names(ctx, folder)
-		if err != nil || !first && slices.Equal(names, last) {
-			return err
+	return m.watch(ctx, func() (tell func() error) {
+		names := m.list(folder)
+		if !first && slices.Equal(names, last) {
+			return nil
 		}
 		first, last = false, names
-		return each(slices.Clone(names))
+		return func() error { return each(slices.Clone(names)) }
 	})
 }
 
@@ -159,27 +175,34 @@ func (m *Memory) Watch(
 		return err
 	}
 	last := int64(-1)
-	return m.watch(ctx, func() error {
+	return m.watch(ctx, func() (tell func() error) {
 		d := m.read(at)
 		if d.Version == last {
 			return nil
 		}
 		last = d.Version
-		return each(d)
+		return func() error { return each(d) }
 	})
 }
 
-// watch calls look now and after each change, until it returns an error.
-func (m *Memory) watch(ctx context.Context, look func() error) error {
+// watch calls look now and after each change, and what it returns, until that returns an error. It
+// calls look with mu held.
+func (m *Memory) watch(ctx context.Context, look func() (tell func() error)) error {
 	for {
-		m.mu.Lock()
-		changed := m.changed
-		m.mu.Unlock()
 		if err := m.over(ctx); err != nil {
 			return err
 		}
-		if err := look(); err != nil {
-			return err
+		m.mu.Lock()
+		changed := m.changed
+		var tell func() error
+		if !m.faults.cut {
+			tell = look()
+		}
+		m.mu.Unlock()
+		if tell != nil {
+			if err := tell(); err != nil {
+				return err
+			}
 		}
 		select {
 		case <-changed:

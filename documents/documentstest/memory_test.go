@@ -9,9 +9,23 @@ import (
 	"github.com/ringfence/ringfence/fence/fencetest"
 )
 
-func TestMemoryKeepsTheContract(t *testing.T) {
+func TestMemoryKeepsTheContract(t *testing.T) { documentstest.Run(t, inMemory()) }
+
+func TestTheContractFindsFlaws(t *testing.T) { documentstest.RunFlaws(t, inMemory()) }
+
+func inMemory() documentstest.Fixture {
 	m := fencetest.NewMemory(time.Minute)
-	documentstest.Run(t, documentstest.Fixture{
-		Open: func(testing.TB) documents.Coordinator { return m.Open() },
-	})
+	memory := func(c documents.Coordinator) *documentstest.Memory {
+		return c.Documents().(*documentstest.Memory)
+	}
+	return documentstest.Fixture{
+		Open:      func(testing.TB) documents.Coordinator { return m.Open() },
+		Limit:     documentstest.MemoryLimit,
+		Cut:       func(_ testing.TB, c documents.Coordinator) { memory(c).Cut() },
+		Heal:      func(_ testing.TB, c documents.Coordinator) { memory(c).Heal() },
+		LoseReply: func(_ testing.TB, c documents.Coordinator) { memory(c).LoseReply() },
+		Hold: func(_ testing.TB, c documents.Coordinator) (held, release func()) {
+			return memory(c).Hold()
+		},
+	}
 }

@@ -62,7 +62,7 @@ func (s *stage) watchDocument(name string) *seen {
 // shows waits until the watch has shown something.
 func (w *seen) shows(want string) {
 	w.s.Helper()
-	limit := time.After(busy)
+	limit := time.After(w.s.f.patience)
 	for w.now != want {
 		select {
 		case w.now = <-w.shown:

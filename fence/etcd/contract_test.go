@@ -32,7 +32,10 @@ func TestEtcdKeepsTheContract(t *testing.T) { fencetest.Run(t, harness(t)) }
 func TestTheContractFindsFlawsOnEtcd(t *testing.T) { fencetest.RunFlaws(t, harness(t)) }
 
 // harness connects the contract to the shared server.
-func harness(t *testing.T) fencetest.Harness {
+func harness(t *testing.T) fencetest.Harness { t.Helper(); h, _ := faultyHarness(t); return h }
+
+// faultyHarness also returns the faults of each client.
+func faultyHarness(t *testing.T) (fencetest.Harness, func(fence.Coordinator) *faulty) {
 	t.Helper()
 	const timeout = 10 * time.Second // so that a busy machine does not expire what nobody cut
 	server := serverstest.SharedEtcd(t).Addr()
@@ -72,7 +75,7 @@ func harness(t *testing.T) fencetest.Harness {
 			url := "etcd://" + server + freshPrefix()
 			return openWith(t, url, timeout, nil), openWith(t, url, timeout, nil)
 		},
-	}
+	}, of
 }
 
 var prefixes atomic.Int64
@@ -84,10 +87,28 @@ func freshPrefix() string { return fmt.Sprintf("/test-%d", prefixes.Add(1)) }
 type faulty struct {
 	relay     *serverstest.Relay
 	loseReply atomic.Bool
+	hold      atomic.Pointer[onItsWay]
 }
 
+// onItsWay is a write that was sent and has not arrived.
+type onItsWay struct{ sent, arrive chan struct{} }
+
 func (f *faulty) config(c *clientv3.Config) {
-	c.DialOptions = append(c.DialOptions, grpc.WithChainUnaryInterceptor(f.lose))
+	c.DialOptions = append(c.DialOptions, grpc.WithChainUnaryInterceptor(f.lose, f.delay))
+}
+
+// delay holds the next transaction that writes on its way. Nobody can call it back.
+func (f *faulty) delay(
+	ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, o ...grpc.CallOption,
+) error {
+	if strings.HasSuffix(method, "/Txn") && strings.Contains(fmt.Sprint(req), "request_put") {
+		if h := f.hold.Swap(nil); h != nil {
+			close(h.sent)
+			<-h.arrive
+			ctx = context.WithoutCancel(ctx)
+		}
+	}
+	return invoke(ctx, method, req, reply, cc, o...)
 }
 
 // lose makes the next transaction of an enrolment happen and loses its reply.

@@ -7,12 +7,23 @@ import (
 	"github.com/ringfence/ringfence/documents/documentstest"
 )
 
-func TestEtcdKeepsTheContractOfDocuments(t *testing.T) {
-	h := harness(t)
-	documentstest.Run(t, documentstest.Fixture{
+func TestEtcdKeepsTheContractOfDocuments(t *testing.T) { documentstest.Run(t, documentsFixture(t)) }
+
+func TestTheContractOfDocumentsFindsFlawsOnEtcd(t *testing.T) {
+	documentstest.RunFlaws(t, documentsFixture(t))
+}
+
+func documentsFixture(t *testing.T) documentstest.Fixture {
+	h, of := faultyHarness(t)
+	return documentstest.Fixture{
 		Open:      func(t testing.TB) documents.Coordinator { return h.Open(t).(*Coordinator) },
 		Cut:       func(t testing.TB, c documents.Coordinator) { h.Cut(t, c) },
 		Heal:      func(t testing.TB, c documents.Coordinator) { h.Heal(t, c) },
 		LoseReply: func(t testing.TB, c documents.Coordinator) { h.LoseReply(t, c) },
-	})
+		Hold: func(_ testing.TB, c documents.Coordinator) (held, release func()) {
+			w := &onItsWay{make(chan struct{}), make(chan struct{})}
+			of(c).hold.Store(w)
+			return func() { <-w.sent }, func() { close(w.arrive) }
+		},
+	}
 }

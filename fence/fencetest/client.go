@@ -34,7 +34,8 @@ type Client struct {
 
 var _ documents.Coordinator = (*Client)(nil)
 
-// Documents implements documents.Coordinator. Cut and LoseReply do not affect them.
+// Documents implements documents.Coordinator. They are a *documentstest.Memory, which loses replies of
+// its own.
 func (c *Client) Documents() documents.Store { return c.documents }
 
 // leads refuses a claim that does not lead now.
@@ -67,7 +68,10 @@ func (m *Memory) Open() *Client {
 }
 
 // Cut lets no round trip of this client through until Heal.
-func (c *Client) Cut() { c.set(func() { c.cut = true }) }
+func (c *Client) Cut() {
+	c.set(func() { c.cut = true })
+	c.documents.Cut()
+}
 
 // Heal undoes Cut.
 func (c *Client) Heal() {
@@ -78,6 +82,7 @@ func (c *Client) Heal() {
 		}
 		c.left = nil
 	})
+	c.documents.Heal()
 }
 
 // LoseReply makes the next enrolment of this client succeed without a reply.

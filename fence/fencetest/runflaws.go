@@ -1,14 +1,13 @@
 package fencetest
 
 import (
-	"context"
-	"fmt"
-	"runtime"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/ringfence/ringfence/internal/witness"
 )
 
 const (
@@ -71,83 +70,5 @@ func clauseNamed(t testing.TB, name string) check {
 
 // failureOf runs a clause until its first failure, and returns that.
 func failureOf(t testing.TB, c check, h Harness) (failure string, failed bool) {
-	w := &witness{TB: t}
-	w.ctx, w.stop = context.WithCancel(t.Context())
-	defer w.stop()
-	done := make(chan struct{})
-	go func() { // a failure ends the goroutine of the clause, not ours
-		defer close(done)
-		defer w.end()
-		c.run(w, h)
-	}()
-	<-done
-	return w.failure()
+	return witness.FailureOf(t, func(t testing.TB) { c.run(t, h) })
 }
-
-// witness is a testing.TB that records the first failure, and ends each goroutine that reports one.
-// So a clause must report nothing while it holds a lock.
-type witness struct {
-	testing.TB
-	ctx  context.Context // ends at the first failure, for the clause's other goroutines
-	stop context.CancelFunc
-
-	mu     sync.Mutex
-	ended  bool // what follows is clean-up
-	failed bool
-	first  string
-}
-
-func (w *witness) end() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.ended = true
-}
-
-func (w *witness) failure() (first string, failed bool) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.first, w.failed
-}
-
-// Errorf implements testing.TB.
-func (w *witness) Errorf(format string, args ...any) {
-	w.mu.Lock()
-	ended := w.ended
-	if !ended && !w.failed {
-		w.failed, w.first = true, fmt.Sprintf(format, args...)
-	}
-	w.mu.Unlock()
-	if ended {
-		w.TB.Errorf(format, args...)
-		return
-	}
-	w.stop()
-	runtime.Goexit()
-}
-
-// Context implements testing.TB.
-func (w *witness) Context() context.Context { return w.ctx }
-
-// Error implements testing.TB.
-func (w *witness) Error(args ...any) { w.Errorf("%s", fmt.Sprint(args...)) }
-
-// Fatal implements testing.TB.
-func (w *witness) Fatal(args ...any) { w.Fatalf("%s", fmt.Sprint(args...)) }
-
-// Fatalf implements testing.TB.
-func (w *witness) Fatalf(format string, args ...any) {
-	w.Errorf(format, args...)
-	w.TB.FailNow()
-}
-
-// Failed implements testing.TB.
-func (w *witness) Failed() bool {
-	_, failed := w.failure()
-	return failed
-}
-
-// Logf implements testing.TB.
-func (w *witness) Logf(string, ...any) {}
-
-// Helper implements testing.TB.
-func (w *witness) Helper() {}

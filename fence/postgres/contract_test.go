@@ -31,6 +31,15 @@ func TestTheContractFindsFlawsOnPostgres(t *testing.T) { fencetest.RunFlaws(t, h
 // harness connects the contract to a database of its own.
 func harness(t *testing.T, options string) fencetest.Harness {
 	t.Helper()
+	h, _ := faultyHarness(t, options)
+	return h
+}
+
+// faultyHarness also returns the faults of each client.
+func faultyHarness(
+	t *testing.T, options string,
+) (fencetest.Harness, func(fence.Coordinator) *faulty) {
+	t.Helper()
 	const timeout = 10 * time.Second // so that a busy machine does not expire what nobody cut
 	d := fresh(t)
 	// Calls that meet an installation can deadlock with it, and are repeated. Clients that open at
@@ -81,7 +90,7 @@ func harness(t *testing.T, options string) fencetest.Harness {
 			url := other.url() + options
 			return openWith(t, url, timeout, nil), openWith(t, url, timeout, nil)
 		},
-	}
+	}, of
 }
 
 // database is a database that no other test uses.
@@ -161,6 +170,7 @@ func current(c *Coordinator) *session { return c.campaigns.Current() }
 type faulty struct {
 	relay     *serverstest.Relay
 	loseReply atomic.Bool
+	sent      atomic.Pointer[chan struct{}] // closed when the next enrolment or change is sent
 }
 
 // config makes the next enrolment, or change of documents, happen and its reply get lost.
@@ -183,6 +193,11 @@ type losing struct {
 }
 
 func (l *losing) Write(b []byte) (int, error) {
+	if enrols(b) {
+		if sent := l.f.sent.Swap(nil); sent != nil {
+			defer close(*sent)
+		}
+	}
 	if enrols(b) && l.f.loseReply.CompareAndSwap(true, false) {
 		l.lost.Store(true)
 	}

@@ -12,11 +12,19 @@ import (
 )
 
 func TestZooKeeperKeepsTheContractOfDocuments(t *testing.T) {
+	documentstest.Run(t, documentsFixture(t))
+}
+
+func TestTheContractOfDocumentsFindsFlawsOnZooKeeper(t *testing.T) {
+	documentstest.RunFlaws(t, documentsFixture(t))
+}
+
+func documentsFixture(t *testing.T) documentstest.Fixture {
 	ensemble := serverstest.SharedZooKeeper(t).Addr()
 	var mu sync.Mutex
 	relays := map[documents.Coordinator]*ensembletest.Relay{}
 	of := func(c documents.Coordinator) *ensembletest.Relay { mu.Lock(); defer mu.Unlock(); return relays[c] }
-	documentstest.Run(t, documentstest.Fixture{
+	return documentstest.Fixture{
 		Open: func(t testing.TB) documents.Coordinator {
 			r := ensembletest.NewRelay(t, ensemble)
 			c := openFor(t, "zk://"+r.Addr()+"/documents-contract", 10*time.Second)
@@ -31,5 +39,10 @@ func TestZooKeeperKeepsTheContractOfDocuments(t *testing.T) {
 			r := of(c)
 			r.Set(func() { r.LoseWrite = true })
 		},
-	})
+		Hold: func(t testing.TB, c documents.Coordinator) (held, release func()) {
+			r := of(c)
+			r.Set(func() { r.StopMulti = true })
+			return func() { ensembletest.Eventually(t, "a multi on its way", r.HoldsRequest) }, r.Pass
+		},
+	}
 }

@@ -35,7 +35,7 @@ const (
 var allowed = map[string][]string{
 	"fence": {},
 	"fence/fencetest": {"fence", "documents", "documents/documentstest", "internal/leak",
-		"go.uber.org/goleak"},
+		"internal/witness", "go.uber.org/goleak"},
 	"fence/zookeeper": {"fence", "documents", "internal/campaign", "internal/ensemble",
 		"internal/ensemble/election", zk},
 	"fence/etcd": {"fence", "documents", "internal/backoff", "internal/campaign", "internal/cluster",
@@ -46,7 +46,7 @@ var allowed = map[string][]string{
 
 	// Work that is handed out.
 	"documents":               {"fence"},
-	"documents/documentstest": {"fence", "documents"},
+	"documents/documentstest": {"fence", "documents", "internal/witness"},
 	"group":                   {"fence", "documents"},
 	"jobs": {"fence", "documents", "group", "internal/backoff", "github.com/robfig/cron/v3",
 		"golang.org/x/sync/errgroup"},
@@ -128,6 +128,7 @@ var allowed = map[string][]string{
 		"internal/marks/postgres", "internal/servers", "internal/servers/serverstest", pgx},
 	"internal/leak":       {"go.uber.org/goleak"},
 	"internal/backoff":    {},
+	"internal/witness":    {},
 	"internal/campaign":   {"fence", "internal/backoff"},
 	"internal/hostlist":   {},
 	"internal/settings":   {"github.com/caarlos0/env/v11"},

@@ -38,6 +38,7 @@ type Faults struct {
 	Mute      bool // drop notices of watches
 	Between   bool // after the next transaction, hold requests until Pass; replies pass
 	StopAfter int  // after so many more requests, hold requests until Pass; replies pass
+	StopMulti bool // hold the next transaction, and the requests after it, until Pass; replies pass
 	Stopped   bool // requests are held
 	Swallow   bool // drop transactions, pass everything else
 	NoSyncs   bool // drop syncs, pass everything else
@@ -155,6 +156,9 @@ func (r *Relay) pump(from, to net.Conn, e exchange, requests bool) {
 	defer to.Close()
 	for first := true; ; first = false {
 		frame, err := readFrame(from)
+		if err == nil && requests && !first {
+			r.stopAt(frame)
+		}
 		if err != nil || !r.waitOpen() || requests && !r.waitGoOn() {
 			return
 		}
@@ -217,6 +221,15 @@ func (r *Relay) note(frame []byte, lose chan struct{}) {
 	if r.LoseWrite && operation == Multi {
 		r.LoseWrite = false
 		lose <- struct{}{}
+	}
+}
+
+// stopAt stops requests from this one on, if it is the transaction to hold.
+func (r *Relay) stopAt(frame []byte) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.StopMulti && binary.BigEndian.Uint32(frame[8:]) == Multi {
+		r.StopMulti, r.Stopped = false, true
 	}
 }
 

@@ -1,0 +1,169 @@
+package documentstest
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/ringfence/ringfence/documents"
+	"github.com/ringfence/ringfence/internal/witness"
+)
+
+// flawPatience is how long a flawed store may take.
+const flawPatience = 10 * time.Second
+
+// RunFlaws makes the store wrong in many ways, one at a time, and checks that the contract finds each
+// flaw, and that each clause finds one. The flaws are wrappers around the clients that the fixture
+// opens, so this also shows that the fixture's faults are real.
+func RunFlaws(t *testing.T, f Fixture) {
+	f.patience = flawPatience
+	for _, c := range clauses {
+		if !slices.ContainsFunc(flaws, func(fl flaw) bool { return fl.clause == c.name }) {
+			t.Errorf("no flaw breaks the clause %q", c.name)
+		}
+	}
+	for i := range flaws {
+		t.Run(flaws[i].name, func(t *testing.T) {
+			t.Parallel()
+			flaws[i].found(t, f)
+		})
+	}
+}
+
+// found checks that the flaw's own clause fails, for the right reason.
+func (fl *flaw) found(t *testing.T, f Fixture) {
+	i := slices.IndexFunc(clauses, func(c clause) bool { return c.name == fl.clause })
+	if i < 0 {
+		t.Fatalf("there is no clause %q", fl.clause)
+	}
+	failure, failed := witness.FailureOf(t, func(t testing.TB) {
+		clauses[i].run(newStage(t, fl.on(f)))
+	})
+	switch {
+	case !failed:
+		t.Fatalf("the clause %q does not find it", fl.clause)
+	case !strings.Contains(failure, fl.says):
+		t.Fatalf("the clause %q should say %q, and says: %s", fl.clause, fl.says, failure)
+	}
+}
+
+// on returns a fixture for a store that has the flaw.
+func (fl *flaw) on(right Fixture) Fixture {
+	wrong := right
+	wrong.Open = func(t testing.TB) documents.Coordinator {
+		c := right.Open(t)
+		s := &flawed{Store: c.Documents(), flaw: fl, at: c, seen: map[string]documents.Document{}}
+		if fl.asks {
+			s.other = open(t, right)
+		}
+		return &flawedCoordinator{c, s}
+	}
+	fault := func(
+		does func(testing.TB, documents.Coordinator), note func(*flawed),
+	) func(testing.TB, documents.Coordinator) {
+		if does == nil {
+			return nil
+		}
+		return func(t testing.TB, c documents.Coordinator) {
+			f := c.(*flawedCoordinator)
+			f.store.set(note)
+			does(t, f.Coordinator)
+		}
+	}
+	wrong.Cut = fault(right.Cut, func(f *flawed) { f.cut = true })
+	wrong.Heal = fault(right.Heal, func(*flawed) {})
+	wrong.LoseReply = fault(right.LoseReply, func(*flawed) {})
+	if right.Hold != nil {
+		wrong.Hold = func(t testing.TB, c documents.Coordinator) (held, release func()) {
+			return right.Hold(t, c.(*flawedCoordinator).Coordinator)
+		}
+	}
+	return wrong
+}
+
+// flawedCoordinator is a coordinator whose documents are flawed.
+type flawedCoordinator struct {
+	documents.Coordinator
+	store *flawed
+}
+
+// Documents implements documents.Coordinator.
+func (c *flawedCoordinator) Documents() documents.Store { return c.store }
+
+// Close implements fence.Coordinator.
+func (c *flawedCoordinator) Close() error {
+	c.store.set(func(f *flawed) { f.closed = true })
+	return c.Coordinator.Close()
+}
+
+// flawed is a store that is wrong on purpose. It stands in front of a right one.
+type flawed struct {
+	documents.Store
+	flaw  *flaw
+	at    documents.Coordinator
+	other documents.Coordinator // another client, for the flaw's own use
+
+	mu     sync.Mutex
+	closed bool
+	cut    bool // it was, once
+	seen   map[string]documents.Document
+}
+
+func (f *flawed) set(note func(*flawed)) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	note(f)
+}
+
+// Change implements documents.Store.
+func (f *flawed) Change(ctx context.Context, c documents.Change) ([]int64, error) {
+	if f.flaw.change != nil {
+		return f.flaw.change(f, ctx, c)
+	}
+	return f.Store.Change(ctx, c)
+}
+
+// Get implements documents.Store.
+func (f *flawed) Get(ctx context.Context, paths ...string) ([]documents.Document, error) {
+	all, err := f.Store.Get(ctx, paths...)
+	if f.flaw.get != nil {
+		return f.flaw.get(f, paths, all, err)
+	}
+	return all, err
+}
+
+// Names implements documents.Store.
+func (f *flawed) Names(ctx context.Context, folder string) ([]string, error) {
+	names, err := f.Store.Names(ctx, folder)
+	if f.flaw.names != nil && err == nil {
+		return f.flaw.names(f, ctx, folder, names)
+	}
+	return names, err
+}
+
+// WatchNames implements documents.Store.
+func (f *flawed) WatchNames(
+	ctx context.Context, folder string, each func([]string) error,
+) error {
+	if f.flaw.watchNames != nil {
+		each = f.flaw.watchNames(f, each)
+	}
+	err := f.Store.WatchNames(ctx, folder, each)
+	if f.flaw.watched != nil {
+		err = f.flaw.watched(err)
+	}
+	return err
+}
+
+// Watch implements documents.Store.
+func (f *flawed) Watch(
+	ctx context.Context, path string, each func(documents.Document) error,
+) error {
+	if f.flaw.watch != nil {
+		each = f.flaw.watch(f, each)
+	}
+	return f.Store.Watch(ctx, path, each)
+}
