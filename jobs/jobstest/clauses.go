@@ -42,6 +42,9 @@ var clauses = []clause{
 	{"a worker that stops lets its jobs end within the grace", stoppingHasGrace},
 	{"the jobs of a worker that is gone go to another", goneWorkersJobs},
 	{"a worker that was thought gone publishes nothing", zombiePublishesNothing},
+	{"the result of a worker that leads no more is not published", lateResult},
+	{"a change of a deposed leader of the group assigns nothing", lateAssignment},
+	{"random histories keep the rules", randomHistory},
 	{"a worker that has lost its session comes back under another ID", comesBack},
 	{"jobs go on when the one who assigns is gone", assignerIsGone},
 	{"what is no job is refused", badSpecs},
@@ -121,7 +124,7 @@ func priorityGoesFirst(s *stage) {
 func capacityIsRespected(s *stage) {
 	const capacity, many = 2, 12
 	var now, most atomic.Int64
-	g := newGate()
+	g := s.gate()
 	s.works(jobs.Worker{Capacity: capacity, Handlers: kinds(func(ctx context.Context, r *jobs.Run) (any, error) {
 		most.Store(max(most.Load(), now.Add(1)))
 		defer now.Add(-1)
@@ -132,7 +135,7 @@ func capacityIsRespected(s *stage) {
 		ids = append(ids, s.submit(jobs.Spec{}))
 	}
 	for range capacity {
-		<-g.entered
+		g.next()
 	}
 	assigned := 0
 	err := s.queue.List(s.ctx, func(status jobs.Status) error {
@@ -273,7 +276,7 @@ func panicIsAFailure(s *stage) {
 }
 
 func timeoutStops(s *stage) {
-	g := newGate()
+	g := s.gate()
 	s.works(jobs.Worker{Handlers: kinds(g.handler)})
 	id := s.submit(jobs.Spec{Timeout: jobs.Duration(50 * time.Millisecond)})
 	if end := s.ends(id, jobs.Failed); !strings.Contains(end.Error, jobs.ErrTimeout.Error()) {
@@ -302,10 +305,10 @@ func waitingIsCancelled(s *stage) {
 }
 
 func runningIsCancelled(s *stage) {
-	g := newGate()
+	g := s.gate()
 	s.works(jobs.Worker{Handlers: kinds(g.handler)})
 	id := s.submit(jobs.Spec{Retries: 5})
-	<-g.entered
+	g.next()
 	for range 2 {
 		if err := s.queue.Cancel(s.ctx, id); err != nil && !errors.Is(err, jobs.ErrFinished) {
 			s.Fatal(err)
@@ -313,10 +316,10 @@ func runningIsCancelled(s *stage) {
 	}
 	s.ends(id, jobs.Cancelled)
 	// One that ends in spite of it is done.
-	h := newGate()
+	h := s.gate()
 	s.works(jobs.Worker{Handlers: map[string]jobs.Handler{"stubborn": h.stubborn}})
 	id = s.submit(jobs.Spec{Kind: "stubborn"})
-	<-h.entered
+	h.next()
 	if err := s.queue.Cancel(s.ctx, id); err != nil {
 		s.Fatal(err)
 	}
@@ -398,11 +401,11 @@ func finishedIsForgotten(s *stage) {
 }
 
 func stoppingGivesBack(s *stage) {
-	g := newGate()
+	g := s.gate()
 	first := s.works(jobs.Worker{Name: "first", Handlers: kinds(g.handler)})
 	id := s.submit(jobs.Spec{})
-	<-g.entered
-	second := newGate()
+	g.next()
+	second := s.gate()
 	close(second.leave)
 	s.works(jobs.Worker{Name: "second", Handlers: kinds(second.handler)})
 	first.stop()
@@ -413,10 +416,10 @@ func stoppingGivesBack(s *stage) {
 }
 
 func stoppingHasGrace(s *stage) {
-	g := newGate()
-	first := s.works(jobs.Worker{Name: "first", Grace: busy, Handlers: kinds(g.handler)})
+	g := s.gate()
+	first := s.works(jobs.Worker{Name: "first", Grace: s.f.patience, Handlers: kinds(g.handler)})
 	id := s.submit(jobs.Spec{})
-	<-g.entered
+	g.next()
 	first.cancel()
 	s.eventually("it takes no more jobs", func() bool {
 		second := s.submit(jobs.Spec{})
@@ -436,12 +439,12 @@ func stoppingHasGrace(s *stage) {
 }
 
 func goneWorkersJobs(s *stage) {
-	g := newGate()
+	g := s.gate()
 	defer close(g.leave)
 	first := s.works(jobs.Worker{Name: "first", Handlers: kinds(g.stubborn)})
 	ids := []jobs.ID{s.submit(jobs.Spec{}), s.submit(jobs.Spec{})}
 	for range ids {
-		<-g.entered
+		g.next()
 	}
 	s.works(jobs.Worker{Name: "second", Handlers: kinds(echo)})
 	first.kill()
@@ -456,11 +459,11 @@ func zombiePublishesNothing(s *stage) {
 	if s.f.Expire == nil {
 		s.Skip("the fixture has no Expire")
 	}
-	g := newGate()
+	g := s.gate()
 	first := s.works(jobs.Worker{Name: "first", Handlers: kinds(g.stubborn)})
 	id := s.submit(jobs.Spec{})
-	<-g.entered
-	h := newGate()
+	g.next()
+	h := s.gate()
 	s.works(jobs.Worker{Name: "second", Handlers: kinds(h.handler)})
 	s.f.Expire(s, first.at) // its handler goes on, as that of a paused process would
 	var run *jobs.Run

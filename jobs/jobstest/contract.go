@@ -26,6 +26,8 @@ type Fixture struct {
 
 	// Expire ends the sessions of a client at the coordinator, which goes on to answer it. May be nil.
 	Expire func(t testing.TB, c documents.Coordinator)
+
+	patience time.Duration // how long anything may take; busy when zero
 }
 
 // Run checks jobs on a coordinator against the contract.
@@ -54,7 +56,10 @@ type stage struct {
 
 func newStage(t testing.TB, f Fixture) *stage {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 2*busy)
+	if f.patience == 0 {
+		f.patience = busy
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 2*f.patience)
 	t.Cleanup(cancel)
 	s := &stage{TB: t, f: f, ctx: ctx, name: fmt.Sprintf("g%d_%d", time.Now().UnixNano(), made.Add(1))}
 	s.queue = s.open(s.connect())
@@ -91,9 +96,12 @@ type worker struct {
 }
 
 // works starts a worker, and stops it with the test. It waits until the group knows it.
-func (s *stage) works(w jobs.Worker) *worker {
+func (s *stage) works(w jobs.Worker) *worker { s.Helper(); return s.worksAt(s.connect(), w) }
+
+// worksAt starts a worker with a client.
+func (s *stage) worksAt(c documents.Coordinator, w jobs.Worker) *worker {
 	s.Helper()
-	k := &worker{s: s, at: s.connect(), ended: make(chan struct{})}
+	k := &worker{s: s, at: c, ended: make(chan struct{})}
 	ctx, cancel := context.WithCancel(s.ctx)
 	k.cancel = cancel
 	w.Queue = s.open(k.at)
@@ -150,7 +158,7 @@ func (s *stage) submit(spec jobs.Spec) jobs.ID {
 // ends waits until a job has ended in a state.
 func (s *stage) ends(id jobs.ID, want jobs.State) jobs.Status {
 	s.Helper()
-	ctx, cancel := context.WithTimeout(s.ctx, busy)
+	ctx, cancel := context.WithTimeout(s.ctx, s.f.patience)
 	defer cancel()
 	got, err := s.queue.Wait(ctx, id)
 	if err != nil || got.State != want {
@@ -163,7 +171,7 @@ func (s *stage) ends(id jobs.ID, want jobs.State) jobs.Status {
 func (s *stage) becomes(id jobs.ID, what string, is func(jobs.Status) bool) jobs.Status {
 	s.Helper()
 	found := errors.New("found")
-	ctx, cancel := context.WithTimeout(s.ctx, busy)
+	ctx, cancel := context.WithTimeout(s.ctx, s.f.patience)
 	defer cancel()
 	var last jobs.Status
 	err := s.queue.Watch(ctx, id, func(now jobs.Status) error {
@@ -187,7 +195,7 @@ func (s *stage) state(id jobs.ID, want jobs.State) jobs.Status {
 // eventually waits until something holds.
 func (s *stage) eventually(what string, holds func() bool) {
 	s.Helper()
-	for end := time.Now().Add(busy); !holds(); time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(s.f.patience); !holds(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(end) {
 			s.Fatalf("not in time: %s", what)
 		}
@@ -196,12 +204,28 @@ func (s *stage) eventually(what string, holds func() bool) {
 
 // gate is a handler that waits to be let through, or for its context.
 type gate struct {
+	s       *stage
 	entered chan *jobs.Run
 	leave   chan struct{}
 }
 
-func newGate() *gate {
-	return &gate{entered: make(chan *jobs.Run, 1000), leave: make(chan struct{})}
+func (s *stage) gate() *gate {
+	return &gate{s: s, entered: make(chan *jobs.Run, 1000), leave: make(chan struct{})}
+}
+
+// next waits for the next run that begins.
+func (g *gate) next() *jobs.Run {
+	g.s.Helper()
+	limit := time.NewTimer(g.s.f.patience)
+	defer limit.Stop()
+	select {
+	case r := <-g.entered:
+		return r
+	case <-g.s.ctx.Done():
+	case <-limit.C:
+	}
+	g.s.Fatal("no job begins in time")
+	return nil
 }
 
 func (g *gate) handler(ctx context.Context, r *jobs.Run) (any, error) {
@@ -214,10 +238,13 @@ func (g *gate) handler(ctx context.Context, r *jobs.Run) (any, error) {
 	}
 }
 
-// stubborn is handler without an ear for its context.
+// stubborn is a handler that does not listen to its context. It ends with the test.
 func (g *gate) stubborn(_ context.Context, r *jobs.Run) (any, error) {
 	g.entered <- r
-	<-g.leave
+	select {
+	case <-g.leave:
+	case <-g.s.ctx.Done():
+	}
 	return "stubborn", nil
 }
 

@@ -32,6 +32,10 @@ func inMemory(wrap func(documents.Coordinator) documents.Coordinator) jobstest.F
 			return c
 		},
 		Expire: func(_ testing.TB, c documents.Coordinator) { of(c).Expire() },
-		Kill:   func(_ testing.TB, c documents.Coordinator) { of(c).Cut(); of(c).Expire() },
+		Kill: func(t testing.TB, c documents.Coordinator) {
+			of(c).Cut()
+			of(c).Expire()
+			t.Cleanup(of(c).Heal)
+		},
 	}
 }

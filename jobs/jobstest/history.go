@@ -1,0 +1,192 @@
+package jobstest
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/ringfence/ringfence/documents"
+	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/jobs"
+)
+
+// history is all changes of the statuses of jobs, whoever made them. Each names the version before
+// it, so the versions give their order. A change whose reply was lost is missing, and what follows it
+// is not checked.
+type history struct {
+	mu      sync.Mutex
+	changes map[jobs.ID]map[int64]step // by the version before
+}
+
+// step is a change of a job's status.
+type step struct {
+	change documents.Change
+	status jobs.Status // after it; zero if the status was deleted
+	after  int64       // its version
+}
+
+func newHistory() *history {
+	return &history{changes: map[jobs.ID]map[int64]step{}}
+}
+
+// records returns a client whose changes are recorded.
+func (h *history) records(c documents.Coordinator) documents.Coordinator {
+	return recorded{c, h}
+}
+
+type recorded struct {
+	documents.Coordinator
+	h *history
+}
+
+// Documents implements documents.Coordinator.
+func (r recorded) Documents() documents.Store {
+	return recordedStore{r.Coordinator.Documents(), r.h}
+}
+
+type recordedStore struct {
+	documents.Store
+	h *history
+}
+
+// Change implements documents.Store.
+func (r recordedStore) Change(ctx context.Context, c documents.Change) ([]int64, error) {
+	versions, err := r.Store.Change(ctx, c)
+	if err == nil {
+		r.h.note(c, versions)
+	}
+	return versions, err
+}
+
+// note records a change.
+func (h *history) note(c documents.Change, versions []int64) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for i, w := range c.Writes {
+		if !strings.HasSuffix(path.Dir(w.Path), "/statuses") || w.Kind == documents.KindKeep {
+			continue
+		}
+		id, s := jobs.ID(path.Base(w.Path)), step{change: c}
+		if w.Kind == documents.KindPut && json.Unmarshal(w.Data, &s.status) != nil {
+			s.status.State = "not JSON"
+		}
+		if h.changes[id] == nil {
+			h.changes[id] = map[int64]step{}
+		}
+		s.after = versions[i]
+		h.changes[id][w.Version] = s
+	}
+}
+
+// check checks the life of every job, and returns how many steps it has checked.
+func (h *history) check(t testing.TB) (checked int) {
+	t.Helper()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for id, changes := range h.changes {
+		var last jobs.Status
+		version := int64(0)
+		for {
+			next, made := changes[version]
+			if !made {
+				break
+			}
+			if err := allowed(id, last, next); err != nil {
+				t.Errorf("job %s: from %+v\nto %+v\nby %+v:\n%v", id, last, next.status, next.change, err)
+			}
+			checked++
+			last, version = next.status, next.after
+			if version == 0 {
+				break
+			}
+		}
+	}
+	return checked
+}
+
+// arrows are the arrows between the states of a job (jobs.State). "" is no job.
+var arrows = map[jobs.State][]jobs.State{
+	"":             {jobs.Waiting},
+	jobs.Waiting:   {jobs.Assigned, jobs.Cancelled},
+	jobs.Assigned:  {jobs.Running, jobs.Waiting, jobs.Cancelled},
+	jobs.Running:   {jobs.Running, jobs.Waiting, jobs.Done, jobs.Failed, jobs.Cancelled},
+	jobs.Done:      {""},
+	jobs.Failed:    {jobs.Waiting, ""},
+	jobs.Cancelled: {jobs.Waiting, ""},
+}
+
+// allowed says what is wrong with a step, or nil.
+func allowed(id jobs.ID, old jobs.Status, s step) error {
+	now := s.status
+	attempt := old.Attempt
+	if now.State == jobs.Assigned {
+		attempt++
+	}
+	worker := now.State == jobs.Running || now.State == jobs.Done || now.Failures > old.Failures
+	switch {
+	case !slices.Contains(arrows[old.State], now.State):
+		return fmt.Errorf("there is no arrow from %q to %q", old.State, now.State)
+	case now.State != "" && now.Attempt != attempt:
+		return fmt.Errorf("attempt %d follows %d", now.Attempt, old.Attempt)
+	case worker && !s.under(now.Resource, now.Token):
+		return errors.New("a worker's step is not under the job's term")
+	case now.State == jobs.Running && now.Token <= old.Token:
+		return fmt.Errorf("token %v follows %v", now.Token, old.Token)
+	}
+	return s.places(id, old)
+}
+
+// under reports whether a change is made only while a token leads.
+func (s step) under(r fence.Resource, token fence.Token) bool {
+	return slices.ContainsFunc(s.change.While, func(c fence.Claim) bool {
+		return c.Resource == r && c.Token == token
+	})
+}
+
+// places checks that a job is at one place: a step out of a state takes it away from where it stood,
+// and one into a state puts it there.
+func (s step) places(id jobs.ID, old jobs.Status) error {
+	placed := map[string]int{} // by folder: 1 if it was put there, -1 if taken away
+	for _, w := range s.change.Writes {
+		folder := place(id, w.Path)
+		switch w.Kind {
+		case documents.KindPut:
+			placed[folder]++
+		case documents.KindDelete:
+			placed[folder]--
+		}
+	}
+	for _, folder := range []string{"waiting", "assigned", "finished"} {
+		if want := stands(s.status, folder) - stands(old, folder); placed[folder] != want {
+			return fmt.Errorf("its documents in %s change by %d, want %d", folder, placed[folder], want)
+		}
+	}
+	return nil
+}
+
+// place returns in which of a group's folders a document puts a job, "" if it is another job's.
+func place(id jobs.ID, document string) string {
+	parts := strings.Split(document, "/") // jobs/GROUP/FOLDER/…
+	if len(parts) < 4 || !strings.Contains(path.Base(document), string(id)) {
+		return ""
+	}
+	return parts[2]
+}
+
+// stands returns 1 if a job of this status has a document in a folder.
+func stands(s jobs.Status, folder string) int {
+	in := map[string]bool{
+		"waiting": s.State == jobs.Waiting, "finished": s.State.Finished(),
+		"assigned": s.State == jobs.Assigned || s.State == jobs.Running,
+	}
+	if in[folder] {
+		return 1
+	}
+	return 0
+}

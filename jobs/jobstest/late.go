@@ -1,0 +1,107 @@
+package jobstest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/ringfence/ringfence/documents"
+	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/jobs"
+)
+
+// puts reports whether a change creates or replaces a document in one of the group's folders.
+func puts(c documents.Change, folder string) bool {
+	return slices.ContainsFunc(c.Writes, func(w documents.Write) bool {
+		return w.Kind == documents.KindPut && strings.Contains(w.Path, "/"+folder+"/")
+	})
+}
+
+// lateAssignment is about an assignment that is sent by the leader of the group, and arrives when
+// another worker is that. Nothing but the term tells them apart: the job still waits.
+func lateAssignment(s *stage) {
+	assigns := func(c documents.Change) bool { return puts(c, "assigned") }
+	first, second := s.delays(), s.delays()
+	first.hold(assigns)
+	second.hold(assigns)
+	s.worksAt(first, jobs.Worker{Name: "first", Handlers: map[string]jobs.Handler{"none": echo}})
+	s.eventually("it assigns", func() bool { return s.leader() == "first" })
+	s.worksAt(second, jobs.Worker{Name: "second", Handlers: kinds(echo)})
+	id := s.submit(jobs.Spec{Payload: number(1)})
+	late := first.next()
+	s.depose(s.queue.Leader())
+	own := second.next() // it leads, and its first assignment is on its way
+	if err := late.arrives(); !errors.Is(err, fence.ErrStale) && !shaken(err) {
+		s.Errorf("the late assignment: %v", err)
+	}
+	if now, err := s.queue.Get(s.ctx, id); err != nil || now.State != jobs.Waiting {
+		s.Errorf("after the late assignment: %+v, %v", now, err)
+	}
+	if err := own.arrives(); err != nil && !shaken(err) {
+		s.Errorf("the assignment of the one who leads: %v", err)
+	}
+	first.hold(nil)
+	second.hold(nil)
+	if end := s.ends(id, jobs.Done); end.Attempt != 1 {
+		s.Errorf("%+v", end)
+	}
+}
+
+// lateResult is about a result that is sent in a term, and arrives after it. Nothing but the term
+// stops it: the job is still this worker's, in the same attempt, and has not started again.
+func lateResult(s *stage) {
+	var ran tally
+	d := s.delays()
+	d.hold(func(c documents.Change) bool { // the worker's own steps
+		return puts(c, "statuses") && slices.ContainsFunc(c.While, func(claim fence.Claim) bool {
+			return claim.Resource != s.queue.Leader()
+		})
+	})
+	s.worksAt(d, jobs.Worker{Handlers: kinds(func(_ context.Context, r *jobs.Run) (any, error) {
+		return ran.add(r.ID), nil
+	})})
+	id := s.submit(jobs.Spec{})
+	for start := d.next().arrives(); start != nil; start = d.next().arrives() {
+		if !shaken(start) {
+			s.Fatal("the start: ", start)
+		}
+	}
+	late := d.next()
+	running := s.state(id, jobs.Running)
+	s.depose(running.Resource)
+	again := d.next() // the start in its next term
+	if err := late.arrives(); !errors.Is(err, fence.ErrStale) && !shaken(err) {
+		s.Errorf("the late result: %v", err)
+	}
+	if now, err := s.queue.Get(s.ctx, id); err != nil || now.State != jobs.Running || now.Result != nil {
+		s.Errorf("after the late result: %+v, %v", now, err)
+	}
+	d.hold(nil)
+	if err := again.arrives(); err != nil && !shaken(err) {
+		s.Errorf("the start in the next term: %v", err)
+	}
+	end := s.ends(id, jobs.Done)
+	if string(end.Result) != "2" || end.Attempt != 1 || end.Token <= running.Token {
+		s.Errorf("%+v", end)
+	}
+}
+
+// shaken reports an error of a bad network, which Shaky makes. The change is sent again.
+func shaken(err error) bool {
+	return errors.Is(err, documents.ErrUnreachable) || errors.Is(err, documents.ErrUnknown)
+}
+
+// depose ends the term of the one who leads a resource, as an operator might.
+func (s *stage) depose(r fence.Resource) {
+	s.Helper()
+	c := s.connect()
+	_, all, err := c.Leaders(s.ctx, r)
+	if err != nil {
+		s.Fatal(err)
+	}
+	if gone, err := c.Depose(s.ctx, r, all[0].Token); err != nil || !gone {
+		s.Fatal(fmt.Sprint("depose: ", gone, err))
+	}
+}
