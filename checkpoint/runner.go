@@ -64,6 +64,47 @@ func (r Runner[S]) Run(ctx context.Context) (Checkpoint, error) {
 	}
 }
 
+// RunIn runs the task in a term that the caller has won and gives up afterwards. It raises the mark on
+// Lead.Stores and on the journal first, and uses nothing else of Lead. It returns what Run returns,
+// and also the cause of the term once that is lost.
+func (r Runner[S]) RunIn(ctx context.Context, term *fence.Term) (Checkpoint, error) {
+	last := Checkpoint{Task: r.Task.Name}
+	if err := r.Task.Validate(r.Journal); err != nil {
+		return last, err
+	}
+	for failed := 1; ; failed++ {
+		err := r.raise(ctx, term)
+		worked := err == nil
+		if worked {
+			failed = 0
+			last, err = r.Task.Run(ctx, term, r.Journal, last)
+		}
+		switch {
+		case worked && last.Status == Done:
+			return last, nil
+		case ctx.Err() != nil:
+			return last, errors.Join(context.Cause(ctx), unless(err, context.Cause(ctx)))
+		case term.State() == fence.Lost:
+			return last, errors.Join(context.Cause(term.Context()), unless(err, context.Cause(term.Context())))
+		case !campaignAgain(worked, err):
+			return last, err
+		}
+		wait := journalBackoff(failed + 1)
+		r.Task.notify(Event{Kind: Interrupted, Checkpoint: last, Err: err, Wait: wait})
+		_ = pause(ctx, wait)
+	}
+}
+
+// raise raises the mark on every store and on the journal.
+func (r Runner[S]) raise(ctx context.Context, term *fence.Term) error {
+	for _, s := range append(slices.Clone(r.Lead.Stores), fence.Raiser(r.Journal)) {
+		if err := s.Raise(ctx, term.Claim()); err != nil {
+			return fmt.Errorf("raise the mark for %s: %w", term.Claim(), err)
+		}
+	}
+	return nil
+}
+
 // unless drops an error that only repeats the cause.
 func unless(err, cause error) error {
 	if errors.Is(err, cause) && !errors.Is(err, ErrUnknown) {

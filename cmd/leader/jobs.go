@@ -11,6 +11,9 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/group"
+	"github.com/ringfence/ringfence/internal/environ"
+	"github.com/ringfence/ringfence/internal/taskfile"
+	"github.com/ringfence/ringfence/internal/tasks"
 	"github.com/ringfence/ringfence/internal/work"
 	"github.com/ringfence/ringfence/jobs"
 )
@@ -25,6 +28,7 @@ type jobsRequest struct {
 	spec  jobs.Spec
 	stdin string
 	env   []string
+	task  string // a task file, in place of a command
 }
 
 func (r *request) workFlags(f *flag.FlagSet) {
@@ -49,6 +53,7 @@ func (r *request) submitFlags(f *flag.FlagSet) {
 	f.TextVar(&s.Timeout, "timeout", jobs.Duration(0), "")
 	f.TextVar(&s.Keep, "keep", jobs.Duration(0), "")
 	f.Func("label", "", labels(&s.Labels))
+	f.StringVar(&r.jobs.task, "task", "", "")
 	f.StringVar(&r.jobs.stdin, "stdin", "", "")
 	f.Func("env", "", func(entry string) error {
 		if name, _, ok := strings.Cut(entry, "="); !ok || name == "" {
@@ -133,8 +138,13 @@ func (r *request) parseVerb(names []string) (err error) {
 
 // parseCommand makes the job of submit.
 func (r *request) parseCommand() error {
-	if len(r.command) == 0 {
-		return errors.New("the command is missing: leader submit GROUP -- COMMAND")
+	switch {
+	case r.jobs.task != "" && (len(r.command) > 0 || r.jobs.stdin != "" || r.jobs.env != nil):
+		return errors.New("--task takes no command, --stdin or --env")
+	case r.jobs.task != "":
+		return nil // loadTask reads it
+	case len(r.command) == 0:
+		return errors.New("the command is missing: leader submit GROUP -- COMMAND, or --task FILE")
 	}
 	c := work.Command{Argv: slices.Clone(r.command), Env: r.jobs.env}
 	if r.jobs.stdin != "" {
@@ -161,8 +171,26 @@ func (p *program) invoke(inv *invocation) *work.Invocation {
 		},
 		Group: inv.jobs.group, Coordinator: inv.coordinator, Output: inv.output, Log: inv.log, Env: p.Env,
 		Stores: p.stores.Raisers(c.Stores, inv.coordinator, c.RaiseTimeout),
+		LoadTask: func(b taskfile.Bundle, env []string) (*tasks.Invocation, error) {
+			t := &tasks.Invocation{
+				Settings: c.tasks(), Path: b.Path, Bundle: &b, Env: env, Stores: p.stores, Journals: p.journals,
+				Coordinator: inv.coordinator, Log: inv.log,
+			}
+			return t, t.Load(true)
+		},
 		Stdout: p.Stdout, Stderr: p.Stderr,
 	}
+}
+
+// handIn reads the task file of submit.
+func (p *program) handIn(inv *invocation) error {
+	b, f, err := taskfile.Collect(inv.jobs.task, func(name string) (string, bool) {
+		return environ.Lookup(p.Env, name), true
+	})
+	if err == nil {
+		inv.jobs.spec, err = work.TaskSpec(inv.jobs.spec, b, f)
+	}
+	return err
 }
 
 // runWork implements the subcommand work.

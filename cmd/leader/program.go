@@ -112,9 +112,9 @@ func commands() []command {
 		},
 		{
 			name: "submit", arguments: "[--wait] [--resource R] [--unique KEY] [--at TIME] " +
-				"[--every SPEC] [...] GROUP -- COMMAND [ARGUMENT...]",
+				"[--every SPEC] [...] GROUP -- COMMAND [ARGUMENT...] | --task FILE",
 			takes: takesGroup, output: true, flags: (*request).submitFlags, run: submit,
-			summary: "hand in a job that runs COMMAND; print its ID",
+			summary: "hand in a job that runs COMMAND, or the task in FILE; print its ID",
 		},
 		{
 			name: "jobs", arguments: "GROUP [show|logs|cancel|retry ID] [-o table|json]",

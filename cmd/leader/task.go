@@ -60,6 +60,9 @@ func task(
 
 // loadTask reads the task file, if one is named.
 func (p *program) loadTask(c command, inv *invocation) error {
+	if inv.jobs.task != "" {
+		return p.handIn(inv)
+	}
 	if c.takes == takesResource || c.takes == takesGroup || c.takes == takesAddress {
 		return nil
 	}

@@ -52,8 +52,8 @@ var allowed = map[string][]string{
 		"golang.org/x/sync/errgroup"},
 	"jobs/jobstest":      {"fence", "documents", "jobs"},
 	"internal/jobserver": {"fence", "documents", "group", "jobs"},
-	"internal/work": {"fence", "documents", "jobs", "internal/cli", "internal/environ",
-		"internal/supervise"},
+	"internal/work": {"fence", "documents", "jobs", "checkpoint", "internal/cli", "internal/environ",
+		"internal/supervise", "internal/taskfile", "internal/tasks"},
 
 	// For guards and operators. The author of a leader program does not need these.
 	"internal/refusal":         {"fence"},
@@ -113,7 +113,7 @@ var allowed = map[string][]string{
 		pgx, prom,
 		"golang.org/x/sync/errgroup"},
 	"cmd/leader": {"fence", "documents", "group", "jobs", "internal/jobserver", "internal/work", "internal/backoff", "internal/cli", "internal/coordinators", "internal/stores",
-		"internal/marks/redis", "checkpoint", "internal/environ", "internal/supervise", "internal/tasks",
+		"internal/marks/redis", "checkpoint", "internal/environ", "internal/supervise", "internal/taskfile", "internal/tasks",
 		"internal/settings", "internal/logging"},
 	"internal/demo": {"internal/refusal", "fence", "fence/zookeeper",
 		"internal/marks/postgres", "internal/marks/redis", "internal/servers", pgx, redis,

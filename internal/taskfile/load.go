@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 
 	"go.yaml.in/yaml/v4"
 )
@@ -19,17 +18,8 @@ const (
 // Load reads a task file. lookup returns environment variables. The error is Problems, or the error
 // of opening the file.
 func Load(path string, lookup func(name string) (string, bool)) (*File, error) {
-	text, err := contents(path, fileLimit)
-	if err != nil {
-		return nil, err
-	}
-	r := &reader{path: path, lookup: lookup, open: func(name string) ([]byte, error) {
-		if !filepath.IsAbs(name) {
-			name = filepath.Join(filepath.Dir(path), name)
-		}
-		return contents(name, sqlLimit)
-	}}
-	return r.read(text)
+	_, f, err := Collect(path, lookup)
+	return f, err
 }
 
 func contents(path string, limit int64) ([]byte, error) {

@@ -54,9 +54,10 @@ func (c *Settings) first(schemes ...string) settings.URL {
 // Coordinator and Log, and log their errors.
 type Invocation struct {
 	Settings Settings
-	Path     string          // of the task file; "" if none was named
-	Name     checkpoint.Name // of the task; Load takes it from the file
-	Output   string          // table or json
+	Path     string           // of the task file; "" if none was named
+	Bundle   *taskfile.Bundle // the task file, if it was handed in with a job
+	Name     checkpoint.Name  // of the task; Load takes it from the file
+	Output   string           // table or json
 	Env      []string
 	Stdout   io.Writer
 	Stderr   io.Writer
@@ -73,11 +74,10 @@ type Invocation struct {
 
 // Load reads the task file, if one is named. With toRun it checks that the file fits the settings.
 func (inv *Invocation) Load(toRun bool) error {
-	if inv.Path == "" {
+	if inv.Path == "" && inv.Bundle == nil {
 		return nil
 	}
-	lookup := func(name string) (string, bool) { return environ.Lookup(inv.Env, name), true }
-	f, err := taskfile.Load(inv.Path, lookup)
+	f, err := inv.read()
 	if err != nil {
 		return err
 	}
@@ -86,6 +86,14 @@ func (inv *Invocation) Load(toRun bool) error {
 		return err
 	}
 	return inv.checkSteps()
+}
+
+func (inv *Invocation) read() (*taskfile.File, error) {
+	lookup := func(name string) (string, bool) { return environ.Lookup(inv.Env, name), true }
+	if inv.Bundle != nil {
+		return inv.Bundle.File(lookup)
+	}
+	return taskfile.Load(inv.Path, lookup)
 }
 
 // raisers returns the stores of the settings.

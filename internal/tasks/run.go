@@ -62,21 +62,36 @@ func (r *taskRun) run(journal checkpoint.Journal) int {
 	if done, err := r.checkJournal(journal); done || err != nil {
 		return r.ended(checkpoint.Checkpoint{}, err)
 	}
-	stores := r.raisers()
+	c, closeRedis := r.runner(journal)
+	defer closeRedis()
+	return r.ended(r.inContext(c.Run))
+}
+
+// runner returns the runner of the task. Call closeRedis at the end.
+func (r *taskRun) runner(
+	journal checkpoint.Journal,
+) (c checkpoint.Runner[json.RawMessage], closeRedis func()) {
+	stores, closeRedis := r.raisers(), func() {}
 	for _, s := range r.File.Steps {
 		if len(s.Redis) > 0 && r.redis == nil {
 			r.redis = &redisClient{url: r.redisURL()}
-			defer r.redis.close()
+			closeRedis = r.redis.close
 			r.redisRaiser = r.raiser(r.redis.url, r.redis)
 			stores = append(stores, r.redisRaiser)
 		}
 	}
-	c := checkpoint.Runner[json.RawMessage]{
+	return checkpoint.Runner[json.RawMessage]{
 		Lead: fence.Lead{
 			Elector: r.elector, Resource: r.Resource, Holder: r.Settings.Holder, Stores: stores,
 		},
 		Journal: journal, Task: r.task(), Observer: r.Coordinator,
-	}
+	}, closeRedis
+}
+
+// inContext runs the task in a context that ends with the run's, and before over is closed.
+func (r *taskRun) inContext(
+	run func(context.Context) (checkpoint.Checkpoint, error),
+) (checkpoint.Checkpoint, error) {
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(r.ctx))
 	defer cancel(nil)
 	r.over = make(chan struct{})
@@ -84,7 +99,7 @@ func (r *taskRun) run(journal checkpoint.Journal) int {
 		cancel(context.Cause(r.ctx))
 		close(r.over)
 	})()
-	return r.ended(c.Run(ctx))
+	return run(ctx)
 }
 
 // checkJournal reads the checkpoint before the election, so that a broken journal shows now, and

@@ -116,9 +116,7 @@ func (c commands) environ(cmd Command, r *jobs.Run) []string {
 		env = environ.With(env, [][2]string{{name, value}})
 	}
 	claim := r.Term.Claim()
-	return environ.With(environ.Claimed(env, claim), [][2]string{
-		{"RINGFENCE_JOB", string(r.ID)}, {"RINGFENCE_ATTEMPT", fmt.Sprint(r.Attempt)},
-	})
+	return environ.With(environ.Claimed(env, claim), ofJob(r))
 }
 
 // tail keeps the last bytes that are written to it.

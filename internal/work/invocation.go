@@ -26,7 +26,8 @@ type Invocation struct {
 	Group       string
 	Coordinator documents.Coordinator
 	Stores      []fence.Raiser
-	Output      string // table or json
+	LoadTask    LoadTask // for Work
+	Output      string   // table or json
 	Log         *slog.Logger
 	Env         []string
 	Stdout      io.Writer

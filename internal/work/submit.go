@@ -99,7 +99,7 @@ func progress(s jobs.Status) string {
 // ended prints the output of a command that has ended, and returns its exit code.
 func (v *Invocation) ended(s jobs.Status) int {
 	var r Result
-	if s.Kind != CommandKind || json.Unmarshal(s.Result, &r) != nil {
+	if s.Kind != CommandKind && s.Kind != TaskKind || json.Unmarshal(s.Result, &r) != nil {
 		r = Result{}
 	}
 	if v.Output != "json" {

@@ -30,7 +30,10 @@ func (v *Invocation) Work(ctx context.Context, w Work) int {
 	c := commands{settings: v.Settings, reaper: reaper, env: v.Env, log: v.Log}
 	worker := jobs.Worker{
 		Queue: q, Name: v.Settings.Holder, Capacity: w.Capacity, Labels: w.Labels, Stores: v.Stores,
-		Strategy: strategy, Log: v.Log, Handlers: map[string]jobs.Handler{CommandKind: c.handle},
+		Strategy: strategy, Log: v.Log, Handlers: map[string]jobs.Handler{
+			CommandKind: c.handle,
+			TaskKind:    taskJobs{load: v.LoadTask, reaper: reaper, env: v.Env}.handle,
+		},
 	}
 	v.Log.Info("working", "group", v.Group, "capacity", w.Capacity)
 	if err := worker.Run(ctx); err != nil {

@@ -1,0 +1,133 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/ringfence/ringfence/checkpoint"
+	"github.com/ringfence/ringfence/checkpoint/checkpointtest"
+	"github.com/ringfence/ringfence/fence/fencetest"
+	"github.com/ringfence/ringfence/internal/cli"
+	"github.com/ringfence/ringfence/internal/leadertest"
+)
+
+// taskJob is a task for jobs: it notes in the file log which steps begin, and waits in the middle
+// until the file go exists.
+type taskJob struct {
+	t    *testing.T
+	dir  string
+	file string
+	setup
+}
+
+func newTaskJob(t *testing.T) *taskJob {
+	dir := t.TempDir()
+	j := &taskJob{t: t, dir: dir, file: filepath.Join(dir, "t.yaml"), setup: setup{
+		memory: fencetest.NewMemory(longSession), journal: checkpointtest.NewMemory(),
+		env: []string{"LEADER_JOURNAL=mem://journal", "LEADER_GRACE=200ms", "NOTES=" + dir},
+	}}
+	j.write("t.yaml", `task: noted-${DATE}
+resource: noted
+steps:
+  - {name: one, run: 'echo "one $RINGFENCE_ATTEMPT" >>"$NOTES/log"; echo printed'}
+  - name: wait
+    run: 'echo waits >>"$NOTES/log"; while [ ! -e "$NOTES/go" ]; do sleep 0.02; done'
+  - {name: two, run: 'echo "two $RINGFENCE_ATTEMPT $RINGFENCE_RESOURCE" >>"$NOTES/log"'}
+`)
+	return j
+}
+
+func (j *taskJob) write(name, text string) {
+	j.t.Helper()
+	if err := os.WriteFile(filepath.Join(j.dir, name), []byte(text), 0o600); err != nil {
+		j.t.Fatal(err)
+	}
+}
+
+func (j *taskJob) notes() string {
+	text, _ := os.ReadFile(filepath.Join(j.dir, "log"))
+	return strings.ReplaceAll(string(text), "\n", "; ")
+}
+
+// waits waits until the step in the middle has begun so often.
+func (j *taskJob) waits(times int) {
+	j.t.Helper()
+	leadertest.Eventually(j.t, fmt.Sprintf("the step waits for the %d. time", times), func() bool {
+		return strings.Count(j.notes(), "waits") == times
+	})
+}
+
+func TestATaskAsAJobGoesOnAtItsCheckpoint(t *testing.T) {
+	for what, end := range map[string]func(*leaderRun){
+		"stops":   func(l *leaderRun) { l.signals <- syscall.SIGTERM },
+		"is gone": func(l *leaderRun) { l.client.Cut(); l.client.Expire() },
+	} {
+		t.Run("the worker "+what, func(t *testing.T) {
+			j := newTaskJob(t)
+			first := begin(t, j.setup, "work", "group")
+			dated := j.setup
+			dated.env = append(dated.env, "DATE=2026-11-23")
+			submitted := begin(t, dated, "submit", "--wait", "group", "--task", j.file)
+			j.waits(1)
+			if err := os.Remove(j.file); err != nil { // the job has it
+				t.Fatal(err)
+			}
+			end(first)
+			defer first.client.Heal()
+			begin(t, j.setup, "work", "group")
+			j.waits(2)
+			j.write("go", "")
+			submitted.exits(cli.Done)
+			if got, want := j.notes(), "one 1; waits; waits; two 2 noted; "; got != want {
+				t.Errorf("the steps were %q, want %q", got, want)
+			}
+			if all, err := j.journal.Load(t.Context(), "noted-2026-11-23"); err != nil || len(all) != 1 ||
+				all[0].Status != checkpoint.Done {
+				t.Errorf("the checkpoint is %+v, %v", all, err)
+			}
+		})
+	}
+}
+
+func TestAStoppedTaskFailsItsJobForGood(t *testing.T) {
+	j := newTaskJob(t)
+	j.write("t.yaml", "task: bad\nresource: bad\nsteps:\n  - {name: one, run: 'echo said; exit 3', "+
+		"retry: {attempts: 1}}\n")
+	begin(t, j.setup, "work", "group")
+	submitted := begin(t, j.setup, "submit", "--wait", "--retries", "5", "group", "--task", j.file)
+	submitted.exits(cli.Error)
+	submitted.log.Await(t, "failed: ")
+	submitted.out.Await(t, "said")
+	if strings.Contains(submitted.log.String(), "attempt 2") {
+		t.Error("it was tried again")
+	}
+}
+
+func TestATaskIsCheckedWhenItIsSubmitted(t *testing.T) {
+	j := newTaskJob(t)
+	for _, c := range []struct{ text, says string }{
+		{"task: t\n", "t.yaml:1:1: "},
+		{"task: t\nresource: r\nsteps: [{name: one, sql_file: none.sql}]\n", "none.sql"},
+	} {
+		j.write("t.yaml", c.text)
+		l := begin(t, j.setup, "submit", "group", "--task", j.file)
+		l.exits(cli.Usage)
+		l.log.Await(t, c.says)
+	}
+	j.write("t.yaml", "task: t\nresource: r\nsteps: [{name: one, run: x}]\n")
+	for says, args := range map[string][]string{
+		"--task takes no command":        {"submit", "--task", j.file, "group", "--", "ls"},
+		"the resource of the task is r":  {"submit", "--task", j.file, "--resource", "other", "group"},
+		"set rounds and every":           {"submit", "--task", j.file, "--every", "1h", "group"},
+		"nowhere.yaml: no such file":     {"submit", "--task", "nowhere.yaml", "group"},
+		"--task takes no command, --std": {"submit", "--task", j.file, "--stdin", "{}", "group"},
+	} {
+		l := begin(t, j.setup, args...)
+		l.exits(cli.Usage)
+		l.log.Await(t, says)
+	}
+}

@@ -1,0 +1,79 @@
+package work
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/ringfence/ringfence/checkpoint"
+	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/environ"
+	"github.com/ringfence/ringfence/internal/supervise"
+	"github.com/ringfence/ringfence/internal/taskfile"
+	"github.com/ringfence/ringfence/internal/tasks"
+	"github.com/ringfence/ringfence/jobs"
+)
+
+// TaskKind is the kind of job that runs a task from its checkpoint. The payload is a
+// taskfile.Bundle, the result a Result.
+const TaskKind = "task"
+
+// TaskSpec makes a task the job of a spec. The job's resource is the task's.
+func TaskSpec(spec jobs.Spec, b taskfile.Bundle, f *taskfile.File) (jobs.Spec, error) {
+	switch {
+	case spec.Resource != "" && spec.Resource != f.Resource:
+		return spec, fmt.Errorf("--resource is %s, and the resource of the task is %s: leave --resource out",
+			spec.Resource, f.Resource)
+	case spec.Every != "":
+		return spec, errors.New("--every: a task that is done does not start again: " +
+			"set rounds and every in the task file")
+	}
+	payload, err := json.Marshal(b)
+	spec.Kind, spec.Payload, spec.Resource = TaskKind, payload, f.Resource
+	return spec, errors.Join(err, spec.Check())
+}
+
+// LoadTask reads the task of a job on the machine that runs it. env is the environment of its steps.
+type LoadTask func(b taskfile.Bundle, env []string) (*tasks.Invocation, error)
+
+// taskJobs runs tasks.
+type taskJobs struct {
+	load   LoadTask
+	reaper *supervise.Reaper
+	env    []string
+}
+
+// handle is the jobs.Handler. A worker that stops, or is gone, leaves the checkpoint, where the next
+// one goes on.
+func (t taskJobs) handle(ctx context.Context, r *jobs.Run) (any, error) {
+	var b taskfile.Bundle
+	if err := r.Decode(&b); err != nil {
+		return nil, err
+	}
+	task, err := t.load(b, environ.With(t.env, ofJob(r)))
+	if err != nil {
+		return nil, err // another worker may have the settings
+	}
+	if own := r.Term.Claim().Resource; own != task.Resource {
+		return nil, jobs.Permanent(fmt.Errorf("the resource of the task %s is %s, and that of the job is %s",
+			task.Name, task.Resource, own))
+	}
+	var stdout, stderr tail
+	_, err = task.RunIn(ctx, r.Term, t.reaper, &stdout, &stderr)
+	result := Result{Stdout: stdout.String(), Stderr: stderr.String()}
+	for _, final := range []error{
+		checkpoint.ErrStopped, checkpoint.ErrBadTask, checkpoint.ErrStepsChanged, checkpoint.ErrCorrupt,
+		checkpoint.ErrConflict, fence.ErrOtherIssuer,
+	} {
+		if errors.Is(err, final) {
+			return result, jobs.Permanent(err)
+		}
+	}
+	return result, err
+}
+
+// ofJob is what a job's command finds in its environment, beside its claim.
+func ofJob(r *jobs.Run) [][2]string {
+	return [][2]string{{"RINGFENCE_JOB", string(r.ID)}, {"RINGFENCE_ATTEMPT", fmt.Sprint(r.Attempt)}}
+}
