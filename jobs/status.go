@@ -13,6 +13,9 @@ import (
 //	              ▲            │           │
 //	              └────────────┴───────────┘  its worker is gone or gives it back; it is tried again;
 //	                                          it repeats
+//
+// It can be cancelled in each state before its end, and has failed if it has lost too many workers. A
+// job that has failed or was cancelled waits again after Retry.
 type State string
 
 // States of a job.

@@ -41,6 +41,8 @@ var clauses = []clause{
 	{"a worker that stops gives its jobs back", stoppingGivesBack},
 	{"a worker that stops lets its jobs end within the grace", stoppingHasGrace},
 	{"the jobs of a worker that is gone go to another", goneWorkersJobs},
+	{"the jobs of a worker that is gone with the one who assigns go to another", bothAreGone},
+	{"a job that has lost too many workers has failed", lostTooOften},
 	{"a worker that was thought gone publishes nothing", zombiePublishesNothing},
 	{"the result of a worker that leads no more is not published", lateResult},
 	{"a change of a deposed leader of the group assigns nothing", lateAssignment},
@@ -398,137 +400,6 @@ func finishedIsForgotten(s *stage) {
 		s.Errorf("its spec: %v", err)
 	}
 	s.ends(kept, jobs.Done)
-}
-
-func stoppingGivesBack(s *stage) {
-	g := s.gate()
-	first := s.works(jobs.Worker{Name: "first", Handlers: kinds(g.handler)})
-	id := s.submit(jobs.Spec{})
-	g.next()
-	second := s.gate()
-	close(second.leave)
-	s.works(jobs.Worker{Name: "second", Handlers: kinds(second.handler)})
-	first.stop()
-	end := s.ends(id, jobs.Done)
-	if end.WorkerName != "second" || end.Attempt != 2 || end.Failures != 0 || end.Lost != 0 {
-		s.Errorf("%+v", end)
-	}
-}
-
-func stoppingHasGrace(s *stage) {
-	g := s.gate()
-	first := s.works(jobs.Worker{Name: "first", Grace: s.f.patience, Handlers: kinds(g.handler)})
-	id := s.submit(jobs.Spec{})
-	g.next()
-	first.cancel()
-	s.eventually("it takes no more jobs", func() bool {
-		second := s.submit(jobs.Spec{})
-		time.Sleep(20 * time.Millisecond)
-		now, err := s.queue.Get(s.ctx, second)
-		if err != nil {
-			s.Fatal(err)
-		}
-		_ = s.queue.Cancel(s.ctx, second)
-		return now.State == jobs.Waiting
-	})
-	close(g.leave)
-	<-first.ended
-	if end := s.ends(id, jobs.Done); end.Attempt != 1 {
-		s.Errorf("%+v", end)
-	}
-}
-
-func goneWorkersJobs(s *stage) {
-	g := s.gate()
-	defer close(g.leave)
-	first := s.works(jobs.Worker{Name: "first", Handlers: kinds(g.stubborn)})
-	ids := []jobs.ID{s.submit(jobs.Spec{}), s.submit(jobs.Spec{})}
-	for range ids {
-		g.next()
-	}
-	s.works(jobs.Worker{Name: "second", Handlers: kinds(echo)})
-	first.kill()
-	for _, id := range ids {
-		if end := s.ends(id, jobs.Done); end.WorkerName != "second" || end.Attempt != 2 || end.Lost != 1 {
-			s.Errorf("%+v", end)
-		}
-	}
-}
-
-func zombiePublishesNothing(s *stage) {
-	if s.f.Expire == nil {
-		s.Skip("the fixture has no Expire")
-	}
-	g := s.gate()
-	first := s.works(jobs.Worker{Name: "first", Handlers: kinds(g.stubborn)})
-	id := s.submit(jobs.Spec{})
-	g.next()
-	h := s.gate()
-	s.works(jobs.Worker{Name: "second", Handlers: kinds(h.handler)})
-	s.f.Expire(s, first.at) // its handler goes on, as that of a paused process would
-	var run *jobs.Run
-	select {
-	case run = <-h.entered:
-	case again := <-g.entered: // the first worker is back, and it got the job
-		s.Logf("attempt %d is the first worker's again", again.Attempt)
-		close(g.leave)
-		close(h.leave)
-		s.ends(id, jobs.Done)
-		return
-	case <-s.ctx.Done():
-		s.Fatal("nobody took the job")
-	}
-	close(g.leave) // the zombie returns a result
-	time.Sleep(50 * time.Millisecond)
-	if now, err := s.queue.Get(s.ctx, id); err != nil || now.State.Finished() || now.Attempt != run.Attempt {
-		s.Errorf("after the zombie's result: %+v, %v", now, err)
-	}
-	close(h.leave)
-	if end := s.ends(id, jobs.Done); string(end.Result) != `"passed"` || end.Token != run.Term.Token() {
-		s.Errorf("%+v", end)
-	}
-}
-
-func comesBack(s *stage) {
-	if s.f.Expire == nil {
-		s.Skip("the fixture has no Expire")
-	}
-	first := s.works(jobs.Worker{Name: "first", Handlers: kinds(echo)})
-	before := s.ends(s.submit(jobs.Spec{Payload: number(1)}), jobs.Done)
-	s.f.Expire(s, first.at)
-	after := s.ends(s.submit(jobs.Spec{Payload: number(1)}), jobs.Done)
-	s.eventually("another ID", func() bool {
-		if after.Worker > before.Worker {
-			return true
-		}
-		after = s.ends(s.submit(jobs.Spec{Payload: number(1)}), jobs.Done)
-		return false
-	})
-}
-
-func assignerIsGone(s *stage) {
-	first := s.works(jobs.Worker{Name: "first", Handlers: map[string]jobs.Handler{"none": echo}})
-	s.eventually("it assigns", func() bool {
-		return s.leader() == "first"
-	})
-	s.works(jobs.Worker{Name: "second", Handlers: kinds(echo)})
-	s.ends(s.submit(jobs.Spec{Payload: number(1)}), jobs.Done)
-	first.kill()
-	s.ends(s.submit(jobs.Spec{Payload: number(2)}), jobs.Done)
-	if got := s.leader(); got != "second" {
-		s.Errorf("%q assigns", got)
-	}
-}
-
-// leader returns the name of the worker that assigns.
-func (s *stage) leader() string {
-	s.Helper()
-	c := s.connect()
-	_, all, err := c.Leaders(s.ctx, s.queue.Leader())
-	if err != nil {
-		s.Fatal(err)
-	}
-	return all[0].Holder
 }
 
 func badSpecs(s *stage) {

@@ -114,7 +114,7 @@ func (h *history) check(t testing.TB) (checked int) {
 var arrows = map[jobs.State][]jobs.State{
 	"":             {jobs.Waiting},
 	jobs.Waiting:   {jobs.Assigned, jobs.Cancelled},
-	jobs.Assigned:  {jobs.Running, jobs.Waiting, jobs.Cancelled},
+	jobs.Assigned:  {jobs.Running, jobs.Waiting, jobs.Failed, jobs.Cancelled},
 	jobs.Running:   {jobs.Running, jobs.Waiting, jobs.Done, jobs.Failed, jobs.Cancelled},
 	jobs.Done:      {""},
 	jobs.Failed:    {jobs.Waiting, ""},
@@ -136,6 +136,8 @@ func allowed(id jobs.ID, old jobs.Status, s step) error {
 		return fmt.Errorf("attempt %d follows %d", now.Attempt, old.Attempt)
 	case worker && !s.under(now.Resource, now.Token):
 		return errors.New("a worker's step is not under the job's term")
+	case old.State == jobs.Assigned && now.State == jobs.Failed && now.Lost <= jobs.LostMost:
+		return errors.New("it has failed without a run")
 	case now.State == jobs.Running && now.Token <= old.Token:
 		return fmt.Errorf("token %v follows %v", now.Token, old.Token)
 	}
