@@ -47,6 +47,9 @@
 //	give back   by a worker that stops; or under the term of the one who assigns, once the worker is
 //	            no member any more
 //
+// When a finished job is forgotten, the one who assigns first deletes what is left of the election for
+// a resource that the job made up (fence.Forgetter).
+//
 // The one who assigns reads which workers may have assignments before it reads who is a member, so a
 // worker that is missing is gone for good: IDs of members are never used again. It takes back what
 // such workers had, whenever they left, and needs no memory of its predecessor.

@@ -520,7 +520,7 @@ func (a *assigner) sweepFinished() error {
 		}
 	}
 	return a.steps(ids, chunk, func(r record) []documents.Write {
-		if !r.State.Finished() || r.Expires.After(now) {
+		if !r.State.Finished() || r.Expires.After(now) || !a.forgetElection(r) {
 			return nil
 		}
 		return a.q.forget(r)

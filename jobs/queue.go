@@ -61,7 +61,7 @@ func (q *Queue) Submit(ctx context.Context, spec Spec) (ID, error) {
 	}
 	id := newID(q.now())
 	if spec.Resource == "" {
-		spec.Resource = fence.Resource("job_" + id)
+		spec.Resource = ownResource(id)
 	}
 	change := documents.Change{Writes: q.submit(id, spec, q.now())}
 	for failures := 1; ; failures++ {

@@ -118,6 +118,9 @@ func (s Spec) Check() error {
 
 func badLabel(label string) bool { return documents.CheckFolder(label) != nil }
 
+// ownResource is the resource of a job that names none.
+func ownResource(id ID) fence.Resource { return fence.Resource("job_" + id) }
+
 // backoff is how long a job waits after so many failures.
 func (s Spec) backoff(failures int) time.Duration {
 	d := time.Duration(s.Backoff)

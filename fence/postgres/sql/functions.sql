@@ -150,8 +150,11 @@ begin
         perform ringfence_elections.expire(array[p_session], v_timeline);
         return;
     end if;
-    insert into ringfence_elections.election (resource) values (p_resource) on conflict do nothing;
-    select e.last into v_last from ringfence_elections.election e where e.resource = p_resource for no key update;
+    loop -- forget may delete the row in between
+        insert into ringfence_elections.election (resource) values (p_resource) on conflict do nothing;
+        select e.last into v_last from ringfence_elections.election e where e.resource = p_resource for no key update;
+        exit when found;
+    end loop;
     select c.token into token from ringfence_elections.candidate c where c.id = p_id;
     if found then
         return;
@@ -317,6 +320,19 @@ language plpgsql volatile security definer set search_path = pg_catalog, pg_temp
 begin
     perform ringfence_elections.begin_call();
     delete from ringfence_elections.candidate c where c.resource = p_resource and c.token = p_token;
+end $$;
+
+-- forget deletes the row of an election without candidates. The foreign key of a candidate that has
+-- enrolled meanwhile keeps the row.
+create or replace function ringfence_elections.forget(p_resource text) returns void
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+begin
+    perform ringfence_elections.begin_call();
+    delete from ringfence_elections.election e
+     where e.resource = p_resource
+       and not exists (select from ringfence_elections.candidate c where c.resource = p_resource);
+exception when foreign_key_violation then
+    null;
 end $$;
 
 -- changed tells the watchers of elections that a leader is ready.

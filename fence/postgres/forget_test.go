@@ -1,0 +1,17 @@
+package postgres
+
+import (
+	"testing"
+	"time"
+
+	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/electiontest"
+)
+
+func TestAnElectionWithoutCandidatesIsForgotten(t *testing.T) {
+	d := fresh(t)
+	open := func() fence.Coordinator { return openWith(t, d.url(), time.Minute, nil) }
+	electiontest.Forgets(t, open, "orders", func() bool {
+		return d.number(t, "select count(*) from ringfence_elections.election") > 0
+	})
+}
