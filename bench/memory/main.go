@@ -39,7 +39,7 @@ func parse(args []string, diagnostics io.Writer) (*settings, error) {
 		s.sessions, err = numbers(list)
 		return err
 	})
-	flags.IntVar(&s.cycles, "cycles", 20000, "connections that come and go, for growth")
+	flags.IntVar(&s.cycles, "cycles", 100000, "connections that come and go, for growth")
 	flags.IntVar(&s.marks, "marks", 100000, "resources with a mark")
 	if err := flags.Parse(args); err != nil {
 		return nil, err
