@@ -294,8 +294,11 @@ func (s *stage) under(claims ...fence.Claim) documents.Change {
 
 func othersChangeNothing(s *stage) {
 	r := s.resource()
-	leader := s.win(r, "leader")
-	claim := leader.Claim()
+	earlier := s.win(r, "earlier")
+	if err := earlier.Resign(s.ctx); err != nil {
+		s.Fatal(err)
+	}
+	claim := s.win(r, "leader").Claim()
 	if _, err := s.here.Change(s.ctx, documents.Change{While: []fence.Claim{claim}}); err != nil {
 		s.Fatal(err)
 	}
@@ -312,11 +315,11 @@ func othersChangeNothing(s *stage) {
 		}
 		return err == nil && len(queue) == 2
 	})
-	future, past := claim, claim
-	future.Token, past.Token = claim.Token+1<<40, 1
+	future := claim
+	future.Token = claim.Token + 1<<40
 	s.fails(fence.ErrNotLeader, s.under(next))
 	s.fails(fence.ErrNotLeader, s.under(future))
-	s.fails(fence.ErrStale, s.under(past))
+	s.fails(fence.ErrStale, s.under(earlier.Claim()))
 	s.missing("bad")
 
 	if gone, err := s.leader.Depose(s.ctx, r, claim.Token); !gone || err != nil {
