@@ -1,0 +1,192 @@
+package jobs
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/ringfence/ringfence/documents"
+	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/group"
+	"github.com/ringfence/ringfence/internal/backoff"
+)
+
+// assigner is the one worker of a group that assigns jobs. All that it writes names its term, so one
+// that was deposed assigns nothing.
+//
+// It keeps no state of its own. What it knows comes from watches of the waiting jobs, the members,
+// the assignments of each worker and the requests to cancel; what it has changed itself counts until
+// a watch shows it. So a new one goes on where the last one stopped: it takes the jobs back of
+// workers that are gone, whenever they left.
+type assigner struct {
+	q        *Queue
+	claim    fence.Claim
+	strategy Strategy
+	log      *slog.Logger
+	group    *errgroup.Group
+	ctx      context.Context
+
+	wake chan struct{}
+
+	mu       sync.Mutex
+	view     view
+	workers  map[fence.Token]*worker // every one that has, or may have, assignments
+	traits   map[ID]traits           // of waiting jobs that were looked at
+	assigned map[string]time.Time    // entries of jobs that were just assigned
+}
+
+// view is what the watches have shown last.
+type view struct {
+	waiting, cancel, draining []string
+	members                   map[fence.Token]group.Member
+	seen                      int // which of the four have shown something, one bit each
+}
+
+const (
+	seenWaiting = 1 << iota
+	seenCancel
+	seenDraining
+	seenMembers
+	seenAll = 1<<iota - 1
+)
+
+const (
+	// chunk is how many jobs one change moves. Each needs five writes at most, and an assignment three.
+	chunk       = documents.MaxWrites / 5
+	assignChunk = documents.MaxWrites / 3
+	// settle is after how long a watch should have shown what was changed.
+	settle = 5 * time.Second
+	// unseen is after how long assignments that no watch has shown are read, if jobs wait for room.
+	unseen = 20 * time.Millisecond
+	// sweepEvery is how often finished jobs are looked at that may be forgotten.
+	sweepEvery = 10 * time.Second
+)
+
+// assign assigns jobs until ctx, which is that of a term, ends.
+func assign(
+	ctx context.Context, q *Queue, claim fence.Claim, strategy Strategy, log *slog.Logger,
+) error {
+	a := &assigner{
+		q: q, claim: claim, strategy: strategy, log: log, wake: make(chan struct{}, 1),
+		workers: map[fence.Token]*worker{}, traits: map[ID]traits{}, assigned: map[string]time.Time{},
+	}
+	a.group, a.ctx = errgroup.WithContext(ctx)
+	// First the workers that may have assignments, then the members: who is no member in a list that
+	// was read later is gone for good.
+	names, err := q.docs.Names(ctx, q.workers())
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		if id, err := fence.ParseToken(name); err == nil {
+			a.track(id)
+		}
+	}
+	a.watch()
+	a.group.Go(a.loop)
+	return a.group.Wait()
+}
+
+// watch starts the watches that last as long as the term.
+func (a *assigner) watch() {
+	names := func(folder string, bit int, into *[]string) {
+		a.group.Go(func() error {
+			return a.q.docs.WatchNames(a.ctx, folder, func(names []string) error {
+				a.update(func() { *into = names; a.view.seen |= bit })
+				return nil
+			})
+		})
+	}
+	names(a.q.waiting(), seenWaiting, &a.view.waiting)
+	names(a.q.cancel(), seenCancel, &a.view.cancel)
+	names(a.q.draining(), seenDraining, &a.view.draining)
+	a.group.Go(func() error {
+		return a.q.group.Watch(a.ctx, func(all []group.Member) error {
+			members := map[fence.Token]group.Member{}
+			for _, m := range all {
+				members[m.ID] = m
+			}
+			a.update(func() { a.view.members = members; a.view.seen |= seenMembers })
+			return nil
+		})
+	})
+}
+
+// update changes what the assigner knows, and wakes it.
+func (a *assigner) update(change func()) {
+	a.mu.Lock()
+	change()
+	a.mu.Unlock()
+	select {
+	case a.wake <- struct{}{}:
+	default:
+	}
+}
+
+// loop does what there is to do, and waits for more.
+func (a *assigner) loop() error {
+	sweep := time.NewTicker(sweepEvery)
+	defer sweep.Stop()
+	for failures := 0; ; {
+		next, err := a.round()
+		switch {
+		case a.ctx.Err() != nil:
+			return context.Cause(a.ctx)
+		case err != nil && !again(err):
+			return err // deposed, or refused by the coordinator
+		case err != nil:
+			failures++
+			a.log.Warn("jobs cannot be assigned; trying again", "error", err)
+			next = backoff.After(failures, backoff.Least, backoff.Most)
+		default:
+			failures = 0
+		}
+		timer := time.NewTimer(next)
+		select {
+		case <-a.wake:
+		case <-timer.C:
+		case <-sweep.C:
+			err = a.sweep()
+		case <-a.ctx.Done():
+		}
+		timer.Stop()
+		if err != nil && !again(err) {
+			return err
+		}
+	}
+}
+
+// round takes back what workers had that are gone, cancels, and assigns. It returns when the next
+// job is due.
+func (a *assigner) round() (next time.Duration, err error) {
+	a.mu.Lock()
+	ready := a.view.seen == seenAll
+	a.mu.Unlock()
+	if !ready {
+		return time.Hour, nil
+	}
+	if err := a.release(); err != nil {
+		return 0, err
+	}
+	if err := a.cancelAsked(); err != nil {
+		return 0, err
+	}
+	if err := a.enlist(); err != nil {
+		return 0, err
+	}
+	if err := a.refresh(); err != nil {
+		return 0, err
+	}
+	return a.assignDue()
+}
+
+func asSet(names []string) map[string]bool {
+	set := map[string]bool{}
+	for _, n := range names {
+		set[n] = true
+	}
+	return set
+}

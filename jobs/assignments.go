@@ -1,0 +1,124 @@
+package jobs
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/ringfence/ringfence/documents"
+	"github.com/ringfence/ringfence/fence"
+)
+
+// worker is one member's assignments.
+type worker struct {
+	listed  map[string]bool      // what the watch has shown
+	known   bool                 // it has shown something
+	pending map[string]time.Time // just assigned; no watch or reading has shown it since this time
+	stop    context.CancelFunc   // of the watch
+}
+
+// load is how many jobs it has.
+func (w *worker) load() int {
+	n := len(w.listed)
+	for id := range w.pending {
+		if !w.listed[id] {
+			n++
+		}
+	}
+	return n
+}
+
+// track watches the assignments of a worker. The caller holds no lock.
+func (a *assigner) track(id fence.Token) {
+	ctx, stop := context.WithCancel(a.ctx)
+	w := &worker{listed: map[string]bool{}, pending: map[string]time.Time{}, stop: stop}
+	a.mu.Lock()
+	a.workers[id] = w
+	a.mu.Unlock()
+	a.group.Go(func() error {
+		err := a.q.docs.WatchNames(ctx, a.q.layout.assigned(id), func(names []string) error {
+			a.update(func() { w.show(names) })
+			return nil
+		})
+		if ctx.Err() != nil {
+			return nil
+		}
+		return err
+	})
+}
+
+// show takes over what the watch has shown.
+func (w *worker) show(names []string) {
+	w.known = true
+	clear(w.listed)
+	for _, name := range names {
+		w.listed[name] = true
+		delete(w.pending, name)
+	}
+}
+
+// enlist notes durably which members may be assigned jobs, before the first one is.
+func (a *assigner) enlist() error {
+	a.mu.Lock()
+	var fresh []fence.Token
+	for id, m := range a.view.members {
+		if a.workers[id] == nil && parseOffer(m).Capacity > 0 {
+			fresh = append(fresh, id)
+		}
+	}
+	a.mu.Unlock()
+	for _, id := range fresh {
+		_, err := a.q.docs.Change(a.ctx, documents.Change{
+			While:  []fence.Claim{a.claim},
+			Writes: []documents.Write{documents.Create(a.q.worker(id), nil)},
+		})
+		if err != nil && !errors.Is(err, documents.ErrConflict) { // it is there: an answer was lost
+			return err
+		}
+		a.track(id)
+	}
+	return nil
+}
+
+// refresh reads the assignments of workers whose watch has not shown what was assigned a while ago. A
+// job that was quick has ended in between, and the watch has merged both changes.
+func (a *assigner) refresh() error {
+	a.mu.Lock()
+	var late []fence.Token
+	for id, w := range a.workers {
+		for _, since := range w.pending {
+			if time.Since(since) >= unseen {
+				late = append(late, id)
+				break
+			}
+		}
+	}
+	for name, since := range a.assigned {
+		if time.Since(since) > settle {
+			delete(a.assigned, name)
+		}
+	}
+	a.mu.Unlock()
+	for _, id := range late {
+		names, err := a.q.docs.Names(a.ctx, a.q.layout.assigned(id))
+		if err != nil {
+			return err
+		}
+		a.mu.Lock()
+		a.workers[id].prune(asSet(names))
+		a.mu.Unlock()
+	}
+	return nil
+}
+
+// prune takes over a reading that began after all that is pending was assigned: what it does not show
+// has ended. What it does show stays pending until the watch, which may lag behind, has got there.
+func (w *worker) prune(there map[string]bool) {
+	for name := range w.pending {
+		if there[name] {
+			w.pending[name] = time.Now()
+		} else {
+			delete(w.pending, name)
+		}
+	}
+}

@@ -1,0 +1,40 @@
+package jobs
+
+import (
+	"errors"
+	"slices"
+
+	"github.com/ringfence/ringfence/documents"
+	"github.com/ringfence/ringfence/fence"
+)
+
+// cancelAsked cancels jobs that wait, and drops requests to cancel jobs that have ended. Workers
+// cancel what they run.
+func (a *assigner) cancelAsked() error {
+	a.mu.Lock()
+	names := slices.Clone(a.view.cancel)
+	a.mu.Unlock()
+	for _, name := range names {
+		id, err := ParseID(name)
+		if err != nil {
+			continue
+		}
+		docs, err := a.q.docs.Get(a.ctx, a.q.cancelOf(id), a.q.status(id))
+		if err != nil {
+			return err
+		}
+		r, err := parse(docs[1])
+		if !docs[0].Exists() || err == nil && (r.State == Assigned || r.State == Running) {
+			continue
+		}
+		writes := []documents.Write{documents.Delete(docs[0])}
+		if err == nil && r.State == Waiting {
+			writes = append(writes, a.q.cancelNow(r, a.q.now())...)
+		}
+		_, err = a.q.docs.Change(a.ctx, documents.Change{While: []fence.Claim{a.claim}, Writes: writes})
+		if err != nil && !errors.Is(err, documents.ErrConflict) {
+			return err
+		}
+	}
+	return nil
+}

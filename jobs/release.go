@@ -1,0 +1,80 @@
+package jobs
+
+import (
+	"github.com/ringfence/ringfence/documents"
+	"github.com/ringfence/ringfence/fence"
+)
+
+// release takes back the jobs of workers that are gone.
+func (a *assigner) release() error {
+	a.mu.Lock()
+	var gone []fence.Token
+	for id := range a.workers {
+		if _, there := a.view.members[id]; !there {
+			gone = append(gone, id)
+		}
+	}
+	cancelled := asSet(a.view.cancel)
+	a.mu.Unlock()
+	for _, id := range gone {
+		if err := a.releaseOne(id, cancelled); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (a *assigner) releaseOne(worker fence.Token, cancelled map[string]bool) error {
+	names, err := a.q.docs.Names(a.ctx, a.q.layout.assigned(worker))
+	if err != nil {
+		return err
+	}
+	var ids []ID
+	for _, name := range names {
+		if id, _, ok := parseAssignment(name); ok {
+			ids = append(ids, id)
+		}
+	}
+	now := a.q.now()
+	err = a.steps(ids, chunk, func(r record) []documents.Write {
+		switch {
+		case r.Worker != worker || r.State != Assigned && r.State != Running:
+			return nil
+		case cancelled[string(r.ID)]:
+			return a.q.cancelNow(r, now)
+		}
+		return a.q.giveBack(r, true, now)
+	}, func(moved []ID, _ bool) {
+		a.log.Warn("a worker is gone; its jobs wait again", "worker", worker.String(), "jobs", len(moved))
+	})
+	if err != nil {
+		return err
+	}
+	left, err := a.q.docs.Names(a.ctx, a.q.layout.assigned(worker))
+	if err != nil || len(left) > 0 {
+		return err // the next round tries again
+	}
+	return a.forgetWorker(worker)
+}
+
+// forgetWorker deletes what says that a worker may have assignments.
+func (a *assigner) forgetWorker(id fence.Token) error {
+	docs, err := a.q.docs.Get(a.ctx, a.q.worker(id), a.q.draining()+"/"+id.String())
+	if err != nil {
+		return err
+	}
+	var writes []documents.Write
+	for _, d := range docs {
+		if d.Exists() {
+			writes = append(writes, documents.Delete(d))
+		}
+	}
+	if _, err := a.q.docs.Change(a.ctx, documents.Change{While: []fence.Claim{a.claim}, Writes: writes}); err != nil {
+		return err
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.workers[id].stop()
+	delete(a.workers, id)
+	return nil
+}

@@ -1,0 +1,63 @@
+package jobs
+
+import (
+	"errors"
+
+	"github.com/ringfence/ringfence/documents"
+	"github.com/ringfence/ringfence/fence"
+)
+
+// sweep forgets what nobody needs any more.
+func (a *assigner) sweep() error {
+	if err := a.sweepDraining(); err != nil {
+		return err
+	}
+	return a.sweepFinished()
+}
+
+// sweepDraining forgets that workers stop which have gone before anything was assigned to them.
+func (a *assigner) sweepDraining() error {
+	a.mu.Lock()
+	var writes []documents.Write
+	for _, name := range a.view.draining {
+		id, err := fence.ParseToken(name)
+		_, member := a.view.members[id]
+		if err == nil && !member && a.workers[id] == nil && len(writes) < documents.MaxWrites {
+			writes = append(writes, documents.Remove(a.q.draining()+"/"+name))
+		}
+	}
+	a.mu.Unlock()
+	if len(writes) == 0 {
+		return nil
+	}
+	_, err := a.q.docs.Change(a.ctx, documents.Change{While: []fence.Claim{a.claim}, Writes: writes})
+	if errors.Is(err, documents.ErrConflict) {
+		return nil // somebody else has; the watch will show it
+	}
+	return err
+}
+
+// sweepFinished forgets finished jobs whose time is over.
+func (a *assigner) sweepFinished() error {
+	names, err := a.q.docs.Names(a.ctx, a.q.finished())
+	if err != nil {
+		return err
+	}
+	now := a.q.now()
+	var ids []ID
+	for _, name := range names { // sorted by time
+		id, expires, ok := parseEntry(name)
+		if ok && expires.After(now) {
+			break
+		}
+		if ok {
+			ids = append(ids, id)
+		}
+	}
+	return a.steps(ids, chunk, func(r record) []documents.Write {
+		if !r.State.Finished() || r.Expires.After(now) || !a.forgetElection(r) {
+			return nil
+		}
+		return a.q.forget(r)
+	}, func(moved []ID, _ bool) { a.log.Debug("finished jobs are forgotten", "jobs", len(moved)) })
+}
