@@ -22,6 +22,9 @@ type Lead struct {
 	Holder   string   // who this process is, for people; for example host name and process id
 	Stores   []Raiser // the mark is raised on every one before work starts
 
+	// Unacknowledged leaves out the acknowledgement, which costs a write, where nobody waits for it.
+	Unacknowledged bool
+
 	// Release bounds how long Run takes to tell the coordinator that the term is over; 5 s when zero.
 	Release time.Duration
 }
@@ -63,6 +66,9 @@ func (l Lead) raise(ctx context.Context, term *Term) error {
 			return fmt.Errorf("not leader yet: raise the mark for %s on store %d of %d: %w",
 				term.Claim(), i+1, len(l.Stores), err)
 		}
+	}
+	if l.Unacknowledged {
+		return nil
 	}
 	if err := term.Acknowledge(ctx); err != nil {
 		return fmt.Errorf("acknowledge %s: %w", term.Claim(), err)

@@ -87,6 +87,18 @@ func TestALeaderRaisesThenAcknowledgesThenWorksThenResigns(t *testing.T) {
 	})
 }
 
+func TestALeaderForWhomNobodyWaitsDoesNotAcknowledge(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := new(stage)
+		lead := s.lead()
+		lead.Unacknowledged = true
+		if err := lead.Run(t.Context(), s.work); err != nil {
+			t.Errorf("Run = %v", err)
+		}
+		s.want(t, "raise pg orders=33", "raise redis orders=33", "work", "release")
+	})
+}
+
 func TestAFailedCampaignIsRunsError(t *testing.T) {
 	s := &stage{campaign: context.Canceled}
 	if err := s.lead().Run(t.Context(), s.work); !errors.Is(err, context.Canceled) {
