@@ -54,9 +54,11 @@ const (
 )
 
 const (
-	// chunk is how many jobs one change moves. Each needs five writes at most, and an assignment three.
-	chunk       = documents.MaxWrites / 5
+	// chunk is how many jobs one change moves. Each needs four writes at most, and an assignment three.
+	chunk       = documents.MaxWrites / 4
 	assignChunk = documents.MaxWrites / 3
+	// returnedFor is how long a job does not go to the worker that has given it back.
+	returnedFor = 5 * time.Second
 	// settle is after how long a watch should have shown what was changed.
 	settle = 5 * time.Second
 	// unseen is after how long assignments that no watch has shown are read, if jobs wait for room.
@@ -178,6 +180,9 @@ func (a *assigner) round() (next time.Duration, err error) {
 		return 0, err
 	}
 	if err := a.refresh(); err != nil {
+		return 0, err
+	}
+	if err := a.lookUp(); err != nil {
 		return 0, err
 	}
 	return a.assignDue()

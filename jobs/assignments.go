@@ -3,6 +3,8 @@ package jobs
 import (
 	"context"
 	"errors"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/ringfence/ringfence/documents"
@@ -11,10 +13,17 @@ import (
 
 // worker is one member's assignments.
 type worker struct {
-	listed  map[string]bool      // what the watch has shown
-	known   bool                 // it has shown something
-	pending map[string]time.Time // just assigned; no watch or reading has shown it since this time
-	stop    context.CancelFunc   // of the watch
+	listed  map[string]bool           // what the watch has shown
+	known   bool                      // it has shown something
+	pending map[string]time.Time      // just assigned; no watch or reading has shown it since this time
+	shared  map[string]fence.Resource // by assignment: the resource that the job shares, or ""
+	stop    context.CancelFunc        // of the watch
+}
+
+func newWorker() *worker {
+	return &worker{
+		listed: map[string]bool{}, pending: map[string]time.Time{}, shared: map[string]fence.Resource{},
+	}
 }
 
 // load is how many jobs it has.
@@ -31,7 +40,8 @@ func (w *worker) load() int {
 // track watches the assignments of a worker. The caller holds no lock.
 func (a *assigner) track(id fence.Token) {
 	ctx, stop := context.WithCancel(a.ctx)
-	w := &worker{listed: map[string]bool{}, pending: map[string]time.Time{}, stop: stop}
+	w := newWorker()
+	w.stop = stop
 	a.mu.Lock()
 	a.workers[id] = w
 	a.mu.Unlock()
@@ -55,6 +65,53 @@ func (w *worker) show(names []string) {
 		w.listed[name] = true
 		delete(w.pending, name)
 	}
+	w.forgetShared()
+}
+
+// forgetShared forgets the resources of assignments that are over.
+func (w *worker) forgetShared() {
+	maps.DeleteFunc(w.shared, func(name string, _ fence.Resource) bool {
+		_, pending := w.pending[name]
+		return !pending && !w.listed[name]
+	})
+}
+
+// lookUp finds out which resources the jobs share that a predecessor has assigned.
+func (a *assigner) lookUp() error {
+	type place struct {
+		w    *worker
+		name string
+		id   ID
+	}
+	var unknown []place
+	a.mu.Lock()
+	for _, w := range a.workers {
+		for name := range w.listed {
+			_, known := w.shared[name]
+			if id, _, ok := parseAssignment(name); ok && !known {
+				unknown = append(unknown, place{w, name, id})
+			}
+		}
+	}
+	a.mu.Unlock()
+	for some := range slices.Chunk(unknown, listPage) {
+		var paths []string
+		for _, p := range some {
+			paths = append(paths, a.q.status(p.id))
+		}
+		docs, err := a.q.docs.Get(a.ctx, paths...)
+		if err != nil {
+			return err
+		}
+		a.mu.Lock()
+		for i, p := range some {
+			r, _ := parse(docs[i]) // one that is gone shares nothing
+			p.w.shared[p.name] = r.shared()
+			p.w.forgetShared() // it may have ended meanwhile
+		}
+		a.mu.Unlock()
+	}
+	return nil
 }
 
 // enlist notes durably which members may be assigned jobs, before the first one is.
@@ -121,4 +178,5 @@ func (w *worker) prune(there map[string]bool) {
 			delete(w.pending, name)
 		}
 	}
+	w.forgetShared()
 }

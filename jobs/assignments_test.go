@@ -7,7 +7,8 @@ import (
 
 func TestAReadingFreesTheRoomOfWhatHasEnded(t *testing.T) {
 	now := time.Now()
-	w := &worker{listed: map[string]bool{}, pending: map[string]time.Time{"quick": now, "slow": now}}
+	w := newWorker()
+	w.pending = map[string]time.Time{"quick": now, "slow": now}
 	has := func(want int, when string) {
 		t.Helper()
 		if got := w.load(); got != want {

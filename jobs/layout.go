@@ -52,11 +52,22 @@ func (l layout) unique(key string) string {
 	return l.root + "/unique/" + digits.EncodeToString(sum[:])
 }
 
-// entry is where a waiting job stands. Names sort by priority, then by time, then by age.
+// entry is where a waiting job stands. Names sort by priority, then by time. They have the attempt, so
+// that a job that waits again within a millisecond is not taken for one that was just assigned.
 func (l layout) entry(s Status) string { return l.waiting() + "/" + entryName(s) }
 
 func entryName(s Status) string {
-	return fmt.Sprintf("%d.%014d.%s", PriorityMost-s.Priority, max(0, s.Due.UnixMilli()), s.ID)
+	return fmt.Sprintf("%d.%014d.%d.%s",
+		PriorityMost-s.Priority, max(0, s.Due.UnixMilli()), s.Attempt, s.ID)
+}
+
+// parseEntry reads the name of a waiting job. Any other name is no job of ours.
+func parseEntry(name string) (id ID, due time.Time, ok bool) {
+	parts := strings.Split(name, ".")
+	if len(parts) != 4 {
+		return "", time.Time{}, false
+	}
+	return parseTimed(parts[1], parts[3])
 }
 
 // expiry is where a finished job stands. Names sort by the time at which the status expires.
@@ -64,14 +75,14 @@ func (l layout) expiry(s Status) string {
 	return fmt.Sprintf("%s/%014d.%s", l.finished(), max(0, s.Expires.UnixMilli()), s.ID)
 }
 
-// parseEntry reads the name of a waiting or finished job. Any other name is no job of ours.
-func parseEntry(name string) (id ID, at time.Time, ok bool) {
-	dot := strings.LastIndexByte(name, '.')
-	if dot < 0 {
-		return "", time.Time{}, false
-	}
-	id, err := ParseID(name[dot+1:])
-	number := name[:dot]
-	ms, wrong := strconv.ParseInt(number[strings.LastIndexByte(number, '.')+1:], 10, 64)
+// parseExpiry reads the name of a finished job.
+func parseExpiry(name string) (id ID, expires time.Time, ok bool) {
+	number, text, _ := strings.Cut(name, ".")
+	return parseTimed(number, text)
+}
+
+func parseTimed(number, text string) (id ID, at time.Time, ok bool) {
+	id, err := ParseID(text)
+	ms, wrong := strconv.ParseInt(number, 10, 64)
 	return id, time.UnixMilli(ms), err == nil && wrong == nil
 }

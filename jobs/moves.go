@@ -3,32 +3,86 @@ package jobs
 import (
 	"errors"
 	"slices"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/ringfence/ringfence/documents"
 	"github.com/ringfence/ringfence/fence"
 )
 
-// steps makes a step of each of these jobs, so many in one change. next returns no writes for a job
-// that needs no step. done is told which steps were made, or, if the answer was lost, may have been.
+// inFlight is how many changes the one who assigns sends before the first of them is answered.
+const inFlight = 4
+
+// move is a step of many jobs.
+type move struct {
+	a  *assigner
+	mu sync.Mutex
+	// next returns the writes of a job's step; none if it needs no step.
+	next func(record) []documents.Write
+	// done is told which steps were made, or, if the answer was lost, may have been.
+	done func(moved []ID, made bool)
+}
+
+// steps makes a step of each of these jobs, so many in one change. next is called in the order of the
+// jobs, and neither next nor done while the other is.
 func (a *assigner) steps(
 	ids []ID, chunk int, next func(record) []documents.Write, done func(moved []ID, made bool),
 ) error {
+	m := &move{a: a, next: next, done: done}
+	var sent errgroup.Group
+	sent.SetLimit(inFlight)
+	var failed error
 	for some := range slices.Chunk(ids, chunk) {
-		moved, err := a.together(some, next)
-		if errors.Is(err, documents.ErrConflict) { // one of them has changed
-			for _, id := range some {
-				one, err := a.together([]ID{id}, next)
-				if err != nil && !errors.Is(err, documents.ErrConflict) {
-					return err
-				}
-				if err == nil {
-					done(one, true)
-				}
+		moved, writes, err := m.prepare(some)
+		if failed = err; failed != nil {
+			break
+		}
+		if len(writes) > 0 {
+			sent.Go(func() error { return m.make(moved, writes) })
+		}
+	}
+	return errors.Join(sent.Wait(), failed)
+}
+
+// prepare reads these jobs, and returns the writes for those that need a step.
+func (m *move) prepare(ids []ID) (moved []ID, writes []documents.Write, err error) {
+	var paths []string
+	for _, id := range ids {
+		paths = append(paths, m.a.q.status(id))
+	}
+	docs, err := m.a.q.docs.Get(m.a.ctx, paths...)
+	if err != nil {
+		return nil, nil, err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for i, d := range docs {
+		r, err := parse(d)
+		if err != nil {
+			if !errors.Is(err, errNoJob) {
+				m.a.log.Error("a job is stuck", "job", string(ids[i]), "error", err)
 			}
 			continue
 		}
-		if err == nil || errors.Is(err, documents.ErrUnknown) {
-			done(moved, err == nil)
+		if step := m.next(r); len(step) > 0 {
+			writes, moved = append(writes, step...), append(moved, r.ID)
+		}
+	}
+	return moved, writes, nil
+}
+
+// make makes the steps of these jobs in one change. If one of the jobs has changed meanwhile, each
+// gets a change of its own.
+func (m *move) make(moved []ID, writes []documents.Write) error {
+	err := m.change(moved, writes)
+	if !errors.Is(err, documents.ErrConflict) || len(moved) == 1 {
+		return ignoreConflict(err)
+	}
+	for _, id := range moved {
+		one, writes, err := m.prepare([]ID{id})
+		if err == nil && len(writes) > 0 {
+			err = ignoreConflict(m.change(one, writes))
 		}
 		if err != nil {
 			return err
@@ -37,34 +91,22 @@ func (a *assigner) steps(
 	return nil
 }
 
-// together makes a step of each of these jobs in one change.
-func (a *assigner) together(
-	ids []ID, next func(record) []documents.Write,
-) (moved []ID, err error) {
-	var paths []string
-	for _, id := range ids {
-		paths = append(paths, a.q.status(id))
+func (m *move) change(moved []ID, writes []documents.Write) error {
+	_, err := m.a.q.docs.Change(m.a.ctx, documents.Change{
+		While: []fence.Claim{m.a.claim}, Writes: writes,
+	})
+	if err == nil || errors.Is(err, documents.ErrUnknown) {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		m.done(moved, err == nil)
 	}
-	docs, err := a.q.docs.Get(a.ctx, paths...)
-	if err != nil {
-		return nil, err
+	return err
+}
+
+// ignoreConflict: a job that somebody else has changed is looked at again when a watch shows it.
+func ignoreConflict(err error) error {
+	if errors.Is(err, documents.ErrConflict) {
+		return nil
 	}
-	var writes []documents.Write
-	for i, d := range docs {
-		r, err := parse(d)
-		if err != nil {
-			if !errors.Is(err, errNoJob) {
-				a.log.Error("a job is stuck", "job", string(ids[i]), "error", err)
-			}
-			continue
-		}
-		if step := next(r); len(step) > 0 {
-			writes, moved = append(writes, step...), append(moved, r.ID)
-		}
-	}
-	if len(writes) == 0 {
-		return nil, nil
-	}
-	_, err = a.q.docs.Change(a.ctx, documents.Change{While: []fence.Claim{a.claim}, Writes: writes})
-	return moved, err
+	return err
 }

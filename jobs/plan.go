@@ -13,41 +13,53 @@ import (
 type traits struct {
 	kind   string
 	labels []string
+	shared fence.Resource // see Status.shared
 }
 
 // assignDue assigns jobs whose time has come, in their order, as far as there is room. It returns
-// when the next one is due.
+// when to look again.
 func (a *assigner) assignDue() (next time.Duration, err error) {
 	plan := a.plan()
+	ids, next := a.due(plan)
+	if len(ids) > 0 {
+		err = a.steps(ids, assignChunk,
+			func(r record) []documents.Write { return a.place(plan, r) },
+			func(moved []ID, made bool) { a.note(plan, moved, made) })
+		next = min(next, settle)
+	}
+	if (plan.full || plan.blocked) && (plan.pending || len(ids) > 0) {
+		next = unseen // some of them may end before a watch shows them
+	}
+	return next, err
+}
+
+// due returns the jobs to look at now, and when the next one is due. Of those that were not looked at
+// before, it may return more than there is room for: they may suit nobody.
+func (a *assigner) due(p *plan) (ids []ID, next time.Duration) {
 	next = time.Hour
-	var ids []ID
-	now := a.q.now()
-	full := false
-	for _, name := range plan.waiting {
-		if full = len(ids) >= plan.room; full {
+	now, room := a.q.now(), p.room
+	for _, name := range p.waiting {
+		if p.full = room <= 0; p.full {
 			break // when a job ends, that begins another round
 		}
 		id, due, ok := parseEntry(name)
-		switch {
-		case !ok:
-		case due.After(now):
+		if !ok {
+			continue
+		}
+		if due.After(now) {
 			next = min(next, due.Sub(now))
-		case plan.suits(a.known(id)):
-			ids = append(ids, id)
+			continue
+		}
+		t := a.known(id)
+		if t != nil && !p.suits(t) {
+			continue
+		}
+		ids = append(ids, id)
+		if t != nil || len(ids) >= assignChunk {
+			room--
 		}
 	}
-	if full && (plan.pending || len(ids) > 0) {
-		next = unseen // some of them may end before a watch shows them
-	}
-	if len(ids) == 0 {
-		return next, nil
-	}
-	if err := a.steps(ids, assignChunk,
-		func(r record) []documents.Write { return a.place(plan, r) },
-		func(moved []ID, made bool) { a.note(plan, moved, made) }); err != nil {
-		return 0, err
-	}
-	return min(next, settle), nil
+	return ids, next
 }
 
 // plan is one round's view of the workers.
@@ -55,7 +67,10 @@ type plan struct {
 	waiting []string
 	places  []Place // of members that take jobs, in order of ID
 	offers  map[fence.Token]offer
+	busy    map[fence.Resource]bool // a job that shares it is assigned
 	room    int
+	full    bool // there are more jobs than room
+	blocked bool // a job waits for another one with its resource
 	pending bool // assignments that no watch has shown take some of the room
 	chosen  map[ID]choice
 }
@@ -65,13 +80,19 @@ type choice struct {
 	worker     fence.Token
 	entry      string // that it has left
 	assignment string
+	shared     fence.Resource
 }
 
 func (a *assigner) plan() *plan {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	p := &plan{
-		offers: map[fence.Token]offer{}, chosen: map[ID]choice{},
+		offers: map[fence.Token]offer{}, chosen: map[ID]choice{}, busy: map[fence.Resource]bool{},
+	}
+	for _, w := range a.workers {
+		for _, r := range w.shared {
+			p.busy[r] = r != ""
+		}
 	}
 	draining := asSet(a.view.draining)
 	for id, m := range a.view.members {
@@ -106,10 +127,11 @@ func (a *assigner) known(id ID) *traits {
 	return nil
 }
 
-// suits reports whether some worker with room could take a job of these traits.
+// suits reports whether a job of these traits could be assigned now.
 func (p *plan) suits(t *traits) bool {
-	if t == nil {
-		return len(p.places) > 0
+	if p.busy[t.shared] {
+		p.blocked = true
+		return false
 	}
 	return slices.ContainsFunc(p.places, func(w Place) bool {
 		return w.Jobs < w.Limit && p.offers[w.ID].suits(t.kind, t.labels)
@@ -122,30 +144,43 @@ func (a *assigner) place(p *plan, r record) []documents.Write {
 	if len(a.traits) > 100_000 {
 		clear(a.traits)
 	}
-	a.traits[r.ID] = traits{r.Kind, r.Labels}
+	a.traits[r.ID] = traits{r.Kind, r.Labels, r.shared()}
 	a.mu.Unlock()
-	if r.State != Waiting || r.Due.After(a.q.now()) {
+	_, again := p.chosen[r.ID] // after a conflict
+	now := a.q.now()
+	if r.State != Waiting || r.Due.After(now) {
 		return nil
 	}
-	var fit []Place
-	for _, w := range p.places {
-		if w.Jobs < w.Limit && p.offers[w.ID].suits(r.Kind, r.Labels) {
-			fit = append(fit, w)
-		}
+	if !again && p.busy[r.shared()] {
+		p.blocked = true
+		return nil
 	}
+	fit := p.fit(r.Status, now)
 	if len(fit) == 0 {
 		return nil
 	}
 	chosen := fit[a.strategy.Choose(r.Status, fit)]
-	if _, again := p.chosen[r.ID]; !again { // it is chosen again after a conflict
+	p.busy[r.shared()] = r.shared() != ""
+	if !again {
 		i := slices.IndexFunc(p.places, func(w Place) bool { return w.ID == chosen.ID })
 		p.places[i].Jobs++
 	}
 	writes := a.q.layout.assign(r, chosen.ID, chosen.Name)
 	p.chosen[r.ID] = choice{
-		chosen.ID, path.Base(a.q.entry(r.Status)), path.Base(writes[len(writes)-1].Path),
+		chosen.ID, path.Base(a.q.entry(r.Status)), path.Base(writes[len(writes)-1].Path), r.shared(),
 	}
 	return writes
+}
+
+// fit returns the workers that could take a job.
+func (p *plan) fit(s Status, now time.Time) (fit []Place) {
+	for _, w := range p.places {
+		returned := s.ReturnedBy == w.ID && now.Sub(s.Due) < returnedFor
+		if w.Jobs < w.Limit && !returned && p.offers[w.ID].suits(s.Kind, s.Labels) {
+			fit = append(fit, w)
+		}
+	}
+	return fit
 }
 
 // note records assignments until the watches show them. One that may not have been made takes room, too,
@@ -155,7 +190,8 @@ func (a *assigner) note(p *plan, moved []ID, made bool) {
 	defer a.mu.Unlock()
 	for _, id := range moved {
 		c := p.chosen[id]
-		a.workers[c.worker].pending[c.assignment] = time.Now()
+		w := a.workers[c.worker]
+		w.pending[c.assignment], w.shared[c.assignment] = time.Now(), c.shared
 		if made {
 			a.assigned[c.entry] = time.Now()
 		}

@@ -48,55 +48,6 @@ func (q *Queue) Group() *group.Group { return q.group }
 // Leader returns the election in which the worker that assigns is elected.
 func (q *Queue) Leader() fence.Resource { return fence.Resource("jobs_" + q.group.Name()) }
 
-// Submit hands a job in, and returns its ID once it is durable. If an unfinished job has the same
-// unique key, it returns that job's ID. It tries until ctx ends while the coordinator does not
-// answer, and hands the job in once.
-//
-// Errors: ErrBadSpec, documents.ErrTooLarge, ctx's cause, or an error of the coordinator that trying
-// again cannot fix. After ctx's cause the job may have been handed in; submit it with a unique key to
-// find out.
-func (q *Queue) Submit(ctx context.Context, spec Spec) (ID, error) {
-	if err := spec.Check(); err != nil {
-		return "", err
-	}
-	id := newID(q.now())
-	if spec.Resource == "" {
-		spec.Resource = ownResource(id)
-	}
-	change := documents.Change{Writes: q.submit(id, spec, q.now())}
-	for failures := 1; ; failures++ {
-		_, err := q.docs.Change(ctx, change)
-		if errors.Is(err, documents.ErrConflict) {
-			var taken ID
-			if taken, err = q.taken(ctx, id, spec.Unique); taken != "" {
-				return taken, nil
-			}
-		}
-		switch {
-		case err == nil:
-			return id, nil
-		case ctx.Err() != nil:
-			return "", fmt.Errorf("submit a job to %s: %w (last: %w)", q.group.Name(), context.Cause(ctx), err)
-		case !again(err):
-			return "", fmt.Errorf("submit a job to %s: %w", q.group.Name(), err)
-		}
-		backoff.Pause(ctx, backoff.After(failures, backoff.Least, backoff.Most))
-	}
-}
-
-// taken returns the job that is there already: this one, if an answer was lost, or the one with the
-// same unique key. It returns an error to try again if that one has just ended.
-func (q *Queue) taken(ctx context.Context, id ID, key string) (ID, error) {
-	if _, err := q.get(ctx, id); err == nil || !errors.Is(err, errNoJob) {
-		return id, err
-	}
-	all, err := q.docs.Get(ctx, q.unique(key))
-	if err != nil || all[0].Exists() {
-		return ID(all[0].Data), err
-	}
-	return "", documents.ErrConflict
-}
-
 // again reports an error after which a step may be tried again, from a status that is read anew.
 func again(err error) bool {
 	return errors.Is(err, documents.ErrConflict) || errors.Is(err, documents.ErrUnknown) ||
@@ -326,4 +277,4 @@ func (q *Queue) stepFrom(
 }
 
 // returned is the step of a worker that does not run a job to its end.
-func (q *Queue) returned(r record) []documents.Write { return q.giveBack(r, false, q.now()) }
+func (q *Queue) returned(r record) []documents.Write { return q.giveBack(r, nil, q.now()) }

@@ -43,7 +43,7 @@ func (a *assigner) releaseOne(worker fence.Token, cancelled map[string]bool) err
 		case cancelled[string(r.ID)]:
 			return a.q.cancelNow(r, now)
 		}
-		return a.q.giveBack(r, true, now)
+		return a.q.takeBack(r, now)
 	}, func(moved []ID, _ bool) {
 		a.log.Warn("a worker is gone; its jobs wait again", "worker", worker.String(), "jobs", len(moved))
 	})

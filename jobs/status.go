@@ -31,6 +31,14 @@ const (
 // Finished reports whether this is the end.
 func (s State) Finished() bool { return s == Done || s == Failed || s == Cancelled }
 
+// shared returns the resource that the job may share with others; "" if it has one of its own.
+func (s Status) shared() fence.Resource {
+	if s.Resource == ownResource(s.ID) {
+		return ""
+	}
+	return s.Resource
+}
+
 // Status is how far a job is.
 type Status struct {
 	ID       ID             `json:"id"`
@@ -47,11 +55,12 @@ type Status struct {
 	Failures int    `json:"failures,omitempty"` // of this round
 	Lost     int    `json:"lost,omitempty"`     // how many workers were gone before they had finished
 	Rounds   int    `json:"rounds,omitempty"`   // how often a job that repeats has ended
-	Error    string `json:"error,omitempty"`    // of the last failure, at most ErrorMost bytes
+	Error    string `json:"error,omitempty"`    // of the last failure, or why no try has begun; at most ErrorMost bytes
 
 	Worker     fence.Token `json:"worker,omitempty"` // the ID of the member to which it is assigned
 	WorkerName string      `json:"worker_name,omitempty"`
-	Token      fence.Token `json:"token,omitempty"` // of the term under which it runs or has ended
+	ReturnedBy fence.Token `json:"returned_by,omitempty"` // the member that gave it back last
+	Token      fence.Token `json:"token,omitempty"`       // of the term under which it runs or has ended
 
 	Submitted time.Time `json:"submitted"`
 	Due       time.Time `json:"due"` // it is not assigned before

@@ -83,15 +83,24 @@ func (l layout) start(r record, token fence.Token, now time.Time) []documents.Wr
 	return []documents.Write{r.become(s)}
 }
 
-// giveBack makes an assigned job wait again, at once.
-func (l layout) giveBack(r record, lost bool, now time.Time) []documents.Write {
+// takeBack makes a job wait again whose worker is gone.
+func (l layout) takeBack(r record, now time.Time) []documents.Write {
 	s := r.Status
-	if lost {
-		s.Lost++
-		s.Error = fmt.Sprintf("worker %s (%s) was gone before it had finished", r.Worker, r.WorkerName)
-		if s.Lost > LostMost {
-			return l.end(r, s, Failed, now.Add(defaultKeep), now)
-		}
+	s.Lost++
+	s.Error = fmt.Sprintf("worker %s (%s) was gone before it had finished", r.Worker, r.WorkerName)
+	if s.Lost > LostMost {
+		return l.end(r, s, Failed, now.Add(defaultKeep), now)
+	}
+	return l.wait(r, s, now)
+}
+
+// giveBack makes a job wait again that its worker does not run to its end. why is nil if the worker
+// stops.
+func (l layout) giveBack(r record, why error, now time.Time) []documents.Write {
+	s := r.Status
+	s.ReturnedBy = r.Worker
+	if why != nil {
+		s.Error = shorten(fmt.Sprintf("worker %s (%s) could not begin: %v", r.Worker, r.WorkerName, why))
 	}
 	return l.wait(r, s, now)
 }

@@ -46,7 +46,7 @@ func (a *assigner) sweepFinished() error {
 	now := a.q.now()
 	var ids []ID
 	for _, name := range names { // sorted by time
-		id, expires, ok := parseEntry(name)
+		id, expires, ok := parseExpiry(name)
 		if ok && expires.After(now) {
 			break
 		}

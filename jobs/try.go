@@ -11,8 +11,12 @@ import (
 	"github.com/ringfence/ringfence/internal/backoff"
 )
 
-// publishMost bounds how long a worker tries to publish what a try has brought, while its term lasts.
-const publishMost = time.Minute
+const (
+	// publishMost bounds how long a worker tries to publish what a try has brought, while its term lasts.
+	publishMost = time.Minute
+	// beginMost is how long a worker that is elected tries to begin. Then another one may try.
+	beginMost = 15 * time.Second
+)
 
 // errNotMine: the job is not, or no longer, this try's.
 var errNotMine = errors.New("the job is not this worker's")
@@ -31,34 +35,70 @@ func (t *try) run() {
 	case errors.Is(why, ErrStopping):
 		t.settle("given back", q.returned)
 	case errors.Is(why, ErrCancelled):
-		t.settle("cancelled", func(r record) []documents.Write { return q.cancelNow(r, q.now()) })
+		cancelled := func(r record) []documents.Write { return q.cancelNow(r, q.now()) }
+		for !t.settle("cancelled", cancelled) && !t.s.stops() {
+		}
 	}
 }
 
 // lead stands for election for the job's resource, and runs the job in the term, again and again
-// until the job has ended or is another's.
+// until the job has ended or is another's. If it cannot begin for a while, such as when a store does
+// not answer, it gives the job back.
 func (t *try) lead() {
 	s := t.s
+	var failing time.Time // since then the job could not begin
 	for failures := 1; t.ctx.Err() == nil; failures++ {
+		began := false
 		first, spec, err := s.Queue.open(t.ctx, t.id)
 		if err == nil && !t.mine(first.Status) || errors.Is(err, errNoJob) {
 			return
 		}
 		if err == nil {
 			lead := fence.Lead{
-				Elector: s.Queue.at, Resource: first.Resource, Stores: s.Stores,
-				Holder: fmt.Sprintf("%s, job %s", s.Name, t.id),
+				Elector: s.Queue.at, Resource: first.Resource, Stores: bounded(s.Stores),
+				Holder: fmt.Sprintf("%s, job %s", s.Name, t.id), Unacknowledged: true,
 			}
 			err = lead.Run(t.ctx, func(ctx context.Context, term *fence.Term) error {
+				began = true
 				return t.work(ctx, term, first, spec)
 			})
 		}
 		if err == nil || errors.Is(err, errNotMine) || t.ctx.Err() != nil {
 			return
 		}
+		switch {
+		case began:
+			failing = time.Time{}
+		case failing.IsZero():
+			failing = time.Now()
+		case time.Since(failing) >= beginMost:
+			s.Log.Warn("a job cannot begin here; it is given back", "job", string(t.id), "error", err)
+			if t.settle("given back", func(r record) []documents.Write {
+				return s.Queue.giveBack(r, err, s.Queue.now())
+			}) {
+				return
+			}
+		}
 		s.Log.Warn("a job could not be run; trying again", "job", string(t.id), "error", err)
 		backoff.Pause(t.ctx, backoff.After(failures, backoff.Least, backoff.Most))
 	}
+}
+
+// bounded bounds how long a raise may take on each store.
+func bounded(stores []fence.Raiser) (all []fence.Raiser) {
+	for _, s := range stores {
+		all = append(all, boundedRaiser{s})
+	}
+	return all
+}
+
+type boundedRaiser struct{ store fence.Raiser }
+
+// Raise implements fence.Raiser.
+func (r boundedRaiser) Raise(ctx context.Context, c fence.Claim) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, beginMost, errors.New("the store has not answered"))
+	defer cancel()
+	return r.store.Raise(ctx, c)
 }
 
 // mine reports whether the job is assigned to this member, and has not ended.
@@ -132,8 +172,8 @@ func (t *try) call(ctx context.Context, run *Run) (o outcome, why error) {
 }
 
 // settle makes a step of the job without a term, if it is still this try's: no handler of this worker
-// runs it any more.
-func (t *try) settle(what string, next func(record) []documents.Write) {
+// runs it any more. It returns false if the coordinator has not answered in time.
+func (t *try) settle(what string, next func(record) []documents.Write) bool {
 	ctx, cancel := context.WithTimeout(context.Background(), announceMost)
 	defer cancel()
 	err := t.s.Queue.step(ctx, t.id, func(r record) ([]documents.Write, error) {
@@ -145,5 +185,7 @@ func (t *try) settle(what string, next func(record) []documents.Write) {
 	if err != nil && !errors.Is(err, errNoJob) {
 		t.s.Log.Warn("a job could not be "+what+"; it is taken back when this worker has left",
 			"job", string(t.id), "error", err)
+		return !again(err) && !errors.Is(err, context.DeadlineExceeded)
 	}
+	return true
 }

@@ -232,6 +232,13 @@ func (s *shift) begin(t *try) error {
 	return nil
 }
 
+// stops reports whether the shift is over.
+func (s *shift) stops() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.over
+}
+
 // drain ends the shift: it takes no more jobs, and waits for those that it has.
 func (s *shift) drain(worker fence.Token) {
 	s.mu.Lock()

@@ -27,6 +27,9 @@ var clauses = []clause{
 	{"a worker has no more jobs than it wants", capacityIsRespected},
 	{"a job goes to a worker with its labels and its kind", labelsAndKinds},
 	{"two jobs with one resource never run at once", oneResourceAtATime},
+	{"a job whose resource is taken takes no room", takenResource},
+	{"a job whose resource is taken takes no room when another one assigns", takenResourceOfAPredecessor},
+	{"several jobs are handed in at once", submitAll},
 	{"a unique job is handed in once", uniqueIsOnce},
 	{"a failed job is tried again", failedIsTriedAgain},
 	{"a job that fails too often has failed", failedTooOften},
@@ -183,11 +186,17 @@ func labelsAndKinds(s *stage) {
 	}
 }
 
+// oneResourceAtATime has jobs of two groups share a resource. Within a group, the one who assigns hands
+// them out one after the other anyway.
 func oneResourceAtATime(s *stage) {
 	var inside, runs atomic.Int64
 	var last atomic.Int64 // the token
-	for range 2 {
-		s.works(jobs.Worker{Handlers: kinds(func(_ context.Context, r *jobs.Run) (any, error) {
+	other := *s
+	other.name += "b"
+	other.queue = other.open(s.connect())
+	groups := []*stage{s, &other}
+	for _, g := range groups {
+		g.works(jobs.Worker{Handlers: kinds(func(_ context.Context, r *jobs.Run) (any, error) {
 			if inside.Add(1) != 1 {
 				s.Error("two jobs with one resource run at once")
 			}
@@ -200,15 +209,95 @@ func oneResourceAtATime(s *stage) {
 			return nil, nil
 		})})
 	}
-	var ids []jobs.ID
-	for range 10 {
-		ids = append(ids, s.submit(jobs.Spec{Resource: fence.Resource(s.name + "_r")}))
+	ids := map[*stage][]jobs.ID{}
+	for range 5 {
+		for _, g := range groups {
+			ids[g] = append(ids[g], g.submit(jobs.Spec{Resource: fence.Resource(s.name + "_r")}))
+		}
 	}
-	for _, id := range ids {
-		s.ends(id, jobs.Done)
+	for _, g := range groups {
+		for _, id := range ids[g] {
+			g.ends(id, jobs.Done)
+		}
 	}
 	if runs.Load() != 10 {
 		s.Errorf("%d runs of 10 jobs", runs.Load())
+	}
+}
+
+// takenResource has a job wait for one with its resource, while there is room for one more job.
+func takenResource(s *stage) {
+	g := s.gate()
+	s.works(jobs.Worker{Capacity: 2, Handlers: map[string]jobs.Handler{"job": echo, "long": g.handler}})
+	r := fence.Resource(s.name + "_r")
+	long := s.submit(jobs.Spec{Kind: "long", Resource: r})
+	g.next()
+	s.othersPass(g, r, long)
+}
+
+// othersPass submits jobs with a taken resource and others, of which only the others must be done until
+// the one that has it ends.
+func (s *stage) othersPass(g *gate, r fence.Resource, long jobs.ID) {
+	s.Helper()
+	var behind []jobs.ID
+	for range 5 {
+		behind = append(behind, s.submit(jobs.Spec{Resource: r, Priority: 9}))
+	}
+	for range 3 {
+		s.ends(s.submit(jobs.Spec{}), jobs.Done)
+	}
+	for _, id := range behind {
+		if now, err := s.queue.Get(s.ctx, id); err != nil || now.State != jobs.Waiting || now.Attempt != 0 {
+			s.Errorf("its resource is taken: %+v, %v", now, err)
+		}
+	}
+	close(g.leave)
+	for _, id := range append(behind, long) {
+		s.ends(id, jobs.Done)
+	}
+}
+
+func takenResourceOfAPredecessor(s *stage) {
+	first := s.works(jobs.Worker{Name: "first", Handlers: map[string]jobs.Handler{"none": echo}})
+	s.eventually("it assigns", func() bool { return s.leader() == "first" })
+	g := s.gate()
+	s.works(jobs.Worker{Name: "second", Capacity: 2, Handlers: map[string]jobs.Handler{
+		"job": echo, "long": g.handler,
+	}})
+	r := fence.Resource(s.name + "_r")
+	long := s.submit(jobs.Spec{Kind: "long", Resource: r})
+	g.next()
+	first.stop()
+	s.othersPass(g, r, long)
+}
+
+func submitAll(s *stage) {
+	const many = 60
+	specs := make([]jobs.Spec, many)
+	for i := range specs {
+		specs[i] = jobs.Spec{Kind: "job", Payload: number(i)}
+	}
+	specs[10].Unique, specs[20].Unique, specs[50].Unique = "key", "key", "key"
+	ids, err := s.queue.SubmitAll(s.ctx, specs)
+	if err != nil || len(ids) != many {
+		s.Fatal(ids, err)
+	}
+	if ids[20] != ids[10] || ids[50] != ids[10] {
+		s.Errorf("%s, %s and %s have one key", ids[10], ids[20], ids[50])
+	}
+	s.works(jobs.Worker{Handlers: kinds(echo)})
+	for i, id := range ids {
+		if end := s.ends(id, jobs.Done); string(end.Result) != fmt.Sprint(i) && i != 20 && i != 50 {
+			s.Errorf("job %d: %+v", i, end)
+		}
+	}
+	all := 0
+	if err := s.queue.List(s.ctx, func(jobs.Status) error { all++; return nil }); err != nil || all != many-2 {
+		s.Errorf("there are %d jobs, want %d: %v", all, many-2, err)
+	}
+	specs[59].Kind = ""
+	if ids, err := s.queue.SubmitAll(s.ctx, specs); len(ids) != 0 || !errors.Is(err, jobs.ErrBadSpec) {
+		s.Errorf("with a bad one: %v, %v", ids, err)
 	}
 }
 

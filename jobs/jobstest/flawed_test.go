@@ -2,6 +2,7 @@ package jobstest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -14,6 +15,7 @@ import (
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/fence/fencetest"
 	"github.com/ringfence/ringfence/internal/witness"
+	"github.com/ringfence/ringfence/jobs"
 )
 
 // In a bubble, what a clause waits for in vain takes no time.
@@ -43,6 +45,38 @@ func TestManyRandomHistories(t *testing.T) {
 		})
 	}
 }
+
+// A worker to which no store answers keeps no job for itself.
+func TestAJobThatCannotBeginGoesToAnother(t *testing.T) {
+	for name, broken := range map[string]brokenStore{
+		"the store answers with an error": func(context.Context) error { return errors.New("no such luck") },
+		"the store is silent":             func(ctx context.Context) error { <-ctx.Done(); return context.Cause(ctx) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := new(flaw).on()
+				f.patience = 3 * time.Minute
+				s := newStage(t, f)
+				s.works(jobs.Worker{Name: "first", Stores: []fence.Raiser{broken}, Handlers: kinds(echo)})
+				id := s.submit(jobs.Spec{Payload: number(1)})
+				back := s.becomes(id, "given back", func(now jobs.Status) bool { return now.ReturnedBy != 0 })
+				if !strings.Contains(back.Error, "(first) could not begin") || back.Failures != 0 || back.Lost != 0 {
+					t.Errorf("%+v", back)
+				}
+				s.works(jobs.Worker{Name: "second", Handlers: kinds(echo)})
+				if end := s.ends(id, jobs.Done); end.WorkerName != "second" || end.Error != "" {
+					t.Errorf("%+v", end)
+				}
+			})
+		})
+	}
+}
+
+// brokenStore is a store that raises no mark.
+type brokenStore func(context.Context) error
+
+// Raise implements fence.Raiser.
+func (b brokenStore) Raise(ctx context.Context, _ fence.Claim) error { return b(ctx) }
 
 // found checks that the flaw's own clause fails, for the right reason.
 func (fl *flaw) found(t *testing.T) {

@@ -1,0 +1,116 @@
+package jobs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/ringfence/ringfence/documents"
+	"github.com/ringfence/ringfence/internal/backoff"
+)
+
+// Submit hands a job in, and returns its ID once it is durable. If an unfinished job has the same
+// unique key, it returns that job's ID. It tries until ctx ends while the coordinator does not
+// answer, and hands the job in once.
+//
+// Errors: ErrBadSpec, documents.ErrTooLarge, ctx's cause, or an error of the coordinator that trying
+// again cannot fix. After ctx's cause the job may have been handed in; submit it with a unique key to
+// find out.
+func (q *Queue) Submit(ctx context.Context, spec Spec) (ID, error) {
+	if err := spec.Check(); err != nil {
+		return "", err
+	}
+	return q.submitOne(ctx, newID(q.now()), spec)
+}
+
+// submitTogether is how many jobs SubmitAll hands in with one change. Each needs four writes at most.
+const submitTogether = documents.MaxWrites / 4
+
+// SubmitAll hands several jobs in as Submit does, many in one change. It returns an ID for each, in
+// this order, in which they are also assigned. After an error it returns the IDs of those that were
+// handed in before it; of the others some may have been.
+func (q *Queue) SubmitAll(ctx context.Context, specs []Spec) ([]ID, error) {
+	for i, spec := range specs {
+		if err := spec.Check(); err != nil {
+			return nil, fmt.Errorf("job %d: %w", i+1, err)
+		}
+	}
+	all := make([]ID, 0, len(specs))
+	for some := range slices.Chunk(specs, submitTogether) {
+		ids := make([]ID, len(some))
+		for i := range ids {
+			ids[i] = newID(q.now())
+		}
+		slices.Sort(ids)
+		ids, err := q.submitSome(ctx, ids, some)
+		all = append(all, ids...)
+		if err != nil {
+			return all, err
+		}
+	}
+	return all, nil
+}
+
+// submitSome hands jobs in with one change, or one after the other if that does not work: one of them
+// has a unique key that is taken, an answer was lost, or together they are too large.
+func (q *Queue) submitSome(ctx context.Context, ids []ID, specs []Spec) ([]ID, error) {
+	var writes []documents.Write
+	for i, id := range ids {
+		writes = append(writes, q.submit(id, withResource(id, specs[i]), q.now())...)
+	}
+	if _, err := q.docs.Change(ctx, documents.Change{Writes: writes}); err == nil {
+		return ids, nil
+	}
+	for i, id := range ids {
+		id, err := q.submitOne(ctx, id, specs[i])
+		if err != nil {
+			return ids[:i], err
+		}
+		ids[i] = id
+	}
+	return ids, nil
+}
+
+func withResource(id ID, spec Spec) Spec {
+	if spec.Resource == "" {
+		spec.Resource = ownResource(id)
+	}
+	return spec
+}
+
+// submitOne hands a job in that is good, once under this ID.
+func (q *Queue) submitOne(ctx context.Context, id ID, spec Spec) (ID, error) {
+	change := documents.Change{Writes: q.submit(id, withResource(id, spec), q.now())}
+	for failures := 1; ; failures++ {
+		_, err := q.docs.Change(ctx, change)
+		if errors.Is(err, documents.ErrConflict) {
+			var taken ID
+			if taken, err = q.taken(ctx, id, spec.Unique); taken != "" {
+				return taken, nil
+			}
+		}
+		switch {
+		case err == nil:
+			return id, nil
+		case ctx.Err() != nil:
+			return "", fmt.Errorf("submit a job to %s: %w (last: %w)", q.group.Name(), context.Cause(ctx), err)
+		case !again(err):
+			return "", fmt.Errorf("submit a job to %s: %w", q.group.Name(), err)
+		}
+		backoff.Pause(ctx, backoff.After(failures, backoff.Least, backoff.Most))
+	}
+}
+
+// taken returns the job that is there already: this one, if an answer was lost, or the one with the
+// same unique key. It returns an error to try again if that one has just ended.
+func (q *Queue) taken(ctx context.Context, id ID, key string) (ID, error) {
+	if _, err := q.get(ctx, id); err == nil || !errors.Is(err, errNoJob) {
+		return id, err
+	}
+	all, err := q.docs.Get(ctx, q.unique(key))
+	if err != nil || all[0].Exists() {
+		return ID(all[0].Data), err
+	}
+	return "", documents.ErrConflict
+}
