@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"strings"
 	"sync"
 
 	"github.com/jackc/pgx/v5"
@@ -41,14 +42,28 @@ func (e *candidate) Enrol(ctx context.Context) (fence.Token, error) {
 	}
 	return ask(ctx, e.s.c, "enrol in the election of "+string(e.Resource),
 		func(ctx context.Context, conn *pgx.Conn) (token fence.Token, err error) {
-			err = row(ctx, conn, []any{&token}, "enrol($1, $2, $3, $4)",
+			var leads bool
+			var issuer string
+			err = row(ctx, conn, []any{&token, &leads, &issuer}, "stand($1, $2, $3, $4)",
 				e.s.id, e.Key, string(e.Resource), e.Holder)
-			if err == nil && token == 0 {
+			switch {
+			case err == nil && token == 0:
 				err = errOver
+			case err == nil && leads:
+				e.lead(fence.Issuer(issuer))
+			}
+			if err == nil && (leads || strings.HasPrefix(string(e.Resource), groups)) {
+				e.s.c.teller.tell(notice{electionChannel + string(e.Resource), ""})
 			}
 			return token, err
 		})
 }
+
+// groups begins the elections of groups (package group), of which every candidate matters at once, not
+// only the one that leads. In others, a candidate that has to wait sends no notice: it would wake every
+// connection that listens in the database, and a crowd of them would keep the server busy until sessions
+// expired.
+const groups = "members_"
 
 // turns lets the enrolments of a process in one election go one after another. At the server they
 // would wait for each other as well: each on a connection that other calls need, and in a longer

@@ -52,7 +52,9 @@ func (e *candidate) waits() bool {
 // Await implements campaign.Candidate. The session was renewed less than half of its timeout ago
 // then.
 func (e *candidate) Await(ctx context.Context) (issuer fence.Issuer, renewed time.Time, err error) {
-	e.s.plan(e, time.Now())
+	if e.waits() {
+		e.s.plan(e, time.Now())
+	}
 	select {
 	case <-e.leads:
 	case <-e.Gone():

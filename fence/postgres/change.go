@@ -32,6 +32,9 @@ func (s *store) Change(ctx context.Context, c documents.Change) ([]int64, error)
 		return []int64{}, nil
 	}
 	answer, err := s.send(ctx, arguments(c))
+	if err == nil && answer.outcome == "done" || errors.Is(err, documents.ErrUnknown) {
+		s.c.teller.tell(about(c.Writes)...)
+	}
 	switch {
 	case err != nil:
 		return nil, err

@@ -213,8 +213,8 @@ func (l *losing) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// enrols returns whether these bytes call enrol, or change documents.
+// enrols returns whether these bytes enrol a candidate, or change documents.
 func enrols(b []byte) bool {
-	return bytes.Contains(b, []byte("ringfence_elections.enrol(")) ||
+	return bytes.Contains(b, []byte("ringfence_elections.stand(")) ||
 		bytes.Contains(b, []byte("ringfence_elections.change_documents("))
 }

@@ -40,6 +40,7 @@ const (
 const (
 	callsMost = 4
 	beatsMost = 2 // a heartbeat never waits for a call
+	tellsMost = 1
 )
 
 // Coordinator holds elections in one Postgres database. Its methods may be called from any
@@ -48,7 +49,9 @@ type Coordinator struct {
 	address  address
 	calls    *pool
 	beats    *pool
+	tells    *pool
 	listener *listener
+	teller   *teller
 	timeout  time.Duration // of sessions
 	log      *slog.Logger
 
@@ -90,6 +93,7 @@ func Open(ctx context.Context, url string, o Options) (*Coordinator, error) {
 func open(ctx context.Context, a address, o Options) (*Coordinator, error) {
 	c := &Coordinator{
 		address: a, calls: newPool(a.cfg, callsMost), beats: newPool(a.cfg, beatsMost),
+		tells:   newPool(a.cfg, tellsMost),
 		timeout: o.SessionTimeout, log: o.Logger,
 		enrolling: turns{queue: map[fence.Resource]*queue{}},
 	}
@@ -102,6 +106,7 @@ func open(ctx context.Context, a address, o Options) (*Coordinator, error) {
 	}
 	c.log = c.log.With("postgres", a.String())
 	c.listener = &listener{c: c, wanted: map[string]map[*subscription]bool{}}
+	c.teller = &teller{c: c}
 	c.ctx, c.close = context.WithCancelCause(context.Background())
 	c.documents = &store{c}
 	c.campaigns = campaign.New(campaign.Options[*session]{
@@ -169,6 +174,7 @@ func (c *Coordinator) Close() error {
 	c.work.Wait()
 	c.calls.close()
 	c.beats.close()
+	c.tells.close()
 	return nil
 }
 

@@ -22,12 +22,8 @@ func (c *Coordinator) Documents() documents.Store { return c.documents }
 
 var _ documents.Coordinator = (*Coordinator)(nil)
 
-const (
-	// documentsLimit is how many bytes of data a change may have.
-	documentsLimit = 8 << 20
-	// documentChannel is the channel of notices about documents. The payload is the path.
-	documentChannel = "ringfence_d"
-)
+// documentsLimit is how many bytes of data a change may have.
+const documentsLimit = 8 << 20
 
 type store struct{ c *Coordinator }
 
@@ -102,8 +98,8 @@ func (s *store) WatchNames(
 ) error {
 	first := true
 	var told []string
-	within := func(document string) bool { return path.Dir(document) == folder }
-	return s.watch(ctx, folder, within, func(ctx context.Context) (tell func() error, err error) {
+	any := func(string) bool { return true }
+	return s.watch(ctx, folder, folder, any, func(ctx context.Context) (tell func() error, err error) {
 		now, err := s.Names(ctx, folder)
 		if err != nil || !first && slices.Equal(now, told) {
 			return nil, err
@@ -117,8 +113,9 @@ func (s *store) Watch(
 	ctx context.Context, at string, each func(documents.Document) error,
 ) error {
 	told := int64(-1)
-	this := func(document string) bool { return document == at }
-	return s.watch(ctx, at, this, func(ctx context.Context) (tell func() error, err error) {
+	folder, name := path.Dir(at), path.Base(at)
+	this := func(document string) bool { return document == name }
+	return s.watch(ctx, at, folder, this, func(ctx context.Context) (tell func() error, err error) {
 		now, err := s.Get(ctx, at)
 		if err != nil || now[0].Version == told {
 			return nil, err
@@ -127,10 +124,10 @@ func (s *store) Watch(
 	})
 }
 
-// watch looks now, and after each notice of a document that concerns it, until ctx ends, what look
-// returns fails, or the server refuses.
+// watch looks now, and after each notice of a document of the folder that concerns it, until ctx ends,
+// what look returns fails, or the server refuses.
 func (s *store) watch(
-	ctx context.Context, what string, concerns func(string) bool,
+	ctx context.Context, what, folder string, concerns func(string) bool,
 	look func(context.Context) (tell func() error, err error),
 ) error {
 	c := s.c
@@ -141,7 +138,7 @@ func (s *store) watch(
 	ctx, stop := c.withClose(ctx)
 	defer stop()
 	changed := make(chan struct{}, 1)
-	notices := c.listener.subscribe(documentChannel, func(document string) {
+	notices := c.listener.subscribe(channelOf(folder), func(document string) {
 		if document == "" || concerns(document) {
 			kick(changed)
 		}

@@ -15,6 +15,7 @@ import (
 const (
 	sessionChannel  = "ringfence_s_" // and the session's id; the payload is a candidate's
 	electionChannel = "ringfence_e_" // and the resource
+	folderChannel   = "ringfence_d_" // and a digest of the folder; the payload is a document's name
 )
 
 // listener hears notices on one connection. A notice only saves time: clients also look without

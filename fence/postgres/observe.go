@@ -100,8 +100,8 @@ func (c *Coordinator) Depose(ctx context.Context, r fence.Resource, t fence.Toke
 		})
 }
 
-// Watch implements fence.Observer. It hears at once of a new leader, of one that is ready and of
-// candidates that are gone, and within 2 s of candidates that wait.
+// Watch implements fence.Observer. It hears at once of a new leader, of one that is ready, of
+// candidates that are gone and of members of a group, and within 2 s of candidates that wait.
 func (c *Coordinator) Watch(
 	ctx context.Context, r fence.Resource, each func([]fence.Candidate) error,
 ) error {

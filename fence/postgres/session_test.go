@@ -391,7 +391,7 @@ func TestEnrolmentsThatWaitForAnElectionTakeOneConnection(t *testing.T) {
 	}
 	electiontest.Eventually(t, "all enrol", func() bool { return c.enrolling.waiting("orders") == candidates })
 	const waits = `select count(*) from pg_stat_activity where datname = current_database()
-	                  and wait_event_type = 'Lock' and query like '%enrol(%'`
+	                  and wait_event_type = 'Lock' and query like '%stand(%'`
 	electiontest.Eventually(t, "one enrolment waits", func() bool { return d.number(t, waits) == 1 })
 	if term := electiontest.Win(t, c, "stock", "a"); term.State() != fence.Active {
 		t.Errorf("the term of another election is %s", term.State())

@@ -40,9 +40,10 @@ func (e *candidate) Release(ctx context.Context) error {
 	}
 	_, err := ask(ctx, e.s.c, "resign",
 		func(ctx context.Context, conn *pgx.Conn) (struct{}, error) {
-			_, err := conn.Exec(ctx, "select ringfence_elections.leave($1, $2)", e.s.id, []string{e.Key})
+			_, err := conn.Exec(ctx, "select ringfence_elections.resign($1, $2)", e.s.id, e.Key)
 			return struct{}{}, err
 		})
+	e.s.c.teller.resigned(e.Resource)
 	if err == nil || errors.Is(err, ErrClosed) {
 		e.s.Forget(e.Key)
 		return nil // Close ends the session

@@ -169,6 +169,48 @@ begin
     values (p_resource, token, p_id, p_session, p_holder);
 end $$;
 
+-- stand enrols as enrol does, and says whether the candidate leads at once. The client sends the notices
+-- afterwards (tell).
+create or replace function ringfence_elections.stand(
+    p_session text, p_id text, p_resource text, p_holder text, out token bigint, out leads boolean, out issuer text)
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+declare
+    v_token bigint;
+begin
+    perform ringfence_elections.quiet();
+    v_token := ringfence_elections.enrol(p_session, p_id, p_resource, p_holder);
+    token := v_token;
+    -- An election's tokens are committed in their order, so nobody comes before this candidate any more.
+    select v_token > 0 and not exists (select from ringfence_elections.candidate c
+                                        where c.resource = p_resource and c.token < v_token),
+           ringfence_elections.prefix() || i.id
+      into leads, issuer from ringfence_elections.issuer i;
+end $$;
+
+-- quiet lets the triggers send no notices in this transaction. A transaction that has sent one holds a
+-- lock of the whole server until it is on disk, so such transactions commit one after the other.
+create or replace function ringfence_elections.quiet() returns void
+language plpgsql volatile set search_path = pg_catalog, pg_temp as $$
+begin
+    perform set_config('ringfence_elections.quiet', 'on', true);
+end $$;
+
+-- tell sends notices about what is committed already: these, and one to the candidate that now leads each
+-- election. It waits for no disk: a notice that is lost costs only time.
+create or replace function ringfence_elections.tell(p_channels text[], p_payloads text[], p_elections text[])
+returns void
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+begin
+    perform set_config('synchronous_commit', 'off', true);
+    perform pg_notify(n.channel, n.payload) from unnest(p_channels, p_payloads) as n(channel, payload);
+    perform pg_notify('ringfence_s_' || n.session, n.id)
+       from unnest(p_elections) as r(resource)
+      cross join lateral (
+            select c.session, c.id
+              from ringfence_elections.candidate c join ringfence_elections.session s on s.id = c.session
+             where c.resource = r.resource and s.expires_at > clock_timestamp() order by c.token limit 1) n;
+end $$;
+
 -- look says where the candidates of a session are: those with these ids, or all. ahead is how many
 -- are ahead, at most 2; with 0 ahead a candidate leads. wait is when the session of the leader
 -- expires, in seconds from now. alive is whether the session is. All of it was so at one moment.
@@ -306,6 +348,14 @@ begin
     delete from ringfence_elections.candidate c where c.session = p_session and c.id = any (p_ids);
 end $$;
 
+-- resign deletes a candidate of a session as leave does. The client sends the notices afterwards (tell).
+create or replace function ringfence_elections.resign(p_session text, p_id text) returns void
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+begin
+    perform ringfence_elections.quiet();
+    perform ringfence_elections.leave(p_session, array[p_id]);
+end $$;
+
 -- takes_part returns whether an election has a candidate with this token.
 create or replace function ringfence_elections.takes_part(p_resource text, p_token bigint) returns boolean
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
@@ -349,6 +399,9 @@ end $$;
 create or replace function ringfence_elections.led() returns trigger
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 begin
+    if current_setting('ringfence_elections.quiet', true) = 'on' then
+        return null;
+    end if;
     perform pg_notify('ringfence_e_' || c.resource, '') from changed c
       where not exists (select from ringfence_elections.candidate b where b.resource = c.resource and b.token < c.token);
     return null;
@@ -361,6 +414,9 @@ create or replace function ringfence_elections.removed() returns trigger
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 begin
     perform ringfence_elections.durable();
+    if current_setting('ringfence_elections.quiet', true) = 'on' then
+        return null;
+    end if;
     perform pg_notify('ringfence_e_' || r.resource, '') from (select distinct c.resource from changed c) r;
     perform pg_notify('ringfence_s_' || c.session, c.id) from changed c;
     perform pg_notify('ringfence_s_' || n.session, n.id)
@@ -387,7 +443,8 @@ create trigger removed after delete on ringfence_elections.candidate
 -- is 'done', with the new versions, or why claim number place does not lead, with the leader. The
 -- change keeps the candidates' rows from being deleted until it has committed, so nobody else is
 -- elected before that. It takes the documents in the order of their paths, so two changes cannot
--- wait for each other. If one has another version it fails with RFE04, and nothing has changed.
+-- wait for each other. If one has another version it fails with RFE04, and nothing has changed. The client
+-- sends the notices afterwards (tell).
 create or replace function ringfence_elections.change_documents(
     p_resources text[], p_tokens bigint[], p_issuers text[],
     p_folders text[], p_names text[], p_versions bigint[], p_kinds integer[], p_data bytea[],
@@ -423,9 +480,6 @@ begin
             raise exception 'the document %/% has another version', w.folder, w.name using errcode = 'RFE04';
         end if;
         versions[w.place] := v_version;
-        if w.kind <> 3 then
-            perform pg_notify('ringfence_d', w.folder || '/' || w.name);
-        end if;
     end loop;
     outcome := 'done';
 end $$;

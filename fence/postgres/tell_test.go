@@ -1,0 +1,106 @@
+package postgres
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/ringfence/ringfence/documents"
+	"github.com/ringfence/ringfence/group"
+	"github.com/ringfence/ringfence/internal/electiontest"
+)
+
+// listens listens to channels, and returns how to wait for a notice.
+func (d database) listens(t *testing.T, channels ...string) (hears func(what string) (payload string)) {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), d.url())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close(context.Background()) })
+	for _, channel := range channels {
+		if _, err := conn.Exec(t.Context(), "listen "+pgx.Identifier{channel}.Sanitize()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return func(what string) string {
+		t.Helper()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		n, err := conn.WaitForNotification(ctx)
+		if err != nil {
+			t.Fatalf("%s: %v", what, err)
+		}
+		return n.Payload
+	}
+}
+
+// Whoever watches a group need not look again and again.
+func TestAMemberThatJoinsSendsANotice(t *testing.T) {
+	t.Parallel()
+	d := fresh(t)
+	c := openWith(t, d.url(), time.Minute, nil)
+	g, err := group.New(c, "crew")
+	if err != nil {
+		t.Fatal(err)
+	}
+	hears := d.listens(t, electionChannel+string(g.Election()))
+	for _, name := range []string{"the first, which leads", "another, which waits"} {
+		m, err := g.Join(name, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer m.Leave()
+		hears(name)
+	}
+}
+
+func TestAChangeOfADocumentSendsANoticeAfterItsCommit(t *testing.T) {
+	t.Parallel()
+	d := fresh(t)
+	c := openWith(t, d.url(), time.Minute, nil)
+	hears := d.listens(t, channelOf("folder"))
+	for range 3 {
+		changes := []documents.Write{documents.Create("folder/a", nil), documents.Create("other/b", nil)}
+		if _, err := c.Documents().Change(t.Context(), documents.Change{Writes: changes}); err != nil {
+			t.Fatal(err)
+		}
+		if got := hears("a document is made"); got != "a" {
+			t.Errorf("the notice is about %q", got)
+		}
+		changes = []documents.Write{documents.Remove("folder/a"), documents.Remove("other/b")}
+		if _, err := c.Documents().Change(t.Context(), documents.Change{Writes: changes}); err != nil {
+			t.Fatal(err)
+		}
+		hears("a document is deleted")
+	}
+}
+
+// Transactions that send a notice commit one after the other, each with its own wait for the disk.
+func TestWhatAJobWritesSendsNoNoticeInItsTransaction(t *testing.T) {
+	t.Parallel()
+	d := fresh(t)
+	c := openWith(t, d.url(), time.Minute, nil)
+	electiontest.Win(t, c, "stock", "a")
+	s := current(c)
+	channels := []string{electionChannel + "orders", sessionChannel + s.id, channelOf("folder")}
+	hears := d.listens(t, channels...)
+	for _, call := range []string{
+		"stand('" + s.id + "', 'x', 'orders', 'a')",
+		"change_documents('{}', '{}', '{}', '{folder}', '{a}', '{0}', '{1}', array[''::bytea])",
+		"resign('" + s.id + "', 'x')",
+	} {
+		d.sql(t, "select ringfence_elections."+call)
+	}
+	if n := d.number(t, "select count(*) from ringfence_elections.document"); n != 1 {
+		t.Fatalf("there are %d documents, so this proves nothing", n)
+	}
+	for _, channel := range channels {
+		d.sql(t, "select pg_notify($1, 'the first')", channel)
+		if got := hears("a notice from here"); got != "the first" {
+			t.Errorf("%s: a notice of %q comes first", channel, got)
+		}
+	}
+}
