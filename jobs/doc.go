@@ -47,8 +47,16 @@
 //	give back   by a worker that stops; or under the term of the one who assigns, once the worker is
 //	            no member any more
 //
+// A worker also gives a job back, with the error in its status, if it is elected and cannot begin for
+// some time, such as when a store does not answer. A job does not go back at once to the worker that
+// gave it back.
+//
+// A job whose resource another assigned job has is passed over until that has ended. So it holds no slot
+// of a worker, unless somebody else leads the resource: another group, or a program.
+//
 // When a finished job is forgotten, the one who assigns first deletes what is left of the election for
-// a resource that the job made up (fence.Forgetter).
+// a resource that the job made up (fence.Forgetter). Its mark stays in each store, because some who
+// refuse a late worker know nothing else; so do checkpoints.
 //
 // The one who assigns reads which workers may have assignments before it reads who is a member, so a
 // worker that is missing is gone for good: IDs of members are never used again. It takes back what
@@ -57,6 +65,7 @@
 // # Limits
 //
 // A waiting job costs its entry in each list of waiting jobs that the one who assigns gets: some 45
-// bytes. ZooKeeper's default limit for an answer, 1 MB, is reached at some 20,000 waiting jobs. Who
+// bytes. A job with a resource of its own leaves a mark in each store of its worker, about 1 kB in
+// Postgres, for good. Who has very many jobs names a resource for what they write, such as a merchant. ZooKeeper's default limit for an answer, 1 MB, is reached at some 20,000 waiting jobs. Who
 // needs millions of queued jobs uses a queue made for that, and carries its attempts under the fence.
 package jobs
