@@ -30,19 +30,24 @@ func (r *run) acksOf(store string) acks {
 			all = append(all, ack{at: o.returned, age: o.age, what: what})
 		}
 	}
-	for _, t := range r.terms.Events {
-		if t.State == history.Ready && about(store, t) {
+	for _, t := range r.termsAbout(store) {
+		if t.State == history.Ready {
 			all = append(all, ack{at: t.At, age: t.Age, what: t.Process + " was ready"})
 		}
 	}
-	slices.SortStableFunc(all, func(a, b ack) int { return cmp.Compare(a.at, b.at) })
-	for i := range all {
-		all[i].newest = i
-		if i > 0 && !all[i].age.Newer(all[all[i-1].newest].age) {
-			all[i].newest = all[i-1].newest
+	all.sort()
+	return all
+}
+
+// sort puts them in the order of time, and finds the newest until each.
+func (a acks) sort() {
+	slices.SortStableFunc(a, func(x, y ack) int { return cmp.Compare(x.at, y.at) })
+	for i := range a {
+		a[i].newest = i
+		if i > 0 && !a[i].age.Newer(a[a[i-1].newest].age) {
+			a[i].newest = a[i-1].newest
 		}
 	}
-	return all
 }
 
 // before returns the newest token that was known to be accepted before a time; false if none was.

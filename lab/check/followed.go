@@ -3,13 +3,15 @@ package check
 import (
 	"regexp"
 	"slices"
+	"strings"
 
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/lab/history"
 )
 
-// namesMark finds the mark and its holder in the text of a refusal.
-var namesMark = regexp.MustCompile(`is older than the mark (\d+) of "[^"]*" — (\S+) has led`)
+// namesMark finds the mark and its holder in the text of a refusal: a worker, or a worker and its job.
+var namesMark = regexp.MustCompile(
+	`is older than the mark (\d+) of "[^"]*" — ([^\s,]+)(?:, job (\S+))? has led`)
 
 // followedRaises returns the tokens to which guards may have raised the mark before their winners
 // reported anything: a guard follows elections, and raises as soon as leadership moves. They are the
@@ -17,7 +19,15 @@ var namesMark = regexp.MustCompile(`is older than the mark (\d+) of "[^"]*" — 
 // and has won that token, or has not won anything until the answer. So an answer that a bug of the
 // guard has made up does not explain itself.
 //
-// A worker may never learn that it led: its session can end before.
+// A worker may never learn that it led: its session can end before. One with jobs stands for election
+// whenever a job is assigned to it, and does not report that. So a mark that only a refusal names has
+// to be that of a worker to which a job with this resource had been assigned.
+//
+// This cannot hide a stale write. Such a token is one that maybe was shown to the store. It makes a
+// refusal legal and never an acceptance, and it is no acknowledgement: I1, I2, I4 and I5 do not look at
+// it. What it could hide is a false refusal, by a guard that invents a mark of a worker that did get a
+// job with this resource; even then nothing under an older token than that mark may be accepted
+// afterwards.
 func (r *run) followedRaises(store string) map[age]int64 {
 	since := map[age]int64{}
 	for _, o := range r.of(store) {
@@ -30,11 +40,29 @@ func (r *run) followedRaises(store string) map[age]int64 {
 			continue
 		}
 		a := r.terms.AgeAfter(named, o.age)
-		if at, ok := r.stood(found[2], a, o.returned); ok && a.Newer(o.age) {
+		at, ok := r.stood(found[2], a, o.returned)
+		if job := found[3]; job != "" {
+			at, ok = r.stoodWithJob(found[2], job, store, o.returned)
+		}
+		if ok && a.Newer(o.age) {
 			keepEarliest(since, a, at)
 		}
 	}
 	return since
+}
+
+// stoodWithJob returns when a job with the resource of a register may first have been assigned to a
+// worker, before an answer. ok is false if it was not.
+func (r *run) stoodWithJob(worker, job, register string, answered int64) (at int64, ok bool) {
+	_, resource, _ := strings.Cut(register, " ")
+	for _, o := range r.jobOps {
+		made := o.State == history.JobAssigned && (o.ok() || o.Outcome == history.Unknown)
+		if made && o.worker == worker && o.Key == job && string(o.Resource) == resource &&
+			o.invoked <= answered {
+			return o.invoked, true
+		}
+	}
+	return 0, false
 }
 
 // stood returns when a worker stood for election before it won a term, or before an answer that it

@@ -1,9 +1,11 @@
 package check
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 
+	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/lab/history"
 )
 
@@ -77,7 +79,8 @@ func (r *run) lives() map[string]*life {
 }
 
 // jobs checks I5: every acknowledged job is done at the end, with each of its effects; no job ends
-// twice, and none under an attempt that is over; and two steps are never made from one status. The
+// twice, and none under an attempt that is over; two steps are never made from one status; and jobs
+// with one resource never run at once. The
 // other invariants judge the effects themselves, for each resource: I1 says that none of an older
 // attempt comes after one of a newer attempt, and I4 that none is there twice.
 func (r *run) jobs(f *findings, figures *Figures) {
@@ -98,6 +101,7 @@ func (r *run) jobs(f *findings, figures *Figures) {
 		l.oneAfterTheOther(f)
 	}
 	r.attemptsRise(f)
+	r.oneAtATime(f)
 	for _, e := range r.jobsLeft {
 		if e.State == history.LeftOver {
 			f.atRun("I5", e.At, "", "%s is there though all jobs have ended", e.Text)
@@ -181,6 +185,32 @@ func (l *life) oneAfterTheOther(f *findings) {
 				"with %q by %s", o.Version, l.id, other.State, other.Process, o.State, o.Process)
 		}
 		replaced[o.Version] = o
+	}
+}
+
+// oneAtATime: jobs with one resource never run at once. No step of a job was accepted that was sent
+// under a token of its resource after a step under a newer one had been accepted, of whatever job. (For
+// what the jobs write, I1 and I2 say the same.)
+func (r *run) oneAtATime(f *findings) {
+	accepted := map[fence.Resource]acks{}
+	under := func(o *jobOp) age { return r.terms.AgeOf(o.Process, o.Token, o.invoked) }
+	for _, o := range r.jobOps {
+		if o.Do == history.Change && o.Token != 0 && o.ok() {
+			what := fmt.Sprintf("%s made job %s %s", o.Process, o.Key, o.State)
+			accepted[o.Resource] = append(accepted[o.Resource], ack{at: o.returned, age: under(o), what: what})
+		}
+	}
+	for _, all := range accepted {
+		all.sort()
+	}
+	for _, o := range r.jobOps {
+		if o.Do != history.Change || o.Token == 0 || !o.ok() {
+			continue
+		}
+		if newer, ok := accepted[o.Resource].before(o.invoked); ok && newer.age.Newer(under(o)) {
+			f.atJob("I5", o, "job %s became %s under token %s of %s, %s after %s under the newer token %s",
+				o.Key, o.State, o.Token, o.Resource, between(newer.at, o.invoked), newer.what, newer.age.Token)
+		}
 	}
 }
 

@@ -47,7 +47,7 @@ func (b *jobRuns) change(
 ) {
 	b.operation(history.Event{
 		Process: worker + "/jobs", Do: history.Change, Key: job, Attempt: attempt, State: s,
-		Version: version, Text: worker,
+		Version: version, Text: worker, Resource: fence.Resource("job_" + job),
 	}, o)
 }
 
@@ -236,6 +236,8 @@ func TestAWorkerThatIsKilledBeforeItReportsItsTerm(t *testing.T) {
 		b.submit("a")
 		b.submit("b")
 		b.runs("worker-1", "a", 1, 10, 1)
+		b.moves("worker-1", "a", 1, history.JobWaiting)
+		b.moves("worker-2", "a", 2, history.JobAssigned)
 		b.fault("kill busy worker #1", "worker-2", history.Begin)
 		b.fault("kill busy worker #1", "worker-2", history.Over)
 		b.ops++
@@ -245,19 +247,54 @@ func TestAWorkerThatIsKilledBeforeItReportsItsTerm(t *testing.T) {
 		}
 		b.add(e)
 		b.answer(e, history.Stale, text)
-		b.moves("worker-1", "a", 1, history.JobWaiting)
-		b.runs("worker-3", "a", 2, 30, 2)
+		b.moves("worker-1", "a", 2, history.JobWaiting)
+		b.runs("worker-3", "a", 3, 30, 2)
 		b.change("worker-1", "a", 1, history.JobDone, 3, history.Refused)
-		b.moves("worker-3", "a", 2, history.JobDone)
-		b.left("a", history.JobDone, 2)
+		b.moves("worker-3", "a", 3, history.JobDone)
+		b.left("a", history.JobDone, 3)
 		b.runs("worker-3", "b", 1, 31, 1, 2)
 		b.moves("worker-3", "b", 1, history.JobDone)
 		b.left("b", history.JobDone, 1)
 		b.header.Expect.Before = 1
 		return b.finish()
 	}
-	wantVerdict(t, judge(t, refused(`RF001 stale token: 10 is older than the mark 20 of "job_a"`)),
-		check.Valid)
-	wantInvariants(t, judge(t, refused(`RF001 stale token: 10 is older than the mark 10 of "job_a"`)),
-		"model")
+	names := func(mark fence.Token, holder string) string {
+		return fmt.Sprintf(`RF001 stale token: 10 is older than the mark %s of "job_a" — %s has led "job_a" `+
+			"since 2026-11-23T06:00:43Z", mark, holder)
+	}
+	wantVerdict(t, judge(t, refused(names(20, "worker-2, job a"))), check.Valid)
+	for what, text := range map[string]string{
+		"a mark that is not newer":               names(10, "worker-2, job a"),
+		"a worker that did not get the job":      names(20, "worker-3, job a"),
+		"a worker that got a job elsewhere":      names(20, "worker-2, job c"),
+		"a mark of which the guard knows nobody": names(20, "a newer leader"),
+	} {
+		t.Run(what, func(t *testing.T) { wantInvariants(t, judge(t, refused(text)), "model") })
+	}
+}
+
+func TestJobsWithOneResourceNeverRunAtOnce(t *testing.T) {
+	shared := func(b *jobRuns, worker, job string, token fence.Token, s history.State, o history.Outcome) {
+		b.operation(history.Event{
+			Process: worker + "/jobs", Do: history.Change, Key: job, Attempt: 1, State: s,
+			Version: b.version[job], Text: worker, Resource: "merchant_1", Token: token,
+		}, o)
+		b.version[job]++
+	}
+	run := func(tooLate history.Outcome) []history.Event {
+		return handedOver(func(b *jobRuns) {
+			b.moves("worker-2", "a", 2, history.JobDone)
+			b.left("a", history.JobDone, 2)
+			b.submit("c")
+			b.submit("d")
+			b.runs("worker-3", "c", 1, 30, 1, 2)
+			b.runs("worker-4", "d", 1, 31, 1, 2)
+			shared(b, "worker-4", "d", 31, history.JobDone, history.OK)
+			shared(b, "worker-3", "c", 30, history.JobDone, tooLate) // nobody has taken job c back yet
+			b.left("c", history.JobDone, 1)
+			b.left("d", history.JobDone, 1)
+		})
+	}
+	wantVerdict(t, judge(t, run(history.Refused)), check.Valid)
+	wantInvariants(t, judge(t, run(history.OK)), "I5")
 }

@@ -9,8 +9,12 @@ import (
 	"github.com/ringfence/ringfence/lab/history"
 )
 
-// modelTime bounds the search for one store.
-const modelTime = 20 * time.Second
+// modelTime bounds the search for one store. Once a search was given up, others get modelLess: a run
+// about jobs has as many as it has resources, and without a guard many have no order.
+const (
+	modelTime = 20 * time.Second
+	modelLess = time.Second
+)
 
 // answer is the result of an operation of the model.
 type answer string
@@ -66,15 +70,17 @@ func (r *run) model(ctx context.Context, f *findings, figures *Figures) {
 	if r.guarded() {
 		r.falseRefusals(f, figures)
 	}
+	limit := modelTime
 	for _, store := range r.stores() {
 		ops := r.modelled(store, map[string]int{})
 		if len(ops) == 0 {
 			continue
 		}
-		result, explained := linearize(ctx, ops)
+		result, explained := linearize(ctx, ops, limit)
 		figures.Linearized += recorded(explained)
 		switch result {
 		case porcupine.Unknown:
+			limit = modelLess
 			f.doubt("%s: the model could not be checked in time (%d operations)", store, len(ops))
 		case porcupine.Illegal:
 			unexplained(f, store, ops, explained)
@@ -95,7 +101,7 @@ func recorded(ops []porcupine.Operation) int {
 
 // linearize looks for an order, and returns the longest that it found.
 func linearize(
-	ctx context.Context, ops []porcupine.Operation,
+	ctx context.Context, ops []porcupine.Operation, limit time.Duration,
 ) (porcupine.CheckResult, []porcupine.Operation) {
 	m := register()
 	step := m.Step
@@ -105,7 +111,6 @@ func linearize(
 		}
 		return step(state, in, output)
 	}
-	limit := modelTime
 	if deadline, ok := ctx.Deadline(); ok {
 		limit = max(time.Millisecond, min(limit, time.Until(deadline)))
 	}

@@ -118,9 +118,7 @@ func (r *run) raisedBy(store string, a age) int64 {
 
 // unrecordedRaises returns the tokens that a store accepted, at any time, without a raise in the
 // history. leader run raises the mark before its child can report anything, even that the term is
-// won, and may end before that. A worker with jobs wins elections all the time, and a guard knows of
-// one from the coordinator, even if the worker is killed before it can report it: then a refusal
-// names a mark that nothing else in the history does.
+// won, and may end before that.
 func (r *run) unrecordedRaises(store string) map[age]int64 {
 	since, raised := map[age]int64{}, map[age]bool{}
 	start := r.events[0].At
@@ -131,21 +129,14 @@ func (r *run) unrecordedRaises(store string) map[age]int64 {
 			since[o.age] = start
 		}
 	}
-	for _, t := range r.terms.Events {
-		if t.State == history.Ready && about(store, t) {
+	for _, t := range r.termsAbout(store) {
+		if t.State == history.Ready {
 			since[t.Age] = start
 		}
 	}
-	for _, e := range r.events {
-		if e.Kind == history.Mark && e.Store == store && !r.terms.Has(e.Token) {
+	for _, e := range r.marked[store] {
+		if !r.terms.Has(e.Token) {
 			since[r.terms.AgeAfter(e.Token, age{})] = start
-		}
-	}
-	if r.aboutJobs() {
-		for _, o := range r.of(store) {
-			if mark := o.markNamed(); mark > o.token && !r.terms.Has(mark) {
-				since[r.terms.AgeAfter(mark, o.age)] = start
-			}
 		}
 	}
 	maps.DeleteFunc(since, func(a age, _ int64) bool { return raised[a] })

@@ -41,16 +41,6 @@ func (o *op) ok() bool { return o.outcome == history.OK }
 // work reports whether it is more than a raise of the mark.
 func (o *op) work() bool { return o.do != history.Raise }
 
-// markNamed returns the mark that the refusal of a stale token names; 0 if it names none.
-func (o *op) markNamed() (mark fence.Token) {
-	_, after, found := strings.Cut(o.text, "older than the mark ")
-	number, _, _ := strings.Cut(after, " ")
-	if found && o.calledStale() {
-		mark, _ = fence.ParseToken(number)
-	}
-	return mark
-}
-
 // notCommitted reports whether the answer says so. An unknown outcome says neither.
 func (o *op) notCommitted() bool {
 	switch o.outcome {

@@ -19,11 +19,14 @@ type run struct {
 	ended  bool
 	broken []string // why this is not a history
 
-	ops      []*op // by invocation
+	ops      []*op            // by invocation
+	byStore  map[string][]*op // the same
 	byID     map[string]*op
 	attempts map[attempt]*op // the last one of each
 	terms    history.Terms
-	faults   []fault // by begin
+	termsOf  map[string][]history.TermEvent // of each resource; "" is the one resource of the run
+	marked   map[string][]history.Event     // Mark events of a store
+	faults   []fault                        // by begin
 
 	rows      map[string][]row // Evidence and synchronous Effects of a store, in commit order
 	effects   []history.Event  // by place
@@ -53,7 +56,8 @@ type row struct {
 func parse(events []history.Event) *run {
 	r := &run{
 		byID: map[string]*op{}, attempts: map[attempt]*op{}, rows: map[string][]row{},
-		acks: map[string]acks{}, jobByID: map[string]*jobOp{},
+		acks: map[string]acks{}, jobByID: map[string]*jobOp{}, byStore: map[string][]*op{},
+		termsOf: map[string][]history.TermEvent{}, marked: map[string][]history.Event{},
 	}
 	r.events = slices.Clone(events)
 	// Processes write into one file without coordination. Events of one instant keep their order.
@@ -62,6 +66,9 @@ func parse(events []history.Event) *run {
 		r.events[i].Store = registerOf(e)
 	}
 	r.terms = history.ReadTerms(r.events)
+	for _, t := range r.terms.Events {
+		r.termsOf[string(t.Resource)] = append(r.termsOf[string(t.Resource)], t)
+	}
 	for _, e := range r.events {
 		r.add(e)
 	}
@@ -82,11 +89,11 @@ func registerOf(e history.Event) string {
 	return e.Store + " " + string(e.Resource)
 }
 
-// about reports whether a term is of the resource of a register. A term without a resource is of the
-// one resource of the run.
-func about(register string, t history.TermEvent) bool {
+// termsAbout returns the terms of the resource of a register. A term without a resource is of the one
+// resource of the run.
+func (r *run) termsAbout(register string) []history.TermEvent {
 	_, resource, _ := strings.Cut(register, " ")
-	return resource == string(t.Resource)
+	return r.termsOf[resource]
 }
 
 func (r *run) add(e history.Event) {
@@ -108,6 +115,8 @@ func (r *run) add(e history.Event) {
 		r.answer(e)
 	case history.Effect:
 		r.effects = append(r.effects, e)
+	case history.Mark:
+		r.marked[e.Store] = append(r.marked[e.Store], e)
 	case history.Job:
 		r.jobsLeft = append(r.jobsLeft, e)
 	case history.Publish:
@@ -131,6 +140,7 @@ func (r *run) invoke(e history.Event) {
 		r.attempts[attempt{e.Key, e.Token}] = o
 	}
 	r.ops = append(r.ops, o)
+	r.byStore[e.Store] = append(r.byStore[e.Store], o)
 }
 
 func (r *run) answer(e history.Event) {
@@ -185,15 +195,7 @@ func (r *run) stores() []string {
 }
 
 // of returns the operations of one store, by invocation.
-func (r *run) of(store string) []*op {
-	var all []*op
-	for _, o := range r.ops {
-		if o.store == store {
-			all = append(all, o)
-		}
-	}
-	return all
-}
+func (r *run) of(store string) []*op { return r.byStore[store] }
 
 // guarded is true unless the header says otherwise.
 func (r *run) guarded() bool { return r.header == nil || r.header.Guarded }

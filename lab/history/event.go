@@ -40,7 +40,8 @@ const (
 	// Submit hands a job in: Key is its ID, in the Return; Step is how many steps it has.
 	Submit Do = "submit"
 	// Change is a step of a job's life: Key, Attempt, State (the new one), Version (that of the
-	// status that it replaces), Token (of a term of the job's resource, if it names one).
+	// status that it replaces), Resource, Token (of a term of the job's resource, if it names one),
+	// Text: the worker that has the job then.
 	Change Do = "change"
 )
 

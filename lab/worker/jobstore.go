@@ -88,10 +88,10 @@ func (b *jobWorker) steps(c documents.Change) (all []jobStep) {
 		e := history.Event{
 			Kind: history.Invoke, Do: history.Change, Process: b.w.c.Name + "/jobs",
 			Op: b.w.op("j"), Key: string(s.ID), Attempt: s.Attempt, State: history.State(s.State),
-			Version: w.Version, Text: s.WorkerName,
+			Version: w.Version, Text: s.WorkerName, Resource: s.Resource,
 		}
 		if len(c.While) > 0 && c.While[0].Resource == s.Resource {
-			e.Token, e.Resource = c.While[0].Token, c.While[0].Resource
+			e.Token = c.While[0].Token
 		}
 		all = append(all, jobStep{s, i, e})
 	}
