@@ -16,6 +16,11 @@ func (w Workload) with(change func(*Workload)) Workload {
 	return w
 }
 
+// frozenInside freezes a worker that is inside a transaction of a job, until others have its jobs. When
+// it wakes, it goes on inside that transaction.
+var frozenInside = Fault{Do: Inside, On: "busy worker"}.
+	with(Fault{Do: Pause, On: SameTarget, Until: HandedOver})
+
 // job is the demand on a run about jobs. A change of leadership is a job that runs again.
 func job(change func(*history.Expect)) history.Expect {
 	e := history.Expect{
@@ -42,8 +47,7 @@ var jobScenarios = []Scenario{
 			"the job, and it goes on and publishes its result.",
 		Topology: threeWorkers, Workload: jobWork,
 		Faults: []Fault{
-			Fault{Do: Inside, On: "busy worker"}.
-				with(Fault{Do: Pause, On: "busy worker", Until: HandedOver}),
+			frozenInside,
 		},
 		Expect: job(nothing),
 	},
@@ -112,7 +116,7 @@ var jobScenarios = []Scenario{
 		Topology: small.with(func(t *Topology) { t.Workers, t.Guards = 5, 2 }), Random: true,
 		Workload: jobWork.with(func(w *Workload) { w.Jobs, w.Strategy = 1000, "random" }),
 		Expect: job(func(e *history.Expect) {
-			e.Jobs, e.Recover = 200, history.Duration(20*sec)
+			e.Spread, e.Recover = 20, history.Duration(20*sec)
 		}),
 	},
 }
@@ -128,8 +132,7 @@ var randomJobFaults = []Fault{
 	{Do: Cut, On: "busy worker", Link: "guard", For: 1500 * ms},
 	{Do: Hold, On: "busy worker", Link: "coordinator", Direction: "up", Until: HandedOver},
 	{Do: Hold, On: "busy worker", Link: "coordinator", Direction: "down", Until: HandedOver},
-	Fault{Do: Inside, On: "busy worker"}.
-		with(Fault{Do: Pause, On: "busy worker", Until: HandedOver}),
+	frozenInside,
 	{Do: Kill, On: "assigner", Until: NextAssigner},
 	{Do: Pause, On: "assigner", Until: NextAssigner},
 	{Do: Cut, On: "assigner", Link: "coordinator", Until: NextAssigner},

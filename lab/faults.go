@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -90,7 +91,7 @@ func (a *activeFault) close(ctx context.Context) error {
 
 // wait injects the inner faults and waits for what the fault waits for.
 func (a *activeFault) wait(ctx context.Context) error {
-	if err := a.inject(ctx, a.With); err != nil {
+	if err := a.inject(ctx, a.inner(a.With)); err != nil {
 		return err
 	}
 	if err := sleep(ctx, a.For); err != nil {
@@ -102,13 +103,24 @@ func (a *activeFault) wait(ctx context.Context) error {
 	case Written:
 		a.await(ctx, waitTime, "writes", a.before.written)
 	case HandedOver:
-		a.await(ctx, waitTime, "a job to run again", a.before.handedOver)
+		a.await(ctx, waitTime, "the jobs to run again", a.before.handedOver)
 	case NextAssigner:
 		a.await(ctx, waitTime, "another worker to assign jobs", a.before.nextAssigns)
 	case Tried:
 		a.await(ctx, waitTime, "the outcome of another worker's attempts", a.before.tried)
 	}
-	return a.inject(ctx, a.Then)
+	return a.inject(ctx, a.inner(a.Then))
+}
+
+// inner returns faults inside this one, with the first target of this one for SameTarget.
+func (a *activeFault) inner(all []Fault) []Fault {
+	all = slices.Clone(all)
+	for i, f := range all {
+		if f.On == SameTarget {
+			all[i].On = a.targets[0]
+		}
+	}
+	return all
 }
 
 // snapshot is the state of a run, to see later what has changed.
@@ -152,18 +164,17 @@ func (p snapshot) tried(s *seen) bool {
 	return false
 }
 
-// handedOver reports whether a job that was run by the targets runs again and has written, or all of
-// them have ended.
+// handedOver reports whether each job that was run by the targets runs again and has written, or has
+// ended.
 func (p snapshot) handedOver(s *seen) bool {
-	ended := true
 	for job, token := range p.held {
 		run := s.jobs.runs[job]
-		if run.token != token && run.acked > 0 {
-			return true
+		again := run.token != token && run.acked > 0
+		if !again && !s.jobs.done[job] {
+			return false
 		}
-		ended = ended && s.jobs.done[job]
 	}
-	return ended
+	return true
 }
 
 // nextAssigns reports whether another worker assigns jobs.
@@ -263,6 +274,7 @@ func (r *run) beginOn(ctx context.Context, f Fault, p string) error {
 	case Break, Cut, Hold, Slow:
 		return r.sys.Shape(ctx, p, f.Link, f.shape())
 	case Inside:
+		r.rec.look(func(s *seen) { delete(s.inside, p) })
 		if err := r.sys.Signal(ctx, p, syscall.SIGUSR1); err != nil {
 			return err
 		}

@@ -47,6 +47,9 @@ type client struct {
 	queue *jobs.Queue
 	rnd   *rand.Rand
 	sent  int
+	acked int
+
+	waits sync.WaitGroup // for the ends of jobs
 }
 
 // withJobs submits jobs while do runs, and waits for their ends.
@@ -56,6 +59,7 @@ func (r *run) withJobs(ctx context.Context, do func(context.Context) error) erro
 		return err
 	}
 	defer c.at.Close()
+	defer c.waits.Wait()
 	all, abandon := context.WithCancel(ctx)
 	defer abandon()
 	disturbed, stop := context.WithCancel(all)
@@ -92,7 +96,7 @@ func (c *client) submitAll(ctx, disturbed context.Context) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, finishTime)
 	defer cancel()
-	for c.sent < c.Workload.Jobs && ctx.Err() == nil &&
+	for c.acked < c.Workload.Jobs && ctx.Err() == nil &&
 		c.rec.wait(ctx, "room for another job", few) == nil {
 		c.submit(ctx)
 	}
@@ -115,21 +119,36 @@ func (c *client) submit(ctx context.Context) {
 		Do: history.Submit, Step: payload.Steps,
 	}
 	c.rec.add(e)
-	ctx, cancel := context.WithTimeout(ctx, submitTime)
+	bounded, cancel := context.WithTimeout(ctx, submitTime)
 	defer cancel()
-	id, err := c.queue.Submit(ctx, spec)
+	id, err := c.queue.Submit(bounded, spec)
 	e.Kind, e.Key, e.Outcome, e.At = history.Return, string(id), history.OK, 0
 	if err != nil {
 		e.Outcome, e.Text = history.Unknown, err.Error()
+	} else {
+		c.acked++
+		c.waits.Go(func() { c.await(ctx, id) })
 	}
 	c.rec.add(e)
+}
+
+// await waits for a job's end, as its submitter would. A worker's word for it is not enough: one that
+// is cut off may have published the end and never learn that.
+func (c *client) await(ctx context.Context, id jobs.ID) {
+	for ctx.Err() == nil {
+		if _, err := c.queue.Wait(ctx, id); err == nil {
+			c.rec.jobEnded(string(id))
+			return
+		}
+		_ = sleep(ctx, 100*time.Millisecond) // the coordinator is down
+	}
 }
 
 // finish waits until every job has ended. If one has not, the checker says so.
 func (c *client) finish(ctx context.Context) error {
 	bounded, cancel := context.WithTimeout(ctx, finishTime)
 	defer cancel()
-	c.progress("%d jobs were submitted; waiting for their ends", c.sent)
+	c.progress("%d jobs were submitted; waiting for their ends", c.acked)
 	for {
 		open := 0
 		err := c.queue.List(bounded, func(s jobs.Status) error {

@@ -121,6 +121,15 @@ func (s *seen) standby() string {
 	return ""
 }
 
+// jobEnded takes note of a job's end, which the history has from the worker that published it.
+func (r *recorder) jobEnded(id string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.seen.jobs.done[id] = true
+	close(r.changed)
+	r.changed = make(chan struct{})
+}
+
 // look calls do with what was reported, and returns a channel that is closed at the next event.
 func (r *recorder) look(do func(*seen)) <-chan struct{} {
 	r.mu.Lock()

@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -89,7 +90,10 @@ func Run(ctx context.Context, s Scenario, o Options) (err error) {
 	if o.Session > 0 {
 		s.setSession(o.Session)
 	}
-	s.Workload.Jobs = cmp.Or(o.Jobs, s.Workload.Jobs)
+	if s.Workload.Kind == Jobs {
+		s.Workload.Jobs = cmp.Or(o.Jobs, s.Workload.Jobs)
+		s.Expect.Jobs = cmp.Or(s.Workload.Jobs, s.Expect.Jobs)
+	}
 	if o.Unguarded {
 		s.unguard()
 	}
@@ -213,7 +217,8 @@ func (r *run) disturb(ctx context.Context) error {
 
 // finalPhase deposes the leader as an operator would and waits for it to keep trying, so that every
 // run has a stale attempt. leader run then ends its child, as it should; there the program is
-// stopped instead, and the child is not. A worker with jobs is paused until others run them.
+// stopped instead, and the child is not. A worker with jobs is frozen inside a transaction of one,
+// until others have run all that it ran.
 func (r *run) finalPhase(ctx context.Context) error {
 	var stale int
 	r.rec.look(func(s *seen) { stale = s.stale })
@@ -222,7 +227,9 @@ func (r *run) finalPhase(ctx context.Context) error {
 	case Commands:
 		f.Do = Stop
 	case Jobs:
-		f = Fault{Do: Pause, On: "busy worker", Until: HandedOver}
+		f = frozenInside
+		f.With = slices.Clone(f.With)
+		f.With[0].name = history.FinalPhase + f.With[0].String()
 	}
 	f.name = history.FinalPhase + f.String()
 	if err := r.inject(ctx, []Fault{f}); err != nil {

@@ -142,6 +142,10 @@ func TestEveryFaultThatHasBegunIsEnded(t *testing.T) {
 			"signal worker-1 user defined signal 1", "pause worker-1", "resume worker-1",
 			"signal worker-1 user defined signal 2",
 		}},
+		{Fault{Do: Inside, On: "busy worker", With: []Fault{{Do: Pause, On: SameTarget}}}, []string{
+			"signal worker-1 user defined signal 1", "pause worker-1", "resume worker-1",
+			"signal worker-1 user defined signal 2",
+		}},
 		{Fault{Do: Stop, On: "leader", Then: []Fault{{Do: Kill, On: "guard-1"}}}, []string{
 			"signal worker-1 stopped (signal)", "kill guard-1", "start guard-1",
 			"signal worker-1 continued",

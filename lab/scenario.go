@@ -235,7 +235,7 @@ type Fault struct {
 	// "standby" (some worker that does not lead), "workers" (all of them), "guard of leader",
 	// "busy worker" (the one that runs the most jobs), "assigner" (the one that assigns them),
 	// "coordinator leader", "coordinator follower", "coordinator majority", "coordinator" (all its
-	// servers). Roles are resolved when the fault begins. Backup and Restore also take "marks":
+	// servers), or SameTarget. Roles are resolved when the fault begins. Backup and Restore also take "marks":
 	// those in Postgres, with pg_dump and pg_restore --clean.
 	On string `json:"on"`
 	// Link is the other end for Break, Cut, Hold and Slow: coordinator, guard, journal.
@@ -258,6 +258,9 @@ type Fault struct {
 	name string // in the history; if empty, it is made from the rest
 }
 
+// SameTarget is the first target of the fault around this one.
+const SameTarget = "the same"
+
 // Until is what a fault waits for before it ends.
 type Until string
 
@@ -271,7 +274,8 @@ const (
 	Tried Until = "tried"
 	// Written waits until somebody has written.
 	Written Until = "written"
-	// HandedOver waits until a job that the targets ran at the beginning runs again and has written.
+	// HandedOver waits until each job that the targets ran at the beginning runs again and has
+	// written, or has ended.
 	HandedOver Until = "handed over"
 	// NextAssigner waits until another worker assigns jobs.
 	NextAssigner Until = "next assigner"

@@ -14,7 +14,7 @@ type seenJobs struct {
 	assigner  string            // the worker that assigns, as it believes
 	runs      map[string]jobRun // the last one of each job
 	submitted map[string]bool   // acknowledged
-	done      map[string]bool   // published
+	done      map[string]bool   // the submitter knows that it has ended
 }
 
 // jobRun is a term in which a job is run.
@@ -36,8 +36,6 @@ func (s *seenJobs) take(worker string, e history.Event) {
 	switch {
 	case acked && e.Do == history.Submit:
 		s.submitted[e.Key] = true
-	case acked && e.Do == history.Change && (e.State == history.JobDone || e.State == history.JobFailed):
-		s.done[e.Key] = true
 	case acked && e.Do == history.Step && e.Resource != "":
 		job := history.JobOf(e.Key)
 		if run := s.runs[job]; run.token == e.Token {

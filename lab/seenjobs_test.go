@@ -40,8 +40,9 @@ func TestTheBusiestWorkerHasTheMostJobs(t *testing.T) {
 	}
 }
 
-func TestAJobIsHandedOverOnceItHasWrittenAgain(t *testing.T) {
+func TestJobsAreHandedOverOnceEachHasWrittenAgainOrEnded(t *testing.T) {
 	r, s := scripted()
+	ready(r, "worker-1", "b", 9)
 	ctx := within(t, patience)
 	done := make(chan error, 1)
 	go func() { done <- r.inject(ctx, []Fault{{Do: Pause, On: "busy worker", Until: HandedOver}}) }()
@@ -52,13 +53,24 @@ func TestAJobIsHandedOverOnceItHasWrittenAgain(t *testing.T) {
 		Resource: "job_a", Process: "worker-1/job 1", Token: 6,
 	}
 	r.rec.add(written) // under the old token
-	select {
-	case err := <-done:
-		t.Fatalf("it did not wait: %v", err)
-	case <-time.After(50 * time.Millisecond):
+	waits := func(what string) {
+		t.Helper()
+		select {
+		case err := <-done:
+			t.Fatalf("it did not wait for %s: %v", what, err)
+		case <-time.After(50 * time.Millisecond):
+		}
 	}
+	waits("either job")
 	written.Process, written.Token = "worker-2/job 1", 8
 	r.rec.add(written)
+	waits("the other job")
+	r.rec.add(history.Event{ // worker-1 says so, and may be wrong
+		Kind: history.Return, Do: history.Change, Outcome: history.Unknown, State: history.JobDone, Key: "b",
+		Process: "worker-1/jobs",
+	})
+	waits("the other job's end")
+	r.rec.jobEnded("b")
 	if err := <-done; err != nil || s.calls[len(s.calls)-1] != "resume worker-1" {
 		t.Errorf("%v, %q", err, s.calls)
 	}
