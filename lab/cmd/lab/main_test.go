@@ -190,3 +190,29 @@ func TestResultsReplaceOnlyTheRowsOfTheirScenarios(t *testing.T) {
 		t.Error("a file without the coordinator's marks was rewritten")
 	}
 }
+
+func TestResultsOfJobsHaveATableForAllCoordinators(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "README.md")
+	before := "<!-- results jobs -->\n| job-worker-killed | ZooKeeper | old |\n" +
+		"| job-worker-killed | etcd | kept |\n<!-- /results jobs -->\n"
+	if err := os.WriteFile(file, []byte(before), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	with := []check.Result{{
+		Verdict: check.Valid, Header: &history.Header{Scenario: "job-worker-killed"},
+		Figures: check.Figures{StaleAttempts: 9, Jobs: &check.JobFigures{
+			Done: 98, Assignments: 106, TakenBack: 7, Late: 3,
+		}},
+	}}
+	without := []check.Result{{Figures: check.Figures{StaleAccepted: 155}}}
+	if err := updateResults(file, lab.InZooKeeper, with, without); err != nil {
+		t.Fatal(err)
+	}
+	text, _ := os.ReadFile(file)
+	want := "<!-- results jobs -->\n" + jobsHead +
+		"| job-worker-killed | ZooKeeper | valid | 98 | 106 | 7 | 9 | 0 | 3 | 0 | - | 155 |\n" +
+		"| job-worker-killed | etcd | kept |\n<!-- /results jobs -->\n"
+	if string(text) != want {
+		t.Errorf("%s\nwant\n%s", text, want)
+	}
+}
