@@ -143,7 +143,7 @@ var allowed = map[string][]string{
 
 	// The lab's module. Only local and containers know how a system is built, only the worker
 	// writes, only flawed-guard is wired wrongly.
-	"lab": {"internal/refusal", "internal/coordinators", "internal/settings", "fence",
+	"lab": {"internal/refusal", "internal/coordinators", "internal/settings", "documents", "fence", "jobs",
 		"internal/marks/redis", "lab/flaw", "lab/history", etcd, "go.uber.org/zap", zk, pgx, redis},
 	"lab/history":    {"fence", "golang.org/x/sys"},
 	"lab/check":      {"fence", "lab/history", "github.com/anishathalye/porcupine"},
@@ -156,6 +156,7 @@ var allowed = map[string][]string{
 		"github.com/moby/moby", "github.com/Shopify/toxiproxy/v2/client", "golang.org/x/sync/errgroup",
 		"golang.org/x/sys"},
 	"lab/worker": {"internal/refusal", "internal/coordinators", "lab", "lab/flaw", "lab/history", "fence",
+		"documents", "jobs",
 		"fence/zookeeper", "internal/marks/postgres", "internal/marks/redis", "store/postgres",
 		"store/redis", "checkpoint", "checkpoint/postgres", pgx, redis, "github.com/caarlos0/env/v11",
 		"golang.org/x/sync/errgroup"},
