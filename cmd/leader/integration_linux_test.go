@@ -164,6 +164,10 @@ func TestLeaderProcesses(t *testing.T) {
 		"TaskInRedis":                          testTaskInRedis,
 		"TaskThroughTheGuard":                  testTaskThroughGuard,
 		"TaskOnATerminal":                      testTaskOnATerminal,
+		"TaskJobInZooKeeper":                   testTaskJobInZooKeeper,
+		"TaskJobInEtcd":                        testTaskJobInEtcd,
+		"TaskJobInThePostgresOfItsElection":    testTaskJobInPostgres,
+		"PausedTaskJobWritesNothing":           testPausedTaskJob,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

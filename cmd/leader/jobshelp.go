@@ -23,8 +23,9 @@ once.
   --task FILE      run the task in FILE (leader task -h) in place of a command: its steps go on at its
                    checkpoint, whichever worker has the job. The job leads the task's resource. The
                    file is handed in, with the SQL files and the values of environment variables
-                   that it names; the journal is the workers'. When a step has failed for good, the
-                   job has failed, too: leader task resume FILE, then leader jobs GROUP retry ID
+                   that it names; its commands run in the worker's directory, and the journal is the
+                   worker's. When a step has failed for good, the job has failed, too: leader task
+                   resume FILE, then leader jobs GROUP retry ID
   --wait           wait for the end; print the command's output, and exit with its code
   --resource R     what the job leads while it runs (default: a resource of its own)
   --unique KEY     if an unfinished job of the group has this key, print its ID and hand in nothing

@@ -125,7 +125,7 @@ func (s shellStep) attempt(
 ) (e execution, err error) {
 	term := s.elector.term()
 	stderr := &tail{}
-	child := &supervise.Child{Reaper: s.reaper, Dir: filepath.Dir(s.Path)}
+	child := &supervise.Child{Reaper: s.reaper, Dir: s.dir()}
 	err = child.Start([]string{"/bin/sh", "-e", "-c", s.script}, s.environ(file, key),
 		bytes.NewReader(state), s.stdout, io.MultiWriter(s.stderr, stderr))
 	if err != nil {
@@ -140,6 +140,15 @@ func (s shellStep) attempt(
 		return e, err
 	}
 	return execution{code: child.ExitCode(), stderr: stderr.String()}, nil
+}
+
+// dir is where commands run: the directory of the task file. One that was handed in is on no disk of
+// this machine, so its commands run where the worker does.
+func (inv *Invocation) dir() string {
+	if inv.Bundle != nil {
+		return ""
+	}
+	return filepath.Dir(inv.Path)
 }
 
 // environ returns the command's environment.
