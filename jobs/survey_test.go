@@ -1,0 +1,126 @@
+package jobs_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/ringfence/ringfence/fence/fencetest"
+	"github.com/ringfence/ringfence/jobs"
+)
+
+// summary is an overview in one line.
+func summary(t *testing.T, s *jobs.Survey) string {
+	t.Helper()
+	o, err := s.Read(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var parts []string
+	for _, state := range []jobs.State{
+		jobs.Waiting, jobs.Assigned, jobs.Running, jobs.Done, jobs.Failed, jobs.Cancelled,
+	} {
+		if n := o.Counts[state]; n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", n, state))
+		}
+	}
+	list := func(what string, all []jobs.Status) {
+		if len(all) == 0 {
+			return
+		}
+		parts = append(parts, what)
+		for _, status := range all {
+			parts = append(parts, status.Unique)
+		}
+	}
+	list("next", o.Waiting)
+	list("active", o.Active)
+	list("last", o.Ended)
+	for _, w := range o.Workers {
+		parts = append(parts, fmt.Sprintf("%s %d/%d %v %t", w.Name, w.Jobs, w.Capacity, w.Labels, w.Assigns))
+	}
+	return strings.Join(parts, " ")
+}
+
+func TestAnOverviewCountsEveryJobAndShowsTheNextAndTheLast(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := fencetest.NewMemory(10 * time.Second).Open()
+		defer c.Close()
+		q, err := jobs.New(c, "g")
+		if err != nil {
+			t.Fatal(err)
+		}
+		ids := map[string]jobs.ID{}
+		submit := func(name string, spec jobs.Spec) {
+			t.Helper()
+			time.Sleep(time.Millisecond) // of the bubble: jobs of one millisecond have no order
+			spec.Kind, spec.Unique = "k", name
+			if ids[name], err = q.Submit(t.Context(), spec); err != nil {
+				t.Fatal(err)
+			}
+		}
+		survey := q.Survey(2)
+		if got := summary(t, survey); got != "" {
+			t.Errorf("nothing: %s", got)
+		}
+		submit("a", jobs.Spec{})
+		submit("b", jobs.Spec{})
+		submit("urgent", jobs.Spec{Priority: 9})
+		if got, want := summary(t, survey), "3 waiting next urgent a"; got != want {
+			t.Errorf("before: %s, want %s", got, want)
+		}
+
+		release := make(chan struct{})
+		ctx, stop := context.WithCancel(t.Context())
+		var working sync.WaitGroup
+		working.Go(func() {
+			_ = jobs.Worker{Queue: q, Name: "w", Capacity: 2, Labels: []string{"gpu"}, Handlers: map[string]jobs.Handler{
+				"k": func(ctx context.Context, r *jobs.Run) (any, error) {
+					select {
+					case <-release:
+					case <-ctx.Done():
+					}
+					if r.Spec.Unique == "b" {
+						return nil, errors.New("bad")
+					}
+					return nil, context.Cause(ctx)
+				},
+			}}.Run(ctx)
+		})
+		time.Sleep(time.Second)
+		if got, want := summary(t, survey), "1 waiting 2 running next b active a urgent w 2/2 [gpu] true"; got != want {
+			t.Errorf("while it works: %s, want %s", got, want)
+		}
+		if err := q.Cancel(t.Context(), ids["a"]); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Second)
+		close(release)
+		time.Sleep(time.Second)
+		submit("later", jobs.Spec{NotBefore: time.Now().Add(time.Hour)})
+		got := summary(t, survey)
+		// b and urgent end at the same moment
+		if want := "1 waiting 1 done 1 failed 1 cancelled next later last "; !strings.HasPrefix(got, want) ||
+			!strings.Contains(got, "urgent") || !strings.HasSuffix(got, "w 0/2 [gpu] true") {
+			t.Errorf("after: %s, want %s…", got, want)
+		}
+		if err := q.Retry(t.Context(), ids["b"]); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute) // it fails again
+		if got := summary(t, survey); !strings.Contains(got, " 1 failed 1 cancelled next later last b urgent ") {
+			t.Errorf("after a retry: %s", got)
+		}
+		time.Sleep(90 * time.Minute) // the others are forgotten
+		if got, want := summary(t, survey), "1 done last later w 0/2 [gpu] true"; got != want {
+			t.Errorf("hours later: %s, want %s", got, want)
+		}
+		stop()
+		working.Wait()
+	})
+}
