@@ -140,7 +140,10 @@ func (a *Admission) Raise(ctx context.Context, c fence.Claim) error {
 func (a *Admission) RaiseFor(ctx context.Context, user string, c fence.Claim) error {
 	_, err := a.raise(ctx, Session{User: user}, c)
 	if err == nil {
-		err = a.revoke(ctx, Session{}, c, 0)
+		// Those at rest in this process need not wait for the store, nor it for them.
+		quiet := a.quiet(ctx, c)
+		endIn(10*time.Millisecond, quiet)
+		err = a.revoke(ctx, Session{}, c, len(quiet))
 	}
 	return a.explained(ctx, err)
 }
