@@ -13,5 +13,5 @@
 //
 // Simple and extended queries work, in text and in binary format. SHOW HELP lists the statements.
 // Every other statement, BEGIN and SET among them, is refused with 0A000. So a console changes
-// nothing.
+// nothing. What JDBC sets after each login has no effect, but is not refused.
 package console

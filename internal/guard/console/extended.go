@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -111,7 +112,7 @@ func (s *Session) describe(m *pgproto3.Describe) error {
 		}
 		statement, formats = p.statement, p.formats
 	}
-	if statement == nil {
+	if statement == nil || len(statement.Columns) == 0 {
 		s.backend.Send(&pgproto3.NoData{})
 		return nil
 	}
@@ -149,7 +150,7 @@ func (s *Session) execute(ctx context.Context, p *portal, most int) error {
 			}
 		}
 	}
-	s.backend.Send(&pgproto3.CommandComplete{CommandTag: []byte("SHOW")})
+	s.backend.Send(&pgproto3.CommandComplete{CommandTag: []byte(cmp.Or(p.statement.tag, "SHOW"))})
 	return nil
 }
 

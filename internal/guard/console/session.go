@@ -97,7 +97,9 @@ func (s *Session) query(ctx context.Context, query string) error {
 		}
 		empty = false
 		p := &portal{statement: statement}
-		s.backend.Send(describe(statement.Columns, nil))
+		if len(statement.Columns) > 0 {
+			s.backend.Send(describe(statement.Columns, nil))
+		}
 		if err := s.execute(ctx, p, 0); err != nil {
 			return err
 		}

@@ -32,7 +32,7 @@ func connected(t *testing.T) *client {
 		},
 	}
 	broken := Statement{
-		Name: "broken", Meaning: "an error",
+		Name: "broken", Meaning: "an error", Columns: []Column{{"n", Integer}},
 		Rows: func(context.Context) (Rows, error) { return Rows{}, errors.New("the store is down") },
 	}
 	c := &client{t, pgproto3.NewFrontend(here, here), make(chan error, 1)}
@@ -108,6 +108,10 @@ func TestSimpleQueries(t *testing.T) {
 		"show broken":                          "RowDescription 58000",
 		"begin":                                "0A000",
 		"set a = 1":                            "0A000",
+		"SET extra_float_digits = 3":           "SET",
+		"SET application_name = 'a driver'":    "SET",
+		"set application_name = 'a' || 'b'":    "0A000",
+		"set extra_float_digits = 3, a = 1":    "0A000",
 		"select 'show numbers'":                "0A000",
 		"show numbers from t":                  "42704",
 	} {
@@ -152,6 +156,11 @@ func TestExtendedQueries(t *testing.T) {
 			[]pgproto3.FrontendMessage{&pgproto3.Parse{Name: "e"}, &pgproto3.Bind{PreparedStatement: "e"},
 				&pgproto3.Describe{ObjectType: 'P'}, execute, sync},
 			"ParseComplete BindComplete NoData EmptyQueryResponse",
+		},
+		"what JDBC sets": {
+			[]pgproto3.FrontendMessage{&pgproto3.Parse{Query: "SET extra_float_digits = 3"}, &pgproto3.Bind{},
+				&pgproto3.Describe{ObjectType: 'P'}, &pgproto3.Execute{MaxRows: 1}, sync},
+			"ParseComplete BindComplete NoData SET",
 		},
 		"a closed statement": {
 			[]pgproto3.FrontendMessage{parse, &pgproto3.Close{ObjectType: 'S', Name: "p"}, bind, sync},

@@ -9,10 +9,12 @@ import (
 
 // Statement is one SHOW statement.
 type Statement struct {
-	Name    string // in lower case
-	Meaning string // for SHOW HELP
-	Columns []Column
+	Name    string   // in lower case
+	Meaning string   // for SHOW HELP
+	Columns []Column // none if it returns no rows
 	Rows    func(ctx context.Context) (Rows, error)
+
+	tag string // of its completion
 }
 
 // Column is a column of the rows of a statement.
@@ -49,6 +51,13 @@ const seeHelp = "SHOW HELP lists the statements"
 // comment is a comment of SQL. A SHOW statement has no strings in which one could seem to begin.
 var comment = regexp.MustCompile(`--[^\n]*|(?s:/\*.*?\*/)`)
 
+// setup is what JDBC sends after each login. It has no effect here.
+var setup = regexp.MustCompile(`(?i)^set (extra_float_digits|application_name) ?(=|to) ?('[^']*'|[0-9]+)$`)
+
+var ignored = &Statement{
+	Rows: func(context.Context) (Rows, error) { return Rows{}, nil }, tag: "SET",
+}
+
 // find returns the statement that a query consists of, and nil for an empty one.
 func (s *Session) find(query string) (*Statement, error) {
 	words := strings.Fields(comment.ReplaceAllString(query, " "))
@@ -60,6 +69,8 @@ func (s *Session) find(query string) (*Statement, error) {
 	switch {
 	case text == "":
 		return nil, nil
+	case setup.MatchString(text):
+		return ignored, nil
 	case !isShow:
 		return nil, &Error{
 			notSupported, "this is the console of the guard, which runs only SHOW", seeHelp +
