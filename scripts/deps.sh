@@ -2,7 +2,9 @@
 # Installs the servers that the tests and the demo start: ZooKeeper (with Java), etcd,
 # Postgres, Redis and PgBouncer, and the browser that looks at the lab's reports.
 # `deps.sh bench` installs what the benchmarks compare the guard with, too: HAProxy
-# and twemproxy. Only what is missing is installed; run it as often as you like.
+# and twemproxy. `deps.sh drivers` installs the drivers with which users reach a guard,
+# and promtool, which checks the alerts. Only what is missing is installed; run it as
+# often as you like.
 set -euo pipefail
 peers=${1:-}
 
@@ -69,6 +71,17 @@ debian() {
   if [[ $peers == bench ]]; then
     need haproxy haproxy haproxy /usr/sbin/haproxy
     need twemproxy nutcracker nutcracker /usr/sbin/nutcracker
+  fi
+  if [[ $peers == drivers ]]; then
+    need psql postgresql-client psql
+    need redis-cli redis-tools redis-cli
+    need psycopg python3-psycopg /usr/lib/python3/dist-packages/psycopg
+    need redis-py python3-redis /usr/lib/python3/dist-packages/redis
+    need JDBC libpostgresql-jdbc-java /usr/share/java/postgresql.jar
+    need javac default-jdk-headless javac
+    need node nodejs node
+    need npm npm npm
+    need promtool prometheus promtool
   fi
   [[ ${#missing[@]} -eq 0 ]] && return
   apt_install "${missing[@]}"

@@ -232,9 +232,13 @@ func asRules(t *testing.T) string {
 	return file
 }
 
-// promtool is Prometheus's own parser. The Debian package prometheus has it.
+// promtool is Prometheus's own parser. The Debian package prometheus has it; make test-drivers installs
+// and demands it.
 func TestPromtoolAcceptsTheAlertsAndTheMetrics(t *testing.T) {
 	promtool, err := exec.LookPath("promtool")
+	if err != nil && os.Getenv("RINGFENCE_DRIVERS") == "required" {
+		t.Fatal("there is no promtool on PATH: make deps-drivers")
+	}
 	if err != nil {
 		t.Skip("there is no promtool on PATH")
 	}

@@ -1,0 +1,50 @@
+"""What a leader does with psycopg. drivers_test.go says how it talks to the test."""
+import os
+import sys
+
+import psycopg
+
+host = f"host=localhost port={os.environ['PORT']} dbname=postgres sslmode=verify-full sslrootcert={os.environ['CA']}"
+fence = f"-c fence.{os.environ['RESOURCE']}=5"
+
+
+def lead():
+    return psycopg.connect(f"{host} user=app password=secret", options=fence)
+
+
+def say(what):
+    print(what, flush=True)
+
+
+def reason(e):
+    """libpq has no code if a login fails, nor if it reads that the session has ended before it sends a statement."""
+    return "stale token" if "stale token: 5 is older than the mark 6" in str(e) else repr(e)
+
+
+leader = lead()
+with leader.transaction(), leader.cursor() as rows:
+    rows.executemany("insert into ledger (token, note) values (%s, %s)", [(5, "é"), (5, "two")])
+    with rows.copy("copy ledger (token, note) from stdin") as copy:
+        copy.write_row((5, "three"))
+with leader.cursor(name="batches") as rows:
+    rows.itersize = 2
+    say(f"wrote {len(list(rows.execute('select note from ledger where token = %s', [5])))}")
+leader.rollback()
+say("encrypted %s" % leader.execute("select ssl from pg_stat_ssl where pid = pg_backend_pid()").fetchone())
+leader.rollback()
+
+sys.stdin.readline()  # a newer leader is there now
+try:
+    leader.execute("insert into ledger (token) values (5)")
+except psycopg.Error as e:
+    say("deposed " + reason(e))
+try:
+    lead()
+except psycopg.OperationalError as e:
+    say("refused " + reason(e))
+
+console = psycopg.connect(f"{host.replace('dbname=postgres', 'dbname=ringfence')} user=viewer password=secret", autocommit=True)
+for name in ["fences", "sessions", "refusals", "elections"]:
+    with console.cursor(binary=name == "fences") as rows:
+        found = rows.execute(f"show {name}", prepare=True).fetchall()
+        say(f"show {name}: {rows.description[1].name}, {sum(os.environ['RESOURCE'] in row for row in found)}")
