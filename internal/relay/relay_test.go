@@ -228,7 +228,11 @@ func TestACancelledRelayStopsAtOnceEvenDuringAWrite(t *testing.T) {
 	})
 }
 
-// full writes until no buffer takes more.
+// beyondBuffers is more than the system buffers between the far ends of a relay: 4 MB for a sender and
+// 6 MB for a receiver, twice, by default (tcp(7), tcp_wmem and tcp_rmem).
+const beyondBuffers = 64 << 20
+
+// full writes until no buffer takes more, or the relay stands still.
 func full(c net.Conn) {
 	_ = c.SetWriteDeadline(time.Now().Add(200 * time.Millisecond))
 	block := bytes.Repeat([]byte("......."), 100_000)
@@ -326,7 +330,10 @@ func TestAClientThatDoesNotReadIsClosedOnceItsSessionHasEnded(t *testing.T) {
 	onEachEngine(t, func(t *testing.T, engine engine) {
 		q := make(questions)
 		r := runTo(t, engine, through{}, through{}, Liveness{Check: q.Ask, Stall: 10 * time.Millisecond})
-		full(r.server)
+		_ = r.server.SetWriteDeadline(time.Time{})
+		var writing sync.WaitGroup
+		writing.Go(func() { _, _ = r.server.Write(make([]byte, beyondBuffers)) })
+		defer func() { _ = r.server.Close(); writing.Wait() }()
 		for range 3 {
 			q <- true
 		}
