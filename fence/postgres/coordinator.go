@@ -38,7 +38,7 @@ const (
 
 // The connections of a Coordinator: at most so many, opened when they are needed. One more listens.
 const (
-	callsMost = 4
+	callsMost = 8
 	beatsMost = 2 // a heartbeat never waits for a call
 	tellsMost = 1
 )

@@ -134,7 +134,6 @@ func TestAnAnswerIsDurableWhateverTheDefaultsAre(t *testing.T) {
 		"select ringfence_elections.candidates('orders')",
 		"select ringfence_elections.acknowledge('x', 1)",
 		"select ringfence_elections.leave('" + s.id + "', '{x}')",
-		"select ringfence_elections.resign('" + s.id + "', 'y')",
 		"select ringfence_elections.depose('orders', " + token + ")",
 		"select ringfence_elections.renew_issuer('')",
 		"delete from ringfence_elections.candidate", "delete from ringfence_elections.session",
@@ -154,6 +153,52 @@ func TestAnAnswerIsDurableWhateverTheDefaultsAre(t *testing.T) {
 		if err := tx.Rollback(t.Context()); err != nil {
 			t.Fatal(err)
 		}
+	}
+}
+
+// Where somebody waits, the next leader must not be undone by a crash.
+func TestAResignationWaitsForTheDiskIfSomebodyElseIsInTheElection(t *testing.T) {
+	t.Parallel()
+	d := fresh(t)
+	c := openWith(t, d.url(), long, nil)
+	electiontest.Win(t, c, "orders", "a")
+	s := current(c)
+	resign := func() (mode string) {
+		t.Helper()
+		conn, err := pgx.Connect(t.Context(), d.url())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close(context.WithoutCancel(t.Context()))
+		tx, err := conn.Begin(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer tx.Rollback(context.WithoutCancel(t.Context()))
+		key := s.Enrolled()[0].Key
+		if _, err := tx.Exec(t.Context(), "select ringfence_elections.resign($1, $2)", s.id, key); err != nil {
+			t.Fatal(err)
+		}
+		var left int
+		err = tx.QueryRow(t.Context(), `select current_setting('synchronous_commit'),
+			(select count(*) from ringfence_elections.candidate where id = $1)`, key).Scan(&mode, &left)
+		if err != nil || left != 0 {
+			t.Fatalf("%d candidates are left, %v", left, err)
+		}
+		return mode
+	}
+	if mode := resign(); mode != "off" {
+		t.Errorf("alone: synchronous_commit is %s", mode)
+	}
+	other := openWith(t, d.url(), long, nil)
+	ctx, stop := context.WithCancel(t.Context())
+	var waiting sync.WaitGroup
+	waiting.Go(func() { _, _ = other.Campaign(ctx, "orders", "b") })
+	defer waiting.Wait()
+	defer stop()
+	electiontest.Queued(t, c, "orders", 2)
+	if mode := resign(); mode != "on" {
+		t.Errorf("while another one waits: synchronous_commit is %s", mode)
 	}
 }
 

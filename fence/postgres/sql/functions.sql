@@ -348,12 +348,23 @@ begin
     delete from ringfence_elections.candidate c where c.session = p_session and c.id = any (p_ids);
 end $$;
 
--- resign deletes a candidate of a session as leave does. The client sends the notices afterwards (tell).
+-- resign deletes a candidate of a session, whose holder has stopped. The client sends the notices
+-- afterwards (tell). If nobody else is in the election, it waits for no disk: who enrols next commits
+-- later, and waits for both. A crash of the server before that only undoes the resignation; then the
+-- session's next beat finds a candidate that nobody knows, and deletes it.
 create or replace function ringfence_elections.resign(p_session text, p_id text) returns void
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+declare
+    v_resource text;
 begin
+    perform ringfence_elections.begin_call();
     perform ringfence_elections.quiet();
-    perform ringfence_elections.leave(p_session, array[p_id]);
+    select c.resource into v_resource from ringfence_elections.candidate c where c.session = p_session and c.id = p_id;
+    perform from ringfence_elections.election e where e.resource = v_resource for no key update; -- nobody enrols meanwhile
+    delete from ringfence_elections.candidate c where c.session = p_session and c.id = p_id;
+    if not exists (select from ringfence_elections.candidate c where c.resource = v_resource) then
+        perform set_config('synchronous_commit', 'off', true);
+    end if;
 end $$;
 
 -- takes_part returns whether an election has a candidate with this token.
