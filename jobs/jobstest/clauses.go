@@ -42,6 +42,7 @@ var clauses = []clause{
 	{"a job that repeats starts again", repeats},
 	{"a finished job is forgotten", finishedIsForgotten},
 	{"a worker that stops gives its jobs back", stoppingGivesBack},
+	{"nothing stays of a worker that has stopped", stoppingLeavesNothing},
 	{"a worker that stops lets its jobs end within the grace", stoppingHasGrace},
 	{"the jobs of a worker that is gone go to another", goneWorkersJobs},
 	{"the jobs of a worker that is gone with the one who assigns go to another", bothAreGone},

@@ -52,6 +52,7 @@ type stage struct {
 	ctx   context.Context
 	name  string
 	queue *jobs.Queue
+	docs  documents.Store
 }
 
 func newStage(t testing.TB, f Fixture) *stage {
@@ -62,7 +63,8 @@ func newStage(t testing.TB, f Fixture) *stage {
 	ctx, cancel := context.WithTimeout(t.Context(), 2*f.patience)
 	t.Cleanup(cancel)
 	s := &stage{TB: t, f: f, ctx: ctx, name: fmt.Sprintf("g%d_%d", time.Now().UnixNano(), made.Add(1))}
-	s.queue = s.open(s.connect())
+	c := s.connect()
+	s.queue, s.docs = s.open(c), c.Documents()
 	return s
 }
 
@@ -200,6 +202,16 @@ func (s *stage) eventually(what string, holds func() bool) {
 			s.Fatalf("not in time: %s", what)
 		}
 	}
+}
+
+// documents is how many documents one of the group's folders has.
+func (s *stage) documents(folder string) int {
+	s.Helper()
+	names, err := s.docs.Names(s.ctx, "jobs/"+s.name+"/"+folder)
+	if err != nil {
+		s.Fatal(err)
+	}
+	return len(names)
 }
 
 // gate is a handler that waits to be let through, or for its context.

@@ -31,6 +31,7 @@ func randomHistory(s *stage) {
 	for _, id := range m.ids {
 		m.ended(id)
 	}
+	m.eventually("requests to cancel are dropped", func() bool { return m.documents("cancel") == 0 })
 	for _, k := range m.workers {
 		k.stop()
 	}
@@ -173,14 +174,11 @@ func (m *model) ended(id jobs.ID) {
 
 // check checks that nothing is left of the jobs but what says how they have ended.
 func (m *model) check() {
-	docs := m.connect().Documents()
 	for folder, want := range map[string]int{
 		"waiting": 0, "unique": 0, "statuses": len(m.ids), "specs": len(m.ids), "finished": len(m.ids),
 	} {
-		names, err := docs.Names(m.ctx, "jobs/"+m.name+"/"+folder)
-		if err != nil || len(names) != want {
-			m.Errorf("after the end of %d jobs, there are %d documents in %s: %v",
-				len(m.ids), len(names), folder, err)
+		if n := m.documents(folder); n != want {
+			m.Errorf("after the end of %d jobs, there are %d documents in %s", len(m.ids), n, folder)
 		}
 	}
 }

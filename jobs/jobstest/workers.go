@@ -22,6 +22,23 @@ func stoppingGivesBack(s *stage) {
 	}
 }
 
+// stoppingLeavesNothing has a worker come and go while nobody assigns.
+func stoppingLeavesNothing(s *stage) {
+	nobody, err := s.connect().Campaign(s.ctx, s.queue.Leader(), "nobody")
+	if err != nil {
+		s.Fatal(err)
+	}
+	s.works(jobs.Worker{Handlers: kinds(echo)}).stop()
+	if n := s.documents("draining"); n != 1 {
+		s.Fatalf("%d workers have said that they stop, so this proves nothing", n)
+	}
+	if err := nobody.Resign(s.ctx); err != nil {
+		s.Fatal(err)
+	}
+	s.works(jobs.Worker{Handlers: kinds(echo)})
+	s.eventually("it is forgotten", func() bool { return s.documents("draining") == 0 })
+}
+
 func stoppingHasGrace(s *stage) {
 	g := s.gate()
 	first := s.works(jobs.Worker{Name: "first", Grace: s.f.patience, Handlers: kinds(g.handler)})
