@@ -54,7 +54,9 @@ func (l Lead) Run(ctx context.Context, work func(ctx context.Context, t *Term) e
 		term.Supersede(err)
 	}
 	if term.State() == Lost {
-		err = errors.Join(context.Cause(term.Context()), err)
+		if cause := context.Cause(term.Context()); !errors.Is(err, cause) { // work may have returned it
+			err = errors.Join(cause, err)
+		}
 	}
 	return errors.Join(err, l.resign(ctx, term))
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -183,6 +184,9 @@ func TestALossCancelsWorkWithItsCauseAndWaitsForIt(t *testing.T) {
 			})
 			if !errors.Is(err, cause) || !errors.Is(err, fence.ErrLost) {
 				t.Errorf("Run = %v; want %v", err, cause)
+			}
+			if strings.Count(err.Error(), cause.Error()) != 1 {
+				t.Errorf("Run = %q; want the cause once", err)
 			}
 			s.want(t, "raise pg orders=33", "raise redis orders=33", "acknowledge", "drained", "release")
 		})
