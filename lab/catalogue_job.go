@@ -80,6 +80,20 @@ var jobScenarios = []Scenario{
 		Expect: job(func(e *history.Expect) { e.Kills = 3 }),
 	},
 	{
+		Name: "job-assigner-killed-taking-back", Rows: []int{19, 20},
+		About: "A worker is killed, and then the one that takes its jobs back: before that, after " +
+			"that, and again. No job is lost or runs twice.",
+		Topology: threeWorkers,
+		Workload: jobWork.with(func(w *Workload) {
+			w.Failpoints = map[string]string{
+				"worker-1": "before take back:1", "worker-2": "after take back:1",
+				"worker-3": "before take back:1",
+			}
+		}),
+		Faults: []Fault{{Do: Kill, On: "busy worker", Until: HandedOver, After: sec, Times: 4}},
+		Expect: job(func(e *history.Expect) { e.Kills = 5 }),
+	},
+	{
 		Name: "job-assigners-in-a-loop", Rows: []int{20},
 		About: "The worker that assigns jobs is frozen past its session, again and again: one that " +
 			"wakes assigns nothing and takes nothing back.",

@@ -28,6 +28,7 @@ const (
 // JobPayload is the input of a job.
 type JobPayload struct {
 	Steps int `json:"steps"`
+	Fails int `json:"fails,omitempty"` // so many tries fail after the first step
 }
 
 const (
@@ -106,6 +107,9 @@ func (c *client) submitAll(ctx, disturbed context.Context) {
 func (c *client) submit(ctx context.Context) {
 	c.sent++
 	payload := JobPayload{Steps: 2 + c.rnd.IntN(5)}
+	if c.Random && c.rnd.IntN(10) == 0 {
+		payload.Fails = 1 + c.rnd.IntN(2)
+	}
 	input, _ := json.Marshal(payload)
 	spec := jobs.Spec{
 		Kind: JobKind, Payload: input, Priority: c.rnd.IntN(3), Timeout: jobs.Duration(20 * time.Second),

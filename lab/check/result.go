@@ -49,7 +49,7 @@ type JobFigures struct {
 	Submitted   int            `json:"submitted"` // acknowledged
 	Done        int            `json:"done"`
 	Assignments int            `json:"assignments"`      // acknowledged
-	TakenBack   int            `json:"taken_back"`       // from one worker, and assigned to another one
+	TakenBack   int            `json:"taken_back"`       // from a worker, before it had ended them
 	Late        int            `json:"late_completions"` // tried under an attempt that was over
 	LateTaken   int            `json:"late_accepted"`
 	ByWorker    map[string]int `json:"by_worker"` // assignments

@@ -165,7 +165,7 @@ type Expect struct {
 	Before  int `json:"before,omitempty"`  // acknowledged writes before the first fault
 	Kills   int `json:"kills,omitempty"`   // processes ended at a failpoint or by a kill
 	Jobs    int `json:"jobs,omitempty"`    // acknowledged submissions
-	// TakenBack is how many jobs were taken from one worker and given to another one.
+	// TakenBack is how often a job was taken back from a worker before it had ended.
 	TakenBack int `json:"taken_back,omitempty"`
 	// Late is how many completions were tried under an attempt that was over.
 	Late int `json:"late,omitempty"`

@@ -49,14 +49,16 @@ type Config struct {
 }
 
 // Places are where in a step a failpoint can end the process, as kill -9 would (exit code 137).
-// A job's place is before or after a change of documents that assigns jobs, of which it counts.
+// A job's place is before or after a change of documents that assigns jobs, or takes jobs back of a
+// worker that is gone. It counts such changes.
 var Places = []string{
-	"before effect", "after effect", "before publish", "after publish", beforeAssign, afterAssign,
+	"before effect", "after effect", "before publish", "after publish",
+	"before " + assigning, "after " + assigning, "before " + takingBack, "after " + takingBack,
 }
 
 const (
-	beforeAssign = "before assign"
-	afterAssign  = "after assign"
+	assigning  = "assign"
+	takingBack = "take back"
 )
 
 // Values of Config.Child.

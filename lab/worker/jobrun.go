@@ -30,6 +30,9 @@ type jobRun struct {
 	no   int    // refusals since
 }
 
+// errAsTold is the failure of a try that has to fail.
+var errAsTold = errors.New("this try fails, as the job demands")
+
 // handle is the handler of the lab's jobs.
 func (b *jobWorker) handle(ctx context.Context, r *jobs.Run) (any, error) {
 	lane, free := b.takeLane()
@@ -55,6 +58,9 @@ func (b *jobWorker) handle(ctx context.Context, r *jobs.Run) (any, error) {
 		if err := j.step(ctx, i); err != nil {
 			j.beyond(ctx)
 			return nil, err
+		}
+		if r.Failure < payload.Fails {
+			return nil, errAsTold
 		}
 	}
 	if ctx.Err() != nil {

@@ -23,12 +23,12 @@ type jobWorker struct {
 	docs documents.Store // not recorded
 
 	place string // of the failpoint
-	nth   int    // the assignment of the failpoint
+	nth   int    // the change of the failpoint
 
-	mu       sync.Mutex
-	assigned int                         // changes that assign jobs, so far
-	running  map[jobs.ID]publishedStatus // what this process has published last about a job that it runs
-	lanes    []bool                      // in use
+	mu      sync.Mutex
+	changes map[string]int              // that assign jobs or take jobs back, so far
+	running map[jobs.ID]publishedStatus // what this process has published last about a job that it runs
+	lanes   []bool                      // in use
 }
 
 // publishedStatus is a job's status with the version of its document.
@@ -39,7 +39,9 @@ type publishedStatus struct {
 
 // jobs runs jobs until ctx ends.
 func (w *worker) jobs(ctx context.Context, at documents.Coordinator) error {
-	b := &jobWorker{w: w, docs: at.Documents(), running: map[jobs.ID]publishedStatus{}}
+	b := &jobWorker{
+		w: w, docs: at.Documents(), changes: map[string]int{}, running: map[jobs.ID]publishedStatus{},
+	}
 	b.place, b.nth, _ = w.c.failpoint()
 	queue, err := jobs.New(jobCoordinator{at, b}, lab.JobGroup)
 	if err != nil {

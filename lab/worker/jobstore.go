@@ -43,20 +43,20 @@ func (b *jobWorker) change(c documents.Change, do func() ([]int64, error)) ([]in
 	if len(steps) == 0 {
 		return do()
 	}
-	nth := 0
-	if assigns(c) {
+	what, nth := kindOf(c, steps), 0
+	if what != "" {
 		b.mu.Lock()
-		b.assigned++
-		nth = b.assigned
+		b.changes[what]++
+		nth = b.changes[what]
 		b.mu.Unlock()
 	}
 	for _, s := range steps {
 		b.w.emit(s.event)
 	}
-	b.reach(beforeAssign, nth)
+	b.reach("before "+what, nth)
 	versions, err := do()
 	if err == nil {
-		b.reach(afterAssign, nth)
+		b.reach("after "+what, nth)
 	}
 	r := changed(err)
 	for _, s := range steps {
@@ -96,6 +96,18 @@ func (b *jobWorker) steps(c documents.Change) (all []jobStep) {
 		all = append(all, jobStep{s, i, e})
 	}
 	return all
+}
+
+// kindOf returns whether a change assigns jobs or takes jobs back of a worker that is gone; "" if
+// neither.
+func kindOf(c documents.Change, steps []jobStep) string {
+	switch {
+	case assigns(c):
+		return assigning
+	case len(c.While) > 0 && c.While[0].Resource == lab.Assigner && steps[0].status.State == jobs.Waiting:
+		return takingBack
+	}
+	return ""
 }
 
 // jobFolder returns a folder of the lab's jobs (package jobs), with the slash behind it.
@@ -149,9 +161,9 @@ func (b *jobWorker) inParts(
 		return nil, err
 	}
 	b.mu.Lock()
-	nth := b.assigned
+	nth := b.changes[assigning]
 	b.mu.Unlock()
-	b.reach(afterAssign, nth) // in the middle
+	b.reach("after "+assigning, nth) // in the middle
 	if _, err := docs.Change(ctx, second); err != nil {
 		return nil, err
 	}
