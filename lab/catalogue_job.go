@@ -69,15 +69,15 @@ var jobScenarios = []Scenario{
 		Topology: threeWorkers,
 		Workload: jobWork.with(func(w *Workload) {
 			w.Failpoints = map[string]string{
-				"worker-1": "after assign:12", "worker-2": "before assign:12",
-				"worker-3": "after assign:6",
+				"worker-1": "after assign:6", "worker-2": "before assign:6",
+				"worker-3": "after assign:4",
 			}
 		}),
-		Faults: []Fault{
-			{Do: Kill, On: "assigner", Until: NextAssigner, After: 3 * sec},
+		Faults: []Fault{ // all failpoints were reached by then
+			{Do: Kill, On: "assigner", Until: NextAssigner, After: 5 * sec},
 			{Do: Kill, On: "assigner", Until: NextAssigner, After: sec},
 		},
-		Expect: job(func(e *history.Expect) { e.Kills = 3 }),
+		Expect: job(func(e *history.Expect) { e.Kills = 5 }),
 	},
 	{
 		Name: "job-assigner-killed-taking-back", Rows: []int{19, 20},

@@ -22,12 +22,14 @@ import (
 // step, on connections that outlive the term: fencing exists because of such workers.
 type jobRun struct {
 	*jobs.Run
-	b    *jobWorker
-	lane string
-	pool *pgxpool.Pool
-	last string // the step that was tried last
-	late int    // writes since the job was lost
-	no   int    // refusals since
+	b     *jobWorker
+	lane  string
+	pool  *pgxpool.Pool
+	steps int  // that the job has
+	done  int  // of them
+	tried bool // one of them
+	late  int  // writes since the job was lost
+	no    int  // refusals since
 }
 
 // errAsTold is the failure of a try that has to fail.
@@ -54,8 +56,9 @@ func (b *jobWorker) handle(ctx context.Context, r *jobs.Run) (any, error) {
 	if err := r.Decode(&payload); err != nil {
 		return nil, err
 	}
-	for i := range payload.Steps {
-		if err := j.step(ctx, i); err != nil {
+	j.steps = payload.Steps
+	for j.done < j.steps {
+		if err := j.step(ctx); err != nil {
 			j.beyond(ctx)
 			return nil, err
 		}
@@ -85,11 +88,10 @@ func (j *jobRun) open(open context.Context) error {
 	return err
 }
 
-// step tries one step until it is done, or ctx ends or the token is refused.
-func (j *jobRun) step(ctx context.Context, n int) error {
-	key := fmt.Sprintf("%s/1/1/step-%d", j.ID, n+1)
+// step tries the next step until it is done, or ctx ends or the token is refused.
+func (j *jobRun) step(ctx context.Context) error {
 	for ctx.Err() == nil {
-		r := j.attempt(ctx, key)
+		r := j.attempt(ctx)
 		switch r.outcome {
 		case history.OK:
 			return nil
@@ -102,11 +104,14 @@ func (j *jobRun) step(ctx context.Context, n int) error {
 	return context.Cause(ctx)
 }
 
-// beyond is what a reckless worker does whose job is not its own any more: it goes on with its last
-// step until it is refused, and publishes its result.
+// beyond is what a reckless worker does whose job is not its own any more: it goes on with the steps,
+// and with the last one again and again, until it is refused, and publishes its result.
+//
+// If its writes are accepted to the end, the coordinator may still call the job its own and accept the
+// result. So it publishes nothing then unless each step is done.
 func (j *jobRun) beyond(ctx context.Context) {
 	over := errors.Is(context.Cause(ctx), jobs.ErrTakenBack) || j.Term.State() == fence.Lost
-	if !over || j.b.w.c.Manners == lab.Good || j.last == "" {
+	if !over || j.b.w.c.Manners == lab.Good || !j.tried {
 		return
 	}
 	end := time.Now().Add(lateMost)
@@ -114,23 +119,31 @@ func (j *jobRun) beyond(ctx context.Context) {
 		end = time.Now().Add(lateDirect)
 	}
 	for j.no < refusals && j.late < lateWrites && time.Now().Before(end) {
-		if r := j.attempt(ctx, j.last); r.outcome == history.Stale {
+		if r := j.attempt(ctx); r.outcome == history.Stale {
 			j.no++
 		}
 		j.late++
 		pause(context.WithoutCancel(ctx), 10*time.Millisecond)
 	}
-	j.publishLate()
+	if j.no > 0 || j.done == j.steps {
+		j.publishLate()
+	}
 }
 
-// attempt does and records one transaction, also if ctx ends meanwhile.
-func (j *jobRun) attempt(ctx context.Context, key string) result {
+// attempt does and records one transaction for the next step, or for the last one if all are done, also
+// if ctx ends meanwhile.
+func (j *jobRun) attempt(ctx context.Context) result {
 	ctx = context.WithoutCancel(ctx)
-	j.last = key
-	return j.b.w.record(history.Event{
+	j.tried = true
+	key := fmt.Sprintf("%s/1/1/step-%d", j.ID, min(j.done+1, j.steps))
+	r := j.b.w.record(history.Event{
 		Process: j.lane, Op: j.b.w.op("s"), Do: history.Step, Store: "postgres", Sync: true,
 		Token: j.Term.Token(), Resource: j.Term.Claim().Resource, Key: key, Attempt: j.Attempt,
 	}, func(op string) result { return j.transact(ctx, op, key) })
+	if r.outcome == history.OK {
+		j.done = min(j.done+1, j.steps)
+	}
+	return r
 }
 
 // transact adds an entry to the ledger, and the effect of the step if it is not there yet. Nothing
