@@ -23,14 +23,14 @@ type Overview struct {
 
 // WorkerStatus is what the group knows of a worker.
 type WorkerStatus struct {
-	ID       fence.Token // as a member of the group
-	Name     string
-	Capacity int
-	Labels   []string
-	Kinds    []string // of jobs that it runs
-	Jobs     int      // how many it has
-	Assigns  bool     // the group has elected it
-	Stopping bool     // it takes no more jobs
+	ID       fence.Token `json:"id"` // as a member of the group
+	Name     string      `json:"name"`
+	Capacity int         `json:"capacity"`
+	Labels   []string    `json:"labels"`
+	Kinds    []string    `json:"kinds"`    // of jobs that it runs
+	Jobs     int         `json:"jobs"`     // how many it has
+	Assigns  bool        `json:"assigns"`  // the group has elected it
+	Stopping bool        `json:"stopping"` // it takes no more jobs
 }
 
 // Survey reads overviews of a group. It remembers how jobs have ended, so another overview costs one
@@ -57,7 +57,7 @@ func (q *Queue) Survey(most int) *Survey {
 // Read reads an overview. Its errors are those of the coordinator.
 func (s *Survey) Read(ctx context.Context) (o Overview, err error) {
 	o.Counts = map[State]int{}
-	if o.Workers, err = s.workers(ctx); err != nil {
+	if o.Workers, err = s.q.Workers(ctx); err != nil {
 		return o, err
 	}
 	if o.Waiting, o.Counts[Waiting], err = s.waiting(ctx); err != nil {
@@ -83,16 +83,18 @@ func (s *Survey) Read(ctx context.Context) (o Overview, err error) {
 	return o, nil
 }
 
-func (s *Survey) workers(ctx context.Context) ([]WorkerStatus, error) {
-	members, err := s.q.group.Members(ctx)
+// Workers returns the workers, the one who has been there longest first. It does not count their jobs;
+// Survey does.
+func (q *Queue) Workers(ctx context.Context) ([]WorkerStatus, error) {
+	members, err := q.group.Members(ctx)
 	if err != nil {
 		return nil, err
 	}
-	assigns, err := s.q.at.Candidates(ctx, s.q.Leader())
+	assigns, err := q.at.Candidates(ctx, q.Leader())
 	if err != nil {
 		return nil, err
 	}
-	stopping, err := s.q.docs.Names(ctx, s.q.draining())
+	stopping, err := q.docs.Names(ctx, q.draining())
 	if err != nil {
 		return nil, err
 	}
@@ -100,7 +102,8 @@ func (s *Survey) workers(ctx context.Context) ([]WorkerStatus, error) {
 	for _, m := range members {
 		o := parseOffer(m)
 		all = append(all, WorkerStatus{
-			ID: m.ID, Name: m.Name, Capacity: o.Capacity, Labels: o.Labels, Kinds: o.Kinds,
+			ID: m.ID, Name: m.Name, Capacity: o.Capacity,
+			Labels: append([]string{}, o.Labels...), Kinds: append([]string{}, o.Kinds...),
 			Assigns:  len(assigns) > 0 && assigns[0].Holder == m.Name,
 			Stopping: slices.Contains(stopping, m.ID.String()),
 		})

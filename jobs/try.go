@@ -38,6 +38,9 @@ func (t *try) run() {
 		cancelled := func(r record) []documents.Write { return q.cancelNow(r, q.now()) }
 		for !t.settle("cancelled", cancelled) && !t.s.stops() {
 		}
+	case t.begun && !t.ended:
+		t.s.Log.Warn("a job is not this worker's any more; it publishes nothing more of it",
+			"job", string(t.id), "attempt", t.attempt)
 	}
 }
 
@@ -149,6 +152,7 @@ func (t *try) work(ctx context.Context, term *fence.Term, first record, spec Spe
 		}
 		return q.finish(r, spec, o, q.now())
 	})
+	t.ended = err == nil
 	return err
 }
 
@@ -166,9 +170,17 @@ func (t *try) call(ctx context.Context, run *Run) (o outcome, why error) {
 	began := time.Now()
 	o = call(ctx, h, run)
 	if why = context.Cause(ctx); o.err != nil && errors.Is(why, ErrTimeout) {
-		o.err = fmt.Errorf("%w (%s): %w", ErrTimeout, time.Since(began).Round(time.Millisecond), o.err)
+		o.err = late(o.err, time.Since(began))
 	}
 	return o, why
+}
+
+// late is the error of a try that has run into its timeout.
+func late(err error, after time.Duration) error {
+	if err == ErrTimeout { // the handler says no more
+		return fmt.Errorf("%w: %s", ErrTimeout, after.Round(time.Millisecond))
+	}
+	return fmt.Errorf("%w (%s): %w", ErrTimeout, after.Round(time.Millisecond), err)
 }
 
 // settle makes a step of the job without a term, if it is still this try's: no handler of this worker

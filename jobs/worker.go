@@ -123,7 +123,8 @@ type try struct {
 	worker  fence.Token // the member to which it is assigned
 	ctx     context.Context
 	cancel  context.CancelCauseFunc
-	begun   bool // its handler was called; guarded by the shift's mutex
+	begun   bool // its handler was called; guarded by the shift's mutex. Only run's goroutine writes it
+	ended   bool // what it has brought is published; of run's goroutine
 }
 
 // follow runs what is assigned to this worker, under each ID that it has as a member, until ctx ends.
