@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -50,6 +51,7 @@ type Tab struct {
 	mu       sync.Mutex
 	requests []string
 	errors   []string // exceptions, and messages on the console
+	expected []string // parts of those that the test causes
 }
 
 // Open starts a browser and opens an address. When the test ends, it fails if the page has had
@@ -100,6 +102,13 @@ func (p *Tab) hear(event any) {
 	}
 }
 
+// Expect allows errors of the page that hold a text, because the test causes them.
+func (p *Tab) Expect(text string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.expected = append(p.expected, text)
+}
+
 // quiet fails if the page has requested what it must not, or had errors.
 func (p *Tab) quiet() {
 	p.mu.Lock()
@@ -112,6 +121,9 @@ func (p *Tab) quiet() {
 			p.t.Errorf("the page requested %s", address)
 		}
 	}
+	p.errors = slices.DeleteFunc(p.errors, func(e string) bool {
+		return slices.ContainsFunc(p.expected, func(text string) bool { return strings.Contains(e, text) })
+	})
 	if len(p.errors) > 0 {
 		p.t.Errorf("the page had errors: %s", strings.Join(p.errors, "\n"))
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/ringfence/ringfence/internal/guard"
 	"github.com/ringfence/ringfence/internal/marks"
+	"github.com/ringfence/ringfence/internal/webpage"
 )
 
 //go:embed files
@@ -18,7 +19,7 @@ var files embed.FS
 // Page is the status page. Call Watch for each store, before Run or meanwhile, and Register and Run.
 type Page struct {
 	board   board
-	streams streams
+	streams *webpage.Streams
 
 	mu      sync.Mutex
 	readers []*reader
@@ -40,7 +41,7 @@ type Store struct {
 func New(guard string) *Page {
 	return &Page{
 		board:   board{guard: short(guard), started: time.Now()},
-		streams: streams{stop: make(chan struct{})},
+		streams: webpage.NewStreams(),
 	}
 }
 
@@ -73,7 +74,7 @@ func (p *Page) start(r *reader) {
 	r.stop = stop
 	p.reading.Go(func() {
 		defer stop()
-		r.run(ctx, &p.streams)
+		r.run(ctx, p.streams)
 	})
 }
 
@@ -90,7 +91,7 @@ func (p *Page) Run(ctx context.Context) {
 	p.mu.Lock()
 	p.running = nil // nobody starts a reader any more
 	p.mu.Unlock()
-	p.streams.close()
+	p.streams.Close()
 	p.reading.Wait()
 }
 
@@ -105,26 +106,11 @@ func (p *Page) wake() {
 
 // Register adds the page to a mux.
 func (p *Page) Register(mux *http.ServeMux) {
-	file := func(pattern, name string) {
-		mux.HandleFunc("GET "+pattern, func(w http.ResponseWriter, r *http.Request) {
-			secure(w.Header())
-			http.ServeFileFS(w, r, files, "files/"+name)
+	webpage.Register(mux, files, "page.html", "page.js", "stairs.js", "stairs.css")
+	mux.HandleFunc("GET /events", func(w http.ResponseWriter, r *http.Request) {
+		p.streams.Serve(w, r, p.wake, func() (any, <-chan struct{}) {
+			changed := p.board.next() // before the state, which then has every earlier change
+			return p.board.state(), changed
 		})
-	}
-	file("/{$}", "page.html")
-	for _, name := range []string{"page.css", "page.js", "stairs.js", "icon.svg"} {
-		file("/"+name, name)
-	}
-	mux.HandleFunc("GET /events", p.events)
-}
-
-// secure has the browser run and load nothing but the page's own files, and keep no copy.
-func secure(h http.Header) {
-	h.Set("Content-Security-Policy", "default-src 'none'; script-src 'self'; style-src 'self'; "+
-		"img-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; "+
-		"frame-ancestors 'none'")
-	h.Set("X-Content-Type-Options", "nosniff")
-	h.Set("Referrer-Policy", "no-referrer")
-	h.Set("Cross-Origin-Resource-Policy", "same-origin")
-	h.Set("Cache-Control", "no-store")
+	})
 }

@@ -3,6 +3,8 @@ package page
 import (
 	"context"
 	"time"
+
+	"github.com/ringfence/ringfence/internal/webpage"
 )
 
 const (
@@ -20,10 +22,10 @@ type reader struct {
 }
 
 // run runs until ctx ends.
-func (r *reader) run(ctx context.Context, watching *streams) {
+func (r *reader) run(ctx context.Context, watching *webpage.Streams) {
 	for {
 		pause := readPause
-		if watching.open() > 0 {
+		if watching.Open() > 0 {
 			pause = max(pause, restFor*r.read(ctx))
 		} else {
 			select {

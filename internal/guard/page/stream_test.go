@@ -18,6 +18,7 @@ import (
 
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/internal/marks"
+	"github.com/ringfence/ringfence/internal/webpage"
 )
 
 // pipes is a listener whose connections have no buffer, so a client that does not read blocks the
@@ -69,7 +70,7 @@ func serve(t *testing.T) *served {
 	running.Go(func() { s.page.Run(ctx) })
 	s.stop = sync.OnceFunc(func() {
 		cancel()
-		s.page.streams.running.Wait()
+		s.page.streams.Close()
 		_ = server.Close()
 		running.Wait()
 	})
@@ -142,8 +143,8 @@ func TestAStreamSendsChangesAtMostOnceASecondAndAHeartbeat(t *testing.T) {
 		for token := range 50 {
 			s.notify(marks.Event{Kind: marks.Raised, Claim: claim("orders", fence.Token(token+1))})
 		}
-		after(pace, "50")
-		after(pace+heartbeat, "50")
+		after(webpage.Pace, "50")
+		after(webpage.Pace+webpage.Heartbeat, "50")
 		s.stop()
 	})
 }
@@ -176,8 +177,8 @@ func TestAReadThatTakesLongIsFollowedByALongPause(t *testing.T) {
 			time.Sleep(time.Second)
 			return nil, nil
 		}})
-		p.streams.begin()
-		p.readers[0].run(ctx, &p.streams)
+		p.streams.Begin()
+		p.readers[0].run(ctx, p.streams)
 		if want := 10 * 60 / (restFor + 1); reads < want || reads > want+1 {
 			t.Errorf("%d reads of a second each in ten minutes, want %d", reads, want)
 		}
@@ -189,12 +190,12 @@ func TestAReaderThatTakesNothingIsDropped(t *testing.T) {
 		s := serve(t)
 		s.ask()
 		synctest.Wait()
-		if s.page.streams.open() != 1 {
+		if s.page.streams.Open() != 1 {
 			t.Fatal("there is no stream")
 		}
-		time.Sleep(patience + time.Millisecond)
+		time.Sleep(webpage.Patience + time.Millisecond)
 		synctest.Wait()
-		if n := s.page.streams.open(); n != 0 {
+		if n := s.page.streams.Open(); n != 0 {
 			t.Errorf("%d streams are open", n)
 		}
 	})
@@ -204,7 +205,7 @@ func TestTheNumberOfStreamsIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := serve(t)
 		var first net.Conn
-		for i := range streamsMost {
+		for i := range webpage.StreamsMost {
 			c := s.ask()
 			if i == 0 {
 				first = c
@@ -245,12 +246,12 @@ func TestStreamsEndWithThePage(t *testing.T) {
 
 func TestEveryAnswerForbidsTheBrowserToLoadAnythingElse(t *testing.T) {
 	p, _, _ := fresh()
-	p.streams.close() // so that /events answers at once
+	p.streams.Close() // so that /events answers at once
 	mux := http.NewServeMux()
 	p.Register(mux)
 	for path, kind := range map[string]string{
 		"/": "text/html", "/page.css": "text/css", "/page.js": "javascript",
-		"/stairs.js": "javascript", "/icon.svg": "image/svg+xml", "/events": "text/plain",
+		"/stairs.js": "javascript", "/live.js": "javascript", "/stairs.css": "text/css", "/icon.svg": "image/svg+xml", "/events": "text/plain",
 	} {
 		w := httptest.NewRecorder()
 		mux.ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, nil))
