@@ -87,8 +87,9 @@ chaos-compose: lab ## one scenario on several hosts, where a Docker engine answe
 	@scripts/chaos-compose.sh $(CHAOS)
 
 .PHONY: screenshot
-screenshot: deps ## the picture of the status page in docs/
+screenshot: deps ## the pictures of the status page and of the page of jobs in docs/
 	cd lab && STATUS_SCREENSHOT=$(CURDIR)/docs/status-page.png $(GO) test -count 1 -run TestScreenshot ./statuspage
+	cd lab && JOBS_SCREENSHOT=$(CURDIR)/docs/jobs-page.png $(GO) test -count 1 -run TestScreenshot ./jobspage
 
 .PHONY: fuzz
 fuzz: ## fuzz every decoder, 30 s each

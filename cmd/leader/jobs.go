@@ -6,10 +6,12 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/ringfence/ringfence/checkpoint"
 	"github.com/ringfence/ringfence/group"
 	"github.com/ringfence/ringfence/internal/environ"
 	"github.com/ringfence/ringfence/internal/taskfile"
@@ -29,6 +31,8 @@ type jobsRequest struct {
 	stdin string
 	env   []string
 	task  string // a task file, in place of a command
+
+	offered []string // groups, by the page of serve
 }
 
 func (r *request) workFlags(f *flag.FlagSet) {
@@ -126,13 +130,20 @@ func (r *request) parseVerb(names []string) (err error) {
 	switch {
 	case len(names) == 0:
 		return nil
+	case names[0] == "workers" && len(names) == 1:
+		r.jobs.verb = names[0]
+		return nil
+	case names[0] == "workers":
+		return fmt.Errorf("%q is one argument too many", names[1])
 	case verbs[names[0]] == nil:
-		return fmt.Errorf("%q is none of show, logs, cancel and retry", names[0])
+		return fmt.Errorf("%q is none of workers, show, logs, cancel and retry", names[0])
 	case len(names) == 1:
 		return fmt.Errorf("the ID of the job is missing: leader jobs %s %s ID", r.jobs.group, names[0])
 	}
 	r.jobs.verb = names[0]
-	r.jobs.id, err = jobs.ParseID(names[1])
+	if r.jobs.id, err = jobs.ParseID(names[1]); err != nil {
+		err = fmt.Errorf("%w: leader submit prints it, and leader jobs %s lists all", err, r.jobs.group)
+	}
 	return err
 }
 
@@ -200,12 +211,35 @@ func runWork(p *program, ctx context.Context, inv *invocation) int {
 }
 
 func submit(p *program, ctx context.Context, inv *invocation) int {
-	return p.invoke(inv).Submit(ctx, inv.jobs.spec, inv.jobs.wait)
+	v := p.invoke(inv)
+	return v.Submit(ctx, inv.jobs.spec, inv.jobs.wait, followTask(v, inv))
+}
+
+// followTask returns what follows the checkpoint of the task that is submitted; nil for a command.
+func followTask(v *work.Invocation, inv *invocation) work.FollowTask {
+	if inv.jobs.spec.Kind != work.TaskKind {
+		return nil
+	}
+	return func(ctx context.Context, each func(checkpoint.Checkpoint)) error {
+		var b taskfile.Bundle
+		if err := json.Unmarshal(inv.jobs.spec.Payload, &b); err != nil {
+			return err
+		}
+		t, err := v.LoadTask(b, v.Env)
+		if err != nil {
+			return err
+		}
+		t.Log = slog.New(slog.DiscardHandler) // the workers say what is wrong with the journal
+		return t.Follow(ctx, each)
+	}
 }
 
 func showJobs(p *program, ctx context.Context, inv *invocation) int {
-	if inv.jobs.verb == "" {
+	switch inv.jobs.verb {
+	case "":
 		return p.invoke(inv).List(ctx)
+	case "workers":
+		return p.invoke(inv).Workers(ctx)
 	}
 	return verbs[inv.jobs.verb](p.invoke(inv), ctx, inv.jobs.id)
 }

@@ -131,3 +131,53 @@ func TestATaskIsCheckedWhenItIsSubmitted(t *testing.T) {
 		l.log.Await(t, says)
 	}
 }
+
+func TestJobsAreShownAndChanged(t *testing.T) {
+	s := setup{memory: fencetest.NewMemory(longSession), env: []string{"LEADER_GRACE=200ms"}}
+	says := func(code int, text string, args ...string) string {
+		t.Helper()
+		l := begin(t, s, args...)
+		l.exits(code)
+		if out := l.out.String() + l.log.String(); !strings.Contains(out, text) {
+			t.Errorf("leader %v says %q, want %q", args, out, text)
+		}
+		return strings.TrimSpace(l.out.String())
+	}
+	says(cli.Done, "the group nightly has no jobs", "jobs", "nightly")
+	says(cli.Done, "the group nightly has no workers", "jobs", "nightly", "workers")
+	says(cli.Done, "[]", "jobs", "nightly", "workers", "-o", "json")
+	says(cli.Usage, "too many", "jobs", "nightly", "workers", "x")
+	says(cli.Usage, "leader jobs nightly lists all", "jobs", "nightly", "show", "x")
+	const nobody = "00000000000000000000000000"
+	says(cli.Error, "or it was forgotten after its end", "jobs", "nightly", "cancel", nobody)
+	id := says(cli.Done, "", "submit", "nightly", "--", "sh", "-c", "echo pid=$$ >&2; exec sleep 1000")
+	says(cli.Done, "there is no worker", "jobs", "nightly")
+
+	waiting := begin(t, s, "submit", "nightly", "--wait", "--label", "gpu", "--", "true")
+	waiting.log.Await(t, "waiting: there is no worker")
+	waiting.signals <- syscall.SIGINT
+	waiting.exits(128 + 2)
+	waiting.log.Await(t, "the job goes on")
+	says(cli.Done, "cancelled", "jobs", "nightly", "cancel", strings.TrimSpace(waiting.out.String()))
+
+	begin(t, s, "work", "nightly", "--label", "eu")
+	leadertest.Eventually(t, "the job runs", func() bool {
+		return strings.Contains(says(cli.Done, "command", "jobs", "nightly"), "running")
+	})
+	says(cli.Done, "1 of 4", "jobs", "nightly", "workers")
+	says(cli.Error, "it is running, and no command of it has ended", "jobs", "nightly", "logs", id)
+	says(cli.Error, "is running", "jobs", "nightly", "retry", id)
+	says(cli.Done, "it is told to end", "jobs", "nightly", "cancel", id)
+	leadertest.Eventually(t, "the job is cancelled", func() bool {
+		return strings.Contains(says(cli.Done, "", "jobs", "nightly", "show", id), `"state": "cancelled"`)
+	})
+	says(cli.Done, "waiting", "jobs", "nightly", "retry", id)
+	says(cli.Done, "", "jobs", "nightly", "cancel", id)
+
+	late := begin(t, s, "submit", "nightly", "--wait", "--timeout", "100ms", "--", "sleep", "1000")
+	late.exits(128 + 15)
+	late.log.Await(t, "failed: the job has run for too long: ")
+	missing := begin(t, s, "submit", "nightly", "--wait", "--", "/no/such/program")
+	missing.exits(cli.Error)
+	missing.log.Await(t, "failed: find the command: ")
+}

@@ -26,7 +26,8 @@ once.
                    that it names; its commands run in the worker's directory, and the journal is the
                    worker's. When a step has failed for good, the job has failed, too: leader task
                    resume FILE, then leader jobs GROUP retry ID
-  --wait           wait for the end; print the command's output, and exit with its code
+  --wait           wait for the end; print the command's output, and exit with its code. The job goes on
+                   if this is interrupted
   --resource R     what the job leads while it runs (default: a resource of its own)
   --unique KEY     if an unfinished job of the group has this key, print its ID and hand in nothing
   --at TIME        not before: 2026-12-24T18:00:00Z, or a duration from now such as 10m
@@ -40,12 +41,17 @@ once.
   --keep D         how long its status is kept after the end (default 1h)
 `
 
-const jobsHelp = `show prints a job with its payload and result; logs prints the last 16 KiB that the
-command has written to each stream, once it has ended; cancel ends a job, a running one by TERM and
-KILL; retry makes a job wait again that has failed or was cancelled.
+const jobsHelp = `workers lists who runs jobs, and who assigns them; show prints a job with its payload
+and result; logs prints the last 16 KiB that the command has written to each stream, once it has ended;
+cancel ends a job, a running one by TERM and KILL; retry makes a job wait again that has failed or was
+cancelled.
 `
 
-const serveHelp = `The default address is 127.0.0.1:8480. Whoever may send requests can run commands on the
-workers: on any other address than a loopback one, LEADER_HTTP_TOKEN is required. There is no TLS; put
-a proxy in front that has it. GET /openapi.yaml describes the API.
+const serveHelp = `The default address is 127.0.0.1:8480. A page at / shows workers and jobs; it offers the
+GROUPs that are named here, and shows others by name. The API is for every group; GET /openapi.yaml
+describes it.
+
+Whoever may send requests can run commands on the workers. So on any other address than a loopback one,
+LEADER_HTTP_TOKEN is required. Clients send it as Authorization: Bearer TOKEN; the page asks for it. There
+is no TLS: put a proxy in front that has it.
 `

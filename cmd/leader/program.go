@@ -117,14 +117,14 @@ func commands() []command {
 			summary: "hand in a job that runs COMMAND, or the task in FILE; print its ID",
 		},
 		{
-			name: "jobs", arguments: "GROUP [show|logs|cancel|retry ID] [-o table|json]",
+			name: "jobs", arguments: "GROUP [workers | show|logs|cancel|retry ID] [-o table|json]",
 			takes: takesGroup, output: true, run: showJobs,
-			summary: "print the jobs of GROUP, or one of them; cancel one, or try it again",
+			summary: "print the jobs of GROUP, its workers, or one job; cancel one, or try it again",
 		},
 		{
-			name: "serve", arguments: "[--listen ADDRESS]", takes: takesAddress,
+			name: "serve", arguments: "[--listen ADDRESS] [GROUP...]", takes: takesAddress,
 			flags: (*request).serveFlags, run: serve,
-			summary: "serve the HTTP API of jobs, of every group, until interrupted",
+			summary: "serve the HTTP API of jobs, and a page that shows them, until interrupted",
 		},
 	}
 }

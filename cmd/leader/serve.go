@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/ringfence/ringfence/group"
 	"github.com/ringfence/ringfence/internal/cli"
 	"github.com/ringfence/ringfence/internal/jobserver"
 )
@@ -22,8 +23,12 @@ func (c command) parseListen(names []string, dashed bool, r *request) error {
 	switch {
 	case dashed:
 		return fmt.Errorf("%s takes no command", c.name)
-	case len(names) > 0:
-		return fmt.Errorf("%q is one argument too many", names[0])
+	}
+	r.jobs = jobsRequest{offered: names}
+	for _, name := range names {
+		if _, err := group.New(nil, name); err != nil {
+			return err
+		}
 	}
 	if _, _, err := net.SplitHostPort(r.listen); err != nil {
 		return fmt.Errorf("--listen: %q is not an address such as 127.0.0.1:8480: %w", r.listen, err)
@@ -34,10 +39,10 @@ func (c command) parseListen(names []string, dashed bool, r *request) error {
 // stopMost bounds how long requests may go on after a signal.
 const stopMost = 5 * time.Second
 
-// serve serves the HTTP API of jobs until ctx ends.
+// serve serves the HTTP API of jobs, and the page, until ctx ends.
 func serve(_ *program, ctx context.Context, inv *invocation) int {
 	token := inv.config.HTTPToken.Reveal()
-	if token == "" && !loopback(inv.listen) {
+	if token == "" && !jobserver.Loopback(inv.listen) {
 		return cli.Failed(ctx, inv.log, "serve", fmt.Errorf("%s is no loopback address: set "+
 			"LEADER_HTTP_TOKEN, or anybody who reaches it can run commands on the workers", inv.listen))
 	}
@@ -46,10 +51,12 @@ func serve(_ *program, ctx context.Context, inv *invocation) int {
 		return cli.Failed(ctx, inv.log, "listen", err)
 	}
 	s := &jobserver.Server{
-		Coordinator: inv.coordinator, Token: token, Patience: inv.config.SessionTimeout, Log: inv.log,
+		Coordinator: inv.coordinator, Groups: inv.jobs.offered, Token: token,
+		Patience: inv.config.SessionTimeout, Log: inv.log,
 	}
 	server := &http.Server{Handler: s.Handler(ctx), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: time.Minute}
-	inv.log.Info("serving the HTTP API of jobs", "address", l.Addr().String())
+	inv.log.Info("serving the page and the HTTP API of jobs", "address", "http://"+l.Addr().String()+"/",
+		"token", token != "")
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(l) }()
 	select {
@@ -64,11 +71,4 @@ func serve(_ *program, ctx context.Context, inv *invocation) int {
 		return cli.Failed(ctx, inv.log, "serve", err)
 	}
 	return cli.Failed(ctx, inv.log, "go on", context.Cause(ctx)) // a signal, which has its exit code
-}
-
-// loopback reports whether only programs of this machine reach an address.
-func loopback(address string) bool {
-	host, _, _ := net.SplitHostPort(address)
-	ip := net.ParseIP(host)
-	return host == "localhost" || ip != nil && ip.IsLoopback()
 }

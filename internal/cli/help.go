@@ -70,7 +70,11 @@ func (p *Program[C]) mistake(name string, err error) int {
 	} else {
 		p.shortList(name)
 	}
-	fmt.Fprintf(p.Stderr, "`%s -h` says more.\n", p.Name)
+	about := p.Name
+	if name != "" && !p.Help.Whole {
+		about += " " + name
+	}
+	fmt.Fprintf(p.Stderr, "`%s -h` says more.\n", about)
 	return Usage
 }
 

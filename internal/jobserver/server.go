@@ -3,28 +3,35 @@ package jobserver
 import (
 	"context"
 	"crypto/subtle"
+	"embed"
 	_ "embed"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"mime"
+	"net"
 	"net/http"
 	"strings"
 	"time"
 
 	"github.com/ringfence/ringfence/documents"
-	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/group"
+	"github.com/ringfence/ringfence/internal/webpage"
 	"github.com/ringfence/ringfence/jobs"
 )
 
 //go:embed openapi.yaml
 var openAPI []byte
 
-// Server serves the API.
+//go:embed files
+var files embed.FS
+
+// Server serves the API and the page.
 type Server struct {
 	Coordinator documents.Coordinator
+	Groups      []string      // that the page offers; it shows others by name
 	Token       string        // a client has to send it: Authorization: Bearer …; "" asks for none
 	Patience    time.Duration // how long a call waits for the coordinator
 	Log         *slog.Logger
@@ -32,28 +39,46 @@ type Server struct {
 
 const bodyMost = 2 * jobs.PayloadMost // bytes of a request
 
-// Handler returns the API. Its event streams end with ctx.
+// Handler returns the API and the page. Their event streams end with ctx.
 func (s *Server) Handler(ctx context.Context) http.Handler {
-	mux := http.NewServeMux()
-	const all, one = "/v1/groups/{group}/jobs", "/v1/groups/{group}/jobs/{id}"
-	mux.HandleFunc("POST "+all, s.with(s.submit))
-	mux.HandleFunc("GET "+all, s.with(s.list))
-	mux.HandleFunc("GET "+one, s.with(s.show))
-	mux.HandleFunc("GET "+one+"/events", s.events(ctx))
-	mux.HandleFunc("POST "+one+"/cancel", s.with(step((*jobs.Queue).Cancel)))
-	mux.HandleFunc("POST "+one+"/retry", s.with(step((*jobs.Queue).Retry)))
-	mux.HandleFunc("GET /v1/groups/{group}/workers", s.with(s.workers))
+	api := http.NewServeMux()
+	const group = "/v1/groups/{group}"
+	const all, one = group + "/jobs", group + "/jobs/{id}"
+	api.HandleFunc("POST "+all, s.with(s.submit))
+	api.HandleFunc("GET "+all, s.with(s.list))
+	api.HandleFunc("GET "+one, s.with(s.show))
+	api.HandleFunc("GET "+one+"/spec", s.with(s.spec))
+	api.HandleFunc("GET "+one+"/events", s.jobEvents(ctx))
+	api.HandleFunc("POST "+one+"/cancel", s.with(step((*jobs.Queue).Cancel)))
+	api.HandleFunc("POST "+one+"/retry", s.with(step((*jobs.Queue).Retry)))
+	api.HandleFunc("GET "+group+"/workers", s.with(s.workers))
+	api.HandleFunc("GET /v1/groups", s.groups)
+	streams := webpage.NewStreams()
+	context.AfterFunc(ctx, streams.Close)
+	api.HandleFunc("GET "+group+"/events",
+		s.groupEvents(streams, &boards{coordinator: s.Coordinator, all: map[string]*board{}}))
+
+	mux := http.NewServeMux() // what needs no token says nothing
+	mux.Handle("/v1/", s.guarded(api))
 	mux.HandleFunc("GET /openapi.yaml", func(w http.ResponseWriter, _ *http.Request) {
+		webpage.Secure(w.Header())
 		w.Header().Set("Content-Type", "application/yaml")
 		_, _ = w.Write(openAPI)
 	})
-	return s.guarded(mux)
+	webpage.Register(mux, files, "page.html", "page.js", "access.js", "job.js", "timeline.js", "jobs.css")
+	return mux
 }
 
 // guarded lets only clients with the token through, and only JSON: a page in a browser cannot send
-// that to another origin unasked.
+// that to another origin unasked. Without a token it answers to names of this machine only: a foreign
+// page whose own name leads to this machine would be of the same origin.
 func (s *Server) guarded(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if s.Token == "" && !Loopback(r.Host) {
+			fail(w, http.StatusForbidden, fmt.Errorf("%q is no name of this machine itself: "+
+				"use localhost, or set LEADER_HTTP_TOKEN at the server", r.Host))
+			return
+		}
 		got := strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")
 		if s.Token != "" && subtle.ConstantTimeCompare([]byte(got), []byte(s.Token)) != 1 {
 			w.Header().Set("WWW-Authenticate", "Bearer")
@@ -119,6 +144,15 @@ func (s *Server) show(ctx context.Context, q *jobs.Queue, r *http.Request) (int,
 	return http.StatusOK, status, err
 }
 
+func (s *Server) spec(ctx context.Context, q *jobs.Queue, r *http.Request) (int, any, error) {
+	spec, err := q.Spec(ctx, jobs.ID(r.PathValue("id")))
+	return http.StatusOK, spec, err
+}
+
+func (s *Server) groups(w http.ResponseWriter, _ *http.Request) {
+	send(w, http.StatusOK, map[string]any{"groups": append([]string{}, s.Groups...)})
+}
+
 func step(do func(*jobs.Queue, context.Context, jobs.ID) error) call {
 	return func(ctx context.Context, q *jobs.Queue, r *http.Request) (int, any, error) {
 		id := jobs.ID(r.PathValue("id"))
@@ -130,56 +164,9 @@ func step(do func(*jobs.Queue, context.Context, jobs.ID) error) call {
 	}
 }
 
-// worker is a member of the group, as the API shows it.
-type worker struct {
-	ID    fence.Token     `json:"id"`
-	Name  string          `json:"name"`
-	Offer json.RawMessage `json:"offer,omitempty"`
-}
-
 func (s *Server) workers(ctx context.Context, q *jobs.Queue, _ *http.Request) (int, any, error) {
-	members, err := q.Group().Members(ctx)
-	all := []worker{}
-	for _, m := range members {
-		all = append(all, worker{m.ID, m.Name, m.Value})
-	}
-	return http.StatusOK, map[string]any{"workers": all}, err
-}
-
-// events streams a job's status until its end, until the client leaves, or until the server stops.
-func (s *Server) events(serving context.Context) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
-		ctx, cancel := context.WithCancel(r.Context())
-		defer cancel()
-		defer context.AfterFunc(serving, cancel)()
-		q, err := jobs.New(s.Coordinator, r.PathValue("group"))
-		if err != nil {
-			s.failed(w, r, err)
-			return
-		}
-		begun, ended := false, errors.New("the job has ended")
-		err = q.Watch(ctx, jobs.ID(r.PathValue("id")), func(status jobs.Status) error {
-			if !begun {
-				begun = true
-				w.Header().Set("Content-Type", "text/event-stream")
-				w.Header().Set("Cache-Control", "no-store")
-			}
-			text, err := json.Marshal(status)
-			if err != nil {
-				return err
-			}
-			if _, err := w.Write([]byte("data: " + string(text) + "\n\n")); err != nil {
-				return err
-			}
-			if status.State.Finished() {
-				return ended
-			}
-			return http.NewResponseController(w).Flush()
-		})
-		if !begun {
-			s.failed(w, r, err)
-		}
-	}
+	o, err := q.Survey(0).Read(ctx)
+	return http.StatusOK, map[string]any{"workers": append([]jobs.WorkerStatus{}, o.Workers...)}, err
 }
 
 // badRequest is an error of the client's JSON.
@@ -225,4 +212,14 @@ func send(w http.ResponseWriter, code int, answer any) {
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.WriteHeader(code)
 	_, _ = w.Write(append(text, '\n'))
+}
+
+// Loopback reports whether only programs of this machine reach an address, which may have a port.
+func Loopback(address string) bool {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		host = strings.Trim(address, "[]")
+	}
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
 }

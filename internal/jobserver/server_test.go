@@ -110,6 +110,124 @@ func TestAJobIsHandedInAndFollowed(t *testing.T) {
 	if code, got := ask(t, "POST", all+"/"+id+"/cancel", "{}"); code != http.StatusConflict {
 		t.Error(code, got)
 	}
+	if code, got := ask(t, "GET", all+"/"+id+"/spec", ""); code != http.StatusOK || got["unique"] != "k" {
+		t.Error(code, got)
+	}
+}
+
+// overviews reads a group's stream until one is as wanted.
+func overviews(t *testing.T, url string, wanted func(State) bool) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, "GET", url+"/v1/groups/nightly/events", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stream, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stream.Body.Close()
+	var last State
+	for lines := bufio.NewScanner(stream.Body); lines.Scan(); {
+		if text, ok := strings.CutPrefix(lines.Text(), "data: "); ok {
+			last = State{}
+			if err := json.Unmarshal([]byte(text), &last); err != nil {
+				t.Fatal(err)
+			}
+			if wanted(last) {
+				return
+			}
+		}
+	}
+	t.Errorf("the last overview is %+v", last)
+}
+
+func TestAGroupIsFollowed(t *testing.T) {
+	url, work := serve(t, "")
+	_, got := ask(t, "POST", url+"/v1/groups/nightly/jobs", `{"kind":"echo","payload":"`+strings.Repeat("x", 1000)+`"}`)
+	overviews(t, url, func(s State) bool {
+		return s.Counts[jobs.Waiting] == 1 && len(s.Workers) == 0 && len(s.Waiting) == 1
+	})
+	ctx, cancel := context.WithCancel(t.Context())
+	var working sync.WaitGroup
+	working.Go(func() { _ = work(ctx) })
+	defer working.Wait()
+	defer cancel()
+	overviews(t, url, func(s State) bool {
+		return s.Counts[jobs.Done] == 1 && len(s.Workers) == 1 && len(s.Ended) == 1 &&
+			string(s.Ended[0].ID) == got["id"] && s.Ended[0].Result == nil // it may be long
+	})
+}
+
+// The reading ends with the last stream.
+func TestAGroupIsReadWhileSomebodyLooks(t *testing.T) {
+	m := fencetest.NewMemory(10 * time.Second).Open()
+	defer m.Close()
+	all := &boards{coordinator: m, all: map[string]*board{}}
+	_, first, err := all.open("nightly")
+	if err != nil {
+		t.Fatal(err)
+	}
+	shown, second, err := all.open("nightly")
+	if err != nil || len(all.all) != 1 {
+		t.Fatal(err, all.all)
+	}
+	first()
+	if len(all.all) != 1 {
+		t.Error("the board has ended, and somebody looks")
+	}
+	_, changed := shown.state()
+	<-changed
+	second() // waits for the reading
+	if len(all.all) != 0 {
+		t.Error("the board is still there")
+	}
+}
+
+// Without a token the server is for this machine. A page of another site whose name leads here is not
+// stopped by its browser.
+func TestWithoutATokenOnlyNamesOfThisMachineAreAnswered(t *testing.T) {
+	url, _ := serve(t, "")
+	for host, want := range map[string]int{
+		"localhost:8480": http.StatusOK, "[::1]:80": http.StatusOK, "127.0.0.1": http.StatusOK,
+		"evil.example:8480": http.StatusForbidden, "localhost.evil.example": http.StatusForbidden,
+	} {
+		r, err := http.NewRequestWithContext(t.Context(), "GET", url+"/v1/groups/nightly/jobs", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Host = host
+		got, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got.Body.Close()
+		if got.StatusCode != want {
+			t.Errorf("%s: %s", host, got.Status)
+		}
+	}
+}
+
+func TestThePageNeedsNoTokenAndSaysNothing(t *testing.T) {
+	url, _ := serve(t, "s3cret")
+	for path, want := range map[string]int{
+		"/": http.StatusOK, "/page.js": http.StatusOK, "/live.js": http.StatusOK, "/page.css": http.StatusOK,
+		"/openapi.yaml": http.StatusOK, "/server.go": http.StatusNotFound, "/files/page.js": http.StatusNotFound,
+		"/v1/groups": http.StatusUnauthorized, "/v1/groups/nightly/events": http.StatusUnauthorized,
+		"/v1/nothing": http.StatusUnauthorized,
+	} {
+		got, err := http.Get(url + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got.Body.Close()
+		if got.StatusCode != want || want == http.StatusOK &&
+			!strings.HasPrefix(got.Header.Get("Content-Security-Policy"), "default-src 'none';") {
+			t.Errorf("%s: %s %v", path, got.Status, got.Header)
+		}
+	}
 }
 
 func TestBadRequestsAreRefused(t *testing.T) {
@@ -179,7 +297,9 @@ func TestOpenAPIDescribesTheTypes(t *testing.T) {
 	if err := yaml.Unmarshal(openAPI, &doc); err != nil {
 		t.Fatal(err)
 	}
-	for name, of := range map[string]any{"Spec": jobs.Spec{}, "Status": jobs.Status{}} {
+	for name, of := range map[string]any{
+		"Spec": jobs.Spec{}, "Status": jobs.Status{}, "Worker": jobs.WorkerStatus{}, "Overview": State{},
+	} {
 		described := doc.Components.Schemas[name].Properties
 		for f := range reflect.TypeOf(of).Fields() {
 			tag, _, _ := strings.Cut(f.Tag.Get("json"), ",")

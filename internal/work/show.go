@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"text/tabwriter"
@@ -29,10 +30,13 @@ func (v *Invocation) List(ctx context.Context) int {
 	if err != nil {
 		v.Log.Warn("some jobs cannot be read", "error", err)
 	}
-	if v.Output == "json" {
+	switch {
+	case v.Output == "json":
 		err = json.NewEncoder(v.Stdout).Encode(all)
-	} else {
-		err = v.table(all)
+	case len(all) == 0: // the group may be a typing error
+		fmt.Fprintf(v.Stderr, "leader: the group %s has no jobs\n", v.Group)
+	default:
+		err = v.table(ctx, q, all)
 	}
 	if err != nil {
 		return cli.Failed(ctx, v.Log, "print", err)
@@ -45,25 +49,71 @@ func (v *Invocation) patience(ctx context.Context) (context.Context, context.Can
 	return context.WithTimeoutCause(ctx, v.Settings.Patience, why)
 }
 
-func (v *Invocation) table(all []jobs.Status) error {
+func (v *Invocation) table(ctx context.Context, q *jobs.Queue, all []jobs.Status) error {
+	workers, err := q.Workers(ctx)
+	known := err == nil
 	t := tabwriter.NewWriter(v.Stdout, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "ID\tKIND\tSTATE\tWORKER\tATTEMPT\tAGE\tNOTE")
 	for _, s := range all {
-		worker := "-"
+		worker, notes := "-", note(s)
 		if s.WorkerName != "" {
 			worker = cli.Printable(s.WorkerName)
 		}
+		if why := noWorker(workers, s); known && s.State == jobs.Waiting && why != "" {
+			notes = append([]string{why}, notes...)
+		}
 		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%d\t%s\t%s\n", s.ID, cli.Printable(s.Kind), s.State, worker,
-			s.Attempt, age(s.Submitted), note(s))
+			s.Attempt, age(s.Submitted), strings.Join(notes, "; "))
 	}
 	return t.Flush()
+}
+
+// Workers prints the workers of a group.
+func (v *Invocation) Workers(ctx context.Context) int {
+	return v.with(ctx, "list the workers", func(ctx context.Context, q *jobs.Queue) error {
+		o, err := q.Survey(0).Read(ctx)
+		switch {
+		case err != nil:
+			return err
+		case v.Output == "json":
+			return json.NewEncoder(v.Stdout).Encode(append([]jobs.WorkerStatus{}, o.Workers...))
+		case len(o.Workers) == 0:
+			fmt.Fprintf(v.Stderr, "leader: the group %s has no workers\n", v.Group)
+			return nil
+		}
+		t := tabwriter.NewWriter(v.Stdout, 0, 0, 2, ' ', 0)
+		fmt.Fprintln(t, "WORKER\tJOBS\tLABELS\tKINDS\tID\tNOTE")
+		for _, w := range o.Workers {
+			notes := ""
+			if w.Assigns {
+				notes = "assigns jobs"
+			}
+			if w.Stopping {
+				notes = "stops"
+			}
+			fmt.Fprintf(t, "%s\t%d of %d\t%s\t%s\t%s\t%s\n", cli.Printable(w.Name), w.Jobs, w.Capacity,
+				list(w.Labels), list(w.Kinds), w.ID, notes)
+		}
+		return t.Flush()
+	})
+}
+
+// list joins names that other processes have chosen.
+func list(names []string) string {
+	if len(names) == 0 {
+		return "-"
+	}
+	var all []string
+	for _, name := range names {
+		all = append(all, cli.Printable(name))
+	}
+	return strings.Join(all, ",")
 }
 
 func age(since time.Time) string { return time.Since(since).Round(time.Second).String() }
 
 // note is what matters about a job beside its state.
-func note(s jobs.Status) string {
-	var notes []string
+func note(s jobs.Status) (notes []string) {
 	if left := time.Until(s.Due).Round(time.Second); s.State == jobs.Waiting && left > 0 {
 		notes = append(notes, "in "+left.String())
 	}
@@ -73,7 +123,7 @@ func note(s jobs.Status) string {
 	if s.Error != "" {
 		notes = append(notes, firstLine(s.Error))
 	}
-	return strings.Join(notes, "; ")
+	return notes
 }
 
 // firstLine shortens a text to one line that does not confuse a terminal.
@@ -136,18 +186,44 @@ func (v *Invocation) Logs(ctx context.Context, id jobs.ID) int {
 	})
 }
 
-// Cancel cancels a job.
+// Cancel cancels a job, and prints what it is then.
 func (v *Invocation) Cancel(ctx context.Context, id jobs.ID) int {
 	return v.with(ctx, "cancel job "+string(id), func(ctx context.Context, q *jobs.Queue) error {
-		return q.Cancel(ctx, id)
+		if err := q.Cancel(ctx, id); err != nil {
+			return err
+		}
+		return v.printNow(ctx, q, id, func(s jobs.Status) string {
+			if s.State.Finished() {
+				return string(s.State)
+			}
+			return progress(s) + "; it is told to end"
+		})
 	})
 }
 
-// Retry makes a job that has failed or was cancelled wait again.
+// Retry makes a job that has failed or was cancelled wait again, and prints what it is then.
 func (v *Invocation) Retry(ctx context.Context, id jobs.ID) int {
 	return v.with(ctx, "retry job "+string(id), func(ctx context.Context, q *jobs.Queue) error {
-		return q.Retry(ctx, id)
+		if err := q.Retry(ctx, id); err != nil {
+			return err
+		}
+		return v.printNow(ctx, q, id, func(s jobs.Status) string { return string(s.State) })
 	})
+}
+
+// printNow prints the status of a job that was just changed.
+func (v *Invocation) printNow(
+	ctx context.Context, q *jobs.Queue, id jobs.ID, text func(jobs.Status) string,
+) error {
+	s, err := q.Get(ctx, id)
+	switch {
+	case err != nil:
+		return fmt.Errorf("it was done, but the status cannot be read: %w", err)
+	case v.Output == "json":
+		return json.NewEncoder(v.Stdout).Encode(s)
+	}
+	_, err = fmt.Fprintln(v.Stdout, text(s))
+	return err
 }
 
 // with calls a function with the group's jobs, and returns the exit code.
@@ -161,7 +237,16 @@ func (v *Invocation) with(
 		err = call(ctx, q)
 	}
 	if err != nil {
-		return cli.Failed(ctx, v.Log, doing, err)
+		return cli.Failed(ctx, v.Log, doing, v.explained(err))
 	}
 	return cli.Done
+}
+
+// explained says what to do about an error.
+func (v *Invocation) explained(err error) error {
+	if errors.Is(err, jobs.ErrUnknownJob) {
+		return fmt.Errorf("%w, or it was forgotten after its end (--keep): leader jobs %s lists those that are there",
+			err, v.Group)
+	}
+	return err
 }

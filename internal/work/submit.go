@@ -5,15 +5,19 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
+	"sync"
 	"time"
 
+	"github.com/ringfence/ringfence/checkpoint"
 	"github.com/ringfence/ringfence/internal/cli"
 	"github.com/ringfence/ringfence/jobs"
 )
 
 // Submit hands a job in and prints its ID. With wait it waits for the job's end, and returns the
-// command's exit code.
-func (v *Invocation) Submit(ctx context.Context, spec jobs.Spec, wait bool) int {
+// command's exit code. follow, if it is not nil, follows the checkpoint of the job's task.
+func (v *Invocation) Submit(ctx context.Context, spec jobs.Spec, wait bool, follow FollowTask) int {
 	q, err := v.queue()
 	if err != nil {
 		return cli.Failed(ctx, v.Log, "submit", err)
@@ -32,10 +36,13 @@ func (v *Invocation) Submit(ctx context.Context, spec jobs.Spec, wait bool) int 
 	if !wait {
 		return cli.Done
 	}
-	end, err := v.follow(ctx, q, id)
+	end, err := v.follow(ctx, q, id, spec, follow)
 	switch {
 	case err != nil:
-		return cli.Failed(ctx, v.Log, "wait for job "+string(id)+", which goes on", err)
+		if context.Cause(ctx) != nil {
+			v.Log.Warn("the job goes on", "show it with", fmt.Sprintf("leader jobs %s show %s", v.Group, id))
+		}
+		return cli.Failed(ctx, v.Log, "wait for job "+string(id)+", which goes on", v.explained(err))
 	case v.Output == "json":
 		err = json.NewEncoder(v.Stdout).Encode(end)
 	}
@@ -53,25 +60,70 @@ func (v *Invocation) printID(id jobs.ID) {
 	fmt.Fprintln(v.Stdout, id)
 }
 
+// FollowTask calls each with a task's checkpoint after every change, until ctx ends, or until it cannot.
+type FollowTask func(ctx context.Context, each func(checkpoint.Checkpoint)) error
+
 // follow reports a job's progress until its end.
-func (v *Invocation) follow(ctx context.Context, q *jobs.Queue, id jobs.ID) (end jobs.Status, err error) {
+func (v *Invocation) follow(
+	ctx context.Context, q *jobs.Queue, id jobs.ID, spec jobs.Spec, task FollowTask,
+) (end jobs.Status, err error) {
+	if v.Output == "json" {
+		return q.Wait(ctx, id)
+	}
 	done := errors.New("the job has ended")
-	began := time.Now()
-	var last string
+	l := newLine(v.Stderr, v.Env, time.Duration(spec.Timeout))
+	ticking, stop := context.WithCancel(ctx)
+	var background sync.WaitGroup
+	background.Go(func() { l.tick(ticking.Done()) })
+	if task != nil && l.terminal {
+		background.Go(func() { _ = task(ticking, l.step) }) // without it the bar shows no steps
+	}
 	err = q.Watch(ctx, id, func(s jobs.Status) error {
-		if now := progress(s); now != last && v.Output != "json" {
-			last = now
-			fmt.Fprintf(v.Stderr, "%6.1fs  %s\n", time.Since(began).Seconds(), now)
-		}
+		l.show(s, v.whyWaiting(ctx, q, s))
 		if end = s; s.State.Finished() {
 			return done
 		}
 		return nil
 	})
+	stop()
+	background.Wait()
+	l.end()
 	if errors.Is(err, done) {
 		err = nil
 	}
 	return end, err
+}
+
+// whyWaiting says that no worker runs a job, if that is why it waits. It asks once for each status.
+func (v *Invocation) whyWaiting(ctx context.Context, q *jobs.Queue, s jobs.Status) string {
+	if s.State != jobs.Waiting || time.Until(s.Due) > 0 {
+		return ""
+	}
+	ctx, cancel := v.patience(ctx)
+	defer cancel()
+	workers, err := q.Workers(ctx)
+	if err != nil {
+		return ""
+	}
+	return noWorker(workers, s)
+}
+
+// noWorker says what workers lack for a job; "" if one of them could run it.
+func noWorker(workers []jobs.WorkerStatus, s jobs.Status) string {
+	kind := false
+	for _, w := range workers {
+		if w.Suits(s.Kind, s.Labels) {
+			return ""
+		}
+		kind = kind || slices.Contains(w.Kinds, s.Kind)
+	}
+	switch {
+	case len(workers) == 0:
+		return "there is no worker"
+	case !kind:
+		return "no worker runs jobs of kind " + cli.Printable(s.Kind)
+	}
+	return "no worker has the labels " + strings.Join(s.Labels, ",")
 }
 
 // progress says where a job is, in one line.
