@@ -71,8 +71,12 @@ func (c *config) inspect(ctx context.Context, schemas []string) (*seal.Report, e
 // printReport prints a report for people.
 func printReport(w io.Writer, r *seal.Report) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "database %s; sealed tables: %d; checked schemas: %s\n", r.Database,
-		r.Sealed, strings.Join(r.Schemas, ", "))
+	if len(r.Schemas) == 0 {
+		fmt.Fprintf(&b, "database %s; nothing else was checked\n", r.Database)
+	} else {
+		fmt.Fprintf(&b, "database %s; sealed tables: %d; checked schemas: %s\n", r.Database,
+			r.Sealed, strings.Join(r.Schemas, ", "))
+	}
 	for _, f := range r.Findings {
 		id := f.ID
 		if f.Accepted {

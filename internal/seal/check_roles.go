@@ -1,5 +1,12 @@
 package seal
 
+// may begins a query about what roles may do that can log in. is is each role that such a role can
+// become, itself first of all: a role without INHERIT has the rights of its groups after SET ROLE.
+const may = `
+with may(oid, rolname, "is") as (
+    select r.oid, r.rolname, g.oid from pg_roles r join pg_roles g on not g.rolsuper and pg_has_role(r.oid, g.oid, 'member')
+     where r.rolcanlogin and not r.rolsuper)`
+
 // roleKinds are the findings about roles that could go round a seal. Superusers are listed once, and
 // not again for each privilege that they have. A role that only REPLICATION sets apart writes nothing,
 // and in Postgres itself only superusers create event triggers.
@@ -9,7 +16,20 @@ var roleKinds = []kind{
 		why: "a superuser can drop seals and write marks; a guard refuses superusers, so they log in directly",
 		sql: `
 select quote_ident(rolname), 'a superuser that may log in', 'let it log in only where operators work (pg_hba.conf), and accept it'
-  from pg_roles where rolsuper and rolcanlogin`,
+  from pg_roles where rolsuper and rolcanlogin
+union all
+select quote_ident(r.rolname), 'a member of ' || string_agg(quote_ident(g.rolname), ', ' order by g.rolname) || ', so SET ROLE makes it a superuser',
+       format('REVOKE %s FROM %I', string_agg(quote_ident(g.rolname), ', ' order by g.rolname), r.rolname)
+  from pg_roles r join pg_roles g on g.rolsuper and pg_has_role(r.oid, g.oid, 'member')
+ where r.rolcanlogin and not r.rolsuper
+ group by r.rolname`,
+	},
+	{
+		id:  "role-maker",
+		why: "before Postgres 16 CREATEROLE makes its role a member of any role that is no superuser, such as the owner of a sealed table",
+		sql: `
+select quote_ident(rolname), 'it has CREATEROLE', format('ALTER ROLE %I NOCREATEROLE', rolname)
+  from pg_roles where rolcreaterole and rolcanlogin and not rolsuper and current_setting('server_version_num')::integer < 160000`,
 	},
 	{
 		id:  "server-access",
@@ -35,43 +55,42 @@ select quote_ident(r.rolname),
 	{
 		id:  "mark-writer",
 		why: "who writes the tables of the schema ringfence can make a record of his own session, or change marks",
-		sql: `
-select quote_ident(r.rolname), 'it may write, or owns, relations of the schema ringfence',
+		sql: may + `
+select distinct quote_ident(r.rolname), 'it may write, or owns, relations of the schema ringfence',
        format('REVOKE its membership (such as pg_write_all_data) or its privileges: REVOKE ALL ON ALL TABLES IN SCHEMA ringfence FROM %I', r.rolname)
-  from pg_roles r
- where r.rolcanlogin and not r.rolsuper and (
-       exists (select from pg_namespace n where n.nspname = 'ringfence' and pg_has_role(r.oid, n.nspowner, 'member'))
+  from may r
+ where exists (select from pg_namespace n where n.nspname = 'ringfence' and n.nspowner = r.is)
     or exists (select from pg_class c where c.relnamespace = 'ringfence'::regnamespace and (
-           pg_has_role(r.oid, c.relowner, 'member')
-        or c.relkind = 'r' and has_table_privilege(r.oid, c.oid, 'insert, update, delete, truncate, trigger')
-        or c.relkind = 'S' and has_sequence_privilege(r.oid, c.oid, 'usage, update'))))`,
+           c.relowner = r.is
+        or c.relkind = 'r' and has_table_privilege(r.is, c.oid, 'insert, update, delete, truncate, trigger')
+        or c.relkind = 'S' and has_sequence_privilege(r.is, c.oid, 'usage, update')))`,
 	},
 	{
 		id:  "guard-role",
 		why: "the functions of a guard raise marks and record sessions, and believe who calls them",
-		sql: `
-select quote_ident(r.rolname), format('it may call ringfence.register and raise as a guard, and is not the guard''s role %I', $2::text),
+		sql: may + `
+select distinct quote_ident(r.rolname), format('it may call ringfence.register and raise as a guard, and is not the guard''s role %I', $2::text),
        format('REVOKE EXECUTE ON ALL FUNCTIONS IN SCHEMA ringfence FROM %I; then guard install', r.rolname)
-  from pg_roles r
- where r.rolcanlogin and not r.rolsuper and r.rolname <> $2::text
+  from may r
+ where r.rolname <> $2::text
    and exists (select from pg_proc p where p.pronamespace = 'ringfence'::regnamespace and p.proname in ('register', 'raise', 'adopt', 'forget')
-                  and has_function_privilege(r.oid, p.oid, 'execute'))`,
+                  and has_function_privilege(r.is, p.oid, 'execute'))`,
 	},
 	{
 		id:  "ddl",
 		why: "no trigger fires for DDL: who may create objects creates tables, functions and views without a token",
-		sql: `
+		sql: may + `
 select 'schema ' || quote_ident(n.nspname),
-       'roles that may create objects in it: ' || string_agg(quote_ident(r.rolname), ', ' order by r.rolname),
+       'roles that may create objects in it: ' || string_agg(distinct quote_ident(r.rolname), ', '),
        format('REVOKE CREATE ON SCHEMA %I FROM …; new tables need guard protect', n.nspname)
-  from pg_namespace n join pg_roles r on r.rolcanlogin and not r.rolsuper and has_schema_privilege(r.oid, n.oid, 'create')
+  from pg_namespace n join may r on has_schema_privilege(r.is, n.oid, 'create')
  where n.nspname = any ($1)
  group by n.nspname
 union all
 select 'database ' || quote_ident(d.datname),
-       'roles that may create schemas in it: ' || string_agg(quote_ident(r.rolname), ', ' order by r.rolname),
+       'roles that may create schemas in it: ' || string_agg(distinct quote_ident(r.rolname), ', '),
        format('REVOKE CREATE ON DATABASE %I FROM …', d.datname)
-  from pg_database d join pg_roles r on r.rolcanlogin and not r.rolsuper and has_database_privilege(r.oid, d.oid, 'create')
+  from pg_database d join may r on has_database_privilege(r.is, d.oid, 'create')
  where d.datname = current_database()
  group by d.datname`,
 	},

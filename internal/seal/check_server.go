@@ -7,8 +7,9 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// serverKinds are the findings about the settings of the server.
+// serverKinds are the findings about the settings of the server, and what runs there.
 var serverKinds = []kind{
+	extensionKind,
 	{
 		id:  "prepared-allowed",
 		why: "a prepared transaction outlives its session, and anybody with its role commits it later",
@@ -35,6 +36,27 @@ select quote_ident(s.subname), case when s.subenabled then 'it applies' else 'it
 	},
 }
 
+// extensionKind is about extensions that write in another session than the one that asks for it.
+var extensionKind = kind{
+	id: "extension",
+	why: "it writes in other sessions than the one that asks for it: these have no token, only seals stop them, " +
+		"and they may go on after the session that asked has been ended",
+	sql: `
+select quote_ident(e.extname), k.what, format('DROP EXTENSION %I; or seal what it can reach, and accept it', e.extname)
+  from pg_extension e join (values
+       ('dblink', 'it opens connections to servers, also to this one'),
+       ('postgres_fdw', 'its foreign tables are in sessions at servers, which may be this one'),
+       ('pg_background', 'it runs statements in backends of its own'),
+       ('pg_cron', 'it runs statements at times, in backends of its own'),
+       ('pg_task', 'it runs statements at times, in backends of its own'),
+       ('pgagent', 'it runs statements at times, in sessions of its own'),
+       ('pglogical', 'it applies changes of other servers'),
+       ('bdr', 'it applies changes of other servers')) k (name, what) on k.name = e.extname
+union all
+select quote_ident(l.lanname), 'a language whose functions may open connections and write files', format('DROP LANGUAGE %I; or look at each function, and accept it', l.lanname)
+  from pg_language l where not l.lanpltrusted and l.lanname not in ('internal', 'c')`,
+}
+
 // network is the kind of findings about pg_hba.conf. It is no entry of serverKinds because not every
 // role may read it.
 var (
@@ -48,7 +70,9 @@ select h.object, format('pg_hba.conf lets roles %s in from there, line %s', stri
   from (select *, case when type = 'local' then 'local' else coalesce(address || coalesce('/' || netmask, ''), 'all') end as object
           from pg_hba_file_rules) h
  where h.error is null and h.auth_method <> 'reject'
-   and h.database && array['all', 'sameuser', 'samerole', 'samegroup', current_database()::text]
+   and exists (select from unnest(h.database) d (name)
+                where d.name in ('all', 'sameuser', 'samerole', 'samegroup', current_database())
+                   or d.name like '/%' and current_database() ~ substr(d.name, 2)) -- from Postgres 16 on
  group by h.object`,
 	}
 	networkHidden = Finding{

@@ -84,12 +84,12 @@ select format('%I.%I', n.nspname, c.relname), 'a foreign table cannot be sealed'
 	{
 		id:  "sequence",
 		why: "sequences have no triggers: nextval and setval take effect at once, and are not rolled back",
-		sql: `
+		sql: may + `
 select * from (
     select format('%I.%I', n.nspname, c.relname),
            'roles that may move it without a token: ' || (
-               select string_agg(quote_ident(r.rolname), ', ' order by r.rolname) from pg_roles r
-                where r.rolcanlogin and not r.rolsuper and has_sequence_privilege(r.oid, c.oid, 'usage, update')),
+               select string_agg(distinct quote_ident(r.rolname), ', ') from may r
+                where has_sequence_privilege(r.is, c.oid, 'usage, update')),
            format('accept it if gaps do no harm; setval needs UPDATE: REVOKE UPDATE ON SEQUENCE %I.%I FROM …', n.nspname, c.relname)
       from pg_class c join pg_namespace n on n.oid = c.relnamespace
      where n.nspname = any ($1) and c.relkind = 'S') s (object, what, advice)
@@ -99,7 +99,7 @@ select * from (
 		id:  "large-objects",
 		why: "large objects have no triggers: their owners, and roles with UPDATE on them, write without a token",
 		sql: `
-select 'pg_largeobject', format('the database has %s large objects', count(*)), 'keep such data in a sealed table'
+select 'pg_largeobject', format('large objects in the database: %s', count(*)), 'keep such data in a sealed table'
   from pg_largeobject_metadata having count(*) > 0`,
 	},
 }

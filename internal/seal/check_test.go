@@ -56,6 +56,34 @@ var holes = []struct{ open, finding, closed string }{
 	{"select lo_create(4711)", "large-objects:pg_largeobject", "select lo_unlink(4711)"},
 	{"create role seal_boss superuser login", "superuser:seal_boss", "drop role seal_boss"},
 	{
+		"create role seal_heir login noinherit; grant postgres to seal_heir",
+		"superuser:seal_heir", "drop role seal_heir",
+	},
+	{
+		"create role seal_sets login noinherit; grant pg_write_all_data to seal_sets",
+		"mark-writer:seal_sets", "drop role seal_sets",
+	},
+	{
+		"create role seal_guards; create role seal_guest login noinherit; grant seal_guards to seal_guest; " +
+			"grant execute on all functions in schema ringfence to seal_guards",
+		"guard-role:seal_guest", "drop owned by seal_guards; drop role seal_guest, seal_guards",
+	},
+	{
+		"create role seal_builders; create role seal_guest login noinherit; grant seal_builders to seal_guest; " +
+			"grant create on schema public to seal_builders",
+		"ddl:schema public", "drop owned by seal_builders; drop role seal_guest, seal_builders",
+	},
+	{
+		"create role seal_counters; create role seal_guest login noinherit; grant seal_counters to seal_guest; " +
+			"create sequence number; grant update on sequence number to seal_counters",
+		"sequence:public.number", "drop sequence number; drop role seal_guest, seal_counters",
+	},
+	{"create extension dblink", "extension:dblink", "drop extension dblink"},
+	{
+		"create language seal_untrusted handler plpgsql_call_handler",
+		"extension:seal_untrusted", "drop language seal_untrusted",
+	},
+	{
 		"create role seal_files login; grant pg_write_server_files to seal_files",
 		"server-access:seal_files", "drop role seal_files",
 	},
@@ -120,6 +148,19 @@ func TestCheckFindsEveryHole(t *testing.T) {
 			t.Errorf("%s is not in %q", want, clean)
 		}
 	}
+}
+
+// Before Postgres 16 such a role can grant itself whatever no superuser has.
+func TestCheckFindsRolesThatMakeRoles(t *testing.T) {
+	r := newRealm(t)
+	r.sql("create role seal_maker login createrole")
+	defer r.sql("drop role seal_maker")
+	c := r.connect("postgres")
+	var version int
+	if err := c.QueryRow(t.Context(), "select current_setting('server_version_num')::integer").Scan(&version); err != nil {
+		t.Fatal(err)
+	}
+	r.finds("role-maker:seal_maker", version < 160000)
 }
 
 func TestCheckTakesTheSchemasThatAreNamed(t *testing.T) {
