@@ -64,11 +64,22 @@ func NotInstalled(detail string, cause error) *fence.Refusal {
 	}
 }
 
+// OtherVersion refuses a store whose schema this program does not know.
+func OtherVersion(version, needed int) *fence.Refusal {
+	r := NotInstalled(fmt.Sprintf("the database has schema version %d, this program needs %d",
+		version, needed), nil)
+	r.Message = "ringfence is installed in this store in another version"
+	if version > needed {
+		r.Hint = "this program is older than the schema: run the newer one"
+	}
+	return r
+}
+
 // NotInstalledIn is NotInstalled for one of the databases of a server.
 func NotInstalledIn(database string, r *fence.Refusal) *fence.Refusal {
 	named := *r
-	named.Message = fmt.Sprintf("ringfence is not installed in database %q", database)
-	named.Hint = "an operator runs: guard install --databases " + argument(database)
+	named.Message = strings.Replace(r.Message, "this store", fmt.Sprintf("database %q", database), 1)
+	named.Hint = strings.Replace(r.Hint, "guard install", "guard install --databases "+argument(database), 1)
 	return &named
 }
 

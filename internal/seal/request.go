@@ -2,13 +2,13 @@ package seal
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/internal/marks/postgres"
+	"github.com/ringfence/ringfence/internal/refusal"
 )
 
 // Request says which tables to seal or to unseal.
@@ -17,10 +17,6 @@ type Request struct {
 	Tables   []string       // as in SQL: entry, shop.entry, "Entry"; in public if no schema is named
 	Schemas  []string       // every table in them
 }
-
-// ErrNotInstalled means that the database has no schema ringfence of this program's version.
-var ErrNotInstalled = errors.New("the database has no schema ringfence of this program's version: " +
-	"run guard install first")
 
 // looking runs f in a transaction that changes nothing. In it, names without a schema mean only
 // built-in functions and tables.
@@ -36,22 +32,22 @@ func looking(ctx context.Context, c *pgx.Conn, f func(tx pgx.Tx) error) error {
 	return f(tx)
 }
 
-// installed returns ErrNotInstalled unless the schema has the version of this program.
+// installed returns fence.ErrNotInstalled unless the schema has the version of this program.
 func installed(ctx context.Context, tx pgx.Tx) error {
 	var there bool
 	err := tx.QueryRow(ctx, `select to_regclass('ringfence.installation') is not null`).Scan(&there)
 	if err != nil {
 		return err
 	}
-	version := 0
-	if there {
-		err = tx.QueryRow(ctx, `select coalesce(ringfence.version(), 0)`).Scan(&version)
+	if !there {
+		return refusal.NotInstalled("the database has no schema ringfence", nil)
 	}
-	if err != nil {
+	var version int
+	if err := tx.QueryRow(ctx, `select ringfence.version()`).Scan(&version); err != nil {
 		return fmt.Errorf("read the version of the schema ringfence: %w", err)
 	}
 	if version != postgres.Version {
-		return ErrNotInstalled
+		return refusal.OtherVersion(version, postgres.Version)
 	}
 	return nil
 }

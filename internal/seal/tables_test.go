@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/internal/marks/postgres"
 )
 
@@ -117,8 +118,17 @@ func TestProtectNamesWhatItCannotSeal(t *testing.T) {
 	}
 	r.sql("update ringfence.installation set version = 1")
 	if _, err := Protect(t.Context(), c, Request{Resource: "orders",
-		Tables: []string{"entry"}}); !errors.Is(err, ErrNotInstalled) {
-		t.Errorf("another version: %v", err)
+		Tables: []string{"entry"}}); !errors.Is(err, fence.ErrNotInstalled) || !strings.Contains(err.Error(), "guard install") {
+		t.Errorf("an older version: %v", err)
+	}
+	r.sql("update ringfence.installation set version = 99")
+	if _, err := Check(t.Context(), c, guardRole); !errors.Is(err, fence.ErrNotInstalled) ||
+		!strings.Contains(err.Error(), "version 99") || !strings.Contains(err.Error(), "older than the schema") {
+		t.Errorf("a newer version: %v", err)
+	}
+	r.sql("drop schema ringfence cascade")
+	if _, err := Check(t.Context(), c, guardRole); !errors.Is(err, fence.ErrNotInstalled) {
+		t.Errorf("no schema: %v", err)
 	}
 }
 

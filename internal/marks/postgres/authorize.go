@@ -2,7 +2,6 @@ package postgres
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/jackc/pgx/v5"
 
@@ -30,8 +29,7 @@ func OpenAuthorizer(ctx context.Context, url string) (*Authorizer, error) {
 	}
 	if version != Version {
 		a.Close()
-		return nil, refusal.NotInstalled(fmt.Sprintf(
-			"the database has schema version %d, this program needs %d", version, Version), nil)
+		return nil, refusal.OtherVersion(version, Version)
 	}
 	return a, nil
 }

@@ -8,9 +8,12 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/ringfence/ringfence/internal/backoff"
 )
 
 // Version is the version of the schema that this program needs. A change of tables needs a new
@@ -102,10 +105,27 @@ func Install(ctx context.Context, url, guard string, leaders ...string) error {
 	if err := newerInstalled(ctx, conn); err != nil {
 		return err
 	}
-	if _, err := conn.PgConn().Exec(ctx, text).ReadAll(); err != nil {
+	if err := runInstall(ctx, conn, text); err != nil {
 		return fmt.Errorf("install: nothing was changed: %w%s", err, installHint(err, guard))
 	}
 	return nil
+}
+
+// installTries is how often an installation is begun. Sessions that lock tables of the schema in
+// another order can make the server end it, and it changes nothing until it commits.
+const installTries = 5
+
+func runInstall(ctx context.Context, conn *pgx.Conn, text string) error {
+	for n := 1; ; n++ {
+		_, err := conn.PgConn().Exec(ctx, text).ReadAll()
+		if pg, ok := errors.AsType[*pgconn.PgError](err); !ok || pg.Code != "40P01" || n == installTries {
+			return err
+		}
+		if _, err := conn.Exec(ctx, "rollback"); err != nil {
+			return err
+		}
+		backoff.Pause(ctx, backoff.After(n, backoff.Least, time.Second))
+	}
 }
 
 // Connect opens a connection for one command of an operator.
@@ -148,6 +168,8 @@ func installHint(err error, guard string) string {
 	case "42704": // undefined_object: the role
 		return fmt.Sprintf(" (create the roles first, such as CREATE ROLE %s LOGIN PASSWORD '…')",
 			identifier(guard))
+	case "40P01", "55P03": // deadlock_detected, lock_not_available
+		return " (sessions hold locks on the schema ringfence: try again; pg_locks says which)"
 	case "42501": // insufficient_privilege
 		return " (the installing role has to own the database and be able to grant " +
 			"pg_signal_backend and pg_read_all_stats; " +

@@ -140,7 +140,7 @@ func TestProbeSaysWhatIsMissing(t *testing.T) {
 			d := installed(t)
 			d.sql(t, "update ringfence.installation set version = 99")
 			return d
-		}, fence.ErrNotInstalled, "version 99"},
+		}, fence.ErrNotInstalled, "older than the schema"},
 		"no execute": {func(t *testing.T) database {
 			d := installed(t)
 			d.sql(t, "revoke execute on all functions in schema ringfence from "+guardRole)

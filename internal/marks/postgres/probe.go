@@ -57,8 +57,7 @@ func probe(ctx context.Context, c *pgx.Conn, o Options) error {
 		return explain(err)
 	}
 	if version != Version {
-		return refusal.NotInstalled(fmt.Sprintf(
-			"the database has schema version %d, this program needs %d", version, Version), nil)
+		return refusal.OtherVersion(version, Version)
 	}
 	if !sees || !signals {
 		return refusal.Setup(
