@@ -89,6 +89,7 @@ func assign(
 	}
 	a.watch()
 	a.group.Go(a.loop)
+	a.group.Go(a.keepSweeping)
 	return a.group.Wait()
 }
 
@@ -130,8 +131,6 @@ func (a *assigner) update(change func()) {
 
 // loop does what there is to do, and waits for more.
 func (a *assigner) loop() error {
-	sweep := time.NewTicker(sweepEvery)
-	defer sweep.Stop()
 	for failures := 0; ; {
 		next, err := a.round()
 		switch {
@@ -150,14 +149,9 @@ func (a *assigner) loop() error {
 		select {
 		case <-a.wake:
 		case <-timer.C:
-		case <-sweep.C:
-			err = a.sweep()
 		case <-a.ctx.Done():
 		}
 		timer.Stop()
-		if err != nil && !again(err) {
-			return err
-		}
 	}
 }
 

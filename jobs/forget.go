@@ -1,18 +1,26 @@
 package jobs
 
-import "github.com/ringfence/ringfence/fence"
+import (
+	"slices"
 
-// forgetElection deletes what is left of the election for a job that has ended, if its resource is its
-// own. It returns false if that has to be tried again, so the job is forgotten afterwards.
-func (a *assigner) forgetElection(r record) bool {
+	"github.com/ringfence/ringfence/fence"
+)
+
+// forgetElections deletes what is left of the elections for finished jobs with resources of their own,
+// before the jobs are forgotten.
+func (a *assigner) forgetElections(ids []ID) error {
 	f, forgets := a.q.at.(fence.Forgetter)
-	if !forgets || r.Resource != ownResource(r.ID) {
-		return true
+	if !forgets {
+		return nil
 	}
-	if err := f.Forget(a.ctx, r.Resource); err != nil {
-		a.log.Warn("the election of a finished job cannot be deleted; trying again later",
-			"job", string(r.ID), "error", err)
-		return false
+	for some := range slices.Chunk(ids, chunk) {
+		var all []fence.Resource
+		for _, id := range some {
+			all = append(all, ownResource(id))
+		}
+		if err := f.Forget(a.ctx, all...); err != nil {
+			return err
+		}
 	}
-	return true
+	return nil
 }

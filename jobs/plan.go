@@ -148,7 +148,8 @@ func (a *assigner) place(p *plan, r record) []documents.Write {
 	a.mu.Unlock()
 	_, again := p.chosen[r.ID] // after a conflict
 	now := a.q.now()
-	if r.State != Waiting || r.Due.After(now) {
+	// The entry, by which the job was chosen, has the time in milliseconds.
+	if r.State != Waiting || r.Due.Truncate(time.Millisecond).After(now) {
 		return nil
 	}
 	if !again && p.busy[r.shared()] {

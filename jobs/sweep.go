@@ -1,11 +1,29 @@
 package jobs
 
 import (
+	"context"
 	"errors"
+	"time"
 
 	"github.com/ringfence/ringfence/documents"
 	"github.com/ringfence/ringfence/fence"
 )
+
+// keepSweeping sweeps now and then, beside the assigning.
+func (a *assigner) keepSweeping() error {
+	tick := time.NewTicker(sweepEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+		case <-a.ctx.Done():
+			return context.Cause(a.ctx)
+		}
+		if err := a.sweep(); err != nil && a.ctx.Err() == nil && !again(err) {
+			return err
+		}
+	}
+}
 
 // sweep forgets what nobody needs any more.
 func (a *assigner) sweep() error {
@@ -54,8 +72,12 @@ func (a *assigner) sweepFinished() error {
 			ids = append(ids, id)
 		}
 	}
+	if err := a.forgetElections(ids); err != nil {
+		a.log.Warn("elections of finished jobs cannot be deleted; trying again later", "error", err)
+		return nil
+	}
 	return a.steps(ids, chunk, func(r record) []documents.Write {
-		if !r.State.Finished() || r.Expires.After(now) || !a.forgetElection(r) {
+		if !r.State.Finished() || r.Expires.After(now) {
 			return nil
 		}
 		return a.q.forget(r)

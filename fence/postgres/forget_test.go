@@ -15,3 +15,10 @@ func TestAnElectionWithoutCandidatesIsForgotten(t *testing.T) {
 		return d.number(t, "select count(*) from ringfence_elections.election") > 0
 	})
 }
+
+func TestSeveralElectionsAreForgotten(t *testing.T) {
+	d := fresh(t)
+	electiontest.ForgetsSeveral(t, openWith(t, d.url(), time.Minute, nil), func(r fence.Resource) bool {
+		return d.number(t, "select count(*) from ringfence_elections.election where resource = $1", string(r)) > 0
+	})
+}

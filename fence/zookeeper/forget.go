@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/go-zookeeper/zk"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/internal/ensemble"
@@ -13,10 +14,22 @@ import (
 
 var _ fence.Forgetter = (*Coordinator)(nil)
 
-// Forget implements fence.Forgetter. It deletes the election's znode, which the ensemble refuses while
-// that has children. The next enrolment makes it again. Its czxid, the token, is a transaction of the
+// forgets is how many elections are deleted at a time.
+const forgets = 8
+
+// Forget implements fence.Forgetter. It deletes the elections' znodes, which the ensemble refuses while
+// they have children. The next enrolment makes one again. Its czxid, the token, is a transaction of the
 // ensemble, so it is higher than all before.
-func (c *Coordinator) Forget(ctx context.Context, r fence.Resource) error {
+func (c *Coordinator) Forget(ctx context.Context, rs ...fence.Resource) error {
+	var all errgroup.Group
+	all.SetLimit(forgets)
+	for _, r := range rs {
+		all.Go(func() error { return c.forget(ctx, r) })
+	}
+	return all.Wait()
+}
+
+func (c *Coordinator) forget(ctx context.Context, r fence.Resource) error {
 	if _, err := fence.ParseResource(string(r)); err != nil {
 		return err
 	}

@@ -19,3 +19,13 @@ func TestAnElectionWithoutCandidatesIsForgotten(t *testing.T) {
 		return there || err != nil
 	})
 }
+
+func TestSeveralElectionsAreForgotten(t *testing.T) {
+	ensemble := serverstest.SharedZooKeeper(t).Addr()
+	admin, root := ensembletest.Connect(t, ensemble), ensembletest.FreshRoot()
+	c := openFor(t, "zk://"+ensemble+root, time.Minute)
+	electiontest.ForgetsSeveral(t, c, func(r fence.Resource) bool {
+		there, _, err := admin.Exists(root + "/elections/" + string(r))
+		return there || err != nil
+	})
+}

@@ -76,3 +76,27 @@ func forgetMeanwhile(
 	stop()
 	forgetting.Wait()
 }
+
+// ForgetsSeveral checks that of several elections those without candidates are forgotten.
+func ForgetsSeveral(t *testing.T, c fence.Coordinator, left func(fence.Resource) bool) {
+	t.Helper()
+	terms := map[fence.Resource]*fence.Term{}
+	all := []fence.Resource{"unheard_of", "orders", "stock", "carts"}
+	for _, r := range all[1:] {
+		terms[r] = Win(t, c, r, "first")
+	}
+	for _, r := range []fence.Resource{"orders", "carts"} {
+		if err := terms[r].Resign(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	Eventually(t, "two of them are forgotten", func() bool {
+		if err := c.(fence.Forgetter).Forget(t.Context(), all...); err != nil {
+			t.Fatal(err)
+		}
+		return !left("orders") && !left("carts")
+	})
+	if !left("stock") || terms["stock"].State() == fence.Lost {
+		t.Error("the election of a leader was forgotten")
+	}
+}

@@ -46,6 +46,21 @@ func TestManyRandomHistories(t *testing.T) {
 	}
 }
 
+// Names of entries have the time in milliseconds, statuses have it more exactly. In a bubble, timers are
+// exact, too.
+func TestAJobStartsWhenItIsDue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStage(t, new(flaw).on())
+		s.works(jobs.Worker{Handlers: kinds(echo)})
+		s.ends(s.submit(jobs.Spec{}), jobs.Done)
+		due := time.Now().Add(100*time.Millisecond + 300*time.Microsecond)
+		end := s.ends(s.submit(jobs.Spec{NotBefore: due}), jobs.Done)
+		if late := end.Started.Sub(due); late > time.Millisecond || late < -time.Millisecond {
+			t.Errorf("it was due at %v and has started at %v", due, end.Started)
+		}
+	})
+}
+
 // A worker to which no store answers keeps no job for itself.
 func TestAJobThatCannotBeginGoesToAnother(t *testing.T) {
 	for name, broken := range map[string]brokenStore{

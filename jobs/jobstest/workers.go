@@ -36,7 +36,12 @@ func stoppingLeavesNothing(s *stage) {
 		s.Fatal(err)
 	}
 	s.works(jobs.Worker{Handlers: kinds(echo)})
-	s.eventually("it is forgotten", func() bool { return s.documents("draining") == 0 })
+	second := s.works(jobs.Worker{Handlers: kinds(echo)})
+	s.eventually("two may have jobs", func() bool { return s.documents("workers") == 2 })
+	second.stop()
+	s.eventually("those that have stopped are forgotten", func() bool {
+		return s.documents("draining") == 0 && s.documents("workers") == 1
+	})
 }
 
 func stoppingHasGrace(s *stage) {
