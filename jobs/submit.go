@@ -36,23 +36,23 @@ func (q *Queue) SubmitAll(ctx context.Context, specs []Spec) ([]ID, error) {
 			return nil, fmt.Errorf("job %d: %w", i+1, err)
 		}
 	}
-	all := make([]ID, 0, len(specs))
-	for some := range slices.Chunk(specs, submitTogether) {
-		ids := make([]ID, len(some))
-		for i := range ids {
-			ids[i] = newID(q.now())
-		}
-		slices.Sort(ids)
-		ids, err := q.submitSome(ctx, ids, some)
-		all = append(all, ids...)
+	ids := make([]ID, len(specs))
+	for i := range ids {
+		ids[i] = newID(q.now())
+	}
+	slices.Sort(ids)
+	for from := 0; from < len(ids); from += submitTogether {
+		to := min(from+submitTogether, len(ids))
+		done, err := q.submitSome(ctx, ids[from:to], specs[from:to])
 		if err != nil {
-			return all, err
+			return ids[:from+len(done)], err
 		}
 	}
-	return all, nil
+	return ids, nil
 }
 
-// submitSome hands jobs in with one change, or one after the other if that does not work: one of them
+// submitSome hands jobs in under these IDs, which it replaces by those of jobs that have their unique
+// keys. It does so with one change, or one after the other if that does not work: one of them
 // has a unique key that is taken, an answer was lost, or together they are too large.
 func (q *Queue) submitSome(ctx context.Context, ids []ID, specs []Spec) ([]ID, error) {
 	var writes []documents.Write

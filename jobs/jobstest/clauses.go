@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -29,6 +30,7 @@ var clauses = []clause{
 	{"two jobs with one resource never run at once", oneResourceAtATime},
 	{"a job whose resource is taken takes no room", takenResource},
 	{"a job whose resource is taken takes no room when another one assigns", takenResourceOfAPredecessor},
+	{"jobs with one resource are assigned one after the other", sharedOneByOne},
 	{"several jobs are handed in at once", submitAll},
 	{"a unique job is handed in once", uniqueIsOnce},
 	{"a failed job is tried again", failedIsTriedAgain},
@@ -272,6 +274,28 @@ func takenResourceOfAPredecessor(s *stage) {
 	s.othersPass(g, r, long)
 }
 
+// sharedOneByOne has several jobs with one resource wait when a worker comes.
+func sharedOneByOne(s *stage) {
+	r := fence.Resource(s.name + "_r")
+	var ids []jobs.ID
+	for range 3 {
+		ids = append(ids, s.submit(jobs.Spec{Kind: "long", Resource: r}))
+	}
+	g := s.gate()
+	s.works(jobs.Worker{Capacity: 8, Handlers: map[string]jobs.Handler{"job": echo, "long": g.handler}})
+	first := g.next().ID
+	s.ends(s.submit(jobs.Spec{}), jobs.Done)
+	for _, id := range ids {
+		if now, err := s.queue.Get(s.ctx, id); err != nil || id != first && now.Attempt != 0 {
+			s.Errorf("its resource is taken: %+v, %v", now, err)
+		}
+	}
+	close(g.leave)
+	for _, id := range ids {
+		s.ends(id, jobs.Done)
+	}
+}
+
 func submitAll(s *stage) {
 	const many = 60
 	specs := make([]jobs.Spec, many)
@@ -285,6 +309,16 @@ func submitAll(s *stage) {
 	}
 	if ids[20] != ids[10] || ids[50] != ids[10] {
 		s.Errorf("%s, %s and %s have one key", ids[10], ids[20], ids[50])
+	}
+	waiting, err := s.docs.Names(s.ctx, "jobs/"+s.name+"/waiting")
+	if err != nil {
+		s.Fatal(err)
+	}
+	want := slices.Delete(slices.Delete(slices.Clone(ids), 50, 51), 20, 21)
+	if !slices.EqualFunc(waiting, want, func(entry string, id jobs.ID) bool {
+		return strings.HasSuffix(entry, "."+string(id))
+	}) {
+		s.Errorf("%d jobs wait in another order than %d were handed in", len(waiting), len(want))
 	}
 	s.works(jobs.Worker{Handlers: kinds(echo)})
 	for i, id := range ids {
