@@ -97,15 +97,28 @@ func (p program) concludeControls(all []caught, file string) (int, error) {
 	return code, updateTable(file, all)
 }
 
-// updateTable writes what was caught, and when, into the file.
+// updateTable writes what was caught, and when, into the file. Rows of controls that were not run stay.
 func updateTable(file string, all []caught) error {
+	old, err := between(file, "controls")
+	if err != nil {
+		return err
+	}
+	rows := map[string]string{}
+	for row := range strings.Lines(old) {
+		if cells := strings.Split(row, "|"); len(cells) > 2 {
+			rows[strings.Trim(cells[2], " `")] = row
+		}
+	}
+	today := time.Now().UTC().Format(time.DateOnly)
+	for _, c := range all {
+		rows[string(c.Name)] = fmt.Sprintf("| %s | `%s` | %s | %s | %s |\n",
+			c.Bug, c.Name, c.Scenario, strings.Join(c.by, ", "), today)
+	}
 	var b strings.Builder
 	b.WriteString("| bug seeded | `--control` | on | caught by | last caught |\n")
 	b.WriteString("|---|---|---|---|---|\n")
-	today := time.Now().UTC().Format(time.DateOnly)
-	for _, c := range all {
-		fmt.Fprintf(&b, "| %s | `%s` | %s | %s | %s |\n",
-			c.Bug, c.Name, c.Scenario, strings.Join(c.by, ", "), today)
+	for _, c := range lab.Controls {
+		b.WriteString(rows[string(c.Name)])
 	}
 	return replace(file, "controls", b.String())
 }

@@ -141,7 +141,7 @@ func TestAControlIsCaughtOnlyByWhatShouldCatchIt(t *testing.T) {
 
 func TestTheTableIsReplacedBetweenItsMarks(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "README.md")
-	before := "before\n<!-- controls -->\nold\n<!-- /controls -->\nafter\n"
+	before := "before\n<!-- controls -->\nold\n| a bug | `memory-mark` | kept |\n<!-- /controls -->\nafter\n"
 	if err := os.WriteFile(file, []byte(before), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -153,7 +153,8 @@ func TestTheTableIsReplacedBetweenItsMarks(t *testing.T) {
 	got := string(text)
 	if !strings.HasPrefix(got, "before\n") ||
 		!strings.HasSuffix(got, "<!-- /controls -->\nafter\n") ||
-		strings.Contains(got, "old") || !strings.Contains(got, "`observe-only`") {
+		strings.Contains(got, "old") || !strings.Contains(got, "`observe-only`") ||
+		!strings.Contains(got, "\n| a bug | `memory-mark` | kept |\n") {
 		t.Errorf("%s", got)
 	}
 	if err := updateTable("main.go", nil); err == nil {
