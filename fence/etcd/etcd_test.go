@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"google.golang.org/grpc"
 
@@ -85,6 +86,32 @@ func TestAProcessThatLeadsManyElectionsHasOneLease(t *testing.T) {
 		if leader.Token != terms[i].Token() {
 			t.Errorf("%s: %s leads, not %s", resources[i], leader.Token, terms[i].Token())
 		}
+	}
+}
+
+// etcd says that a lease in its last second has 0 s left; one of 1 s is never told anything else.
+func TestADepositionDoesNotEndALeaseInItsLastSecond(t *testing.T) {
+	url := "etcd://" + serverstest.SharedEtcd(t).Addr() + freshPrefix()
+	c := openWith(t, url, 10*time.Second, func(cfg *clientv3.Config) {
+		cfg.DialOptions = append(cfg.DialOptions, grpc.WithChainUnaryInterceptor(func(
+			ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, o ...grpc.CallOption,
+		) error {
+			err := invoke(ctx, method, req, reply, cc, o...)
+			if lease, ok := reply.(*etcdserverpb.LeaseTimeToLiveResponse); ok && lease.TTL > 0 {
+				lease.TTL = 0
+			}
+			return err
+		}))
+	})
+	admin := clustertest.Connect(t, serverstest.SharedEtcd(t).Addr())
+	kept, gone := electiontest.Win(t, c, "stock", "a"), electiontest.Win(t, c, "orders", "a")
+	deleteCandidate(t, admin, c.client.Election("orders"), gone.Token())
+	electiontest.Eventually(t, "the deposed one knows", func() bool { return gone.State() == fence.Lost })
+	if why := context.Cause(gone.Context()); !errors.Is(why, fence.ErrDeposed) {
+		t.Errorf("it was deposed: %v", why)
+	}
+	if kept.State() == fence.Lost {
+		t.Errorf("the other term of the session: %v", context.Cause(kept.Context()))
 	}
 }
 

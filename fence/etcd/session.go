@@ -80,10 +80,12 @@ func (s *session) over(err error) error {
 	return err
 }
 
-// whyGone says why a key of the session is gone: it was deleted, or the lease has ended.
+// whyGone says why a key of the session is gone: it was deleted, or the lease has ended. etcd rounds the
+// time that is left down to seconds, so 0 is a lease in its last second, as one of 1 s always is. One that
+// has ended has -1.
 func (s *session) whyGone(ctx context.Context) error {
 	lease, err := s.c.client.TimeToLive(ctx, s.lease)
-	if err == nil && lease.TTL <= 0 || errors.Is(err, rpctypes.ErrLeaseNotFound) {
+	if err == nil && lease.TTL < 0 || errors.Is(err, rpctypes.ErrLeaseNotFound) {
 		s.End(errLeaseOver)
 	}
 	return cmp.Or(s.Ended(), fence.ErrDeposed)
