@@ -21,6 +21,8 @@ import (
 const (
 	JobGroup = "lab"
 	JobKind  = "settle"
+	// JobCapacity is how many jobs a worker runs at once.
+	JobCapacity = 4
 	// Assigner is the election of the worker that assigns jobs.
 	Assigner fence.Resource = "jobs_" + JobGroup
 )

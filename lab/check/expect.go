@@ -13,6 +13,7 @@ func (r *run) expected(f *findings, figures *Figures) {
 	r.stepDown(f)
 	r.refusals(f)
 	r.spread(f)
+	r.fewTakenBack(f, figures)
 	figures.Kills = r.kills()
 	if figures.Kills < r.expect.Kills {
 		f.doubt("%d processes were killed; the scenario wants %d", figures.Kills, r.expect.Kills)

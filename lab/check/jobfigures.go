@@ -65,6 +65,14 @@ func (r *run) jobsCovered(f *findings, figures *Figures) {
 	}
 }
 
+// fewTakenBack: jobs are not taken back more often than the faults explain.
+func (r *run) fewTakenBack(f *findings, figures *Figures) {
+	if most := r.expect.MostTakenBack; most > 0 && figures.Jobs != nil && figures.Jobs.TakenBack > most {
+		f.atRun("expect", 0, "", "jobs were taken back %d times; the scenario allows %d", figures.Jobs.TakenBack,
+			most)
+	}
+}
+
 // spread: each worker gets its share of the assignments.
 func (r *run) spread(f *findings) {
 	if r.expect.Spread == 0 || !r.aboutJobs() {

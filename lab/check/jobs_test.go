@@ -230,6 +230,20 @@ func TestAnUnevenSpread(t *testing.T) {
 	wantInvariants(t, judge(t, b.finish()), "expect")
 }
 
+func TestJobsAreNotTakenBackMoreOftenThanAllowed(t *testing.T) {
+	again := func(most int) []history.Event {
+		return handedOver(func(b *jobRuns) {
+			b.header.Expect.MostTakenBack = most
+			b.moves("worker-2", "a", 2, history.JobWaiting)
+			b.runs("worker-3", "a", 3, 30)
+			b.moves("worker-3", "a", 3, history.JobDone)
+			b.left("a", history.JobDone, 3)
+		})
+	}
+	wantVerdict(t, judge(t, again(2)), check.Valid)
+	wantInvariants(t, judge(t, again(1)), "expect")
+}
+
 func TestAWorkerThatIsKilledBeforeItReportsItsTerm(t *testing.T) {
 	refused := func(text string) []history.Event {
 		b := newJobRuns()

@@ -174,6 +174,8 @@ type Expect struct {
 	//
 	// MostChanges bounds the changes of leadership before the final phase; -1 allows none.
 	MostChanges int `json:"most_changes,omitempty"`
+	// MostTakenBack bounds how often a job is taken back: sessions end only where faults end them.
+	MostTakenBack int `json:"most_taken_back,omitempty"`
 	// Recover bounds the time from the end of the last fault to the next acknowledged write (I6).
 	Recover Duration `json:"recover,omitempty"`
 	// StepDown bounds the time from the beginning of a fault until its leader has lost its term.

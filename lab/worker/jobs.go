@@ -14,9 +14,6 @@ import (
 	"github.com/ringfence/ringfence/lab/history"
 )
 
-// jobCapacity is how many jobs a worker runs at once.
-const jobCapacity = 4
-
 // jobWorker is this process as a worker of the lab's jobs.
 type jobWorker struct {
 	w    *worker
@@ -57,7 +54,7 @@ func (w *worker) jobs(ctx context.Context, at documents.Coordinator) error {
 	}
 	return jobs.Worker{
 		Queue: queue, Handlers: map[string]jobs.Handler{lab.JobKind: b.handle},
-		Name: w.c.Name, Capacity: jobCapacity, Stores: stores, Strategy: strategy,
+		Name: w.c.Name, Capacity: lab.JobCapacity, Stores: stores, Strategy: strategy,
 		Log: slog.New(slog.NewTextHandler(os.Stderr, nil)),
 	}.Run(ctx)
 }
