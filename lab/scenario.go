@@ -133,7 +133,7 @@ type Workload struct {
 	Health time.Duration `json:"health,omitempty"`
 
 	Rounds int64 `json:"rounds,omitempty"` // Tasks: of two steps each
-	// Failpoints maps a worker to one of worker.Places and a step, such as "after effect:3".
+	// Failpoints maps a worker to one of worker.Places or JobPlaces and a number, such as "after effect:3".
 	Failpoints map[string]string `json:"failpoints,omitempty"`
 	Flaw       string            `json:"flaw,omitempty"`       // a control: see package flaw
 	Child      string            `json:"child,omitempty"`      // Commands: "ignore-term", "fork"

@@ -35,7 +35,7 @@ type Config struct {
 	Health   time.Duration `env:"LAB_HEALTH"`
 	Rounds   int64         `env:"LAB_ROUNDS"`
 	Strategy string        `env:"LAB_STRATEGY"` // Jobs: how this worker assigns
-	// Failpoint is one of Places and a step: "after effect:3". A restarted worker has none.
+	// Failpoint is one of Places or JobPlaces, and a step or a change: "after effect:3". A restarted worker has none.
 	Failpoint  string        `env:"LAB_FAILPOINT"`
 	Flaw       flaw.Name     `env:"LAB_FLAW"`
 	Child      string        `env:"LAB_CHILD"`
@@ -49,10 +49,11 @@ type Config struct {
 }
 
 // Places are where in a step a failpoint can end the process, as kill -9 would (exit code 137).
-// A job's place is before or after a change of documents that assigns jobs, or takes jobs back of a
-// worker that is gone. It counts such changes.
-var Places = []string{
-	"before effect", "after effect", "before publish", "after publish",
+var Places = []string{"before effect", "after effect", "before publish", "after publish"}
+
+// JobPlaces are the places of the worker that assigns jobs: before or after a change of documents that
+// assigns some, or takes some back of a worker that is gone. A failpoint names the number of that change.
+var JobPlaces = []string{
 	"before " + assigning, "after " + assigning, "before " + takingBack, "after " + takingBack,
 }
 
@@ -119,9 +120,10 @@ func (c Config) failpoint() (place string, step int, err error) {
 	}
 	place, number, _ := strings.Cut(c.Failpoint, ":")
 	step, err = strconv.Atoi(number)
-	if err != nil || step < 1 || !slices.Contains(Places, place) {
+	all := append(slices.Clone(Places), JobPlaces...)
+	if err != nil || step < 1 || !slices.Contains(all, place) {
 		return "", 0, fmt.Errorf("%q is not of the form \"after effect:3\", with one of %q",
-			c.Failpoint, Places)
+			c.Failpoint, all)
 	}
 	return place, step, nil
 }
