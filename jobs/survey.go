@@ -5,6 +5,7 @@ import (
 	"context"
 	"path"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/ringfence/ringfence/documents"
@@ -119,7 +120,7 @@ func (s *Survey) waiting(ctx context.Context) (first []Status, count int, err er
 	}
 	var ids []ID
 	for _, name := range names[:min(len(names), s.most)] {
-		if id, _, ok := parseEntry(name); ok {
+		if id, err := idIn(name); err == nil {
 			ids = append(ids, id)
 		}
 	}
@@ -185,7 +186,7 @@ func (s *Survey) remember(ctx context.Context, names []string) error {
 	unknown := map[ID]string{}
 	var ids []ID
 	for _, name := range names {
-		if id, _, ok := parseEntry(name); ok && s.ended[name].id == "" {
+		if id, err := idIn(name); err == nil && s.ended[name].id == "" {
 			unknown[id] = name
 			ids = append(ids, id)
 		}
@@ -198,6 +199,9 @@ func (s *Survey) remember(ctx context.Context, names []string) error {
 	}
 	return err
 }
+
+// idIn returns the job at the end of the name of an entry.
+func idIn(name string) (ID, error) { return ParseID(name[strings.LastIndexByte(name, '.')+1:]) }
 
 // statuses reads the statuses of jobs that are still in such a state, in their order.
 func (s *Survey) statuses(ctx context.Context, ids []ID, in func(State) bool) ([]Status, error) {

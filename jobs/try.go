@@ -24,6 +24,7 @@ var errNotMine = errors.New("the job is not this worker's")
 // run runs the job until it has ended, or is another's.
 func (t *try) run() {
 	defer t.cancel(nil)
+	defer t.sayIfLost()
 	select {
 	case t.s.slots <- struct{}{}:
 		defer func() { <-t.s.slots }()
@@ -38,9 +39,6 @@ func (t *try) run() {
 		cancelled := func(r record) []documents.Write { return q.cancelNow(r, q.now()) }
 		for !t.settle("cancelled", cancelled) && !t.s.stops() {
 		}
-	case t.begun && !t.ended:
-		t.s.Log.Warn("a job is not this worker's any more; it publishes nothing more of it",
-			"job", string(t.id), "attempt", t.attempt)
 	}
 }
 
@@ -173,14 +171,6 @@ func (t *try) call(ctx context.Context, run *Run) (o outcome, why error) {
 		o.err = late(o.err, time.Since(began))
 	}
 	return o, why
-}
-
-// late is the error of a try that has run into its timeout.
-func late(err error, after time.Duration) error {
-	if err == ErrTimeout { // the handler says no more
-		return fmt.Errorf("%w: %s", ErrTimeout, after.Round(time.Millisecond))
-	}
-	return fmt.Errorf("%w (%s): %w", ErrTimeout, after.Round(time.Millisecond), err)
 }
 
 // settle makes a step of the job without a term, if it is still this try's: no handler of this worker
