@@ -129,6 +129,9 @@ func (l *line) text(width int, elapsed time.Duration) string {
 	switch running := l.now.State == jobs.Running; {
 	case len(l.steps.Steps) > 0:
 		done, all = l.steps.Step, len(l.steps.Steps)
+		if l.now.State == jobs.Done { // the last reading of the journal was before
+			done = all
+		}
 		counted = fmt.Sprintf(" %d/%d", done, all)
 		if next := l.steps.Next(); next != "" && !l.now.State.Finished() {
 			counted += " " + cli.Printable(next)

@@ -27,6 +27,8 @@ func TestTheLineSaysHowFarAJobIs(t *testing.T) {
 			&line{now: running, steps: steps}, 99, 5 * time.Second},
 		"[##......] 1/3 book  running at w1, attempt 2, token 45  0:05": {&line{now: running, steps: steps}, 61, 5 * time.Second},
 		"1/3 book  running at w1, attempt 2, token":                     {&line{now: running, steps: steps}, 41, 5 * time.Second},
+		"[########################] 3/3  done": {
+			&line{now: jobs.Status{State: jobs.Done}, steps: steps}, 79, 5 * time.Second},
 		"[########................] 1/3  failed: bad": {
 			&line{now: jobs.Status{State: jobs.Failed, Error: "bad\nand long"}, steps: steps}, 79, 5 * time.Second},
 	} {

@@ -59,6 +59,7 @@ func (t taskJobs) handle(ctx context.Context, r *jobs.Run) (any, error) {
 		return nil, jobs.Permanent(fmt.Errorf("the resource of the task %s is %s, and that of the job is %s",
 			task.Name, task.Resource, own))
 	}
+	task.Log = task.Log.With("job", string(r.ID), "task", string(task.Name))
 	var stdout, stderr tail
 	_, err = task.RunIn(ctx, r.Term, t.reaper, &stdout, &stderr)
 	result := Result{Stdout: stdout.String(), Stderr: stderr.String()}
