@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/backoff"
 	"github.com/ringfence/ringfence/internal/cli"
 	"github.com/ringfence/ringfence/internal/guard"
 	"github.com/ringfence/ringfence/internal/logging"
@@ -194,13 +195,16 @@ func serveAll(
 	signalled := ctx
 	group, ctx := errgroup.WithContext(ctx)
 	serving, drain := context.WithCancel(context.WithoutCancel(ctx))
+	// It ends when a server stops by itself: then there is nothing to wait for.
+	failed, fails := context.WithCancel(context.WithoutCancel(ctx))
+	defer fails()
 	group.Go(func() error {
 		defer drain()
 		<-ctx.Done()
 		if signalled.Err() != nil {
 			log.Info("shutting down", "delay", c.DrainDelay.String(), "timeout", c.DrainTimeout.String())
 			l.unit.stops(c.DrainDelay, c.DrainTimeout)
-			time.Sleep(c.DrainDelay)
+			backoff.Pause(failed, c.DrainDelay)
 		}
 		return nil
 	})
@@ -211,6 +215,7 @@ func serveAll(
 		all = append(all, s.Protocol)
 		group.Go(func() error {
 			defer func() { left <- struct{}{} }()
+			defer fails()
 			return s.Serve(serving)
 		})
 		group.Go(func() error {

@@ -39,8 +39,9 @@ type Server struct {
 	polite  chan struct{} // bounds the clients that are told why they are turned away
 }
 
-// errDrainTimeout ends the connections that are left after DrainTimeout.
-var errDrainTimeout = errors.New("the guard has shut down")
+// ErrDrainTimeout is the cause with which the context of Serve ends for connections that are left
+// after DrainTimeout.
+var ErrDrainTimeout = errors.New("the guard has shut down")
 
 // errShutdown ends the wait of connections that have no slot yet.
 var errShutdown = errors.New("the guard is shutting down")
@@ -86,7 +87,7 @@ func (s *Server) Serve(ctx context.Context) error {
 	case <-drained:
 	case <-time.After(cmp.Or(s.DrainTimeout, 30*time.Second)):
 		s.Log.Warn("drain deadline passed, closing what is left", "protocol", s.Protocol.Name())
-		cut(errDrainTimeout)
+		cut(ErrDrainTimeout)
 		<-drained
 	}
 	return err

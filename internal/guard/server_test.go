@@ -71,7 +71,7 @@ func TestAShutdownDrainsAndThenCuts(t *testing.T) {
 	stuck := s.dial()
 	s.says(stuck, "o", "o")
 	s.stop()
-	s.ends(stuck, "cut: "+errDrainTimeout.Error())
+	s.ends(stuck, "cut: "+ErrDrainTimeout.Error())
 	if err := <-s.done; err != nil {
 		t.Errorf("Serve returned an error after a shutdown: %v", err)
 	}

@@ -12,6 +12,7 @@ type down struct {
 	injected *injectedReplies
 	frames   frames
 	blind    bool
+	torn     bool   // a write to the client failed, so its stream may have stopped anywhere
 	lastWord string // the answer to the sentinel of draining, which is for whoever closes the connection
 }
 
@@ -33,6 +34,7 @@ func (d *down) Walk(b []byte, w io.Writer) (int, error) {
 					d.lastWord, answer = answer, ""
 				}
 				if err := writeInjected(w, b[from:at], answer); err != nil {
+					d.torn = true
 					return at, err
 				}
 				at += size
@@ -57,6 +59,7 @@ func (d *down) Walk(b []byte, w io.Writer) (int, error) {
 		return at, nil
 	}
 	_, err := w.Write(b[from:at])
+	d.torn = err != nil
 	return at, err
 }
 

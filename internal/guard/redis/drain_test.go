@@ -1,8 +1,12 @@
 package redis
 
 import (
+	"context"
+	"strings"
 	"testing"
 	"time"
+
+	driver "github.com/redis/go-redis/v9"
 
 	"github.com/ringfence/ringfence/internal/servers"
 	"github.com/ringfence/ringfence/internal/servers/serverstest"
@@ -57,7 +61,7 @@ func TestAShutdownWaitsForTheAnswersOfAPipeline(t *testing.T) {
 }
 
 // Connections that are still busy at the drain deadline are cut: a blocking command could last
-// forever.
+// forever. Their clients are told so, as the answer to that command.
 func TestTheDrainHasADeadline(t *testing.T) {
 	g := before(t, serverstest.Redis(t, servers.RedisOptions{}), setup{
 		drain: 50 * time.Millisecond,
@@ -68,6 +72,27 @@ func TestTheDrainHasADeadline(t *testing.T) {
 	open.expect("+OK", "+QUEUED")
 	g.blocked("in BLPOP") // or the drain might begin before the command
 	g.Stop()
-	blocked.ended()
-	open.ended()
+	for _, r := range []*raw{blocked, open} {
+		r.expect("-ERR guard: shut down; a command without an answer was executed or not")
+		r.ended()
+	}
+	if n := g.direct().Exists(t.Context(), "a").Val(); n != 0 {
+		t.Error("the transaction was executed")
+	}
+}
+
+// A driver does not repeat a command by itself that has got an answer.
+func TestABlockedReadOfAStreamGetsAnErrorAtTheDrainDeadline(t *testing.T) {
+	g := before(t, serverstest.Redis(t, servers.RedisOptions{}), setup{drain: 50 * time.Millisecond})
+	c := g.leader(5)
+	failed := make(chan error, 1)
+	go func() {
+		_, err := c.XRead(context.Background(), &driver.XReadArgs{Streams: []string{"s", "0"}, Block: 0}).Result()
+		failed <- err
+	}()
+	g.blocked("in XREAD")
+	g.Stop()
+	if err := <-failed; err == nil || !strings.HasPrefix(err.Error(), "ERR guard: shut down") {
+		t.Errorf("got %v", err)
+	}
 }

@@ -126,6 +126,10 @@ func (p *Protocol) Serve(ctx context.Context, client *guard.Client) error {
 		<-cut // the function above must not change the deadlines of the last reply
 		c.dismiss()
 		return guard.Evicted
+	case s != nil && errors.Is(context.Cause(ctx), guard.ErrDrainTimeout):
+		<-cut // as above
+		s.cutOff()
+		return guard.ErrDrainTimeout
 	case errors.Is(err, errDone) || ctx.Err() == nil && disconnected(err):
 		return nil
 	}
@@ -209,6 +213,19 @@ func (s *session) end(ctx context.Context, end relay.End) error {
 		return s.explainEnd(ctx)
 	}
 	return end.Err
+}
+
+// errCutOff is the answer to a command that the shutdown of the guard did not wait for.
+var errCutOff = errors.New("shut down; a command without an answer was executed or not, look before you " +
+	"repeat it; nothing of an open transaction was executed; connect again")
+
+// cutOff ends a session that was still busy when the guard had to stop. The server stops working for it
+// first.
+func (s *session) cutOff() {
+	_ = s.upstream.Close()
+	if !s.finalReplySent && s.down.atBoundary() && !s.down.torn {
+		_ = s.closeWith(errCutOff)
+	}
 }
 
 // explainEnd sends the reason to a client whose session was ended, if a newer leader is the reason.

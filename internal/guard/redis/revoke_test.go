@@ -72,7 +72,7 @@ func TestTheOlderLeaderIsEndedInEveryState(t *testing.T) {
 // from outside.
 func (g *guarded) blocked(state string) {
 	g.t.Helper()
-	if state != "in BLPOP" && state != "in WAIT" {
+	if state != "in BLPOP" && state != "in XREAD" && state != "in WAIT" {
 		return
 	}
 	c := g.direct()
