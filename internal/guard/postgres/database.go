@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/ringfence/ringfence/fence"
@@ -27,6 +28,7 @@ type database struct {
 
 	stop      context.CancelFunc
 	listening sync.WaitGroup
+	dropped   atomic.Bool // the server has no such database any more
 
 	// The mutex of databases guards these.
 	users   int       // logins and sessions
@@ -40,6 +42,7 @@ func (d *database) listen() {
 	d.stop = stop
 	d.listening.Go(func() {
 		d.Store.Listen(ctx, func(r fence.Resource) { d.Admission.Overtaken(ctx, r) })
+		d.dropped.Store(ctx.Err() == nil)
 	})
 }
 

@@ -25,7 +25,7 @@ const (
 
 // databases are the open databases of the server. The home database is open for as long as the
 // guard runs. Another one is opened for the first client that the server has let in, and closed when
-// it has been unused for a while. There is never more than one of a name.
+// it has been unused for a while, or was dropped. There is never more than one of a name.
 type databases struct {
 	home    *database
 	another func(name string) (*Database, error) // nil: there is only the home database
@@ -132,6 +132,10 @@ func (ds *databases) join(name string) (d, busy *database, err error) {
 	switch {
 	case d != nil && d.closing:
 		return nil, d, nil
+	case d != nil && d.dropped.Load() && d.users == 0: // there may be another one of the name now
+		d.closing = true
+		ds.work.Go(func() { ds.close(d) })
+		return nil, d, nil
 	case d != nil:
 		d.users++
 		return d, nil, nil
@@ -216,7 +220,7 @@ func (ds *databases) closeUnused(ctx context.Context) {
 		}
 		ds.mu.Lock()
 		for _, d := range ds.all {
-			if d.users == 0 && d.isOpen() && !d.closing && time.Since(d.left) > ds.unused {
+			if d.users == 0 && d.isOpen() && !d.closing && (d.dropped.Load() || time.Since(d.left) > ds.unused) {
 				d.closing = true
 				ds.work.Go(func() { ds.close(d) })
 			}

@@ -2,11 +2,14 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/backoff"
 )
 
 const (
@@ -15,38 +18,43 @@ const (
 )
 
 // Listen calls raised with each resource of which somebody revokes many older sessions, until ctx
-// ends. It has a connection of its own.
+// ends, or until the server says that there is no such database. It has a connection of its own.
 //
 // It promises nothing: a notification may be lost, late, or sent by anyone who can log in. Whoever
 // is called reads the mark, and revocation does not depend on the call.
 func (s *Store) Listen(ctx context.Context, raised func(fence.Resource)) {
 	for ctx.Err() == nil {
-		s.listen(ctx, raised)
-		select {
-		case <-ctx.Done():
-		case <-time.After(relistenAfter):
+		if err := s.listen(ctx, raised); noDatabase(err) {
+			return
 		}
+		backoff.Pause(ctx, relistenAfter)
 	}
 }
 
+// noDatabase reports whether the server says that there is no such database.
+func noDatabase(err error) bool {
+	pg, ok := errors.AsType[*pgconn.PgError](err)
+	return ok && pg.Code == "3D000"
+}
+
 // listen returns when the connection is lost.
-func (s *Store) listen(ctx context.Context, raised func(fence.Resource)) {
+func (s *Store) listen(ctx context.Context, raised func(fence.Resource)) error {
 	bounded, cancel := context.WithTimeout(ctx, listenTime)
 	defer cancel()
 	cfg := s.cfg.Copy()
 	cfg.RuntimeParams["application_name"] = "ringfence listen"
 	conn, err := pgx.ConnectConfig(bounded, cfg)
 	if err != nil {
-		return
+		return err
 	}
 	defer conn.Close(bounded)
 	if _, err := conn.Exec(bounded, "listen ringfence"); err != nil {
-		return
+		return err
 	}
 	for {
 		n, err := conn.WaitForNotification(ctx)
 		if err != nil {
-			return
+			return err
 		}
 		raised(fence.Resource(n.Payload))
 	}

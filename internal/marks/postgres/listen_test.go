@@ -1,0 +1,40 @@
+package postgres
+
+import (
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/servers/serverstest"
+)
+
+func TestListeningEndsWhenTheDatabaseIsDropped(t *testing.T) {
+	d := installed(t)
+	s := d.open(t, Options{})
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		s.Listen(t.Context(), func(fence.Resource) {})
+	}()
+	listens := "select count(*)::text from pg_stat_activity where query = 'listen ringfence' and datname = current_database()"
+	for deadline := time.Now().Add(time.Minute); d.list(t, listens)[0] == "0"; {
+		if time.Now().After(deadline) {
+			t.Fatal("nobody listens")
+		}
+	}
+	c, err := pgx.Connect(t.Context(), serverstest.SharedPostgres(t).URL("postgres", "postgres"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close(t.Context())
+	if _, err := c.Exec(t.Context(), "drop database "+pgx.Identifier{d.name}.Sanitize()+" with (force)"); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-ended:
+	case <-time.After(time.Minute):
+		t.Error("it goes on asking for a database that is not there")
+	}
+}
