@@ -18,7 +18,7 @@ var clientOptions = []string{"sslmode", "sslrootcert", "sslcert", "sslkey"}
 //	sslmode      verify-full (the default), verify-ca, which accepts any host name, or require,
 //	             which accepts any certificate unless sslrootcert is set
 //	sslrootcert  file with the certificates of the authorities; those of the system by default
-//	sslcert      file with the client's certificate
+//	sslcert      file with the client's certificate; a new one is used without a restart
 //	sslkey       file with its key
 //
 // The caller sets ServerName. name is the kind of URL, for messages; an option of another name is an
@@ -45,11 +45,9 @@ func Client(name string, options url.Values) (*tls.Config, error) {
 		return nil, fmt.Errorf("the %s URL needs both sslcert and sslkey, or neither", name)
 	}
 	if cert != "" {
-		pair, err := tls.LoadX509KeyPair(cert, key)
-		if err != nil {
+		if cfg.GetClientCertificate, err = ClientCertificate(cert, key); err != nil {
 			return nil, fmt.Errorf("sslcert, sslkey: %w", err)
 		}
-		cfg.Certificates = []tls.Certificate{pair}
 	}
 	return cfg, nil
 }

@@ -175,6 +175,30 @@ func TestTheServerIsReachedAsTheURLSays(t *testing.T) {
 	}
 }
 
+// A server looks at the certificate of each new connection, so an expired one has to be replaced in time.
+func TestANewCertificateForTheServerIsUsedWithoutARestart(t *testing.T) {
+	e := encryptedPostgres(t)
+	stranger := serverstest.NewAuthority(t).Issue("guard_role")
+	own := e.authority.Issue("guard_role")
+	good := [2][]byte{own.Cert, own.Key}
+	if err := stranger.WriteTo(own.CertFile, own.KeyFile); err != nil { // one that the server does not know
+		t.Fatal(err)
+	}
+	g := e.guard(fmt.Sprintf("sslmode=require&sslcert=%s&sslkey=%s", own.CertFile, own.KeyFile), guard.TLS{})
+	if err := g.login("certified", "sslmode=disable"); err == nil {
+		t.Fatal("the server does not check certificates")
+	}
+	own.Cert, own.Key = good[0], good[1]
+	if err := own.WriteTo(own.CertFile, own.KeyFile); err != nil {
+		t.Fatal(err)
+	}
+	for deadline := time.Now().Add(time.Minute); g.login("certified", "sslmode=disable") != nil; {
+		if time.Now().After(deadline) {
+			t.Fatal("the guard still shows the first certificate")
+		}
+	}
+}
+
 func TestAClientStartsTLSInEveryWayThatPostgresHas(t *testing.T) {
 	e := encryptedPostgres(t)
 	g := e.guard("sslmode=disable", with(t, tlsconfig.Files{}, e.authority.Issue("the guard")))

@@ -1,11 +1,14 @@
 package postgres
 
 import (
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net/url"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/ringfence/ringfence/internal/tlsconfig"
 )
 
 // parseURL parses the URL of control connections.
@@ -20,8 +23,38 @@ func parseURL(rawURL string) (*pgx.ConnConfig, error) {
 				"a Postgres URL of several hosts: name the one primary that is guarded")
 		}
 	}
+	if err := renewCertificate(cfg, rawURL); err != nil {
+		return nil, err
+	}
 	cfg.RuntimeParams["application_name"] = "ringfence"
 	return cfg, nil
+}
+
+// renewCertificate has each connection use the newest client certificate that the URL names. The
+// driver reads it once. A key with a password stays with the driver.
+func renewCertificate(cfg *pgx.ConnConfig, rawURL string) error {
+	u, err := url.Parse(rawURL)
+	if err != nil {
+		return nil // key=value pairs, which the driver has parsed
+	}
+	q := u.Query()
+	if q.Get("sslcert") == "" || q.Get("sslkey") == "" || q.Get("sslpassword") != "" {
+		return nil
+	}
+	current, err := tlsconfig.ClientCertificate(q.Get("sslcert"), q.Get("sslkey"))
+	if err != nil {
+		return fmt.Errorf("sslcert, sslkey: %w", err)
+	}
+	configs := []*tls.Config{cfg.TLSConfig}
+	for _, other := range cfg.Fallbacks {
+		configs = append(configs, other.TLSConfig)
+	}
+	for _, c := range configs {
+		if c != nil {
+			c.Certificates, c.GetClientCertificate = nil, current
+		}
+	}
+	return nil
 }
 
 // settings are made on every control connection, once it is known not to be a pooler's, so that no

@@ -16,6 +16,7 @@ import (
 	driver "github.com/redis/go-redis/v9"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/backoff"
 	"github.com/ringfence/ringfence/internal/marks"
 )
 
@@ -203,14 +204,8 @@ func notDialed(err error) bool {
 // pause waits about d, or until ctx ends. The wait is random, so that guards that collide do not
 // collide again.
 func pause(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d/2 + rand.N(d))
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+	backoff.Pause(ctx, d/2+rand.N(d))
+	return ctx.Err()
 }
 
 // isBusy reports whether the server is busy or loading, and will answer later.
