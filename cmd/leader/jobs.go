@@ -13,7 +13,7 @@ import (
 
 	"github.com/ringfence/ringfence/checkpoint"
 	"github.com/ringfence/ringfence/group"
-	"github.com/ringfence/ringfence/internal/environ"
+	"github.com/ringfence/ringfence/internal/settings"
 	"github.com/ringfence/ringfence/internal/taskfile"
 	"github.com/ringfence/ringfence/internal/tasks"
 	"github.com/ringfence/ringfence/internal/work"
@@ -196,7 +196,7 @@ func (p *program) invoke(inv *invocation) *work.Invocation {
 // handIn reads the task file of submit.
 func (p *program) handIn(inv *invocation) error {
 	b, f, err := taskfile.Collect(inv.jobs.task, func(name string) (string, bool) {
-		return environ.Lookup(p.Env, name), true
+		return settings.Lookup(p.Env, name), true
 	})
 	if err == nil {
 		inv.jobs.spec, err = work.TaskSpec(inv.jobs.spec, b, f)

@@ -9,9 +9,9 @@ import (
 	"testing"
 
 	"github.com/ringfence/ringfence/internal/cli"
-	"github.com/ringfence/ringfence/internal/environ"
 	"github.com/ringfence/ringfence/internal/leadertest"
 	"github.com/ringfence/ringfence/internal/servers/serverstest"
+	"github.com/ringfence/ringfence/internal/settings"
 	"github.com/ringfence/ringfence/jobs"
 )
 
@@ -115,7 +115,7 @@ func testPausedTaskJob(t *testing.T, program string) {
 		t.Run("with "+what, func(t *testing.T) {
 			t.Parallel()
 			s := newTaskStage(t, program, shortSession)
-			direct := environ.Lookup(s.env, "LEADER_JOURNAL")
+			direct := settings.Lookup(s.env, "LEADER_JOURNAL")
 			if c.guarded {
 				s.guarded()
 			}

@@ -10,10 +10,10 @@ import (
 
 	"github.com/ringfence/ringfence/checkpoint"
 	"github.com/ringfence/ringfence/internal/cli"
-	"github.com/ringfence/ringfence/internal/environ"
 	"github.com/ringfence/ringfence/internal/leadertest"
 	"github.com/ringfence/ringfence/internal/servers"
 	"github.com/ringfence/ringfence/internal/servers/serverstest"
+	"github.com/ringfence/ringfence/internal/settings"
 )
 
 // counting is a task that counts in its state and waits in the middle, once.
@@ -90,7 +90,7 @@ func testTaskInRedis(t *testing.T, program string) {
 // cannot follow.
 func testTaskThroughGuard(t *testing.T, program string) {
 	s := newTaskStage(t, program, shortSession)
-	direct := environ.Lookup(s.env, "LEADER_JOURNAL")
+	direct := settings.Lookup(s.env, "LEADER_JOURNAL")
 	s.guarded()
 	s.set("LEADER_JOURNAL", "")
 	s.SQL("create table effect (what text)")

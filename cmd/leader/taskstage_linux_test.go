@@ -18,9 +18,9 @@ import (
 
 	"github.com/ringfence/ringfence/checkpoint"
 	"github.com/ringfence/ringfence/internal/cli"
-	"github.com/ringfence/ringfence/internal/environ"
 	"github.com/ringfence/ringfence/internal/leadertest"
 	"github.com/ringfence/ringfence/internal/servers/serverstest"
+	"github.com/ringfence/ringfence/internal/settings"
 	"github.com/ringfence/ringfence/internal/supervise"
 )
 
@@ -56,7 +56,7 @@ func (s *taskStage) guarded() {
 	}
 	g.cmd.Env = []string{
 		"GUARD_POSTGRES_LISTEN=" + at, "GUARD_POSTGRES_UPSTREAM=" + s.URL("warden"),
-		"GUARD_COORDINATOR=" + environ.Lookup(s.env, "LEADER_COORDINATOR"),
+		"GUARD_COORDINATOR=" + settings.Lookup(s.env, "LEADER_COORDINATOR"),
 	}
 	g.cmd.Stdout, g.cmd.Stderr = g.out, g.log
 	g.begin()

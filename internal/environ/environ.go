@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/settings"
 	"github.com/ringfence/ringfence/store/postgres"
 )
 
@@ -16,7 +17,7 @@ func Claimed(environ []string, c fence.Claim) []string {
 		{"RINGFENCE_RESOURCE", string(c.Resource)},
 		{"RINGFENCE_TOKEN", c.Token.String()},
 		{"RINGFENCE_HOLDER", c.Holder},
-		{"PGOPTIONS", postgres.Option(Lookup(environ, "PGOPTIONS"), c)},
+		{"PGOPTIONS", postgres.Option(settings.Lookup(environ, "PGOPTIONS"), c)},
 	})
 }
 
@@ -29,15 +30,4 @@ func With(environ []string, own [][2]string) []string {
 		environ = append(environ, v[0]+"="+v[1])
 	}
 	return environ
-}
-
-// Lookup returns the value of a variable. If it is set twice, the last value counts.
-func Lookup(environ []string, name string) string {
-	value := ""
-	for _, entry := range environ {
-		if key, v, ok := strings.Cut(entry, "="); ok && key == name {
-			value = v
-		}
-	}
-	return value
 }

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/ringfence/ringfence/internal/settings"
 )
 
 // Manager is the service manager, as this process tells it about itself. Its methods may be called
@@ -27,7 +29,7 @@ const sendTime = time.Second
 // a child does not speak for this process.
 func Connect(environ []string) (*Manager, error) {
 	m := &Manager{environ: environ}
-	address := lookup(environ, "NOTIFY_SOCKET")
+	address := settings.Lookup(environ, "NOTIFY_SOCKET")
 	for _, name := range []string{"NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID"} {
 		_ = os.Unsetenv(name)
 	}
@@ -68,11 +70,11 @@ func (m *Manager) Alive() { m.send("WATCHDOG=1") }
 // Watchdog returns within which time the service manager wants to hear Alive, again and again; 0 if
 // it does not.
 func (m *Manager) Watchdog() time.Duration {
-	pid := lookup(m.environ, "WATCHDOG_PID")
+	pid := settings.Lookup(m.environ, "WATCHDOG_PID")
 	if pid != "" && pid != strconv.Itoa(os.Getpid()) {
 		return 0
 	}
-	n, err := strconv.ParseInt(lookup(m.environ, "WATCHDOG_USEC"), 10, 64)
+	n, err := strconv.ParseInt(settings.Lookup(m.environ, "WATCHDOG_USEC"), 10, 64)
 	if err != nil || n <= 0 {
 		return 0
 	}

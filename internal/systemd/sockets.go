@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/ringfence/ringfence/internal/settings"
 )
 
 // firstSocket is the descriptor of the first socket that is passed (sd_listen_fds(3)).
@@ -23,8 +25,8 @@ type Sockets struct {
 // them.
 func Inherited(environ []string) (*Sockets, error) {
 	all := &Sockets{files: make(map[string][]*os.File)}
-	pid, count := lookup(environ, "LISTEN_PID"), lookup(environ, "LISTEN_FDS")
-	names := strings.Split(lookup(environ, "LISTEN_FDNAMES"), ":")
+	pid, count := settings.Lookup(environ, "LISTEN_PID"), settings.Lookup(environ, "LISTEN_FDS")
+	names := strings.Split(settings.Lookup(environ, "LISTEN_FDNAMES"), ":")
 	for _, name := range []string{"LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES"} {
 		_ = os.Unsetenv(name)
 	}
@@ -85,14 +87,4 @@ func (s *Sockets) Close() {
 		}
 	}
 	clear(s.files)
-}
-
-// lookup returns the value of a variable, the last one if there are several.
-func lookup(environ []string, name string) (value string) {
-	for _, entry := range environ {
-		if v, ok := strings.CutPrefix(entry, name+"="); ok {
-			value = v
-		}
-	}
-	return value
 }

@@ -12,8 +12,8 @@ import (
 	"golang.org/x/term"
 
 	"github.com/ringfence/ringfence/checkpoint"
-	"github.com/ringfence/ringfence/internal/environ"
 	"github.com/ringfence/ringfence/internal/logging"
+	"github.com/ringfence/ringfence/internal/settings"
 )
 
 // Bar is the progress bar of a task on a terminal. It stays below the lines that are written
@@ -34,7 +34,7 @@ type Bar struct {
 
 // NewBar returns nil if w is not a terminal that can show it.
 func NewBar(w io.Writer, env []string) *Bar {
-	if !logging.IsTerminal(w) || environ.Lookup(env, "TERM") == "dumb" {
+	if !logging.IsTerminal(w) || settings.Lookup(env, "TERM") == "dumb" {
 		return nil
 	}
 	fd := int(w.(*os.File).Fd())

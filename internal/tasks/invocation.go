@@ -11,7 +11,6 @@ import (
 
 	"github.com/ringfence/ringfence/checkpoint"
 	"github.com/ringfence/ringfence/fence"
-	"github.com/ringfence/ringfence/internal/environ"
 	"github.com/ringfence/ringfence/internal/settings"
 	"github.com/ringfence/ringfence/internal/stores"
 	"github.com/ringfence/ringfence/internal/supervise"
@@ -89,7 +88,7 @@ func (inv *Invocation) Load(toRun bool) error {
 }
 
 func (inv *Invocation) read() (*taskfile.File, error) {
-	lookup := func(name string) (string, bool) { return environ.Lookup(inv.Env, name), true }
+	lookup := func(name string) (string, bool) { return settings.Lookup(inv.Env, name), true }
 	if inv.Bundle != nil {
 		return inv.Bundle.File(lookup)
 	}

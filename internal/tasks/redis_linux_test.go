@@ -12,10 +12,10 @@ import (
 	"github.com/ringfence/ringfence/checkpoint"
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/internal/cli"
-	"github.com/ringfence/ringfence/internal/environ"
 	"github.com/ringfence/ringfence/internal/marks/redis"
 	"github.com/ringfence/ringfence/internal/servers"
 	"github.com/ringfence/ringfence/internal/servers/serverstest"
+	"github.com/ringfence/ringfence/internal/settings"
 	"github.com/ringfence/ringfence/internal/stores"
 )
 
@@ -77,7 +77,7 @@ func TestStaleRedisStepIsNotRun(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	url := environ.Lookup(b.env, "LEADER_STORES")
+	url := settings.Lookup(b.env, "LEADER_STORES")
 	newer := fence.Claim{Resource: "orders", Token: 1 << 60, Issuer: issuer, Holder: "newer"}
 	if err := redis.NewRaiser(url).Raise(t.Context(), newer); err != nil {
 		t.Fatal(err)

@@ -12,8 +12,8 @@ import (
 
 	"github.com/ringfence/ringfence/checkpoint"
 	"github.com/ringfence/ringfence/internal/cli"
-	"github.com/ringfence/ringfence/internal/environ"
 	"github.com/ringfence/ringfence/internal/logging"
+	"github.com/ringfence/ringfence/internal/settings"
 	"github.com/ringfence/ringfence/jobs"
 )
 
@@ -36,7 +36,7 @@ type line struct {
 
 func newLine(w io.Writer, env []string, limit time.Duration) *line {
 	l := &line{w: w, limit: limit, began: time.Now(), since: time.Now()}
-	if f, ok := w.(*os.File); ok && logging.IsTerminal(w) && environ.Lookup(env, "TERM") != "dumb" {
+	if f, ok := w.(*os.File); ok && logging.IsTerminal(w) && settings.Lookup(env, "TERM") != "dumb" {
 		l.terminal = true
 		l.columns = func() int {
 			if width, _, err := term.GetSize(int(f.Fd())); err == nil && width > 0 {
