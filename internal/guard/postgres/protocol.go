@@ -70,6 +70,7 @@ type Options struct {
 type Protocol struct {
 	o         Options
 	databases *databases
+	readers   readers
 	asking    chan struct{} // holds a value while a statement of a console reads the stores
 }
 

@@ -14,6 +14,7 @@ import (
 
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/internal/guard"
+	"github.com/ringfence/ringfence/internal/marks"
 	"github.com/ringfence/ringfence/internal/refusal"
 	"github.com/ringfence/ringfence/internal/relay"
 )
@@ -116,13 +117,15 @@ func (p *Protocol) serveReadOnly(ctx context.Context, l *login, s *startup) erro
 		client: l.client, server: l.server, fromClient: l.fromClient, fromServer: l.fromServer,
 		toServer: bufio.NewWriter(l.server), toClient: bufio.NewWriter(l.client),
 		reported: l.reported, nonce: "ringfence_refused_" + strings.ToLower(rand.Text()) + "_",
-		enders: make(map[string]bool), ready: make(chan struct{}, 1), gone: make(chan struct{}),
+		status: 'I', enders: make(map[string]bool), ready: make(chan struct{}, 1), gone: make(chan struct{}),
 	}
 	unhook := relay.WhenOver(ctx, func() {
 		_ = l.client.SetDeadline(relay.Past)
 		_ = l.server.SetDeadline(relay.Past)
 	})
 	stopWatching := l.client.WhenDraining(r.drain)
+	remove := p.readers.add(r, reader{s.database(), l.pid, marks.ClientOf(ctx), time.Now()})
+	defer remove()
 	err := r.run()
 	stopWatching()
 	unhook()
@@ -163,7 +166,6 @@ type readOnly struct {
 
 // run relays until one side leaves. It returns why.
 func (r *readOnly) run() error {
-	r.status = 'I'
 	var down sync.WaitGroup
 	var crash error
 	down.Go(func() {

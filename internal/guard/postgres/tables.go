@@ -30,7 +30,7 @@ func (p *Protocol) statements() []console.Statement {
 			Rows: p.alone(p.fences),
 		},
 		{
-			Name: "sessions", Meaning: "the admitted sessions of this guard",
+			Name: "sessions", Meaning: "the sessions of this guard; without a token they only read",
 			Columns: []console.Column{
 				{Name: "database", Type: console.Text}, {Name: "resource", Type: console.Text},
 				{Name: "token", Type: console.Integer}, {Name: "holder", Type: console.Text},
@@ -128,6 +128,7 @@ func (p *Protocol) sessions(context.Context) (rows console.Rows, err error) {
 			})
 		}
 	}
+	rows.Values = append(rows.Values, p.readers.rows()...)
 	return rows, nil
 }
 
