@@ -226,10 +226,7 @@ func allowing(a cli.Arguments) error {
 	if len(a.Names) == 1 {
 		return fmt.Errorf("allow takes a role and its resources, or nothing to list what is allowed")
 	}
-	if !a.KnownOutput() {
-		return fmt.Errorf("-o takes table or json, not %q", a.Output)
-	}
-	return nil
+	return a.CheckOutput()
 }
 
 func forbidding(a cli.Arguments) error {

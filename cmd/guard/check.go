@@ -14,8 +14,8 @@ import (
 // check reports how a write could reach the database past guard and seals. Its exit code is
 // cli.Uncovered if it has found something that --accept does not name.
 func (p *program) check(ctx context.Context, c *config, o *options, a cli.Arguments) error {
-	if !a.KnownOutput() {
-		return cli.Mistake(fmt.Sprintf("-o takes table or json, not %q", a.Output))
+	if err := a.CheckOutput(); err != nil {
+		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, sealTimeout)
 	defer cancel()

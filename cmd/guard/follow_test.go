@@ -9,6 +9,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/ringfence/ringfence/internal/cli"
 	"github.com/ringfence/ringfence/internal/servers"
 	"github.com/ringfence/ringfence/internal/servers/serverstest"
 )
@@ -62,6 +63,10 @@ func TestADeposedLeaderIsCutOffInEveryDatabase(t *testing.T) {
 		open[database] = c
 	}
 	execute(t, pg.URL("postgres", "broken"), "drop schema ringfence cascade")
+	code, out, _ := invoke(t, env, "status")
+	if code != cli.Error || !strings.Contains(out, `not ready: ringfence is not installed`) {
+		t.Errorf("the status of a database that has lost its schema: exit %d, %s", code, out)
+	}
 	resign(t, first)
 	elected(t, zk) // and does not connect
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"slices"
 
 	"github.com/ringfence/ringfence/internal/settings"
 	"github.com/ringfence/ringfence/internal/tlsconfig"
@@ -74,4 +73,4 @@ func replace(before, after string) string {
 }
 
 // names is a list that is never null in JSON.
-func names(all []string) []string { return slices.Concat([]string{}, all) }
+func names(all []string) []string { return append([]string{}, all...) }

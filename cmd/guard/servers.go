@@ -61,19 +61,30 @@ func prefix(protocol, server string) string {
 
 // Groups implements settings.Grouped.
 func (c *config) Groups() (groups []settings.Group) {
-	for i, name := range c.PostgresServers {
+	for i, name := range distinct(c.PostgresServers) {
 		if i == len(c.named.postgres) {
 			c.named.postgres = append(c.named.postgres, &postgresServer{name: name})
 		}
 		groups = append(groups, settings.Group{Prefix: prefix("postgres", name), Into: c.named.postgres[i]})
 	}
-	for i, name := range c.RedisServers {
+	for i, name := range distinct(c.RedisServers) {
 		if i == len(c.named.redis) {
 			c.named.redis = append(c.named.redis, &redisServer{name: name})
 		}
 		groups = append(groups, settings.Group{Prefix: prefix("redis", name), Into: c.named.redis[i]})
 	}
 	return groups
+}
+
+// distinct returns each name once, in the order of the settings. checkServers reports those that come
+// twice.
+func distinct(names []string) (once []string) {
+	for _, name := range names {
+		if !slices.Contains(once, name) {
+			once = append(once, name)
+		}
+	}
+	return once
 }
 
 var serverName = regexp.MustCompile(`^[a-z][a-z0-9_]{0,29}$`)
@@ -83,6 +94,9 @@ func (c *config) checkServers(bad func(string, ...any)) {
 	for setting, names := range map[string][]string{
 		"GUARD_POSTGRES_SERVERS": c.PostgresServers, "GUARD_REDIS_SERVERS": c.RedisServers,
 	} {
+		if len(distinct(names)) < len(names) {
+			bad("%s names a server twice: %s", setting, strings.Join(names, ","))
+		}
 		for _, name := range names {
 			if !serverName.MatchString(name) {
 				bad("%s: %q is not a name such as archive: a letter, then letters, digits and _, in lower case",
@@ -107,6 +121,29 @@ func (c *config) checkServers(bad func(string, ...any)) {
 		if s.IdleTimeout <= 0 {
 			bad("%sIDLE_TIMEOUT is %s: it must be above 0", p, s.IdleTimeout)
 		}
+	}
+}
+
+// checkAddresses finds servers that would listen on one address.
+func (c *config) checkAddresses(bad func(string, ...any)) {
+	taken := make(map[string]string)
+	take := func(setting, address string) {
+		switch other, twice := taken[address]; {
+		case address == "" || strings.HasSuffix(address, ":0"):
+		case twice:
+			bad("%s and %s are both %s", other, setting, address)
+		default:
+			taken[address] = setting
+		}
+	}
+	take("GUARD_POSTGRES_LISTEN", c.PostgresListen)
+	take("GUARD_REDIS_LISTEN", c.RedisListen)
+	take("GUARD_HTTP_LISTEN", c.HTTPListen)
+	for _, s := range c.named.postgres {
+		take(prefix("postgres", s.name)+"LISTEN", s.Listen)
+	}
+	for _, s := range c.named.redis {
+		take(prefix("redis", s.name)+"LISTEN", s.Listen)
 	}
 }
 

@@ -259,6 +259,7 @@ func TestProblemsOfSeveralServersAreListedAtOnce(t *testing.T) {
 		"GUARD_POSTGRES_ARCHIVE_UPSTREAM=redis://guard:s3cret@h/db", "GUARD_POSTGRES_ARCHIVE_DATABASES=a, b",
 		"GUARD_POSTGRES_ARCHIVE_LISTNE=:1", "GUARD_POSTGRES_OTHER_LISTEN=:1", "GUARD_REDIS_SERVERS=cache",
 		"GUARD_REDIS_CACHE_IDLE_TIMEOUT=soon", "GUARD_POSTGRES_MAX_DATABASES=0",
+		"GUARD_HTTP_LISTEN=:7379", "GUARD_REDIS_CACHE_LISTEN=:7379",
 	}, "serve")
 	if code != cli.Usage {
 		t.Errorf("exit code %d", code)
@@ -269,6 +270,7 @@ func TestProblemsOfSeveralServersAreListedAtOnce(t *testing.T) {
 		"did you mean GUARD_POSTGRES_ARCHIVE_LISTEN?", "GUARD_POSTGRES_OTHER_LISTEN is not a setting",
 		"GUARD_REDIS_CACHE_UPSTREAM is not set", "GUARD_REDIS_CACHE_IDLE_TIMEOUT",
 		"GUARD_POSTGRES_MAX_DATABASES is 0", "GUARD_POSTGRES_BIG_UPSTREAM is not set",
+		"GUARD_HTTP_LISTEN and GUARD_REDIS_CACHE_LISTEN are both :7379",
 	} {
 		if !strings.Contains(errs, part) {
 			t.Errorf("%q is not in:\n%s", part, errs)
@@ -276,6 +278,15 @@ func TestProblemsOfSeveralServersAreListedAtOnce(t *testing.T) {
 	}
 	if strings.Contains(errs, "s3cret") {
 		t.Errorf("a secret is in:\n%s", errs)
+	}
+}
+
+func TestAServerThatIsNamedTwiceIsOneProblem(t *testing.T) {
+	_, _, errs := invoke(t, []string{
+		"GUARD_REDIS_SERVERS=cache,cache", "GUARD_REDIS_CACHE_UPSTREAM=redis://h", "GUARD_REDIS_CACHE_LISTEN=:1",
+	}, "serve")
+	if !strings.Contains(errs, "1 problem") || !strings.Contains(errs, "GUARD_REDIS_SERVERS names a server twice: cache,cache") {
+		t.Error(errs)
 	}
 }
 

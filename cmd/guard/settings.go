@@ -113,6 +113,7 @@ func (c *config) Validate() error {
 	}
 	c.checkListeners(bad)
 	c.checkServers(bad)
+	c.checkAddresses(bad)
 	c.checkTLS(bad)
 	for _, n := range c.ProxyNetworks {
 		if _, err := netip.ParsePrefix(n); err != nil {

@@ -37,8 +37,8 @@ type storeStatus struct {
 // status prints the marks of the stores: all, or those whose resource fits one of the patterns. It
 // fails when a store cannot be read.
 func (p *program) status(ctx context.Context, c *config, o *options, a cli.Arguments) error {
-	if !a.KnownOutput() {
-		return cli.Mistake(fmt.Sprintf("-o takes table or json, not %q", a.Output))
+	if err := a.CheckOutput(); err != nil {
+		return err
 	}
 	most := o.limit
 	if most < 0 && a.Output == "table" {

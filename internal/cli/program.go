@@ -58,6 +58,14 @@ type Arguments struct {
 // KnownOutput reports whether the value of -o is a known format.
 func (a Arguments) KnownOutput() bool { return a.Output == "table" || a.Output == "json" }
 
+// CheckOutput returns a Mistake unless the value of -o is a known format.
+func (a Arguments) CheckOutput() error {
+	if a.KnownOutput() {
+		return nil
+	}
+	return Mistake(fmt.Sprintf("-o takes table or json, not %q", a.Output))
+}
+
 // Mistake is a usage error. A subcommand that returns one has changed nothing.
 type Mistake string
 

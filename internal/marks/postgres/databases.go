@@ -28,13 +28,15 @@ func Databases(ctx context.Context, rawURL string) ([]string, error) {
 	return names, nil
 }
 
-// Installed reports whether the database of a URL has the schema, of whatever version.
+// Installed reports whether the database of a URL has the schema, of whatever version, or has had it
+// before somebody dropped it.
 func Installed(ctx context.Context, rawURL string) (installed bool, err error) {
 	conn, err := Connect(ctx, rawURL)
 	if err != nil {
 		return false, err
 	}
 	defer conn.Close(context.WithoutCancel(ctx))
-	err = conn.QueryRow(ctx, `select pg_catalog.to_regnamespace('ringfence') is not null`).Scan(&installed)
+	err = conn.QueryRow(ctx, `select coalesce(pg_catalog.to_regnamespace('ringfence'),
+		pg_catalog.to_regnamespace('ringfence_installed')) is not null`).Scan(&installed)
 	return installed, err
 }
