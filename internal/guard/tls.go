@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/tls"
 
-	"github.com/ringfence/ringfence/internal/relay"
 	"github.com/ringfence/ringfence/internal/tlsconfig"
 )
 
@@ -23,7 +22,7 @@ const TLSHandshake = 0x16
 // StartTLS encrypts the connection from here on. ahead has what was read of the connection and not
 // used. An error may be of the client or of the connection; the connection is of no use then.
 func (c *Client) StartTLS(ctx context.Context, config *tls.Config, ahead []byte) error {
-	encrypted := tls.Server(relay.BelowTLS(c.Conn(), ahead), config)
+	encrypted := tls.Server(tlsconfig.NewBelow(c.Conn(), ahead), config)
 	if err := encrypted.HandshakeContext(ctx); err != nil {
 		return err
 	}
@@ -33,7 +32,7 @@ func (c *Client) StartTLS(ctx context.Context, config *tls.Config, ahead []byte)
 
 // Encrypted returns the state of the client's TLS; nil if it uses none.
 func (c *Client) Encrypted() *tls.ConnectionState {
-	encrypted, ok := c.Conn().(*tls.Conn)
+	encrypted, ok := c.Conn().(interface{ ConnectionState() tls.ConnectionState })
 	if !ok {
 		return nil
 	}

@@ -64,7 +64,7 @@ var allowed = map[string][]string{
 	"internal/marks/redis": {"internal/backoff", "internal/refusal", "fence", "internal/keepalive",
 		"internal/marks", "internal/tlsconfig", redis},
 	"internal/seal":      {"fence", "internal/marks/postgres", "internal/refusal", pgx},
-	"internal/relay":     {"golang.org/x/sys"},
+	"internal/relay":     {"internal/tlsconfig", "golang.org/x/sys"},
 	"internal/tlsconfig": {},
 	"internal/keepalive": {"golang.org/x/sys"},
 	"internal/systemd":   {"internal/settings", "golang.org/x/sys"},

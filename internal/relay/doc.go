@@ -16,8 +16,8 @@
 //
 //   - Goroutines: one for each direction. It takes any net.Conn, on any system.
 //   - Loops, on Linux: a few goroutines, each of which waits with epoll(7) for many sockets. Adopt
-//     takes two sockets out of Go's network poller and gives them to a loop. Before and after the
-//     relay, an adopted connection is an ordinary net.Conn, with deadlines.
+//     takes two sockets out of Go's network poller and gives them to a loop. Each may have TLS above it.
+//     Before and after the relay, an adopted connection is an ordinary net.Conn, with deadlines.
 //
 // A loop saves what costs most for a small message: to wake a goroutine, to park it, and to wake
 // other threads meanwhile. A message costs three system calls: epoll_wait, which returns many events
@@ -46,6 +46,25 @@
 // would only say EAGAIN is left out. An end of stream that came together with the bytes is no new
 // event. But it is in the same event (EPOLLRDHUP), and from then on the flow reads until the end. On
 // a Unix socket ancillary data makes a read short, so there a flow always reads until EAGAIN.
+//
+// # TLS in a loop
+//
+// A [tls.Conn] has locks: a write holds one until everything is written, and a read takes the same one
+// to answer a message of the peer's TLS. So a client that asks for new keys and does not read could
+// hold up a loop. To avoid that, no call of a tls.Conn waits in a loop. A read of an empty socket
+// returns a temporary error, after which the tls.Conn can go on in the middle of a record. What it
+// writes is kept, and whoever has called it sends the records afterwards, one at a time and in order:
+//
+//	read:   turn{ tls.Conn.Read } ── did TLS answer anything? ──▶ send
+//	write:  sending{ turn{ tls.Conn.Write, take the records }, send them }
+//
+// Only sending may wait for a peer, after the flow has left the loop. After an error there, nothing is
+// sent any more, because TLS cannot go on after a gap.
+//
+// A tls.Conn may have read more than the socket's events tell. So a flow reads until it gets the
+// temporary error. That costs no system call if the read before has emptied the socket.
+//
+// # Descriptors
 //
 // A descriptor is closed only when no system call uses it, so that no byte can reach a connection
 // that has got the same number since. An event names the place of a socket in its loop and how often

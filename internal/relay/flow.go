@@ -8,6 +8,8 @@ import (
 	"runtime/debug"
 	"sync"
 	"sync/atomic"
+
+	"github.com/ringfence/ringfence/internal/tlsconfig"
 )
 
 // crash is a panic, on its way from the goroutine where it happened to the one that serves the
@@ -113,21 +115,30 @@ func inGoroutines(
 ) (wait func()) {
 	upward.out.w = server
 	toClient.conn, downward.out.w = client, toClient
-	b := below(client)
-	if b != nil {
-		toClient.conn, downward.out.w = b.Conn, client
-		b.patient.Store(toClient)
+	below := tlsconfig.BelowOf(client)
+	if below != nil {
+		toClient.conn, downward.out.w = below.Conn(), client
+		below.Replace(patiently{below.Conn(), toClient})
 	}
 	var both sync.WaitGroup
 	both.Go(func() { relayUp(upward, client) })
 	both.Go(func() { relayDown(downward, server) })
 	return func() {
 		both.Wait()
-		if b != nil {
-			b.patient.Store(nil)
+		if below != nil {
+			below.Replace(below.Conn().(patiently).Conn)
 		}
 	}
 }
+
+// patiently is what a client's connection has below TLS. A patient writes with a deadline, and goes on
+// when that has passed. TLS cannot go on after that, so the patience is below it.
+type patiently struct {
+	net.Conn
+	patient *patient
+}
+
+func (p patiently) Write(b []byte) (int, error) { return p.patient.Write(b) }
 
 func relayUp(f *flow, client net.Conn)   { f.ended(f.pump(client)) }
 func relayDown(f *flow, server net.Conn) { f.ended(f.pump(server)) }

@@ -11,8 +11,8 @@ import (
 // inLoop is what a flow between two sockets of a loop has in addition. At any time at most one
 // goroutine runs it: that of the loop, or one of its own while the peer that it writes to is slow.
 type inLoop struct {
-	src   *socket
-	cuts  uint64                     // of src's deadline when the flow began
+	src   adopted
+	cuts  uint64                     // of the source's deadline when the flow began
 	state atomic.Int32               // idle, running, …
 	timer atomic.Pointer[time.Timer] // of the deadline that was set last
 	left  func()                     // called when nothing more is done for it
@@ -26,48 +26,63 @@ const (
 	over           // it has ended
 )
 
-// fair is how many bytes a flow reads before it is the turn of other flows.
-const fair = 256 << 10
+// fair is how many bytes a flow reads before it is the turn of other flows. Each read counts as least
+// many at least: a record of TLS may have a single byte.
+const (
+	fair  = 256 << 10
+	least = 4 << 10
+)
 
 // start starts two flows.
 func start(client, server net.Conn, upward, downward *flow, toClient *patient) (wait func()) {
-	c, _ := client.(*socket)
-	s, _ := server.(*socket)
-	if c == nil || s == nil || c.loop != s.loop {
+	c, ok := client.(adopted)
+	s, ok2 := server.(adopted)
+	if !ok || !ok2 || c.below().loop != s.below().loop {
 		return inGoroutines(client, server, upward, downward, toClient)
 	}
 	upward.src, downward.src = c, s
 	upward.out.w = &outlet{s, upward}
 	toClient.conn = &outlet{c, downward}
 	downward.out.w = toClient
+	e, _ := client.(*encrypted)
+	if e != nil {
+		toClient.conn, downward.out.w = wire{e}, toClient.conn
+		e.setPatience(toClient)
+	}
 	var both sync.WaitGroup
 	for _, f := range []*flow{upward, downward} {
 		both.Add(1)
 		f.left = both.Done
 		f.state.Store(running)
-		f.cuts = f.src.readBy.cuts.Load()
-		f.src.in.Store(f)
+		f.cuts = f.src.below().readBy.cuts.Load()
+		f.src.below().in.Store(f)
 	}
 	both.Go(downward.first) // in goroutines of their own, because the peer may be slow to read
 	both.Go(upward.first)
 	return func() {
 		both.Wait()
-		c.in.Store(nil)
-		s.in.Store(nil)
+		c.below().in.Store(nil)
+		s.below().in.Store(nil)
+		if e != nil {
+			e.setPatience(nil)
+		}
 	}
 }
 
 // outlet is where a flow of a loop writes to.
 type outlet struct {
-	*socket
+	adopted
 	flow *flow
 }
 
-func (o *outlet) Write(b []byte) (int, error) { return o.write(b, o.flow.leaveLoop) }
+func (o *outlet) Write(b []byte) (int, error) { return o.write(b, o.flow) }
 
-// leaveLoop is called before the flow waits for anything but an event.
+// CloseWrite half-closes the connection.
+func (o *outlet) CloseWrite() error { return o.closeWrite(o.flow) }
+
+// leaveLoop is called before the flow waits for anything but an event. It may be nil.
 func (f *flow) leaveLoop() {
-	if f.shift != nil {
+	if f != nil && f.shift != nil {
 		f.shift.handOver()
 		f.shift = nil
 	}
@@ -161,26 +176,22 @@ func (f *flow) end(e End) {
 func (f *flow) move() (end End, ended, more bool) {
 	defer f.contain(&end, &ended)
 	for total := 0; ; {
-		if f.src.readBy.passed(f.cuts) {
-			return f.endOf(f.src.failed("read", os.ErrDeadlineExceeded)), true, false
+		if s := f.src.below(); s.readBy.passed(f.cuts) {
+			return f.endOf(s.failed("read", os.ErrDeadlineExceeded)), true, false
 		}
-		room := f.bytes.borrow()
-		n, again, err := f.src.receive(room)
-		if again {
-			break
+		n, dry, err := f.src.look(f.bytes.borrow(), f)
+		if n > 0 {
+			if end, ended = f.pass(n); ended {
+				return end, true, false
+			}
 		}
 		if err != nil {
 			return f.endOf(err), true, false
 		}
-		if end, ended = f.pass(n); ended {
-			return end, true, false
-		}
-		// A short read has emptied the socket, and whatever comes next is another event. Only an end
-		// that has come with these bytes is not.
-		if n < len(room) && f.src.drains && !f.src.hungUp.Load() {
+		if dry {
 			break
 		}
-		if total += n; total >= fair && f.shift != nil {
+		if total += max(n, least); total >= fair && f.shift != nil {
 			return End{}, false, true
 		}
 	}

@@ -2,6 +2,7 @@ package relay
 
 import (
 	"context"
+	"crypto/tls"
 	"fmt"
 	"net"
 	"runtime"
@@ -11,6 +12,8 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/ringfence/ringfence/internal/tlsconfig"
 )
 
 // Loops relay sessions with few threads: each waits for many sockets with epoll(7), and moves what
@@ -78,15 +81,23 @@ func (l *Loops) Respond(ctx context.Context) error {
 	return nil
 }
 
-// Adopt returns two connections that one loop watches, in place of a client's and its server's, if
-// both are plain sockets. Otherwise it returns the two as they are. Nobody may use them meanwhile.
-// Their deadlines are gone.
+// Adopt returns two connections that one loop watches, in place of a client's and its server's.
+// Each must be a socket, or TLS on a tlsconfig.Below that stands for one, after the handshake. Otherwise
+// Adopt returns the two as they are. Nobody may use them meanwhile. Their deadlines are gone.
 func (l *Loops) Adopt(client, server net.Conn) (net.Conn, net.Conn) {
-	if l == nil || !plain(client) || !plain(server) {
+	if l == nil || !adoptable(client) || !adoptable(server) {
 		return client, server
 	}
 	one := l.all[l.next.Add(1)%uint32(len(l.all))]
 	return one.adopt(client), one.adopt(server)
+}
+
+func adoptable(c net.Conn) bool {
+	if _, ok := c.(*tls.Conn); ok {
+		below := tlsconfig.BelowOf(c)
+		return below != nil && plain(below.Conn())
+	}
+	return plain(c)
 }
 
 func plain(c net.Conn) bool {
@@ -100,6 +111,21 @@ func plain(c net.Conn) bool {
 // adopt returns c itself if the system refuses. Two connections that are not in one loop are relayed
 // as any others.
 func (l *loop) adopt(c net.Conn) net.Conn {
+	above, ok := c.(*tls.Conn)
+	if !ok {
+		return l.adoptPlain(c)
+	}
+	below := tlsconfig.BelowOf(c)
+	s, ok := l.adoptPlain(below.Conn()).(*socket)
+	if !ok {
+		return c
+	}
+	e := &encrypted{Conn: above, socket: s}
+	below.Replace(records{s, e})
+	return e
+}
+
+func (l *loop) adoptPlain(c net.Conn) net.Conn {
 	fd, err := descriptor(c.(syscall.Conn))
 	if err != nil {
 		return c

@@ -76,7 +76,7 @@ func Start(ctx context.Context, client, server Leg, up, down Walker, alive Liven
 		if ctx.Err() != nil {
 			return // the hook has stopped both; TLS would wait for a server that does not read
 		}
-		CloseWrite(server.Conn)
+		CloseWrite(upward.out.w.(net.Conn))
 		_ = server.SetReadDeadline(time.Now().Add(Linger))
 		if ctx.Err() != nil {
 			_ = server.SetReadDeadline(Past) // the hook's may have been before ours

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/internal/servers/serverstest"
+	"github.com/ringfence/ringfence/internal/tlsconfig"
 )
 
 // through forwards every byte.
@@ -70,7 +71,7 @@ type peer interface {
 // relayed is a running relay, with the far ends of its connections.
 type relayed struct {
 	client, server peer
-	inner          net.Conn // the relay's end of the client
+	inner, outer   net.Conn // the relay's ends of the two
 	cut            context.CancelCauseFunc
 	end            chan End
 	panicked       chan any
@@ -81,33 +82,75 @@ type engine func(near, far *net.TCPConn) (net.Conn, peer)
 
 func inGoroutine(near, far *net.TCPConn) (net.Conn, peer) { return near, far }
 
-// onEachEngine runs a test of Relay with goroutines, with TLS and, on Linux, in loops.
+// onEachEngine runs a test of Relay with goroutines and, on Linux, in loops; with TLS and without, and
+// with TLS for one of the two sides.
 func onEachEngine(t *testing.T, test func(*testing.T, engine)) {
-	onEachSocket(t, test)
-	t.Run("TLS", func(t *testing.T) { test(t, inTLS(t)) })
-}
-
-// onEachSocket runs a test of a connection, without TLS. There is one loop, so that flows are in each
-// other's way.
-func onEachSocket(t *testing.T, test func(*testing.T, engine)) {
-	t.Run("goroutines", func(t *testing.T) { test(t, inGoroutine) })
-	t.Run("loops", func(t *testing.T) {
-		loops, err := StartLoops(1)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(loops.Close)
-		test(t, func(near, far *net.TCPConn) (net.Conn, peer) {
-			other, _ := pair(t)
-			adopted, second := loops.Adopt(near, other)
-			t.Cleanup(func() { _ = errors.Join(adopted.Close(), second.Close()) })
-			return adopted, far
-		})
+	onEachConnection(t, test)
+	t.Run("loops, TLS with the client", func(t *testing.T) {
+		test(t, onLoop(t, inTurn(inTLS12(t), inGoroutine)))
+	})
+	t.Run("loops, TLS with the server", func(t *testing.T) {
+		test(t, onLoop(t, inTurn(inGoroutine, inTLS12(t))))
 	})
 }
 
-// inTLS encrypts connections.
-func inTLS(t *testing.T) engine {
+// onEachConnection runs a test of a connection.
+func onEachConnection(t *testing.T, test func(*testing.T, engine)) {
+	onEachSocket(t, test)
+	t.Run("TLS", func(t *testing.T) { test(t, inTLS(t)) })
+	t.Run("loops, TLS", func(t *testing.T) { test(t, onLoop(t, inTLS(t))) })
+}
+
+// onEachSocket runs a test of a connection, without TLS.
+func onEachSocket(t *testing.T, test func(*testing.T, engine)) {
+	t.Run("goroutines", func(t *testing.T) { test(t, inGoroutine) })
+	t.Run("loops", func(t *testing.T) { test(t, onLoop(t, inGoroutine)) })
+}
+
+// onLoop has a loop watch what e makes. There is one loop, so that flows are in each other's way.
+func onLoop(t *testing.T, e engine) engine {
+	loops, err := StartLoops(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(loops.Close)
+	return func(near, far *net.TCPConn) (net.Conn, peer) {
+		inner, outer := e(near, far)
+		other, _ := pair(t)
+		watched, second := loops.Adopt(inner, other)
+		t.Cleanup(func() { _ = errors.Join(watched.Close(), second.Close()) })
+		return watched, outer
+	}
+}
+
+// inTurn makes the first connection with one engine, the second with the other, and so on. A test makes
+// that of the client first.
+func inTurn(first, second engine) engine {
+	return func(near, far *net.TCPConn) (net.Conn, peer) {
+		e := first
+		first, second = second, first
+		return e(near, far)
+	}
+}
+
+// inTLS encrypts connections with the newest version of TLS.
+func inTLS(t *testing.T) engine { return (&encrypting{}).engine(t) }
+
+// inTLS12 uses the one before, whose records are different.
+func inTLS12(t *testing.T) engine {
+	return (&encrypting{config: tls.Config{MaxVersion: tls.VersionTLS12}}).engine(t)
+}
+
+// encrypting says what the peer of an encrypted connection does.
+type encrypting struct {
+	config tls.Config
+	below  func(far net.Conn) net.Conn // wraps the connection below TLS; nil: not at all
+	early  func(*tls.Conn)             // is called when its own part of the handshake is done
+}
+
+// engine encrypts connections.
+func (o *encrypting) engine(t *testing.T) engine {
+	o.config.InsecureSkipVerify = true
 	pair := serverstest.NewAuthority(t).Issue("relay")
 	certificate, err := tls.X509KeyPair(pair.Cert, pair.Key)
 	if err != nil {
@@ -115,11 +158,19 @@ func inTLS(t *testing.T) engine {
 	}
 	server := &tls.Config{Certificates: []tls.Certificate{certificate}}
 	return func(near, far *net.TCPConn) (net.Conn, peer) {
-		inner, outer := tls.Server(BelowTLS(near, nil), server), tls.Client(far, &tls.Config{InsecureSkipVerify: true})
+		var err error
+		var below net.Conn = far
+		if o.below != nil {
+			below = o.below(far)
+		}
+		inner, outer := tls.Server(tlsconfig.NewBelow(near, nil), server), tls.Client(below, &o.config)
 		var both sync.WaitGroup
 		both.Go(func() { err = inner.Handshake() })
 		if err := outer.Handshake(); err != nil {
 			t.Fatal(err)
+		}
+		if o.early != nil {
+			o.early(outer)
 		}
 		if both.Wait(); err != nil {
 			t.Fatal(err)
@@ -138,7 +189,7 @@ func runTo(t *testing.T, e engine, up, down Walker, alive Liveness) *relayed {
 	inner, client := e(pair(t))
 	outer, server := e(pair(t))
 	ctx, cut := context.WithCancelCause(context.Background())
-	r := &relayed{client: client, server: server, inner: inner, cut: cut, end: make(chan End, 1),
+	r := &relayed{client: client, server: server, inner: inner, outer: outer, cut: cut, end: make(chan End, 1),
 		panicked: make(chan any, 1)}
 	var running sync.WaitGroup
 	running.Go(func() {
@@ -234,9 +285,9 @@ const beyondBuffers = 64 << 20
 
 // full writes until no buffer takes more, or the relay stands still.
 func full(c net.Conn) {
-	_ = c.SetWriteDeadline(time.Now().Add(200 * time.Millisecond))
-	block := bytes.Repeat([]byte("......."), 100_000)
+	block := bytes.Repeat([]byte("......."), 2000)
 	for {
+		_ = c.SetWriteDeadline(time.Now().Add(200 * time.Millisecond))
 		if _, err := c.Write(block); err != nil {
 			return
 		}

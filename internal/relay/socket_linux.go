@@ -60,6 +60,17 @@ func (d *deadline) set(t time.Time) {
 	}
 }
 
+// noLaterThan sets the deadline, unless there is an earlier one.
+func (d *deadline) noLaterThan(left time.Duration) {
+	by := int64(time.Since(epoch) + left)
+	for {
+		before := d.by.Load()
+		if before != 0 && before <= by || d.by.CompareAndSwap(before, by) {
+			return
+		}
+	}
+}
+
 // left returns the time until the deadline. ok is false if there is none.
 func (d *deadline) left() (left time.Duration, ok bool) {
 	by := d.by.Load()
@@ -75,22 +86,43 @@ func (d *deadline) passed(cuts uint64) bool {
 	return ok && left <= 0 || d.cuts.Load() != cuts
 }
 
+// adopted is a connection that a loop watches.
+type adopted interface {
+	net.Conn
+	// below returns the socket that the loop watches.
+	below() *socket
+	// look reads without waiting. dry means that the next event tells when there is more.
+	look(b []byte, f *flow) (n int, dry bool, err error)
+	// write writes all of b. f is the flow that writes, or nil: it leaves its loop before it waits.
+	write(b []byte, f *flow) (int, error)
+	// closeWrite half-closes the connection.
+	closeWrite(f *flow) error
+}
+
+func (s *socket) below() *socket { return s }
+
 // Read implements net.Conn.
-func (s *socket) Read(b []byte) (int, error) {
+func (s *socket) Read(b []byte) (int, error) { return read(s, b) }
+
+func (s *socket) readInto(b *buffer) (int, error) { return readInto(s, b) }
+
+// read reads as a net.Conn does.
+func read(c adopted, b []byte) (int, error) {
 	if len(b) == 0 {
 		return 0, nil
 	}
-	return s.readInto(&buffer{memory: b})
+	return readInto(c, &buffer{memory: b})
 }
 
 // readInto reads into what is free in b, which holds no memory of its own while this waits.
-func (s *socket) readInto(b *buffer) (int, error) {
+func readInto(c adopted, b *buffer) (int, error) {
+	s := c.below()
 	for cuts := s.readBy.cuts.Load(); ; {
 		if s.readBy.passed(cuts) {
 			return 0, s.failed("read", os.ErrDeadlineExceeded)
 		}
-		n, again, err := s.receive(b.borrow())
-		if !again {
+		n, dry, err := c.look(b.borrow(), nil)
+		if n > 0 || !dry {
 			return n, err
 		}
 		b.giveBack()
@@ -98,13 +130,20 @@ func (s *socket) readInto(b *buffer) (int, error) {
 	}
 }
 
-// Write implements net.Conn.
-func (s *socket) Write(b []byte) (int, error) { return s.write(b, func() {}) }
+// look implements adopted. A short read has emptied a TCP socket, and whatever comes next is another
+// event. Only an end that has come with these bytes is not.
+func (s *socket) look(b []byte, _ *flow) (n int, dry bool, err error) {
+	n, again, err := s.receive(b)
+	return n, again || err == nil && n < len(b) && s.drains && !s.hungUp.Load(), err
+}
 
-// write writes all of b. It calls waits before it waits for the peer.
-func (s *socket) write(b []byte, waits func()) (n int, err error) {
+// Write implements net.Conn.
+func (s *socket) Write(b []byte) (int, error) { return s.write(b, nil) }
+
+// write implements adopted.
+func (s *socket) write(b []byte, f *flow) (n int, err error) {
 	if !s.writing.TryLock() {
-		waits()
+		f.leaveLoop()
 		s.writing.Lock()
 	}
 	defer s.writing.Unlock()
@@ -118,7 +157,7 @@ func (s *socket) write(b []byte, waits func()) (n int, err error) {
 		}
 		n += m
 		if again {
-			waits()
+			f.leaveLoop()
 			await(s.writable, &s.writeBy)
 		}
 	}
@@ -209,7 +248,9 @@ func (s *socket) LocalAddr() net.Addr { return s.local }
 func (s *socket) RemoteAddr() net.Addr { return s.remote }
 
 // CloseWrite half-closes the connection.
-func (s *socket) CloseWrite() error {
+func (s *socket) CloseWrite() error { return s.closeWrite(nil) }
+
+func (s *socket) closeWrite(*flow) error {
 	s.open.RLock()
 	defer s.open.RUnlock()
 	if s.closed {

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/ringfence/ringfence/internal/tlsconfig"
 )
 
 // Dial opens a connection to the server for a client of the guard: TCP or a Unix socket, with TLS or
@@ -65,7 +67,7 @@ func (s *Store) encrypt(ctx context.Context, plain net.Conn, config *tls.Config)
 			return nil, errors.New("the server has none: set ssl = on there, or sslmode=disable in the guard's URL")
 		}
 	}
-	encrypted := tls.Client(plain, config)
+	encrypted := tls.Client(tlsconfig.NewBelow(plain, nil), config)
 	return encrypted, encrypted.HandshakeContext(ctx)
 }
 

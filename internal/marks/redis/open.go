@@ -79,10 +79,23 @@ func (s *Store) Dial(ctx context.Context) (net.Conn, error) {
 func (o Options) dialer(opt *driver.Options) func(ctx context.Context, network, address string) (net.Conn, error) {
 	d := o.Timeouts.Dialer()
 	d.Timeout = cmp.Or(opt.DialTimeout, 5*time.Second)
-	if opt.TLSConfig != nil {
-		return (&tls.Dialer{NetDialer: d, Config: opt.TLSConfig}).DialContext
+	if opt.TLSConfig == nil {
+		return d.DialContext
 	}
-	return d.DialContext
+	return func(ctx context.Context, network, address string) (net.Conn, error) {
+		ctx, cancel := context.WithTimeout(ctx, d.Timeout) // for the handshake, too
+		defer cancel()
+		conn, err := d.DialContext(ctx, network, address)
+		if err != nil {
+			return nil, err
+		}
+		encrypted := tls.Client(tlsconfig.NewBelow(conn, nil), opt.TLSConfig)
+		if err := encrypted.HandshakeContext(ctx); err != nil {
+			_ = conn.Close()
+			return nil, err
+		}
+		return encrypted, nil
+	}
 }
 
 // Address is the host, port and database of a URL, without its credentials.
