@@ -15,6 +15,7 @@ import (
 // database is one of the two databases, with a guard and other ways to it.
 type database struct {
 	name     string
+	tls      bool // on every leg
 	ways     []*ways.Way
 	guard    *ways.GuardProcess
 	newGuard func(ctx context.Context, settings map[string]string) (*ways.GuardProcess, error)
@@ -30,7 +31,7 @@ type opener func(ctx context.Context, w *ways.Way, resource string, token int64)
 
 // through returns the way through a guard.
 func (d *database) through(g *ways.GuardProcess) *ways.Way {
-	return &ways.Way{Name: ways.Guard, Addr: d.addr(g)}
+	return &ways.Way{Name: ways.Guard, Addr: d.addr(g), TLS: d.tls}
 }
 
 // start starts a database with room for so many sessions, and the peers if they are wanted.
@@ -48,7 +49,7 @@ func startPostgres(
 	ctx context.Context, s *settings, sessions int, peers bool, progress io.Writer,
 ) (*database, error) {
 	p, err := ways.StartPostgres(ctx, ways.Options{
-		Guard: s.Guard, Peers: peers, Progress: progress,
+		Guard: s.Guard, Peers: peers, TLS: s.tls, Progress: progress,
 		Settings: map[string]string{
 			"max_connections": strconv.Itoa(sessions + spare),
 			// Ten thousand backends must fit into the memory: each maps these buffers, and the tables of
@@ -61,7 +62,7 @@ func startPostgres(
 		return nil, err
 	}
 	return &database{
-		name: "postgres", ways: p.Ways, guard: p.Guard, newGuard: p.NewGuard, stage: p,
+		name: "postgres", tls: s.tls, ways: p.Ways, guard: p.Guard, newGuard: p.NewGuard, stage: p,
 		addr: func(g *ways.GuardProcess) string { return g.Postgres }, open: openPostgres,
 		sql: p.Exec, status: "GUARD_POSTGRES_UPSTREAM=" + p.Server.URL("guard", "postgres"),
 	}, nil
@@ -79,7 +80,7 @@ func (s postgresSession) Close() error {
 func openPostgres(
 	ctx context.Context, w *ways.Way, resource string, token int64,
 ) (io.Closer, error) {
-	c, err := pgconn.Connect(ctx, ways.PostgresURL(w.Addr, resource, token))
+	c, err := pgconn.Connect(ctx, w.PostgresURL(resource, token))
 	if err != nil {
 		return nil, err
 	}
@@ -90,14 +91,14 @@ func startRedis(
 	ctx context.Context, s *settings, sessions int, peers bool, progress io.Writer,
 ) (*database, error) {
 	r, err := ways.StartRedis(ctx, ways.Options{
-		Guard: s.Guard, Peers: peers, Progress: progress,
+		Guard: s.Guard, Peers: peers, TLS: s.tls, Progress: progress,
 		Redis: []string{"--maxclients", strconv.Itoa(sessions + spare)},
 	})
 	if err != nil {
 		return nil, err
 	}
 	return &database{
-		name: "redis", ways: r.Ways, guard: r.Guard, newGuard: r.NewGuard, stage: r,
+		name: "redis", tls: s.tls, ways: r.Ways, guard: r.Guard, newGuard: r.NewGuard, stage: r,
 		addr: func(g *ways.GuardProcess) string { return g.Redis }, open: openRedis,
 		status: "GUARD_REDIS_UPSTREAM=" + r.Server.URL(),
 	}, nil

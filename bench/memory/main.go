@@ -22,6 +22,7 @@ func main() { program.Main(run) }
 // settings are the flags.
 type settings struct {
 	report.Options
+	tls      bool
 	sessions []int
 	cycles   int
 	marks    int
@@ -35,6 +36,7 @@ func parse(args []string, diagnostics io.Writer) (*settings, error) {
 	flags := flag.NewFlagSet("memory", flag.ContinueOnError)
 	flags.SetOutput(diagnostics)
 	s.Flags(flags)
+	flags.BoolVar(&s.tls, "tls", false, "TLS from the client to each proxy, and from there to the server")
 	flags.Func("sessions", "idle sessions, as a `list` such as 1000,10000 (the default)", func(list string) (err error) {
 		s.sessions, err = numbers(list)
 		return err
@@ -51,6 +53,14 @@ func parse(args []string, diagnostics io.Writer) (*settings, error) {
 		return nil, fmt.Errorf("bad arguments %q: see -h", args)
 	}
 	return s, nil
+}
+
+// name is the name of the report.
+func (s *settings) name() string {
+	if s.tls {
+		return "memory with TLS"
+	}
+	return "memory"
 }
 
 // numbers reads a list of positive numbers.
@@ -75,7 +85,7 @@ func run(ctx context.Context, args []string, out, progress io.Writer) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.Limit)
 	defer cancel()
-	r := report.New("memory", s.Options)
+	r := report.New(s.name(), s.Options)
 	for _, measure := range []func(context.Context, *settings, *report.Report, io.Writer) error{
 		measureIdle, measureLogins, measureGrowth, measureMarks,
 	} {
