@@ -89,7 +89,11 @@ func (l *Loops) Adopt(client, server net.Conn) (net.Conn, net.Conn) {
 		return client, server
 	}
 	one := l.all[l.next.Add(1)%uint32(len(l.all))]
-	return one.adopt(client), one.adopt(server)
+	watched, ok := one.adopt(server).(adopted)
+	if !ok {
+		return client, server // a client's TLS would be in the loop, and its flows would not
+	}
+	return one.adopt(client), watched
 }
 
 func adoptable(c net.Conn) bool {
@@ -108,8 +112,8 @@ func plain(c net.Conn) bool {
 	return false
 }
 
-// adopt returns c itself if the system refuses. Two connections that are not in one loop are relayed
-// as any others.
+// adopt returns c itself if the system refuses, because there are too many open files. Two connections
+// that are not in one loop are relayed as any others.
 func (l *loop) adopt(c net.Conn) net.Conn {
 	above, ok := c.(*tls.Conn)
 	if !ok {

@@ -53,3 +53,17 @@ func TestALoopThatIsHeldUpDoesNotRespond(t *testing.T) {
 	r.Wait()
 	_ = errors.Join(inner.Close(), outer.Close())
 }
+
+func TestAClientIsNotWatchedWhenItsServerCannotBe(t *testing.T) {
+	loops, err := StartLoops(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer loops.Close()
+	client, _ := inTLS(t)(pair(t))
+	server, _ := pair(t)
+	_ = server.Close() // or there may be too many open files
+	if inner, outer := loops.Adopt(client, server); inner != client || outer != server {
+		t.Errorf("got a %T and a %T", inner, outer)
+	}
+}
