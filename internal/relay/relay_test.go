@@ -283,7 +283,7 @@ func TestACancelledRelayStopsAtOnceEvenDuringAWrite(t *testing.T) {
 // 6 MB for a receiver, twice, by default (tcp(7), tcp_wmem and tcp_rmem).
 const beyondBuffers = 64 << 20
 
-// full writes until no buffer takes more, or the relay stands still.
+// full writes until no buffer takes more.
 func full(c net.Conn) {
 	block := bytes.Repeat([]byte("......."), 2000)
 	for {
