@@ -89,12 +89,23 @@ func (r *run) possibleRaises(store string) []porcupine.Operation {
 		if end < since[a] {
 			continue // the mark was that high before
 		}
+		if !r.refusedWithin(store, a, since[a], end) {
+			continue // it explains nothing, and each one doubles the orders to search
+		}
 		all = append(all, porcupine.Operation{
 			Input:  input{store: store, do: history.Raise, age: a},
 			Output: maybe, Call: since[a], Return: end,
 		})
 	}
 	return all
+}
+
+// refusedWithin reports whether an operation under an older token was refused as stale, and overlaps a
+// time. Nothing else needs a raise that maybe was made then: one that came later finds the mark that high.
+func (r *run) refusedWithin(store string, a age, from, to int64) bool {
+	return slices.ContainsFunc(r.of(store), func(o *op) bool {
+		return o.outcome == history.Stale && a.Newer(o.age) && o.returned >= from && o.invoked <= to
+	})
 }
 
 // keepEarliest keeps the earliest time of each token.
