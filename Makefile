@@ -78,8 +78,8 @@ chaos: deps lab ## every scenario with the guard and without it, and every contr
 	@bin/lab run $(or $(CHAOS),all --compare) && $(if $(CHAOS),true,bin/lab controls)
 
 .PHONY: chaos-smoke
-chaos-smoke: deps lab ## three scenarios and two controls, in under two minutes
-	@bin/lab run leader-paused old-write-in-flight killed-before-publish --quiet
+chaos-smoke: deps lab ## four scenarios, one of them with jobs, and two controls, in about two minutes
+	@bin/lab run leader-paused old-write-in-flight killed-before-publish job-worker-paused --quiet
 	@bin/lab controls observe-only memory-mark --quiet
 
 .PHONY: chaos-compose
