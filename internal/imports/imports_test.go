@@ -37,7 +37,7 @@ var allowed = map[string][]string{
 	"fence/fencetest": {"fence", "documents", "documents/documentstest", "internal/leak",
 		"internal/witness", "go.uber.org/goleak"},
 	"fence/zookeeper": {"fence", "documents", "internal/campaign", "internal/ensemble",
-		"internal/ensemble/election", zk},
+		"internal/ensemble/election", zk, "golang.org/x/sync/errgroup"},
 	"fence/etcd": {"fence", "documents", "internal/backoff", "internal/campaign", "internal/cluster",
 		etcd, grpc},
 	"fence/postgres": {"fence", "documents", "internal/backoff", "internal/campaign", pgx},
@@ -53,7 +53,7 @@ var allowed = map[string][]string{
 	"jobs/jobstest":      {"fence", "documents", "jobs"},
 	"internal/jobserver": {"fence", "documents", "group", "jobs", "internal/webpage"},
 	"internal/work": {"fence", "documents", "jobs", "checkpoint", "internal/cli", "internal/environ",
-		"internal/logging", "internal/supervise", "internal/taskfile", "internal/tasks", "golang.org/x/term"},
+		"internal/logging", "internal/settings", "internal/supervise", "internal/taskfile", "internal/tasks", "golang.org/x/term"},
 
 	// For guards and operators. The author of a leader program does not need these.
 	"internal/refusal":         {"fence"},

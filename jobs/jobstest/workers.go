@@ -28,8 +28,9 @@ func stoppingLeavesNothing(s *stage) {
 	if err != nil {
 		s.Fatal(err)
 	}
+	one := s.connect()
 	s.eventually("one has said that it stops", func() bool { // once it knows its own ID
-		s.works(jobs.Worker{Handlers: kinds(echo)}).stop()
+		s.worksAt(one, jobs.Worker{Handlers: kinds(echo)}).stop()
 		return s.documents("draining") > 0
 	})
 	if err := nobody.Resign(s.ctx); err != nil {
