@@ -21,7 +21,10 @@ func (s *System) encrypt(b lab.Build) error {
 	if !b.Topology.TLS {
 		return nil
 	}
-	dir := filepath.Join(b.Dir, "tls")
+	dir, err := filepath.Abs(filepath.Join(b.Dir, "tls")) // servers run in directories of their own
+	if err != nil {
+		return err
+	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
