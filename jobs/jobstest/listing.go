@@ -1,0 +1,42 @@
+package jobstest
+
+import (
+	"errors"
+	"time"
+
+	"github.com/ringfence/ringfence/jobs"
+)
+
+func finishedIsForgotten(s *stage) {
+	s.works(jobs.Worker{Handlers: kinds(echo)})
+	id := s.submit(jobs.Spec{Keep: jobs.Duration(time.Millisecond), Payload: number(1)})
+	kept := s.submit(jobs.Spec{Payload: number(1)})
+	s.eventually("it is forgotten", func() bool {
+		_, err := s.queue.Get(s.ctx, id)
+		return errors.Is(err, jobs.ErrUnknownJob)
+	})
+	if _, err := s.queue.Spec(s.ctx, id); !errors.Is(err, jobs.ErrUnknownJob) {
+		s.Errorf("its spec: %v", err)
+	}
+	s.ends(kept, jobs.Done)
+}
+
+func jobsAreListed(s *stage) {
+	var want []jobs.ID
+	for range 20 {
+		want = append(want, s.submit(jobs.Spec{}))
+	}
+	var got []jobs.ID
+	err := s.queue.List(s.ctx, func(status jobs.Status) error {
+		got = append(got, status.ID)
+		return nil
+	})
+	if err != nil || len(got) != len(want) {
+		s.Fatalf("%d of %d jobs, %v", len(got), len(want), err)
+	}
+	for _, id := range want {
+		if spec, err := s.queue.Spec(s.ctx, id); err != nil || spec.Kind != "job" {
+			s.Errorf("%+v, %v", spec, err)
+		}
+	}
+}

@@ -1,0 +1,46 @@
+package jobstest
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/ringfence/ringfence/jobs"
+)
+
+func retryByHand(s *stage) {
+	var ran tally
+	s.works(jobs.Worker{Handlers: kinds(func(_ context.Context, r *jobs.Run) (any, error) {
+		if ran.add(r.ID) == 1 {
+			return nil, errors.New("not yet")
+		}
+		return nil, nil
+	})})
+	id := s.submit(jobs.Spec{Unique: "key"})
+	s.ends(id, jobs.Failed)
+	if err := s.queue.Retry(s.ctx, id); err != nil {
+		s.Fatal(err)
+	}
+	s.ends(id, jobs.Done)
+	if err := s.queue.Retry(s.ctx, id); !errors.Is(err, jobs.ErrFinished) {
+		s.Errorf("a job that is done: %v", err)
+	}
+}
+
+func retryOfATakenKey(s *stage) {
+	s.works(jobs.Worker{Handlers: kinds(func(context.Context, *jobs.Run) (any, error) {
+		return nil, errors.New("as told")
+	})})
+	id := s.submit(jobs.Spec{Unique: "key"})
+	s.ends(id, jobs.Failed)
+	other := s.submit(jobs.Spec{Unique: "key", NotBefore: time.Now().Add(time.Hour)})
+	if err := s.queue.Retry(s.ctx, id); !errors.Is(err, jobs.ErrTaken) {
+		s.Errorf("its key is that of %s: %v", other, err)
+	}
+	if err := s.queue.Cancel(s.ctx, other); err != nil {
+		s.Fatal(err)
+	}
+	if err := s.queue.Retry(s.ctx, id); err != nil {
+		s.Errorf("its key is free again: %v", err)
+	}
+}

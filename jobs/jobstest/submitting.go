@@ -1,0 +1,96 @@
+package jobstest
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/ringfence/ringfence/jobs"
+)
+
+func submitAll(s *stage) {
+	const many = 60
+	specs := make([]jobs.Spec, many)
+	for i := range specs {
+		specs[i] = jobs.Spec{Kind: "job", Payload: number(i)}
+	}
+	specs[10].Unique, specs[20].Unique, specs[50].Unique = "key", "key", "key"
+	ids, err := s.queue.SubmitAll(s.ctx, specs)
+	if err != nil || len(ids) != many {
+		s.Fatal(ids, err)
+	}
+	if ids[20] != ids[10] || ids[50] != ids[10] {
+		s.Errorf("%s, %s and %s have one key", ids[10], ids[20], ids[50])
+	}
+	waiting, err := s.docs.Names(s.ctx, "jobs/"+s.name+"/waiting")
+	if err != nil {
+		s.Fatal(err)
+	}
+	want := slices.Delete(slices.Delete(slices.Clone(ids), 50, 51), 20, 21)
+	if !slices.EqualFunc(waiting, want, func(entry string, id jobs.ID) bool {
+		return strings.HasSuffix(entry, "."+string(id))
+	}) {
+		s.Errorf("%d jobs wait in another order than %d were handed in", len(waiting), len(want))
+	}
+	s.works(jobs.Worker{Handlers: kinds(echo)})
+	for i, id := range ids {
+		if end := s.ends(id, jobs.Done); string(end.Result) != fmt.Sprint(i) && i != 20 && i != 50 {
+			s.Errorf("job %d: %+v", i, end)
+		}
+	}
+	all := 0
+	if err := s.queue.List(s.ctx, func(jobs.Status) error { all++; return nil }); err != nil || all != many-2 {
+		s.Errorf("there are %d jobs, want %d: %v", all, many-2, err)
+	}
+	specs[59].Kind = ""
+	if ids, err := s.queue.SubmitAll(s.ctx, specs); len(ids) != 0 || !errors.Is(err, jobs.ErrBadSpec) {
+		s.Errorf("with a bad one: %v, %v", ids, err)
+	}
+}
+
+func uniqueIsOnce(s *stage) {
+	first := s.submit(jobs.Spec{Unique: "night/2026 ü"})
+	if again := s.submit(jobs.Spec{Unique: "night/2026 ü"}); again != first {
+		s.Errorf("%s and %s have one key", first, again)
+	}
+	if other := s.submit(jobs.Spec{Unique: "night/2027"}); other == first {
+		s.Error("two keys are one job")
+	}
+	s.works(jobs.Worker{Handlers: kinds(echo)})
+	s.ends(first, jobs.Done)
+	if later := s.submit(jobs.Spec{Unique: "night/2026 ü"}); later == first {
+		s.Error("the key of a finished job is still taken")
+	}
+}
+
+func badSpecs(s *stage) {
+	for what, bad := range map[string]jobs.Spec{
+		"no kind":         {},
+		"a long payload":  {Kind: "a", Payload: []byte(`"` + strings.Repeat("x", jobs.PayloadMost) + `"`)},
+		"no JSON":         {Kind: "a", Payload: []byte("{")},
+		"a resource":      {Kind: "a", Resource: "Bad"},
+		"a priority":      {Kind: "a", Priority: 10},
+		"retries":         {Kind: "a", Retries: -1},
+		"a timeout":       {Kind: "a", Timeout: -1},
+		"a label":         {Kind: "a", Labels: []string{"a b"}},
+		"a period":        {Kind: "a", Every: "1ms"},
+		"a schedule":      {Kind: "a", Every: "every day"},
+		"a time zone":     {Kind: "a", Every: "TZ=Asia/Tokyo 0 3 * * *"},
+		"a unique key":    {Kind: "a", Unique: strings.Repeat("x", jobs.UniqueMost+1)},
+		"several at once": {Every: "x", Priority: -1},
+	} {
+		if id, err := s.queue.Submit(s.ctx, bad); !errors.Is(err, jobs.ErrBadSpec) {
+			s.Errorf("%s: %s, %v", what, id, err)
+		}
+	}
+	if _, err := s.queue.Get(s.ctx, "no-id"); !errors.Is(err, jobs.ErrBadID) {
+		s.Error(err)
+	}
+	if _, err := s.queue.Get(s.ctx, "00000000000000000000000000"); !errors.Is(err, jobs.ErrUnknownJob) {
+		s.Error(err)
+	}
+	if err := s.queue.Cancel(s.ctx, "00000000000000000000000000"); !errors.Is(err, jobs.ErrUnknownJob) {
+		s.Error(err)
+	}
+}
