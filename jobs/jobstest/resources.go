@@ -81,8 +81,7 @@ func (s *stage) othersPass(g *gate, r fence.Resource, long jobs.ID) {
 }
 
 func takenResourceOfAPredecessor(s *stage) {
-	first := s.works(jobs.Worker{Name: "first", Handlers: map[string]jobs.Handler{"none": echo}})
-	s.eventually("it assigns", func() bool { return s.leader() == "first" })
+	first := s.assigner("first")
 	g := s.gate()
 	s.works(jobs.Worker{Name: "second", Capacity: 2, Handlers: map[string]jobs.Handler{
 		"job": echo, "long": g.handler,

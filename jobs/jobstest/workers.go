@@ -45,26 +45,25 @@ func stoppingLeavesNothing(s *stage) {
 	})
 }
 
+// stoppingHasGrace has one worker assign and another one stop.
 func stoppingHasGrace(s *stage) {
+	s.assigner("first")
 	g := s.gate()
-	first := s.works(jobs.Worker{Name: "first", Grace: s.f.patience, Handlers: kinds(g.handler)})
+	second := s.works(jobs.Worker{Name: "second", Grace: s.f.patience, Handlers: kinds(g.handler)})
 	id := s.submit(jobs.Spec{})
 	g.next()
-	first.cancel()
-	s.eventually("it takes no more jobs", func() bool {
-		second := s.submit(jobs.Spec{})
-		time.Sleep(20 * time.Millisecond)
-		now, err := s.queue.Get(s.ctx, second)
-		if err != nil {
-			s.Fatal(err)
-		}
-		_ = s.queue.Cancel(s.ctx, second)
-		return now.State == jobs.Waiting
-	})
+	second.cancel()
+	s.eventually("it has said that it stops", func() bool { return s.documents("draining") > 0 })
+	late := s.submit(jobs.Spec{Priority: 9})
+	s.ends(s.submit(jobs.Spec{Kind: "none"}), jobs.Done) // both could have been assigned
 	close(g.leave)
-	<-first.ended
+	<-second.ended
 	if end := s.ends(id, jobs.Done); end.Attempt != 1 {
 		s.Errorf("%+v", end)
+	}
+	s.works(jobs.Worker{Name: "third", Handlers: kinds(echo)})
+	if end := s.ends(late, jobs.Done); end.WorkerName != "third" {
+		s.Errorf("the worker that stopped took a job: %+v", end)
 	}
 }
 
@@ -87,8 +86,7 @@ func goneWorkersJobs(s *stage) {
 
 // bothAreGone is about a worker that the one who assigns next has never assigned anything to.
 func bothAreGone(s *stage) {
-	first := s.works(jobs.Worker{Name: "first", Handlers: map[string]jobs.Handler{"none": echo}})
-	s.eventually("it assigns", func() bool { return s.leader() == "first" })
+	first := s.assigner("first")
 	g := s.gate()
 	second := s.works(jobs.Worker{Name: "second", Handlers: kinds(g.stubborn)})
 	id := s.submit(jobs.Spec{})
@@ -106,8 +104,7 @@ func lostTooOften(s *stage) {
 	if s.f.Expire == nil {
 		s.Skip("the fixture has no Expire")
 	}
-	s.works(jobs.Worker{Name: "first", Handlers: map[string]jobs.Handler{"none": echo}})
-	s.eventually("it assigns", func() bool { return s.leader() == "first" })
+	s.assigner("first")
 	g := s.gate()
 	fragile := s.works(jobs.Worker{Name: "fragile", Handlers: kinds(g.handler)})
 	id := s.submit(jobs.Spec{})
@@ -174,10 +171,7 @@ func comesBack(s *stage) {
 }
 
 func assignerIsGone(s *stage) {
-	first := s.works(jobs.Worker{Name: "first", Handlers: map[string]jobs.Handler{"none": echo}})
-	s.eventually("it assigns", func() bool {
-		return s.leader() == "first"
-	})
+	first := s.assigner("first")
 	s.works(jobs.Worker{Name: "second", Handlers: kinds(echo)})
 	s.ends(s.submit(jobs.Spec{Payload: number(1)}), jobs.Done)
 	first.kill()
@@ -185,6 +179,14 @@ func assignerIsGone(s *stage) {
 	if got := s.leader(); got != "second" {
 		s.Errorf("%q assigns", got)
 	}
+}
+
+// assigner starts a worker for jobs of the kind none, and waits until it assigns.
+func (s *stage) assigner(name string) *worker {
+	s.Helper()
+	k := s.works(jobs.Worker{Name: name, Handlers: map[string]jobs.Handler{"none": echo}})
+	s.eventually(name+" assigns", func() bool { return s.leader() == name })
+	return k
 }
 
 // leader returns the name of the worker that assigns.
