@@ -36,6 +36,8 @@ type assigner struct {
 	workers  map[fence.Token]*worker // every one that has, or may have, assignments
 	traits   map[ID]traits           // of waiting jobs that were looked at
 	assigned map[string]time.Time    // entries of jobs that were just assigned
+
+	numbers numbers // for the loop alone
 }
 
 // view is what the watches have shown last.
@@ -54,9 +56,10 @@ const (
 )
 
 const (
-	// chunk is how many jobs one change moves. Each needs four writes at most, and an assignment three.
-	chunk       = documents.MaxWrites / 4
-	assignChunk = documents.MaxWrites / 3
+	// chunk is how many jobs one change moves. Each needs four writes at most.
+	chunk = documents.MaxWrites / 4
+	// forgetChunk is how many jobs one change forgets: four writes for each, and three for a clean-up.
+	forgetChunk = documents.MaxWrites / 7
 	// returnedFor is how long a job does not go to the worker that has given it back.
 	returnedFor = 5 * time.Second
 	// settle is after how long a watch should have shown what was changed.

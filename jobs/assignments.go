@@ -13,16 +13,16 @@ import (
 
 // worker is one member's assignments.
 type worker struct {
-	listed  map[string]bool           // what the watch has shown
-	known   bool                      // it has shown something
-	pending map[string]time.Time      // just assigned; no watch or reading has shown it since this time
-	shared  map[string]fence.Resource // by assignment: the resource that the job shares, or ""
-	stop    context.CancelFunc        // of the watch
+	listed    map[string]bool           // what the watch has shown
+	known     bool                      // it has shown something
+	pending   map[string]time.Time      // just assigned; no watch or reading has shown it since this time
+	resources map[string]fence.Resource // by assignment: the job's
+	stop      context.CancelFunc        // of the watch
 }
 
 func newWorker() *worker {
 	return &worker{
-		listed: map[string]bool{}, pending: map[string]time.Time{}, shared: map[string]fence.Resource{},
+		listed: map[string]bool{}, pending: map[string]time.Time{}, resources: map[string]fence.Resource{},
 	}
 }
 
@@ -65,18 +65,18 @@ func (w *worker) show(names []string) {
 		w.listed[name] = true
 		delete(w.pending, name)
 	}
-	w.forgetShared()
+	w.forgetResources()
 }
 
-// forgetShared forgets the resources of assignments that are over.
-func (w *worker) forgetShared() {
-	maps.DeleteFunc(w.shared, func(name string, _ fence.Resource) bool {
+// forgetResources forgets the resources of assignments that are over.
+func (w *worker) forgetResources() {
+	maps.DeleteFunc(w.resources, func(name string, _ fence.Resource) bool {
 		_, pending := w.pending[name]
 		return !pending && !w.listed[name]
 	})
 }
 
-// lookUp finds out which resources the jobs share that a predecessor has assigned.
+// lookUp finds out which resources the jobs have that a predecessor has assigned.
 func (a *assigner) lookUp() error {
 	type place struct {
 		w    *worker
@@ -87,7 +87,7 @@ func (a *assigner) lookUp() error {
 	a.mu.Lock()
 	for _, w := range a.workers {
 		for name := range w.listed {
-			_, known := w.shared[name]
+			_, known := w.resources[name]
 			if id, _, ok := parseAssignment(name); ok && !known {
 				unknown = append(unknown, place{w, name, id})
 			}
@@ -105,9 +105,9 @@ func (a *assigner) lookUp() error {
 		}
 		a.mu.Lock()
 		for i, p := range some {
-			r, _ := parse(docs[i]) // one that is gone shares nothing
-			p.w.shared[p.name] = r.shared()
-			p.w.forgetShared() // it may have ended meanwhile
+			r, _ := parse(docs[i]) // one that is gone has none
+			p.w.resources[p.name] = r.Resource
+			p.w.forgetResources() // it may have ended meanwhile
 		}
 		a.mu.Unlock()
 	}
@@ -178,5 +178,5 @@ func (w *worker) prune(there map[string]bool) {
 			delete(w.pending, name)
 		}
 	}
-	w.forgetShared()
+	w.forgetResources()
 }

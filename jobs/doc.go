@@ -20,7 +20,8 @@
 // kind and labels. It runs at least once. It runs again after a failure, if its Spec says so, and when
 // its worker was gone before the end was published. Two jobs with the same resource never run at once,
 // as far as fenced stores can tell. Use a checkpoint task in the handler, named after the job, so that
-// the next worker goes on where the last one stopped.
+// the next worker goes on where the last one stopped. A task belongs to one resource, so one that several
+// jobs go on with needs a Spec.Resource.
 //
 // # How jobs are handed out
 //
@@ -35,6 +36,7 @@
 //	jobs/GROUP/draining/<member>          a worker that takes no more
 //	jobs/GROUP/cancel/<id>                somebody has asked to cancel a running job
 //	jobs/GROUP/unique/<hash of the key>   the unfinished job that has it
+//	jobs/GROUP/resources/<number>         the job that has this numbered resource
 //	jobs/GROUP/finished/<time>.<id>       when the status may be forgotten
 //
 // Each step of a job's life changes several of them at once (documents.Store), and replaces the status
@@ -54,9 +56,30 @@
 // A job whose resource another assigned job has is passed over until that has ended. So it holds no slot
 // of a worker, unless somebody else leads the resource: another group, or a program.
 //
-// When a finished job is forgotten, the one who assigns first deletes what is left of the election for
-// a resource that the job made up (fence.Forgetter). Its mark stays in each store, because some who
-// refuse a late worker know nothing else; so do checkpoints.
+// # Numbered resources
+//
+// A job that names no resource gets one of the group's numbered resources, job_<group>_<tag>_<number>,
+// when it is first assigned. No other job has the number at the same time. The job keeps it over all its
+// tries, since a late worker of an earlier try is refused only at the resource that it has led. A job
+// that is done gives its number back; one that has failed or was cancelled can be tried again by hand,
+// so it keeps the number until it is forgotten. So elections, and marks in the stores, are used again:
+// there are as many as jobs have had numbers at once.
+//
+// # Cleaning up
+//
+// A finished job is forgotten after Spec.Keep. What it has left elsewhere, such as the checkpoint of a
+// task that is named after the job, is deleted by a job of the kind Spec.CleanUp, which is submitted in
+// the same change and leads the same resource:
+//
+//	"forget": func(ctx context.Context, r *jobs.Run) (any, error) {
+//		var ended jobs.Status
+//		if err := r.Decode(&ended); err != nil {
+//			return nil, err
+//		}
+//		return nil, journal.Forget(ctx, r.Term.Claim(), checkpoint.Name("settle-"+ended.ID))
+//	}
+//
+// # Workers that are gone
 //
 // The one who assigns reads which workers may have assignments before it reads who is a member, so a
 // worker that is missing is gone for good: IDs of members are never used again. It takes back what
@@ -65,7 +88,7 @@
 // # Limits
 //
 // A waiting job costs its entry in each list of waiting jobs that the one who assigns gets: some 45
-// bytes. A job with a resource of its own leaves a mark in each store of its worker, about 1 kB in
-// Postgres, for good. Who has very many jobs names a resource for what they write, such as a merchant. ZooKeeper's default limit for an answer, 1 MB, is reached at some 20,000 waiting jobs. Who
-// needs millions of queued jobs uses a queue made for that, and carries its attempts under the fence.
+// bytes. ZooKeeper's default limit for an answer, 1 MB, is reached at some 20,000 waiting jobs. A mark
+// costs about 1 kB in Postgres. Who needs millions of queued jobs uses a queue made for that, and carries
+// its attempts under the fence.
 package jobs

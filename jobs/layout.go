@@ -15,13 +15,14 @@ type layout struct{ root string }
 
 func layoutOf(group string) layout { return layout{"jobs/" + group} }
 
-func (l layout) specs() string    { return l.root + "/specs" }
-func (l layout) statuses() string { return l.root + "/statuses" }
-func (l layout) waiting() string  { return l.root + "/waiting" }
-func (l layout) cancel() string   { return l.root + "/cancel" }
-func (l layout) workers() string  { return l.root + "/workers" }
-func (l layout) finished() string { return l.root + "/finished" }
-func (l layout) draining() string { return l.root + "/draining" }
+func (l layout) specs() string     { return l.root + "/specs" }
+func (l layout) statuses() string  { return l.root + "/statuses" }
+func (l layout) waiting() string   { return l.root + "/waiting" }
+func (l layout) cancel() string    { return l.root + "/cancel" }
+func (l layout) workers() string   { return l.root + "/workers" }
+func (l layout) finished() string  { return l.root + "/finished" }
+func (l layout) draining() string  { return l.root + "/draining" }
+func (l layout) resources() string { return l.root + "/resources" }
 
 func (l layout) assigned(worker fence.Token) string {
 	return l.root + "/assigned/" + worker.String()
@@ -30,6 +31,7 @@ func (l layout) assigned(worker fence.Token) string {
 func (l layout) spec(id ID) string           { return l.specs() + "/" + string(id) }
 func (l layout) status(id ID) string         { return l.statuses() + "/" + string(id) }
 func (l layout) cancelOf(id ID) string       { return l.cancel() + "/" + string(id) }
+func (l layout) resource(number int) string  { return l.resources() + "/" + strconv.Itoa(number) }
 func (l layout) worker(w fence.Token) string { return l.workers() + "/" + w.String() }
 
 // assignment is what tells a worker. Its name has the attempt, so that a job that comes back is not

@@ -11,9 +11,9 @@ import (
 
 // traits are what matters about a waiting job. They never change.
 type traits struct {
-	kind   string
-	labels []string
-	shared fence.Resource // see Status.shared
+	kind     string
+	labels   []string
+	resource fence.Resource // "" if it has none yet
 }
 
 // assignDue assigns jobs whose time has come, in their order, as far as there is room. It returns
@@ -22,7 +22,10 @@ func (a *assigner) assignDue() (next time.Duration, err error) {
 	plan := a.plan()
 	ids, next := a.due(plan)
 	if len(ids) > 0 {
-		err = a.steps(ids, assignChunk,
+		if err := a.number(len(ids)); err != nil {
+			return 0, err
+		}
+		err = a.steps(ids, chunk,
 			func(r record) []documents.Write { return a.place(plan, r) },
 			func(moved []ID, made bool) { a.note(plan, moved, made) })
 		next = min(next, settle)
@@ -55,7 +58,7 @@ func (a *assigner) due(p *plan) (ids []ID, next time.Duration) {
 			continue
 		}
 		ids = append(ids, id)
-		if t != nil || len(ids) >= assignChunk {
+		if t != nil || len(ids) >= chunk {
 			room--
 		}
 	}
@@ -67,7 +70,7 @@ type plan struct {
 	waiting []string
 	places  []Place // of members that take jobs, in order of ID
 	offers  map[fence.Token]offer
-	busy    map[fence.Resource]bool // a job that shares it is assigned
+	busy    map[fence.Resource]bool // a job that leads it, or will, is assigned
 	room    int
 	full    bool // there are more jobs than room
 	blocked bool // a job waits for another one with its resource
@@ -80,7 +83,7 @@ type choice struct {
 	worker     fence.Token
 	entry      string // that it has left
 	assignment string
-	shared     fence.Resource
+	resource   fence.Resource
 }
 
 func (a *assigner) plan() *plan {
@@ -90,8 +93,8 @@ func (a *assigner) plan() *plan {
 		offers: map[fence.Token]offer{}, chosen: map[ID]choice{}, busy: map[fence.Resource]bool{},
 	}
 	for _, w := range a.workers {
-		for _, r := range w.shared {
-			p.busy[r] = r != ""
+		for _, r := range w.resources {
+			p.busy[r] = r != "" // of a job that is gone
 		}
 	}
 	draining := asSet(a.view.draining)
@@ -129,7 +132,7 @@ func (a *assigner) known(id ID) *traits {
 
 // suits reports whether a job of these traits could be assigned now.
 func (p *plan) suits(t *traits) bool {
-	if p.busy[t.shared] {
+	if p.busy[t.resource] {
 		p.blocked = true
 		return false
 	}
@@ -144,7 +147,7 @@ func (a *assigner) place(p *plan, r record) []documents.Write {
 	if len(a.traits) > 100_000 {
 		clear(a.traits)
 	}
-	a.traits[r.ID] = traits{r.Kind, r.Labels, r.shared()}
+	a.traits[r.ID] = traits{r.Kind, r.Labels, r.Resource}
 	a.mu.Unlock()
 	_, again := p.chosen[r.ID] // after a conflict
 	now := a.q.now()
@@ -152,7 +155,7 @@ func (a *assigner) place(p *plan, r record) []documents.Write {
 	if r.State != Waiting || r.Due.Truncate(time.Millisecond).After(now) {
 		return nil
 	}
-	if !again && p.busy[r.shared()] {
+	if !again && p.busy[r.Resource] {
 		p.blocked = true
 		return nil
 	}
@@ -160,15 +163,22 @@ func (a *assigner) place(p *plan, r record) []documents.Write {
 	if len(fit) == 0 {
 		return nil
 	}
+	resource, number := r.Resource, r.Number
+	if resource == "" {
+		if number = a.numbers.take(); number == 0 {
+			return nil // conflicts have used up those that there were
+		}
+		resource = numbered(a.q.group.Name(), a.claim.Issuer, number)
+	}
 	chosen := fit[a.strategy.Choose(r.Status, fit)]
-	p.busy[r.shared()] = r.shared() != ""
 	if !again {
 		i := slices.IndexFunc(p.places, func(w Place) bool { return w.ID == chosen.ID })
 		p.places[i].Jobs++
 	}
-	writes := a.q.layout.assign(r, chosen.ID, chosen.Name)
+	s, writes := a.q.layout.assign(r, chosen.ID, chosen.Name, resource, number)
+	p.busy[s.Resource] = true
 	p.chosen[r.ID] = choice{
-		chosen.ID, path.Base(a.q.entry(r.Status)), path.Base(writes[len(writes)-1].Path), r.shared(),
+		chosen.ID, path.Base(a.q.entry(r.Status)), path.Base(a.q.assignment(s)), s.Resource,
 	}
 	return writes
 }
@@ -192,7 +202,7 @@ func (a *assigner) note(p *plan, moved []ID, made bool) {
 	for _, id := range moved {
 		c := p.chosen[id]
 		w := a.workers[c.worker]
-		w.pending[c.assignment], w.shared[c.assignment] = time.Now(), c.shared
+		w.pending[c.assignment], w.resources[c.assignment] = time.Now(), c.resource
 		if made {
 			a.assigned[c.entry] = time.Now()
 		}

@@ -17,7 +17,8 @@ type Spec struct {
 	Payload json.RawMessage `json:"payload,omitempty"` // the handler's input, at most PayloadMost bytes
 
 	// Resource is what the job leads while it runs. Two jobs with the same resource never run at
-	// once. Default: a resource of its own, job_<id>.
+	// once. Default: one of the group's numbered resources, which the job keeps until it is done or
+	// forgotten.
 	Resource fence.Resource `json:"resource,omitempty"`
 
 	Priority  int       `json:"priority,omitempty"`  // 0 to 9; a higher one is assigned first
@@ -38,6 +39,12 @@ type Spec struct {
 
 	// Keep is how long the status stays after the end. Default 1 h.
 	Keep Duration `json:"keep,omitempty"`
+
+	// CleanUp is the kind of a job that is submitted when this one is forgotten, to delete what it has
+	// left, such as its checkpoint (checkpoint.Journal.Forget). It gets the last Status as its payload,
+	// without the result, and the same resource and labels. None is submitted for a job that was never
+	// assigned.
+	CleanUp string `json:"clean_up,omitempty"`
 }
 
 // Limits of a Spec.
@@ -76,6 +83,9 @@ func (s Spec) Check() error {
 	bad := func(format string, args ...any) { problems = append(problems, fmt.Errorf(format, args...)) }
 	if s.Kind == "" || len(s.Kind) > KindMost {
 		bad("the kind %.140q has no characters, or more than %d", s.Kind, KindMost)
+	}
+	if len(s.CleanUp) > KindMost {
+		bad("the kind of the clean-up has more than %d characters", KindMost)
 	}
 	if len(s.Payload) > PayloadMost {
 		bad("the payload has %d bytes, at most %d are allowed: keep it elsewhere, and send where it is",
@@ -117,9 +127,6 @@ func (s Spec) Check() error {
 }
 
 func badLabel(label string) bool { return documents.CheckFolder(label) != nil }
-
-// ownResource is the resource of a job that names none.
-func ownResource(id ID) fence.Resource { return fence.Resource("job_" + id) }
 
 // backoff is how long a job waits after so many failures.
 func (s Spec) backoff(failures int) time.Duration {

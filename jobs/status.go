@@ -31,23 +31,17 @@ const (
 // Finished reports whether this is the end.
 func (s State) Finished() bool { return s == Done || s == Failed || s == Cancelled }
 
-// shared returns the resource that the job may share with others; "" if it has one of its own.
-func (s Status) shared() fence.Resource {
-	if s.Resource == ownResource(s.ID) {
-		return ""
-	}
-	return s.Resource
-}
-
 // Status is how far a job is.
 type Status struct {
 	ID       ID             `json:"id"`
 	Kind     string         `json:"kind"`
-	Resource fence.Resource `json:"resource"`
+	Resource fence.Resource `json:"resource,omitempty"` // as in Spec, or a numbered one since the first assignment
+	Number   int            `json:"number,omitempty"`   // of the numbered resource that the job has; 0: it has none
 	State    State          `json:"state"`
 	Priority int            `json:"priority,omitempty"`
 	Labels   []string       `json:"labels,omitempty"`
 	Unique   string         `json:"unique,omitempty"`
+	CleanUp  string         `json:"clean_up,omitempty"`
 	Every    string         `json:"every,omitempty"`
 
 	// Attempt counts assignments. What a worker publishes counts only under the present one.

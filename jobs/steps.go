@@ -50,7 +50,8 @@ func encode(v any) []byte {
 func (l layout) submit(id ID, spec Spec, now time.Time) []documents.Write {
 	s := Status{
 		ID: id, Kind: spec.Kind, Resource: spec.Resource, State: Waiting, Priority: spec.Priority,
-		Labels: spec.Labels, Unique: spec.Unique, Every: spec.Every, Submitted: now, Due: spec.NotBefore,
+		Labels: spec.Labels, Unique: spec.Unique, CleanUp: spec.CleanUp, Every: spec.Every,
+		Submitted: now, Due: spec.NotBefore,
 	}
 	if s.Due.Before(now) {
 		s.Due = now
@@ -66,14 +67,21 @@ func (l layout) submit(id ID, spec Spec, now time.Time) []documents.Write {
 	return writes
 }
 
-// assign hands a waiting job to a worker.
-func (l layout) assign(r record, worker fence.Token, name string) []documents.Write {
+// assign hands a waiting job to a worker, and gives it a resource if it has none.
+func (l layout) assign(
+	r record, worker fence.Token, name string, resource fence.Resource, number int,
+) (Status, []documents.Write) {
 	s := r.Status
 	s.State, s.Worker, s.WorkerName = Assigned, worker, name
+	s.Resource, s.Number = resource, number
 	s.Attempt++
-	return []documents.Write{
+	writes := []documents.Write{
 		r.become(s), documents.Remove(l.entry(r.Status)), documents.Create(l.assignment(s), nil),
 	}
+	if r.Number != number {
+		writes = append(writes, documents.Create(l.resource(number), []byte(r.ID)))
+	}
+	return s, writes
 }
 
 // start says that a worker leads the job's resource.
@@ -151,7 +159,13 @@ func (l layout) cancelNow(r record, now time.Time) []documents.Write {
 // end ends a job as s, in this state.
 func (l layout) end(r record, s Status, state State, expires, now time.Time) []documents.Write {
 	s.State, s.Ended, s.Expires = state, now, expires
+	if state == Done { // any other may be tried again by hand, and keeps its resource
+		s.Number = 0
+	}
 	writes := []documents.Write{r.become(s), documents.Create(l.expiry(s), nil)}
+	if s.Number != r.Number {
+		writes = append(writes, documents.Remove(l.resource(r.Number)))
+	}
 	switch r.State {
 	case Waiting:
 		writes = append(writes, documents.Remove(l.entry(r.Status)))
@@ -178,10 +192,26 @@ func (l layout) retry(r record, now time.Time) []documents.Write {
 	return writes
 }
 
-// forget deletes what is left of a finished job.
-func (l layout) forget(r record) []documents.Write {
-	return []documents.Write{
+// forget deletes what is left of a finished job. If it has led a resource and wants a clean-up, that is
+// submitted in the same change: from then on nobody can try the job again.
+func (l layout) forget(r record, now time.Time) []documents.Write {
+	writes := []documents.Write{
 		documents.Delete(r.doc), documents.Remove(l.spec(r.ID)), documents.Remove(l.expiry(r.Status)),
+	}
+	if r.Number != 0 {
+		writes = append(writes, documents.Remove(l.resource(r.Number)))
+	}
+	if r.CleanUp != "" && r.Resource != "" {
+		writes = append(writes, l.submit(newID(now), cleanUp(r.Status), now)...)
+	}
+	return writes
+}
+
+// cleanUp is the job that cleans up after a forgotten one.
+func cleanUp(s Status) Spec {
+	s.Result = nil // may be too large
+	return Spec{
+		Kind: s.CleanUp, Payload: encode(s), Resource: s.Resource, Labels: s.Labels, Retries: RetriesMost,
 	}
 }
 

@@ -57,7 +57,7 @@ func (q *Queue) SubmitAll(ctx context.Context, specs []Spec) ([]ID, error) {
 func (q *Queue) submitSome(ctx context.Context, ids []ID, specs []Spec) ([]ID, error) {
 	var writes []documents.Write
 	for i, id := range ids {
-		writes = append(writes, q.submit(id, withResource(id, specs[i]), q.now())...)
+		writes = append(writes, q.submit(id, specs[i], q.now())...)
 	}
 	if _, err := q.docs.Change(ctx, documents.Change{Writes: writes}); err == nil {
 		return ids, nil
@@ -72,16 +72,9 @@ func (q *Queue) submitSome(ctx context.Context, ids []ID, specs []Spec) ([]ID, e
 	return ids, nil
 }
 
-func withResource(id ID, spec Spec) Spec {
-	if spec.Resource == "" {
-		spec.Resource = ownResource(id)
-	}
-	return spec
-}
-
 // submitOne hands a job in that is good, once under this ID.
 func (q *Queue) submitOne(ctx context.Context, id ID, spec Spec) (ID, error) {
-	change := documents.Change{Writes: q.submit(id, withResource(id, spec), q.now())}
+	change := documents.Change{Writes: q.submit(id, spec, q.now())}
 	for failures := 1; ; failures++ {
 		_, err := q.docs.Change(ctx, change)
 		if errors.Is(err, documents.ErrConflict) {

@@ -72,14 +72,10 @@ func (a *assigner) sweepFinished() error {
 			ids = append(ids, id)
 		}
 	}
-	if err := a.forgetElections(ids); err != nil {
-		a.log.Warn("elections of finished jobs cannot be deleted; trying again later", "error", err)
-		return nil
-	}
-	return a.steps(ids, chunk, func(r record) []documents.Write {
+	return a.steps(ids, forgetChunk, func(r record) []documents.Write {
 		if !r.State.Finished() || r.Expires.After(now) {
 			return nil
 		}
-		return a.q.forget(r)
+		return a.q.forget(r, now)
 	}, func(moved []ID, _ bool) { a.log.Debug("finished jobs are forgotten", "jobs", len(moved)) })
 }

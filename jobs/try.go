@@ -128,6 +128,7 @@ func (t *try) work(ctx context.Context, term *fence.Term, first record, spec Spe
 		return err
 	}
 	run := &Run{ID: t.id, Spec: spec, Term: term}
+	run.Spec.Resource = first.Resource // the one it was given, if it names none
 	started, err := t.step(ctx, term, first, func(r record) []documents.Write {
 		run.Attempt, run.Failure = r.Attempt, r.Failures
 		return q.start(r, term.Token(), q.now())

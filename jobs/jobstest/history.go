@@ -136,6 +136,10 @@ func allowed(id jobs.ID, old jobs.Status, s step) error {
 		return fmt.Errorf("attempt %d follows %d", now.Attempt, old.Attempt)
 	case worker && !s.under(now.Resource, now.Token):
 		return errors.New("a worker's step is not under the job's term")
+	case now.State != "" && old.Resource != "" && now.Resource != old.Resource:
+		return fmt.Errorf("resource %s follows %s", now.Resource, old.Resource)
+	case now.Number != old.Number && !s.numbers(now.Number, documents.KindPut) && !s.numbers(old.Number, documents.KindDelete):
+		return fmt.Errorf("number %d follows %d, and no document says so", now.Number, old.Number)
 	case old.State == jobs.Assigned && now.State == jobs.Failed && now.Lost <= jobs.LostMost:
 		return errors.New("it has failed without a run")
 	case now.State == jobs.Running && now.Token <= old.Token:
@@ -148,6 +152,13 @@ func allowed(id jobs.ID, old jobs.Status, s step) error {
 func (s step) under(r fence.Resource, token fence.Token) bool {
 	return slices.ContainsFunc(s.change.While, func(c fence.Claim) bool {
 		return c.Resource == r && c.Token == token
+	})
+}
+
+// numbers reports whether a change gives a numbered resource to a job, or takes it away.
+func (s step) numbers(number int, kind documents.Kind) bool {
+	return slices.ContainsFunc(s.change.Writes, func(w documents.Write) bool {
+		return w.Kind == kind && strings.HasSuffix(w.Path, fmt.Sprintf("/resources/%d", number))
 	})
 }
 

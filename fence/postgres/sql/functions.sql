@@ -150,11 +150,8 @@ begin
         perform ringfence_elections.expire(array[p_session], v_timeline);
         return;
     end if;
-    loop -- forget may delete the row in between
-        insert into ringfence_elections.election (resource) values (p_resource) on conflict do nothing;
-        select e.last into v_last from ringfence_elections.election e where e.resource = p_resource for no key update;
-        exit when found;
-    end loop;
+    insert into ringfence_elections.election (resource) values (p_resource) on conflict do nothing;
+    select e.last into v_last from ringfence_elections.election e where e.resource = p_resource for no key update;
     select c.token into token from ringfence_elections.candidate c where c.id = p_id;
     if found then
         return;
@@ -381,25 +378,6 @@ language plpgsql volatile security definer set search_path = pg_catalog, pg_temp
 begin
     perform ringfence_elections.begin_call();
     delete from ringfence_elections.candidate c where c.resource = p_resource and c.token = p_token;
-end $$;
-
--- forget deletes the rows of elections without candidates, in the order of their names, so that two calls
--- cannot wait for each other. The foreign key of a candidate that has enrolled meanwhile keeps the row.
-create or replace function ringfence_elections.forget(p_resources text[]) returns void
-language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
-declare
-    v_resource text;
-begin
-    perform ringfence_elections.begin_call();
-    for v_resource in select r.resource from unnest(p_resources) as r(resource) order by r.resource loop
-        begin
-            delete from ringfence_elections.election e
-             where e.resource = v_resource
-               and not exists (select from ringfence_elections.candidate c where c.resource = v_resource);
-        exception when foreign_key_violation then
-            null;
-        end;
-    end loop;
 end $$;
 
 -- changed tells the watchers of elections that a leader is ready.

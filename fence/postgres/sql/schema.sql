@@ -34,7 +34,7 @@ create table if not exists ringfence_elections.session (
 create sequence if not exists ringfence_elections.counter as bigint maxvalue 4294967295 no cycle;
 
 -- An enrolment locks the row of the election, so that its tokens are committed in their order. last
--- is the highest of them. Only forget deletes the row.
+-- is the highest of them. The row is never deleted.
 create table if not exists ringfence_elections.election (
     resource text primary key check (resource ~ '^[a-z][a-z0-9_]{0,47}$'),
     last     bigint not null default 0

@@ -1,0 +1,111 @@
+package jobstest
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/jobs"
+)
+
+// keepsItsResource has a job fail until it is tried again by hand, while others come and go.
+func keepsItsResource(s *stage) {
+	var ran tally
+	leads := make(chan fence.Resource, 10)
+	s.works(jobs.Worker{Handlers: map[string]jobs.Handler{
+		"job": echo,
+		"late": func(_ context.Context, r *jobs.Run) (any, error) {
+			leads <- r.Term.Claim().Resource
+			if ran.add(r.ID) < 3 {
+				return nil, errors.New("not yet")
+			}
+			return nil, nil
+		},
+	}})
+	id := s.submit(jobs.Spec{Kind: "late", Retries: 1, Backoff: jobs.Duration(time.Millisecond)})
+	failed := s.ends(id, jobs.Failed)
+	for range 20 {
+		if other := s.ends(s.submit(jobs.Spec{}), jobs.Done); other.Resource == failed.Resource {
+			s.Errorf("another job has the resource of one that can be tried again: %+v", other)
+		}
+	}
+	if err := s.queue.Retry(s.ctx, id); err != nil {
+		s.Fatal(err)
+	}
+	s.ends(id, jobs.Done)
+	for range 3 {
+		if got := <-leads; got != failed.Resource {
+			s.Errorf("a try leads %s, another one %s", got, failed.Resource)
+		}
+	}
+}
+
+// resourcesAreUsedAgain runs many jobs, of which few run at once.
+func resourcesAreUsedAgain(s *stage) {
+	s.works(jobs.Worker{Handlers: kinds(echo)})
+	used, many := map[fence.Resource]int{}, 60
+	for range many {
+		used[s.ends(s.submit(jobs.Spec{}), jobs.Done).Resource]++
+	}
+	if len(used) > many/2 {
+		s.Errorf("%d jobs, one after the other, have led %d resources: %v", many, len(used), used)
+	}
+	s.eventually("no job has a resource", func() bool { return s.documents("resources") == 0 })
+}
+
+// cleansUp has jobs be forgotten that have ended well, badly, and before they were assigned.
+func cleansUp(s *stage) {
+	ended, cleaned := map[jobs.ID]jobs.Status{}, make(chan *jobs.Run, 10)
+	keep := jobs.Duration(time.Millisecond)
+	unassigned := s.submit(jobs.Spec{Kind: "good", Keep: keep, CleanUp: "sweep"})
+	if err := s.queue.Cancel(s.ctx, unassigned); err != nil {
+		s.Fatal(err)
+	}
+	s.works(jobs.Worker{Handlers: map[string]jobs.Handler{
+		"good": echo,
+		"bad":  func(context.Context, *jobs.Run) (any, error) { return nil, errors.New("as told") },
+		"sweep": func(_ context.Context, r *jobs.Run) (any, error) {
+			cleaned <- r
+			return nil, nil
+		},
+	}})
+	for kind, state := range map[string]jobs.State{"good": jobs.Done, "bad": jobs.Failed} {
+		id := s.submit(jobs.Spec{Kind: kind, Payload: number(1), Keep: keep, CleanUp: "sweep"})
+		ended[id] = s.ends(id, state)
+	}
+	for range ended {
+		s.cleanedAfter(ended, cleaned)
+	}
+	s.eventually("nothing is left of them", func() bool {
+		return s.documents("resources") == 0 && s.documents("statuses") == len(ended)+1
+	})
+	select {
+	case r := <-cleaned:
+		s.Errorf("a clean-up too many: %s", r.Spec.Payload)
+	default:
+	}
+}
+
+// cleanedAfter checks the next clean-up, of one of these jobs.
+func (s *stage) cleanedAfter(ended map[jobs.ID]jobs.Status, cleaned <-chan *jobs.Run) {
+	s.Helper()
+	var r *jobs.Run
+	select {
+	case r = <-cleaned:
+	case <-s.ctx.Done():
+		s.Fatal("no clean-up")
+	}
+	var of jobs.Status
+	if err := r.Decode(&of); err != nil {
+		s.Fatal(err)
+	}
+	was, known := ended[of.ID]
+	claim := r.Term.Claim()
+	if !known || of.State != was.State || claim.Resource != was.Resource || claim.Token <= was.Token {
+		s.Errorf("a clean-up of %+v leads %s; the job was %+v", of, claim, was)
+	}
+	if err := s.queue.Retry(s.ctx, of.ID); !errors.Is(err, jobs.ErrUnknownJob) {
+		s.Errorf("a job after its clean-up has begun: %v", err)
+	}
+}
