@@ -212,8 +212,16 @@ func (q *Queue) Retry(ctx context.Context, id ID) error {
 			if other != "" {
 				return nil, fmt.Errorf("%w: %s has %q", ErrTaken, other, r.Unique)
 			}
+			asked, err := q.docs.Get(ctx, q.cancelOf(id))
+			if err != nil {
+				return nil, err
+			}
 			sent = true
-			return q.retry(r, q.now()), nil
+			writes := q.retry(r, q.now())
+			if asked[0].Exists() { // a request to cancel that has ended the job, or has come too late
+				writes = append(writes, documents.Delete(asked[0]))
+			}
+			return writes, nil
 		case sent:
 			return nil, nil
 		}
