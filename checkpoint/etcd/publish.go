@@ -5,13 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
-	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/connectivity"
-	"google.golang.org/grpc/status"
 
 	"github.com/ringfence/ringfence/checkpoint"
 	"github.com/ringfence/ringfence/fence"
@@ -102,7 +99,7 @@ func (j *Journal) send(
 	switch {
 	case err == nil:
 		return resp, nil
-	case tooLarge(err):
+	case cluster.TooLarge(err):
 		return nil, fmt.Errorf("%w: %s has %d bytes, and etcd refuses a request of that size: "+
 			"its --max-request-bytes is too low for this journal's limit of %d; nothing has landed: "+
 			"raise it on every member, or make the state smaller: %w",
@@ -111,24 +108,8 @@ func (j *Journal) send(
 		return nil, fmt.Errorf("etcd refuses to write %s: %w", j.key(cp.Task), err)
 	case errors.Is(err, rpctypes.ErrTooManyRequests):
 		return nil, fmt.Errorf("%w: %w", checkpoint.ErrTransient, err)
-	case errors.Is(err, rpctypes.ErrNoSpace): // the write may be applied in spite of the error
-		err = fmt.Errorf("%w: compact and defragment etcd, then disarm its alarm", err)
 	}
-	if cause := context.Cause(ctx); cause != nil {
-		err = fmt.Errorf("%w: %w", cause, err)
-	}
-	return nil, fmt.Errorf("%w: %w", checkpoint.ErrUnknown, err)
-}
-
-// tooLarge reports a refusal because of the request's size. A member refuses it itself, or its gRPC
-// server does, if it is larger still.
-func tooLarge(err error) bool {
-	if errors.Is(err, rpctypes.ErrRequestTooLarge) {
-		return true
-	}
-	s, ok := status.FromError(err)
-	return ok && s.Code() == codes.ResourceExhausted &&
-		strings.Contains(s.Message(), "larger than max")
+	return nil, fmt.Errorf("%w: %w", checkpoint.ErrUnknown, cluster.Unclear(ctx, err))
 }
 
 // unwritten explains a transaction of which a check has failed. A claim that still leads led at

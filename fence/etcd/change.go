@@ -4,13 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
-	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/connectivity"
-	"google.golang.org/grpc/status"
 
 	"github.com/ringfence/ringfence/documents"
 	"github.com/ringfence/ringfence/internal/cluster"
@@ -120,30 +117,15 @@ func (s *store) send(
 	switch {
 	case err == nil:
 		return resp, nil
-	case tooLarge(err):
+	case cluster.TooLarge(err):
 		return nil, fmt.Errorf("%w: etcd's --max-request-bytes is too low for it; nothing has changed: %w",
 			documents.ErrTooLarge, err)
 	case cluster.Refused(err):
 		return nil, fmt.Errorf("etcd refuses the change: %w", err)
 	case errors.Is(err, rpctypes.ErrTooManyRequests):
 		return nil, fmt.Errorf("%w: %w", documents.ErrUnreachable, err)
-	case errors.Is(err, rpctypes.ErrNoSpace): // the write may be applied in spite of the error
-		err = fmt.Errorf("%w: compact and defragment etcd, then disarm its alarm", err)
 	}
-	if cause := context.Cause(ctx); cause != nil {
-		err = fmt.Errorf("%w: %w", cause, err)
-	}
-	return nil, fmt.Errorf("%w: %w", documents.ErrUnknown, err)
-}
-
-// tooLarge reports a refusal because of the request's size. A member refuses it itself, or its gRPC
-// server does, if it is larger still.
-func tooLarge(err error) bool {
-	if errors.Is(err, rpctypes.ErrRequestTooLarge) {
-		return true
-	}
-	s, ok := status.FromError(err)
-	return ok && s.Code() == codes.ResourceExhausted && strings.Contains(s.Message(), "larger than max")
+	return nil, fmt.Errorf("%w: %w", documents.ErrUnknown, cluster.Unclear(ctx, err))
 }
 
 // unchanged explains a transaction of which a condition has failed. A claim that still leads led at
