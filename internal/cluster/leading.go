@@ -3,43 +3,27 @@ package cluster
 import (
 	"context"
 	"slices"
-	"sync"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/claims"
 )
 
-// leadingMost bounds a cache of claims. A claim that is not in it costs a read.
-const leadingMost = 10_000
-
-// Leading finds the candidates of claims that lead, and remembers the last one of each resource. One
-// look is enough: younger candidates queue behind a leader, so its claim leads as long as its key
-// exists. Each transaction has to check that it does (Holds).
+// Leading finds the candidates of claims that lead, and remembers them. Each transaction has to check
+// that the candidate's key still exists (Holds).
 type Leading struct {
+	claims.Known
 	client *Client
-
-	mu   sync.Mutex
-	seen map[fence.Resource]leader
 }
 
-// leader is a claim that was found to lead, and its candidate's key.
-type leader struct {
-	claim fence.Claim
-	key   string
-}
-
-// NewLeading returns an empty Leading.
-func NewLeading(c *Client) *Leading { return &Leading{client: c, seen: map[fence.Resource]leader{}} }
+// NewLeading returns a Leading that knows no claims.
+func NewLeading(c *Client) *Leading { return &Leading{client: c} }
 
 // Candidate returns the key of the claim's candidate. The claim led when it was first looked up.
 func (l *Leading) Candidate(ctx context.Context, c fence.Claim) (string, error) {
-	c.Holder = ""
-	l.mu.Lock()
-	seen := l.seen[c.Resource]
-	l.mu.Unlock()
-	if seen.claim == c {
-		return seen.key, nil
+	if key, known := l.Known.Candidate(c); known {
+		return key, nil
 	}
 	key, err := l.Find(ctx, c)
 	if err != nil {
@@ -47,24 +31,6 @@ func (l *Leading) Candidate(ctx context.Context, c fence.Claim) (string, error) 
 	}
 	l.Won(c, key)
 	return key, nil
-}
-
-// Won tells that a claim was found to lead, with its candidate's key, by a campaign of this process.
-func (l *Leading) Won(c fence.Claim, key string) {
-	c.Holder = ""
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if len(l.seen) >= leadingMost {
-		clear(l.seen)
-	}
-	l.seen[c.Resource] = leader{c, key}
-}
-
-// Forget makes the next call look the leader up again.
-func (l *Leading) Forget(r fence.Resource) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	delete(l.seen, r)
 }
 
 // Conditions make a transaction fail unless the claim, whose candidate has this key, still leads.

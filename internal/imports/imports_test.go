@@ -80,11 +80,12 @@ var allowed = map[string][]string{
 
 	// ZooKeeper, for elections and for the journal.
 	"internal/ensemble":              {"internal/backoff", "internal/hostlist", "internal/tlsconfig", zk},
-	"internal/ensemble/election":     {"fence", "internal/ensemble", zk},
+	"internal/ensemble/election":     {"fence", "internal/claims", "internal/ensemble", zk},
 	"internal/ensemble/ensembletest": {"fence", zk},
 
 	// etcd, for elections and for the journal.
-	"internal/cluster": {"internal/hostlist", "internal/tlsconfig", "fence", "internal/backoff", etcd, grpc, "go.uber.org/zap"},
+	"internal/cluster": {"internal/hostlist", "internal/tlsconfig", "fence", "internal/backoff", "internal/claims", etcd, grpc,
+		"go.uber.org/zap"},
 	"internal/cluster/clustertest": {
 		"internal/servers", "internal/servers/serverstest", etcd, "go.uber.org/zap"},
 
@@ -132,6 +133,7 @@ var allowed = map[string][]string{
 	"internal/webpage":    {},
 	"internal/witness":    {},
 	"internal/campaign":   {"fence", "internal/backoff"},
+	"internal/claims":     {"fence"},
 	"internal/hostlist":   {},
 	"internal/settings":   {"github.com/caarlos0/env/v11"},
 	"internal/taskfile":   {"fence", "checkpoint", "internal/settings", "go.yaml.in/yaml/v4"},

@@ -5,67 +5,38 @@ import (
 	"errors"
 	"path"
 	"slices"
-	"sync"
 
 	"github.com/go-zookeeper/zk"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/claims"
 	"github.com/ringfence/ringfence/internal/ensemble"
 )
 
-// leadingMost bounds a cache of claims. A claim that is not in it costs some reads.
-const leadingMost = 10_000
-
-// Leading finds the candidates of claims that lead, and remembers the last one of each resource. One
-// look is enough: younger candidates queue behind a leader, so its claim leads as long as its znode
-// exists. Each change has to check that it does (ensemble.CheckExists).
+// Leading finds the candidates of claims that lead, and remembers them. Each change has to check that
+// the candidate's znode still exists (ensemble.CheckExists).
 type Leading struct {
+	claims.Known
 	client  *ensemble.Client
 	entries Cache
-
-	mu   sync.Mutex
-	seen map[fence.Resource]leader
 }
 
-// leader is a claim that was found to lead, and its candidate's znode.
-type leader struct {
-	claim fence.Claim
-	znode string
-}
-
-// NewLeading returns an empty Leading.
-func NewLeading(c *ensemble.Client) *Leading {
-	return &Leading{client: c, seen: map[fence.Resource]leader{}}
-}
+// NewLeading returns a Leading that knows no claims.
+func NewLeading(c *ensemble.Client) *Leading { return &Leading{client: c} }
 
 // Candidate returns the path of the claim's candidate. The claim led when it was first looked up.
 func (l *Leading) Candidate(
 	ctx context.Context, s *ensemble.Session, c fence.Claim,
 ) (string, error) {
-	c.Holder = ""
-	l.mu.Lock()
-	seen := l.seen[c.Resource]
-	l.mu.Unlock()
-	if seen.claim == c {
-		return seen.znode, nil
+	if znode, known := l.Known.Candidate(c); known {
+		return znode, nil
 	}
-	at, err := l.find(ctx, s, c)
+	znode, err := l.find(ctx, s, c)
 	if err != nil {
 		return "", err
 	}
-	l.Won(c, at)
-	return at, nil
-}
-
-// Won tells that a claim was found to lead, with its candidate's znode, by a campaign of this process.
-func (l *Leading) Won(c fence.Claim, znode string) {
-	c.Holder = ""
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if len(l.seen) >= leadingMost {
-		clear(l.seen)
-	}
-	l.seen[c.Resource] = leader{c, znode}
+	l.Won(c, znode)
+	return znode, nil
 }
 
 // Confirm returns the path of the claim's candidate if the claim leads. It sends a transaction,
@@ -130,9 +101,7 @@ func (l *Leading) find(
 // Gone refuses a claim whose candidate has led and is gone. It looks the claim up again to find out
 // why: a wiped ensemble is not a newer leader.
 func (l *Leading) Gone(ctx context.Context, s *ensemble.Session, c fence.Claim) error {
-	l.mu.Lock()
-	delete(l.seen, c.Resource)
-	l.mu.Unlock()
+	l.Forget(c.Resource)
 	if _, err := l.find(ctx, s, c); err != nil {
 		return err
 	}
