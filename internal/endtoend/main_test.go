@@ -2,10 +2,7 @@ package endtoend
 
 import (
 	"flag"
-	"fmt"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"testing"
 
 	"github.com/ringfence/ringfence/internal/servers/serverstest"
@@ -22,20 +19,9 @@ func TestMain(m *testing.M) {
 	if testing.Short() {
 		os.Exit(0) // every test of this package runs the programs
 	}
-	os.Exit(func() int {
-		dir, err := os.MkdirTemp("", "rf-bin-")
-		if err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			return 1
-		}
-		defer os.RemoveAll(dir)
+	packages := map[string][]string{"../..": {"./cmd/guard", "./cmd/leader"}}
+	os.Exit(serverstest.WithPrograms(packages, func(dir string) int {
 		programs = dir
-		build := exec.Command("go", "build", "-o", dir+string(filepath.Separator), "../../cmd/guard",
-			"../../cmd/leader")
-		if out, err := build.CombinedOutput(); err != nil {
-			fmt.Fprintf(os.Stderr, "%v: %s\n", err, out)
-			return 1
-		}
 		return serverstest.RunMain(m)
-	}())
+	}))
 }

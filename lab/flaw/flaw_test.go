@@ -32,26 +32,12 @@ var guards = []flaw.Name{
 
 var dir string // of the programs
 
-func TestMain(m *testing.M) { os.Exit(test(m)) }
-
-func test(m *testing.M) int {
-	var err error
-	if dir, err = os.MkdirTemp("", "rf-flaw-"); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	defer os.RemoveAll(dir)
-	for root, program := range map[string]string{
-		"../..": "./cmd/guard", "..": "./cmd/flawed-guard",
-	} {
-		cmd := exec.Command("go", "build", "-o", dir+"/", program)
-		cmd.Dir = root
-		if out, err := cmd.CombinedOutput(); err != nil {
-			fmt.Fprintf(os.Stderr, "go build %s: %v\n%s", program, err, out)
-			return 1
-		}
-	}
-	return serverstest.RunMain(m)
+func TestMain(m *testing.M) {
+	packages := map[string][]string{"../..": {"./cmd/guard"}, "..": {"./cmd/flawed-guard"}}
+	os.Exit(serverstest.WithPrograms(packages, func(programs string) int {
+		dir = programs
+		return serverstest.RunMain(m)
+	}))
 }
 
 // site is a guard with its own databases.

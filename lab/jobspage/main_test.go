@@ -1,9 +1,7 @@
 package jobspage
 
 import (
-	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"testing"
 
@@ -13,22 +11,10 @@ import (
 // program is the path of leader.
 var program string
 
-func TestMain(m *testing.M) { os.Exit(test(m)) }
-
-// test builds leader and runs the tests.
-func test(m *testing.M) int {
-	dir, err := os.MkdirTemp("", "rf-jobs-page-")
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	defer os.RemoveAll(dir)
-	program = filepath.Join(dir, "leader")
-	build := exec.Command("go", "build", "-o", program, "./cmd/leader")
-	build.Dir = "../.."
-	if out, err := build.CombinedOutput(); err != nil {
-		fmt.Fprintf(os.Stderr, "go build: %v\n%s", err, out)
-		return 1
-	}
-	return serverstest.RunMain(m)
+func TestMain(m *testing.M) {
+	packages := map[string][]string{"../..": {"./cmd/leader"}}
+	os.Exit(serverstest.WithPrograms(packages, func(dir string) int {
+		program = filepath.Join(dir, "leader")
+		return serverstest.RunMain(m)
+	}))
 }

@@ -31,33 +31,21 @@ func TestMain(m *testing.M) {
 
 // test builds the programs and runs the tests.
 func test(m *testing.M) int {
-	dir, err := os.MkdirTemp("", "rf-lab-")
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	defer os.RemoveAll(dir)
-	for root, packages := range map[string][]string{
-		"../..": {"./cmd/guard", "./cmd/leader"},
-		"..":    {"./cmd/flawed-guard"},
-	} {
-		cmd := exec.Command("go", append([]string{"build", "-o", dir + "/"}, packages...)...)
-		cmd.Dir = root
-		if out, err := cmd.CombinedOutput(); err != nil {
-			fmt.Fprintf(os.Stderr, "go build %v: %v\n%s", packages, err, out)
-			return 1
-		}
-	}
 	self, err := os.Executable()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	programs = lab.Programs{
-		Guard: filepath.Join(dir, "guard"), Leader: filepath.Join(dir, "leader"),
-		FlawedGuard: filepath.Join(dir, "flawed-guard"), Worker: self,
+	packages := map[string][]string{
+		"../..": {"./cmd/guard", "./cmd/leader"}, "..": {"./cmd/flawed-guard"},
 	}
-	return serverstest.RunMain(m)
+	return serverstest.WithPrograms(packages, func(dir string) int {
+		programs = lab.Programs{
+			Guard: filepath.Join(dir, "guard"), Leader: filepath.Join(dir, "leader"),
+			FlawedGuard: filepath.Join(dir, "flawed-guard"), Worker: self,
+		}
+		return serverstest.RunMain(m)
+	})
 }
 
 // standIn stands in for a worker: it ticks. It reaches its failpoint at once, and may fork.

@@ -1,9 +1,7 @@
 package statuspage
 
 import (
-	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"testing"
 
@@ -13,22 +11,10 @@ import (
 // program is the path of guard.
 var program string
 
-func TestMain(m *testing.M) { os.Exit(test(m)) }
-
-// test builds guard and runs the tests.
-func test(m *testing.M) int {
-	dir, err := os.MkdirTemp("", "rf-status-")
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	defer os.RemoveAll(dir)
-	program = filepath.Join(dir, "guard")
-	build := exec.Command("go", "build", "-o", program, "./cmd/guard")
-	build.Dir = "../.."
-	if out, err := build.CombinedOutput(); err != nil {
-		fmt.Fprintf(os.Stderr, "go build: %v\n%s", err, out)
-		return 1
-	}
-	return serverstest.RunMain(m)
+func TestMain(m *testing.M) {
+	packages := map[string][]string{"../..": {"./cmd/guard"}}
+	os.Exit(serverstest.WithPrograms(packages, func(dir string) int {
+		program = filepath.Join(dir, "guard")
+		return serverstest.RunMain(m)
+	}))
 }
