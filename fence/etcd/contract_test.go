@@ -23,11 +23,14 @@ import (
 	"github.com/ringfence/ringfence/internal/cluster"
 	"github.com/ringfence/ringfence/internal/cluster/clustertest"
 	"github.com/ringfence/ringfence/internal/servers/serverstest"
+	"github.com/ringfence/ringfence/jobs/jobstest"
 )
 
 func TestMain(m *testing.M) { os.Exit(serverstest.RunMain(m)) }
 
 func TestEtcdKeepsTheContract(t *testing.T) { fencetest.Run(t, harness(t)) }
+
+func TestJobsKeepTheirContract(t *testing.T) { jobstest.Run(t, jobstest.On(harness(t))) }
 
 func TestTheContractFindsFlawsOnEtcd(t *testing.T) { fencetest.RunFlaws(t, harness(t)) }
 

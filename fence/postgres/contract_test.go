@@ -18,6 +18,7 @@ import (
 	"github.com/ringfence/ringfence/fence/fencetest"
 	"github.com/ringfence/ringfence/internal/servers"
 	"github.com/ringfence/ringfence/internal/servers/serverstest"
+	"github.com/ringfence/ringfence/jobs/jobstest"
 )
 
 func TestMain(m *testing.M) { os.Exit(serverstest.RunMain(m)) }
@@ -25,6 +26,8 @@ func TestMain(m *testing.M) { os.Exit(serverstest.RunMain(m)) }
 func TestPostgresKeepsTheContract(t *testing.T) { fencetest.Run(t, harness(t, "")) }
 
 func TestPollingKeepsTheContract(t *testing.T) { fencetest.Run(t, harness(t, "&listen=off")) }
+
+func TestJobsKeepTheirContract(t *testing.T) { jobstest.Run(t, jobstest.On(harness(t, ""))) }
 
 func TestTheContractFindsFlawsOnPostgres(t *testing.T) { fencetest.RunFlaws(t, harness(t, "")) }
 

@@ -15,11 +15,14 @@ import (
 	"github.com/ringfence/ringfence/internal/ensemble/election"
 	"github.com/ringfence/ringfence/internal/ensemble/ensembletest"
 	"github.com/ringfence/ringfence/internal/servers/serverstest"
+	"github.com/ringfence/ringfence/jobs/jobstest"
 )
 
 func TestMain(m *testing.M) { os.Exit(serverstest.RunMain(m)) }
 
 func TestZooKeeperKeepsTheContract(t *testing.T) { fencetest.Run(t, harness(t)) }
+
+func TestJobsKeepTheirContract(t *testing.T) { jobstest.Run(t, jobstest.On(harness(t))) }
 
 func TestTheContractFindsFlawsOnZooKeeper(t *testing.T) { fencetest.RunFlaws(t, harness(t)) }
 

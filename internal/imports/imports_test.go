@@ -50,7 +50,7 @@ var allowed = map[string][]string{
 	"group":                   {"fence", "documents"},
 	"jobs": {"fence", "documents", "group", "internal/backoff", "github.com/robfig/cron/v3",
 		"golang.org/x/sync/errgroup"},
-	"jobs/jobstest":      {"fence", "documents", "jobs"},
+	"jobs/jobstest":      {"fence", "fence/fencetest", "documents", "jobs"},
 	"internal/jobserver": {"fence", "documents", "group", "jobs", "internal/webpage"},
 	"internal/work": {"fence", "documents", "jobs", "checkpoint", "internal/cli", "internal/environ",
 		"internal/logging", "internal/settings", "internal/supervise", "internal/taskfile", "internal/tasks", "golang.org/x/term"},

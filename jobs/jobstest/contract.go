@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/documents"
+	"github.com/ringfence/ringfence/fence/fencetest"
 	"github.com/ringfence/ringfence/jobs"
 )
 
@@ -28,6 +29,19 @@ type Fixture struct {
 	Expire func(t testing.TB, c documents.Coordinator)
 
 	patience time.Duration // how long anything may take; busy when zero
+}
+
+// On is the fixture of a coordinator that keeps the contract of fencetest, and has documents.
+func On(h fencetest.Harness) Fixture {
+	return Fixture{
+		Open:   func(t testing.TB) documents.Coordinator { return h.Open(t).(documents.Coordinator) },
+		Expire: func(t testing.TB, c documents.Coordinator) { h.Expire(t, c) },
+		Kill: func(t testing.TB, c documents.Coordinator) {
+			h.Cut(t, c)
+			h.Expire(t, c)
+			t.Cleanup(func() { h.Heal(t, c) })
+		},
+	}
 }
 
 // Run checks jobs on a coordinator against the contract.
