@@ -12,7 +12,7 @@ var (
 	// of another one. Nothing has landed. Try again; this uses up none of a step's attempts.
 	ErrTransient = errors.New("the journal could not do it now; nothing has landed")
 	// ErrUnknown: the connection broke before the answer came. The publish may have landed; call
-	// Take to find out.
+	// Take to find out. A call of Forget can be repeated instead.
 	ErrUnknown = errors.New("the journal's answer was lost; the checkpoint may have landed")
 	// ErrConflict: the stored version is not the one before the published one. Nothing was changed.
 	ErrConflict = errors.New("the checkpoint has another version")

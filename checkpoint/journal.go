@@ -32,6 +32,22 @@ type Journal interface {
 	// itself, published by an earlier call whose answer was lost; compare the Nonce.
 	Publish(ctx context.Context, c fence.Claim, cp Checkpoint) error
 
+	// Forget deletes a task's checkpoint, only if the claim is the mark and the task was published
+	// under the claim's resource (ErrOtherResource). The deletion is durable when Forget returns
+	// nil. It is no error if nothing is stored: the task was never published, or is forgotten
+	// already. ErrUnknown: the checkpoint may be deleted, or may be later, while the claim is the
+	// mark; call Forget again.
+	//
+	// Forget only a task that nobody runs now or again, such as that of a job that has ended. Run
+	// again it would begin at its first step. A standby's copy is compared by its version alone, so
+	// do not give a forgotten name to another task: use a new one.
+	//
+	// Older leaders are refused as before, so none of them brings the task back. A leader under this
+	// claim that still runs the task gets ErrConflict for what it publishes next, unless that is
+	// version 1. A Runner that has seen a checkpoint of the task does not begin it again, and returns
+	// ErrConflict. Followers are not told of the deletion, and go on.
+	Forget(ctx context.Context, c fence.Claim, task Name) error
+
 	// Load reads checkpoints without a claim, by name, or all of them if no name is given. It
 	// leaves out tasks that were never published.
 	Load(ctx context.Context, only ...Name) ([]Checkpoint, error)

@@ -286,3 +286,38 @@ func TestAJournalThatWasSetBackRunsNothing(t *testing.T) {
 	is(t, err, checkpoint.ErrConflict)
 	equal(t, "steps", s.diary.read(), []string{"nightly/1/1/a"})
 }
+
+// Nobody may forget a task that runs. If somebody does, it must not begin again.
+func TestATaskThatIsForgottenWhileItRunsDoesNotBeginAgain(t *testing.T) {
+	for name, sync := range map[string]bool{"asynchronous": false, "synchronous": true} {
+		t.Run(name, func(t *testing.T) {
+			s := newStage(t)
+			term := s.term()
+			forget := func(d done) (done, error) {
+				return d, s.journal.Forget(t.Context(), term.Claim(), "nightly")
+			}
+			second := checkpoint.Step[done]{Name: "b",
+				Run: func(_ context.Context, d done, _ checkpoint.Key) (done, error) { return forget(d) }}
+			if sync {
+				second = checkpoint.Synchronous("b",
+					func(_ context.Context, tx *checkpointtest.Tx, d done) (done, error) {
+						tx.Append("never")
+						return forget(d)
+					})
+			}
+			task := tasked(s.noting("a"), second, s.noting("c"))
+			last, err := task.Run(t.Context(), term, s.journal, checkpoint.Checkpoint{})
+			is(t, err, checkpoint.ErrConflict)
+			if last.Version != 1 {
+				t.Errorf("the last checkpoint is %+v", last)
+			}
+			_, err = task.Run(t.Context(), s.term(), s.journal, last) // the next one, with its copy
+			is(t, err, checkpoint.ErrConflict)
+			equal(t, "steps", s.diary.read(), []string{"nightly/1/1/a"})
+			equal(t, "effects", s.effects(), nil)
+			if s.stored().Version != 0 {
+				t.Errorf("stored: %+v", s.stored())
+			}
+		})
+	}
+}

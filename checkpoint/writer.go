@@ -38,7 +38,7 @@ func (w *writer) take(ctx context.Context, have Checkpoint) (same bool, err erro
 	}
 	if found.Version < have.Version {
 		return same, fmt.Errorf("%w: task %s was seen at version %d, and is at %d: "+
-			"the journal was set back, or the task was deleted. Nothing was run: "+
+			"the journal was set back, or the task was forgotten or deleted. Nothing was run: "+
 			"restore it, or restart this process to continue from what is stored", ErrConflict,
 			have.Task, have.Version, found.Version)
 	}
@@ -93,6 +93,11 @@ func (w *writer) resolve(ctx context.Context, next *Checkpoint, err error) error
 		return nil
 	case found.Version == next.Version-1:
 		return fmt.Errorf("%w: it was read back and has not landed: %v", ErrTransient, err)
+	}
+	if found.Version == 0 {
+		return fmt.Errorf("%w: task %s has no checkpoint any more, and this term expected version %d "+
+			"and has written nothing: the task was forgotten or deleted while it ran, "+
+			"or the journal was set back", ErrConflict, next.Task, next.Version-1)
 	}
 	return fmt.Errorf("%w: task %s is at version %d, published by %s under token %s; "+
 		"this term expected %d and has written nothing: make sure that one process runs the task "+

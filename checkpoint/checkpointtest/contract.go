@@ -35,5 +35,5 @@ type check struct {
 	holds  func(k *kit)
 }
 
-var contract = slices.Concat(versionChecks, contentChecks, fenceChecks, takeoverChecks, loadChecks,
-	followChecks, concurrentChecks, endChecks, randomChecks)
+var contract = slices.Concat(versionChecks, contentChecks, fenceChecks, takeoverChecks, forgetChecks,
+	loadChecks, followChecks, concurrentChecks, endChecks, randomChecks)

@@ -53,6 +53,8 @@ func TestTheRandomInterleavingFindsWhatBreaksThePromise(t *testing.T) {
 		"takes under any claim",
 		"compares tokens as floats", "admits a claim above the mark",
 		"ignores the issuer", "lets any resource have a task",
+		"forgets under any claim", "forgets the tasks of any resource", "forgets nothing",
+		"continues a forgotten task",
 	} {
 		f := find(t, flaws, name, func(f flaw) string { return f.name })
 		if !slices.ContainsFunc(make([]int, 10), func(int) bool { // in ten runs at the most
@@ -84,8 +86,8 @@ func find[T any](t *testing.T, all []T, words string, of func(T) string) T {
 func (f flaw) fixture() Fixture {
 	m := NewMemory()
 	fixture := inMemory(m)
-	bad := &flawed{Memory: m, raise: m.Raise, take: m.Take, publish: m.Publish, load: m.Load,
-		follow: m.Follow}
+	bad := &flawed{Memory: m, raise: m.Raise, take: m.Take, publish: m.Publish, forget: m.Forget,
+		load: m.Load, follow: m.Follow}
 	f.in(bad)
 	fixture.Journal, fixture.Second = bad, bad
 	return fixture

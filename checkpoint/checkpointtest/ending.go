@@ -23,6 +23,12 @@ func endedContext(k *kit) {
 	if _, same, err := k.Journal.Take(ended, c, nightly, 1); err == nil || same {
 		k.Errorf("take: same is %v, %v", same, err)
 	}
+	k.publish(c, version(1, c, hourly, "a"))
+	forgotten := k.Journal.Forget(ended, c, hourly)
+	if forgotten == nil {
+		k.Error("forget: no error")
+	}
+	k.truthfulForget(forgotten, c, hourly)
 	cp := version(2, c, nightly, "late")
 	err := k.Journal.Publish(ended, c, cp)
 	if err == nil {

@@ -15,6 +15,7 @@ const (
 	Raise    Op = "raise"
 	Take     Op = "take"
 	Publish  Op = "publish"
+	Forget   Op = "forget"
 	Transact Op = "transact" // at its COMMIT: the work has run
 )
 

@@ -6,7 +6,7 @@ import (
 )
 
 var fenceChecks = []check{
-	{"A deposed leader can neither publish nor take, and gets ErrStale", deposedIsStale},
+	{"A deposed leader can neither publish, take nor forget, and gets ErrStale", deposedIsStale},
 	{"A deposed leader's publish is refused after a newer leader's", deposedBehindNewer},
 	{"Nothing brings a deposed leader back", deposedStaysDeposed},
 	{"A leader may raise again", raiseAgain},
@@ -17,7 +17,7 @@ var fenceChecks = []check{
 	{"A task belongs to the resource under which it was published first", otherResourceIsRefused},
 }
 
-// powerless fails the test unless the claim can neither take nor publish, at any version.
+// powerless fails the test unless the claim can neither take, publish at any version, nor forget.
 func (k *kit) powerless(c fence.Claim, sentinel error, stored checkpoint.Checkpoint) {
 	k.Helper()
 	for _, j := range []checkpoint.Journal{k.Journal, k.Second} {
@@ -34,6 +34,9 @@ func (k *kit) powerless(c fence.Claim, sentinel error, stored checkpoint.Checkpo
 			}
 			k.stays(nightly, stored)
 		}
+		k.refused(k.tryForget(j, c, nightly), sentinel)
+		k.stays(nightly, stored)
+		k.refused(k.tryForget(j, c, "unheard-of"), sentinel)
 		k.refused(k.try(j, c, version(1, c, "unheard-of", "powerless")), sentinel)
 		k.stays("unheard-of", checkpoint.Checkpoint{})
 	}

@@ -41,16 +41,16 @@ func mistakingPublish(as func(c, mark fence.Claim) fence.Claim) func(f *flawed) 
 func theMark(_, mark fence.Claim) fence.Claim { return mark }
 
 var fenceFlaws = []flaw{
-	{"publishes under any claim", "deposed leader can neither publish nor take",
+	{"publishes under any claim", "deposed leader can neither publish, take nor forget",
 		mistakingPublish(theMark)},
 	{"publishes under any claim", "after a newer leader's", mistakingPublish(theMark)},
-	{"takes under any claim", "deposed leader can neither publish nor take", mistakingTake(theMark)},
-	{"admits the previous leader", "deposed leader can neither publish nor take",
+	{"takes under any claim", "deposed leader can neither publish, take nor forget", mistakingTake(theMark)},
+	{"admits the previous leader", "deposed leader can neither publish, take nor forget",
 		mistaking(func(c, mark fence.Claim) fence.Claim {
 			c.Token += min(1, max(mark.Token-c.Token, 0))
 			return c
 		})},
-	{"compares tokens as floats", "deposed leader can neither publish nor take",
+	{"compares tokens as floats", "deposed leader can neither publish, take nor forget",
 		mistaking(func(c, mark fence.Claim) fence.Claim {
 			if float64(c.Token) == float64(mark.Token) {
 				c.Token = mark.Token
@@ -118,7 +118,7 @@ var fenceFlaws = []flaw{
 			return cp, same, err
 		}
 	}},
-	{"refuses without a reason", "deposed leader can neither publish nor take", func(f *flawed) {
+	{"refuses without a reason", "deposed leader can neither publish, take nor forget", func(f *flawed) {
 		f.publish = func(ctx context.Context, c fence.Claim, cp checkpoint.Checkpoint) error {
 			if err := f.Memory.Publish(ctx, c, cp); err != nil {
 				return verdict(err)

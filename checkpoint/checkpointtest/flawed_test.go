@@ -16,6 +16,7 @@ type flawed struct {
 	take  func(ctx context.Context, c fence.Claim, task checkpoint.Name,
 		have int64) (checkpoint.Checkpoint, bool, error)
 	publish func(ctx context.Context, c fence.Claim, cp checkpoint.Checkpoint) error
+	forget  func(ctx context.Context, c fence.Claim, task checkpoint.Name) error
 	load    func(ctx context.Context, only ...checkpoint.Name) ([]checkpoint.Checkpoint, error)
 	follow  func(ctx context.Context, task checkpoint.Name,
 		each func(checkpoint.Checkpoint) error) error
@@ -31,6 +32,10 @@ func (f *flawed) Take(
 
 func (f *flawed) Publish(ctx context.Context, c fence.Claim, cp checkpoint.Checkpoint) error {
 	return f.publish(ctx, c, cp)
+}
+
+func (f *flawed) Forget(ctx context.Context, c fence.Claim, task checkpoint.Name) error {
+	return f.forget(ctx, c, task)
 }
 
 func (f *flawed) Load(
@@ -72,10 +77,18 @@ func (m *Memory) force(c fence.Claim, cp checkpoint.Checkpoint) error {
 	return nil
 }
 
+// unlist deletes without a check.
+func (m *Memory) unlist(task checkpoint.Name) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.stored, task)
+}
+
 // flaw is one way in which a journal can be wrong, with words of the clause that must find it.
 type flaw struct {
 	name, finds string
 	in          func(f *flawed)
 }
 
-var flaws = slices.Concat(versionFlaws, contentFlaws, fenceFlaws, loadFlaws, followFlaws, raceFlaws)
+var flaws = slices.Concat(versionFlaws, contentFlaws, fenceFlaws, forgetFlaws, loadFlaws,
+	followFlaws, raceFlaws)

@@ -12,6 +12,7 @@ var followChecks = []check{
 	{"Follow shows the checkpoint that is there, then newer ones of any process", followSeesNewer},
 	{"Follow waits for a task's first checkpoint", followWaitsForFirst},
 	{"Follow shows one task, under any leader", followOverTakeover},
+	{"Follow goes on when the task is forgotten", followOverForget},
 	{"Many follow at once", manyFollow},
 	{"Follow ends with what its callback returns", followEndsWithCallback},
 	{"Follow ends with its context", followEndsWithContext},
@@ -116,6 +117,45 @@ func followOverTakeover(k *kit) {
 		f.until(k.publish(c, version(n+1, c, nightly, "a")), n)
 	}
 	f.end()
+}
+
+// A journal may show what is published after the task was forgotten, or leave it out until its
+// version is above the last one that it has shown.
+func followOverForget(k *kit) {
+	f := k.follow(k.Second, nightly)
+	last := k.begin(k.lead(orders), 3)
+	f.until(last, 0)
+	c := k.lead(orders)
+	k.forget(k.Journal, c, nightly)
+	late := k.follow(k.Second, nightly)
+	k.publish(c, version(1, c, hourly, "other task"))
+	last = k.begin(k.lead(orders), 4)
+	f.eventually(last)
+	late.until(last, 0)
+	f.end()
+	late.end()
+}
+
+// eventually fails the test unless the follower sees this version, after any of those before it.
+func (f *follower) eventually(want checkpoint.Checkpoint) {
+	f.Helper()
+	for {
+		select {
+		case cp := <-f.seen:
+			if cp.Version < 1 || cp.Version > want.Version || cp.Task != want.Task {
+				f.Fatalf("shown version %d of %s on the way to version %d of %s", cp.Version, cp.Task,
+					want.Version, want.Task)
+			}
+			if cp.Version == want.Version {
+				f.equal(cp, want)
+				return
+			}
+		case err := <-f.done:
+			f.Fatalf("follow ended with %v", err)
+		case <-f.ctx.Done():
+			f.Fatalf("version %d was not shown", want.Version)
+		}
+	}
 }
 
 func manyFollow(k *kit) {

@@ -9,7 +9,7 @@ import (
 	"github.com/ringfence/ringfence/fence"
 )
 
-// land is the only place that changes checkpoints and effects: all or nothing, under one lock.
+// land is the only place that writes checkpoints and effects: all or nothing, under one lock.
 func (m *Memory) land(c fence.Claim, cp checkpoint.Checkpoint, effects []Effect) error {
 	b, err := json.Marshal(cp)
 	if err != nil {
@@ -36,6 +36,20 @@ func (m *Memory) land(c fence.Claim, cp checkpoint.Checkpoint, effects []Effect)
 	m.effects = append(m.effects, effects...)
 	close(m.changed)
 	m.changed = make(chan struct{})
+	return nil
+}
+
+// drop is the only place that deletes checkpoints.
+func (m *Memory) drop(c fence.Claim, task checkpoint.Name) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if err := m.admit(c); err != nil {
+		return err
+	}
+	if err := owned(m.read(task), c); err != nil {
+		return err
+	}
+	delete(m.stored, task)
 	return nil
 }
 

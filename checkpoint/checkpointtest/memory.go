@@ -80,6 +80,13 @@ func (m *Memory) Publish(ctx context.Context, c fence.Claim, cp checkpoint.Check
 	return m.call(ctx, Publish, cp, func() error { return m.land(c, cp, nil) })
 }
 
+// Forget deletes a checkpoint under the claim.
+func (m *Memory) Forget(ctx context.Context, c fence.Claim, task checkpoint.Name) error {
+	return m.call(ctx, Forget, checkpoint.Checkpoint{Task: task, Resource: c.Resource}, func() error {
+		return m.drop(c, task)
+	})
+}
+
 // Load reads checkpoints, sorted by name.
 func (m *Memory) Load(_ context.Context, only ...checkpoint.Name) ([]checkpoint.Checkpoint, error) {
 	m.mu.Lock()

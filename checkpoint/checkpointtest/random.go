@@ -12,7 +12,7 @@ import (
 )
 
 var randomChecks = []check{
-	{"Leaders that take and publish at random get the answers of the model",
+	{"Leaders that take, publish and forget at random get the answers of the model",
 		randomInterleaving},
 }
 
@@ -32,18 +32,29 @@ type world struct {
 	rnd    *rand.Rand
 	model  *Memory
 	claims []fence.Claim // of all leaders so far, and some that never led
-	moves  int
+	// freed has the resources of forgotten tasks. Their names stay with them: a journal need not
+	// notice that a term forgets a task and goes on with it while another resource has begun it.
+	freed map[checkpoint.Name]fence.Resource
+	moves int
+}
+
+func newWorld(k *kit) *world {
+	w := &world{kit: k, rnd: k.random(), model: NewMemory(),
+		freed: map[checkpoint.Name]fence.Resource{}}
+	w.newLeader()
+	return w
 }
 
 func randomInterleaving(k *kit) {
-	w := &world{kit: k, rnd: k.random(), model: NewMemory()}
-	w.newLeader()
+	w := newWorld(k)
 	for w.moves = range 300 {
 		switch n := w.rnd.IntN(100); {
 		case n < 4:
 			w.newLeader()
 		case n < 8:
 			w.impostor()
+		case n < 12:
+			w.forgetOne()
 		case n < 70:
 			w.publishOne()
 		default:
@@ -99,7 +110,20 @@ func (w *world) move() (checkpoint.Journal, fence.Claim, checkpoint.Name, int64)
 	if len(stored) > 0 {
 		at = stored[0].Version
 	}
-	return pick(w.rnd, w.Journal, w.Second), w.claim(), task, at
+	c := w.claim()
+	for owner, freed := w.freed[task]; freed && c.Resource != owner; {
+		c = w.claim()
+	}
+	return pick(w.rnd, w.Journal, w.Second), c, task, at
+}
+
+func (w *world) forgetOne() {
+	j, c, task, at := w.move()
+	err := w.tryForget(j, c, task)
+	w.agree(err, w.model.Forget(w.ctx, c, task), "forget %s, at version %d, under %s", task, at, c)
+	if err == nil {
+		w.freed[task] = c.Resource
+	}
 }
 
 func (w *world) publishOne() {

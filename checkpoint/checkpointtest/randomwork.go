@@ -12,14 +12,15 @@ import (
 var errOfWork = errors.New("the work failed")
 
 func randomWork[Tx any](k *txKit[Tx]) {
-	w := &world{kit: k.kit, rnd: k.random(), model: NewMemory()}
-	w.newLeader()
+	w := newWorld(k.kit)
 	for w.moves = range 200 {
 		switch n := w.rnd.IntN(100); {
 		case n < 5:
 			w.newLeader()
 		case n < 7:
 			w.impostor()
+		case n < 10:
+			w.forgetOne()
 		case n < 20:
 			w.publishOne()
 		default:

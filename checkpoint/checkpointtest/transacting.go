@@ -148,6 +148,29 @@ func misfitWork[Tx any](k *txKit[Tx]) {
 	k.left(k.commit(c, version(2, c, nightly, "b"), "b"), "a", "b")
 }
 
+func forgottenWork[Tx any](k *txKit[Tx]) {
+	c := k.lead(orders)
+	k.commit(c, version(1, c, nightly, "a"), "a")
+	k.forget(k.Second, c, nightly)
+	for n := int64(2); n <= 3; n++ {
+		err := k.transact(k.Journal, c, k.having(version(n, c, nightly, "continued"), nil, "never"))
+		k.answered(err, checkpoint.ErrConflict)
+		k.left(checkpoint.Checkpoint{}, "a")
+	}
+	k.commit(c, version(1, c, nightly, "b"), "b")
+	p := k.pauses(c, version(2, c, nightly, "paused"), []string{"never"}, nil)
+	k.opens(p)
+	fresh := k.leadInTime(p)
+	k.forget(k.Journal, fresh, nightly)
+	k.doesNotLand(p)
+	k.left(checkpoint.Checkpoint{}, "a", "b")
+	for n := int64(1); n <= 2; n++ {
+		err := k.transact(k.Journal, c, k.having(version(n, c, nightly, "old"), nil, "never"))
+		k.refused(err, fence.ErrStale)
+		k.left(checkpoint.Checkpoint{}, "a", "b")
+	}
+}
+
 func cutShortWork[Tx any](k *txKit[Tx]) {
 	rnd := k.random()
 	c := k.lead(orders)

@@ -47,6 +47,7 @@ func transactorContract[Tx any]() []txCheck[Tx] {
 		{"A transaction above the limit or of another resource leaves nothing", misfitWork[Tx]},
 		{"An open transaction of an older leader does not delay a newer one, and does not land",
 			openWhenDeposed[Tx]},
+		{"A transaction for a forgotten task leaves nothing", forgottenWork[Tx]},
 		{"The error of an interrupted transaction is right about what landed", cutShortWork[Tx]},
 		{"Leaders that transact at random get the answers of the model", randomWork[Tx]},
 	}

@@ -1,6 +1,9 @@
 package checkpointtest
 
-import "github.com/ringfence/ringfence/checkpoint"
+import (
+	"github.com/ringfence/ringfence/checkpoint"
+	"github.com/ringfence/ringfence/fence"
+)
 
 var versionChecks = []check{
 	{"A task that was never published has version 0", nothingIsVersionZero},
@@ -12,15 +15,23 @@ var versionChecks = []check{
 
 func nothingIsVersionZero(k *kit) {
 	c := k.lead(orders)
-	for _, have := range []int64{0, 3} {
-		cp, same, err := k.tryTake(k.Journal, c, nightly, have)
-		if err != nil || cp.Version != 0 || same && have != 0 {
-			k.Errorf("take of nothing, having %d: version %d, same is %v, %v", have, cp.Version, same, err)
-		}
-	}
+	k.takesNothing(k.Journal, c, nightly, 0, 3)
 	k.stays(nightly, checkpoint.Checkpoint{})
 	if all := k.load(k.Journal); len(all) != 0 {
 		k.Errorf("an empty journal has %+v", all)
+	}
+}
+
+// takesNothing fails the test unless nothing is stored for a task, whatever version one has.
+func (k *kit) takesNothing(
+	j checkpoint.Journal, c fence.Claim, task checkpoint.Name, haves ...int64,
+) {
+	k.Helper()
+	for _, have := range haves {
+		cp, same, err := k.tryTake(j, c, task, have)
+		if err != nil || cp.Version != 0 || same && have != 0 {
+			k.Errorf("take of nothing, having %d: version %d, same is %v, %v", have, cp.Version, same, err)
+		}
 	}
 }
 

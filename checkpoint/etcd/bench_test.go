@@ -99,7 +99,8 @@ func (f *faults) meddle(
 	ctx context.Context, method string, req, reply any, cc *grpc.ClientConn,
 	invoke grpc.UnaryInvoker, o ...grpc.CallOption,
 ) error {
-	if !strings.Contains(fmt.Sprint(req), "request_put") {
+	if text := fmt.Sprint(req); !strings.Contains(text, "request_put") &&
+		!strings.Contains(text, "request_delete_range") {
 		return invoke(ctx, method, req, reply, cc, o...)
 	}
 	if h := f.hold.Swap(nil); h != nil {

@@ -105,6 +105,13 @@ func (b *bench) lossy(o Options, landed *sync.Map) checkpoint.Journal {
 	return &lossy{Journal: b.journalWith(o, f.meddle), faults: f, landed: landed}
 }
 
+func (l *lossy) Forget(ctx context.Context, c fence.Claim, task checkpoint.Name) error {
+	n := l.writes.Add(1)
+	l.faults.loseReply.Store(n%3 == 0)
+	l.faults.loseRequest.Store(n%4 == 0)
+	return l.Journal.Forget(ctx, c, task)
+}
+
 func (l *lossy) Publish(ctx context.Context, c fence.Claim, cp checkpoint.Checkpoint) error {
 	n := l.writes.Add(1)
 	l.faults.loseReply.Store(n%3 == 0)

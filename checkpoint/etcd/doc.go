@@ -33,6 +33,8 @@
 //     of an older leader comes after it. A member that lags behind or has lost its cluster cannot
 //     answer it.
 //
+// A deletion (Forget) is such a transaction, too, and compares the create revision of the task's key.
+//
 // None of this relies on a clock or on the lease of the term. Raise has no mark to raise. It
 // confirms, with a linearizable read, that the claim leads.
 //

@@ -42,6 +42,29 @@ func TestAWriteOnItsWayWhenItsLeaderIsDeposedDoesNotLand(t *testing.T) {
 	publish(t, quick, fresh, version(2, fresh))
 }
 
+// Its key would still fit, too.
+func TestAForgetOnItsWayWhenItsLeaderIsDeposedDeletesNothing(t *testing.T) {
+	b := newBench(t, serverstest.SharedEtcd(t).Addr())
+	f := &faults{}
+	slow, quick := b.journalWith(Options{}, f.meddle), b.journal(Options{})
+	old := b.Lead(orders)
+	first := version(1, old)
+	publish(t, slow, old, first)
+
+	h := &held{make(chan struct{}), make(chan struct{})}
+	f.hold.Store(h)
+	late := make(chan error, 1)
+	go func() { late <- slow.Forget(t.Context(), old, nightly) }()
+	<-h.sent
+	fresh := b.Lead(orders)
+	close(h.arrive)
+	if err := <-late; !errors.Is(err, fence.ErrStale) {
+		t.Errorf("the late forget returned %v", err)
+	}
+	stored(t, quick, first)
+	publish(t, quick, fresh, version(2, fresh))
+}
+
 // The leader is deposed after it was looked up and before the read.
 func TestTakeAnswersOnlyIfTheClaimLedDuringTheRead(t *testing.T) {
 	b := newBench(t, serverstest.SharedEtcd(t).Addr())
@@ -73,6 +96,7 @@ func TestAClaimFromBeforeTheIssuerWasRenewedIsRefused(t *testing.T) {
 	}
 	for _, call := range []func() error{
 		func() error { return j.Publish(t.Context(), c, version(2, c)) },
+		func() error { return j.Forget(t.Context(), c, nightly) },
 		func() error { _, _, err := j.Take(t.Context(), c, nightly, 1); return err },
 	} {
 		if err := call(); !errors.Is(err, fence.ErrOtherIssuer) {

@@ -106,6 +106,16 @@ func (j *Journal) Raise(ctx context.Context, c fence.Claim) error {
 	return answer(ctx, err)
 }
 
+// candidate returns the key of the claim's candidate. The claim led when it was first looked up.
+func (j *Journal) candidate(ctx context.Context, c fence.Claim) (string, error) {
+	key, err := cluster.Ask(ctx, j.client, "look up "+c.String(), func(
+		ctx context.Context,
+	) (string, error) {
+		return j.leading.Candidate(ctx, c)
+	})
+	return key, answer(ctx, err)
+}
+
 // wellFormed checks what becomes a part of a key.
 func wellFormed(c fence.Claim, task checkpoint.Name) error {
 	if _, err := checkpoint.ParseName(string(task)); err != nil {

@@ -27,13 +27,9 @@ func (j *Journal) Publish(ctx context.Context, c fence.Claim, cp checkpoint.Chec
 	if err != nil {
 		return err
 	}
-	candidate, err := cluster.Ask(ctx, j.client, "look up "+c.String(), func(
-		ctx context.Context,
-	) (string, error) {
-		return j.leading.Candidate(ctx, c)
-	})
+	candidate, err := j.candidate(ctx, c)
 	if err != nil {
-		return answer(ctx, err)
+		return err
 	}
 	var is owner
 	if cp.Version > 1 {
@@ -44,12 +40,17 @@ func (j *Journal) Publish(ctx context.Context, c fence.Claim, cp checkpoint.Chec
 	resp, err := j.send(ctx, cp, append(j.leading.Conditions(c, candidate),
 		clientv3.Compare(clientv3.Version(j.key(cp.Task)), "=", cp.Version-1),
 		clientv3.Compare(clientv3.CreateRevision(j.key(cp.Task)), "=", is.created),
-	), data)
+	), clientv3.OpPut(j.key(cp.Task), data), data)
 	switch {
 	case err != nil:
 		return err
 	case !resp.Succeeded:
-		return j.unwritten(ctx, c, cp)
+		err := j.unwritten(ctx, c, cp)
+		if now, _ := j.owners.of(cp.Task); errors.Is(err, checkpoint.ErrConflict) &&
+			cp.Version > 1 && now.created > is.created {
+			return j.Publish(ctx, c, cp) // the task was forgotten and begun again since is was learned
+		}
+		return err
 	case !cluster.SameCluster(c.Issuer, resp.Header):
 		return fmt.Errorf("%w: a cluster with the id %016x has answered, and the token comes from %s",
 			checkpoint.ErrUnknown, resp.Header.ClusterId, c.Issuer)
@@ -80,7 +81,8 @@ func (j *Journal) encode(cp checkpoint.Checkpoint) (string, error) {
 // send sends the transaction at most once. If it returns an error that is not ErrUnknown, nothing
 // has landed.
 func (j *Journal) send(
-	ctx context.Context, cp checkpoint.Checkpoint, checks []clientv3.Cmp, data string,
+	ctx context.Context, cp checkpoint.Checkpoint, checks []clientv3.Cmp, change clientv3.Op,
+	data string,
 ) (*clientv3.TxnResponse, error) {
 	// A request on a broken connection would be of unknown outcome, although it is never sent.
 	if j.client.ActiveConnection().GetState() != connectivity.Ready {
@@ -95,7 +97,7 @@ func (j *Journal) send(
 	defer stop()
 	ctx, cancel := context.WithTimeout(ctx, j.client.RequestTimeout())
 	defer cancel()
-	resp, err := j.client.Txn(ctx).If(checks...).Then(clientv3.OpPut(j.key(cp.Task), data)).Commit()
+	resp, err := j.client.Txn(ctx).If(checks...).Then(change).Commit()
 	switch {
 	case err == nil:
 		return resp, nil
@@ -135,7 +137,7 @@ func (j *Journal) ownerOf(
 	ctx context.Context, c fence.Claim, task checkpoint.Name,
 ) (is owner, err error) {
 	is, known := j.owners.of(task)
-	if !known {
+	if !known || is.resource != c.Resource { // it may have been forgotten and begun again
 		kv, _, err := j.read(ctx, task)
 		if err != nil {
 			return owner{}, answer(ctx, err)

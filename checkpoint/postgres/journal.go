@@ -31,7 +31,7 @@
 // the connection breaks during COMMIT, the outcome is unknown, and the leader reads the checkpoint
 // back.
 //
-// An asynchronous step costs one statement, ringfence.enter_and_publish.
+// An asynchronous step costs one statement, ringfence.enter_and_publish. Forget is one statement, too.
 //
 // # Roles
 //
@@ -174,6 +174,17 @@ func (j *Journal) Publish(ctx context.Context, c fence.Claim, cp checkpoint.Chec
 		return landed(ctx, err, c)
 	}
 	j.queueNotice(cp.Task)
+	return nil
+}
+
+// Forget implements checkpoint.Journal with one statement, committed with synchronous_commit on. On
+// an installation from before it, it returns fence.ErrNotInstalled: run guard install again.
+func (j *Journal) Forget(ctx context.Context, c fence.Claim, task checkpoint.Name) error {
+	_, err := j.pool.Exec(ctx, `select ringfence.enter_and_forget($1, $2, $3, $4)`,
+		c.Resource, int64(c.Token), c.Issuer, task)
+	if err != nil {
+		return landed(ctx, err, c)
+	}
 	return nil
 }
 

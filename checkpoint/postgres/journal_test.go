@@ -2,8 +2,10 @@ package postgres_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -11,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/ringfence/ringfence/checkpoint"
 	"github.com/ringfence/ringfence/checkpoint/checkpointtest"
 	"github.com/ringfence/ringfence/checkpoint/postgres"
 	"github.com/ringfence/ringfence/fence"
@@ -153,5 +156,19 @@ func TestPostgresKeepsTheContractOfSynchronousSteps(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// The functions are of an installation before there was Forget.
+func TestForgetOnAnOlderInstallationSaysWhatToDo(t *testing.T) {
+	d := installed(t)
+	f := d.fixture(t, postgres.Options{})
+	c := f.Lead(t, "orders")
+	d.exec(t, "drop function ringfence.enter_and_forget(text, bigint, text, text)")
+	err := f.Journal.Forget(t.Context(), c, "nightly")
+	r, refused := errors.AsType[*fence.Refusal](err)
+	if !refused || !errors.Is(err, fence.ErrNotInstalled) || errors.Is(err, checkpoint.ErrUnknown) ||
+		!strings.Contains(r.Hint, "guard install") {
+		t.Errorf("got %v", err)
 	}
 }

@@ -16,5 +16,5 @@ func ACL(user, password string) string {
 
 var rights = []string{
 	"~" + taskPrefix + "*", "~" + tasksKey, "&" + taskPrefix + "*",
-	"+hget", "+hset", "+sadd", "+smembers", "+publish", "+subscribe", "+unsubscribe",
+	"+hget", "+hset", "+del", "+sadd", "+srem", "+smembers", "+publish", "+subscribe", "+unsubscribe",
 }

@@ -35,8 +35,9 @@
 // Redis's settings decide how durable a checkpoint is. With appendfsync always it is on disk when
 // Publish returns. With appendfsync everysec, the default, a crash may lose the last second of
 // acknowledged checkpoints. With asynchronous replicas a failover may lose more. Then steps that
-// were published as done run again, so they must be idempotent. Set maxmemory-policy noeviction, or
-// Redis drops checkpoints when it is full. If this is not enough, keep the checkpoints in Postgres.
+// were published as done run again, so they must be idempotent, and a forgotten checkpoint may be
+// back. Set maxmemory-policy noeviction, or Redis drops checkpoints when it is full. If this is not
+// enough, keep the checkpoints in Postgres.
 //
 // What a leader sees of a loss:
 //

@@ -3,6 +3,7 @@ package redis
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strconv"
 	"time"
 
@@ -117,4 +118,16 @@ func (j *Journal) Publish(ctx context.Context, c fence.Claim, cp checkpoint.Chec
 		return answered(ctx, err)
 	}
 	return scriptError(list, c, cp.Task)
+}
+
+// Forget implements checkpoint.Journal with one script. It is as durable as a publish.
+func (j *Journal) Forget(ctx context.Context, c fence.Claim, task checkpoint.Name) error {
+	if _, err := checkpoint.ParseName(string(task)); err != nil {
+		return fmt.Errorf("nothing has changed: %w", err)
+	}
+	list, err := j.run(ctx, forgetScript, c, task, string(task))
+	if err != nil {
+		return answered(ctx, err)
+	}
+	return scriptError(list, c, task)
 }

@@ -93,6 +93,31 @@ func TestAMissingRightIsASetupError(t *testing.T) {
 	}
 }
 
+// A user that was made before there was Forget has neither right.
+func TestAForgetWithoutARightChangesNothing(t *testing.T) {
+	b := newBench(t, serverstest.Redis(t, servers.RedisOptions{}))
+	j := b.journal(t, redis.Options{})
+	c := b.lead(t, j, "orders")
+	publish(t, j, c, 1)
+	for _, right := range []string{"del", "srem"} {
+		mute := b.as(t, fmt.Sprint(redis.ACL("app", "secret"), " -", right), redis.Options{})
+		err := mute.Forget(t.Context(), c, nightly)
+		if _, setup := errors.AsType[*fence.SetupError](err); !setup {
+			t.Errorf("without %s: %v", right, err)
+		}
+		if all, err := j.Load(t.Context()); len(all) != 1 || err != nil {
+			t.Errorf("without %s: stored are %+v, %v", right, all, err)
+		}
+	}
+	b.acl(t, redis.ACL("app", "secret"))
+	if err := j.Forget(t.Context(), c, nightly); err != nil {
+		t.Error(err)
+	}
+	if n := b.do(t, "EXISTS", "ringfence:.checkpoint:nightly", "ringfence:.checkpoints"); n != int64(0) {
+		t.Errorf("%v keys are left", n)
+	}
+}
+
 // newGuard starts a guard in front of the server.
 func (b *bench) newGuard(t *testing.T) (url string) {
 	t.Helper()

@@ -15,12 +15,15 @@ var (
 	takeLua string
 	//go:embed lua/publish.lua
 	publishLua string
+	//go:embed lua/forget.lua
+	forgetLua string
 )
 
 // Each Lua file says what its script is given and answers.
 var (
 	takeScript    = store.NewScript(takeLua)
 	publishScript = store.NewScript(publishLua)
+	forgetScript  = store.NewScript(forgetLua)
 	raisedScript  = store.NewScript("return {'raised'}") // only checks the claim
 )
 

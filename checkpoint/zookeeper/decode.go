@@ -21,7 +21,7 @@ func (j *Journal) decode(doc document) (cp checkpoint.Checkpoint, err error) {
 		return checkpoint.Checkpoint{}, corrupt(doc, err)
 	}
 	cp.Version = doc.Version
-	j.owners.learn(cp.Task, cp.Resource)
+	j.owners.learn(cp.Task, owner{resource: cp.Resource, created: doc.Created})
 	return cp, nil
 }
 

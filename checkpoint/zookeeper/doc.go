@@ -37,6 +37,8 @@
 //     older leader comes after it. A sync would not suffice: a server that believes that it still
 //     leads the ensemble answers a sync too.
 //
+// A deletion (Forget) is such a transaction, too, and names the version that it deletes.
+//
 // None of this relies on a clock.
 //
 // Raise has no mark to raise. It confirms, with a transaction of the ensemble, that the claim

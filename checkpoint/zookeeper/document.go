@@ -25,8 +25,11 @@ func readDocumentUnless(
 ) (document, error) {
 	if have > 0 {
 		stat, err := s.Stat(ctx, at)
-		if err != nil || stat != nil && version(stat) == have {
-			return document{Name: path.Base(at), Version: have}, s.Client().Explain(at, err)
+		switch {
+		case err != nil:
+			return document{}, s.Client().Explain(at, err)
+		case stat != nil && version(stat) == have:
+			return document{Name: path.Base(at), Version: have, Created: stat.Czxid}, nil
 		}
 	}
 	return readDocument(ctx, s, at)
@@ -41,6 +44,6 @@ func asDocument(c *ensemble.Client, at string, n ensemble.Node, err error) (docu
 	case err != nil:
 		return doc, c.Explain(at, err)
 	}
-	doc.Data, doc.Version = n.Data, version(n.Stat)
+	doc.Data, doc.Version, doc.Created = n.Data, version(n.Stat), n.Stat.Czxid
 	return doc, nil
 }

@@ -28,6 +28,9 @@ type document struct {
 	// Version is the znode's dataVersion plus 1: 0 if there is no such document, 1 after it was
 	// created, and one more after each write of anybody.
 	Version int64
+	// Created is the znode's czxid; 0 if there is no such document. A document that was deleted and
+	// created again has another one.
+	Created int64
 }
 
 // maxVersions is the maximum version: ZooKeeper counts in an int32.

@@ -80,9 +80,14 @@ func stored(t *testing.T, d *documents, name string) string {
 	return fmt.Sprintf("%d:%s", doc.Version, doc.Data)
 }
 
+// made returns the document a.
+func made(data string, version int64) document {
+	return document{Name: "a", Data: []byte(data), Version: version}
+}
+
 func write(t *testing.T, d *documents, term *fence.Term, version int64, data string) {
 	t.Helper()
-	if err := d.Write(t.Context(), term.Claim(), document{"a", []byte(data), version}); err != nil {
+	if err := d.Write(t.Context(), term.Claim(), made(data, version)); err != nil {
 		t.Fatalf("write version %d: %v", version, err)
 	}
 }
@@ -125,7 +130,7 @@ func (d relayed) succeed(t *testing.T, old *fence.Term) *fence.Term {
 // failsToWrite writes version 2 and fails the test unless the error matches all of want.
 func (d relayed) failsToWrite(ctx context.Context, t *testing.T, term *fence.Term, want ...error) {
 	t.Helper()
-	err := d.Write(ctx, term.Claim(), document{"a", []byte("y"), 2})
+	err := d.Write(ctx, term.Claim(), made("y", 2))
 	for _, w := range want {
 		if !errors.Is(err, w) {
 			t.Errorf("the write returned %v, want %v", err, w)
@@ -145,7 +150,7 @@ func TestAWriteOnItsWayWhenItsLeaderIsDeposedDoesNotLand(t *testing.T) {
 	slow.relay.Hold()
 	late := make(chan error, 1)
 	go func() {
-		late <- slow.Write(t.Context(), old.Claim(), document{"a", []byte("late"), 2})
+		late <- slow.Write(t.Context(), old.Claim(), made("late", 2))
 	}()
 	ensembletest.Eventually(t, "the relay holds the write", slow.relay.Holds)
 	fresh := slow.succeed(t, old)
@@ -161,6 +166,42 @@ func TestAWriteOnItsWayWhenItsLeaderIsDeposedDoesNotLand(t *testing.T) {
 		t.Errorf("stored is %s", got)
 	}
 	write(t, quick, fresh, 2, "fresh")
+}
+
+func TestADeletionOnItsWayWhenItsLeaderIsDeposedDeletesNothing(t *testing.T) {
+	slow := openRelayed(t, 50*time.Second)
+	quick := openDocuments(t, slow.direct, 50*time.Second)
+	old := slow.lead(t, "old")
+	slow.relay.Hold()
+	late := make(chan error, 1)
+	go func() { late <- slow.Delete(t.Context(), old.Claim(), made("", 1)) }()
+	ensembletest.Eventually(t, "the relay holds the deletion", slow.relay.Holds)
+	fresh := slow.succeed(t, old)
+	slow.relay.Pass() // its version would still fit
+	if err := <-late; !errors.Is(err, fence.ErrStale) {
+		t.Errorf("the late deletion returned %v", err)
+	}
+	if got := stored(t, quick, "a"); got != "1:old" {
+		t.Errorf("stored is %s", got)
+	}
+	write(t, quick, fresh, 2, "fresh")
+}
+
+func TestADeletionNamesItsVersionAndWithALostAnswerIsUnanswered(t *testing.T) {
+	d := openRelayed(t, 20*time.Second)
+	term := d.lead(t, "x")
+	write(t, d.documents, term, 2, "y")
+	for _, other := range []int64{1, 3} {
+		err := d.Delete(t.Context(), term.Claim(), made("", other))
+		if got := stored(t, d.documents, "a"); !errors.Is(err, errVersion) || got != "2:y" {
+			t.Errorf("deletion of version %d returned %v; stored is %s", other, err, got)
+		}
+	}
+	d.relay.Set(func() { d.relay.LoseWrite = true })
+	err := d.Delete(t.Context(), term.Claim(), made("", 2))
+	if got := stored(t, d.documents, "a"); !errors.Is(err, ensemble.ErrUnanswered) || got != "0:" {
+		t.Errorf("the deletion returned %v; stored is %s", err, got)
+	}
 }
 
 // The leader is deposed after it was confirmed and before the read.
@@ -194,7 +235,7 @@ func TestAWriteWithALostAnswerIsUnanswered(t *testing.T) {
 	term := d.lead(t, "x")
 	for n := int64(2); n < 5; n++ {
 		d.relay.Set(func() { d.relay.LoseWrite = true })
-		err := d.Write(t.Context(), term.Claim(), document{"a", []byte("x"), n})
+		err := d.Write(t.Context(), term.Claim(), made("x", n))
 		if !errors.Is(err, ensemble.ErrUnanswered) {
 			t.Errorf("write %d returned %v", n, err)
 		}
@@ -204,7 +245,7 @@ func TestAWriteWithALostAnswerIsUnanswered(t *testing.T) {
 		if got := stored(t, d.documents, "a"); got != fmt.Sprintf("%d:x", n) {
 			t.Errorf("after write %d %s is stored", n, got)
 		}
-		err = d.Write(t.Context(), term.Claim(), document{"a", []byte("again"), n})
+		err = d.Write(t.Context(), term.Claim(), made("again", n))
 		if !errors.Is(err, errVersion) {
 			t.Errorf("write %d once more returned %v", n, err)
 		}
@@ -291,7 +332,7 @@ func TestReadsBeginWithASync(t *testing.T) {
 		read func() error
 	}{
 		{"a first look at a claim", func() error {
-			return d.Write(t.Context(), term.Claim(), document{"a", nil, 1})
+			return d.Write(t.Context(), term.Claim(), made("", 1))
 		}},
 		{"read", func() error { _, err := d.Read(t.Context(), "a"); return err }},
 		{"names", func() error { _, err := d.Names(t.Context()); return err }},
@@ -325,7 +366,7 @@ func TestAPersistentZnodeInAnElectionDoesNotLead(t *testing.T) {
 	term := win(t, c, "orders", "b")
 	forged := term.Claim()
 	forged.Token = fence.Token(stat.Czxid)
-	if err := d.Write(t.Context(), forged, document{"a", nil, 1}); !errors.Is(err, fence.ErrStale) {
+	if err := d.Write(t.Context(), forged, made("", 1)); !errors.Is(err, fence.ErrStale) {
 		t.Errorf("a write under a persistent znode's number: %v", err)
 	}
 	write(t, d, term, 1, "b")
@@ -350,7 +391,7 @@ func TestDocumentsAreListedAndKeptApart(t *testing.T) {
 	for _, name := range []string{"", ".", "..", "a/b", "/issuer", "../issuer", "a\x00", "100%"} {
 		_, readErr := one.Read(t.Context(), name)
 		_, _, takeErr := one.Take(t.Context(), term.Claim(), name, 0)
-		writeErr := one.Write(t.Context(), term.Claim(), document{name, nil, 1})
+		writeErr := one.Write(t.Context(), term.Claim(), document{Name: name, Version: 1})
 		followErr := one.Follow(t.Context(), name, func(document) error { return nil })
 		if readErr == nil || takeErr == nil || writeErr == nil || followErr == nil {
 			t.Errorf("%q: read %v, take %v, write %v, follow %v", name, readErr, takeErr,
@@ -442,7 +483,7 @@ func TestNeitherOfTwoCandidatesWithOneTokenReadsOrWrites(t *testing.T) {
 	_, _, take := d.Take(t.Context(), claim, "a", 0)
 	for call, err := range map[string]error{
 		"Take": take, "Confirm": d.Confirm(t.Context(), claim),
-		"Write": d.Write(t.Context(), claim, document{"a", nil, 1}),
+		"Write": d.Write(t.Context(), claim, made("", 1)),
 	} {
 		if !errors.Is(err, election.ErrShared) {
 			t.Errorf("%s returned %v", call, err)

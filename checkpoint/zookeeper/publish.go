@@ -14,7 +14,9 @@ import (
 //
 // The task's resource is checked before the transaction and not in it. That suffices. Version 1
 // fixes the resource, and it only lands if there is no task yet. Later versions need a claim to the
-// same resource, so the resource never changes.
+// same resource, and so does Forget, after which a leader of another resource may begin a task of
+// this name. So the resource that was read under the claim is right as long as the claim leads,
+// unless this same term forgets the task.
 func (j *Journal) Publish(ctx context.Context, c fence.Claim, cp checkpoint.Checkpoint) error {
 	if _, err := checkpoint.ParseName(string(cp.Task)); err != nil {
 		return err
@@ -35,7 +37,9 @@ func (j *Journal) Publish(ctx context.Context, c fence.Claim, cp checkpoint.Chec
 	err = j.documents.Write(ctx, c, document{Name: string(cp.Task), Data: data, Version: cp.Version})
 	switch {
 	case err == nil:
-		j.owners.learn(cp.Task, cp.Resource)
+		if cp.Version == 1 {
+			j.owners.learn(cp.Task, owner{resource: cp.Resource, under: c.Token})
+		}
 	case errors.Is(err, errVersion):
 		if err := j.checkOwner(ctx, c, cp.Task); err != nil {
 			return err
@@ -46,25 +50,11 @@ func (j *Journal) Publish(ctx context.Context, c fence.Claim, cp checkpoint.Chec
 
 // checkOwner returns nil if the task belongs to the claim's resource or does not exist yet.
 func (j *Journal) checkOwner(ctx context.Context, c fence.Claim, task checkpoint.Name) error {
-	owner, known := j.owners.of(task)
-	if !known {
-		doc, err := j.documents.Read(ctx, string(task))
-		if err != nil {
-			return answer(ctx, err)
-		}
-		if doc.Version == 0 {
-			return nil
-		}
-		cp, err := j.decode(doc)
-		if err != nil {
-			return err
-		}
-		owner = cp.Resource
+	if is := j.owners.of(task); is.resource == c.Resource && is.under == c.Token {
+		return nil
 	}
-	if owner != c.Resource {
-		return j.refuseOther(ctx, c, task, owner)
-	}
-	return nil
+	_, _, err := j.Take(ctx, c, task, 0)
+	return err
 }
 
 // refuseOther refuses a claim to another resource than the task's. If the claim does not lead, that

@@ -15,26 +15,32 @@ func (j *Journal) Take(
 	if _, err := checkpoint.ParseName(string(task)); err != nil {
 		return checkpoint.Checkpoint{}, false, err
 	}
-	owner, known := j.owners.of(task)
+	is := j.owners.of(task)
 	unless := have
-	if !known {
+	if is.created == 0 {
 		unless = 0 // the data is needed for the resource
 	}
 	doc, unsent, err := j.documents.Take(ctx, c, string(task), unless)
+	if err == nil && unsent && doc.Created != is.created { // deleted and created again since
+		doc, unsent, err = j.documents.Take(ctx, c, string(task), 0)
+	}
 	switch {
 	case err != nil:
 		return checkpoint.Checkpoint{}, false, answer(ctx, err)
 	case doc.Version == 0:
+		j.owners.forget(task)
 		return checkpoint.Checkpoint{}, have == 0, nil
 	case !unsent:
 		if cp, err = j.decode(doc); err != nil {
 			return checkpoint.Checkpoint{}, false, err
 		}
-		owner = cp.Resource
+		is = owner{resource: cp.Resource, created: doc.Created}
 	}
-	if owner != c.Resource {
-		return checkpoint.Checkpoint{}, false, otherResource(task, owner, c)
+	if is.resource != c.Resource {
+		return checkpoint.Checkpoint{}, false, otherResource(task, is.resource, c)
 	}
+	is.under = c.Token
+	j.owners.learn(task, is)
 	if doc.Version == have {
 		return checkpoint.Checkpoint{}, true, nil
 	}

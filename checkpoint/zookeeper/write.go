@@ -33,10 +33,7 @@ func (d *documents) Write(ctx context.Context, c fence.Claim, doc document) erro
 	if err := d.writable(doc); err != nil {
 		return err
 	}
-	znode, err := ensemble.Ask(ctx, d.client,
-		func(ctx context.Context, s *ensemble.Session) (string, error) {
-			return d.leading.Candidate(ctx, s, c)
-		})
+	znode, err := d.candidate(ctx, c)
 	if err != nil {
 		return err
 	}
@@ -48,9 +45,7 @@ func (d *documents) Write(ctx context.Context, c fence.Claim, doc document) erro
 		case err == nil:
 			return nil
 		case errors.Is(results[0].Error, zk.ErrNoNode):
-			_, err := ensemble.Ask(ctx, d.client,
-				func(ctx context.Context, s *ensemble.Session) (any, error) { return nil, d.leading.Gone(ctx, s, c) })
-			return err
+			return d.gone(ctx, c)
 		// There was no document of this kind yet.
 		case doc.Version == 1 && tries == 0 && errors.Is(err, zk.ErrNoNode):
 			_, err := ensemble.Ask(ctx, d.client,

@@ -78,6 +78,9 @@ func Refused(
 			t.Errorf("publish version %d: got %v, want %v", cp.Version, err, sentinel)
 		}
 	}
+	if err := j.Forget(t.Context(), c, Nightly); !errors.Is(err, sentinel) {
+		t.Errorf("forget: got %v, want %v", err, sentinel)
+	}
 	Stored(t, j, present)
 }
 

@@ -44,6 +44,7 @@ func corrupt(t *testing.T, f Fixture) {
 			for _, n := range []int64{1, present + 1} {
 				corrupt("publish", j.Publish(t.Context(), c, Version(n, c)))
 			}
+			corrupt("forget", j.Forget(t.Context(), c, Nightly))
 			corrupt("follow", j.Follow(t.Context(), Nightly, func(cp checkpoint.Checkpoint) error {
 				return fmt.Errorf("shown %+v", cp)
 			}))
@@ -100,6 +101,7 @@ func badNames(t *testing.T, f Fixture) {
 		_, loaded := j.Load(t.Context(), name)
 		for what, err := range map[string]error{
 			"take": taken, "publish": j.Publish(t.Context(), c, cp), "load": loaded,
+			"forget": j.Forget(t.Context(), c, name),
 			"follow": j.Follow(t.Context(), name, func(checkpoint.Checkpoint) error { return nil }),
 		} {
 			if !errors.Is(err, checkpoint.ErrBadName) {

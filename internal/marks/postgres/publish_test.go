@@ -87,21 +87,55 @@ func TestACheckpointFollowsTheVersionBeforeItAndKeepsItsResource(t *testing.T) {
 	}
 }
 
+func TestACheckpointIsForgottenOnlyUnderTheMarkOfItsResource(t *testing.T) {
+	d := tasked(t)
+	if err := d.run(t,
+		"select ringfence.enter_and_publish('orders', 5, 'zk:a', 'nightly', 1, '{}')"); err != nil {
+		t.Fatal(err)
+	}
+	for _, step := range []struct {
+		call, want string
+		left       int
+	}{
+		{"'stock', 5, 'zk:a', 'nightly'", "RF009", 1},
+		{"'orders', 4, 'zk:a', 'nightly'", "RF001", 1},
+		{"'orders', 4, 'zk:a', 'unheard-of'", "RF001", 1},
+		{"'orders', 6, 'zk:a', 'nightly'", "RF007", 1},
+		{"'orders', 5, 'zk:b', 'nightly'", "RF004", 1},
+		{"'orders', 5, 'zk:a', 'unheard-of'", "", 1},
+		{"'orders', 5, 'zk:a', 'nightly'", "", 0},
+		{"'orders', 5, 'zk:a', 'nightly'", "", 0},
+	} {
+		err := d.run(t, "select ringfence.enter_and_forget("+step.call+")")
+		left := d.list(t, "select task from ringfence.checkpoint")
+		if sqlstate(err) != step.want || (step.want == "") != (err == nil) || len(left) != step.left {
+			t.Errorf("%s: got %v, want %q; left are %q", step.call, err, step.want, left)
+		}
+	}
+	d.sql(t, "select ringfence.authorize(true)")
+	err := d.run(t, "select ringfence.enter_and_forget('orders', 5, 'zk:a', 'nightly')")
+	if sqlstate(err) != "RF010" {
+		t.Errorf("a role that is not allowed: %v", err)
+	}
+}
+
 func TestACheckpointIsDurableWhateverTheDefaultsAre(t *testing.T) {
 	d := tasked(t)
 	c := d.connect(t, "app")
 	for setting, want := range map[string]string{"off": "on", "local": "on", "remote_write": "on",
 		"on": "on", "remote_apply": "remote_apply"} {
-		must(t, c, "set synchronous_commit = "+setting)
-		must(t, c, "begin")
-		must(t, c, "select ringfence.enter_and_publish('orders', 5, 'zk:a', 'nightly', 1, '{}')")
-		var got string
-		if err := c.QueryRow(t.Context(),
-			"select current_setting('synchronous_commit')").Scan(&got); err != nil || got != want {
-			t.Errorf("under %s the transaction commits with %s, want %s: %v",
-				setting, got, want, err)
+		for _, call := range []string{"enter_and_publish('orders', 5, 'zk:a', 'nightly', 1, '{}')",
+			"enter_and_forget('orders', 5, 'zk:a', 'nightly')"} {
+			must(t, c, "set synchronous_commit = "+setting)
+			must(t, c, "begin")
+			must(t, c, "select ringfence."+call)
+			var got string
+			if err := c.QueryRow(t.Context(),
+				"select current_setting('synchronous_commit')").Scan(&got); err != nil || got != want {
+				t.Errorf("under %s %s commits with %s, want %s: %v", setting, call, got, want, err)
+			}
+			must(t, c, "rollback")
 		}
-		must(t, c, "rollback")
 	}
 }
 
@@ -110,6 +144,7 @@ func TestOnlyLeaderRolesUseCheckpointsAndNoRoleUsesTheTables(t *testing.T) {
 		"select * from ringfence.take('orders', 5, 'zk:a', 'nightly', 0)",
 		"select * from ringfence.checkpoints(null)",
 		"select ringfence.enter_and_publish('orders', 5, 'zk:a', 'nightly', 1, '{}')",
+		"select ringfence.enter_and_forget('orders', 5, 'zk:a', 'nightly')",
 		"begin; select ringfence.enter('orders', 5, 'zk:a'); " +
 			"select ringfence.publish('orders', 5, 'zk:a', 'daily', 1, '{}')",
 	}

@@ -70,19 +70,28 @@ end $$;
 create or replace function ringfence.conflict(p_resource text, p_task text, p_version bigint) returns void
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
-    c record;
+    v_version bigint;
 begin
-    select t.version, t.resource into c from ringfence.checkpoint t where t.task = p_task;
-    if c.resource <> p_resource then
+    perform ringfence.check_owner(p_resource, p_task);
+    select t.version into v_version from ringfence.checkpoint t where t.task = p_task;
+    raise exception using errcode = 'RF008', schema = 'ringfence', table = p_resource,
+        message = format('task %s is at version %s, so version %s cannot follow', p_task, coalesce(v_version, 0), p_version),
+        detail = 'nothing of this transaction was written',
+        hint = 'read the checkpoint again and go on from it';
+end $$;
+
+-- check_owner fails if a task belongs to another resource.
+create or replace function ringfence.check_owner(p_resource text, p_task text) returns void
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+declare
+    v_owner text := (select t.resource from ringfence.checkpoint t where t.task = p_task);
+begin
+    if v_owner <> p_resource then
         raise exception using errcode = 'RF009', schema = 'ringfence', table = p_resource,
-            message = format('task %s belongs to resource "%s", not to "%s"', p_task, c.resource, p_resource),
+            message = format('task %s belongs to resource "%s", not to "%s"', p_task, v_owner, p_resource),
             detail = 'nothing of this transaction was written',
             hint = 'give tasks of different resources different names';
     end if;
-    raise exception using errcode = 'RF008', schema = 'ringfence', table = p_resource,
-        message = format('task %s is at version %s, so version %s cannot follow', p_task, coalesce(c.version, 0), p_version),
-        detail = 'nothing of this transaction was written',
-        hint = 'read the checkpoint again and go on from it';
 end $$;
 
 -- enter_and_publish is publish as a separate transaction, durable when the statement returns. It
@@ -96,6 +105,21 @@ begin
     end if;
     perform ringfence.enter(p_resource, p_token, p_issuer);
     perform ringfence.save(p_resource, p_token, p_task, p_version, p_checkpoint);
+end $$;
+
+-- enter_and_forget deletes a checkpoint, as a separate transaction that is durable when the statement
+-- returns. It is no error if there is none.
+create or replace function ringfence.enter_and_forget(p_resource text, p_token bigint, p_issuer text, p_task text) returns void
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+begin
+    if current_setting('synchronous_commit') not in ('on', 'remote_apply') then
+        perform set_config('synchronous_commit', 'on', true);
+    end if;
+    perform ringfence.enter(p_resource, p_token, p_issuer);
+    delete from ringfence.checkpoint c where c.task = p_task and c.resource = p_resource;
+    if not found then
+        perform ringfence.check_owner(p_resource, p_task);
+    end if;
 end $$;
 
 -- take reads a checkpoint under a claim. It returns version 0 when there is none, and no checkpoint

@@ -2,4 +2,5 @@
 grant execute on function ringfence.take(text, bigint, text, text, bigint) to {{leader}};
 grant execute on function ringfence.publish(text, bigint, text, text, bigint, json) to {{leader}};
 grant execute on function ringfence.enter_and_publish(text, bigint, text, text, bigint, json) to {{leader}};
+grant execute on function ringfence.enter_and_forget(text, bigint, text, text) to {{leader}};
 grant execute on function ringfence.checkpoints(text[]) to {{leader}};
