@@ -116,16 +116,19 @@ func forgottenIsNotContinued(k *kit) {
 	}
 }
 
-// The journals may have known the task under its first resource.
+// The first journal knows the task under its first resource, and hears of nothing until it is asked.
 func forgottenNameIsFree(k *kit) {
 	c := k.lead(orders)
 	last := k.begin(c, 3)
 	k.equal(k.take(k.Journal, c, nightly), last)
 	k.equal(k.take(k.Second, c, nightly), last)
 	c = k.lead(orders)
-	k.forget(k.Second, c, nightly)
+	k.answered(k.tryForget(k.Second, c, nightly), nil)
 	other := k.lead(stock)
-	last = k.begin(other, 3)
+	for n := range int64(3) {
+		last = version(n+1, other, nightly, "other")
+		k.answered(k.try(k.Second, other, last), nil)
+	}
 	for _, j := range []checkpoint.Journal{k.Journal, k.Second} {
 		k.answered(k.try(j, c, version(4, c, nightly, "continued")), checkpoint.ErrOtherResource)
 		_, same, err := k.tryTake(j, c, nightly, 3)
