@@ -115,16 +115,20 @@ var forgetFlaws = []flaw{
 		}
 	}},
 	{"forgets the version that it has seen, and no newer one", "A publish at the same time",
-		forgetting(func(
-			f *flawed, ctx context.Context, c fence.Claim, task checkpoint.Name,
-		) error {
-			before := f.at(task)
-			time.Sleep(time.Millisecond)
-			if f.at(task) != before {
-				return nil
+		func(f *flawed) {
+			f.publish = func(ctx context.Context, c fence.Claim, cp checkpoint.Checkpoint) error {
+				time.Sleep(time.Millisecond)
+				return f.Memory.Publish(ctx, c, cp)
 			}
-			return f.Memory.Forget(ctx, c, task)
-		})},
+			f.forget = func(ctx context.Context, c fence.Claim, task checkpoint.Name) error {
+				before := f.at(task)
+				time.Sleep(3 * time.Millisecond)
+				if f.at(task) != before {
+					return nil
+				}
+				return f.Memory.Forget(ctx, c, task)
+			}
+		}},
 	{"ends a follower when its task is forgotten", "Follow goes on", func(f *flawed) {
 		f.follow = func(
 			ctx context.Context, task checkpoint.Name, each func(checkpoint.Checkpoint) error,
