@@ -134,6 +134,17 @@ var jobScenarios = []Scenario{
 			e.Spread, e.Recover = 20, history.Duration(20*sec)
 		}),
 	},
+	{
+		Name: "job-cancelled-and-retried", Rows: []int{19, 20, 25},
+		About: "Faults as in job-random-mix, while three clients race for unique keys, cancel jobs that " +
+			"wait or run, and retry some that have ended; other jobs repeat.",
+		Topology: small.with(func(t *Topology) { t.Workers, t.Guards = 5, 2 }), Random: true,
+		Workload: jobWork.with(func(w *Workload) { w.Jobs, w.Clients = 400, 3 }),
+		Expect: job(func(e *history.Expect) {
+			e.Cancelled, e.Retried, e.Shared, e.Rounds = 40, 20, 40, 20
+			e.Recover = history.Duration(20 * sec)
+		}),
+	},
 }
 
 // randomJobFaults are the faults that a random scenario about jobs draws from.

@@ -68,6 +68,20 @@ var Controls = []Control{
 		seed: workerFlaw(flaw.InParts),
 	},
 	{
+		Name: flaw.NoKey, Scenario: "job-cancelled-and-retried", By: []string{"I5"},
+		Bug: "a job is submitted without a look at the unique key", seed: clientFlaw(flaw.NoKey),
+	},
+	{
+		Name: flaw.CancelAnyway, Scenario: "job-cancelled-and-retried", By: []string{"I5"},
+		Bug:  "a job is made cancelled, whatever it has become since its status was read",
+		seed: clientFlaw(flaw.CancelAnyway),
+	},
+	{
+		Name: flaw.OldRequest, Scenario: "job-cancelled-and-retried", By: []string{"I5"},
+		Bug:  "a request to cancel a job outlives the job's end, and a retry",
+		seed: clientFlaw(flaw.OldRequest),
+	},
+	{
 		Name: flaw.CopiedMark, Scenario: "marks-restored", By: []string{"I1"},
 		Bug:  "a mark from a dump counts, and the coordinator is not asked",
 		seed: func(s *Scenario) { guardFlaw(flaw.CopiedMark)(s); schemaFlaw(flaw.CopiedMark)(s) },
@@ -123,6 +137,10 @@ func schemaFlaw(n flaw.Name) func(*Scenario) {
 
 func workerFlaw(n flaw.Name) func(*Scenario) {
 	return func(s *Scenario) { s.Workload.Flaw = string(n) }
+}
+
+func clientFlaw(n flaw.Name) func(*Scenario) {
+	return func(s *Scenario) { s.Workload.ClientFlaw = n }
 }
 
 // swapTokens swaps the tokens of the first entry of the ledger and the first one under another

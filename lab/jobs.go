@@ -2,7 +2,6 @@ package lab
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -10,9 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/ringfence/ringfence/documents"
 	"github.com/ringfence/ringfence/fence"
-	"github.com/ringfence/ringfence/internal/coordinators"
 	"github.com/ringfence/ringfence/jobs"
 	"github.com/ringfence/ringfence/lab/history"
 )
@@ -30,7 +27,7 @@ const (
 // JobPayload is the input of a job.
 type JobPayload struct {
 	Steps int `json:"steps"`
-	Fails int `json:"fails,omitempty"` // so many tries fail after the first step
+	Fails int `json:"fails,omitempty"` // so many tries of a round fail after the first step
 }
 
 const (
@@ -39,127 +36,168 @@ const (
 	// sharedResources is how many resources are shared by a quarter of the jobs.
 	sharedResources = 6
 
-	submitTime = 30 * time.Second // for one submission
+	submitTime = 30 * time.Second // for one submission, or another call
 	finishTime = 2 * time.Minute  // for all jobs, once nothing is submitted any more
 )
 
-// client is a client of the lab's jobs. It is no worker, and no fault hits it.
-type client struct {
+// submitter hands the lab's jobs in, through one or more clients.
+type submitter struct {
 	*run
-	at    documents.Coordinator
-	queue *jobs.Queue
-	rnd   *rand.Rand
-	sent  int
-	acked int
+	clients []*client
+	rnd     *rand.Rand
 
 	waits sync.WaitGroup // for the ends of jobs
+	calls sync.WaitGroup // that cancel or retry jobs
+
+	mu     sync.Mutex
+	acked  map[jobs.ID]bool
+	closed bool // no more calls
+	repeat int  // how many jobs repeat
 }
 
 // withJobs submits jobs while do runs, and waits for their ends.
 func (r *run) withJobs(ctx context.Context, do func(context.Context) error) error {
-	c, err := r.newClient(ctx)
-	if err != nil {
-		return err
+	s := &submitter{run: r, rnd: rand.New(rand.NewPCG(r.o.Seed, 2)), acked: map[jobs.ID]bool{}}
+	defer s.close()
+	names := []string{"submitter"}
+	for n := range r.Workload.Clients {
+		names = append(names[:n], fmt.Sprintf("client-%d", n+1))
 	}
-	defer c.at.Close()
-	defer c.waits.Wait()
+	for _, name := range names {
+		c, err := r.newClient(ctx, name)
+		if err != nil {
+			return err
+		}
+		s.clients = append(s.clients, c)
+	}
+	return s.while(ctx, do)
+}
+
+// close closes the clients.
+func (s *submitter) close() {
+	s.waits.Wait()
+	s.calls.Wait()
+	for _, c := range s.clients {
+		c.at.Close()
+	}
+}
+
+func (s *submitter) while(ctx context.Context, do func(context.Context) error) error {
 	all, abandon := context.WithCancel(ctx)
 	defer abandon()
 	disturbed, stop := context.WithCancel(all)
 	defer stop()
-	var submitter sync.WaitGroup
-	submitter.Go(func() { c.submitAll(all, disturbed) })
-	err = do(ctx)
+	var submitting sync.WaitGroup
+	submitting.Go(func() { s.submitAll(all, disturbed) })
+	err := do(ctx)
 	stop()
 	if err != nil {
 		abandon()
 	}
-	submitter.Wait()
+	submitting.Wait()
+	s.endCalls()
 	if err != nil {
 		return err
 	}
-	return c.finish(ctx)
-}
-
-func (r *run) newClient(ctx context.Context) (*client, error) {
-	at, err := OpenCoordinator(ctx, r.sys.Addresses().Coordinator, coordinators.Options{})
-	if err != nil {
-		return nil, err
-	}
-	queue, err := jobs.New(at, JobGroup)
-	return &client{run: r, at: at, queue: queue, rnd: rand.New(rand.NewPCG(r.o.Seed, 2))}, err
+	return s.finish(ctx)
 }
 
 // submitAll submits jobs until disturbed ends, and then more until there are as many as the scenario
 // demands.
-func (c *client) submitAll(ctx, disturbed context.Context) {
-	few := func(s *seen) bool { return s.jobs.unfinished() < jobsAhead*c.Topology.Workers }
-	for disturbed.Err() == nil && c.rec.wait(disturbed, "room for another job", few) == nil {
-		c.submit(ctx)
+func (s *submitter) submitAll(ctx, disturbed context.Context) {
+	few := func(seen *seen) bool { return seen.jobs.unfinished() < jobsAhead*s.Topology.Workers }
+	for disturbed.Err() == nil && s.rec.wait(disturbed, "room for another job", few) == nil {
+		s.submit(ctx)
 	}
 	ctx, cancel := context.WithTimeout(ctx, finishTime)
 	defer cancel()
-	for c.acked < c.Workload.Jobs && ctx.Err() == nil &&
-		c.rec.wait(ctx, "room for another job", few) == nil {
-		c.submit(ctx)
+	for s.count() < s.Workload.Jobs && ctx.Err() == nil &&
+		s.rec.wait(ctx, "room for another job", few) == nil {
+		s.submit(ctx)
 	}
 }
 
-// submit submits one job, and records that.
-func (c *client) submit(ctx context.Context) {
-	c.sent++
-	payload := JobPayload{Steps: 2 + c.rnd.IntN(5)}
-	if c.Random && c.rnd.IntN(10) == 0 {
-		payload.Fails = 1 + c.rnd.IntN(2)
+// count returns how many jobs were acknowledged.
+func (s *submitter) count() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.acked)
+}
+
+// submit submits a job.
+func (s *submitter) submit(ctx context.Context) {
+	if len(s.clients) > 1 {
+		s.race(ctx)
+		return
 	}
-	input, _ := json.Marshal(payload)
-	spec := jobs.Spec{
-		Kind: JobKind, Payload: input, Priority: c.rnd.IntN(3), Timeout: jobs.Duration(20 * time.Second),
+	if id, ok := s.clients[0].submit(ctx, s.draw()); ok {
+		s.follow(ctx, id, plan{})
+	}
+}
+
+// submission is a job as it is submitted.
+type submission struct {
+	payload JobPayload
+	jobs.Spec
+}
+
+// fails reports whether no round of it succeeds.
+func (j submission) fails() bool { return j.payload.Fails > j.Retries }
+
+// draw draws a job that succeeds.
+func (s *submitter) draw() submission {
+	j := submission{payload: JobPayload{Steps: 2 + s.rnd.IntN(5)}}
+	if s.Random && s.rnd.IntN(10) == 0 {
+		j.payload.Fails = 1 + s.rnd.IntN(2)
+	}
+	j.Spec = jobs.Spec{
+		Kind: JobKind, Priority: s.rnd.IntN(3), Timeout: jobs.Duration(20 * time.Second),
 		Retries: 100, Backoff: jobs.Duration(200 * time.Millisecond),
 	}
-	if c.rnd.IntN(4) == 0 {
-		spec.Resource = fence.Resource(fmt.Sprintf("merchant_%d", 1+c.rnd.IntN(sharedResources)))
+	if s.rnd.IntN(4) == 0 {
+		j.Resource = fence.Resource(fmt.Sprintf("merchant_%d", 1+s.rnd.IntN(sharedResources)))
 	}
-	e := history.Event{
-		Kind: history.Invoke, Process: "submitter", Op: fmt.Sprintf("submitter.s%d", c.sent),
-		Do: history.Submit, Step: payload.Steps,
+	return j
+}
+
+// follow waits for the end of a job that was acknowledged, and does what its plan says.
+func (s *submitter) follow(ctx context.Context, id jobs.ID, p plan) {
+	s.mu.Lock()
+	known := s.acked[id]
+	s.acked[id] = true
+	s.mu.Unlock()
+	if !known {
+		s.waits.Go(func() { s.carryOut(ctx, id, p) })
 	}
-	c.rec.add(e)
-	bounded, cancel := context.WithTimeout(ctx, submitTime)
-	defer cancel()
-	id, err := c.queue.Submit(bounded, spec)
-	e.Kind, e.Key, e.Outcome, e.At = history.Return, string(id), history.OK, 0
-	if err != nil {
-		e.Outcome, e.Text = history.Unknown, err.Error()
-	} else {
-		c.acked++
-		c.waits.Go(func() { c.await(ctx, id) })
-	}
-	c.rec.add(e)
 }
 
 // await waits for a job's end, as its submitter would. A worker's word for it is not enough: one that
 // is cut off may have published the end and never learn that.
-func (c *client) await(ctx context.Context, id jobs.ID) {
+func (s *submitter) await(ctx context.Context, id jobs.ID) (state jobs.State) {
 	for ctx.Err() == nil {
-		if _, err := c.queue.Wait(ctx, id); err == nil {
-			c.rec.jobEnded(string(id))
-			return
+		if end, err := s.clients[0].queue.Wait(ctx, id); err == nil {
+			s.rec.jobEnded(string(id))
+			return end.State
 		}
 		_ = sleep(ctx, 100*time.Millisecond) // the coordinator is down
 	}
+	return ""
 }
 
 // finish waits until every job has ended. If one has not, the checker says so.
-func (c *client) finish(ctx context.Context) error {
+func (s *submitter) finish(ctx context.Context) error {
 	bounded, cancel := context.WithTimeout(ctx, finishTime)
 	defer cancel()
-	c.progress("%d jobs were submitted; waiting for their ends", c.acked)
+	s.progress("%d jobs were submitted; waiting for their ends", s.count())
+	cancelled := map[jobs.ID]bool{}
 	for {
 		open := 0
-		err := c.queue.List(bounded, func(s jobs.Status) error {
-			if !s.State.Finished() {
+		err := s.clients[0].queue.List(bounded, func(now jobs.Status) error {
+			if !now.State.Finished() {
 				open++
+			}
+			if now.Every != "" && !now.State.Finished() && !cancelled[now.ID] {
+				cancelled[now.ID] = s.clients[0].cancel(bounded, now.ID)
 			}
 			return nil
 		})
@@ -167,7 +205,7 @@ func (c *client) finish(ctx context.Context) error {
 			return nil
 		}
 		if sleep(bounded, 250*time.Millisecond) != nil {
-			c.note("lab", fmt.Sprintf("%d jobs have not ended within %v: %v", open, finishTime, err))
+			s.note("lab", fmt.Sprintf("%d jobs have not ended within %v: %v", open, finishTime, err))
 			return ctx.Err()
 		}
 	}
@@ -175,7 +213,7 @@ func (c *client) finish(ctx context.Context) error {
 
 // collectJobs records what the coordinator holds about jobs.
 func (r *run) collectJobs(ctx context.Context) error {
-	c, err := r.newClient(ctx)
+	c, err := r.newClient(ctx, "")
 	if err != nil {
 		return err
 	}
@@ -183,7 +221,7 @@ func (r *run) collectJobs(ctx context.Context) error {
 	err = c.queue.List(ctx, func(s jobs.Status) error {
 		r.rec.add(history.Event{
 			Kind: history.Job, Key: string(s.ID), State: history.State(s.State), Attempt: s.Attempt,
-			Token: s.Token, Text: firstLine(s.Error),
+			Round: int64(s.Rounds), Token: s.Token, Text: firstLine(s.Error),
 		})
 		return nil
 	})

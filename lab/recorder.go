@@ -122,10 +122,15 @@ func (s *seen) standby() string {
 }
 
 // jobEnded takes note of a job's end, which the history has from the worker that published it.
-func (r *recorder) jobEnded(id string) {
+func (r *recorder) jobEnded(id string) { r.setDone(id, true) }
+
+// jobWaits takes note that a job which has ended is to wait again.
+func (r *recorder) jobWaits(id string) { r.setDone(id, false) }
+
+func (r *recorder) setDone(id string, done bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.seen.jobs.done[id] = true
+	r.seen.jobs.done[id] = done
 	close(r.changed)
 	r.changed = make(chan struct{})
 }

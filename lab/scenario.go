@@ -141,6 +141,11 @@ type Workload struct {
 
 	Jobs     int    `json:"jobs,omitempty"`     // Jobs: how many are submitted, at least
 	Strategy string `json:"strategy,omitempty"` // Jobs: of package jobs; the default when empty
+
+	// Clients is how many clients race for unique keys, cancel jobs and retry some. When 0, one client
+	// only submits jobs.
+	Clients    int       `json:"clients,omitempty"`
+	ClientFlaw flaw.Name `json:"client_flaw,omitempty"` // a control: see package flaw
 }
 
 // Kind is the kind of a workload.

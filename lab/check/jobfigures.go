@@ -15,12 +15,20 @@ func (r *run) jobFigures(lives map[string]*life) *JobFigures {
 		if l.end != nil && l.end.State == history.JobDone {
 			figures.Done++
 		}
+		if l.end != nil {
+			figures.Rounds += int(l.end.Round)
+		}
+		figures.Shared += len(l.returned)
 		for _, o := range l.steps {
 			switch {
 			case o.State == history.JobAssigned && o.ok():
 				figures.Assignments++
 				figures.ByWorker[o.worker]++
-			case o.State == history.JobWaiting && o.Token == 0 && o.ok():
+			case o.State == history.JobCancelled && o.ok():
+				figures.Cancelled++
+			case l.revives(o) && !o.creates():
+				figures.Retried++
+			case o.State == history.JobWaiting && o.ok() && !o.creates() && (o.Token == 0 || l.takesBack(o)):
 				figures.TakenBack++ // a try that fails names its term
 			case l.overtaken(o) != nil:
 				figures.Late++
@@ -58,6 +66,10 @@ func (r *run) jobsCovered(f *findings, figures *Figures) {
 		{"submissions were acknowledged", j.Submitted, r.expect.Jobs},
 		{"times a job was taken back from a worker", j.TakenBack, r.expect.TakenBack},
 		{"completions were tried under an attempt that was over", j.Late, r.expect.Late},
+		{"times a job was cancelled", j.Cancelled, r.expect.Cancelled},
+		{"times a job was retried", j.Retried, r.expect.Retried},
+		{"submissions returned a job that was there", j.Shared, r.expect.Shared},
+		{"rounds of jobs have ended", j.Rounds, r.expect.Rounds},
 	} {
 		if one.got < one.want {
 			f.doubt("%d %s; a run counts from %d on", one.got, one.what, one.want)

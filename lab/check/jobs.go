@@ -1,6 +1,7 @@
 package check
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -20,10 +21,16 @@ type jobOp struct {
 
 func (o *jobOp) ok() bool { return o.Outcome == history.OK }
 
-// completes reports whether it ends the job.
+// mayBeMade reports whether a step was made, or may have been.
+func (o *jobOp) mayBeMade() bool { return o.ok() || o.Outcome == history.Unknown }
+
+// completes reports whether it ends the job with what a worker has brought.
 func (o *jobOp) completes() bool {
 	return o.Do == history.Change && (o.State == history.JobDone || o.State == history.JobFailed)
 }
+
+// ends reports whether it ends the job.
+func (o *jobOp) ends() bool { return o.completes() || o.State == history.JobCancelled }
 
 // jobStep reads an Invoke or a Return of a jobOp.
 func (r *run) jobStep(e history.Event) {
@@ -48,9 +55,12 @@ func (r *run) aboutJobs() bool { return len(r.jobOps) > 0 }
 // life is what the history says about one job.
 type life struct {
 	id        string
-	submitted *jobOp // acknowledged; nil if that is not known
+	submitted *jobOp   // the first that was acknowledged; nil if none was
+	returned  []*jobOp // the other submissions that were acknowledged with this job
+	calls     []*jobOp // that cancel it or retry it
 	steps     []*jobOp
-	end       *history.Event // what the coordinator has after the run
+	made      map[int64]*jobOp // steps that were acknowledged, by the version that they made
+	end       *history.Event   // what the coordinator has after the run
 }
 
 // lives returns the jobs of a history, by ID.
@@ -58,16 +68,24 @@ func (r *run) lives() map[string]*life {
 	all := map[string]*life{}
 	of := func(id string) *life {
 		if all[id] == nil {
-			all[id] = &life{id: id}
+			all[id] = &life{id: id, made: map[int64]*jobOp{}}
 		}
 		return all[id]
 	}
 	for _, o := range r.jobOps {
-		switch {
-		case o.Do == history.Submit && o.ok():
-			of(o.Key).submitted = o
+		switch l := o.Key; {
+		case o.Do == history.Submit && !o.ok():
+		case o.Do == history.Submit && of(l).submitted == nil:
+			of(l).submitted = o
+		case o.Do == history.Submit:
+			of(l).returned = append(of(l).returned, o)
 		case o.Do == history.Change:
-			of(o.Key).steps = append(of(o.Key).steps, o)
+			of(l).steps = append(of(l).steps, o)
+			if o.ok() && o.Made != 0 {
+				of(l).made[o.Made] = o
+			}
+		default:
+			of(l).calls = append(of(l).calls, o)
 		}
 	}
 	for i, e := range r.jobsLeft {
@@ -78,9 +96,25 @@ func (r *run) lives() map[string]*life {
 	return all
 }
 
-// jobs checks I5: every acknowledged job is done at the end, with each of its effects; no job ends
-// twice, and none under an attempt that is over; two steps are never made from one status; and jobs
-// with one resource never run at once. The
+// round is a round of a job.
+type round struct {
+	job    string
+	number int64
+}
+
+// roundEffects returns how many steps of each round have had an effect.
+func (r *run) roundEffects() map[round]int {
+	n := map[round]int{}
+	for key := range r.effectKeys() {
+		job, _, _, number := splitKey(key)
+		n[round{job, number}]++
+	}
+	return n
+}
+
+// jobs checks I5: every acknowledged job has ended as it should, with each of its effects if it is done;
+// no job ends twice, and none under an attempt that is over; two steps are never made from one status;
+// jobs with one resource never run at once; and what clients ask for (joblife.go, jobkeys.go). The
 // other invariants judge the effects themselves, for each resource: I1 says that none of an older
 // attempt comes after one of a newer attempt, and I4 that none is there twice.
 func (r *run) jobs(f *findings, figures *Figures) {
@@ -89,17 +123,20 @@ func (r *run) jobs(f *findings, figures *Figures) {
 	}
 	lives := r.lives()
 	figures.Jobs = r.jobFigures(lives)
-	effects := map[string]int{}
-	for key := range r.effectKeys() {
-		effects[history.JobOf(key)]++
-	}
+	effects := r.roundEffects()
+	written := r.stepsOfJobs()
 	for _, id := range slices.Sorted(maps.Keys(lives)) {
 		l := lives[id]
-		r.ends(f, l, effects[id])
+		r.ends(f, l, effects)
 		l.endsOnce(f)
 		l.endsInTime(f)
 		l.oneAfterTheOther(f)
+		l.followsTheArrows(f)
+		l.cancelledOnRequest(f)
+		l.cancelledInTime(f)
+		l.noEffectAfterTheEnd(f, written[id])
 	}
+	keys(f, lives)
 	r.attemptsRise(f)
 	r.oneAtATime(f)
 	for _, e := range r.jobsLeft {
@@ -109,30 +146,48 @@ func (r *run) jobs(f *findings, figures *Figures) {
 	}
 }
 
-// ends: a job that was acknowledged is done, and each of its steps has had its effect.
-func (r *run) ends(f *findings, l *life, effects int) {
+// ends: a job that was acknowledged has ended as its submission says, unless somebody has cancelled it.
+// Each step of a round that has ended has had its effect.
+func (r *run) ends(f *findings, l *life, effects map[round]int) {
 	if !r.ended {
 		return
 	}
 	s := l.submitted
 	switch {
-	case s == nil && l.end != nil && l.end.State != history.JobDone:
+	case s == nil && l.end != nil && !l.endsWell(history.JobDone):
 		f.atRun("I5", l.end.At, "", "job %s, whose submission was not acknowledged, is %s at the end",
 			l.id, l.end.State)
 	case s == nil:
 	case l.end == nil:
 		f.atJob("I5", s, "job %s was acknowledged, and there is none", l.id)
-	case l.end.State != history.JobDone:
+	case !l.endsWell(cmp.Or(s.State, history.JobDone)):
 		f.atJob("I5", s, "job %s was acknowledged, and is %s at the end, in attempt %d: %q",
 			l.id, l.end.State, l.end.Attempt, l.end.Text)
-	case effects != s.Step:
-		f.atJob("I5", s, "job %s is done, and %d of its %d steps have had an effect",
-			l.id, effects, s.Step)
+	default:
+		rounds := l.end.Round
+		if l.end.State == history.JobDone {
+			rounds++
+		}
+		for n := int64(1); n <= rounds; n++ {
+			if got := effects[round{l.id, n}]; got != s.Step {
+				f.atJob("I5", s, "round %d of job %s is done, and %d of its %d steps have had an effect",
+					n, l.id, got, s.Step)
+			}
+		}
 	}
 }
 
-// endsOnce: at most one completion was accepted, and it is that of the attempt at the end.
+// endsWell reports whether a job is in the right state at the end.
+func (l *life) endsWell(want history.State) bool {
+	return l.end.State == want || l.end.State == history.JobCancelled && len(l.calls) > 0
+}
+
+// endsOnce: at most one completion was accepted, and it is that of the attempt at the end. One that has
+// failed may have been retried.
 func (l *life) endsOnce(f *findings) {
+	if l.retried() {
+		return // oneAfterTheOther and followsTheArrows say the same
+	}
 	var first *jobOp
 	for _, o := range l.steps {
 		if !o.completes() || !o.ok() {

@@ -40,6 +40,16 @@ const (
 	InParts Name = "in-parts"
 )
 
+// Flaws of a client of jobs.
+const (
+	// NoKey: a submission does not look at the unique key.
+	NoKey Name = "no-key"
+	// CancelAnyway: a job is made cancelled, whatever it has become since its status was read.
+	CancelAnyway Name = "cancel-anyway"
+	// OldRequest: a request to cancel a job outlives the job's end, and cancels it after a retry.
+	OldRequest Name = "old-request"
+)
+
 // Flaws of the history, seeded after the run.
 const (
 	Swapped Name = "token-swapped" // two tokens of the evidence are swapped

@@ -24,7 +24,7 @@ const (
 	Publish  Kind = "publish"  // a checkpoint: Task, Version, Run, Round, Step, Token, Place
 	Mark     Kind = "mark"     // the mark at that time: Store, Token
 
-	// Job is a job as the coordinator has it after the run: Key, State, Attempt, Token, Text. With
+	// Job is a job as the coordinator has it after the run: Key, State, Attempt, Round, Token, Text. With
 	// LeftOver it is a document that no job needs any more: Text.
 	Job Kind = "job"
 )
@@ -37,16 +37,21 @@ const (
 	Raise Do = "raise" // raises the mark
 	Step  Do = "step"  // one attempt at a step of a task; Op is unique, Key is the step's
 
-	// Submit hands a job in: Key is its ID, in the Return; Step is how many steps it has.
+	// Submit hands a job in: Unique, State (JobFailed if no try of it succeeds), Step: how many steps each
+	// round has. The Return has its ID as Key.
 	Submit Do = "submit"
-	// Change is a step of a job's life: Key, Attempt, State (the new one), Version (that of the
-	// status that it replaces), Resource, Token (of a term of the job's resource, if it names one),
-	// Text: the worker that has the job then.
+	// Cancel and Retry are calls of a client: Key. Failed: the job was in another state.
+	Cancel Do = "cancel"
+	Retry  Do = "retry"
+	// Change is a step of a job's life: Key, Attempt, Round, State (the new one), Version (that of the
+	// status that it replaces; 0: it creates the job), Resource and Token (of the term that it names: of the
+	// job's resource, or of the one who assigns), Text: the worker that has the job then. An acknowledged
+	// one has Made.
 	Change Do = "change"
 )
 
-// AboutJobs reports whether it changes documents of jobs, and nothing in a store.
-func (d Do) AboutJobs() bool { return d == Submit || d == Change }
+// AboutJobs reports whether it is about documents of jobs, and nothing in a store.
+func (d Do) AboutJobs() bool { return d == Submit || d == Cancel || d == Retry || d == Change }
 
 // Outcome is what a process knows about the result of an operation.
 type Outcome string
@@ -76,12 +81,13 @@ const (
 
 // States of a job, as in package jobs, and LeftOver.
 const (
-	JobWaiting  State = "waiting"
-	JobAssigned State = "assigned"
-	JobRunning  State = "running"
-	JobDone     State = "done"
-	JobFailed   State = "failed"
-	LeftOver    State = "left over"
+	JobWaiting   State = "waiting"
+	JobAssigned  State = "assigned"
+	JobRunning   State = "running"
+	JobDone      State = "done"
+	JobFailed    State = "failed"
+	JobCancelled State = "cancelled"
+	LeftOver     State = "left over"
 )
 
 // Texts in a history that have a meaning for the checker.
@@ -118,8 +124,10 @@ type Event struct {
 
 	// Resource is that of Token, if it is not the one resource of the run: a job's, or that of the one who assigns.
 	Resource fence.Resource `json:"resource,omitempty"`
-	// Attempt is that of a job.
-	Attempt int `json:"attempt,omitempty"`
+	// Attempt is that of a job, and Unique its key. Made is the version of its status after a step.
+	Attempt int    `json:"attempt,omitempty"`
+	Unique  string `json:"unique,omitempty"`
+	Made    int64  `json:"made,omitempty"`
 
 	// Place is the position in its store's commit order, from 1.
 	Place int64 `json:"place,omitempty"`
@@ -169,6 +177,12 @@ type Expect struct {
 	TakenBack int `json:"taken_back,omitempty"`
 	// Late is how many completions were tried under an attempt that was over.
 	Late int `json:"late,omitempty"`
+	// Cancelled, Retried, Shared and Rounds are how often a job was cancelled, was retried by a client,
+	// was returned to a submission that had not made it, and had ended a round.
+	Cancelled int `json:"cancelled,omitempty"`
+	Retried   int `json:"retried,omitempty"`
+	Shared    int `json:"shared,omitempty"`
+	Rounds    int `json:"rounds,omitempty"`
 
 	// Breaking one of these is a violation.
 	//

@@ -25,7 +25,8 @@ type jobRun struct {
 	b     *jobWorker
 	lane  string
 	pool  *pgxpool.Pool
-	steps int  // that the job has
+	round int  // of a job that repeats, from 1
+	steps int  // that a round has
 	done  int  // of them
 	tried bool // one of them
 	late  int  // writes since the job was lost
@@ -56,7 +57,7 @@ func (b *jobWorker) handle(ctx context.Context, r *jobs.Run) (any, error) {
 	if err := r.Decode(&payload); err != nil {
 		return nil, err
 	}
-	j.steps = payload.Steps
+	j.round, j.steps = b.round(r.ID), payload.Steps
 	for j.done < j.steps {
 		if err := j.step(ctx); err != nil {
 			j.beyond(ctx)
@@ -71,6 +72,13 @@ func (b *jobWorker) handle(ctx context.Context, r *jobs.Run) (any, error) {
 		return nil, context.Cause(ctx)
 	}
 	return map[string]int{"steps": payload.Steps, "attempt": r.Attempt}, nil
+}
+
+// round returns the round of a job that this process has started.
+func (b *jobWorker) round(id jobs.ID) int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.running[id].Rounds + 1
 }
 
 // open makes the pool of one connection, which carries the token if the route demands it.
@@ -135,7 +143,7 @@ func (j *jobRun) beyond(ctx context.Context) {
 func (j *jobRun) attempt(ctx context.Context) result {
 	ctx = context.WithoutCancel(ctx)
 	j.tried = true
-	key := fmt.Sprintf("%s/1/1/step-%d", j.ID, min(j.done+1, j.steps))
+	key := fmt.Sprintf("%s/1/%d/step-%d", j.ID, j.round, min(j.done+1, j.steps))
 	r := j.b.w.record(history.Event{
 		Process: j.lane, Op: j.b.w.op("s"), Do: history.Step, Store: "postgres", Sync: true,
 		Token: j.Term.Token(), Resource: j.Term.Claim().Resource, Key: key, Attempt: j.Attempt,
@@ -195,7 +203,7 @@ func (j *jobRun) publishLate() {
 	if !ok || was.Attempt != j.Attempt || was.Token != j.Term.Token() {
 		return
 	}
-	path := jobFolder("statuses") + string(j.ID)
+	path := lab.JobFolder("statuses") + string(j.ID)
 	if j.b.w.c.Flaw == flaw.AnyAttempt {
 		j.publishAnyway(ctx, path)
 		return
@@ -207,7 +215,7 @@ func (j *jobRun) publishLate() {
 		Writes: []documents.Write{
 			documents.Replace(documents.Document{Path: path, Version: was.version}, encode(s)),
 			documents.Remove(fmt.Sprintf("%s%s/%s.%d",
-				jobFolder("assigned"), s.Worker, s.ID, s.Attempt)),
+				lab.JobFolder("assigned"), s.Worker, s.ID, s.Attempt)),
 		},
 	})
 }

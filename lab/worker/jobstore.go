@@ -2,12 +2,9 @@ package worker
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 	"strings"
 
 	"github.com/ringfence/ringfence/documents"
-	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/jobs"
 	"github.com/ringfence/ringfence/lab"
 	"github.com/ringfence/ringfence/lab/flaw"
@@ -18,13 +15,6 @@ import (
 type jobStore struct {
 	documents.Store
 	b *jobWorker
-}
-
-// step is one job's part in a change.
-type jobStep struct {
-	status jobs.Status // after it
-	write  int         // of its status in the change
-	event  history.Event
 }
 
 // Change implements documents.Store.
@@ -39,7 +29,7 @@ func (s jobStore) Change(ctx context.Context, c documents.Change) ([]int64, erro
 
 // change makes a change and records what it does to jobs.
 func (b *jobWorker) change(c documents.Change, do func() ([]int64, error)) ([]int64, error) {
-	steps := b.steps(c)
+	steps := lab.JobSteps(c)
 	if len(steps) == 0 {
 		return do()
 	}
@@ -50,73 +40,43 @@ func (b *jobWorker) change(c documents.Change, do func() ([]int64, error)) ([]in
 		nth = b.changes[what]
 		b.mu.Unlock()
 	}
-	for _, s := range steps {
-		b.w.emit(s.event)
+	for i := range steps {
+		e := &steps[i].Event
+		e.Process, e.Op = b.w.c.Name+"/jobs", b.w.op("j")
+		b.w.emit(*e)
 	}
 	b.reach("before "+what, nth)
 	versions, err := do()
 	if err == nil {
 		b.reach("after "+what, nth)
 	}
-	r := changed(err)
 	for _, s := range steps {
-		e := s.event
-		e.Kind, e.Outcome, e.Text = history.Return, r.outcome, r.text()
-		if e.Text == "" {
-			e.Text = s.event.Text
-		}
-		b.w.emit(e)
-		if err == nil && s.status.State == jobs.Running {
+		b.w.emit(s.Returned(versions, err))
+		if err == nil && s.Status.State == jobs.Running {
 			b.mu.Lock()
-			b.running[s.status.ID] = publishedStatus{s.status, versions[s.write]}
+			b.running[s.Status.ID] = publishedStatus{s.Status, versions[s.Write]}
 			b.mu.Unlock()
 		}
 	}
 	return versions, err
 }
 
-// steps returns the steps of jobs in a change.
-func (b *jobWorker) steps(c documents.Change) (all []jobStep) {
-	for i, w := range c.Writes {
-		if w.Kind != documents.KindPut || !strings.HasPrefix(w.Path, jobFolder("statuses")) {
-			continue
-		}
-		var s jobs.Status
-		if json.Unmarshal(w.Data, &s) != nil {
-			continue
-		}
-		e := history.Event{
-			Kind: history.Invoke, Do: history.Change, Process: b.w.c.Name + "/jobs",
-			Op: b.w.op("j"), Key: string(s.ID), Attempt: s.Attempt, State: history.State(s.State),
-			Version: w.Version, Text: s.WorkerName, Resource: s.Resource,
-		}
-		if len(c.While) > 0 && c.While[0].Resource == s.Resource {
-			e.Token = c.While[0].Token
-		}
-		all = append(all, jobStep{s, i, e})
-	}
-	return all
-}
-
 // kindOf returns whether a change assigns jobs or takes jobs back of a worker that is gone; "" if
 // neither.
-func kindOf(c documents.Change, steps []jobStep) string {
+func kindOf(c documents.Change, steps []lab.JobStep) string {
 	switch {
 	case assigns(c):
 		return assigning
-	case len(c.While) > 0 && c.While[0].Resource == lab.Assigner && steps[0].status.State == jobs.Waiting:
+	case len(c.While) > 0 && c.While[0].Resource == lab.Assigner && steps[0].Status.State == jobs.Waiting:
 		return takingBack
 	}
 	return ""
 }
 
-// jobFolder returns a folder of the lab's jobs (package jobs), with the slash behind it.
-func jobFolder(name string) string { return "jobs/" + lab.JobGroup + "/" + name + "/" }
-
 // assigns reports whether a change assigns jobs.
 func assigns(c documents.Change) bool {
 	for _, w := range c.Writes {
-		if w.Kind == documents.KindPut && strings.HasPrefix(w.Path, jobFolder("assigned")) {
+		if w.Kind == documents.KindPut && strings.HasPrefix(w.Path, lab.JobFolder("assigned")) {
 			return true
 		}
 	}
@@ -129,20 +89,6 @@ func (b *jobWorker) reach(place string, nth int) {
 		b.w.note("%s%s", history.Failpoint, place)
 		b.w.exit(ExitKilled)
 	}
-}
-
-// changed is the result of a change of documents, whose errors say what is known.
-func changed(err error) result {
-	var r *fence.Refusal
-	switch {
-	case err == nil:
-		return acknowledged
-	case errors.Is(err, documents.ErrUnknown):
-		return result{outcome: history.Unknown, err: err}
-	case errors.As(err, &r):
-		return result{outcome: history.Refused, err: err}
-	}
-	return result{outcome: history.Failed, err: err}
 }
 
 // inParts is the flaw: what a change deletes is one change, and what it writes is the next one.
