@@ -30,15 +30,45 @@ func (b *jobRuns) operation(e history.Event, o history.Outcome) {
 	b.ops++
 	e.Kind, e.Op = history.Invoke, fmt.Sprintf("op-%d", b.ops)
 	b.add(e)
+	b.answers(e, o)
+}
+
+func (b *jobRuns) answers(e history.Event, o history.Outcome) {
 	e.Kind, e.Outcome = history.Return, o
+	if e.Do == history.Change && o == history.OK {
+		e.Made = e.Version + 1
+	}
 	b.add(e)
 }
 
-func (b *jobRuns) submit(job string) {
-	b.version[job] = 1
-	b.operation(history.Event{
-		Process: "submitter", Do: history.Submit, Key: job, Step: jobSteps,
-	}, history.OK)
+func (b *jobRuns) submit(job string) { b.hands(history.Event{Key: job}) }
+
+// hands hands a job in.
+func (b *jobRuns) hands(e history.Event) {
+	e.Do, e.Step = history.Submit, jobSteps
+	b.calls(e, func() { b.moves("submitter", e.Key, 0, history.JobWaiting) })
+}
+
+// calls is a call of a client, and what happens until it returns.
+func (b *jobRuns) calls(e history.Event, meanwhile func()) {
+	b.ops++
+	e.Kind, e.Process, e.Op = history.Invoke, "submitter", fmt.Sprintf("op-%d", b.ops)
+	b.add(e)
+	if meanwhile != nil {
+		meanwhile()
+	}
+	b.answers(e, history.OK)
+}
+
+func (b *jobRuns) cancel(job string, meanwhile func()) {
+	b.calls(history.Event{Do: history.Cancel, Key: job}, meanwhile)
+}
+
+// retry makes a job that has ended in an attempt wait again.
+func (b *jobRuns) retry(job string, attempt int) {
+	b.calls(history.Event{Do: history.Retry, Key: job}, func() {
+		b.moves("submitter", job, attempt, history.JobWaiting)
+	})
 }
 
 // change makes a step of a job's life from a version of its status.
