@@ -1,6 +1,6 @@
 // Package jobs hands work out to a changing set of workers. A job that a worker has not ended when it
-// is gone goes to another one; a worker that was only thought gone publishes nothing and, at fenced
-// stores, writes nothing.
+// is gone goes to another one; a worker that was only thought gone publishes nothing and, once the next
+// one has the job, writes nothing at fenced stores.
 //
 //	queue, err := jobs.New(coordinator, "settlement") // fence/zookeeper, fence/etcd, fence/postgres
 //	id, err := queue.Submit(ctx, jobs.Spec{Kind: "settle", Payload: merchant, Retries: 3})
@@ -19,7 +19,9 @@
 // A job that Submit has accepted ends: done, failed or cancelled, as long as there is a worker for its
 // kind and labels. It runs at least once. It runs again after a failure, if its Spec says so, and when
 // its worker was gone before the end was published. Two jobs with the same resource never run at once,
-// as far as fenced stores can tell. Use a checkpoint task in the handler, named after the job, so that
+// as far as fenced stores can tell. A job that is cancelled, or has failed, because its worker was gone has
+// no next worker: what that one still writes is refused from the next term of the resource on, such as
+// that of Spec.CleanUp. Use a checkpoint task in the handler, named after the job, so that
 // the next worker goes on where the last one stopped. A task belongs to one resource, so one that several
 // jobs go on with needs a Spec.Resource.
 //

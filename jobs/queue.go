@@ -176,7 +176,8 @@ func (q *Queue) Wait(ctx context.Context, id ID) (end Status, err error) {
 }
 
 // Cancel ends a job. One that waits is cancelled when Cancel returns. One that runs hears of it: its
-// context ends, and it is cancelled when its handler has returned. ErrFinished: it has ended before.
+// context ends, and it is cancelled when its handler has returned an error. If the handler succeeds all
+// the same, the job is done. ErrFinished: it has ended before.
 func (q *Queue) Cancel(ctx context.Context, id ID) error {
 	sent := false // a change, of which the answer may have been lost
 	return q.step(ctx, id, func(r record) ([]documents.Write, error) {
@@ -286,3 +287,16 @@ func (q *Queue) stepFrom(
 
 // returned is the step of a worker that does not run a job to its end.
 func (q *Queue) returned(r record) []documents.Write { return q.giveBack(r, nil, q.now()) }
+
+// cancelled is the step of a worker that has heard of a request to cancel a job. It deletes the request.
+// If there is none any more, the job was tried again since, and is given back.
+func (q *Queue) cancelled(ctx context.Context, r record) ([]documents.Write, error) {
+	asked, err := q.docs.Get(ctx, q.cancelOf(r.ID))
+	switch {
+	case err != nil:
+		return nil, err
+	case !asked[0].Exists():
+		return q.returned(r), nil
+	}
+	return append(q.cancelNow(r, q.now()), documents.Delete(asked[0])), nil
+}

@@ -14,17 +14,16 @@ func (a *assigner) release() error {
 			gone = append(gone, id)
 		}
 	}
-	cancelled := asSet(a.view.cancel)
 	a.mu.Unlock()
 	for _, id := range gone {
-		if err := a.releaseOne(id, cancelled); err != nil {
+		if err := a.releaseOne(id); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (a *assigner) releaseOne(worker fence.Token, cancelled map[string]bool) error {
+func (a *assigner) releaseOne(worker fence.Token) error {
 	names, err := a.q.docs.Names(a.ctx, a.q.layout.assigned(worker))
 	if err != nil {
 		return err
@@ -37,13 +36,10 @@ func (a *assigner) releaseOne(worker fence.Token, cancelled map[string]bool) err
 	}
 	now := a.q.now()
 	err = a.steps(ids, chunk, func(r record) []documents.Write {
-		switch {
-		case r.Worker != worker || r.State != Assigned && r.State != Running:
+		if r.Worker != worker || r.State != Assigned && r.State != Running {
 			return nil
-		case cancelled[string(r.ID)]:
-			return a.q.cancelNow(r, now)
 		}
-		return a.q.takeBack(r, now)
+		return a.q.takeBack(r, now) // also one to be cancelled, which is done while it waits
 	}, func(moved []ID, _ bool) {
 		a.log.Warn("a worker is gone; its jobs wait again", "worker", worker.String(), "jobs", len(moved))
 	})

@@ -34,10 +34,9 @@ func (t *try) run() {
 	q := t.s.Queue
 	switch why := context.Cause(t.ctx); {
 	case errors.Is(why, ErrStopping):
-		t.settle("given back", q.returned)
+		t.giveBack(nil)
 	case errors.Is(why, ErrCancelled):
-		cancelled := func(r record) []documents.Write { return q.cancelNow(r, q.now()) }
-		for !t.settle("cancelled", cancelled) && !t.s.stops() {
+		for !t.settle("cancelled", q.cancelled) && !t.s.stops() {
 		}
 	}
 }
@@ -74,9 +73,7 @@ func (t *try) lead() {
 			failing = time.Now()
 		case time.Since(failing) >= beginMost:
 			s.Log.Warn("a job cannot begin here; it is given back", "job", string(t.id), "error", err)
-			if t.settle("given back", func(r record) []documents.Write {
-				return s.Queue.giveBack(r, err, s.Queue.now())
-			}) {
+			if t.giveBack(err) {
 				return
 			}
 		}
@@ -110,13 +107,14 @@ func (t *try) mine(s Status) bool {
 // step makes a step of the job from a status that was read before, under the term, if the job is still
 // this try's. It returns the status that it has made.
 func (t *try) step(
-	ctx context.Context, term *fence.Term, from record, next func(record) []documents.Write,
+	ctx context.Context, term *fence.Term, from record,
+	next func(context.Context, record) ([]documents.Write, error),
 ) (record, error) {
 	return t.s.Queue.stepFrom(ctx, from, t.id, func(r record) ([]documents.Write, error) {
 		if !t.mine(r.Status) {
 			return nil, errNotMine
 		}
-		return next(r), nil
+		return next(ctx, r)
 	}, term.Claim())
 }
 
@@ -129,9 +127,9 @@ func (t *try) work(ctx context.Context, term *fence.Term, first record, spec Spe
 	}
 	run := &Run{ID: t.id, Spec: spec, Term: term}
 	run.Spec.Resource = first.Resource // the one it was given, if it names none
-	started, err := t.step(ctx, term, first, func(r record) []documents.Write {
+	started, err := t.step(ctx, term, first, func(_ context.Context, r record) ([]documents.Write, error) {
 		run.Attempt, run.Failure = r.Attempt, r.Failures
-		return q.start(r, term.Token(), q.now())
+		return q.start(r, term.Token(), q.now()), nil
 	})
 	if err != nil {
 		return err
@@ -142,14 +140,14 @@ func (t *try) work(ctx context.Context, term *fence.Term, first record, spec Spe
 	}
 	publishing, cancel := context.WithTimeout(term.Context(), publishMost)
 	defer cancel()
-	_, err = t.step(publishing, term, started, func(r record) []documents.Write {
+	_, err = t.step(publishing, term, started, func(ctx context.Context, r record) ([]documents.Write, error) {
 		switch {
 		case o.err != nil && errors.Is(why, ErrCancelled):
-			return q.cancelNow(r, q.now())
+			return q.cancelled(ctx, r)
 		case o.err != nil && errors.Is(why, ErrStopping):
-			return q.returned(r)
+			return q.returned(r), nil
 		}
-		return q.finish(r, spec, o, q.now())
+		return q.finish(r, spec, o, q.now()), nil
 	})
 	t.ended = err == nil
 	return err
@@ -174,16 +172,24 @@ func (t *try) call(ctx context.Context, run *Run) (o outcome, why error) {
 	return o, why
 }
 
+// giveBack gives the job back. why is nil if the worker stops.
+func (t *try) giveBack(why error) bool {
+	q := t.s.Queue
+	return t.settle("given back", func(_ context.Context, r record) ([]documents.Write, error) {
+		return q.giveBack(r, why, q.now()), nil
+	})
+}
+
 // settle makes a step of the job without a term, if it is still this try's: no handler of this worker
-// runs it any more. It returns false if the coordinator has not answered in time.
-func (t *try) settle(what string, next func(record) []documents.Write) bool {
+// runs it any more. It returns false if it may be tried again.
+func (t *try) settle(what string, next func(context.Context, record) ([]documents.Write, error)) bool {
 	ctx, cancel := context.WithTimeout(context.Background(), announceMost)
 	defer cancel()
 	err := t.s.Queue.step(ctx, t.id, func(r record) ([]documents.Write, error) {
 		if !t.mine(r.Status) {
 			return nil, nil
 		}
-		return next(r), nil
+		return next(ctx, r)
 	})
 	if err != nil && !errors.Is(err, errNoJob) {
 		t.s.Log.Warn("a job could not be "+what+"; it is taken back when this worker has left",

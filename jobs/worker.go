@@ -306,7 +306,7 @@ func (s *shift) returnRest(worker fence.Token) {
 	for _, name := range names {
 		if id, attempt, ok := parseAssignment(name); ok {
 			t := &try{s: s, id: id, attempt: attempt, worker: worker}
-			t.settle("given back", t.s.Queue.returned)
+			t.giveBack(nil)
 		}
 	}
 }

@@ -1,6 +1,8 @@
 package jobstest
 
 import (
+	"context"
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -14,8 +16,8 @@ func TestAnOldRequestDoesNotCancelARetriedJob(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) { retryAfterACancellation(newStage(t, new(flaw).on())) })
 }
 
-// retryAfterACancellation is about a job that was cancelled while it ran, and is retried before the one
-// who assigns has dropped the request.
+// retryAfterACancellation is about a job that has failed before its worker heard of a request to cancel
+// it, and is retried before the one who assigns has dropped the request.
 func retryAfterACancellation(s *stage) {
 	drops := func(c documents.Change) bool {
 		return slices.ContainsFunc(c.Writes, func(w documents.Write) bool {
@@ -26,19 +28,95 @@ func retryAfterACancellation(s *stage) {
 	first.hold(drops)
 	s.worksAt(first, jobs.Worker{Name: "first", Handlers: map[string]jobs.Handler{"none": echo}})
 	s.eventually("it assigns", func() bool { return s.leader() == "first" })
-	g := s.gate()
-	s.works(jobs.Worker{Name: "second", Handlers: kinds(g.handler)})
+	g, word := s.gate(), make(chan struct{})
+	s.worksAt(lateWatch{s.connect(), 0, word}, jobs.Worker{Name: "second", Handlers: kinds(
+		func(ctx context.Context, r *jobs.Run) (any, error) {
+			if r.Attempt == 1 {
+				_, _ = g.stubborn(ctx, r)
+				return nil, errors.New("as told")
+			}
+			return nil, nil
+		},
+	)})
+	id := s.submit(jobs.Spec{})
+	g.next()
+	if err := s.queue.Cancel(s.ctx, id); err != nil {
+		s.Fatal(err)
+	}
+	close(g.leave)
+	s.ends(id, jobs.Failed)
+	first.next() // never arrives
+	if err := s.queue.Retry(s.ctx, id); err != nil {
+		s.Fatal(err)
+	}
+	close(word)
+	s.depose(s.queue.Leader())
+	s.ends(id, jobs.Done) // nobody has cancelled it since
+}
+
+func TestAWorkerThatHearsOfAnOldRequestCancelsNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) { lateWord(newStage(t, new(flaw).on())) })
+}
+
+// lateWord is about a worker whose watch still shows a request to cancel when the job has come back to it.
+func lateWord(s *stage) {
+	s.assigner("first")
+	g, word := s.gate(), make(chan struct{})
+	s.worksAt(lateWatch{s.connect(), 1, word}, jobs.Worker{Name: "second", Handlers: kinds(g.handler)})
 	id := s.submit(jobs.Spec{})
 	g.next()
 	if err := s.queue.Cancel(s.ctx, id); err != nil {
 		s.Fatal(err)
 	}
 	s.ends(id, jobs.Cancelled)
-	first.next() // never arrives
 	if err := s.queue.Retry(s.ctx, id); err != nil {
 		s.Fatal(err)
 	}
-	s.depose(s.queue.Leader())
+	s.eventually("it is given back", func() bool {
+		now, err := s.queue.Get(s.ctx, id)
+		if err != nil || now.State.Finished() {
+			s.Fatalf("nobody has cancelled it since: %+v, %v", now, err)
+		}
+		return now.ReturnedBy != 0
+	})
+	close(word)
 	close(g.leave)
-	s.ends(id, jobs.Done) // nobody has cancelled it since
+	s.ends(id, jobs.Done)
+}
+
+// lateWatch is a coordinator whose watches of requests to cancel show some of the lists that have one, and
+// nothing more before word is closed.
+type lateWatch struct {
+	documents.Coordinator
+	shows int
+	word  <-chan struct{}
+}
+
+// Documents implements documents.Coordinator.
+func (c lateWatch) Documents() documents.Store { return lateStore{c.Coordinator.Documents(), c} }
+
+type lateStore struct {
+	documents.Store
+	c lateWatch
+}
+
+// WatchNames implements documents.Store.
+func (s lateStore) WatchNames(ctx context.Context, folder string, each func([]string) error) error {
+	if !strings.HasSuffix(folder, "/cancel") {
+		return s.Store.WatchNames(ctx, folder, each)
+	}
+	shown := 0
+	return s.Store.WatchNames(ctx, folder, func(names []string) error {
+		if shown == s.c.shows && (len(names) > 0 || shown > 0) {
+			select {
+			case <-s.c.word:
+			case <-ctx.Done():
+				return context.Cause(ctx)
+			}
+		}
+		if len(names) > 0 {
+			shown++
+		}
+		return each(names)
+	})
 }
