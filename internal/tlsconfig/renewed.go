@@ -3,7 +3,6 @@ package tlsconfig
 import (
 	"crypto/tls"
 	"sync"
-	"time"
 )
 
 // ClientCertificate reads a certificate and its key, and returns a function for
@@ -13,8 +12,8 @@ import (
 func ClientCertificate(cert, key string) (
 	func(*tls.CertificateRequestInfo) (*tls.Certificate, error), error,
 ) {
-	r := &renewed{files: Files{Cert: cert, Key: key}, looked: time.Now()}
-	r.version = r.files.version()
+	r := &renewed{files: Files{Cert: cert, Key: key}}
+	r.seen = see(r.files)
 	pair, err := tls.LoadX509KeyPair(cert, key)
 	if err != nil {
 		return nil, err
@@ -27,10 +26,9 @@ func ClientCertificate(cert, key string) (
 type renewed struct {
 	files Files
 
-	mu      sync.Mutex
-	pair    *tls.Certificate
-	version string    // of the files that were read last
-	looked  time.Time // when the files were last looked at
+	mu   sync.Mutex
+	pair *tls.Certificate
+	seen seen
 }
 
 // current returns the newest certificate. Files that cannot be used, such as a certificate whose key
@@ -38,16 +36,12 @@ type renewed struct {
 func (r *renewed) current() *tls.Certificate {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if time.Since(r.looked) < lookEvery {
-		return r.pair
-	}
-	r.looked = time.Now()
-	version := r.files.version()
-	if version == r.version {
+	version, changed := r.seen.look(r.files)
+	if !changed {
 		return r.pair
 	}
 	if pair, err := tls.LoadX509KeyPair(r.files.Cert, r.files.Key); err == nil {
-		r.pair, r.version = &pair, version
+		r.pair, r.seen.version = &pair, version
 	}
 	return r.pair
 }

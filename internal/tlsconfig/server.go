@@ -3,9 +3,7 @@ package tlsconfig
 import (
 	"crypto/tls"
 	"fmt"
-	"os"
 	"sync"
-	"time"
 )
 
 // Files are what a server proves its identity with, and what it checks its clients with.
@@ -24,18 +22,14 @@ type Server struct {
 	files Files
 	warn  func(error)
 
-	mu      sync.Mutex
-	config  *tls.Config
-	version string    // of the files that were read last
-	looked  time.Time // when the files were last looked at
+	mu     sync.Mutex
+	config *tls.Config
+	seen   seen
 }
-
-// lookEvery is how often the files are looked at, at most.
-const lookEvery = time.Second
 
 // NewServer reads the files. warn is told when a later version of them cannot be used.
 func NewServer(f Files, warn func(error)) (*Server, error) {
-	s := &Server{files: f, warn: warn, version: f.version(), looked: time.Now()}
+	s := &Server{files: f, warn: warn, seen: see(f)}
 	var err error
 	s.config, err = f.read()
 	return s, err
@@ -44,14 +38,14 @@ func NewServer(f Files, warn func(error)) (*Server, error) {
 // Reload reads these files at once, and uses them from now on in place of those before. After an error
 // nothing has changed.
 func (s *Server) Reload(f Files) error {
-	version := f.version()
+	now := see(f)
 	config, err := f.read()
 	if err != nil {
 		return err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.files, s.config, s.version, s.looked = f, config, version, time.Now()
+	s.files, s.config, s.seen = f, config, now
 	return nil
 }
 
@@ -75,15 +69,11 @@ func (s *Server) Certificate() []byte { return s.current().Certificates[0].Certi
 func (s *Server) current() *tls.Config {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if time.Since(s.looked) < lookEvery {
+	version, changed := s.seen.look(s.files)
+	if !changed {
 		return s.config
 	}
-	s.looked = time.Now()
-	version := s.files.version()
-	if version == s.version {
-		return s.config
-	}
-	s.version = version
+	s.seen.version = version
 	c, err := s.files.read()
 	if err != nil {
 		s.warn(fmt.Errorf("the new certificate cannot be used, the one before stays: %w", err))
@@ -91,19 +81,6 @@ func (s *Server) current() *tls.Config {
 	}
 	s.config = c
 	return c
-}
-
-// version changes when one of the files does.
-func (f Files) version() string {
-	v := ""
-	for _, name := range []string{f.Cert, f.Key, f.ClientCA} {
-		if info, err := os.Stat(name); err == nil {
-			v += fmt.Sprint(info.ModTime().UnixNano(), " ", info.Size(), "\n")
-		} else {
-			v += "-\n"
-		}
-	}
-	return v
 }
 
 func (f Files) read() (*tls.Config, error) {

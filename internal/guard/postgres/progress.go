@@ -102,16 +102,22 @@ func (p *progress) endUnused(unused func() bool) {
 
 func (p *progress) atRest() bool { return p.pending == 0 && !p.unsynced && !p.midMessage }
 
-// state returns what the session does, in the words of pg_stat_activity.
+// state returns what the session does.
 func (p *progress) state() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	return activity(!p.atRest(), p.status)
+}
+
+// activity says what a session does, in the words of pg_stat_activity. status is that of the last
+// ReadyForQuery.
+func activity(busy bool, status byte) string {
 	switch {
-	case !p.atRest():
+	case busy:
 		return "active"
-	case p.status == 'T':
+	case status == 'T':
 		return "idle in transaction"
-	case p.status == 'E':
+	case status == 'E':
 		return "idle in transaction (aborted)"
 	}
 	return "idle"

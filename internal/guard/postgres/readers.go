@@ -62,17 +62,9 @@ func (all *readers) rows() (rows [][]any) {
 	return rows
 }
 
-// state returns what the session does, in the words of pg_stat_activity.
+// state returns what the session does.
 func (r *readOnly) state() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	switch {
-	case r.busy:
-		return "active"
-	case r.status == 'T':
-		return "idle in transaction"
-	case r.status == 'E':
-		return "idle in transaction (aborted)"
-	}
-	return "idle"
+	return activity(r.busy, r.status)
 }
