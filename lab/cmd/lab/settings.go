@@ -37,7 +37,7 @@ type settings struct {
 
 func (s *settings) register(flags *flag.FlagSet) {
 	flags.Uint64Var(&s.seed, "seed", 0, "of random choices; 0: a new one, which is printed")
-	flags.DurationVar(&s.time, "time", 0, "how long random-mix and job-random-mix last (30s when 0)")
+	flags.DurationVar(&s.time, "time", 0, "how long scenarios with random faults last (30s when 0)")
 	flags.IntVar(&s.jobs, "jobs", 0, "how many jobs are submitted, at least, in scenarios about jobs "+
 		"(when 0: the scenario's number)")
 	flags.DurationVar(&s.session, "session", 0, "session timeout at the coordinator, such as 10s "+
