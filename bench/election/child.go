@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"runtime/debug"
 	"strconv"
 	"strings"
@@ -15,11 +14,9 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/ringfence/ringfence/bench/internal/program"
 	"github.com/ringfence/ringfence/fence"
 )
-
-// childKey is set in the environment of the benchmark's child processes.
-const childKey = "RINGFENCE_BENCH_CHILD"
 
 // runChild is a process that stands for election, once for each number of terms that it reads from
 // stdin. It prints "open" once its coordinator is open, and "leads" when it has won them all. It
@@ -80,47 +77,20 @@ func campaignFor(ctx context.Context, c fence.Coordinator, resource string, term
 
 // child is such a process.
 type child struct {
-	cmd   *exec.Cmd
-	stdin io.WriteCloser
+	*program.Child
 	lines chan string // what it prints
-	ended chan struct{}
 }
 
 func startChild(url, resource string, timeout time.Duration) (*child, error) {
-	program, err := os.Executable()
-	if err != nil {
-		return nil, err
-	}
-	c := &child{
-		cmd: exec.Command(program, url, resource, timeout.String()), lines: make(chan string, 8),
-		ended: make(chan struct{}),
-	}
-	c.cmd.Env = append(os.Environ(), childKey+"=1")
-	c.cmd.Stderr = os.Stderr
-	if c.stdin, err = c.cmd.StdinPipe(); err != nil {
-		return nil, err
-	}
-	out, err := c.cmd.StdoutPipe()
-	if err != nil {
-		return nil, err
-	}
-	if err := c.cmd.Start(); err != nil {
-		return nil, err
-	}
-	go func() {
-		defer close(c.ended)
-		lines := bufio.NewScanner(out)
-		for lines.Scan() {
-			c.lines <- lines.Text()
-		}
-		_ = c.cmd.Wait()
-	}()
-	return c, nil
+	c := &child{lines: make(chan string, 8)}
+	var err error
+	c.Child, err = program.StartChild(func(line string) { c.lines <- line }, url, resource, timeout.String())
+	return c, err
 }
 
 // campaign makes the child stand for election.
 func (c *child) campaign(terms int) error {
-	_, err := fmt.Fprintln(c.stdin, terms)
+	_, err := fmt.Fprintln(c.Stdin, terms)
 	return err
 }
 
@@ -132,32 +102,16 @@ func (c *child) says(ctx context.Context, want string) error {
 			return fmt.Errorf("a child says %q, not %q", line, want)
 		}
 		return nil
-	case <-c.ended:
+	case <-c.Ended:
 		return errors.New("a child has ended")
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
 }
 
-// kill ends the child with KILL. Its connections end without a goodbye to the coordinator.
-func (c *child) kill() {
-	_ = c.cmd.Process.Kill()
-	<-c.ended
-}
-
-// end lets the child close its coordinator.
-func (c *child) end() {
-	_ = c.stdin.Close()
-	select {
-	case <-c.ended:
-	case <-time.After(10 * time.Second):
-		c.kill()
-	}
-}
-
 // resident returns the memory of the child in bytes (Linux).
 func (c *child) resident() (int, error) {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", c.cmd.Process.Pid))
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", c.PID()))
 	if err != nil {
 		return 0, err
 	}

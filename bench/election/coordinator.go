@@ -60,19 +60,3 @@ type state struct {
 func open(ctx context.Context, url string, timeout time.Duration) (fence.Coordinator, error) {
 	return coordinators.All.Open(ctx, settings.URL(url), coordinators.Options{SessionTimeout: timeout})
 }
-
-// until polls until the condition holds. It does not sleep between slow polls.
-func until(ctx context.Context, every time.Duration, holds func() (bool, error)) error {
-	tick := time.NewTicker(every)
-	defer tick.Stop()
-	for {
-		if done, err := holds(); done || err != nil {
-			return err
-		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
-	}
-}

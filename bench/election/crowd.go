@@ -130,7 +130,7 @@ func (e *election) close() error {
 	e.stop()
 	err := e.work.Wait()
 	for _, c := range e.victims {
-		c.kill()
+		c.Kill()
 	}
 	var closing errgroup.Group
 	for _, c := range e.crowd {

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/ringfence/ringfence/bench/internal/program"
 	"github.com/ringfence/ringfence/bench/internal/rounds"
 )
 
@@ -133,7 +134,7 @@ func (p plan) election(
 	run := newElection(ctx, fmt.Sprintf("bench%d", candidates))
 	defer func() { err = errors.Join(err, run.close(), p.settled(ctx, s, before)) }()
 	enrolled := func(n int) error {
-		return until(run.ctx, 20*time.Millisecond, func() (bool, error) {
+		return program.Until(run.ctx, 20*time.Millisecond, func() (bool, error) {
 			now, err := s.state(run.ctx)
 			return now.candidates-before.candidates == n, err
 		})
@@ -184,7 +185,7 @@ func (p plan) crash(ctx context.Context, s server, run *election, row *electionR
 			return leader, err
 		}
 		start := time.Now()
-		victim.kill()
+		victim.Kill()
 		if leader, err = run.next(); err != nil {
 			return leader, err
 		}
@@ -251,7 +252,7 @@ func (p plan) held(ctx context.Context, e entry, s server, terms int) (row heldR
 	if err != nil {
 		return row, err
 	}
-	defer c.end()
+	defer c.End()
 	if err := c.says(ctx, "open"); err != nil {
 		return row, err
 	}
@@ -313,7 +314,7 @@ func (p plan) settled(ctx context.Context, s server, before state) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 	defer cancel()
 	var now state
-	err := until(ctx, 100*time.Millisecond, func() (done bool, err error) {
+	err := program.Until(ctx, 100*time.Millisecond, func() (done bool, err error) {
 		now, err = s.state(ctx)
 		return now.candidates <= before.candidates && now.sessions <= before.sessions, err
 	})

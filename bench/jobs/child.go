@@ -8,17 +8,15 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"runtime/pprof"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
-)
 
-// childKey is set in the environment of workers.
-const childKey = "RINGFENCE_BENCH_CHILD"
+	"github.com/ringfence/ringfence/bench/internal/program"
+)
 
 // duty is what a worker process has to do. It is its argument, as JSON.
 type duty struct {
@@ -125,11 +123,9 @@ func (h *handler) handle(ctx context.Context, job int) error {
 
 // child is a worker's process.
 type child struct {
-	cmd   *exec.Cmd
-	stdin io.WriteCloser
+	*program.Child
 	begun chan begin
 	ready chan struct{}
-	ended chan struct{}
 }
 
 // begin is the call of a handler.
@@ -139,49 +135,26 @@ type begin struct {
 }
 
 func startChild(d duty) (*child, error) {
-	program, err := os.Executable()
-	if err != nil {
-		return nil, err
-	}
 	argument, err := json.Marshal(d)
 	if err != nil {
 		return nil, err
 	}
-	c := &child{
-		cmd: exec.Command(program, string(argument)), begun: make(chan begin, 10_000),
-		ready: make(chan struct{}), ended: make(chan struct{}),
-	}
-	c.cmd.Env = append(os.Environ(), childKey+"=1")
-	c.cmd.Stderr = os.Stderr
-	if c.stdin, err = c.cmd.StdinPipe(); err != nil {
-		return nil, err
-	}
-	out, err := c.cmd.StdoutPipe()
-	if err != nil {
-		return nil, err
-	}
-	if err := c.cmd.Start(); err != nil {
-		return nil, err
-	}
-	go c.read(out)
-	return c, nil
+	c := &child{begun: make(chan begin, 10_000), ready: make(chan struct{})}
+	c.Child, err = program.StartChild(c.read, string(argument))
+	return c, err
 }
 
-// read reads what the child prints until it ends.
-func (c *child) read(out io.Reader) {
-	defer close(c.ended)
-	for lines := bufio.NewScanner(out); lines.Scan(); {
-		if lines.Text() == "ready" {
-			close(c.ready)
-			continue
-		}
-		var job int
-		var at int64
-		if _, err := fmt.Sscanf(lines.Text(), "begun %d %d", &job, &at); err == nil {
-			c.begun <- begin{job, time.Unix(0, at)}
-		}
+// read reads a line that the child prints.
+func (c *child) read(line string) {
+	if line == "ready" {
+		close(c.ready)
+		return
 	}
-	_ = c.cmd.Wait()
+	var job int
+	var at int64
+	if _, err := fmt.Sscanf(line, "begun %d %d", &job, &at); err == nil {
+		c.begun <- begin{job, time.Unix(0, at)}
+	}
 }
 
 // isReady waits until the child has begun to work.
@@ -189,7 +162,7 @@ func (c *child) isReady(ctx context.Context) error {
 	select {
 	case <-c.ready:
 		return nil
-	case <-c.ended:
+	case <-c.Ended:
 		return errors.New("a worker has ended")
 	case <-ctx.Done():
 		return context.Cause(ctx)
@@ -201,7 +174,7 @@ func (c *child) next(ctx context.Context) (begin, error) {
 	select {
 	case b := <-c.begun:
 		return b, nil
-	case <-c.ended:
+	case <-c.Ended:
 		return begin{}, errors.New("a worker has ended")
 	case <-ctx.Done():
 		return begin{}, context.Cause(ctx)
@@ -210,32 +183,13 @@ func (c *child) next(ctx context.Context) (begin, error) {
 
 // open lets gated jobs begin.
 func (c *child) open() error {
-	_, err := io.WriteString(c.stdin, "go\n")
+	_, err := io.WriteString(c.Stdin, "go\n")
 	return err
-}
-
-// kill ends the child with KILL: it says goodbye to nobody.
-func (c *child) kill() {
-	_ = c.cmd.Process.Kill()
-	<-c.ended
-}
-
-// endMost is how long a worker may take to end.
-const endMost = 20 * time.Second
-
-// end lets the child end in order.
-func (c *child) end() {
-	_ = c.stdin.Close()
-	select {
-	case <-c.ended:
-	case <-time.After(endMost):
-		c.kill()
-	}
 }
 
 // peak is the most memory that the child has had, in MiB (Linux).
 func (c *child) peak() (float64, error) {
-	text, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(c.cmd.Process.Pid), "status"))
+	text, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(c.PID()), "status"))
 	if err != nil {
 		return 0, err
 	}

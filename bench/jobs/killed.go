@@ -39,7 +39,7 @@ func killedWorker(ctx context.Context, s *stage) ([]float64, error) {
 		return nil, errors.New("the worker that is to be killed has no jobs")
 	}
 	began := time.Now()
-	workers[0].kill()
+	workers[0].Kill()
 	last, err := lastOf(ctx, workers[1], lost)
 	return []float64{ms(last.Sub(began) - s.plan.timeout)}, err
 }
@@ -70,7 +70,7 @@ func killedAssigner(ctx context.Context, s *stage) ([]float64, error) {
 		return nil, err
 	}
 	began := time.Now()
-	assigner.kill()
+	assigner.Kill()
 	if err := s.queue.submit(ctx, 1); err != nil {
 		return nil, err
 	}

@@ -13,7 +13,6 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -23,7 +22,7 @@ import (
 )
 
 func main() {
-	if os.Getenv(childKey) != "" {
+	if program.IsChild() {
 		program.Main(runChild)
 		return
 	}

@@ -155,7 +155,7 @@ type stage struct {
 // close ends the workers.
 func (s *stage) close() {
 	for _, w := range s.workers {
-		w.end()
+		w.End()
 	}
 	s.queue.close()
 }

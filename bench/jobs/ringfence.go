@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/ringfence/ringfence/bench/internal/program"
 	"github.com/ringfence/ringfence/documents"
 	"github.com/ringfence/ringfence/group"
 	"github.com/ringfence/ringfence/internal/coordinators"
@@ -74,14 +75,14 @@ func (r *ringfence) duty() duty {
 }
 
 func (r *ringfence) ready(ctx context.Context, workers int) error {
-	err := until(ctx, 50*time.Millisecond, func() (bool, error) {
+	err := program.Until(ctx, 50*time.Millisecond, func() (bool, error) {
 		all, err := r.jobs.Group().Members(ctx)
 		return len(all) == workers, err
 	})
 	if err != nil {
 		return err
 	}
-	return until(ctx, 50*time.Millisecond, func() (bool, error) {
+	return program.Until(ctx, 50*time.Millisecond, func() (bool, error) {
 		all, err := r.at.Candidates(ctx, r.jobs.Leader())
 		return len(all) > 0 && all[0].Ready, err
 	})

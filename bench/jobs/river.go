@@ -11,6 +11,8 @@ import (
 	"github.com/riverqueue/river"
 	"github.com/riverqueue/river/riverdriver/riverpgxv5"
 	"github.com/riverqueue/river/rivermigrate"
+
+	"github.com/ringfence/ringfence/bench/internal/program"
 )
 
 const riverNote = "river: one client for each worker process, FetchCooldown at its minimum of 1 ms, listening for " +
@@ -115,7 +117,7 @@ func riverWorker(ctx context.Context, d duty, h *handler) error {
 	}
 	h.say("ready")
 	<-ctx.Done()
-	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), endMost/2)
+	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), program.EndMost/2)
 	defer cancel()
 	return client.StopAndCancel(limited)
 }

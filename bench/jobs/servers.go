@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -93,20 +92,4 @@ func (r *running) Close() (err error) {
 		err = errors.Join(err, stop())
 	}
 	return err
-}
-
-// until polls until the condition holds.
-func until(ctx context.Context, every time.Duration, holds func() (bool, error)) error {
-	tick := time.NewTicker(every)
-	defer tick.Stop()
-	for {
-		if done, err := holds(); done || err != nil {
-			return err
-		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
-	}
 }

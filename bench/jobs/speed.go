@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/ringfence/ringfence/bench/internal/program"
 	"github.com/ringfence/ringfence/bench/internal/rounds"
 	"github.com/ringfence/ringfence/jobs"
 )
@@ -65,7 +66,7 @@ func (s *stage) assign(ctx context.Context, jobs int) (a assigned, err error) {
 		return a, err
 	}
 	defer leave()
-	defer assigner.end() // before the members leave, whose jobs it would take back
+	defer assigner.End() // before the members leave, whose jobs it would take back
 	var last time.Duration
 	g, watching := errgroup.WithContext(ctx)
 	g.Go(func() (err error) { a.first, err = s.group.leaves(watching, names[0], began); return err })
@@ -123,7 +124,7 @@ func doneBy(workers int) func(context.Context, *stage) ([]float64, error) {
 				return nil, err
 			}
 		}
-		err := until(ctx, 100*time.Millisecond, func() (bool, error) {
+		err := program.Until(ctx, 100*time.Millisecond, func() (bool, error) {
 			n, err := s.queue.finished(ctx)
 			return n == s.plan.jobs, err
 		})

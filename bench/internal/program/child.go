@@ -1,0 +1,74 @@
+package program
+
+import (
+	"bufio"
+	"io"
+	"os"
+	"os/exec"
+	"time"
+)
+
+// childKey is set in the environment of child processes.
+const childKey = "RINGFENCE_BENCH_CHILD"
+
+// IsChild reports whether this process was started by StartChild.
+func IsChild() bool { return os.Getenv(childKey) != "" }
+
+// Child is a process of the benchmark's own program, which ends with its standard input.
+type Child struct {
+	Stdin io.WriteCloser
+	Ended chan struct{} // closed when it has ended
+
+	cmd *exec.Cmd
+}
+
+// StartChild starts this program with these arguments. line is called with each line that it prints.
+func StartChild(line func(string), args ...string) (*Child, error) {
+	program, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	c := &Child{cmd: exec.Command(program, args...), Ended: make(chan struct{})}
+	c.cmd.Env = append(os.Environ(), childKey+"=1")
+	c.cmd.Stderr = os.Stderr
+	if c.Stdin, err = c.cmd.StdinPipe(); err != nil {
+		return nil, err
+	}
+	out, err := c.cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := c.cmd.Start(); err != nil {
+		return nil, err
+	}
+	go func() {
+		defer close(c.Ended)
+		for lines := bufio.NewScanner(out); lines.Scan(); {
+			line(lines.Text())
+		}
+		_ = c.cmd.Wait()
+	}()
+	return c, nil
+}
+
+// PID returns the number of the process.
+func (c *Child) PID() int { return c.cmd.Process.Pid }
+
+// Kill ends the child with KILL: its connections end without a goodbye.
+func (c *Child) Kill() {
+	_ = c.cmd.Process.Kill()
+	<-c.Ended
+}
+
+// EndMost is how long a child may take to end.
+const EndMost = 20 * time.Second
+
+// End lets the child end in order.
+func (c *Child) End() {
+	_ = c.Stdin.Close()
+	select {
+	case <-c.Ended:
+	case <-time.After(EndMost):
+		c.Kill()
+	}
+}
