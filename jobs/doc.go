@@ -69,7 +69,7 @@
 //
 // # Cleaning up
 //
-// A finished job is forgotten after Spec.Keep. What it has left elsewhere, such as the checkpoint of a
+// A finished job is forgotten after Spec.Keep, or earlier if there are more than FinishedMost. What it has left elsewhere, such as the checkpoint of a
 // task that is named after the job, is deleted by a job of the kind Spec.CleanUp, which is submitted in
 // the same change and leads the same resource:
 //

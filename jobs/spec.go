@@ -37,7 +37,8 @@ type Spec struct {
 	// key returns that job.
 	Unique string `json:"unique,omitempty"`
 
-	// Keep is how long the status stays after the end. Default 1 h.
+	// Keep is how long the status stays after the end, if the group has not more than FinishedMost.
+	// Default 1 h.
 	Keep Duration `json:"keep,omitempty"`
 
 	// CleanUp is the kind of a job that is submitted when this one is forgotten, to delete what it has

@@ -70,4 +70,8 @@ const (
 	ResultMost = 100_000 // bytes
 	ErrorMost  = 4_000   // bytes
 	LostMost   = 20      // a job that has lost more workers has failed: it may be what ends them
+
+	// FinishedMost is how many finished jobs a group keeps. Of more, those are forgotten before their
+	// time that would be the next ones.
+	FinishedMost = 10_000
 )

@@ -3,6 +3,7 @@ package jobs
 import (
 	"context"
 	"errors"
+	"path"
 	"time"
 
 	"github.com/ringfence/ringfence/documents"
@@ -55,27 +56,33 @@ func (a *assigner) sweepDraining() error {
 	return err
 }
 
-// sweepFinished forgets finished jobs whose time is over.
+// sweepFinished forgets finished jobs whose time is over, or of which there are too many.
 func (a *assigner) sweepFinished() error {
 	names, err := a.q.docs.Names(a.ctx, a.q.finished())
 	if err != nil {
 		return err
 	}
-	now := a.q.now()
-	var ids []ID
-	for _, name := range names { // sorted by time
+	ids, entries := expired(names, FinishedMost, a.q.now())
+	return a.steps(ids, forgetChunk, func(r record) []documents.Write {
+		if !r.State.Finished() || path.Base(a.q.expiry(r.Status)) != entries[r.ID] {
+			return nil // it was tried again meanwhile
+		}
+		return a.q.forget(r, a.q.now())
+	}, func(moved []ID, _ bool) { a.log.Debug("finished jobs are forgotten", "jobs", len(moved)) })
+}
+
+// expired returns the jobs whose entries, sorted by time, are before now, and the first ones of those
+// that are more than most.
+func expired(names []string, most int, now time.Time) (ids []ID, entries map[ID]string) {
+	entries = map[ID]string{}
+	for i, name := range names {
 		id, expires, ok := parseExpiry(name)
-		if ok && expires.After(now) {
+		if ok && expires.After(now) && i >= len(names)-most {
 			break
 		}
 		if ok {
-			ids = append(ids, id)
+			ids, entries[id] = append(ids, id), name
 		}
 	}
-	return a.steps(ids, forgetChunk, func(r record) []documents.Write {
-		if !r.State.Finished() || r.Expires.After(now) {
-			return nil
-		}
-		return a.q.forget(r, now)
-	}, func(moved []ID, _ bool) { a.log.Debug("finished jobs are forgotten", "jobs", len(moved)) })
+	return ids, entries
 }
