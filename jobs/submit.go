@@ -79,7 +79,7 @@ func (q *Queue) submitOne(ctx context.Context, id ID, spec Spec) (ID, error) {
 		_, err := q.docs.Change(ctx, change)
 		if errors.Is(err, documents.ErrConflict) {
 			var taken ID
-			if taken, err = q.taken(ctx, id, spec.Unique); taken != "" {
+			if taken, err = q.taken(ctx, id, spec.Unique); err == nil {
 				return taken, nil
 			}
 		}
@@ -98,12 +98,12 @@ func (q *Queue) submitOne(ctx context.Context, id ID, spec Spec) (ID, error) {
 // taken returns the job that is there already: this one, if an answer was lost, or the one with the
 // same unique key. It returns an error to try again if that one has just ended.
 func (q *Queue) taken(ctx context.Context, id ID, key string) (ID, error) {
-	if _, err := q.get(ctx, id); err == nil || !errors.Is(err, errNoJob) {
+	if _, err := q.get(ctx, id); !errors.Is(err, errNoJob) {
 		return id, err
 	}
-	all, err := q.docs.Get(ctx, q.unique(key))
-	if err != nil || all[0].Exists() {
-		return ID(all[0].Data), err
+	other, err := q.holder(ctx, key)
+	if err == nil && other == "" {
+		err = documents.ErrConflict
 	}
-	return "", documents.ErrConflict
+	return other, err
 }
