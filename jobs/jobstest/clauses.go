@@ -35,6 +35,7 @@ var clauses = []clause{
 	{"a worker that stops gives its jobs back", stoppingGivesBack},
 	{"nothing stays of a worker that has stopped", stoppingLeavesNothing},
 	{"a worker that stops lets its jobs end within the grace", stoppingHasGrace},
+	{"a worker that stops begins no job", stoppingBeginsNothing},
 	{"the jobs of a worker that is gone go to another", goneWorkersJobs},
 	{"the jobs of a worker that is gone with the one who assigns go to another", bothAreGone},
 	{"a job that has lost too many workers has failed", lostTooOften},

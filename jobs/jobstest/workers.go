@@ -1,9 +1,11 @@
 package jobstest
 
 import (
+	"context"
 	"strings"
 	"time"
 
+	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/jobs"
 )
 
@@ -198,4 +200,37 @@ func (s *stage) leader() string {
 		s.Fatal(err)
 	}
 	return all[0].Holder
+}
+
+// stoppingBeginsNothing has a worker stop while a store raises the mark for a job.
+func stoppingBeginsNothing(s *stage) {
+	store := slowStore{make(chan struct{}), make(chan struct{})}
+	s.assigner("first")
+	second := s.works(jobs.Worker{
+		Name: "second", Stores: []fence.Raiser{store}, Grace: s.f.patience,
+		Handlers: kinds(func(context.Context, *jobs.Run) (any, error) {
+			s.Error("a worker that stops has called a handler")
+			return nil, nil
+		}),
+	})
+	id := s.submit(jobs.Spec{})
+	<-store.asked
+	second.cancel()
+	s.eventually("it has said that it stops", func() bool { return s.documents("draining") > 0 })
+	close(store.leave)
+	<-second.ended
+	s.works(jobs.Worker{Name: "third", Handlers: kinds(echo)})
+	if end := s.ends(id, jobs.Done); end.WorkerName != "third" {
+		s.Errorf("%+v", end)
+	}
+}
+
+// slowStore raises a mark when it is told to, whoever waits for that.
+type slowStore struct{ asked, leave chan struct{} }
+
+// Raise implements fence.Raiser.
+func (r slowStore) Raise(context.Context, fence.Claim) error {
+	close(r.asked)
+	<-r.leave
+	return nil
 }
