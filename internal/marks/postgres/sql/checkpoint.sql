@@ -100,9 +100,7 @@ create or replace function ringfence.enter_and_publish(
     p_resource text, p_token bigint, p_issuer text, p_task text, p_version bigint, p_checkpoint json) returns void
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 begin
-    if current_setting('synchronous_commit') not in ('on', 'remote_apply') then
-        perform set_config('synchronous_commit', 'on', true);
-    end if;
+    perform ringfence.durable();
     perform ringfence.enter(p_resource, p_token, p_issuer);
     perform ringfence.save(p_resource, p_token, p_task, p_version, p_checkpoint);
 end $$;
@@ -112,9 +110,7 @@ end $$;
 create or replace function ringfence.enter_and_forget(p_resource text, p_token bigint, p_issuer text, p_task text) returns void
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 begin
-    if current_setting('synchronous_commit') not in ('on', 'remote_apply') then
-        perform set_config('synchronous_commit', 'on', true);
-    end if;
+    perform ringfence.durable();
     perform ringfence.enter(p_resource, p_token, p_issuer);
     delete from ringfence.checkpoint c where c.task = p_task and c.resource = p_resource;
     if not found then
