@@ -8,7 +8,6 @@ import (
 
 	"github.com/ringfence/ringfence/checkpoint"
 	"github.com/ringfence/ringfence/fence"
-	"github.com/ringfence/ringfence/internal/cluster"
 )
 
 // forgetTries is how often Forget begins again if the key was deleted or created meanwhile.
@@ -48,19 +47,12 @@ func (j *Journal) forget(
 	if err != nil {
 		return false, err
 	}
-	resp, err := j.send(ctx, checkpoint.Checkpoint{Task: task},
-		append(j.leading.Conditions(c, candidate),
-			clientv3.Compare(clientv3.CreateRevision(j.key(task)), "=", is.created)),
-		clientv3.OpDelete(j.key(task)), "")
-	switch {
-	case err != nil:
+	resp, err := j.send(ctx, c, task, clientv3.OpDelete(j.key(task)), append(
+		j.leading.Conditions(c, candidate),
+		clientv3.Compare(clientv3.CreateRevision(j.key(task)), "=", is.created),
+	))
+	if err != nil || !resp.Succeeded {
 		return false, err
-	case !resp.Succeeded:
-		return false, nil
-	case !cluster.SameCluster(c.Issuer, resp.Header):
-		return false, fmt.Errorf(
-			"%w: a cluster with the id %016x has answered, and the token comes from %s",
-			checkpoint.ErrUnknown, resp.Header.ClusterId, c.Issuer)
 	}
 	j.owners.forget(task)
 	return true, nil

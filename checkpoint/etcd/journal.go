@@ -108,11 +108,7 @@ func (j *Journal) Raise(ctx context.Context, c fence.Claim) error {
 
 // candidate returns the key of the claim's candidate. The claim led when it was first looked up.
 func (j *Journal) candidate(ctx context.Context, c fence.Claim) (string, error) {
-	key, err := cluster.Ask(ctx, j.client, "look up "+c.String(), func(
-		ctx context.Context,
-	) (string, error) {
-		return j.leading.Candidate(ctx, c)
-	})
+	key, err := j.leading.LookUp(ctx, c)
 	return key, answer(ctx, err)
 }
 

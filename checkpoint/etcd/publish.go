@@ -37,10 +37,11 @@ func (j *Journal) Publish(ctx context.Context, c fence.Claim, cp checkpoint.Chec
 			return err
 		}
 	}
-	resp, err := j.send(ctx, cp, append(j.leading.Conditions(c, candidate),
+	resp, err := j.send(ctx, c, cp.Task, clientv3.OpPut(j.key(cp.Task), data), append(
+		j.leading.Conditions(c, candidate),
 		clientv3.Compare(clientv3.Version(j.key(cp.Task)), "=", cp.Version-1),
 		clientv3.Compare(clientv3.CreateRevision(j.key(cp.Task)), "=", is.created),
-	), clientv3.OpPut(j.key(cp.Task), data), data)
+	))
 	switch {
 	case err != nil:
 		return err
@@ -51,9 +52,6 @@ func (j *Journal) Publish(ctx context.Context, c fence.Claim, cp checkpoint.Chec
 			return j.Publish(ctx, c, cp) // the task was forgotten and begun again since is was learned
 		}
 		return err
-	case !cluster.SameCluster(c.Issuer, resp.Header):
-		return fmt.Errorf("%w: a cluster with the id %016x has answered, and the token comes from %s",
-			checkpoint.ErrUnknown, resp.Header.ClusterId, c.Issuer)
 	case cp.Version == 1:
 		j.owners.learn(cp.Task, owner{cp.Resource, resp.Header.Revision})
 	}
@@ -78,11 +76,10 @@ func (j *Journal) encode(cp checkpoint.Checkpoint) (string, error) {
 	return string(data), nil
 }
 
-// send sends the transaction at most once. If it returns an error that is not ErrUnknown, nothing
-// has landed.
+// send sends a change of a task's key at most once. If it returns an error that is not ErrUnknown,
+// nothing has landed.
 func (j *Journal) send(
-	ctx context.Context, cp checkpoint.Checkpoint, checks []clientv3.Cmp, change clientv3.Op,
-	data string,
+	ctx context.Context, c fence.Claim, task checkpoint.Name, change clientv3.Op, checks []clientv3.Cmp,
 ) (*clientv3.TxnResponse, error) {
 	// A request on a broken connection would be of unknown outcome, although it is never sent.
 	if j.client.ActiveConnection().GetState() != connectivity.Ready {
@@ -99,15 +96,20 @@ func (j *Journal) send(
 	defer cancel()
 	resp, err := j.client.Txn(ctx).If(checks...).Then(change).Commit()
 	switch {
+	case err == nil && resp.Succeeded:
+		if err := cluster.CheckCluster(c.Issuer, resp.Header); err != nil {
+			return nil, fmt.Errorf("%w: %w", checkpoint.ErrUnknown, err)
+		}
+		return resp, nil
 	case err == nil:
 		return resp, nil
 	case cluster.TooLarge(err):
 		return nil, fmt.Errorf("%w: %s has %d bytes, and etcd refuses a request of that size: "+
 			"its --max-request-bytes is too low for this journal's limit of %d; nothing has landed: "+
 			"raise it on every member, or make the state smaller: %w",
-			checkpoint.ErrTooLarge, cp.Task, len(data), j.limit, err)
+			checkpoint.ErrTooLarge, task, len(change.ValueBytes()), j.limit, err)
 	case cluster.Refused(err):
-		return nil, fmt.Errorf("etcd refuses to write %s: %w", j.key(cp.Task), err)
+		return nil, fmt.Errorf("etcd refuses to write %s: %w", j.key(task), err)
 	case errors.Is(err, rpctypes.ErrTooManyRequests):
 		return nil, fmt.Errorf("%w: %w", checkpoint.ErrTransient, err)
 	}

@@ -31,9 +31,8 @@ func (s *store) Change(ctx context.Context, ch documents.Change) ([]int64, error
 		return nil, s.unchanged(ctx, ch)
 	}
 	for _, claim := range ch.While {
-		if !cluster.SameCluster(claim.Issuer, resp.Header) {
-			return nil, fmt.Errorf("%w: a cluster with the id %016x has answered, and the token comes from %s",
-				documents.ErrUnknown, resp.Header.ClusterId, claim.Issuer)
+		if err := cluster.CheckCluster(claim.Issuer, resp.Header); err != nil {
+			return nil, fmt.Errorf("%w: %w", documents.ErrUnknown, err)
 		}
 	}
 	versions := make([]int64, len(ch.Writes))
@@ -63,11 +62,7 @@ func (s *store) check(ch documents.Change) error {
 // conditions are what has to hold when the change is made. A claim led when it was first looked up.
 func (s *store) conditions(ctx context.Context, ch documents.Change) (all []clientv3.Cmp, err error) {
 	for _, claim := range ch.While {
-		key, err := cluster.Ask(ctx, s.c.client, "look up "+claim.String(), func(
-			ctx context.Context,
-		) (string, error) {
-			return s.leading.Candidate(ctx, claim)
-		})
+		key, err := s.leading.LookUp(ctx, claim)
 		if err != nil {
 			return nil, documentError(err)
 		}

@@ -38,9 +38,12 @@ func Identity(issuer fence.Issuer) string {
 	return identityPrefix + id
 }
 
-// SameCluster reports whether the cluster that answered has the id that the issuer names.
-func SameCluster(issuer fence.Issuer, h *pb.ResponseHeader) bool {
-	return strings.HasPrefix(string(issuer), fmt.Sprintf("etcd:%016x:", h.ClusterId))
+// CheckCluster returns an error unless the cluster that answered has the id that the issuer names.
+func CheckCluster(issuer fence.Issuer, h *pb.ResponseHeader) error {
+	if strings.HasPrefix(string(issuer), fmt.Sprintf("etcd:%016x:", h.ClusterId)) {
+		return nil
+	}
+	return fmt.Errorf("a cluster with the id %016x has answered, and the token comes from %s", h.ClusterId, issuer)
 }
 
 // ParseIssuer makes an issuer of the cluster's id and the value of the issuer's key. The id alone

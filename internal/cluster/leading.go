@@ -20,6 +20,13 @@ type Leading struct {
 // NewLeading returns a Leading that knows no claims.
 func NewLeading(c *Client) *Leading { return &Leading{client: c} }
 
+// LookUp is Candidate, repeated until a member answers (Ask).
+func (l *Leading) LookUp(ctx context.Context, c fence.Claim) (string, error) {
+	return Ask(ctx, l.client, "look up "+c.String(), func(ctx context.Context) (string, error) {
+		return l.Candidate(ctx, c)
+	})
+}
+
 // Candidate returns the key of the claim's candidate. The claim led when it was first looked up.
 func (l *Leading) Candidate(ctx context.Context, c fence.Claim) (string, error) {
 	if key, known := l.Known.Candidate(c); known {
