@@ -65,6 +65,7 @@ type stage struct {
 	f     Fixture
 	ctx   context.Context
 	name  string
+	at    documents.Coordinator
 	queue *jobs.Queue
 	docs  documents.Store
 }
@@ -77,8 +78,8 @@ func newStage(t testing.TB, f Fixture) *stage {
 	ctx, cancel := context.WithTimeout(t.Context(), 2*f.patience)
 	t.Cleanup(cancel)
 	s := &stage{TB: t, f: f, ctx: ctx, name: fmt.Sprintf("g%d_%d", time.Now().UnixNano(), made.Add(1))}
-	c := s.connect()
-	s.queue, s.docs = s.open(c), c.Documents()
+	s.at = s.connect()
+	s.queue, s.docs = s.open(s.at), s.at.Documents()
 	return s
 }
 

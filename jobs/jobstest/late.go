@@ -26,8 +26,7 @@ func lateAssignment(s *stage) {
 	first, second := s.delays(), s.delays()
 	first.hold(assigns)
 	second.hold(assigns)
-	s.worksAt(first, jobs.Worker{Name: "first", Handlers: map[string]jobs.Handler{"none": echo}})
-	s.eventually("it assigns", func() bool { return s.leader() == "first" })
+	s.assignerAt(first, "first")
 	s.worksAt(second, jobs.Worker{Name: "second", Handlers: kinds(echo)})
 	id := s.submit(jobs.Spec{Payload: number(1)})
 	late := first.next()
@@ -96,12 +95,11 @@ func shaken(err error) bool {
 // depose ends the term of the one who leads a resource, as an operator might.
 func (s *stage) depose(r fence.Resource) {
 	s.Helper()
-	c := s.connect()
-	_, all, err := c.Leaders(s.ctx, r)
+	_, all, err := s.at.Leaders(s.ctx, r)
 	if err != nil {
 		s.Fatal(err)
 	}
-	if gone, err := c.Depose(s.ctx, r, all[0].Token); err != nil || !gone {
+	if gone, err := s.at.Depose(s.ctx, r, all[0].Token); err != nil || !gone {
 		s.Fatal(fmt.Sprint("depose: ", gone, err))
 	}
 }

@@ -26,8 +26,7 @@ func retryAfterACancellation(s *stage) {
 	}
 	first := s.delays()
 	first.hold(drops)
-	s.worksAt(first, jobs.Worker{Name: "first", Handlers: map[string]jobs.Handler{"none": echo}})
-	s.eventually("it assigns", func() bool { return s.leader() == "first" })
+	s.assignerAt(first, "first")
 	g, word := s.gate(), make(chan struct{})
 	s.worksAt(lateWatch{s.connect(), 0, word}, jobs.Worker{Name: "second", Handlers: kinds(
 		func(ctx context.Context, r *jobs.Run) (any, error) {

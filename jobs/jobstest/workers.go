@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ringfence/ringfence/documents"
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/jobs"
 )
@@ -188,7 +189,13 @@ func assignerIsGone(s *stage) {
 // assigner starts a worker for jobs of the kind none, and waits until it assigns.
 func (s *stage) assigner(name string) *worker {
 	s.Helper()
-	k := s.works(jobs.Worker{Name: name, Handlers: map[string]jobs.Handler{"none": echo}})
+	return s.assignerAt(s.connect(), name)
+}
+
+// assignerAt is assigner with a client.
+func (s *stage) assignerAt(c documents.Coordinator, name string) *worker {
+	s.Helper()
+	k := s.worksAt(c, jobs.Worker{Name: name, Handlers: map[string]jobs.Handler{"none": echo}})
 	s.eventually(name+" assigns", func() bool { return s.leader() == name })
 	return k
 }
@@ -196,8 +203,7 @@ func (s *stage) assigner(name string) *worker {
 // leader returns the name of the worker that assigns.
 func (s *stage) leader() string {
 	s.Helper()
-	c := s.connect()
-	_, all, err := c.Leaders(s.ctx, s.queue.Leader())
+	_, all, err := s.at.Leaders(s.ctx, s.queue.Leader())
 	if err != nil {
 		s.Fatal(err)
 	}
