@@ -21,9 +21,11 @@
 // its worker was gone before the end was published. Two jobs with the same resource never run at once,
 // as far as fenced stores can tell. A job that is cancelled, or has failed, because its worker was gone has
 // no next worker: what that one still writes is refused from the next term of the resource on, such as
-// that of Spec.CleanUp. Use a checkpoint task in the handler, named after the job, so that
-// the next worker goes on where the last one stopped. A task belongs to one resource, so one that several
-// jobs go on with needs a Spec.Resource.
+// that of Spec.CleanUp.
+//
+// Use a checkpoint task in the handler, named after the job, so that the next worker goes on where the
+// last one stopped. A task belongs to one resource, so one that several jobs go on with needs a
+// Spec.Resource.
 //
 // # How jobs are handed out
 //
@@ -69,9 +71,9 @@
 //
 // # Cleaning up
 //
-// A finished job is forgotten after Spec.Keep, or earlier if there are more than FinishedMost. What it has left elsewhere, such as the checkpoint of a
-// task that is named after the job, is deleted by a job of the kind Spec.CleanUp, which is submitted in
-// the same change and leads the same resource:
+// A finished job is forgotten after Spec.Keep, or earlier if there are more than FinishedMost. What it
+// has left elsewhere, such as the checkpoint of a task that is named after the job, is deleted by a job
+// of the kind Spec.CleanUp, which is submitted in the same change and leads the same resource:
 //
 //	"forget": func(ctx context.Context, r *jobs.Run) (any, error) {
 //		var ended jobs.Status

@@ -32,19 +32,19 @@ func (n *numbers) take() int {
 	return n.last
 }
 
-// list takes over a new list of those that are taken, so that at least so many are free. The next ones
+// list takes over a new list of the names of those that are taken, so that at least so many are free. The next ones
 // after the last one come first: the others were given back later, and their workers may still have to
 // resign.
-func (n *numbers) list(taken map[string]bool, least int) {
-	most := len(taken) + least
-	for name := range taken {
+func (n *numbers) list(names []string, least int) {
+	taken, most := map[int]bool{}, len(names)+least
+	for _, name := range names {
 		if number, err := strconv.Atoi(name); err == nil {
-			most = max(most, number)
+			taken[number], most = true, max(most, number)
 		}
 	}
 	n.free = n.free[:0]
 	for i := range most {
-		if number := 1 + (n.last+i)%most; !taken[strconv.Itoa(number)] {
+		if number := 1 + (n.last+i)%most; !taken[number] {
 			n.free = append(n.free, number)
 		}
 	}
@@ -57,9 +57,22 @@ func (a *assigner) number(jobs int) error {
 	}
 	names, err := a.q.docs.Names(a.ctx, a.q.resources())
 	if err == nil {
-		a.numbers.list(asSet(names), jobs+ahead)
+		a.numbers.list(names, jobs+ahead)
 	}
 	return err
+}
+
+// withResource returns the status with a numbered resource if it has none. It is false if conflicts have
+// used up the numbers that there were.
+func (a *assigner) withResource(s Status) (Status, bool) {
+	if s.Resource != "" {
+		return s, true
+	}
+	if s.Number = a.numbers.take(); s.Number == 0 {
+		return s, false
+	}
+	s.Resource = numbered(a.q.group.Name(), a.claim.Issuer, s.Number)
+	return s, true
 }
 
 const (

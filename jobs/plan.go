@@ -163,19 +163,16 @@ func (a *assigner) place(p *plan, r record) []documents.Write {
 	if len(fit) == 0 {
 		return nil
 	}
-	resource, number := r.Resource, r.Number
-	if resource == "" {
-		if number = a.numbers.take(); number == 0 {
-			return nil // conflicts have used up those that there were
-		}
-		resource = numbered(a.q.group.Name(), a.claim.Issuer, number)
+	s, ok := a.withResource(r.Status)
+	if !ok {
+		return nil
 	}
 	chosen := fit[a.strategy.Choose(r.Status, fit)]
 	if !again {
 		i := slices.IndexFunc(p.places, func(w Place) bool { return w.ID == chosen.ID })
 		p.places[i].Jobs++
 	}
-	s, writes := a.q.layout.assign(r, chosen.ID, chosen.Name, resource, number)
+	s, writes := a.q.layout.assign(r, s, chosen.ID, chosen.Name)
 	p.busy[s.Resource] = true
 	p.chosen[r.ID] = choice{
 		chosen.ID, path.Base(a.q.entry(r.Status)), path.Base(a.q.assignment(s)), s.Resource,

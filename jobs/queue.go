@@ -190,8 +190,8 @@ func (q *Queue) Cancel(ctx context.Context, id ID) error {
 			sent = true
 			return q.cancelNow(r, q.now()), nil
 		}
-		asked, err := q.docs.Get(ctx, q.cancelOf(id))
-		if err != nil || asked[0].Exists() {
+		asked, err := q.request(ctx, id)
+		if err != nil || asked.Exists() {
 			return nil, err
 		}
 		// The status is kept, so that the request is not left behind by a job that ends meanwhile.
@@ -213,14 +213,14 @@ func (q *Queue) Retry(ctx context.Context, id ID) error {
 			if other != "" {
 				return nil, fmt.Errorf("%w: %s has %q", ErrTaken, other, r.Unique)
 			}
-			asked, err := q.docs.Get(ctx, q.cancelOf(id))
+			asked, err := q.request(ctx, id)
 			if err != nil {
 				return nil, err
 			}
 			sent = true
 			writes := q.retry(r, q.now())
-			if asked[0].Exists() { // a request to cancel that has ended the job, or has come too late
-				writes = append(writes, documents.Delete(asked[0]))
+			if asked.Exists() { // it has ended the job, or has come too late
+				writes = append(writes, documents.Delete(asked))
 			}
 			return writes, nil
 		case sent:
@@ -291,12 +291,21 @@ func (q *Queue) returned(r record) []documents.Write { return q.giveBack(r, nil,
 // cancelled is the step of a worker that has heard of a request to cancel a job. It deletes the request.
 // If there is none any more, the job was tried again since, and is given back.
 func (q *Queue) cancelled(ctx context.Context, r record) ([]documents.Write, error) {
-	asked, err := q.docs.Get(ctx, q.cancelOf(r.ID))
+	asked, err := q.request(ctx, r.ID)
 	switch {
 	case err != nil:
 		return nil, err
-	case !asked[0].Exists():
+	case !asked.Exists():
 		return q.returned(r), nil
 	}
-	return append(q.cancelNow(r, q.now()), documents.Delete(asked[0])), nil
+	return append(q.cancelNow(r, q.now()), documents.Delete(asked)), nil
+}
+
+// request returns the request to cancel a job.
+func (q *Queue) request(ctx context.Context, id ID) (documents.Document, error) {
+	all, err := q.docs.Get(ctx, q.cancelOf(id))
+	if err != nil {
+		return documents.Document{}, err
+	}
+	return all[0], nil
 }

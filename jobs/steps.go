@@ -67,19 +67,17 @@ func (l layout) submit(id ID, spec Spec, now time.Time) []documents.Write {
 	return writes
 }
 
-// assign hands a waiting job to a worker, and gives it a resource if it has none.
+// assign hands a waiting job to a worker, as s, which may have a numbered resource that the job had not.
 func (l layout) assign(
-	r record, worker fence.Token, name string, resource fence.Resource, number int,
-) (Status, []documents.Write) {
-	s := r.Status
+	r record, s Status, worker fence.Token, name string,
+) (assigned Status, writes []documents.Write) {
 	s.State, s.Worker, s.WorkerName = Assigned, worker, name
-	s.Resource, s.Number = resource, number
 	s.Attempt++
-	writes := []documents.Write{
+	writes = []documents.Write{
 		r.become(s), documents.Remove(l.entry(r.Status)), documents.Create(l.assignment(s), nil),
 	}
-	if r.Number != number {
-		writes = append(writes, documents.Create(l.resource(number), []byte(r.ID)))
+	if s.Number != r.Number {
+		writes = append(writes, documents.Create(l.resource(s.Number), []byte(s.ID)))
 	}
 	return s, writes
 }
