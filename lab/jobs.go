@@ -16,12 +16,12 @@ import (
 
 // The lab's jobs.
 const (
-	JobGroup = "lab"
+	JobGroup = history.JobGroup
 	JobKind  = "settle"
 	// JobCapacity is how many jobs a worker runs at once.
 	JobCapacity = 4
 	// Assigner is the election of the worker that assigns jobs.
-	Assigner fence.Resource = "jobs_" + JobGroup
+	Assigner = history.Assigner
 )
 
 // JobPayload is the input of a job.

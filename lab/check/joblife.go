@@ -3,12 +3,8 @@ package check
 import (
 	"slices"
 
-	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/lab/history"
 )
-
-// assigner is the election of the worker that assigns jobs.
-const assigner fence.Resource = "jobs_lab"
 
 // before returns the step whose status a step has replaced; nil if that is not known.
 func (l *life) before(o *jobOp) *jobOp { return l.made[o.Version] }
@@ -20,7 +16,7 @@ func (o *jobOp) creates() bool { return o.Version == 0 && o.State == history.Job
 func (l *life) takesBack(o *jobOp) bool {
 	b := l.before(o)
 	had := b == nil || b.State == history.JobAssigned || b.State == history.JobRunning
-	return had && o.Resource == assigner && o.State != history.JobAssigned
+	return had && o.Resource == history.Assigner && o.State != history.JobAssigned
 }
 
 // revives reports whether a step begins a life of the job: it creates it, or is a retry.
@@ -54,18 +50,17 @@ func (l *life) followsTheArrows(f *findings) {
 		if b == nil || !o.ok() {
 			continue
 		}
-		attempt, rounds := b.Attempt, b.Round
+		attempt := b.Attempt
 		if o.State == history.JobAssigned {
 			attempt++
 		}
-		if b.State == history.JobRunning && o.State == history.JobWaiting && !l.takesBack(o) {
-			rounds = max(rounds, min(rounds+1, o.Round))
-		}
+		mayEndRound := b.State == history.JobRunning && o.State == history.JobWaiting && !l.takesBack(o)
+		round := o.Round == b.Round || mayEndRound && o.Round == b.Round+1
 		switch {
 		case !slices.Contains(arrows[b.State], o.State):
 			f.atJob("I5", o, "job %s became %s by %s, and was %s by %s before", l.id, o.State, o.Process,
 				b.State, b.Process)
-		case o.Attempt != attempt || o.Round != rounds:
+		case o.Attempt != attempt || !round:
 			f.atJob("I5", o, "job %s became %s in attempt %d and after %d rounds, and was %s in attempt %d and "+
 				"after %d rounds before", l.id, o.State, o.Attempt, o.Round, b.State, b.Attempt, b.Round)
 		}

@@ -73,19 +73,22 @@ func (r *run) lives() map[string]*life {
 		return all[id]
 	}
 	for _, o := range r.jobOps {
-		switch l := o.Key; {
-		case o.Do == history.Submit && !o.ok():
-		case o.Do == history.Submit && of(l).submitted == nil:
-			of(l).submitted = o
+		if o.Do == history.Submit && !o.ok() {
+			continue // it has no job
+		}
+		l := of(o.Key)
+		switch {
+		case o.Do == history.Submit && l.submitted == nil:
+			l.submitted = o
 		case o.Do == history.Submit:
-			of(l).returned = append(of(l).returned, o)
+			l.returned = append(l.returned, o)
 		case o.Do == history.Change:
-			of(l).steps = append(of(l).steps, o)
+			l.steps = append(l.steps, o)
 			if o.ok() && o.Made != 0 {
-				of(l).made[o.Made] = o
+				l.made[o.Made] = o
 			}
 		default:
-			of(l).calls = append(of(l).calls, o)
+			l.calls = append(l.calls, o)
 		}
 	}
 	for i, e := range r.jobsLeft {

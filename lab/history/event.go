@@ -90,6 +90,12 @@ const (
 	LeftOver     State = "left over"
 )
 
+// The lab's group of jobs, and the election of its worker that assigns them.
+const (
+	JobGroup                = "lab"
+	Assigner fence.Resource = "jobs_" + JobGroup
+)
+
 // Texts in a history that have a meaning for the checker.
 const (
 	// Ended begins the note that a worker has ended, and that the lab did not end it.
