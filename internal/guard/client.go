@@ -65,9 +65,8 @@ const LastWordTime = 2 * time.Second
 // end arrives together with the message, where that is possible: a driver that takes the message for
 // the answer to a command and keeps the connection sees then that it is of no use.
 func (c *Client) LastWord(b []byte) error {
-	_ = c.SetDeadline(time.Now().Add(LastWordTime))
 	relay.Cork(c.Conn())
-	_, err := c.Write(b)
+	err := lastWrite(c, b, LastWordTime)
 	CloseGently(c)
 	return err
 }

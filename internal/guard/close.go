@@ -1,8 +1,10 @@
 package guard
 
 import (
+	"errors"
 	"io"
 	"net"
+	"os"
 	"time"
 
 	"github.com/ringfence/ringfence/internal/relay"
@@ -20,4 +22,19 @@ func closeWithin(c net.Conn, d time.Duration) {
 		_, _ = io.Copy(io.Discard, io.LimitReader(c, 1<<19))
 	}
 	_ = c.Close()
+}
+
+// lastWrite writes the last message to a client within d, or within twice that: if this process was
+// paused during the first try, it wrote nothing.
+func lastWrite(c net.Conn, b []byte, d time.Duration) error {
+	var n int
+	var err error
+	for range 2 {
+		_ = c.SetWriteDeadline(time.Now().Add(d))
+		n, err = c.Write(b)
+		if n > 0 || !errors.Is(err, os.ErrDeadlineExceeded) {
+			break
+		}
+	}
+	return err
 }

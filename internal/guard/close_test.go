@@ -1,6 +1,7 @@
 package guard
 
 import (
+	"io"
 	"net"
 	"sync"
 	"testing"
@@ -9,7 +10,7 @@ import (
 	"github.com/ringfence/ringfence/internal/relay"
 )
 
-// late is a connection of a process that is paused once: right after it has set a read deadline,
+// late is a connection of a process that is paused once: right after it has set its first deadline,
 // until that deadline has passed.
 type late struct {
 	*net.TCPConn
@@ -28,22 +29,33 @@ func (l *late) SetReadDeadline(at time.Time) error {
 	return l.TCPConn.SetReadDeadline(at)
 }
 
-func TestAProcessThatWasPausedReadsWhatHasArrivedBeforeItCloses(t *testing.T) {
+func (l *late) SetWriteDeadline(at time.Time) error {
+	l.once.Do(func() { at = relay.Past })
+	return l.TCPConn.SetWriteDeadline(at)
+}
+
+// connected returns the two ends of a connection.
+func connected(t *testing.T) (near *net.TCPConn, far net.Conn) {
+	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	far, err := net.Dial("tcp", l.Addr().String())
+	far, err = net.Dial("tcp", l.Addr().String())
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer far.Close()
+	t.Cleanup(func() { _ = far.Close() })
 	accepted, err := l.Accept()
 	if err != nil {
 		t.Fatal(err)
 	}
-	near := accepted.(*net.TCPConn)
+	return accepted.(*net.TCPConn), far
+}
+
+func TestAProcessThatWasPausedReadsWhatHasArrivedBeforeItCloses(t *testing.T) {
+	near, far := connected(t)
 	_, _ = far.Write([]byte("unread"))
 	if _, err := near.Read(make([]byte, 1)); err != nil { // the rest has arrived as well
 		t.Fatal(err)
@@ -52,5 +64,15 @@ func TestAProcessThatWasPausedReadsWhatHasArrivedBeforeItCloses(t *testing.T) {
 	CloseGently(paused)
 	if paused.read != len("nread") {
 		t.Errorf("closed with unread bytes: only %d were read", paused.read)
+	}
+}
+
+func TestAProcessThatWasPausedTellsTheClientWhyItCloses(t *testing.T) {
+	near, far := connected(t)
+	paused := &late{TCPConn: near}
+	_ = far.(*net.TCPConn).CloseWrite()
+	Dismiss(paused, []byte("why"))
+	if b, err := io.ReadAll(far); string(b) != "why" || err != nil {
+		t.Errorf("got %q, %v", b, err)
 	}
 }

@@ -1,9 +1,7 @@
 package guard
 
 import (
-	"errors"
 	"net"
-	"os"
 	"time"
 )
 
@@ -29,12 +27,7 @@ const dismissTime = 100 * time.Millisecond
 // Dismiss tells an evicted client why, and closes its connection. It takes only a moment, whatever
 // the client does, because evictions come in crowds.
 func Dismiss(c net.Conn, lastWord []byte) {
-	for range 2 { // if this process was paused during the first try, it wrote nothing
-		_ = c.SetWriteDeadline(time.Now().Add(dismissTime))
-		if n, err := c.Write(lastWord); n > 0 || !errors.Is(err, os.ErrDeadlineExceeded) {
-			break
-		}
-	}
+	_ = lastWrite(c, lastWord, dismissTime)
 	closeWithin(c, dismissTime)
 }
 
