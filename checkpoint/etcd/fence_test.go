@@ -24,17 +24,13 @@ func TestAWriteOnItsWayWhenItsLeaderIsDeposedDoesNotLand(t *testing.T) {
 	first := version(1, old)
 	publish(t, slow, old, first)
 
-	h := &held{make(chan struct{}), make(chan struct{})}
-	f.hold.Store(h)
-	late := make(chan error, 1)
-	go func() { late <- slow.Publish(t.Context(), old, version(2, old)) }()
-	<-h.sent
+	late, arrive := f.holding(func() error { return slow.Publish(t.Context(), old, version(2, old)) })
 	fresh := b.Lead(orders)
 	got, same, err := quick.Take(t.Context(), fresh, nightly, 1)
 	if err != nil || !same {
 		t.Fatalf("took %+v, same is %v, %v", got, same, err)
 	}
-	close(h.arrive) // its version would still fit
+	arrive() // its version would still fit
 	if err := <-late; !errors.Is(err, fence.ErrStale) {
 		t.Errorf("the late publish returned %v", err)
 	}
@@ -51,13 +47,9 @@ func TestAForgetOnItsWayWhenItsLeaderIsDeposedDeletesNothing(t *testing.T) {
 	first := version(1, old)
 	publish(t, slow, old, first)
 
-	h := &held{make(chan struct{}), make(chan struct{})}
-	f.hold.Store(h)
-	late := make(chan error, 1)
-	go func() { late <- slow.Forget(t.Context(), old, nightly) }()
-	<-h.sent
+	late, arrive := f.holding(func() error { return slow.Forget(t.Context(), old, nightly) })
 	fresh := b.Lead(orders)
-	close(h.arrive)
+	arrive()
 	if err := <-late; !errors.Is(err, fence.ErrStale) {
 		t.Errorf("the late forget returned %v", err)
 	}

@@ -127,6 +127,16 @@ func (d relayed) succeed(t *testing.T, old *fence.Term) *fence.Term {
 	return win(t, d.elector, "orders", "b")
 }
 
+// holding calls write and returns once the relay holds its packet, until relay.Pass.
+func (d relayed) holding(t *testing.T, write func() error) (late <-chan error) {
+	t.Helper()
+	d.relay.Hold()
+	answer := make(chan error, 1)
+	go func() { answer <- write() }()
+	ensembletest.Eventually(t, "the relay holds the write", d.relay.Holds)
+	return answer
+}
+
 // failsToWrite writes version 2 and fails the test unless the error matches all of want.
 func (d relayed) failsToWrite(ctx context.Context, t *testing.T, term *fence.Term, want ...error) {
 	t.Helper()
@@ -147,12 +157,7 @@ func TestAWriteOnItsWayWhenItsLeaderIsDeposedDoesNotLand(t *testing.T) {
 	quick := openDocuments(t, slow.direct, 50*time.Second)
 	old := slow.lead(t, "old")
 
-	slow.relay.Hold()
-	late := make(chan error, 1)
-	go func() {
-		late <- slow.Write(t.Context(), old.Claim(), made("late", 2))
-	}()
-	ensembletest.Eventually(t, "the relay holds the write", slow.relay.Holds)
+	late := slow.holding(t, func() error { return slow.Write(t.Context(), old.Claim(), made("late", 2)) })
 	fresh := slow.succeed(t, old)
 	doc, same, err := quick.Take(t.Context(), fresh.Claim(), "a", 1)
 	if err != nil || !same || doc.Version != 1 {
@@ -166,42 +171,6 @@ func TestAWriteOnItsWayWhenItsLeaderIsDeposedDoesNotLand(t *testing.T) {
 		t.Errorf("stored is %s", got)
 	}
 	write(t, quick, fresh, 2, "fresh")
-}
-
-func TestADeletionOnItsWayWhenItsLeaderIsDeposedDeletesNothing(t *testing.T) {
-	slow := openRelayed(t, 50*time.Second)
-	quick := openDocuments(t, slow.direct, 50*time.Second)
-	old := slow.lead(t, "old")
-	slow.relay.Hold()
-	late := make(chan error, 1)
-	go func() { late <- slow.Delete(t.Context(), old.Claim(), made("", 1)) }()
-	ensembletest.Eventually(t, "the relay holds the deletion", slow.relay.Holds)
-	fresh := slow.succeed(t, old)
-	slow.relay.Pass() // its version would still fit
-	if err := <-late; !errors.Is(err, fence.ErrStale) {
-		t.Errorf("the late deletion returned %v", err)
-	}
-	if got := stored(t, quick, "a"); got != "1:old" {
-		t.Errorf("stored is %s", got)
-	}
-	write(t, quick, fresh, 2, "fresh")
-}
-
-func TestADeletionNamesItsVersionAndWithALostAnswerIsUnanswered(t *testing.T) {
-	d := openRelayed(t, 20*time.Second)
-	term := d.lead(t, "x")
-	write(t, d.documents, term, 2, "y")
-	for _, other := range []int64{1, 3} {
-		err := d.Delete(t.Context(), term.Claim(), made("", other))
-		if got := stored(t, d.documents, "a"); !errors.Is(err, errVersion) || got != "2:y" {
-			t.Errorf("deletion of version %d returned %v; stored is %s", other, err, got)
-		}
-	}
-	d.relay.Set(func() { d.relay.LoseWrite = true })
-	err := d.Delete(t.Context(), term.Claim(), made("", 2))
-	if got := stored(t, d.documents, "a"); !errors.Is(err, ensemble.ErrUnanswered) || got != "0:" {
-		t.Errorf("the deletion returned %v; stored is %s", err, got)
-	}
 }
 
 // The leader is deposed after it was confirmed and before the read.

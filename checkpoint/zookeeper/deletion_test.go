@@ -1,0 +1,43 @@
+package zookeeper
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/ensemble"
+)
+
+func TestADeletionOnItsWayWhenItsLeaderIsDeposedDeletesNothing(t *testing.T) {
+	slow := openRelayed(t, 50*time.Second)
+	quick := openDocuments(t, slow.direct, 50*time.Second)
+	old := slow.lead(t, "old")
+	late := slow.holding(t, func() error { return slow.Delete(t.Context(), old.Claim(), made("", 1)) })
+	fresh := slow.succeed(t, old)
+	slow.relay.Pass() // its version would still fit
+	if err := <-late; !errors.Is(err, fence.ErrStale) {
+		t.Errorf("the late deletion returned %v", err)
+	}
+	if got := stored(t, quick, "a"); got != "1:old" {
+		t.Errorf("stored is %s", got)
+	}
+	write(t, quick, fresh, 2, "fresh")
+}
+
+func TestADeletionNamesItsVersionAndWithALostAnswerIsUnanswered(t *testing.T) {
+	d := openRelayed(t, 20*time.Second)
+	term := d.lead(t, "x")
+	write(t, d.documents, term, 2, "y")
+	for _, other := range []int64{1, 3} {
+		err := d.Delete(t.Context(), term.Claim(), made("", other))
+		if got := stored(t, d.documents, "a"); !errors.Is(err, errVersion) || got != "2:y" {
+			t.Errorf("deletion of version %d returned %v; stored is %s", other, err, got)
+		}
+	}
+	d.relay.Set(func() { d.relay.LoseWrite = true })
+	err := d.Delete(t.Context(), term.Claim(), made("", 2))
+	if got := stored(t, d.documents, "a"); !errors.Is(err, ensemble.ErrUnanswered) || got != "0:" {
+		t.Errorf("the deletion returned %v; stored is %s", err, got)
+	}
+}
