@@ -14,9 +14,10 @@ import (
 // or when the worker stops; context.Cause says which. What it returns is published as JSON, if the
 // job is still this worker's.
 //
-// An error is a failure, after which the job is tried again as Spec.Retries says. Permanent marks one
-// that trying again cannot fix. A result that comes with it is published, too. A job may run more than once: its worker can be gone before the result
-// is published. Use the term for everything that it writes.
+// An error is a failure, after which the job is tried again as Spec.Retries says. Permanent marks
+// one that trying again cannot fix. A result that comes with it is published, too. A job may run
+// more than once: its worker can be gone before the result is published. Use the term for everything
+// that it writes.
 type Handler func(ctx context.Context, r *Run) (result any, err error)
 
 // Run is one try of a job.

@@ -32,9 +32,9 @@ func (n *numbers) take() int {
 	return n.last
 }
 
-// list takes over a new list of the names of those that are taken, so that at least so many are free. The next ones
-// after the last one come first: the others were given back later, and their workers may still have to
-// resign.
+// list takes over a new list of the names of those that are taken, so that at least so many are
+// free. The next ones after the last one come first: the others were given back later, and their
+// workers may still have to resign.
 func (n *numbers) list(names []string, least int) {
 	taken, most := map[int]bool{}, len(names)+least
 	for _, name := range names {
