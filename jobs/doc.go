@@ -53,8 +53,9 @@
 //	give back   by a worker that stops; or under the term of the one who assigns, once the worker is
 //	            no member any more
 //
-// A worker also gives a job back, with the error in its status, if it is elected and cannot begin for
-// some time, such as when a store does not answer. A job does not go back at once to the worker that
+// A job that comes back keeps its place among those that wait, so it goes on soon. A worker also gives a
+// job back, with the error in its status, if it is elected and cannot begin for some time, such as when
+// a store does not answer; then it goes to the end. A job does not go back at once to the worker that
 // gave it back.
 //
 // A job whose resource another assigned job has is passed over until that has ended. So it holds no slot

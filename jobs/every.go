@@ -39,13 +39,13 @@ func parseEvery(s string) (every, error) {
 	return every{cron: schedule}, nil
 }
 
-// next returns when a job that was due at a time starts again, after now. It leaves out what was
-// missed. It is false if there is no such time.
-func (e every) next(due, now time.Time) (time.Time, bool) {
+// next returns when a job whose first round was due at a time starts again, after now. It leaves out
+// what was missed. It is false if there is no such time.
+func (e every) next(first, now time.Time) (time.Time, bool) {
 	switch {
 	case e.period > 0:
-		missed := max(0, now.Sub(due)) / e.period
-		return due.Add((missed + 1) * e.period), true
+		over := max(0, now.Sub(first)) / e.period
+		return first.Add((over + 1) * e.period), true
 	case e.cron != nil:
 		at := e.cron.Next(now.UTC())
 		return at, !at.IsZero()

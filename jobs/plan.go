@@ -183,7 +183,7 @@ func (a *assigner) place(p *plan, r record) []documents.Write {
 // fit returns the workers that could take a job.
 func (p *plan) fit(s Status, now time.Time) (fit []Place) {
 	for _, w := range p.places {
-		returned := s.ReturnedBy == w.ID && now.Sub(s.Due) < returnedFor
+		returned := s.ReturnedBy == w.ID && now.Sub(s.Returned) < returnedFor
 		if w.Jobs < w.Limit && !returned && p.offers[w.ID].suits(s.Kind, s.Labels) {
 			fit = append(fit, w)
 		}

@@ -29,8 +29,9 @@ type Spec struct {
 	Backoff Duration `json:"backoff,omitempty"` // before the first retry; doubles each time. Default 1 s
 	Timeout Duration `json:"timeout,omitempty"` // of one try. Default: none
 
-	// Every makes the job start again: a duration such as "15m", counted from start to start, or a
-	// cron expression such as "0 3 * * *" in UTC. It ends when it is cancelled.
+	// Every makes the job start again: a duration such as "15m", counted from when it was due first,
+	// or a cron expression such as "0 3 * * *" in UTC. A round that has not ended when the next one is
+	// due replaces that. It ends when it is cancelled.
 	Every string `json:"every,omitempty"`
 
 	// Unique is a key that only one unfinished job of the group has. Another submission with the same
@@ -141,6 +142,14 @@ func (s Spec) backoff(failures int) time.Duration {
 		}
 	}
 	return d
+}
+
+// first is when a job is due that was submitted at a time, and the first round of one that repeats.
+func (s Spec) first(submitted time.Time) time.Time {
+	if s.NotBefore.Before(submitted) {
+		return submitted
+	}
+	return s.NotBefore
 }
 
 func (s Spec) keep() time.Duration {

@@ -54,6 +54,7 @@ type Status struct {
 	Worker     fence.Token `json:"worker,omitempty"` // the ID of the member to which it is assigned
 	WorkerName string      `json:"worker_name,omitempty"`
 	ReturnedBy fence.Token `json:"returned_by,omitempty"` // the member that gave it back last
+	Returned   time.Time   `json:"returned,omitzero"`     // when that was
 	Token      fence.Token `json:"token,omitempty"`       // of the term under which it runs or has ended
 
 	Submitted time.Time `json:"submitted"`

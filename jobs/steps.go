@@ -51,10 +51,7 @@ func (l layout) submit(id ID, spec Spec, now time.Time) []documents.Write {
 	s := Status{
 		ID: id, Kind: spec.Kind, Resource: spec.Resource, State: Waiting, Priority: spec.Priority,
 		Labels: spec.Labels, Unique: spec.Unique, CleanUp: spec.CleanUp, Every: spec.Every,
-		Submitted: now, Due: spec.NotBefore,
-	}
-	if s.Due.Before(now) {
-		s.Due = now
+		Submitted: now, Due: spec.first(now),
 	}
 	writes := []documents.Write{
 		documents.Create(l.status(id), encode(s)),
@@ -89,7 +86,7 @@ func (l layout) start(r record, token fence.Token, now time.Time) []documents.Wr
 	return []documents.Write{r.become(s)}
 }
 
-// takeBack makes a job wait again whose worker is gone.
+// takeBack makes a job wait again whose worker is gone. It keeps its place among those that wait.
 func (l layout) takeBack(r record, now time.Time) []documents.Write {
 	s := r.Status
 	s.Lost++
@@ -97,18 +94,20 @@ func (l layout) takeBack(r record, now time.Time) []documents.Write {
 	if s.Lost > LostMost {
 		return l.end(r, s, Failed, now.Add(defaultKeep), now)
 	}
-	return l.wait(r, s, now)
+	return l.wait(r, s, r.Due)
 }
 
-// giveBack makes a job wait again that its worker does not run to its end. why is nil if the worker
-// stops.
+// giveBack makes a job wait again that its worker does not run to its end. It keeps its place among
+// those that wait, unless it could not begin, as why says: then it may hold up others.
 func (l layout) giveBack(r record, why error, now time.Time) []documents.Write {
 	s := r.Status
-	s.ReturnedBy = r.Worker
+	s.ReturnedBy, s.Returned = r.Worker, now
+	due := r.Due
 	if why != nil {
+		due = now
 		s.Error = shorten(fmt.Sprintf("worker %s (%s) could not begin: %v", r.Worker, r.WorkerName, why))
 	}
-	return l.wait(r, s, now)
+	return l.wait(r, s, due)
 }
 
 // wait makes an assigned job wait, as s, until a time.
@@ -141,7 +140,11 @@ func (l layout) finish(r record, spec Spec, o outcome, now time.Time) []document
 		}
 	}
 	again, _ := parseEvery(spec.Every) // it was checked when it came in
-	if due, repeats := again.next(r.Due, now); repeats {
+	over := now
+	if over.Before(r.Due) { // the clock of the one who assigns is ahead
+		over = r.Due
+	}
+	if due, repeats := again.next(spec.first(r.Submitted), over); repeats {
 		s.Rounds++
 		s.Failures, s.Lost, s.Ended = 0, 0, now
 		return l.wait(r, s, due)

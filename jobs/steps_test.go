@@ -1,6 +1,7 @@
 package jobs
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -21,4 +22,45 @@ func TestOnlyAJobThatHasHadAResourceIsCleanedUpAfter(t *testing.T) {
 			t.Errorf("resource %q: a clean-up is submitted: %v", resource, submitted)
 		}
 	}
+}
+
+// Neither failures, nor workers that are lost or cannot begin, move the rounds of a job. Nor does a
+// worker whose clock is behind that of the one who assigns.
+func TestAJobThatRepeatsKeepsItsPeriod(t *testing.T) {
+	submitted := time.Date(2026, 11, 23, 3, 0, 0, 0, time.UTC)
+	due, next := submitted.Add(time.Hour), submitted.Add(2*time.Hour)
+	l := layoutOf("g")
+	for _, every := range []string{"1h", "0 * * * *"} {
+		spec := Spec{Kind: "a", Every: every, Retries: 1, Backoff: Duration(time.Minute)}
+		running := record{Status: Status{
+			ID: newID(submitted), State: Running, Submitted: submitted, Due: due,
+		}}
+		r := running
+		for _, step := range []func(now time.Time) []documents.Write{
+			func(now time.Time) []documents.Write { return l.takeBack(r, now) },
+			func(now time.Time) []documents.Write { return l.giveBack(r, errors.New("no store"), now) },
+			func(now time.Time) []documents.Write { return l.finish(r, spec, outcome{err: ErrTimeout}, now) },
+		} {
+			r = after(t, step(r.Due.Add(time.Minute)))
+			r.State = Running
+		}
+		for _, end := range [][]documents.Write{
+			l.finish(r, spec, outcome{}, r.Due.Add(time.Minute)),
+			l.finish(running, spec, outcome{}, due.Add(-time.Millisecond)),
+		} {
+			if got := after(t, end).Due; !got.Equal(next) {
+				t.Errorf("every %s: the next round is due at %v, want %v", every, got, next)
+			}
+		}
+	}
+}
+
+// after returns the status that a step makes.
+func after(t *testing.T, step []documents.Write) record {
+	t.Helper()
+	r, err := parse(documents.Document{Version: 1, Data: step[0].Data})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
 }

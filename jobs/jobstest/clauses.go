@@ -37,6 +37,7 @@ var clauses = []clause{
 	{"a worker that stops lets its jobs end within the grace", stoppingHasGrace},
 	{"a worker that stops begins no job", stoppingBeginsNothing},
 	{"the jobs of a worker that is gone go to another", goneWorkersJobs},
+	{"a job whose worker has stopped or is gone keeps its place", keepsItsPlace},
 	{"the jobs of a worker that is gone with the one who assigns go to another", bothAreGone},
 	{"a job that has lost too many workers has failed", lostTooOften},
 	{"a worker that was thought gone publishes nothing", zombiePublishesNothing},

@@ -87,6 +87,39 @@ func goneWorkersJobs(s *stage) {
 	}
 }
 
+// keepsItsPlace has a job run on three workers, one after the other, while a younger one waits.
+func keepsItsPlace(s *stage) {
+	s.assigner("first")
+	g := s.gate()
+	run := func(name string) *worker {
+		return s.works(jobs.Worker{Name: name, Capacity: 1, Handlers: kinds(g.handler)})
+	}
+	var older jobs.ID
+	waits := func() {
+		s.becomes(older, "waiting", func(now jobs.Status) bool { return now.State == jobs.Waiting })
+		s.ends(s.submit(jobs.Spec{Kind: "none"}), jobs.Done) // the one who assigns has seen it wait
+	}
+	k := run("second")
+	older = s.submit(jobs.Spec{})
+	g.next()
+	time.Sleep(2 * time.Millisecond) // within a millisecond the order is any
+	s.submit(jobs.Spec{})
+	k.stop()
+	waits()
+	for _, name := range []string{"third", "fourth"} {
+		k = run(name)
+		if r := g.next(); r.ID != older {
+			s.Errorf("the younger job was assigned to the %s worker before the older one", name)
+		}
+		if name == "third" {
+			k.kill()
+			waits()
+		}
+	}
+	close(g.leave)
+	s.ends(older, jobs.Done)
+}
+
 // bothAreGone is about a worker that the one who assigns next has never assigned anything to.
 func bothAreGone(s *stage) {
 	first := s.assigner("first")
