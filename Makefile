@@ -78,9 +78,9 @@ chaos: deps lab ## every scenario with the guard and without it, and every contr
 	@bin/lab run $(or $(CHAOS),all --compare) && $(if $(CHAOS),true,bin/lab controls)
 
 .PHONY: chaos-smoke
-chaos-smoke: deps lab ## four scenarios, one of them with jobs, and two controls, in about two minutes
+chaos-smoke: deps lab ## four scenarios, one of them with jobs, and five controls, in about two minutes
 	@bin/lab run leader-paused old-write-in-flight killed-before-publish job-worker-paused --quiet
-	@bin/lab controls observe-only memory-mark --quiet
+	@bin/lab controls observe-only memory-mark copied-mark believed-registry believed-setting --quiet
 
 .PHONY: chaos-compose
 chaos-compose: lab ## one scenario on several hosts, where a Docker engine answers

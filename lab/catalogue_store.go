@@ -74,9 +74,14 @@ var storeScenarios = []Scenario{
 	{
 		Name: "schema-made-anew", Rows: []int{30},
 		About: "While the leader is frozen with its sessions open, the schema is dropped and " +
-			"installed again: the registry of sessions is empty.",
-		Topology: small,
-		Faults:   []Fault{pauseLeader.with(Fault{Do: Reinstall, On: "postgres"})}, Expect: demand,
+			"installed again: the registry of sessions is empty. The leader's guard cannot reach the " +
+			"coordinator, so it does not hear of the successor, which has another guard.",
+		Topology: twoGuards.with(func(t *Topology) { t.StoreLinks = true }),
+		Faults: []Fault{
+			Fault{Do: Break, On: "guard of leader", Link: "coordinator", For: sec}.
+				with(pauseLeader.with(Fault{Do: Reinstall, On: "postgres"})),
+		},
+		Expect: demand,
 	},
 	{
 		Name: "raise-held-back", Rows: []int{31},

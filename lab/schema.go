@@ -80,23 +80,23 @@ func (r *run) reinstall(ctx context.Context) error {
 	if r.Topology.SchemaFlaw != string(flaw.BelievedRegistry) {
 		return r.operate(ctx, "install")
 	}
-	believed := make(chan error, 1)
-	go func() { believed <- r.believe(ctx) }()
-	return errors.Join(r.operate(ctx, "install"), <-believed)
-}
-
-// believe retries until the schema is there. It must be faster than the guards, which would count
-// the registry as lost.
-func (r *run) believe(ctx context.Context) error {
-	for {
-		err := r.asSuperuser(ctx, flaw.Believe)
-		if _, ok := errors.AsType[*pgconn.PgError](err); !ok {
+	return r.withoutGuards(ctx, func() error {
+		if err := r.operate(ctx, "install"); err != nil {
 			return err
 		}
-		if err := sleep(ctx, time.Millisecond); err != nil {
-			return fmt.Errorf("believe the registry: %w", err)
+		return r.asSuperuser(ctx, flaw.Believe)
+	})
+}
+
+// withoutGuards freezes the guards meanwhile, so that none of them counts a new registry as lost.
+func (r *run) withoutGuards(ctx context.Context, do func() error) (err error) {
+	for _, guard := range r.Topology.GuardNames() {
+		if err := r.sys.Pause(ctx, guard); err != nil {
+			return err
 		}
+		defer func() { err = errors.Join(err, r.sys.Resume(ctx, guard)) }()
 	}
+	return do()
 }
 
 // dropSchema retries while guards and leaders use the schema.
