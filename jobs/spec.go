@@ -30,8 +30,8 @@ type Spec struct {
 	Timeout Duration `json:"timeout,omitempty"` // of one try. Default: none
 
 	// Every makes the job start again: a duration such as "15m", counted from when it was due first,
-	// or a cron expression such as "0 3 * * *" in UTC. A round that has not ended when the next one is
-	// due replaces that. It ends when it is cancelled.
+	// or a cron expression such as "0 3 * * *" in UTC. Rounds that are due while one has not ended are
+	// left out. It ends when it is cancelled.
 	Every string `json:"every,omitempty"`
 
 	// Unique is a key that only one unfinished job of the group has. Another submission with the same
