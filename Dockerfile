@@ -20,8 +20,11 @@ RUN go mod download && cd lab && go mod download
 FROM modules AS build
 ENV CGO_ENABLED=0 GOFLAGS=-tags=grpcnotrace
 COPY checkpoint checkpoint
+COPY documents documents
 COPY fence fence
+COPY group group
 COPY internal internal
+COPY jobs jobs
 COPY store store
 COPY cmd cmd
 RUN mkdir /out && go build -trimpath -ldflags=-s -o /out/ ./cmd/guard ./cmd/leader

@@ -3,6 +3,7 @@ package imports
 
 import (
 	"encoding/json"
+	"os"
 	"os/exec"
 	"slices"
 	"strings"
@@ -263,6 +264,26 @@ func TestNoProgramKeepsMethodsThatNobodyCalls(t *testing.T) {
 	for _, p := range list(t, root) {
 		if strings.HasPrefix(p.ImportPath, module+"/cmd/") && slices.Contains(p.Deps, "text/template") {
 			t.Errorf("%s links text/template", p.ImportPath)
+		}
+	}
+}
+
+// The Dockerfile copies the folders one by one, so that a change of the lab builds no guard.
+func TestImagesAreBuiltFromAllThatTheirProgramsImport(t *testing.T) {
+	text, err := os.ReadFile(root + "/Dockerfile")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range list(t, root, lab) {
+		if p.Name != "main" || p.ImportPath == module+"/lab/cmd/lab" || strings.Contains(p.ImportPath, "/examples/") {
+			continue
+		}
+		for _, d := range append(p.Deps, p.ImportPath) {
+			inside, ours := strings.CutPrefix(d, module+"/")
+			folder, _, _ := strings.Cut(inside, "/")
+			if ours && !strings.Contains(string(text), "\nCOPY "+folder+" "+folder+"\n") {
+				t.Errorf("%s imports %s, and the Dockerfile does not copy %s", p.ImportPath, inside, folder)
+			}
 		}
 	}
 }
