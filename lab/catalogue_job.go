@@ -129,6 +129,7 @@ var jobScenarios = []Scenario{
 		About: "Five workers, 1,000 jobs (--jobs), and faults drawn from the seed for the time given " +
 			"(--time).",
 		Topology: small.with(func(t *Topology) { t.Workers, t.Guards = 5, 2 }), Random: true,
+		Only:     Local, // compose.yaml has three workers
 		Workload: jobWork.with(func(w *Workload) { w.Jobs, w.Strategy = 1000, "random" }),
 		Expect: job(func(e *history.Expect) {
 			e.Spread, e.Recover = 20, history.Duration(20*sec)
@@ -139,6 +140,7 @@ var jobScenarios = []Scenario{
 		About: "Faults as in job-random-mix, while three clients race for unique keys, cancel jobs that " +
 			"wait or run, and retry some that have ended; other jobs repeat.",
 		Topology: small.with(func(t *Topology) { t.Workers, t.Guards = 5, 2 }), Random: true,
+		Only:     Local, // compose.yaml has three workers
 		Workload: jobWork.with(func(w *Workload) { w.Jobs, w.Clients = 400, 3 }),
 		Expect: job(func(e *history.Expect) {
 			e.Cancelled, e.Retried, e.Shared, e.Rounds = 40, 20, 40, 20

@@ -292,3 +292,14 @@ func advance(t *testing.T, url string) {
 		must(t, term.Resign(t.Context()))
 	}
 }
+
+func TestEveryScenarioThatIsNotLocalFits(t *testing.T) {
+	for _, s := range lab.Catalogue {
+		if s.Only == lab.Local {
+			continue
+		}
+		if err := checkTopology(s.Topology); err != nil {
+			t.Errorf("%s: %v", s.Name, err)
+		}
+	}
+}

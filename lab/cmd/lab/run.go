@@ -62,6 +62,9 @@ func choose(
 		if !ok {
 			return nil, fmt.Errorf("%w: no scenario %q; lab list shows them", errUsage, n)
 		}
+		if s.Only != "" && s.Only != in {
+			return nil, fmt.Errorf("%w: %s can only be run with --injector %s", errUsage, n, s.Only)
+		}
 		if !s.RunsOn(on) {
 			return nil, fmt.Errorf("%w: %s cannot be run with --coordinator %s: %s", errUsage, n, on,
 				s.NotOn[on])
