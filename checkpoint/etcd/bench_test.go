@@ -93,16 +93,6 @@ type faults struct {
 // held is a write that is on its way.
 type held struct{ sent, arrive chan struct{} }
 
-// holding calls write and returns once its request is on its way, where it stays until arrive.
-func (f *faults) holding(write func() error) (late <-chan error, arrive func()) {
-	h := &held{make(chan struct{}), make(chan struct{})}
-	f.hold.Store(h)
-	answer := make(chan error, 1)
-	go func() { answer <- write() }()
-	<-h.sent
-	return answer, func() { close(h.arrive) }
-}
-
 var errLost = status.Error(codes.Unavailable, "the reply was lost")
 
 func (f *faults) meddle(

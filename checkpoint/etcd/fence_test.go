@@ -17,6 +17,16 @@ import (
 
 // The request is delayed; no process pauses.
 func TestAWriteOnItsWayWhenItsLeaderIsDeposedDoesNotLand(t *testing.T) {
+	overtaken(t, func(j *Journal, old fence.Claim) error { return j.Publish(t.Context(), old, version(2, old)) })
+}
+
+func TestAForgetOnItsWayWhenItsLeaderIsDeposedDeletesNothing(t *testing.T) {
+	overtaken(t, func(j *Journal, old fence.Claim) error { return j.Forget(t.Context(), old, nightly) })
+}
+
+// overtaken deposes a leader whose change of version 1 is on its way: it changes nothing.
+func overtaken(t *testing.T, change func(*Journal, fence.Claim) error) {
+	t.Helper()
 	b := newBench(t, serverstest.SharedEtcd(t).Addr())
 	f := &faults{}
 	slow, quick := b.journalWith(Options{}, f.meddle), b.journal(Options{})
@@ -24,34 +34,19 @@ func TestAWriteOnItsWayWhenItsLeaderIsDeposedDoesNotLand(t *testing.T) {
 	first := version(1, old)
 	publish(t, slow, old, first)
 
-	late, arrive := f.holding(func() error { return slow.Publish(t.Context(), old, version(2, old)) })
+	h := &held{make(chan struct{}), make(chan struct{})}
+	f.hold.Store(h)
+	late := make(chan error, 1)
+	go func() { late <- change(slow, old) }()
+	<-h.sent
 	fresh := b.Lead(orders)
 	got, same, err := quick.Take(t.Context(), fresh, nightly, 1)
 	if err != nil || !same {
 		t.Fatalf("took %+v, same is %v, %v", got, same, err)
 	}
-	arrive() // its version would still fit
+	close(h.arrive) // its version, or its key, would still fit
 	if err := <-late; !errors.Is(err, fence.ErrStale) {
-		t.Errorf("the late publish returned %v", err)
-	}
-	stored(t, quick, first)
-	publish(t, quick, fresh, version(2, fresh))
-}
-
-// Its key would still fit, too.
-func TestAForgetOnItsWayWhenItsLeaderIsDeposedDeletesNothing(t *testing.T) {
-	b := newBench(t, serverstest.SharedEtcd(t).Addr())
-	f := &faults{}
-	slow, quick := b.journalWith(Options{}, f.meddle), b.journal(Options{})
-	old := b.Lead(orders)
-	first := version(1, old)
-	publish(t, slow, old, first)
-
-	late, arrive := f.holding(func() error { return slow.Forget(t.Context(), old, nightly) })
-	fresh := b.Lead(orders)
-	arrive()
-	if err := <-late; !errors.Is(err, fence.ErrStale) {
-		t.Errorf("the late forget returned %v", err)
+		t.Errorf("the late change returned %v", err)
 	}
 	stored(t, quick, first)
 	publish(t, quick, fresh, version(2, fresh))

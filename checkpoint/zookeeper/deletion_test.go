@@ -10,19 +10,7 @@ import (
 )
 
 func TestADeletionOnItsWayWhenItsLeaderIsDeposedDeletesNothing(t *testing.T) {
-	slow := openRelayed(t, 50*time.Second)
-	quick := openDocuments(t, slow.direct, 50*time.Second)
-	old := slow.lead(t, "old")
-	late := slow.holding(t, func() error { return slow.Delete(t.Context(), old.Claim(), made("", 1)) })
-	fresh := slow.succeed(t, old)
-	slow.relay.Pass() // its version would still fit
-	if err := <-late; !errors.Is(err, fence.ErrStale) {
-		t.Errorf("the late deletion returned %v", err)
-	}
-	if got := stored(t, quick, "a"); got != "1:old" {
-		t.Errorf("stored is %s", got)
-	}
-	write(t, quick, fresh, 2, "fresh")
+	overtaken(t, func(d relayed, old fence.Claim) error { return d.Delete(t.Context(), old, made("", 1)) })
 }
 
 func TestADeletionNamesItsVersionAndWithALostAnswerIsUnanswered(t *testing.T) {

@@ -127,16 +127,6 @@ func (d relayed) succeed(t *testing.T, old *fence.Term) *fence.Term {
 	return win(t, d.elector, "orders", "b")
 }
 
-// holding calls write and returns once the relay holds its packet, until relay.Pass.
-func (d relayed) holding(t *testing.T, write func() error) (late <-chan error) {
-	t.Helper()
-	d.relay.Hold()
-	answer := make(chan error, 1)
-	go func() { answer <- write() }()
-	ensembletest.Eventually(t, "the relay holds the write", d.relay.Holds)
-	return answer
-}
-
 // failsToWrite writes version 2 and fails the test unless the error matches all of want.
 func (d relayed) failsToWrite(ctx context.Context, t *testing.T, term *fence.Term, want ...error) {
 	t.Helper()
@@ -153,11 +143,20 @@ func (d relayed) failsToWrite(ctx context.Context, t *testing.T, term *fence.Ter
 
 // A packet is delayed; no process pauses.
 func TestAWriteOnItsWayWhenItsLeaderIsDeposedDoesNotLand(t *testing.T) {
+	overtaken(t, func(d relayed, old fence.Claim) error { return d.Write(t.Context(), old, made("late", 2)) })
+}
+
+// overtaken deposes a leader whose change of version 1 is on its way: it changes nothing.
+func overtaken(t *testing.T, change func(relayed, fence.Claim) error) {
+	t.Helper()
 	slow := openRelayed(t, 50*time.Second)
 	quick := openDocuments(t, slow.direct, 50*time.Second)
 	old := slow.lead(t, "old")
 
-	late := slow.holding(t, func() error { return slow.Write(t.Context(), old.Claim(), made("late", 2)) })
+	slow.relay.Hold()
+	late := make(chan error, 1)
+	go func() { late <- change(slow, old.Claim()) }()
+	ensembletest.Eventually(t, "the relay holds the change", slow.relay.Holds)
 	fresh := slow.succeed(t, old)
 	doc, same, err := quick.Take(t.Context(), fresh.Claim(), "a", 1)
 	if err != nil || !same || doc.Version != 1 {
@@ -165,7 +164,7 @@ func TestAWriteOnItsWayWhenItsLeaderIsDeposedDoesNotLand(t *testing.T) {
 	}
 	slow.relay.Pass() // its version would still fit
 	if err := <-late; !errors.Is(err, fence.ErrStale) {
-		t.Errorf("the late write returned %v", err)
+		t.Errorf("the late change returned %v", err)
 	}
 	if got := stored(t, quick, "a"); got != "1:old" {
 		t.Errorf("stored is %s", got)

@@ -91,29 +91,19 @@ func goneWorkersJobs(s *stage) {
 func keepsItsPlace(s *stage) {
 	s.assigner("first")
 	g := s.gate()
-	run := func(name string) *worker {
-		return s.works(jobs.Worker{Name: name, Capacity: 1, Handlers: kinds(g.handler)})
-	}
-	var older jobs.ID
-	waits := func() {
-		s.becomes(older, "waiting", func(now jobs.Status) bool { return now.State == jobs.Waiting })
-		s.ends(s.submit(jobs.Spec{Kind: "none"}), jobs.Done) // the one who assigns has seen it wait
-	}
-	k := run("second")
-	older = s.submit(jobs.Spec{})
+	works := func() *worker { return s.works(jobs.Worker{Capacity: 1, Handlers: kinds(g.handler)}) }
+	k := works()
+	older := s.submit(jobs.Spec{})
 	g.next()
 	time.Sleep(2 * time.Millisecond) // within a millisecond the order is any
 	s.submit(jobs.Spec{})
-	k.stop()
-	waits()
-	for _, name := range []string{"third", "fourth"} {
-		k = run(name)
+	for i, leave := range []func(*worker){(*worker).stop, (*worker).kill} {
+		leave(k)
+		s.becomes(older, "waiting", func(now jobs.Status) bool { return now.State == jobs.Waiting })
+		s.ends(s.submit(jobs.Spec{Kind: "none"}), jobs.Done) // the one who assigns has seen it wait
+		k = works()
 		if r := g.next(); r.ID != older {
-			s.Errorf("the younger job was assigned to the %s worker before the older one", name)
-		}
-		if name == "third" {
-			k.kill()
-			waits()
+			s.Errorf("after worker %d of the older job has left, the younger one goes first", i+1)
 		}
 	}
 	close(g.leave)
