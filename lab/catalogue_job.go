@@ -7,6 +7,9 @@ import (
 // threeWorkers is enough for most scenarios about jobs.
 var threeWorkers = small.with(func(t *Topology) { t.Workers = 3 })
 
+// fiveWorkers are for random faults. compose.yaml has three, so these scenarios are local only.
+var fiveWorkers = small.with(func(t *Topology) { t.Workers, t.Guards = 5, 2 })
+
 // jobWork is what workers do in scenarios about jobs. The steps of a job take long enough for a
 // fault to hit some of them.
 var jobWork = Workload{Kind: Jobs, Pause: 40 * ms}
@@ -128,8 +131,7 @@ var jobScenarios = []Scenario{
 		Name: "job-random-mix", Rows: []int{19, 20, 25},
 		About: "Five workers, 1,000 jobs (--jobs), and faults drawn from the seed for the time given " +
 			"(--time).",
-		Topology: small.with(func(t *Topology) { t.Workers, t.Guards = 5, 2 }), Random: true,
-		Only:     Local, // compose.yaml has three workers
+		Topology: fiveWorkers, Only: Local, Random: true,
 		Workload: jobWork.with(func(w *Workload) { w.Jobs, w.Strategy = 1000, "random" }),
 		Expect: job(func(e *history.Expect) {
 			e.Spread, e.Recover = 20, history.Duration(20*sec)
@@ -139,8 +141,7 @@ var jobScenarios = []Scenario{
 		Name: "job-cancelled-and-retried", Rows: []int{19, 20, 25},
 		About: "Faults as in job-random-mix, while three clients race for unique keys, cancel jobs that " +
 			"wait or run, and retry some that have ended; other jobs repeat.",
-		Topology: small.with(func(t *Topology) { t.Workers, t.Guards = 5, 2 }), Random: true,
-		Only:     Local, // compose.yaml has three workers
+		Topology: fiveWorkers, Only: Local, Random: true,
 		Workload: jobWork.with(func(w *Workload) { w.Jobs, w.Clients = 400, 3 }),
 		Expect: job(func(e *history.Expect) {
 			e.Cancelled, e.Retried, e.Shared, e.Rounds = 40, 20, 40, 20

@@ -295,5 +295,8 @@ func (s *Scenario) unguard() {
 	s.Topology.Route = Direct
 }
 
+// RunsIn reports whether the scenario can be run with this injector.
+func (s Scenario) RunsIn(in Injector) bool { return s.Only == "" || s.Only == in }
+
 // RunsOn reports whether the scenario can be run with this coordinator.
 func (s Scenario) RunsOn(e Elections) bool { return s.NotOn[e] == "" }

@@ -80,7 +80,7 @@ func (r *run) reinstall(ctx context.Context) error {
 	if r.Topology.SchemaFlaw != string(flaw.BelievedRegistry) {
 		return r.operate(ctx, "install")
 	}
-	return r.withoutGuards(ctx, func() error {
+	return r.withGuardsFrozen(ctx, func() error {
 		if err := r.operate(ctx, "install"); err != nil {
 			return err
 		}
@@ -88,8 +88,8 @@ func (r *run) reinstall(ctx context.Context) error {
 	})
 }
 
-// withoutGuards freezes the guards meanwhile, so that none of them counts a new registry as lost.
-func (r *run) withoutGuards(ctx context.Context, do func() error) (err error) {
+// withGuardsFrozen freezes the guards meanwhile, so that none of them counts a new registry as lost.
+func (r *run) withGuardsFrozen(ctx context.Context, do func() error) (err error) {
 	for _, guard := range r.Topology.GuardNames() {
 		if err := r.sys.Pause(ctx, guard); err != nil {
 			return err

@@ -295,7 +295,7 @@ func advance(t *testing.T, url string) {
 
 func TestEveryScenarioThatIsNotLocalFits(t *testing.T) {
 	for _, s := range lab.Catalogue {
-		if s.Only == lab.Local {
+		if !s.RunsIn(lab.Containers) {
 			continue
 		}
 		if err := checkTopology(s.Topology); err != nil {

@@ -52,7 +52,7 @@ func choose(
 	for _, n := range names {
 		if n == "all" {
 			for _, s := range lab.Catalogue {
-				if (s.Only == "" || s.Only == in) && s.RunsOn(on) {
+				if s.RunsIn(in) && s.RunsOn(on) {
 					chosen = append(chosen, s)
 				}
 			}
@@ -62,7 +62,7 @@ func choose(
 		if !ok {
 			return nil, fmt.Errorf("%w: no scenario %q; lab list shows them", errUsage, n)
 		}
-		if s.Only != "" && s.Only != in {
+		if !s.RunsIn(in) {
 			return nil, fmt.Errorf("%w: %s can only be run with --injector %s", errUsage, n, s.Only)
 		}
 		if !s.RunsOn(on) {
