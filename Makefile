@@ -91,6 +91,14 @@ screenshot: deps ## the pictures of the status page and of the page of jobs in d
 	cd lab && STATUS_SCREENSHOT=$(CURDIR)/docs/status-page.png $(GO) test -count 1 -run TestScreenshot ./statuspage
 	cd lab && JOBS_SCREENSHOT=$(CURDIR)/docs/jobs-page.png $(GO) test -count 1 -run TestScreenshot ./jobspage
 
+.PHONY: deps-model
+deps-model: ## the same as deps, and Spin
+	@scripts/deps.sh model
+
+.PHONY: model
+model: deps-model ## check the models of the protocol exhaustively, and that each of their mutations is found
+	@scripts/model.sh
+
 .PHONY: fuzz
 fuzz: ## fuzz every decoder, 30 s each
 	@scripts/fuzz.sh 30s

@@ -3,7 +3,8 @@
 # Postgres, Redis and PgBouncer, and the browser that looks at the lab's reports.
 # `deps.sh bench` installs what the benchmarks compare the guard with, too: HAProxy
 # and twemproxy. `deps.sh drivers` installs the drivers with which users reach a guard,
-# and promtool, which checks the alerts. Only what is missing is installed; run it as
+# and promtool, which checks the alerts. `deps.sh model` installs Spin, which checks the
+# models. Only what is missing is installed; run it as
 # often as you like.
 set -euo pipefail
 peers=${1:-}
@@ -71,6 +72,10 @@ debian() {
   if [[ $peers == bench ]]; then
     need haproxy haproxy haproxy /usr/sbin/haproxy
     need twemproxy nutcracker nutcracker /usr/sbin/nutcracker
+  fi
+  if [[ $peers == model ]]; then
+    need spin spin spin
+    need gcc gcc gcc
   fi
   if [[ $peers == drivers ]]; then
     need psql postgresql-client psql

@@ -74,7 +74,7 @@ var allowed = map[string][]string{
 	"internal/guard/page":      {"fence", "internal/marks", "internal/guard", "internal/webpage"},
 	"internal/guard/guardtest": {"fence", "internal/marks", "internal/guard", "internal/relay", prom},
 	"internal/guard/console":   {pgwire},
-	"internal/guard/postgres": {"internal/refusal", "fence", "internal/marks",
+	"internal/guard/postgres": {"internal/backoff", "internal/refusal", "fence", "internal/marks",
 		"internal/marks/postgres", "internal/guard", "internal/guard/console", "internal/relay", pgwire},
 	"internal/guard/redis": {"internal/refusal", "fence", "internal/marks", "internal/marks/redis",
 		"internal/guard", "internal/relay"},

@@ -30,7 +30,7 @@
 //
 // A session is recorded only while the mark is locked, equals its token, and no session under
 // another token is recorded. A record is removed only when the database says that the session is
-// gone, or that it is idle while this process passes on nothing more of its client (Relayed). So no
+// gone, or shows the proof that nothing of its client is left to be executed (Proof). So no
 // two sessions of one resource can write under different tokens, and once a session under token t is
 // ready, no effect of an older one can start. This does not depend on any order between guards:
 // however they interleave and wherever they stop, the record decides. Nothing is checked per write,

@@ -26,7 +26,12 @@ func (u *unhurried) Revoke(ctx context.Context, s marks.Session, c fence.Claim) 
 	}
 }
 
-func (u *unhurried) Release(context.Context, ...marks.Departed) error { return nil }
+func (u *unhurried) Release(_ context.Context, all ...marks.Departed) (leaving []marks.Session, err error) {
+	for _, d := range all {
+		leaving = append(leaving, d.Session)
+	}
+	return leaving, nil
+}
 
 // atRest is a relayed session that is at rest until it is ended.
 type atRest struct {
@@ -34,8 +39,12 @@ type atRest struct {
 	ended chan struct{}
 }
 
-func (*atRest) Quiet() bool { return true }
-func (r *atRest) End()      { r.once.Do(func() { close(r.ended) }) }
+func (*atRest) Quiet() (marks.Proof, bool) {
+	answered := make(chan struct{})
+	close(answered)
+	return marks.Proof{Statement: "/* at rest */", Answered: answered}, true
+}
+func (r *atRest) End() { r.once.Do(func() { close(r.ended) }) }
 
 // A guard that follows an election raises marks without a newcomer.
 func TestARaiseWithoutANewcomerEndsSessionsAtRestWithoutTheStore(t *testing.T) {

@@ -9,12 +9,21 @@ import (
 
 // Relayed is a session whose bytes this process relays.
 type Relayed interface {
-	// Quiet has the relay pass on nothing more of the client, provided that the server has answered
-	// everything that it was passed, and reports whether that is so. A quiet session writes nothing
-	// any more: what it has not committed is rolled back when it ends.
-	Quiet() bool
+	// Quiet has the relay pass on nothing more of the client, provided that the session seems to be at
+	// rest. Then it sends the server a statement of its own, and returns that. It returns false if
+	// the session is not at rest. What the session has not committed is rolled back when it ends.
+	Quiet() (Proof, bool)
 	// End ends the session without waiting for it. It may be called twice.
 	End()
+}
+
+// Proof is a statement with a random name, which a guard sends after it has stopped passing on what
+// the client sends. The server reads a connection in order. So once it shows that the session has run
+// this statement and is idle, nothing of the client is left to be read, whatever the client has done
+// to the guard's count of answers.
+type Proof struct {
+	Statement string
+	Answered  <-chan struct{} // closed when the server has answered something since; only a hint
 }
 
 // Relaying tells the Admission that this process relays an admitted session. When its resource goes
@@ -23,23 +32,45 @@ func (a *Admission) Relaying(s Session, claims []Presented, session Relayed) {
 	a.sessions.relay(s, claims, session)
 }
 
-// quiet keeps the older sessions of this process from writing, without the server, as far as they
-// are at rest. It returns those whose records the store has removed, so that nobody waits for them.
-// The caller ends them. The mark must have been raised.
-func (a *Admission) quiet(ctx context.Context, c fence.Claim) []*openSession {
+// quiet lets the older sessions of this process go that are at rest, so that nobody waits for their
+// end. It returns them, and the caller ends them. The mark must have been raised. Sessions that only
+// seemed to be at rest are ended at once: nothing more of them is passed on, and revocation finds
+// their records.
+func (a *Admission) quiet(ctx context.Context, c fence.Claim) (letGo []*openSession) {
 	quiet := a.sessions.quiet(c)
 	if len(quiet) == 0 {
 		return nil
 	}
+	awaitAnswers(ctx, quiet)
 	var all []Departed
 	for _, s := range quiet {
-		all = append(all, s.departed)
+		d := s.departed
+		d.Proof = s.proof.Statement
+		all = append(all, d)
 	}
-	if a.Store.Release(ctx, all...) != nil { // revocation finds their records
-		end(quiet)
-		return nil
+	leaving, _ := a.Store.Release(ctx, all...)
+	letGo, rest := a.sessions.letGo(quiet, leaving)
+	end(rest)
+	return letGo
+}
+
+// A backend at rest answers in less than a millisecond. A thousand on two processors need fifty.
+const (
+	proofTime     = 25 * time.Millisecond
+	proofTimeEach = 250 * time.Microsecond
+)
+
+// awaitAnswers waits until each of these sessions has been answered, or ought to have been.
+func awaitAnswers(ctx context.Context, quiet []*openSession) {
+	ctx, cancel := context.WithTimeout(ctx, proofTime+time.Duration(len(quiet))*proofTimeEach)
+	defer cancel()
+	for _, s := range quiet {
+		select {
+		case <-s.proof.Answered:
+		case <-ctx.Done():
+			return
+		}
 	}
-	return quiet
 }
 
 func end(sessions []*openSession) {

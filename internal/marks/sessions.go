@@ -32,6 +32,8 @@ type openSession struct {
 	client   *Client
 	since    time.Time
 	ending   bool // it is quiet, and whoever found it so ends it
+	letGo    bool // its record is closed, although it may live
+	proof    Proof
 }
 
 func (all *sessions) add(s Session, claims []Presented, client *Client) {
@@ -41,7 +43,6 @@ func (all *sessions) add(s Session, claims []Presented, client *Client) {
 		all.all = make(map[fence.Resource]map[Session]*openSession)
 	}
 	d := departed(s, claims)
-	d.Quiet = true
 	now := time.Now()
 	for _, c := range claims {
 		if all.all[c.Resource] == nil {
@@ -62,18 +63,19 @@ func (all *sessions) relay(s Session, claims []Presented, by Relayed) {
 	}
 }
 
-// remove reports whether the session was there.
-func (all *sessions) remove(d Departed) (there bool) {
+// remove reports whether the session was there, and whether it was let go.
+func (all *sessions) remove(d Departed) (there, letGo bool) {
 	all.mu.Lock()
 	defer all.mu.Unlock()
 	for _, r := range d.Resources {
-		there = there || all.all[r][d.Session] != nil
+		open := all.all[r][d.Session]
+		there, letGo = there || open != nil, letGo || open != nil && open.letGo
 		delete(all.all[r], d.Session)
 		if len(all.all[r]) == 0 {
 			delete(all.all, r)
 		}
 	}
-	return there
+	return there, letGo
 }
 
 // relaysAny reports whether there is a session of the resource that can be ended here.
@@ -88,28 +90,58 @@ func (all *sessions) relaysAny(r fence.Resource) bool {
 	return false
 }
 
-// quiet makes those sessions quiet that are at rest and under an older token than the claim's, and
-// returns them.
-func (all *sessions) quiet(c fence.Claim) (quiet []*openSession) {
-	all.mu.Lock()
-	var older []*openSession
-	for _, open := range all.all[c.Resource] {
-		if open.relayed != nil && open.claim.Token.Compare(c.Token) < 0 {
-			older = append(older, open)
-		}
+// quiet makes those sessions quiet that seem to be at rest and are under an older token than the
+// claim's, and returns them.
+func (all *sessions) quiet(c fence.Claim) []*openSession {
+	older := all.older(c)
+	var asked sync.WaitGroup
+	quiet := make([]bool, len(older))
+	for i, s := range older {
+		asked.Go(func() { s.proof, quiet[i] = s.relayed.Quiet() }) // a server may be slow to read
 	}
-	all.mu.Unlock()
-	older = slices.DeleteFunc(older, func(s *openSession) bool { return !s.relayed.Quiet() })
+	asked.Wait()
 
 	all.mu.Lock()
 	defer all.mu.Unlock()
-	for _, s := range older {
-		if !s.ending {
-			s.ending = true
-			quiet = append(quiet, s)
+	var found []*openSession
+	for i, s := range older {
+		if s.ending = quiet[i]; s.ending {
+			found = append(found, s)
 		}
 	}
-	return quiet
+	return found
+}
+
+// older returns the sessions under an older token than the claim's that nobody is ending, and marks
+// them as ending.
+func (all *sessions) older(c fence.Claim) (older []*openSession) {
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	for _, open := range all.all[c.Resource] {
+		if open.relayed != nil && !open.ending && open.claim.Token.Compare(c.Token) < 0 {
+			open.ending = true
+			older = append(older, open)
+		}
+	}
+	return older
+}
+
+// letGo marks those of the quiet sessions that the store has let go, and tells them from the rest.
+func (all *sessions) letGo(quiet []*openSession, leaving []Session) (letGo, rest []*openSession) {
+	found := make(map[Session]bool)
+	for _, s := range leaving {
+		found[s] = true
+	}
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	for _, s := range quiet {
+		if s.letGo = found[s.departed.Session]; s.letGo {
+			letGo = append(letGo, s)
+		} else {
+			rest = append(rest, s)
+		}
+	}
+	return letGo, rest
 }
 
 func (all *sessions) list() (list []OpenSession) {

@@ -17,14 +17,19 @@ type Session struct {
 }
 
 // Departed is a session that writes no more, and the resources that it had claimed. Its connection
-// is closed, or it is Quiet.
+// is closed, or it has a Proof.
 type Departed struct {
 	Session   Session
 	Resources []fence.Resource
 
-	// Quiet is true if the guard passes on nothing more of the client, the server has answered
-	// everything that it was passed, and the connection is closed soon.
-	Quiet bool
+	// Proof is a statement that the guard has sent on the session's own connection, after it has
+	// stopped passing on what the client sends. It has a random name in it. The store lets the session
+	// go if the server shows that the session has run it and is idle.
+	Proof string
+
+	// Overdue is true if the session was let go and its connection is closed, and it should have ended
+	// by now. Then the store ends it.
+	Overdue bool
 }
 
 // departed is a session that was admitted under these claims.
@@ -120,14 +125,18 @@ type Store interface {
 	Raise(ctx context.Context, newcomer Session, c fence.Claim, confirm Confirm) (before Mark, err error)
 
 	// Revoke ends every session of the resource that is not under the claim. It returns how many, once
-	// the database itself says that they are gone. If the claim is no longer the mark it does nothing
+	// the database itself says that they are gone. It also tells those to end that were let go, of
+	// whatever resource, and does not wait for them. If the claim is no longer the mark it does nothing
 	// (ErrStale). ErrUnrevoked means that some did not end before ctx did, or that this role may not
 	// end them; the detail names them.
 	Revoke(ctx context.Context, newcomer Session, c fence.Claim) (ended int, err error)
 
-	// Release removes from the list those of these sessions that are gone, if the database says so.
-	// A live one stays, unless it is Quiet, and the database agrees that it is idle.
-	Release(ctx context.Context, all ...Departed) error
+	// Release removes from the list those of these sessions that are gone, if the database says so, and
+	// lets those go that are proved to be at rest. It returns those that were let go, now or before,
+	// and still live. A session that is let go no longer counts as one of a resource, so newcomers
+	// need not wait for its end. But it stays on a list of its own until the database has lost it, and
+	// each later Revoke of any resource ends those who are on that list. Any other live session stays.
+	Release(ctx context.Context, all ...Departed) (leaving []Session, err error)
 
 	// Marks reads the marks of these resources, or of all if none is named, sorted by resource. It
 	// leaves out those that no term has raised. It is part of this interface because a guard needs it

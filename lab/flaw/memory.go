@@ -126,7 +126,9 @@ func (m *memory) others(c fence.Claim) []entry {
 }
 
 // Release implements marks.Store. It trusts the guard that the sessions are gone.
-func (m *memory) Release(_ context.Context, all ...marks.Departed) error {
+func (m *memory) Release(
+	_ context.Context, all ...marks.Departed,
+) (leaving []marks.Session, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, d := range all {
@@ -134,7 +136,7 @@ func (m *memory) Release(_ context.Context, all ...marks.Departed) error {
 			delete(m.sessions, entry{d.Session, r})
 		}
 	}
-	return nil
+	return nil, nil
 }
 
 // Marks implements marks.Store.

@@ -39,7 +39,8 @@
 // shows in the server's log as a syntax error at ringfence_refused_….
 //
 // A shutdown of the guard ends a session once it is idle, with FATAL 57P01 from the guard: no
-// transaction is open then, and every request is answered.
+// transaction is open then, and every request is answered. The server has confirmed that (marks.Proof);
+// otherwise the client gets 08007, which says that the outcome is unknown.
 //
 // # Where the login differs from Postgres
 //
@@ -69,7 +70,7 @@
 // A session's address in pg_stat_activity, pg_hba.conf and the log is the guard's. The guard sends
 // one statement on the client's connection, which is only a comment: /* ringfence … */. It is in
 // pg_stat_activity.query until the client's first statement, and in the log if all statements are
-// logged. Where track_activities is off, "select ringfence.leg()" follows. The guard has a few
+// logged. Another one follows before the guard ends a session that is at rest. Where track_activities is off, "select ringfence.leg()" follows. The guard has a few
 // connections of its own, with the application_name ringfence. Its tables are in the schema
 // ringfence, which pg_dump dumps.
 //
@@ -94,7 +95,8 @@
 //	    ▼
 //	the server ends the session ──▶ RF001 if a newer token is the reason, else the server's own
 //	    │                           error; in both cases at a message boundary
-//	a newer token comes while it is at rest ──▶ nothing more of the client is passed on; RF001
+//	a newer token comes, and it seems to be at rest ──▶ nothing more of the client is passed on, a
+//	                                                    comment with a random name is the proof; RF001
 //
 // Until it is admitted, a client holds an unadmitted slot (package guard), and from the dial of the
 // upstream connection on a login slot too. Other clients can take both from it while it keeps the

@@ -10,33 +10,38 @@ import (
 const maxError = 8 << 10
 
 // down passes on what the server sends to the client, except for one message: the FATAL 57P01 of a
-// backend that was told to terminate. It keeps that one, because the reason may be a newer leader.
+// backend that was told to terminate. It keeps that one, because the reason may be a newer leader. It
+// passes on nothing more once the guard has sent a statement of its own.
 type down struct {
 	header
 	progress    *progress
+	silent      bool   // nothing more is passed on
 	statusNext  bool   // the next byte is the status of a ReadyForQuery
-	failed      bool   // there was an error since the last ReadyForQuery
 	shutdown    []byte // the message that was kept
 	writeFailed bool   // a write to the client failed, so its stream may have stopped anywhere
 }
 
 func (d *down) Walk(b []byte, w io.Writer) (done int, err error) {
-	from := 0 // b[from:at] is to be passed on
+	from := 0 // b[from:at] is to be passed on, unless d is silent
 	at := 0
 	// They count only once the client has them: a shutdown ends an idle session.
-	var answered []answer
+	var statuses []byte
 	for at < len(b) {
-		if d.boundary() && b[at] == 'E' {
-			d.failed = true
-			n := errorLength(b[at:])
-			if n == 0 {
-				break
-			}
-			if n > 0 && isShutdown(b[at:at+n]) {
+		if d.boundary() {
+			if !d.silent && d.progress.silent.Load() {
 				if err := d.forward(w, b[from:at]); err != nil {
 					return at, err
 				}
-				d.shutdown = append([]byte(nil), b[at:at+n]...)
+				d.silent = true
+			}
+			n, kept := d.keepShutdown(b[at:])
+			if n == 0 {
+				break
+			}
+			if kept {
+				if err := d.forward(w, b[from:at]); err != nil {
+					return at, err
+				}
 				at += n
 				from = at
 				continue
@@ -47,8 +52,7 @@ func (d *down) Walk(b []byte, w io.Writer) (done int, err error) {
 			return at, err
 		}
 		if !complete && d.statusNext {
-			answered = append(answered, answer{b[at], d.failed})
-			d.failed = false
+			statuses = append(statuses, b[at])
 		}
 		d.statusNext = complete && d.kind() == 'Z'
 		at += n
@@ -56,14 +60,28 @@ func (d *down) Walk(b []byte, w io.Writer) (done int, err error) {
 	if err := d.forward(w, b[from:at]); err != nil {
 		return at, err
 	}
-	for _, a := range answered {
-		d.progress.ready(a)
+	for _, status := range statuses {
+		d.progress.ready(status)
 	}
 	return at, nil
 }
 
+// keepShutdown keeps the last message of a backend that was told to terminate, if b begins with one.
+// n is its length. It is 0 if b holds too little to decide, and -1 for any other message.
+func (d *down) keepShutdown(b []byte) (n int, kept bool) {
+	if b[0] != 'E' {
+		return -1, false
+	}
+	n = errorLength(b)
+	if n > 0 && isShutdown(b[:n]) {
+		d.shutdown = append([]byte(nil), b[:n]...)
+		return n, true
+	}
+	return n, false
+}
+
 func (d *down) forward(w io.Writer, b []byte) error {
-	if len(b) == 0 {
+	if len(b) == 0 || d.silent {
 		return nil
 	}
 	_, err := w.Write(b)
@@ -73,7 +91,7 @@ func (d *down) forward(w io.Writer, b []byte) error {
 
 // mayAppend reports whether the guard may add a message of its own to what the client got: only
 // between two messages.
-func (d *down) mayAppend() bool { return d.boundary() && !d.writeFailed }
+func (d *down) mayAppend() bool { return (d.silent || d.boundary()) && !d.writeFailed }
 
 // errorLength returns the length of the ErrorResponse at the start of b, 0 if b holds only a part
 // of it, or -1 if it is malformed or too long to be parsed.

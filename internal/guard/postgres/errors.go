@@ -93,8 +93,13 @@ func rolledBack() *pgproto3.ErrorResponse {
 
 // unanswered is the last word to a session whose statement ran when the time for that was over.
 func unanswered() *pgproto3.ErrorResponse {
-	return fatal(resolutionUnknown, "the guard is shutting down, and the last statement had no answer",
-		"it did not end within GUARD_DRAIN_TIMEOUT, and may have been committed",
+	return unconfirmed("the guard is shutting down")
+}
+
+// unconfirmed is the last word to a session of which the server did not confirm that it was at rest.
+func unconfirmed(why string) *pgproto3.ErrorResponse {
+	return fatal(resolutionUnknown, why+", and the last statement had no answer",
+		"it did not end in time, and may have been committed",
 		"connect again, and look whether it was before you repeat it")
 }
 

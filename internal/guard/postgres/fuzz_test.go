@@ -110,7 +110,7 @@ func FuzzDown(f *testing.F) {
 	f.Add([]byte{'Z', 0, 0, 0, 4, 'Z', 0, 0, 0, 5, 'I'}, uint64(7))
 	f.Add([]byte{'D', 255, 255, 255, 255, 0}, uint64(8))
 	f.Fuzz(func(t *testing.T, stream []byte, n uint64) {
-		d := &down{progress: &progress{stop: func(error) {}}}
+		d := &down{progress: &progress{}}
 		out, held, err := walked(d, stream, rand.New(rand.NewPCG(n, 0)))
 		if err == nil && d.shutdown == nil && len(out)+held != len(stream) {
 			t.Errorf("of %d bytes %d were forwarded and %d are held", len(stream), len(out), held)
@@ -141,7 +141,7 @@ func FuzzUp(f *testing.F) {
 	f.Add([]byte{'d', 255, 255, 255, 255}, uint64(3))
 	f.Add([]byte{'Q', 0, 0, 0, 3}, uint64(4))
 	f.Fuzz(func(t *testing.T, stream []byte, n uint64) {
-		s := &progress{stop: func(error) {}}
+		s := &progress{}
 		out, held, err := walked(&up{progress: s}, stream, rand.New(rand.NewPCG(n, 0)))
 		if err == nil && (!bytes.Equal(out, stream) || held != 0) {
 			t.Errorf("of %d bytes %d were forwarded", len(stream), len(out))

@@ -3,9 +3,15 @@ package postgres
 import (
 	"context"
 	"errors"
+	"net"
 	"sync"
+	"sync/atomic"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgproto3"
+
+	"github.com/ringfence/ringfence/internal/marks"
+	pgstore "github.com/ringfence/ringfence/internal/marks/postgres"
 )
 
 var (
@@ -18,19 +24,32 @@ var (
 )
 
 // progress tracks whether a session is at rest: the server has answered everything that it was
-// passed. Both directions of its relay share it, so that a shutdown cuts off no request that was
-// already passed on.
+// passed. Both directions of its relay share it.
+//
+// It can only guess that, because it counts answers, and a client can have the server send one that
+// nobody asked for. So the guess decides whom to ask: the guard passes on nothing more of the
+// client, and sends a statement of its own (marks.Proof). The session was at rest if the server then
+// shows that it has run that statement and waits.
 type progress struct {
+	server net.Conn // where the statement of the proof goes
+
 	mu         sync.Mutex
 	pending    int  // requests passed on that the server has not answered with ReadyForQuery
 	unsynced   bool // extended-protocol messages were passed on since the last Sync
 	midMessage bool // the client's last message is passed on in part
+	passing    bool // something that is counted is not written yet
 	status     byte // of the last ReadyForQuery: I idle, T in a transaction, E in a failed one
-	failed     bool // there was an error in the last answer
 	draining   bool
-	closed     error // why nothing more from the client may be passed on
+	closed     error // why nothing more from the client is passed on
+	statement  string
+	answered   chan struct{} // closed when the server has answered something after that
+	signs      sync.Once
+	proved     bool // the server has agreed that the session was at rest
 
-	stop context.CancelCauseFunc // ends the relay
+	silent atomic.Bool // closed is set: what the server sends is not passed on
+
+	stop   context.CancelCauseFunc // ends the relay
+	finish func()                  // proves that the session is at rest, and ends it, in the background
 }
 
 // sent records a message of the client. The caller holds mu.
@@ -44,20 +63,25 @@ func (p *progress) sent(kind byte) {
 	}
 }
 
-// answer is a ReadyForQuery, and whether an error came before it.
-type answer struct {
-	status byte
-	failed bool
+// passed records that everything is written that was counted.
+func (p *progress) passed() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.passing = false
+	p.drainIfIdle()
 }
 
-// ready records an answer of the server.
-func (p *progress) ready(a answer) {
+// ready records a ReadyForQuery of the server.
+func (p *progress) ready(status byte) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.pending > 0 {
 		p.pending--
 	}
-	p.status, p.failed = a.status, a.failed
+	p.status = status
+	if p.closed != nil {
+		p.signs.Do(func() { close(p.answered) })
+	}
 	p.drainIfIdle()
 }
 
@@ -70,23 +94,9 @@ func (p *progress) drain() {
 }
 
 func (p *progress) drainIfIdle() {
-	if p.draining && p.closed == nil && p.atRest() && p.status == 'I' {
-		p.closed = errDrained
-		p.stop(errDrained)
+	if p.draining && p.status == 'I' && p.shut(errDrained) {
+		p.finish()
 	}
-}
-
-// lastWord returns what the client of a session is told that a shutdown has ended. The relay has ended.
-func (p *progress) lastWord() *pgproto3.ErrorResponse {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	switch {
-	case !p.atRest():
-		return unanswered()
-	case p.status == 'I':
-		return shuttingDown()
-	}
-	return rolledBack()
 }
 
 // endUnused ends the session if it is idle and unused reports, while nothing can be passed on, that
@@ -94,13 +104,25 @@ func (p *progress) lastWord() *pgproto3.ErrorResponse {
 func (p *progress) endUnused(unused func() bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.closed == nil && p.atRest() && p.status == 'I' && unused() {
-		p.closed = errUnused
-		p.stop(errUnused)
+	if p.status == 'I' && unused() && p.shut(errUnused) {
+		p.finish()
 	}
 }
 
-func (p *progress) atRest() bool { return p.pending == 0 && !p.unsynced && !p.midMessage }
+func (p *progress) atRest() bool {
+	return p.pending == 0 && !p.unsynced && !p.midMessage && !p.passing
+}
+
+// shut has the relay pass on nothing more, if the session seems to be at rest and nobody has done so
+// before. Then the caller has it proved. The caller holds mu.
+func (p *progress) shut(why error) bool {
+	if p.closed != nil || !p.atRest() {
+		return false
+	}
+	p.closed, p.statement, p.answered = why, pgstore.NewTag(), make(chan struct{})
+	p.silent.Store(true)
+	return true
+}
 
 // state returns what the session does.
 func (p *progress) state() string {
@@ -123,16 +145,26 @@ func activity(busy bool, status byte) string {
 	return "idle"
 }
 
-// Quiet implements marks.Relayed. After an error the session does not count as at rest: a backend
-// that fails while it waits for a request sends an answer to none, and the answer to a request that
-// was passed on meanwhile is still to come.
-func (p *progress) Quiet() bool {
+// Quiet implements marks.Relayed.
+func (p *progress) Quiet() (marks.Proof, bool) {
 	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.closed == nil && p.atRest() && !p.failed {
-		p.closed = errOvertaken
+	first := p.shut(errOvertaken)
+	quiet, proof := errors.Is(p.closed, errOvertaken), marks.Proof{Statement: p.statement, Answered: p.answered}
+	p.mu.Unlock()
+	if first {
+		p.ask()
 	}
-	return errors.Is(p.closed, errOvertaken)
+	return proof, quiet
+}
+
+// askTime bounds the sending of a proof's statement. A server that is at rest reads at once.
+const askTime = 10 * time.Millisecond
+
+// ask sends the statement of the proof, behind everything that was passed on. If that fails there will
+// be no proof.
+func (p *progress) ask() {
+	_ = p.server.SetWriteDeadline(time.Now().Add(askTime))
+	_ = send(p.server, &pgproto3.Query{String: p.statement})
 }
 
 // End implements marks.Relayed.

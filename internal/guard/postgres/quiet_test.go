@@ -1,9 +1,11 @@
 package postgres
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"io"
+	"net"
 	"sync/atomic"
 	"testing"
 
@@ -33,30 +35,56 @@ func TestASessionIsQuietOnlyWhenEverythingIsAnswered(t *testing.T) {
 			encode('Z', "I"), true},
 		"copy data of a running copy": {join(encode('Q', "x"), encode('d', "x")),
 			encode('G', "x"), false},
-		"an error, which may answer nothing, and a query": {encode('Q', "insert\x00"),
-			join(encode('E', "x"), encode('Z', "I")), false},
-		"an error, then an answer": {join(encode('Q', "x"), encode('Q', "x")),
-			join(encode('E', "x"), encode('Z', "I"), encode('Z', "I")), true},
+		"a failed transaction": {encode('Q', "select 1/0\x00"),
+			join(encode('E', "x"), encode('Z', "E")), true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := &progress{status: 'I', stop: func(error) { t.Error("ended") }}
-			toServer := &up{progress: s}
+			server, guard := net.Pipe()
+			asked := make(chan []byte, 1)
+			go func() { b, _ := io.ReadAll(server); asked <- b }()
+			s := &progress{status: 'I', server: guard}
+			toServer, toClient := &up{progress: s}, &down{progress: s}
 			if _, err := toServer.Walk(test.up, io.Discard); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := (&down{progress: s}).Walk(test.down, io.Discard); err != nil {
+			if _, err := toClient.Walk(test.down, io.Discard); err != nil {
 				t.Fatal(err)
 			}
-			if quiet := s.Quiet(); quiet != test.quiet {
+			proof, quiet := s.Quiet()
+			if quiet != test.quiet {
 				t.Errorf("quiet is %v", quiet)
 			}
-			_, err := toServer.Walk(encode('Q', "x"), io.Discard)
-			if passes := err == nil; passes == test.quiet {
-				t.Errorf("another query: %v", err)
+			guard.Close()
+			if b := <-asked; quiet != bytes.Equal(b, encode('Q', proof.Statement, "\x00")) {
+				t.Errorf("the guard has sent %q", b)
+			}
+			var passed bytes.Buffer
+			if _, err := toServer.Walk(encode('Q', "x"), &passed); err != nil || (passed.Len() == 0) != test.quiet {
+				t.Errorf("%d bytes of another query have passed, %v", passed.Len(), err)
+			}
+			passed.Reset()
+			answer := join(encode('I'), encode('Z', "I"))
+			if _, err := toClient.Walk(answer, &passed); err != nil || (passed.Len() == 0) != test.quiet {
+				t.Errorf("%d bytes of an answer have passed, %v", passed.Len(), err)
 			}
 		})
 	}
 }
+
+// A part of a statement that is counted and not yet written could come behind the proof.
+func TestASessionIsNotQuietWhileTheGuardWritesToTheServer(t *testing.T) {
+	s := &progress{status: 'I'}
+	var quiet bool
+	data := encode('d', "of no COPY: it has no answer")
+	if _, err := (&up{progress: s}).Walk(data, writing(func() { _, quiet = s.Quiet() })); err != nil || quiet {
+		t.Errorf("quiet is %v, %v", quiet, err)
+	}
+}
+
+// writing is a connection that calls a function while it is written to.
+type writing func()
+
+func (w writing) Write(b []byte) (int, error) { w(); return len(b), nil }
 
 // unrevoking is a store that counts the calls of Revoke.
 type unrevoking struct {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"sync"
 	"time"
 
 	"github.com/ringfence/ringfence/internal/guard"
@@ -29,13 +30,15 @@ type session struct {
 	stopIdle     func()
 	relay        *relay.Relay
 	down         *down
+	finishing    sync.WaitGroup // finish
 }
 
 // start starts to relay the session. What the login has read ahead goes first.
 func (s *session) start(ctx context.Context, fromClient, fromServer []byte) {
 	s.ctx, s.stop = context.WithCancelCause(ctx)
 	s.server = s.client.Adopt(s.server)
-	state := &progress{status: 'I', stop: s.stop}
+	state := &progress{server: s.server, status: 'I', stop: s.stop}
+	state.finish = func() { s.finishing.Go(s.finish) }
 	s.at.db.Admission.Relaying(s.id, s.claims, state)
 	s.stopWatching = s.client.WhenDraining(state.drain)
 	s.down = &down{progress: state}
@@ -65,6 +68,7 @@ func (s *session) close(ctx context.Context) {
 		s.stopIdle()
 		s.stopWatching()
 		s.stop(nil)
+		s.finishing.Wait()
 	}
 	_ = s.server.Close()
 	if s.id != (marks.Session{}) {
@@ -78,10 +82,16 @@ func (s *session) close(ctx context.Context) {
 func (s *session) end(end relay.End) error {
 	s.stopIdle()
 	s.stopWatching()
+	overtaken := errors.Is(end.Err, errOvertaken)
+	drained := s.ctx.Err() != nil && !overtaken
+	s.stop(nil)
+	s.finishing.Wait()
+	if drained {
+		s.proveAtLast()
+	}
 	_ = s.server.Close()
 	s.client.Seat.Leave()
-	overtaken := errors.Is(end.Err, errOvertaken)
-	if end.Side == relay.ClientSide && s.ctx.Err() == nil && !overtaken {
+	if end.Side == relay.ClientSide && !drained && !overtaken {
 		return clientError(end.Err)
 	}
 	if errors.Is(end.Err, relay.ErrStuck) {
@@ -91,7 +101,7 @@ func (s *session) end(end relay.End) error {
 		return s.endUnused()
 	}
 	if s.down.mayAppend() {
-		s.sendReason(s.ctx.Err() != nil && !overtaken)
+		s.sendReason(drained)
 	}
 	guard.CloseGently(s.client)
 	return nil
@@ -101,10 +111,14 @@ func (s *session) end(end relay.End) error {
 func (s *session) endUnused() error {
 	if s.down.mayAppend() {
 		_ = s.client.SetDeadline(time.Now().Add(guard.LastWordTime))
-		_ = send(s.client, fatal(idleSessionTimeout,
-			"terminating connection due to idle-session timeout",
-			fmt.Sprintf("nothing has come from either side for %s, and no transaction was open",
-				s.p.o.IdleTimeout), "connect again; GUARD_IDLE_TIMEOUT of the guard sets the time"))
+		word := unconfirmed("the session was idle for too long")
+		if s.down.progress.proved {
+			word = fatal(idleSessionTimeout,
+				"terminating connection due to idle-session timeout",
+				fmt.Sprintf("nothing has come from either side for %s, and no transaction was open",
+					s.p.o.IdleTimeout), "connect again; GUARD_IDLE_TIMEOUT of the guard sets the time")
+		}
+		_ = send(s.client, word)
 	}
 	guard.CloseGently(s.client)
 	return guard.Unused
@@ -121,7 +135,7 @@ func (s *session) sendReason(drained bool) {
 	_ = s.client.SetDeadline(time.Now().Add(guard.LastWordTime))
 	switch {
 	case drained:
-		_ = send(s.client, s.down.progress.lastWord())
+		_ = send(s.client, s.lastWord())
 	case why != nil:
 		_ = send(s.client, errorResponse(why))
 	default:

@@ -9,23 +9,28 @@ type up struct {
 }
 
 func (u *up) Walk(b []byte, w io.Writer) (int, error) {
-	if err := u.count(b); err != nil {
-		return 0, err
+	passes, err := u.count(b)
+	if !passes || err != nil {
+		return len(b), err
 	}
-	return w.Write(b)
+	n, err := w.Write(b)
+	if err == nil {
+		u.progress.passed()
+	}
+	return n, err
 }
 
-// count records what is about to be passed on. It fails once nothing more may be passed on.
-func (u *up) count(b []byte) error {
+// count records what is about to be passed on. It returns false once nothing more is.
+func (u *up) count(b []byte) (passes bool, err error) {
 	u.progress.mu.Lock()
 	defer u.progress.mu.Unlock()
 	if u.progress.closed != nil {
-		return u.progress.closed
+		return false, nil
 	}
 	for len(b) > 0 {
 		n, complete, err := u.next(b)
 		if err != nil {
-			return err
+			return false, err
 		}
 		if complete {
 			u.progress.sent(u.kind())
@@ -33,5 +38,6 @@ func (u *up) count(b []byte) error {
 		b = b[n:]
 	}
 	u.progress.midMessage = !u.boundary()
-	return nil
+	u.progress.passing = true
+	return true, nil
 }

@@ -150,8 +150,14 @@ type tap struct {
 
 type tapped struct {
 	client, server net.Conn
-	mu             sync.Mutex
-	up             bytes.Buffer
+
+	mu      sync.Mutex
+	up      bytes.Buffer
+	changed *sync.Cond
+	limited bool // only so many more bytes go to the server
+	allowed int
+	held    int  // bytes of the last read that have not gone to the server
+	lost    bool // what is sent to the server from now on never arrives, and nobody hears of it
 }
 
 // tapBefore starts a tap and returns it with a control URL through it.
@@ -184,12 +190,15 @@ func (p *tap) accept() {
 			continue
 		}
 		c := &tapped{client: client, server: server}
+		c.changed = sync.NewCond(&c.mu)
 		p.mu.Lock()
 		p.conns = append(p.conns, c)
 		p.mu.Unlock()
 		p.all.Go(func() {
-			_, _ = io.Copy(io.MultiWriter(c, server), client)
-			_ = server.(*net.TCPConn).CloseWrite()
+			_, _ = io.Copy(c, client)
+			if !c.isLost() {
+				_ = server.(*net.TCPConn).CloseWrite()
+			}
 		})
 		p.all.Go(func() { _, _ = io.Copy(client, server); _ = client.Close() })
 	}
@@ -218,34 +227,95 @@ func (p *tap) target() string {
 	return to
 }
 
-// Write records bytes before they go to the server.
+// Write records bytes and sends them to the server, as far as they may pass.
 func (c *tapped) Write(b []byte) (int, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.up.Write(b)
+	c.up.Write(b)
+	c.held = len(b)
+	for rest := b; len(rest) > 0; {
+		for c.limited && c.allowed == 0 && !c.lost {
+			c.changed.Wait()
+		}
+		n := len(rest)
+		if c.limited {
+			n = min(n, c.allowed)
+			c.allowed -= n
+		}
+		if c.lost {
+			return len(b), nil
+		}
+		if _, err := c.server.Write(rest[:n]); err != nil {
+			return 0, err
+		}
+		rest = rest[n:]
+		c.held = len(rest)
+	}
+	return len(b), nil
+}
+
+// holds reports whether something is held back.
+func (c *tapped) holds() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.held > 0
+}
+
+// passOnly lets n more bytes through to the server, and holds what comes behind them, until pass.
+func (c *tapped) passOnly(n int) { c.change(func() { c.limited, c.allowed = true, n }) }
+
+func (c *tapped) pass() { c.change(func() { c.limited = false }) }
+
+// lose drops whatever is sent to the server from now on, and the end of the connection, too.
+func (c *tapped) lose() { c.change(func() { c.lost = true }) }
+
+func (c *tapped) isLost() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.lost
+}
+
+func (c *tapped) change(do func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	do()
+	c.changed.Broadcast()
 }
 
 func (p *tap) cut() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, c := range p.conns {
+		c.pass()
 		_ = c.client.Close()
 		_ = c.server.Close()
 	}
 }
 
-// sentBy returns what went to the server on the connections whose startup packet names this user.
-func (p *tap) sentBy(user string) [][]byte {
+// of returns the connections whose startup packet names this user, the oldest first.
+func (p *tap) of(user string) (all []*tapped) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	var all [][]byte
 	for _, c := range p.conns {
-		c.mu.Lock()
-		b := bytes.Clone(c.up.Bytes())
-		c.mu.Unlock()
-		if bytes.Contains(b, []byte("user\x00"+user+"\x00")) {
-			all = append(all, b)
+		if bytes.Contains(c.sent(), []byte("user\x00"+user+"\x00")) {
+			all = append(all, c)
 		}
+	}
+	return all
+}
+
+// sent returns what was sent to the server.
+func (c *tapped) sent() []byte {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return bytes.Clone(c.up.Bytes())
+}
+
+// sentBy returns what went to the server on the connections whose startup packet names this user.
+func (p *tap) sentBy(user string) [][]byte {
+	var all [][]byte
+	for _, c := range p.of(user) {
+		all = append(all, c.sent())
 	}
 	return all
 }

@@ -108,7 +108,7 @@ func (k *kit) revoke(c fence.Claim) int {
 // release releases sessions, whatever they have claimed of orders and stock.
 func (k *kit) release(conns ...Conn) {
 	k.Helper()
-	if err := k.Store.Release(k.ctx, departed(conns...)...); err != nil {
+	if _, err := k.Store.Release(k.ctx, departed(conns...)...); err != nil {
 		k.Fatalf("release: %v", err)
 	}
 }

@@ -146,8 +146,10 @@ func (m *Model) Revoke(_ context.Context, _ marks.Session, c fence.Claim) (int, 
 	return len(others), nil
 }
 
-// Release implements marks.Store.
-func (m *Model) Release(_ context.Context, all ...marks.Departed) error {
+// Release implements marks.Store. It lets nobody go.
+func (m *Model) Release(
+	_ context.Context, all ...marks.Departed,
+) (leaving []marks.Session, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	ended := false
@@ -162,7 +164,7 @@ func (m *Model) Release(_ context.Context, all ...marks.Departed) error {
 			delete(m.record(r).sessions, d.Session)
 		}
 	}
-	return nil
+	return nil, nil
 }
 
 // Marks implements marks.Store.

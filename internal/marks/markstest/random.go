@@ -98,7 +98,7 @@ func (w *world) depart() {
 		g.twin.Close()
 	}
 	w.release(g.conn)
-	_ = w.model.Release(w.ctx, departed(g.twin)...)
+	_, _ = w.model.Release(w.ctx, departed(g.twin)...)
 }
 
 // step makes the next call of one newcomer.

@@ -21,9 +21,10 @@ type Identity struct {
 	Superuser bool
 }
 
-// NewTag returns a statement that does nothing, with a name in it that nobody else can know. A guard
-// sends it on a client's own connection, between the login and the client's first statement, and
-// Identify then looks for it. Only that connection can prove where it leads: behind a TCP balancer,
+// NewTag returns a statement that does nothing, with a name in it that nobody else can know. It runs
+// in every state of a session, also in a failed transaction. A guard sends it on a client's own
+// connection, between the login and the client's first statement, and Identify then looks for it; and
+// again before it lets a session go (marks.Proof). Only that connection can prove where it leads: behind a TCP balancer,
 // or an address that has moved, a backend with the same pid may live on another server than the one
 // with the marks.
 func NewTag() string { return "/* ringfence " + rand.Text() + " */" }

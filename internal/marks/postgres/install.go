@@ -18,7 +18,7 @@ import (
 
 // Version is the version of the schema that this program needs. A change of tables needs a new
 // numbered file and a new version. Every install replaces the functions.
-const Version = 6
+const Version = 7
 
 //go:embed sql/*.sql
 var sqlFiles embed.FS
@@ -26,7 +26,7 @@ var sqlFiles embed.FS
 // migrations run in this order. Each is safe to repeat.
 var migrations = []string{
 	"sql/001_schema.sql", "sql/002_checkpoint.sql", "sql/003_run.sql", "sql/004_attachment.sql",
-	"sql/005_sealed.sql", "sql/006_authorization.sql",
+	"sql/005_sealed.sql", "sql/006_authorization.sql", "sql/007_leaving.sql",
 }
 
 // functions run after the migrations, in this order.

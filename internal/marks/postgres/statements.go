@@ -20,5 +20,5 @@ const (
 
 	tellSQL = `select pg_notify('ringfence', $1)`
 
-	releaseSQL = `select ringfence.release($1, $2, $3)`
+	releaseSQL = `select ringfence.release($1, $2, $3, $4)`
 )

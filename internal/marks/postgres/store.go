@@ -247,18 +247,28 @@ func (s *Store) raise(
 }
 
 // Release implements marks.Store, in one statement.
-func (s *Store) Release(ctx context.Context, all ...marks.Departed) error {
+func (s *Store) Release(
+	ctx context.Context, all ...marks.Departed,
+) (leaving []marks.Session, err error) {
 	var ids []int64
 	var starts []time.Time
-	var quiet []bool
+	var proofs []string
+	var overdue []bool
 	for _, d := range all {
 		start, err := parseBirth(d.Session.Birth)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		ids, starts, quiet = append(ids, d.Session.ID), append(starts, start), append(quiet, d.Quiet)
+		ids, starts = append(ids, d.Session.ID), append(starts, start)
+		proofs, overdue = append(proofs, d.Proof), append(overdue, d.Overdue)
 	}
-	return s.exec(ctx, releaseSQL, ids, starts, quiet)
+	var places []int64
+	err = s.row(ctx, func(r pgx.Row) error { return r.Scan(&places) },
+		releaseSQL, ids, starts, proofs, overdue)
+	for _, p := range places {
+		leaving = append(leaving, all[p-1].Session)
+	}
+	return leaving, err
 }
 
 // Marks implements marks.Store.

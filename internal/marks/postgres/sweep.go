@@ -13,8 +13,8 @@ const (
 	sweepTime = 10 * time.Second // bounds one
 )
 
-// sweep removes the records of dead sessions every minute, if their guards could not do so, and
-// keeps a connection warm.
+// sweep removes the records of dead sessions every minute, if their guards could not do so, ends
+// those that were let go, and keeps a connection warm.
 func (s *Store) sweep(ctx context.Context) {
 	next := time.NewTimer(firstWarm)
 	defer next.Stop()
@@ -51,7 +51,7 @@ func (s *Store) warm(ctx context.Context) {
 		{registerSQL, []any{0, time.Time{}, run, []string{}, []int64{}, ""}},
 		{raiseSQL, []any{"", 0, "", "", ""}},
 		{revokeSQL, []any{"", 0, "", 0, 0}},
-		{releaseSQL, []any{[]int64{}, []time.Time{}, []bool{}}},
+		{releaseSQL, []any{[]int64{}, []time.Time{}, []string{}, []bool{}}},
 	} {
 		if s.exec(ctx, call.sql, call.args...) != nil {
 			return

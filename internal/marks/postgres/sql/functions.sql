@@ -32,8 +32,9 @@ end $$;
 -- so nobody holds the lock for long.
 -- step is one of: admitted, raise, revoke, stale, issuer, elsewhere, forbidden. The other columns are
 -- the mark that the step is about.
--- If the step is raise, basis is what look would return now, and older is how many sessions of the
--- resource would be under another token. Otherwise they are empty and 0.
+-- If the step is raise, basis is what look would return now, and older is how many sessions a
+-- revocation would end: those of the resource that would be under another token, and those that are
+-- leaving. Otherwise they are empty and 0.
 -- If authorization is on, a session whose role may not claim one of the resources gets no further
 -- than forbidden: it locks nothing, and nobody raises a mark for it. basis is the role then, and
 -- nothing of the mark is returned.
@@ -109,7 +110,7 @@ begin
         -- locked, so somebody may have raised it since the statement above.
         select l.token, l.issuer, l.holder, l.raised_at, l.confirmed, l.continued, l.adoption, l.basis
           into token, issuer, holder, raised_at, confirmed, continued, adoption, basis from ringfence.look(resource) l;
-        select count(*) into older
+        select count(*) + (select count(*) from ringfence.leaving) into older
           from unnest(p_resources, p_tokens) as wanted(resource, token)
           join ringfence.session s on s.resource = wanted.resource and (s.token <> wanted.token or s.issuer <> p_issuer)
          where wanted.resource = register.resource;
@@ -320,7 +321,9 @@ create or replace function ringfence.forget(p_resource text, p_pids integer[], p
 language sql volatile security definer set search_path = pg_catalog, pg_temp as $$
     select set_config('synchronous_commit', 'off', true);
     delete from ringfence.session s using unnest(p_pids, p_backend_starts) as gone(pid, backend_start)
-     where s.pid = gone.pid and s.backend_start = gone.backend_start and (p_resource is null or s.resource in (p_resource, '*'))
+     where s.pid = gone.pid and s.backend_start = gone.backend_start and (p_resource is null or s.resource in (p_resource, '*'));
+    delete from ringfence.leaving l using unnest(p_pids, p_backend_starts) as gone(pid, backend_start)
+     where l.pid = gone.pid and l.backend_start = gone.backend_start
 $$;
 
 -- may_see returns whether the caller can see the start time of every role's backend. Without that,
@@ -367,7 +370,8 @@ end $$;
 
 -- revoke looks for sessions that are not under the mark and for transactions that entered before
 -- its raise. It removes the records of those that are gone, returns who is left, and signals these
--- to end if there are at most p_signal_at_most. Call it again until nobody remains: pg_stat_activity is frozen
+-- to end if there are at most p_signal_at_most. It also tells those to end that are leaving, and
+-- waits for none of them. Call it again until nobody remains: pg_stat_activity is frozen
 -- within a transaction, so one call cannot wait. The call that finds nobody opens the gate.
 -- blocked has the roles of sessions that the caller may not end, prepared the names of prepared
 -- transactions, which end only by name. described has those who remain, as text for people.
@@ -397,6 +401,9 @@ begin
     current := ringfence.is_mark(p_resource, p_token, p_issuer);
     if current and not ringfence.complete() then
         perform ringfence.list_everybody(p_newcomer);
+    end if;
+    if p_signal_at_most > 0 then
+        perform ringfence.leave();
     end if;
     -- Transactions first, sessions second: one that attaches is inside until the record of its
     -- session is visible.
@@ -454,7 +461,7 @@ declare
     v_pid integer;
     blocked text[] := '{}';
 begin
-    foreach v_pid in array p_pids loop
+    foreach v_pid in array coalesce(p_pids, '{}') loop
         continue when v_pid = 0;
         begin
             perform pg_terminate_backend(v_pid);
@@ -465,27 +472,90 @@ begin
     return blocked;
 end $$;
 
--- release removes the records of these sessions, except of those that are alive. A quiet one may be
--- alive if it is idle: its guard passes on nothing more, and the session writes nothing by itself.
--- sweep removes the records of all sessions that are not alive.
+-- rests returns whether a backend of this state and last query has run a statement of its guard and
+-- waits since. The statement has a random name, and the guard has sent it after it had stopped passing
+-- on what the client sends. So nothing of the client is left to be read.
+create or replace function ringfence.rests(p_state text, p_query text, p_proof text) returns boolean
+language sql immutable set search_path = pg_catalog, pg_temp as $$
+    select coalesce(p_proof <> '' and p_query = p_proof and p_state in ('idle', 'idle in transaction', 'idle in transaction (aborted)'), false)
+$$;
+
+-- release removes the records of those of these sessions that are gone, and lets those go that rest:
+-- their records are closed, and their backends are leaving. It returns the places of those that are
+-- leaving and still live, and ends them if they are overdue.
 drop function if exists ringfence.release(integer, timestamptz);
 drop function if exists ringfence.release(integer[], timestamptz[]);
-create or replace function ringfence.release(p_pids integer[], p_backend_starts timestamptz[], p_quiet boolean[]) returns void
+drop function if exists ringfence.release(integer[], timestamptz[], boolean[]);
+create or replace function ringfence.release(p_pids integer[], p_backend_starts timestamptz[], p_proofs text[], p_overdue boolean[])
+returns bigint[]
 language plpgsql volatile security invoker set search_path = pg_catalog, pg_temp as $$
 declare
-    v_pids integer[];
-    v_starts timestamptz[];
+    v_gone integer[];
+    v_gone_starts timestamptz[];
+    v_rest integer[];
+    v_rest_starts timestamptz[];
+    v_leaving bigint[];
+    v_overdue integer[];
 begin
     if not ringfence.may_see() then
+        return '{}';
+    end if;
+    perform pg_stat_clear_snapshot();
+    select array_agg(s.pid) filter (where a.pid is null), array_agg(s.backend_start) filter (where a.pid is null),
+           array_agg(s.pid) filter (where ringfence.rests(a.state, a.query, s.proof)),
+           array_agg(s.backend_start) filter (where ringfence.rests(a.state, a.query, s.proof))
+      into v_gone, v_gone_starts, v_rest, v_rest_starts
+      from unnest(p_pids, p_backend_starts, p_proofs) as s(pid, backend_start, proof)
+      left join pg_stat_get_activity(null) a on a.pid = s.pid and a.backend_start = s.backend_start;
+    if v_gone is not null then
+        perform ringfence.forget(null, v_gone, v_gone_starts);
+    end if;
+    if v_rest is not null then
+        perform ringfence.let_go(v_rest, v_rest_starts);
+    end if;
+    select array_agg(s.place), array_agg(s.pid) filter (where s.overdue) into v_leaving, v_overdue
+      from unnest(p_pids, p_backend_starts, p_overdue) with ordinality as s(pid, backend_start, overdue, place)
+      join ringfence.leaving() l on l.pid = s.pid and l.backend_start = s.backend_start;
+    perform ringfence.signal(v_overdue);
+    return coalesce(v_leaving, '{}');
+end $$;
+
+-- let_go closes the records of sessions that rest, and keeps their backends on the list of those that
+-- are leaving, in one transaction. So each backend is always on one of the two lists.
+create or replace function ringfence.let_go(p_pids integer[], p_backend_starts timestamptz[]) returns void
+language sql volatile security definer set search_path = pg_catalog, pg_temp as $$
+    select set_config('synchronous_commit', 'off', true);
+    insert into ringfence.leaving (pid, backend_start)
+    select s.pid, s.backend_start from unnest(p_pids, p_backend_starts) as s(pid, backend_start) on conflict do nothing;
+    delete from ringfence.session r using unnest(p_pids, p_backend_starts) as s(pid, backend_start)
+     where r.pid = s.pid and r.backend_start = s.backend_start
+$$;
+
+create or replace function ringfence.leaving() returns table (pid integer, backend_start timestamptz)
+language sql stable security definer set search_path = pg_catalog, pg_temp as $$
+    select l.pid, l.backend_start from ringfence.leaving l
+$$;
+
+-- leave tells the backends to end that are leaving, whoever has let them go, and removes those from
+-- the list that are gone.
+create or replace function ringfence.leave() returns void
+language plpgsql volatile security invoker set search_path = pg_catalog, pg_temp as $$
+declare
+    v_alive integer[];
+    v_gone integer[];
+    v_gone_starts timestamptz[];
+begin
+    if not exists (select from ringfence.leaving()) then
         return;
     end if;
     perform pg_stat_clear_snapshot();
-    select array_agg(s.pid), array_agg(s.backend_start) into v_pids, v_starts
-      from unnest(p_pids, p_backend_starts, p_quiet) as s(pid, backend_start, quiet)
-      left join pg_stat_get_activity(null) a on a.pid = s.pid and a.backend_start = s.backend_start
-     where a.pid is null or s.quiet and a.state in ('idle', 'idle in transaction');
-    if v_pids is not null then
-        perform ringfence.forget(null, v_pids, v_starts);
+    select array_agg(l.pid) filter (where a.pid is not null),
+           array_agg(l.pid) filter (where a.pid is null), array_agg(l.backend_start) filter (where a.pid is null)
+      into v_alive, v_gone, v_gone_starts
+      from ringfence.leaving() l left join pg_stat_get_activity(null) a on a.pid = l.pid and a.backend_start = l.backend_start;
+    perform ringfence.signal(v_alive);
+    if v_gone is not null then
+        perform ringfence.forget(null, v_gone, v_gone_starts);
     end if;
 end $$;
 
@@ -504,7 +574,8 @@ begin
     -- List first, check second, as in revoke: a session that registers in between must not look
     -- gone.
     select array_agg(s.pid), array_agg(s.backend_start) into v_pids, v_starts from ringfence.sessions() s;
-    perform ringfence.release(v_pids, v_starts, '{}');
+    perform ringfence.release(v_pids, v_starts, '{}', '{}');
+    perform ringfence.leave();
 end $$;
 
 -- marks reads the marks of these resources; of all when the list is null.
