@@ -133,6 +133,7 @@ var initials = func() (all [24]uint32) {
 // passesUnseen reports whether a command has nothing that the relay must look at, judging by the
 // length and the first letter of its name.
 func passesUnseen(name []byte) bool {
+	name = word(name)
 	if len(name) == 0 || len(name) >= len(initials) {
 		return true
 	}
@@ -143,7 +144,7 @@ func passesUnseen(name []byte) bool {
 // ruleOf returns the rule for a command. Most commands have none.
 func ruleOf(name []byte) *rule {
 	var buf [24]byte
-	if len(name) > len(buf) {
+	if name = word(name); len(name) > len(buf) {
 		return nil
 	}
 	return rules[string(upper(buf[:0], name))]

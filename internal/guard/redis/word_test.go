@@ -1,0 +1,52 @@
+package redis
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/ringfence/ringfence/internal/relay"
+)
+
+// hidden are names that Redis may take for this one.
+func hidden(name string) (all []string) {
+	for i := range 30 {
+		all = append(all, fmt.Sprintf("%s\x00%d%s", strings.ToLower(name), i, strings.Repeat("x", i)))
+	}
+	return all
+}
+
+func TestAZeroByteHidesNoWord(t *testing.T) {
+	g := fresh(t)
+	r := g.fenced(5)
+	for name, rule := range rules {
+		for _, name := range hidden(name) {
+			if rule.never != "" || rule.allow != nil {
+				r.says(array(name, "SET", "x"), "-NOTALLOWED ")
+			}
+		}
+		for sub := range rule.deny {
+			for _, sub := range hidden(sub) {
+				r.says(array(name, sub, "x"), "-NOTALLOWED ")
+			}
+		}
+	}
+	r.says(array("ACL\x00", "LOG\x00", "reset\x00"), "-NOTALLOWED ")
+	r.says(array("FENCE\x00", "orders", "6"), "-BADTOKEN ")
+	r.says(array("FLUSHALL\x00x", strings.Repeat("x", 2*relay.BufferSize)), "-NOTALLOWED ")
+	early := g.raw()
+	early.says(array("XREAD", "BLOCK\x00", "0", "STREAMS", "s", "$"), "-NOTOKEN ")
+	early.says(array("SET\x00", "a", "b"), "-NOTOKEN ")
+}
+
+// Without this the test above would prove nothing.
+func TestRedisTakesAWordWithAZeroByteForAnother(t *testing.T) {
+	r := dialRaw(t, fresh(t).server.Addr())
+	r.says(array("ACL", "LOG", "RESET\x00"), "+OK")
+	for i := 0; ; i++ { // Redis finds it after some hundred tries, Valkey after some ten thousand
+		r.send(array(fmt.Sprintf("FLUSHALL\x00%d", i)))
+		if r.reply() == "+OK\r\n" {
+			return
+		}
+	}
+}
