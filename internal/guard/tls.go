@@ -40,14 +40,39 @@ func (c *Client) Encrypted() *tls.ConnectionState {
 	return &state
 }
 
-// CertificateName returns the common name of the client's certificate, which was verified; "" if the
-// client has none.
-func (c *Client) CertificateName() string {
+// OneUser is whom a client may be, as its certificate says: one user, or nobody if it names none.
+// The zero value is everybody: there is nothing to check.
+type OneUser struct {
+	checked bool
+	name    string
+}
+
+// Only returns a OneUser that allows this user alone; nobody if the name is empty.
+func Only(name string) OneUser { return OneUser{true, name} }
+
+// Everybody reports whether there is nothing to check.
+func (u OneUser) Everybody() bool { return !u.checked }
+
+// Nobody reports whether no user is allowed.
+func (u OneUser) Nobody() bool { return u.checked && u.name == "" }
+
+// Allows reports whether a client may be this user.
+func (u OneUser) Allows(user string) bool { return !u.checked || u.name != "" && u.name == user }
+
+// String returns the name of the one user.
+func (u OneUser) String() string { return u.name }
+
+// User returns whom a client's certificate lets it be: everybody unless VerifyName is set, and
+// without TLS, which Require refuses.
+func (t TLS) User(c *Client) OneUser {
 	state := c.Encrypted()
-	if state == nil || len(state.VerifiedChains) == 0 {
-		return ""
+	switch {
+	case !t.VerifyName || state == nil:
+		return OneUser{}
+	case len(state.VerifiedChains) == 0:
+		return Only("")
 	}
-	return state.VerifiedChains[0][0].Subject.CommonName
+	return Only(state.VerifiedChains[0][0].Subject.CommonName)
 }
 
 // Local reports whether the client came by a Unix socket.

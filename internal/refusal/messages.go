@@ -172,6 +172,18 @@ func Unraised(c fence.Claim, mark fence.Token, detail string) *fence.Refusal {
 	}
 }
 
+// NoCommonName refuses a client whose certificate has to name its user or role, and names nobody.
+func NoCommonName() *fence.Refusal {
+	return &fence.Refusal{
+		Reason:  fence.ReasonNotAllowed,
+		Message: "the client's certificate has no common name",
+		Detail: "nothing was executed: GUARD_TLS_CLIENT_AUTH=verify-full lets a client be only whom " +
+			"its certificate names",
+		Hint: "connect with a certificate whose common name is the role (in Redis, the user); " +
+			"whoever issues the certificates has to put it there",
+	}
+}
+
 // Setup is the error of a server, a database or a role that cannot be guarded: what is wrong, and
 // what to do about it.
 func Setup(what, hint string) *fence.SetupError { return &fence.SetupError{What: what, Hint: hint} }

@@ -37,6 +37,17 @@ func NeedsToken(command string) *fence.Refusal {
 	}
 }
 
+// OtherUser refuses what only another user may do than the one that the client's certificate names.
+func OtherUser(only, why string) *fence.Refusal {
+	return &fence.Refusal{
+		Reason:  fence.ReasonNotAllowed,
+		Message: fmt.Sprintf("the client's certificate allows only user %q", only),
+		Detail:  why,
+		Hint: "log in as that user first (AUTH, or HELLO with AUTH), " +
+			"or connect with another certificate",
+	}
+}
+
 // BadClaim refuses a claim that is malformed, or that differs from the session's own.
 func BadClaim(message, detail string, cause error) *fence.Refusal {
 	return &fence.Refusal{

@@ -7,6 +7,7 @@ import (
 	"net"
 
 	"github.com/ringfence/ringfence/internal/guard"
+	"github.com/ringfence/ringfence/internal/refusal"
 )
 
 // encryption returns the state of TLS on a connection to the server; nil if there is none.
@@ -19,23 +20,34 @@ func encryption(server net.Conn) *tls.ConnectionState {
 	return &state
 }
 
-// checkTLS refuses a client that has to use TLS and does not, or whose certificate names another
-// role.
+// checkTLS refuses a client that has to use TLS and does not, or whose certificate does not name
+// its role.
 func (p *Protocol) checkTLS(c *guard.Client, s *startup) error {
-	name := c.CertificateName()
-	switch {
-	case p.o.TLS.Refuses(c):
+	if p.o.TLS.Refuses(c) {
 		return &loginError{
 			code: invalidAuthorization, what: "this guard requires TLS", why: "the connection is not encrypted",
 			hint: "set sslmode=require, or a stricter one, in the client",
 		}
-	case p.o.TLS.VerifyName && c.Encrypted() != nil && name != s.get("user"):
-		return &loginError{
-			code: invalidAuthorization,
-			what: fmt.Sprintf("the certificate of the client is not one of role %q", s.get("user")),
-			why:  fmt.Sprintf("its common name is %q", name),
-			hint: "connect as the role that the certificate names, or with another certificate",
-		}
+	}
+	return checkRole(p.o.TLS.User(c), s.get("user"))
+}
+
+// checkRole refuses a role that a client may not log in as.
+func checkRole(only guard.OneUser, role string) error {
+	refused := &loginError{
+		code: invalidAuthorization,
+		what: fmt.Sprintf("the certificate of the client is not one of role %q", role),
+		why:  fmt.Sprintf("its common name is %q", only),
+		hint: "connect as the role that the certificate names, or with another certificate",
+	}
+	switch {
+	case only.Everybody():
+		return nil
+	case only.Nobody():
+		r := refusal.NoCommonName()
+		return &loginError{invalidAuthorization, r.Message, r.Detail, r.Hint}
+	case !only.Allows(role):
+		return refused
 	}
 	return nil
 }

@@ -131,9 +131,6 @@ func (p *Protocol) precheck(ctx context.Context, claims []marks.Presented) error
 // admit identifies the session and opens it. For a client that is not logged in, the commands on
 // its upstream connection already fail, so it cannot raise a mark.
 func (c *conn) admit(ctx context.Context, claims []marks.Presented) error {
-	if err := c.retryWhileBusy(ctx, claims, c.checkUser); err != nil {
-		return err
-	}
 	if err := c.identify(ctx, claims); err != nil {
 		return err
 	}
@@ -160,9 +157,14 @@ func (c *conn) identify(ctx context.Context, claims []marks.Presented) error {
 	if err != nil {
 		return err
 	}
-	if c.session, err = c.p.o.Store.Identify(ctx, id, nonce); err != nil {
+	s, err := c.p.o.Store.Identify(ctx, id, nonce)
+	if err != nil {
 		return fmt.Errorf("the session could not be identified, nothing was admitted: %w", err)
 	}
+	if err := c.checkIdentified(s.User); err != nil {
+		return err
+	}
+	c.session = s
 	return nil
 }
 

@@ -57,25 +57,6 @@ func parsePairs(pairs [][]byte) ([]marks.Presented, error) {
 	return claims, nil
 }
 
-// clientName returns the name that a command gives to its connection.
-func clientName(args [][]byte) (name []byte, ok bool) {
-	switch {
-	case len(args) == 3 && equalFold(args[0], "CLIENT") && equalFold(args[1], "SETNAME"):
-		return args[2], true
-	case equalFold(args[0], "HELLO"):
-		for i := 2; i < len(args); i++ {
-			switch {
-			case equalFold(args[i], "AUTH"):
-				i += 2
-			case equalFold(args[i], "SETNAME") && i+1 < len(args):
-				i++
-				name, ok = args[i], true
-			}
-		}
-	}
-	return name, ok
-}
-
 // within reports whether a session was admitted under all these claims.
 func within(claims, admitted []marks.Presented) bool {
 	for _, c := range claims {

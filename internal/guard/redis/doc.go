@@ -36,6 +36,21 @@
 //
 // A session keeps its token for life. The guard refuses every other claim that comes later.
 //
+// # A certificate that names the user
+//
+// With TLS.VerifyName a session can be only one of the user that the client's certificate names
+// (guard.OneUser). AUTH, HELLO and RESET are the commands that change a session's user. In the
+// handshake and in the relay such a command passes only if the guard has all of it, knows every
+// option in it, and finds that it logs in nobody but this user. So it never passes as a large one
+// (below).
+//
+// Redis starts each session as one of default. In the handshake only AUTH, HELLO and QUIT pass
+// until a login as the certificate's user has succeeded. Redis itself says that it has: each
+// command is answered before the next one is sent, and no transaction is open that would queue the
+// login. From then on the session stays one of that user, by the rule above. A claim does not rely
+// on that: the line of CLIENT LIST that identifies the session names its user, which is compared
+// before the mark is raised.
+//
 // # Where the wire differs from Redis
 //
 // The guard answers malformed input with Redis' own error and closes the connection, with these
@@ -149,9 +164,10 @@
 // # A command that does not fit
 //
 // The relay's buffer has 16 KiB. The guard decides on a longer command by the arguments that fit,
-// and then passes it on as it comes. It starts as soon as the header of an argument shows that the
-// argument cannot fit: a client whose argument is above proto-max-bulk-len sends no more, and waits
-// for Redis to refuse it. An argument that does not fit never makes a command allowed.
+// and then passes it on as it comes. If a certificate names the user, it refuses AUTH and HELLO
+// instead. It starts as soon as the header of an argument shows that the argument cannot fit: a
+// client whose argument is above proto-max-bulk-len sends no more, and waits for Redis to refuse
+// it. An argument that does not fit never makes a command allowed.
 //
 // The guard checks the beginning of each later argument before it passes, for the name of a key of
 // the guard's and, in HELLO and CLIENT SETNAME, for a claim. If it finds one, it ends the session,

@@ -22,12 +22,12 @@ type conn struct {
 	p        *Protocol
 	client   *guard.Client
 	commands *commandReader
-	upstream *upstream // nil until the client has sent its first command
-	gotReply bool      // the server has answered without an error: LoginTimeout no longer applies
-	name     string    // the connection name that the client has chosen
-	user     string    // the only one that the session may be of; "" for any
-	library  string    // the name of its driver, if it has named it
-	loginAs  string    // the user that it has logged in as
+	upstream *upstream     // nil until the client has sent its first command
+	gotReply bool          // the server has answered without an error: LoginTimeout no longer applies
+	name     string        // the connection name that the client has chosen
+	library  string        // the name of its driver, if it has named it
+	loginAs  string        // the user that it has logged in as
+	only     guard.OneUser // whom its certificate lets it be
 
 	mu            sync.Mutex // guards deadlineFixed and the client's deadlines
 	deadlineFixed bool       // the last read deadline is set
@@ -71,8 +71,8 @@ func (c *conn) handshake(ctx context.Context) (*session, error) {
 		case len(args) == 0:
 			continue // as Redis does with an empty line
 		}
-		if c.p.o.TLS.Refuses(c.client) {
-			return nil, c.refuseRepeatedly(errTLSRequired)
+		if err := c.checkTLS(); err != nil {
+			return nil, c.refuseRepeatedly(err)
 		}
 		if s, err := c.serve(ctx, raw, args); s != nil || err != nil {
 			return s, err
@@ -154,6 +154,9 @@ var errDraining = errors.New("shutting down; this command was not executed, conn
 
 // serve handles one command of the handshake. It returns a session if that is relayed from now on.
 func (c *conn) serve(ctx context.Context, raw []byte, args [][]byte) (*session, error) {
+	if r := c.checkCertificate(args); r != nil {
+		return nil, c.refuseOne(ctx, r)
+	}
 	claims, isFence, err := parseClaims(args)
 	if err != nil {
 		c.p.o.Admission.Report(marks.WithClient(ctx, c.who(args)), err, guard.Peer(c.client))

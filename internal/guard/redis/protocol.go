@@ -148,7 +148,7 @@ type session struct {
 
 // start starts to relay the session.
 func (c *conn) start(ctx context.Context) *session {
-	s := c.prepare(&up{admitted: c.claims, user: c.user, shutdown: c.client.Draining.Done()})
+	s := c.prepare(&up{admitted: c.claims, only: c.only, shutdown: c.client.Draining.Done()})
 	s.begin(ctx, guard.LivenessOf(c.p.o.Sessions, c.session, c.p.o.Stall))
 	return s
 }

@@ -95,9 +95,6 @@ func (c *conn) withoutToken(ctx context.Context, rule *rule, args [][]byte) (*fe
 	if !c.p.o.ReadOnly {
 		return needsToken(rule, args), nil
 	}
-	if c.user != "" && changesUser(args, c.user) {
-		return refusal.NotAllowed(commandName(args), "the client's certificate names another user"), nil
-	}
 	return mayRead(func(args [][]byte) (bool, error) { return c.p.reads.has(ctx, args) }, rule, args)
 }
 
@@ -112,7 +109,7 @@ func (c *conn) follow(rule *rule, failed bool) {
 	}
 }
 
-// refuseOne answers a command that needs a token. In a transaction the server must know of it, so that
+// refuseOne answers a command that is refused. In a transaction the server must know of it, so that
 // EXEC fails as after any refused command: it gets a command that it does not know.
 func (c *conn) refuseOne(ctx context.Context, r *fence.Refusal) error {
 	if c.multi {
@@ -155,9 +152,6 @@ func (c *conn) subscribe(ctx context.Context, raw []byte) (*session, error) {
 func (c *conn) loggedIn(ctx context.Context) error {
 	c.upstream.setReplyDeadline(ctx, time.Now().Add(c.p.o.LoginTimeout))
 	defer c.upstream.setReplyDeadline(ctx, time.Time{})
-	if err := c.checkUser(); err != nil {
-		return err
-	}
 	_, err := c.upstream.do(replyWriter{c}, []string{"PING"})
 	var answered serverError
 	if errors.As(err, &answered) && !bytes.HasPrefix(answered, []byte("-NOAUTH")) {
@@ -170,7 +164,7 @@ func (c *conn) loggedIn(ctx context.Context) error {
 // it decides by what the server has said before.
 func (c *conn) startReadOnly(ctx context.Context) *session {
 	s := c.prepare(&up{
-		user: c.user, shutdown: c.client.Draining.Done(), multi: c.multi,
+		only: c.only, shutdown: c.client.Draining.Done(), multi: c.multi,
 		mayRead: func(rule *rule, args [][]byte) *fence.Refusal {
 			had := func(args [][]byte) (bool, error) { return c.p.reads.had(args), nil }
 			refused, _ := mayRead(had, rule, args)

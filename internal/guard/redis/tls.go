@@ -33,42 +33,17 @@ func (c *conn) greet(ctx context.Context) error {
 		}
 		return fmt.Errorf("TLS handshake with the client: %w", err)
 	}
-	if t.VerifyName {
-		c.user = c.client.CertificateName()
-	}
+	c.only = t.User(c.client)
 	return nil
 }
 
-// checkUser refuses a session whose user is not the one of its certificate.
-func (c *conn) checkUser() error {
-	if c.user == "" {
-		return nil
-	}
-	answers, err := c.upstream.do(c.client, []string{"ACL", "WHOAMI"})
-	if err != nil {
-		return err
-	}
-	if answers[0] != c.user {
-		return refusal.Setup(
-			fmt.Sprintf("the session is one of user %q, and the client's certificate is one of %q", answers[0], c.user),
-			"log in (AUTH) as the user that the certificate names, and claim then")
-	}
-	return nil
-}
-
-// changesUser reports whether a command would make the session one of another user.
-func changesUser(args [][]byte, user string) bool {
+// checkTLS refuses a client that has to use TLS and does not, or whose certificate names nobody.
+func (c *conn) checkTLS() error {
 	switch {
-	case equalFold(args[0], "RESET"):
-		return user != "default"
-	case equalFold(args[0], "AUTH"):
-		return len(args) == 2 && user != "default" || len(args) > 2 && string(args[1]) != user
-	case equalFold(args[0], "HELLO"):
-		for i, arg := range args[:len(args)-1] {
-			if i > 0 && equalFold(arg, "AUTH") && string(args[i+1]) != user {
-				return true
-			}
-		}
+	case c.p.o.TLS.Refuses(c.client):
+		return errTLSRequired
+	case c.only.Nobody():
+		return refusal.NoCommonName()
 	}
-	return false
+	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/ringfence/ringfence/fence"
+	"github.com/ringfence/ringfence/internal/guard"
 	"github.com/ringfence/ringfence/internal/marks"
 	"github.com/ringfence/ringfence/internal/refusal"
 	"github.com/ringfence/ringfence/internal/relay"
@@ -17,7 +18,7 @@ import (
 type up struct {
 	admitted []marks.Presented
 	injected *injectedReplies
-	user     string          // the only one that the session may be of; "" for any
+	only     guard.OneUser   // whom the client's certificate lets it be
 	shutdown <-chan struct{} // closed when the guard shuts down; drain is called soon after
 
 	// mayRead refuses what a session without a token may not send. It is nil for an admitted session.
@@ -111,13 +112,13 @@ func (u *up) next(b []byte, full bool) (step, error) {
 		// After a blank line Valkey 8.1 takes any command for an inline one.
 		return step{n: n, dropped: true}, nil
 	case n > 0:
-		instead, err := u.decide(args)
+		instead, err := u.decide(args, true)
 		return step{n: n, dropped: instead != nil, instead: instead}, err
 	}
 	if u.large, err = beginLarge(b, args); err != nil {
 		return step{}, err
 	}
-	instead, err := u.decide(append(args, tooLongArgument))
+	instead, err := u.decide(append(args, tooLongArgument), false)
 	if err != nil {
 		return step{}, err
 	}
@@ -144,10 +145,10 @@ func write(w io.Writer, b []byte) error {
 }
 
 // decide returns nil for a command that passes. Otherwise it returns the command to send in its
-// place, if there is room for another injected reply.
-func (u *up) decide(args [][]byte) (instead []byte, err error) {
-	if u.user != "" && changesUser(args, u.user) {
-		return u.injected.add(line(refusal.NotAllowed(commandName(args), "the client's certificate names another user")))
+// place, if there is room for another injected reply. args are not the whole of a large command.
+func (u *up) decide(args [][]byte, whole bool) (instead []byte, err error) {
+	if refused := changesUser(u.only, args, whole); refused != nil {
+		return u.injected.add(line(refused))
 	}
 	if u.mayRead == nil && passesUnseen(args[0]) && !namesGuardKey(args) {
 		return nil, nil

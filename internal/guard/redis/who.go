@@ -32,26 +32,6 @@ func (c *conn) who(args [][]byte) marks.Client {
 	return guard.Describe(c.client, user, cmp.Or(name, c.library))
 }
 
-// loginUser returns the user that a command logs in as: AUTH, or HELLO with AUTH.
-func loginUser(args [][]byte) (user string, ok bool) {
-	switch {
-	case equalFold(args[0], "AUTH") && len(args) == 2:
-		return "default", true
-	case equalFold(args[0], "AUTH") && len(args) == 3:
-		return string(args[1]), true
-	case equalFold(args[0], "HELLO"):
-		for i := 2; i+2 < len(args); i++ {
-			switch {
-			case equalFold(args[i], "AUTH"):
-				return string(args[i+1]), true
-			case equalFold(args[i], "SETNAME"):
-				i++
-			}
-		}
-	}
-	return "", false
-}
-
 // libraryName returns the name of the client's driver: CLIENT SETINFO LIB-NAME.
 func libraryName(args [][]byte) (name string, ok bool) {
 	if len(args) == 4 && equalFold(args[0], "CLIENT") && equalFold(args[1], "SETINFO") &&

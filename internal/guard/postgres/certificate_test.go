@@ -1,0 +1,45 @@
+package postgres
+
+import (
+	"bufio"
+	"crypto/tls"
+	"strings"
+	"testing"
+
+	"github.com/ringfence/ringfence/internal/tlsconfig"
+)
+
+// certified starts a guard whose clients need a certificate that names their role.
+func (e *encrypted) certified() *guarded {
+	option := with(e.t, tlsconfig.Files{ClientCA: e.authority.File}, e.authority.Issue("the guard"))
+	option.VerifyName = true
+	return e.guard("sslmode=disable", option)
+}
+
+// A startup packet need not name a role. The server's own refusal would have another text.
+func TestACertificateWithoutACommonNameIsRefused(t *testing.T) {
+	e := encryptedPostgres(t)
+	g := e.certified()
+	for _, test := range []struct{ name, user, want string }{
+		{"", "", "no common name"}, {"", "app", "no common name"}, {"app", "", `not one of role ""`},
+	} {
+		own := e.authority.Issue(test.name)
+		pair, err := tls.X509KeyPair(own.Cert, own.Key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w := dialWire(t, g.Addr)
+		secured := tls.Client(w.Conn, &tls.Config{
+			InsecureSkipVerify: true, NextProtos: []string{"postgresql"}, Certificates: []tls.Certificate{pair},
+		})
+		w.Conn, w.r = secured, bufio.NewReader(secured)
+		packet := startupOf(0, "database", e.database, "options", "-c fence.orders=5")
+		if test.user != "" {
+			packet = startupOf(0, "user", test.user, "database", e.database, "options", "-c fence.orders=5")
+		}
+		w.send(packet)
+		if m := w.next(); m.kind != 'E' || !strings.Contains(string(m.body), test.want) {
+			t.Errorf("certificate of %q, role %q: %q", test.name, test.user, m.body)
+		}
+	}
+}
