@@ -43,3 +43,22 @@ func TestACertificateWithoutACommonNameIsRefused(t *testing.T) {
 		}
 	}
 }
+
+// The server cuts the name of a role off after 63 bytes.
+func TestACertificateOfALongNameIsNotOneOfTheRoleThatItBeginsWith(t *testing.T) {
+	e := encryptedPostgres(t)
+	g := e.certified()
+	role := strings.Repeat("r", nameMost)
+	sql(t, e.pg.URL("postgres", e.database), "create role "+role+" login; grant app to "+role+
+		"; grant all on ledger, ledger_n_seq to "+role)
+	for _, name := range []string{role, role + "x"} {
+		own := e.authority.Issue(name)
+		err := g.login(name, "sslmode=require&sslcert="+own.CertFile+"&sslkey="+own.KeyFile)
+		if name == role && err != nil {
+			t.Error(err)
+		}
+		if name != role {
+			wantCode(t, err, invalidAuthorization)
+		}
+	}
+}

@@ -18,8 +18,8 @@ const (
 	unusedFor = 5 * time.Minute
 	// openTime bounds the opening of a database.
 	openTime = 10 * time.Second
-	// nameMost is the longest name of a database, in bytes (NAMEDATALEN - 1). The server cuts off what
-	// a client sends beyond it.
+	// nameMost is the longest name of a database or a role, in bytes (NAMEDATALEN - 1). The server cuts
+	// off what a client sends beyond it.
 	nameMost = 63
 )
 

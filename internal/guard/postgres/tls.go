@@ -32,7 +32,8 @@ func (p *Protocol) checkTLS(c *guard.Client, s *startup) error {
 	return checkRole(p.o.TLS.User(c), s.get("user"))
 }
 
-// checkRole refuses a role that a client may not log in as.
+// checkRole refuses a role that a client may not log in as. A name that is too long may become
+// another role's, because the server cuts it off.
 func checkRole(only guard.OneUser, role string) error {
 	refused := &loginError{
 		code: invalidAuthorization,
@@ -47,6 +48,9 @@ func checkRole(only guard.OneUser, role string) error {
 		r := refusal.NoCommonName()
 		return &loginError{invalidAuthorization, r.Message, r.Detail, r.Hint}
 	case !only.Allows(role):
+		return refused
+	case len(role) > nameMost:
+		refused.why = fmt.Sprintf("the server would cut this name off after %d bytes", nameMost)
 		return refused
 	}
 	return nil

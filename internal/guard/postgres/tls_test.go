@@ -43,7 +43,7 @@ func encryptedPostgres(t *testing.T) *encrypted {
 		HBA: `local all all trust
 hostssl all certified 127.0.0.1/32 trust clientcert=verify-ca
 host all certified 127.0.0.1/32 reject
-host all postgres,guard_role,app 127.0.0.1/32 trust
+host all postgres,guard_role,+app 127.0.0.1/32 trust
 host all salted 127.0.0.1/32 scram-sha-256
 `,
 	})
