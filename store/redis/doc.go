@@ -28,7 +28,7 @@
 //	it is below, unconfirmed or missing  ErrNotLeader: raise it, then try again (fence.Raising)
 //	sessions under another token are     ErrNotLeader: the same; the raise ends them
 //	still recorded
-//	the marker is missing                ErrNotInstalled
+//	marker and mark are missing          ErrNotInstalled
 //	otherwise                            the commands run
 //
 // Redis runs one script at a time and nothing beside it. So a raise comes before the script, which

@@ -121,6 +121,13 @@ func TestLossesAndCopiesAllowNothing(t *testing.T) {
 		"a copy comes from elsewhere": func(t *testing.T, b *bench) {
 			b.do(t, "HSET", "ringfence:.allowed", "app orders", "another epoch")
 		},
+		"a copy from before comes by SWAPDB": func(t *testing.T, b *bench) {
+			b.copyTo(t, 1, append(ownKeys, "ringfence:.allowed")...)
+			if n, err := b.store.Forbid(t.Context(), "app"); n != 1 || err != nil {
+				t.Fatal(n, err)
+			}
+			b.do(t, "SWAPDB", 0, 1)
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := authorized(t, "app")

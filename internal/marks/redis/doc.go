@@ -29,18 +29,20 @@
 //
 //	ringfence              the marker: schema, epoch, the resources that have a mark
 //	ringfence:<resource>   mark and sessions of one resource: one key, so they are lost together
+//	ringfence:.allowed     who may claim what
 //	ringfence:.audit       a stream of adoptions
 //	ringfence:.checkpoint… of checkpoint/redis
 //
-// They are in database 0, whatever number the URL names, and nobody else may write to them. The
-// guard refuses commands that name them. A script can make up a name, so give applications key
-// patterns that leave these out.
+// They are in database 0, whatever number the URL names. Nobody else may write to these names, in
+// any database. The guard refuses commands that name them. A script can make up a name, so give
+// applications key patterns that leave these out.
 //
 // # Redis loses data by design
 //
-//	restart, failover,      the server is another one (run id, replication id), or may have other
-//	SWAPDB                  data: marks are unconfirmed, the registry is lost
-//	key or marker missing   the same
+//	restart, failover           the server is another one (run id, replication id): marks are
+//	                            unconfirmed, the registry is lost
+//	key or marker missing       the same
+//	other data by SWAPDB        the same as a missing marker
 //
 // When the registry is lost, sessions that were in it may still be alive: a process that was a
 // replica for a while keeps its connections. Raise then ends every client connection of the server
@@ -52,4 +54,30 @@
 // when this guard remembers the mark itself. If the marker is gone, nobody can then say what the
 // marks were, and the store counts as not installed. An operator who runs Install asserts that no
 // older leader runs.
+//
+// # One database counts
+//
+// SWAPDB exchanges whole databases, also in a script or a transaction, and can bring an earlier
+// mark back. Only statistics show that it was called, and operators reset those. So the data
+// themselves show what is the latest. Before a script writes a mark, a session or who may claim
+// what, it makes database 0 the only one that counts (alone in lua/common.lua). In every other
+// database it deletes the marker, and it takes the epoch from the record that it is about to
+// write. From then on:
+//
+//   - No other database has a marker.
+//   - SWAPDB moves the marker. FLUSHDB, DEL and eviction remove it. None of them makes a second
+//     one.
+//   - COPY makes a second one. It says the same as the first until a script writes, which deletes
+//     it. COPY takes one key at a time, so a record may be copied before a raise and the marker
+//     after it. The raise has taken the epoch from that record, so the marker does not vouch for
+//     it.
+//
+// So database 0 has either what was written last or no marker, and then everything counts as
+// lost. If nothing was written while the data were away, nothing is lost, and nobody is ended. A
+// script that only removes sessions that have ended, or announces the end of all connections,
+// leaves copies as they are. Such a copy names more sessions or lacks the announcement, which
+// admits nobody.
+//
+// Redis does not stop within a script and keep half of it. After a restart or a change of roles
+// no marker counts anyway until a raise has confirmed it.
 package redis

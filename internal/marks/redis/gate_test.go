@@ -44,7 +44,10 @@ func TestOnlyTheMarksOwnTokenRunsCommands(t *testing.T) {
 		{"the mark was rolled back", func(t *testing.T, b *bench) { b.overwrite(t) }, claim(1),
 			fence.ErrNotLeader},
 		{"the marker is lost", func(t *testing.T, b *bench) { b.do(t, "DEL", "ringfence") },
-			claim(large), fence.ErrNotInstalled},
+			claim(large), fence.ErrNotLeader},
+		{"the marker is lost, an older token", func(t *testing.T, b *bench) {
+			b.do(t, "DEL", "ringfence")
+		}, claim(large - 1), fence.ErrStale},
 		{"everything is lost", func(t *testing.T, b *bench) { b.do(t, "FLUSHALL") }, claim(large),
 			fence.ErrNotInstalled},
 		{"another schema", func(t *testing.T, b *bench) {

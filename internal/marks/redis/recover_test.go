@@ -1,6 +1,7 @@
 package redis
 
 import (
+	"context"
 	"testing"
 
 	"github.com/ringfence/ringfence/fence"
@@ -56,5 +57,37 @@ func TestASecondLossVoidsTheProofOfTheFirst(t *testing.T) {
 	}
 	if v := raise(second, basis); v != "changed" {
 		t.Errorf("with a used proof: %s", v)
+	}
+}
+
+// A guard has ended all connections, and then a raise in the database that SWAPDB brought admits a
+// session. When the first database is back, the guard's proof must not count there.
+func TestAProofDoesNotOutliveARaiseInAnotherDatabase(t *testing.T) {
+	server := serverstest.Redis(t, servers.RedisOptions{})
+	s, err := Open(t.Context(), server.URL(), Options{Coordinated: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Close)
+	swap := func() {
+		if err := s.db.Do(t.Context(), "SWAPDB", 0, 1).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	proof, seen, err := s.announce(t.Context(), "orders")
+	if err != nil {
+		t.Fatal(err)
+	}
+	swap()
+	newer := fence.Claim{Resource: "orders", Token: 6, Issuer: fence.Unverified}
+	confirm := func(context.Context, marks.Mark) (fence.Claim, error) { return newer, nil }
+	if _, err := s.Raise(t.Context(), marks.Session{}, newer, confirm); err != nil {
+		t.Fatal(err)
+	}
+	swap()
+	r, err := s.run(t.Context(), raiseScript, []string{key("orders")}, "orders", "5",
+		string(fence.Unverified), "", seen.basis, proof.nonce, proof.epoch)
+	if err != nil || r.verdict != "lost" {
+		t.Errorf("the older leader's raise: %s, %v", r.verdict, err)
 	}
 }

@@ -83,7 +83,7 @@ func refuse(verdict string, c fence.Claim, m marks.Mark) error {
 
 func notInstalled() error {
 	return refusal.NotInstalled("the marker key is missing: it was never made, "+
-		"or Redis has lost its data since; "+
+		"or Redis has lost or replaced its data since; "+
 		"without a coordinator nobody can say what the marks were", nil)
 }
 

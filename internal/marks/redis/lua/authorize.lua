@@ -7,6 +7,7 @@
 local m = redis.call('HMGET', MARKER, 'schema', 'epoch')
 if not m[2] then return {'missing'} end
 if not known(m[1]) or m[1] == '1' then return {'schema'} end
+if ARGV[1] ~= 'read' then alone() end
 
 local removed = 0
 if ARGV[1] == 'allow' then

@@ -32,13 +32,25 @@ local SCHEMA = '2'
 
 -- here returns which server answers. The script reads it, so it is the server of the decision. run
 -- is the process, in which client ids are unique. server also has the history of its data: a
--- replication id that changes with every change of role, and the calls of SWAPDB so far, because
--- SWAPDB replaces our data with others and can bring them back.
+-- replication id that changes with every change of role.
 local function here()
   local run = string.match(redis.call('INFO', 'server'), 'run_id:(%x+)')
   local id = string.match(redis.call('INFO', 'replication'), 'master_replid:(%x+)') or ''
-  local swaps = string.match(redis.call('INFO', 'commandstats'), 'cmdstat_swapdb:(calls=%d+,usec=%d+)') or ''
-  return {run = run, server = run .. '/' .. id .. '/' .. swaps}
+  return {run = run, server = run .. '/' .. id}
+end
+
+-- alone makes database 0 the only one that counts, for a script that is about to write: elsewhere it
+-- deletes the marker, and takes the epoch from the records of these keys. So what SWAPDB brings here
+-- later is what was written last, or counts as lost. Tokens stay, and still refuse lower ones.
+local function alone(...)
+  for number in string.gmatch(redis.call('INFO', 'keyspace'), 'db(%d+):keys=') do
+    if number ~= '0' then
+      redis.call('SELECT', number)
+      redis.call('DEL', MARKER)
+      for _, key in ipairs({...}) do redis.pcall('HDEL', key, 'epoch') end
+    end
+  end
+  redis.call('SELECT', 0)
 end
 
 -- higher compares tokens: decimal text without leading zeros, by length and then byte by byte. A
@@ -77,26 +89,26 @@ end
 
 -- look reads the state of a resource.
 local function look(resource, key, now)
-  local m = redis.call('HMGET', MARKER, 'schema', 'epoch', 'origin', 'resource:' .. resource, 'ended')
+  local m = redis.call('HMGET', MARKER, 'schema', 'epoch', 'ended', 'origin', 'resource:' .. resource)
   local f = redis.call('HMGET', key, 'token', 'issuer', 'holder', 'raised', 'server', 'epoch', 'under', 'adoption')
   local s = {
     resource = resource, key = key, now = now,
     installed = m[2] ~= false, foreign_schema = m[2] ~= false and not known(m[1]), marker_epoch = m[2],
-    listed = m[4] ~= false, present = f[1] ~= false, token = f[1] or '0', issuer = f[2] or '', holder = f[3] or '',
+    listed = m[5] ~= false, present = f[1] ~= false, token = f[1] or '0', issuer = f[2] or '', holder = f[3] or '',
     raised = f[4] or '0', server = f[5], under = f[7], adoption = f[8] or '', sessions = 0,
   }
   -- The record of this resource is lost, or an earlier one was restored.
   s.gone = not s.installed or (s.listed and not s.present) or (s.present and f[6] ~= m[2])
   -- The registry is lost, and sessions from it may still live. Those may be sessions of other
   -- resources, and sessions that this process admitted before it was a replica for a time.
-  s.lost = s.gone or m[1] == '1' or not known(m[1]) or m[5] ~= now.server
+  s.lost = s.gone or m[1] == '1' or not known(m[1]) or m[3] ~= now.server
   if s.present then
     s.confirmed = not s.lost and s.server == now.server
     s.continued = not s.gone
     if s.confirmed then s.sessions = redis.call('HLEN', key) - FIXED end
   else
-    s.confirmed = not s.lost and m[3] == 'install'
-    s.continued = not s.gone and m[3] == 'install'
+    s.confirmed = not s.lost and m[4] == 'install'
+    s.continued = not s.gone and m[4] == 'install'
   end
   -- The state that a raise depends on.
   s.basis = table.concat({now.server, m[2] or '-', s.token, s.issuer, s.raised, f[5] or '-', f[6] or '-', s.adoption}, ' ')
@@ -131,9 +143,11 @@ end
 -- connection that could be an old session was ended: the nonce that was written on this server
 -- before that, and is still there.
 local function mend(s, nonce, epoch)
-  if not s.lost then return true end
   local ending = 'ending:' .. s.resource
-  if nonce == '' or redis.call('HGET', MARKER, ending) ~= nonce .. ' ' .. s.now.server then return false end
+  local proven = nonce ~= '' and redis.call('HGET', MARKER, ending) == nonce .. ' ' .. s.now.server
+  if s.lost and not proven then return false end
+  alone(s.key)
+  if not s.lost then return true end
   redis.call('HDEL', MARKER, ending)
   if s.gone then redis.call('DEL', s.key) end
   if not s.installed then

@@ -9,7 +9,7 @@ local function gate()
   if DATABASE ~= 0 then redis.call('SELECT', DATABASE) end
   local refused = judge(s, ARGV[2], ARGV[3])
   if refused then return answer(refused, 1, s) end
-  if not s.installed then return answer('missing', 1, s) end
+  if not s.installed and not s.present then return answer('missing', 1, s) end
   if not s.confirmed or s.token ~= ARGV[2] then return answer('raise', 1, s) end
   if s.sessions > 0 and s.under ~= ARGV[2] then return answer('revoke', 1, s) end
 end

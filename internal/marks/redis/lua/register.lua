@@ -24,6 +24,7 @@ end
 for i, s in ipairs(claims) do
   if s.sessions > 0 and s.under ~= s.want then return answer('revoke', i, s) end
 end
+alone(unpack(KEYS, 2))
 for _, s in ipairs(claims) do
   redis.call('HSET', s.key, 'under', s.want, 'session:' .. ARGV[1], s.want)
 end

@@ -1,0 +1,35 @@
+package redis
+
+import (
+	"testing"
+
+	redisstore "github.com/ringfence/ringfence/internal/marks/redis"
+)
+
+// Without a coordinator a guard knows a deposed leader only by the mark. An earlier mark that comes
+// back within the run of the server admits nobody, not even by a guard that has just been started
+// after an operator ran guard install again.
+func TestAnEarlierMarkThatComesBackAdmitsNobody(t *testing.T) {
+	for name, bring := range map[string]func(do func(string), newer func()){
+		"SWAPDB": func(do func(string), newer func()) {
+			do("SWAPDB 0 1")
+			newer()
+			do("SWAPDB 0 1")
+			do("CONFIG RESETSTAT")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := fresh(t)
+			g.fenced(33)
+			bring(func(command string) { g.operator(command) }, func() {
+				if err := redisstore.Install(t.Context(), g.server.URL()); err != nil {
+					t.Fatal(err)
+				}
+				g.fenced(34)
+			})
+			r := before(t, g.server, setup{}).raw()
+			r.send("FENCE orders 33\r\n")
+			r.expect("-NOTLEADER")
+		})
+	}
+}
