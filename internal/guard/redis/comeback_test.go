@@ -17,9 +17,14 @@ func TestAnEarlierMarkThatComesBackAdmitsNobody(t *testing.T) {
 			do("SWAPDB 0 1")
 			do("CONFIG RESETSTAT")
 		},
+		"DEBUG RELOAD": func(do func(string), newer func()) {
+			do("SAVE")
+			newer()
+			do("DEBUG RELOAD NOSAVE")
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			g := fresh(t)
+			g := fresh(t, "--enable-debug-command", "yes")
 			g.fenced(33)
 			bring(func(command string) { g.operator(command) }, func() {
 				if err := redisstore.Install(t.Context(), g.server.URL()); err != nil {

@@ -157,8 +157,8 @@ func TestMalformedCommandsAreNotForwarded(t *testing.T) {
 			r.ended()
 		}
 	}
-	if n := g.direct().DBSize(t.Context()).Val(); n != 2 {
-		t.Errorf("%d keys, want the guard's two", n)
+	if n := g.direct().DBSize(t.Context()).Val(); n != 3 {
+		t.Errorf("%d keys, want the guard's three", n)
 	}
 }
 

@@ -45,7 +45,7 @@ func RunACL(user, password string) string {
 // own work.
 var runRights = []string{
 	"+hello", "+auth", "+ping", "+select", "+client|setname", "+info", "+eval", "+evalsha",
-	"+hmget", "+hlen",
+	"+hmget", "+hlen", "+object|encoding",
 }
 
 // rights are all the commands that the guard's own connections run.
@@ -53,5 +53,5 @@ var rights = []string{
 	"+hello", "+auth", "+ping", "+select", "+info", "+multi", "+exec",
 	"+client|kill", "+client|list", "+client|setname", "+client|no-evict", "+client|id",
 	"+eval", "+evalsha", "+time", "+hget", "+hmget", "+hset", "+hdel", "+hlen", "+hkeys", "+del",
-	"+xadd", "+command",
+	"+xadd", "+setrange", "+object|encoding", "+command",
 }

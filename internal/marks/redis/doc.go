@@ -29,6 +29,7 @@
 //
 //	ringfence              the marker: schema, epoch, the resources that have a mark
 //	ringfence:<resource>   mark and sessions of one resource: one key, so they are lost together
+//	ringfence:.original    tells data that were written here from data that were loaded
 //	ringfence:.allowed     who may claim what
 //	ringfence:.audit       a stream of adoptions
 //	ringfence:.checkpoint… of checkpoint/redis
@@ -42,7 +43,8 @@
 //	restart, failover           the server is another one (run id, replication id): marks are
 //	                            unconfirmed, the registry is lost
 //	key or marker missing       the same
-//	other data by SWAPDB        the same as a missing marker
+//	other data by SWAPDB,       the same as a missing marker
+//	earlier data loaded
 //
 // When the registry is lost, sessions that were in it may still be alive: a process that was a
 // replica for a while keeps its connections. Raise then ends every client connection of the server
@@ -80,4 +82,19 @@
 //
 // Redis does not stop within a script and keep half of it. After a restart or a change of roles
 // no marker counts anyway until a raise has confirmed it.
+//
+// # Earlier data that are loaded
+//
+// DEBUG RELOAD NOSAVE loads an earlier RDB file into the same run, and RESTORE the keys of an
+// earlier DUMP. Run id and replication id stay. ringfence:.original shows that. It is a short
+// string, and SETRANGE has made it, so its encoding is "raw". Files and dumps do not keep the
+// encoding, and Redis loads a short string as "embstr". The marker notes the encoding of its
+// time. If a marker of this server meets another encoding, the data were loaded since, and the
+// marker counts as missing.
+//
+// This is a sign and no proof. It does not show keys that are written or restored one by one, an
+// append-only file that DEBUG LOADAOF loads after appendonly was switched off, and nothing at all
+// after the string was evicted. Then only a coordinator refuses a deposed leader: a guard without
+// one and Run believe the mark. Redis 7.0 and later refuse DEBUG by default
+// (enable-debug-command).
 package redis

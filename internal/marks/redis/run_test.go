@@ -144,7 +144,7 @@ func TestAnApplicationNeedsNoMoreThanItsACL(t *testing.T) {
 			t.Errorf("command %d was run without the right: %v", i, got[i])
 		}
 	}
-	for _, right := range []string{"info", "hmget", "eval", "evalsha"} {
+	for _, right := range []string{"info", "hmget", "object", "eval", "evalsha"} {
 		b.do(t, "SCRIPT", "FLUSH")
 		_, err := redis.Run(t.Context(), as(rule+" -"+right), claim(5), []any{"SET", "app:c", 1})
 		if setup, ok := errors.AsType[*fence.SetupError](err); !ok || setup.Hint == "" {

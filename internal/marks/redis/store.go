@@ -82,7 +82,7 @@ func refuse(verdict string, c fence.Claim, m marks.Mark) error {
 }
 
 func notInstalled() error {
-	return refusal.NotInstalled("the marker key is missing: it was never made, "+
+	return refusal.NotInstalled("the marker key is missing or was restored: it was never made, "+
 		"or Redis has lost or replaced its data since; "+
 		"without a coordinator nobody can say what the marks were", nil)
 }

@@ -15,7 +15,7 @@ import (
 )
 
 // ownKeys are the keys of Ringfence that make a mark count.
-var ownKeys = []string{"ringfence", "ringfence:orders"}
+var ownKeys = []string{"ringfence", "ringfence:orders", "ringfence:.original"}
 
 // in runs a command in a database.
 func (b *bench) in(t *testing.T, database int, command ...any) any {
@@ -29,6 +29,20 @@ func (b *bench) copyTo(t *testing.T, database int, keys ...string) {
 	t.Helper()
 	for _, k := range keys {
 		b.do(t, "COPY", k, k, "DB", database, "REPLACE")
+	}
+}
+
+// dump dumps our keys. The function that it returns restores them in a database.
+func (b *bench) dump(t *testing.T) (restore func(database int)) {
+	t.Helper()
+	dumped := map[string]any{}
+	for _, k := range ownKeys {
+		dumped[k] = b.do(t, "DUMP", k)
+	}
+	return func(database int) {
+		for k, v := range dumped {
+			b.in(t, database, "RESTORE", k, 0, v, "REPLACE")
+		}
 	}
 }
 
@@ -97,9 +111,26 @@ var comebacks = map[string]func(t *testing.T, b *bench, raise func()){
 	"swapped with a copy made piece by piece": func(t *testing.T, b *bench, raise func()) {
 		b.copyTo(t, 2, "ringfence:orders")
 		raise()
-		b.copyTo(t, 2, "ringfence")
+		b.copyTo(t, 2, "ringfence", "ringfence:.original")
 		b.do(t, "SWAPDB", 0, 2)
 		b.do(t, "CONFIG", "RESETSTAT")
+	},
+	"swapped with a dump": func(t *testing.T, b *bench, raise func()) {
+		restore := b.dump(t)
+		raise()
+		restore(1)
+		b.do(t, "SWAPDB", 0, 1)
+		b.do(t, "CONFIG", "RESETSTAT")
+	},
+	"restored from a dump": func(t *testing.T, b *bench, raise func()) {
+		restore := b.dump(t)
+		raise()
+		restore(0)
+	},
+	"reloaded from an earlier file": func(t *testing.T, b *bench, raise func()) {
+		b.do(t, "SAVE")
+		raise()
+		b.do(t, "DEBUG", "RELOAD", "NOSAVE")
 	},
 }
 
@@ -108,7 +139,8 @@ var comebacks = map[string]func(t *testing.T, b *bench, raise func()){
 func TestAMarkThatComesBackDoesNotCount(t *testing.T) {
 	for name, comeBack := range comebacks {
 		t.Run(name, func(t *testing.T) {
-			b := open(t, serverstest.Redis(t, servers.RedisOptions{}))
+			debug := servers.RedisOptions{Args: []string{"--enable-debug-command", "yes"}}
+			b := open(t, serverstest.Redis(t, debug))
 			guard := openWith(t, b.server, redis.Options{Coordinated: true})
 			guard.raise(t, claim(33))
 			comeBack(t, b, func() { guard.raise(t, claim(34)) })

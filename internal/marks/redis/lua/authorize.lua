@@ -4,7 +4,7 @@
 --   on, off        switches authorization
 -- Returns '1' if authorization is on, the number of fields removed, and for each field its name and
 -- '1' if it counts.
-local m = redis.call('HMGET', MARKER, 'schema', 'epoch')
+local m = marker(here())
 if not m[2] then return {'missing'} end
 if not known(m[1]) or m[1] == '1' then return {'schema'} end
 if ARGV[1] ~= 'read' then alone() end

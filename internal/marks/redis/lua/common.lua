@@ -10,6 +10,7 @@
 --   origin           'install', or 'raise' when a raise had to make the marker again
 --   resource:<name>  for every resource with a mark
 --   ended            the server on which every unrecorded connection was ended
+--   original         the encoding of ringfence:.original at that time
 --   ending:<name>    while the connections of a server with a lost registry are being ended
 --
 -- A resource has these fields:
@@ -23,10 +24,14 @@
 --                        not count
 --   .on                  '1' while authorization is on, so that the loss of one key does not end it
 --
+-- ringfence:.original is a short string in the encoding that SETRANGE gives it. Neither an RDB file
+-- nor a DUMP keeps that, so it tells data that were loaded from data that were written here.
+--
 -- A marker without an epoch does not count.
 
 local MARKER = 'ringfence'
 local ALLOWED = 'ringfence:.allowed'
+local ORIGINAL = 'ringfence:.original'
 local FIXED = 8 -- the fields of a resource besides its sessions
 local SCHEMA = '2'
 
@@ -37,6 +42,15 @@ local function here()
   local run = string.match(redis.call('INFO', 'server'), 'run_id:(%x+)')
   local id = string.match(redis.call('INFO', 'replication'), 'master_replid:(%x+)') or ''
   return {run = run, server = run .. '/' .. id}
+end
+
+-- marker reads schema, epoch, ended, original and further fields of the marker. If the marker is of
+-- this server and was loaded since, it may be an earlier one, and counts as one without an epoch.
+local function marker(now, ...)
+  local m = redis.call('HMGET', MARKER, 'schema', 'epoch', 'ended', 'original', ...)
+  local encoding = redis.call('OBJECT', 'ENCODING', ORIGINAL) -- false if there is none: no sign
+  if m[3] == now.server and encoding and encoding ~= m[4] then m[2] = false end
+  return m
 end
 
 -- alone makes database 0 the only one that counts, for a script that is about to write: elsewhere it
@@ -89,12 +103,12 @@ end
 
 -- look reads the state of a resource.
 local function look(resource, key, now)
-  local m = redis.call('HMGET', MARKER, 'schema', 'epoch', 'ended', 'origin', 'resource:' .. resource)
+  local m = marker(now, 'origin', 'resource:' .. resource)
   local f = redis.call('HMGET', key, 'token', 'issuer', 'holder', 'raised', 'server', 'epoch', 'under', 'adoption')
   local s = {
     resource = resource, key = key, now = now,
-    installed = m[2] ~= false, foreign_schema = m[2] ~= false and not known(m[1]), marker_epoch = m[2],
-    listed = m[5] ~= false, present = f[1] ~= false, token = f[1] or '0', issuer = f[2] or '', holder = f[3] or '',
+    installed = m[2] ~= false, foreign_schema = m[1] ~= false and not known(m[1]), marker_epoch = m[2],
+    listed = m[6] ~= false, present = f[1] ~= false, token = f[1] or '0', issuer = f[2] or '', holder = f[3] or '',
     raised = f[4] or '0', server = f[5], under = f[7], adoption = f[8] or '', sessions = 0,
   }
   -- The record of this resource is lost, or an earlier one was restored.
@@ -107,8 +121,8 @@ local function look(resource, key, now)
     s.continued = not s.gone
     if s.confirmed then s.sessions = redis.call('HLEN', key) - FIXED end
   else
-    s.confirmed = not s.lost and m[4] == 'install'
-    s.continued = not s.gone and m[4] == 'install'
+    s.confirmed = not s.lost and m[5] == 'install'
+    s.continued = not s.gone and m[5] == 'install'
   end
   -- The state that a raise depends on.
   s.basis = table.concat({now.server, m[2] or '-', s.token, s.issuer, s.raised, f[5] or '-', f[6] or '-', s.adoption}, ' ')
@@ -139,6 +153,14 @@ local function forget_sessions(key)
   end
 end
 
+-- keep makes the marker count on this server from now on.
+local function keep(now)
+  redis.call('DEL', ORIGINAL)
+  redis.call('SETRANGE', ORIGINAL, 0, 'original')
+  redis.call('HSET', MARKER, 'schema', schema(), 'ended', now.server,
+    'original', redis.call('OBJECT', 'ENCODING', ORIGINAL))
+end
+
 -- mend prepares a resource whose registry is lost for a new mark. It needs the proof that every
 -- connection that could be an old session was ended: the nonce that was written on this server
 -- before that, and is still there.
@@ -154,7 +176,7 @@ local function mend(s, nonce, epoch)
     redis.call('HSET', MARKER, 'epoch', epoch, 'origin', 'raise')
     s.marker_epoch = epoch
   end
-  redis.call('HSET', MARKER, 'schema', schema(), 'ended', s.now.server)
+  keep(s.now)
   return true
 end
 

@@ -1,8 +1,8 @@
 -- Reads marks. KEYS: the marker. ARGV: the resources. Without any it returns the names of all
 -- resources that have a mark.
 local now = here()
-local m = redis.call('HMGET', MARKER, 'schema', 'epoch')
-if m[2] and not known(m[1]) then return {'schema'} end
+local m = marker(now)
+if m[1] and not known(m[1]) then return {'schema'} end
 
 local list = {m[2] and 'marks' or 'missing'}
 if #ARGV == 0 then

@@ -3,7 +3,7 @@
 local tries = {
   {'INFO', 'server'}, {'TIME'}, {'HMGET', MARKER, 'epoch'}, {'DEL', KEYS[2]}, {'HSET', KEYS[2], 'a', 'b'},
   {'HGET', KEYS[2], 'a'}, {'HKEYS', KEYS[2]}, {'HLEN', KEYS[2]}, {'HDEL', KEYS[2], 'a'}, {'XADD', KEYS[2], '*', 'a', 'b'},
-  {'DEL', KEYS[2]},
+  {'DEL', KEYS[2]}, {'SETRANGE', KEYS[2], 0, 'a'}, {'OBJECT', 'ENCODING', KEYS[2]}, {'DEL', KEYS[2]}, {'SELECT', 0},
 }
 local failed = {'probed'}
 for _, try in ipairs(tries) do
