@@ -100,10 +100,37 @@ var storeScenarios = []Scenario{
 	{
 		Name: "databases-swapped-and-back", Rows: []int{32},
 		About: "SWAPDB takes the marks of Redis away, and brings them back after a successor was " +
-			"admitted.",
+			"admitted; statistics are reset.",
 		Topology: small,
 		Faults: []Fault{
 			Fault{Do: Pause, On: "leader"}.with(Fault{Do: Swap, On: "redis", Until: NextLeader}),
+		},
+		Expect: demand,
+	},
+	{
+		Name: "databases-swapped-and-back-embedded", Rows: []int{32},
+		About: "The same without a guard, and the deposed leader's script comes while both " +
+			"leaders are frozen: it checks only the mark that is back.",
+		Topology: withoutGuards,
+		Faults: []Fault{
+			Fault{Do: Pause, On: "leader"}.with(
+				Fault{Do: Swap, On: "redis", Until: NextLeader, Overlap: true},
+				Fault{Do: Pause, On: "leader"}.
+					then(Fault{Do: Stray, On: "redis", By: ByScript})),
+		},
+		Expect: demand,
+	},
+	{
+		Name: "redis-reloaded-embedded", Rows: []int{28},
+		About: "Without a guard, Redis loads a file from before the successor's raise into the " +
+			"same run, and the deposed leader's script comes while both leaders are frozen.",
+		Topology: withoutGuards.with(func(t *Topology) { t.Debug = true }),
+		Only:     Local, // Redis has to allow DEBUG
+		Faults: []Fault{
+			pauseLeader.with(Fault{Do: Backup, On: "redis"}).
+				then(Fault{Do: Pause, On: "leader"}.then(
+					Fault{Do: Reload, On: "redis"},
+					Fault{Do: Stray, On: "redis", By: ByScript})),
 		},
 		Expect: demand,
 	},

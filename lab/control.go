@@ -97,6 +97,16 @@ var Controls = []Control{
 		seed: schemaFlaw(flaw.BelievedSetting),
 	},
 	{
+		Name: flaw.LeftBehind, Scenario: "databases-swapped-and-back-embedded", By: []string{"I1"},
+		Bug:  "marks that SWAPDB brings back count, whatever was written since",
+		seed: schemaFlaw(flaw.LeftBehind),
+	},
+	{
+		Name: flaw.LoadedMark, Scenario: "redis-reloaded-embedded", By: []string{"I1"},
+		Bug:  "marks that were loaded from a file count as if they had been raised there",
+		seed: schemaFlaw(flaw.LoadedMark),
+	},
+	{
 		Name: flaw.Swapped, Scenario: "leader-paused", By: []string{"I1", "I3"},
 		Bug: "a good history in which two tokens are swapped", change: swapTokens,
 	},

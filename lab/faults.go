@@ -10,6 +10,8 @@ import (
 	"syscall"
 	"time"
 
+	driver "github.com/redis/go-redis/v9"
+
 	"github.com/ringfence/ringfence/fence"
 	"github.com/ringfence/ringfence/lab/history"
 )
@@ -239,6 +241,8 @@ func (r *run) begin(ctx context.Context, f Fault, targets []string) error {
 		return errors.Join(r.forgetMarks(ctx), r.sys.Kill(ctx, f.On))
 	case Swap:
 		return r.swap(ctx)
+	case Reload:
+		return r.reload(ctx)
 	case Obstruct:
 		return r.obstruct(ctx, f)
 	case Crowd:
@@ -354,6 +358,8 @@ func (r *run) backup(ctx context.Context, what string) error {
 	switch what {
 	case onlyMarks:
 		return r.saveMarks(ctx)
+	case "redis":
+		return r.withRedis(func(db *driver.Client) error { return db.Save(ctx).Err() })
 	case "coordinator":
 		return errors.Join(r.sys.Backup(ctx, what), r.burnTokens(ctx))
 	}

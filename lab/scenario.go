@@ -41,7 +41,7 @@ type Topology struct {
 	RedisFsync  string        `json:"redis_fsync,omitempty"` // appendfsync; always when empty
 	Coordinator string        `json:"coordinator,omitempty"` // NoCoordinator, or empty
 	GuardFlaw   string        `json:"guard_flaw,omitempty"`  // a control: see package flaw
-	SchemaFlaw  string        `json:"schema_flaw,omitempty"` // a control: a flaw in the schema
+	SchemaFlaw  string        `json:"schema_flaw,omitempty"` // a control: a flaw in a store's data
 	PGSettings  []string      `json:"pg_settings,omitempty"` // name=value
 	Route       Route         `json:"route,omitempty"`       // Run sets Direct if the guard is off
 	Elections   Elections     `json:"elections,omitempty"`   // where; in ZooKeeper when empty
@@ -57,6 +57,8 @@ type Topology struct {
 	// Copy starts a second Postgres, postgres-2, from a copy of the first one's disk; needs
 	// StoreLinks.
 	Copy bool `json:"copy,omitempty"`
+	// Debug lets Redis run DEBUG.
+	Debug bool `json:"debug,omitempty"`
 	// Standby gives the coordinator a standby, if it is Postgres: a server that streams from it.
 	Standby bool `json:"standby,omitempty"`
 	// Neighbour starts a guard for another database on the same servers, with other marks.
@@ -213,8 +215,11 @@ const (
 	Reinstall Action = "reinstall"
 	// Forget deletes only the marks in Redis and kills it; the end starts it again.
 	Forget Action = "forget"
-	// Swap moves the marks away with SWAPDB, but not the evidence; the end swaps back.
+	// Swap moves the marks away with SWAPDB, but not the evidence; the end swaps back. Both reset the
+	// statistics that would show it.
 	Swap Action = "swap"
+	// Reload loads the backup of Redis into the running server, but keeps the evidence.
+	Reload Action = "reload"
 	// Obstruct locks what any role can lock: an open attach, a queue for advisory locks.
 	Obstruct Action = "obstruct"
 	// Crowd uses up a guard's limits with clients that never log in, and reconnect when ended.
@@ -231,6 +236,8 @@ const (
 	ByNeighbour By = "a neighbour's guard"
 	// ByForgery connects to Postgres directly, and makes the setting that enter would have made.
 	ByForgery By = "a forged right to publish"
+	// ByScript connects to Redis directly, and runs a script under the token.
+	ByScript By = "a script under the token"
 )
 
 // Fault is one thing that is done to the system, and undone.
@@ -241,7 +248,7 @@ type Fault struct {
 	// "busy worker" (the one that runs the most jobs), "assigner" (the one that assigns them),
 	// "coordinator leader", "coordinator follower", "coordinator majority", "coordinator" (all its
 	// servers), or SameTarget. Roles are resolved when the fault begins. Backup and Restore also take "marks":
-	// those in Postgres, with pg_dump and pg_restore --clean.
+	// those in Postgres, with pg_dump and pg_restore --clean. Backup of redis writes its file.
 	On string `json:"on"`
 	// Link is the other end for Break, Cut, Hold and Slow: coordinator, guard, journal.
 	Link      string        `json:"link,omitempty"`

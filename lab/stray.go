@@ -25,8 +25,11 @@ func (r *run) stray(ctx context.Context, f Fault) error {
 	if c.Token == 0 {
 		return errors.New("nobody has been deposed, so nobody can stray")
 	}
-	if f.By == ByForgery {
+	switch f.By {
+	case ByForgery:
 		return r.attempt("postgres", c, func(op string) error { return r.forge(ctx, c) })
+	case ByScript:
+		return r.attempt("redis", c, func(op string) error { return r.runScript(ctx, op, c) })
 	}
 	at := r.sys.Addresses().Guards[Neighbour]
 	return errors.Join(
@@ -61,9 +64,14 @@ func outcome(err error) history.Outcome {
 	pg, fromPostgres := errors.AsType[*pgconn.PgError](err)
 	var redis driver.Error
 	fromRedis := errors.As(err, &redis)
+	refused, isRefusal := errors.AsType[*fence.Refusal](err)
 	switch {
 	case err == nil:
 		return history.OK
+	case isRefusal && refused.Reason == fence.ReasonStale:
+		return history.Stale
+	case isRefusal:
+		return history.Refused
 	case fromPostgres && pg.Code == refusal.SQLState(fence.ReasonStale):
 		return history.Stale
 	case fromPostgres:
@@ -118,7 +126,20 @@ func (r *run) strayRedis(ctx context.Context, to, op string, c fence.Claim) erro
 	}
 	db := driver.NewClient(o)
 	defer db.Close()
-	return db.Eval(ctx, Lua, []string{"ledger", "balance"}, op+" "+c.Token.String()).Err()
+	return db.Eval(ctx, Lua, ledgerKeys, op+" "+c.Token.String()).Err()
+}
+
+// runScript runs the script of a ledger's entry at Redis itself, under the claim.
+func (r *run) runScript(ctx context.Context, op string, c fence.Claim) error {
+	entry := op + " " + c.Token.String()
+	return r.withRedis(func(db *driver.Client) error {
+		if r.o.Unguarded {
+			return db.Eval(ctx, Lua, ledgerKeys, entry).Err()
+		}
+		script := redismarks.NewScript(strings.ReplaceAll(Lua, "ARGV[1]", "ARGV[4]"))
+		_, err := script.Run(ctx, db, c, ledgerKeys, entry)
+		return err
+	})
 }
 
 // forge publishes a checkpoint as the workers' role, in a transaction that has the setting that

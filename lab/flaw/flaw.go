@@ -28,6 +28,14 @@ const (
 	BelievedSetting Name = "believed-setting"
 )
 
+// Flaws of the marks in Redis.
+const (
+	// LeftBehind: marks that SWAPDB brings back count, whatever was written since.
+	LeftBehind Name = "left-behind"
+	// LoadedMark: marks that were loaded from a file count as if they had been raised there.
+	LoadedMark Name = "loaded-mark"
+)
+
 // Flaws of the worker.
 const (
 	// FirstToken: the connection pool keeps the token of the first term in all later ones.

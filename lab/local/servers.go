@@ -54,6 +54,9 @@ func (s *System) startServers(ctx context.Context) error {
 func (s *System) startRedis(ctx context.Context) (err error) {
 	t := s.build.Topology
 	args := []string{"--appendonly", "yes", "--appendfsync", cmp.Or(t.RedisFsync, "always")}
+	if t.Debug {
+		args = append(args, "--enable-debug-command", "yes")
+	}
 	s.redis, err = s.startOneRedis(ctx, args)
 	if err != nil || !t.Replica {
 		return err
