@@ -157,6 +157,13 @@ func (p *progress) Quiet() (marks.Proof, bool) {
 	return proof, quiet
 }
 
+// overtaken reports whether the session was made quiet for a newer leader.
+func (p *progress) overtaken() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return errors.Is(p.closed, errOvertaken)
+}
+
 // askTime bounds the sending of a proof's statement. A server that is at rest reads at once.
 const askTime = 10 * time.Millisecond
 

@@ -82,7 +82,7 @@ func (s *session) close(ctx context.Context) {
 func (s *session) end(end relay.End) error {
 	s.stopIdle()
 	s.stopWatching()
-	overtaken := errors.Is(end.Err, errOvertaken)
+	overtaken := s.down.progress.overtaken() // whichever side has ended first
 	drained := s.ctx.Err() != nil && !overtaken
 	s.stop(nil)
 	s.finishing.Wait()
