@@ -175,3 +175,20 @@ func TestARevocationDuringAShutdownStillEndsTheSession(t *testing.T) {
 		t.Errorf("%d rows", n)
 	}
 }
+
+// The guard begins to shut down between the login and the relay of a session.
+func TestASessionThatIsAdmittedDuringAShutdownEndsAtOnce(t *testing.T) {
+	gate := gateAt(1)
+	g := fencedBy(t, setup{wrap: gate.wrap, drain: time.Minute})
+	c := dialWire(t, g.Addr)
+	c.send(startupOf(0, "user", "app", "database", g.database, "options", "-c fence.orders=5"))
+	gate.await(t)
+	stopped := g.stopping()
+	close(gate.open)
+	c.until("Z")
+	if e := c.until("E").error(t); e.Code != adminShutdown {
+		t.Errorf("the client got %+v", e)
+	}
+	c.rest()
+	<-stopped
+}

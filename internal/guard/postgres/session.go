@@ -39,9 +39,9 @@ func (s *session) start(ctx context.Context, fromClient, fromServer []byte) {
 	s.server = s.client.Adopt(s.server)
 	state := &progress{server: s.server, status: 'I', stop: s.stop}
 	state.finish = func() { s.finishing.Go(s.finish) }
+	s.down = &down{progress: state} // before anything can end the session
 	s.at.db.Admission.Relaying(s.id, s.claims, state)
 	s.stopWatching = s.client.WhenDraining(state.drain)
-	s.down = &down{progress: state}
 	client := relay.Leg{Conn: s.client.Conn(), Early: fromClient}
 	server := relay.Leg{Conn: s.server, Early: fromServer}
 	var sessions guard.Sessions = s.at.db.Store
