@@ -58,10 +58,10 @@ type spec struct {
 	stop    syscall.Signal              // for an orderly stop
 	quit    syscall.Signal              // for a fast stop, when the data is not needed any more
 	tidy    func()                      // after the last exit, before dir is removed; may be nil
+	env     func() []string             // more environment variables; may be nil
 
 	// Of a Program only.
 	log    string                   // instead of the file in dir
-	env    func() []string          // more environment variables
 	stdout func() (*os.File, error) // instead of the log
 	exited func(*os.ProcessState)   // called after each exit
 }
