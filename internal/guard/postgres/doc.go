@@ -34,8 +34,9 @@
 // if Options name operators. Its login goes to the server under the guard's database. The upstream
 // connection is closed before the guard reads anything that the client sends after the login.
 //
-// With Options.ReadOnly a client without a token may read. Its transactions are read-only, it is
-// relayed in lockstep, and only listed statements pass (readonly.go, reading.go). A refused statement
+// With Options.ReadOnly a client without a token may read. Its transactions are read-only, which the
+// server confirms behind each statement before the next one passes; where the client sends no Sync
+// there, the guard does. Only listed statements pass (readonly.go, reading.go). A refused statement
 // shows in the server's log as a syntax error at ringfence_refused_….
 //
 // A shutdown of the guard ends a session once it is idle, with FATAL 57P01 from the guard: no

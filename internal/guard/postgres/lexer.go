@@ -3,6 +3,7 @@ package postgres
 import (
 	"errors"
 	"strings"
+	"unicode/utf8"
 )
 
 // token is a word, a quoted thing or a character of a statement.
@@ -25,10 +26,10 @@ const (
 var errUnreadable = errors.New("the guard cannot tell where a string or a comment ends")
 
 // lex splits a text as the server does (src/backend/parser/scan.l). Where versions or settings of the
-// server differ it fails, or says that it depends: whether a backslash in a string hides the quote
-// behind it is a matter of standard_conforming_strings, and of the client's encoding.
+// server differ it fails, or says that it depends: standard_conforming_strings says whether a backslash
+// in a string hides the quote behind it, and the client's encoding what other bytes than ASCII are.
 func lex(text string) (tokens []token, depends bool, err error) {
-	l := lexer{rest: text}
+	l := lexer{rest: text, depends: !isASCII(text)}
 	for {
 		if err := l.blank(); err != nil {
 			return nil, false, err
@@ -225,6 +226,10 @@ func (l *lexer) word() error {
 		return l.identifier(end + 1)
 	}
 	return l.add(word, text, end)
+}
+
+func isASCII(text string) bool {
+	return strings.IndexFunc(text, func(r rune) bool { return r >= utf8.RuneSelf }) < 0
 }
 
 // lowerASCII folds ASCII letters and no others, as the server does for keywords and settings.

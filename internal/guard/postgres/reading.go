@@ -12,7 +12,7 @@ import "iter"
 // judgement is what the guard makes of a text.
 type judgement struct {
 	refused string // why it needs a token; empty if it does not
-	depends bool   // on settings that a statement before it may change
+	depends bool   // on settings that a message before it may have changed
 	ends    bool   // it may end a transaction
 }
 
@@ -20,7 +20,7 @@ const (
 	notListed   = "without a token only statements that read pass, and this is none that the guard knows"
 	makesTable  = "INTO makes a table"
 	opensWrites = "it could begin a transaction that writes"
-	nothingNext = "nothing may follow the end of a transaction in the same batch: " +
+	nothingNext = "nothing may follow the end of a transaction in the same query: " +
 		"the next transaction could be one that writes"
 )
 
@@ -155,7 +155,8 @@ var locked = map[string]bool{
 }
 
 // judgeSetting decides on SET and RESET, without that word. The name must not be quoted: there are
-// many ways to write a quoted name.
+// many ways to write a quoted name. It must be ASCII: the server folds other letters as the database's
+// locale says, and the Turkish capital I with a dot to an i.
 func judgeSetting(s []token) string {
 	for len(s) > 1 && (s[0].is(word, "session") || s[0].is(word, "local")) {
 		s = s[1:]
@@ -163,6 +164,8 @@ func judgeSetting(s []token) string {
 	switch {
 	case len(s) == 0 || s[0].kind != word:
 		return "the guard reads only names of settings that are not quoted"
+	case !isASCII(s[0].text):
+		return "the guard reads only names of settings in ASCII"
 	case locked[s[0].text]:
 		return opensWrites
 	}

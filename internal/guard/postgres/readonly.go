@@ -19,14 +19,23 @@ import (
 	"github.com/ringfence/ringfence/internal/relay"
 )
 
-// A session without a token is relayed in lockstep: a batch of the client, up to Query or Sync, is
-// answered before the next one is looked at. Two things keep it from writing:
+// A session without a token may only read. Three rules ensure that:
 //
-//   - Its transactions are read-only, because the guard has set default_transaction_read_only for it.
-//     If the session changes that, the server reports it before the batch ends (from Postgres 14 on),
-//     and the guard ends the session before another batch.
-//   - Within a batch only listed statements pass (judge), and none after the end of a transaction. So
-//     every statement of a batch is in a transaction that began under the setting.
+//   - A transaction begins read-only, because the guard has set default_transaction_read_only for the
+//     session. The server reports that setting before each ReadyForQuery (from Postgres 14 on), and
+//     the guard ends a session that has changed it.
+//   - Between the end of a transaction and the beginning of the next one there is such a report. The
+//     server answers a Query or a Sync before the guard looks at the next message. Behind an Execute
+//     the guard sends a Sync of its own, unless the client's comes next (report). After an error the
+//     server skips everything up to a Sync. In a Query nothing may follow the end of a transaction.
+//   - Only listed statements pass (judge). None of them makes a transaction writable, writes although
+//     it is read-only, or commits inside itself. A text is read with the settings of the last report:
+//     one that depends on them waits for a report, too.
+//
+// So every statement is in a transaction that began under the setting. Parsing and planning can run
+// functions, which can change settings, but end no transaction. It does not matter which statement an
+// Execute runs. The server tells names of statements apart in its own way: by their first 63 bytes, in
+// its own encoding, and without a Parse that it has skipped. So the guard goes by no name.
 //
 // A refused statement is replaced by one that the server cannot parse, with a name that nobody can
 // guess, and the server's error by the guard's. So the error comes in its place, and aborts a
@@ -42,10 +51,8 @@ var readOnlySettings = []param{
 // lex does not see it.
 var unsafeEncodings = []string{"SJIS", "BIG5", "GBK", "UHC", "GB18030", "JOHAB", "SHIFT_JIS_2004"}
 
-const (
-	maxReadMessage = 1 << 20 // bytes of one message of a client without a token
-	maxEnders      = 1000    // prepared statements of one session that may end a transaction
-)
+// maxReadMessage is the most bytes of one message of a client without a token.
+const maxReadMessage = 1 << 20
 
 // readOnlyLogin returns the startup packet with the settings of a session without a token. They come
 // last, so they replace those of the client's options.
@@ -116,9 +123,10 @@ func (p *Protocol) serveReadOnly(ctx context.Context, l *login, s *startup) erro
 	r := &readOnly{
 		client: l.client, server: l.server, fromClient: l.fromClient, fromServer: l.fromServer,
 		toServer: bufio.NewWriter(l.server), toClient: bufio.NewWriter(l.client),
-		reported: l.reported, nonce: "ringfence_refused_" + strings.ToLower(rand.Text()) + "_",
-		status: 'I', enders: make(map[string]bool), ready: make(chan struct{}, 1), gone: make(chan struct{}),
+		reported: l.reported, nonce: "ringfence_refused_" + strings.ToLower(rand.Text()),
+		status: 'I',
 	}
+	r.news.L = &r.mu
 	unhook := relay.WhenOver(ctx, func() {
 		_ = l.client.SetDeadline(relay.Past)
 		_ = l.server.SetDeadline(relay.Past)
@@ -140,25 +148,26 @@ type readOnly struct {
 	fromServer *bufio.Reader
 	toServer   *bufio.Writer
 	toClient   *bufio.Writer
-	nonce      string // begins the name of a statement that replaces a refused one
+	nonce      string // the statement that replaces a refused one
 
-	// The batch under way, as the client has sent it.
-	begun    bool // something of it was passed on
-	executed bool // a statement of it was executed, which may have changed a setting
-	ended    bool // it may have ended a transaction
+	// Since the last report of the settings:
+	begun    bool // something was passed on
+	executed bool // an Execute was, which may have ended the transaction
+	limited  bool // it had a limit of rows, at which it may have stopped
 
-	unnamed       bool            // the unnamed prepared statement may end a transaction
-	unnamedPortal bool            // so may the unnamed portal
-	enders        map[string]bool // named statements that may: they are never forgotten
-
-	ready chan struct{} // has a value when the server has answered a batch
-	gone  chan struct{} // closed when nothing more comes from the server
+	skipping bool // the client's messages are left out up to its Sync, as the server does after an error
 
 	mu       sync.Mutex
+	news     sync.Cond // what follows has changed
+	asked    bool      // a ReadyForQuery is due
+	own      bool      // it answers a Sync of the guard
+	outcome  byte      // how an Execute has ended since the last report: C, I, s, or E for any error
+	failed   bool      // there was an error before the last report
+	over     bool      // nothing more comes from the server
 	reported map[string]string
-	refused  []*fence.Refusal // of this batch
-	status   byte             // of the last ReadyForQuery
-	busy     bool             // a batch is under way
+	refused  *fence.Refusal // since the last report; nothing passes behind it
+	status   byte           // of the last ReadyForQuery
+	busy     bool           // a batch is under way
 	draining bool
 	cut      bool  // the client may have got a part of a message
 	failure  error // why nothing more is passed on
@@ -169,7 +178,7 @@ func (r *readOnly) run() error {
 	var down sync.WaitGroup
 	var crash error
 	down.Go(func() {
-		defer close(r.gone)
+		defer r.tell(func() { r.over = true })
 		defer func() {
 			crash = relay.Crashed(recover())
 			_ = r.client.SetReadDeadline(relay.Past)

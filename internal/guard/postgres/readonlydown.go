@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"io"
-	"strconv"
 	"strings"
 
 	"github.com/jackc/pgx/v5/pgproto3"
@@ -36,7 +35,7 @@ func (r *readOnly) downward() error {
 			}
 		}
 		if kind == 'Z' {
-			r.ready <- struct{}{}
+			r.tell(func() { r.asked = false })
 		}
 	}
 }
@@ -44,6 +43,9 @@ func (r *readOnly) downward() error {
 // forward passes on one message of the server. Long ones pass as they come.
 func (r *readOnly) forward(kind byte, length int64) error {
 	const most = 64 << 10
+	if strings.IndexByte("CIsE", kind) >= 0 {
+		r.tell(func() { r.outcome = kind })
+	}
 	if length > most || kind != 'E' && kind != 'S' && kind != 'Z' {
 		_, err := io.CopyN(readOnlyWriter{r}, r.fromServer, length)
 		return r.wrote(err) // the client may have got a part of it
@@ -64,7 +66,7 @@ func (r *readOnly) forward(kind byte, length int64) error {
 		r.reported[s.Name] = s.Value
 		r.mu.Unlock()
 	case 'Z':
-		if err := r.answered(message); err != nil {
+		if own, err := r.answered(message); own || err != nil {
 			return err
 		}
 	}
@@ -72,44 +74,41 @@ func (r *readOnly) forward(kind byte, length int64) error {
 	return err
 }
 
-// explained replaces the server's error about a statement that the guard has put in place of a refused
+// explained replaces the server's error about the statement that the guard has put in place of a refused
 // one.
 func (r *readOnly) explained(message []byte) []byte {
 	var e pgproto3.ErrorResponse
-	if e.Decode(message[5:]) != nil {
+	if e.Decode(message[5:]) != nil || !strings.Contains(e.Message, r.nonce) {
 		return message
-	}
-	_, rest, ok := strings.Cut(e.Message, r.nonce)
-	if !ok {
-		return message
-	}
-	digits := 0
-	for digits < len(rest) && isDigit(rest[digits]) {
-		digits++
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	n, err := strconv.Atoi(rest[:digits])
-	if err != nil || n >= len(r.refused) {
+	if r.refused == nil {
 		return message
 	}
-	own := errorResponse(r.refused[n])
+	own := errorResponse(r.refused)
 	own.Severity, own.SeverityUnlocalized = "ERROR", "ERROR"
 	return encoded(own)
 }
 
-// answered checks the settings before the next batch.
-func (r *readOnly) answered(message []byte) error {
+// answered checks what the server has reported with a ReadyForQuery. It reports whether that answers a
+// Sync of the guard, so the client does not get it.
+func (r *readOnly) answered(message []byte) (own bool, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if !r.asked {
+		return false, violation("ReadyForQuery that answers nothing")
+	}
 	r.refused = nil
 	if len(message) == 6 {
 		r.status = message[5]
 	}
+	own, r.own = r.own, false
+	r.failed, r.outcome = r.outcome == 'E', 0
 	if name, value := changed(r.reported); name != "" {
-		return refusal.NoLongerReadOnly(name, value)
+		return own, refusal.NoLongerReadOnly(name, value)
 	}
-	return nil
+	return own, nil
 }
 
 // readOnlyWriter writes to the client.

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"io"
 	"os"
-	"strconv"
 
 	"github.com/jackc/pgx/v5/pgproto3"
 
@@ -42,7 +41,7 @@ func (r *readOnly) idle() error {
 		}
 		r.client.Seat.Waiting()
 	}
-	if r.begun {
+	if r.underWay() {
 		return nil
 	}
 	r.mu.Lock()
@@ -85,45 +84,23 @@ func (r *readOnly) read() (kind byte, body []byte, err error) {
 	return kind, all.Bytes(), err
 }
 
+// underWay reports whether the client has begun a batch that waits for its Sync.
+func (r *readOnly) underWay() bool { return r.begun || r.skipping }
+
 // pass decides on one message, and waits for the answer at the end of a batch.
 func (r *readOnly) pass(kind byte, body []byte) error {
-	if r.begun && (kind == 'Q' || kind == 'F') {
-		// After an error the server would skip it and never answer.
-		return violation("message %q before the Sync of a pipeline", kind)
-	}
 	switch kind {
-	case 'Q':
-		why := ""
-		if text, rest, ok := cstring(body); !ok || len(rest) > 0 {
-			why = "the message has another form than a query"
-		} else {
-			why = r.judged(judge(text))
+	case 'Q', 'F':
+		if r.underWay() {
+			// After an error the server would skip it and never answer.
+			return violation("message %q before the Sync of a pipeline", kind)
 		}
-		if err := r.send(kind, body, why); err != nil {
-			return err
-		}
-		return r.answer()
-	case 'F':
-		if err := r.send('Q', nil, "a function call by the protocol is no statement that the guard can read"); err != nil {
-			return err
-		}
-		return r.answer()
+		return r.exchange('Q', body, judgeQueryMessage(kind, body))
 	case 'S':
-		if err := r.send(kind, body, ""); err != nil {
-			return err
-		}
-		return r.answer()
-	case 'P':
-		return r.send(kind, body, r.parse(body))
-	case 'B':
-		return r.send(kind, body, r.bind(body))
-	case 'E':
-		return r.send(kind, body, r.execute(body))
-	case 'D', 'C', 'H':
-		if err := r.send(kind, body, ""); err != nil || kind != 'H' {
-			return err
-		}
-		return r.toServer.Flush()
+		r.skipping = false
+		return r.exchange('S', body, "")
+	case 'P', 'B', 'D', 'E', 'C', 'H':
+		return r.extended(kind, body)
 	case 'd', 'c', 'f':
 		return nil // of a COPY FROM that was refused; the server ignores them
 	case 'X':
@@ -132,86 +109,83 @@ func (r *readOnly) pass(kind byte, body []byte) error {
 	return violation("message %q in a session without a token", kind)
 }
 
-// judged returns why a text is refused here.
-func (r *readOnly) judged(j judgement) string {
+// judgeQueryMessage returns why a message that the server answers with ReadyForQuery is refused.
+func judgeQueryMessage(kind byte, body []byte) (why string) {
+	text, rest, ok := cstring(body)
 	switch {
-	case j.refused != "":
-		return j.refused
-	case r.ended:
-		return nothingNext
-	case j.depends && r.executed:
-		return "a backslash in a string, after a statement of the same batch that may have changed what it means"
+	case kind == 'F':
+		return "a function call by the protocol is no statement that the guard can read"
+	case !ok || len(rest) > 0:
+		return "the message has another form than a query"
 	}
-	return ""
+	return judge(text).refused
 }
 
-// parse decides on a Parse.
-func (r *readOnly) parse(body []byte) (why string) {
-	name, rest, ok := cstring(body)
+// extended passes on a message of the extended protocol, once the server has reported the settings
+// that it relies on.
+func (r *readOnly) extended(kind byte, body []byte) error {
+	var j judgement
+	if kind == 'P' {
+		j = judgeParse(body)
+	}
+	if err := r.prepare(kind, j.depends); err != nil {
+		return err
+	}
+	if r.skipping {
+		return nil
+	}
+	if kind == 'E' {
+		r.executed, r.limited = true, hasLimit(body)
+	}
+	if err := r.send(kind, body, j.refused); err != nil || kind != 'H' {
+		return err
+	}
+	return r.toServer.Flush()
+}
+
+// prepare has the server report the settings, if a message needs that: because it may begin a
+// transaction, and an Execute before it may have ended one, or because the meaning of its text depends
+// on them. Close and Flush begin none.
+func (r *readOnly) prepare(kind byte, depends bool) error {
+	switch {
+	case r.skipping, kind == 'C', kind == 'H':
+		return nil
+	case depends && r.begun:
+		return r.report()
+	case !r.executed:
+		return nil
+	}
+	if suspended, err := r.suspended(); suspended || err != nil {
+		return err
+	}
+	return r.report()
+}
+
+// judgeParse decides on the text of a Parse.
+func judgeParse(body []byte) judgement {
+	_, rest, ok := cstring(body)
 	text, _, ok2 := cstring(rest)
 	if !ok || !ok2 {
-		return "the message has another form than Parse"
+		return judgement{refused: "the message has another form than Parse"}
 	}
-	j := judge(text)
-	if why := r.judged(j); why != "" {
-		return why
-	}
-	switch {
-	case name == "":
-		r.unnamed = j.ends
-	case j.ends && len(r.enders) >= maxEnders:
-		return "the session has prepared too many statements that end transactions"
-	case j.ends:
-		r.enders[name] = true
-	}
-	return ""
+	return judge(text)
 }
 
-// bind decides on a Bind.
-func (r *readOnly) bind(body []byte) (why string) {
-	portal, rest, ok := cstring(body)
-	statement, _, ok2 := cstring(rest)
-	ends := statement == "" && r.unnamed || r.enders[statement]
-	switch {
-	case !ok || !ok2:
-		return "the message has another form than Bind"
-	case r.ended:
-		return nothingNext
-	case portal != "" && ends:
-		return "a portal with a name must not end a transaction"
-	case portal == "":
-		r.unnamedPortal = ends
-	}
-	r.executed = true // to plan a query, the server may call functions in it
-	return ""
-}
-
-// execute decides on an Execute.
-func (r *readOnly) execute(body []byte) (why string) {
-	portal, _, ok := cstring(body)
-	switch {
-	case !ok:
-		return "the message has another form than Execute"
-	case r.ended:
-		return nothingNext
-	}
-	r.executed = true
-	r.ended = portal == "" && r.unnamedPortal
-	return ""
+// hasLimit reports whether an Execute has a limit of rows, which is its last field.
+func hasLimit(body []byte) bool {
+	return len(body) > 4 && int32(binary.BigEndian.Uint32(body[len(body)-4:])) > 0
 }
 
 // send passes a message on, or in its place one that the server refuses, if there is a reason to.
 func (r *readOnly) send(kind byte, body []byte, why string) error {
 	r.begun = true
 	if why != "" {
-		r.mu.Lock()
-		r.refused = append(r.refused, refusal.ReadOnly(why))
-		junk := r.nonce + strconv.Itoa(len(r.refused)-1)
-		r.mu.Unlock()
+		r.tell(func() { r.refused = refusal.ReadOnly(why) })
 		if kind == 'Q' {
-			return send(r.toServer, &pgproto3.Query{String: junk})
+			return send(r.toServer, &pgproto3.Query{String: r.nonce})
 		}
-		return send(r.toServer, &pgproto3.Parse{Query: junk})
+		r.skipping = true
+		return send(r.toServer, &pgproto3.Parse{Query: r.nonce})
 	}
 	head := binary.BigEndian.AppendUint32([]byte{kind}, uint32(len(body)+4))
 	if _, err := r.toServer.Write(head); err != nil {
@@ -219,18 +193,4 @@ func (r *readOnly) send(kind byte, body []byte, why string) error {
 	}
 	_, err := r.toServer.Write(body)
 	return err
-}
-
-// answer waits until the server has answered the batch.
-func (r *readOnly) answer() error {
-	if err := r.toServer.Flush(); err != nil {
-		return err
-	}
-	select {
-	case <-r.ready:
-	case <-r.gone:
-		return errDown
-	}
-	r.begun, r.executed, r.ended = false, false, false
-	return nil
 }
