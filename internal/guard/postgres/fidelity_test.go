@@ -107,6 +107,11 @@ func (g *guarded) dialogue(t *testing.T, addr string, sent [][]byte) string {
 	w.login("user", "app", "database", g.database, "options", "-c fence.orders=5")
 	w.query("create temp table t (n int, s text)")
 	w.until("Z")
+	return w.dialogue(sent, "")
+}
+
+// dialogue sends all parts and returns the answers, one message per line, without some kinds.
+func (w *wire) dialogue(sent [][]byte, without string) string {
 	for _, part := range sent {
 		w.send(part)
 	}
@@ -114,7 +119,9 @@ func (g *guarded) dialogue(t *testing.T, addr string, sent [][]byte) string {
 	all, left := messages(w.rest())
 	var b strings.Builder
 	for _, m := range all {
-		fmt.Fprintf(&b, "\n%c %q", m.kind, m.body)
+		if strings.IndexByte(without, m.kind) < 0 {
+			fmt.Fprintf(&b, "\n%c %q", m.kind, m.body)
+		}
 	}
 	return fmt.Sprintf("%s\n%q", b.String(), left)
 }
