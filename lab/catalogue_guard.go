@@ -60,6 +60,16 @@ var guardScenarios = []Scenario{
 		Expect: demand,
 	},
 	{
+		Name: "reader-in-disguise", Rows: []int{40},
+		About: "The deposed leader opens sessions without a token, which may only read, switches that " +
+			"off, executes a COMMIT that is not known for one, and writes.",
+		Topology: small.with(func(t *Topology) {
+			t.GuardSettings = []string{"GUARD_UNFENCED=read-only"}
+		}),
+		Faults: []Fault{pauseLeader.then(Fault{Do: Stray, On: "postgres", By: ByReading})},
+		Expect: demand,
+	},
+	{
 		Name: "crowd-at-the-guard", Rows: []int{35},
 		About: "Three times as many clients as the guard takes stall in their logins, and " +
 			"reconnect when they are ended, while leadership changes.",

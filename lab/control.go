@@ -107,6 +107,11 @@ var Controls = []Control{
 		seed: schemaFlaw(flaw.LoadedMark),
 	},
 	{
+		Name: flaw.Unreported, Scenario: "reader-in-disguise", By: []string{"I1"},
+		Bug:  "nobody tells the guard that a session without a token is not read-only any more",
+		seed: guardFlaw(flaw.Unreported),
+	},
+	{
 		Name: flaw.Swapped, Scenario: "leader-paused", By: []string{"I1", "I3"},
 		Bug: "a good history in which two tokens are swapped", change: swapTokens,
 	},

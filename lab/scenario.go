@@ -238,6 +238,8 @@ const (
 	ByForgery By = "a forged right to publish"
 	// ByScript connects to Redis directly, and runs a script under the token.
 	ByScript By = "a script under the token"
+	// ByReading asks a guard for a session without a token, which may only read.
+	ByReading By = "sessions that may only read"
 )
 
 // Fault is one thing that is done to the system, and undone.

@@ -30,6 +30,8 @@ func (r *run) stray(ctx context.Context, f Fault) error {
 		return r.attempt("postgres", c, func(op string) error { return r.forge(ctx, c) })
 	case ByScript:
 		return r.attempt("redis", c, func(op string) error { return r.runScript(ctx, op, c) })
+	case ByReading:
+		return r.readAndWrite(ctx, c)
 	}
 	at := r.sys.Addresses().Guards[Neighbour]
 	return errors.Join(

@@ -15,6 +15,8 @@ const (
 	RefuseSame Name = "refuse-current"
 	// AdmitLast: off by one, the token before that of the mark is still admitted.
 	AdmitLast Name = "admit-previous"
+	// Unreported: nobody tells the guard that a session without a token is not read-only any more.
+	Unreported Name = "unreported-setting"
 )
 
 // Flaws of the schema in Postgres.

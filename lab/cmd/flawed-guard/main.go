@@ -37,6 +37,7 @@ type config struct {
 	RedisListen      string        `env:"GUARD_REDIS_LISTEN,required"`
 	RedisUpstream    string        `env:"GUARD_REDIS_UPSTREAM,required"`
 	Coordinator      string        `env:"GUARD_COORDINATOR"`
+	Unfenced         string        `env:"GUARD_UNFENCED"`
 	HTTPListen       string        `env:"GUARD_HTTP_LISTEN,required"`
 	DrainTimeout     time.Duration `env:"GUARD_DRAIN_TIMEOUT" envDefault:"5s"`
 }
@@ -57,6 +58,14 @@ func serve(ctx context.Context, log *slog.Logger) (err error) {
 		return err
 	}
 	log.Warn("this guard is flawed on purpose, for the lab: it protects nothing", "flaw", c.Flaw)
+	if c.Flaw == flaw.Unreported {
+		to, stop, err := flaw.Unreport(c.PostgresUpstream)
+		if err != nil {
+			return err
+		}
+		defer stop()
+		c.PostgresUpstream = to
+	}
 	authority, leave, err := c.authority(ctx, log)
 	if err != nil {
 		return err
@@ -135,7 +144,9 @@ func (c config) protocols(
 		return nil, err
 	}
 	a, err := admission("postgres", pg, flaw.EndPostgres(c.PostgresUpstream))
-	all := []guard.Protocol{guardpg.New(guardpg.Options{Store: pg, Admission: a})}
+	all := []guard.Protocol{guardpg.New(guardpg.Options{
+		Store: pg, Admission: a, ReadOnly: c.Unfenced == "read-only",
+	})}
 	if err != nil {
 		return all, err
 	}
