@@ -71,8 +71,8 @@ func (g *guarded) random(p *tap, a *marks.Admission, seed uint64) *randomSession
 	return s
 }
 
-// pieces are what a sequence is made of.
-var pieces = [][]byte{
+// randomMessages are what a sequence is made of.
+var randomMessages = [][]byte{
 	encode('P', "\x00insert into ledger (token) values (5)\x00\x00\x00"),
 	encode('P', "\x00select 1\x00\x00\x00"),
 	encode('P', "\x00nonsense\x00\x00\x00"),
@@ -96,7 +96,7 @@ var pieces = [][]byte{
 }
 
 // late is a batch whose statement timeout passes before its end.
-var late = join(pieces[1], encode('H'))
+var late = join(randomMessages[1], encode('H'))
 
 // play sends some messages, the last of which may be held on their way to the server.
 func (s *randomSession) play() {
@@ -108,9 +108,9 @@ func (s *randomSession) play() {
 			all = encode('d', "x")
 		}
 		for range 1 + s.rnd.IntN(4) {
-			all = append(all, pieces[s.rnd.IntN(len(pieces))]...)
+			all = append(all, randomMessages[s.rnd.IntN(len(randomMessages))]...)
 		}
-		all = append(all, pieces[s.rnd.IntN(2)+8]...) // Sync or an insert
+		all = append(all, randomMessages[s.rnd.IntN(2)+8]...) // Sync or an insert
 		if s.rnd.IntN(2) == 0 {
 			s.last.passOnly(s.rnd.IntN(len(all)))
 		}
