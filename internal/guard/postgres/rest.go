@@ -10,8 +10,9 @@ import (
 )
 
 const (
-	restTime = 5 * time.Second // bounds the proof of a session that a shutdown ends
-	lastTime = 500 * time.Millisecond
+	restTime  = 5 * time.Second        // bounds the proof of a session that has time
+	lastTime  = 500 * time.Millisecond // bounds the proof of one whose time is over
+	firstLook = 10 * time.Millisecond  // before the first look there should be a sign of an answer
 )
 
 // finish has the server agree that a session that was shut is at rest, and ends it. It runs in the
@@ -51,9 +52,6 @@ func (s *session) prove(ctx context.Context) {
 		}
 	}
 }
-
-// firstLook is how long a proof waits for a sign of an answer before it asks the store.
-const firstLook = 10 * time.Millisecond
 
 // lastWord returns what the client of a session is told that a shutdown has ended. The relay has
 // ended, and nobody changes the progress any more.

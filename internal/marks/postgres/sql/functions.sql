@@ -524,11 +524,9 @@ end $$;
 -- are leaving, in one transaction. So each backend is always on one of the two lists.
 create or replace function ringfence.let_go(p_pids integer[], p_backend_starts timestamptz[]) returns void
 language sql volatile security definer set search_path = pg_catalog, pg_temp as $$
-    select set_config('synchronous_commit', 'off', true);
+    select ringfence.forget(null, p_pids, p_backend_starts);
     insert into ringfence.leaving (pid, backend_start)
-    select s.pid, s.backend_start from unnest(p_pids, p_backend_starts) as s(pid, backend_start) on conflict do nothing;
-    delete from ringfence.session r using unnest(p_pids, p_backend_starts) as s(pid, backend_start)
-     where r.pid = s.pid and r.backend_start = s.backend_start
+    select s.pid, s.backend_start from unnest(p_pids, p_backend_starts) as s(pid, backend_start) on conflict do nothing
 $$;
 
 create or replace function ringfence.leaving() returns table (pid integer, backend_start timestamptz)
@@ -536,26 +534,16 @@ language sql stable security definer set search_path = pg_catalog, pg_temp as $$
     select l.pid, l.backend_start from ringfence.leaving l
 $$;
 
--- leave tells the backends to end that are leaving, whoever has let them go, and removes those from
--- the list that are gone.
+-- leave releases the backends that are leaving, whoever has let them go, and all of them are overdue.
 create or replace function ringfence.leave() returns void
 language plpgsql volatile security invoker set search_path = pg_catalog, pg_temp as $$
 declare
-    v_alive integer[];
-    v_gone integer[];
-    v_gone_starts timestamptz[];
+    v_pids integer[];
+    v_starts timestamptz[];
 begin
-    if not exists (select from ringfence.leaving()) then
-        return;
-    end if;
-    perform pg_stat_clear_snapshot();
-    select array_agg(l.pid) filter (where a.pid is not null),
-           array_agg(l.pid) filter (where a.pid is null), array_agg(l.backend_start) filter (where a.pid is null)
-      into v_alive, v_gone, v_gone_starts
-      from ringfence.leaving() l left join pg_stat_get_activity(null) a on a.pid = l.pid and a.backend_start = l.backend_start;
-    perform ringfence.signal(v_alive);
-    if v_gone is not null then
-        perform ringfence.forget(null, v_gone, v_gone_starts);
+    select array_agg(l.pid), array_agg(l.backend_start) into v_pids, v_starts from ringfence.leaving() l;
+    if v_pids is not null then
+        perform ringfence.release(v_pids, v_starts, '{}', array_fill(true, array[cardinality(v_pids)]));
     end if;
 end $$;
 
